@@ -1,0 +1,96 @@
+# Everything here needs Go and nothing else, except where a target says so.
+GO       ?= go
+LINT_VERSION := v2.15.0
+LINT     := bin/golangci-lint-$(LINT_VERSION)
+MODULES  := sdk/go examples/plugins/redact examples/plugins/index examples/plugins/guard \
+            summarizers/modules/summarizers summarizers/modules/admission
+
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help: ## list the targets
+	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: demo
+demo: ## replay a recorded session through plugins and background compaction
+	$(GO) run ./cmd/mortise run --config examples/mortise.yaml examples/sessions/review.jsonl
+
+.PHONY: test
+test: ## run the tests
+	$(GO) test ./...
+
+.PHONY: check
+check: build vet lint tidy generated guests-check wat-check test-race modules parity bench-once clean-tree ## all that CI runs
+
+.PHONY: build
+build: ## build for every platform that is promised
+	$(GO) build ./...
+	GOOS=darwin GOARCH=arm64 $(GO) build ./...
+	GOOS=windows GOARCH=amd64 $(GO) build ./...
+	GOOS=linux GOARCH=arm64 $(GO) build ./...
+
+.PHONY: vet
+vet: ## go vet
+	$(GO) vet ./...
+
+.PHONY: lint
+lint: $(LINT) ## golangci-lint, formatters included
+	$(LINT) run ./...
+	$(LINT) fmt --diff ./...
+
+$(LINT):
+	@mkdir -p bin
+	GOBIN=$(CURDIR)/bin $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(LINT_VERSION)
+	@mv bin/golangci-lint $(LINT)
+
+.PHONY: tidy
+tidy: ## go.mod and go.sum are what the code needs
+	$(GO) mod tidy -diff
+	@for m in $(MODULES); do echo "tidy $$m"; (cd $$m && $(GO) mod tidy -diff) || exit 1; done
+
+.PHONY: generate
+generate: ## write the SDK's copy of the ABI and its codec
+	$(GO) run ./internal/abigen
+
+.PHONY: generated
+generated: ## generated files are up to date
+	$(GO) run ./internal/abigen -check
+
+.PHONY: guests
+guests: ## build the guests with the Go toolchain alone, and write their checksums
+	$(GO) run ./internal/guestbuild
+
+.PHONY: guests-check
+guests-check: ## rebuild the guests and compare them with what is committed
+	$(GO) run ./internal/guestbuild -check
+
+.PHONY: wat-check
+wat-check: ## rebuild the .wat test modules and compare (needs wabt)
+	@if command -v wat2wasm >/dev/null; then host/testdata/build.sh --check; \
+	else echo "SKIPPED: wat-check: wat2wasm is not installed (Debian: apt-get install wabt)"; \
+	     test -z "$$CI" || { echo "wat-check must run in CI"; exit 1; }; fi
+
+.PHONY: test-race
+test-race: ## run the tests with the race detector, shuffled (needs a C compiler)
+	$(GO) test -race -shuffle=on ./...
+
+.PHONY: modules
+modules: ## test the SDK and the guests natively, and vet them for Wasm
+	@for m in $(MODULES); do echo "module $$m"; \
+	  (cd $$m && $(GO) vet ./... && GOOS=wasip1 GOARCH=wasm $(GO) vet ./... && $(GO) test ./...) || exit 1; done
+
+.PHONY: parity
+parity: ## run the tests that show the specified behaviours, and count them
+	$(GO) run ./internal/parity
+
+.PHONY: bench
+bench: ## run the benchmarks, six counts
+	$(GO) test -run '^$$' -bench . -benchmem -count 6 ./...
+
+.PHONY: bench-once
+bench-once: ## run each benchmark once, so that they do not rot
+	$(GO) test -run '^$$' -bench . -benchtime 1x ./... >/dev/null
+
+.PHONY: clean-tree
+clean-tree: ## nothing was left changed or untracked
+	@test -z "$$(git status --porcelain)" || { git status --porcelain; exit 1; }

@@ -1,0 +1,92 @@
+package abi
+
+// Description is what a guest says of itself.
+type Description struct {
+	// Name matches ^[a-z0-9][a-z0-9._-]{0,63}$.
+	Name    string `json:"name"`
+	Version string `json:"version"`
+	// ABI is the range of contract versions that the guest speaks.
+	ABI VersionRange `json:"abi"`
+	// Summary is one line for lists and reports.
+	Summary string `json:"summary,omitempty"`
+	Hooks   []Hook `json:"hooks,omitempty"`
+	// Tools that the guest answers in call_tool.
+	Tools []Tool `json:"tools,omitempty"`
+	// State keys that the guest owns. An update of any other key is refused.
+	State []StateKey `json:"state,omitempty"`
+	// Capabilities that the guest asks for. The operator grants them.
+	Capabilities []Capability `json:"capabilities,omitempty"`
+	// Policies are the names that a summarizer or admission module knows.
+	Policies []string `json:"policies,omitempty"`
+	// ConfigSchema is a JSON Schema of the guest's config.
+	ConfigSchema any `json:"config_schema,omitempty"`
+}
+
+// Hook subscribes a guest to a phase.
+type Hook struct {
+	Phase Phase `json:"phase"`
+	Mode  Mode  `json:"mode"`
+	// Messages is what the hook wants to see, none by default.
+	Messages View `json:"messages,omitempty"`
+	// Window is the n of [ViewWindow].
+	Window int `json:"window,omitempty"`
+	// Priority orders hooks of one phase: lower is earlier, 0 is the middle.
+	Priority int `json:"priority,omitempty"`
+	// Before and After name plugins that this hook must precede or follow.
+	Before    []string      `json:"before,omitempty"`
+	After     []string      `json:"after,omitempty"`
+	OnFailure FailurePolicy `json:"on_failure,omitempty"`
+}
+
+// Scope is how long a state value lives.
+type Scope string
+
+// Scopes.
+const (
+	// ScopeRun ends with the run.
+	ScopeRun Scope = "run"
+	// ScopeThread lasts as long as the conversation.
+	ScopeThread Scope = "thread"
+)
+
+// Merge says whether several hooks of one phase may update a key.
+type Merge string
+
+// Merge strategies.
+const (
+	// MergeExclusive lets one hook at a time update the key; the others run
+	// again on what it wrote. It is the default.
+	MergeExclusive Merge = "exclusive"
+	// MergeCommutative lets all of them update it, with commutative operations.
+	MergeCommutative Merge = "commutative"
+)
+
+// StateKey declares a state value.
+type StateKey struct {
+	// Name is prefixed by the host with the plugin's name and a slash.
+	Name  string `json:"name"`
+	Scope Scope  `json:"scope,omitempty"`
+	Merge Merge  `json:"merge,omitempty"`
+}
+
+// Capability names.
+const (
+	CapabilityHTTP    = "http"
+	CapabilityKV      = "kv"
+	CapabilityConfig  = "config"
+	CapabilitySecrets = "secrets"
+	CapabilityClock   = "clock"
+	CapabilityRandom  = "random"
+	CapabilityFS      = "fs"
+	CapabilityLog     = "log"
+	CapabilityModel   = "model"
+)
+
+// Capability is something that a guest asks for.
+type Capability struct {
+	Name string `json:"name"`
+	// Reason is one sentence for the operator.
+	Reason string `json:"reason,omitempty"`
+	// Scope lists hosts, paths, key prefixes or model roles, by Name.
+	Scope []string `json:"scope,omitempty"`
+}

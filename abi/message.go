@@ -1,0 +1,170 @@
+package abi
+
+// Role is who a message is from.
+type Role string
+
+// Roles.
+const (
+	RoleSystem    Role = "system"
+	RoleUser      Role = "user"
+	RoleAssistant Role = "assistant"
+	RoleTool      Role = "tool"
+)
+
+// Visibility says who a message is for. The empty string means everyone.
+type Visibility string
+
+// VisibilityInternal marks a message that the runtime wrote for the model and
+// that a user interface does not show.
+const VisibilityInternal Visibility = "internal"
+
+// Message is one entry of a conversation.
+type Message struct {
+	// ID is unique in its thread and never changes.
+	ID      string         `json:"id,omitempty"`
+	Role    Role           `json:"role"`
+	Content []ContentBlock `json:"content,omitempty"`
+	// ToolCalls are the calls that an assistant message asks for.
+	ToolCalls []ToolCall `json:"tool_calls,omitempty"`
+	// ToolCallID links a tool message to the call that it answers.
+	ToolCallID string     `json:"tool_call_id,omitempty"`
+	Visibility Visibility `json:"visibility,omitempty"`
+	// Pinned messages survive every compaction word for word.
+	Pinned   bool           `json:"pinned,omitempty"`
+	Metadata map[string]any `json:"metadata,omitempty"`
+}
+
+// Text returns the text blocks of the message, joined without a separator.
+func (m *Message) Text() string {
+	if len(m.Content) == 1 && m.Content[0].Type == BlockText {
+		return m.Content[0].Text
+	}
+	n := 0
+	for i := range m.Content {
+		if m.Content[i].Type == BlockText {
+			n += len(m.Content[i].Text)
+		}
+	}
+	buf := make([]byte, 0, n)
+	for i := range m.Content {
+		if m.Content[i].Type == BlockText {
+			buf = append(buf, m.Content[i].Text...)
+		}
+	}
+	return string(buf)
+}
+
+// BlockType is the kind of a content block.
+type BlockType string
+
+// Kinds of content blocks.
+const (
+	BlockText     BlockType = "text"
+	BlockThinking BlockType = "thinking"
+	BlockImage    BlockType = "image"
+	BlockDocument BlockType = "document"
+	BlockAudio    BlockType = "audio"
+	BlockVideo    BlockType = "video"
+)
+
+// ContentBlock is one part of a message: text, thinking, or a reference to
+// media. Which fields are set follows from Type.
+type ContentBlock struct {
+	Type BlockType `json:"type"`
+	// Text of a text or thinking block.
+	Text string `json:"text,omitempty"`
+	// Signature that a provider put on a thinking block; sent back unchanged.
+	Signature string `json:"signature,omitempty"`
+	// MediaType, URL, Data (base64) and Title belong to media blocks.
+	MediaType string `json:"media_type,omitempty"`
+	URL       string `json:"url,omitempty"`
+	Data      string `json:"data,omitempty"`
+	Title     string `json:"title,omitempty"`
+}
+
+// Text returns a text block.
+func Text(s string) ContentBlock { return ContentBlock{Type: BlockText, Text: s} }
+
+// Tool describes a tool to the model.
+type Tool struct {
+	Name        string `json:"name"`
+	Description string `json:"description,omitempty"`
+	// Parameters is a JSON Schema.
+	Parameters any `json:"parameters,omitempty"`
+	// Kind is what the tool does, for policies. See [ToolKind].
+	Kind ToolKind `json:"kind,omitempty"`
+}
+
+// ToolKind is what a tool does, as declared by the tool.
+type ToolKind string
+
+// Kinds of tools. A tool that declares none is [ToolOther].
+const (
+	ToolRead    ToolKind = "read"
+	ToolSearch  ToolKind = "search"
+	ToolEdit    ToolKind = "edit"
+	ToolExecute ToolKind = "execute"
+	ToolOther   ToolKind = "other"
+)
+
+// ToolCall asks for one execution of a tool.
+type ToolCall struct {
+	ID   string   `json:"id"`
+	Name string   `json:"name"`
+	Kind ToolKind `json:"kind,omitempty"`
+	// Arguments as decoded from the model's JSON. Arguments that are not valid
+	// JSON arrive as the string that the model wrote.
+	Arguments any `json:"arguments,omitempty"`
+}
+
+// ToolStatus is how a tool execution ended.
+type ToolStatus string
+
+// Tool statuses.
+const (
+	ToolSuccess ToolStatus = "success"
+	ToolError   ToolStatus = "error"
+	// ToolPending means that the call is suspended until a decision arrives.
+	ToolPending ToolStatus = "pending"
+)
+
+// ToolResult is what a tool answered.
+type ToolResult struct {
+	CallID   string     `json:"call_id,omitempty"`
+	ToolName string     `json:"tool_name,omitempty"`
+	Status   ToolStatus `json:"status"`
+	// Content is what the model reads. When empty, Message or Data is rendered.
+	Content []ContentBlock `json:"content,omitempty"`
+	Data    any            `json:"data,omitempty"`
+	Message string         `json:"message,omitempty"`
+}
+
+// Usage counts tokens as billed by a provider. Zero means unknown.
+type Usage struct {
+	PromptTokens        int64 `json:"prompt_tokens,omitempty"`
+	CompletionTokens    int64 `json:"completion_tokens,omitempty"`
+	TotalTokens         int64 `json:"total_tokens,omitempty"`
+	CacheReadTokens     int64 `json:"cache_read_tokens,omitempty"`
+	CacheCreationTokens int64 `json:"cache_creation_tokens,omitempty"`
+	ThinkingTokens      int64 `json:"thinking_tokens,omitempty"`
+}
+
+// Response is what a model answered.
+type Response struct {
+	Model      string     `json:"model,omitempty"`
+	Message    Message    `json:"message"`
+	StopReason StopReason `json:"stop_reason,omitempty"`
+	Usage      *Usage     `json:"usage,omitempty"`
+	// Error is set instead of Message when the inference failed.
+	Error string `json:"error,omitempty"`
+}
+
+// StopReason is why a model stopped.
+type StopReason string
+
+// Stop reasons.
+const (
+	StopEndTurn   StopReason = "end_turn"
+	StopToolUse   StopReason = "tool_use"
+	StopMaxTokens StopReason = "max_tokens"
+)

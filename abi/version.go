@@ -1,0 +1,50 @@
+package abi
+
+// Version is the newest version of the contract that this package describes.
+const Version = 1
+
+// MinVersion is the oldest version that a host built from this package speaks.
+const MinVersion = 1
+
+// Exports that a guest may offer. Each takes no parameters and returns an i32:
+// 0 is success, anything else is an error whose text was given to error_set.
+// Input and output go through the imports of [ModuleEnv].
+const (
+	// ExportDescribe returns a [Description]. It is required, unless the custom
+	// section [ManifestSection] holds the same bytes.
+	ExportDescribe = "describe"
+	// ExportOnPhase takes an [Event] and returns a [Reply].
+	ExportOnPhase = "on_phase"
+	// ExportCallTool takes a [ToolCall] and returns a [ToolResult].
+	ExportCallTool = "call_tool"
+	// ExportSummarize takes a [SummarizeRequest] and returns a [Summary].
+	ExportSummarize = "summarize"
+	// ExportAdmit takes an [AdmitRequest] and returns a [Decision].
+	ExportAdmit = "admit"
+)
+
+// ManifestSection names the custom section that may hold an encoded
+// [Description], so that a module can be described without running it.
+const ManifestSection = "mortise"
+
+// Import modules that a host offers.
+const (
+	// ModuleEnv is the import module of the Extism convention
+	// (https://extism.org/docs/concepts/pdk): memory blocks, input, output, error, log.
+	ModuleEnv = "extism:host/env"
+	// ModuleHost holds two optional imports that copy in bulk:
+	// input_read(ptr i32) copies the whole input to guest memory at ptr, and
+	// output_write(ptr i32, len i32) sets the output from guest memory.
+	ModuleHost = "mortise:host/1"
+	// ImportInputRead is the name of the bulk read in [ModuleHost].
+	ImportInputRead = "input_read"
+	// ImportOutputWrite is the name of the bulk write in [ModuleHost].
+	ImportOutputWrite = "output_write"
+)
+
+// VersionRange is the range of contract versions that a guest speaks, both ends
+// included. The host picks the highest version that both sides know.
+type VersionRange struct {
+	Min int `json:"min"`
+	Max int `json:"max"`
+}

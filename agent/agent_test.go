@@ -1,0 +1,505 @@
+package agent_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/mortise-dev/mortise/abi"
+	"github.com/mortise-dev/mortise/agent"
+	"github.com/mortise-dev/mortise/llm"
+	"github.com/mortise-dev/mortise/phases"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// script is a model that answers from a list.
+type script struct {
+	mu       sync.Mutex
+	answers  []abi.Message
+	requests []llm.Request
+	err      error
+	during   func()
+}
+
+func (s *script) Infer(_ context.Context, r llm.Request) (*abi.Response, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.requests = append(s.requests, r)
+	if s.during != nil {
+		s.during()
+	}
+	if s.err != nil {
+		return nil, s.err
+	}
+	m := s.answers[0]
+	s.answers = s.answers[1:]
+	return &abi.Response{Model: "script", Message: m, Usage: &abi.Usage{PromptTokens: 10}}, nil
+}
+
+// echo is a tool runner that answers with its arguments.
+type echo struct {
+	mu    sync.Mutex
+	calls []string
+	do    func(ctx context.Context, call abi.ToolCall) (abi.ToolResult, error)
+}
+
+func (e *echo) Tools() []abi.Tool {
+	return []abi.Tool{{Name: "echo", Kind: abi.ToolRead}, {Name: "shell", Kind: abi.ToolExecute}}
+}
+
+func (e *echo) CallTool(ctx context.Context, call abi.ToolCall) (abi.ToolResult, error) {
+	e.mu.Lock()
+	e.calls = append(e.calls, call.ID)
+	e.mu.Unlock()
+	if e.do != nil {
+		return e.do(ctx, call)
+	}
+	return abi.ToolResult{Status: abi.ToolSuccess, Content: []abi.ContentBlock{abi.Text(fmt.Sprint(call.Arguments))}}, nil
+}
+
+// hook is a native plugin of one hook.
+type hook struct {
+	name  string
+	phase abi.Phase
+	mode  abi.Mode
+	view  abi.View
+	fail  abi.FailurePolicy
+	do    func(ctx context.Context, e *abi.Event) (*abi.Reply, error)
+}
+
+func (h *hook) Describe() abi.Description {
+	return abi.Description{
+		Name: h.name, Version: "1", ABI: abi.VersionRange{Min: 1, Max: 1},
+		Hooks: []abi.Hook{{Phase: h.phase, Mode: h.mode, Messages: h.view, OnFailure: h.fail}},
+	}
+}
+
+func (h *hook) OnPhase(ctx context.Context, e *abi.Event) (*abi.Reply, error) { return h.do(ctx, e) }
+
+type bench struct {
+	agent  *agent.Agent
+	model  *script
+	tools  *echo
+	mu     sync.Mutex
+	events []agent.Event
+}
+
+func newBench(t *testing.T, model *script, cfg agent.Config, plugins ...phases.Plugin) *bench {
+	t.Helper()
+	b := &bench{model: model, tools: &echo{}}
+	rt, err := phases.New(phases.Config{Plugins: plugins, HookTimeout: time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.Model, cfg.Phases, cfg.Tools = model, rt, b.tools
+	cfg.Listen = func(_ context.Context, e agent.Event) {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.events = append(b.events, e)
+	}
+	if b.agent, err = agent.New(cfg); err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func (b *bench) count(typ agent.EventType) int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	n := 0
+	for _, e := range b.events {
+		if e.Type == typ {
+			n++
+		}
+	}
+	return n
+}
+
+func (b *bench) phases() []abi.Phase {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var out []abi.Phase
+	for _, e := range b.events {
+		if e.Type == agent.EventPhase {
+			out = append(out, e.Phase)
+		}
+	}
+	return out
+}
+
+func user(text string) abi.Message {
+	return abi.Message{Role: abi.RoleUser, Content: []abi.ContentBlock{abi.Text(text)}}
+}
+
+func says(text string, calls ...abi.ToolCall) abi.Message {
+	m := abi.Message{Role: abi.RoleAssistant, ToolCalls: calls}
+	if text != "" {
+		m.Content = []abi.ContentBlock{abi.Text(text)}
+	}
+	return m
+}
+
+func calls(id, name, argument string) abi.ToolCall {
+	return abi.ToolCall{ID: id, Name: name, Arguments: argument}
+}
+
+func request(messages ...abi.Message) agent.Request {
+	return agent.Request{ThreadID: "t", Messages: messages}
+}
+
+func texts(messages []abi.Message) []string {
+	var out []string
+	for i := range messages {
+		out = append(out, string(messages[i].Role)+": "+messages[i].Text())
+	}
+	return out
+}
+
+func TestRunFiresEveryPhaseInOrder(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, &script{answers: []abi.Message{says("", calls("c1", "echo", "hi")), says("done")}}, agent.Config{})
+	result, err := b.agent.Run(t.Context(), request(user("go")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if result.Termination.Type != agent.NaturalEnd || result.Steps != 2 || result.Response != "done" {
+		t.Errorf("result %+v", result)
+	}
+	want := []abi.Phase{
+		abi.RunStart, abi.StepStart, abi.BeforeInference, abi.AfterInference,
+		abi.ToolGate, abi.BeforeToolExecute, abi.AfterToolExecute, abi.StepEnd,
+		abi.StepStart, abi.BeforeInference, abi.AfterInference, abi.StepEnd, abi.RunEnd,
+	}
+	if got := b.phases(); !slices.Equal(got, want) {
+		t.Errorf("phases\n got %v\nwant %v", got, want)
+	}
+	log := b.agent.Thread("t").Messages()
+	if got, want := texts(log), []string{"user: go", "assistant: ", "tool: hi", "assistant: done"}; !slices.Equal(got, want) {
+		t.Errorf("log %q, want %q", got, want)
+	}
+	if err := phases.CheckStructure(log); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestTransformSeesAResultBeforeAnyoneElse(t *testing.T) {
+	t.Parallel()
+	redact := &hook{
+		name: "redact", phase: abi.AfterToolExecute, mode: abi.ModeTransform, view: abi.ViewLast,
+		do: func(_ context.Context, e *abi.Event) (*abi.Reply, error) {
+			return &abi.Reply{Effects: []abi.Effect{{
+				Type: abi.EffectReplaceMessage, MessageID: e.ResultMessageID, Content: []abi.ContentBlock{abi.Text("[REDACTED]")},
+			}}}, nil
+		},
+	}
+	b := newBench(t, &script{answers: []abi.Message{says("", calls("c1", "echo", "secret")), says("done")}}, agent.Config{}, redact)
+	if _, err := b.agent.Run(t.Context(), request(user("go"))); err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range b.model.requests {
+		if strings.Contains(strings.Join(texts(r.Messages), " "), "secret") {
+			t.Errorf("the model saw %q", texts(r.Messages))
+		}
+	}
+	for _, e := range b.events {
+		if e.Type == agent.EventToolCallDone && e.Result.Content[0].Text != "[REDACTED]" {
+			t.Errorf("the listener saw %+v", e.Result)
+		}
+	}
+	if got := b.agent.Thread("t").Messages()[2].Text(); got != "[REDACTED]" {
+		t.Errorf("the log holds %q", got)
+	}
+}
+
+func TestGateBlocksACallAndTheRestOfTheStep(t *testing.T) {
+	t.Parallel()
+	gate := &hook{
+		name: "gate", phase: abi.ToolGate, mode: abi.ModeGate,
+		do: func(_ context.Context, e *abi.Event) (*abi.Reply, error) {
+			if e.Call.Name != "shell" {
+				return &abi.Reply{}, nil
+			}
+			return &abi.Reply{Gate: &abi.GateDecision{Action: abi.GateBlock, Reason: "not here"}}, nil
+		},
+	}
+	answer := says("", calls("c1", "echo", "a"), calls("c2", "shell", "rm"), calls("c3", "echo", "b"))
+	b := newBench(t, &script{answers: []abi.Message{answer}}, agent.Config{}, gate)
+	result, err := b.agent.Run(t.Context(), request(user("go")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if result.Termination.Type != agent.Blocked || result.Termination.Detail != "not here" {
+		t.Errorf("termination %+v", result.Termination)
+	}
+	if !slices.Equal(b.tools.calls, []string{"c1"}) {
+		t.Errorf("ran %v, want c1 only", b.tools.calls)
+	}
+	log := b.agent.Thread("t").Messages()
+	if err := phases.CheckStructure(log); err != nil {
+		t.Error(err)
+	}
+	if got := log[3].Text(); got != "Denied: not here" {
+		t.Errorf("blocked call answered %q", got)
+	}
+	if got := log[4].Text(); !strings.Contains(got, "interrupted") {
+		t.Errorf("later call answered %q", got)
+	}
+	if b.count(agent.EventRunFinish) != 1 || !slices.Contains(b.phases(), abi.RunEnd) {
+		t.Error("run_end or run_finish is missing")
+	}
+}
+
+func TestFailedInferenceLeavesByTheOneExit(t *testing.T) {
+	t.Parallel()
+	cause := &llm.Error{Kind: llm.KindUnauthorized, Message: "no key"}
+	b := newBench(t, &script{err: cause}, agent.Config{})
+	result, err := b.agent.Run(t.Context(), request(user("go")))
+	if !errors.Is(err, cause) {
+		t.Errorf("error %v, want the model's", err)
+	}
+	if result.Termination.Type != agent.Failed {
+		t.Errorf("termination %+v", result.Termination)
+	}
+	if b.count(agent.EventRunFinish) != 1 {
+		t.Errorf("%d run_finish events", b.count(agent.EventRunFinish))
+	}
+	if !slices.Contains(b.phases(), abi.RunEnd) {
+		t.Error("run_end did not fire")
+	}
+	if got := texts(b.agent.Thread("t").Messages()); !slices.Equal(got, []string{"user: go"}) {
+		t.Errorf("log %q", got)
+	}
+}
+
+func TestCancelKeepsWhatWasSaidAndAnswersEveryCall(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	b := newBench(t, &script{answers: []abi.Message{says("I try", calls("c1", "echo", "a"), calls("c2", "echo", "b"))}}, agent.Config{})
+	b.tools.do = func(ctx context.Context, _ abi.ToolCall) (abi.ToolResult, error) {
+		cancel()
+		<-ctx.Done()
+		return abi.ToolResult{}, ctx.Err()
+	}
+	result, err := b.agent.Run(ctx, request(user("go")))
+	if !errors.Is(err, context.Canceled) || result.Termination.Type != agent.Cancelled {
+		t.Errorf("error %v, termination %+v", err, result.Termination)
+	}
+	log := b.agent.Thread("t").Messages()
+	if len(log) != 4 || log[1].Text() != "I try" {
+		t.Fatalf("log %q", texts(log))
+	}
+	if err := phases.CheckStructure(log); err != nil {
+		t.Error(err)
+	}
+	if !slices.Contains(b.phases(), abi.RunEnd) || b.count(agent.EventRunFinish) != 1 {
+		t.Error("run_end or run_finish is missing")
+	}
+}
+
+func TestToolThatIgnoresCancelIsAbandoned(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	release := make(chan struct{})
+	defer close(release)
+	b := newBench(t, &script{answers: []abi.Message{says("", calls("c1", "echo", "a"))}}, agent.Config{Grace: time.Millisecond})
+	b.tools.do = func(context.Context, abi.ToolCall) (abi.ToolResult, error) {
+		cancel()
+		<-release
+		return abi.ToolResult{}, nil
+	}
+	if _, err := b.agent.Run(ctx, request(user("go"))); !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v", err)
+	}
+	if err := phases.CheckStructure(b.agent.Thread("t").Messages()); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestMaxRoundsStopsBeforeOneTooMany(t *testing.T) {
+	t.Parallel()
+	var answers []abi.Message
+	for i := range 5 {
+		answers = append(answers, says("", calls(fmt.Sprint("c", i), "echo", "x")))
+	}
+	b := newBench(t, &script{answers: answers}, agent.Config{MaxRounds: 3})
+	result, err := b.agent.Run(t.Context(), request(user("go")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if result.Termination.Code != agent.StopMaxRounds || len(b.model.requests) != 3 {
+		t.Errorf("%d inferences, termination %+v", len(b.model.requests), result.Termination)
+	}
+}
+
+func TestToolErrorsAndPanicsBecomeResults(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		do   func(context.Context, abi.ToolCall) (abi.ToolResult, error)
+		want string
+	}{
+		"error": {func(context.Context, abi.ToolCall) (abi.ToolResult, error) {
+			return abi.ToolResult{}, errors.New("disk full")
+		}, "Execution failed: disk full"},
+		"panic": {
+			func(context.Context, abi.ToolCall) (abi.ToolResult, error) { panic("oops") },
+			"Internal error: the tool panicked: oops",
+		},
+		"data": {func(context.Context, abi.ToolCall) (abi.ToolResult, error) {
+			return abi.ToolResult{Data: map[string]any{"n": int64(1)}}, nil
+		}, `{"n":1}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t, &script{answers: []abi.Message{says("", calls("c1", "echo", "a")), says("ok")}}, agent.Config{})
+			b.tools.do = tc.do
+			if _, err := b.agent.Run(t.Context(), request(user("go"))); err != nil {
+				t.Fatal(err)
+			}
+			if got := b.agent.Thread("t").Messages()[2].Text(); got != tc.want {
+				t.Errorf("result %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestNoticesAreNeverLost(t *testing.T) {
+	t.Parallel()
+	model := &script{answers: []abi.Message{says("first"), says("second"), says("third")}}
+	b := newBench(t, model, agent.Config{})
+	notice := func(id string) abi.Notice { return abi.Notice{Kind: abi.NoticeCompleted, TaskID: id, Result: "<b>"} }
+	if err := b.agent.Deliver(t.Context(), "t", notice("before")); err != nil {
+		t.Fatal(err)
+	}
+	sent := false
+	model.during = func() {
+		if !sent {
+			sent = true
+			if err := b.agent.Deliver(t.Context(), "t", notice("meanwhile")); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	// The notice that arrives during the first inference makes the run go on.
+	if _, err := b.agent.Run(t.Context(), request(user("go"))); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.agent.Deliver(t.Context(), "t", notice("after")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.agent.Run(t.Context(), request()); err != nil {
+		t.Fatal(err)
+	}
+	all := strings.Join(texts(b.agent.Thread("t").Messages()), "\n")
+	for _, id := range []string{"before", "meanwhile", "after"} {
+		if strings.Count(all, `task_id="`+id+`"`) != 1 {
+			t.Errorf("notice %q stands %d times in\n%s", id, strings.Count(all, `task_id="`+id+`"`), all)
+		}
+	}
+	if strings.Contains(all, "<b>") {
+		t.Error("a task's text was not escaped")
+	}
+}
+
+func TestOneRunPerThread(t *testing.T) {
+	t.Parallel()
+	model := &script{answers: []abi.Message{says("a")}}
+	b := newBench(t, model, agent.Config{})
+	var second error
+	model.during = func() { _, second = b.agent.Run(t.Context(), request(user("too"))) }
+	if _, err := b.agent.Run(t.Context(), request(user("go"))); err != nil {
+		t.Fatal(err)
+	}
+	if !errors.Is(second, agent.ErrThreadBusy) {
+		t.Errorf("second run: %v", second)
+	}
+}
+
+func TestContextMessagesAndToolFilters(t *testing.T) {
+	t.Parallel()
+	adds := &hook{
+		name: "adds", phase: abi.BeforeInference, mode: abi.ModeTransform,
+		do: func(_ context.Context, e *abi.Event) (*abi.Reply, error) {
+			return &abi.Reply{Effects: []abi.Effect{
+				{Type: abi.EffectAddContext, Context: &abi.ContextMessage{
+					Key: "k", Target: abi.TargetSuffixSystem,
+					Content: []abi.ContentBlock{abi.Text("mind the gap")}, CooldownTurns: 2,
+				}},
+				{Type: abi.EffectExcludeTools, Tools: []string{"shell"}},
+			}}, nil
+		},
+	}
+	b := newBench(t, &script{answers: []abi.Message{
+		says("", calls("c1", "echo", "a")), says("", calls("c2", "echo", "a")), says("done"),
+	}}, agent.Config{SystemPrompt: "be good"}, adds)
+	if _, err := b.agent.Run(t.Context(), request(user("go"))); err != nil {
+		t.Fatal(err)
+	}
+	for i, r := range b.model.requests {
+		if r.Messages[0].Text() != "be good" || len(r.Tools) != 1 || r.Tools[0].Name != "echo" {
+			t.Errorf("request %d: first %q, tools %v", i, r.Messages[0].Text(), r.Tools)
+		}
+		last := r.Messages[len(r.Messages)-1].Text()
+		if shown := last == "mind the gap"; shown != (i != 1) {
+			t.Errorf("request %d ends with %q: cooldown of 2 steps not kept", i, last)
+		}
+	}
+	if strings.Contains(strings.Join(texts(b.agent.Thread("t").Messages()), " "), "mind the gap") {
+		t.Error("a context message got into the log")
+	}
+}
+
+func TestThreadStateOutlivesARun(t *testing.T) {
+	t.Parallel()
+	counts := &counter{}
+	b := newBench(t, &script{answers: []abi.Message{says("a"), says("b")}}, agent.Config{}, counts)
+	for range 2 {
+		if _, err := b.agent.Run(t.Context(), request(user("go"))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := b.agent.Thread("t").State()["counts/runs"]; got != int64(2) {
+		t.Errorf("state %v, want 2", got)
+	}
+}
+
+// counter counts runs in thread-scoped state.
+type counter struct{}
+
+func (counter) Describe() abi.Description {
+	return abi.Description{
+		Name: "counts", Version: "1", ABI: abi.VersionRange{Min: 1, Max: 1},
+		Hooks: []abi.Hook{{Phase: abi.RunStart, Mode: abi.ModeObserve}},
+		State: []abi.StateKey{{Name: "runs", Scope: abi.ScopeThread, Merge: abi.MergeCommutative}},
+	}
+}
+
+func (counter) OnPhase(context.Context, *abi.Event) (*abi.Reply, error) {
+	return &abi.Reply{Updates: []abi.Update{{Key: "runs", Op: abi.OpAdd, Value: int64(1)}}}, nil
+}
+
+func TestNewNamesTheMissingField(t *testing.T) {
+	t.Parallel()
+	rt, err := phases.New(phases.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for field, cfg := range map[string]agent.Config{
+		"Config.Model":  {Phases: rt},
+		"Config.Phases": {Model: &script{}},
+		"Config.Grace":  {Model: &script{}, Phases: rt, Grace: -1},
+	} {
+		if _, err := agent.New(cfg); err == nil || !strings.Contains(err.Error(), field) {
+			t.Errorf("error %v does not name %s", err, field)
+		}
+	}
+}

@@ -1,0 +1,55 @@
+package agent
+
+import (
+	"time"
+
+	"github.com/mortise-dev/mortise/abi"
+)
+
+// EventType names an event. Names and fields are those of the run protocol.
+type EventType string
+
+// Types of events.
+const (
+	EventRunStart          EventType = "run_start"
+	EventStepStart         EventType = "step_start"
+	EventPhase             EventType = "phase"
+	EventInferenceComplete EventType = "inference_complete"
+	EventToolCallStart     EventType = "tool_call_start"
+	EventToolCallDone      EventType = "tool_call_done"
+	EventCustom            EventType = "custom"
+	EventStepEnd           EventType = "step_end"
+	EventRunFinish         EventType = "run_finish"
+)
+
+// Event is news of a run. Which fields are set follows from Type. Run_finish is
+// terminal: exactly one is sent for each run.
+type Event struct {
+	Type     EventType `json:"event_type"`
+	At       time.Time `json:"at"`
+	ThreadID string    `json:"thread_id"`
+	RunID    string    `json:"run_id"`
+	Step     int       `json:"step,omitempty"`
+
+	// Phase is about to fire (phase).
+	Phase abi.Phase `json:"phase,omitempty"`
+	// MessageID of the message that the step will write (step_start).
+	MessageID string `json:"message_id,omitempty"`
+	// Model, Usage and DurationMS belong to inference_complete.
+	Model      string     `json:"model,omitempty"`
+	Usage      *abi.Usage `json:"usage,omitempty"`
+	DurationMS int64      `json:"duration_ms,omitempty"`
+	// Call and Result belong to the tool events.
+	Call   *abi.ToolCall   `json:"call,omitempty"`
+	Result *abi.ToolResult `json:"result,omitempty"`
+	// Name, By and Payload belong to custom events, which plugins emit.
+	Name    string `json:"name,omitempty"`
+	By      string `json:"by,omitempty"`
+	Payload any    `json:"payload,omitempty"`
+	// Messages is the length of the log, ViewMessages that of what the model
+	// sees (step_end).
+	Messages     int `json:"messages,omitempty"`
+	ViewMessages int `json:"view_messages,omitempty"`
+	// Outcome of the run (run_finish).
+	Outcome *Result `json:"result_of_run,omitempty"`
+}

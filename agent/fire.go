@@ -1,0 +1,73 @@
+package agent
+
+import (
+	"context"
+
+	"github.com/mortise-dev/mortise/abi"
+	"github.com/mortise-dev/mortise/phases"
+)
+
+// frame is what differs from phase to phase.
+type frame struct {
+	// messages replaces the view where a step has written more than the log holds.
+	messages []abi.Message
+	response *abi.Response
+	call     *abi.ToolCall
+	result   *abi.ToolResult
+	resultID string
+}
+
+// fire fires a phase at the plugins and applies what it came to. A stop that a
+// plugin asked for is returned.
+func (r *run) fire(ctx context.Context, p abi.Phase, f frame) (*Termination, error) {
+	_, stop, err := r.fireFrame(ctx, p, f)
+	return stop, err
+}
+
+func (r *run) fireFrame(ctx context.Context, p abi.Phase, f frame) (phases.Outcome, *Termination, error) {
+	messages := f.messages
+	if messages == nil {
+		messages = r.view
+	}
+	r.send(ctx, Event{Type: EventPhase, Phase: p, Call: f.call})
+	out, err := r.cfg.Phases.Fire(ctx, r.state, phases.Frame{
+		Phase: p, Run: r.id, Step: r.step, Messages: messages,
+		Response: f.response, Call: f.call, Result: f.result, ResultMessageID: f.resultID,
+		Notices: r.takeNotices(p),
+	})
+	if err != nil {
+		return out, nil, err
+	}
+	r.apply(ctx, out, f.messages == nil)
+	if out.Stop != nil {
+		return out, &Termination{Type: Stopped, Code: out.Stop.Code, Detail: out.Stop.Detail}, nil
+	}
+	return out, nil, nil
+}
+
+// takeNotices shows each notice once, at the first phase of a step or of the run.
+func (r *run) takeNotices(p abi.Phase) []abi.Notice {
+	if p != abi.StepStart && p != abi.RunStart && p != abi.RunEnd {
+		return nil
+	}
+	notices := r.notices
+	r.notices = nil
+	return notices
+}
+
+func (r *run) apply(ctx context.Context, out phases.Outcome, logged bool) {
+	r.thread.edit(out.Edits)
+	if logged && len(out.Appended) > 0 {
+		r.thread.append(out.Appended...)
+	}
+	if logged && len(out.Edits)+len(out.Appended) > 0 {
+		r.refresh()
+	}
+	r.context.add(out)
+	if out.Compact != nil && r.cfg.Compactor != nil {
+		r.cfg.Compactor.Request(r.thread.id, out.Compact.Focus)
+	}
+	for _, e := range out.Emitted {
+		r.send(ctx, Event{Type: EventCustom, Name: e.EventType, By: e.By, Payload: e.Payload})
+	}
+}

@@ -1,0 +1,54 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	mortise "github.com/mortise-dev/mortise/sdk/go"
+	"github.com/mortise-dev/mortise/sdk/go/plugin"
+)
+
+func TestGate(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		call    mortise.ToolCall
+		config  any
+		blocked string
+	}{
+		"bash":         {mortise.ToolCall{Name: "Bash", Arguments: map[string]any{"command": "rm -rf /"}}, nil, "recursive_delete"},
+		"text":         {mortise.ToolCall{Name: "shell", Arguments: "rm -rf ~"}, nil, "recursive_delete"},
+		"vector":       {mortise.ToolCall{Name: "shell", Arguments: map[string]any{"command": []any{"bash", "-lc", "rm -rf /"}}}, nil, "recursive_delete"},
+		"kind":         {mortise.ToolCall{Name: "x", Kind: mortise.ToolExecute, Arguments: map[string]any{"cmd": "reboot"}}, nil, "power"},
+		"fine":         {mortise.ToolCall{Name: "bash", Arguments: map[string]any{"command": "ls"}}, nil, ""},
+		"other tool":   {mortise.ToolCall{Name: "write", Arguments: map[string]any{"input": "rm -rf /"}}, nil, ""},
+		"tools":        {mortise.ToolCall{Name: "mine", Arguments: map[string]any{"go": "reboot"}}, map[string]any{"tools": []any{"mine"}, "arguments": []any{"go"}}, "power"},
+		"custom rule":  {mortise.ToolCall{Name: "bash", Arguments: map[string]any{"command": "terraform destroy"}}, map[string]any{"rules": []any{map[string]any{"command": "terraform", "argument_prefixes": []any{"destroy"}}}}, "custom"},
+		"no arguments": {mortise.ToolCall{Name: "bash"}, nil, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			in, err := mortise.Marshal(&mortise.Event{ABI: 1, Phase: mortise.ToolGate, Call: &tc.call, Config: tc.config})
+			if err != nil {
+				t.Fatal(err)
+			}
+			p := plugin.Plugin{Description: description(), OnPhase: onPhase}
+			out, err := p.Call("on_phase", in)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var r mortise.Reply
+			if err := mortise.Unmarshal(out, &r); err != nil {
+				t.Fatal(err)
+			}
+			if tc.blocked == "" {
+				if r.Gate != nil || len(r.Updates) > 0 {
+					t.Errorf("got %+v", r)
+				}
+				return
+			}
+			if r.Gate == nil || r.Gate.Action != mortise.GateBlock || !strings.HasPrefix(r.Gate.Reason, "guard: rule "+tc.blocked+" forbids: ") || len(r.Updates) != 1 || r.Updates[0].Key != tc.blocked {
+				t.Errorf("got %+v %+v", r.Gate, r.Updates)
+			}
+		})
+	}
+}

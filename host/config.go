@@ -1,0 +1,75 @@
+package host
+
+import (
+	"cmp"
+	"fmt"
+	"log/slog"
+	"time"
+)
+
+// EngineName names the code that runs guests.
+type EngineName string
+
+// Engines.
+const (
+	// EngineNative runs metered guests on wazero directly. It is the default.
+	EngineNative EngineName = "native"
+	// EngineExtism is github.com/extism/go-sdk on wazero: the reference that the
+	// native engine is compared with. The log level of go-sdk is one for the
+	// process: this engine sets it to debug and filters by itself, so other users
+	// of go-sdk in the process should set a logger on their plugins. Guests'
+	// messages below debug do not arrive.
+	EngineExtism EngineName = "extism"
+)
+
+// Config constructs a [Host]. The zero Config is valid.
+type Config struct {
+	// Engine runs the guests. Empty means [EngineNative].
+	Engine EngineName
+	// CacheDir keeps compiled code between processes. It is made when it is not
+	// there. Whoever may write to it may run code in this process, so a folder
+	// that others can write to is refused. Empty means no cache on disk.
+	CacheDir string
+	// Logger gets warnings of the host and, where granted, the logs of guests.
+	// Nil discards them.
+	Logger *slog.Logger
+	// Limits are the defaults of modules whose Spec leaves a limit at zero.
+	Limits Limits
+	// OnCompile is told before and after a module is compiled, so that a program
+	// can say why it waits. It is called by the goroutine that loads. Nil is fine.
+	OnCompile func(CompileInfo)
+}
+
+// CompileInfo describes one compilation.
+type CompileInfo struct {
+	// Name of the module.
+	Name string
+	// Size of the binary in bytes.
+	Size int
+	// Cached is a hint: the cache folder has probably compiled this binary before.
+	Cached bool
+	// Done is false before the compilation and true after it.
+	Done bool
+	// Duration and Err are set when Done is.
+	Duration time.Duration
+	Err      error
+}
+
+// withDefaults returns c with its zero fields filled in, or says which field is
+// wrong.
+func (c Config) withDefaults() (Config, error) {
+	c.Engine = cmp.Or(c.Engine, EngineNative)
+	if c.Engine != EngineNative && c.Engine != EngineExtism {
+		return c, fmt.Errorf("host: config: Engine %q is unknown; use %q or %q", clean(string(c.Engine), 64), EngineNative, EngineExtism)
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.OnCompile == nil {
+		c.OnCompile = func(CompileInfo) {}
+	}
+	if _, err := c.Limits.withDefaults(Limits{}); err != nil {
+		return c, fmt.Errorf("host: config: %w", err)
+	}
+	return c, nil
+}

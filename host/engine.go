@@ -1,0 +1,68 @@
+package host
+
+import (
+	"context"
+	"log/slog"
+
+	"github.com/mortise-dev/mortise/internal/wasm"
+)
+
+// engine compiles modules. It is safe for concurrent use.
+type engine interface {
+	compile(ctx context.Context, src source) (program, error)
+	close(ctx context.Context) error
+}
+
+// source is a checked module on its way into an engine.
+type source struct {
+	name   string
+	wasm   []byte
+	parsed *wasm.Module
+	limits Limits
+	grants Grants
+	logger *slog.Logger
+}
+
+// program is a compiled module. It is safe for concurrent use. close comes after
+// the last instance has been closed.
+type program interface {
+	// instantiate makes an instance and initialises the guest's runtime. The
+	// context bounds both. The error is a *fault when the guest is to blame.
+	instantiate(ctx context.Context) (instance, error)
+	close(ctx context.Context) error
+}
+
+// instance runs one call at a time.
+type instance interface {
+	// call runs an export that takes nothing. The error is a *fault when the
+	// guest broke or was stopped.
+	call(ctx context.Context, export string, input []byte) (outcome, error)
+	close(ctx context.Context) error
+}
+
+// outcome is what a call left behind. It is valid beside an error too, as far as
+// it goes.
+type outcome struct {
+	output []byte
+	// code and text are what the guest returned and gave to error_set.
+	code uint32
+	text string
+	// spent means that the instance must not be used again.
+	spent bool
+	// fuel is what the call used, on an engine that meters.
+	fuel int64
+	// logsDropped counts log messages beyond the limit.
+	logsDropped int64
+}
+
+// fault is a trap before it knows its module and export.
+type fault struct {
+	kind   TrapKind
+	detail string
+	code   uint32
+	err    error
+}
+
+func (f *fault) Error() string { return string(f.kind) + ": " + f.detail }
+
+func (f *fault) Unwrap() error { return f.err }

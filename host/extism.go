@@ -1,0 +1,161 @@
+package host
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"log/slog"
+	"maps"
+	"os"
+	"runtime"
+
+	extism "github.com/extism/go-sdk"
+	"github.com/tetratelabs/wazero"
+	"github.com/tetratelabs/wazero/experimental"
+
+	"github.com/mortise-dev/mortise/internal/wasm"
+)
+
+// extismEngine runs guests on github.com/extism/go-sdk. It is the reference
+// that the native engine is compared with.
+type extismEngine struct {
+	cache *diskCache
+}
+
+func newExtism(cache *diskCache, logger *slog.Logger) *extismEngine {
+	if _, set := os.LookupEnv("EXTISM_ENABLE_WASI_OUTPUT"); set {
+		logger.Warn("guests write to stdout and stderr of this process",
+			"variable", "EXTISM_ENABLE_WASI_OUTPUT", "mend", "unset it")
+	}
+	// Below debug go-sdk would write messages of its own to the standard logger.
+	extism.SetLogLevel(extism.LogLevelDebug)
+	return &extismEngine{cache: cache}
+}
+
+// codeCache returns a cache for one module. One for all would keep the code of
+// closed modules, because go-sdk does not close what it compiles.
+func (e *extismEngine) codeCache() (wazero.CompilationCache, error) {
+	if e.cache == nil {
+		return wazero.NewCompilationCache(), nil
+	}
+	return wazero.NewCompilationCacheWithDir(e.cache.dir)
+}
+
+func (e *extismEngine) compile(ctx context.Context, src source) (_ program, err error) {
+	cache, err := e.codeCache()
+	if err != nil {
+		return nil, fmt.Errorf("host: module %q: %w: compilation cache: %w", src.name, ErrEngine, err)
+	}
+	p := &extismProgram{source: src, cache: cache}
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("host: module %q: %w: compilation panicked: %s", src.name, ErrEngine, clean(fmt.Sprint(r), maxDetail))
+		}
+		if err != nil {
+			_ = cache.Close(context.WithoutCancel(ctx))
+		}
+	}()
+	config := extism.PluginConfig{
+		// Debug information stays off: a trap would read DWARF that the guest wrote.
+		RuntimeConfig: wazero.NewRuntimeConfig().WithCloseOnContextDone(true).
+			WithDebugInfoEnabled(false).WithCompilationCache(cache),
+		EnableWasi: p.needsWASI(),
+	}
+	manifest := extism.Manifest{
+		Wasm:   []extism.Wasm{extism.WasmData{Data: src.wasm, Name: "main"}},
+		Config: maps.Clone(src.grants.Config),
+		// A zero in any of these fields would mean a limit of zero, not none.
+		Memory: &extism.ManifestMemory{
+			MaxPages:             uint32(src.limits.MemoryPages), // between 17 and 65536
+			MaxHttpResponseBytes: 1,
+			MaxVarBytes:          int64(src.limits.VarBytes),
+		},
+	}
+	ctx = experimental.WithCompilationWorkers(ctx, runtime.GOMAXPROCS(0))
+	p.compiled, err = extism.NewCompiledPlugin(ctx, manifest, config, bulkFunctions())
+	if err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+func (e *extismEngine) close(context.Context) error { return nil }
+
+// extismProgram is a compiled module with a wazero runtime of its own.
+type extismProgram struct {
+	source
+
+	compiled *extism.CompiledPlugin
+	cache    wazero.CompilationCache
+}
+
+// needsWASI tells whether to offer WASI. go-sdk initialises reactors only when
+// it is on, so a module with an initialiser gets it too.
+func (p *extismProgram) needsWASI() bool {
+	for _, im := range p.parsed.Imports {
+		if im.Module == moduleWASI {
+			return true
+		}
+	}
+	return p.initialiser() != ""
+}
+
+// initialiser returns the export that go-sdk runs before the first call of an
+// instance, or nothing.
+func (p *extismProgram) initialiser() string {
+	for _, name := range []string{"hs_init", "_initialize", "__wasm_call_ctors"} {
+		if ex, ok := p.parsed.Export(name); ok && ex.Kind == wasm.KindFunc {
+			return name
+		}
+	}
+	return ""
+}
+
+// probe returns an export whose call makes go-sdk initialise the instance.
+func (p *extismProgram) probe() string {
+	for _, ex := range p.parsed.Exports {
+		if ex.Name != "_start" && ex.Name != "_initialize" && ex.Kind == wasm.KindFunc && len(ex.Func.Results) <= 1 {
+			return ex.Name
+		}
+	}
+	return ""
+}
+
+func (p *extismProgram) instantiate(ctx context.Context) (_ instance, err error) {
+	i := newExtismInstance(p)
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("%w: making an instance panicked: %s", ErrEngine, clean(fmt.Sprint(r), maxDetail))
+		}
+		if err != nil && i.plugin != nil {
+			_ = i.close(context.WithoutCancel(ctx))
+		}
+	}()
+	i.done = ctx.Done()
+	config := wazero.NewModuleConfig().WithStderr(&i.stderr).WithNanosleep(i.sleep)
+	if p.grants.Clock {
+		config = config.WithSysWalltime().WithSysNanotime()
+	}
+	if p.grants.Random {
+		config = config.WithRandSource(rand.Reader)
+	}
+	made := experimental.WithMemoryAllocator(ctx, &i.memories)
+	made = experimental.WithCloseNotifier(made, experimental.CloseNotifyFunc(i.notifyClosed))
+	i.plugin, err = p.compiled.Instance(made, extism.PluginInstanceConfig{ModuleConfig: config})
+	if err != nil {
+		return nil, i.initFault(ctx, err)
+	}
+	i.plugin.SetLogger(i.onLog)
+	if err := i.initialise(ctx); err != nil {
+		return nil, err
+	}
+	return i, nil
+}
+
+func (p *extismProgram) close(ctx context.Context) error {
+	err := p.compiled.Close(ctx)
+	if cacheErr := p.cache.Close(ctx); err == nil {
+		err = cacheErr
+	}
+	return err
+}

@@ -1,0 +1,67 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	extism "github.com/extism/go-sdk"
+	"github.com/tetratelabs/wazero/api"
+)
+
+// bulkFunctions are the imports of "mortise:host/1".
+func bulkFunctions() []extism.HostFunction {
+	read := extism.NewHostFunctionWithStack(importInputRead, inputRead, []extism.ValueType{extism.ValueTypeI32}, nil)
+	write := extism.NewHostFunctionWithStack(importOutputWrite, outputWrite, []extism.ValueType{extism.ValueTypeI32, extism.ValueTypeI32}, nil)
+	read.SetNamespace(moduleHost)
+	write.SetNamespace(moduleHost)
+	return []extism.HostFunction{read, write}
+}
+
+// inputRead copies the input to the guest's memory. A panic in a host function
+// ends the guest.
+func inputRead(ctx context.Context, _ *extism.CurrentPlugin, stack []uint64) {
+	i := caller(ctx)
+	ptr := api.DecodeU32(stack[0])
+	to := i.slice(importInputRead, ptr, len(i.input))
+	copy(to, i.input)
+}
+
+// outputWrite takes the output from the guest's memory.
+func outputWrite(ctx context.Context, _ *extism.CurrentPlugin, stack []uint64) {
+	i := caller(ctx)
+	ptr, n := api.DecodeU32(stack[0]), api.DecodeU32(stack[1])
+	if uint64(n) > uint64(i.prog.limits.OutputBytes) { // not negative
+		i.fail(i.outputTooLarge(int(n)))
+	}
+	from := i.slice(importOutputWrite, ptr, int(n))
+	i.output = append(make([]byte, 0, len(from)), from...)
+	i.written = true
+}
+
+// caller returns the instance that called a host function.
+func caller(ctx context.Context) *extismInstance {
+	i, ok := ctx.Value(instanceKey{}).(*extismInstance)
+	if !ok {
+		panic(errors.New("host function called outside of a call"))
+	}
+	return i
+}
+
+// slice returns a part of the module's memory, or ends the guest.
+func (i *extismInstance) slice(name string, ptr uint32, n int) []byte {
+	mem := i.memories.main()
+	if uint64(ptr)+uint64(n) > uint64(len(mem)) { // n is a length
+		i.fail(&fault{
+			kind:   TrapFault,
+			detail: fmt.Sprintf("%s: %d bytes at %d are outside the memory of %d bytes", name, n, ptr, len(mem)),
+		})
+	}
+	return mem[ptr : uint64(ptr)+uint64(n)] // n is a length
+}
+
+// fail ends the guest with a fault.
+func (i *extismInstance) fail(f *fault) {
+	i.fault = f
+	panic(f)
+}

@@ -1,0 +1,194 @@
+package host
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"time"
+
+	extism "github.com/extism/go-sdk"
+	"github.com/tetratelabs/wazero/sys"
+
+	"github.com/mortise-dev/mortise/internal/wasm"
+)
+
+// instanceKey finds the instance of a call in its context.
+type instanceKey struct{}
+
+// extismInstance is an instance and, while one runs, its call. It runs one call
+// at a time.
+type extismInstance struct {
+	prog     *extismProgram
+	plugin   *extism.Plugin
+	memories memories
+	stderr   head
+	log      guestLog
+	// closed tells that wazero closed a part of the instance, exitCode why.
+	closed   bool
+	exitCode uint32
+
+	// Of the call in progress.
+	input   []byte
+	output  []byte
+	written bool
+	fault   *fault
+	done    <-chan struct{}
+}
+
+func newExtismInstance(p *extismProgram) *extismInstance {
+	i := &extismInstance{prog: p}
+	i.stderr.limit = p.limits.StderrBytes
+	i.log = guestLog{logger: p.logger, module: p.name, granted: p.grants.Log, limit: p.limits.LogBytes}
+	return i
+}
+
+func (i *extismInstance) notifyClosed(_ context.Context, exitCode uint32) {
+	i.closed, i.exitCode = true, exitCode
+}
+
+// sleep is the guest's nanosleep. Without a real clock it does not wait; with
+// one it ends with the call.
+func (i *extismInstance) sleep(ns int64) {
+	if !i.prog.grants.Clock || ns <= 0 {
+		return
+	}
+	timer := time.NewTimer(time.Duration(ns))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-i.done:
+	}
+}
+
+// begin prepares the record of a call.
+func (i *extismInstance) begin(ctx context.Context, export string, input []byte) context.Context {
+	i.input, i.output, i.written, i.fault = input, nil, false, nil
+	i.done = ctx.Done()
+	i.stderr.reset()
+	i.log.begin(ctx, export)
+	return context.WithValue(ctx, instanceKey{}, i)
+}
+
+// end lets go of everything that belongs to a call.
+func (i *extismInstance) end() {
+	i.input, i.output, i.done = nil, nil, nil
+	clear(i.plugin.Var)
+	i.log.end()
+}
+
+func (i *extismInstance) call(ctx context.Context, export string, input []byte) (out outcome, err error) {
+	if i.closed {
+		return out, fmt.Errorf("%w: the instance is closed", ErrEngine)
+	}
+	callCtx := i.begin(ctx, export, input)
+	defer i.end()
+	defer func() {
+		out.logsDropped = i.log.dropped
+		if r := recover(); r != nil {
+			err = fmt.Errorf("%w: the call panicked: %s", ErrEngine, clean(fmt.Sprint(r), maxDetail))
+		}
+	}()
+	code, output, err := i.plugin.CallWithContext(callCtx, export, input)
+	if err != nil {
+		refused, f := i.classify(ctx, err)
+		if f != nil {
+			return out, f
+		}
+		out.text = refused
+	}
+	if i.written {
+		output = i.output
+	}
+	if len(output) > i.prog.limits.OutputBytes {
+		return out, i.outputTooLarge(len(output))
+	}
+	if output == nil {
+		output = []byte{}
+	}
+	out.code, out.output = code, output
+	// A context that ended during the call may have closed the module just as the
+	// call returned.
+	out.spent = i.closed || ctx.Err() != nil || i.memories.high(i.highWater()) || !i.kernelSane()
+	return out, nil
+}
+
+// highWater is the size of a memory above which an instance is replaced.
+func (i *extismInstance) highWater() int { return i.prog.limits.MemoryPages * wasm.PageSize / 4 * 3 }
+
+// kernelSane looks at the header of the Extism kernel, which the guest can
+// write: how much is in use, at byte 9, and how much there is, at byte 17. With
+// a wrong header go-sdk's next call would trap before it reaches the guest. The
+// next call also begins with clearing what is in use, at 6 ms for each MiB and
+// without a context; above 4 MiB a new instance is cheaper.
+func (i *extismInstance) kernelSane() bool {
+	const header, dirty = 65, 4 << 20
+	k := i.memories.kernel()
+	if len(k) < header {
+		return false
+	}
+	size := uint64(len(k))
+	return binary.LittleEndian.Uint64(k[9:]) <= min(size-header, dirty) && binary.LittleEndian.Uint64(k[17:]) <= size
+}
+
+func (i *extismInstance) outputTooLarge(n int) *fault {
+	return &fault{kind: TrapOutput, detail: fmt.Sprintf("%d bytes of output, %d are allowed", n, i.prog.limits.OutputBytes)}
+}
+
+// classify tells a refusal from a fault.
+func (i *extismInstance) classify(ctx context.Context, err error) (refused string, f *fault) {
+	if i.fault != nil {
+		return "", i.fault
+	}
+	var exit *sys.ExitError
+	isExit := errors.As(err, &exit)
+	// go-sdk passes some errors on as text only. A refusal that comes when the
+	// context has ended counts as stopped too.
+	if ctx.Err() != nil && (isExit || errors.Unwrap(err) == nil) {
+		return "", i.stopped(ctx, "")
+	}
+	if !isExit && errors.Unwrap(err) == nil && !i.closed && err.Error() == i.plugin.GetErrorWithContext(ctx) {
+		return err.Error(), nil
+	}
+	f = &fault{kind: TrapFault, detail: trapDetail(err)}
+	if isExit {
+		f = &fault{kind: TrapExit, detail: fmt.Sprintf("exit code %d", exit.ExitCode()), code: exit.ExitCode()}
+	}
+	if i.memories.high(i.highWater()) {
+		f.kind = TrapMemory
+		f.detail += fmt.Sprintf("; %d of %d bytes of memory are in use", i.memories.largest(), i.prog.limits.MemoryPages*wasm.PageSize)
+	}
+	f.detail += i.stderrDetail()
+	return "", f
+}
+
+// stopped is the fault of a guest that its context stopped.
+func (i *extismInstance) stopped(ctx context.Context, where string) *fault {
+	f := &fault{kind: TrapCancelled, detail: "the caller gave up" + where, err: ctx.Err()}
+	if errors.Is(f.err, context.DeadlineExceeded) {
+		f.kind, f.detail = TrapDeadline, "out of time"+where
+	}
+	f.detail += i.stderrDetail()
+	return f
+}
+
+func (i *extismInstance) stderrDetail() string {
+	if i.stderr.empty() {
+		return ""
+	}
+	return "; stderr: " + clean(i.stderr.String(), maxDetail)
+}
+
+// close closes every part. go-sdk stops at the first part that fails, so it is
+// asked again; parts that are closed already do nothing.
+func (i *extismInstance) close(ctx context.Context) error {
+	var errs []error
+	for range 3 {
+		err := i.plugin.Close(ctx)
+		if err == nil {
+			break
+		}
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,125 @@
+package host
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+
+	extism "github.com/extism/go-sdk"
+)
+
+// Messages of go-sdk itself, which arrive among those of the guest.
+const (
+	sdkCalling   = "Calling function : "
+	sdkInitError = "Error running reactor _initialize: "
+)
+
+// guestLog passes log messages of one instance on, within limits.
+type guestLog struct {
+	logger  *slog.Logger
+	module  string
+	granted bool
+	limit   int
+
+	// Of the call in progress. write is nil between calls.
+	write   func(level slog.Level, text string)
+	export  string
+	used    int
+	dropped int64
+	// starting is set until go-sdk has said that it calls the function. What is
+	// logged before comes from go-sdk, or from the guest's initialisation.
+	starting bool
+	// initialising is set while an instance is made; initError is what go-sdk
+	// logged instead of returning it.
+	initialising bool
+	initError    string
+}
+
+func (g *guestLog) begin(ctx context.Context, export string) {
+	g.export, g.used, g.dropped, g.starting, g.initError = export, 0, 0, true, ""
+	g.write = func(level slog.Level, text string) {
+		g.logger.Log(ctx, level, "guest log", "module", g.module, "export", export, "text", text)
+	}
+	if !g.granted {
+		g.write = nil
+	}
+}
+
+func (g *guestLog) end() {
+	if g.dropped > 0 && g.write != nil {
+		g.write(slog.LevelWarn, "messages above the limit were dropped")
+	}
+	g.write = nil
+}
+
+// onLog is go-sdk's logger. It may not block, and panics only to leave a call
+// that was made to initialise the instance.
+func (i *extismInstance) onLog(level extism.LogLevel, message string) {
+	g := &i.log
+	if !g.starting {
+		g.pass(level, message)
+		return
+	}
+	if text, ok := strings.CutPrefix(message, sdkInitError); ok && level == extism.LogLevelError {
+		g.initError = text
+	}
+	if level != extism.LogLevelDebug || message != sdkCalling+g.export {
+		return
+	}
+	g.starting = false
+	if g.initialising {
+		panic(initDone{})
+	}
+}
+
+// beginNative starts a call on an engine that does not log by itself.
+func (g *guestLog) beginNative(ctx context.Context, export string) {
+	if g.granted {
+		g.begin(ctx, export)
+	}
+	g.used, g.dropped, g.starting = 0, 0, false
+}
+
+// pass writes a message of the guest.
+func (g *guestLog) pass(level extism.LogLevel, message string) { g.text(slogLevel(level), message) }
+
+// text writes a message, or drops and counts it.
+func (g *guestLog) text(level slog.Level, message string) {
+	if g.write == nil || g.used+len(message) > g.limit {
+		g.dropped++
+		return
+	}
+	g.used += len(message)
+	g.write(level, clean(message, g.limit))
+}
+
+func slogLevel(level extism.LogLevel) slog.Level {
+	switch level {
+	case extism.LogLevelError:
+		return slog.LevelError
+	case extism.LogLevelWarn:
+		return slog.LevelWarn
+	case extism.LogLevelInfo:
+		return slog.LevelInfo
+	default:
+		return slog.LevelDebug
+	}
+}
+
+// head keeps the first bytes that are written to it and swallows the rest.
+type head struct {
+	buf   []byte
+	limit int
+}
+
+// Write implements io.Writer. It never fails.
+func (h *head) Write(p []byte) (int, error) {
+	h.buf = append(h.buf, p[:min(len(p), h.limit-len(h.buf))]...)
+	return len(p), nil
+}
+
+func (h *head) String() string { return strings.TrimSpace(string(h.buf)) }
+
+func (h *head) empty() bool { return len(h.buf) == 0 }
+
+func (h *head) reset() { h.buf = h.buf[:0] }

@@ -1,0 +1,123 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+)
+
+// Host loads modules. It is safe for concurrent use. Whoever made it closes it.
+type Host struct {
+	cfg    Config
+	engine engine
+	cache  *diskCache
+
+	mu      sync.Mutex
+	modules map[*Module]struct{}
+	closed  bool
+}
+
+// New makes a host. It fails when a field of cfg is wrong or the cache folder
+// cannot be used.
+func New(cfg Config) (*Host, error) {
+	cfg, err := cfg.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	cache, err := openCache(cfg.CacheDir, cfg.Engine)
+	if err != nil {
+		return nil, err
+	}
+	h := &Host{cfg: cfg, cache: cache, modules: map[*Module]struct{}{}}
+	switch cfg.Engine {
+	case EngineExtism:
+		h.engine = newExtism(cache, cfg.Logger)
+	default:
+		h.engine = &nativeEngine{cache: cache}
+	}
+	return h, nil
+}
+
+// Load checks, compiles and starts a module. Compiling takes a second or two
+// for a guest written in Go, unless the cache has it; the context is looked at
+// before and after. Cancelling ctx later does not touch the module.
+//
+// The error is a [*LoadError] when something is wrong with the module, and then
+// one of the package's errors is found in it with errors.Is, or a [*TrapError]
+// when its first instance did not come to life.
+func (h *Host) Load(ctx context.Context, spec Spec) (*Module, error) {
+	spec, err := spec.withDefaults(h.cfg.Limits)
+	if err != nil {
+		return nil, err
+	}
+	if err := h.open(); err != nil {
+		return nil, err
+	}
+	src, info, err := check(spec)
+	if err != nil {
+		return nil, err
+	}
+	src.logger = h.cfg.Logger
+	info.Engine = h.cfg.Engine
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("host: load module %q: %w", src.name, err)
+	}
+	prog, err := h.compile(ctx, src, spec.Path, &info)
+	if err != nil {
+		return nil, err
+	}
+	m := newModule(src, prog, info, h.forget)
+	if err := m.warm(ctx); err != nil {
+		return nil, m.abandon(ctx, startError(spec, err))
+	}
+	if err := h.adopt(m); err != nil {
+		return nil, m.abandon(ctx, err)
+	}
+	return m, nil
+}
+
+// Close closes all modules of the host. It waits for calls in flight until ctx
+// is done and then interrupts them. Calling it again is fine. Modules that are
+// being loaded meanwhile are closed by Load, which then returns [ErrClosed].
+func (h *Host) Close(ctx context.Context) error {
+	h.mu.Lock()
+	h.closed = true
+	modules := slices.Collect(maps.Keys(h.modules))
+	h.mu.Unlock()
+	errs := make([]error, len(modules)+1)
+	var wg sync.WaitGroup
+	for i, m := range modules {
+		wg.Go(func() { errs[i] = m.Close(ctx) })
+	}
+	wg.Wait()
+	errs[len(modules)] = h.engine.close(context.WithoutCancel(ctx))
+	return errors.Join(errs...)
+}
+
+func (h *Host) open() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closed {
+		return fmt.Errorf("host: %w", ErrClosed)
+	}
+	return nil
+}
+
+func (h *Host) adopt(m *Module) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closed {
+		return fmt.Errorf("host: %w", ErrClosed)
+	}
+	h.modules[m] = struct{}{}
+	return nil
+}
+
+func (h *Host) forget(m *Module) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.modules, m)
+}

@@ -1,0 +1,172 @@
+package host
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/mortise-dev/mortise/internal/wasm"
+)
+
+// pluginSignature is what a plugin's export looks like.
+const pluginSignature = "() -> i32"
+
+// Kind is what a binary seems to be made for.
+type Kind string
+
+// Kinds of binaries.
+const (
+	// KindPlugin follows the Extism convention, so it can be called.
+	KindPlugin Kind = "plugin"
+	// KindCommand is a WASI program with a main function and nothing else.
+	KindCommand Kind = "wasi_command"
+	// KindComponent is a WebAssembly component.
+	KindComponent Kind = "component"
+	// KindOldExtism was built for Extism before 1.0.
+	KindOldExtism Kind = "old_extism"
+	// KindProxyWasm is a filter for a network proxy.
+	KindProxyWasm Kind = "proxy_wasm"
+	// KindUnknown is none of the others.
+	KindUnknown Kind = "unknown"
+)
+
+// Inspection is what can be said about a binary without running it. Names are
+// as in the binary, unchecked: escape them before showing them.
+type Inspection struct {
+	Name   string
+	Kind   Kind
+	SHA256 string
+	// Size in bytes.
+	Size    int
+	Imports []Extern
+	Exports []Extern
+	// MemoryMin and MemoryMax are in pages of 64 KiB; MemoryMax is zero when
+	// the module states none.
+	MemoryMin, MemoryMax uint64
+	// HasStart tells that code runs when an instance is made.
+	HasStart bool
+	// Sections maps custom sections to their size in bytes.
+	Sections map[string]int
+	// Problems are sentences without their subject, worst first.
+	Problems []Problem
+}
+
+// Extern is an import or an export.
+type Extern struct {
+	// Module is empty for exports.
+	Module, Name string
+	// Kind is func, table, memory, global or tag.
+	Kind string
+	// Type is the signature of a function, such as "(i32) -> i64".
+	Type string
+}
+
+// Problem is something that is wrong with a binary.
+type Problem struct {
+	// Text continues a sentence whose subject is the module.
+	Text string
+	// Mend says what to do.
+	Mend string
+	// Refused tells that Load would refuse the module for it.
+	Refused bool
+}
+
+// Inspect says what a binary is without running or compiling it. A component is
+// no error; bytes that are no WebAssembly, or not all of it, are a [*LoadError]
+// with [ErrNotCore]. Limits on memory are those of the zero [Limits].
+func Inspect(name string, binary []byte) (*Inspection, error) {
+	sum := sha256.Sum256(binary)
+	in := &Inspection{Name: name, SHA256: hex.EncodeToString(sum[:]), Size: len(binary)}
+	m, err := wasm.Parse(binary)
+	if errors.Is(err, wasm.ErrComponent) {
+		p := parseProblem(err)
+		in.Kind, in.Problems = KindComponent, []Problem{{p.text, p.mend, true}}
+		return in, nil
+	}
+	if err != nil {
+		return nil, loadError(Spec{Name: name}, parseProblem(err))
+	}
+	limits, err := Limits{}.withDefaults(Limits{})
+	if err != nil {
+		return nil, err
+	}
+	in.fill(m)
+	for _, p := range problems(m, limits.MemoryPages) {
+		in.Problems = append(in.Problems, Problem{p.text, p.mend, p.err != nil})
+	}
+	slices.SortStableFunc(in.Problems, func(a, b Problem) int {
+		if a.Refused == b.Refused {
+			return 0
+		}
+		if a.Refused {
+			return -1
+		}
+		return 1
+	})
+	return in, nil
+}
+
+func (in *Inspection) fill(m *wasm.Module) {
+	in.Kind, in.HasStart = kindOf(m), m.Start != nil
+	for _, im := range m.Imports {
+		in.Imports = append(in.Imports, Extern{im.Module, im.Name, im.Kind.String(), signature(im.Func)})
+	}
+	for _, ex := range m.Exports {
+		in.Exports = append(in.Exports, Extern{"", ex.Name, ex.Kind.String(), signature(ex.Func)})
+	}
+	for _, l := range m.Memories {
+		in.MemoryMin, in.MemoryMax = l.Min, l.Max
+	}
+	in.Sections = map[string]int{}
+	for _, s := range m.Sections {
+		if s.ID == 0 {
+			in.Sections[s.Name] += len(s.Body)
+		}
+	}
+}
+
+func signature(t *wasm.FuncType) string {
+	if t == nil {
+		return ""
+	}
+	return t.String()
+}
+
+// callable tells whether an export can be called: no parameters, and an i32 or
+// nothing as result.
+func callable(ex wasm.Export) bool {
+	if ex.Kind != wasm.KindFunc || len(ex.Func.Params) != 0 {
+		return false
+	}
+	r := ex.Func.Results
+	return len(r) == 0 || len(r) == 1 && r[0] == wasm.I32
+}
+
+func kindOf(m *wasm.Module) Kind {
+	for _, im := range m.Imports {
+		switch {
+		case im.Module == moduleEnv || im.Module == moduleHost:
+			return KindPlugin
+		case im.Module == "env" && strings.HasPrefix(im.Name, "extism_"):
+			return KindOldExtism
+		case im.Module == "env" && strings.HasPrefix(im.Name, "proxy_"):
+			return KindProxyWasm
+		}
+	}
+	plugin := false
+	for _, ex := range m.Exports {
+		if strings.HasPrefix(ex.Name, "proxy_abi_version_") {
+			return KindProxyWasm
+		}
+		plugin = plugin || ex.Kind == wasm.KindFunc && ex.Func.String() == pluginSignature
+	}
+	if _, ok := m.Export("_start"); ok {
+		return KindCommand
+	}
+	if plugin {
+		return KindPlugin
+	}
+	return KindUnknown
+}

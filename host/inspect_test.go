@@ -1,0 +1,114 @@
+package host_test
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/mortise-dev/mortise/host"
+)
+
+func TestInspect(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		kind     host.Kind
+		problems []string
+	}{
+		"echo":             {host.KindPlugin, nil},
+		"spin_start":       {host.KindPlugin, nil},
+		"old_extism":       {host.KindOldExtism, []string{"refused: uses the import names that Extism had before 1.0 (env.extism_...)"}},
+		"proxy_wasm":       {host.KindProxyWasm, []string{"refused: is a proxy-wasm filter"}},
+		"command":          {host.KindCommand, []string{"is a WASI command: it exports _start and no plugin functions"}},
+		"no_describe":      {host.KindUnknown, []string{"has no function that can be called as a plugin"}},
+		"memory_start":     {host.KindPlugin, []string{"refused: needs 2000 pages of memory at its start and may use 1024"}},
+		"import_signature": {host.KindPlugin, []string{"refused: imports extism:host/env.alloc as (i32) -> i32, but it is (i64) -> i64"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			in, err := host.Inspect(name, watBytes(t, name))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, p := range in.Problems {
+				text := p.Text
+				if p.Refused {
+					text = "refused: " + text
+				}
+				if p.Mend == "" {
+					t.Errorf("%s: no mend", p.Text)
+				}
+				got = append(got, text)
+			}
+			if in.Kind != tt.kind || strings.Join(got, "\n") != strings.Join(tt.problems, "\n") {
+				t.Errorf("%s, %q", in.Kind, got)
+			}
+			if in.HasStart != (name == "spin_start") || len(in.SHA256) != 64 || in.Size == 0 {
+				t.Errorf("%+v", in)
+			}
+		})
+	}
+}
+
+func TestInspect_notModules(t *testing.T) {
+	t.Parallel()
+	in, err := host.Inspect("c", []byte("\x00asm\x0d\x00\x01\x00"))
+	if err != nil || in.Kind != host.KindComponent || len(in.Problems) != 1 || !in.Problems[0].Refused {
+		t.Errorf("component: %+v, %v", in, err)
+	}
+	if in, err := host.Inspect("x", []byte("#!/bin/sh")); in != nil || !errors.Is(err, host.ErrNotCore) {
+		t.Errorf("script: %+v, %v", in, err)
+	}
+}
+
+func FuzzInspect(f *testing.F) {
+	for _, name := range []string{"echo", "import_unknown", "memory_import", "table_start", "proc_exit"} {
+		f.Add(watBytes(f, name))
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		in, err := host.Inspect("fuzz", b)
+		if err != nil {
+			if !errors.Is(err, host.ErrNotCore) || strings.ContainsAny(err.Error(), "\n\x1b") {
+				t.Fatalf("%q", err.Error())
+			}
+			return
+		}
+		for _, p := range in.Problems {
+			if p.Text == "" || p.Mend == "" || strings.ContainsAny(p.Text+p.Mend, "\n\x1b\x00") {
+				t.Fatalf("%q; %q", p.Text, p.Mend)
+			}
+		}
+	})
+}
+
+// TestTestdata rebuilds the guests where wat2wasm is there.
+func TestTestdata(t *testing.T) {
+	t.Parallel()
+	if _, err := exec.LookPath("wat2wasm"); err != nil {
+		t.Skip("SKIPPED: wat2wasm (package wabt) is not installed, so testdata/*.wasm is not compared with its sources")
+	}
+	out, err := exec.CommandContext(t.Context(), "sh", "testdata/build.sh", "--check").CombinedOutput()
+	if err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+// TestCacheFormat keeps the name of the cache folder in step with wazero.
+func TestCacheFormat(t *testing.T) {
+	t.Parallel()
+	mod, err := os.ReadFile("../go.mod")
+	if err != nil {
+		t.Fatal(err)
+	}
+	src, err := os.ReadFile("cache.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(mod), "github.com/tetratelabs/wazero v")
+	version := strings.Fields(rest)[0]
+	if !strings.Contains(string(src), `cacheFormat = "v1-wazero`+version+`"`) {
+		t.Errorf("cacheFormat does not name wazero %s of go.mod", version)
+	}
+}

@@ -1,0 +1,116 @@
+package host
+
+import (
+	"cmp"
+	"fmt"
+	"runtime"
+	"time"
+
+	"github.com/mortise-dev/mortise/internal/wasm"
+)
+
+// Smallest and largest memory of a guest. The kernel of the extism engine
+// starts with 16 pages.
+const (
+	minMemoryPages = 17
+	maxMemoryPages = 65536
+)
+
+// maxTableElements is how many elements a module's tables may have when it
+// starts. Each takes eight bytes of the host's memory.
+const maxTableElements = 1 << 20
+
+// Limits bound what a module may use. A zero field takes the default, first
+// that of [Config], then that of this package. There is no way to say "no limit".
+type Limits struct {
+	// MemoryPages bounds each linear memory, in pages of 64 KiB. An instance has
+	// two: its own and that of the Extism kernel, which holds input and output.
+	// Default 1024, which is 64 MiB: a guest written in Go starts with 5 MiB and
+	// lets its heap double before it collects, so 16 MiB are not enough for
+	// megabytes of messages, while two instances at their worst still fit in
+	// 256 MiB.
+	MemoryPages int
+	// InputBytes bounds the input of a call. Default 8 MiB, or a quarter of
+	// MemoryPages if that is less; never more than half of MemoryPages.
+	InputBytes int
+	// OutputBytes bounds the output of a call. Default as InputBytes.
+	OutputBytes int
+	// Timeout bounds the time that a guest runs in one call. Waiting for a free
+	// instance does not count. The caller's deadline holds too. Default 2 s.
+	Timeout time.Duration
+	// Fuel bounds what a guest executes in one call, and in its initialisation, in
+	// units of the meter: about one for each instruction. The count is the same
+	// on every machine. Default 10,000,000,000, which is more than a machine does
+	// within the default Timeout. [EngineExtism] does not count.
+	Fuel int64
+	// InitTimeout bounds the time to make an instance: its start function and
+	// its runtime's initialisation. Default 5 s.
+	InitTimeout time.Duration
+	// Instances bounds how many calls of the module run at once. Default
+	// GOMAXPROCS, at least 2.
+	Instances int
+	// StderrBytes is how much of what a guest writes to stderr in one call is
+	// kept for a [TrapError]. Default 4 KiB.
+	StderrBytes int
+	// LogBytes is how much a guest may log in one call; the rest is dropped and
+	// counted. Default 64 KiB.
+	LogBytes int
+	// VarBytes bounds the variables of a call (var_set). Default 1 MiB.
+	VarBytes int
+	// ModuleBytes bounds the size of the binary. Default 64 MiB.
+	ModuleBytes int
+}
+
+// withDefaults fills zero fields from base and then from the package's
+// defaults. It names the first field that is wrong.
+func (l Limits) withDefaults(base Limits) (Limits, error) {
+	for _, given := range []Limits{l, base} {
+		if err := given.negative(); err != nil {
+			return l, err
+		}
+	}
+	l.MemoryPages = cmp.Or(l.MemoryPages, base.MemoryPages, 1024)
+	if l.MemoryPages < minMemoryPages || l.MemoryPages > maxMemoryPages {
+		return l, fmt.Errorf("Limits.MemoryPages %d is not between %d and %d", l.MemoryPages, minMemoryPages, maxMemoryPages)
+	}
+	size := l.MemoryPages * wasm.PageSize
+	l.InputBytes = cmp.Or(l.InputBytes, base.InputBytes, min(8<<20, size/4))
+	if l.InputBytes > size/2 {
+		return l, fmt.Errorf("Limits.InputBytes %d is more than half of MemoryPages (%d bytes)", l.InputBytes, size)
+	}
+	l.OutputBytes = cmp.Or(l.OutputBytes, base.OutputBytes, min(8<<20, size/4))
+	l.Timeout = cmp.Or(l.Timeout, base.Timeout, 2*time.Second)
+	l.Fuel = cmp.Or(l.Fuel, base.Fuel, 10_000_000_000)
+	l.InitTimeout = cmp.Or(l.InitTimeout, base.InitTimeout, 5*time.Second)
+	l.Instances = cmp.Or(l.Instances, base.Instances, max(2, runtime.GOMAXPROCS(0)))
+	l.StderrBytes = cmp.Or(l.StderrBytes, base.StderrBytes, 4<<10)
+	l.LogBytes = cmp.Or(l.LogBytes, base.LogBytes, 64<<10)
+	l.VarBytes = cmp.Or(l.VarBytes, base.VarBytes, 1<<20)
+	l.ModuleBytes = cmp.Or(l.ModuleBytes, base.ModuleBytes, 64<<20)
+	return l, nil
+}
+
+// negative names the first field that is below zero.
+func (l Limits) negative() error {
+	for _, f := range []struct {
+		name  string
+		value int64
+	}{
+		{"MemoryPages", int64(l.MemoryPages)},
+		{"InputBytes", int64(l.InputBytes)},
+		{"OutputBytes", int64(l.OutputBytes)},
+		{"Fuel", l.Fuel},
+		{"Timeout", int64(l.Timeout)},
+		{"InitTimeout", int64(l.InitTimeout)},
+		{"Instances", int64(l.Instances)},
+		{"StderrBytes", int64(l.StderrBytes)},
+		{"LogBytes", int64(l.LogBytes)},
+		{"VarBytes", int64(l.VarBytes)},
+		{"ModuleBytes", int64(l.ModuleBytes)},
+	} {
+		if f.value < 0 {
+			return fmt.Errorf("%s %d is negative; use 0 for the default", "Limits."+f.name, f.value)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,158 @@
+package host
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/mortise-dev/mortise/internal/wasm"
+)
+
+// loadError makes a LoadError of a module.
+func loadError(spec Spec, p problem) *LoadError {
+	return &LoadError{
+		Module:  clean(spec.Name, maxName),
+		Path:    clean(spec.Path, 4096),
+		Problem: p.text,
+		Mend:    p.mend,
+		Err:     p.err,
+	}
+}
+
+// check reads the binary and everything that can be known without compiling it.
+func check(spec Spec) (source, Info, error) {
+	src := source{name: clean(spec.Name, maxName), limits: spec.Limits, grants: spec.Grants}
+	bin, bad := read(spec)
+	if bad != nil {
+		return src, Info{}, loadError(spec, *bad)
+	}
+	sum := sha256.Sum256(bin)
+	info := Info{SHA256: hex.EncodeToString(sum[:]), Size: len(bin)}
+	if bad := checksum(spec.SHA256, info.SHA256); bad != nil {
+		return src, info, loadError(spec, *bad)
+	}
+	parsed, err := wasm.Parse(bin)
+	if err != nil {
+		return src, info, loadError(spec, parseProblem(err))
+	}
+	for _, p := range append(problems(parsed, spec.Limits.MemoryPages), required(parsed, spec.Require)...) {
+		if p.err != nil {
+			return src, info, loadError(spec, p)
+		}
+	}
+	src.wasm, src.parsed = bin, parsed
+	for _, ex := range parsed.Exports {
+		if callable(ex) {
+			info.Exports = append(info.Exports, ex.Name)
+		}
+	}
+	return src, info, nil
+}
+
+// read returns the bytes of the binary, at most Limits.ModuleBytes of them.
+func read(spec Spec) ([]byte, *problem) {
+	tooLarge := &problem{
+		text: fmt.Sprintf("is larger than %d bytes", spec.Limits.ModuleBytes),
+		mend: "strip it, or raise Limits.ModuleBytes",
+		err:  ErrLimit,
+	}
+	if spec.Wasm != nil {
+		if len(spec.Wasm) > spec.Limits.ModuleBytes {
+			return nil, tooLarge
+		}
+		return spec.Wasm, nil
+	}
+	info, err := os.Stat(spec.Path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, &problem{"was not found", "check the path, or build the module first", fmt.Errorf("%w: %w", ErrNotFound, err)}
+	case err != nil:
+		return nil, &problem{"cannot be read", "make the file readable for this user", fmt.Errorf("%w: %w", ErrUnreadable, err)}
+	case info.IsDir():
+		return nil, &problem{"is a directory", "give the path of the .wasm file in it", ErrUnreadable}
+	case !info.Mode().IsRegular():
+		return nil, &problem{"is not a regular file", "give the path of a .wasm file", ErrUnreadable}
+	case info.Size() > int64(spec.Limits.ModuleBytes):
+		return nil, tooLarge
+	}
+	f, err := os.Open(spec.Path)
+	if err != nil {
+		return nil, &problem{"cannot be read", "make the file readable for this user", fmt.Errorf("%w: %w", ErrUnreadable, err)}
+	}
+	defer f.Close()
+	bin, err := io.ReadAll(io.LimitReader(f, int64(spec.Limits.ModuleBytes)+1))
+	if err != nil {
+		return nil, &problem{"cannot be read", "check the disk", fmt.Errorf("%w: %w", ErrUnreadable, err)}
+	}
+	if len(bin) > spec.Limits.ModuleBytes {
+		return nil, tooLarge
+	}
+	return bin, nil
+}
+
+// checksum compares the binary's hash with the one asked for.
+func checksum(want, got string) *problem {
+	want = strings.ToLower(strings.TrimPrefix(strings.TrimSpace(want), "sha256:"))
+	if want == "" || want == got {
+		return nil
+	}
+	if raw, err := hex.DecodeString(want); err != nil || len(raw) != sha256.Size {
+		return &problem{"has a Spec.SHA256 that is not 64 hexadecimal digits", "write the hash as sha256sum prints it", ErrChecksum}
+	}
+	return &problem{
+		text: fmt.Sprintf("has SHA-256 %s, not %s", got, want),
+		mend: "fetch the module again, or correct the checksum if the change is wanted",
+		err:  ErrChecksum,
+	}
+}
+
+// compile compiles and tells Config.OnCompile.
+func (h *Host) compile(ctx context.Context, src source, path string, info *Info) (program, error) {
+	note := CompileInfo{Name: src.name, Size: len(src.wasm), Cached: h.cache.has(info.SHA256)}
+	h.cfg.OnCompile(note)
+	start := time.Now()
+	prog, err := h.engine.compile(ctx, src)
+	note.Done, note.Duration = true, time.Since(start)
+	info.Compile, info.Cached = note.Duration, note.Cached
+	if err != nil && !errors.Is(err, ErrEngine) {
+		err = loadError(Spec{Name: src.name, Path: path}, problem{
+			text: "is refused by the engine: " + clean(firstLine(err.Error()), maxDetail),
+			mend: "build it again with a current toolchain, without proposals beyond WebAssembly 2.0",
+			err:  ErrInvalid,
+		})
+	}
+	note.Err = err
+	h.cfg.OnCompile(note)
+	if err != nil {
+		return nil, err
+	}
+	if err := h.cache.add(info.SHA256); err != nil {
+		h.cfg.Logger.WarnContext(ctx, "cache mark not written", "module", src.name, "error", err)
+	}
+	return prog, nil
+}
+
+// startError words the failure of a module's first instance.
+func startError(spec Spec, err error) error {
+	var trap *TrapError
+	if !errors.As(err, &trap) {
+		return err
+	}
+	mend := "see what the module does when it starts"
+	if errors.Is(err, context.DeadlineExceeded) {
+		mend = "make it start faster, or raise Limits.InitTimeout"
+	}
+	return loadError(spec, problem{"did not start: " + trap.Detail, mend, trap})
+}
+
+func firstLine(s string) string {
+	line, _, _ := strings.Cut(s, "\n")
+	return line
+}

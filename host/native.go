@@ -1,0 +1,174 @@
+package host
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+	"runtime"
+
+	"github.com/tetratelabs/wazero"
+	"github.com/tetratelabs/wazero/api"
+	"github.com/tetratelabs/wazero/experimental"
+	"github.com/tetratelabs/wazero/imports/wasi_snapshot_preview1"
+
+	"github.com/mortise-dev/mortise/internal/wasm"
+	"github.com/mortise-dev/mortise/internal/wasm/meter"
+)
+
+//go:embed kernel.wasm
+var kernelWasm []byte //nolint:gochecknoglobals // go:embed needs one; it is never written
+
+// Names inside the native engine. Guests cannot import them: Load refuses.
+const (
+	moduleNative = "mortise:native"
+	importRefill = "refill"
+)
+
+// nativeEngine runs metered guests on wazero, each beside a kernel of its own.
+type nativeEngine struct {
+	cache *diskCache
+}
+
+func (e *nativeEngine) close(context.Context) error { return nil }
+
+// compile rewrites the module so that it counts and can be stopped, and compiles
+// it together with the kernel in a runtime of its own.
+func (e *nativeEngine) compile(ctx context.Context, src source) (_ program, err error) {
+	metered, err := meter.Rewrite(src.parsed, meter.Options{
+		RefillModule: moduleNative, RefillName: importRefill, MaxTable: maxTableElements,
+	})
+	if err != nil {
+		return nil, err
+	}
+	cache, err := e.codeCache()
+	if err != nil {
+		return nil, fmt.Errorf("host: module %q: %w: compilation cache: %w", src.name, ErrEngine, err)
+	}
+	features := api.CoreFeaturesV2 | experimental.CoreFeaturesTailCall | experimental.CoreFeaturesExtendedConst |
+		experimental.CoreFeaturesExceptionHandling
+	p := &nativeProgram{source: src, meter: metered, cache: cache}
+	p.runtime = wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfigCompiler().
+		WithCoreFeatures(features).WithDebugInfoEnabled(false).WithCompilationCache(cache).
+		WithMemoryLimitPages(uint32(src.limits.MemoryPages))) // between 17 and 65536
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("host: module %q: %w: compilation panicked: %s", src.name, ErrEngine, clean(fmt.Sprint(r), maxDetail))
+		}
+		if err != nil {
+			_ = p.close(context.WithoutCancel(ctx))
+		}
+	}()
+	return p, p.build(experimental.WithCompilationWorkers(ctx, runtime.GOMAXPROCS(0)))
+}
+
+func (e *nativeEngine) codeCache() (wazero.CompilationCache, error) {
+	if e.cache == nil {
+		return wazero.NewCompilationCache(), nil
+	}
+	return wazero.NewCompilationCacheWithDir(e.cache.dir)
+}
+
+// nativeProgram is a compiled module and the kernel beside it.
+type nativeProgram struct {
+	source
+
+	meter   *meter.Result
+	runtime wazero.Runtime
+	cache   wazero.CompilationCache
+	kernel  wazero.CompiledModule
+	guest   wazero.CompiledModule
+	// kernelInput tells that the guest reads its input from the kernel.
+	kernelInput bool
+	template    templates
+}
+
+// build compiles what the program consists of.
+func (p *nativeProgram) build(ctx context.Context) error {
+	if err := p.offerFunctions(ctx); err != nil {
+		return err
+	}
+	for _, im := range p.parsed.Imports {
+		switch im.Module {
+		case moduleWASI:
+			if p.runtime.Module(moduleWASI) == nil {
+				if _, err := wasi_snapshot_preview1.Instantiate(ctx, p.runtime); err != nil {
+					return err
+				}
+			}
+		case moduleEnv:
+			switch im.Name {
+			case "input_offset", "input_load_u8", "input_load_u64":
+				p.kernelInput = true
+			}
+		}
+	}
+	var err error
+	if p.kernel, err = p.runtime.CompileModule(ctx, kernelWasm); err != nil {
+		return err
+	}
+	p.guest, err = p.runtime.CompileModule(ctx, p.meter.Wasm)
+	return err
+}
+
+func (p *nativeProgram) close(ctx context.Context) error {
+	p.template.close()
+	err := p.runtime.Close(ctx)
+	if cacheErr := p.cache.Close(ctx); err == nil {
+		err = cacheErr
+	}
+	return err
+}
+
+// instantiate makes an instance: anew the first time, and from the template that
+// the first one left behind after that.
+func (p *nativeProgram) instantiate(ctx context.Context) (_ instance, err error) {
+	i := newNativeInstance(p)
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("%w: making an instance panicked: %s", ErrEngine, clean(fmt.Sprint(r), maxDetail))
+		}
+		if err != nil {
+			_ = i.close(context.WithoutCancel(ctx))
+		}
+	}()
+	if err := i.start(ctx); err != nil {
+		return nil, err
+	}
+	if t := p.template.get(); t != nil {
+		return i, i.adopt(t)
+	}
+	if err := i.initialise(ctx); err != nil {
+		return nil, err
+	}
+	if p.template.warm() && i.warm(ctx) != nil {
+		// Whoever calls describe will be told; here it must not spoil the template.
+		p.template.skipWarm()
+		_ = i.close(context.WithoutCancel(ctx))
+		return p.instantiate(ctx)
+	}
+	t, err := i.capture()
+	if err != nil {
+		return nil, fmt.Errorf("%w: template: %w", ErrEngine, err)
+	}
+	p.template.set(t)
+	return i, i.adopt(t)
+}
+
+// initialisers are the exports that start the guest's runtime, in their order.
+func (p *nativeProgram) initialisers() []string {
+	has := func(name string) bool {
+		ex, ok := p.parsed.Export(name)
+		return ok && ex.Kind == wasm.KindFunc
+	}
+	switch {
+	case has("hs_init") && has("_initialize"):
+		return []string{"_initialize", "hs_init"}
+	case has("hs_init"):
+		return []string{"hs_init"}
+	case has("_initialize"):
+		return []string{"_initialize"}
+	case has("__wasm_call_ctors"):
+		return []string{"__wasm_call_ctors"}
+	}
+	return nil
+}

@@ -1,0 +1,221 @@
+package host
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"log/slog"
+
+	"github.com/tetratelabs/wazero/api"
+)
+
+// offerFunctions makes the host module: what the kernel passes on to guests,
+// the bulk functions, and the refill of the meter.
+func (p *nativeProgram) offerFunctions(ctx context.Context) error {
+	b := p.runtime.NewHostModuleBuilder(moduleNative)
+	i32, i64 := api.ValueTypeI32, api.ValueTypeI64
+	add := func(name string, f func(*nativeInstance, api.Module, []uint64), params, results []api.ValueType) {
+		b.NewFunctionBuilder().WithGoModuleFunction(api.GoModuleFunc(func(ctx context.Context, m api.Module, stack []uint64) {
+			f(nativeCaller(ctx), m, stack)
+		}), params, results).Export(name)
+	}
+	add(importRefill, (*nativeInstance).refill, nil, nil)
+	add("config_get", (*nativeInstance).configGet, []api.ValueType{i64}, []api.ValueType{i64})
+	add("var_get", (*nativeInstance).varGet, []api.ValueType{i64}, []api.ValueType{i64})
+	add("var_set", (*nativeInstance).varSet, []api.ValueType{i64, i64}, nil)
+	add("http_status_code", zero, nil, []api.ValueType{i32})
+	add("http_headers", zero, nil, []api.ValueType{i64})
+	add("get_log_level", (*nativeInstance).logLevel, nil, []api.ValueType{i32})
+	for name, level := range map[string]slog.Level{
+		"log_trace": slog.LevelDebug, "log_debug": slog.LevelDebug, "log_info": slog.LevelInfo,
+		"log_warn": slog.LevelWarn, "log_error": slog.LevelError,
+	} {
+		add(name, func(i *nativeInstance, _ api.Module, stack []uint64) { i.logText(level, stack[0]) }, []api.ValueType{i64}, nil)
+	}
+	if _, err := b.Instantiate(ctx); err != nil {
+		return err
+	}
+	b = p.runtime.NewHostModuleBuilder(moduleHost)
+	add(importInputRead, (*nativeInstance).inputRead, []api.ValueType{i32}, nil)
+	add(importOutputWrite, (*nativeInstance).outputWrite, []api.ValueType{i32, i32}, nil)
+	_, err := b.Instantiate(ctx)
+	return err
+}
+
+// nativeCaller returns the instance that called a host function.
+func nativeCaller(ctx context.Context) *nativeInstance {
+	if c, ok := ctx.(*callContext); ok {
+		return c.instance
+	}
+	i, ok := ctx.Value(instanceKey{}).(*nativeInstance)
+	if !ok {
+		panic(fmt.Errorf("%w: host function called outside of a call", ErrEngine))
+	}
+	return i
+}
+
+func zero(_ *nativeInstance, _ api.Module, stack []uint64) { stack[0] = 0 }
+
+// inputRead copies the input to the guest's memory.
+func (i *nativeInstance) inputRead(_ api.Module, stack []uint64) {
+	copy(i.slice(importInputRead, api.DecodeU32(stack[0]), len(i.input)), i.input)
+}
+
+// outputWrite takes the output from the guest's memory.
+func (i *nativeInstance) outputWrite(_ api.Module, stack []uint64) {
+	ptr, n := api.DecodeU32(stack[0]), api.DecodeU32(stack[1])
+	if uint64(n) > uint64(i.prog.limits.OutputBytes) { // not negative
+		i.fail(outputFault(int(n), i.prog.limits.OutputBytes))
+	}
+	from := i.slice(importOutputWrite, ptr, int(n))
+	i.output = append(make([]byte, 0, len(from)), from...)
+	i.written = true
+}
+
+// slice returns a part of the guest's memory, or ends the guest.
+func (i *nativeInstance) slice(name string, ptr uint32, n int) []byte {
+	mem := i.memory()
+	if uint64(ptr)+uint64(n) > uint64(len(mem)) { // n is a length
+		i.fail(&fault{
+			kind:   TrapFault,
+			detail: fmt.Sprintf("%s: %d bytes at %d are outside the memory of %d bytes", name, n, ptr, len(mem)),
+		})
+	}
+	return mem[ptr : uint64(ptr)+uint64(n)] // n is a length
+}
+
+// configGet looks a value of the operator's config up.
+func (i *nativeInstance) configGet(_ api.Module, stack []uint64) {
+	value, ok := i.prog.grants.Config[string(i.block("config_get", stack[0]))]
+	stack[0] = 0
+	if ok {
+		stack[0] = i.store("config_get", []byte(value))
+	}
+}
+
+func (i *nativeInstance) varGet(_ api.Module, stack []uint64) {
+	value, ok := i.vars[string(i.block("var_get", stack[0]))]
+	stack[0] = 0
+	if ok {
+		stack[0] = i.store("var_get", value)
+	}
+}
+
+// varSet keeps a variable until the end of the call. Offset 0 removes it.
+func (i *nativeInstance) varSet(_ api.Module, stack []uint64) {
+	name := string(i.block("var_set", stack[0]))
+	i.varBytes -= len(i.vars[name])
+	delete(i.vars, name)
+	if stack[1] == 0 {
+		return
+	}
+	value := i.block("var_set", stack[1])
+	if i.varBytes += len(value) + len(name); i.varBytes > i.prog.limits.VarBytes {
+		i.fail(&fault{kind: TrapFault, detail: fmt.Sprintf("variables take more than the %d bytes that are allowed", i.prog.limits.VarBytes)})
+	}
+	if i.vars == nil {
+		i.vars = make(map[string][]byte)
+	}
+	i.vars[name] = append([]byte(nil), value...)
+}
+
+// logLevel tells the guest what is worth logging, in go-sdk's numbers.
+func (i *nativeInstance) logLevel(_ api.Module, stack []uint64) {
+	const off, debug = 1<<31 - 1, 1
+	stack[0] = off
+	if i.prog.grants.Log {
+		stack[0] = debug
+	}
+}
+
+func (i *nativeInstance) logText(level slog.Level, offset uint64) {
+	i.log.text(level, string(i.block("log", offset)))
+}
+
+// Header of the kernel, see kernel.wat.
+const (
+	kernelInputOffset  = 0
+	kernelInputLength  = 8
+	kernelOutputOffset = 16
+	kernelOutputLength = 24
+	kernelErrorOffset  = 32
+	kernelTop          = 40
+	kernelHeap         = 1024
+	kernelBlockHeader  = 16
+)
+
+func (i *nativeInstance) header(at int) uint64 {
+	return binary.LittleEndian.Uint64(i.kernelMemory()[at:])
+}
+
+func (i *nativeInstance) setHeader(at int, v uint64) {
+	binary.LittleEndian.PutUint64(i.kernelMemory()[at:], v)
+}
+
+// at returns length bytes of the kernel's memory, or false.
+func (i *nativeInstance) at(offset, length uint64) ([]byte, bool) {
+	k := i.kernelMemory()
+	if offset > uint64(len(k)) || length > uint64(len(k))-offset {
+		return nil, false
+	}
+	return k[offset : offset+length], true
+}
+
+// blockAt returns the block at an offset, as far as the kernel knows it.
+func (i *nativeInstance) blockAt(offset uint64) ([]byte, bool) {
+	if offset < kernelHeap+kernelBlockHeader {
+		return nil, false
+	}
+	head, ok := i.at(offset-kernelBlockHeader, 8)
+	if !ok {
+		return nil, false
+	}
+	return i.at(offset, binary.LittleEndian.Uint64(head))
+}
+
+// block returns the block at an offset, or ends the guest.
+func (i *nativeInstance) block(name string, offset uint64) []byte {
+	b, ok := i.blockAt(offset)
+	if !ok {
+		i.fail(&fault{kind: TrapFault, detail: fmt.Sprintf("%s: there is no block at %d", name, offset)})
+	}
+	return b
+}
+
+// store puts data into a new block at the top of the kernel's heap.
+func (i *nativeInstance) store(name string, data []byte) uint64 {
+	offset, ok := i.push(data)
+	if !ok {
+		i.fail(&fault{kind: TrapMemory, detail: fmt.Sprintf("%s: the kernel has no room for %d bytes", name, len(data))})
+	}
+	return offset
+}
+
+// push is store without its consequence. Classes are those of kernel.wat.
+func (i *nativeInstance) push(data []byte) (uint64, bool) {
+	class, size := uint64(0), uint64(16)
+	for size < uint64(len(data)) {
+		class, size = class+1, size*2
+	}
+	top := i.header(kernelTop)
+	if top < kernelHeap || top > uint64(len(i.kernelMemory())) { // the guest can write it
+		return 0, false
+	}
+	offset := top + kernelBlockHeader
+	end := offset + size
+	if have := uint64(len(i.kernelMemory())); end > have {
+		const page = 1 << 16
+		if end > 1<<32-page {
+			return 0, false
+		}
+		if _, ok := i.kernel.Memory().Grow(uint32((end - have + page - 1) / page)); !ok {
+			return 0, false
+		}
+	}
+	k := i.kernelMemory()
+	binary.LittleEndian.PutUint64(k[top:], uint64(len(data)))
+	binary.LittleEndian.PutUint64(k[top+8:], class)
+	copy(k[offset:], data)
+	i.setHeader(kernelTop, end)
+	return offset, true
+}

@@ -1,0 +1,305 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"sync/atomic"
+	"time"
+
+	"github.com/tetratelabs/wazero/api"
+	"github.com/tetratelabs/wazero/sys"
+
+	"github.com/mortise-dev/mortise/internal/wasm"
+)
+
+// slice is how much fuel an instance gets at a time. Between two slices the
+// guest is outside of native code, which takes well under a millisecond.
+const fuelSlice = 1 << 19
+
+// callContext is the context of a call. There is one for each instance, so that
+// a call allocates none.
+type callContext struct {
+	context.Context //nolint:containedctx // it is a context
+
+	instance *nativeInstance
+}
+
+// nativeInstance is a guest with its kernel and, while one runs, its call. It
+// runs one call at a time.
+type nativeInstance struct {
+	prog    *nativeProgram
+	context callContext
+	kernel  api.Module
+	guest   api.Module
+	mems    nativeMemories
+	calls   map[string]api.Function
+	counter api.MutableGlobal
+	globals []api.MutableGlobal
+	adopted *template
+	stderr  head
+	log     guestLog
+	fixed   fixedSources
+	stack   [2]uint64
+	// stop is set by another goroutine to end the call.
+	stop atomic.Bool
+
+	// Of the call in progress.
+	input    []byte
+	output   []byte
+	written  bool
+	vars     map[string][]byte
+	varBytes int
+	fault    *fault
+	deadline time.Time
+	// granted is the fuel handed out so far, limit how much there is.
+	granted int64
+	limit   int64
+}
+
+func newNativeInstance(p *nativeProgram) *nativeInstance {
+	i := &nativeInstance{prog: p, calls: make(map[string]api.Function)}
+	i.context.instance = i
+	i.stderr.limit = p.limits.StderrBytes
+	i.log = guestLog{logger: p.logger, module: p.name, granted: p.grants.Log, limit: p.limits.LogBytes}
+	return i
+}
+
+func (i *nativeInstance) memory() []byte       { return i.mems.guest.bytes() }
+func (i *nativeInstance) kernelMemory() []byte { return i.mems.kernel.bytes() }
+
+// begin prepares a call.
+func (i *nativeInstance) begin(ctx context.Context, export string, input []byte) {
+	i.context.Context = ctx
+	i.input, i.output, i.written, i.fault = input, nil, false, nil
+	i.limit, i.granted = i.prog.limits.Fuel, 0
+	i.deadline, _ = ctx.Deadline()
+	i.stop.Store(false)
+	i.stderr.reset()
+	i.fixed.reset()
+	i.log.beginNative(ctx, export)
+	i.setHeader(kernelTop, kernelHeap)
+	if i.counter != nil {
+		i.grant()
+	}
+}
+
+// grant hands out the next slice of fuel.
+func (i *nativeInstance) grant() {
+	next := min(fuelSlice, i.limit-i.granted)
+	i.granted += next
+	i.counter.Set(uint64(next)) // not negative
+}
+
+// used is the fuel that the call has used so far.
+func (i *nativeInstance) used() int64 { return i.granted - int64(i.counter.Get()) } // the counter is an i64
+
+// refill is called by the guest when a slice is used up. It ends the guest when
+// the call must not go on.
+func (i *nativeInstance) refill(m api.Module, _ []uint64) {
+	if i.counter == nil { // in the start function, before the instance is complete
+		i.counter = m.ExportedGlobal(i.prog.meter.Counter).(api.MutableGlobal) //nolint:errcheck,forcetypeassert // the rewriter added it
+	}
+	used := i.used()
+	switch err := i.context.Err(); {
+	case i.stop.Load():
+		i.fail(&fault{kind: TrapCancelled, detail: "the module was closed", err: ErrClosed})
+	case err != nil:
+		i.fail(i.stopped(err))
+	case !i.deadline.IsZero() && !time.Now().Before(i.deadline):
+		i.fail(i.stopped(context.DeadlineExceeded))
+	case used > i.limit:
+		i.fail(&fault{kind: TrapFuel, detail: fmt.Sprintf("used up its %d units of fuel", i.limit)})
+	}
+	// What the last charge took beyond the slice counts against the next one.
+	next := min(fuelSlice, i.limit-used)
+	i.granted = used + next
+	i.counter.Set(uint64(next)) // not negative
+}
+
+func (i *nativeInstance) stopped(err error) *fault {
+	if errors.Is(err, context.DeadlineExceeded) {
+		return &fault{kind: TrapDeadline, detail: "out of time", err: err}
+	}
+	return &fault{kind: TrapCancelled, detail: "the caller gave up", err: err}
+}
+
+// fail ends the guest with a fault.
+func (i *nativeInstance) fail(f *fault) {
+	i.fault = f
+	panic(f)
+}
+
+// call runs an export.
+func (i *nativeInstance) call(ctx context.Context, export string, input []byte) (out outcome, err error) {
+	f, err := i.function(export)
+	if err != nil {
+		return out, err
+	}
+	i.begin(ctx, export, input)
+	if err := i.setInput(input); err != nil {
+		i.end(&out)
+		return out, err
+	}
+	i.stack[0] = 0
+	err = f.CallWithStack(&i.context, i.stack[:])
+	out.fuel = i.used()
+	if err != nil {
+		out.spent = true
+		i.stack[0] = 0
+		err = i.classify(err)
+	}
+	if err == nil {
+		err = i.collect(&out, len(f.Definition().ResultTypes()) > 0)
+	}
+	i.end(&out)
+	return out, err
+}
+
+// function returns the handle of an export. Looking one up is expensive.
+func (i *nativeInstance) function(export string) (api.Function, error) {
+	if f, ok := i.calls[export]; ok {
+		return f, nil
+	}
+	f := i.guest.ExportedFunction(export)
+	if f == nil {
+		return nil, fmt.Errorf("%w: export %q is not there", ErrEngine, export)
+	}
+	i.calls[export] = f
+	return f, nil
+}
+
+// setInput puts the input where the guest will look for it.
+func (i *nativeInstance) setInput(input []byte) error {
+	i.setHeader(kernelInputLength, uint64(len(input)))
+	if !i.prog.kernelInput || len(input) == 0 {
+		return nil
+	}
+	offset, ok := i.push(input)
+	if !ok {
+		return &fault{kind: TrapMemory, detail: fmt.Sprintf("the kernel has no room for %d bytes of input", len(input))}
+	}
+	i.setHeader(kernelInputOffset, offset)
+	return nil
+}
+
+// collect takes code, output and error text.
+func (i *nativeInstance) collect(out *outcome, hasCode bool) error {
+	if hasCode {
+		out.code = uint32(i.stack[0] & math.MaxUint32)
+	}
+	if offset := i.header(kernelErrorOffset); offset != 0 {
+		text, ok := i.blockAt(offset)
+		if !ok {
+			return &fault{kind: TrapFault, detail: "error_set: there is no block"}
+		}
+		out.text = string(text)
+	}
+	if i.written {
+		out.output = i.output
+		return nil
+	}
+	length := i.header(kernelOutputLength)
+	if length == 0 {
+		out.output = emptyOutput()
+		return nil
+	}
+	if length > uint64(i.prog.limits.OutputBytes) { // not negative
+		out.spent = true
+		return outputFault(int(min(length, math.MaxInt32)), i.prog.limits.OutputBytes)
+	}
+	from, ok := i.at(i.header(kernelOutputOffset), length)
+	if !ok {
+		out.spent = true
+		return &fault{kind: TrapFault, detail: fmt.Sprintf("output_set: %d bytes are outside the kernel's memory", length)}
+	}
+	out.output = append(make([]byte, 0, len(from)), from...)
+	return nil
+}
+
+// emptyOutput is an output without bytes, which is not the same as none.
+func emptyOutput() []byte { return []byte{} }
+
+// end lets go of the call and puts the instance back into its first state.
+func (i *nativeInstance) end(out *outcome) {
+	out.logsDropped = i.log.dropped
+	i.log.end()
+	i.input, i.output, i.context.Context = nil, nil, nil
+	if len(i.vars) > 0 {
+		clear(i.vars)
+		i.varBytes = 0
+	}
+	if !out.spent && !i.reset() {
+		out.spent = true
+	}
+}
+
+// reset clears the kernel and puts memory and globals back. It reports whether
+// the instance is as it was.
+func (i *nativeInstance) reset() bool {
+	k := i.kernelMemory()
+	top := min(i.header(kernelTop), uint64(len(k)))
+	clear(k[:max(top, kernelHeap)])
+	if len(k) > kernelHighWater || i.adopted == nil || i.prog.meter.Stateful {
+		return false
+	}
+	if !i.mems.guest.reset(i.adopted) {
+		return false
+	}
+	for n, g := range i.globals {
+		g.Set(i.adopted.globals[n])
+	}
+	return true
+}
+
+// kernelHighWater is the size of a kernel's memory above which its instance is
+// replaced.
+const kernelHighWater = 4 << 20
+
+// classify tells what ended a guest. One that exited with code 0 has succeeded.
+func (i *nativeInstance) classify(err error) error {
+	if i.fault != nil {
+		i.fault.detail += i.stderrDetail()
+		return i.fault
+	}
+	f := &fault{kind: TrapFault, detail: trapDetail(err)}
+	var exit *sys.ExitError
+	if errors.As(err, &exit) {
+		if exit.ExitCode() == 0 {
+			return nil
+		}
+		f = &fault{kind: TrapExit, detail: fmt.Sprintf("exit code %d", exit.ExitCode()), code: exit.ExitCode()}
+	}
+	if size := len(i.memory()); size > i.prog.limits.MemoryPages*wasm.PageSize/4*3 {
+		f.kind = TrapMemory
+		f.detail += fmt.Sprintf("; %d of %d bytes of memory are in use", size, i.prog.limits.MemoryPages*wasm.PageSize)
+	}
+	f.detail += i.stderrDetail()
+	return f
+}
+
+func (i *nativeInstance) stderrDetail() string {
+	if i.stderr.empty() {
+		return ""
+	}
+	return "; stderr: " + clean(i.stderr.String(), maxDetail)
+}
+
+// interrupt ends the call in progress from another goroutine.
+func (i *nativeInstance) interrupt() { i.stop.Store(true) }
+
+func (i *nativeInstance) close(ctx context.Context) error {
+	var errs []error
+	for _, m := range []api.Module{i.guest, i.kernel} {
+		if m != nil {
+			errs = append(errs, m.Close(ctx))
+		}
+	}
+	i.mems.free()
+	return errors.Join(errs...)
+}
+
+func outputFault(n, limit int) *fault {
+	return &fault{kind: TrapOutput, detail: fmt.Sprintf("%d bytes of output, %d are allowed", n, limit)}
+}

@@ -1,0 +1,180 @@
+package host
+
+import (
+	"fmt"
+	"sync"
+
+	"github.com/tetratelabs/wazero/experimental"
+)
+
+// template is the state of a guest right after its initialisation.
+type template struct {
+	size    int
+	globals []uint64
+	image   image
+}
+
+// image is the memory of a template.
+type image interface{ close() }
+
+// guestMemory is the linear memory of a guest, which can be put back to a template.
+type guestMemory interface {
+	experimental.LinearMemory
+
+	bytes() []byte
+	// capture takes the memory as it is.
+	capture() (image, error)
+	// adopt makes the memory, which is as large as the image, equal to it.
+	adopt(img image) error
+	// reset does it again after a call.
+	reset(img image) bool
+}
+
+// nativeMemories makes the memories of an instance: first the kernel's, then the
+// guest's.
+type nativeMemories struct {
+	kernel    linearMemory
+	guest     guestMemories
+	guestNext bool
+}
+
+// guestMemories is the guest's memory, if it has one.
+type guestMemories struct {
+	memory   guestMemory
+	portable bool
+}
+
+// Allocate implements experimental.MemoryAllocator.
+func (m *nativeMemories) Allocate(_, limit uint64) experimental.LinearMemory {
+	if !m.guestNext {
+		m.kernel.limit = limit
+		return &m.kernel
+	}
+	m.guest.memory = newGuestMemory(limit, m.guest.portable)
+	return m.guest.memory
+}
+
+func (m *nativeMemories) free() {
+	if m.guest.memory != nil {
+		m.guest.memory.Free()
+	}
+}
+
+func (l *linearMemory) bytes() []byte { return l.buf }
+
+func (g *guestMemories) bytes() []byte {
+	if g.memory == nil {
+		return nil
+	}
+	return g.memory.bytes()
+}
+
+func (g *guestMemories) reset(t *template) bool {
+	if g.memory == nil {
+		return true
+	}
+	return len(g.memory.bytes()) == t.size && g.memory.reset(t.image)
+}
+
+// templates holds the template of a program.
+type templates struct {
+	mu   sync.Mutex
+	t    *template
+	cold bool
+}
+
+func (t *templates) get() *template {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.t
+}
+
+// set keeps the first template; one that comes second is closed by its maker.
+func (t *templates) set(made *template) *template {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.t == nil {
+		t.t = made
+		return made
+	}
+	if made.image != nil {
+		made.image.close()
+	}
+	return t.t
+}
+
+func (t *templates) warm() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return !t.cold
+}
+
+func (t *templates) skipWarm() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.cold = true
+}
+
+func (t *templates) close() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.t != nil && t.t.image != nil {
+		t.t.image.close()
+	}
+	t.t = nil
+}
+
+// capture takes the instance's state as a template.
+func (i *nativeInstance) capture() (*template, error) {
+	t := &template{size: len(i.memory())}
+	for _, g := range i.globals {
+		t.globals = append(t.globals, g.Get())
+	}
+	if i.mems.guest.memory == nil {
+		return t, nil
+	}
+	var err error
+	t.image, err = i.mems.guest.memory.capture()
+	return t, err
+}
+
+// adopt puts the instance into the state of a template.
+func (i *nativeInstance) adopt(t *template) error {
+	i.adopted = t
+	for n, g := range i.globals {
+		g.Set(t.globals[n])
+	}
+	if i.mems.guest.memory == nil {
+		return nil
+	}
+	const page = 1 << 16
+	if missing := t.size - len(i.memory()); missing > 0 {
+		if _, ok := i.guest.Memory().Grow(uint32(missing / page)); !ok { // below 65536
+			return fmt.Errorf("%w: no memory for an instance", ErrEngine)
+		}
+	}
+	return i.mems.guest.memory.adopt(t.image)
+}
+
+// copyMemory is the portable guest memory: putting it back copies all of it.
+type copyMemory struct{ linearMemory }
+
+type copyImage struct{ data []byte }
+
+func (copyImage) close() {}
+
+func (m *copyMemory) capture() (image, error) {
+	return &copyImage{data: append([]byte(nil), m.buf...)}, nil
+}
+
+func (m *copyMemory) adopt(img image) error {
+	if !m.reset(img) {
+		return fmt.Errorf("%w: the template is of another kind", ErrEngine)
+	}
+	return nil
+}
+
+func (m *copyMemory) reset(img image) bool {
+	c, ok := img.(*copyImage)
+	return ok && copy(m.buf, c.data) == len(m.buf)
+}

@@ -1,0 +1,8 @@
+//go:build !linux
+
+package host
+
+// newGuestMemory makes the memory of a guest.
+func newGuestMemory(limit uint64, _ bool) guestMemory {
+	return &copyMemory{linearMemory{limit: limit}}
+}

@@ -1,0 +1,53 @@
+package host
+
+import (
+	"crypto/rand"
+	mathrand "math/rand/v2"
+
+	"github.com/tetratelabs/wazero"
+	"github.com/tetratelabs/wazero/sys"
+)
+
+// fixedSources are the clock and the random bytes of a guest that was granted
+// neither: the same in every call.
+type fixedSources struct {
+	ticks  int64
+	random *mathrand.ChaCha8
+}
+
+// fixedTime is where the fixed clock starts: 2022-01-01, as wazero's does.
+const fixedTime = 1640995200
+
+// tick is what each look at the fixed clock adds, in nanoseconds.
+const tick = 1_000_000
+
+func (s *fixedSources) reset() {
+	s.ticks = 0
+	if s.random != nil {
+		s.random.Seed([32]byte{})
+	}
+}
+
+// config gives the guest what it was granted, and fixed sources for the rest.
+func (s *fixedSources) config(c wazero.ModuleConfig, g Grants) wazero.ModuleConfig {
+	if g.Clock {
+		c = c.WithSysWalltime().WithSysNanotime()
+	} else {
+		c = c.WithWalltime(s.walltime, sys.ClockResolution(tick)).WithNanotime(s.nanotime, sys.ClockResolution(tick))
+	}
+	if g.Random {
+		return c.WithRandSource(rand.Reader)
+	}
+	s.random = mathrand.NewChaCha8([32]byte{})
+	return c.WithRandSource(s.random)
+}
+
+func (s *fixedSources) walltime() (sec int64, nsec int32) {
+	t := s.nanotime()
+	return fixedTime + t/1e9, int32(t % 1e9) // below 1e9
+}
+
+func (s *fixedSources) nanotime() int64 {
+	s.ticks += tick
+	return s.ticks
+}

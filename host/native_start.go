@@ -1,0 +1,135 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/tetratelabs/wazero"
+	"github.com/tetratelabs/wazero/api"
+	"github.com/tetratelabs/wazero/experimental"
+	"github.com/tetratelabs/wazero/sys"
+)
+
+// start instantiates the kernel and the guest, linked to each other.
+func (i *nativeInstance) start(ctx context.Context) error {
+	p := i.prog
+	ctx = experimental.WithMemoryAllocator(ctx, &i.mems)
+	i.context.Context = ctx
+	i.limit, i.granted = p.limits.Fuel, 0
+	i.deadline, _ = ctx.Deadline()
+	var err error
+	i.kernel, err = p.runtime.InstantiateModule(ctx, p.kernel, wazero.NewModuleConfig().WithName(""))
+	if err != nil {
+		return fmt.Errorf("%w: kernel: %w", ErrEngine, err)
+	}
+	i.setHeader(kernelTop, kernelHeap)
+	i.mems.guestNext = true
+	linked := experimental.WithImportResolver(&i.context, func(name string) api.Module {
+		if name == moduleEnv {
+			return i.kernel
+		}
+		return nil
+	})
+	linked = context.WithValue(linked, instanceKey{}, i)
+	config := wazero.NewModuleConfig().WithName("").WithStartFunctions().WithStderr(&i.stderr).WithNanosleep(i.sleep)
+	config = i.fixed.config(config, p.grants)
+	i.guest, err = p.runtime.InstantiateModule(linked, p.guest, config)
+	if err != nil {
+		return i.initFault(err)
+	}
+	return i.bind()
+}
+
+// bind finds the globals that the rewriter exported.
+func (i *nativeInstance) bind() error {
+	var ok bool
+	if i.counter, ok = i.guest.ExportedGlobal(i.prog.meter.Counter).(api.MutableGlobal); !ok {
+		return fmt.Errorf("%w: the meter's counter is not there", ErrEngine)
+	}
+	for _, g := range i.prog.meter.Globals {
+		global, ok := i.guest.ExportedGlobal(g.Export).(api.MutableGlobal)
+		if !ok {
+			return fmt.Errorf("%w: global %q is not there", ErrEngine, g.Export)
+		}
+		i.globals = append(i.globals, global)
+	}
+	return nil
+}
+
+// initialise starts the guest's runtime.
+func (i *nativeInstance) initialise(ctx context.Context) error {
+	for _, name := range i.prog.initialisers() {
+		f := i.guest.ExportedFunction(name)
+		i.begin(ctx, name, nil)
+		_, err := f.Call(&i.context, make([]uint64, len(f.Definition().ParamTypes()))...)
+		if err != nil {
+			err = i.initFault(err)
+		}
+		i.endInit()
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (i *nativeInstance) endInit() {
+	i.log.end()
+	i.input, i.output = nil, nil
+	clear(i.vars)
+	i.varBytes = 0
+	clear(i.kernelMemory())
+}
+
+// warm calls describe once, so that a guest whose runtime grows its heap at the
+// first call does it before the template is taken. What it answers is of no
+// interest here; if it fails, the instance is broken.
+func (i *nativeInstance) warm(ctx context.Context) error {
+	f := i.guest.ExportedFunction("describe")
+	if f == nil || len(f.Definition().ParamTypes()) > 0 {
+		return nil
+	}
+	i.begin(ctx, "describe", nil)
+	_, err := f.Call(&i.context)
+	i.endInit()
+	return err
+}
+
+// initFault words what went wrong while an instance was made.
+func (i *nativeInstance) initFault(err error) error {
+	detail := trapDetail(err)
+	var exit *sys.ExitError
+	if errors.As(err, &exit) {
+		detail = fmt.Sprintf("exit code %d", exit.ExitCode())
+	}
+	if i.fault != nil {
+		detail = i.fault.detail + " in the start function or the initialisation of the guest's runtime"
+		return &fault{kind: TrapInit, detail: detail + i.stderrDetail(), err: i.fault.err}
+	}
+	return &fault{kind: TrapInit, detail: detail + i.stderrDetail()}
+}
+
+// sleep is the guest's nanosleep. Without a real clock it does not wait; with
+// one it ends with the call.
+func (i *nativeInstance) sleep(ns int64) {
+	if !i.prog.grants.Clock || ns <= 0 || i.context.Context == nil {
+		return
+	}
+	wait := time.Duration(ns)
+	if !i.deadline.IsZero() {
+		wait = min(wait, time.Until(i.deadline))
+	}
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		if i.deadline.IsZero() || time.Now().Before(i.deadline) {
+			return
+		}
+		i.fail(i.stopped(context.DeadlineExceeded))
+	case <-i.context.Done():
+		i.fail(i.stopped(i.context.Err()))
+	}
+}

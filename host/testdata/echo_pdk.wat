@@ -1,0 +1,25 @@
+;; Copies its input to its output word by word, as the PDKs do.
+(module
+  (import "extism:host/env" "input_length" (func $len (result i64)))
+  (import "extism:host/env" "input_load_u64" (func $load8 (param i64) (result i64)))
+  (import "extism:host/env" "input_load_u8" (func $load1 (param i64) (result i32)))
+  (import "extism:host/env" "store_u64" (func $store8 (param i64 i64)))
+  (import "extism:host/env" "store_u8" (func $store1 (param i64 i32)))
+  (import "extism:host/env" "alloc" (func $alloc (param i64) (result i64)))
+  (import "extism:host/env" "output_set" (func $out (param i64 i64)))
+  (func (export "echo") (result i32)
+    (local $n i64) (local $i i64) (local $to i64)
+    (local.set $n (call $len))
+    (local.set $to (call $alloc (local.get $n)))
+    (block $words (loop $next
+      (br_if $words (i64.gt_u (i64.add (local.get $i) (i64.const 8)) (local.get $n)))
+      (call $store8 (i64.add (local.get $to) (local.get $i)) (call $load8 (local.get $i)))
+      (local.set $i (i64.add (local.get $i) (i64.const 8)))
+      (br $next)))
+    (block $bytes (loop $next
+      (br_if $bytes (i64.ge_u (local.get $i) (local.get $n)))
+      (call $store1 (i64.add (local.get $to) (local.get $i)) (call $load1 (local.get $i)))
+      (local.set $i (i64.add (local.get $i) (i64.const 1)))
+      (br $next)))
+    (call $out (local.get $to) (local.get $n))
+    (i32.const 0)))

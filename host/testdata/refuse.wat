@@ -1,0 +1,17 @@
+;; Says no in every way.
+(module
+  (import "extism:host/env" "alloc" (func $alloc (param i64) (result i64)))
+  (import "extism:host/env" "store_u8" (func $store (param i64 i32)))
+  (import "extism:host/env" "error_set" (func $error (param i64)))
+  (func $say (local $p i64)
+    (local.set $p (call $alloc (i64.const 4)))
+    (call $store (local.get $p) (i32.const 0x6e))
+    (call $store (i64.add (local.get $p) (i64.const 1)) (i32.const 0x6f))
+    (call $store (i64.add (local.get $p) (i64.const 2)) (i32.const 0x0a))
+    (call $store (i64.add (local.get $p) (i64.const 3)) (i32.const 0x1b))
+    (call $error (local.get $p)))
+  (func (export "text_and_code") (result i32) (call $say) (i32.const 7))
+  (func (export "code") (result i32) (i32.const 3))
+  (func (export "negative") (result i32) (i32.const -1))
+  (func (export "text") (result i32) (call $say) (i32.const 0))
+  (func (export "text_and_trap") (result i32) (call $say) (unreachable)))

@@ -1,0 +1,3 @@
+;; Never ends.
+(module (func $spin (export "run") (result i32) (loop $again (br $again)) (unreachable))
+  (func (export "ok") (result i32) (i32.const 0)))

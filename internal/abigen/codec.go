@@ -1,0 +1,202 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"go/format"
+	"maps"
+	"slices"
+)
+
+// writer collects generated code.
+type writer struct{ bytes.Buffer }
+
+func (w *writer) line(text string, args ...any) { fmt.Fprintf(&w.Buffer, text+"\n", args...) }
+
+// renderCodec returns the methods that write and read each struct.
+func (p *pkg) renderCodec() ([]byte, error) {
+	var w writer
+	w.WriteString(header)
+	lists := map[string]bool{}
+	for _, s := range p.structs {
+		p.encodeStruct(&w, s)
+		p.decodeStruct(&w, s)
+		for _, f := range s.fields {
+			if f.kind == list && f.elem != "string" {
+				lists[f.elem] = true
+			}
+		}
+	}
+	for _, elem := range slices.Sorted(maps.Keys(lists)) {
+		listCodec(&w, elem)
+	}
+	out, err := format.Source(w.Bytes())
+	if err != nil {
+		return nil, fmt.Errorf("abigen: codec: %w", err)
+	}
+	return out, nil
+}
+
+func (p *pkg) encodeStruct(w *writer, s *structType) {
+	w.line("\n// MarshalTo writes v.\nfunc (v *%s) MarshalTo(e *Encoder) {", s.name)
+	fixed := 0
+	for _, f := range s.fields {
+		if !f.omitEmpty {
+			fixed++
+		}
+	}
+	if fixed == len(s.fields) {
+		w.line("e.OpenMap(%d)", fixed)
+	} else {
+		w.line("n := %d", fixed)
+		for _, f := range s.fields {
+			if f.omitEmpty {
+				w.line("if %s { n++ }", f.present())
+			}
+		}
+		w.line("e.OpenMap(n)")
+	}
+	for _, f := range s.fields {
+		if f.omitEmpty {
+			w.line("if %s {", f.present())
+		}
+		w.line(`e.raw("\x%02x%s")`, 0xa0|len(f.key), f.key)
+		p.encodeField(w, f)
+		if f.omitEmpty {
+			w.line("}")
+		}
+	}
+	w.line("e.Close()\n}")
+}
+
+// present is the condition under which an omitempty field is written, the same
+// as encoding/json's.
+func (f *field) present() string {
+	switch f.kind {
+	case pointer, dynamic:
+		return "v." + f.name + " != nil"
+	case list, object:
+		return "len(v." + f.name + ") > 0"
+	case scalar:
+	}
+	switch f.elem {
+	case "bool":
+		return "v." + f.name
+	case "int", "int64", "float64":
+		return "v." + f.name + " != 0"
+	}
+	return "v." + f.name + ` != ""`
+}
+
+func (p *pkg) encodeField(w *writer, f *field) {
+	v := "v." + f.name
+	switch f.kind {
+	case dynamic:
+		w.line("e.Value(%s)", v)
+	case object:
+		w.line("e.anyMap(%s)", v)
+	case list:
+		w.line("e.%sList(%s)", lower(f.elem), v)
+	case scalar:
+		w.line("%s", p.encodeScalar(f.elem, v))
+	case pointer:
+		if !f.omitEmpty {
+			w.line("if %s == nil { e.Nil() } else {", v)
+		}
+		if p.isStruct(f.elem) {
+			w.line("%s.MarshalTo(e)", v)
+		} else {
+			w.line("%s", p.encodeScalar(f.elem, "*"+v))
+		}
+		if !f.omitEmpty {
+			w.line("}")
+		}
+	}
+}
+
+func (p *pkg) encodeScalar(elem, v string) string {
+	switch {
+	case elem == "string":
+		return "e.Str(" + v + ")"
+	case elem == "bool":
+		return "e.Bool(" + v + ")"
+	case elem == "int":
+		return "e.Int(int64(" + v + "))"
+	case elem == "int64":
+		return "e.Int(" + v + ")"
+	case elem == "float64":
+		return "e.Float(" + v + ")"
+	case p.strings[elem]:
+		return "e.Str(string(" + v + "))"
+	}
+	return v + ".MarshalTo(e)"
+}
+
+func (p *pkg) isStruct(name string) bool {
+	return slices.ContainsFunc(p.structs, func(s *structType) bool { return s.name == name })
+}
+
+func (p *pkg) decodeStruct(w *writer, s *structType) {
+	w.line("\n// UnmarshalFrom replaces v by what it reads.\nfunc (v *%s) UnmarshalFrom(d *Decoder) {", s.name)
+	w.line("*v = %s{}\nn, ok := d.OpenMap()\nif !ok { return }\nvar seen uint64", s.name)
+	w.line("for range n {\nswitch d.Key() {")
+	for i, f := range s.fields {
+		w.line("case %q:\nd.once(&seen, 1<<%d)", f.key, i)
+		p.decodeField(w, f)
+	}
+	w.line("default:\nd.Skip()\n}\nif d.err != nil { return }\n}\nd.Close()\n}")
+}
+
+func (p *pkg) decodeField(w *writer, f *field) {
+	v := "v." + f.name
+	switch f.kind {
+	case dynamic:
+		w.line("%s = d.Value()", v)
+	case object:
+		w.line("%s = d.anyMap()", v)
+	case list:
+		w.line("%s = d.%sList()", v, lower(f.elem))
+	case scalar:
+		if p.isStruct(f.elem) {
+			w.line("%s.UnmarshalFrom(d)", v)
+		} else {
+			w.line("%s = %s", v, p.decodeScalar(f.elem))
+		}
+	case pointer:
+		w.line("if !d.Null() {")
+		if p.isStruct(f.elem) {
+			w.line("%s = new(%s)\n%s.UnmarshalFrom(d)", v, f.elem, v)
+		} else {
+			w.line("x := %s\n%s = &x", p.decodeScalar(f.elem), v)
+		}
+		w.line("}")
+	}
+}
+
+func (p *pkg) decodeScalar(elem string) string {
+	switch elem {
+	case "string":
+		return "d.Str()"
+	case "bool":
+		return "d.Bool()"
+	case "int":
+		return "d.int()"
+	case "int64":
+		return "d.Int()"
+	case "float64":
+		return "d.Float()"
+	}
+	return elem + "(d.Str())"
+}
+
+func listCodec(w *writer, elem string) {
+	name := lower(elem)
+	w.line("\nfunc (e *Encoder) %sList(v []%s) {", name, elem)
+	w.line("if v == nil { e.Nil(); return }\ne.OpenArray(len(v))")
+	w.line("for i := range v { v[i].MarshalTo(e) }\ne.Close()\n}")
+	w.line("\nfunc (d *Decoder) %sList() []%s {", name, elem)
+	w.line("n, ok := d.OpenArray()\nif !ok { return nil }\nlist := make([]%s, n)", elem)
+	w.line("for i := range list {\nlist[i].UnmarshalFrom(d)\nif d.err != nil { return nil }\n}\nd.Close()\nreturn list\n}")
+}
+
+func lower(s string) string { return string(s[0]|0x20) + s[1:] }

@@ -1,0 +1,180 @@
+package archtest_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/mortise-dev/mortise"
+
+// arrows says which packages of ours a package may import, by the longest
+// prefix of its folder that has an entry. "*" is everything.
+func arrows() map[string][]string {
+	return map[string][]string{
+		"abi":                 {},
+		"host":                {"internal/wasm", "internal/wasm/meter"},
+		"internal/wasm":       {},
+		"internal/wasm/meter": {"internal/wasm"},
+		"internal/wire":       {},
+		"internal/archtest":   {},
+		"internal/guest":      {"internal/wire", "abi"},
+		"phases":              {"abi"},
+		"phases/phasestest":   {"phases", "abi"},
+		"compaction":          {"abi"},
+		"inbox":               {"abi"},
+		"background":          {"abi"},
+		"llm":                 {"abi"},
+		"llm/transcript":      {"abi"},
+		"llm/replay":          {"llm", "llm/transcript", "abi"},
+		"agent":               {"phases", "inbox", "llm", "abi"},
+		"plugins":             {"phases", "host", "internal/guest", "internal/wire", "abi"},
+		"summarizers":         {"compaction", "internal/guest", "internal/wire", "abi"},
+		"internal/cli":        {"*"},
+		"cmd":                 {"*"},
+		"examples":            {"*"},
+		"internal":            {},
+	}
+}
+
+// owners says which folders may import a package of somebody else's.
+func owners() map[string][]string {
+	return map[string][]string{
+		"github.com/tetratelabs/wazero":     {"host"},
+		"github.com/extism/go-sdk":          {"host"},
+		"github.com/vmihailenco/msgpack":    {"internal/wire"},
+		"github.com/spf13/cobra":            {"internal/cli", "cmd"},
+		"github.com/goccy/go-yaml":          {"internal/cli"},
+		"golang.org/x/term":                 {"internal/cli"},
+		"github.com/santhosh-tekuri/jsonsc": {"internal/guest"},
+	}
+}
+
+func TestArrows(t *testing.T) {
+	t.Parallel()
+	files := 0
+	walk(t, func(folder, path string, file *ast.File) {
+		files++
+		for _, spec := range file.Imports {
+			imported, err := strconv.Unquote(spec.Path.Value)
+			if err != nil {
+				t.Fatalf("%s: %v", path, err)
+			}
+			check(t, folder, path, imported)
+		}
+	})
+	if files < 20 {
+		t.Fatalf("read only %d files: the walk is broken", files)
+	}
+}
+
+func check(t *testing.T, folder, path, imported string) {
+	t.Helper()
+	if ours, ok := strings.CutPrefix(imported, module+"/"); ok {
+		allowed := table(t, folder)
+		if !slices.Contains(allowed, "*") && !slices.Contains(allowed, ours) {
+			t.Errorf("%s imports %s: folder %q may import %q; change the table in internal/archtest and say why in RATIONALE.md, or find another way",
+				path, ours, folder, allowed)
+		}
+		return
+	}
+	for prefix, folders := range owners() {
+		if strings.HasPrefix(imported, prefix) && !slices.ContainsFunc(folders, func(f string) bool { return within(folder, f) }) {
+			t.Errorf("%s imports %s: it belongs to %q", path, imported, folders)
+		}
+	}
+	if folder == "abi" {
+		t.Errorf("%s imports %s: abi imports nothing, not even the standard library", path, imported)
+	}
+}
+
+func table(t *testing.T, folder string) []string {
+	t.Helper()
+	for f := folder; f != "."; f = filepath.ToSlash(filepath.Dir(f)) {
+		if allowed, ok := arrows()[f]; ok {
+			return allowed
+		}
+	}
+	t.Errorf("folder %q has no entry in the table of internal/archtest", folder)
+	return []string{"*"}
+}
+
+func within(folder, parent string) bool {
+	return folder == parent || strings.HasPrefix(folder, parent+"/")
+}
+
+// TestEveryPackageHasADoc fails for a package without a doc.go that has the
+// headings which the house asks for.
+func TestEveryPackageHasADoc(t *testing.T) {
+	t.Parallel()
+	folders := map[string]string{}
+	walk(t, func(folder, path string, file *ast.File) {
+		if file.Name.Name == "main" {
+			return
+		}
+		if _, ok := folders[folder]; !ok {
+			folders[folder] = ""
+		}
+		if filepath.Base(path) == "doc.go" && file.Doc != nil {
+			folders[folder] = file.Doc.Text()
+		}
+	})
+	for folder, doc := range folders {
+		for _, heading := range []string{"# Concurrency", "# Errors"} {
+			if !strings.Contains(doc, heading) {
+				t.Errorf("package %s: doc.go has no heading %q", folder, heading)
+			}
+		}
+	}
+}
+
+// walk parses every non-test Go file of the module. Folders with a go.mod of
+// their own (SDK, guests) are other modules.
+func walk(t *testing.T, visit func(folder, path string, file *ast.File)) {
+	t.Helper()
+	root := filepath.Join("..", "..")
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() {
+			return skip(root, path, d)
+		}
+		if !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return nil
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments|parser.ImportsOnly)
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(root, path)
+		if err != nil {
+			return err
+		}
+		visit(filepath.ToSlash(filepath.Dir(rel)), filepath.ToSlash(rel), file)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func skip(root, path string, d fs.DirEntry) error {
+	if path == root {
+		return nil
+	}
+	if name := d.Name(); strings.HasPrefix(name, ".") || name == "testdata" {
+		return filepath.SkipDir
+	}
+	if _, err := os.Stat(filepath.Join(path, "go.mod")); err == nil {
+		return filepath.SkipDir
+	}
+	return nil
+}

@@ -1,0 +1,214 @@
+package cli
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/mortise-dev/mortise/abi"
+	"github.com/mortise-dev/mortise/agent"
+	"github.com/mortise-dev/mortise/compaction"
+	"github.com/mortise-dev/mortise/llm/transcript"
+	"github.com/mortise-dev/mortise/phases"
+	"github.com/mortise-dev/mortise/plugins"
+)
+
+// Bounds on lists in a report; what is beyond them is still counted.
+const (
+	maxFailures = 20
+	maxGates    = 200
+	maxNotes    = 100
+)
+
+// collector gathers a report while runs go on. It is safe for concurrent use.
+type collector struct {
+	limits map[string]time.Duration
+
+	mu       sync.Mutex
+	report   Report
+	hooks    map[[2]string]*HookReport
+	changes  map[[3]string]*ChangeReport
+	admitted map[string]int // thread -> index of its last admission
+}
+
+func newCollector() *collector {
+	return &collector{
+		limits:   make(map[string]time.Duration),
+		report:   Report{Schema: reportSchema, Runs: RunsReport{Terminations: make(map[agent.TerminationType]int)}},
+		hooks:    make(map[[2]string]*HookReport),
+		changes:  make(map[[3]string]*ChangeReport),
+		admitted: make(map[string]int),
+	}
+}
+
+// record takes what one hook call came to.
+func (c *collector) record(r phases.Record) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	key := [2]string{r.Plugin, string(r.Phase)}
+	h := c.hooks[key]
+	if h == nil {
+		h = &HookReport{Plugin: r.Plugin, Phase: string(r.Phase), LimitMS: c.limits[r.Plugin].Milliseconds()}
+		c.hooks[key] = h
+	}
+	if r.Attempt > 0 {
+		h.Calls++
+	}
+	took := float64(r.Duration) / float64(time.Millisecond)
+	h.TotalMS += took
+	h.MaxMS = max(h.MaxMS, took)
+	h.Refused += len(r.Refused)
+	if r.Err != "" {
+		h.Failures++
+		h.LastError = r.Err
+	}
+	if r.Deferred != "" {
+		h.Deferred++
+	}
+	if r.Quarantined {
+		h.Quarantined++
+	}
+	for _, change := range r.Applied {
+		c.change(r.Plugin, change)
+	}
+	if r.Gate != nil && r.Gate.Action != abi.GateAllow && !r.Overridden && len(c.report.Gates) < maxGates {
+		c.report.Gates = append(c.report.Gates, GateReport{
+			Plugin: r.Plugin, Action: string(r.Gate.Action), Tool: r.ToolName, CallID: r.CallID, Reason: r.Gate.Reason,
+		})
+	}
+}
+
+func (c *collector) change(plugin string, change phases.Change) {
+	key := [3]string{plugin, change.What, change.Note}
+	entry := c.changes[key]
+	if entry == nil {
+		entry = &ChangeReport{Plugin: plugin, What: change.What, Note: change.Note, Example: change.Target}
+		c.changes[key] = entry
+	}
+	entry.Count++
+}
+
+// event takes news of a run.
+func (c *collector) event(e agent.Event) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	runs := &c.report.Runs
+	switch e.Type {
+	case agent.EventInferenceComplete:
+		runs.Steps++
+		if e.Usage != nil {
+			runs.BilledPrompt += e.Usage.PromptTokens
+			runs.BilledCompletion += e.Usage.CompletionTokens
+		}
+	case agent.EventToolCallDone:
+		runs.ToolCalls++
+	case agent.EventRunFinish:
+		runs.Count++
+		if e.Outcome == nil {
+			return
+		}
+		runs.Terminations[e.Outcome.Termination.Type]++
+		if e.Outcome.Termination.Type == agent.Failed && len(runs.Failures) < maxFailures {
+			runs.Failures = append(runs.Failures, e.Outcome.Termination.Detail)
+		}
+	case agent.EventRunStart, agent.EventStepStart, agent.EventPhase, agent.EventToolCallStart,
+		agent.EventCustom, agent.EventStepEnd:
+	}
+}
+
+// compaction takes news of a compaction.
+func (c *collector) compaction(e compaction.Event) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if e.Kind == compaction.EventAdmission {
+		c.admission(e)
+		return
+	}
+	c.report.Compactions = append(c.report.Compactions, e)
+}
+
+// admission keeps one entry for a run of equal decisions.
+func (c *collector) admission(e compaction.Event) {
+	if e.Decision == nil {
+		return
+	}
+	list := c.report.Admissions
+	if i, ok := c.admitted[e.Thread]; ok && list[i].Decision.Reason == e.Decision.Reason && !e.Decision.Allowed {
+		list[i].Count += max(1, e.Count)
+		return
+	}
+	c.admitted[e.Thread] = len(list)
+	c.report.Admissions = append(list, AdmissionReport{
+		Thread: e.Thread, At: e.At, Decision: e.Decision, Detail: e.Reason, Count: max(1, e.Count),
+	})
+}
+
+func (c *collector) thread(t ThreadReport) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.report.Threads = append(c.report.Threads, t)
+}
+
+// done returns the report, with its parts in a fixed order.
+func (c *collector) done() *Report {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	r := c.report
+	order := make(map[string]int)
+	for i, p := range abi.Phases() {
+		order[string(p)] = i
+	}
+	for _, h := range c.hooks {
+		r.Hooks = append(r.Hooks, *h)
+	}
+	slices.SortFunc(r.Hooks, func(a, b HookReport) int {
+		return cmp.Or(strings.Compare(a.Plugin, b.Plugin), order[a.Phase]-order[b.Phase])
+	})
+	keys := slices.SortedFunc(maps.Keys(c.changes), func(a, b [3]string) int { return slices.Compare(a[:], b[:]) })
+	for _, k := range keys {
+		r.Changes = append(r.Changes, *c.changes[k])
+	}
+	return &r
+}
+
+// limit remembers the time limit of a plugin's calls.
+func (c *collector) limit(plugin string, d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.limits[plugin] = d
+}
+
+// session takes what was read.
+func (c *collector) session(path string, f *transcript.File) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s := SessionReport{Path: path, Format: string(f.Format), Conversations: len(f.Conversations), Skipped: f.Skipped}
+	for i := range f.Conversations {
+		conv := &f.Conversations[i]
+		s.Messages += len(conv.Entries)
+		for _, n := range conv.Notes {
+			if len(s.Notes) == maxNotes {
+				break
+			}
+			s.Notes = append(s.Notes, fmt.Sprintf("line %d: %s", n.Line, n.What))
+		}
+	}
+	for i := range f.Broken {
+		if i == maxNotes {
+			break
+		}
+		s.Broken = append(s.Broken, "left out: "+f.Broken[i].Error())
+	}
+	c.report.Session = s
+}
+
+// modules takes what was loaded.
+func (c *collector) modules(status []plugins.Status) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.report.Modules = status
+}

@@ -1,0 +1,49 @@
+package cli
+
+import (
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/mortise-dev/mortise/background"
+	"github.com/mortise-dev/mortise/compaction"
+)
+
+// newCompactor makes the compactor that the config describes.
+func newCompactor(
+	parts *parts, tasks *background.Manager, observe func(compaction.Event), logger *slog.Logger,
+) (*compaction.Compactor, error) {
+	c := &parts.cfg.Compaction
+	config := compaction.Config{
+		Policy: compaction.Policy{
+			WindowTokens: c.WindowTokens, ThresholdTokens: c.ThresholdTokens,
+			KeepRecentTokens: c.KeepRecentTokens, ReserveTokens: c.ReserveTokens,
+			SummaryTokens: c.SummaryTokens, MinSavingsRatio: c.MinSavingsRatio,
+		},
+		Quota: compaction.Quota{
+			Timeout: time.Duration(c.Admission.Quota.Timeout), MaxAttempts: c.Admission.Quota.MaxAttempts,
+		},
+		Summarizer: parts.summarizer, PolicyName: parts.summarizer.Name(),
+		Spawn: tasks.Housekeep, Observe: observe, Logger: logger,
+	}
+	if parts.admitter != nil {
+		config.Admitter = parts.admitter
+	}
+	return compaction.New(config)
+}
+
+// compactionLine says what happened in one line, or nothing.
+func compactionLine(e compaction.Event) string {
+	switch e.Kind {
+	case compaction.EventStarted:
+		return fmt.Sprintf("compaction started in the background: %s tokens to summarize", thousands(e.PreTokens))
+	case compaction.EventSwapped:
+		return fmt.Sprintf("compaction swapped in: %s -> %s tokens, %.0f%% of identifiers, paths and errors survive, took %s",
+			thousands(e.PreTokens), thousands(e.PostTokens), 100*e.Quality.Overall, e.Duration.Round(time.Millisecond))
+	case compaction.EventRefused, compaction.EventFailed:
+		return fmt.Sprintf("compaction %s: %s", e.Kind, e.Reason)
+	case compaction.EventFallback:
+		return "the window is exceeded: oldest rounds are cut until a compaction lands"
+	}
+	return ""
+}

@@ -1,0 +1,221 @@
+package cli
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/goccy/go-yaml"
+
+	"github.com/mortise-dev/mortise/abi"
+)
+
+// configName is the file that is looked for in the current folder.
+const configName = "mortise.yaml"
+
+// Config is mortise.yaml. Unknown keys are errors. Paths are relative to the
+// file's folder.
+type Config struct {
+	// Version of the format, 1.
+	Version int `yaml:"version"`
+	// CacheDir holds compiled modules; the user's cache folder when empty.
+	CacheDir   string           `yaml:"cache_dir"`
+	Engine     string           `yaml:"engine"`
+	Limits     LimitsConfig     `yaml:"limits"`
+	Agent      AgentConfig      `yaml:"agent"`
+	Plugins    []PluginConfig   `yaml:"plugins"`
+	Compaction CompactionConfig `yaml:"compaction"`
+	Replay     ReplayConfig     `yaml:"replay"`
+
+	// dir is the folder of the file.
+	dir string
+}
+
+// LimitsConfig bounds modules; zero is the host's default.
+type LimitsConfig struct {
+	Timeout     Duration `yaml:"timeout"`
+	InitTimeout Duration `yaml:"init_timeout"`
+	MemoryMiB   int      `yaml:"memory_mib"`
+	InputMiB    int      `yaml:"input_mib"`
+	OutputMiB   int      `yaml:"output_mib"`
+	Instances   int      `yaml:"instances"`
+}
+
+// AgentConfig is about the run loop.
+type AgentConfig struct {
+	SystemPrompt string   `yaml:"system_prompt"`
+	MaxRounds    int      `yaml:"max_rounds"`
+	HookTimeout  Duration `yaml:"hook_timeout"`
+}
+
+// ModuleConfig names a module and what it may do.
+type ModuleConfig struct {
+	Module string       `yaml:"module"`
+	SHA256 string       `yaml:"sha256"`
+	Limits LimitsConfig `yaml:"limits"`
+	Grants GrantsConfig `yaml:"grants"`
+	Config any          `yaml:"config"`
+}
+
+// GrantsConfig is what a module may do beyond computing. Nothing is granted
+// that is not named.
+type GrantsConfig struct {
+	Log    bool              `yaml:"log"`
+	Clock  bool              `yaml:"clock"`
+	Random bool              `yaml:"random"`
+	Values map[string]string `yaml:"values"`
+}
+
+// PluginConfig is one phase plugin.
+type PluginConfig struct {
+	Name         string `yaml:"name"`
+	ModuleConfig `yaml:",inline"`
+	Disabled     bool              `yaml:"disabled"`
+	Priority     *int              `yaml:"priority"`
+	OnFailure    abi.FailurePolicy `yaml:"on_failure"`
+}
+
+// CompactionConfig turns compaction on when a summarizer is named.
+type CompactionConfig struct {
+	WindowTokens     int64           `yaml:"window_tokens"`
+	ThresholdTokens  int64           `yaml:"threshold_tokens"`
+	KeepRecentTokens int64           `yaml:"keep_recent_tokens"`
+	ReserveTokens    int64           `yaml:"reserve_tokens"`
+	SummaryTokens    int64           `yaml:"summary_tokens"`
+	MinSavingsRatio  float64         `yaml:"min_savings_ratio"`
+	MinSurvival      float64         `yaml:"min_survival"`
+	Summarizer       PolicyConfig    `yaml:"summarizer"`
+	Admission        AdmissionConfig `yaml:"admission"`
+}
+
+// PolicyConfig is a compaction policy in a module.
+type PolicyConfig struct {
+	Policy       string `yaml:"policy"`
+	ModuleConfig `yaml:",inline"`
+}
+
+// AdmissionConfig is the native quota, and a policy that is asked after it.
+type AdmissionConfig struct {
+	PolicyConfig `yaml:",inline"`
+	Quota        QuotaConfig `yaml:"quota"`
+}
+
+// QuotaConfig bounds compactions of one thread.
+type QuotaConfig struct {
+	Cooldown    *Duration `yaml:"cooldown"`
+	Timeout     Duration  `yaml:"timeout"`
+	MaxAttempts int       `yaml:"max_attempts"`
+}
+
+// ReplayConfig is about recorded sessions.
+type ReplayConfig struct {
+	// Pace is how long each recorded inference takes.
+	Pace Duration `yaml:"pace"`
+}
+
+// Duration is a time.Duration written as 1m30s.
+type Duration time.Duration
+
+// UnmarshalYAML reads a duration.
+func (d *Duration) UnmarshalYAML(b []byte) error {
+	text := strings.Trim(strings.TrimSpace(string(b)), `"'`)
+	v, err := time.ParseDuration(text)
+	if err != nil {
+		return fmt.Errorf("%q is not a duration: write for example 500ms, 10s or 2m", text)
+	}
+	if v < 0 {
+		return fmt.Errorf("%q is negative", text)
+	}
+	*d = Duration(v)
+	return nil
+}
+
+// loadConfig reads a config file; with no path, mortise.yaml of the current
+// folder.
+func loadConfig(path string) (*Config, error) {
+	name := path
+	if name == "" {
+		name = configName
+	}
+	data, err := os.ReadFile(name)
+	if errors.Is(err, os.ErrNotExist) {
+		mend := "name a file with --config"
+		if path == "" {
+			mend = "write one (examples/mortise.yaml is a start) or name a file with --config"
+		}
+		return nil, fmt.Errorf("config: %s: there is no such file; %s", name, mend)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("config: %w", err)
+	}
+	cfg, err := decodeConfig(data)
+	if err != nil {
+		return nil, fmt.Errorf("config: %s: %w", name, err)
+	}
+	cfg.dir = filepath.Dir(name)
+	return cfg, nil
+}
+
+func decodeConfig(data []byte) (*Config, error) {
+	cfg := &Config{}
+	dec := yaml.NewDecoder(bytes.NewReader(data), yaml.Strict())
+	if err := dec.Decode(cfg); err != nil && !errors.Is(err, io.EOF) {
+		return nil, errors.New(strings.TrimSpace(yaml.FormatError(err, false, true)))
+	}
+	if err := dec.Decode(new(any)); !errors.Is(err, io.EOF) {
+		return nil, errors.New("there is more than one document; keep one")
+	}
+	return cfg, cfg.validate()
+}
+
+func (c *Config) validate() error {
+	if c.Version != 1 {
+		return fmt.Errorf("version: is %d, this mortise reads 1; write version: 1", c.Version)
+	}
+	names := make(map[string]bool)
+	for i, p := range c.Plugins {
+		where := fmt.Sprintf("plugins[%d]", i)
+		if p.Name != "" {
+			where = fmt.Sprintf("plugins[%d] (%s)", i, p.Name)
+		}
+		if p.Module == "" {
+			return fmt.Errorf("%s: module is missing; name a .wasm file", where)
+		}
+		if p.Name != "" && names[p.Name] {
+			return fmt.Errorf("%s: the name is taken by an earlier entry; give it another", where)
+		}
+		names[p.Name] = true
+		switch p.OnFailure {
+		case "", abi.FailRun, abi.FailIgnore, abi.FailQuarantine:
+		default:
+			return fmt.Errorf("%s: on_failure %q: must be fail, ignore or quarantine", where, p.OnFailure)
+		}
+	}
+	return c.Compaction.validate()
+}
+
+func (c *CompactionConfig) validate() error {
+	if c.Summarizer.Module == "" && c.Admission.Module != "" {
+		return errors.New("compaction.admission: names a module, but compaction.summarizer does not; name both or neither")
+	}
+	if c.MinSavingsRatio < 0 || c.MinSavingsRatio >= 1 {
+		return fmt.Errorf("compaction.min_savings_ratio: is %v, must be at least 0 and below 1", c.MinSavingsRatio)
+	}
+	if c.MinSurvival < 0 || c.MinSurvival > 1 {
+		return fmt.Errorf("compaction.min_survival: is %v, must be from 0 to 1", c.MinSurvival)
+	}
+	return nil
+}
+
+// path resolves a path of the file against the file's folder.
+func (c *Config) path(p string) string {
+	if p == "" || filepath.IsAbs(p) {
+		return p
+	}
+	return filepath.Join(c.dir, p)
+}

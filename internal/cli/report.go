@@ -1,0 +1,117 @@
+package cli
+
+import (
+	"time"
+
+	"github.com/mortise-dev/mortise/agent"
+	"github.com/mortise-dev/mortise/compaction"
+	"github.com/mortise-dev/mortise/plugins"
+)
+
+// reportSchema names the format of the JSON report.
+const reportSchema = "mortise.report.v1"
+
+// Report is what mortise run prints at the end. Times are in milliseconds,
+// tokens are estimates unless they are called billed.
+type Report struct {
+	Schema  string        `json:"schema"`
+	Session SessionReport `json:"session"`
+	// Modules says what was loaded, skipped or failed, and why.
+	Modules []plugins.Status `json:"modules"`
+	Runs    RunsReport       `json:"runs"`
+	Threads []ThreadReport   `json:"threads"`
+	Hooks   []HookReport     `json:"hooks"`
+	Changes []ChangeReport   `json:"changes"`
+	Gates   []GateReport     `json:"gates"`
+	// Admissions and Compactions are in the order in which they happened. An
+	// admission that repeated the one before is counted there.
+	Admissions  []AdmissionReport  `json:"admissions"`
+	Compactions []compaction.Event `json:"compactions"`
+	WallMS      int64              `json:"wall_ms"`
+	// Interrupted means that the report is partial.
+	Interrupted bool   `json:"interrupted"`
+	Error       string `json:"error,omitempty"`
+}
+
+// SessionReport says what was read.
+type SessionReport struct {
+	Path          string         `json:"path"`
+	Format        string         `json:"format"`
+	Conversations int            `json:"conversations"`
+	Messages      int            `json:"messages"`
+	Skipped       map[string]int `json:"skipped,omitempty"`
+	// Broken lines were left out, with --lenient.
+	Broken []string `json:"broken,omitempty"`
+	// Notes say what was repaired.
+	Notes []string `json:"notes,omitempty"`
+}
+
+// RunsReport sums up the runs.
+type RunsReport struct {
+	Count        int                           `json:"count"`
+	Steps        int                           `json:"steps"`
+	ToolCalls    int                           `json:"tool_calls"`
+	Terminations map[agent.TerminationType]int `json:"terminations"`
+	// Failures are the errors of runs that failed, in order, bounded.
+	Failures         []string `json:"failures,omitempty"`
+	BilledPrompt     int64    `json:"billed_prompt_tokens,omitempty"`
+	BilledCompletion int64    `json:"billed_completion_tokens,omitempty"`
+}
+
+// ThreadReport is a conversation at its end.
+type ThreadReport struct {
+	ID string `json:"id"`
+	// Messages and Tokens are those of the log, which keeps everything; View is
+	// what the model would see next.
+	Messages     int   `json:"messages"`
+	Tokens       int64 `json:"tokens"`
+	ViewMessages int   `json:"view_messages"`
+	ViewTokens   int64 `json:"view_tokens"`
+	Compactions  int   `json:"compactions"`
+	// Complete means that the recording was played to its end.
+	Complete bool `json:"complete"`
+}
+
+// HookReport sums up the calls of one plugin at one phase.
+type HookReport struct {
+	Plugin      string  `json:"plugin"`
+	Phase       string  `json:"phase"`
+	Calls       int     `json:"calls"`
+	Failures    int     `json:"failures"`
+	Refused     int     `json:"refused"`
+	Deferred    int     `json:"deferred"`
+	Quarantined int     `json:"quarantined"`
+	TotalMS     float64 `json:"total_ms"`
+	MaxMS       float64 `json:"max_ms"`
+	// LimitMS is the time limit of one call. The reference engine has no fuel.
+	LimitMS   int64  `json:"limit_ms"`
+	LastError string `json:"last_error,omitempty"`
+}
+
+// ChangeReport counts what a plugin changed.
+type ChangeReport struct {
+	Plugin string `json:"plugin"`
+	What   string `json:"what"`
+	Note   string `json:"note,omitempty"`
+	Count  int    `json:"count"`
+	// Example is one of the targets.
+	Example string `json:"example,omitempty"`
+}
+
+// GateReport is a tool call that a gate did not let through as it was.
+type GateReport struct {
+	Plugin string `json:"plugin"`
+	Action string `json:"action"`
+	Tool   string `json:"tool"`
+	CallID string `json:"call_id"`
+	Reason string `json:"reason"`
+}
+
+// AdmissionReport is a decision about starting a compaction.
+type AdmissionReport struct {
+	Thread   string                        `json:"thread"`
+	At       time.Time                     `json:"at"`
+	Decision *compaction.AdmissionDecision `json:"decision"`
+	Detail   string                        `json:"detail,omitempty"`
+	Count    int                           `json:"count"`
+}

@@ -1,0 +1,167 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mortise-dev/mortise/llm/transcript"
+)
+
+// runOptions are the flags of mortise run.
+type runOptions struct {
+	config       string
+	output       string
+	conversation string
+	logLevel     string
+	pace         time.Duration
+	paceSet      bool
+	lenient      bool
+	quiet        bool
+}
+
+const runLong = `Replay a recorded session: the user, the model and the tools say what they said
+then; phases fire, plugins run, and compaction happens beside it, as they would
+live. At the end a report says who did what.
+
+SESSION is a file, or - for standard input. Its format is found by content: pi
+and Claude Code sessions, OpenAI-style and Anthropic-style message lists,
+mini-swe-agent, tau-bench, BFCL memory, QMSum. A file with several conversations
+is replayed one after the other.
+
+Progress goes to standard error, the report to standard output.
+
+Exit codes: 0 done, 1 a run failed, 2 wrong command line, 3 wrong config,
+4 unreadable session, 5 a module failed to load, 130 interrupted (the report is
+partial).`
+
+func newRun(s Streams) *cobra.Command {
+	var o runOptions
+	cmd := &cobra.Command{
+		Use:   "run SESSION",
+		Short: "Replay a recorded session through plugins and compaction",
+		Long:  runLong,
+		Example: `  mortise run --config examples/mortise.yaml examples/sessions/review.jsonl
+  mortise run --output json session.jsonl > report.json`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.paceSet = cmd.Flags().Changed("pace")
+			return runSession(cmd.Context(), s, args[0], o)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVarP(&o.config, "config", "c", "", "config file (default mortise.yaml in the current folder)")
+	f.StringVarP(&o.output, "output", "o", "table", "report as table or json")
+	f.StringVar(&o.conversation, "conversation", "", "replay only the conversation with this id")
+	f.StringVar(&o.logLevel, "log-level", "warn", "debug, info, warn or error, to standard error")
+	f.DurationVar(&o.pace, "pace", 0, "how long each recorded inference takes (overrides the config)")
+	f.BoolVar(&o.lenient, "lenient", false, "leave out lines that cannot be read, and list them")
+	f.BoolVarP(&o.quiet, "quiet", "q", false, "no progress")
+	return cmd
+}
+
+// runSession is mortise run.
+func runSession(ctx context.Context, s Streams, path string, o runOptions) error {
+	start := time.Now()
+	if o.output != "table" && o.output != "json" {
+		return with(ExitUsage, fmt.Errorf("--output %q: must be table or json", o.output))
+	}
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(o.logLevel)); err != nil {
+		return with(ExitUsage, fmt.Errorf("--log-level %q: must be debug, info, warn or error", o.logLevel))
+	}
+	cfg, err := loadConfig(o.config)
+	if err != nil {
+		return with(ExitConfig, err)
+	}
+	if o.paceSet {
+		cfg.Replay.Pace = Duration(o.pace)
+	}
+	file, err := readSession(s.In, path, o)
+	if err != nil {
+		return with(ExitSession, err)
+	}
+	p := newProgress(s.Err, o.quiet)
+	c := newCollector()
+	c.session(path, file)
+	logger := slog.New(slog.NewTextHandler(p.writer(), &slog.HandlerOptions{Level: level}))
+	failure := replayFile(ctx, cfg, file, logger, p, c)
+	p.close()
+	report := c.done()
+	report.WallMS = time.Since(start).Milliseconds()
+	report.Interrupted = ctx.Err() != nil
+	if failure != nil {
+		report.Error = failure.Error()
+	}
+	if err := report.write(s.Out, o.output); err != nil {
+		return err
+	}
+	if report.Interrupted {
+		return with(ExitInterrupted, errors.New("interrupted; the report is partial"))
+	}
+	return failure
+}
+
+// readSession reads the recording and picks a conversation if one is named.
+func readSession(in io.Reader, path string, o runOptions) (*transcript.File, error) {
+	options := transcript.Options{Lenient: o.lenient}
+	var file *transcript.File
+	var err error
+	if path == "-" {
+		file, err = transcript.Read(in, options)
+	} else {
+		file, err = transcript.Open(path, options)
+	}
+	if err != nil {
+		mend := ""
+		var line *transcript.LineError
+		if errors.As(err, &line) && !o.lenient {
+			mend = "; --lenient leaves broken lines out"
+		}
+		return nil, fmt.Errorf("session %s: %w%s", path, err, mend)
+	}
+	if o.conversation == "" {
+		return file, nil
+	}
+	var ids []string
+	for i := range file.Conversations {
+		if file.Conversations[i].ID == o.conversation {
+			file.Conversations = file.Conversations[i : i+1]
+			return file, nil
+		}
+		ids = append(ids, file.Conversations[i].ID)
+	}
+	return nil, fmt.Errorf("session %s: holds no conversation %q; it holds %s",
+		path, o.conversation, clip(strings.Join(ids, ", "), 400))
+}
+
+// replayFile loads what the config names and replays every conversation.
+func replayFile(ctx context.Context, cfg *Config, file *transcript.File, logger *slog.Logger, p *progress, c *collector) error {
+	parts, err := assemble(ctx, cfg, logger, p, c)
+	c.modules(parts.status)
+	var failures []error
+	if err == nil {
+		for i := range file.Conversations {
+			if ctx.Err() != nil {
+				break
+			}
+			failures = append(failures, replayConversation(ctx, parts, file.Conversations[i], logger, p, c))
+		}
+		err = with(ExitRun, errors.Join(failures...))
+	}
+	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
+	defer cancel()
+	if closeErr := parts.close(closing); closeErr != nil {
+		logger.WarnContext(ctx, "modules did not close in time", "error", closeErr)
+	}
+	return err
+}
+
+// closeTimeout bounds the end of a command.
+const closeTimeout = 10 * time.Second

@@ -1,0 +1,196 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/mortise-dev/mortise/compaction"
+	"github.com/mortise-dev/mortise/plugins"
+)
+
+// write prints the report.
+func (r *Report) write(out io.Writer, format string) error {
+	if format == "json" {
+		enc := json.NewEncoder(out)
+		enc.SetIndent("", "  ")
+		enc.SetEscapeHTML(false)
+		return enc.Encode(r)
+	}
+	t := &table{tw: tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)}
+	r.tables(t)
+	if t.err != nil {
+		return t.err
+	}
+	return t.tw.Flush()
+}
+
+// table collects lines and remembers the first failure.
+type table struct {
+	tw  *tabwriter.Writer
+	err error
+}
+
+func (t *table) row(format string, args ...any) {
+	if t.err == nil {
+		_, t.err = fmt.Fprintf(t.tw, format+"\n", args...)
+	}
+}
+
+func (t *table) head(title string, columns ...string) {
+	t.row("\n%s", title)
+	if len(columns) > 0 {
+		t.row("  %s", strings.Join(columns, "\t"))
+	}
+}
+
+func (r *Report) tables(t *table) {
+	s := r.Session
+	t.row("session %s: %s, %d conversations, %d messages", s.Path, s.Format, s.Conversations, s.Messages)
+	for _, kind := range slices.Sorted(maps.Keys(s.Skipped)) {
+		t.row("  left out: %d %s", s.Skipped[kind], kind)
+	}
+	for _, line := range slices.Concat(s.Broken, s.Notes) {
+		t.row("  %s", line)
+	}
+	r.moduleTable(t)
+	if r.Runs.Count > 0 {
+		r.runTable(t)
+		r.hookTable(t)
+		r.changeTable(t)
+	}
+	r.compactionTables(t)
+	r.threadTable(t)
+	t.row("\n%.2f s%s", float64(r.WallMS)/1000, map[bool]string{true: ", interrupted: this report is partial"}[r.Interrupted])
+	if r.Error != "" && !r.Interrupted {
+		t.row("error: %s", r.Error)
+	}
+}
+
+func (r *Report) moduleTable(t *table) {
+	t.head("modules", "name", "version", "state", "sha256", "what")
+	for _, m := range r.Modules {
+		what := m.Summary
+		if m.State != plugins.StateLoaded {
+			what = m.Reason
+		}
+		t.row("  %s\t%s\t%s\t%s\t%s", m.Name, dash(m.Version), m.State, dash(clip(m.Module.SHA256, 13)), clip(what, 100))
+	}
+}
+
+func (r *Report) runTable(t *table) {
+	t.head("runs")
+	var ends []string
+	for _, kind := range slices.Sorted(maps.Keys(r.Runs.Terminations)) {
+		ends = append(ends, fmt.Sprintf("%d %s", r.Runs.Terminations[kind], kind))
+	}
+	t.row("  %d runs (%s), %d inferences, %d tool calls", r.Runs.Count, strings.Join(ends, ", "), r.Runs.Steps, r.Runs.ToolCalls)
+	if r.Runs.BilledPrompt > 0 {
+		t.row("  billed when recorded: %s prompt tokens, %s completion tokens", thousands(r.Runs.BilledPrompt), thousands(r.Runs.BilledCompletion))
+	}
+	for _, f := range r.Runs.Failures {
+		t.row("  failed: %s", f)
+	}
+}
+
+func (r *Report) hookTable(t *table) {
+	if len(r.Hooks) == 0 {
+		return
+	}
+	t.head("plugins by phase", "plugin", "phase", "calls", "total", "mean", "max", "limit", "failed", "refused")
+	for _, h := range r.Hooks {
+		mean := h.TotalMS / float64(max(1, h.Calls))
+		t.row("  %s\t%s\t%d\t%.0f ms\t%.2f ms\t%.1f ms\t%d ms\t%d\t%d",
+			h.Plugin, h.Phase, h.Calls, h.TotalMS, mean, h.MaxMS, h.LimitMS, h.Failures, h.Refused)
+	}
+	for _, h := range r.Hooks {
+		if h.LastError != "" {
+			t.row("  last failure of %s at %s: %s", h.Plugin, h.Phase, clip(h.LastError, 200))
+		}
+	}
+}
+
+// maxRows bounds the lists of a table; the JSON report has them all.
+const maxRows = 25
+
+func (r *Report) changeTable(t *table) {
+	if len(r.Changes) > 0 {
+		t.head("what plugins changed", "plugin", "what", "times", "note")
+	}
+	for i, c := range r.Changes {
+		if i == maxRows {
+			t.row("  and %d kinds more (--output json has them)", len(r.Changes)-maxRows)
+			break
+		}
+		t.row("  %s\t%s\t%d\t%s", c.Plugin, c.What, c.Count, clip(c.Note, 80))
+	}
+	if len(r.Gates) > 0 {
+		t.head("tool calls that a gate decided", "plugin", "action", "tool", "reason")
+	}
+	for _, g := range r.Gates {
+		t.row("  %s\t%s\t%s\t%s", g.Plugin, g.Action, g.Tool, clip(g.Reason, 120))
+	}
+}
+
+func (r *Report) compactionTables(t *table) {
+	if len(r.Admissions) > 0 {
+		t.head("admission of compactions", "thread", "decision", "times", "tokens", "detail")
+	}
+	for i, a := range r.Admissions {
+		if i == maxRows {
+			t.row("  and %d more (--output json has them)", len(r.Admissions)-maxRows)
+			break
+		}
+		tokens := "-"
+		if a.Decision.TokensBefore != nil {
+			tokens = thousands(int64(*a.Decision.TokensBefore))
+		}
+		t.row("  %s\t%s\t%d\t%s\t%s", clip(a.Thread, 24), a.Decision.Reason, a.Count, tokens, clip(a.Detail, 80))
+	}
+	if len(r.Compactions) > 0 {
+		t.head("compactions", "thread", "what", "before", "after", "survival", "took", "detail")
+	}
+	for _, e := range r.Compactions {
+		t.row("  %s\t%s\t%s\t%s\t%s\t%s\t%s", clip(e.Thread, 24), e.Kind, thousands(e.PreTokens), thousands(e.PostTokens),
+			survival(e), e.Duration.Round(time.Millisecond), clip(e.Reason, 80))
+	}
+}
+
+// survival says what of the source stands in the summary or the kept part.
+func survival(e compaction.Event) string {
+	if e.Quality == nil {
+		return "-"
+	}
+	return fmt.Sprintf("%.0f%%", 100*e.Quality.Overall)
+}
+
+func (r *Report) threadTable(t *table) {
+	if len(r.Threads) == 0 {
+		return
+	}
+	t.head("threads", "thread", "log", "tokens", "model sees", "tokens", "compactions", "")
+	for i, v := range r.Threads {
+		if i == maxRows {
+			t.row("  and %d more (--output json has them)", len(r.Threads)-maxRows)
+			break
+		}
+		end := "complete"
+		if !v.Complete {
+			end = "not played to its end"
+		}
+		t.row("  %s\t%d messages\t%s\t%d messages\t%s\t%d\t%s", clip(v.ID, 36), v.Messages, thousands(v.Tokens),
+			v.ViewMessages, thousands(v.ViewTokens), v.Compactions, end)
+	}
+}
+
+func dash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}

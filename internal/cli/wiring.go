@@ -1,0 +1,200 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/mortise-dev/mortise/host"
+	"github.com/mortise-dev/mortise/internal/wire"
+	"github.com/mortise-dev/mortise/phases"
+	"github.com/mortise-dev/mortise/plugins"
+	"github.com/mortise-dev/mortise/summarizers"
+)
+
+// hookTimeout is how long a hook may take when the config does not say.
+const hookTimeout = 5 * time.Second
+
+// parts are what a config comes to: everything that outlives a conversation.
+type parts struct {
+	cfg        *Config
+	host       *host.Host
+	set        *plugins.Set
+	policies   []*host.Module
+	phases     *phases.Runtime
+	summarizer *summarizers.Policy
+	admitter   *summarizers.Policy
+	status     []plugins.Status
+}
+
+// assemble loads everything that the config names. When something fails the
+// error has one sentence for each failure, nothing may run, and the parts still
+// say what became of each entry. They must be closed in any case.
+func assemble(ctx context.Context, cfg *Config, logger *slog.Logger, p *progress, c *collector) (*parts, error) {
+	out := &parts{cfg: cfg}
+	cache, err := cacheDir(cfg)
+	if err != nil {
+		return out, with(ExitConfig, err)
+	}
+	out.host, err = host.New(host.Config{
+		Engine: host.EngineName(cfg.Engine), CacheDir: cache, Logger: logger,
+		Limits: cfg.Limits.limits(host.Limits{}), OnCompile: compileLine(p),
+	})
+	if err != nil {
+		return out, with(ExitConfig, err)
+	}
+	var failures []error
+	entries := make([]plugins.Entry, len(cfg.Plugins))
+	for i, e := range cfg.Plugins {
+		config, err := configValue(e.Config)
+		if err != nil {
+			failures = append(failures, fmt.Errorf("config: plugin %q: %w", e.Name, err))
+		}
+		entries[i] = plugins.Entry{
+			Name: e.Name, Module: out.spec(e.Name, e.ModuleConfig), Config: config,
+			Disabled: e.Disabled, Priority: e.Priority, OnFailure: e.OnFailure,
+		}
+	}
+	out.set, err = plugins.Load(ctx, out.host, entries)
+	failures = append(failures, err, out.loadPolicies(ctx))
+	out.status = append(out.set.Status(), out.status...)
+	if err := errors.Join(failures...); err != nil {
+		return out, with(ExitModule, err)
+	}
+	out.phases, err = phases.New(phases.Config{
+		Plugins: out.set.Plugins(), Record: c.record, Logger: logger,
+		HookTimeout: cmp.Or(time.Duration(cfg.Agent.HookTimeout), hookTimeout),
+	})
+	for _, e := range cfg.Plugins {
+		limit := e.Limits.limits(cfg.Limits.limits(host.Limits{}))
+		c.limit(e.Name, cmp.Or(limit.Timeout, defaultTimeout))
+	}
+	return out, with(ExitConfig, err)
+}
+
+// defaultTimeout is the host's limit of a call when no config says otherwise.
+const defaultTimeout = 2 * time.Second
+
+func (p *parts) loadPolicies(ctx context.Context) error {
+	c := &p.cfg.Compaction
+	if c.Summarizer.Module == "" {
+		return nil
+	}
+	var errs [2]error
+	p.summarizer, errs[0] = p.policy(ctx, "summarizer", summarizers.UseSummarize, c.Summarizer)
+	if c.Admission.Module != "" {
+		p.admitter, errs[1] = p.policy(ctx, "admission", summarizers.UseAdmit, c.Admission.PolicyConfig)
+	}
+	return errors.Join(errs[:]...)
+}
+
+func (p *parts) policy(ctx context.Context, name string, use summarizers.Use, c PolicyConfig) (*summarizers.Policy, error) {
+	status := plugins.Status{Name: name, State: plugins.StateFailed}
+	policy, err := p.openPolicy(ctx, name, use, c, &status)
+	if err != nil {
+		status.Reason = err.Error()
+	}
+	p.status = append(p.status, status)
+	return policy, err
+}
+
+func (p *parts) openPolicy(
+	ctx context.Context, name string, use summarizers.Use, c PolicyConfig, status *plugins.Status,
+) (*summarizers.Policy, error) {
+	config, err := configValue(c.Config)
+	if err != nil {
+		return nil, fmt.Errorf("config: compaction.%s: %w", name, err)
+	}
+	module, err := p.host.Load(ctx, p.spec(name, c.ModuleConfig))
+	if err != nil {
+		return nil, err
+	}
+	p.policies = append(p.policies, module)
+	status.Module = module.Info()
+	policy, err := summarizers.Open(ctx, module, summarizers.Config{Use: use, Policy: c.Policy, Config: config})
+	if err != nil {
+		return nil, err
+	}
+	d := policy.Description()
+	status.Version, status.Summary, status.State = d.Version, policy.Name()+": "+d.Summary, plugins.StateLoaded
+	return policy, nil
+}
+
+// spec says what to load for an entry.
+func (p *parts) spec(name string, m ModuleConfig) host.Spec {
+	return host.Spec{
+		Name: name, Path: p.cfg.path(m.Module), SHA256: m.SHA256,
+		Limits: m.Limits.limits(host.Limits{}),
+		Grants: host.Grants{Config: m.Grants.Values, Log: m.Grants.Log, Clock: m.Grants.Clock, Random: m.Grants.Random},
+	}
+}
+
+// limits are those of the config over those of base.
+func (l LimitsConfig) limits(base host.Limits) host.Limits {
+	const pagesPerMiB = 16
+	base.Timeout = cmp.Or(time.Duration(l.Timeout), base.Timeout)
+	base.InitTimeout = cmp.Or(time.Duration(l.InitTimeout), base.InitTimeout)
+	base.MemoryPages = cmp.Or(l.MemoryMiB*pagesPerMiB, base.MemoryPages)
+	base.InputBytes = cmp.Or(l.InputMiB<<20, base.InputBytes)
+	base.OutputBytes = cmp.Or(l.OutputMiB<<20, base.OutputBytes)
+	base.Instances = cmp.Or(l.Instances, base.Instances)
+	return base
+}
+
+// close closes what was loaded.
+func (p *parts) close(ctx context.Context) error {
+	var errs []error
+	if p.set != nil {
+		errs = append(errs, p.set.Close(ctx))
+	}
+	for _, m := range p.policies {
+		errs = append(errs, m.Close(ctx))
+	}
+	if p.host != nil {
+		errs = append(errs, p.host.Close(ctx))
+	}
+	return errors.Join(errs...)
+}
+
+// cacheDir is where compiled modules are kept.
+func cacheDir(cfg *Config) (string, error) {
+	if cfg.CacheDir != "" {
+		return cfg.path(cfg.CacheDir), nil
+	}
+	dir, err := os.UserCacheDir()
+	if err != nil {
+		return "", fmt.Errorf("config: there is no user cache folder (%w); set cache_dir", err)
+	}
+	return filepath.Join(dir, "mortise"), nil
+}
+
+// compileLine says what is being compiled, since that takes seconds the first time.
+func compileLine(p *progress) func(host.CompileInfo) {
+	return func(i host.CompileInfo) {
+		switch {
+		case i.Cached || i.Err != nil:
+		case !i.Done:
+			p.say("compiling %s (%.1f MB); the next run takes it from the cache", i.Name, float64(i.Size)/1e6)
+		default:
+			p.say("compiled %s in %s", i.Name, i.Duration.Round(10*time.Millisecond))
+		}
+	}
+}
+
+// configValue makes what YAML decoded a value of the ABI.
+func configValue(v any) (any, error) {
+	if v == nil {
+		return nil, nil //nolint:nilnil // no config is a value, too
+	}
+	data, err := wire.JSON.Marshal(v)
+	if err != nil {
+		return nil, err
+	}
+	var out any
+	return out, wire.JSON.Unmarshal(data, &out)
+}

@@ -1,0 +1,53 @@
+package guest
+
+import (
+	"fmt"
+
+	"github.com/mortise-dev/mortise/abi"
+)
+
+// Bounds on a description. They are far above what an honest guest needs.
+const (
+	maxName     = 64
+	maxHooks    = 64
+	maxTools    = 128
+	maxState    = 128
+	maxPolicies = 64
+)
+
+func checkDescription(d *abi.Description) error {
+	if !validName(d.Name) {
+		return fmt.Errorf("name %.80q must match ^[a-z0-9][a-z0-9._-]{0,63}$", d.Name)
+	}
+	if d.ABI.Min < 1 || d.ABI.Max < d.ABI.Min {
+		return fmt.Errorf("abi range %d to %d is not a range; say which contract versions the module speaks", d.ABI.Min, d.ABI.Max)
+	}
+	for _, bound := range []struct {
+		what     string
+		got, max int
+	}{
+		{"hooks", len(d.Hooks), maxHooks},
+		{"tools", len(d.Tools), maxTools},
+		{"state keys", len(d.State), maxState},
+		{"policies", len(d.Policies), maxPolicies},
+	} {
+		if bound.got > bound.max {
+			return fmt.Errorf("%d %s are more than the %d that are allowed", bound.got, bound.what, bound.max)
+		}
+	}
+	return nil
+}
+
+func validName(s string) bool {
+	if s == "" || len(s) > maxName || !alphanumeric(s[0]) {
+		return false
+	}
+	for i := range len(s) {
+		if c := s[i]; !alphanumeric(c) && c != '.' && c != '_' && c != '-' {
+			return false
+		}
+	}
+	return true
+}
+
+func alphanumeric(c byte) bool { return 'a' <= c && c <= 'z' || '0' <= c && c <= '9' }

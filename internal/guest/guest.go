@@ -1,0 +1,122 @@
+package guest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/mortise-dev/mortise/abi"
+	"github.com/mortise-dev/mortise/internal/wire"
+)
+
+// Sentinels for what can be wrong with a guest beyond its Wasm.
+var (
+	ErrNoDescribe  = errors.New("offers no description")
+	ErrVersion     = errors.New("speaks no contract version that this host knows")
+	ErrDescription = errors.New("describes itself wrongly")
+	ErrConfig      = errors.New("refuses its config")
+	ErrDecode      = errors.New("answered something that cannot be decoded")
+)
+
+// Caller is a loaded module, as host.Module is one.
+type Caller interface {
+	Name() string
+	HasExport(name string) bool
+	Section(name string) []byte
+	Call(ctx context.Context, export string, input []byte) ([]byte, error)
+}
+
+// Guest is a module that has described itself.
+type Guest struct {
+	caller  Caller
+	format  wire.Format
+	version int
+	desc    abi.Description
+}
+
+// Open reads the module's description, from its custom section if it has one
+// and else by calling describe, and agrees on a version.
+func Open(ctx context.Context, c Caller) (*Guest, error) {
+	raw := c.Section(abi.ManifestSection)
+	if len(raw) == 0 {
+		if !c.HasExport(abi.ExportDescribe) {
+			return nil, fmt.Errorf("guest: module %q: %w: export %q or add a custom section %q; the SDKs do it",
+				c.Name(), ErrNoDescribe, abi.ExportDescribe, abi.ManifestSection)
+		}
+		out, err := c.Call(ctx, abi.ExportDescribe, nil)
+		if err != nil {
+			return nil, fmt.Errorf("guest: module %q: describe: %w", c.Name(), err)
+		}
+		raw = out
+	}
+	g := &Guest{caller: c, format: wire.Detect(raw)}
+	if len(bytes.TrimSpace(raw)) == 0 {
+		return nil, fmt.Errorf("guest: module %q: %w: describe returned nothing; return a Description",
+			c.Name(), ErrDescription)
+	}
+	if err := g.format.Unmarshal(raw, &g.desc); err != nil {
+		return nil, fmt.Errorf("guest: module %q: %w: describe: %w", c.Name(), ErrDescription, err)
+	}
+	if err := checkDescription(&g.desc); err != nil {
+		return nil, fmt.Errorf("guest: module %q: %w: %w", c.Name(), ErrDescription, err)
+	}
+	version, err := negotiate(g.desc.ABI)
+	if err != nil {
+		return nil, fmt.Errorf("guest: module %q: %w", c.Name(), err)
+	}
+	g.version = version
+	return g, nil
+}
+
+// negotiate returns the highest version that both sides speak.
+func negotiate(r abi.VersionRange) (int, error) {
+	version := min(r.Max, abi.Version)
+	if version >= max(r.Min, abi.MinVersion) {
+		return version, nil
+	}
+	mend := "use a newer mortise"
+	if r.Max < abi.MinVersion {
+		mend = "rebuild the module with a current SDK"
+	}
+	return 0, fmt.Errorf("%w: the module speaks ABI %d to %d, this host %d to %d; %s",
+		ErrVersion, r.Min, r.Max, abi.MinVersion, abi.Version, mend)
+}
+
+// Description returns what the module said of itself. It is shared; do not change it.
+func (g *Guest) Description() abi.Description { return g.desc }
+
+// Version returns the contract version that both sides agreed on.
+func (g *Guest) Version() int { return g.version }
+
+// Module returns the name under which the module was loaded.
+func (g *Guest) Module() string { return g.caller.Name() }
+
+// Require reports an error if the module does not offer the export.
+func (g *Guest) Require(export string) error {
+	if g.caller.HasExport(export) {
+		return nil
+	}
+	return fmt.Errorf("guest: module %q: has no export %q, so it cannot serve here; check which module the config names",
+		g.caller.Name(), export)
+}
+
+// Call encodes in, calls the export and decodes its output into out. An empty
+// output leaves out as it is.
+func (g *Guest) Call(ctx context.Context, export string, in, out any) error {
+	input, err := g.format.Marshal(in)
+	if err != nil {
+		return fmt.Errorf("guest: module %q: %s: input: %w", g.caller.Name(), export, err)
+	}
+	output, err := g.caller.Call(ctx, export, input)
+	if err != nil {
+		return fmt.Errorf("guest: module %q: %s: %w", g.caller.Name(), export, err)
+	}
+	if len(output) == 0 {
+		return nil
+	}
+	if err := g.format.Unmarshal(output, out); err != nil {
+		return fmt.Errorf("guest: module %q: %s: %w: %w", g.caller.Name(), export, ErrDecode, err)
+	}
+	return nil
+}

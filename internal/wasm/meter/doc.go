@@ -1,0 +1,42 @@
+// Package meter rewrites a core module so that it counts what it does and can
+// be stopped: every function entry and every loop header takes the cost of the
+// code that it leads to from a counter, and calls the host when the counter is
+// used up. The host then refills it, or ends the call. While it does, Go's
+// scheduler and garbage collector get their turn.
+//
+// # Cost model
+//
+// The unit is an instruction. Entering a function costs the number of
+// instructions in its body that stand outside of loops, entering a loop and each
+// further round costs the number of those inside it that stand outside of inner
+// loops: branches are not told apart, so the count is an upper bound of what was
+// executed, and it is the same for the same module and input on every machine.
+// Instructions that work on ranges (memory.fill, memory.copy, memory.init,
+// table.fill, table.copy, table.init) cost one more for each 64 bytes or each
+// element and are run in chunks; memory.grow costs 256 for each page; table.grow
+// costs one for each element and is bounded by Options.MaxTable.
+//
+// # What is changed
+//
+// One import, one type, one i64 global and some functions are added; function
+// indices move up by one everywhere, the name section included. All mutable
+// globals that the module defines are exported under names that it does not
+// use, so that a host can put them back. Debug sections are dropped, because
+// their offsets would be wrong. Everything else stays byte for byte.
+//
+// # Trust
+//
+// A rewriter can turn an invalid module into a valid one that reaches what was
+// added. Every index of the original code is therefore checked against the
+// original index spaces, before it is touched.
+//
+// # Concurrency
+//
+// [Rewrite] keeps no state and does not change its input.
+//
+// # Errors
+//
+// [ErrUnsupported] is a module that uses a feature which the rewriter does not
+// know, such as threads; it must run another way. [ErrInvalid] is a module that
+// no engine should accept.
+package meter

@@ -1,0 +1,186 @@
+package meter
+
+// Opcodes that the rewriter looks at. Prefixed ones are prefix<<16 | code.
+const (
+	opBlock              = 0x02
+	opLoop               = 0x03
+	opIf                 = 0x04
+	opElse               = 0x05
+	opEnd                = 0x0b
+	opCall               = 0x10
+	opCallIndirect       = 0x11
+	opReturnCall         = 0x12
+	opReturnCallIndirect = 0x13
+	opTryTable           = 0x1f
+	opLocalGet           = 0x20
+	opLocalSet           = 0x21
+	opLocalTee           = 0x22
+	opGlobalGet          = 0x23
+	opGlobalSet          = 0x24
+	opTableSet           = 0x26
+	opMemoryGrow         = 0x40
+	opRefFunc            = 0xd2
+	opMemoryInit         = 0xfc<<16 | 8
+	opDataDrop           = 0xfc<<16 | 9
+	opMemoryCopy         = 0xfc<<16 | 10
+	opMemoryFill         = 0xfc<<16 | 11
+	opTableInit          = 0xfc<<16 | 12
+	opElemDrop           = 0xfc<<16 | 13
+	opTableCopy          = 0xfc<<16 | 14
+	opTableGrow          = 0xfc<<16 | 15
+	opTableFill          = 0xfc<<16 | 17
+)
+
+// instruction is one decoded instruction. Index and second are its first two
+// index immediates, where it has them.
+type instruction struct {
+	op            uint32
+	start, end    int
+	index, second uint32
+	// raw are its bytes, encoded as the module has them: a malformed encoding
+	// must stay malformed.
+	raw []byte
+	// blockType is the type index of a block, or -1.
+	blockType int64
+}
+
+// next decodes the instruction at the cursor.
+func (c *cursor) next() instruction {
+	i := instruction{start: c.pos, blockType: -1}
+	i.op = uint32(c.byte())
+	switch i.op {
+	case 0xfc, 0xfd, 0xfe:
+		sub := c.u32()
+		if sub > 0xffff {
+			c.fail(ErrUnsupported, "opcode 0x%02x %d", i.op, sub)
+		}
+		i.op = i.op<<16 | sub
+	}
+	c.immediates(&i)
+	i.end = c.pos
+	if c.err == nil {
+		i.raw = c.b[i.start:i.end]
+	}
+	return i
+}
+
+func (c *cursor) immediates(i *instruction) {
+	switch op := i.op; {
+	case op>>16 == 0xfc:
+		c.bulk(i)
+	case op>>16 == 0xfd:
+		c.simd(op & 0xffff)
+	case op>>16 == 0xfe:
+		c.fail(ErrUnsupported, "threads")
+	case op == opBlock || op == opLoop || op == opIf:
+		i.blockType = c.blockType()
+	case op == opTryTable:
+		i.blockType = c.blockType()
+		c.catches()
+	case op == 0x0e: // br_table
+		for range c.count(1) + 1 {
+			c.u32()
+		}
+	case op == 0x1c: // select t
+		c.skip(c.count(1))
+	case op == opCallIndirect || op == opReturnCallIndirect:
+		i.index, i.second = c.u32(), c.u32()
+	case oneIndex(op):
+		i.index = c.u32()
+	case op >= 0x28 && op <= 0x3e:
+		c.memarg()
+	case op == 0x41:
+		c.leb(5)
+	case op == 0x42:
+		c.leb(10)
+	case op == 0x43:
+		c.skip(4)
+	case op == 0x44:
+		c.skip(8)
+	case op == 0xd0: // ref.null t
+		c.leb(5)
+	case plain(op):
+	default:
+		c.fail(ErrUnsupported, "opcode 0x%02x", op)
+	}
+}
+
+// oneIndex says whether an opcode has one index immediate.
+func oneIndex(op uint32) bool {
+	switch op {
+	case 0x08, // throw
+		0x0c, 0x0d, // br, br_if
+		opCall, opReturnCall,
+		opLocalGet, opLocalSet, opLocalTee,
+		opGlobalGet, opGlobalSet,
+		0x25, opTableSet, // table.get, set
+		0x3f, opMemoryGrow,
+		opRefFunc:
+		return true
+	}
+	return false
+}
+
+// plain says whether an opcode has no immediates.
+func plain(op uint32) bool {
+	return op <= 0x01 || op == opElse || op == 0x0a || op == opEnd || op == 0x0f ||
+		op == 0x1a || op == 0x1b || op >= 0x45 && op <= 0xc4 || op == 0xd1
+}
+
+func (c *cursor) blockType() int64 {
+	if c.pos < len(c.b) {
+		switch b := c.b[c.pos]; {
+		case b == 0x40, b >= 0x69 && b <= 0x7f:
+			c.pos++
+			return -1
+		}
+	}
+	return int64(c.u32())
+}
+
+func (c *cursor) catches() {
+	for range c.count(2) {
+		if kind := c.byte(); kind < 2 {
+			c.u32()
+		} else if kind > 3 {
+			c.fail(ErrInvalid, "catch kind %d", kind)
+		}
+		c.u32()
+	}
+}
+
+func (c *cursor) memarg() {
+	if align := c.u32(); align >= 64 {
+		c.fail(ErrUnsupported, "more than one memory")
+	}
+	c.leb(10)
+}
+
+func (c *cursor) bulk(i *instruction) {
+	switch sub := i.op & 0xffff; {
+	case sub <= 7: // saturating truncation
+	case sub == 8, sub == 10, sub == 12, sub == 14: // two indices
+		i.index, i.second = c.u32(), c.u32()
+	case sub == 9, sub == 11, sub == 13, sub >= 15 && sub <= 17: // one index
+		i.index = c.u32()
+	default:
+		c.fail(ErrUnsupported, "opcode 0xfc %d", sub)
+	}
+}
+
+func (c *cursor) simd(sub uint32) {
+	switch {
+	case sub <= 11, sub == 92, sub == 93: // loads and stores
+		c.memarg()
+	case sub == 12, sub == 13: // v128.const, i8x16.shuffle
+		c.skip(16)
+	case sub >= 21 && sub <= 34: // lanes
+		c.skip(1)
+	case sub >= 84 && sub <= 91: // lane loads and stores
+		c.memarg()
+		c.skip(1)
+	case sub <= 255:
+	default:
+		c.fail(ErrUnsupported, "relaxed SIMD %d", sub)
+	}
+}

@@ -1,0 +1,221 @@
+package meter
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+
+	"github.com/mortise-dev/mortise/internal/wasm"
+)
+
+// DefaultMaxTable bounds tables when Options does not.
+const DefaultMaxTable = 1 << 20
+
+// Options for [Rewrite].
+type Options struct {
+	// RefillModule and RefillName are the import that is called, without
+	// parameters or results, when the counter is below zero. Required.
+	RefillModule, RefillName string
+	// MaxTable is how many elements a table may have, DefaultMaxTable when 0.
+	MaxTable uint32
+}
+
+// Result is a rewritten module and what its host must know.
+type Result struct {
+	Wasm []byte
+	// Counter is the export name of the i64 global that counts down.
+	Counter string
+	// Globals are the export names of the mutable globals that the module
+	// defines, in their order.
+	Globals []Global
+	// Stateful means that the module may change its tables or drop segments: state
+	// that neither memory nor globals hold, so that putting those back is not
+	// enough.
+	Stateful bool
+}
+
+// Global is a mutable global that the module defines.
+type Global struct {
+	Export string
+	Type   wasm.ValueType
+}
+
+// rewriter holds the index spaces of the original module, and what is added.
+type rewriter struct {
+	module         *wasm.Module
+	types          int
+	importedFuncs  int
+	funcs          int
+	globals        int
+	importedTables []wasm.ValueType
+	maxTable       uint32
+
+	counter    uint32 // index of the added global
+	refill     uint32 // index of the added import
+	chargeFunc uint32
+
+	helpers     []helperFunc
+	helperIndex map[string]uint32
+	mutable     []mutableGlobal
+	stateful    bool
+	err         error
+}
+
+// mutableGlobal is a mutable global that the module defines.
+type mutableGlobal struct {
+	index uint32
+	typ   wasm.ValueType
+}
+
+// Rewrite returns the module with metering. The module must have been parsed
+// from the same bytes.
+func Rewrite(m *wasm.Module, opts Options) (*Result, error) {
+	w := &rewriter{
+		module: m, types: len(m.Types), importedFuncs: m.ImportedFuncs,
+		funcs: m.ImportedFuncs + len(m.Funcs), maxTable: cmp.Or(opts.MaxTable, DefaultMaxTable),
+		helperIndex: make(map[string]uint32),
+	}
+	if err := w.survey(opts); err != nil {
+		return nil, err
+	}
+	w.refill = uint32(w.importedFuncs)
+	w.chargeFunc = w.addHelper(helperFunc{params: []wasm.ValueType{wasm.I64}, body: w.chargeBody()})
+	bodies := w.code()
+	if w.err != nil {
+		return nil, w.err
+	}
+	prefix := w.prefix()
+	result := &Result{Counter: prefix + "fuel", Stateful: w.stateful}
+	for _, g := range w.mutable {
+		result.Globals = append(result.Globals, Global{Export: fmt.Sprintf("%sg%d", prefix, g.index), Type: g.typ})
+	}
+	result.Wasm = w.assemble(bodies, opts, result)
+	if w.err != nil {
+		return nil, w.err
+	}
+	return result, nil
+}
+
+func (w *rewriter) fail(err error) {
+	if w.err == nil {
+		w.err = fmt.Errorf("meter: %w", err)
+	}
+}
+
+// survey counts what the parser does not, and checks the tables.
+func (w *rewriter) survey(opts Options) error {
+	if opts.RefillModule == "" || opts.RefillName == "" {
+		return fmt.Errorf("meter: Options.RefillModule and RefillName are required")
+	}
+	imported := 0
+	for _, im := range w.module.Imports {
+		switch im.Kind {
+		case wasm.KindGlobal:
+			imported++
+		case wasm.KindTable:
+			w.importedTables = append(w.importedTables, im.Elem)
+		case wasm.KindMemory:
+			if im.Limits.Shared {
+				return fmt.Errorf("meter: %w: shared memory", ErrUnsupported)
+			}
+		case wasm.KindFunc, wasm.KindTag:
+		}
+	}
+	for i, t := range w.module.Tables {
+		if t.Limits.Min > uint64(w.maxTable) {
+			return fmt.Errorf("meter: %w: table %d starts with %d elements, more than the %d that are allowed",
+				ErrInvalid, i, t.Limits.Min, w.maxTable)
+		}
+	}
+	if len(w.module.Memories) > 1 {
+		return fmt.Errorf("meter: %w: more than one memory", ErrUnsupported)
+	}
+	for _, l := range w.module.Memories {
+		if l.Shared || l.Is64 {
+			return fmt.Errorf("meter: %w: shared or 64-bit memory", ErrUnsupported)
+		}
+	}
+	w.globals = imported
+	if s := w.section(secGlobal); s != nil {
+		w.findMutable(&cursor{b: s.Body}, imported)
+	}
+	w.counter = uint32(w.globals)
+	return w.err
+}
+
+// findMutable lists the mutable globals and counts all of them.
+func (w *rewriter) findMutable(c *cursor, imported int) {
+	n := c.count(3)
+	w.globals += n
+	for i := range n {
+		typ, mutable := wasm.ValueType(c.byte()), c.byte()
+		if mutable == 1 {
+			w.mutable = append(w.mutable, mutableGlobal{index: uint32(imported + i), typ: typ})
+			// A host sees 64 bits of a global, and no references.
+			w.stateful = w.stateful || typ < wasm.F64 || typ > wasm.I32
+		}
+		w.constant(c, nil)
+	}
+	if c.err != nil {
+		w.fail(c.err)
+	}
+}
+
+// prefix is the start of the added exports' names; no export of the module has it.
+func (w *rewriter) prefix() string {
+	prefix := "mortise:"
+	for taken := true; taken; {
+		taken = false
+		for _, e := range w.module.Exports {
+			if strings.HasPrefix(e.Name, prefix) {
+				prefix, taken = "mortise_"+prefix, true
+				break
+			}
+		}
+	}
+	return prefix
+}
+
+func (w *rewriter) section(id byte) *wasm.Section {
+	for i := range w.module.Sections {
+		if w.module.Sections[i].ID == id {
+			return &w.module.Sections[i]
+		}
+	}
+	return nil
+}
+
+// shift moves a function index past the added import.
+func (w *rewriter) shift(index uint32) uint32 {
+	if int64(index) >= int64(w.importedFuncs) {
+		return index + 1
+	}
+	return index
+}
+
+// code rewrites all function bodies.
+func (w *rewriter) code() [][]byte {
+	s := w.section(secCode)
+	if s == nil {
+		return nil
+	}
+	c := &cursor{b: s.Body}
+	n := c.count(2)
+	if n != len(w.module.Funcs) {
+		c.fail(ErrInvalid, "%d function bodies for %d functions", n, len(w.module.Funcs))
+	}
+	bodies := make([][]byte, 0, n)
+	for i := range n {
+		body := c.take(c.count(1))
+		if c.err != nil || w.err != nil {
+			break
+		}
+		params := len(w.module.Types[w.module.Funcs[i]].Params)
+		bodies = append(bodies, w.function(body, params))
+	}
+	c.end()
+	if c.err != nil {
+		w.fail(c.err)
+	}
+	return bodies
+}

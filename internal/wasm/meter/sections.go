@@ -1,0 +1,294 @@
+package meter
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/mortise-dev/mortise/internal/wasm"
+)
+
+// Section ids.
+const (
+	secCustom  = 0
+	secType    = 1
+	secImport  = 2
+	secFunc    = 3
+	secGlobal  = 6
+	secExport  = 7
+	secStart   = 8
+	secElement = 9
+	secCode    = 10
+)
+
+// order is the order in which sections stand in a module.
+func order() []byte { return []byte{1, 2, 3, 4, 5, 13, 6, 7, 8, 9, 12, 10, 11} }
+
+// assemble writes the module anew: every section in its order, the custom ones
+// behind it.
+func (w *rewriter) assemble(bodies [][]byte, opts Options, result *Result) []byte {
+	out := []byte("\x00asm\x01\x00\x00\x00")
+	for _, id := range order() {
+		var body []byte
+		if s := w.section(id); s != nil {
+			body = s.Body
+		}
+		if body = w.rewriteSection(id, body, bodies, opts, result); body != nil {
+			out = appendBytes(append(out, id), body)
+		}
+	}
+	for i := range w.module.Sections {
+		s := &w.module.Sections[i]
+		if s.ID != secCustom || strings.HasPrefix(s.Name, ".debug_") {
+			continue
+		}
+		content := s.Body
+		if s.Name == "name" {
+			if content = w.names(content); content == nil {
+				continue
+			}
+		}
+		out = appendBytes(append(out, secCustom), append(appendName(nil, s.Name), content...))
+	}
+	return out
+}
+
+func (w *rewriter) rewriteSection(id byte, body []byte, bodies [][]byte, opts Options, result *Result) []byte {
+	switch id {
+	case secType:
+		return w.grow(body, 1+len(w.helpers), w.addTypes())
+	case secImport:
+		added := appendName(appendName(nil, opts.RefillModule), opts.RefillName)
+		added = appendU32(append(added, byte(wasm.KindFunc)), uint32(w.types))
+		return w.grow(body, 1, added)
+	case secFunc:
+		var added []byte
+		for i := range w.helpers {
+			added = appendU32(added, uint32(w.types+1+i))
+		}
+		return w.grow(body, len(w.helpers), added)
+	case secGlobal:
+		return w.grow(w.globalSection(body), 1, []byte{byte(wasm.I64), 1, 0x42, 0, opEnd})
+	case secExport:
+		return w.grow(w.exportSection(body), 1+len(result.Globals), w.addExports(result))
+	case secStart:
+		return w.startSection(body)
+	case secElement:
+		return w.elementSection(body)
+	case secCode:
+		return w.codeSection(bodies)
+	default:
+		return body
+	}
+}
+
+// grow adds n entries, encoded in added, to a section that is a vector.
+func (w *rewriter) grow(body []byte, n int, added []byte) []byte {
+	c := &cursor{b: body}
+	have := uint32(0)
+	if len(body) > 0 {
+		have = c.u32()
+	}
+	if c.err != nil {
+		w.fail(c.err)
+		return nil
+	}
+	out := appendU32(nil, have+uint32(n))
+	return append(append(out, body[c.pos:]...), added...)
+}
+
+// addTypes are those of the refill import and of the helpers.
+func (w *rewriter) addTypes() []byte {
+	out := []byte{0x60, 0, 0}
+	for _, h := range w.helpers {
+		out = appendU32(append(out, 0x60), uint32(len(h.params)))
+		for _, t := range h.params {
+			out = append(out, byte(t))
+		}
+		out = appendU32(out, uint32(len(h.results)))
+		for _, t := range h.results {
+			out = append(out, byte(t))
+		}
+	}
+	return out
+}
+
+func (w *rewriter) addExports(result *Result) []byte {
+	out := appendU32(append(appendName(nil, result.Counter), byte(wasm.KindGlobal)), w.counter)
+	for i, g := range result.Globals {
+		out = appendU32(append(appendName(out, g.Export), byte(wasm.KindGlobal)), w.mutable[i].index)
+	}
+	return out
+}
+
+func (w *rewriter) globalSection(body []byte) []byte {
+	if body == nil {
+		return nil
+	}
+	c := &cursor{b: body}
+	n := c.count(3)
+	out := appendU32(nil, uint32(n))
+	for range n {
+		out = append(out, c.byte(), c.byte())
+		out = w.constant(c, out)
+	}
+	c.end()
+	if c.err != nil {
+		w.fail(c.err)
+	}
+	return out
+}
+
+// constant copies a constant expression, with function indices moved.
+func (w *rewriter) constant(c *cursor, out []byte) []byte {
+	for c.more() {
+		i := c.next()
+		w.checkIndices(c, i, 0)
+		if i.op == opRefFunc {
+			out = appendU32(append(out, opRefFunc), w.shift(i.index))
+		} else if c.err == nil {
+			out = append(out, i.raw...)
+		}
+		if i.op == opEnd {
+			return out
+		}
+	}
+	c.fail(ErrInvalid, "constant expression without an end")
+	return out
+}
+
+func (w *rewriter) exportSection(body []byte) []byte {
+	if body == nil {
+		return nil
+	}
+	out := appendU32(nil, uint32(len(w.module.Exports)))
+	for _, e := range w.module.Exports {
+		index := e.Index
+		switch e.Kind {
+		case wasm.KindFunc:
+			index = w.shift(index)
+		case wasm.KindGlobal:
+			if int64(index) >= int64(w.globals) {
+				w.fail(fmt.Errorf("%w: export %q: global %d of %d", ErrInvalid, e.Name, index, w.globals))
+			}
+		case wasm.KindTable, wasm.KindMemory, wasm.KindTag:
+		}
+		out = appendU32(append(appendName(out, e.Name), byte(e.Kind)), index)
+	}
+	return out
+}
+
+func (w *rewriter) startSection(body []byte) []byte {
+	if body == nil || w.module.Start == nil {
+		return nil
+	}
+	return appendU32(nil, w.shift(*w.module.Start))
+}
+
+func (w *rewriter) codeSection(bodies [][]byte) []byte {
+	out := appendU32(nil, uint32(len(bodies)+len(w.helpers)))
+	for _, b := range bodies {
+		out = appendBytes(out, b)
+	}
+	for _, h := range w.helpers {
+		out = appendBytes(out, h.body)
+	}
+	return out
+}
+
+// elementSection moves the function indices in element segments.
+func (w *rewriter) elementSection(body []byte) []byte {
+	if body == nil {
+		return nil
+	}
+	c := &cursor{b: body}
+	n := c.count(2)
+	out := appendU32(nil, uint32(n))
+	for range n {
+		out = w.segment(c, out)
+	}
+	c.end()
+	if c.err != nil {
+		w.fail(c.err)
+	}
+	return out
+}
+
+// segment copies one element segment. Bit 0 of its flags: not active; bit 1: a
+// table index, or declarative; bit 2: expressions in place of indices.
+func (w *rewriter) segment(c *cursor, out []byte) []byte {
+	flags := c.u32()
+	if flags > 7 {
+		c.fail(ErrInvalid, "element segment flags %d", flags)
+		return out
+	}
+	out = appendU32(out, flags)
+	if active := flags&1 == 0; active {
+		if flags&2 != 0 {
+			out = appendU32(out, c.u32())
+		}
+		out = w.constant(c, out)
+	}
+	if flags&3 != 0 {
+		out = append(out, c.byte()) // element kind or type
+	}
+	n := c.count(1)
+	out = appendU32(out, uint32(n))
+	for range n {
+		if flags&4 != 0 {
+			out = w.constant(c, out)
+			continue
+		}
+		index := c.u32()
+		if int64(index) >= int64(w.funcs) {
+			c.fail(ErrInvalid, "function %d of %d in an element segment", index, w.funcs)
+		}
+		out = appendU32(out, w.shift(index))
+	}
+	return out
+}
+
+// names moves the function indices in the name section. A section that cannot
+// be read is left out: names that are off by one would mislead.
+func (w *rewriter) names(content []byte) []byte {
+	c := &cursor{b: content}
+	var out []byte
+	for c.more() {
+		id := c.byte()
+		body := c.take(c.count(1))
+		if slices.Contains([]byte{1, 2, 3}, id) {
+			if body = w.nameMap(body, id != 1); body == nil {
+				return nil
+			}
+		}
+		out = appendBytes(append(out, id), body)
+	}
+	if c.err != nil {
+		return nil
+	}
+	return out
+}
+
+// nameMap moves the outer indices of a name map, or of an indirect one.
+func (w *rewriter) nameMap(body []byte, indirect bool) []byte {
+	c := &cursor{b: body}
+	n := c.count(2)
+	out := appendU32(nil, uint32(n))
+	for range n {
+		out = appendU32(out, w.shift(c.u32()))
+		start := c.pos
+		if indirect {
+			for range c.count(2) {
+				c.u32()
+				c.skip(c.count(1))
+			}
+		} else {
+			c.skip(c.count(1))
+		}
+		if c.err != nil {
+			return nil
+		}
+		out = append(out, body[start:c.pos]...)
+	}
+	return out
+}

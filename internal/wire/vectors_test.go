@@ -1,0 +1,241 @@
+package wire_test
+
+import (
+	"strings"
+
+	"github.com/mortise-dev/mortise/abi"
+)
+
+// vector is a golden value. Its name starts with the type that SDKs decode.
+type vector struct {
+	name  string
+	value any // pointer to a type of the contract
+	// packedOnly values change on the way through JSON: bytes become text, and
+	// floats without a fraction integers.
+	packedOnly bool
+}
+
+func ptr[T any](v T) *T { return &v }
+
+func vectors() []vector {
+	return append(append(append(eventVectors(), replyVectors()...), compactionVectors()...), otherVectors()...)
+}
+
+func conversation() []abi.Message {
+	return []abi.Message{
+		{ID: "m1", Role: abi.RoleSystem, Content: []abi.ContentBlock{abi.Text("Answer briefly.")}, Pinned: true},
+		{ID: "m2", Role: abi.RoleUser, Content: []abi.ContentBlock{
+			abi.Text("Which file is the largest? Größe zählt: 大きい 🪚"),
+			{Type: abi.BlockImage, MediaType: "image/png", Data: "iVBORw0KGgo=", Title: "tree"},
+			{Type: abi.BlockDocument, URL: "https://example.com/list.pdf"},
+		}},
+		{
+			ID: "m3", Role: abi.RoleAssistant,
+			Content: []abi.ContentBlock{{Type: abi.BlockThinking, Text: "List first.", Signature: "c2ln"}},
+			ToolCalls: []abi.ToolCall{{
+				ID: "c1", Name: "list", Kind: abi.ToolRead,
+				Arguments: map[string]any{"path": "/srv", "depth": int64(2), "hidden": false, "ratio": 0.5, "only": []any{"a", nil, int64(-1)}},
+			}, {ID: "c2", Name: "odd", Arguments: "{not json"}},
+		},
+		{ID: "m4", Role: abi.RoleTool, ToolCallID: "c1", Content: []abi.ContentBlock{abi.Text(strings.Repeat("line\n", 60))}},
+		{
+			ID: "m5", Role: abi.RoleUser, Visibility: abi.VisibilityInternal,
+			Metadata: map[string]any{"origin": map[string]any{"task": "bg_1", "attempt": int64(3)}},
+		},
+	}
+}
+
+func event(phase abi.Phase, change func(*abi.Event)) vector {
+	e := &abi.Event{ABI: abi.Version, Phase: phase, Run: abi.RunIdentity{ThreadID: "t1", RunID: "r1"}, Step: 1, MessagesTotal: 5}
+	if change != nil {
+		change(e)
+	}
+	return vector{name: "event." + string(phase), value: e}
+}
+
+func eventVectors() []vector {
+	call := &abi.ToolCall{ID: "c1", Name: "list", Kind: abi.ToolRead, Arguments: map[string]any{}}
+	return []vector{
+		event(abi.RunStart, func(e *abi.Event) {
+			e.Step = 0
+			e.Run.ParentRunID, e.Run.AgentID = "r0", "planner"
+			e.Config = map[string]any{"limit": int64(300), "words": []any{}, "nested": map[string]any{"on": true}}
+		}),
+		event(abi.StepStart, func(e *abi.Event) {
+			e.Notices = []abi.Notice{
+				{Kind: abi.NoticeCompleted, TaskID: "bg_1", Result: map[string]any{"files": int64(70000)}},
+				{Kind: abi.NoticeFailed, TaskID: "bg_2", Error: "no such file", Housekeeping: true},
+				{Kind: abi.NoticeCustom, EventType: "progress", Payload: false},
+				{Kind: abi.NoticeMessages, Messages: conversation()[:1]},
+			}
+		}),
+		event(abi.BeforeInference, func(e *abi.Event) {
+			e.Messages = conversation()
+			e.MessagesFrom = 0
+			e.State = map[string]any{"count": int64(0), "seen": []any{"m1", "m2"}, "mean": -0.25, "last": "", "none": nil}
+		}),
+		event(abi.AfterInference, func(e *abi.Event) {
+			e.Response = &abi.Response{
+				Model: "model-1", Message: conversation()[2], StopReason: abi.StopToolUse,
+				Usage: &abi.Usage{PromptTokens: 131072, CompletionTokens: 255, TotalTokens: 131327, CacheReadTokens: 4294967296, ThinkingTokens: 12},
+			}
+		}),
+		event(abi.ToolGate, func(e *abi.Event) { e.Call = call }),
+		event(abi.BeforeToolExecute, func(e *abi.Event) { e.Call = call; e.Messages = conversation()[4:]; e.MessagesFrom = 4 }),
+		event(abi.AfterToolExecute, func(e *abi.Event) {
+			e.Call = call
+			e.Result = &abi.ToolResult{CallID: "c1", ToolName: "list", Status: abi.ToolSuccess, Content: []abi.ContentBlock{abi.Text("a\nb")}, Data: int64(0)}
+			e.ResultMessageID = "m6"
+		}),
+		event(abi.StepEnd, nil),
+		event(abi.RunEnd, func(e *abi.Event) { e.Response = &abi.Response{Error: "overloaded"} }),
+	}
+}
+
+func effect(e abi.Effect) vector {
+	return vector{name: "reply." + string(e.Type), value: &abi.Reply{Effects: []abi.Effect{e}}}
+}
+
+func gate(d abi.GateDecision) vector {
+	return vector{name: "reply.gate_" + string(d.Action), value: &abi.Reply{Gate: &d}}
+}
+
+func replyVectors() []vector {
+	sixteen := map[string]any{}
+	for _, r := range "abcdefghijklmnop" {
+		sixteen[string(r)] = int64(r)
+	}
+	return []vector{
+		{name: "reply.no_opinion", value: &abi.Reply{}},
+		{name: "reply.updates", value: &abi.Reply{Updates: []abi.Update{
+			{Key: "zero", Op: abi.OpSet, Value: int64(0)},
+			{Key: "no", Op: abi.OpSet, Value: false},
+			{Key: "empty", Op: abi.OpSet, Value: ""},
+			{Key: "nothing", Op: abi.OpSet},
+			{Key: "fields", Op: abi.OpMerge, Value: sixteen},
+			{Key: "list", Op: abi.OpAppend, Value: []any{"x", int64(-33), 1.5}},
+			{Key: "n", Op: abi.OpAdd, Value: int64(-1)},
+			{Key: "fields", Op: abi.OpRemove, Value: []any{"a"}},
+		}}},
+		{name: "reply.integers", value: &abi.Reply{Updates: []abi.Update{{Key: "all", Op: abi.OpSet, Value: []any{
+			int64(0), int64(127), int64(128), int64(255), int64(256), int64(65535), int64(65536), int64(4294967295), int64(4294967296),
+			int64(9223372036854775807), int64(-1), int64(-32), int64(-33), int64(-128), int64(-129), int64(-32768), int64(-32769),
+			int64(-2147483648), int64(-2147483649), int64(-9223372036854775808),
+		}}}}},
+		{name: "reply.lengths", value: &abi.Reply{Updates: []abi.Update{{Key: "all", Op: abi.OpSet, Value: []any{
+			strings.Repeat("s", 31), strings.Repeat("s", 32), strings.Repeat("s", 255), strings.Repeat("s", 256),
+			make([]any, 15), make([]any, 16),
+			map[string]any{},
+		}}}}},
+		{name: "reply.binary", packedOnly: true, value: &abi.Reply{Updates: []abi.Update{
+			{Key: "bytes", Op: abi.OpSet, Value: []byte{0, 1, 0xff}},
+			{Key: "empty", Op: abi.OpSet, Value: []byte{}},
+			{Key: "floats", Op: abi.OpSet, Value: []any{0.0, 3.0, -1e300}},
+		}}},
+		effect(abi.Effect{Type: abi.EffectAppendMessages, Messages: conversation()[:2], Note: "a reminder"}),
+		effect(abi.Effect{Type: abi.EffectReplaceMessage, MessageID: "m4", Content: []abi.ContentBlock{abi.Text("cut")}}),
+		effect(abi.Effect{Type: abi.EffectMaskMessage, MessageID: "m4", Text: "[300 bytes masked]"}),
+		effect(abi.Effect{Type: abi.EffectPinMessage, MessageID: "m2"}),
+		effect(abi.Effect{Type: abi.EffectAddContext, Context: &abi.ContextMessage{
+			Key: "date", Role: abi.RoleSystem, Content: []abi.ContentBlock{abi.Text("It is Monday.")},
+			Target: abi.TargetSuffixSystem, CooldownTurns: 3, Persistent: true, Priority: -5,
+		}}),
+		effect(abi.Effect{Type: abi.EffectExcludeTools, Tools: []string{"shell", "http"}}),
+		effect(abi.Effect{Type: abi.EffectIncludeTools, Tools: []string{"list"}}),
+		effect(abi.Effect{Type: abi.EffectOverrideInference, Override: &abi.InferenceOverride{
+			Model: ptr("model-2"), FallbackModels: []string{"model-3"}, Temperature: ptr(0.25), TopP: ptr(0.5), MaxTokens: ptr(int64(0)), ReasoningEffort: ptr(""),
+		}}),
+		effect(abi.Effect{Type: abi.EffectStop, Code: "done", Detail: "Nothing is left to do."}),
+		effect(abi.Effect{Type: abi.EffectRequestCompaction, Focus: "the failing test"}),
+		effect(abi.Effect{Type: abi.EffectEmit, EventType: "cost", Payload: map[string]any{"cents": 12.5}}),
+		gate(abi.GateDecision{Action: abi.GateAllow}),
+		gate(abi.GateDecision{Action: abi.GateBlock, Reason: "writes outside of the project"}),
+		gate(abi.GateDecision{Action: abi.GateSuspend, Ticket: &abi.SuspendTicket{
+			ID: "s1", Action: "approve", Message: "Delete 3 files?", Mode: abi.ResumePassDecision,
+			Parameters: map[string]any{"files": []any{"a", "b", "c"}}, ResponseSchema: map[string]any{"type": "boolean"},
+		}}),
+		gate(abi.GateDecision{Action: abi.GateSetResult, Result: &abi.ToolResult{CallID: "c1", Status: abi.ToolError, Message: "cached", Data: []any{}}}),
+	}
+}
+
+func compactionVectors() []vector {
+	return []vector{
+		{name: "summarize_request.minimal", value: &abi.SummarizeRequest{ABI: 1, ThreadID: "t1", BudgetTokens: 1}},
+		{name: "summarize_request.full", value: &abi.SummarizeRequest{
+			ABI: 1, ThreadID: "t1", Policy: "extractive", Messages: conversation(), PreviousSummary: ptr(""), BudgetTokens: 2000,
+			Focus: "the failing test", ReadFiles: []string{"a.go", "b.go"}, ModifiedFiles: []string{"b.go"}, LiveTasks: []string{"bg_1: index"},
+			Config: map[string]any{"keep": int64(3)},
+		}},
+		{name: "summary.minimal", value: &abi.Summary{Text: "Nothing happened."}},
+		{name: "summary.full", value: &abi.Summary{Text: "## Goal\nFind the largest file.", FromID: "m1", ToID: "m5", Policy: "extractive"}},
+		{name: "admit_request.minimal", value: &abi.AdmitRequest{ABI: 1, ThreadID: "t1", NowMS: 1767225600000}},
+		{name: "admit_request.full", value: &abi.AdmitRequest{
+			ABI: 1, ThreadID: "t1", Policy: "quota", NowMS: 1767225600000, TokensBefore: ptr(int64(0)), RangeTokens: 90000,
+			ThresholdTokens: 100000, WindowTokens: 200000, Pending: true, AttemptCount: 2, MaxAttempts: 3, CooldownMS: 60000, CooldownRemainingMS: 1,
+			Signals: abi.Signals{
+				Memory:   &abi.MemorySignal{AvailableBytes: ptr(int64(8589934592)), RequiredHeadroomBytes: 268435456, Pressure: true},
+				Provider: &abi.ProviderSignal{P95LatencyMS: ptr(int64(900)), MaxP95LatencyMS: ptr(int64(2000)), ErrorRatePerMille: ptr(int64(0)), MaxErrorRatePerMille: ptr(int64(50)), Stale: true, Degraded: true},
+				Queue:    &abi.QueueSignal{QueuedRequests: 4, MaxQueuedRequests: 0, Saturated: true},
+			},
+			Config: []any{"strict"},
+		}},
+		{name: "decision.allowed", value: &abi.Decision{Allowed: true, Reason: abi.ReasonAllowed}},
+		{name: "decision.refused", value: &abi.Decision{Reason: abi.ReasonCooldown, Detail: "The last one was 3 s ago.", RetryAfterMS: 57000}},
+	}
+}
+
+func otherVectors() []vector {
+	return []vector{
+		{name: "description.minimal", value: &abi.Description{Name: "quiet", Version: "0.1.0", ABI: abi.VersionRange{Min: 1, Max: 1}}},
+		{name: "description.full", value: &abi.Description{
+			Name: "guard", Version: "1.2.3", ABI: abi.VersionRange{Min: 1, Max: 2}, Summary: "Asks before it deletes.",
+			Hooks: []abi.Hook{
+				{Phase: abi.ToolGate, Mode: abi.ModeGate, Messages: abi.ViewWindow, Window: 8, Priority: -10, Before: []string{"audit"}, After: []string{"trim"}, OnFailure: abi.FailRun},
+				{Phase: abi.RunEnd, Mode: abi.ModeObserve},
+			},
+			Tools: []abi.Tool{{Name: "list", Description: "Lists files.", Kind: abi.ToolRead, Parameters: map[string]any{
+				"type": "object", "properties": map[string]any{"path": map[string]any{"type": "string"}}, "required": []any{"path"},
+			}}},
+			State:        []abi.StateKey{{Name: "count", Scope: abi.ScopeThread, Merge: abi.MergeCommutative}, {Name: "last"}},
+			Capabilities: []abi.Capability{{Name: abi.CapabilityHTTP, Reason: "To look up owners.", Scope: []string{"api.example.com"}}, {Name: abi.CapabilityLog}},
+			Policies:     []string{"quota"},
+			ConfigSchema: map[string]any{"type": "object", "additionalProperties": false},
+		}},
+		{name: "tool_call.minimal", value: &abi.ToolCall{ID: "c1", Name: "list"}},
+		{name: "tool_call.full", value: &conversation()[2].ToolCalls[0]},
+		{name: "tool_result.minimal", value: &abi.ToolResult{Status: abi.ToolPending}},
+		{name: "tool_result.full", value: &abi.ToolResult{
+			CallID: "c1", ToolName: "list", Status: abi.ToolSuccess, Content: []abi.ContentBlock{abi.Text("a")}, Data: map[string]any{"n": int64(1)}, Message: "1 file",
+		}},
+		{name: "notice.custom", value: &abi.Notice{Kind: abi.NoticeCustom, TaskID: "bg_1", EventType: "progress", Payload: int64(50)}},
+		{name: "notice.cancelled", value: &abi.Notice{Kind: abi.NoticeCancelled, TaskID: "bg_2", Result: "partial"}},
+	}
+}
+
+// fresh returns a new value of the type that the name of a vector starts with.
+func fresh(name string) any {
+	kind, _, _ := strings.Cut(name, ".")
+	switch kind {
+	case "description":
+		return new(abi.Description)
+	case "event":
+		return new(abi.Event)
+	case "reply":
+		return new(abi.Reply)
+	case "tool_call":
+		return new(abi.ToolCall)
+	case "tool_result":
+		return new(abi.ToolResult)
+	case "summarize_request":
+		return new(abi.SummarizeRequest)
+	case "summary":
+		return new(abi.Summary)
+	case "admit_request":
+		return new(abi.AdmitRequest)
+	case "decision":
+		return new(abi.Decision)
+	case "notice":
+		return new(abi.Notice)
+	}
+	return nil
+}

@@ -1,0 +1,67 @@
+package transcript
+
+import (
+	"fmt"
+	"strings"
+)
+
+// maxUndecided is how many records may come before one that tells the format.
+const maxUndecided = 100
+
+// detect returns the format that a record belongs to, nil when the record does
+// not tell.
+func (r *reader) detect(data []byte) (format, error) {
+	o, ok := parseObject(data)
+	if !ok {
+		return nil, fmt.Errorf("not an object: %w", ErrUnknownFormat)
+	}
+	kind := o.text("type")
+	switch {
+	case isConversation(o):
+		return newDataset(r), nil
+	case isPi(kind, o):
+		return &piSession{r: r}, nil
+	case isClaude(kind, o):
+		return newClaudeLog(r), nil
+	case o.is("role", '"'):
+		return &messageList{r: r}, nil
+	case kind != "" && r.undecided < maxUndecided:
+		r.undecided++
+		r.skip(kind)
+		return nil, nil
+	}
+	return nil, ErrUnknownFormat
+}
+
+func isPi(kind string, o object) bool {
+	switch kind {
+	case "session", "model_change", "thinking_level_change":
+		return true
+	case "message":
+		return o.is("message", '{')
+	}
+	return false
+}
+
+func isClaude(kind string, o object) bool {
+	switch kind {
+	case "user", "assistant":
+		return o.is("message", '{')
+	case "summary", "file-history-snapshot", "queue-operation", "progress":
+		return true
+	case "":
+		return false
+	}
+	for _, key := range []string{"sessionId", "session_id", "parentUuid", "leafUuid"} {
+		if _, ok := o[key]; ok {
+			return true
+		}
+	}
+	return false
+}
+
+// isConversation says whether an object holds a whole conversation.
+func isConversation(o object) bool {
+	return o.is("messages", '[') || o.is("traj", '[') || o.is("meeting_transcripts", '[') ||
+		o.is("question", '[') && strings.TrimSpace(o.text("id")) != ""
+}

@@ -1,0 +1,44 @@
+// Package transcript reads recorded agent sessions into conversations. The
+// format is found by content, never by the name of a file:
+//
+//   - pi sessions: JSON lines, a tree of entries or, in older files, a list
+//   - Claude Code sessions: JSON lines of Anthropic content blocks
+//   - OpenAI-style and Anthropic-style message lists: a JSON array, an object
+//     with messages, or JSON lines of either
+//   - mini-swe-agent trajectories, tau-bench results
+//   - BFCL memory questions and QMSum meetings, which hold user turns only
+//
+// A conversation that comes out is structurally valid: each tool call of an
+// assistant message is answered exactly once, by tool messages that follow the
+// message directly and in the order of its calls. What had to be repaired for
+// that is listed in [Conversation.Notes]; what was left out is counted in
+// [File.Skipped].
+//
+// # Choices
+//
+// The history is kept whole. Entries that stand for a compaction made while the
+// session was recorded are counted, not read, because the messages that they
+// stand for are still in the file. Answers that were aborted before their first
+// word stay as empty assistant messages, with a note. Of a pi session tree the
+// path to the last entry is read. Claude Code entries are read in the order of
+// the file, including branches that the user left by going back.
+//
+// [abi.Usage] counts a prompt whole: tokens read from and written to a cache are
+// part of PromptTokens, also where the provider reports them beside it.
+//
+// # Limits
+//
+// Besides the two limits in [Options]: JSON nested at most 512 levels, 4,194,304
+// values in a record, 4,096 tool calls in a message, 1,048,576 messages and tool
+// calls in a file, 1,000 broken lines.
+//
+// # Concurrency
+//
+// The functions may be called concurrently. Results are plain data and belong
+// to the caller.
+//
+// # Errors
+//
+// [ErrEmpty], [ErrNoMessages], [ErrUnknownFormat] and [ErrTooLarge] are told
+// apart by errors.Is. Whatever is wrong with one line is a *[LineError].
+package transcript

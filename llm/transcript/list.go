@@ -1,0 +1,170 @@
+package transcript
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/mortise-dev/mortise/abi"
+)
+
+// listMessage is the union of the messages of OpenAI-style and Anthropic-style
+// lists.
+type listMessage struct {
+	ID         looseString
+	Role       string
+	Name       looseString
+	Content    json.RawMessage
+	ToolCalls  []listCall  `json:"tool_calls"`
+	Function   *listFunc   `json:"function_call"`
+	ToolCallID looseString `json:"tool_call_id"`
+	IsError    looseBool   `json:"is_error"`
+	// Reasoning is written in one of two fields.
+	Reasoning        looseString
+	ReasoningContent looseString `json:"reasoning_content"`
+	Refusal          looseString
+	Model            looseString
+	StopReason       looseString `json:"stop_reason"`
+	FinishReason     looseString `json:"finish_reason"`
+	Timestamp        looseString
+	Usage            json.RawMessage
+	Extra            listExtra
+}
+
+type listCall struct {
+	ID       looseString
+	Function *listFunc
+}
+
+type listFunc struct {
+	Name      looseString
+	Arguments json.RawMessage
+}
+
+// listExtra is where mini-swe-agent keeps the provider's answer. It is decoded
+// by itself, so that another use of the field does no harm.
+type listExtra struct {
+	Model string
+	Usage json.RawMessage
+	Stop  string
+}
+
+// UnmarshalJSON never fails on valid JSON.
+func (x *listExtra) UnmarshalJSON(data []byte) error {
+	var e struct {
+		Response struct {
+			Model   looseString
+			Usage   json.RawMessage
+			Choices []struct {
+				FinishReason looseString `json:"finish_reason"`
+			}
+		}
+	}
+	if json.Unmarshal(data, &e) != nil {
+		return nil //nolint:nilerr // another use of the field
+	}
+	x.Model, x.Usage = string(e.Response.Model), e.Response.Usage
+	if len(e.Response.Choices) > 0 {
+		x.Stop = string(e.Response.Choices[0].FinishReason)
+	}
+	return nil
+}
+
+// messageList reads a list of messages that is one conversation.
+type messageList struct {
+	r         *reader
+	draft     draft
+	anthropic bool
+}
+
+func (l *messageList) finish() (Format, []draft) {
+	return l.kind(), []draft{l.draft}
+}
+
+func (l *messageList) kind() Format {
+	if l.anthropic {
+		return FormatAnthropic
+	}
+	return FormatOpenAI
+}
+
+func (l *messageList) record(line int, data []byte) error {
+	if first(data) != '{' {
+		return errors.New("a message is not an object")
+	}
+	var m listMessage
+	if err := json.Unmarshal(data, &m); err != nil {
+		return fmt.Errorf("message: %w", err)
+	}
+	role, err := listRole(m.Role)
+	if err != nil {
+		return err
+	}
+	if role == "" {
+		l.r.skip("role " + m.Role)
+		return nil
+	}
+	c, err := m.content()
+	if err != nil {
+		return err
+	}
+	l.anthropic = l.anthropic || c.anthropic
+	e := Entry{Message: abi.Message{ID: string(m.ID), Role: role}, Line: line, At: moment(string(m.Timestamp))}
+	switch role {
+	case abi.RoleTool:
+		e.Message.ToolCallID, e.ToolName, e.Status = string(m.ToolCallID), string(m.Name), status(bool(m.IsError))
+	case abi.RoleAssistant:
+		e.Model = string(m.Model) + m.Extra.Model
+		e.StopReason = stopReason(string(m.StopReason+m.FinishReason) + m.Extra.Stop)
+		e.Usage = mergeUsage(parseUsage(m.Usage), parseUsage(m.Extra.Usage))
+	}
+	return l.r.add(&l.draft, e, c)
+}
+
+// listRole returns the empty role for entries that are no part of the
+// conversation.
+func listRole(s string) (abi.Role, error) {
+	switch s {
+	case "system", "developer":
+		return abi.RoleSystem, nil
+	case "user":
+		return abi.RoleUser, nil
+	case "assistant":
+		return abi.RoleAssistant, nil
+	case "tool", "function":
+		return abi.RoleTool, nil
+	case "exit": // mini-swe-agent's last entry repeats the outcome
+		return "", nil
+	case "":
+		return "", errors.New("a message has no role")
+	}
+	return "", fmt.Errorf("unknown role %q", clip(s, maxTitle))
+}
+
+func (m *listMessage) content() (content, error) {
+	c, err := parseContent(m.Content)
+	if err != nil {
+		return c, err
+	}
+	if thoughts := string(m.ReasoningContent); thoughts != "" || m.Reasoning != "" {
+		if thoughts == "" {
+			thoughts = string(m.Reasoning)
+		}
+		t := abi.ContentBlock{Type: abi.BlockThinking, Text: thoughts}
+		c.blocks = append([]abi.ContentBlock{t}, c.blocks...)
+	}
+	c.text(string(m.Refusal))
+	for i := range m.ToolCalls {
+		call := &m.ToolCalls[i]
+		if call.Function == nil {
+			return c, errors.New("a tool call has no function")
+		}
+		if err := c.addCall(string(call.ID), string(call.Function.Name), arguments(call.Function.Arguments)); err != nil {
+			return c, err
+		}
+	}
+	if m.Function != nil {
+		return c, c.addCall("", string(m.Function.Name), arguments(m.Function.Arguments))
+	}
+	return c, nil
+}

@@ -1,0 +1,58 @@
+// Package phases fires the phases of a run at plugins, merges what they reply
+// and applies it. A plugin never changes a run: it replies with data, and only
+// this package decides what becomes of it. It does not know what a plugin is
+// made of; native ones and guests are the same to it.
+//
+// # How a phase is fired
+//
+// The hooks of a phase run concurrently, each on its own [abi.Event], all taken
+// from one frozen snapshot of the state and the messages. Their replies are
+// settled in firing order ([Runtime.Order]), so that the outcome does not depend
+// on which hook was faster:
+//
+//   - A reply is applied whole or not at all. If any part of it is refused
+//     (beyond the hook's mode, an undeclared state key, a value of the wrong type,
+//     too large, a change that would break the structure of the conversation),
+//     the whole reply is dropped, each refused part is recorded with its reason,
+//     and the hook's failure policy applies.
+//   - Updates of commutative keys with commutative operations merge. A hook that
+//     touches an exclusive key, or a message, that an earlier hook touched is
+//     deferred: it runs again, alone, on what the earlier ones made. That is safe
+//     because a hook keeps nothing between calls. The operation set is exclusive
+//     on every key; two pins of one message do not collide.
+//   - State is committed once, after the last hook. When a hook fails whose policy
+//     is to fail the run, or the context is done, nothing of the phase is applied.
+//
+// # Failure
+//
+// A hook fails when it returns an error, panics, misses Config.HookTimeout or has
+// its reply refused. At the tool gate the policy fail blocks the call, with the
+// hook's error as the reason. Elsewhere it ends the phase with a [*HookError].
+// Gates fail by default, the others are ignored. A hook that ignores its context
+// is abandoned after Config.Grace; its goroutine goes on, but nothing waits for
+// it and nothing reads its reply.
+//
+// # Structure guard
+//
+// Message effects keep the conversation in the shape that [CheckStructure]
+// checks. Messages may be appended at run_start, step_start, before_inference,
+// step_end and run_end, and only while no call waits for its result; an appended
+// call must come with its result. Replacing and masking keep role, calls and
+// links. Pinned messages are neither replaced nor masked. Thinking blocks cannot
+// be made up, only kept.
+//
+// # Concurrency
+//
+// A [Runtime] is safe for concurrent use. A [State] belongs to one run; several
+// goroutines may fire phases on it, and they take turns. Config.Record is called
+// by one goroutine at a time; Config.Now and Config.NewID must be safe for concurrent
+// use. A Runtime has no Close: it starts no goroutine that outlives Fire, except
+// those of abandoned hooks, which Limits.Abandoned bounds.
+//
+// # Errors
+//
+// [Runtime.Fire] returns one [*HookError] for each hook whose failure ends the
+// run, joined, or the error of the context. [ErrDeadline], [ErrPanic] and
+// [ErrRefused] say why a hook failed. Errors of [New] name the plugin and what is
+// wrong with its description.
+package phases

@@ -1,0 +1,256 @@
+package phases
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/mortise-dev/mortise/abi"
+)
+
+// indexFrom so many effects in one reply, messages are found through an index.
+const indexFrom = 8
+
+// maskText stands in for a message whose mask gives no text.
+const maskText = "[masked]"
+
+// draft is what a phase has come to so far. A reply is applied to a fork, which
+// takes the draft's place only if all of it could be applied.
+type draft struct {
+	state    *State
+	messages []abi.Message
+	owned    bool // messages is this draft's copy
+	// result is the message that will carry the frame's result, if it is not
+	// among the messages.
+	result *abi.Message
+	index  map[string]int
+	values map[*key]any // applied, not committed
+	staged map[*key]any // of the reply that is being applied
+	out    Outcome
+
+	by      string
+	limits  *Limits
+	newID   func() string
+	changes []Change
+}
+
+func newDraft(r *Runtime, st *State, f *Frame) *draft {
+	d := &draft{state: st, messages: f.Messages, limits: &r.cfg.Limits, newID: r.cfg.NewID}
+	if f.Result != nil && f.ResultMessageID != "" && d.find(f.ResultMessageID) < 0 {
+		d.result = &abi.Message{
+			ID: f.ResultMessageID, Role: abi.RoleTool, ToolCallID: f.Result.CallID, Content: f.Result.Content,
+		}
+		if f.Call != nil {
+			d.result.ToolCallID = f.Call.ID
+		}
+	}
+	return d
+}
+
+// fork starts to apply the reply of a plugin.
+func (d *draft) fork(by string) *draft {
+	n := *d
+	n.owned, n.by, n.staged, n.changes = false, by, nil, nil
+	n.out.Edits = slices.Clip(d.out.Edits)
+	n.out.Appended = slices.Clip(d.out.Appended)
+	n.out.Context = slices.Clip(d.out.Context)
+	n.out.ExcludeTools = slices.Clip(d.out.ExcludeTools)
+	n.out.IncludeTools = slices.Clip(d.out.IncludeTools)
+	n.out.Emitted = slices.Clip(d.out.Emitted)
+	return &n
+}
+
+// accept makes the staged values part of the draft.
+func (d *draft) accept() {
+	if len(d.staged) == 0 {
+		return
+	}
+	if d.values == nil {
+		d.values = make(map[*key]any, len(d.staged))
+	}
+	maps.Copy(d.values, d.staged)
+	d.staged = nil
+}
+
+// load returns the value of a key as the next hook would see it.
+func (d *draft) load(k *key) (any, bool) {
+	if v, ok := d.staged[k]; ok {
+		return v, true
+	}
+	if v, ok := d.values[k]; ok {
+		return v, true
+	}
+	return d.state.load(k)
+}
+
+func (d *draft) changed(what, target, note string) {
+	d.changes = append(d.changes, Change{What: what, Target: target, Note: note})
+}
+
+func (d *draft) update(u update) error {
+	old, ok := d.load(u.key)
+	value, err := operate(u.op, old, u.value)
+	if err != nil {
+		return err
+	}
+	if !ok && u.op == abi.OpRemove {
+		return nil
+	}
+	if u.op != abi.OpSet && u.op != abi.OpRemove {
+		m := meter{left: d.limits.StateValueBytes}
+		if err := m.measure(value, 0); err != nil {
+			return fmt.Errorf("the value would be larger than the %d bytes that are allowed, or too deep", d.limits.StateValueBytes)
+		}
+	}
+	if d.staged == nil {
+		d.staged = make(map[*key]any)
+	}
+	d.staged[u.key] = value
+	d.changed(string(u.op), u.key.full, "")
+	return nil
+}
+
+func (d *draft) effect(e *abi.Effect) error {
+	switch e.Type {
+	case abi.EffectAppendMessages:
+		return d.append(e)
+	case abi.EffectReplaceMessage:
+		return d.edit(e, EditReplace, func(m *abi.Message) error {
+			original := m.Content
+			m.Content = e.Content
+			return checkBlocks(e.Content, original)
+		})
+	case abi.EffectMaskMessage:
+		return d.edit(e, EditMask, func(m *abi.Message) error {
+			text := e.Text
+			if text == "" {
+				text = maskText
+			}
+			m.Content = []abi.ContentBlock{abi.Text(text)}
+			return nil
+		})
+	case abi.EffectPinMessage:
+		return d.edit(e, EditPin, func(m *abi.Message) error {
+			m.Pinned = true
+			return nil
+		})
+	case abi.EffectAddContext:
+		d.addContext(e.Context)
+		d.changed(string(e.Type), e.Context.Key, e.Note)
+	case abi.EffectExcludeTools:
+		d.out.ExcludeTools = append(d.out.ExcludeTools, e.Tools...)
+		d.changed(string(e.Type), join(e.Tools), e.Note)
+	case abi.EffectIncludeTools:
+		d.out.IncludeTools = append(d.out.IncludeTools, e.Tools)
+		d.changed(string(e.Type), join(e.Tools), e.Note)
+	case abi.EffectOverrideInference:
+		d.out.Override = mergeOverride(d.out.Override, e.Override)
+		d.changed(string(e.Type), "", e.Note)
+	case abi.EffectEmit:
+		d.out.Emitted = append(d.out.Emitted, Emitted{EventType: e.EventType, Payload: e.Payload, By: d.by})
+		d.changed(string(e.Type), e.EventType, e.Note)
+	case abi.EffectStop:
+		// Of several stops and compaction requests one is chosen at the end.
+		d.changed(string(e.Type), e.Code, e.Note)
+	case abi.EffectRequestCompaction:
+		d.changed(string(e.Type), e.Focus, e.Note)
+	}
+	return nil
+}
+
+func (d *draft) addContext(c *abi.ContextMessage) {
+	same := func(o abi.ContextMessage) bool { return o.Key == c.Key }
+	d.out.Context = append(slices.DeleteFunc(slices.Clone(d.out.Context), same), *c)
+}
+
+func (d *draft) append(e *abi.Effect) error {
+	if hasOpenCalls(d.messages) {
+		return errors.New("the conversation ends in calls that wait for their results; append at step_end")
+	}
+	d.own()
+	for _, m := range e.Messages {
+		m.ID = d.newID()
+		if m.ID == "" || d.find(m.ID) >= 0 {
+			return fmt.Errorf("the id %q from Config.NewID is empty or taken", m.ID)
+		}
+		if d.index != nil {
+			d.index[m.ID] = len(d.messages)
+		}
+		d.messages = append(d.messages, m)
+		d.out.Appended = append(d.out.Appended, m)
+		d.changed(string(e.Type), m.ID, e.Note)
+	}
+	return nil
+}
+
+// edit changes one message. Pinned messages stay as they are; to pin one again
+// changes nothing.
+func (d *draft) edit(e *abi.Effect, kind EditKind, change func(*abi.Message) error) error {
+	i := d.find(e.MessageID)
+	var m abi.Message
+	switch {
+	case i >= 0:
+		m = d.messages[i]
+	case d.result != nil && d.result.ID == e.MessageID:
+		m = *d.result
+	default:
+		return fmt.Errorf("there is no message %.80q", e.MessageID)
+	}
+	if m.Pinned {
+		if kind == EditPin {
+			return nil
+		}
+		return fmt.Errorf("message %.80q is pinned", e.MessageID)
+	}
+	if err := change(&m); err != nil {
+		return err
+	}
+	if i >= 0 {
+		d.own()
+		d.messages[i] = m
+		if at := slices.IndexFunc(d.out.Appended, func(a abi.Message) bool { return a.ID == m.ID }); at >= 0 {
+			d.out.Appended = slices.Clone(d.out.Appended)
+			d.out.Appended[at] = m
+		}
+	} else {
+		d.result = &m
+	}
+	d.out.Edits = append(d.out.Edits, Edit{MessageID: e.MessageID, Kind: kind, Message: m, By: d.by, Note: e.Note})
+	d.changed(string(e.Type), e.MessageID, e.Note)
+	return nil
+}
+
+// own makes the messages this draft's to change.
+func (d *draft) own() {
+	if !d.owned {
+		d.messages, d.owned = slices.Clone(d.messages), true
+	}
+}
+
+// find returns the index of a message, or -1.
+func (d *draft) find(id string) int {
+	if d.index != nil {
+		// Entries of a reply that was not accepted may point anywhere.
+		if i, ok := d.index[id]; ok && i < len(d.messages) && d.messages[i].ID == id {
+			return i
+		}
+		return -1
+	}
+	for i := range slices.Backward(d.messages) {
+		if d.messages[i].ID == id {
+			return i
+		}
+	}
+	return -1
+}
+
+func (d *draft) buildIndex() {
+	if d.index != nil {
+		return
+	}
+	d.index = make(map[string]int, len(d.messages))
+	for i := range d.messages {
+		d.index[d.messages[i].ID] = i
+	}
+}

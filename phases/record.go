@@ -1,0 +1,129 @@
+package phases
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/mortise-dev/mortise/abi"
+)
+
+// Why a hook failed, for errors.Is.
+var (
+	// ErrDeadline is a hook that took longer than Config.HookTimeout.
+	ErrDeadline = errors.New("missed its deadline")
+	// ErrPanic is a hook that panicked.
+	ErrPanic = errors.New("panicked")
+	// ErrRefused is a hook whose reply was refused.
+	ErrRefused = errors.New("reply refused")
+)
+
+// HookError is the failure of a hook.
+type HookError struct {
+	Plugin string
+	Phase  abi.Phase
+	Err    error
+}
+
+// Error names the plugin and the phase.
+func (e *HookError) Error() string {
+	return fmt.Sprintf("phases: %s: plugin %q: %v", e.Phase, e.Plugin, e.Err)
+}
+
+// Unwrap returns the cause.
+func (e *HookError) Unwrap() error { return e.Err }
+
+// Record is what one call of a hook came to.
+type Record struct {
+	// At is when the hook was called, Duration how long it took.
+	At       time.Time
+	Run      abi.RunIdentity
+	Phase    abi.Phase
+	Step     int
+	Plugin   string
+	CallID   string
+	ToolName string
+	Duration time.Duration
+	// Attempt is 1, 2 for the second call of a deferred hook, 0 for a hook that
+	// was not called.
+	Attempt      int
+	MessagesSent int
+	Applied      []Change
+	Refused      []Refusal
+	// Deferred says with whom the reply collided. It was dropped, and the hook's
+	// next record is that of its second call.
+	Deferred string
+	// Gate is the decision that the hook gave, or that its failure stands for.
+	// Overridden means that another one was taken.
+	Gate       *abi.GateDecision
+	Overridden bool
+	// Err is why the hook failed.
+	Err string
+	// Quarantined means that the hook was skipped, or will be from now on.
+	Quarantined bool
+}
+
+// Change is one thing that was applied: an operation or the type of an effect,
+// and what it was done to.
+type Change struct {
+	What   string
+	Target string
+	Note   string
+}
+
+// Refusal is one part of a reply that was refused. The rest of the reply was not
+// applied either.
+type Refusal struct {
+	What   string
+	Reason string
+}
+
+func (p *pass) record() {
+	if p.r.cfg.Record == nil {
+		return
+	}
+	p.r.recording.Lock()
+	defer p.r.recording.Unlock()
+	for _, c := range p.calls {
+		p.r.cfg.Record(p.recordOf(c))
+	}
+	for _, c := range p.reruns {
+		p.r.cfg.Record(p.recordOf(c))
+	}
+}
+
+func (p *pass) recordOf(c *call) Record {
+	rec := Record{
+		At: c.at, Run: p.frame.Run, Phase: p.frame.Phase, Step: p.frame.Step,
+		Plugin: c.hook.plugin.name, Duration: c.took, Attempt: c.attempt,
+		MessagesSent: len(c.event.Messages), Applied: c.applied, Refused: c.refused,
+		Deferred: c.deferred, Overridden: c.overridden, Quarantined: c.quarantined,
+	}
+	if c.attempt == 0 {
+		rec.MessagesSent = 0
+	}
+	if p.frame.Call != nil {
+		rec.CallID, rec.ToolName = p.frame.Call.ID, p.frame.Call.Name
+	}
+	if c.gate != nil {
+		decision := *c.gate
+		rec.Gate = &decision
+	}
+	if c.err != nil {
+		rec.Err = oneLine(c.err.Error(), p.r.cfg.Limits.TextBytes)
+	}
+	return rec
+}
+
+// oneLine makes foreign text fit to be shown: valid, bounded, without control
+// characters.
+func oneLine(s string, limit int) string {
+	s = strings.Map(func(c rune) rune {
+		if isControl(c) {
+			return ' '
+		}
+		return c
+	}, s[:min(len(s), limit)])
+	return strings.ToValidUTF8(s, "")
+}

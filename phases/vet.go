@@ -1,0 +1,332 @@
+package phases
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/mortise-dev/mortise/abi"
+)
+
+// proposal is a reply after it was found acceptable in itself: a copy that the
+// plugin cannot change any more, with its keys resolved.
+type proposal struct {
+	updates []update
+	effects []abi.Effect
+	gate    *abi.GateDecision
+}
+
+type update struct {
+	key   *key
+	op    abi.Op
+	value any
+}
+
+// vetter checks one reply against what its hook may do. It collects every
+// refusal, so that a plugin's author sees all of them at once.
+type vetter struct {
+	limits   *Limits
+	hook     *hook
+	frame    *Frame
+	budget   meter
+	appended int
+	refused  []Refusal
+}
+
+func (v *vetter) refuse(what string, err error) {
+	v.refused = append(v.refused, Refusal{What: what, Reason: oneLine(err.Error(), v.limits.TextBytes)})
+}
+
+// vet returns the proposal, which is only good if nothing was refused.
+func (v *vetter) vet(reply *abi.Reply) *proposal {
+	p := &proposal{}
+	if n := len(reply.Updates); n > v.limits.Updates {
+		v.refuse("updates", fmt.Errorf("%d are more than the %d that are allowed", n, v.limits.Updates))
+		return p
+	}
+	if n := len(reply.Effects); n > v.limits.Effects {
+		v.refuse("effects", fmt.Errorf("%d are more than the %d that are allowed", n, v.limits.Effects))
+		return p
+	}
+	for i := range reply.Updates {
+		u, err := v.update(&reply.Updates[i])
+		if err != nil {
+			v.refuse(fmt.Sprintf("update %d %.40q", i, reply.Updates[i].Key), err)
+			continue
+		}
+		p.updates = append(p.updates, u)
+	}
+	for i := range reply.Effects {
+		e, err := v.effect(&reply.Effects[i])
+		if err != nil {
+			v.refuse(fmt.Sprintf("effect %d %.40s", i, reply.Effects[i].Type), err)
+			continue
+		}
+		p.effects = append(p.effects, e)
+	}
+	if reply.Gate != nil {
+		gate, err := v.gate(reply.Gate)
+		if err != nil {
+			v.refuse("gate", err)
+		}
+		p.gate = gate
+	}
+	return p
+}
+
+func (v *vetter) update(u *abi.Update) (update, error) {
+	k := v.hook.plugin.keys[u.Key]
+	if k == nil {
+		return update{}, errors.New("the plugin's description does not declare this state key")
+	}
+	switch u.Op {
+	case abi.OpSet, abi.OpMerge, abi.OpAppend, abi.OpAdd, abi.OpRemove:
+	default:
+		return update{}, fmt.Errorf("operation %.40q is not one of set, merge, append, add, remove", u.Op)
+	}
+	value, err := v.dynamic(u.Value, v.limits.StateValueBytes)
+	if err != nil {
+		return update{}, err
+	}
+	return update{key: k, op: u.Op, value: value}, nil
+}
+
+func (v *vetter) effect(e *abi.Effect) (abi.Effect, error) {
+	if err := v.allowed(e.Type); err != nil {
+		return abi.Effect{}, err
+	}
+	if err := v.text("note", e.Note, v.limits.TextBytes); err != nil {
+		return abi.Effect{}, err
+	}
+	out := abi.Effect{Type: e.Type, Note: e.Note}
+	var err error
+	switch e.Type {
+	case abi.EffectAppendMessages:
+		out.Messages, err = v.messages(e.Messages)
+	case abi.EffectReplaceMessage:
+		out.MessageID = e.MessageID
+		out.Content, err = v.content(e.Content)
+		err = cmp.Or(v.name("message_id", e.MessageID), err)
+	case abi.EffectMaskMessage:
+		out.MessageID, out.Text = e.MessageID, e.Text
+		err = cmp.Or(v.name("message_id", e.MessageID), v.text("text", e.Text, v.limits.MessageBytes))
+	case abi.EffectPinMessage:
+		out.MessageID = e.MessageID
+		err = v.name("message_id", e.MessageID)
+	case abi.EffectAddContext:
+		out.Context, err = v.context(e.Context)
+	case abi.EffectExcludeTools, abi.EffectIncludeTools:
+		out.Tools, err = v.tools(e)
+	case abi.EffectOverrideInference:
+		out.Override, err = v.override(e.Override)
+	case abi.EffectStop:
+		out.Code, out.Detail = e.Code, e.Detail
+		err = cmp.Or(v.name("code", e.Code), v.text("detail", e.Detail, v.limits.TextBytes))
+	case abi.EffectRequestCompaction:
+		out.Focus = e.Focus
+		err = v.text("focus", e.Focus, v.limits.TextBytes)
+	case abi.EffectEmit:
+		out.EventType = e.EventType
+		out.Payload, err = v.dynamic(e.Payload, v.limits.MessageBytes)
+		err = cmp.Or(v.name("event_type", e.EventType), err)
+	}
+	return out, err
+}
+
+// allowed checks the effect against the mode of the hook.
+func (v *vetter) allowed(t abi.EffectType) error {
+	var needs abi.Mode
+	switch t {
+	case abi.EffectEmit:
+		needs = abi.ModeObserve
+	case abi.EffectAppendMessages, abi.EffectReplaceMessage, abi.EffectMaskMessage, abi.EffectPinMessage,
+		abi.EffectAddContext, abi.EffectExcludeTools, abi.EffectIncludeTools, abi.EffectOverrideInference,
+		abi.EffectRequestCompaction:
+		needs = abi.ModeTransform
+	case abi.EffectStop:
+		needs = abi.ModeGate
+	default:
+		return errors.New("this type of effect is not known")
+	}
+	if rank(v.hook.Mode) < rank(needs) {
+		return fmt.Errorf("the hook's mode is %s, and this needs %s", v.hook.Mode, needs)
+	}
+	return nil
+}
+
+func rank(m abi.Mode) int {
+	switch m {
+	case abi.ModeTransform:
+		return 1
+	case abi.ModeGate:
+		return 2
+	default:
+		return 0
+	}
+}
+
+// dynamic copies a dynamic value of at most limit bytes, within the budget of
+// the whole reply.
+func (v *vetter) dynamic(value any, limit int) (any, error) {
+	m := meter{left: min(limit, v.budget.left)}
+	before := m.left
+	out, err := m.clone(value)
+	if errors.Is(err, errTooLarge) {
+		return nil, fmt.Errorf("the value is larger than the %d bytes that are allowed", before)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return out, v.budget.spend(before - m.left)
+}
+
+func (v *vetter) text(field, s string, limit int) error {
+	if len(s) > limit {
+		return fmt.Errorf("%s has %d bytes, more than the %d that are allowed", field, len(s), limit)
+	}
+	if v.budget.spend(len(s)+valueBytes) != nil {
+		return fmt.Errorf("%s: the reply is larger than the %d bytes that are allowed", field, v.limits.ReplyBytes)
+	}
+	return nil
+}
+
+func (v *vetter) name(field, s string) error {
+	if s == "" {
+		return fmt.Errorf("%s is missing", field)
+	}
+	return v.text(field, s, v.limits.TextBytes)
+}
+
+// content copies the blocks of one message.
+func (v *vetter) content(blocks []abi.ContentBlock) ([]abi.ContentBlock, error) {
+	if len(blocks) == 0 {
+		return nil, errors.New("content is missing; to hide a message, mask it")
+	}
+	size := 0
+	for i := range blocks {
+		b := &blocks[i]
+		size += valueBytes + len(b.Type) + len(b.Text) + len(b.Signature) + len(b.MediaType) + len(b.URL) + len(b.Data) + len(b.Title)
+	}
+	if size > v.limits.MessageBytes {
+		return nil, fmt.Errorf("content has %d bytes, more than the %d that are allowed", size, v.limits.MessageBytes)
+	}
+	if v.budget.spend(size) != nil {
+		return nil, fmt.Errorf("content: the reply is larger than the %d bytes that are allowed", v.limits.ReplyBytes)
+	}
+	return slices.Clone(blocks), nil
+}
+
+func (v *vetter) tools(e *abi.Effect) ([]string, error) {
+	if len(e.Tools) == 0 && e.Type == abi.EffectExcludeTools {
+		return nil, errors.New("tools is missing")
+	}
+	for _, t := range e.Tools {
+		if err := v.name("tools: a name", t); err != nil {
+			return nil, err
+		}
+	}
+	// Not nil: to include nothing is an answer.
+	return append([]string{}, e.Tools...), nil
+}
+
+func (v *vetter) context(c *abi.ContextMessage) (*abi.ContextMessage, error) {
+	if c == nil {
+		return nil, errors.New("context is missing")
+	}
+	if c.Key == "" || len(c.Key) > maxKeyBytes {
+		return nil, fmt.Errorf("context: key must have 1 to %d bytes", maxKeyBytes)
+	}
+	out := *c
+	out.Role, out.Target = cmp.Or(c.Role, abi.RoleSystem), cmp.Or(c.Target, abi.TargetSystem)
+	switch out.Role {
+	case abi.RoleSystem, abi.RoleUser, abi.RoleAssistant:
+	default:
+		return nil, fmt.Errorf("context: role %.40q is not one of system, user, assistant", c.Role)
+	}
+	switch out.Target {
+	case abi.TargetSystem, abi.TargetSession, abi.TargetConversation, abi.TargetSuffixSystem:
+	default:
+		return nil, fmt.Errorf("context: target %.40q is not one of system, session, conversation, suffix_system", c.Target)
+	}
+	if c.CooldownTurns < 0 {
+		return nil, fmt.Errorf("context: cooldown_turns is %d, must not be negative", c.CooldownTurns)
+	}
+	content, err := v.content(c.Content)
+	if err != nil {
+		return nil, fmt.Errorf("context: %w", err)
+	}
+	out.Key, out.Content = v.hook.plugin.name+"/"+c.Key, content
+	return &out, checkBlocks(content, nil)
+}
+
+func (v *vetter) override(o *abi.InferenceOverride) (*abi.InferenceOverride, error) {
+	if o == nil {
+		return nil, errors.New("override is missing")
+	}
+	for _, s := range []*string{o.Model, o.ReasoningEffort} {
+		if s == nil {
+			continue
+		}
+		if err := v.name("override: model or reasoning_effort", *s); err != nil {
+			return nil, err
+		}
+	}
+	for _, s := range o.FallbackModels {
+		if err := v.name("override: fallback_models: a name", s); err != nil {
+			return nil, err
+		}
+	}
+	if o.Temperature != nil && (!(*o.Temperature >= 0) || *o.Temperature > 2) {
+		return nil, fmt.Errorf("override: temperature %v is not between 0 and 2", *o.Temperature)
+	}
+	if o.TopP != nil && (!(*o.TopP >= 0) || *o.TopP > 1) {
+		return nil, fmt.Errorf("override: top_p %v is not between 0 and 1", *o.TopP)
+	}
+	if o.MaxTokens != nil && *o.MaxTokens < 1 {
+		return nil, fmt.Errorf("override: max_tokens is %d, must be at least 1", *o.MaxTokens)
+	}
+	return mergeOverride(nil, o), nil
+}
+
+// mergeOverride lays the fields that are set in o over those of base, into a new
+// override.
+func mergeOverride(base, o *abi.InferenceOverride) *abi.InferenceOverride {
+	out := &abi.InferenceOverride{}
+	for _, from := range []*abi.InferenceOverride{base, o} {
+		if from == nil {
+			continue
+		}
+		out.Model = overlay(out.Model, from.Model)
+		out.Temperature = overlay(out.Temperature, from.Temperature)
+		out.TopP = overlay(out.TopP, from.TopP)
+		out.MaxTokens = overlay(out.MaxTokens, from.MaxTokens)
+		out.ReasoningEffort = overlay(out.ReasoningEffort, from.ReasoningEffort)
+		if from.FallbackModels != nil {
+			out.FallbackModels = slices.Clone(from.FallbackModels)
+		}
+	}
+	return out
+}
+
+func overlay[T any](base, over *T) *T {
+	if over == nil {
+		return base
+	}
+	return new(*over)
+}
+
+// metadata copies the metadata of an appended message and signs it.
+func (v *vetter) metadata(in map[string]any) (map[string]any, error) {
+	out, err := v.dynamic(in, v.limits.MessageBytes)
+	if err != nil {
+		return nil, fmt.Errorf("metadata: %w", err)
+	}
+	signed := map[string]any{}
+	if fields, ok := out.(map[string]any); ok {
+		maps.Copy(signed, fields)
+	}
+	signed[MetadataBy] = v.hook.plugin.name
+	return signed, nil
+}

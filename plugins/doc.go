@@ -1,0 +1,19 @@
+// Package plugins makes guests into phases.Plugin values: it loads their
+// modules, asks each to describe itself, agrees on a contract version, checks
+// the operator's config and hands events and replies across.
+//
+// A [Set] is what an operator configured. [Load] never loads half of it in
+// silence: each entry ends as loaded, skipped or failed, with the reason and
+// the mend in its [Status], and the error names every entry that failed.
+//
+// # Concurrency
+//
+// A [Set] and its plugins are safe for concurrent use. Whoever called [Load]
+// closes the Set, after the last run that uses it.
+//
+// # Errors
+//
+// Errors of loading are those of host and of the guest's description; they name
+// the module and how to mend it. Errors of a call are host.GuestError (the guest
+// said no), host.TrapError (it broke) or a decoding error.
+package plugins

@@ -1,0 +1,14 @@
+//go:build wasip1
+
+package admission
+
+import (
+	mortise "github.com/mortise-dev/mortise/sdk/go"
+	"github.com/mortise-dev/mortise/sdk/go/internal/rt"
+)
+
+//go:wasmexport describe
+func exportDescribe() int32 { return rt.Serve(registered.handler(mortise.ExportDescribe)) }
+
+//go:wasmexport admit
+func exportAdmit() int32 { return rt.Serve(registered.handler(mortise.ExportAdmit)) }

@@ -1,0 +1,3 @@
+module github.com/mortise-dev/mortise/sdk/go
+
+go 1.24

@@ -1,0 +1,145 @@
+package mortise
+
+// Value reads a dynamic value: nil, bool, int64, float64, string, []byte,
+// []any or map[string]any.
+func (d *Decoder) Value() any {
+	if d.pos >= len(d.s) {
+		d.code()
+		return nil
+	}
+	at := d.pos
+	switch c := d.s[at]; {
+	case c == 0xc0:
+		d.pos++
+		return nil
+	case c == 0xc2 || c == 0xc3:
+		return d.Bool()
+	case c&0xe0 == 0xa0 || c >= 0xd9 && c <= 0xdb:
+		return d.Str()
+	case c >= 0xc4 && c <= 0xc6:
+		return d.Binary()
+	case c&0xf0 == 0x80 || c == 0xde || c == 0xdf:
+		return d.anyMap()
+	case c&0xf0 == 0x90 || c == 0xdc || c == 0xdd:
+		return d.anyList()
+	}
+	d.pos++
+	switch i, f, kind := d.number(d.s[at], at); kind {
+	case numInt:
+		return i
+	case numFloat:
+		return f
+	}
+	d.wrong(at, "a type of the contract")
+	return nil
+}
+
+func (d *Decoder) anyMap() map[string]any {
+	n, ok := d.OpenMap()
+	if !ok {
+		return nil
+	}
+	m := make(map[string]any, n)
+	for range n {
+		k := d.Key()
+		m[k] = d.Value()
+		if d.err != nil {
+			return nil
+		}
+	}
+	if len(m) != n {
+		d.fail(d.pos, "a key of this map comes twice")
+		return nil
+	}
+	d.Close()
+	return m
+}
+
+func (d *Decoder) anyList() []any {
+	n, ok := d.OpenArray()
+	if !ok {
+		return nil
+	}
+	list := make([]any, n)
+	for i := range list {
+		list[i] = d.Value()
+		if d.err != nil {
+			return nil
+		}
+	}
+	d.Close()
+	return list
+}
+
+func (d *Decoder) stringList() []string {
+	n, ok := d.OpenArray()
+	if !ok {
+		return nil
+	}
+	list := make([]string, n)
+	for i := range list {
+		list[i] = d.Str()
+		if d.err != nil {
+			return nil
+		}
+	}
+	d.Close()
+	return list
+}
+
+// Skip reads one value and forgets it. It is checked like any other.
+func (d *Decoder) Skip() {
+	if d.pos >= len(d.s) {
+		d.code()
+		return
+	}
+	at := d.pos
+	switch c := d.s[at]; {
+	case c&0xe0 == 0xa0 || c >= 0xd9 && c <= 0xdb:
+		d.Str()
+	case c == 0xc4:
+		d.pos++
+		d.take(d.be(1), at)
+	case c == 0xc5:
+		d.pos++
+		d.take(d.be(2), at)
+	case c == 0xc6:
+		d.pos++
+		d.take(d.be(4), at)
+	case c&0xf0 == 0x80 || c == 0xde || c == 0xdf:
+		d.skipMap()
+	case c&0xf0 == 0x90 || c == 0xdc || c == 0xdd:
+		d.skipArray()
+	default:
+		d.Value()
+	}
+}
+
+func (d *Decoder) skipMap() {
+	n, ok := d.OpenMap()
+	if !ok {
+		return
+	}
+	for range n {
+		d.Key()
+		d.Skip()
+		if d.err != nil {
+			return
+		}
+	}
+	d.Close()
+}
+
+func (d *Decoder) skipArray() {
+	n, ok := d.OpenArray()
+	if !ok {
+		return
+	}
+	for range n {
+		d.Skip()
+		if d.err != nil {
+			return
+		}
+	}
+	d.Close()
+}

@@ -1,0 +1,15 @@
+// Package summarizers makes guests into compaction policies: a [Policy] wraps a
+// module that answers summarize, admit, or both, and implements
+// compaction.Summarizer and compaction.Admitter.
+//
+// # Concurrency
+//
+// A [Policy] is safe for concurrent use, as far as its module is. The module
+// belongs to whoever loaded it; a Policy has no Close.
+//
+// # Errors
+//
+// Errors of [Open] name the module and the mend. Errors of a call are those of
+// the module (it said no, it broke) or a decoding error; compaction decides
+// what they mean for a run.
+package summarizers

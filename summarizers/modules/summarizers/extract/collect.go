@@ -1,0 +1,243 @@
+package extract
+
+import (
+	"strings"
+
+	mortise "github.com/mortise-dev/mortise/sdk/go"
+)
+
+// collector turns messages into units.
+type collector struct {
+	cfg    Config
+	lex    *lexicon
+	units  []unit
+	seen   map[uint64]struct{}
+	files  map[string]uint8 // bit 0 read, bit 1 modified
+	msg    int32
+	total  int32
+	budget int // bytes that may still be read
+	goal   bool
+}
+
+func newCollector(cfg Config) *collector {
+	return &collector{
+		cfg: cfg, lex: newLexicon(), seen: make(map[uint64]struct{}, 1024),
+		files: make(map[string]uint8), budget: cfg.TotalCap,
+	}
+}
+
+// Weights of speakers.
+const (
+	weightUser      = 1.0
+	weightAssistant = 0.62
+	weightArgument  = 0.8
+	weightTool      = 0.22
+	weightEarlier   = 0.85
+)
+
+// messages reads a conversation. When it is longer than the total cap, the
+// oldest messages beyond the first are skipped, as the newest matter most.
+func (c *collector) messages(list []mortise.Message) {
+	c.total = int32(len(list))
+	first := len(list)
+	for room := c.budget; first > 0; first-- {
+		room -= c.size(&list[first-1])
+		if room < 0 {
+			break
+		}
+	}
+	last := lastUser(list)
+	for i := range list {
+		if i > 0 && i < first {
+			continue
+		}
+		c.msg = int32(i)
+		c.message(&list[i], i == last)
+	}
+}
+
+func (c *collector) size(m *mortise.Message) int {
+	n := 0
+	for i := range m.Content {
+		n += len(m.Content[i].Text)
+	}
+	if speaker(m) == byTool {
+		return min(n, c.cfg.ResultCap)
+	}
+	return min(n, c.cfg.ProseCap)
+}
+
+func lastUser(list []mortise.Message) int {
+	for i := len(list) - 1; i > 0; i-- {
+		if speaker(&list[i]) == byUser {
+			return i
+		}
+	}
+	return -1
+}
+
+// speaker is who wrote a message. Agents without tool calls hand observations to
+// the model as user messages; those count as a tool's.
+func speaker(m *mortise.Message) string {
+	switch m.Role {
+	case mortise.RoleAssistant:
+		return byAssistant
+	case mortise.RoleTool:
+		return byTool
+	case mortise.RoleUser:
+		if len(m.Content) > 0 && observation(m.Content[0].Text) {
+			return byTool
+		}
+		return byUser
+	case mortise.RoleSystem:
+	}
+	return ""
+}
+
+func observation(s string) bool {
+	s = strings.TrimSpace(s)
+	for _, p := range []string{"<returncode>", "<output>", "<observation>", "<stdout>", "<tool_result", "Observation:", "OBSERVATION:"} {
+		if strings.HasPrefix(s, p) {
+			return true
+		}
+	}
+	return false
+}
+
+func (c *collector) message(m *mortise.Message, latest bool) {
+	by := speaker(m)
+	if by == "" || m.Visibility == mortise.VisibilityInternal {
+		return
+	}
+	for i := range m.Content {
+		if m.Content[i].Type != mortise.BlockText {
+			continue
+		}
+		text := m.Content[i].Text
+		if by == byTool {
+			c.result(text)
+		} else {
+			c.prose(by, text, latest)
+		}
+	}
+	for i := range m.ToolCalls {
+		c.call(&m.ToolCalls[i])
+	}
+}
+
+// capped is the head and the tail of a text.
+func capped(s string, n int) (head, tail string) {
+	if len(s) <= n {
+		return s, ""
+	}
+	h := runeCut(s, n*2/3)
+	t := len(s) - n/3
+	for t < len(s) && s[t]&0xC0 == 0x80 {
+		t++
+	}
+	return s[:h], s[t:]
+}
+
+func (c *collector) prose(by, text string, latest bool) {
+	head, tail := capped(text, c.cfg.ProseCap)
+	n, code := 0, false
+	for _, part := range []string{head, tail} {
+		sentences(part, func(s string) {
+			if strings.HasPrefix(s, "```") {
+				code = !code
+				return
+			}
+			if code {
+				c.codeLine(s)
+				return
+			}
+			n++
+			c.sentence(by, s, n, latest)
+		})
+	}
+	if by == byUser {
+		c.goal = true
+	}
+}
+
+// codeLine reads a line of a fenced block in prose: often a command.
+func (c *collector) codeLine(s string) {
+	c.command(s, "")
+	c.unit(byAssistant, secPassages, s, 0.35, weightAssistant)
+}
+
+func (c *collector) sentence(by, s string, n int, latest bool) {
+	s = tidy(s, true)
+	if len(s) < 3 {
+		return
+	}
+	role, sec := float32(weightAssistant), sectionOf(by, s)
+	factor := float32(1)
+	if by == byUser {
+		role = weightUser
+		if !c.goal && n <= 3 || latest && n <= 2 {
+			sec, factor = secGoal, 1.5
+		}
+	}
+	factor *= c.recency()
+	clauses(s, func(part string) {
+		c.unit(by, sec, part, factor*statement(by, part), role)
+	})
+}
+
+// recency is 0.9 for the oldest and 1.1 for the newest message.
+func (c *collector) recency() float32 {
+	if c.total < 2 {
+		return 1
+	}
+	return 0.9 + 0.2*float32(c.msg)/float32(c.total-1)
+}
+
+// result reads a tool result: error lines for the errors section, the rest as
+// low-valued passages whose identifiers count when someone mentions them.
+func (c *collector) result(text string) {
+	if t := strings.TrimSpace(text); t != "" && (t[0] == '{' || t[0] == '[') {
+		head, _ := capped(t, c.cfg.ResultCap)
+		jsonRuns(head, func(s string) { c.unit(byTool, secPassages, s, 0.5*c.recency(), weightTool) })
+		return
+	}
+	head, tail := capped(text, c.cfg.ResultCap)
+	for _, part := range []string{head, tail} {
+		for line := range strings.SplitSeq(part, "\n") {
+			line = tidy(line, false)
+			if len(line) < 4 {
+				continue
+			}
+			if errorLine(line) {
+				c.unit(byTool, secErrors, line[:runeCut(line, 240)], 1.2*c.recency(), weightAssistant)
+				continue
+			}
+			clauses(line, func(s string) { c.unit(byTool, secPassages, s, 0.4*c.recency(), weightTool) })
+		}
+	}
+}
+
+// unit adds a unit, unless the same text is there already.
+func (c *collector) unit(by string, sec section, text string, factor, role float32) {
+	h := hash(fnvBasis^uint64(min(sec, secIdents)/secIdents), text)
+	_, dup := c.seen[h]
+	if dup && sec != secGoal {
+		return
+	}
+	c.seen[h] = struct{}{}
+	u := unit{text: text, by: by, sec: sec, factor: factor, msg: c.msg, ord: int32(len(c.units)), old: by == byEarlier}
+	u.concepts = c.lex.concepts(make([]int32, 0, 8), text)
+	c.lex.units++
+	for _, id := range u.concepts {
+		k := &c.lex.list[id]
+		k.units++
+		k.role = max(k.role, role)
+		if role > weightTool && k.last != c.msg {
+			k.calls++
+			k.last = c.msg
+		}
+	}
+	if len(u.concepts) > 0 {
+		c.units = append(c.units, u)
+	}
+}
