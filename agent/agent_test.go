@@ -48,10 +48,14 @@ func (s *script) Infer(_ context.Context, r llm.Request) (*abi.Response, error) 
 type echo struct {
 	mu    sync.Mutex
 	calls []string
+	list  func() []abi.Tool
 	do    func(ctx context.Context, call abi.ToolCall) (abi.ToolResult, error)
 }
 
 func (e *echo) Tools() []abi.Tool {
+	if e.list != nil {
+		return e.list()
+	}
 	return []abi.Tool{{Name: "echo", Kind: abi.ToolRead}, {Name: "shell", Kind: abi.ToolExecute}}
 }
 
@@ -88,6 +92,7 @@ type bench struct {
 	agent  *agent.Agent
 	model  *script
 	tools  *echo
+	listen func(agent.Event)
 	mu     sync.Mutex
 	events []agent.Event
 }
@@ -102,8 +107,11 @@ func newBench(t *testing.T, model *script, cfg agent.Config, plugins ...phases.P
 	cfg.Model, cfg.Phases, cfg.Tools = model, rt, b.tools
 	cfg.Listen = func(_ context.Context, e agent.Event) {
 		b.mu.Lock()
-		defer b.mu.Unlock()
 		b.events = append(b.events, e)
+		b.mu.Unlock()
+		if b.listen != nil {
+			b.listen(e)
+		}
 	}
 	if b.agent, err = agent.New(cfg); err != nil {
 		t.Fatal(err)

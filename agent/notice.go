@@ -10,6 +10,9 @@ import (
 // maxNoticeText bounds what a task may put before the model, in bytes.
 const maxNoticeText = 8 << 10
 
+// maxAttribute bounds a kind or task id in a tag, in bytes.
+const maxAttribute = 256
+
 // noticeMessage words a task's news for the model. The text is escaped, so that
 // a task cannot close the tag and speak in another voice, and bounded.
 func noticeMessage(n abi.Notice) abi.Message {
@@ -25,7 +28,7 @@ func noticeMessage(n abi.Notice) abi.Message {
 		Role:       abi.RoleUser,
 		Visibility: abi.VisibilityInternal,
 		Content: []abi.ContentBlock{abi.Text(
-			`<background-task-event kind="` + escapeTag(string(n.Kind)) + `" task_id="` + escapeTag(n.TaskID) + "\">\n" +
+			`<background-task-event kind="` + attribute(string(n.Kind)) + `" task_id="` + attribute(n.TaskID) + "\">\n" +
 				escapeTag(text) + "\n</background-task-event>")},
 	}
 }
@@ -34,4 +37,16 @@ func noticeMessage(n abi.Notice) abi.Message {
 // escapes angle brackets inside strings; ids and cut text go through here.
 func escapeTag(s string) string {
 	return strings.NewReplacer("<", "&lt;", ">", "&gt;").Replace(s)
+}
+
+// attribute keeps a value from leaving its quotes and its line, and bounds it.
+func attribute(s string) string {
+	s = strings.ToValidUTF8(s[:min(len(s), maxAttribute)], "")
+	s = strings.Map(func(c rune) rune {
+		if c < ' ' || c == 0x7f {
+			return ' '
+		}
+		return c
+	}, s)
+	return strings.NewReplacer("&", "&amp;", `"`, "&quot;", "<", "&lt;", ">", "&gt;").Replace(s)
 }

@@ -15,7 +15,7 @@ func (r *run) runStep(ctx context.Context) (*Termination, error) {
 		return nil, err
 	}
 	r.step++
-	messageID := r.cfg.NewID()
+	messageID := r.freshID()
 	r.send(ctx, Event{Type: EventStepStart, MessageID: messageID})
 	if stop, err := r.fire(ctx, abi.StepStart, frame{}); stop != nil || err != nil {
 		return stop, err
@@ -30,10 +30,7 @@ func (r *run) runStep(ctx context.Context) (*Termination, error) {
 	if err != nil {
 		return nil, errors.Join(err, r.failedInference(ctx, err.Error()))
 	}
-	if response.Message.ID == "" {
-		response.Message.ID = messageID
-	}
-	return r.answer(ctx, response)
+	return r.answer(ctx, r.fit(response, messageID))
 }
 
 // infer asks the model and lets the compactor learn from the bill.
@@ -66,7 +63,6 @@ func (r *run) failedInference(ctx context.Context, cause string) error {
 // answer takes a response through after_inference and its tools to the log.
 func (r *run) answer(ctx context.Context, response *abi.Response) (*Termination, error) {
 	message := response.Message
-	message.Role = abi.RoleAssistant
 	if text := message.Text(); text != "" {
 		r.last = text
 	}

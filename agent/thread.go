@@ -99,12 +99,24 @@ func (t *Thread) takeHeld() []abi.Notice {
 	return held
 }
 
+// has says whether the log holds a message of that id.
+func (t *Thread) has(id string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	_, ok := t.index[id]
+	return ok
+}
+
 // append adds messages to the log. The log's old part never moves, so slices
 // of it handed out before stay valid.
 func (t *Thread) append(messages ...abi.Message) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, m := range messages {
+		if _, taken := t.index[m.ID]; taken || m.ID == "" {
+			// The last line of defence, as against a NewID that repeats itself.
+			m.ID = newID()
+		}
 		t.index[m.ID] = len(t.log)
 		t.log = append(t.log, m)
 	}

@@ -3,6 +3,7 @@ package host
 import (
 	"context"
 	"log/slog"
+	"time"
 
 	"github.com/mortise-dev/mortise/internal/wasm"
 )
@@ -34,9 +35,12 @@ type program interface {
 
 // instance runs one call at a time.
 type instance interface {
-	// call runs an export that takes nothing. The error is a *fault when the
-	// guest broke or was stopped.
-	call(ctx context.Context, export string, input []byte) (outcome, error)
+	// call runs an export that takes nothing, for as long as timeout and ctx let
+	// it. The error is a *fault when the guest broke or was stopped.
+	call(ctx context.Context, timeout time.Duration, export string, input []byte) (outcome, error)
+	// interrupt ends the call in progress, from another goroutine. The fault of
+	// the call is ErrClosed.
+	interrupt()
 	close(ctx context.Context) error
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	extism "github.com/extism/go-sdk"
@@ -27,6 +28,9 @@ type extismInstance struct {
 	// closed tells that wazero closed a part of the instance, exitCode why.
 	closed   bool
 	exitCode uint32
+
+	// stop ends the call in progress.
+	stop atomic.Pointer[context.CancelCauseFunc]
 
 	// Of the call in progress.
 	input   []byte
@@ -77,7 +81,12 @@ func (i *extismInstance) end() {
 	i.log.end()
 }
 
-func (i *extismInstance) call(ctx context.Context, export string, input []byte) (out outcome, err error) {
+func (i *extismInstance) call(ctx context.Context, timeout time.Duration, export string, input []byte) (out outcome, err error) {
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	i.stop.Store(&stop)
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
 	if i.closed {
 		return out, fmt.Errorf("%w: the instance is closed", ErrEngine)
 	}
@@ -165,6 +174,9 @@ func (i *extismInstance) classify(ctx context.Context, err error) (refused strin
 // stopped is the fault of a guest that its context stopped.
 func (i *extismInstance) stopped(ctx context.Context, where string) *fault {
 	f := &fault{kind: TrapCancelled, detail: "the caller gave up" + where, err: ctx.Err()}
+	if cause := context.Cause(ctx); errors.Is(cause, ErrClosed) {
+		f.err = cause
+	}
 	if errors.Is(f.err, context.DeadlineExceeded) {
 		f.kind, f.detail = TrapDeadline, "out of time"+where
 	}
@@ -177,6 +189,13 @@ func (i *extismInstance) stderrDetail() string {
 		return ""
 	}
 	return "; stderr: " + clean(i.stderr.String(), maxDetail)
+}
+
+// interrupt ends the call in progress.
+func (i *extismInstance) interrupt() {
+	if stop := i.stop.Load(); stop != nil {
+		(*stop)(ErrClosed)
+	}
 }
 
 // close closes every part. go-sdk stops at the first part that fails, so it is

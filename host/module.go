@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/mortise-dev/mortise/internal/wasm"
 )
@@ -17,13 +16,19 @@ type Module struct {
 	info   Info
 	limits Limits
 	parsed *wasm.Module
-	prog   program
-	pool   *pool
-	count  counters
+	// exports are those that can be called.
+	exports map[string]struct{}
+	prog    program
+	pool    *pool
+	count   counters
 }
 
 func newModule(src source, prog program, info Info, forget func(*Module)) *Module {
 	m := &Module{name: src.name, info: info, limits: src.limits, parsed: src.parsed, prog: prog}
+	m.exports = make(map[string]struct{}, len(info.Exports))
+	for _, name := range info.Exports {
+		m.exports[name] = struct{}{}
+	}
 	m.pool = newPool(src.limits.Instances, func(ctx context.Context, idle []instance) error {
 		defer forget(m)
 		err := closeAll(ctx, idle)
@@ -49,8 +54,8 @@ func (m *Module) Stats() Stats { return m.count.stats() }
 // HasExport tells whether the module has an export that can be called: no
 // parameters, and an i32 or nothing as result.
 func (m *Module) HasExport(name string) bool {
-	ex, ok := m.parsed.Export(name)
-	return ok && callable(ex)
+	_, ok := m.exports[name]
+	return ok
 }
 
 // Section returns a copy of the first custom section with that name, or nil.
@@ -71,35 +76,33 @@ func (m *Module) Call(ctx context.Context, export string, input []byte) ([]byte,
 	if len(input) > m.limits.InputBytes {
 		return nil, fmt.Errorf("host: module %q export %q: %w: %d bytes of %d", m.name, export, ErrInputTooLarge, len(input), m.limits.InputBytes)
 	}
-	ctx, l, err := m.pool.acquire(ctx)
+	s, err := m.pool.acquire(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("host: module %q export %q: waiting for an instance: %w", m.name, export, err)
 	}
-	defer m.pool.release(ctx, l)
-	start := time.Now()
-	out, err := m.run(ctx, l, export, input)
-	m.count.call(time.Since(start), out.logsDropped, err)
+	defer m.pool.release(ctx, s)
+	start := m.count.begin()
+	out, err := m.run(ctx, s, export, input)
+	m.count.end(start, &out, err)
 	if err != nil {
 		return nil, err
 	}
 	return out.output, nil
 }
 
-// run calls on the lease's instance, or on a new one.
-func (m *Module) run(ctx context.Context, l *lease, export string, input []byte) (outcome, error) {
-	if l.inst == nil {
-		if err := m.instantiate(ctx, l); err != nil {
+// run calls on the slot's instance, or on a new one.
+func (m *Module) run(ctx context.Context, s *slot, export string, input []byte) (outcome, error) {
+	if s.inst == nil {
+		if err := m.instantiate(ctx, s); err != nil {
 			return outcome{}, err
 		}
 	}
-	callCtx, cancel := context.WithTimeout(ctx, m.limits.Timeout)
-	defer cancel()
-	out, err := l.inst.call(callCtx, export, input)
+	out, err := s.inst.call(ctx, m.limits.Timeout, export, input)
 	if err != nil || out.spent {
-		m.discard(ctx, l)
+		m.discard(ctx, s)
 	}
 	if err != nil {
-		return out, m.failure(callCtx, export, err)
+		return out, m.failure(export, err)
 	}
 	if out.code != 0 || out.text != "" {
 		return out, &GuestError{Module: m.name, Export: export, Code: out.code, Message: clean(out.text, maxMessage)}
@@ -109,45 +112,47 @@ func (m *Module) run(ctx context.Context, l *lease, export string, input []byte)
 
 // warm makes the first instance, so that one that cannot start is found at load.
 func (m *Module) warm(ctx context.Context) error {
-	ctx, l, err := m.pool.acquire(ctx)
+	s, err := m.pool.acquire(ctx)
 	if err != nil {
 		return fmt.Errorf("host: load module %q: %w", m.name, err)
 	}
-	defer m.pool.release(ctx, l)
-	return m.instantiate(ctx, l)
+	defer m.pool.release(ctx, s)
+	return m.instantiate(ctx, s)
 }
 
-func (m *Module) instantiate(ctx context.Context, l *lease) error {
-	initCtx, cancel := context.WithTimeout(ctx, m.limits.InitTimeout)
+func (m *Module) instantiate(ctx context.Context, s *slot) error {
+	ctx, stop := m.pool.making(ctx, s)
+	defer stop(nil)
+	ctx, cancel := context.WithTimeout(ctx, m.limits.InitTimeout)
 	defer cancel()
-	inst, err := m.prog.instantiate(initCtx)
+	inst, err := m.prog.instantiate(ctx)
 	if err != nil {
-		return m.failure(initCtx, "", err)
+		if cause := context.Cause(ctx); errors.Is(cause, ErrClosed) {
+			err = &fault{kind: TrapCancelled, detail: "the module was closed", err: cause}
+		}
+		return m.failure("", err)
 	}
-	l.inst = inst
+	m.pool.set(s, inst)
 	m.count.instance(1, 0)
 	return nil
 }
 
-// discard closes the lease's instance. What the engine says about the closing
-// of a broken instance helps nobody.
-func (m *Module) discard(ctx context.Context, l *lease) {
-	_ = l.inst.close(context.WithoutCancel(ctx))
-	l.inst = nil
+// discard closes the slot's instance. What the engine says about the closing of
+// a broken instance helps nobody.
+func (m *Module) discard(ctx context.Context, s *slot) {
+	inst := s.inst
+	m.pool.set(s, nil)
+	_ = inst.close(context.WithoutCancel(ctx))
 	m.count.instance(-1, 1)
 }
 
 // failure turns what an instance reports into an error of this package.
-func (m *Module) failure(ctx context.Context, export string, err error) error {
+func (m *Module) failure(export string, err error) error {
 	var f *fault
 	if !errors.As(err, &f) {
 		return fmt.Errorf("host: module %q export %q: %w", m.name, export, err)
 	}
-	t := &TrapError{Module: m.name, Export: export, Kind: f.kind, Detail: clean(f.detail, 2*maxDetail), ExitCode: f.code, Err: f.err}
-	if f.err != nil && errors.Is(context.Cause(ctx), ErrClosed) {
-		t.Err = ErrClosed
-	}
-	return t
+	return &TrapError{Module: m.name, Export: export, Kind: f.kind, Detail: clean(f.detail, 2*maxDetail), ExitCode: f.code, Err: f.err}
 }
 
 // abandon closes a module that was not handed out and returns why.

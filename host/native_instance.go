@@ -34,7 +34,7 @@ type nativeInstance struct {
 	kernel  api.Module
 	guest   api.Module
 	mems    nativeMemories
-	calls   map[string]api.Function
+	calls   map[string]function
 	counter api.MutableGlobal
 	globals []api.MutableGlobal
 	adopted *template
@@ -52,14 +52,17 @@ type nativeInstance struct {
 	vars     map[string][]byte
 	varBytes int
 	fault    *fault
+	// deadline is set at the first look, which is when the first slice of fuel is
+	// used up: most calls end before, and need no clock.
 	deadline time.Time
+	timeout  time.Duration
 	// granted is the fuel handed out so far, limit how much there is.
 	granted int64
 	limit   int64
 }
 
 func newNativeInstance(p *nativeProgram) *nativeInstance {
-	i := &nativeInstance{prog: p, calls: make(map[string]api.Function)}
+	i := &nativeInstance{prog: p, calls: make(map[string]function)}
 	i.context.instance = i
 	i.stderr.limit = p.limits.StderrBytes
 	i.log = guestLog{logger: p.logger, module: p.name, granted: p.grants.Log, limit: p.limits.LogBytes}
@@ -70,12 +73,12 @@ func (i *nativeInstance) memory() []byte       { return i.mems.guest.bytes() }
 func (i *nativeInstance) kernelMemory() []byte { return i.mems.kernel.bytes() }
 
 // begin prepares a call.
-func (i *nativeInstance) begin(ctx context.Context, export string, input []byte) {
+func (i *nativeInstance) begin(ctx context.Context, timeout time.Duration, export string, input []byte) {
 	i.context.Context = ctx
+	i.timeout = timeout
 	i.input, i.output, i.written, i.fault = input, nil, false, nil
 	i.limit, i.granted = i.prog.limits.Fuel, 0
-	i.deadline, _ = ctx.Deadline()
-	i.stop.Store(false)
+	i.deadline = time.Time{}
 	i.stderr.reset()
 	i.fixed.reset()
 	i.log.beginNative(ctx, export)
@@ -102,12 +105,13 @@ func (i *nativeInstance) refill(m api.Module, _ []uint64) {
 		i.counter = m.ExportedGlobal(i.prog.meter.Counter).(api.MutableGlobal) //nolint:errcheck,forcetypeassert // the rewriter added it
 	}
 	used := i.used()
+	late := i.late()
 	switch err := i.context.Err(); {
 	case i.stop.Load():
 		i.fail(&fault{kind: TrapCancelled, detail: "the module was closed", err: ErrClosed})
 	case err != nil:
 		i.fail(i.stopped(err))
-	case !i.deadline.IsZero() && !time.Now().Before(i.deadline):
+	case late:
 		i.fail(i.stopped(context.DeadlineExceeded))
 	case used > i.limit:
 		i.fail(&fault{kind: TrapFuel, detail: fmt.Sprintf("used up its %d units of fuel", i.limit)})
@@ -116,6 +120,18 @@ func (i *nativeInstance) refill(m api.Module, _ []uint64) {
 	next := min(fuelSlice, i.limit-used)
 	i.granted = used + next
 	i.counter.Set(uint64(next)) // not negative
+}
+
+// late tells whether the call has been running for longer than it may.
+func (i *nativeInstance) late() bool {
+	now := time.Now()
+	if i.deadline.IsZero() {
+		i.deadline = now.Add(i.timeout)
+		if d, ok := i.context.Deadline(); ok && d.Before(i.deadline) {
+			i.deadline = d
+		}
+	}
+	return !now.Before(i.deadline)
 }
 
 func (i *nativeInstance) stopped(err error) *fault {
@@ -132,18 +148,18 @@ func (i *nativeInstance) fail(f *fault) {
 }
 
 // call runs an export.
-func (i *nativeInstance) call(ctx context.Context, export string, input []byte) (out outcome, err error) {
+func (i *nativeInstance) call(ctx context.Context, timeout time.Duration, export string, input []byte) (out outcome, err error) {
 	f, err := i.function(export)
 	if err != nil {
 		return out, err
 	}
-	i.begin(ctx, export, input)
+	i.begin(ctx, timeout, export, input)
 	if err := i.setInput(input); err != nil {
 		i.end(&out)
 		return out, err
 	}
 	i.stack[0] = 0
-	err = f.CallWithStack(&i.context, i.stack[:])
+	err = f.run.CallWithStack(&i.context, i.stack[:])
 	out.fuel = i.used()
 	if err != nil {
 		out.spent = true
@@ -151,21 +167,27 @@ func (i *nativeInstance) call(ctx context.Context, export string, input []byte) 
 		err = i.classify(err)
 	}
 	if err == nil {
-		err = i.collect(&out, len(f.Definition().ResultTypes()) > 0)
+		err = i.collect(&out, f.hasCode)
 	}
 	i.end(&out)
 	return out, err
 }
 
-// function returns the handle of an export. Looking one up is expensive.
-func (i *nativeInstance) function(export string) (api.Function, error) {
+// function is the handle of an export. Looking one up is expensive.
+type function struct {
+	run     api.Function
+	hasCode bool
+}
+
+func (i *nativeInstance) function(export string) (function, error) {
 	if f, ok := i.calls[export]; ok {
 		return f, nil
 	}
-	f := i.guest.ExportedFunction(export)
-	if f == nil {
-		return nil, fmt.Errorf("%w: export %q is not there", ErrEngine, export)
+	run := i.guest.ExportedFunction(export)
+	if run == nil {
+		return function{}, fmt.Errorf("%w: export %q is not there", ErrEngine, export)
 	}
+	f := function{run: run, hasCode: len(run.Definition().ResultTypes()) > 0}
 	i.calls[export] = f
 	return f, nil
 }
@@ -225,7 +247,7 @@ func emptyOutput() []byte { return []byte{} }
 func (i *nativeInstance) end(out *outcome) {
 	out.logsDropped = i.log.dropped
 	i.log.end()
-	i.input, i.output, i.context.Context = nil, nil, nil
+	i.input, i.output = nil, nil
 	if len(i.vars) > 0 {
 		clear(i.vars)
 		i.varBytes = 0

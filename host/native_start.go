@@ -18,7 +18,7 @@ func (i *nativeInstance) start(ctx context.Context) error {
 	ctx = experimental.WithMemoryAllocator(ctx, &i.mems)
 	i.context.Context = ctx
 	i.limit, i.granted = p.limits.Fuel, 0
-	i.deadline, _ = ctx.Deadline()
+	i.deadline, i.timeout = time.Time{}, p.limits.InitTimeout
 	var err error
 	i.kernel, err = p.runtime.InstantiateModule(ctx, p.kernel, wazero.NewModuleConfig().WithName(""))
 	if err != nil {
@@ -62,7 +62,7 @@ func (i *nativeInstance) bind() error {
 func (i *nativeInstance) initialise(ctx context.Context) error {
 	for _, name := range i.prog.initialisers() {
 		f := i.guest.ExportedFunction(name)
-		i.begin(ctx, name, nil)
+		i.begin(ctx, i.prog.limits.InitTimeout, name, nil)
 		_, err := f.Call(&i.context, make([]uint64, len(f.Definition().ParamTypes()))...)
 		if err != nil {
 			err = i.initFault(err)
@@ -91,7 +91,7 @@ func (i *nativeInstance) warm(ctx context.Context) error {
 	if f == nil || len(f.Definition().ParamTypes()) > 0 {
 		return nil
 	}
-	i.begin(ctx, "describe", nil)
+	i.begin(ctx, i.prog.limits.InitTimeout, "describe", nil)
 	_, err := f.Call(&i.context)
 	i.endInit()
 	return err
@@ -117,18 +117,16 @@ func (i *nativeInstance) sleep(ns int64) {
 	if !i.prog.grants.Clock || ns <= 0 || i.context.Context == nil {
 		return
 	}
-	wait := time.Duration(ns)
-	if !i.deadline.IsZero() {
-		wait = min(wait, time.Until(i.deadline))
+	if i.late() {
+		i.fail(i.stopped(context.DeadlineExceeded))
 	}
-	timer := time.NewTimer(wait)
+	timer := time.NewTimer(min(time.Duration(ns), time.Until(i.deadline)))
 	defer timer.Stop()
 	select {
 	case <-timer.C:
-		if i.deadline.IsZero() || time.Now().Before(i.deadline) {
-			return
+		if i.late() {
+			i.fail(i.stopped(context.DeadlineExceeded))
 		}
-		i.fail(i.stopped(context.DeadlineExceeded))
 	case <-i.context.Done():
 		i.fail(i.stopped(i.context.Err()))
 	}

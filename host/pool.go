@@ -3,96 +3,140 @@ package host
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 )
 
 // pool bounds how many calls of a module run at once and keeps idle instances.
 // No lock is held while a guest runs.
 type pool struct {
-	slots   chan struct{} // one token for each call in flight
-	closing chan struct{} // closed when Close begins
-	done    chan struct{} // closed when everything is closed
-	finish  func(ctx context.Context, idle []instance) error
+	finish func(ctx context.Context, idle []instance) error
+	done   chan struct{} // closed when everything is closed
 
-	mu     sync.Mutex
-	idle   []instance
-	leases map[*lease]struct{}
-	closed bool
-	err    error // valid once done is closed
+	mu sync.Mutex
+	// slots are all places, free those without a call: a stack, so that the
+	// instance used last is used next. Places without an instance lie below.
+	slots   []slot
+	free    []*slot
+	waiting []chan *slot
+	closed  bool
+	err     error // valid once done is closed
 }
 
-// lease is the right to run one call.
-type lease struct {
-	inst   instance // nil when the holder has to make one
-	cancel context.CancelCauseFunc
+// slot is a place for one call.
+type slot struct {
+	// inst is nil when the holder has to make one. Only the holder of the slot
+	// changes it, under the pool's lock.
+	inst instance
+	// stop ends the making of an instance.
+	stop context.CancelCauseFunc
 }
 
 func newPool(size int, finish func(context.Context, []instance) error) *pool {
-	return &pool{
-		slots:   make(chan struct{}, size),
-		closing: make(chan struct{}),
-		done:    make(chan struct{}),
-		finish:  finish,
-		leases:  map[*lease]struct{}{},
+	p := &pool{finish: finish, done: make(chan struct{}), slots: make([]slot, size), free: make([]*slot, size)}
+	for i := range p.slots {
+		p.free[i] = &p.slots[i]
 	}
+	return p
 }
 
-// acquire waits for a free slot. The context it returns ends when the caller's
-// does or when the pool is closed by force; release must be called.
-func (p *pool) acquire(ctx context.Context) (context.Context, *lease, error) {
+// acquire waits for a free slot until ctx ends or the pool is closed. release
+// must be called.
+func (p *pool) acquire(ctx context.Context) (*slot, error) {
 	if err := ctx.Err(); err != nil {
-		return nil, nil, err
-	}
-	select {
-	case p.slots <- struct{}{}:
-	case <-ctx.Done():
-		return nil, nil, ctx.Err()
-	case <-p.closing:
-		return nil, nil, ErrClosed
+		return nil, err
 	}
 	p.mu.Lock()
-	defer p.mu.Unlock()
 	if p.closed {
-		<-p.slots
-		return nil, nil, ErrClosed
+		p.mu.Unlock()
+		return nil, ErrClosed
 	}
-	l := &lease{}
-	ctx, l.cancel = context.WithCancelCause(ctx)
-	if n := len(p.idle); n > 0 {
-		l.inst, p.idle[n-1] = p.idle[n-1], nil
-		p.idle = p.idle[:n-1]
+	if n := len(p.free); n > 0 {
+		s := p.free[n-1]
+		p.free = p.free[:n-1]
+		p.mu.Unlock()
+		return s, nil
 	}
-	p.leases[l] = struct{}{}
-	return ctx, l, nil
+	turn := make(chan *slot, 1)
+	p.waiting = append(p.waiting, turn)
+	p.mu.Unlock()
+	return p.wait(ctx, turn)
 }
 
-// release ends a lease. The instance, if any, goes back to the pool.
-func (p *pool) release(ctx context.Context, l *lease) {
-	l.cancel(nil)
-	p.mu.Lock()
-	delete(p.leases, l)
-	if l.inst != nil {
-		p.idle = append(p.idle, l.inst)
+// wait waits for a turn. A nil slot means that the pool was closed.
+func (p *pool) wait(ctx context.Context, turn chan *slot) (*slot, error) {
+	select {
+	case s := <-turn:
+		if s == nil {
+			return nil, ErrClosed
+		}
+		return s, nil
+	case <-ctx.Done():
 	}
-	last := p.closed && len(p.leases) == 0
+	p.mu.Lock()
+	i := slices.Index(p.waiting, turn)
+	if i >= 0 {
+		p.waiting = slices.Delete(p.waiting, i, i+1)
+	}
 	p.mu.Unlock()
-	<-p.slots
+	if i < 0 { // The turn came at the same moment.
+		if s := <-turn; s != nil {
+			p.release(ctx, s)
+		}
+	}
+	return nil, ctx.Err()
+}
+
+// release gives a slot back. Its instance, if any, is used again.
+func (p *pool) release(ctx context.Context, s *slot) {
+	p.mu.Lock()
+	if len(p.waiting) > 0 {
+		turn := p.waiting[0]
+		p.waiting = slices.Delete(p.waiting, 0, 1)
+		p.mu.Unlock()
+		turn <- s
+		return
+	}
+	if s.inst == nil {
+		p.free = slices.Insert(p.free, 0, s)
+	} else {
+		p.free = append(p.free, s)
+	}
+	last := p.closed && len(p.free) == len(p.slots)
+	p.mu.Unlock()
 	if last {
 		p.end(context.WithoutCancel(ctx))
 	}
 }
 
-// close refuses new leases and waits until the last one is back. When ctx ends
+// set puts an instance into a slot, or takes it out.
+func (p *pool) set(s *slot, inst instance) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s.inst = inst
+}
+
+// making returns a context that close by force ends.
+func (p *pool) making(ctx context.Context, s *slot) (context.Context, context.CancelCauseFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s.stop = cancel
+	return ctx, cancel
+}
+
+// close refuses new calls and waits until the last one is back. When ctx ends
 // first, it interrupts those that are out; the last of them then closes what is
 // left. It reports how many were interrupted.
 func (p *pool) close(ctx context.Context) (interrupted int, err error) {
 	p.mu.Lock()
 	first := !p.closed
-	if first {
-		p.closed = true
-		close(p.closing)
+	p.closed = true
+	for _, turn := range p.waiting {
+		turn <- nil
 	}
-	quiet := len(p.leases) == 0
+	p.waiting = nil
+	quiet := len(p.free) == len(p.slots)
 	p.mu.Unlock()
 	if first && quiet {
 		p.end(context.WithoutCancel(ctx))
@@ -107,19 +151,38 @@ func (p *pool) close(ctx context.Context) (interrupted int, err error) {
 		return 0, p.err
 	case <-ctx.Done():
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for l := range p.leases {
-		l.cancel(ErrClosed)
-	}
-	return len(p.leases), ctx.Err()
+	return p.interrupt(), ctx.Err()
 }
 
-// end runs once, when the pool is closed and nothing is leased.
+// interrupt ends the calls in flight and returns how many there were.
+func (p *pool) interrupt() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for i := range p.slots {
+		s := &p.slots[i]
+		if slices.Contains(p.free, s) {
+			continue
+		}
+		if s.stop != nil {
+			s.stop(ErrClosed)
+		}
+		if s.inst != nil {
+			s.inst.interrupt()
+		}
+	}
+	return len(p.slots) - len(p.free)
+}
+
+// end runs once, when the pool is closed and no call is in flight.
 func (p *pool) end(ctx context.Context) {
 	p.mu.Lock()
-	idle := p.idle
-	p.idle = nil
+	var idle []instance
+	for i := range p.slots {
+		if inst := p.slots[i].inst; inst != nil {
+			idle = append(idle, inst)
+			p.slots[i].inst = nil
+		}
+	}
 	p.mu.Unlock()
 	p.err = p.finish(ctx, idle)
 	close(p.done)

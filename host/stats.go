@@ -2,7 +2,7 @@ package host
 
 import (
 	"errors"
-	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -21,7 +21,8 @@ type Info struct {
 	Exports []string
 }
 
-// Stats counts what happened to a module since it was loaded.
+// Stats counts what happened to a module since it was loaded. The numbers are
+// read one after the other, so calls in flight may be in some and not in others.
 type Stats struct {
 	// Calls that began, and those of them that did not succeed.
 	Calls, Failures int64
@@ -35,45 +36,68 @@ type Stats struct {
 	// LogsDropped counts log messages above Limits.LogBytes, and those without
 	// the grant.
 	LogsDropped int64
-	// Time spent in instances, all calls together.
+	// Fuel used by all calls together; 0 on an engine that does not meter.
+	Fuel int64
+	// Time spent in instances, all calls together: an estimate from every
+	// sixteenth call.
 	Time time.Duration
 }
 
+// sample is how many calls stand for one whose time is taken: two looks at the
+// clock cost as much as an empty call.
+const sample = 16
+
 // counters collects Stats.
 type counters struct {
-	mu sync.Mutex
-	s  Stats
+	calls, failures, refusals, traps    atomic.Int64
+	replaced, instances, dropped, nanos atomic.Int64
+	fuel                                atomic.Int64
 }
 
-func (c *counters) call(took time.Duration, dropped int64, err error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.s.Calls++
-	c.s.Time += took
-	c.s.LogsDropped += dropped
-	if err == nil {
-		return
+// begin counts a call, and takes the time of every sixteenth, the first included.
+func (c *counters) begin() time.Time {
+	if c.calls.Add(1)%sample != 1 {
+		return time.Time{}
 	}
-	c.s.Failures++
+	return time.Now()
+}
+
+func (c *counters) end(start time.Time, out *outcome, err error) {
+	if !start.IsZero() {
+		c.nanos.Add(sample * time.Since(start).Nanoseconds())
+	}
+	if out.logsDropped > 0 {
+		c.dropped.Add(out.logsDropped)
+	}
+	if out.fuel > 0 {
+		c.fuel.Add(out.fuel)
+	}
+	if err != nil {
+		c.fail(err)
+	}
+}
+
+func (c *counters) fail(err error) {
+	c.failures.Add(1)
 	var refusal *GuestError
 	var trap *TrapError
 	switch {
 	case errors.As(err, &refusal):
-		c.s.Refusals++
+		c.refusals.Add(1)
 	case errors.As(err, &trap):
-		c.s.Traps++
+		c.traps.Add(1)
 	}
 }
 
 func (c *counters) instance(alive, replaced int64) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.s.Instances += alive
-	c.s.Replaced += replaced
+	c.instances.Add(alive)
+	c.replaced.Add(replaced)
 }
 
 func (c *counters) stats() Stats {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.s
+	return Stats{
+		Calls: c.calls.Load(), Failures: c.failures.Load(), Refusals: c.refusals.Load(), Traps: c.traps.Load(),
+		Replaced: c.replaced.Load(), Instances: c.instances.Load(), LogsDropped: c.dropped.Load(),
+		Fuel: c.fuel.Load(), Time: time.Duration(c.nanos.Load()),
+	}
 }

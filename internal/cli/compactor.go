@@ -9,19 +9,26 @@ import (
 	"github.com/mortise-dev/mortise/compaction"
 )
 
+// defaultCooldown is the least time between two compactions of a thread.
+const defaultCooldown = time.Minute
+
 // newCompactor makes the compactor that the config describes.
 func newCompactor(
 	parts *parts, tasks *background.Manager, observe func(compaction.Event), logger *slog.Logger,
 ) (*compaction.Compactor, error) {
 	c := &parts.cfg.Compaction
+	cooldown := defaultCooldown
+	if c.Admission.Quota.Cooldown != nil {
+		cooldown = time.Duration(*c.Admission.Quota.Cooldown)
+	}
 	config := compaction.Config{
 		Policy: compaction.Policy{
 			WindowTokens: c.WindowTokens, ThresholdTokens: c.ThresholdTokens,
 			KeepRecentTokens: c.KeepRecentTokens, ReserveTokens: c.ReserveTokens,
-			SummaryTokens: c.SummaryTokens, MinSavingsRatio: c.MinSavingsRatio,
+			SummaryTokens: c.SummaryTokens, MinSavingsRatio: c.MinSavingsRatio, MinSurvival: c.MinSurvival,
 		},
 		Quota: compaction.Quota{
-			Timeout: time.Duration(c.Admission.Quota.Timeout), MaxAttempts: c.Admission.Quota.MaxAttempts,
+			Cooldown: cooldown, Timeout: time.Duration(c.Admission.Quota.Timeout), MaxAttempts: c.Admission.Quota.MaxAttempts,
 		},
 		Summarizer: parts.summarizer, PolicyName: parts.summarizer.Name(),
 		Spawn: tasks.Housekeep, Observe: observe, Logger: logger,

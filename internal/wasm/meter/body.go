@@ -3,9 +3,21 @@ package meter
 // maxLocals is how many locals wazero accepts in a function.
 const maxLocals = 50000
 
-// region is a stretch of code that is paid for at once: a function outside of
-// its loops, or a loop outside of its inner loops.
-type region struct{ cost int64 }
+// site is a place at which a charge stands: behind the instruction that ends at
+// an offset. It pays for a region: the code up to the next site that the same
+// control structure can reach.
+type site struct {
+	at   int
+	cost int64
+}
+
+// frame is one level of control while a function is priced.
+type frame struct {
+	// site is the index of the one that pays for the code of this level.
+	site int
+	// dispatch marks a block of a dispatch loop.
+	dispatch bool
+}
 
 // function rewrites one function body: locals, then instructions.
 func (w *rewriter) function(body []byte, params int) []byte {
@@ -23,7 +35,7 @@ func (w *rewriter) function(body []byte, params int) []byte {
 		c.byte()
 	}
 	code := c.pos
-	regions := w.price(c, locals)
+	sites := w.price(c, locals)
 	if c.err != nil {
 		w.fail(c.err)
 		return nil
@@ -32,38 +44,93 @@ func (w *rewriter) function(body []byte, params int) []byte {
 	out = appendU32(out, uint32(groups+1))
 	out = append(out, body[start:code]...)
 	out = append(out, 1, 0x7e) // one more local, an i64
-	return w.emit(out, &cursor{b: body, pos: code}, regions, uint32(locals))
+	return w.emit(out, &cursor{b: body, pos: code}, sites, uint32(locals))
 }
 
 // price walks over the instructions up to the end of the function, checks every
-// index, and returns what each region costs, in the order of their headers.
-func (w *rewriter) price(c *cursor, locals int) []region {
-	regions := []region{{}}
-	current := []int{0} // region by control depth
+// index, and returns where to charge how much, in the order of the code.
+//
+// The first site is the function's entry, and each loop header is one. A loop
+// that only dispatches (blocks directly behind its header, and a br_table that
+// jumps behind them, as Go's compiler wraps around every function) would be paid
+// for as a whole at each jump; there the end of each of these blocks is a site.
+func (w *rewriter) price(c *cursor, locals int) []site {
+	sites := []site{{at: c.pos}}
+	frames := []frame{{}}
+	var scan dispatchScan
 	for c.more() {
 		i := c.next()
 		w.checkIndices(c, i, locals)
-		top := current[len(current)-1]
-		regions[top].cost++
+		top := &frames[len(frames)-1]
+		sites[top.site].cost++
 		w.stateful = w.stateful || changesTables(i.op)
+		if n := scan.next(i.op); n > 0 {
+			for k := range n {
+				frames[len(frames)-1-k].dispatch = true
+			}
+		}
 		switch i.op {
 		case opLoop:
-			regions = append(regions, region{})
-			current = append(current, len(regions)-1)
+			sites = append(sites, site{at: i.end})
+			frames = append(frames, frame{site: len(sites) - 1})
 		case opBlock, opIf, opTryTable:
-			current = append(current, top)
+			frames = append(frames, frame{site: top.site})
 		case opEnd:
-			current = current[:len(current)-1]
-			if len(current) == 0 {
+			ended := *top
+			frames = frames[:len(frames)-1]
+			if len(frames) == 0 {
 				if c.pos != len(c.b) {
 					c.fail(ErrInvalid, "code after the end of a function")
 				}
-				return regions
+				return sites
+			}
+			if ended.dispatch {
+				sites = append(sites, site{at: i.end})
+				frames[len(frames)-1].site = len(sites) - 1
 			}
 		}
 	}
 	c.fail(ErrInvalid, "function without an end")
 	return nil
+}
+
+// maxSelector is how many instructions may compute the index of a dispatch.
+const maxSelector = 8
+
+// dispatchScan recognises the head of a dispatch loop.
+type dispatchScan struct {
+	active           bool
+	blocks, selector int
+}
+
+// next takes the next instruction. At the br_table of a dispatch it returns how
+// many blocks belong to it.
+func (d *dispatchScan) next(op uint32) int {
+	if op == opLoop {
+		*d = dispatchScan{active: true}
+		return 0
+	}
+	if !d.active {
+		return 0
+	}
+	switch {
+	case op == opBlock && d.selector == 0:
+		d.blocks++
+	case op == opBrTable && d.blocks > 1:
+		d.active = false
+		return d.blocks
+	case plainSelector(op) && d.selector < maxSelector:
+		d.selector++
+	default:
+		d.active = false
+	}
+	return 0
+}
+
+// plainSelector says whether an instruction may compute an index: locals,
+// globals, constants and arithmetic of i32.
+func plainSelector(op uint32) bool {
+	return op >= opLocalGet && op <= opGlobalGet || op == 0x41 || op >= 0x6a && op <= 0x78
 }
 
 // changesTables says whether an instruction changes a table or drops a segment.
@@ -115,24 +182,24 @@ func (w *rewriter) checkTables(c *cursor, i instruction) {
 }
 
 // emit writes the instructions with the charges in place.
-func (w *rewriter) emit(out []byte, c *cursor, regions []region, temp uint32) []byte {
-	next := 1
-	out = w.charge(out, regions[0].cost, temp)
+func (w *rewriter) emit(out []byte, c *cursor, sites []site, temp uint32) []byte {
+	out = w.charge(out, sites[0].cost, temp)
+	sites = sites[1:]
 	for c.more() {
 		i := c.next()
 		switch i.op {
 		case opCall, opReturnCall, opRefFunc:
 			out = append(out, byte(i.op))
 			out = appendU32(out, w.shift(i.index))
-		case opLoop:
-			out = append(out, i.raw...)
-			out = w.charge(out, regions[next].cost, temp)
-			next++
 		case opMemoryGrow, opMemoryInit, opMemoryCopy, opMemoryFill, opTableInit, opTableCopy, opTableGrow, opTableFill:
 			out = append(out, opCall)
 			out = appendU32(out, w.helper(i))
 		default:
 			out = append(out, i.raw...)
+		}
+		if len(sites) > 0 && sites[0].at == i.end {
+			out = w.charge(out, sites[0].cost, temp)
+			sites = sites[1:]
 		}
 	}
 	if c.err != nil {

@@ -11,6 +11,8 @@
 // further round costs the number of those inside it that stand outside of inner
 // loops: branches are not told apart, so the count is an upper bound of what was
 // executed, and it is the same for the same module and input on every machine.
+// A loop that only dispatches, which Go's compiler makes of every function, is
+// paid for by the piece that is jumped to: up to the next label of the dispatch.
 // Instructions that work on ranges (memory.fill, memory.copy, memory.init,
 // table.fill, table.copy, table.init) cost one more for each 64 bytes or each
 // element and are run in chunks; memory.grow costs 256 for each page; table.grow

@@ -7,6 +7,7 @@ const (
 	opIf                 = 0x04
 	opElse               = 0x05
 	opEnd                = 0x0b
+	opBrTable            = 0x0e
 	opCall               = 0x10
 	opCallIndirect       = 0x11
 	opReturnCall         = 0x12
@@ -77,7 +78,7 @@ func (c *cursor) immediates(i *instruction) {
 	case op == opTryTable:
 		i.blockType = c.blockType()
 		c.catches()
-	case op == 0x0e: // br_table
+	case op == opBrTable:
 		for range c.count(1) + 1 {
 			c.u32()
 		}

@@ -175,7 +175,7 @@ func (c *collector) sentence(by, s string, n int, latest bool) {
 	factor := float32(1)
 	if by == byUser {
 		role = weightUser
-		if !c.goal && n <= 3 || latest && n <= 2 {
+		if sec != secConstraints && (!c.goal && n <= 3 || latest && n <= 2) {
 			sec, factor = secGoal, 1.5
 		}
 	}

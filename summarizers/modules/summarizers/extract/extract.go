@@ -96,6 +96,12 @@ func (c *collector) settle() {
 // passages with what is left, then anything that still fits.
 func (p *picker) fill(limit int) {
 	room := limit - p.headings(limit)
+	if p.total() <= room {
+		for i := range p.units {
+			p.units[i].taken = len(p.units[i].concepts) > 0
+		}
+		return
+	}
 	floor := p.floor(room)
 	for s := secGoal; s < secPassages; s++ {
 		if s == secIdents {
@@ -103,7 +109,7 @@ func (p *picker) fill(limit int) {
 		}
 		least := floor
 		if s == secGoal {
-			least = floor / 2
+			least = 0
 		}
 		room -= p.take(limit*s.share()/100, least, func(u *unit) bool { return u.sec == s })
 	}
@@ -111,6 +117,15 @@ func (p *picker) fill(limit int) {
 	room -= p.take(room-reserve, 0, func(u *unit) bool { return movable(u) })
 	room -= p.take(min(reserve, room), 0, func(u *unit) bool { return u.sec == secIdents })
 	p.take(room, 0, func(u *unit) bool { return true })
+}
+
+// total is what all units together would take.
+func (p *picker) total() int {
+	n := 0
+	for i := range p.units {
+		n += p.units[i].cost() + len(separator) + len(p.units[i].by)
+	}
+	return n
 }
 
 // movable reports units that may stand among the key passages; those of prose

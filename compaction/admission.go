@@ -1,0 +1,167 @@
+package compaction
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/mortise-dev/mortise/abi"
+)
+
+// AdmissionSchema names the JSON format of decisions and evidence.
+const AdmissionSchema = "pi.compaction.admission.v1"
+
+// Quota bounds the compactions of one thread. Zero fields take defaults.
+type Quota struct {
+	// Cooldown is the least time between two starts; none when 0. After failures
+	// in a row it doubles with each, from 1 s on.
+	Cooldown time.Duration
+	// Timeout is how long a compaction may take, 120 s by default.
+	Timeout time.Duration
+	// MaxAttempts is how many may start without a success between them, 100 by
+	// default.
+	MaxAttempts int
+}
+
+func (q Quota) withDefaults() (Quota, error) {
+	if q.Cooldown < 0 || q.Timeout < 0 || q.MaxAttempts < 0 {
+		return q, fmt.Errorf("compaction: Quota %+v: no field may be negative", q)
+	}
+	q.Timeout = cmp.Or(q.Timeout, 120*time.Second)
+	q.MaxAttempts = cmp.Or(q.MaxAttempts, 100)
+	return q, nil
+}
+
+// maxBackoff bounds the cooldown that failures lead to.
+const maxBackoff = 5 * time.Minute
+
+// AdmissionDecision says whether a compaction may start, and why. Its JSON is
+// the schema of [AdmissionSchema].
+type AdmissionDecision struct {
+	Schema                string           `json:"schema"`
+	Allowed               bool             `json:"allowed"`
+	Reason                string           `json:"reason"`
+	TokensBefore          *uint64          `json:"tokensBefore"`
+	AttemptCount          uint32           `json:"attemptCount"`
+	MaxAttemptsPerSession uint32           `json:"maxAttemptsPerSession"`
+	CooldownRemainingMS   uint64           `json:"cooldownRemainingMs"`
+	Signals               AdmissionSignals `json:"signals"`
+}
+
+// AdmissionSignals are what was known when a decision was taken; nil is unknown.
+type AdmissionSignals struct {
+	Memory   *MemorySignal   `json:"memory"`
+	Provider *ProviderSignal `json:"provider"`
+	Queue    *QueueSignal    `json:"queue"`
+}
+
+// MemorySignal is the JSON form of abi.MemorySignal.
+type MemorySignal struct {
+	AvailableBytes        *int64 `json:"availableBytes"`
+	RequiredHeadroomBytes int64  `json:"requiredHeadroomBytes"`
+	Pressure              bool   `json:"pressure"`
+}
+
+// ProviderSignal is the JSON form of abi.ProviderSignal.
+type ProviderSignal struct {
+	P95LatencyMS         *int64 `json:"p95LatencyMs"`
+	MaxP95LatencyMS      *int64 `json:"maxP95LatencyMs"`
+	ErrorRatePerMille    *int64 `json:"errorRatePerMille"`
+	MaxErrorRatePerMille *int64 `json:"maxErrorRatePerMille"`
+	Stale                bool   `json:"stale"`
+	Degraded             bool   `json:"degraded"`
+}
+
+// QueueSignal is the JSON form of abi.QueueSignal.
+type QueueSignal struct {
+	QueuedRequests    int64 `json:"queuedRequests"`
+	MaxQueuedRequests int64 `json:"maxQueuedRequests"`
+	Saturated         bool  `json:"saturated"`
+}
+
+func signalsJSON(s abi.Signals) AdmissionSignals {
+	var out AdmissionSignals
+	if s.Memory != nil {
+		out.Memory = (*MemorySignal)(s.Memory)
+	}
+	if s.Provider != nil {
+		out.Provider = (*ProviderSignal)(s.Provider)
+	}
+	if s.Queue != nil {
+		out.Queue = (*QueueSignal)(s.Queue)
+	}
+	return out
+}
+
+// Decide applies the native rules to a request, in their order, and returns the
+// first reason that holds.
+func Decide(r *abi.AdmitRequest) string {
+	switch {
+	case r.Pending:
+		return abi.ReasonPending
+	case r.AttemptCount >= r.MaxAttempts:
+		return abi.ReasonAttemptLimit
+	case r.CooldownRemainingMS > 0:
+		return abi.ReasonCooldown
+	case r.TokensBefore == nil:
+		return abi.ReasonNoPreparation
+	case memoryPressure(r.Signals.Memory):
+		return abi.ReasonMemoryPressure
+	case providerDegraded(r.Signals.Provider):
+		return abi.ReasonProviderDegraded
+	case queueSaturated(r.Signals.Queue):
+		return abi.ReasonQueueSaturated
+	}
+	return abi.ReasonAllowed
+}
+
+func memoryPressure(m *abi.MemorySignal) bool {
+	return m != nil && (m.Pressure || m.AvailableBytes != nil && *m.AvailableBytes < m.RequiredHeadroomBytes)
+}
+
+func providerDegraded(p *abi.ProviderSignal) bool {
+	if p == nil {
+		return false
+	}
+	over := func(v, limit *int64) bool { return v != nil && limit != nil && *v > *limit }
+	return p.Degraded || p.Stale || over(p.P95LatencyMS, p.MaxP95LatencyMS) || over(p.ErrorRatePerMille, p.MaxErrorRatePerMille)
+}
+
+func queueSaturated(q *abi.QueueSignal) bool {
+	return q != nil && (q.Saturated || q.MaxQueuedRequests > 0 && q.QueuedRequests >= q.MaxQueuedRequests)
+}
+
+// admit asks the native rules and then the policy. The detail is for people.
+func (c *Compactor) admit(ctx context.Context, r *abi.AdmitRequest) (*AdmissionDecision, string) {
+	d := &AdmissionDecision{
+		Schema: AdmissionSchema, Reason: Decide(r), AttemptCount: uint32(r.AttemptCount),
+		MaxAttemptsPerSession: uint32(r.MaxAttempts), CooldownRemainingMS: uint64(max(0, r.CooldownRemainingMS)),
+		Signals: signalsJSON(r.Signals),
+	}
+	if r.TokensBefore != nil {
+		tokens := uint64(max(0, *r.TokensBefore))
+		d.TokensBefore = &tokens
+	}
+	detail := ""
+	if d.Reason == abi.ReasonAllowed && c.cfg.Admitter != nil {
+		answer, err := c.cfg.Admitter.Admit(ctx, r)
+		switch {
+		case err != nil:
+			d.Reason, detail = abi.ReasonPolicyUnavailable, err.Error()
+		case answer == nil || !answer.Allowed:
+			d.Reason, detail = refusal(answer)
+		default:
+			detail = answer.Detail
+		}
+	}
+	d.Allowed = d.Reason == abi.ReasonAllowed
+	return d, detail
+}
+
+func refusal(answer *abi.Decision) (reason, detail string) {
+	if answer == nil || answer.Reason == "" || answer.Reason == abi.ReasonAllowed {
+		return abi.ReasonPolicyUnavailable, "the policy refused without a reason"
+	}
+	return answer.Reason, answer.Detail
+}

@@ -1,0 +1,52 @@
+package compaction
+
+import "time"
+
+// EventKind is what happened.
+type EventKind string
+
+// Kinds of events.
+const (
+	// EventAdmission: a decision was taken, see Decision.
+	EventAdmission EventKind = "admission"
+	// EventStarted: a summarizer was spawned.
+	EventStarted EventKind = "started"
+	// EventSwapped: a summary stands in for the range now.
+	EventSwapped EventKind = "swapped"
+	// EventRefused: the quality gate refused a summary, for Reason.
+	EventRefused EventKind = "refused"
+	// EventFailed: a compaction failed, for Reason.
+	EventFailed EventKind = "failed"
+	// EventFallback: the window is exceeded, older rounds are left out.
+	EventFallback EventKind = "fallback"
+	// EventStale: a result came that nobody waits for any more.
+	EventStale EventKind = "stale"
+)
+
+// Event says what happened to a thread's compactions.
+type Event struct {
+	Kind   EventKind `json:"kind"`
+	Thread string    `json:"thread"`
+	At     time.Time `json:"at"`
+	TaskID string    `json:"task_id,omitempty"`
+	// Decision belongs to admissions. Count is how many equal decisions in a row
+	// the event stands for, when that is more than one.
+	Decision *AdmissionDecision `json:"decision,omitempty"`
+	Count    int                `json:"count,omitempty"`
+	Policy   string             `json:"policy,omitempty"`
+	FromID   string             `json:"from_id,omitempty"`
+	ToID     string             `json:"to_id,omitempty"`
+	// PreTokens and PostTokens are the sizes of the view before and after a swap.
+	PreTokens  int64 `json:"pre_tokens,omitempty"`
+	PostTokens int64 `json:"post_tokens,omitempty"`
+	// Messages is how many messages the summary stands for, ViewMessages how many
+	// the view has after the swap.
+	Messages     int      `json:"messages,omitempty"`
+	ViewMessages int      `json:"view_messages,omitempty"`
+	Quality      *Quality `json:"quality,omitempty"`
+	Reason       string   `json:"reason,omitempty"`
+	// StepsMeanwhile counts how often the run asked while the compaction was under
+	// way: it did not wait.
+	StepsMeanwhile int           `json:"steps_meanwhile,omitempty"`
+	Duration       time.Duration `json:"duration_ns,omitempty"`
+}

@@ -1,0 +1,82 @@
+package compaction
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+
+	"github.com/mortise-dev/mortise/abi"
+)
+
+// maxFiles bounds the lists of files; what is beyond it was touched first.
+const maxFiles = 500
+
+type fileSet map[string]bool
+
+func (s fileSet) add(names ...string) {
+	for _, n := range names {
+		if len(s) < maxFiles {
+			s[n] = true
+		}
+	}
+}
+
+func (s fileSet) sorted() []string {
+	if len(s) == 0 {
+		return nil
+	}
+	return slices.Sorted(maps.Keys(s))
+}
+
+// fileOperations collects the files that tool calls name, by what the tool
+// does. A tool is known by its exact name, or by the kind that it declares.
+func fileOperations(messages []abi.Message, read, modified fileSet) {
+	for i := range messages {
+		for _, c := range messages[i].ToolCalls {
+			path := pathArgument(c.Arguments)
+			if path == "" {
+				continue
+			}
+			switch operation(c) {
+			case abi.ToolEdit:
+				modified.add(path)
+			case abi.ToolRead:
+				read.add(path)
+			}
+		}
+	}
+}
+
+func operation(c abi.ToolCall) abi.ToolKind {
+	if c.Kind != "" && c.Kind != abi.ToolOther {
+		return c.Kind
+	}
+	switch c.Name {
+	case "read", "Read", "read_file", "view", "cat", "open_file":
+		return abi.ToolRead
+	case "write", "Write", "edit", "Edit", "MultiEdit", "NotebookEdit", "write_file", "edit_file", "create_file", "apply_patch", "str_replace":
+		return abi.ToolEdit
+	}
+	return abi.ToolOther
+}
+
+// pathArgument returns the path that a call names, if it names one.
+func pathArgument(arguments any) string {
+	if s, ok := arguments.(string); ok {
+		var decoded map[string]any
+		if json.Unmarshal([]byte(s), &decoded) != nil {
+			return ""
+		}
+		arguments = decoded
+	}
+	m, ok := arguments.(map[string]any)
+	if !ok {
+		return ""
+	}
+	for _, key := range []string{"path", "file_path", "filePath", "filename", "notebook_path"} {
+		if s, ok := m[key].(string); ok && s != "" && len(s) < 1024 {
+			return s
+		}
+	}
+	return ""
+}
