@@ -66,7 +66,7 @@ guests-check: ## rebuild the guests and compare them with what is committed
 
 .PHONY: wat-check
 wat-check: ## rebuild the .wat test modules and compare (needs wabt)
-	@if command -v wat2wasm >/dev/null; then host/testdata/build.sh --check; \
+	@if command -v wat2wasm >/dev/null; then testdata/wat.sh --check; \
 	else echo "SKIPPED: wat-check: wat2wasm is not installed (Debian: apt-get install wabt)"; \
 	     test -z "$$CI" || { echo "wat-check must run in CI"; exit 1; }; fi
 

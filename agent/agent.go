@@ -13,12 +13,20 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/mortise-dev/mortise/abi"
+	"github.com/mortise-dev/mortise/inbox"
 	"github.com/mortise-dev/mortise/llm"
 	"github.com/mortise-dev/mortise/phases"
 )
 
-// ErrThreadBusy is returned when a thread already has a run.
-var ErrThreadBusy = errors.New("agent: the thread already has a run")
+// Errors for errors.Is.
+var (
+	// ErrThreadBusy is returned when a thread already has a run.
+	ErrThreadBusy = errors.New("the thread already has a run")
+	// ErrMessages is returned when messages do not fit the conversation.
+	ErrMessages = errors.New("the messages do not fit the conversation")
+	// ErrPanic is a model, a listener or another part of the config that panicked.
+	ErrPanic = errors.New("panicked")
+)
 
 // Tools runs the tools that a model asks for.
 type Tools interface {
@@ -62,10 +70,12 @@ type Config struct {
 	// Grace is how long a cancelled tool, and run_end after a cancelled run, may
 	// still take. 5 s when 0.
 	Grace time.Duration
-	// InboxDepth bounds how many notices may wait for a run, 4096 when 0.
+	// InboxDepth bounds how many notices may wait, in the inbox of a run and in a
+	// thread that has none: 4096 when 0.
 	InboxDepth int
 	// Listen gets the events of a run, one at a time per run, with the run's
-	// context. The run waits for it.
+	// context. The run waits for it, and goes on if it panics. It may deliver, but
+	// not start the thread's next run.
 	Listen func(context.Context, Event)
 	// NewID makes ids of runs and messages; time-ordered UUIDs when nil.
 	NewID  func() string
@@ -96,6 +106,10 @@ func New(cfg Config) (*Agent, error) {
 	if cfg.Grace < 0 {
 		return nil, fmt.Errorf("agent: Config.Grace is %v, must not be negative", cfg.Grace)
 	}
+	if cfg.InboxDepth < 0 {
+		return nil, fmt.Errorf("agent: Config.InboxDepth is %d, must not be negative", cfg.InboxDepth)
+	}
+	cfg.InboxDepth = cmp.Or(cfg.InboxDepth, inbox.DefaultDepth)
 	cfg.MaxRounds = cmp.Or(cfg.MaxRounds, defaultMaxRounds)
 	cfg.Grace = cmp.Or(cfg.Grace, defaultGrace)
 	if cfg.Tools == nil {
@@ -131,10 +145,10 @@ func (a *Agent) Thread(id string) *Thread {
 }
 
 // Deliver hands a notice to the thread: to the inbox of its run if it has one,
-// and else to the thread, which keeps it for the next run. It waits while the
-// inbox is full, until ctx is done.
+// and else to the thread, which keeps it for the next run. It waits while either
+// is full, until ctx is done; a notice for which an error came back was not taken.
 func (a *Agent) Deliver(ctx context.Context, thread string, n abi.Notice) error {
-	return a.Thread(thread).deliver(ctx, n)
+	return a.Thread(thread).deliver(ctx, n, a.cfg.InboxDepth)
 }
 
 type noTools struct{}
@@ -148,16 +162,16 @@ func (noTools) CallTool(_ context.Context, call abi.ToolCall) (abi.ToolResult, e
 // Append adds messages to a thread without a run, as when a user writes and
 // nobody is to answer yet. Missing ids are filled in. What waits for the thread
 // is applied first, and a compaction may start. It fails with [ErrThreadBusy]
-// while the thread has a run.
+// while the thread has a run, and with [ErrMessages] when the messages do not fit:
+// an assistant message with calls comes together with the results of all of them.
 func (a *Agent) Append(ctx context.Context, thread string, messages ...abi.Message) error {
 	t := a.Thread(thread)
-	if t.busy() {
-		return fmt.Errorf("agent: thread %q: %w", thread, ErrThreadBusy)
-	}
 	a.Settle(thread)
 	messages = slices.Clone(messages)
 	a.identify(messages)
-	t.append(messages...)
+	if err := t.appendIdle(messages); err != nil {
+		return fmt.Errorf("agent: thread %q: %w", thread, err)
+	}
 	if a.cfg.Compactor != nil {
 		a.cfg.Compactor.Consider(ctx, thread, t.snapshot())
 	}
@@ -181,9 +195,8 @@ func (a *Agent) Settle(thread string) {
 	if a.cfg.Compactor == nil || t.busy() {
 		return
 	}
-	for _, n := range t.takeHeld() {
-		if !a.cfg.Compactor.Consume(thread, t.snapshot(), n) {
-			t.hold(n)
-		}
-	}
+	kept := slices.DeleteFunc(t.takeHeld(), func(n abi.Notice) bool {
+		return a.consume(t, n)
+	})
+	t.putBack(kept)
 }

@@ -33,10 +33,13 @@ func (r *run) fireFrame(ctx context.Context, p abi.Phase, f frame) (phases.Outco
 	out, err := r.cfg.Phases.Fire(ctx, r.state, phases.Frame{
 		Phase: p, Run: r.id, Step: r.step, Messages: messages,
 		Response: f.response, Call: f.call, Result: f.result, ResultMessageID: f.resultID,
-		Notices: r.takeNotices(p),
+		Notices: r.due(p),
 	})
 	if err != nil {
 		return out, nil, err
+	}
+	if showsNotices(p) {
+		r.notices = nil
 	}
 	r.apply(ctx, out, f.messages == nil)
 	if out.Stop != nil {
@@ -45,14 +48,19 @@ func (r *run) fireFrame(ctx context.Context, p abi.Phase, f frame) (phases.Outco
 	return out, nil, nil
 }
 
-// takeNotices shows each notice once, at the first phase of a step or of the run.
-func (r *run) takeNotices(p abi.Phase) []abi.Notice {
-	if p != abi.StepStart && p != abi.RunStart && p != abi.RunEnd {
+// showsNotices says at which phases notices are shown: the first of a step or of
+// the run, and the last.
+func showsNotices(p abi.Phase) bool {
+	return p == abi.StepStart || p == abi.RunStart || p == abi.RunEnd
+}
+
+// due are the notices to show at a phase. Each is shown until a phase has gone
+// through with it.
+func (r *run) due(p abi.Phase) []abi.Notice {
+	if !showsNotices(p) {
 		return nil
 	}
-	notices := r.notices
-	r.notices = nil
-	return notices
+	return r.notices
 }
 
 func (r *run) apply(ctx context.Context, out phases.Outcome, logged bool) {

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -34,8 +35,26 @@ func (c *contextStore) add(out phases.Outcome) {
 	c.exclude = append(c.exclude, out.ExcludeTools...)
 	c.include = append(c.include, out.IncludeTools...)
 	if out.Override != nil {
-		c.override = out.Override
+		c.override = merged(c.override, out.Override)
 	}
+}
+
+// merged lays the fields that are set in over on those of base, as phases does
+// for the hooks of one phase.
+func merged(base, over *abi.InferenceOverride) *abi.InferenceOverride {
+	if base == nil {
+		return over
+	}
+	out := *base
+	out.Model = cmp.Or(over.Model, out.Model)
+	out.Temperature = cmp.Or(over.Temperature, out.Temperature)
+	out.TopP = cmp.Or(over.TopP, out.TopP)
+	out.MaxTokens = cmp.Or(over.MaxTokens, out.MaxTokens)
+	out.ReasoningEffort = cmp.Or(over.ReasoningEffort, out.ReasoningEffort)
+	if over.FallbackModels != nil {
+		out.FallbackModels = over.FallbackModels
+	}
+	return &out
 }
 
 // take returns the context messages due at this step, in order, and forgets
@@ -130,13 +149,15 @@ func contextMessage(m abi.ContextMessage) abi.Message {
 // tools are those of the config, less what plugins excluded, and only what they
 // included if they did.
 func (r *run) tools() []abi.Tool {
-	all := r.cfg.Tools.Tools()
+	r.known = r.cfg.Tools.Tools()
+	r.offered = r.known
 	if len(r.context.exclude) == 0 && len(r.context.include) == 0 {
-		return all
+		return r.offered
 	}
 	allowed := slices.Concat(r.context.include...)
-	return slices.DeleteFunc(slices.Clone(all), func(t abi.Tool) bool {
+	r.offered = slices.DeleteFunc(slices.Clone(r.known), func(t abi.Tool) bool {
 		return len(r.context.include) > 0 && !slices.Contains(allowed, t.Name) ||
 			slices.Contains(r.context.exclude, t.Name)
 	})
+	return r.offered
 }

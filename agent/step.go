@@ -1,15 +1,17 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/mortise-dev/mortise/abi"
 )
 
 // runStep is one inference and the tools that it asked for. It returns what
-// ends the run, or nothing when the run goes on.
+// ends the run, or nothing when the run goes on. Step_end is sent in any case.
 func (r *run) runStep(ctx context.Context) (*Termination, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -17,27 +19,55 @@ func (r *run) runStep(ctx context.Context) (*Termination, error) {
 	r.step++
 	messageID := r.freshID()
 	r.send(ctx, Event{Type: EventStepStart, MessageID: messageID})
-	if stop, err := r.fire(ctx, abi.StepStart, frame{}); stop != nil || err != nil {
+	var stop *Termination
+	called := false
+	err := recovered(func() (err error) {
+		called, stop, err = r.takeStep(ctx, messageID)
+		return err
+	})
+	r.send(ctx, Event{Type: EventStepEnd, Messages: r.thread.size(), ViewMessages: len(r.view)})
+	if stop != nil || err != nil {
 		return stop, err
+	}
+	// Listeners may have delivered something at step_end.
+	if arrived := r.settle(); arrived || called {
+		return nil, nil
+	}
+	return &Termination{Type: NaturalEnd}, nil
+}
+
+// takeStep says whether the model called tools, and what ends the run.
+func (r *run) takeStep(ctx context.Context, messageID string) (called bool, stop *Termination, err error) {
+	if stop, err := r.fire(ctx, abi.StepStart, frame{}); stop != nil || err != nil {
+		return false, stop, err
 	}
 	if r.cfg.Compactor != nil {
 		r.cfg.Compactor.Consider(ctx, r.thread.id, r.thread.snapshot())
 	}
 	if stop, err := r.fire(ctx, abi.BeforeInference, frame{}); stop != nil || err != nil {
-		return stop, err
+		return false, stop, err
 	}
 	response, err := r.infer(ctx)
 	if err != nil {
-		return nil, errors.Join(err, r.failedInference(ctx, err.Error()))
+		return false, nil, errors.Join(err, r.failedInference(ctx, err.Error()))
 	}
-	return r.answer(ctx, r.fit(response, messageID))
+	response = r.fit(response, messageID)
+	stop, err = r.answer(ctx, response)
+	return len(response.Message.ToolCalls) > 0, stop, err
 }
 
 // infer asks the model and lets the compactor learn from the bill.
 func (r *run) infer(ctx context.Context) (*abi.Response, error) {
 	request := r.request()
 	start := time.Now()
-	response, err := r.cfg.Model.Infer(ctx, request)
+	var response *abi.Response
+	err := recovered(func() (err error) {
+		response, err = r.cfg.Model.Infer(ctx, request)
+		return err
+	})
+	if errors.Is(err, ErrPanic) {
+		err = fmt.Errorf("model %w", err)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -60,14 +90,14 @@ func (r *run) failedInference(ctx context.Context, cause string) error {
 	return err
 }
 
-// answer takes a response through after_inference and its tools to the log.
+// answer takes a response through after_inference and its tools to the log, and
+// ends the step.
 func (r *run) answer(ctx context.Context, response *abi.Response) (*Termination, error) {
-	message := response.Message
-	if text := message.Text(); text != "" {
-		r.last = text
+	if response.Message.Text() != "" {
+		r.last = response.Message.ID
 	}
 	stop, err := r.fire(ctx, abi.AfterInference, frame{response: response})
-	b := newBatch(r, message)
+	b := newBatch(r, response.Message)
 	if stop == nil && err == nil {
 		stop, err = b.execute(ctx)
 	}
@@ -77,18 +107,11 @@ func (r *run) answer(ctx context.Context, response *abi.Response) (*Termination,
 	if err != nil {
 		return nil, err
 	}
-	ended := stop != nil
-	endStop, err := r.endStep(ctx)
-	if err != nil || ended {
-		return stop, err
+	endStop, err := r.fire(ctx, abi.StepEnd, frame{})
+	if err != nil {
+		return nil, err
 	}
-	if endStop != nil {
-		return endStop, nil
-	}
-	if arrived := r.settle(); arrived || len(message.ToolCalls) > 0 {
-		return nil, nil
-	}
-	return &Termination{Type: NaturalEnd}, nil
+	return cmp.Or(stop, endStop), nil
 }
 
 func interruption(ctx context.Context, stop *Termination) string {
@@ -100,10 +123,4 @@ func interruption(ctx context.Context, stop *Termination) string {
 	default:
 		return "[Tool execution was interrupted]"
 	}
-}
-
-func (r *run) endStep(ctx context.Context) (*Termination, error) {
-	stop, err := r.fire(ctx, abi.StepEnd, frame{})
-	r.send(ctx, Event{Type: EventStepEnd, Messages: len(r.thread.snapshot()), ViewMessages: len(r.view)})
-	return stop, err
 }

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"sync"
 
@@ -21,11 +22,13 @@ type Thread struct {
 	index map[string]int
 	state map[string]any
 	held  []abi.Notice
-	box   *inbox.Box
+	// room is closed when what is held was taken, or a run began.
+	room chan struct{}
+	box  *inbox.Box
 }
 
 func newThread(id string) *Thread {
-	return &Thread{id: id, index: make(map[string]int)}
+	return &Thread{id: id, index: make(map[string]int), room: make(chan struct{})}
 }
 
 // ID returns the thread's id.
@@ -46,45 +49,95 @@ func (t *Thread) State() map[string]any {
 	return t.state
 }
 
-// begin opens the inbox of a run. It fails when the thread has a run.
-func (t *Thread) begin(depth int) (*inbox.Box, error) {
+// begin opens the inbox of a run. It fails when the thread has a run, or when the
+// messages do not fit the log.
+func (t *Thread) begin(depth int, messages []abi.Message) (*inbox.Box, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.box != nil {
 		return nil, ErrThreadBusy
+	}
+	if err := t.fits(messages); err != nil {
+		return nil, err
 	}
 	box, err := inbox.New(inbox.Config{Depth: depth, Fallback: t.hold})
 	if err != nil {
 		return nil, err
 	}
 	t.box = box
+	t.madeRoom()
 	return box, nil
 }
 
-// end closes the inbox and keeps what the run did not read.
-func (t *Thread) end(state map[string]any) {
+// fits says whether messages can follow the log. The log itself always ends with
+// every call answered. The caller holds the lock.
+func (t *Thread) fits(messages []abi.Message) error {
+	if err := phases.CheckStructure(messages); err != nil {
+		return fmt.Errorf("%w: %w", ErrMessages, err)
+	}
+	for i := range messages {
+		if _, ok := t.index[messages[i].ID]; ok {
+			return fmt.Errorf("%w: message %d %.80q: the thread has one with the same id", ErrMessages, i, messages[i].ID)
+		}
+	}
+	return nil
+}
+
+// keep keeps what plugins want kept.
+func (t *Thread) keep(state map[string]any) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.state = state
+}
+
+// end closes the inbox, keeps what the run did not read, and frees the thread.
+// It closes first, so that nothing can be read by a next run before it.
+func (t *Thread) end() {
 	t.mu.Lock()
 	box := t.box
-	t.state, t.box = state, nil
 	t.mu.Unlock()
 	rest := box.Close()
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	// What was read into the box came before what fell back to hold.
+	t.box = nil
+	// What was in the box came before what fell back to hold.
 	t.held = append(rest, t.held...)
 }
 
-func (t *Thread) deliver(ctx context.Context, n abi.Notice) error {
-	t.mu.Lock()
-	box := t.box
-	t.mu.Unlock()
-	if box == nil {
-		t.hold(n)
-		return nil
+// deliver waits while the thread has no room.
+func (t *Thread) deliver(ctx context.Context, n abi.Notice, depth int) error {
+	for {
+		box, room := t.offer(n, depth)
+		switch {
+		case box != nil:
+			return box.Send(ctx, n)
+		case room == nil:
+			return nil
+		}
+		select {
+		case <-room:
+		case <-ctx.Done():
+			return fmt.Errorf("agent: thread %q: deliver: %w", t.id, context.Cause(ctx))
+		}
 	}
-	return box.Send(ctx, n)
 }
 
+// offer holds a notice for a thread without a run, or returns the box of its run
+// or what to wait for.
+func (t *Thread) offer(n abi.Notice, depth int) (*inbox.Box, <-chan struct{}) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.box != nil {
+		return t.box, nil
+	}
+	if len(t.held) >= depth {
+		return nil, t.room
+	}
+	t.held = append(t.held, n)
+	return nil, nil
+}
+
+// hold takes a notice whose sender waited for the box of a run that has ended.
 func (t *Thread) hold(n abi.Notice) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -96,7 +149,48 @@ func (t *Thread) takeHeld() []abi.Notice {
 	defer t.mu.Unlock()
 	held := t.held
 	t.held = nil
+	if len(held) > 0 {
+		t.madeRoom()
+	}
 	return held
+}
+
+// putBack returns notices to the front.
+func (t *Thread) putBack(notices []abi.Notice) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.held = append(notices, t.held...)
+}
+
+// madeRoom wakes senders that wait. The caller holds the lock.
+func (t *Thread) madeRoom() {
+	close(t.room)
+	t.room = make(chan struct{})
+}
+
+// appendIdle adds messages to a thread without a run.
+func (t *Thread) appendIdle(messages []abi.Message) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.box != nil {
+		return ErrThreadBusy
+	}
+	if err := t.fits(messages); err != nil {
+		return err
+	}
+	t.add(messages)
+	return nil
+}
+
+// text returns the text of a message, or nothing.
+func (t *Thread) text(id string) string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	i, ok := t.index[id]
+	if !ok {
+		return ""
+	}
+	return t.log[i].Text()
 }
 
 // has says whether the log holds a message of that id.
@@ -112,6 +206,11 @@ func (t *Thread) has(id string) bool {
 func (t *Thread) append(messages ...abi.Message) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.add(messages)
+}
+
+// add does what append does. The caller holds the lock.
+func (t *Thread) add(messages []abi.Message) {
 	for _, m := range messages {
 		if _, taken := t.index[m.ID]; taken || m.ID == "" {
 			// The last line of defence, as against a NewID that repeats itself.
@@ -129,6 +228,13 @@ func (t *Thread) snapshot() []abi.Message {
 	return slices.Clip(t.log)
 }
 
+// size is the length of the log.
+func (t *Thread) size() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.log)
+}
+
 // edit replaces messages that plugins changed. It copies the log, because
 // snapshots of it may be in other hands.
 func (t *Thread) edit(edits []phases.Edit) {
@@ -143,7 +249,13 @@ func (t *Thread) edit(edits []phases.Edit) {
 		if !copied {
 			t.log, copied = slices.Clone(t.log), true
 		}
-		t.log[i] = e.Message
+		// What the plugin saw may be shorter than what the log holds: only what it
+		// changed is taken over.
+		if e.Kind == phases.EditPin {
+			t.log[i].Pinned = true
+			continue
+		}
+		t.log[i].Content = e.Message.Content
 	}
 }
 

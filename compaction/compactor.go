@@ -181,6 +181,23 @@ func (c *Compactor) Markers(id string) []Marker {
 	return slices.Clone(t.markers)
 }
 
+// Total is how many compactions of the thread were swapped in.
+func (c *Compactor) Total(id string) int {
+	t := c.thread(id)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.total
+}
+
+// Tokens estimates messages of the thread, scaled by what was billed. It
+// remembers what it saw, so that asking again costs little.
+func (c *Compactor) Tokens(id string, messages []abi.Message) int64 {
+	t := c.thread(id)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.tokens(messages)
+}
+
 // Pending reports whether a compaction of the thread is under way.
 func (c *Compactor) Pending(id string) bool {
 	t := c.thread(id)

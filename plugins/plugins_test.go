@@ -13,10 +13,9 @@ import (
 	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/host"
 	"github.com/mortise-dev/mortise/internal/guest"
+	"github.com/mortise-dev/mortise/phases"
 	"github.com/mortise-dev/mortise/phases/phasestest"
 	"github.com/mortise-dev/mortise/plugins"
-
-	"github.com/mortise-dev/mortise/phases"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -128,6 +128,15 @@ func (s *Set) Plugins() []phases.Plugin {
 // Status returns what became of each entry, in their order.
 func (s *Set) Status() []Status { return s.status }
 
+// Stats returns the counters of each loaded module, by the module's name.
+func (s *Set) Stats() map[string]host.Stats {
+	out := make(map[string]host.Stats, len(s.modules))
+	for _, m := range s.modules {
+		out[m.Name()] = m.Stats()
+	}
+	return out
+}
+
 // Close closes the modules. It waits for calls in flight until ctx is done.
 func (s *Set) Close(ctx context.Context) error {
 	var errs []error

@@ -26,7 +26,7 @@ func Main(ctx context.Context, args []string, s Streams) ExitCode {
 		<-ctx.Done()
 		stop()
 	}()
-	root := newRoot(s)
+	root := newRoot(s) //nolint:contextcheck // cobra hands the context to each command
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
 	if err != nil {

@@ -47,6 +47,9 @@ func newCollector() *collector {
 
 // record takes what one hook call came to.
 func (c *collector) record(r phases.Record) {
+	if r.Plugin == recordingName {
+		return // the replay's own
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	key := [2]string{r.Plugin, string(r.Phase)}
@@ -142,7 +145,7 @@ func (c *collector) admission(e compaction.Event) {
 		return
 	}
 	c.admitted[e.Thread] = len(list)
-	c.report.Admissions = append(list, AdmissionReport{
+	c.report.Admissions = append(c.report.Admissions, AdmissionReport{
 		Thread: e.Thread, At: e.At, Decision: e.Decision, Detail: e.Reason, Count: max(1, e.Count),
 	})
 }

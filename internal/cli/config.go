@@ -170,7 +170,10 @@ func decodeConfig(data []byte) (*Config, error) {
 	if err := dec.Decode(new(any)); !errors.Is(err, io.EOF) {
 		return nil, errors.New("there is more than one document; keep one")
 	}
-	return cfg, cfg.validate()
+	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
+	return cfg, nil
 }
 
 func (c *Config) validate() error {

@@ -24,6 +24,8 @@ type conversation struct {
 	compactor *compaction.Compactor
 	progress  *progress
 	collector *collector
+	// calls counts the tool calls of the step under way.
+	calls int
 }
 
 // replayConversation plays one conversation to its end. The error joins those of
@@ -71,8 +73,12 @@ func (v *conversation) wire(parts *parts, c transcript.Conversation, logger *slo
 	if recorded := v.replay.SystemPrompt(); recorded != "" {
 		prompt = recorded
 	}
+	fired, err := parts.phases(v.collector, logger, recording{v.replay})
+	if err != nil {
+		return err
+	}
 	config := agent.Config{
-		Model: v.replay, Tools: v.replay, Phases: parts.phases, SystemPrompt: prompt,
+		Model: v.replay, Tools: v.replay, Phases: fired, SystemPrompt: prompt,
 		MaxRounds: -1, Listen: v.event, Logger: logger,
 	}
 	if parts.cfg.Agent.MaxRounds != 0 {
@@ -82,7 +88,7 @@ func (v *conversation) wire(parts *parts, c transcript.Conversation, logger *slo
 		if v.compactor, err = newCompactor(parts, v.tasks, v.compaction, logger); err != nil {
 			return err
 		}
-		config.Compactor = v.compactor
+		config.Compactor = unbilled{v.compactor}
 	}
 	v.agent, err = agent.New(config)
 	return err
@@ -119,18 +125,42 @@ func (v *conversation) play(ctx context.Context) []error {
 // while tools were at work.
 func (v *conversation) event(ctx context.Context, e agent.Event) {
 	v.collector.event(e)
-	if e.Type == agent.EventStepEnd {
+	switch e.Type {
+	case agent.EventStepStart:
+		v.calls = 0
+	case agent.EventToolCallDone:
+		v.calls++
+	case agent.EventStepEnd:
 		v.position()
-		if said := v.replay.Steering(); len(said) > 0 {
-			// The inbox of a run that is at its step's end has room.
-			notice := abi.Notice{Kind: abi.NoticeMessages, Messages: said}
-			if err := v.agent.Deliver(ctx, v.id, notice); err != nil {
-				v.progress.say("a recorded message was not delivered: %v", err)
-			}
-		}
+		v.steer(ctx)
+	case agent.EventRunStart, agent.EventPhase, agent.EventInferenceComplete, agent.EventToolCallStart,
+		agent.EventCustom, agent.EventRunFinish:
 	}
 	v.progress.event(e)
 }
+
+// steer delivers what the user said while tools were at work. After a step
+// without calls the run ends, and the user's next message begins another.
+func (v *conversation) steer(ctx context.Context) {
+	if v.calls == 0 {
+		return
+	}
+	said := v.replay.Steering()
+	if len(said) == 0 {
+		return
+	}
+	// The inbox of a run that is at its step's end has room.
+	if err := v.agent.Deliver(ctx, v.id, abi.Notice{Kind: abi.NoticeMessages, Messages: said}); err != nil {
+		v.progress.say("a recorded message was not delivered: %v", err)
+	}
+}
+
+// unbilled is a compactor that does not learn from bills: those of a recording
+// are for the context that was sent then, not for the one that is sent now.
+type unbilled struct{ *compaction.Compactor }
+
+// Calibrate does nothing.
+func (unbilled) Calibrate(string, int64, []abi.Message) {}
 
 func (v *conversation) compaction(e compaction.Event) {
 	v.collector.compaction(e)
@@ -147,13 +177,15 @@ func (v *conversation) position() {
 // result is the conversation as it stands.
 func (v *conversation) result() ThreadReport {
 	log := v.agent.Thread(v.id).Messages()
-	view := log
-	r := ThreadReport{ID: v.id, Messages: len(log), Tokens: compaction.Estimate(log)}
-	if v.compactor != nil {
-		view = v.compactor.View(v.id, log)
-		r.Compactions = len(v.compactor.Markers(v.id))
+	r := ThreadReport{ID: v.id, Messages: len(log), ViewMessages: len(log)}
+	if v.compactor == nil {
+		r.Tokens = compaction.Estimate(log)
+		r.ViewTokens = r.Tokens
+	} else {
+		view := v.compactor.View(v.id, log)
+		r.Tokens, r.ViewTokens = v.compactor.Tokens(v.id, log), v.compactor.Tokens(v.id, view)
+		r.ViewMessages, r.Compactions = len(view), v.compactor.Total(v.id)
 	}
-	r.ViewMessages, r.ViewTokens = len(view), compaction.Estimate(view)
 	done, all := v.replay.Position()
 	r.Complete = done == all
 	return r

@@ -107,6 +107,7 @@ func (p *progress) compaction(e compaction.Event) {
 		p.state.compacting[e.Thread] = e.At
 	case compaction.EventSwapped, compaction.EventRefused, compaction.EventFailed:
 		delete(p.state.compacting, e.Thread)
+	default: // the others say nothing about what is under way
 	}
 	if text := compactionLine(e); text != "" {
 		p.wipe()

@@ -55,7 +55,12 @@ func (r *Report) tables(t *table) {
 	for _, kind := range slices.Sorted(maps.Keys(s.Skipped)) {
 		t.row("  left out: %d %s", s.Skipped[kind], kind)
 	}
-	for _, line := range slices.Concat(s.Broken, s.Notes) {
+	lines := slices.Concat(s.Broken, s.Notes)
+	for i, line := range lines {
+		if i == maxLines {
+			t.row("  and %d lines more (--output json has them)", len(lines)-maxLines)
+			break
+		}
 		t.row("  %s", line)
 	}
 	r.moduleTable(t)
@@ -114,6 +119,9 @@ func (r *Report) hookTable(t *table) {
 		}
 	}
 }
+
+// maxLines bounds what is said about the reading of a session.
+const maxLines = 6
 
 // maxRows bounds the lists of a table; the JSON report has them all.
 const maxRows = 25

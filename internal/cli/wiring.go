@@ -26,7 +26,6 @@ type parts struct {
 	host       *host.Host
 	set        *plugins.Set
 	policies   []*host.Module
-	phases     *phases.Runtime
 	summarizer *summarizers.Policy
 	admitter   *summarizers.Policy
 	status     []plugins.Status
@@ -66,15 +65,21 @@ func assemble(ctx context.Context, cfg *Config, logger *slog.Logger, p *progress
 	if err := errors.Join(failures...); err != nil {
 		return out, with(ExitModule, err)
 	}
-	out.phases, err = phases.New(phases.Config{
-		Plugins: out.set.Plugins(), Record: c.record, Logger: logger,
-		HookTimeout: cmp.Or(time.Duration(cfg.Agent.HookTimeout), hookTimeout),
-	})
+	_, err = out.phases(c, logger) // so that a cycle is told before anything runs
 	for _, e := range cfg.Plugins {
 		limit := e.Limits.limits(cfg.Limits.limits(host.Limits{}))
 		c.limit(e.Name, cmp.Or(limit.Timeout, defaultTimeout))
 	}
 	return out, with(ExitConfig, err)
+}
+
+// phases makes the runtime of a conversation: the plugins of the config, and
+// native ones that the conversation brings.
+func (p *parts) phases(c *collector, logger *slog.Logger, native ...phases.Plugin) (*phases.Runtime, error) {
+	return phases.New(phases.Config{
+		Plugins: append(p.set.Plugins(), native...), Record: c.record, Logger: logger,
+		HookTimeout: cmp.Or(time.Duration(p.cfg.Agent.HookTimeout), hookTimeout),
+	})
 }
 
 // defaultTimeout is the host's limit of a call when no config says otherwise.
@@ -196,5 +201,6 @@ func configValue(v any) (any, error) {
 		return nil, err
 	}
 	var out any
-	return out, wire.JSON.Unmarshal(data, &out)
+	err = wire.JSON.Unmarshal(data, &out)
+	return out, err
 }

@@ -67,7 +67,9 @@ func parseContent(raw []byte) (content, error) {
 		}
 		c.text(s)
 	case '{':
-		return c, c.block(raw)
+		if err := c.block(raw); err != nil {
+			return c, err
+		}
 	case '[':
 		for _, part := range elements(raw) {
 			if err := c.block(part); err != nil {
@@ -180,4 +182,3 @@ func (c *content) result(b *block) error {
 	c.unknown = append(c.unknown, inner.unknown...)
 	return nil
 }
-

@@ -140,25 +140,30 @@ func (d *dataset) questions(o object, lines *lineCounter) (draft, error) {
 	l.draft.setTitle(o.text("topic"))
 	v, turn := o["question"], 0
 	for offset, messages := range elements(v.raw) {
-		if first(messages) != '[' {
-			if err := d.broken(lines.at(v.offset+offset), errors.New("a turn is not a list of messages")); err != nil {
-				return l.draft, err
-			}
-		}
-		for inner, part := range elements(messages) {
-			before := len(l.draft.entries)
-			if err := l.record(lines.at(v.offset+offset+inner), part); err != nil {
-				if err := d.broken(lines.line, err); err != nil {
-					return l.draft, err
-				}
-			}
-			for i := before; i < len(l.draft.entries); i++ {
-				if m := &l.draft.entries[i].Message; m.ID == "" {
-					m.ID = fmt.Sprintf("%s#%d", l.draft.id, turn)
-				}
-			}
+		if err := d.turn(l, turn, v.offset+offset, messages, lines); err != nil {
+			return l.draft, err
 		}
 		turn++
 	}
 	return l.draft, nil
+}
+
+func (d *dataset) turn(l *messageList, turn, offset int, messages []byte, lines *lineCounter) error {
+	if first(messages) != '[' {
+		return d.broken(lines.at(offset), errors.New("a turn is not a list of messages"))
+	}
+	before := len(l.draft.entries)
+	for inner, part := range elements(messages) {
+		if err := l.record(lines.at(offset+inner), part); err != nil {
+			if err := d.broken(lines.line, err); err != nil {
+				return err
+			}
+		}
+	}
+	for i := before; i < len(l.draft.entries); i++ {
+		if m := &l.draft.entries[i].Message; m.ID == "" {
+			m.ID = fmt.Sprintf("%s#%d", l.draft.id, turn)
+		}
+	}
+	return nil
 }

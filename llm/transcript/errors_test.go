@@ -48,7 +48,7 @@ func TestErrors(t *testing.T) {
 		{"cut off first line", `{"type":"ses` + "\n" + piUser("a"), "line 1: invalid JSON: unexpected end of JSON input (the line is cut off)", nil},
 		{"broken document", "[\n  {\"role\": \"user\",\n   \"content\": oops}\n]", "transcript: line 3: invalid JSON: invalid character 'o'", nil},
 		{"broken object", "{\n \"messages\": [\n  {\"role\": }\n ]}", "transcript: line 3: invalid JSON", nil},
-		{"cut off document", "[\n {\"role\":\"user\",\"content\":\"a\"},\n", "line 3: invalid JSON: unexpected end", nil},
+		{"cut off document", "[\n {\"role\":\"user\",\"content\":\"a\"},\n", "line 2: invalid JSON: unexpected end", nil},
 		{"bad message in a document", "[\n{\"role\":\"user\",\"content\":\"a\"},\n{\"role\":\"robot\"}]", `line 3: unknown role "robot"`, nil},
 		{"bad message in a field", "{\"messages\":[\n{\"role\":\"user\",\"content\":\"a\"},\n7]}", "line 3: a message is not an object", nil},
 		{"deep", session + `{"type":"x","y":` + deep + `}`, "line 2: too large: JSON is nested deeper than 512 levels", transcript.ErrTooLarge},

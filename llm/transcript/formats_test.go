@@ -234,7 +234,7 @@ func listTests() []formatTest {
 		},
 		{
 			name: "openai: functions of old, JSON lines, CRLF, byte order mark",
-			input: "\xEF\xBB\xBF\r\n" + `{"role":"user","content":"hi","id":"first"}` + "\r\n\r\n" +
+			input: "\xEF\xBB\xBF\r\n" + `{"role":"user","content":{"type":"text","text":"hi"},"id":"first"}` + "\r\n\r\n" +
 				`{"role":"assistant","content":null,"function_call":{"name":"f","arguments":"{}"}}` + "\r\n" +
 				`{"role":"function","name":"f","content":"r"}` + "\r\n" +
 				`{"role":"assistant","content":"bye","usage":{"prompt_tokens":7,"completion_tokens":2,"prompt_tokens_details":{"cached_tokens":4}},"finish_reason":"stop"}`,

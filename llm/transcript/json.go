@@ -96,7 +96,8 @@ func elements(data []byte) iter.Seq2[int, []byte] {
 				}
 				start = i + 1
 			case c == '}' || c == ']':
-				if depth--; depth == 0 {
+				depth--
+				if depth == 0 {
 					yieldPart(yield, data, start, i)
 					return
 				}

@@ -110,10 +110,10 @@ func (l *messageList) record(line int, data []byte) error {
 	}
 	l.anthropic = l.anthropic || c.anthropic
 	e := Entry{Message: abi.Message{ID: string(m.ID), Role: role}, Line: line, At: moment(string(m.Timestamp))}
-	switch role {
-	case abi.RoleTool:
+	if role == abi.RoleTool {
 		e.Message.ToolCallID, e.ToolName, e.Status = string(m.ToolCallID), string(m.Name), status(bool(m.IsError))
-	case abi.RoleAssistant:
+	}
+	if role == abi.RoleAssistant {
 		e.Model = string(m.Model) + m.Extra.Model
 		e.StopReason = stopReason(string(m.StopReason+m.FinishReason) + m.Extra.Stop)
 		e.Usage = mergeUsage(parseUsage(m.Usage), parseUsage(m.Extra.Usage))
@@ -164,7 +164,7 @@ func (m *listMessage) content() (content, error) {
 		}
 	}
 	if m.Function != nil {
-		return c, c.addCall("", string(m.Function.Name), arguments(m.Function.Arguments))
+		err = c.addCall("", string(m.Function.Name), arguments(m.Function.Arguments))
 	}
-	return c, nil
+	return c, err
 }

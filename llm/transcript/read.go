@@ -125,10 +125,11 @@ func (r *reader) lines(s *source) error {
 		if err == nil {
 			err = r.line(s.line, line)
 		}
-		if err != nil {
-			if err := r.broken(err); err != nil {
-				return err
-			}
+		if err == nil {
+			continue
+		}
+		if err := r.broken(err); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -2,6 +2,7 @@ package transcript
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/mortise-dev/mortise/abi"
@@ -31,7 +32,7 @@ type repairer struct {
 	// open holds the unanswered calls by recorded id, the next to be answered at
 	// the end.
 	open map[string][]slot
-	// seen counts uses of a recorded call id; used are the ids given out.
+	// seen are the recorded call ids, used those given out.
 	seen map[string]bool
 	used uniquer
 }
@@ -75,14 +76,18 @@ func (r *repairer) message(e Entry) {
 	at := len(r.nodes)
 	calls := e.Message.ToolCalls
 	// In reverse, so that of two calls with one id the first is answered first.
-	for i := len(calls) - 1; i >= 0; i-- {
-		r.open[calls[i].ID] = append(r.open[calls[i].ID], slot{node: at, call: i})
+	for i, call := range slices.Backward(calls) {
+		r.open[call.ID] = append(r.open[call.ID], slot{node: at, call: i})
 	}
 	for i := range calls {
 		recorded := calls[i].ID
 		calls[i].ID = r.callID(recorded)
-		if r.seen[recorded] && recorded != "" {
-			r.note(e.Line, "call id %s was used before, it is now %s", clip(recorded, maxIDLength), calls[i].ID)
+		if recorded != "" && calls[i].ID != recorded {
+			what := "was used before"
+			if len(recorded) > maxIDLength {
+				what = "is too long"
+			}
+			r.note(e.Line, "call id %s %s, it is now %s", clip(recorded, 64), what, calls[i].ID)
 		}
 		r.seen[recorded] = true
 	}

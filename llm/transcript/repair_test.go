@@ -167,3 +167,30 @@ func TestValidate(t *testing.T) {
 		})
 	}
 }
+
+func TestCallIDsThatCannotBeKept(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("x", 300)
+	input := `{"role":"assistant","tool_calls":[{"function":{"name":"f","arguments":""}},{"id":"` + long + `","function":{"name":"g","arguments":""}}]}
+{"role":"tool","content":"1"}
+{"role":"tool","tool_call_id":"` + long + `","content":"2"}
+{"role":"assistant","tool_calls":[{"id":"call_000001","function":{"name":"f","arguments":""}}]}
+{"role":"tool","tool_call_id":"call_000001","content":"3"}
+`
+	file, err := transcript.Read(strings.NewReader(input), transcript.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `# c0001 
+1 m000001 assistant call_000001=fnull call_000002=gnull
+2 m000002 tool "1" <call_000001 f success>
+3 m000003 tool "2" <call_000002 g success>
+4 m000004 assistant call_000001-2=fnull
+5 m000005 tool "3" <call_000001-2 f success>
+! 1 call id ` + long[:64] + ` is too long, it is now call_000002
+! 4 call id call_000001 was used before, it is now call_000001-2
+`
+	if got := render(file); got != want {
+		t.Errorf("got:\n%s\nwant:\n%s", got, want)
+	}
+}

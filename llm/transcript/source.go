@@ -77,31 +77,35 @@ func checkText(head []byte) error {
 func (s *source) next() ([]byte, error) {
 	for {
 		s.line++
-		s.buf = s.buf[:0]
-		long := false
-		for {
-			part, err := s.r.ReadSlice('\n')
-			if int64(len(s.buf)+len(part)) > s.maxLine+1 { // one more for the newline
-				long = true
-			} else {
-				s.buf = append(s.buf, part...)
-			}
-			if errors.Is(err, bufio.ErrBufferFull) {
-				continue
-			}
-			if err != nil && !errors.Is(err, io.EOF) {
-				return nil, fmt.Errorf("line %d: %w", s.line, err)
-			}
-			if err != nil && !long && len(bytes.TrimSpace(s.buf)) == 0 {
-				return nil, io.EOF
-			}
-			break
-		}
-		if long {
+		long, err := s.fill()
+		end := errors.Is(err, io.EOF)
+		line := bytes.TrimSpace(s.buf)
+		switch {
+		case err != nil && !end:
+			return nil, fmt.Errorf("line %d: %w", s.line, err)
+		case long:
 			return nil, &LineError{Line: s.line, Err: fmt.Errorf("%w: more than %d bytes in one line (MaxLine)", ErrTooLarge, s.maxLine)}
-		}
-		if line := bytes.TrimSpace(s.buf); len(line) > 0 {
+		case len(line) > 0:
 			return line, nil
+		case end:
+			return nil, io.EOF
+		}
+	}
+}
+
+// fill reads a line into the buffer, or over it when it is too long.
+func (s *source) fill() (long bool, err error) {
+	s.buf = s.buf[:0]
+	for {
+		part, err := s.r.ReadSlice('\n')
+		if int64(len(s.buf)+len(part)) > s.maxLine+1 { // one more for the newline
+			long = true
+		}
+		if !long {
+			s.buf = append(s.buf, part...)
+		}
+		if !errors.Is(err, bufio.ErrBufferFull) {
+			return long, err
 		}
 	}
 }

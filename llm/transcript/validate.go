@@ -32,16 +32,24 @@ func (c *Conversation) Validate() error {
 		if err := validRole(m); err != nil {
 			return fmt.Errorf("message %d: %w", i, err)
 		}
-		for _, call := range m.ToolCalls {
-			if call.ID == "" || calls[call.ID] || call.Name == "" {
-				return fmt.Errorf("message %d: call id %q is empty or stands twice, or the call has no name", i, call.ID)
-			}
-			calls[call.ID] = true
+		if err := validCalls(m.ToolCalls, calls); err != nil {
+			return fmt.Errorf("message %d: %w", i, err)
 		}
 		open = m.ToolCalls
 	}
 	if len(open) > 0 {
 		return fmt.Errorf("call %s has no result", open[0].ID)
+	}
+	return nil
+}
+
+// validCalls adds the ids of the calls to those seen before.
+func validCalls(calls []abi.ToolCall, seen map[string]bool) error {
+	for i := range calls {
+		if id := calls[i].ID; id == "" || seen[id] || calls[i].Name == "" {
+			return fmt.Errorf("call id %q is empty or stands twice, or the call has no name", id)
+		}
+		seen[calls[i].ID] = true
 	}
 	return nil
 }

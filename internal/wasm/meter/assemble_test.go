@@ -85,7 +85,9 @@ func features() api.CoreFeatures {
 		experimental.CoreFeaturesExceptionHandling
 }
 
-func options() meter.Options { return meter.Options{RefillModule: "mortise:meter", RefillName: "refill"} }
+func options() meter.Options {
+	return meter.Options{RefillModule: "mortise:meter", RefillName: "refill"}
+}
 
 // rewrite parses and rewrites.
 func rewrite(bin []byte, opts meter.Options) (*meter.Result, error) {
@@ -114,47 +116,52 @@ func (g *guest) fuel() int64 {
 }
 
 // start instantiates a module with imports env.one, which returns 1, and the refill.
-func start(t testing.TB, bin []byte, metered bool) *guest {
-	t.Helper()
+func start(tb testing.TB, bin []byte, metered bool) *guest {
+	tb.Helper()
 	g := &guest{}
 	counter := ""
 	if metered {
 		r, err := rewrite(bin, options())
 		if err != nil {
-			t.Fatal(err)
+			tb.Fatal(err)
 		}
 		bin, counter = r.Wasm, r.Counter
 	}
-	rt := wazero.NewRuntimeWithConfig(t.Context(), wazero.NewRuntimeConfig().WithCoreFeatures(features()))
-	t.Cleanup(func() { _ = rt.Close(context.WithoutCancel(t.Context())) })
+	rt := wazero.NewRuntimeWithConfig(tb.Context(), wazero.NewRuntimeConfig().WithCoreFeatures(features()))
+	tb.Cleanup(func() { _ = rt.Close(context.WithoutCancel(tb.Context())) })
 	one := func(context.Context) int32 { return 1 }
-	if _, err := rt.NewHostModuleBuilder("env").NewFunctionBuilder().WithFunc(one).Export("one").Instantiate(t.Context()); err != nil {
-		t.Fatal(err)
+	if _, err := rt.NewHostModuleBuilder("env").NewFunctionBuilder().WithFunc(one).Export("one").Instantiate(tb.Context()); err != nil {
+		tb.Fatal(err)
 	}
 	refill := func(_ context.Context, m api.Module) {
 		g.refills++
-		m.ExportedGlobal(counter).(api.MutableGlobal).Set(plenty)
+		if global, ok := m.ExportedGlobal(counter).(api.MutableGlobal); ok {
+			global.Set(plenty)
+		}
 	}
-	if _, err := rt.NewHostModuleBuilder("mortise:meter").NewFunctionBuilder().WithFunc(refill).Export("refill").Instantiate(t.Context()); err != nil {
-		t.Fatal(err)
+	if _, err := rt.NewHostModuleBuilder("mortise:meter").NewFunctionBuilder().WithFunc(refill).Export("refill").Instantiate(tb.Context()); err != nil {
+		tb.Fatal(err)
 	}
 	var err error
-	if g.Module, err = rt.InstantiateWithConfig(t.Context(), bin, wazero.NewModuleConfig().WithName("")); err != nil {
-		t.Fatalf("metered %t: %v", metered, err)
+	if g.Module, err = rt.InstantiateWithConfig(tb.Context(), bin, wazero.NewModuleConfig().WithName("")); err != nil {
+		tb.Fatalf("metered %t: %v", metered, err)
 	}
 	if metered {
-		g.counter = g.ExportedGlobal(counter).(api.MutableGlobal)
+		var ok bool
+		if g.counter, ok = g.ExportedGlobal(counter).(api.MutableGlobal); !ok {
+			tb.Fatalf("no counter %q", counter)
+		}
 		g.counter.Set(plenty)
 	}
 	return g
 }
 
 // run calls an export.
-func (g *guest) run(t testing.TB, export string, args ...uint64) []uint64 {
-	t.Helper()
-	out, err := g.ExportedFunction(export).Call(t.Context(), args...)
+func (g *guest) run(tb testing.TB, export string, args ...uint64) []uint64 {
+	tb.Helper()
+	out, err := g.ExportedFunction(export).Call(tb.Context(), args...)
 	if err != nil {
-		t.Fatalf("%s%v: %v", export, args, err)
+		tb.Fatalf("%s%v: %v", export, args, err)
 	}
 	return out
 }

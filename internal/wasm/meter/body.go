@@ -1,6 +1,7 @@
 package meter
 
-// maxLocals is how many locals wazero accepts in a function.
+// maxLocals is how many locals a function may have, as in browsers. wazero has no
+// bound of its own: a few bytes could ask its compiler for billions.
 const maxLocals = 50000
 
 // site is a place at which a charge stands: behind the instruction that ends at
@@ -28,7 +29,7 @@ func (w *rewriter) function(body []byte, params int) []byte {
 	for range groups {
 		n := c.u32()
 		if int64(locals)+int64(n) > maxLocals {
-			c.fail(ErrInvalid, "more than %d locals", maxLocals)
+			c.fail(ErrUnsupported, "more than %d locals", maxLocals)
 			break
 		}
 		locals += int(n)

@@ -14,9 +14,11 @@
 // A loop that only dispatches, which Go's compiler makes of every function, is
 // paid for by the piece that is jumped to: up to the next label of the dispatch.
 // Instructions that work on ranges (memory.fill, memory.copy, memory.init,
-// table.fill, table.copy, table.init) cost one more for each 64 bytes or each
-// element and are run in chunks; memory.grow costs 256 for each page; table.grow
-// costs one for each element and is bounded by Options.MaxTable.
+// table.fill, table.copy, table.init) cost one, and one more for each 64 bytes or
+// each element. memory.fill and memory.copy are paid for and run in chunks of
+// 64 KiB; the others, whose size segments and tables bound, at once. memory.grow
+// costs 256 for each page; table.grow costs one, and one for each element, and is
+// bounded by Options.MaxTable.
 //
 // # What is changed
 //

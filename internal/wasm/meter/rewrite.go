@@ -140,7 +140,25 @@ func (w *rewriter) survey(opts Options) error {
 		w.findMutable(&cursor{b: s.Body}, imported)
 	}
 	w.counter = uint32(w.globals)
+	if s := w.section(secTag); s != nil {
+		w.checkTags(&cursor{b: s.Body})
+	}
 	return w.err
+}
+
+// checkTags refuses a tag whose type is one of those that are added. The section
+// itself stays as it is.
+func (w *rewriter) checkTags(c *cursor) {
+	for range c.count(2) {
+		c.byte() // attribute
+		if typ := c.u32(); int64(typ) >= int64(w.types) {
+			c.fail(ErrInvalid, "tag with type %d of %d", typ, w.types)
+		}
+	}
+	c.end()
+	if c.err != nil {
+		w.fail(c.err)
+	}
 }
 
 // findMutable lists the mutable globals and counts all of them.

@@ -19,6 +19,7 @@ const (
 	secStart   = 8
 	secElement = 9
 	secCode    = 10
+	secTag     = 13
 )
 
 // order is the order in which sections stand in a module.
@@ -275,7 +276,11 @@ func (w *rewriter) nameMap(body []byte, indirect bool) []byte {
 	n := c.count(2)
 	out := appendU32(nil, uint32(n))
 	for range n {
-		out = appendU32(out, w.shift(c.u32()))
+		index := c.u32()
+		if int64(index) >= int64(w.funcs) {
+			return nil
+		}
+		out = appendU32(out, w.shift(index))
 		start := c.pos
 		if indirect {
 			for range c.count(2) {
@@ -289,6 +294,10 @@ func (w *rewriter) nameMap(body []byte, indirect bool) []byte {
 			return nil
 		}
 		out = append(out, body[start:c.pos]...)
+	}
+	c.end()
+	if c.err != nil {
+		return nil
 	}
 	return out
 }

@@ -1,0 +1,133 @@
+package agent_test
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/mortise-dev/mortise/abi"
+	"github.com/mortise-dev/mortise/agent"
+	"github.com/mortise-dev/mortise/phases"
+)
+
+func replace(id, text string) *abi.Reply {
+	return &abi.Reply{Effects: []abi.Effect{{
+		Type: abi.EffectReplaceMessage, MessageID: id, Content: []abi.ContentBlock{abi.Text(text)},
+	}}}
+}
+
+// TestEditsWithinAStepReachTheLog: a hook that sees two results of one step may
+// change the first of them, and the assistant message, and the question.
+func TestEditsWithinAStepReachTheLog(t *testing.T) {
+	t.Parallel()
+	for _, phase := range []abi.Phase{abi.ToolGate, abi.BeforeToolExecute, abi.AfterToolExecute} {
+		t.Run(string(phase), func(t *testing.T) {
+			t.Parallel()
+			cleaner := &hook{name: "cleaner", phase: phase, mode: abi.ModeTransform, view: abi.ViewAll, do: func(_ context.Context, e *abi.Event) (*abi.Reply, error) {
+				if e.Call.ID != "c2" {
+					return nil, nil
+				}
+				reply := &abi.Reply{}
+				for i := range e.Messages {
+					if strings.Contains(e.Messages[i].Text(), "secret") {
+						reply.Effects = append(reply.Effects, replace(e.Messages[i].ID, "clean").Effects...)
+					}
+				}
+				return reply, nil
+			}}
+			b := newBench(t, &script{answers: []abi.Message{
+				says("secret answer", calls("c1", "echo", "secret result"), calls("c2", "echo", "fine")), says("done"),
+			}}, agent.Config{}, cleaner)
+			if _, err := b.agent.Run(t.Context(), request(user("secret question"))); err != nil {
+				t.Fatal(err)
+			}
+			got := texts(b.agent.Thread("t").Messages())
+			if want := []string{"user: clean", "assistant: clean", "tool: clean", "tool: fine", "assistant: done"}; !slices.Equal(got, want) {
+				t.Errorf("log %q, want %q", got, want)
+			}
+			checkLog(t, b)
+		})
+	}
+}
+
+func TestResponseIsWhatTheLogHolds(t *testing.T) {
+	t.Parallel()
+	cleaner := &hook{name: "cleaner", phase: abi.StepEnd, mode: abi.ModeTransform, view: abi.ViewLast, do: func(_ context.Context, e *abi.Event) (*abi.Reply, error) {
+		return replace(e.Messages[0].ID, "clean"), nil
+	}}
+	b := newBench(t, &script{answers: []abi.Message{says("secret")}}, agent.Config{}, cleaner)
+	result, err := b.agent.Run(t.Context(), request(user("go")))
+	if err != nil || result.Response != "clean" {
+		t.Errorf("response %q, %v: the edit of a plugin does not reach the caller", result.Response, err)
+	}
+}
+
+// TestAbandonedHookMayStillRead: phases says that a hook which was given up may
+// still read its event. The race detector watches.
+func TestAbandonedHookMayStillRead(t *testing.T) {
+	t.Parallel()
+	release, gone := make(chan struct{}), make(chan struct{})
+	slow := &hook{name: "slow", phase: abi.AfterToolExecute, mode: abi.ModeObserve, view: abi.ViewAll, fail: abi.FailIgnore, do: func(_ context.Context, e *abi.Event) (*abi.Reply, error) {
+		defer close(gone)
+		<-release
+		if len(e.Result.Content) != 1 || e.Result.Content[0].Text != "secret" {
+			t.Errorf("the result changed under the hook: %+v", e.Result)
+		}
+		return nil, nil
+	}}
+	clean := &hook{name: "clean", phase: abi.AfterToolExecute, mode: abi.ModeTransform, do: func(_ context.Context, e *abi.Event) (*abi.Reply, error) {
+		return replace(e.ResultMessageID, "clean"), nil
+	}}
+	b := newBench(t, &script{answers: []abi.Message{says("", calls("c1", "echo", "secret")), says("done")}}, agent.Config{}, slow, clean)
+	b.listen = func(e agent.Event) {
+		if e.Type == agent.EventRunFinish {
+			close(release)
+		}
+	}
+	if _, err := b.agent.Run(t.Context(), request(user("go"))); err != nil {
+		t.Fatal(err)
+	}
+	<-gone
+}
+
+func TestExcludedToolIsNotRun(t *testing.T) {
+	t.Parallel()
+	hides := &hook{name: "hides", phase: abi.BeforeInference, mode: abi.ModeTransform, do: func(context.Context, *abi.Event) (*abi.Reply, error) {
+		return &abi.Reply{Effects: []abi.Effect{{Type: abi.EffectExcludeTools, Tools: []string{"shell"}}}}, nil
+	}}
+	b := newBench(t, &script{answers: []abi.Message{says("", calls("c1", "shell", "rm"), calls("c2", "echo", "a"), calls("c3", "", "b")), says("done")}}, agent.Config{}, hides)
+	if _, err := b.agent.Run(t.Context(), request(user("go"))); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(b.tools.calls, []string{"c2"}) {
+		t.Errorf("ran %v, want c2 only", b.tools.calls)
+	}
+	log := b.agent.Thread("t").Messages()
+	if got := log[2].Text(); !strings.Contains(got, "not available") {
+		t.Errorf("the excluded call was answered %q", got)
+	}
+	if err := phases.CheckStructure(log); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestOverridesOfTwoPhasesMerge(t *testing.T) {
+	t.Parallel()
+	limit, cool, warm := int64(100), 0.1, 0.9
+	override := func(o abi.InferenceOverride) func(context.Context, *abi.Event) (*abi.Reply, error) {
+		return func(context.Context, *abi.Event) (*abi.Reply, error) {
+			return &abi.Reply{Effects: []abi.Effect{{Type: abi.EffectOverrideInference, Override: &o}}}, nil
+		}
+	}
+	early := &hook{name: "early", phase: abi.StepStart, mode: abi.ModeTransform, do: override(abi.InferenceOverride{MaxTokens: &limit, Temperature: &warm})}
+	late := &hook{name: "late", phase: abi.BeforeInference, mode: abi.ModeTransform, do: override(abi.InferenceOverride{Temperature: &cool})}
+	b := newBench(t, &script{answers: []abi.Message{says("ok")}}, agent.Config{}, early, late)
+	if _, err := b.agent.Run(t.Context(), request(user("go"))); err != nil {
+		t.Fatal(err)
+	}
+	got := b.model.requests[0].Override
+	if got == nil || got.MaxTokens == nil || *got.MaxTokens != limit || *got.Temperature != cool {
+		t.Errorf("override %+v, want 100 tokens of the first and temperature 0.1 of the second", got)
+	}
+}

@@ -1,0 +1,219 @@
+package cli_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/mortise-dev/mortise/internal/cli"
+)
+
+const oneMessage = `[{"role":"user","content":"hello"},{"role":"assistant","content":"hi"}]`
+
+// write puts a file into a folder of its own.
+func write(t *testing.T, name string, data []byte) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// TestBadModules: each gets one sentence with the mend, and nothing runs.
+func TestBadModules(t *testing.T) {
+	t.Parallel()
+	good, err := os.ReadFile(filepath.Join(root(t), "testdata", "guests", "admission.wasm"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	component := write(t, "component.wasm", []byte("\x00asm\x0d\x00\x01\x00"))
+	truncated := write(t, "truncated.wasm", good[:len(good)/2])
+	text := write(t, "text.wasm", []byte("(module)"))
+	for name, tc := range map[string]struct{ plugin, says, mend string }{
+		"missing":        {"module: nowhere.wasm", "nowhere.wasm", "check"},
+		"truncated":      {"module: " + truncated, "truncated.wasm", "again"},
+		"text":           {"module: " + text, "is not WebAssembly", ""},
+		"component":      {"module: " + component, "component", "core module"},
+		"wrong checksum": {"module: $ROOT/testdata/guests/guard.wasm\n    sha256: " + strings.Repeat("0", 64), "sha256", ""},
+		"no describe":    {"module: $ROOT/host/testdata/echo.wasm", "offers no description", `export "describe"`},
+		"future ABI":     {"module: $ROOT/internal/cli/testdata/future.wasm", "speaks ABI 7 to 9, this host 1 to 1", "use a newer mortise"},
+		"a policy":       {"module: $ROOT/testdata/guests/admission.wasm", "describes no hooks", "check which module the config names"},
+		"bad config":     {"module: $ROOT/testdata/guests/guard.wasm\n    config: {no_such_key: 1}", "no_such_key", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cfg := config(t, "plugins:\n  - name: fine\n    module: $ROOT/testdata/guests/redact.wasm\n  - name: bad\n    "+tc.plugin+"\n")
+			code, r, stderr := run(t, cfg, write(t, "s.json", []byte(oneMessage)))
+			if code != cli.ExitModule {
+				t.Errorf("exit code %d, want %d", code, cli.ExitModule)
+			}
+			if r.Runs.Count != 0 || len(r.Threads) != 0 {
+				t.Errorf("something ran: %+v", r.Runs)
+			}
+			if lines := strings.Count(strings.TrimSpace(stderr), "\n"); lines != 0 {
+				t.Errorf("%d lines, want one: %s", lines+1, stderr)
+			}
+			if !strings.Contains(stderr, tc.says) || !strings.Contains(stderr, tc.mend) || !strings.HasPrefix(stderr, "mortise: ") {
+				t.Errorf("%q does not say %q and %q", stderr, tc.says, tc.mend)
+			}
+			if len(r.Modules) != 2 || r.Modules[0].State != "loaded" || r.Modules[1].State != "failed" || r.Modules[1].Reason == "" {
+				t.Errorf("modules %+v", r.Modules)
+			}
+		})
+	}
+}
+
+func TestBadPolicies(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct{ compaction, says string }{
+		"no such policy":   {"summarizer: {module: $ROOT/testdata/guests/summarizers.wasm, policy: magic}", `knows no policy "magic"; it knows extract`},
+		"wrong kind":       {"summarizer: {module: $ROOT/testdata/guests/admission.wasm}", `has no export "summarize"`},
+		"missing admitter": {"summarizer: {module: $ROOT/testdata/guests/summarizers.wasm}\n  admission: {module: gone.wasm}", "gone.wasm"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			code, r, stderr := run(t, config(t, "compaction:\n  "+tc.compaction+"\n"), write(t, "s.json", []byte(oneMessage)))
+			if code != cli.ExitModule || !strings.Contains(stderr, tc.says) || r.Runs.Count != 0 {
+				t.Errorf("exit code %d: %s", code, stderr)
+			}
+		})
+	}
+}
+
+func TestBadConfigs(t *testing.T) {
+	t.Parallel()
+	session := write(t, "s.json", []byte(oneMessage))
+	for name, tc := range map[string]struct{ text, says string }{
+		"unknown key":     {"plugin: []\n", "plugin"},
+		"nested unknown":  {"compaction: {treshold: 5}\n", "treshold"},
+		"wrong type":      {"plugins: 7\n", "plugins"},
+		"bad duration":    {"replay: {pace: soon}\n", `"soon" is not a duration`},
+		"no module":       {"plugins: [{name: x}]\n", "plugins[0] (x): module is missing"},
+		"same name":       {"plugins: [{name: x, module: a}, {name: x, module: b}]\n", "the name is taken"},
+		"bad policy":      {"plugins: [{name: x, module: a, on_failure: pray}]\n", `on_failure "pray": must be fail, ignore or quarantine`},
+		"admission alone": {"compaction: {admission: {module: a}}\n", "compaction.summarizer does not"},
+		"savings":         {"compaction: {min_savings_ratio: 2}\n", "min_savings_ratio: is 2"},
+		"two documents":   {"---\nversion: 1\n", "more than one document"},
+		"wrong version":   {"", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			path := config(t, tc.text)
+			if name == "wrong version" {
+				path = write(t, "mortise.yaml", []byte("version: 3\n"))
+				tc.says = "version: is 3, this mortise reads 1"
+			}
+			code, stdout, stderr := mortise(t.Context(), "", "run", "-c", path, session)
+			if code != cli.ExitConfig || stdout != "" {
+				t.Errorf("exit code %d, stdout %q", code, stdout)
+			}
+			if !strings.Contains(stderr, tc.says) || !strings.Contains(stderr, path) {
+				t.Errorf("%q does not name %q and the file", stderr, tc.says)
+			}
+		})
+	}
+	code, _, stderr := mortise(t.Context(), "", "run", "-c", "no-such.yaml", session)
+	if code != cli.ExitConfig || !strings.Contains(stderr, "no-such.yaml: there is no such file") {
+		t.Errorf("exit code %d: %s", code, stderr)
+	}
+}
+
+func TestBadSessions(t *testing.T) {
+	t.Parallel()
+	cfg := config(t, "")
+	line := `{"role":"user","content":"hello"}` + "\n"
+	for name, tc := range map[string]struct{ text, says string }{
+		"empty":       {"", "empty"},
+		"no messages": {"[]", "no messages"},
+		"unknown":     {`{"a":1}`, "not a recorded session; understood are:"},
+		"garbage":     {"\x00\x01\x02", "not a recorded session"},
+		"broken line": {line + line + "{broken\n" + line, "line 3"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			path := write(t, "s.jsonl", []byte(tc.text))
+			code, stdout, stderr := mortise(t.Context(), "", "run", "-c", cfg, path)
+			if code != cli.ExitSession || stdout != "" || !strings.Contains(stderr, tc.says) || !strings.Contains(stderr, path) {
+				t.Errorf("exit code %d, stdout %q: %s", code, stdout, stderr)
+			}
+			if strings.Count(strings.TrimSpace(stderr), "\n") != 0 {
+				t.Errorf("more than one line: %s", stderr)
+			}
+		})
+	}
+	code, _, stderr := mortise(t.Context(), "", "run", "-c", cfg, "gone.jsonl")
+	if code != cli.ExitSession || !strings.Contains(stderr, "gone.jsonl") {
+		t.Errorf("exit code %d: %s", code, stderr)
+	}
+}
+
+func TestLenientKeepsTheRest(t *testing.T) {
+	t.Parallel()
+	text := `{"role":"user","content":"one"}` + "\n{broken\n" + `{"role":"assistant","content":"two"}` + "\n"
+	code, stdout, stderr := mortise(t.Context(), text, "run", "-q", "-o", "json", "-c", config(t, ""), "--lenient", "-")
+	if code != cli.ExitOK {
+		t.Fatalf("exit code %d: %s", code, stderr)
+	}
+	var r struct {
+		Session struct {
+			Messages int
+			Broken   []string
+		}
+	}
+	if err := json.Unmarshal([]byte(stdout), &r); err != nil {
+		t.Fatal(err)
+	}
+	if r.Session.Messages != 2 || len(r.Session.Broken) != 1 || !strings.Contains(r.Session.Broken[0], "line 2") {
+		t.Errorf("%+v", r.Session)
+	}
+}
+
+func TestBadCommandLines(t *testing.T) {
+	t.Parallel()
+	for _, args := range [][]string{{"run"}, {"run", "a", "b"}, {"run", "--output", "xml", "x"}, {"run", "--no-such", "x"}, {"fly"}, {"run", "--log-level", "loud", "x"}} {
+		if code, _, stderr := mortise(t.Context(), "", args...); code != cli.ExitUsage || stderr == "" {
+			t.Errorf("%q: exit code %d: %s", args, code, stderr)
+		}
+	}
+	if code, stdout, _ := mortise(t.Context(), "", "version"); code != cli.ExitOK || !strings.Contains(stdout, "ABI 1 to 1") {
+		t.Errorf("version: %d %s", code, stdout)
+	}
+}
+
+func TestConversationPicksOne(t *testing.T) {
+	t.Parallel()
+	text := `{"id":"a-0","topic":"x","question":[[{"role":"user","content":"one"}]],"scenario":"s"}` + "\n" +
+		`{"id":"b-0","topic":"x","question":[[{"role":"user","content":"two"}]],"scenario":"s"}` + "\n"
+	path := write(t, "m.json", []byte(text))
+	code, r, stderr := run(t, config(t, ""), path, "--conversation", "b-0")
+	if code != cli.ExitOK || len(r.Threads) != 1 || r.Threads[0].ID != "b-0" {
+		t.Errorf("exit code %d, threads %+v: %s", code, r.Threads, stderr)
+	}
+	code, _, stderr = mortise(t.Context(), "", "run", "-c", config(t, ""), "--conversation", "c", path)
+	if code != cli.ExitSession || !strings.Contains(stderr, `holds no conversation "c"; it holds a-0, b-0`) {
+		t.Errorf("exit code %d: %s", code, stderr)
+	}
+}
+
+// TestTableReport looks at what people read.
+func TestTableReport(t *testing.T) {
+	t.Parallel()
+	session := filepath.Join(root(t), "examples", "sessions", "review.jsonl")
+	code, stdout, stderr := mortise(t.Context(), "", "run", "-c", demoConfig(t), "--pace", "0", session)
+	if code != cli.ExitOK {
+		t.Fatal(stderr)
+	}
+	for _, want := range []string{"modules", "plugins by phase", "admission of compactions", "compactions", "threads", "swapped", "complete", "redact", "guard", "index"} {
+		if !strings.Contains(stdout, want) {
+			t.Errorf("the report has no %q", want)
+		}
+	}
+	for _, want := range []string{"compaction started in the background", "compaction swapped in"} {
+		if !strings.Contains(stderr, want) {
+			t.Errorf("the progress has no %q", want)
+		}
+	}
+}

@@ -1,0 +1,77 @@
+package meter_test
+
+import (
+	"errors"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/tetratelabs/wazero"
+
+	"github.com/mortise-dev/mortise/internal/wasm"
+	"github.com/mortise-dev/mortise/internal/wasm/meter"
+)
+
+// FuzzRewrite holds three things for any bytes. Nothing panics. What the engine
+// compiles still compiles when it is rewritten, or is refused as unsupported. And
+// what the engine refuses does not become valid.
+func FuzzRewrite(f *testing.F) {
+	files, err := filepath.Glob(filepath.Join("..", "..", "..", "host", "testdata", "*.wasm"))
+	if err != nil || len(files) == 0 {
+		f.Fatalf("no guests: %v", err)
+	}
+	for _, name := range files {
+		b, err := os.ReadFile(name)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(b)
+	}
+	for _, c := range costs() {
+		f.Add(costModule(c.body))
+	}
+	for _, s := range segments() {
+		f.Add(segmentModule(s.segment, s.prepare))
+	}
+	for _, in := range intrusions() {
+		f.Add(in.bin)
+	}
+	rt := wazero.NewRuntimeWithConfig(f.Context(), wazero.NewRuntimeConfigInterpreter().WithCoreFeatures(features()))
+	compiles := func(t *testing.T, bin []byte) error {
+		t.Helper()
+		m, err := rt.CompileModule(t.Context(), bin)
+		if err != nil {
+			return err
+		}
+		return m.Close(t.Context())
+	}
+	f.Fuzz(func(t *testing.T, bin []byte) {
+		m, err := wasm.Parse(bin)
+		if err != nil {
+			return // the parser has a fuzz target of its own
+		}
+		opts := options()
+		opts.MaxTable = math.MaxUint32
+		r, err := meter.Rewrite(m, opts)
+		errPlain := compiles(t, bin)
+		if errPlain != nil && strings.Contains(errPlain.Error(), "section custom") {
+			return // a name section that the rewriter leaves out; it is not code
+		}
+		switch {
+		case errors.Is(err, meter.ErrUnsupported):
+		case err != nil && errPlain == nil:
+			t.Fatalf("refused what the engine takes: %v", err)
+		case err != nil:
+		default:
+			errMetered := compiles(t, r.Wasm)
+			if (errPlain == nil) != (errMetered == nil) {
+				t.Fatalf("plain: %v\nmetered: %v", errPlain, errMetered)
+			}
+			if _, err := wasm.Parse(r.Wasm); err != nil {
+				t.Fatalf("the rewritten module cannot be parsed: %v", err)
+			}
+		}
+	})
+}

@@ -1,0 +1,144 @@
+package meter_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/tetratelabs/wazero"
+
+	"github.com/mortise-dev/mortise/internal/wasm"
+	"github.com/mortise-dev/mortise/internal/wasm/meter"
+)
+
+// intrusion is a module that uses an index which only exists once it is rewritten.
+type intrusion struct {
+	name string
+	bin  []byte
+}
+
+// intruder has types 0: () -> (), 1: () -> i32, an import, function 1 with these
+// instructions, and a global. Added are types 2 (the refill's) and 3 (the charge's),
+// function 1 (the refill) and 3 (the charge), and global 1.
+func intruder(ops []byte, more ...[]byte) []byte {
+	sections := map[byte][]byte{
+		sType:   sec(sType, fn(nil, nil), fn(nil, enc(i32))),
+		sImport: sec(sImport, enc(sized("env"), sized("one"), 0, 1)),
+		sFunc:   sec(sFunc, enc(0)),
+		sTable:  sec(sTable, enc(funcref, 0, 4)),
+		sGlobal: sec(sGlobal, enc(i64, 1, 0x42, 0, end)),
+		sExport: sec(sExport, export("f", 0, 1)),
+		sCode:   sec(sCode, body(ops)),
+	}
+	for _, s := range more {
+		sections[s[0]] = s
+	}
+	var out [][]byte
+	for _, id := range []byte{sType, sImport, sFunc, sTable, sMemory, sTag, sGlobal, sExport, sStart, sElem, sCount, sCode, sData} {
+		out = append(out, sections[id])
+	}
+	return module(out...)
+}
+
+func intrusions() []intrusion {
+	element := func(parts ...any) []byte { return intruder(nil, sec(sElem, enc(parts...))) }
+	zero := enc(konst, 0, end)
+	return []intrusion{
+		{"read the counter", intruder(enc(0x23, 1, drop))},
+		{"fill up the counter", intruder(enc(0x42, 0, 0x24, 1))},
+		{"call the charge", intruder(enc(0x42, 0x40, 0x10, 2))},
+		{"call behind the functions", intruder(enc(0x10, 2))},
+		{"tail call", intruder(enc(0x12, 2))},
+		{"ref.func", intruder(enc(0xd2, 2, drop))},
+		{"use the added local", intruder(enc(get, 0, drop))},
+		{"set the added local", intruder(enc(0x42, 0, 0x21, 0))},
+		{"tee the added local", intruder(enc(0x42, 0, 0x22, 0, drop))},
+		{"call_indirect with the refill's type", intruder(enc(konst, 0, 0x11, 2, 0))},
+		{"return_call_indirect", intruder(enc(konst, 0, 0x13, 2, 0))},
+		{"block with the refill's type", intruder(enc(0x02, 2, end))},
+		{"loop with the refill's type", intruder(enc(loop, 2, end))},
+		{"if with the refill's type", intruder(enc(konst, 0, 0x04, 2, end))},
+		{"try_table with the refill's type", intruder(enc(0x1f, 2, 0, end))},
+		{"dead code", intruder(enc(0x00, 0x10, 2))},
+		{"function of the refill's type", intruder(nil, sec(sFunc, enc(2)))},
+		{"import of the refill's type", intruder(nil, sec(sImport, enc(sized("env"), sized("one"), 0, 2)))},
+		{"tag of the refill's type", intruder(nil, sec(sTag, enc(0, 2)))},
+		{"export of a function", intruder(nil, sec(sExport, export("f", 0, 2)))},
+		{"export of the counter", intruder(nil, sec(sExport, export("f", 3, 1)))},
+		{"start function", intruder(nil, enc(sStart, sized(2)))},
+		{"global that starts as the counter", intruder(nil, sec(sGlobal, enc(i64, 1, 0x23, 1, end)))},
+		{"global that refers to a function", intruder(nil, sec(sGlobal, enc(funcref, 1, 0xd2, 2, end)))},
+		{"element", element(0, zero, vec(enc(2)))},
+		{"passive element", element(1, 0, vec(enc(2)))},
+		{"element of a table", element(2, 0, zero, 0, vec(enc(2)))},
+		{"declared element", element(3, 0, vec(enc(2)))},
+		{"element expression", element(4, zero, vec(enc(0xd2, 2, end)))},
+		{"passive expression", element(5, funcref, vec(enc(0xd2, 2, end)))},
+		{"expression of a table", element(6, 0, zero, funcref, vec(enc(0xd2, 2, end)))},
+		{"declared expression", element(7, funcref, vec(enc(0xd2, 2, end)))},
+		{"element at the counter", element(0, 0x23, 1, end, vec(enc(0)))},
+		{"data at the counter", intruder(nil, sec(sMemory, enc(0, 1)), sec(sData, enc(0, 0x23, 1, end, sized("x"))))},
+	}
+}
+
+// TestRewrite_intruders wants each of them refused by the parser, by the rewriter,
+// or by the engine that compiles the result.
+func TestRewrite_intruders(t *testing.T) {
+	t.Parallel()
+	rt := wazero.NewRuntimeWithConfig(t.Context(), wazero.NewRuntimeConfigInterpreter().WithCoreFeatures(features()))
+	t.Cleanup(func() { _ = rt.Close(t.Context()) })
+	if _, err := rewrite(intruder(enc(0x23, 0, drop)), options()); err != nil {
+		t.Fatalf("the module without an intrusion: %v", err)
+	}
+	for _, in := range intrusions() {
+		if _, err := rt.CompileModule(t.Context(), in.bin); err == nil {
+			t.Errorf("%s: the engine takes the original", in.name)
+		}
+		r, err := rewrite(in.bin, options())
+		if err == nil {
+			if _, err = rt.CompileModule(t.Context(), r.Wasm); err != nil {
+				t.Logf("%s: only the engine refuses it: %s", in.name, firstLine(err))
+				continue
+			}
+			t.Errorf("%s: became valid", in.name)
+			continue
+		}
+		if !errors.Is(err, meter.ErrInvalid) && !errors.Is(err, wasm.ErrMalformed) {
+			t.Errorf("%s: %v", in.name, err)
+		}
+	}
+}
+
+// TestRewrite_refusals words what is wrong.
+func TestRewrite_refusals(t *testing.T) {
+	t.Parallel()
+	memories := func(m ...[]byte) []byte { return intruder(nil, sec(sMemory, m...)) }
+	for _, c := range []struct {
+		name, want string
+		bin        []byte
+		kind       error
+	}{
+		{"function", "meter: is invalid: function 2 of 2 at offset", intruder(enc(0x10, 2)), meter.ErrInvalid},
+		{"local", "meter: is invalid: local 0 of 0 at offset", intruder(enc(get, 0, drop)), meter.ErrInvalid},
+		{"no end", "meter: is invalid: function without an end", intruder(nil, sec(sCode, sized(0, 0x01))), meter.ErrInvalid},
+		{"code behind the end", "meter: is invalid: code after the end", intruder(enc(end)), meter.ErrInvalid},
+		{"table", "meter: is invalid: table 1 at offset", intruder(enc(0xd0, funcref, konst, 0, 0xfc, 15, 1, drop)), meter.ErrInvalid},
+		{"segment flags", "meter: is invalid: element segment flags 8", intruder(nil, sec(sElem, enc(8, 0, 0))), meter.ErrInvalid},
+		{"locals", "cannot be metered: more than 50000 locals", intruder(nil, sec(sCode, sized(1, leb(50_001), i32, end))), meter.ErrUnsupported},
+		{"threads", "uses a feature that cannot be metered: threads", intruder(enc(0xfe, 0x03, 0)), meter.ErrUnsupported},
+		{"relaxed SIMD", "cannot be metered: relaxed SIMD 256", intruder(enc(0xfd, leb(256))), meter.ErrUnsupported},
+		{"unknown", "cannot be metered: opcode 0x06", intruder(enc(0x06)), meter.ErrUnsupported},
+		{"unknown bulk", "cannot be metered: opcode 0xfc 18", intruder(enc(0xfc, 18)), meter.ErrUnsupported},
+		{"two memories", "cannot be metered: more than one memory", memories(enc(0, 1), enc(0, 1)), meter.ErrUnsupported},
+		{"shared memory", "shared or 64-bit memory", memories(enc(3, 1, 1)), meter.ErrUnsupported},
+		{"64-bit memory", "shared or 64-bit memory", memories(enc(4, 1)), meter.ErrUnsupported},
+	} {
+		_, err := rewrite(c.bin, options())
+		if !errors.Is(err, c.kind) || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %s", c.name, err, c.want)
+		}
+	}
+	if _, err := rewrite(intruder(nil), meter.Options{}); err == nil || !strings.Contains(err.Error(), "RefillModule") {
+		t.Errorf("without options: %v", err)
+	}
+}
