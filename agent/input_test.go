@@ -136,3 +136,24 @@ func TestAppendRunDeliverTogether(t *testing.T) {
 		}
 	}
 }
+
+func TestNoMessageIDCollidesWithTheSystemPrompt(t *testing.T) {
+	t.Parallel()
+	adds := &hook{name: "adds", phase: abi.BeforeInference, mode: abi.ModeTransform, do: func(context.Context, *abi.Event) (*abi.Reply, error) {
+		return &abi.Reply{Effects: []abi.Effect{{Type: abi.EffectAddContext, Context: &abi.ContextMessage{
+			Key: "k", Content: []abi.ContentBlock{abi.Text("mind the gap")},
+		}}}}, nil
+	}}
+	for _, id := range []string{"system", "context/adds/k"} {
+		t.Run(id, func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t, &script{answers: []abi.Message{says("ok")}}, agent.Config{SystemPrompt: "be good"}, adds)
+			ask := user("go")
+			ask.ID = id
+			if _, err := b.agent.Run(t.Context(), request(ask)); err != nil {
+				t.Fatal(err)
+			}
+			checkLog(t, b)
+		})
+	}
+}

@@ -105,7 +105,7 @@ func (r *run) request() llm.Request {
 	messages := make([]abi.Message, 0, len(r.view)+len(due)+1)
 	if r.cfg.SystemPrompt != "" {
 		messages = append(messages, abi.Message{
-			ID: "system", Role: abi.RoleSystem, Content: []abi.ContentBlock{abi.Text(r.cfg.SystemPrompt)},
+			ID: r.requestID("system"), Role: abi.RoleSystem, Content: []abi.ContentBlock{abi.Text(r.cfg.SystemPrompt)},
 		})
 	}
 	lead := 0
@@ -115,6 +115,7 @@ func (r *run) request() llm.Request {
 	var head, session, tail []abi.Message
 	for _, m := range due {
 		msg := contextMessage(m)
+		msg.ID = r.requestID(msg.ID)
 		switch m.Target {
 		case abi.TargetSystem:
 			head = append(head, msg)
@@ -134,6 +135,15 @@ func (r *run) request() llm.Request {
 		ThreadID: r.id.ThreadID, RunID: r.id.RunID, Step: r.step,
 		Messages: messages, Tools: tools, Override: override,
 	}
+}
+
+// requestID is the id of a message that is part of requests only. It stays the
+// same from request to request, unless the log holds it.
+func (r *run) requestID(id string) string {
+	if r.thread.has(id) {
+		return r.freshID()
+	}
+	return id
 }
 
 func contextMessage(m abi.ContextMessage) abi.Message {

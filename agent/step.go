@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/mortise-dev/mortise/abi"
+	"github.com/mortise-dev/mortise/phases"
 )
 
 // runStep is one inference and the tools that it asked for. It returns what
@@ -59,6 +60,11 @@ func (r *run) takeStep(ctx context.Context, messageID string) (called bool, stop
 // infer asks the model and lets the compactor learn from the bill.
 func (r *run) infer(ctx context.Context) (*abi.Response, error) {
 	request := r.request()
+	// Whatever plugins and compaction did, a broken conversation never reaches a
+	// model provider.
+	if err := phases.CheckStructure(request.Messages); err != nil {
+		return nil, fmt.Errorf("the request is not valid: %w", err)
+	}
 	start := time.Now()
 	var response *abi.Response
 	err := recovered(func() (err error) {

@@ -34,5 +34,5 @@ func Example() {
 	_ = m.Close(ctx)
 	// Output:
 	// thread-1 custom progress half <nil>
-	// thread-1 completed   <nil> 42 pages
+	// thread-1 completed  <nil> 42 pages
 }

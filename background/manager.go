@@ -21,7 +21,7 @@ type Manager struct {
 
 	// gates hold back what is seen of a thread's tasks while one of them ends. A
 	// thread has one gate, a gate many threads. Locked before mu, never after.
-	gates [64]sync.Mutex
+	gates [64]gate
 	seed  maphash.Seed
 
 	mu        sync.Mutex
@@ -43,12 +43,16 @@ func New(cfg Config) (*Manager, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	return &Manager{
+	m := &Manager{
 		cfg: cfg, seed: maphash.MakeSeed(),
 		slots: make(chan struct{}, cfg.MaxRunning), stop: make(chan struct{}),
 		tasks: map[string]*Task{}, names: map[name]string{}, live: map[string]int{},
 		changed: make(chan struct{}),
-	}, nil
+	}
+	for i := range m.gates {
+		m.gates[i] = newGate()
+	}
+	return m, nil
 }
 
 // Spawn starts a task and returns its id at once. When MaxRunning bodies run the
@@ -60,7 +64,7 @@ func (m *Manager) Spawn(ctx context.Context, spec Spec) (string, error) {
 	if err := spec.validate(); err != nil {
 		return "", err
 	}
-	t := &Task{m: m, spec: spec}
+	t := &Task{m: m, spec: spec, emit: newGate()}
 	ctx = context.WithoutCancel(ctx)
 	t.life, t.end = context.WithCancel(ctx)
 	ctx, t.cancel = context.WithCancelCause(ctx)
@@ -253,16 +257,16 @@ func (m *Manager) Close(ctx context.Context) error {
 // look locks what is to be seen of a thread and returns the unlock.
 func (m *Manager) look(thread string) func() {
 	g := m.gate(thread)
-	g.Lock()
+	g.lock()
 	m.mu.Lock()
 	return func() {
 		m.mu.Unlock()
-		g.Unlock()
+		g.unlock()
 	}
 }
 
-func (m *Manager) gate(thread string) *sync.Mutex {
-	return &m.gates[maphash.String(m.seed, thread)%uint64(len(m.gates))]
+func (m *Manager) gate(thread string) gate {
+	return m.gates[maphash.String(m.seed, thread)%uint64(len(m.gates))]
 }
 
 // terminal builds the one notice that ends a task.

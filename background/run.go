@@ -127,9 +127,9 @@ func reason(ctx context.Context, t *Task) string {
 // period.
 func (m *Manager) commit(ctx context.Context, t *Task, o outcome) {
 	t.end() // an Emit that still waits gives up
-	t.emit.Lock()
+	t.emit.lock()
 	t.over = true
-	t.emit.Unlock()
+	t.emit.unlock()
 
 	ctx = context.WithoutCancel(ctx)
 	var giveUp <-chan time.Time
@@ -154,9 +154,9 @@ func (m *Manager) commit(ctx context.Context, t *Task, o outcome) {
 // visible. It is not decided while the owner has no room, unless it is the last
 // attempt.
 func (m *Manager) attempt(ctx context.Context, t *Task, o outcome, wait time.Duration, last bool) bool {
-	gate := m.gate(t.spec.Thread)
-	gate.Lock()
-	defer gate.Unlock()
+	g := m.gate(t.spec.Thread)
+	g.lock()
+	defer g.unlock()
 	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
 	err := m.cfg.Deliver(ctx, t.spec.Thread, terminal(t, o))

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/mortise-dev/mortise/abi"
@@ -106,11 +105,11 @@ type Task struct {
 
 	seq    uint64
 	cancel context.CancelCauseFunc // ends the context of the body
-	life   context.Context //nolint:containedctx // ends when the task does; bounds deliveries of a body that was cancelled
+	life   context.Context         //nolint:containedctx // ends when the task does; bounds deliveries of a body that was cancelled
 	end    context.CancelFunc
 
 	// emit orders the notices of this task; over is set before the terminal one.
-	emit sync.Mutex
+	emit gate
 	over bool
 }
 
@@ -122,8 +121,8 @@ func (t *Task) ID() string { return t.info.ID }
 // after a cancellation. It returns false when the notice was not accepted or the
 // task has already ended.
 func (t *Task) Emit(eventType string, payload any) bool {
-	t.emit.Lock()
-	defer t.emit.Unlock()
+	t.emit.lock()
+	defer t.emit.unlock()
 	if t.over {
 		return false
 	}

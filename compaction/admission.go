@@ -3,7 +3,9 @@ package compaction
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/mortise-dev/mortise/abi"
@@ -132,8 +134,9 @@ func queueSaturated(q *abi.QueueSignal) bool {
 	return q != nil && (q.Saturated || q.MaxQueuedRequests > 0 && q.QueuedRequests >= q.MaxQueuedRequests)
 }
 
-// admit asks the native rules and then the policy. The detail is for people.
-func (c *Compactor) admit(ctx context.Context, r *abi.AdmitRequest) (*AdmissionDecision, string) {
+// admit asks the native rules and then the policy. The detail is for people. The
+// duration is how long the policy does not want to be asked again.
+func (c *Compactor) admit(ctx context.Context, r *abi.AdmitRequest) (*AdmissionDecision, string, time.Duration) {
 	d := &AdmissionDecision{
 		Schema: AdmissionSchema, Reason: Decide(r), AttemptCount: uint32(r.AttemptCount),
 		MaxAttemptsPerSession: uint32(r.MaxAttempts), CooldownRemainingMS: uint64(max(0, r.CooldownRemainingMS)),
@@ -143,25 +146,54 @@ func (c *Compactor) admit(ctx context.Context, r *abi.AdmitRequest) (*AdmissionD
 		tokens := uint64(max(0, *r.TokensBefore))
 		d.TokensBefore = &tokens
 	}
-	detail := ""
+	detail, retry := "", time.Duration(0)
 	if d.Reason == abi.ReasonAllowed && c.cfg.Admitter != nil {
-		answer, err := c.cfg.Admitter.Admit(ctx, r)
+		answer, err := c.askPolicy(ctx, r)
 		switch {
 		case err != nil:
 			d.Reason, detail = abi.ReasonPolicyUnavailable, err.Error()
-		case answer == nil || !answer.Allowed:
+		case !answer.Allowed:
 			d.Reason, detail = refusal(answer)
 		default:
 			detail = answer.Detail
 		}
+		if answer != nil {
+			retry = time.Duration(min(max(0, answer.RetryAfterMS), maxRetry.Milliseconds())) * time.Millisecond
+		}
 	}
 	d.Allowed = d.Reason == abi.ReasonAllowed
-	return d, detail
+	return d, detail, retry
 }
 
+// askPolicy calls the policy; one that panics or says nothing is unavailable.
+func (c *Compactor) askPolicy(ctx context.Context, r *abi.AdmitRequest) (answer *abi.Decision, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			answer, err = nil, fmt.Errorf("compaction: the admission policy panicked: %v", p)
+		}
+	}()
+	answer, err = c.cfg.Admitter.Admit(ctx, r)
+	switch {
+	case err != nil:
+		return nil, err
+	case answer == nil:
+		return nil, errors.New("compaction: the admission policy said nothing")
+	}
+	return answer, nil
+}
+
+// maxWord bounds a reason, in bytes.
+const maxWord = 64
+
+// refusal is the policy's reason. One that is no snake_case word is not passed
+// on, since reasons are counted and compared.
 func refusal(answer *abi.Decision) (reason, detail string) {
-	if answer == nil || answer.Reason == "" || answer.Reason == abi.ReasonAllowed {
+	strange := strings.ContainsFunc(answer.Reason, func(c rune) bool { return c != '_' && (c < 'a' || c > 'z') && (c < '0' || c > '9') })
+	switch {
+	case answer.Reason == "" || answer.Reason == abi.ReasonAllowed:
 		return abi.ReasonPolicyUnavailable, "the policy refused without a reason"
+	case strange || len(answer.Reason) > maxWord:
+		return abi.ReasonPolicyUnavailable, fmt.Sprintf("the policy's reason %.64q is no snake_case word", answer.Reason)
 	}
 	return answer.Reason, answer.Detail
 }

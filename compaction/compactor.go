@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -62,7 +63,9 @@ type Config struct {
 	Logger  *slog.Logger
 }
 
-// Compactor compacts threads in the background. Make one with [New].
+// Compactor compacts threads in the background. Make one with [New]. The logs
+// that it is given only grow: it remembers what it read, so whoever changes a
+// message in a log must copy the log first.
 type Compactor struct {
 	cfg    Config
 	scorer *Scorer
@@ -107,20 +110,26 @@ func New(cfg Config) (*Compactor, error) {
 	return &Compactor{cfg: cfg, scorer: NewScorer(), threads: make(map[string]*thread)}, nil
 }
 
-// maxMarkers is how many compactions of a thread can be undone.
+// maxMarkers is how many compactions of a thread can be undone; one more marker
+// is kept, to go back to.
 const maxMarkers = 16
 
 // thread is what a compactor knows of one.
 type thread struct {
 	mu      sync.Mutex
 	markers []Marker
+	forgot  bool // older markers than these
 	total   int
 	flight  *flight
 	// recent are the tasks of the last compactions, whose end nobody else needs
 	// to hear of.
-	recent    []string
-	estimates estimates
-	bill      calibration
+	recent []string
+	// early are tasks that ended before Spawn had told their id.
+	early map[string]string
+	index *index
+	bill  calibration
+	// summary is the newest marker as the model sees it.
+	summary *shown
 
 	attempts  int
 	failures  int
@@ -130,10 +139,18 @@ type thread struct {
 
 	requested bool
 	focus     string
-	// said is the last admission that was told, repeats how often it came again.
-	said     string
+	// said is the last refusal, repeats how often it came since it was told.
+	said     *AdmissionDecision
+	detail   string
 	repeats  int
 	fallback bool
+}
+
+// shown is a marker's summary as a message.
+type shown struct {
+	marker  string
+	message abi.Message
+	tokens  int64
 }
 
 // flight is a compaction under way. It is reserved before anything is spawned,
@@ -148,6 +165,9 @@ type flight struct {
 	started  time.Time
 	deadline time.Time
 	steps    int
+	// scored is the quality of a summary, measured where the summarizer ran.
+	scored  *Quality
+	summary string
 }
 
 func (c *Compactor) thread(id string) *thread {
@@ -155,7 +175,7 @@ func (c *Compactor) thread(id string) *thread {
 	defer c.mu.Unlock()
 	t, ok := c.threads[id]
 	if !ok {
-		t = &thread{estimates: make(estimates)}
+		t = &thread{index: newIndex(0)}
 		c.threads[id] = t
 	}
 	return t
@@ -168,9 +188,23 @@ func (t *thread) latest() *Marker {
 	return &t.markers[len(t.markers)-1]
 }
 
-// tokens estimates messages, scaled by what was billed.
-func (t *thread) tokens(messages []abi.Message) int64 {
-	return t.bill.apply(t.estimates.of(messages))
+// shown is the newest marker's summary as the model sees it.
+func (t *thread) shown(m *Marker) *shown {
+	if t.summary == nil || t.summary.marker != m.ID {
+		message := m.message()
+		t.summary = &shown{marker: m.ID, message: message, tokens: EstimateMessage(&message)}
+	}
+	return t.summary
+}
+
+// size is what the view of a log weighs under a marker, as estimated. The index
+// must have read the log.
+func (t *thread) size(m *Marker) int64 {
+	c, ok := t.index.covered(m)
+	if !ok {
+		return t.index.tokens(0, len(t.index.entries))
+	}
+	return t.index.size(c, t.shown(m).tokens)
 }
 
 // Markers returns the thread's compactions that can be undone, oldest first.
@@ -190,12 +224,12 @@ func (c *Compactor) Total(id string) int {
 }
 
 // Tokens estimates messages of the thread, scaled by what was billed. It
-// remembers what it saw, so that asking again costs little.
+// remembers the log, so that asking again costs little.
 func (c *Compactor) Tokens(id string, messages []abi.Message) int64 {
 	t := c.thread(id)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.tokens(messages)
+	return t.bill.apply(t.index.weigh(messages))
 }
 
 // Pending reports whether a compaction of the thread is under way.
@@ -212,7 +246,8 @@ func (c *Compactor) Undo(id string) bool {
 	t := c.thread(id)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if len(t.markers) == 0 {
+	// The oldest marker that is kept may stand on one that was forgotten.
+	if len(t.markers) == 0 || len(t.markers) == 1 && t.forgot {
 		return false
 	}
 	t.markers = t.markers[:len(t.markers)-1]
@@ -233,7 +268,7 @@ func (c *Compactor) Calibrate(id string, promptTokens int64, sent []abi.Message)
 	t := c.thread(id)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.bill.learn(promptTokens, t.estimates.of(sent))
+	t.bill.learn(promptTokens, t.index.weigh(sent))
 }
 
 // View returns what the model sees of the log: the newest compaction applied,
@@ -242,59 +277,40 @@ func (c *Compactor) View(id string, log []abi.Message) []abi.Message {
 	t := c.thread(id)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	view := View(log, t.latest())
+	t.index.read(log)
+	view, estimate := log, t.index.tokens(0, len(log))
+	if cover, ok := t.index.covered(t.latest()); ok {
+		summary := t.shown(t.latest())
+		view, estimate = cover.view(log, summary.message), t.index.size(cover, summary.tokens)
+	}
 	limit := c.cfg.Policy.WindowTokens - c.cfg.Policy.ReserveTokens
-	tokens := t.tokens(view)
+	tokens := t.bill.apply(estimate)
 	if tokens <= limit {
 		t.fallback = false
 		return view
 	}
-	cut := Truncate(view, limit*t.estimates.of(view)/tokens)
+	cut := Truncate(view, int64(float64(estimate)*float64(limit)/float64(tokens)))
 	if !t.fallback {
 		t.fallback = true
-		c.observe(id, Event{Kind: EventFallback, PreTokens: tokens, PostTokens: t.tokens(cut), ViewMessages: len(cut)})
+		c.observe(id, Event{
+			Kind: EventFallback, PreTokens: tokens, PostTokens: t.bill.apply(t.index.weigh(cut)), ViewMessages: len(cut),
+		})
 	}
 	return cut
 }
 
 func (c *Compactor) observe(id string, e Event) {
-	e.Thread, e.At = id, c.cfg.Now()
+	e.Thread, e.At, e.Reason = id, c.cfg.Now(), clip(e.Reason)
 	c.cfg.Observe(e)
 }
 
-// estimates remembers what messages cost, so that a log is not read again at
-// every step.
-type estimates map[string]estimate
+// maxReason bounds what others may write into an event, in bytes.
+const maxReason = 1024
 
-type estimate struct {
-	size   int
-	tokens int64
-}
-
-func (e estimates) of(messages []abi.Message) int64 {
-	var n int64
-	for i := range messages {
-		m := &messages[i]
-		if m.ID == "" {
-			n += EstimateMessage(m)
-			continue
-		}
-		size := messageSize(m)
-		known, ok := e[m.ID]
-		if !ok || known.size != size {
-			known = estimate{size: size, tokens: EstimateMessage(m)}
-			e[m.ID] = known
-		}
-		n += known.tokens
+// clip bounds text that a guest or a provider wrote.
+func clip(s string) string {
+	if len(s) > maxReason {
+		s = s[:maxReason] + "…"
 	}
-	return n
-}
-
-// messageSize tells an edited message from the one that was estimated.
-func messageSize(m *abi.Message) int {
-	n := len(m.ToolCalls)
-	for i := range m.Content {
-		n += len(m.Content[i].Text) + 1
-	}
-	return n
+	return strings.ToValidUTF8(s, "")
 }

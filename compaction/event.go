@@ -29,8 +29,9 @@ type Event struct {
 	Thread string    `json:"thread"`
 	At     time.Time `json:"at"`
 	TaskID string    `json:"task_id,omitempty"`
-	// Decision belongs to admissions. Count is how many equal decisions in a row
-	// the event stands for, when that is more than one.
+	// Decision belongs to admissions. Equal refusals in a row are told once at
+	// first, and then, when something else is decided, in one event more with the
+	// newest of them; Count is how many that one stands for. 0 is one.
 	Decision *AdmissionDecision `json:"decision,omitempty"`
 	Count    int                `json:"count,omitempty"`
 	Policy   string             `json:"policy,omitempty"`

@@ -29,10 +29,11 @@ func (s fileSet) sorted() []string {
 }
 
 // fileOperations collects the files that tool calls name, by what the tool
-// does. A tool is known by its exact name, or by the kind that it declares.
+// does, the newest first. A tool is known by its exact name, or by the kind that
+// it declares.
 func fileOperations(messages []abi.Message, read, modified fileSet) {
-	for i := range messages {
-		for _, c := range messages[i].ToolCalls {
+	for i := range slices.Backward(messages) {
+		for _, c := range slices.Backward(messages[i].ToolCalls) {
 			path := pathArgument(c.Arguments)
 			if path == "" {
 				continue

@@ -95,7 +95,9 @@ func (f scripted) Summarize(ctx context.Context, r *abi.SummarizeRequest) (*abi.
 
 // says is a summarizer that always says the same.
 func says(text string) scripted {
-	return func(context.Context, *abi.SummarizeRequest) (*abi.Summary, error) { return &abi.Summary{Text: text}, nil }
+	return func(context.Context, *abi.SummarizeRequest) (*abi.Summary, error) {
+		return &abi.Summary{Text: text}, nil
+	}
 }
 
 // desk is a Spawn whose tasks run when the test says so, and the events and the

@@ -32,17 +32,38 @@ type Marker struct {
 
 // Tags around a summary in the view.
 const (
-	summaryOpen  = "<conversation-summary>\n"
-	summaryClose = "\n</conversation-summary>"
+	summaryTag   = "conversation-summary"
+	summaryOpen  = "<" + summaryTag + ">\n"
+	summaryClose = "\n</" + summaryTag + ">"
 )
 
 // message is the summary as the model sees it. Text that looks like the tags is
 // escaped, so that it cannot end the summary and speak in another voice.
 func (m *Marker) message() abi.Message {
-	text := strings.NewReplacer("<conversation-summary", "&lt;conversation-summary", "</conversation-summary", "&lt;/conversation-summary").Replace(m.Summary)
 	return abi.Message{
 		ID: "summary/" + m.ID, Role: abi.RoleSystem, Visibility: abi.VisibilityInternal,
-		Content: []abi.ContentBlock{abi.Text(summaryOpen + text + summaryClose)},
+		Content: []abi.ContentBlock{abi.Text(summaryOpen + escapeTags(m.Summary) + summaryClose)},
+	}
+}
+
+// escapeTags escapes the angle bracket before the name of the tag, in any case
+// and with blanks and slashes between.
+func escapeTags(s string) string {
+	var b strings.Builder
+	for {
+		i := strings.IndexByte(s, '<')
+		if i < 0 {
+			b.WriteString(s)
+			return b.String()
+		}
+		b.WriteString(s[:i])
+		s = s[i+1:]
+		name := strings.TrimLeft(s[:min(len(s), 64)], "/ \t\r\n")
+		if len(name) >= len(summaryTag) && strings.EqualFold(name[:len(summaryTag)], summaryTag) {
+			b.WriteString("&lt;")
+		} else {
+			b.WriteByte('<')
+		}
 	}
 }
 
@@ -52,55 +73,20 @@ func (m *Marker) message() abi.Message {
 // everything behind the covered part. Without a marker, or when the log does not
 // hold the marker's messages, it is the log itself.
 func View(log []abi.Message, m *Marker) []abi.Message {
-	if m == nil {
+	c, ok := unweighed(log).covered(m)
+	if !ok {
 		return log
 	}
-	from, to := indexOf(log, m.FromID), indexOf(log, m.ToID)
-	if from < 0 || to < from {
-		return log
-	}
-	keep := kept(log, from, to)
-	view := make([]abi.Message, 0, from+1+len(keep)+len(log)-to-1)
-	view = append(view, log[:from]...)
-	view = append(view, m.message())
-	for _, i := range keep {
+	return c.view(log, m.message())
+}
+
+// view puts a summary in the place of what it covers.
+func (c cover) view(log []abi.Message, summary abi.Message) []abi.Message {
+	view := make([]abi.Message, 0, c.from+1+len(c.keep)+len(log)-c.to-1)
+	view = append(view, log[:c.from]...)
+	view = append(view, summary)
+	for _, i := range c.keep {
 		view = append(view, log[i])
 	}
-	return append(view, log[to+1:]...)
-}
-
-// kept lists the covered messages that stay in the view, in order.
-func kept(log []abi.Message, from, to int) []int {
-	stays := make(map[int]bool)
-	if user := latestUser(log); user >= from && user <= to {
-		stays[user] = true
-	}
-	for i := from; i <= to; i++ {
-		if !log[i].Pinned {
-			continue
-		}
-		first, last := round(log, i, from, to)
-		for j := first; j <= last; j++ {
-			stays[j] = true
-		}
-	}
-	var out []int
-	for i := from; i <= to && len(stays) > len(out); i++ {
-		if stays[i] {
-			out = append(out, i)
-		}
-	}
-	return out
-}
-
-// round is the call and its results around a message, or the message alone.
-func round(log []abi.Message, i, from, to int) (first, last int) {
-	first, last = i, i
-	for first > from && log[first].Role == abi.RoleTool {
-		first--
-	}
-	for last < to && log[last+1].Role == abi.RoleTool {
-		last++
-	}
-	return first, last
+	return append(view, log[c.to+1:]...)
 }

@@ -101,22 +101,23 @@ func (s *Scorer) Score(source []abi.Message, previous *string, summary string) Q
 
 func sourceText(source []abi.Message, previous *string) string {
 	var b strings.Builder
-	if previous != nil {
-		b.WriteString(*previous)
+	write := func(s string) {
+		b.WriteString(s[:min(len(s), max(0, maxScored-b.Len()))])
 		b.WriteByte('\n')
+	}
+	if previous != nil {
+		write(*previous)
 	}
 	for i := range source {
-		if b.Len() > maxScored {
+		if b.Len() >= maxScored {
 			break
 		}
-		b.WriteString(source[i].Text())
-		b.WriteByte('\n')
+		write(source[i].Text())
 		for _, c := range source[i].ToolCalls {
-			b.WriteString(argumentText(c.Arguments))
-			b.WriteByte('\n')
+			write(argumentText(c.Arguments))
 		}
 	}
-	return b.String()[:min(b.Len(), maxScored)]
+	return b.String()
 }
 
 // frequent returns what matches, if it occurs often enough, the first maxItems

@@ -2,7 +2,9 @@ package compaction
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/mortise-dev/mortise/abi"
@@ -17,13 +19,35 @@ func (c *Compactor) Consider(ctx context.Context, id string, log []abi.Message) 
 	if f == nil {
 		return false
 	}
-	decision, detail := c.admit(ctx, request)
-	c.tell(t, id, decision, detail)
-	if !decision.Allowed || request.TokensBefore == nil {
-		c.release(t, f)
+	decision, detail, retry := c.admit(ctx, request)
+	if !c.decided(t, id, f, decision, detail, retry) {
 		return false
 	}
 	return c.launch(ctx, t, id, f)
+}
+
+// maxRetry bounds how long a policy may keep itself from being asked again.
+const maxRetry = time.Hour
+
+// decided records a decision, and gives the reservation back when it is a
+// refusal.
+func (c *Compactor) decided(t *thread, id string, f *flight, d *AdmissionDecision, detail string, retry time.Duration) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if retry > 0 {
+		t.notBefore = c.cfg.Now().Add(min(retry, maxRetry))
+	}
+	c.tell(t, id, d, detail)
+	if d.Reason == abi.ReasonNoPreparation {
+		t.requested, t.focus = false, "" // what was asked for is not there
+	}
+	if t.flight != f {
+		return false // it took so long that the deadline passed
+	}
+	if !d.Allowed {
+		t.flight = nil
+	}
+	return d.Allowed
 }
 
 // reserve takes the thread's one place for a compaction, before anything else
@@ -40,9 +64,10 @@ func (c *Compactor) reserve(t *thread, id string, log []abi.Message) (*flight, *
 		t.flight.steps++
 		return nil, nil
 	}
-	tokens := t.tokens(View(log, t.latest()))
+	t.index.read(log)
+	tokens := t.bill.apply(t.size(t.latest()))
 	if tokens < c.cfg.Policy.ThresholdTokens && !t.requested {
-		t.said = ""
+		c.repeated(t, id)
 		return nil, nil
 	}
 	f := &flight{id: c.cfg.NewID(), before: tokens, started: now, deadline: now.Add(c.cfg.Quota.Timeout)}
@@ -52,14 +77,14 @@ func (c *Compactor) reserve(t *thread, id string, log []abi.Message) (*flight, *
 		MaxAttempts: int64(c.cfg.Quota.MaxAttempts), CooldownMS: c.cfg.Quota.Cooldown.Milliseconds(),
 		CooldownRemainingMS: c.cooldown(t, now), Signals: c.cfg.Signals(),
 	}
-	if rng, ok := Plan(log, t.latest(), c.cfg.Policy); ok {
+	if rng, ok := t.index.plan(log, t.latest(), c.cfg.Policy, t.bill.apply); ok {
 		f.rng, f.source = *rng, log[rng.From:rng.To+1]
 		request.TokensBefore, request.RangeTokens = &f.before, rng.Tokens
 	}
 	if m := t.latest(); m != nil {
 		f.marker = m.ID
 	}
-	t.flight = f
+	t.flight, t.early = f, make(map[string]string)
 	return f, request
 }
 
@@ -83,19 +108,33 @@ func (c *Compactor) cooldown(t *thread, now time.Time) int64 {
 	return (until.Sub(now) + time.Millisecond - 1).Milliseconds()
 }
 
-// tell passes a decision on. Equal refusals in a row are told once, and counted
-// with the next one that differs.
+// tell passes a decision on. Equal refusals in a row are told once at first, and
+// then all together when they are over.
 func (c *Compactor) tell(t *thread, id string, d *AdmissionDecision, detail string) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if !d.Allowed && t.said == d.Reason {
+	if t.said != nil && !d.Allowed && t.said.Reason == d.Reason {
+		t.said, t.detail = d, detail
 		t.repeats++
 		return
 	}
-	t.said = d.Reason
-	e := Event{Kind: EventAdmission, Decision: d, Reason: detail, Policy: c.cfg.PolicyName, PreTokens: int64(tokensOf(d)), Count: t.repeats}
-	t.repeats = 0
-	c.observe(id, e)
+	c.repeated(t, id)
+	c.observe(id, c.admission(d, detail))
+	if !d.Allowed {
+		t.said = d
+	}
+}
+
+// repeated tells of the refusals that were not told, and forgets the last one.
+func (c *Compactor) repeated(t *thread, id string) {
+	if t.repeats > 0 {
+		e := c.admission(t.said, t.detail)
+		e.Count = t.repeats
+		c.observe(id, e)
+	}
+	t.said, t.detail, t.repeats = nil, "", 0
+}
+
+func (c *Compactor) admission(d *AdmissionDecision, detail string) Event {
+	return Event{Kind: EventAdmission, Decision: d, Reason: detail, Policy: c.cfg.PolicyName, PreTokens: int64(tokensOf(d))}
 }
 
 func tokensOf(d *AdmissionDecision) uint64 {
@@ -103,15 +142,6 @@ func tokensOf(d *AdmissionDecision) uint64 {
 		return 0
 	}
 	return *d.TokensBefore
-}
-
-// release gives a reservation back that came to nothing.
-func (c *Compactor) release(t *thread, f *flight) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.flight == f {
-		t.flight = nil
-	}
 }
 
 // launch spawns the summarizer of a reservation.
@@ -127,13 +157,28 @@ func (c *Compactor) launch(ctx context.Context, t *thread, id string, f *flight)
 	t.requested, t.focus = false, ""
 	t.mu.Unlock()
 	task, err := c.cfg.Spawn(ctx, id, TaskType, taskDescription, func(ctx context.Context, emit func(string, any) bool) error {
-		return c.summarize(ctx, f.id, request, emit)
+		return c.summarize(ctx, t, f, request, emit)
 	})
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if err != nil {
-		c.fail(t, id, f, fmt.Sprintf("the task could not be started: %v", err))
+		if t.flight == f {
+			c.fail(t, id, f, fmt.Sprintf("the task could not be started: %v", err))
+		}
 		return false
+	}
+	c.started(t, id, f, task)
+	if cause, ok := t.early[task]; ok && t.flight == f {
+		c.fail(t, id, f, "the task ended without a result: "+cause)
+	}
+	return true
+}
+
+// started learns the id of the task, from Spawn or from the task's own result,
+// whichever comes first.
+func (c *Compactor) started(t *thread, id string, f *flight, task string) {
+	if f.task != "" {
+		return
 	}
 	f.task = task
 	t.recent = append(t.recent, task)
@@ -144,21 +189,31 @@ func (c *Compactor) launch(ctx context.Context, t *thread, id string, f *flight)
 		Kind: EventStarted, TaskID: task, Policy: c.cfg.PolicyName, FromID: f.rng.FromID, ToID: f.rng.ToID,
 		PreTokens: f.rng.Tokens, Messages: len(f.source),
 	})
-	return true
 }
 
-// summarize is the body of the task.
-func (c *Compactor) summarize(ctx context.Context, reservation string, r *abi.SummarizeRequest, emit func(string, any) bool) error {
+// maxSummary bounds what a summarizer may return, in bytes.
+const maxSummary = 1 << 20
+
+// summarize is the body of the task. It also scores the summary, so that the
+// step that swaps it in does not have to.
+func (c *Compactor) summarize(
+	ctx context.Context, t *thread, f *flight, r *abi.SummarizeRequest, emit func(string, any) bool,
+) error {
 	ctx, cancel := context.WithTimeout(ctx, c.cfg.Quota.Timeout)
 	defer cancel()
 	summary, err := c.ask(ctx, r)
 	if err != nil {
-		emit(EventTypeFailed, map[string]any{"reservation": reservation, "error": err.Error()})
+		emit(EventTypeFailed, map[string]any{"reservation": f.id, "error": clip(err.Error())})
 		return err
 	}
+	written := strings.ToValidUTF8(summary.Text, "\ufffd")
+	quality := c.scorer.Score(f.source, f.rng.PreviousSummary, written)
+	t.mu.Lock()
+	f.scored, f.summary = &quality, written
+	t.mu.Unlock()
 	emit(EventTypeCompacted, map[string]any{
-		"reservation": reservation, "boundary_message_id": r.Messages[len(r.Messages)-1].ID,
-		"summary": summary.Text, "from_id": summary.FromID, "to_id": summary.ToID,
+		"reservation": f.id, "boundary_message_id": f.rng.ToID,
+		"summary": written, "from_id": clip(summary.FromID), "to_id": clip(summary.ToID),
 	})
 	return nil
 }
@@ -171,8 +226,13 @@ func (c *Compactor) ask(ctx context.Context, r *abi.SummarizeRequest) (s *abi.Su
 		}
 	}()
 	s, err = c.cfg.Summarizer.Summarize(ctx, r)
-	if err == nil && s == nil {
-		err = fmt.Errorf("compaction: the summarizer returned nothing")
+	switch {
+	case err != nil:
+		return nil, err
+	case s == nil:
+		return nil, errors.New("compaction: the summarizer returned nothing")
+	case len(s.Text) > maxSummary:
+		return nil, fmt.Errorf("compaction: the summary has %d bytes, more than %d", len(s.Text), maxSummary)
 	}
-	return s, err
+	return s, nil
 }

@@ -39,37 +39,38 @@ func Truncate(view []abi.Message, budget int64) []abi.Message {
 	return dropRounds(out, total, budget)
 }
 
-// dropRounds leaves out the oldest rounds until the rest fits.
+// dropRounds leaves out the oldest rounds until the rest fits, and says so in a
+// message behind the leading ones.
 func dropRounds(view []abi.Message, total, budget int64) []abi.Message {
-	user := latestUser(view)
 	lead := 0
 	for lead < len(view) && view[lead].Role == abi.RoleSystem {
 		lead++
 	}
-	out := append([]abi.Message(nil), view[:lead]...)
-	dropped := 0
+	note := abi.Message{
+		ID: "truncated", Role: abi.RoleSystem, Visibility: abi.VisibilityInternal,
+		Content: []abi.ContentBlock{abi.Text("[Older messages are not shown: the context window is full.]")},
+	}
+	out := append(make([]abi.Message, 0, len(view)+1), view[:lead]...)
+	if lead == 0 || out[lead-1].ID != note.ID {
+		out = append(out, note)
+		total += EstimateMessage(&note)
+	}
+	x := unweighed(view)
+	dropped := false
 	for i := lead; i < len(view); {
-		end := i + 1
-		for end < len(view) && view[end].Role == abi.RoleTool {
-			end++
-		}
-		newest := end == len(view)
-		if total <= budget || newest || stays(view[i:end]) || (user >= i && user < end) {
+		end := x.roundEnd(i)
+		if total <= budget || end == len(view) || stays(view[i:end]) || (x.user >= i && x.user < end) {
 			out = append(out, view[i:end]...)
 		} else {
 			total -= Estimate(view[i:end])
-			dropped += end - i
+			dropped = true
 		}
 		i = end
 	}
-	if dropped == 0 {
-		return out
+	if !dropped {
+		return view
 	}
-	note := abi.Message{
-		ID: "truncated", Role: abi.RoleSystem, Visibility: abi.VisibilityInternal,
-		Content: []abi.ContentBlock{abi.Text(fmt.Sprintf("[%d older messages are not shown: the context window is full]", dropped))},
-	}
-	return append(out[:lead:lead], append([]abi.Message{note}, out[lead:]...)...)
+	return out
 }
 
 func stays(messages []abi.Message) bool {
@@ -91,11 +92,14 @@ func shorten(content []abi.ContentBlock) []abi.ContentBlock {
 			continue
 		}
 		head, tail := outputHead, len(text)-outputTail
-		for !utf8.RuneStart(text[head]) {
-			head--
-		}
-		for tail < len(text) && !utf8.RuneStart(text[tail]) {
-			tail++
+		// A character has at most three bytes after its first.
+		for range utf8.UTFMax - 1 {
+			if !utf8.RuneStart(text[head]) {
+				head--
+			}
+			if !utf8.RuneStart(text[tail]) {
+				tail++
+			}
 		}
 		var b strings.Builder
 		b.WriteString(text[:head])

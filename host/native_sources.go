@@ -29,17 +29,17 @@ func (s *fixedSources) reset() {
 }
 
 // config gives the guest what it was granted, and fixed sources for the rest.
-func (s *fixedSources) config(c wazero.ModuleConfig, g Grants) wazero.ModuleConfig {
+func (s *fixedSources) config(c wazero.ModuleConfig, g Grants, i *nativeInstance) wazero.ModuleConfig {
 	if g.Clock {
 		c = c.WithSysWalltime().WithSysNanotime()
 	} else {
 		c = c.WithWalltime(s.walltime, sys.ClockResolution(tick)).WithNanotime(s.nanotime, sys.ClockResolution(tick))
 	}
 	if g.Random {
-		return c.WithRandSource(rand.Reader)
+		return c.WithRandSource(meteredReader{i, rand.Reader})
 	}
 	s.random = mathrand.NewChaCha8([32]byte{})
-	return c.WithRandSource(s.random)
+	return c.WithRandSource(meteredReader{i, s.random})
 }
 
 func (s *fixedSources) walltime() (sec int64, nsec int32) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"time"
 
 	"github.com/tetratelabs/wazero"
@@ -33,8 +34,9 @@ func (i *nativeInstance) start(ctx context.Context) error {
 		return nil
 	})
 	linked = context.WithValue(linked, instanceKey{}, i)
-	config := wazero.NewModuleConfig().WithName("").WithStartFunctions().WithStderr(&i.stderr).WithNanosleep(i.sleep)
-	config = i.fixed.config(config, p.grants)
+	config := wazero.NewModuleConfig().WithName("").WithStartFunctions().
+		WithStdout(meteredWriter{i, io.Discard}).WithStderr(meteredWriter{i, &i.stderr}).WithNanosleep(i.sleep)
+	config = i.fixed.config(config, p.grants, i)
 	i.guest, err = p.runtime.InstantiateModule(linked, p.guest, config)
 	if err != nil {
 		return i.initFault(err)

@@ -85,7 +85,7 @@ func (d *draft) load(k *key) (any, bool) {
 }
 
 func (d *draft) changed(what, target, note string) {
-	d.changes = append(d.changes, Change{What: what, Target: target, Note: note})
+	d.changes = append(d.changes, Change{What: what, Target: oneLine(target, d.limits.TextBytes), Note: note})
 }
 
 func (d *draft) update(u update) error {

@@ -124,6 +124,8 @@ func result(id, callID string) abi.Message {
 	return abi.Message{ID: id, Role: abi.RoleTool, ToolCallID: callID, Content: []abi.ContentBlock{abi.Text("result of " + callID)}}
 }
 
+type ctx = context.Context
+
 func silent(context.Context, *abi.Event) (*abi.Reply, error) { return nil, nil }
 
 func text(s string) []abi.ContentBlock { return []abi.ContentBlock{abi.Text(s)} }

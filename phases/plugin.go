@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+	"unicode"
 
 	"github.com/mortise-dev/mortise/abi"
 )
@@ -72,7 +73,7 @@ func newPlugin(impl Plugin) (*plugin, error) {
 }
 
 func (p *plugin) addKey(s *abi.StateKey) error {
-	if s.Name == "" || len(s.Name) > maxKeyBytes || strings.ContainsFunc(s.Name, isControl) {
+	if s.Name == "" || len(s.Name) > maxKeyBytes || strings.ContainsFunc(s.Name, unicode.IsControl) {
 		return fmt.Errorf("state key %.140q: the name must have 1 to %d bytes and no control characters", s.Name, maxKeyBytes)
 	}
 	if p.keys[s.Name] != nil {
@@ -188,5 +189,3 @@ func validName(s string) bool {
 }
 
 func alphanumeric(c byte) bool { return 'a' <= c && c <= 'z' || '0' <= c && c <= '9' }
-
-func isControl(c rune) bool { return c < 0x20 || c == 0x7f }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/mortise-dev/mortise/abi"
 )
@@ -116,11 +117,11 @@ func (p *pass) recordOf(c *call) Record {
 	return rec
 }
 
-// oneLine makes foreign text fit to be shown: valid, bounded, without control
-// characters.
+// oneLine makes foreign text fit to be shown on a terminal: valid, bounded,
+// without control characters.
 func oneLine(s string, limit int) string {
 	s = strings.Map(func(c rune) rune {
-		if isControl(c) {
+		if unicode.IsControl(c) {
 			return ' '
 		}
 		return c

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
+	"unicode"
 
 	"github.com/mortise-dev/mortise/abi"
 )
@@ -36,7 +38,7 @@ type vetter struct {
 }
 
 func (v *vetter) refuse(what string, err error) {
-	v.refused = append(v.refused, Refusal{What: what, Reason: oneLine(err.Error(), v.limits.TextBytes)})
+	v.refused = append(v.refused, Refusal{What: oneLine(what, v.limits.TextBytes), Reason: oneLine(err.Error(), v.limits.TextBytes)})
 }
 
 // vet returns the proposal, which is only good if nothing was refused.
@@ -100,7 +102,7 @@ func (v *vetter) effect(e *abi.Effect) (abi.Effect, error) {
 	if err := v.text("note", e.Note, v.limits.TextBytes); err != nil {
 		return abi.Effect{}, err
 	}
-	out := abi.Effect{Type: e.Type, Note: e.Note}
+	out := abi.Effect{Type: e.Type, Note: oneLine(e.Note, v.limits.TextBytes)}
 	var err error
 	switch e.Type {
 	case abi.EffectAppendMessages:
@@ -195,6 +197,9 @@ func (v *vetter) text(field, s string, limit int) error {
 func (v *vetter) name(field, s string) error {
 	if s == "" {
 		return fmt.Errorf("%s is missing", field)
+	}
+	if strings.ContainsFunc(s, unicode.IsControl) {
+		return fmt.Errorf("%s has control characters", field)
 	}
 	return v.text(field, s, v.limits.TextBytes)
 }

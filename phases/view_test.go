@@ -74,13 +74,13 @@ func TestDelta(t *testing.T) {
 		{"m1 m2", "m1 m2"},
 		{"m1 m2", ""},
 		{"m1 m2 m3", "m3"},
-		{"s1 m3 m4", "m4"},        // m1 and m2 were compacted
-		{"s1 m3 m4 m5", "m5"},     // the summary does not come later either
-		{"s2 m6 m7", "s2 m6 m7"},  // all that was seen is gone
-		{"s2", ""},                // an undo, or a cut
-		{"s2 m7 m8", "m8"},        // and back
-		{"m1 s3 m8 m9", "m9"},     // pinned messages stand before the summary
-		{"m1 s3 m9", ""},          //
+		{"s1 m3 m4", "m4"},          // m1 and m2 were compacted
+		{"s1 m3 m4 m5", "m5"},       // the summary does not come later either
+		{"s2 m6 m7", "s2 m6 m7"},    // all that was seen is gone
+		{"s2", ""},                  // an undo, or a cut
+		{"s2 m7 m8", "m8"},          // and back
+		{"m1 s3 m8 m9", "m9"},       // pinned messages stand before the summary
+		{"m1 s3 m9", ""},            //
 		{"m1 s3 m9 s4 ma", "s4 ma"}, //
 		{"", ""},
 		{"m1 ma mb", "mb"},

@@ -16,7 +16,7 @@ func BenchmarkOnPhase(b *testing.B) {
 		"guard": {Phase: abi.ToolGate, Call: &abi.ToolCall{ID: "c1", Name: "bash", Kind: abi.ToolExecute,
 			Arguments: map[string]any{"command": "go test ./... 2>&1 | tail -20"}}},
 		"redact": {Phase: abi.AfterToolExecute, Call: &abi.ToolCall{ID: "c1", Name: "bash"}, ResultMessageID: "m1",
-			Result: &abi.ToolResult{Status: abi.ToolSuccess, Content: []abi.ContentBlock{abi.Text(output)}},
+			Result:   &abi.ToolResult{Status: abi.ToolSuccess, Content: []abi.ContentBlock{abi.Text(output)}},
 			Messages: []abi.Message{{ID: "m1", Role: abi.RoleTool, ToolCallID: "c1", Content: []abi.ContentBlock{abi.Text(output)}}}},
 		"index": {Phase: abi.AfterToolExecute, Call: &abi.ToolCall{ID: "c1", Name: "read", Arguments: map[string]any{"path": "host/pool.go"}},
 			Result: &abi.ToolResult{Status: abi.ToolSuccess, Content: []abi.ContentBlock{abi.Text(output)}}},

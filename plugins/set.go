@@ -58,7 +58,7 @@ type Set struct {
 
 // Load loads the entries in their order. When any of them fails, the error
 // joins one sentence for each failure; the Set is returned all the same, holds
-// what did load, and must be closed. Load stops early only when ctx is done.
+// what did load, and must be closed.
 func Load(ctx context.Context, h *host.Host, entries []Entry) (*Set, error) {
 	s := &Set{}
 	var failures []error
@@ -87,7 +87,17 @@ func (s *Set) load(ctx context.Context, h *host.Host, e Entry, seen map[string]b
 	if err != nil {
 		return Status{Name: e.Name}, err
 	}
+	status, err := s.admit(ctx, m, e, seen)
+	if err != nil {
+		// Nobody will call it, so it need not stay in memory.
+		return status, errors.Join(err, m.Close(context.WithoutCancel(ctx)))
+	}
 	s.modules = append(s.modules, m)
+	return status, nil
+}
+
+// admit makes a plugin of a module.
+func (s *Set) admit(ctx context.Context, m *host.Module, e Entry, seen map[string]bool) (Status, error) {
 	status := Status{Name: e.Name, Module: m.Info(), State: StateLoaded}
 	g, err := guest.Open(ctx, m)
 	if err != nil {
@@ -100,6 +110,10 @@ func (s *Set) load(ctx context.Context, h *host.Host, e Entry, seen map[string]b
 	}
 	if err := check(g, e); err != nil {
 		return status, err
+	}
+	// What phases would refuse is refused here, where the entry can be named.
+	if _, err := phases.New(phases.Config{Plugins: []phases.Plugin{p}}); err != nil {
+		return status, fmt.Errorf("plugins: module %q: %w", g.Module(), err)
 	}
 	seen[p.desc.Name] = true
 	s.plugins = append(s.plugins, p)

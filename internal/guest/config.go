@@ -5,15 +5,21 @@ import (
 	"strings"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/mortise-dev/mortise/abi"
 )
 
 // schemaURL names the schema inside the compiler; nothing is ever fetched.
 const schemaURL = "mortise:config"
 
 // CheckConfig checks an operator's config against the schema that the module
-// gave. A module without a schema takes any config. References to other
+// gave. A module without a schema takes any config that can be encoded. References to other
 // documents are refused: a guest's schema must not make the host read files.
 func (g *Guest) CheckConfig(config any) error {
+	// A config that cannot be encoded would make each call fail.
+	if _, err := g.format.Marshal(&abi.Event{Config: config}); err != nil {
+		return fmt.Errorf("guest: module %q: %w: config: %w", g.caller.Name(), ErrConfig, err)
+	}
 	if g.desc.ConfigSchema == nil {
 		return nil
 	}
@@ -42,8 +48,8 @@ func (noLoader) Load(url string) (any, error) {
 	return nil, fmt.Errorf("a config schema may not refer to %q", url)
 }
 
-// jsonValue makes a dynamic value what the schema library expects: JSON has no
-// int64, so integers become float64 where that loses nothing.
+// jsonValue makes a dynamic value what the schema library expects, which knows
+// neither int64 and uint64 nor bytes.
 func jsonValue(v any) any {
 	switch v := v.(type) {
 	case int64:

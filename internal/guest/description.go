@@ -2,6 +2,9 @@ package guest
 
 import (
 	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/mortise-dev/mortise/abi"
 )
@@ -13,6 +16,9 @@ const (
 	maxTools    = 128
 	maxState    = 128
 	maxPolicies = 64
+	maxOrder    = 64
+	maxVersion  = 64
+	maxSummary  = 512
 )
 
 func checkDescription(d *abi.Description) error {
@@ -22,6 +28,33 @@ func checkDescription(d *abi.Description) error {
 	if d.ABI.Min < 1 || d.ABI.Max < d.ABI.Min {
 		return fmt.Errorf("abi range %d to %d is not a range; say which contract versions the module speaks", d.ABI.Min, d.ABI.Max)
 	}
+	if !printable(d.Version, maxVersion) {
+		return fmt.Errorf("version must be one line of printable text, %d bytes at most", maxVersion)
+	}
+	if !printable(d.Summary, maxSummary) {
+		return fmt.Errorf("summary must be one line of printable text, %d bytes at most", maxSummary)
+	}
+	if err := checkBounds(d); err != nil {
+		return err
+	}
+	for i := range d.Hooks {
+		if n := max(len(d.Hooks[i].Before), len(d.Hooks[i].After)); n > maxOrder {
+			return fmt.Errorf("hook %d: %d names in before or after are more than the %d that are allowed", i, n, maxOrder)
+		}
+	}
+	return nil
+}
+
+// printable says whether text can be shown to people as it is: nothing in it
+// moves a cursor, breaks a line or turns the direction round.
+func printable(s string, limit int) bool {
+	if len(s) > limit || !utf8.ValidString(s) {
+		return false
+	}
+	return !strings.ContainsFunc(s, func(c rune) bool { return !unicode.IsPrint(c) })
+}
+
+func checkBounds(d *abi.Description) error {
 	for _, bound := range []struct {
 		what     string
 		got, max int

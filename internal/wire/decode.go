@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"reflect"
 	"strconv"
@@ -17,16 +18,16 @@ import (
 // library's primitives; the library's own way with structs takes arrays for
 // structs, wraps large integers and panics when a dynamic field comes twice.
 type decoder struct {
+	data []byte
 	in   bytes.Reader
 	lib  *msgpack.Decoder
-	size int
 }
 
 func unmarshalMessagePack(data []byte, v reflect.Value) error {
 	if err := scan(data); err != nil {
 		return err
 	}
-	d := &decoder{size: len(data)}
+	d := &decoder{data: data}
 	d.in.Reset(data)
 	d.lib = msgpack.GetDecoder()
 	d.lib.Reset(&d.in)
@@ -42,7 +43,7 @@ func unmarshalMessagePack(data []byte, v reflect.Value) error {
 	return fmt.Errorf("wire: %s: %w", MessagePack, err)
 }
 
-func (d *decoder) offset() int { return d.size - d.in.Len() }
+func (d *decoder) offset() int { return len(d.data) - d.in.Len() }
 
 func (d *decoder) fault(at int, what string) error {
 	return &DecodeError{Format: MessagePack, Offset: at, What: what}
@@ -171,11 +172,11 @@ func (d *decoder) structure(c byte, v reflect.Value) error {
 	var seen uint64
 	for range n {
 		at := d.offset()
-		key, err := d.lib.DecodeString()
+		key, err := d.key()
 		if err != nil {
 			return err
 		}
-		i, known := p.byName[key]
+		i, known := p.byName[string(key)]
 		if !known {
 			if err := d.lib.Skip(); err != nil {
 				return err
@@ -192,6 +193,19 @@ func (d *decoder) structure(c byte, v reflect.Value) error {
 		}
 	}
 	return nil
+}
+
+// key returns the next key, which is a part of the input.
+func (d *decoder) key() ([]byte, error) {
+	n, err := d.lib.DecodeBytesLen()
+	if err != nil {
+		return nil, err
+	}
+	start := d.offset()
+	if _, err := d.in.Seek(int64(n), io.SeekCurrent); err != nil {
+		return nil, err
+	}
+	return d.data[start : start+n], nil
 }
 
 func (d *decoder) slice(c byte, v reflect.Value) error {

@@ -2,13 +2,11 @@ package wire
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"math"
 	"reflect"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 
@@ -94,8 +92,6 @@ func (e *encoder) dynamic(v any) error {
 		return e.list(v)
 	case map[string]any:
 		return e.object(v)
-	case json.Number:
-		return e.jsonNumber(v)
 	}
 	return e.value(reflect.ValueOf(v))
 }
@@ -141,20 +137,6 @@ func (e *encoder) object(v map[string]any) error {
 	return nil
 }
 
-// jsonNumber writes an integer when the number is written as one.
-func (e *encoder) jsonNumber(n json.Number) error {
-	if !strings.ContainsAny(n.String(), ".eE") {
-		if i, err := n.Int64(); err == nil {
-			return e.out.EncodeInt(i)
-		}
-	}
-	f, err := strconv.ParseFloat(n.String(), 64)
-	if err != nil {
-		return fmt.Errorf("wire: a number that no float64 can hold: %w", ErrValue)
-	}
-	return e.float(f)
-}
-
 // value writes a value of any other type that the contract uses.
 func (e *encoder) value(v reflect.Value) error {
 	switch v.Kind() {
@@ -186,12 +168,17 @@ func (e *encoder) value(v reflect.Value) error {
 	}
 }
 
-// pointer counts towards the depth, so that a cycle of pointers ends.
+// pointer counts towards the depth when a cycle of pointers is possible.
 func (e *encoder) pointer(v reflect.Value) error {
 	if k := v.Elem().Kind(); k != reflect.Pointer && k != reflect.Interface {
 		return e.value(v.Elem())
 	}
-	return fmt.Errorf("wire: type %s: %w", v.Type(), ErrValue)
+	if err := e.enter(); err != nil {
+		return err
+	}
+	err := e.value(v.Elem())
+	e.depth--
+	return err
 }
 
 func (e *encoder) structure(v reflect.Value) error {

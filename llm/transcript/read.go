@@ -108,14 +108,14 @@ func (r *reader) lines(s *source) error {
 	line, err := s.next()
 	if err == nil && truncated(checkJSON(line), line) {
 		head := append(slices.Clone(line), '\n')
-		tail, err := s.rest()
-		if err != nil {
-			return err
+		tail, readErr := s.rest()
+		if readErr != nil {
+			return readErr
 		}
 		data := slices.Concat(head, tail)
-		err = checkJSON(data)
-		if second := secondLine(tail); err == nil || checkJSON(second) != nil || first(second) != '{' {
-			return r.document(data, start+1, err)
+		invalid := checkJSON(data)
+		if second := secondLine(tail); invalid == nil || checkJSON(second) != nil || first(second) != '{' {
+			return r.document(data, start+1, invalid)
 		}
 		s = newSource(bytes.NewReader(data), r.options)
 		s.line = start

@@ -1,0 +1,205 @@
+package background_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mortise-dev/mortise/abi"
+	"github.com/mortise-dev/mortise/background"
+)
+
+func TestSpawnIsDetachedFromItsContext(t *testing.T) {
+	t.Parallel()
+	type key struct{}
+	synctest.Test(t, func(t *testing.T) {
+		l := &ledger{}
+		m := newManager(t, background.Config{Deliver: l.deliver})
+		ctx, cancel := context.WithCancel(context.WithValue(t.Context(), key{}, "kept"))
+		goOn := make(chan struct{})
+		id, err := m.Spawn(ctx, background.Spec{Thread: "a", Type: "x", Body: func(ctx context.Context, _ *background.Task) (any, error) {
+			<-goOn
+			return ctx.Value(key{}), ctx.Err()
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		cancel()
+		synctest.Wait()
+		close(goOn)
+		wait(t, m, "a")
+		if info := status(t, m, id); info.Status != background.Completed || info.Result != "kept" {
+			t.Fatalf("task is %+v", info)
+		}
+		closeManager(t, m)
+	})
+}
+
+func TestQueue(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := &ledger{}
+		m := newManager(t, background.Config{Deliver: l.deliver, NewID: counter(), MaxRunning: 2, MaxQueued: 2})
+		var running, most atomic.Int32
+		goOn := make(chan struct{})
+		body := func(ctx context.Context, _ *background.Task) (any, error) {
+			most.Store(max(most.Load(), running.Add(1)))
+			defer running.Add(-1)
+			select {
+			case <-goOn:
+				return nil, nil
+			case <-ctx.Done():
+				return nil, ctx.Err()
+			}
+		}
+		ids := make([]string, 4)
+		for i := range ids {
+			ids[i] = spawn(t, m, "a", body)
+		}
+		synctest.Wait()
+		if status(t, m, ids[1]).Status != background.Running || status(t, m, ids[2]).Status != background.Queued {
+			t.Fatalf("tasks are %+v", m.List("a"))
+		}
+		if _, err := m.Spawn(t.Context(), background.Spec{Thread: "a", Type: "x", Body: body}); !errors.Is(err, background.ErrQueueFull) {
+			t.Fatalf("spawn: %v", err)
+		}
+		m.Cancel(ids[3])
+		synctest.Wait()
+		if status(t, m, ids[3]).Status != background.Cancelled {
+			t.Fatal("a queued task cannot be cancelled")
+		}
+		close(goOn)
+		wait(t, m, "a")
+		if most.Load() > 2 {
+			t.Fatalf("%d bodies ran at a time", most.Load())
+		}
+		if got := l.of("a"); len(got) != 4 {
+			t.Fatalf("notices are %+v", got)
+		}
+		closeManager(t, m)
+		if _, err := m.Spawn(t.Context(), background.Spec{Thread: "a", Type: "x", Body: body}); !errors.Is(err, background.ErrClosed) {
+			t.Fatalf("spawn after close: %v", err)
+		}
+	})
+}
+
+func TestEndedTasksAreBounded(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := &ledger{}
+		m := newManager(t, background.Config{Deliver: l.deliver, NewID: counter(), Keep: 3})
+		alive := spawn(t, m, "a", untilCancelled)
+		for range 10 {
+			spawn(t, m, "b", func(context.Context, *background.Task) (any, error) { return nil, nil })
+			wait(t, m, "b")
+		}
+		if n := len(m.List("b")); n != 3 {
+			t.Fatalf("%d ended tasks are kept", n)
+		}
+		if status(t, m, alive).Status != background.Running {
+			t.Fatal("a running task was forgotten")
+		}
+		closeManager(t, m)
+	})
+}
+
+func TestHousekeep(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := &ledger{}
+		m := newManager(t, background.Config{Deliver: l.deliver})
+		id, err := m.Housekeep(t.Context(), "a", "sweep", "sweeps", func(_ context.Context, emit func(string, any) bool) error {
+			emit("swept", int64(3))
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		wait(t, m, "a")
+		got := l.of("a")
+		if len(got) != 2 || !got[0].Housekeeping || !got[1].Housekeeping || got[0].Payload != int64(3) || got[1].TaskID != id {
+			t.Fatalf("notices are %+v", got)
+		}
+		if _, err := m.Housekeep(t.Context(), "a", "sweep", "", nil); err == nil {
+			t.Fatal("a task without a body was accepted")
+		}
+		closeManager(t, m)
+	})
+}
+
+func TestPlainValues(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := &ledger{}
+		m := newManager(t, background.Config{Deliver: l.deliver})
+		spawn(t, m, "a", func(_ context.Context, task *background.Task) (any, error) {
+			task.Emit("v", []string{"x"})
+			task.Emit("v", map[string]any{"f": 1.5, "l": []any{uint8(2)}})
+			task.Emit("v", func() {})
+			return time.Second, nil
+		})
+		wait(t, m, "a")
+		got := l.of("a")
+		list, _ := got[0].Payload.([]any)
+		fields, _ := got[1].Payload.(map[string]any)
+		inner, _ := fields["l"].([]any)
+		if len(list) != 1 || list[0] != "x" || fields["f"] != 1.5 || len(inner) != 1 || inner[0] != int64(2) {
+			t.Fatalf("payloads are %#v and %#v", got[0].Payload, got[1].Payload)
+		}
+		if _, ok := got[2].Payload.(string); !ok || got[3].Result != int64(time.Second) {
+			t.Fatalf("payload is %#v, result %#v", got[2].Payload, got[3].Result)
+		}
+		closeManager(t, m)
+	})
+}
+
+// TestRace spawns, cancels, looks and emits from many goroutines.
+func TestRace(t *testing.T) {
+	t.Parallel()
+	l := &ledger{}
+	m := newManager(t, background.Config{Deliver: l.deliver, MaxRunning: 4})
+	var wg sync.WaitGroup
+	for w := range 8 {
+		wg.Go(func() {
+			thread := fmt.Sprint("t", w%3)
+			for i := range 60 {
+				id, err := m.Spawn(t.Context(), background.Spec{Thread: thread, Type: "x", Body: func(ctx context.Context, task *background.Task) (any, error) {
+					task.Emit("e", int64(i))
+					if i%3 == 0 {
+						return untilCancelled(ctx, task)
+					}
+					return nil, nil
+				}})
+				if err != nil {
+					t.Errorf("spawn: %v", err)
+					return
+				}
+				m.HasBlocking(thread)
+				m.List(thread)
+				if i%3 == 0 {
+					m.Cancel(id)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	ends := 0
+	for w := range 3 {
+		thread := fmt.Sprint("t", w)
+		wait(t, m, thread)
+		for _, n := range l.of(thread) {
+			if n.Kind != abi.NoticeCustom {
+				ends++
+			}
+		}
+	}
+	if ends != 8*60 {
+		t.Fatalf("%d terminal notices for %d tasks", ends, 8*60)
+	}
+	closeManager(t, m)
+}

@@ -1,0 +1,273 @@
+package phases_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"math/rand/v2"
+	"reflect"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mortise-dev/mortise/abi"
+	"github.com/mortise-dev/mortise/phases"
+)
+
+// wild is a plugin whose replies are random, but a function of its seed and the
+// event alone. How long it takes depends on the schedule.
+type wild struct {
+	desc     abi.Description
+	seed     uint64
+	schedule *rand.Rand // made for this plugin alone
+	lock     chan struct{}
+}
+
+func newWild(seed, schedule uint64, i int) *wild {
+	r := rand.New(rand.NewPCG(seed, uint64(i)))
+	name := fmt.Sprintf("w%d", i)
+	modes := []abi.Mode{abi.ModeObserve, abi.ModeTransform, abi.ModeTransform, abi.ModeGate}
+	views := []abi.View{abi.ViewNone, abi.ViewLast, abi.ViewDelta, abi.ViewAll}
+	policies := []abi.FailurePolicy{abi.FailIgnore, abi.FailIgnore, abi.FailQuarantine, abi.FailRun}
+	w := &wild{seed: seed + uint64(i)<<32, schedule: rand.New(rand.NewPCG(schedule, uint64(i))), lock: make(chan struct{}, 1)}
+	w.desc = abi.Description{Name: name, State: []abi.StateKey{
+		{Name: "excl"}, {Name: "sum", Merge: abi.MergeCommutative, Scope: abi.ScopeThread}, {Name: "log", Merge: abi.MergeCommutative},
+	}}
+	for _, p := range abi.Phases() {
+		for range r.IntN(3) { // up to two hooks of one plugin at one phase
+			w.desc.Hooks = append(w.desc.Hooks, abi.Hook{
+				Phase: p, Mode: modes[r.IntN(len(modes))], Messages: views[r.IntN(len(views))],
+				Priority: r.IntN(3) - 1, OnFailure: policies[r.IntN(len(policies))],
+			})
+		}
+	}
+	return w
+}
+
+func (w *wild) Describe() abi.Description { return w.desc }
+
+func (w *wild) OnPhase(_ ctx, e *abi.Event) (*abi.Reply, error) {
+	w.lock <- struct{}{}
+	delay := time.Duration(w.schedule.IntN(1000)) * time.Microsecond
+	<-w.lock
+	sleep(delay)
+
+	sum := fnv.New64a()
+	encoded, err := json.Marshal(e) // sorts maps
+	if err != nil {
+		return nil, err
+	}
+	_, _ = sum.Write(encoded)
+	r := rand.New(rand.NewPCG(w.seed, sum.Sum64()))
+	switch r.IntN(12) {
+	case 0:
+		return nil, errors.New("wild error")
+	case 1:
+		panic("wild panic")
+	case 2:
+		sleep(time.Minute) // deaf
+		return nil, nil
+	case 3:
+		return nil, nil
+	}
+	return w.reply(r, e), nil
+}
+
+func (w *wild) reply(r *rand.Rand, e *abi.Event) *abi.Reply {
+	reply := &abi.Reply{Updates: []abi.Update{{Key: "sum", Op: abi.OpAdd, Value: 1}}}
+	if r.IntN(2) == 0 {
+		n, _ := e.State["excl"].(int64)
+		reply.Updates = append(reply.Updates, abi.Update{Key: "excl", Op: abi.OpSet, Value: n + 1})
+	}
+	if r.IntN(4) == 0 {
+		reply.Updates = append(reply.Updates, abi.Update{Key: "log", Op: abi.OpAppend, Value: list{r.IntN(9), fields{"x": 1}}})
+	}
+	for range r.IntN(3) {
+		reply.Effects = append(reply.Effects, w.effect(r))
+	}
+	if r.IntN(3) == 0 && e.Phase == abi.ToolGate {
+		actions := []abi.GateAction{abi.GateAllow, abi.GateBlock, abi.GateSuspend, abi.GateSetResult}
+		reply.Gate = &abi.GateDecision{
+			Action: actions[r.IntN(4)], Ticket: &abi.SuspendTicket{ID: "t"}, Result: &abi.ToolResult{Status: abi.ToolSuccess},
+		}
+	}
+	return reply
+}
+
+func (w *wild) effect(r *rand.Rand) abi.Effect {
+	id := fmt.Sprintf("m%d", r.IntN(10))
+	pairs := [][]abi.Message{
+		{user("")}, {calls("", "x"), result("", "x")}, {calls("", "x")}, {result("", "c1")}, {calls("", "x"), user(""), result("", "x")}, {{Role: "king"}},
+	}
+	switch r.IntN(7) {
+	case 0:
+		return abi.Effect{Type: abi.EffectAppendMessages, Messages: pairs[r.IntN(len(pairs))]}
+	case 1:
+		return abi.Effect{Type: abi.EffectReplaceMessage, MessageID: id, Content: text("replaced by " + w.desc.Name)}
+	case 2:
+		return abi.Effect{Type: abi.EffectMaskMessage, MessageID: id}
+	case 3:
+		return abi.Effect{Type: abi.EffectPinMessage, MessageID: id}
+	case 4:
+		return abi.Effect{Type: abi.EffectExcludeTools, Tools: []string{w.desc.Name}}
+	case 5:
+		return abi.Effect{Type: abi.EffectStop, Code: w.desc.Name}
+	default:
+		return abi.Effect{Type: abi.EffectEmit, EventType: "wild", Payload: r.IntN(100)}
+	}
+}
+
+// trace is everything that a run came to.
+type trace struct {
+	outcomes []phases.Outcome
+	errs     []string
+	state    map[string]any
+	records  []phases.Record
+}
+
+// play fires two steps of a run at wild plugins and checks what must hold in
+// every run.
+func play(t *testing.T, seed, schedule uint64) trace {
+	t.Helper()
+	var plugins []phases.Plugin
+	for i := range 4 {
+		plugins = append(plugins, newWild(seed, schedule, i))
+	}
+	g := build(t, phases.Config{HookTimeout: time.Second}, plugins...)
+	f := phases.Frame{Run: abi.RunIdentity{RunID: "r"}, Messages: []abi.Message{
+		user("m0"), calls("m1", "c1"), result("m2", "c1"), user("m3"), calls("m4"), user("m5"),
+	}}
+	var tr trace
+	for f.Step = range 3 {
+		for _, f.Phase = range abi.Phases() {
+			in := f
+			if f.Phase == abi.ToolGate || f.Phase == abi.BeforeToolExecute || f.Phase == abi.AfterToolExecute {
+				in.Messages = append(f.Messages[:len(f.Messages):len(f.Messages)], calls("open", "o1"))
+				in.Call = &abi.ToolCall{ID: "o1", Name: "tool"}
+			}
+			before := snapshot(t, in)
+			out, err := g.Fire(t.Context(), g.state, in)
+			if after := snapshot(t, in); before != after {
+				t.Fatalf("seed %d: %s changed its frame", seed, f.Phase)
+			}
+			if err != nil {
+				tr.errs = append(tr.errs, err.Error())
+				if !reflect.DeepEqual(out, phases.Outcome{Messages: in.Messages}) {
+					t.Errorf("seed %d: %s failed and left %+v", seed, f.Phase, out)
+				}
+			}
+			tr.outcomes = append(tr.outcomes, out)
+			if in.Call == nil {
+				if err := phases.CheckStructure(out.Messages); err != nil {
+					t.Fatalf("seed %d: %s: %v", seed, f.Phase, err)
+				}
+				f.Messages = out.Messages
+			} else if last := out.Messages[len(out.Messages)-1]; last.ID != "open" || len(last.ToolCalls) != 1 {
+				t.Fatalf("seed %d: %s broke an open pair: %+v", seed, f.Phase, last)
+			}
+		}
+	}
+	tr.state, tr.records = g.state.Export(), g.Records()
+	for i := range tr.records {
+		tr.records[i].Duration, tr.records[i].At = 0, time.Time{}
+	}
+	checkSums(t, seed, &tr)
+	sleep(time.Hour) // lets the deaf hooks end
+	return tr
+}
+
+// checkSums finds lost and doubled updates: the commutative sum of a plugin is the
+// number of its additions that are recorded as applied.
+func checkSums(t *testing.T, seed uint64, tr *trace) {
+	t.Helper()
+	applied := make(map[string]int64)
+	for _, rec := range tr.records {
+		for _, c := range rec.Applied {
+			if c.What == string(abi.OpAdd) {
+				applied[c.Target]++
+			}
+		}
+		if len(rec.Applied) > 0 && (rec.Err != "" || len(rec.Refused) > 0 || rec.Deferred != "") {
+			t.Errorf("seed %d: half applied: %+v", seed, rec)
+		}
+	}
+	for key, want := range applied {
+		if got := tr.state[key]; got != want {
+			t.Errorf("seed %d: %s is %v, but %d additions were applied", seed, key, got, want)
+		}
+	}
+}
+
+func snapshot(t *testing.T, f phases.Frame) string {
+	t.Helper()
+	b, err := json.Marshal(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+func checkSeed(t *testing.T, seed uint64) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		first, second := play(t, seed, 1), play(t, seed, 2)
+		if !reflect.DeepEqual(first, second) {
+			t.Errorf("seed %d: two schedules give different runs\n%+v\n%+v", seed, first, second)
+		}
+	})
+}
+
+// Whatever plugins do, and in whatever order they finish: the outcome is the same,
+// no update is lost, the structure holds, and what was passed in is untouched.
+func TestWildPlugins(t *testing.T) {
+	t.Parallel()
+	n := uint64(150)
+	if testing.Short() {
+		n = 20
+	}
+	for seed := range n {
+		checkSeed(t, seed)
+	}
+}
+
+// The wild plugins must not be so wild that nothing ever happens.
+func TestWildPluginsDoSomething(t *testing.T) {
+	t.Parallel()
+	seen := make(map[string]int)
+	synctest.Test(t, func(t *testing.T) {
+		for seed := range uint64(30) {
+			tr := play(t, seed, 1)
+			seen["failed phase"] += len(tr.errs)
+			for _, out := range tr.outcomes {
+				seen["edit"] += len(out.Edits)
+				seen["appended"] += len(out.Appended)
+				if out.Gate != nil {
+					seen[string(out.Gate.Decision.Action)]++
+				}
+			}
+			for _, rec := range tr.records {
+				seen["refused"] += len(rec.Refused)
+				for what, is := range map[string]bool{
+					"deferred": rec.Deferred != "", "second call": rec.Attempt == 2, "quarantined": rec.Quarantined, "overridden": rec.Overridden,
+				} {
+					if is {
+						seen[what]++
+					}
+				}
+			}
+		}
+	})
+	for _, what := range []string{
+		"failed phase", "edit", "appended", "allow", "block", "suspend", "set_result", "refused", "deferred", "second call", "quarantined", "overridden",
+	} {
+		if seen[what] == 0 {
+			t.Errorf("no run had: %s (%v)", what, seen)
+		}
+	}
+}
+
+func FuzzWildPlugins(f *testing.F) {
+	f.Add(uint64(1 << 40))
+	f.Fuzz(func(t *testing.T, seed uint64) { checkSeed(t, seed) })
+}

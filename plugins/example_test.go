@@ -1,0 +1,35 @@
+package plugins_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+
+	"github.com/mortise-dev/mortise/abi"
+	"github.com/mortise-dev/mortise/host"
+	"github.com/mortise-dev/mortise/plugins"
+)
+
+// A guest answers a phase like any other plugin.
+func ExampleLoad() {
+	ctx := context.Background()
+	h, err := host.New(host.Config{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer h.Close(ctx)
+	set, err := plugins.Load(ctx, h, []plugins.Entry{{Module: host.Spec{Path: "../testdata/guests/guard.wasm"}}})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer set.Close(ctx)
+	reply, err := set.Plugins()[0].OnPhase(ctx, &abi.Event{
+		Phase: abi.ToolGate,
+		Call:  &abi.ToolCall{ID: "c1", Name: "bash", Arguments: map[string]any{"command": "cd /tmp && sudo rm -rf /"}},
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(reply.Gate.Action)
+	// Output: block
+}
