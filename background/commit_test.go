@@ -3,8 +3,6 @@ package background_test
 import (
 	"context"
 	"errors"
-	"runtime"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,41 +12,71 @@ import (
 	"github.com/mortise-dev/mortise/inbox"
 )
 
-// TestOneCommit shows that neither half of an end is ever seen alone: when no
-// blocking task is left, its notice is there; when its notice is there, the task
-// is not seen as running.
+// TestOneCommit shows that neither half of an end is ever seen alone. Deliver
+// takes its time before and after it hands the notice on, so that whoever looks
+// in between would see one half.
 func TestOneCommit(t *testing.T) {
 	t.Parallel()
-	box, err := inbox.New(inbox.Config{Depth: 4})
-	if err != nil {
-		t.Fatal(err)
+	pause := func() { <-time.After(5 * time.Millisecond) }
+	setUp := func(t *testing.T) (*background.Manager, *inbox.Box, string) {
+		t.Helper()
+		box, err := inbox.New(inbox.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := newManager(t, background.Config{Deliver: func(ctx context.Context, _ string, n abi.Notice) error {
+			pause()
+			defer pause()
+			return box.Send(ctx, n)
+		}})
+		return m, box, spawn(t, m, "a", func(context.Context, *background.Task) (any, error) { return nil, nil })
 	}
-	deliver := func(ctx context.Context, _ string, n abi.Notice) error { return box.Send(ctx, n) }
-	m := newManager(t, background.Config{Deliver: deliver})
-	for range 500 {
-		id := spawn(t, m, "a", func(context.Context, *background.Task) (any, error) { return nil, nil })
-		var wg sync.WaitGroup
-		wg.Go(func() {
-			n, err := box.Recv(t.Context())
-			if err != nil || n.TaskID != id {
-				t.Errorf("received %v %v", n, err)
+	t.Run("no_notice_without_the_status", func(t *testing.T) {
+		t.Parallel()
+		for name, ended := range map[string]func(*background.Manager, string) bool{
+			"HasBlocking": func(m *background.Manager, _ string) bool { return !m.HasBlocking("a") },
+			"Get":         func(m *background.Manager, id string) bool { info, _ := m.Get(id); return info.Status.Terminal() },
+			"List":        func(m *background.Manager, _ string) bool { return m.List("a")[0].Status.Terminal() },
+		} {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				synctest.Test(t, func(t *testing.T) {
+					m, box, id := setUp(t)
+					if n, err := box.Recv(t.Context()); err != nil || n.TaskID != id {
+						t.Fatalf("received %+v %v", n, err)
+					}
+					if !ended(m, id) {
+						t.Error("the notice was there before the status")
+					}
+					closeManager(t, m)
+				})
+			})
+		}
+	})
+	t.Run("no_status_without_the_notice", func(t *testing.T) {
+		t.Parallel()
+		synctest.Test(t, func(t *testing.T) {
+			m, box, _ := setUp(t)
+			for m.HasBlocking("a") {
+				<-time.After(time.Millisecond)
 			}
-			if m.HasBlocking("a") || !status(t, m, id).Status.Terminal() {
-				t.Error("the notice was there before the status")
+			if box.Len() != 1 {
+				t.Error("the status was there before the notice")
 			}
+			closeManager(t, m)
 		})
-		wg.Wait()
-	}
-	for range 500 {
-		spawn(t, m, "a", func(context.Context, *background.Task) (any, error) { return nil, nil })
-		for m.HasBlocking("a") {
-			runtime.Gosched()
-		}
-		if n := len(box.Drain()); n != 1 {
-			t.Fatalf("the task has ended and %d notices are there", n)
-		}
-	}
-	closeManager(t, m)
+	})
+	t.Run("wait_returns_after_the_notice", func(t *testing.T) {
+		t.Parallel()
+		synctest.Test(t, func(t *testing.T) {
+			m, box, _ := setUp(t)
+			wait(t, m, "a")
+			if box.Len() != 1 {
+				t.Error("Wait returned before the notice was there")
+			}
+			closeManager(t, m)
+		})
+	})
 }
 
 // TestFullInboxDoesNotDeadlock ends more tasks than the owner has room for while

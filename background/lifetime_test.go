@@ -141,6 +141,9 @@ func TestPlainValues(t *testing.T) {
 			task.Emit("v", []string{"x"})
 			task.Emit("v", map[string]any{"f": 1.5, "l": []any{uint8(2)}})
 			task.Emit("v", func() {})
+			loop := map[string]any{}
+			loop["self"] = loop
+			task.Emit("loop", loop)
 			return time.Second, nil
 		})
 		wait(t, m, "a")
@@ -151,8 +154,18 @@ func TestPlainValues(t *testing.T) {
 		if len(list) != 1 || list[0] != "x" || fields["f"] != 1.5 || len(inner) != 1 || inner[0] != int64(2) {
 			t.Fatalf("payloads are %#v and %#v", got[0].Payload, got[1].Payload)
 		}
-		if _, ok := got[2].Payload.(string); !ok || got[3].Result != int64(time.Second) {
-			t.Fatalf("payload is %#v, result %#v", got[2].Payload, got[3].Result)
+		if _, ok := got[2].Payload.(string); !ok || got[4].Result != int64(time.Second) {
+			t.Fatalf("payload is %#v, result %#v", got[2].Payload, got[4].Result)
+		}
+		depth := 0
+		for v, ok := got[3].Payload.(map[string]any); ok; v, ok = v["self"].(map[string]any) {
+			depth++
+			if depth > 1000 {
+				t.Fatal("a value that holds itself was delivered")
+			}
+		}
+		if depth == 0 {
+			t.Fatalf("payload is %#v", got[3].Payload)
 		}
 		closeManager(t, m)
 	})

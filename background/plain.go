@@ -6,10 +6,19 @@ import (
 	"fmt"
 )
 
+// maxDepth bounds the nesting of a value. A map that holds itself would
+// otherwise overflow the stack, which no recover catches.
+const maxDepth = 100
+
 // plain turns v into a value that the ABI can carry. Values that already are
-// come back as they are; anything else goes through JSON, and what JSON refuses
-// becomes its printed form.
-func plain(v any) any {
+// come back as they are; anything else goes through JSON. What JSON refuses
+// becomes the name of its type, and what is nested deeper than maxDepth is cut.
+func plain(v any) any { return plainAt(v, 0) }
+
+func plainAt(v any, depth int) any {
+	if depth > maxDepth {
+		return nil
+	}
 	switch x := v.(type) {
 	case nil, bool, int64, float64, string, []byte:
 		return v
@@ -18,19 +27,19 @@ func plain(v any) any {
 	case map[string]any:
 		out := make(map[string]any, len(x))
 		for k, e := range x {
-			out[k] = plain(e)
+			out[k] = plainAt(e, depth+1)
 		}
 		return out
 	case []any:
 		out := make([]any, len(x))
 		for i, e := range x {
-			out[i] = plain(e)
+			out[i] = plainAt(e, depth+1)
 		}
 		return out
 	}
 	data, err := json.Marshal(v)
 	if err != nil {
-		return fmt.Sprint(v)
+		return fmt.Sprintf("%T", v) // printing it could recurse without end
 	}
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.UseNumber()

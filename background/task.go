@@ -117,9 +117,9 @@ type Task struct {
 func (t *Task) ID() string { return t.info.ID }
 
 // Emit delivers a custom notice to the thread, before anything that the task
-// emits later and before its end. It waits while the owner has no room, also
-// after a cancellation. It returns false when the notice was not accepted or the
-// task has already ended.
+// emits later and before its end. It waits while the owner has no room, after a
+// cancellation until the grace period is over. It returns false when the notice
+// was not accepted or the task has already ended.
 func (t *Task) Emit(eventType string, payload any) bool {
 	t.emit.lock()
 	defer t.emit.unlock()

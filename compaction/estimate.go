@@ -3,6 +3,7 @@ package compaction
 import (
 	"encoding/json"
 	"math"
+	"unicode/utf8"
 
 	"github.com/mortise-dev/mortise/abi"
 )
@@ -79,8 +80,7 @@ func textTokens(s string) int64 {
 		}
 		word = 0
 	}
-	for i := range len(s) {
-		c := s[i]
+	for _, c := range s {
 		if c == ' ' || c == '\n' || c == '\t' || c == '\r' {
 			flush()
 			if space++; space == 2 {
@@ -92,10 +92,10 @@ func textTokens(s string) int64 {
 		switch {
 		case 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z':
 			word++
-		case c < 0x80:
+		case c < utf8.RuneSelf:
 			flush()
 			n += wholeToken
-		case c >= 0xc0: // the first byte of a character
+		default: // also a byte that is no character
 			flush()
 			n += wideRune
 		}

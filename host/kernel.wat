@@ -11,7 +11,7 @@
 ;;
 ;;    0  input offset    i64     32  error offset  i64
 ;;    8  input length    i64     40  top of heap   i64
-;;   16  output offset   i64     48  (reserved)
+;;   16  output offset   i64     48  highest top before a reset, i64
 ;;   24  output length   i64     64  free lists, one i64 for each of 28 classes
 ;; What needs the host is imported from it and exported again, so that a guest
 ;; sees one module.
@@ -104,12 +104,18 @@
   (func (export "length_unsafe") (param $offset i64) (result i64)
     (call $length (local.get $offset)))
 
-  ;; offsets beyond 32 bits trap, as every access beyond the memory does
-  (func $at (param $offset i64) (result i32)
-    (if (i64.gt_u (local.get $offset) (i64.const 0xffffffff)) (then unreachable))
+  ;; A guest reads below the top of the heap and nowhere else: how far the memory
+  ;; reaches depends on earlier calls. Offsets beyond 32 bits trap too.
+  (func $readable (param $offset i64) (param $n i64) (result i32)
+    (if (i32.or
+          (i64.gt_u (local.get $offset) (i64.const 0xffffffff))
+          (i64.gt_u (i64.add (local.get $offset) (local.get $n)) (i64.load (i32.const 40))))
+      (then unreachable))
     (i32.wrap_i64 (local.get $offset)))
-  (func (export "load_u8") (param i64) (result i32) (i32.load8_u (call $at (local.get 0))))
-  (func (export "load_u64") (param i64) (result i64) (i64.load (call $at (local.get 0))))
+  (func (export "load_u8") (param i64) (result i32)
+    (i32.load8_u (call $readable (local.get 0) (i64.const 1))))
+  (func (export "load_u64") (param i64) (result i64)
+    (i64.load (call $readable (local.get 0) (i64.const 8))))
 
   ;; a guest writes to the used part of the heap and nowhere else: the header is
   ;; the kernel's, and what lies beyond would outlive the call
@@ -132,10 +138,10 @@
   (func (export "input_length") (result i64) (i64.load (i32.const 8)))
   (func (export "input_load_u8") (param i64) (result i32)
     (if (i64.ge_u (local.get 0) (i64.load (i32.const 8))) (then (return (i32.const 0))))
-    (i32.load8_u (call $at (i64.add (i64.load (i32.const 0)) (local.get 0)))))
+    (i32.load8_u (call $readable (i64.add (i64.load (i32.const 0)) (local.get 0)) (i64.const 1))))
   (func (export "input_load_u64") (param i64) (result i64)
     (if (i64.gt_u (i64.add (local.get 0) (i64.const 8)) (i64.load (i32.const 8))) (then (return (i64.const 0))))
-    (i64.load (call $at (i64.add (i64.load (i32.const 0)) (local.get 0)))))
+    (i64.load (call $readable (i64.add (i64.load (i32.const 0)) (local.get 0)) (i64.const 8))))
 
   (func (export "output_set") (param i64 i64)
     (i64.store (i32.const 16) (local.get 0)) (i64.store (i32.const 24) (local.get 1)))
@@ -145,10 +151,16 @@
   (func (export "error_set") (param i64) (i64.store (i32.const 32) (local.get 0)))
   (func (export "error_get") (result i64) (i64.load (i32.const 32)))
 
-  ;; forget everything; the host also clears the memory
-  (func (export "reset")
+  ;; Forget everything. The host clears the memory after the call, up to the
+  ;; highest top, which is kept for it.
+  (func (export "reset") (local $high i64)
+    (local.set $high (i64.load (i32.const 48)))
+    (if (i64.gt_u (i64.load (i32.const 40)) (local.get $high))
+      (then (local.set $high (i64.load (i32.const 40)))))
     (memory.fill (i32.const 0) (i32.const 0) (i32.const 1024))
+    (i64.store (i32.const 48) (local.get $high))
     (i64.store (i32.const 40) (i64.const 1024)))
+  ;; The pages that this call uses. The memory may be larger after another call.
   (func (export "memory_bytes") (result i64)
-    (i64.shl (i64.extend_i32_u (memory.size)) (i64.const 16)))
+    (i64.and (i64.add (i64.load (i32.const 40)) (i64.const 0xffff)) (i64.const -65536)))
 )

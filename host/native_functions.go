@@ -142,6 +142,7 @@ const (
 	kernelOutputLength = 24
 	kernelErrorOffset  = 32
 	kernelTop          = 40
+	kernelHighTop      = 48
 	kernelHeap         = 1024
 	kernelBlockHeader  = 16
 )
@@ -154,10 +155,12 @@ func (i *nativeInstance) setHeader(at int, v uint64) {
 	binary.LittleEndian.PutUint64(i.kernelMemory()[at:], v)
 }
 
-// at returns length bytes of the kernel's memory, or false.
+// at returns length bytes of the kernel's memory below the top of its heap, or
+// false. How much memory there is beyond depends on earlier calls.
 func (i *nativeInstance) at(offset, length uint64) ([]byte, bool) {
 	k := i.kernelMemory()
-	if offset > uint64(len(k)) || length > uint64(len(k))-offset {
+	top := min(i.header(kernelTop), uint64(len(k)))
+	if offset > top || length > top-offset {
 		return nil, false
 	}
 	return k[offset : offset+length], true

@@ -64,6 +64,7 @@ type nativeInstance struct {
 func newNativeInstance(p *nativeProgram) *nativeInstance {
 	i := &nativeInstance{prog: p, calls: make(map[string]function)}
 	i.context.instance = i
+	i.mems.guest.portable = p.portable
 	i.stderr.limit = p.limits.StderrBytes
 	i.log = guestLog{logger: p.logger, module: p.name, granted: p.grants.Log, limit: p.limits.LogBytes}
 	return i
@@ -261,7 +262,7 @@ func (i *nativeInstance) end(out *outcome) {
 // the instance is as it was.
 func (i *nativeInstance) reset() bool {
 	k := i.kernelMemory()
-	top := min(i.header(kernelTop), uint64(len(k)))
+	top := min(max(i.header(kernelTop), i.header(kernelHighTop)), uint64(len(k)))
 	clear(k[:max(top, kernelHeap)])
 	if len(k) > kernelHighWater || i.adopted == nil || i.prog.meter.Stateful {
 		return false

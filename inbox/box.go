@@ -104,6 +104,7 @@ func (b *Box) offer(ctx context.Context, n abi.Notice) (<-chan struct{}, bool) {
 	}
 	b.queue = append(b.queue, n)
 	if len(b.queue) == 1 {
+		// Readers wait only when they found nothing, so the first notice wakes all.
 		close(b.arrived)
 		b.arrived = make(chan struct{})
 	}
@@ -143,11 +144,6 @@ func (b *Box) take() (n abi.Notice, arrived <-chan struct{}, err error) {
 	b.queue[0] = abi.Notice{} // lets go of the payload
 	b.queue = b.queue[1:]
 	b.madeRoom()
-	if len(b.queue) > 0 {
-		// Other readers wait for the same signal, which one arrival gave once.
-		close(b.arrived)
-		b.arrived = make(chan struct{})
-	}
 	return n, nil, nil
 }
 

@@ -182,6 +182,24 @@ func TestBoxFull(t *testing.T) {
 
 func TestRecvWakes(t *testing.T) {
 	t.Parallel()
+	t.Run("one_notice_wakes_one_reader", func(t *testing.T) {
+		t.Parallel()
+		synctest.Test(t, func(t *testing.T) {
+			b := newBox(t, inbox.Config{})
+			got := make(chan abi.Notice, 1)
+			for i := range 3 { // each time the box was empty before
+				go func() {
+					n, _ := b.Recv(t.Context())
+					got <- n
+				}()
+				synctest.Wait()
+				_ = b.Send(t.Context(), notice(i))
+				if n := <-got; n.TaskID != notice(i).TaskID {
+					t.Fatalf("received %+v", n)
+				}
+			}
+		})
+	})
 	t.Run("every_waiting_reader", func(t *testing.T) {
 		t.Parallel()
 		synctest.Test(t, func(t *testing.T) {

@@ -41,7 +41,6 @@ func BenchmarkFire(b *testing.B) {
 func BenchmarkCommit(b *testing.B) {
 	for _, n := range []int{10, 10_000} {
 		b.Run(fmt.Sprintf("keys=%d", n), func(b *testing.B) {
-
 			bare := &bareScript{desc: plug("p", abi.Hook{Phase: abi.BeforeInference}, nil).Desc, reply: &abi.Reply{Updates: []abi.Update{{Key: "comm", Op: abi.OpAdd, Value: int64(1)}}}}
 			r, err := phases.New(phases.Config{Plugins: []phases.Plugin{bare}})
 			if err != nil {

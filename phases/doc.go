@@ -28,7 +28,8 @@
 // A hook fails when it returns an error, panics, misses Config.HookTimeout or has
 // its reply refused. At the tool gate the policy fail blocks the call, with the
 // hook's error as the reason. Elsewhere it ends the phase with a [*HookError].
-// Gates fail by default, the others are ignored. A hook that ignores its context
+// Gates fail by default, the others are ignored. A gate that asks for quarantine
+// instead has no opinion while it is skipped, so it then fails open. A hook that ignores its context
 // is abandoned after Config.Grace; its goroutine goes on, but nothing waits for
 // it and nothing reads its reply.
 //

@@ -48,16 +48,12 @@ func newDraft(r *Runtime, st *State, f *Frame) *draft {
 	return d
 }
 
-// fork starts to apply the reply of a plugin.
+// fork starts to apply the reply of a plugin. What a fork that is thrown away
+// wrote is never seen: it appended beyond the lengths that its origin knows, and
+// had copies of what it changed in place.
 func (d *draft) fork(by string) *draft {
 	n := *d
 	n.owned, n.by, n.staged, n.changes = false, by, nil, nil
-	n.out.Edits = slices.Clip(d.out.Edits)
-	n.out.Appended = slices.Clip(d.out.Appended)
-	n.out.Context = slices.Clip(d.out.Context)
-	n.out.ExcludeTools = slices.Clip(d.out.ExcludeTools)
-	n.out.IncludeTools = slices.Clip(d.out.IncludeTools)
-	n.out.Emitted = slices.Clip(d.out.Emitted)
 	return &n
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -89,7 +90,13 @@ func TestFailures(t *testing.T) {
 // work back.
 func TestSecondCallFails(t *testing.T) {
 	t.Parallel()
-	p := twice(plug("p", abi.Hook{Phase: abi.BeforeInference, OnFailure: abi.FailRun}, phasestest.Sequence(count, count, phasestest.Fail(errBroken))))
+	var n atomic.Int64
+	p := twice(plug("p", abi.Hook{Phase: abi.BeforeInference, OnFailure: abi.FailRun}, func(ctx context.Context, e *abi.Event) (*abi.Reply, error) {
+		if n.Add(1) == 3 {
+			return nil, errBroken
+		}
+		return count(ctx, e)
+	}))
 	g := build(t, phases.Config{}, p)
 	out, err := g.Fire(t.Context(), g.state, step(1))
 	if !errors.Is(err, errBroken) || g.state.Revision() != 0 || len(out.Emitted) != 0 {

@@ -3,9 +3,13 @@ package phases_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/phases"
@@ -217,6 +221,77 @@ func TestMessageConflict(t *testing.T) {
 	}
 }
 
+// A refused reply leaves nothing behind in messages that others changed, nor in
+// those that they appended.
+func TestRefusedReplyIsUndone(t *testing.T) {
+	t.Parallel()
+	h := abi.Hook{Phase: abi.BeforeInference}
+	replace := func(id, s string) abi.Effect {
+		return abi.Effect{Type: abi.EffectReplaceMessage, MessageID: id, Content: text(s)}
+	}
+	add := abi.Effect{Type: abi.EffectAppendMessages, Messages: []abi.Message{user("")}}
+	emit := abi.Effect{Type: abi.EffectEmit, EventType: "x"}
+	g := build(t, phases.Config{},
+		plug("a", h, effects(replace("m1", "good"), add, emit, emit, emit)),
+		// Collides with a, so that it sees the appended message, and is refused then.
+		plug("aa", abi.Hook{Phase: abi.BeforeInference, Messages: abi.ViewLast}, func(_ context.Context, e *abi.Event) (*abi.Reply, error) {
+			return &abi.Reply{Effects: []abi.Effect{
+				replace("m1", "bad"), replace(e.Messages[0].ID, "bad"), {Type: abi.EffectPinMessage, MessageID: "none"},
+			}}, nil
+		}),
+		plug("b", h, effects(replace("m2", "bad"), add, emit, abi.Effect{Type: abi.EffectPinMessage, MessageID: "none"})),
+		plug("c", h, effects(replace("m3", "good"), emit)))
+	out := g.fire(t, step(3))
+	for i, want := range []string{"good", "text of m2", "good", "text of "} {
+		if got := out.Messages[i].Text(); got != want {
+			t.Errorf("message %d is %q, want %q", i, got, want)
+		}
+	}
+	if out.Appended[0].Text() == "bad" {
+		t.Error("the appended message was changed")
+	}
+	if len(out.Messages) != 4 || len(out.Edits) != 2 || len(out.Appended) != 1 || len(out.Emitted) != 4 || out.Emitted[3].By != "c" {
+		t.Errorf("outcome %+v", out)
+	}
+}
+
+// One reply may change many messages; they are then found through an index.
+func TestManyEffects(t *testing.T) {
+	t.Parallel()
+	var es []abi.Effect
+	for i := range 20 {
+		es = append(es, abi.Effect{Type: abi.EffectMaskMessage, MessageID: fmt.Sprintf("m%d", i+1), Text: "gone"})
+		if i == 5 {
+			es = append(es, abi.Effect{Type: abi.EffectAppendMessages, Messages: []abi.Message{user("")}})
+		}
+	}
+	h := abi.Hook{Phase: abi.BeforeInference, Messages: abi.ViewLast}
+	again := func(_ context.Context, e *abi.Event) (*abi.Reply, error) {
+		return &abi.Reply{Effects: []abi.Effect{
+			{Type: abi.EffectMaskMessage, MessageID: "m1", Text: "again"}, // collides, so it sees the appended one
+			{Type: abi.EffectMaskMessage, MessageID: e.Messages[0].ID, Text: "theirs"},
+		}}, nil
+	}
+	unknown := effects(append(slices.Clone(es[:8]), abi.Effect{Type: abi.EffectMaskMessage, MessageID: "m99"})...)
+	g := build(t, phases.Config{}, plug("a", h, effects(es...)), plug("b", h, again), plug("c", h, unknown))
+	out := g.fire(t, step(20))
+	for i, m := range out.Messages {
+		want := map[int]string{0: "again", 20: "theirs"}[i]
+		if want == "" {
+			want = "gone"
+		}
+		if m.Text() != want {
+			t.Errorf("message %d is %q, want %q", i, m.Text(), want)
+		}
+	}
+	if len(out.Messages) != 21 || out.Appended[0].Text() != "theirs" {
+		t.Errorf("appended %+v", out.Appended)
+	}
+	if recs := g.Of("c"); len(recs) != 2 || len(recs[1].Refused) != 1 || !strings.Contains(recs[1].Refused[0].Reason, `"m99"`) {
+		t.Errorf("records of c: %+v", recs)
+	}
+}
+
 func TestPinsDoNotCollide(t *testing.T) {
 	t.Parallel()
 	h := abi.Hook{Phase: abi.BeforeInference}
@@ -239,37 +314,44 @@ func TestPinsDoNotCollide(t *testing.T) {
 // exclusive key is lost.
 func TestFireFromManyGoroutines(t *testing.T) {
 	t.Parallel()
-	g := build(t, phases.Config{}, plug("p", abi.Hook{Phase: abi.AfterToolExecute}, count))
-	done := make(chan error)
-	const n = 20
-	for range n {
-		go func() {
-			_, err := g.Fire(t.Context(), g.state, phasestest.Frame(abi.AfterToolExecute))
-			done <- err
-		}()
-	}
-	for range n {
-		if err := <-done; err != nil {
-			t.Error(err)
+	synctest.Test(t, func(t *testing.T) {
+		g := build(t, phases.Config{}, plug("p", abi.Hook{Phase: abi.AfterToolExecute}, func(ctx context.Context, e *abi.Event) (*abi.Reply, error) {
+			sleep(time.Millisecond) // all others come meanwhile
+			return count(ctx, e)
+		}))
+		done := make(chan error)
+		const n = 20
+		for range n {
+			go func() {
+				_, err := g.Fire(t.Context(), g.state, phasestest.Frame(abi.AfterToolExecute))
+				done <- err
+			}()
 		}
-	}
-	g.wantState(t, "p/excl", int64(n))
+		for range n {
+			if err := <-done; err != nil {
+				t.Error(err)
+			}
+		}
+		g.wantState(t, "p/excl", int64(n))
+	})
 }
 
 // A hook that fires another phase of its own run would wait for itself; its
 // deadline ends that.
 func TestFireWaitsForItsTurn(t *testing.T) {
 	t.Parallel()
-	var g *rig
-	p := plug("p", abi.Hook{Phase: abi.BeforeInference}, func(ctx context.Context, _ *abi.Event) (*abi.Reply, error) {
-		_, err := g.Fire(ctx, g.state, step(1))
-		return nil, err
+	synctest.Test(t, func(t *testing.T) {
+		var g *rig
+		p := plug("p", abi.Hook{Phase: abi.BeforeInference}, func(ctx context.Context, _ *abi.Event) (*abi.Reply, error) {
+			_, err := g.Fire(ctx, g.state, step(1))
+			return nil, err
+		})
+		g = build(t, phases.Config{}, p)
+		g.fire(t, step(1))
+		if rec := g.only(t, "p"); !strings.Contains(rec.Err, "waiting for another phase of the run") || rec.Duration != 5*time.Second {
+			t.Errorf("record %+v", rec)
+		}
 	})
-	g = build(t, phases.Config{HookTimeout: 1}, p)
-	g.fire(t, step(1))
-	if rec := g.only(t, "p"); !strings.Contains(rec.Err, "deadline") {
-		t.Errorf("record %+v", rec)
-	}
 }
 
 func TestRequestEffects(t *testing.T) {

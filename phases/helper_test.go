@@ -48,42 +48,42 @@ type rig struct {
 	state *phases.State
 }
 
-func build(t testing.TB, cfg phases.Config, plugins ...phases.Plugin) *rig {
-	t.Helper()
+func build(tb testing.TB, cfg phases.Config, plugins ...phases.Plugin) *rig {
+	tb.Helper()
 	g := &rig{Recorder: &phasestest.Recorder{}}
 	cfg.Plugins, cfg.Record = plugins, g.Record
 	var ids atomic.Int64
 	cfg.NewID = func() string { return fmt.Sprintf("new%d", ids.Add(1)) }
 	r, err := phases.New(cfg)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	g.Runtime, g.state = r, r.NewState(nil)
 	return g
 }
 
-func (g *rig) fire(t testing.TB, f phases.Frame) phases.Outcome {
-	t.Helper()
-	out, err := g.Fire(t.Context(), g.state, f)
+func (g *rig) fire(tb testing.TB, f phases.Frame) phases.Outcome {
+	tb.Helper()
+	out, err := g.Fire(tb.Context(), g.state, f)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return out
 }
 
-func (g *rig) wantState(t testing.TB, key string, want any) {
-	t.Helper()
+func (g *rig) wantState(tb testing.TB, key string, want any) {
+	tb.Helper()
 	if got, _ := g.state.Read(key); !reflect.DeepEqual(got, want) {
-		t.Errorf("state %s is %#v, want %#v", key, got, want)
+		tb.Errorf("state %s is %#v, want %#v", key, got, want)
 	}
 }
 
 // only returns the one record of a plugin.
-func (g *rig) only(t testing.TB, plugin string) phases.Record {
-	t.Helper()
+func (g *rig) only(tb testing.TB, plugin string) phases.Record {
+	tb.Helper()
 	records := g.Of(plugin)
 	if len(records) != 1 {
-		t.Fatalf("%d records of %s, want 1: %+v", len(records), plugin, records)
+		tb.Fatalf("%d records of %s, want 1: %+v", len(records), plugin, records)
 	}
 	return records[0]
 }

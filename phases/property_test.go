@@ -7,6 +7,7 @@ import (
 	"hash/fnv"
 	"math/rand/v2"
 	"reflect"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -143,7 +144,7 @@ func play(t *testing.T, seed, schedule uint64) trace {
 		for _, f.Phase = range abi.Phases() {
 			in := f
 			if f.Phase == abi.ToolGate || f.Phase == abi.BeforeToolExecute || f.Phase == abi.AfterToolExecute {
-				in.Messages = append(f.Messages[:len(f.Messages):len(f.Messages)], calls("open", "o1"))
+				in.Messages = slices.Concat(f.Messages, []abi.Message{calls("open", "o1")})
 				in.Call = &abi.ToolCall{ID: "o1", Name: "tool"}
 			}
 			before := snapshot(t, in)
@@ -156,6 +157,9 @@ func play(t *testing.T, seed, schedule uint64) trace {
 				if !reflect.DeepEqual(out, phases.Outcome{Messages: in.Messages}) {
 					t.Errorf("seed %d: %s failed and left %+v", seed, f.Phase, out)
 				}
+			}
+			if !reflect.DeepEqual(replay(in, out), out.Messages) {
+				t.Fatalf("seed %d: %s: the edits do not explain the messages: %+v", seed, f.Phase, out)
 			}
 			tr.outcomes = append(tr.outcomes, out)
 			if in.Call == nil {
@@ -175,6 +179,19 @@ func play(t *testing.T, seed, schedule uint64) trace {
 	checkSums(t, seed, &tr)
 	sleep(time.Hour) // lets the deaf hooks end
 	return tr
+}
+
+// replay does what a caller would do with an outcome: it appends and edits.
+func replay(f phases.Frame, out phases.Outcome) []abi.Message {
+	messages := slices.Concat(f.Messages, out.Appended)
+	for _, e := range out.Edits {
+		for i := range messages {
+			if messages[i].ID == e.MessageID {
+				messages[i] = e.Message
+			}
+		}
+	}
+	return messages
 }
 
 // checkSums finds lost and doubled updates: the commutative sum of a plugin is the

@@ -3,6 +3,7 @@ package phases_test
 import (
 	"math"
 	"reflect"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -160,30 +161,36 @@ func TestRemoveIsBounded(t *testing.T) {
 // What a plugin does to its reply afterwards changes nothing.
 func TestStateIsCopied(t *testing.T) {
 	t.Parallel()
-	mine := list{"a", fields{"b": int64(1)}}
+	inner := fields{"b": int64(1)}
+	mine := list{"a", inner}
 	p := plug("p", abi.Hook{Phase: abi.BeforeInference}, updates(abi.Update{Key: "excl", Op: abi.OpSet, Value: mine}))
 	g := build(t, phases.Config{}, p)
 	g.fire(t, step(1))
 	mine[0] = "changed"
-	mine[1].(fields)["b"] = "changed"
+	inner["b"] = "changed"
 	g.wantState(t, "p/excl", list{"a", fields{"b": int64(1)}})
 }
 
 // Values that were read stay as they are, whatever is committed later.
 func TestStateCopyOnWrite(t *testing.T) {
 	t.Parallel()
-	p := plug("p", abi.Hook{Phase: abi.BeforeInference}, updates(
-		abi.Update{Key: "excl", Op: abi.OpAppend, Value: list{"x"}},
-		abi.Update{Key: "comm", Op: abi.OpMerge, Value: fields{"x": true}},
-	))
+	p := plug("p", abi.Hook{Phase: abi.BeforeInference}, func(_ ctx, e *abi.Event) (*abi.Reply, error) {
+		return &abi.Reply{Updates: []abi.Update{
+			{Key: "excl", Op: abi.OpAppend, Value: list{"x"}},
+			{Key: "comm", Op: abi.OpMerge, Value: fields{strconv.Itoa(e.Step): true}},
+		}}, nil
+	})
 	g := build(t, phases.Config{}, p)
 	var lengths []int
 	var read []list
-	for range 5 {
-		g.fire(t, step(1))
+	for i := range 5 {
+		f := step(1)
+		f.Step = i
+		g.fire(t, f)
 		v, _ := g.state.Read("p/excl")
-		read = append(read, v.(list))
-		lengths = append(lengths, len(v.(list)))
+		elements, _ := v.(list)
+		read = append(read, elements)
+		lengths = append(lengths, len(elements))
 	}
 	for i, v := range read {
 		if len(v) != lengths[i] || lengths[i] != i+1 {
@@ -193,6 +200,9 @@ func TestStateCopyOnWrite(t *testing.T) {
 	for i, e := range p.Events() {
 		if got, _ := e.State["excl"].(list); len(got) != i {
 			t.Errorf("event %d holds %d elements, want %d", i, len(got), i)
+		}
+		if got, _ := e.State["comm"].(fields); len(got) != i {
+			t.Errorf("event %d holds %d fields, want %d", i, len(got), i)
 		}
 	}
 }

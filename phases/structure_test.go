@@ -1,6 +1,7 @@
 package phases_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -58,7 +59,7 @@ func TestStructureGuard(t *testing.T) {
 	pinned := user("m5")
 	pinned.Pinned = true
 	closed := []abi.Message{user("m1"), calls("m2", "1"), result("m3", "1"), thought, pinned}
-	open := append(closed[:len(closed):len(closed)], calls("m6", "2", "3"), result("m7", "2"))
+	open := slices.Concat(closed, []abi.Message{calls("m6", "2", "3"), result("m7", "2")})
 	add := func(ms ...abi.Message) abi.Effect {
 		return abi.Effect{Type: abi.EffectAppendMessages, Messages: ms}
 	}

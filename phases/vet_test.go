@@ -2,6 +2,7 @@ package phases_test
 
 import (
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -114,7 +115,7 @@ func TestRefusals(t *testing.T) {
 				f.Phase = test.phase
 			}
 			reply := test.reply
-			reply.Updates = append(reply.Updates[:len(reply.Updates):len(reply.Updates)], abi.Update{Key: "comm", Op: abi.OpAdd, Value: 1})
+			reply.Updates = append(slices.Clip(reply.Updates), abi.Update{Key: "comm", Op: abi.OpAdd, Value: 1})
 			if strings.HasPrefix(name, "many updates") {
 				reply = test.reply
 			}

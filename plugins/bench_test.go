@@ -13,13 +13,19 @@ import (
 func BenchmarkOnPhase(b *testing.B) {
 	output := strings.Repeat("drwxr-xr-x 2 dev dev 4096 Jan 12 10:00 internal/wire\n", 12)
 	events := map[string]*abi.Event{
-		"guard": {Phase: abi.ToolGate, Call: &abi.ToolCall{ID: "c1", Name: "bash", Kind: abi.ToolExecute,
-			Arguments: map[string]any{"command": "go test ./... 2>&1 | tail -20"}}},
-		"redact": {Phase: abi.AfterToolExecute, Call: &abi.ToolCall{ID: "c1", Name: "bash"}, ResultMessageID: "m1",
+		"guard": {Phase: abi.ToolGate, Call: &abi.ToolCall{
+			ID: "c1", Name: "bash", Kind: abi.ToolExecute,
+			Arguments: map[string]any{"command": "go test ./... 2>&1 | tail -20"},
+		}},
+		"redact": {
+			Phase: abi.AfterToolExecute, Call: &abi.ToolCall{ID: "c1", Name: "bash"}, ResultMessageID: "m1",
 			Result:   &abi.ToolResult{Status: abi.ToolSuccess, Content: []abi.ContentBlock{abi.Text(output)}},
-			Messages: []abi.Message{{ID: "m1", Role: abi.RoleTool, ToolCallID: "c1", Content: []abi.ContentBlock{abi.Text(output)}}}},
-		"index": {Phase: abi.AfterToolExecute, Call: &abi.ToolCall{ID: "c1", Name: "read", Arguments: map[string]any{"path": "host/pool.go"}},
-			Result: &abi.ToolResult{Status: abi.ToolSuccess, Content: []abi.ContentBlock{abi.Text(output)}}},
+			Messages: []abi.Message{{ID: "m1", Role: abi.RoleTool, ToolCallID: "c1", Content: []abi.ContentBlock{abi.Text(output)}}},
+		},
+		"index": {
+			Phase: abi.AfterToolExecute, Call: &abi.ToolCall{ID: "c1", Name: "read", Arguments: map[string]any{"path": "host/pool.go"}},
+			Result: &abi.ToolResult{Status: abi.ToolSuccess, Content: []abi.ContentBlock{abi.Text(output)}},
+		},
 	}
 	for _, engine := range []host.EngineName{host.EngineNative, host.EngineExtism} {
 		for name, event := range events {

@@ -3,7 +3,6 @@ package plugins_test
 import (
 	"context"
 	"fmt"
-	"log"
 
 	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/host"
@@ -15,12 +14,14 @@ func ExampleLoad() {
 	ctx := context.Background()
 	h, err := host.New(host.Config{})
 	if err != nil {
-		log.Fatal(err)
+		fmt.Println(err)
+		return
 	}
 	defer h.Close(ctx)
 	set, err := plugins.Load(ctx, h, []plugins.Entry{{Module: host.Spec{Path: "../testdata/guests/guard.wasm"}}})
 	if err != nil {
-		log.Fatal(err)
+		fmt.Println(err)
+		return
 	}
 	defer set.Close(ctx)
 	reply, err := set.Plugins()[0].OnPhase(ctx, &abi.Event{
@@ -28,7 +29,8 @@ func ExampleLoad() {
 		Call:  &abi.ToolCall{ID: "c1", Name: "bash", Arguments: map[string]any{"command": "cd /tmp && sudo rm -rf /"}},
 	})
 	if err != nil {
-		log.Fatal(err)
+		fmt.Println(err)
+		return
 	}
 	fmt.Println(reply.Gate.Action)
 	// Output: block

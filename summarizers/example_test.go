@@ -3,7 +3,6 @@ package summarizers_test
 import (
 	"context"
 	"fmt"
-	"log"
 
 	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/host"
@@ -15,21 +14,25 @@ func ExampleOpen() {
 	ctx := context.Background()
 	h, err := host.New(host.Config{})
 	if err != nil {
-		log.Fatal(err)
+		fmt.Println(err)
+		return
 	}
 	defer h.Close(ctx)
 	m, err := h.Load(ctx, host.Spec{Path: "../testdata/guests/admission.wasm"})
 	if err != nil {
-		log.Fatal(err)
+		fmt.Println(err)
+		return
 	}
 	policy, err := summarizers.Open(ctx, m, summarizers.Config{Use: summarizers.UseAdmit, Policy: "quota"})
 	if err != nil {
-		log.Fatal(err)
+		fmt.Println(err)
+		return
 	}
 	tokens := int64(120_000)
 	d, err := policy.Admit(ctx, &abi.AdmitRequest{TokensBefore: &tokens, AttemptCount: 2, MaxAttempts: 2})
 	if err != nil {
-		log.Fatal(err)
+		fmt.Println(err)
+		return
 	}
 	fmt.Println(d.Allowed, d.Reason)
 	// Output: false session_attempt_limit

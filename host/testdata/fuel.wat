@@ -4,7 +4,7 @@
   (import "wasi_snapshot_preview1" "fd_write" (func $fd_write (param i32 i32 i32 i32) (result i32)))
   (memory (export "memory") 1)
   (data (i32.const 16) ".")
-  ;; 8 units, and 6 for each round.
+  ;; 8 units, 1 for the input of 4 bytes, and 6 for each round.
   (func (export "count") (result i32) (local $n i32)
     (call $read (i32.const 0))
     (local.set $n (i32.load (i32.const 0)))

@@ -1,0 +1,92 @@
+package host_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/mortise-dev/mortise/host"
+)
+
+// memories runs a suite on both kinds of guest memory.
+func onMemories(t *testing.T, suite func(t *testing.T, open func(guest string, limits host.Limits) *host.Module)) {
+	t.Helper()
+	for _, portable := range []bool{false, true} {
+		t.Run(fmt.Sprintf("portable %t", portable), func(t *testing.T) {
+			t.Parallel()
+			h := newHost(t, host.Config{Engine: host.EngineNative})
+			if portable && !host.UsePortableMemory(h) {
+				t.Fatal("the engine has no portable memory")
+			}
+			suite(t, func(guest string, limits host.Limits) *host.Module {
+				t.Helper()
+				limits.Instances = 1
+				m, err := h.Load(t.Context(), host.Spec{Path: wat(guest), Limits: limits})
+				if err != nil {
+					t.Fatal(err)
+				}
+				return m
+			})
+		})
+	}
+}
+
+// found words what a look answers: its output, or how it failed.
+func found(t *testing.T, m *host.Module, look string) string {
+	t.Helper()
+	out, err := m.Call(t.Context(), look, []byte("input"))
+	if err != nil {
+		return err.Error()
+	}
+	return fmt.Sprintf("% x", out)
+}
+
+func exportsWith(m *host.Module, prefix string) []string {
+	var out []string
+	for _, name := range m.Info().Exports {
+		if strings.HasPrefix(name, prefix) {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// replaces says which writes cost the instance: what they change cannot be put back.
+func replaces(write string) bool {
+	return write == "write_grow" || write == "write_close"
+}
+
+// TestNative_fresh writes in one call and looks in the next.
+func TestNative_fresh(t *testing.T) {
+	t.Parallel()
+	onMemories(t, func(t *testing.T, open func(string, host.Limits) *host.Module) {
+		t.Helper()
+		m := open("secrets", host.Limits{})
+		looks, writes := exportsWith(m, "look_"), exportsWith(m, "write_")
+		if len(looks) < 10 || len(writes) < 10 {
+			t.Fatalf("looks %v, writes %v", looks, writes)
+		}
+		fresh := make(map[string]string)
+		for _, look := range looks {
+			never := open("secrets", host.Limits{})
+			fresh[look] = found(t, never, look)
+		}
+		for _, write := range writes {
+			for _, look := range looks {
+				before := m.Stats()
+				_, err := m.Call(t.Context(), write, []byte("another secret input"))
+				var refused *host.GuestError
+				if err != nil && !errors.As(err, &refused) {
+					t.Fatalf("%s: %v", write, err)
+				}
+				if got := m.Stats().Replaced - before.Replaced; (got == 1) != replaces(write) {
+					t.Errorf("%s replaced %d instances", write, got)
+				}
+				if got := found(t, m, look); got != fresh[look] {
+					t.Errorf("%s, then %s: %s\nin a fresh instance: %s", write, look, got, fresh[look])
+				}
+			}
+		}
+	})
+}

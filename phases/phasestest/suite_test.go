@@ -1,0 +1,103 @@
+package phasestest_test
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/mortise-dev/mortise/abi"
+	"github.com/mortise-dev/mortise/phases"
+	"github.com/mortise-dev/mortise/phases/phasestest"
+)
+
+// badEnv names the plugin that TestBadPlugin gives to the suite.
+const badEnv = "MORTISE_BAD_PLUGIN"
+
+// bad breaks the contract in one way.
+func bad(how string) func() phases.Plugin {
+	n := 0 // what an honest plugin does not have: memory
+	answers := map[string]phasestest.Answer{
+		"changes": func(_ context.Context, e *abi.Event) (*abi.Reply, error) {
+			e.Messages[0].Content[0].Text = "changed"
+			return nil, nil
+		},
+		"remembers": func(context.Context, *abi.Event) (*abi.Reply, error) {
+			n++
+			return &abi.Reply{Updates: []abi.Update{{Key: "n", Op: abi.OpSet, Value: int64(n)}}}, nil
+		},
+		"oversteps": phasestest.Reply(abi.Reply{Effects: []abi.Effect{{Type: abi.EffectStop, Code: "now"}}}),
+		"panics":    func(context.Context, *abi.Event) (*abi.Reply, error) { panic("bad") },
+		"unstable":  phasestest.Reply(abi.Reply{}),
+		"nameless":  phasestest.Reply(abi.Reply{}),
+		"idle":      nil,
+	}
+	return func() phases.Plugin {
+		p := &phasestest.Scripted{
+			Desc: abi.Description{
+				Name: "bad", State: []abi.StateKey{{Name: "n"}},
+				Hooks: []abi.Hook{{Phase: abi.RunStart, Mode: abi.ModeObserve, Messages: abi.ViewAll}},
+			},
+			Script: map[abi.Phase]phasestest.Answer{abi.RunStart: answers[how]},
+		}
+		switch how {
+		case "idle":
+			p.Desc.Hooks = nil
+		case "nameless":
+			p.Desc.Name = ""
+		case "unstable":
+			return &unstable{Scripted: p}
+		}
+		return p
+	}
+}
+
+type unstable struct {
+	*phasestest.Scripted
+
+	n int
+}
+
+func (u *unstable) Describe() abi.Description {
+	u.n++
+	d := u.Scripted.Describe()
+	d.Version = strings.Repeat("1", u.n)
+	return d
+}
+
+// TestBadPlugin fails on purpose, in a process of its own.
+func TestBadPlugin(t *testing.T) {
+	t.Parallel()
+	how := os.Getenv(badEnv)
+	if how == "" {
+		t.Skip("only as a child of TestSuiteFindsBadPlugins")
+	}
+	phasestest.TestPlugin(t, bad(how))
+}
+
+func TestSuiteFindsBadPlugins(t *testing.T) {
+	t.Parallel()
+	if os.Getenv(badEnv) != "" {
+		t.Skip("this is the child")
+	}
+	for how, want := range map[string]string{
+		"changes":   "run_start: the plugin changed the event",
+		"remembers": "run_start: the same event gave different replies",
+		"oversteps": "run_start: refused effect 0 stop: the hook's mode is observe, and this needs gate",
+		"panics":    "run_start: the plugin panicked: bad",
+		"unstable":  "two descriptions differ",
+		"nameless":  `plugin "": the name must match`,
+		"idle":      "the plugin subscribes to no phase",
+	} {
+		t.Run(how, func(t *testing.T) {
+			t.Parallel()
+			cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestBadPlugin$", "-test.parallel=1")
+			cmd.Env = append(os.Environ(), badEnv+"="+how)
+			out, err := cmd.CombinedOutput()
+			if err == nil || !strings.Contains(string(out), want) {
+				t.Errorf("the suite let it pass, or did not say %q (%v):\n%s", want, err, out)
+			}
+		})
+	}
+}
