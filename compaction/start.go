@@ -70,7 +70,7 @@ func (c *Compactor) reserve(t *thread, id string, log []abi.Message) (*flight, *
 		c.repeated(t, id)
 		return nil, nil
 	}
-	f := &flight{id: c.cfg.NewID(), before: tokens, started: now, deadline: now.Add(c.cfg.Quota.Timeout)}
+	f := &flight{id: c.cfg.NewID(), before: tokens, started: now, deadline: now.Add(queueFactor * c.cfg.Quota.Timeout)}
 	request := &abi.AdmitRequest{
 		ThreadID: id, NowMS: now.UnixMilli(), ThresholdTokens: c.cfg.Policy.ThresholdTokens,
 		WindowTokens: c.cfg.Policy.WindowTokens, AttemptCount: int64(t.attempts),
@@ -149,7 +149,7 @@ func (c *Compactor) launch(ctx context.Context, t *thread, id string, f *flight)
 	t.mu.Lock()
 	request := &abi.SummarizeRequest{
 		ThreadID: id, Messages: f.source, PreviousSummary: f.rng.PreviousSummary,
-		BudgetTokens: c.cfg.Policy.SummaryTokens, Focus: t.focus,
+		BudgetTokens: c.budget(&f.rng), Focus: t.focus,
 		ReadFiles: f.rng.ReadFiles, ModifiedFiles: f.rng.ModifiedFiles, LiveTasks: c.cfg.LiveTasks(id),
 	}
 	t.attempts++
@@ -172,6 +172,21 @@ func (c *Compactor) launch(ctx context.Context, t *thread, id string, f *flight)
 		c.fail(t, id, f, "the task ended without a result: "+cause)
 	}
 	return true
+}
+
+// queueFactor is how many timeouts a task may wait for its turn.
+const queueFactor = 4
+
+// budget is how long a summary of the range may be: what the policy says, but
+// never so long that it could not save what the policy wants saved.
+func (c *Compactor) budget(r *Range) int64 {
+	tokens := r.Tokens
+	if r.PreviousSummary != nil {
+		tokens += textTokens(*r.PreviousSummary)
+	}
+	// A summarizer counts tokens in its own way: a fifth is left for that.
+	most := float64(tokens) * (1 - c.cfg.Policy.MinSavingsRatio) * 0.8
+	return max(1, min(c.cfg.Policy.SummaryTokens, int64(most)))
 }
 
 // started learns the id of the task, from Spawn or from the task's own result,
@@ -199,6 +214,10 @@ const maxSummary = 1 << 20
 func (c *Compactor) summarize(
 	ctx context.Context, t *thread, f *flight, r *abi.SummarizeRequest, emit func(string, any) bool,
 ) error {
+	// The time runs from here: the task may have waited for its turn.
+	t.mu.Lock()
+	f.deadline = c.cfg.Now().Add(c.cfg.Quota.Timeout)
+	t.mu.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, c.cfg.Quota.Timeout)
 	defer cancel()
 	summary, err := c.ask(ctx, r)
@@ -210,6 +229,8 @@ func (c *Compactor) summarize(
 	quality := c.scorer.Score(f.source, f.rng.PreviousSummary, written)
 	t.mu.Lock()
 	f.scored, f.summary = &quality, written
+	// The result is on its way: it is not thrown away because it is read late.
+	f.deadline = c.cfg.Now().Add(queueFactor * c.cfg.Quota.Timeout)
 	t.mu.Unlock()
 	emit(EventTypeCompacted, map[string]any{
 		"reservation": f.id, "boundary_message_id": f.rng.ToID,

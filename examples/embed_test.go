@@ -3,6 +3,9 @@ package examples_test
 import (
 	"context"
 	"fmt"
+	"os"
+	"strings"
+	"testing"
 
 	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/agent"
@@ -13,35 +16,50 @@ import (
 )
 
 func Example_embed() {
-	if err := embed(context.Background()); err != nil {
-		fmt.Println(err)
-	}
+	ctx := context.Background()
+	h := must(host.New(host.Config{}))
+	defer h.Close(ctx)
+	set := must(plugins.Load(ctx, h, []plugins.Entry{
+		{Module: host.Spec{Path: "../testdata/guests/redact.wasm"}},
+	}))
+	defer set.Close(ctx)
+	hooks := must(phases.New(phases.Config{Plugins: set.Plugins()}))
+	a := must(agent.New(agent.Config{Model: model{}, Tools: tools{}, Phases: hooks}))
+	result := must(a.Run(ctx, agent.Request{ThreadID: "t1", Messages: []abi.Message{
+		{Role: abi.RoleUser, Content: []abi.ContentBlock{abi.Text("Which token do we use?")}},
+	}}))
+	fmt.Println("the run ended with", result.Termination.Type)
 	// Output:
 	// the model reads: deploy with [REDACTED:github_token]
+	// the run ended with natural_end
 }
 
-func embed(ctx context.Context) error {
-	h, err := host.New(host.Config{})
+// must is for examples: a program handles its errors.
+func must[T any](v T, err error) T {
 	if err != nil {
-		return err
+		panic(err)
 	}
-	defer h.Close(ctx)
-	set, err := plugins.Load(ctx, h, []plugins.Entry{{Module: host.Spec{Path: "../testdata/guests/redact.wasm"}}})
+	return v
+}
+
+// TestReadmeShowsTheExample keeps the README's code the one that runs.
+func TestReadmeShowsTheExample(t *testing.T) {
+	t.Parallel()
+	source, err := os.ReadFile("embed_test.go")
 	if err != nil {
-		return err
+		t.Fatal(err)
 	}
-	defer set.Close(ctx)
-	hooks, err := phases.New(phases.Config{Plugins: set.Plugins()})
+	readme, err := os.ReadFile("../README.md")
 	if err != nil {
-		return err
+		t.Fatal(err)
 	}
-	a, err := agent.New(agent.Config{Model: model{}, Tools: tools{}, Phases: hooks})
-	if err != nil {
-		return err
+	_, code, _ := strings.Cut(string(source), "ctx := context.Background()\n")
+	code, _, _ = strings.Cut(code, "\t// Output:")
+	for line := range strings.Lines(code) {
+		if line = strings.TrimPrefix(line, "\t"); !strings.Contains(string(readme), line) {
+			t.Errorf("the README does not have the line %q", line)
+		}
 	}
-	ask := abi.Message{Role: abi.RoleUser, Content: []abi.ContentBlock{abi.Text("Which token do we use?")}}
-	_, err = a.Run(ctx, agent.Request{ThreadID: "t1", Messages: []abi.Message{ask}})
-	return err
 }
 
 // model reads a file, and then says what it has read.

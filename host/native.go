@@ -123,7 +123,7 @@ func (p *nativeProgram) close(ctx context.Context) error {
 }
 
 // instantiate makes an instance: anew the first time, and from the template that
-// the first one left behind after that.
+// the first one left behind after that, if memory and globals are all its state.
 func (p *nativeProgram) instantiate(ctx context.Context) (_ instance, err error) {
 	i := newNativeInstance(p)
 	defer func() {
@@ -143,6 +143,11 @@ func (p *nativeProgram) instantiate(ctx context.Context) (_ instance, err error)
 	if err := i.initialise(ctx); err != nil {
 		return nil, err
 	}
+	if p.meter.Stateful || i.files {
+		// A template holds memory and globals. What such a guest did to its tables or
+		// files would be missing in later instances, so each starts anew.
+		return i, nil
+	}
 	if p.template.warm() && i.warm(ctx) != nil {
 		// Whoever calls describe will be told; here it must not spoil the template.
 		p.template.skipWarm()
@@ -153,8 +158,7 @@ func (p *nativeProgram) instantiate(ctx context.Context) (_ instance, err error)
 	if err != nil {
 		return nil, fmt.Errorf("%w: template: %w", ErrEngine, err)
 	}
-	p.template.set(t)
-	return i, i.adopt(t)
+	return i, i.adopt(p.template.set(t))
 }
 
 // initialisers are the exports that start the guest's runtime, in their order.

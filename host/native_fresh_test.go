@@ -90,3 +90,54 @@ func TestNative_fresh(t *testing.T) {
 		}
 	})
 }
+
+// TestNative_kernelHeader writes where only the kernel may, and makes a free list
+// point there. Each traps, and the next instance knows nothing of it.
+func TestNative_kernelHeader(t *testing.T) {
+	t.Parallel()
+	onMemories(t, func(t *testing.T, open func(string, host.Limits) *host.Module) {
+		t.Helper()
+		m := open("secrets", host.Limits{})
+		fresh := found(t, m, "look_blocks")
+		attacks := append(exportsWith(m, "header_"), "beyond_top", "across_top", "list_outside")
+		if len(attacks) != 7 {
+			t.Fatalf("attacks: %v", attacks)
+		}
+		for _, export := range attacks {
+			_, err := m.Call(t.Context(), export, nil)
+			if trap := wantTrap(t, err, host.TrapFault); !strings.HasPrefix(trap.Detail, "unreachable at ") {
+				t.Errorf("%s: %v", export, err)
+			}
+			if got := found(t, m, "look_blocks"); got != fresh {
+				t.Errorf("after %s: %s, want %s", export, got, fresh)
+			}
+		}
+	})
+}
+
+// TestNative_stateful changes what cannot be put back: each call gets an instance of
+// its own, initialised as the first one was.
+func TestNative_stateful(t *testing.T) {
+	t.Parallel()
+	onMemories(t, func(t *testing.T, open func(string, host.Limits) *host.Module) {
+		t.Helper()
+		m := open("stateful", host.Limits{})
+		calls := int64(0)
+		for _, export := range m.Info().Exports {
+			if export == "_initialize" {
+				continue
+			}
+			for range 3 {
+				_, err := m.Call(t.Context(), export, nil)
+				calls++
+				var refused *host.GuestError
+				if !errors.As(err, &refused) || refused.Code != 1 {
+					t.Errorf("%s is not as in a first call: %v", export, err)
+				}
+			}
+		}
+		if s := m.Stats(); calls != 18 || s.Replaced != calls || s.Traps != 0 {
+			t.Errorf("%d calls: %+v", calls, s)
+		}
+	})
+}

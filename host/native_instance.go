@@ -42,6 +42,8 @@ type nativeInstance struct {
 	log     guestLog
 	fixed   fixedSources
 	stack   [2]uint64
+	// files tells that the guest has closed or moved one of its descriptors.
+	files bool
 	// stop is set by another goroutine to end the call.
 	stop atomic.Bool
 
@@ -264,7 +266,7 @@ func (i *nativeInstance) reset() bool {
 	k := i.kernelMemory()
 	top := min(max(i.header(kernelTop), i.header(kernelHighTop)), uint64(len(k)))
 	clear(k[:max(top, kernelHeap)])
-	if len(k) > kernelHighWater || i.adopted == nil || i.prog.meter.Stateful {
+	if len(k) > kernelHighWater || i.adopted == nil || i.files || i.prog.meter.Stateful {
 		return false
 	}
 	if !i.mems.guest.reset(i.adopted) {

@@ -84,6 +84,15 @@ type noMeter struct{ listMeter }
 func (noMeter) Before(context.Context, api.Module, api.FunctionDefinition, []uint64, experimental.StackIterator) {
 }
 
+// fileMark notes that a guest closed or moved a descriptor. WASI keeps that for the
+// instance, so the instance must not be used again.
+type fileMark struct{ listMeter }
+
+// Before implements experimental.FunctionListener.
+func (fileMark) Before(ctx context.Context, _ api.Module, _ api.FunctionDefinition, _ []uint64, _ experimental.StackIterator) {
+	nativeCaller(ctx).files = true
+}
+
 // meterWASI makes the WASI module that is made with the context take fuel.
 func meterWASI(ctx context.Context) context.Context {
 	return experimental.WithFunctionListenerFactory(ctx, experimental.FunctionListenerFactoryFunc(
@@ -91,6 +100,8 @@ func meterWASI(ctx context.Context) context.Context {
 			switch def.Name() {
 			case "fd_read", "fd_write", "fd_pread", "fd_pwrite":
 				return listMeter{size: 8, param: 2, cost: 1}
+			case "fd_close", "fd_renumber":
+				return fileMark{}
 			case "poll_oneoff":
 				return listMeter{size: 48, param: 2, cost: 4}
 			}

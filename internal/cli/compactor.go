@@ -43,10 +43,11 @@ func newCompactor(
 func compactionLine(e compaction.Event) string {
 	switch e.Kind {
 	case compaction.EventStarted:
-		return fmt.Sprintf("compaction started in the background: %s tokens to summarize", thousands(e.PreTokens))
+		return fmt.Sprintf("compaction admitted and started in the background: %s summarizes %d messages, %s tokens",
+			e.Policy, e.Messages, thousands(e.PreTokens))
 	case compaction.EventSwapped:
-		return fmt.Sprintf("compaction swapped in: %s -> %s tokens, %.0f%% of identifiers, paths and errors survive, took %s",
-			thousands(e.PreTokens), thousands(e.PostTokens), 100*e.Quality.Overall, e.Duration.Round(time.Millisecond))
+		return fmt.Sprintf("summary arrived through the inbox after %s and %d steps of the run, swapped in: %s -> %s tokens, %.0f%% of paths, errors and identifiers survive",
+			e.Duration.Round(time.Millisecond), e.StepsMeanwhile, thousands(e.PreTokens), thousands(e.PostTokens), 100*e.Quality.Overall)
 	case compaction.EventRefused, compaction.EventFailed:
 		return fmt.Sprintf("compaction %s: %s", e.Kind, e.Reason)
 	case compaction.EventFallback:

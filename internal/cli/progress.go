@@ -128,7 +128,7 @@ func (p *progress) line() string {
 }
 
 func (p *progress) draw(now bool) {
-	if !p.live || p.closed || (!now && time.Since(p.drawn) < redraw) {
+	if !p.live || p.closed || p.state.thread == "" || (!now && time.Since(p.drawn) < redraw) {
 		return
 	}
 	p.drawn = time.Now()

@@ -211,7 +211,7 @@ func TestTableReport(t *testing.T) {
 			t.Errorf("the report has no %q", want)
 		}
 	}
-	for _, want := range []string{"compaction started in the background", "compaction swapped in"} {
+	for _, want := range []string{"started in the background", "summary arrived through the inbox"} {
 		if !strings.Contains(stderr, want) {
 			t.Errorf("the progress has no %q", want)
 		}

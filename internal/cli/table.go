@@ -161,11 +161,14 @@ func (r *Report) compactionTables(t *table) {
 		t.row("  %s\t%s\t%d\t%s\t%s", clip(a.Thread, 24), a.Decision.Reason, a.Count, tokens, clip(a.Detail, 80))
 	}
 	if len(r.Compactions) > 0 {
-		t.head("compactions", "thread", "what", "before", "after", "survival", "took", "detail")
+		t.head("compactions", "thread", "what", "before", "after", "survival", "took", "steps meanwhile", "detail")
 	}
 	for _, e := range r.Compactions {
-		t.row("  %s\t%s\t%s\t%s\t%s\t%s\t%s", clip(e.Thread, 24), e.Kind, thousands(e.PreTokens), thousands(e.PostTokens),
-			survival(e), e.Duration.Round(time.Millisecond), clip(e.Reason, 80))
+		if e.Kind == compaction.EventStarted {
+			continue // its end has a row
+		}
+		t.row("  %s\t%s\t%s\t%s\t%s\t%s\t%d\t%s", clip(e.Thread, 24), e.Kind, thousands(e.PreTokens), thousands(e.PostTokens),
+			survival(e), e.Duration.Round(time.Millisecond), e.StepsMeanwhile, clip(e.Reason, 80))
 	}
 }
 

@@ -51,7 +51,8 @@ func marshalMessagePack(v any) ([]byte, error) {
 }
 
 func (e *encoder) enter() error {
-	if e.depth++; e.depth > MaxDepth {
+	e.depth++
+	if e.depth > MaxDepth {
 		return fmt.Errorf("wire: nests deeper than %d: %w", MaxDepth, ErrValue)
 	}
 	return nil

@@ -53,9 +53,9 @@ func closingQuote(data []byte, i int) int {
 // means the same in both. encoding/json by itself would take keys in any case
 // of letters and the last of two equal keys.
 func unmarshalJSON(data []byte, v reflect.Value) error {
-	var valid json.RawMessage
-	if err := json.Unmarshal(data, &valid); err != nil {
+	if !json.Valid(data) {
 		at := len(data)
+		err := json.Unmarshal(data, new(json.RawMessage))
 		if syntax := (*json.SyntaxError)(nil); errors.As(err, &syntax) {
 			at = int(syntax.Offset)
 		}

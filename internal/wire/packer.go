@@ -40,7 +40,8 @@ func (p *packer) next() byte {
 // value rewrites the next value, which stands inside depth objects and arrays.
 func (p *packer) value(depth int) error {
 	c := p.next()
-	if p.values++; p.values > MaxValues {
+	p.values++
+	if p.values > MaxValues {
 		return p.fault(fmt.Sprintf("more than %d values", MaxValues))
 	}
 	switch c {

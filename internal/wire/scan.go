@@ -37,7 +37,8 @@ func (s *scanner) value(depth int) error {
 	if s.pos >= len(s.data) {
 		return s.fault(s.pos, "the input ends where a value is expected")
 	}
-	if s.values++; s.values > MaxValues {
+	s.values++
+	if s.values > MaxValues {
 		return s.fault(s.pos, "more than %d values", MaxValues)
 	}
 	at := s.pos

@@ -15,8 +15,6 @@ type vector struct {
 	packedOnly bool
 }
 
-func ptr[T any](v T) *T { return &v }
-
 func vectors() []vector {
 	return append(append(append(eventVectors(), replyVectors()...), compactionVectors()...), otherVectors()...)
 }
@@ -143,7 +141,7 @@ func replyVectors() []vector {
 		effect(abi.Effect{Type: abi.EffectExcludeTools, Tools: []string{"shell", "http"}}),
 		effect(abi.Effect{Type: abi.EffectIncludeTools, Tools: []string{"list"}}),
 		effect(abi.Effect{Type: abi.EffectOverrideInference, Override: &abi.InferenceOverride{
-			Model: ptr("model-2"), FallbackModels: []string{"model-3"}, Temperature: ptr(0.25), TopP: ptr(0.5), MaxTokens: ptr(int64(0)), ReasoningEffort: ptr(""),
+			Model: new("model-2"), FallbackModels: []string{"model-3"}, Temperature: new(0.25), TopP: new(0.5), MaxTokens: new(int64(0)), ReasoningEffort: new(""),
 		}}),
 		effect(abi.Effect{Type: abi.EffectStop, Code: "done", Detail: "Nothing is left to do."}),
 		effect(abi.Effect{Type: abi.EffectRequestCompaction, Focus: "the failing test"}),
@@ -162,7 +160,7 @@ func compactionVectors() []vector {
 	return []vector{
 		{name: "summarize_request.minimal", value: &abi.SummarizeRequest{ABI: 1, ThreadID: "t1", BudgetTokens: 1}},
 		{name: "summarize_request.full", value: &abi.SummarizeRequest{
-			ABI: 1, ThreadID: "t1", Policy: "extractive", Messages: conversation(), PreviousSummary: ptr(""), BudgetTokens: 2000,
+			ABI: 1, ThreadID: "t1", Policy: "extractive", Messages: conversation(), PreviousSummary: new(""), BudgetTokens: 2000,
 			Focus: "the failing test", ReadFiles: []string{"a.go", "b.go"}, ModifiedFiles: []string{"b.go"}, LiveTasks: []string{"bg_1: index"},
 			Config: map[string]any{"keep": int64(3)},
 		}},
@@ -170,11 +168,11 @@ func compactionVectors() []vector {
 		{name: "summary.full", value: &abi.Summary{Text: "## Goal\nFind the largest file.", FromID: "m1", ToID: "m5", Policy: "extractive"}},
 		{name: "admit_request.minimal", value: &abi.AdmitRequest{ABI: 1, ThreadID: "t1", NowMS: 1767225600000}},
 		{name: "admit_request.full", value: &abi.AdmitRequest{
-			ABI: 1, ThreadID: "t1", Policy: "quota", NowMS: 1767225600000, TokensBefore: ptr(int64(0)), RangeTokens: 90000,
+			ABI: 1, ThreadID: "t1", Policy: "quota", NowMS: 1767225600000, TokensBefore: new(int64(0)), RangeTokens: 90000,
 			ThresholdTokens: 100000, WindowTokens: 200000, Pending: true, AttemptCount: 2, MaxAttempts: 3, CooldownMS: 60000, CooldownRemainingMS: 1,
 			Signals: abi.Signals{
-				Memory:   &abi.MemorySignal{AvailableBytes: ptr(int64(8589934592)), RequiredHeadroomBytes: 268435456, Pressure: true},
-				Provider: &abi.ProviderSignal{P95LatencyMS: ptr(int64(900)), MaxP95LatencyMS: ptr(int64(2000)), ErrorRatePerMille: ptr(int64(0)), MaxErrorRatePerMille: ptr(int64(50)), Stale: true, Degraded: true},
+				Memory:   &abi.MemorySignal{AvailableBytes: new(int64(8589934592)), RequiredHeadroomBytes: 268435456, Pressure: true},
+				Provider: &abi.ProviderSignal{P95LatencyMS: new(int64(900)), MaxP95LatencyMS: new(int64(2000)), ErrorRatePerMille: new(int64(0)), MaxErrorRatePerMille: new(int64(50)), Stale: true, Degraded: true},
 				Queue:    &abi.QueueSignal{QueuedRequests: 4, MaxQueuedRequests: 0, Saturated: true},
 			},
 			Config: []any{"strict"},

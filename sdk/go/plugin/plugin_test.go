@@ -24,8 +24,9 @@ func counter() plugin.Plugin {
 			case mortise.StepStart:
 				panic("on purpose")
 			case mortise.ToolGate:
-				var none []int
+				none := make([]int, e.Step)
 				return nil, fmt.Errorf("%d", none[e.Step])
+			default:
 			}
 			return &mortise.Reply{Updates: []mortise.Update{{Key: "n", Op: mortise.OpAdd, Value: e.MessagesTotal}}}, nil
 		},
@@ -143,6 +144,7 @@ func TestMisuse(t *testing.T) {
 
 // TestRegister is the only test that touches what the module registers.
 func TestRegister(t *testing.T) {
+	t.Parallel()
 	if _, err := plugin.Call(mortise.ExportDescribe, nil); err == nil || !strings.Contains(err.Error(), "Register") {
 		t.Errorf("error %v names no mend", err)
 	}

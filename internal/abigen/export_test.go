@@ -1,0 +1,4 @@
+package main
+
+// Run is the command without its process.
+var Run = run
