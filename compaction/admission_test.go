@@ -109,7 +109,9 @@ func TestDecidePriority(t *testing.T) {
 // admitter is a policy that a test writes.
 type admitter func(ctx context.Context, r *abi.AdmitRequest) (*abi.Decision, error)
 
-func (f admitter) Admit(ctx context.Context, r *abi.AdmitRequest) (*abi.Decision, error) { return f(ctx, r) }
+func (f admitter) Admit(ctx context.Context, r *abi.AdmitRequest) (*abi.Decision, error) {
+	return f(ctx, r)
+}
 
 func TestAdmissionDecisionJSON(t *testing.T) {
 	t.Parallel()

@@ -58,7 +58,7 @@ func (c *Compactor) reserve(t *thread, id string, log []abi.Message) (*flight, *
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.flight != nil && now.After(t.flight.deadline) {
-		c.fail(t, id, t.flight, "no result came before the deadline")
+		c.fail(t, id, t.flight, "timed out: no result came before the deadline")
 	}
 	if t.flight != nil {
 		t.flight.steps++
@@ -218,9 +218,13 @@ func (c *Compactor) summarize(
 	t.mu.Lock()
 	f.deadline = c.cfg.Now().Add(c.cfg.Quota.Timeout)
 	t.mu.Unlock()
-	ctx, cancel := context.WithTimeout(ctx, c.cfg.Quota.Timeout)
+	late := fmt.Errorf("compaction: timed out after %s", c.cfg.Quota.Timeout)
+	ctx, cancel := context.WithTimeoutCause(ctx, c.cfg.Quota.Timeout, late)
 	defer cancel()
 	summary, err := c.ask(ctx, r)
+	if err != nil && errors.Is(context.Cause(ctx), late) {
+		err = fmt.Errorf("%w: %w", late, err)
+	}
 	if err != nil {
 		emit(EventTypeFailed, map[string]any{"reservation": f.id, "error": clip(err.Error())})
 		return err

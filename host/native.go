@@ -16,7 +16,7 @@ import (
 )
 
 //go:embed kernel.wasm
-var kernelWasm []byte //nolint:gochecknoglobals // go:embed needs one; it is never written
+var kernelWasm []byte
 
 // Names inside the native engine. Guests cannot import them: Load refuses.
 const (
@@ -60,7 +60,10 @@ func (e *nativeEngine) compile(ctx context.Context, src source) (_ program, err 
 			_ = p.close(context.WithoutCancel(ctx))
 		}
 	}()
-	return p, p.build(experimental.WithCompilationWorkers(ctx, runtime.GOMAXPROCS(0)))
+	if err := p.build(experimental.WithCompilationWorkers(ctx, runtime.GOMAXPROCS(0))); err != nil {
+		return nil, err
+	}
+	return p, nil
 }
 
 func (e *nativeEngine) codeCache() (wazero.CompilationCache, error) {
@@ -138,7 +141,10 @@ func (p *nativeProgram) instantiate(ctx context.Context) (_ instance, err error)
 		return nil, err
 	}
 	if t := p.template.get(); t != nil {
-		return i, i.adopt(t)
+		if err := i.adopt(t); err != nil {
+			return nil, err
+		}
+		return i, nil
 	}
 	if err := i.initialise(ctx); err != nil {
 		return nil, err
@@ -158,7 +164,10 @@ func (p *nativeProgram) instantiate(ctx context.Context) (_ instance, err error)
 	if err != nil {
 		return nil, fmt.Errorf("%w: template: %w", ErrEngine, err)
 	}
-	return i, i.adopt(p.template.set(t))
+	if err := i.adopt(p.template.set(t)); err != nil {
+		return nil, err
+	}
+	return i, nil
 }
 
 // initialisers are the exports that start the guest's runtime, in their order.

@@ -77,7 +77,7 @@ func (i *nativeInstance) kernelMemory() []byte { return i.mems.kernel.bytes() }
 
 // begin prepares a call.
 func (i *nativeInstance) begin(ctx context.Context, timeout time.Duration, export string, input []byte) {
-	i.context.Context = ctx
+	i.context.Context = ctx //nolint:fatcontext // replaced, not nested
 	i.timeout = timeout
 	i.input, i.output, i.written, i.fault = input, nil, false, nil
 	i.limit, i.granted = i.prog.limits.Fuel, 0
@@ -162,7 +162,7 @@ func (i *nativeInstance) call(ctx context.Context, timeout time.Duration, export
 		return out, err
 	}
 	i.stack[0] = 0
-	err = f.run.CallWithStack(&i.context, i.stack[:])
+	err = f.run.CallWithStack(&i.context, i.stack[:]) //nolint:contextcheck // begin put ctx into it
 	out.fuel = i.used()
 	if err != nil {
 		out.spent = true
@@ -289,8 +289,7 @@ func (i *nativeInstance) classify(err error) error {
 		return i.fault
 	}
 	f := &fault{kind: TrapFault, detail: trapDetail(err)}
-	var exit *sys.ExitError
-	if errors.As(err, &exit) {
+	if exit, ok := errors.AsType[*sys.ExitError](err); ok {
 		if exit.ExitCode() == 0 {
 			return nil
 		}

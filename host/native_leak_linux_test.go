@@ -41,7 +41,7 @@ func trapRound(t *testing.T, portable bool) (open holding) {
 	}
 	modules := make(map[string]*host.Module)
 	for name, export := range map[string]string{"secrets": "header_top", "unreachable": "run", "stateful": "table_set", "memory_grow": "keep"} {
-		limits := host.Limits{Instances: 2, MemoryPages: 64}
+		limits := host.Limits{Instances: 2, MemoryPages: 17}
 		m, err := h.Load(t.Context(), host.Spec{Path: wat(name), Limits: limits})
 		if err != nil {
 			t.Fatal(err)
@@ -50,7 +50,7 @@ func trapRound(t *testing.T, portable bool) (open holding) {
 	}
 	for range 500 {
 		for export, m := range modules {
-			_, _ = m.Call(t.Context(), export, nil) //nolint:errcheck // most of them trap
+			_, _ = m.Call(t.Context(), export, nil) // most of them trap
 		}
 	}
 	for export, m := range modules {

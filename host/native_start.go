@@ -17,7 +17,7 @@ import (
 func (i *nativeInstance) start(ctx context.Context) error {
 	p := i.prog
 	ctx = experimental.WithMemoryAllocator(ctx, &i.mems)
-	i.context.Context = ctx
+	i.context.Context = ctx //nolint:fatcontext // replaced, not nested
 	i.limit, i.granted = p.limits.Fuel, 0
 	i.deadline, i.timeout = time.Time{}, p.limits.InitTimeout
 	var err error
@@ -37,7 +37,7 @@ func (i *nativeInstance) start(ctx context.Context) error {
 	config := wazero.NewModuleConfig().WithName("").WithStartFunctions().
 		WithStdout(meteredWriter{i, io.Discard}).WithStderr(meteredWriter{i, &i.stderr}).WithNanosleep(i.sleep)
 	config = i.fixed.config(config, p.grants, i)
-	i.guest, err = p.runtime.InstantiateModule(linked, p.guest, config)
+	i.guest, err = p.runtime.InstantiateModule(linked, p.guest, config) //nolint:contextcheck // linked holds ctx
 	if err != nil {
 		return i.initFault(err)
 	}
@@ -65,7 +65,7 @@ func (i *nativeInstance) initialise(ctx context.Context) error {
 	for _, name := range i.prog.initialisers() {
 		f := i.guest.ExportedFunction(name)
 		i.begin(ctx, i.prog.limits.InitTimeout, name, nil)
-		_, err := f.Call(&i.context, make([]uint64, len(f.Definition().ParamTypes()))...)
+		_, err := f.Call(&i.context, make([]uint64, len(f.Definition().ParamTypes()))...) //nolint:contextcheck // begin put ctx into it
 		if err != nil {
 			err = i.initFault(err)
 		}
@@ -102,8 +102,7 @@ func (i *nativeInstance) warm(ctx context.Context) error {
 // initFault words what went wrong while an instance was made.
 func (i *nativeInstance) initFault(err error) error {
 	detail := trapDetail(err)
-	var exit *sys.ExitError
-	if errors.As(err, &exit) {
+	if exit, ok := errors.AsType[*sys.ExitError](err); ok {
 		detail = fmt.Sprintf("exit code %d", exit.ExitCode())
 	}
 	if i.fault != nil {

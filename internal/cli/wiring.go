@@ -50,7 +50,7 @@ func assemble(ctx context.Context, cfg *Config, logger *slog.Logger, p *progress
 	var failures []error
 	entries := make([]plugins.Entry, len(cfg.Plugins))
 	for i, e := range cfg.Plugins {
-		config, err := configValue(e.Config)
+		config, err := wire.Value(e.Config)
 		if err != nil {
 			failures = append(failures, fmt.Errorf("config: plugin %q: %w", e.Name, err))
 		}
@@ -111,7 +111,7 @@ func (p *parts) policy(ctx context.Context, name string, use summarizers.Use, c 
 func (p *parts) openPolicy(
 	ctx context.Context, name string, use summarizers.Use, c PolicyConfig, status *plugins.Status,
 ) (*summarizers.Policy, error) {
-	config, err := configValue(c.Config)
+	config, err := wire.Value(c.Config)
 	if err != nil {
 		return nil, fmt.Errorf("config: compaction.%s: %w", name, err)
 	}
@@ -189,18 +189,4 @@ func compileLine(p *progress) func(host.CompileInfo) {
 			p.say("compiled %s in %s", i.Name, i.Duration.Round(10*time.Millisecond))
 		}
 	}
-}
-
-// configValue makes what YAML decoded a value of the ABI.
-func configValue(v any) (any, error) {
-	if v == nil {
-		return nil, nil //nolint:nilnil // no config is a value, too
-	}
-	data, err := wire.JSON.Marshal(v)
-	if err != nil {
-		return nil, err
-	}
-	var out any
-	err = wire.JSON.Unmarshal(data, &out)
-	return out, err
 }

@@ -145,6 +145,7 @@ func TestMisuse(t *testing.T) {
 // TestRegister is the only test that touches what the module registers.
 func TestRegister(t *testing.T) {
 	t.Parallel()
+	t.Cleanup(plugin.Unregister)
 	if _, err := plugin.Call(mortise.ExportDescribe, nil); err == nil || !strings.Contains(err.Error(), "Register") {
 		t.Errorf("error %v names no mend", err)
 	}

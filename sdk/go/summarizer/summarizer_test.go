@@ -64,6 +64,7 @@ func TestErrors(t *testing.T) {
 // TestRegister is the only test that touches what the module registers.
 func TestRegister(t *testing.T) {
 	t.Parallel()
+	t.Cleanup(summarizer.Unregister)
 	if _, err := summarizer.Call(mortise.ExportDescribe, nil); err == nil || !strings.Contains(err.Error(), "Register") {
 		t.Errorf("error %v names no mend", err)
 	}

@@ -1,0 +1,4 @@
+package admission
+
+// Unregister undoes Register, so that a test can run again.
+func Unregister() { registered = nil }

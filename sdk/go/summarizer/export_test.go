@@ -1,0 +1,4 @@
+package summarizer
+
+// Unregister undoes Register, so that a test can run again.
+func Unregister() { registered = nil }
