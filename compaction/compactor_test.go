@@ -390,7 +390,7 @@ func noPreparation(t *testing.T) {
 func preparedWorkload(t *testing.T) {
 	d := newDesk()
 	c := d.at(t, says("x"), func(cfg *compaction.Config) { cfg.Policy = compaction.Policy{} })
-	log := []abi.Message{system("s", "x"), assistant("a", strings.Repeat("a ", 180_986)), user("u", strings.Repeat("b ", 22_393))}
+	log := []abi.Message{system("s", "x"), assistant("a", strings.Repeat("a ", 180_986)), user("u", strings.Repeat("b ", 22_398))}
 	if n := compaction.Estimate(log); n != 180_000 {
 		t.Fatalf("the fixture has %d tokens", n)
 	}

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"bytes"
 	"fmt"
 	"unsafe"
 
@@ -25,6 +26,7 @@ type mappedMemory struct {
 	base   unsafe.Pointer
 	limit  uint64
 	length uint64
+	warm   warmPages
 }
 
 func newMapped(limit uint64) (*mappedMemory, error) {
@@ -60,10 +62,18 @@ func (m *mappedMemory) bytes() []byte {
 	return unsafe.Slice((*byte)(m.base), m.limit)[:m.length]
 }
 
-// fileImage is a template in a file that only exists in memory.
-type fileImage struct{ fd int }
+// fileImage is a template in a file that only exists in memory, and a view of it.
+type fileImage struct {
+	fd   int
+	view []byte
+}
 
-func (f *fileImage) close() { _ = unix.Close(f.fd) }
+func (f *fileImage) close() {
+	if f.view != nil {
+		_ = unix.Munmap(f.view)
+	}
+	_ = unix.Close(f.fd)
+}
 
 // capture writes the memory to an image, pages of zeros left out.
 func (m *mappedMemory) capture() (image, error) {
@@ -76,7 +86,6 @@ func (m *mappedMemory) capture() (image, error) {
 		f.close()
 		return nil, fmt.Errorf("ftruncate: %w", err)
 	}
-	const page = 4096
 	data := m.bytes()
 	for at := 0; at < len(data); at += page {
 		part := data[at:min(at+page, len(data))]
@@ -86,6 +95,12 @@ func (m *mappedMemory) capture() (image, error) {
 		if n, err := unix.Pwrite(fd, part, int64(at)); err != nil || n != len(part) {
 			f.close()
 			return nil, fmt.Errorf("pwrite: %d of %d bytes: %w", n, len(part), err)
+		}
+	}
+	if len(data) > 0 {
+		if f.view, err = unix.Mmap(fd, 0, len(data), unix.PROT_READ, unix.MAP_SHARED); err != nil {
+			f.close()
+			return nil, fmt.Errorf("mmap: %w", err)
 		}
 	}
 	return f, nil
@@ -116,7 +131,69 @@ func (m *mappedMemory) adopt(img image) error {
 	return nil
 }
 
-// reset drops the pages that changed; the next look at them shows the image.
-func (m *mappedMemory) reset(image) bool {
-	return m.length == 0 || unix.Madvise(m.bytes(), unix.MADV_DONTNEED) == nil
+// reset puts the image back. Pages that calls usually change are copied, which
+// is cheaper than dropping them and taking a page fault at the next touch; all
+// others are dropped, and the next look at them shows the image.
+func (m *mappedMemory) reset(img image) bool {
+	f, ok := img.(*fileImage)
+	if !ok || uint64(len(f.view)) != m.length {
+		return ok && m.length == 0
+	}
+	data := m.bytes()
+	m.warm.learn(data, f.view)
+	from := 0
+	for _, s := range m.warm.spans {
+		if s.from > from && unix.Madvise(data[from:s.from], unix.MADV_DONTNEED) != nil {
+			return false
+		}
+		copy(data[s.from:s.to], f.view[s.from:s.to])
+		from = s.to
+	}
+	return from == len(data) || unix.Madvise(data[from:], unix.MADV_DONTNEED) == nil
+}
+
+// page is the size of a page of the machine; larger ones are a multiple of it.
+const page = 4096
+
+// When warm pages are looked for: at the first calls, and now and then later.
+const (
+	learnFirst = 4
+	learnEvery = 1024
+	// gap is how many clean pages are copied rather than ending a span: dropping
+	// costs a system call.
+	gap      = 16
+	maxSpans = 24
+)
+
+// span is a range of bytes, whole pages.
+type span struct{ from, to int }
+
+// warmPages are those that the call at the last look had changed.
+type warmPages struct {
+	calls int
+	spans []span
+}
+
+// learn compares memory and image, now and then.
+func (w *warmPages) learn(data, img []byte) {
+	w.calls++
+	if w.calls > learnFirst && w.calls%learnEvery != 0 {
+		return
+	}
+	w.spans = w.spans[:0]
+	step := max(page, unix.Getpagesize())
+	for at := 0; at < len(data); at += step {
+		end := min(at+step, len(data))
+		if bytes.Equal(data[at:end], img[at:end]) {
+			continue
+		}
+		if n := len(w.spans); n > 0 && at-w.spans[n-1].to <= gap*step {
+			w.spans[n-1].to = end
+			continue
+		}
+		w.spans = append(w.spans, span{from: at, to: end})
+	}
+	if len(w.spans) > maxSpans {
+		w.spans = w.spans[:0] // scattered: dropping all is one call
+	}
 }

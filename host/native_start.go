@@ -94,7 +94,7 @@ func (i *nativeInstance) warm(ctx context.Context) error {
 		return nil
 	}
 	i.begin(ctx, i.prog.limits.InitTimeout, "describe", nil)
-	_, err := f.Call(&i.context)
+	_, err := f.Call(&i.context) //nolint:contextcheck // begin put ctx into it
 	i.endInit()
 	return err
 }
