@@ -286,7 +286,8 @@ func TestPolicyRetryAfter(t *testing.T) {
 				}
 				d.pass(time.Millisecond)
 			}
-			if c.Consider(t.Context(), thread, filler()); asked != 2 {
+			c.Consider(t.Context(), thread, filler())
+			if asked != 2 {
 				t.Errorf("asked %d times, want 2", asked)
 			}
 		})

@@ -50,46 +50,48 @@ func (p *post) close(t *testing.T) {
 // by its name there.
 func TestCompactor(t *testing.T) {
 	t.Parallel()
-	behaviours := map[string]func(*testing.T){
-		"maybe_spawn_compaction_emits_event_after_summary_completes":  emitsEvent,
-		"maybe_spawn_compaction_no_op_without_background_manager":     withoutManager,
-		"maybe_spawn_compaction_no_op_without_summarizer":             withoutSummarizer,
-		"maybe_spawn_compaction_no_op_when_no_useful_boundary":        noBoundary,
-		"round_trip_swap_completes_after_event_drained":               roundTrip,
-		"round_trip_failure_clears_in_flight":                         roundTripFailure,
-		"background_summarizer_uses_snapshot_not_live_messages":       snapshot,
-		"previous_summary_is_passed_to_summarizer_on_subsequent_pass": previousSummary,
-		"try_consume_compaction_event_handles_malformed_payload":      malformedPayload,
-
-		"fresh_worker_can_start":                                                      freshThread,
-		"cannot_start_while_pending":                                                  whilePending,
-		"cannot_start_during_cooldown":                                                duringCooldown,
-		"can_start_after_cooldown":                                                    afterCooldown,
-		"max_attempts_blocks_start":                                                   maxAttempts,
-		"compaction_admission_reports_session_attempt_limit":                          maxAttempts,
-		"compaction_admission_reports_cooldown":                                       duringCooldown,
-		"compaction_admission_reports_no_preparation_when_transcript_below_threshold": noPreparation,
-		"compaction_admission_allows_prepared_workload_without_degraded_signals":      preparedWorkload,
-		"compaction_admission_reports_memory_pressure":                                memoryPressure,
-		"compaction_admission_reports_provider_degraded_for_stale_or_slow_metrics":    providerDegraded,
-		"compaction_admission_reports_queue_saturated":                                queueSaturated,
-		"compaction_admission_priority_prefers_existing_work_and_quotas":              priority,
-		"compaction_admission_multi_session_fixture_bounds_started_compactions":       multiSession,
-		"try_recv_none_when_no_pending":                                               nothingPending,
-		"try_recv_none_when_not_ready":                                                notReady,
-		"dropping_worker_aborts_pending_task":                                         closingAborts,
-		"try_recv_timeout":                                                            timeout,
-		"try_recv_success":                                                            success,
-	}
-	for name, run := range behaviours {
-		t.Run(name, func(t *testing.T) {
+	for _, b := range []struct {
+		name string
+		run  func(*testing.T)
+	}{
+		{"maybe_spawn_compaction_emits_event_after_summary_completes", emitsEvent},
+		{"maybe_spawn_compaction_no_op_without_background_manager", withoutManager},
+		{"maybe_spawn_compaction_no_op_without_summarizer", withoutSummarizer},
+		{"maybe_spawn_compaction_no_op_when_no_useful_boundary", noBoundary},
+		{"round_trip_swap_completes_after_event_drained", roundTrip},
+		{"round_trip_failure_clears_in_flight", roundTripFailure},
+		{"background_summarizer_uses_snapshot_not_live_messages", snapshot},
+		{"previous_summary_is_passed_to_summarizer_on_subsequent_pass", previousSummary},
+		{"try_consume_compaction_event_handles_malformed_payload", malformedPayload},
+		{"fresh_worker_can_start", freshThread},
+		{"cannot_start_while_pending", whilePending},
+		{"cannot_start_during_cooldown", duringCooldown},
+		{"can_start_after_cooldown", afterCooldown},
+		{"max_attempts_blocks_start", maxAttempts},
+		{"compaction_admission_reports_session_attempt_limit", maxAttempts},
+		{"compaction_admission_reports_cooldown", duringCooldown},
+		{"compaction_admission_reports_no_preparation_when_transcript_below_threshold", noPreparation},
+		{"compaction_admission_allows_prepared_workload_without_degraded_signals", preparedWorkload},
+		{"compaction_admission_reports_memory_pressure", memoryPressure},
+		{"compaction_admission_reports_provider_degraded_for_stale_or_slow_metrics", providerDegraded},
+		{"compaction_admission_reports_queue_saturated", queueSaturated},
+		{"compaction_admission_priority_prefers_existing_work_and_quotas", priority},
+		{"compaction_admission_multi_session_fixture_bounds_started_compactions", multiSession},
+		{"try_recv_none_when_no_pending", nothingPending},
+		{"try_recv_none_when_not_ready", notReady},
+		{"dropping_worker_aborts_pending_task", closingAborts},
+		{"try_recv_timeout", timeout},
+		{"try_recv_success", success},
+	} {
+		t.Run(b.name, func(t *testing.T) {
 			t.Parallel()
-			run(t)
+			b.run(t)
 		})
 	}
 }
 
 func emitsEvent(t *testing.T) {
+	t.Helper()
 	p := newPost(t)
 	defer p.close(t)
 	gate, asked := make(chan struct{}), make(chan struct{}, 2)
@@ -122,6 +124,7 @@ func emitsEvent(t *testing.T) {
 }
 
 func withoutManager(t *testing.T) {
+	t.Helper()
 	c, err := compaction.New(compaction.Config{Summarizer: says("x")})
 	if c != nil || err == nil || !strings.Contains(err.Error(), "Config.Spawn is missing") {
 		t.Errorf("got %v, %v", c, err)
@@ -129,6 +132,7 @@ func withoutManager(t *testing.T) {
 }
 
 func withoutSummarizer(t *testing.T) {
+	t.Helper()
 	c, err := compaction.New(compaction.Config{Spawn: newDesk().spawn})
 	if c != nil || err == nil || !strings.Contains(err.Error(), "Config.Summarizer is missing") {
 		t.Errorf("got %v, %v", c, err)
@@ -136,6 +140,7 @@ func withoutSummarizer(t *testing.T) {
 }
 
 func noBoundary(t *testing.T) {
+	t.Helper()
 	d := newDesk()
 	c := d.at(t, says("x"), func(cfg *compaction.Config) { cfg.Policy.KeepRecentMessages = 5 })
 	log := []abi.Message{user("u", words(1500)), assistant("a", "x")}
@@ -148,6 +153,7 @@ func noBoundary(t *testing.T) {
 }
 
 func roundTrip(t *testing.T) {
+	t.Helper()
 	p := newPost(t)
 	defer p.close(t)
 	d := newDesk()
@@ -175,6 +181,7 @@ func roundTrip(t *testing.T) {
 }
 
 func roundTripFailure(t *testing.T) {
+	t.Helper()
 	p := newPost(t)
 	defer p.close(t)
 	d := newDesk()
@@ -201,6 +208,7 @@ func roundTripFailure(t *testing.T) {
 }
 
 func snapshot(t *testing.T) {
+	t.Helper()
 	var got *abi.SummarizeRequest
 	d := newDesk()
 	c := d.at(t, scripted(func(_ context.Context, r *abi.SummarizeRequest) (*abi.Summary, error) {
@@ -220,6 +228,7 @@ func snapshot(t *testing.T) {
 }
 
 func previousSummary(t *testing.T) {
+	t.Helper()
 	var got []*string
 	d := newDesk()
 	c := d.at(t, scripted(func(_ context.Context, r *abi.SummarizeRequest) (*abi.Summary, error) {
@@ -240,6 +249,7 @@ func previousSummary(t *testing.T) {
 }
 
 func malformedPayload(t *testing.T) {
+	t.Helper()
 	d := newDesk()
 	c := d.at(t, says("short"), nil)
 	log := filler()
@@ -262,216 +272,17 @@ func malformedPayload(t *testing.T) {
 	}
 }
 
-func freshThread(t *testing.T) {
-	d := newDesk()
-	if !d.at(t, says("x"), nil).Consider(t.Context(), thread, filler()) || !d.events[0].Decision.Allowed {
-		t.Errorf("told %+v", d.events)
-	}
-}
-
-func whilePending(t *testing.T) {
-	d := newDesk()
-	c := d.at(t, says("x"), nil)
-	c.Consider(t.Context(), thread, filler())
-	for range 3 {
-		if c.Consider(t.Context(), thread, filler()) {
-			t.Error("started twice")
-		}
-	}
-	if !c.Pending(thread) || d.started() != 1 {
-		t.Errorf("%d started", d.started())
-	}
-	if !c.Consider(t.Context(), "thread-2", filler()) {
-		t.Error("another thread was held up")
-	}
-	consume(t, c, filler(), d.run()[:2])
-	if e := d.last(t); e.StepsMeanwhile != 3 {
-		t.Errorf("%d steps meanwhile", e.StepsMeanwhile)
-	}
-}
-
-// cooling is a thread that was compacted just now and is full again.
-func cooling(t *testing.T, cooldown time.Duration) (*desk, *compaction.Compactor, []abi.Message) {
-	t.Helper()
-	d := newDesk()
-	c := d.at(t, says("short"), func(cfg *compaction.Config) { cfg.Quota.Cooldown = cooldown })
-	log := filler()
-	if !c.Consider(t.Context(), thread, log) {
-		t.Fatal("not started")
-	}
-	consume(t, c, log, d.run())
-	return d, c, append(log, assistant("more", words(1500)), user("next", "go on"))
-}
-
-func duringCooldown(t *testing.T) {
-	d, c, log := cooling(t, time.Hour)
-	d.pass(time.Hour - time.Millisecond)
-	if c.Consider(t.Context(), thread, log) {
-		t.Error("started")
-	}
-	if e := d.last(t); e.Decision.Reason != abi.ReasonCooldown || e.Decision.CooldownRemainingMS != 1 || e.Decision.TokensBefore == nil {
-		t.Errorf("decided %+v", e.Decision)
-	}
-}
-
-func afterCooldown(t *testing.T) {
-	d, c, log := cooling(t, time.Second)
-	d.pass(time.Second)
-	if !c.Consider(t.Context(), thread, log) {
-		t.Errorf("decided %+v", d.last(t).Decision)
-	}
-	_, c, log = cooling(t, 0)
-	if !c.Consider(t.Context(), thread, log) {
-		t.Error("not started without a cooldown")
-	}
-}
-
-func maxAttempts(t *testing.T) {
-	d, fails := newDesk(), true
-	c := d.at(t, scripted(func(context.Context, *abi.SummarizeRequest) (*abi.Summary, error) {
-		if fails {
-			return nil, errors.New("no")
-		}
-		return &abi.Summary{Text: "short"}, nil
-	}), func(cfg *compaction.Config) { cfg.Quota.MaxAttempts = 2 })
-	log := filler()
-	attempt := func() bool {
-		d.pass(time.Hour)
-		started := c.Consider(t.Context(), thread, log)
-		for _, n := range d.run() {
-			c.Consume(thread, log, n)
-		}
-		return started
-	}
-	// A success begins the count anew.
-	if !attempt() {
-		t.Fatal("attempt 1 was not started")
-	}
-	fails = false
-	if !attempt() || c.Total(thread) != 1 {
-		t.Fatal("attempt 2 was not started")
-	}
-	c.Undo(thread)
-	fails = true
-	for i := range 2 {
-		if !attempt() {
-			t.Fatalf("attempt %d was not started", i+3)
-		}
-	}
-	if attempt() {
-		t.Error("a third attempt without a success was started")
-	}
-	if e := d.last(t).Decision; e == nil || e.Reason != abi.ReasonAttemptLimit || e.AttemptCount != 2 || e.MaxAttemptsPerSession != 2 {
-		t.Errorf("decided %+v", e)
-	}
-}
-
-func noPreparation(t *testing.T) {
-	d := newDesk()
-	c := d.at(t, says("x"), nil)
-	log := []abi.Message{user("u", "hi"), assistant("a", "ho")}
-	if c.Consider(t.Context(), thread, log) || len(d.events) != 0 {
-		t.Fatalf("below the threshold: told %+v", d.events)
-	}
-	c.Request(thread, "tests")
-	if c.Consider(t.Context(), thread, log) {
-		t.Error("started")
-	}
-	if e := d.last(t).Decision; e.Reason != abi.ReasonNoPreparation || e.TokensBefore != nil || e.Allowed {
-		t.Errorf("decided %+v", e)
-	}
-	// The request is answered: it must not fire by surprise later.
-	log = append(log, assistant("b", words(900)), user("u2", "go on"))
-	if c.Consider(t.Context(), thread, log) || len(d.events) != 1 {
-		t.Errorf("told %+v", d.events)
-	}
-}
-
-func preparedWorkload(t *testing.T) {
-	d := newDesk()
-	c := d.at(t, says("x"), func(cfg *compaction.Config) { cfg.Policy = compaction.Policy{} })
-	log := []abi.Message{system("s", "x"), assistant("a", strings.Repeat("a ", 180_986)), user("u", strings.Repeat("b ", 22_398))}
-	if n := compaction.Estimate(log); n != 180_000 {
-		t.Fatalf("the fixture has %d tokens", n)
-	}
-	if !c.Consider(t.Context(), thread, log) {
-		t.Error("not started")
-	}
-	if e := d.events[0].Decision; !e.Allowed || e.Reason != abi.ReasonAllowed || e.TokensBefore == nil || *e.TokensBefore != 180_000 {
-		t.Errorf("decided %+v", e)
-	}
-}
-
-// refused asks a fresh thread with signals that must block.
-func refused(t *testing.T, signals abi.Signals, want string) {
-	t.Helper()
-	d := newDesk()
-	c := d.at(t, says("x"), func(cfg *compaction.Config) { cfg.Signals = func() abi.Signals { return signals } })
-	if c.Consider(t.Context(), thread, filler()) || c.Pending(thread) {
-		t.Error("started")
-	}
-	if e := d.last(t).Decision; e.Allowed || e.Reason != want || e.TokensBefore == nil {
-		t.Errorf("decided %+v", e)
-	}
-}
-
-func memoryPressure(t *testing.T) {
-	refused(t, abi.Signals{Memory: &abi.MemorySignal{AvailableBytes: new(int64(256 * mib)), RequiredHeadroomBytes: 512 * mib}}, abi.ReasonMemoryPressure)
-}
-
-func providerDegraded(t *testing.T) {
-	for _, p := range []abi.ProviderSignal{
-		{Stale: true},
-		{P95LatencyMS: new(int64(8000)), MaxP95LatencyMS: new(int64(5000))},
-		{ErrorRatePerMille: new(int64(75)), MaxErrorRatePerMille: new(int64(50))},
-	} {
-		refused(t, abi.Signals{Provider: &p}, abi.ReasonProviderDegraded)
-	}
-}
-
-func queueSaturated(t *testing.T) {
-	refused(t, abi.Signals{Queue: &abi.QueueSignal{QueuedRequests: 4, MaxQueuedRequests: 4}}, abi.ReasonQueueSaturated)
-}
-
-func priority(t *testing.T) {
-	r := request(pressed)
-	r.Pending = true
-	if got := compaction.Decide(r); got != abi.ReasonPending {
-		t.Errorf("decided %s", got)
-	}
-}
-
-func multiSession(t *testing.T) {
-	d := newDesk()
-	var decisions []compaction.AdmissionDecision
-	c := d.at(t, says("x"), func(cfg *compaction.Config) {
-		cfg.Signals = func() abi.Signals {
-			return abi.Signals{Queue: &abi.QueueSignal{QueuedRequests: int64(d.started()), MaxQueuedRequests: 2}}
-		}
-		cfg.Observe = func(e compaction.Event) {
-			if e.Kind == compaction.EventAdmission {
-				decisions = append(decisions, *e.Decision)
-			}
-		}
-	})
-	for i := range 5 {
-		c.Consider(t.Context(), fmt.Sprintf("session-%d", i), filler())
-	}
-	e := compaction.Evidence(decisions, 4, 7)
-	if e.Schema != "pi.compaction.admission.v1" || e.DecisionCount != 5 || e.AdmittedCount != 2 || e.RejectedCount != 3 ||
-		!reflect.DeepEqual(e.RejectedByReason, map[string]int{abi.ReasonQueueSaturated: 3}) ||
-		e.ForegroundImpact.P95MS != 4 || e.ForegroundImpact.P99MS != 7 || d.started() != 2 {
-		t.Errorf("%d started, evidence %+v", d.started(), e)
-	}
-}
-
 func nothingPending(t *testing.T) {
+	t.Helper()
 	d := newDesk()
 	c := d.at(t, says("x"), nil)
 	log := filler()
 	for _, n := range []abi.Notice{
 		{Kind: abi.NoticeCompleted, TaskID: "bg_1"},
-		{Kind: abi.NoticeFailed}, {Kind: abi.NoticeCancelled, TaskID: "x"}, {Kind: abi.NoticeMessages}, {},
+		{Kind: abi.NoticeFailed},
+		{Kind: abi.NoticeCancelled, TaskID: "x"},
+		{Kind: abi.NoticeMessages},
+		{},
 		{Kind: abi.NoticeCustom, EventType: "progress", Payload: map[string]any{"reservation": ""}},
 	} {
 		if c.Consume(thread, log, n) {
@@ -484,6 +295,7 @@ func nothingPending(t *testing.T) {
 }
 
 func notReady(t *testing.T) {
+	t.Helper()
 	p := newPost(t)
 	defer p.close(t)
 	gate := make(chan struct{})
@@ -513,6 +325,7 @@ func hangs(aborted *bool) scripted {
 }
 
 func closingAborts(t *testing.T) {
+	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		p, aborted := newPost(t), false
 		c := newDesk().at(t, hangs(&aborted), func(cfg *compaction.Config) { cfg.Spawn = p.Housekeep })
@@ -533,6 +346,7 @@ func closingAborts(t *testing.T) {
 }
 
 func timeout(t *testing.T) {
+	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		p, d, aborted := newPost(t), newDesk(), false
 		defer p.close(t)
@@ -550,6 +364,7 @@ func timeout(t *testing.T) {
 }
 
 func success(t *testing.T) {
+	t.Helper()
 	d := newDesk()
 	c := d.at(t, says("test summary"), nil)
 	log := filler()

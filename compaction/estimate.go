@@ -83,7 +83,8 @@ func textTokens(s string) int64 {
 	for _, c := range s {
 		if c == ' ' || c == '\n' || c == '\t' || c == '\r' {
 			flush()
-			if space++; space == 2 {
+			space++
+			if space == 2 {
 				n += wholeToken
 			}
 			continue

@@ -58,7 +58,7 @@ func ExampleCompactor() {
 	var log []abi.Message
 	for i := range 3 {
 		log = append(log,
-			user(fmt.Sprintf("u%d", i), "Write a report."), assistant(fmt.Sprintf("a%d", i), strings.Repeat("report ", 2500)))
+			user(fmt.Sprintf("u%d", i), "Write a report."), assistant(fmt.Sprintf("a%d", i), strings.Repeat("report ", 2000)))
 	}
 	log = append(log, user("u3", "Thank you."))
 	fmt.Println("started:", c.Consider(ctx, "thread-1", log), "messages:", len(c.View("thread-1", log)))
@@ -73,7 +73,6 @@ func ExampleCompactor() {
 	// admission
 	// started
 	// started: true messages: 7
-	// fallback
 	// swapped
 	// messages: 3
 	// messages: 7

@@ -1,10 +1,10 @@
 package compaction_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"reflect"
 	"slices"
 	"strings"
@@ -25,7 +25,7 @@ func intact(t *testing.T, d *desk, c *compaction.Compactor, log []abi.Message, k
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, err := json.Marshal(log); err != nil || string(got) != string(want) {
+	if got, err := json.Marshal(log); err != nil || !bytes.Equal(got, want) {
 		t.Error("the log was changed")
 	}
 	if !reflect.DeepEqual(c.View(thread, log), log) || len(c.Markers(thread)) != 0 || c.Total(thread) != 0 {
@@ -86,7 +86,8 @@ func TestFaultySummarizer(t *testing.T) {
 			if c.Consider(t.Context(), thread, log) {
 				t.Error("started again at once")
 			}
-			if d.pass(time.Second); !c.Consider(t.Context(), thread, log) {
+			d.pass(time.Second)
+			if !c.Consider(t.Context(), thread, log) {
 				t.Error("not started again after a second")
 			}
 		})
@@ -96,7 +97,8 @@ func TestFaultySummarizer(t *testing.T) {
 		d := newDesk()
 		c := d.at(t, answers(&abi.Summary{Text: "x", FromID: "u0", ToID: "a2"}, nil), nil)
 		c.Consider(t.Context(), thread, filler())
-		if consume(t, c, filler(), d.run()); c.Total(thread) != 1 {
+		consume(t, c, filler(), d.run())
+		if c.Total(thread) != 1 {
 			t.Errorf("told %+v", d.last(t))
 		}
 	})
@@ -181,182 +183,6 @@ func TestBackoff(t *testing.T) {
 	fail(time.Second)
 }
 
-func TestLateAndForeignResults(t *testing.T) {
-	t.Parallel()
-	ready := func(t *testing.T) (*desk, *compaction.Compactor, []abi.Message, []abi.Notice) {
-		t.Helper()
-		d := newDesk()
-		c := d.at(t, says("short"), nil)
-		log := filler()
-		if !c.Consider(t.Context(), thread, log) {
-			t.Fatal("not started")
-		}
-		return d, c, log, d.run()
-	}
-	t.Run("twice", func(t *testing.T) {
-		t.Parallel()
-		d, c, log, notices := ready(t)
-		consume(t, c, log, []abi.Notice{notices[0], notices[0], notices[1], notices[1]})
-		if c.Total(thread) != 1 || len(c.Markers(thread)) != 1 {
-			t.Errorf("%d swaps", c.Total(thread))
-		}
-		if e := d.last(t); e.Kind != compaction.EventStale {
-			t.Errorf("told %+v", e)
-		}
-	})
-	t.Run("after the deadline", func(t *testing.T) {
-		t.Parallel()
-		d, c, log, notices := ready(t)
-		d.pass(8*time.Minute + time.Second) // a result that is on its way is waited for
-		if c.Consider(t.Context(), thread, log) {
-			t.Error("started at once after a failure")
-		}
-		if kinds := d.kinds(); kinds[2] != compaction.EventFailed || !strings.Contains(d.events[2].Reason, "timed out") || c.Pending(thread) {
-			t.Fatalf("told %+v", d.events)
-		}
-		consume(t, c, log, notices)
-		intact(t, d, c, log, compaction.EventStale, "belongs to no compaction under way")
-		// The next attempt is not disturbed by a result of the one before.
-		if d.pass(time.Second); !c.Consider(t.Context(), thread, log) {
-			t.Fatal("not started again")
-		}
-		consume(t, c, log, notices[:1])
-		if !c.Pending(thread) || c.Total(thread) != 0 {
-			t.Error("a stale result was taken")
-		}
-		if consume(t, c, log, d.run()); c.Total(thread) != 1 {
-			t.Error("the right result was not taken")
-		}
-	})
-	t.Run("that was collected late is waited for", func(t *testing.T) {
-		t.Parallel()
-		d, c, log, notices := ready(t)
-		d.pass(7 * time.Minute)
-		c.Consider(t.Context(), thread, log)
-		if consume(t, c, log, notices); c.Total(thread) != 1 {
-			t.Errorf("a good summary was thrown away: %+v", d.last(t))
-		}
-	})
-	t.Run("late, but before anybody asked", func(t *testing.T) {
-		t.Parallel()
-		d, c, log, notices := ready(t)
-		d.pass(time.Hour)
-		if consume(t, c, log, notices); c.Total(thread) != 1 {
-			t.Error("a good summary was thrown away")
-		}
-	})
-	t.Run("of another task", func(t *testing.T) {
-		t.Parallel()
-		d, c, log, notices := ready(t)
-		foreign := notices[0]
-		foreign.TaskID = "somebody"
-		consume(t, c, log, []abi.Notice{foreign, {Kind: abi.NoticeCustom, EventType: compaction.EventTypeFailed, TaskID: "somebody"}})
-		intact(t, d, c, log, compaction.EventStale, "belongs to no compaction under way")
-		if !c.Pending(thread) {
-			t.Error("a stranger ended the compaction")
-		}
-		if consume(t, c, log, notices); c.Total(thread) != 1 {
-			t.Error("the right result was not taken")
-		}
-	})
-	t.Run("of another thread", func(t *testing.T) {
-		t.Parallel()
-		_, c, log, notices := ready(t)
-		if !c.Consume("thread-2", log, notices[0]) || c.Total("thread-2") != 0 || !c.Pending(thread) {
-			t.Error("a result was taken by the wrong thread")
-		}
-	})
-	t.Run("after an undo", func(t *testing.T) {
-		t.Parallel()
-		d, c, log, notices := ready(t)
-		consume(t, c, log, notices)
-		log = append(log, assistant("more", words(1500)), user("next", "go on"))
-		if !c.Consider(t.Context(), thread, log) || !c.Undo(thread) {
-			t.Fatal("not started, or not undone")
-		}
-		consume(t, c, log, d.run())
-		if e := d.last(t); e.Kind != compaction.EventRefused || !strings.Contains(e.Reason, "undone meanwhile") {
-			t.Errorf("told %+v", e)
-		}
-		if !reflect.DeepEqual(c.View(thread, log), log) {
-			t.Error("the view was changed")
-		}
-		// It was nobody's failure: the next one may start.
-		if !c.Consider(t.Context(), thread, log) {
-			t.Errorf("decided %+v", d.last(t).Decision)
-		}
-	})
-	t.Run("for another log", func(t *testing.T) {
-		t.Parallel()
-		d, c, _, notices := ready(t)
-		other := []abi.Message{user("z", "x")}
-		consume(t, c, other, notices[:1])
-		if e := d.last(t); e.Kind != compaction.EventRefused || !strings.Contains(e.Reason, "does not hold the range") {
-			t.Errorf("told %+v", e)
-		}
-	})
-	t.Run("the task dies", func(t *testing.T) {
-		t.Parallel()
-		for _, kind := range []abi.NoticeKind{abi.NoticeCompleted, abi.NoticeFailed, abi.NoticeCancelled} {
-			d, c, log, notices := ready(t)
-			consume(t, c, log, []abi.Notice{{Kind: kind, TaskID: notices[0].TaskID, Error: "out of memory"}})
-			intact(t, d, c, log, compaction.EventFailed, "ended without a result: out of memory")
-			if c.Pending(thread) {
-				t.Error("the reservation was kept")
-			}
-		}
-	})
-}
-
-// A summarizer that ignores its deadline does not hold the thread up, and neither
-// does a task that never gets its turn.
-func TestHungTasks(t *testing.T) {
-	t.Parallel()
-	t.Run("ignores its deadline", func(t *testing.T) {
-		t.Parallel()
-		d := newDesk()
-		entered, gate := make(chan struct{}), make(chan struct{})
-		c := d.at(t, scripted(func(context.Context, *abi.SummarizeRequest) (*abi.Summary, error) {
-			close(entered)
-			<-gate
-			return &abi.Summary{Text: "too late"}, nil
-		}), nil)
-		log := filler()
-		c.Consider(t.Context(), thread, log)
-		ended := make(chan []abi.Notice)
-		go func() { ended <- d.run() }()
-		<-entered
-		d.pass(2 * time.Minute)
-		if c.Consider(t.Context(), thread, log); !c.Pending(thread) {
-			t.Error("given up at the deadline, not after it")
-		}
-		d.pass(time.Millisecond)
-		c.Consider(t.Context(), thread, log)
-		if kinds := d.kinds(); c.Pending(thread) || len(kinds) != 4 || kinds[2] != compaction.EventFailed ||
-			!strings.Contains(d.events[2].Reason, "timed out") {
-			t.Fatalf("told %+v", d.events)
-		}
-		close(gate)
-		consume(t, c, log, <-ended)
-		intact(t, d, c, log, compaction.EventStale, "belongs to no compaction under way")
-	})
-	t.Run("never gets its turn", func(t *testing.T) {
-		t.Parallel()
-		d := newDesk()
-		c := d.at(t, says("x"), nil)
-		log := filler()
-		c.Consider(t.Context(), thread, log)
-		d.pass(8 * time.Minute)
-		if c.Consider(t.Context(), thread, log); !c.Pending(thread) {
-			t.Error("given up while it waits for its turn")
-		}
-		d.pass(time.Millisecond)
-		if c.Consider(t.Context(), thread, log); c.Pending(thread) {
-			t.Error("waits for ever")
-		}
-	})
-}
-
 func TestSpawnFaults(t *testing.T) {
 	t.Parallel()
 	log := filler()
@@ -421,10 +247,11 @@ func TestSlowAdmission(t *testing.T) {
 	var c *compaction.Compactor
 	asked := 0
 	c = d.at(t, says("short"), func(cfg *compaction.Config) {
-		cfg.Admitter = admitter(func(context.Context, *abi.AdmitRequest) (*abi.Decision, error) {
-			if asked++; asked == 1 {
+		cfg.Admitter = admitter(func(ctx context.Context, _ *abi.AdmitRequest) (*abi.Decision, error) {
+			asked++
+			if asked == 1 {
 				d.pass(9 * time.Minute)
-				c.Consider(t.Context(), thread, filler()) // a step meanwhile
+				c.Consider(ctx, thread, filler()) // a step meanwhile
 			}
 			return &abi.Decision{Allowed: true}, nil
 		})
@@ -527,142 +354,4 @@ func newest(c *compaction.Compactor) *compaction.Marker {
 		return nil
 	}
 	return &markers[len(markers)-1]
-}
-
-func TestRequest(t *testing.T) {
-	t.Parallel()
-	var got *abi.SummarizeRequest
-	d := newDesk()
-	c := d.at(t, scripted(func(_ context.Context, r *abi.SummarizeRequest) (*abi.Summary, error) {
-		got = r
-		return &abi.Summary{Text: "short"}, nil
-	}), func(cfg *compaction.Config) {
-		cfg.Policy.ThresholdTokens = 50_000
-		cfg.LiveTasks = func(id string) []string { return []string{id + " builds"} }
-	})
-	log := filler()
-	log[1].ToolCalls = []abi.ToolCall{{ID: "c", Name: "edit", Arguments: map[string]any{"path": "a.go"}}}
-	if c.Consider(t.Context(), thread, log) || len(d.events) != 0 {
-		t.Fatal("started below the threshold")
-	}
-	c.Request(thread, "the tests")
-	if !c.Consider(t.Context(), thread, log) {
-		t.Fatal("not started on request")
-	}
-	consume(t, c, log, d.run())
-	want := &abi.SummarizeRequest{
-		ThreadID: thread, Messages: log[:6], BudgetTokens: 500, Focus: "the tests",
-		ModifiedFiles: []string{"a.go"}, LiveTasks: []string{thread + " builds"},
-	}
-	if !reflect.DeepEqual(got, want) {
-		t.Errorf("asked %+v", got)
-	}
-	if c.Consider(t.Context(), thread, log) {
-		t.Error("one request started two")
-	}
-}
-
-// A summary may not be longer than what saves enough.
-func TestBudget(t *testing.T) {
-	t.Parallel()
-	var got []int64
-	d := newDesk()
-	c := d.at(t, scripted(func(_ context.Context, r *abi.SummarizeRequest) (*abi.Summary, error) {
-		got = append(got, r.BudgetTokens)
-		return &abi.Summary{Text: "short"}, nil
-	}), func(cfg *compaction.Config) {
-		cfg.Policy = tight()
-		cfg.Policy.ThresholdTokens, cfg.Policy.SummaryTokens, cfg.Policy.MinSavingsRatio = 2_000, 1_500, 0.5
-	})
-	small := []abi.Message{assistant("a", words(1996)), user("u", words(100))}
-	large := []abi.Message{assistant("a", words(9000)), user("u", "x")}
-	c.Consider(t.Context(), thread, small)
-	c.Consider(t.Context(), "thread-2", large)
-	d.run()
-	if want := []int64{compaction.Estimate(small[:1]) * 4 / 10, 1_500}; !slices.Equal(got, want) {
-		t.Errorf("budgets %v, want %v", got, want)
-	}
-}
-
-// The window is exceeded while no compaction lands: the view is cut, and said so
-// once.
-func TestFallback(t *testing.T) {
-	t.Parallel()
-	d := newDesk()
-	c := d.at(t, says("x"), func(cfg *compaction.Config) {
-		cfg.Policy = compaction.Policy{WindowTokens: 3_000, ReserveTokens: 500, ThresholdTokens: 2_000, KeepRecentTokens: 500, SummaryTokens: 100}
-	})
-	log := rounds(100)
-	for range 3 {
-		view := c.View(thread, log)
-		if n := c.Tokens(thread, view); n > 2_500 || n < 2_000 || view[0].ID != "s" || view[1].ID != "truncated" {
-			t.Fatalf("%d tokens: %v", n, ids(view))
-		}
-	}
-	if e := d.last(t); len(d.events) != 1 || e.Kind != compaction.EventFallback || e.PreTokens != compaction.Estimate(log) || e.PostTokens > 2_500 {
-		t.Errorf("told %+v", d.events)
-	}
-	c.View(thread, log[:10])
-	if c.View(thread, log); len(d.events) != 2 {
-		t.Error("the second time was not told")
-	}
-	// Bills count: what is estimated to fit does not.
-	small := rounds(30)
-	if got := c.View("thread-2", small); len(got) != len(small) {
-		t.Fatal("cut for nothing")
-	}
-	c.Calibrate("thread-2", 2*compaction.Estimate(small), small)
-	if got := c.View("thread-2", small); len(got) >= len(small) || c.Tokens("thread-2", got) > 2_500 {
-		t.Errorf("%d tokens after the bill", c.Tokens("thread-2", got))
-	}
-}
-
-func TestConfig(t *testing.T) {
-	t.Parallel()
-	for _, tc := range []struct {
-		field  string
-		policy compaction.Policy
-		quota  compaction.Quota
-	}{
-		{"WindowTokens", compaction.Policy{WindowTokens: -1}, compaction.Quota{}},
-		{"KeepRecentMessages", compaction.Policy{KeepRecentMessages: -1}, compaction.Quota{}},
-		{"MinSavingsRatio", compaction.Policy{MinSavingsRatio: 1}, compaction.Quota{}},
-		{"MinSurvival", compaction.Policy{MinSurvival: 1.1}, compaction.Quota{}},
-		{"ReserveTokens", compaction.Policy{WindowTokens: 10, ReserveTokens: 10}, compaction.Quota{}},
-		{"KeepRecentTokens", compaction.Policy{ThresholdTokens: 100, KeepRecentTokens: 90}, compaction.Quota{}},
-		{"Cooldown", compaction.Policy{}, compaction.Quota{Cooldown: -1}},
-		{"Timeout", compaction.Policy{}, compaction.Quota{Timeout: -1}},
-		{"MaxAttempts", compaction.Policy{}, compaction.Quota{MaxAttempts: -1}},
-	} {
-		t.Run(fmt.Sprintf("%s %+v", tc.field, tc.quota), func(t *testing.T) {
-			t.Parallel()
-			_, err := compaction.New(compaction.Config{
-				Policy: tc.policy, Quota: tc.quota, Summarizer: says("x"), Spawn: newDesk().spawn,
-			})
-			if err == nil || !strings.Contains(err.Error(), tc.field) {
-				t.Errorf("got %v, want an error that names %s", err, tc.field)
-			}
-		})
-	}
-}
-
-func TestMarkerJSON(t *testing.T) {
-	t.Parallel()
-	d := newDesk()
-	c := d.at(t, says("short"), nil)
-	log := filler()
-	c.Consider(t.Context(), thread, log)
-	consume(t, c, log, d.run())
-	m := c.Markers(thread)[0]
-	out, err := json.Marshal(m)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var back compaction.Marker
-	if err := json.Unmarshal(out, &back); err != nil || !reflect.DeepEqual(m, back) {
-		t.Errorf("%s became %+v (%v)", out, back, err)
-	}
-	if !reflect.DeepEqual(compaction.View(log, &back), c.View(thread, log)) {
-		t.Error("the marker that was read again shows another view")
-	}
 }

@@ -43,6 +43,7 @@ func fileOperations(messages []abi.Message, read, modified fileSet) {
 				modified.add(path)
 			case abi.ToolRead:
 				read.add(path)
+			default: // names a path for another reason
 			}
 		}
 	}

@@ -103,12 +103,11 @@ func says(text string) scripted {
 // desk is a Spawn whose tasks run when the test says so, and the events and the
 // clock of a compactor.
 type desk struct {
-	mu      sync.Mutex
-	now     time.Time
-	n       int
-	jobs    []job
-	notices []abi.Notice
-	events  []compaction.Event
+	mu     sync.Mutex
+	now    time.Time
+	n      int
+	jobs   []job
+	events []compaction.Event
 }
 
 type job struct {

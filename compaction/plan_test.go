@@ -89,7 +89,8 @@ func TestPlan(t *testing.T) {
 		{
 			name: "internal messages are no request", policy: compaction.Policy{MinRangeTokens: 1000, KeepRecentMessages: 1}, from: "a", to: "n",
 			log: []abi.Message{
-				assistant("a", big), {ID: "n", Role: abi.RoleUser, Visibility: abi.VisibilityInternal, Content: []abi.ContentBlock{abi.Text("news")}},
+				assistant("a", big),
+				{ID: "n", Role: abi.RoleUser, Visibility: abi.VisibilityInternal, Content: []abi.ContentBlock{abi.Text("news")}},
 				assistant("b", "x"),
 			},
 		},

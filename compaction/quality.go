@@ -127,7 +127,8 @@ func frequent(pattern *regexp.Regexp, text string, least int) []string {
 	var order []string
 	for _, m := range pattern.FindAllString(text, 100_000) {
 		m = strings.TrimSpace(strings.TrimRight(m, ".,;:"))
-		if count[m]++; count[m] == least && len(order) < maxItems {
+		count[m]++
+		if count[m] == least && len(order) < maxItems {
 			order = append(order, m)
 		}
 	}

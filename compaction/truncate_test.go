@@ -1,6 +1,7 @@
 package compaction_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"reflect"
@@ -123,6 +124,7 @@ func FuzzTruncate(f *testing.F) {
 }
 
 func truncated(t *testing.T, seed uint64, budget int64) {
+	t.Helper()
 	g := newTalk(seed)
 	g.on(60)
 	frozen, err := json.Marshal(g.log)
@@ -130,7 +132,7 @@ func truncated(t *testing.T, seed uint64, budget int64) {
 		t.Fatal(err)
 	}
 	cut := compaction.Truncate(g.log, budget)
-	if now, err := json.Marshal(g.log); err != nil || string(now) != string(frozen) {
+	if now, err := json.Marshal(g.log); err != nil || !bytes.Equal(now, frozen) {
 		t.Fatal("the view was changed")
 	}
 	if again := compaction.Truncate(cut, budget); !reflect.DeepEqual(again, cut) {

@@ -1,6 +1,7 @@
 package compaction_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -256,7 +257,7 @@ func chain(t *testing.T, seed uint64, links int) int {
 			}
 		}
 		now, err := json.Marshal(g.log[:lenOf(frozen, g.log)])
-		if err != nil || string(now) != string(frozen) {
+		if err != nil || !bytes.Equal(now, frozen) {
 			t.Fatalf("the log was changed (%v)", err)
 		}
 		checkChain(t, c, g.log, summarized)

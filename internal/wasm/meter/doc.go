@@ -26,7 +26,8 @@
 // indices move up by one everywhere, the name section included. All mutable
 // globals that the module defines are exported under names that it does not
 // use, so that a host can put them back. Debug sections are dropped, because
-// their offsets would be wrong. Everything else stays byte for byte.
+// their offsets would be wrong, and so are empty custom sections and a name section
+// that cannot be read. Everything else stays byte for byte.
 //
 // # Trust
 //

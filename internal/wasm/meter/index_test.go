@@ -168,6 +168,7 @@ func TestRewrite_names(t *testing.T) {
 	for what, content := range map[string][]byte{
 		"cut off": enc(1, 9, 1, 1), "count": enc(1, sized(leb(1000))), "number": enc(1, sized(1, "\xff\xff\xff\xff\xff")),
 		"function 2 of 2": enc(1, sized(vec(enc(2, sized("f"))))), "last index": enc(1, sized(vec(enc("\xff\xff\xff\xff\x0f", sized("f"))))),
+		"module name":  enc(0, sized("\xff\xff\xff\xff\x0f")),
 		"bytes behind": enc(1, sized(vec(enc(1, sized("f"))), 0)),
 	} {
 		r, err := rewrite(names(content), options())

@@ -143,6 +143,9 @@ func (w *rewriter) survey(opts Options) error {
 	if s := w.section(secTag); s != nil {
 		w.checkTags(&cursor{b: s.Body})
 	}
+	if s := w.section(secData); s != nil {
+		w.checkData(&cursor{b: s.Body})
+	}
 	return w.err
 }
 
@@ -154,6 +157,29 @@ func (w *rewriter) checkTags(c *cursor) {
 		if typ := c.u32(); int64(typ) >= int64(w.types) {
 			c.fail(ErrInvalid, "tag with type %d of %d", typ, w.types)
 		}
+	}
+	c.end()
+	if c.err != nil {
+		w.fail(c.err)
+	}
+}
+
+// checkData walks over the data segments. wazero makes room for as many segments
+// and bytes as the numbers say, before it looks for them: a few bytes could end the
+// process. The section itself stays as it is.
+func (w *rewriter) checkData(c *cursor) {
+	for range c.count(2) {
+		switch flags := c.u32(); flags {
+		case 0:
+			w.constant(c, nil)
+		case 1:
+		case 2:
+			c.u32() // memory
+			w.constant(c, nil)
+		default:
+			c.fail(ErrInvalid, "data segment flags %d", flags)
+		}
+		c.skip(c.count(1))
 	}
 	c.end()
 	if c.err != nil {

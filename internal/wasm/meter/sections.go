@@ -19,6 +19,7 @@ const (
 	secStart   = 8
 	secElement = 9
 	secCode    = 10
+	secData    = 11
 	secTag     = 13
 )
 
@@ -40,7 +41,8 @@ func (w *rewriter) assemble(bodies [][]byte, opts Options, result *Result) []byt
 	}
 	for i := range w.module.Sections {
 		s := &w.module.Sections[i]
-		if s.ID != secCustom || strings.HasPrefix(s.Name, ".debug_") {
+		// wazero cannot read an empty custom section at the end of a module.
+		if s.ID != secCustom || len(s.Body) == 0 || strings.HasPrefix(s.Name, ".debug_") {
 			continue
 		}
 		content := s.Body
@@ -257,6 +259,13 @@ func (w *rewriter) names(content []byte) []byte {
 	for c.more() {
 		id := c.byte()
 		body := c.take(c.count(1))
+		if id == 0 { // the module's name: a length that lies would cost memory
+			name := &cursor{b: body}
+			name.skip(name.count(1))
+			if name.err != nil {
+				return nil
+			}
+		}
 		if slices.Contains([]byte{1, 2, 3}, id) {
 			if body = w.nameMap(body, id != 1); body == nil {
 				return nil
