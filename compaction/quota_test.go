@@ -140,7 +140,11 @@ func noPreparation(t *testing.T) {
 		t.Errorf("decided %+v", e)
 	}
 	// The request is answered: it must not fire by surprise later.
-	log = append(log, assistant("b", words(900)), user("u2", "go on"))
+	d = newDesk()
+	c = d.at(t, says("x"), func(cfg *compaction.Config) { cfg.Policy.ThresholdTokens = 50_000 })
+	c.Request(thread, "tests")
+	c.Consider(t.Context(), thread, log)
+	log = append(log, assistant("b", words(5000)), user("u2", "go on"))
 	if c.Consider(t.Context(), thread, log) || len(d.events) != 1 {
 		t.Errorf("told %+v", d.events)
 	}
