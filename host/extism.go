@@ -42,6 +42,9 @@ func (e *extismEngine) codeCache() (wazero.CompilationCache, error) {
 }
 
 func (e *extismEngine) compile(ctx context.Context, src source) (_ program, err error) {
+	if src.parsed.Names != nil {
+		return nil, fmt.Errorf("the name section is broken: %w; strip it from the module, or use the native engine", src.parsed.Names)
+	}
 	cache, err := e.codeCache()
 	if err != nil {
 		return nil, fmt.Errorf("host: module %q: %w: compilation cache: %w", src.name, ErrEngine, err)

@@ -39,7 +39,8 @@ type Limits struct {
 	// instance does not count. The caller's deadline holds too. Default 2 s.
 	Timeout time.Duration
 	// Fuel bounds what a guest executes in one call, and in its initialisation, in
-	// units of the meter: about one for each instruction. The count is the same
+	// units of the meter: about one for each instruction, and one for each 64 bytes
+	// that the host moves for the guest. The count is the same
 	// on every machine. Default 10,000,000,000, which is more than a machine does
 	// within the default Timeout. [EngineExtism] does not count.
 	Fuel int64

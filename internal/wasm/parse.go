@@ -57,6 +57,7 @@ func Parse(b []byte) (*Module, error) {
 		}
 		m.Sections = append(m.Sections, s)
 		if s.ID == idCustom {
+			m.custom(s, body)
 			continue
 		}
 		at := rank(s.ID)
@@ -81,6 +82,16 @@ func Parse(b []byte) (*Module, error) {
 		return nil, err
 	}
 	return m, nil
+}
+
+// custom looks at a custom section. Only a name section matters here.
+func (m *Module) custom(s Section, body *reader) {
+	if s.Name != "name" || m.Names != nil {
+		return
+	}
+	if err := body.names(); err != nil {
+		m.Names = inSection(err)
+	}
 }
 
 // header checks magic and version.
@@ -165,6 +176,7 @@ func (m *Module) decode(id byte, r *reader, code *int) error {
 		*code, err = r.count(2, "function bodies")
 	default:
 		exact = false
+		err = r.claims(id)
 	}
 	if err != nil {
 		return inSection(err)

@@ -37,29 +37,41 @@ func shapes(c byte) []shape {
 	switch c {
 	case 'A':
 		return []shape{
-			{RuleAWSKey, "AKIA", 16, 16, false, true}, {RuleAWSKey, "ASIA", 16, 16, false, true},
+			{RuleAWSKey, "AKIA", 16, 16, false, true},
+			{RuleAWSKey, "ASIA", 16, 16, false, true},
 			{RuleGoogle, "AIza", 35, 35, true, true},
 		}
 	case 'g':
 		return []shape{
-			{RuleGitHub, "ghp_", 36, 255, false, true}, {RuleGitHub, "gho_", 36, 255, false, true},
-			{RuleGitHub, "ghu_", 36, 255, false, true}, {RuleGitHub, "ghs_", 36, 600, true, true},
-			{RuleGitHub, "ghr_", 36, 255, false, true}, {RuleGitHub, "github_pat_", 36, 255, false, true},
-			{RuleGitLab, "glpat-", 20, 300, true, false}, {RuleGitLab, "gldt-", 20, 300, true, false},
-			{RuleGitLab, "glrt-", 20, 300, true, false}, {RuleGitLab, "glptt-", 20, 300, true, false},
+			{RuleGitHub, "ghp_", 36, 255, false, true},
+			{RuleGitHub, "gho_", 36, 255, false, true},
+			{RuleGitHub, "ghu_", 36, 255, false, true},
+			{RuleGitHub, "ghs_", 36, 600, true, true},
+			{RuleGitHub, "ghr_", 36, 255, false, true},
+			{RuleGitHub, "github_pat_", 36, 255, false, true},
+			{RuleGitLab, "glpat-", 20, 300, true, false},
+			{RuleGitLab, "gldt-", 20, 300, true, false},
+			{RuleGitLab, "glrt-", 20, 300, true, false},
+			{RuleGitLab, "glptt-", 20, 300, true, false},
 		}
 	case 'x':
 		return []shape{
-			{RuleSlack, "xoxb-", 20, 255, true, true}, {RuleSlack, "xoxp-", 20, 255, true, true},
-			{RuleSlack, "xoxa-", 20, 255, true, true}, {RuleSlack, "xoxr-", 20, 255, true, true},
-			{RuleSlack, "xoxs-", 20, 255, true, true}, {RuleSlack, "xoxe-", 20, 300, true, true},
+			{RuleSlack, "xoxb-", 20, 255, true, true},
+			{RuleSlack, "xoxp-", 20, 255, true, true},
+			{RuleSlack, "xoxa-", 20, 255, true, true},
+			{RuleSlack, "xoxr-", 20, 255, true, true},
+			{RuleSlack, "xoxs-", 20, 255, true, true},
+			{RuleSlack, "xoxe-", 20, 300, true, true},
 			{RuleSlack, "xapp-", 20, 255, true, true},
 		}
 	case 's':
 		return []shape{
-			{RuleAnthropic, "sk-ant-", 20, 255, true, true}, {RuleOpenAI, "sk-proj-", 20, 255, true, true},
-			{RuleOpenAI, "sk-svcacct-", 20, 255, true, true}, {RuleStripe, "sk_live_", 16, 255, false, false},
-			{RuleStripe, "sk_test_", 16, 255, false, false}, {RuleOpenAI, "sk-", 32, 255, false, true},
+			{RuleAnthropic, "sk-ant-", 20, 255, true, true},
+			{RuleOpenAI, "sk-proj-", 20, 255, true, true},
+			{RuleOpenAI, "sk-svcacct-", 20, 255, true, true},
+			{RuleStripe, "sk_live_", 16, 255, false, false},
+			{RuleStripe, "sk_test_", 16, 255, false, false},
+			{RuleOpenAI, "sk-", 32, 255, false, true},
 		}
 	case 'r':
 		return []shape{{RuleStripe, "rk_live_", 16, 255, false, false}, {RuleStripe, "rk_test_", 16, 255, false, false}}
