@@ -9,16 +9,16 @@ import (
 // Info says what a module is. It does not change.
 type Info struct {
 	// SHA256 of the binary in hexadecimal.
-	SHA256 string
+	SHA256 string `json:"sha256"`
 	// Size of the binary in bytes.
-	Size int
+	Size int `json:"size"`
 	// Compile is how long the compilation took, Cached whether the cache folder
 	// probably had it.
-	Compile time.Duration
-	Cached  bool
-	Engine  EngineName
+	Compile time.Duration `json:"compile_ns"`
+	Cached  bool          `json:"cached"`
+	Engine  EngineName    `json:"engine"`
 	// Exports that can be called, in the order of the binary.
-	Exports []string
+	Exports []string `json:"exports"`
 }
 
 // Stats counts what happened to a module since it was loaded. The numbers are

@@ -215,3 +215,10 @@ func (c *collector) modules(status []plugins.Status) {
 	defer c.mu.Unlock()
 	c.report.Modules = status
 }
+
+// guests takes what the modules used.
+func (c *collector) guests(g []GuestReport) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.report.Guests = g
+}

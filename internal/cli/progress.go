@@ -162,10 +162,15 @@ func clip(s string, n int) string {
 	return string(r[:max(0, n-1)]) + "…"
 }
 
-// thousands writes 146213 as 146.2k.
+// thousands writes 146213 as 146.2k, and millions likewise.
 func thousands(n int64) string {
-	if n < 1000 {
+	switch {
+	case n < 1000:
 		return fmt.Sprint(n)
+	case n >= 1_000_000_000:
+		return fmt.Sprintf("%.1fG", float64(n)/1e9)
+	case n >= 10_000_000:
+		return fmt.Sprintf("%.1fM", float64(n)/1e6)
 	}
 	return fmt.Sprintf("%.1fk", float64(n)/1000)
 }

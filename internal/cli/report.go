@@ -18,11 +18,13 @@ type Report struct {
 	Session SessionReport `json:"session"`
 	// Modules says what was loaded, skipped or failed, and why.
 	Modules []plugins.Status `json:"modules"`
-	Runs    RunsReport       `json:"runs"`
-	Threads []ThreadReport   `json:"threads"`
-	Hooks   []HookReport     `json:"hooks"`
-	Changes []ChangeReport   `json:"changes"`
-	Gates   []GateReport     `json:"gates"`
+	// Guests says what the loaded modules used.
+	Guests  []GuestReport  `json:"guests"`
+	Runs    RunsReport     `json:"runs"`
+	Threads []ThreadReport `json:"threads"`
+	Hooks   []HookReport   `json:"hooks"`
+	Changes []ChangeReport `json:"changes"`
+	Gates   []GateReport   `json:"gates"`
 	// Admissions and Compactions are in the order in which they happened. An
 	// admission that repeated the one before is counted there.
 	Admissions  []AdmissionReport  `json:"admissions"`
@@ -58,6 +60,19 @@ type RunsReport struct {
 	BilledCompletion int64    `json:"billed_completion_tokens,omitempty"`
 }
 
+// GuestReport says what a module used from its loading to the end.
+type GuestReport struct {
+	Name   string `json:"name"`
+	Engine string `json:"engine"`
+	Calls  int64  `json:"calls"`
+	Failed int64  `json:"failed"`
+	Traps  int64  `json:"traps"`
+	// Replaced counts instances that were not used again.
+	Replaced int64 `json:"replaced"`
+	// Fuel is 0 on the reference engine, which does not count it.
+	Fuel int64 `json:"fuel"`
+}
+
 // ThreadReport is a conversation at its end.
 type ThreadReport struct {
 	ID string `json:"id"`
@@ -83,7 +98,7 @@ type HookReport struct {
 	Quarantined int     `json:"quarantined"`
 	TotalMS     float64 `json:"total_ms"`
 	MaxMS       float64 `json:"max_ms"`
-	// LimitMS is the time limit of one call. The reference engine has no fuel.
+	// LimitMS is the time limit of one call. Fuel is counted by module, see Guests.
 	LimitMS   int64  `json:"limit_ms"`
 	LastError string `json:"last_error,omitempty"`
 }

@@ -155,6 +155,7 @@ func replayFile(ctx context.Context, cfg *Config, file *transcript.File, logger 
 		}
 		err = with(ExitRun, errors.Join(failures...))
 	}
+	c.guests(parts.guests())
 	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
 	defer cancel()
 	if closeErr := parts.close(closing); closeErr != nil {

@@ -64,6 +64,9 @@ func (r *Report) tables(t *table) {
 		t.row("  %s", line)
 	}
 	r.moduleTable(t)
+	if len(r.Guests) > 0 {
+		r.guestTable(t)
+	}
 	if r.Runs.Count > 0 {
 		r.runTable(t)
 		r.hookTable(t)
@@ -85,6 +88,17 @@ func (r *Report) moduleTable(t *table) {
 			what = m.Reason
 		}
 		t.row("  %s\t%s\t%s\t%s\t%s", m.Name, dash(m.Version), m.State, dash(clip(m.Module.SHA256, 13)), clip(what, 100))
+	}
+}
+
+func (r *Report) guestTable(t *table) {
+	t.head("guests", "module", "engine", "calls", "fuel", "failed", "traps", "replaced")
+	for _, g := range r.Guests {
+		fuel := "-"
+		if g.Fuel > 0 {
+			fuel = thousands(g.Fuel)
+		}
+		t.row("  %s\t%s\t%d\t%s\t%d\t%d\t%d", g.Name, g.Engine, g.Calls, fuel, g.Failed, g.Traps, g.Replaced)
 	}
 }
 

@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/mortise-dev/mortise/host"
@@ -149,6 +151,27 @@ func (l LimitsConfig) limits(base host.Limits) host.Limits {
 	base.OutputBytes = cmp.Or(l.OutputMiB<<20, base.OutputBytes)
 	base.Instances = cmp.Or(l.Instances, base.Instances)
 	return base
+}
+
+// guests says what the modules have used so far.
+func (p *parts) guests() []GuestReport {
+	var out []GuestReport
+	add := func(name string, engine host.EngineName, s host.Stats) {
+		out = append(out, GuestReport{
+			Name: name, Engine: string(engine), Calls: s.Calls, Failed: s.Failures, Traps: s.Traps,
+			Replaced: s.Replaced, Fuel: s.Fuel,
+		})
+	}
+	if p.set != nil {
+		stats := p.set.Stats()
+		for _, name := range slices.Sorted(maps.Keys(stats)) {
+			add(name, cmp.Or(host.EngineName(p.cfg.Engine), host.EngineNative), stats[name])
+		}
+	}
+	for _, m := range p.policies {
+		add(m.Name(), m.Info().Engine, m.Stats())
+	}
+	return out
 }
 
 // close closes what was loaded.
