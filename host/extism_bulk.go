@@ -13,9 +13,30 @@ import (
 func bulkFunctions() []extism.HostFunction {
 	read := extism.NewHostFunctionWithStack(importInputRead, inputRead, []extism.ValueType{extism.ValueTypeI32}, nil)
 	write := extism.NewHostFunctionWithStack(importOutputWrite, outputWrite, []extism.ValueType{extism.ValueTypeI32, extism.ValueTypeI32}, nil)
+	more := extism.NewHostFunctionWithStack(importMessagesGet, messagesGet,
+		[]extism.ValueType{extism.ValueTypeI32, extism.ValueTypeI32}, []extism.ValueType{extism.ValueTypeI64})
 	read.SetNamespace(moduleHost)
 	write.SetNamespace(moduleHost)
-	return []extism.HostFunction{read, write}
+	more.SetNamespace(moduleHost)
+	return []extism.HostFunction{read, write, more}
+}
+
+// messagesGet puts a range of what the caller keeps into a new block.
+func messagesGet(ctx context.Context, p *extism.CurrentPlugin, stack []uint64) {
+	i := caller(ctx)
+	data, bad := rangeOf(ctx, api.DecodeU32(stack[0]), api.DecodeU32(stack[1]), i.prog.limits.InputBytes)
+	if bad != nil {
+		i.fail(bad)
+	}
+	stack[0] = 0
+	if len(data) == 0 {
+		return
+	}
+	offset, err := p.WriteBytes(data)
+	if err != nil {
+		i.fail(&fault{kind: TrapMemory, detail: fmt.Sprintf("%s: the kernel has no room for %d bytes", importMessagesGet, len(data))})
+	}
+	stack[0] = offset
 }
 
 // inputRead copies the input to the guest's memory. A panic in a host function

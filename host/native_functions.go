@@ -38,6 +38,7 @@ func (p *nativeProgram) offerFunctions(ctx context.Context) error {
 	b = p.runtime.NewHostModuleBuilder(moduleHost)
 	add(importInputRead, (*nativeInstance).inputRead, []api.ValueType{i32}, nil)
 	add(importOutputWrite, (*nativeInstance).outputWrite, []api.ValueType{i32, i32}, nil)
+	add(importMessagesGet, (*nativeInstance).messagesGet, []api.ValueType{i32, i32}, []api.ValueType{i64})
 	_, err := b.Instantiate(ctx)
 	return err
 }
@@ -72,6 +73,19 @@ func (i *nativeInstance) outputWrite(_ api.Module, stack []uint64) {
 	from := i.slice(importOutputWrite, ptr, int(n))
 	i.output = append(make([]byte, 0, len(from)), from...)
 	i.written = true
+}
+
+// messagesGet puts a range of what the caller keeps into a new block.
+func (i *nativeInstance) messagesGet(_ api.Module, stack []uint64) {
+	data, bad := rangeOf(&i.context, api.DecodeU32(stack[0]), api.DecodeU32(stack[1]), i.prog.limits.InputBytes)
+	if bad != nil {
+		i.fail(bad)
+	}
+	i.spendBytes(len(data))
+	stack[0] = 0
+	if len(data) > 0 {
+		stack[0] = i.store(importMessagesGet, data)
+	}
 }
 
 // slice returns a part of the guest's memory, or ends the guest.

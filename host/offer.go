@@ -11,6 +11,7 @@ const (
 
 	importInputRead   = "input_read"
 	importOutputWrite = "output_write"
+	importMessagesGet = "messages_get"
 )
 
 // envImports are the functions of "extism:host/env" with their signatures.
@@ -55,6 +56,7 @@ func hostImports() map[string]string {
 	return map[string]string{
 		importInputRead:   "(i32) -> ()",
 		importOutputWrite: "(i32, i32) -> ()",
+		importMessagesGet: "(i32, i32) -> i64",
 	}
 }
 

@@ -38,6 +38,7 @@ func (r *Runtime) fire(ctx context.Context, st *State, f Frame, hooks []*hook) (
 		return Outcome{Messages: f.Messages}, fmt.Errorf("phases: %s: waiting for another phase of the run: %w", f.Phase, err)
 	}
 	defer st.release()
+	ctx = context.WithValue(ctx, conversationKey{}, f.Messages)
 	p := &pass{r: r, frame: &f, draft: newDraft(r, st, &f)}
 	out, err := p.run(ctx, hooks)
 	p.record()

@@ -4,7 +4,9 @@ import (
 	"context"
 
 	"github.com/mortise-dev/mortise/abi"
+	"github.com/mortise-dev/mortise/host"
 	"github.com/mortise-dev/mortise/internal/guest"
+	"github.com/mortise-dev/mortise/phases"
 )
 
 // Plugin is a guest that answers on_phase. It implements phases.Plugin.
@@ -12,6 +14,20 @@ type Plugin struct {
 	guest  *guest.Guest
 	desc   abi.Description
 	config any
+}
+
+// more lets the guest read messages beyond its view: an event that holds nothing
+// but them.
+func (p *Plugin) more(ctx context.Context, e *abi.Event) host.RangeFunc {
+	all := phases.Conversation(ctx)
+	return func(from, to uint32) ([]byte, error) {
+		last := min(int64(to), int64(len(all)))
+		first := min(int64(from), last)
+		return p.guest.Encode(&abi.Event{
+			ABI: p.guest.Version(), Phase: e.Phase, Run: e.Run, Step: e.Step,
+			Messages: all[first:last], MessagesFrom: int(first), MessagesTotal: len(all),
+		})
+	}
 }
 
 // newPlugin applies the operator's entry to what the guest says of itself.
@@ -42,6 +58,7 @@ func (p *Plugin) OnPhase(ctx context.Context, e *abi.Event) (*abi.Reply, error) 
 	event := *e
 	event.ABI = p.guest.Version()
 	event.Config = p.config
+	ctx = host.WithRange(ctx, p.more(ctx, &event))
 	var reply abi.Reply
 	if err := p.guest.Call(ctx, abi.ExportOnPhase, &event, &reply); err != nil {
 		return nil, err

@@ -101,6 +101,15 @@ func (g *Guest) Require(export string) error {
 		g.caller.Name(), export)
 }
 
+// Encode writes a value as the module reads it.
+func (g *Guest) Encode(v any) ([]byte, error) {
+	out, err := g.format.Marshal(v)
+	if err != nil {
+		return nil, fmt.Errorf("guest: module %q: %w", g.caller.Name(), err)
+	}
+	return out, nil
+}
+
 // Call encodes in, calls the export and decodes its output into out. An empty
 // output leaves out as it is.
 func (g *Guest) Call(ctx context.Context, export string, in, out any) error {

@@ -728,7 +728,7 @@ const (
 	// ModuleEnv is the import module of the Extism convention
 	// (https://extism.org/docs/concepts/pdk): memory blocks, input, output, error, log.
 	ModuleEnv = "extism:host/env"
-	// ModuleHost holds two optional imports that copy in bulk:
+	// ModuleHost holds optional imports. Two copy in bulk:
 	// input_read(ptr i32) copies the whole input to guest memory at ptr, and
 	// output_write(ptr i32, len i32) sets the output from guest memory.
 	ModuleHost = "mortise:host/1"
@@ -736,6 +736,13 @@ const (
 	ImportInputRead = "input_read"
 	// ImportOutputWrite is the name of the bulk write in [ModuleHost].
 	ImportOutputWrite = "output_write"
+	// ImportMessagesGet is a further optional import of [ModuleHost], for on_phase:
+	// messages_get(from i32, to i32) -> i64 returns the offset of a memory block
+	// that holds an encoded [Event] with the messages from from (included) to to
+	// (excluded) of the conversation, and nothing else. A hook asks for a small
+	// [View] and reads more only when it needs to. Indices beyond the conversation
+	// are cut; 0 means that there is no conversation.
+	ImportMessagesGet = "messages_get"
 )
 
 // VersionRange is the range of contract versions that a guest speaks, both ends
