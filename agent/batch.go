@@ -88,7 +88,12 @@ func (b *batch) after(ctx context.Context, call abi.ToolCall, result abi.ToolRes
 	shown := result // A hook that was abandoned may read it for as long as it likes.
 	b.results = append(b.results, message)
 	out, stop, err := b.fire(ctx, abi.AfterToolExecute, frame{call: &call, result: &shown, resultID: message.ID})
-	// If a hook failed, the result is real all the same and stays.
+	if err != nil && len(b.run.cfg.Phases.Order(abi.AfterToolExecute)) > 0 {
+		// A hook whose failure ends the run may be the one that hides secrets. What
+		// it has not let through must not wait in the log for the next run.
+		result = failed(call, "[The result is withheld: a plugin did not get to see it]")
+		b.results[len(b.results)-1] = resultMessage(call, result, message.ID)
+	}
 	edited := func(e phases.Edit) bool { return e.MessageID == message.ID && e.Kind != phases.EditPin }
 	if slices.ContainsFunc(out.Edits, edited) {
 		result.Content, result.Data, result.Message = b.results[len(b.results)-1].Content, nil, ""

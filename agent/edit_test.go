@@ -2,6 +2,7 @@ package agent_test
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -130,4 +131,42 @@ func TestOverridesOfTwoPhasesMerge(t *testing.T) {
 	if got == nil || got.MaxTokens == nil || *got.MaxTokens != limit || *got.Temperature != cool {
 		t.Errorf("override %+v, want 100 tokens of the first and temperature 0.1 of the second", got)
 	}
+}
+
+// TestFailedTransformWithholdsTheResult: a plugin that hides secrets and fails
+// must not leave the secret for the next run.
+func TestFailedTransformWithholdsTheResult(t *testing.T) {
+	t.Parallel()
+	redact := &hook{
+		name: "redact", phase: abi.AfterToolExecute, mode: abi.ModeTransform, fail: abi.FailRun,
+		do: func(context.Context, *abi.Event) (*abi.Reply, error) { return nil, errors.New("out of fuel") },
+	}
+	b := newBench(t, &script{answers: []abi.Message{says("", calls("c1", "echo", "secret")), says("next")}}, agent.Config{}, redact)
+	if _, err := b.agent.Run(t.Context(), request(user("go"))); err == nil {
+		t.Error("the run did not fail")
+	}
+	if _, err := b.agent.Run(t.Context(), request(user("again"))); err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range b.model.requests {
+		if all := strings.Join(texts(r.Messages), " "); strings.Contains(all, "tool: secret") {
+			t.Errorf("the model read %q", all)
+		}
+	}
+	checkLog(t, b)
+	if got := b.agent.Thread("t").Messages()[2].Text(); !strings.Contains(got, "withheld") {
+		t.Errorf("the log holds %q", got)
+	}
+	for _, e := range b.events {
+		if e.Type == agent.EventToolCallDone && resultText(e.Result) == "secret" {
+			t.Error("a listener saw the secret")
+		}
+	}
+}
+
+func resultText(r *abi.ToolResult) string {
+	if len(r.Content) > 0 {
+		return r.Content[0].Text
+	}
+	return r.Message
 }

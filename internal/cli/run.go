@@ -100,7 +100,7 @@ func runSession(ctx context.Context, s Streams, path string, o runOptions) error
 		report.Error = failure.Error()
 	}
 	if err := report.write(s.Out, o.output); err != nil {
-		return err
+		return with(ExitRun, fmt.Errorf("report: %w", err))
 	}
 	if report.Interrupted {
 		return with(ExitInterrupted, errors.New("interrupted; the report is partial"))
