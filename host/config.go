@@ -38,6 +38,10 @@ type Config struct {
 	// OnCompile is told before and after a module is compiled, so that a program
 	// can say why it waits. It is called by the goroutine that loads. Nil is fine.
 	OnCompile func(CompileInfo)
+	// OnSwap is told when a module was swapped, and when the new generation settled
+	// or was rolled back. It is called by the goroutine whose swap or call brought
+	// it about, and must not wait for that module. Nil is fine.
+	OnSwap func(SwapEvent)
 }
 
 // CompileInfo describes one compilation.
@@ -67,6 +71,9 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.OnCompile == nil {
 		c.OnCompile = func(CompileInfo) {}
+	}
+	if c.OnSwap == nil {
+		c.OnSwap = func(SwapEvent) {}
 	}
 	if _, err := c.Limits.withDefaults(Limits{}); err != nil {
 		return c, fmt.Errorf("host: config: %w", err)

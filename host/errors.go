@@ -9,6 +9,13 @@ import (
 var (
 	// ErrClosed means that the host or the module was closed.
 	ErrClosed = errors.New("closed")
+	// ErrRetired means that another generation took the place of the one that was
+	// called.
+	ErrRetired = errors.New("generation retired")
+	// ErrSessionLost means that the instance of a session broke or was stopped.
+	ErrSessionLost = errors.New("session lost")
+	// ErrNotGranted means that the operator did not grant what was asked for.
+	ErrNotGranted = errors.New("not granted")
 	// ErrNoExport means a call of an export that the module does not have, or
 	// that cannot be called because it takes parameters.
 	ErrNoExport = errors.New("no such export")

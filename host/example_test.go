@@ -3,6 +3,7 @@ package host_test
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/mortise-dev/mortise/host"
 )
@@ -52,4 +53,44 @@ func ExampleInspect() {
 	// Output:
 	// plugin ping () -> i32 0
 	// host: module "page" is not WebAssembly; give the path of a .wasm binary (text has to go through wat2wasm)
+}
+
+// A module that fails too often after a swap is rolled back by itself.
+func ExampleModule_Swap() {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	h, err := host.New(host.Config{OnSwap: func(e host.SwapEvent) {
+		fmt.Printf("generation %d: %s, calls go to %d\n", e.Generation, e.Kind, e.Current)
+	}})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer h.Close(ctx)
+
+	m, err := h.Load(ctx, host.Spec{Name: "policy", Path: "testdata/generation.wasm"})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	_, err = m.Swap(ctx, host.Spec{Path: "testdata/unreachable.wasm"}, host.SwapOptions{
+		Probes: []host.Probe{{Export: "ok"}},
+		Watch:  host.Watch{Calls: 100, MinCalls: 2, MaxFailures: 0.1},
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for range 2 {
+		_, err := m.Call(ctx, "run", nil)
+		fmt.Println(err != nil)
+	}
+	out, err := m.Call(ctx, "work", nil)
+	fmt.Printf("%s %v\n", out, err)
+	// Output:
+	// generation 2: live, calls go to 2
+	// true
+	// generation 2: rolled_back, calls go to 1
+	// true
+	// 1 <nil>
 }

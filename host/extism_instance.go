@@ -25,6 +25,8 @@ type extismInstance struct {
 	memories memories
 	stderr   head
 	log      guestLog
+	// sticky tells that variables are kept between calls.
+	sticky bool
 	// closed tells that wazero closed a part of the instance, exitCode why.
 	closed   bool
 	exitCode uint32
@@ -77,7 +79,9 @@ func (i *extismInstance) begin(ctx context.Context, export string, input []byte)
 // end lets go of everything that belongs to a call.
 func (i *extismInstance) end() {
 	i.input, i.output, i.done = nil, nil, nil
-	clear(i.plugin.Var)
+	if !i.sticky {
+		clear(i.plugin.Var)
+	}
 	i.log.end()
 }
 
@@ -118,9 +122,13 @@ func (i *extismInstance) call(ctx context.Context, timeout time.Duration, export
 	out.code, out.output = code, output
 	// A context that ended during the call may have closed the module just as the
 	// call returned.
-	out.spent = i.closed || ctx.Err() != nil || i.memories.high(i.highWater()) || !i.kernelSane()
+	out.spent = i.closed || ctx.Err() != nil || !i.sticky && i.memories.high(i.highWater()) || !i.kernelSane()
 	return out, nil
 }
+
+// keep makes the instance keep its variables between calls. Memory and globals
+// it keeps anyway.
+func (i *extismInstance) keep() { i.sticky = true }
 
 // highWater is the size of a memory above which an instance is replaced.
 func (i *extismInstance) highWater() int { return i.prog.limits.MemoryPages * wasm.PageSize / 4 * 3 }

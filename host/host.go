@@ -53,6 +53,24 @@ func (h *Host) Load(ctx context.Context, spec Spec) (*Module, error) {
 	if err != nil {
 		return nil, err
 	}
+	m := newModule(h, clean(spec.Name, maxName))
+	g, err := h.prepare(ctx, m, spec)
+	if err != nil {
+		return nil, err
+	}
+	m.current.Store(g)
+	if err := h.adopt(m); err != nil {
+		return nil, m.abandon(ctx, err)
+	}
+	return m, nil
+}
+
+// prepare makes a generation of a module, up to its first instance.
+func (h *Host) prepare(ctx context.Context, m *Module, spec Spec) (*Generation, error) {
+	spec, err := spec.withDefaults(h.cfg.Limits)
+	if err != nil {
+		return nil, err
+	}
 	if err := h.open(); err != nil {
 		return nil, err
 	}
@@ -69,14 +87,12 @@ func (h *Host) Load(ctx context.Context, spec Spec) (*Module, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := newModule(src, prog, info, h.forget)
-	if err := m.warm(ctx); err != nil {
-		return nil, m.abandon(ctx, startError(spec, err))
+	g := m.add(src, prog, info)
+	if err := g.warm(ctx); err != nil {
+		_, closeErr := g.pool.close(context.WithoutCancel(ctx))
+		return nil, errors.Join(startError(spec, err), closeErr)
 	}
-	if err := h.adopt(m); err != nil {
-		return nil, m.abandon(ctx, err)
-	}
-	return m, nil
+	return g, nil
 }
 
 // Close closes all modules of the host. It waits for calls in flight until ctx

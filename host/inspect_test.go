@@ -3,7 +3,6 @@ package host_test
 import (
 	"errors"
 	"os"
-	"os/exec"
 	"strings"
 	"testing"
 
@@ -81,18 +80,6 @@ func FuzzInspect(f *testing.F) {
 			}
 		}
 	})
-}
-
-// TestTestdata rebuilds the guests where wat2wasm is there.
-func TestTestdata(t *testing.T) {
-	t.Parallel()
-	if _, err := exec.LookPath("wat2wasm"); err != nil {
-		t.Skip("SKIPPED: wat2wasm (package wabt) is not installed, so testdata/*.wasm is not compared with its sources")
-	}
-	out, err := exec.CommandContext(t.Context(), "sh", "testdata/build.sh", "--check").CombinedOutput()
-	if err != nil {
-		t.Errorf("%v\n%s", err, out)
-	}
 }
 
 // TestCacheFormat keeps the name of the cache folder in step with wazero.

@@ -50,6 +50,11 @@ type Limits struct {
 	// Instances bounds how many calls of the module run at once. Default
 	// GOMAXPROCS, at least 2.
 	Instances int
+	// IdleTimeout is how long an instance lies unused before it is closed; it may
+	// take up to twice as long. Default 5 minutes.
+	IdleTimeout time.Duration
+	// Sessions bounds the sessions that are open at once. Default 16.
+	Sessions int
 	// StderrBytes is how much of what a guest writes to stderr in one call is
 	// kept for a [TrapError]. Default 4 KiB.
 	StderrBytes int
@@ -84,6 +89,8 @@ func (l Limits) withDefaults(base Limits) (Limits, error) {
 	l.Fuel = cmp.Or(l.Fuel, base.Fuel, 10_000_000_000)
 	l.InitTimeout = cmp.Or(l.InitTimeout, base.InitTimeout, 5*time.Second)
 	l.Instances = cmp.Or(l.Instances, base.Instances, max(2, runtime.GOMAXPROCS(0)))
+	l.IdleTimeout = cmp.Or(l.IdleTimeout, base.IdleTimeout, 5*time.Minute)
+	l.Sessions = cmp.Or(l.Sessions, base.Sessions, 16)
 	l.StderrBytes = cmp.Or(l.StderrBytes, base.StderrBytes, 4<<10)
 	l.LogBytes = cmp.Or(l.LogBytes, base.LogBytes, 64<<10)
 	l.VarBytes = cmp.Or(l.VarBytes, base.VarBytes, 1<<20)
@@ -104,6 +111,8 @@ func (l Limits) negative() error {
 		{"Timeout", int64(l.Timeout)},
 		{"InitTimeout", int64(l.InitTimeout)},
 		{"Instances", int64(l.Instances)},
+		{"IdleTimeout", int64(l.IdleTimeout)},
+		{"Sessions", int64(l.Sessions)},
 		{"StderrBytes", int64(l.StderrBytes)},
 		{"LogBytes", int64(l.LogBytes)},
 		{"VarBytes", int64(l.VarBytes)},

@@ -44,6 +44,8 @@ type nativeInstance struct {
 	stack   [2]uint64
 	// files tells that the guest has closed or moved one of its descriptors.
 	files bool
+	// sticky tells that the state is kept between calls.
+	sticky bool
 	// stop is set by another goroutine to end the call.
 	stop atomic.Bool
 
@@ -83,7 +85,9 @@ func (i *nativeInstance) begin(ctx context.Context, timeout time.Duration, expor
 	i.limit, i.granted = i.prog.limits.Fuel, 0
 	i.deadline = time.Time{}
 	i.stderr.reset()
-	i.fixed.reset()
+	if !i.sticky {
+		i.fixed.reset()
+	}
 	i.log.beginNative(ctx, export)
 	i.setHeader(kernelTop, kernelHeap)
 	if i.counter != nil {
@@ -251,6 +255,10 @@ func (i *nativeInstance) end(out *outcome) {
 	out.logsDropped = i.log.dropped
 	i.log.end()
 	i.input, i.output = nil, nil
+	if i.sticky {
+		i.clearKernel()
+		return
+	}
 	if len(i.vars) > 0 {
 		clear(i.vars)
 		i.varBytes = 0
@@ -263,10 +271,8 @@ func (i *nativeInstance) end(out *outcome) {
 // reset clears the kernel and puts memory and globals back. It reports whether
 // the instance is as it was.
 func (i *nativeInstance) reset() bool {
-	k := i.kernelMemory()
-	top := min(max(i.header(kernelTop), i.header(kernelHighTop)), uint64(len(k)))
-	clear(k[:max(top, kernelHeap)])
-	if len(k) > kernelHighWater || i.adopted == nil || i.files || i.prog.meter.Stateful {
+	i.clearKernel()
+	if len(i.kernelMemory()) > kernelHighWater || i.adopted == nil || i.files || i.prog.meter.Stateful {
 		return false
 	}
 	if !i.mems.guest.reset(i.adopted) {
@@ -277,6 +283,16 @@ func (i *nativeInstance) reset() bool {
 	}
 	return true
 }
+
+// clearKernel clears the part of the kernel that the call has used.
+func (i *nativeInstance) clearKernel() {
+	k := i.kernelMemory()
+	top := min(max(i.header(kernelTop), i.header(kernelHighTop)), uint64(len(k)))
+	clear(k[:max(top, kernelHeap)])
+}
+
+// keep makes the instance keep its state between calls.
+func (i *nativeInstance) keep() { i.sticky = true }
 
 // kernelHighWater is the size of a kernel's memory above which its instance is
 // replaced.

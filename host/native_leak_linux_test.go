@@ -3,21 +3,39 @@ package host_test
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"os"
 	"os/exec"
 	"runtime"
+	"runtime/debug"
 	"testing"
 	"time"
 
 	"github.com/mortise-dev/mortise/host"
 )
 
-// holding is what a process holds: goroutines, descriptors and mappings.
-type holding struct{ goroutines, files, mappings int }
+// holding is what a process holds.
+type holding struct {
+	goroutines, files, mappings int
+	// templates are mappings of the images of templates.
+	templates int
+	// heap and resident are in KiB.
+	heap, resident int
+}
 
 func holdings(t *testing.T) holding {
 	t.Helper()
-	runtime.GC()
+	debug.FreeOSMemory() // collects, too
+	var mem runtime.MemStats
+	runtime.ReadMemStats(&mem)
+	statm, err := os.ReadFile("/proc/self/statm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var size, resident int
+	if _, err := fmt.Sscan(string(statm), &size, &resident); err != nil {
+		t.Fatal(err)
+	}
 	fds, err := os.ReadDir("/proc/self/fd")
 	if err != nil {
 		t.Fatal(err)
@@ -26,11 +44,16 @@ func holdings(t *testing.T) holding {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return holding{runtime.NumGoroutine(), len(fds), bytes.Count(maps, []byte("\n"))}
+	return holding{
+		goroutines: runtime.NumGoroutine(), files: len(fds), mappings: bytes.Count(maps, []byte("\n")),
+		templates: bytes.Count(maps, []byte("mortise-template")),
+		heap:      int(mem.HeapAlloc >> 10), resident: resident * os.Getpagesize() >> 10,
+	}
 }
 
-// trapRound loads guests, makes 2,000 calls and closes everything.
-func trapRound(t *testing.T, portable bool) (open holding) {
+// trapRound loads guests, makes calls, of which nearly half trap, and swaps, and
+// closes everything.
+func trapRound(t *testing.T, portable bool, calls int) (open holding) {
 	t.Helper()
 	h, err := host.New(host.Config{Engine: host.EngineNative, CacheDir: sharedCache})
 	if err != nil {
@@ -40,24 +63,26 @@ func trapRound(t *testing.T, portable bool) (open holding) {
 		_ = host.UsePortableMemory(h)
 	}
 	modules := make(map[string]*host.Module)
+	limits := host.Limits{Instances: 2, MemoryPages: 17}
 	for name, export := range map[string]string{"secrets": "header_top", "unreachable": "run", "stateful": "table_set", "memory_grow": "keep"} {
-		limits := host.Limits{Instances: 2, MemoryPages: 17}
 		m, err := h.Load(t.Context(), host.Spec{Path: wat(name), Limits: limits})
 		if err != nil {
 			t.Fatal(err)
 		}
 		modules[export] = m
 	}
-	for range 500 {
+	each := calls / 10
+	for range each {
 		for export, m := range modules {
 			_, _ = m.Call(t.Context(), export, nil) // most of them trap
 		}
 	}
 	for export, m := range modules {
-		if s := m.Stats(); s.Calls != 500 || s.Replaced != 500 {
+		if s := m.Stats(); s.Calls != int64(each) || s.Replaced != int64(each) {
 			t.Errorf("%s: %+v", export, s)
 		}
 	}
+	swapRound(t, h, limits, calls-4*each)
 	open = holdings(t)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -67,7 +92,50 @@ func trapRound(t *testing.T, portable bool) (open holding) {
 	return open
 }
 
-// TestNative_leak runs in a process of its own, because other tests hold things too.
+// swapRound swaps every thousand calls. Each third generation is rolled back, and
+// each has a session that is left open.
+func swapRound(t *testing.T, h *host.Host, limits host.Limits, calls int) {
+	t.Helper()
+	spec := func(work byte) host.Spec {
+		return host.Spec{Name: "policy", Wasm: generation(t, '1', work), Limits: limits, Grants: host.Grants{Sticky: true}}
+	}
+	m, err := h.Load(t.Context(), spec('.'))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const every = 1000
+	for n := range calls {
+		if n%every == 0 {
+			work := byte('.')
+			if n/every%3 == 2 {
+				work = '!'
+			}
+			if _, err := m.Swap(t.Context(), spec(work), host.SwapOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			s, err := m.Session(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := s.Call(t.Context(), "count", nil); err != nil {
+				t.Fatal(err)
+			}
+			if n/every%2 == 0 {
+				if err := s.Close(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		_, _ = m.Call(t.Context(), "work", nil) // those of a bad generation trap
+	}
+	want := int64((calls + every - 1) / every)
+	// The first of five watched calls is that of the session.
+	if s := m.Stats(); s.Swaps != want || s.Rollbacks != want/3 || s.Traps != 4*s.Rollbacks {
+		t.Errorf("%d calls: %+v", calls, s)
+	}
+}
+
+// TestNative_leak makes 100,000 calls. It runs in a process of its own, because other tests hold things too.
 func TestNative_leak(t *testing.T) {
 	t.Parallel()
 	const child = "MORTISE_TEST_LEAK"
@@ -82,18 +150,25 @@ func TestNative_leak(t *testing.T) {
 		return
 	}
 	for _, portable := range []bool{false, true} {
-		_ = trapRound(t, portable) // the runtime's own mappings grow at first
+		calls := 80_000
+		if portable {
+			calls = 20_000
+		}
+		_ = trapRound(t, portable, 2000) // the runtime's own mappings grow at first
 		before := holdings(t)
-		open := trapRound(t, portable)
+		open := trapRound(t, portable, calls)
 		after := holdings(t)
 		t.Logf("portable %t: before %+v, open %+v, after %+v", portable, before, open, after)
 		if after.goroutines > before.goroutines || after.files > before.files {
 			t.Errorf("portable %t: before %+v, after %+v", portable, before, after)
 		}
-		// Go's heap and threads take a mapping now and then; a leak would show in
-		// hundreds.
-		if after.mappings > before.mappings+10 {
-			t.Errorf("portable %t: %d mappings before, %d after", portable, before.mappings, after.mappings)
+		const slack = 8 << 10 // 80 instances of the smallest memory
+		if after.heap > before.heap+slack || after.resident > before.resident+2*slack {
+			t.Errorf("portable %t: memory before %+v, after %+v", portable, before, after)
+		}
+		// Go's heap and threads take mappings; a leak would show in hundreds.
+		if after.mappings > before.mappings+60 || after.templates != 0 || !portable && open.templates == 0 {
+			t.Errorf("portable %t: mappings before %+v, open %+v, after %+v", portable, before, open, after)
 		}
 	}
 }

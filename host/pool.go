@@ -5,13 +5,20 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"time"
 )
 
-// pool bounds how many calls of a module run at once and keeps idle instances.
-// No lock is held while a guest runs.
+// pool bounds how many calls of a generation run at once and keeps idle
+// instances. No lock is held while a guest runs.
 type pool struct {
 	finish func(ctx context.Context, idle []instance) error
-	done   chan struct{} // closed when everything is closed
+	// shed closes instances that nobody has used for a while, or that a parked
+	// pool does not keep.
+	shed func(ctx context.Context, idle []instance)
+	// idle is how long an instance may lie unused. The timer runs only while there
+	// are instances.
+	idle time.Duration
+	done chan struct{} // closed when everything is closed
 
 	mu sync.Mutex
 	// slots are all places, free those without a call: a stack, so that the
@@ -19,41 +26,71 @@ type pool struct {
 	slots   []slot
 	free    []*slot
 	waiting []chan *slot
-	closed  bool
-	err     error // valid once done is closed
+	// refusal is why there are no new calls: nil, ErrRetired or ErrClosed.
+	refusal error
+	// ending says whether everything is closed after the last call, over that this
+	// has begun.
+	ending   ending
+	over     bool
+	sessions map[*Session]struct{}
+	sweeper  *time.Timer
+	err      error // valid once done is closed
 }
+
+// ending is what a pool without calls waits for.
+type ending int
+
+// Endings of a pool.
+const (
+	endNever ending = iota
+	// endPatiently closes everything after the last call and the last session.
+	endPatiently
+	// endNow closes everything after the last call.
+	endNow
+)
 
 // slot is a place for one call.
 type slot struct {
 	// inst is nil when the holder has to make one. Only the holder of the slot
 	// changes it, under the pool's lock.
 	inst instance
+	// guest is the instance of a session while the slot is used for it.
+	guest instance
 	// stop ends the making of an instance.
 	stop context.CancelCauseFunc
+	// used is set when the slot is taken and cleared by each sweep.
+	used bool
 }
 
-func newPool(size int, finish func(context.Context, []instance) error) *pool {
-	p := &pool{finish: finish, done: make(chan struct{}), slots: make([]slot, size), free: make([]*slot, size)}
+func newPool(size int, idle time.Duration, finish func(context.Context, []instance) error, shed func(context.Context, []instance)) *pool {
+	p := &pool{
+		finish: finish, shed: shed, idle: idle, done: make(chan struct{}),
+		slots: make([]slot, size), free: make([]*slot, size), sessions: map[*Session]struct{}{},
+	}
 	for i := range p.slots {
 		p.free[i] = &p.slots[i]
 	}
 	return p
 }
 
-// acquire waits for a free slot until ctx ends or the pool is closed. release
-// must be called.
-func (p *pool) acquire(ctx context.Context) (*slot, error) {
+// acquire waits for a free slot until ctx ends or the pool takes no more calls.
+// release must be called.
+func (p *pool) acquire(ctx context.Context) (*slot, error) { return p.take(ctx, false) }
+
+// take is acquire; a retired pool still has slots for a session.
+func (p *pool) take(ctx context.Context, session bool) (*slot, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
 	p.mu.Lock()
-	if p.closed {
-		p.mu.Unlock()
-		return nil, ErrClosed
+	if p.refusal != nil && (p.refusal == ErrClosed || !session) { //nolint:errorlint // it is one of the two
+		defer p.mu.Unlock()
+		return nil, p.refusal
 	}
 	if n := len(p.free); n > 0 {
 		s := p.free[n-1]
 		p.free = p.free[:n-1]
+		s.used = true
 		p.mu.Unlock()
 		return s, nil
 	}
@@ -63,12 +100,12 @@ func (p *pool) acquire(ctx context.Context) (*slot, error) {
 	return p.wait(ctx, turn)
 }
 
-// wait waits for a turn. A nil slot means that the pool was closed.
+// wait waits for a turn. A nil slot means that the pool takes no more calls.
 func (p *pool) wait(ctx context.Context, turn chan *slot) (*slot, error) {
 	select {
 	case s := <-turn:
 		if s == nil {
-			return nil, ErrClosed
+			return nil, p.refused()
 		}
 		return s, nil
 	case <-ctx.Done():
@@ -87,26 +124,61 @@ func (p *pool) wait(ctx context.Context, turn chan *slot) (*slot, error) {
 	return nil, ctx.Err()
 }
 
-// release gives a slot back. Its instance, if any, is used again.
+// refused says why a caller that waited got no slot. A pool that was parked and
+// revived in between refuses nothing any more: its callers try again.
+func (p *pool) refused() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.refusal == nil {
+		return ErrRetired
+	}
+	return p.refusal
+}
+
+// release gives a slot back. Its instance, if any, is used again, unless the
+// pool takes no more calls.
 func (p *pool) release(ctx context.Context, s *slot) {
 	p.mu.Lock()
 	if len(p.waiting) > 0 {
 		turn := p.waiting[0]
 		p.waiting = slices.Delete(p.waiting, 0, 1)
+		s.used = true
 		p.mu.Unlock()
 		turn <- s
 		return
 	}
-	if s.inst == nil {
-		p.free = slices.Insert(p.free, 0, s)
-	} else {
-		p.free = append(p.free, s)
+	if p.refusal != nil && s.inst != nil {
+		surplus := s.inst
+		s.inst = nil
+		p.mu.Unlock()
+		p.shed(context.WithoutCancel(ctx), []instance{surplus})
+		p.mu.Lock()
 	}
-	last := p.closed && len(p.free) == len(p.slots)
+	p.putBack(s)
+	last := p.ended()
 	p.mu.Unlock()
 	if last {
 		p.end(context.WithoutCancel(ctx))
 	}
+}
+
+// putBack frees a slot: on top of the stack with an instance, below without.
+func (p *pool) putBack(s *slot) {
+	if s.inst == nil {
+		p.free = slices.Insert(p.free, 0, s)
+		return
+	}
+	p.free = append(p.free, s)
+	p.arm()
+}
+
+// ended claims the end of a pool without calls: it is true once.
+func (p *pool) ended() bool {
+	if p.over || p.ending == endNever || len(p.free) < len(p.slots) || p.ending == endPatiently && len(p.sessions) > 0 {
+		return false
+	}
+	p.over = true
+	return true
 }
 
 // set puts an instance into a slot, or takes it out.
@@ -114,6 +186,13 @@ func (p *pool) set(s *slot, inst instance) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s.inst = inst
+}
+
+// lend makes a slot run the instance of a session, or no longer.
+func (p *pool) lend(s *slot, inst instance) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s.guest = inst
 }
 
 // making returns a context that close by force ends.
@@ -125,20 +204,59 @@ func (p *pool) making(ctx context.Context, s *slot) (context.Context, context.Ca
 	return ctx, cancel
 }
 
+// refuse ends the waiting of all callers and lets no new ones in.
+func (p *pool) refuse(why error) {
+	p.refusal = why
+	for _, turn := range p.waiting {
+		turn <- nil
+	}
+	p.waiting = nil
+}
+
+// park lets no new calls in and closes idle instances. Calls in flight end on
+// their own; sessions go on. revive undoes it.
+func (p *pool) park(ctx context.Context) {
+	p.mu.Lock()
+	if p.refusal == nil {
+		p.refuse(ErrRetired)
+	}
+	p.mu.Unlock()
+	p.shedIdle(context.WithoutCancel(ctx), func(*slot) bool { return true })
+}
+
+func (p *pool) revive() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if errors.Is(p.refusal, ErrRetired) && p.ending == endNever {
+		p.refusal = nil
+	}
+}
+
+// retire closes the pool after the last call and the last session, without
+// waiting for them.
+func (p *pool) retire(ctx context.Context) {
+	p.mu.Lock()
+	if p.refusal == nil {
+		p.refuse(ErrRetired)
+	}
+	p.ending = max(p.ending, endPatiently)
+	last := p.ended()
+	p.mu.Unlock()
+	if last {
+		p.end(context.WithoutCancel(ctx))
+	}
+}
+
 // close refuses new calls and waits until the last one is back. When ctx ends
 // first, it interrupts those that are out; the last of them then closes what is
 // left. It reports how many were interrupted.
 func (p *pool) close(ctx context.Context) (interrupted int, err error) {
 	p.mu.Lock()
-	first := !p.closed
-	p.closed = true
-	for _, turn := range p.waiting {
-		turn <- nil
-	}
-	p.waiting = nil
-	quiet := len(p.free) == len(p.slots)
+	p.refuse(ErrClosed)
+	p.ending = endNow
+	last := p.ended()
 	p.mu.Unlock()
-	if first && quiet {
+	if last {
 		p.end(context.WithoutCancel(ctx))
 	}
 	select {
@@ -166,16 +284,21 @@ func (p *pool) interrupt() int {
 		if s.stop != nil {
 			s.stop(ErrClosed)
 		}
-		if s.inst != nil {
-			s.inst.interrupt()
+		for _, inst := range []instance{s.inst, s.guest} {
+			if inst != nil {
+				inst.interrupt()
+			}
 		}
 	}
 	return len(p.slots) - len(p.free)
 }
 
-// end runs once, when the pool is closed and no call is in flight.
+// end runs once, when no call is in flight and none will be.
 func (p *pool) end(ctx context.Context) {
 	p.mu.Lock()
+	if p.sweeper != nil {
+		p.sweeper.Stop()
+	}
 	var idle []instance
 	for i := range p.slots {
 		if inst := p.slots[i].inst; inst != nil {
@@ -183,9 +306,61 @@ func (p *pool) end(ctx context.Context) {
 			p.slots[i].inst = nil
 		}
 	}
+	for s := range p.sessions {
+		if inst := s.take(); inst != nil {
+			idle = append(idle, inst)
+		}
+	}
+	clear(p.sessions)
 	p.mu.Unlock()
 	p.err = p.finish(ctx, idle)
 	close(p.done)
+}
+
+// shedIdle closes the instances of the free slots that which names. The slots
+// are taken meanwhile, so that the pool does not end before.
+func (p *pool) shedIdle(ctx context.Context, which func(*slot) bool) {
+	p.mu.Lock()
+	var taken []*slot
+	var idle []instance
+	p.free = slices.DeleteFunc(p.free, func(s *slot) bool {
+		if s.inst == nil || !which(s) {
+			return false
+		}
+		taken, idle = append(taken, s), append(idle, s.inst)
+		s.inst = nil
+		return true
+	})
+	p.mu.Unlock()
+	if len(idle) > 0 {
+		p.shed(ctx, idle)
+	}
+	for _, s := range taken {
+		p.release(ctx, s)
+	}
+}
+
+// arm starts the sweeper if it is not running. The pool is locked.
+func (p *pool) arm() {
+	if p.sweeper == nil && p.refusal == nil {
+		p.sweeper = time.AfterFunc(p.idle, p.sweep)
+	}
+}
+
+// sweep closes the idle instances that no call has used since the last sweep, so
+// an instance lies unused for at least the idle time and at most twice that.
+func (p *pool) sweep() {
+	ctx := context.Background() //nolint:forbidigo // a timer has none
+	p.shedIdle(ctx, func(s *slot) bool { return !s.used })
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for i := range p.slots {
+		p.slots[i].used = false
+	}
+	p.sweeper = nil
+	if n := len(p.free); n < len(p.slots) || p.free[n-1].inst != nil {
+		p.arm()
+	}
 }
 
 // closeAll closes instances and joins what they say.

@@ -42,6 +42,9 @@ type Grants struct {
 	// Random gives the guest random bytes of the system. Else every instance
 	// sees the same fixed sequence.
 	Random bool
+	// Sticky lets the module have sessions: instances that keep their state from
+	// call to call. See [Module.Session].
+	Sticky bool
 }
 
 // withDefaults checks s and fills in its name and limits.

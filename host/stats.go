@@ -17,6 +17,8 @@ type Info struct {
 	Compile time.Duration `json:"compile_ns"`
 	Cached  bool          `json:"cached"`
 	Engine  EngineName    `json:"engine"`
+	// Generation counts the binaries that the module had, this one included.
+	Generation int64 `json:"generation"`
 	// Exports that can be called, in the order of the binary.
 	Exports []string `json:"exports"`
 }
@@ -36,6 +38,9 @@ type Stats struct {
 	// LogsDropped counts log messages above Limits.LogBytes, and those without
 	// the grant.
 	LogsDropped int64
+	// Swaps counts the generations that took over after the first, Rollbacks those
+	// of them that had to go again.
+	Swaps, Rollbacks int64
 	// Fuel used by all calls together; 0 on an engine that does not meter.
 	Fuel int64
 	// Time spent in instances, all calls together: an estimate from every
@@ -51,7 +56,7 @@ const sample = 16
 type counters struct {
 	calls, failures, refusals, traps    atomic.Int64
 	replaced, instances, dropped, nanos atomic.Int64
-	fuel                                atomic.Int64
+	fuel, swaps, rollbacks              atomic.Int64
 }
 
 // begin counts a call, and takes the time of every sixteenth, the first included.
@@ -98,6 +103,6 @@ func (c *counters) stats() Stats {
 	return Stats{
 		Calls: c.calls.Load(), Failures: c.failures.Load(), Refusals: c.refusals.Load(), Traps: c.traps.Load(),
 		Replaced: c.replaced.Load(), Instances: c.instances.Load(), LogsDropped: c.dropped.Load(),
-		Fuel: c.fuel.Load(), Time: time.Duration(c.nanos.Load()),
+		Swaps: c.swaps.Load(), Rollbacks: c.rollbacks.Load(), Fuel: c.fuel.Load(), Time: time.Duration(c.nanos.Load()),
 	}
 }

@@ -1,0 +1,196 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/mortise-dev/mortise/internal/wasm"
+)
+
+// Generation is one binary of a [Module] with its spec: what [Host.Load] made
+// first, and what each [Module.Swap] puts in its place. It is safe for concurrent
+// use. The module closes it.
+//
+// Callers that keep something which belongs to the binary, such as the encoding
+// that it speaks, call the Generation in place of the Module, and look for the
+// new one at [ErrRetired].
+type Generation struct {
+	module  *Module
+	number  int64
+	info    Info
+	limits  Limits
+	grants  Grants
+	parsed  *wasm.Module
+	exports map[string]struct{}
+	prog    program
+	pool    *pool
+	// watch is set while the generation may be rolled back.
+	watch atomic.Pointer[watch]
+}
+
+func newGeneration(m *Module, number int64, src source, prog program, info Info) *Generation {
+	info.Generation = number
+	g := &Generation{module: m, number: number, info: info, limits: src.limits, grants: src.grants, parsed: src.parsed, prog: prog}
+	g.exports = make(map[string]struct{}, len(info.Exports))
+	for _, name := range info.Exports {
+		g.exports[name] = struct{}{}
+	}
+	shed := func(ctx context.Context, idle []instance) {
+		_ = closeAll(ctx, idle) // what an engine says about it helps nobody
+		m.count.instance(-int64(len(idle)), 0)
+	}
+	finish := func(ctx context.Context, idle []instance) error {
+		defer m.forget(g)
+		err := closeAll(ctx, idle)
+		m.count.instance(-int64(len(idle)), 0)
+		return errors.Join(err, prog.close(ctx))
+	}
+	g.pool = newPool(src.limits.Instances, src.limits.IdleTimeout, finish, shed)
+	return g
+}
+
+// Name returns the module's name.
+func (g *Generation) Name() string { return g.module.name }
+
+// Number counts the generations of a module from 1.
+func (g *Generation) Number() int64 { return g.number }
+
+// Info returns what is known about the binary since it was loaded.
+func (g *Generation) Info() Info {
+	info := g.info
+	info.Exports = slices.Clone(info.Exports)
+	return info
+}
+
+// HasExport tells whether the binary has an export that can be called: no
+// parameters, and an i32 or nothing as result.
+func (g *Generation) HasExport(name string) bool {
+	_, ok := g.exports[name]
+	return ok
+}
+
+// Section returns a copy of the first custom section with that name, or nil.
+func (g *Generation) Section(name string) []byte { return slices.Clone(g.parsed.Section(name)) }
+
+// Call is [Module.Call] on this generation. Once another one has taken its place
+// it fails with [ErrRetired].
+func (g *Generation) Call(ctx context.Context, export string, input []byte) ([]byte, error) {
+	if err := g.check(export, input); err != nil {
+		return nil, err
+	}
+	s, err := g.pool.acquire(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("host: module %q export %q: waiting for an instance: %w", g.module.name, export, err)
+	}
+	defer g.pool.release(ctx, s)
+	start := g.module.count.begin()
+	out, err := g.run(ctx, s, export, input)
+	g.ended(ctx, start, &out, err)
+	if err != nil {
+		return nil, err
+	}
+	return out.output, nil
+}
+
+// check refuses a call that cannot be made.
+func (g *Generation) check(export string, input []byte) error {
+	if !g.HasExport(export) {
+		return fmt.Errorf("host: module %q export %q: %w", g.module.name, clean(export, maxName), ErrNoExport)
+	}
+	if len(input) > g.limits.InputBytes {
+		return fmt.Errorf("host: module %q export %q: %w: %d bytes of %d", g.module.name, export, ErrInputTooLarge, len(input), g.limits.InputBytes)
+	}
+	return nil
+}
+
+// ended counts a call, and looks whether the generation has to go.
+func (g *Generation) ended(ctx context.Context, start time.Time, out *outcome, err error) {
+	g.module.count.end(start, out, err)
+	if w := g.watch.Load(); w != nil {
+		g.judge(ctx, w, err)
+	}
+}
+
+// run calls on the slot's instance, or on a new one.
+func (g *Generation) run(ctx context.Context, s *slot, export string, input []byte) (outcome, error) {
+	if s.inst == nil {
+		inst, err := g.instantiate(ctx, s)
+		if err != nil {
+			return outcome{}, err
+		}
+		g.pool.set(s, inst)
+	}
+	out, err := s.inst.call(ctx, g.limits.Timeout, export, input)
+	if err != nil || out.spent {
+		g.discard(ctx, s)
+	}
+	err = g.result(export, &out, err)
+	return out, err
+}
+
+// result is the error of a call.
+func (g *Generation) result(export string, out *outcome, err error) error {
+	if err != nil {
+		return g.failure(export, err)
+	}
+	if out.code != 0 || out.text != "" {
+		return &GuestError{Module: g.module.name, Export: export, Code: out.code, Message: clean(out.text, maxMessage)}
+	}
+	return nil
+}
+
+// warm makes the first instance, so that one that cannot start is found at load.
+func (g *Generation) warm(ctx context.Context) error {
+	s, err := g.pool.acquire(ctx)
+	if err != nil {
+		return fmt.Errorf("host: load module %q: %w", g.module.name, err)
+	}
+	defer g.pool.release(ctx, s)
+	inst, err := g.instantiate(ctx, s)
+	if err != nil {
+		return err
+	}
+	g.pool.set(s, inst)
+	return nil
+}
+
+func (g *Generation) instantiate(ctx context.Context, s *slot) (instance, error) {
+	ctx, stop := g.pool.making(ctx, s)
+	defer stop(nil)
+	ctx, cancel := context.WithTimeout(ctx, g.limits.InitTimeout)
+	defer cancel()
+	inst, err := g.prog.instantiate(ctx)
+	if err != nil {
+		if cause := context.Cause(ctx); errors.Is(cause, ErrClosed) {
+			err = &fault{kind: TrapCancelled, detail: "the module was closed", err: cause}
+		}
+		return nil, g.failure("", err)
+	}
+	g.module.count.instance(1, 0)
+	return inst, nil
+}
+
+// discard closes the slot's instance. What the engine says about the closing of
+// a broken instance helps nobody.
+func (g *Generation) discard(ctx context.Context, s *slot) {
+	inst := s.inst
+	g.pool.set(s, nil)
+	_ = inst.close(context.WithoutCancel(ctx))
+	g.module.count.instance(-1, 1)
+}
+
+// failure turns what an instance reports into an error of this package.
+func (g *Generation) failure(export string, err error) error {
+	var f *fault
+	if !errors.As(err, &f) {
+		return fmt.Errorf("host: module %q export %q: %w", g.module.name, export, err)
+	}
+	return &TrapError{
+		Module: g.module.name, Export: export, Kind: f.kind,
+		Detail: clean(f.detail, 2*maxDetail), ExitCode: f.code, Err: f.err,
+	}
+}

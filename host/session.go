@@ -1,0 +1,207 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+)
+
+// Session is an instance that keeps its memory, globals, tables and variables
+// from call to call, for a guest that cannot do without. It needs
+// [Grants.Sticky]. It runs one call at a time and may be used by several
+// goroutines; whoever opened it closes it.
+//
+// A session stays on the generation that it was opened on, also when the module
+// is swapped: that one is closed after its last session. [Module.Close] ends
+// sessions.
+type Session struct {
+	gen *Generation
+	// turn is held by the call in progress.
+	turn chan struct{}
+
+	mu     sync.Mutex
+	inst   instance
+	closed bool
+}
+
+// keeper is an instance that can keep its state between calls.
+type keeper interface{ keep() }
+
+// Session opens a session on the current generation. There are at most
+// Limits.Sessions at a time on a generation; one more fails with [ErrLimit].
+// Without the grant the error is [ErrNotGranted].
+func (m *Module) Session(ctx context.Context) (*Session, error) {
+	for {
+		s, retired, err := m.Current().session(ctx)
+		if !retired {
+			return s, err
+		}
+	}
+}
+
+func (g *Generation) session(ctx context.Context) (_ *Session, retired bool, _ error) {
+	if !g.grants.Sticky {
+		return nil, false, fmt.Errorf("host: module %q: session: %w; set Grants.Sticky", g.module.name, ErrNotGranted)
+	}
+	s := &Session{gen: g, turn: make(chan struct{}, 1)}
+	if err := g.pool.join(s, g.limits.Sessions); err != nil {
+		return nil, errors.Is(err, ErrRetired), fmt.Errorf("host: module %q: session: %w", g.module.name, err)
+	}
+	slot, err := g.pool.acquire(ctx)
+	if err != nil {
+		g.pool.leave(ctx, s)
+		return nil, errors.Is(err, ErrRetired), fmt.Errorf("host: module %q: session: waiting for an instance: %w", g.module.name, err)
+	}
+	defer g.pool.release(ctx, slot)
+	inst, err := g.instantiate(ctx, slot)
+	if err != nil {
+		g.pool.leave(ctx, s)
+		return nil, false, err
+	}
+	if k, ok := inst.(keeper); ok {
+		k.keep()
+	}
+	s.mu.Lock()
+	s.inst = inst
+	s.mu.Unlock()
+	return s, false, nil
+}
+
+// Generation returns the generation that the session runs on.
+func (s *Session) Generation() *Generation { return s.gen }
+
+// Call is [Module.Call] on the session's instance. After a trap the instance is
+// gone, and calls fail with [ErrSessionLost]; after Close, or when the module was
+// closed, with [ErrClosed].
+func (s *Session) Call(ctx context.Context, export string, input []byte) ([]byte, error) {
+	g := s.gen
+	if err := g.check(export, input); err != nil {
+		return nil, err
+	}
+	select {
+	case s.turn <- struct{}{}:
+	case <-ctx.Done():
+		return nil, fmt.Errorf("host: module %q export %q: waiting for the session: %w", g.module.name, export, ctx.Err())
+	}
+	defer func() { <-s.turn }()
+	slot, err := g.pool.acquireFor(ctx, s)
+	if err != nil {
+		return nil, fmt.Errorf("host: module %q export %q: waiting for an instance: %w", g.module.name, export, err)
+	}
+	defer g.pool.release(ctx, slot)
+	inst, err := s.instance()
+	if err != nil {
+		return nil, fmt.Errorf("host: module %q export %q: %w", g.module.name, export, err)
+	}
+	g.pool.lend(slot, inst)
+	defer g.pool.lend(slot, nil)
+	start := g.module.count.begin()
+	out, err := inst.call(ctx, g.limits.Timeout, export, input)
+	if err != nil || out.spent {
+		s.lose(ctx)
+	}
+	err = g.result(export, &out, err)
+	g.ended(ctx, start, &out, err)
+	if err != nil {
+		return nil, err
+	}
+	return out.output, nil
+}
+
+// Close ends the session. It waits for a call in progress until ctx is done, and
+// interrupts it then. Closing again is fine.
+func (s *Session) Close(ctx context.Context) error {
+	s.mu.Lock()
+	s.closed = true
+	s.mu.Unlock()
+	select {
+	case s.turn <- struct{}{}:
+	case <-ctx.Done():
+		s.mu.Lock()
+		if s.inst != nil {
+			s.inst.interrupt()
+		}
+		s.mu.Unlock()
+		s.turn <- struct{}{}
+	}
+	defer func() { <-s.turn }()
+	var err error
+	if inst := s.take(); inst != nil {
+		err = inst.close(context.WithoutCancel(ctx))
+		s.gen.module.count.instance(-1, 0)
+	}
+	s.gen.pool.leave(ctx, s)
+	return err
+}
+
+// instance returns the session's instance, or why there is none.
+func (s *Session) instance() (instance, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.closed:
+		return nil, ErrClosed
+	case s.inst == nil:
+		return nil, ErrSessionLost
+	}
+	return s.inst, nil
+}
+
+// take takes the instance away.
+func (s *Session) take() instance {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	inst := s.inst
+	s.inst = nil
+	return inst
+}
+
+// lose closes a broken instance.
+func (s *Session) lose(ctx context.Context) {
+	if inst := s.take(); inst != nil {
+		_ = inst.close(context.WithoutCancel(ctx)) // broken: what the engine says helps nobody
+		s.gen.module.count.instance(-1, 1)
+	}
+}
+
+// join registers a session.
+func (p *pool) join(s *Session, limit int) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.refusal != nil {
+		return p.refusal
+	}
+	if len(p.sessions) >= limit {
+		return fmt.Errorf("%w: %d sessions are open; close one, or raise Limits.Sessions", ErrLimit, limit)
+	}
+	p.sessions[s] = struct{}{}
+	return nil
+}
+
+// leave lets go of a session.
+func (p *pool) leave(ctx context.Context, s *Session) {
+	p.mu.Lock()
+	delete(p.sessions, s)
+	last := p.ended()
+	p.mu.Unlock()
+	if last {
+		p.end(context.WithoutCancel(ctx))
+	}
+}
+
+// acquireFor is acquire for a session, which a retired pool still serves.
+func (p *pool) acquireFor(ctx context.Context, s *Session) (*slot, error) {
+	for {
+		p.mu.Lock()
+		_, member := p.sessions[s]
+		p.mu.Unlock()
+		if !member {
+			return nil, ErrClosed
+		}
+		taken, err := p.take(ctx, true)
+		if err == nil || !errors.Is(err, ErrRetired) { // it waited while the pool was retired
+			return taken, err
+		}
+	}
+}

@@ -1,0 +1,247 @@
+package host
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+)
+
+// SwapOptions say when a new generation takes over and when it has to go again.
+// The zero value is valid.
+type SwapOptions struct {
+	// Probes run on the new generation before any call reaches it, after those
+	// that its binary brings along. See [Generation.Probe].
+	Probes []Probe
+	// Check is asked after the probes. It may call the new generation; its error
+	// ends the swap. Nil is fine.
+	Check func(ctx context.Context, g *Generation) error
+	// Watch says when the new generation is rolled back.
+	Watch Watch
+}
+
+// Watch bounds the failures of a new generation. Zero fields are defaults.
+type Watch struct {
+	// Calls is how many calls are watched. After them the generation before is
+	// closed and there is no way back. Default 100.
+	Calls int
+	// MinCalls is how many calls must have ended before the rate counts. Default 5.
+	MinCalls int
+	// MaxFailures is the part of the watched calls that may fail, between 0 and 1.
+	// A refusal of the guest is a failure, and so is a trap; what the caller gave up
+	// is not. Default 0.5.
+	MaxFailures float64
+}
+
+// SwapKind is what happened to a generation.
+type SwapKind string
+
+// Kinds of swap events.
+const (
+	// SwapLive means that the generation takes the calls from now on.
+	SwapLive SwapKind = "live"
+	// SwapRolledBack means that the generation failed too often, and that the one
+	// before it takes the calls again.
+	SwapRolledBack SwapKind = "rolled_back"
+	// SwapSettled means that the generation has proved itself.
+	SwapSettled SwapKind = "settled"
+)
+
+// SwapEvent tells what happened to a generation.
+type SwapEvent struct {
+	Module string
+	Kind   SwapKind
+	// Generation that the event is about, and the one that takes the calls now.
+	Generation, Current int64
+	// SHA256 of the generation's binary.
+	SHA256 string
+	// Calls and Failures are those that were watched. Reason is the last error of a
+	// generation that was rolled back.
+	Calls, Failures int64
+	Reason          string
+}
+
+// SwapError says why a generation did not take over. The one before it goes on.
+type SwapError struct {
+	Module string
+	// Probe is the name of the probe that failed, empty when it was another check.
+	Probe string
+	Err   error
+}
+
+// Error implements error.
+func (e *SwapError) Error() string {
+	if e.Probe == "" {
+		return fmt.Sprintf("host: swap module %q: the generation in use goes on: %v", e.Module, e.Err)
+	}
+	return fmt.Sprintf("host: swap module %q: the generation in use goes on: probe %q: %v", e.Module, e.Probe, e.Err)
+}
+
+// Unwrap returns Err.
+func (e *SwapError) Unwrap() error { return e.Err }
+
+// watch counts what a new generation does.
+type watch struct {
+	Watch
+
+	calls, failures atomic.Int64
+	// over is set by whoever ends the watch.
+	over atomic.Bool
+}
+
+func (w Watch) withDefaults() (Watch, error) {
+	w.Calls, w.MinCalls, w.MaxFailures = cmp.Or(w.Calls, 100), cmp.Or(w.MinCalls, 5), cmp.Or(w.MaxFailures, 0.5)
+	switch {
+	case w.Calls < 0:
+		return w, fmt.Errorf("Watch.Calls %d is negative; use 0 for the default", w.Calls)
+	case w.MinCalls < 0 || w.MinCalls > w.Calls:
+		return w, fmt.Errorf("Watch.MinCalls %d is not between 0 and Watch.Calls (%d)", w.MinCalls, w.Calls)
+	case !(w.MaxFailures > 0 && w.MaxFailures <= 1):
+		return w, fmt.Errorf("Watch.MaxFailures %v is not between 0 and 1", w.MaxFailures)
+	}
+	return w, nil
+}
+
+// Swap puts another binary, or another spec, in the place of the module's while it
+// is in use. The new generation is loaded, probed and asked to describe itself; if
+// anything about it is wrong, the error says so and nothing has changed. Then new
+// calls, and those that wait for an instance, go to it; calls in progress end on
+// the generation before, which stays in reserve while the new one is watched, and
+// is closed after that, or takes over again when the new one fails too often.
+//
+// Spec.Name is that of the module, or empty. One swap at a time: others wait. The
+// error is that of [Host.Load], or a [*SwapError].
+func (m *Module) Swap(ctx context.Context, spec Spec, opts SwapOptions) (*Generation, error) {
+	w, err := opts.Watch.withDefaults()
+	if err != nil {
+		return nil, fmt.Errorf("host: swap module %q: %w", m.name, err)
+	}
+	if spec.Name == "" {
+		spec.Name = m.name
+	}
+	if shown := clean(spec.Name, maxName); shown != m.name {
+		return nil, fmt.Errorf("host: swap module %q: Spec.Name is %q; leave it empty, or load that module beside this one", m.name, shown)
+	}
+	select {
+	case m.turn <- struct{}{}:
+	case <-ctx.Done():
+		return nil, fmt.Errorf("host: swap module %q: waiting for another swap: %w", m.name, ctx.Err())
+	}
+	defer func() { <-m.turn }()
+	g, err := m.host.prepare(ctx, m, spec)
+	if err != nil {
+		return nil, err
+	}
+	if err := m.admit(ctx, g, opts); err != nil {
+		_, closeErr := g.pool.close(context.WithoutCancel(ctx))
+		return nil, errors.Join(err, closeErr)
+	}
+	return m.replace(ctx, g, w)
+}
+
+// admit runs the probes of the new generation.
+func (m *Module) admit(ctx context.Context, g *Generation, opts SwapOptions) error {
+	if err := g.Probe(ctx, opts.Probes); err != nil {
+		return err
+	}
+	if opts.Check == nil {
+		return nil
+	}
+	if err := opts.Check(ctx, g); err != nil {
+		return &SwapError{Module: m.name, Err: err}
+	}
+	return nil
+}
+
+// replace moves new calls over.
+func (m *Module) replace(ctx context.Context, g *Generation, w Watch) (*Generation, error) {
+	g.watch.Store(&watch{Watch: w})
+	m.mu.Lock()
+	if m.closed {
+		m.mu.Unlock()
+		_, err := g.pool.close(context.WithoutCancel(ctx))
+		return nil, errors.Join(fmt.Errorf("host: swap module %q: %w", m.name, ErrClosed), err)
+	}
+	before, older := m.current.Load(), m.standby
+	before.watch.Store(nil)
+	m.standby = before
+	m.current.Store(g)
+	m.mu.Unlock()
+	m.count.swaps.Add(1)
+	before.pool.park(ctx)
+	if older != nil {
+		older.pool.retire(ctx)
+	}
+	m.tell(SwapEvent{Kind: SwapLive, Generation: g.number, SHA256: g.info.SHA256})
+	return g, nil
+}
+
+// judge counts a call of a generation that is being watched, and settles it or
+// rolls it back.
+func (g *Generation) judge(ctx context.Context, w *watch, err error) {
+	if blameless(ctx, err) {
+		return
+	}
+	failures := w.failures.Load()
+	if err != nil {
+		failures = w.failures.Add(1)
+	}
+	calls := w.calls.Add(1)
+	event := SwapEvent{Generation: g.number, SHA256: g.info.SHA256, Calls: calls, Failures: failures}
+	switch {
+	case calls >= int64(w.MinCalls) && float64(failures) > w.MaxFailures*float64(calls):
+		event.Kind, event.Reason = SwapRolledBack, err.Error()
+	case calls >= int64(w.Calls):
+		event.Kind = SwapSettled
+	default:
+		return
+	}
+	if w.over.Swap(true) {
+		return
+	}
+	g.module.conclude(ctx, g, event)
+}
+
+// blameless tells whether an error says nothing about the generation.
+func blameless(ctx context.Context, err error) bool {
+	if err == nil {
+		return false
+	}
+	var trap *TrapError
+	return ctx.Err() != nil || errors.Is(err, ErrClosed) || errors.As(err, &trap) && trap.Kind == TrapCancelled
+}
+
+// conclude ends the watch over g.
+func (m *Module) conclude(ctx context.Context, g *Generation, event SwapEvent) {
+	m.mu.Lock()
+	standby := m.standby
+	if m.closed || standby == nil || m.current.Load() != g {
+		m.mu.Unlock()
+		return
+	}
+	m.standby = nil
+	g.watch.Store(nil)
+	leaving := standby
+	if event.Kind == SwapRolledBack {
+		leaving = g
+		standby.pool.revive()
+		m.current.Store(standby)
+	}
+	m.mu.Unlock()
+	if event.Kind == SwapRolledBack {
+		m.count.rollbacks.Add(1)
+	}
+	leaving.pool.retire(ctx)
+	m.tell(event)
+}
+
+// tell logs an event and passes it on.
+func (m *Module) tell(e SwapEvent) {
+	e.Module, e.Current = m.name, m.Current().number
+	if e.Kind == SwapRolledBack {
+		m.host.cfg.Logger.Warn("generation rolled back", "module", m.name, "generation", e.Generation,
+			"calls", e.Calls, "failures", e.Failures, "reason", e.Reason)
+	}
+	m.host.cfg.OnSwap(e)
+}
