@@ -13,8 +13,9 @@ import (
 	"github.com/mortise-dev/mortise/host"
 )
 
-// contestant makes one call.
-type contestant func(b *testing.B)
+// contestant makes one call. It takes no b: marking it as a helper costs more than
+// an empty call.
+type contestant func()
 
 // bareCall calls an export that does nothing on wazero itself, without a context
 // that ends, without input or output: the least that a call can cost.
@@ -29,8 +30,7 @@ func bareCall(b *testing.B) contestant {
 	f := m.ExportedFunction("ping")
 	stack := make([]uint64, 1)
 	ctx := b.Context()
-	return func(b *testing.B) {
-		b.Helper()
+	return func() {
 		if err := f.CallWithStack(ctx, stack); err != nil {
 			b.Fatal(err)
 		}
@@ -42,8 +42,7 @@ func nativeCall(b *testing.B, wasm []byte, export string, input []byte) contesta
 	b.Helper()
 	m := load(b, host.EngineNative, host.Spec{Name: "bench", Wasm: wasm})
 	ctx := b.Context()
-	return func(b *testing.B) {
-		b.Helper()
+	return func() {
 		if out, err := m.Call(ctx, export, input); err != nil || len(out) != len(input) {
 			b.Fatal(len(out), err)
 		}
@@ -60,8 +59,7 @@ func directCall(b *testing.B, wasm []byte, export string, input []byte) contesta
 		b.Fatal(err)
 	}
 	b.Cleanup(func() { _ = p.Close(context.WithoutCancel(ctx)) })
-	return func(b *testing.B) {
-		b.Helper()
+	return func() {
 		if code, out, err := p.CallWithContext(ctx, export, input); err != nil || code != 0 || len(out) != len(input) {
 			b.Fatal(code, len(out), err)
 		}
@@ -77,7 +75,7 @@ func race(b *testing.B, block int, contestants ...contestant) []float64 {
 		for n, call := range contestants {
 			start := time.Now()
 			for range block {
-				call(b)
+				call()
 			}
 			times[n] = append(times[n], float64(time.Since(start).Nanoseconds())/float64(block))
 		}

@@ -36,12 +36,19 @@ type program interface {
 // instance runs one call at a time.
 type instance interface {
 	// call runs an export that takes nothing, for as long as timeout and ctx let
-	// it. The error is a *fault when the guest broke or was stopped.
-	call(ctx context.Context, timeout time.Duration, export string, input []byte) (outcome, error)
+	// it, and fills in the outcome. The error is a *fault when the guest broke or was
+	// stopped.
+	call(ctx context.Context, timeout time.Duration, t *target, input []byte, out *outcome) error
 	// interrupt ends the call in progress, from another goroutine. The fault of
 	// the call is ErrClosed.
 	interrupt()
 	close(ctx context.Context) error
+}
+
+// target is an export that can be called, and its place in Info.Exports.
+type target struct {
+	name  string
+	index int
 }
 
 // outcome is what a call left behind. It is valid beside an error too, as far as

@@ -85,16 +85,16 @@ func (i *extismInstance) end() {
 	i.log.end()
 }
 
-func (i *extismInstance) call(ctx context.Context, timeout time.Duration, export string, input []byte) (out outcome, err error) {
+func (i *extismInstance) call(ctx context.Context, timeout time.Duration, t *target, input []byte, out *outcome) (err error) {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	i.stop.Store(&stop)
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	if i.closed {
-		return out, fmt.Errorf("%w: the instance is closed", ErrEngine)
+		return fmt.Errorf("%w: the instance is closed", ErrEngine)
 	}
-	callCtx := i.begin(ctx, export, input)
+	callCtx := i.begin(ctx, t.name, input)
 	defer i.end()
 	defer func() {
 		out.logsDropped = i.log.dropped
@@ -102,11 +102,11 @@ func (i *extismInstance) call(ctx context.Context, timeout time.Duration, export
 			err = fmt.Errorf("%w: the call panicked: %s", ErrEngine, clean(fmt.Sprint(r), maxDetail))
 		}
 	}()
-	code, output, err := i.plugin.CallWithContext(callCtx, export, input)
+	code, output, err := i.plugin.CallWithContext(callCtx, t.name, input)
 	if err != nil {
 		refused, f := i.classify(ctx, err)
 		if f != nil {
-			return out, f
+			return f
 		}
 		out.text = refused
 	}
@@ -114,7 +114,7 @@ func (i *extismInstance) call(ctx context.Context, timeout time.Duration, export
 		output = i.output
 	}
 	if len(output) > i.prog.limits.OutputBytes {
-		return out, i.outputTooLarge(len(output))
+		return i.outputTooLarge(len(output))
 	}
 	if output == nil {
 		output = []byte{}
@@ -123,7 +123,7 @@ func (i *extismInstance) call(ctx context.Context, timeout time.Duration, export
 	// A context that ended during the call may have closed the module just as the
 	// call returned.
 	out.spent = i.closed || ctx.Err() != nil || !i.sticky && i.memories.high(i.highWater()) || !i.kernelSane()
-	return out, nil
+	return nil
 }
 
 // keep makes the instance keep its variables between calls. Memory and globals

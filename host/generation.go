@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"sync/atomic"
-	"time"
 
 	"github.com/mortise-dev/mortise/internal/wasm"
 )
@@ -25,7 +24,10 @@ type Generation struct {
 	limits  Limits
 	grants  Grants
 	parsed  *wasm.Module
-	exports map[string]struct{}
+	// targets are the exports that can be called, the first few in a list too, which
+	// is looked through faster than a map.
+	targets map[string]*target
+	few     []target
 	prog    program
 	pool    *pool
 	// watch is set while the generation may be rolled back.
@@ -35,10 +37,13 @@ type Generation struct {
 func newGeneration(m *Module, number int64, src source, prog program, info Info) *Generation {
 	info.Generation = number
 	g := &Generation{module: m, number: number, info: info, limits: src.limits, grants: src.grants, parsed: src.parsed, prog: prog}
-	g.exports = make(map[string]struct{}, len(info.Exports))
-	for _, name := range info.Exports {
-		g.exports[name] = struct{}{}
+	g.few = make([]target, len(info.Exports))
+	g.targets = make(map[string]*target, len(info.Exports))
+	for i, name := range info.Exports {
+		g.few[i] = target{name: name, index: i}
+		g.targets[name] = &g.few[i]
 	}
+	g.few = g.few[:min(len(g.few), fewTargets)]
 	shed := func(ctx context.Context, idle []instance) {
 		_ = closeAll(ctx, idle) // what an engine says about it helps nobody
 		m.count.instance(-int64(len(idle)), 0)
@@ -49,7 +54,7 @@ func newGeneration(m *Module, number int64, src source, prog program, info Info)
 		m.count.instance(-int64(len(idle)), 0)
 		return errors.Join(err, prog.close(ctx))
 	}
-	g.pool = newPool(src.limits.Instances, src.limits.IdleTimeout, finish, shed)
+	g.pool = newPool(src.limits, &m.count, finish, shed)
 	return g
 }
 
@@ -69,7 +74,7 @@ func (g *Generation) Info() Info {
 // HasExport tells whether the binary has an export that can be called: no
 // parameters, and an i32 or nothing as result.
 func (g *Generation) HasExport(name string) bool {
-	_, ok := g.exports[name]
+	_, ok := g.targets[name]
 	return ok
 }
 
@@ -79,73 +84,92 @@ func (g *Generation) Section(name string) []byte { return slices.Clone(g.parsed.
 // Call is [Module.Call] on this generation. Once another one has taken its place
 // it fails with [ErrRetired].
 func (g *Generation) Call(ctx context.Context, export string, input []byte) ([]byte, error) {
-	if err := g.check(export, input); err != nil {
+	t, err := g.target(export, input)
+	if err != nil {
 		return nil, err
 	}
-	s, err := g.pool.acquire(ctx)
+	s, err := g.pool.take(ctx, false)
 	if err != nil {
-		return nil, fmt.Errorf("host: module %q export %q: waiting for an instance: %w", g.module.name, export, err)
+		return nil, g.unserved(export, err)
 	}
 	defer g.pool.release(ctx, s)
-	start := g.module.count.begin()
-	out, err := g.run(ctx, s, export, input)
-	g.ended(ctx, start, &out, err)
+	start := s.tally.begin()
+	s.out = outcome{}
+	err = g.run(ctx, s, t, input)
+	s.tally.end(start, &s.out)
 	if err != nil {
-		return nil, err
+		g.module.count.fail(err)
 	}
-	return out.output, nil
-}
-
-// check refuses a call that cannot be made.
-func (g *Generation) check(export string, input []byte) error {
-	if !g.HasExport(export) {
-		return fmt.Errorf("host: module %q export %q: %w", g.module.name, clean(export, maxName), ErrNoExport)
-	}
-	if len(input) > g.limits.InputBytes {
-		return fmt.Errorf("host: module %q export %q: %w: %d bytes of %d", g.module.name, export, ErrInputTooLarge, len(input), g.limits.InputBytes)
-	}
-	return nil
-}
-
-// ended counts a call, and looks whether the generation has to go.
-func (g *Generation) ended(ctx context.Context, start time.Time, out *outcome, err error) {
-	g.module.count.end(start, out, err)
 	if w := g.watch.Load(); w != nil {
 		g.judge(ctx, w, err)
 	}
+	if err != nil {
+		return nil, err
+	}
+	output := s.out.output
+	s.out.output = nil
+	return output, nil
+}
+
+// fewTargets is how many exports are looked through one by one.
+const fewTargets = 6
+
+// target finds an export, or refuses a call that cannot be made.
+func (g *Generation) target(export string, input []byte) (*target, error) {
+	var t *target
+	for i := range g.few {
+		if g.few[i].name == export {
+			t = &g.few[i]
+			break
+		}
+	}
+	if t == nil {
+		t = g.targets[export]
+	}
+	if t == nil {
+		return nil, fmt.Errorf("host: module %q export %q: %w", g.module.name, clean(export, maxName), ErrNoExport)
+	}
+	if len(input) > g.limits.InputBytes {
+		return nil, fmt.Errorf("host: module %q export %q: %w: %d bytes of %d", g.module.name, export, ErrInputTooLarge, len(input), g.limits.InputBytes)
+	}
+	return t, nil
+}
+
+func (g *Generation) unserved(export string, err error) error {
+	return fmt.Errorf("host: module %q export %q: waiting for an instance: %w", g.module.name, export, err)
 }
 
 // run calls on the slot's instance, or on a new one.
-func (g *Generation) run(ctx context.Context, s *slot, export string, input []byte) (outcome, error) {
+func (g *Generation) run(ctx context.Context, s *slot, t *target, input []byte) error {
 	if s.inst == nil {
 		inst, err := g.instantiate(ctx, s)
 		if err != nil {
-			return outcome{}, err
+			return err
 		}
 		g.pool.set(s, inst)
 	}
-	out, err := s.inst.call(ctx, g.limits.Timeout, export, input)
+	out := &s.out
+	err := s.inst.call(ctx, g.limits.Timeout, t, input, out)
 	if err != nil || out.spent {
 		g.discard(ctx, s)
 	}
-	err = g.result(export, &out, err)
-	return out, err
+	if err == nil && out.code == 0 && out.text == "" {
+		return nil
+	}
+	return g.failed(t, out, err)
 }
 
-// result is the error of a call.
-func (g *Generation) result(export string, out *outcome, err error) error {
+// failed is the error of a call.
+func (g *Generation) failed(t *target, out *outcome, err error) error {
 	if err != nil {
-		return g.failure(export, err)
+		return g.failure(t.name, err)
 	}
-	if out.code != 0 || out.text != "" {
-		return &GuestError{Module: g.module.name, Export: export, Code: out.code, Message: clean(out.text, maxMessage)}
-	}
-	return nil
+	return &GuestError{Module: g.module.name, Export: t.name, Code: out.code, Message: clean(out.text, maxMessage)}
 }
 
 // warm makes the first instance, so that one that cannot start is found at load.
 func (g *Generation) warm(ctx context.Context) error {
-	s, err := g.pool.acquire(ctx)
+	s, err := g.pool.take(ctx, false)
 	if err != nil {
 		return fmt.Errorf("host: load module %q: %w", g.module.name, err)
 	}

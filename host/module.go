@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 )
@@ -67,7 +69,15 @@ func (m *Module) Info() Info { return m.Current().Info() }
 
 // Stats returns the counters of the module, all its generations together, at this
 // moment.
-func (m *Module) Stats() Stats { return m.count.stats() }
+func (m *Module) Stats() Stats {
+	m.mu.Lock()
+	alive := slices.Collect(maps.Keys(m.alive))
+	m.mu.Unlock()
+	for _, g := range alive {
+		g.pool.flush()
+	}
+	return m.count.stats()
+}
 
 // HasExport tells whether the module has an export that can be called: no
 // parameters, and an i32 or nothing as result.
@@ -109,10 +119,7 @@ func (m *Module) abandon(ctx context.Context, why error) error {
 func (m *Module) Close(ctx context.Context) error {
 	m.mu.Lock()
 	m.closed = true
-	var alive []*Generation
-	for g := range m.alive {
-		alive = append(alive, g)
-	}
+	alive := slices.Collect(maps.Keys(m.alive))
 	m.mu.Unlock()
 	n := 0
 	errs := make([]error, len(alive))

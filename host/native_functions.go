@@ -77,7 +77,7 @@ func (i *nativeInstance) outputWrite(_ api.Module, stack []uint64) {
 
 // messagesGet puts a range of what the caller keeps into a new block.
 func (i *nativeInstance) messagesGet(_ api.Module, stack []uint64) {
-	data, bad := rangeOf(&i.context, api.DecodeU32(stack[0]), api.DecodeU32(stack[1]), i.prog.limits.InputBytes)
+	data, bad := rangeOf(i.context.Context, api.DecodeU32(stack[0]), api.DecodeU32(stack[1]), i.prog.limits.InputBytes)
 	if bad != nil {
 		i.fail(bad)
 	}
@@ -157,6 +157,7 @@ const (
 	kernelErrorOffset  = 32
 	kernelTop          = 40
 	kernelHighTop      = 48
+	kernelLists        = 64
 	kernelHeap         = 1024
 	kernelBlockHeader  = 16
 )

@@ -26,6 +26,16 @@ type callContext struct {
 	instance *nativeInstance
 }
 
+// Value implements context.Context. The engine asks at each call for keys of its
+// own, which the caller's context does not have; what the host wants to know it
+// asks that one.
+func (c *callContext) Value(key any) any {
+	if _, ok := key.(instanceKey); ok {
+		return c.instance
+	}
+	return nil
+}
+
 // nativeInstance is a guest with its kernel and, while one runs, its call. It
 // runs one call at a time.
 type nativeInstance struct {
@@ -34,7 +44,8 @@ type nativeInstance struct {
 	kernel  api.Module
 	guest   api.Module
 	mems    nativeMemories
-	calls   map[string]function
+	// calls are the handles of exports by the index of their target.
+	calls   []function
 	counter api.MutableGlobal
 	globals []api.MutableGlobal
 	adopted *template
@@ -63,10 +74,12 @@ type nativeInstance struct {
 	// granted is the fuel handed out so far, limit how much there is.
 	granted int64
 	limit   int64
+	// left is the counter at the last look.
+	left int64
 }
 
 func newNativeInstance(p *nativeProgram) *nativeInstance {
-	i := &nativeInstance{prog: p, calls: make(map[string]function)}
+	i := &nativeInstance{prog: p}
 	i.context.instance = i
 	i.mems.guest.portable = p.portable
 	i.stderr.limit = p.limits.StderrBytes
@@ -95,15 +108,22 @@ func (i *nativeInstance) begin(ctx context.Context, timeout time.Duration, expor
 	}
 }
 
-// grant hands out the next slice of fuel.
+// grant hands out the first slice of fuel, or what the call before left of its own
+// if that is enough to begin with: to set the counter costs time.
 func (i *nativeInstance) grant() {
-	next := min(fuelSlice, i.limit-i.granted)
-	i.granted += next
-	i.counter.Set(uint64(next)) // not negative
+	if i.left >= fuelSlice/2 && i.left <= i.limit {
+		i.granted = i.left
+		return
+	}
+	i.granted = min(fuelSlice, i.limit)
+	i.counter.Set(uint64(i.granted)) // not negative
 }
 
 // used is the fuel that the call has used so far.
-func (i *nativeInstance) used() int64 { return i.granted - int64(i.counter.Get()) } // the counter is an i64
+func (i *nativeInstance) used() int64 {
+	i.left = int64(i.counter.Get()) //nolint:gosec // the counter is an i64
+	return i.granted - i.left
+}
 
 // refill is called by the guest when a slice is used up. It ends the guest when
 // the call must not go on.
@@ -155,15 +175,15 @@ func (i *nativeInstance) fail(f *fault) {
 }
 
 // call runs an export.
-func (i *nativeInstance) call(ctx context.Context, timeout time.Duration, export string, input []byte) (out outcome, err error) {
-	f, err := i.function(export)
+func (i *nativeInstance) call(ctx context.Context, timeout time.Duration, t *target, input []byte, out *outcome) error {
+	f, err := i.function(t)
 	if err != nil {
-		return out, err
+		return err
 	}
-	i.begin(ctx, timeout, export, input)
+	i.begin(ctx, timeout, t.name, input)
 	if err := i.setInput(input); err != nil {
-		i.end(&out)
-		return out, err
+		i.end(out)
+		return err
 	}
 	i.stack[0] = 0
 	err = f.run.CallWithStack(&i.context, i.stack[:]) //nolint:contextcheck // begin put ctx into it
@@ -174,10 +194,10 @@ func (i *nativeInstance) call(ctx context.Context, timeout time.Duration, export
 		err = i.classify(err)
 	}
 	if err == nil {
-		err = i.collect(&out, f.hasCode)
+		err = i.collect(out, f.hasCode)
 	}
-	i.end(&out)
-	return out, err
+	i.end(out)
+	return err
 }
 
 // function is the handle of an export. Looking one up is expensive.
@@ -186,17 +206,19 @@ type function struct {
 	hasCode bool
 }
 
-func (i *nativeInstance) function(export string) (function, error) {
-	if f, ok := i.calls[export]; ok {
-		return f, nil
+func (i *nativeInstance) function(t *target) (*function, error) {
+	if t.index < len(i.calls) && i.calls[t.index].run != nil {
+		return &i.calls[t.index], nil
 	}
-	run := i.guest.ExportedFunction(export)
+	run := i.guest.ExportedFunction(t.name)
 	if run == nil {
-		return function{}, fmt.Errorf("%w: export %q is not there", ErrEngine, export)
+		return nil, fmt.Errorf("%w: export %q is not there", ErrEngine, t.name)
 	}
-	f := function{run: run, hasCode: len(run.Definition().ResultTypes()) > 0}
-	i.calls[export] = f
-	return f, nil
+	if missing := t.index + 1 - len(i.calls); missing > 0 {
+		i.calls = append(i.calls, make([]function, missing)...)
+	}
+	i.calls[t.index] = function{run: run, hasCode: len(run.Definition().ResultTypes()) > 0}
+	return &i.calls[t.index], nil
 }
 
 // setInput puts the input where the guest will look for it.
@@ -288,7 +310,10 @@ func (i *nativeInstance) reset() bool {
 func (i *nativeInstance) clearKernel() {
 	k := i.kernelMemory()
 	top := min(max(i.header(kernelTop), i.header(kernelHighTop)), uint64(len(k)))
-	clear(k[:max(top, kernelHeap)])
+	if top <= kernelHeap {
+		top = kernelLists // there never was a block, so none was freed
+	}
+	clear(k[:top])
 }
 
 // keep makes the instance keep its state between calls.

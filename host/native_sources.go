@@ -13,6 +13,14 @@ import (
 type fixedSources struct {
 	ticks  int64
 	random *mathrand.ChaCha8
+	// drawn tells that random is not at its start.
+	drawn bool
+}
+
+// Read implements io.Reader with the fixed sequence.
+func (s *fixedSources) Read(b []byte) (int, error) {
+	s.drawn = true
+	return s.random.Read(b)
 }
 
 // fixedTime is where the fixed clock starts: 2022-01-01, as wazero's does.
@@ -23,8 +31,9 @@ const tick = 1_000_000
 
 func (s *fixedSources) reset() {
 	s.ticks = 0
-	if s.random != nil {
+	if s.drawn {
 		s.random.Seed([32]byte{})
+		s.drawn = false
 	}
 }
 
@@ -39,7 +48,7 @@ func (s *fixedSources) config(c wazero.ModuleConfig, g Grants, i *nativeInstance
 		return c.WithRandSource(meteredReader{i, rand.Reader})
 	}
 	s.random = mathrand.NewChaCha8([32]byte{})
-	return c.WithRandSource(meteredReader{i, s.random})
+	return c.WithRandSource(meteredReader{i, s})
 }
 
 func (s *fixedSources) walltime() (sec int64, nsec int32) {

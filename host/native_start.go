@@ -27,7 +27,7 @@ func (i *nativeInstance) start(ctx context.Context) error {
 	}
 	i.setHeader(kernelTop, kernelHeap)
 	i.mems.guestNext = true
-	linked := experimental.WithImportResolver(&i.context, func(name string) api.Module {
+	linked := experimental.WithImportResolver(ctx, func(name string) api.Module {
 		if name == moduleEnv {
 			return i.kernel
 		}

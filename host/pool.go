@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -15,14 +16,22 @@ type pool struct {
 	// shed closes instances that nobody has used for a while, or that a parked
 	// pool does not keep.
 	shed func(ctx context.Context, idle []instance)
+	count *counters
 	// idle is how long an instance may lie unused. The timer runs only while there
 	// are instances.
 	idle time.Duration
 	done chan struct{} // closed when everything is closed
 
+	// hot is the number, from 1, of a free slot with an instance that is not in free:
+	// the one used last. It is taken and given back without the lock, as long as slow
+	// is zero. A number costs less than a pointer, which the collector watches.
+	hot atomic.Int32
+	// slow counts reasons to go through the lock: callers that wait, and a refusal.
+	slow atomic.Int64
+
 	mu sync.Mutex
-	// slots are all places, free those without a call: a stack, so that the
-	// instance used last is used next. Places without an instance lie below.
+	// slots are all places, free those without a call except for hot: a stack, so
+	// that the instance used last is used next. Places without an instance lie below.
 	slots   []slot
 	free    []*slot
 	waiting []chan *slot
@@ -51,6 +60,7 @@ const (
 
 // slot is a place for one call.
 type slot struct {
+	number int32
 	// inst is nil when the holder has to make one. Only the holder of the slot
 	// changes it, under the pool's lock.
 	inst instance
@@ -58,29 +68,36 @@ type slot struct {
 	guest instance
 	// stop ends the making of an instance.
 	stop context.CancelCauseFunc
-	// used is set when the slot is taken and cleared by each sweep.
-	used bool
+	// used is set when the slot is taken and cleared by each sweep. Like out, the
+	// outcome of the call, and tally it belongs to the holder of the slot.
+	used  bool
+	out   outcome
+	tally tally
 }
 
-func newPool(size int, idle time.Duration, finish func(context.Context, []instance) error, shed func(context.Context, []instance)) *pool {
+func newPool(limits Limits, count *counters, finish func(context.Context, []instance) error, shed func(context.Context, []instance)) *pool {
+	size := limits.Instances
 	p := &pool{
-		finish: finish, shed: shed, idle: idle, done: make(chan struct{}),
+		finish: finish, shed: shed, count: count, idle: limits.IdleTimeout, done: make(chan struct{}),
 		slots: make([]slot, size), free: make([]*slot, size), sessions: map[*Session]struct{}{},
 	}
 	for i := range p.slots {
+		p.slots[i].number = int32(i + 1) //nolint:gosec // a number of instances
 		p.free[i] = &p.slots[i]
 	}
 	return p
 }
 
-// acquire waits for a free slot until ctx ends or the pool takes no more calls.
-// release must be called.
-func (p *pool) acquire(ctx context.Context) (*slot, error) { return p.take(ctx, false) }
-
-// take is acquire; a retired pool still has slots for a session.
+// take waits for a free slot until ctx ends or the pool takes no more calls; a
+// retired pool still has slots for a session. release must be called.
 func (p *pool) take(ctx context.Context, session bool) (*slot, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
+	}
+	if n := p.hot.Swap(0); n != 0 {
+		s := &p.slots[n-1]
+		s.used = true
+		return s, nil
 	}
 	p.mu.Lock()
 	if p.refusal != nil && (p.refusal == ErrClosed || !session) { //nolint:errorlint // it is one of the two
@@ -90,6 +107,15 @@ func (p *pool) take(ctx context.Context, session bool) (*slot, error) {
 	if n := len(p.free); n > 0 {
 		s := p.free[n-1]
 		p.free = p.free[:n-1]
+		s.used = true
+		p.mu.Unlock()
+		return s, nil
+	}
+	// From here on slots come back through the lock; one may have come just before.
+	p.slow.Add(1)
+	if n := p.hot.Swap(0); n != 0 {
+		s := &p.slots[n-1]
+		p.slow.Add(-1)
 		s.used = true
 		p.mu.Unlock()
 		return s, nil
@@ -114,6 +140,7 @@ func (p *pool) wait(ctx context.Context, turn chan *slot) (*slot, error) {
 	i := slices.Index(p.waiting, turn)
 	if i >= 0 {
 		p.waiting = slices.Delete(p.waiting, i, i+1)
+		p.slow.Add(-1)
 	}
 	p.mu.Unlock()
 	if i < 0 { // The turn came at the same moment.
@@ -138,10 +165,27 @@ func (p *pool) refused() error {
 // release gives a slot back. Its instance, if any, is used again, unless the
 // pool takes no more calls.
 func (p *pool) release(ctx context.Context, s *slot) {
+	if p.slow.Load() != 0 || s.inst == nil || !p.hot.CompareAndSwap(0, s.number) {
+		p.giveBack(ctx, s)
+		return
+	}
+	// Whoever made slow non-zero since then looked at hot before or after the swap.
+	// Before, the slot is still there.
+	if p.slow.Load() != 0 {
+		if n := p.hot.Swap(0); n != 0 {
+			p.giveBack(ctx, &p.slots[n-1])
+		}
+	}
+}
+
+// giveBack is release through the lock.
+func (p *pool) giveBack(ctx context.Context, s *slot) {
+	s.tally.flush(p.count)
 	p.mu.Lock()
 	if len(p.waiting) > 0 {
 		turn := p.waiting[0]
 		p.waiting = slices.Delete(p.waiting, 0, 1)
+		p.slow.Add(-1)
 		s.used = true
 		p.mu.Unlock()
 		turn <- s
@@ -169,7 +213,22 @@ func (p *pool) putBack(s *slot) {
 		return
 	}
 	p.free = append(p.free, s)
-	p.arm()
+}
+
+// cool puts the hot slot into free. The pool is locked.
+func (p *pool) cool() {
+	if n := p.hot.Swap(0); n != 0 {
+		s := &p.slots[n-1]
+		s.tally.flush(p.count)
+		p.putBack(s)
+	}
+}
+
+// flush makes the counters of the hot slot visible.
+func (p *pool) flush() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.cool()
 }
 
 // ended claims the end of a pool without calls: it is true once.
@@ -186,6 +245,9 @@ func (p *pool) set(s *slot, inst instance) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s.inst = inst
+	if inst != nil {
+		p.arm()
+	}
 }
 
 // lend makes a slot run the instance of a session, or no longer.
@@ -206,10 +268,15 @@ func (p *pool) making(ctx context.Context, s *slot) (context.Context, context.Ca
 
 // refuse ends the waiting of all callers and lets no new ones in.
 func (p *pool) refuse(why error) {
+	if p.refusal == nil {
+		p.slow.Add(1)
+	}
 	p.refusal = why
+	p.cool()
 	for _, turn := range p.waiting {
 		turn <- nil
 	}
+	p.slow.Add(-int64(len(p.waiting)))
 	p.waiting = nil
 }
 
@@ -229,6 +296,7 @@ func (p *pool) revive() {
 	defer p.mu.Unlock()
 	if errors.Is(p.refusal, ErrRetired) && p.ending == endNever {
 		p.refusal = nil
+		p.slow.Add(-1)
 	}
 }
 
@@ -321,6 +389,7 @@ func (p *pool) end(ctx context.Context) {
 // are taken meanwhile, so that the pool does not end before.
 func (p *pool) shedIdle(ctx context.Context, which func(*slot) bool) {
 	p.mu.Lock()
+	p.cool()
 	var taken []*slot
 	var idle []instance
 	p.free = slices.DeleteFunc(p.free, func(s *slot) bool {
@@ -354,8 +423,9 @@ func (p *pool) sweep() {
 	p.shedIdle(ctx, func(s *slot) bool { return !s.used })
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for i := range p.slots {
-		p.slots[i].used = false
+	p.cool()
+	for _, s := range p.free { // those in use are used
+		s.used = false
 	}
 	p.sweeper = nil
 	if n := len(p.free); n < len(p.slots) || p.free[n-1].inst != nil {

@@ -48,7 +48,7 @@ func (g *Generation) session(ctx context.Context) (_ *Session, retired bool, _ e
 	if err := g.pool.join(s, g.limits.Sessions); err != nil {
 		return nil, errors.Is(err, ErrRetired), fmt.Errorf("host: module %q: session: %w", g.module.name, err)
 	}
-	slot, err := g.pool.acquire(ctx)
+	slot, err := g.pool.take(ctx, false)
 	if err != nil {
 		g.pool.leave(ctx, s)
 		return nil, errors.Is(err, ErrRetired), fmt.Errorf("host: module %q: session: waiting for an instance: %w", g.module.name, err)
@@ -76,7 +76,8 @@ func (s *Session) Generation() *Generation { return s.gen }
 // closed, with [ErrClosed].
 func (s *Session) Call(ctx context.Context, export string, input []byte) ([]byte, error) {
 	g := s.gen
-	if err := g.check(export, input); err != nil {
+	t, err := g.target(export, input)
+	if err != nil {
 		return nil, err
 	}
 	select {
@@ -87,7 +88,7 @@ func (s *Session) Call(ctx context.Context, export string, input []byte) ([]byte
 	defer func() { <-s.turn }()
 	slot, err := g.pool.acquireFor(ctx, s)
 	if err != nil {
-		return nil, fmt.Errorf("host: module %q export %q: waiting for an instance: %w", g.module.name, export, err)
+		return nil, g.unserved(export, err)
 	}
 	defer g.pool.release(ctx, slot)
 	inst, err := s.instance()
@@ -96,17 +97,27 @@ func (s *Session) Call(ctx context.Context, export string, input []byte) ([]byte
 	}
 	g.pool.lend(slot, inst)
 	defer g.pool.lend(slot, nil)
-	start := g.module.count.begin()
-	out, err := inst.call(ctx, g.limits.Timeout, export, input)
+	start := slot.tally.begin()
+	out := &slot.out
+	*out = outcome{}
+	err = inst.call(ctx, g.limits.Timeout, t, input, out)
+	slot.tally.end(start, out)
 	if err != nil || out.spent {
 		s.lose(ctx)
 	}
-	err = g.result(export, &out, err)
-	g.ended(ctx, start, &out, err)
+	if err != nil || out.code != 0 || out.text != "" {
+		err = g.failed(t, out, err)
+		g.module.count.fail(err)
+	}
+	if w := g.watch.Load(); w != nil {
+		g.judge(ctx, w, err)
+	}
 	if err != nil {
 		return nil, err
 	}
-	return out.output, nil
+	output := out.output
+	out.output = nil
+	return output, nil
 }
 
 // Close ends the session. It waits for a call in progress until ctx is done, and

@@ -24,7 +24,8 @@ type Info struct {
 }
 
 // Stats counts what happened to a module since it was loaded. The numbers are
-// read one after the other, so calls in flight may be in some and not in others.
+// read one after the other, so calls in flight may be in some and not in others;
+// the last few calls of an instance that is busy may not be in them yet.
 type Stats struct {
 	// Calls that began, and those of them that did not succeed.
 	Calls, Failures int64
@@ -43,43 +44,53 @@ type Stats struct {
 	Swaps, Rollbacks int64
 	// Fuel used by all calls together; 0 on an engine that does not meter.
 	Fuel int64
-	// Time spent in instances, all calls together: an estimate from every
-	// sixteenth call.
+	// Time spent in instances, all calls together: an estimate from one
+	// call in 64.
 	Time time.Duration
 }
 
 // sample is how many calls stand for one whose time is taken: two looks at the
 // clock cost as much as an empty call.
-const sample = 16
+const sample = 64
+
+// tally counts the calls of one slot, which has one holder at a time, until they
+// are added to the counters of the module: an atomic addition costs as much as
+// everything else that a pool does for a call.
+type tally struct{ calls, fuel, nanos, dropped int64 }
+
+// begin counts a call, and takes the time of one in sample, the first included.
+func (t *tally) begin() (start time.Time) {
+	if t.calls++; t.calls%sample == 1 {
+		start = time.Now()
+	}
+	return start
+}
+
+func (t *tally) end(start time.Time, out *outcome) {
+	if !start.IsZero() {
+		t.nanos += sample * time.Since(start).Nanoseconds()
+	}
+	t.dropped += out.logsDropped
+	t.fuel += out.fuel
+}
+
+// flush adds the tally to the counters.
+func (t *tally) flush(c *counters) {
+	if t.calls == 0 {
+		return
+	}
+	c.calls.Add(t.calls)
+	c.fuel.Add(t.fuel)
+	c.nanos.Add(t.nanos)
+	c.dropped.Add(t.dropped)
+	*t = tally{}
+}
 
 // counters collects Stats.
 type counters struct {
 	calls, failures, refusals, traps    atomic.Int64
 	replaced, instances, dropped, nanos atomic.Int64
 	fuel, swaps, rollbacks              atomic.Int64
-}
-
-// begin counts a call, and takes the time of every sixteenth, the first included.
-func (c *counters) begin() time.Time {
-	if c.calls.Add(1)%sample != 1 {
-		return time.Time{}
-	}
-	return time.Now()
-}
-
-func (c *counters) end(start time.Time, out *outcome, err error) {
-	if !start.IsZero() {
-		c.nanos.Add(sample * time.Since(start).Nanoseconds())
-	}
-	if out.logsDropped > 0 {
-		c.dropped.Add(out.logsDropped)
-	}
-	if out.fuel > 0 {
-		c.fuel.Add(out.fuel)
-	}
-	if err != nil {
-		c.fail(err)
-	}
 }
 
 func (c *counters) fail(err error) {
