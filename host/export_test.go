@@ -1,5 +1,7 @@
 package host
 
+import "context"
+
 // UsePortableMemory makes guests that h loads from now on use the portable memory.
 // It reports whether the engine has one.
 func UsePortableMemory(h *Host) bool {
@@ -9,3 +11,15 @@ func UsePortableMemory(h *Host) bool {
 	}
 	return ok
 }
+
+// MakeInstance makes one more instance of m, outside of its pool.
+func MakeInstance(ctx context.Context, m *Module) (*Instance, error) {
+	i, err := m.prog.instantiate(ctx)
+	return &Instance{i}, err
+}
+
+// Instance is one that MakeInstance made.
+type Instance struct{ i instance }
+
+// Close closes it.
+func (i *Instance) Close(ctx context.Context) error { return i.i.close(ctx) }

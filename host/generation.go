@@ -18,12 +18,12 @@ import (
 // that it speaks, call the Generation in place of the Module, and look for the
 // new one at [ErrRetired].
 type Generation struct {
-	module  *Module
-	number  int64
-	info    Info
-	limits  Limits
-	grants  Grants
-	parsed  *wasm.Module
+	module *Module
+	number int64
+	info   Info
+	limits Limits
+	grants Grants
+	parsed *wasm.Module
 	// targets are the exports that can be called, the first few in a list too, which
 	// is looked through faster than a map.
 	targets map[string]*target

@@ -146,6 +146,9 @@ func (p *nativeProgram) instantiate(ctx context.Context) (_ instance, err error)
 		}
 		return i, nil
 	}
+	if err := i.populate(ctx); err != nil {
+		return nil, err
+	}
 	if err := i.initialise(ctx); err != nil {
 		return nil, err
 	}

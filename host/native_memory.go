@@ -46,29 +46,46 @@ type guestMemories struct {
 
 // Allocate implements experimental.MemoryAllocator.
 func (m *nativeMemories) Allocate(_, limit uint64) experimental.LinearMemory {
+	memory := newGuestMemory(limit, m.guest.portable)
 	if !m.guestNext {
-		m.kernel.limit = limit
+		m.kernel.memory = memory
 		return &m.kernel
 	}
-	m.guest.memory = newGuestMemory(limit, m.guest.portable)
-	return m.guest.memory
+	m.guest.memory = memory
+	return memory
 }
 
-// kernelMemory is the memory of a kernel. A guest makes it grow with each alloc,
-// and no fuel pays for the copying, so it grows in large steps.
-type kernelMemory struct{ linearMemory }
+// kernelMemory is the memory of a kernel. Its first page is mostly unused, so a
+// mapping costs a tenth of a slice.
+type kernelMemory struct {
+	buf    []byte
+	memory guestMemory
+}
 
 // Reallocate implements experimental.LinearMemory.
 func (k *kernelMemory) Reallocate(size uint64) []byte {
-	if size > uint64(cap(k.buf)) && size <= k.limit {
-		grown := make([]byte, len(k.buf), min(max(size, 4*uint64(cap(k.buf))), k.limit))
-		copy(grown, k.buf)
+	if c, ok := k.memory.(*copyMemory); ok {
+		c.reserve(size)
+	}
+	grown := k.memory.Reallocate(size)
+	if grown != nil {
 		k.buf = grown
 	}
-	return k.linearMemory.Reallocate(size)
+	return grown
 }
 
+// Free implements experimental.LinearMemory.
+func (k *kernelMemory) Free() {
+	k.buf = nil
+	if k.memory != nil {
+		k.memory.Free()
+	}
+}
+
+func (k *kernelMemory) bytes() []byte { return k.buf }
+
 func (m *nativeMemories) free() {
+	m.kernel.Free()
 	if m.guest.memory != nil {
 		m.guest.memory.Free()
 	}
@@ -172,6 +189,16 @@ func (i *nativeInstance) adopt(t *template) error {
 
 // copyMemory is the portable guest memory: putting it back copies all of it.
 type copyMemory struct{ linearMemory }
+
+// reserve makes room in large steps. A guest makes its kernel grow with each alloc,
+// and no fuel pays for the copying.
+func (m *copyMemory) reserve(size uint64) {
+	if size > uint64(cap(m.buf)) && size <= m.limit {
+		grown := make([]byte, len(m.buf), min(max(size, 4*uint64(cap(m.buf))), m.limit))
+		copy(grown, m.buf)
+		m.buf = grown
+	}
+}
 
 type copyImage struct{ data []byte }
 

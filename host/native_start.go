@@ -2,6 +2,7 @@ package host
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -18,10 +19,10 @@ func (i *nativeInstance) start(ctx context.Context) error {
 	p := i.prog
 	ctx = experimental.WithMemoryAllocator(ctx, &i.mems)
 	i.context.Context = ctx //nolint:fatcontext // replaced, not nested
-	i.limit, i.granted = p.limits.Fuel, 0
-	i.deadline, i.timeout = time.Time{}, p.limits.InitTimeout
 	var err error
-	i.kernel, err = p.runtime.InstantiateModule(ctx, p.kernel, wazero.NewModuleConfig().WithName(""))
+	// Without a source, wazero makes one of five kilobytes for each instance.
+	config := wazero.NewModuleConfig().WithName("").WithRandSource(rand.Reader)
+	i.kernel, err = p.runtime.InstantiateModule(ctx, p.kernel, config)
 	if err != nil {
 		return fmt.Errorf("%w: kernel: %w", ErrEngine, err)
 	}
@@ -34,7 +35,7 @@ func (i *nativeInstance) start(ctx context.Context) error {
 		return nil
 	})
 	linked = context.WithValue(linked, instanceKey{}, i)
-	config := wazero.NewModuleConfig().WithName("").WithStartFunctions().
+	config = wazero.NewModuleConfig().WithName("").WithStartFunctions().
 		WithStdout(meteredWriter{i, io.Discard}).WithStderr(meteredWriter{i, &i.stderr}).WithNanosleep(i.sleep)
 	config = i.fixed.config(config, p.grants, i)
 	i.guest, err = p.runtime.InstantiateModule(linked, p.guest, config) //nolint:contextcheck // linked holds ctx
@@ -60,19 +61,39 @@ func (i *nativeInstance) bind() error {
 	return nil
 }
 
+// populate does what the rewriter took out of the instantiation, in the order of
+// the specification: active data segments, then the start function. An instance
+// that is put into the state of a template skips both.
+func (i *nativeInstance) populate(ctx context.Context) error {
+	for _, d := range i.prog.meter.Data {
+		if !i.guest.Memory().Write(d.Offset, d.Bytes) {
+			return i.initFault(fmt.Errorf("data[%d]: out of bounds memory access", d.Index))
+		}
+	}
+	if i.prog.meter.Start == "" {
+		return nil
+	}
+	return i.initialiser(ctx, i.prog.meter.Start)
+}
+
 // initialise starts the guest's runtime.
 func (i *nativeInstance) initialise(ctx context.Context) error {
 	for _, name := range i.prog.initialisers() {
-		f := i.guest.ExportedFunction(name)
-		i.begin(ctx, i.prog.limits.InitTimeout, name, nil)
-		_, err := f.Call(&i.context, make([]uint64, len(f.Definition().ParamTypes()))...) //nolint:contextcheck // begin put ctx into it
-		if err != nil {
-			err = i.initFault(err)
-		}
-		i.endInit()
-		if err != nil {
+		if err := i.initialiser(ctx, name); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// initialiser calls an export once, before the first call.
+func (i *nativeInstance) initialiser(ctx context.Context, name string) error {
+	f := i.guest.ExportedFunction(name)
+	i.begin(ctx, i.prog.limits.InitTimeout, name, nil)
+	defer i.endInit()
+	_, err := f.Call(&i.context, make([]uint64, len(f.Definition().ParamTypes()))...) //nolint:contextcheck // begin put ctx into it
+	if err != nil {
+		return i.initFault(err)
 	}
 	return nil
 }

@@ -15,7 +15,7 @@ type pool struct {
 	finish func(ctx context.Context, idle []instance) error
 	// shed closes instances that nobody has used for a while, or that a parked
 	// pool does not keep.
-	shed func(ctx context.Context, idle []instance)
+	shed  func(ctx context.Context, idle []instance)
 	count *counters
 	// idle is how long an instance may lie unused. The timer runs only while there
 	// are instances.

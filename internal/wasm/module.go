@@ -176,6 +176,8 @@ type Module struct {
 	Names error
 
 	byName map[string]int
+	// imported are the signatures of the imported functions.
+	imported []*FuncType
 }
 
 // Section returns the content of the first custom section with that name, or

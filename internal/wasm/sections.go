@@ -227,33 +227,36 @@ func (m *Module) start(r *reader) error {
 	return err
 }
 
+// TypeOf returns the signature of a function, imports first, or nil when there is
+// no function with that index.
+func (m *Module) TypeOf(index uint32) *FuncType {
+	switch n := int64(index) - int64(len(m.imported)); {
+	case n < 0:
+		return m.imported[index]
+	case n < int64(len(m.Funcs)):
+		return &m.Types[m.Funcs[n]]
+	}
+	return nil
+}
+
 // resolve checks the function indices that may point forward.
 func (m *Module) resolve() error {
-	imported := make([]*FuncType, 0, m.ImportedFuncs)
+	m.imported = make([]*FuncType, 0, m.ImportedFuncs)
 	for i := range m.Imports {
 		if m.Imports[i].Kind == KindFunc {
-			imported = append(imported, m.Imports[i].Func)
+			m.imported = append(m.imported, m.Imports[i].Func)
 		}
-	}
-	typeOf := func(i uint32) *FuncType {
-		switch n := int64(i) - int64(len(imported)); {
-		case n < 0:
-			return imported[i]
-		case n < int64(len(m.Funcs)):
-			return &m.Types[m.Funcs[n]]
-		}
-		return nil
 	}
 	for i := range m.Exports {
 		ex := &m.Exports[i]
 		if ex.Kind != KindFunc {
 			continue
 		}
-		if ex.Func = typeOf(ex.Index); ex.Func == nil {
+		if ex.Func = m.TypeOf(ex.Index); ex.Func == nil {
 			return failAt(m.Size, ErrMalformed, "export %d is function %d, which does not exist", i, ex.Index)
 		}
 	}
-	if m.Start != nil && typeOf(*m.Start) == nil {
+	if m.Start != nil && m.TypeOf(*m.Start) == nil {
 		return failAt(m.Size, ErrMalformed, "the start function %d does not exist", *m.Start)
 	}
 	return nil

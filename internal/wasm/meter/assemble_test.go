@@ -3,6 +3,7 @@ package meter_test
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"testing"
 
 	"github.com/tetratelabs/wazero"
@@ -120,9 +121,10 @@ func start(tb testing.TB, bin []byte, metered bool) *guest {
 	tb.Helper()
 	g := &guest{}
 	counter := ""
+	r := &meter.Result{}
 	if metered {
-		r, err := rewrite(bin, options())
-		if err != nil {
+		var err error
+		if r, err = rewrite(bin, options()); err != nil {
 			tb.Fatal(err)
 		}
 		bin, counter = r.Wasm, r.Counter
@@ -146,6 +148,9 @@ func start(tb testing.TB, bin []byte, metered bool) *guest {
 	if g.Module, err = rt.InstantiateWithConfig(tb.Context(), bin, wazero.NewModuleConfig().WithName("")); err != nil {
 		tb.Fatalf("metered %t: %v", metered, err)
 	}
+	if err := finish(tb.Context(), g.Module, r); err != nil {
+		tb.Fatal(err)
+	}
 	if metered {
 		var ok bool
 		if g.counter, ok = g.ExportedGlobal(counter).(api.MutableGlobal); !ok {
@@ -154,6 +159,20 @@ func start(tb testing.TB, bin []byte, metered bool) *guest {
 		g.counter.Set(plenty)
 	}
 	return g
+}
+
+// finish does what the rewriter leaves to the host: data, then the start function.
+func finish(ctx context.Context, m api.Module, r *meter.Result) error {
+	for _, d := range r.Data {
+		if !m.Memory().Write(d.Offset, d.Bytes) {
+			return fmt.Errorf("data[%d]: out of bounds memory access", d.Index)
+		}
+	}
+	if r.Start == "" {
+		return nil
+	}
+	_, err := m.ExportedFunction(r.Start).Call(ctx)
+	return err
 }
 
 // run calls an export.

@@ -131,7 +131,7 @@ func (d *dispatchScan) next(op uint32) int {
 // plainSelector says whether an instruction may compute an index: locals,
 // globals, constants and arithmetic of i32.
 func plainSelector(op uint32) bool {
-	return op >= opLocalGet && op <= opGlobalGet || op == 0x41 || op >= 0x6a && op <= 0x78
+	return op >= opLocalGet && op <= opGlobalGet || op == opI32Const || op >= opI32Add && op <= 0x78
 }
 
 // changesTables says whether an instruction changes a table or drops a segment.
@@ -164,6 +164,10 @@ func (w *rewriter) checkIndices(c *cursor, i instruction, locals int) {
 		check("global", i.index, w.globals)
 	case opTableInit, opTableGrow, opTableFill, opTableCopy:
 		w.checkTables(c, i)
+	case opMemoryInit, opDataDrop:
+		if w.data.moved {
+			check("data segment", i.index, len(w.data.indices))
+		}
 	}
 }
 
@@ -187,7 +191,7 @@ func (w *rewriter) emit(out []byte, c *cursor, sites []site, temp uint32) []byte
 	out = w.charge(out, sites[0].cost, temp)
 	sites = sites[1:]
 	for c.more() {
-		i := c.next()
+		i := w.data.renumber(c.next())
 		switch i.op {
 		case opCall, opReturnCall, opRefFunc:
 			out = append(out, byte(i.op))

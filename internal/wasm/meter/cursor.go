@@ -72,6 +72,27 @@ func (c *cursor) u32() uint32 {
 	return 0
 }
 
+// i32 reads a signed LEB128 number of 32 bits.
+func (c *cursor) i32() int32 {
+	var v int64
+	for shift := 0; shift < 35; shift += 7 {
+		b := c.byte()
+		v |= int64(b&0x7f) << shift
+		if b&0x80 != 0 {
+			continue
+		}
+		if b&0x40 != 0 {
+			v -= 1 << (shift + 7)
+		}
+		if v != int64(int32(v)) {
+			c.fail(ErrInvalid, "number is too large")
+		}
+		return int32(v)
+	}
+	c.fail(ErrInvalid, "number is too long")
+	return 0
+}
+
 // leb skips a LEB128 number of at most n bytes.
 func (c *cursor) leb(n int) {
 	for range n {

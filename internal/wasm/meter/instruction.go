@@ -20,6 +20,10 @@ const (
 	opGlobalSet          = 0x24
 	opTableSet           = 0x26
 	opMemoryGrow         = 0x40
+	opI32Const           = 0x41
+	opI32Add             = 0x6a
+	opI32Sub             = 0x6b
+	opI32Mul             = 0x6c
 	opRefFunc            = 0xd2
 	opMemoryInit         = 0xfc<<16 | 8
 	opDataDrop           = 0xfc<<16 | 9
@@ -90,7 +94,7 @@ func (c *cursor) immediates(i *instruction) {
 		i.index = c.u32()
 	case op >= 0x28 && op <= 0x3e:
 		c.memarg()
-	case op == 0x41:
+	case op == opI32Const:
 		c.leb(5)
 	case op == 0x42:
 		c.leb(10)

@@ -28,6 +28,13 @@ type Result struct {
 	// Globals are the export names of the mutable globals that the module
 	// defines, in their order.
 	Globals []Global
+	// Data are active data segments that were taken out of the module. The host
+	// copies them into the module's own memory, in their order, before it calls
+	// Start; one that does not fit ends the instantiation.
+	Data []Segment
+	// Start is the export name of the start function, empty when there is none.
+	// The host calls it once, after Data; the engine does not.
+	Start string
 	// Stateful means that the module may change its tables or drop segments: state
 	// that neither memory nor globals hold, so that putting those back is not
 	// enough.
@@ -48,15 +55,18 @@ type rewriter struct {
 	funcs          int
 	globals        int
 	importedTables []wasm.ValueType
+	importsMemory  bool
 	maxTable       uint32
 
 	counter    uint32 // index of the added global
 	refill     uint32 // index of the added import
 	chargeFunc uint32
+	startFunc  uint32 // calls the start function, if the host is to do so
 
 	helpers     []helperFunc
 	helperIndex map[string]uint32
 	mutable     []mutableGlobal
+	data        dataSegments
 	stateful    bool
 	err         error
 }
@@ -80,12 +90,19 @@ func Rewrite(m *wasm.Module, opts Options) (*Result, error) {
 	}
 	w.refill = uint32(w.importedFuncs)
 	w.chargeFunc = w.addHelper(helperFunc{params: []wasm.ValueType{wasm.I64}, body: w.chargeBody()})
+	if w.startMoves() {
+		// A tail call leaves no frame of ours in a stack trace.
+		w.startFunc = w.addHelper(helperFunc{body: append(appendU32([]byte{0, opReturnCall}, w.shift(*w.module.Start)), opEnd)})
+	}
 	bodies := w.code()
 	if w.err != nil {
 		return nil, w.err
 	}
 	prefix := w.prefix()
-	result := &Result{Counter: prefix + "fuel", Stateful: w.stateful}
+	result := &Result{Counter: prefix + "fuel", Data: w.data.active, Stateful: w.stateful}
+	if w.startMoves() {
+		result.Start = prefix + "start"
+	}
 	for _, g := range w.mutable {
 		result.Globals = append(result.Globals, Global{Export: fmt.Sprintf("%sg%d", prefix, g.index), Type: g.typ})
 	}
@@ -115,6 +132,7 @@ func (w *rewriter) survey(opts Options) error {
 		case wasm.KindTable:
 			w.importedTables = append(w.importedTables, im.Elem)
 		case wasm.KindMemory:
+			w.importsMemory = true
 			if im.Limits.Shared {
 				return fmt.Errorf("meter: %w: shared memory", ErrUnsupported)
 			}
@@ -144,7 +162,7 @@ func (w *rewriter) survey(opts Options) error {
 		w.checkTags(&cursor{b: s.Body})
 	}
 	if s := w.section(secData); s != nil {
-		w.checkData(&cursor{b: s.Body})
+		w.surveyData(&cursor{b: s.Body})
 	}
 	return w.err
 }
@@ -157,29 +175,6 @@ func (w *rewriter) checkTags(c *cursor) {
 		if typ := c.u32(); int64(typ) >= int64(w.types) {
 			c.fail(ErrInvalid, "tag with type %d of %d", typ, w.types)
 		}
-	}
-	c.end()
-	if c.err != nil {
-		w.fail(c.err)
-	}
-}
-
-// checkData walks over the data segments. wazero makes room for as many segments
-// and bytes as the numbers say, before it looks for them: a few bytes could end the
-// process. The section itself stays as it is.
-func (w *rewriter) checkData(c *cursor) {
-	for range c.count(2) {
-		switch flags := c.u32(); flags {
-		case 0:
-			w.constant(c, nil)
-		case 1:
-		case 2:
-			c.u32() // memory
-			w.constant(c, nil)
-		default:
-			c.fail(ErrInvalid, "data segment flags %d", flags)
-		}
-		c.skip(c.count(1))
 	}
 	c.end()
 	if c.err != nil {

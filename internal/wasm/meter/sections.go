@@ -10,17 +10,18 @@ import (
 
 // Section ids.
 const (
-	secCustom  = 0
-	secType    = 1
-	secImport  = 2
-	secFunc    = 3
-	secGlobal  = 6
-	secExport  = 7
-	secStart   = 8
-	secElement = 9
-	secCode    = 10
-	secData    = 11
-	secTag     = 13
+	secCustom    = 0
+	secType      = 1
+	secImport    = 2
+	secFunc      = 3
+	secGlobal    = 6
+	secExport    = 7
+	secStart     = 8
+	secElement   = 9
+	secCode      = 10
+	secData      = 11
+	secDataCount = 12
+	secTag       = 13
 )
 
 // order is the order in which sections stand in a module.
@@ -73,9 +74,17 @@ func (w *rewriter) rewriteSection(id byte, body []byte, bodies [][]byte, opts Op
 	case secGlobal:
 		return w.grow(w.globalSection(body), 1, []byte{byte(wasm.I64), 1, 0x42, 0, opEnd})
 	case secExport:
-		return w.grow(w.exportSection(body), 1+len(result.Globals), w.addExports(result))
+		n := 1 + len(result.Globals)
+		if result.Start != "" {
+			n++
+		}
+		return w.grow(w.exportSection(body), n, w.addExports(result))
 	case secStart:
 		return w.startSection(body)
+	case secDataCount:
+		return w.dataCountSection(body)
+	case secData:
+		return w.dataSection(body)
 	case secElement:
 		return w.elementSection(body)
 	case secCode:
@@ -120,6 +129,9 @@ func (w *rewriter) addExports(result *Result) []byte {
 	out := appendU32(append(appendName(nil, result.Counter), byte(wasm.KindGlobal)), w.counter)
 	for i, g := range result.Globals {
 		out = appendU32(append(appendName(out, g.Export), byte(wasm.KindGlobal)), w.mutable[i].index)
+	}
+	if result.Start != "" {
+		out = appendU32(append(appendName(out, result.Start), byte(wasm.KindFunc)), w.startFunc)
 	}
 	return out
 }
@@ -182,10 +194,21 @@ func (w *rewriter) exportSection(body []byte) []byte {
 }
 
 func (w *rewriter) startSection(body []byte) []byte {
-	if body == nil || w.module.Start == nil {
+	if body == nil || w.module.Start == nil || w.startMoves() {
 		return nil
 	}
 	return appendU32(nil, w.shift(*w.module.Start))
+}
+
+// startMoves tells whether the host calls the start function, through a function
+// that is added: an export of the function itself would let the module refer to
+// it. One that takes or returns something stays, so that the engine refuses it.
+func (w *rewriter) startMoves() bool {
+	if w.module.Start == nil {
+		return false
+	}
+	t := w.module.TypeOf(*w.module.Start)
+	return t != nil && len(t.Params)+len(t.Results) == 0
 }
 
 func (w *rewriter) codeSection(bodies [][]byte) []byte {

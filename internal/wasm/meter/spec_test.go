@@ -60,6 +60,8 @@ type world struct {
 	last    api.Module
 	named   map[string]api.Module
 	refills int
+	// moved and starts count what was left to the host.
+	moved, starts int
 }
 
 func newWorld(t *testing.T, spectest []byte, metered bool) *world {
@@ -89,18 +91,7 @@ func newWorld(t *testing.T, spectest []byte, metered bool) *world {
 
 // load instantiates a module; the error is the engine's or the rewriter's.
 func (w *world) load(ctx context.Context, name string, bin []byte) error {
-	if w.metered {
-		m, err := wasm.Parse(bin)
-		if err != nil {
-			return err
-		}
-		r, err := meter.Rewrite(m, meter.Options{RefillModule: "mortise:meter", RefillName: "refill", MaxTable: math.MaxUint32})
-		if err != nil {
-			return err
-		}
-		bin = r.Wasm
-	}
-	mod, err := w.rt.InstantiateWithConfig(ctx, bin, wazero.NewModuleConfig().WithName(""))
+	mod, err := w.instantiate(ctx, "", bin)
 	if err != nil {
 		return err
 	}
@@ -109,6 +100,30 @@ func (w *world) load(ctx context.Context, name string, bin []byte) error {
 		w.named[name] = mod
 	}
 	return nil
+}
+
+// instantiate makes an instance with a name for imports, or without one.
+func (w *world) instantiate(ctx context.Context, name string, bin []byte) (api.Module, error) {
+	r := &meter.Result{Wasm: bin}
+	if w.metered {
+		m, err := wasm.Parse(bin)
+		if err != nil {
+			return nil, err
+		}
+		r, err = meter.Rewrite(m, meter.Options{RefillModule: "mortise:meter", RefillName: "refill", MaxTable: math.MaxUint32})
+		if err != nil {
+			return nil, err
+		}
+		w.moved += len(r.Data)
+		if r.Start != "" {
+			w.starts++
+		}
+	}
+	mod, err := w.rt.InstantiateWithConfig(ctx, r.Wasm, wazero.NewModuleConfig().WithName(name))
+	if err != nil {
+		return nil, err
+	}
+	return mod, finish(ctx, mod, r)
 }
 
 func (w *world) call(ctx context.Context, c specCommand, args []uint64) ([]uint64, error) {
@@ -194,7 +209,7 @@ func firstLine(err error) string {
 // module twice, as it is and rewritten, and compares each result and each trap.
 func TestMeteredModulesBehaveAsBefore(t *testing.T) {
 	t.Parallel()
-	compared, refused := 0, 0
+	var compared, refused, moved, starts int
 	for _, dir := range specDirs(t) {
 		files, err := filepath.Glob(filepath.Join(dir, "*.json"))
 		if err != nil || len(files) == 0 {
@@ -205,18 +220,21 @@ func TestMeteredModulesBehaveAsBefore(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, file := range files {
-			c, r := runSpec(t, file, spectest)
+			c, r, w := runSpec(t, file, spectest)
 			compared += c
 			refused += r
+			moved += w.moved
+			starts += w.starts
 		}
 	}
-	t.Logf("%d actions compared, %d invalid modules stayed invalid", compared, refused)
-	if compared < 40_000 || refused < 1_000 {
+	t.Logf("%d actions compared, %d invalid modules stayed invalid, %d segments and %d start functions were the host's",
+		compared, refused, moved, starts)
+	if compared < 40_000 || refused < 1_000 || moved < 200 || starts < 10 {
 		t.Errorf("compared %d actions and %d invalid modules: the suites were not run", compared, refused)
 	}
 }
 
-func runSpec(t *testing.T, file string, spectest []byte) (compared, refused int) {
+func runSpec(t *testing.T, file string, spectest []byte) (compared, refused int, metered *world) {
 	t.Helper()
 	data, err := os.ReadFile(file)
 	if err != nil {
@@ -226,7 +244,8 @@ func runSpec(t *testing.T, file string, spectest []byte) (compared, refused int)
 	if err := json.Unmarshal(data, &suite); err != nil {
 		t.Fatal(err)
 	}
-	plain, metered := newWorld(t, spectest, false), newWorld(t, spectest, true)
+	plain := newWorld(t, spectest, false)
+	metered = newWorld(t, spectest, true)
 	defer plain.rt.Close(t.Context())
 	defer metered.rt.Close(t.Context())
 	for _, c := range suite.Commands {
@@ -248,7 +267,7 @@ func runSpec(t *testing.T, file string, spectest []byte) (compared, refused int)
 			}
 		}
 	}
-	return compared, refused
+	return compared, refused, metered
 }
 
 func loadBoth(t *testing.T, at, file string, c specCommand, plain, metered *world) {
@@ -261,6 +280,10 @@ func loadBoth(t *testing.T, at, file string, c specCommand, plain, metered *worl
 	errMetered := metered.load(t.Context(), c.Name, bin)
 	if errors.Is(errMetered, wasm.ErrUnsupported) {
 		return // runs another way
+	}
+	absent := strings.Contains(firstLine(errMetered), "not instantiated") // what runs another way is not there
+	if got, want := firstLine(errMetered), firstLine(errPlain); !strings.HasSuffix(want, got) && !absent {
+		t.Errorf("%s: load: plain %q, metered %q", at, want, got)
 	}
 	if (errPlain == nil) != (errMetered == nil) {
 		t.Errorf("%s: load: plain %v, metered %v", at, errPlain, errMetered)
@@ -280,21 +303,10 @@ func registerBoth(t *testing.T, file string, c specCommand, all []specCommand, w
 		t.Fatal(err)
 	}
 	for _, w := range worlds {
-		if w.metered {
-			m, err := wasm.Parse(bin)
-			if errors.Is(err, wasm.ErrUnsupported) {
-				return // runs another way
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			r, err := meter.Rewrite(m, meter.Options{RefillModule: "mortise:meter", RefillName: "refill", MaxTable: math.MaxUint32})
-			if err != nil {
-				t.Fatal(err)
-			}
-			bin = r.Wasm
+		mod, err := w.instantiate(t.Context(), c.As, bin)
+		if errors.Is(err, wasm.ErrUnsupported) {
+			return // runs another way
 		}
-		mod, err := w.rt.InstantiateWithConfig(t.Context(), bin, wazero.NewModuleConfig().WithName(c.As))
 		if err != nil {
 			t.Fatalf("register %s: %v", c.As, err)
 		}
