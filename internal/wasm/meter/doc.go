@@ -29,6 +29,13 @@
 // their offsets would be wrong, and so are empty custom sections and a name section
 // that cannot be read. Everything else stays byte for byte.
 //
+// Two steps of the instantiation are left to the host, which can skip them when it
+// puts an instance into the state of another: active data segments whose place in
+// the module's own memory is known leave the module as [Result].Data, and the start
+// function is called through an export that is added, [Result].Start. The segments
+// that stay get new numbers; those that left count as dropped, as the specification
+// says, although wazero keeps them.
+//
 // # Trust
 //
 // A rewriter can turn an invalid module into a valid one that reaches what was
