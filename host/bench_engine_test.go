@@ -1,6 +1,7 @@
 package host_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"slices"
@@ -9,6 +10,7 @@ import (
 
 	extism "github.com/extism/go-sdk"
 	"github.com/tetratelabs/wazero"
+	"github.com/tetratelabs/wazero/api"
 
 	"github.com/mortise-dev/mortise/host"
 )
@@ -17,22 +19,99 @@ import (
 // an empty call.
 type contestant func()
 
-// bareCall calls an export that does nothing on wazero itself, without a context
-// that ends, without input or output: the least that a call can cost.
-func bareCall(b *testing.B) contestant {
+// cost is what a call of a contestant takes: time on the clock, and time of all
+// threads of the process, which is where a collector at work shows.
+type cost struct{ wall, cpu float64 }
+
+// compete lets contestants take turns in blocks of calls and returns the median
+// cost of a call of each.
+func compete(b *testing.B, block int, contestants ...contestant) []cost {
+	b.Helper()
+	walls, cpus := make([][]float64, len(contestants)), make([][]float64, len(contestants))
+	for b.Loop() {
+		for n, call := range contestants {
+			call() // the one before has emptied the caches
+			cpu, start := processTime(), time.Now()
+			for range block {
+				call()
+			}
+			walls[n] = append(walls[n], float64(time.Since(start).Nanoseconds())/float64(block))
+			cpus[n] = append(cpus[n], float64((processTime()-cpu).Nanoseconds())/float64(block))
+		}
+	}
+	costs := make([]cost, len(contestants))
+	for n := range contestants {
+		costs[n] = cost{median(walls[n]), median(cpus[n])}
+	}
+	return costs
+}
+
+func median(v []float64) float64 {
+	slices.Sort(v)
+	return v[len(v)/2]
+}
+
+// report writes the cost of contestants and the ratios between them.
+func report(b *testing.B, names []string, costs []cost) {
+	b.Helper()
+	b.ReportMetric(0, "ns/op") // a block of each: it says nothing
+	for n, c := range costs {
+		b.ReportMetric(c.wall, names[n]+"-ns")
+		b.ReportMetric(c.cpu, names[n]+"-cpu-ns")
+	}
+}
+
+// ratio writes how much more one contestant takes than another.
+func ratio(b *testing.B, name string, more, less cost) {
+	b.Helper()
+	b.ReportMetric(more.wall/less.wall, name)
+	if less.cpu > 0 {
+		b.ReportMetric(more.cpu/less.cpu, name+"-cpu")
+	}
+}
+
+// bareModule instantiates a module on wazero itself.
+func bareModule(b *testing.B, wasm []byte) api.Module {
 	b.Helper()
 	rt := wazero.NewRuntimeWithConfig(b.Context(), wazero.NewRuntimeConfigCompiler())
 	b.Cleanup(func() { _ = rt.Close(context.WithoutCancel(b.Context())) })
-	m, err := rt.Instantiate(b.Context(), []byte(answer))
+	m, err := rt.Instantiate(b.Context(), wasm)
 	if err != nil {
 		b.Fatal(err)
 	}
-	f := m.ExportedFunction("ping")
+	return m
+}
+
+// bareCall calls an export that does nothing on wazero itself, without a context
+// that ends, without input or output: the least that a call can cost.
+func bareCall(b *testing.B, wasm []byte, export string) contestant {
+	b.Helper()
+	f := bareModule(b, wasm).ExportedFunction(export)
 	stack := make([]uint64, 1)
-	ctx := b.Context()
+	ctx := context.Background()
 	return func() {
 		if err := f.CallWithStack(ctx, stack); err != nil {
 			b.Fatal(err)
+		}
+	}
+}
+
+// bareEcho is bareCall around a copy into and out of a fixed place in the memory.
+func bareEcho(b *testing.B, input []byte) contestant {
+	b.Helper()
+	m := bareModule(b, watBytes(b, "dirty")) // ok does nothing
+	f, memory, n := m.ExportedFunction("ok"), m.Memory(), uint32(len(input))
+	stack := make([]uint64, 1)
+	ctx := context.Background()
+	return func() {
+		if !memory.Write(0, input) {
+			b.Fatal("the memory is too small")
+		}
+		if err := f.CallWithStack(ctx, stack); err != nil {
+			b.Fatal(err)
+		}
+		if view, ok := memory.Read(0, n); !ok || len(bytes.Clone(view)) != len(input) {
+			b.Fatal(ok)
 		}
 	}
 }
@@ -43,17 +122,17 @@ func nativeCall(b *testing.B, wasm []byte, export string, input []byte) contesta
 	m := load(b, host.EngineNative, host.Spec{Name: "bench", Wasm: wasm})
 	ctx := b.Context()
 	return func() {
-		if out, err := m.Call(ctx, export, input); err != nil || len(out) != len(input) {
-			b.Fatal(len(out), err)
+		if _, err := m.Call(ctx, export, input); err != nil {
+			b.Fatal(err)
 		}
 	}
 }
 
-// directCall is go-sdk as its users call it: without fuel and without a deadline.
-func directCall(b *testing.B, wasm []byte, export string, input []byte) contestant {
+// directCall is go-sdk as its users call it, without a deadline or with one.
+func directCall(b *testing.B, wasm []byte, export string, input []byte, timeout time.Duration) contestant {
 	b.Helper()
 	ctx := b.Context()
-	manifest := extism.Manifest{Wasm: []extism.Wasm{extism.WasmData{Data: wasm}}}
+	manifest := extism.Manifest{Wasm: []extism.Wasm{extism.WasmData{Data: wasm}}, Timeout: uint64(timeout.Milliseconds())}
 	p, err := extism.NewPlugin(ctx, manifest, extism.PluginConfig{}, nil)
 	if err != nil {
 		b.Fatal(err)
@@ -66,50 +145,65 @@ func directCall(b *testing.B, wasm []byte, export string, input []byte) contesta
 	}
 }
 
-// race lets contestants take turns in blocks of calls and returns the median time
-// of a call of each.
-func race(b *testing.B, block int, contestants ...contestant) []float64 {
+// instantiate makes an instance of a module anew on wazero and calls it once, which
+// is how else to have fresh state.
+func instantiate(b *testing.B, wasm []byte, export string) contestant {
 	b.Helper()
-	times := make([][]float64, len(contestants))
-	for b.Loop() {
-		for n, call := range contestants {
-			start := time.Now()
-			for range block {
-				call()
-			}
-			times[n] = append(times[n], float64(time.Since(start).Nanoseconds())/float64(block))
+	ctx := b.Context()
+	rt := wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfigCompiler())
+	b.Cleanup(func() { _ = rt.Close(context.WithoutCancel(ctx)) })
+	code, err := rt.CompileModule(ctx, wasm)
+	if err != nil {
+		b.Fatal(err)
+	}
+	config := wazero.NewModuleConfig().WithName("")
+	return func() {
+		m, err := rt.InstantiateModule(ctx, code, config)
+		if err != nil {
+			b.Fatal(err)
+		}
+		if _, err := m.ExportedFunction(export).Call(ctx); err != nil {
+			b.Fatal(err)
+		}
+		if err := m.Close(ctx); err != nil {
+			b.Fatal(err)
 		}
 	}
-	medians := make([]float64, len(contestants))
-	for n, t := range times {
-		slices.Sort(t)
-		medians[n] = t[len(t)/2]
-	}
-	return medians
 }
 
 // BenchmarkEngine compares bare wazero, this package and go-sdk on the same bytes in
-// one run. An iteration is a block of calls of each, so ns/op says nothing; the
-// metrics are the medians of the blocks.
+// one run. The metrics are medians of blocks.
 func BenchmarkEngine(b *testing.B) {
 	b.Run("empty", func(b *testing.B) {
-		medians := race(b, 100, bareCall(b), nativeCall(b, []byte(answer), "ping", nil), directCall(b, []byte(answer), "ping", nil))
-		b.ReportMetric(medians[0], "bare-ns")
-		b.ReportMetric(medians[1]/medians[0], "native/bare")
-		report(b, medians[1], medians[2])
+		wasm := []byte(answer)
+		c := compete(b, 1000, bareCall(b, wasm, "ping"), nativeCall(b, wasm, "ping", nil),
+			directCall(b, wasm, "ping", nil, 0), directCall(b, wasm, "ping", nil, time.Second))
+		report(b, []string{"bare", "native", "gosdk", "gosdk-deadline"}, c)
+		ratio(b, "native/bare", c[1], c[0])
+		ratio(b, "gosdk/native", c[2], c[1])
+		ratio(b, "gosdk-deadline/native", c[3], c[1])
 	})
-	for _, n := range []int{4 << 10, 64 << 10} {
+	b.Run("fresh", func(b *testing.B) {
+		wasm := watBytes(b, "dirty")
+		c := compete(b, 200, bareCall(b, wasm, "touch"), nativeCall(b, wasm, "touch", nil), instantiate(b, wasm, "touch"))
+		report(b, []string{"bare", "native", "instantiate"}, c)
+		ratio(b, "native/bare", c[1], c[0])
+		ratio(b, "instantiate/native", c[2], c[1])
+	})
+	for _, n := range []int{0, 4 << 10, 64 << 10} {
 		b.Run(fmt.Sprintf("echo_pdk/%d", n), func(b *testing.B) {
 			wasm, input := watBytes(b, "echo_pdk"), make([]byte, n)
-			medians := race(b, 10, nativeCall(b, wasm, "echo", input), directCall(b, wasm, "echo", input))
-			report(b, medians[0], medians[1])
+			c := compete(b, 20, nativeCall(b, wasm, "echo", input), directCall(b, wasm, "echo", input, 0))
+			report(b, []string{"native", "gosdk"}, c)
+			ratio(b, "gosdk/native", c[1], c[0])
 		})
 	}
-}
-
-func report(b *testing.B, native, direct float64) {
-	b.Helper()
-	b.ReportMetric(native, "native-ns")
-	b.ReportMetric(direct, "gosdk-ns")
-	b.ReportMetric(direct/native, "gosdk/native")
+	for _, n := range []int{4 << 10, 64 << 10, 1 << 20} {
+		b.Run(fmt.Sprintf("echo_bulk/%d", n), func(b *testing.B) {
+			input := bytes.Repeat([]byte("mortise "), n/8)
+			c := compete(b, 50, bareEcho(b, input), nativeCall(b, watBytes(b, "echo"), "echo", input))
+			report(b, []string{"copy", "native"}, c)
+			ratio(b, "native/copy", c[1], c[0])
+		})
+	}
 }

@@ -7,14 +7,14 @@ import "context"
 func UsePortableMemory(h *Host) bool {
 	e, ok := h.engine.(*nativeEngine)
 	if ok {
-		e.portable = true
+		e.memory = memoryCopied
 	}
 	return ok
 }
 
 // MakeInstance makes one more instance of m, outside of its pool.
 func MakeInstance(ctx context.Context, m *Module) (*Instance, error) {
-	i, err := m.prog.instantiate(ctx)
+	i, err := m.Current().prog.instantiate(ctx)
 	return &Instance{i}, err
 }
 

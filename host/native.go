@@ -27,8 +27,8 @@ const (
 // nativeEngine runs metered guests on wazero, each beside a kernel of its own.
 type nativeEngine struct {
 	cache *diskCache
-	// portable makes guests use the memory of systems without a better one.
-	portable bool
+	// memory is the kind of memory that guests get.
+	memory memoryKind
 }
 
 func (e *nativeEngine) close(context.Context) error { return nil }
@@ -48,7 +48,7 @@ func (e *nativeEngine) compile(ctx context.Context, src source) (_ program, err 
 	}
 	features := api.CoreFeaturesV2 | experimental.CoreFeaturesTailCall | experimental.CoreFeaturesExtendedConst |
 		experimental.CoreFeaturesExceptionHandling
-	p := &nativeProgram{source: src, meter: metered, cache: cache, portable: e.portable}
+	p := &nativeProgram{source: src, meter: metered, cache: cache, memory: e.memory}
 	p.runtime = wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfigCompiler().
 		WithCoreFeatures(features).WithDebugInfoEnabled(false).WithCompilationCache(cache).
 		WithMemoryLimitPages(uint32(src.limits.MemoryPages))) // between 17 and 65536
@@ -84,7 +84,7 @@ type nativeProgram struct {
 	guest   wazero.CompiledModule
 	// kernelInput tells that the guest reads its input from the kernel.
 	kernelInput bool
-	portable    bool
+	memory      memoryKind
 	template    templates
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"runtime"
 	"sync/atomic"
 	"time"
 
@@ -81,7 +82,7 @@ type nativeInstance struct {
 func newNativeInstance(p *nativeProgram) *nativeInstance {
 	i := &nativeInstance{prog: p}
 	i.context.instance = i
-	i.mems.guest.portable = p.portable
+	i.mems.guest.kind = p.memory
 	i.stderr.limit = p.limits.StderrBytes
 	i.log = guestLog{logger: p.logger, module: p.name, granted: p.grants.Log, limit: p.limits.LogBytes}
 	return i
@@ -186,6 +187,11 @@ func (i *nativeInstance) call(ctx context.Context, timeout time.Duration, t *tar
 		return err
 	}
 	i.stack[0] = 0
+	if i.mems.guest.memory != nil {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		i.mems.guest.memory.begin()
+	}
 	err = f.run.CallWithStack(&i.context, i.stack[:]) //nolint:contextcheck // begin put ctx into it
 	out.fuel = i.used()
 	if err != nil {

@@ -26,7 +26,9 @@ type guestMemory interface {
 	capture() (image, error)
 	// adopt makes the memory, which is as large as the image, equal to it.
 	adopt(img image) error
-	// reset does it again after a call.
+	// begin comes before a call, and reset after it, on the same thread: it makes
+	// the memory equal to the image again.
+	begin()
 	reset(img image) bool
 }
 
@@ -38,15 +40,29 @@ type nativeMemories struct {
 	guestNext bool
 }
 
+// memoryKind says how a guest's memory is put back after a call.
+type memoryKind int
+
+// Kinds of memory. Tests ask for the lesser ones.
+const (
+	// The zero kind is the best that the system has.
+	_ memoryKind = iota
+	// memoryBlind is a mapping whose pages are dropped after each call, as where the
+	// kernel does not tell which they are.
+	memoryBlind
+	// memoryCopied is copied as a whole.
+	memoryCopied
+)
+
 // guestMemories is the guest's memory, if it has one.
 type guestMemories struct {
-	memory   guestMemory
-	portable bool
+	memory guestMemory
+	kind   memoryKind
 }
 
 // Allocate implements experimental.MemoryAllocator.
 func (m *nativeMemories) Allocate(_, limit uint64) experimental.LinearMemory {
-	memory := newGuestMemory(limit, m.guest.portable)
+	memory := newGuestMemory(limit, m.guest.kind)
 	if !m.guestNext {
 		m.kernel.memory = memory
 		return &m.kernel
@@ -199,6 +215,8 @@ func (m *copyMemory) reserve(size uint64) {
 		m.buf = grown
 	}
 }
+
+func (m *copyMemory) begin() {}
 
 type copyImage struct{ data []byte }
 

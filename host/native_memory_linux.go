@@ -1,7 +1,6 @@
 package host
 
 import (
-	"bytes"
 	"fmt"
 	"unsafe"
 
@@ -11,9 +10,10 @@ import (
 // newGuestMemory makes the memory of a guest: a private mapping that is put back
 // by dropping the pages that changed, or the portable one where that cannot be
 // had or is not wanted.
-func newGuestMemory(limit uint64, portable bool) guestMemory {
-	if !portable {
+func newGuestMemory(limit uint64, kind memoryKind) guestMemory {
+	if kind != memoryCopied {
 		if m, err := newMapped(limit); err == nil {
+			m.dirty.blind = kind == memoryBlind
 			return m
 		}
 	}
@@ -26,7 +26,7 @@ type mappedMemory struct {
 	base   unsafe.Pointer
 	limit  uint64
 	length uint64
-	warm   warmPages
+	dirty  dirtyPages
 }
 
 func newMapped(limit uint64) (*mappedMemory, error) {
@@ -86,6 +86,7 @@ func (m *mappedMemory) capture() (image, error) {
 		f.close()
 		return nil, fmt.Errorf("ftruncate: %w", err)
 	}
+	const page = 4096 // that of the machine or a part of it
 	data := m.bytes()
 	for at := 0; at < len(data); at += page {
 		part := data[at:min(at+page, len(data))]
@@ -128,72 +129,29 @@ func (m *mappedMemory) adopt(img image) error {
 	if err != nil {
 		return fmt.Errorf("%w: mapping the template: %w", ErrEngine, err)
 	}
+	m.dirty.forget()
 	return nil
 }
 
-// reset puts the image back. Pages that calls usually change are copied, which
-// is cheaper than dropping them and taking a page fault at the next touch; all
-// others are dropped, and the next look at them shows the image.
+// begin is called before the guest runs, on a thread that the goroutine keeps until
+// reset.
+func (m *mappedMemory) begin() { m.dirty.begin() }
+
+// reset puts the image back. Pages that the memory has of its own are copied, all
+// others still show the image. A page becomes the memory's own by a fault, so when
+// the thread had none, the pages are those of the last look.
 func (m *mappedMemory) reset(img image) bool {
 	f, ok := img.(*fileImage)
 	if !ok || uint64(len(f.view)) != m.length {
 		return ok && m.length == 0
 	}
 	data := m.bytes()
-	m.warm.learn(data, f.view)
-	from := 0
-	for _, s := range m.warm.spans {
-		if s.from > from && unix.Madvise(data[from:s.from], unix.MADV_DONTNEED) != nil {
-			return false
-		}
+	if m.dirty.faulted() && !m.dirty.look(m.base, len(data)) || m.dirty.stale(data, f.view) {
+		m.dirty.forget()
+		return unix.Madvise(data, unix.MADV_DONTNEED) == nil
+	}
+	for _, s := range m.dirty.spans {
 		copy(data[s.from:s.to], f.view[s.from:s.to])
-		from = s.to
 	}
-	return from == len(data) || unix.Madvise(data[from:], unix.MADV_DONTNEED) == nil
-}
-
-// page is the size of a page of the machine; larger ones are a multiple of it.
-const page = 4096
-
-// When warm pages are looked for: at the first calls, and now and then later.
-const (
-	learnFirst = 4
-	learnEvery = 1024
-	// gap is how many clean pages are copied rather than ending a span: dropping
-	// costs a system call.
-	gap      = 16
-	maxSpans = 24
-)
-
-// span is a range of bytes, whole pages.
-type span struct{ from, to int }
-
-// warmPages are those that the call at the last look had changed.
-type warmPages struct {
-	calls int
-	spans []span
-}
-
-// learn compares memory and image, now and then.
-func (w *warmPages) learn(data, img []byte) {
-	w.calls++
-	if w.calls > learnFirst && w.calls%learnEvery != 0 {
-		return
-	}
-	w.spans = w.spans[:0]
-	step := max(page, unix.Getpagesize())
-	for at := 0; at < len(data); at += step {
-		end := min(at+step, len(data))
-		if bytes.Equal(data[at:end], img[at:end]) {
-			continue
-		}
-		if n := len(w.spans); n > 0 && at-w.spans[n-1].to <= gap*step {
-			w.spans[n-1].to = end
-			continue
-		}
-		w.spans = append(w.spans, span{from: at, to: end})
-	}
-	if len(w.spans) > maxSpans {
-		w.spans = w.spans[:0] // scattered: dropping all is one call
-	}
+	return true
 }

@@ -3,6 +3,6 @@
 package host
 
 // newGuestMemory makes the memory of a guest.
-func newGuestMemory(limit uint64, _ bool) guestMemory {
+func newGuestMemory(limit uint64, _ memoryKind) guestMemory {
 	return &copyMemory{linearMemory{limit: limit}}
 }

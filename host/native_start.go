@@ -38,7 +38,7 @@ func (i *nativeInstance) start(ctx context.Context) error {
 	config = wazero.NewModuleConfig().WithName("").WithStartFunctions().
 		WithStdout(meteredWriter{i, io.Discard}).WithStderr(meteredWriter{i, &i.stderr}).WithNanosleep(i.sleep)
 	config = i.fixed.config(config, p.grants, i)
-	i.guest, err = p.runtime.InstantiateModule(linked, p.guest, config) //nolint:contextcheck // linked holds ctx
+	i.guest, err = p.runtime.InstantiateModule(linked, p.guest, config)
 	if err != nil {
 		return i.initFault(err)
 	}

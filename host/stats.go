@@ -60,7 +60,8 @@ type tally struct{ calls, fuel, nanos, dropped int64 }
 
 // begin counts a call, and takes the time of one in sample, the first included.
 func (t *tally) begin() (start time.Time) {
-	if t.calls++; t.calls%sample == 1 {
+	t.calls++
+	if t.calls%sample == 1 {
 		start = time.Now()
 	}
 	return start

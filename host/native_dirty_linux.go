@@ -1,0 +1,130 @@
+package host
+
+import (
+	"bytes"
+	"encoding/binary"
+	"os"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// Bounds on the pages that a memory keeps of its own between calls.
+const (
+	// maxOwn is how many bytes of them are copied back rather than dropped.
+	maxOwn = 4 << 20
+	// fewOwn is how many are not worth a second thought.
+	fewOwn = 256 << 10
+	// reviseEvery is after how many calls it is looked whether more than a few are
+	// still used.
+	reviseEvery = 64
+)
+
+// span is a range of bytes, whole pages.
+type span struct{ from, to int }
+
+// dirtyPages knows which pages of a private mapping are the process's own, so may
+// differ from what is mapped. To drop such pages costs a system call, and a page
+// fault for each at the next touch, read ones included; copying costs a hundredth
+// of a fault. Looking at all of them after each call costs as much as dropping. So
+// the kernel is asked how many faults the thread had: without one, there is no new
+// page.
+type dirtyPages struct {
+	spans []span
+	bytes int
+	// blind tells that faults or pages cannot be looked at here: /proc is not there,
+	// or the kernel does not say. Then every call drops its pages.
+	blind  bool
+	before int64
+	calls  int
+	usage  unix.Rusage
+}
+
+// begin notes how many faults the thread has had.
+func (d *dirtyPages) begin() { d.before = d.faults() }
+
+// faulted tells whether the thread had a fault since begin.
+func (d *dirtyPages) faulted() bool { return d.blind || d.before < 0 || d.faults() != d.before }
+
+// faults returns how many faults the thread has had, -1 when that is not known.
+// The call cannot block, so the scheduler need not know of it.
+func (d *dirtyPages) faults() int64 {
+	_, _, errno := unix.RawSyscall(unix.SYS_GETRUSAGE, unix.RUSAGE_THREAD, uintptr(unsafe.Pointer(&d.usage)), 0)
+	if errno != 0 {
+		return -1
+	}
+	return d.usage.Minflt + d.usage.Majflt
+}
+
+// forget is for a memory whose pages were all dropped.
+func (d *dirtyPages) forget() { d.spans, d.bytes, d.calls = d.spans[:0], 0, 0 }
+
+// Bits of an entry of /proc/self/pagemap, see the kernel's admin-guide/mm/pagemap:
+// the page is in memory, is swapped out, belongs to a file.
+const (
+	pagePresent = 1 << 63
+	pageSwapped = 1 << 62
+	pageOfFile  = 1 << 61
+)
+
+// look finds the pages that are the process's own. It fails when it cannot, or
+// when they are more than are kept.
+func (d *dirtyPages) look(base unsafe.Pointer, length int) bool {
+	if d.blind {
+		return false
+	}
+	table, err := os.Open("/proc/self/pagemap")
+	if err != nil {
+		d.blind = true
+		return false
+	}
+	defer table.Close()
+	const entry = 8
+	page := os.Getpagesize()
+	d.spans, d.bytes = d.spans[:0], 0
+	var buf [512 * entry]byte
+	for at := 0; at < length; at += len(buf) / entry * page {
+		n := min(len(buf), (length-at+page-1)/page*entry)
+		if got, err := table.ReadAt(buf[:n], int64((uintptr(base)+uintptr(at))/uintptr(page))*entry); err != nil || got != n {
+			d.blind = true
+			return false
+		}
+		for i := 0; i < n; i += entry {
+			e := binary.LittleEndian.Uint64(buf[i:])
+			if e&(pagePresent|pageSwapped) != 0 && e&pageOfFile == 0 {
+				d.add(at+i/entry*page, min(page, length-at-i/entry*page))
+			}
+		}
+		if d.bytes > maxOwn {
+			return false
+		}
+	}
+	return true
+}
+
+func (d *dirtyPages) add(at, n int) {
+	d.bytes += n
+	if last := len(d.spans) - 1; last >= 0 && d.spans[last].to == at {
+		d.spans[last].to += n
+		return
+	}
+	d.spans = append(d.spans, span{from: at, to: at + n})
+}
+
+// stale tells, now and then, whether most of many pages are no longer used: one
+// call with a large input must not make all later ones copy as much.
+func (d *dirtyPages) stale(data, img []byte) bool {
+	d.calls++
+	if d.bytes <= fewOwn || d.calls%reviseEvery != 0 {
+		return false
+	}
+	page, same := os.Getpagesize(), 0
+	for _, s := range d.spans {
+		for at := s.from; at < s.to; at += page {
+			if end := min(at+page, s.to); bytes.Equal(data[at:end], img[at:end]) {
+				same += end - at
+			}
+		}
+	}
+	return 2*same > d.bytes
+}

@@ -1,0 +1,133 @@
+package host_test
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/mortise-dev/mortise/host"
+)
+
+// yielding is a log that gives other goroutines a turn, so that a guest which logs
+// may go on on another thread.
+type yielding struct{}
+
+func (yielding) Write(p []byte) (int, error) {
+	runtime.Gosched()
+	return len(p), nil
+}
+
+// addresses is an input for scatter.
+func addresses(rng *rand.Rand, n int) []byte {
+	out := make([]byte, 0, 4*n)
+	for range n {
+		out = binary.LittleEndian.AppendUint32(out, rng.Uint32N(8<<20))
+	}
+	return out
+}
+
+// TestNative_scattered writes to random pages, few and many, from several
+// goroutines, while the collector and others keep the threads busy: each call must
+// find the memory as the first one did.
+func TestNative_scattered(t *testing.T) {
+	t.Parallel()
+	for _, mode := range []string{"mapped", "blind", "portable"} {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			h := newHost(t, host.Config{Engine: host.EngineNative, Logger: slog.New(slog.NewTextHandler(yielding{}, nil))})
+			if mode == "portable" && !host.UsePortableMemory(h) {
+				t.Fatal("the engine has no portable memory")
+			}
+			if mode == "blind" {
+				host.UseBlindMemory(h)
+			}
+			m, err := h.Load(t.Context(), host.Spec{
+				Path: wat("pages"), Limits: host.Limits{Instances: 2}, Grants: host.Grants{Log: true},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			want, err := m.Call(t.Context(), "sum", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var busy, callers sync.WaitGroup
+			var stop atomic.Bool
+			busy.Go(func() {
+				for !stop.Load() {
+					runtime.GC()
+					runtime.Gosched()
+				}
+			})
+			for seed := range uint64(3) {
+				callers.Go(func() { scatter(t, m, rand.New(rand.NewPCG(seed, 1)), want) })
+			}
+			callers.Wait()
+			stop.Store(true)
+			busy.Wait()
+		})
+	}
+}
+
+func scatter(t *testing.T, m *host.Module, rng *rand.Rand, want []byte) {
+	t.Helper()
+	for round := range 60 {
+		n := rng.IntN(20)
+		switch round % 10 {
+		case 7:
+			n = 1800 // more pages than are kept
+		case 8:
+			n = 0
+		}
+		if _, err := m.Call(t.Context(), "scatter", addresses(rng, n)); err != nil {
+			t.Errorf("round %d: %v", round, err)
+			return
+		}
+		if round%3 == 0 {
+			if _, err := m.Call(t.Context(), "peek", nil); err != nil {
+				t.Error(err)
+			}
+		}
+		if got, err := m.Call(t.Context(), "sum", nil); err != nil || !bytes.Equal(got, want) {
+			t.Errorf("round %d, after %d writes: % x, %v; want % x", round, n, got, err, want)
+			return
+		}
+	}
+}
+
+// TestNative_shrinks has one call change many pages, and many calls few: the
+// memory lets go of what is no longer used.
+func TestNative_shrinks(t *testing.T) {
+	t.Parallel()
+	h := newHost(t, host.Config{Engine: host.EngineNative})
+	m, err := h.Load(t.Context(), host.Spec{Path: wat("pages"), Limits: host.Limits{Instances: 1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if host.OwnBytes(m) < 0 {
+		t.Skip("SKIPPED: this system does not tell which pages are a process's own")
+	}
+	rng := rand.New(rand.NewPCG(1, 2))
+	for _, c := range []struct{ writes, calls, min, max int }{
+		{3, 1, 4096, 64 << 10},
+		{500, 1, 1 << 20, 4 << 20},
+		{3, 200, 4096, 256 << 10}, // dropped at the sixty-fourth
+		{1900, 1, 0, 0},           // too many: dropped at once
+	} {
+		for range c.calls {
+			if _, err := m.Call(t.Context(), "scatter", addresses(rng, c.writes)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		got := host.OwnBytes(m)
+		if got < c.min || got > c.max {
+			t.Errorf("%s: %d bytes, want %d to %d", fmt.Sprint(c), got, c.min, c.max)
+		}
+	}
+}
