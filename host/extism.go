@@ -155,6 +155,11 @@ func (p *extismProgram) instantiate(ctx context.Context) (_ instance, err error)
 	return i, nil
 }
 
+// metered implements program.
+func (p *extismProgram) metered() (bool, string) {
+	return false, "is not metered: the engine " + string(EngineExtism) + " does not count; deadlines close the instance"
+}
+
 func (p *extismProgram) close(ctx context.Context) error {
 	err := p.compiled.Close(ctx)
 	if cacheErr := p.cache.Close(ctx); err == nil {

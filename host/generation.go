@@ -67,7 +67,7 @@ func (g *Generation) Number() int64 { return g.number }
 // Info returns what is known about the binary since it was loaded.
 func (g *Generation) Info() Info {
 	info := g.info
-	info.Exports = slices.Clone(info.Exports)
+	info.Exports, info.Notes = slices.Clone(info.Exports), slices.Clone(info.Notes)
 	return info
 }
 

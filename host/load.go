@@ -133,6 +133,10 @@ func (h *Host) compile(ctx context.Context, src source, path string, info *Info)
 	if err != nil {
 		return nil, err
 	}
+	var why string
+	if info.Metered, why = prog.metered(); why != "" {
+		info.Notes = append(info.Notes, why)
+	}
 	if err := h.cache.add(info.SHA256); err != nil {
 		h.cfg.Logger.WarnContext(ctx, "cache mark not written", "module", src.name, "error", err)
 	}

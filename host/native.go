@@ -7,7 +7,6 @@ import (
 	"runtime"
 
 	"github.com/tetratelabs/wazero"
-	"github.com/tetratelabs/wazero/api"
 	"github.com/tetratelabs/wazero/experimental"
 	"github.com/tetratelabs/wazero/imports/wasi_snapshot_preview1"
 
@@ -36,9 +35,7 @@ func (e *nativeEngine) close(context.Context) error { return nil }
 // compile rewrites the module so that it counts and can be stopped, and compiles
 // it together with the kernel in a runtime of its own.
 func (e *nativeEngine) compile(ctx context.Context, src source) (_ program, err error) {
-	metered, err := meter.Rewrite(src.parsed, meter.Options{
-		RefillModule: moduleNative, RefillName: importRefill, MaxTable: maxTableElements,
-	})
+	metered, unmetered, err := rewrite(src)
 	if err != nil {
 		return nil, err
 	}
@@ -46,12 +43,8 @@ func (e *nativeEngine) compile(ctx context.Context, src source) (_ program, err 
 	if err != nil {
 		return nil, fmt.Errorf("host: module %q: %w: compilation cache: %w", src.name, ErrEngine, err)
 	}
-	features := api.CoreFeaturesV2 | experimental.CoreFeaturesTailCall | experimental.CoreFeaturesExtendedConst |
-		experimental.CoreFeaturesExceptionHandling
-	p := &nativeProgram{source: src, meter: metered, cache: cache, memory: e.memory}
-	p.runtime = wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfigCompiler().
-		WithCoreFeatures(features).WithDebugInfoEnabled(false).WithCompilationCache(cache).
-		WithMemoryLimitPages(uint32(src.limits.MemoryPages))) // between 17 and 65536
+	p := &nativeProgram{source: src, meter: metered, unmetered: unmetered, cache: cache, memory: e.memory}
+	p.runtime = wazero.NewRuntimeWithConfig(ctx, p.engineConfig())
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("host: module %q: %w: compilation panicked: %s", src.name, ErrEngine, clean(fmt.Sprint(r), maxDetail))
@@ -62,6 +55,9 @@ func (e *nativeEngine) compile(ctx context.Context, src source) (_ program, err 
 	}()
 	if err := p.build(experimental.WithCompilationWorkers(ctx, runtime.GOMAXPROCS(0))); err != nil {
 		return nil, err
+	}
+	if unmetered != "" {
+		p.logger.WarnContext(ctx, "module is not metered", "module", src.name, "reason", clean(unmetered, maxDetail))
 	}
 	return p, nil
 }
@@ -77,7 +73,10 @@ func (e *nativeEngine) codeCache() (wazero.CompilationCache, error) {
 type nativeProgram struct {
 	source
 
-	meter   *meter.Result
+	meter *meter.Result
+	// unmetered says why the guest is not metered, if it is not.
+	unmetered string
+
 	runtime wazero.Runtime
 	cache   wazero.CompilationCache
 	kernel  wazero.CompiledModule
@@ -112,7 +111,7 @@ func (p *nativeProgram) build(ctx context.Context) error {
 	if p.kernel, err = p.runtime.CompileModule(ctx, kernelWasm); err != nil {
 		return err
 	}
-	p.guest, err = p.runtime.CompileModule(ctx, p.meter.Wasm)
+	p.guest, err = p.runtime.CompileModule(p.watched(ctx), p.meter.Wasm)
 	return err
 }
 

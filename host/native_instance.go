@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"runtime"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -58,8 +59,10 @@ type nativeInstance struct {
 	files bool
 	// sticky tells that the state is kept between calls.
 	sticky bool
-	// stop is set by another goroutine to end the call.
-	stop atomic.Bool
+	// stop is set by another goroutine to end the call, and cancel called, if the
+	// call is not metered.
+	stop   atomic.Bool
+	cancel atomic.Pointer[context.CancelCauseFunc]
 
 	// Of the call in progress.
 	input    []byte
@@ -83,6 +86,7 @@ func newNativeInstance(p *nativeProgram) *nativeInstance {
 	i := &nativeInstance{prog: p}
 	i.context.instance = i
 	i.mems.guest.kind = p.memory
+	i.mems.guest.fixed = slices.ContainsFunc(p.parsed.Memories, func(l wasm.Limits) bool { return l.Shared })
 	i.stderr.limit = p.limits.StderrBytes
 	i.log = guestLog{logger: p.logger, module: p.name, granted: p.grants.Log, limit: p.limits.LogBytes}
 	return i
@@ -122,21 +126,21 @@ func (i *nativeInstance) grant() {
 
 // used is the fuel that the call has used so far.
 func (i *nativeInstance) used() int64 {
+	if i.counter == nil {
+		return 0
+	}
 	i.left = int64(i.counter.Get()) //nolint:gosec // the counter is an i64
 	return i.granted - i.left
 }
 
 // refill is called by the guest when a slice is used up. It ends the guest when
 // the call must not go on.
-func (i *nativeInstance) refill(m api.Module, _ []uint64) {
-	if i.counter == nil { // in the start function, before the instance is complete
-		i.counter = m.ExportedGlobal(i.prog.meter.Counter).(api.MutableGlobal) //nolint:errcheck,forcetypeassert // the rewriter added it
-	}
+func (i *nativeInstance) refill(api.Module, []uint64) {
 	used := i.used()
 	late := i.late()
 	switch err := i.context.Err(); {
 	case i.stop.Load():
-		i.fail(&fault{kind: TrapCancelled, detail: "the module was closed", err: ErrClosed})
+		i.fail(i.closed())
 	case err != nil:
 		i.fail(i.stopped(err))
 	case late:
@@ -162,6 +166,10 @@ func (i *nativeInstance) late() bool {
 	return !now.Before(i.deadline)
 }
 
+func (i *nativeInstance) closed() *fault {
+	return &fault{kind: TrapCancelled, detail: "the module was closed", err: ErrClosed}
+}
+
 func (i *nativeInstance) stopped(err error) *fault {
 	if errors.Is(err, context.DeadlineExceeded) {
 		return &fault{kind: TrapDeadline, detail: "out of time", err: err}
@@ -181,6 +189,11 @@ func (i *nativeInstance) call(ctx context.Context, timeout time.Duration, t *tar
 	if err != nil {
 		return err
 	}
+	if i.prog.unmetered != "" {
+		var done context.CancelFunc
+		ctx, done = i.bounded(ctx, timeout)
+		defer done()
+	}
 	i.begin(ctx, timeout, t.name, input)
 	if err := i.setInput(input); err != nil {
 		i.end(out)
@@ -192,7 +205,7 @@ func (i *nativeInstance) call(ctx context.Context, timeout time.Duration, t *tar
 		defer runtime.UnlockOSThread()
 		i.mems.guest.memory.begin()
 	}
-	err = f.run.CallWithStack(&i.context, i.stack[:]) //nolint:contextcheck // begin put ctx into it
+	err = f.run.CallWithStack(i.running(), i.stack[:]) //nolint:contextcheck // begin put ctx into it
 	out.fuel = i.used()
 	if err != nil {
 		out.spent = true
@@ -331,6 +344,9 @@ const kernelHighWater = 4 << 20
 
 // classify tells what ended a guest. One that exited with code 0 has succeeded.
 func (i *nativeInstance) classify(err error) error {
+	if f := i.ended(); f != nil && i.fault == nil {
+		i.fault = f
+	}
 	if i.fault != nil {
 		i.fault.detail += i.stderrDetail()
 		return i.fault
@@ -358,7 +374,12 @@ func (i *nativeInstance) stderrDetail() string {
 }
 
 // interrupt ends the call in progress from another goroutine.
-func (i *nativeInstance) interrupt() { i.stop.Store(true) }
+func (i *nativeInstance) interrupt() {
+	i.stop.Store(true)
+	if cancel := i.cancel.Load(); cancel != nil {
+		(*cancel)(ErrClosed)
+	}
+}
 
 func (i *nativeInstance) close(ctx context.Context) error {
 	var errs []error

@@ -58,6 +58,8 @@ const (
 type guestMemories struct {
 	memory guestMemory
 	kind   memoryKind
+	// fixed says that the memory must not move: it is shared.
+	fixed bool
 }
 
 // Allocate implements experimental.MemoryAllocator.
@@ -66,6 +68,9 @@ func (m *nativeMemories) Allocate(_, limit uint64) experimental.LinearMemory {
 	if !m.guestNext {
 		m.kernel.memory = memory
 		return &m.kernel
+	}
+	if c, ok := memory.(*copyMemory); ok && m.guest.fixed {
+		c.buf = make([]byte, 0, limit)
 	}
 	m.guest.memory = memory
 	return memory

@@ -15,8 +15,11 @@ const hostChunk = 1 << 16
 // the guest when it must not go on. Without it a guest could stay in the host
 // for as long as it likes: a slice is enough for a hundred thousand calls.
 func (i *nativeInstance) spend(units int) {
-	if i.counter == nil {
-		return // the start function; its next charge looks
+	if i.counter == nil { // not metered, or on the way
+		if f := i.ended(); f != nil {
+			i.fail(f)
+		}
+		return
 	}
 	left := int64(i.counter.Get()) - int64(units) // the counter is an i64
 	i.counter.Set(uint64(left))                   //nolint:gosec // and stays one

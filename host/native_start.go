@@ -28,6 +28,10 @@ func (i *nativeInstance) start(ctx context.Context) error {
 	}
 	i.setHeader(kernelTop, kernelHeap)
 	i.mems.guestNext = true
+	if p.unmetered != "" { // its start function runs now
+		i.begin(ctx, p.limits.InitTimeout, "", nil)
+		defer i.endInit()
+	}
 	linked := experimental.WithImportResolver(ctx, func(name string) api.Module {
 		if name == moduleEnv {
 			return i.kernel
@@ -47,6 +51,9 @@ func (i *nativeInstance) start(ctx context.Context) error {
 
 // bind finds the globals that the rewriter exported.
 func (i *nativeInstance) bind() error {
+	if i.prog.unmetered != "" {
+		return nil
+	}
 	var ok bool
 	if i.counter, ok = i.guest.ExportedGlobal(i.prog.meter.Counter).(api.MutableGlobal); !ok {
 		return fmt.Errorf("%w: the meter's counter is not there", ErrEngine)
@@ -91,7 +98,7 @@ func (i *nativeInstance) initialiser(ctx context.Context, name string) error {
 	f := i.guest.ExportedFunction(name)
 	i.begin(ctx, i.prog.limits.InitTimeout, name, nil)
 	defer i.endInit()
-	_, err := f.Call(&i.context, make([]uint64, len(f.Definition().ParamTypes()))...) //nolint:contextcheck // begin put ctx into it
+	_, err := f.Call(i.running(), make([]uint64, len(f.Definition().ParamTypes()))...) //nolint:contextcheck // begin put ctx into it
 	if err != nil {
 		return i.initFault(err)
 	}
@@ -122,6 +129,9 @@ func (i *nativeInstance) warm(ctx context.Context) error {
 
 // initFault words what went wrong while an instance was made.
 func (i *nativeInstance) initFault(err error) error {
+	if f := i.ended(); f != nil && i.fault == nil {
+		i.fault = f
+	}
 	detail := trapDetail(err)
 	if exit, ok := errors.AsType[*sys.ExitError](err); ok {
 		detail = fmt.Sprintf("exit code %d", exit.ExitCode())

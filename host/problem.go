@@ -128,8 +128,13 @@ func memoryProblems(m *wasm.Module, pages int) []problem {
 		switch {
 		case l.Is64:
 			out = append(out, problem{"has a 64-bit memory", "build it for wasm32", ErrInvalid})
-		case l.Shared:
-			out = append(out, problem{"has a shared memory", "build it without threads", ErrInvalid})
+		case l.Shared && !l.HasMax:
+			out = append(out, problem{"has a shared memory without a maximum", "link it with --max-memory", ErrInvalid})
+		case l.Shared && l.Max > uint64(max(pages, 0)): // not negative; it is reserved whole
+			out = append(out, problem{
+				fmt.Sprintf("has a shared memory of up to %d pages and may use %d", l.Max, pages),
+				"raise Limits.MemoryPages, or link it with a smaller --max-memory", ErrLimit,
+			})
 		case l.Min > uint64(max(pages, 0)): // not negative
 			out = append(out, problem{
 				fmt.Sprintf("needs %d pages of memory at its start and may use %d", l.Min, pages),

@@ -19,6 +19,10 @@ type Info struct {
 	Engine  EngineName    `json:"engine"`
 	// Generation counts the binaries that the module had, this one included.
 	Generation int64 `json:"generation"`
+	// Metered tells whether Limits.Fuel holds. Else a note says why not.
+	Metered bool `json:"metered"`
+	// Notes are what an operator should know, sentences whose subject is the module.
+	Notes []string `json:"notes,omitempty"`
 	// Exports that can be called, in the order of the binary.
 	Exports []string `json:"exports"`
 }

@@ -13,7 +13,7 @@ for wat in $(find . -name '*.wat' -not -path './.git/*' | sort); do
 	check=
 	case $wat in *invalid_code*) check=--no-check ;; esac
 	# Function names are kept: tests look at stack traces.
-	wat2wasm --debug-names $check --enable-tail-call -o "$tmp/out.wasm" "$wat"
+	wat2wasm --debug-names $check --enable-tail-call --enable-threads -o "$tmp/out.wasm" "$wat"
 	if [ "${1:-}" != --check ]; then
 		cp "$tmp/out.wasm" "$wasm"
 	elif ! cmp -s "$tmp/out.wasm" "$wasm"; then

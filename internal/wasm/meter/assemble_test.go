@@ -83,7 +83,7 @@ func export(name string, kind, index int) []byte { return enc(sized(name), kind,
 
 func features() api.CoreFeatures {
 	return api.CoreFeaturesV2 | experimental.CoreFeaturesTailCall | experimental.CoreFeaturesExtendedConst |
-		experimental.CoreFeaturesExceptionHandling
+		experimental.CoreFeaturesExceptionHandling | experimental.CoreFeaturesThreads
 }
 
 func options() meter.Options {

@@ -1,9 +1,5 @@
 package meter
 
-// maxLocals is how many locals a function may have, as in browsers. wazero has no
-// bound of its own: a few bytes could ask its compiler for billions.
-const maxLocals = 50000
-
 // site is a place at which a charge stands: behind the instruction that ends at
 // an offset. It pays for a region: the code up to the next site that the same
 // control structure can reach.
@@ -25,16 +21,8 @@ func (w *rewriter) function(body []byte, params int) []byte {
 	c := &cursor{b: body}
 	groups := c.count(2)
 	start := c.pos
-	locals := params
-	for range groups {
-		n := c.u32()
-		if int64(locals)+int64(n) > maxLocals {
-			c.fail(ErrUnsupported, "more than %d locals", maxLocals)
-			break
-		}
-		locals += int(n)
-		c.byte()
-	}
+	c.pos = 0
+	locals := c.locals(params)
 	code := c.pos
 	sites := w.price(c, locals)
 	if c.err != nil {
@@ -196,11 +184,12 @@ func (w *rewriter) emit(out []byte, c *cursor, sites []site, temp uint32) []byte
 		case opCall, opReturnCall, opRefFunc:
 			out = append(out, byte(i.op))
 			out = appendU32(out, w.shift(i.index))
-		case opMemoryGrow, opMemoryInit, opMemoryCopy, opMemoryFill, opTableInit, opTableCopy, opTableGrow, opTableFill:
-			out = append(out, opCall)
-			out = appendU32(out, w.helper(i))
 		default:
-			out = append(out, i.raw...)
+			if w.replaced(i.op) {
+				out = appendU32(append(out, opCall), w.helper(i))
+			} else {
+				out = append(out, i.raw...)
+			}
 		}
 		if len(sites) > 0 && sites[0].at == i.end {
 			out = w.charge(out, sites[0].cost, temp)
@@ -211,6 +200,18 @@ func (w *rewriter) emit(out []byte, c *cursor, sites []site, temp uint32) []byte
 		w.fail(c.err)
 	}
 	return out
+}
+
+// replaced tells whether a helper does what an instruction does: one that works on
+// a range, or one that waits.
+func (w *rewriter) replaced(op uint32) bool {
+	switch op {
+	case opMemoryGrow, opMemoryInit, opMemoryCopy, opMemoryFill, opTableInit, opTableCopy, opTableGrow, opTableFill:
+		return true
+	case opAtomicWait32, opAtomicWait64:
+		return w.shared // on a memory of its own a guest may not wait, and traps
+	}
+	return false
 }
 
 // charge takes cost from the counter and calls the host when it is used up:

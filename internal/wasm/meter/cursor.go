@@ -9,6 +9,7 @@ import (
 var (
 	ErrUnsupported = errors.New("uses a feature that cannot be metered")
 	ErrInvalid     = errors.New("is invalid")
+	ErrLimit       = errors.New("exceeds a limit")
 )
 
 // cursor reads a range of bytes. After a failure every read returns zero and

@@ -36,6 +36,11 @@
 // that stay get new numbers; those that left count as dropped, as the specification
 // says, although wazero keeps them.
 //
+// A guest has one thread, whether its memory is shared or not. So memory.atomic.wait
+// on a shared memory is replaced by what it comes to: it answers at once that the
+// value differs or that the time is over, and traps when it would wait for ever. The
+// engine's own would block where nothing stops it.
+//
 // # Trust
 //
 // A rewriter can turn an invalid module into a valid one that reaches what was
@@ -49,6 +54,7 @@
 // # Errors
 //
 // [ErrUnsupported] is a module that uses a feature which the rewriter does not
-// know, such as threads; it must run another way. [ErrInvalid] is a module that
+// know, such as typed function references; it must run another way, after [Bound].
+// [ErrLimit] is a module that asks for too much before it runs, [ErrInvalid] one that
 // no engine should accept.
 package meter

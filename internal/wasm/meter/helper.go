@@ -48,9 +48,28 @@ func (w *rewriter) buildHelper(i instruction) helperFunc {
 		return helperFunc{
 			params: []wasm.ValueType{elem, wasm.I32}, results: []wasm.ValueType{wasm.I32}, body: w.tableGrow(i),
 		}
+	case opAtomicWait32:
+		params := []wasm.ValueType{wasm.I32, wasm.I32, wasm.I64}
+		return helperFunc{params: params, results: three[:1], body: wait(i, 0x10, 0x47)} // i32.atomic.load, i32.ne
+	case opAtomicWait64:
+		params := []wasm.ValueType{wasm.I32, wasm.I64, wasm.I64}
+		return helperFunc{params: params, results: three[:1], body: wait(i, 0x11, 0x52)} // i64.atomic.load, i64.ne
 	default:
 		return helperFunc{params: three[:1], results: three[:1], body: w.memoryGrow(i)}
 	}
+}
+
+// wait stands for an instruction that waits until another thread notifies. There is
+// no other thread, so it answers at once: that the value was not as expected, or
+// that the time is over. One that would wait for ever traps. The engine's own
+// instruction would block outside of native code, where nothing can stop it, and
+// would keep a record of each address.
+func wait(i instruction, load, differs byte) []byte {
+	a := &asm{}
+	a.get(0).op(0xfe, load).bytes(i.raw[2:]).get(1).op(differs)
+	a.op(opIf, 0x40).i32(1).op(0x0f, opEnd)                        // return: not equal
+	a.get(2).i64(0).op(0x53, opIf, 0x40).op(0x00).op(opEnd).i32(2) // i64.lt_s: unreachable
+	return a.body()
 }
 
 func (w *rewriter) elem(table uint32) wasm.ValueType {

@@ -34,6 +34,8 @@ const (
 	opTableCopy          = 0xfc<<16 | 14
 	opTableGrow          = 0xfc<<16 | 15
 	opTableFill          = 0xfc<<16 | 17
+	opAtomicWait32       = 0xfe<<16 | 1
+	opAtomicWait64       = 0xfe<<16 | 2
 )
 
 // instruction is one decoded instruction. Index and second are its first two
@@ -54,7 +56,9 @@ func (c *cursor) next() instruction {
 	i := instruction{start: c.pos, blockType: -1}
 	i.op = uint32(c.byte())
 	switch i.op {
-	case 0xfc, 0xfd, 0xfe:
+	case 0xfe: // wazero reads one byte, whatever its top bit says
+		i.op = i.op<<16 | uint32(c.byte())
+	case 0xfc, 0xfd:
 		sub := c.u32()
 		if sub > 0xffff {
 			c.fail(ErrUnsupported, "opcode 0x%02x %d", i.op, sub)
@@ -76,7 +80,7 @@ func (c *cursor) immediates(i *instruction) {
 	case op>>16 == 0xfd:
 		c.simd(op & 0xffff)
 	case op>>16 == 0xfe:
-		c.fail(ErrUnsupported, "threads")
+		c.atomic(op & 0xffff)
 	case op == opBlock || op == opLoop || op == opIf:
 		i.blockType = c.blockType()
 	case op == opTryTable:
@@ -187,5 +191,16 @@ func (c *cursor) simd(sub uint32) {
 	case sub <= 255:
 	default:
 		c.fail(ErrUnsupported, "relaxed SIMD %d", sub)
+	}
+}
+
+func (c *cursor) atomic(sub uint32) {
+	switch {
+	case sub <= 2, sub >= 0x10 && sub <= 0x4e: // notify and wait, loads to exchanges
+		c.memarg()
+	case sub == 3: // fence
+		c.skip(1)
+	default:
+		c.fail(ErrUnsupported, "opcode 0xfe %d", sub)
 	}
 }

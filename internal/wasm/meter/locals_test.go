@@ -22,7 +22,7 @@ func TestRewrite_locals(t *testing.T) {
 		if err == nil {
 			_, err = rt.CompileModule(t.Context(), r.Wasm)
 		}
-		if plain != nil || (err != nil) != (n > 50_000) || err != nil && !errors.Is(err, meter.ErrUnsupported) {
+		if plain != nil || (err != nil) != (n > 50_000) || err != nil && !errors.Is(err, meter.ErrLimit) {
 			t.Errorf("%d locals: plain %v, metered %v", n, plain, err)
 		}
 	}

@@ -56,6 +56,7 @@ type rewriter struct {
 	globals        int
 	importedTables []wasm.ValueType
 	importsMemory  bool
+	shared         bool // the module's own memory is shared
 	maxTable       uint32
 
 	counter    uint32 // index of the added global
@@ -124,6 +125,9 @@ func (w *rewriter) survey(opts Options) error {
 	if opts.RefillModule == "" || opts.RefillName == "" {
 		return fmt.Errorf("meter: Options.RefillModule and RefillName are required")
 	}
+	if err := checkLocals(w.module); err != nil {
+		return err
+	}
 	imported := 0
 	for _, im := range w.module.Imports {
 		switch im.Kind {
@@ -134,7 +138,7 @@ func (w *rewriter) survey(opts Options) error {
 		case wasm.KindMemory:
 			w.importsMemory = true
 			if im.Limits.Shared {
-				return fmt.Errorf("meter: %w: shared memory", ErrUnsupported)
+				return fmt.Errorf("meter: %w: imported shared memory", ErrUnsupported)
 			}
 		case wasm.KindFunc, wasm.KindTag:
 		}
@@ -149,9 +153,10 @@ func (w *rewriter) survey(opts Options) error {
 		return fmt.Errorf("meter: %w: more than one memory", ErrUnsupported)
 	}
 	for _, l := range w.module.Memories {
-		if l.Shared || l.Is64 {
-			return fmt.Errorf("meter: %w: shared or 64-bit memory", ErrUnsupported)
+		if l.Is64 {
+			return fmt.Errorf("meter: %w: 64-bit memory", ErrUnsupported)
 		}
+		w.shared = l.Shared
 	}
 	w.globals = imported
 	if s := w.section(secGlobal); s != nil {
@@ -215,10 +220,12 @@ func (w *rewriter) prefix() string {
 	return prefix
 }
 
-func (w *rewriter) section(id byte) *wasm.Section {
-	for i := range w.module.Sections {
-		if w.module.Sections[i].ID == id {
-			return &w.module.Sections[i]
+func (w *rewriter) section(id byte) *wasm.Section { return section(w.module, id) }
+
+func section(m *wasm.Module, id byte) *wasm.Section {
+	for i := range m.Sections {
+		if m.Sections[i].ID == id {
+			return &m.Sections[i]
 		}
 	}
 	return nil
@@ -239,10 +246,7 @@ func (w *rewriter) code() [][]byte {
 		return nil
 	}
 	c := &cursor{b: s.Body}
-	n := c.count(2)
-	if n != len(w.module.Funcs) {
-		c.fail(ErrInvalid, "%d function bodies for %d functions", n, len(w.module.Funcs))
-	}
+	n := c.count(2) // as many as there are functions
 	bodies := make([][]byte, 0, n)
 	for i := range n {
 		body := c.take(c.count(1))

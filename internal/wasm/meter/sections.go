@@ -14,6 +14,7 @@ const (
 	secType      = 1
 	secImport    = 2
 	secFunc      = 3
+	secTable     = 4
 	secGlobal    = 6
 	secExport    = 7
 	secStart     = 8

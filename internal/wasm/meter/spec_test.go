@@ -31,7 +31,7 @@ func specDirs(t *testing.T) []string {
 	}
 	root := filepath.Join(strings.TrimSpace(string(out)), "internal", "integration_test", "spectest")
 	var dirs []string
-	for _, name := range []string{"v1", "v2", "tail-call", "extended-const", "exception-handling"} {
+	for _, name := range []string{"v1", "v2", "tail-call", "extended-const", "exception-handling", "threads"} {
 		dirs = append(dirs, filepath.Join(root, name, "testdata"))
 	}
 	return dirs
@@ -67,7 +67,7 @@ type world struct {
 func newWorld(t *testing.T, spectest []byte, metered bool) *world {
 	t.Helper()
 	features := api.CoreFeaturesV2 | experimental.CoreFeaturesTailCall | experimental.CoreFeaturesExtendedConst |
-		experimental.CoreFeaturesExceptionHandling
+		experimental.CoreFeaturesExceptionHandling | experimental.CoreFeaturesThreads
 	w := &world{
 		metered: metered, named: make(map[string]api.Module),
 		rt: wazero.NewRuntimeWithConfig(t.Context(), wazero.NewRuntimeConfig().WithCoreFeatures(features).WithMemoryLimitPages(4096)),

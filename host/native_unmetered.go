@@ -1,0 +1,113 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/tetratelabs/wazero"
+	"github.com/tetratelabs/wazero/api"
+	"github.com/tetratelabs/wazero/experimental"
+
+	"github.com/mortise-dev/mortise/internal/wasm/meter"
+)
+
+// A module that the rewriter does not know runs without being metered: the engine
+// looks at the context at each round of a loop, and a listener does at each call,
+// because the engine alone would not stop a recursion. Both are slow, each instance
+// runs one call, and fuel is not counted. Threads stay off: a guest that waits for
+// another thread could not be stopped at all.
+
+// rewrite meters the module, or says why that cannot be done.
+func rewrite(src source) (_ *meter.Result, unmetered string, err error) {
+	metered, err := meter.Rewrite(src.parsed, meter.Options{
+		RefillModule: moduleNative, RefillName: importRefill, MaxTable: maxTableElements,
+	})
+	if !errors.Is(err, meter.ErrUnsupported) {
+		return metered, "", err
+	}
+	reason := strings.TrimPrefix(err.Error(), "meter: ")
+	bin, err := meter.Bound(src.parsed, maxTableElements)
+	if err != nil {
+		return nil, "", err
+	}
+	// Without the rewriter's exports the globals cannot be put back.
+	return &meter.Result{Wasm: bin, Stateful: true}, reason, nil
+}
+
+// engineConfig is that of the runtime.
+func (p *nativeProgram) engineConfig() wazero.RuntimeConfig {
+	features := api.CoreFeaturesV2 | experimental.CoreFeaturesTailCall | experimental.CoreFeaturesExtendedConst |
+		experimental.CoreFeaturesExceptionHandling
+	config := wazero.NewRuntimeConfigCompiler().WithDebugInfoEnabled(false).WithCompilationCache(p.cache).
+		WithMemoryLimitPages(uint32(p.limits.MemoryPages)) // between 17 and 65536
+	if p.unmetered == "" {
+		return config.WithCoreFeatures(features | experimental.CoreFeaturesThreads)
+	}
+	return config.WithCoreFeatures(features | experimental.CoreFeaturesTypedFunctionReferences).WithCloseOnContextDone(true)
+}
+
+// metered implements program.
+func (p *nativeProgram) metered() (bool, string) {
+	if p.unmetered == "" {
+		return true, ""
+	}
+	return false, "is not metered: " + p.unmetered + "; deadlines close the instance; fuel is not counted"
+}
+
+// watched makes the guest that is compiled with the context look at the deadline
+// whenever it calls a function.
+func (p *nativeProgram) watched(ctx context.Context) context.Context {
+	if p.unmetered == "" {
+		return ctx
+	}
+	return experimental.WithFunctionListenerFactory(ctx, experimental.FunctionListenerFactoryFunc(
+		func(api.FunctionDefinition) experimental.FunctionListener { return watcher{} }))
+}
+
+// watcher ends a guest when its call must not go on.
+type watcher struct{ noMeter }
+
+// Before implements experimental.FunctionListener.
+func (watcher) Before(ctx context.Context, _ api.Module, _ api.FunctionDefinition, _ []uint64, _ experimental.StackIterator) {
+	i := nativeCaller(ctx)
+	if f := i.ended(); f != nil {
+		i.fail(f)
+	}
+}
+
+// bounded makes the context of a call that is not metered: the engine watches it
+// from a goroutine of its own until the call returns.
+func (i *nativeInstance) bounded(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
+	ctx, interrupt := context.WithCancelCause(ctx)
+	i.cancel.Store(&interrupt)
+	if i.stop.Load() {
+		interrupt(ErrClosed)
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	return ctx, func() { cancel(); interrupt(nil) }
+}
+
+// running is the context that the engine gets. Its goroutine may look at it when the
+// next call has begun, so it is not the one that the instance uses again.
+func (i *nativeInstance) running() context.Context {
+	if i.prog.unmetered == "" {
+		return &i.context
+	}
+	return context.WithValue(i.context.Context, instanceKey{}, i)
+}
+
+// ended says why a call that is not metered must not go on, nil if it may.
+func (i *nativeInstance) ended() *fault {
+	if i.prog.unmetered == "" {
+		return nil
+	}
+	switch err := i.context.Err(); {
+	case i.stop.Load():
+		return i.closed()
+	case err != nil:
+		return i.stopped(err)
+	}
+	return nil
+}
