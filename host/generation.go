@@ -50,6 +50,7 @@ func newGeneration(m *Module, number int64, src source, prog program, info Info)
 	}
 	finish := func(ctx context.Context, idle []instance) error {
 		defer m.forget(g)
+		g.pool.burials.Wait()
 		err := closeAll(ctx, idle)
 		m.count.instance(-int64(len(idle)), 0)
 		return errors.Join(err, prog.close(ctx))
@@ -183,6 +184,9 @@ func (g *Generation) warm(ctx context.Context) error {
 }
 
 func (g *Generation) instantiate(ctx context.Context, s *slot) (instance, error) {
+	if err := s.buried(ctx); err != nil {
+		return nil, g.unserved("", err)
+	}
 	ctx, stop := g.pool.making(ctx, s)
 	defer stop(nil)
 	ctx, cancel := context.WithTimeout(ctx, g.limits.InitTimeout)
@@ -199,12 +203,45 @@ func (g *Generation) instantiate(ctx context.Context, s *slot) (instance, error)
 }
 
 // discard closes the slot's instance. What the engine says about the closing of
-// a broken instance helps nobody.
+// a broken instance helps nobody. Giving a large memory back takes the kernel tens
+// of milliseconds, which the caller, whose time is up, does not wait for.
 func (g *Generation) discard(ctx context.Context, s *slot) {
 	inst := s.inst
 	g.pool.set(s, nil)
-	_ = inst.close(context.WithoutCancel(ctx))
-	g.module.count.instance(-1, 1)
+	bury := func() {
+		_ = inst.close(context.WithoutCancel(ctx))
+		g.module.count.instance(-1, 1)
+	}
+	if w, ok := inst.(weighty); !ok || w.weight() < heavy {
+		bury()
+		return
+	}
+	grave := make(chan struct{})
+	s.grave = grave
+	g.pool.burials.Go(func() {
+		bury()
+		close(grave)
+	})
+}
+
+// heavy is from how many bytes of memory an instance is closed beside its caller.
+const heavy = 16 << 20
+
+// weighty is an instance that knows how large its memory is.
+type weighty interface{ weight() int }
+
+// buried waits until the slot's last instance is gone.
+func (s *slot) buried(ctx context.Context) error {
+	if s.grave == nil {
+		return nil
+	}
+	select {
+	case <-s.grave:
+		s.grave = nil
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // failure turns what an instance reports into an error of this package.

@@ -29,6 +29,9 @@ type pool struct {
 	// slow counts reasons to go through the lock: callers that wait, and a refusal.
 	slow atomic.Int64
 
+	// burials are instances that are being closed.
+	burials sync.WaitGroup
+
 	mu sync.Mutex
 	// slots are all places, free those without a call except for hot: a stack, so
 	// that the instance used last is used next. Places without an instance lie below.
@@ -68,6 +71,9 @@ type slot struct {
 	guest instance
 	// stop ends the making of an instance.
 	stop context.CancelCauseFunc
+	// grave is closed when the instance that was there before is gone. Until then
+	// there is no new one, so a slot never has more than two.
+	grave chan struct{}
 	// used is set when the slot is taken and cleared by each sweep. Like out, the
 	// outcome of the call, and tally it belongs to the holder of the slot.
 	used  bool
