@@ -19,6 +19,8 @@ type source struct {
 	name   string
 	wasm   []byte
 	parsed *wasm.Module
+	// links are the linked modules, each behind those that it imports from.
+	links  []linked
 	limits Limits
 	grants Grants
 	logger *slog.Logger

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"os"
 	"runtime"
+	"slices"
 
 	extism "github.com/extism/go-sdk"
 	"github.com/tetratelabs/wazero"
@@ -42,8 +43,8 @@ func (e *extismEngine) codeCache() (wazero.CompilationCache, error) {
 }
 
 func (e *extismEngine) compile(ctx context.Context, src source) (_ program, err error) {
-	if src.parsed.Names != nil {
-		return nil, fmt.Errorf("the name section is broken: %w; strip it from the module, or use the native engine", src.parsed.Names)
+	if err := fits(src); err != nil {
+		return nil, err
 	}
 	cache, err := e.codeCache()
 	if err != nil {
@@ -65,7 +66,7 @@ func (e *extismEngine) compile(ctx context.Context, src source) (_ program, err 
 		EnableWasi: p.needsWASI(),
 	}
 	manifest := extism.Manifest{
-		Wasm:   []extism.Wasm{extism.WasmData{Data: src.wasm, Name: "main"}},
+		Wasm:   parts(src),
 		Config: maps.Clone(src.grants.Config),
 		// A zero in any of these fields would mean a limit of zero, not none.
 		Memory: &extism.ManifestMemory{
@@ -82,6 +83,30 @@ func (e *extismEngine) compile(ctx context.Context, src source) (_ program, err 
 	return p, nil
 }
 
+// fits refuses what go-sdk cannot do.
+func fits(src source) error {
+	for _, m := range src.modules() {
+		if m.Names != nil {
+			return fmt.Errorf("the name section is broken: %w; strip it from the module, or use the native engine", m.Names)
+		}
+	}
+	for _, l := range src.links {
+		if imports(l.parsed, moduleHost) { // a host function does not learn who calls it
+			return fmt.Errorf("the link %q imports from %s, which only the main module can on this engine", clean(l.name, maxName), moduleHost)
+		}
+	}
+	return nil
+}
+
+// parts are the modules in go-sdk's manifest, the main one last.
+func parts(src source) []extism.Wasm {
+	var out []extism.Wasm
+	for _, l := range src.links {
+		out = append(out, extism.WasmData{Data: l.wasm, Name: l.name})
+	}
+	return append(out, extism.WasmData{Data: src.wasm, Name: "main"})
+}
+
 func (e *extismEngine) close(context.Context) error { return nil }
 
 // extismProgram is a compiled module with a wazero runtime of its own.
@@ -95,23 +120,18 @@ type extismProgram struct {
 // needsWASI tells whether to offer WASI. go-sdk initialises reactors only when
 // it is on, so a module with an initialiser gets it too.
 func (p *extismProgram) needsWASI() bool {
-	for _, im := range p.parsed.Imports {
-		if im.Module == moduleWASI {
-			return true
-		}
-	}
-	return p.initialiser() != ""
+	return p.initialised() || slices.ContainsFunc(p.modules(), func(m *wasm.Module) bool { return imports(m, moduleWASI) })
 }
 
-// initialiser returns the export that go-sdk runs before the first call of an
-// instance, or nothing.
-func (p *extismProgram) initialiser() string {
-	for _, name := range []string{"hs_init", "_initialize", "__wasm_call_ctors"} {
-		if ex, ok := p.parsed.Export(name); ok && ex.Kind == wasm.KindFunc {
-			return name
-		}
-	}
-	return ""
+// initialised tells whether go-sdk runs something before the first call of an
+// instance.
+func (p *extismProgram) initialised() bool {
+	return slices.ContainsFunc(p.modules(), func(m *wasm.Module) bool {
+		return slices.ContainsFunc([]string{"hs_init", "_initialize", "__wasm_call_ctors"}, func(name string) bool {
+			ex, ok := m.Export(name)
+			return ok && ex.Kind == wasm.KindFunc
+		})
+	})
 }
 
 // probe returns an export whose call makes go-sdk initialise the instance.

@@ -71,7 +71,10 @@ func caller(ctx context.Context) *extismInstance {
 
 // slice returns a part of the module's memory, or ends the guest.
 func (i *extismInstance) slice(name string, ptr uint32, n int) []byte {
-	mem := i.memories.main()
+	var mem []byte
+	if len(i.prog.parsed.Memories) > 0 {
+		mem = i.memories.main()
+	}
 	if uint64(ptr)+uint64(n) > uint64(len(mem)) { // n is a length
 		i.fail(&fault{
 			kind:   TrapFault,

@@ -18,7 +18,7 @@ type initDone struct{}
 // initialiser has run and the function has not.
 func (i *extismInstance) initialise(ctx context.Context) (err error) {
 	export := i.prog.probe()
-	if i.prog.initialiser() == "" || export == "" {
+	if !i.prog.initialised() || export == "" {
 		return nil
 	}
 	// The level is one for the process; above debug the message would not come.

@@ -17,8 +17,8 @@ func (m *memories) Allocate(_, limit uint64) experimental.LinearMemory {
 
 func (m *memories) kernel() []byte { return m.at(0) }
 
-// main returns the memory of the module, or nil when it has none.
-func (m *memories) main() []byte { return m.at(1) }
+// main returns the memory of the main module, which must have one.
+func (m *memories) main() []byte { return m.at(len(m.all) - 1) }
 
 func (m *memories) at(n int) []byte {
 	if n >= len(m.all) {

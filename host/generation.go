@@ -69,6 +69,7 @@ func (g *Generation) Number() int64 { return g.number }
 func (g *Generation) Info() Info {
 	info := g.info
 	info.Exports, info.Notes = slices.Clone(info.Exports), slices.Clone(info.Notes)
+	info.Links = slices.Clone(info.Links)
 	return info
 }
 

@@ -35,14 +35,21 @@ func check(spec Spec) (source, Info, error) {
 	}
 	sum := sha256.Sum256(bin)
 	info := Info{SHA256: hex.EncodeToString(sum[:]), Size: len(bin)}
-	if bad := checksum(spec.SHA256, info.SHA256); bad != nil {
+	if bad = checksum(spec.SHA256, info.SHA256); bad != nil {
 		return src, info, loadError(spec, *bad)
 	}
 	parsed, err := wasm.Parse(bin)
 	if err != nil {
 		return src, info, loadError(spec, parseProblem(err))
 	}
-	for _, p := range append(problems(parsed, spec.Limits.MemoryPages), required(parsed, spec.Require)...) {
+	if src.links, info.Links, bad = checkLinks(spec); bad != nil {
+		return src, info, loadError(spec, *bad)
+	}
+	byName := links{}
+	for _, l := range src.links {
+		byName[l.name] = l.parsed
+	}
+	for _, p := range append(problems(parsed, spec.Limits.MemoryPages, byName), required(parsed, spec.Require)...) {
 		if p.err != nil {
 			return src, info, loadError(spec, p)
 		}

@@ -5,6 +5,7 @@ import (
 	_ "embed"
 	"fmt"
 	"runtime"
+	"slices"
 
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/experimental"
@@ -35,7 +36,7 @@ func (e *nativeEngine) close(context.Context) error { return nil }
 // compile rewrites the module so that it counts and can be stopped, and compiles
 // it together with the kernel in a runtime of its own.
 func (e *nativeEngine) compile(ctx context.Context, src source) (_ program, err error) {
-	metered, unmetered, err := rewrite(src)
+	metered, unmetered, err := rewrite(src.modules())
 	if err != nil {
 		return nil, err
 	}
@@ -43,7 +44,11 @@ func (e *nativeEngine) compile(ctx context.Context, src source) (_ program, err 
 	if err != nil {
 		return nil, fmt.Errorf("host: module %q: %w: compilation cache: %w", src.name, ErrEngine, err)
 	}
-	p := &nativeProgram{source: src, meter: metered, unmetered: unmetered, cache: cache, memory: e.memory}
+	main := len(metered) - 1
+	p := &nativeProgram{source: src, meter: metered[main], unmetered: unmetered, cache: cache, memory: e.memory}
+	for n, l := range src.links {
+		p.linked = append(p.linked, nativeLink{linked: l, meter: metered[n]})
+	}
 	p.runtime = wazero.NewRuntimeWithConfig(ctx, p.engineConfig())
 	defer func() {
 		if r := recover(); r != nil {
@@ -81,6 +86,8 @@ type nativeProgram struct {
 	cache   wazero.CompilationCache
 	kernel  wazero.CompiledModule
 	guest   wazero.CompiledModule
+	// linked are the links, each behind those that it imports from.
+	linked []nativeLink
 	// kernelInput tells that the guest reads its input from the kernel.
 	kernelInput bool
 	memory      memoryKind
@@ -92,28 +99,35 @@ func (p *nativeProgram) build(ctx context.Context) error {
 	if err := p.offerFunctions(ctx); err != nil {
 		return err
 	}
-	for _, im := range p.parsed.Imports {
-		switch im.Module {
-		case moduleWASI:
-			if p.runtime.Module(moduleWASI) == nil {
-				if _, err := wasi_snapshot_preview1.Instantiate(meterWASI(ctx), p.runtime); err != nil {
-					return err
-				}
-			}
-		case moduleEnv:
-			switch im.Name {
-			case "input_offset", "input_load_u8", "input_load_u64":
-				p.kernelInput = true
-			}
+	if slices.ContainsFunc(p.modules(), func(m *wasm.Module) bool { return imports(m, moduleWASI) }) {
+		if _, err := wasi_snapshot_preview1.Instantiate(meterWASI(ctx), p.runtime); err != nil {
+			return err
 		}
 	}
+	p.kernelInput = slices.ContainsFunc(p.modules(), readsKernelInput)
 	var err error
 	if p.kernel, err = p.runtime.CompileModule(ctx, kernelWasm); err != nil {
 		return err
 	}
+	for n := range p.linked {
+		l := &p.linked[n]
+		if l.code, err = p.runtime.CompileModule(p.watched(ctx), l.meter.Wasm); err != nil {
+			return fmt.Errorf("link %q: %w", clean(l.name, maxName), err)
+		}
+	}
 	p.guest, err = p.runtime.CompileModule(p.watched(ctx), p.meter.Wasm)
 	return err
 }
+
+// readsKernelInput tells whether a module reads its input word by word.
+func readsKernelInput(m *wasm.Module) bool {
+	return slices.ContainsFunc(m.Imports, func(im wasm.Import) bool {
+		return im.Module == moduleEnv && slices.Contains([]string{"input_offset", "input_load_u8", "input_load_u64"}, im.Name)
+	})
+}
+
+// stateful tells that memory and globals of the main module are not all the state.
+func (p *nativeProgram) stateful() bool { return p.meter.Stateful || len(p.linked) > 0 }
 
 func (p *nativeProgram) close(ctx context.Context) error {
 	p.template.close()
@@ -145,15 +159,12 @@ func (p *nativeProgram) instantiate(ctx context.Context) (_ instance, err error)
 		}
 		return i, nil
 	}
-	if err := i.populate(ctx); err != nil {
+	if err := i.initialise(ctx, i.guest, p.meter, p.parsed); err != nil {
 		return nil, err
 	}
-	if err := i.initialise(ctx); err != nil {
-		return nil, err
-	}
-	if p.meter.Stateful || i.files {
-		// A template holds memory and globals. What such a guest did to its tables or
-		// files would be missing in later instances, so each starts anew.
+	if p.stateful() || i.files {
+		// A template holds memory and globals of one module. What such a guest did to its
+		// tables, files or links would be missing in later instances, so each starts anew.
 		return i, nil
 	}
 	if p.template.warm() && i.warm(ctx) != nil {
@@ -172,10 +183,10 @@ func (p *nativeProgram) instantiate(ctx context.Context) (_ instance, err error)
 	return i, nil
 }
 
-// initialisers are the exports that start the guest's runtime, in their order.
-func (p *nativeProgram) initialisers() []string {
+// initialisers are the exports that start a guest's runtime, in their order.
+func initialisers(m *wasm.Module) []string {
 	has := func(name string) bool {
-		ex, ok := p.parsed.Export(name)
+		ex, ok := m.Export(name)
 		return ok && ex.Kind == wasm.KindFunc
 	}
 	switch {

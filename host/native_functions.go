@@ -58,19 +58,19 @@ func nativeCaller(ctx context.Context) *nativeInstance {
 func zero(_ *nativeInstance, _ api.Module, stack []uint64) { stack[0] = 0 }
 
 // inputRead copies the input to the guest's memory.
-func (i *nativeInstance) inputRead(_ api.Module, stack []uint64) {
+func (i *nativeInstance) inputRead(m api.Module, stack []uint64) {
 	i.spendBytes(len(i.input))
-	copy(i.slice(importInputRead, api.DecodeU32(stack[0]), len(i.input)), i.input)
+	copy(i.slice(m, importInputRead, api.DecodeU32(stack[0]), len(i.input)), i.input)
 }
 
 // outputWrite takes the output from the guest's memory.
-func (i *nativeInstance) outputWrite(_ api.Module, stack []uint64) {
+func (i *nativeInstance) outputWrite(m api.Module, stack []uint64) {
 	ptr, n := api.DecodeU32(stack[0]), api.DecodeU32(stack[1])
 	if uint64(n) > uint64(i.prog.limits.OutputBytes) { // not negative
 		i.fail(outputFault(int(n), i.prog.limits.OutputBytes))
 	}
 	i.spendBytes(int(n))
-	from := i.slice(importOutputWrite, ptr, int(n))
+	from := i.slice(m, importOutputWrite, ptr, int(n))
 	i.output = append(make([]byte, 0, len(from)), from...)
 	i.written = true
 }
@@ -88,9 +88,9 @@ func (i *nativeInstance) messagesGet(_ api.Module, stack []uint64) {
 	}
 }
 
-// slice returns a part of the guest's memory, or ends the guest.
-func (i *nativeInstance) slice(name string, ptr uint32, n int) []byte {
-	mem := i.memory()
+// slice returns a part of the calling module's memory, or ends the guest.
+func (i *nativeInstance) slice(m api.Module, name string, ptr uint32, n int) []byte {
+	mem := i.memoryOf(m)
 	if uint64(ptr)+uint64(n) > uint64(len(mem)) { // n is a length
 		i.fail(&fault{
 			kind:   TrapFault,

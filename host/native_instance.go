@@ -10,16 +10,12 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
 	"github.com/tetratelabs/wazero/sys"
 
 	"github.com/mortise-dev/mortise/internal/wasm"
 )
-
-// fuelSlice is how much fuel an instance gets at a time. Between two slices the
-// guest is outside of native code. A slice of ordinary code takes some 50 us, one
-// that fills memory which was never touched some 4 ms.
-const fuelSlice = 1 << 17
 
 // callContext is the context of a call. There is one for each instance, so that
 // a call allocates none.
@@ -46,16 +42,22 @@ type nativeInstance struct {
 	context callContext
 	kernel  api.Module
 	guest   api.Module
+	config  wazero.ModuleConfig
 	mems    nativeMemories
 	// calls are the handles of exports by the index of their target.
-	calls   []function
-	counter api.MutableGlobal
-	globals []api.MutableGlobal
-	adopted *template
-	stderr  head
-	log     guestLog
-	fixed   fixedSources
-	stack   [2]uint64
+	calls []function
+	// links are the linked modules, in the order of the program's.
+	links []api.Module
+	// counters are those of all modules, counter the one of the module made last,
+	// which pays for what the host does. Both are empty if the guest is not metered.
+	counters []*counter
+	counter  *counter
+	globals  []api.MutableGlobal
+	adopted  *template
+	stderr   head
+	log      guestLog
+	fixed    fixedSources
+	stack    [2]uint64
 	// files tells that the guest has closed or moved one of its descriptors.
 	files bool
 	// sticky tells that the state is kept between calls.
@@ -76,18 +78,15 @@ type nativeInstance struct {
 	// used up: most calls end before, and need no clock.
 	deadline time.Time
 	timeout  time.Duration
-	// granted is the fuel handed out so far, limit how much there is.
-	granted int64
-	limit   int64
-	// left is the counter at the last look.
-	left int64
+	// limit is how much fuel there is.
+	limit int64
 }
 
 func newNativeInstance(p *nativeProgram) *nativeInstance {
 	i := &nativeInstance{prog: p}
 	i.context.instance = i
 	i.mems.guest.kind = p.memory
-	i.mems.guest.fixed = slices.ContainsFunc(p.parsed.Memories, func(l wasm.Limits) bool { return l.Shared })
+	i.mems.guest.fixed = shared(p.parsed)
 	i.stderr.limit = p.limits.StderrBytes
 	i.log = guestLog{logger: p.logger, module: p.name, granted: p.grants.Log, limit: p.limits.LogBytes}
 	return i
@@ -101,7 +100,7 @@ func (i *nativeInstance) begin(ctx context.Context, timeout time.Duration, expor
 	i.context.Context = ctx //nolint:fatcontext // replaced, not nested
 	i.timeout = timeout
 	i.input, i.output, i.written, i.fault = input, nil, false, nil
-	i.limit, i.granted = i.prog.limits.Fuel, 0
+	i.limit = i.prog.limits.Fuel
 	i.deadline = time.Time{}
 	i.stderr.reset()
 	if !i.sticky {
@@ -112,47 +111,6 @@ func (i *nativeInstance) begin(ctx context.Context, timeout time.Duration, expor
 	if i.counter != nil {
 		i.grant()
 	}
-}
-
-// grant hands out the first slice of fuel, or what the call before left of its own
-// if that is enough to begin with: to set the counter costs time.
-func (i *nativeInstance) grant() {
-	if i.left >= fuelSlice/2 && i.left <= i.limit {
-		i.granted = i.left
-		return
-	}
-	i.granted = min(fuelSlice, i.limit)
-	i.counter.Set(uint64(i.granted)) // not negative
-}
-
-// used is the fuel that the call has used so far.
-func (i *nativeInstance) used() int64 {
-	if i.counter == nil {
-		return 0
-	}
-	i.left = int64(i.counter.Get()) //nolint:gosec // the counter is an i64
-	return i.granted - i.left
-}
-
-// refill is called by the guest when a slice is used up. It ends the guest when
-// the call must not go on.
-func (i *nativeInstance) refill(api.Module, []uint64) {
-	used := i.used()
-	late := i.late()
-	switch err := i.context.Err(); {
-	case i.stop.Load():
-		i.fail(i.closed())
-	case err != nil:
-		i.fail(i.stopped(err))
-	case late:
-		i.fail(i.stopped(context.DeadlineExceeded))
-	case used > i.limit:
-		i.fail(&fault{kind: TrapFuel, detail: fmt.Sprintf("used up its %d units of fuel", i.limit)})
-	}
-	// What the last charge took beyond the slice counts against the next one.
-	next := min(fuelSlice, i.limit-used)
-	i.granted = used + next
-	i.counter.Set(uint64(next)) // not negative
 }
 
 // late tells whether the call has been running for longer than it may.
@@ -207,7 +165,7 @@ func (i *nativeInstance) call(ctx context.Context, timeout time.Duration, t *tar
 		i.mems.guest.memory.begin()
 	}
 	err = f.run.CallWithStack(i.running(), i.stack[:]) //nolint:contextcheck // begin put ctx into it
-	out.fuel = i.used()
+	out.fuel = i.total()
 	if err != nil {
 		out.spent = true
 		i.stack[0] = 0
@@ -314,7 +272,7 @@ func (i *nativeInstance) end(out *outcome) {
 // the instance is as it was.
 func (i *nativeInstance) reset() bool {
 	i.clearKernel()
-	if len(i.kernelMemory()) > kernelHighWater || i.adopted == nil || i.files || i.prog.meter.Stateful {
+	if len(i.kernelMemory()) > kernelHighWater || i.adopted == nil || i.files || i.prog.stateful() {
 		return false
 	}
 	if !i.mems.guest.reset(i.adopted) {
@@ -387,7 +345,8 @@ func (i *nativeInstance) interrupt() {
 
 func (i *nativeInstance) close(ctx context.Context) error {
 	var errs []error
-	for _, m := range []api.Module{i.guest, i.kernel} {
+	modules := append([]api.Module{i.kernel}, i.links...)
+	for _, m := range slices.Backward(append(modules, i.guest)) {
 		if m != nil {
 			errs = append(errs, m.Close(ctx))
 		}

@@ -35,9 +35,12 @@ type guestMemory interface {
 // nativeMemories makes the memories of an instance: first the kernel's, then the
 // guest's.
 type nativeMemories struct {
-	kernel    kernelMemory
-	guest     guestMemories
-	guestNext bool
+	kernel kernelMemory
+	guest  guestMemories
+	// links are those of the linked modules, without a memory where one has none.
+	links []*guestMemories
+	// next is for the module that is made now, nil for the kernel.
+	next *guestMemories
 }
 
 // memoryKind says how a guest's memory is put back after a call.
@@ -64,15 +67,16 @@ type guestMemories struct {
 
 // Allocate implements experimental.MemoryAllocator.
 func (m *nativeMemories) Allocate(_, limit uint64) experimental.LinearMemory {
-	memory := newGuestMemory(limit, m.guest.kind)
-	if !m.guestNext {
+	if m.next == nil {
+		memory := newGuestMemory(limit, m.guest.kind)
 		m.kernel.memory = memory
 		return &m.kernel
 	}
-	if c, ok := memory.(*copyMemory); ok && m.guest.fixed {
+	memory := newGuestMemory(limit, m.next.kind)
+	if c, ok := memory.(*copyMemory); ok && m.next.fixed {
 		c.buf = make([]byte, 0, limit)
 	}
-	m.guest.memory = memory
+	m.next.memory = memory
 	return memory
 }
 
@@ -107,8 +111,10 @@ func (k *kernelMemory) bytes() []byte { return k.buf }
 
 func (m *nativeMemories) free() {
 	m.kernel.Free()
-	if m.guest.memory != nil {
-		m.guest.memory.Free()
+	for _, g := range append(m.links, &m.guest) {
+		if g.memory != nil {
+			g.memory.Free()
+		}
 	}
 }
 

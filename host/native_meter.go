@@ -21,8 +21,8 @@ func (i *nativeInstance) spend(units int) {
 		}
 		return
 	}
-	left := int64(i.counter.Get()) - int64(units) // the counter is an i64
-	i.counter.Set(uint64(left))                   //nolint:gosec // and stays one
+	left := i.counter.left() - int64(units)
+	i.counter.put(left)
 	if left < 0 {
 		i.refill(nil, nil)
 	}
@@ -69,7 +69,7 @@ type listMeter struct {
 // Before implements experimental.FunctionListener.
 func (l listMeter) Before(ctx context.Context, _ api.Module, _ api.FunctionDefinition, params []uint64, _ experimental.StackIterator) {
 	i := nativeCaller(ctx)
-	n := min(uint64(api.DecodeU32(params[l.param])), uint64(len(i.memory())/l.size)) // a length is not negative
+	n := min(uint64(api.DecodeU32(params[l.param])), uint64(i.memoryBound()/l.size)) // not negative
 	i.spend(l.cost * int(n))
 }
 

@@ -12,6 +12,9 @@ import (
 	"github.com/tetratelabs/wazero/api"
 	"github.com/tetratelabs/wazero/experimental"
 	"github.com/tetratelabs/wazero/sys"
+
+	"github.com/mortise-dev/mortise/internal/wasm"
+	"github.com/mortise-dev/mortise/internal/wasm/meter"
 )
 
 // start instantiates the kernel and the guest, linked to each other.
@@ -21,32 +24,51 @@ func (i *nativeInstance) start(ctx context.Context) error {
 	i.context.Context = ctx //nolint:fatcontext // replaced, not nested
 	var err error
 	// Without a source, wazero makes one of five kilobytes for each instance.
-	config := wazero.NewModuleConfig().WithName("").WithRandSource(rand.Reader)
-	i.kernel, err = p.runtime.InstantiateModule(ctx, p.kernel, config)
+	bare := wazero.NewModuleConfig().WithName("").WithRandSource(rand.Reader)
+	i.kernel, err = p.runtime.InstantiateModule(ctx, p.kernel, bare)
 	if err != nil {
 		return fmt.Errorf("%w: kernel: %w", ErrEngine, err)
 	}
 	i.setHeader(kernelTop, kernelHeap)
-	i.mems.guestNext = true
-	if p.unmetered != "" { // its start function runs now
-		i.begin(ctx, p.limits.InitTimeout, "", nil)
-		defer i.endInit()
+	i.config = i.fixed.config(wazero.NewModuleConfig().WithName("").WithStartFunctions().
+		WithStdout(meteredWriter{i, io.Discard}).WithStderr(meteredWriter{i, &i.stderr}).WithNanosleep(i.sleep), p.grants, i)
+	if err := i.link(ctx); err != nil {
+		return err
 	}
-	linked := experimental.WithImportResolver(ctx, func(name string) api.Module {
-		if name == moduleEnv {
-			return i.kernel
-		}
-		return nil
-	})
-	linked = context.WithValue(linked, instanceKey{}, i)
-	config = wazero.NewModuleConfig().WithName("").WithStartFunctions().
-		WithStdout(meteredWriter{i, io.Discard}).WithStderr(meteredWriter{i, &i.stderr}).WithNanosleep(i.sleep)
-	config = i.fixed.config(config, p.grants, i)
-	i.guest, err = p.runtime.InstantiateModule(linked, p.guest, config)
-	if err != nil {
-		return i.initFault(err)
+	i.mems.next = &i.mems.guest
+	if i.guest, err = i.module(ctx, p.guest); err != nil {
+		return err
 	}
 	return i.bind()
+}
+
+// module instantiates one of the guest's modules. Those of a program that is not
+// metered run their start function meanwhile.
+func (i *nativeInstance) module(ctx context.Context, code wazero.CompiledModule) (api.Module, error) {
+	if i.prog.unmetered != "" {
+		i.begin(ctx, i.prog.limits.InitTimeout, "", nil)
+		defer i.endInit()
+	}
+	resolve := experimental.WithImportResolver(ctx, i.resolve)
+	m, err := i.prog.runtime.InstantiateModule(context.WithValue(resolve, instanceKey{}, i), code, i.config)
+	if err != nil {
+		return nil, i.initFault(err)
+	}
+	return m, nil
+}
+
+// resolve finds the modules that belong to this instance; the others are the
+// runtime's.
+func (i *nativeInstance) resolve(name string) api.Module {
+	if name == moduleEnv {
+		return i.kernel
+	}
+	for n, m := range i.links {
+		if i.prog.linked[n].name == name {
+			return m
+		}
+	}
+	return nil
 }
 
 // bind finds the globals that the rewriter exported.
@@ -54,9 +76,8 @@ func (i *nativeInstance) bind() error {
 	if i.prog.unmetered != "" {
 		return nil
 	}
-	var ok bool
-	if i.counter, ok = i.guest.ExportedGlobal(i.prog.meter.Counter).(api.MutableGlobal); !ok {
-		return fmt.Errorf("%w: the meter's counter is not there", ErrEngine)
+	if err := i.bindCounter(i.guest, i.prog.meter.Counter); err != nil {
+		return err
 	}
 	for _, g := range i.prog.meter.Globals {
 		global, ok := i.guest.ExportedGlobal(g.Export).(api.MutableGlobal)
@@ -68,25 +89,22 @@ func (i *nativeInstance) bind() error {
 	return nil
 }
 
-// populate does what the rewriter took out of the instantiation, in the order of
-// the specification: active data segments, then the start function. An instance
-// that is put into the state of a template skips both.
-func (i *nativeInstance) populate(ctx context.Context) error {
-	for _, d := range i.prog.meter.Data {
-		if !i.guest.Memory().Write(d.Offset, d.Bytes) {
+// initialise does what the rewriter took out of the instantiation, in the order of
+// the specification: active data segments, then the start function; and then starts
+// the guest's runtime. An instance that is put into the state of a template skips
+// all of it.
+func (i *nativeInstance) initialise(ctx context.Context, m api.Module, r *meter.Result, parsed *wasm.Module) error {
+	for _, d := range r.Data {
+		if !m.Memory().Write(d.Offset, d.Bytes) {
 			return i.initFault(fmt.Errorf("data[%d]: out of bounds memory access", d.Index))
 		}
 	}
-	if i.prog.meter.Start == "" {
-		return nil
+	names := initialisers(parsed)
+	if r.Start != "" {
+		names = append([]string{r.Start}, names...)
 	}
-	return i.initialiser(ctx, i.prog.meter.Start)
-}
-
-// initialise starts the guest's runtime.
-func (i *nativeInstance) initialise(ctx context.Context) error {
-	for _, name := range i.prog.initialisers() {
-		if err := i.initialiser(ctx, name); err != nil {
+	for _, name := range names {
+		if err := i.initialiser(ctx, m, name); err != nil {
 			return err
 		}
 	}
@@ -94,8 +112,8 @@ func (i *nativeInstance) initialise(ctx context.Context) error {
 }
 
 // initialiser calls an export once, before the first call.
-func (i *nativeInstance) initialiser(ctx context.Context, name string) error {
-	f := i.guest.ExportedFunction(name)
+func (i *nativeInstance) initialiser(ctx context.Context, m api.Module, name string) error {
+	f := m.ExportedFunction(name)
 	i.begin(ctx, i.prog.limits.InitTimeout, name, nil)
 	defer i.endInit()
 	_, err := f.Call(i.running(), make([]uint64, len(f.Definition().ParamTypes()))...) //nolint:contextcheck // begin put ctx into it

@@ -10,6 +10,7 @@ import (
 	"github.com/tetratelabs/wazero/api"
 	"github.com/tetratelabs/wazero/experimental"
 
+	"github.com/mortise-dev/mortise/internal/wasm"
 	"github.com/mortise-dev/mortise/internal/wasm/meter"
 )
 
@@ -19,21 +20,37 @@ import (
 // runs one call, and fuel is not counted. Threads stay off: a guest that waits for
 // another thread could not be stopped at all.
 
-// rewrite meters the module, or says why that cannot be done.
-func rewrite(src source) (_ *meter.Result, unmetered string, err error) {
-	metered, err := meter.Rewrite(src.parsed, meter.Options{
-		RefillModule: moduleNative, RefillName: importRefill, MaxTable: maxTableElements,
-	})
-	if !errors.Is(err, meter.ErrUnsupported) {
-		return metered, "", err
+// rewrite meters modules that belong together, or says why that cannot be done: a
+// runtime either meters all of them or watches all of them.
+func rewrite(modules []*wasm.Module) (_ []*meter.Result, unmetered string, err error) {
+	opts := meter.Options{RefillModule: moduleNative, RefillName: importRefill, MaxTable: maxTableElements}
+	out := make([]*meter.Result, len(modules))
+	for n, m := range modules {
+		out[n], err = meter.Rewrite(m, opts)
+		if errors.Is(err, meter.ErrUnsupported) {
+			unmetered = strings.TrimPrefix(err.Error(), "meter: ")
+			out, err = bound(modules)
+			return out, unmetered, err
+		}
+		if err != nil {
+			return nil, "", err
+		}
 	}
-	reason := strings.TrimPrefix(err.Error(), "meter: ")
-	bin, err := meter.Bound(src.parsed, maxTableElements)
-	if err != nil {
-		return nil, "", err
+	return out, "", nil
+}
+
+// bound prepares modules that run without being metered. Without the rewriter's
+// exports their globals cannot be put back.
+func bound(modules []*wasm.Module) ([]*meter.Result, error) {
+	out := make([]*meter.Result, len(modules))
+	for n, m := range modules {
+		bin, err := meter.Bound(m, maxTableElements)
+		if err != nil {
+			return nil, err
+		}
+		out[n] = &meter.Result{Wasm: bin, Stateful: true}
 	}
-	// Without the rewriter's exports the globals cannot be put back.
-	return &meter.Result{Wasm: bin, Stateful: true}, reason, nil
+	return out, nil
 }
 
 // engineConfig is that of the runtime.

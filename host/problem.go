@@ -47,7 +47,7 @@ func parseProblem(err error) problem {
 }
 
 // problems lists everything wrong with a parsed module.
-func problems(m *wasm.Module, pages int) []problem {
+func problems(m *wasm.Module, pages int, linked links) []problem {
 	var out []problem
 	switch kindOf(m) {
 	case KindOldExtism:
@@ -72,13 +72,19 @@ func problems(m *wasm.Module, pages int) []problem {
 		})
 	default:
 	}
-	out = append(out, importProblems(m)...)
+	out = append(out, importProblems(m, linked)...)
 	return append(out, memoryProblems(m, pages)...)
 }
 
-func importProblems(m *wasm.Module) []problem {
+func importProblems(m *wasm.Module, linked links) []problem {
 	var out []problem
 	for _, im := range m.Imports {
+		if linked[im.Module] != nil {
+			if bad := linked.importProblem(im); bad != nil {
+				out = append(out, *bad)
+			}
+			continue
+		}
 		full := clean(im.Module, maxName) + "." + clean(im.Name, maxName)
 		names := offer(im.Module)
 		sig, known := names[im.Name]
@@ -107,7 +113,7 @@ func importProblems(m *wasm.Module) []problem {
 		case names == nil:
 			out = append(out, problem{
 				"imports " + full + ", which is not offered",
-				fmt.Sprintf("import only from %s, %s and %s", moduleEnv, moduleHost, moduleWASI), ErrImport,
+				fmt.Sprintf("import only from %s, %s and %s, or link a module of that name (Spec.Links)", moduleEnv, moduleHost, moduleWASI), ErrImport,
 			})
 		default:
 			out = append(out, problem{

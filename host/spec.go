@@ -20,6 +20,8 @@ type Spec struct {
 	// SHA256 of the binary in hexadecimal, with or without "sha256:" before it.
 	// Empty means that any binary is fine.
 	SHA256 string
+	// Links are further modules that the binary imports functions from, at most 16.
+	Links []Link
 	// Require names exports that the module must have, with no parameters and an
 	// i32 as result.
 	Require []string

@@ -21,6 +21,8 @@ type Info struct {
 	Generation int64 `json:"generation"`
 	// Metered tells whether Limits.Fuel holds. Else a note says why not.
 	Metered bool `json:"metered"`
+	// Links are the linked modules, in the order of [Spec.Links].
+	Links []LinkInfo `json:"links,omitempty"`
 	// Notes are what an operator should know, sentences whose subject is the module.
 	Notes []string `json:"notes,omitempty"`
 	// Exports that can be called, in the order of the binary.

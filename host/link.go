@@ -1,0 +1,200 @@
+package host
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/mortise-dev/mortise/internal/wasm"
+)
+
+// maxLinks is how many modules may be linked to one.
+const maxLinks = 16
+
+// Link is a module whose exported functions the main module, and other links, may
+// import by its name. Each instance of the main module gets its own, and a call
+// shares its fuel and time with them. A memory, table or global is not shared.
+type Link struct {
+	// Name is the module name that imports give.
+	Name string
+	// Path, Wasm and SHA256 are as in [Spec].
+	Path   string
+	Wasm   []byte
+	SHA256 string
+}
+
+// LinkInfo says what a linked module is.
+type LinkInfo struct {
+	Name   string `json:"name"`
+	SHA256 string `json:"sha256"`
+	// Size of the binary in bytes.
+	Size int `json:"size"`
+}
+
+// linked is a checked link.
+type linked struct {
+	name   string
+	wasm   []byte
+	parsed *wasm.Module
+}
+
+// links are the modules that imports may name.
+type links map[string]*wasm.Module
+
+// checkLinks reads the links and puts each behind those that it imports from.
+func checkLinks(spec Spec) ([]linked, []LinkInfo, *problem) {
+	if len(spec.Links) > maxLinks {
+		return nil, nil, &problem{
+			fmt.Sprintf("has %d links, and %d are allowed", len(spec.Links), maxLinks),
+			"link the modules into fewer when they are built", ErrLimit,
+		}
+	}
+	byName, all := links{}, make([]linked, 0, len(spec.Links))
+	infos := make([]LinkInfo, 0, len(spec.Links))
+	for _, l := range spec.Links {
+		if bad := linkName(l.Name, byName); bad != nil {
+			return nil, nil, bad
+		}
+		one, info, bad := readLink(l, spec.Limits)
+		if bad != nil {
+			return nil, nil, bad.ofLink(l.Name)
+		}
+		byName[l.Name] = one.parsed
+		all, infos = append(all, one), append(infos, info)
+	}
+	for _, l := range all {
+		for _, p := range problems(l.parsed, spec.Limits.MemoryPages, byName) {
+			if p.err != nil {
+				return nil, nil, p.ofLink(l.name)
+			}
+		}
+	}
+	sorted, bad := sortLinks(all)
+	return sorted, infos, bad
+}
+
+// ofLink words a problem of a link for the main module.
+func (p problem) ofLink(name string) *problem {
+	p.text = fmt.Sprintf("has the link %q, which %s", clean(name, maxName), p.text)
+	return &p
+}
+
+// linkName refuses names that could not be told from others.
+func linkName(name string, taken links) *problem {
+	shown := clean(name, maxName)
+	if name == "" {
+		return &problem{"has a link without a name", "set Link.Name to the module name that imports give", ErrInvalid}
+	}
+	if _, twice := taken[name]; twice {
+		return &problem{fmt.Sprintf("has two links named %q", shown), "give each a name of its own", ErrInvalid}
+	}
+	reserved := name == "main" || slices.ContainsFunc([]string{"mortise:", "extism:", "wasi_"}, func(prefix string) bool {
+		return strings.HasPrefix(name, prefix)
+	})
+	if reserved {
+		return &problem{fmt.Sprintf("has a link named %q, which the host itself offers", shown), "give it another name", ErrInvalid}
+	}
+	return nil
+}
+
+func readLink(l Link, limits Limits) (linked, LinkInfo, *problem) {
+	none := linked{}
+	if l.Path == "" && l.Wasm == nil {
+		return none, LinkInfo{}, &problem{"has neither Path nor Wasm", "set one of them", ErrInvalid}
+	}
+	bin, bad := read(Spec{Path: l.Path, Wasm: l.Wasm, Limits: limits})
+	if bad != nil {
+		return none, LinkInfo{}, bad
+	}
+	sum := sha256.Sum256(bin)
+	info := LinkInfo{Name: clean(l.Name, maxName), SHA256: hex.EncodeToString(sum[:]), Size: len(bin)}
+	if bad := checksum(l.SHA256, info.SHA256); bad != nil {
+		return none, info, bad
+	}
+	parsed, err := wasm.Parse(bin)
+	if err != nil {
+		p := parseProblem(err)
+		return none, info, &p
+	}
+	return linked{name: l.Name, wasm: bin, parsed: parsed}, info, nil
+}
+
+// importProblem compares an import with the link that it names.
+func (l links) importProblem(im wasm.Import) *problem {
+	full := clean(im.Module, maxName) + "." + clean(im.Name, maxName)
+	if im.Kind != wasm.KindFunc {
+		return &problem{
+			fmt.Sprintf("imports the %s %s, but only functions can be linked", im.Kind, full),
+			"link the modules into one when they are built", ErrImport,
+		}
+	}
+	ex, ok := l[im.Module].Export(im.Name)
+	switch {
+	case !ok:
+		return &problem{"imports " + full + ", which the linked module does not export", "link a version of it that does", ErrImport}
+	case ex.Kind != wasm.KindFunc:
+		return &problem{fmt.Sprintf("imports the func %s, but it is a %s", full, ex.Kind), "build both against the same version", ErrImport}
+	case ex.Func.String() != im.Func.String():
+		return &problem{
+			fmt.Sprintf("imports %s as %s, but it is %s", full, im.Func, ex.Func),
+			"build both against the same version", ErrImport,
+		}
+	}
+	return nil
+}
+
+// sortLinks puts each link behind those that it imports from, and refuses circles.
+func sortLinks(all []linked) ([]linked, *problem) {
+	sorted := make([]linked, 0, len(all))
+	done := map[string]bool{}
+	var path []string
+	var visit func(l linked) *problem
+	visit = func(l linked) *problem {
+		if done[l.name] {
+			return nil
+		}
+		if at := slices.Index(path, l.name); at >= 0 {
+			circle := make([]string, 0, len(path)+1)
+			for _, name := range append(path[at:], l.name) {
+				circle = append(circle, fmt.Sprintf("%q", clean(name, maxName)))
+			}
+			return &problem{
+				"has links that import from each other in a circle: " + strings.Join(circle, " -> "),
+				"move what they share into a module of its own", ErrImport,
+			}
+		}
+		path = append(path, l.name)
+		for _, next := range all {
+			if imports(l.parsed, next.name) {
+				if bad := visit(next); bad != nil {
+					return bad
+				}
+			}
+		}
+		path = path[:len(path)-1]
+		done[l.name] = true
+		sorted = append(sorted, l)
+		return nil
+	}
+	for _, l := range all {
+		if bad := visit(l); bad != nil {
+			return nil, bad
+		}
+	}
+	return sorted, nil
+}
+
+func imports(m *wasm.Module, module string) bool {
+	return slices.ContainsFunc(m.Imports, func(im wasm.Import) bool { return im.Module == module })
+}
+
+// modules are those of a program, the main one last.
+func (s source) modules() []*wasm.Module {
+	out := make([]*wasm.Module, 0, len(s.links)+1)
+	for _, l := range s.links {
+		out = append(out, l.parsed)
+	}
+	return append(out, s.parsed)
+}
