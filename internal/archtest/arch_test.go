@@ -20,10 +20,11 @@ const module = "github.com/mortise-dev/mortise"
 func arrows() map[string][]string {
 	return map[string][]string{
 		"abi":                 {},
-		"host":                {"internal/wasm", "internal/wasm/meter"},
+		"host":                {"internal/wasm", "internal/wasm/meter", "internal/egress"},
 		"internal/wasm":       {},
 		"internal/wasm/meter": {"internal/wasm"},
 		"internal/wire":       {},
+		"internal/egress":     {},
 		"internal/archtest":   {},
 		"internal/guest":      {"internal/wire", "abi"},
 		"phases":              {"abi"},

@@ -1,0 +1,114 @@
+package egress
+
+import (
+	"cmp"
+	"net/http"
+	"slices"
+	"strings"
+)
+
+// find is a piece of a text that tells a secret.
+type find struct {
+	from, to int
+	label    string
+}
+
+// redact replaces every form of a secret in text, and reports !ok when the
+// result would be longer than limit. The text is not changed.
+func redact(text []byte, x *index, limit int) (out []byte, count int, ok bool) {
+	if x == nil || len(text) == 0 {
+		return text, 0, true
+	}
+	finds := merge(search(text, x))
+	if len(finds) == 0 {
+		return text, 0, true
+	}
+	last := 0
+	for _, f := range finds {
+		out = append(out, text[last:f.from]...)
+		out = append(out, f.label...)
+		last = f.to
+		if len(out) > limit {
+			return nil, 0, false
+		}
+	}
+	out = append(out, text[last:]...)
+	return out, len(finds), len(out) <= limit
+}
+
+// search lists the finds in all views of the text.
+func search(text []byte, x *index) []find {
+	var finds []find
+	for _, v := range views(text) {
+		first := len(finds)
+		x.search(v.text, func(at int, n needle) {
+			f := locate(text, v, at, n)
+			if last := len(finds) - 1; last >= first && f.from >= finds[last].from && f.from < finds[last].to {
+				finds[last].to = max(finds[last].to, f.to)
+				return
+			}
+			finds = append(finds, f)
+		})
+	}
+	return finds
+}
+
+// locate says which bytes of the text a find in one of its views stands for.
+func locate(text []byte, v view, from int, n needle) find {
+	to := from + len(n.text)
+	if n.before && from > 0 && isBase64(v.text[from-1]) {
+		from--
+	}
+	if n.after && to < len(v.text) && isBase64(v.text[to]) {
+		to++
+	}
+	f := find{v.source(from), v.source(to), n.label}
+	for f.to > f.from && strings.IndexByte(" \t\r\n", text[f.to-1]) >= 0 {
+		f.to-- // skipped in the view, and no part of the secret
+	}
+	return f
+}
+
+// merge sorts the finds and joins those that overlap.
+func merge(finds []find) []find {
+	slices.SortFunc(finds, func(a, b find) int {
+		return cmp.Or(a.from-b.from, b.to-a.to, strings.Compare(a.label, b.label))
+	})
+	out := finds[:0]
+	for _, f := range finds {
+		if n := len(out); n > 0 && f.from < out[n-1].to {
+			out[n-1].to = max(out[n-1].to, f.to)
+			continue
+		}
+		out = append(out, f)
+	}
+	return out
+}
+
+func isBase64(c byte) bool {
+	return isAlphanumeric(c) || c == '+' || c == '/' || c == '-' || c == '_'
+}
+
+// redactHeader replaces secrets in the values, in place, and takes out headers
+// whose name tells one.
+func redactHeader(h http.Header, x *index, limit int) (count int, ok bool) {
+	if x == nil {
+		return 0, true
+	}
+	for name, values := range h {
+		if x.inName(name) {
+			delete(h, name)
+			count++
+			continue
+		}
+		for i, value := range values {
+			out, n, ok := redact([]byte(value), x, limit)
+			if !ok {
+				return count, false
+			}
+			values[i] = string(out)
+			count += n
+		}
+	}
+	return count, true
+}
