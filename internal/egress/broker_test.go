@@ -157,7 +157,7 @@ func TestClose(t *testing.T) {
 	if r, ok := errors.AsType[*egress.Refusal](<-ended); !ok || r.Reason != egress.ReasonClosed {
 		t.Errorf("the request in progress ended with %v", r)
 	}
-	refused(t, b, egress.Request{URL: url}, egress.ReasonClosed)
+	_ = refused(t, b, egress.Request{URL: url}, egress.ReasonClosed)
 }
 
 func TestCallersContextEndsDo(t *testing.T) {
@@ -232,9 +232,9 @@ func TestMethods(t *testing.T) {
 		get(t, b, egress.Request{Method: m, URL: url})
 	}
 	for _, m := range []string{"PUT", "CONNECT", "TRACE", "GET / HTTP/1.1\r\nX: y", "PROPFIND", " GET"} {
-		refused(t, b, egress.Request{Method: m, URL: url}, egress.ReasonMethod)
+		_ = refused(t, b, egress.Request{Method: m, URL: url}, egress.ReasonMethod)
 	}
-	refused(t, b, egress.Request{
+	_ = refused(t, b, egress.Request{
 		Method: "POST", URL: url, Header: http.Header{"X-HTTP-Method-Override": {"delete"}},
 	}, egress.ReasonMethod)
 	get(t, b, egress.Request{Method: "POST", URL: url, Header: http.Header{"X-HTTP-Method-Override": {"GET"}}})

@@ -18,6 +18,23 @@ var (
 	errHeader = errors.New("egress: headers too large")
 )
 
+// wire is a connection below TLS. It remembers an end that came from the network:
+// a peer that speaks TLS says goodbye within TLS before that.
+type wire struct {
+	net.Conn
+
+	cut bool
+}
+
+// Read implements net.Conn.
+func (w *wire) Read(p []byte) (int, error) {
+	n, err := w.Conn.Read(p)
+	if errors.Is(err, io.EOF) {
+		w.cut = true
+	}
+	return n, err
+}
+
 // unlimited is no limit of one read: bodies are bounded by who reads them.
 const unlimited = -1
 
@@ -26,8 +43,8 @@ const unlimited = -1
 type conn struct {
 	net.Conn
 
-	// raw is the connection below TLS.
-	raw    net.Conn
+	// below is the connection below TLS.
+	below  *wire
 	origin string
 	bytes  *bucket
 	stats  *counters
@@ -36,11 +53,13 @@ type conn struct {
 	left int
 	// answered means that the server sent something since the request began.
 	answered bool
+	// tooLong means that the headers did not end within their limit.
+	tooLong bool
 	// over means that the byte budget ended.
 	over atomic.Bool
 
-	// wrote gets the outcome of the request that is written.
-	wrote chan error
+	// wrote gets whether the request was written as a whole.
+	wrote chan bool
 	// stop ends the watch over the context of the request.
 	stop func() bool
 	// watched is closed when the watch over an idle connection ends, and closing
@@ -49,8 +68,8 @@ type conn struct {
 	idleErr error
 }
 
-func newConn(inner, raw net.Conn, origin string, bytes *bucket, stats *counters) *conn {
-	c := &conn{Conn: inner, raw: raw, origin: origin, bytes: bytes, stats: stats, left: unlimited}
+func newConn(inner net.Conn, below *wire, origin string, bytes *bucket, stats *counters) *conn {
+	c := &conn{Conn: inner, below: below, origin: origin, bytes: bytes, stats: stats, left: unlimited}
 	c.r = bufio.NewReader(c)
 	return c
 }
@@ -58,12 +77,16 @@ func newConn(inner, raw net.Conn, origin string, bytes *bucket, stats *counters)
 // Read charges the budget for what came.
 func (c *conn) Read(p []byte) (int, error) {
 	if c.left == 0 {
+		c.tooLong = true
 		return 0, errHeader
 	}
 	if c.left > 0 {
 		p = p[:min(len(p), c.left)]
 	}
 	n, err := c.Conn.Read(p)
+	if errors.Is(err, io.EOF) && c.below.cut && c.Conn != net.Conn(c.below) {
+		err = io.ErrUnexpectedEOF // TLS lets it pass, and a body that was cut would look whole
+	}
 	if n <= 0 {
 		return n, err
 	}
@@ -92,13 +115,13 @@ func (c *conn) Write(p []byte) (int, error) {
 
 // Close closes the connection without a word of goodbye, for which TLS would wait
 // until the server reads it. It may be called more than once, at any time.
-func (c *conn) Close() error { return c.raw.Close() }
+func (c *conn) Close() error { return c.below.Close() }
 
 // roundTrip sends a request and reads the headers of its response, at most
 // headerBytes of them. The end of ctx ends both, and reading the body. The caller calls finish.
 func (c *conn) roundTrip(ctx context.Context, req *http.Request, headerBytes int) (*http.Response, error) {
-	c.left, c.answered = headerBytes, false
-	wrote := make(chan error, 1)
+	c.left, c.answered, c.tooLong = headerBytes, false, false
+	wrote := make(chan bool, 1)
 	c.wrote = wrote
 	c.stop = context.AfterFunc(ctx, func() { _ = c.SetDeadline(time.Unix(1, 0)) })
 	go func() {
@@ -106,7 +129,7 @@ func (c *conn) roundTrip(ctx context.Context, req *http.Request, headerBytes int
 		if c.over.Load() {
 			_ = c.Close() // the response to half a request is not worth waiting for
 		}
-		wrote <- err
+		wrote <- err == nil
 	}()
 	for {
 		resp, err := http.ReadResponse(c.r, req)
@@ -145,7 +168,7 @@ func (c *conn) finish(resp *http.Response, done bool) bool {
 	if !c.stop() || !reusable {
 		_ = c.Close()
 		if c.wrote != nil {
-			_ = <-c.wrote
+			<-c.wrote
 		}
 		return false
 	}
@@ -159,9 +182,9 @@ func (c *conn) written() bool {
 	timer := time.NewTimer(moment)
 	defer timer.Stop()
 	select {
-	case err := <-c.wrote:
+	case whole := <-c.wrote:
 		c.wrote = nil
-		return err == nil
+		return whole
 	case <-timer.C:
 		return false
 	}

@@ -16,25 +16,26 @@ func (b *Broker) connect(ctx context.Context, t target) (*conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	raw, err := dial(ctx, addrs, t.port)
+	dialled, err := dial(ctx, addrs, t.port)
 	if err != nil {
 		b.log.DebugContext(ctx, "egress connection failed", "host", t.hostPort(), "err", err)
 		return nil, connectError(err)
 	}
-	inner := raw
+	below := &wire{Conn: dialled}
+	inner := net.Conn(below)
 	if t.scheme == "https" {
-		secure := tls.Client(raw, &tls.Config{
+		secure := tls.Client(below, &tls.Config{
 			ServerName: t.host(), RootCAs: b.rootCAs, NextProtos: []string{"http/1.1"}, MinVersion: tls.VersionTLS12,
 		})
 		if err := secure.HandshakeContext(ctx); err != nil {
-			_ = raw.Close()
+			_ = below.Close()
 			b.log.DebugContext(ctx, "egress handshake failed", "host", t.hostPort(), "err", err)
 			return nil, tlsError(err)
 		}
 		inner = secure
 	}
 	b.stats.update(func(s *Stats) { s.Connections++ })
-	return newConn(inner, raw, t.origin(), b.bytes, b.stats), nil
+	return newConn(inner, below, t.origin(), b.bytes, b.stats), nil
 }
 
 // resolve returns the addresses of a target. All of them were checked.

@@ -39,7 +39,7 @@
 //
 // A value that comes back is replaced by its handle before the plugin sees it:
 // as it is, in base64 at any alignment, in hexadecimal, percent-encoded, escaped
-// for JSON or HTML, or two of these on top of each other. This holds for every value that the broker
+// for JSON or HTML, or several of these on top of each other. This holds for every value that the broker
 // has sent, in later responses too. It is a guard against servers that echo what they
 // were sent. A server that works together with the plugin can
 // always encode a value in another way: what bounds that is Secret.Hosts. So

@@ -58,6 +58,9 @@ func (b *Broker) admit(req Request) (*exchange, error) {
 	if x.header, r = b.screenHeader(req.Header, t, len(req.Body)); r != nil {
 		return x, r
 	}
+	if r := b.vault.screenAll(x.header, t); r != nil {
+		return x, r
+	}
 	return x, nil
 }
 
@@ -96,16 +99,16 @@ func (b *Broker) follow(ctx context.Context, x *exchange) (*Response, error) {
 
 // hop makes one request. It returns the response, or where it redirects to.
 func (b *Broker) hop(ctx context.Context, x *exchange) (*Response, *redirection, error) {
-	header, r := x.fill.fill(ctx, x.header, x.target)
-	if r != nil {
-		return nil, nil, r
-	}
 	if !b.bytes.holds(int64(len(x.body)) + 1) {
 		return nil, nil, b.overBudget()
 	}
 	if !b.rate.take(1) {
 		return nil, nil, refuse(ReasonRate, "wait, or ask the operator to raise Policy.PerMinute",
 			"more than %d requests in a minute", b.policy.PerMinute)
+	}
+	header, r := x.fill.fill(ctx, x.header, x.target)
+	if r != nil {
+		return nil, nil, r
 	}
 	c, resp, err := b.send(ctx, x, header)
 	if err != nil {
@@ -125,7 +128,7 @@ func (b *Broker) hop(ctx context.Context, x *exchange) (*Response, *redirection,
 	case !fits && err == nil:
 		return nil, nil, b.responseTooLarge(x)
 	case err != nil:
-		return nil, nil, b.exchangeError(c, err)
+		return nil, nil, b.exchangeError(c)
 	}
 	out, err := b.answer(x, resp, data)
 	return out, nil, err
@@ -150,7 +153,7 @@ func (b *Broker) send(ctx context.Context, x *exchange, header http.Header) (*co
 		c.finish(nil, false)
 		repeat := reused && !c.answered && !c.over.Load() && ctx.Err() == nil && isIdempotent(x.method)
 		if !repeat {
-			return nil, nil, b.exchangeError(c, err)
+			return nil, nil, b.exchangeError(c)
 		}
 	}
 }

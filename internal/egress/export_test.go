@@ -63,3 +63,6 @@ func (b *Broker) Values() int {
 	}
 	return n
 }
+
+// Recognisable is the length of a value without escapes.
+func Recognisable(value string) int { return recognisable(value) }

@@ -55,11 +55,11 @@ func tlsError(err error) error {
 }
 
 // exchangeError tells why a request that was sent has no whole response.
-func (b *Broker) exchangeError(c *conn, err error) error {
+func (b *Broker) exchangeError(c *conn) error {
 	switch {
 	case c.over.Load():
 		return b.overBudget()
-	case errors.Is(err, errHeader):
+	case c.tooLong:
 		return refuse(ReasonHeadersTooLarge, "ask the operator to raise Policy.HeaderBytes",
 			"the response's headers are larger than %d bytes", b.policy.HeaderBytes)
 	case !c.answered:

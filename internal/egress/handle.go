@@ -51,26 +51,30 @@ type filler struct {
 // where a redirect leads.
 func (v *vault) dropForeign(h http.Header, t target) {
 	for name, values := range h {
-		for _, value := range values {
-			if !v.maySend(value, name, t) {
-				delete(h, name)
-				break
-			}
+		if v.screen(name, values, t) != nil {
+			delete(h, name)
 		}
 	}
 }
 
-func (v *vault) maySend(value, header string, t target) bool {
-	for {
-		h, ok := nextHandle(value)
-		if h == nil {
-			return true
+// screen checks the handles in a header without reading a secret.
+func (v *vault) screen(header string, values []string, t target) *Refusal {
+	for _, value := range values {
+		for {
+			h, ok := nextHandle(value)
+			if !ok {
+				return refuse(ReasonSecret, "write {{secret.NAME}} or {{basic.NAME}}", "the header %s holds a broken handle", quote(header))
+			}
+			if h == nil {
+				break
+			}
+			if r := v.check(h.name, header, t); r != nil {
+				return r
+			}
+			value = h.after
 		}
-		if !ok || v.check(h.name, header, t) != nil {
-			return false
-		}
-		value = h.after
 	}
+	return nil
 }
 
 // check says why a secret may not stand in a header to t.
@@ -92,13 +96,33 @@ func (v *vault) check(name, header string, t target) *Refusal {
 	return nil
 }
 
-// fill returns the headers with the values in place of the handles.
+// screenAll checks all that a plugin asks of its secrets.
+func (v *vault) screenAll(h http.Header, t target) *Refusal {
+	secrets := false
+	for name, values := range h {
+		if r := v.screen(name, values, t); r != nil {
+			return r
+		}
+		secrets = secrets || slices.ContainsFunc(values, hasHandle)
+	}
+	if secrets && h.Get("Range") != "" {
+		return refuse(ReasonSecret, "leave out the header Range, or the secret",
+			"a response in pieces cannot be searched for secrets")
+	}
+	return nil
+}
+
+// fill returns the headers with the values in place of the handles. They were
+// screened before.
 func (f *filler) fill(ctx context.Context, h http.Header, t target) (http.Header, *Refusal) {
 	out := make(http.Header, len(h))
 	size := 0
 	for name, values := range h {
+		if r := f.vault.screen(name, values, t); r != nil {
+			return nil, r // holds however a hop came here
+		}
 		for _, value := range values {
-			filled, r := f.fillValue(ctx, value, name, t)
+			filled, r := f.fillValue(ctx, value)
 			if r != nil {
 				return nil, r
 			}
@@ -109,10 +133,6 @@ func (f *filler) fill(ctx context.Context, h http.Header, t target) (http.Header
 			out[name] = append(out[name], filled)
 		}
 	}
-	if len(f.values) > 0 && out.Get("Range") != "" {
-		return nil, refuse(ReasonSecret, "leave out the header Range, or the secret",
-			"a response in pieces cannot be searched for secrets")
-	}
 	return out, nil
 }
 
@@ -120,19 +140,16 @@ func (f *filler) tooLarge() *Refusal {
 	return refuse(ReasonHeadersTooLarge, "send less", "the request's headers are larger than %d bytes", f.limit)
 }
 
-func (f *filler) fillValue(ctx context.Context, value, header string, t target) (string, *Refusal) {
+func (f *filler) fillValue(ctx context.Context, value string) (string, *Refusal) {
 	var out strings.Builder
 	for {
-		h, ok := nextHandle(value)
-		if !ok {
-			return "", refuse(ReasonSecret, "write {{secret.NAME}} or {{basic.NAME}}", "the header %s holds a broken handle", quote(header))
-		}
+		h, _ := nextHandle(value)
 		if h == nil {
 			out.WriteString(value)
 			return out.String(), nil
 		}
 		out.WriteString(h.before)
-		text, r := f.lookup(ctx, h, header, t)
+		text, r := f.lookup(ctx, h)
 		if r != nil {
 			return "", r
 		}
@@ -145,22 +162,18 @@ func (f *filler) fillValue(ctx context.Context, value, header string, t target) 
 }
 
 // lookup returns what stands for a handle, and remembers the value first.
-func (f *filler) lookup(ctx context.Context, h *handle, header string, t target) (string, *Refusal) {
-	name := h.name
-	if r := f.vault.check(name, header, t); r != nil {
-		return "", r
-	}
-	value, ok := f.values[name]
+func (f *filler) lookup(ctx context.Context, h *handle) (string, *Refusal) {
+	value, ok := f.values[h.name]
 	if !ok {
 		var r *Refusal
-		if value, r = f.vault.secrets[name].value(ctx, name); r != nil {
+		if value, r = f.vault.secrets[h.name].value(ctx, h.name); r != nil {
 			return "", r
 		}
-		f.values[name] = value
-		f.vault.remember(name, value)
+		f.values[h.name] = value
+		f.vault.remember(h.name, value)
 	}
 	if h.basic {
-		return basic(name, value)
+		return basic(h.name, value)
 	}
 	return value, nil
 }

@@ -53,8 +53,8 @@ func TestHeadersThatAreRefused(t *testing.T) {
 		"X-Forwarded-For":     "127.0.0.1",
 		"X-Real-IP":           "127.0.0.1",
 	} {
-		refused(t, b, egress.Request{URL: "https://a.example.com/", Header: http.Header{name: {"fine", value}}}, egress.ReasonHeader)
-		refused(t, b, egress.Request{URL: "https://a.example.com/", Header: http.Header{name: {value}}}, egress.ReasonHeader)
+		_ = refused(t, b, egress.Request{URL: "https://a.example.com/", Header: http.Header{name: {"fine", value}}}, egress.ReasonHeader)
+		_ = refused(t, b, egress.Request{URL: "https://a.example.com/", Header: http.Header{name: {value}}}, egress.ReasonHeader)
 	}
 	if n := b.Stats().Connections; n != 0 {
 		t.Errorf("%d connections were made", n)
@@ -93,7 +93,7 @@ func TestCookiesAreNotKept(t *testing.T) {
 	}
 }
 
-func TestEnvironmentProxyIsNotUsed(t *testing.T) { //nolint:paralleltest // sets the environment
+func TestEnvironmentProxyIsNotUsed(t *testing.T) {
 	t.Setenv("HTTP_PROXY", "http://127.0.0.1:1")
 	t.Setenv("HTTPS_PROXY", "http://127.0.0.1:1")
 	url := serve(t, "https", "a.example.com", mirror)
@@ -103,14 +103,14 @@ func TestEnvironmentProxyIsNotUsed(t *testing.T) { //nolint:paralleltest // sets
 func TestRequestTooLarge(t *testing.T) {
 	t.Parallel()
 	b := broker(t, func(c *egress.Config) { c.Policy.RequestBytes, c.Policy.HeaderBytes = 10, 200 })
-	refused(t, b, egress.Request{Method: "POST", URL: "https://a.example.com", Body: make([]byte, 11)}, egress.ReasonRequestTooLarge)
-	refused(t, b, egress.Request{
+	_ = refused(t, b, egress.Request{Method: "POST", URL: "https://a.example.com", Body: make([]byte, 11)}, egress.ReasonRequestTooLarge)
+	_ = refused(t, b, egress.Request{
 		URL: "https://a.example.com", Header: http.Header{"X-A": {strings.Repeat("a", 201)}},
 	}, egress.ReasonHeadersTooLarge)
 	many := http.Header{}
 	for i := range 60 {
 		many["X-"+strings.Repeat("a", i+1)] = []string{""}
 	}
-	refused(t, b, egress.Request{URL: "https://a.example.com", Header: many}, egress.ReasonHeadersTooLarge)
-	refused(t, b, egress.Request{URL: "https://a.example.com", MaxResponseBytes: -1}, egress.ReasonMalformed)
+	_ = refused(t, b, egress.Request{URL: "https://a.example.com", Header: many}, egress.ReasonHeadersTooLarge)
+	_ = refused(t, b, egress.Request{URL: "https://a.example.com", MaxResponseBytes: -1}, egress.ReasonMalformed)
 }

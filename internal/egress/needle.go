@@ -50,7 +50,7 @@ func formsOf(label string, value []byte) []needle {
 	}
 	add(value, false, false)
 	// A value that looks escaped itself looks so in the views, too.
-	for range 2 {
+	for range layers {
 		if plain := unescape(view{text: value}); len(plain.text) >= leastSecret {
 			value = plain.text
 			add(value, false, false)

@@ -79,8 +79,8 @@ func TestZeroConfigGrantsNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer b.Close()
-	refused(t, b, egress.Request{URL: "https://example.com/"}, egress.ReasonHost)
-	refused(t, b, egress.Request{URL: "http://example.com/"}, egress.ReasonScheme)
+	_ = refused(t, b, egress.Request{URL: "https://example.com/"}, egress.ReasonHost)
+	_ = refused(t, b, egress.Request{URL: "http://example.com/"}, egress.ReasonScheme)
 }
 
 func TestPolicyIsCopied(t *testing.T) {
@@ -90,8 +90,8 @@ func TestPolicyIsCopied(t *testing.T) {
 	b := broker(t, func(c *egress.Config) { c.Policy.Hosts, c.Secrets = hosts, secrets })
 	hosts[0] = "b.example.com"
 	secrets["late"] = egress.Secret{Value: func(context.Context) (string, error) { return "0123456789", nil }, Hosts: []string{"a.example.com"}}
-	refused(t, b, egress.Request{URL: "https://b.example.com/"}, egress.ReasonHost)
-	refused(t, b, egress.Request{
+	_ = refused(t, b, egress.Request{URL: "https://b.example.com/"}, egress.ReasonHost)
+	_ = refused(t, b, egress.Request{
 		URL: "https://a.example.com/", Header: map[string][]string{"Authorization": {"{{secret.late}}"}},
 	}, egress.ReasonSecret)
 }

@@ -99,7 +99,7 @@ func TestRedirectMethodIsChecked(t *testing.T) {
 	t.Parallel()
 	start := serve(t, "https", "a.example.com", forward)
 	b := broker(t, func(c *egress.Config) { c.Policy.Methods = []string{"POST"} })
-	refused(t, b, egress.Request{Method: "POST", URL: start + "/303?to=/"}, egress.ReasonMethod)
+	_ = refused(t, b, egress.Request{Method: "POST", URL: start + "/303?to=/"}, egress.ReasonMethod)
 }
 
 func TestRedirectLoopEnds(t *testing.T) {
@@ -113,7 +113,7 @@ func TestRedirectLoopEnds(t *testing.T) {
 	circle := serve(t, "https", "b.example.com", func(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, "/again", http.StatusFound)
 	})
-	refused(t, b, egress.Request{URL: circle}, egress.ReasonRedirect)
+	_ = refused(t, b, egress.Request{URL: circle}, egress.ReasonRedirect)
 	if s := b.Stats(); s.Redirects != 3 {
 		t.Errorf("%d redirects were followed", s.Redirects)
 	}
@@ -159,7 +159,7 @@ func TestCredentialsStayWithTheirOrigin(t *testing.T) {
 	if h.Get("Authorization") != "" || h.Get("Cookie") != "" || h.Get("Referer") != "" || h.Get("X-Other") != "stays" {
 		t.Errorf("the other origin got %v", h)
 	}
-	if given.Get("X-Other") != "stays" || len(given["authorization"]) != 1 {
+	if given.Get("X-Other") != "stays" || len(given) != 4 {
 		t.Errorf("the caller's headers were changed: %v", given)
 	}
 }

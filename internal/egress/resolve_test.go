@@ -86,7 +86,7 @@ func TestRebindingForALaterConnection(t *testing.T) {
 	r := &turns{answers: [][]string{{"127.0.0.1"}, {"10.255.255.1"}}}
 	b := broker(t, func(c *egress.Config) { c.Resolver = r })
 	get(t, b, egress.Request{URL: url})
-	refused(t, b, egress.Request{URL: url}, egress.ReasonAddress)
+	_ = refused(t, b, egress.Request{URL: url}, egress.ReasonAddress)
 }
 
 // "*" reaches no private address, also where another pattern may.
@@ -97,8 +97,8 @@ func TestStarReachesNoGrantedAddress(t *testing.T) {
 		c.Policy.Hosts = []string{"*:*", "a.example.com:*"}
 	})
 	get(t, b, egress.Request{URL: url})
-	refused(t, b, egress.Request{URL: strings.Replace(url, "//a.", "//b.", 1)}, egress.ReasonAddress)
-	refused(t, b, egress.Request{URL: strings.Replace(url, "a.example.com", "127.0.0.1", 1)}, egress.ReasonAddress)
+	_ = refused(t, b, egress.Request{URL: strings.Replace(url, "//a.", "//b.", 1)}, egress.ReasonAddress)
+	_ = refused(t, b, egress.Request{URL: strings.Replace(url, "a.example.com", "127.0.0.1", 1)}, egress.ReasonAddress)
 }
 
 func TestLiteralAddress(t *testing.T) {

@@ -23,9 +23,10 @@ const (
 
 // Secret is a credential that a plugin may use by its handle, and never sees.
 type Secret struct {
-	// Value returns the current value, of 8 bytes to 4 KiB, without line breaks. It is called once
-	// for each call of Do that needs it, possibly concurrently, and must
-	// return when its context ends. The text of its error reaches nobody.
+	// Value returns the current value, of 8 bytes to 4 KiB, without line breaks.
+	// What looks like an escape counts as the one character that it stands for. It is
+	// called once for each call of Do that needs it, possibly concurrently, and
+	// must return when its context ends. The text of its error reaches nobody.
 	Value func(ctx context.Context) (string, error)
 	// Hosts are where it may be sent, written as in Policy.Hosts, but without "*".
 	// The policy must grant them as well. Required.
@@ -125,7 +126,7 @@ func (k *keptSecret) value(ctx context.Context, name string) (string, *Refusal) 
 	switch {
 	case err != nil:
 		return "", refuse(ReasonSecret, mend, "the secret %q cannot be read", name)
-	case len(value) < leastSecret || len(value) > mostSecret:
+	case recognisable(value) < leastSecret || len(value) > mostSecret:
 		return "", refuse(ReasonSecret, mend, "the secret %q is not between %d and %d bytes long", name, leastSecret, mostSecret)
 	case !isFieldValue(value) || strings.TrimSpace(value) != value:
 		return "", refuse(ReasonSecret, mend, "the secret %q has a line break, a control character or space around it", name)
@@ -137,11 +138,21 @@ func (k *keptSecret) value(ctx context.Context, name string) (string, *Refusal) 
 // long enough to be recognised.
 func basic(name, value string) (string, *Refusal) {
 	user, password, ok := strings.Cut(value, ":")
-	if secret := max(len(password), len(user)*btoi(password == "")); !ok || secret < leastSecret {
+	if secret := max(recognisable(password), recognisable(user)*btoi(password == "")); !ok || secret < leastSecret {
 		return "", refuse(ReasonSecret, "ask the operator to look at the secret",
 			"the secret %q is not user:password with a password of at least %d bytes", name, leastSecret)
 	}
 	return base64.StdEncoding.EncodeToString([]byte(value)), nil
+}
+
+// recognisable is the length of a value when all that looks like an escape is
+// undone, as it is before a response is searched.
+func recognisable(value string) int {
+	v := view{text: []byte(value)}
+	for range layers {
+		v = unescape(v)
+	}
+	return len(v.text)
 }
 
 func btoi(b bool) int {

@@ -34,16 +34,20 @@ func (v view) next(at int) int {
 	return i + btoi(found)
 }
 
-// views returns the text as it is, with escapes undone once and twice, and
+// layers is how many escapes on top of each other are undone.
+const layers = 4
+
+// views returns the text as it is, with each layer of escapes undone, and
 // without line breaks, as base64 is often wrapped.
 func views(text []byte) []view {
 	out := []view{{text: text}}
-	for range 2 {
+	for range layers {
 		last := out[len(out)-1]
-		if !bytes.ContainsAny(last.text, `%\&`) {
+		next := unescape(last)
+		if len(next.text) == len(last.text) {
 			break
 		}
-		out = append(out, unescape(last))
+		out = append(out, next)
 	}
 	if last := out[len(out)-1]; bytes.ContainsAny(last.text, "\r\n") {
 		out = append(out, unwrap(last))
