@@ -87,6 +87,10 @@ parity: ## run the tests that show the specified behaviours, and count them
 bench: ## run the benchmarks, six counts
 	$(GO) test -run '^$$' -bench . -benchmem -count 6 ./...
 
+.PHONY: bench-host
+bench-host: ## the speed table of docs/performance.md: six counts against bare wazero and go-sdk
+	$(GO) test ./host ./plugins -run '^$$' -bench 'Engine|Instance|Hostile|Hook|Metering' -count 6
+
 .PHONY: bench-once
 bench-once: ## run each benchmark once, so that they do not rot
 	$(GO) test -run '^$$' -bench . -benchtime 1x ./... >/dev/null

@@ -170,6 +170,16 @@ func (c toll) String() string {
 
 func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
+// TestNative_lists refuses a list that would keep the engine busy for long.
+func TestNative_lists(t *testing.T) {
+	t.Parallel()
+	m := load(t, host.EngineNative, host.Spec{Path: wat("host_loops"), Limits: host.Limits{Timeout: time.Minute}})
+	_, err := m.Call(t.Context(), "poll_many", nil)
+	if trap := wantTrap(t, err, host.TrapFault); trap.Detail != "poll_oneoff: 800000 entries, and 4096 are allowed" {
+		t.Errorf("%v", err)
+	}
+}
+
 // TestNative_tables refuses to grow a table by 50 million elements, and to load a
 // module that starts with more than that.
 func TestNative_tables(t *testing.T) {

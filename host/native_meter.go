@@ -2,11 +2,16 @@ package host
 
 import (
 	"context"
+	"fmt"
 	"io"
 
 	"github.com/tetratelabs/wazero/api"
 	"github.com/tetratelabs/wazero/experimental"
 )
+
+// maxSubscriptions is how many a guest may poll at once. A call with a million of
+// them takes the engine tens of milliseconds, in which it cannot be stopped.
+const maxSubscriptions = 4096
 
 // hostChunk is how many bytes the host works on between two charges.
 const hostChunk = 1 << 16
@@ -64,12 +69,17 @@ type listMeter struct {
 	param int
 	// cost of an entry in units.
 	cost int
+	// most is how many there may be, if they are bounded.
+	most int
 }
 
 // Before implements experimental.FunctionListener.
-func (l listMeter) Before(ctx context.Context, _ api.Module, _ api.FunctionDefinition, params []uint64, _ experimental.StackIterator) {
+func (l listMeter) Before(ctx context.Context, _ api.Module, def api.FunctionDefinition, params []uint64, _ experimental.StackIterator) {
 	i := nativeCaller(ctx)
 	n := min(uint64(api.DecodeU32(params[l.param])), uint64(i.memoryBound()/l.size)) // not negative
+	if l.most > 0 && n > uint64(l.most) { // not negative
+		i.fail(&fault{kind: TrapFault, detail: fmt.Sprintf("%s: %d entries, and %d are allowed", def.Name(), n, l.most)})
+	}
 	i.spend(l.cost * int(n))
 }
 
@@ -106,7 +116,7 @@ func meterWASI(ctx context.Context) context.Context {
 			case "fd_close", "fd_renumber":
 				return fileMark{}
 			case "poll_oneoff":
-				return listMeter{size: 48, param: 2, cost: 4}
+				return listMeter{size: 48, param: 2, cost: 4, most: maxSubscriptions}
 			}
 			return noMeter{}
 		}))

@@ -16,9 +16,11 @@
   ;; 8 million vectors of no bytes to stdout.
   (func (export "vectors") (result i32)
     (loop $again (drop (call $fd_write (i32.const 1) (i32.const 64) (i32.const 8000000) (i32.const 0))) (br $again)) (unreachable))
-  ;; 800,000 subscriptions to a clock that has gone off.
+  ;; 4,096 subscriptions to a clock that has gone off, and more than are allowed.
+  (func (export "poll_many") (result i32)
+    (call $poll (i32.const 64) (i32.const 38500000) (i32.const 800000) (i32.const 0)))
   (func (export "poll") (result i32)
-    (loop $again (drop (call $poll (i32.const 64) (i32.const 38500000) (i32.const 800000) (i32.const 0))) (br $again)) (unreachable))
+    (loop $again (drop (call $poll (i32.const 64) (i32.const 38500000) (i32.const 4096) (i32.const 0))) (br $again)) (unreachable))
   (func (export "read") (result i32)
     (loop $again (call $read (i32.const 0)) (br $again)) (unreachable))
   (func (export "write") (result i32)
