@@ -17,6 +17,37 @@
 // environment, a fixed clock and fixed random numbers. Every size and every
 // time has a limit; a zero in [Limits] is a safe default, never "no limit".
 //
+// # Capabilities
+//
+// A module that imports a function which its grants do not cover is refused by
+// Load. What is granted is checked again in each host function, on both engines:
+//
+//   - [KVSpace]: a namespace of a [KV], with quotas: kv_get(key) -> value block or 0,
+//     kv_set(key, value), kv_delete(key) -> 1 when it was there, and
+//     kv_list(prefix, after, limit) -> a block of keys, each behind its length as a
+//     little-endian u32. [NewMemoryKV] and package sqlitekv are stores.
+//   - [Mount]: folders, by WASI. Nothing outside of them can be reached.
+//   - [HTTP]: http_fetch(request, body) -> body block, and http_request of Extism.
+//     The request is Extism's JSON {"url", "method", "headers"}.
+//   - [Secret]: credentials that are put into a request on its way out. The guest
+//     writes {{secret.NAME}} and never sees the value.
+//   - [Model]: model_ask(request) -> answer block. The bytes are the embedder's.
+//   - [Function]: host functions of the embedder.
+//   - Log, LogLevel, Clock, Random and Config, as [Grants] says.
+//
+// The imports are those of "mortise:host/1". Keys, values, requests and answers are
+// blocks of the Extism kernel, given by their offsets; as a key, a value, a prefix
+// or a body, offset 0 stands for no bytes. A negative result is an [ErrorCode], and
+// host_error() gives its text. An empty value is told from a missing one: kv_get
+// returns an offset whose length is 0, not 0.
+//
+// What the host does for a guest costs fuel, and ends with the call: code of the
+// embedder gets a context that ends at the call's deadline, with the caller's
+// context, and when the module is closed by force. While an instance is made there is
+// no call, so a guest that uses one of these imports in its start function or its
+// initialisation is not loaded; later instances would start from what it saw then.
+// Mounts may be used there.
+//
 // # Concurrency
 //
 // A [Host] and a [Module] may be used by any number of goroutines. A call takes
@@ -29,7 +60,9 @@
 //
 // # Errors
 //
-// A guest that says no gives a [GuestError]. A guest that breaks, or is stopped
+// A guest that says no gives a [GuestError]. What was not granted is a
+// [LoadError], a code for the guest, or a [TrapError] of the kind [TrapDenied];
+// [Stats] counts such requests. A guest that breaks, or is stopped
 // by a limit, gives a [TrapError]; when the caller's context ended the call,
 // errors.Is finds context.Canceled or context.DeadlineExceeded in it. Anything
 // else is one of the sentinels of this package. Text that a guest chose is cut

@@ -24,6 +24,8 @@ type source struct {
 	limits Limits
 	grants Grants
 	logger *slog.Logger
+	// caps are the open grants, shared by all instances.
+	caps *capabilities
 }
 
 // program is a compiled module. It is safe for concurrent use. close comes after

@@ -21,6 +21,9 @@ var (
 	ErrNoExport = errors.New("no such export")
 	// ErrInputTooLarge means an input above Limits.InputBytes.
 	ErrInputTooLarge = errors.New("input too large")
+	// ErrReentry means a call of a module from code that its own guest called. It
+	// would wait for itself.
+	ErrReentry = errors.New("a module cannot call itself")
 	// ErrNotFound means that there is no file at Spec.Path.
 	ErrNotFound = errors.New("module not found")
 	// ErrUnreadable means that Spec.Path is there and cannot be read as a file.
@@ -80,6 +83,9 @@ const (
 	// TrapMemory is a fault or exit of a guest that had used up most of its
 	// memory, which is the likely cause.
 	TrapMemory TrapKind = "memory"
+	// TrapDenied means that the guest asked for what was not granted, by a function
+	// that has no other way to say so.
+	TrapDenied TrapKind = "denied"
 	// TrapInit means that no instance could be made: the start function or the
 	// initialisation of the guest's runtime failed or took too long.
 	TrapInit TrapKind = "init"

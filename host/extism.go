@@ -59,6 +59,10 @@ func (e *extismEngine) compile(ctx context.Context, src source) (_ program, err 
 			_ = cache.Close(context.WithoutCancel(ctx))
 		}
 	}()
+	wasms, err := p.parts()
+	if err != nil {
+		return nil, err
+	}
 	config := extism.PluginConfig{
 		// Debug information stays off: a trap would read DWARF that the guest wrote.
 		RuntimeConfig: wazero.NewRuntimeConfig().WithCloseOnContextDone(true).
@@ -66,7 +70,7 @@ func (e *extismEngine) compile(ctx context.Context, src source) (_ program, err 
 		EnableWasi: p.needsWASI(),
 	}
 	manifest := extism.Manifest{
-		Wasm:   parts(src),
+		Wasm:   wasms,
 		Config: maps.Clone(src.grants.Config),
 		// A zero in any of these fields would mean a limit of zero, not none.
 		Memory: &extism.ManifestMemory{
@@ -76,7 +80,7 @@ func (e *extismEngine) compile(ctx context.Context, src source) (_ program, err 
 		},
 	}
 	ctx = experimental.WithCompilationWorkers(ctx, runtime.GOMAXPROCS(0))
-	p.compiled, err = extism.NewCompiledPlugin(ctx, manifest, config, bulkFunctions())
+	p.compiled, err = extism.NewCompiledPlugin(ctx, manifest, config, p.functions())
 	if err != nil {
 		return nil, err
 	}
@@ -98,13 +102,18 @@ func fits(src source) error {
 	return nil
 }
 
-// parts are the modules in go-sdk's manifest, the main one last.
-func parts(src source) []extism.Wasm {
+// parts are the binaries of a program, the main one last, with the names that
+// this package answers.
+func (p *extismProgram) parts() ([]extism.Wasm, error) {
 	var out []extism.Wasm
-	for _, l := range src.links {
-		out = append(out, extism.WasmData{Data: l.wasm, Name: l.name})
+	for _, l := range append(slices.Clone(p.links), linked{"main", p.wasm, p.parsed}) {
+		binary, err := p.imported(l)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, extism.WasmData{Data: binary, Name: l.name})
 	}
-	return append(out, extism.WasmData{Data: src.wasm, Name: "main"})
+	return out, nil
 }
 
 func (e *extismEngine) close(context.Context) error { return nil }
@@ -162,6 +171,7 @@ func (p *extismProgram) instantiate(ctx context.Context) (_ instance, err error)
 	if p.grants.Random {
 		config = config.WithRandSource(rand.Reader)
 	}
+	config = p.caps.mountAll(config, i)
 	made := experimental.WithMemoryAllocator(ctx, &i.memories)
 	made = experimental.WithCloseNotifier(made, experimental.CloseNotifyFunc(i.notifyClosed))
 	i.plugin, err = p.compiled.Instance(made, extism.PluginInstanceConfig{ModuleConfig: config})

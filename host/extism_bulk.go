@@ -18,7 +18,11 @@ func bulkFunctions() []extism.HostFunction {
 	read.SetNamespace(moduleHost)
 	write.SetNamespace(moduleHost)
 	more.SetNamespace(moduleHost)
-	return []extism.HostFunction{read, write, more}
+	out := []extism.HostFunction{read, write, more}
+	for _, f := range hostFunctions() {
+		out = append(out, extismFunction(moduleHost, f))
+	}
+	return out
 }
 
 // messagesGet puts a range of what the caller keeps into a new block.
@@ -28,15 +32,11 @@ func messagesGet(ctx context.Context, p *extism.CurrentPlugin, stack []uint64) {
 	if bad != nil {
 		i.fail(bad)
 	}
+	i.grants.plugin, i.grants.kernel = p, ctx
 	stack[0] = 0
-	if len(data) == 0 {
-		return
+	if len(data) > 0 {
+		stack[0] = i.store(importMessagesGet, data)
 	}
-	offset, err := p.WriteBytes(data)
-	if err != nil {
-		i.fail(&fault{kind: TrapMemory, detail: fmt.Sprintf("%s: the kernel has no room for %d bytes", importMessagesGet, len(data))})
-	}
-	stack[0] = offset
 }
 
 // inputRead copies the input to the guest's memory. A panic in a host function

@@ -40,12 +40,15 @@ type extismInstance struct {
 	written bool
 	fault   *fault
 	done    <-chan struct{}
+	grants  extismGrants
+	// files is kept from call to call, as go-sdk keeps descriptors.
+	files fileUse
 }
 
 func newExtismInstance(p *extismProgram) *extismInstance {
 	i := &extismInstance{prog: p}
 	i.stderr.limit = p.limits.StderrBytes
-	i.log = guestLog{logger: p.logger, module: p.name, granted: p.grants.Log, limit: p.limits.LogBytes}
+	i.log = guestLog{logger: p.logger, module: p.name, granted: p.grants.Log, level: p.grants.logLevel(), limit: p.limits.LogBytes}
 	return i
 }
 
@@ -83,6 +86,8 @@ func (i *extismInstance) end() {
 		clear(i.plugin.Var)
 	}
 	i.log.end()
+	i.grants = extismGrants{}
+	i.files.written = 0
 }
 
 func (i *extismInstance) call(ctx context.Context, timeout time.Duration, t *target, input []byte, out *outcome) (err error) {
@@ -95,6 +100,7 @@ func (i *extismInstance) call(ctx context.Context, timeout time.Duration, t *tar
 		return fmt.Errorf("%w: the instance is closed", ErrEngine)
 	}
 	callCtx := i.begin(ctx, t.name, input)
+	i.grants.ctx = ctx //nolint:fatcontext // replaced, not nested
 	defer i.end()
 	defer func() {
 		out.logsDropped = i.log.dropped
@@ -122,7 +128,7 @@ func (i *extismInstance) call(ctx context.Context, timeout time.Duration, t *tar
 	out.code, out.output = code, output
 	// A context that ended during the call may have closed the module just as the
 	// call returned.
-	out.spent = i.closed || ctx.Err() != nil || !i.sticky && i.memories.high(i.highWater()) || !i.kernelSane()
+	out.spent = i.closed || i.files.touched || ctx.Err() != nil || !i.sticky && i.memories.high(i.highWater()) || !i.kernelSane()
 	return nil
 }
 

@@ -30,13 +30,14 @@ type Generation struct {
 	few     []target
 	prog    program
 	pool    *pool
+	caps    *capabilities
 	// watch is set while the generation may be rolled back.
 	watch atomic.Pointer[watch]
 }
 
 func newGeneration(m *Module, number int64, src source, prog program, info Info) *Generation {
 	info.Generation = number
-	g := &Generation{module: m, number: number, info: info, limits: src.limits, grants: src.grants, parsed: src.parsed, prog: prog}
+	g := &Generation{module: m, number: number, info: info, limits: src.limits, grants: src.grants, parsed: src.parsed, prog: prog, caps: src.caps}
 	g.few = make([]target, len(info.Exports))
 	g.targets = make(map[string]*target, len(info.Exports))
 	for i, name := range info.Exports {
@@ -53,7 +54,7 @@ func newGeneration(m *Module, number int64, src source, prog program, info Info)
 		g.pool.burials.Wait()
 		err := closeAll(ctx, idle)
 		m.count.instance(-int64(len(idle)), 0)
-		return errors.Join(err, prog.close(ctx))
+		return errors.Join(err, prog.close(ctx), src.caps.close())
 	}
 	g.pool = newPool(src.limits, &m.count, finish, shed)
 	return g
@@ -89,6 +90,9 @@ func (g *Generation) Call(ctx context.Context, export string, input []byte) ([]b
 	t, err := g.target(export, input)
 	if err != nil {
 		return nil, err
+	}
+	if g.caps.inside(ctx) {
+		return nil, fmt.Errorf("host: module %q export %q: %w", g.module.name, t.name, ErrReentry)
 	}
 	s, err := g.pool.take(ctx, false)
 	if err != nil {

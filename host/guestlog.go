@@ -19,6 +19,7 @@ type guestLog struct {
 	logger  *slog.Logger
 	module  string
 	granted bool
+	level   slog.Level
 	limit   int
 
 	// Of the call in progress. write is nil between calls.
@@ -85,6 +86,9 @@ func (g *guestLog) pass(level extism.LogLevel, message string) { g.text(slogLeve
 
 // text writes a message, or drops and counts it.
 func (g *guestLog) text(level slog.Level, message string) {
+	if g.write != nil && level < g.level {
+		return
+	}
 	if g.write == nil || g.used+len(message) > g.limit {
 		g.dropped++
 		return

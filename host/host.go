@@ -79,13 +79,16 @@ func (h *Host) prepare(ctx context.Context, m *Module, spec Spec) (*Generation, 
 		return nil, err
 	}
 	src.logger = h.cfg.Logger
+	if src.caps, err = openCapabilities(&src, &m.use); err != nil {
+		return nil, err
+	}
 	info.Engine = h.cfg.Engine
 	if err := ctx.Err(); err != nil {
-		return nil, fmt.Errorf("host: load module %q: %w", src.name, err)
+		return nil, errors.Join(fmt.Errorf("host: load module %q: %w", src.name, err), src.caps.close())
 	}
 	prog, err := h.compile(ctx, src, spec.Path, &info)
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(err, src.caps.close())
 	}
 	g := m.add(src, prog, info)
 	if err := g.warm(ctx); err != nil {

@@ -93,7 +93,7 @@ func Inspect(name string, binary []byte) (*Inspection, error) {
 		return nil, err
 	}
 	in.fill(m)
-	for _, p := range problems(m, limits.MemoryPages, nil) {
+	for _, p := range problems(m, limits.MemoryPages, nil, nil) {
 		in.Problems = append(in.Problems, Problem{p.text, p.mend, p.err != nil})
 	}
 	slices.SortStableFunc(in.Problems, func(a, b Problem) int {

@@ -65,7 +65,7 @@ func checkLinks(spec Spec) ([]linked, []LinkInfo, *problem) {
 		all, infos = append(all, one), append(infos, info)
 	}
 	for _, l := range all {
-		for _, p := range problems(l.parsed, spec.Limits.MemoryPages, byName) {
+		for _, p := range problems(l.parsed, spec.Limits.MemoryPages, byName, &spec.Grants) {
 			if p.err != nil {
 				return nil, nil, p.ofLink(l.name)
 			}

@@ -125,7 +125,7 @@ func TestLinks_refused(t *testing.T) {
 		links []host.Link
 		kind  error
 	}{
-		{`imports lib.f, which is not offered; import only from extism:host/env, mortise:host/1 and wasi_snapshot_preview1, or link a module of that name (Spec.Links)`, importer("lib", "f", 0, 0), []host.Link{base}, host.ErrImport},
+		{`imports lib.f, which is not offered; import only from extism:host/env, mortise:host/1 and wasi_snapshot_preview1, link a module of that name (Spec.Links), or grant the function (Grants.Functions)`, importer("lib", "f", 0, 0), []host.Link{base}, host.ErrImport},
 		{`imports base.f, which the linked module does not export; link a version of it that does`, importer("base", "f", 0, 0), []host.Link{base}, host.ErrImport},
 		{`imports base.answer as (i32) -> (), but it is () -> (); build both against the same version`, importer("base", "answer", 0, 1), []host.Link{base}, host.ErrImport},
 		{`imports the memory base.memory, but only functions can be linked`, importer("base", "memory", 2, 0, 1), []host.Link{base}, host.ErrImport},

@@ -49,7 +49,7 @@ func check(spec Spec) (source, Info, error) {
 	for _, l := range src.links {
 		byName[l.name] = l.parsed
 	}
-	for _, p := range append(problems(parsed, spec.Limits.MemoryPages, byName), required(parsed, spec.Require)...) {
+	for _, p := range append(problems(parsed, spec.Limits.MemoryPages, byName, &spec.Grants), required(parsed, spec.Require)...) {
 		if p.err != nil {
 			return src, info, loadError(spec, p)
 		}

@@ -16,6 +16,8 @@ type Module struct {
 	host  *Host
 	name  string
 	count counters
+	// use counts what the guests of all generations did with their grants.
+	use usage
 	// current takes the calls.
 	current atomic.Pointer[Generation]
 	// turn is held by whoever swaps.
@@ -76,7 +78,9 @@ func (m *Module) Stats() Stats {
 	for _, g := range alive {
 		g.pool.flush()
 	}
-	return m.count.stats()
+	s := m.count.stats()
+	m.use.stats(&s)
+	return s
 }
 
 // HasExport tells whether the module has an export that can be called: no
@@ -93,7 +97,7 @@ func (m *Module) Section(name string) []byte { return m.Current().Section(name) 
 // while the module is swapped goes to the new generation.
 //
 // Errors: a [*GuestError], a [*TrapError], [ErrClosed], [ErrNoExport],
-// [ErrInputTooLarge], [ErrEngine], or the context's error when it ended while
+// [ErrInputTooLarge], [ErrReentry], [ErrEngine], or the context's error when it ended while
 // waiting.
 func (m *Module) Call(ctx context.Context, export string, input []byte) ([]byte, error) {
 	for {

@@ -167,8 +167,9 @@ func (p *nativeProgram) instantiate(ctx context.Context) (_ instance, err error)
 		// tables, files or links would be missing in later instances, so each starts anew.
 		return i, nil
 	}
-	if p.template.warm() && i.warm(ctx) != nil {
-		// Whoever calls describe will be told; here it must not spoil the template.
+	if p.template.warm() && (i.warm(ctx) != nil || i.files) {
+		// Whoever calls describe will be told; here it must not spoil the template, and
+		// neither must a file that it opened.
 		p.template.skipWarm()
 		_ = i.close(context.WithoutCancel(ctx))
 		return p.instantiate(ctx)

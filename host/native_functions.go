@@ -23,9 +23,9 @@ func (p *nativeProgram) offerFunctions(ctx context.Context) error {
 	add("config_get", (*nativeInstance).configGet, []api.ValueType{i64}, []api.ValueType{i64})
 	add("var_get", (*nativeInstance).varGet, []api.ValueType{i64}, []api.ValueType{i64})
 	add("var_set", (*nativeInstance).varSet, []api.ValueType{i64, i64}, nil)
-	add("http_status_code", zero, nil, []api.ValueType{i32})
-	add("http_headers", zero, nil, []api.ValueType{i64})
-	add("get_log_level", (*nativeInstance).logLevel, nil, []api.ValueType{i32})
+	for _, f := range envFunctions() {
+		add(f.name, granted(f), apiTypes(f.params), apiTypes(f.results))
+	}
 	for name, level := range map[string]slog.Level{
 		"log_trace": slog.LevelDebug, "log_debug": slog.LevelDebug, "log_info": slog.LevelInfo,
 		"log_warn": slog.LevelWarn, "log_error": slog.LevelError,
@@ -39,8 +39,38 @@ func (p *nativeProgram) offerFunctions(ctx context.Context) error {
 	add(importInputRead, (*nativeInstance).inputRead, []api.ValueType{i32}, nil)
 	add(importOutputWrite, (*nativeInstance).outputWrite, []api.ValueType{i32, i32}, nil)
 	add(importMessagesGet, (*nativeInstance).messagesGet, []api.ValueType{i32, i32}, []api.ValueType{i64})
-	_, err := b.Instantiate(ctx)
-	return err
+	for _, f := range hostFunctions() {
+		add(f.name, granted(f), apiTypes(f.params), apiTypes(f.results))
+	}
+	if _, err := b.Instantiate(ctx); err != nil {
+		return err
+	}
+	for module, functions := range p.caps.functionModules() {
+		b = p.runtime.NewHostModuleBuilder(module)
+		for _, f := range functions {
+			add(f.name, granted(f), apiTypes(f.params), apiTypes(f.results))
+		}
+		if _, err := b.Instantiate(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// granted runs a function for the module that calls it.
+func granted(f hostFunc) func(*nativeInstance, api.Module, []uint64) {
+	return func(i *nativeInstance, m api.Module, stack []uint64) {
+		i.caller = m
+		f.run(i, stack)
+	}
+}
+
+func apiTypes(in []ValueType) []api.ValueType {
+	out := make([]api.ValueType, len(in))
+	for i, t := range in {
+		out[i] = api.ValueType(t)
+	}
+	return out
 }
 
 // nativeCaller returns the instance that called a host function.
@@ -55,12 +85,10 @@ func nativeCaller(ctx context.Context) *nativeInstance {
 	return i
 }
 
-func zero(_ *nativeInstance, _ api.Module, stack []uint64) { stack[0] = 0 }
-
 // inputRead copies the input to the guest's memory.
 func (i *nativeInstance) inputRead(m api.Module, stack []uint64) {
 	i.spendBytes(len(i.input))
-	copy(i.slice(m, importInputRead, api.DecodeU32(stack[0]), len(i.input)), i.input)
+	copy(i.sliceOf(m, importInputRead, api.DecodeU32(stack[0]), len(i.input)), i.input)
 }
 
 // outputWrite takes the output from the guest's memory.
@@ -70,7 +98,7 @@ func (i *nativeInstance) outputWrite(m api.Module, stack []uint64) {
 		i.fail(outputFault(int(n), i.prog.limits.OutputBytes))
 	}
 	i.spendBytes(int(n))
-	from := i.slice(m, importOutputWrite, ptr, int(n))
+	from := i.sliceOf(m, importOutputWrite, ptr, int(n))
 	i.output = append(make([]byte, 0, len(from)), from...)
 	i.written = true
 }
@@ -88,8 +116,13 @@ func (i *nativeInstance) messagesGet(_ api.Module, stack []uint64) {
 	}
 }
 
-// slice returns a part of the calling module's memory, or ends the guest.
-func (i *nativeInstance) slice(m api.Module, name string, ptr uint32, n int) []byte {
+// slice implements guest.
+func (i *nativeInstance) slice(name string, ptr uint32, n int) []byte {
+	return i.sliceOf(i.caller, name, ptr, n)
+}
+
+// sliceOf returns a part of a module's memory, or ends the guest.
+func (i *nativeInstance) sliceOf(m api.Module, name string, ptr uint32, n int) []byte {
 	mem := i.memoryOf(m)
 	if uint64(ptr)+uint64(n) > uint64(len(mem)) { // n is a length
 		i.fail(&fault{
@@ -133,15 +166,6 @@ func (i *nativeInstance) varSet(_ api.Module, stack []uint64) {
 		i.vars = make(map[string][]byte)
 	}
 	i.vars[name] = append([]byte(nil), value...)
-}
-
-// logLevel tells the guest what is worth logging, in go-sdk's numbers.
-func (i *nativeInstance) logLevel(_ api.Module, stack []uint64) {
-	const off, debug = 1<<31 - 1, 1
-	stack[0] = off
-	if i.prog.grants.Log {
-		stack[0] = debug
-	}
 }
 
 func (i *nativeInstance) logText(level slog.Level, offset uint64) {

@@ -67,6 +67,12 @@ type nativeInstance struct {
 	stop   atomic.Bool
 	cancel atomic.Pointer[context.CancelCauseFunc]
 
+	// ready is set by the first call: before, an instance is being made.
+	ready  bool
+	grants nativeGrants
+	// caller is the module that called a granted function last.
+	caller api.Module
+
 	// Of the call in progress.
 	input    []byte
 	output   []byte
@@ -88,7 +94,7 @@ func newNativeInstance(p *nativeProgram) *nativeInstance {
 	i.mems.guest.kind = p.memory
 	i.mems.guest.fixed = shared(p.parsed)
 	i.stderr.limit = p.limits.StderrBytes
-	i.log = guestLog{logger: p.logger, module: p.name, granted: p.grants.Log, limit: p.limits.LogBytes}
+	i.log = guestLog{logger: p.logger, module: p.name, granted: p.grants.Log, level: p.grants.logLevel(), limit: p.limits.LogBytes}
 	return i
 }
 
@@ -148,6 +154,7 @@ func (i *nativeInstance) call(ctx context.Context, timeout time.Duration, t *tar
 	if err != nil {
 		return err
 	}
+	i.ready = true
 	if i.prog.unmetered != "" {
 		var done context.CancelFunc
 		ctx, done = i.bounded(ctx, timeout)
@@ -254,6 +261,7 @@ func emptyOutput() []byte { return []byte{} }
 func (i *nativeInstance) end(out *outcome) {
 	out.logsDropped = i.log.dropped
 	i.log.end()
+	i.grants.end()
 	i.input, i.output = nil, nil
 	if i.sticky {
 		i.clearKernel()
@@ -341,6 +349,7 @@ func (i *nativeInstance) interrupt() {
 	if cancel := i.cancel.Load(); cancel != nil {
 		(*cancel)(ErrClosed)
 	}
+	i.grants.interrupt()
 }
 
 func (i *nativeInstance) close(ctx context.Context) error {

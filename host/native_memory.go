@@ -30,6 +30,8 @@ type guestMemory interface {
 	// the memory equal to the image again.
 	begin()
 	reset(img image) bool
+	// distrust is called when code that is not ours may write to the memory.
+	distrust()
 }
 
 // nativeMemories makes the memories of an instance: first the kernel's, then the
@@ -228,6 +230,8 @@ func (m *copyMemory) reserve(size uint64) {
 }
 
 func (m *copyMemory) begin() {}
+
+func (m *copyMemory) distrust() {}
 
 type copyImage struct{ data []byte }
 

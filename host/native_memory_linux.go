@@ -137,6 +137,9 @@ func (m *mappedMemory) adopt(img image) error {
 // reset.
 func (m *mappedMemory) begin() { m.dirty.begin() }
 
+// distrust implements guestMemory: another thread's faults are not seen.
+func (m *mappedMemory) distrust() { m.dirty.before = -1 }
+
 // reset puts the image back. Pages that the memory has of its own are copied, all
 // others still show the image. A page becomes the memory's own by a fault, so when
 // the thread had none, the pages are those of the last look.

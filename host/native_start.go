@@ -32,6 +32,7 @@ func (i *nativeInstance) start(ctx context.Context) error {
 	i.setHeader(kernelTop, kernelHeap)
 	i.config = i.fixed.config(wazero.NewModuleConfig().WithName("").WithStartFunctions().
 		WithStdout(meteredWriter{i, io.Discard}).WithStderr(meteredWriter{i, &i.stderr}).WithNanosleep(i.sleep), p.grants, i)
+	i.config = p.caps.mountAll(i.config, i)
 	if err := i.link(ctx); err != nil {
 		return err
 	}

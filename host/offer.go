@@ -40,6 +40,7 @@ func envImports() map[string]string {
 		"config_get":       "(i64) -> i64",
 		"var_get":          "(i64) -> i64",
 		"var_set":          "(i64, i64) -> ()",
+		"http_request":     "(i64, i64) -> i64",
 		"http_status_code": "() -> i32",
 		"http_headers":     "() -> i64",
 		"get_log_level":    "() -> i32",
@@ -53,11 +54,32 @@ func envImports() map[string]string {
 
 // hostImports are the functions of "mortise:host/1".
 func hostImports() map[string]string {
-	return map[string]string{
+	out := map[string]string{
 		importInputRead:   "(i32) -> ()",
 		importOutputWrite: "(i32, i32) -> ()",
 		importMessagesGet: "(i32, i32) -> i64",
 	}
+	for _, f := range hostFunctions() {
+		out[f.name] = f.signature()
+	}
+	return out
+}
+
+// needs returns the grant that an import needs, empty when it needs none.
+func needs(module, name string) string {
+	var all []hostFunc
+	switch module {
+	case moduleHost:
+		all = hostFunctions()
+	case moduleEnv:
+		all = envFunctions()
+	}
+	for _, f := range all {
+		if f.name == name {
+			return f.grant
+		}
+	}
+	return ""
 }
 
 // wasiImports are the functions of WASI preview 1. The engine checks their

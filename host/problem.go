@@ -46,8 +46,9 @@ func parseProblem(err error) problem {
 	return problem{"is malformed: " + strings.TrimPrefix(err.Error(), "wasm: "), "build it again with a current toolchain", cause}
 }
 
-// problems lists everything wrong with a parsed module.
-func problems(m *wasm.Module, pages int, linked links) []problem {
+// problems lists everything wrong with a parsed module. Without grants, as in an
+// inspection, it only mentions what would have to be granted.
+func problems(m *wasm.Module, pages int, linked links, g *Grants) []problem {
 	var out []problem
 	switch kindOf(m) {
 	case KindOldExtism:
@@ -72,11 +73,11 @@ func problems(m *wasm.Module, pages int, linked links) []problem {
 		})
 	default:
 	}
-	out = append(out, importProblems(m, linked)...)
+	out = append(out, importProblems(m, linked, g)...)
 	return append(out, memoryProblems(m, pages)...)
 }
 
-func importProblems(m *wasm.Module, linked links) []problem {
+func importProblems(m *wasm.Module, linked links, g *Grants) []problem {
 	var out []problem
 	for _, im := range m.Imports {
 		if linked[im.Module] != nil {
@@ -88,12 +89,12 @@ func importProblems(m *wasm.Module, linked links) []problem {
 		full := clean(im.Module, maxName) + "." + clean(im.Name, maxName)
 		names := offer(im.Module)
 		sig, known := names[im.Name]
+		if g != nil {
+			if f, ok := find(g.Functions, im.Module, im.Name); ok {
+				sig, known = funcType(f.Params, f.Results).String(), true
+			}
+		}
 		switch {
-		case im.Module == moduleEnv && im.Name == "http_request":
-			out = append(out, problem{
-				"imports " + full + ", which this engine does not grant",
-				"do without HTTP in the plugin, or wait for the native engine", ErrImport,
-			})
 		case im.Kind != wasm.KindFunc:
 			out = append(out, problem{
 				fmt.Sprintf("imports the %s %s, which is not offered", im.Kind, full),
@@ -105,6 +106,7 @@ func importProblems(m *wasm.Module, linked links) []problem {
 				"build it with a PDK of the same version as the host", ErrImport,
 			})
 		case known:
+			out = append(out, grantProblem(full, needs(im.Module, im.Name), g)...)
 		case im.Module == "wasi_unstable":
 			out = append(out, problem{
 				"imports " + full + " of a WASI before preview 1",
@@ -113,7 +115,7 @@ func importProblems(m *wasm.Module, linked links) []problem {
 		case names == nil:
 			out = append(out, problem{
 				"imports " + full + ", which is not offered",
-				fmt.Sprintf("import only from %s, %s and %s, or link a module of that name (Spec.Links)", moduleEnv, moduleHost, moduleWASI), ErrImport,
+				fmt.Sprintf("import only from %s, %s and %s, link a module of that name (Spec.Links), or grant the function (Grants.Functions)", moduleEnv, moduleHost, moduleWASI), ErrImport,
 			})
 		default:
 			out = append(out, problem{
@@ -123,6 +125,21 @@ func importProblems(m *wasm.Module, linked links) []problem {
 		}
 	}
 	return out
+}
+
+// grantProblem words the lack of a grant.
+func grantProblem(full, grant string, g *Grants) []problem {
+	if grant == "" || g != nil && g.has(grant) {
+		return nil
+	}
+	p := problem{
+		fmt.Sprintf("imports %s, which needs the capability %s", full, strings.ToLower(grant)),
+		fmt.Sprintf("grant %s (Grants.%s) with what it may reach, or use a build of the module without it", strings.ToLower(grant), grant), ErrImport,
+	}
+	if g == nil {
+		p.err = nil
+	}
+	return []problem{p}
 }
 
 func memoryProblems(m *wasm.Module, pages int) []problem {

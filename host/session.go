@@ -80,6 +80,9 @@ func (s *Session) Call(ctx context.Context, export string, input []byte) ([]byte
 	if err != nil {
 		return nil, err
 	}
+	if g.caps.inside(ctx) {
+		return nil, fmt.Errorf("host: module %q export %q: %w", g.module.name, t.name, ErrReentry)
+	}
 	select {
 	case s.turn <- struct{}{}:
 	case <-ctx.Done():

@@ -3,6 +3,8 @@ package host
 import (
 	"errors"
 	"fmt"
+	"log/slog"
+	"maps"
 	"path/filepath"
 	"strings"
 )
@@ -31,13 +33,16 @@ type Spec struct {
 	Grants Grants
 }
 
-// Grants are what the operator lets a module do beyond computing. There are no
-// grants for files, the network or the environment yet, so no guest has them.
+// Grants are what the operator lets a module do beyond computing. A module that
+// imports a function of a capability which was not granted is refused by Load.
 type Grants struct {
 	// Config is what the guest reads with config_get.
 	Config map[string]string
 	// Log lets the guest write to [Config.Logger].
 	Log bool
+	// LogLevel is the least level that is written; messages below it are not counted
+	// as dropped. Nil means debug, which is the lowest.
+	LogLevel slog.Leveler
 	// Clock gives the guest the real time. Else every instance sees the same
 	// fixed clock.
 	Clock bool
@@ -47,6 +52,55 @@ type Grants struct {
 	// Sticky lets the module have sessions: instances that keep their state from
 	// call to call. See [Module.Session].
 	Sticky bool
+	// KV gives the guest a namespace of a key-value store.
+	KV *KVSpace
+	// Files gives the guest folders of the host.
+	Files []Mount
+	// HTTP lets the guest make requests.
+	HTTP *HTTP
+	// Secrets are the credentials that the guest may send with HTTP, by their names.
+	Secrets map[string]Secret
+	// Model lets the guest ask a model.
+	Model *Model
+	// Functions are host functions of the embedder.
+	Functions []Function
+}
+
+// withDefaults checks the grants of a module and fills in their zero fields. What
+// it returns shares nothing with the caller that the caller may change.
+func (g Grants) withDefaults(module string) (Grants, error) {
+	var err error
+	g.Config = maps.Clone(g.Config)
+	if g.KV, err = g.KV.withDefaults(module); err != nil {
+		return g, err
+	}
+	if g.Files, err = mounts(g.Files); err != nil {
+		return g, err
+	}
+	if g.HTTP != nil {
+		grant := *g.HTTP
+		g.HTTP, g.Secrets = &grant, maps.Clone(g.Secrets)
+	}
+	if g.Model, err = g.Model.withDefaults(); err != nil {
+		return g, err
+	}
+	g.Functions, err = functions(g.Functions)
+	return g, err
+}
+
+// has tells whether a field that a host function needs is set.
+func (g *Grants) has(field string) bool {
+	switch field {
+	case "":
+		return true
+	case grantKV:
+		return g.KV != nil
+	case grantHTTP:
+		return g.HTTP != nil
+	case grantModel:
+		return g.Model != nil
+	}
+	return false
 }
 
 // withDefaults checks s and fills in its name and limits.
@@ -63,6 +117,9 @@ func (s Spec) withDefaults(base Limits) (Spec, error) {
 	}
 	var err error
 	if s.Limits, err = s.Limits.withDefaults(base); err != nil {
+		return s, fmt.Errorf("host: spec of %q: %w", clean(s.Name, 128), err)
+	}
+	if s.Grants, err = s.Grants.withDefaults(clean(s.Name, maxName)); err != nil {
 		return s, fmt.Errorf("host: spec of %q: %w", clean(s.Name, 128), err)
 	}
 	return s, nil

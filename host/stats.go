@@ -50,6 +50,11 @@ type Stats struct {
 	Swaps, Rollbacks int64
 	// Fuel used by all calls together; 0 on an engine that does not meter.
 	Fuel int64
+	// Denied counts requests of guests that a grant or its quota did not allow. KV
+	// counts what guests asked of their key-value space, Files how often they opened,
+	// looked at or changed a file, Functions the calls of an embedder's functions, Model
+	// the questions to a model, and HTTP the requests.
+	Denied, KV, Files, Functions, Model, HTTP int64
 	// Time spent in instances, all calls together: an estimate from one
 	// call in 64.
 	Time time.Duration

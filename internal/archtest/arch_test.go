@@ -21,6 +21,8 @@ func arrows() map[string][]string {
 	return map[string][]string{
 		"abi":                 {},
 		"host":                {"internal/wasm", "internal/wasm/meter", "internal/egress"},
+		"host/hosttest":       {"host"},
+		"host/sqlitekv":       {"host"},
 		"internal/wasm":       {},
 		"internal/wasm/meter": {"internal/wasm"},
 		"internal/wire":       {},
@@ -53,6 +55,7 @@ func owners() map[string][]string {
 		"github.com/vmihailenco/msgpack":    {"internal/wire"},
 		"github.com/spf13/cobra":            {"internal/cli", "cmd"},
 		"github.com/goccy/go-yaml":          {"internal/cli"},
+		"modernc.org/sqlite":                {"host/sqlitekv"},
 		"golang.org/x/term":                 {"internal/cli"},
 		"github.com/santhosh-tekuri/jsonsc": {"internal/guest"},
 	}

@@ -1,0 +1,116 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// moduleUser is where the Extism PDKs look for functions of an embedder.
+const moduleUser = "extism:host/user"
+
+// Bounds of [Grants].Functions.
+const (
+	maxFunctions = 256
+	maxParams    = 32
+)
+
+// functionCall is the fuel for the way into a function and back.
+const functionCall = 1_000
+
+// Function is a host function of the embedder.
+type Function struct {
+	// Module and Name are what the guest imports. Default of Module
+	// "extism:host/user", where the Extism PDKs look. The modules of this package,
+	// of Extism and of WASI cannot be used.
+	Module, Name string
+	// Params and Results are its signature, at most 32 of each.
+	Params, Results []ValueType
+	// Call runs the function on the goroutine of the call. stack holds the
+	// parameters, each in the bits of its type, and takes the results, from the
+	// first one on; it is as long as the longer of the two. ctx ends with the call
+	// of the guest: a function that waits must end with it. It must not call the
+	// module again, which fails with [ErrReentry], and not keep c or stack.
+	//
+	// An error ends the guest's call with a [TrapError] that wraps it and shows its
+	// text. A panic does the same with [ErrEngine]. Instances run at once, so Call
+	// must be safe for concurrent use.
+	Call func(ctx context.Context, c *Caller, stack []uint64) error
+}
+
+// withDefaults checks a function and fills in its module.
+func (f Function) withDefaults(n int) (Function, error) {
+	at := fmt.Sprintf("Grants.Functions[%d]", n)
+	if f.Module == "" {
+		f.Module = moduleUser
+	}
+	switch {
+	case f.Name == "":
+		return f, errors.New(at + ".Name is empty; use the name that the guest imports")
+	case f.Call == nil:
+		return f, errors.New(at + ".Call is nil; give it the function")
+	case len(f.Params) > maxParams || len(f.Results) > maxParams:
+		return f, fmt.Errorf("%s: more than %d parameters or results; pass a block", at, maxParams)
+	case f.Module == moduleEnv || strings.HasPrefix(f.Module, "mortise:") || strings.HasPrefix(f.Module, "wasi_"):
+		return f, fmt.Errorf("%s.Module %q is not for functions of an embedder; use a name of your own", at, clean(f.Module, maxName))
+	}
+	for _, t := range append(slices.Clone(f.Params), f.Results...) {
+		switch t {
+		case I32, I64, F32, F64:
+		default:
+			return f, fmt.Errorf("%s: 0x%02x is not a type; use I32, I64, F32 or F64", at, byte(t))
+		}
+	}
+	f.Params, f.Results = slices.Clone(f.Params), slices.Clone(f.Results)
+	return f, nil
+}
+
+// functions checks the functions of a module.
+func functions(in []Function) ([]Function, error) {
+	if len(in) > maxFunctions {
+		return nil, fmt.Errorf("Grants.Functions: %d, at most %d are possible", len(in), maxFunctions)
+	}
+	var out []Function
+	for n, f := range in {
+		f, err := f.withDefaults(n)
+		if err != nil {
+			return nil, err
+		}
+		if _, ok := find(out, f.Module, f.Name); ok {
+			return nil, fmt.Errorf("Grants.Functions[%d]: %s.%s is there twice", n, clean(f.Module, maxName), clean(f.Name, maxName))
+		}
+		out = append(out, f)
+	}
+	return out, nil
+}
+
+// find returns the function that an import names.
+func find(all []Function, module, name string) (Function, bool) {
+	n := slices.IndexFunc(all, func(f Function) bool { return f.Module == module && f.Name == name })
+	if n < 0 {
+		return Function{}, false
+	}
+	return all[n], true
+}
+
+// hostFunc is the function as the engines offer it.
+func (f Function) hostFunc() hostFunc {
+	return hostFunc{name: f.Name, params: f.Params, results: f.Results, run: f.run}
+}
+
+// run calls the function. Whatever it does, the guest either goes on or ends.
+func (f Function) run(g guest, stack []uint64) {
+	full := clean(f.Module, maxName) + "." + clean(f.Name, maxName)
+	ctx, s := g.enter(full)
+	s.caps.use.functions.Add(1)
+	g.spend(functionCall)
+	c := &Caller{guest: g, name: full}
+	err := c.guard(func() error { return f.Call(ctx, c, stack) })
+	c.guest = nil
+	g.leave()
+	if err != nil {
+		g.fail(&fault{kind: TrapFault, detail: full + ": " + clean(err.Error(), maxDetail), err: err})
+	}
+}
