@@ -52,7 +52,7 @@ func (r *reader) element() error {
 		}
 	}
 	if flags&3 != 0 {
-		if _, err := r.byte("element kind"); err != nil {
+		if err := r.elementType(flags&4 != 0); err != nil {
 			return err
 		}
 	}
@@ -63,6 +63,20 @@ func (r *reader) element() error {
 		_, err := r.u32("function index")
 		return err
 	})
+}
+
+// elementType reads what a segment holds: a kind, or a type of one byte. A longer type
+// would put the count elsewhere.
+func (r *reader) elementType(typed bool) error {
+	if typed {
+		_, err := r.valueType("element type")
+		return err
+	}
+	kind, err := r.byte("element kind")
+	if err == nil && kind != 0 {
+		return r.fail(ErrMalformed, "element kind %d", kind)
+	}
+	return err
 }
 
 // data walks over a data segment.

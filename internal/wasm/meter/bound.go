@@ -22,7 +22,7 @@ func (c *cursor) locals(params int) int {
 			return 0
 		}
 		n += int(more)
-		c.byte() // type
+		c.valueType()
 	}
 	return n
 }

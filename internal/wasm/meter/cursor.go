@@ -3,6 +3,8 @@ package meter
 import (
 	"errors"
 	"fmt"
+
+	"github.com/mortise-dev/mortise/internal/wasm"
 )
 
 // What can be wrong with a module.
@@ -102,6 +104,18 @@ func (c *cursor) leb(n int) {
 		}
 	}
 	c.fail(ErrInvalid, "number is too long")
+}
+
+// valueType reads a type of one byte. A reference to a type of the module has more,
+// and would name another type once types are added.
+func (c *cursor) valueType() wasm.ValueType {
+	t := wasm.ValueType(c.byte())
+	switch t {
+	case wasm.I32, wasm.I64, wasm.F32, wasm.F64, wasm.V128, wasm.FuncRef, wasm.ExternRef, wasm.ExnRef:
+	default:
+		c.fail(ErrUnsupported, "type 0x%02x", byte(t))
+	}
+	return t
 }
 
 // count reads a length that must fit into what is left, least bytes an item.

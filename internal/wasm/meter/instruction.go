@@ -91,7 +91,9 @@ func (c *cursor) immediates(i *instruction) {
 			c.u32()
 		}
 	case op == 0x1c: // select t
-		c.skip(c.count(1))
+		for range c.count(1) {
+			c.valueType()
+		}
 	case op == opCallIndirect || op == opReturnCallIndirect:
 		i.index, i.second = c.u32(), c.u32()
 	case oneIndex(op):
@@ -107,7 +109,7 @@ func (c *cursor) immediates(i *instruction) {
 	case op == 0x44:
 		c.skip(8)
 	case op == 0xd0: // ref.null t
-		c.leb(5)
+		c.valueType()
 	case plain(op):
 	default:
 		c.fail(ErrUnsupported, "opcode 0x%02x", op)
@@ -136,15 +138,22 @@ func plain(op uint32) bool {
 		op == 0x1a || op == 0x1b || op >= 0x45 && op <= 0xc4 || op == 0xd1
 }
 
+// blockType reads a type index, which is encoded as a signed number, or -1 for a type.
 func (c *cursor) blockType() int64 {
-	if c.pos < len(c.b) {
-		switch b := c.b[c.pos]; {
-		case b == 0x40, b >= 0x69 && b <= 0x7f:
-			c.pos++
-			return -1
-		}
+	if c.pos < len(c.b) && c.b[c.pos] == 0x40 {
+		c.pos++
+		return -1
 	}
-	return int64(c.u32())
+	if c.pos < len(c.b) && c.b[c.pos]&0xc0 == 0x40 { // below zero, in one byte
+		c.valueType()
+		return -1
+	}
+	start := c.pos
+	index := c.u32()
+	if n := c.pos - start; c.err == nil && n < 5 && c.b[c.pos-1]&0x40 != 0 {
+		c.fail(ErrInvalid, "block type below zero")
+	}
+	return int64(index)
 }
 
 func (c *cursor) catches() {

@@ -192,7 +192,7 @@ func (w *rewriter) findMutable(c *cursor, imported int) {
 	n := c.count(3)
 	w.globals += n
 	for i := range n {
-		typ, mutable := wasm.ValueType(c.byte()), c.byte()
+		typ, mutable := c.valueType(), c.byte()
 		if mutable == 1 {
 			w.mutable = append(w.mutable, mutableGlobal{index: uint32(imported + i), typ: typ})
 			// A host sees 64 bits of a global, and no references.

@@ -256,8 +256,12 @@ func (w *rewriter) segment(c *cursor, out []byte) []byte {
 		}
 		out = w.constant(c, out)
 	}
-	if flags&3 != 0 {
-		out = append(out, c.byte()) // element kind or type
+	switch {
+	case flags&3 == 0:
+	case flags&4 != 0:
+		out = append(out, byte(c.valueType()))
+	default:
+		out = append(out, c.byte()) // element kind
 	}
 	n := c.count(1)
 	out = appendU32(out, uint32(n))
