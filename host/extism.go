@@ -15,6 +15,7 @@ import (
 	"github.com/tetratelabs/wazero/experimental"
 
 	"github.com/mortise-dev/mortise/internal/wasm"
+	"github.com/mortise-dev/mortise/internal/wasm/meter"
 )
 
 // extismEngine runs guests on github.com/extism/go-sdk. It is the reference
@@ -90,6 +91,9 @@ func (e *extismEngine) compile(ctx context.Context, src source) (_ program, err 
 // fits refuses what go-sdk cannot do.
 func fits(src source) error {
 	for _, m := range src.modules() {
+		if err := meter.CheckLocals(m); err != nil {
+			return err
+		}
 		if m.Names != nil {
 			return fmt.Errorf("the name section is broken: %w; strip it from the module, or use the native engine", m.Names)
 		}

@@ -109,3 +109,35 @@ func loadNamed(t *testing.T, h *host.Host, what, name string, bin []byte) {
 		t.Errorf("%s: %v", what, err)
 	}
 }
+
+// TestExtreme_locals declares billions of locals in a few bytes, behind what the
+// rewriter does not know too. No engine may see it: it would ask for gigabytes.
+func TestExtreme_locals(t *testing.T) {
+	t.Parallel()
+	billions := sized(1, "\xff\xff\xff\xff\x0f", i32, end)
+	code := func(bodies ...[]byte) []byte {
+		funcs := make([][]byte, len(bodies))
+		for i := range funcs {
+			funcs[i] = enc(0)
+		}
+		return wasmOf(sec(sType, fn(nil, nil)), sec(sFunc, funcs...), sec(sCode, bodies...))
+	}
+	onEngines(t, func(t *testing.T, e host.EngineName) {
+		t.Helper()
+		h := newHost(t, host.Config{Engine: e})
+		for _, c := range []struct {
+			want string
+			bin  []byte
+		}{
+			{"exceeds a limit: more than 50000 locals", code(billions)},
+			{"exceeds a limit: more than 50000 locals", code(body(0xd2, 0, 0x14, 0), billions)},
+			{"cannot be metered: type 0x63", code(sized(2, 1, 0x63, 0, "\xff\xff\xff\xff\x0f", i32, end))},
+			{"is refused by the engine: ", code(body(0x06))},
+		} {
+			_, err := h.Load(t.Context(), host.Spec{Name: "locals", Wasm: c.bin})
+			if !errors.Is(err, host.ErrInvalid) || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%v, want %s", err, c.want)
+			}
+		}
+	})
+}

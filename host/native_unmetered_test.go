@@ -163,18 +163,3 @@ func closeDuring(t *testing.T, export string) {
 		t.Errorf("%s: %v", export, err)
 	}
 }
-
-// TestUnmetered_refused does not run what only looks like it: the locals of a
-// function are bounded, whatever comes before it.
-func TestUnmetered_refused(t *testing.T) {
-	t.Parallel()
-	h := newHost(t, host.Config{})
-	many := wasmOf(sec(sType, fn(nil, nil)), sec(sFunc, enc(0), enc(0)),
-		sec(sCode, body(0xd2, 0, 0x14, 0), sized(1, "\xff\xff\xff\xff\x0f", i32, end)))
-	unknown := wasmOf(sec(sType, fn(nil, nil)), sec(sFunc, enc(0)), sec(sCode, body(0x06)))
-	for want, bin := range map[string][]byte{"more than 50000 locals": many, "is refused by the engine: ": unknown} {
-		if _, err := h.Load(t.Context(), host.Spec{Name: "bad", Wasm: bin}); !errors.Is(err, host.ErrInvalid) || !strings.Contains(err.Error(), want) {
-			t.Errorf("%v, want %s", err, want)
-		}
-	}
-}

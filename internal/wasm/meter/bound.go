@@ -27,9 +27,10 @@ func (c *cursor) locals(params int) int {
 	return n
 }
 
-// checkLocals counts the locals of every function, before anything else is looked
-// at: the bound holds for a module that is not metered too.
-func checkLocals(m *wasm.Module) error {
+// CheckLocals counts the locals of every function and refuses a module that has too
+// many in one, as [ErrLimit]. [Rewrite] and [Bound] do it; whoever gives a module to
+// an engine as it is must too.
+func CheckLocals(m *wasm.Module) error {
 	s := section(m, secCode)
 	if s == nil {
 		return nil
@@ -60,7 +61,7 @@ func checkLocals(m *wasm.Module) error {
 // broken. It is for a module that [Rewrite] refuses as [ErrUnsupported] and that runs
 // without being metered.
 func Bound(m *wasm.Module, maxTable uint32) ([]byte, error) {
-	if err := checkLocals(m); err != nil {
+	if err := CheckLocals(m); err != nil {
 		return nil, err
 	}
 	limit := uint64(cmp.Or(maxTable, DefaultMaxTable))

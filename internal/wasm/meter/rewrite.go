@@ -125,7 +125,7 @@ func (w *rewriter) survey(opts Options) error {
 	if opts.RefillModule == "" || opts.RefillName == "" {
 		return fmt.Errorf("meter: Options.RefillModule and RefillName are required")
 	}
-	if err := checkLocals(w.module); err != nil {
+	if err := CheckLocals(w.module); err != nil {
 		return err
 	}
 	imported := 0
