@@ -104,6 +104,33 @@ func TestClosedIdleConnectionIsNotedOrRepeated(t *testing.T) {
 	}
 }
 
+// A connection that dies with a request is tried again only where that is safe.
+func TestOnlyIdempotentRequestsAreRepeated(t *testing.T) {
+	t.Parallel()
+	for method, want := range map[string]int64{"GET": 3, "POST": 2} {
+		t.Run(method, func(t *testing.T) {
+			t.Parallel()
+			var heads atomic.Int64
+			url := raw(t, func(c net.Conn) {
+				heads.Add(1)
+				_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+				if readHead(c) == nil { // the second request gets no answer
+					heads.Add(1)
+				}
+			})
+			b := broker(t, nil)
+			get(t, b, egress.Request{URL: url})
+			_, err := b.Do(t.Context(), egress.Request{Method: method, URL: url})
+			if method == "GET" && err != nil || method == "POST" && !errors.Is(err, egress.ErrConnect) {
+				t.Errorf("got %v", err)
+			}
+			if got := heads.Load(); got != want {
+				t.Errorf("the server saw %d requests, want %d", got, want)
+			}
+		})
+	}
+}
+
 // A server that sends more than it was asked for could have the surplus taken for
 // the answer to the next request.
 func TestSurplusIsNoAnswer(t *testing.T) {

@@ -192,3 +192,14 @@ func TestBodyAboveTheByteBudgetIsNotSent(t *testing.T) {
 		t.Errorf("served %d, stats %+v", served.Load(), s)
 	}
 }
+
+func TestHeadersAboveTheByteBudgetAreNotSent(t *testing.T) {
+	t.Parallel()
+	var served atomic.Int64
+	url := serve(t, "https", "a.example.com", func(http.ResponseWriter, *http.Request) { served.Add(1) })
+	b := broker(t, func(c *egress.Config) { c.Policy.BytesPerMinute = 500 })
+	_ = refused(t, b, egress.Request{URL: url, Header: http.Header{"X-A": {strings.Repeat("a", 600)}}}, egress.ReasonBytes)
+	if s := b.Stats(); served.Load() != 0 || s.BytesOut > 500 {
+		t.Errorf("served %d, stats %+v", served.Load(), s)
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"syscall"
+	"time"
 )
 
 // Causes with which the broker ends the context of a request.
@@ -73,8 +74,13 @@ func (b *Broker) overBudget() *Refusal {
 		"the budget of %d bytes a minute is used up", b.policy.BytesPerMinute)
 }
 
-// ended tells how the context of a request ended, nil if it did not.
+// ended tells how the context of a request ended, nil if it did not. A connection
+// attempt ends at the same deadline, and may notice it a moment earlier.
 func (b *Broker) ended(ctx context.Context) error {
+	const moment = 5 * time.Millisecond
+	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) < moment {
+		<-ctx.Done()
+	}
 	if ctx.Err() == nil {
 		return nil
 	}

@@ -145,8 +145,8 @@ func TestRedactIsBounded(t *testing.T) {
 		t.Error("the text grew beyond its limit")
 	}
 	// Shapes that cost the most: escapes everywhere, and a value that overlaps itself.
-	for _, text := range []string{strings.Repeat("%61", 1<<20), strings.Repeat("a", 1<<22), strings.Repeat(`\u0061&#97;`, 1<<18)} {
-		out, n, ok := egress.Redact([]byte(text), "k", "aaaaaaaaaaaaaaaa", 1<<22)
+	for _, text := range []string{strings.Repeat("%61", 1<<18), strings.Repeat("a", 1<<20), strings.Repeat(`\u0061&#97;`, 1<<16)} {
+		out, n, ok := egress.Redact([]byte(text), "k", "aaaaaaaaaaaaaaaa", 1<<20)
 		if !ok || n != 1 || out != "{{secret.k}}" {
 			t.Errorf("%q...: %d finds in %d bytes", text[:8], n, len(out))
 		}

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// mostURL bounds the length of a URL, in bytes.
+// mostURL bounds the length of a URL in bytes, as it is given and as it is sent.
 const mostURL = 8 << 10
 
 // target is where a request goes, in canonical form.
@@ -26,13 +26,21 @@ type target struct {
 // parseTarget reads an absolute URL.
 func parseTarget(raw string) (target, *Refusal) {
 	if len(raw) > mostURL {
-		return target{}, refuse(ReasonMalformed, "shorten it", "the URL is longer than %d bytes", mostURL)
+		return target{}, tooLong()
 	}
 	u, err := url.Parse(raw)
 	if err != nil {
 		return target{}, refuse(ReasonMalformed, "write scheme://host/path, percent-encoded", "the URL cannot be read")
 	}
-	return newTarget(u)
+	t, r := newTarget(u)
+	if r == nil && len(t.url.String()) > mostURL {
+		return t, tooLong()
+	}
+	return t, r
+}
+
+func tooLong() *Refusal {
+	return refuse(ReasonMalformed, "shorten it", "the URL is longer than %d bytes", mostURL)
 }
 
 // newTarget checks a URL and brings it into canonical form.
