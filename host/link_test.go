@@ -167,7 +167,7 @@ func TestLinks_refused(t *testing.T) {
 // TestLinks_unmetered watches all modules when one of them cannot be metered.
 func TestLinks_unmetered(t *testing.T) {
 	t.Parallel()
-	spec := linkSpec(host.Limits{Timeout: 50 * time.Millisecond})
+	spec := linkSpec(host.Limits{Timeout: 500 * time.Millisecond})
 	spec.Links = append(spec.Links, host.Link{Name: "typed", Wasm: typedReferences()})
 	m := load(t, host.EngineNative, spec)
 	if m.Info().Metered {

@@ -96,7 +96,7 @@ func TestUnmetered_fresh(t *testing.T) {
 func TestUnmetered_stopped(t *testing.T) {
 	t.Parallel()
 	h := newHost(t, host.Config{})
-	m, err := h.Load(t.Context(), host.Spec{Name: "typed", Wasm: typedReferences(), Limits: host.Limits{Timeout: 50 * time.Millisecond}})
+	m, err := h.Load(t.Context(), host.Spec{Name: "typed", Wasm: typedReferences(), Limits: host.Limits{Timeout: 500 * time.Millisecond}})
 	if err != nil {
 		t.Fatal(err)
 	}
