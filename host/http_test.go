@@ -24,13 +24,13 @@ import (
 	"github.com/mortise-dev/mortise/host"
 )
 
-// names resolves names from a list, the first answer first; the last one stays.
-type names struct {
+// zone resolves names from a list, the first answer first; the last one stays.
+type zone struct {
 	mu      sync.Mutex
 	answers map[string][]string
 }
 
-func (n *names) LookupNetIP(_ context.Context, _, name string) ([]netip.Addr, error) {
+func (n *zone) LookupNetIP(_ context.Context, _, name string) ([]netip.Addr, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	all := n.answers[name]
@@ -195,7 +195,7 @@ func TestHTTP_names(t *testing.T) {
 			t.Fatal(err)
 		}
 		grant := &host.HTTP{
-			Hosts: []string{"*:*", "inside.example.com:*"}, Plain: true, Resolver: &names{answers: map[string][]string{
+			Hosts: []string{"*:*", "inside.example.com:*"}, Plain: true, Resolver: &zone{answers: map[string][]string{
 				"inside.example.com": {"127.0.0.1"}, "metadata.example.com": {"169.254.169.254"}, "private.example.com": {"10.0.0.1"},
 			}},
 		}
@@ -208,7 +208,7 @@ func TestHTTP_names(t *testing.T) {
 			t.Errorf("%d requests came through", hits.Load())
 		}
 		// Granted at first; then the name turns to an address that is not.
-		turn := &names{answers: map[string][]string{"turn.example.com": {"127.0.0.1", "127.0.0.2"}}}
+		turn := &zone{answers: map[string][]string{"turn.example.com": {"127.0.0.1", "127.0.0.2"}}}
 		grant = &host.HTTP{
 			Hosts: []string{"turn.example.com:" + port}, Plain: true, Resolver: turn, Private: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")},
 		}
@@ -362,7 +362,7 @@ func tlsServer(t *testing.T, handler http.HandlerFunc) (port string, grant *host
 		t.Fatal(err)
 	}
 	return port, &host.HTTP{
-		Hosts: []string{"example.com:" + port}, RootCAs: roots, Resolver: &names{answers: map[string][]string{"example.com": {"127.0.0.1"}}},
+		Hosts: []string{"example.com:" + port}, RootCAs: roots, Resolver: &zone{answers: map[string][]string{"example.com": {"127.0.0.1"}}},
 		Private: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")},
 	}
 }
