@@ -14,6 +14,10 @@ type Description struct {
 	Tools []Tool `json:"tools,omitempty"`
 	// State keys that the guest owns. An update of any other key is refused.
 	State []StateKey `json:"state,omitempty"`
+	// Actions are those that the guest carries out when they were scheduled, Effects
+	// those that it carries out after a commit. Both come to [ExportOnPhase].
+	Actions []Handler `json:"actions,omitempty"`
+	Effects []Handler `json:"effects,omitempty"`
 	// Capabilities that the guest asks for. The operator grants them.
 	Capabilities []Capability `json:"capabilities,omitempty"`
 	// Policies are the names that a summarizer or admission module knows.
@@ -67,6 +71,19 @@ type StateKey struct {
 	Name  string `json:"name"`
 	Scope Scope  `json:"scope,omitempty"`
 	Merge Merge  `json:"merge,omitempty"`
+}
+
+// Handler declares an action or an effect that a plugin carries out.
+type Handler struct {
+	// Name is prefixed by the host with the plugin's name and a slash.
+	Name string `json:"name"`
+	// Mode says what the reply to an action may hold, observe by default. The reply
+	// to an effect holds nothing.
+	Mode Mode `json:"mode,omitempty"`
+	// Public lets other plugins ask for it, under its full name.
+	Public bool `json:"public,omitempty"`
+	// OnFailure is ignore by default. What failed is kept as a dead letter.
+	OnFailure FailurePolicy `json:"on_failure,omitempty"`
 }
 
 // Capability names.

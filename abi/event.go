@@ -36,7 +36,11 @@ type Event struct {
 	ResultMessageID string      `json:"result_message_id,omitempty"`
 	// Notices arrived in the inbox since the previous step.
 	Notices []Notice `json:"notices,omitempty"`
-	Config  any      `json:"config,omitempty"`
+	// Action is set when a scheduled action is due, Effect when an effect is to be
+	// carried out. Such an event is for the handler alone, not for the hooks.
+	Action *Action `json:"action,omitempty"`
+	Effect *Effect `json:"effect,omitempty"`
+	Config any     `json:"config,omitempty"`
 }
 
 // NoticeKind is what a notice says.

@@ -4,6 +4,8 @@ package abi
 type Reply struct {
 	Updates []Update `json:"updates,omitempty"`
 	Effects []Effect `json:"effects,omitempty"`
+	// Actions are scheduled for this phase or a later one.
+	Actions []Action `json:"actions,omitempty"`
 	// Gate answers the tool gate. Nil is no opinion, which is not "allow".
 	Gate *GateDecision `json:"gate,omitempty"`
 }
@@ -31,6 +33,18 @@ type Update struct {
 	Key   string `json:"key"`
 	Op    Op     `json:"op"`
 	Value any    `json:"value,omitempty"`
+}
+
+// Action is something to be done at a phase by the plugin that declares Key among
+// its actions: the name alone for a plugin's own, "<plugin>/<name>" for another's.
+type Action struct {
+	Phase   Phase  `json:"phase"`
+	Key     string `json:"key"`
+	Payload any    `json:"payload,omitempty"`
+	// ID and By are set by the host: a number of the run, and the plugin that
+	// scheduled the action.
+	ID int64  `json:"id,omitempty"`
+	By string `json:"by,omitempty"`
 }
 
 // EffectType is the kind of an effect.
@@ -62,6 +76,9 @@ const (
 	EffectRequestCompaction EffectType = "request_compaction"
 	// EffectEmit publishes EventType with Payload to the run's listeners.
 	EffectEmit EffectType = "emit"
+	// EffectCustom asks the plugin that declares Key among its effects to carry it
+	// out with Payload, after the commit.
+	EffectCustom EffectType = "custom"
 )
 
 // Effect is one thing that a hook wants done. Which fields are read follows
@@ -79,6 +96,7 @@ type Effect struct {
 	Detail    string             `json:"detail,omitempty"`
 	Focus     string             `json:"focus,omitempty"`
 	EventType string             `json:"event_type,omitempty"`
+	Key       string             `json:"key,omitempty"`
 	Payload   any                `json:"payload,omitempty"`
 	// Note says in a few words why, for the record and the report.
 	Note string `json:"note,omitempty"`

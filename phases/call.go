@@ -9,20 +9,29 @@ import (
 	"time"
 
 	"github.com/mortise-dev/mortise/abi"
+	"github.com/mortise-dev/mortise/phases/state"
 )
 
-// call is one call of a hook and what became of it.
+// call is one call of a hook or handler and what became of it.
 type call struct {
 	hook  *hook
 	event abi.Event
 	mark  uint64 // for the tracker
+	base  uint64 // revision of the state in the event
 	stage atomic.Int32
 
 	// Written by the goroutine of the phase only.
-	attempt     int
-	at          time.Time
-	took        time.Duration
-	reply       *abi.Reply
+	attempt int
+	at      time.Time
+	took    time.Duration
+	reply   *abi.Reply
+	fault   error // of the call
+	verdict
+}
+
+// verdict is what settling made of a call. It is made anew when the phase is
+// settled again.
+type verdict struct {
 	err         error
 	proposal    *proposal
 	applied     []Change
@@ -48,104 +57,154 @@ type answer struct {
 	took  time.Duration
 }
 
+// loader shows the values of keys: a snapshot, or one with updates on top.
+type loader interface {
+	Load(k *state.Key) (any, bool)
+}
+
 // newCall prepares a call, or says why there will be none (attempt 0).
-func (p *pass) newCall(h *hook, attempt int) *call {
-	c := &call{hook: h, at: p.r.cfg.Now()}
+func (p *pass) newCall(h *hook, attempt int, from loader, base uint64) *call {
+	c := p.spareCall()
+	c.hook, c.at, c.base = h, p.r.cfg.Now(), base
+	p.all = append(p.all, c)
 	if until, skip := h.quarantined(p.r.cfg.Now); skip && attempt == 1 {
 		c.quarantined = true
 		c.refused = []Refusal{{What: "hook", Reason: "in quarantine until " + until.UTC().Format(time.RFC3339)}}
 		return c
 	}
 	if n := h.plugin.stuck.Load(); n >= int64(p.r.cfg.Limits.Abandoned) {
-		c.err = fmt.Errorf("%w: not called, because %d earlier calls of the plugin are still running", ErrDeadline, n)
+		c.fault = fmt.Errorf("%w: not called, because %d earlier calls of the plugin are still running", ErrDeadline, n)
 		return c
 	}
 	c.attempt = attempt
-	c.event, c.mark = p.event(h)
+	p.show(c, from)
 	return c
 }
 
-// event shows a hook the frame and its own state, as they are now.
-func (p *pass) event(h *hook) (abi.Event, uint64) {
-	f, messages := p.frame, p.draft.messages
-	from, mark := len(messages), uint64(0)
-	switch h.Messages {
-	case abi.ViewLast:
-		from = max(0, len(messages)-1)
-	case abi.ViewWindow:
-		from = max(0, len(messages)-h.Window)
-	case abi.ViewAll:
-		from = 0
-	case abi.ViewDelta:
-		from, mark = p.draft.state.seen.delta(h.plugin.name, messages)
-	case abi.ViewNone:
+// spareCall returns a call of an earlier phase, emptied, or a new one.
+func (p *pass) spareCall() *call {
+	if p.used == len(p.spare) {
+		p.spare = append(p.spare, &call{})
 	}
-	e := abi.Event{
-		ABI: abi.Version, Phase: f.Phase, Run: f.Run, Step: f.Step, MessagesTotal: len(messages),
-		Response: f.Response, Call: f.Call, Result: f.Result, ResultMessageID: f.ResultMessageID, Notices: f.Notices,
-	}
-	if from < len(messages) {
-		e.Messages, e.MessagesFrom = messages[from:len(messages):len(messages)], from
+	c := p.spare[p.used]
+	p.used++
+	c.stage.Store(running)
+	return c
+}
+
+// show writes the event: the frame, and the plugin's own state.
+func (p *pass) show(c *call, from loader) {
+	f, h, e := p.frame, c.hook, &c.event
+	*e = abi.Event{ABI: abi.Version, Phase: f.Phase, Run: f.Run, Step: f.Step, MessagesTotal: len(f.Messages), Config: h.plugin.settings}
+	if h.kind != effectHandler {
+		e.Response, e.Call, e.Result, e.ResultMessageID = f.Response, f.Call, f.Result, f.ResultMessageID
+		e.Notices, e.MessagesTotal = f.Notices, len(p.draft.messages)
+		p.showMessages(c)
 	}
 	for _, k := range h.plugin.list {
-		if value, ok := p.draft.load(k); ok {
+		if value, ok := from.Load(k.Key); ok {
 			if e.State == nil {
 				e.State = make(map[string]any, len(h.plugin.list))
 			}
 			e.State[k.short] = value
 		}
 	}
-	return e, mark
+}
+
+func (p *pass) showMessages(c *call) {
+	messages := p.draft.messages
+	from := len(messages)
+	switch c.hook.Messages {
+	case abi.ViewLast:
+		from = max(0, len(messages)-1)
+	case abi.ViewWindow:
+		from = max(0, len(messages)-c.hook.Window)
+	case abi.ViewAll:
+		from = 0
+	case abi.ViewDelta:
+		from, c.mark = p.st.seen.delta(c.hook.plugin.name, messages)
+	case abi.ViewNone:
+	}
+	if from < len(messages) {
+		c.event.Messages, c.event.MessagesFrom = messages[from:len(messages):len(messages)], from
+	}
 }
 
 // invoke makes the calls concurrently, and returns when each has answered or was
 // abandoned.
-func (r *Runtime) invoke(ctx context.Context, calls []*call) {
-	hctx, cancel := context.WithTimeout(ctx, r.cfg.HookTimeout)
-	defer cancel()
-	answers := make(chan answer, len(calls))
+func (p *pass) invoke(ctx context.Context, calls []*call) {
 	left := 0
 	for _, c := range calls {
 		if c.attempt > 0 {
 			left++
-			go r.work(hctx, c, answers)
 		}
 	}
-	grace := time.NewTimer(r.cfg.HookTimeout + r.cfg.Grace)
+	if left == 0 {
+		return
+	}
+	hctx, cancel := context.WithTimeout(ctx, p.r.cfg.HookTimeout)
+	defer cancel()
+	if cap(p.answers) < left {
+		p.answers = make(chan answer, left)
+	}
+	r, answers := p.r, p.answers
+	var next atomic.Int64
+	// One function for all, so that a goroutine costs no allocation.
+	work := func() {
+		for {
+			if c := calls[next.Add(1)-1]; c.attempt > 0 {
+				r.work(hctx, c, answers)
+				return
+			}
+		}
+	}
+	for range left {
+		go work()
+	}
+	p.await(ctx, hctx, calls, left)
+}
+
+func (p *pass) await(ctx, hctx context.Context, calls []*call, left int) {
+	grace := time.NewTimer(p.r.cfg.HookTimeout + p.r.cfg.Grace)
 	defer grace.Stop()
 	done := hctx.Done()
 	for left > 0 {
 		select {
-		case a := <-answers:
+		case a := <-p.answers:
 			left--
-			a.call.reply, a.call.err, a.call.took = a.reply, a.err, a.took
+			a.call.reply, a.call.fault, a.call.took = a.reply, a.err, a.took
 		case <-done:
 			done = nil
-			grace.Reset(r.cfg.Grace)
+			grace.Reset(p.r.cfg.Grace)
 		case <-grace.C:
 			// Those still left after this have returned: their answers are coming.
-			left -= r.abandon(ctx, calls)
+			left -= p.abandon(ctx, calls)
 		}
 	}
 }
 
 // work calls the hook, whatever it does.
 func (r *Runtime) work(ctx context.Context, c *call, answers chan<- answer) {
-	a := answer{call: c, err: fmt.Errorf("%w: the hook ended its goroutine", ErrPanic)}
+	a := answer{call: c}
+	plugin := c.hook.plugin
+	finished := false
 	start := r.cfg.Now()
 	defer func() {
 		if v := recover(); v != nil {
 			a.reply, a.err = nil, fmt.Errorf("%w: %.512v", ErrPanic, v)
-			r.cfg.Logger.ErrorContext(ctx, "plugin panicked", "plugin", c.hook.plugin.name, "phase", string(c.hook.Phase), "stack", string(debug.Stack()))
+			r.cfg.Logger.ErrorContext(ctx, "plugin panicked", "plugin", plugin.name, "phase", string(c.event.Phase), "stack", string(debug.Stack()))
+		} else if !finished {
+			a.reply, a.err = nil, fmt.Errorf("%w: the hook ended its goroutine", ErrPanic)
 		}
 		a.took = r.cfg.Now().Sub(start)
 		if !c.stage.CompareAndSwap(running, returned) {
-			c.hook.plugin.stuck.Add(-1)
+			plugin.stuck.Add(-1)
 			return
 		}
 		answers <- a
 	}()
-	reply, err := c.hook.plugin.impl.OnPhase(ctx, &c.event)
+	reply, err := c.hook.answer(ctx, &c.event)
+	finished = true
 	late := ctx.Err()
 	switch {
 	case late == nil:
@@ -160,17 +219,18 @@ func (r *Runtime) work(ctx context.Context, c *call, answers chan<- answer) {
 }
 
 // abandon gives up the calls that have not returned, and says how many.
-func (r *Runtime) abandon(ctx context.Context, calls []*call) int {
+func (p *pass) abandon(ctx context.Context, calls []*call) int {
 	n := 0
 	for _, c := range calls {
 		if c.attempt == 0 || !c.stage.CompareAndSwap(running, abandoned) {
 			continue
 		}
 		n++
+		p.stuck = true
 		c.hook.plugin.stuck.Add(1)
-		c.took = r.cfg.Now().Sub(c.at)
-		c.err = fmt.Errorf("%w: it ignored its cancelled context and was abandoned", ErrDeadline)
-		r.cfg.Logger.WarnContext(ctx, "hook abandoned", "plugin", c.hook.plugin.name, "phase", string(c.hook.Phase))
+		c.took = p.r.cfg.Now().Sub(c.at)
+		c.fault = fmt.Errorf("%w: it ignored its cancelled context and was abandoned", ErrDeadline)
+		p.r.cfg.Logger.WarnContext(ctx, "hook abandoned", "plugin", c.hook.plugin.name, "phase", string(p.frame.Phase))
 	}
 	return n
 }

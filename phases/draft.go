@@ -3,10 +3,10 @@ package phases
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 
 	"github.com/mortise-dev/mortise/abi"
+	"github.com/mortise-dev/mortise/phases/state"
 )
 
 // indexFrom so many effects in one reply, messages are found through an index.
@@ -18,16 +18,18 @@ const maskText = "[masked]"
 // draft is what a phase has come to so far. A reply is applied to a fork, which
 // takes the draft's place only if all of it could be applied.
 type draft struct {
-	state    *State
+	st       *State
+	r        *Runtime
 	messages []abi.Message
 	owned    bool // messages is this draft's copy
 	// result is the message that will carry the frame's result, if it is not
 	// among the messages.
 	result *abi.Message
 	index  map[string]int
-	values map[*key]any // applied, not committed
-	staged map[*key]any // of the reply that is being applied
+	tx     *state.Tx
 	out    Outcome
+	// customs are the custom effects that were not committed yet.
+	customs []custom
 
 	by      string
 	limits  *Limits
@@ -36,7 +38,7 @@ type draft struct {
 }
 
 func newDraft(r *Runtime, st *State, f *Frame) *draft {
-	d := &draft{state: st, messages: f.Messages, limits: &r.cfg.Limits, newID: r.cfg.NewID}
+	d := &draft{st: st, r: r, messages: f.Messages, limits: &r.cfg.Limits, newID: r.cfg.NewID}
 	if f.Result != nil && f.ResultMessageID != "" && d.find(f.ResultMessageID) < 0 {
 		d.result = &abi.Message{
 			ID: f.ResultMessageID, Role: abi.RoleTool, ToolCallID: f.Result.CallID, Content: f.Result.Content,
@@ -53,31 +55,8 @@ func newDraft(r *Runtime, st *State, f *Frame) *draft {
 // had copies of what it changed in place.
 func (d *draft) fork(by string) *draft {
 	n := *d
-	n.owned, n.by, n.staged, n.changes = false, by, nil, nil
+	n.owned, n.by, n.changes = false, by, nil
 	return &n
-}
-
-// accept makes the staged values part of the draft.
-func (d *draft) accept() {
-	if len(d.staged) == 0 {
-		return
-	}
-	if d.values == nil {
-		d.values = make(map[*key]any, len(d.staged))
-	}
-	maps.Copy(d.values, d.staged)
-	d.staged = nil
-}
-
-// load returns the value of a key as the next hook would see it.
-func (d *draft) load(k *key) (any, bool) {
-	if v, ok := d.staged[k]; ok {
-		return v, true
-	}
-	if v, ok := d.values[k]; ok {
-		return v, true
-	}
-	return d.state.load(k)
 }
 
 func (d *draft) changed(what, target, note string) {
@@ -85,26 +64,23 @@ func (d *draft) changed(what, target, note string) {
 }
 
 func (d *draft) update(u update) error {
-	old, ok := d.load(u.key)
-	value, err := operate(u.op, old, u.value)
-	if err != nil {
+	if err := d.tx.Update(u.key.Key, u.op, u.value); err != nil {
 		return err
 	}
-	if !ok && u.op == abi.OpRemove {
-		return nil
-	}
-	if u.op != abi.OpSet && u.op != abi.OpRemove {
-		m := meter{left: d.limits.StateValueBytes}
-		if err := m.measure(value, 0); err != nil {
-			return fmt.Errorf("the value would be larger than the %d bytes that are allowed, or too deep", d.limits.StateValueBytes)
-		}
-	}
-	if d.staged == nil {
-		d.staged = make(map[*key]any)
-	}
-	d.staged[u.key] = value
-	d.changed(string(u.op), u.key.full, "")
+	d.changed(string(u.op), u.key.Name, "")
 	return nil
+}
+
+// schedule puts actions in the queue. Their keys are full ones by now.
+func (d *draft) schedule(actions []abi.Action) error {
+	entries := make([]any, len(actions))
+	for i := range actions {
+		a := actions[i]
+		a.ID, a.By = d.st.ids.Add(1), d.by
+		entries[i] = encodeAction(&a)
+		d.changed("schedule", a.Key, "")
+	}
+	return d.tx.Update(d.r.pending, opPush, entries)
 }
 
 func (d *draft) effect(e *abi.Effect) error {
@@ -146,6 +122,9 @@ func (d *draft) effect(e *abi.Effect) error {
 	case abi.EffectEmit:
 		d.out.Emitted = append(d.out.Emitted, Emitted{EventType: e.EventType, Payload: e.Payload, By: d.by})
 		d.changed(string(e.Type), e.EventType, e.Note)
+	case abi.EffectCustom:
+		d.customs = append(d.customs, custom{id: d.st.ids.Add(1), handler: d.r.effects[e.Key], effect: e, by: d.by})
+		d.changed(string(e.Type), e.Key, e.Note)
 	case abi.EffectStop:
 		// Of several stops and compaction requests one is chosen at the end.
 		d.changed(string(e.Type), e.Code, e.Note)

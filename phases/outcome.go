@@ -52,6 +52,8 @@ type Outcome struct {
 	Emitted []Emitted
 	// Gate is what the tool gate decided. Nil is no opinion.
 	Gate *GateOutcome
+	// Report counts actions and custom effects; they are already carried out.
+	Report Report
 }
 
 // MetadataBy is the metadata field of an appended message that holds the name

@@ -2,15 +2,15 @@ package phases
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
-	"time"
 	"unicode"
 
 	"github.com/mortise-dev/mortise/abi"
+	"github.com/mortise-dev/mortise/phases/state"
 )
 
 const (
@@ -21,92 +21,152 @@ const (
 // plugin is a registered plugin: the implementation and a checked copy of what
 // it said of itself.
 type plugin struct {
-	impl  Plugin
-	name  string
-	hooks []*hook
-	keys  map[string]*key // by short name
-	list  []*key          // the same, by name
-	stuck atomic.Int64    // abandoned calls that still run
+	impl     Plugin
+	name     string
+	settings any
+	hooks    []*hook
+	actions  []*hook
+	effects  []*hook
+	keys     map[string]key // by short name
+	list     []key          // the same, by name
+	stuck    atomic.Int64   // abandoned calls that still run
 }
 
-// key is a declared state key.
+// key is a declared state key: Name is "<plugin>/<short>".
 type key struct {
-	short     string
-	full      string // "<plugin>/<short>"
-	thread    bool
-	exclusive bool
+	*state.Key
+
+	short string
 }
 
-// hook is one subscription.
+// hookKind says what a hook answers.
+type hookKind int
+
+const (
+	phaseHook hookKind = iota
+	actionHandler
+	effectHandler
+	activator
+)
+
+// hook is one subscription, or the handler of an action or effect. Of a handler
+// only mode and failure policy are set.
 type hook struct {
 	abi.Hook
+	kind   hookKind
 	plugin *plugin
 	index  int // in the plugin's description
+	answer func(context.Context, *abi.Event) (*abi.Reply, error)
+	// name is the full name of a handler, public lets others ask for it.
+	name   string
+	public bool
 	health health
 }
 
-// health counts the failures of a hook for quarantine.
-type health struct {
-	mu       sync.Mutex
-	failures int
-	until    time.Time
-}
-
-func newPlugin(impl Plugin) (*plugin, error) {
+func newPlugin(impl Plugin, l *Limits) (*plugin, error) {
 	d := impl.Describe()
 	if !validName(d.Name) {
 		return nil, fmt.Errorf("phases: plugin %.80q: the name must match ^[a-z0-9][a-z0-9._-]{0,63}$", d.Name)
 	}
-	p := &plugin{impl: impl, name: d.Name, keys: make(map[string]*key, len(d.State))}
+	p := &plugin{impl: impl, name: d.Name, keys: make(map[string]key, len(d.State))}
+	var native map[string]state.Native
+	if n, ok := impl.(NativeState); ok {
+		native = n.NativeState()
+	}
 	for i := range d.State {
-		if err := p.addKey(&d.State[i]); err != nil {
+		if err := p.addKey(&d.State[i], native[d.State[i].Name], l); err != nil {
 			return nil, fmt.Errorf("phases: plugin %q: %w", d.Name, err)
 		}
 	}
-	slices.SortFunc(p.list, func(a, b *key) int { return cmp.Compare(a.short, b.short) })
+	for name := range native {
+		if _, ok := p.keys[name]; !ok {
+			return nil, fmt.Errorf("phases: plugin %q: NativeState names the key %.140q, which the description does not declare", d.Name, name)
+		}
+	}
+	slices.SortFunc(p.list, func(a, b key) int { return cmp.Compare(a.short, b.short) })
 	for i := range d.Hooks {
 		if err := p.addHook(i, d.Hooks[i]); err != nil {
 			return nil, fmt.Errorf("phases: plugin %q: hook %d: %w", d.Name, i, err)
 		}
 	}
-	return p, nil
+	var err error
+	if p.actions, err = p.handlers(actionHandler, "action", d.Actions); err != nil {
+		return nil, err
+	}
+	p.effects, err = p.handlers(effectHandler, "effect", d.Effects)
+	return p, err
 }
 
-func (p *plugin) addKey(s *abi.StateKey) error {
-	if s.Name == "" || len(s.Name) > maxKeyBytes || strings.ContainsFunc(s.Name, unicode.IsControl) {
-		return fmt.Errorf("state key %.140q: the name must have 1 to %d bytes and no control characters", s.Name, maxKeyBytes)
+func (p *plugin) addKey(s *abi.StateKey, native state.Native, l *Limits) error {
+	if err := checkName("state key", s.Name); err != nil {
+		return err
 	}
-	if p.keys[s.Name] != nil {
+	if _, ok := p.keys[s.Name]; ok {
 		return fmt.Errorf("state key %q is declared twice", s.Name)
 	}
-	k := &key{short: s.Name, full: p.name + "/" + s.Name}
 	switch s.Scope {
-	case "", abi.ScopeRun:
-	case abi.ScopeThread:
-		k.thread = true
+	case "", abi.ScopeRun, abi.ScopeThread:
 	default:
 		return fmt.Errorf("state key %q: scope %q is not one of run, thread", s.Name, s.Scope)
 	}
 	switch s.Merge {
-	case "", abi.MergeExclusive:
-		k.exclusive = true
-	case abi.MergeCommutative:
+	case "", abi.MergeExclusive, abi.MergeCommutative:
 	default:
 		return fmt.Errorf("state key %q: merge %q is not one of exclusive, commutative", s.Name, s.Merge)
 	}
+	k := key{short: s.Name, Key: &state.Key{
+		Name: p.name + "/" + s.Name, Scope: s.Scope, Merge: s.Merge, Limit: l.StateValueBytes, Native: native,
+	}}
 	p.keys[s.Name] = k
 	p.list = append(p.list, k)
 	return nil
 }
 
+func checkName(what, name string) error {
+	if name == "" || len(name) > maxKeyBytes || strings.ContainsFunc(name, unicode.IsControl) {
+		return fmt.Errorf("%s %.140q: the name must have 1 to %d bytes and no control characters", what, name, maxKeyBytes)
+	}
+	return nil
+}
+
+// handlers checks the actions or effects that a plugin carries out.
+func (p *plugin) handlers(kind hookKind, what string, list []abi.Handler) ([]*hook, error) {
+	var out []*hook
+	for i := range list {
+		d := &list[i]
+		if err := checkName(what, d.Name); err != nil {
+			return nil, fmt.Errorf("phases: plugin %q: %w", p.name, err)
+		}
+		h := &hook{kind: kind, plugin: p, answer: p.impl.OnPhase, name: p.name + "/" + d.Name, public: d.Public}
+		if slices.ContainsFunc(out, func(o *hook) bool { return o.name == h.name }) {
+			return nil, fmt.Errorf("phases: plugin %q: %s handler already registered: %s", p.name, what, d.Name)
+		}
+		h.Mode, h.OnFailure = cmp.Or(d.Mode, abi.ModeObserve), cmp.Or(d.OnFailure, abi.FailIgnore)
+		if err := checkPolicy(h.Mode, h.OnFailure); err != nil {
+			return nil, fmt.Errorf("phases: plugin %q: %s %q: %w", p.name, what, d.Name, err)
+		}
+		out = append(out, h)
+	}
+	return out, nil
+}
+
+func checkPolicy(m abi.Mode, f abi.FailurePolicy) error {
+	switch m {
+	case abi.ModeObserve, abi.ModeTransform, abi.ModeGate:
+	default:
+		return fmt.Errorf("mode %q is not one of observe, transform, gate", m)
+	}
+	switch f {
+	case abi.FailRun, abi.FailIgnore, abi.FailQuarantine:
+		return nil
+	default:
+		return fmt.Errorf("on_failure %q is not one of fail, ignore, quarantine", f)
+	}
+}
+
 func (p *plugin) addHook(i int, h abi.Hook) error {
 	if !slices.Contains(abi.Phases(), h.Phase) {
 		return fmt.Errorf("phase %q is not one of the nine", h.Phase)
-	}
-	switch h.Mode {
-	case abi.ModeObserve, abi.ModeTransform, abi.ModeGate:
-	default:
-		return fmt.Errorf("%s: mode %q is not one of observe, transform, gate", h.Phase, h.Mode)
 	}
 	switch h.Messages {
 	case "", abi.ViewNone, abi.ViewLast, abi.ViewDelta, abi.ViewAll:
@@ -117,63 +177,18 @@ func (p *plugin) addHook(i int, h abi.Hook) error {
 	default:
 		return fmt.Errorf("%s: messages %q is not one of none, last, delta, window, all", h.Phase, h.Messages)
 	}
-	switch h.OnFailure {
-	case abi.FailRun, abi.FailIgnore, abi.FailQuarantine:
-	case "":
+	if h.OnFailure == "" {
 		h.OnFailure = abi.FailIgnore
 		if h.Mode == abi.ModeGate {
 			h.OnFailure = abi.FailRun
 		}
-	default:
-		return fmt.Errorf("%s: on_failure %q is not one of fail, ignore, quarantine", h.Phase, h.OnFailure)
+	}
+	if err := checkPolicy(h.Mode, h.OnFailure); err != nil {
+		return fmt.Errorf("%s: %w", h.Phase, err)
 	}
 	h.Before, h.After = slices.Clone(h.Before), slices.Clone(h.After)
-	p.hooks = append(p.hooks, &hook{Hook: h, plugin: p, index: i})
+	p.hooks = append(p.hooks, &hook{Hook: h, plugin: p, index: i, answer: p.impl.OnPhase})
 	return nil
-}
-
-// quarantined says whether the hook is to be skipped, and until when.
-func (h *hook) quarantined(now func() time.Time) (time.Time, bool) {
-	if h.OnFailure != abi.FailQuarantine {
-		return time.Time{}, false
-	}
-	h.health.mu.Lock()
-	defer h.health.mu.Unlock()
-	if h.health.until.IsZero() {
-		return time.Time{}, false
-	}
-	return h.health.until, now().Before(h.health.until)
-}
-
-// succeeded ends a row of failures.
-func (h *hook) succeeded() {
-	if h.OnFailure != abi.FailQuarantine {
-		return
-	}
-	h.health.mu.Lock()
-	defer h.health.mu.Unlock()
-	h.health.failures, h.health.until = 0, time.Time{}
-}
-
-// failed counts a failure and says whether the hook is now in quarantine. After
-// a quarantine one failure is enough for the next, which is twice as long.
-func (h *hook) failed(l *Limits, now time.Time) bool {
-	if h.OnFailure != abi.FailQuarantine {
-		return false
-	}
-	h.health.mu.Lock()
-	defer h.health.mu.Unlock()
-	h.health.failures++
-	over := h.health.failures - l.QuarantineAfter
-	if over < 0 {
-		return false
-	}
-	wait := l.QuarantineMax
-	if over < 32 && l.QuarantineBackOff<<over>>over == l.QuarantineBackOff {
-		wait = min(wait, l.QuarantineBackOff<<over)
-	}
-	h.health.until = now.Add(wait)
-	return true
 }
 
 func validName(s string) bool {

@@ -1,6 +1,7 @@
 package phases
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -18,17 +19,24 @@ var (
 	ErrPanic = errors.New("panicked")
 	// ErrRefused is a hook whose reply was refused.
 	ErrRefused = errors.New("reply refused")
+	// ErrNotConverged is a phase whose actions go on after Limits.Rounds.
+	ErrNotConverged = errors.New("not converged")
 )
 
 // HookError is the failure of a hook.
 type HookError struct {
 	Plugin string
 	Phase  abi.Phase
-	Err    error
+	// Handler is the full name of the action that failed, or empty for a hook.
+	Handler string
+	Err     error
 }
 
 // Error names the plugin and the phase.
 func (e *HookError) Error() string {
+	if e.Handler != "" {
+		return fmt.Sprintf("phases: %s: action %q: %v", e.Phase, e.Handler, e.Err)
+	}
 	return fmt.Sprintf("phases: %s: plugin %q: %v", e.Phase, e.Plugin, e.Err)
 }
 
@@ -45,9 +53,12 @@ type Record struct {
 	Plugin   string
 	CallID   string
 	ToolName string
+	// Handler is the full name of the action or effect that was carried out, or
+	// empty for a hook.
+	Handler  string
 	Duration time.Duration
 	// Attempt is 1, 2 for the second call of a deferred hook, 0 for a hook that
-	// was not called.
+	// was not called. An action counts on while others change what it writes.
 	Attempt      int
 	MessagesSent int
 	Applied      []Change
@@ -80,16 +91,16 @@ type Refusal struct {
 	Reason string
 }
 
-func (p *pass) record() {
+// record keeps the health of the hooks and tells what they did: first calls in
+// firing order, then the others as they came.
+func (p *pass) record(ctx context.Context) {
+	p.account(ctx)
 	if p.r.cfg.Record == nil {
 		return
 	}
 	p.r.recording.Lock()
 	defer p.r.recording.Unlock()
-	for _, c := range p.calls {
-		p.r.cfg.Record(p.recordOf(c))
-	}
-	for _, c := range p.reruns {
+	for _, c := range p.all {
 		p.r.cfg.Record(p.recordOf(c))
 	}
 }
@@ -97,7 +108,7 @@ func (p *pass) record() {
 func (p *pass) recordOf(c *call) Record {
 	rec := Record{
 		At: c.at, Run: p.frame.Run, Phase: p.frame.Phase, Step: p.frame.Step,
-		Plugin: c.hook.plugin.name, Duration: c.took, Attempt: c.attempt,
+		Plugin: c.hook.plugin.name, Handler: c.hook.name, Duration: c.took, Attempt: c.attempt,
 		MessagesSent: len(c.event.Messages), Applied: c.applied, Refused: c.refused,
 		Deferred: c.deferred, Overridden: c.overridden, Quarantined: c.quarantined,
 	}

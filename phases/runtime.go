@@ -5,27 +5,55 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/google/uuid"
 
 	"github.com/mortise-dev/mortise/abi"
+	"github.com/mortise-dev/mortise/phases/state"
 )
 
 // Plugin is something that answers phases. A plugin must be safe for concurrent
 // use, must not change the event, and must not keep anything between calls that
-// changes its replies: a hook may be called twice for one phase.
+// changes its replies: a hook may be called several times for one phase. The event
+// is the plugin's until it returns, and not longer.
 type Plugin interface {
 	// Describe says what the plugin subscribes to. It is called once, by New.
 	Describe() abi.Description
-	// OnPhase answers one event. A nil reply is no opinion.
+	// OnPhase answers one event. A nil reply is no opinion. An event with an Action
+	// or Effect is for the handler that the description declares.
 	OnPhase(ctx context.Context, e *abi.Event) (*abi.Reply, error)
+}
+
+// NativeState is what a native plugin may have beside Plugin: state keys of which it
+// does more than the operations of the contract. It is called once, by New, and
+// returns them by the names in its description.
+type NativeState interface {
+	NativeState() map[string]state.Native
+}
+
+// Activator is what a native plugin may have beside Plugin: a say when a run
+// begins with it, and when the run goes to an agent without it. The event has no phase, and
+// the reply may hold updates of state only. A guest has run_start and run_end.
+type Activator interface {
+	Activate(ctx context.Context, e *abi.Event) (*abi.Reply, error)
+	Deactivate(ctx context.Context, e *abi.Event) (*abi.Reply, error)
 }
 
 // Config says what a [Runtime] runs. The zero Config has no plugins.
 type Config struct {
 	Plugins []Plugin
+	// Builtins are plugins of the program itself, such as its limits and guards.
+	// They are like the others, except that Active does not switch them off.
+	Builtins []Plugin
+	// Active names the plugins whose hooks are called; empty is all of them. The
+	// others keep their state, and carry out actions and effects. A name that no
+	// plugin has is an error: it may be that of a guard, misspelt.
+	Active []string
+	// Settings are handed to the plugins, by name, as Event.Config.
+	Settings map[string]any
 	// HookTimeout is how long a hook may take, 5 s when 0.
 	HookTimeout time.Duration
 	// Grace is how much longer the phase waits for a hook that ignores its
@@ -44,78 +72,20 @@ type Config struct {
 	Limits Limits
 }
 
-// Limits bounds what a hook may do. Zero fields mean the default.
-type Limits struct {
-	// Updates and Effects in one reply, 128 and 1024.
-	Updates int
-	Effects int
-	// AppendedMessages in one reply, 32.
-	AppendedMessages int
-	// ReplyBytes is the size of everything in one reply, 8 MiB. MessageBytes is
-	// that of the content of one message, 1 MiB. Sizes are those of the text and
-	// keys, plus a little for each value.
-	ReplyBytes   int
-	MessageBytes int
-	// StateValueBytes is the size of one state value, 256 KiB.
-	StateValueBytes int
-	// TextBytes is the length of one reason, note, code, key or name, 4 KiB.
-	TextBytes int
-	// Abandoned calls of one plugin that may still be running, 8. At that number
-	// its hooks are not called, and fail, until one of them returns.
-	Abandoned int
-	// QuarantineAfter so many failures in a row, 3, a hook whose policy is
-	// quarantine is skipped for QuarantineBackOff, 30 s. Each further failure
-	// doubles that, up to QuarantineMax, 30 min.
-	QuarantineAfter   int
-	QuarantineBackOff time.Duration
-	QuarantineMax     time.Duration
-}
-
-func (l *Limits) setDefaults() {
-	l.Updates = cmp.Or(l.Updates, 128)
-	l.Effects = cmp.Or(l.Effects, 1024)
-	l.AppendedMessages = cmp.Or(l.AppendedMessages, 32)
-	l.ReplyBytes = cmp.Or(l.ReplyBytes, 8<<20)
-	l.MessageBytes = cmp.Or(l.MessageBytes, 1<<20)
-	l.StateValueBytes = cmp.Or(l.StateValueBytes, 256<<10)
-	l.TextBytes = cmp.Or(l.TextBytes, 4<<10)
-	l.Abandoned = cmp.Or(l.Abandoned, 8)
-	l.QuarantineAfter = cmp.Or(l.QuarantineAfter, 3)
-	l.QuarantineBackOff = cmp.Or(l.QuarantineBackOff, 30*time.Second)
-	l.QuarantineMax = cmp.Or(l.QuarantineMax, 30*time.Minute)
-}
-
-func (l *Limits) validate() error {
-	for _, bound := range []struct {
-		name  string
-		value int64
-	}{
-		{"Updates", int64(l.Updates)},
-		{"Effects", int64(l.Effects)},
-		{"AppendedMessages", int64(l.AppendedMessages)},
-		{"ReplyBytes", int64(l.ReplyBytes)},
-		{"MessageBytes", int64(l.MessageBytes)},
-		{"StateValueBytes", int64(l.StateValueBytes)},
-		{"TextBytes", int64(l.TextBytes)},
-		{"Abandoned", int64(l.Abandoned)},
-		{"QuarantineAfter", int64(l.QuarantineAfter)},
-		{"QuarantineBackOff", int64(l.QuarantineBackOff)},
-		{"QuarantineMax", int64(l.QuarantineMax)},
-	} {
-		if bound.value < 0 {
-			return fmt.Errorf("phases: Config.Limits.%s is %d, must not be negative", bound.name, bound.value)
-		}
-	}
-	return nil
-}
-
 // Runtime fires phases at a fixed list of plugins. Make one with [New]; it is
 // safe for concurrent use and needs no closing.
 type Runtime struct {
-	cfg   Config
-	hooks map[abi.Phase][]*hook
-	keys  map[string]*key // by full name
+	cfg     Config
+	plugins []*plugin
+	active  map[*plugin]bool
+	hooks   map[abi.Phase][]*hook
+	// actions and effects find handlers by their full names.
+	actions map[string]*hook
+	effects map[string]*hook
+	pending *state.Key
+	dead    *state.Key
 
+	passes    sync.Pool
 	recording sync.Mutex
 }
 
@@ -123,29 +93,16 @@ type Runtime struct {
 // order of their hooks. Names must be unique. A cycle of before and after
 // constraints is an error that names it.
 func New(cfg Config) (*Runtime, error) {
-	if cfg.HookTimeout < 0 {
-		return nil, fmt.Errorf("phases: Config.HookTimeout is %v, must not be negative", cfg.HookTimeout)
-	}
-	if cfg.Grace < 0 {
-		return nil, fmt.Errorf("phases: Config.Grace is %v, must not be negative", cfg.Grace)
-	}
-	cfg.HookTimeout = cmp.Or(cfg.HookTimeout, 5*time.Second)
-	cfg.Grace = cmp.Or(cfg.Grace, 250*time.Millisecond)
-	cfg.Limits.setDefaults()
-	if err := cfg.Limits.validate(); err != nil {
+	if err := cfg.setDefaults(); err != nil {
 		return nil, err
 	}
-	if cfg.Logger == nil {
-		cfg.Logger = slog.New(slog.DiscardHandler)
+	r := &Runtime{
+		cfg: cfg, active: make(map[*plugin]bool), hooks: make(map[abi.Phase][]*hook),
+		actions: make(map[string]*hook), effects: make(map[string]*hook),
 	}
-	if cfg.Now == nil {
-		cfg.Now = time.Now
-	}
-	if cfg.NewID == nil {
-		cfg.NewID = newID
-	}
-	r := &Runtime{cfg: cfg, hooks: make(map[abi.Phase][]*hook), keys: make(map[string]*key)}
-	if err := r.register(cfg.Plugins); err != nil {
+	r.passes.New = func() any { return &pass{} }
+	r.pending, r.dead = pendingKey(&r.cfg.Limits), deadKey(&r.cfg.Limits)
+	if err := r.register(); err != nil {
 		return nil, err
 	}
 	for _, p := range abi.Phases() {
@@ -158,15 +115,41 @@ func New(cfg Config) (*Runtime, error) {
 	return r, nil
 }
 
+func (c *Config) setDefaults() error {
+	if c.HookTimeout < 0 {
+		return fmt.Errorf("phases: Config.HookTimeout is %v, must not be negative", c.HookTimeout)
+	}
+	if c.Grace < 0 {
+		return fmt.Errorf("phases: Config.Grace is %v, must not be negative", c.Grace)
+	}
+	c.HookTimeout = cmp.Or(c.HookTimeout, 5*time.Second)
+	c.Grace = cmp.Or(c.Grace, 250*time.Millisecond)
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if c.NewID == nil {
+		c.NewID = newID
+	}
+	c.Limits.setDefaults()
+	return c.Limits.validate()
+}
+
 func newID() string { return uuid.Must(uuid.NewV7()).String() }
 
-func (r *Runtime) register(plugins []Plugin) error {
-	names := make(map[string]bool, len(plugins))
-	for i, impl := range plugins {
-		if impl == nil {
-			return fmt.Errorf("phases: Config.Plugins[%d] is nil", i)
+func (r *Runtime) register() error {
+	names := make(map[string]bool)
+	for i, impl := range slices.Concat(r.cfg.Builtins, r.cfg.Plugins) {
+		builtin := i < len(r.cfg.Builtins)
+		if impl == nil && builtin {
+			return fmt.Errorf("phases: Config.Builtins[%d] is nil", i)
 		}
-		p, err := newPlugin(impl)
+		if impl == nil {
+			return fmt.Errorf("phases: Config.Plugins[%d] is nil", i-len(r.cfg.Builtins))
+		}
+		p, err := newPlugin(impl, &r.cfg.Limits)
 		if err != nil {
 			return err
 		}
@@ -174,14 +157,42 @@ func (r *Runtime) register(plugins []Plugin) error {
 			return fmt.Errorf("phases: plugin %q: there are two plugins of that name; give one of them another", p.name)
 		}
 		names[p.name] = true
-		for _, h := range p.hooks {
-			r.hooks[h.Phase] = append(r.hooks[h.Phase], h)
+		if settings, ok := r.cfg.Settings[p.name]; ok {
+			if p.settings, _, err = state.Clone(settings, r.cfg.Limits.MessageBytes); err != nil {
+				return fmt.Errorf("phases: Config.Settings of plugin %q: %w", p.name, err)
+			}
 		}
-		for _, k := range p.keys {
-			r.keys[k.full] = k
+		r.add(p, builtin || len(r.cfg.Active) == 0 || slices.Contains(r.cfg.Active, p.name))
+	}
+	for _, name := range r.cfg.Active {
+		if !names[name] {
+			return fmt.Errorf("phases: Config.Active names %.80q, and there is no plugin of that name", name)
+		}
+	}
+	for name := range r.cfg.Settings {
+		if !names[name] {
+			return fmt.Errorf("phases: Config.Settings names %.80q, and there is no plugin of that name", name)
 		}
 	}
 	return nil
+}
+
+// add adds a plugin. One that is not active keeps its keys and handlers.
+func (r *Runtime) add(p *plugin, active bool) {
+	r.plugins = append(r.plugins, p)
+	r.active[p] = active
+	for _, h := range p.actions {
+		r.actions[h.name] = h
+	}
+	for _, h := range p.effects {
+		r.effects[h.name] = h
+	}
+	if !active {
+		return
+	}
+	for _, h := range p.hooks {
+		r.hooks[h.Phase] = append(r.hooks[h.Phase], h)
+	}
 }
 
 // Order returns the names of the plugins whose hooks fire at a phase, in firing

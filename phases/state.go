@@ -2,35 +2,26 @@ package phases
 
 import (
 	"context"
+	"fmt"
 	"sync"
+	"sync/atomic"
 
-	"github.com/mortise-dev/mortise/abi"
+	"github.com/mortise-dev/mortise/phases/state"
 )
 
 // State holds the values that plugins keep for one run, by full key
 // ("<plugin>/<key>"). [Runtime.NewState] makes one. It is safe for concurrent use;
-// phases fired on one State take turns, in the order in which they came.
-//
-// Values are never changed in place: a commit replaces those that it touches and
-// copies nothing else. So a value that was read stays as it is.
+// phases fired on one State take turns, in the order in which they came. Others may
+// commit to its store at any time, see [Runtime.Submit].
 type State struct {
-	turn chan struct{}
-
-	mu       sync.RWMutex
-	values   map[string]entry
-	revision uint64
+	store *state.Store
+	turn  chan struct{}
+	// ids numbers actions and effects.
+	ids     atomic.Int64
+	letters sync.Mutex
 
 	// seen belongs to whoever has the turn.
 	seen tracker
-}
-
-// entry is a value. Exported ones outlive the run.
-type entry struct {
-	value    any
-	exported bool
-	// raw values came from outside in a form that plugins may not see. They are
-	// only kept and written back.
-	raw bool
 }
 
 // NewState starts the state of a run from the thread-scoped values of the
@@ -38,77 +29,79 @@ type entry struct {
 // that no plugin declares, and values of types that the contract does not know,
 // are hidden and kept. A key that is declared with run scope starts anew.
 func (r *Runtime) NewState(thread map[string]any) *State {
-	s := &State{
-		turn:   make(chan struct{}, 1),
-		values: make(map[string]entry, len(thread)),
+	s := &State{store: state.New(), turn: make(chan struct{}, 1)}
+	if err := r.declare(s.store.Install); err != nil {
+		panic(err) // New checked the keys, and the store is empty.
 	}
-	for full, value := range thread {
-		if k := r.keys[full]; k != nil && !k.thread {
-			continue
-		}
-		m := meter{left: maxImportBytes}
-		kept, err := m.clone(value)
-		if err != nil {
-			s.values[full] = entry{value: value, exported: true, raw: true}
-			continue
-		}
-		s.values[full] = entry{value: kept, exported: true}
-	}
+	s.store.RestoreThread(thread)
+	s.number()
 	return s
 }
 
-// Read returns the value of a full key. The value is shared; do not change it.
-func (s *State) Read(key string) (any, bool) {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	e, ok := s.values[key]
-	return e.value, ok
+// Resume starts the state of a run that goes on, from what its store exported
+// elsewhere: with the values of run scope and the actions that wait. Values that nobody
+// can read are hidden and kept; with strict they are an error.
+func (r *Runtime) Resume(img state.Image, strict bool) (*State, error) {
+	s := r.NewState(nil)
+	if err := s.store.Restore(img, strict); err != nil {
+		return nil, fmt.Errorf("phases: resume: %w", err)
+	}
+	s.number()
+	return s, nil
 }
 
-// Revision counts the commits: each phase that changed the state is one.
-func (s *State) Revision() uint64 {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	return s.revision
+// Adopt makes the state of another runtime one of this one, as when a run is handed
+// to another agent. Values stay, also those of plugins that are not here.
+func (r *Runtime) Adopt(s *State) error {
+	if err := r.declare(s.store.Redeclare); err != nil {
+		return fmt.Errorf("phases: adopt: %w", err)
+	}
+	return nil
 }
+
+// declare gives the keys of all plugins, active or not, and the runtime's own to a
+// store.
+func (r *Runtime) declare(install func(owner string, keys ...*state.Key) error) error {
+	if err := install(runtimeOwner, r.pending, r.dead); err != nil {
+		return err
+	}
+	for _, p := range r.plugins {
+		keys := make([]*state.Key, len(p.list))
+		for i, k := range p.list {
+			keys[i] = k.Key
+		}
+		if err := install(p.name, keys...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// number makes the next id larger than any that is in use.
+func (s *State) number() {
+	now, last := s.store.Snapshot(), int64(0)
+	for _, a := range pendingOf(now) {
+		last = max(last, a.ID)
+	}
+	for _, l := range lettersOf(now) {
+		last = max(last, l.ID)
+	}
+	s.ids.Store(last)
+}
+
+// Store returns the store: for snapshots, for watching commits, and for exporting
+// everything.
+func (s *State) Store() *state.Store { return s.store }
+
+// Read returns the value of a full key. The value is shared; do not change it.
+func (s *State) Read(key string) (any, bool) { return s.store.Snapshot().Read(key) }
+
+// Revision counts the commits: each phase that changed the state is one.
+func (s *State) Revision() uint64 { return s.store.Snapshot().Revision() }
 
 // Export returns what outlives the run: the thread-scoped values and those of
 // unknown keys. The map is the caller's, the values are shared.
-func (s *State) Export() map[string]any {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	out := make(map[string]any, len(s.values))
-	for full, e := range s.values {
-		if e.exported {
-			out[full] = e.value
-		}
-	}
-	return out
-}
-
-// load returns the value that a plugin may see and compute with.
-func (s *State) load(k *key) (any, bool) {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	e, ok := s.values[k.full]
-	if e.raw {
-		return nil, false
-	}
-	return e.value, ok
-}
-
-// commit replaces the touched values in one revision.
-func (s *State) commit(touched map[*key]any) {
-	if len(touched) == 0 {
-		return
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for k, value := range touched {
-		s.values[k.full] = entry{value: value, exported: k.thread}
-	}
-	s.revision++
-}
+func (s *State) Export() map[string]any { return s.store.ExportThread() }
 
 func (s *State) take(ctx context.Context) error {
 	select {
@@ -120,55 +113,3 @@ func (s *State) take(ctx context.Context) error {
 }
 
 func (s *State) release() { <-s.turn }
-
-// tracker knows which messages a plugin was sent as a delta. Messages are
-// numbered in the order in which they are first met, so that one number per
-// plugin is enough, however the list is changed by compactions.
-type tracker struct {
-	numbers map[string]uint64
-	last    uint64
-	// lastID stood at lastIndex when the list was numbered.
-	lastID    string
-	lastIndex int
-	sent      map[string]uint64
-}
-
-// number numbers the messages that are new.
-func (t *tracker) number(messages []abi.Message) {
-	if t.numbers == nil {
-		t.numbers, t.sent = make(map[string]uint64, len(messages)), make(map[string]uint64)
-	}
-	from := 0
-	if t.last > 0 && t.lastIndex < len(messages) && messages[t.lastIndex].ID == t.lastID {
-		// The list only grew.
-		from = t.lastIndex + 1
-	}
-	for i := from; i < len(messages); i++ {
-		if id := messages[i].ID; id != "" && t.numbers[id] == 0 {
-			t.last++
-			t.numbers[id] = t.last
-		}
-	}
-	if n := len(messages); n > 0 {
-		t.lastID, t.lastIndex = messages[n-1].ID, n-1
-	}
-}
-
-// delta returns where the messages begin that stand after the newest one that
-// the plugin was sent. The mark is to be given to advance when the hook has
-// succeeded.
-func (t *tracker) delta(plugin string, messages []abi.Message) (from int, mark uint64) {
-	t.number(messages)
-	sent := t.sent[plugin]
-	for from = len(messages); from > 0; from-- {
-		// A message without an id has no number and passes for new.
-		if n := t.numbers[messages[from-1].ID]; n != 0 && n <= sent {
-			break
-		}
-	}
-	return from, t.last
-}
-
-func (t *tracker) advance(plugin string, mark uint64) {
-	t.sent[plugin] = max(t.sent[plugin], mark)
-}

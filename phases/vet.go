@@ -10,6 +10,7 @@ import (
 	"unicode"
 
 	"github.com/mortise-dev/mortise/abi"
+	"github.com/mortise-dev/mortise/phases/state"
 )
 
 // proposal is a reply after it was found acceptable in itself: a copy that the
@@ -17,11 +18,12 @@ import (
 type proposal struct {
 	updates []update
 	effects []abi.Effect
+	actions []abi.Action
 	gate    *abi.GateDecision
 }
 
 type update struct {
-	key   *key
+	key   key
 	op    abi.Op
 	value any
 }
@@ -29,10 +31,11 @@ type update struct {
 // vetter checks one reply against what its hook may do. It collects every
 // refusal, so that a plugin's author sees all of them at once.
 type vetter struct {
+	r        *Runtime
 	limits   *Limits
 	hook     *hook
 	frame    *Frame
-	budget   meter
+	left     int // of Limits.ReplyBytes
 	appended int
 	refused  []Refusal
 }
@@ -52,6 +55,10 @@ func (v *vetter) vet(reply *abi.Reply) *proposal {
 		v.refuse("effects", fmt.Errorf("%d are more than the %d that are allowed", n, v.limits.Effects))
 		return p
 	}
+	if n := len(reply.Actions); n > v.limits.Actions {
+		v.refuse("actions", fmt.Errorf("%d are more than the %d that are allowed", n, v.limits.Actions))
+		return p
+	}
 	for i := range reply.Updates {
 		u, err := v.update(&reply.Updates[i])
 		if err != nil {
@@ -68,6 +75,14 @@ func (v *vetter) vet(reply *abi.Reply) *proposal {
 		}
 		p.effects = append(p.effects, e)
 	}
+	for i := range reply.Actions {
+		a, err := v.action(&reply.Actions[i])
+		if err != nil {
+			v.refuse(fmt.Sprintf("action %d %.40q", i, reply.Actions[i].Key), err)
+			continue
+		}
+		p.actions = append(p.actions, a)
+	}
 	if reply.Gate != nil {
 		gate, err := v.gate(reply.Gate)
 		if err != nil {
@@ -79,20 +94,56 @@ func (v *vetter) vet(reply *abi.Reply) *proposal {
 }
 
 func (v *vetter) update(u *abi.Update) (update, error) {
-	k := v.hook.plugin.keys[u.Key]
-	if k == nil {
+	k, ok := v.hook.plugin.keys[u.Key]
+	if !ok {
 		return update{}, errors.New("the plugin's description does not declare this state key")
 	}
-	switch u.Op {
-	case abi.OpSet, abi.OpMerge, abi.OpAppend, abi.OpAdd, abi.OpRemove:
-	default:
-		return update{}, fmt.Errorf("operation %.40q is not one of set, merge, append, add, remove", u.Op)
+	if err := k.Takes(u.Op); err != nil {
+		return update{}, err
 	}
 	value, err := v.dynamic(u.Value, v.limits.StateValueBytes)
 	if err != nil {
 		return update{}, err
 	}
 	return update{key: k, op: u.Op, value: value}, nil
+}
+
+// action resolves an action and copies its payload.
+func (v *vetter) action(a *abi.Action) (abi.Action, error) {
+	if v.hook.kind == activator {
+		return abi.Action{}, errors.New("a plugin that is activated may only update state")
+	}
+	h := v.handler(v.r.actions, a.Key)
+	if h == nil {
+		return abi.Action{}, fmt.Errorf("no scheduled action handler registered for %.140s, or it is not public", a.Key)
+	}
+	if !slices.Contains(abi.Phases(), a.Phase) {
+		return abi.Action{}, fmt.Errorf("phase %.40q is not one of the nine", a.Phase)
+	}
+	payload, err := v.dynamic(a.Payload, v.limits.ActionBytes)
+	return abi.Action{Phase: a.Phase, Key: h.name, Payload: payload}, err
+}
+
+// handler finds one of the plugin's own by its name, or a public one by its full
+// name.
+func (v *vetter) handler(all map[string]*hook, name string) *hook {
+	if h := all[v.hook.plugin.name+"/"+name]; h != nil && h.plugin == v.hook.plugin {
+		return h
+	}
+	if h := all[name]; h != nil && (h.public || h.plugin == v.hook.plugin) {
+		return h
+	}
+	return nil
+}
+
+func (v *vetter) custom(e *abi.Effect, out *abi.Effect) (err error) {
+	h := v.handler(v.r.effects, e.Key)
+	if h == nil {
+		return fmt.Errorf("no effect handler registered for %.140s, or it is not public", e.Key)
+	}
+	out.Key = h.name
+	out.Payload, err = v.dynamic(e.Payload, v.limits.ActionBytes)
+	return err
 }
 
 func (v *vetter) effect(e *abi.Effect) (abi.Effect, error) {
@@ -129,6 +180,8 @@ func (v *vetter) effect(e *abi.Effect) (abi.Effect, error) {
 	case abi.EffectRequestCompaction:
 		out.Focus = e.Focus
 		err = v.text("focus", e.Focus, v.limits.TextBytes)
+	case abi.EffectCustom:
+		err = v.custom(e, &out)
 	case abi.EffectEmit:
 		out.EventType = e.EventType
 		out.Payload, err = v.dynamic(e.Payload, v.limits.MessageBytes)
@@ -139,9 +192,12 @@ func (v *vetter) effect(e *abi.Effect) (abi.Effect, error) {
 
 // allowed checks the effect against the mode of the hook.
 func (v *vetter) allowed(t abi.EffectType) error {
+	if v.hook.kind == activator {
+		return errors.New("a plugin that is activated may only update state")
+	}
 	var needs abi.Mode
 	switch t {
-	case abi.EffectEmit:
+	case abi.EffectEmit, abi.EffectCustom:
 		needs = abi.ModeObserve
 	case abi.EffectAppendMessages, abi.EffectReplaceMessage, abi.EffectMaskMessage, abi.EffectPinMessage,
 		abi.EffectAddContext, abi.EffectExcludeTools, abi.EffectIncludeTools, abi.EffectOverrideInference,
@@ -172,23 +228,29 @@ func rank(m abi.Mode) int {
 // dynamic copies a dynamic value of at most limit bytes, within the budget of
 // the whole reply.
 func (v *vetter) dynamic(value any, limit int) (any, error) {
-	m := meter{left: min(limit, v.budget.left)}
-	before := m.left
-	out, err := m.clone(value)
-	if errors.Is(err, errTooLarge) {
-		return nil, fmt.Errorf("the value is larger than the %d bytes that are allowed", before)
+	allowed := min(limit, v.left)
+	out, size, err := state.Clone(value, allowed)
+	if errors.Is(err, state.ErrTooLarge) {
+		return nil, fmt.Errorf("the value is larger than the %d bytes that are allowed", allowed)
 	}
 	if err != nil {
 		return nil, err
 	}
-	return out, v.budget.spend(before - m.left)
+	v.left -= size
+	return out, nil
+}
+
+// spend takes n bytes of the budget of the reply, if there are so many.
+func (v *vetter) spend(n int) bool {
+	v.left -= n
+	return v.left >= 0
 }
 
 func (v *vetter) text(field, s string, limit int) error {
 	if len(s) > limit {
 		return fmt.Errorf("%s has %d bytes, more than the %d that are allowed", field, len(s), limit)
 	}
-	if v.budget.spend(len(s)+valueBytes) != nil {
+	if !v.spend(len(s) + state.ValueBytes) {
 		return fmt.Errorf("%s: the reply is larger than the %d bytes that are allowed", field, v.limits.ReplyBytes)
 	}
 	return nil
@@ -212,12 +274,12 @@ func (v *vetter) content(blocks []abi.ContentBlock) ([]abi.ContentBlock, error) 
 	size := 0
 	for i := range blocks {
 		b := &blocks[i]
-		size += valueBytes + len(b.Type) + len(b.Text) + len(b.Signature) + len(b.MediaType) + len(b.URL) + len(b.Data) + len(b.Title)
+		size += state.ValueBytes + len(b.Type) + len(b.Text) + len(b.Signature) + len(b.MediaType) + len(b.URL) + len(b.Data) + len(b.Title)
 	}
 	if size > v.limits.MessageBytes {
 		return nil, fmt.Errorf("content has %d bytes, more than the %d that are allowed", size, v.limits.MessageBytes)
 	}
-	if v.budget.spend(size) != nil {
+	if !v.spend(size) {
 		return nil, fmt.Errorf("content: the reply is larger than the %d bytes that are allowed", v.limits.ReplyBytes)
 	}
 	return slices.Clone(blocks), nil

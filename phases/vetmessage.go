@@ -80,6 +80,9 @@ func (v *vetter) gate(g *abi.GateDecision) (*abi.GateDecision, error) {
 	if v.hook.Mode != abi.ModeGate {
 		return nil, fmt.Errorf("the hook's mode is %s, and this needs gate", v.hook.Mode)
 	}
+	if v.hook.kind != phaseHook {
+		return nil, errors.New("only a hook decides about a tool call")
+	}
 	if v.frame.Phase != abi.ToolGate {
 		return nil, fmt.Errorf("a gate decides at tool_gate only, not at %s", v.frame.Phase)
 	}

@@ -86,8 +86,19 @@ func eventVectors() []vector {
 			e.ResultMessageID = "m6"
 		}),
 		event(abi.StepEnd, nil),
+		named("event.action", event(abi.StepEnd, func(e *abi.Event) {
+			e.Action = &abi.Action{ID: 7, By: "guard", Phase: abi.StepEnd, Key: "report", Payload: map[string]any{"lines": int64(3)}}
+		})),
+		named("event.effect", event(abi.StepEnd, func(e *abi.Event) {
+			e.Effect = &abi.Effect{Type: abi.EffectCustom, Key: "notify", Payload: "done"}
+		})),
 		event(abi.RunEnd, func(e *abi.Event) { e.Response = &abi.Response{Error: "overloaded"} }),
 	}
+}
+
+func named(name string, v vector) vector {
+	v.name = name
+	return v
 }
 
 func effect(e abi.Effect) vector {
@@ -146,6 +157,10 @@ func replyVectors() []vector {
 		effect(abi.Effect{Type: abi.EffectStop, Code: "done", Detail: "Nothing is left to do."}),
 		effect(abi.Effect{Type: abi.EffectRequestCompaction, Focus: "the failing test"}),
 		effect(abi.Effect{Type: abi.EffectEmit, EventType: "cost", Payload: map[string]any{"cents": 12.5}}),
+		effect(abi.Effect{Type: abi.EffectCustom, Key: "pager/notify", Payload: []any{"on call", int64(2)}}),
+		{name: "reply.actions", value: &abi.Reply{Actions: []abi.Action{
+			{Phase: abi.StepEnd, Key: "report", Payload: map[string]any{"lines": int64(3)}}, {Phase: abi.RunEnd, Key: "pager/page"},
+		}}},
 		gate(abi.GateDecision{Action: abi.GateAllow}),
 		gate(abi.GateDecision{Action: abi.GateBlock, Reason: "writes outside of the project"}),
 		gate(abi.GateDecision{Action: abi.GateSuspend, Ticket: &abi.SuspendTicket{
@@ -195,6 +210,8 @@ func otherVectors() []vector {
 				"type": "object", "properties": map[string]any{"path": map[string]any{"type": "string"}}, "required": []any{"path"},
 			}}},
 			State:        []abi.StateKey{{Name: "count", Scope: abi.ScopeThread, Merge: abi.MergeCommutative}, {Name: "last"}},
+			Actions:      []abi.Handler{{Name: "report", Mode: abi.ModeTransform, Public: true, OnFailure: abi.FailRun}, {Name: "tidy"}},
+			Effects:      []abi.Handler{{Name: "notify"}},
 			Capabilities: []abi.Capability{{Name: abi.CapabilityHTTP, Reason: "To look up owners.", Scope: []string{"api.example.com"}}, {Name: abi.CapabilityLog}},
 			Policies:     []string{"quota"},
 			ConfigSchema: map[string]any{"type": "object", "additionalProperties": false},

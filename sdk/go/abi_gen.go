@@ -134,6 +134,10 @@ type Description struct {
 	Tools []Tool `json:"tools,omitempty"`
 	// State keys that the guest owns. An update of any other key is refused.
 	State []StateKey `json:"state,omitempty"`
+	// Actions are those that the guest carries out when they were scheduled, Effects
+	// those that it carries out after a commit. Both come to [ExportOnPhase].
+	Actions []Handler `json:"actions,omitempty"`
+	Effects []Handler `json:"effects,omitempty"`
 	// Capabilities that the guest asks for. The operator grants them.
 	Capabilities []Capability `json:"capabilities,omitempty"`
 	// Policies are the names that a summarizer or admission module knows.
@@ -187,6 +191,19 @@ type StateKey struct {
 	Name  string `json:"name"`
 	Scope Scope  `json:"scope,omitempty"`
 	Merge Merge  `json:"merge,omitempty"`
+}
+
+// Handler declares an action or an effect that a plugin carries out.
+type Handler struct {
+	// Name is prefixed by the host with the plugin's name and a slash.
+	Name string `json:"name"`
+	// Mode says what the reply to an action may hold, observe by default. The reply
+	// to an effect holds nothing.
+	Mode Mode `json:"mode,omitempty"`
+	// Public lets other plugins ask for it, under its full name.
+	Public bool `json:"public,omitempty"`
+	// OnFailure is ignore by default. What failed is kept as a dead letter.
+	OnFailure FailurePolicy `json:"on_failure,omitempty"`
 }
 
 // Capability names.
@@ -247,7 +264,11 @@ type Event struct {
 	ResultMessageID string      `json:"result_message_id,omitempty"`
 	// Notices arrived in the inbox since the previous step.
 	Notices []Notice `json:"notices,omitempty"`
-	Config  any      `json:"config,omitempty"`
+	// Action is set when a scheduled action is due, Effect when an effect is to be
+	// carried out. Such an event is for the handler alone, not for the hooks.
+	Action *Action `json:"action,omitempty"`
+	Effect *Effect `json:"effect,omitempty"`
+	Config any     `json:"config,omitempty"`
 }
 
 // NoticeKind is what a notice says.
@@ -530,6 +551,8 @@ const (
 type Reply struct {
 	Updates []Update `json:"updates,omitempty"`
 	Effects []Effect `json:"effects,omitempty"`
+	// Actions are scheduled for this phase or a later one.
+	Actions []Action `json:"actions,omitempty"`
 	// Gate answers the tool gate. Nil is no opinion, which is not "allow".
 	Gate *GateDecision `json:"gate,omitempty"`
 }
@@ -557,6 +580,18 @@ type Update struct {
 	Key   string `json:"key"`
 	Op    Op     `json:"op"`
 	Value any    `json:"value,omitempty"`
+}
+
+// Action is something to be done at a phase by the plugin that declares Key among
+// its actions: the name alone for a plugin's own, "<plugin>/<name>" for another's.
+type Action struct {
+	Phase   Phase  `json:"phase"`
+	Key     string `json:"key"`
+	Payload any    `json:"payload,omitempty"`
+	// ID and By are set by the host: a number of the run, and the plugin that
+	// scheduled the action.
+	ID int64  `json:"id,omitempty"`
+	By string `json:"by,omitempty"`
 }
 
 // EffectType is the kind of an effect.
@@ -588,6 +623,9 @@ const (
 	EffectRequestCompaction EffectType = "request_compaction"
 	// EffectEmit publishes EventType with Payload to the run's listeners.
 	EffectEmit EffectType = "emit"
+	// EffectCustom asks the plugin that declares Key among its effects to carry it
+	// out with Payload, after the commit.
+	EffectCustom EffectType = "custom"
 )
 
 // Effect is one thing that a hook wants done. Which fields are read follows
@@ -605,6 +643,7 @@ type Effect struct {
 	Detail    string             `json:"detail,omitempty"`
 	Focus     string             `json:"focus,omitempty"`
 	EventType string             `json:"event_type,omitempty"`
+	Key       string             `json:"key,omitempty"`
 	Payload   any                `json:"payload,omitempty"`
 	// Note says in a few words why, for the record and the report.
 	Note string `json:"note,omitempty"`

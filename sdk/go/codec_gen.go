@@ -678,6 +678,12 @@ func (v *Description) MarshalTo(e *Encoder) {
 	if len(v.State) > 0 {
 		n++
 	}
+	if len(v.Actions) > 0 {
+		n++
+	}
+	if len(v.Effects) > 0 {
+		n++
+	}
 	if len(v.Capabilities) > 0 {
 		n++
 	}
@@ -709,6 +715,14 @@ func (v *Description) MarshalTo(e *Encoder) {
 	if len(v.State) > 0 {
 		e.raw("\xa5state")
 		e.stateKeyList(v.State)
+	}
+	if len(v.Actions) > 0 {
+		e.raw("\xa7actions")
+		e.handlerList(v.Actions)
+	}
+	if len(v.Effects) > 0 {
+		e.raw("\xa7effects")
+		e.handlerList(v.Effects)
 	}
 	if len(v.Capabilities) > 0 {
 		e.raw("\xaccapabilities")
@@ -756,14 +770,20 @@ func (v *Description) UnmarshalFrom(d *Decoder) {
 		case "state":
 			d.once(&seen, 1<<6)
 			v.State = d.stateKeyList()
-		case "capabilities":
+		case "actions":
 			d.once(&seen, 1<<7)
+			v.Actions = d.handlerList()
+		case "effects":
+			d.once(&seen, 1<<8)
+			v.Effects = d.handlerList()
+		case "capabilities":
+			d.once(&seen, 1<<9)
 			v.Capabilities = d.capabilityList()
 		case "policies":
-			d.once(&seen, 1<<8)
+			d.once(&seen, 1<<10)
 			v.Policies = d.stringList()
 		case "config_schema":
-			d.once(&seen, 1<<9)
+			d.once(&seen, 1<<11)
 			v.ConfigSchema = d.Value()
 		default:
 			d.Skip()
@@ -925,6 +945,68 @@ func (v *StateKey) UnmarshalFrom(d *Decoder) {
 }
 
 // MarshalTo writes v.
+func (v *Handler) MarshalTo(e *Encoder) {
+	n := 1
+	if v.Mode != "" {
+		n++
+	}
+	if v.Public {
+		n++
+	}
+	if v.OnFailure != "" {
+		n++
+	}
+	e.OpenMap(n)
+	e.raw("\xa4name")
+	e.Str(v.Name)
+	if v.Mode != "" {
+		e.raw("\xa4mode")
+		e.Str(string(v.Mode))
+	}
+	if v.Public {
+		e.raw("\xa6public")
+		e.Bool(v.Public)
+	}
+	if v.OnFailure != "" {
+		e.raw("\xaaon_failure")
+		e.Str(string(v.OnFailure))
+	}
+	e.Close()
+}
+
+// UnmarshalFrom replaces v by what it reads.
+func (v *Handler) UnmarshalFrom(d *Decoder) {
+	*v = Handler{}
+	n, ok := d.OpenMap()
+	if !ok {
+		return
+	}
+	var seen uint64
+	for range n {
+		switch d.Key() {
+		case "name":
+			d.once(&seen, 1<<0)
+			v.Name = d.Str()
+		case "mode":
+			d.once(&seen, 1<<1)
+			v.Mode = Mode(d.Str())
+		case "public":
+			d.once(&seen, 1<<2)
+			v.Public = d.Bool()
+		case "on_failure":
+			d.once(&seen, 1<<3)
+			v.OnFailure = FailurePolicy(d.Str())
+		default:
+			d.Skip()
+		}
+		if d.err != nil {
+			return
+		}
+	}
+	d.Close()
+}
+
+// MarshalTo writes v.
 func (v *Capability) MarshalTo(e *Encoder) {
 	n := 1
 	if v.Reason != "" {
@@ -1060,6 +1142,12 @@ func (v *Event) MarshalTo(e *Encoder) {
 	if len(v.Notices) > 0 {
 		n++
 	}
+	if v.Action != nil {
+		n++
+	}
+	if v.Effect != nil {
+		n++
+	}
 	if v.Config != nil {
 		n++
 	}
@@ -1105,6 +1193,14 @@ func (v *Event) MarshalTo(e *Encoder) {
 	if len(v.Notices) > 0 {
 		e.raw("\xa7notices")
 		e.noticeList(v.Notices)
+	}
+	if v.Action != nil {
+		e.raw("\xa6action")
+		v.Action.MarshalTo(e)
+	}
+	if v.Effect != nil {
+		e.raw("\xa6effect")
+		v.Effect.MarshalTo(e)
 	}
 	if v.Config != nil {
 		e.raw("\xa6config")
@@ -1171,8 +1267,20 @@ func (v *Event) UnmarshalFrom(d *Decoder) {
 		case "notices":
 			d.once(&seen, 1<<12)
 			v.Notices = d.noticeList()
-		case "config":
+		case "action":
 			d.once(&seen, 1<<13)
+			if !d.Null() {
+				v.Action = new(Action)
+				v.Action.UnmarshalFrom(d)
+			}
+		case "effect":
+			d.once(&seen, 1<<14)
+			if !d.Null() {
+				v.Effect = new(Effect)
+				v.Effect.UnmarshalFrom(d)
+			}
+		case "config":
+			d.once(&seen, 1<<15)
 			v.Config = d.Value()
 		default:
 			d.Skip()
@@ -1852,6 +1960,9 @@ func (v *Reply) MarshalTo(e *Encoder) {
 	if len(v.Effects) > 0 {
 		n++
 	}
+	if len(v.Actions) > 0 {
+		n++
+	}
 	if v.Gate != nil {
 		n++
 	}
@@ -1863,6 +1974,10 @@ func (v *Reply) MarshalTo(e *Encoder) {
 	if len(v.Effects) > 0 {
 		e.raw("\xa7effects")
 		e.effectList(v.Effects)
+	}
+	if len(v.Actions) > 0 {
+		e.raw("\xa7actions")
+		e.actionList(v.Actions)
 	}
 	if v.Gate != nil {
 		e.raw("\xa4gate")
@@ -1887,8 +2002,11 @@ func (v *Reply) UnmarshalFrom(d *Decoder) {
 		case "effects":
 			d.once(&seen, 1<<1)
 			v.Effects = d.effectList()
-		case "gate":
+		case "actions":
 			d.once(&seen, 1<<2)
+			v.Actions = d.actionList()
+		case "gate":
+			d.once(&seen, 1<<3)
 			if !d.Null() {
 				v.Gate = new(GateDecision)
 				v.Gate.UnmarshalFrom(d)
@@ -1951,6 +2069,73 @@ func (v *Update) UnmarshalFrom(d *Decoder) {
 }
 
 // MarshalTo writes v.
+func (v *Action) MarshalTo(e *Encoder) {
+	n := 2
+	if v.Payload != nil {
+		n++
+	}
+	if v.ID != 0 {
+		n++
+	}
+	if v.By != "" {
+		n++
+	}
+	e.OpenMap(n)
+	e.raw("\xa5phase")
+	e.Str(string(v.Phase))
+	e.raw("\xa3key")
+	e.Str(v.Key)
+	if v.Payload != nil {
+		e.raw("\xa7payload")
+		e.Value(v.Payload)
+	}
+	if v.ID != 0 {
+		e.raw("\xa2id")
+		e.Int(v.ID)
+	}
+	if v.By != "" {
+		e.raw("\xa2by")
+		e.Str(v.By)
+	}
+	e.Close()
+}
+
+// UnmarshalFrom replaces v by what it reads.
+func (v *Action) UnmarshalFrom(d *Decoder) {
+	*v = Action{}
+	n, ok := d.OpenMap()
+	if !ok {
+		return
+	}
+	var seen uint64
+	for range n {
+		switch d.Key() {
+		case "phase":
+			d.once(&seen, 1<<0)
+			v.Phase = Phase(d.Str())
+		case "key":
+			d.once(&seen, 1<<1)
+			v.Key = d.Str()
+		case "payload":
+			d.once(&seen, 1<<2)
+			v.Payload = d.Value()
+		case "id":
+			d.once(&seen, 1<<3)
+			v.ID = d.Int()
+		case "by":
+			d.once(&seen, 1<<4)
+			v.By = d.Str()
+		default:
+			d.Skip()
+		}
+		if d.err != nil {
+			return
+		}
+	}
+	d.Close()
+}
+
+// MarshalTo writes v.
 func (v *Effect) MarshalTo(e *Encoder) {
 	n := 1
 	if v.MessageID != "" {
@@ -1984,6 +2169,9 @@ func (v *Effect) MarshalTo(e *Encoder) {
 		n++
 	}
 	if v.EventType != "" {
+		n++
+	}
+	if v.Key != "" {
 		n++
 	}
 	if v.Payload != nil {
@@ -2038,6 +2226,10 @@ func (v *Effect) MarshalTo(e *Encoder) {
 	if v.EventType != "" {
 		e.raw("\xaaevent_type")
 		e.Str(v.EventType)
+	}
+	if v.Key != "" {
+		e.raw("\xa3key")
+		e.Str(v.Key)
 	}
 	if v.Payload != nil {
 		e.raw("\xa7payload")
@@ -2102,11 +2294,14 @@ func (v *Effect) UnmarshalFrom(d *Decoder) {
 		case "event_type":
 			d.once(&seen, 1<<11)
 			v.EventType = d.Str()
-		case "payload":
+		case "key":
 			d.once(&seen, 1<<12)
+			v.Key = d.Str()
+		case "payload":
+			d.once(&seen, 1<<13)
 			v.Payload = d.Value()
 		case "note":
-			d.once(&seen, 1<<13)
+			d.once(&seen, 1<<14)
 			v.Note = d.Str()
 		default:
 			d.Skip()
@@ -2498,6 +2693,34 @@ func (v *VersionRange) UnmarshalFrom(d *Decoder) {
 	d.Close()
 }
 
+func (e *Encoder) actionList(v []Action) {
+	if v == nil {
+		e.Nil()
+		return
+	}
+	e.OpenArray(len(v))
+	for i := range v {
+		v[i].MarshalTo(e)
+	}
+	e.Close()
+}
+
+func (d *Decoder) actionList() []Action {
+	n, ok := d.OpenArray()
+	if !ok {
+		return nil
+	}
+	list := make([]Action, n)
+	for i := range list {
+		list[i].UnmarshalFrom(d)
+		if d.err != nil {
+			return nil
+		}
+	}
+	d.Close()
+	return list
+}
+
 func (e *Encoder) capabilityList(v []Capability) {
 	if v == nil {
 		e.Nil()
@@ -2572,6 +2795,34 @@ func (d *Decoder) effectList() []Effect {
 		return nil
 	}
 	list := make([]Effect, n)
+	for i := range list {
+		list[i].UnmarshalFrom(d)
+		if d.err != nil {
+			return nil
+		}
+	}
+	d.Close()
+	return list
+}
+
+func (e *Encoder) handlerList(v []Handler) {
+	if v == nil {
+		e.Nil()
+		return
+	}
+	e.OpenArray(len(v))
+	for i := range v {
+		v[i].MarshalTo(e)
+	}
+	e.Close()
+}
+
+func (d *Decoder) handlerList() []Handler {
+	n, ok := d.OpenArray()
+	if !ok {
+		return nil
+	}
+	list := make([]Handler, n)
 	for i := range list {
 		list[i].UnmarshalFrom(d)
 		if d.err != nil {

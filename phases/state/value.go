@@ -1,4 +1,4 @@
-package phases
+package state
 
 import (
 	"errors"
@@ -14,20 +14,26 @@ import (
 const (
 	// maxDepth of a dynamic value; a value that contains itself ends here.
 	maxDepth = 32
-	// valueBytes is what a value counts beside its text, so that a list of a
+	// ValueBytes is what a value counts beside its text, so that a list of a
 	// million nulls is not free.
-	valueBytes = 8
+	ValueBytes = 8
 	// maxComparisons of nested elements in one remove.
 	maxComparisons = 1 << 20
-	// maxImportBytes bounds a state value that comes from a previous run. It is
-	// above any limit for new values, so that lowering those loses nothing.
-	maxImportBytes = 1 << 30
 )
 
-var (
-	errTooDeep  = fmt.Errorf("nested deeper than %d", maxDepth)
-	errTooLarge = errors.New("too large")
-)
+// ErrTooLarge is a value that is larger than its limit.
+var ErrTooLarge = errors.New("too large")
+
+var errTooDeep = fmt.Errorf("nested deeper than %d", maxDepth)
+
+// Clone copies a dynamic value of at most limit bytes, so that whoever gave it
+// cannot change it later, and says how large it is. Numbers become int64 or float64.
+// It fails with [ErrTooLarge], or for a value that is not one of the contract's.
+func Clone(v any, limit int) (value any, size int, err error) {
+	m := meter{left: limit}
+	value, err = m.clone(v)
+	return value, limit - m.left, err
+}
 
 // meter copies what plugins gave, so that they cannot change it later, and
 // counts its size against a budget.
@@ -38,7 +44,7 @@ type meter struct {
 func (m *meter) spend(n int) error {
 	m.left -= n
 	if m.left < 0 {
-		return errTooLarge
+		return ErrTooLarge
 	}
 	return nil
 }
@@ -50,7 +56,7 @@ func (m *meter) value(v any, depth int) (any, error) {
 	if depth > maxDepth {
 		return nil, errTooDeep
 	}
-	if err := m.spend(valueBytes); err != nil {
+	if err := m.spend(ValueBytes); err != nil {
 		return nil, err
 	}
 	switch v := v.(type) {
@@ -75,8 +81,8 @@ func (m *meter) value(v any, depth int) (any, error) {
 }
 
 func (m *meter) list(v []any, depth int) (any, error) {
-	if len(v) > m.left/valueBytes {
-		return nil, errTooLarge
+	if len(v) > m.left/ValueBytes {
+		return nil, ErrTooLarge
 	}
 	out := make([]any, len(v))
 	for i := range v {
@@ -90,8 +96,8 @@ func (m *meter) list(v []any, depth int) (any, error) {
 }
 
 func (m *meter) fields(v map[string]any, depth int) (any, error) {
-	if len(v) > m.left/valueBytes {
-		return nil, errTooLarge
+	if len(v) > m.left/ValueBytes {
+		return nil, ErrTooLarge
 	}
 	out := make(map[string]any, len(v))
 	// In order, so that of several faults the same one is always reported.
@@ -114,7 +120,7 @@ func (m *meter) measure(v any, depth int) error {
 	if depth > maxDepth {
 		return errTooDeep
 	}
-	if err := m.spend(valueBytes); err != nil {
+	if err := m.spend(ValueBytes); err != nil {
 		return err
 	}
 	switch v := v.(type) {

@@ -1,0 +1,58 @@
+package phases
+
+import (
+	"context"
+	"errors"
+
+	"github.com/mortise-dev/mortise/abi"
+	"github.com/mortise-dev/mortise/phases/state"
+)
+
+// custom is an effect that a plugin carries out after the commit.
+type custom struct {
+	id      int64
+	handler *hook
+	effect  *abi.Effect
+	by      string
+	// state is that right after the commit.
+	state state.Snapshot
+}
+
+// dispatch carries out the custom effects one after another, in the order in which
+// they were asked for. What fails is a dead letter, and keeps nothing from going on.
+func (p *pass) dispatch(ctx context.Context) {
+	p.report.Effects = len(p.customs)
+	var letters []any
+	for i := range p.customs {
+		e := &p.customs[i]
+		err := p.carryOut(ctx, e)
+		if err == nil {
+			continue
+		}
+		p.report.EffectsFailed++
+		a := abi.Action{ID: e.id, Key: e.handler.name, Payload: e.effect.Payload, By: e.by}
+		letters = append(letters, letter(&a, oneLine(err.Error(), p.r.cfg.Limits.TextBytes))...)
+	}
+	if err := p.r.bury(context.WithoutCancel(ctx), p.st, letters); err != nil {
+		p.r.cfg.Logger.ErrorContext(ctx, "dead letters lost", "run_id", p.frame.Run.RunID, "count", len(letters), "error", err)
+	}
+}
+
+func (p *pass) carryOut(ctx context.Context, e *custom) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	c := p.newCall(e.handler, 1, e.state, e.state.Revision())
+	c.event.Effect = &abi.Effect{Type: abi.EffectCustom, Key: e.handler.name[len(e.handler.plugin.name)+1:], Payload: e.effect.Payload, Note: e.effect.Note}
+	p.invoke(ctx, []*call{c})
+	switch {
+	case c.quarantined:
+		return errors.New(c.refused[0].Reason)
+	case c.fault != nil:
+		c.err = c.fault
+	case !noOpinion(c.reply):
+		c.refused = []Refusal{{What: "reply", Reason: "who carries out an effect has nothing to reply; schedule an action to change the run"}}
+		c.err = ErrRefused
+	}
+	return c.err
+}

@@ -1,0 +1,148 @@
+package phases
+
+import (
+	"fmt"
+
+	"github.com/mortise-dev/mortise/abi"
+)
+
+// settle decides what becomes of the reply of one call.
+func (p *pass) settle(c *call) {
+	if c.attempt == 0 && c.fault == nil {
+		return // in quarantine
+	}
+	c.verdict = verdict{err: c.fault}
+	if c.fault != nil {
+		p.fail(c)
+		return
+	}
+	if noOpinion(c.reply) {
+		return
+	}
+	v := vetter{r: p.r, limits: &p.r.cfg.Limits, hook: c.hook, frame: p.frame, left: p.r.cfg.Limits.ReplyBytes}
+	proposal := v.vet(c.reply)
+	if len(v.refused) > 0 {
+		p.refuse(c, v.refused)
+		return
+	}
+	if c.attempt == 1 {
+		if c.deferred = p.collides(c, proposal); c.deferred != "" {
+			return
+		}
+	}
+	fork := p.draft.fork(c.hook.plugin.name)
+	if refused := fork.apply(proposal); len(refused) > 0 {
+		fork.tx.Discard()
+		p.refuse(c, refused)
+		return
+	}
+	fork.tx.Accept()
+	c.applied, c.proposal, c.gate = fork.changes, proposal, proposal.gate
+	p.draft = fork
+	p.touch(c.hook.plugin.name, proposal)
+}
+
+func noOpinion(r *abi.Reply) bool {
+	return r == nil || len(r.Updates) == 0 && len(r.Effects) == 0 && len(r.Actions) == 0 && r.Gate == nil
+}
+
+// apply applies all parts of a proposal, or returns why some could not be. The
+// draft is then to be thrown away.
+func (d *draft) apply(p *proposal) []Refusal {
+	var refused []Refusal
+	refuse := func(what string, err error) {
+		refused = append(refused, Refusal{What: what, Reason: oneLine(err.Error(), d.limits.TextBytes)})
+	}
+	for i, u := range p.updates {
+		if err := d.update(u); err != nil {
+			refuse(fmt.Sprintf("update %d %q", i, u.key.short), err)
+		}
+	}
+	if len(p.effects) >= indexFrom {
+		d.buildIndex()
+	}
+	for i := range p.effects {
+		if err := d.effect(&p.effects[i]); err != nil {
+			refuse(fmt.Sprintf("effect %d %s", i, p.effects[i].Type), err)
+		}
+	}
+	if len(p.actions) > 0 && len(refused) == 0 {
+		if err := d.schedule(p.actions); err != nil {
+			refuse("actions", err)
+		}
+	}
+	return refused
+}
+
+// collides says with whom a proposal collides, or nothing: with an earlier reply
+// of the phase, or with a commit since the hook was shown the state.
+func (p *pass) collides(c *call, proposal *proposal) string {
+	for _, u := range proposal.updates {
+		if t, ok := p.keys[u.key.Key]; ok && (!t.shared || !u.shared()) {
+			return fmt.Sprintf("state key %q was changed by %q", u.key.Name, t.by)
+		}
+		if !u.shared() && p.draft.tx.Base().Changed(u.key.Key) > c.base {
+			return fmt.Sprintf("state key %q was changed by a commit from outside of the phase", u.key.Name)
+		}
+	}
+	for i := range proposal.effects {
+		e := &proposal.effects[i]
+		if e.MessageID == "" {
+			continue
+		}
+		if t, ok := p.messages[e.MessageID]; ok && (!t.shared || e.Type != abi.EffectPinMessage) {
+			return fmt.Sprintf("message %.80q was changed by %q", e.MessageID, t.by)
+		}
+	}
+	return ""
+}
+
+func (u *update) shared() bool { return u.key.Shared(u.op) }
+
+// touch remembers what an applied proposal changed.
+func (p *pass) touch(by string, proposal *proposal) {
+	for _, u := range proposal.updates {
+		p.keys = touching(p.keys, u.key.Key, by, u.shared())
+	}
+	for i := range proposal.effects {
+		if e := &proposal.effects[i]; e.MessageID != "" {
+			p.messages = touching(p.messages, e.MessageID, by, e.Type == abi.EffectPinMessage)
+		}
+	}
+}
+
+func touching[K comparable](m map[K]touch, k K, by string, shared bool) map[K]touch {
+	if m == nil {
+		m = make(map[K]touch)
+	}
+	t, ok := m[k]
+	if !ok {
+		t = touch{by: by, shared: true}
+	}
+	t.shared = t.shared && shared
+	m[k] = t
+	return m
+}
+
+// refuse drops a reply.
+func (p *pass) refuse(c *call, refused []Refusal) {
+	c.refused = refused
+	c.err = fmt.Errorf("%w: %s: %s", ErrRefused, refused[0].What, refused[0].Reason)
+	if n := len(refused) - 1; n > 0 {
+		c.err = fmt.Errorf("%w (and %d more)", c.err, n)
+	}
+	p.fail(c)
+}
+
+// fail does what the failure policy of the hook says.
+func (p *pass) fail(c *call) {
+	name := c.hook.plugin.name
+	switch {
+	case c.hook.OnFailure != abi.FailRun:
+	case p.frame.Phase == abi.ToolGate && c.hook.kind == phaseHook:
+		reason := fmt.Sprintf("plugin %s failed: %v", name, c.err)
+		c.gate = &abi.GateDecision{Action: abi.GateBlock, Reason: oneLine(reason, p.r.cfg.Limits.TextBytes)}
+	default:
+		p.fatal = append(p.fatal, &HookError{Plugin: name, Phase: p.frame.Phase, Handler: c.hook.name, Err: c.err})
+	}
+}

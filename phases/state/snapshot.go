@@ -1,0 +1,79 @@
+package state
+
+import "iter"
+
+// Snapshot is the state at one revision. It costs nothing to take or to keep, and
+// no commit changes it. The zero Snapshot is empty.
+type Snapshot struct{ at *version }
+
+// version is one revision of a store.
+type version struct {
+	values   trie
+	revision uint64
+}
+
+// entry is a value and when it was changed.
+type entry struct {
+	value   any
+	changed uint64
+	// raw values came from outside, in a form that plugins may not see or under a
+	// key that nobody declared. They are only kept and written back.
+	raw bool
+}
+
+// Revision counts the commits up to the snapshot.
+func (s Snapshot) Revision() uint64 {
+	if s.at == nil {
+		return 0
+	}
+	return s.at.revision
+}
+
+// Read returns a value by the name of its key, also one that plugins may not
+// see. The value is shared; do not change it.
+func (s Snapshot) Read(name string) (any, bool) {
+	if s.at == nil {
+		return nil, false
+	}
+	e, ok := s.at.values.get(name)
+	return e.value, ok
+}
+
+// Load returns the value of a declared key, as a plugin may see it.
+func (s Snapshot) Load(k *Key) (any, bool) {
+	if s.at == nil {
+		return nil, false
+	}
+	e, ok := s.at.values.get(k.Name)
+	if e.raw {
+		return nil, false
+	}
+	return e.value, ok
+}
+
+// Changed returns the revision at which a key was last changed.
+func (s Snapshot) Changed(k *Key) uint64 {
+	if s.at == nil {
+		return 0
+	}
+	e, _ := s.at.values.get(k.Name)
+	return e.changed
+}
+
+// Len is the number of values.
+func (s Snapshot) Len() int {
+	if s.at == nil {
+		return 0
+	}
+	return s.at.values.size
+}
+
+// All yields the names and values, in no particular order.
+func (s Snapshot) All() iter.Seq2[string, any] {
+	return func(yield func(string, any) bool) {
+		if s.at == nil {
+			return
+		}
+		s.at.values.all(func(name string, e entry) bool { return yield(name, e.value) })
+	}
+}
