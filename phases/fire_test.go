@@ -31,7 +31,7 @@ func TestFireWithoutHooks(t *testing.T) {
 	f := step(3)
 	for _, p := range abi.Phases() {
 		f.Phase = p
-		if out := g.fire(t, f); !reflect.DeepEqual(out, phases.Outcome{Messages: f.Messages}) {
+		if out := g.fire(t, f); !reflect.DeepEqual(out, phases.Outcome{Messages: f.Messages, Report: phases.Report{Rounds: 1}}) {
 			t.Errorf("%s: %+v", p, out)
 		}
 	}
