@@ -18,6 +18,9 @@ type Scripted struct {
 	Desc abi.Description
 	// Script holds an answer for each phase; a phase without one has no opinion.
 	Script map[abi.Phase]Answer
+	// Actions and Effects hold answers by the names in Desc.
+	Actions map[string]Answer
+	Effects map[string]Answer
 
 	mu     sync.Mutex
 	events []abi.Event
@@ -33,10 +36,17 @@ func (s *Scripted) OnPhase(ctx context.Context, e *abi.Event) (*abi.Reply, error
 	s.mu.Lock()
 	s.events = append(s.events, *e)
 	s.mu.Unlock()
-	if answer := s.Script[e.Phase]; answer != nil {
-		return answer(ctx, e)
+	answer := s.Script[e.Phase]
+	switch {
+	case e.Action != nil:
+		answer = s.Actions[e.Action.Key]
+	case e.Effect != nil:
+		answer = s.Effects[e.Effect.Key]
 	}
-	return nil, nil
+	if answer == nil {
+		return nil, nil
+	}
+	return answer(ctx, e)
 }
 
 // Events returns the events so far, in the order in which they came.

@@ -58,6 +58,7 @@ func (s *Store) Restore(img Image, strict bool) error {
 		if err != nil && strict {
 			return err
 		}
+		e.own = true
 		next.values = next.values.set(name, e)
 	}
 	s.now.Store(next)

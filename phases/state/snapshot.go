@@ -19,6 +19,8 @@ type entry struct {
 	// raw values came from outside, in a form that plugins may not see or under a
 	// key that nobody declared. They are only kept and written back.
 	raw bool
+	// own values are of this run, so that a key of run scope may have them again.
+	own bool
 }
 
 // Revision counts the commits up to the snapshot.

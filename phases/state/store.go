@@ -88,7 +88,7 @@ func (s *Store) declare(owner string, keys []*Key, replace bool) error {
 
 // admit shows a value that was only kept to its key.
 func admit(values trie, k *Key, e entry) trie {
-	if !k.thread() {
+	if !k.thread() && !e.own {
 		return values.remove(k.Name)
 	}
 	if value, err := k.decode(e.value); err == nil {
@@ -118,7 +118,7 @@ func (s *Store) Uninstall(owner string) error {
 		switch {
 		case !ok:
 		case k.Retain:
-			next.values = next.values.set(k.Name, entry{value: e.value, changed: e.changed, raw: true})
+			next.values = next.values.set(k.Name, entry{value: e.value, changed: e.changed, raw: true, own: true})
 		default:
 			next.values = next.values.remove(k.Name)
 			gone = append(gone, k.Name)

@@ -365,7 +365,6 @@ func TestUninstall(t *testing.T) {
 		t.Error("the retained value is gone")
 	}
 	ks := keys()
-	ks[3].Scope = abi.ScopeThread
 	if err := s.Install("p", ks...); err != nil {
 		t.Fatal(err)
 	}

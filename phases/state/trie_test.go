@@ -63,6 +63,17 @@ func TestStoreAgainstMap(t *testing.T) {
 	}
 }
 
+func TestEqualHashes(t *testing.T) {
+	t.Parallel()
+	got := state.Chain([]string{"a", "b", "c", "b"}, "a")
+	if want := (map[string]any{"b": 3, "c": 2}); !reflect.DeepEqual(got, want) {
+		t.Errorf("left is %v, want %v", got, want)
+	}
+	if got := state.Chain([]string{"a"}, "a"); len(got) != 0 {
+		t.Errorf("left is %v", got)
+	}
+}
+
 func owner(i int) string { return fmt.Sprintf("o%d", i) }
 
 // A commit costs what it touches: in a store a thousand times as large it allocates
