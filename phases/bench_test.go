@@ -36,6 +36,33 @@ func BenchmarkFire(b *testing.B) {
 	}
 }
 
+// A plugin with no opinion costs no allocation: what a phase allocates does not
+// follow the number of plugins.
+//
+//nolint:paralleltest // allocations are counted for the whole process
+func TestFireAllocatesNothingPerPlugin(t *testing.T) {
+	cost := func(n int) float64 {
+		var cfg phases.Config
+		for i := range n {
+			cfg.Plugins = append(cfg.Plugins, &noop{abi.Description{Name: fmt.Sprintf("p%d", i), Hooks: []abi.Hook{{Phase: abi.BeforeInference, Mode: abi.ModeTransform, Messages: abi.ViewAll}}}})
+		}
+		r, err := phases.New(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		st, f, ctx := r.NewState(nil), step(10), t.Context()
+		return testing.AllocsPerRun(200, func() {
+			if _, err := r.Fire(ctx, st, f); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	one, many := cost(1), cost(200)
+	if many > one+2 {
+		t.Errorf("%v allocations with 1 plugin, %v with 200", one, many)
+	}
+}
+
 // BenchmarkCommit updates one key of a state that holds many: the cost must not
 // follow their number.
 func BenchmarkCommit(b *testing.B) {

@@ -46,7 +46,12 @@ type touch struct {
 }
 
 func (r *Runtime) newPass(st *State, f *Frame) *pass {
-	p, _ := r.passes.Get().(*pass)
+	var p *pass
+	select {
+	case p = <-r.passes:
+	default:
+		p = &pass{}
+	}
 	p.r, p.st, p.frame = r, st, f
 	p.draft = newDraft(r, st, f)
 	return p
@@ -65,7 +70,10 @@ func (p *pass) free() {
 	clear(p.final)
 	clear(p.all)
 	*p = pass{first: p.first[:0], final: p.final[:0], all: p.all[:0], spare: spare, answers: answers}
-	r.passes.Put(p)
+	select {
+	case r.passes <- p:
+	default:
+	}
 }
 
 // gather calls the hooks, all on the state and messages as they are now.

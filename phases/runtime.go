@@ -15,6 +15,10 @@ import (
 	"github.com/mortise-dev/mortise/phases/state"
 )
 
+// sparePasses is how many passes a runtime keeps: as many phases may go on at once
+// without allocating.
+const sparePasses = 16
+
 // Plugin is something that answers phases. A plugin must be safe for concurrent
 // use, must not change the event, and must not keep anything between calls that
 // changes its replies: a hook may be called several times for one phase. The event
@@ -85,7 +89,8 @@ type Runtime struct {
 	pending *state.Key
 	dead    *state.Key
 
-	passes    sync.Pool
+	// passes are kept for the next phase.
+	passes    chan *pass
 	recording sync.Mutex
 }
 
@@ -98,9 +103,8 @@ func New(cfg Config) (*Runtime, error) {
 	}
 	r := &Runtime{
 		cfg: cfg, active: make(map[*plugin]bool), hooks: make(map[abi.Phase][]*hook),
-		actions: make(map[string]*hook), effects: make(map[string]*hook),
+		actions: make(map[string]*hook), effects: make(map[string]*hook), passes: make(chan *pass, sparePasses),
 	}
-	r.passes.New = func() any { return &pass{} }
 	r.pending, r.dead = pendingKey(&r.cfg.Limits), deadKey(&r.cfg.Limits)
 	if err := r.register(); err != nil {
 		return nil, err
