@@ -78,6 +78,9 @@ func (r *run) loop(ctx context.Context, input []abi.Message) (*Termination, erro
 	r.settle()
 	r.thread.append(input...)
 	r.refresh()
+	if err := r.cfg.Phases.Activate(ctx, r.state, r.id); err != nil {
+		return nil, err
+	}
 	if stop, err := r.fire(ctx, abi.RunStart, frame{}); stop != nil || err != nil {
 		return stop, err
 	}

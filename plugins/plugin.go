@@ -57,7 +57,9 @@ func (p *Plugin) Describe() abi.Description { return p.desc }
 func (p *Plugin) OnPhase(ctx context.Context, e *abi.Event) (*abi.Reply, error) {
 	event := *e
 	event.ABI = p.guest.Version()
-	event.Config = p.config
+	if p.config != nil {
+		event.Config = p.config
+	}
 	ctx = host.WithRange(ctx, p.more(ctx, &event))
 	var reply abi.Reply
 	if err := p.guest.Call(ctx, abi.ExportOnPhase, &event, &reply); err != nil {

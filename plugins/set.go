@@ -121,7 +121,7 @@ func (s *Set) admit(ctx context.Context, m *host.Module, e Entry, seen map[strin
 }
 
 func check(g *guest.Guest, e Entry) error {
-	if len(g.Description().Hooks) == 0 {
+	if d := g.Description(); len(d.Hooks)+len(d.Actions)+len(d.Effects) == 0 {
 		return fmt.Errorf("plugins: module %q: describes no hooks, so it is not a phase plugin; check which module the config names", g.Module())
 	}
 	if err := g.Require(abi.ExportOnPhase); err != nil {

@@ -16,6 +16,7 @@ const (
 	maxTools    = 128
 	maxState    = 128
 	maxPolicies = 64
+	maxHandlers = 64
 	maxOrder    = 64
 	maxVersion  = 64
 	maxSummary  = 512
@@ -63,6 +64,8 @@ func checkBounds(d *abi.Description) error {
 		{"tools", len(d.Tools), maxTools},
 		{"state keys", len(d.State), maxState},
 		{"policies", len(d.Policies), maxPolicies},
+		{"actions", len(d.Actions), maxHandlers},
+		{"effects", len(d.Effects), maxHandlers},
 	} {
 		if bound.got > bound.max {
 			return fmt.Errorf("%d %s are more than the %d that are allowed", bound.got, bound.what, bound.max)

@@ -29,6 +29,7 @@ func guests() []guest {
 		{"admission", "summarizers/modules/admission"},
 		{"guard", "examples/plugins/guard"},
 		{"index", "examples/plugins/index"},
+		{"ledger", "plugins/testdata/ledger"},
 		{"redact", "examples/plugins/redact"},
 		{"summarizers", "summarizers/modules/summarizers"},
 	}

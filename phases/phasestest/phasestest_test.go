@@ -30,6 +30,11 @@ func TestScriptedKeepsTheContract(t *testing.T) {
 	phasestest.TestPlugin(t, good)
 }
 
+func TestSameAsItself(t *testing.T) {
+	t.Parallel()
+	phasestest.TestSame(t, good, good)
+}
+
 func TestFramesAreInOrder(t *testing.T) {
 	t.Parallel()
 	for _, phase := range abi.Phases() {

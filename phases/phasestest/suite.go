@@ -18,7 +18,8 @@ const deadline = 10 * time.Second
 // TestPlugin checks that a plugin keeps the contract of phases.Plugin: its
 // description is valid and always the same; it answers every phase it subscribes
 // to, with a reply that is accepted; it leaves events as they are; it answers the same
-// event twice with the same reply; and it returns when its context is cancelled.
+// event twice with the same reply; its actions and effects answer any payload, with
+// an error or not; and it returns when its context is cancelled.
 // Open returns the plugin, ready for use, each time it is called; open may
 // register a cleanup with the test that calls TestPlugin.
 func TestPlugin(t *testing.T, open func() phases.Plugin) {
@@ -56,6 +57,13 @@ func TestPlugin(t *testing.T, open func() phases.Plugin) {
 			}
 		})
 	})
+	t.Run("handlers", func(t *testing.T) {
+		t.Parallel()
+		p := open()
+		for _, payload := range []any{nil, "text", int64(1), []any{map[string]any{}}} {
+			askHandlers(t, p, payload)
+		}
+	})
 	t.Run("cancelled", func(t *testing.T) {
 		t.Parallel()
 		each(t, open(), func(t *testing.T, p phases.Plugin, e *abi.Event) {
@@ -71,8 +79,8 @@ func testDescription(t *testing.T, p phases.Plugin) {
 	if !reflect.DeepEqual(first, second) {
 		t.Errorf("two descriptions differ:\n%+v\n%+v", first, second)
 	}
-	if len(first.Hooks) == 0 {
-		t.Error("the plugin subscribes to no phase")
+	if len(first.Hooks)+len(first.Actions)+len(first.Effects) == 0 {
+		t.Error("the plugin subscribes to nothing")
 	}
 	if _, err := phases.New(phases.Config{Plugins: []phases.Plugin{p}}); err != nil {
 		t.Error(err)

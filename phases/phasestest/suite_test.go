@@ -32,6 +32,7 @@ func bad(how string) func() phases.Plugin {
 		"unstable":  phasestest.Reply(abi.Reply{}),
 		"nameless":  phasestest.Reply(abi.Reply{}),
 		"idle":      nil,
+		"replies":   nil,
 	}
 	return func() phases.Plugin {
 		p := &phasestest.Scripted{
@@ -44,6 +45,9 @@ func bad(how string) func() phases.Plugin {
 		switch how {
 		case "idle":
 			p.Desc.Hooks = nil
+		case "replies":
+			p.Desc.Effects = []abi.Handler{{Name: "tell"}}
+			p.Effects = talkative()
 		case "nameless":
 			p.Desc.Name = ""
 		case "unstable":
@@ -51,6 +55,11 @@ func bad(how string) func() phases.Plugin {
 		}
 		return p
 	}
+}
+
+// talkative carries an effect out and replies, which nobody asked for.
+func talkative() map[string]phasestest.Answer {
+	return map[string]phasestest.Answer{"tell": phasestest.Reply(abi.Reply{Effects: []abi.Effect{{Type: abi.EffectEmit, EventType: "told"}}})}
 }
 
 type unstable struct {
@@ -73,6 +82,10 @@ func TestBadPlugin(t *testing.T) {
 	if how == "" {
 		t.Skip("only as a child of TestSuiteFindsBadPlugins")
 	}
+	if how == "differs" {
+		phasestest.TestSame(t, good, bad("oversteps"))
+		return
+	}
 	phasestest.TestPlugin(t, bad(how))
 }
 
@@ -88,7 +101,9 @@ func TestSuiteFindsBadPlugins(t *testing.T) {
 		"panics":    "run_start: the plugin panicked: bad",
 		"unstable":  "two descriptions differ",
 		"nameless":  `plugin "": the name must match`,
-		"idle":      "the plugin subscribes to no phase",
+		"replies":   "effect tell: there is a reply, and it will be refused",
+		"differs":   "records of one",
+		"idle":      "the plugin subscribes to nothing",
 	} {
 		t.Run(how, func(t *testing.T) {
 			t.Parallel()
