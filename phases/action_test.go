@@ -7,6 +7,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/phases"
@@ -145,6 +147,29 @@ func TestRounds(t *testing.T) {
 			})
 		}
 	}
+}
+
+// Handlers that are slow, each within its deadline, do not hold a run up for ever.
+func TestHandlersAreBoundedInTime(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		slow := func(context.Context, *abi.Event) (*abi.Reply, error) { sleep(4 * time.Second); return nil, nil }
+		p := worker("p", handle(abi.BeforeInference), phasestest.Reply(abi.Reply{
+			Actions: fill(30, do("slow", nil)), Effects: fill(30, custom("slow", nil)),
+		}), answers{"slow": slow}, answers{"slow": slow})
+		g := build(t, phases.Config{HandlerTime: 10 * time.Second}, p)
+		start := time.Now()
+		out := g.fire(t, step(1))
+		wantReport(t, out.Report, phases.Report{Rounds: 1, Processed: 3, Failed: 27, Diverged: true, Effects: 30, EffectsFailed: 27})
+		if took := time.Since(start); took != 24*time.Second {
+			t.Errorf("the phase took %v", took)
+		}
+		letters, forgotten := g.state.DeadLetters()
+		if len(letters) != 54 || forgotten != 0 || letters[0].Err != "phase before_inference did not converge within 10s" ||
+			letters[53].Err != "the effects before it took all the time" {
+			t.Errorf("%d dead letters, the first %+v, the last %+v", len(letters), letters[0], letters[53])
+		}
+	})
 }
 
 // Actions of other phases wait, and are counted.

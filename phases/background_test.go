@@ -83,8 +83,9 @@ func TestBackgroundCommitEveryTime(t *testing.T) {
 		p := plug("p", abi.Hook{Phase: abi.BeforeInference, OnFailure: abi.FailRun}, nil)
 		p.Script[abi.BeforeInference] = func(ctx context.Context, e *abi.Event) (*abi.Reply, error) {
 			done := make(chan error, 1)
+			background := context.WithoutCancel(ctx) // It outlives the hook.
 			go func() {
-				_, err := g.Submit(t.Context(), g.state, bump("p/excl", 100))
+				_, err := g.Submit(background, g.state, bump("p/excl", 100))
 				done <- err
 			}()
 			select {

@@ -1,12 +1,15 @@
 package phases
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 
 	"github.com/mortise-dev/mortise/abi"
 )
+
+var errQuarantined = errors.New("in quarantine")
 
 // Report counts what became of actions and effects.
 type Report struct {
@@ -24,7 +27,8 @@ type Report struct {
 	// Effects were asked for; EffectsFailed of them are dead letters.
 	Effects       int
 	EffectsFailed int
-	// Diverged means that actions were left after the last round.
+	// Diverged means that actions were left after the last round, or when
+	// Config.HandlerTime was over.
 	Diverged bool
 }
 
@@ -32,16 +36,20 @@ type Report struct {
 // commit of its own, and takes the action from the queue.
 func (p *pass) converge(ctx context.Context) error {
 	p.report.Rounds = 1
+	start := p.r.cfg.Now()
 	for round := 1; ; round++ {
 		due := p.due()
 		if len(due) == 0 {
 			return nil
 		}
 		if round > p.r.cfg.Limits.Rounds {
-			return p.diverged(ctx, due)
+			return p.diverged(ctx, due, fmt.Sprintf("after %d rounds", p.r.cfg.Limits.Rounds))
 		}
 		p.report.Rounds = round
 		for i := range due {
+			if p.r.cfg.Now().Sub(start) > p.r.cfg.HandlerTime {
+				return p.diverged(ctx, p.due(), fmt.Sprintf("within %v", p.r.cfg.HandlerTime))
+			}
 			if err := p.act(ctx, &due[i]); err != nil {
 				return err
 			}
@@ -108,11 +116,8 @@ func (p *pass) take(a *abi.Action, failed bool, c *call) error {
 	tx := p.draft.tx
 	err := tx.Update(p.r.pending, opDrop, []any{a.ID})
 	if failed && err == nil {
-		cause := "in quarantine"
-		if c.err != nil {
-			cause = c.err.Error()
-		}
-		err = tx.Update(p.r.dead, opPush, letter(a, oneLine(cause, p.r.cfg.Limits.TextBytes)))
+		cause := cmp.Or(c.err, errQuarantined)
+		err = tx.Update(p.r.dead, opPush, letter(a, oneLine(cause.Error(), p.r.cfg.Limits.TextBytes)))
 	}
 	if err != nil {
 		tx.Discard()
@@ -124,8 +129,8 @@ func (p *pass) take(a *abi.Action, failed bool, c *call) error {
 
 // diverged makes dead letters of the actions that are left, so that the next
 // phase does not begin with them.
-func (p *pass) diverged(ctx context.Context, due []abi.Action) error {
-	cause := fmt.Sprintf("phase %s did not converge after %d rounds", p.frame.Phase, p.r.cfg.Limits.Rounds)
+func (p *pass) diverged(ctx context.Context, due []abi.Action, when string) error {
+	cause := fmt.Sprintf("phase %s did not converge %s", p.frame.Phase, when)
 	p.report.Diverged = true
 	fails := false
 	tx := p.st.store.Begin()

@@ -8,6 +8,10 @@ import (
 	"github.com/mortise-dev/mortise/phases/state"
 )
 
+// errNoTime is an effect that was not carried out because earlier ones took too
+// long.
+var errNoTime = errors.New("the effects before it took all the time")
+
 // custom is an effect that a plugin carries out after the commit.
 type custom struct {
 	id      int64
@@ -23,9 +27,13 @@ type custom struct {
 func (p *pass) dispatch(ctx context.Context) {
 	p.report.Effects = len(p.customs)
 	var letters []any
+	start := p.r.cfg.Now()
 	for i := range p.customs {
 		e := &p.customs[i]
-		err := p.carryOut(ctx, e)
+		err := errNoTime
+		if p.r.cfg.Now().Sub(start) <= p.r.cfg.HandlerTime {
+			err = p.carryOut(ctx, e)
+		}
 		if err == nil {
 			continue
 		}
@@ -47,7 +55,7 @@ func (p *pass) carryOut(ctx context.Context, e *custom) error {
 	p.invoke(ctx, []*call{c})
 	switch {
 	case c.quarantined:
-		return errors.New(c.refused[0].Reason)
+		return errQuarantined
 	case c.fault != nil:
 		c.err = c.fault
 	case !noOpinion(c.reply):

@@ -78,11 +78,11 @@ func TestEnvironmentRefuses(t *testing.T) {
 		cfg  phases.Config
 		want string
 	}{
-		"active":          {phases.Config{Plugins: []phases.Plugin{a}, Active: []string{"a", "gaurd"}}, `Config.Active names "gaurd"`},
+		"active":          {phases.Config{Plugins: []phases.Plugin{a}, Active: []string{"a", "gard"}}, `Config.Active names "gard"`},
 		"settings":        {phases.Config{Plugins: []phases.Plugin{a}, Settings: map[string]any{"b": 1}}, `Config.Settings names "b"`},
-		"settings value":  {phases.Config{Plugins: []phases.Plugin{a}, Settings: map[string]any{"a": struct{}{}}}, `Config.Settings of plugin "a"`},
-		"nil builtin":     {phases.Config{Builtins: []phases.Plugin{nil}}, "Config.Builtins[0] is nil"},
-		"nil plugin":      {phases.Config{Builtins: []phases.Plugin{a}, Plugins: []phases.Plugin{nil}}, "Config.Plugins[0] is nil"},
+		"settings value":  {phases.Config{Plugins: []phases.Plugin{a}, Settings: map[string]any{"a": struct{}{}}}, `plugin "a": Config.Settings: `},
+		"nil builtin":     {phases.Config{Builtins: []phases.Plugin{nil}}, "Config.Builtins[0]: is nil"},
+		"nil plugin":      {phases.Config{Builtins: []phases.Plugin{a}, Plugins: []phases.Plugin{nil}}, "Config.Plugins[0]: is nil"},
 		"builtin's name":  {phases.Config{Builtins: []phases.Plugin{a}, Plugins: []phases.Plugin{a}}, "there are two plugins of that name"},
 		"action twice":    {phases.Config{Plugins: handlers([]abi.Handler{{Name: "x"}, {Name: "x"}}, nil)}, "action handler already registered: x"},
 		"effect twice":    {phases.Config{Plugins: handlers(nil, []abi.Handler{{Name: "x"}, {Name: "x"}})}, "effect handler already registered: x"},

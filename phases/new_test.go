@@ -34,8 +34,9 @@ func TestNewRefuses(t *testing.T) {
 	}{
 		"negative timeout": {phases.Config{HookTimeout: -1}, "Config.HookTimeout is -1ns"},
 		"negative grace":   {phases.Config{Grace: -time.Second}, "Config.Grace is -1s"},
+		"negative time":    {phases.Config{HandlerTime: -1}, "Config.HandlerTime is -1ns"},
 		"negative limit":   {phases.Config{Limits: phases.Limits{Effects: -1}}, "Config.Limits.Effects is -1"},
-		"nil plugin":       {phases.Config{Plugins: []phases.Plugin{nil}}, "Config.Plugins[0] is nil"},
+		"nil plugin":       {phases.Config{Plugins: []phases.Plugin{nil}}, "Config.Plugins[0]: is nil"},
 		"no name":          {named(""), `plugin "": the name must match`},
 		"slash in name":    {named("a/b"), "the name must match"},
 		"same name":        {named("a", "b", "a"), `plugin "a": there are two`},

@@ -29,7 +29,6 @@ type pass struct {
 	messages map[string]touch
 	// customs are the committed effects that are to be carried out.
 	customs []custom
-	letters []any
 	report  Report
 
 	spare   []*call

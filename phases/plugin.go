@@ -66,7 +66,7 @@ type hook struct {
 func newPlugin(impl Plugin, l *Limits) (*plugin, error) {
 	d := impl.Describe()
 	if !validName(d.Name) {
-		return nil, fmt.Errorf("phases: plugin %.80q: the name must match ^[a-z0-9][a-z0-9._-]{0,63}$", d.Name)
+		return nil, fmt.Errorf("plugin %.80q: the name must match ^[a-z0-9][a-z0-9._-]{0,63}$", d.Name)
 	}
 	p := &plugin{impl: impl, name: d.Name, keys: make(map[string]key, len(d.State))}
 	var native map[string]state.Native
@@ -75,18 +75,18 @@ func newPlugin(impl Plugin, l *Limits) (*plugin, error) {
 	}
 	for i := range d.State {
 		if err := p.addKey(&d.State[i], native[d.State[i].Name], l); err != nil {
-			return nil, fmt.Errorf("phases: plugin %q: %w", d.Name, err)
+			return nil, fmt.Errorf("plugin %q: %w", d.Name, err)
 		}
 	}
 	for name := range native {
 		if _, ok := p.keys[name]; !ok {
-			return nil, fmt.Errorf("phases: plugin %q: NativeState names the key %.140q, which the description does not declare", d.Name, name)
+			return nil, fmt.Errorf("plugin %q: NativeState names the key %.140q, which the description does not declare", d.Name, name)
 		}
 	}
 	slices.SortFunc(p.list, func(a, b key) int { return cmp.Compare(a.short, b.short) })
 	for i := range d.Hooks {
 		if err := p.addHook(i, d.Hooks[i]); err != nil {
-			return nil, fmt.Errorf("phases: plugin %q: hook %d: %w", d.Name, i, err)
+			return nil, fmt.Errorf("plugin %q: hook %d: %w", d.Name, i, err)
 		}
 	}
 	var err error
@@ -135,15 +135,15 @@ func (p *plugin) handlers(kind hookKind, what string, list []abi.Handler) ([]*ho
 	for i := range list {
 		d := &list[i]
 		if err := checkName(what, d.Name); err != nil {
-			return nil, fmt.Errorf("phases: plugin %q: %w", p.name, err)
+			return nil, fmt.Errorf("plugin %q: %w", p.name, err)
 		}
 		h := &hook{kind: kind, plugin: p, answer: p.impl.OnPhase, name: p.name + "/" + d.Name, public: d.Public}
 		if slices.ContainsFunc(out, func(o *hook) bool { return o.name == h.name }) {
-			return nil, fmt.Errorf("phases: plugin %q: %s handler already registered: %s", p.name, what, d.Name)
+			return nil, fmt.Errorf("plugin %q: %s handler already registered: %s", p.name, what, d.Name)
 		}
 		h.Mode, h.OnFailure = cmp.Or(d.Mode, abi.ModeObserve), cmp.Or(d.OnFailure, abi.FailIgnore)
 		if err := checkPolicy(h.Mode, h.OnFailure); err != nil {
-			return nil, fmt.Errorf("phases: plugin %q: %s %q: %w", p.name, what, d.Name, err)
+			return nil, fmt.Errorf("plugin %q: %s %q: %w", p.name, what, d.Name, err)
 		}
 		out = append(out, h)
 	}

@@ -19,7 +19,8 @@ var (
 	ErrPanic = errors.New("panicked")
 	// ErrRefused is a hook whose reply was refused.
 	ErrRefused = errors.New("reply refused")
-	// ErrNotConverged is a phase whose actions go on after Limits.Rounds.
+	// ErrNotConverged is a phase whose actions go on after Limits.Rounds or beyond
+	// Config.HandlerTime.
 	ErrNotConverged = errors.New("not converged")
 )
 

@@ -3,6 +3,7 @@ package phases
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -63,6 +64,9 @@ type Config struct {
 	// Grace is how much longer the phase waits for a hook that ignores its
 	// context, 250 ms when 0.
 	Grace time.Duration
+	// HandlerTime is how long the actions of one phase may take together, and its
+	// effects, 30 s when 0. What is then left is a dead letter.
+	HandlerTime time.Duration
 	// Record gets what each hook did, when the phase is over, in firing order and
 	// one call at a time. It must not block for long and must not fire phases. Nil
 	// discards.
@@ -126,6 +130,10 @@ func (c *Config) setDefaults() error {
 	if c.Grace < 0 {
 		return fmt.Errorf("phases: Config.Grace is %v, must not be negative", c.Grace)
 	}
+	if c.HandlerTime < 0 {
+		return fmt.Errorf("phases: Config.HandlerTime is %v, must not be negative", c.HandlerTime)
+	}
+	c.HandlerTime = cmp.Or(c.HandlerTime, 30*time.Second)
 	c.HookTimeout = cmp.Or(c.HookTimeout, 5*time.Second)
 	c.Grace = cmp.Or(c.Grace, 250*time.Millisecond)
 	if c.Logger == nil {
@@ -145,28 +153,15 @@ func newID() string { return uuid.Must(uuid.NewV7()).String() }
 
 func (r *Runtime) register() error {
 	names := make(map[string]bool)
-	for i, impl := range slices.Concat(r.cfg.Builtins, r.cfg.Plugins) {
-		builtin := i < len(r.cfg.Builtins)
-		if impl == nil && builtin {
-			return fmt.Errorf("phases: Config.Builtins[%d] is nil", i)
+	for i, impl := range r.cfg.Builtins {
+		if err := r.registerOne(impl, names, true); err != nil {
+			return fmt.Errorf("phases: Config.Builtins[%d]: %w", i, err)
 		}
-		if impl == nil {
-			return fmt.Errorf("phases: Config.Plugins[%d] is nil", i-len(r.cfg.Builtins))
+	}
+	for i, impl := range r.cfg.Plugins {
+		if err := r.registerOne(impl, names, false); err != nil {
+			return fmt.Errorf("phases: Config.Plugins[%d]: %w", i, err)
 		}
-		p, err := newPlugin(impl, &r.cfg.Limits)
-		if err != nil {
-			return err
-		}
-		if names[p.name] {
-			return fmt.Errorf("phases: plugin %q: there are two plugins of that name; give one of them another", p.name)
-		}
-		names[p.name] = true
-		if settings, ok := r.cfg.Settings[p.name]; ok {
-			if p.settings, _, err = state.Clone(settings, r.cfg.Limits.MessageBytes); err != nil {
-				return fmt.Errorf("phases: Config.Settings of plugin %q: %w", p.name, err)
-			}
-		}
-		r.add(p, builtin || len(r.cfg.Active) == 0 || slices.Contains(r.cfg.Active, p.name))
 	}
 	for _, name := range r.cfg.Active {
 		if !names[name] {
@@ -178,6 +173,27 @@ func (r *Runtime) register() error {
 			return fmt.Errorf("phases: Config.Settings names %.80q, and there is no plugin of that name", name)
 		}
 	}
+	return nil
+}
+
+func (r *Runtime) registerOne(impl Plugin, names map[string]bool, builtin bool) error {
+	if impl == nil {
+		return errors.New("is nil")
+	}
+	p, err := newPlugin(impl, &r.cfg.Limits)
+	if err != nil {
+		return err
+	}
+	if names[p.name] {
+		return fmt.Errorf("plugin %q: there are two plugins of that name; give one of them another", p.name)
+	}
+	names[p.name] = true
+	if settings, ok := r.cfg.Settings[p.name]; ok {
+		if p.settings, _, err = state.Clone(settings, r.cfg.Limits.MessageBytes); err != nil {
+			return fmt.Errorf("plugin %q: Config.Settings: %w", p.name, err)
+		}
+	}
+	r.add(p, builtin || len(r.cfg.Active) == 0 || slices.Contains(r.cfg.Active, p.name))
 	return nil
 }
 

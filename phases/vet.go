@@ -136,7 +136,7 @@ func (v *vetter) handler(all map[string]*hook, name string) *hook {
 	return nil
 }
 
-func (v *vetter) custom(e *abi.Effect, out *abi.Effect) (err error) {
+func (v *vetter) custom(e, out *abi.Effect) (err error) {
 	h := v.handler(v.r.effects, e.Key)
 	if h == nil {
 		return fmt.Errorf("no effect handler registered for %.140s, or it is not public", e.Key)

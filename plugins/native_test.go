@@ -18,8 +18,10 @@ func description() abi.Description {
 	d := abi.Description{
 		Name: "ledger", Version: "1.0.0", ABI: abi.VersionRange{Min: 1, Max: 1},
 		State: []abi.StateKey{
-			{Name: "steps", Scope: abi.ScopeThread}, {Name: "total", Scope: abi.ScopeThread, Merge: abi.MergeCommutative},
-			{Name: "fields", Merge: abi.MergeCommutative}, {Name: "list"},
+			{Name: "steps", Scope: abi.ScopeThread},
+			{Name: "total", Scope: abi.ScopeThread, Merge: abi.MergeCommutative},
+			{Name: "fields", Merge: abi.MergeCommutative},
+			{Name: "list"},
 		},
 		Actions: []abi.Handler{{Name: "tally"}, {Name: "mask", Mode: abi.ModeTransform}},
 		Effects: []abi.Handler{{Name: "tell", Public: true}},

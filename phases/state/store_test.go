@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 	"strings"
 	"sync"
@@ -59,10 +60,7 @@ func TestSnapshotStaysAsItIs(t *testing.T) {
 	if err := s.Uninstall("p"); err != nil {
 		t.Fatal(err)
 	}
-	got := make(map[string]any)
-	for k, v := range before.All() {
-		got[k] = v
-	}
+	got := maps.Collect(before.All())
 	if want := (fields{"p/excl": "old", "p/comm": int64(1)}); !reflect.DeepEqual(got, want) || before.Revision() != 1 || before.Len() != 2 {
 		t.Errorf("the snapshot holds %v at revision %d", got, before.Revision())
 	}

@@ -96,7 +96,8 @@ func TestCommitCostsWhatItTouches(t *testing.T) {
 	}
 	n := 0
 	for range filled(t, 100).Snapshot().All() {
-		if n++; n == 3 {
+		n++
+		if n == 3 {
 			break
 		}
 	}
