@@ -6,7 +6,28 @@ type RunIdentity struct {
 	RunID       string `json:"run_id"`
 	ParentRunID string `json:"parent_run_id,omitempty"`
 	AgentID     string `json:"agent_id,omitempty"`
+	// DispatchID is that of the request in the mailbox, SessionID that of the
+	// process that took it.
+	DispatchID string `json:"dispatch_id,omitempty"`
+	SessionID  string `json:"session_id,omitempty"`
+	// Mode is foreground when empty.
+	Mode RunMode `json:"mode,omitempty"`
+	// Adapter is the protocol by which the request came, such as "a2a"; empty when
+	// it came from the program itself.
+	Adapter string `json:"adapter,omitempty"`
 }
+
+// RunMode is why a run was started. A gate may be stricter when nobody watches.
+type RunMode string
+
+// Run modes.
+const (
+	RunForeground RunMode = "foreground"
+	RunScheduled  RunMode = "scheduled"
+	RunResume     RunMode = "resume"
+	// RunInternalWake is a run that background work started.
+	RunInternalWake RunMode = "internal_wake"
+)
 
 // Event is what a hook gets.
 type Event struct {

@@ -96,6 +96,47 @@ func TestFireCancelledMeanwhile(t *testing.T) {
 	}
 }
 
+// A hook is called at its own phase and at no other.
+func TestHooksOfOtherPhases(t *testing.T) {
+	t.Parallel()
+	p := plug("p", abi.Hook{Phase: abi.StepStart}, silent)
+	p.Desc.Hooks = append(p.Desc.Hooks, abi.Hook{Phase: abi.StepEnd, Mode: abi.ModeObserve})
+	g := build(t, phases.Config{}, p, plug("q", abi.Hook{Phase: abi.RunEnd}, silent))
+	for _, phase := range abi.Phases() {
+		g.fire(t, phasestest.Frame(phase))
+	}
+	var seen []abi.Phase
+	for _, e := range p.Events() {
+		seen = append(seen, e.Phase)
+	}
+	if want := []abi.Phase{abi.StepStart, abi.StepEnd}; !slices.Equal(seen, want) {
+		t.Errorf("called at %v, want %v", seen, want)
+	}
+}
+
+// Replies that say nothing are no commit; those of several plugins are one.
+func TestEmptyReplies(t *testing.T) {
+	t.Parallel()
+	h := abi.Hook{Phase: abi.BeforeInference}
+	g := build(t, phases.Config{}, plug("a", h, updates()), plug("b", h, phasestest.Reply(abi.Reply{})))
+	out := g.fire(t, step(1))
+	if g.state.Revision() != 0 || !reflect.DeepEqual(out, phases.Outcome{Messages: step(1).Messages, Report: phases.Report{Rounds: 1}}) {
+		t.Errorf("revision %d, outcome %+v", g.state.Revision(), out)
+	}
+	seen := func(_ context.Context, e *abi.Event) (*abi.Reply, error) {
+		if e.State["comm"] != nil {
+			return nil, errors.New("it sees what a sibling did")
+		}
+		return &abi.Reply{Updates: []abi.Update{{Key: "comm", Op: abi.OpAdd, Value: 1}}}, nil
+	}
+	g = build(t, phases.Config{}, twice(plug("a", h, seen)), plug("b", h, seen))
+	g.fire(t, step(1))
+	g.wantState(t, "a/comm", int64(2))
+	if got := g.state.Revision(); got != 1 || len(g.Records()) != 3 {
+		t.Errorf("revision %d, want one commit of three hooks", got)
+	}
+}
+
 // Hooks of one phase run at the same time: each waits for the other.
 func TestHooksRunConcurrently(t *testing.T) {
 	t.Parallel()

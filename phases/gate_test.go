@@ -138,3 +138,45 @@ func TestGateFailureKeepsOthers(t *testing.T) {
 		t.Errorf("gate %+v", out.Gate)
 	}
 }
+
+// A policy decides by who asks, for which tool and in which mode; what it says is the
+// gate's decision.
+func TestGateAsPolicy(t *testing.T) {
+	t.Parallel()
+	policy := func(_ context.Context, e *abi.Event) (*abi.Reply, error) {
+		d := abi.GateDecision{Action: abi.GateAllow}
+		switch {
+		case e.Run.Mode == abi.RunScheduled && e.Call.Kind == abi.ToolEdit:
+			d = abi.GateDecision{Action: abi.GateBlock, Reason: "nobody watches " + e.Run.DispatchID}
+		case e.Run.Adapter == "a2a":
+			d = abi.GateDecision{Action: abi.GateSuspend, Ticket: &abi.SuspendTicket{ID: "ask", Parameters: e.Call.Arguments}}
+		}
+		return &abi.Reply{Gate: &d}, nil
+	}
+	tests := map[string]struct {
+		run  abi.RunIdentity
+		kind abi.ToolKind
+		want abi.GateAction
+	}{
+		"foreground edit": {abi.RunIdentity{}, abi.ToolEdit, abi.GateAllow},
+		"scheduled edit":  {abi.RunIdentity{Mode: abi.RunScheduled, DispatchID: "d7"}, abi.ToolEdit, abi.GateBlock},
+		"scheduled read":  {abi.RunIdentity{Mode: abi.RunScheduled}, abi.ToolRead, abi.GateAllow},
+		"from an agent":   {abi.RunIdentity{Adapter: "a2a"}, abi.ToolRead, abi.GateSuspend},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			g := build(t, phases.Config{}, plug("policy", abi.Hook{Phase: abi.ToolGate, Mode: abi.ModeGate}, policy))
+			f := phasestest.Frame(abi.ToolGate)
+			call := *f.Call
+			call.Kind, f.Call, f.Run = test.kind, &call, test.run
+			out := g.fire(t, f)
+			if out.Gate == nil || out.Gate.Decision.Action != test.want || out.Gate.By != "policy" {
+				t.Fatalf("gate %+v, want %s", out.Gate, test.want)
+			}
+			if test.want == abi.GateBlock && out.Gate.Decision.Reason != "nobody watches d7" {
+				t.Errorf("reason %q", out.Gate.Decision.Reason)
+			}
+		})
+	}
+}

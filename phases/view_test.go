@@ -56,6 +56,7 @@ func TestEventFields(t *testing.T) {
 		p := plug("p", abi.Hook{Phase: phase}, silent)
 		g := build(t, phases.Config{}, p)
 		f := phasestest.Frame(phase)
+		f.Run.DispatchID, f.Run.SessionID, f.Run.Mode, f.Run.Adapter = "d1", "s1", abi.RunScheduled, "a2a"
 		g.fire(t, f)
 		want := abi.Event{
 			ABI: abi.Version, Phase: phase, Run: f.Run, Step: f.Step, MessagesTotal: len(f.Messages), Response: f.Response,

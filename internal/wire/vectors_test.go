@@ -57,6 +57,7 @@ func eventVectors() []vector {
 		event(abi.RunStart, func(e *abi.Event) {
 			e.Step = 0
 			e.Run.ParentRunID, e.Run.AgentID = "r0", "planner"
+			e.Run.DispatchID, e.Run.SessionID, e.Run.Mode, e.Run.Adapter = "d1", "s1", abi.RunScheduled, "a2a"
 			e.Config = map[string]any{"limit": int64(300), "words": []any{}, "nested": map[string]any{"on": true}}
 		}),
 		event(abi.StepStart, func(e *abi.Event) {

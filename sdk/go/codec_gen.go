@@ -1067,6 +1067,18 @@ func (v *RunIdentity) MarshalTo(e *Encoder) {
 	if v.AgentID != "" {
 		n++
 	}
+	if v.DispatchID != "" {
+		n++
+	}
+	if v.SessionID != "" {
+		n++
+	}
+	if v.Mode != "" {
+		n++
+	}
+	if v.Adapter != "" {
+		n++
+	}
 	e.OpenMap(n)
 	e.raw("\xa9thread_id")
 	e.Str(v.ThreadID)
@@ -1079,6 +1091,22 @@ func (v *RunIdentity) MarshalTo(e *Encoder) {
 	if v.AgentID != "" {
 		e.raw("\xa8agent_id")
 		e.Str(v.AgentID)
+	}
+	if v.DispatchID != "" {
+		e.raw("\xabdispatch_id")
+		e.Str(v.DispatchID)
+	}
+	if v.SessionID != "" {
+		e.raw("\xaasession_id")
+		e.Str(v.SessionID)
+	}
+	if v.Mode != "" {
+		e.raw("\xa4mode")
+		e.Str(string(v.Mode))
+	}
+	if v.Adapter != "" {
+		e.raw("\xa7adapter")
+		e.Str(v.Adapter)
 	}
 	e.Close()
 }
@@ -1105,6 +1133,18 @@ func (v *RunIdentity) UnmarshalFrom(d *Decoder) {
 		case "agent_id":
 			d.once(&seen, 1<<3)
 			v.AgentID = d.Str()
+		case "dispatch_id":
+			d.once(&seen, 1<<4)
+			v.DispatchID = d.Str()
+		case "session_id":
+			d.once(&seen, 1<<5)
+			v.SessionID = d.Str()
+		case "mode":
+			d.once(&seen, 1<<6)
+			v.Mode = RunMode(d.Str())
+		case "adapter":
+			d.once(&seen, 1<<7)
+			v.Adapter = d.Str()
 		default:
 			d.Skip()
 		}
