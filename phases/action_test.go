@@ -445,6 +445,27 @@ func TestDeadLetters(t *testing.T) {
 	}
 }
 
+// What a thread brings along may be anything; it is no reason to fail.
+func TestStrangeRuntimeState(t *testing.T) {
+	t.Parallel()
+	for _, strange := range []any{"text", 7, list{1, nil}, fields{"letters": fields{}, "forgotten": "many"}, fields{"letters": list{"x", fields{"id": "one"}}}} {
+		p := worker("p", handle(abi.BeforeInference), schedule(do("broken", 1)), answers{"broken": phasestest.Fail(errBroken)}, nil)
+		g := build(t, phases.Config{}, p)
+		var err error
+		if g.state, err = g.Resume(state.Image{Values: fields{"_runtime/dead_letters": strange, "_runtime/pending_actions": strange}}, false); err != nil {
+			t.Fatal(err)
+		}
+		g.fire(t, step(1))
+		letters, _ := g.state.DeadLetters()
+		if len(letters) == 0 || letters[len(letters)-1].Err != "broken" {
+			t.Errorf("%v: dead letters %+v", strange, letters)
+		}
+		if err := g.Discard(t.Context(), g.state, letters[len(letters)-1].ID); err != nil {
+			t.Errorf("%v: %v", strange, err)
+		}
+	}
+}
+
 // A letter that cannot be taken back stays.
 func TestReplayWithoutHandler(t *testing.T) {
 	t.Parallel()

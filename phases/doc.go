@@ -22,6 +22,26 @@
 //     on every key; two pins of one message do not collide.
 //   - State is committed once, after the last hook. When a hook fails whose policy
 //     is to fail the run, or the context is done, nothing of the phase is applied.
+//   - Others may commit while hooks run ([Runtime.Submit]). A hook whose exclusive
+//     key they changed is deferred as well; after the second time in a row they
+//     have to wait. So a commit from the background fails no run, and loses nothing.
+//
+// # Actions and effects
+//
+// A reply may schedule actions, for this phase or a later one, and ask for custom
+// effects. Both go to the plugin that declares them in its description, as an event of
+// their own. Other plugins may ask for those that are public.
+//
+// Actions that are due are carried out after the hooks' commit, one after another,
+// each in a commit of its own, in rounds until none is left. The number of rounds and
+// the time are bounded. Effects are carried out when everything is committed and the
+// next phase may already go on, at most once. An action or effect that fails is a
+// dead letter: it is kept with the thread, and can be taken back ([Runtime.Replay]).
+//
+// # Who is called
+//
+// Config.Active leaves out hooks. It leaves out no state, no handler, and none of
+// Config.Builtins.
 //
 // # Failure
 //
@@ -45,7 +65,8 @@
 // # Concurrency
 //
 // A [Runtime] is safe for concurrent use. A [State] belongs to one run; several
-// goroutines may fire phases on it, and they take turns. Config.Record is called
+// goroutines may fire phases on it, and they take turns. A watcher of its store must
+// not fire phases, since a phase waits for it. Config.Record is called
 // by one goroutine at a time; Config.Now and Config.NewID must be safe for concurrent
 // use. A Runtime has no Close: it starts no goroutine that outlives Fire, except
 // those of abandoned hooks, which Limits.Abandoned bounds.
@@ -53,7 +74,8 @@
 // # Errors
 //
 // [Runtime.Fire] returns one [*HookError] for each hook whose failure ends the
-// run, joined, or the error of the context. [ErrDeadline], [ErrPanic] and
+// run, joined, or the error of the context; [ErrNotConverged] when actions do not
+// come to an end whose policy is to fail the run. [ErrDeadline], [ErrPanic] and
 // [ErrRefused] say why a hook failed. Errors of [New] name the plugin and what is
 // wrong with its description.
 package phases

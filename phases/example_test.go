@@ -2,6 +2,7 @@ package phases_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -103,6 +104,116 @@ func ExampleOutcome() {
 		fmt.Println(edit.MessageID, edit.Kind, "by", edit.By, "("+edit.Note+"):", edit.Message.Text())
 	}
 	// Output: m7 replace by redact (one secret): PASSWORD=[secret]
+}
+
+// diary carries out an action, which anyone may schedule, and an effect.
+type diary struct{}
+
+func (diary) Describe() abi.Description {
+	return abi.Description{
+		Name:    "diary",
+		Actions: []abi.Handler{{Name: "write", Public: true}},
+		Effects: []abi.Handler{{Name: "publish"}},
+		State:   []abi.StateKey{{Name: "lines", Scope: abi.ScopeThread, Merge: abi.MergeCommutative}},
+	}
+}
+
+func (diary) OnPhase(_ context.Context, e *abi.Event) (*abi.Reply, error) {
+	switch {
+	case e.Effect != nil:
+		return nil, errors.New("the printer is out of paper")
+	case e.Action != nil:
+		return &abi.Reply{
+			Updates: []abi.Update{{Key: "lines", Op: abi.OpAppend, Value: []any{e.Action.Payload}}},
+			Effects: []abi.Effect{{Type: abi.EffectCustom, Key: "publish", Payload: e.Action.Payload}},
+		}, nil
+	}
+	return nil, nil
+}
+
+// The program schedules an action for the end of the step. The effect that it asks
+// for fails, and is kept for later.
+func ExampleRuntime_Submit() {
+	ctx := context.Background()
+	r, err := phases.New(phases.Config{Plugins: []phases.Plugin{diary{}}})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	st := r.NewState(nil)
+	if _, err := r.Submit(ctx, st, phases.Command{
+		Actions: []abi.Action{{Phase: abi.StepEnd, Key: "diary/write", Payload: "it rained"}},
+	}); err != nil {
+		fmt.Println(err)
+		return
+	}
+	out, err := r.Fire(ctx, st, phases.Frame{Phase: abi.StepEnd, Step: 1})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	lines, _ := st.Read("diary/lines")
+	fmt.Println(out.Report.Processed, "action,", out.Report.EffectsFailed, "failed effect:", lines)
+	letters, _ := st.DeadLetters()
+	fmt.Println(letters[0].Key, letters[0].Payload, "-", letters[0].Err)
+	// Output:
+	// 1 action, 1 failed effect: [it rained]
+	// diary/publish it rained - the printer is out of paper
+}
+
+// A run goes on in another process, with the values and actions that it had.
+func ExampleRuntime_Resume() {
+	ctx := context.Background()
+	r, err := phases.New(phases.Config{Plugins: []phases.Plugin{diary{}}})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	st := r.NewState(nil)
+	if _, err := r.Submit(ctx, st, phases.Command{Actions: []abi.Action{{Phase: abi.RunEnd, Key: "diary/write", Payload: "good night"}}}); err != nil {
+		fmt.Println(err)
+		return
+	}
+	img := st.Store().Export() // a checkpoint
+
+	resumed, err := r.Resume(img, true)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	out, err := r.Fire(ctx, resumed, phases.Frame{Phase: abi.RunEnd})
+	fmt.Println(out.Report.Processed, resumed.Export()["diary/lines"], err)
+	// Output: 1 [good night] <nil>
+}
+
+// Two tool calls that run side by side collect what the hooks want, and commit it
+// together.
+func ExampleRuntime_Collect() {
+	ctx := context.Background()
+	r, err := phases.New(phases.Config{Plugins: []phases.Plugin{guard{}}})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	st := r.NewState(nil)
+	var parts []phases.Part
+	for _, id := range []string{"c1", "c2"} {
+		call := abi.ToolCall{ID: id, Name: "write_file", Kind: abi.ToolEdit}
+		_, command, err := r.Collect(ctx, st, phases.Frame{Phase: abi.ToolGate, Step: 1, Call: &call})
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		parts = append(parts, phases.Part{CallID: id, Command: command})
+	}
+	merged, err := r.Merge(st, parts...)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	_, err = r.Submit(ctx, st, merged)
+	fmt.Println(st.Export(), st.Revision(), err)
+	// Output: map[guard/blocked:2] 1 <nil>
 }
 
 // Structure says what is wrong with a conversation before a provider does.

@@ -208,3 +208,30 @@ func TestDeadlineIsShared(t *testing.T) {
 		}
 	})
 }
+
+// What became of a plugin's calls is counted.
+func TestStats(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h := abi.Hook{Phase: abi.BeforeInference, OnFailure: abi.FailQuarantine}
+		over := effects(abi.Effect{Type: abi.EffectStop, Code: "x"})
+		g := build(t, phases.Config{HookTimeout: time.Second},
+			plug("a", h, over), twice(plug("b", h, count)),
+			plug("c", h, phasestest.Sequence(func(context.Context, *abi.Event) (*abi.Reply, error) { sleep(time.Hour); return nil, nil }, silent)))
+		for range 4 {
+			g.fire(t, step(1))
+		}
+		got := g.Stats()
+		for name, want := range map[string]phases.Stats{
+			"a": {Calls: 3, Skipped: 1, Failed: 3, Refused: 3}, "b": {Calls: 12, Deferred: 4}, "c": {Calls: 4, Failed: 1, Running: 1},
+		} {
+			if got[name] != want {
+				t.Errorf("%s: %+v, want %+v", name, got[name], want)
+			}
+		}
+		sleep(2 * time.Hour)
+		if n := g.Stats()["c"].Running; n != 0 {
+			t.Errorf("%d calls still run", n)
+		}
+	})
+}

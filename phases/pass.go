@@ -187,6 +187,7 @@ func (c *call) discard(reason string) {
 // account keeps the health of the hooks that were called.
 func (p *pass) account(ctx context.Context) {
 	for _, c := range p.all {
+		c.hook.plugin.stats.count(c)
 		if c.err == nil {
 			c.err = c.fault // of a phase that was over before it was settled
 		}

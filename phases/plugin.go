@@ -30,6 +30,7 @@ type plugin struct {
 	keys     map[string]key // by short name
 	list     []key          // the same, by name
 	stuck    atomic.Int64   // abandoned calls that still run
+	stats    counters
 }
 
 // key is a declared state key: Name is "<plugin>/<short>".

@@ -62,8 +62,10 @@ type Record struct {
 	// was not called. An action counts on while others change what it writes.
 	Attempt      int
 	MessagesSent int
-	Applied      []Change
-	Refused      []Refusal
+	// Revision is that of the state which the hook was shown.
+	Revision uint64
+	Applied  []Change
+	Refused  []Refusal
 	// Deferred says with whom the reply collided. It was dropped, and the hook's
 	// next record is that of its second call.
 	Deferred string
@@ -110,7 +112,7 @@ func (p *pass) recordOf(c *call) Record {
 	rec := Record{
 		At: c.at, Run: p.frame.Run, Phase: p.frame.Phase, Step: p.frame.Step,
 		Plugin: c.hook.plugin.name, Handler: c.hook.name, Duration: c.took, Attempt: c.attempt,
-		MessagesSent: len(c.event.Messages), Applied: c.applied, Refused: c.refused,
+		MessagesSent: len(c.event.Messages), Revision: c.base, Applied: c.applied, Refused: c.refused,
 		Deferred: c.deferred, Overridden: c.overridden, Quarantined: c.quarantined,
 	}
 	if c.attempt == 0 {
