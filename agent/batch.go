@@ -107,7 +107,7 @@ func (b *batch) after(ctx context.Context, call abi.ToolCall, result abi.ToolRes
 func (b *batch) fire(ctx context.Context, p abi.Phase, f frame) (phases.Outcome, *Termination, error) {
 	f.messages = slices.Concat(b.base, []abi.Message{b.assistant}, b.results)
 	out, stop, err := b.run.fireFrame(ctx, p, f)
-	if n := len(b.base); err == nil && len(out.Messages) == len(f.messages) {
+	if n := len(b.base); len(out.Messages) == len(f.messages) {
 		b.base, b.assistant, b.results = out.Messages[:n:n], out.Messages[n], slices.Clip(out.Messages[n+1:])
 	}
 	return out, stop, err

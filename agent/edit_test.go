@@ -170,3 +170,39 @@ func resultText(r *abi.ToolResult) string {
 	}
 	return r.Message
 }
+
+// What hooks of a phase hid stays hidden when an action of the same phase then
+// fails the run.
+func TestEditsStayWhenAnActionFails(t *testing.T) {
+	t.Parallel()
+	for _, phase := range []abi.Phase{abi.BeforeInference, abi.ToolGate} {
+		t.Run(string(phase), func(t *testing.T) {
+			t.Parallel()
+			p := &acting{&hook{name: "p", phase: phase, mode: abi.ModeTransform, view: abi.ViewAll, do: func(_ context.Context, e *abi.Event) (*abi.Reply, error) {
+				if e.Action != nil {
+					return nil, errors.New("cannot act")
+				}
+				reply := replace(e.Messages[0].ID, "clean")
+				reply.Actions = []abi.Action{{Phase: phase, Key: "act"}}
+				return reply, nil
+			}}}
+			b := newBench(t, &script{answers: []abi.Message{says("", calls("c1", "echo", "a")), says("done")}}, agent.Config{}, p)
+			if _, err := b.agent.Run(t.Context(), request(user("secret question"))); err == nil || !strings.Contains(err.Error(), "cannot act") {
+				t.Errorf("error %v", err)
+			}
+			if got := texts(b.agent.Thread("t").Messages()); got[0] != "user: clean" {
+				t.Errorf("log %q", got)
+			}
+			checkLog(t, b)
+		})
+	}
+}
+
+// acting carries out an action whose failure ends the run.
+type acting struct{ *hook }
+
+func (a *acting) Describe() abi.Description {
+	d := a.hook.Describe()
+	d.Actions = []abi.Handler{{Name: "act", OnFailure: abi.FailRun}}
+	return d
+}

@@ -35,13 +35,15 @@ func (r *run) fireFrame(ctx context.Context, p abi.Phase, f frame) (phases.Outco
 		Response: f.response, Call: f.call, Result: f.result, ResultMessageID: f.resultID,
 		Notices: r.due(p),
 	})
+	// A phase may fail after its hooks' work was committed. What they hid must be
+	// hidden then too, so the outcome counts in any case.
+	r.apply(ctx, out, f.messages == nil)
 	if err != nil {
 		return out, nil, err
 	}
 	if showsNotices(p) {
 		r.notices = nil
 	}
-	r.apply(ctx, out, f.messages == nil)
 	if out.Stop != nil {
 		return out, &Termination{Type: Stopped, Code: out.Stop.Code, Detail: out.Stop.Detail}, nil
 	}

@@ -64,6 +64,9 @@ func (d *draft) changed(what, target, note string) {
 }
 
 func (d *draft) update(u update) error {
+	if d.st.store.Key(u.key.Name) == nil {
+		return errors.New("the state of this run has no such key any more; a runtime must adopt it first")
+	}
 	if err := d.tx.Update(u.key.Key, u.op, u.value); err != nil {
 		return err
 	}

@@ -232,3 +232,36 @@ func TestNativeReducerPanics(t *testing.T) {
 	}
 	g.wantState(t, "p/comm", nil)
 }
+
+// A plugin whose keys were taken away fails by itself, and not the run; adopting the
+// state gives them back.
+func TestUninstalledKeys(t *testing.T) {
+	t.Parallel()
+	g := build(t, phases.Config{}, plug("p", handle(abi.BeforeInference), count), plug("q", handle(abi.BeforeInference), count))
+	if err := g.state.Store().Uninstall("p"); err != nil {
+		t.Fatal(err)
+	}
+	g.fire(t, step(1))
+	if rec := g.only(t, "p"); len(rec.Refused) != 1 || !strings.Contains(rec.Refused[0].Reason, "must adopt it") {
+		t.Errorf("record %+v", rec)
+	}
+	g.wantState(t, "p/excl", nil)
+	g.wantState(t, "q/excl", int64(1))
+	if err := g.Adopt(g.state); err != nil {
+		t.Fatal(err)
+	}
+	g.fire(t, step(1))
+	g.wantState(t, "p/excl", int64(1))
+	g.wantState(t, "q/excl", int64(2))
+}
+
+// Two agents with the same plugins and different states share nothing.
+func TestStatesAreSeparate(t *testing.T) {
+	t.Parallel()
+	g := build(t, phases.Config{}, plug("p", handle(abi.BeforeInference), count))
+	other := g.NewState(nil)
+	g.fire(t, step(1))
+	if v, ok := other.Read("p/excl"); ok {
+		t.Errorf("the other state has %v", v)
+	}
+}

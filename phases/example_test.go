@@ -8,6 +8,7 @@ import (
 
 	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/phases"
+	"github.com/mortise-dev/mortise/phases/state"
 )
 
 // guard blocks calls of tools that change files.
@@ -214,6 +215,54 @@ func ExampleRuntime_Collect() {
 	_, err = r.Submit(ctx, st, merged)
 	fmt.Println(st.Export(), st.Revision(), err)
 	// Output: map[guard/blocked:2] 1 <nil>
+}
+
+// peak keeps the largest context that it saw, with a reducer of its own.
+type peak struct{}
+
+func (peak) Describe() abi.Description {
+	return abi.Description{
+		Name:  "peak",
+		Hooks: []abi.Hook{{Phase: abi.BeforeInference, Mode: abi.ModeObserve}},
+		State: []abi.StateKey{{Name: "messages", Merge: abi.MergeCommutative}},
+	}
+}
+
+func (peak) NativeState() map[string]state.Native {
+	return map[string]state.Native{"messages": {Reduce: func(old any, _ abi.Op, operand any) (any, error) {
+		before, _ := old.(int64)
+		seen, ok := operand.(int64)
+		if !ok {
+			return nil, errors.New("the operand is not a number")
+		}
+		return max(before, seen), nil
+	}}}
+}
+
+func (peak) OnPhase(_ context.Context, e *abi.Event) (*abi.Reply, error) {
+	return &abi.Reply{Updates: []abi.Update{{Key: "messages", Op: "largest", Value: e.MessagesTotal}}}, nil
+}
+
+// A built-in plugin with a reducer of its own is called whatever the filter says.
+func ExampleNativeState() {
+	r, err := phases.New(phases.Config{
+		Builtins: []phases.Plugin{peak{}}, Plugins: []phases.Plugin{guard{}, redact{}}, Active: []string{"guard"},
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	st := r.NewState(nil)
+	for _, n := range []int{2, 5, 3} {
+		f := phases.Frame{Phase: abi.BeforeInference, Step: 1, Messages: make([]abi.Message, n)}
+		if _, err := r.Fire(context.Background(), st, f); err != nil {
+			fmt.Println(err)
+			return
+		}
+	}
+	largest, _ := st.Read("peak/messages")
+	fmt.Println(largest, r.Order(abi.BeforeInference), r.Order(abi.AfterToolExecute))
+	// Output: 5 [peak] []
 }
 
 // Structure says what is wrong with a conversation before a provider does.

@@ -19,7 +19,8 @@ import (
 // messages alone. What the hooks did is recorded all the same.
 //
 // When it is an action that fails the run, or that does not come to an end
-// ([ErrNotConverged]), what was committed before stays, and the outcome is whole.
+// ([ErrNotConverged]), or ctx ends in between, then what was committed before stays,
+// and the outcome holds it. So an outcome counts with an error too.
 func (r *Runtime) Fire(ctx context.Context, st *State, f Frame) (Outcome, error) {
 	hooks, known := r.hooks[f.Phase]
 	switch {

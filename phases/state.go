@@ -90,7 +90,7 @@ func (s *State) number() {
 }
 
 // Store returns the store: for snapshots, for watching commits, and for exporting
-// everything.
+// everything. A plugin whose keys are uninstalled there can no longer update them.
 func (s *State) Store() *state.Store { return s.store }
 
 // Read returns the value of a full key. The value is shared; do not change it.
