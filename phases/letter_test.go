@@ -3,6 +3,8 @@ package phases_test
 import (
 	"context"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/mortise-dev/mortise/abi"
@@ -91,4 +93,26 @@ func TestReplayWithoutHandler(t *testing.T) {
 	if letters, _ := st.DeadLetters(); len(letters) != 1 || letters[0].Err != "broken" {
 		t.Errorf("left are %+v", letters)
 	}
+}
+
+// Of many who take one letter back at the same time, one does.
+func TestReplayOnce(t *testing.T) {
+	t.Parallel()
+	p := worker("p", handle(abi.BeforeInference), phasestest.Sequence(schedule(do("note", 1)), silent), answers{"note": phasestest.Sequence(phasestest.Fail(errBroken), note)}, nil)
+	g := build(t, phases.Config{}, p)
+	g.fire(t, step(1))
+	var taken atomic.Int64
+	var wg sync.WaitGroup
+	for range 20 {
+		wg.Go(func() {
+			if _, err := g.Replay(t.Context(), g.state, 1); err == nil {
+				taken.Add(1)
+			}
+		})
+	}
+	wg.Wait()
+	if n := taken.Load(); n != 1 {
+		t.Errorf("taken back %d times", n)
+	}
+	wantReport(t, g.fire(t, step(1)).Report, phases.Report{Rounds: 1, Processed: 1})
 }

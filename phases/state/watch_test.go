@@ -45,7 +45,13 @@ func TestWatchInOrder(t *testing.T) {
 	t.Parallel()
 	s := build(t)
 	var last, heard uint64
+	inside := false
 	_, err := s.Watch(func(c state.Change) {
+		if inside {
+			t.Error("a watcher is called while it is called")
+		}
+		inside = true
+		defer func() { inside = false }()
 		if c.Previous != last || c.Revision != last+1 {
 			t.Errorf("heard of %d to %d after %d", c.Previous, c.Revision, last)
 		}
