@@ -43,12 +43,12 @@ func ExampleRuntime_Fire() {
 		fmt.Println(err)
 		return
 	}
-	state := r.NewState(nil)
+	st := r.NewState(nil)
 	for _, call := range []abi.ToolCall{
 		{ID: "1", Name: "read_file", Kind: abi.ToolRead},
 		{ID: "2", Name: "write_file", Kind: abi.ToolEdit},
 	} {
-		out, err := r.Fire(context.Background(), state, phases.Frame{Phase: abi.ToolGate, Step: 1, Call: &call})
+		out, err := r.Fire(context.Background(), st, phases.Frame{Phase: abi.ToolGate, Step: 1, Call: &call})
 		if err != nil {
 			fmt.Println(err)
 			return
@@ -57,7 +57,7 @@ func ExampleRuntime_Fire() {
 			fmt.Println(call.Name, out.Gate.Decision.Action, "by", out.Gate.By+":", out.Gate.Decision.Reason)
 		}
 	}
-	fmt.Println(state.Export())
+	fmt.Println(st.Export())
 	// Output:
 	// record: guard read_file 0
 	// record: guard write_file 1
