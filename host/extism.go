@@ -106,6 +106,14 @@ func fits(src source) error {
 	return nil
 }
 
+// extismProgram is a compiled module with a wazero runtime of its own.
+type extismProgram struct {
+	source
+
+	compiled *extism.CompiledPlugin
+	cache    wazero.CompilationCache
+}
+
 // parts are the binaries of a program, the main one last, with the names that
 // this package answers.
 func (p *extismProgram) parts() ([]extism.Wasm, error) {
@@ -121,14 +129,6 @@ func (p *extismProgram) parts() ([]extism.Wasm, error) {
 }
 
 func (e *extismEngine) close(context.Context) error { return nil }
-
-// extismProgram is a compiled module with a wazero runtime of its own.
-type extismProgram struct {
-	source
-
-	compiled *extism.CompiledPlugin
-	cache    wazero.CompilationCache
-}
 
 // needsWASI tells whether to offer WASI. go-sdk initialises reactors only when
 // it is on, so a module with an initialiser gets it too.

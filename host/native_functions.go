@@ -142,30 +142,38 @@ func (i *nativeInstance) configGet(_ api.Module, stack []uint64) {
 	}
 }
 
+// varGet looks a variable up. As in go-sdk, the block of the name is freed: guests
+// do not free it.
 func (i *nativeInstance) varGet(_ api.Module, stack []uint64) {
 	value, ok := i.vars[string(i.block("var_get", stack[0]))]
+	i.free(stack[0])
 	stack[0] = 0
 	if ok {
 		stack[0] = i.store("var_get", value)
 	}
 }
 
-// varSet keeps a variable until the end of the call. Offset 0 removes it.
+// varSet keeps a variable until the end of the call. Offset 0 removes it. The
+// blocks of name and value are freed, as in go-sdk.
 func (i *nativeInstance) varSet(_ api.Module, stack []uint64) {
 	name := string(i.block("var_set", stack[0]))
-	i.varBytes -= len(i.vars[name])
-	delete(i.vars, name)
+	if old, ok := i.vars[name]; ok {
+		i.varBytes -= len(old) + len(name)
+		delete(i.vars, name)
+	}
+	i.free(stack[0])
 	if stack[1] == 0 {
 		return
 	}
-	value := i.block("var_set", stack[1])
+	value := append([]byte(nil), i.block("var_set", stack[1])...)
+	i.free(stack[1])
 	if i.varBytes += len(value) + len(name); i.varBytes > i.prog.limits.VarBytes {
 		i.fail(&fault{kind: TrapFault, detail: fmt.Sprintf("variables take more than the %d bytes that are allowed", i.prog.limits.VarBytes)})
 	}
 	if i.vars == nil {
 		i.vars = make(map[string][]byte)
 	}
-	i.vars[name] = append([]byte(nil), value...)
+	i.vars[name] = value
 }
 
 func (i *nativeInstance) logText(level slog.Level, offset uint64) {
@@ -182,6 +190,7 @@ const (
 	kernelTop          = 40
 	kernelHighTop      = 48
 	kernelLists        = 64
+	kernelClasses      = 28
 	kernelHeap         = 1024
 	kernelBlockHeader  = 16
 )
@@ -237,11 +246,52 @@ func (i *nativeInstance) store(name string, data []byte) uint64 {
 	return offset
 }
 
+// free gives a block back to the kernel, as its own function free does: what is
+// not a block, or was freed before, stays as it is.
+func (i *nativeInstance) free(offset uint64) {
+	block, ok := i.blockAt(offset)
+	if !ok || len(block) == 0 {
+		return
+	}
+	k := i.kernelMemory()
+	class := binary.LittleEndian.Uint64(k[offset-8:])
+	if class >= kernelClasses || offset+8 > uint64(len(k)) {
+		return
+	}
+	list := kernelLists + 8*class
+	binary.LittleEndian.PutUint64(k[offset-kernelBlockHeader:], 0)
+	binary.LittleEndian.PutUint64(k[offset:], binary.LittleEndian.Uint64(k[list:]))
+	binary.LittleEndian.PutUint64(k[list:], offset)
+}
+
+// reuse takes a freed block of a class. The guest can have written to the block,
+// so where it leads to is checked, and that there is room for the class.
+func (i *nativeInstance) reuse(class uint64) (uint64, bool) {
+	if class >= kernelClasses {
+		return 0, false
+	}
+	k := i.kernelMemory()
+	offset := binary.LittleEndian.Uint64(k[kernelLists+8*class:])
+	if offset < kernelHeap+kernelBlockHeader {
+		return 0, false
+	}
+	if _, ok := i.at(offset, 16<<class); !ok {
+		return 0, false
+	}
+	binary.LittleEndian.PutUint64(k[kernelLists+8*class:], binary.LittleEndian.Uint64(k[offset:]))
+	return offset, true
+}
+
 // push is store without its consequence. Classes are those of kernel.wat.
 func (i *nativeInstance) push(data []byte) (uint64, bool) {
 	class, size := uint64(0), uint64(16)
 	for size < uint64(len(data)) {
 		class, size = class+1, size*2
+	}
+	if offset, ok := i.reuse(class); ok {
+		binary.LittleEndian.PutUint64(i.kernelMemory()[offset-kernelBlockHeader:], uint64(len(data)))
+		copy(i.kernelMemory()[offset:], data)
+		return offset, true
 	}
 	top := i.header(kernelTop)
 	if top < kernelHeap || top > uint64(len(i.kernelMemory())) { // the guest can write it

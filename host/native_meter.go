@@ -77,7 +77,7 @@ type listMeter struct {
 func (l listMeter) Before(ctx context.Context, _ api.Module, def api.FunctionDefinition, params []uint64, _ experimental.StackIterator) {
 	i := nativeCaller(ctx)
 	n := min(uint64(api.DecodeU32(params[l.param])), uint64(i.memoryBound()/l.size)) // not negative
-	if l.most > 0 && n > uint64(l.most) { // not negative
+	if l.most > 0 && n > uint64(l.most) {                                            // not negative
 		i.fail(&fault{kind: TrapFault, detail: fmt.Sprintf("%s: %d entries, and %d are allowed", def.Name(), n, l.most)})
 	}
 	i.spend(l.cost * int(n))

@@ -1,0 +1,23 @@
+;; Sets and reads one variable 3,000 times, with new blocks each time.
+(module
+  (import "extism:host/env" "alloc" (func $alloc (param i64) (result i64)))
+  (import "extism:host/env" "free" (func $free (param i64)))
+  (import "extism:host/env" "length" (func $length (param i64) (result i64)))
+  (import "extism:host/env" "store_u8" (func $store_u8 (param i64 i32)))
+  (import "extism:host/env" "var_get" (func $var_get (param i64) (result i64)))
+  (import "extism:host/env" "var_set" (func $var_set (param i64 i64)))
+  (func $name (result i64) (local $at i64)
+    (local.set $at (call $alloc (i64.const 1)))
+    (if (i64.eqz (local.get $at)) (then unreachable))
+    (call $store_u8 (local.get $at) (i32.const 97))
+    (local.get $at))
+  (func (export "many") (result i32) (local $n i32) (local $value i64)
+    (loop $next
+      (local.set $value (call $alloc (i64.const 60000)))
+      (if (i64.eqz (local.get $value)) (then unreachable))
+      (call $var_set (call $name) (local.get $value))
+      (local.set $value (call $var_get (call $name)))
+      (if (i64.ne (call $length (local.get $value)) (i64.const 60000)) (then unreachable))
+      (call $free (local.get $value))
+      (br_if $next (i32.lt_u (local.tee $n (i32.add (local.get $n) (i32.const 1))) (i32.const 3000))))
+    (i32.const 0)))
