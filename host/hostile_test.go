@@ -49,6 +49,7 @@ func TestHostile(t *testing.T) {
 		t.Run("sleep", func(t *testing.T) { t.Parallel(); hostileSleep(t, e) })
 		t.Run("kernel", func(t *testing.T) { t.Parallel(); hostileKernel(t, e) })
 		t.Run("grants", func(t *testing.T) { t.Parallel(); hostileGrants(t, e) })
+		t.Run("describe", func(t *testing.T) { t.Parallel(); hostileDescribe(t, e) })
 	})
 }
 
@@ -328,4 +329,33 @@ func hostileGrants(t *testing.T, e host.EngineName) {
 			t.Errorf("%s is the same with a grant: %x", export, a)
 		}
 	}
+}
+
+// hostileDescribe breaks in describe, which an engine may call before anybody asks
+// for it: the load ends in time, other exports work and find nothing of it.
+func hostileDescribe(t *testing.T, e host.EngineName) {
+	t.Helper()
+	m := load(t, e, host.Spec{Path: wat("describe_trap"), Limits: host.Limits{Instances: 1}})
+	for range 2 {
+		call(t, m, "left", "", "")
+		_, err := m.Call(t.Context(), "describe", nil)
+		_ = wantTrap(t, err, host.TrapFault)
+	}
+	call(t, m, "left", "", "")
+	limits := host.Limits{Instances: 1, InitTimeout: 200 * time.Millisecond, Timeout: 200 * time.Millisecond}
+	m = load(t, e, host.Spec{Path: wat("describe_spin"), Limits: limits})
+	call(t, m, "ok", "", "")
+	_, err := m.Call(t.Context(), "describe", nil)
+	wantDeadline(t, err)
+	call(t, m, "ok", "", "")
+	// No generation takes over without describing itself.
+	good := load(t, e, host.Spec{Name: "policy", Path: wat("generation")})
+	for _, bad := range []string{"describe_trap", "describe_spin"} {
+		_, err := good.Swap(t.Context(), host.Spec{Path: wat(bad), Limits: limits}, host.SwapOptions{})
+		var refused *host.SwapError
+		if !errors.As(err, &refused) || refused.Probe != "describe" {
+			t.Errorf("%s: %v", bad, err)
+		}
+	}
+	call(t, good, "work", "", "1")
 }
