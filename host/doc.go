@@ -48,6 +48,18 @@
 // initialisation is not loaded; later instances would start from what it saw then.
 // Mounts may be used there.
 //
+// # Generations
+//
+// [Module.Swap] puts another binary in the place of the one in use: it is loaded,
+// probed with describe, with the test vectors of its section [SectionVectors] and
+// with those of the caller, and then takes the new calls, while calls in progress
+// end on the [Generation] before. That one stays in reserve while the new one is
+// watched: a generation that fails too often is rolled back by itself. Instances
+// that nobody uses are closed after Limits.IdleTimeout.
+//
+// Guests keep nothing between calls. One that cannot do without asks for a
+// [Session], which the operator grants.
+//
 // # Concurrency
 //
 // A [Host] and a [Module] may be used by any number of goroutines. A call takes
