@@ -21,6 +21,9 @@ func (p *pkg) renderCodec() ([]byte, error) {
 	for _, s := range p.structs {
 		p.encodeStruct(&w, s)
 		p.decodeStruct(&w, s)
+		if p.views[s.name] {
+			p.viewStruct(&w, s)
+		}
 		for _, f := range s.fields {
 			if f.kind == list && f.elem != "string" {
 				lists[f.elem] = true
@@ -75,7 +78,7 @@ func (f *field) present() string {
 	switch f.kind {
 	case pointer, dynamic:
 		return "v." + f.name + " != nil"
-	case list, object:
+	case list, object, lazy:
 		return "len(v." + f.name + ") > 0"
 	case scalar:
 	}
@@ -97,6 +100,8 @@ func (p *pkg) encodeField(w *writer, f *field) {
 		w.line("e.anyMap(%s)", v)
 	case list:
 		w.line("e.%sList(%s)", lower(f.elem), v)
+	case lazy:
+		w.line("%s.marshalTo(e)", v)
 	case scalar:
 		w.line("%s", p.encodeScalar(f.elem, v))
 	case pointer:
@@ -142,13 +147,13 @@ func (p *pkg) decodeStruct(w *writer, s *structType) {
 	w.line("for range n {\nswitch d.Key() {")
 	for i, f := range s.fields {
 		w.line("case %q:\nd.once(&seen, 1<<%d)", f.key, i)
-		p.decodeField(w, f)
+		p.decodeField(w, f, "v."+f.name)
 	}
 	w.line("default:\nd.Skip()\n}\nif d.err != nil { return }\n}\nd.Close()\n}")
 }
 
-func (p *pkg) decodeField(w *writer, f *field) {
-	v := "v." + f.name
+// decodeField writes the reading of a field into the variable v, which is zero.
+func (p *pkg) decodeField(w *writer, f *field, v string) {
 	switch f.kind {
 	case dynamic:
 		w.line("%s = d.Value()", v)
@@ -156,6 +161,8 @@ func (p *pkg) decodeField(w *writer, f *field) {
 		w.line("%s = d.anyMap()", v)
 	case list:
 		w.line("%s = d.%sList()", v, lower(f.elem))
+	case lazy:
+		w.line("%s = d.%s()", v, lower(viewsOf(f.elem)))
 	case scalar:
 		if p.isStruct(f.elem) {
 			w.line("%s.UnmarshalFrom(d)", v)
@@ -167,10 +174,41 @@ func (p *pkg) decodeField(w *writer, f *field) {
 		if p.isStruct(f.elem) {
 			w.line("%s = new(%s)\n%s.UnmarshalFrom(d)", v, f.elem, v)
 		} else {
-			w.line("x := %s\n%s = &x", p.decodeScalar(f.elem), v)
+			w.line("to := %s\n%s = &to", p.decodeScalar(f.elem), v)
 		}
 		w.line("}")
 	}
+}
+
+// viewStruct writes one method for each field of a struct that is read lazily.
+func (p *pkg) viewStruct(w *writer, s *structType) {
+	for _, f := range s.fields {
+		w.line("\n// %s reads the field of [%s] with that name.", f.name, s.name)
+		w.line("func (v %s) %s() %s {", viewOf(s.name), f.name, f.typeText())
+		w.line("if v.value != nil { return v.value.%s }", f.name)
+		w.line("var x %s", f.typeText())
+		w.line("d := Decoder{s: v.raw}\nif v.find(&d, %q) {", f.key)
+		p.decodeField(w, f, "x")
+		w.line("v.keep(d.err)\n}\nreturn x\n}")
+	}
+}
+
+// typeText is the type of the field in Go.
+func (f *field) typeText() string {
+	switch f.kind {
+	case pointer:
+		return "*" + f.elem
+	case list:
+		return "[]" + f.elem
+	case lazy:
+		return viewsOf(f.elem)
+	case dynamic:
+		return "any"
+	case object:
+		return "map[string]any"
+	case scalar:
+	}
+	return f.elem
 }
 
 func (p *pkg) decodeScalar(elem string) string {

@@ -25,6 +25,8 @@ type pkg struct {
 	strings map[string]bool
 	// structs are in order of declaration.
 	structs []*structType
+	// views are the structs that are elements of a lazy list.
+	views map[string]bool
 }
 
 type structType struct {
@@ -50,7 +52,19 @@ const (
 	list                // []elem
 	dynamic             // any
 	object              // map[string]any
+	lazy                // []elem, of which each element is decoded when it is read
 )
+
+// lazyLists are the fields, as "Struct.Field", that the SDK reads lazily: long
+// lists of which a guest looks at a part. The contract does not say how an SDK
+// reads, so the list stands here.
+func lazyLists() []string { return []string{"Event.Messages"} }
+
+// viewsOf is the name of the SDK's type for a lazy list of elem.
+func viewsOf(elem string) string { return elem + "s" }
+
+// viewOf is the name of the SDK's type that reads one element.
+func viewOf(elem string) string { return elem + "View" }
 
 // load reads the package in dir, tests and doc.go left out.
 func load(dir string) (*pkg, error) {
@@ -59,7 +73,7 @@ func load(dir string) (*pkg, error) {
 		return nil, fmt.Errorf("abigen: %s: %w", dir, err)
 	}
 	slices.Sort(paths)
-	p := &pkg{strings: map[string]bool{}}
+	p := &pkg{strings: map[string]bool{}, views: map[string]bool{}}
 	var specs []*ast.TypeSpec
 	for _, path := range paths {
 		if base := filepath.Base(path); base == "doc.go" || strings.HasSuffix(base, "_test.go") {
@@ -128,9 +142,50 @@ func (p *pkg) readFile(path string) ([]*ast.TypeSpec, error) {
 		if doc != nil {
 			start = doc.Pos()
 		}
-		p.decls = append(p.decls, string(src[fset.Position(start).Offset:fset.Position(decl.End()).Offset]))
+		c := cutter{src: src, fset: fset}
+		p.decls = append(p.decls, c.cut(decl, start))
 	}
 	return specs, nil
+}
+
+// cutter copies declarations out of a file.
+type cutter struct {
+	src  []byte
+	fset *token.FileSet
+}
+
+func (c *cutter) text(from, to token.Pos) string {
+	return string(c.src[c.fset.Position(from).Offset:c.fset.Position(to).Offset])
+}
+
+// cut returns a declaration from start on, with the types of lazy lists in place
+// of slices.
+func (c *cutter) cut(decl ast.Decl, start token.Pos) string {
+	var out strings.Builder
+	ast.Inspect(decl, func(n ast.Node) bool {
+		spec, ok := n.(*ast.TypeSpec)
+		if !ok {
+			return true
+		}
+		t, ok := spec.Type.(*ast.StructType)
+		if !ok {
+			return false
+		}
+		for _, f := range t.Fields.List {
+			list, ok := f.Type.(*ast.ArrayType)
+			if ok && len(f.Names) == 1 && isLazy(spec.Name.Name, f.Names[0].Name) {
+				out.WriteString(c.text(start, f.Type.Pos()) + viewsOf(identName(list.Elt)))
+				start = f.Type.End()
+			}
+		}
+		return false
+	})
+	out.WriteString(c.text(start, decl.End()))
+	return out.String()
+}
+
+func isLazy(structName, fieldName string) bool {
+	return slices.Contains(lazyLists(), structName+"."+fieldName)
 }
 
 func (p *pkg) readStruct(name string, t *ast.StructType, structs map[string]bool) (*structType, error) {
@@ -150,6 +205,10 @@ func (p *pkg) readStruct(name string, t *ast.StructType, structs map[string]bool
 		out := &field{name: f.Names[0].Name, key: key, omitEmpty: option == "omitempty"}
 		if err := p.classify(out, f.Type, structs); err != nil {
 			return nil, fmt.Errorf("abigen: %s.%s: %w", name, out.name, err)
+		}
+		if out.kind == list && isLazy(name, out.name) {
+			out.kind = lazy
+			p.views[out.elem] = true
 		}
 		s.fields = append(s.fields, out)
 	}

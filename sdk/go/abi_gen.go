@@ -266,7 +266,7 @@ type Event struct {
 	// Step counts from 1; 0 at run_start.
 	Step int `json:"step"`
 	// Messages are those that the hook's [View] asked for.
-	Messages []Message `json:"messages,omitempty"`
+	Messages Messages `json:"messages,omitempty"`
 	// MessagesFrom is the index of the first of them in the conversation.
 	MessagesFrom int `json:"messages_from,omitempty"`
 	// MessagesTotal is the length of the conversation.

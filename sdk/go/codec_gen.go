@@ -91,8 +91,8 @@ func (v *SummarizeRequest) UnmarshalFrom(d *Decoder) {
 		case "previous_summary":
 			d.once(&seen, 1<<4)
 			if !d.Null() {
-				x := d.Str()
-				v.PreviousSummary = &x
+				to := d.Str()
+				v.PreviousSummary = &to
 			}
 		case "budget_tokens":
 			d.once(&seen, 1<<5)
@@ -296,8 +296,8 @@ func (v *AdmitRequest) UnmarshalFrom(d *Decoder) {
 		case "tokens_before":
 			d.once(&seen, 1<<4)
 			if !d.Null() {
-				x := d.Int()
-				v.TokensBefore = &x
+				to := d.Int()
+				v.TokensBefore = &to
 			}
 		case "range_tokens":
 			d.once(&seen, 1<<5)
@@ -441,8 +441,8 @@ func (v *MemorySignal) UnmarshalFrom(d *Decoder) {
 		case "available_bytes":
 			d.once(&seen, 1<<0)
 			if !d.Null() {
-				x := d.Int()
-				v.AvailableBytes = &x
+				to := d.Int()
+				v.AvailableBytes = &to
 			}
 		case "required_headroom_bytes":
 			d.once(&seen, 1<<1)
@@ -522,26 +522,26 @@ func (v *ProviderSignal) UnmarshalFrom(d *Decoder) {
 		case "p95_latency_ms":
 			d.once(&seen, 1<<0)
 			if !d.Null() {
-				x := d.Int()
-				v.P95LatencyMS = &x
+				to := d.Int()
+				v.P95LatencyMS = &to
 			}
 		case "max_p95_latency_ms":
 			d.once(&seen, 1<<1)
 			if !d.Null() {
-				x := d.Int()
-				v.MaxP95LatencyMS = &x
+				to := d.Int()
+				v.MaxP95LatencyMS = &to
 			}
 		case "error_rate_per_mille":
 			d.once(&seen, 1<<2)
 			if !d.Null() {
-				x := d.Int()
-				v.ErrorRatePerMille = &x
+				to := d.Int()
+				v.ErrorRatePerMille = &to
 			}
 		case "max_error_rate_per_mille":
 			d.once(&seen, 1<<3)
 			if !d.Null() {
-				x := d.Int()
-				v.MaxErrorRatePerMille = &x
+				to := d.Int()
+				v.MaxErrorRatePerMille = &to
 			}
 		case "stale":
 			d.once(&seen, 1<<4)
@@ -1202,7 +1202,7 @@ func (v *Event) MarshalTo(e *Encoder) {
 	e.Int(int64(v.Step))
 	if len(v.Messages) > 0 {
 		e.raw("\xa8messages")
-		e.messageList(v.Messages)
+		v.Messages.marshalTo(e)
 	}
 	if v.MessagesFrom != 0 {
 		e.raw("\xadmessages_from")
@@ -1273,7 +1273,7 @@ func (v *Event) UnmarshalFrom(d *Decoder) {
 			v.Step = d.int()
 		case "messages":
 			d.once(&seen, 1<<4)
-			v.Messages = d.messageList()
+			v.Messages = d.messages()
 		case "messages_from":
 			d.once(&seen, 1<<5)
 			v.MessagesFrom = d.int()
@@ -1534,6 +1534,118 @@ func (v *Message) UnmarshalFrom(d *Decoder) {
 		}
 	}
 	d.Close()
+}
+
+// ID reads the field of [Message] with that name.
+func (v MessageView) ID() string {
+	if v.value != nil {
+		return v.value.ID
+	}
+	var x string
+	d := Decoder{s: v.raw}
+	if v.find(&d, "id") {
+		x = d.Str()
+		v.keep(d.err)
+	}
+	return x
+}
+
+// Role reads the field of [Message] with that name.
+func (v MessageView) Role() Role {
+	if v.value != nil {
+		return v.value.Role
+	}
+	var x Role
+	d := Decoder{s: v.raw}
+	if v.find(&d, "role") {
+		x = Role(d.Str())
+		v.keep(d.err)
+	}
+	return x
+}
+
+// Content reads the field of [Message] with that name.
+func (v MessageView) Content() []ContentBlock {
+	if v.value != nil {
+		return v.value.Content
+	}
+	var x []ContentBlock
+	d := Decoder{s: v.raw}
+	if v.find(&d, "content") {
+		x = d.contentBlockList()
+		v.keep(d.err)
+	}
+	return x
+}
+
+// ToolCalls reads the field of [Message] with that name.
+func (v MessageView) ToolCalls() []ToolCall {
+	if v.value != nil {
+		return v.value.ToolCalls
+	}
+	var x []ToolCall
+	d := Decoder{s: v.raw}
+	if v.find(&d, "tool_calls") {
+		x = d.toolCallList()
+		v.keep(d.err)
+	}
+	return x
+}
+
+// ToolCallID reads the field of [Message] with that name.
+func (v MessageView) ToolCallID() string {
+	if v.value != nil {
+		return v.value.ToolCallID
+	}
+	var x string
+	d := Decoder{s: v.raw}
+	if v.find(&d, "tool_call_id") {
+		x = d.Str()
+		v.keep(d.err)
+	}
+	return x
+}
+
+// Visibility reads the field of [Message] with that name.
+func (v MessageView) Visibility() Visibility {
+	if v.value != nil {
+		return v.value.Visibility
+	}
+	var x Visibility
+	d := Decoder{s: v.raw}
+	if v.find(&d, "visibility") {
+		x = Visibility(d.Str())
+		v.keep(d.err)
+	}
+	return x
+}
+
+// Pinned reads the field of [Message] with that name.
+func (v MessageView) Pinned() bool {
+	if v.value != nil {
+		return v.value.Pinned
+	}
+	var x bool
+	d := Decoder{s: v.raw}
+	if v.find(&d, "pinned") {
+		x = d.Bool()
+		v.keep(d.err)
+	}
+	return x
+}
+
+// Metadata reads the field of [Message] with that name.
+func (v MessageView) Metadata() map[string]any {
+	if v.value != nil {
+		return v.value.Metadata
+	}
+	var x map[string]any
+	d := Decoder{s: v.raw}
+	if v.find(&d, "metadata") {
+		x = d.anyMap()
+		v.keep(d.err)
+	}
+	return x
 }
 
 // MarshalTo writes v.
@@ -2507,8 +2619,8 @@ func (v *InferenceOverride) UnmarshalFrom(d *Decoder) {
 		case "model":
 			d.once(&seen, 1<<0)
 			if !d.Null() {
-				x := d.Str()
-				v.Model = &x
+				to := d.Str()
+				v.Model = &to
 			}
 		case "fallback_models":
 			d.once(&seen, 1<<1)
@@ -2516,26 +2628,26 @@ func (v *InferenceOverride) UnmarshalFrom(d *Decoder) {
 		case "temperature":
 			d.once(&seen, 1<<2)
 			if !d.Null() {
-				x := d.Float()
-				v.Temperature = &x
+				to := d.Float()
+				v.Temperature = &to
 			}
 		case "top_p":
 			d.once(&seen, 1<<3)
 			if !d.Null() {
-				x := d.Float()
-				v.TopP = &x
+				to := d.Float()
+				v.TopP = &to
 			}
 		case "max_tokens":
 			d.once(&seen, 1<<4)
 			if !d.Null() {
-				x := d.Int()
-				v.MaxTokens = &x
+				to := d.Int()
+				v.MaxTokens = &to
 			}
 		case "reasoning_effort":
 			d.once(&seen, 1<<5)
 			if !d.Null() {
-				x := d.Str()
-				v.ReasoningEffort = &x
+				to := d.Str()
+				v.ReasoningEffort = &to
 			}
 		default:
 			d.Skip()

@@ -89,7 +89,7 @@ func TestEncoderReset(t *testing.T) {
 
 func TestUnmarshalReplaces(t *testing.T) {
 	t.Parallel()
-	event := mortise.Event{Step: 3, Messages: make([]mortise.Message, 2)}
+	event := mortise.Event{Step: 3, Messages: make(mortise.Messages, 2)}
 	if err := mortise.Unmarshal([]byte{0x80}, &event); err != nil {
 		t.Fatal(err)
 	}
@@ -178,9 +178,9 @@ func FuzzUnmarshal(f *testing.F) {
 func BenchmarkEvent40(b *testing.B) {
 	event := &mortise.Event{ABI: 1, Phase: mortise.BeforeInference, Run: mortise.RunIdentity{ThreadID: "t1", RunID: "r1"}, Step: 7, MessagesTotal: 40}
 	for range 40 {
-		event.Messages = append(event.Messages, mortise.Message{
+		event.Messages = append(event.Messages, mortise.MessagesOf(mortise.Message{
 			ID: "m1", Role: mortise.RoleUser, Content: []mortise.ContentBlock{mortise.Text(strings.Repeat("w", 600))},
-		})
+		})...)
 	}
 	data, err := mortise.Marshal(event)
 	if err != nil {
@@ -199,6 +199,25 @@ func BenchmarkEvent40(b *testing.B) {
 		for b.Loop() {
 			if err := mortise.Unmarshal(data, new(mortise.Event)); err != nil {
 				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("roles", func(b *testing.B) {
+		b.ReportAllocs()
+		input := string(data)
+		for b.Loop() {
+			var e mortise.Event
+			users := 0
+			if err := mortise.UnmarshalString(input, &e); err != nil {
+				b.Fatal(err)
+			}
+			for _, m := range e.Messages {
+				if m.Role() == mortise.RoleUser {
+					users++
+				}
+			}
+			if users != 40 {
+				b.Fatal(users)
 			}
 		}
 	})

@@ -25,8 +25,14 @@ type Unmarshaler interface{ UnmarshalFrom(d *Decoder) }
 // skipped, nil is the same as absent, and an integer may be written as a float
 // and the other way round.
 func Unmarshal(data []byte, v Unmarshaler) error {
-	d := NewDecoder(data)
-	v.UnmarshalFrom(d)
+	return UnmarshalString(string(data), v)
+}
+
+// UnmarshalString is [Unmarshal] of a string, which is not copied: what is decoded
+// shares its memory.
+func UnmarshalString(data string, v Unmarshaler) error {
+	d := Decoder{s: data}
+	v.UnmarshalFrom(&d)
 	return d.Finish()
 }
 

@@ -53,7 +53,7 @@ const errNotRegistered = rt.Error("admission: nothing is registered; call admiss
 
 func (x *Policy) handler(export string) rt.Handler {
 	if x == nil {
-		return func([]byte, *mortise.Encoder) error { return errNotRegistered }
+		return func(string, *mortise.Encoder) error { return errNotRegistered }
 	}
 	switch export {
 	case mortise.ExportDescribe:
@@ -61,20 +61,20 @@ func (x *Policy) handler(export string) rt.Handler {
 	case mortise.ExportAdmit:
 		return x.answer
 	}
-	return func([]byte, *mortise.Encoder) error { return rt.Error("admission: no export " + export) }
+	return func(string, *mortise.Encoder) error { return rt.Error("admission: no export " + export) }
 }
 
-func (x *Policy) describe(_ []byte, out *mortise.Encoder) error {
+func (x *Policy) describe(_ string, out *mortise.Encoder) error {
 	rt.Describe(x.Description, out)
 	return nil
 }
 
-func (x *Policy) answer(input []byte, out *mortise.Encoder) error {
+func (x *Policy) answer(input string, out *mortise.Encoder) error {
 	if x.Admit == nil {
 		return rt.Error("admission: Admit is nil")
 	}
 	var request mortise.AdmitRequest
-	if err := mortise.Unmarshal(input, &request); err != nil {
+	if err := mortise.UnmarshalString(input, &request); err != nil {
 		return err
 	}
 	answer, err := x.Admit(&request)

@@ -19,7 +19,8 @@ import mortise "github.com/mortise-dev/mortise/sdk/go"
 // Get returns the messages from index from (included) to to (excluded) of what
 // the model sees, and how many there are in all. It works inside of on_phase;
 // elsewhere there are none. In a native test it reads what Provide was given.
-func Get(from, to int) (messages []mortise.Message, total int, err error) {
+// Like those of the event they are read when they are asked for.
+func Get(from, to int) (messages mortise.Messages, total int, err error) {
 	if from < 0 || to <= from {
 		return nil, 0, nil
 	}
@@ -28,7 +29,7 @@ func Get(from, to int) (messages []mortise.Message, total int, err error) {
 		return nil, 0, nil
 	}
 	var event mortise.Event
-	if err := mortise.Unmarshal(data, &event); err != nil {
+	if err := mortise.UnmarshalString(data, &event); err != nil {
 		return nil, 0, err
 	}
 	return event.Messages, event.MessagesTotal, nil

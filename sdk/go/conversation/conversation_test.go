@@ -25,7 +25,7 @@ func TestGet(t *testing.T) {
 		}
 		ids := ""
 		for _, m := range got {
-			ids += m.ID
+			ids += m.ID()
 		}
 		if ids != tc.want || (total != 3 && total != 0) {
 			t.Errorf("%d to %d: %q of %d, want %q", tc.from, tc.to, ids, total, tc.want)

@@ -14,17 +14,17 @@ func Provide(messages []mortise.Message) (restore func()) {
 	return func() { provided = before }
 }
 
-func fetch(from, to int) []byte {
+func fetch(from, to int) string {
 	last := min(to, len(provided))
 	first := min(from, last)
 	if len(provided) == 0 {
-		return nil
+		return ""
 	}
 	data, err := mortise.Marshal(&mortise.Event{
-		Messages: provided[first:last], MessagesFrom: first, MessagesTotal: len(provided),
+		Messages: mortise.MessagesOf(provided[first:last]...), MessagesFrom: first, MessagesTotal: len(provided),
 	})
 	if err != nil {
 		panic(err)
 	}
-	return data
+	return string(data)
 }

@@ -2,6 +2,8 @@
 
 package conversation
 
+import "unsafe"
+
 //go:wasmimport mortise:host/1 messages_get
 func messagesGet(from, to uint32) uint64
 
@@ -18,10 +20,10 @@ func loadU8(at uint64) uint32
 func free(at uint64)
 
 // fetch copies the block that the host made, word by word.
-func fetch(from, to int) []byte {
+func fetch(from, to int) string {
 	at := messagesGet(uint32(from), uint32(to))
 	if at == 0 {
-		return nil
+		return ""
 	}
 	out := make([]byte, length(at))
 	i := 0
@@ -35,5 +37,5 @@ func fetch(from, to int) []byte {
 		out[i] = byte(loadU8(at + uint64(i)))
 	}
 	free(at)
-	return out
+	return unsafe.String(unsafe.SliceData(out), len(out)) // nothing else holds out
 }

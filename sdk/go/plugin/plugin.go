@@ -55,7 +55,7 @@ const errNotRegistered = rt.Error("plugin: nothing is registered; call plugin.Re
 
 func (p *Plugin) handler(export string) rt.Handler {
 	if p == nil {
-		return func([]byte, *mortise.Encoder) error { return errNotRegistered }
+		return func(string, *mortise.Encoder) error { return errNotRegistered }
 	}
 	switch export {
 	case mortise.ExportDescribe:
@@ -65,23 +65,27 @@ func (p *Plugin) handler(export string) rt.Handler {
 	case mortise.ExportCallTool:
 		return p.callTool
 	}
-	return func([]byte, *mortise.Encoder) error { return rt.Error("plugin: no export " + export) }
+	return func(string, *mortise.Encoder) error { return rt.Error("plugin: no export " + export) }
 }
 
-func (p *Plugin) describe(_ []byte, out *mortise.Encoder) error {
+func (p *Plugin) describe(_ string, out *mortise.Encoder) error {
 	rt.Describe(p.Description, out)
 	return nil
 }
 
-func (p *Plugin) onPhase(input []byte, out *mortise.Encoder) error {
+func (p *Plugin) onPhase(input string, out *mortise.Encoder) error {
 	var reply *mortise.Reply
 	if p.OnPhase != nil {
 		var event mortise.Event
-		if err := mortise.Unmarshal(input, &event); err != nil {
+		if err := mortise.UnmarshalString(input, &event); err != nil {
 			return err
 		}
 		var err error
+		messages := event.Messages
 		if reply, err = p.OnPhase(&event); err != nil {
+			return err
+		}
+		if err := messages.Err(); err != nil {
 			return err
 		}
 	}
@@ -92,12 +96,12 @@ func (p *Plugin) onPhase(input []byte, out *mortise.Encoder) error {
 	return nil
 }
 
-func (p *Plugin) callTool(input []byte, out *mortise.Encoder) error {
+func (p *Plugin) callTool(input string, out *mortise.Encoder) error {
 	if p.CallTool == nil {
 		return rt.Error("plugin: offers no tools")
 	}
 	var call mortise.ToolCall
-	if err := mortise.Unmarshal(input, &call); err != nil {
+	if err := mortise.UnmarshalString(input, &call); err != nil {
 		return err
 	}
 	result, err := p.CallTool(&call)

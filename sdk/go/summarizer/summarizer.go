@@ -53,7 +53,7 @@ const errNotRegistered = rt.Error("summarizer: nothing is registered; call summa
 
 func (x *Summarizer) handler(export string) rt.Handler {
 	if x == nil {
-		return func([]byte, *mortise.Encoder) error { return errNotRegistered }
+		return func(string, *mortise.Encoder) error { return errNotRegistered }
 	}
 	switch export {
 	case mortise.ExportDescribe:
@@ -61,20 +61,20 @@ func (x *Summarizer) handler(export string) rt.Handler {
 	case mortise.ExportSummarize:
 		return x.answer
 	}
-	return func([]byte, *mortise.Encoder) error { return rt.Error("summarizer: no export " + export) }
+	return func(string, *mortise.Encoder) error { return rt.Error("summarizer: no export " + export) }
 }
 
-func (x *Summarizer) describe(_ []byte, out *mortise.Encoder) error {
+func (x *Summarizer) describe(_ string, out *mortise.Encoder) error {
 	rt.Describe(x.Description, out)
 	return nil
 }
 
-func (x *Summarizer) answer(input []byte, out *mortise.Encoder) error {
+func (x *Summarizer) answer(input string, out *mortise.Encoder) error {
 	if x.Summarize == nil {
 		return rt.Error("summarizer: Summarize is nil")
 	}
 	var request mortise.SummarizeRequest
-	if err := mortise.Unmarshal(input, &request); err != nil {
+	if err := mortise.UnmarshalString(input, &request); err != nil {
 		return err
 	}
 	answer, err := x.Summarize(&request)

@@ -8,20 +8,21 @@ import (
 	mortise "github.com/mortise-dev/mortise/sdk/go"
 )
 
-// Handler answers one export: it decodes the input and encodes the output.
-type Handler func(input []byte, out *mortise.Encoder) error
+// Handler answers one export: it decodes the input and encodes the output. The
+// input's memory is not used again, so parts of it may be kept.
+type Handler func(input string, out *mortise.Encoder) error
 
 // Call runs h natively, as a host would run the export.
 func Call(h Handler, input []byte) ([]byte, error) {
 	var e mortise.Encoder
-	if err := protect(h, input, &e); err != nil {
+	if err := protect(h, string(input), &e); err != nil {
 		return nil, err
 	}
 	return e.Bytes()
 }
 
 // protect runs h and turns a panic into an error.
-func protect(h Handler, input []byte, e *mortise.Encoder) (err error) {
+func protect(h Handler, input string, e *mortise.Encoder) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = Error("guest panicked: " + text(p))

@@ -21,12 +21,8 @@ func outputWrite(from unsafe.Pointer, n uint32)
 //go:wasmimport extism:host/env error_set
 func errorSet(at uint64)
 
-// The buffers are kept for their capacity only; nothing in them is read by a
-// later call.
-var (
-	inputBuf []byte
-	outputs  mortise.Encoder
-)
+// outputs is kept for its capacity only; nothing in it is read by a later call.
+var outputs mortise.Encoder
 
 // maxError bounds an error text, in bytes.
 const maxError = 4 << 10
@@ -52,15 +48,14 @@ func Serve(h Handler) int32 {
 	return 1
 }
 
-func readInput() []byte {
+// readInput reads into memory of its own, so that decoding copies nothing and every
+// decoded string may be kept.
+func readInput() string {
 	n := int(inputLength())
 	if n == 0 {
-		return nil
+		return ""
 	}
-	if cap(inputBuf) < n {
-		inputBuf = make([]byte, n)
-	}
-	in := inputBuf[:n]
+	in := make([]byte, n)
 	inputRead(unsafe.Pointer(&in[0]))
-	return in
+	return unsafe.String(&in[0], n)
 }
