@@ -186,8 +186,12 @@ func (p *pkg) viewStruct(w *writer, s *structType) {
 		w.line("\n// %s reads the field of [%s] with that name.", f.name, s.name)
 		w.line("func (v %s) %s() %s {", viewOf(s.name), f.name, f.typeText())
 		w.line("if v.value != nil { return v.value.%s }", f.name)
+		if f.kind == scalar && (f.elem == "string" || p.strings[f.elem]) {
+			w.line("return %s(v.str(%q))\n}", f.elem, f.key)
+			continue
+		}
 		w.line("var x %s", f.typeText())
-		w.line("d := Decoder{s: v.raw}\nif v.find(&d, %q) {", f.key)
+		w.line("d := v.decoder()\nif v.find(&d, %q) {", f.key)
 		p.decodeField(w, f, "x")
 		w.line("v.keep(d.err)\n}\nreturn x\n}")
 	}

@@ -19,7 +19,8 @@ var (
 	ErrDecode      = errors.New("answered something that cannot be decoded")
 )
 
-// Caller is a loaded module, as host.Module is one.
+// Caller is a loaded module, as host.Module is one. Call must keep nothing of input,
+// whose memory is used again.
 type Caller interface {
 	Name() string
 	HasExport(name string) bool
@@ -33,6 +34,8 @@ type Guest struct {
 	format  wire.Format
 	version int
 	desc    abi.Description
+	// messages are the encodings of those that the module got.
+	messages messageCache
 }
 
 // Open reads the module's description, from its custom section if it has one
@@ -102,8 +105,11 @@ func (g *Guest) Require(export string) error {
 }
 
 // Encode writes a value as the module reads it.
-func (g *Guest) Encode(v any) ([]byte, error) {
-	out, err := g.format.Marshal(v)
+func (g *Guest) Encode(v any) (out []byte, err error) {
+	err = g.lend(v, func(data []byte) error {
+		out = bytes.Clone(data)
+		return nil
+	})
 	if err != nil {
 		return nil, fmt.Errorf("guest: module %q: %w", g.caller.Name(), err)
 	}
@@ -113,10 +119,18 @@ func (g *Guest) Encode(v any) ([]byte, error) {
 // Call encodes in, calls the export and decodes its output into out. An empty
 // output leaves out as it is.
 func (g *Guest) Call(ctx context.Context, export string, in, out any) error {
-	input, err := g.format.Marshal(in)
+	var called error
+	err := g.lend(in, func(input []byte) error {
+		called = g.call(ctx, export, input, out)
+		return nil
+	})
 	if err != nil {
 		return fmt.Errorf("guest: module %q: %s: input: %w", g.caller.Name(), export, err)
 	}
+	return called
+}
+
+func (g *Guest) call(ctx context.Context, export string, input []byte, out any) error {
 	output, err := g.caller.Call(ctx, export, input)
 	if err != nil {
 		return fmt.Errorf("guest: module %q: %s: %w", g.caller.Name(), export, err)
@@ -128,4 +142,14 @@ func (g *Guest) Call(ctx context.Context, export string, in, out any) error {
 		return fmt.Errorf("guest: module %q: %s: %w: %w", g.caller.Name(), export, ErrDecode, err)
 	}
 	return nil
+}
+
+// lend encodes a value into a buffer that use may read while it runs. The messages of
+// an event are encoded once and kept.
+func (g *Guest) lend(v any, use func(data []byte) error) error {
+	e, ok := v.(*abi.Event)
+	if !ok || g.format != wire.MessagePack || len(e.Messages) == 0 {
+		return g.format.Lend(v, use)
+	}
+	return g.messages.lend(e, use)
 }

@@ -32,22 +32,31 @@ var encoders = sync.Pool{ //nolint:gochecknoglobals // buffers for reuse; a pool
 	},
 }
 
-func marshalMessagePack(v any) ([]byte, error) {
+func marshalMessagePack(v any) (out []byte, err error) {
+	err = lendMessagePack(v, 0, func(data []byte) error {
+		out = bytes.Clone(data)
+		return nil
+	})
+	return out, err
+}
+
+// lendMessagePack encodes v, which stands inside depth maps and arrays, and lends use
+// the buffer.
+func lendMessagePack(v any, depth int, use func(data []byte) error) error {
 	e, ok := encoders.Get().(*encoder)
 	if !ok {
-		return nil, fmt.Errorf("wire: pool: not an encoder")
+		return fmt.Errorf("wire: pool: not an encoder")
 	}
 	e.buf.Reset()
-	e.depth = 0
+	e.depth = depth
 	err := e.dynamic(v)
-	var out []byte
 	if err == nil {
-		out = bytes.Clone(e.buf.Bytes())
+		err = use(e.buf.Bytes())
 	}
 	if e.buf.Cap() <= maxKept {
 		encoders.Put(e)
 	}
-	return out, err
+	return err
 }
 
 func (e *encoder) enter() error {
@@ -93,6 +102,8 @@ func (e *encoder) dynamic(v any) error {
 		return e.list(v)
 	case map[string]any:
 		return e.object(v)
+	case Raw:
+		return e.raw(v)
 	}
 	return e.value(reflect.ValueOf(v))
 }
@@ -220,7 +231,10 @@ func (e *encoder) slice(v reflect.Value) error {
 	if v.IsNil() {
 		return e.out.EncodeNil()
 	}
-	if v.Type().Elem().Kind() == reflect.Uint8 {
+	switch elem := v.Type().Elem(); {
+	case v.Type() == reflect.TypeFor[Raw]():
+		return e.raw(v.Bytes())
+	case elem.Kind() == reflect.Uint8:
 		return e.out.EncodeBytes(v.Bytes())
 	}
 	if err := e.enter(); err != nil {

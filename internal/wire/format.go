@@ -46,6 +46,19 @@ func (f Format) Marshal(v any) ([]byte, error) {
 	return nil, fmt.Errorf("wire: unknown format %q", string(f))
 }
 
+// Lend is Marshal into a buffer that is used again: use gets the encoding for as long
+// as it runs and must keep nothing of it. Lend returns what use returns.
+func (f Format) Lend(v any, use func(data []byte) error) error {
+	if f == MessagePack || f == "" {
+		return lendMessagePack(v, 0, use)
+	}
+	data, err := f.Marshal(v)
+	if err != nil {
+		return err
+	}
+	return use(data)
+}
+
 // Unmarshal replaces what v points to by the value that data holds. Unknown
 // fields are ignored; nil is the same as absent. After an error the value is
 // partly written and must not be used.
