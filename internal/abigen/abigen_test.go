@@ -78,6 +78,48 @@ type Point struct {
 	}
 }
 
+// TestLazyList: the list that the SDK reads lazily gets another type, and its element
+// a method for each field.
+func TestLazyList(t *testing.T) {
+	t.Parallel()
+	root := contract(t, `
+// Event is an event.
+type Event struct {
+	// Messages are lazy.
+	Messages []Message `+"`json:\"messages,omitempty\"`"+`
+	More []Message `+"`json:\"more\"`"+`
+}
+
+// Message is a message.
+type Message struct {
+	ID string `+"`json:\"id\"`"+`
+	Next *Message `+"`json:\"next\"`"+`
+	Size *int64 `+"`json:\"size\"`"+`
+}
+`)
+	if err := abigen.Run([]string{"-root", root}, io.Discard, io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	types := read(t, root, "abi_gen.go")
+	for _, want := range []string{"\tMessages Messages `json", "\tMore     []Message `json", "// Messages are lazy."} {
+		if !strings.Contains(types, want) {
+			t.Errorf("%q is not in the types:\n%s", want, types)
+		}
+	}
+	codec := read(t, root, "codec_gen.go")
+	for _, want := range []string{
+		"v.Messages = d.messages()", "v.Messages.marshalTo(e)", "v.More = d.messageList()",
+		`return string(v.str("id"))`, "func (v MessageView) Next() *Message {", "func (v MessageView) Size() *int64 {",
+	} {
+		if !strings.Contains(codec, want) {
+			t.Errorf("%q is not in the codec:\n%s", want, codec)
+		}
+	}
+	if strings.Contains(codec, "EventView") {
+		t.Error("a type that is no element of a lazy list has a view")
+	}
+}
+
 func read(t *testing.T, root, name string) string {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(root, "sdk", "go", name))

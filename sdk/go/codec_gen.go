@@ -1541,13 +1541,7 @@ func (v MessageView) ID() string {
 	if v.value != nil {
 		return v.value.ID
 	}
-	var x string
-	d := Decoder{s: v.raw}
-	if v.find(&d, "id") {
-		x = d.Str()
-		v.keep(d.err)
-	}
-	return x
+	return string(v.str("id"))
 }
 
 // Role reads the field of [Message] with that name.
@@ -1555,13 +1549,7 @@ func (v MessageView) Role() Role {
 	if v.value != nil {
 		return v.value.Role
 	}
-	var x Role
-	d := Decoder{s: v.raw}
-	if v.find(&d, "role") {
-		x = Role(d.Str())
-		v.keep(d.err)
-	}
-	return x
+	return Role(v.str("role"))
 }
 
 // Content reads the field of [Message] with that name.
@@ -1570,7 +1558,7 @@ func (v MessageView) Content() []ContentBlock {
 		return v.value.Content
 	}
 	var x []ContentBlock
-	d := Decoder{s: v.raw}
+	d := v.decoder()
 	if v.find(&d, "content") {
 		x = d.contentBlockList()
 		v.keep(d.err)
@@ -1584,7 +1572,7 @@ func (v MessageView) ToolCalls() []ToolCall {
 		return v.value.ToolCalls
 	}
 	var x []ToolCall
-	d := Decoder{s: v.raw}
+	d := v.decoder()
 	if v.find(&d, "tool_calls") {
 		x = d.toolCallList()
 		v.keep(d.err)
@@ -1597,13 +1585,7 @@ func (v MessageView) ToolCallID() string {
 	if v.value != nil {
 		return v.value.ToolCallID
 	}
-	var x string
-	d := Decoder{s: v.raw}
-	if v.find(&d, "tool_call_id") {
-		x = d.Str()
-		v.keep(d.err)
-	}
-	return x
+	return string(v.str("tool_call_id"))
 }
 
 // Visibility reads the field of [Message] with that name.
@@ -1611,13 +1593,7 @@ func (v MessageView) Visibility() Visibility {
 	if v.value != nil {
 		return v.value.Visibility
 	}
-	var x Visibility
-	d := Decoder{s: v.raw}
-	if v.find(&d, "visibility") {
-		x = Visibility(d.Str())
-		v.keep(d.err)
-	}
-	return x
+	return Visibility(v.str("visibility"))
 }
 
 // Pinned reads the field of [Message] with that name.
@@ -1626,7 +1602,7 @@ func (v MessageView) Pinned() bool {
 		return v.value.Pinned
 	}
 	var x bool
-	d := Decoder{s: v.raw}
+	d := v.decoder()
 	if v.find(&d, "pinned") {
 		x = d.Bool()
 		v.keep(d.err)
@@ -1640,7 +1616,7 @@ func (v MessageView) Metadata() map[string]any {
 		return v.value.Metadata
 	}
 	var x map[string]any
-	d := Decoder{s: v.raw}
+	d := v.decoder()
 	if v.find(&d, "metadata") {
 		x = d.anyMap()
 		v.keep(d.err)

@@ -60,7 +60,7 @@ func (s Messages) marshalTo(e *Encoder) {
 // twice. A MessageView is small and is passed by value. It is valid as long as
 // any other string of the input. The zero MessageView is an empty message.
 type MessageView struct {
-	// raw is the encoded message, whose counts, lengths and depth were checked.
+	// raw is the encoded message, of which is known that all of it is there.
 	raw   string
 	fault *fault
 	// value is set by MessagesOf.
@@ -77,7 +77,7 @@ func (v MessageView) Message() Message {
 	}
 	var m Message
 	if v.raw != "" {
-		d := Decoder{s: v.raw}
+		d := v.decoder()
 		m.UnmarshalFrom(&d)
 		v.keep(d.err)
 	}
@@ -93,7 +93,12 @@ func (v MessageView) Text() string {
 // find moves d, which reads the message, to the value of a field. It returns false
 // when the message has no such field.
 func (v MessageView) find(d *Decoder, key string) bool {
-	if v.raw == "" {
+	at := seek(v.raw, key)
+	switch {
+	case at >= 0:
+		d.pos, d.depth = at, viewDepth
+		return true
+	case at == -1 || v.raw == "":
 		return false
 	}
 	n, ok := d.OpenMap()
@@ -105,10 +110,33 @@ func (v MessageView) find(d *Decoder, key string) bool {
 		if d.Key() == key {
 			return true
 		}
-		d.Skip()
+		if d.Skip(); d.err != nil {
+			break
+		}
 	}
 	v.keep(d.err)
 	return false
+}
+
+// str reads a field that is a string. Short ones are common.
+func (v MessageView) str(key string) string {
+	at := seek(v.raw, key)
+	if at >= 0 && v.raw[at]&0xe0 == 0xa0 {
+		end := at + 1 + int(v.raw[at]&0x1f)
+		if end <= len(v.raw) {
+			return v.raw[at+1 : end]
+		}
+	}
+	if at == -1 {
+		return ""
+	}
+	d := v.decoder()
+	if !v.find(&d, key) {
+		return ""
+	}
+	x := d.Str()
+	v.keep(d.err)
+	return x
 }
 
 // keep remembers the first error.
@@ -122,21 +150,34 @@ func (v MessageView) keep(err error) {
 	}
 }
 
-// messages reads an array of messages and leaves their fields unread.
+// viewDepth is how deep the fields of a message of an event stand: in the map of the
+// event, the array and the map of the message.
+const viewDepth = 3
+
+func (v MessageView) decoder() Decoder { return Decoder{s: v.raw, depth: viewDepth - 1} }
+
+// messages reads an array of messages and leaves them unread, but for where each of
+// them ends.
 func (d *Decoder) messages() Messages {
 	n, ok := d.OpenArray()
 	if !ok {
 		return nil
 	}
-	list := make(Messages, n)
-	d.skip(n, list)
-	if d.err != nil {
-		return nil
-	}
 	shared := new(fault)
+	list := make(Messages, n)
+	pos := d.pos
 	for i := range list {
-		list[i].fault = shared
+		end := measure(d.s, pos)
+		if end < 0 {
+			d.pos = pos
+			d.Skip() // says what is wrong
+			d.fail(pos, "a message that cannot be measured")
+			return nil
+		}
+		list[i].raw, list[i].fault = d.s[pos:end], shared
+		pos = end
 	}
+	d.pos = pos
 	d.Close()
 	return list
 }

@@ -82,10 +82,11 @@ func (p *Plugin) onPhase(input string, out *mortise.Encoder) error {
 		}
 		var err error
 		messages := event.Messages
-		if reply, err = p.OnPhase(&event); err != nil {
-			return err
+		reply, err = p.OnPhase(&event)
+		if broken := messages.Err(); broken != nil {
+			return broken
 		}
-		if err := messages.Err(); err != nil {
+		if err != nil {
 			return err
 		}
 	}

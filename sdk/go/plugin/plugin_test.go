@@ -142,6 +142,21 @@ func TestMisuse(t *testing.T) {
 	}
 }
 
+// TestBrokenMessage: a message that cannot be read fails the call, whatever the hook
+// made of it.
+func TestBrokenMessage(t *testing.T) {
+	t.Parallel()
+	p := plugin.Plugin{OnPhase: func(e *mortise.Event) (*mortise.Reply, error) {
+		messages := e.Messages
+		e.Messages = nil
+		return nil, fmt.Errorf("hook read role %q: %w", messages[0].Role(), errors.ErrUnsupported)
+	}}
+	reply, err := p.Call(mortise.ExportOnPhase, []byte("\x81\xa8messages\x91\x82\xa2id\xa1a\xa4role\x07"))
+	if err == nil || !strings.Contains(err.Error(), "of a message: ") {
+		t.Errorf("reply %q, error %v, want one about the message", reply, err)
+	}
+}
+
 // TestRegister is the only test that touches what the module registers.
 func TestRegister(t *testing.T) {
 	t.Parallel()

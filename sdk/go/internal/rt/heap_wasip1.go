@@ -2,19 +2,50 @@
 
 package rt
 
-import "runtime"
+import (
+	"runtime"
 
-// headroom is how much heap a guest starts with, in bytes. A host that puts
-// memory back after each call does so to the state after initialisation, and
-// has to make a new instance when a call made memory grow. With this much room
-// most calls do not. Untouched pages cost the host nothing.
-const headroom = 4 << 20
+	mortise "github.com/mortise-dev/mortise/sdk/go"
+)
 
-var ballast []byte
+// A host that puts memory back after each call does so to the state after
+// initialisation, so what is prepared here is there at every call.
+const (
+	// headroom is how much heap a guest starts with, in bytes. A host has to make a
+	// new instance when a call made memory grow; with this much room most calls do
+	// not. Untouched pages cost the host nothing.
+	// It is taken in pieces, because the runtime keeps a record for each piece of the
+	// heap and would make memory grow for more records.
+	headroom = 4 << 20
+	piece    = 64 << 10
+	// spareInput and spareOutput are the sizes of buffers for the first call.
+	spareInput  = 64 << 10
+	spareOutput = 4 << 10
+	// prepared is the size up to which room for small objects is prepared, in steps.
+	prepared     = 1 << 10
+	preparedStep = 16
+)
 
-// The room is taken and given back to the collector, so that it is free heap.
+var (
+	ballast  [headroom / piece][]byte
+	bytes    []byte
+	pointers []*byte
+)
+
+// The room is taken and given back to the collector, so that it is free heap. Then one
+// object of each size is made, because the first of a size costs the runtime more
+// than hundreds after it.
 func init() {
-	ballast = make([]byte, headroom)
-	ballast = nil
+	for i := range ballast {
+		ballast[i] = make([]byte, piece)
+	}
+	clear(ballast[:])
 	runtime.GC()
+	for size := preparedStep; size <= prepared; size += preparedStep {
+		bytes = make([]byte, size)
+		pointers = make([]*byte, size/8)
+	}
+	bytes, pointers = nil, nil
+	spare = make([]byte, spareInput)
+	outputs = *mortise.NewEncoder(make([]byte, 0, spareOutput))
 }

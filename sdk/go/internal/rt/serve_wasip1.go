@@ -24,6 +24,10 @@ func errorSet(at uint64)
 // outputs is kept for its capacity only; nothing in it is read by a later call.
 var outputs mortise.Encoder
 
+// spare is memory for the input of the first call, which after that is never used
+// again. Where the host puts memory back, every call is a first one.
+var spare []byte
+
 // maxError bounds an error text, in bytes.
 const maxError = 4 << 10
 
@@ -55,7 +59,11 @@ func readInput() string {
 	if n == 0 {
 		return ""
 	}
-	in := make([]byte, n)
+	in := spare
+	spare = nil
+	if len(in) < n {
+		in = make([]byte, n)
+	}
 	inputRead(unsafe.Pointer(&in[0]))
 	return unsafe.String(&in[0], n)
 }
