@@ -3,7 +3,8 @@ GO       ?= go
 LINT_VERSION := v2.15.0
 LINT     := bin/golangci-lint-$(LINT_VERSION)
 MODULES  := sdk/go examples/plugins/redact examples/plugins/index examples/plugins/guard \
-            summarizers/modules/summarizers summarizers/modules/admission plugins/testdata/ledger
+            summarizers/modules/summarizers summarizers/modules/admission plugins/testdata/ledger \
+            host/testdata/bench/hook host/testdata/bench/pdk
 
 .DEFAULT_GOAL := help
 
@@ -20,7 +21,7 @@ test: ## run the tests
 	$(GO) test ./...
 
 .PHONY: check
-check: build vet lint tidy generated guests-check wat-check test-race modules parity bench-once clean-tree ## all that CI runs
+check: build vet lint tidy generated guests-check wat-check c-check test-race modules parity bench-once clean-tree ## all that CI runs
 
 .PHONY: build
 build: ## build for every platform that is promised
@@ -69,6 +70,12 @@ wat-check: ## rebuild the .wat test modules and compare (needs wabt)
 	@if command -v wat2wasm >/dev/null; then testdata/wat.sh --check; \
 	else echo "SKIPPED: wat-check: wat2wasm is not installed (Debian: apt-get install wabt)"; \
 	     test -z "$$CI" || { echo "wat-check must run in CI"; exit 1; }; fi
+
+.PHONY: c-check
+c-check: ## rebuild the guest in C and compare (needs clang and lld)
+	@if command -v clang-19 >/dev/null && command -v wasm-ld-19 >/dev/null; then host/testdata/bench/c/build.sh --check; \
+	else echo "SKIPPED: c-check: clang-19 or wasm-ld-19 is not installed (Debian: apt-get install clang-19 lld-19)"; \
+	     test -z "$$CI" || { echo "c-check must run in CI"; exit 1; }; fi
 
 .PHONY: test-race
 test-race: ## run the tests with the race detector, shuffled (needs a C compiler)

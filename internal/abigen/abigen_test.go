@@ -101,7 +101,7 @@ type Message struct {
 		t.Fatal(err)
 	}
 	types := read(t, root, "abi_gen.go")
-	for _, want := range []string{"\tMessages Messages `json", "\tMore     []Message `json", "// Messages are lazy."} {
+	for _, want := range []string{"\tMessages Messages  `json", "\tMore     []Message `json", "// Messages are lazy."} {
 		if !strings.Contains(types, want) {
 			t.Errorf("%q is not in the types:\n%s", want, types)
 		}

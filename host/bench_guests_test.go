@@ -1,0 +1,51 @@
+package host_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"testing"
+)
+
+// Guests of the benchmarks, built once in a run.
+var (
+	hookGuest = sync.OnceValues(func() ([]byte, error) { return buildGuest("hook") })
+	pdkGuest  = sync.OnceValues(func() ([]byte, error) { return buildGuest("pdk") })
+)
+
+// buildGuest builds a guest in Go below testdata/bench with the Go toolchain.
+func buildGuest(name string) (wasm []byte, err error) {
+	file := filepath.Join(sharedCache, name+".wasm")
+	cmd := exec.Command("go", "build", "-buildmode=c-shared", "-trimpath", "-buildvcs=false", "-ldflags=-s -w -buildid=", "-o", file, ".")
+	cmd.Dir = filepath.Join("testdata", "bench", name)
+	cmd.Env = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm", "GOWASM=", "GOFLAGS=", "GOEXPERIMENT=", "GOWORK=off", "CGO_ENABLED=0")
+	if text, err := cmd.CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("guest %s: %w\n%s", name, err, text)
+	}
+	return os.ReadFile(file)
+}
+
+func built(tb testing.TB, build func() ([]byte, error)) []byte {
+	tb.Helper()
+	wasm, err := build()
+	if errors.Is(err, exec.ErrNotFound) {
+		tb.Skip("SKIPPED: there is no go command to build the guests with")
+	}
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return wasm
+}
+
+// cGuest is the hook in C, as committed.
+func cGuest(tb testing.TB) []byte {
+	tb.Helper()
+	wasm, err := os.ReadFile(filepath.Join("testdata", "bench", "c", "hook.wasm"))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return wasm
+}

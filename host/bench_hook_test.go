@@ -1,0 +1,201 @@
+package host_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	extism "github.com/extism/go-sdk"
+
+	"github.com/mortise-dev/mortise/abi"
+	"github.com/mortise-dev/mortise/host"
+	"github.com/mortise-dev/mortise/phases"
+	"github.com/mortise-dev/mortise/plugins"
+)
+
+// conversation is n messages of 600 bytes, user and assistant in turn.
+func conversation(n int) []abi.Message {
+	roles := []abi.Role{abi.RoleUser, abi.RoleAssistant}
+	messages := make([]abi.Message, n)
+	for i := range messages {
+		text := fmt.Sprintf("message %d ", i)
+		text += strings.Repeat("All work and no play makes a dull day. ", 16)
+		messages[i] = abi.Message{ID: fmt.Sprintf("m%d", i), Role: roles[i%2], Content: []abi.ContentBlock{abi.Text(text[:600])}}
+	}
+	return messages
+}
+
+// event shows the 40 messages from from on.
+func event(messages []abi.Message, from int) *abi.Event {
+	return &abi.Event{
+		ABI: abi.Version, Phase: abi.BeforeInference, Run: abi.RunIdentity{ThreadID: "t1", RunID: "r1"}, Step: from + 1,
+		Messages: messages[from : from+40], MessagesFrom: from, MessagesTotal: len(messages),
+	}
+}
+
+// hook is a phase hook of some host: an event in, a reply out.
+type hook func(e *abi.Event) (*abi.Reply, error)
+
+// sdkHook is a hook as a user of go-sdk writes it: JSON, with the plugin kit in the
+// guest. Without a timeout nothing can stop it; it never gets fresh memory.
+func sdkHook(tb testing.TB, timeout time.Duration) hook {
+	tb.Helper()
+	ctx := tb.Context()
+	manifest := extism.Manifest{
+		Wasm:    []extism.Wasm{extism.WasmData{Data: built(tb, pdkGuest)}},
+		Timeout: uint64(timeout.Milliseconds()),
+	}
+	p, err := extism.NewPlugin(ctx, manifest, extism.PluginConfig{EnableWasi: true}, nil)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { _ = p.Close(context.WithoutCancel(ctx)) })
+	return func(e *abi.Event) (*abi.Reply, error) {
+		input, err := json.Marshal(e)
+		if err != nil {
+			return nil, err
+		}
+		code, output, err := p.CallWithContext(ctx, "hook_json", input)
+		if err != nil || code != 0 {
+			return nil, fmt.Errorf("code %d: %w", code, err)
+		}
+		reply := new(abi.Reply)
+		return reply, json.Unmarshal(output, reply)
+	}
+}
+
+// pluginHook is a hook of this project with everything on: deadline, fuel, limits,
+// fresh memory for each call.
+func pluginHook(tb testing.TB, wasm []byte) hook {
+	tb.Helper()
+	ctx := tb.Context()
+	set, err := plugins.Load(ctx, newHost(tb, host.Config{}), []plugins.Entry{{Module: host.Spec{Name: "bench", Wasm: wasm}}})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		if err := set.Close(context.WithoutCancel(ctx)); err != nil {
+			tb.Error(err)
+		}
+	})
+	var p phases.Plugin = set.Plugins()[0]
+	return func(e *abi.Event) (*abi.Reply, error) { return p.OnPhase(ctx, e) }
+}
+
+// TestBenchHooks: what is compared does the same.
+func TestBenchHooks(t *testing.T) {
+	t.Parallel()
+	e := event(conversation(41), 1)
+	want := map[string]any{"assistant": 20.0, "user": 20.0, "system": 0.0, "tool": 0.0, "last": "m40", "size": 600.0}
+	for name, call := range map[string]hook{
+		"go-sdk": sdkHook(t, 0), "go-sdk with a timeout": sdkHook(t, time.Second),
+		"go": pluginHook(t, built(t, hookGuest)), "c": pluginHook(t, cGuest(t)),
+	} {
+		reply, err := call(e)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if len(reply.Effects) != 1 || reply.Effects[0].Type != abi.EffectEmit || reply.Effects[0].EventType != "roles" {
+			t.Errorf("%s: %+v", name, reply)
+			continue
+		}
+		got := map[string]any{}
+		for key, v := range reply.Effects[0].Payload.(map[string]any) {
+			if n, ok := v.(int64); ok {
+				v = float64(n)
+			}
+			got[key] = v
+		}
+		if !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: %v, want %v", name, got, want)
+		}
+	}
+}
+
+// runner is a contestant that takes its turns in blocks.
+type runner struct {
+	call  contestant
+	block int
+	wall  []float64
+	cpu   []float64
+}
+
+func (r *runner) turn() {
+	wall, cpu := time.Now(), cpuTime()
+	for range r.block {
+		r.call()
+	}
+	r.cpu = append(r.cpu, float64((cpuTime()-cpu).Nanoseconds())/float64(r.block))
+	r.wall = append(r.wall, float64(time.Since(wall).Nanoseconds())/float64(r.block))
+}
+
+func median(x []float64) float64 {
+	x = slices.Sorted(slices.Values(x))
+	return x[len(x)/2]
+}
+
+// raceBoth lets runners take turns and measures wall and processor time.
+func raceBoth(b *testing.B, runners ...*runner) {
+	b.Helper()
+	for _, r := range runners {
+		for range 3 {
+			r.call() // caches fill, pages are learned
+		}
+	}
+	for b.Loop() {
+		for _, r := range runners {
+			r.turn()
+		}
+	}
+}
+
+// hookRunner calls a hook with one event again and again, or, when it moves, as a
+// run does it: each time one message more.
+func hookRunner(b *testing.B, call hook, block int, moves bool) *runner {
+	b.Helper()
+	const long = 4000
+	messages, from := conversation(long), 0
+	still := event(messages, 0)
+	return &runner{block: block, call: func() {
+		e := still
+		if moves {
+			e = event(messages, from)
+			from = (from + 1) % (long - 40)
+		}
+		if reply, err := call(e); err != nil || len(reply.Effects) != 1 {
+			b.Fatal(reply, err)
+		}
+	}}
+}
+
+// BenchmarkHook compares a phase hook with 40 messages of 600 bytes, from the event
+// to the reply: go-sdk with JSON, without and with a timeout, and this project with a
+// guest in Go and one in C. An iteration is a block of calls of each, so ns/op says
+// nothing; the metrics are medians of the blocks.
+func BenchmarkHook(b *testing.B) {
+	inGo, inC := pluginHook(b, built(b, hookGuest)), pluginHook(b, cGuest(b))
+	runners := map[string]*runner{
+		"gosdk":         hookRunner(b, sdkHook(b, 0), 2, false),
+		"gosdk_timeout": hookRunner(b, sdkHook(b, 2*time.Second), 1, false),
+		"go":            hookRunner(b, inGo, 200, false),
+		"c":             hookRunner(b, inC, 1000, false),
+		"go_moving":     hookRunner(b, inGo, 200, true),
+		"c_moving":      hookRunner(b, inC, 1000, true),
+	}
+	order := []*runner{runners["gosdk"], runners["go"], runners["gosdk_timeout"], runners["c"], runners["go_moving"], runners["c_moving"]}
+	raceBoth(b, order...)
+	for name, r := range runners {
+		b.ReportMetric(median(r.cpu)/1e3, name+"-cpu-us")
+		b.ReportMetric(median(r.wall)/1e3, name+"-wall-us")
+	}
+	for _, name := range []string{"go", "c", "go_moving", "c_moving"} {
+		b.ReportMetric(median(runners["gosdk"].cpu)/median(runners[name].cpu), "gosdk/"+name)
+		b.ReportMetric(median(runners["gosdk_timeout"].cpu)/median(runners[name].cpu), "gosdk_timeout/"+name)
+	}
+}

@@ -1,0 +1,126 @@
+package host_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tetratelabs/wazero"
+	"github.com/tetratelabs/wazero/api"
+	"github.com/tetratelabs/wazero/imports/wasi_snapshot_preview1"
+
+	"github.com/mortise-dev/mortise/host"
+	"github.com/mortise-dev/mortise/internal/wire"
+)
+
+// plainGuest is an instance on wazero itself, with a host module that does what the
+// benchmarks' exports call and no more.
+type plainGuest struct {
+	module        api.Module
+	input, output []byte
+}
+
+// newPlainGuest makes one. With interruptible it can be stopped the way wazero offers.
+func newPlainGuest(b *testing.B, wasm []byte, interruptible bool) *plainGuest {
+	b.Helper()
+	ctx, p := b.Context(), &plainGuest{}
+	rt := wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfigCompiler().WithCloseOnContextDone(interruptible))
+	b.Cleanup(func() { _ = rt.Close(context.WithoutCancel(ctx)) })
+	if _, err := wasi_snapshot_preview1.Instantiate(ctx, rt); err != nil {
+		b.Fatal(err)
+	}
+	i32, i64 := api.ValueTypeI32, api.ValueTypeI64
+	env := rt.NewHostModuleBuilder("extism:host/env")
+	add := func(m wazero.HostModuleBuilder, name string, params, results []api.ValueType, f func(m api.Module, stack []uint64)) {
+		m.NewFunctionBuilder().WithGoModuleFunction(api.GoModuleFunc(func(_ context.Context, m api.Module, stack []uint64) {
+			f(m, stack)
+		}), params, results).Export(name)
+	}
+	add(env, "input_length", nil, []api.ValueType{i64}, func(_ api.Module, stack []uint64) { stack[0] = uint64(len(p.input)) })
+	for name, params := range map[string][]api.ValueType{"store_u8": {i64, i32}, "store_u64": {i64, i64}, "error_set": {i64}} {
+		add(env, name, params, nil, func(api.Module, []uint64) { panic("not called by these exports") })
+	}
+	add(env, "alloc", []api.ValueType{i64}, []api.ValueType{i64}, func(api.Module, []uint64) { panic("not called by these exports") })
+	bulk := rt.NewHostModuleBuilder("mortise:host/1")
+	add(bulk, "input_read", []api.ValueType{i32}, nil, func(m api.Module, stack []uint64) {
+		if !m.Memory().Write(api.DecodeU32(stack[0]), p.input) {
+			panic("input_read: out of bounds")
+		}
+	})
+	add(bulk, "output_write", []api.ValueType{i32, i32}, nil, func(m api.Module, stack []uint64) {
+		out, ok := m.Memory().Read(api.DecodeU32(stack[0]), api.DecodeU32(stack[1]))
+		if !ok {
+			panic("output_write: out of bounds")
+		}
+		p.output = append([]byte(nil), out...)
+	})
+	for _, m := range []wazero.HostModuleBuilder{env, bulk} {
+		if _, err := m.Instantiate(ctx); err != nil {
+			b.Fatal(err)
+		}
+	}
+	var err error
+	p.module, err = rt.InstantiateWithConfig(ctx, wasm, wazero.NewModuleConfig().WithStartFunctions("_initialize"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	return p
+}
+
+// runner calls an export. An interruptible guest gets a deadline, as it would in use.
+func (p *plainGuest) runner(b *testing.B, export string, input []byte, block int, deadline time.Duration) *runner {
+	b.Helper()
+	f, stack := p.module.ExportedFunction(export), make([]uint64, 1)
+	return &runner{block: block, call: func() {
+		ctx := b.Context()
+		if deadline > 0 {
+			limited, cancel := context.WithTimeout(ctx, deadline)
+			defer cancel()
+			ctx = limited
+		}
+		p.input = input
+		if err := f.CallWithStack(ctx, stack); err != nil || stack[0] != 0 || len(p.output) == 0 {
+			b.Fatal(err, stack[0], len(p.output))
+		}
+	}}
+}
+
+// BenchmarkMetering runs ordinary work of a guest in Go on this package, where it is
+// metered, has a deadline and gets fresh memory each time, on wazero with
+// WithCloseOnContextDone, and on wazero without any of it. The metrics are medians of
+// blocks of calls, as ratios to the last.
+func BenchmarkMetering(b *testing.B) {
+	wasm, e := built(b, hookGuest), event(conversation(40), 0)
+	packed, err := wire.MessagePack.Marshal(e)
+	if err != nil {
+		b.Fatal(err)
+	}
+	text, err := json.Marshal(e)
+	if err != nil {
+		b.Fatal(err)
+	}
+	var prose strings.Builder
+	for i := range 4000 {
+		fmt.Fprintf(&prose, "word%d and ", i%700)
+	}
+	native := load(b, host.EngineNative, host.Spec{Name: "bench", Wasm: wasm})
+	for export, input := range map[string][]byte{"work_json": text, "work_msgpack": packed, "work_text": []byte(prose.String())} {
+		b.Run(strings.TrimPrefix(export, "work_"), func(b *testing.B) {
+			ctx := b.Context()
+			metered := &runner{block: 10, call: func() {
+				if out, err := native.Call(ctx, export, input); err != nil || len(out) == 0 {
+					b.Fatal(len(out), err)
+				}
+			}}
+			plain := newPlainGuest(b, wasm, false).runner(b, export, input, 10, 0)
+			closing := newPlainGuest(b, wasm, true).runner(b, export, input, 3, 2*time.Second)
+			raceBoth(b, metered, plain, closing)
+			b.ReportMetric(median(plain.cpu)/1e3, "plain-us")
+			b.ReportMetric(median(metered.cpu)/median(plain.cpu), "native/plain")
+			b.ReportMetric(median(closing.cpu)/median(plain.cpu), "closeondone/plain")
+		})
+	}
+}

@@ -1,0 +1,254 @@
+// The hook of the benchmarks in C, without a library: it counts the messages of an
+// event by role and finds the last one of the user. Nothing is decoded that is not
+// looked at, and every count and length is checked against what is left.
+
+typedef unsigned char u8;
+typedef unsigned int u32;
+typedef unsigned long long u64;
+
+#define IMPORT(module, name) __attribute__((import_module(module), import_name(name)))
+#define EXPORT(name) __attribute__((export_name(name)))
+
+IMPORT("extism:host/env", "input_length") u64 input_length(void);
+IMPORT("extism:host/env", "alloc") u64 kernel_alloc(u64 n);
+IMPORT("extism:host/env", "store_u8") void store_u8(u64 at, u32 v);
+IMPORT("extism:host/env", "error_set") void error_set(u64 at);
+IMPORT("mortise:host/1", "input_read") void input_read(void *to);
+IMPORT("mortise:host/1", "output_write") void output_write(const void *from, u32 n);
+
+#define MAX_INPUT (1 << 20)
+static u8 output[512];
+static u8 input[MAX_INPUT];
+
+static int failed(const char *text) {
+  u32 n = 0;
+  while (text[n]) n++;
+  u64 at = kernel_alloc(n);
+  for (u32 i = 0; at && i < n; i++) store_u8(at + i, (u8)text[i]);
+  error_set(at);
+  return 1;
+}
+
+// A reader of MessagePack. After an error every read gives nothing.
+typedef struct {
+  const u8 *at, *end;
+  int bad;
+} reader;
+
+typedef struct {
+  const u8 *at;
+  u32 n;
+} text;
+
+static u64 fail(reader *r) {
+  r->bad = 1;
+  r->at = r->end;
+  return 0;
+}
+
+static u32 left(const reader *r) { return (u32)(r->end - r->at); }
+
+static u64 number(reader *r, u32 n) {
+  if (left(r) < n) return fail(r);
+  u64 v = 0;
+  while (n--) v = v << 8 | *r->at++;
+  return v;
+}
+
+// The rest of a header: the length that belongs to code c, whose forms of 8, 16 and
+// 32 bits are given; 0 stands for a form that there is not.
+static u64 length(reader *r, u8 c, u8 c8, u8 c16, u8 c32) {
+  if (c8 && c == c8) return number(r, 1);
+  if (c == c16) return number(r, 2);
+  if (c == c32) return number(r, 4);
+  return fail(r);
+}
+
+static u32 open(reader *r, u8 fix, u8 c16, u32 each) {
+  u8 c = (u8)number(r, 1);
+  u64 n = (c & 0xf0) == fix ? c & 0x0f : length(r, c, 0, c16, c16 + 1);
+  return n * each > left(r) ? (u32)fail(r) : (u32)n;
+}
+
+static u32 open_map(reader *r) { return open(r, 0x80, 0xde, 2); }
+static u32 open_array(reader *r) { return open(r, 0x90, 0xdc, 1); }
+
+static text read_text(reader *r) {
+  u8 c = (u8)number(r, 1);
+  u64 n = (c & 0xe0) == 0xa0 ? c & 0x1f : length(r, c, 0xd9, 0xda, 0xdb);
+  if (n > left(r)) n = fail(r);
+  text t = {r->at, (u32)n};
+  r->at += n;
+  return t;
+}
+
+static int is_text(u8 c) { return (c & 0xe0) == 0xa0 || (c >= 0xd9 && c <= 0xdb); }
+
+// skip passes over one value. Its memory does not depend on how deep it nests.
+static void skip(reader *r) {
+  for (u64 values = 1; values && !r->bad; values--) {
+    if (r->at == r->end) {
+      fail(r);
+      return;
+    }
+    u8 c = *r->at;
+    if (is_text(c)) {
+      read_text(r);
+    } else if ((c & 0xf0) == 0x80 || c == 0xde || c == 0xdf) {
+      values += 2 * (u64)open_map(r);
+    } else if ((c & 0xf0) == 0x90 || c == 0xdc || c == 0xdd) {
+      values += open_array(r);
+    } else if (c <= 0x7f || c >= 0xe0 || c == 0xc0 || c == 0xc2 || c == 0xc3) {
+      r->at++;
+    } else {
+      r->at++;
+      u64 n = 0;
+      if (c >= 0xc4 && c <= 0xc6) n = length(r, c, 0xc4, 0xc5, 0xc6);
+      else if (c == 0xca) n = 4;
+      else if (c == 0xcb) n = 8;
+      else if (c >= 0xcc && c <= 0xd3) n = 1u << (c & 3);
+      else fail(r);
+      if (n > left(r)) n = fail(r);
+      r->at += n;
+    }
+  }
+}
+
+static int same(text t, const char *want) {
+  u32 i = 0;
+  for (; i < t.n && want[i]; i++)
+    if (t.at[i] != (u8)want[i]) return 0;
+  return i == t.n && !want[i];
+}
+
+enum { SYSTEM, USER, ASSISTANT, TOOL, ROLES };
+
+typedef struct {
+  u32 roles[ROLES];
+  text last;      // the id of the last message of the user
+  reader content; // its content, unread
+} counts;
+
+// text_size adds up the text blocks of a message.
+static u32 text_size(reader *r) {
+  u32 size = 0;
+  for (u32 blocks = open_array(r); blocks && !r->bad; blocks--) {
+    u32 n = 0;
+    int is = 0;
+    for (u32 fields = open_map(r); fields && !r->bad; fields--) {
+      text key = read_text(r);
+      if (same(key, "type")) is = same(read_text(r), "text");
+      else if (same(key, "text")) n = read_text(r).n;
+      else skip(r);
+    }
+    if (is) size += n;
+  }
+  return size;
+}
+
+static void message(reader *r, counts *c) {
+  text id = {0, 0}, role = {0, 0};
+  reader content = {0, 0, 0};
+  for (u32 fields = open_map(r); fields && !r->bad; fields--) {
+    text key = read_text(r);
+    if (same(key, "id")) {
+      id = read_text(r);
+    } else if (same(key, "role")) {
+      role = read_text(r);
+    } else {
+      if (same(key, "content")) content = *r;
+      skip(r);
+    }
+  }
+  if (same(role, "user")) {
+    c->roles[USER]++;
+    c->last = id;
+    c->content = content;
+  } else if (same(role, "assistant")) {
+    c->roles[ASSISTANT]++;
+  } else if (same(role, "tool")) {
+    c->roles[TOOL]++;
+  } else if (same(role, "system")) {
+    c->roles[SYSTEM]++;
+  }
+}
+
+static u8 *put_text(u8 *to, text t) {
+  if (t.n < 32) {
+    *to++ = (u8)(0xa0 | t.n);
+  } else {
+    *to++ = 0xd9;
+    *to++ = (u8)t.n;
+  }
+  for (u32 i = 0; i < t.n; i++) *to++ = t.at[i];
+  return to;
+}
+
+static u8 *put(u8 *to, const char *s) {
+  u32 n = 0;
+  while (s[n]) n++;
+  text t = {(const u8 *)s, n};
+  return put_text(to, t);
+}
+
+static u8 *put_count(u8 *to, const char *key, u32 n) {
+  to = put(to, key);
+  *to++ = 0xce;
+  for (int shift = 24; shift >= 0; shift -= 8) *to++ = (u8)(n >> shift);
+  return to;
+}
+
+EXPORT("on_phase") int on_phase(void) {
+  u64 n = input_length();
+  if (n > MAX_INPUT) return failed("the event is larger than 1 MiB");
+  input_read(input);
+  reader r = {input, input + n, 0};
+  counts c = {{0}, {0, 0}, {0, 0, 0}};
+  for (u32 fields = open_map(&r); fields && !r.bad; fields--) {
+    if (!same(read_text(&r), "messages")) {
+      skip(&r);
+      continue;
+    }
+    for (u32 m = open_array(&r); m && !r.bad; m--) message(&r, &c);
+    break; // the rest is not looked at
+  }
+  u32 size = c.content.at ? text_size(&c.content) : 0;
+  if (r.bad || c.content.bad) return failed("the event cannot be read");
+  if (c.last.n > 255) return failed("the id of a message is longer than 255 bytes");
+  u8 *to = output;
+  *to++ = 0x81;
+  to = put(to, "effects");
+  *to++ = 0x91;
+  *to++ = 0x83;
+  to = put(put(to, "type"), "emit");
+  to = put(put(to, "event_type"), "roles");
+  to = put(to, "payload");
+  *to++ = 0x86;
+  to = put_count(to, "assistant", c.roles[ASSISTANT]);
+  to = put_text(put(to, "last"), c.last);
+  to = put_count(to, "size", size);
+  to = put_count(to, "system", c.roles[SYSTEM]);
+  to = put_count(to, "tool", c.roles[TOOL]);
+  to = put_count(to, "user", c.roles[USER]);
+  output_write(output, (u32)(to - output));
+  return 0;
+}
+
+EXPORT("describe") int describe(void) {
+  u8 *to = output;
+  *to++ = 0x84;
+  to = put(put(to, "name"), "bench-c");
+  to = put(put(to, "version"), "1.0.0");
+  to = put(to, "abi");
+  *to++ = 0x82;
+  to = put_count(to, "min", 1);
+  to = put_count(to, "max", 1);
+  to = put(to, "hooks");
+  *to++ = 0x91;
+  *to++ = 0x83;
+  to = put(put(to, "phase"), "before_inference");
+  to = put(put(to, "mode"), "transform");
+  to = put(put(to, "messages"), "all");
+  output_write(output, (u32)(to - output));
+  return 0;
+}

@@ -1,0 +1,3 @@
+module github.com/mortise-dev/mortise/host/testdata/bench/pdk
+
+go 1.26.0
