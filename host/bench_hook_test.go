@@ -14,7 +14,6 @@ import (
 
 	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/host"
-	"github.com/mortise-dev/mortise/phases"
 	"github.com/mortise-dev/mortise/plugins"
 )
 
@@ -83,7 +82,7 @@ func pluginHook(tb testing.TB, wasm []byte) hook {
 			tb.Error(err)
 		}
 	})
-	var p phases.Plugin = set.Plugins()[0]
+	p := set.Plugins()[0]
 	return func(e *abi.Event) (*abi.Reply, error) { return p.OnPhase(ctx, e) }
 }
 
@@ -105,8 +104,12 @@ func TestBenchHooks(t *testing.T) {
 			t.Errorf("%s: %+v", name, reply)
 			continue
 		}
+		payload, ok := reply.Effects[0].Payload.(map[string]any)
+		if !ok {
+			t.Errorf("%s: payload %v", name, reply.Effects[0].Payload)
+		}
 		got := map[string]any{}
-		for key, v := range reply.Effects[0].Payload.(map[string]any) {
+		for key, v := range payload {
 			if n, ok := v.(int64); ok {
 				v = float64(n)
 			}

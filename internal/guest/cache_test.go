@@ -109,9 +109,9 @@ func TestNeverStale(t *testing.T) {
 		"argument's type":  func(m *abi.Message) { arguments(m)["path"] = int64(1) },
 		"argument gone":    func(m *abi.Message) { delete(arguments(m), "path") },
 		"argument renamed": func(m *abi.Message) { delete(arguments(m), "path"); arguments(m)["file"] = "a" },
-		"deep":             func(m *abi.Message) { arguments(m)["deep"].(map[string]any)["x"] = false },
-		"deep in a list":   func(m *abi.Message) { arguments(m)["lines"].([]any)[0] = int64(2) },
-		"integer as float": func(m *abi.Message) { arguments(m)["lines"].([]any)[0] = 1.0 },
+		"deep":             func(m *abi.Message) { object(arguments(m)["deep"])["x"] = false },
+		"deep in a list":   func(m *abi.Message) { list(arguments(m)["lines"])[0] = int64(2) },
+		"integer as float": func(m *abi.Message) { list(arguments(m)["lines"])[0] = 1.0 },
 		"nil list":         func(m *abi.Message) { arguments(m)["lines"] = []any(nil) },
 		"empty list":       func(m *abi.Message) { arguments(m)["lines"] = []any{} },
 		"nil map":          func(m *abi.Message) { arguments(m)["deep"] = map[string]any(nil) },
@@ -133,7 +133,11 @@ func TestNeverStale(t *testing.T) {
 	}
 }
 
-func arguments(m *abi.Message) map[string]any { return m.ToolCalls[0].Arguments.(map[string]any) }
+func arguments(m *abi.Message) map[string]any { return object(m.ToolCalls[0].Arguments) }
+
+func object(v any) map[string]any { return v.(map[string]any) } //nolint:errcheck,forcetypeassert // the test's own value
+
+func list(v any) []any { return v.([]any) } //nolint:errcheck,forcetypeassert // the test's own value
 
 // TestValuesThatCannotBeCompared are encoded anew each time.
 func TestValuesThatCannotBeCompared(t *testing.T) {

@@ -86,7 +86,7 @@ func copyValue(v any) (any, bool) {
 		return v, true
 	case []any:
 		if v == nil {
-			return v, true
+			return []any(nil), true
 		}
 		out := make([]any, len(v))
 		for i := range v {
@@ -98,7 +98,7 @@ func copyValue(v any) (any, bool) {
 		return out, true
 	case map[string]any:
 		if v == nil {
-			return v, true
+			return map[string]any(nil), true
 		}
 		out := make(map[string]any, len(v))
 		for key := range v {

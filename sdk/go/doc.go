@@ -16,8 +16,14 @@
 //
 // # Strings
 //
-// Input is copied once and every decoded string is a part of that copy. Strings
-// stay valid, but one kept string keeps the whole input in memory.
+// Every decoded string is a part of the input, whose memory is not used for
+// anything else. Strings stay valid, but one kept string keeps the whole input in
+// memory. [Unmarshal] copies its input first, [UnmarshalString] does not.
+//
+// # Messages
+//
+// The messages of an [Event] are read when they are asked for: see [Messages]. A
+// hook that looks at the roles of a long conversation decodes no content.
 //
 // # Concurrency
 //
@@ -27,6 +33,7 @@
 // # Errors
 //
 // [Unmarshal] returns a [*DecodeError], which says what is wrong and at which
-// byte. It never panics, whatever the input. [Marshal] refuses values that the
+// byte. It never panics, whatever the input. What is wrong inside of a message of an
+// event is found when that part is read: see [Messages.Err]. [Marshal] refuses values that the
 // contract does not know: see [ErrValue], [ErrNumber] and [ErrDepth].
 package mortise

@@ -282,7 +282,8 @@ func (e *Encoder) anyMap(v map[string]any) {
 		e.Nil()
 		return
 	}
-	keys := make([]string, 0, len(v))
+	var few [8]string // most maps need no memory for their keys
+	keys := few[:0]
 	for k := range v {
 		keys = append(keys, k)
 	}

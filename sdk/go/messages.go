@@ -1,5 +1,7 @@
 package mortise
 
+import "errors"
+
 // Messages are the messages of an [Event]. It is a slice as any other, but its
 // elements are read from the input when they are asked for, so a hook pays for
 // what it looks at and not for the length of the conversation:
@@ -110,7 +112,8 @@ func (v MessageView) find(d *Decoder, key string) bool {
 		if d.Key() == key {
 			return true
 		}
-		if d.Skip(); d.err != nil {
+		d.Skip()
+		if d.err != nil {
 			break
 		}
 	}
@@ -145,8 +148,9 @@ func (v MessageView) keep(err error) {
 		return
 	}
 	v.fault.err = err
-	if d, ok := err.(*DecodeError); ok {
-		v.fault.err = &DecodeError{Offset: d.Offset, What: "of a message: " + d.What}
+	var refused *DecodeError
+	if errors.As(err, &refused) {
+		v.fault.err = &DecodeError{Offset: refused.Offset, What: "of a message: " + refused.What}
 	}
 }
 

@@ -93,7 +93,7 @@ func wide(s string, pos int) (size, values int) {
 // seek returns where the value of a key of the map s starts, -1 when there is no such
 // key, and -2 when s is to be looked at more closely. key is shorter than 32 bytes.
 func seek(s, key string) int {
-	if len(s) == 0 || s[0]&0xf0 != 0x80 {
+	if s == "" || s[0]&0xf0 != 0x80 {
 		return -2
 	}
 	pos := 1

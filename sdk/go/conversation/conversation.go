@@ -25,7 +25,7 @@ func Get(from, to int) (messages mortise.Messages, total int, err error) {
 		return nil, 0, nil
 	}
 	data := fetch(from, to)
-	if len(data) == 0 {
+	if data == "" {
 		return nil, 0, nil
 	}
 	var event mortise.Event

@@ -9,6 +9,7 @@ import (
 	"github.com/mortise-dev/mortise/sdk/go/conversation"
 )
 
+//nolint:paralleltest // Provide is for the whole module
 func TestGet(t *testing.T) {
 	var all []mortise.Message
 	for _, id := range []string{"a", "b", "c"} {

@@ -21,9 +21,12 @@ const (
 	// spareInput and spareOutput are the sizes of buffers for the first call.
 	spareInput  = 64 << 10
 	spareOutput = 4 << 10
-	// prepared is the size up to which room for small objects is prepared, in steps.
-	prepared     = 1 << 10
-	preparedStep = 16
+	// prepared is the size up to which room for objects is prepared, in bytes. The
+	// runtime's sizes lie further apart above small.
+	prepared  = 2 << 10
+	small     = 1 << 10
+	smallStep = 16
+	step      = 128
 )
 
 var (
@@ -41,9 +44,12 @@ func init() {
 	}
 	clear(ballast[:])
 	runtime.GC()
-	for size := preparedStep; size <= prepared; size += preparedStep {
+	for size := smallStep; size <= prepared; size += smallStep {
 		bytes = make([]byte, size)
 		pointers = make([]*byte, size/8)
+		if size >= small {
+			size += step - smallStep
+		}
 	}
 	bytes, pointers = nil, nil
 	spare = make([]byte, spareInput)
