@@ -1,9 +1,13 @@
 package host_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -14,6 +18,7 @@ import (
 
 	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/host"
+	"github.com/mortise-dev/mortise/internal/wire"
 	"github.com/mortise-dev/mortise/plugins"
 )
 
@@ -200,5 +205,52 @@ func BenchmarkHook(b *testing.B) {
 	for _, name := range []string{"go", "c", "go_moving", "c_moving"} {
 		b.ReportMetric(median(runners["gosdk"].cpu)/median(runners[name].cpu), "gosdk/"+name)
 		b.ReportMetric(median(runners["gosdk_timeout"].cpu)/median(runners[name].cpu), "gosdk_timeout/"+name)
+	}
+}
+
+// TestBenchGuestsHostile gives the guests broken events. They may refuse them, and
+// must not break: a trap would show a reader that looks where nothing is.
+func TestBenchGuestsHostile(t *testing.T) {
+	t.Parallel()
+	bad, err := filepath.Glob(filepath.Join("..", "testdata", "abi", "bad", "*.msgpack"))
+	if err != nil || len(bad) < 30 {
+		t.Fatalf("%d vectors, error %v", len(bad), err)
+	}
+	good, err := wire.MessagePack.Marshal(event(conversation(40), 0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var inputs [][]byte
+	for _, path := range bad {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		inputs = append(inputs, data, append([]byte("\x81\xa8messages\x91"), data...))
+	}
+	for cut := range good[:1500] {
+		broken := bytes.Clone(good[:1500])
+		broken[cut] ^= 0x5d
+		inputs = append(inputs, good[:cut], broken)
+	}
+	for name, wasm := range map[string][]byte{"go": built(t, hookGuest), "c": cGuest(t)} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m, refused := load(t, host.EngineNative, host.Spec{Name: name, Wasm: wasm}), 0
+			for _, input := range inputs {
+				_, err := m.Call(t.Context(), "on_phase", input)
+				if said := (*host.GuestError)(nil); errors.As(err, &said) {
+					refused++
+				} else if err != nil {
+					t.Fatalf("%.80q: %v", input, err)
+				}
+			}
+			if refused < 1500 { // every event that is cut off, for a start
+				t.Errorf("%d of %d inputs were refused", refused, len(inputs))
+			}
+			if _, err := m.Call(t.Context(), "on_phase", good); err != nil {
+				t.Error(err)
+			}
+		})
 	}
 }
