@@ -38,9 +38,14 @@ func measure(s string, pos int) int {
 		if pos >= len(s) {
 			return -1
 		}
-		if t := span[s[pos]]; t != 0 {
+		c := s[pos]
+		if t := span[c]; t != 0 {
 			pos += int(t & 0xff)
 			left += int(t >> 8)
+			continue
+		}
+		if c == 0xda && len(s)-pos > 2 { // what most messages say is that long
+			pos += 3 + (int(s[pos+1])<<8 | int(s[pos+2]))
 			continue
 		}
 		size, values := wide(s, pos)

@@ -27,7 +27,18 @@ const (
 	small     = 1 << 10
 	smallStep = 16
 	step      = 128
+	// stack is how deep a call may go before the runtime copies the stack to a larger
+	// one, in bytes.
+	stack = 16 << 10
 )
+
+// deepen makes the stack, on which exports run too, grow now and not in a call.
+//
+//go:noinline
+func deepen() byte {
+	var frame [stack]byte
+	return frame[len(ballast)]
+}
 
 var (
 	ballast  [headroom / piece][]byte
@@ -52,6 +63,7 @@ func init() {
 		}
 	}
 	bytes, pointers = nil, nil
+	deepen()
 	spare = make([]byte, spareInput)
 	outputs = *mortise.NewEncoder(make([]byte, 0, spareOutput))
 }
