@@ -251,6 +251,9 @@ func TestBenchGuestsHostile(t *testing.T) {
 			if _, err := m.Call(t.Context(), "on_phase", good); err != nil {
 				t.Error(err)
 			}
+			if n := m.Stats().Replaced; n > 0 {
+				t.Errorf("%d instances had to be replaced: a call made memory grow", n)
+			}
 		})
 	}
 }

@@ -89,9 +89,9 @@ func (p *plainGuest) runner(b *testing.B, export string, input []byte, block int
 }
 
 // BenchmarkMetering runs ordinary work of a guest in Go on this package, where it is
-// metered, has a deadline and gets fresh memory each time, on wazero with
-// WithCloseOnContextDone, and on wazero without any of it. The metrics are medians of
-// blocks of calls, as ratios to the last.
+// metered, has a deadline and gets fresh memory each time; in a session, where it keeps
+// its memory; on wazero with WithCloseOnContextDone; and on wazero without any of it.
+// The metrics are medians of blocks of calls, as ratios to the last.
 func BenchmarkMetering(b *testing.B) {
 	wasm, e := built(b, hookGuest), event(conversation(40), 0)
 	packed, err := wire.MessagePack.Marshal(e)
@@ -106,20 +106,29 @@ func BenchmarkMetering(b *testing.B) {
 	for i := range 4000 {
 		fmt.Fprintf(&prose, "word%d and ", i%700)
 	}
-	native := load(b, host.EngineNative, host.Spec{Name: "bench", Wasm: wasm})
+	native := load(b, host.EngineNative, host.Spec{Name: "bench", Wasm: wasm, Grants: host.Grants{Sticky: true}})
+	session, err := native.Session(b.Context())
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer session.Close(b.Context())
 	for export, input := range map[string][]byte{"work_json": text, "work_msgpack": packed, "work_text": []byte(prose.String())} {
 		b.Run(strings.TrimPrefix(export, "work_"), func(b *testing.B) {
 			ctx := b.Context()
-			metered := &runner{block: 10, call: func() {
-				if out, err := native.Call(ctx, export, input); err != nil || len(out) == 0 {
-					b.Fatal(len(out), err)
-				}
-			}}
+			calls := func(call func(context.Context, string, []byte) ([]byte, error)) *runner {
+				return &runner{block: 10, call: func() {
+					if out, err := call(ctx, export, input); err != nil || len(out) == 0 {
+						b.Fatal(len(out), err)
+					}
+				}}
+			}
+			metered, keeping := calls(native.Call), calls(session.Call)
 			plain := newPlainGuest(b, wasm, false).runner(b, export, input, 10, 0)
 			closing := newPlainGuest(b, wasm, true).runner(b, export, input, 3, 2*time.Second)
-			raceBoth(b, metered, plain, closing)
+			raceBoth(b, metered, keeping, plain, closing)
 			b.ReportMetric(median(plain.cpu)/1e3, "plain-us")
 			b.ReportMetric(median(metered.cpu)/median(plain.cpu), "native/plain")
+			b.ReportMetric(median(keeping.cpu)/median(plain.cpu), "session/plain")
 			b.ReportMetric(median(closing.cpu)/median(plain.cpu), "closeondone/plain")
 		})
 	}

@@ -4,10 +4,17 @@
 // encodes what goes in and decodes what comes out. plugins and summarizers
 // build on it; it knows neither phases nor compaction.
 //
+// # Messages
+//
+// A run shows the same messages at every step, so a Guest that speaks MessagePack
+// keeps their encodings, at most 8 MiB of them, and uses one for a message that is
+// equal in every field. The messages themselves stay in memory as long, so a Guest
+// holds up to twice that. For JSON nothing is kept: decoding it costs the guest far
+// more than encoding it costs the host.
+//
 // # Concurrency
 //
-// A [Guest] is immutable after [Open] and safe for concurrent use, as far as
-// its [Caller] is. The module belongs to whoever loaded it: a Guest has no Close.
+// A [Guest] is safe for concurrent use, as far as its [Caller] is. The module belongs to whoever loaded it: a Guest has no Close.
 //
 // # Errors
 //
