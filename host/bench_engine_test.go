@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"slices"
 	"testing"
 	"time"
 
@@ -31,12 +30,12 @@ func compete(b *testing.B, block int, contestants ...contestant) []cost {
 	for b.Loop() {
 		for n, call := range contestants {
 			call() // the one before has emptied the caches
-			cpu, start := processTime(), time.Now()
+			cpu, start := cpuTime(), time.Now()
 			for range block {
 				call()
 			}
 			walls[n] = append(walls[n], float64(time.Since(start).Nanoseconds())/float64(block))
-			cpus[n] = append(cpus[n], float64((processTime()-cpu).Nanoseconds())/float64(block))
+			cpus[n] = append(cpus[n], float64((cpuTime()-cpu).Nanoseconds())/float64(block))
 		}
 	}
 	costs := make([]cost, len(contestants))
@@ -44,11 +43,6 @@ func compete(b *testing.B, block int, contestants ...contestant) []cost {
 		costs[n] = cost{median(walls[n]), median(cpus[n])}
 	}
 	return costs
-}
-
-func median(v []float64) float64 {
-	slices.Sort(v)
-	return v[len(v)/2]
 }
 
 // report writes the cost of contestants and the ratios between them.
