@@ -3,6 +3,7 @@
 package rt
 
 import (
+	"runtime"
 	"unsafe"
 
 	mortise "github.com/mortise-dev/mortise/sdk/go"
@@ -31,8 +32,20 @@ var spare []byte
 // maxError bounds an error text, in bytes.
 const maxError = 4 << 10
 
+// calls counts the calls since the memory was made, or put back.
+var calls int
+
+// keeps is from how many calls on the memory seems to be kept. The template is taken
+// after the first.
+const keeps = 16
+
 // Serve runs h on the input of the current call and returns the export's result.
 func Serve(h Handler) int32 {
+	// Go's collector works in goroutines, which nobody schedules between calls: in a
+	// guest that keeps its memory it would begin, and never come to its end.
+	if calls++; calls > keeps {
+		runtime.Gosched()
+	}
 	outputs.Reset()
 	err := protect(h, readInput(), &outputs)
 	if err == nil {
