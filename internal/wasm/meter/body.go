@@ -6,15 +6,33 @@ package meter
 type site struct {
 	at   int
 	cost int64
+	// folded means that others pay for the region.
+	folded bool
 }
 
 // frame is one level of control while a function is priced.
 type frame struct {
 	// site is the index of the one that pays for the code of this level.
 	site int
-	// dispatch marks a block of a dispatch loop.
-	dispatch bool
+	// dispatch is that of a block of a dispatch loop.
+	dispatch *dispatch
 }
+
+// dispatch is a loop that only dispatches: blocks directly behind its header, and
+// a br_table that jumps behind them.
+type dispatch struct {
+	// header is the site of the loop, pieces are those behind its blocks.
+	header int
+	pieces []int
+	// jump is what the way from the header to a piece costs. Blocks cost nothing.
+	jump int64
+	// closed means that the br_table leads to nothing but the pieces, so that one
+	// charge, that of the piece, is enough for the jump too.
+	closed bool
+}
+
+// maxFolded is how much a function's entry may cost for its pieces to pay for it.
+const maxFolded = 16
 
 // function rewrites one function body: locals, then instructions.
 func (w *rewriter) function(body []byte, params int) []byte {
@@ -40,13 +58,15 @@ func (w *rewriter) function(body []byte, params int) []byte {
 // index, and returns where to charge how much, in the order of the code.
 //
 // The first site is the function's entry, and each loop header is one. A loop
-// that only dispatches (blocks directly behind its header, and a br_table that
-// jumps behind them, as Go's compiler wraps around every function) would be paid
-// for as a whole at each jump; there the end of each of these blocks is a site.
+// that only dispatches, as Go's compiler wraps around every function, would be paid
+// for as a whole at each jump; there the end of each of its blocks is a site. Where
+// every way through the header ends at one of them, the header has none, and neither
+// has the entry of a function that goes straight to it.
 func (w *rewriter) price(c *cursor, locals int) []site {
 	sites := []site{{at: c.pos}}
 	frames := []frame{{}}
-	var scan dispatchScan
+	scan := dispatchScan{straight: true}
+	var all []*dispatch
 	for c.more() {
 		i := c.next()
 		w.checkIndices(c, i, locals)
@@ -54,8 +74,10 @@ func (w *rewriter) price(c *cursor, locals int) []site {
 		sites[top.site].cost++
 		w.stateful = w.stateful || changesTables(i.op)
 		if n := scan.next(i.op); n > 0 {
+			d := &dispatch{header: top.site, jump: int64(scan.selector) + 1, closed: int64(i.index) < int64(n)}
+			all = append(all, d)
 			for k := range n {
-				frames[len(frames)-1-k].dispatch = true
+				frames[len(frames)-1-k].dispatch = d
 			}
 		}
 		switch i.op {
@@ -71,16 +93,37 @@ func (w *rewriter) price(c *cursor, locals int) []site {
 				if c.pos != len(c.b) {
 					c.fail(ErrInvalid, "code after the end of a function")
 				}
+				fold(sites, all, scan.entered)
 				return sites
 			}
-			if ended.dispatch {
+			if ended.dispatch != nil {
 				sites = append(sites, site{at: i.end})
 				frames[len(frames)-1].site = len(sites) - 1
+				ended.dispatch.pieces = append(ended.dispatch.pieces, len(sites)-1)
 			}
 		}
 	}
 	c.fail(ErrInvalid, "function without an end")
 	return nil
+}
+
+// fold makes the pieces of dispatch loops pay for the way to them: the jump, and the
+// entry of the function if it leads straight to the loop whose site is number 1.
+func fold(sites []site, all []*dispatch, entered bool) {
+	for _, d := range all {
+		if !d.closed {
+			continue
+		}
+		more := d.jump
+		if entered && d.header == 1 && sites[0].cost <= maxFolded {
+			more += sites[0].cost
+			sites[0].folded = true
+		}
+		for _, p := range d.pieces {
+			sites[p].cost += more
+		}
+		sites[d.header].folded = true
+	}
 }
 
 // maxSelector is how many instructions may compute the index of a dispatch.
@@ -90,15 +133,19 @@ const maxSelector = 8
 type dispatchScan struct {
 	active           bool
 	blocks, selector int
+	// straight means that there was no way past the first loop so far, and entered
+	// that this loop has come.
+	straight, entered bool
 }
 
 // next takes the next instruction. At the br_table of a dispatch it returns how
 // many blocks belong to it.
 func (d *dispatchScan) next(op uint32) int {
 	if op == opLoop {
-		*d = dispatchScan{active: true}
+		*d = dispatchScan{active: true, entered: d.entered || d.straight}
 		return 0
 	}
+	d.straight = d.straight && (op == opBlock || goesOn(op))
 	if !d.active {
 		return 0
 	}
@@ -114,6 +161,12 @@ func (d *dispatchScan) next(op uint32) int {
 		d.active = false
 	}
 	return 0
+}
+
+// goesOn says whether an instruction always leads to the next one, and to no other
+// function: nop, drop, select, and what works on locals, globals, memory and numbers.
+func goesOn(op uint32) bool {
+	return op == 0x01 || op == 0x1a || op == 0x1b || op >= opLocalGet && op <= opGlobalSet || op >= 0x28 && op <= 0x3f || op >= opI32Const && op <= 0xc4
 }
 
 // plainSelector says whether an instruction may compute an index: locals,
@@ -176,7 +229,9 @@ func (w *rewriter) checkTables(c *cursor, i instruction) {
 
 // emit writes the instructions with the charges in place.
 func (w *rewriter) emit(out []byte, c *cursor, sites []site, temp uint32) []byte {
-	out = w.charge(out, sites[0].cost, temp)
+	if !sites[0].folded {
+		out = w.charge(out, sites[0].cost, temp)
+	}
 	sites = sites[1:]
 	for c.more() {
 		i := w.data.renumber(c.next())
@@ -192,7 +247,9 @@ func (w *rewriter) emit(out []byte, c *cursor, sites []site, temp uint32) []byte
 			}
 		}
 		if len(sites) > 0 && sites[0].at == i.end {
-			out = w.charge(out, sites[0].cost, temp)
+			if !sites[0].folded {
+				out = w.charge(out, sites[0].cost, temp)
+			}
 			sites = sites[1:]
 		}
 	}

@@ -1,6 +1,7 @@
 package meter_test
 
 import (
+	"bytes"
 	"fmt"
 	"testing"
 )
@@ -32,13 +33,23 @@ func costs() []cost {
 		{"loop that is left by br", enc(0x02, 0x40, loop, 0x40, 0x0c, 1, end, end), 0, 4 + 2},
 		{"loop that is never entered", enc(get, 0, 0x04, 0x40, loop, 0x40, 0x01, end, end), 0, 5},
 		{"inner loop", enc(loop, 0x40, loop, 0x40, end, get, 0, konst, 1, 0x6b, 0x22, 0, 0x0d, 0, end), 10, 2 + 10*(7+1)},
-		// The header costs 3 blocks, local.get, br_table and the first end, the pieces
-		// what follows up to the next end: 2, 5 and 1.
-		{"dispatch to the first piece", dispatch(), 0, 2 + 6 + 2},
-		{"dispatch to the second piece", dispatch(), 1, 2 + 6 + 5},
-		{"dispatch to the last piece", dispatch(), 2, 2 + 6 + 1},
-		{"dispatch beyond", dispatch(), 9, 2 + 6 + 1},
-		{"two jumps", again(), 0, 2 + 2*6 + 4 + 1},
+		// A jump costs local.get and br_table, and 2 for the entry of the function, which
+		// leads straight to it; the pieces cost what follows up to the next end: 2, 5, 1.
+		{"dispatch to the first piece", dispatch(2), 0, 2 + 2 + 2},
+		{"dispatch to the second piece", dispatch(2), 1, 2 + 2 + 5},
+		{"dispatch to the last piece", dispatch(2), 2, 2 + 2 + 1},
+		{"dispatch beyond", dispatch(2), 9, 2 + 2 + 1},
+		{"two jumps", again(), 0, 2*(2+2) + 4 + 1},
+		// Where the entry can lead elsewhere, or is long, it pays for itself.
+		{"dispatch behind a branch", enc(0x02, 0x40, get, 0, 0x0d, 0, end, dispatch(2)), 0, 6 + 2 + 2},
+		{"dispatch behind a call", enc(0x10, 2, dispatch(2)), 0, 3 + 3 + 2 + 2},
+		{"dispatch behind a long entry", enc(nops(16), dispatch(2)), 1, 18 + 2 + 5},
+		{"dispatch behind a short entry", enc(nops(14), dispatch(2)), 1, 16 + 2 + 5},
+		{"the second dispatch", enc(dispatch(2), dispatch(2)), 2, 3 + 2*(2+1)},
+		// A br_table that leads to the header or past the loop: all of it is paid for,
+		// 3 blocks, local.get, br_table and the first end.
+		{"dispatch past the loop", dispatch(4), 9, 2 + 6},
+		{"dispatch to itself", dispatch(3), 0, 2 + 6 + 2},
 		// i32.const 0, i32.const 7, local.get 0, memory.fill, end
 		{"fill nothing", fill(), 0, 5 + 1},
 		{"fill 63", fill(), 63, 5 + 1},
@@ -65,10 +76,13 @@ func countdown() []byte {
 	return enc(loop, 0x40, get, 0, konst, 1, 0x6b, 0x22, 0, 0x0d, 0, end)
 }
 
+func nops(n int) []byte { return bytes.Repeat([]byte{0x01}, n) }
+
 // dispatch jumps to one of three pieces: return; three nops, return; the end of
-// the loop.
-func dispatch() []byte {
-	return enc(loop, 0x40, 0x02, 0x40, 0x02, 0x40, 0x02, 0x40, get, 0, 0x0e, 2, 0, 1, 2, end,
+// the loop. beyond is where other numbers lead to: 2 is the last piece, 3 the header,
+// 4 the block around it, which is the function.
+func dispatch(beyond int) []byte {
+	return enc(loop, 0x40, 0x02, 0x40, 0x02, 0x40, 0x02, 0x40, get, 0, 0x0e, 3, 0, 1, 2, beyond, end,
 		0x0f, end, 0x01, 0x01, 0x01, 0x0f, end, end)
 }
 

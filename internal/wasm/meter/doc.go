@@ -12,7 +12,9 @@
 // loops: branches are not told apart, so the count is an upper bound of what was
 // executed, and it is the same for the same module and input on every machine.
 // A loop that only dispatches, which Go's compiler makes of every function, is
-// paid for by the piece that is jumped to: up to the next label of the dispatch.
+// paid for by the piece that is jumped to: up to the next label of the dispatch, the
+// jump itself, and the entry of the function, if that leads straight to the loop
+// and costs 16 at most. So such a function charges once a piece.
 // Instructions that work on ranges (memory.fill, memory.copy, memory.init,
 // table.fill, table.copy, table.init) cost one, and one more for each 64 bytes or
 // each element. memory.fill and memory.copy are paid for and run in chunks of

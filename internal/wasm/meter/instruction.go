@@ -88,7 +88,7 @@ func (c *cursor) immediates(i *instruction) {
 		c.catches()
 	case op == opBrTable:
 		for range c.count(1) + 1 {
-			c.u32()
+			i.index = max(i.index, c.u32())
 		}
 	case op == 0x1c: // select t
 		for range c.count(1) {
