@@ -6,9 +6,23 @@ package meter
 type site struct {
 	at   int
 	cost int64
-	// folded means that others pay for the region.
-	folded bool
+	kind siteKind
 }
+
+// siteKind says what stands at a site.
+type siteKind int
+
+const (
+	// chargesAndChecks takes the cost and looks whether the counter is used up.
+	chargesAndChecks siteKind = iota
+	// charges only takes the cost: a site that checks comes before or after it in
+	// every circle that the code can take.
+	charges
+	// checks only looks: others pay for the region.
+	checks
+	// nothing is there.
+	nothing
+)
 
 // frame is one level of control while a function is priced.
 type frame struct {
@@ -117,12 +131,13 @@ func fold(sites []site, all []*dispatch, entered bool) {
 		more := d.jump
 		if entered && d.header == 1 && sites[0].cost <= maxFolded {
 			more += sites[0].cost
-			sites[0].folded = true
+			sites[0].kind = nothing
 		}
 		for _, p := range d.pieces {
 			sites[p].cost += more
+			sites[p].kind = charges
 		}
-		sites[d.header].folded = true
+		sites[d.header].kind = checks
 	}
 }
 
@@ -229,9 +244,7 @@ func (w *rewriter) checkTables(c *cursor, i instruction) {
 
 // emit writes the instructions with the charges in place.
 func (w *rewriter) emit(out []byte, c *cursor, sites []site, temp uint32) []byte {
-	if !sites[0].folded {
-		out = w.charge(out, sites[0].cost, temp)
-	}
+	out = w.site(out, sites[0], temp)
 	sites = sites[1:]
 	for c.more() {
 		i := w.data.renumber(c.next())
@@ -247,9 +260,7 @@ func (w *rewriter) emit(out []byte, c *cursor, sites []site, temp uint32) []byte
 			}
 		}
 		if len(sites) > 0 && sites[0].at == i.end {
-			if !sites[0].folded {
-				out = w.charge(out, sites[0].cost, temp)
-			}
+			out = w.site(out, sites[0], temp)
 			sites = sites[1:]
 		}
 	}
@@ -269,6 +280,22 @@ func (w *rewriter) replaced(op uint32) bool {
 		return w.shared // on a memory of its own a guest may not wait, and traps
 	}
 	return false
+}
+
+// site writes what stands at a site.
+func (w *rewriter) site(out []byte, s site, temp uint32) []byte {
+	switch s.kind {
+	case nothing:
+		return out
+	case checks:
+		return w.refillIfNegative(appendU32(append(out, opGlobalGet), w.counter))
+	case charges:
+		out = appendU32(append(out, opGlobalGet), w.counter)
+		out = appendI64(append(out, 0x42), s.cost)                  // i64.const
+		return appendU32(append(out, 0x7d, opGlobalSet), w.counter) // i64.sub
+	default:
+		return w.charge(out, s.cost, temp)
+	}
 }
 
 // charge takes cost from the counter and calls the host when it is used up:
