@@ -184,6 +184,39 @@ func BenchmarkEngine(b *testing.B) {
 		ratio(b, "native/bare", c[1], c[0])
 		ratio(b, "instantiate/native", c[2], c[1])
 	})
+	b.Run("fresh_go", func(b *testing.B) {
+		// A guest in Go and an export that does nothing: what is left is its runtime's
+		// way in and out, and fresh state.
+		wasm := built(b, hookGuest)
+		plain := newPlainGuest(b, wasm, false).module.ExportedFunction("noop")
+		stack := make([]uint64, 1)
+		anew := plainInstances(b, wasm)
+		var again []float64
+		remake := func() {
+			start := cpuTime()
+			if err := anew().Close(b.Context()); err != nil {
+				b.Fatal(err)
+			}
+			again = append(again, float64((cpuTime() - start).Nanoseconds()))
+		}
+		c := compete(b, 50, func() {
+			if err := plain.CallWithStack(context.Background(), stack); err != nil {
+				b.Fatal(err)
+			}
+		}, nativeCall(b, wasm, "noop", nil))
+		for range 20 {
+			remake()
+		}
+		report(b, []string{"bare", "native"}, c)
+		b.ReportMetric(median(again), "instantiate-cpu-ns")
+		b.ReportMetric(median(again)/c[1].cpu, "instantiate/native-cpu")
+	})
+	b.Run("loop", func(b *testing.B) {
+		wasm := watBytes(b, "dirty")
+		c := compete(b, 20, bareCall(b, wasm, "work"), nativeCall(b, wasm, "work", nil))
+		report(b, []string{"bare", "native"}, c)
+		ratio(b, "native/bare", c[1], c[0])
+	})
 	for _, n := range []int{0, 4 << 10, 64 << 10} {
 		b.Run(fmt.Sprintf("echo_pdk/%d", n), func(b *testing.B) {
 			wasm, input := watBytes(b, "echo_pdk"), make([]byte, n)
