@@ -65,7 +65,8 @@ func fullEvent() *abi.Event {
 		State:    map[string]any{"s": int64(1)},
 		Response: &abi.Response{Model: "m", Message: fullMessage(), Usage: &abi.Usage{TotalTokens: 3}},
 		Call:     &abi.ToolCall{ID: "c", Name: "n"}, Result: &abi.ToolResult{Status: abi.ToolSuccess}, ResultMessageID: "m9",
-		Notices: []abi.Notice{{Kind: abi.NoticeCustom}}, Config: map[string]any{"limit": int64(3)},
+		Notices: []abi.Notice{{Kind: abi.NoticeCustom}}, Action: &abi.Action{Key: "act"},
+		Effect: &abi.Effect{Type: abi.EffectEmit}, Config: map[string]any{"limit": int64(3)},
 	}
 }
 

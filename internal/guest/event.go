@@ -21,6 +21,8 @@ type packedEvent struct {
 	Result          *abi.ToolResult `json:"result,omitempty"`
 	ResultMessageID string          `json:"result_message_id,omitempty"`
 	Notices         []abi.Notice    `json:"notices,omitempty"`
+	Action          *abi.Action     `json:"action,omitempty"`
+	Effect          *abi.Effect     `json:"effect,omitempty"`
 	Config          any             `json:"config,omitempty"`
 }
 
@@ -30,7 +32,7 @@ func (p *packedEvent) set(e *abi.Event) {
 		ABI: e.ABI, Phase: e.Phase, Run: e.Run, Step: e.Step,
 		Messages: p.Messages[:0], MessagesFrom: e.MessagesFrom, MessagesTotal: e.MessagesTotal,
 		State: e.State, Response: e.Response, Call: e.Call, Result: e.Result, ResultMessageID: e.ResultMessageID,
-		Notices: e.Notices, Config: e.Config,
+		Notices: e.Notices, Action: e.Action, Effect: e.Effect, Config: e.Config,
 	}
 }
 

@@ -13,8 +13,8 @@ type site struct {
 type siteKind int
 
 const (
-	// chargesAndChecks takes the cost and looks whether the counter is used up.
-	chargesAndChecks siteKind = iota
+	// The zero kind takes the cost and looks whether the counter is used up.
+	_ siteKind = iota
 	// charges only takes the cost: a site that checks comes before or after it in
 	// every circle that the code can take.
 	charges
