@@ -6,6 +6,11 @@
 // silence: each entry ends as loaded, skipped or failed, with the reason and
 // the mend in its [Status], and the error names every entry that failed.
 //
+// What a plugin asks for is compared with what the operator granted: something that is
+// missing is an error with the plugin's own reason, and the rest stands in
+// Status.Granted and Status.Notes. [Set.Swap] puts another binary in the place of a
+// plugin's while runs use it.
+//
 // # Concurrency
 //
 // A [Set] and its plugins are safe for concurrent use. Whoever called [Load]
@@ -15,5 +20,6 @@
 //
 // Errors of loading are those of host and of the guest's description; they name
 // the module and how to mend it. Errors of a call are host.GuestError (the guest
-// said no), host.TrapError (it broke) or a decoding error.
+// said no), host.TrapError (it broke) or a decoding error. [ErrShape] is that of a swap
+// which the phase runtime could not follow.
 package plugins

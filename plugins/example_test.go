@@ -2,6 +2,7 @@ package plugins_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/mortise-dev/mortise/abi"
@@ -34,4 +35,29 @@ func ExampleLoad() {
 	}
 	fmt.Println(reply.Gate.Action)
 	// Output: block
+}
+
+// A plugin is swapped while runs use it. One that cannot take over is refused, and the
+// one in use goes on.
+func ExampleSet_Swap() {
+	ctx := context.Background()
+	h, err := host.New(host.Config{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer h.Close(ctx)
+	set, err := plugins.Load(ctx, h, []plugins.Entry{{Module: host.Spec{Path: "testdata/json.wasm"}}})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer set.Close(ctx)
+	err = set.Swap(ctx, "json-guard", host.Spec{Path: "testdata/json.wasm"}, host.SwapOptions{})
+	fmt.Println(err, set.Status()[0].Module.Generation)
+	err = set.Swap(ctx, "json-guard", host.Spec{Path: "testdata/trap.wasm"}, host.SwapOptions{})
+	fmt.Println(errors.Is(err, plugins.ErrShape), set.Status()[0].Module.Generation)
+	// Output:
+	// <nil> 2
+	// true 2
 }

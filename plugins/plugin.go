@@ -2,6 +2,7 @@ package plugins
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/host"
@@ -11,59 +12,102 @@ import (
 
 // Plugin is a guest that answers on_phase. It implements phases.Plugin.
 type Plugin struct {
-	guest  *guest.Guest
-	desc   abi.Description
-	config any
+	live   *guest.Live
+	module *host.Module
+	entry  Entry
+	// shape is what the phase runtime was built on, so a swap has to keep it. It is set once,
+	// when the entry was loaded.
+	shape *abi.Description
 }
 
-// more lets the guest read messages beyond its view: an event that holds nothing
-// but them.
-func (p *Plugin) more(ctx context.Context, e *abi.Event) host.RangeFunc {
-	all := phases.Conversation(ctx)
-	return func(from, to uint32) ([]byte, error) {
-		last := min(int64(to), int64(len(all)))
-		first := min(int64(from), last)
-		return p.guest.Encode(&abi.Event{
-			ABI: p.guest.Version(), Phase: e.Phase, Run: e.Run, Step: e.Step,
-			Messages: all[first:last], MessagesFrom: int(first), MessagesTotal: len(all),
-		})
+// openPlugin makes a plugin of a module.
+func openPlugin(ctx context.Context, m *host.Module, e Entry) (*Plugin, error) {
+	p := &Plugin{module: m, entry: e}
+	var err error
+	if p.live, err = guest.NewLive(ctx, m, e.Module.Grants, p.admit); err != nil {
+		return nil, err
 	}
+	desc := p.describe(p.live.Edition().Guest)
+	p.shape = &desc
+	return p, nil
 }
 
-// newPlugin applies the operator's entry to what the guest says of itself.
-func newPlugin(g *guest.Guest, e Entry) *Plugin {
+// admit says whether a guest can serve as this plugin.
+func (p *Plugin) admit(g *guest.Guest) error {
+	if d := g.Description(); len(d.Hooks)+len(d.Actions)+len(d.Effects) == 0 {
+		return fmt.Errorf("plugins: module %q: describes no hooks, so it is not a phase plugin; check which module the config names", g.Module())
+	}
+	if err := g.Require(abi.ExportOnPhase); err != nil {
+		return err
+	}
+	if err := g.CheckConfig(p.entry.Config); err != nil {
+		return err
+	}
+	if p.shape == nil {
+		return nil
+	}
+	before, now := p.live.Edition().Guest.Description().Name, g.Description().Name
+	if before != now {
+		return fmt.Errorf("plugins: module %q: %w: it calls itself %q, the plugin in use is %q", g.Module(), ErrShape, now, before)
+	}
+	desc := p.describe(g)
+	if diff := differences(p.shape, &desc); diff != "" {
+		return fmt.Errorf("plugins: module %q: %w: %s; load it when the program starts", g.Module(), ErrShape, diff)
+	}
+	return nil
+}
+
+// describe applies the operator's entry to what the guest says of itself.
+func (p *Plugin) describe(g *guest.Guest) abi.Description {
 	desc := g.Description()
-	if e.Name != "" {
-		desc.Name = e.Name
+	if p.entry.Name != "" {
+		desc.Name = p.entry.Name
 	}
 	desc.Hooks = append([]abi.Hook(nil), desc.Hooks...)
 	for i := range desc.Hooks {
-		if e.Priority != nil {
-			desc.Hooks[i].Priority = *e.Priority
+		if p.entry.Priority != nil {
+			desc.Hooks[i].Priority = *p.entry.Priority
 		}
-		if e.OnFailure != "" {
-			desc.Hooks[i].OnFailure = e.OnFailure
+		if p.entry.OnFailure != "" {
+			desc.Hooks[i].OnFailure = p.entry.OnFailure
 		}
 	}
-	return &Plugin{guest: g, desc: desc, config: e.Config}
+	return desc
 }
 
 // Describe returns what the guest said of itself, under the operator's name
 // and with the operator's priority and failure policy where those are given.
-func (p *Plugin) Describe() abi.Description { return p.desc }
+func (p *Plugin) Describe() abi.Description { return p.describe(p.live.Edition().Guest) }
 
 // OnPhase hands the event to the guest. The error is host.GuestError,
 // host.TrapError, a decoding error, or that of ctx.
 func (p *Plugin) OnPhase(ctx context.Context, e *abi.Event) (*abi.Reply, error) {
 	event := *e
-	event.ABI = p.guest.Version()
-	if p.config != nil {
-		event.Config = p.config
+	if p.entry.Config != nil {
+		event.Config = p.entry.Config
 	}
-	ctx = host.WithRange(ctx, p.more(ctx, &event))
-	var reply abi.Reply
-	if err := p.guest.Call(ctx, abi.ExportOnPhase, &event, &reply); err != nil {
+	var reply *abi.Reply
+	err := p.live.Do(ctx, func(g *guest.Guest) error {
+		event.ABI = g.Version()
+		reply = &abi.Reply{}
+		return g.Call(host.WithRange(ctx, more(ctx, g, &event)), abi.ExportOnPhase, &event, reply)
+	})
+	if err != nil {
 		return nil, err
 	}
-	return &reply, nil
+	return reply, nil
+}
+
+// more lets the guest read messages beyond its view: an event that holds nothing
+// but them.
+func more(ctx context.Context, g *guest.Guest, e *abi.Event) host.RangeFunc {
+	all := phases.Conversation(ctx)
+	return func(from, to uint32) ([]byte, error) {
+		last := min(int64(to), int64(len(all)))
+		first := min(int64(from), last)
+		return g.Encode(&abi.Event{
+			ABI: g.Version(), Phase: e.Phase, Run: e.Run, Step: e.Step,
+			Messages: all[first:last], MessagesFrom: int(first), MessagesTotal: len(all),
+		})
+	}
 }

@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/host"
@@ -47,87 +49,91 @@ type Status struct {
 	State   State     `json:"state"`
 	Reason  string    `json:"reason,omitempty"`
 	Module  host.Info `json:"module,omitzero"`
+	// Granted is what the operator granted.
+	Granted []string `json:"granted,omitempty"`
+	// Notes compare that with what the plugin asks for: sentences whose subject is
+	// the plugin.
+	Notes []string `json:"notes,omitempty"`
 }
 
 // Set is a group of loaded plugins.
 type Set struct {
+	host    *host.Host
 	plugins []*Plugin
-	modules []*host.Module
-	status  []Status
+	entries []outcome
+}
+
+// outcome is what became of an entry: a plugin, or a status that does not change.
+type outcome struct {
+	plugin *Plugin
+	status Status
 }
 
 // Load loads the entries in their order. When any of them fails, the error
 // joins one sentence for each failure; the Set is returned all the same, holds
 // what did load, and must be closed.
 func Load(ctx context.Context, h *host.Host, entries []Entry) (*Set, error) {
-	s := &Set{}
+	s := &Set{host: h}
 	var failures []error
 	seen := make(map[string]bool, len(entries))
 	for i, e := range entries {
 		name := cmp.Or(e.Name, e.Module.Name, fmt.Sprintf("plugin %d", i+1))
 		if e.Disabled {
-			s.status = append(s.status, Status{Name: name, State: StateSkipped, Reason: "disabled in the config"})
+			s.entries = append(s.entries, outcome{status: Status{Name: name, State: StateSkipped, Reason: "disabled in the config"}})
 			continue
 		}
-		status, err := s.load(ctx, h, e, seen)
+		out, err := s.load(ctx, e, seen)
 		if err != nil {
-			status.Name = cmp.Or(status.Name, name)
-			status.State, status.Reason = StateFailed, err.Error()
+			out.status.Name = cmp.Or(out.status.Name, name)
+			out.status.State, out.status.Reason = StateFailed, err.Error()
 			failures = append(failures, err)
 		}
-		s.status = append(s.status, status)
+		s.entries = append(s.entries, out)
 	}
 	return s, errors.Join(failures...)
 }
 
-func (s *Set) load(ctx context.Context, h *host.Host, e Entry, seen map[string]bool) (Status, error) {
-	spec := e.Module
-	spec.Name = cmp.Or(spec.Name, e.Name)
-	m, err := h.Load(ctx, spec)
+func (s *Set) load(ctx context.Context, e Entry, seen map[string]bool) (outcome, error) {
+	e.Module.Name = cmp.Or(e.Module.Name, e.Name)
+	m, err := s.host.Load(ctx, e.Module)
 	if err != nil {
-		return Status{Name: e.Name}, err
+		return outcome{status: Status{Name: e.Name}}, guest.Explain(ctx, s.host, e.Module, err)
 	}
-	status, err := s.admit(ctx, m, e, seen)
+	p, status, err := admit(ctx, m, e, seen)
 	if err != nil {
 		// Nobody will call it, so it need not stay in memory.
-		return status, errors.Join(err, m.Close(context.WithoutCancel(ctx)))
+		return outcome{status: status}, errors.Join(err, m.Close(context.WithoutCancel(ctx)))
 	}
-	s.modules = append(s.modules, m)
-	return status, nil
+	s.plugins = append(s.plugins, p)
+	return outcome{plugin: p}, nil
 }
 
 // admit makes a plugin of a module.
-func (s *Set) admit(ctx context.Context, m *host.Module, e Entry, seen map[string]bool) (Status, error) {
-	status := Status{Name: e.Name, Module: m.Info(), State: StateLoaded}
-	g, err := guest.Open(ctx, m)
+func admit(ctx context.Context, m *host.Module, e Entry, seen map[string]bool) (*Plugin, Status, error) {
+	p, err := openPlugin(ctx, m, e)
 	if err != nil {
-		return status, err
+		return nil, Status{Name: e.Name, Module: m.Info()}, err
 	}
-	p := newPlugin(g, e)
-	status.Name, status.Version, status.Summary = p.desc.Name, p.desc.Version, p.desc.Summary
-	if seen[p.desc.Name] {
-		return status, fmt.Errorf("plugins: %q: the name is taken by an earlier entry; give one of them another name", p.desc.Name)
-	}
-	if err := check(g, e); err != nil {
-		return status, err
+	status := p.status()
+	if seen[p.shape.Name] {
+		return nil, status, fmt.Errorf("plugins: %q: the name is taken by an earlier entry; give one of them another name", p.shape.Name)
 	}
 	// What phases would refuse is refused here, where the entry can be named.
 	if _, err := phases.New(phases.Config{Plugins: []phases.Plugin{p}}); err != nil {
-		return status, fmt.Errorf("plugins: module %q: %w", g.Module(), err)
+		return nil, status, fmt.Errorf("plugins: module %q: %w", m.Name(), err)
 	}
-	seen[p.desc.Name] = true
-	s.plugins = append(s.plugins, p)
-	return status, nil
+	seen[p.shape.Name] = true
+	return p, status, nil
 }
 
-func check(g *guest.Guest, e Entry) error {
-	if d := g.Description(); len(d.Hooks)+len(d.Actions)+len(d.Effects) == 0 {
-		return fmt.Errorf("plugins: module %q: describes no hooks, so it is not a phase plugin; check which module the config names", g.Module())
+// status says what the plugin is now, which a swap changes.
+func (p *Plugin) status() Status {
+	e := p.live.Edition()
+	d := p.describe(e.Guest)
+	return Status{
+		Name: d.Name, Version: d.Version, Summary: d.Summary, State: StateLoaded,
+		Module: e.Generation.Info(), Granted: slices.Clone(e.Access.Granted), Notes: slices.Clone(e.Access.Notes),
 	}
-	if err := g.Require(abi.ExportOnPhase); err != nil {
-		return err
-	}
-	return g.CheckConfig(e.Config)
 }
 
 // Plugins returns the loaded plugins in the order of their entries.
@@ -139,14 +145,48 @@ func (s *Set) Plugins() []phases.Plugin {
 	return out
 }
 
-// Status returns what became of each entry, in their order.
-func (s *Set) Status() []Status { return s.status }
+// Status returns what became of each entry, in their order, and what the loaded ones
+// are now.
+func (s *Set) Status() []Status {
+	out := make([]Status, len(s.entries))
+	for i, e := range s.entries {
+		out[i] = e.status
+		if e.plugin != nil {
+			out[i] = e.plugin.status()
+		}
+	}
+	return out
+}
+
+// Swap puts another binary, or another spec, in the place of a plugin's, while runs use
+// it. The plugin keeps its name, config, priority and failure policy. Calls in progress end on the binary
+// before; new ones go to the new binary, in the contract version and encoding that it
+// speaks. See host.Module.Swap for probes, the watch and roll-back.
+//
+// A binary is refused, and the one in use goes on, when it does not load, does not
+// accept the config, asks for what spec.Grants does not hold, or differs in what the
+// phase runtime was built on: [ErrShape]. The error is that of host.Module.Swap.
+func (s *Set) Swap(ctx context.Context, name string, spec host.Spec, opts host.SwapOptions) error {
+	names := make([]string, len(s.plugins))
+	for i, p := range s.plugins {
+		names[i] = p.shape.Name
+		if names[i] != name {
+			continue
+		}
+		spec.Name = p.module.Name()
+		if err := p.live.Swap(ctx, spec, opts); err != nil {
+			return guest.Explain(ctx, s.host, spec, err)
+		}
+		return nil
+	}
+	return fmt.Errorf("plugins: swap %.80q: there is no plugin of that name; there are: %s", name, strings.Join(names, ", "))
+}
 
 // Stats returns the counters of each loaded module, by the module's name.
 func (s *Set) Stats() map[string]host.Stats {
-	out := make(map[string]host.Stats, len(s.modules))
-	for _, m := range s.modules {
-		out[m.Name()] = m.Stats()
+	out := make(map[string]host.Stats, len(s.plugins))
+	for _, p := range s.plugins {
+		out[p.module.Name()] = p.module.Stats()
 	}
 	return out
 }
@@ -154,8 +194,8 @@ func (s *Set) Stats() map[string]host.Stats {
 // Close closes the modules. It waits for calls in flight until ctx is done.
 func (s *Set) Close(ctx context.Context) error {
 	var errs []error
-	for _, m := range s.modules {
-		errs = append(errs, m.Close(ctx))
+	for _, p := range s.plugins {
+		errs = append(errs, p.module.Close(ctx))
 	}
 	return errors.Join(errs...)
 }

@@ -1,6 +1,7 @@
 // Package summarizers makes guests into compaction policies: a [Policy] wraps a
 // module that answers summarize, admit, or both, and implements
-// compaction.Summarizer and compaction.Admitter.
+// compaction.Summarizer and compaction.Admitter. [Policy.Swap] puts another binary in
+// its place while it is in use.
 //
 // # Concurrency
 //

@@ -37,3 +37,28 @@ func ExampleOpen() {
 	fmt.Println(d.Allowed, d.Reason)
 	// Output: false session_attempt_limit
 }
+
+// A policy is swapped while compactions use it.
+func ExamplePolicy_Swap() {
+	ctx := context.Background()
+	h, err := host.New(host.Config{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer h.Close(ctx)
+	m, err := h.Load(ctx, host.Spec{Path: "../testdata/guests/summarizers.wasm"})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	policy, err := summarizers.Open(ctx, m, summarizers.Config{Use: summarizers.UseSummarize})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	before := policy.Name()
+	err = policy.Swap(ctx, host.Spec{Path: "../internal/cli/testdata/fixed.wasm"}, host.SwapOptions{})
+	fmt.Println(before, "->", policy.Name(), err)
+	// Output: summarizers -> fixed <nil>
+}

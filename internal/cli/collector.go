@@ -222,3 +222,12 @@ func (c *collector) guests(g []GuestReport) {
 	defer c.mu.Unlock()
 	c.report.Guests = g
 }
+
+// reloaded takes what became of a reload.
+func (c *collector) reloaded(r ReloadReport) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.report.Reloads) < maxNotes {
+		c.report.Reloads = append(c.report.Reloads, r)
+	}
+}

@@ -62,15 +62,6 @@ type ModuleConfig struct {
 	Config any          `yaml:"config"`
 }
 
-// GrantsConfig is what a module may do beyond computing. Nothing is granted
-// that is not named.
-type GrantsConfig struct {
-	Log    bool              `yaml:"log"`
-	Clock  bool              `yaml:"clock"`
-	Random bool              `yaml:"random"`
-	Values map[string]string `yaml:"values"`
-}
-
 // PluginConfig is one phase plugin.
 type PluginConfig struct {
 	Name         string `yaml:"name"`
@@ -165,7 +156,9 @@ func decodeConfig(data []byte) (*Config, error) {
 	cfg := &Config{}
 	dec := yaml.NewDecoder(bytes.NewReader(data), yaml.Strict())
 	if err := dec.Decode(cfg); err != nil && !errors.Is(err, io.EOF) {
-		return nil, errors.New(strings.TrimSpace(yaml.FormatError(err, false, true)))
+		// The lines around are of help, unless somebody wrote a secret into one of them.
+		source := !bytes.Contains(data, []byte("secrets:"))
+		return nil, errors.New(strings.TrimSpace(yaml.FormatError(err, false, source)))
 	}
 	if err := dec.Decode(new(any)); !errors.Is(err, io.EOF) {
 		return nil, errors.New("there is more than one document; keep one")
@@ -189,6 +182,9 @@ func (c *Config) validate() error {
 		if p.Module == "" {
 			return fmt.Errorf("%s: module is missing; name a .wasm file", where)
 		}
+		if err := p.Grants.validate(); err != nil {
+			return fmt.Errorf("%s: %w", where, err)
+		}
 		if p.Name != "" && names[p.Name] {
 			return fmt.Errorf("%s: the name is taken by an earlier entry; give it another", where)
 		}
@@ -205,6 +201,12 @@ func (c *Config) validate() error {
 func (c *CompactionConfig) validate() error {
 	if c.Summarizer.Module == "" && c.Admission.Module != "" {
 		return errors.New("compaction.admission: names a module, but compaction.summarizer does not; name both or neither")
+	}
+	if err := c.Summarizer.Grants.validate(); err != nil {
+		return fmt.Errorf("compaction.summarizer: %w", err)
+	}
+	if err := c.Admission.Grants.validate(); err != nil {
+		return fmt.Errorf("compaction.admission: %w", err)
 	}
 	if c.MinSavingsRatio < 0 || c.MinSavingsRatio >= 1 {
 		return fmt.Errorf("compaction.min_savings_ratio: is %v, must be at least 0 and below 1", c.MinSavingsRatio)

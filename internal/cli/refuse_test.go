@@ -41,6 +41,7 @@ func TestBadModules(t *testing.T) {
 		"no describe":    {"module: $ROOT/host/testdata/echo.wasm", "offers no description", `export "describe"`},
 		"future ABI":     {"module: $ROOT/internal/cli/testdata/future.wasm", "speaks ABI 7 to 9, this host 1 to 1", "use a newer mortise"},
 		"a policy":       {"module: $ROOT/testdata/guests/admission.wasm", "describes no hooks", "check which module the config names"},
+		"not granted":    {"module: $ROOT/testdata/guests/lookup.wasm\n    config: {url: 'https://a.example/'}", `asks for http (it says: "To ask the tracker for tickets.")`, "write grants: {http: {hosts: [api.example.com]}, kv: {path: plugins.db}}"},
 		"bad config":     {"module: $ROOT/testdata/guests/guard.wasm\n    config: {no_such_key: 1}", "no_such_key", ""},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -19,7 +19,9 @@ type Report struct {
 	// Modules says what was loaded, skipped or failed, and why.
 	Modules []plugins.Status `json:"modules"`
 	// Guests says what the loaded modules used.
-	Guests  []GuestReport  `json:"guests"`
+	Guests []GuestReport `json:"guests"`
+	// Reloads are the modules that were swapped while the runs went on, or were not.
+	Reloads []ReloadReport `json:"reloads,omitempty"`
 	Runs    RunsReport     `json:"runs"`
 	Threads []ThreadReport `json:"threads"`
 	Hooks   []HookReport   `json:"hooks"`
@@ -71,6 +73,25 @@ type GuestReport struct {
 	Replaced int64 `json:"replaced"`
 	// Fuel is 0 on the reference engine, which does not count it.
 	Fuel int64 `json:"fuel"`
+	// Denied counts requests that a grant or a quota did not allow; HTTP, KV and Files
+	// what was asked of those capabilities, LogsDropped messages above a limit or
+	// without the grant.
+	Denied      int64 `json:"denied"`
+	HTTP        int64 `json:"http"`
+	KV          int64 `json:"kv"`
+	Files       int64 `json:"files"`
+	LogsDropped int64 `json:"logs_dropped"`
+	Swaps       int64 `json:"swaps"`
+	Rollbacks   int64 `json:"rollbacks"`
+}
+
+// ReloadReport is a module that was swapped, or was to be swapped and was not.
+type ReloadReport struct {
+	Module string `json:"module"`
+	// From and To are checksums. To is empty when the module in use went on.
+	From  string `json:"from"`
+	To    string `json:"to,omitempty"`
+	Error string `json:"error,omitempty"`
 }
 
 // ThreadReport is a conversation at its end.

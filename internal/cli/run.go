@@ -37,6 +37,10 @@ is replayed one after the other.
 
 Progress goes to standard error, the report to standard output.
 
+When standard error is not a terminal, SIGHUP swaps the modules whose files have
+changed, while the run goes on; one that cannot take over is refused. The config
+is not read again.
+
 Exit codes: 0 done, 1 a run failed, 2 wrong command line, 3 wrong config,
 4 unreadable session, 5 a module failed to load, 130 interrupted (the report is
 partial).`
@@ -144,17 +148,20 @@ func readSession(in io.Reader, path string, o runOptions) (*transcript.File, err
 // replayFile loads what the config names and replays every conversation.
 func replayFile(ctx context.Context, cfg *Config, file *transcript.File, logger *slog.Logger, p *progress, c *collector) error {
 	parts, err := assemble(ctx, cfg, logger, p, c)
-	c.modules(parts.status)
 	var failures []error
 	if err == nil {
+		reloads := &reloader{parts: parts, out: p, note: c.reloaded}
+		stop := reloads.watch(ctx)
 		for i := range file.Conversations {
 			if ctx.Err() != nil {
 				break
 			}
 			failures = append(failures, replayConversation(ctx, parts, file.Conversations[i], logger, p, c))
 		}
+		stop()
 		err = with(ExitRun, errors.Join(failures...))
 	}
+	c.modules(parts.status())
 	c.guests(parts.guests())
 	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
 	defer cancel()

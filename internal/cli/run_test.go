@@ -44,7 +44,12 @@ func shared(t *testing.T) string {
 
 // report is the part of the JSON report that tests look at.
 type report struct {
-	Modules []struct{ Name, State, Reason string }
+	Modules []struct {
+		Name, State, Reason, Version string
+		Granted, Notes               []string
+	}
+	Guests  []struct{ Denied, HTTP, KV int64 }
+	Reloads []struct{ Module, From, To, Error string }
 	Session struct{ Conversations, Messages int }
 	Runs    struct {
 		Count, Steps int

@@ -81,24 +81,38 @@ func (r *Report) tables(t *table) {
 }
 
 func (r *Report) moduleTable(t *table) {
-	t.head("modules", "name", "version", "state", "sha256", "what")
+	t.head("modules", "name", "version", "state", "sha256", "granted", "what")
 	for _, m := range r.Modules {
 		what := m.Summary
 		if m.State != plugins.StateLoaded {
 			what = m.Reason
 		}
-		t.row("  %s\t%s\t%s\t%s\t%s", m.Name, dash(m.Version), m.State, dash(clip(m.Module.SHA256, 13)), clip(what, 100))
+		t.row("  %s\t%s\t%s\t%s\t%s\t%s", m.Name, dash(m.Version), m.State, dash(clip(m.Module.SHA256, 13)),
+			dash(clip(strings.Join(m.Granted, ", "), 60)), clip(what, 100))
+	}
+	for _, m := range r.Modules {
+		for _, note := range m.Notes {
+			t.row("  note: %s %s", m.Name, clip(note, 200))
+		}
+	}
+	for _, l := range r.Reloads {
+		what := "swapped for " + clip(l.To, 13)
+		if l.Error != "" {
+			what = clip(l.Error, 200)
+		}
+		t.row("  reload of %s (%s): %s", l.Module, clip(l.From, 13), what)
 	}
 }
 
 func (r *Report) guestTable(t *table) {
-	t.head("guests", "module", "engine", "calls", "fuel", "failed", "traps", "replaced")
+	t.head("guests", "module", "engine", "calls", "fuel", "failed", "traps", "replaced", "http", "kv", "files", "denied")
 	for _, g := range r.Guests {
 		fuel := "-"
 		if g.Fuel > 0 {
 			fuel = thousands(g.Fuel)
 		}
-		t.row("  %s\t%s\t%d\t%s\t%d\t%d\t%d", g.Name, g.Engine, g.Calls, fuel, g.Failed, g.Traps, g.Replaced)
+		t.row("  %s\t%s\t%d\t%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d", g.Name, g.Engine, g.Calls, fuel, g.Failed, g.Traps, g.Replaced,
+			g.HTTP, g.KV, g.Files, g.Denied)
 	}
 }
 

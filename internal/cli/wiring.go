@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/mortise-dev/mortise/host"
+	"github.com/mortise-dev/mortise/internal/guest"
 	"github.com/mortise-dev/mortise/internal/wire"
 	"github.com/mortise-dev/mortise/phases"
 	"github.com/mortise-dev/mortise/plugins"
@@ -25,46 +26,46 @@ const hookTimeout = 5 * time.Second
 // parts are what a config comes to: everything that outlives a conversation.
 type parts struct {
 	cfg        *Config
+	granter    *granter
 	host       *host.Host
+	entries    []plugins.Entry
 	set        *plugins.Set
-	policies   []*host.Module
+	modules    []*host.Module // of policies
+	policies   []loadedPolicy
 	summarizer *summarizers.Policy
 	admitter   *summarizers.Policy
-	status     []plugins.Status
+	// failed are policies that did not load.
+	failed []plugins.Status
+}
+
+// loadedPolicy is a policy with what it was loaded from.
+type loadedPolicy struct {
+	name   string
+	spec   host.Spec
+	policy *summarizers.Policy
 }
 
 // assemble loads everything that the config names. When something fails the
 // error has one sentence for each failure, nothing may run, and the parts still
 // say what became of each entry. They must be closed in any case.
 func assemble(ctx context.Context, cfg *Config, logger *slog.Logger, p *progress, c *collector) (*parts, error) {
-	out := &parts{cfg: cfg}
+	out := &parts{cfg: cfg, granter: newGranter(cfg, logger)}
 	cache, err := cacheDir(cfg)
 	if err != nil {
 		return out, with(ExitConfig, err)
 	}
 	out.host, err = host.New(host.Config{
 		Engine: host.EngineName(cfg.Engine), CacheDir: cache, Logger: logger,
-		Limits: cfg.Limits.limits(host.Limits{}), OnCompile: compileLine(p),
+		Limits: cfg.Limits.limits(host.Limits{}), OnCompile: compileLine(p), OnSwap: rolledBack(p, c.reloaded),
 	})
 	if err != nil {
 		return out, with(ExitConfig, err)
 	}
-	var failures []error
-	entries := make([]plugins.Entry, len(cfg.Plugins))
-	for i, e := range cfg.Plugins {
-		config, err := wire.Value(e.Config)
-		if err != nil {
-			failures = append(failures, fmt.Errorf("config: plugin %q: %w", e.Name, err))
-		}
-		entries[i] = plugins.Entry{
-			Name: e.Name, Module: out.spec(e.Name, e.ModuleConfig), Config: config,
-			Disabled: e.Disabled, Priority: e.Priority, OnFailure: e.OnFailure,
-		}
+	if err := out.entriesOf(ctx); err != nil {
+		return out, with(ExitConfig, err)
 	}
-	out.set, err = plugins.Load(ctx, out.host, entries)
-	failures = append(failures, err, out.loadPolicies(ctx))
-	out.status = append(out.set.Status(), out.status...)
-	if err := errors.Join(failures...); err != nil {
+	out.set, err = plugins.Load(ctx, out.host, out.entries)
+	if err := errors.Join(err, out.loadPolicies(ctx)); err != nil {
 		return out, with(ExitModule, err)
 	}
 	_, err = out.phases(c, logger) // so that a cycle is told before anything runs
@@ -73,6 +74,45 @@ func assemble(ctx context.Context, cfg *Config, logger *slog.Logger, p *progress
 		c.limit(e.Name, cmp.Or(limit.Timeout, defaultTimeout))
 	}
 	return out, with(ExitConfig, err)
+}
+
+// entriesOf makes the entries of the plugins.
+func (p *parts) entriesOf(ctx context.Context) error {
+	var failures []error
+	p.entries = make([]plugins.Entry, len(p.cfg.Plugins))
+	for i, e := range p.cfg.Plugins {
+		entry := plugins.Entry{Name: e.Name, Disabled: e.Disabled, Priority: e.Priority, OnFailure: e.OnFailure}
+		if !e.Disabled {
+			where := fmt.Sprintf("plugins[%d] (%s)", i, cmp.Or(e.Name, e.Module))
+			var err error
+			if entry.Config, err = wire.Value(e.Config); err != nil {
+				failures = append(failures, fmt.Errorf("config: %s: config: %w", where, err))
+			}
+			if entry.Module, err = p.spec(ctx, e.Name, e.ModuleConfig); err != nil {
+				failures = append(failures, fmt.Errorf("config: %s: %w", where, err))
+			}
+		}
+		p.entries[i] = entry
+	}
+	return errors.Join(failures...)
+}
+
+// status says what became of each module, and what it is now.
+func (p *parts) status() []plugins.Status {
+	var out []plugins.Status
+	if p.set != nil {
+		out = p.set.Status()
+	}
+	for _, l := range p.policies {
+		d := l.policy.Description()
+		s := plugins.Status{
+			Name: l.name, Version: d.Version, Summary: l.policy.Name() + ": " + d.Summary,
+			State: plugins.StateLoaded, Module: l.policy.Info(),
+		}
+		s.Granted, s.Notes = l.policy.Granted()
+		out = append(out, s)
+	}
+	return append(out, p.failed...)
 }
 
 // phases makes the runtime of a conversation: the plugins of the config, and
@@ -101,44 +141,46 @@ func (p *parts) loadPolicies(ctx context.Context) error {
 }
 
 func (p *parts) policy(ctx context.Context, name string, use summarizers.Use, c PolicyConfig) (*summarizers.Policy, error) {
-	status := plugins.Status{Name: name, State: plugins.StateFailed}
-	policy, err := p.openPolicy(ctx, name, use, c, &status)
+	var info host.Info
+	policy, err := p.openPolicy(ctx, name, use, c, &info)
 	if err != nil {
-		status.Reason = err.Error()
+		p.failed = append(p.failed, plugins.Status{Name: name, State: plugins.StateFailed, Reason: err.Error(), Module: info})
 	}
-	p.status = append(p.status, status)
 	return policy, err
 }
 
 func (p *parts) openPolicy(
-	ctx context.Context, name string, use summarizers.Use, c PolicyConfig, status *plugins.Status,
+	ctx context.Context, name string, use summarizers.Use, c PolicyConfig, info *host.Info,
 ) (*summarizers.Policy, error) {
 	config, err := wire.Value(c.Config)
 	if err != nil {
+		return nil, fmt.Errorf("config: compaction.%s: config: %w", name, err)
+	}
+	spec, err := p.spec(ctx, name, c.ModuleConfig)
+	if err != nil {
 		return nil, fmt.Errorf("config: compaction.%s: %w", name, err)
 	}
-	module, err := p.host.Load(ctx, p.spec(name, c.ModuleConfig))
+	module, err := p.host.Load(ctx, spec)
+	if err != nil {
+		return nil, guest.Explain(ctx, p.host, spec, err)
+	}
+	p.modules = append(p.modules, module)
+	*info = module.Info()
+	policy, err := summarizers.Open(ctx, module, summarizers.Config{Use: use, Policy: c.Policy, Config: config, Grants: spec.Grants})
 	if err != nil {
 		return nil, err
 	}
-	p.policies = append(p.policies, module)
-	status.Module = module.Info()
-	policy, err := summarizers.Open(ctx, module, summarizers.Config{Use: use, Policy: c.Policy, Config: config})
-	if err != nil {
-		return nil, err
-	}
-	d := policy.Description()
-	status.Version, status.Summary, status.State = d.Version, policy.Name()+": "+d.Summary, plugins.StateLoaded
+	p.policies = append(p.policies, loadedPolicy{name, spec, policy})
 	return policy, nil
 }
 
 // spec says what to load for an entry.
-func (p *parts) spec(name string, m ModuleConfig) host.Spec {
+func (p *parts) spec(ctx context.Context, name string, m ModuleConfig) (host.Spec, error) {
+	grants, err := p.granter.grants(ctx, cmp.Or(name, m.Module), &m.Grants)
 	return host.Spec{
 		Name: name, Path: p.cfg.path(m.Module), SHA256: m.SHA256,
-		Limits: m.Limits.limits(host.Limits{}),
-		Grants: host.Grants{Config: m.Grants.Values, Log: m.Grants.Log, Clock: m.Grants.Clock, Random: m.Grants.Random},
-	}
+		Limits: m.Limits.limits(host.Limits{}), Grants: grants,
+	}, err
 }
 
 // limits are those of the config over those of base.
@@ -159,7 +201,8 @@ func (p *parts) guests() []GuestReport {
 	add := func(name string, engine host.EngineName, s host.Stats) {
 		out = append(out, GuestReport{
 			Name: name, Engine: string(engine), Calls: s.Calls, Failed: s.Failures, Traps: s.Traps,
-			Replaced: s.Replaced, Fuel: s.Fuel,
+			Replaced: s.Replaced, Fuel: s.Fuel, Swaps: s.Swaps, Rollbacks: s.Rollbacks,
+			Denied: s.Denied, HTTP: s.HTTP, KV: s.KV, Files: s.Files, LogsDropped: s.LogsDropped,
 		})
 	}
 	if p.set != nil {
@@ -168,7 +211,7 @@ func (p *parts) guests() []GuestReport {
 			add(name, cmp.Or(host.EngineName(p.cfg.Engine), host.EngineNative), stats[name])
 		}
 	}
-	for _, m := range p.policies {
+	for _, m := range p.modules {
 		add(m.Name(), m.Info().Engine, m.Stats())
 	}
 	return out
@@ -180,12 +223,13 @@ func (p *parts) close(ctx context.Context) error {
 	if p.set != nil {
 		errs = append(errs, p.set.Close(ctx))
 	}
-	for _, m := range p.policies {
+	for _, m := range p.modules {
 		errs = append(errs, m.Close(ctx))
 	}
 	if p.host != nil {
 		errs = append(errs, p.host.Close(ctx))
 	}
+	errs = append(errs, p.granter.close())
 	return errors.Join(errs...)
 }
 

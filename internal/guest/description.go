@@ -38,6 +38,9 @@ func checkDescription(d *abi.Description) error {
 	if err := checkBounds(d); err != nil {
 		return err
 	}
+	if err := checkCapabilities(d.Capabilities); err != nil {
+		return err
+	}
 	for i := range d.Hooks {
 		if n := max(len(d.Hooks[i].Before), len(d.Hooks[i].After)); n > maxOrder {
 			return fmt.Errorf("hook %d: %d names in before or after are more than the %d that are allowed", i, n, maxOrder)

@@ -4,6 +4,9 @@
 // encodes what goes in and decodes what comes out. plugins and summarizers
 // build on it; it knows neither phases nor compaction.
 //
+// [Guest.CheckGrants] compares what a module asks for with what the operator granted,
+// and a [Live] is the guest of a module that is swapped while it is in use.
+//
 // # Messages
 //
 // A run shows the same messages at every step, so a Guest that speaks MessagePack
@@ -14,11 +17,12 @@
 //
 // # Concurrency
 //
-// A [Guest] is safe for concurrent use, as far as its [Caller] is. The module belongs to whoever loaded it: a Guest has no Close.
+// A [Guest] is safe for concurrent use, as far as its [Caller] is, and so is a [Live].
+// The module belongs to whoever loaded it: neither has a Close.
 //
 // # Errors
 //
 // Errors name the module and the mend. [ErrNoDescribe], [ErrVersion],
-// [ErrDescription], [ErrConfig] and [ErrDecode] can be told apart with
+// [ErrDescription], [ErrConfig], [ErrNotGranted] and [ErrDecode] can be told apart with
 // errors.Is. Errors of the Caller are passed on wrapped.
 package guest

@@ -30,6 +30,7 @@ func guests() []guest {
 		{"guard", "examples/plugins/guard"},
 		{"index", "examples/plugins/index"},
 		{"ledger", "plugins/testdata/ledger"},
+		{"lookup", "examples/plugins/lookup"},
 		{"redact", "examples/plugins/redact"},
 		{"summarizers", "summarizers/modules/summarizers"},
 	}

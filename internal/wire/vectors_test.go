@@ -213,7 +213,7 @@ func otherVectors() []vector {
 			State:        []abi.StateKey{{Name: "count", Scope: abi.ScopeThread, Merge: abi.MergeCommutative}, {Name: "last"}},
 			Actions:      []abi.Handler{{Name: "report", Mode: abi.ModeTransform, Public: true, OnFailure: abi.FailRun}, {Name: "tidy"}},
 			Effects:      []abi.Handler{{Name: "notify"}},
-			Capabilities: []abi.Capability{{Name: abi.CapabilityHTTP, Reason: "To look up owners.", Scope: []string{"api.example.com"}}, {Name: abi.CapabilityLog}},
+			Capabilities: []abi.Capability{{Name: abi.CapabilityHTTP, Reason: "To look up owners.", Scope: []string{"api.example.com"}}, {Name: abi.CapabilityLog, Optional: true}},
 			Policies:     []string{"quota"},
 			ConfigSchema: map[string]any{"type": "object", "additionalProperties": false},
 		}},

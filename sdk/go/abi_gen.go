@@ -224,8 +224,11 @@ type Capability struct {
 	Name string `json:"name"`
 	// Reason is one sentence for the operator.
 	Reason string `json:"reason,omitempty"`
-	// Scope lists hosts, paths, key prefixes or model roles, by Name.
+	// Scope lists hosts, paths, key prefixes, names of secrets or model roles, by Name.
 	Scope []string `json:"scope,omitempty"`
+	// Optional means that the guest does its work without it, too. Else a host refuses
+	// to load the guest when it is not granted.
+	Optional bool `json:"optional,omitempty"`
 }
 
 // RunIdentity says which run an event belongs to.

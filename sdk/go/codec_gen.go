@@ -1015,6 +1015,9 @@ func (v *Capability) MarshalTo(e *Encoder) {
 	if len(v.Scope) > 0 {
 		n++
 	}
+	if v.Optional {
+		n++
+	}
 	e.OpenMap(n)
 	e.raw("\xa4name")
 	e.Str(v.Name)
@@ -1025,6 +1028,10 @@ func (v *Capability) MarshalTo(e *Encoder) {
 	if len(v.Scope) > 0 {
 		e.raw("\xa5scope")
 		e.stringList(v.Scope)
+	}
+	if v.Optional {
+		e.raw("\xa8optional")
+		e.Bool(v.Optional)
 	}
 	e.Close()
 }
@@ -1048,6 +1055,9 @@ func (v *Capability) UnmarshalFrom(d *Decoder) {
 		case "scope":
 			d.once(&seen, 1<<2)
 			v.Scope = d.stringList()
+		case "optional":
+			d.once(&seen, 1<<3)
+			v.Optional = d.Bool()
 		default:
 			d.Skip()
 		}

@@ -1,0 +1,112 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/mortise-dev/mortise/host"
+	"github.com/mortise-dev/mortise/host/sqlitekv"
+)
+
+// granter turns what the config grants into grants of the host. It opens the stores
+// that are named, each file once, and closes them.
+type granter struct {
+	cfg    *Config
+	logger *slog.Logger
+	files  map[string]*sqlitekv.Store
+	memory host.KV
+}
+
+func newGranter(cfg *Config, logger *slog.Logger) *granter {
+	return &granter{cfg: cfg, logger: logger, files: map[string]*sqlitekv.Store{}, memory: host.NewMemoryKV()}
+}
+
+// grants opens what a module's entry names. The error names the key below grants.
+func (r *granter) grants(ctx context.Context, module string, c *GrantsConfig) (host.Grants, error) {
+	level, err := c.level()
+	if err != nil {
+		return host.Grants{}, err
+	}
+	g := host.Grants{
+		Config: c.Values, Log: c.Log, LogLevel: level, Clock: c.Clock, Random: c.Random, Sticky: c.Sticky,
+	}
+	if g.HTTP, err = c.HTTP.grant(); err != nil {
+		return g, err
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Secrets)) {
+		s, err := r.secret(module, name, c.Secrets[name])
+		if err != nil {
+			return g, fmt.Errorf("grants.secrets.%.64q: %w", name, err)
+		}
+		if g.Secrets == nil {
+			g.Secrets = map[string]host.Secret{}
+		}
+		g.Secrets[name] = s
+	}
+	if g.KV, err = r.space(ctx, c.KV); err != nil {
+		return g, fmt.Errorf("grants.kv: %w", err)
+	}
+	for _, f := range c.Files {
+		g.Files = append(g.Files, host.Mount{Host: r.cfg.path(f.Host), Guest: f.Guest, Writable: f.Writable, Bytes: f.MiB << 20})
+	}
+	return g, nil
+}
+
+func (h *HTTPConfig) grant() (*host.HTTP, error) {
+	if h == nil {
+		return nil, nil //nolint:nilnil // no grant
+	}
+	private, err := h.private()
+	if err != nil {
+		return nil, err
+	}
+	return &host.HTTP{
+		Hosts: h.Hosts, Private: private, Plain: h.Plain, Methods: h.Methods,
+		RequestBytes: h.RequestKiB << 10, ResponseBytes: h.ResponseKiB << 10,
+		Timeout: time.Duration(h.Timeout), Redirects: h.Redirects,
+		PerMinute: h.PerMinute, BytesPerMinute: h.BytesPerMinute, Concurrent: h.Concurrent,
+		ResponseHeaders: h.ResponseHeaders,
+	}, nil
+}
+
+// space opens a key-value space.
+func (r *granter) space(ctx context.Context, k *KVConfig) (*host.KVSpace, error) {
+	if k == nil {
+		return nil, nil //nolint:nilnil // no grant
+	}
+	out := &host.KVSpace{
+		Store: r.memory, Namespace: k.Namespace, ReadOnly: k.ReadOnly,
+		Keys: k.Keys, Bytes: k.MiB << 20, ValueBytes: k.ValueKiB << 10,
+	}
+	if k.Memory {
+		return out, nil
+	}
+	path, err := filepath.Abs(r.cfg.path(k.Path))
+	if err != nil {
+		return nil, fmt.Errorf("path %s: %w", k.Path, err)
+	}
+	store := r.files[path]
+	if store == nil {
+		if store, err = sqlitekv.Open(ctx, sqlitekv.Config{Path: path}); err != nil {
+			return nil, err
+		}
+		r.files[path] = store
+	}
+	out.Store = store
+	return out, nil
+}
+
+// close closes the stores. It comes after the modules.
+func (r *granter) close() error {
+	var errs []error
+	for _, path := range slices.Sorted(maps.Keys(r.files)) {
+		errs = append(errs, r.files[path].Close())
+	}
+	return errors.Join(errs...)
+}

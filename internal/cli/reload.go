@@ -1,0 +1,106 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
+
+	"github.com/mortise-dev/mortise/host"
+	"github.com/mortise-dev/mortise/plugins"
+)
+
+// reloader swaps modules whose files have changed, at each SIGHUP, while a run uses them.
+type reloader struct {
+	parts *parts
+	out   *progress
+	note  func(ReloadReport)
+}
+
+// watch reloads at each signal until the function that it returns was called. On a
+// terminal it does nothing, because there the signal means that the terminal is gone.
+func (r *reloader) watch(ctx context.Context) (stop func()) {
+	if r.out.live {
+		return func() {}
+	}
+	hangups := make(chan os.Signal, 1)
+	signal.Notify(hangups, syscall.SIGHUP)
+	ctx, cancel := context.WithCancel(ctx)
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for {
+			select {
+			case <-hangups:
+				r.reload(ctx)
+			case <-ctx.Done():
+				return
+			}
+		}
+	})
+	return func() {
+		signal.Stop(hangups)
+		cancel()
+		wg.Wait()
+	}
+}
+
+// reload swaps each module whose file is another one now. The grants and limits are
+// those of the config that the program started with.
+func (r *reloader) reload(ctx context.Context) {
+	swapped := 0
+	for i, s := range r.parts.set.Status() {
+		if s.State != plugins.StateLoaded {
+			continue
+		}
+		spec := r.parts.entries[i].Module
+		swapped += r.one(s.Name, spec, s.Module, func() (host.Info, error) {
+			err := r.parts.set.Swap(ctx, s.Name, spec, host.SwapOptions{})
+			return r.parts.set.Status()[i].Module, err
+		})
+	}
+	for _, p := range r.parts.policies {
+		swapped += r.one(p.name, p.spec, p.policy.Info(), func() (host.Info, error) {
+			err := p.policy.Swap(ctx, p.spec, host.SwapOptions{})
+			return p.policy.Info(), err
+		})
+	}
+	if swapped == 0 {
+		r.out.say("reload: no module was swapped")
+	}
+}
+
+// one swaps a module if its file has changed, and returns how many were swapped.
+func (r *reloader) one(name string, spec host.Spec, was host.Info, swap func() (host.Info, error)) int {
+	b, err := os.ReadFile(spec.Path)
+	sum := sha256.Sum256(b)
+	if err == nil && hex.EncodeToString(sum[:]) == was.SHA256 {
+		return 0
+	}
+	// What cannot be read is left to the swap, which says why.
+	is, err := swap()
+	if err != nil {
+		r.out.say("reload: %v", err)
+		r.note(ReloadReport{Module: name, From: was.SHA256, Error: err.Error()})
+		return 0
+	}
+	r.out.say("reload: %s was swapped: sha256 %s -> %s", name, clip(was.SHA256, 13), clip(is.SHA256, 13))
+	r.note(ReloadReport{Module: name, From: was.SHA256, To: is.SHA256})
+	return 1
+}
+
+// rolledBack tells of a swap that was taken back.
+func rolledBack(p *progress, note func(ReloadReport)) func(host.SwapEvent) {
+	return func(e host.SwapEvent) {
+		if e.Kind != host.SwapRolledBack {
+			return
+		}
+		reason := fmt.Sprintf("rolled back after %d failures in %d calls: %s", e.Failures, e.Calls, cmp.Or(e.Reason, "it gives no reason"))
+		p.say("reload: %s was %s", e.Module, reason)
+		note(ReloadReport{Module: e.Module, From: e.SHA256, Error: reason})
+	}
+}

@@ -1,0 +1,151 @@
+package guest
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/mortise-dev/mortise/abi"
+	"github.com/mortise-dev/mortise/host"
+)
+
+// capability is one of the names that a guest may ask for, and what of the
+// operator's grants it means.
+type capability struct {
+	name string
+	// field of host.Grants, for embedders.
+	field string
+	// granted tells whether it is there, and names what it covers.
+	granted func(g *host.Grants) (bool, []string)
+	// covers tells whether one entry of the grant covers one that is asked for. Nil
+	// means that the scope says nothing that could be compared.
+	covers func(granted, asked string) bool
+	// line is what to write below grants, given what is asked for.
+	line func(scope []string) string
+}
+
+func capabilities() []capability {
+	flag := func(on func(*host.Grants) bool) func(*host.Grants) (bool, []string) {
+		return func(g *host.Grants) (bool, []string) { return on(g), nil }
+	}
+	yes := func(name string) func([]string) string { return func([]string) string { return name + ": true" } }
+	return []capability{
+		{abi.CapabilityHTTP, "HTTP", grantedHosts, coversHost, func(scope []string) string {
+			return "http: {hosts: " + list(scope, "api.example.com") + "}"
+		}},
+		{abi.CapabilityKV, "KV", grantedKV, nil, func([]string) string { return "kv: {path: plugins.db}" }},
+		{abi.CapabilityConfig, "Config", func(g *host.Grants) (bool, []string) {
+			return g.Config != nil, slices.Sorted(maps.Keys(g.Config))
+		}, nil, func([]string) string { return "values: {KEY: value}" }},
+		{abi.CapabilitySecrets, "Secrets", func(g *host.Grants) (bool, []string) {
+			return len(g.Secrets) > 0, slices.Sorted(maps.Keys(g.Secrets))
+		}, same, func(scope []string) string {
+			name := "NAME"
+			if len(scope) > 0 {
+				name = strconv.Quote(scope[0])
+			}
+			return "secrets: {" + name + ": {env: VARIABLE, hosts: [api.example.com]}}"
+		}},
+		{abi.CapabilityClock, "Clock", flag(func(g *host.Grants) bool { return g.Clock }), nil, yes("clock")},
+		{abi.CapabilityRandom, "Random", flag(func(g *host.Grants) bool { return g.Random }), nil, yes("random")},
+		{abi.CapabilityFS, "Files", grantedFolders, coversPath, func(scope []string) string {
+			at := "/data"
+			if len(scope) > 0 {
+				at = scope[0]
+			}
+			return "files: [{host: FOLDER, guest: " + strconv.Quote(at) + "}]"
+		}},
+		{abi.CapabilityLog, "Log", flag(func(g *host.Grants) bool { return g.Log }), nil, yes("log")},
+		// No config can name a model: the program that embeds the host brings it.
+		{abi.CapabilityModel, "Model", flag(func(g *host.Grants) bool { return g.Model != nil }), nil, nil},
+	}
+}
+
+func grantedHosts(g *host.Grants) (bool, []string) {
+	if g.HTTP == nil {
+		return false, nil
+	}
+	return true, slices.Clone(g.HTTP.Hosts)
+}
+
+func grantedKV(g *host.Grants) (bool, []string) {
+	if g.KV == nil {
+		return false, nil
+	}
+	space := cmp.Or(g.KV.Namespace, "its own namespace")
+	if g.KV.ReadOnly {
+		space += ", read-only"
+	}
+	return true, []string{space}
+}
+
+func grantedFolders(g *host.Grants) (bool, []string) {
+	var out []string
+	for _, m := range g.Files {
+		out = append(out, m.Guest)
+	}
+	return len(out) > 0, out
+}
+
+// list is a YAML list of texts, each quoted, so that no text of a guest can be
+// anything but a text in it.
+func list(texts []string, instead string) string {
+	const enough = 8
+	if len(texts) == 0 {
+		return "[" + instead + "]"
+	}
+	var quoted []string
+	for _, s := range texts[:min(len(texts), enough)] {
+		quoted = append(quoted, strconv.Quote(s))
+	}
+	return "[" + strings.Join(quoted, ", ") + "]"
+}
+
+func same(granted, asked string) bool { return granted == asked }
+
+// coversHost tells whether a host pattern of a grant allows what a guest asks for,
+// which may be a pattern, too. It is for a note; the broker decides.
+func coversHost(granted, asked string) bool {
+	gh, gp := splitPort(granted)
+	ah, ap := splitPort(asked)
+	if gp != ap && gp != "*" {
+		return false
+	}
+	if gh == "*" || gh == ah {
+		return true
+	}
+	rest, ok := strings.CutPrefix(gh, "*.")
+	return ok && strings.HasSuffix(ah, "."+rest)
+}
+
+// splitPort splits a host pattern; an address of IPv6 with a port has brackets.
+func splitPort(pattern string) (name, port string) {
+	name = strings.ToLower(pattern)
+	if i := strings.LastIndexByte(name, ':'); i >= 0 && (strings.Count(name, ":") == 1 || name[i-1] == ']') {
+		name, port = name[:i], name[i+1:]
+	}
+	return strings.TrimSuffix(name, "."), port
+}
+
+// coversPath tells whether a folder of a grant holds what a guest asks for.
+func coversPath(granted, asked string) bool {
+	granted, asked = path.Clean(granted), path.Clean(asked)
+	return asked == granted || strings.HasPrefix(asked, strings.TrimSuffix(granted, "/")+"/")
+}
+
+// show is a capability of a grant in a few words.
+func (c *capability) show(covers []string) string {
+	if len(covers) == 0 {
+		return c.name
+	}
+	const enough = 4
+	text := strings.Join(covers[:min(len(covers), enough)], ", ")
+	if len(covers) > enough {
+		text += fmt.Sprintf(" and %d more", len(covers)-enough)
+	}
+	return c.name + " (" + text + ")"
+}
