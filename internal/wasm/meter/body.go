@@ -81,12 +81,14 @@ func (w *rewriter) price(c *cursor, locals int) []site {
 	frames := []frame{{}}
 	scan := dispatchScan{straight: true}
 	var all []*dispatch
+	calling := false
 	for c.more() {
 		i := c.next()
 		w.checkIndices(c, i, locals)
 		top := &frames[len(frames)-1]
 		sites[top.site].cost++
 		w.stateful = w.stateful || changesTables(i.op)
+		calling = calling || calls(i.op)
 		if n := scan.next(i.op); n > 0 {
 			d := &dispatch{header: top.site, jump: int64(scan.selector) + 1, closed: int64(i.index) < int64(n)}
 			all = append(all, d)
@@ -108,6 +110,9 @@ func (w *rewriter) price(c *cursor, locals int) []site {
 					c.fail(ErrInvalid, "code after the end of a function")
 				}
 				fold(sites, all, scan.entered)
+				if !calling && sites[0].kind != nothing {
+					sites[0].kind = charges // no circle leads through the entry
+				}
 				return sites
 			}
 			if ended.dispatch != nil {
@@ -189,6 +194,10 @@ func goesOn(op uint32) bool {
 func plainSelector(op uint32) bool {
 	return op >= opLocalGet && op <= opGlobalGet || op == opI32Const || op >= opI32Add && op <= 0x78
 }
+
+// calls says whether an instruction leads to another function of the module, or of
+// another one.
+func calls(op uint32) bool { return op >= opCall && op <= opReturnCallRef }
 
 // changesTables says whether an instruction changes a table or drops a segment.
 func changesTables(op uint32) bool {

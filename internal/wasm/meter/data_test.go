@@ -178,10 +178,10 @@ func TestRewrite_dataStays(t *testing.T) {
 // code of the module cannot refer to.
 func TestRewrite_start(t *testing.T) {
 	t.Parallel()
-	// The start function copies what the data put at 0 to 8.
-	bin := module(sec(sType, fn(nil, nil)), sec(sFunc, enc(0)), sec(sMemory, enc(0, 1)),
+	// The start function copies what the data put at 0 to 8, and calls another one.
+	bin := module(sec(sType, fn(nil, nil)), sec(sFunc, enc(0), enc(0)), sec(sMemory, enc(0, 1)),
 		sec(sExport, export("memory", 2, 0), export("mortise:start", 2, 0)), enc(sStart, sized(0)),
-		sec(sCode, body(konst, 8, konst, 0, 0x28, 2, 0, 0x36, 2, 0)), sec(sData, active(i32Const(0), "data")))
+		sec(sCode, body(konst, 8, konst, 0, 0x28, 2, 0, 0x36, 2, 0, 0x10, 1), body()), sec(sData, active(i32Const(0), "data")))
 	r, err := rewrite(bin, options())
 	if err != nil {
 		t.Fatal(err)

@@ -2,7 +2,9 @@
 // be stopped: every function entry and every loop header takes the cost of the
 // code that it leads to from a counter, and calls the host when the counter is
 // used up. The host then refills it, or ends the call. While it does, Go's
-// scheduler and garbage collector get their turn.
+// scheduler and garbage collector get their turn. Looking costs more than counting,
+// so where no circle of the code leads through a place, there it is only counted:
+// at the entry of a function without calls, and between two looks.
 //
 // # Cost model
 //

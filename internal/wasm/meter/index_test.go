@@ -113,7 +113,7 @@ func TestRewrite_functionIndices(t *testing.T) {
 			body(0x10, 6, 0x10, 0, 0x6a), // 1: call 6 + call 0
 			body(0x12, 6),                // 2: return_call 6
 			body(konst, 0, 0x23, 0, 0x26, 0, konst, 0, 0x11, 0, 0), // 3: table[0] = global 0; call it
-			body(konst, 5, 0x24, 1),                                // 4: global 1 = 5
+			body(0x10, 6, drop, konst, 5, 0x24, 1),                 // 4: call 6; global 1 = 5
 			body(0x23, 1),                                          // 5: global 1
 			body(konst, 33),                                        // 6
 		),

@@ -12,6 +12,7 @@ const (
 	opCallIndirect       = 0x11
 	opReturnCall         = 0x12
 	opReturnCallIndirect = 0x13
+	opReturnCallRef      = 0x15
 	opTryTable           = 0x1f
 	opLocalGet           = 0x20
 	opLocalSet           = 0x21
