@@ -88,9 +88,13 @@ func (i *nativeInstance) refill(m api.Module, _ []uint64) {
 	case late:
 		i.fail(i.stopped(context.DeadlineExceeded))
 	case used > i.limit:
-		i.fail(&fault{kind: TrapFuel, detail: fmt.Sprintf("used up its %d units of fuel", i.limit)})
+		i.fail(i.outOfFuel())
 	}
 	i.next(i.counterOf(m), i.limit-used)
+}
+
+func (i *nativeInstance) outOfFuel() *fault {
+	return &fault{kind: TrapFuel, detail: fmt.Sprintf("used up its %d units of fuel", i.limit)}
 }
 
 // next hands out the next slice of what remains to a counter. What its last charge

@@ -173,6 +173,10 @@ func (i *nativeInstance) call(ctx context.Context, timeout time.Duration, t *tar
 	}
 	err = f.run.CallWithStack(i.running(), i.stack[:]) //nolint:contextcheck // begin put ctx into it
 	out.fuel = i.total()
+	if err == nil && out.fuel > i.limit && i.counter != nil { // the last charges are not looked at
+		i.fault = i.outOfFuel()
+		err = i.fault
+	}
 	if err != nil {
 		out.spent = true
 		i.stack[0] = 0

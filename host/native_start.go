@@ -121,6 +121,10 @@ func (i *nativeInstance) initialiser(ctx context.Context, m api.Module, name str
 	if err != nil {
 		return i.initFault(err)
 	}
+	if i.counter != nil && i.used() > i.limit { // the last charges are not looked at
+		i.fault = i.outOfFuel()
+		return i.initFault(i.fault)
+	}
 	return nil
 }
 

@@ -77,53 +77,78 @@ func (w *rewriter) function(body []byte, params int) []byte {
 // every way through the header ends at one of them, the header has none, and neither
 // has the entry of a function that goes straight to it.
 func (w *rewriter) price(c *cursor, locals int) []site {
-	sites := []site{{at: c.pos}}
-	frames := []frame{{}}
-	scan := dispatchScan{straight: true}
-	var all []*dispatch
-	calling := false
+	p := pricing{sites: []site{{at: c.pos}}, frames: []frame{{}}, scan: dispatchScan{straight: true}}
 	for c.more() {
 		i := c.next()
 		w.checkIndices(c, i, locals)
-		top := &frames[len(frames)-1]
-		sites[top.site].cost++
 		w.stateful = w.stateful || changesTables(i.op)
-		calling = calling || calls(i.op)
-		if n := scan.next(i.op); n > 0 {
-			d := &dispatch{header: top.site, jump: int64(scan.selector) + 1, closed: int64(i.index) < int64(n)}
-			all = append(all, d)
-			for k := range n {
-				frames[len(frames)-1-k].dispatch = d
+		if p.next(i) {
+			if c.pos != len(c.b) {
+				c.fail(ErrInvalid, "code after the end of a function")
 			}
-		}
-		switch i.op {
-		case opLoop:
-			sites = append(sites, site{at: i.end})
-			frames = append(frames, frame{site: len(sites) - 1})
-		case opBlock, opIf, opTryTable:
-			frames = append(frames, frame{site: top.site})
-		case opEnd:
-			ended := *top
-			frames = frames[:len(frames)-1]
-			if len(frames) == 0 {
-				if c.pos != len(c.b) {
-					c.fail(ErrInvalid, "code after the end of a function")
-				}
-				fold(sites, all, scan.entered)
-				if !calling && sites[0].kind != nothing {
-					sites[0].kind = charges // no circle leads through the entry
-				}
-				return sites
-			}
-			if ended.dispatch != nil {
-				sites = append(sites, site{at: i.end})
-				frames[len(frames)-1].site = len(sites) - 1
-				ended.dispatch.pieces = append(ended.dispatch.pieces, len(sites)-1)
-			}
+			return p.done()
 		}
 	}
 	c.fail(ErrInvalid, "function without an end")
 	return nil
+}
+
+// pricing is the walk over one function.
+type pricing struct {
+	sites      []site
+	frames     []frame
+	scan       dispatchScan
+	dispatches []*dispatch
+	// calling means that the function calls another one.
+	calling bool
+}
+
+// next takes an instruction and reports whether the function has ended.
+func (p *pricing) next(i instruction) bool {
+	top := &p.frames[len(p.frames)-1]
+	p.sites[top.site].cost++
+	p.calling = p.calling || calls(i.op)
+	if n := p.scan.next(i.op); n > 0 {
+		d := &dispatch{header: top.site, jump: int64(p.scan.selector) + 1, closed: int64(i.index) < int64(n)}
+		p.dispatches = append(p.dispatches, d)
+		for k := range n {
+			p.frames[len(p.frames)-1-k].dispatch = d
+		}
+	}
+	switch i.op {
+	case opLoop:
+		p.sites = append(p.sites, site{at: i.end})
+		p.frames = append(p.frames, frame{site: len(p.sites) - 1})
+	case opBlock, opIf, opTryTable:
+		p.frames = append(p.frames, frame{site: top.site})
+	case opEnd:
+		return p.end(i)
+	}
+	return false
+}
+
+// end leaves a level of control.
+func (p *pricing) end(i instruction) bool {
+	ended := p.frames[len(p.frames)-1]
+	p.frames = p.frames[:len(p.frames)-1]
+	if len(p.frames) == 0 {
+		return true
+	}
+	if ended.dispatch != nil {
+		p.sites = append(p.sites, site{at: i.end})
+		p.frames[len(p.frames)-1].site = len(p.sites) - 1
+		ended.dispatch.pieces = append(ended.dispatch.pieces, len(p.sites)-1)
+	}
+	return false
+}
+
+// done settles what stands at each site.
+func (p *pricing) done() []site {
+	fold(p.sites, p.dispatches, p.scan.entered)
+	if !p.calling && p.sites[0].kind != nothing {
+		p.sites[0].kind = charges // no circle leads through the entry
+	}
+	return p.sites
 }
 
 // fold makes the pieces of dispatch loops pay for the way to them: the jump, and the
