@@ -3,7 +3,7 @@ GO       ?= go
 LINT_VERSION := v2.15.0
 LINT     := bin/golangci-lint-$(LINT_VERSION)
 MODULES  := sdk/go examples/plugins/redact examples/plugins/index examples/plugins/guard examples/plugins/lookup \
-            summarizers/modules/summarizers summarizers/modules/admission plugins/testdata/ledger \
+            summarizers/modules/summarizers summarizers/modules/admission plugins/testdata/ledger plugins/testdata/teller \
             host/testdata/bench/hook host/testdata/bench/pdk
 
 .DEFAULT_GOAL := help

@@ -115,6 +115,23 @@ type ToolCall struct {
 	// Arguments as decoded from the model's JSON. Arguments that are not valid
 	// JSON arrive as the string that the model wrote.
 	Arguments any `json:"arguments,omitempty"`
+	// IdempotencyKey is set by the host for call_tool. It is the same when the same
+	// execution is asked for once more, as after a crash, and else nowhere again.
+	IdempotencyKey string `json:"idempotency_key,omitempty"`
+	// Resume is set by the host when the call was suspended and a decision came.
+	Resume *Resume `json:"resume,omitempty"`
+}
+
+// Resume is what was decided about a suspended call.
+type Resume struct {
+	// TicketID is that of the suspension, Reason why it was made.
+	TicketID string `json:"ticket_id"`
+	Reason   string `json:"reason,omitempty"`
+	// DecisionID is that of the decision, Result what was decided and Note the words
+	// of whoever decided.
+	DecisionID string `json:"decision_id,omitempty"`
+	Result     any    `json:"result,omitempty"`
+	Note       string `json:"note,omitempty"`
 }
 
 // ToolStatus is how a tool execution ended.
@@ -137,6 +154,9 @@ type ToolResult struct {
 	Content []ContentBlock `json:"content,omitempty"`
 	Data    any            `json:"data,omitempty"`
 	Message string         `json:"message,omitempty"`
+	// Ticket belongs to pending: what the call waits for. Nil stands for a ticket
+	// with the id of the call.
+	Ticket *SuspendTicket `json:"ticket,omitempty"`
 }
 
 // Usage counts tokens as billed by a provider. Zero means unknown.

@@ -1,21 +1,15 @@
 package agent
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/google/uuid"
 
 	"github.com/mortise-dev/mortise/abi"
-	"github.com/mortise-dev/mortise/inbox"
-	"github.com/mortise-dev/mortise/llm"
-	"github.com/mortise-dev/mortise/phases"
 )
 
 // Errors for errors.Is.
@@ -52,82 +46,33 @@ type Compactor interface {
 	Calibrate(thread string, promptTokens int64, sent []abi.Message)
 }
 
-// Config says what an [Agent] runs with. Model and Phases are required.
-type Config struct {
-	Model  llm.Model
-	Phases *phases.Runtime
-	// Tools that the model may call; none when nil.
-	Tools Tools
-	// Compactor; nil leaves the context as it grows.
-	Compactor Compactor
-	// SystemPrompt stands before every request. It is not part of the log.
-	SystemPrompt string
-	// AgentID names the agent in identities and events.
-	AgentID string
-	// MaxRounds ends a run after so many inferences: 16 when 0, no limit when
-	// negative.
-	MaxRounds int
-	// Grace is how long a cancelled tool, and run_end after a cancelled run, may
-	// still take. 5 s when 0.
-	Grace time.Duration
-	// InboxDepth bounds how many notices may wait, in the inbox of a run and in a
-	// thread that has none: 4096 when 0.
-	InboxDepth int
-	// Listen gets the events of a run, one at a time per run, with the run's
-	// context. The run waits for it, and goes on if it panics. It may deliver, but
-	// not start the thread's next run.
-	Listen func(context.Context, Event)
-	// NewID makes ids of runs and messages; time-ordered UUIDs when nil.
-	NewID  func() string
-	Now    func() time.Time
-	Logger *slog.Logger
-}
-
-const (
-	defaultMaxRounds = 16
-	defaultGrace     = 5 * time.Second
-)
-
 // Agent runs threads. Make one with [New].
 type Agent struct {
-	cfg     Config
+	cfg   Config
+	base  profile
+	rules []rule
+
 	mu      sync.Mutex
 	threads map[string]*Thread
+	// live finds the threads of runs under way.
+	live map[string]*Thread
 }
 
 // New checks the config and returns an agent.
 func New(cfg Config) (*Agent, error) {
-	if cfg.Model == nil {
-		return nil, errors.New("agent: Config.Model is missing")
+	if err := cfg.validate(); err != nil {
+		return nil, err
 	}
-	if cfg.Phases == nil {
-		return nil, errors.New("agent: Config.Phases is missing; phases.New with no plugins will do")
+	cfg.setDefaults()
+	a := &Agent{cfg: cfg, threads: make(map[string]*Thread), live: make(map[string]*Thread)}
+	var err error
+	if a.rules, err = newRules(cfg.Stop); err != nil {
+		return nil, err
 	}
-	if cfg.Grace < 0 {
-		return nil, fmt.Errorf("agent: Config.Grace is %v, must not be negative", cfg.Grace)
-	}
-	if cfg.InboxDepth < 0 {
-		return nil, fmt.Errorf("agent: Config.InboxDepth is %d, must not be negative", cfg.InboxDepth)
-	}
-	cfg.InboxDepth = cmp.Or(cfg.InboxDepth, inbox.DefaultDepth)
-	cfg.MaxRounds = cmp.Or(cfg.MaxRounds, defaultMaxRounds)
-	cfg.Grace = cmp.Or(cfg.Grace, defaultGrace)
-	if cfg.Tools == nil {
-		cfg.Tools = noTools{}
-	}
-	if cfg.Listen == nil {
-		cfg.Listen = func(context.Context, Event) {}
-	}
-	if cfg.NewID == nil {
-		cfg.NewID = newID
-	}
-	if cfg.Now == nil {
-		cfg.Now = time.Now
-	}
-	if cfg.Logger == nil {
-		cfg.Logger = slog.New(slog.DiscardHandler)
-	}
-	return &Agent{cfg: cfg, threads: make(map[string]*Thread)}, nil
+	a.base, err = a.profile(cfg.AgentID, Profile{
+		Model: cfg.Model, Phases: cfg.Phases, Tools: cfg.Tools, SystemPrompt: cfg.SystemPrompt, ModelName: cfg.ModelName, Override: cfg.Override,
+	})
+	return a, err
 }
 
 func newID() string { return uuid.Must(uuid.NewV7()).String() }
@@ -166,6 +111,9 @@ func (noTools) CallTool(_ context.Context, call abi.ToolCall) (abi.ToolResult, e
 // an assistant message with calls comes together with the results of all of them.
 func (a *Agent) Append(ctx context.Context, thread string, messages ...abi.Message) error {
 	t := a.Thread(thread)
+	if err := a.load(ctx, t); err != nil {
+		return fmt.Errorf("agent: thread %q: %w", thread, err)
+	}
 	a.Settle(thread)
 	messages = slices.Clone(messages)
 	a.identify(messages)

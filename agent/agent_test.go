@@ -188,7 +188,7 @@ func TestMaxRoundsStopsBeforeOneTooMany(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if result.Termination.Code != agent.StopMaxRounds || len(b.model.requests) != 3 {
+	if result.Termination.Code != string(agent.StopMaxRounds) || len(b.model.requests) != 3 {
 		t.Errorf("%d inferences, termination %+v", len(b.model.requests), result.Termination)
 	}
 }

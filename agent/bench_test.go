@@ -99,12 +99,21 @@ type bench struct {
 
 func newBench(t *testing.T, model *script, cfg agent.Config, plugins ...phases.Plugin) *bench {
 	t.Helper()
+	if model == nil {
+		model = &script{} // cfg.Model is asked
+	}
 	b := &bench{model: model, tools: &echo{}}
 	rt, err := phases.New(phases.Config{Plugins: plugins, HookTimeout: time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg.Model, cfg.Phases, cfg.Tools = model, rt, b.tools
+	if cfg.Model == nil {
+		cfg.Model = model
+	}
+	if cfg.Retry.MaxRetries == 0 {
+		cfg.Retry.MaxRetries = -1
+	}
+	cfg.Phases, cfg.Tools = rt, b.tools
 	cfg.Listen = func(_ context.Context, e agent.Event) {
 		b.mu.Lock()
 		b.events = append(b.events, e)

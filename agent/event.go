@@ -17,13 +17,26 @@ const (
 	EventInferenceComplete EventType = "inference_complete"
 	EventToolCallStart     EventType = "tool_call_start"
 	EventToolCallDone      EventType = "tool_call_done"
+	EventTextDelta         EventType = "text_delta"
+	EventReasoningDelta    EventType = "reasoning_delta"
+	EventToolCallDelta     EventType = "tool_call_delta"
+	EventToolCallReady     EventType = "tool_call_ready"
+	EventToolCallCancel    EventType = "tool_call_cancel"
+	EventStreamReset       EventType = "stream_reset"
+	EventToolCallResumed   EventType = "tool_call_resumed"
+	EventStateSnapshot     EventType = "state_snapshot"
 	EventCustom            EventType = "custom"
 	EventStepEnd           EventType = "step_end"
 	EventRunFinish         EventType = "run_finish"
 )
 
 // Event is news of a run. Which fields are set follows from Type. Run_finish is
-// terminal: exactly one is sent for each run.
+// terminal: exactly one is sent for each run_start. A run that waits and goes on starts
+// and finishes again, with the same RunID.
+//
+// Of a call, tool_call_start comes first: when the model begins to write it, if the
+// answer is streamed, and else before its gate. It ends in tool_call_done or, if it
+// does not come to that, in tool_call_cancel or stream_reset.
 type Event struct {
 	Type     EventType `json:"event_type"`
 	At       time.Time `json:"at"`
@@ -31,6 +44,8 @@ type Event struct {
 	RunID    string    `json:"run_id"`
 	Step     int       `json:"step,omitempty"`
 
+	// Identity says how the run came about (run_start).
+	Identity *abi.RunIdentity `json:"identity,omitempty"`
 	// Phase is about to fire (phase).
 	Phase abi.Phase `json:"phase,omitempty"`
 	// MessageID of the message that the step will write (step_start).
@@ -39,6 +54,16 @@ type Event struct {
 	Model      string     `json:"model,omitempty"`
 	Usage      *abi.Usage `json:"usage,omitempty"`
 	DurationMS int64      `json:"duration_ms,omitempty"`
+	// Delta is text that was added (text_delta, reasoning_delta, tool_call_delta).
+	Delta string `json:"delta,omitempty"`
+	// Reason says why a call will not come, or a stream begins anew (tool_call_cancel,
+	// stream_reset).
+	Reason string `json:"reason,omitempty"`
+	// TargetID is the ticket of the call (tool_call_resumed, tool_call_cancel).
+	TargetID string `json:"target_id,omitempty"`
+	// State is what plugins keep for the thread, by key; do not change it
+	// (state_snapshot).
+	State map[string]any `json:"snapshot,omitempty"`
 	// Call and Result belong to the tool events.
 	Call   *abi.ToolCall   `json:"call,omitempty"`
 	Result *abi.ToolResult `json:"result,omitempty"`

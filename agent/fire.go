@@ -30,7 +30,7 @@ func (r *run) fireFrame(ctx context.Context, p abi.Phase, f frame) (phases.Outco
 		messages = r.view
 	}
 	r.send(ctx, Event{Type: EventPhase, Phase: p, Call: f.call})
-	out, err := r.cfg.Phases.Fire(ctx, r.state, phases.Frame{
+	out, err := r.who.phases.Fire(ctx, r.state, phases.Frame{
 		Phase: p, Run: r.id, Step: r.step, Messages: messages,
 		Response: f.response, Call: f.call, Result: f.result, ResultMessageID: f.resultID,
 		Notices: r.due(p),

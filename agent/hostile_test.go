@@ -155,3 +155,56 @@ func TestTaskCannotLeaveItsTag(t *testing.T) {
 		t.Errorf("a notice of %d bytes", len(got))
 	}
 }
+
+// panicky is a store that panics from the nth call on.
+type panicky struct {
+	*agent.Memory
+	left int
+}
+
+func (p *panicky) SaveCheckpoint(ctx context.Context, c agent.Checkpoint) error {
+	p.left--
+	if p.left < 0 {
+		panic("the store has a bad day")
+	}
+	return p.Memory.SaveCheckpoint(ctx, c)
+}
+
+func (p *panicky) LoadThread(ctx context.Context, thread string) (agent.Checkpoint, bool, error) {
+	if p.left == 0 {
+		panic("the store has a bad day")
+	}
+	return p.Memory.LoadThread(ctx, thread)
+}
+
+// TestPanicsOfTheProgram: whatever part panics, the thread is free afterwards.
+func TestPanicsOfTheProgram(t *testing.T) {
+	t.Parallel()
+	bad := func() { panic("a bad day") }
+	for name, cfg := range map[string]agent.Config{
+		"store, loading":    {Checkpoints: &panicky{agent.NewMemory(), 0}},
+		"store, first":      {Checkpoints: &panicky{agent.NewMemory(), 1}},
+		"store, in a step":  {Checkpoints: &panicky{agent.NewMemory(), 2}},
+		"store, at the end": {Checkpoints: &panicky{agent.NewMemory(), 4}},
+		"pending":           {Pending: func(string) bool { bad(); return true }},
+		"cost":              {Cost: func(string, abi.Usage) float64 { bad(); return 0 }},
+		"resolve":           {AgentID: "a", Resolve: func(context.Context, string) (agent.Profile, error) { bad(); return agent.Profile{}, nil }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t, &script{answers: []abi.Message{says("", calls("c1", "echo", "a")), says("done")}}, cfg)
+			req := request(user("go"))
+			if name == "resolve" {
+				req.AgentID = "b"
+			}
+			_, err := b.agent.Run(t.Context(), req)
+			if quiet := name == "pending" || name == "cost"; quiet != (err == nil) {
+				t.Errorf("error %v", err)
+			}
+			if _, err := b.agent.Control("t"); !errors.Is(err, agent.ErrNoRun) {
+				t.Errorf("the thread is not free: %v", err)
+			}
+			checkEvents(t, b.events)
+		})
+	}
+}

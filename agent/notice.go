@@ -39,9 +39,14 @@ func escapeTag(s string) string {
 	return strings.NewReplacer("<", "&lt;", ">", "&gt;").Replace(s)
 }
 
+// clip bounds foreign text.
+func clip(s string, limit int) string {
+	return strings.ToValidUTF8(s[:min(len(s), limit)], "")
+}
+
 // attribute keeps a value from leaving its quotes and its line, and bounds it.
 func attribute(s string) string {
-	s = strings.ToValidUTF8(s[:min(len(s), maxAttribute)], "")
+	s = clip(s, maxAttribute)
 	s = strings.Map(func(c rune) rune {
 		if c < ' ' || c == 0x7f {
 			return ' '

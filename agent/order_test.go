@@ -17,7 +17,7 @@ import (
 // each tool_call_done follows the tool_call_start of the same call.
 func checkEvents(t *testing.T, events []agent.Event) {
 	t.Helper()
-	runID, step, started := "", 0, ""
+	runID, step, started := "", 0, map[string]bool{}
 	for i, e := range events {
 		switch {
 		case (e.Type == agent.EventRunStart) != (runID == ""):
@@ -34,26 +34,30 @@ func checkEvents(t *testing.T, events []agent.Event) {
 			}
 			step = e.Step
 		case agent.EventStepEnd:
-			if step != e.Step || started != "" {
-				t.Fatalf("event %d: step %d ends within step %d, open call %q", i, e.Step, step, started)
+			if step != e.Step || len(started) > 0 {
+				t.Fatalf("event %d: step %d ends within step %d, open calls %v", i, e.Step, step, started)
 			}
 			step = 0
 		case agent.EventToolCallStart:
-			if step == 0 || started != "" {
-				t.Fatalf("event %d: call %q starts in step %d, open call %q", i, e.Call.ID, step, started)
+			if step == 0 || started[e.Call.ID] {
+				t.Fatalf("event %d: call %q starts in step %d, open calls %v", i, e.Call.ID, step, started)
 			}
-			started = e.Call.ID
+			started[e.Call.ID] = true
 		case agent.EventToolCallDone:
-			if started != e.Call.ID {
-				t.Fatalf("event %d: call %q is done, but %q was started", i, e.Call.ID, started)
+			if !started[e.Call.ID] {
+				t.Fatalf("event %d: call %q is done, but %v were started", i, e.Call.ID, started)
 			}
-			started = ""
+			delete(started, e.Call.ID)
+		case agent.EventToolCallCancel:
+			delete(started, e.Call.ID) // it may be a ticket's
+		case agent.EventStreamReset:
+			clear(started)
 		case agent.EventRunFinish:
 			if step != 0 {
 				t.Fatalf("event %d: the run finishes within step %d", i, step)
 			}
 			runID = ""
-		case agent.EventPhase, agent.EventInferenceComplete, agent.EventCustom:
+		default:
 		}
 	}
 	if runID != "" {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/agent"
+	"github.com/mortise-dev/mortise/llm"
 	"github.com/mortise-dev/mortise/phases"
 )
 
@@ -110,7 +111,7 @@ func liveIn(t *testing.T, seed uint64) tally {
 		t.Fatal(err)
 	}
 	a, err := agent.New(agent.Config{
-		Model: w, Phases: rt, Tools: w, MaxRounds: 1 + w.rng.IntN(6), InboxDepth: 64,
+		Model: w, Phases: rt, Tools: w, Retry: llm.Retry{MaxRetries: -1}, MaxRounds: 1 + w.rng.IntN(6), InboxDepth: 64,
 		Listen: func(_ context.Context, e agent.Event) { w.hear(e) },
 	})
 	if err != nil {

@@ -45,6 +45,9 @@ func merged(base, over *abi.InferenceOverride) *abi.InferenceOverride {
 	if base == nil {
 		return over
 	}
+	if over == nil {
+		return base
+	}
 	out := *base
 	out.Model = cmp.Or(over.Model, out.Model)
 	out.Temperature = cmp.Or(over.Temperature, out.Temperature)
@@ -103,9 +106,9 @@ func blockText(blocks []abi.ContentBlock) string {
 func (r *run) request() llm.Request {
 	due := r.context.take(r.step)
 	messages := make([]abi.Message, 0, len(r.view)+len(due)+1)
-	if r.cfg.SystemPrompt != "" {
+	if r.who.prompt != "" {
 		messages = append(messages, abi.Message{
-			ID: r.requestID("system"), Role: abi.RoleSystem, Content: []abi.ContentBlock{abi.Text(r.cfg.SystemPrompt)},
+			ID: r.requestID("system"), Role: abi.RoleSystem, Content: []abi.ContentBlock{abi.Text(r.who.prompt)},
 		})
 	}
 	lead := 0
@@ -128,11 +131,11 @@ func (r *run) request() llm.Request {
 		}
 	}
 	messages = slices.Concat(messages, head, r.view[:lead], session, r.view[lead:], tail)
-	override := r.context.override
+	override := merged(merged(r.who.override, r.req.Override), r.context.override)
 	tools := r.tools()
 	r.context.exclude, r.context.include, r.context.override = nil, nil, nil
 	return llm.Request{
-		ThreadID: r.id.ThreadID, RunID: r.id.RunID, Step: r.step,
+		ThreadID: r.id.ThreadID, RunID: r.id.RunID, Step: r.step, Model: r.who.model,
 		Messages: messages, Tools: tools, Override: override,
 	}
 }
@@ -159,7 +162,7 @@ func contextMessage(m abi.ContextMessage) abi.Message {
 // tools are those of the config, less what plugins excluded, and only what they
 // included if they did.
 func (r *run) tools() []abi.Tool {
-	r.known = r.cfg.Tools.Tools()
+	r.known = r.listTools()
 	r.offered = r.known
 	if len(r.context.exclude) == 0 && len(r.context.include) == 0 {
 		return r.offered
@@ -170,4 +173,15 @@ func (r *run) tools() []abi.Tool {
 			slices.Contains(r.context.exclude, t.Name)
 	})
 	return r.offered
+}
+
+// listTools are the tools of the agent and those of whoever asked.
+func (r *run) listTools() []abi.Tool {
+	known := r.who.tools.Tools()
+	for _, t := range r.req.FrontendTools {
+		if !slices.ContainsFunc(known, func(o abi.Tool) bool { return o.Name == t.Name }) {
+			known = append(slices.Clip(known), t)
+		}
+	}
+	return known
 }

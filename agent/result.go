@@ -1,5 +1,7 @@
 package agent
 
+import "github.com/mortise-dev/mortise/abi"
+
 // Termination is why a run ended.
 type Termination struct {
 	Type TerminationType `json:"type"`
@@ -27,14 +29,18 @@ const (
 	Failed TerminationType = "error"
 )
 
-// StopMaxRounds is the code of a run that reached Config.MaxRounds.
-const StopMaxRounds = "max_rounds"
-
 // Result is what a run came to.
 type Result struct {
 	RunID string `json:"run_id"`
 	// Response is the last text that the model gave in this run.
 	Response    string      `json:"response,omitempty"`
 	Termination Termination `json:"termination"`
-	Steps       int         `json:"steps"`
+	// Status is done or waiting, and StatusReason how it was done or what it waits for.
+	Status       RunStatus `json:"status"`
+	StatusReason string    `json:"status_reason,omitempty"`
+	// Tickets are the calls that wait for a decision.
+	Tickets []Ticket `json:"tickets,omitempty"`
+	// Steps and Usage are totals of the run, also of the times before it waited.
+	Steps int       `json:"steps"`
+	Usage abi.Usage `json:"usage,omitzero"`
 }

@@ -5,34 +5,68 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
+	"time"
 
 	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/inbox"
 	"github.com/mortise-dev/mortise/phases"
 )
 
-// Request starts a run.
+// Request starts a run, or lets one go on that waits.
 type Request struct {
 	// ThreadID of the conversation. Required.
 	ThreadID string
 	// Messages to add to it; none continues the thread as it is. Missing ids are
 	// filled in. They must fit: known roles, ids that the thread does not have yet,
-	// and the results of any calls among them.
+	// and the results of any calls among them. A user's message without Decisions
+	// supersedes calls that wait for a decision.
 	Messages []abi.Message
-	// RunID is made when empty.
+	// RunID is that of a new run; made when empty. It must not have been used.
 	RunID string
+	// ContinueRunID names the waiting run that is to go on. Without it, and without
+	// RunID, the thread's waiting run goes on if there is one.
+	ContinueRunID string
+	// Decisions about calls that wait.
+	Decisions []Decision
+	// Wait keeps a run that comes to wait in the process, until it can go on, ctx is
+	// done or Config.WaitLimit is over.
+	Wait bool
+	// FrontendTools are carried out by whoever asked: calls of them are suspended, and
+	// the decision's result is theirs.
+	FrontendTools []abi.Tool
+	// Override changes each inference of the run.
+	Override *abi.InferenceOverride
+	// AgentID of the agent to run; that of the thread, or of the config, when empty.
+	AgentID string
+	// ParentRunID, DispatchID, SessionID, Mode and Adapter are told to plugins, see
+	// abi.RunIdentity.
+	ParentRunID string
+	DispatchID  string
+	SessionID   string
+	Mode        abi.RunMode
+	Adapter     string
 }
 
-// run is one activation. Only the goroutine of Run touches it.
+// run is one activation: from run_start to run_finish. Only the goroutine of Run
+// touches it.
 type run struct {
-	agent  *Agent
-	cfg    *Config
-	thread *Thread
-	box    *inbox.Box
-	state  *phases.State
-	id     abi.RunIdentity
-	step   int
+	agent   *Agent
+	cfg     *Config
+	thread  *Thread
+	control *Control
+	box     *inbox.Box
+	req     Request
+	input   []abi.Message
+	who     profile
+	state   *phases.State
+	id      abi.RunIdentity
+	record  Record
+	step    int
+	began   time.Time
+	// superseding says that the input takes the place of calls that wait.
+	superseding bool
+	// first is the length of the log before the activation wrote to it.
+	first int
 	// view is what the model sees, as of the last refresh.
 	view    []abi.Message
 	notices []abi.Notice
@@ -42,52 +76,144 @@ type run struct {
 	// known and offered are the tools at the last request, before and after what
 	// plugins left out.
 	known, offered []abi.Tool
+	// announced are the calls of a stream whose start was sent already.
+	announced map[string]bool
+	// revision is that of the last snapshot of the state that was sent.
+	revision uint64
+	// woke says that something came for the model while the run waited.
+	woke bool
+	// tasks says that the run ends because it waits for them.
+	tasks bool
 }
 
 // Run runs the thread until the model is done, something stops it, or ctx ends.
 // The Result is valid also when there is an error, unless the run was refused:
-// with [ErrThreadBusy], or with [ErrMessages] when the messages do not fit the
-// conversation. A refused run leaves no trace.
+// with [ErrThreadBusy], with [ErrMessages] when the messages do not fit the
+// conversation, with [ErrNoTicket] for a decision that nobody waits for, or because of
+// a run id that is wrong. A refused run leaves no trace.
 func (a *Agent) Run(ctx context.Context, req Request) (Result, error) {
 	if req.ThreadID == "" {
 		return Result{}, errors.New("agent: Request.ThreadID is missing")
 	}
-	t := a.Thread(req.ThreadID)
-	input := slices.Clone(req.Messages)
-	a.identify(input)
-	box, err := t.begin(a.cfg.InboxDepth, input)
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	r, err := a.open(ctx, req, &Control{agent: a, thread: a.Thread(req.ThreadID), cancel: cancel, done: make(chan struct{})})
 	if err != nil {
-		return Result{}, fmt.Errorf("agent: thread %q: %w", req.ThreadID, err)
+		return Result{}, err
 	}
-	r := &run{
-		agent: a, cfg: &a.cfg, thread: t, box: box,
-		state: a.cfg.Phases.NewState(t.State()),
-		id:    abi.RunIdentity{ThreadID: t.id, RunID: cmp.Or(req.RunID, a.cfg.NewID()), AgentID: a.cfg.AgentID},
+	for {
+		result, err := r.activate(ctx)
+		waits := err == nil && result.Status == StatusWaiting
+		// A decision may have come while the run came to its end.
+		if goOn := waits && (req.Wait && r.await(ctx) || !r.thread.seal(a.cfg.ToolMode == ParallelBatch)); !goOn {
+			a.leave(r.id.RunID)
+			r.thread.end()
+			return result, err
+		}
+		r = r.next()
 	}
-	r.send(ctx, Event{Type: EventRunStart})
+}
+
+// next is the activation that follows when what the run waited for has come.
+func (r *run) next() *run {
+	mode := abi.RunInternalWake
+	if r.record.Waiting != nil && r.record.Waiting.Reason == WaitPermission {
+		mode = abi.RunResume
+	}
+	n := &run{
+		agent: r.agent, cfg: r.cfg, thread: r.thread, control: r.control, box: r.box, req: r.req, record: r.record, notices: r.notices,
+	}
+	n.record.Mode, n.woke = mode, r.woke
+	return n
+}
+
+// activate takes the run from run_start to run_finish.
+func (r *run) activate(ctx context.Context) (Result, error) {
+	r.began = time.Now()
+	err := r.begin(ctx)
+	identity := r.id
+	r.send(ctx, Event{Type: EventRunStart, Identity: &identity})
 	var stop *Termination
-	err = recovered(func() (err error) {
-		stop, err = r.loop(ctx, input)
-		return err
-	})
+	if err == nil {
+		err = recovered(func() (err error) {
+			stop, err = r.loop(ctx)
+			return err
+		})
+	}
 	return r.finish(ctx, stop, err)
 }
 
+// begin sets up agent, state and record.
+func (r *run) begin(ctx context.Context) error {
+	t := r.thread
+	t.mu.Lock()
+	state, image, went := t.state, t.image, r.record.open()
+	r.first = len(t.log)
+	t.mu.Unlock()
+	agentID := cmp.Or(r.req.AgentID, handedTo(state), r.record.AgentID, r.cfg.AgentID)
+	who, err := r.agent.resolve(ctx, agentID)
+	if err != nil {
+		// The exit needs plugins to fire: those of the base agent.
+		r.who, err = r.agent.base, fmt.Errorf("agent %.120q: %w", agentID, err)
+	} else {
+		r.who = who
+	}
+	r.state = r.who.phases.NewState(state)
+	if went {
+		if st, failed := r.who.phases.Resume(struct {
+			Revision uint64
+			Values   map[string]any
+		}(image), false); failed != nil {
+			err = errors.Join(err, failed)
+		} else {
+			r.state = st
+		}
+	}
+	r.revision = r.state.Revision()
+	r.id = abi.RunIdentity{
+		ThreadID: t.id, RunID: r.record.RunID, ParentRunID: r.record.ParentRunID, AgentID: agentID,
+		DispatchID: r.record.DispatchID, SessionID: r.record.SessionID, Mode: r.record.Mode, Adapter: r.req.Adapter,
+	}
+	r.step = r.record.Steps
+	r.record.AgentID, r.record.Activations = agentID, r.record.Activations+1
+	r.record.Waiting = nil
+	r.record.move(StatusRunning, "")
+	return err
+}
+
 // loop runs steps until one of them ends the run.
-func (r *run) loop(ctx context.Context, input []abi.Message) (*Termination, error) {
-	r.settle()
-	r.thread.append(input...)
+func (r *run) loop(ctx context.Context) (*Termination, error) {
+	if r.superseding {
+		r.supersede(ctx, "the user wrote something new instead of deciding")
+	}
+	r.known = r.listTools()
+	r.offered = r.known
+	arrived := r.settle() || r.woke
+	from := r.thread.size()
+	r.thread.append(r.input...)
+	if len(r.input) > 0 {
+		r.record.Input = [2]int{from, from + len(r.input)}
+	}
 	r.refresh()
-	if err := r.cfg.Phases.Activate(ctx, r.state, r.id); err != nil {
+	if err := r.checkpoint(ctx, nil); err != nil {
+		return nil, err
+	}
+	if err := r.who.phases.Activate(ctx, r.state, r.id); err != nil {
 		return nil, err
 	}
 	if stop, err := r.fire(ctx, abi.RunStart, frame{}); stop != nil || err != nil {
 		return stop, err
 	}
+	resumed, stop, err := r.replay(ctx)
+	if stop != nil || err != nil {
+		return stop, err
+	}
+	if r.woken() && !arrived && !resumed {
+		return &Termination{Type: NaturalEnd}, nil
+	}
 	for {
-		if r.cfg.MaxRounds > 0 && r.step >= r.cfg.MaxRounds {
-			detail := fmt.Sprintf("reached %d rounds", r.cfg.MaxRounds)
-			return &Termination{Type: Stopped, Code: StopMaxRounds, Detail: detail}, nil
+		if stop := r.mayStep(); stop != nil {
+			return stop, nil
 		}
 		if stop, err := r.runStep(ctx); stop != nil || err != nil {
 			return stop, err
@@ -95,41 +221,14 @@ func (r *run) loop(ctx context.Context, input []abi.Message) (*Termination, erro
 	}
 }
 
-// finish is the one exit of a run. Nothing in it may keep the thread busy.
-func (r *run) finish(ctx context.Context, stop *Termination, err error) (Result, error) {
-	end, err := r.ended(ctx, stop, err)
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.cfg.Grace)
-	defer cancel()
-	last := errors.Join(
-		recovered(func() error { r.settle(); return nil }),
-		recovered(func() error { _, err := r.fire(ctx, abi.RunEnd, frame{}); return err }),
-	)
-	if last != nil {
-		last = fmt.Errorf("agent: run %s: %w", r.id.RunID, last)
-		if err == nil {
-			end = Termination{Type: Failed, Detail: last.Error()}
-		}
-		err = errors.Join(err, last)
+// woken says whether the run goes on after it had ended, with nothing to add: its
+// tasks are over, and the model has answered everything.
+func (r *run) woken() bool {
+	if r.record.Activations < 2 || len(r.input) > 0 {
+		return false
 	}
-	r.thread.keep(r.state.Export())
-	result := Result{RunID: r.id.RunID, Response: r.thread.text(r.last), Termination: end, Steps: r.step}
-	outcome := result
-	r.send(ctx, Event{Type: EventRunFinish, Outcome: &outcome})
-	r.thread.end()
-	return result, err
-}
-
-// ended turns what ended the loop into a termination. A run that was done before
-// its context ended is done.
-func (r *run) ended(ctx context.Context, stop *Termination, err error) (Termination, error) {
-	switch {
-	case err == nil && stop != nil:
-		return *stop, nil
-	case ctx.Err() != nil:
-		return Termination{Type: Cancelled, Detail: context.Cause(ctx).Error()}, fmt.Errorf("agent: run %s: %w", r.id.RunID, ctx.Err())
-	default:
-		return Termination{Type: Failed, Detail: err.Error()}, fmt.Errorf("agent: run %s: %w", r.id.RunID, err)
-	}
+	log := r.thread.snapshot()
+	return len(log) > 0 && log[len(log)-1].Role == abi.RoleAssistant
 }
 
 // refresh takes the log as it is now and projects it to what the model sees.

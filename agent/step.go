@@ -5,10 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
+	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/mortise-dev/mortise/abi"
-	"github.com/mortise-dev/mortise/phases"
+	"github.com/mortise-dev/mortise/llm"
 )
 
 // runStep is one inference and the tools that it asked for. It returns what
@@ -17,7 +19,11 @@ func (r *run) runStep(ctx context.Context) (*Termination, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
+	if stop, err := r.handOff(ctx); stop != nil || err != nil {
+		return stop, err
+	}
 	r.step++
+	r.announced = nil
 	messageID := r.freshID()
 	r.send(ctx, Event{Type: EventStepStart, MessageID: messageID})
 	var stop *Termination
@@ -30,8 +36,11 @@ func (r *run) runStep(ctx context.Context) (*Termination, error) {
 	if stop != nil || err != nil {
 		return stop, err
 	}
-	// Listeners may have delivered something at step_end.
+	// First the tasks, then the inbox: a task that is over has told everything. And
+	// listeners may have delivered something at step_end.
+	r.tasks = !called && r.pending()
 	if arrived := r.settle(); arrived || called {
+		r.tasks = false
 		return nil, nil
 	}
 	return &Termination{Type: NaturalEnd}, nil
@@ -48,46 +57,52 @@ func (r *run) takeStep(ctx context.Context, messageID string) (called bool, stop
 	if stop, err := r.fire(ctx, abi.BeforeInference, frame{}); stop != nil || err != nil {
 		return false, stop, err
 	}
-	response, err := r.infer(ctx)
+	answer, err := r.infer(ctx)
 	if err != nil {
+		r.keepPartial(answer.Response, messageID)
 		return false, nil, errors.Join(err, r.failedInference(ctx, err.Error()))
 	}
-	response = r.fit(response, messageID)
-	stop, err = r.answer(ctx, response)
-	return len(response.Message.ToolCalls) > 0, stop, err
+	response := r.fit(answer.Response, messageID)
+	notes := r.lostCalls(answer)
+	stop, err = r.answer(ctx, response, notes)
+	return len(response.Message.ToolCalls)+len(notes) > 0, stop, err
 }
 
-// infer asks the model and lets the compactor learn from the bill.
-func (r *run) infer(ctx context.Context) (*abi.Response, error) {
-	request := r.request()
-	// Whatever plugins and compaction did, a broken conversation never reaches a
-	// model provider.
-	if err := phases.CheckStructure(request.Messages); err != nil {
-		return nil, fmt.Errorf("the request is not valid: %w", err)
-	}
-	start := time.Now()
-	var response *abi.Response
-	err := recovered(func() (err error) {
-		response, err = r.cfg.Model.Infer(ctx, request)
-		return err
-	})
-	if errors.Is(err, ErrPanic) {
-		err = fmt.Errorf("model %w", err)
-	}
-	if err != nil {
-		return nil, err
-	}
+// keepPartial keeps what the model had said when it came to an end.
+func (r *run) keepPartial(response *abi.Response, messageID string) {
 	if response == nil {
-		return nil, errors.New("the model answered nothing")
+		return
 	}
-	r.send(ctx, Event{
-		Type: EventInferenceComplete, Model: response.Model, Usage: response.Usage,
-		DurationMS: time.Since(start).Milliseconds(),
-	})
-	if u := response.Usage; u != nil && u.PromptTokens > 0 && r.cfg.Compactor != nil {
-		r.cfg.Compactor.Calibrate(r.thread.id, u.PromptTokens, request.Messages)
+	r.bill(response)
+	if response.Message.Text() == "" {
+		return
 	}
-	return response, nil
+	m := r.fit(response, messageID).Message
+	m.ToolCalls = nil
+	r.thread.append(m)
+	r.last = m.ID
+	r.refresh()
+}
+
+// lostCalls words for the model what became of calls that it wrote in vain.
+func (r *run) lostCalls(a llm.Answer) []abi.Message {
+	note := func(calls []abi.ToolCall, format string) []abi.Message {
+		if len(calls) == 0 {
+			return nil
+		}
+		names := make([]string, len(calls))
+		for i := range calls {
+			names[i] = strconv.Quote(clip(calls[i].Name, maxAttribute))
+		}
+		return []abi.Message{{
+			ID: r.freshID(), Role: abi.RoleUser, Visibility: abi.VisibilityInternal,
+			Content: []abi.ContentBlock{abi.Text(fmt.Sprintf(format, strings.Join(names, ", ")))},
+		}}
+	}
+	return slices.Concat(
+		note(a.Lost, "The connection broke while you wrote further calls, and they were not carried out: %s. Make them again if you still need them."),
+		note(a.Malformed, "These calls had arguments that are not valid JSON, and were not carried out: %s. Make them again with valid JSON."),
+	)
 }
 
 // failedInference tells the plugins of a failed inference.
@@ -98,17 +113,21 @@ func (r *run) failedInference(ctx context.Context, cause string) error {
 
 // answer takes a response through after_inference and its tools to the log, and
 // ends the step.
-func (r *run) answer(ctx context.Context, response *abi.Response) (*Termination, error) {
+func (r *run) answer(ctx context.Context, response *abi.Response, notes []abi.Message) (*Termination, error) {
 	if response.Message.Text() != "" {
 		r.last = response.Message.ID
 	}
 	stop, err := r.fire(ctx, abi.AfterInference, frame{response: response})
+	if stop == nil && err == nil {
+		stop = r.mayGoOn(&response.Message)
+	}
 	b := newBatch(r, response.Message)
 	if stop == nil && err == nil {
 		stop, err = b.execute(ctx)
 	}
 	// Whatever happened, what was said and done is kept, with every call answered.
-	r.thread.append(b.close(ctx, interruption(ctx, stop))...)
+	written := b.close(ctx, interruption(ctx, stop))
+	r.thread.append(append(written, notes...)...)
 	r.refresh()
 	if err != nil {
 		return nil, err
@@ -117,7 +136,12 @@ func (r *run) answer(ctx context.Context, response *abi.Response) (*Termination,
 	if err != nil {
 		return nil, err
 	}
-	return cmp.Or(stop, endStop), nil
+	r.record.Steps = r.step
+	if err := r.checkpoint(ctx, nil); err != nil {
+		return nil, err
+	}
+	r.showState(ctx)
+	return cmp.Or(stop, endStop, r.stepStop(response.Message.ToolCalls)), nil
 }
 
 func interruption(ctx context.Context, stop *Termination) string {

@@ -17,18 +17,40 @@ import (
 type Thread struct {
 	id string
 
+	// reading is held while the checkpoints are read.
+	reading sync.Mutex
+
 	mu    sync.Mutex
 	log   []abi.Message
 	index map[string]int
 	state map[string]any
 	held  []abi.Notice
+	// record is that of the latest run, image the state with which a waiting one goes
+	// on, tickets the calls that wait for a decision.
+	record  Record
+	image   StateImage
+	tickets []Ticket
+	// runs are the ids of the thread's runs. loaded says that the checkpoints were
+	// read; savedTo so many messages of the log are saved, except for edited ones.
+	runs    map[string]bool
+	loaded  bool
+	savedTo int
+	edited  map[string]bool
+	// wake has an entry when a decision came. live is the run that the thread has.
+	wake chan struct{}
+	live *Control
+	// sealed says that the run takes no decisions any more.
+	sealed bool
 	// room is closed when what is held was taken, or a run began.
 	room chan struct{}
 	box  *inbox.Box
 }
 
 func newThread(id string) *Thread {
-	return &Thread{id: id, index: make(map[string]int), room: make(chan struct{})}
+	return &Thread{
+		id: id, index: make(map[string]int), room: make(chan struct{}), wake: make(chan struct{}, 1),
+		runs: make(map[string]bool), edited: make(map[string]bool),
+	}
 }
 
 // ID returns the thread's id.
@@ -49,26 +71,6 @@ func (t *Thread) State() map[string]any {
 	return t.state
 }
 
-// begin opens the inbox of a run. It fails when the thread has a run, or when the
-// messages do not fit the log.
-func (t *Thread) begin(depth int, messages []abi.Message) (*inbox.Box, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.box != nil {
-		return nil, ErrThreadBusy
-	}
-	if err := t.fits(messages); err != nil {
-		return nil, err
-	}
-	box, err := inbox.New(inbox.Config{Depth: depth, Fallback: t.hold})
-	if err != nil {
-		return nil, err
-	}
-	t.box = box
-	t.madeRoom()
-	return box, nil
-}
-
 // fits says whether messages can follow the log. The log itself always ends with
 // every call answered. The caller holds the lock.
 func (t *Thread) fits(messages []abi.Message) error {
@@ -81,27 +83,6 @@ func (t *Thread) fits(messages []abi.Message) error {
 		}
 	}
 	return nil
-}
-
-// keep keeps what plugins want kept.
-func (t *Thread) keep(state map[string]any) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.state = state
-}
-
-// end closes the inbox, keeps what the run did not read, and frees the thread.
-// It closes first, so that nothing can be read by a next run before it.
-func (t *Thread) end() {
-	t.mu.Lock()
-	box := t.box
-	t.mu.Unlock()
-	rest := box.Close()
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.box = nil
-	// What was in the box came before what fell back to hold.
-	t.held = append(rest, t.held...)
 }
 
 // deliver waits while the thread has no room.
@@ -233,30 +214,6 @@ func (t *Thread) size() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return len(t.log)
-}
-
-// edit replaces messages that plugins changed. It copies the log, because
-// snapshots of it may be in other hands.
-func (t *Thread) edit(edits []phases.Edit) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	copied := false
-	for _, e := range edits {
-		i, ok := t.index[e.MessageID]
-		if !ok {
-			continue
-		}
-		if !copied {
-			t.log, copied = slices.Clone(t.log), true
-		}
-		// What the plugin saw may be shorter than what the log holds: only what it
-		// changed is taken over.
-		if e.Kind == phases.EditPin {
-			t.log[i].Pinned = true
-			continue
-		}
-		t.log[i].Content = e.Message.Content
-	}
 }
 
 func (t *Thread) busy() bool {

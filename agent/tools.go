@@ -3,22 +3,63 @@ package agent
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/mortise-dev/mortise/abi"
 )
 
-// execute runs a tool, raced against the run's context: a tool that does not
-// come back within the grace time after a cancellation is abandoned.
-func (r *run) execute(ctx context.Context, call abi.ToolCall) (abi.ToolResult, error) {
+// errToolTimeout ends a tool that takes longer than Config.ToolTimeout.
+var errToolTimeout = errors.New("the tool took too long")
+
+// executeAll runs tools at the same time, so many at once as the config says. A
+// result is nil where the tool was abandoned or did not begin because the run's
+// context was done.
+func (r *run) executeAll(ctx context.Context, calls []abi.ToolCall, keys []string) ([]*abi.ToolResult, error) {
+	results, errs := make([]*abi.ToolResult, len(calls)), make([]error, len(calls))
+	places := make(chan struct{}, r.cfg.MaxParallel)
+	var group sync.WaitGroup
+	for i := range calls {
+		places <- struct{}{}
+		group.Go(func() {
+			defer func() { <-places }()
+			if errs[i] = ctx.Err(); errs[i] != nil {
+				return
+			}
+			var result abi.ToolResult
+			if result, errs[i] = r.execute(ctx, calls[i], keys[i]); errs[i] == nil {
+				results[i] = &result
+			}
+		})
+	}
+	group.Wait()
+	for _, err := range errs {
+		if err != nil {
+			return results, err
+		}
+	}
+	return results, nil
+}
+
+// execute runs a tool, raced against the run's context and its own deadline: a tool
+// that does not come back within the grace time after that is abandoned. Several
+// goroutines may run it.
+func (r *run) execute(ctx context.Context, call abi.ToolCall, key string) (abi.ToolResult, error) {
+	if !slices.ContainsFunc(r.known, func(t abi.Tool) bool { return t.Name == call.Name }) {
+		return failed(call, fmt.Sprintf("tool '%.80s' not found", call.Name)), nil
+	}
+	call.IdempotencyKey = key
+	tctx, cancel := context.WithTimeoutCause(ctx, r.cfg.ToolTimeout, errToolTimeout)
+	defer cancel()
 	done := make(chan abi.ToolResult, 1)
-	go callTool(ctx, r.cfg.Tools, call, done)
+	go callTool(tctx, r.who.tools, call, done)
 	select {
 	case result := <-done:
 		return result, nil
-	case <-ctx.Done():
+	case <-tctx.Done():
 	}
 	grace := time.NewTimer(r.cfg.Grace)
 	defer grace.Stop()
@@ -27,8 +68,11 @@ func (r *run) execute(ctx context.Context, call abi.ToolCall) (abi.ToolResult, e
 		return result, nil
 	case <-grace.C:
 		r.cfg.Logger.WarnContext(ctx, "tool abandoned", "tool", call.Name, "call_id", call.ID, "grace", r.cfg.Grace)
-		return abi.ToolResult{}, ctx.Err()
 	}
+	if err := ctx.Err(); err != nil {
+		return abi.ToolResult{}, err
+	}
+	return failed(call, fmt.Sprintf("Execution failed: the tool did not come back within %v", r.cfg.ToolTimeout)), nil
 }
 
 // callTool sends one result, whatever the tool does: errors, panics and a tool
@@ -67,6 +111,17 @@ func (r *run) refuse(call abi.ToolCall) (abi.ToolResult, bool) {
 
 func failed(call abi.ToolCall, text string) abi.ToolResult {
 	return abi.ToolResult{CallID: call.ID, ToolName: call.Name, Status: abi.ToolError, Message: text}
+}
+
+// withheld stands in for a result that a plugin did not get to see.
+func withheld(call abi.ToolCall) abi.ToolResult {
+	return failed(call, "[The result is withheld: a plugin did not get to see it]")
+}
+
+// frontend says whether a tool is carried out by whoever asked.
+func (r *run) frontend(name string) bool {
+	named := func(t abi.Tool) bool { return t.Name == name }
+	return slices.ContainsFunc(r.req.FrontendTools, named) && !slices.ContainsFunc(r.who.tools.Tools(), named)
 }
 
 func denied(call abi.ToolCall, reason string) abi.ToolResult {

@@ -34,18 +34,32 @@ func openPlugin(ctx context.Context, m *host.Module, e Entry) (*Plugin, error) {
 
 // admit says whether a guest can serve as this plugin.
 func (p *Plugin) admit(g *guest.Guest) error {
-	if d := g.Description(); len(d.Hooks)+len(d.Actions)+len(d.Effects) == 0 {
+	d := g.Description()
+	handlers := len(d.Hooks) + len(d.Actions) + len(d.Effects)
+	if handlers+len(d.Tools) == 0 {
 		return fmt.Errorf("plugins: module %q: describes no hooks, so it is not a phase plugin; check which module the config names", g.Module())
 	}
-	if err := g.Require(abi.ExportOnPhase); err != nil {
-		return err
+	if handlers > 0 {
+		if err := g.Require(abi.ExportOnPhase); err != nil {
+			return err
+		}
 	}
 	if err := g.CheckConfig(p.entry.Config); err != nil {
 		return err
 	}
-	if p.shape == nil {
-		return nil
+	if p.shape != nil {
+		if err := p.succeed(g); err != nil {
+			return err
+		}
 	}
+	if len(d.Tools) > 0 {
+		return g.Require(abi.ExportCallTool)
+	}
+	return nil
+}
+
+// succeed says whether a guest can take the place of the one in use.
+func (p *Plugin) succeed(g *guest.Guest) error {
 	before, now := p.live.Edition().Guest.Description().Name, g.Description().Name
 	if before != now {
 		return fmt.Errorf("plugins: module %q: %w: it calls itself %q, the plugin in use is %q", g.Module(), ErrShape, now, before)

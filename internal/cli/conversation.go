@@ -133,8 +133,7 @@ func (v *conversation) event(ctx context.Context, e agent.Event) {
 	case agent.EventStepEnd:
 		v.position()
 		v.steer(ctx)
-	case agent.EventRunStart, agent.EventPhase, agent.EventInferenceComplete, agent.EventToolCallStart,
-		agent.EventCustom, agent.EventRunFinish:
+	default: // the others are only passed on
 	}
 	v.progress.event(e)
 }

@@ -93,8 +93,7 @@ func (p *progress) event(e agent.Event) {
 			p.wipe()
 			fmt.Fprintf(p.out, "run %s: %s\n", e.Outcome.Termination.Type, e.Outcome.Termination.Detail)
 		}
-	case agent.EventRunStart, agent.EventStepStart, agent.EventToolCallStart, agent.EventToolCallDone,
-		agent.EventCustom, agent.EventStepEnd:
+	default: // the others do not show
 	}
 	p.draw(false)
 }

@@ -31,6 +31,7 @@ func guests() []guest {
 		{"index", "examples/plugins/index"},
 		{"ledger", "plugins/testdata/ledger"},
 		{"lookup", "examples/plugins/lookup"},
+		{"teller", "plugins/testdata/teller"},
 		{"redact", "examples/plugins/redact"},
 		{"summarizers", "summarizers/modules/summarizers"},
 	}

@@ -13,7 +13,7 @@ import (
 func TestCommittedGuests(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
-		t.Skip("SKIPPED: builds seven guests; run without -short")
+		t.Skip("SKIPPED: builds eight guests; run without -short")
 	}
 	var out, errs strings.Builder
 	if code := guestbuild.Run(t.Context(), []string{"-check"}, &out, &errs); code != 0 {
@@ -21,8 +21,8 @@ func TestCommittedGuests(t *testing.T) {
 	}
 	if strings.Contains(out.String(), "WARNING") {
 		t.Log(out.String())
-	} else if n := strings.Count(out.String(), " same\n"); n != 7 {
-		t.Errorf("%d of 7 guests compared:\n%s", n, out.String())
+	} else if n := strings.Count(out.String(), " same\n"); n != 8 {
+		t.Errorf("%d of 8 guests compared:\n%s", n, out.String())
 	}
 }
 

@@ -219,6 +219,13 @@ func otherVectors() []vector {
 		}},
 		{name: "tool_call.minimal", value: &abi.ToolCall{ID: "c1", Name: "list"}},
 		{name: "tool_call.full", value: &conversation()[2].ToolCalls[0]},
+		{name: "tool_call.resumed", value: &abi.ToolCall{
+			ID: "c1", Name: "pay", IdempotencyKey: "m3/c1/1",
+			Resume: &abi.Resume{TicketID: "t1", Reason: "over the limit", DecisionID: "d1", Result: map[string]any{"amount": int64(5)}, Note: "go ahead"},
+		}},
+		{name: "tool_result.pending", value: &abi.ToolResult{Status: abi.ToolPending, Ticket: &abi.SuspendTicket{
+			ID: "t1", Action: "confirm", Message: "Pay 5?", Mode: abi.ResumePassDecision,
+		}}},
 		{name: "tool_result.minimal", value: &abi.ToolResult{Status: abi.ToolPending}},
 		{name: "tool_result.full", value: &abi.ToolResult{
 			CallID: "c1", ToolName: "list", Status: abi.ToolSuccess, Content: []abi.ContentBlock{abi.Text("a")}, Data: map[string]any{"n": int64(1)}, Message: "1 file",

@@ -1797,6 +1797,12 @@ func (v *ToolCall) MarshalTo(e *Encoder) {
 	if v.Arguments != nil {
 		n++
 	}
+	if v.IdempotencyKey != "" {
+		n++
+	}
+	if v.Resume != nil {
+		n++
+	}
 	e.OpenMap(n)
 	e.raw("\xa2id")
 	e.Str(v.ID)
@@ -1809,6 +1815,14 @@ func (v *ToolCall) MarshalTo(e *Encoder) {
 	if v.Arguments != nil {
 		e.raw("\xa9arguments")
 		e.Value(v.Arguments)
+	}
+	if v.IdempotencyKey != "" {
+		e.raw("\xafidempotency_key")
+		e.Str(v.IdempotencyKey)
+	}
+	if v.Resume != nil {
+		e.raw("\xa6resume")
+		v.Resume.MarshalTo(e)
 	}
 	e.Close()
 }
@@ -1835,6 +1849,87 @@ func (v *ToolCall) UnmarshalFrom(d *Decoder) {
 		case "arguments":
 			d.once(&seen, 1<<3)
 			v.Arguments = d.Value()
+		case "idempotency_key":
+			d.once(&seen, 1<<4)
+			v.IdempotencyKey = d.Str()
+		case "resume":
+			d.once(&seen, 1<<5)
+			if !d.Null() {
+				v.Resume = new(Resume)
+				v.Resume.UnmarshalFrom(d)
+			}
+		default:
+			d.Skip()
+		}
+		if d.err != nil {
+			return
+		}
+	}
+	d.Close()
+}
+
+// MarshalTo writes v.
+func (v *Resume) MarshalTo(e *Encoder) {
+	n := 1
+	if v.Reason != "" {
+		n++
+	}
+	if v.DecisionID != "" {
+		n++
+	}
+	if v.Result != nil {
+		n++
+	}
+	if v.Note != "" {
+		n++
+	}
+	e.OpenMap(n)
+	e.raw("\xa9ticket_id")
+	e.Str(v.TicketID)
+	if v.Reason != "" {
+		e.raw("\xa6reason")
+		e.Str(v.Reason)
+	}
+	if v.DecisionID != "" {
+		e.raw("\xabdecision_id")
+		e.Str(v.DecisionID)
+	}
+	if v.Result != nil {
+		e.raw("\xa6result")
+		e.Value(v.Result)
+	}
+	if v.Note != "" {
+		e.raw("\xa4note")
+		e.Str(v.Note)
+	}
+	e.Close()
+}
+
+// UnmarshalFrom replaces v by what it reads.
+func (v *Resume) UnmarshalFrom(d *Decoder) {
+	*v = Resume{}
+	n, ok := d.OpenMap()
+	if !ok {
+		return
+	}
+	var seen uint64
+	for range n {
+		switch d.Key() {
+		case "ticket_id":
+			d.once(&seen, 1<<0)
+			v.TicketID = d.Str()
+		case "reason":
+			d.once(&seen, 1<<1)
+			v.Reason = d.Str()
+		case "decision_id":
+			d.once(&seen, 1<<2)
+			v.DecisionID = d.Str()
+		case "result":
+			d.once(&seen, 1<<3)
+			v.Result = d.Value()
+		case "note":
+			d.once(&seen, 1<<4)
+			v.Note = d.Str()
 		default:
 			d.Skip()
 		}
@@ -1863,6 +1958,9 @@ func (v *ToolResult) MarshalTo(e *Encoder) {
 	if v.Message != "" {
 		n++
 	}
+	if v.Ticket != nil {
+		n++
+	}
 	e.OpenMap(n)
 	if v.CallID != "" {
 		e.raw("\xa7call_id")
@@ -1885,6 +1983,10 @@ func (v *ToolResult) MarshalTo(e *Encoder) {
 	if v.Message != "" {
 		e.raw("\xa7message")
 		e.Str(v.Message)
+	}
+	if v.Ticket != nil {
+		e.raw("\xa6ticket")
+		v.Ticket.MarshalTo(e)
 	}
 	e.Close()
 }
@@ -1917,6 +2019,12 @@ func (v *ToolResult) UnmarshalFrom(d *Decoder) {
 		case "message":
 			d.once(&seen, 1<<5)
 			v.Message = d.Str()
+		case "ticket":
+			d.once(&seen, 1<<6)
+			if !d.Null() {
+				v.Ticket = new(SuspendTicket)
+				v.Ticket.UnmarshalFrom(d)
+			}
 		default:
 			d.Skip()
 		}

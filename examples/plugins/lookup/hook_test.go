@@ -78,18 +78,18 @@ func TestAsksOnceAndKeeps(t *testing.T) {
 }
 
 func TestFailuresAreEmitted(t *testing.T) {
-	defer kv.Provide(nil)()
 	refusal := &capability.Error{Code: capability.Denied, Text: "denied: http_fetch: no"}
 	for want, server := range map[string]func(http.Request) (http.Response, error){
 		"lookup_failed OPS-7 denied: denied: http_fetch: no":         func(http.Request) (http.Response, error) { return http.Response{}, refusal },
 		"lookup_failed OPS-7 : the tracker answered with status 500": func(http.Request) (http.Response, error) { return http.Response{Status: 500, Body: []byte("x")}, nil },
 		"": func(http.Request) (http.Response, error) { return http.Response{Status: 404}, nil },
 	} {
-		restore := http.Provide(server)
+		empty, restore := kv.Provide(nil), http.Provide(server) // what one case keeps is not there in the next
 		if got := answer(t, event("OPS-7", nil)); got != want {
 			t.Errorf("answer %q, want %q", got, want)
 		}
 		restore()
+		empty()
 	}
 }
 

@@ -1,0 +1,169 @@
+package agent
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/mortise-dev/mortise/abi"
+	"github.com/mortise-dev/mortise/inbox"
+	"github.com/mortise-dev/mortise/llm"
+	"github.com/mortise-dev/mortise/phases"
+)
+
+// Profile is an agent that a run can be handed to, see [HandoffKey]. The fields are
+// those of [Config]. Model and Phases are required.
+type Profile struct {
+	Model        llm.Model
+	Phases       *phases.Runtime
+	Tools        Tools
+	SystemPrompt string
+	ModelName    string
+	Override     *abi.InferenceOverride
+}
+
+// ToolMode is how the calls of one step are carried out.
+type ToolMode string
+
+// Tool modes.
+const (
+	// Sequential carries out one call after the other, each with its phases before
+	// the next one is gated. It stops at a call that the tool itself suspends.
+	Sequential ToolMode = "sequential"
+	// ParallelBatch carries out calls at the same time. Decisions about suspended calls
+	// wait until all of them were decided.
+	ParallelBatch ToolMode = "parallel_batch_approval"
+	// ParallelStreaming does the same, and each decision counts at once.
+	ParallelStreaming ToolMode = "parallel_streaming"
+)
+
+// Config says what an [Agent] runs with. Model and Phases are required.
+type Config struct {
+	Model  llm.Model
+	Phases *phases.Runtime
+	// Tools that the model may call; none when nil.
+	Tools Tools
+	// Compactor; nil leaves the context as it grows.
+	Compactor Compactor
+	// SystemPrompt stands before every request. It is not part of the log.
+	SystemPrompt string
+	// AgentID names the agent in identities and events.
+	AgentID string
+	// ModelName is the provider's name of the model. Override changes each request;
+	// that of the run's request lies over it, that of plugins over both.
+	ModelName string
+	Override  *abi.InferenceOverride
+	// MaxRounds ends a run after so many inferences: 16 when 0, no limit when
+	// negative. Inferences of a run that waited and goes on count together.
+	MaxRounds int
+	// Stop are further policies that end a run.
+	Stop []StopPolicy
+	// Cost is what an inference cost, in the unit of [StopCost]; nil costs nothing.
+	Cost func(model string, u abi.Usage) float64
+	// Retry, Breaker and Partials are for asking the model, see llm.Client.
+	Retry    llm.Retry
+	Breaker  *llm.Breaker
+	Partials llm.Partials
+	// ToolMode is [Sequential] when empty. MaxParallel bounds the calls at a time, 8
+	// when 0.
+	ToolMode    ToolMode
+	MaxParallel int
+	// ToolTimeout is how long a tool may take, 10 min when 0.
+	ToolTimeout time.Duration
+	// Grace is how long a cancelled tool or inference, and run_end after a cancelled
+	// run, may still take. 5 s when 0.
+	Grace time.Duration
+	// WaitLimit is how long a run with [Request.Wait] waits in the process, 15 min
+	// when 0. Then it stays waiting, and can go on later.
+	WaitLimit time.Duration
+	// Pending says whether tasks of a thread run that its run must wait for. When it
+	// says no, what they had to tell must have been delivered.
+	// background.Manager.HasBlocking is one. Nil waits for nothing.
+	Pending func(thread string) bool
+	// Checkpoints keeps threads across processes; nil keeps them in memory only.
+	Checkpoints Checkpointer
+	// Resolve finds the agent that a run is handed to; nil knows none.
+	Resolve func(ctx context.Context, agentID string) (Profile, error)
+	// InboxDepth bounds how many notices may wait, in the inbox of a run and in a
+	// thread that has none: 4096 when 0.
+	InboxDepth int
+	// Listen gets the events of a run, one at a time per run, with the run's
+	// context. The run waits for it, and goes on if it panics. It may deliver, but
+	// not start the thread's next run.
+	Listen func(context.Context, Event)
+	// NewID makes ids of runs and messages; time-ordered UUIDs when nil.
+	NewID  func() string
+	Now    func() time.Time
+	Logger *slog.Logger
+}
+
+const (
+	defaultMaxRounds   = 16
+	defaultGrace       = 5 * time.Second
+	defaultToolTimeout = 10 * time.Minute
+	defaultWaitLimit   = 15 * time.Minute
+	defaultParallel    = 8
+)
+
+func (c *Config) validate() error {
+	if c.Model == nil {
+		return errors.New("agent: Config.Model is missing")
+	}
+	if c.Phases == nil {
+		return errors.New("agent: Config.Phases is missing; phases.New with no plugins will do")
+	}
+	for _, f := range []struct {
+		name  string
+		value int64
+	}{
+		{"Grace", int64(c.Grace)},
+		{"ToolTimeout", int64(c.ToolTimeout)},
+		{"WaitLimit", int64(c.WaitLimit)},
+		{"InboxDepth", int64(c.InboxDepth)},
+		{"MaxParallel", int64(c.MaxParallel)},
+	} {
+		if f.value < 0 {
+			return fmt.Errorf("agent: Config.%s is negative", f.name)
+		}
+	}
+	switch c.ToolMode {
+	case "", Sequential, ParallelBatch, ParallelStreaming:
+	default:
+		return fmt.Errorf("agent: Config.ToolMode %.40q is not one of sequential, parallel_batch_approval, parallel_streaming", c.ToolMode)
+	}
+	return nil
+}
+
+func (c *Config) setDefaults() {
+	c.InboxDepth = cmp.Or(c.InboxDepth, inbox.DefaultDepth)
+	c.MaxRounds = cmp.Or(c.MaxRounds, defaultMaxRounds)
+	c.Grace = cmp.Or(c.Grace, defaultGrace)
+	c.ToolTimeout = cmp.Or(c.ToolTimeout, defaultToolTimeout)
+	c.WaitLimit = cmp.Or(c.WaitLimit, defaultWaitLimit)
+	c.MaxParallel = cmp.Or(c.MaxParallel, defaultParallel)
+	c.ToolMode = cmp.Or(c.ToolMode, Sequential)
+	if c.Tools == nil {
+		c.Tools = noTools{}
+	}
+	if c.Cost == nil {
+		c.Cost = func(string, abi.Usage) float64 { return 0 }
+	}
+	if c.Pending == nil {
+		c.Pending = func(string) bool { return false }
+	}
+	if c.Listen == nil {
+		c.Listen = func(context.Context, Event) {}
+	}
+	if c.NewID == nil {
+		c.NewID = newID
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+}

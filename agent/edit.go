@@ -1,0 +1,72 @@
+package agent
+
+import (
+	"slices"
+
+	"github.com/mortise-dev/mortise/abi"
+	"github.com/mortise-dev/mortise/phases"
+)
+
+// edit replaces messages that plugins changed. It copies the log, because
+// snapshots of it may be in other hands.
+func (t *Thread) edit(edits []phases.Edit) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	copied := false
+	for _, e := range edits {
+		i, ok := t.index[e.MessageID]
+		if !ok {
+			continue
+		}
+		if !copied {
+			t.log, copied = slices.Clone(t.log), true
+		}
+		t.edited[e.MessageID] = true
+		// What the plugin saw may be shorter than what the log holds: only what it
+		// changed is taken over.
+		if e.Kind == phases.EditPin {
+			t.log[i].Pinned = true
+			continue
+		}
+		t.log[i].Content = e.Message.Content
+	}
+}
+
+// answer puts the content of a message that stood in for a result in its place.
+func (t *Thread) answer(id string, content []abi.ContentBlock) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	i, ok := t.index[id]
+	if !ok {
+		return
+	}
+	t.log = slices.Clone(t.log)
+	t.log[i].Content = content
+	t.edited[id] = true
+}
+
+// unsaved is what a checkpoint has to hold.
+func (t *Thread) unsaved() Checkpoint {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	c := Checkpoint{
+		From: t.savedTo, Messages: slices.Clip(t.log[t.savedTo:]),
+		Tickets: slices.Clone(t.tickets), Held: slices.Clone(t.held),
+	}
+	for id := range t.edited {
+		if i := t.index[id]; i < t.savedTo {
+			c.Edited = append(c.Edited, t.log[i])
+		}
+	}
+	return c
+}
+
+// saved takes note of a checkpoint.
+func (t *Thread) saved(to int, edited []abi.Message) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.savedTo = to
+	for i := range edited {
+		delete(t.edited, edited[i].ID)
+	}
+}

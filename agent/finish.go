@@ -1,0 +1,117 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+
+	"github.com/mortise-dev/mortise/abi"
+)
+
+// finish is the one exit of a run. Nothing in it may keep the thread busy.
+func (r *run) finish(ctx context.Context, stop *Termination, err error) (Result, error) {
+	end, err := r.ended(ctx, stop, err)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.cfg.Grace)
+	defer cancel()
+	last := errors.Join(
+		recovered(func() error { r.settle(); return nil }),
+		recovered(func() error { _, err := r.fire(ctx, abi.RunEnd, frame{}); return err }),
+	)
+	if last == nil {
+		last = r.close(ctx, end)
+	} else {
+		// It failed, and that is kept too.
+		failed := Termination{Type: Failed, Detail: last.Error()}
+		last = errors.Join(last, r.close(ctx, failed))
+	}
+	if last != nil {
+		last = fmt.Errorf("agent: run %s: %w", r.id.RunID, last)
+		if err == nil {
+			end = Termination{Type: Failed, Detail: last.Error()}
+			r.over(end)
+		}
+		err = errors.Join(err, last)
+	}
+	result := Result{
+		RunID: r.id.RunID, Response: r.record.Final, Termination: end, Steps: r.step, Usage: r.record.Usage,
+		Status: r.record.Status, StatusReason: r.record.Reason,
+	}
+	if w := r.record.Waiting; w != nil {
+		result.Tickets = w.Tickets
+	}
+	r.showState(ctx)
+	outcome := result
+	r.send(ctx, Event{Type: EventRunFinish, Outcome: &outcome})
+	return result, err
+}
+
+// ended turns what ended the loop into a termination. A run that was done before
+// its context ended is done.
+func (r *run) ended(ctx context.Context, stop *Termination, err error) (Termination, error) {
+	switch {
+	case err == nil && stop != nil:
+		return *stop, nil
+	case ctx.Err() != nil:
+		return Termination{Type: Cancelled, Detail: context.Cause(ctx).Error()}, fmt.Errorf("agent: run %s: %w", r.id.RunID, ctx.Err())
+	default:
+		return Termination{Type: Failed, Detail: err.Error()}, fmt.Errorf("agent: run %s: %w", r.id.RunID, err)
+	}
+}
+
+// over says in the record how the activation ended: the run waits, or is done.
+func (r *run) over(end Termination) {
+	r.record.Termination, r.record.Waiting = end, nil
+	r.record.Final, r.record.Error = r.thread.text(r.last), ""
+	switch {
+	case end.Type == Suspended:
+		r.wait(WaitPermission, suspendedText)
+	case end.Type == NaturalEnd && r.tasks:
+		r.wait(WaitTasks, awaitingTasks)
+	default:
+		r.record.move(StatusDone, end.Reason())
+		if end.Type == Failed {
+			r.record.Error = end.Detail
+		}
+	}
+}
+
+func (r *run) wait(reason WaitReason, text string) {
+	r.record.move(StatusWaiting, text)
+	r.record.Waiting = &Waiting{
+		Reason: reason, Tickets: r.thread.openTickets(), DispatchID: r.record.DispatchID, Since: r.cfg.Now(), Message: text,
+	}
+}
+
+// close makes the end durable.
+func (r *run) close(ctx context.Context, end Termination) error {
+	r.over(end)
+	if r.record.Status == StatusDone {
+		r.supersede(ctx, "the run ended: "+end.Reason())
+	}
+	r.record.Steps = r.step
+	r.record.Active = r.active()
+	r.record.Output = [2]int{r.first, r.thread.size()}
+	if input := r.record.Input; input[0] >= r.first && input[1] <= r.record.Output[1] && input[1] > input[0] {
+		r.record.Output[0] = input[1]
+	}
+	r.thread.keep(r.state.Export(), StateImage(r.state.Store().Export()))
+	return r.checkpoint(ctx, nil)
+}
+
+// runtimeKeys begin the keys of the phase runtime's own state. It is no listener's
+// business.
+const runtimeKeys = "_runtime/"
+
+// showState tells the listener the state if it changed.
+func (r *run) showState(ctx context.Context) {
+	now := r.state.Revision()
+	if now == r.revision {
+		return
+	}
+	r.revision = now
+	state := r.state.Export()
+	maps.DeleteFunc(state, func(key string, _ any) bool { return strings.HasPrefix(key, runtimeKeys) })
+	r.send(ctx, Event{Type: EventStateSnapshot, State: state})
+}

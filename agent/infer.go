@@ -1,0 +1,97 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/mortise-dev/mortise/abi"
+	"github.com/mortise-dev/mortise/llm"
+	"github.com/mortise-dev/mortise/phases"
+)
+
+// infer asks the model and lets the compactor learn from the bill. When the
+// provider says that the context is too large, it is compacted, and the model is asked
+// once more.
+func (r *run) infer(ctx context.Context) (llm.Answer, error) {
+	request := r.request()
+	answer, err := r.ask(ctx, request)
+	if failure, ok := errors.AsType[*llm.Error](err); ok && failure.Kind == llm.KindContextOverflow && ctx.Err() == nil {
+		if smaller, ok := r.shrink(ctx, request); ok {
+			return r.ask(ctx, smaller)
+		}
+	}
+	return answer, err
+}
+
+func (r *run) ask(ctx context.Context, request llm.Request) (llm.Answer, error) {
+	// Whatever plugins and compaction did, a broken conversation never reaches a
+	// model provider.
+	if err := phases.CheckStructure(request.Messages); err != nil {
+		return llm.Answer{}, fmt.Errorf("the request is not valid: %w", err)
+	}
+	start := time.Now()
+	answer, err := r.who.client.Ask(ctx, request, func(d llm.Delta) { r.heard(ctx, d) })
+	if errors.Is(err, llm.ErrPanic) {
+		err = fmt.Errorf("%w: %w", ErrPanic, err)
+	}
+	if err != nil {
+		return answer, err
+	}
+	response := answer.Response
+	r.bill(response)
+	r.send(ctx, Event{
+		Type: EventInferenceComplete, Model: response.Model, Usage: response.Usage,
+		DurationMS: time.Since(start).Milliseconds(),
+	})
+	if u := response.Usage; u != nil && u.PromptTokens > 0 && answer.Requests == 1 && r.cfg.Compactor != nil {
+		r.cfg.Compactor.Calibrate(r.thread.id, u.PromptTokens, request.Messages)
+	}
+	return answer, nil
+}
+
+// bill counts what an answer cost.
+func (r *run) bill(response *abi.Response) {
+	if response.Usage == nil {
+		return
+	}
+	llm.AddUsage(&r.record.Usage, response.Usage)
+	err := recovered(func() error {
+		r.record.Cost += max(0, r.cfg.Cost(response.Model, *response.Usage))
+		return nil
+	})
+	if err != nil {
+		r.cfg.Logger.Error("cost function panicked", "run_id", r.id.RunID, "error", err)
+	}
+}
+
+// heard passes on what is streamed.
+func (r *run) heard(ctx context.Context, d llm.Delta) {
+	call := func(typ EventType) {
+		r.send(ctx, Event{Type: typ, Call: &abi.ToolCall{ID: d.CallID, Name: d.Name, Arguments: d.Arguments}, Delta: d.Text})
+	}
+	switch d.Type {
+	case llm.DeltaText:
+		r.send(ctx, Event{Type: EventTextDelta, Delta: d.Text})
+	case llm.DeltaReasoning:
+		r.send(ctx, Event{Type: EventReasoningDelta, Delta: d.Text})
+	case llm.DeltaCallStart:
+		if r.announced == nil {
+			r.announced = make(map[string]bool)
+		}
+		r.announced[d.CallID] = true
+		call(EventToolCallStart)
+	case llm.DeltaCallArguments:
+		call(EventToolCallDelta)
+	case llm.DeltaCallReady:
+		call(EventToolCallReady)
+	case llm.DeltaCallCancel:
+		delete(r.announced, d.CallID)
+		r.send(ctx, Event{Type: EventToolCallCancel, Call: &abi.ToolCall{ID: d.CallID, Name: d.Name}, Reason: d.Text})
+	case llm.DeltaReset:
+		r.announced = nil
+		r.send(ctx, Event{Type: EventStreamReset, Reason: d.Text})
+	default:
+	}
+}

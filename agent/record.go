@@ -1,0 +1,156 @@
+package agent
+
+import (
+	"strings"
+	"time"
+
+	"github.com/mortise-dev/mortise/abi"
+)
+
+// RunStatus is where a run stands.
+type RunStatus string
+
+// Statuses of a run. Done is terminal; a waiting run can go on, in this process or
+// in another one.
+const (
+	StatusCreated RunStatus = "created"
+	StatusRunning RunStatus = "running"
+	StatusWaiting RunStatus = "waiting"
+	StatusDone    RunStatus = "done"
+)
+
+// To says whether a run may go from one status to another.
+func (s RunStatus) To(next RunStatus) bool {
+	switch {
+	case s == next:
+		return true
+	case s == StatusDone:
+		return false
+	case next == StatusRunning || next == StatusDone:
+		return true
+	default:
+		return next == StatusWaiting && s == StatusRunning
+	}
+}
+
+// WaitReason is what a waiting run waits for.
+type WaitReason string
+
+// Reasons to wait.
+const (
+	WaitTasks      WaitReason = "background_tasks"
+	WaitPermission WaitReason = "tool_permission"
+)
+
+// Words for the status of a waiting run, as run_finish has them.
+const (
+	awaitingTasks = "awaiting_tasks"
+	suspendedText = "suspended"
+)
+
+// Waiting says what a waiting run waits for.
+type Waiting struct {
+	Reason WaitReason `json:"reason"`
+	// Tickets are the calls that wait for a decision, by call id and then by id.
+	Tickets []Ticket `json:"tickets,omitempty"`
+	// DispatchID is that of the request with which the run came to wait.
+	DispatchID string    `json:"since_dispatch_id,omitempty"`
+	Since      time.Time `json:"since"`
+	Message    string    `json:"message,omitempty"`
+}
+
+// Record is what is known of a run. Its counters go on when a waiting run does.
+type Record struct {
+	RunID       string      `json:"run_id"`
+	ThreadID    string      `json:"thread_id"`
+	AgentID     string      `json:"agent_id,omitempty"`
+	ParentRunID string      `json:"parent_run_id,omitempty"`
+	DispatchID  string      `json:"dispatch_id,omitempty"`
+	SessionID   string      `json:"session_id,omitempty"`
+	Mode        abi.RunMode `json:"mode,omitempty"`
+	Status      RunStatus   `json:"status"`
+	// Reason says how the run was done, see [Termination.Reason], or in a word what it
+	// waits for.
+	Reason      string      `json:"status_reason,omitempty"`
+	Termination Termination `json:"termination,omitzero"`
+	Waiting     *Waiting    `json:"waiting,omitempty"`
+
+	// Steps, Usage and Cost are totals, and Active is how long the run was at work:
+	// what it waited does not count. Times are those of all activations.
+	Steps       int           `json:"steps"`
+	Activations int           `json:"activations"`
+	Usage       abi.Usage     `json:"usage"`
+	Cost        float64       `json:"cost,omitempty"`
+	Active      time.Duration `json:"active_ns"`
+	// Failures are the tool calls that failed, in a row up to now; Recent are the
+	// fingerprints of the last calls. Both are for stop policies.
+	Failures int      `json:"failures,omitempty"`
+	Recent   []uint64 `json:"recent,omitempty"`
+
+	// Input and Output are ranges of the log: messages that the request brought, and
+	// the first to the last one that the run wrote. Indices from 0, the end is not
+	// included.
+	Input  [2]int `json:"input"`
+	Output [2]int `json:"output"`
+	// Final is the last text of the run, Error why it failed.
+	Final string `json:"final_output,omitempty"`
+	Error string `json:"error,omitempty"`
+
+	CreatedAt time.Time `json:"created_at"`
+	UpdatedAt time.Time `json:"updated_at"`
+}
+
+// move changes the status, if it may.
+func (r *Record) move(next RunStatus, reason string) {
+	if r.Status.To(next) {
+		r.Status, r.Reason = next, reason
+	}
+}
+
+// open says whether the run can go on: it waits, or the process that ran it ended.
+func (r *Record) open() bool {
+	return r.RunID != "" && (r.Status == StatusWaiting || r.Status == StatusRunning)
+}
+
+// Reason is the termination in one word, or two: natural, cancelled, error,
+// blocked:<reason> or stopped:<code>.
+func (t Termination) Reason() string {
+	switch t.Type {
+	case NaturalEnd:
+		return "natural"
+	case Stopped:
+		return "stopped:" + t.Code
+	case Blocked:
+		return "blocked:" + t.Detail
+	case Suspended:
+		return suspendedText
+	case Cancelled:
+		return "cancelled"
+	case Failed:
+		return "error"
+	default:
+		return string(t.Type)
+	}
+}
+
+// ParseReason is the reverse of [Termination.Reason]. A text that it does not know
+// is an error that says so.
+func ParseReason(s string) Termination {
+	kind, rest, _ := strings.Cut(s, ":")
+	switch kind {
+	case "natural":
+		return Termination{Type: NaturalEnd}
+	case "cancelled":
+		return Termination{Type: Cancelled}
+	case suspendedText:
+		return Termination{Type: Suspended}
+	case "stopped":
+		return Termination{Type: Stopped, Code: rest}
+	case "blocked":
+		return Termination{Type: Blocked, Detail: rest}
+	case "error":
+		return Termination{Type: Failed, Detail: rest}
+	default:
+		return Termination{Type: Failed, Detail: s}
+	}
+}

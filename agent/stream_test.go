@@ -1,0 +1,284 @@
+package agent_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mortise-dev/mortise/abi"
+	"github.com/mortise-dev/mortise/agent"
+	"github.com/mortise-dev/mortise/llm"
+)
+
+// streamer streams from a list: one list of deltas, and one error, for each request.
+type streamer struct {
+	script
+
+	streams  [][]llm.Delta
+	errs     []error
+	requests []llm.Request
+}
+
+func (s *streamer) Stream(ctx context.Context, r llm.Request, emit func(llm.Delta) bool) error {
+	n := len(s.requests)
+	s.requests = append(s.requests, r)
+	if n >= len(s.streams) {
+		return &llm.Error{Kind: llm.KindInvalidRequest, Message: "the script is over"}
+	}
+	for _, d := range s.streams[n] {
+		if d.Type == "hang" {
+			<-ctx.Done()
+			return ctx.Err()
+		}
+		if !emit(d) {
+			return ctx.Err()
+		}
+	}
+	if n < len(s.errs) {
+		return s.errs[n]
+	}
+	return nil
+}
+
+func text(s string) llm.Delta { return llm.Delta{Type: llm.DeltaText, Text: s} }
+
+func streamed(id, name, arguments string) []llm.Delta {
+	return []llm.Delta{
+		{Type: llm.DeltaCallStart, CallID: id, Name: name}, {Type: llm.DeltaCallArguments, Text: arguments}, {Type: llm.DeltaBlockStop},
+	}
+}
+
+func (b *bench) types() []agent.EventType {
+	var out []agent.EventType
+	for _, e := range b.events {
+		if e.Type != agent.EventPhase {
+			out = append(out, e.Type)
+		}
+	}
+	return out
+}
+
+func TestStreamedRun(t *testing.T) {
+	t.Parallel()
+	m := &streamer{streams: [][]llm.Delta{
+		slices.Concat([]llm.Delta{{Type: llm.DeltaReasoning, Text: "hm"}, {Type: llm.DeltaSignature, Text: "sig"}, text("I look.")}, streamed("c1", "echo", `"a"`)),
+		{text("done")},
+	}}
+	b := newBench(t, nil, agent.Config{Model: m})
+	r := mustRun(t, b, request(user("go")))
+	want := []agent.EventType{
+		agent.EventRunStart, agent.EventStepStart, agent.EventReasoningDelta, agent.EventTextDelta, agent.EventToolCallStart, agent.EventToolCallDelta,
+		agent.EventToolCallReady, agent.EventInferenceComplete, agent.EventToolCallDone, agent.EventStepEnd,
+		agent.EventStepStart, agent.EventTextDelta, agent.EventInferenceComplete, agent.EventStepEnd, agent.EventRunFinish,
+	}
+	if got := b.types(); !slices.Equal(got, want) {
+		t.Errorf("events\n%v\nwant\n%v", got, want)
+	}
+	log := b.agent.Thread("t").Messages()
+	if block := log[1].Content[0]; block.Type != abi.BlockThinking || block.Signature != "sig" || r.Response != "done" {
+		t.Errorf("thinking is not kept: %+v", log[1])
+	}
+	if sent := m.requests[1].Messages[1].Content[0]; sent.Type != abi.BlockThinking {
+		t.Errorf("thinking is not sent back: %+v", sent)
+	}
+}
+
+func TestCancelledStreamIsKept(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		m := &streamer{streams: [][]llm.Delta{{text("half an "), text("answer"), {Type: "hang"}}}}
+		b := newBench(t, nil, agent.Config{Model: m})
+		out := start(t, b, request(user("go")))
+		synctest.Wait()
+		control(t, b, "t").Cancel()
+		end := <-out
+		log := b.agent.Thread("t").Messages()
+		if end.result.Termination.Type != agent.Cancelled || end.result.Response != "half an answer" || log[len(log)-1].Text() != "half an answer" {
+			t.Errorf("result %+v, log %q", end.result, texts(log))
+		}
+		checkEvents(t, b.events)
+		checkLog(t, b)
+	})
+}
+
+func TestBrokenStreamIsWhole(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		lost := &llm.Error{Kind: llm.KindStreamInterrupted}
+		m := &streamer{
+			streams: [][]llm.Delta{
+				{text("the beginning ")},
+				append([]llm.Delta{text("and the end")}, append(streamed("c1", "echo", `"a"`), llm.Delta{Type: llm.DeltaCallStart, CallID: "c2", Name: "shell"})...),
+				streamed("c3", "echo", "{oops"),
+				{text("done")},
+			},
+			errs: []error{lost, lost, nil, nil},
+		}
+		b := newBench(t, nil, agent.Config{Model: m})
+		r := mustRun(t, b, request(user("go")))
+		log := b.agent.Thread("t").Messages()
+		want := []string{
+			"user: go", "assistant: the beginning and the end", "tool: a",
+			"user: The connection broke while you wrote further calls, and they were not carried out: \"shell\". Make them again if you still need them.",
+			"user: These calls had arguments that are not valid JSON, and were not carried out: \"echo\". Make them again with valid JSON.",
+			"assistant: done",
+		}
+		if got := texts(log); !slices.Equal(got, want) || r.Steps != 3 || log[3].Visibility != abi.VisibilityInternal {
+			t.Errorf("log %q", got)
+		}
+		if b.count(agent.EventToolCallCancel) != 2 || b.count(agent.EventToolCallDone) != 1 {
+			t.Errorf("%d cancelled", b.count(agent.EventToolCallCancel))
+		}
+	})
+}
+
+func TestFailedStreamIsKeptAndPaid(t *testing.T) {
+	t.Parallel()
+	bill := llm.Delta{Type: llm.DeltaUsage, Usage: &abi.Usage{PromptTokens: 7}}
+	m := &streamer{streams: [][]llm.Delta{{text("so far"), bill}}, errs: []error{&llm.Error{Kind: llm.KindContentFiltered}}}
+	b := newBench(t, nil, agent.Config{Model: m})
+	r, err := b.agent.Run(t.Context(), request(user("go")))
+	if err == nil || r.Response != "so far" || r.Usage.PromptTokens != 7 {
+		t.Errorf("result %+v, error %v", r, err)
+	}
+	checkLog(t, b)
+}
+
+// TestHangingConnectIsCancelled: nothing that the model does, or does not do, keeps a
+// run from ending.
+func TestHangingConnectIsCancelled(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		hold := make(chan struct{})
+		b := newBench(t, &script{during: func() { <-hold }}, agent.Config{Grace: 2 * time.Second})
+		out := start(t, b, request(user("go")))
+		synctest.Wait()
+		begin := time.Now()
+		control(t, b, "t").Cancel()
+		if end := <-out; !errors.Is(end.err, context.Canceled) || time.Since(begin) != 2*time.Second {
+			t.Errorf("ended after %v: %v", time.Since(begin), end.err)
+		}
+		close(hold)
+		synctest.Wait()
+	})
+}
+
+func TestToolDeadline(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, &script{answers: []abi.Message{says("", calls("c1", "echo", "a"), calls("c2", "echo", "b")), says("done")}},
+			agent.Config{ToolTimeout: time.Minute, Grace: time.Second})
+		hold := make(chan struct{})
+		b.tools.do = func(ctx context.Context, call abi.ToolCall) (abi.ToolResult, error) {
+			if call.ID == "c1" {
+				<-hold // deaf
+				return abi.ToolResult{}, nil
+			}
+			<-ctx.Done()
+			return abi.ToolResult{}, context.Cause(ctx)
+		}
+		r := mustRun(t, b, request(user("go")))
+		got := toolTexts(b)
+		if r.Termination.Type != agent.NaturalEnd || !strings.Contains(got[0], "did not come back within 1m0s") || !strings.Contains(got[1], "the tool took too long") {
+			t.Errorf("result %+v, tools %q", r, got)
+		}
+		close(hold)
+		synctest.Wait()
+	})
+}
+
+// squeezing is a compactor that makes the view one message, if it may.
+type squeezing struct {
+	deliver   func(n abi.Notice)
+	helps     bool
+	requested int
+	squeezed  bool
+}
+
+func (s *squeezing) View(_ string, log []abi.Message) []abi.Message {
+	if s.squeezed {
+		return log[len(log)-1:]
+	}
+	return log
+}
+
+func (s *squeezing) Consider(context.Context, string, []abi.Message) bool {
+	if s.requested == 0 || !s.helps {
+		return false
+	}
+	s.requested = 0
+	s.deliver(abi.Notice{Kind: abi.NoticeCompleted, TaskID: "other", Result: "unrelated"})
+	s.deliver(abi.Notice{Kind: abi.NoticeCustom, EventType: "summary", Housekeeping: true})
+	return true
+}
+
+func (s *squeezing) Consume(_ string, _ []abi.Message, n abi.Notice) bool {
+	s.squeezed = s.squeezed || n.EventType == "summary"
+	return n.EventType == "summary"
+}
+
+func (s *squeezing) Request(string, string)                 { s.requested++ }
+func (s *squeezing) Calibrate(string, int64, []abi.Message) {}
+
+func TestContextOverflow(t *testing.T) {
+	t.Parallel()
+	overflow := &llm.Error{Kind: llm.KindContextOverflow}
+	for name, c := range map[string]struct {
+		compactor *squeezing
+		errs      []error
+		sent      int // messages of the second request
+		failed    bool
+	}{
+		"compaction comes":       {&squeezing{helps: true}, []error{overflow}, 2, false},
+		"compaction does not":    {&squeezing{}, []error{overflow}, 0, false},
+		"no compactor":           {nil, []error{overflow}, 0, false},
+		"once is all there is":   {&squeezing{helps: true}, []error{overflow, overflow}, 2, true},
+		"nothing can be cut off": {nil, []error{overflow}, 0, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := &streamer{streams: [][]llm.Delta{nil, {text("fine")}, {text("too late")}}, errs: c.errs}
+			cfg := agent.Config{Model: m, SystemPrompt: "be brief"}
+			if c.compactor != nil {
+				cfg.Compactor = c.compactor
+			}
+			b := newBench(t, nil, cfg)
+			if c.compactor != nil {
+				c.compactor.deliver = func(n abi.Notice) {
+					if err := b.agent.Deliver(t.Context(), "t", n); err != nil {
+						t.Error(err)
+					}
+				}
+			}
+			var input []abi.Message
+			if name != "nothing can be cut off" {
+				for range 20 {
+					input = append(input, user(strings.Repeat("old ", 50)), says(strings.Repeat("older ", 50)))
+				}
+			}
+			r, err := b.agent.Run(t.Context(), request(append(input, user("go"))...))
+			if (err != nil) != c.failed {
+				t.Fatalf("result %+v, error %v, log %d", r, err, len(input))
+			}
+			checkEvents(t, b.events)
+			if len(input) == 0 {
+				return
+			}
+			second := m.requests[1].Messages
+			if c.sent > 0 && len(second) != c.sent || len(second) >= len(m.requests[0].Messages) || second[0].Text() != "be brief" || second[len(second)-1].Text() != "go" {
+				t.Errorf("the second request has %d messages: %q", len(second), texts(second))
+			}
+			log := b.agent.Thread("t").Messages()
+			if len(log) < len(input)+1 {
+				t.Errorf("the log was cut to %d messages", len(log))
+			}
+			if c.compactor != nil && c.compactor.helps && !c.failed && !strings.Contains(strings.Join(texts(log), " "), "unrelated") {
+				t.Error("another notice is lost")
+			}
+		})
+	}
+}
