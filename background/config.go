@@ -15,11 +15,17 @@ import (
 
 // Defaults of [Config].
 const (
-	DefaultMaxRunning = 16
-	DefaultMaxQueued  = 1024
-	DefaultKeep       = 1024
-	DefaultTimeout    = 10 * time.Minute
-	DefaultGrace      = 5 * time.Second
+	DefaultMaxRunning      = 16
+	DefaultMaxPerThread    = 8
+	DefaultMaxQueued       = 1024
+	DefaultKeep            = 1024
+	DefaultTimeout         = 10 * time.Minute
+	DefaultServiceTimeout  = 24 * time.Hour
+	DefaultGrace           = 5 * time.Second
+	DefaultEventsPerSecond = 1000
+	DefaultMaxPayload      = 64 << 10
+	DefaultMaxError        = 3000
+	DefaultMaxAttempts     = 3
 )
 
 // Sentinels of Spawn.
@@ -28,24 +34,90 @@ var (
 	ErrQueueFull = errors.New("background: too many tasks wait for a place")
 )
 
-// Config makes a [Manager]. Only Deliver is required.
+// Ledger keeps tasks and their notices beyond the process. outbox.Outbox is one.
+// One ledger belongs to one Manager. It must be safe for concurrent use.
+type Ledger interface {
+	// Commit keeps the record of a task, if one is named, and queues a notice for
+	// the thread, if there is one: both or neither, and for good when it returns
+	// nil. It may wait for room until ctx is done.
+	Commit(ctx context.Context, thread, task string, record []byte, n *abi.Notice) error
+	// Forget drops the records of tasks that nobody will ask for again.
+	Forget(ctx context.Context, thread string, tasks ...string) error
+	// Threads lists the threads that have records or notices.
+	Threads(ctx context.Context) ([]string, error)
+	// Records returns the last record of each task of a thread.
+	Records(ctx context.Context, thread string) (map[string][]byte, error)
+	// Unread lists the tasks of a thread whose ends are queued and not acknowledged.
+	Unread(ctx context.Context, thread string) ([]string, error)
+}
+
+// EventKind is what happened to a task.
+type EventKind string
+
+// Kinds of events.
+const (
+	EventStarted  EventKind = "started"
+	EventFinished EventKind = "finished"
+)
+
+// Event tells a user interface of a task. It is for display: what must not be
+// lost is in the notices.
+type Event struct {
+	Kind EventKind
+	Task Info
+}
+
+// Config makes a [Manager]. Deliver or Ledger is required. A zero limit means its
+// default.
 type Config struct {
 	// Deliver hands a notice to the owner of a thread. It may wait for room until
 	// ctx is done. On an error the notice must not have been accepted. It must not
 	// call the Manager.
 	Deliver func(ctx context.Context, thread string, n abi.Notice) error
+	// Ledger takes the place of Deliver where notices and tasks must outlive the
+	// process.
+	Ledger Ledger
+	// Observe hears when a task starts and when it has finished, on the goroutine of
+	// the task. It must return soon. Nil hears nothing.
+	Observe func(Event)
+	// Shorten returns what is said of a text in its place when it is large, and
+	// keeps the text elsewhere. It gets results that are text, and everything larger
+	// than MaxPayload; label is the type of the task. Nil cuts.
+	Shorten func(ctx context.Context, label, text string) string
+	// Resume returns the body with which a task goes on after a restart, or nil when
+	// it cannot. Nil resumes nothing.
+	Resume func(Info) Body
+	// Forward sends a message to a thread that is not a task's, and returns an id for
+	// it. It serves send_message. Nil makes such a message unavailable.
+	Forward func(ctx context.Context, m Message) (id string, err error)
 	// NewID makes task ids, unique across processes. Nil means "bg_" and a
 	// time-ordered UUID.
 	NewID func() string
 	// Now is the clock for the times in [Info]. Nil means time.Now.
 	Now func() time.Time
-	// MaxRunning bodies run at a time; MaxQueued more may wait.
-	MaxRunning int
-	MaxQueued  int
-	// Keep is how many ended tasks stay readable through Get and List.
+	// MaxRunning bodies run at a time, MaxPerThread of them for one thread, counted
+	// apart for work (blocking and detached), services and housekeeping. MaxQueued
+	// more tasks may wait for their turn.
+	MaxRunning   int
+	MaxPerThread int
+	MaxQueued    int
+	// Keep is how many ended tasks stay readable through Get and List after their
+	// notice was accepted, or acknowledged if there is a Ledger.
 	Keep int
-	// Timeout ends a body that runs longer, unless its Spec says otherwise.
-	Timeout time.Duration
+	// Timeout ends a body that runs longer, unless its Spec says otherwise;
+	// ServiceTimeout is for services.
+	Timeout        time.Duration
+	ServiceTimeout time.Duration
+	// EventsPerSecond is what one task may emit, after a burst of as many. A task
+	// that emits faster waits.
+	EventsPerSecond int
+	// MaxPayload bounds a result and what Emit takes, in bytes of text. MaxError
+	// bounds the text of an error.
+	MaxPayload int
+	MaxError   int
+	// MaxAttempts is how often a body is started, if Resume lets it go on after a
+	// restart.
+	MaxAttempts int
 	// Grace is how long a cancelled body may take to return.
 	Grace time.Duration
 	// Logger gets abandoned bodies, panics and lost notices. Nil discards.
@@ -63,26 +135,41 @@ func (c Config) withDefaults() Config {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
 	c.MaxRunning = cmp.Or(c.MaxRunning, DefaultMaxRunning)
+	c.MaxPerThread = cmp.Or(c.MaxPerThread, DefaultMaxPerThread)
 	c.MaxQueued = cmp.Or(c.MaxQueued, DefaultMaxQueued)
 	c.Keep = cmp.Or(c.Keep, DefaultKeep)
 	c.Timeout = cmp.Or(c.Timeout, DefaultTimeout)
+	c.ServiceTimeout = cmp.Or(c.ServiceTimeout, DefaultServiceTimeout)
 	c.Grace = cmp.Or(c.Grace, DefaultGrace)
+	c.EventsPerSecond = cmp.Or(c.EventsPerSecond, DefaultEventsPerSecond)
+	c.MaxPayload = cmp.Or(c.MaxPayload, DefaultMaxPayload)
+	c.MaxError = cmp.Or(c.MaxError, DefaultMaxError)
+	c.MaxAttempts = cmp.Or(c.MaxAttempts, DefaultMaxAttempts)
 	return c
 }
 
 func (c Config) validate() error {
-	if c.Deliver == nil {
-		return errors.New("background: Config.Deliver is missing")
+	switch {
+	case c.Deliver == nil && c.Ledger == nil:
+		return errors.New("background: Config.Deliver is missing, and there is no Ledger")
+	case c.Deliver != nil && c.Ledger != nil:
+		return errors.New("background: Config.Deliver and Config.Ledger are both set; one of them takes the notices")
 	}
 	for _, f := range []struct {
 		name  string
 		value int64
 	}{
 		{"MaxRunning", int64(c.MaxRunning)},
+		{"MaxPerThread", int64(c.MaxPerThread)},
 		{"MaxQueued", int64(c.MaxQueued)},
 		{"Keep", int64(c.Keep)},
 		{"Timeout", int64(c.Timeout)},
+		{"ServiceTimeout", int64(c.ServiceTimeout)},
 		{"Grace", int64(c.Grace)},
+		{"EventsPerSecond", int64(c.EventsPerSecond)},
+		{"MaxPayload", int64(c.MaxPayload)},
+		{"MaxError", int64(c.MaxError)},
+		{"MaxAttempts", int64(c.MaxAttempts)},
 	} {
 		if f.value < 0 {
 			return fmt.Errorf("background: Config.%s is negative", f.name)

@@ -3,14 +3,39 @@
 //
 // A [Manager] runs task bodies on goroutines of their own. What a body emits,
 // and how it ended, is delivered as [abi.Notice] values to the thread that owns
-// the task, through the Deliver function of the [Config], usually into an inbox.
+// the task: through the Deliver function of the [Config], usually into an inbox,
+// or into a [Ledger], which keeps them until they are acknowledged.
 //
 // # One commit
 //
 // A task has exactly one terminal notice. The notice is delivered and the status
 // changes in one step: nobody sees the one without the other through Get, List,
-// HasBlocking or Wait. When Deliver waits for room the step is tried again until
-// it is through, with the task still shown as running.
+// HasBlocking or Wait. When Deliver waits for room, or the Ledger fails, the step
+// is tried again until it is through, with the task still shown as running. With
+// a Ledger the task's record is part of the step.
+//
+// # Restart
+//
+// [Manager.Recover] takes over what a Ledger kept; without one, the [Plugin] keeps
+// a thread's tasks in the thread's state and [Manager.Restore] takes them over. A
+// task that was running goes on if Config.Resume knows how, a bounded number of
+// times, and else ends as failed, with a notice. A sub-agent that goes on has no
+// inbox.
+//
+// # Limits
+//
+// Bodies need a place. Places are counted for each thread and in all, apart for
+// work, services and housekeeping; who finds none waits in a bounded queue, and a
+// thread that has all of its own lets others pass. A body that waits for another
+// task with [Manager.WaitTask] gives its place to others meanwhile. Run time, rate
+// and size of events, results, errors and names are bounded, and so is what is
+// kept of tasks that have ended. A task that has not ended is never forgotten.
+//
+// # Lineage
+//
+// A task knows the task, run, call and agent that it comes from. All of that goes
+// with the context ([WithLineage]), so it reaches what a body starts concurrently.
+// [Manager.CancelTree] and [Manager.CancelRun] follow it.
 //
 // # Cancellation
 //
@@ -22,13 +47,15 @@
 //
 // # Concurrency
 //
-// Everything is safe for concurrent use. Deliver is called while the status of
-// the thread's tasks is held back, so it must not call the Manager and must
-// return when its context is done. Whoever made the Manager calls Close.
+// Everything is safe for concurrent use. Deliver and the Ledger's Commit are called
+// while the status of the thread's tasks is held back, so they must not call the
+// Manager and must return when their context is done. Whoever made the Manager
+// calls Close.
 //
 // # Errors
 //
-// Spawn returns [ErrClosed], [ErrQueueFull], or an error that names what is
-// wrong with the [Spec]. A body's error, panic or timeout is not an error of the
-// package: it is the end of the task, and its notice says so.
+// Spawn returns [ErrClosed], [ErrQueueFull], an error that names what is wrong with
+// the [Spec], or what the Ledger said. SendMessage has a sentinel for each reason.
+// A body's error, panic or timeout is not an error of the package: it is the end of
+// the task, and its notice says so. What was lost or abandoned is in [Stats].
 package background

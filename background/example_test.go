@@ -6,6 +6,7 @@ import (
 
 	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/background"
+	"github.com/mortise-dev/mortise/inbox"
 )
 
 // A task reports to the thread that owns it, first progress, then its end.
@@ -35,4 +36,60 @@ func Example() {
 	// Output:
 	// thread-1 custom progress half <nil>
 	// thread-1 completed  <nil> 42 pages
+}
+
+// A sub-agent has an inbox of its own; who spawned it sends messages to it.
+func ExampleManager_SpawnAgent() {
+	ctx := context.Background()
+	m, err := background.New(background.Config{Deliver: func(_ context.Context, _ string, n abi.Notice) error {
+		fmt.Println(n.Kind, n.Result)
+		return nil
+	}})
+	if err != nil {
+		panic(err)
+	}
+	id, err := m.SpawnAgent(ctx, background.Spec{Thread: "thread-1", Name: "critic"},
+		func(ctx context.Context, _ *background.Task, box *inbox.Box) (any, error) {
+			n, err := box.Recv(ctx)
+			return n.Payload, err
+		})
+	if err != nil {
+		panic(err)
+	}
+	_ = m.SendMessage(ctx, id, "thread-1", "author", "what do you think?")
+	_ = m.Wait(ctx, "thread-1")
+	_ = m.Close(ctx)
+	// Output:
+	// completed map[content:what do you think? from:author]
+}
+
+// The tools with which a model looks after its tasks.
+func ExampleManager_Tools() {
+	ctx := context.Background()
+	m, err := background.New(background.Config{
+		NewID:   func() string { return "bg_0" },
+		Deliver: func(context.Context, string, abi.Notice) error { return nil },
+	})
+	if err != nil {
+		panic(err)
+	}
+	tools, err := m.Tools(background.ToolsConfig{Thread: "thread-1"})
+	if err != nil {
+		panic(err)
+	}
+	_, err = m.Spawn(ctx, background.Spec{
+		Thread: "thread-1", Type: "build",
+		Body: func(context.Context, *background.Task) (any, error) { return "42 pages", nil },
+	})
+	if err != nil {
+		panic(err)
+	}
+	result, _ := tools.CallTool(ctx, abi.ToolCall{Name: background.ToolWaitTask, Arguments: map[string]any{"task_id": "bg_0"}})
+	fmt.Println(result.Content[0].Text)
+	_ = m.Close(ctx)
+	// Output:
+	// task_id: bg_0
+	// state: completed
+	//
+	// 42 pages
 }

@@ -5,34 +5,38 @@ import (
 	"context"
 	"fmt"
 	"hash/maphash"
-	"slices"
 	"sync"
 
 	"github.com/mortise-dev/mortise/abi"
+	"github.com/mortise-dev/mortise/inbox"
 )
 
 // Manager runs tasks.
 type Manager struct {
-	cfg   Config
-	slots chan struct{} // one per running body
-	stop  chan struct{} // closed by Close
-	once  sync.Once
-	wg    sync.WaitGroup // one per task that has not ended
+	cfg  Config
+	stop chan struct{} // closed by Close
+	once sync.Once
+	wg   sync.WaitGroup // one per task that has not ended
 
 	// gates hold back what is seen of a thread's tasks while one of them ends. A
 	// thread has one gate, a gate many threads. Locked before mu, never after.
 	gates [64]gate
 	seed  maphash.Seed
 
-	mu        sync.Mutex
-	tasks     map[string]*Task
-	names     map[name]string // names of live tasks, to ids
-	live      map[string]int  // tasks that have not ended, by thread
-	ended     []string        // ended tasks, oldest first
-	changed   chan struct{}   // closed and replaced when a task ends
-	closed    bool
-	seq       uint64
-	abandoned int
+	mu       sync.Mutex
+	places   places
+	tasks    map[string]*Task
+	names    map[name]string // names of live tasks, to ids
+	live     map[string]int  // tasks that have not ended, by thread
+	blocking map[string]int  // those of them that are blocking
+	alive    int             // all tasks that have not ended
+	acked    []string        // ended tasks that may be forgotten, oldest first
+	unacked  []string        // ended tasks whose notice is still needed, and some that no longer are
+	runs     map[string]string
+	changed  chan struct{} // closed and replaced when a task ends
+	closed   bool
+	seq      uint64
+	stats    Stats
 }
 
 type name struct{ thread, name string }
@@ -44,9 +48,10 @@ func New(cfg Config) (*Manager, error) {
 		return nil, err
 	}
 	m := &Manager{
-		cfg: cfg, seed: maphash.MakeSeed(),
-		slots: make(chan struct{}, cfg.MaxRunning), stop: make(chan struct{}),
-		tasks: map[string]*Task{}, names: map[name]string{}, live: map[string]int{},
+		cfg: cfg, seed: maphash.MakeSeed(), stop: make(chan struct{}),
+		places: newPlaces(cfg.MaxRunning, cfg.MaxPerThread),
+		tasks:  map[string]*Task{}, names: map[name]string{},
+		live: map[string]int{}, blocking: map[string]int{}, runs: map[string]string{},
 		changed: make(chan struct{}),
 	}
 	for i := range m.gates {
@@ -55,66 +60,167 @@ func New(cfg Config) (*Manager, error) {
 	return m, nil
 }
 
-// Spawn starts a task and returns its id at once. When MaxRunning bodies run the
-// task waits for its turn. The body keeps the values of ctx, but neither its
-// deadline nor its cancellation.
+// Spawn starts a task and returns its id at once. When too many bodies run, of
+// the thread or in all, the task waits for its turn. The body keeps the values of
+// ctx, but neither its deadline nor its cancellation. With a Ledger, the task is
+// kept before it starts; when that fails nothing was started.
 func (m *Manager) Spawn(ctx context.Context, spec Spec) (string, error) {
+	return m.spawn(ctx, spec, nil)
+}
+
+func (m *Manager) spawn(ctx context.Context, spec Spec, box *inbox.Box) (string, error) {
 	spec.Class = cmp.Or(spec.Class, Blocking)
-	spec.Timeout = cmp.Or(spec.Timeout, m.cfg.Timeout)
 	if err := spec.validate(); err != nil {
 		return "", err
 	}
-	t := &Task{m: m, spec: spec, emit: newGate()}
-	ctx = context.WithoutCancel(ctx)
-	t.life, t.end = context.WithCancel(ctx)
-	ctx, t.cancel = context.WithCancelCause(ctx)
+	spec.Parent = spec.Parent.or(LineageOf(ctx))
+	t := m.newTask(ctx, spec, box)
 	if err := m.register(t); err != nil {
-		t.cancel(nil)
-		t.end()
+		t.drop()
 		return "", err
 	}
-	go m.run(ctx, t)
+	if err := m.launch(ctx, t); err != nil {
+		return "", err
+	}
 	return t.info.ID, nil
+}
+
+// newTask makes a task that is not registered yet.
+func (m *Manager) newTask(ctx context.Context, spec Spec, box *inbox.Box) *Task {
+	timeout := m.cfg.Timeout
+	if spec.Class == Service {
+		timeout = m.cfg.ServiceTimeout
+	}
+	spec.Timeout = cmp.Or(spec.Timeout, timeout)
+	t := &Task{m: m, spec: spec, box: box, emit: newGate(), turn: make(chan struct{}), rate: rate{perSecond: m.cfg.EventsPerSecond}}
+	t.life, t.end = context.WithCancel(context.WithoutCancel(ctx))
+	return t
+}
+
+// drop lets go of a task that was never started.
+func (t *Task) drop() {
+	t.end()
+	if t.box != nil {
+		t.box.Close()
+	}
+}
+
+// launch keeps the task, then lets it run when it is its turn.
+func (m *Manager) launch(ctx context.Context, t *Task) error {
+	if err := m.keep(ctx, t); err != nil {
+		m.mu.Lock()
+		m.unregister(t)
+		m.mu.Unlock()
+		t.drop()
+		m.wg.Done()
+		return fmt.Errorf("background: task %s: keep its record: %w", t.info.ID, err)
+	}
+	m.mu.Lock()
+	m.places.enter(t, false)
+	m.mu.Unlock()
+	go m.run(t) //nolint:contextcheck // the body outlives the spawn; it has a context made of this one
+	return nil
+}
+
+// keep writes the record of a task that begins.
+func (m *Manager) keep(ctx context.Context, t *Task) error {
+	if m.cfg.Ledger == nil {
+		return nil
+	}
+	m.mu.Lock()
+	info := t.info
+	m.mu.Unlock()
+	info.Status = Running // or about to; it has not ended, which is what matters after a crash
+	record, err := m.record(&info)
+	if err != nil {
+		return err
+	}
+	return m.hand(ctx, t.spec.Thread, info.ID, record, nil)
 }
 
 // register checks and enters a task in one step.
 func (m *Manager) register(t *Task) error {
-	now := m.cfg.Now()
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	key := name{t.spec.Thread, t.spec.Name}
 	switch {
 	case m.closed:
 		return ErrClosed
-	case len(m.tasks)-len(m.ended) >= m.cfg.MaxRunning+m.cfg.MaxQueued:
+	case m.alive >= m.cfg.MaxRunning+m.cfg.MaxQueued:
 		return ErrQueueFull
 	case t.spec.Name != "" && m.names[key] != "":
 		return fmt.Errorf("background: a running task named '%s' already exists", t.spec.Name)
 	}
-	id := m.cfg.NewID()
-	if id == "" || m.tasks[id] != nil {
-		return fmt.Errorf("background: Config.NewID gave %q, which is empty or taken", id)
+	id, err := m.freshID()
+	if err != nil {
+		return err
 	}
+	t.info = Info{
+		ID: id, Thread: t.spec.Thread, Type: t.spec.Type, Name: t.spec.Name, Description: t.spec.Description,
+		Class: t.spec.Class, Status: Queued, CreatedAt: m.cfg.Now(), Parent: t.spec.Parent, Attempt: 1,
+	}
+	m.enter(t)
+	return nil
+}
+
+// freshID takes an id that no task has. A generator that counts from nought goes
+// past the ids that were restored. The caller holds the lock.
+func (m *Manager) freshID() (string, error) {
+	id := ""
+	for range len(m.tasks) + 1 {
+		if id = m.cfg.NewID(); id != "" && m.tasks[id] == nil {
+			return id, nil
+		}
+	}
+	return "", fmt.Errorf("background: Config.NewID gave %.80q, which is empty or taken", id)
+}
+
+// enter makes a task known. The caller holds the lock.
+func (m *Manager) enter(t *Task) {
+	own := t.spec.Parent
+	own.TaskID = t.info.ID
+	// Not of t.life: that ends before the end is committed.
+	t.body, t.cancel = context.WithCancelCause(WithLineage(context.WithoutCancel(t.life), own))
 	m.seq++
 	t.seq = m.seq
-	t.info = Info{
-		ID: id, Thread: t.spec.Thread, Type: t.spec.Type, Name: t.spec.Name,
-		Description: t.spec.Description, Class: t.spec.Class, Status: Queued, CreatedAt: now,
-	}
-	m.tasks[id] = t
+	m.tasks[t.info.ID] = t
 	m.live[t.spec.Thread]++
+	m.alive++
+	if t.spec.Class == Blocking {
+		m.blocking[t.spec.Thread]++
+	}
 	if t.spec.Name != "" {
-		m.names[key] = id
+		m.names[name{t.spec.Thread, t.spec.Name}] = t.info.ID
 	}
 	m.wg.Add(1)
-	// A free place is taken here, so that a task that can run is never seen as
-	// queued.
-	select {
-	case m.slots <- struct{}{}:
-		t.info.Status = Running
-	default:
+}
+
+// leave takes a task from those that live. The caller holds the lock.
+func (m *Manager) leave(t *Task) {
+	key := name{t.spec.Thread, t.spec.Name}
+	if m.names[key] == t.info.ID {
+		delete(m.names, key)
 	}
-	return nil
+	m.live[t.spec.Thread]--
+	if m.live[t.spec.Thread] == 0 {
+		delete(m.live, t.spec.Thread)
+	}
+	if t.spec.Class == Blocking {
+		m.blocking[t.spec.Thread]--
+		if m.blocking[t.spec.Thread] == 0 {
+			delete(m.blocking, t.spec.Thread)
+		}
+	}
+	m.alive--
+	close(m.changed)
+	m.changed = make(chan struct{})
+}
+
+// unregister undoes register. The caller holds the lock.
+func (m *Manager) unregister(t *Task) {
+	m.leave(t)
+	delete(m.tasks, t.info.ID)
+	t.cancel(nil)
 }
 
 // Housekeep spawns a housekeeping task. Its types are builtin, so that a package
@@ -130,101 +236,6 @@ func (m *Manager) Housekeep(
 		Thread: thread, Type: taskType, Description: description, Class: Housekeeping,
 		Body: func(ctx context.Context, t *Task) (any, error) { return nil, body(ctx, t.Emit) },
 	})
-}
-
-// Cancel asks a task to end and reports whether there was one to ask. It does
-// not wait.
-func (m *Manager) Cancel(id string) bool {
-	m.mu.Lock()
-	t := m.tasks[id]
-	ok := t != nil && !t.info.Status.Terminal()
-	m.mu.Unlock()
-	if ok {
-		t.cancel(errCancelled)
-	}
-	return ok
-}
-
-// CancelAll asks every task of a thread to end and returns how many there were.
-func (m *Manager) CancelAll(thread string) int {
-	return m.cancelWhere(func(t *Task) bool { return t.spec.Thread == thread })
-}
-
-func (m *Manager) cancelWhere(match func(*Task) bool) int {
-	var hit []*Task
-	m.mu.Lock()
-	for _, t := range m.tasks {
-		if !t.info.Status.Terminal() && match(t) {
-			hit = append(hit, t)
-		}
-	}
-	m.mu.Unlock()
-	for _, t := range hit {
-		t.cancel(errCancelled)
-	}
-	return len(hit)
-}
-
-// Get returns what is known of a task, ended ones included while they are kept.
-func (m *Manager) Get(id string) (Info, bool) {
-	m.mu.Lock()
-	t := m.tasks[id]
-	m.mu.Unlock()
-	if t == nil {
-		return Info{}, false
-	}
-	defer m.look(t.spec.Thread)()
-	return t.info, true
-}
-
-// List returns the tasks of a thread, oldest first.
-func (m *Manager) List(thread string) []Info {
-	defer m.look(thread)()
-	var own []*Task
-	for _, t := range m.tasks {
-		if t.spec.Thread == thread {
-			own = append(own, t)
-		}
-	}
-	slices.SortFunc(own, func(a, b *Task) int { return cmp.Compare(a.seq, b.seq) })
-	out := make([]Info, len(own))
-	for i, t := range own {
-		out[i] = t.info
-	}
-	return out
-}
-
-// HasBlocking reports whether a blocking task of the thread has not ended. When
-// it returns false, the notices of all blocking tasks have been delivered.
-func (m *Manager) HasBlocking(thread string) bool {
-	defer m.look(thread)()
-	if m.live[thread] == 0 {
-		return false
-	}
-	for _, t := range m.tasks {
-		if t.spec.Thread == thread && t.spec.Class == Blocking && !t.info.Status.Terminal() {
-			return true
-		}
-	}
-	return false
-}
-
-// Wait returns when no task of the thread runs or waits to run, whatever its
-// class, or when ctx is done.
-func (m *Manager) Wait(ctx context.Context, thread string) error {
-	for {
-		unlock := m.look(thread)
-		n, changed := m.live[thread], m.changed
-		unlock()
-		if n == 0 {
-			return nil
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return fmt.Errorf("background: wait for %d tasks of thread %s: %w", n, thread, context.Cause(ctx))
-		}
-	}
 }
 
 // Close refuses new tasks, cancels all, and waits until each has ended, which
@@ -246,39 +257,42 @@ func (m *Manager) Close(ctx context.Context) error {
 	case <-ctx.Done():
 		return fmt.Errorf("background: close: %w", context.Cause(ctx))
 	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.abandoned > 0 {
-		return fmt.Errorf("background: close: %d task bodies ignored cancellation and were abandoned", m.abandoned)
+	if n := m.Stats().Abandoned; n > 0 {
+		return fmt.Errorf("background: close: %d task bodies ignored cancellation and were abandoned", n)
 	}
 	return nil
 }
 
-// look locks what is to be seen of a thread and returns the unlock.
-func (m *Manager) look(thread string) func() {
-	g := m.gate(thread)
-	g.lock()
-	m.mu.Lock()
-	return func() {
-		m.mu.Unlock()
-		g.unlock()
+// hand gives a record and a notice to the ledger, or the notice to its owner.
+func (m *Manager) hand(ctx context.Context, thread, task string, record []byte, n *abi.Notice) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("%w: %.256v", errPanicked, p)
+		}
+	}()
+	switch {
+	case m.cfg.Ledger != nil:
+		return m.cfg.Ledger.Commit(ctx, thread, task, record, n)
+	case n != nil:
+		return m.cfg.Deliver(ctx, thread, *n)
+	default:
+		return nil
 	}
+}
+
+// observe tells the observer, which may be somebody else's code.
+func (m *Manager) observe(ctx context.Context, kind EventKind, info Info) {
+	if m.cfg.Observe == nil {
+		return
+	}
+	defer func() {
+		if p := recover(); p != nil {
+			m.cfg.Logger.ErrorContext(ctx, "observer panicked", "task_id", info.ID, "task_type", info.Type)
+		}
+	}()
+	m.cfg.Observe(Event{Kind: kind, Task: info})
 }
 
 func (m *Manager) gate(thread string) gate {
 	return m.gates[maphash.String(m.seed, thread)%uint64(len(m.gates))]
-}
-
-// terminal builds the one notice that ends a task.
-func terminal(t *Task, o outcome) abi.Notice {
-	n := abi.Notice{TaskID: t.info.ID, Housekeeping: t.spec.Class == Housekeeping}
-	switch o.status {
-	case Completed:
-		n.Kind, n.Result = abi.NoticeCompleted, o.result
-	case Cancelled:
-		n.Kind = abi.NoticeCancelled
-	default:
-		n.Kind, n.Error = abi.NoticeFailed, o.err
-	}
-	return n
 }

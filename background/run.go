@@ -8,17 +8,11 @@ import (
 	"time"
 )
 
-// Causes of a body's cancelled context.
+// Causes of a body's cancelled context, and what a callback that panics gives.
 var (
 	errCancelled = errors.New("background: task cancelled")
 	errTimeout   = errors.New("background: task timed out")
-)
-
-// Bounds of one attempt to deliver a terminal notice. Readers of the thread's
-// status wait that long at most.
-const (
-	firstAttempt = 20 * time.Millisecond
-	lastAttempt  = 5 * time.Second
+	errPanicked  = errors.New("background: what takes the notices panicked")
 )
 
 // outcome is how a task ends.
@@ -29,42 +23,50 @@ type outcome struct {
 }
 
 // run takes a task from its place in the queue to its end.
-func (m *Manager) run(ctx context.Context, t *Task) {
+func (m *Manager) run(t *Task) {
 	defer m.wg.Done()
 	defer t.end()
 	defer t.cancel(nil)
-	if !m.takeSlot(ctx, t) {
-		m.commit(ctx, t, outcome{status: Cancelled})
-		return
+	o := outcome{status: Cancelled}
+	if m.takeTurn(t) {
+		m.mu.Lock()
+		info := t.info
+		m.mu.Unlock()
+		m.observe(t.body, EventStarted, info)
+		o = m.runBody(t)
+		o.err = m.cutError(o.err)
+		o.result = m.fit(t.life, t, o.result, true)
 	}
-	o := m.runBody(ctx, t)
-	<-m.slots
-	m.commit(ctx, t, o)
+	m.mu.Lock()
+	t.gone = true
+	m.places.leave(t)
+	m.mu.Unlock()
+	m.returnUnread(t)
+	op := "task_completion"
+	if t.box != nil {
+		op = "sub_agent_completion"
+	}
+	m.commit(t, o, op)
 }
 
-// takeSlot waits for a place and marks the task as running. It returns false
-// when the task was cancelled first.
-func (m *Manager) takeSlot(ctx context.Context, t *Task) bool {
-	m.mu.Lock()
-	running := t.info.Status == Running
-	m.mu.Unlock()
-	if running {
-		return true // register took the place
+// takeTurn waits for a place. It returns false when the task was cancelled first.
+func (m *Manager) takeTurn(t *Task) bool {
+	select {
+	case <-t.turn:
+		return true
+	default:
 	}
 	select {
-	case m.slots <- struct{}{}:
-	case <-ctx.Done():
+	case <-t.turn:
+		return true
+	case <-t.body.Done():
 		return false
 	}
-	m.mu.Lock()
-	t.info.Status = Running
-	m.mu.Unlock()
-	return true
 }
 
 // runBody runs the body until it returns or is abandoned.
-func (m *Manager) runBody(ctx context.Context, t *Task) outcome {
-	ctx, cancel := context.WithTimeoutCause(ctx, t.spec.Timeout, errTimeout)
+func (m *Manager) runBody(t *Task) outcome {
+	ctx, cancel := context.WithTimeoutCause(t.body, t.spec.Timeout, errTimeout)
 	defer cancel()
 	done := make(chan outcome, 1)
 	go m.call(ctx, t, done)
@@ -80,9 +82,7 @@ func (m *Manager) runBody(ctx context.Context, t *Task) outcome {
 		return o
 	case <-grace.C:
 	}
-	m.mu.Lock()
-	m.abandoned++
-	m.mu.Unlock()
+	m.count(func(s *Stats) { s.Abandoned++ })
 	m.cfg.Logger.ErrorContext(ctx, "task body ignored cancellation and was abandoned",
 		"task_id", t.info.ID, "task_type", t.spec.Type, "grace", m.cfg.Grace)
 	return outcome{status: Failed, err: fmt.Sprintf("abandoned: the body went on for %s after: %s", m.cfg.Grace, reason(ctx, t))}
@@ -119,77 +119,4 @@ func reason(ctx context.Context, t *Task) string {
 		return fmt.Sprintf("timed out after %s", t.spec.Timeout)
 	}
 	return "cancelled"
-}
-
-// commit delivers the terminal notice and sets the status in one step. While the
-// owner has no room it lets readers look in between attempts; it gives up when
-// Deliver refuses for good, or when the Manager has been closing for the grace
-// period.
-func (m *Manager) commit(ctx context.Context, t *Task, o outcome) {
-	t.end() // an Emit that still waits gives up
-	t.emit.lock()
-	t.over = true
-	t.emit.unlock()
-
-	ctx = context.WithoutCancel(ctx)
-	var giveUp <-chan time.Time
-	last := false
-	for wait := firstAttempt; !m.attempt(ctx, t, o, wait, last); wait = min(2*wait, lastAttempt) {
-		select {
-		case <-m.stop:
-			if giveUp == nil {
-				giveUp = time.After(m.cfg.Grace)
-			}
-		default:
-		}
-		select {
-		case <-giveUp:
-			last = true
-		default:
-		}
-	}
-}
-
-// attempt tries once to deliver and, when that is decided, makes the end
-// visible. It is not decided while the owner has no room, unless it is the last
-// attempt.
-func (m *Manager) attempt(ctx context.Context, t *Task, o outcome, wait time.Duration, last bool) bool {
-	g := m.gate(t.spec.Thread)
-	g.lock()
-	defer g.unlock()
-	ctx, cancel := context.WithTimeout(ctx, wait)
-	defer cancel()
-	err := m.cfg.Deliver(ctx, t.spec.Thread, terminal(t, o))
-	if err != nil && ctx.Err() != nil && !last {
-		return false
-	}
-	if err != nil {
-		m.cfg.Logger.ErrorContext(ctx, "terminal notice of a task was lost",
-			"task_id", t.info.ID, "task_type", t.spec.Type, "status", o.status, "error", err)
-	}
-	m.finish(t, o)
-	return true
-}
-
-// finish makes the end visible and forgets the oldest ended tasks. The caller
-// holds the thread's gate.
-func (m *Manager) finish(t *Task, o outcome) {
-	now := m.cfg.Now()
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	t.info.Status, t.info.Result, t.info.Error, t.info.EndedAt = o.status, o.result, o.err, now
-	if t.spec.Name != "" {
-		delete(m.names, name{t.spec.Thread, t.spec.Name})
-	}
-	m.live[t.spec.Thread]--
-	if m.live[t.spec.Thread] == 0 {
-		delete(m.live, t.spec.Thread)
-	}
-	m.ended = append(m.ended, t.info.ID)
-	for len(m.ended) > m.cfg.Keep {
-		delete(m.tasks, m.ended[0])
-		m.ended = m.ended[1:]
-	}
-	close(m.changed)
-	m.changed = make(chan struct{})
 }

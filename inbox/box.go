@@ -21,6 +21,23 @@ const warnEvery = 256
 // ErrClosed is returned by Send and Recv on a closed box.
 var ErrClosed = errors.New("inbox: box is closed")
 
+// ErrFull is returned by TrySend when the box has no room.
+var ErrFull = errors.New("inbox: box is full")
+
+// Stats counts what went through a box. Accepted is the sum of Read, HandedBack
+// and what is unread.
+type Stats struct {
+	// Accepted notices were queued; FellBack ones went to the fallback instead.
+	Accepted, FellBack uint64
+	// Read notices were taken by Recv, TryRecv and Drain; HandedBack ones by Close.
+	Read, HandedBack uint64
+	// Waiting senders wait for room now; Waited is how often one had to.
+	Waiting int
+	Waited  uint64
+	// Peak is the greatest number of unread notices so far.
+	Peak int
+}
+
 // Config makes a [Box]. The zero Config is valid.
 type Config struct {
 	// Depth is how many unread notices the box holds before Send waits.
@@ -35,15 +52,23 @@ type Config struct {
 
 // Box is a bounded queue of notices.
 type Box struct {
-	depth    int
 	fallback func(abi.Notice)
 	log      *slog.Logger
 
 	mu      sync.Mutex
-	queue   []abi.Notice
+	queue   ring
+	waiting []*sender // wait for room, in order; some have given up
+	stats   Stats
 	closed  bool
-	arrived chan struct{} // closed when a notice arrives or the box closes
-	room    chan struct{} // closed when room appears or the box closes
+	arrived chan struct{} // made by who waits for a notice; closed when one arrives or the box closes
+}
+
+// sender waits for room with a notice.
+type sender struct {
+	n abi.Notice
+	// decided gets true when the notice was queued and false when the box closed.
+	decided chan bool
+	gone    bool // gave up; guarded by Box.mu
 }
 
 // New makes an empty box.
@@ -56,69 +81,117 @@ func New(cfg Config) (*Box, error) {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	return &Box{
-		depth: depth, fallback: cfg.Fallback, log: log,
-		arrived: make(chan struct{}), room: make(chan struct{}),
-	}, nil
+	return &Box{fallback: cfg.Fallback, log: log, queue: ring{depth: depth}}, nil
 }
 
 // Send puts a notice at the end of the queue. When the box is full it waits for
-// room until ctx is done. On a closed box the notice goes to the fallback and
-// Send returns nil, or [ErrClosed] when there is no fallback. A notice for which
-// an error came back was not accepted.
-//
-// Notices of one sender keep their order. A sender that waits may be overtaken
-// by another.
+// room until ctx is done; those that wait get room in the order in which they
+// came. On a closed box the notice goes to the fallback and Send returns nil, or
+// [ErrClosed] when there is no fallback. A notice for which an error came back was
+// not accepted.
 func (b *Box) Send(ctx context.Context, n abi.Notice) error {
-	for {
-		room, done := b.offer(ctx, n)
-		if done {
+	w, err := b.offer(ctx, &n)
+	switch {
+	case errors.Is(err, ErrClosed):
+		return b.fallBack(n)
+	case w == nil:
+		return nil
+	}
+	select {
+	case queued := <-w.decided:
+		if queued {
 			return nil
 		}
-		if room == nil {
-			break
-		}
-		select {
-		case <-room:
-		case <-ctx.Done():
-			return fmt.Errorf("inbox: send: %w", context.Cause(ctx))
-		}
+		return b.fallBack(n)
+	case <-ctx.Done():
 	}
+	if b.giveUp(w) {
+		return fmt.Errorf("inbox: send: %w", context.Cause(ctx))
+	}
+	if <-w.decided { // it was decided in the same moment
+		return nil
+	}
+	return b.fallBack(n)
+}
+
+// TrySend is Send without waiting and without the fallback: [ErrFull] when there
+// is no room, [ErrClosed] when the box is closed.
+func (b *Box) TrySend(ctx context.Context, n abi.Notice) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch {
+	case b.closed:
+		return ErrClosed
+	case b.queue.full():
+		return ErrFull
+	}
+	b.accept(ctx, &n)
+	return nil
+}
+
+// offer queues n, or returns what to wait on.
+func (b *Box) offer(ctx context.Context, n *abi.Notice) (*sender, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.closed {
+		return nil, ErrClosed
+	}
+	if !b.queue.full() {
+		b.accept(ctx, n)
+		return nil, nil
+	}
+	w := &sender{n: *n, decided: make(chan bool, 1)}
+	b.waiting = append(b.waiting, w)
+	b.stats.Waiting++
+	b.stats.Waited++
+	return w, nil
+}
+
+// accept queues n. The caller holds the lock and has seen that there is room.
+func (b *Box) accept(ctx context.Context, n *abi.Notice) {
+	b.queue.push(n)
+	unread := b.queue.count
+	b.stats.Accepted++
+	b.stats.Peak = max(b.stats.Peak, unread)
+	if b.arrived != nil {
+		close(b.arrived)
+		b.arrived = nil
+	}
+	if unread%warnEvery == 0 {
+		b.log.WarnContext(ctx, "inbox is piling up", "unread", unread, "depth", b.queue.depth)
+	}
+}
+
+// giveUp takes a sender that waits out of the line, and reports false when its
+// notice has been decided on already.
+func (b *Box) giveUp(w *sender) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(w.decided) > 0 {
+		return false
+	}
+	w.gone, w.n = true, abi.Notice{}
+	b.stats.Waiting--
+	return true
+}
+
+// fallBack hands a notice that came too late to the fallback.
+func (b *Box) fallBack(n abi.Notice) error {
 	if b.fallback == nil {
 		return ErrClosed
 	}
 	b.fallback(n)
-	return nil
-}
-
-// offer queues n and reports true, or returns the channel to wait on. A nil
-// channel means that the box is closed.
-func (b *Box) offer(ctx context.Context, n abi.Notice) (<-chan struct{}, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.closed {
-		return nil, false
-	}
-	if len(b.queue) >= b.depth {
-		return b.room, false
-	}
-	b.queue = append(b.queue, n)
-	if len(b.queue) == 1 {
-		// Readers wait only when they found nothing, so the first notice wakes all.
-		close(b.arrived)
-		b.arrived = make(chan struct{})
-	}
-	if len(b.queue)%warnEvery == 0 {
-		b.log.WarnContext(ctx, "inbox is piling up", "unread", len(b.queue), "depth", b.depth)
-	}
-	return nil, true
+	b.stats.FellBack++
+	return nil
 }
 
 // Recv takes the oldest notice. It waits until there is one, ctx is done, or the
 // box is closed ([ErrClosed]).
 func (b *Box) Recv(ctx context.Context) (abi.Notice, error) {
 	for {
-		n, arrived, err := b.take()
+		n, arrived, err := b.take(true)
 		if err != nil || arrived == nil {
 			return n, err
 		}
@@ -130,32 +203,38 @@ func (b *Box) Recv(ctx context.Context) (abi.Notice, error) {
 	}
 }
 
-// take returns the oldest notice, or the channel to wait on.
-func (b *Box) take() (n abi.Notice, arrived <-chan struct{}, err error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if len(b.queue) == 0 {
-		if b.closed {
-			return n, nil, ErrClosed
-		}
-		return n, b.arrived, nil
-	}
-	n = b.queue[0]
-	b.queue[0] = abi.Notice{} // lets go of the payload
-	b.queue = b.queue[1:]
-	b.madeRoom()
-	return n, nil, nil
+// TryRecv takes the oldest notice, if there is one.
+func (b *Box) TryRecv() (abi.Notice, bool) {
+	n, _, err := b.take(false)
+	return n, err == nil
 }
 
-// Drain takes everything that is queued, oldest first, and does not wait.
+// take returns the oldest notice, or the channel to wait on.
+func (b *Box) take(wait bool) (n abi.Notice, arrived <-chan struct{}, err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch {
+	case b.queue.count > 0:
+		n = b.queue.pop()
+		b.stats.Read++
+		b.madeRoom()
+		return n, nil, nil
+	case b.closed || !wait:
+		return n, nil, ErrClosed
+	case b.arrived == nil:
+		b.arrived = make(chan struct{})
+	}
+	return n, b.arrived, nil
+}
+
+// Drain takes everything that is queued, oldest first, and does not wait. What
+// senders hold that wait for room is queued next, for the next call.
 func (b *Box) Drain() []abi.Notice {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	all := b.queue
-	b.queue = nil
-	if len(all) > 0 {
-		b.madeRoom()
-	}
+	all := b.queue.drain()
+	b.stats.Read += uint64(len(all))
+	b.madeRoom()
 	return all
 }
 
@@ -169,25 +248,69 @@ func (b *Box) Close() []abi.Notice {
 		return nil
 	}
 	b.closed = true
-	all := b.queue
-	b.queue = nil
-	close(b.arrived)
-	close(b.room)
+	all := b.queue.drain()
+	b.queue.buf = nil
+	b.stats.HandedBack = uint64(len(all))
+	for _, w := range b.waiting {
+		b.decide(w, false)
+	}
+	b.waiting = nil
+	if b.arrived != nil {
+		close(b.arrived)
+		b.arrived = nil
+	}
 	return all
+}
+
+// Closed reports whether the box is closed.
+func (b *Box) Closed() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.closed
 }
 
 // Len is the number of unread notices.
 func (b *Box) Len() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return len(b.queue)
+	return b.queue.count
 }
 
-// madeRoom wakes senders that wait. The caller holds the lock.
+// Stats returns the counts at this moment: a sender that waits and a peak near
+// the depth say that the run does not keep up.
+func (b *Box) Stats() Stats {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.stats
+}
+
+// madeRoom queues what senders hold that wait, the first first. The caller holds
+// the lock.
 func (b *Box) madeRoom() {
-	if b.closed {
+	moved := 0
+	for _, w := range b.waiting {
+		if b.queue.full() {
+			break
+		}
+		moved++
+		b.decide(w, true)
+	}
+	clear(b.waiting[:moved])
+	if b.waiting = b.waiting[moved:]; len(b.waiting) == 0 {
+		b.waiting = nil
+	}
+}
+
+// decide ends the wait of a sender. The caller holds the lock.
+func (b *Box) decide(w *sender, queued bool) {
+	if w.gone {
 		return
 	}
-	close(b.room)
-	b.room = make(chan struct{})
+	if queued {
+		b.queue.push(&w.n)
+		b.stats.Accepted++
+		b.stats.Peak = max(b.stats.Peak, b.queue.count)
+	}
+	b.stats.Waiting--
+	w.decided <- queued
 }

@@ -18,6 +18,7 @@
 //
 // # Errors
 //
-// [ErrClosed] says that the box is closed. Otherwise the error of the context
+// [ErrClosed] says that the box is closed, [ErrFull] that TrySend found no room.
+// Otherwise the error of the context
 // comes back, wrapped.
 package inbox

@@ -1,0 +1,45 @@
+package background
+
+import (
+	"cmp"
+	"context"
+)
+
+// Lineage says where a task comes from. Empty fields are not known.
+type Lineage struct {
+	// TaskID is the task that spawned this one.
+	TaskID string `json:"task_id,omitempty"`
+	// RunID, CallID and AgentID are the run, the tool call and the agent in which
+	// it was spawned.
+	RunID   string `json:"run_id,omitempty"`
+	CallID  string `json:"call_id,omitempty"`
+	AgentID string `json:"agent_id,omitempty"`
+}
+
+// IsZero reports whether nothing is known.
+func (l Lineage) IsZero() bool { return l == Lineage{} }
+
+// or fills what l does not say from other.
+func (l Lineage) or(other Lineage) Lineage {
+	return Lineage{
+		TaskID:  cmp.Or(l.TaskID, other.TaskID),
+		RunID:   cmp.Or(l.RunID, other.RunID),
+		CallID:  cmp.Or(l.CallID, other.CallID),
+		AgentID: cmp.Or(l.AgentID, other.AgentID),
+	}
+}
+
+type lineageKey struct{}
+
+// WithLineage returns a context whose spawns come from l. What l does not say
+// stays as it was in ctx. It travels with the context, so also through what a
+// body or a tool starts concurrently. The context of a body has the id of its task.
+func WithLineage(ctx context.Context, l Lineage) context.Context {
+	return context.WithValue(ctx, lineageKey{}, l.or(LineageOf(ctx)))
+}
+
+// LineageOf returns the lineage of a context.
+func LineageOf(ctx context.Context) Lineage {
+	l, _ := ctx.Value(lineageKey{}).(Lineage)
+	return l
+}

@@ -1,0 +1,173 @@
+package background_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mortise-dev/mortise/abi"
+	"github.com/mortise-dev/mortise/background"
+	"github.com/mortise-dev/mortise/inbox"
+)
+
+// schedules runs a race many times, each in a bubble, on several goroutines so
+// that the scheduler mixes them.
+func schedules(t *testing.T, n int, race func(*testing.T)) {
+	t.Helper()
+	for round := range 4 {
+		t.Run(fmt.Sprint(round), func(t *testing.T) {
+			t.Parallel()
+			for range n / 4 {
+				synctest.Test(t, race)
+			}
+		})
+	}
+}
+
+// TestDecideRace is the end of a run against the end of its tasks: the run drains,
+// asks whether to wait, and if not closes its inbox. A notice is read, handed back
+// or falls back, and a run that does not wait has all notices before it closes.
+func TestDecideRace(t *testing.T) {
+	t.Parallel()
+	schedules(t, 2000, func(t *testing.T) {
+		t.Helper()
+		var late atomic.Int32
+		box, err := inbox.New(inbox.Config{Depth: 2, Fallback: func(abi.Notice) { late.Add(1) }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := newManager(t, background.Config{Deliver: func(ctx context.Context, _ string, n abi.Notice) error { return box.Send(ctx, n) }})
+		for range 3 {
+			spawn(t, m, "a", func(context.Context, *background.Task) (any, error) { return nil, nil })
+		}
+		read := len(box.Drain())
+		for m.HasBlocking("a") {
+			if _, err := box.Recv(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			read++
+			read += len(box.Drain())
+		}
+		// Nothing is pending: all ends must be here, none may come later.
+		read += len(box.Drain())
+		left := len(box.Close())
+		closeManager(t, m)
+		if read != 3 || left != 0 || late.Load() != 0 {
+			t.Fatalf("%d read, %d left, %d late, of 3", read, left, late.Load())
+		}
+	})
+}
+
+// TestNextRunRace moves a thread from one run to the next while a task ends: the
+// end goes to the run that is there, never to the one that is over.
+func TestNextRunRace(t *testing.T) {
+	t.Parallel()
+	schedules(t, 2000, func(t *testing.T) {
+		t.Helper()
+		var mu sync.Mutex
+		var held []abi.Notice
+		open := func() *inbox.Box {
+			b, err := inbox.New(inbox.Config{Fallback: func(n abi.Notice) {
+				mu.Lock()
+				defer mu.Unlock()
+				held = append(held, n)
+			}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return b
+		}
+		current := open()
+		m := newManager(t, background.Config{Deliver: func(ctx context.Context, _ string, n abi.Notice) error {
+			mu.Lock()
+			box := current
+			mu.Unlock()
+			return box.Send(ctx, n)
+		}})
+		id := spawn(t, m, "a", func(context.Context, *background.Task) (any, error) { return nil, nil })
+		first := len(current.Close())
+		mu.Lock()
+		current = open()
+		mu.Unlock()
+		wait(t, m, "a")
+		second := current.Close()
+		mu.Lock()
+		total := first + len(second) + len(held)
+		mu.Unlock()
+		if total != 1 {
+			t.Fatalf("the end of %s came %d times", id, total)
+		}
+		closeManager(t, m)
+	})
+}
+
+// TestCancelAgainstEnd ends a task while it is cancelled: it has one end, and what
+// is seen of it never changes again.
+func TestCancelAgainstEnd(t *testing.T) {
+	t.Parallel()
+	schedules(t, 2000, func(t *testing.T) {
+		t.Helper()
+		l := &ledger{}
+		m := newManager(t, background.Config{Deliver: l.deliver})
+		id := spawn(t, m, "a", func(ctx context.Context, _ *background.Task) (any, error) {
+			if ctx.Err() != nil {
+				return nil, ctx.Err()
+			}
+			return "done", nil
+		})
+		go m.CancelAll("a")
+		go m.CancelTree(id)
+		m.Cancel(id)
+		wait(t, m, "a")
+		first := status(t, m, id)
+		synctest.Wait()
+		got := l.of("a")
+		if len(got) != 1 || string(got[0].Kind) != string(first.Status) || status(t, m, id).Status != first.Status || m.Cancel(id) {
+			t.Fatalf("seen %+v, told %+v", first, got)
+		}
+		closeManager(t, m)
+	})
+}
+
+// TestLimitRace spawns from many goroutines: never do more run than may, and none
+// is refused that the queue has room for.
+func TestLimitRace(t *testing.T) {
+	t.Parallel()
+	schedules(t, 1000, func(t *testing.T) {
+		t.Helper()
+		l := &ledger{}
+		m := newManager(t, background.Config{Deliver: l.deliver, MaxRunning: 4, MaxPerThread: 2, MaxQueued: 4})
+		var all, ofA, most, mostA, started atomic.Int32
+		var wg sync.WaitGroup
+		for i := range 12 {
+			wg.Go(func() {
+				thread := []string{"a", "b", "c"}[i%3]
+				_, err := m.Spawn(t.Context(), background.Spec{Thread: thread, Type: "x", Body: func(context.Context, *background.Task) (any, error) {
+					most.Store(max(most.Load(), all.Add(1)))
+					defer all.Add(-1)
+					if thread == "a" {
+						mostA.Store(max(mostA.Load(), ofA.Add(1)))
+						defer ofA.Add(-1)
+					}
+					<-time.After(time.Millisecond)
+					return nil, nil
+				}})
+				if err == nil {
+					started.Add(1)
+				}
+			})
+		}
+		wg.Wait()
+		for _, thread := range []string{"a", "b", "c"} {
+			wait(t, m, thread)
+		}
+		if most.Load() > 4 || mostA.Load() > 2 || started.Load() < 8 {
+			t.Fatalf("%d ran at once, %d of one thread, %d of 12 were taken", most.Load(), mostA.Load(), started.Load())
+		}
+		closeManager(t, m)
+	})
+}

@@ -1,0 +1,144 @@
+package background
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// Orphaned is the error of a task that was running when the process ended.
+const Orphaned = "task orphaned: runtime restarted while running"
+
+// Recover takes over what the Ledger kept of the process before: tasks that had
+// ended stay readable, those that had not go on if Config.Resume has a body for
+// them, and else end as failed, with a notice. A record that cannot be read is
+// reported in the error; the others are recovered all the same. Call it once,
+// before the first Spawn.
+func (m *Manager) Recover(ctx context.Context) error {
+	if m.cfg.Ledger == nil {
+		return errors.New("background: Recover: there is no Config.Ledger")
+	}
+	threads, err := m.cfg.Ledger.Threads(ctx)
+	if err != nil {
+		return fmt.Errorf("background: recover: %w", err)
+	}
+	var errs []error
+	for _, thread := range threads {
+		records, err := m.cfg.Ledger.Records(ctx, thread)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("background: recover thread %s: %w", thread, err))
+			continue
+		}
+		unread, err := m.cfg.Ledger.Unread(ctx, thread)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("background: recover thread %s: %w", thread, err))
+			continue
+		}
+		snapshot := Snapshot{Tasks: make(map[string]Info, len(records))}
+		var used []string
+		for id, data := range records {
+			var info Info
+			if err := json.Unmarshal(data, &info); err != nil {
+				errs = append(errs, fmt.Errorf("background: recover task %.80q of thread %s: %w", id, thread, err))
+				continue
+			}
+			snapshot.Tasks[id] = info
+			if info.Status.Terminal() && !slices.Contains(unread, id) {
+				used = append(used, id)
+			}
+		}
+		errs = append(errs, m.Restore(ctx, thread, snapshot))
+		m.Acknowledge(ctx, thread, used...)
+	}
+	return errors.Join(errs...)
+}
+
+// Restore takes over tasks of a thread from what was kept of them. What the
+// Manager knows already wins over the snapshot. Tasks that had not ended go on or
+// end as failed, see [Manager.Recover]; their notices come like any others, and
+// until then they count as running.
+func (m *Manager) Restore(ctx context.Context, thread string, s Snapshot) error {
+	infos := make([]Info, 0, len(s.Tasks))
+	for id, info := range s.Tasks {
+		info.ID, info.Thread = id, thread
+		info.Class = cmp.Or(info.Class, Blocking)
+		infos = append(infos, info)
+	}
+	slices.SortFunc(infos, func(a, b Info) int {
+		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.ID, b.ID))
+	})
+	var errs []error
+	for i := range infos {
+		if err := m.restore(ctx, infos[i]); err != nil {
+			errs = append(errs, fmt.Errorf("background: restore task %.80q of thread %s: %w", infos[i].ID, thread, err))
+		}
+	}
+	m.evict(ctx)
+	return errors.Join(errs...)
+}
+
+// restore takes over one task.
+func (m *Manager) restore(ctx context.Context, info Info) error {
+	spec := Spec{
+		Thread: info.Thread, Type: info.Type, Name: info.Name, Description: info.Description,
+		Class: info.Class, Parent: info.Parent,
+		Body: func(context.Context, *Task) (any, error) { return nil, errors.New(Orphaned) },
+	}
+	var body Body
+	if !info.Status.Terminal() && m.cfg.Resume != nil && info.Attempt < m.cfg.MaxAttempts {
+		body = m.cfg.Resume(info)
+	}
+	if body != nil {
+		spec.Body = body
+	}
+	if err := spec.validate(); err != nil {
+		return err
+	}
+	t := m.newTask(ctx, spec, nil)
+	known, err := m.adopt(t, info, body != nil)
+	switch {
+	case err != nil, known, info.Status.Terminal():
+		t.drop()
+		return err
+	case body != nil:
+		return m.launch(ctx, t)
+	}
+	go m.orphan(t) //nolint:contextcheck // the end outlives the restore; the task has a context made of this one
+	return nil
+}
+
+// adopt enters a restored task, unless it is known.
+func (m *Manager) adopt(t *Task, info Info, goesOn bool) (known bool, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	switch {
+	case m.closed:
+		return false, ErrClosed
+	case m.tasks[info.ID] != nil:
+		return true, nil
+	}
+	t.info = info
+	if info.Status.Terminal() {
+		m.seq++
+		t.seq = m.seq
+		m.tasks[info.ID] = t
+		m.retire(t)
+		return false, nil
+	}
+	if goesOn {
+		t.info.Attempt++
+		t.info.Status = Queued
+	}
+	m.enter(t)
+	return false, nil
+}
+
+// orphan ends a task that nobody runs any more.
+func (m *Manager) orphan(t *Task) {
+	defer m.wg.Done()
+	defer t.cancel(nil)
+	m.commit(t, outcome{status: Failed, err: Orphaned}, "restore_task_metadata")
+}

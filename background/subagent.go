@@ -1,0 +1,133 @@
+package background
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/mortise-dev/mortise/abi"
+	"github.com/mortise-dev/mortise/inbox"
+)
+
+// SubAgent is the type of every task that SpawnAgent starts.
+const SubAgent = "sub_agent"
+
+// AgentMessage is the event type of a message to a sub-agent. Its payload has the
+// fields "from" and "content".
+const AgentMessage = "agent_message"
+
+// UndeliveredMessages is the event type of the notice that tells the owner what a
+// sub-agent did not read before it ended.
+const UndeliveredMessages = "undelivered_messages"
+
+// sendTimeout bounds how long SendMessage waits for room in a sub-agent's inbox.
+const sendTimeout = 5 * time.Second
+
+// agentDepth is how many messages a sub-agent's inbox holds.
+const agentDepth = 256
+
+// Errors of SendMessage and WaitTask.
+var (
+	ErrNotFound    = errors.New("task not found")
+	ErrNotOwner    = errors.New("caller does not own this task")
+	ErrTerminated  = errors.New("task already")
+	ErrNoInbox     = errors.New("task has no inbox (not a sub-agent)")
+	ErrInboxClosed = errors.New("sub-agent inbox closed")
+	ErrInboxFull   = errors.New("sub-agent inbox is full")
+	ErrTooLarge    = errors.New("message is too large")
+)
+
+// AgentBody is the work of a sub-agent. It reads its messages from box, which is
+// closed when it has ended.
+type AgentBody func(ctx context.Context, t *Task, box *inbox.Box) (any, error)
+
+// SpawnAgent starts a task that messages can be sent to. The spec's type is set
+// to [SubAgent] and its body to body.
+func (m *Manager) SpawnAgent(ctx context.Context, spec Spec, body AgentBody) (string, error) {
+	if body == nil {
+		return "", errors.New("background: SpawnAgent: the body is missing")
+	}
+	box, err := inbox.New(inbox.Config{Depth: agentDepth, Logger: m.cfg.Logger})
+	if err != nil {
+		return "", err
+	}
+	spec.Type = SubAgent
+	spec.Body = func(ctx context.Context, t *Task) (any, error) { return body(ctx, t, box) }
+	return m.spawn(ctx, spec, box)
+}
+
+// SendMessage puts a message into the inbox of a sub-agent of the thread. Nil
+// means that it was accepted: the sub-agent reads it, or its owner gets a notice
+// that it did not. The errors are those above, in the order in which they are
+// checked.
+func (m *Manager) SendMessage(ctx context.Context, task, thread, from, content string) error {
+	box, err := m.agentBox(task, thread)
+	if err == nil && len(content)+len(from) > m.cfg.MaxPayload {
+		err = fmt.Errorf("%w: %d bytes, at most %d are allowed", ErrTooLarge, len(content)+len(from), m.cfg.MaxPayload)
+	}
+	if err == nil {
+		wait, cancel := context.WithTimeout(ctx, sendTimeout)
+		defer cancel()
+		err = box.Send(wait, abi.Notice{
+			Kind: abi.NoticeCustom, TaskID: task, EventType: AgentMessage,
+			Payload: map[string]any{"from": from, "content": content},
+		})
+		switch {
+		case errors.Is(err, inbox.ErrClosed):
+			err = ErrInboxClosed
+		case err != nil && ctx.Err() == nil:
+			err = ErrInboxFull
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("background: message to task %.80q: %w", task, err)
+	}
+	return nil
+}
+
+func (m *Manager) agentBox(task, thread string) (*inbox.Box, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	t := m.tasks[task]
+	switch {
+	case t == nil:
+		return nil, ErrNotFound
+	case t.spec.Thread != thread:
+		return nil, ErrNotOwner
+	case t.info.Status.Terminal():
+		return nil, fmt.Errorf("%w %s", ErrTerminated, t.info.Status)
+	case t.box == nil:
+		return nil, ErrNoInbox
+	}
+	return t.box, nil
+}
+
+// returnUnread closes the inbox of a sub-agent and tells the owner what it did
+// not read.
+func (m *Manager) returnUnread(t *Task) {
+	if t.box == nil {
+		return
+	}
+	left := t.box.Close()
+	if len(left) == 0 {
+		return
+	}
+	var messages []any
+	for i := range left {
+		if left[i].EventType == AgentMessage {
+			messages = append(messages, left[i].Payload)
+		}
+	}
+	m.count(func(s *Stats) { s.Undelivered += len(messages) })
+	m.cfg.Logger.Warn("sub-agent ended before it read its messages", "task_id", t.info.ID, "messages", len(messages))
+	t.Emit(UndeliveredMessages, map[string]any{"count": len(messages), "messages": messages})
+}
+
+// Message is a message from one agent to another.
+type Message struct {
+	Thread  string // that it goes to
+	Agent   string // of the thread, empty means whoever answers there
+	From    string // agent or task that sends it
+	Content string
+}

@@ -1,0 +1,146 @@
+package outbox
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/mortise-dev/mortise/abi"
+)
+
+// Fixed words.
+const (
+	// ResumePrompt starts a run for which nobody asked anything, after a [Prepend].
+	ResumePrompt = "Continue based on the background task results above."
+	// TasksUpdated starts a run after a restart, when it is not known what is new.
+	TasksUpdated = "<background-tasks-updated />"
+)
+
+// DefaultBudget is how many bytes [FollowUp] and [Prepend] put before a model when
+// they are not told.
+const DefaultBudget = 16 << 10
+
+// maxEventText bounds the JSON in [EventText], in bytes.
+const maxEventText = 8 << 10
+
+// reserve is what a reminder needs beside its entries, in bytes.
+const reserve = 256
+
+// minText is how much of a text an entry has room for at least, in bytes.
+const minText = 256
+
+const (
+	opening = "<system-reminder>\nThe following background tasks finished since your last turn:\n\n"
+	closing = "</system-reminder>"
+)
+
+// FollowUp words news as one user message for a model that has nothing else to do:
+// many ends, one message. It covers the first used of the news; the rest did not
+// fit into budget bytes (0 means [DefaultBudget]) and should stay for the next
+// time. Text is escaped, so that a task cannot close the tag or forge an entry, and
+// cut when it is too long; task_result reads all of it.
+//
+// Housekeeping notices and messages have no words here and count as used: hand them
+// to where they belong before. Without any words text is "".
+func FollowUp(news []News, budget int) (text string, used int) {
+	return reminder(news, budget, func(n *News, said string) string {
+		return fmt.Sprintf("[task %s] %s: %s\n", name(n.TaskID), state(&n.Notice), said)
+	})
+}
+
+// Prepend puts news before a prompt that starts a run, in the other of the two
+// wordings. Without news the prompt comes back as it is. Budget and used are as in
+// [FollowUp].
+func Prepend(news []News, prompt string, budget int) (text string, used int) {
+	text, used = reminder(news, budget, func(n *News, said string) string {
+		return fmt.Sprintf("Task %s (%s):\n%s\n", name(n.TaskID), state(&n.Notice), said)
+	})
+	if text == "" {
+		return prompt, used
+	}
+	return text + "\n\n" + prompt, used
+}
+
+func reminder(news []News, budget int, entry func(*News, string) string) (text string, used int) {
+	room := cmp.Or(max(budget, 0), DefaultBudget) - reserve
+	var entries []string
+	for used < len(news) {
+		n := &news[used]
+		if n.Housekeeping || n.Kind == abi.NoticeMessages {
+			used++
+			continue
+		}
+		bare := entry(n, "")
+		said := escape(said(&n.Notice))
+		if len(entries) > 0 && len(bare)+min(len(said), minText) > room {
+			break
+		}
+		e := entry(n, clip(said, max(room-len(bare), minText)))
+		room -= len(e) + 1
+		entries = append(entries, e)
+		used++
+	}
+	if len(entries) == 0 {
+		return "", used
+	}
+	text = opening + strings.Join(entries, "\n")
+	if more := len(news) - used; more > 0 {
+		text += fmt.Sprintf("\n(%d more notices will follow)\n", more)
+	}
+	return text + closing, used
+}
+
+// state is what a notice says of its task.
+func state(n *abi.Notice) string {
+	if n.Kind == abi.NoticeCustom {
+		return "event " + name(cmp.Or(n.EventType, "custom"))
+	}
+	return name(string(n.Kind))
+}
+
+// said is the text of a notice.
+func said(n *abi.Notice) string {
+	switch n.Kind {
+	case abi.NoticeCompleted:
+		return cmp.Or(asText(n.Result), "(no output)")
+	case abi.NoticeFailed:
+		return cmp.Or(n.Error, "(no error text)")
+	case abi.NoticeCancelled:
+		return "the task was cancelled"
+	case abi.NoticeCustom, abi.NoticeMessages:
+	}
+	return cmp.Or(asText(n.Payload), "(no payload)")
+}
+
+func asText(v any) string {
+	switch x := v.(type) {
+	case nil:
+		return ""
+	case string:
+		return x
+	}
+	data, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Sprintf("[a value that cannot be written as JSON: %T]", v)
+	}
+	return string(data)
+}
+
+// EventText words one notice as the pseudo tag that carries it as JSON. The JSON
+// has no angle brackets, so it cannot close the tag; what is longer than 8 KiB is
+// cut.
+func EventText(n abi.Notice) string {
+	data, err := json.Marshal(n)
+	if err != nil {
+		data = []byte(`{"error":"the notice cannot be written as JSON"}`)
+	}
+	return `<background-task-event kind="` + name(cmp.Or(string(n.Kind), "event")) + `" task_id="` + name(cmp.Or(n.TaskID, "unknown")) + "\">\n" +
+		clip(string(data), maxEventText) + "\n</background-task-event>"
+}
+
+// Message wraps words for the model in a message of the runtime: from the user's
+// side, and not shown to the user.
+func Message(text string) abi.Message {
+	return abi.Message{Role: abi.RoleUser, Visibility: abi.VisibilityInternal, Content: []abi.ContentBlock{abi.Text(text)}}
+}
