@@ -36,7 +36,7 @@ func New(cfg Config) (*Host, error) {
 	case EngineExtism:
 		h.engine = newExtism(cache, cfg.Logger)
 	default:
-		h.engine = &nativeEngine{cache: cache}
+		h.engine = newNative(cache, cfg.Logger)
 	}
 	return h, nil
 }

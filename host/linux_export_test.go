@@ -2,6 +2,9 @@
 
 package host
 
+// FaultsAreTold is what the engine asks the kernel when it starts.
+func FaultsAreTold() bool { return faultsAreTold() }
+
 // UseBlindMemory makes guests that h loads from now on drop their pages after each
 // call, as where the kernel does not tell which they are.
 func UseBlindMemory(h *Host) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	_ "embed"
 	"fmt"
+	"log/slog"
 	"runtime"
 	"slices"
 
@@ -29,6 +30,16 @@ type nativeEngine struct {
 	cache *diskCache
 	// memory is the kind of memory that guests get.
 	memory memoryKind
+}
+
+func newNative(cache *diskCache, logger *slog.Logger) *nativeEngine {
+	e := &nativeEngine{cache: cache}
+	if runtime.GOOS == "linux" && !faultsAreTold() {
+		logger.Warn("fresh state is slow here: the kernel does not tell which pages a guest has changed",
+			"mend", "let the process read /proc/self/pagemap, on a kernel that counts page faults")
+		e.memory = memoryBlind
+	}
+	return e
 }
 
 func (e *nativeEngine) close(context.Context) error { return nil }

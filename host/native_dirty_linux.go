@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"os"
+	"runtime"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -127,4 +128,41 @@ func (d *dirtyPages) stale(data, img []byte) bool {
 		}
 	}
 	return 2*same > d.bytes
+}
+
+// faultsAreTold tries on a page of its own whether the kernel counts faults and tells
+// whose a page is. A sandbox may answer both questions with zeros, and a guest's
+// state would then stay behind.
+func faultsAreTold() bool {
+	m, err := newMapped(uint64(4 * os.Getpagesize()))
+	if err != nil {
+		return false
+	}
+	defer m.Free()
+	data := m.Reallocate(m.limit)
+	img, err := m.capture()
+	if err != nil {
+		return false
+	}
+	defer img.close()
+	if m.adopt(img) != nil {
+		return false
+	}
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	own := func(pages int) bool {
+		return m.dirty.look(m.base, len(data)) && m.dirty.bytes == pages*os.Getpagesize()
+	}
+	for pages, at := range []int{0, 2 * os.Getpagesize()} {
+		m.begin()
+		read := data[at+1] // maps the page of the image
+		m.begin()
+		data[at] = read + 1
+		if !m.dirty.faulted() || !own(pages+1) || !m.reset(img) || data[at] != 0 {
+			return false
+		}
+	}
+	m.begin()
+	data[1] = 1
+	return m.reset(img) && data[1] == 0 && !m.dirty.blind
 }

@@ -1,0 +1,27 @@
+package host_test
+
+import (
+	"testing"
+
+	"github.com/mortise-dev/mortise/host"
+)
+
+// TestNative_faultsAreTold fails where the fast way of fresh state is off, so that it
+// is not off unseen: it is on in CI.
+func TestNative_faultsAreTold(t *testing.T) {
+	t.Parallel()
+	if !host.FaultsAreTold() {
+		t.Skip("SKIPPED: this kernel does not tell which pages a process has changed, so pages are dropped after each call")
+	}
+	h := newHost(t, host.Config{Engine: host.EngineNative})
+	m, err := h.Load(t.Context(), host.Spec{Path: wat("dirty"), Limits: host.Limits{Instances: 1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 5 {
+		call(t, m, "touch", "", "")
+	}
+	if n := host.OwnBytes(m); n < 4096 || n > 64<<10 {
+		t.Errorf("the memory keeps %d bytes of its own", n)
+	}
+}
