@@ -75,6 +75,7 @@ func TestRunOnNews(t *testing.T) {
 		d.start(t, hanging)
 		d.end(t, "one", errors.New("two"))
 		<-time.After(time.Minute)
+		synctest.Wait() // the runs are over, and what they wrote can be read
 		if runs != 2 || len(brain.asked) != 1 || o.Waiting("a") != 0 {
 			t.Fatalf("%d runs, %d answers, %d notices wait", runs, len(brain.asked), o.Waiting("a"))
 		}

@@ -254,9 +254,11 @@ func TestRollBackUnderCalls(t *testing.T) {
 	var stop atomic.Bool
 	var answered, trapped atomic.Int64
 	var wg sync.WaitGroup
+	under := make(chan struct{}, 8)
 	for range 4 {
 		wg.Go(func() {
-			for !stop.Load() {
+			defer func() { under <- struct{}{} }() // also when it gives up
+			for first := true; first || !stop.Load(); first = false {
 				reply, err := p.OnPhase(t.Context(), gateEvent())
 				var trap *host.TrapError
 				switch {
@@ -268,8 +270,14 @@ func TestRollBackUnderCalls(t *testing.T) {
 					t.Errorf("reply %+v, error %v", reply, err)
 					return
 				}
+				if first {
+					under <- struct{}{}
+				}
 			}
 		})
+	}
+	for range 4 {
+		<-under // the callers are at it
 	}
 	for n := range 5 {
 		if err := set.Swap(t.Context(), "guard", host.Spec{Wasm: broken}, host.SwapOptions{Watch: host.Watch{MinCalls: 2}}); err != nil {
