@@ -2,7 +2,6 @@ package host
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -48,18 +47,6 @@ type pool struct {
 	sweeper  *time.Timer
 	err      error // valid once done is closed
 }
-
-// ending is what a pool without calls waits for.
-type ending int
-
-// Endings of a pool.
-const (
-	endNever ending = iota
-	// endPatiently closes everything after the last call and the last session.
-	endPatiently
-	// endNow closes everything after the last call.
-	endNow
-)
 
 // slot is a place for one call.
 type slot struct {
@@ -188,13 +175,8 @@ func (p *pool) release(ctx context.Context, s *slot) {
 func (p *pool) giveBack(ctx context.Context, s *slot) {
 	s.tally.flush(p.count)
 	p.mu.Lock()
-	if len(p.waiting) > 0 {
-		turn := p.waiting[0]
-		p.waiting = slices.Delete(p.waiting, 0, 1)
-		p.slow.Add(-1)
-		s.used = true
+	if p.hand(s) {
 		p.mu.Unlock()
-		turn <- s
 		return
 	}
 	if p.refusal != nil && s.inst != nil {
@@ -212,6 +194,20 @@ func (p *pool) giveBack(ctx context.Context, s *slot) {
 	}
 }
 
+// hand gives a slot to the caller that has waited longest, if one waits. The pool
+// is locked; the channel has room.
+func (p *pool) hand(s *slot) bool {
+	if len(p.waiting) == 0 {
+		return false
+	}
+	turn := p.waiting[0]
+	p.waiting = slices.Delete(p.waiting, 0, 1)
+	p.slow.Add(-1)
+	s.used = true
+	turn <- s
+	return true
+}
+
 // putBack frees a slot: on top of the stack with an instance, below without.
 func (p *pool) putBack(s *slot) {
 	if s.inst == nil {
@@ -221,12 +217,16 @@ func (p *pool) putBack(s *slot) {
 	p.free = append(p.free, s)
 }
 
-// cool puts the hot slot into free. The pool is locked.
+// cool puts the hot slot into free. Somebody may have begun to wait just as it was
+// given back, and whoever gave it back finds it gone: then it is handed on here. The
+// pool is locked.
 func (p *pool) cool() {
 	if n := p.hot.Swap(0); n != 0 {
 		s := &p.slots[n-1]
 		s.tally.flush(p.count)
-		p.putBack(s)
+		if !p.hand(s) {
+			p.putBack(s)
+		}
 	}
 }
 
@@ -235,15 +235,6 @@ func (p *pool) flush() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.cool()
-}
-
-// ended claims the end of a pool without calls: it is true once.
-func (p *pool) ended() bool {
-	if p.over || p.ending == endNever || len(p.free) < len(p.slots) || p.ending == endPatiently && len(p.sessions) > 0 {
-		return false
-	}
-	p.over = true
-	return true
 }
 
 // set puts an instance into a slot, or takes it out.
@@ -261,189 +252,4 @@ func (p *pool) lend(s *slot, inst instance) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s.guest = inst
-}
-
-// making returns a context that close by force ends.
-func (p *pool) making(ctx context.Context, s *slot) (context.Context, context.CancelCauseFunc) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	s.stop = cancel
-	return ctx, cancel
-}
-
-// refuse ends the waiting of all callers and lets no new ones in.
-func (p *pool) refuse(why error) {
-	if p.refusal == nil {
-		p.slow.Add(1)
-	}
-	p.refusal = why
-	p.cool()
-	for _, turn := range p.waiting {
-		turn <- nil
-	}
-	p.slow.Add(-int64(len(p.waiting)))
-	p.waiting = nil
-}
-
-// park lets no new calls in and closes idle instances. Calls in flight end on
-// their own; sessions go on. revive undoes it.
-func (p *pool) park(ctx context.Context) {
-	p.mu.Lock()
-	if p.refusal == nil {
-		p.refuse(ErrRetired)
-	}
-	p.mu.Unlock()
-	p.shedIdle(context.WithoutCancel(ctx), func(*slot) bool { return true })
-}
-
-func (p *pool) revive() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if errors.Is(p.refusal, ErrRetired) && p.ending == endNever {
-		p.refusal = nil
-		p.slow.Add(-1)
-	}
-}
-
-// retire closes the pool after the last call and the last session, without
-// waiting for them.
-func (p *pool) retire(ctx context.Context) {
-	p.mu.Lock()
-	if p.refusal == nil {
-		p.refuse(ErrRetired)
-	}
-	p.ending = max(p.ending, endPatiently)
-	last := p.ended()
-	p.mu.Unlock()
-	if last {
-		p.end(context.WithoutCancel(ctx))
-	}
-}
-
-// close refuses new calls and waits until the last one is back. When ctx ends
-// first, it interrupts those that are out; the last of them then closes what is
-// left. It reports how many were interrupted.
-func (p *pool) close(ctx context.Context) (interrupted int, err error) {
-	p.mu.Lock()
-	p.refuse(ErrClosed)
-	p.ending = endNow
-	last := p.ended()
-	p.mu.Unlock()
-	if last {
-		p.end(context.WithoutCancel(ctx))
-	}
-	select {
-	case <-p.done:
-		return 0, p.err
-	default:
-	}
-	select {
-	case <-p.done:
-		return 0, p.err
-	case <-ctx.Done():
-	}
-	return p.interrupt(), ctx.Err()
-}
-
-// interrupt ends the calls in flight and returns how many there were.
-func (p *pool) interrupt() int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for i := range p.slots {
-		s := &p.slots[i]
-		if slices.Contains(p.free, s) {
-			continue
-		}
-		if s.stop != nil {
-			s.stop(ErrClosed)
-		}
-		for _, inst := range []instance{s.inst, s.guest} {
-			if inst != nil {
-				inst.interrupt()
-			}
-		}
-	}
-	return len(p.slots) - len(p.free)
-}
-
-// end runs once, when no call is in flight and none will be.
-func (p *pool) end(ctx context.Context) {
-	p.mu.Lock()
-	if p.sweeper != nil {
-		p.sweeper.Stop()
-	}
-	var idle []instance
-	for i := range p.slots {
-		if inst := p.slots[i].inst; inst != nil {
-			idle = append(idle, inst)
-			p.slots[i].inst = nil
-		}
-	}
-	for s := range p.sessions {
-		if inst := s.take(); inst != nil {
-			idle = append(idle, inst)
-		}
-	}
-	clear(p.sessions)
-	p.mu.Unlock()
-	p.err = p.finish(ctx, idle)
-	close(p.done)
-}
-
-// shedIdle closes the instances of the free slots that which names. The slots
-// are taken meanwhile, so that the pool does not end before.
-func (p *pool) shedIdle(ctx context.Context, which func(*slot) bool) {
-	p.mu.Lock()
-	p.cool()
-	var taken []*slot
-	var idle []instance
-	p.free = slices.DeleteFunc(p.free, func(s *slot) bool {
-		if s.inst == nil || !which(s) {
-			return false
-		}
-		taken, idle = append(taken, s), append(idle, s.inst)
-		s.inst = nil
-		return true
-	})
-	p.mu.Unlock()
-	if len(idle) > 0 {
-		p.shed(ctx, idle)
-	}
-	for _, s := range taken {
-		p.release(ctx, s)
-	}
-}
-
-// arm starts the sweeper if it is not running. The pool is locked.
-func (p *pool) arm() {
-	if p.sweeper == nil && p.refusal == nil {
-		p.sweeper = time.AfterFunc(p.idle, p.sweep)
-	}
-}
-
-// sweep closes the idle instances that no call has used since the last sweep, so
-// an instance lies unused for at least the idle time and at most twice that.
-func (p *pool) sweep() {
-	ctx := context.Background() //nolint:forbidigo // a timer has none
-	p.shedIdle(ctx, func(s *slot) bool { return !s.used })
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.cool()
-	for _, s := range p.free { // those in use are used
-		s.used = false
-	}
-	p.sweeper = nil
-	if n := len(p.free); n < len(p.slots) || p.free[n-1].inst != nil {
-		p.arm()
-	}
-}
-
-// closeAll closes instances and joins what they say.
-func closeAll(ctx context.Context, idle []instance) error {
-	errs := make([]error, len(idle))
-	for i, inst := range idle {
-		errs[i] = inst.close(ctx)
-	}
-	return errors.Join(errs...)
 }

@@ -167,9 +167,10 @@ func (m *Module) replace(ctx context.Context, g *Generation, w Watch) (*Generati
 	before.watch.Store(nil)
 	m.standby = before
 	m.current.Store(g)
+	before.pool.park() // before anybody can revive it
 	m.mu.Unlock()
 	m.count.swaps.Add(1)
-	before.pool.park(ctx)
+	before.pool.shedAll(ctx)
 	if older != nil {
 		older.pool.retire(ctx)
 	}

@@ -210,7 +210,7 @@ func kvOwned(t *testing.T, s host.KV) {
 	if err := s.Set(t.Context(), "n", "k", value, roomy()); err != nil {
 		t.Fatal(err)
 	}
-	copy(value, "XXXXX")
+	copy(value, "?????")
 	got, _, err := s.Get(t.Context(), "n", "k")
 	if err != nil || !bytes.Equal(got, []byte("value")) {
 		t.Fatalf("the caller's slice was kept: %q, %v", got, err)

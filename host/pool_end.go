@@ -1,0 +1,171 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"slices"
+)
+
+// ending is what a pool without calls waits for.
+type ending int
+
+// Endings of a pool.
+const (
+	endNever ending = iota
+	// endPatiently closes everything after the last call and the last session.
+	endPatiently
+	// endNow closes everything after the last call.
+	endNow
+)
+
+// ended claims the end of a pool without calls: it is true once.
+func (p *pool) ended() bool {
+	if p.over || p.ending == endNever || len(p.free) < len(p.slots) || p.ending == endPatiently && len(p.sessions) > 0 {
+		return false
+	}
+	p.over = true
+	return true
+}
+
+// making returns a context that close by force ends.
+func (p *pool) making(ctx context.Context, s *slot) (context.Context, context.CancelCauseFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s.stop = cancel
+	return ctx, cancel
+}
+
+// refuse ends the waiting of all callers and lets no new ones in. The pool is
+// locked.
+func (p *pool) refuse(why error) {
+	if p.refusal == nil {
+		p.slow.Add(1)
+	}
+	p.refusal = why
+	for _, turn := range p.waiting {
+		turn <- nil
+	}
+	p.slow.Add(-int64(len(p.waiting)))
+	p.waiting = nil
+	p.cool()
+}
+
+// park lets no new calls in. Calls in flight end on their own; sessions go on. revive
+// undoes it. Both are quick: the module is locked, so that they come in the order in
+// which generations take over.
+func (p *pool) park() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.refusal == nil {
+		p.refuse(ErrRetired)
+	}
+}
+
+// shedAll closes idle instances.
+func (p *pool) shedAll(ctx context.Context) {
+	p.shedIdle(context.WithoutCancel(ctx), func(*slot) bool { return true })
+}
+
+func (p *pool) revive() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if errors.Is(p.refusal, ErrRetired) && p.ending == endNever {
+		p.refusal = nil
+		p.slow.Add(-1)
+	}
+}
+
+// retire closes the pool after the last call and the last session, without
+// waiting for them.
+func (p *pool) retire(ctx context.Context) {
+	p.mu.Lock()
+	if p.refusal == nil {
+		p.refuse(ErrRetired)
+	}
+	p.ending = max(p.ending, endPatiently)
+	last := p.ended()
+	p.mu.Unlock()
+	if last {
+		p.end(context.WithoutCancel(ctx))
+	}
+}
+
+// close refuses new calls and waits until the last one is back. When ctx ends
+// first, it interrupts those that are out; the last of them then closes what is
+// left. It reports how many were interrupted.
+func (p *pool) close(ctx context.Context) (interrupted int, err error) {
+	p.mu.Lock()
+	p.refuse(ErrClosed)
+	p.ending = endNow
+	last := p.ended()
+	p.mu.Unlock()
+	if last {
+		p.end(context.WithoutCancel(ctx))
+	}
+	select {
+	case <-p.done:
+		return 0, p.err
+	default:
+	}
+	select {
+	case <-p.done:
+		return 0, p.err
+	case <-ctx.Done():
+	}
+	return p.interrupt(), ctx.Err()
+}
+
+// interrupt ends the calls in flight and returns how many there were.
+func (p *pool) interrupt() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for i := range p.slots {
+		s := &p.slots[i]
+		if slices.Contains(p.free, s) {
+			continue
+		}
+		if s.stop != nil {
+			s.stop(ErrClosed)
+		}
+		for _, inst := range []instance{s.inst, s.guest} {
+			if inst != nil {
+				inst.interrupt()
+			}
+		}
+	}
+	return len(p.slots) - len(p.free)
+}
+
+// end runs once, when no call is in flight and none will be.
+func (p *pool) end(ctx context.Context) {
+	p.mu.Lock()
+	if p.sweeper != nil {
+		p.sweeper.Stop()
+	}
+	var idle []instance
+	for i := range p.slots {
+		if inst := p.slots[i].inst; inst != nil {
+			idle = append(idle, inst)
+			p.slots[i].inst = nil
+		}
+	}
+	for s := range p.sessions {
+		if inst := s.take(); inst != nil {
+			idle = append(idle, inst)
+		}
+	}
+	clear(p.sessions)
+	p.mu.Unlock()
+	p.err = p.finish(ctx, idle)
+	close(p.done)
+}
+
+// closeAll closes instances and joins what they say.
+func closeAll(ctx context.Context, idle []instance) error {
+	errs := make([]error, len(idle))
+	for i, inst := range idle {
+		errs[i] = inst.close(ctx)
+	}
+	return errors.Join(errs...)
+}
