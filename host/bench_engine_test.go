@@ -26,21 +26,14 @@ type cost struct{ wall, cpu float64 }
 // cost of a call of each.
 func compete(b *testing.B, block int, contestants ...contestant) []cost {
 	b.Helper()
-	walls, cpus := make([][]float64, len(contestants)), make([][]float64, len(contestants))
-	for b.Loop() {
-		for n, call := range contestants {
-			call() // the one before has emptied the caches
-			cpu, start := cpuTime(), time.Now()
-			for range block {
-				call()
-			}
-			walls[n] = append(walls[n], float64(time.Since(start).Nanoseconds())/float64(block))
-			cpus[n] = append(cpus[n], float64((cpuTime()-cpu).Nanoseconds())/float64(block))
-		}
+	runners := make([]*runner, len(contestants))
+	for n, call := range contestants {
+		runners[n] = &runner{call: call, block: block}
 	}
+	raceBoth(b, runners...)
 	costs := make([]cost, len(contestants))
-	for n := range contestants {
-		costs[n] = cost{median(walls[n]), median(cpus[n])}
+	for n, r := range runners {
+		costs[n] = cost{median(r.wall), median(r.cpu)}
 	}
 	return costs
 }

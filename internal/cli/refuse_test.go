@@ -67,6 +67,17 @@ func TestBadModules(t *testing.T) {
 	}
 }
 
+// TestBadTool: a recording calls no tool of a plugin, and a wrong one is told all the
+// same.
+func TestBadTool(t *testing.T) {
+	t.Parallel()
+	cfg := config(t, "plugins:\n  - module: $ROOT/internal/cli/testdata/tool.wasm\n")
+	code, r, stderr := run(t, cfg, write(t, "s.json", []byte(oneMessage)))
+	if code != cli.ExitModule || r.Runs.Count != 0 || !strings.Contains(stderr, `"tools": the name of tool "look up" must match`) {
+		t.Errorf("exit code %d, %d runs: %s", code, r.Runs.Count, stderr)
+	}
+}
+
 func TestBadPolicies(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct{ compaction, says string }{

@@ -65,7 +65,9 @@ func assemble(ctx context.Context, cfg *Config, logger *slog.Logger, p *progress
 		return out, with(ExitConfig, err)
 	}
 	out.set, err = plugins.Load(ctx, out.host, out.entries)
-	if err := errors.Join(err, out.loadPolicies(ctx)); err != nil {
+	// A recording calls none of the plugins' tools, but a wrong one must not go unseen.
+	_, toolErr := out.set.Tools()
+	if err := errors.Join(err, toolErr, out.loadPolicies(ctx)); err != nil {
 		return out, with(ExitModule, err)
 	}
 	_, err = out.phases(c, logger) // so that a cycle is told before anything runs
