@@ -31,8 +31,8 @@ const (
 	weightUser      = 1.0
 	weightAssistant = 0.62
 	weightArgument  = 0.8
+	weightValue     = 0.5
 	weightTool      = 0.22
-	weightEarlier   = 0.85
 )
 
 // messages reads a conversation. When it is longer than the total cap, the
@@ -183,6 +183,16 @@ func (c *collector) sentence(by, s string, n int, latest bool) {
 	clauses(s, func(part string) {
 		c.unit(by, sec, part, factor*statement(by, part), role)
 	})
+	first := len(c.units)
+	notes(s, func(part string) { c.unit(by, secNotes, part, c.recency(), role) })
+	c.derive(first)
+}
+
+// derive marks the units from the n-th on as notes on others.
+func (c *collector) derive(n int) {
+	for i := n; i < len(c.units); i++ {
+		c.units[i].derived = true
+	}
 }
 
 // recency is 0.9 for the oldest and 1.1 for the newest message.
@@ -198,6 +208,11 @@ func (c *collector) recency() float32 {
 func (c *collector) result(text string) {
 	if t := strings.TrimSpace(text); t != "" && (t[0] == '{' || t[0] == '[') {
 		head, _ := capped(t, c.cfg.ResultCap)
+		jsonValues(head, func(k, v string) {
+			if k != "" && len(k) < 40 && namesThing(v) {
+				c.unit(byTool, secIdents, k+": "+v, c.recency(), weightValue)
+			}
+		})
 		jsonRuns(head, func(s string) { c.unit(byTool, secPassages, s, 0.5*c.recency(), weightTool) })
 		return
 	}
@@ -219,7 +234,7 @@ func (c *collector) result(text string) {
 
 // unit adds a unit, unless the same text is there already.
 func (c *collector) unit(by string, sec section, text string, factor, role float32) {
-	h := hash(fnvBasis^uint64(min(sec, secIdents)/secIdents), text)
+	h := hash(fnvBasis^uint64(sec/secIdents), text)
 	_, dup := c.seen[h]
 	if dup && sec != secGoal {
 		return

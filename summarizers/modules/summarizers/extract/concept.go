@@ -11,6 +11,7 @@ type concept struct {
 	class   class   // its most telling class
 	role    float32 // the greatest weight of a speaker who said it
 	focus   bool
+	common  bool  // an everyday word
 	covered uint8 // how often the summary holds it by now
 	weight  float32
 }
@@ -85,7 +86,11 @@ func (l *lexicon) concepts(dst []int32, s string) []int32 {
 				dst = add(dst, start, l.intern(before*31+h, c))
 			}
 		case classIdent, classWord:
-			dst = add(dst, start, l.intern(h, c))
+			id := l.intern(h, c)
+			if c == classWord && isCommon(lower(w)) {
+				l.list[id].common = true
+			}
+			dst = add(dst, start, id)
 		}
 		if c != classNone {
 			before = h
@@ -163,13 +168,16 @@ func (l *lexicon) weigh() {
 		case classIdent:
 			w = 3.2 + 3.2*often
 		case classNumber:
-			w = 4.0 + 0.5*often
+			w = 3.0 + 0.5*often
 		case classNumberWord:
-			w = 2.4
+			w = 1.6
 		case className:
-			w = 2.4 * (0.4 + 0.6*rare)
+			w = 3.0 * (0.4 + 0.6*rare)
 		case classWord:
-			w = 0.5 * rare
+			w = 0.6 * (0.6 + 0.4*rare)
+			if c.common {
+				w *= 0.1
+			}
 		case classNone:
 		}
 		if c.focus {

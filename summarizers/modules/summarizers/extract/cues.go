@@ -6,7 +6,7 @@ import "strings"
 func sectionOf(by, s string) section {
 	l := " " + lower(s) + " "
 	if by == byUser {
-		if hasAny(l, " must ", " never ", " always ", " do not ", " don't ", " only use", " make sure", " please use",
+		if !hasAny(l, " i always", " i never", " i don't", " i don’t", " i do not", " i must", " i'm ", " i’m ", " i've ", " i’ve ", " i was ") && hasAny(l, " must ", " never ", " always ", " do not ", " don't ", " only use", " make sure", " please use",
 			" avoid ", " required", " no more than", " at most", " at least", " instead of ", " important", " remember ") {
 			return secConstraints
 		}

@@ -39,7 +39,7 @@ func Summarize(req *mortise.SummarizeRequest) (*mortise.Summary, error) {
 	p := &picker{lex: c.lex, units: c.units}
 	p.fill(limit)
 	for i := range p.units {
-		if p.units[i].old && !p.units[i].taken {
+		if u := &p.units[i]; u.old && !u.taken && !u.derived {
 			leftOut++
 		}
 	}
@@ -92,16 +92,51 @@ func (c *collector) settle() {
 	}
 }
 
+// How a budget is spent, in percent of what the sections leave.
+const (
+	tinyBytes  = 600 // below this there are notes and values only, without headings
+	proseShare = 66  // whole sentences; the rest goes to notes
+	goalFloor  = 0.7 // a goal may be a little less telling than the rest
+)
+
 // fill chooses within limit bytes: first each section within its share, then key
-// passages with what is left, then anything that still fits.
+// passages, notes and values with what is left, then anything that still fits.
 func (p *picker) fill(limit int) {
-	room := limit - p.headings(limit)
+	room := limit
+	if limit >= tinyBytes {
+		room -= p.headings(limit)
+	}
 	if p.total() <= room {
 		for i := range p.units {
-			p.units[i].taken = len(p.units[i].concepts) > 0
+			p.units[i].taken = len(p.units[i].concepts) > 0 && !p.units[i].derived
 		}
 		return
 	}
+	if limit < tinyBytes {
+		p.take(room, 0, func(u *unit) bool { return u.sec >= secIdents && len(u.text) <= noteMax })
+		return
+	}
+	room = p.sections(limit, room)
+	values := min(limit*secIdents.share()/100, room, p.values())
+	room -= p.take((room-values)*proseShare/100, 0, func(u *unit) bool { return movable(u) && u.sec == secPassages })
+	room -= p.take(room-values, 0, func(u *unit) bool { return u.sec == secNotes })
+	room -= p.take(min(values, room), 0, func(u *unit) bool { return u.sec == secIdents })
+	p.take(room, 0, func(*unit) bool { return true })
+}
+
+// values is what all values would take.
+func (p *picker) values() int {
+	n := 0
+	for i := range p.units {
+		if p.units[i].sec == secIdents {
+			n += p.units[i].cost()
+		}
+	}
+	return n
+}
+
+// sections gives each section its share and returns the room that is left.
+func (p *picker) sections(limit, room int) int {
 	floor := p.floor(room)
 	for s := secGoal; s < secPassages; s++ {
 		if s == secIdents {
@@ -109,21 +144,21 @@ func (p *picker) fill(limit int) {
 		}
 		least := floor
 		if s == secGoal {
-			least = 0
+			least *= goalFloor
 		}
 		room -= p.take(limit*s.share()/100, least, func(u *unit) bool { return u.sec == s })
 	}
-	reserve := min(limit*secIdents.share()/100, room)
-	room -= p.take(room-reserve, 0, func(u *unit) bool { return movable(u) })
-	room -= p.take(min(reserve, room), 0, func(u *unit) bool { return u.sec == secIdents })
-	p.take(room, 0, func(u *unit) bool { return true })
+	return room
 }
 
-// total is what all units together would take.
+// total is what all units together would take, without notes on what is there
+// in full.
 func (p *picker) total() int {
 	n := 0
 	for i := range p.units {
-		n += p.units[i].cost() + len(separator) + len(p.units[i].by)
+		if u := &p.units[i]; !u.derived {
+			n += u.cost() + len(separator) + len(u.by)
+		}
 	}
 	return n
 }
@@ -136,7 +171,7 @@ func movable(u *unit) bool {
 		return false
 	case secGoal, secConstraints, secDone, secInProgress, secBlocked, secDecisions, secErrors, secOpen:
 		u.sec = secPassages
-	case secPassages, sectionCount:
+	case secPassages, secNotes, sectionCount:
 	}
 	return true
 }

@@ -61,3 +61,43 @@ func stringEnd(s string, i int) int {
 	}
 	return len(s)
 }
+
+// jsonValues calls f with each scalar of JSON text and the key that it stands
+// under, without building values; text that is no JSON gives what looks like it.
+func jsonValues(s string, f func(key, value string)) {
+	key := ""
+	for i := 0; i < len(s); i++ {
+		switch c := s[i]; {
+		case c == '"':
+			n := stringEnd(s, i+1)
+			text := s[i+1 : min(n, len(s))]
+			i = n
+			rest := strings.TrimLeft(s[min(n+1, len(s)):min(n+8, len(s))], " \n\t")
+			if strings.HasPrefix(rest, ":") {
+				key = text
+				continue
+			}
+			f(key, text)
+		case kindOf(c)&chDigit != 0:
+			n := i
+			for n < len(s) && (kindOf(s[n])&chDigit != 0 || s[n] == '.') {
+				n++
+			}
+			f(key, s[i:n])
+			i = n
+		}
+	}
+}
+
+// namesThing reports values that tell one thing from another: identifiers, dates
+// and long numbers, but no amounts and no prose.
+func namesThing(v string) bool {
+	if len(v) < 4 || len(v) > valueMax || strings.ContainsAny(v, " \\") {
+		return false
+	}
+	t, ok := next(v, 0)
+	if !ok || t.from != 0 || t.to != len(v) {
+		return false
+	}
+	return t.class == classIdent || t.class == classNumber && (len(v) >= 5 && strings.IndexByte(v, '.') < 0)
+}

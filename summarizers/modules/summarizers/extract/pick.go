@@ -56,7 +56,7 @@ func (p *picker) take(room int, floor float32, ok func(*unit) bool) int {
 			break
 		}
 		heap.Pop(p)
-		if used+u.cost() > room {
+		if used+u.cost() > room+len(separator) {
 			continue
 		}
 		used += u.cost()

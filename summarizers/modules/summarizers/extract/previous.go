@@ -4,7 +4,9 @@ import "strings"
 
 const (
 	leftOutPrefix = "(left out for space: "
-	ageFactor     = 0.92
+	// ageFactor is above 1: what was worth keeping once, out of more than is seen
+	// now, is likely to be worth it again.
+	ageFactor = 1.2
 )
 
 // previous reads a summary back into units. Text that is not of this package's
@@ -43,9 +45,14 @@ func (c *collector) earlier(sec section, by, line string) {
 		return
 	}
 	for part := range strings.SplitSeq(line, separator) {
-		if part = strings.TrimSpace(part); part != "" {
-			clauses(part, func(s string) { c.oldUnit(sec, by, s) })
-		}
+		sentences(part, func(s string) {
+			clauses(s, func(s string) { c.oldUnit(sec, by, s) })
+			if sec != secNotes {
+				n := len(c.units)
+				notes(s, func(s string) { c.oldUnit(secNotes, by, s) })
+				c.derive(n)
+			}
+		})
 	}
 }
 

@@ -8,7 +8,7 @@ import (
 )
 
 const (
-	separator = " | "
+	separator = "; "
 	lineMax   = 700
 )
 
@@ -30,15 +30,17 @@ func render(units []unit, leftOut, limit int) string {
 		if len(out) > 0 {
 			out = append(out, '\n')
 		}
-		out = append(out, s.heading()...)
-		out = append(out, '\n')
+		if limit >= tinyBytes {
+			out = append(out, s.heading()...)
+			out = append(out, '\n')
+		}
 		switch {
 		case s == secIdents:
 			out = appendValues(out, list)
 		case s.inline():
 			out = appendInline(out, list)
-		case s == secPassages:
-			out = appendPassages(out, list)
+		case s == secPassages, s == secNotes:
+			out = appendPassages(out, list, limit < tinyBytes)
 		default:
 			for _, u := range list {
 				out = append(append(append(out, "- "...), u.text...), '\n')
@@ -99,7 +101,7 @@ func appendValues(out []byte, list []*unit) []byte {
 }
 
 // appendPassages joins what one speaker said on one line, up to a length.
-func appendPassages(out []byte, list []*unit) []byte {
+func appendPassages(out []byte, list []*unit, plain bool) []byte {
 	by, start := "", 0
 	for i, u := range list {
 		if u.by != by || len(out)-start > lineMax {
@@ -107,11 +109,15 @@ func appendPassages(out []byte, list []*unit) []byte {
 				out = append(out, '\n')
 			}
 			start = len(out)
-			out = append(out, "- "...)
-			if u.by != by {
+			if !plain {
+				out = append(out, "- "...)
+			}
+			if u.by != by && !plain {
 				out = append(append(append(out, '['), u.by...), "] "...)
 			}
 			by = u.by
+		} else if list[i-1].ends() {
+			out = append(out, ' ')
 		} else {
 			out = append(out, separator...)
 		}

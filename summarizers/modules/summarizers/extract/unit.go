@@ -1,5 +1,7 @@
 package extract
 
+import "strings"
+
 // section is a heading of the summary.
 type section uint8
 
@@ -18,6 +20,7 @@ const (
 	secIdents
 	secOpen
 	secPassages
+	secNotes
 	sectionCount
 )
 
@@ -48,6 +51,8 @@ func (s section) heading() string {
 		return "## Identifiers and values"
 	case secOpen:
 		return "## Open items"
+	case secNotes:
+		return "## Notes"
 	case secPassages, sectionCount:
 	}
 	return "## Key passages"
@@ -76,10 +81,10 @@ func (s section) share() int {
 	case secCommands:
 		return 5
 	case secIdents:
-		return 14
+		return 30
 	case secOpen:
 		return 5
-	case secPassages, sectionCount:
+	case secPassages, secNotes, sectionCount:
 	}
 	return 0
 }
@@ -106,6 +111,7 @@ type unit struct {
 	factor   float32 // speaker, cues, age
 	taken    bool
 	old      bool // from the previous summary
+	derived  bool // a note on a sentence that is a unit as well
 }
 
 // value is what the unit would add to the summary.
@@ -118,8 +124,29 @@ func (u *unit) value(l *lexicon) float32 {
 	return v * u.factor
 }
 
-// cost is how many bytes it takes, about.
-func (u *unit) cost() int { return len(u.text) + 3 }
+// cost is how many bytes it takes, about: values share the line of their key.
+func (u *unit) cost() int {
+	if u.sec == secIdents {
+		if i := strings.Index(u.text, ": "); i >= 0 {
+			return len(u.text) - i
+		}
+	}
+	return len(u.text) + len(separator)
+}
 
 // density is value per byte; short units pay for the context that they lack.
-func (u *unit) density(l *lexicon) float32 { return u.value(l) / float32(len(u.text)+16) }
+func (u *unit) density(l *lexicon) float32 {
+	if u.sec == secIdents {
+		return u.value(l) / float32(u.cost()+6)
+	}
+	return u.value(l) / float32(len(u.text)+12)
+}
+
+// ends reports text that ends as a sentence does.
+func (u *unit) ends() bool {
+	switch u.text[len(u.text)-1] {
+	case '.', '!', '?':
+		return true
+	}
+	return false
+}
