@@ -115,6 +115,24 @@ func nativeCall(b *testing.B, wasm []byte, export string, input []byte) contesta
 	}
 }
 
+// sessionCall is nativeCall on an instance that keeps its state: without putting
+// it back, but with limits, fuel and a deadline.
+func sessionCall(b *testing.B, wasm []byte, export string, input []byte) contestant {
+	b.Helper()
+	m := load(b, host.EngineNative, host.Spec{Name: "bench", Wasm: wasm, Grants: host.Grants{Sticky: true}})
+	ctx := b.Context()
+	s, err := m.Session(ctx)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { _ = s.Close(context.WithoutCancel(ctx)) })
+	return func() {
+		if _, err := s.Call(ctx, export, input); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
 // directCall is go-sdk as its users call it, without a deadline or with one.
 func directCall(b *testing.B, wasm []byte, export string, input []byte, timeout time.Duration) contestant {
 	b.Helper()
@@ -221,9 +239,11 @@ func BenchmarkEngine(b *testing.B) {
 	for _, n := range []int{4 << 10, 64 << 10, 1 << 20} {
 		b.Run(fmt.Sprintf("echo_bulk/%d", n), func(b *testing.B) {
 			input := bytes.Repeat([]byte("mortise "), n/8)
-			c := compete(b, 50, bareEcho(b, input), nativeCall(b, watBytes(b, "echo"), "echo", input))
-			report(b, []string{"copy", "native"}, c)
+			wasm := watBytes(b, "echo")
+			c := compete(b, 50, bareEcho(b, input), nativeCall(b, wasm, "echo", input), sessionCall(b, wasm, "echo", input))
+			report(b, []string{"copy", "native", "session"}, c)
 			ratio(b, "native/copy", c[1], c[0])
+			ratio(b, "session/copy", c[2], c[0])
 		})
 	}
 }

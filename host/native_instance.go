@@ -166,7 +166,7 @@ func (i *nativeInstance) call(ctx context.Context, timeout time.Duration, t *tar
 		return err
 	}
 	i.stack[0] = 0
-	if i.mems.guest.memory != nil {
+	if i.mems.guest.memory != nil && !i.sticky {
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		i.mems.guest.memory.begin()
@@ -254,7 +254,7 @@ func (i *nativeInstance) collect(out *outcome, hasCode bool) error {
 		out.spent = true
 		return &fault{kind: TrapFault, detail: fmt.Sprintf("output_set: %d bytes are outside the kernel's memory", length)}
 	}
-	out.output = append(make([]byte, 0, len(from)), from...)
+	out.output = taken(from)
 	return nil
 }
 
