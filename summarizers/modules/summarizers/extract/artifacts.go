@@ -90,7 +90,7 @@ func fileVerb(t *mortise.ToolCall) uint8 {
 
 // value keeps "key: value" of an argument, when the value tells things apart.
 func (c *collector) value(key, v string) {
-	if v == "" || key == "" || len(v) < 2 {
+	if v == "" || key == "" || len(v) < 2 || windowKey(lower(key)) {
 		return
 	}
 	c.unit(byAssistant, secIdents, key+": "+tidy(v, false), 1.1*c.recency(), weightArgument)
@@ -176,6 +176,9 @@ func pathLike(w string) bool {
 		return false
 	}
 	dot := strings.LastIndexByte(w, '.')
+	if strings.IndexByte(w, '/') < 0 && !fileExtension(lower(w[dot+1:])) {
+		return false
+	}
 	if dot <= 0 || dot == len(w)-1 || len(w)-dot > 7 || w[dot-1] == '/' {
 		return false
 	}
@@ -188,4 +191,26 @@ func pathLike(w string) bool {
 		letters = letters || k&chLetter != 0
 	}
 	return letters
+}
+
+// windowKey reports arguments that say how much to look at, or hold text.
+func windowKey(key string) bool {
+	switch key {
+	case "limit", "offset", "timeout", "line", "lines", "start", "end", "start_line", "end_line", "head_limit", "max_results", "page", "view_range",
+		"oldtext", "newtext", "old_string", "new_string", "old_str", "new_str", "content", "text", "output_mode":
+		return true
+	}
+	return false
+}
+
+// fileExtension reports endings of file names, for words that have no slash.
+func fileExtension(s string) bool {
+	switch s {
+	case "go", "mod", "sum", "py", "ipynb", "pyi", "js", "mjs", "cjs", "ts", "tsx", "jsx", "json", "jsonl", "md", "mdx", "rst", "txt", "yaml", "yml", "toml", "ini",
+		"cfg", "conf", "env", "lock", "log", "rs", "c", "h", "cc", "cpp", "hpp", "java", "kt", "kts", "scala", "rb", "php", "sh", "bash", "zsh", "ps1", "sql", "html",
+		"htm", "css", "scss", "less", "xml", "csv", "tsv", "patch", "diff", "proto", "wat", "wasm", "vue", "svelte", "swift", "m", "cs", "fs", "ex", "exs", "erl",
+		"hs", "ml", "mli", "r", "jl", "lua", "pl", "pm", "tf", "gradle", "cmake", "mk", "png", "jpg", "jpeg", "gif", "svg", "pdf", "zip", "gz", "tar", "db", "sqlite", "tex", "in", "tmpl":
+		return true
+	}
+	return false
 }

@@ -33,6 +33,8 @@ const (
 	weightArgument  = 0.8
 	weightValue     = 0.5
 	weightTool      = 0.22
+	// goalMin is how many bytes a request has at least: "/model" is none.
+	goalMin = 16
 )
 
 // messages reads a conversation. When it is longer than the total cap, the
@@ -155,7 +157,7 @@ func (c *collector) prose(by, text string, latest bool) {
 			c.sentence(by, s, n, latest)
 		})
 	}
-	if by == byUser {
+	if by == byUser && len(strings.TrimSpace(text)) >= goalMin {
 		c.goal = true
 	}
 }
@@ -167,7 +169,7 @@ func (c *collector) codeLine(s string) {
 }
 
 func (c *collector) sentence(by, s string, n int, latest bool) {
-	s = tidy(s, true)
+	s = unmarked(tidy(s, true))
 	if len(s) < 3 {
 		return
 	}
@@ -175,7 +177,7 @@ func (c *collector) sentence(by, s string, n int, latest bool) {
 	factor := float32(1)
 	if by == byUser {
 		role = weightUser
-		if sec != secConstraints && (!c.goal && n <= 3 || latest && n <= 2) {
+		if sec != secConstraints && len(s) >= goalMin && (!c.goal && n <= 3 || latest && n <= 2) {
 			sec, factor = secGoal, 1.5
 		}
 	}

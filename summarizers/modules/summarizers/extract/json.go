@@ -96,7 +96,7 @@ func namesThing(v string) bool {
 		return false
 	}
 	t, ok := next(v, 0)
-	if !ok || t.from != 0 || t.to != len(v) {
+	if !ok || t.from != 0 || t.to != len(v) || v[0] == '#' || !strings.ContainsAny(v, "0123456789_/@") {
 		return false
 	}
 	return t.class == classIdent || t.class == classNumber && (len(v) >= 5 && strings.IndexByte(v, '.') < 0)

@@ -166,3 +166,19 @@ func repeated(out []byte, w string) bool {
 	n := len(out) - len(w)
 	return n >= 0 && string(out[n:]) == w && (n == 0 || out[n-1] == ' ') && w != "." && len(w) < 8 && w[0] >= 'A'
 }
+
+// unmarked drops what makes a line a heading, a quotation or an item of a list.
+func unmarked(s string) string {
+	t := strings.TrimLeft(s, "#>*-+ ")
+	n := 0
+	for n < len(t) && n < 3 && t[n] >= '0' && t[n] <= '9' {
+		n++
+	}
+	if n > 0 && n+1 < len(t) && (t[n] == '.' || t[n] == ')') && t[n+1] == ' ' {
+		t = t[n+2:]
+	}
+	if len(s)-len(t) > 0 && (strings.HasPrefix(s, "#") || strings.ContainsAny(s[:len(s)-len(t)], " *")) {
+		return strings.TrimSpace(t)
+	}
+	return s
+}
