@@ -1,0 +1,27 @@
+// Package mailbox dispatches runs durably. What is submitted to it is kept in a
+// [Store] until a worker of this process or of another one has carried it out, once
+// at a time for each thread, however processes, networks and disks behave meanwhile.
+//
+// A thread has at most one claim. A claim is a lease with a token: whoever holds
+// it may write to the thread, and nobody else. When its lease is over, somebody else
+// may take the thread, with a new token and a greater fence; what the former holder
+// still writes is refused. Payloads of requests, messages and runs are bytes here.
+//
+// # The seam
+//
+// A [Store] remembers and compares, and the rules are here: each is a pure function
+// of the state of a thread and the time to a [Change], which the store applies
+// whole or not at all ([Store.Update]). So a transition that was applied and reported as
+// failed is simply asked for again: it finds what it did by id and token. [Queue] has the
+// transitions, one method each.
+//
+// # Concurrency
+//
+// Everything is safe for concurrent use.
+//
+// # Errors
+//
+// [ErrNotFound], [ErrExists], [ErrConflict] and [ErrFull] say why a transition
+// was refused; nothing has changed then. An error of the store comes back wrapped,
+// and says nothing about what was kept: ask again, with the same ids.
+package mailbox

@@ -1,0 +1,141 @@
+package mailbox
+
+// Interruption is what an interrupt came to.
+type Interruption struct {
+	// Epoch is the thread's new one.
+	Epoch uint64
+	// Active is what the thread is claimed for; it is stale now.
+	Active *Taken
+	// Superseded were queued, and Kept still are.
+	Superseded []Dispatch
+	Kept       int
+}
+
+func interruptNeed() Need { return Need{Claimed: true, Queued: true, RunsOf: true} }
+
+// interrupt makes what is claimed stale and supersedes what is queued, except for what
+// keep says. The id names the interrupt, which may come twice.
+func interrupt(t *turn, id string, keep func(Dispatch) bool) (Change, Interruption) {
+	out := Interruption{}
+	if c := t.head.Claim; c != nil {
+		active := t.taken(c.Dispatch)
+		out.Active = &active
+	}
+	if id != "" && t.head.Interrupt == id {
+		out.Epoch, out.Kept = t.head.Epoch, t.head.Queued
+		return Change{}, out
+	}
+	t.head.Epoch++
+	t.head.Interrupt = id
+	out.Epoch = t.head.Epoch
+	for _, queued := range t.s.Queued {
+		d := t.s.Dispatches[queued]
+		if keep != nil && keep(d) {
+			d.Epoch = t.head.Epoch
+			t.put(d)
+			out.Kept++
+			continue
+		}
+		t.supersede(d, staleText)
+		out.Superseded = append(out.Superseded, t.s.Dispatches[queued])
+	}
+	if out.Kept > 0 || t.head.Claim != nil {
+		return t.keep(), out
+	}
+	return t.write(t.s.Later, 0), out
+}
+
+// cancel ends a dispatch that is queued, and asks the holder of a claimed one to
+// stop. It says whether one of both is so now.
+func cancel(t *turn, id, why string) (Change, Taken, bool) {
+	d, ok := t.s.Dispatches[id]
+	if !ok {
+		return Change{}, Taken{}, false
+	}
+	switch d.Status {
+	case Cancelled:
+		return Change{}, t.taken(id), true
+	case Queued:
+		d.LastError = why
+		t.settled(d, Cancelled, EndSettled)
+		t.finishRun(d, TerminationCancelled, "")
+		return t.keep(), t.taken(id), true
+	case Claimed:
+		if t.head.Claim == nil || t.head.Claim.Dispatch != id {
+			return Change{}, t.taken(id), false
+		}
+		if t.head.Claim.Stop != "" {
+			return Change{}, t.taken(id), true
+		}
+		t.head.Claim.Stop = why
+		return t.keep(), t.taken(id), true
+	default:
+		return Change{}, t.taken(id), false
+	}
+}
+
+// cancelRun ends a run that waits, and says whether it has ended so.
+func cancelRun(t *turn, id, why string) (Change, bool) {
+	run, ok := t.s.Runs[id]
+	if !ok || run.Status != RunWaiting {
+		return Change{}, ok && run.Status == RunDone && run.Termination == TerminationCancelled
+	}
+	t.finishRun(Dispatch{ID: run.Dispatch, RunID: id}, TerminationCancelled, why)
+	return t.keep(), true
+}
+
+// lapse ends a run whose time to wait is over.
+func lapse(t *turn) (Change, string) {
+	open := t.head.Open
+	if t.head.Claim != nil || t.head.Queued > 0 || open.Status != RunWaiting || open.WaitUntil.IsZero() || open.WaitUntil.After(t.now) {
+		return Change{}, ""
+	}
+	run, ok := t.s.Runs[open.ID]
+	if !ok {
+		return Change{}, ""
+	}
+	t.finishRun(Dispatch{ID: run.Dispatch, RunID: open.ID}, TerminationCancelled, "nothing came in time for which it waited: "+run.Wait)
+	return t.write(t.s.Later, 0), open.ID
+}
+
+// replay queues a dead letter again, for a new run.
+func replay(t *turn, id, newRun string) (Change, Taken, error) {
+	d, ok := t.s.Dispatches[id]
+	switch {
+	case !ok:
+		return Change{}, Taken{}, wrap("dispatch", id, ErrNotFound)
+	case d.RunID == newRun:
+		return Change{}, t.taken(id), nil
+	case d.Status != DeadLetter:
+		return Change{}, Taken{}, wrap("dispatch", id, &ConflictError{Expected: 0, Actual: 1})
+	case t.head.Queued >= t.depth:
+		return Change{}, Taken{}, wrap("thread", t.head.Thread, ErrFull)
+	case t.s.Duplicate != "":
+		return Change{}, Taken{}, wrap("dispatch", id, ErrExists)
+	}
+	old := t.s.Runs[d.RunID]
+	d.Status, d.Attempts, d.Epoch, d.RunID, d.End = Queued, 0, t.head.Epoch, newRun, ""
+	d.AvailableAt, d.Holding = t.now, false
+	t.putRun(Run{
+		ID: newRun, Thread: d.Thread, Agent: old.Agent, Parent: old.Parent, Status: RunCreated, Input: old.Input, CreatedAt: t.now,
+	})
+	t.put(cleared(d))
+	t.out.Dispatch, t.out.Signal = id, true
+	return t.sooner(d), t.taken(id), nil
+}
+
+// discard makes a dead letter a cancelled dispatch, which is dropped like others.
+func discard(t *turn, id string) (Change, error) {
+	d, ok := t.s.Dispatches[id]
+	switch {
+	case !ok:
+		return Change{}, wrap("dispatch", id, ErrNotFound)
+	case d.Status == Cancelled:
+		return Change{}, nil
+	case d.Status != DeadLetter:
+		return Change{}, wrap("dispatch", id, &ConflictError{Expected: 0, Actual: 1})
+	}
+	d.Status = Cancelled
+	t.put(d)
+	return t.keep(), nil
+}

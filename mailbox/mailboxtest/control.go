@@ -1,0 +1,225 @@
+package mailboxtest
+
+import (
+	"errors"
+	"time"
+
+	"github.com/mortise-dev/mortise/mailbox"
+)
+
+func controlCases() []testCase {
+	return []testCase{
+		{"cancel_queued", cancelQueued},
+		{"cancel_claimed_asks_to_stop", cancelClaimed},
+		{"cancel_of_a_dead_holder", cancelDeadHolder},
+		{"cancel_waiting_run", cancelWaitingRun},
+		{"cancel_leaves_a_waiting_run_alone", cancelLeavesWaiting},
+		{"interrupt_supersedes_queued", interruptSupersedes},
+		{"interrupt_returns_active", interruptActive},
+		{"interrupt_keeps_what_it_is_told_to", interruptKeeps},
+		{"epoch_tracks_interrupt", epochTracks},
+		{"supersede_claimed", supersedeClaimed},
+		{"replay_and_discard", replayDiscard},
+		{"wait_lapses", waitLapses},
+	}
+}
+
+func (w *world) cancel(id string) (mailbox.Taken, bool) {
+	w.t.Helper()
+	k, ok, err := w.queue.Cancel(w.ctx(), id, "no more")
+	must(w.t, err)
+	return k, ok
+}
+
+func cancelQueued(w *world) {
+	w.enqueue("t", "d1")
+	for range 2 {
+		k, ok := w.cancel("d1")
+		equal(w.t, "cancelled", ok, true)
+		equal(w.t, "status", k.Dispatch.Status, mailbox.Cancelled)
+	}
+	r := w.run("run-d1")
+	equal(w.t, "status of the run", r.Status, mailbox.RunDone)
+	equal(w.t, "termination of the run", r.Termination, mailbox.TerminationCancelled)
+	equal(w.t, "end of the run", r.FinishedAt, w.clock.Now())
+	equal(w.t, "queued", w.head("t").Queued, 0)
+	w.idle("t")
+	_, ok := w.cancel("nobody")
+	equal(w.t, "cancelled what is not there", ok, false)
+}
+
+func cancelClaimed(w *world) {
+	w.enqueue("t", "d1")
+	k := w.claim("t")
+	still, ok := w.cancel("d1")
+	equal(w.t, "will be cancelled", ok, true)
+	equal(w.t, "status", still.Dispatch.Status, mailbox.Claimed)
+	c, err := w.queue.Extend(w.ctx(), hold(k), lease)
+	must(w.t, err)
+	equal(w.t, "what the holder is told", c.Stop, "no more")
+	w.settle(k, mailbox.Ack)
+	_, ok = w.cancel("d1")
+	equal(w.t, "cancelled after the end", ok, false)
+	equal(w.t, "status", w.load("d1").Status, mailbox.Acked)
+}
+
+func cancelDeadHolder(w *world) {
+	w.enqueue("t", "d1")
+	w.claim("t")
+	w.cancel("d1")
+	w.clock.Add(lease + time.Second)
+	k, ok := w.expire("t")
+	equal(w.t, "expired", ok, true)
+	equal(w.t, "status", k.Dispatch.Status, mailbox.Cancelled)
+	equal(w.t, "termination of the run", w.run("run-d1").Termination, mailbox.TerminationCancelled)
+
+	w.enqueue("t", "d2")
+	failing := w.claim("t")
+	w.cancel("d2")
+	equal(w.t, "status of one that failed", w.settle(failing, mailbox.Retry).Status, mailbox.Cancelled)
+}
+
+// waits makes a run that waits for a permission.
+func (w *world) waits(thread, id string, until time.Time) {
+	w.t.Helper()
+	w.enqueue(thread, id)
+	_, err := w.queue.Settle(w.ctx(), hold(w.claim(thread)), mailbox.Settlement{Verdict: mailbox.Ack, Result: mailbox.Result{
+		Status: mailbox.RunWaiting, Wait: "tool_permission", WaitUntil: until,
+	}})
+	must(w.t, err)
+}
+
+func cancelWaitingRun(w *world) {
+	w.waits("t", "d1", time.Time{})
+	for range 2 {
+		ok, err := w.queue.CancelRun(w.ctx(), "t", "run-d1", "no more")
+		must(w.t, err)
+		equal(w.t, "cancelled", ok, true)
+	}
+	equal(w.t, "termination", w.run("run-d1").Termination, mailbox.TerminationCancelled)
+	equal(w.t, "open run", w.head("t").Open.ID, "")
+	ok, err := w.queue.CancelRun(w.ctx(), "t", "nobody", "no more")
+	must(w.t, err)
+	equal(w.t, "cancelled what is not there", ok, false)
+}
+
+func cancelLeavesWaiting(w *world) {
+	w.waits("t", "d1", time.Time{})
+	equal(w.t, "run", w.enqueue("t", "d2").RunID, "run-d1")
+	w.cancel("d2")
+	equal(w.t, "status of the run", w.run("run-d1").Status, mailbox.RunWaiting)
+	equal(w.t, "open run", w.head("t").Open.ID, "run-d1")
+}
+
+func interruptSupersedes(w *world) {
+	w.enqueue("t", "d1")
+	w.enqueue("t", "d2")
+	w.enqueue("other", "d3")
+	out := w.interrupt("t")
+	equal(w.t, "epoch", out.Epoch, 1)
+	same(w.t, "superseded", ids(out.Superseded), "d1", "d2")
+	if out.Active != nil {
+		w.t.Error("there was nothing active")
+	}
+	for _, id := range []string{"d1", "d2"} {
+		equal(w.t, "status", w.load(id).Status, mailbox.Superseded)
+		equal(w.t, "termination of the run", w.run("run-"+id).Termination, mailbox.TerminationCancelled)
+	}
+	equal(w.t, "queued", w.head("t").Queued, 0)
+	w.idle("t")
+	same(w.t, "due", w.due(), "other")
+}
+
+func interruptActive(w *world) {
+	w.enqueue("t", "d1")
+	k := w.claim("t")
+	out := w.interrupt("t")
+	if out.Active == nil {
+		w.t.Fatal("nothing is active")
+	}
+	equal(w.t, "active", out.Active.Dispatch.ID, "d1")
+	equal(w.t, "its token", out.Active.Claim.Token, k.Claim.Token)
+	equal(w.t, "its status", w.load("d1").Status, mailbox.Claimed)
+}
+
+func interruptKeeps(w *world) {
+	w.enqueue("t", "mine")
+	w.enqueue("t", "theirs", func(e *mailbox.Entry) { e.Origin = "internal" })
+	out, err := w.queue.Interrupt(w.ctx(), "t", func(d mailbox.Dispatch) bool { return d.Origin == "internal" })
+	must(w.t, err)
+	same(w.t, "superseded", ids(out.Superseded), "mine")
+	equal(w.t, "kept", out.Kept, 1)
+	equal(w.t, "dispatch", w.claim("t").Dispatch.ID, "theirs")
+}
+
+func epochTracks(w *world) {
+	equal(w.t, "epoch", w.head("t").Epoch, 0)
+	equal(w.t, "epoch of a dispatch", w.enqueue("t", "d1").Epoch, 0)
+	w.interrupt("t")
+	w.interrupt("t")
+	equal(w.t, "epoch", w.head("t").Epoch, 2)
+	equal(w.t, "epoch of a dispatch", w.enqueue("t", "d2").Epoch, 2)
+	equal(w.t, "epoch of another thread", w.enqueue("other", "d3").Epoch, 0)
+}
+
+func supersedeClaimed(w *world) {
+	w.enqueue("t", "d1")
+	k := w.claim("t")
+	h := hold(k)
+	h.Token = "stolen"
+	s := mailbox.Settlement{Verdict: mailbox.Supersede, Error: "something newer"}
+	if _, err := w.queue.Settle(w.ctx(), h, s); !errors.Is(err, mailbox.ErrConflict) {
+		w.t.Errorf("superseded with a wrong token: %v", err)
+	}
+	out, err := w.queue.Settle(w.ctx(), hold(k), s)
+	must(w.t, err)
+	equal(w.t, "status", out.Dispatch.Status, mailbox.Superseded)
+	equal(w.t, "why", w.load("d1").LastError, "something newer")
+	equal(w.t, "termination of the run", w.run("run-d1").Termination, mailbox.TerminationCancelled)
+	w.enqueue("t", "d2")
+	w.claim("t")
+}
+
+func replayDiscard(w *world) {
+	w.enqueue("t", "d1")
+	w.settle(w.claim("t"), mailbox.Bury)
+	w.enqueue("t", "d2")
+	w.settle(w.claim("t"), mailbox.Bury)
+	for range 2 {
+		k, err := w.queue.Replay(w.ctx(), "d1", "run-again")
+		must(w.t, err)
+		equal(w.t, "status", k.Dispatch.Status, mailbox.Queued)
+	}
+	k := w.claim("t")
+	equal(w.t, "run", k.Dispatch.RunID, "run-again")
+	equal(w.t, "attempts", k.Dispatch.Attempts, 0)
+	equal(w.t, "request", string(k.Dispatch.Request), "request d1")
+	equal(w.t, "status", w.settle(k, mailbox.Ack).Status, mailbox.Acked)
+	if _, err := w.queue.Replay(w.ctx(), "d1", "run-more"); !errors.Is(err, mailbox.ErrConflict) {
+		w.t.Errorf("replayed what is no dead letter: %v", err)
+	}
+	must(w.t, w.queue.Discard(w.ctx(), "d2"))
+	must(w.t, w.queue.Discard(w.ctx(), "d2"))
+	equal(w.t, "status", w.load("d2").Status, mailbox.Cancelled)
+	if err := w.queue.Discard(w.ctx(), "d1"); !errors.Is(err, mailbox.ErrConflict) {
+		w.t.Errorf("discarded what is no dead letter: %v", err)
+	}
+	if err := w.queue.Discard(w.ctx(), "nobody"); !errors.Is(err, mailbox.ErrNotFound) {
+		w.t.Errorf("discarded what is not there: %v", err)
+	}
+}
+
+func waitLapses(w *world) {
+	w.waits("t", "d1", w.clock.Now().Add(time.Hour))
+	same(w.t, "due", w.due())
+	run, err := w.queue.Lapse(w.ctx(), "t")
+	must(w.t, err)
+	equal(w.t, "run that lapsed early", run, "")
+	w.clock.Add(time.Hour)
+	same(w.t, "due", w.due(), "t")
+	run, err = w.queue.Lapse(w.ctx(), "t")
+	must(w.t, err)
+	equal(w.t, "run that lapsed", run, "run-d1")
+	equal(w.t, "status", w.run("run-d1").Status, mailbox.RunDone)
+	same(w.t, "due", w.due())
+}

@@ -1,0 +1,70 @@
+package mailboxtest
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/mortise-dev/mortise/mailbox"
+)
+
+// testLive proves the live channels of a store that has them.
+func testLive(t *testing.T, open func(*testing.T) mailbox.Store) {
+	t.Helper()
+	live, ok := open(t).(mailbox.Live)
+	if !ok {
+		return // an optional ability
+	}
+	targets := []mailbox.Target{{Thread: "t"}, {Thread: "t", Run: "r"}, {Thread: "t", Run: "r", Dispatch: "d"}}
+	for _, target := range targets {
+		if ok, err := deliver(t, live, target, "early"); ok || err != nil {
+			t.Errorf("delivered to nobody: %v, %v", ok, err)
+		}
+	}
+	heard := make([][]string, len(targets))
+	var stops []func()
+	for i, target := range targets {
+		stop, err := live.Listen(t.Context(), target, func(_ context.Context, c mailbox.Command) bool {
+			heard[i] = append(heard[i], c.ID+string(c.Kind)+string(c.Payload))
+			return c.ID != "refuse"
+		})
+		must(t, err)
+		stops = append(stops, stop)
+	}
+	for i, target := range targets {
+		if ok, err := deliver(t, live, target, string(rune('a'+i))); !ok || err != nil {
+			t.Errorf("not delivered: %v, %v", ok, err)
+		}
+		if ok, err := deliver(t, live, target, "refuse"); ok || err != nil {
+			t.Errorf("delivered what was refused: %v, %v", ok, err)
+		}
+	}
+	var second []string
+	stop, err := live.Listen(t.Context(), targets[0], func(_ context.Context, c mailbox.Command) bool {
+		second = append(second, c.ID)
+		return true
+	})
+	must(t, err)
+	stops[0]()
+	if ok, err := deliver(t, live, targets[0], "late"); !ok || err != nil {
+		t.Errorf("not delivered to the second listener: %v, %v", ok, err)
+	}
+	for _, stop := range append(stops, stop) {
+		stop()
+		stop()
+	}
+	if ok, err := deliver(t, live, targets[1], "over"); ok || err != nil {
+		t.Errorf("delivered after the end: %v, %v", ok, err)
+	}
+	for i := range targets {
+		same(t, "heard", heard[i], string(rune('a'+i))+"cancelx", "refusecancelx")
+	}
+	same(t, "heard by the second", second, "late")
+}
+
+func deliver(t *testing.T, live mailbox.Live, target mailbox.Target, id string) (bool, error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	return live.Deliver(ctx, target, mailbox.Command{Kind: mailbox.CommandCancel, ID: id, Payload: []byte("x")})
+}

@@ -1,0 +1,30 @@
+package mailboxtest
+
+import (
+	"testing"
+
+	"github.com/mortise-dev/mortise/mailbox"
+)
+
+// TestStore runs the contract suite.
+func TestStore(t *testing.T, open func(t *testing.T) mailbox.Store) {
+	t.Helper()
+	for _, group := range [][]testCase{queueCases(), leaseCases(), controlCases(), listCases(), dueCases(), logCases(), storeCases(), faultCases(), raceCases()} {
+		for _, c := range group {
+			t.Run(c.name, func(t *testing.T) {
+				t.Parallel()
+				c.run(newWorld(t, open(t)))
+			})
+		}
+	}
+	t.Run("live", func(t *testing.T) {
+		t.Parallel()
+		testLive(t, open)
+	})
+}
+
+// testCase is one clause of the contract.
+type testCase struct {
+	name string
+	run  func(*world)
+}

@@ -1,0 +1,332 @@
+package mailbox
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/google/uuid"
+)
+
+// Defaults of [QueueConfig].
+const (
+	DefaultDepth    = 1000
+	DefaultSkew     = time.Second
+	DefaultRankStep = 250 * time.Millisecond
+	DefaultTries    = 3
+)
+
+// maxID bounds ids, keys and owners, in bytes.
+const maxID = 256
+
+// QueueConfig makes a [Queue]. Zero fields mean their defaults.
+type QueueConfig struct {
+	// Store keeps everything. Required. Whoever made it closes it.
+	Store Store
+	// Depth is how many dispatches of a thread may be queued.
+	Depth int
+	// Skew is how long a lease is left alone after its end, since clocks differ; none
+	// if it is negative.
+	Skew time.Duration
+	// RankStep is how much earlier a thread comes for each step of priority.
+	RankStep time.Duration
+	// Tries is how often a transition is asked for when the store fails.
+	Tries int
+	Now   func() time.Time
+	NewID func() string
+}
+
+// Queue has the transitions of dispatches. Each is atomic, and a second call
+// with the same ids and tokens finds what the first one did.
+type Queue struct {
+	cfg    QueueConfig
+	limits limits
+}
+
+// NewQueue checks the config and makes a Queue.
+func NewQueue(cfg QueueConfig) (*Queue, error) {
+	switch {
+	case cfg.Store == nil:
+		return nil, errors.New("mailbox: QueueConfig.Store is nil; open one of the packages in store")
+	case cfg.Depth < 0:
+		return nil, errors.New("mailbox: QueueConfig.Depth is negative")
+	case cfg.RankStep < 0:
+		return nil, errors.New("mailbox: QueueConfig.RankStep is negative")
+	case cfg.Tries < 0:
+		return nil, errors.New("mailbox: QueueConfig.Tries is negative")
+	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	if cfg.NewID == nil {
+		cfg.NewID = func() string { return uuid.Must(uuid.NewV7()).String() }
+	}
+	cfg.Tries = cmp.Or(cfg.Tries, DefaultTries)
+	return &Queue{cfg: cfg, limits: limits{
+		skew: max(cmp.Or(cfg.Skew, DefaultSkew), 0), depth: cmp.Or(cfg.Depth, DefaultDepth), rankStep: cmp.Or(cfg.RankStep, DefaultRankStep),
+	}}, nil
+}
+
+// now has milliseconds, as stores do.
+func (q *Queue) now() time.Time { return q.cfg.Now().UTC().Truncate(time.Millisecond) }
+
+// update asks for a transition until the store has answered. Rule puts its answer
+// aside each time that it is called; the last one counts.
+func (q *Queue) update(ctx context.Context, thread string, need Need, rule func(*turn) Change) error {
+	now := q.now()
+	var err error
+	for range q.cfg.Tries {
+		err = q.cfg.Store.Update(ctx, thread, need, func(s State) (Change, error) {
+			return rule(newTurn(q.limits, s, now)), nil
+		})
+		if err == nil || errors.Is(err, ErrExists) || errors.Is(err, ErrConflict) {
+			return wrap("thread", thread, err)
+		}
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	return wrap("thread", thread, fmt.Errorf("%w: %w", ErrUnknownOutcome, err))
+}
+
+// Enqueue queues an entry. The same entry again gives what became of it.
+func (q *Queue) Enqueue(ctx context.Context, e Entry) (Taken, error) {
+	if err := e.validate(); err != nil {
+		return Taken{}, wrap("entry", e.ID, err)
+	}
+	e.AvailableAt = e.AvailableAt.UTC().Truncate(time.Millisecond)
+	if now := q.now(); e.AvailableAt.Before(now) {
+		e.AvailableAt = now
+	}
+	var taken Taken
+	var verdict error
+	err := q.update(ctx, e.Thread, e.need(), func(t *turn) (out Change) {
+		out, taken, verdict = enqueue(t, e)
+		return out
+	})
+	return taken, cmp.Or(err, wrap("entry", e.ID, verdict))
+}
+
+// Claim claims a thread for the first dispatch in its queue that is due. It is false
+// when there is none, or the thread is claimed.
+func (q *Queue) Claim(ctx context.Context, thread string, r ClaimRequest) (Taken, bool, error) {
+	return q.claim(ctx, thread, "", r)
+}
+
+// ClaimDispatch claims a thread for a dispatch, whether it is due or not. It is false when it is
+// not queued, or the thread is claimed.
+func (q *Queue) ClaimDispatch(ctx context.Context, id string, r ClaimRequest) (Taken, bool, error) {
+	thread, found, err := q.find(ctx, KindDispatch, id)
+	if err != nil || !found {
+		return Taken{}, false, err
+	}
+	return q.claim(ctx, thread, id, r)
+}
+
+func (q *Queue) claim(ctx context.Context, thread, id string, r ClaimRequest) (taken Taken, ok bool, err error) {
+	if r.Token == "" || r.Lease <= 0 {
+		return Taken{}, false, wrap("claim of thread", thread, fmt.Errorf("%w: a claim needs a token and a lease", ErrInvalid))
+	}
+	for more := true; more; {
+		err = q.update(ctx, thread, claimNeed(id, q.now()), func(t *turn) (out Change) {
+			var won string
+			out, won, more = claimNext(t, id, r)
+			taken, ok = t.taken(won), won != ""
+			return out
+		})
+		if err != nil {
+			return Taken{}, false, err
+		}
+	}
+	return taken, ok, nil
+}
+
+// Extend moves the end of a lease to lease from now.
+func (q *Queue) Extend(ctx context.Context, h Hold, lease time.Duration) (Claim, error) {
+	var claim Claim
+	var verdict error
+	err := q.update(ctx, h.Thread, Need{Dispatches: []string{h.Dispatch}}, func(t *turn) (out Change) {
+		out, claim, verdict = extend(t, h, lease)
+		return out
+	})
+	return claim, cmp.Or(err, wrap("lease of dispatch", h.Dispatch, verdict))
+}
+
+// Settle ends a claim.
+func (q *Queue) Settle(ctx context.Context, h Hold, s Settlement) (Taken, error) {
+	s.RetryAt = s.RetryAt.UTC().Truncate(time.Millisecond)
+	s.Result.WaitUntil = s.Result.WaitUntil.UTC().Truncate(time.Millisecond)
+	s.Error, s.Result.Error = clip(s.Error), clip(s.Result.Error)
+	var taken Taken
+	var verdict error
+	err := q.update(ctx, h.Thread, settleNeed(h, q.now()), func(t *turn) (out Change) {
+		out, taken, verdict = settle(t, h, s)
+		return out
+	})
+	return taken, cmp.Or(err, wrap("settlement of dispatch", h.Dispatch, verdict))
+}
+
+// Commit writes for the holder of a claim.
+func (q *Queue) Commit(ctx context.Context, h Hold, c Commit) error {
+	var verdict error
+	err := q.update(ctx, h.Thread, commitNeed(h), func(t *turn) (out Change) {
+		out, verdict = commit(t, h, c)
+		return out
+	})
+	return cmp.Or(err, wrap("commit of dispatch", h.Dispatch, verdict))
+}
+
+// Interrupt makes what a thread is claimed for stale, and supersedes what is queued
+// for it, except for what keep says; nil keeps nothing.
+func (q *Queue) Interrupt(ctx context.Context, thread string, keep func(Dispatch) bool) (Interruption, error) {
+	id := q.cfg.NewID()
+	var out Interruption
+	err := q.update(ctx, thread, interruptNeed(), func(t *turn) (c Change) {
+		c, out = interrupt(t, id, keep)
+		return c
+	})
+	return out, err
+}
+
+// Cancel ends a dispatch that is queued, and asks the holder of one that is claimed to
+// stop: if it does not, the dispatch is cancelled when its lease is over. It says
+// whether the dispatch is cancelled, or will be.
+func (q *Queue) Cancel(ctx context.Context, id, why string) (Taken, bool, error) {
+	thread, found, err := q.find(ctx, KindDispatch, id)
+	if err != nil || !found {
+		return Taken{}, false, err
+	}
+	var taken Taken
+	var ok bool
+	err = q.update(ctx, thread, Need{Dispatches: []string{id}, RunsOf: true}, func(t *turn) (out Change) {
+		out, taken, ok = cancel(t, id, cmp.Or(why, "cancelled"))
+		return out
+	})
+	return taken, ok && err == nil, err
+}
+
+// CancelRun ends a run that waits, and says whether it did.
+func (q *Queue) CancelRun(ctx context.Context, thread, run, why string) (ok bool, err error) {
+	err = q.update(ctx, thread, Need{Runs: []string{run}}, func(t *turn) (out Change) {
+		out, ok = cancelRun(t, run, why)
+		return out
+	})
+	return ok && err == nil, err
+}
+
+// Expire takes a thread from a holder whose lease is over. It returns the dispatch, as
+// it is now, or false.
+func (q *Queue) Expire(ctx context.Context, thread string) (Taken, bool, error) {
+	var taken Taken
+	var ok bool
+	err := q.update(ctx, thread, Need{Claimed: true, Next: true, Now: q.now(), RunsOf: true}, func(t *turn) (out Change) {
+		var id string
+		out, id = expire(t)
+		taken, ok = t.taken(id), id != ""
+		return out
+	})
+	return taken, ok && err == nil, err
+}
+
+// Lapse ends the run of a thread whose time to wait is over. It returns the run, or nothing.
+func (q *Queue) Lapse(ctx context.Context, thread string) (run string, err error) {
+	err = q.update(ctx, thread, Need{RunsOf: true, Next: true, Now: q.now()}, func(t *turn) (out Change) {
+		out, run = lapse(t)
+		return out
+	})
+	return run, err
+}
+
+// Replay queues a dead letter again, for a new run of that id.
+func (q *Queue) Replay(ctx context.Context, id, newRun string) (Taken, error) {
+	d, found, err := q.Dispatch(ctx, id)
+	if err != nil || !found {
+		return Taken{}, cmp.Or(err, wrap("dispatch", id, ErrNotFound))
+	}
+	var taken Taken
+	var verdict error
+	err = q.update(ctx, d.Thread, Need{Dispatches: []string{id}, Dedupe: d.Dedupe, RunsOf: true}, func(t *turn) (out Change) {
+		out, taken, verdict = replay(t, id, newRun)
+		return out
+	})
+	return taken, cmp.Or(err, verdict)
+}
+
+// Discard gives a dead letter up. It is dropped with other old dispatches.
+func (q *Queue) Discard(ctx context.Context, id string) error {
+	thread, found, err := q.find(ctx, KindDispatch, id)
+	if err != nil || !found {
+		return cmp.Or(err, wrap("dispatch", id, ErrNotFound))
+	}
+	var verdict error
+	err = q.update(ctx, thread, Need{Dispatches: []string{id}}, func(t *turn) (out Change) {
+		out, verdict = discard(t, id)
+		return out
+	})
+	return cmp.Or(err, verdict)
+}
+
+// Dispatch returns a dispatch without its request, or false.
+func (q *Queue) Dispatch(ctx context.Context, id string) (Dispatch, bool, error) {
+	thread, found, err := q.find(ctx, KindDispatch, id)
+	if err != nil || !found {
+		return Dispatch{}, false, err
+	}
+	s, err := q.load(ctx, thread, Need{Dispatches: []string{id}})
+	d, ok := s.Dispatches[id]
+	return d, ok, err
+}
+
+// Run returns a run, or false.
+func (q *Queue) Run(ctx context.Context, id string) (Run, bool, error) {
+	thread, found, err := q.find(ctx, KindRun, id)
+	if err != nil || !found {
+		return Run{}, false, err
+	}
+	s, err := q.load(ctx, thread, Need{Runs: []string{id}})
+	r, ok := s.Runs[id]
+	return r, ok, err
+}
+
+// Head returns what a thread comes down to. One that was never used has an empty Head.
+func (q *Queue) Head(ctx context.Context, thread string) (Head, error) {
+	s, err := q.load(ctx, thread, Need{})
+	return s.Head, err
+}
+
+func (q *Queue) load(ctx context.Context, thread string, need Need) (State, error) {
+	s, err := q.cfg.Store.Load(ctx, thread, need)
+	return s, wrap("thread", thread, err)
+}
+
+func (q *Queue) find(ctx context.Context, kind Kind, id string) (string, bool, error) {
+	if id == "" || !validID(id) {
+		return "", false, nil // nothing was ever kept under it
+	}
+	thread, found, err := q.cfg.Store.Find(ctx, kind, id)
+	return thread, found, wrap(string(kind), id, err)
+}
+
+func checkID(name, id string) error {
+	if !validID(id) {
+		return fmt.Errorf("%w: the %s must be UTF-8 without NUL, at most %d bytes", ErrInvalid, name, maxID)
+	}
+	return nil
+}
+
+func validID(id string) bool {
+	return len(id) <= maxID && utf8.ValidString(id) && !strings.ContainsRune(id, 0)
+}
+
+// clip bounds a text that is kept with a record.
+func clip(text string) string {
+	const most = 4096
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most], "")
+}

@@ -1,0 +1,55 @@
+package mailbox
+
+import "slices"
+
+// Status is where a dispatch stands.
+type Status string
+
+// Statuses of a dispatch. The last four are terminal.
+const (
+	Queued     Status = "queued"
+	Claimed    Status = "claimed"
+	Acked      Status = "acked"
+	Cancelled  Status = "cancelled"
+	Superseded Status = "superseded"
+	DeadLetter Status = "dead_letter"
+)
+
+// Statuses lists them all, in the order of a dispatch's life.
+func Statuses() []Status {
+	return []Status{Queued, Claimed, Acked, Cancelled, Superseded, DeadLetter}
+}
+
+// Terminal says whether nothing comes after s. Only a dead letter can be replayed.
+func (s Status) Terminal() bool { return s != Queued && s != Claimed }
+
+// Valid says whether s is one of [Statuses].
+func (s Status) Valid() bool { return slices.Contains(Statuses(), s) }
+
+// RunStatus is where a run stands, which may take several dispatches.
+type RunStatus string
+
+// Statuses of a run. Done is terminal.
+const (
+	RunCreated RunStatus = "created"
+	RunRunning RunStatus = "running"
+	RunWaiting RunStatus = "waiting"
+	RunDone    RunStatus = "done"
+)
+
+// Words for why a run is done, as far as the mailbox itself decides it.
+const (
+	TerminationCancelled = "cancelled"
+	TerminationError     = "error"
+)
+
+// ClaimEnd is how a dispatch lost its latest claim.
+type ClaimEnd string
+
+// Ends of a claim.
+const (
+	EndSettled ClaimEnd = "settled"
+	EndExpired ClaimEnd = "expired"
+	// EndReleased is a claim that its holder gave back without a result.
+	EndReleased ClaimEnd = "released"
+)
