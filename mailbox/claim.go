@@ -49,6 +49,9 @@ func claimNext(t *turn, id string, r ClaimRequest) (out Change, taken string, mo
 		}
 		return Change{}, "", false
 	}
+	if t.now.Before(t.head.ReservedUntil) {
+		return t.nothing(id), "", false
+	}
 	d, ok := t.candidate(id)
 	if !ok {
 		return t.nothing(id), "", false
@@ -81,7 +84,11 @@ func (t *turn) nothing(id string) Change {
 	if id != "" || t.head.DueAt.IsZero() || t.head.DueAt.After(t.now) {
 		return Change{}
 	}
-	return t.write(t.s.Later, t.rank(t.s.Later, PriorityDefault))
+	due := t.s.Later
+	if t.s.Next != "" && t.now.Before(t.head.ReservedUntil) {
+		due = t.head.ReservedUntil
+	}
+	return t.write(due, t.rank(due, PriorityDefault))
 }
 
 // ended says that the run of a dispatch came to an end, or to wait, with this dispatch: only
@@ -94,6 +101,7 @@ func (t *turn) ended(d Dispatch) bool {
 // claim gives the thread to a dispatch.
 func (t *turn) claim(d Dispatch, r ClaimRequest) Change {
 	t.head.Fence++
+	t.head.ReservedUntil = time.Time{}
 	t.head.Claim = &Claim{Dispatch: d.ID, Token: r.Token, Fence: t.head.Fence, Owner: r.Owner, Until: t.now.Add(r.Lease)}
 	d.Status, d.Token, d.Fence, d.Owner, d.End = Claimed, r.Token, t.head.Fence, r.Owner, ""
 	d.Instance, d.RunStatus = r.Instance, RunRunning

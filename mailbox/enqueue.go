@@ -30,6 +30,8 @@ type Entry struct {
 	// Claim asks for the thread at once: either it is claimed for the entry, or nothing is
 	// queued.
 	Claim *ClaimRequest
+	// Interrupt is the id of the interrupt that reserved the thread for the claim.
+	Interrupt string
 }
 
 // ClaimRequest is how somebody wants to hold a thread.
@@ -114,7 +116,7 @@ func (t *turn) admit(e Entry) error {
 		return fmt.Errorf("%w: dedupe_key=%.80s", ErrExists, e.Dedupe)
 	case t.head.Seq > 0 && t.head.Tenant != e.Tenant:
 		return fmt.Errorf("%w: thread %.80q belongs to another tenant", ErrInvalid, e.Thread)
-	case e.Claim != nil && t.head.Claim != nil:
+	case e.Claim != nil && (t.head.Claim != nil || t.now.Before(t.head.ReservedUntil) && t.head.Interrupt != e.Interrupt):
 		return ErrBusy
 	case e.Claim == nil && t.head.Queued >= t.depth:
 		return fmt.Errorf("%w: thread %.80q has %d queued dispatches; wait or cancel some", ErrFull, e.Thread, t.head.Queued)

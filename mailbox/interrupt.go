@@ -1,7 +1,20 @@
 package mailbox
 
+import "time"
+
+// Interrupt says how a thread is interrupted.
+type Interrupt struct {
+	// ID names it; made when empty.
+	ID string
+	// Keep says what of the queue stays; nil keeps nothing.
+	Keep func(Dispatch) bool
+	// Reserve keeps the thread free that long for an entry with the same Interrupt id.
+	Reserve time.Duration
+}
+
 // Interruption is what an interrupt came to.
 type Interruption struct {
+	ID string
 	// Epoch is the thread's new one.
 	Epoch uint64
 	// Active is what the thread is claimed for; it is stale now.
@@ -14,23 +27,26 @@ type Interruption struct {
 func interruptNeed() Need { return Need{Claimed: true, Queued: true, RunsOf: true} }
 
 // interrupt makes what is claimed stale and supersedes what is queued, except for what
-// keep says. The id names the interrupt, which may come twice.
-func interrupt(t *turn, id string, keep func(Dispatch) bool) (Change, Interruption) {
-	out := Interruption{}
+// is to be kept. The same interrupt may come twice.
+func interrupt(t *turn, i Interrupt) (Change, Interruption) {
+	out := Interruption{ID: i.ID}
 	if c := t.head.Claim; c != nil {
 		active := t.taken(c.Dispatch)
 		out.Active = &active
 	}
-	if id != "" && t.head.Interrupt == id {
+	if t.head.Interrupt == i.ID {
 		out.Epoch, out.Kept = t.head.Epoch, t.head.Queued
 		return Change{}, out
 	}
 	t.head.Epoch++
-	t.head.Interrupt = id
+	t.head.Interrupt, t.head.ReservedUntil = i.ID, time.Time{}
+	if i.Reserve > 0 {
+		t.head.ReservedUntil = t.now.Add(i.Reserve)
+	}
 	out.Epoch = t.head.Epoch
 	for _, queued := range t.s.Queued {
 		d := t.s.Dispatches[queued]
-		if keep != nil && keep(d) {
+		if i.Keep != nil && i.Keep(d) {
 			d.Epoch = t.head.Epoch
 			t.put(d)
 			out.Kept++

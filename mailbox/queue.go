@@ -63,13 +63,16 @@ func NewQueue(cfg QueueConfig) (*Queue, error) {
 		cfg.Now = time.Now
 	}
 	if cfg.NewID == nil {
-		cfg.NewID = func() string { return uuid.Must(uuid.NewV7()).String() }
+		cfg.NewID = newID
 	}
 	cfg.Tries = cmp.Or(cfg.Tries, DefaultTries)
 	return &Queue{cfg: cfg, limits: limits{
 		skew: max(cmp.Or(cfg.Skew, DefaultSkew), 0), depth: cmp.Or(cfg.Depth, DefaultDepth), rankStep: cmp.Or(cfg.RankStep, DefaultRankStep),
 	}}, nil
 }
+
+// newID makes ids that grow with time.
+func newID() string { return uuid.Must(uuid.NewV7()).String() }
 
 // now has milliseconds, as stores do.
 func (q *Queue) now() time.Time { return q.cfg.Now().UTC().Truncate(time.Millisecond) }
@@ -181,12 +184,12 @@ func (q *Queue) Commit(ctx context.Context, h Hold, c Commit) error {
 }
 
 // Interrupt makes what a thread is claimed for stale, and supersedes what is queued
-// for it, except for what keep says; nil keeps nothing.
-func (q *Queue) Interrupt(ctx context.Context, thread string, keep func(Dispatch) bool) (Interruption, error) {
-	id := q.cfg.NewID()
+// for it.
+func (q *Queue) Interrupt(ctx context.Context, thread string, i Interrupt) (Interruption, error) {
+	i.ID = cmp.Or(i.ID, q.cfg.NewID())
 	var out Interruption
 	err := q.update(ctx, thread, interruptNeed(), func(t *turn) (c Change) {
-		c, out = interrupt(t, id, keep)
+		c, out = interrupt(t, i)
 		return c
 	})
 	return out, err
@@ -296,6 +299,12 @@ func (q *Queue) Run(ctx context.Context, id string) (Run, bool, error) {
 func (q *Queue) Head(ctx context.Context, thread string) (Head, error) {
 	s, err := q.load(ctx, thread, Need{})
 	return s.Head, err
+}
+
+// Dispatches lists dispatches without their requests.
+func (q *Queue) Dispatches(ctx context.Context, query DispatchQuery) ([]Dispatch, error) {
+	list, err := q.cfg.Store.Dispatches(ctx, query)
+	return list, wrap("dispatches of thread", query.Thread, err)
 }
 
 func (q *Queue) load(ctx context.Context, thread string, need Need) (State, error) {

@@ -90,6 +90,8 @@ type Head struct {
 	Latest, Open RunRef
 	// Commit and Interrupt are the ids of the latest of each, which may come twice.
 	Commit, Interrupt string
+	// ReservedUntil keeps the thread free for whoever made the latest interrupt.
+	ReservedUntil time.Time
 	// DueAt is when somebody should look at the thread: something can be claimed, or a
 	// lease or a wait is over. It may be too early, but never too late; zero is never.
 	// Rank is the place among all threads that are due, lower is earlier.

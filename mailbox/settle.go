@@ -25,6 +25,8 @@ const (
 	Bury Verdict = "dead_letter"
 	// GiveBack: it was not carried out and is for somebody else. It costs no attempt.
 	GiveBack Verdict = "release"
+	// Withdraw: it was cancelled while it was carried out.
+	Withdraw Verdict = "cancel"
 	// Supersede: something newer takes its place.
 	Supersede Verdict = "supersede"
 )
@@ -97,7 +99,7 @@ func (t *turn) apply(d Dispatch, s Settlement) {
 		t.settled(d, Acked, EndSettled)
 	case s.Verdict == Supersede:
 		t.supersede(d, s.Error)
-	case stop != "":
+	case s.Verdict == Withdraw, stop != "":
 		d.LastError = cmp.Or(s.Error, stop)
 		t.settled(d, Cancelled, EndSettled)
 		t.finishRun(d, TerminationCancelled, "")

@@ -94,6 +94,10 @@ func (t *turn) write(due time.Time, rank int64) Change {
 	case t.head.Claim != nil:
 		due = t.head.Claim.Until.Add(t.skew)
 		rank = t.rank(due, PriorityDefault)
+	case due.Before(t.head.ReservedUntil) && t.now.Before(t.head.ReservedUntil):
+		if !due.IsZero() {
+			due = t.head.ReservedUntil
+		}
 	case t.head.Open.Status == RunWaiting:
 		if wait := earliest(due, t.head.Open.WaitUntil); !wait.Equal(due) {
 			due, rank = wait, t.rank(wait, PriorityDefault)

@@ -17,6 +17,7 @@ func controlCases() []testCase {
 		{"interrupt_supersedes_queued", interruptSupersedes},
 		{"interrupt_returns_active", interruptActive},
 		{"interrupt_keeps_what_it_is_told_to", interruptKeeps},
+		{"interrupt_reserves_the_thread", interruptReserves},
 		{"epoch_tracks_interrupt", epochTracks},
 		{"supersede_claimed", supersedeClaimed},
 		{"replay_and_discard", replayDiscard},
@@ -145,11 +146,42 @@ func interruptActive(w *world) {
 func interruptKeeps(w *world) {
 	w.enqueue("t", "mine")
 	w.enqueue("t", "theirs", func(e *mailbox.Entry) { e.Origin = "internal" })
-	out, err := w.queue.Interrupt(w.ctx(), "t", func(d mailbox.Dispatch) bool { return d.Origin == "internal" })
+	out, err := w.queue.Interrupt(w.ctx(), "t", mailbox.Interrupt{Keep: func(d mailbox.Dispatch) bool { return d.Origin == "internal" }})
 	must(w.t, err)
 	same(w.t, "superseded", ids(out.Superseded), "mine")
 	equal(w.t, "kept", out.Kept, 1)
 	equal(w.t, "dispatch", w.claim("t").Dispatch.ID, "theirs")
+}
+
+func interruptReserves(w *world) {
+	w.enqueue("t", "kept", func(e *mailbox.Entry) { e.Origin = "internal" })
+	out, err := w.queue.Interrupt(w.ctx(), "t", mailbox.Interrupt{
+		Keep: func(mailbox.Dispatch) bool { return true }, Reserve: time.Second,
+	})
+	must(w.t, err)
+	w.idle("t")
+	same(w.t, "due while reserved", w.due())
+	claim := w.request()
+	e := w.entry("t", "d1")
+	e.Claim = &claim
+	if _, err := w.queue.Enqueue(w.ctx(), e); !errors.Is(err, mailbox.ErrBusy) {
+		w.t.Errorf("a stranger got a reserved thread: %v", err)
+	}
+	e.Interrupt = out.ID
+	k, err := w.queue.Enqueue(w.ctx(), e)
+	must(w.t, err)
+	w.settle(k, mailbox.Ack)
+	equal(w.t, "dispatch", w.settle(w.claim("t"), mailbox.Ack).ID, "kept")
+
+	w.enqueue("t", "later")
+	_, err = w.queue.Interrupt(w.ctx(), "t", mailbox.Interrupt{
+		Keep: func(mailbox.Dispatch) bool { return true }, Reserve: time.Second,
+	})
+	must(w.t, err)
+	w.idle("t")
+	w.clock.Add(time.Second)
+	same(w.t, "due when nobody came", w.due(), "t")
+	w.claim("t")
 }
 
 func epochTracks(w *world) {

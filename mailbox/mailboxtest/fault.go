@@ -121,7 +121,7 @@ func storeDown(w *world) {
 		},
 		"extend":    func() error { _, err := down.Extend(w.ctx(), hold(k), lease); return err },
 		"commit":    func() error { return down.Commit(w.ctx(), hold(k), mailbox.Commit{ID: "c"}) },
-		"interrupt": func() error { _, err := down.Interrupt(w.ctx(), "t", nil); return err },
+		"interrupt": func() error { _, err := down.Interrupt(w.ctx(), "t", mailbox.Interrupt{}); return err },
 		"cancel":    func() error { _, _, err := down.Cancel(w.ctx(), "d1", ""); return err },
 		"expire":    func() error { _, _, err := down.Expire(w.ctx(), "t"); return err },
 		"dispatch":  func() error { _, _, err := down.Dispatch(w.ctx(), "d1"); return err },

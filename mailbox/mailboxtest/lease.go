@@ -54,7 +54,7 @@ func extendWrongToken(w *world) {
 
 func (w *world) interrupt(thread string) mailbox.Interruption {
 	w.t.Helper()
-	out, err := w.queue.Interrupt(w.ctx(), thread, nil)
+	out, err := w.queue.Interrupt(w.ctx(), thread, mailbox.Interrupt{})
 	must(w.t, err)
 	return out
 }

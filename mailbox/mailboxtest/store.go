@@ -42,7 +42,7 @@ func everyField(w *world) {
 	}
 	h := mailbox.Head{
 		Thread: "t", Tenant: "ten", Epoch: 2, Fence: 5, Seq: 7, Queued: 0, Messages: 0, Claim: &mailbox.Claim{Dispatch: "d1", Token: "tok", Fence: 5, Owner: "o", Until: at(10), Stop: "st"},
-		Latest: r.Ref(), Open: mailbox.RunRef{ID: "r0", Agent: "b", Status: mailbox.RunRunning, Wait: "x", WaitUntil: at(11)}, Commit: "c", Interrupt: "in",
+		Latest: r.Ref(), Open: mailbox.RunRef{ID: "r0", Agent: "b", Status: mailbox.RunRunning, Wait: "x", WaitUntil: at(11)}, Commit: "c", Interrupt: "in", ReservedUntil: at(14),
 		DueAt: at(12), Rank: -77, UpdatedAt: at(13),
 	}
 	must(w.t, w.store.Update(w.ctx(), "t", mailbox.Need{}, change(mailbox.Change{Head: &h, Dispatches: []mailbox.Dispatch{d}, Runs: []mailbox.Run{r}})))

@@ -1,0 +1,60 @@
+package mailbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// keepLease renews the lease until ctx is done. When the store fails it goes on
+// trying, faster; when the lease is over all the same, the execution ends.
+func (x *execution) keepLease(ctx context.Context) {
+	until := x.taken.Claim.Until
+	pause := x.box.cfg.Renew
+	for {
+		if !x.pause(ctx, pause) {
+			return
+		}
+		claim, err := x.box.queue.Extend(ctx, x.hold, x.lease())
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err == nil && claim.Stop != "":
+			x.cancel(fmt.Errorf("%w: %s", ErrStopped, claim.Stop))
+			return
+		case err == nil:
+			until, pause = claim.Until, x.box.cfg.Renew
+		case errors.Is(err, ErrConflict) && claim.Token == x.hold.Token:
+			x.cancel(fmt.Errorf("%w: interrupted", ErrStopped))
+			return
+		case errors.Is(err, ErrConflict), errors.Is(err, ErrNotFound), !x.box.queue.now().Before(until):
+			x.cancel(fmt.Errorf("%w: %w", ErrLeaseLost, err))
+			return
+		default:
+			x.box.cfg.Logger.WarnContext(ctx, "mailbox_lease_not_renewed", "thread", x.hold.Thread, "dispatch", x.hold.Dispatch, "error", err)
+			pause = min(max(until.Sub(x.box.queue.now())/4, 10*time.Millisecond), x.box.cfg.Renew)
+		}
+	}
+}
+
+// lease is how long to hold the thread.
+func (x *execution) lease() time.Duration {
+	if x.suspended.Load() {
+		return max(x.box.cfg.SuspendedLease, x.box.cfg.Lease)
+	}
+	return x.box.cfg.Lease
+}
+
+// pause waits until it is time to renew, or the run was suspended or resumed.
+func (x *execution) pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-x.renew:
+	case <-ctx.Done():
+		return false
+	}
+	return true
+}

@@ -1,0 +1,164 @@
+package mailbox
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Origins of requests that the mailbox itself knows.
+const (
+	OriginUser     = "user"
+	OriginInternal = "internal"
+)
+
+// Modes of runs, as abi.RunMode has them.
+const (
+	ModeForeground   = "foreground"
+	ModeScheduled    = "scheduled"
+	ModeResume       = "resume"
+	ModeInternalWake = "internal_wake"
+)
+
+// Request asks for a run.
+type Request struct {
+	// Thread is made when blank.
+	Thread string `json:"-"`
+	// Tenant owns the thread; a thread of another one is refused.
+	Tenant string `json:"-"`
+	// Messages and Decisions are what the run gets; one of both is required. Missing ids
+	// of messages are filled in.
+	Messages  []Input    `json:"messages,omitempty"`
+	Decisions []Decision `json:"decisions,omitempty"`
+	// Run continues a run. Without it the thread's waiting run goes on, and else a new one is
+	// made, with the id NewRun if that is set.
+	Run    string `json:"run,omitempty"`
+	NewRun string `json:"-"`
+	Agent  string `json:"agent,omitempty"`
+	Parent string `json:"parent,omitempty"`
+	// Origin is user when empty. Adapter is the protocol by which it came.
+	Origin  string `json:"origin,omitempty"`
+	Adapter string `json:"adapter,omitempty"`
+	Mode    string `json:"mode,omitempty"`
+	// Extras are the runtime's own.
+	Extras []byte `json:"extras,omitempty"`
+	// Key makes a request that comes twice one: of the same thread, as long as the dispatch is kept.
+	Key string `json:"-"`
+	// Dedupe is a key that only one request of the thread may have at a time.
+	Dedupe string `json:"-"`
+	// Priority is 0 by default, from -128, the first, to 127.
+	Priority int8 `json:"-"`
+	// At is when it is due, now when zero.
+	At          time.Time `json:"-"`
+	MaxAttempts int       `json:"-"`
+}
+
+// Decision is one about a call that waits.
+type Decision struct {
+	Call string `json:"call"`
+	Data []byte `json:"data,omitempty"`
+}
+
+// Input is a message that a request brings.
+type Input struct {
+	// ID is unique in the thread.
+	ID   string `json:"id"`
+	Data []byte `json:"data,omitempty"`
+}
+
+// DecodeRequest reads the payload of a dispatch.
+func DecodeRequest(payload []byte) (Request, error) {
+	var r Request
+	if err := json.Unmarshal(payload, &r); err != nil {
+		return Request{}, fmt.Errorf("mailbox: request: %w: %w", ErrPermanent, err)
+	}
+	return r, nil
+}
+
+// complete checks a request and fills in what is missing.
+func (r Request) complete(newID func() string) (Request, error) {
+	r.Thread = strings.TrimSpace(r.Thread)
+	if r.Thread == "" {
+		r.Thread = newID()
+	}
+	if len(r.Messages) == 0 && len(r.Decisions) == 0 {
+		return r, fmt.Errorf("mailbox: request: %w: at least one message is required", ErrInvalid)
+	}
+	if r.Origin == "" {
+		r.Origin = OriginUser
+	}
+	r.Messages = slices.Clone(r.Messages)
+	for i := range r.Messages {
+		if r.Messages[i].ID == "" {
+			r.Messages[i].ID = r.messageID(i, newID)
+		}
+		if err := checkID("message id", r.Messages[i].ID); err != nil {
+			return r, fmt.Errorf("mailbox: request: %w", err)
+		}
+	}
+	return r, nil
+}
+
+// messageID is the same for the same request under an idempotency key.
+func (r Request) messageID(i int, newID func() string) string {
+	if r.Key == "" {
+		return newID()
+	}
+	return derived(r.Thread, r.Key, fmt.Sprint("message ", i))
+}
+
+// mode is why the run starts.
+func (r Request) mode(foreground bool) string {
+	switch {
+	case r.Mode != "":
+		return r.Mode
+	case len(r.Decisions) > 0 || r.Run != "":
+		return ModeResume
+	case r.Origin == OriginInternal:
+		return ModeInternalWake
+	case foreground:
+		return ModeForeground
+	default:
+		return ModeScheduled
+	}
+}
+
+// entry is what is queued for a request.
+func (m *Mailbox) entry(r Request, foreground bool) (Entry, error) {
+	asked, err := json.Marshal(r)
+	r.Mode = r.mode(foreground)
+	payload, again := json.Marshal(r)
+	if err = errors.Join(err, again); err != nil {
+		return Entry{}, fmt.Errorf("mailbox: request: %w: %w", ErrInvalid, err)
+	}
+	e := Entry{
+		ID: m.cfg.NewID(), Thread: r.Thread, Tenant: r.Tenant, Run: r.Run, NewRun: r.NewRun, Agent: r.Agent, Parent: r.Parent,
+		Priority: uint8(int(r.Priority) + int(PriorityDefault)), Dedupe: r.Dedupe, Origin: r.Origin, AvailableAt: r.At, //nolint:gosec // from 0 to 255
+		MaxAttempts: r.MaxAttempts, Request: payload,
+	}
+	if e.MaxAttempts <= 0 {
+		e.MaxAttempts = m.cfg.MaxAttempts
+	}
+	if e.NewRun == "" {
+		e.NewRun = m.cfg.NewID()
+	}
+	if r.Key != "" {
+		sum := sha256.Sum256(asked) // whether it comes in the foreground or not
+		e.ID, e.Digest = derived(r.Thread, r.Key, "dispatch"), hex.EncodeToString(sum[:16])
+	}
+	for i := range r.Messages {
+		e.Input = append(e.Input, r.Messages[i].ID)
+	}
+	return e, nil
+}
+
+// derived makes an id of an idempotency key. Nobody has to keep the key, then.
+func derived(thread, key, what string) string {
+	sum := sha256.Sum256([]byte(thread + "\x00" + key + "\x00" + what))
+	return "k-" + hex.EncodeToString(sum[:16])
+}

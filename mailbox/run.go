@@ -1,0 +1,251 @@
+package mailbox
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"sync/atomic"
+	"time"
+)
+
+// Job is one execution of a dispatch.
+type Job struct {
+	Dispatch Dispatch
+	Run      Run
+	// Request is what was submitted.
+	Request Request
+	// Fence grows with each claim of the thread: systems outside that keep the greatest they
+	// have seen can refuse an execution that has lost its lease.
+	Fence uint64
+	// Attempt counts from 1.
+	Attempt int
+	// Messages is the length of the thread's log at the start.
+	Messages int
+
+	x *execution
+}
+
+// Commit writes to the thread, as long as the execution holds it. An error that is
+// [ErrConflict] says that it does not.
+func (j *Job) Commit(ctx context.Context, c Commit) error {
+	err := j.x.box.queue.Commit(ctx, j.x.hold, c)
+	if errors.Is(err, ErrConflict) {
+		if h, lookup := j.x.box.queue.Head(ctx, j.x.hold.Thread); lookup == nil && (h.Claim == nil || h.Claim.Token != j.x.hold.Token) {
+			j.x.cancel(ErrLeaseLost)
+		}
+	}
+	return err
+}
+
+// Load reads the thread.
+func (j *Job) Load(ctx context.Context, need Need) (State, error) {
+	return j.x.box.queue.load(ctx, j.x.hold.Thread, need)
+}
+
+// Emit sends an event to whoever reads the run's stream. It never waits.
+func (j *Job) Emit(kind string, data []byte) { j.x.events.send(kind, data) }
+
+// Suspended says whether the run waits for somebody in the process: the lease is longer then.
+func (j *Job) Suspended(yes bool) {
+	j.x.suspended.Store(yes)
+	select {
+	case j.x.renew <- struct{}{}:
+	default:
+	}
+}
+
+// execution is a dispatch that this process carries out.
+type execution struct {
+	box       *Mailbox
+	taken     Taken
+	hold      Hold
+	events    *Stream
+	cancel    context.CancelCauseFunc
+	suspended atomic.Bool
+	renew     chan struct{}
+	done      chan struct{}
+}
+
+// spawn carries a claimed dispatch out. A worker was reserved for it. The execution
+// outlives the call that led to it, and ends with the Mailbox.
+func (m *Mailbox) spawn(k Taken) *execution {
+	x := &execution{
+		box: m, taken: k, hold: Hold{Thread: k.Dispatch.Thread, Dispatch: k.Dispatch.ID, Token: k.Dispatch.Token},
+		renew: make(chan struct{}, 1), done: make(chan struct{}),
+	}
+	ctx, cancel := context.WithCancelCause(m.base)
+	x.cancel = cancel
+	m.mu.Lock()
+	m.running[x.hold.Thread] = x
+	x.events = m.streams[k.Dispatch.RunID]
+	if x.events == nil {
+		x.events = newStream(m.cfg.Events)
+		m.streams[k.Dispatch.RunID] = x.events
+	}
+	m.mu.Unlock()
+	go x.work(ctx)
+	return x
+}
+
+// work goes from the claim to the settlement.
+func (x *execution) work(ctx context.Context) {
+	defer x.leave()
+	stopListening := x.listen(ctx)
+	renewed := make(chan struct{})
+	go func() {
+		defer close(renewed)
+		x.keepLease(ctx)
+	}()
+	s := x.execute(ctx)
+	stopListening()
+	x.cancel(nil)
+	<-renewed
+	x.settle(context.WithoutCancel(ctx), s)
+}
+
+// leave frees the thread and the worker.
+func (x *execution) leave() {
+	m := x.box
+	x.cancel(nil)
+	m.mu.Lock()
+	if m.running[x.hold.Thread] == x {
+		delete(m.running, x.hold.Thread)
+	}
+	m.mu.Unlock()
+	close(x.done)
+	m.release(x.taken.Head.Tenant)
+	m.wake()
+}
+
+// execute runs it, unless the thread was interrupted since the claim, and says how to settle.
+func (x *execution) execute(ctx context.Context) Settlement {
+	request, err := DecodeRequest(x.taken.Dispatch.Request)
+	if err != nil {
+		return x.verdict(ctx, Result{}, err)
+	}
+	request.Thread, request.Tenant = x.hold.Thread, x.taken.Head.Tenant
+	h, err := x.box.queue.Head(ctx, x.hold.Thread)
+	switch {
+	case err != nil: // the lease tells whether the thread is ours
+	case h.Epoch > x.taken.Dispatch.Epoch:
+		return Settlement{Verdict: Supersede, Error: staleText}
+	case h.Claim != nil && h.Claim.Token == x.hold.Token && h.Claim.Stop != "":
+		return Settlement{Verdict: Withdraw, Error: h.Claim.Stop}
+	}
+	result, err := x.call(ctx, &Job{
+		Dispatch: x.taken.Dispatch, Run: x.taken.Run, Request: request, Fence: x.taken.Claim.Fence,
+		Attempt: x.taken.Dispatch.Attempts + 1, Messages: x.taken.Head.Messages, x: x,
+	})
+	return x.verdict(ctx, result, err)
+}
+
+// call runs the runtime; a panic is an error.
+func (x *execution) call(ctx context.Context, j *Job) (result Result, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			x.box.cfg.Logger.ErrorContext(ctx, "mailbox_runtime_panicked", "dispatch", x.hold.Dispatch, "panic", p, "stack", string(debug.Stack()))
+			err = fmt.Errorf("mailbox: dispatch %.80q: runtime panicked: %v", x.hold.Dispatch, p)
+		}
+	}()
+	return x.box.cfg.Runtime.Run(ctx, j)
+}
+
+// Outcome is how an execution came out.
+type Outcome string
+
+// Outcomes, as metrics name them.
+const (
+	OutcomeCompleted      Outcome = "completed"
+	OutcomeTransientError Outcome = "transient_error"
+	OutcomePermanentError Outcome = "permanent_error"
+)
+
+// Classify says whether an error is worth another attempt: any is, unless it is
+// [ErrPermanent] or [ErrInvalid].
+func Classify(err error) Outcome {
+	switch {
+	case err == nil:
+		return OutcomeCompleted
+	case errors.Is(err, ErrPermanent), errors.Is(err, ErrInvalid):
+		return OutcomePermanentError
+	default:
+		return OutcomeTransientError
+	}
+}
+
+// verdict says how to settle what an execution came to.
+func (x *execution) verdict(ctx context.Context, result Result, err error) Settlement {
+	cause := context.Cause(ctx)
+	if err != nil && errors.Is(cause, ErrShutdown) {
+		return Settlement{Verdict: GiveBack}
+	}
+	s := Settlement{Verdict: Ack, Result: result}
+	s.Result.Status = cmp.Or(s.Result.Status, RunDone)
+	if errors.Is(cause, ErrStopped) && (err != nil || result.Termination == TerminationCancelled) {
+		s.Verdict, s.Error = Withdraw, cause.Error()
+		s.Result.Termination = cmp.Or(result.Termination, TerminationCancelled)
+		return s
+	}
+	if err == nil {
+		return s
+	}
+	s.Error, s.Result.Error = err.Error(), err.Error()
+	x.events.send(EventFailed, []byte(s.Error))
+	if Classify(err) == OutcomePermanentError {
+		s.Verdict, s.Result.Status, s.Result.Termination = Bury, RunDone, TerminationError
+		return s
+	}
+	s.Verdict = Retry
+	s.RetryAt = x.box.queue.now().Add(backoff(x.box.cfg.RetryDelay, x.box.cfg.MaxRetryDelay, x.taken.Dispatch.Attempts))
+	return s
+}
+
+// settle ends the claim, and tries until it has or its lease is over.
+func (x *execution) settle(ctx context.Context, s Settlement) {
+	m := x.box
+	ctx, cancel := context.WithTimeout(ctx, m.cfg.Lease)
+	defer cancel()
+	for attempt := 1; ; attempt++ {
+		k, err := m.queue.Settle(ctx, x.hold, s)
+		if err == nil || errors.Is(err, ErrConflict) || errors.Is(err, ErrNotFound) {
+			m.settled(k.Dispatch)
+			if err != nil && k.Dispatch.Status != Superseded {
+				m.cfg.Logger.WarnContext(ctx, "mailbox_settlement_refused", "thread", x.hold.Thread, "dispatch", x.hold.Dispatch, "error", err)
+			}
+			return
+		}
+		m.cfg.Logger.WarnContext(ctx, "mailbox_settlement_failed", "thread", x.hold.Thread, "dispatch", x.hold.Dispatch, "attempt", attempt, "error", err)
+		if !wait(ctx, doubled(m.cfg.RetryDelay, m.cfg.Renew, attempt, 16)) {
+			return // the lease runs out, and somebody looks at what the run came to
+		}
+	}
+}
+
+// settled ends the stream of a dispatch that is terminal.
+func (m *Mailbox) settled(d Dispatch) {
+	if d.ID == "" || !d.Status.Terminal() {
+		return
+	}
+	m.mu.Lock()
+	s := m.streams[d.RunID]
+	delete(m.streams, d.RunID)
+	m.mu.Unlock()
+	if s != nil {
+		s.send(EventSettled, []byte(d.Status))
+		s.end()
+	}
+}
+
+// wait waits, and says whether it did so to the end.
+func wait(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
