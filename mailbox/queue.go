@@ -244,6 +244,17 @@ func (q *Queue) Lapse(ctx context.Context, thread string) (run string, err error
 	return run, err
 }
 
+// Drop forgets a thread with all that is in it. It is [ErrBusy] while the thread is
+// claimed: interrupt it first.
+func (q *Queue) Drop(ctx context.Context, thread string) error {
+	var verdict error
+	err := q.update(ctx, thread, Need{}, func(t *turn) (out Change) {
+		out, verdict = drop(t)
+		return out
+	})
+	return cmp.Or(err, verdict)
+}
+
 // Replay queues a dead letter again, for a new run of that id.
 func (q *Queue) Replay(ctx context.Context, id, newRun string) (Taken, error) {
 	d, found, err := q.Dispatch(ctx, id)

@@ -6,7 +6,9 @@ import (
 )
 
 // Signals is a [Store] that tells its processes of changes with Signal set. Each goes to
-// one of them, at least once.
+// one of them, at least once, until it is acknowledged; it may come before Head.DueAt. Several of
+// one thread may come as one. A store that only can say that there is something new has receipts that do nothing:
+// the due index tells the rest.
 type Signals interface {
 	// Pull returns signals, limit at most, as soon as there is one; none when wait is over.
 	Pull(ctx context.Context, limit int, wait time.Duration) ([]Signal, error)

@@ -9,6 +9,8 @@ import (
 // see [Store.Update]. It is safe for concurrent use, also by several processes if it
 // outlives one. Strings are any valid UTF-8, at most 256 bytes for ids, keys and owners.
 //
+// Requests, images, data of runs and messages may have some MiB, all else is small.
+//
 // Times come and go with milliseconds, in UTC; the zero time comes back as the zero time.
 // Nil and empty byte slices are the same, and so are nil and empty lists. What a store hands out is the
 // caller's own.
@@ -20,7 +22,8 @@ type Store interface {
 	// it is, and nothing is written; neither is anything for a Change without a Head.
 	//
 	// A store may call decide several times, with fresh state each time. The state is
-	// decide's own; what is in the change is the store's. decide is pure and quick and does not use the store. An error of
+	// decide's own; what is in the change is the store's. decide is pure and quick and does not use the store.
+	// When Update has returned, decide runs no more. An error of
 	// the store itself may come although the change was applied.
 	Update(ctx context.Context, thread string, need Need, decide func(State) (Change, error)) error
 	// Load reads what need names, as of one moment after all updates that returned.
@@ -115,6 +118,8 @@ type Change struct {
 	Messages []Message
 	// Image takes the place of the thread's, if it is not nil.
 	Image []byte
+	// Drop drops the thread with all that is in it, and nothing is written.
+	Drop bool
 	// Signal says that other processes should look at the thread at Head.DueAt. Dispatch says
 	// why, if it is one. Stores without signals ignore it.
 	Signal   bool

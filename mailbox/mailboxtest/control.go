@@ -22,6 +22,7 @@ func controlCases() []testCase {
 		{"supersede_claimed", supersedeClaimed},
 		{"replay_and_discard", replayDiscard},
 		{"wait_lapses", waitLapses},
+		{"drop_forgets_a_thread", dropForgets},
 	}
 }
 
@@ -254,4 +255,31 @@ func waitLapses(w *world) {
 	equal(w.t, "run that lapsed", run, "run-d1")
 	equal(w.t, "status", w.run("run-d1").Status, mailbox.RunDone)
 	same(w.t, "due", w.due())
+}
+
+func dropForgets(w *world) {
+	w.enqueue("t", "d1", func(e *mailbox.Entry) { e.Dedupe, e.Tenant = "k", "acme" })
+	w.enqueue("other", "d2")
+	k := w.claim("t")
+	if err := w.queue.Drop(w.ctx(), "t"); !errors.Is(err, mailbox.ErrBusy) {
+		w.t.Fatalf("dropped a thread that is claimed: %v", err)
+	}
+	must(w.t, w.queue.Commit(w.ctx(), hold(k), mailbox.Commit{ID: "c", Append: []mailbox.Message{message("m", "a")}, Image: []byte("i")}))
+	w.settle(k, mailbox.Retry)
+	must(w.t, w.queue.Drop(w.ctx(), "t"))
+	must(w.t, w.queue.Drop(w.ctx(), "t"))
+	same(w.t, "threads", w.threads(mailbox.ThreadQuery{}), "other")
+	same(w.t, "dispatches", w.list(mailbox.DispatchQuery{}), "d2")
+	same(w.t, "log", w.log("t", 1, 10))
+	same(w.t, "due", w.due(), "other")
+	equal(w.t, "head", w.head("t"), mailbox.Head{Thread: "t"})
+	if _, found, err := w.queue.Run(w.ctx(), "run-d1"); found || err != nil {
+		w.t.Errorf("its run is there: %v, %v", found, err)
+	}
+	c, err := w.store.Count(w.ctx())
+	must(w.t, err)
+	equal(w.t, "queued", c.Status[mailbox.Queued], 1)
+	// The names can be used again, by another tenant too.
+	w.enqueue("t", "d1", func(e *mailbox.Entry) { e.Dedupe = "k" })
+	equal(w.t, "length of the log", w.claim("t").Head.Messages, 0)
 }

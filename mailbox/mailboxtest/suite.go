@@ -21,6 +21,10 @@ func TestStore(t *testing.T, open func(t *testing.T) mailbox.Store) {
 		t.Parallel()
 		testLive(t, open)
 	})
+	t.Run("signals", func(t *testing.T) {
+		t.Parallel()
+		testSignals(newWorld(t, open(t)))
+	})
 }
 
 // testCase is one clause of the contract.

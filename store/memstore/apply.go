@@ -15,6 +15,10 @@ func (s *Store) apply(id string, c mailbox.Change) error {
 	if t == nil {
 		t = newThread(id)
 	}
+	if c.Drop {
+		s.forget(t)
+		return nil
+	}
 	if err := s.check(t, c); err != nil {
 		return err
 	}
@@ -132,6 +136,22 @@ func (s *Store) put(t *thread, d mailbox.Dispatch) {
 			t.holders.Set(e)
 		}
 	}
+}
+
+// forget drops a thread with all that is in it.
+func (s *Store) forget(t *thread) {
+	s.putHead(t, mailbox.Head{Thread: t.head.Thread})
+	for _, e := range t.all.Items() {
+		s.drop(t, s.dispatches[e.id])
+		delete(s.dispatches, e.id)
+	}
+	for id := range s.runs {
+		if s.runs[id].Thread == t.head.Thread {
+			delete(s.runs, id)
+		}
+	}
+	delete(s.threads, t.head.Thread)
+	s.names.Delete(t.head.Thread)
 }
 
 // drop takes a dispatch out of every index.
