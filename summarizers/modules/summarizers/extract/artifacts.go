@@ -93,7 +93,7 @@ func (c *collector) value(key, v string) {
 	if v == "" || key == "" || len(v) < 2 || windowKey(lower(key)) {
 		return
 	}
-	c.unit(byAssistant, secIdents, key+": "+tidy(v, false), 1.1*c.recency(), weightArgument)
+	c.unit(byAssistant, secIdents, label(key)+": "+tidy(v, false), 1.1*c.recency(), weightArgument)
 }
 
 func (c *collector) file(path string, verb uint8) {

@@ -212,7 +212,7 @@ func (c *collector) result(text string) {
 		head, _ := capped(t, c.cfg.ResultCap)
 		jsonValues(head, func(k, v string) {
 			if k != "" && len(k) < 40 && namesThing(v) {
-				c.unit(byTool, secIdents, k+": "+v, c.recency(), weightValue)
+				c.unit(byTool, secIdents, label(k)+": "+v, c.recency(), weightValue)
 			}
 		})
 		jsonRuns(head, func(s string) { c.unit(byTool, secPassages, s, 0.5*c.recency(), weightTool) })

@@ -117,11 +117,17 @@ func (p *picker) fill(limit int) {
 		return
 	}
 	room = p.sections(limit, room)
-	values := min(limit*secIdents.share()/100, room, p.values())
+	values := min(limit*valueShare(limit)/100, room, p.values())
 	room -= p.take((room-values)*proseShare/100, 0, func(u *unit) bool { return movable(u) && u.sec == secPassages })
 	room -= p.take(room-values, 0, func(u *unit) bool { return u.sec == secNotes })
 	room -= p.take(min(values, room), 0, func(u *unit) bool { return u.sec == secIdents })
 	p.take(room, 0, func(*unit) bool { return true })
+}
+
+// valueShare is the part of a budget that values may take, in percent. The less
+// there is to say, the more of it are values: a sentence takes the room of six.
+func valueShare(limit int) int {
+	return secIdents.share() + max(0, 4000-limit)*30/4000
 }
 
 // values is what all values would take.

@@ -89,10 +89,16 @@ func jsonValues(s string, f func(key, value string)) {
 	}
 }
 
+// label is how a key is written: "flight_number" is two words.
+func label(key string) string { return strings.ReplaceAll(key, "_", " ") }
+
 // namesThing reports values that tell one thing from another: identifiers, dates
 // and long numbers, but no amounts and no prose.
 func namesThing(v string) bool {
 	if len(v) < 4 || len(v) > valueMax || strings.ContainsAny(v, " \\") {
+		return false
+	}
+	if strings.Count(v, ":") > 1 && v[0] <= '9' { // a time of day
 		return false
 	}
 	t, ok := next(v, 0)

@@ -82,7 +82,7 @@ func TestValues(t *testing.T) {
 		say(mortise.RoleTool, "["+strings.Join(rows, ", ")+"]"),
 		say(mortise.RoleAssistant, "There are four, as far as I can see."),
 	}
-	text, want := summarize(t, &mortise.SummarizeRequest{Messages: list, BudgetTokens: 60}), "flight_number: HAT136, HAT039, HAT218, HAT069"
+	text, want := summarize(t, &mortise.SummarizeRequest{Messages: list, BudgetTokens: 60}), "flight number: HAT136, HAT039, HAT218, HAT069"
 	if !strings.Contains(text, want) {
 		t.Errorf("no %q in\n%s", want, text)
 	}
