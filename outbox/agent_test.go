@@ -13,6 +13,7 @@ import (
 	"github.com/mortise-dev/mortise/agent"
 	"github.com/mortise-dev/mortise/background"
 	"github.com/mortise-dev/mortise/llm"
+	"github.com/mortise-dev/mortise/notice"
 	"github.com/mortise-dev/mortise/outbox"
 	"github.com/mortise-dev/mortise/phases"
 )
@@ -52,9 +53,9 @@ func TestRunOnNews(t *testing.T) {
 				return err
 			}
 			defer d.Release()
-			text, used := outbox.Prepend(d.News(), outbox.ResumePrompt, 0)
+			text, used := notice.Prepend(d.Notices(), notice.ResumePrompt, 0)
 			runs++
-			if _, err := a.Run(ctx, agent.Request{ThreadID: thread, Messages: []abi.Message{outbox.Message(text)}}); err != nil {
+			if _, err := a.Run(ctx, agent.Request{ThreadID: thread, Messages: []abi.Message{notice.Message(text)}}); err != nil {
 				return err
 			}
 			return d.Ack(ctx, used) // where a thread is kept beyond the process: after it was
@@ -83,7 +84,7 @@ func TestRunOnNews(t *testing.T) {
 		for _, message := range brain.asked[0].Messages {
 			all.WriteString(message.Text() + "\n")
 		}
-		for _, want := range []string{"Task t1 (completed):\none\n\nTask t2 (failed):\ntwo\n", outbox.ResumePrompt, "[task t0] running, task"} {
+		for _, want := range []string{"Task t1 (completed):\none\n\nTask t2 (failed):\ntwo\n", notice.ResumePrompt, "[task t0] running, task"} {
 			if !strings.Contains(all.String(), want) {
 				t.Fatalf("%q is not in what the model was shown: %s", want, all.String())
 			}

@@ -10,15 +10,15 @@
 // # Wakes
 //
 // News that nobody takes wakes its thread: once for all that came within the
-// debounce time, then again with growing pauses until somebody takes it. There is
+// debounce time, then again with growing pauses until somebody takes it and keeps
+// it. There is
 // no moment at which news waits and no wake is due, whatever order news, takes and
 // restarts come in. Housekeeping wakes nobody.
 //
-// # Words
+// # Runs
 //
-// [FollowUp] and [Prepend] make one text of many notices, [EventText] a tag of one.
-// Text of tasks is escaped and bounded: it cannot close a tag or pose as the end of
-// another task.
+// An agent.Agent reads an Outbox by itself: Take is for its Config, and its Wake for
+// that of the Outbox. Package notice has the words.
 //
 // # Concurrency
 //

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 
 	"github.com/mortise-dev/mortise/background"
+	"github.com/mortise-dev/mortise/notice"
 	"github.com/mortise-dev/mortise/outbox"
 )
 
@@ -56,7 +57,7 @@ func Example() {
 		panic(err)
 	}
 	defer delivery.Release() // whatever was not acknowledged is news again
-	prompt, used := outbox.Prepend(delivery.News(), outbox.ResumePrompt, 0)
+	prompt, used := notice.Prepend(delivery.Notices(), notice.ResumePrompt, 0)
 	fmt.Println(prompt) // the run answers, and the conversation is kept
 	if err := delivery.Ack(ctx, used); err != nil {
 		panic(err)

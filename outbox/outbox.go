@@ -38,7 +38,9 @@ type Config struct {
 	Store Store
 	// Wake asks for a run of a thread that has news, or tells its run. It is called
 	// again, less and less often, until somebody takes the news: an error only is
-	// logged. Its context ends when the Outbox closes or after MaxRetry.
+	// logged. It may run the thread and return when the run is over. Its context ends
+	// when the Outbox closes, and after MaxRetry if nobody has taken news by then.
+	// agent.Agent.Wake is for it.
 	Wake func(ctx context.Context, thread string) error
 	// Acknowledged hears which tasks' ends were acknowledged, in order to forget them.
 	// background.Manager.Acknowledge is for it.

@@ -1,7 +1,9 @@
 package outbox
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"time"
 )
@@ -13,7 +15,7 @@ func (o *Outbox) arrived(q *queue) {
 	if q.news == 0 || q.wake.forNews {
 		return
 	}
-	q.wake.forNews, q.wake.back = true, o.cfg.Retry
+	q.wake.forNews, q.wake.back = true, cmp.Or(q.wake.back, o.cfg.Retry)
 	o.schedule(q, o.cfg.Now().Add(o.cfg.Debounce))
 }
 
@@ -71,9 +73,9 @@ func (o *Outbox) wakeDue() time.Duration {
 			q.expire(now)
 			if q.news > 0 {
 				if !q.wake.forNews {
-					q.wake.forNews, q.wake.back = true, o.cfg.Retry
+					q.wake.forNews, q.wake.back = true, cmp.Or(q.wake.back, o.cfg.Retry)
 				}
-				q.wake.running = true
+				q.wake.running, q.wake.heard = true, false
 				due := q.wake.due
 				o.wg.Go(func() { o.wakeThread(thread, q, due) })
 				continue
@@ -90,12 +92,23 @@ func (o *Outbox) wakeDue() time.Duration {
 	return max(o.next.Sub(now), time.Millisecond)
 }
 
+// errDeaf ends a wake after which nobody takes the news.
+var errDeaf = errors.New("the wake took no news")
+
 // wakeThread wakes one thread, and sees to it that it is woken again unless
 // somebody takes the news.
 func (o *Outbox) wakeThread(thread string, q *queue, due time.Time) {
-	ctx, cancel := context.WithTimeout(o.stop, o.cfg.MaxRetry)
+	ctx, cancel := context.WithCancelCause(o.stop)
+	deaf := time.AfterFunc(o.cfg.MaxRetry, func() {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		if !q.wake.heard {
+			cancel(errDeaf)
+		}
+	})
 	err := o.callWake(ctx, thread)
-	cancel()
+	deaf.Stop()
+	cancel(nil)
 	if err != nil && o.stop.Err() == nil {
 		o.cfg.Logger.Warn("a thread could not be woken, trying again", "thread_id", thread, "error", err)
 	}
@@ -106,9 +119,9 @@ func (o *Outbox) wakeThread(thread string, q *queue, due time.Time) {
 	case q.news == 0:
 		o.taken(q)
 		o.tidy(thread)
-	case !q.wake.due.Equal(due): // it was taken meanwhile, and this is other news
+	case err == nil && !q.wake.due.Equal(due): // it was taken meanwhile, and this is other news
 		o.schedule(q, q.wake.due)
-	default:
+	default: // nobody took it, or whoever did gave it back
 		o.schedule(q, o.cfg.Now().Add(q.wake.back))
 		q.wake.back = min(2*q.wake.back, o.cfg.MaxRetry)
 	}
