@@ -262,7 +262,7 @@ func (t *Thread) known(news iter.Seq2[string, abi.Notice]) map[string]bool {
 
 // Wake sees to it that a thread hears of news that is kept for it: a run that it has
 // goes on if it waits, and else comes to the news by itself; without one a run
-// begins, which does nothing if there is no news. It is for outbox.Config.Wake. The
+// begins, which does nothing if there is no news. It is for Outbox.Start of package outbox. The
 // error is that of the run.
 func (a *Agent) Wake(ctx context.Context, thread string) error {
 	t := a.Thread(thread)

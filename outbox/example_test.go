@@ -28,7 +28,6 @@ func Example() {
 	var tasks *background.Manager
 	box, err := outbox.New(ctx, outbox.Config{
 		Store: store,
-		Wake:  func(_ context.Context, thread string) error { woken <- thread; return nil },
 		Acknowledged: func(ctx context.Context, thread string, ids ...string) {
 			tasks.Acknowledge(ctx, thread, ids...)
 		},
@@ -43,6 +42,7 @@ func Example() {
 	if err := tasks.Recover(ctx); err != nil { // what the process before left behind
 		panic(err)
 	}
+	box.Start(func(_ context.Context, thread string) error { woken <- thread; return nil })
 	_, err = tasks.Spawn(ctx, background.Spec{
 		Thread: "thread-1", Type: "build",
 		Body: func(context.Context, *background.Task) (any, error) { return "42 pages, 1 <broken> link", nil },

@@ -8,6 +8,27 @@ import (
 	"time"
 )
 
+// Start begins to wake threads that have news, with what the store held from before.
+// Call it when everything is there that a wake needs: the tasks are recovered, the
+// agent is made. A second call does nothing, and so does one after Close.
+//
+// Wake asks for a run of the thread, or tells its run; agent.Agent.Wake is for it. It
+// is called again, less and less often, until somebody takes the news and has it
+// kept: an error only is logged. It may run the thread and return when the run is
+// over. Its context ends when the Outbox closes, and after MaxRetry if nobody has
+// taken news by then.
+func (o *Outbox) Start(wake func(ctx context.Context, thread string) error) {
+	o.once.Do(func() {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		if o.closed {
+			return
+		}
+		o.wake = wake
+		o.wg.Go(o.wakeLoop)
+	})
+}
+
 // arrived notes news and when to wake for it. The first news waits for more. Later
 // news is covered by the wake that is due, or by whoever answers the last one: it
 // brings no wake of its own. The caller holds the lock.
@@ -134,5 +155,5 @@ func (o *Outbox) callWake(ctx context.Context, thread string) (err error) {
 			err = fmt.Errorf("wake panicked: %.256v", p)
 		}
 	}()
-	return o.cfg.Wake(ctx, thread)
+	return o.wake(ctx, thread)
 }
