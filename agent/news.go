@@ -55,6 +55,7 @@ func (r *run) take(ctx context.Context) (arrived bool) {
 		r.cfg.Logger.WarnContext(ctx, "news cannot be taken, and stays", "thread_id", r.thread.id, "error", err)
 		return false
 	}
+	r.thread.look()
 	r.hand = &hand{delivery: d}
 	var fresh []item
 	known := r.thread.known(d.All())
@@ -260,21 +261,58 @@ func (t *Thread) known(news iter.Seq2[string, abi.Notice]) map[string]bool {
 	return maps.Clone(t.taken)
 }
 
-// Wake sees to it that a thread hears of news that is kept for it: a run that it has
-// goes on if it waits, and else comes to the news by itself; without one a run
-// begins, which does nothing if there is no news. It is for Outbox.Start of package outbox. The
-// error is that of the run.
+// Wake sees to it that a thread hears of news that is kept for it, and returns when
+// it has, or when ctx is done: a run that it has goes on if it waits, and else takes
+// the news after its step. Without a run, or when that ends before, one begins, which
+// asks nobody if there is no news; the error is that of this run. It is for
+// Outbox.Start of package outbox.
 func (a *Agent) Wake(ctx context.Context, thread string) error {
 	t := a.Thread(thread)
-	if t.control() == nil {
-		_, err := a.Run(ctx, Request{ThreadID: thread, Mode: abi.RunInternalWake})
-		if !errors.Is(err, ErrThreadBusy) {
+	heard := t.looked()
+	for {
+		live := t.control()
+		if live == nil {
+			_, err := a.Run(ctx, Request{ThreadID: thread, Mode: abi.RunInternalWake})
+			if errors.Is(err, ErrThreadBusy) {
+				continue
+			}
 			return err
 		}
+		t.nudge()
+		select {
+		case <-heard:
+			return nil
+		case <-ctx.Done():
+			return nil
+		case <-live.done:
+		}
+		select {
+		case <-heard:
+			return nil
+		default:
+		}
 	}
+}
+
+// looked is closed when a run looks for news the next time.
+func (t *Thread) looked() <-chan struct{} {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.heard
+}
+
+// look notes that a run looks for news.
+func (t *Thread) look() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	close(t.heard)
+	t.heard = make(chan struct{})
+}
+
+// nudge tells a run that waits to look around.
+func (t *Thread) nudge() {
 	select {
 	case t.wake <- struct{}{}:
 	default:
 	}
-	return nil
 }

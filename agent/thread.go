@@ -45,6 +45,8 @@ type Thread struct {
 	// it was answered. restored says that they are those of another process.
 	taken    map[string]bool
 	restored bool
+	// heard is closed when a run looks for news.
+	heard chan struct{}
 	// room is closed when what is held was taken, or a run began.
 	room chan struct{}
 	box  *inbox.Box
@@ -53,7 +55,7 @@ type Thread struct {
 func newThread(id string) *Thread {
 	return &Thread{
 		id: id, index: make(map[string]int), room: make(chan struct{}), wake: make(chan struct{}, 1),
-		runs: make(map[string]bool), edited: make(map[string]bool), taken: make(map[string]bool),
+		runs: make(map[string]bool), edited: make(map[string]bool), taken: make(map[string]bool), heard: make(chan struct{}),
 	}
 }
 
