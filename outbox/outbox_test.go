@@ -399,7 +399,7 @@ func lostWake(t *testing.T) {
 // one of them wins, in the queue and in the record.
 func TestEndIsQueuedOnce(t *testing.T) {
 	t.Parallel()
-	for range 500 {
+	for range 2000 {
 		synctest.Test(t, func(t *testing.T) {
 			o := newOutbox(t, outbox.Config{})
 			var wg sync.WaitGroup
