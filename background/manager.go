@@ -124,18 +124,18 @@ func (m *Manager) launch(ctx context.Context, t *Task) error {
 
 // keep writes the record of a task that begins.
 func (m *Manager) keep(ctx context.Context, t *Task) error {
-	if m.cfg.Ledger == nil {
+	if !m.durable(t) {
 		return nil
 	}
 	m.mu.Lock()
 	info := t.info
 	m.mu.Unlock()
 	info.Status = Running // or about to; it has not ended, which is what matters after a crash
-	record, err := m.record(&info)
+	record, err := m.record(t, &info)
 	if err != nil {
 		return err
 	}
-	return m.hand(ctx, t.spec.Thread, info.ID, record, nil)
+	return m.hand(ctx, t, record, nil)
 }
 
 // register checks and enters a task in one step.
@@ -263,15 +263,19 @@ func (m *Manager) Close(ctx context.Context) error {
 	return nil
 }
 
-// hand gives a record and a notice to the ledger, or the notice to its owner.
-func (m *Manager) hand(ctx context.Context, thread, task string, record []byte, n *abi.Notice) (err error) {
+// hand gives a task's record and notice to the ledger, or the notice to its owner.
+func (m *Manager) hand(ctx context.Context, t *Task, record []byte, n *abi.Notice) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("%w: %.256v", errPanicked, p)
 		}
 	}()
+	thread, task := t.spec.Thread, ""
+	if record != nil {
+		task = t.info.ID
+	}
 	switch {
-	case m.cfg.Ledger != nil:
+	case m.durable(t):
 		return m.cfg.Ledger.Commit(ctx, thread, task, record, n)
 	case n != nil:
 		return m.cfg.Deliver(ctx, thread, *n)

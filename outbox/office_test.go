@@ -32,7 +32,9 @@ type officeParts struct {
 	tasks  background.Config
 	out    outbox.Config
 	plugin []phases.Plugin
-	dies   bool
+	// dies says that writes may fail, compact makes a compactor.
+	dies    bool
+	compact func(*office) agent.Compactor
 }
 
 func newOffice(t *testing.T, p officeParts) *office {
@@ -41,6 +43,7 @@ func newOffice(t *testing.T, p officeParts) *office {
 	p.out.Acknowledged = func(ctx context.Context, thread string, ids ...string) { f.Acknowledge(ctx, thread, ids...) }
 	f.out = newOutbox(t, p.out)
 	p.tasks.Ledger = f.out
+	p.tasks.Deliver = func(ctx context.Context, thread string, n abi.Notice) error { return f.agent.Deliver(ctx, thread, n) }
 	if p.tasks.NewID == nil {
 		p.tasks.NewID = sequence()
 	}
@@ -50,6 +53,9 @@ func newOffice(t *testing.T, p officeParts) *office {
 	}
 	if p.agent.Phases, err = phases.New(phases.Config{Plugins: append(p.plugin, f.Plugin())}); err != nil {
 		t.Fatal(err)
+	}
+	if p.compact != nil {
+		p.agent.Compactor = p.compact(f)
 	}
 	p.agent.Model, p.agent.Pending, p.agent.ToolContext = p.model, f.HasBlocking, background.ToolContext
 	p.agent.Take = func(ctx context.Context, thread string) (agent.Delivery, error) { return f.out.Take(ctx, thread) }
