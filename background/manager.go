@@ -20,7 +20,7 @@ type Manager struct {
 
 	// gates hold back what is seen of a thread's tasks while one of them ends. A
 	// thread has one gate, a gate many threads. Locked before mu, never after.
-	gates [64]gate
+	gates [64]*gate
 	seed  maphash.Seed
 
 	mu       sync.Mutex
@@ -263,13 +263,27 @@ func (m *Manager) Close(ctx context.Context) error {
 	return nil
 }
 
+// tell gives a notice of a task under way to its owner. It is called for each event,
+// so the notice is copied to the heap only where somebody may keep it.
+func (m *Manager) tell(ctx context.Context, t *Task, n abi.Notice) (err error) {
+	if m.durable(t) {
+		own := n
+		return m.hand(ctx, t, nil, &own)
+	}
+	defer contain(&err)
+	return m.cfg.Deliver(ctx, t.spec.Thread, n)
+}
+
+// contain turns a panic of what takes the notices into an error. It is deferred.
+func contain(err *error) {
+	if p := recover(); p != nil {
+		*err = fmt.Errorf("%w: %.256v", errPanicked, p)
+	}
+}
+
 // hand gives a task's record and notice to the ledger, or the notice to its owner.
 func (m *Manager) hand(ctx context.Context, t *Task, record []byte, n *abi.Notice) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("%w: %.256v", errPanicked, p)
-		}
-	}()
+	defer contain(&err)
 	thread, task := t.spec.Thread, ""
 	if record != nil {
 		task = t.info.ID
@@ -297,6 +311,6 @@ func (m *Manager) observe(ctx context.Context, kind EventKind, info Info) {
 	m.cfg.Observe(Event{Kind: kind, Task: info})
 }
 
-func (m *Manager) gate(thread string) gate {
+func (m *Manager) gate(thread string) *gate {
 	return m.gates[maphash.String(m.seed, thread)%uint64(len(m.gates))]
 }
