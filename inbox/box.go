@@ -150,9 +150,9 @@ func (b *Box) TrySend(ctx context.Context, n abi.Notice) error {
 	return nil
 }
 
-// spins is how often a sender tries for the lock before it parks. The lock is held
-// for less time than parking takes, and a mutex parks at once when many goroutines
-// are ready to run.
+// spins is how often to try for the lock before parking. The lock is held for less
+// time than parking takes, and a mutex parks at once when many goroutines are ready
+// to run.
 const spins = 30
 
 func (b *Box) lock() {
