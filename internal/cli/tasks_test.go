@@ -4,9 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
+	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/background"
 	"github.com/mortise-dev/mortise/internal/cli"
 	"github.com/mortise-dev/mortise/outbox"
@@ -99,5 +101,74 @@ func TestFolderOfTasksInUse(t *testing.T) {
 	code, r, _ := run(t, config(t, "tasks: {dir: '"+dir+"'}\n"), write(t, "chat.jsonl", []byte(chat)))
 	if code != cli.ExitConfig || !strings.Contains(r.Error, "tasks.dir") || !strings.Contains(r.Error, "give this one another folder") {
 		t.Fatalf("exit code %d: %s", code, r.Error)
+	}
+}
+
+// named are tools that answer with their own name.
+type named []string
+
+func (n named) Tools() (out []abi.Tool) {
+	for _, name := range n {
+		out = append(out, abi.Tool{Name: name})
+	}
+	return out
+}
+
+func (n named) CallTool(_ context.Context, call abi.ToolCall) (abi.ToolResult, error) {
+	return abi.ToolResult{Message: "own " + call.Name}, nil
+}
+
+// TestToolsOfTasks: the tools for tasks are there as long as the thread has tasks, and
+// take no name from the thread's own.
+func TestToolsOfTasks(t *testing.T) {
+	t.Parallel()
+	tasks, tools, done, err := cli.OpenTasks(t.Context(), t.TempDir(), "a", named{"read_file", "send_message"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := func() string {
+		var out []string
+		for _, tool := range tools.Tools() {
+			out = append(out, tool.Name)
+		}
+		return strings.Join(out, " ")
+	}
+	call := func(name string, arguments map[string]any) string {
+		r, err := tools.CallTool(t.Context(), abi.ToolCall{ID: "c", Name: name, Arguments: arguments})
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := abi.Message{Content: r.Content}
+		return m.Text() + r.Message
+	}
+	nothing := func(context.Context, func(string, any) bool) error { return nil }
+	if _, err := tasks.Housekeep(t.Context(), "a", "compaction", "", nothing); err != nil {
+		t.Fatal(err)
+	}
+	if got := names(); got != "read_file send_message" {
+		t.Errorf("without tasks the tools are %s", got)
+	}
+	large := strings.Repeat("line\n", 5000)
+	id, err := tasks.Spawn(t.Context(), background.Spec{Thread: "a", Type: "build", Body: func(context.Context, *background.Task) (any, error) { return large, nil }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := names(); got != "read_file send_message cancel_task list_tasks task_result wait_task read_relay" {
+		t.Errorf("with tasks the tools are %s", got)
+	}
+	text := call("wait_task", map[string]any{"task_id": id})
+	_, rest, _ := strings.Cut(text, "`read_relay`")
+	if !strings.Contains(text, "state: completed") || len(text) > 5000 || rest == "" {
+		t.Fatalf("the result is %.500s", text)
+	}
+	handle := regexp.MustCompile(`build-\d+-\w+`).FindString(text)
+	if got := call("read_relay", map[string]any{"handle": handle, "offset": int64(10)}); !strings.HasPrefix(got, "line\nline\n") {
+		t.Errorf("%s of %q is %.200s", "read_relay", handle, got)
+	}
+	if got := call("send_message", nil); got != "own send_message" {
+		t.Errorf("send_message answers %q", got)
+	}
+	if err := done(t.Context()); err != nil {
+		t.Error(err)
 	}
 }
