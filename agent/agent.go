@@ -138,8 +138,8 @@ func (a *Agent) identify(messages []abi.Message) {
 // Settle applies what waits for a thread that has no run: a compaction that
 // ended after the last run is swapped in now. Other notices stay for the next
 // run. With a run under way it does nothing, since the run does the same.
-func (a *Agent) Settle(thread string) {
-	a.settleIdle(context.Background(), a.Thread(thread))
+func (a *Agent) Settle(ctx context.Context, thread string) {
+	a.settleIdle(ctx, a.Thread(thread))
 }
 
 func (a *Agent) settleIdle(ctx context.Context, t *Thread) {

@@ -164,8 +164,8 @@ func (r *run) giveBack() {
 // willed says of a run that ends before the model has read the news in hand whether
 // that was somebody's will. Then the log has it, and nobody is woken for it again. A
 // run that failed, or whose process ends, gives it back.
-func (e Termination) willed(ctx context.Context) bool {
-	switch e.Type {
+func (t Termination) willed(ctx context.Context) bool {
+	switch t.Type {
 	case Stopped, Blocked, Suspended:
 		return true
 	case Cancelled:

@@ -150,8 +150,7 @@ func (c Config) withDefaults() Config {
 }
 
 func (c Config) validate() error {
-	switch {
-	case c.Deliver == nil && c.Ledger == nil:
+	if c.Deliver == nil && c.Ledger == nil {
 		return errors.New("background: Config.Deliver is missing, and there is no Ledger")
 	}
 	for _, f := range []struct {

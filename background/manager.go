@@ -275,7 +275,7 @@ func (m *Manager) tell(ctx context.Context, t *Task, n abi.Notice) (err error) {
 }
 
 // contain turns a panic of what takes the notices into an error. It is deferred.
-func contain(err *error) {
+func contain(err *error) { //nolint:gocritic // the error of the function that defers it
 	if p := recover(); p != nil {
 		*err = fmt.Errorf("%w: %.256v", errPanicked, p)
 	}

@@ -68,7 +68,7 @@ func TestNewsOfARun(t *testing.T) {
 			model: &model{script: []any{calls("build", "other"), "I see."}},
 			agent: agent.Config{Checkpoints: store, Words: followUp, Tools: tools{
 				"build": func(context.Context, abi.ToolCall) (string, error) {
-					f.start(t, "third", nil)
+					f.start(t, "third", nil) //nolint:contextcheck // it is the test's
 					synctest.Wait()
 					return "started", nil
 				},

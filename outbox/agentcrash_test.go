@@ -37,7 +37,7 @@ type filed struct {
 	path string
 }
 
-func openFiled(path string) (*filed, error) {
+func openFiled(ctx context.Context, path string) (*filed, error) {
 	f := &filed{Memory: agent.NewMemory(), path: path}
 	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -50,7 +50,7 @@ func openFiled(path string) (*filed, error) {
 	if err := json.Unmarshal(data, &c); err != nil {
 		return nil, err
 	}
-	return f, f.Memory.SaveCheckpoint(context.Background(), c)
+	return f, f.Memory.SaveCheckpoint(ctx, c)
 }
 
 func (f *filed) SaveCheckpoint(ctx context.Context, c agent.Checkpoint) error {
@@ -77,7 +77,8 @@ type starter struct{ n int }
 
 func (s *starter) Infer(_ context.Context, r llm.Request) (*abi.Response, error) {
 	answer := abi.Message{Role: abi.RoleAssistant, Content: []abi.ContentBlock{abi.Text("seen")}}
-	if s.n++; len(r.Tools) > 0 && s.n%2 == 1 {
+	s.n++
+	if len(r.Tools) > 0 && s.n%2 == 1 {
 		answer.Content, answer.ToolCalls = nil, calls("build", "build")
 	}
 	return &abi.Response{Message: answer, StopReason: abi.StopEndTurn}, nil
@@ -100,7 +101,7 @@ func openFirm(ctx context.Context, folder string, say func(what, id string), own
 	if f.store, err = outbox.OpenFile(outbox.FileConfig{Path: filepath.Join(folder, "outbox"), NoSync: true, RewriteBytes: 32 << 10}); err != nil {
 		return nil, err
 	}
-	if f.saved, err = openFiled(filepath.Join(folder, "thread")); err != nil {
+	if f.saved, err = openFiled(ctx, filepath.Join(folder, "thread")); err != nil {
 		return nil, err
 	}
 	f.out, err = outbox.New(ctx, outbox.Config{Store: f.store, Debounce: time.Millisecond, Acknowledged: func(ctx context.Context, thread string, ids ...string) {
@@ -212,10 +213,10 @@ func TestAgentCrash(t *testing.T) {
 	for f.out.Waiting("a") > 0 {
 		<-settled.C
 	}
-	for _, close := range []func() error{
+	for _, end := range []func() error{
 		func() error { return f.tasks.Close(t.Context()) }, func() error { return f.out.Close(t.Context()) }, f.store.Close,
 	} {
-		if err := close(); err != nil {
+		if err := end(); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -34,7 +34,8 @@ func TestLiveTasksAfterACompaction(t *testing.T) {
 				f := newOffice(t, officeParts{
 					model: &model{script: []any{calls("work"), calls("work"), "done"}},
 					agent: agent.Config{Tools: tools{"work": func(context.Context, abi.ToolCall) (string, error) {
-						if step++; step == 2 {
+						step++
+						if step == 2 {
 							close(hold)
 							synctest.Wait()
 						}

@@ -44,7 +44,7 @@ func replayConversation(
 	if ctx.Err() == nil {
 		// What is still in flight is waited for, and swapped in.
 		failures = append(failures, v.tasks.Wait(ctx, v.id))
-		v.agent.Settle(v.id)
+		v.agent.Settle(ctx, v.id)
 	}
 	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
 	defer cancel()
@@ -70,7 +70,7 @@ func (v *conversation) wire(ctx context.Context, parts *parts, c transcript.Conv
 		return err
 	}
 	// Those that ended with the process before have told so when the first run begins.
-	if err = v.tasks.Wait(ctx, v.id); err != nil {
+	if err := v.tasks.Wait(ctx, v.id); err != nil {
 		return err
 	}
 	tools, err := v.tasks.tools(v.id, v.replay)
