@@ -73,7 +73,7 @@ func (v *conversation) wire(ctx context.Context, parts *parts, c transcript.Conv
 	if err := v.tasks.Wait(ctx, v.id); err != nil {
 		return err
 	}
-	tools, err := v.tasks.tools(v.id, v.replay)
+	tools, err := v.tasks.tools(v.id, v.replay, v.stop)
 	if err != nil {
 		return err
 	}
@@ -101,6 +101,13 @@ func (v *conversation) wire(ctx context.Context, parts *parts, c transcript.Conv
 	}
 	v.agent, err = agent.New(config)
 	return err
+}
+
+// stop cancels a run.
+func (v *conversation) stop(runID string) {
+	if c, err := v.agent.Control(runID); err == nil {
+		c.Cancel()
+	}
 }
 
 // play runs turn after turn until the recording or the context ends.

@@ -16,6 +16,6 @@ func OpenTasks(ctx context.Context, dir, thread string, own agent.Tools) (*backg
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	tools, err := d.tools(thread, own)
+	tools, err := d.tools(thread, own, func(string) {})
 	return d.Manager, tools, d.close, err
 }

@@ -141,9 +141,9 @@ func (d *taskDesk) take(ctx context.Context, thread string) (agent.Delivery, err
 }
 
 // tools adds to those of a thread the ones with which a model manages tasks, as long
-// as the thread has tasks that a model may know of.
-func (d *taskDesk) tools(thread string, own agent.Tools) (agent.Tools, error) {
-	tasks, err := d.Tools(background.ToolsConfig{Thread: thread})
+// as the thread has tasks that a model may know of. Stop ends a run that cancels itself.
+func (d *taskDesk) tools(thread string, own agent.Tools, stop func(runID string)) (agent.Tools, error) {
+	tasks, err := d.Tools(background.ToolsConfig{Thread: thread, Stop: stop})
 	if err != nil {
 		return nil, err
 	}
