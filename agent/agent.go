@@ -114,7 +114,7 @@ func (a *Agent) Append(ctx context.Context, thread string, messages ...abi.Messa
 	if err := a.load(ctx, t); err != nil {
 		return fmt.Errorf("agent: thread %q: %w", thread, err)
 	}
-	a.Settle(thread)
+	a.settleIdle(ctx, t)
 	messages = slices.Clone(messages)
 	a.identify(messages)
 	if err := t.appendIdle(messages); err != nil {
@@ -138,11 +138,15 @@ func (a *Agent) identify(messages []abi.Message) {
 // Settle applies what waits for a thread that has no run: a compaction that
 // ended after the last run is swapped in now. Other notices stay for the next
 // run. With a run under way it does nothing, since the run does the same.
-func (a *Agent) Settle(thread string) {
-	t := a.Thread(thread)
+func (a *Agent) Settle(ctx context.Context, thread string) {
+	a.settleIdle(ctx, a.Thread(thread))
+}
+
+func (a *Agent) settleIdle(ctx context.Context, t *Thread) {
 	if a.cfg.Compactor == nil || t.busy() {
 		return
 	}
+	a.settleKept(ctx, t)
 	kept := slices.DeleteFunc(t.takeHeld(), func(n abi.Notice) bool {
 		return a.consume(t, n)
 	})

@@ -39,6 +39,9 @@ type Checkpoint struct {
 	State   StateImage    `json:"state"`
 	// Held are notices that wait for the next run.
 	Held []abi.Notice `json:"held,omitempty"`
+	// Taken are the keys of news that the log has and that may come again, and whether
+	// the model has answered it.
+	Taken map[string]bool `json:"taken,omitempty"`
 }
 
 // Checkpointer keeps checkpoints. It is safe for concurrent use.
@@ -123,6 +126,7 @@ func (r *run) checkpoint(ctx context.Context, open []abi.Message) error {
 	record := r.record
 	r.thread.setRecord(record)
 	if r.cfg.Checkpoints == nil {
+		r.kept(ctx)
 		return nil
 	}
 	c := r.thread.unsaved()
@@ -133,6 +137,7 @@ func (r *run) checkpoint(ctx context.Context, open []abi.Message) error {
 		return fmt.Errorf("storage failed: %w", err)
 	}
 	r.thread.saved(c.From+len(c.Messages), c.Edited)
+	r.kept(ctx)
 	return nil
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/inbox"
 	"github.com/mortise-dev/mortise/llm"
+	"github.com/mortise-dev/mortise/notice"
 	"github.com/mortise-dev/mortise/phases"
 )
 
@@ -83,6 +84,18 @@ type Config struct {
 	// says no, what they had to tell must have been delivered.
 	// background.Manager.HasBlocking is one. Nil waits for nothing.
 	Pending func(thread string) bool
+	// Take takes the news that is kept for a thread, and does not wait. A run takes at
+	// its start and after each step, and has it done when a checkpoint holds the
+	// model's answer. Outbox.Take of package outbox is one, in a function that returns
+	// this type. Nil means that news comes by [Agent.Deliver] alone.
+	Take func(ctx context.Context, thread string) (Delivery, error)
+	// Words makes one text for the model of the news of tasks, and says how many of
+	// them, from the first on, it covers; the rest follows. Foreign text in it must be
+	// escaped, as package notice does. Nil means notice.Events with its budget.
+	Words func(news []abi.Notice) (text string, used int)
+	// ToolContext makes the context of a tool, as to tell what it starts where it comes
+	// from. background.ToolContext is one. Nil leaves the context as it is.
+	ToolContext func(ctx context.Context, run abi.RunIdentity, call abi.ToolCall) context.Context
 	// Checkpoints keeps threads across processes; nil keeps them in memory only.
 	Checkpoints Checkpointer
 	// Resolve finds the agent that a run is handed to; nil knows none.
@@ -150,6 +163,12 @@ func (c *Config) setDefaults() {
 	}
 	if c.Cost == nil {
 		c.Cost = func(string, abi.Usage) float64 { return 0 }
+	}
+	if c.Words == nil {
+		c.Words = func(news []abi.Notice) (string, int) { return notice.Events(news, 0) }
+	}
+	if c.ToolContext == nil {
+		c.ToolContext = func(ctx context.Context, _ abi.RunIdentity, _ abi.ToolCall) context.Context { return ctx }
 	}
 	if c.Pending == nil {
 		c.Pending = func(string) bool { return false }

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/mortise-dev/mortise/abi"
@@ -51,7 +52,7 @@ func (t *Thread) unsaved() Checkpoint {
 	defer t.mu.Unlock()
 	c := Checkpoint{
 		From: t.savedTo, Messages: slices.Clip(t.log[t.savedTo:]),
-		Tickets: slices.Clone(t.tickets), Held: slices.Clone(t.held),
+		Tickets: slices.Clone(t.tickets), Held: slices.Clone(t.held), Taken: maps.Clone(t.taken),
 	}
 	for id := range t.edited {
 		if i := t.index[id]; i < t.savedTo {

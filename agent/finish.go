@@ -13,12 +13,16 @@ import (
 // finish is the one exit of a run. Nothing in it may keep the thread busy.
 func (r *run) finish(ctx context.Context, stop *Termination, err error) (Result, error) {
 	end, err := r.ended(ctx, stop, err)
+	asked := ctx
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.cfg.Grace)
 	defer cancel()
 	last := errors.Join(
 		recovered(func() error { r.settle(); return nil }),
 		recovered(func() error { _, err := r.fire(ctx, abi.RunEnd, frame{}); return err }),
 	)
+	if end.willed(asked) {
+		r.read()
+	}
 	if last == nil {
 		last = r.close(ctx, end)
 	} else {
@@ -34,6 +38,7 @@ func (r *run) finish(ctx context.Context, stop *Termination, err error) (Result,
 		}
 		err = errors.Join(err, last)
 	}
+	r.giveBack()
 	result := Result{
 		RunID: r.id.RunID, Response: r.record.Final, Termination: end, Steps: r.step, Usage: r.record.Usage,
 		Status: r.record.Status, StatusReason: r.record.Reason,

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -227,6 +228,8 @@ func (t *Thread) restore(c Checkpoint, found bool) error {
 	t.record, t.tickets, t.state, t.image = c.Run, slices.Clone(c.Tickets), c.State.Values, c.State
 	t.runs[c.Run.RunID] = true
 	t.held = append(slices.Clone(c.Held), t.held...)
+	maps.Copy(t.taken, c.Taken)
+	t.restored = true
 	return nil
 }
 

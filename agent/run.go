@@ -80,6 +80,8 @@ type run struct {
 	announced map[string]bool
 	// revision is that of the last snapshot of the state that was sent.
 	revision uint64
+	// hand is news that was taken and is not done.
+	hand *hand
 	// woke says that something came for the model while the run waited.
 	woke bool
 	// tasks says that the run ends because it waits for them.
@@ -106,6 +108,7 @@ func (a *Agent) Run(ctx context.Context, req Request) (Result, error) {
 		waits := err == nil && result.Status == StatusWaiting
 		// A decision may have come while the run came to its end.
 		if goOn := waits && (req.Wait && r.await(ctx) || !r.thread.seal(a.cfg.ToolMode == ParallelBatch)); !goOn {
+			r.giveBack()
 			a.leave(r.id.RunID)
 			r.thread.end()
 			return result, err
@@ -121,7 +124,7 @@ func (r *run) next() *run {
 		mode = abi.RunResume
 	}
 	n := &run{
-		agent: r.agent, cfg: r.cfg, thread: r.thread, control: r.control, box: r.box, req: r.req, record: r.record, notices: r.notices,
+		agent: r.agent, cfg: r.cfg, thread: r.thread, control: r.control, box: r.box, req: r.req, record: r.record, notices: r.notices, hand: r.hand,
 	}
 	n.record.Mode, n.woke = mode, r.woke
 	return n
@@ -189,6 +192,7 @@ func (r *run) loop(ctx context.Context) (*Termination, error) {
 	r.known = r.listTools()
 	r.offered = r.known
 	arrived := r.settle() || r.woke
+	arrived = r.take(ctx) || arrived
 	from := r.thread.size()
 	r.thread.append(r.input...)
 	if len(r.input) > 0 {
@@ -222,10 +226,11 @@ func (r *run) loop(ctx context.Context) (*Termination, error) {
 }
 
 // woken says whether the run goes on after it had ended, with nothing to add: its
-// tasks are over, and the model has answered everything.
+// tasks are over, and the model has answered everything. So it is with a run that
+// begins because of news.
 func (r *run) woken() bool {
-	if r.record.Activations < 2 || len(r.input) > 0 {
-		return false
+	if len(r.input) > 0 || r.record.Activations < 2 {
+		return len(r.input) == 0 && r.record.Mode == abi.RunInternalWake
 	}
 	log := r.thread.snapshot()
 	return len(log) > 0 && log[len(log)-1].Role == abi.RoleAssistant

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/mortise-dev/mortise/abi"
+	"github.com/mortise-dev/mortise/notice"
 	"github.com/mortise-dev/mortise/phases"
 )
 
@@ -12,34 +13,46 @@ import (
 // phase and, as a message, to the model. It says whether the model has something
 // new to read.
 func (r *run) settle() (arrived bool) {
-	waiting := append(r.thread.takeHeld(), r.box.Drain()...)
-	for _, n := range waiting {
-		if r.agent.consume(r.thread, n) {
-			continue
-		}
-		r.notices = append(r.notices, n)
-		if n.Housekeeping {
-			continue
-		}
-		messages := r.worded(n)
-		r.thread.append(messages...)
-		arrived = arrived || len(messages) > 0
+	waiting := r.box.DrainTo(r.thread.takeHeld())
+	news := make([]item, len(waiting))
+	for i, n := range waiting {
+		news[i].notice = n
 	}
-	if len(waiting) > 0 {
-		r.refresh()
-	}
-	return arrived
+	return r.hear(news, true)
 }
 
-// worded returns what a notice says to the model. Messages that the log cannot
-// take are shown as the text of the notice: they are not lost, and they cannot
+// worded returns what the first of the news, used of them, say to the model: a notice
+// of messages by itself, or as many of tasks as go into one message. Messages that the log
+// cannot take are shown as the text of the notice: they are not lost, and they cannot
 // break the conversation.
-func (r *run) worded(n abi.Notice) []abi.Message {
-	if n.Kind != abi.NoticeMessages {
-		n := noticeMessage(n)
-		n.ID = r.freshID()
-		return []abi.Message{n}
+func (r *run) worded(news []item) (messages []abi.Message, used int) {
+	first := news[0].notice
+	if first.Kind == abi.NoticeMessages {
+		return r.fitting(first), 1
 	}
+	var group []abi.Notice
+	for _, i := range news {
+		if i.notice.Kind == abi.NoticeMessages {
+			break
+		}
+		group = append(group, i.notice)
+	}
+	text, used := r.words(group)
+	if text == "" {
+		return nil, used
+	}
+	return []abi.Message{r.said(text)}, used
+}
+
+// said is a message of the runtime to the model.
+func (r *run) said(text string) abi.Message {
+	m := notice.Message(text)
+	m.ID = r.freshID()
+	return m
+}
+
+// fitting returns the messages of a notice.
+func (r *run) fitting(n abi.Notice) []abi.Message {
 	messages := slices.Clone(n.Messages)
 	seen := make(map[string]bool, len(messages))
 	for i := range messages {
@@ -51,9 +64,7 @@ func (r *run) worded(n abi.Notice) []abi.Message {
 	}
 	if err := phases.CheckStructure(messages); err != nil {
 		r.cfg.Logger.Warn("messages of a notice do not fit the conversation", "thread_id", r.thread.id, "task_id", n.TaskID, "error", err)
-		m := noticeMessage(n)
-		m.ID = r.freshID()
-		return []abi.Message{m}
+		return []abi.Message{r.said(notice.EventText(n))}
 	}
 	return messages
 }

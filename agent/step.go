@@ -39,7 +39,8 @@ func (r *run) runStep(ctx context.Context) (*Termination, error) {
 	// First the tasks, then the inbox: a task that is over has told everything. And
 	// listeners may have delivered something at step_end.
 	r.tasks = !called && r.pending()
-	if arrived := r.settle(); arrived || called {
+	arrived := r.settle()
+	if arrived = r.take(ctx) || arrived; arrived || called {
 		r.tasks = false
 		return nil, nil
 	}
@@ -62,6 +63,7 @@ func (r *run) takeStep(ctx context.Context, messageID string) (called bool, stop
 		r.keepPartial(answer.Response, messageID)
 		return false, nil, errors.Join(err, r.failedInference(ctx, err.Error()))
 	}
+	r.read()
 	response := r.fit(answer.Response, messageID)
 	notes := r.lostCalls(answer)
 	stop, err = r.answer(ctx, response, notes)

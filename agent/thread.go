@@ -41,6 +41,12 @@ type Thread struct {
 	live *Control
 	// sealed says that the run takes no decisions any more.
 	sealed bool
+	// taken are the keys of news that the log has and that may come again, and whether
+	// it was answered. restored says that they are those of another process.
+	taken    map[string]bool
+	restored bool
+	// heard is closed when a run looks for news.
+	heard chan struct{}
 	// room is closed when what is held was taken, or a run began.
 	room chan struct{}
 	box  *inbox.Box
@@ -49,7 +55,7 @@ type Thread struct {
 func newThread(id string) *Thread {
 	return &Thread{
 		id: id, index: make(map[string]int), room: make(chan struct{}), wake: make(chan struct{}, 1),
-		runs: make(map[string]bool), edited: make(map[string]bool),
+		runs: make(map[string]bool), edited: make(map[string]bool), taken: make(map[string]bool), heard: make(chan struct{}),
 	}
 }
 

@@ -55,7 +55,10 @@ func (r *run) execute(ctx context.Context, call abi.ToolCall, key string) (abi.T
 	tctx, cancel := context.WithTimeoutCause(ctx, r.cfg.ToolTimeout, errToolTimeout)
 	defer cancel()
 	done := make(chan abi.ToolResult, 1)
-	go callTool(tctx, r.who.tools, call, done)
+	tools, id := r.who.tools, r.id // for a tool that is abandoned
+	go callTool(tctx, func(ctx context.Context) (abi.ToolResult, error) {
+		return tools.CallTool(r.cfg.ToolContext(ctx, id, call), call)
+	}, call, done)
 	select {
 	case result := <-done:
 		return result, nil
@@ -77,7 +80,7 @@ func (r *run) execute(ctx context.Context, call abi.ToolCall, key string) (abi.T
 
 // callTool sends one result, whatever the tool does: errors, panics and a tool
 // that ends its goroutine become error results.
-func callTool(ctx context.Context, tools Tools, call abi.ToolCall, done chan<- abi.ToolResult) {
+func callTool(ctx context.Context, do func(context.Context) (abi.ToolResult, error), call abi.ToolCall, done chan<- abi.ToolResult) {
 	result := failed(call, "Internal error: the tool ended its goroutine")
 	defer func() {
 		if p := recover(); p != nil {
@@ -85,7 +88,7 @@ func callTool(ctx context.Context, tools Tools, call abi.ToolCall, done chan<- a
 		}
 		done <- result
 	}()
-	answer, err := tools.CallTool(ctx, call)
+	answer, err := do(ctx)
 	switch {
 	case err != nil:
 		answer = failed(call, "Execution failed: "+err.Error())

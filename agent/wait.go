@@ -26,7 +26,9 @@ func (r *run) await(ctx context.Context) bool {
 			return false
 		case <-r.thread.wake:
 			stop()
-			r.arrive(ctx) // makes the decision durable
+			if r.arrive(ctx) { // makes the decision durable
+				return true
+			}
 		case n := <-arrival:
 			stop()
 			r.thread.putBack([]abi.Notice{n})
@@ -58,7 +60,14 @@ func (r *run) pending() (yes bool) {
 // read it at once. Beside a call that waits for a decision it is only kept.
 func (r *run) arrive(ctx context.Context) bool {
 	var news bool
-	err := recovered(func() error { news = r.settle(); return nil })
+	err := recovered(func() error {
+		news = r.settle()
+		news = r.take(ctx) || news
+		return nil
+	})
+	if r.record.Waiting.Reason != WaitTasks {
+		r.read() // when the calls are decided
+	}
 	if err == nil {
 		err = r.checkpoint(context.WithoutCancel(ctx), nil)
 	}

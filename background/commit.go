@@ -79,10 +79,10 @@ func (m *Manager) attempt(ctx context.Context, e *ending, wait time.Duration) bo
 	e.info = m.ended(e.t, e.o)
 	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
-	record, err := m.record(&e.info)
+	record, err := m.record(e.t, &e.info)
 	if err == nil {
 		n := terminal(&e.info)
-		err = m.hand(ctx, e.info.Thread, e.info.ID, record, &n)
+		err = m.hand(ctx, e.t, record, &n)
 	}
 	e.expired = ctx.Err() != nil
 	if err != nil && !m.decided(ctx, e, err) {
@@ -95,7 +95,7 @@ func (m *Manager) attempt(ctx context.Context, e *ending, wait time.Duration) bo
 // decided says whether an attempt that failed was the last, and counts it.
 func (m *Manager) decided(ctx context.Context, e *ending, err error) bool {
 	args := []any{"task_id", e.info.ID, "task_type", e.info.Type, "status", string(e.info.Status), "error", err}
-	if m.cfg.Ledger != nil {
+	if m.durable(e.t) {
 		if !e.expired {
 			m.cfg.Logger.WarnContext(ctx, "end of a task was not kept, trying again", args...)
 		}
@@ -121,9 +121,14 @@ func (m *Manager) decided(ctx context.Context, e *ending, err error) bool {
 	return true
 }
 
-// record is what the ledger keeps.
-func (m *Manager) record(info *Info) ([]byte, error) {
-	if m.cfg.Ledger == nil {
+// durable says whether the ledger has a task.
+func (m *Manager) durable(t *Task) bool {
+	return m.cfg.Ledger != nil && (m.cfg.Deliver == nil || t.spec.Class != Housekeeping)
+}
+
+// record is what the ledger keeps, nothing if it does not have the task.
+func (m *Manager) record(t *Task, info *Info) ([]byte, error) {
+	if !m.durable(t) {
 		return nil, nil
 	}
 	return json.Marshal(info)
@@ -154,7 +159,7 @@ func (m *Manager) finish(t *Task, info *Info) {
 // retire puts an ended task where it will be forgotten in its turn. The caller
 // holds the lock.
 func (m *Manager) retire(t *Task) {
-	if m.cfg.Ledger == nil || t.acked {
+	if !m.durable(t) || t.acked {
 		t.acked = true
 		m.acked = append(m.acked, t.info.ID)
 		return
@@ -208,7 +213,9 @@ func (m *Manager) evict(ctx context.Context) {
 		m.acked[0], m.acked = "", m.acked[1:]
 		if t := m.tasks[id]; t != nil {
 			delete(m.tasks, id)
-			forget[t.spec.Thread] = append(forget[t.spec.Thread], id)
+			if m.durable(t) {
+				forget[t.spec.Thread] = append(forget[t.spec.Thread], id)
+			}
 		}
 	}
 	if len(m.unacked) > unackedPerKeep*m.cfg.Keep {

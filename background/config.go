@@ -67,7 +67,7 @@ type Event struct {
 	Task Info
 }
 
-// Config makes a [Manager]. Deliver or Ledger is required. A zero limit means its
+// Config makes a [Manager]. Deliver, Ledger, or both are required. A zero limit means its
 // default.
 type Config struct {
 	// Deliver hands a notice to the owner of a thread. It may wait for room until
@@ -75,7 +75,8 @@ type Config struct {
 	// call the Manager.
 	Deliver func(ctx context.Context, thread string, n abi.Notice) error
 	// Ledger takes the place of Deliver where notices and tasks must outlive the
-	// process.
+	// process. With both, Deliver takes the notices of housekeeping: its news is of use
+	// to this process alone, and nothing is kept of it.
 	Ledger Ledger
 	// Observe hears when a task starts and when it has finished, on the goroutine of
 	// the task. It must return soon. Nil hears nothing.
@@ -149,11 +150,8 @@ func (c Config) withDefaults() Config {
 }
 
 func (c Config) validate() error {
-	switch {
-	case c.Deliver == nil && c.Ledger == nil:
+	if c.Deliver == nil && c.Ledger == nil {
 		return errors.New("background: Config.Deliver is missing, and there is no Ledger")
-	case c.Deliver != nil && c.Ledger != nil:
-		return errors.New("background: Config.Deliver and Config.Ledger are both set; one of them takes the notices")
 	}
 	for _, f := range []struct {
 		name  string

@@ -3,6 +3,8 @@ package background
 import (
 	"cmp"
 	"context"
+
+	"github.com/mortise-dev/mortise/abi"
 )
 
 // Lineage says where a task comes from. Empty fields are not known.
@@ -36,6 +38,13 @@ type lineageKey struct{}
 // body or a tool starts concurrently. The context of a body has the id of its task.
 func WithLineage(ctx context.Context, l Lineage) context.Context {
 	return context.WithValue(ctx, lineageKey{}, l.or(LineageOf(ctx)))
+}
+
+// ToolContext is [WithLineage] for a tool that a run calls: what the tool spawns
+// comes from that run and call, and from the task in which the run goes on, if it is
+// in one. It has the form of agent.Config's ToolContext.
+func ToolContext(ctx context.Context, run abi.RunIdentity, call abi.ToolCall) context.Context {
+	return WithLineage(ctx, Lineage{RunID: run.RunID, CallID: call.ID, AgentID: run.AgentID})
 }
 
 // LineageOf returns the lineage of a context.

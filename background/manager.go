@@ -20,7 +20,7 @@ type Manager struct {
 
 	// gates hold back what is seen of a thread's tasks while one of them ends. A
 	// thread has one gate, a gate many threads. Locked before mu, never after.
-	gates [64]gate
+	gates [64]*gate
 	seed  maphash.Seed
 
 	mu       sync.Mutex
@@ -124,18 +124,18 @@ func (m *Manager) launch(ctx context.Context, t *Task) error {
 
 // keep writes the record of a task that begins.
 func (m *Manager) keep(ctx context.Context, t *Task) error {
-	if m.cfg.Ledger == nil {
+	if !m.durable(t) {
 		return nil
 	}
 	m.mu.Lock()
 	info := t.info
 	m.mu.Unlock()
 	info.Status = Running // or about to; it has not ended, which is what matters after a crash
-	record, err := m.record(&info)
+	record, err := m.record(t, &info)
 	if err != nil {
 		return err
 	}
-	return m.hand(ctx, t.spec.Thread, info.ID, record, nil)
+	return m.hand(ctx, t, record, nil)
 }
 
 // register checks and enters a task in one step.
@@ -263,15 +263,33 @@ func (m *Manager) Close(ctx context.Context) error {
 	return nil
 }
 
-// hand gives a record and a notice to the ledger, or the notice to its owner.
-func (m *Manager) hand(ctx context.Context, thread, task string, record []byte, n *abi.Notice) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("%w: %.256v", errPanicked, p)
-		}
-	}()
+// tell gives a notice of a task under way to its owner. It is called for each event,
+// so the notice is copied to the heap only where somebody may keep it.
+func (m *Manager) tell(ctx context.Context, t *Task, n abi.Notice) (err error) {
+	if m.durable(t) {
+		own := n
+		return m.hand(ctx, t, nil, &own)
+	}
+	defer contain(&err)
+	return m.cfg.Deliver(ctx, t.spec.Thread, n)
+}
+
+// contain turns a panic of what takes the notices into an error. It is deferred.
+func contain(err *error) { //nolint:gocritic // the error of the function that defers it
+	if p := recover(); p != nil {
+		*err = fmt.Errorf("%w: %.256v", errPanicked, p)
+	}
+}
+
+// hand gives a task's record and notice to the ledger, or the notice to its owner.
+func (m *Manager) hand(ctx context.Context, t *Task, record []byte, n *abi.Notice) (err error) {
+	defer contain(&err)
+	thread, task := t.spec.Thread, ""
+	if record != nil {
+		task = t.info.ID
+	}
 	switch {
-	case m.cfg.Ledger != nil:
+	case m.durable(t):
 		return m.cfg.Ledger.Commit(ctx, thread, task, record, n)
 	case n != nil:
 		return m.cfg.Deliver(ctx, thread, *n)
@@ -293,6 +311,6 @@ func (m *Manager) observe(ctx context.Context, kind EventKind, info Info) {
 	m.cfg.Observe(Event{Kind: kind, Task: info})
 }
 
-func (m *Manager) gate(thread string) gate {
+func (m *Manager) gate(thread string) *gate {
 	return m.gates[maphash.String(m.seed, thread)%uint64(len(m.gates))]
 }

@@ -339,7 +339,7 @@ func TestParentsDoNotStarveTheirChildren(t *testing.T) {
 // TestNameRace spawns one name from many goroutines: one task gets it.
 func TestNameRace(t *testing.T) {
 	t.Parallel()
-	for range 500 {
+	for range 2000 {
 		inBubble(t, func(t *testing.T, m *background.Manager, _ *ledger) {
 			t.Helper()
 			won := make(chan string, 4)

@@ -413,3 +413,30 @@ func TestPanickingOwner(t *testing.T) {
 		closeManager(t, m)
 	})
 }
+
+// TestHousekeepingBesideALedger: with an owner beside the ledger, housekeeping goes to
+// the owner, and the ledger hears nothing of it.
+func TestHousekeepingBesideALedger(t *testing.T) {
+	t.Parallel()
+	b, l := &book{}, &ledger{}
+	m := newManager(t, background.Config{Ledger: b, Deliver: l.deliver, NewID: counter(), Keep: 1})
+	for range 3 {
+		if _, err := m.Housekeep(t.Context(), "a", "compaction", "compacts", func(_ context.Context, emit func(string, any) bool) error {
+			emit("compacted", "x")
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+		wait(t, m, "a")
+	}
+	spawn(t, m, "a", func(context.Context, *background.Task) (any, error) { return "mine", nil })
+	wait(t, m, "a")
+	if got := l.of("a"); len(got) != 6 || got[0].EventType != "compacted" || got[5].Kind != abi.NoticeCompleted || !got[5].Housekeeping {
+		t.Errorf("the owner got %+v", got)
+	}
+	records, err := b.Records(t.Context(), "a")
+	if err != nil || len(records) != 1 || records["bg_3"] == nil {
+		t.Errorf("the ledger has %d records, %v", len(records), err)
+	}
+	closeManager(t, m)
+}

@@ -179,14 +179,29 @@ func LiveTasks(all []Info) string {
 			fmt.Fprintf(&b, "and %d more; see %s\n", len(running)-n, ToolListTasks)
 			break
 		}
-		fmt.Fprintf(&b, "[task %s] %s, %s", line(i.ID), i.Status, line(i.Type))
-		if i.Name != "" {
-			fmt.Fprintf(&b, ", named %s", line(i.Name))
-		}
-		fmt.Fprintf(&b, ": %s\n", line(i.Description))
+		b.WriteString(liveLine(i) + "\n")
 	}
 	b.WriteString("</background-tasks>")
 	return b.String()
+}
+
+// LiveTasks returns the lines of [LiveTasks] for a thread, as many as are listed
+// there. It has the form of compaction.Config's LiveTasks: a summary must name them.
+func (m *Manager) LiveTasks(thread string) []string {
+	running := live(m.List(thread))
+	var out []string
+	for _, i := range running[:min(len(running), maxLiveListed)] {
+		out = append(out, liveLine(i))
+	}
+	return out
+}
+
+func liveLine(i Info) string {
+	name := ""
+	if i.Name != "" {
+		name = ", named " + line(i.Name)
+	}
+	return fmt.Sprintf("[task %s] %s, %s%s: %s", line(i.ID), i.Status, line(i.Type), name, line(i.Description))
 }
 
 // line keeps text on one line, short, and out of tags.

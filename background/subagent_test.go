@@ -241,7 +241,7 @@ func refused(t *testing.T, err, want error, text string) {
 // that was accepted is read, or its owner hears of it before the agent's end.
 func TestUnreadMessagesComeBack(t *testing.T) {
 	t.Parallel()
-	for range 300 {
+	for range 2000 {
 		inBubble(t, func(t *testing.T, m *background.Manager, l *ledger) {
 			t.Helper()
 			read := make(chan int, 1)

@@ -1,13 +1,11 @@
 package outbox_test
 
 import (
-	"bufio"
 	"context"
 	"fmt"
 	"maps"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -129,7 +127,7 @@ func TestCrash(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "outbox")
 	l := &crashLedger{said: map[string]map[string]int{}}
 	for range crashes {
-		l.life(t, path, time.Duration(rand.IntN(25)+5)*time.Millisecond)
+		l.run(t, crashEnv+"="+path, time.Duration(rand.IntN(25)+5)*time.Millisecond)
 	}
 	l.drain(t, path)
 	l.check(t)
@@ -148,36 +146,6 @@ func (l *crashLedger) note(what, id string) {
 	l.said[what][id]++
 	if what == "delivered" && l.said["acked"][id] > 0 {
 		l.again = append(l.again, id)
-	}
-}
-
-// life runs one child, kills it some time after its first word, and reads all that
-// it said.
-func (l *crashLedger) life(t *testing.T, path string, after time.Duration) {
-	t.Helper()
-	cmd := exec.CommandContext(t.Context(), os.Args[0])
-	cmd.Env = append(os.Environ(), crashEnv+"="+path)
-	cmd.Stderr = os.Stderr
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	lines := bufio.NewScanner(out)
-	var kill *time.Timer
-	for lines.Scan() {
-		if kill == nil {
-			kill = time.AfterFunc(after, func() { _ = cmd.Process.Kill() })
-		}
-		// A last line that was cut short has no end and is not a word.
-		if what, id, ok := strings.Cut(lines.Text(), " "); ok {
-			l.note(what, id)
-		}
-	}
-	if err := cmd.Wait(); cmd.ProcessState.ExitCode() != -1 {
-		t.Fatalf("the child ended by itself: %v", err)
 	}
 }
 

@@ -9,21 +9,20 @@
 //
 // # Wakes
 //
-// News that nobody takes wakes its thread: once for all that came within the
-// debounce time, then again with growing pauses until somebody takes it. There is
-// no moment at which news waits and no wake is due, whatever order news, takes and
-// restarts come in. Housekeeping wakes nobody.
+// Once the Outbox is started, news that nobody takes wakes its thread: once for all
+// that came within the debounce time, then again with growing pauses until somebody
+// takes it and keeps it. There is no moment at which news waits and no wake is due,
+// whatever order news, takes and restarts come in. Housekeeping wakes nobody.
 //
-// # Words
+// # Runs
 //
-// [FollowUp] and [Prepend] make one text of many notices, [EventText] a tag of one.
-// Text of tasks is escaped and bounded: it cannot close a tag or pose as the end of
-// another task.
+// An agent.Agent reads an Outbox by itself: Take is for its Config, and its Wake for
+// [Outbox.Start]. Package notice has the words.
 //
 // # Concurrency
 //
-// Everything is safe for concurrent use. An Outbox has one goroutine if it has a
-// Wake, and one for each wake under way; whoever made it calls Close, before that
+// Everything is safe for concurrent use. An Outbox has one goroutine once it is
+// started, and one for each wake under way; whoever made it calls Close, before that
 // of the store, and after that of the background.Manager whose ledger it is.
 //
 // # Errors

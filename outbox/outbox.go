@@ -30,16 +30,12 @@ var (
 	ErrClosed = errors.New("outbox is closed")
 )
 
-// Config makes an [Outbox]. The zero Config keeps everything in memory and wakes
-// nobody. A zero limit means its default.
+// Config makes an [Outbox]. The zero Config keeps everything in memory. A zero limit
+// means its default.
 type Config struct {
 	// Store keeps what is queued. Nil means a new [Memory]. Whoever made it closes it,
 	// after the Outbox.
 	Store Store
-	// Wake asks for a run of a thread that has news, or tells its run. It is called
-	// again, less and less often, until somebody takes the news: an error only is
-	// logged. Its context ends when the Outbox closes or after MaxRetry.
-	Wake func(ctx context.Context, thread string) error
 	// Acknowledged hears which tasks' ends were acknowledged, in order to forget them.
 	// background.Manager.Acknowledge is for it.
 	Acknowledged func(ctx context.Context, thread string, tasks ...string)
@@ -102,7 +98,9 @@ func (c Config) validate() error {
 // Outbox queues notices for threads until they are acknowledged. Make one with
 // [New].
 type Outbox struct {
-	cfg Config
+	cfg  Config
+	wake func(ctx context.Context, thread string) error // set by Start, before the waker begins
+	once sync.Once
 
 	mu     sync.Mutex
 	queues map[string]*queue
@@ -114,7 +112,8 @@ type Outbox struct {
 	wg     sync.WaitGroup
 }
 
-// New makes an Outbox. What its store holds from before is news again.
+// New makes an Outbox. What its store holds from before is news again. It wakes
+// nobody before [Outbox.Start].
 func New(ctx context.Context, cfg Config) (*Outbox, error) {
 	cfg = cfg.withDefaults()
 	if err := cfg.validate(); err != nil {
@@ -125,9 +124,6 @@ func New(ctx context.Context, cfg Config) (*Outbox, error) {
 		return nil, fmt.Errorf("outbox: open: %w", err)
 	}
 	o.stop, o.cancel = context.WithCancel(context.WithoutCancel(ctx))
-	if cfg.Wake != nil {
-		o.wg.Go(o.wakeLoop)
-	}
 	return o, nil
 }
 

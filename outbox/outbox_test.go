@@ -283,7 +283,8 @@ func TestWake(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				w := &wakes{t0: time.Now()}
-				o := newOutbox(t, outbox.Config{Wake: w.wake})
+				o := newOutbox(t, outbox.Config{})
+				o.Start(w.wake)
 				test(t, o, w)
 				closeOutbox(t, o)
 			})
@@ -303,7 +304,9 @@ func TestWakeAfterRestart(t *testing.T) {
 		closeOutbox(t, first)
 		var calls atomic.Int32
 		woken := make(chan string, 1)
-		next := newOutbox(t, outbox.Config{Store: store, Wake: func(_ context.Context, thread string) error {
+		next := newOutbox(t, outbox.Config{Store: store})
+		<-time.After(time.Hour) // nobody is woken before the start
+		next.Start(func(_ context.Context, thread string) error {
 			switch calls.Add(1) {
 			case 1:
 				panic("no")
@@ -313,7 +316,8 @@ func TestWakeAfterRestart(t *testing.T) {
 				woken <- thread
 				return nil
 			}
-		}})
+		})
+		next.Start(func(context.Context, string) error { panic("a second start") })
 		if thread := <-woken; thread != "a" || ids(take(t, next)) != "t0" || next.Waiting("a") != 1 {
 			t.Fatalf("thread %q was woken", thread)
 		}
@@ -341,13 +345,13 @@ func lostWake(t *testing.T) {
 	bell := make(chan struct{}, 1)
 	o := newOutbox(t, outbox.Config{
 		Debounce: time.Millisecond, Retry: time.Hour, MaxRetry: 2 * time.Hour, // a wake that is lost shows
-		Wake: func(context.Context, string) error {
-			select {
-			case bell <- struct{}{}:
-			default:
-			}
-			return nil
-		},
+	})
+	o.Start(func(context.Context, string) error {
+		select {
+		case bell <- struct{}{}:
+		default:
+		}
+		return nil
 	})
 	start := time.Now()
 	var wg sync.WaitGroup
@@ -395,7 +399,7 @@ func lostWake(t *testing.T) {
 // one of them wins, in the queue and in the record.
 func TestEndIsQueuedOnce(t *testing.T) {
 	t.Parallel()
-	for range 500 {
+	for range 2000 {
 		synctest.Test(t, func(t *testing.T) {
 			o := newOutbox(t, outbox.Config{})
 			var wg sync.WaitGroup
@@ -481,7 +485,8 @@ func TestUnreadableEntry(t *testing.T) {
 			t.Fatal(err)
 		}
 		woken := make(chan string, 1)
-		o := newOutbox(t, outbox.Config{Store: store, Wake: func(_ context.Context, thread string) error { woken <- thread; return nil }})
+		o := newOutbox(t, outbox.Config{Store: store})
+		o.Start(func(_ context.Context, thread string) error { woken <- thread; return nil })
 		<-woken
 		d := take(t, o)
 		if news := d.News(); len(news) != 1 || news[0].EventType != "unreadable_entry" {

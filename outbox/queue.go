@@ -24,8 +24,11 @@ type wake struct {
 	due time.Time // zero when there is nothing to wake for
 	// forNews says that due is for news that is there, and not for a lease that ends.
 	forNews bool
-	back    time.Duration
-	running bool
+	// back is how long to wait after a wake that came to nothing. It grows until
+	// something is acknowledged.
+	back time.Duration
+	// running is a wake under way, heard that news was taken since it began.
+	running, heard bool
 }
 
 func newQueue() *queue { return &queue{open: map[uint64]*hold{}, room: make(chan struct{})} }

@@ -17,6 +17,9 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	if folder := os.Getenv(agentCrashEnv); folder != "" {
+		os.Exit(agentCrashChild(folder))
+	}
 	if path := os.Getenv(crashEnv); path != "" {
 		os.Exit(crashChild(path))
 	}

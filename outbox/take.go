@@ -2,6 +2,10 @@ package outbox
 
 import (
 	"context"
+	"crypto/sha256"
+	"fmt"
+	"iter"
+	"slices"
 	"time"
 
 	"github.com/mortise-dev/mortise/abi"
@@ -14,9 +18,18 @@ const maxTake = 256
 type News struct {
 	abi.Notice
 
-	// Seq identifies the entry within the outbox; At is when it was queued.
+	// Seq identifies the entry within the outbox; At is when it was queued. Key
+	// identifies it anywhere: it is the same whenever the entry comes, and no other
+	// entry of any outbox has it.
 	Seq uint64
 	At  time.Time
+	Key string
+}
+
+// key makes the key of an entry. A number alone would come again in another store.
+func key(e *Entry) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%d %s", e.At.UnixMilli(), e.Data))
+	return fmt.Sprintf("%d-%x", e.Seq, sum[:8])
 }
 
 // Delivery is what a reader has taken: nobody else gets it until it is released or
@@ -33,6 +46,9 @@ type Delivery struct {
 // calls Release. A process that dies does neither: then everything is news again.
 func (o *Outbox) Take(ctx context.Context, thread string) (*Delivery, error) {
 	d := &Delivery{o: o, thread: thread}
+	if o.Waiting(thread) == 0 {
+		return d, nil
+	}
 	for after := uint64(0); len(d.news) < maxTake; {
 		entries, err := o.cfg.Store.Pending(ctx, thread, after, maxTake)
 		if err != nil {
@@ -54,7 +70,8 @@ func (d *Delivery) claim(ctx context.Context, entries []Entry) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	q := o.queue(d.thread)
-	for _, e := range entries {
+	for i := range entries {
+		e := &entries[i]
 		if len(d.news) == maxTake || !q.take(e.Seq, d, now, now.Add(o.cfg.Lease)) {
 			continue
 		}
@@ -63,8 +80,9 @@ func (d *Delivery) claim(ctx context.Context, entries []Entry) {
 			o.cfg.Logger.ErrorContext(ctx, "an entry cannot be read", "thread_id", d.thread, "seq", e.Seq, "error", err)
 			n = abi.Notice{Kind: abi.NoticeCustom, EventType: "unreadable_entry"}
 		}
-		d.news = append(d.news, News{Notice: n, Seq: e.Seq, At: e.At})
+		d.news = append(d.news, News{Notice: n, Seq: e.Seq, At: e.At, Key: key(e)})
 	}
+	q.wake.heard = q.wake.heard || len(d.news) > 0
 	o.taken(q)
 	o.tidy(d.thread)
 }
@@ -76,12 +94,42 @@ func (d *Delivery) News() []News {
 	return append([]News(nil), d.news...)
 }
 
+// Notices is [Delivery.News] without what identifies it.
+func (d *Delivery) Notices() []abi.Notice {
+	news := d.News()
+	out := make([]abi.Notice, len(news))
+	for i := range news {
+		out[i] = news[i].Notice
+	}
+	return out
+}
+
+// All yields [Delivery.News] by key.
+func (d *Delivery) All() iter.Seq2[string, abi.Notice] {
+	return func(yield func(string, abi.Notice) bool) {
+		for _, n := range d.News() {
+			if !yield(n.Key, n.Notice) {
+				return
+			}
+		}
+	}
+}
+
 // Ack says that the first n of the news were used, and kept where they were used.
 // They are never delivered again. On an error they still are in the hands of d.
 func (d *Delivery) Ack(ctx context.Context, n int) error {
-	d.o.mu.Lock()
-	acked := d.news[:min(max(n, 0), len(d.news))]
-	d.o.mu.Unlock()
+	return d.ack(ctx, d.News(), n)
+}
+
+// Done does what Ack does for those with these keys. A key that is not among the
+// news has been answered before.
+func (d *Delivery) Done(ctx context.Context, keys ...string) error {
+	used := slices.DeleteFunc(d.News(), func(n News) bool { return !slices.Contains(keys, n.Key) })
+	return d.ack(ctx, used, len(used))
+}
+
+func (d *Delivery) ack(ctx context.Context, news []News, n int) error {
+	acked := news[:min(max(n, 0), len(news))]
 	if len(acked) == 0 {
 		return nil
 	}
@@ -109,11 +157,12 @@ func (d *Delivery) settle(seqs []uint64) {
 	o := d.o
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	d.news = d.news[min(len(seqs), len(d.news)):]
+	d.news = slices.DeleteFunc(slices.Clone(d.news), func(n News) bool { return slices.Contains(seqs, n.Seq) })
 	q := o.queue(d.thread)
 	for _, seq := range seqs {
 		q.drop(seq)
 	}
+	q.wake.back = o.cfg.Retry
 	q.madeRoom()
 	o.taken(q)
 	o.tidy(d.thread)

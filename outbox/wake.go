@@ -1,10 +1,33 @@
 package outbox
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"time"
 )
+
+// Start begins to wake threads that have news, with what the store held from before.
+// Call it when everything is there that a wake needs: the tasks are recovered, the
+// agent is made. A second call does nothing, and so does one after Close.
+//
+// Wake asks for a run of the thread, or tells its run; agent.Agent.Wake is for it. It
+// is called again, less and less often, until somebody takes the news and has it
+// kept: an error only is logged. It may run the thread and return when the run is
+// over. Its context ends when the Outbox closes, and after MaxRetry if nobody has
+// taken news by then.
+func (o *Outbox) Start(wake func(ctx context.Context, thread string) error) {
+	o.once.Do(func() {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		if o.closed {
+			return
+		}
+		o.wake = wake
+		o.wg.Go(o.wakeLoop)
+	})
+}
 
 // arrived notes news and when to wake for it. The first news waits for more. Later
 // news is covered by the wake that is due, or by whoever answers the last one: it
@@ -13,7 +36,7 @@ func (o *Outbox) arrived(q *queue) {
 	if q.news == 0 || q.wake.forNews {
 		return
 	}
-	q.wake.forNews, q.wake.back = true, o.cfg.Retry
+	q.wake.forNews, q.wake.back = true, cmp.Or(q.wake.back, o.cfg.Retry)
 	o.schedule(q, o.cfg.Now().Add(o.cfg.Debounce))
 }
 
@@ -71,9 +94,9 @@ func (o *Outbox) wakeDue() time.Duration {
 			q.expire(now)
 			if q.news > 0 {
 				if !q.wake.forNews {
-					q.wake.forNews, q.wake.back = true, o.cfg.Retry
+					q.wake.forNews, q.wake.back = true, cmp.Or(q.wake.back, o.cfg.Retry)
 				}
-				q.wake.running = true
+				q.wake.running, q.wake.heard = true, false
 				due := q.wake.due
 				o.wg.Go(func() { o.wakeThread(thread, q, due) })
 				continue
@@ -90,12 +113,23 @@ func (o *Outbox) wakeDue() time.Duration {
 	return max(o.next.Sub(now), time.Millisecond)
 }
 
+// errDeaf ends a wake after which nobody takes the news.
+var errDeaf = errors.New("the wake took no news")
+
 // wakeThread wakes one thread, and sees to it that it is woken again unless
 // somebody takes the news.
 func (o *Outbox) wakeThread(thread string, q *queue, due time.Time) {
-	ctx, cancel := context.WithTimeout(o.stop, o.cfg.MaxRetry)
+	ctx, cancel := context.WithCancelCause(o.stop)
+	deaf := time.AfterFunc(o.cfg.MaxRetry, func() {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		if !q.wake.heard {
+			cancel(errDeaf)
+		}
+	})
 	err := o.callWake(ctx, thread)
-	cancel()
+	deaf.Stop()
+	cancel(nil)
 	if err != nil && o.stop.Err() == nil {
 		o.cfg.Logger.Warn("a thread could not be woken, trying again", "thread_id", thread, "error", err)
 	}
@@ -106,9 +140,9 @@ func (o *Outbox) wakeThread(thread string, q *queue, due time.Time) {
 	case q.news == 0:
 		o.taken(q)
 		o.tidy(thread)
-	case !q.wake.due.Equal(due): // it was taken meanwhile, and this is other news
+	case err == nil && !q.wake.due.Equal(due): // it was taken meanwhile, and this is other news
 		o.schedule(q, q.wake.due)
-	default:
+	default: // nobody took it, or whoever did gave it back
 		o.schedule(q, o.cfg.Now().Add(q.wake.back))
 		q.wake.back = min(2*q.wake.back, o.cfg.MaxRetry)
 	}
@@ -121,5 +155,5 @@ func (o *Outbox) callWake(ctx context.Context, thread string) (err error) {
 			err = fmt.Errorf("wake panicked: %.256v", p)
 		}
 	}()
-	return o.cfg.Wake(ctx, thread)
+	return o.wake(ctx, thread)
 }

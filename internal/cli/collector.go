@@ -11,6 +11,7 @@ import (
 
 	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/agent"
+	"github.com/mortise-dev/mortise/background"
 	"github.com/mortise-dev/mortise/compaction"
 	"github.com/mortise-dev/mortise/llm/transcript"
 	"github.com/mortise-dev/mortise/phases"
@@ -47,8 +48,8 @@ func newCollector() *collector {
 
 // record takes what one hook call came to.
 func (c *collector) record(r phases.Record) {
-	if r.Plugin == recordingName {
-		return // the replay's own
+	if r.Plugin == recordingName || r.Plugin == background.PluginName {
+		return // the replay's own, and the runtime's
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -31,7 +31,7 @@ func newCompactor(
 			Cooldown: cooldown, Timeout: time.Duration(c.Admission.Quota.Timeout), MaxAttempts: c.Admission.Quota.MaxAttempts,
 		},
 		Summarizer: parts.summarizer, PolicyName: parts.summarizer.Name(),
-		Spawn: tasks.Housekeep, Observe: observe, Logger: logger,
+		Spawn: tasks.Housekeep, LiveTasks: tasks.LiveTasks, Observe: observe, Logger: logger,
 	}
 	if parts.admitter != nil {
 		config.Admitter = parts.admitter

@@ -30,6 +30,7 @@ type Config struct {
 	Agent      AgentConfig      `yaml:"agent"`
 	Plugins    []PluginConfig   `yaml:"plugins"`
 	Compaction CompactionConfig `yaml:"compaction"`
+	Tasks      TasksConfig      `yaml:"tasks"`
 	Replay     ReplayConfig     `yaml:"replay"`
 
 	// dir is the folder of the file.
@@ -194,6 +195,9 @@ func (c *Config) validate() error {
 		default:
 			return fmt.Errorf("%s: on_failure %q: must be fail, ignore or quarantine", where, p.OnFailure)
 		}
+	}
+	if err := c.Tasks.validate(); err != nil {
+		return err
 	}
 	return c.Compaction.validate()
 }

@@ -20,7 +20,7 @@ type conversation struct {
 	id        string
 	replay    *replay.Replay
 	agent     *agent.Agent
-	tasks     *background.Manager
+	tasks     *taskDesk
 	compactor *compaction.Compactor
 	progress  *progress
 	collector *collector
@@ -34,18 +34,21 @@ func replayConversation(
 	ctx context.Context, parts *parts, c transcript.Conversation, logger *slog.Logger, p *progress, col *collector,
 ) error {
 	v := &conversation{id: c.ID, progress: p, collector: col}
-	if err := v.wire(parts, c, logger); err != nil {
+	if err := v.wire(ctx, parts, c, logger); err != nil {
+		if v.tasks != nil {
+			err = errors.Join(err, v.tasks.close(ctx))
+		}
 		return fmt.Errorf("conversation %s: %w", c.ID, err)
 	}
 	failures := v.play(ctx)
 	if ctx.Err() == nil {
 		// What is still in flight is waited for, and swapped in.
 		failures = append(failures, v.tasks.Wait(ctx, v.id))
-		v.agent.Settle(v.id)
+		v.agent.Settle(ctx, v.id)
 	}
 	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
 	defer cancel()
-	failures = append(failures, v.tasks.Close(closing))
+	failures = append(failures, v.tasks.close(closing))
 	col.thread(v.result())
 	if err := errors.Join(failures...); err != nil {
 		return fmt.Errorf("conversation %s: %w", c.ID, err)
@@ -54,18 +57,23 @@ func replayConversation(
 }
 
 // wire joins replay, tasks, compactor and agent.
-func (v *conversation) wire(parts *parts, c transcript.Conversation, logger *slog.Logger) error {
+func (v *conversation) wire(ctx context.Context, parts *parts, c transcript.Conversation, logger *slog.Logger) error {
 	var err error
 	v.replay, err = replay.New(c, replay.Config{Pace: time.Duration(parts.cfg.Replay.Pace)})
 	if err != nil {
 		return err
 	}
-	v.tasks, err = background.New(background.Config{
-		Logger: logger,
-		Deliver: func(ctx context.Context, thread string, n abi.Notice) error {
-			return v.agent.Deliver(ctx, thread, n)
-		},
+	v.tasks, err = openTasks(ctx, parts.cfg, logger, func(ctx context.Context, thread string, n abi.Notice) error {
+		return v.agent.Deliver(ctx, thread, n)
 	})
+	if err != nil {
+		return err
+	}
+	// Those that ended with the process before have told so when the first run begins.
+	if err := v.tasks.Wait(ctx, v.id); err != nil {
+		return err
+	}
+	tools, err := v.tasks.tools(v.id, v.replay, v.stop)
 	if err != nil {
 		return err
 	}
@@ -73,25 +81,33 @@ func (v *conversation) wire(parts *parts, c transcript.Conversation, logger *slo
 	if recorded := v.replay.SystemPrompt(); recorded != "" {
 		prompt = recorded
 	}
-	fired, err := parts.phases(v.collector, logger, recording{v.replay})
+	fired, err := parts.phases(v.collector, logger, recording{v.replay}, v.tasks.Plugin())
 	if err != nil {
 		return err
 	}
 	config := agent.Config{
-		Model: v.replay, Tools: v.replay, Phases: fired, SystemPrompt: prompt,
+		Model: v.replay, Tools: tools, Phases: fired, SystemPrompt: prompt,
+		Take: v.tasks.take, Words: parts.cfg.Tasks.words, ToolContext: background.ToolContext,
 		MaxRounds: -1, Listen: v.event, Logger: logger,
 	}
 	if parts.cfg.Agent.MaxRounds != 0 {
 		config.MaxRounds = parts.cfg.Agent.MaxRounds
 	}
 	if parts.summarizer != nil {
-		if v.compactor, err = newCompactor(parts, v.tasks, v.compaction, logger); err != nil {
+		if v.compactor, err = newCompactor(parts, v.tasks.Manager, v.compaction, logger); err != nil {
 			return err
 		}
 		config.Compactor = unbilled{v.compactor}
 	}
 	v.agent, err = agent.New(config)
 	return err
+}
+
+// stop cancels a run.
+func (v *conversation) stop(runID string) {
+	if c, err := v.agent.Control(runID); err == nil {
+		c.Cancel()
+	}
 }
 
 // play runs turn after turn until the recording or the context ends.

@@ -108,6 +108,9 @@ func TestBadConfigs(t *testing.T) {
 		"bad policy":      {"plugins: [{name: x, module: a, on_failure: pray}]\n", `on_failure "pray": must be fail, ignore or quarantine`},
 		"admission alone": {"compaction: {admission: {module: a}}\n", "compaction.summarizer does not"},
 		"savings":         {"compaction: {min_savings_ratio: 2}\n", "min_savings_ratio: is 2"},
+		"wording":         {"tasks: {wording: verse}\n", "tasks.wording: is \"verse\", must be events, follow_up or reminder"},
+		"negative news":   {"tasks: {news_bytes: -1}\n", "tasks.news_bytes: is negative"},
+		"no folder":       {"tasks: {quota_mib: 3}\n", "tasks.dir names none"},
 		"two documents":   {"---\nversion: 1\n", "more than one document"},
 		"wrong version":   {"", ""},
 	} {

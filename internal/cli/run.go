@@ -159,7 +159,10 @@ func replayFile(ctx context.Context, cfg *Config, file *transcript.File, logger 
 			failures = append(failures, replayConversation(ctx, parts, file.Conversations[i], logger, p, c))
 		}
 		stop()
-		err = with(ExitRun, errors.Join(failures...))
+		err = errors.Join(failures...)
+		if known := (*coded)(nil); !errors.As(err, &known) {
+			err = with(ExitRun, err)
+		}
 	}
 	c.modules(parts.status())
 	c.guests(parts.guests())

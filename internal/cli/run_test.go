@@ -58,6 +58,7 @@ type report struct {
 	}
 	Threads []struct {
 		ID          string
+		Messages    int
 		Tokens      int64
 		ViewTokens  int64 `json:"view_tokens"`
 		Complete    bool

@@ -1,4 +1,4 @@
-package outbox
+package notice
 
 import (
 	"cmp"
@@ -17,12 +17,16 @@ const (
 	TasksUpdated = "<background-tasks-updated />"
 )
 
-// DefaultBudget is how many bytes [FollowUp] and [Prepend] put before a model when
-// they are not told.
+// DefaultBudget is how many bytes of news are put before a model in one message when
+// nothing else is said.
 const DefaultBudget = 16 << 10
 
-// maxEventText bounds the JSON in [EventText], in bytes.
-const maxEventText = 8 << 10
+// maxEventText bounds the JSON in [EventText], in bytes, and tagRoom is what its
+// tags take at most.
+const (
+	maxEventText = 8 << 10
+	tagRoom      = 2 << 10
+)
 
 // reserve is what a reminder needs beside its entries, in bytes.
 const reserve = 256
@@ -43,36 +47,41 @@ const (
 //
 // Housekeeping notices and messages have no words here and count as used: hand them
 // to where they belong before. Without any words text is "".
-func FollowUp(news []News, budget int) (text string, used int) {
-	return reminder(news, budget, func(n *News, said string) string {
-		return fmt.Sprintf("[task %s] %s: %s\n", name(n.TaskID), state(&n.Notice), said)
+func FollowUp(news []abi.Notice, budget int) (text string, used int) {
+	return reminder(news, budget, func(n *abi.Notice, said string) string {
+		return fmt.Sprintf("[task %s] %s: %s\n", name(n.TaskID), state(n), said)
 	})
 }
 
-// Prepend puts news before a prompt that starts a run, in the other of the two
-// wordings. Without news the prompt comes back as it is. Budget and used are as in
-// [FollowUp].
-func Prepend(news []News, prompt string, budget int) (text string, used int) {
-	text, used = reminder(news, budget, func(n *News, said string) string {
-		return fmt.Sprintf("Task %s (%s):\n%s\n", name(n.TaskID), state(&n.Notice), said)
+// Reminder words news in the other of the two wordings, for a run that begins with
+// them. Budget and used are as in [FollowUp].
+func Reminder(news []abi.Notice, budget int) (text string, used int) {
+	return reminder(news, budget, func(n *abi.Notice, said string) string {
+		return fmt.Sprintf("Task %s (%s):\n%s\n", name(n.TaskID), state(n), said)
 	})
+}
+
+// Prepend puts a [Reminder] before a prompt that starts a run. Without news the
+// prompt comes back as it is.
+func Prepend(news []abi.Notice, prompt string, budget int) (text string, used int) {
+	text, used = Reminder(news, budget)
 	if text == "" {
 		return prompt, used
 	}
 	return text + "\n\n" + prompt, used
 }
 
-func reminder(news []News, budget int, entry func(*News, string) string) (text string, used int) {
+func reminder(news []abi.Notice, budget int, entry func(*abi.Notice, string) string) (text string, used int) {
 	room := cmp.Or(max(budget, 0), DefaultBudget) - reserve
 	var entries []string
 	for used < len(news) {
 		n := &news[used]
-		if n.Housekeeping || n.Kind == abi.NoticeMessages {
+		if silent(n) {
 			used++
 			continue
 		}
 		bare := entry(n, "")
-		said := escape(said(&n.Notice))
+		said := escape(said(n))
 		if len(entries) > 0 && len(bare)+min(len(said), minText) > room {
 			break
 		}
@@ -90,6 +99,9 @@ func reminder(news []News, budget int, entry func(*News, string) string) (text s
 	}
 	return text + closing, used
 }
+
+// silent says whether a notice has no words here.
+func silent(n *abi.Notice) bool { return n.Housekeeping || n.Kind == abi.NoticeMessages }
 
 // state is what a notice says of its task.
 func state(n *abi.Notice) string {
@@ -127,16 +139,38 @@ func asText(v any) string {
 	return string(data)
 }
 
-// EventText words one notice as the pseudo tag that carries it as JSON. The JSON
-// has no angle brackets, so it cannot close the tag; what is longer than 8 KiB is
-// cut.
-func EventText(n abi.Notice) string {
+// EventText words one notice, of whatever kind, as the pseudo tag that carries it as
+// JSON. The JSON has no angle brackets, so it cannot close the tag; what is longer
+// than 8 KiB is cut.
+func EventText(n abi.Notice) string { return event(n, maxEventText) }
+
+// Events words news as pseudo tags, one for each. Budget and used are as in
+// [FollowUp].
+func Events(news []abi.Notice, budget int) (text string, used int) {
+	room := cmp.Or(max(budget, 0), DefaultBudget)
+	limit := min(max(room-tagRoom, minText), maxEventText)
+	var tags []string
+	for ; used < len(news); used++ {
+		if silent(&news[used]) {
+			continue
+		}
+		tag := event(news[used], limit)
+		if len(tags) > 0 && len(tag) > room {
+			break
+		}
+		room -= len(tag) + 1
+		tags = append(tags, tag)
+	}
+	return strings.Join(tags, "\n"), used
+}
+
+func event(n abi.Notice, limit int) string {
 	data, err := json.Marshal(n)
 	if err != nil {
 		data = []byte(`{"error":"the notice cannot be written as JSON"}`)
 	}
 	return `<background-task-event kind="` + name(cmp.Or(string(n.Kind), "event")) + `" task_id="` + name(cmp.Or(n.TaskID, "unknown")) + "\">\n" +
-		clip(string(data), maxEventText) + "\n</background-task-event>"
+		clip(string(data), limit) + "\n</background-task-event>"
 }
 
 // Message wraps words for the model in a message of the runtime: from the user's
