@@ -1,0 +1,127 @@
+package eval
+
+import (
+	"slices"
+	"strings"
+)
+
+// Bounds on the search for what grounds a needle.
+const (
+	maxPlaces    = 4096 // places of a needle in a text
+	maxSentences = 64   // sentences of the conversation that are read for a needle
+)
+
+// Score is how much of a fact survives, from 0 to 1.
+type Score struct {
+	Literal  float64 `json:"literal"`
+	Grounded float64 `json:"grounded"`
+}
+
+// fact is a probe that was prepared on its conversation.
+type fact struct {
+	needles []needle
+	all     bool // each needle counts by itself
+	lex     *lexicon
+}
+
+// needle is a string that the conversation states.
+type needle struct {
+	text string
+	// words ground it: those of the question when it was asked for, else plain
+	// ones of the sentences.
+	words []string
+	asked bool
+	// end is the end of the place where the conversation states it first.
+	end int
+}
+
+// newFact finds what grounds a probe. Needles that the conversation does not
+// state word for word are left out; nothing of them could survive.
+func newFact(p *Probe, conversation document, l *lexicon) fact {
+	f := fact{all: len(p.Keys) > 0, lex: l}
+	asked := l.content(p.Question)
+	for _, s := range p.needles() {
+		n := needle{text: fold(strings.TrimSpace(s)), words: asked, asked: p.Question != ""}
+		at := places(conversation.fold, n.text, maxSentences)
+		if len(at) == 0 {
+			continue
+		}
+		n.end = at[0] + len(n.text)
+		if !n.asked {
+			var held strings.Builder
+			for _, i := range at {
+				held.WriteString(sentenceAround(conversation.text, i, i+len(n.text)) + "\n")
+			}
+			n.words = l.prose(held.String())
+		}
+		n.words = slices.DeleteFunc(slices.Clone(n.words), func(w string) bool { return strings.Contains(n.text, w) })
+		f.needles = append(f.needles, n)
+	}
+	return f
+}
+
+// score looks for the fact in a text. Of the needles only those count that the
+// conversation states within its first said bytes; a negative said takes all. It
+// reports false when none of them counts.
+func (f *fact) score(d document, said int) (Score, bool) {
+	var sum Score
+	counted := 0
+	for i := range f.needles {
+		n := &f.needles[i]
+		if said >= 0 && n.end > said {
+			continue
+		}
+		counted++
+		s := n.find(d, f.lex)
+		if f.all {
+			sum.add(s)
+		} else {
+			sum.Literal, sum.Grounded = max(sum.Literal, s.Literal), max(sum.Grounded, s.Grounded)
+		}
+	}
+	if f.all {
+		sum.over(counted)
+	}
+	return sum, counted > 0
+}
+
+func (n *needle) find(d document, l *lexicon) Score {
+	var s Score
+	for _, i := range places(d.fold, n.text, maxPlaces) {
+		s.Literal = 1
+		end := i + len(n.text)
+		from, to := max(0, i-near), min(len(d.text), end+near)
+		if n.grounds(d, from, i, l) || n.grounds(d, end, to, l) {
+			return Score{Literal: 1, Grounded: 1}
+		}
+	}
+	return s
+}
+
+// grounds says whether a content word stands in a part of the text.
+func (n *needle) grounds(d document, from, to int, l *lexicon) bool {
+	if n.asked {
+		return slices.ContainsFunc(n.words, func(w string) bool { return begins(d.fold[from:to], w) })
+	}
+	return slices.ContainsFunc(l.prose(d.text[from:to]), func(w string) bool {
+		_, ok := slices.BinarySearch(n.words, w)
+		return ok
+	})
+}
+
+func (s *Score) add(o Score) {
+	s.Literal += o.Literal
+	s.Grounded += o.Grounded
+}
+
+func (s *Score) over(n int) {
+	s.Literal /= float64(max(1, n))
+	s.Grounded /= float64(max(1, n))
+}
+
+// Grade scores a text for one probe of a conversation, and reports false when
+// the conversation does not state the fact word for word.
+func Grade(p Probe, conversation Conversation, text string) (Score, bool) {
+	f := newFact(&p, newDocument(Flatten(conversation.Messages)), newLexicon())
+	return f.score(newDocument(text), -1)
+}

@@ -1,0 +1,145 @@
+package eval
+
+import (
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// near is how far a content word may be from a needle, in bytes.
+const near = 200
+
+// minWord is how long a content word is at least, in characters.
+const minWord = 4
+
+// stopWords carry nothing of a question or sentence.
+func stopWords() []string {
+	return strings.Fields("what which where when does have that this with from about give name said says they " +
+		"their were much many should would could will your that's need know there than been being into just like " +
+		"only over some such them then these those very well also because here make made more most other same")
+}
+
+// lexicon tells content words. It is immutable.
+type lexicon struct{ stop map[string]bool }
+
+func newLexicon() *lexicon {
+	l := &lexicon{stop: make(map[string]bool)}
+	for _, w := range stopWords() {
+		l.stop[w] = true
+	}
+	return l
+}
+
+// content returns the content words of a text, in lower case, each once.
+func (l *lexicon) content(text string) []string {
+	var out []string
+	fields := strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
+	for _, w := range fields {
+		if utf8.RuneCountInString(w) >= minWord && !l.stop[w] {
+			out = append(out, w)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// isWord says whether a byte continues a word of ASCII.
+func isWord(c byte) bool {
+	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_'
+}
+
+// places returns where a needle stands in a text as words of its own, at most
+// limit places. Both must be in the same case.
+func places(text, needle string, limit int) []int {
+	var out []int
+	for at := 0; len(out) < limit; {
+		i := strings.Index(text[at:], needle)
+		if i < 0 {
+			break
+		}
+		i += at
+		at = i + 1
+		end := i + len(needle)
+		if i > 0 && isWord(text[i-1]) && isWord(needle[0]) || end < len(text) && isWord(text[end]) && isWord(needle[len(needle)-1]) {
+			continue
+		}
+		out = append(out, i)
+	}
+	return out
+}
+
+// begins says whether a word of the text begins with w.
+func begins(text, w string) bool {
+	for at := 0; ; {
+		i := strings.Index(text[at:], w)
+		if i < 0 {
+			return false
+		}
+		i += at
+		if i == 0 || !isWord(text[i-1]) {
+			return true
+		}
+		at = i + 1
+	}
+}
+
+// prose returns the content words of a text that stand there in lower case and by
+// themselves: no names, no parts of identifiers, paths or addresses.
+func (l *lexicon) prose(text string) []string {
+	var out []string
+	for _, w := range tokens(text) {
+		other := strings.IndexFunc(w, func(r rune) bool { return !unicode.IsLower(r) })
+		if other < 0 && utf8.RuneCountInString(w) >= minWord && !l.stop[w] {
+			out = append(out, w)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// sentenceAround is the sentence of a text that holds text[from:to], of which at
+// most near bytes on each side are read. A sentence ends at a line's end, and at
+// a full stop, question or exclamation mark before white space.
+func sentenceAround(text string, from, to int) string {
+	start, end := max(0, from-near), min(len(text), to+near)
+	for i := from; i > start; i-- {
+		if ends(text, i-1) {
+			start = i
+			break
+		}
+	}
+	for i := to; i < end; i++ {
+		if ends(text, i) {
+			end = i
+			break
+		}
+	}
+	return text[start:end]
+}
+
+// ends says whether a sentence ends with the byte at i.
+func ends(text string, i int) bool {
+	switch text[i] {
+	case '\n':
+		return true
+	case '.', '?', '!':
+		return i+1 < len(text) && (text[i+1] == ' ' || text[i+1] == '\n')
+	}
+	return false
+}
+
+// document is a text in two cases, with everything at the same place in both.
+type document struct{ text, fold string }
+
+func newDocument(text string) document { return document{text: text, fold: fold(text)} }
+
+// fold is lower case that leaves every character as long as it is.
+func fold(s string) string {
+	return strings.Map(func(r rune) rune {
+		if l := unicode.ToLower(r); utf8.RuneLen(l) == utf8.RuneLen(r) {
+			return l
+		}
+		return r
+	}, s)
+}
