@@ -30,9 +30,8 @@ type Set struct {
 type Config struct {
 	Sets       []Set
 	Contenders []Contender
-	// Budgets are shares of the bytes of a conversation, above 0 and up to 1; 0.1
-	// when there are none.
-	Budgets []float64
+	// Budgets are 10 % when there are none.
+	Budgets []Budget
 	// Chains are how many compactions follow each other; 1 when there are none.
 	Chains []int
 	// Growths are those of chains longer than 1; [OfWhole] when there are none.
@@ -53,12 +52,12 @@ type Progress struct {
 const (
 	maxChain        = 1000
 	defaultPerToken = 3.6
-	defaultBudget   = 0.1
+	defaultShare    = 0.1
 )
 
 func (c Config) withDefaults() (Config, error) {
 	if len(c.Budgets) == 0 {
-		c.Budgets = []float64{defaultBudget}
+		c.Budgets = []Budget{{Share: defaultShare}}
 	}
 	if len(c.Chains) == 0 {
 		c.Chains = []int{1}
@@ -77,8 +76,8 @@ func (c Config) withDefaults() (Config, error) {
 
 func (c *Config) checkNumbers() error {
 	for _, b := range c.Budgets {
-		if !(b > 0 && b <= 1) {
-			return fmt.Errorf("eval: Config.Budgets: %v must be above 0 and at most 1", b)
+		if !b.valid() {
+			return fmt.Errorf("eval: Config.Budgets: %s must be a share above 0 %% and up to 100 %%, or a number of tokens", b)
 		}
 	}
 	for _, k := range c.Chains {

@@ -29,8 +29,8 @@
 //
 // # Budgets
 //
-// A budget is a share of the bytes of the conversation, written out as [Flatten]
-// does: text, and calls with their arguments. A text that is longer is cut at the
+// A [Budget] is a share of the bytes of the conversation, written out as [Flatten]
+// does: text, and calls with their arguments. A number of tokens is turned into a share. A text that is longer is cut at the
 // budget before it is scored, and counted as an overrun. Leading system messages are
 // no part of it: they are never summarized and stay in the view. A contender that fails
 // keeps what it had before, and scores with that.

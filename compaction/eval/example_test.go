@@ -26,15 +26,16 @@ func ExampleRun() {
 			{ID: "parcels", Conversation: "n1", Question: "Which locker takes a parcel?", Answers: []string{"B22"}},
 		},
 	}
+	quarter := eval.Budget{Share: 0.25}
 	report, err := eval.Run(context.Background(), eval.Config{
-		Sets: []eval.Set{set}, Contenders: eval.Baselines(), Budgets: []float64{0.25},
+		Sets: []eval.Set{set}, Contenders: eval.Baselines(), Budgets: []eval.Budget{quarter},
 	})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
 	for _, name := range []string{"last-n", "index"} {
-		c, _ := report.Find("notes", name, 0.25, 1, "")
+		c, _ := report.Find("notes", name, quarter, 1, "")
 		fmt.Printf("%s: literal %.2f, grounded %.2f\n", name, c.Literal, c.Grounded)
 	}
 	// Output:

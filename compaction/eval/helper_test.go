@@ -47,3 +47,13 @@ func measure(t *testing.T, c eval.Config) *eval.Report {
 
 // text is a summary of that text.
 func text(s string) (*abi.Summary, error) { return &abi.Summary{Text: s}, nil }
+
+func share(s float64) eval.Budget { return eval.Budget{Share: s} }
+
+func shares(list ...float64) []eval.Budget {
+	var out []eval.Budget
+	for _, s := range list {
+		out = append(out, share(s))
+	}
+	return out
+}

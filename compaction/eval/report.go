@@ -15,11 +15,11 @@ type Report struct {
 // Cell is one contender on one set, at one budget and chain. Shares are from 0
 // to 1.
 type Cell struct {
-	Set       string  `json:"set"`
-	Contender string  `json:"contender"`
-	Kind      Kind    `json:"kind"`
-	Budget    float64 `json:"budget"`
-	Chain     int     `json:"chain"`
+	Set       string `json:"set"`
+	Contender string `json:"contender"`
+	Kind      Kind   `json:"kind"`
+	Budget    Budget `json:"budget"`
+	Chain     int    `json:"chain"`
 	// Growth is empty for a single compaction.
 	Growth Growth `json:"growth,omitempty"`
 
@@ -83,7 +83,7 @@ type Millis float64
 func millis(d time.Duration) Millis { return Millis(float64(d) / float64(time.Millisecond)) }
 
 // Find returns the cell of a contender on a set. A chain of 1 has no growth.
-func (r *Report) Find(set, contender string, budget float64, chain int, growth Growth) (*Cell, bool) {
+func (r *Report) Find(set, contender string, budget Budget, chain int, growth Growth) (*Cell, bool) {
 	for i := range r.Cells {
 		c := &r.Cells[i]
 		if c.Set == set && c.Contender == contender && c.Budget == budget && c.Chain == chain && c.Growth == growth {

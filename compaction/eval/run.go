@@ -108,7 +108,7 @@ func (r *runner) chain(ctx context.Context, t *tally, sub *subject, c *Contender
 		if t.cell.Growth == OfSaid {
 			base = said
 		}
-		budget := int(t.cell.Budget * float64(base))
+		budget := int(t.cell.Budget.of(sub.tokens) * float64(base))
 		text, err := r.compact(ctx, t, c, r.request(sub, said, part, previous), budget)
 		if err != nil {
 			return err

@@ -30,18 +30,18 @@ func facts(n int) eval.Set {
 func TestRunCountsWhatSurvives(t *testing.T) {
 	t.Parallel()
 	r := measure(t, eval.Config{
-		Sets: []eval.Set{facts(100)}, Budgets: []float64{0.5, 0.1},
+		Sets: []eval.Set{facts(100)}, Budgets: shares(0.5, 0.1),
 		Contenders: append(eval.Baselines(), policy("all", func(r *abi.SummarizeRequest) (*abi.Summary, error) {
 			return text(eval.Flatten(r.Messages))
 		})),
 	})
 	for name, want := range map[string]eval.Score{"last-n": {Literal: 0.5, Grounded: 0.5}, "index": {Literal: 1}, "all": {Literal: 0.5, Grounded: 0.5}} {
-		c, ok := r.Find("facts", name, 0.5, 1, "")
+		c, ok := r.Find("facts", name, share(0.5), 1, "")
 		if !ok || c.Score != want || c.Probes != 100 || c.Conversations != 1 || c.Compactions != 1 {
 			t.Errorf("%s: %+v, want %+v", name, c, want)
 		}
 	}
-	if c, _ := r.Find("facts", "all", 0.1, 1, ""); c.Overruns != 1 || c.Literal != 0.1 || c.Savings < 0.85 || c.Structure.Failed[eval.CheckBudget] != 1 {
+	if c, _ := r.Find("facts", "all", share(0.1), 1, ""); c.Overruns != 1 || c.Literal != 0.1 || c.Savings < 0.85 || c.Structure.Failed[eval.CheckBudget] != 1 {
 		t.Errorf("a text that is too long: %+v", c)
 	}
 }
@@ -54,7 +54,7 @@ func TestChainsGoOn(t *testing.T) {
 		var seen []string
 		var before []string
 		r := measure(t, eval.Config{
-			Sets: []eval.Set{facts(40)}, Budgets: []float64{0.5}, Chains: []int{4}, Growths: []eval.Growth{growth},
+			Sets: []eval.Set{facts(40)}, Budgets: shares(0.5), Chains: []int{4}, Growths: []eval.Growth{growth},
 			Contenders: []eval.Contender{policy("p", func(r *abi.SummarizeRequest) (*abi.Summary, error) {
 				asked = append(asked, r.BudgetTokens)
 				for _, m := range r.Messages {
@@ -75,7 +75,7 @@ func TestChainsGoOn(t *testing.T) {
 		if want := []string{"after 1: K000X, K001X", "after 2: K000X, K001X", "after 3: K000X, K001X"}; !slices.Equal(before, want) {
 			t.Errorf("%s: previous summaries %q", growth, before)
 		}
-		c, _ := r.Find("facts", "p", 0.5, 4, growth)
+		c, _ := r.Find("facts", "p", share(0.5), 4, growth)
 		if c.Literal != 0.05 || c.Known == nil || c.Known.Probes != 10 || c.Known.First.Literal != 0.2 || c.Known.Kept.Literal != 1 {
 			t.Errorf("%s: %+v known %+v", growth, c, c.Known)
 		}
@@ -87,7 +87,7 @@ func TestKeptIsOfTheSameFacts(t *testing.T) {
 	t.Parallel()
 	step := 0
 	r := measure(t, eval.Config{
-		Sets: []eval.Set{facts(40)}, Chains: []int{2}, Budgets: []float64{1},
+		Sets: []eval.Set{facts(40)}, Chains: []int{2}, Budgets: shares(1),
 		Contenders: []eval.Contender{policy("p", func(*abi.SummarizeRequest) (*abi.Summary, error) {
 			step++
 			return text([]string{"K000X K001X K030X", "K001X K002X K003X"}[step-1])
@@ -142,7 +142,7 @@ func TestFailuresKeepWhatWasThere(t *testing.T) {
 	t.Parallel()
 	n := 0
 	r := measure(t, eval.Config{
-		Sets: []eval.Set{facts(10)}, Chains: []int{1, 2}, Budgets: []float64{0.5},
+		Sets: []eval.Set{facts(10)}, Chains: []int{1, 2}, Budgets: shares(0.5),
 		Contenders: []eval.Contender{policy("p", func(*abi.SummarizeRequest) (*abi.Summary, error) {
 			n++
 			if n != 2 { // the first of the chain
@@ -168,7 +168,7 @@ func TestStructureIsChecked(t *testing.T) {
 		eval.CheckRange:  {Text: "a", FromID: "m0", ToID: "other"},
 		"":               {Text: "## Goal\n- The code of door number 001 is kept", FromID: "m0", ToID: "m9"},
 	} {
-		r := measure(t, eval.Config{Sets: []eval.Set{facts(10)}, Budgets: []float64{0.9}, Contenders: []eval.Contender{
+		r := measure(t, eval.Config{Sets: []eval.Set{facts(10)}, Budgets: shares(0.9), Contenders: []eval.Contender{
 			policy("p", func(*abi.SummarizeRequest) (*abi.Summary, error) { return &s, nil }),
 		}})
 		got := r.Cells[0].Structure
@@ -188,7 +188,7 @@ func TestProseToldFromLists(t *testing.T) {
 	t.Parallel()
 	r := measure(t, eval.Config{Sets: []eval.Set{facts(100)}, Contenders: eval.Baselines()})
 	for name, least := range map[string]float64{"last-n": 0.9, "index": 0} {
-		if c, _ := r.Find("facts", name, 0.1, 1, ""); c.Structure.Prose < least || name == "index" && c.Structure.Prose > 0 {
+		if c, _ := r.Find("facts", name, share(0.1), 1, ""); c.Structure.Prose < least || name == "index" && c.Structure.Prose > 0 {
 			t.Errorf("%s: prose %v", name, c.Structure.Prose)
 		}
 	}
@@ -239,17 +239,17 @@ func TestBadConfigs(t *testing.T) {
 		return eval.Config{Sets: []eval.Set{facts(3)}, Contenders: eval.Baselines()}
 	}
 	for says, spoil := range map[string]func(c *eval.Config){
-		"Config.Budgets: 0 must be above 0":               func(c *eval.Config) { c.Budgets = []float64{0} },
-		"Config.Budgets: 1.5 must be above 0 and at most": func(c *eval.Config) { c.Budgets = []float64{1.5} },
-		"Config.Chains: 0 must be from 1":                 func(c *eval.Config) { c.Chains = []int{0} },
-		`Config.Growths: "x" must be "whole" or "said"`:   func(c *eval.Config) { c.Growths = []eval.Growth{"x"} },
-		"Config.Contenders: there are none":               func(c *eval.Config) { c.Contenders = nil },
-		`Config.Contenders: there are two "last-n"`:       func(c *eval.Config) { c.Contenders = append(c.Contenders, c.Contenders[0]) },
-		`Config.Contenders: "x" needs a name and a`:       func(c *eval.Config) { c.Contenders = []eval.Contender{{Name: "x"}} },
-		"Config.Sets: there are none":                     func(c *eval.Config) { c.Sets = nil },
-		`set "facts": there are no probes`:                func(c *eval.Config) { c.Sets[0].Probes = nil },
-		`set "facts": probe "0": answers are missing`:     func(c *eval.Config) { c.Sets[0].Probes[0].Answers = nil },
-		`conversation "z" is not there or empty`:          func(c *eval.Config) { c.Sets[0].Probes[1].Conversation = "z" },
+		"Config.Budgets: 0% must be":                    func(c *eval.Config) { c.Budgets = shares(0) },
+		"Config.Budgets: 150% must be":                  func(c *eval.Config) { c.Budgets = shares(1.5) },
+		"Config.Chains: 0 must be from 1":               func(c *eval.Config) { c.Chains = []int{0} },
+		`Config.Growths: "x" must be "whole" or "said"`: func(c *eval.Config) { c.Growths = []eval.Growth{"x"} },
+		"Config.Contenders: there are none":             func(c *eval.Config) { c.Contenders = nil },
+		`Config.Contenders: there are two "last-n"`:     func(c *eval.Config) { c.Contenders = append(c.Contenders, c.Contenders[0]) },
+		`Config.Contenders: "x" needs a name and a`:     func(c *eval.Config) { c.Contenders = []eval.Contender{{Name: "x"}} },
+		"Config.Sets: there are none":                   func(c *eval.Config) { c.Sets = nil },
+		`set "facts": there are no probes`:              func(c *eval.Config) { c.Sets[0].Probes = nil },
+		`set "facts": probe "0": answers are missing`:   func(c *eval.Config) { c.Sets[0].Probes[0].Answers = nil },
+		`conversation "z" is not there or empty`:        func(c *eval.Config) { c.Sets[0].Probes[1].Conversation = "z" },
 		`there are two conversations "c"`: func(c *eval.Config) {
 			c.Sets[0].Conversations = append(c.Sets[0].Conversations, c.Sets[0].Conversations[0])
 		},

@@ -1,0 +1,240 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/mortise-dev/mortise/abi"
+	"github.com/mortise-dev/mortise/compaction/eval"
+	"github.com/mortise-dev/mortise/host"
+	"github.com/mortise-dev/mortise/internal/guest"
+	"github.com/mortise-dev/mortise/internal/wire"
+	"github.com/mortise-dev/mortise/summarizers"
+)
+
+// Groups of contenders.
+const (
+	groupAll       = "all"
+	groupBundled   = "bundled"
+	groupBaselines = "baselines"
+	groupFallback  = "fallback"
+)
+
+// Limits of a module that is measured, where the config does not say: whole
+// sessions are larger than what a run hands over.
+const (
+	evalTimeout   = 2 * time.Minute
+	evalMemoryMiB = 512
+	evalInputMiB  = 64
+)
+
+// perToken is the setting of a policy that says how many bytes a token is. One
+// that has it is asked in bytes.
+const perToken = "bytes_per_token"
+
+// policyLoader makes contenders of what --policies names.
+type policyLoader struct {
+	parts *parts
+	// modules are by path, each loaded once.
+	modules map[string]*host.Module
+}
+
+// newPolicyLoader reads the config, when there is one.
+func newPolicyLoader(o evalOptions, p *progress) (*policyLoader, error) {
+	cfg := &Config{Version: 1}
+	_, err := os.Stat(configName)
+	if o.config != "" || err == nil && o.module == "" {
+		if cfg, err = loadConfig(o.config); err != nil {
+			return nil, err
+		}
+	}
+	if o.module != "" {
+		cfg.dir = ""
+		cfg.Compaction.Summarizer = PolicyConfig{ModuleConfig: ModuleConfig{Module: o.module}}
+	}
+	logger := slog.New(slog.NewTextHandler(p.writer(), &slog.HandlerOptions{Level: slog.LevelWarn}))
+	l := &policyLoader{parts: &parts{cfg: cfg, granter: newGranter(cfg, logger)}, modules: make(map[string]*host.Module)}
+	cache, err := cacheDir(cfg)
+	if err != nil {
+		return nil, err
+	}
+	l.parts.host, err = host.New(host.Config{
+		Engine: host.EngineName(cfg.Engine), CacheDir: cache, Logger: logger, OnCompile: compileLine(p),
+		Limits: LimitsConfig{Timeout: Duration(evalTimeout), MemoryMiB: evalMemoryMiB, InputMiB: evalInputMiB, OutputMiB: evalInputMiB}.limits(host.Limits{}),
+	})
+	return l, err
+}
+
+// close closes what was loaded.
+func (l *policyLoader) close(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
+	defer cancel()
+	for _, path := range slices.Sorted(maps.Keys(l.modules)) {
+		_ = l.modules[path].Close(ctx) // the process ends; nothing depends on it
+	}
+	_ = l.parts.close(ctx)
+}
+
+// contenders makes what the names stand for, each once, in their order.
+func (l *policyLoader) contenders(ctx context.Context, names []string, report *EvalReport) ([]eval.Contender, error) {
+	var out []eval.Contender
+	for _, name := range names {
+		list, err := l.named(ctx, strings.TrimSpace(name), report)
+		if err != nil {
+			return nil, err
+		}
+		for _, c := range list {
+			if !slices.ContainsFunc(out, func(o eval.Contender) bool { return o.Name == c.Name }) {
+				out = append(out, c)
+			}
+		}
+	}
+	return out, nil
+}
+
+// named makes what one name stands for.
+func (l *policyLoader) named(ctx context.Context, name string, report *EvalReport) ([]eval.Contender, error) {
+	rules := eval.Baselines()
+	of := func(k eval.Kind) []eval.Contender {
+		return slices.DeleteFunc(slices.Clone(rules), func(c eval.Contender) bool { return c.Kind != k })
+	}
+	bundled := &l.parts.cfg.Compaction.Summarizer
+	switch name {
+	case groupAll:
+		list, err := l.policies(ctx, bundled, "", "", report)
+		return append(list, rules...), err
+	case groupBundled:
+		return l.policies(ctx, bundled, "", "", report)
+	case groupBaselines:
+		return of(eval.KindBaseline), nil
+	case groupFallback:
+		return of(eval.KindFallback), nil
+	}
+	for _, c := range rules {
+		if c.Name == name {
+			return []eval.Contender{c}, nil
+		}
+	}
+	if file, policy, ok := splitModule(name); ok {
+		own := &PolicyConfig{ModuleConfig: ModuleConfig{Module: file}}
+		prefix := strings.TrimSuffix(filepath.Base(file), filepath.Ext(file))
+		return l.policies(ctx, own, policy, prefix, report)
+	}
+	return l.policies(ctx, bundled, name, "", report)
+}
+
+// splitModule tells FILE.wasm and FILE.wasm:POLICY from other names.
+func splitModule(name string) (file, policy string, ok bool) {
+	const ending = ".wasm"
+	if i := strings.LastIndex(name, ending+":"); i >= 0 {
+		return name[:i+len(ending)], name[i+len(ending)+1:], true
+	}
+	return name, "", strings.HasSuffix(name, ending)
+}
+
+// policies opens one policy of a module, or all.
+func (l *policyLoader) policies(ctx context.Context, c *PolicyConfig, policy, prefix string, report *EvalReport) ([]eval.Contender, error) {
+	if c.Module == "" {
+		return nil, with(ExitUsage, fmt.Errorf(
+			"--policies: no summarizer module is known; name one with --module, a config with --config, or only groups and names that need none: %s, %s",
+			groupBaselines, groupFallback))
+	}
+	config, err := wire.Value(c.Config)
+	if err != nil {
+		return nil, with(ExitConfig, fmt.Errorf("config: compaction.summarizer: config: %w", err))
+	}
+	module, spec, err := l.load(ctx, c, prefix != "")
+	if err != nil {
+		return nil, err
+	}
+	first, err := summarizers.Open(ctx, module, summarizers.Config{Use: summarizers.UseSummarize, Policy: policy, Config: config, Grants: spec.Grants})
+	if err != nil {
+		return nil, with(ExitModule, err)
+	}
+	report.module(first)
+	names := []string{policy}
+	if policy == "" && len(first.Description().Policies) > 0 {
+		names = first.Description().Policies
+	}
+	var out []eval.Contender
+	for _, name := range names {
+		made, err := contender(ctx, module, summarizers.Config{Use: summarizers.UseSummarize, Policy: name, Config: config, Grants: spec.Grants}, first.Description())
+		if err != nil {
+			return nil, with(ExitModule, err)
+		}
+		made.Name = cmp.Or(name, first.Description().Name)
+		if prefix != "" {
+			made.Name = prefix + "/" + made.Name
+		}
+		out = append(out, made)
+	}
+	return out, nil
+}
+
+// load loads a module once. The paths of flags are relative to the current
+// folder, those of the config to its own.
+func (l *policyLoader) load(ctx context.Context, c *PolicyConfig, flag bool) (*host.Module, host.Spec, error) {
+	spec, err := l.parts.spec(ctx, "", c.ModuleConfig)
+	if err != nil {
+		return nil, spec, with(ExitConfig, fmt.Errorf("config: compaction.summarizer: %w", err))
+	}
+	if flag {
+		spec.Path = c.Module
+	}
+	if m, ok := l.modules[spec.Path]; ok {
+		return m, spec, nil
+	}
+	m, err := l.parts.host.Load(ctx, spec)
+	if err != nil {
+		if errors.Is(err, context.Canceled) {
+			return nil, spec, err
+		}
+		return nil, spec, with(ExitModule, guest.Explain(ctx, l.parts.host, spec, err))
+	}
+	l.modules[spec.Path] = m
+	return m, spec, nil
+}
+
+// contender opens a policy, in bytes when it has a setting for that.
+func contender(ctx context.Context, m *host.Module, cfg summarizers.Config, d abi.Description) (eval.Contender, error) {
+	out := eval.Contender{Kind: eval.KindPolicy}
+	if settings, ok := cfg.Config.(map[string]any); (ok || cfg.Config == nil) && hasSetting(d, perToken) {
+		settings = maps.Clone(settings)
+		if settings == nil {
+			settings = make(map[string]any)
+		}
+		settings[perToken] = 1.0
+		inBytes := cfg
+		inBytes.Config = settings
+		if p, err := summarizers.Open(ctx, m, inBytes); err == nil {
+			out.Summarizer, out.BytesPerToken = p, 1
+			return out, nil
+		}
+	}
+	p, err := summarizers.Open(ctx, m, cfg)
+	out.Summarizer = p
+	return out, err
+}
+
+// hasSetting says whether the schema of a module's config knows a property.
+func hasSetting(d abi.Description, name string) bool {
+	schema, ok := d.ConfigSchema.(map[string]any)
+	if !ok {
+		return false
+	}
+	properties, ok := schema["properties"].(map[string]any)
+	if !ok {
+		return false
+	}
+	_, ok = properties[name]
+	return ok
+}

@@ -1,0 +1,168 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/mortise-dev/mortise/compaction/eval"
+	"github.com/mortise-dev/mortise/llm/transcript"
+)
+
+// maxSessions bounds what a folder is searched for.
+const maxSessions = 10_000
+
+// sets reads sessions and probes. Each file of probes is a set; without any each
+// session is, with probes made from it.
+func (o *evalOptions) sets(paths []string, in io.Reader, report *EvalReport, p *evalProgress) ([]eval.Set, error) {
+	var files []eval.Recording
+	for _, path := range paths {
+		got, err := o.recordings(path, in, report, p)
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, got...)
+	}
+	if len(files) == 0 {
+		return nil, fmt.Errorf("sessions: %s: holds no recording; name a file, or a folder with files that mortise run reads", strings.Join(paths, ", "))
+	}
+	if len(o.probes) > 0 {
+		return o.probed(files, report)
+	}
+	var out []eval.Set
+	for _, f := range files {
+		s := eval.Whole(f.Name, []eval.Recording{f})
+		if len(s.Probes) == 0 {
+			report.leftOut(p, "%s: nothing in it that a probe could be made of", f.Name)
+			continue
+		}
+		out = append(out, s)
+		report.set(&s, true)
+	}
+	if len(out) == 0 {
+		return nil, errors.New("sessions: no probe could be made of them; name files with --probes")
+	}
+	return out, nil
+}
+
+// probed makes a set of each file of probes.
+func (o *evalOptions) probed(files []eval.Recording, report *EvalReport) ([]eval.Set, error) {
+	var out []eval.Set
+	names := make(map[string]bool)
+	for _, path := range o.probes {
+		list, err := filesOf(path, ".jsonl")
+		if err != nil {
+			return nil, fmt.Errorf("probes: %w", err)
+		}
+		if len(list) == 0 {
+			return nil, fmt.Errorf("probes: %s: holds no .jsonl file", path)
+		}
+		for _, file := range list {
+			probes, err := eval.OpenProbes(file)
+			if err != nil {
+				return nil, err
+			}
+			name := strings.TrimSuffix(filepath.Base(file), filepath.Ext(file))
+			if names[name] {
+				name = file
+			}
+			names[name] = true
+			s, err := eval.NewSet(name, files, probes)
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, s)
+			report.set(&s, false)
+		}
+	}
+	return out, nil
+}
+
+// recordings reads a session, or all in a folder. What is in a folder and is no
+// recording is left out.
+func (o *evalOptions) recordings(path string, in io.Reader, report *EvalReport, p *evalProgress) ([]eval.Recording, error) {
+	if path == "-" {
+		f, err := transcript.Read(in, transcript.Options{Lenient: o.lenient})
+		if err != nil {
+			return nil, fmt.Errorf("session -: %w", err)
+		}
+		return []eval.Recording{recorded("stdin", f)}, nil
+	}
+	list, err := filesOf(path, ".json", ".jsonl")
+	if err != nil {
+		return nil, fmt.Errorf("sessions: %w", err)
+	}
+	named := len(list) == 1 && list[0] == path
+	var out []eval.Recording
+	for _, file := range list {
+		f, err := transcript.Open(file, transcript.Options{Lenient: o.lenient})
+		switch {
+		case err == nil:
+			out = append(out, recorded(filepath.Base(file), f))
+		case named || !noRecording(err):
+			return nil, fmt.Errorf("session %s: %w%s", file, err, lenientMend(err, o.lenient))
+		default:
+			report.leftOut(p, "%s: %v", file, err)
+		}
+	}
+	return out, nil
+}
+
+// noRecording says whether a file is something else than a session.
+func noRecording(err error) bool {
+	return errors.Is(err, transcript.ErrUnknownFormat) || errors.Is(err, transcript.ErrNoMessages) || errors.Is(err, transcript.ErrEmpty)
+}
+
+// lenientMend is the mend of a broken line.
+func lenientMend(err error, lenient bool) string {
+	var line *transcript.LineError
+	if errors.As(err, &line) && !lenient {
+		return "; --lenient leaves broken lines out"
+	}
+	return ""
+}
+
+func recorded(name string, f *transcript.File) eval.Recording {
+	out := eval.Recording{Name: name}
+	for i := range f.Conversations {
+		c := &f.Conversations[i]
+		out.Conversations = append(out.Conversations, eval.Conversation{ID: c.ID, Messages: c.Messages()})
+	}
+	return out
+}
+
+// filesOf is a file, or the files of a folder and of the folders in it that end in
+// one of the ways, sorted. Hidden ones are left out.
+func filesOf(path string, endings ...string) ([]string, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if !info.IsDir() {
+		return []string{path}, nil
+	}
+	var out []string
+	err = filepath.WalkDir(path, func(file string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case file != path && strings.HasPrefix(d.Name(), "."):
+			if d.IsDir() {
+				return fs.SkipDir
+			}
+			return nil
+		case d.Type().IsRegular() && slices.Contains(endings, filepath.Ext(file)):
+			out = append(out, file)
+		}
+		if len(out) > maxSessions {
+			return fmt.Errorf("%s: there are more than %d files; name a smaller folder", path, maxSessions)
+		}
+		return nil
+	})
+	return out, err
+}
