@@ -17,9 +17,9 @@ func index(texts []string, budget int) string {
 	known := make(map[string]*entry)
 	var list []*entry
 	for _, t := range texts {
-		for _, w := range tokens(t) {
+		eachToken(t, func(_ int, w string) {
 			if !telling(w) {
-				continue
+				return
 			}
 			e, ok := known[w]
 			if !ok {
@@ -28,7 +28,7 @@ func index(texts []string, budget int) string {
 				list = append(list, e)
 			}
 			e.count++
-		}
+		})
 	}
 	slices.SortFunc(list, func(a, b *entry) int { return cmp.Or(b.count-a.count, a.first-b.first) })
 	var b strings.Builder
@@ -40,16 +40,39 @@ func index(texts []string, budget int) string {
 	return strings.TrimSuffix(b.String(), " ")
 }
 
-// tokens are the runs of characters that identifiers, paths, URLs and numbers
-// are made of.
-func tokens(text string) []string {
-	out := strings.FieldsFunc(text, func(r rune) bool {
-		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("_-./:@#$%+", r)
-	})
-	for i, w := range out {
-		out[i] = strings.Trim(w, "-.:@#+/")
+// inToken says whether a character may be part of an identifier, path, URL or
+// number.
+func inToken(r rune) bool {
+	switch r {
+	case '_', '-', '.', '/', ':', '@', '#', '$', '%', '+':
+		return true
 	}
-	return out
+	return unicode.IsLetter(r) || unicode.IsDigit(r)
+}
+
+// eachToken hands on the runs of such characters, without punctuation around
+// them, and where they stand.
+func eachToken(text string, f func(at int, w string)) {
+	start := -1
+	emit := func(end int) {
+		w := strings.TrimLeft(text[start:end], "-.:@#+/")
+		at := end - len(w)
+		if w = strings.TrimRight(w, "-.:@#+/"); w != "" {
+			f(at, w)
+		}
+		start = -1
+	}
+	for i, r := range text {
+		switch in := inToken(r); {
+		case in && start < 0:
+			start = i
+		case !in && start >= 0:
+			emit(i)
+		}
+	}
+	if start >= 0 {
+		emit(len(text))
+	}
 }
 
 // telling says whether a token is an identifier, a number, a path or a name, and not an

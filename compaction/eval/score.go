@@ -37,7 +37,7 @@ type needle struct {
 
 // newFact finds what grounds a probe. Needles that the conversation does not
 // state word for word are left out; nothing of them could survive.
-func newFact(p *Probe, conversation document, l *lexicon) fact {
+func newFact(p *Probe, conversation *document, l *lexicon) fact {
 	f := fact{all: len(p.Keys) > 0, lex: l}
 	asked := l.content(p.Question)
 	for _, s := range p.needles() {
@@ -52,7 +52,11 @@ func newFact(p *Probe, conversation document, l *lexicon) fact {
 			for _, i := range at {
 				held.WriteString(sentenceAround(conversation.text, i, i+len(n.text)) + "\n")
 			}
-			n.words = l.prose(held.String())
+			for _, w := range l.prose(held.String()) {
+				n.words = append(n.words, w.word)
+			}
+			slices.Sort(n.words)
+			n.words = slices.Compact(n.words)
 		}
 		n.words = slices.DeleteFunc(slices.Clone(n.words), func(w string) bool { return strings.Contains(n.text, w) })
 		f.needles = append(f.needles, n)
@@ -63,7 +67,7 @@ func newFact(p *Probe, conversation document, l *lexicon) fact {
 // score looks for the fact in a text. Of the needles only those count that the
 // conversation states within its first said bytes; a negative said takes all. It
 // reports false when none of them counts.
-func (f *fact) score(d document, said int) (Score, bool) {
+func (f *fact) score(d *document, said int) (Score, bool) {
 	var sum Score
 	counted := 0
 	for i := range f.needles {
@@ -85,7 +89,7 @@ func (f *fact) score(d document, said int) (Score, bool) {
 	return sum, counted > 0
 }
 
-func (n *needle) find(d document, l *lexicon) Score {
+func (n *needle) find(d *document, l *lexicon) Score {
 	var s Score
 	for _, i := range places(d.fold, n.text, maxPlaces) {
 		s.Literal = 1
@@ -99,12 +103,12 @@ func (n *needle) find(d document, l *lexicon) Score {
 }
 
 // grounds says whether a content word stands in a part of the text.
-func (n *needle) grounds(d document, from, to int, l *lexicon) bool {
+func (n *needle) grounds(d *document, from, to int, l *lexicon) bool {
 	if n.asked {
 		return slices.ContainsFunc(n.words, func(w string) bool { return begins(d.fold[from:to], w) })
 	}
-	return slices.ContainsFunc(l.prose(d.text[from:to]), func(w string) bool {
-		_, ok := slices.BinarySearch(n.words, w)
+	return slices.ContainsFunc(d.between(from, to, l), func(w proseWord) bool {
+		_, ok := slices.BinarySearch(n.words, w.word)
 		return ok
 	})
 }

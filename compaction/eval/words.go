@@ -84,18 +84,23 @@ func begins(text, w string) bool {
 	}
 }
 
-// prose returns the content words of a text that stand there in lower case and by
-// themselves: no names, no parts of identifiers, paths or addresses.
-func (l *lexicon) prose(text string) []string {
-	var out []string
-	for _, w := range tokens(text) {
+// proseWord is a content word that stands in lower case and by itself: no name,
+// no part of an identifier, path or address.
+type proseWord struct {
+	at   int
+	word string
+}
+
+// prose finds such words of a text, in their order.
+func (l *lexicon) prose(text string) []proseWord {
+	var out []proseWord
+	eachToken(text, func(at int, w string) {
 		other := strings.IndexFunc(w, func(r rune) bool { return !unicode.IsLower(r) })
 		if other < 0 && utf8.RuneCountInString(w) >= minWord && !l.stop[w] {
-			out = append(out, w)
+			out = append(out, proseWord{at, w})
 		}
-	}
-	slices.Sort(out)
-	return slices.Compact(out)
+	})
+	return out
 }
 
 // sentenceAround is the sentence of a text that holds text[from:to], of which at
@@ -130,9 +135,27 @@ func ends(text string, i int) bool {
 }
 
 // document is a text in two cases, with everything at the same place in both.
-type document struct{ text, fold string }
+type document struct {
+	text, fold string
+	// prose is found when it is asked for first.
+	prose []proseWord
+	read  bool
+}
 
-func newDocument(text string) document { return document{text: text, fold: fold(text)} }
+func newDocument(text string) *document { return &document{text: text, fold: fold(text)} }
+
+// between are the prose words that lie within text[from:to].
+func (d *document) between(from, to int, l *lexicon) []proseWord {
+	if !d.read {
+		d.prose, d.read = l.prose(d.text), true
+	}
+	first, _ := slices.BinarySearchFunc(d.prose, from, func(w proseWord, at int) int { return w.at - at })
+	last := first
+	for last < len(d.prose) && d.prose[last].at+len(d.prose[last].word) <= to {
+		last++
+	}
+	return d.prose[first:last]
+}
 
 // fold is lower case that leaves every character as long as it is.
 func fold(s string) string {

@@ -67,6 +67,7 @@ func owners() map[string][]string {
 		"modernc.org/sqlite":                {"host/sqlitekv", "store/sqlitestore"},
 		"github.com/tidwall/btree":          {"store/memstore"},
 		"golang.org/x/term":                 {"internal/cli"},
+		"gonum.org/v1/plot":                 {"internal/cli"},
 		"github.com/santhosh-tekuri/jsonsc": {"internal/guest"},
 	}
 }

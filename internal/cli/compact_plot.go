@@ -181,12 +181,24 @@ func (p *survivalPlot) points(set, score, contender string) plotter.XYs {
 func (p *survivalPlot) style(i int) (draw.LineStyle, draw.GlyphStyle) {
 	// The palette of Okabe and Ito, which the colour-blind can tell apart.
 	palette := []color.RGBA{
-		{0, 114, 178, 255}, {213, 94, 0, 255}, {0, 158, 115, 255}, {204, 121, 167, 255},
-		{230, 159, 0, 255}, {86, 180, 233, 255}, {90, 90, 90, 255}, {0, 0, 0, 255},
+		{0, 114, 178, 255},
+		{213, 94, 0, 255},
+		{0, 158, 115, 255},
+		{204, 121, 167, 255},
+		{230, 159, 0, 255},
+		{86, 180, 233, 255},
+		{90, 90, 90, 255},
+		{0, 0, 0, 255},
 	}
 	shapes := []draw.GlyphDrawer{
-		draw.CircleGlyph{}, draw.SquareGlyph{}, draw.TriangleGlyph{}, draw.PyramidGlyph{},
-		draw.RingGlyph{}, draw.BoxGlyph{}, draw.CrossGlyph{}, draw.PlusGlyph{},
+		draw.CircleGlyph{},
+		draw.SquareGlyph{},
+		draw.TriangleGlyph{},
+		draw.PyramidGlyph{},
+		draw.RingGlyph{},
+		draw.BoxGlyph{},
+		draw.CrossGlyph{},
+		draw.PlusGlyph{},
 	}
 	line := draw.LineStyle{Color: palette[i%len(palette)], Width: vg.Points(1)}
 	if p.kinds[p.contenders[i]] == eval.KindPolicy {

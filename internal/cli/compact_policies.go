@@ -46,6 +46,8 @@ type policyLoader struct {
 	parts *parts
 	// modules are by path, each loaded once.
 	modules map[string]*host.Module
+	// prefixes are the names that files go by.
+	prefixes map[string]string
 }
 
 // newPolicyLoader reads the config, when there is one.
@@ -62,14 +64,15 @@ func newPolicyLoader(o evalOptions, p *progress) (*policyLoader, error) {
 		cfg.Compaction.Summarizer = PolicyConfig{ModuleConfig: ModuleConfig{Module: o.module}}
 	}
 	logger := slog.New(slog.NewTextHandler(p.writer(), &slog.HandlerOptions{Level: slog.LevelWarn}))
-	l := &policyLoader{parts: &parts{cfg: cfg, granter: newGranter(cfg, logger)}, modules: make(map[string]*host.Module)}
+	l := &policyLoader{parts: &parts{cfg: cfg, granter: newGranter(cfg, logger)}, modules: make(map[string]*host.Module), prefixes: make(map[string]string)}
 	cache, err := cacheDir(cfg)
 	if err != nil {
 		return nil, err
 	}
+	whole := LimitsConfig{Timeout: Duration(evalTimeout), MemoryMiB: evalMemoryMiB, InputMiB: evalInputMiB, OutputMiB: evalInputMiB}
 	l.parts.host, err = host.New(host.Config{
 		Engine: host.EngineName(cfg.Engine), CacheDir: cache, Logger: logger, OnCompile: compileLine(p),
-		Limits: LimitsConfig{Timeout: Duration(evalTimeout), MemoryMiB: evalMemoryMiB, InputMiB: evalInputMiB, OutputMiB: evalInputMiB}.limits(host.Limits{}),
+		Limits: cfg.Limits.limits(whole.limits(host.Limits{})),
 	})
 	return l, err
 }
@@ -126,10 +129,20 @@ func (l *policyLoader) named(ctx context.Context, name string, report *EvalRepor
 	}
 	if file, policy, ok := splitModule(name); ok {
 		own := &PolicyConfig{ModuleConfig: ModuleConfig{Module: file}}
-		prefix := strings.TrimSuffix(filepath.Base(file), filepath.Ext(file))
-		return l.policies(ctx, own, policy, prefix, report)
+		return l.policies(ctx, own, policy, l.prefix(file), report)
 	}
 	return l.policies(ctx, bundled, name, "", report)
+}
+
+// prefix tells the policies of a file from those of others: the file's name, or its
+// whole path when another file has the name.
+func (l *policyLoader) prefix(file string) string {
+	name := strings.TrimSuffix(filepath.Base(file), filepath.Ext(file))
+	if taken, ok := l.prefixes[name]; ok && taken != file {
+		return file
+	}
+	l.prefixes[name] = file
+	return name
 }
 
 // splitModule tells FILE.wasm and FILE.wasm:POLICY from other names.

@@ -1,0 +1,308 @@
+package cli_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"encoding/xml"
+	"errors"
+	"image/png"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/mortise-dev/mortise/internal/cli"
+)
+
+// evalReport is the part of the JSON report that tests look at.
+type evalReport struct {
+	Schema string
+	Cells  []struct {
+		Set, Contender, Kind, Budget, Growth string
+		Chain, Probes, Compactions, Failures int
+		Literal, Grounded, Savings           float64
+		Structure                            struct{ Failed map[string]int }
+	}
+	Sets    []struct{ Name string }
+	Modules []struct{ Name, SHA256 string }
+	LeftOut []string `json:"left_out"`
+}
+
+// notes is a session with three facts.
+const notes = `[{"role":"user","content":"The gate opens with code K417 on weekdays."},
+{"role":"assistant","content":"Understood. We talked about the weather for a while, and about lunch, and about nothing in particular."},
+{"role":"user","content":"You can leave a parcel in locker B22 behind the house; the budget is 4,200 euros."},
+{"role":"assistant","content":"I keep that in mind."}]`
+
+const noteProbes = `{"id":"gate","conversation":"notes.json","question":"Which code opens the gate?","answers":["K417"]}
+{"id":"parcel","conversation":"notes.json","question":"Which locker takes a parcel?","answers":["B22"]}
+`
+
+// measure runs mortise compact eval and reads its JSON report.
+func measure(t *testing.T, args ...string) (cli.ExitCode, *evalReport, string) {
+	t.Helper()
+	code, stdout, stderr := mortise(t.Context(), "", append([]string{"compact", "eval", "--output", "json"}, args...)...)
+	var r evalReport
+	if err := json.Unmarshal([]byte(stdout), &r); err != nil {
+		t.Fatalf("exit code %d, no report: %v\n%s\n%s", code, err, stdout, stderr)
+	}
+	return code, &r, stderr
+}
+
+// TestCompactEvalOnOwnSessions measures what the repository has, with probes
+// that are made from it.
+func TestCompactEvalOnOwnSessions(t *testing.T) {
+	t.Parallel()
+	code, r, stderr := measure(t, "--config", demoConfig(t), "--budgets", "10%,2000", "--chain", "1,2",
+		"--policies", "extract,baselines,fallback", filepath.Join(root(t), "examples", "sessions"))
+	if code != cli.ExitOK {
+		t.Fatalf("exit code %d: %s", code, stderr)
+	}
+	if r.Schema != "mortise.compact_eval.v1" || len(r.Sets) != 2 || len(r.Modules) != 1 || r.Modules[0].Name != "summarizers" {
+		t.Errorf("schema %q, sets %+v, modules %+v", r.Schema, r.Sets, r.Modules)
+	}
+	if want := 2 * 8 * 2 * 3; len(r.Cells) != want {
+		t.Fatalf("%d cells, want %d: two sets, eight contenders, two budgets, one chain and another with both growths", len(r.Cells), want)
+	}
+	literal := make(map[string]float64)
+	for _, c := range r.Cells {
+		if c.Probes < 50 || c.Failures > 0 || c.Savings < 0.5 {
+			t.Errorf("%+v", c)
+		}
+		if c.Kind == "policy" && len(c.Structure.Failed) > 0 {
+			t.Errorf("%s on %s: structure %v", c.Contender, c.Set, c.Structure.Failed)
+		}
+		if c.Chain == 1 && c.Budget == "10%" {
+			literal[c.Set+" "+c.Contender] = c.Literal
+		}
+	}
+	for _, set := range r.Sets {
+		if policy, rule := literal[set.Name+" extract"], literal[set.Name+" last-n"]; policy <= rule {
+			t.Errorf("%s: extract keeps %.2f, the last bytes %.2f", set.Name, policy, rule)
+		}
+	}
+	if !strings.Contains(stderr, "100%  ") || strings.Contains(stderr, "\r") {
+		t.Errorf("progress without a terminal: %q", stderr)
+	}
+}
+
+func TestCompactEvalWithProbes(t *testing.T) {
+	t.Parallel()
+	session, probes := write(t, "notes.json", []byte(notes)), write(t, "facts.jsonl", []byte(noteProbes))
+	code, r, stderr := measure(t, "--quiet", "--policies", "last-n,index", "--budgets", "60%", "--chain", "1", "--probes", probes, session)
+	if code != cli.ExitOK || stderr != "" || len(r.Cells) != 2 {
+		t.Fatalf("exit code %d, %d cells: %s", code, len(r.Cells), stderr)
+	}
+	if c := r.Cells[0]; c.Set != "facts" || c.Contender != "last-n" || c.Literal != 0.5 || c.Grounded != 0.5 {
+		t.Errorf("last-n: %+v", c)
+	}
+	if c := r.Cells[1]; c.Literal != 1 || c.Grounded != 0 {
+		t.Errorf("index: %+v", c)
+	}
+}
+
+// TestCompactEvalMeasuresAnyModule: an operator's module, by file, beside the
+// config's. Its texts are bad, and that is told.
+func TestCompactEvalMeasuresAnyModule(t *testing.T) {
+	t.Parallel()
+	session, probes := write(t, "notes.json", []byte(notes)), write(t, "facts.jsonl", []byte(noteProbes))
+	own := filepath.Join("testdata", "fixed.wasm")
+	args := []string{"--quiet", "--chain", "1", "--budgets", "90%", "--probes", probes, "--module", filepath.Join(root(t), "testdata", "guests", "summarizers.wasm")}
+	code, r, stderr := measure(t, append(args, "--policies", "extract,"+own, session)...)
+	if code != cli.ExitOK || len(r.Cells) != 2 {
+		t.Fatalf("exit code %d, %d cells: %s", code, len(r.Cells), stderr)
+	}
+	if c := r.Cells[0]; c.Contender != "extract" || c.Literal != 1 || c.Grounded != 1 {
+		t.Errorf("%+v", c)
+	}
+	if c := r.Cells[1]; c.Contender != "fixed/fixed" || c.Literal != 0 || c.Structure.Failed["tags"] != 1 {
+		t.Errorf("%+v", c)
+	}
+
+	// A threshold names what is below it, and the code says so.
+	code, _, stderr = measure(t, append(args, "--policies", "extract,"+own, "--min-survival", "0.8", "--min-grounded", "0.5", session)...)
+	for _, says := range []string{"fixed/fixed on facts at 90% keeps 0.000, below --min-survival 0.8", "fixed/fixed on facts at 90% keeps 0.000 grounded, below --min-grounded 0.5"} {
+		if !strings.Contains(stderr, says) {
+			t.Errorf("%q does not say %q", stderr, says)
+		}
+	}
+	if code != cli.ExitRun || strings.Contains(stderr, "extract on") {
+		t.Errorf("exit code %d: %s", code, stderr)
+	}
+	if code, _, stderr = measure(t, append(args, "--policies", "extract,last-n", "--min-survival", "0.8", session)...); code != cli.ExitOK {
+		t.Errorf("nothing is below, and the code is %d: %s", code, stderr)
+	}
+}
+
+func TestCompactEvalTable(t *testing.T) {
+	t.Parallel()
+	code, stdout, stderr := mortise(t.Context(), notes, "compact", "eval", "--policies", "baselines", "--chain", "1,2", "--growth", "said", "-")
+	if code != cli.ExitOK {
+		t.Fatalf("exit code %d: %s", code, stderr)
+	}
+	for _, says := range []string{"stdin at 10%: 3 probes in 1 conversations, made from them", "k=1", "k=2 said", "kept k=2 said", "centrality", "literal/grounded"} {
+		if !strings.Contains(stdout, says) {
+			t.Errorf("the table does not say %q:\n%s", says, stdout)
+		}
+	}
+}
+
+func TestCompactEvalPlots(t *testing.T) {
+	t.Parallel()
+	session := write(t, "notes.json", []byte(notes))
+	svg, image := filepath.Join(t.TempDir(), "s.svg"), filepath.Join(t.TempDir(), "s.PNG")
+	if code, _, stderr := measure(t, "-q", "--policies", "baselines", "--budgets", "20%,50%", "--plot", svg, "--plot", image, session); code != cli.ExitOK {
+		t.Fatalf("exit code %d: %s", code, stderr)
+	}
+	text, err := os.ReadFile(svg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for d := xml.NewDecoder(bytes.NewReader(text)); ; {
+		if _, err := d.Token(); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			t.Fatalf("the SVG is no XML: %v", err)
+		}
+	}
+	for _, says := range []string{"notes.json", "tokens kept", "grounded", "first-last"} {
+		if !bytes.Contains(text, []byte(says)) {
+			t.Errorf("the SVG does not say %q", says)
+		}
+	}
+	data, err := os.ReadFile(image)
+	if err != nil {
+		t.Fatal(err)
+	}
+	decoded, err := png.Decode(bytes.NewReader(data))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if b := decoded.Bounds(); b.Dx() < 300 || b.Dy() < 300 {
+		t.Errorf("the PNG is %v", b)
+	}
+	colors := make(map[any]bool)
+	for x := range decoded.Bounds().Dx() {
+		for y := range decoded.Bounds().Dy() {
+			colors[decoded.At(x, y)] = true
+		}
+	}
+	if len(colors) < 10 {
+		t.Errorf("the PNG has %d colors: nothing is drawn", len(colors))
+	}
+}
+
+// TestCompactEvalReadsFolders: what is no session is left out and told, what is
+// hidden is not looked at.
+func TestCompactEvalReadsFolders(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"a/notes.json": notes, "b/more.jsonl": `{"role":"user","content":"The badge is Z99 and opens door D407."}`,
+		"a/report.json": `{"resolved": true}`, ".hidden/x.json": "{", "readme.md": "#",
+	} {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	code, r, stderr := measure(t, "--policies", "fallback", "--chain", "1", dir)
+	if code != cli.ExitOK || len(r.Sets) != 2 {
+		t.Fatalf("exit code %d, sets %+v: %s", code, r.Sets, stderr)
+	}
+	if len(r.LeftOut) != 1 || !strings.Contains(r.LeftOut[0], "report.json") || !strings.Contains(stderr, "left out: ") {
+		t.Errorf("left out %q: %s", r.LeftOut, stderr)
+	}
+}
+
+func TestCompactEvalRefuses(t *testing.T) {
+	t.Parallel()
+	session, probes := write(t, "notes.json", []byte(notes)), write(t, "facts.jsonl", []byte(noteProbes))
+	broken, empty := write(t, "broken.jsonl", []byte(notes[:40])), t.TempDir()
+	wrong := write(t, "wrong.jsonl", []byte(noteProbes+`{"id":"x","conversation":"notes.json","answer":"y"}`))
+	elsewhere := write(t, "elsewhere.jsonl", []byte(`{"id":"x","conversation":"nobody","answers":["y"]}`))
+	for name, tc := range map[string]struct {
+		args []string
+		code cli.ExitCode
+		says string
+	}{
+		"no session":        {nil, cli.ExitUsage, "requires at least 1 arg"},
+		"output":            {[]string{"-o", "xml", session}, cli.ExitUsage, `--output "xml": must be table or json`},
+		"budget":            {[]string{"--budgets", "10%,0", session}, cli.ExitUsage, `budget "0": write a share up to 100%`},
+		"chain":             {[]string{"--chain", "0", session}, cli.ExitUsage, `--chain "0": must be a number from 1`},
+		"growth":            {[]string{"--growth", "x", session}, cli.ExitUsage, `--growth "x": must be whole or said`},
+		"survival":          {[]string{"--min-survival", "80", session}, cli.ExitUsage, "--min-survival 80: must be from 0 to 1"},
+		"plot":              {[]string{"--plot", "x.pdf", session}, cli.ExitUsage, `--plot "x.pdf": must end in .svg or .png`},
+		"config":            {[]string{"-c", "nowhere.yaml", session}, cli.ExitConfig, "nowhere.yaml"},
+		"missing session":   {[]string{"nowhere.jsonl"}, cli.ExitSession, "nowhere.jsonl"},
+		"broken session":    {[]string{broken}, cli.ExitSession, "broken.jsonl"},
+		"empty folder":      {[]string{empty}, cli.ExitSession, "holds no recording"},
+		"no probes there":   {[]string{"--probes", empty, session}, cli.ExitSession, "holds no .jsonl file"},
+		"wrong probe":       {[]string{"--probes", wrong, session}, cli.ExitSession, `wrong.jsonl: line 3: json: unknown field "answer"`},
+		"unknown session":   {[]string{"--probes", elsewhere, session}, cli.ExitSession, `probe "x": conversation "nobody": no recording fits; there are notes.json:c0001`},
+		"nothing to probe":  {[]string{write(t, "hi.json", []byte(oneMessage))}, cli.ExitSession, "no probe could be made"},
+		"no module":         {[]string{"--policies", "extract", "--probes", probes, session}, cli.ExitUsage, "name one with --module"},
+		"missing module":    {[]string{"--policies", "nowhere.wasm", session}, cli.ExitModule, "nowhere.wasm"},
+		"not a summarizer":  {[]string{"--module", "../../testdata/guests/admission.wasm", session}, cli.ExitModule, `has no export "summarize"`},
+		"unknown policy":    {[]string{"--policies", "x", "-c", demoConfig(t), session}, cli.ExitModule, `knows no policy "x"`},
+		"plot in no folder": {[]string{"--policies", "last-n", "--plot", filepath.Join(empty, "no", "x.svg"), session}, cli.ExitRun, "plot: "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			code, _, stderr := mortise(t.Context(), "", append([]string{"compact", "eval", "-q"}, tc.args...)...)
+			if code != tc.code || !strings.Contains(stderr, tc.says) {
+				t.Errorf("exit code %d, want %d; %q does not say %q", code, tc.code, stderr, tc.says)
+			}
+			if n := strings.Count(strings.TrimSpace(stderr), "\n"); n > 0 {
+				t.Errorf("%d lines: %s", n+1, stderr)
+			}
+		})
+	}
+}
+
+func TestCompactEvalIsInterrupted(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	code, stdout, stderr := mortise(ctx, "", "compact", "eval", "--policies", "baselines", write(t, "notes.json", []byte(notes)))
+	if code != cli.ExitInterrupted || stdout != "" || !strings.Contains(stderr, "interrupted") {
+		t.Errorf("exit code %d, %q, %q", code, stdout, stderr)
+	}
+}
+
+// TestCompactEvalOnRealInputs runs the command of docs/compaction.md, on fewer
+// contenders. extract must beat every baseline in grounding where the goals ask
+// for it.
+func TestCompactEvalOnRealInputs(t *testing.T) {
+	t.Parallel()
+	dir := shared(t)
+	code, r, stderr := measure(t, "-q", "--config", demoConfig(t), "--policies", "extract,last-n,centrality,index+last-n", "--chain", "1",
+		"--probes", filepath.Join(dir, "..", "probes"), dir)
+	if code != cli.ExitOK {
+		t.Fatalf("exit code %d: %s", code, stderr)
+	}
+	var sets []string
+	for _, s := range r.Sets {
+		sets = append(sets, s.Name)
+	}
+	if want := []string{"bfcl-memory", "mini-swe-agent", "qmsum", "tau-bench"}; !slices.Equal(sets, want) {
+		t.Fatalf("sets %q, want %q", sets, want)
+	}
+	grounded := make(map[string]float64)
+	for _, c := range r.Cells {
+		grounded[c.Set+" "+c.Contender] = c.Grounded
+	}
+	for _, set := range []string{"bfcl-memory", "qmsum"} {
+		for _, rule := range []string{"last-n", "centrality", "index+last-n"} {
+			if got, least := grounded[set+" extract"], grounded[set+" "+rule]; got <= least {
+				t.Errorf("%s: extract keeps %.3f grounded, %s %.3f", set, got, rule, least)
+			}
+		}
+	}
+}
