@@ -98,6 +98,18 @@ bench: ## run the benchmarks, six counts
 bench-host: ## the speed table of docs/performance.md: six counts against bare wazero and go-sdk
 	$(GO) test ./host ./plugins -run '^$$' -bench 'Engine|Instance|Hostile|Hook|Metering' -count 6
 
+# Recordings and probes of others, which are not part of the repository.
+SHARED := $(or $(MORTISE_SHARED),../shared)/data
+
+.PHONY: compact-eval
+compact-eval: ## the tables of docs/compaction.md: what each compaction policy keeps
+	@if test -d $(SHARED)/probes; then \
+	  $(GO) run ./cmd/mortise compact eval --quiet --config examples/mortise.yaml --budgets 10% \
+	    --probes $(SHARED)/probes $(SHARED)/transcripts && \
+	  $(GO) run ./cmd/mortise compact eval --quiet --config examples/mortise.yaml --budgets 10% $(SHARED)/transcripts/pi-mono; \
+	else echo "SKIPPED: compact-eval on real inputs: $(SHARED)/probes is missing; set MORTISE_SHARED to the folder that holds data/"; fi
+	@$(GO) run ./cmd/mortise compact eval --quiet --config examples/mortise.yaml --budgets 10% examples/sessions
+
 .PHONY: bench-once
 bench-once: ## run each benchmark once, so that they do not rot
 	$(GO) test -run '^$$' -bench . -benchtime 1x ./... >/dev/null
