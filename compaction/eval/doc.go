@@ -23,17 +23,19 @@
 // part of the needle.
 //
 // A needle that the conversation does not state word for word is left out, and so
-// is a probe that has no other.
+// is a probe that has no other. A needle that nothing could ground, such as a line that
+// is a needle by itself, does not count for the grounded score.
 //
 // A bag of identifiers scores on the first and fails on the second.
 //
 // # Budgets
 //
 // A [Budget] is a share of the bytes of the conversation, written out as [Flatten]
-// does: text, and calls with their arguments. A number of tokens is turned into a share. A text that is longer is cut at the
-// budget before it is scored, and counted as an overrun. Leading system messages are
-// no part of it: they are never summarized and stay in the view. A contender that fails
-// keeps what it had before, and scores with that.
+// does: text, and calls with their arguments. A number of tokens is turned into a
+// share. Leading system messages are no part of it: they are never summarized and
+// stay in the view. A text that is longer is cut at the budget before it is scored,
+// and counted as an overrun. A contender that fails keeps what it had before, and
+// scores with that.
 //
 // # Chains
 //

@@ -25,6 +25,9 @@ type Cell struct {
 
 	Conversations int `json:"conversations"`
 	Probes        int `json:"probes"`
+	// Groundable probes have something that could ground them. The others do not
+	// count for the grounded score.
+	Groundable int `json:"groundable"`
 	// Unstated probes were left out: the conversation does not hold any of their
 	// strings, so nothing could keep them.
 	Unstated int `json:"unstated,omitempty"`
@@ -61,20 +64,6 @@ type Known struct {
 	// Kept is the share of what the first compaction kept that the last one has
 	// still; 1 when the first one kept nothing.
 	Kept Score `json:"kept"`
-}
-
-// done turns sums into means.
-func (k *Known) done() *Known {
-	share := func(part, whole float64) float64 {
-		if whole == 0 {
-			return 1
-		}
-		return part / whole
-	}
-	k.Kept = Score{Literal: share(k.Kept.Literal, k.First.Literal), Grounded: share(k.Kept.Grounded, k.First.Grounded)}
-	k.First.over(k.Probes)
-	k.Last.over(k.Probes)
-	return k
 }
 
 // Millis is a duration that is written in milliseconds.

@@ -233,6 +233,29 @@ func TestBelowNamesPolicies(t *testing.T) {
 	}
 }
 
+// TestWhatNothingCouldGroundDoesNotCount: a line that is a needle by itself has no
+// sentence around it.
+func TestWhatNothingCouldGroundDoesNotCount(t *testing.T) {
+	t.Parallel()
+	s := eval.Set{
+		Name: "s", Conversations: []eval.Conversation{talk("c", "panic: send on closed channel\nThe worker K417 closes it too early.")},
+		Probes: []eval.Probe{
+			{ID: "a", Conversation: "c", Answers: []string{"panic: send on closed channel"}},
+			{ID: "b", Conversation: "c", Answers: []string{"K417"}},
+			{ID: "c", Conversation: "c", Question: "Why?", Answers: []string{"K417"}},
+			{ID: "d", Conversation: "c", Answers: []string{"never said"}},
+		},
+	}
+	r := measure(t, eval.Config{Sets: []eval.Set{s}, Budgets: shares(1), Contenders: []eval.Contender{
+		policy("p", func(*abi.SummarizeRequest) (*abi.Summary, error) {
+			return text("panic: send on closed channel; worker K417")
+		}),
+	}})
+	if c := r.Cells[0]; c.Probes != 3 || c.Groundable != 1 || c.Unstated != 1 || c.Literal != 1 || c.Grounded != 1 {
+		t.Errorf("%+v", c)
+	}
+}
+
 func TestBadConfigs(t *testing.T) {
 	t.Parallel()
 	good := func() eval.Config {

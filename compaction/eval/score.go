@@ -65,28 +65,23 @@ func newFact(p *Probe, conversation *document, l *lexicon) fact {
 }
 
 // score looks for the fact in a text. Of the needles only those count that the
-// conversation states within its first said bytes; a negative said takes all. It
-// reports false when none of them counts.
-func (f *fact) score(d *document, said int) (Score, bool) {
-	var sum Score
-	counted := 0
+// conversation states within its first said bytes; a negative said takes all.
+func (f *fact) score(d *document, said int) mean {
+	var all mean
+	var best Score
 	for i := range f.needles {
 		n := &f.needles[i]
 		if said >= 0 && n.end > said {
 			continue
 		}
-		counted++
 		s := n.find(d, f.lex)
-		if f.all {
-			sum.add(s)
-		} else {
-			sum.Literal, sum.Grounded = max(sum.Literal, s.Literal), max(sum.Grounded, s.Grounded)
-		}
+		all.add(s, len(n.words) > 0)
+		best.Literal, best.Grounded = max(best.Literal, s.Literal), max(best.Grounded, s.Grounded)
 	}
 	if f.all {
-		sum.over(counted)
+		return all
 	}
-	return sum, counted > 0
+	return mean{sum: best, literal: min(1, all.literal), grounded: min(1, all.grounded)}
 }
 
 func (n *needle) find(d *document, l *lexicon) Score {
@@ -113,19 +108,37 @@ func (n *needle) grounds(d *document, from, to int, l *lexicon) bool {
 	})
 }
 
-func (s *Score) add(o Score) {
-	s.Literal += o.Literal
-	s.Grounded += o.Grounded
+// mean is the mean of scores. What nothing could ground does not count for the
+// grounded one.
+type mean struct {
+	sum               Score
+	literal, grounded int
 }
 
-func (s *Score) over(n int) {
-	s.Literal /= float64(max(1, n))
-	s.Grounded /= float64(max(1, n))
+func (m *mean) add(s Score, groundable bool) {
+	m.sum.Literal += s.Literal
+	m.literal++
+	if groundable {
+		m.sum.Grounded += s.Grounded
+		m.grounded++
+	}
+}
+
+// addMean counts another mean as one.
+func (m *mean) addMean(o mean) {
+	if o.literal > 0 {
+		m.add(o.score(), o.grounded > 0)
+	}
+}
+
+func (m *mean) score() Score {
+	return Score{Literal: m.sum.Literal / float64(max(1, m.literal)), Grounded: m.sum.Grounded / float64(max(1, m.grounded))}
 }
 
 // Grade scores a text for one probe of a conversation, and reports false when
 // the conversation does not state the fact word for word.
 func Grade(p Probe, conversation Conversation, text string) (Score, bool) {
 	f := newFact(&p, newDocument(Flatten(conversation.Messages)), newLexicon())
-	return f.score(newDocument(text), -1)
+	m := f.score(newDocument(text), -1)
+	return m.score(), m.literal > 0
 }

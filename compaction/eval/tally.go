@@ -10,7 +10,8 @@ import (
 // tally sums up a cell.
 type tally struct {
 	cell                 Cell
-	known                Known
+	all                  mean
+	known                knownMean
 	spent                time.Duration
 	sectioned, artifacts float64
 	words                float64
@@ -35,18 +36,18 @@ func (t *tally) failed(err error) {
 // hadFact is a fact of a subject at the first compaction of a chain.
 type hadFact struct {
 	said  int
-	score Score
-	known bool
+	score mean
 }
+
+// knownMean is [Known] while it is summed up.
+type knownMean struct{ first, last, kept mean }
 
 // first scores the first text of a chain on what had been said by then.
 func (t *tally) first(sub *subject, text string, said int) {
 	d := newDocument(text)
 	t.had = make([]hadFact, len(sub.facts))
 	for i := range sub.facts {
-		h := hadFact{said: said}
-		h.score, h.known = sub.facts[i].score(d, said)
-		t.had[i] = h
+		t.had[i] = hadFact{said: said, score: sub.facts[i].score(d, said)}
 	}
 }
 
@@ -54,18 +55,10 @@ func (t *tally) first(sub *subject, text string, said int) {
 func (t *tally) last(sub *subject, text string) {
 	d := newDocument(text)
 	for i := range sub.facts {
-		s, _ := sub.facts[i].score(d, -1)
-		t.cell.Probes++
-		t.cell.add(s)
-		if i >= len(t.had) || !t.had[i].known {
-			continue
+		t.all.addMean(sub.facts[i].score(d, -1))
+		if i < len(t.had) {
+			t.known.add(t.had[i].score, sub.facts[i].score(d, t.had[i].said))
 		}
-		had := t.had[i].score
-		s, _ = sub.facts[i].score(d, t.had[i].said)
-		t.known.Probes++
-		t.known.First.add(had)
-		t.known.Last.add(s)
-		t.known.Kept.add(Score{Literal: min(s.Literal, had.Literal), Grounded: min(s.Grounded, had.Grounded)})
 	}
 	t.had = nil
 	t.cell.Conversations++
@@ -81,10 +74,8 @@ func (t *tally) last(sub *subject, text string) {
 // done turns sums into means.
 func (t *tally) done() Cell {
 	c := &t.cell
-	c.over(c.Probes)
-	if t.known.Probes > 0 {
-		c.Known = t.known.done()
-	}
+	c.Probes, c.Groundable, c.Score = t.all.literal, t.all.grounded, t.all.score()
+	c.Known = t.known.done()
 	n := float64(max(1, c.Conversations))
 	c.Structure.Sections, c.Structure.Prose, c.Structure.Artifacts = t.sectioned/n, t.words/n, t.artifacts/n
 	if c.TokensBefore > 0 {
@@ -92,4 +83,31 @@ func (t *tally) done() Cell {
 	}
 	c.Mean = millis(t.spent / time.Duration(max(1, c.Compactions)))
 	return *c
+}
+
+// add counts a fact that was known at the first compaction.
+func (k *knownMean) add(first, last mean) {
+	a, b := first.score(), last.score()
+	k.first.addMean(first)
+	k.last.addMean(last)
+	if first.literal > 0 {
+		k.kept.add(Score{Literal: min(a.Literal, b.Literal), Grounded: min(a.Grounded, b.Grounded)}, first.grounded > 0)
+	}
+}
+
+// done turns sums into means; nil when nothing was known.
+func (k *knownMean) done() *Known {
+	if k.first.literal == 0 {
+		return nil
+	}
+	share := func(part, whole float64) float64 {
+		if whole == 0 {
+			return 1
+		}
+		return part / whole
+	}
+	return &Known{
+		Probes: k.first.literal, First: k.first.score(), Last: k.last.score(),
+		Kept: Score{Literal: share(k.kept.sum.Literal, k.first.sum.Literal), Grounded: share(k.kept.sum.Grounded, k.first.sum.Grounded)},
+	}
 }
