@@ -53,7 +53,7 @@ session, with said that of what was said so far.
 Progress goes to standard error, the report to standard output.
 
 Exit codes: 0 done, 1 a policy keeps less than --min-survival or --min-grounded,
-or a policy failed, 2 wrong command line, 3 wrong config, 4 unreadable session or
+or failed each time, 2 wrong command line, 3 wrong config, 4 unreadable session or
 probes, 5 a module failed to load, 130 interrupted.`
 
 func newCompactEval(s Streams) *cobra.Command {
@@ -167,12 +167,13 @@ func (o *evalOptions) measured() (eval.Config, error) {
 	return c, nil
 }
 
-// verdict is an error that names what failed and what is below the least score.
+// verdict is an error that names what never worked and what is below the least
+// score. What failed at times has its score, and a note in the table.
 func (r *EvalReport) verdict(least eval.Score) error {
 	var bad []string
 	for _, c := range r.Cells {
-		if c.Kind == eval.KindPolicy && c.Failures > 0 {
-			bad = append(bad, fmt.Sprintf("%s failed %d of %d times: %s", where(&c), c.Failures, c.Compactions, clip(c.Error, 200)))
+		if c.Kind == eval.KindPolicy && c.Failures == c.Compactions {
+			bad = append(bad, fmt.Sprintf("%s failed each of %d times: %s", where(&c), c.Compactions, clip(c.Error, 200)))
 		}
 	}
 	for _, c := range r.Below(least) {
