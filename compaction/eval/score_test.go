@@ -57,6 +57,8 @@ func home() eval.Conversation {
 func FuzzGrade(f *testing.F) {
 	f.Add("a needle in a haystack", "needle", "İstanbul needle hay")
 	f.Add("x", "x", strings.Repeat("x ", 5000))
+	f.Add("0", " ", "0")
+	f.Add("0\xff 0", "0", "\xff0")
 	f.Fuzz(func(t *testing.T, conversation, answer, text string) {
 		s, ok := eval.Grade(eval.Probe{Answers: []string{answer}}, talk("c", conversation), text)
 		if s.Grounded > s.Literal || s.Literal < 0 || s.Literal > 1 || !ok && s != (eval.Score{}) {

@@ -53,6 +53,9 @@ func isWord(c byte) bool {
 // limit places. Both must be in the same case.
 func places(text, needle string, limit int) []int {
 	var out []int
+	if needle == "" {
+		return nil
+	}
 	for at := 0; len(out) < limit; {
 		i := strings.Index(text[at:], needle)
 		if i < 0 {
@@ -157,12 +160,14 @@ func (d *document) between(from, to int, l *lexicon) []proseWord {
 	return d.prose[first:last]
 }
 
-// fold is lower case that leaves every character as long as it is.
+// fold is lower case that leaves every character as long as it is, and bytes that
+// are none as they are.
 func fold(s string) string {
-	return strings.Map(func(r rune) rune {
-		if l := unicode.ToLower(r); utf8.RuneLen(l) == utf8.RuneLen(r) {
-			return l
+	out := []byte(s)
+	for i, r := range s {
+		if l := unicode.ToLower(r); l != r && utf8.RuneLen(l) == utf8.RuneLen(r) {
+			utf8.EncodeRune(out[i:], l)
 		}
-		return r
-	}, s)
+	}
+	return string(out)
 }
