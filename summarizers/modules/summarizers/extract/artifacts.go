@@ -172,11 +172,11 @@ func (c *collector) shellFiles(line string) {
 
 // pathLike reports words that name a file: a short extension, no globs.
 func pathLike(w string) bool {
-	if len(w) < 4 || len(w) > 200 || strings.ContainsAny(w, "*$={}<>|\\:()[],\"'!^") || w[0] == '-' {
+	if len(w) < 4 || len(w) > 200 || strings.ContainsAny(w, "*$={}<>|\\:()[],\"'!^&") || w[0] == '-' {
 		return false
 	}
 	dot := strings.LastIndexByte(w, '.')
-	if strings.IndexByte(w, '/') < 0 && !fileExtension(lower(w[dot+1:])) {
+	if strings.IndexByte(w, '/') < 0 && !fileExtension(w[dot+1:]) {
 		return false
 	}
 	if dot <= 0 || dot == len(w)-1 || len(w)-dot > 7 || w[dot-1] == '/' {

@@ -17,6 +17,7 @@ type collector struct {
 	total  int32
 	budget int // bytes that may still be read
 	goal   bool
+	failed string // the test that failed last
 }
 
 func newCollector(cfg Config) *collector {
@@ -226,12 +227,24 @@ func (c *collector) result(text string) {
 				continue
 			}
 			if errorLine(line) {
-				c.unit(byTool, secErrors, line[:runeCut(line, 240)], 1.2*c.recency(), weightAssistant)
+				c.failure(line)
 				continue
 			}
 			clauses(line, func(s string) { c.unit(byTool, secPassages, s, 0.4*c.recency(), weightTool) })
 		}
 	}
+}
+
+// failure keeps a line that tells of one: of a test and its parts that of the test.
+func (c *collector) failure(line string) {
+	if test, ok := strings.CutPrefix(line, "--- FAIL: "); ok {
+		name, _, part := strings.Cut(firstWord(test), "/")
+		if part && name == c.failed {
+			return
+		}
+		c.failed = name
+	}
+	c.unit(byTool, secErrors, line[:runeCut(line, 240)], c.recency(), weightAssistant)
 }
 
 // unit adds a unit, unless the same text is there already.
