@@ -32,6 +32,8 @@ type Report struct {
 	Admissions  []AdmissionReport  `json:"admissions"`
 	Compactions []compaction.Event `json:"compactions"`
 	WallMS      int64              `json:"wall_ms"`
+	// RecordDir is where mortise explain finds the decisions of the runs.
+	RecordDir string `json:"record_dir,omitempty"`
 	// Interrupted means that the report is partial.
 	Interrupted bool   `json:"interrupted"`
 	Error       string `json:"error,omitempty"`
@@ -56,10 +58,20 @@ type RunsReport struct {
 	Steps        int                           `json:"steps"`
 	ToolCalls    int                           `json:"tool_calls"`
 	Terminations map[agent.TerminationType]int `json:"terminations"`
+	// List has the newest runs, bounded.
+	List []RunReport `json:"list,omitempty"`
 	// Failures are the errors of runs that failed, in order, bounded.
 	Failures         []string `json:"failures,omitempty"`
 	BilledPrompt     int64    `json:"billed_prompt_tokens,omitempty"`
 	BilledCompletion int64    `json:"billed_completion_tokens,omitempty"`
+}
+
+// RunReport is one run, as mortise explain knows it.
+type RunReport struct {
+	ID          string                `json:"id"`
+	Thread      string                `json:"thread"`
+	Termination agent.TerminationType `json:"termination"`
+	Steps       int                   `json:"steps"`
 }
 
 // GuestReport says what a module used from its loading to the end.

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
@@ -17,23 +16,25 @@ import (
 // write prints the report.
 func (r *Report) write(out io.Writer, format string) error {
 	if format == "json" {
-		enc := json.NewEncoder(out)
-		enc.SetIndent("", "  ")
-		enc.SetEscapeHTML(false)
-		return enc.Encode(r)
+		return writeJSON(out, r)
 	}
 	t := &table{tw: tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)}
 	r.tables(t)
-	if t.err != nil {
-		return t.err
-	}
-	return t.tw.Flush()
+	return t.end()
 }
 
 // table collects lines and remembers the first failure.
 type table struct {
 	tw  *tabwriter.Writer
 	err error
+}
+
+// end writes the table.
+func (t *table) end() error {
+	if t.err != nil {
+		return t.err
+	}
+	return t.tw.Flush()
 }
 
 func (t *table) row(format string, args ...any) {
@@ -128,6 +129,12 @@ func (r *Report) runTable(t *table) {
 	}
 	for _, f := range r.Runs.Failures {
 		t.row("  failed: %s", f)
+	}
+	if n := len(r.Runs.List); r.RecordDir != "" && n > 0 {
+		t.row("  who decided what, and why: mortise explain RUN; records are in %s", r.RecordDir)
+		for _, run := range r.Runs.List[max(0, n-maxLines):] {
+			t.row("  run %s of %s: %s, %d steps", run.ID, clip(run.Thread, 36), run.Termination, run.Steps)
+		}
 	}
 }
 
