@@ -85,6 +85,15 @@ func (t *Tools) add(p *Plugin, d abi.Tool) error {
 // Tools lists them, in the order of the plugins.
 func (t *Tools) Tools() []abi.Tool { return append([]abi.Tool(nil), t.list...) }
 
+// Owner names the plugin that registers a tool, or nothing.
+func (t *Tools) Owner(name string) string {
+	found, ok := t.byName[name]
+	if !ok {
+		return ""
+	}
+	return found.plugin.shape.Name
+}
+
 // CallTool has the plugin carry out a call. Arguments that do not fit the tool's
 // schema are an error result, and the guest never sees them. The error is that of the
 // guest or of ctx, or says what is wrong with the answer.

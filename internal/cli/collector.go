@@ -32,6 +32,7 @@ type collector struct {
 	limits map[string]time.Duration
 	// records gets the same decisions, for mortise explain; nil keeps none.
 	records *recorder
+	tools   toolCounts
 
 	mu       sync.Mutex
 	report   Report
@@ -176,7 +177,7 @@ func (c *collector) done() *Report {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	r := c.report
-	r.RecordDir = c.records.dir()
+	r.RecordDir, r.Tools = c.records.dir(), c.tools.all()
 	order := make(map[string]int)
 	for i, p := range abi.Phases() {
 		order[string(p)] = i

@@ -26,6 +26,8 @@ type conversation struct {
 	collector *collector
 	// calls counts the tool calls of the step under way.
 	calls int
+	// ended is why the recording was not played to its end.
+	ended string
 }
 
 // replayConversation plays one conversation to its end. The error joins those of
@@ -73,7 +75,7 @@ func (v *conversation) wire(ctx context.Context, parts *parts, c transcript.Conv
 	if err := v.tasks.Wait(ctx, v.id); err != nil {
 		return err
 	}
-	tools, err := v.tasks.tools(v.id, v.replay, v.stop)
+	tools, err := v.tasks.tools(v.id, &toolbox{v.replay, parts.tools, v.collector.tools.add}, v.stop)
 	if err != nil {
 		return err
 	}
@@ -113,6 +115,7 @@ func (v *conversation) stop(runID string) {
 // play runs turn after turn until the recording or the context ends.
 func (v *conversation) play(ctx context.Context) []error {
 	var failures []error
+	var waiting []agent.Ticket
 	for turn, ok := v.replay.Next(); ok && ctx.Err() == nil; turn, ok = v.replay.Next() {
 		if !turn.Answered {
 			// Nobody answered in the recording: the messages come one by one.
@@ -124,17 +127,38 @@ func (v *conversation) play(ctx context.Context) []error {
 			}
 			continue
 		}
-		before, _ := v.replay.Position()
-		_, err := v.agent.Run(ctx, agent.Request{ThreadID: v.id, Messages: turn.Messages})
+		request := agent.Request{ThreadID: v.id, Messages: turn.Messages}
+		if len(turn.Messages) == 0 {
+			request.Decisions = undecided(waiting)
+		}
+		before, all := v.replay.Position()
+		result, err := v.agent.Run(ctx, request)
 		if err != nil && ctx.Err() == nil {
 			failures = append(failures, err)
-			if after, _ := v.replay.Position(); after == before {
-				// The run failed before it asked the model; so would the next.
-				return failures
-			}
+		}
+		waiting = result.Tickets
+		after, _ := v.replay.Position()
+		fresh := len(turn.Messages)+len(waiting) > 0 && len(request.Decisions) == 0
+		if after == before && (err != nil || !fresh) && ctx.Err() == nil {
+			// The run ended before it asked the model; so would the next.
+			v.ended = fmt.Sprintf("runs end before the model is asked: %s", result.Termination.Reason())
+			v.progress.say("%s was played to message %d of %d: %s", v.id, after, all, v.ended)
+			return failures
 		}
 	}
 	return failures
+}
+
+// undecided are the decisions about calls that wait when the recording goes on: there
+// is nobody to ask.
+func undecided(tickets []agent.Ticket) []agent.Decision {
+	var out []agent.Decision
+	for _, k := range tickets {
+		out = append(out, agent.Decision{
+			Target: k.ID, Action: agent.ActionCancel, Result: "[not carried out: a replay has nobody to decide]", Reason: "a replay has nobody to decide",
+		})
+	}
+	return out
 }
 
 // event passes news of a run on, and puts into the inbox what the user said
@@ -192,7 +216,7 @@ func (v *conversation) position() {
 // result is the conversation as it stands.
 func (v *conversation) result() ThreadReport {
 	log := v.agent.Thread(v.id).Messages()
-	r := ThreadReport{ID: v.id, Messages: len(log), ViewMessages: len(log)}
+	r := ThreadReport{ID: v.id, Ended: v.ended, Messages: len(log), ViewMessages: len(log)}
 	if v.compactor == nil {
 		r.Tokens = compaction.Estimate(log)
 		r.ViewTokens = r.Tokens

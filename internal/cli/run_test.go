@@ -79,6 +79,11 @@ type report struct {
 		ViewTokens  int64 `json:"view_tokens"`
 		Complete    bool
 		Compactions int
+		Ended       string
+	}
+	Tools []struct {
+		Plugin, Tool  string
+		Calls, Failed int
 	}
 	Hooks   []struct{ Plugin, Phase string }
 	Changes []struct {

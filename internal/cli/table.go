@@ -68,6 +68,7 @@ func (r *Report) tables(t *table) {
 	if len(r.Guests) > 0 {
 		r.guestTable(t)
 	}
+	r.toolTable(t)
 	if r.Runs.Count > 0 {
 		r.runTable(t)
 		r.hookTable(t)
@@ -114,6 +115,15 @@ func (r *Report) guestTable(t *table) {
 		}
 		t.row("  %s\t%s\t%d\t%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d", g.Name, g.Engine, g.Calls, fuel, g.Failed, g.Traps, g.Replaced,
 			g.HTTP, g.KV, g.Files, g.Denied)
+	}
+}
+
+func (r *Report) toolTable(t *table) {
+	if len(r.Tools) > 0 {
+		t.head("tools of plugins", "plugin", "tool", "calls", "failed")
+	}
+	for _, tool := range r.Tools {
+		t.row("  %s\t%s\t%d\t%d", tool.Plugin, tool.Tool, tool.Calls, tool.Failed)
 	}
 }
 
@@ -228,6 +238,9 @@ func (r *Report) threadTable(t *table) {
 		end := "complete"
 		if !v.Complete {
 			end = "not played to its end"
+			if v.Ended != "" {
+				end += ": " + clip(v.Ended, 120)
+			}
 		}
 		t.row("  %s\t%d messages\t%s\t%d messages\t%s\t%d\t%s", clip(v.ID, 36), v.Messages, thousands(v.Tokens),
 			v.ViewMessages, thousands(v.ViewTokens), v.Compactions, end)
