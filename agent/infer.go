@@ -45,6 +45,7 @@ func (r *run) ask(ctx context.Context, request llm.Request) (llm.Answer, error) 
 		Type: EventInferenceComplete, Model: response.Model, Usage: response.Usage,
 		DurationMS: time.Since(start).Milliseconds(),
 	})
+	r.showReasoning(ctx, &response.Message)
 	if u := response.Usage; u != nil && u.PromptTokens > 0 && answer.Requests == 1 && r.cfg.Compactor != nil {
 		r.cfg.Compactor.Calibrate(r.thread.id, u.PromptTokens, request.Messages)
 	}

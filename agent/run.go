@@ -78,10 +78,12 @@ type run struct {
 	known, offered []abi.Tool
 	// announced are the calls of a stream whose start was sent already.
 	announced map[string]bool
-	// revision is that of the last snapshot of the state that was sent.
-	revision uint64
 	// hand is news that was taken and is not done.
 	hand *hand
+	// shown is what the listener knows of the state. untold says that the log holds
+	// something of which no event told.
+	shown  display
+	untold bool
 	// woke says that something came for the model while the run waited.
 	woke bool
 	// tasks says that the run ends because it waits for them.
@@ -172,7 +174,7 @@ func (r *run) begin(ctx context.Context) error {
 			r.state = st
 		}
 	}
-	r.revision = r.state.Revision()
+	err = errors.Join(err, r.watch())
 	r.id = abi.RunIdentity{
 		ThreadID: t.id, RunID: r.record.RunID, ParentRunID: r.record.ParentRunID, AgentID: agentID,
 		DispatchID: r.record.DispatchID, SessionID: r.record.SessionID, Mode: r.record.Mode, Adapter: r.req.Adapter,

@@ -142,6 +142,7 @@ func (r *run) answer(ctx context.Context, response *abi.Response, notes []abi.Me
 	if err := r.checkpoint(ctx, nil); err != nil {
 		return nil, err
 	}
+	r.showMessages(ctx)
 	r.showState(ctx)
 	return cmp.Or(stop, endStop, r.stepStop(response.Message.ToolCalls)), nil
 }

@@ -72,7 +72,7 @@ func TestStreamedRun(t *testing.T) {
 	r := mustRun(t, b, request(user("go")))
 	want := []agent.EventType{
 		agent.EventRunStart, agent.EventStepStart, agent.EventReasoningDelta, agent.EventTextDelta, agent.EventToolCallStart, agent.EventToolCallDelta,
-		agent.EventToolCallReady, agent.EventInferenceComplete, agent.EventToolCallDone, agent.EventStepEnd,
+		agent.EventToolCallReady, agent.EventInferenceComplete, agent.EventReasoningEncrypted, agent.EventToolCallDone, agent.EventStepEnd,
 		agent.EventStepStart, agent.EventTextDelta, agent.EventInferenceComplete, agent.EventStepEnd, agent.EventRunFinish,
 	}
 	if got := b.types(); !slices.Equal(got, want) {

@@ -26,6 +26,8 @@ type conversation struct {
 	collector *collector
 	// calls counts the tool calls of the step under way.
 	calls int
+	// waiting are the calls that the last run left waiting for a decision.
+	waiting []agent.Ticket
 	// ended is why the recording was not played to its end.
 	ended string
 }
@@ -115,38 +117,45 @@ func (v *conversation) stop(runID string) {
 // play runs turn after turn until the recording or the context ends.
 func (v *conversation) play(ctx context.Context) []error {
 	var failures []error
-	var waiting []agent.Ticket
 	for turn, ok := v.replay.Next(); ok && ctx.Err() == nil; turn, ok = v.replay.Next() {
-		if !turn.Answered {
-			// Nobody answered in the recording: the messages come one by one.
-			for _, m := range turn.Messages {
-				if err := v.agent.Append(ctx, v.id, m); err != nil {
-					failures = append(failures, err)
-				}
-				v.position()
+		if turn.Answered {
+			if err := v.run(ctx, turn.Messages); err != nil {
+				failures = append(failures, err)
+			}
+			if v.ended != "" {
+				break
 			}
 			continue
 		}
-		request := agent.Request{ThreadID: v.id, Messages: turn.Messages}
-		if len(turn.Messages) == 0 {
-			request.Decisions = undecided(waiting)
-		}
-		before, all := v.replay.Position()
-		result, err := v.agent.Run(ctx, request)
-		if err != nil && ctx.Err() == nil {
-			failures = append(failures, err)
-		}
-		waiting = result.Tickets
-		after, _ := v.replay.Position()
-		fresh := len(turn.Messages)+len(waiting) > 0 && len(request.Decisions) == 0
-		if after == before && (err != nil || !fresh) && ctx.Err() == nil {
-			// The run ended before it asked the model; so would the next.
-			v.ended = fmt.Sprintf("runs end before the model is asked: %s", result.Termination.Reason())
-			v.progress.say("%s was played to message %d of %d: %s", v.id, after, all, v.ended)
-			return failures
+		// Nobody answered in the recording: the messages come one by one.
+		for _, m := range turn.Messages {
+			if err := v.agent.Append(ctx, v.id, m); err != nil {
+				failures = append(failures, err)
+			}
+			v.position()
 		}
 	}
 	return failures
+}
+
+// run runs one turn, and says in ended if the next ones would not come further.
+func (v *conversation) run(ctx context.Context, messages []abi.Message) error {
+	request := agent.Request{ThreadID: v.id, Messages: messages}
+	if len(messages) == 0 {
+		request.Decisions = undecided(v.waiting)
+	}
+	before, all := v.replay.Position()
+	result, err := v.agent.Run(ctx, request)
+	if ctx.Err() != nil {
+		return nil //nolint:nilerr // It is interrupted, and no failure.
+	}
+	v.waiting = result.Tickets
+	fresh := len(messages)+len(v.waiting) > 0 && len(request.Decisions) == 0
+	if after, _ := v.replay.Position(); after == before && (err != nil || !fresh) {
+		v.ended = fmt.Sprintf("runs end before the model is asked: %s", result.Termination.Reason())
+		v.progress.say("%s was played to message %d of %d: %s", v.id, after, all, v.ended)
+	}
+	return err
 }
 
 // undecided are the decisions about calls that wait when the recording goes on: there
