@@ -67,8 +67,10 @@ type run struct {
 	superseding bool
 	// first is the length of the log before the activation wrote to it.
 	first int
-	// view is what the model sees, as of the last refresh.
+	// view is what the model sees, as of the last refresh, and full the same before it
+	// was cut because a provider had refused it.
 	view    []abi.Message
+	full    []abi.Message
 	notices []abi.Notice
 	context contextStore
 	// last is the id of the newest assistant message with text of this run.
@@ -244,6 +246,8 @@ func (r *run) refresh() {
 	if r.cfg.Compactor != nil {
 		r.view = r.cfg.Compactor.View(r.thread.id, r.view)
 	}
+	r.full = r.view
+	r.view = r.fitted(r.view)
 }
 
 // send tells the listener. A listener that panics loses the event, and the run

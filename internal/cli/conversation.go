@@ -207,6 +207,9 @@ func (v *conversation) steer(ctx context.Context) {
 // are for the context that was sent then, not for the one that is sent now.
 type unbilled struct{ *compaction.Compactor }
 
+// It makes room at once as well.
+var _ agent.Shrinker = unbilled{}
+
 // Calibrate does nothing.
 func (unbilled) Calibrate(string, int64, []abi.Message) {}
 
