@@ -33,13 +33,11 @@ func (r *Runtime) Fire(ctx context.Context, st *State, f Frame) (Outcome, error)
 	case st == nil:
 		return Outcome{Messages: f.Messages}, fmt.Errorf("phases: %s: there are hooks but no State", f.Phase)
 	}
-	// Apart, so that the frame moves to the heap only if there are hooks.
 	return r.fire(ctx, st, f, hooks)
 }
 
 func (r *Runtime) fire(ctx context.Context, st *State, f Frame, hooks []*hook) (Outcome, error) {
-	ctx = context.WithValue(ctx, conversationKey{}, f.Messages)
-	p := r.newPass(st, &f)
+	p := r.newPass(st, f)
 	out, err := p.inTurn(ctx, func() (Outcome, error) {
 		if err := p.hooks(ctx, hooks); err != nil {
 			return p.discard(), err

@@ -79,7 +79,7 @@ func (r *Runtime) carryOut(ctx context.Context, st *State, f Frame, customs []cu
 	if len(customs) == 0 {
 		return Report{}
 	}
-	p := r.newPass(st, &f)
+	p := r.newPass(st, f)
 	p.draft.customs = customs
 	p.committed()
 	p.dispatch(ctx)
