@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 
 	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/host"
@@ -80,6 +81,19 @@ func (t *Tools) add(p *Plugin, d abi.Tool) error {
 	t.list = append(t.list, d)
 	t.byName[d.Name] = tool{plugin: p, schema: schema}
 	return nil
+}
+
+// Of returns the tools of some plugins only, as of those whose hooks are active. A name
+// that no plugin with tools has is no error: most have none.
+func (t *Tools) Of(plugins ...string) *Tools {
+	out := &Tools{byName: make(map[string]tool)}
+	for _, d := range t.list {
+		if slices.Contains(plugins, t.Owner(d.Name)) {
+			out.list = append(out.list, d)
+			out.byName[d.Name] = t.byName[d.Name]
+		}
+	}
+	return out
 }
 
 // Tools lists them, in the order of the plugins.
