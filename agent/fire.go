@@ -39,7 +39,7 @@ func (r *run) fireFrame(ctx context.Context, p abi.Phase, f frame) (phases.Outco
 	// A phase may fail after its hooks' work was committed. What they hid must be
 	// hidden then too, so the outcome counts in any case.
 	r.apply(ctx, out, f.messages == nil)
-	r.untold = r.untold || rewrites(out, f.resultID)
+	r.rewrote = r.rewrote || rewrites(out, f.resultID)
 	r.showChange(ctx)
 	if err != nil {
 		return out, nil, err
@@ -53,10 +53,10 @@ func (r *run) fireFrame(ctx context.Context, p abi.Phase, f frame) (phases.Outco
 	return out, nil, nil
 }
 
-// rewrites says whether plugins added messages, or changed the content of one of
-// which something was told already: not that of the result under way.
+// rewrites says whether plugins changed the content of a message of which something
+// was told already: not that of the result under way.
 func rewrites(out phases.Outcome, resultID string) bool {
-	return len(out.Appended) > 0 || slices.ContainsFunc(out.Edits, func(e phases.Edit) bool {
+	return slices.ContainsFunc(out.Edits, func(e phases.Edit) bool {
 		return e.Kind != phases.EditPin && e.MessageID != resultID
 	})
 }

@@ -82,10 +82,11 @@ type run struct {
 	announced map[string]bool
 	// hand is news that was taken and is not done.
 	hand *hand
-	// shown is what the listener knows of the state. untold says that the log holds
-	// something of which no event told.
-	shown  display
-	untold bool
+	// shown is what the listener knows of the state, told how many messages of the log
+	// it knows. rewrote says that plugins changed one of them.
+	shown   display
+	told    int
+	rewrote bool
 	// woke says that something came for the model while the run waited.
 	woke bool
 	// tasks says that the run ends because it waits for them.
@@ -155,7 +156,7 @@ func (r *run) begin(ctx context.Context) error {
 	t := r.thread
 	t.mu.Lock()
 	state, image, went := t.state, t.image, r.record.open()
-	r.first = len(t.log)
+	r.first, r.told = len(t.log), len(t.log)
 	t.mu.Unlock()
 	agentID := cmp.Or(r.req.AgentID, handedTo(state), r.record.AgentID, r.cfg.AgentID)
 	who, err := r.agent.resolve(ctx, agentID)
@@ -199,6 +200,7 @@ func (r *run) loop(ctx context.Context) (*Termination, error) {
 	arrived = r.take(ctx) || arrived
 	from := r.thread.size()
 	r.thread.append(r.input...)
+	r.told += len(r.input)
 	if len(r.input) > 0 {
 		r.record.Input = [2]int{from, from + len(r.input)}
 	}

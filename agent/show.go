@@ -113,12 +113,13 @@ func (r *run) sendState(ctx context.Context) {
 }
 
 // showMessages tells the listener the log, if there is something in it, or gone from
-// it, of which no other event tells.
+// it, of which no other event tells: what a plugin or the inbox brought.
 func (r *run) showMessages(ctx context.Context) {
-	if !r.untold {
+	size := r.thread.size()
+	if size == r.told && !r.rewrote {
 		return
 	}
-	r.untold = false
+	r.told, r.rewrote = size, false
 	r.send(ctx, Event{Type: EventMessagesSnapshot, Log: r.thread.snapshot()})
 }
 
