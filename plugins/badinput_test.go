@@ -2,6 +2,8 @@ package plugins_test
 
 import (
 	"bytes"
+	"context"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -103,26 +105,44 @@ func TestBadRepliesOfAGuest(t *testing.T) {
 // goroutine it was called.
 func TestGuestThatNeverComesBack(t *testing.T) {
 	t.Parallel()
-	h := newHost(t)
-	for _, granted := range []bool{false, true} {
-		spec := small("spin")
-		spec.Limits.Timeout = time.Minute
-		spec.Grants.Log = granted // Then it has a goroutine of its own.
-		for _, policy := range []abi.FailurePolicy{abi.FailRun, abi.FailIgnore} {
-			set, err := load(t, h, plugins.Entry{Name: string(policy), Module: spec, OnFailure: policy})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if b, ok := set.Plugins()[0].(phases.Bounded); !ok || b.Bounded() == granted {
-				t.Errorf("granted %v: bounded %v", granted, !granted)
-			}
-			r, err := runWith(t, set.Plugins()[0], 20*time.Millisecond)
-			if fails := policy == abi.FailRun; (err != nil) != fails || fails != (r.end.Type == agent.Failed) {
-				t.Errorf("%s: %+v, error %v", policy, r.end, err)
-			}
-			if len(r.records) == 0 || !strings.Contains(r.records[0].Err, "missed its deadline") {
-				t.Errorf("%s: records %+v", policy, r.records)
+	for _, engine := range []host.EngineName{host.EngineNative, host.EngineExtism} {
+		for _, granted := range []bool{false, true} {
+			for _, policy := range []abi.FailurePolicy{abi.FailRun, abi.FailIgnore} {
+				t.Run(fmt.Sprint(engine, " ", granted, " ", policy), func(t *testing.T) {
+					t.Parallel()
+					neverComesBack(t, engine, granted, policy)
+				})
 			}
 		}
+	}
+}
+
+func neverComesBack(t *testing.T, engine host.EngineName, granted bool, policy abi.FailurePolicy) {
+	t.Helper()
+	h, err := host.New(host.Config{Engine: engine})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := h.Close(context.WithoutCancel(t.Context())); err != nil {
+			t.Error(err)
+		}
+	})
+	spec := small("spin")
+	spec.Limits.Timeout = time.Minute
+	spec.Grants.Log = granted // Then it has a goroutine of its own.
+	set, err := load(t, h, plugins.Entry{Module: spec, OnFailure: policy})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if b, ok := set.Plugins()[0].(phases.Bounded); !ok || b.Bounded() == granted {
+		t.Errorf("bounded is %v", !granted)
+	}
+	r, err := runWith(t, set.Plugins()[0], 20*time.Millisecond)
+	if fails := policy == abi.FailRun; (err != nil) != fails || fails != (r.end.Type == agent.Failed) {
+		t.Errorf("%+v, error %v", r.end, err)
+	}
+	if len(r.records) == 0 || !strings.Contains(r.records[0].Err, "missed its deadline") {
+		t.Errorf("records %+v", r.records)
 	}
 }
