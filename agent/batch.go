@@ -146,14 +146,15 @@ func (b *batch) runAll(ctx context.Context, calls []abi.ToolCall) (*Termination,
 	for i := range calls {
 		keys[i] = b.assistant.ID + "/" + calls[i].ID
 	}
-	results, err := b.run.executeAll(ctx, calls, keys)
+	done, err := b.run.executeAll(ctx, calls, keys)
 	var stop *Termination
-	for i := range results {
+	for i := range done {
 		// What was carried out is kept, also when the run is to end.
-		if results[i] == nil {
+		if done[i].result == nil {
 			continue
 		}
-		next, failed := b.after(ctx, calls[i], *results[i])
+		b.run.change(ctx, calls[i], &done[i])
+		next, failed := b.after(ctx, calls[i], *done[i].result)
 		if stop == nil {
 			stop = next
 		}

@@ -20,6 +20,20 @@
 // run_start and run_end fire each time. A suspended call has a message that stands in
 // for its result, and gets the result in that place.
 //
+// # Native tools
+//
+// [CallOf] gives a tool the state of the run, changes of it, and a voice while it runs:
+// output and activities, which listeners hear between the start and the end of its call.
+// Changes go through phases, with the limits of a hook's reply, before the plugins see the
+// result.
+//
+// # What is too large
+//
+// A request that a provider refuses as too large is cut at once ([Shrinker]), and asked
+// once more; so are later ones, before they are sent, until a compaction takes the place
+// of what was cut. Pinned messages, the user's newest one and the newest round stay, and
+// calls keep their results. The log keeps everything.
+//
 // # Checkpoints
 //
 // A checkpoint follows each tool result, each step, and each decision, before anybody

@@ -27,9 +27,10 @@ func (t *Thread) edit(edits []phases.Edit) {
 		// changed is taken over.
 		if e.Kind == phases.EditPin {
 			t.log[i].Pinned = true
-			continue
+		} else {
+			t.log[i].Content = e.Message.Content
 		}
-		t.log[i].Content = e.Message.Content
+		t.short.edit(t.log[i])
 	}
 }
 
@@ -43,6 +44,7 @@ func (t *Thread) answer(id string, content []abi.ContentBlock) {
 	}
 	t.log = slices.Clone(t.log)
 	t.log[i].Content = content
+	t.short.edit(t.log[i])
 	t.edited[id] = true
 }
 

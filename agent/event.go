@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"encoding/json"
 	"time"
 
 	"github.com/mortise-dev/mortise/abi"
@@ -25,9 +26,23 @@ const (
 	EventStreamReset       EventType = "stream_reset"
 	EventToolCallResumed   EventType = "tool_call_resumed"
 	EventStateSnapshot     EventType = "state_snapshot"
-	EventCustom            EventType = "custom"
-	EventStepEnd           EventType = "step_end"
-	EventRunFinish         EventType = "run_finish"
+	// EventStateDelta follows a phase or a call that changed the state, once a
+	// snapshot was sent.
+	EventStateDelta EventType = "state_delta"
+	// EventMessagesSnapshot comes at the end of a step, or of the run, when the log
+	// holds what no other event told: messages that plugins added or changed, and
+	// those that arrived in the inbox.
+	EventMessagesSnapshot EventType = "messages_snapshot"
+	// EventActivitySnapshot and the next two come from native tools while they run,
+	// see [Call].
+	EventActivitySnapshot    EventType = "activity_snapshot"
+	EventActivityDelta       EventType = "activity_delta"
+	EventToolCallStreamDelta EventType = "tool_call_stream_delta"
+	// EventReasoningEncrypted has what a provider wants back and nobody can read.
+	EventReasoningEncrypted EventType = "reasoning_encrypted_value"
+	EventCustom             EventType = "custom"
+	EventStepEnd            EventType = "step_end"
+	EventRunFinish          EventType = "run_finish"
 )
 
 // Event is news of a run. Which fields are set follows from Type. Run_finish is
@@ -48,13 +63,15 @@ type Event struct {
 	Identity *abi.RunIdentity `json:"identity,omitempty"`
 	// Phase is about to fire (phase).
 	Phase abi.Phase `json:"phase,omitempty"`
-	// MessageID of the message that the step will write (step_start).
+	// MessageID of the message that the step will write (step_start), or in which an
+	// activity is shown.
 	MessageID string `json:"message_id,omitempty"`
 	// Model, Usage and DurationMS belong to inference_complete.
 	Model      string     `json:"model,omitempty"`
 	Usage      *abi.Usage `json:"usage,omitempty"`
 	DurationMS int64      `json:"duration_ms,omitempty"`
-	// Delta is text that was added (text_delta, reasoning_delta, tool_call_delta).
+	// Delta is text that was added (text_delta, reasoning_delta, tool_call_delta,
+	// tool_call_stream_delta).
 	Delta string `json:"delta,omitempty"`
 	// Reason says why a call will not come, or a stream begins anew (tool_call_cancel,
 	// stream_reset).
@@ -64,6 +81,18 @@ type Event struct {
 	// State is what plugins keep for the thread, by key; do not change it
 	// (state_snapshot).
 	State map[string]any `json:"snapshot,omitempty"`
+	// Patch is what changed: of the state, whose JSON name of it is "delta" (state_delta),
+	// or of an activity (activity_delta).
+	Patch []PatchOp `json:"patch,omitempty"`
+	// Log is the whole log; do not change it. Its JSON name is "messages"
+	// (messages_snapshot).
+	Log []abi.Message `json:"-"`
+	// ActivityType, Content and Replace belong to activities.
+	ActivityType string `json:"activity_type,omitempty"`
+	Content      any    `json:"content,omitempty"`
+	Replace      bool   `json:"replace,omitempty"`
+	// EncryptedValue belongs to reasoning_encrypted_value.
+	EncryptedValue string `json:"encrypted_value,omitempty"`
 	// Call and Result belong to the tool events.
 	Call   *abi.ToolCall   `json:"call,omitempty"`
 	Result *abi.ToolResult `json:"result,omitempty"`
@@ -77,4 +106,35 @@ type Event struct {
 	ViewMessages int `json:"view_messages,omitempty"`
 	// Outcome of the run (run_finish).
 	Outcome *Result `json:"result_of_run,omitempty"`
+}
+
+// PatchOp is one operation of a JSON Patch: add, replace or remove at a path.
+type PatchOp struct {
+	Op    string `json:"op"`
+	Path  string `json:"path"`
+	Value any    `json:"value"`
+}
+
+// MarshalJSON writes the names of the run protocol, in which one name stands for
+// different things in different events.
+func (e Event) MarshalJSON() ([]byte, error) {
+	type plain Event
+	switch e.Type {
+	case EventStateDelta:
+		patch := e.Patch
+		e.Patch = nil
+		return json.Marshal(struct {
+			plain
+
+			Delta []PatchOp `json:"delta"`
+		}{plain(e), patch})
+	case EventMessagesSnapshot:
+		return json.Marshal(struct {
+			plain
+
+			Messages []abi.Message `json:"messages"`
+		}{plain(e), e.Log})
+	default:
+		return json.Marshal(plain(e))
+	}
 }

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"strings"
 
 	"github.com/mortise-dev/mortise/abi"
 )
@@ -46,7 +44,11 @@ func (r *run) finish(ctx context.Context, stop *Termination, err error) (Result,
 	if w := r.record.Waiting; w != nil {
 		result.Tickets = w.Tickets
 	}
+	r.showMessages(ctx)
 	r.showState(ctx)
+	if r.shown.stop != nil {
+		r.shown.stop()
+	}
 	outcome := result
 	r.send(ctx, Event{Type: EventRunFinish, Outcome: &outcome})
 	return result, err
@@ -103,20 +105,4 @@ func (r *run) close(ctx context.Context, end Termination) error {
 	}
 	r.thread.keep(r.state.Export(), StateImage(r.state.Store().Export()))
 	return r.checkpoint(ctx, nil)
-}
-
-// runtimeKeys begin the keys of the phase runtime's own state. It is no listener's
-// business.
-const runtimeKeys = "_runtime/"
-
-// showState tells the listener the state if it changed.
-func (r *run) showState(ctx context.Context) {
-	now := r.state.Revision()
-	if now == r.revision {
-		return
-	}
-	r.revision = now
-	state := r.state.Export()
-	maps.DeleteFunc(state, func(key string, _ any) bool { return strings.HasPrefix(key, runtimeKeys) })
-	r.send(ctx, Event{Type: EventStateSnapshot, State: state})
 }

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"slices"
 
 	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/phases"
@@ -38,6 +39,8 @@ func (r *run) fireFrame(ctx context.Context, p abi.Phase, f frame) (phases.Outco
 	// A phase may fail after its hooks' work was committed. What they hid must be
 	// hidden then too, so the outcome counts in any case.
 	r.apply(ctx, out, f.messages == nil)
+	r.rewrote = r.rewrote || rewrites(out, f.resultID)
+	r.showChange(ctx)
 	if err != nil {
 		return out, nil, err
 	}
@@ -48,6 +51,14 @@ func (r *run) fireFrame(ctx context.Context, p abi.Phase, f frame) (phases.Outco
 		return out, &Termination{Type: Stopped, Code: out.Stop.Code, Detail: out.Stop.Detail}, nil
 	}
 	return out, nil, nil
+}
+
+// rewrites says whether plugins changed the content of a message of which something
+// was told already: not that of the result under way.
+func rewrites(out phases.Outcome, resultID string) bool {
+	return slices.ContainsFunc(out.Edits, func(e phases.Edit) bool {
+		return e.Kind != phases.EditPin && e.MessageID != resultID
+	})
 }
 
 // showsNotices says at which phases notices are shown: the first of a step or of

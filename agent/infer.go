@@ -12,15 +12,13 @@ import (
 )
 
 // infer asks the model and lets the compactor learn from the bill. When the
-// provider says that the context is too large, it is compacted, and the model is asked
+// provider says that the context is too large, it is cut at once, and the model is asked
 // once more.
 func (r *run) infer(ctx context.Context) (llm.Answer, error) {
 	request := r.request()
 	answer, err := r.ask(ctx, request)
-	if failure, ok := errors.AsType[*llm.Error](err); ok && failure.Kind == llm.KindContextOverflow && ctx.Err() == nil {
-		if smaller, ok := r.shrink(ctx, request); ok {
-			return r.ask(ctx, smaller)
-		}
+	if overflows(err) && ctx.Err() == nil {
+		return r.retry(ctx, request, err)
 	}
 	return answer, err
 }
@@ -45,6 +43,7 @@ func (r *run) ask(ctx context.Context, request llm.Request) (llm.Answer, error) 
 		Type: EventInferenceComplete, Model: response.Model, Usage: response.Usage,
 		DurationMS: time.Since(start).Milliseconds(),
 	})
+	r.showReasoning(ctx, &response.Message)
 	if u := response.Usage; u != nil && u.PromptTokens > 0 && answer.Requests == 1 && r.cfg.Compactor != nil {
 		r.cfg.Compactor.Calibrate(r.thread.id, u.PromptTokens, request.Messages)
 	}

@@ -2,38 +2,66 @@ package agent
 
 import (
 	"context"
-	"time"
+	"errors"
+	"fmt"
+	"slices"
 
 	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/llm"
 )
 
-// overflowWait is how long a run waits for a compaction that it cannot do without.
-const overflowWait = time.Minute
+// Shrinker is what a [Compactor] may have beside: it makes room at once, without a
+// model. compaction.Compactor is one.
+type Shrinker interface {
+	// Shrink returns less than a view that was too large, or false when nothing can be
+	// left out. Calls keep their results, and pinned messages stay.
+	Shrink(thread string, view []abi.Message) ([]abi.Message, bool)
+}
 
-// shrink makes a request smaller that was too large for the model: by a compaction
-// if one comes in time, and else by leaving out the oldest half of what the model
-// would see. The log keeps everything.
-func (r *run) shrink(ctx context.Context, request llm.Request) (llm.Request, bool) {
+// retry asks once more, with less, after the model's provider has refused a request as
+// too large. The log keeps everything.
+func (r *run) retry(ctx context.Context, request llm.Request, refused error) (llm.Answer, error) {
 	before := r.view
 	head, tail := around(request.Messages, before)
+	smaller, ok := r.cut(before)
+	if !ok {
+		return llm.Answer{}, fmt.Errorf(
+			"the context exceeds the model's window, and nothing can be left out: what is pinned, the user's newest message and the newest round stay: %w", refused)
+	}
+	r.thread.refused(weight(before))
+	r.thread.shorten(r.full, smaller)
+	r.view = smaller
+	r.cfg.Logger.WarnContext(ctx, "context exceeds the model's window and was cut", "run_id", r.id.RunID, "messages", len(before), "left", len(smaller))
 	if r.cfg.Compactor != nil {
+		// A summary is to take the place of what is left out now.
 		r.cfg.Compactor.Request(r.thread.id, "")
-		if r.cfg.Compactor.Consider(ctx, r.thread.id, r.thread.snapshot()) {
-			r.awaitCompaction(ctx)
+		r.cfg.Compactor.Consider(ctx, r.thread.id, r.thread.snapshot())
+	}
+	request.Messages = slices.Concat(head, smaller, tail)
+	answer, err := r.ask(ctx, request)
+	if overflows(err) {
+		err = fmt.Errorf("the context exceeds the model's window, also after it was cut from %d to %d messages: %w", len(before), len(smaller), err)
+	}
+	return answer, err
+}
+
+func overflows(err error) bool {
+	failure, ok := errors.AsType[*llm.Error](err)
+	return ok && failure.Kind == llm.KindContextOverflow
+}
+
+// cut makes a view smaller.
+func (r *run) cut(view []abi.Message) ([]abi.Message, bool) {
+	smaller := view
+	if s, ok := r.cfg.Compactor.(Shrinker); ok {
+		if less, ok := s.Shrink(r.thread.id, view); ok {
+			smaller = less
 		}
-		r.refresh()
 	}
-	if weight(r.view) >= weight(before) {
-		r.view = halve(before)
+	if weight(smaller) >= weight(view) {
+		smaller = halve(view)
 	}
-	if weight(r.view) >= weight(before) {
-		return request, false
-	}
-	r.cfg.Logger.WarnContext(ctx, "context exceeds the model's window and was cut", "run_id", r.id.RunID, "messages", len(before), "left", len(r.view))
-	messages := append(append(append(make([]abi.Message, 0, len(r.view)+len(head)+len(tail)), head...), r.view...), tail...)
-	request.Messages = messages
-	return request, true
+	return smaller, weight(smaller) < weight(view)
 }
 
 // around are the messages of a request that are not part of the view: before it and
@@ -57,38 +85,6 @@ func around(request, view []abi.Message) (head, tail []abi.Message) {
 		}
 	}
 	return head, tail
-}
-
-// awaitCompaction reads the inbox until the compactor has taken what it waits for.
-// Everything else is kept for the next step.
-func (r *run) awaitCompaction(ctx context.Context) {
-	limit := time.NewTimer(min(overflowWait, r.cfg.WaitLimit))
-	defer limit.Stop()
-	var kept []abi.Notice
-	defer func() { r.thread.putBack(kept) }()
-	size := weight(r.view)
-	for {
-		arrival, stop := r.arrival(ctx)
-		select {
-		case n := <-arrival:
-			stop()
-			if !r.agent.consume(r.thread, n) {
-				kept = append(kept, n)
-				continue
-			}
-			r.refresh()
-			// The notice of the end says nothing new if that of the summary was taken.
-			if weight(r.view) < size || n.Kind != abi.NoticeCustom {
-				return
-			}
-		case <-limit.C:
-			stop()
-			return
-		case <-ctx.Done():
-			stop()
-			return
-		}
-	}
 }
 
 // weight is about how large messages are, in bytes.

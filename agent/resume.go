@@ -86,11 +86,12 @@ func (r *run) resume(ctx context.Context, k Ticket) (*Termination, error) {
 	if k.By != "" && k.Mode != abi.ResumePassDecision {
 		asked.Resume = nil // The decision was the gate's business.
 	}
-	result, err := r.execute(ctx, asked, k.Key)
+	done, err := r.executeAll(ctx, []abi.ToolCall{asked}, []string{k.Key})
 	if err != nil {
 		return nil, err
 	}
-	return r.answered(ctx, k, result)
+	r.change(ctx, call, &done[0])
+	return r.answered(ctx, k, *done[0].result)
 }
 
 // askAgain suspends a resumed call once more, for another question.

@@ -67,8 +67,10 @@ type run struct {
 	superseding bool
 	// first is the length of the log before the activation wrote to it.
 	first int
-	// view is what the model sees, as of the last refresh.
+	// view is what the model sees, as of the last refresh, and full the same before it
+	// was cut because a provider had refused it.
 	view    []abi.Message
+	full    []abi.Message
 	notices []abi.Notice
 	context contextStore
 	// last is the id of the newest assistant message with text of this run.
@@ -78,10 +80,13 @@ type run struct {
 	known, offered []abi.Tool
 	// announced are the calls of a stream whose start was sent already.
 	announced map[string]bool
-	// revision is that of the last snapshot of the state that was sent.
-	revision uint64
 	// hand is news that was taken and is not done.
 	hand *hand
+	// shown is what the listener knows of the state, told how many messages of the log
+	// it knows. rewrote says that plugins changed one of them.
+	shown   display
+	told    int
+	rewrote bool
 	// woke says that something came for the model while the run waited.
 	woke bool
 	// tasks says that the run ends because it waits for them.
@@ -151,7 +156,7 @@ func (r *run) begin(ctx context.Context) error {
 	t := r.thread
 	t.mu.Lock()
 	state, image, went := t.state, t.image, r.record.open()
-	r.first = len(t.log)
+	r.first, r.told = len(t.log), len(t.log)
 	t.mu.Unlock()
 	agentID := cmp.Or(r.req.AgentID, handedTo(state), r.record.AgentID, r.cfg.AgentID)
 	who, err := r.agent.resolve(ctx, agentID)
@@ -172,7 +177,7 @@ func (r *run) begin(ctx context.Context) error {
 			r.state = st
 		}
 	}
-	r.revision = r.state.Revision()
+	err = errors.Join(err, r.watch())
 	r.id = abi.RunIdentity{
 		ThreadID: t.id, RunID: r.record.RunID, ParentRunID: r.record.ParentRunID, AgentID: agentID,
 		DispatchID: r.record.DispatchID, SessionID: r.record.SessionID, Mode: r.record.Mode, Adapter: r.req.Adapter,
@@ -195,6 +200,7 @@ func (r *run) loop(ctx context.Context) (*Termination, error) {
 	arrived = r.take(ctx) || arrived
 	from := r.thread.size()
 	r.thread.append(r.input...)
+	r.told += len(r.input)
 	if len(r.input) > 0 {
 		r.record.Input = [2]int{from, from + len(r.input)}
 	}
@@ -242,6 +248,8 @@ func (r *run) refresh() {
 	if r.cfg.Compactor != nil {
 		r.view = r.cfg.Compactor.View(r.thread.id, r.view)
 	}
+	r.full = r.view
+	r.view = r.fitted(r.view)
 }
 
 // send tells the listener. A listener that panics loses the event, and the run

@@ -82,6 +82,7 @@ func (r *run) keepPartial(response *abi.Response, messageID string) {
 	m := r.fit(response, messageID).Message
 	m.ToolCalls = nil
 	r.thread.append(m)
+	r.told++
 	r.last = m.ID
 	r.refresh()
 }
@@ -130,6 +131,7 @@ func (r *run) answer(ctx context.Context, response *abi.Response, notes []abi.Me
 	// Whatever happened, what was said and done is kept, with every call answered.
 	written := b.close(ctx, interruption(ctx, stop))
 	r.thread.append(append(written, notes...)...)
+	r.told += len(written)
 	r.refresh()
 	if err != nil {
 		return nil, err
@@ -142,6 +144,7 @@ func (r *run) answer(ctx context.Context, response *abi.Response, notes []abi.Me
 	if err := r.checkpoint(ctx, nil); err != nil {
 		return nil, err
 	}
+	r.showMessages(ctx)
 	r.showState(ctx)
 	return cmp.Or(stop, endStop, r.stepStop(response.Message.ToolCalls)), nil
 }

@@ -150,3 +150,23 @@ func TestStopPoliciesAreChecked(t *testing.T) {
 		}
 	}
 }
+
+// A negative limit is none.
+func TestNoMaxRounds(t *testing.T) {
+	t.Parallel()
+	model := &chatter{answer: func(n int) abi.Message {
+		if n == 40 {
+			return says("enough")
+		}
+		return endless(n)
+	}}
+	b := newBench(t, nil, agent.Config{Model: model, MaxRounds: -1})
+	if r := mustRun(t, b, request(user("go"))); r.Termination.Type != agent.NaturalEnd || r.Steps != 40 {
+		t.Errorf("result %+v", r)
+	}
+	model = &chatter{answer: endless}
+	b = newBench(t, nil, agent.Config{Model: model})
+	if r := mustRun(t, b, request(user("go"))); r.Termination.Code != "max_rounds" || r.Steps != 16 {
+		t.Errorf("by default: %+v", r)
+	}
+}

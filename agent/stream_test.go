@@ -72,7 +72,7 @@ func TestStreamedRun(t *testing.T) {
 	r := mustRun(t, b, request(user("go")))
 	want := []agent.EventType{
 		agent.EventRunStart, agent.EventStepStart, agent.EventReasoningDelta, agent.EventTextDelta, agent.EventToolCallStart, agent.EventToolCallDelta,
-		agent.EventToolCallReady, agent.EventInferenceComplete, agent.EventToolCallDone, agent.EventStepEnd,
+		agent.EventToolCallReady, agent.EventInferenceComplete, agent.EventReasoningEncrypted, agent.EventToolCallDone, agent.EventStepEnd,
 		agent.EventStepStart, agent.EventTextDelta, agent.EventInferenceComplete, agent.EventStepEnd, agent.EventRunFinish,
 	}
 	if got := b.types(); !slices.Equal(got, want) {
@@ -189,96 +189,4 @@ func TestToolDeadline(t *testing.T) {
 		close(hold)
 		synctest.Wait()
 	})
-}
-
-// squeezing is a compactor that makes the view one message, if it may.
-type squeezing struct {
-	deliver   func(n abi.Notice)
-	helps     bool
-	requested int
-	squeezed  bool
-}
-
-func (s *squeezing) View(_ string, log []abi.Message) []abi.Message {
-	if s.squeezed {
-		return log[len(log)-1:]
-	}
-	return log
-}
-
-func (s *squeezing) Consider(context.Context, string, []abi.Message) bool {
-	if s.requested == 0 || !s.helps {
-		return false
-	}
-	s.requested = 0
-	s.deliver(abi.Notice{Kind: abi.NoticeCompleted, TaskID: "other", Result: "unrelated"})
-	s.deliver(abi.Notice{Kind: abi.NoticeCustom, EventType: "summary", Housekeeping: true})
-	return true
-}
-
-func (s *squeezing) Consume(_ string, _ []abi.Message, n abi.Notice) bool {
-	s.squeezed = s.squeezed || n.EventType == "summary"
-	return n.EventType == "summary"
-}
-
-func (s *squeezing) Request(string, string)                 { s.requested++ }
-func (s *squeezing) Calibrate(string, int64, []abi.Message) {}
-
-func TestContextOverflow(t *testing.T) {
-	t.Parallel()
-	overflow := &llm.Error{Kind: llm.KindContextOverflow}
-	for name, c := range map[string]struct {
-		compactor *squeezing
-		errs      []error
-		sent      int // messages of the second request
-		failed    bool
-	}{
-		"compaction comes":       {&squeezing{helps: true}, []error{overflow}, 2, false},
-		"compaction does not":    {&squeezing{}, []error{overflow}, 0, false},
-		"no compactor":           {nil, []error{overflow}, 0, false},
-		"once is all there is":   {&squeezing{helps: true}, []error{overflow, overflow}, 2, true},
-		"nothing can be cut off": {nil, []error{overflow}, 0, true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			m := &streamer{streams: [][]llm.Delta{nil, {text("fine")}, {text("too late")}}, errs: c.errs}
-			cfg := agent.Config{Model: m, SystemPrompt: "be brief"}
-			if c.compactor != nil {
-				cfg.Compactor = c.compactor
-			}
-			b := newBench(t, nil, cfg)
-			if c.compactor != nil {
-				c.compactor.deliver = func(n abi.Notice) {
-					if err := b.agent.Deliver(t.Context(), "t", n); err != nil {
-						t.Error(err)
-					}
-				}
-			}
-			var input []abi.Message
-			if name != "nothing can be cut off" {
-				for range 20 {
-					input = append(input, user(strings.Repeat("old ", 50)), says(strings.Repeat("older ", 50)))
-				}
-			}
-			r, err := b.agent.Run(t.Context(), request(append(input, user("go"))...))
-			if (err != nil) != c.failed {
-				t.Fatalf("result %+v, error %v, log %d", r, err, len(input))
-			}
-			checkEvents(t, b.events)
-			if len(input) == 0 {
-				return
-			}
-			second := m.requests[1].Messages
-			if c.sent > 0 && len(second) != c.sent || len(second) >= len(m.requests[0].Messages) || second[0].Text() != "be brief" || second[len(second)-1].Text() != "go" {
-				t.Errorf("the second request has %d messages: %q", len(second), texts(second))
-			}
-			log := b.agent.Thread("t").Messages()
-			if len(log) < len(input)+1 {
-				t.Errorf("the log was cut to %d messages", len(log))
-			}
-			if c.compactor != nil && c.compactor.helps && !c.failed && !strings.Contains(strings.Join(texts(log), " "), "unrelated") {
-				t.Error("another notice is lost")
-			}
-		})
-	}
 }

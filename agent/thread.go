@@ -48,8 +48,9 @@ type Thread struct {
 	// heard is closed when a run looks for news.
 	heard chan struct{}
 	// room is closed when what is held was taken, or a run began.
-	room chan struct{}
-	box  *inbox.Box
+	room  chan struct{}
+	box   *inbox.Box
+	short shortened
 }
 
 func newThread(id string) *Thread {

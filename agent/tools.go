@@ -15,87 +15,105 @@ import (
 // errToolTimeout ends a tool that takes longer than Config.ToolTimeout.
 var errToolTimeout = errors.New("the tool took too long")
 
-// executeAll runs tools at the same time, so many at once as the config says. A
-// result is nil where the tool was abandoned or did not begin because the run's
-// context was done.
-func (r *run) executeAll(ctx context.Context, calls []abi.ToolCall, keys []string) ([]*abi.ToolResult, error) {
-	results, errs := make([]*abi.ToolResult, len(calls)), make([]error, len(calls))
-	places := make(chan struct{}, r.cfg.MaxParallel)
-	var group sync.WaitGroup
-	for i := range calls {
-		places <- struct{}{}
-		group.Go(func() {
-			defer func() { <-places }()
-			if errs[i] = ctx.Err(); errs[i] != nil {
-				return
-			}
-			var result abi.ToolResult
-			if result, errs[i] = r.execute(ctx, calls[i], keys[i]); errs[i] == nil {
-				results[i] = &result
-			}
-		})
-	}
-	group.Wait()
-	for _, err := range errs {
-		if err != nil {
-			return results, err
+// executeAll runs tools at the same time, so many at once as the config says, and
+// tells meanwhile what they say. A result is nil where the tool was abandoned or did
+// not begin because the run's context was done.
+func (r *run) executeAll(ctx context.Context, calls []abi.ToolCall, keys []string) ([]carried, error) {
+	done, errs := make([]carried, len(calls)), make([]error, len(calls))
+	news, over := make(chan Event), make(chan struct{})
+	read := r.state.Store().Snapshot().Read // All see the same state.
+	go func() {
+		defer close(over)
+		places := make(chan struct{}, r.cfg.MaxParallel)
+		var group sync.WaitGroup
+		for i := range calls {
+			places <- struct{}{}
+			group.Go(func() {
+				defer func() { <-places }()
+				if errs[i] = ctx.Err(); errs[i] == nil {
+					handle := &Call{call: calls[i], read: read, news: news, over: make(chan struct{})}
+					done[i], errs[i] = r.execute(ctx, calls[i], keys[i], handle)
+				}
+			})
+		}
+		group.Wait()
+	}()
+	for told := true; told; {
+		select {
+		case e := <-news:
+			r.send(ctx, e)
+		case <-over:
+			told = false
 		}
 	}
-	return results, nil
+	r.settleCommands(calls, done)
+	for _, err := range errs {
+		if err != nil {
+			return done, err
+		}
+	}
+	return done, nil
 }
 
 // execute runs a tool, raced against the run's context and its own deadline: a tool
 // that does not come back within the grace time after that is abandoned. Several
 // goroutines may run it.
-func (r *run) execute(ctx context.Context, call abi.ToolCall, key string) (abi.ToolResult, error) {
+func (r *run) execute(ctx context.Context, call abi.ToolCall, key string, handle *Call) (carried, error) {
+	defer close(handle.over)
 	if !slices.ContainsFunc(r.known, func(t abi.Tool) bool { return t.Name == call.Name }) {
-		return failed(call, fmt.Sprintf("tool '%.80s' not found", call.Name)), nil
+		return answered(failed(call, fmt.Sprintf("tool '%.80s' not found", call.Name))), nil
 	}
 	call.IdempotencyKey = key
-	tctx, cancel := context.WithTimeoutCause(ctx, r.cfg.ToolTimeout, errToolTimeout)
+	tctx, cancel := context.WithTimeoutCause(context.WithValue(ctx, callKey{}, handle), r.cfg.ToolTimeout, errToolTimeout)
 	defer cancel()
-	done := make(chan abi.ToolResult, 1)
+	done := make(chan carried, 1)
 	tools, id := r.who.tools, r.id // for a tool that is abandoned
 	go callTool(tctx, func(ctx context.Context) (abi.ToolResult, error) {
 		return tools.CallTool(r.cfg.ToolContext(ctx, id, call), call)
-	}, call, done)
+	}, call, handle, done)
 	select {
-	case result := <-done:
-		return result, nil
+	case c := <-done:
+		return c, nil
 	case <-tctx.Done():
 	}
 	grace := time.NewTimer(r.cfg.Grace)
 	defer grace.Stop()
 	select {
-	case result := <-done:
-		return result, nil
+	case c := <-done:
+		return c, nil
 	case <-grace.C:
 		r.cfg.Logger.WarnContext(ctx, "tool abandoned", "tool", call.Name, "call_id", call.ID, "grace", r.cfg.Grace)
 	}
 	if err := ctx.Err(); err != nil {
-		return abi.ToolResult{}, err
+		return carried{}, err
 	}
-	return failed(call, fmt.Sprintf("Execution failed: the tool did not come back within %v", r.cfg.ToolTimeout)), nil
+	return answered(failed(call, fmt.Sprintf("Execution failed: the tool did not come back within %v", r.cfg.ToolTimeout))), nil
 }
 
+// answered is a result without a command.
+func answered(result abi.ToolResult) carried { return carried{result: &result} }
+
 // callTool sends one result, whatever the tool does: errors, panics and a tool
-// that ends its goroutine become error results.
-func callTool(ctx context.Context, do func(context.Context) (abi.ToolResult, error), call abi.ToolCall, done chan<- abi.ToolResult) {
-	result := failed(call, "Internal error: the tool ended its goroutine")
+// that ends its goroutine become error results. Only a tool that returned without an
+// error gets what it asked for.
+func callTool(ctx context.Context, do func(context.Context) (abi.ToolResult, error), call abi.ToolCall, handle *Call, done chan<- carried) {
+	out := answered(failed(call, "Internal error: the tool ended its goroutine"))
 	defer func() {
 		if p := recover(); p != nil {
-			result = failed(call, fmt.Sprintf("Internal error: the tool panicked: %.512v", p))
+			out = answered(failed(call, fmt.Sprintf("Internal error: the tool panicked: %.512v", p)))
 		}
-		done <- result
+		done <- out
 	}()
 	answer, err := do(ctx)
-	switch {
-	case err != nil:
-		answer = failed(call, "Execution failed: "+err.Error())
-	case answer.Status == "":
+	if err != nil {
+		out = answered(failed(call, "Execution failed: "+err.Error()))
+		return
+	}
+	if answer.Status == "" {
 		answer.Status = abi.ToolSuccess
 	}
-	result = answer
+	out = answered(answer)
+	out.take(handle)
 }
 
 // refuse answers a call that is not run whatever the gates say: it names no tool,

@@ -38,7 +38,7 @@ func (r *Runtime) tell(ctx context.Context, st *State, f Frame, what func(Activa
 	if len(hooks) == 0 {
 		return nil
 	}
-	p := r.newPass(st, &f)
+	p := r.newPass(st, f)
 	_, err := p.inTurn(ctx, func() (Outcome, error) {
 		if err := p.hooks(ctx, hooks); err != nil {
 			return p.discard(), err

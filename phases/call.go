@@ -131,64 +131,118 @@ func (p *pass) showMessages(c *call) {
 }
 
 // invoke makes the calls concurrently, and returns when each has answered or was
-// abandoned.
+// abandoned. The last one that comes back by itself is made here.
 func (p *pass) invoke(ctx context.Context, calls []*call) {
 	left := 0
+	var own *call
 	for _, c := range calls {
-		if c.attempt > 0 {
-			left++
+		if c.attempt == 0 {
+			continue
+		}
+		left++
+		if b := c.hook.plugin.bounded; b != nil && b.Bounded() {
+			own = c
 		}
 	}
 	if left == 0 {
 		return
 	}
-	hctx, cancel := context.WithTimeout(ctx, p.r.cfg.HookTimeout)
-	defer cancel()
+	m := &moment{Context: ctx, until: p.now(own).Add(p.r.cfg.HookTimeout), messages: p.frame.Messages}
+	defer m.end()
 	if cap(p.answers) < left {
 		p.answers = make(chan answer, left)
 	}
+	if others := left - 1; own == nil || others > 0 {
+		p.spread(m, calls, own) //nolint:contextcheck // m is one
+	}
+	if own != nil {
+		p.r.work(m, own, p.answers) //nolint:contextcheck // m is one
+	}
+	p.await(ctx, m, calls, left)
+}
+
+// spread makes calls on goroutines of their own, except one.
+func (p *pass) spread(ctx *moment, calls []*call, except *call) {
 	r, answers := p.r, p.answers
 	var next atomic.Int64
 	// One function for all, so that a goroutine costs no allocation.
 	work := func() {
 		for {
-			if c := calls[next.Add(1)-1]; c.attempt > 0 {
-				r.work(hctx, c, answers)
+			if c := calls[next.Add(1)-1]; c.attempt > 0 && c != except {
+				r.work(ctx, c, answers)
 				return
 			}
 		}
 	}
-	for range left {
-		go work()
+	for _, c := range calls {
+		if c.attempt > 0 && c != except {
+			go work()
+		}
 	}
-	p.await(ctx, hctx, calls, left)
 }
 
-func (p *pass) await(ctx, hctx context.Context, calls []*call, left int) {
-	grace := time.NewTimer(p.r.cfg.HookTimeout + p.r.cfg.Grace)
-	defer grace.Stop()
-	done := hctx.Done()
+func (p *pass) await(ctx context.Context, m *moment, calls []*call, left int) {
 	for left > 0 {
 		select {
 		case a := <-p.answers:
 			left--
-			a.call.reply, a.call.fault, a.call.took = a.reply, a.err, a.took
+			a.take()
+			continue
+		default:
+		}
+		break
+	}
+	if left == 0 {
+		return
+	}
+	timer := time.NewTimer(time.Until(m.until))
+	defer timer.Stop()
+	done := ctx.Done()
+	for late := false; left > 0; {
+		select {
+		case a := <-p.answers:
+			left--
+			a.take()
 		case <-done:
-			done = nil
-			grace.Reset(p.r.cfg.Grace)
-		case <-grace.C:
+			done, late = nil, true
+			timer.Reset(p.r.cfg.Grace)
+		case <-timer.C:
+			if !late {
+				done, late = nil, true
+				timer.Reset(p.r.cfg.Grace)
+				continue
+			}
 			// Those still left after this have returned: their answers are coming.
 			left -= p.abandon(ctx, calls)
 		}
 	}
 }
 
+// clock is the time of the machine, which is what time is by Config.Now as a rule.
+func (r *Runtime) clock(now time.Time) time.Time {
+	if r.real {
+		return now
+	}
+	return time.Now()
+}
+
+// now is about the time at which calls are made: when the last one was prepared.
+func (p *pass) now(last *call) time.Time {
+	if last != nil {
+		return p.r.clock(last.at)
+	}
+	return time.Now()
+}
+
+// take gives the call its answer.
+func (a *answer) take() { a.call.reply, a.call.fault, a.call.took = a.reply, a.err, a.took }
+
 // work calls the hook, whatever it does.
-func (r *Runtime) work(ctx context.Context, c *call, answers chan<- answer) {
+func (r *Runtime) work(ctx *moment, c *call, answers chan<- answer) {
 	a := answer{call: c}
 	plugin := c.hook.plugin
 	finished := false
-	start := r.cfg.Now()
+	start, end := c.at, time.Time{}
 	defer func() {
 		if v := recover(); v != nil {
 			a.reply, a.err = nil, fmt.Errorf("%w: %.512v", ErrPanic, v)
@@ -196,7 +250,10 @@ func (r *Runtime) work(ctx context.Context, c *call, answers chan<- answer) {
 		} else if !finished {
 			a.reply, a.err = nil, fmt.Errorf("%w: the hook ended its goroutine", ErrPanic)
 		}
-		a.took = r.cfg.Now().Sub(start)
+		if end.IsZero() {
+			end = r.cfg.Now()
+		}
+		a.took = end.Sub(start)
 		if !c.stage.CompareAndSwap(running, returned) {
 			plugin.stuck.Add(-1)
 			return
@@ -204,8 +261,8 @@ func (r *Runtime) work(ctx context.Context, c *call, answers chan<- answer) {
 		answers <- a
 	}()
 	reply, err := c.hook.answer(ctx, &c.event)
-	finished = true
-	late := ctx.Err()
+	finished, end = true, r.cfg.Now()
+	late := ctx.at(r.clock(end))
 	switch {
 	case late == nil:
 		a.reply, a.err = reply, err

@@ -25,8 +25,7 @@ func (r *Runtime) Collect(ctx context.Context, st *State, f Frame) (Outcome, Com
 	case st == nil:
 		return out, Command{}, fmt.Errorf("phases: %s: there are hooks but no State", f.Phase)
 	}
-	ctx = context.WithValue(ctx, conversationKey{}, f.Messages)
-	p := r.newPass(st, &f)
+	p := r.newPass(st, f)
 	var c Command
 	out, err := p.inTurn(ctx, func() (Outcome, error) {
 		err := p.gather(ctx, hooks)

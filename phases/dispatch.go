@@ -26,6 +26,9 @@ type custom struct {
 // they were asked for. What fails is a dead letter, and keeps nothing from going on.
 func (p *pass) dispatch(ctx context.Context) {
 	p.report.Effects = len(p.customs)
+	if len(p.customs) == 0 {
+		return
+	}
 	var letters []any
 	start := p.r.cfg.Now()
 	for i := range p.customs {

@@ -50,7 +50,7 @@
 // hook's error as the reason. Elsewhere it ends the phase with a [*HookError].
 // Gates fail by default, the others are ignored. A gate that asks for quarantine
 // instead has no opinion while it is skipped, so it then fails open. A hook that ignores its context
-// is abandoned after Config.Grace; its goroutine goes on, but nothing waits for
+// is abandoned after Config.Grace, unless it is [Bounded]; its goroutine goes on, but nothing waits for
 // it and nothing reads its reply.
 //
 // # Structure guard

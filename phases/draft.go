@@ -37,8 +37,9 @@ type draft struct {
 	changes []Change
 }
 
-func newDraft(r *Runtime, st *State, f *Frame) *draft {
-	d := &draft{st: st, r: r, messages: f.Messages, limits: &r.cfg.Limits, newID: r.cfg.NewID}
+// begin makes d the draft of a phase that has come to nothing yet. It was zero.
+func (d *draft) begin(r *Runtime, st *State, f *Frame) {
+	d.st, d.r, d.messages, d.limits, d.newID = st, r, f.Messages, &r.cfg.Limits, r.cfg.NewID
 	if f.Result != nil && f.ResultMessageID != "" && d.find(f.ResultMessageID) < 0 {
 		d.result = &abi.Message{
 			ID: f.ResultMessageID, Role: abi.RoleTool, ToolCallID: f.Result.CallID, Content: f.Result.Content,
@@ -47,7 +48,6 @@ func newDraft(r *Runtime, st *State, f *Frame) *draft {
 			d.result.ToolCallID = f.Call.ID
 		}
 	}
-	return d
 }
 
 // fork starts to apply the reply of a plugin. What a fork that is thrown away

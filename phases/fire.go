@@ -33,13 +33,11 @@ func (r *Runtime) Fire(ctx context.Context, st *State, f Frame) (Outcome, error)
 	case st == nil:
 		return Outcome{Messages: f.Messages}, fmt.Errorf("phases: %s: there are hooks but no State", f.Phase)
 	}
-	// Apart, so that the frame moves to the heap only if there are hooks.
 	return r.fire(ctx, st, f, hooks)
 }
 
 func (r *Runtime) fire(ctx context.Context, st *State, f Frame, hooks []*hook) (Outcome, error) {
-	ctx = context.WithValue(ctx, conversationKey{}, f.Messages)
-	p := r.newPass(st, &f)
+	p := r.newPass(st, f)
 	out, err := p.inTurn(ctx, func() (Outcome, error) {
 		if err := p.hooks(ctx, hooks); err != nil {
 			return p.discard(), err
@@ -87,25 +85,10 @@ func (p *pass) finish() Outcome {
 		if c.err == nil && c.attempt > 0 && c.hook.Messages == abi.ViewDelta {
 			p.st.seen.advance(c.hook.plugin.name, c.mark)
 		}
-		if c.proposal == nil {
-			continue
-		}
-		for i := range c.proposal.effects {
-			out.choose(&c.proposal.effects[i], c.hook.plugin.name)
-		}
 	}
+	p.choose(&out)
 	out.Gate = decide(p.final)
 	return out
-}
-
-// choose takes the first stop, and the first compaction request with a focus.
-func (o *Outcome) choose(e *abi.Effect, by string) {
-	switch {
-	case e.Type == abi.EffectStop && o.Stop == nil:
-		o.Stop = &Stop{Code: e.Code, Detail: e.Detail, By: by}
-	case e.Type == abi.EffectRequestCompaction && (o.Compact == nil || o.Compact.Focus == "" && e.Focus != ""):
-		o.Compact = &CompactionRequest{Focus: e.Focus, By: by}
-	}
 }
 
 func join(names []string) string { return strings.Join(names, ",") }

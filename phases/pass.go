@@ -31,6 +31,10 @@ type pass struct {
 	customs []custom
 	report  Report
 
+	// own and base are where frame and draft point at first.
+	own  Frame
+	base draft
+
 	spare   []*call
 	used    int
 	answers chan answer
@@ -44,15 +48,16 @@ type touch struct {
 	shared bool
 }
 
-func (r *Runtime) newPass(st *State, f *Frame) *pass {
+func (r *Runtime) newPass(st *State, f Frame) *pass {
 	var p *pass
 	select {
 	case p = <-r.passes:
 	default:
 		p = &pass{}
 	}
-	p.r, p.st, p.frame = r, st, f
-	p.draft = newDraft(r, st, f)
+	p.r, p.st, p.own = r, st, f
+	p.frame, p.draft = &p.own, &p.base
+	p.base.begin(r, st, p.frame)
 	return p
 }
 

@@ -30,6 +30,7 @@ type plugin struct {
 	keys     map[string]key // by short name
 	list     []key          // the same, by name
 	stuck    atomic.Int64   // abandoned calls that still run
+	bounded  Bounded        // nil if the plugin is not
 	stats    counters
 }
 
@@ -70,6 +71,7 @@ func newPlugin(impl Plugin, l *Limits) (*plugin, error) {
 		return nil, fmt.Errorf("plugin %.80q: the name must match ^[a-z0-9][a-z0-9._-]{0,63}$", d.Name)
 	}
 	p := &plugin{impl: impl, name: d.Name, keys: make(map[string]key, len(d.State))}
+	p.bounded, _ = impl.(Bounded)
 	var native map[string]state.Native
 	if n, ok := impl.(NativeState); ok {
 		native = n.NativeState()

@@ -60,8 +60,12 @@ type Record struct {
 	Duration time.Duration
 	// Attempt is 1, 2 for the second call of a deferred hook, 0 for a hook that
 	// was not called. An action counts on while others change what it writes.
-	Attempt      int
-	MessagesSent int
+	Attempt int
+	// MessagesSent of the MessagesTotal in the conversation were shown to the hook,
+	// beginning with that of index MessagesFrom.
+	MessagesSent  int
+	MessagesFrom  int
+	MessagesTotal int
 	// Revision is that of the state which the hook was shown.
 	Revision uint64
 	Applied  []Change
@@ -85,6 +89,10 @@ type Change struct {
 	What   string
 	Target string
 	Note   string
+	// Overridden means that it does not count, because another hook's does: of several
+	// stops and requests for a compaction one is taken, and a later override of the
+	// inference wins over an earlier one where both set a field.
+	Overridden bool
 }
 
 // Refusal is one part of a reply that was refused. The rest of the reply was not
@@ -112,11 +120,11 @@ func (p *pass) recordOf(c *call) Record {
 	rec := Record{
 		At: c.at, Run: p.frame.Run, Phase: p.frame.Phase, Step: p.frame.Step,
 		Plugin: c.hook.plugin.name, Handler: c.hook.name, Duration: c.took, Attempt: c.attempt,
-		MessagesSent: len(c.event.Messages), Revision: c.base, Applied: c.applied, Refused: c.refused,
+		MessagesSent: len(c.event.Messages), MessagesFrom: c.event.MessagesFrom, MessagesTotal: c.event.MessagesTotal, Revision: c.base, Applied: c.applied, Refused: c.refused,
 		Deferred: c.deferred, Overridden: c.overridden, Quarantined: c.quarantined,
 	}
 	if c.attempt == 0 {
-		rec.MessagesSent = 0
+		rec.MessagesSent, rec.MessagesFrom, rec.MessagesTotal = 0, 0, 0
 	}
 	if p.frame.Call != nil {
 		rec.CallID, rec.ToolName = p.frame.Call.ID, p.frame.Call.Name

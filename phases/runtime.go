@@ -39,6 +39,15 @@ type NativeState interface {
 	NativeState() map[string]state.Native
 }
 
+// Bounded is what a plugin may have beside Plugin when its hooks come back by
+// themselves soon after their context is done, whatever they do, and never end their
+// goroutine: a guest does that the host interrupts. Then one of a phase's hooks is called
+// on the goroutine of the phase, which costs a third. It is not abandoned. Bounded is
+// asked before each call, and must be quick.
+type Bounded interface {
+	Bounded() bool
+}
+
 // Activator is what a native plugin may have beside Plugin: a say when a run
 // begins with it, and when the run goes to an agent without it. The event has no phase, and
 // the reply may hold updates of state only. A guest has run_start and run_end.
@@ -93,6 +102,8 @@ type Runtime struct {
 	pending *state.Key
 	dead    *state.Key
 
+	// real says that Config.Now is the clock of the machine.
+	real bool
 	// passes are kept for the next phase.
 	passes    chan *pass
 	recording sync.Mutex
@@ -102,11 +113,12 @@ type Runtime struct {
 // order of their hooks. Names must be unique. A cycle of before and after
 // constraints is an error that names it.
 func New(cfg Config) (*Runtime, error) {
+	machine := cfg.Now == nil
 	if err := cfg.setDefaults(); err != nil {
 		return nil, err
 	}
 	r := &Runtime{
-		cfg: cfg, active: make(map[*plugin]bool), hooks: make(map[abi.Phase][]*hook),
+		cfg: cfg, real: machine, active: make(map[*plugin]bool), hooks: make(map[abi.Phase][]*hook),
 		actions: make(map[string]*hook), effects: make(map[string]*hook), passes: make(chan *pass, sparePasses),
 	}
 	r.pending, r.dead = pendingKey(&r.cfg.Limits), deadKey(&r.cfg.Limits)

@@ -103,6 +103,17 @@ func (s *State) Revision() uint64 { return s.store.Snapshot().Revision() }
 // unknown keys. The map is the caller's, the values are shared.
 func (s *State) Export() map[string]any { return s.store.ExportThread() }
 
+// Kept returns the value of a full key as Export would: of thread scope, or of a key
+// that nobody declares. The value is shared; do not change it.
+func (s *State) Kept(key string) (any, bool) { return s.store.Thread(key) }
+
+// Watch calls fn after each commit with the names of the keys that it touched,
+// sorted, until stop is called. Calls come one at a time, in the order of the revisions;
+// fn must not fire phases. It fails when there are too many watchers.
+func (s *State) Watch(fn func(keys []string)) (stop func(), err error) {
+	return s.store.Watch(func(c state.Change) { fn(c.Keys) })
+}
+
 func (s *State) take(ctx context.Context) error {
 	select {
 	case s.turn <- struct{}{}:

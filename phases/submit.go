@@ -48,31 +48,45 @@ func (c Command) Extend(other Command) (Command, error) {
 // action and effect must have a handler, else nothing is committed. Actions wait
 // for their phase.
 func (r *Runtime) Submit(ctx context.Context, st *State, c Command) (Report, error) {
-	batch, err := r.batch(st, &c)
+	customs, err := r.commit(ctx, st, &c)
 	if err != nil {
 		return Report{}, err
 	}
-	customs, err := r.customs(st, &c)
+	return r.carryOut(ctx, st, Frame{}, customs), nil
+}
+
+// commit commits a command, and returns the effects that are to be carried out.
+func (r *Runtime) commit(ctx context.Context, st *State, c *Command) ([]custom, error) {
+	batch, err := r.batch(st, c)
 	if err != nil {
-		return Report{}, err
+		return nil, err
+	}
+	customs, err := r.customs(st, c)
+	if err != nil {
+		return nil, err
 	}
 	if err := ctx.Err(); err != nil {
-		return Report{}, fmt.Errorf("phases: submit: %w", err)
+		return nil, fmt.Errorf("phases: submit: %w", err)
 	}
 	if _, err := st.store.Apply(ctx, batch); err != nil {
-		return Report{}, fmt.Errorf("phases: submit: %w", err)
+		return nil, fmt.Errorf("phases: submit: %w", err)
 	}
+	return customs, nil
+}
+
+// carryOut carries out the effects of a command.
+func (r *Runtime) carryOut(ctx context.Context, st *State, f Frame, customs []custom) Report {
 	if len(customs) == 0 {
-		return Report{}, nil
+		return Report{}
 	}
-	p := r.newPass(st, &Frame{})
+	p := r.newPass(st, f)
 	p.draft.customs = customs
 	p.committed()
 	p.dispatch(ctx)
 	report := p.report
 	p.record(ctx)
 	p.free()
-	return report, nil
+	return report
 }
 
 // batch is what a command commits, its actions included.

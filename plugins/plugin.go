@@ -93,23 +93,37 @@ func (p *Plugin) describe(g *guest.Guest) abi.Description {
 // and with the operator's priority and failure policy where those are given.
 func (p *Plugin) Describe() abi.Description { return p.describe(p.live.Edition().Guest) }
 
+// Bounded says whether the guest comes back when its context is done, whatever it
+// does: the host interrupts it. That holds as long as it computes. What it may be granted
+// (files, the network) can keep it in a call of the operating system.
+func (p *Plugin) Bounded() bool { return p.live.Pure() }
+
 // OnPhase hands the event to the guest. The error is host.GuestError,
 // host.TrapError, a decoding error, or that of ctx.
 func (p *Plugin) OnPhase(ctx context.Context, e *abi.Event) (*abi.Reply, error) {
-	event := *e
-	if p.entry.Config != nil {
-		event.Config = p.entry.Config
-	}
 	var reply *abi.Reply
 	err := p.live.Do(ctx, func(g *guest.Guest) error {
-		event.ABI = g.Version()
-		reply = &abi.Reply{}
-		return g.Call(host.WithRange(ctx, more(ctx, g, &event)), abi.ExportOnPhase, &event, reply)
+		reply = nil // of a guest that was retired meanwhile
+		shown := p.show(g, e)
+		return g.Call(host.WithRange(ctx, more(ctx, g, shown)), abi.ExportOnPhase, shown, &reply)
 	})
 	if err != nil {
 		return nil, err
 	}
 	return reply, nil
+}
+
+// show is the event as the guest sees it.
+func (p *Plugin) show(g *guest.Guest, e *abi.Event) *abi.Event {
+	if p.entry.Config == nil && e.ABI == g.Version() {
+		return e
+	}
+	event := *e
+	event.ABI = g.Version()
+	if p.entry.Config != nil {
+		event.Config = p.entry.Config
+	}
+	return &event
 }
 
 // more lets the guest read messages beyond its view: an event that holds nothing

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 
 	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/host"
@@ -82,8 +83,30 @@ func (t *Tools) add(p *Plugin, d abi.Tool) error {
 	return nil
 }
 
+// Of returns the tools of some plugins only, as of those whose hooks are active. A name
+// that no plugin with tools has is no error: most have none.
+func (t *Tools) Of(plugins ...string) *Tools {
+	out := &Tools{byName: make(map[string]tool)}
+	for _, d := range t.list {
+		if slices.Contains(plugins, t.Owner(d.Name)) {
+			out.list = append(out.list, d)
+			out.byName[d.Name] = t.byName[d.Name]
+		}
+	}
+	return out
+}
+
 // Tools lists them, in the order of the plugins.
 func (t *Tools) Tools() []abi.Tool { return append([]abi.Tool(nil), t.list...) }
+
+// Owner names the plugin that registers a tool, or nothing.
+func (t *Tools) Owner(name string) string {
+	found, ok := t.byName[name]
+	if !ok {
+		return ""
+	}
+	return found.plugin.shape.Name
+}
 
 // CallTool has the plugin carry out a call. Arguments that do not fit the tool's
 // schema are an error result, and the guest never sees them. The error is that of the

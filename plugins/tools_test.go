@@ -119,3 +119,20 @@ func TestGuestAsksForADecision(t *testing.T) {
 		t.Errorf("result %+v, error %v, tool %q", r, err, log[2].Text())
 	}
 }
+
+// TestToolsOfSomePlugins: a filter takes the tools of the others away, and whoever calls
+// one all the same reads that it is not there.
+func TestToolsOfSomePlugins(t *testing.T) {
+	t.Parallel()
+	all := teller(t)
+	if owner := all.Owner("sum"); owner != "teller" || all.Owner("gone") != "" {
+		t.Errorf("owner %q", owner)
+	}
+	if own := all.Of("guard", "teller"); len(own.Tools()) != len(all.Tools()) || own.Owner("sum") != "teller" {
+		t.Errorf("of the plugin itself: %+v", own.Tools())
+	}
+	none := all.Of("guard")
+	if _, err := none.CallTool(t.Context(), abi.ToolCall{ID: "c1", Name: "sum"}); err == nil || !strings.Contains(err.Error(), "tool 'sum' not found") || len(none.Tools()) != 0 {
+		t.Errorf("of another one: %+v, error %v", none.Tools(), err)
+	}
+}

@@ -49,6 +49,7 @@ func arrows() map[string][]string {
 		"store":               {"mailbox"},
 		"plugins":             {"phases", "host", "internal/guest", "internal/wire", "abi"},
 		"summarizers":         {"compaction", "host", "internal/guest", "internal/wire", "abi"},
+		"internal/record":     {"phases", "compaction", "abi"},
 		"internal/cli":        {"*"},
 		"cmd":                 {"*"},
 		"examples":            {"*"},

@@ -13,6 +13,7 @@ import (
 	"github.com/mortise-dev/mortise/agent"
 	"github.com/mortise-dev/mortise/background"
 	"github.com/mortise-dev/mortise/compaction"
+	"github.com/mortise-dev/mortise/internal/record"
 	"github.com/mortise-dev/mortise/llm/transcript"
 	"github.com/mortise-dev/mortise/phases"
 	"github.com/mortise-dev/mortise/plugins"
@@ -23,11 +24,15 @@ const (
 	maxFailures = 20
 	maxGates    = 200
 	maxNotes    = 100
+	maxRuns     = 200
 )
 
 // collector gathers a report while runs go on. It is safe for concurrent use.
 type collector struct {
 	limits map[string]time.Duration
+	// records gets the same decisions, for mortise explain; nil keeps none.
+	records *recorder
+	tools   toolCounts
 
 	mu       sync.Mutex
 	report   Report
@@ -46,47 +51,54 @@ func newCollector() *collector {
 	}
 }
 
-// record takes what one hook call came to.
+// record takes what one hook call came to. The report is made of the same entries
+// that mortise explain prints.
 func (c *collector) record(r phases.Record) {
 	if r.Plugin == recordingName || r.Plugin == background.PluginName {
 		return // the replay's own, and the runtime's
 	}
+	e := record.Of(&r)
+	c.records.decided(&r, e)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	key := [2]string{r.Plugin, string(r.Phase)}
-	h := c.hooks[key]
-	if h == nil {
-		h = &HookReport{Plugin: r.Plugin, Phase: string(r.Phase), LimitMS: c.limits[r.Plugin].Milliseconds()}
-		c.hooks[key] = h
-	}
-	if r.Attempt > 0 {
+	h := c.hook(&e)
+	if e.Attempt > 0 {
 		h.Calls++
 	}
-	took := float64(r.Duration) / float64(time.Millisecond)
-	h.TotalMS += took
-	h.MaxMS = max(h.MaxMS, took)
-	h.Refused += len(r.Refused)
-	if r.Err != "" {
+	h.TotalMS += e.DurationMS
+	h.MaxMS = max(h.MaxMS, e.DurationMS)
+	h.Refused += len(e.Refused)
+	if e.Error != "" {
 		h.Failures++
-		h.LastError = r.Err
+		h.LastError = e.Error
 	}
-	if r.Deferred != "" {
+	if e.DeferredBy != "" {
 		h.Deferred++
 	}
-	if r.Quarantined {
+	if e.Quarantined {
 		h.Quarantined++
 	}
-	for _, change := range r.Applied {
-		c.change(r.Plugin, change)
+	for _, change := range e.Applied {
+		c.change(e.Plugin, change)
 	}
-	if r.Gate != nil && r.Gate.Action != abi.GateAllow && !r.Overridden && len(c.report.Gates) < maxGates {
+	if g := e.Gate; g != nil && g.Action != abi.GateAllow && !g.Overridden && len(c.report.Gates) < maxGates {
 		c.report.Gates = append(c.report.Gates, GateReport{
-			Plugin: r.Plugin, Action: string(r.Gate.Action), Tool: r.ToolName, CallID: r.CallID, Reason: r.Gate.Reason,
+			Plugin: e.Plugin, Action: string(g.Action), Tool: e.Tool, CallID: e.CallID, Reason: g.Reason,
 		})
 	}
 }
 
-func (c *collector) change(plugin string, change phases.Change) {
+func (c *collector) hook(e *record.Entry) *HookReport {
+	key := [2]string{e.Plugin, string(e.Phase)}
+	h := c.hooks[key]
+	if h == nil {
+		h = &HookReport{Plugin: e.Plugin, Phase: string(e.Phase), LimitMS: c.limits[e.Plugin].Milliseconds()}
+		c.hooks[key] = h
+	}
+	return h
+}
+
+func (c *collector) change(plugin string, change record.Change) {
 	key := [3]string{plugin, change.What, change.Note}
 	entry := c.changes[key]
 	if entry == nil {
@@ -98,6 +110,7 @@ func (c *collector) change(plugin string, change phases.Change) {
 
 // event takes news of a run.
 func (c *collector) event(e agent.Event) {
+	c.records.event(e)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	runs := &c.report.Runs
@@ -116,6 +129,8 @@ func (c *collector) event(e agent.Event) {
 			return
 		}
 		runs.Terminations[e.Outcome.Termination.Type]++
+		runs.List = append(runs.List, RunReport{ID: e.RunID, Thread: e.ThreadID, Termination: e.Outcome.Termination.Type, Steps: e.Outcome.Steps})
+		runs.List = runs.List[max(0, len(runs.List)-maxRuns):]
 		if e.Outcome.Termination.Type == agent.Failed && len(runs.Failures) < maxFailures {
 			runs.Failures = append(runs.Failures, e.Outcome.Termination.Detail)
 		}
@@ -125,6 +140,7 @@ func (c *collector) event(e agent.Event) {
 
 // compaction takes news of a compaction.
 func (c *collector) compaction(e compaction.Event) {
+	c.records.compaction(e)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if e.Kind == compaction.EventAdmission {
@@ -161,6 +177,7 @@ func (c *collector) done() *Report {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	r := c.report
+	r.RecordDir, r.Tools = c.records.dir(), c.tools.all()
 	order := make(map[string]int)
 	for i, p := range abi.Phases() {
 		order[string(p)] = i

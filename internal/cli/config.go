@@ -32,6 +32,7 @@ type Config struct {
 	Compaction CompactionConfig `yaml:"compaction"`
 	Tasks      TasksConfig      `yaml:"tasks"`
 	Replay     ReplayConfig     `yaml:"replay"`
+	Record     RecordConfig     `yaml:"record"`
 
 	// dir is the folder of the file.
 	dir string
@@ -197,6 +198,9 @@ func (c *Config) validate() error {
 		}
 	}
 	if err := c.Tasks.validate(); err != nil {
+		return err
+	}
+	if err := c.Record.validate(); err != nil {
 		return err
 	}
 	return c.Compaction.validate()

@@ -26,6 +26,10 @@ type conversation struct {
 	collector *collector
 	// calls counts the tool calls of the step under way.
 	calls int
+	// waiting are the calls that the last run left waiting for a decision.
+	waiting []agent.Ticket
+	// ended is why the recording was not played to its end.
+	ended string
 }
 
 // replayConversation plays one conversation to its end. The error joins those of
@@ -73,7 +77,7 @@ func (v *conversation) wire(ctx context.Context, parts *parts, c transcript.Conv
 	if err := v.tasks.Wait(ctx, v.id); err != nil {
 		return err
 	}
-	tools, err := v.tasks.tools(v.id, v.replay, v.stop)
+	tools, err := v.tasks.tools(v.id, &toolbox{v.replay, parts.tools, v.collector.tools.add}, v.stop)
 	if err != nil {
 		return err
 	}
@@ -114,27 +118,56 @@ func (v *conversation) stop(runID string) {
 func (v *conversation) play(ctx context.Context) []error {
 	var failures []error
 	for turn, ok := v.replay.Next(); ok && ctx.Err() == nil; turn, ok = v.replay.Next() {
-		if !turn.Answered {
-			// Nobody answered in the recording: the messages come one by one.
-			for _, m := range turn.Messages {
-				if err := v.agent.Append(ctx, v.id, m); err != nil {
-					failures = append(failures, err)
-				}
-				v.position()
+		if turn.Answered {
+			if err := v.run(ctx, turn.Messages); err != nil {
+				failures = append(failures, err)
+			}
+			if v.ended != "" {
+				break
 			}
 			continue
 		}
-		before, _ := v.replay.Position()
-		_, err := v.agent.Run(ctx, agent.Request{ThreadID: v.id, Messages: turn.Messages})
-		if err != nil && ctx.Err() == nil {
-			failures = append(failures, err)
-			if after, _ := v.replay.Position(); after == before {
-				// The run failed before it asked the model; so would the next.
-				return failures
+		// Nobody answered in the recording: the messages come one by one.
+		for _, m := range turn.Messages {
+			if err := v.agent.Append(ctx, v.id, m); err != nil {
+				failures = append(failures, err)
 			}
+			v.position()
 		}
 	}
 	return failures
+}
+
+// run runs one turn, and says in ended if the next ones would not come further.
+func (v *conversation) run(ctx context.Context, messages []abi.Message) error {
+	request := agent.Request{ThreadID: v.id, Messages: messages}
+	if len(messages) == 0 {
+		request.Decisions = undecided(v.waiting)
+	}
+	before, all := v.replay.Position()
+	result, err := v.agent.Run(ctx, request)
+	if ctx.Err() != nil {
+		return nil //nolint:nilerr // It is interrupted, and no failure.
+	}
+	v.waiting = result.Tickets
+	fresh := len(messages)+len(v.waiting) > 0 && len(request.Decisions) == 0
+	if after, _ := v.replay.Position(); after == before && (err != nil || !fresh) {
+		v.ended = fmt.Sprintf("runs end before the model is asked: %s", result.Termination.Reason())
+		v.progress.say("%s was played to message %d of %d: %s", v.id, after, all, v.ended)
+	}
+	return err
+}
+
+// undecided are the decisions about calls that wait when the recording goes on: there
+// is nobody to ask.
+func undecided(tickets []agent.Ticket) []agent.Decision {
+	var out []agent.Decision
+	for _, k := range tickets {
+		out = append(out, agent.Decision{
+			Target: k.ID, Action: agent.ActionCancel, Result: "[not carried out: a replay has nobody to decide]", Reason: "a replay has nobody to decide",
+		})
+	}
+	return out
 }
 
 // event passes news of a run on, and puts into the inbox what the user said
@@ -174,6 +207,9 @@ func (v *conversation) steer(ctx context.Context) {
 // are for the context that was sent then, not for the one that is sent now.
 type unbilled struct{ *compaction.Compactor }
 
+// It makes room at once as well.
+var _ agent.Shrinker = unbilled{}
+
 // Calibrate does nothing.
 func (unbilled) Calibrate(string, int64, []abi.Message) {}
 
@@ -192,7 +228,7 @@ func (v *conversation) position() {
 // result is the conversation as it stands.
 func (v *conversation) result() ThreadReport {
 	log := v.agent.Thread(v.id).Messages()
-	r := ThreadReport{ID: v.id, Messages: len(log), ViewMessages: len(log)}
+	r := ThreadReport{ID: v.id, Ended: v.ended, Messages: len(log), ViewMessages: len(log)}
 	if v.compactor == nil {
 		r.Tokens = compaction.Estimate(log)
 		r.ViewTokens = r.Tokens

@@ -20,6 +20,8 @@ type Report struct {
 	Modules []plugins.Status `json:"modules"`
 	// Guests says what the loaded modules used.
 	Guests []GuestReport `json:"guests"`
+	// Tools are those that plugins register.
+	Tools []ToolReport `json:"tools,omitempty"`
 	// Reloads are the modules that were swapped while the runs went on, or were not.
 	Reloads []ReloadReport `json:"reloads,omitempty"`
 	Runs    RunsReport     `json:"runs"`
@@ -32,6 +34,8 @@ type Report struct {
 	Admissions  []AdmissionReport  `json:"admissions"`
 	Compactions []compaction.Event `json:"compactions"`
 	WallMS      int64              `json:"wall_ms"`
+	// RecordDir is where mortise explain finds the decisions of the runs.
+	RecordDir string `json:"record_dir,omitempty"`
 	// Interrupted means that the report is partial.
 	Interrupted bool   `json:"interrupted"`
 	Error       string `json:"error,omitempty"`
@@ -56,10 +60,28 @@ type RunsReport struct {
 	Steps        int                           `json:"steps"`
 	ToolCalls    int                           `json:"tool_calls"`
 	Terminations map[agent.TerminationType]int `json:"terminations"`
+	// List has the newest runs, bounded.
+	List []RunReport `json:"list,omitempty"`
 	// Failures are the errors of runs that failed, in order, bounded.
 	Failures         []string `json:"failures,omitempty"`
 	BilledPrompt     int64    `json:"billed_prompt_tokens,omitempty"`
 	BilledCompletion int64    `json:"billed_completion_tokens,omitempty"`
+}
+
+// ToolReport is a tool that a plugin registers, and how often it was called.
+type ToolReport struct {
+	Plugin string `json:"plugin"`
+	Tool   string `json:"tool"`
+	Calls  int    `json:"calls"`
+	Failed int    `json:"failed"`
+}
+
+// RunReport is one run, as mortise explain knows it.
+type RunReport struct {
+	ID          string                `json:"id"`
+	Thread      string                `json:"thread"`
+	Termination agent.TerminationType `json:"termination"`
+	Steps       int                   `json:"steps"`
 }
 
 // GuestReport says what a module used from its loading to the end.
@@ -106,6 +128,8 @@ type ThreadReport struct {
 	Compactions  int   `json:"compactions"`
 	// Complete means that the recording was played to its end.
 	Complete bool `json:"complete"`
+	// Ended says why it was not, if a run that was stopped or failed is the reason.
+	Ended string `json:"ended,omitempty"`
 }
 
 // HookReport sums up the calls of one plugin at one phase.

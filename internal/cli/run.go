@@ -24,6 +24,9 @@ type runOptions struct {
 	paceSet      bool
 	lenient      bool
 	quiet        bool
+	session      string
+	recordDir    string
+	noRecord     bool
 }
 
 const runLong = `Replay a recorded session: the user, the model and the tools say what they said
@@ -35,7 +38,8 @@ and Claude Code sessions, OpenAI-style and Anthropic-style message lists,
 mini-swe-agent, tau-bench, BFCL memory, QMSum. A file with several conversations
 is replayed one after the other.
 
-Progress goes to standard error, the report to standard output.
+Progress goes to standard error, the report to standard output. What each plugin
+decided is kept in a folder of the user's own; mortise explain RUN prints it.
 
 When standard error is not a terminal, SIGHUP swaps the modules whose files have
 changed, while the run goes on; one that cannot take over is refused. The config
@@ -55,7 +59,7 @@ func newRun(s Streams) *cobra.Command {
   mortise run --output json session.jsonl > report.json`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			o.paceSet = cmd.Flags().Changed("pace")
+			o.paceSet, o.session = cmd.Flags().Changed("pace"), args[0]
 			return runSession(cmd.Context(), s, args[0], o)
 		},
 	}
@@ -66,6 +70,8 @@ func newRun(s Streams) *cobra.Command {
 	f.StringVar(&o.logLevel, "log-level", "warn", "debug, info, warn or error, to standard error")
 	f.DurationVar(&o.pace, "pace", 0, "how long each recorded inference takes (overrides the config)")
 	f.BoolVar(&o.lenient, "lenient", false, "leave out lines that cannot be read, and list them")
+	f.StringVar(&o.recordDir, "record-dir", "", "folder for the decision records (overrides MORTISE_RECORD_DIR and the config)")
+	f.BoolVar(&o.noRecord, "no-record", false, "keep no decision records")
 	f.BoolVarP(&o.quiet, "quiet", "q", false, "no progress")
 	return cmd
 }
@@ -94,8 +100,13 @@ func runSession(ctx context.Context, s Streams, path string, o runOptions) error
 	p := newProgress(s.Err, o.quiet)
 	c := newCollector()
 	c.session(path, file)
+	c.records, err = newRecorder(o, cfg, func(err error) { p.say("the decision record is not complete: %v", err) })
+	if err != nil {
+		return with(ExitConfig, err)
+	}
 	logger := slog.New(slog.NewTextHandler(p.writer(), &slog.HandlerOptions{Level: level}))
 	failure := replayFile(ctx, cfg, file, logger, p, c)
+	c.records.note(c.records.close())
 	p.close()
 	report := c.done()
 	report.WallMS = time.Since(start).Milliseconds()

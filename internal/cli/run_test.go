@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -16,7 +17,20 @@ import (
 	"github.com/mortise-dev/mortise/internal/cli"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// TestMain keeps the decision records of the tests out of the user's folder.
+func TestMain(m *testing.M) {
+	dir, err := os.MkdirTemp("", "mortise-state")
+	if err != nil {
+		panic(err)
+	}
+	if err := errors.Join(os.Setenv("XDG_STATE_HOME", dir), os.Unsetenv("MORTISE_RECORD_DIR")); err != nil {
+		panic(err)
+	}
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+		os.RemoveAll(dir)
+		os.Exit(code)
+	}))
+}
 
 // root is the top of the repository.
 func root(t *testing.T) string {
@@ -55,14 +69,21 @@ type report struct {
 		Count, Steps int
 		Terminations map[string]int
 		Failures     []string
+		List         []struct{ ID, Thread, Termination string }
 	}
-	Threads []struct {
+	RecordDir string `json:"record_dir"`
+	Threads   []struct {
 		ID          string
 		Messages    int
 		Tokens      int64
 		ViewTokens  int64 `json:"view_tokens"`
 		Complete    bool
 		Compactions int
+		Ended       string
+	}
+	Tools []struct {
+		Plugin, Tool  string
+		Calls, Failed int
 	}
 	Hooks   []struct{ Plugin, Phase string }
 	Changes []struct {

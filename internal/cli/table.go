@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
@@ -17,23 +16,25 @@ import (
 // write prints the report.
 func (r *Report) write(out io.Writer, format string) error {
 	if format == "json" {
-		enc := json.NewEncoder(out)
-		enc.SetIndent("", "  ")
-		enc.SetEscapeHTML(false)
-		return enc.Encode(r)
+		return writeJSON(out, r)
 	}
 	t := &table{tw: tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)}
 	r.tables(t)
-	if t.err != nil {
-		return t.err
-	}
-	return t.tw.Flush()
+	return t.end()
 }
 
 // table collects lines and remembers the first failure.
 type table struct {
 	tw  *tabwriter.Writer
 	err error
+}
+
+// end writes the table.
+func (t *table) end() error {
+	if t.err != nil {
+		return t.err
+	}
+	return t.tw.Flush()
 }
 
 func (t *table) row(format string, args ...any) {
@@ -67,6 +68,7 @@ func (r *Report) tables(t *table) {
 	if len(r.Guests) > 0 {
 		r.guestTable(t)
 	}
+	r.toolTable(t)
 	if r.Runs.Count > 0 {
 		r.runTable(t)
 		r.hookTable(t)
@@ -116,6 +118,15 @@ func (r *Report) guestTable(t *table) {
 	}
 }
 
+func (r *Report) toolTable(t *table) {
+	if len(r.Tools) > 0 {
+		t.head("tools of plugins", "plugin", "tool", "calls", "failed")
+	}
+	for _, tool := range r.Tools {
+		t.row("  %s\t%s\t%d\t%d", tool.Plugin, tool.Tool, tool.Calls, tool.Failed)
+	}
+}
+
 func (r *Report) runTable(t *table) {
 	t.head("runs")
 	var ends []string
@@ -128,6 +139,12 @@ func (r *Report) runTable(t *table) {
 	}
 	for _, f := range r.Runs.Failures {
 		t.row("  failed: %s", f)
+	}
+	if n := len(r.Runs.List); r.RecordDir != "" && n > 0 {
+		t.row("  who decided what, and why: mortise explain RUN; records are in %s", r.RecordDir)
+		for _, run := range r.Runs.List[max(0, n-maxLines):] {
+			t.row("  run %s of %s: %s, %d steps", run.ID, clip(run.Thread, 36), run.Termination, run.Steps)
+		}
 	}
 }
 
@@ -221,6 +238,9 @@ func (r *Report) threadTable(t *table) {
 		end := "complete"
 		if !v.Complete {
 			end = "not played to its end"
+			if v.Ended != "" {
+				end += ": " + clip(v.Ended, 120)
+			}
 		}
 		t.row("  %s\t%d messages\t%s\t%d messages\t%s\t%d\t%s", clip(v.ID, 36), v.Messages, thousands(v.Tokens),
 			v.ViewMessages, thousands(v.ViewTokens), v.Compactions, end)

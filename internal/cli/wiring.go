@@ -30,6 +30,7 @@ type parts struct {
 	host       *host.Host
 	entries    []plugins.Entry
 	set        *plugins.Set
+	tools      *plugins.Tools // of the set
 	modules    []*host.Module // of policies
 	policies   []loadedPolicy
 	summarizer *summarizers.Policy
@@ -65,10 +66,13 @@ func assemble(ctx context.Context, cfg *Config, logger *slog.Logger, p *progress
 		return out, with(ExitConfig, err)
 	}
 	out.set, err = plugins.Load(ctx, out.host, out.entries)
-	// A recording calls none of the plugins' tools, but a wrong one must not go unseen.
-	_, toolErr := out.set.Tools()
+	var toolErr error
+	out.tools, toolErr = out.set.Tools()
 	if err := errors.Join(err, toolErr, out.loadPolicies(ctx)); err != nil {
 		return out, with(ExitModule, err)
+	}
+	for _, t := range out.tools.Tools() {
+		c.tools.add(ToolReport{Plugin: out.tools.Owner(t.Name), Tool: t.Name})
 	}
 	_, err = out.phases(c, logger) // so that a cycle is told before anything runs
 	for _, e := range cfg.Plugins {

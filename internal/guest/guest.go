@@ -117,7 +117,7 @@ func (g *Guest) Encode(v any) (out []byte, err error) {
 }
 
 // Call encodes in, calls the export and decodes its output into out. An empty
-// output leaves out as it is.
+// output, and one without fields, leaves out as it is.
 func (g *Guest) Call(ctx context.Context, export string, in, out any) error {
 	var called error
 	err := g.lend(in, func(input []byte) error {
@@ -135,14 +135,17 @@ func (g *Guest) call(ctx context.Context, export string, input []byte, out any) 
 	if err != nil {
 		return fmt.Errorf("guest: module %q: %s: %w", g.caller.Name(), export, err)
 	}
-	if len(output) == 0 {
-		return nil
+	if len(output) == 0 || g.format == wire.MessagePack && string(output) == emptyMap {
+		return nil // It says nothing.
 	}
 	if err := g.format.Unmarshal(output, out); err != nil {
 		return fmt.Errorf("guest: module %q: %s: %w: %w", g.caller.Name(), export, ErrDecode, err)
 	}
 	return nil
 }
+
+// emptyMap is what a guest answers in MessagePack that says nothing, as most hooks do.
+const emptyMap = "\x80"
 
 // lend encodes a value into a buffer that use may read while it runs. The messages of
 // an event are encoded once and kept.

@@ -70,6 +70,13 @@ func (l *Live) Edition() *Edition {
 	return l.current.Load()
 }
 
+// Pure says whether the guest that takes the calls now is granted nothing, so that it can
+// only compute.
+func (l *Live) Pure() bool {
+	e := l.current.Load()
+	return len(e.Access.Granted) == 0 && e.Generation == l.module.Current()
+}
+
 // Do runs a call on the guest that takes the calls now. When a swap retired its
 // generation before the call had begun, run is asked again with the guest that took
 // over, so run must encode its input for the guest that it is given.

@@ -46,6 +46,15 @@ func (s *Store) ExportThread() map[string]any {
 	return out
 }
 
+// Thread returns one value of those that ExportThread returns.
+func (s *Store) Thread(name string) (any, bool) {
+	e, ok := s.now.Load().values.get(name)
+	if k := s.Key(name); !ok || k != nil && (!k.thread() || k.Transient) {
+		return nil, false
+	}
+	return e.value, true
+}
+
 // Restore replaces the whole state. Values of unknown keys, and those that their
 // key cannot decode, are hidden and kept; with strict they are an error, and then nothing is
 // restored.

@@ -1,0 +1,168 @@
+package cli
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strings"
+	"text/tabwriter"
+	"time"
+	"unicode"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mortise-dev/mortise/internal/record"
+)
+
+// explainOptions are the flags of mortise explain.
+type explainOptions struct {
+	config    string
+	output    string
+	recordDir string
+	plugin    string
+	all       bool
+}
+
+const explainLong = `Print the decision record of a run: which plugin was called when, how much of the
+conversation it saw, what it answered, and what of that was applied, refused,
+deferred or overridden, and why. Admissions and compactions of the thread are in
+between, where they happened.
+
+RUN is the id of a run, as in the report of mortise run, or its beginning. Without
+it the newest runs are listed.
+
+Records are written by mortise run, to record.dir of the config, or the user's
+state folder. They hold names, sizes and reasons, and no messages.`
+
+// maxListed is how many runs are listed.
+const maxListed = 20
+
+func newExplain(s Streams) *cobra.Command {
+	var o explainOptions
+	cmd := &cobra.Command{
+		Use:   "explain [RUN]",
+		Short: "Print who decided what in a run, and why",
+		Long:  explainLong,
+		Example: `  mortise explain
+  mortise explain 01a1fdc0-c87d --plugin guard
+  mortise explain 01a1fdc0-c87d --output json | jq .entries`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			return explain(s, strings.Join(args, ""), o)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVarP(&o.config, "config", "c", "", "config file (default mortise.yaml in the current folder, if there is one)")
+	f.StringVarP(&o.output, "output", "o", "table", "table or json")
+	f.StringVar(&o.recordDir, "record-dir", "", "folder of the records (overrides MORTISE_RECORD_DIR and the config)")
+	f.StringVar(&o.plugin, "plugin", "", "only what this plugin did")
+	f.BoolVar(&o.all, "all", false, "in the table, also hooks that had nothing to say")
+	return cmd
+}
+
+// explain is mortise explain.
+func explain(s Streams, run string, o explainOptions) error {
+	if o.output != "table" && o.output != "json" {
+		return with(ExitUsage, fmt.Errorf("--output %q: must be table or json", o.output))
+	}
+	folder, err := openRecords(o)
+	if err != nil {
+		return with(ExitConfig, err)
+	}
+	defer folder.Close()
+	if run == "" {
+		return listRuns(s.Out, folder, o.output)
+	}
+	found, err := folder.Load(run)
+	switch {
+	case errors.Is(err, record.ErrUnknown) || errors.Is(err, record.ErrAmbiguous):
+		return with(ExitUsage, err)
+	case err != nil:
+		return with(ExitSession, err)
+	}
+	found.Entries = only(found.Entries, o.plugin)
+	if o.output == "json" {
+		return writeJSON(s.Out, struct {
+			Schema string `json:"schema"`
+			RunID  string `json:"run_id"`
+			*record.Run
+		}{"mortise.explain.v1", found.ID(), found})
+	}
+	t := &table{tw: tabwriter.NewWriter(s.Out, 0, 8, 2, ' ', 0)}
+	explainTable(t, found, o.all)
+	return t.end()
+}
+
+// openRecords finds the folder.
+func openRecords(o explainOptions) (*record.Folder, error) {
+	var cfg *Config
+	if _, err := os.Stat(configName); o.config != "" || err == nil {
+		if cfg, err = loadConfig(o.config); err != nil {
+			return nil, err
+		}
+	}
+	dir, _, err := recordDir(o.recordDir, cfg)
+	if err != nil {
+		return nil, err
+	}
+	folder, err := record.Look(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("records: there are none: %s is not there; mortise run writes them, --record-dir says where they are", dir)
+	}
+	return folder, err
+}
+
+// only leaves out what others did.
+func only(entries []record.Entry, plugin string) []record.Entry {
+	if plugin == "" {
+		return entries
+	}
+	var out []record.Entry
+	for _, e := range entries {
+		if e.Plugin == plugin {
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+func listRuns(out io.Writer, folder *record.Folder, format string) error {
+	known, err := folder.List(maxListed)
+	if err != nil {
+		return with(ExitSession, err)
+	}
+	if format == "json" {
+		starts := make([]record.Start, len(known))
+		for i := range known {
+			starts[i] = known[i].Start
+		}
+		return writeJSON(out, map[string]any{"schema": "mortise.runs.v1", "dir": folder.Dir(), "runs": starts})
+	}
+	t := &table{tw: tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)}
+	t.row("newest runs in %s", folder.Dir())
+	for _, k := range known {
+		t.row("  %s\t%s\t%s\t%s", k.ID, k.Start.At.Format(time.DateTime), plain(k.Start.Run.ThreadID, 36), plain(k.Start.Source, 60))
+	}
+	return t.end()
+}
+
+func writeJSON(out io.Writer, v any) error {
+	enc := json.NewEncoder(out)
+	enc.SetIndent("", "  ")
+	enc.SetEscapeHTML(false)
+	return enc.Encode(v)
+}
+
+// plain makes text of a file fit for a terminal: one line, bounded, and without
+// control characters.
+func plain(s string, limit int) string {
+	return clip(strings.Map(func(c rune) rune {
+		if unicode.IsControl(c) || unicode.Is(unicode.Cf, c) {
+			return ' '
+		}
+		return c
+	}, s), limit)
+}

@@ -1,0 +1,172 @@
+package record
+
+import (
+	"time"
+
+	"github.com/mortise-dev/mortise/abi"
+	"github.com/mortise-dev/mortise/compaction"
+	"github.com/mortise-dev/mortise/phases"
+)
+
+// Schema names the format of a record.
+const Schema = "mortise.record.v1"
+
+// Start is the beginning of a run, or of the time after it waited.
+type Start struct {
+	Schema string          `json:"schema"`
+	At     time.Time       `json:"at"`
+	Run    abi.RunIdentity `json:"run"`
+	// Source is what was run, as the path of a recording.
+	Source string `json:"source,omitempty"`
+}
+
+// End is the end of a run, or of the time before it waits.
+type End struct {
+	At     time.Time `json:"at"`
+	Type   string    `json:"type"`
+	Code   string    `json:"code,omitempty"`
+	Detail string    `json:"detail,omitempty"`
+	Steps  int       `json:"steps"`
+	// Dropped entries had no room in the file.
+	Dropped int `json:"dropped,omitempty"`
+}
+
+// Verdict is in a word what became of what a hook answered.
+type Verdict string
+
+// Verdicts.
+const (
+	// NoOpinion: the hook had nothing to say.
+	NoOpinion Verdict = "no_opinion"
+	// Applied: all that was asked for was done. Of a gate: its decision was taken.
+	Applied Verdict = "applied"
+	// Overridden: another hook's decision counts, for all or a part of the answer.
+	Overridden Verdict = "overridden"
+	// Refused: the answer was dropped whole, for the reasons given.
+	Refused Verdict = "refused"
+	// Deferred: the answer was dropped, and the hook called again on what the others
+	// had made of the state.
+	Deferred Verdict = "deferred"
+	// Failed: there was no answer.
+	Failed Verdict = "failed"
+	// Skipped: the hook was in quarantine and was not called.
+	Skipped Verdict = "skipped"
+)
+
+// Entry is one decision.
+type Entry struct {
+	At    time.Time `json:"at"`
+	Phase abi.Phase `json:"phase,omitempty"`
+	Step  int       `json:"step"`
+	// Plugin answered, by Handler if it is one of its actions or effects.
+	Plugin  string `json:"plugin,omitempty"`
+	Handler string `json:"handler,omitempty"`
+	// CallID and Tool are those of the tool call that it was about.
+	CallID     string  `json:"call_id,omitempty"`
+	Tool       string  `json:"tool,omitempty"`
+	Verdict    Verdict `json:"verdict,omitempty"`
+	Attempt    int     `json:"attempt"`
+	DurationMS float64 `json:"duration_ms"`
+	Saw        *Saw    `json:"saw,omitempty"`
+
+	Applied     []Change  `json:"applied,omitempty"`
+	Refused     []Refusal `json:"refused,omitempty"`
+	Gate        *Gate     `json:"gate,omitempty"`
+	DeferredBy  string    `json:"deferred_by,omitempty"`
+	Error       string    `json:"error,omitempty"`
+	Quarantined bool      `json:"quarantined,omitempty"`
+
+	// Compaction is set instead of the others: what was decided about the thread's
+	// compaction while the run went on.
+	Compaction *compaction.Event `json:"compaction,omitempty"`
+}
+
+// Saw is what the hook was shown.
+type Saw struct {
+	// Messages of the Total in the conversation, beginning with index From.
+	Messages int `json:"messages"`
+	From     int `json:"from,omitempty"`
+	Total    int `json:"total"`
+	// Revision of the state.
+	Revision uint64 `json:"revision"`
+}
+
+// Change is one thing that was applied.
+type Change struct {
+	What       string `json:"what"`
+	Target     string `json:"target,omitempty"`
+	Note       string `json:"note,omitempty"`
+	Overridden bool   `json:"overridden,omitempty"`
+}
+
+// Refusal is one part of an answer that was refused.
+type Refusal struct {
+	What   string `json:"what"`
+	Reason string `json:"reason"`
+}
+
+// Gate is a decision about a tool call. What a ticket asks and what a result says is
+// not in the record.
+type Gate struct {
+	Action     abi.GateAction `json:"action"`
+	Reason     string         `json:"reason,omitempty"`
+	Ticket     string         `json:"ticket,omitempty"`
+	Overridden bool           `json:"overridden,omitempty"`
+}
+
+// Of makes an entry of what the phase runtime says of one call.
+func Of(r *phases.Record) Entry {
+	e := Entry{
+		At: r.At, Phase: r.Phase, Step: r.Step, Plugin: r.Plugin, Handler: r.Handler, CallID: r.CallID, Tool: r.ToolName,
+		Attempt: r.Attempt, DurationMS: float64(r.Duration) / float64(time.Millisecond),
+		DeferredBy: r.Deferred, Error: r.Err, Quarantined: r.Quarantined,
+	}
+	if r.Attempt > 0 {
+		e.Saw = &Saw{Messages: r.MessagesSent, From: r.MessagesFrom, Total: r.MessagesTotal, Revision: r.Revision}
+	}
+	for _, c := range r.Applied {
+		e.Applied = append(e.Applied, Change(c))
+	}
+	for _, c := range r.Refused {
+		e.Refused = append(e.Refused, Refusal(c))
+	}
+	if g := r.Gate; g != nil {
+		e.Gate = &Gate{Action: g.Action, Reason: g.Reason, Overridden: r.Overridden}
+		if g.Ticket != nil {
+			e.Gate.Ticket = g.Ticket.ID
+		}
+	}
+	e.Verdict = verdict(&e)
+	return e
+}
+
+func verdict(e *Entry) Verdict {
+	switch {
+	case e.Attempt == 0 && e.Error == "":
+		return Skipped
+	case e.DeferredBy != "":
+		return Deferred
+	case len(e.Refused) > 0:
+		return Refused
+	case e.Error != "":
+		return Failed
+	case overridden(e):
+		return Overridden
+	case e.Gate == nil && len(e.Applied) == 0:
+		return NoOpinion
+	default:
+		return Applied
+	}
+}
+
+func overridden(e *Entry) bool {
+	if e.Gate != nil && e.Gate.Overridden {
+		return true
+	}
+	for _, c := range e.Applied {
+		if c.Overridden {
+			return true
+		}
+	}
+	return false
+}
