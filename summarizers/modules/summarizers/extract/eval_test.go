@@ -367,8 +367,12 @@ func TestSurvival(t *testing.T) {
 		name string
 		run  method
 	}{
-		{"last n", lastN}, {"first+last", firstLast}, {"head of every message", heads}, {"central sentences", central},
-		{"identifiers", identifiers}, {"identifiers, last n", identifiersAndLastN},
+		{"last n", lastN},
+		{"first+last", firstLast},
+		{"head of every message", heads},
+		{"central sentences", central},
+		{"identifiers", identifiers},
+		{"identifiers, last n", identifiersAndLastN},
 	}
 	for _, set := range []struct {
 		name, file string
