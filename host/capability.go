@@ -30,6 +30,7 @@ type capabilities struct {
 // usage counts what guests did with their grants.
 type usage struct {
 	denied, kv, files, functions, model, http atomic.Int64
+	models                                    ledger
 }
 
 // openCapabilities opens what the grants name. close gives it back.
@@ -69,6 +70,8 @@ func (c *capabilities) blocking() bool {
 func (u *usage) stats(s *Stats) {
 	s.Denied, s.KV, s.Files = u.denied.Load(), u.kv.Load(), u.files.Load()
 	s.Functions, s.Model, s.HTTP = u.functions.Load(), u.model.Load(), u.http.Load()
+	spent := u.models.total()
+	s.ModelTokens, s.ModelCost = spent.tokens, spent.cost
 }
 
 // insideKey marks the context that code of the embedder gets from a guest of a
@@ -122,6 +125,8 @@ type callState struct {
 	text string
 	// asked counts questions to the model.
 	asked int
+	// spent is what the call's questions to roles came to.
+	spent map[string]expense
 	// response is the last one of http.
 	response httpResponse
 }
@@ -202,6 +207,8 @@ func hostFunctions() []hostFunc {
 		{"kv_list", []ValueType{I64, I64, I32}, one, grantKV, kvList},
 		{"http_fetch", two, one, grantHTTP, httpFetch},
 		{"model_ask", one, one, grantModel, modelAsk},
+		{importModelInfo, one, one, "", modelInfo},
+		{importModelChat, two, one, "", modelChat},
 	}
 }
 

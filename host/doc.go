@@ -32,6 +32,10 @@
 //   - [Secret]: credentials that are put into a request on its way out. The guest
 //     writes {{secret.NAME}} and never sees the value.
 //   - [Model]: model_ask(request) -> answer block. The bytes are the embedder's.
+//   - [ModelRole]: model_chat(question, prompt) -> answer block, where the question is JSON
+//     {"role", "system", "answer_tokens"}, and model_info(role) -> a block with JSON
+//     {"window_tokens", "answer_tokens", "left_tokens", "left_questions"}. A module may import
+//     these two without the grant: then they answer [CodeDenied].
 //   - [Function]: host functions of the embedder.
 //   - Log, LogLevel, Clock, Random and Config, as [Grants] says.
 //

@@ -10,16 +10,20 @@ import (
 // modelQuestion is the fuel for a question, beside that for its bytes.
 const modelQuestion = 100_000
 
-// Model grants questions to a model: the import model_ask. What is in the bytes
-// is between the guest and Ask. A zero is the default, a negative number an error.
+// Model grants questions to models: to those of Roles by the import model_chat, within
+// their windows and budgets, and to Ask by model_ask. A zero is the default, a negative
+// number an error.
 type Model struct {
-	// Ask answers a request. It must return when ctx ends, which it does with the
-	// guest's call: raise Limits.Timeout to what an answer takes. The guest is told
-	// that an error happened, and nothing of its text; with [ErrQuota] in it, the
-	// guest gets [CodeQuota]. Ask must be safe for concurrent use, and must neither
-	// keep nor change request. It must not call the module that asks. Required.
+	// Roles are the models that the guest may ask, by their names.
+	Roles map[string]ModelRole
+	// Ask answers a request. What is in the bytes is between the guest and Ask. It must
+	// return when ctx ends, which it does with the guest's call: raise Limits.Timeout
+	// to what an answer takes. The guest is told that an error happened, and nothing of
+	// its text; with [ErrQuota] in it, the guest gets [CodeQuota]. Ask must be safe for
+	// concurrent use, and must neither keep nor change request. It must not call the
+	// module that asks. Required without Roles.
 	Ask func(ctx context.Context, request []byte) ([]byte, error)
-	// Calls is how often a guest may ask within one call. Default 4.
+	// Calls is how often a guest may ask within one call. Default 4, and 32 with Roles.
 	Calls int
 	// RequestBytes and ReplyBytes bound a question and an answer. Default 1 MiB each.
 	RequestBytes, ReplyBytes int
@@ -30,8 +34,8 @@ func (m *Model) withDefaults() (*Model, error) {
 	if m == nil {
 		return nil, nil //nolint:nilnil // no grant
 	}
-	if m.Ask == nil {
-		return nil, errors.New("Grants.Model.Ask is nil; give it a function that asks a model")
+	if m.Ask == nil && len(m.Roles) == 0 {
+		return nil, errors.New("Grants.Model.Ask is nil; give it a function that asks a model, or name Roles")
 	}
 	if err := negative(
 		field{"Grants.Model.Calls", int64(m.Calls)}, field{"Grants.Model.RequestBytes", int64(m.RequestBytes)},
@@ -40,9 +44,17 @@ func (m *Model) withDefaults() (*Model, error) {
 		return nil, err
 	}
 	out := *m
-	out.Calls = cmp.Or(m.Calls, 4)
+	calls := 4
+	if len(m.Roles) > 0 {
+		calls = 32
+	}
+	out.Calls = cmp.Or(m.Calls, calls)
 	out.RequestBytes = cmp.Or(m.RequestBytes, 1<<20)
 	out.ReplyBytes = cmp.Or(m.ReplyBytes, 1<<20)
+	var err error
+	if out.Roles, err = roles(m.Roles); err != nil {
+		return nil, err
+	}
 	return &out, nil
 }
 

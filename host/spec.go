@@ -98,7 +98,7 @@ func (g *Grants) has(field string) bool {
 	case grantHTTP:
 		return g.HTTP != nil
 	case grantModel:
-		return g.Model != nil
+		return g.Model != nil && g.Model.Ask != nil
 	}
 	return false
 }

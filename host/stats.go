@@ -55,6 +55,9 @@ type Stats struct {
 	// looked at or changed a file, Functions the calls of an embedder's functions, Model
 	// the questions to a model, and HTTP the requests.
 	Denied, KV, Files, Functions, Model, HTTP int64
+	// ModelTokens and ModelCost are what questions to roles came to, as [ModelRole]
+	// counts them, those under way with what is reserved for them.
+	ModelTokens, ModelCost int64
 	// Time spent in instances, all calls together: an estimate from one
 	// call in 64.
 	Time time.Duration

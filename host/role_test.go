@@ -1,0 +1,253 @@
+package host_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/mortise-dev/mortise/host"
+)
+
+// head is the first block of a question.
+func head(role string, answer int) string {
+	return fmt.Sprintf(`{"role":%q,"system":"sys","answer_tokens":%d,"later":1}`, role, answer)
+}
+
+// echo answers with what it was asked.
+func echo(_ context.Context, q host.ModelQuestion) (host.ModelAnswer, error) {
+	return host.ModelAnswer{Text: fmt.Sprintf("%s %s %s %d", q.Role, q.System, q.Prompt, q.AnswerTokens)}, nil
+}
+
+// withRoles loads the guest that asks by role.
+func withRoles(t *testing.T, e host.EngineName, m host.Model) *host.Module {
+	t.Helper()
+	return load(t, e, host.Spec{Path: wat("chat"), Grants: host.Grants{Model: &m}})
+}
+
+func TestRole(t *testing.T) {
+	t.Parallel()
+	onEngines(t, func(t *testing.T, e host.EngineName) {
+		t.Helper()
+		m := withRoles(t, e, host.Model{RequestBytes: 2000, ReplyBytes: 1000, Roles: map[string]host.ModelRole{
+			"small": {Answer: echo, WindowTokens: 400},
+			"says": {WindowTokens: 10_000, Answer: func(_ context.Context, q host.ModelQuestion) (host.ModelAnswer, error) {
+				switch q.Prompt {
+				case "refuse":
+					return host.ModelAnswer{Text: "no", Refused: true}, nil
+				case "fail":
+					return host.ModelAnswer{}, errors.New("key sk-123 is wrong")
+				case "panic":
+					panic("model")
+				case "quota":
+					return host.ModelAnswer{}, fmt.Errorf("today: %w", host.ErrQuota)
+				case "slow":
+					return host.ModelAnswer{}, context.DeadlineExceeded
+				case "long":
+					return host.ModelAnswer{Text: strings.Repeat("x", 1001)}, nil
+				}
+				return host.ModelAnswer{}, nil
+			}},
+		}})
+		wantAnswer(t, m, "chat", first(head("small", 0), "hello"), 1, "small sys hello 100")
+		wantAnswer(t, m, "chat", first(head("small", 7), "hel\xfflo"), 1, "small sys hel\ufffdlo 7")
+		wantAnswer(t, m, "chat", first(head("small", 999), "hello"), 1, "small sys hello 100")
+		wantAnswer(t, m, "chat", first(head("large", 0), "hello"), int64(host.CodeDenied), `denied: model_chat: the role "large" is not granted`)
+		wantAnswer(t, m, "chat", first("nonsense", "hello"), int64(host.CodeDenied), `denied: model_chat: the role "" is not granted`)
+		wantAnswer(t, m, "chat", first(head("small", 0)+"!", "hello"), int64(host.CodeDenied), `denied: model_chat: the role "" is not granted`)
+		wantAnswer(t, m, "chat", first(head("small", 0), ""), int64(host.CodeInvalid), "invalid: model_chat: the prompt is empty, or answer_tokens is negative")
+		wantAnswer(t, m, "chat", first(head("small", -1), "x"), int64(host.CodeInvalid), "invalid: model_chat: the prompt is empty, or answer_tokens is negative")
+		wantAnswer(t, m, "chat", first(`{"role":"small","system":7}`, "x"), int64(host.CodeInvalid), "invalid: model_chat: the first block is not JSON of the form {role, system, answer_tokens}")
+		wantAnswer(t, m, "chat", first(head("small", 0), strings.Repeat("x", 1998)), int64(host.CodeTooLarge), "too large: model_chat: the question has 2001 bytes, 2000 are allowed")
+		// 16 + 1 + 283 + 100 are 400; one byte more is a token more.
+		wantAnswer(t, m, "chat", first(head("small", 0), strings.Repeat("x", 849)), 1, "small sys "+strings.Repeat("x", 849)+" 100")
+		wantAnswer(t, m, "chat", first(head("small", 0), strings.Repeat("x", 850)), int64(host.CodeTooLarge),
+			`too large: model_chat: the question has about 301 tokens and the answer may have 100; the model of the role "small" takes 400 together`)
+		for prompt, want := range map[string]struct {
+			code host.ErrorCode
+			text string
+		}{
+			"refuse": {host.CodeFailed, "failed: model_chat: the model refused to answer"},
+			"fail":   {host.CodeFailed, "failed: model_chat: it did not work"},
+			"panic":  {host.CodeFailed, "failed: model_chat: it did not work"},
+			"quota":  {host.CodeQuota, "quota: model_chat: the quota is used up"},
+			"slow":   {host.CodeTimeout, "timeout: model_chat: it took too long"},
+			"long":   {host.CodeTooLarge, "too large: model_chat: the answer has 1001 bytes, 1000 are allowed"},
+			"empty":  {0, ""},
+		} {
+			wantAnswer(t, m, "chat", first(head("says", 0), prompt), int64(want.code), want.text)
+		}
+		wantAnswer(t, m, "info", "small", 1, `{"window_tokens":400,"answer_tokens":100,"left_tokens":1000000,"left_questions":32}`)
+		wantAnswer(t, m, "info", "large", int64(host.CodeDenied), `denied: model_info: the role "large" is not granted`)
+	})
+}
+
+// TestRoleWithoutGrant: the guest loads, and is refused when it asks.
+func TestRoleWithoutGrant(t *testing.T) {
+	t.Parallel()
+	onEngines(t, func(t *testing.T, e host.EngineName) {
+		t.Helper()
+		opaque := host.Model{Ask: func(context.Context, []byte) ([]byte, error) { return []byte("a"), nil }}
+		for _, m := range []*host.Module{load(t, e, host.Spec{Path: wat("chat")}), withRoles(t, e, opaque)} {
+			wantAnswer(t, m, "info", "any", int64(host.CodeDenied), "denied: model_info: no role of a model is granted")
+			wantAnswer(t, m, "chat", first(head("any", 0), "x"), int64(host.CodeDenied), "denied: model_chat: no role of a model is granted")
+			if s := m.Stats(); s.Denied != 2 || s.Model != 1 || s.ModelTokens != 0 {
+				t.Errorf("%+v", s)
+			}
+		}
+		// Roles do not stand for the question in bytes.
+		grant := host.Grants{Model: &host.Model{Roles: map[string]host.ModelRole{"any": {Answer: echo, WindowTokens: 100}}}}
+		if _, err := newHost(t, host.Config{Engine: e}).Load(t.Context(), host.Spec{Path: wat("model"), Grants: grant}); !errors.Is(err, host.ErrImport) {
+			t.Errorf("error %v", err)
+		}
+	})
+}
+
+// TestRoleBudgets: tokens and cost are bounded for a call and in all, and what is booked is
+// what was billed.
+func TestRoleBudgets(t *testing.T) {
+	t.Parallel()
+	onEngines(t, func(t *testing.T, e host.EngineName) {
+		t.Helper()
+		var asked atomic.Int64
+		// A question of 3 bytes and "sys" is 18 tokens, and 10 are kept for the answer.
+		bill := func(_ context.Context, q host.ModelQuestion) (host.ModelAnswer, error) {
+			asked.Add(1)
+			if q.Prompt == "bad" {
+				return host.ModelAnswer{InputTokens: 5}, errors.New("broke in the middle")
+			}
+			return host.ModelAnswer{Text: "ok", InputTokens: 20, OutputTokens: 5}, nil
+		}
+		ask := func(role host.ModelRole) *host.Module {
+			role.Answer, role.WindowTokens, role.AnswerTokens = bill, 1000, 10
+			return withRoles(t, e, host.Model{Roles: map[string]host.ModelRole{"r": role}})
+		}
+		q := first(head("r", 0), "abc")
+
+		m := ask(host.ModelRole{CallTokens: 52})
+		wantAnswer(t, m, "chat", q, 1, "ok")
+		wantAnswer(t, m, "chat_twice", q, int64(host.CodeQuota),
+			`quota: model_chat: the role "r" has used 25 of its 52 tokens of this call, and the question may come to 28`)
+		if s := m.Stats(); s.ModelTokens != 50 || s.ModelCost != 0 || s.Denied != 1 {
+			t.Errorf("%+v", s)
+		}
+		m = ask(host.ModelRole{TotalTokens: 53})
+		wantAnswer(t, m, "chat_twice", q, 1, "ok")
+		wantAnswer(t, m, "chat", q, int64(host.CodeQuota), `quota: model_chat: the role "r" has used 50 of its 53 tokens, and the question may come to 28`)
+		wantAnswer(t, m, "info", "r", 1, `{"window_tokens":1000,"answer_tokens":10,"left_tokens":3,"left_questions":32}`)
+
+		// 18 tokens at 0.1 and 10 at 2 millionths are 2 and 20, rounded up; 20 and 5 are 2 and 10.
+		prices := host.ModelRole{InputPrice: 100_000, OutputPrice: 2_000_000}
+		prices.CallCost = 33
+		m = ask(prices)
+		wantAnswer(t, m, "chat_twice", q, int64(host.CodeQuota),
+			`quota: model_chat: the role "r" has used 12 of its 33 millionths of money of this call, and the question may come to 22`)
+		prices.CallCost, prices.TotalCost = 0, 34
+		m = ask(prices)
+		wantAnswer(t, m, "chat", q, 1, "ok")
+		wantAnswer(t, m, "chat", q, 1, "ok")
+		wantAnswer(t, m, "chat", q, int64(host.CodeQuota),
+			`quota: model_chat: the role "r" has used 24 of its 34 millionths of money, and the question may come to 22`)
+		if s := m.Stats(); s.ModelTokens != 50 || s.ModelCost != 24 {
+			t.Errorf("%+v", s)
+		}
+		// What was billed beside an error counts; a swap gives no new budget.
+		m = ask(host.ModelRole{TotalTokens: 53})
+		wantAnswer(t, m, "chat", first(head("r", 0), "bad"), int64(host.CodeFailed), "failed: model_chat: it did not work")
+		if s := m.Stats(); s.ModelTokens != 5 {
+			t.Errorf("%+v", s)
+		}
+		wantAnswer(t, m, "chat", q, 1, "ok")
+		role := host.ModelRole{Answer: bill, WindowTokens: 1000, AnswerTokens: 10, TotalTokens: 53}
+		again := host.Spec{Path: wat("chat"), Grants: host.Grants{Model: &host.Model{Roles: map[string]host.ModelRole{"r": role}}}}
+		if _, err := m.Swap(t.Context(), again, host.SwapOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		before := asked.Load()
+		wantAnswer(t, m, "chat", q, int64(host.CodeQuota), `quota: model_chat: the role "r" has used 30 of its 53 tokens, and the question may come to 28`)
+		if asked.Load() != before {
+			t.Error("the model was asked over its budget")
+		}
+	})
+}
+
+// TestRoleEndsWithTheCall: what was sent when the time was over counts as billed.
+func TestRoleEndsWithTheCall(t *testing.T) {
+	t.Parallel()
+	onEngines(t, func(t *testing.T, e host.EngineName) {
+		t.Helper()
+		wait := func(ctx context.Context, _ host.ModelQuestion) (host.ModelAnswer, error) {
+			<-ctx.Done()
+			return host.ModelAnswer{}, ctx.Err()
+		}
+		m := load(t, e, host.Spec{
+			Path: wat("chat"), Limits: host.Limits{Timeout: 50 * time.Millisecond},
+			Grants: host.Grants{Model: &host.Model{Roles: map[string]host.ModelRole{"r": {Answer: wait, WindowTokens: 1000}}}},
+		})
+		_, err := m.Call(t.Context(), "chat", []byte(first(head("r", 0), "abc")))
+		wantDeadline(t, err)
+		if s := m.Stats(); s.ModelTokens != 18 {
+			t.Errorf("%+v", s)
+		}
+	})
+}
+
+func TestRoleConfig(t *testing.T) {
+	t.Parallel()
+	many := map[string]host.ModelRole{}
+	for i := range 17 {
+		many[fmt.Sprint(i)] = host.ModelRole{Answer: echo, WindowTokens: 100}
+	}
+	one := func(name string, r host.ModelRole) map[string]host.ModelRole {
+		return map[string]host.ModelRole{name: r}
+	}
+	for want, roles := range map[string]map[string]host.ModelRole{
+		`Grants.Model.Roles["r"].Answer is nil`:                                      one("r", host.ModelRole{}),
+		`Grants.Model.Roles["r"].WindowTokens is missing`:                            one("r", host.ModelRole{Answer: echo}),
+		`Grants.Model.Roles["r"].WindowTokens -1 is negative`:                        one("r", host.ModelRole{Answer: echo, WindowTokens: -1}),
+		`Grants.Model.Roles["r"].CallTokens is 2000000000000, must not be more`:      one("r", host.ModelRole{Answer: echo, WindowTokens: 9, CallTokens: 2e12}),
+		`Grants.Model.Roles["r"].AnswerTokens is 9, must be below WindowTokens (9)`:  one("r", host.ModelRole{Answer: echo, WindowTokens: 9, AnswerTokens: 9}),
+		`Grants.Model.Roles["r"]: a budget of cost needs InputPrice and OutputPrice`: one("r", host.ModelRole{Answer: echo, WindowTokens: 9, CallCost: 1}),
+		`Grants.Model.Roles[""]: a name has 1 to 64 bytes`:                           one("", host.ModelRole{Answer: echo, WindowTokens: 9}),
+		`Grants.Model.Roles: 17 are more than the 16 that are allowed`:               many,
+	} {
+		grant := host.Grants{Model: &host.Model{Roles: roles}}
+		_, err := newHost(t, host.Config{}).Load(t.Context(), host.Spec{Path: wat("chat"), Grants: grant})
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v; want %s", err, want)
+		}
+	}
+}
+
+// A guest asks a model by the name of its role. The second question of a call is over
+// its budget, and the model is not asked.
+func ExampleModelRole() {
+	ctx := context.Background()
+	h, err := host.New(host.Config{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer h.Close(ctx)
+	m := loadExample(h, "chat", host.Grants{Model: &host.Model{Roles: map[string]host.ModelRole{
+		"summarizer": {
+			WindowTokens: 8000, AnswerTokens: 100, CallTokens: 130,
+			Answer: func(_ context.Context, q host.ModelQuestion) (host.ModelAnswer, error) {
+				return host.ModelAnswer{Text: "Short: " + q.Prompt, InputTokens: 9, OutputTokens: 4}, nil
+			},
+		},
+	}}})
+	question := []byte("\x15" + `{"role":"summarizer"}` + "A long story.")
+	for _, export := range []string{"chat", "chat_twice"} {
+		out, err := m.Call(ctx, export, question)
+		fmt.Println(string(out[8:]), err)
+	}
+	fmt.Println(m.Stats().ModelTokens)
+	// Output:
+	// Short: A long story. <nil>
+	// quota: model_chat: the role "summarizer" has used 13 of its 130 tokens of this call, and the question may come to 121 <nil>
+	// 26
+}
