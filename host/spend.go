@@ -9,7 +9,9 @@ import (
 // expense is what questions to a model come to.
 type expense struct{ tokens, cost int64 }
 
-func (e expense) plus(o expense) expense { return expense{add(e.tokens, o.tokens), add(e.cost, o.cost)} }
+func (e expense) plus(o expense) expense {
+	return expense{add(e.tokens, o.tokens), add(e.cost, o.cost)}
+}
 
 // add does not overflow.
 func add(a, b int64) int64 {

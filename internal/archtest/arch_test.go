@@ -50,6 +50,7 @@ func arrows() map[string][]string {
 		"plugins":             {"phases", "host", "internal/guest", "internal/wire", "abi"},
 		"summarizers":         {"compaction", "host", "internal/guest", "internal/wire", "abi"},
 		"internal/record":     {"phases", "compaction", "abi"},
+		"summarizers/bundled": {"host"},
 		"internal/cli":        {"*"},
 		"cmd":                 {"*"},
 		"examples":            {"*"},

@@ -22,18 +22,22 @@ const (
 )
 
 // guest is one module to build.
-type guest struct{ name, dir string }
+type guest struct {
+	name, dir string
+	// bundled guests are kept compressed beside the package that embeds them, too.
+	bundled bool
+}
 
 func guests() []guest {
 	return []guest{
-		{"admission", "summarizers/modules/admission"},
-		{"guard", "examples/plugins/guard"},
-		{"index", "examples/plugins/index"},
-		{"ledger", "plugins/testdata/ledger"},
-		{"lookup", "examples/plugins/lookup"},
-		{"teller", "plugins/testdata/teller"},
-		{"redact", "examples/plugins/redact"},
-		{"summarizers", "summarizers/modules/summarizers"},
+		{name: "admission", dir: "summarizers/modules/admission", bundled: true},
+		{name: "guard", dir: "examples/plugins/guard"},
+		{name: "index", dir: "examples/plugins/index"},
+		{name: "ledger", dir: "plugins/testdata/ledger"},
+		{name: "lookup", dir: "examples/plugins/lookup"},
+		{name: "teller", dir: "plugins/testdata/teller"},
+		{name: "redact", dir: "examples/plugins/redact"},
+		{name: "summarizers", dir: "summarizers/modules/summarizers", bundled: true},
 	}
 }
 

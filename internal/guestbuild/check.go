@@ -40,6 +40,9 @@ func (b *builder) write(ctx context.Context) error {
 			return err
 		}
 		sums[g.name+".wasm"] = sum
+		if err := b.bundle(g, folder); err != nil {
+			return err
+		}
 	}
 	if err := os.WriteFile(filepath.Join(folder, sumsFile), formatSums(sums), 0o644); err != nil {
 		return fmt.Errorf("guestbuild: %s: %w", sumsFile, err)
@@ -96,6 +99,8 @@ func (b *builder) compare(temp, folder string, sums map[string]string) error {
 			errs = append(errs, fmt.Errorf("guestbuild: %s: the committed file is not what the sources give", name))
 		case sums[name] != fresh:
 			errs = append(errs, fmt.Errorf("guestbuild: %s: %s says otherwise", name, sumsFile))
+		case !b.bundleIsFresh(g, temp):
+			errs = append(errs, fmt.Errorf("guestbuild: %s: %s does not hold what the sources give", name, bundleDir))
 		default:
 			b.say("%-12s same", g.name)
 		}

@@ -5,6 +5,9 @@
 //	go run ./internal/guestbuild -check    build elsewhere and compare
 //	go run ./internal/guestbuild -only redact
 //
+// The guests with the bundled policies are kept compressed in summarizers/bundled, too, with
+// their checksums.
+//
 // Builds are reproducible: the same sources and toolchain give the same bytes in
 // any folder. With another toolchain than the one in testdata/guests/TOOLCHAIN,
 // -check still builds, and says that it compared nothing.

@@ -78,3 +78,40 @@ func write(t *testing.T, path, text string) {
 		t.Fatal(err)
 	}
 }
+
+// TestBundle: what is embedded is compared, too.
+func TestBundle(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	dir := filepath.Join(root, "summarizers", "modules", "admission")
+	write(t, filepath.Join(root, "go.mod"), "module github.com/mortise-dev/mortise\n\ngo 1.26.0\n")
+	write(t, filepath.Join(dir, "go.mod"), "module example.org/admission\n\ngo 1.26.0\n")
+	write(t, filepath.Join(dir, "main.go"), "package main\n\nfunc main() {}\n")
+	run := func(args ...string) (int, string) {
+		var out, errs strings.Builder
+		code := guestbuild.Run(t.Context(), append(args, "-root", root, "-only", "admission"), &out, &errs)
+		return code, out.String() + errs.String()
+	}
+	if code, text := run(); code != 1 || !strings.Contains(text, "guestbuild: summarizers/bundled: ") {
+		t.Fatalf("without the folder: exit %d: %s", code, text)
+	}
+	packed := filepath.Join(root, "summarizers", "bundled", "admission.wasm")
+	write(t, filepath.Join(root, "summarizers", "bundled", "doc.go"), "package bundled\n")
+	if code, text := run(); code != 0 || !strings.Contains(text, "bytes compressed in summarizers/bundled") {
+		t.Fatalf("build: exit %d: %s", code, text)
+	}
+	if code, text := run("-check"); code != 0 {
+		t.Errorf("check: exit %d: %s", code, text)
+	}
+	for _, file := range []string{packed + ".gz", packed + ".sha256"} {
+		was, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		write(t, file, string(was)+"x")
+		if code, text := run("-check"); code != 1 || !strings.Contains(text, "summarizers/bundled does not hold what the sources give") {
+			t.Errorf("%s changed: exit %d: %s", file, code, text)
+		}
+		write(t, file, string(was))
+	}
+}

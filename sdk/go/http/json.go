@@ -4,15 +4,16 @@ import (
 	"sort"
 	"strconv"
 	"strings"
-	"unicode/utf8"
+
+	"github.com/mortise-dev/mortise/sdk/go/internal/jsontext"
 )
 
 // appendRequest writes a request, without its body, as the host reads it. It saves
 // guests encoding/json.
 func appendRequest(out []byte, r Request) []byte {
-	out = appendString(append(out, `{"url":`...), r.URL)
+	out = jsontext.Append(append(out, `{"url":`...), r.URL)
 	if r.Method != "" {
-		out = appendString(append(out, `,"method":`...), r.Method)
+		out = jsontext.Append(append(out, `,"method":`...), r.Method)
 	}
 	out = append(out, `,"headers":{`...)
 	names := make([]string, 0, len(r.Header))
@@ -24,28 +25,10 @@ func appendRequest(out []byte, r Request) []byte {
 		if i > 0 {
 			out = append(out, ',')
 		}
-		out = append(appendString(out, name), ':')
-		out = appendString(out, r.Header[name])
+		out = append(jsontext.Append(out, name), ':')
+		out = jsontext.Append(out, r.Header[name])
 	}
 	return append(out, "}}"...)
-}
-
-const hex = "0123456789abcdef"
-
-// appendString writes a JSON string. Bytes that are no UTF-8 become U+FFFD.
-func appendString(out []byte, s string) []byte {
-	out = append(out, '"')
-	for _, c := range s {
-		switch {
-		case c == '"' || c == '\\':
-			out = append(out, '\\', byte(c))
-		case c < ' ':
-			out = append(out, '\\', 'u', '0', '0', hex[c>>4], hex[c&0xf])
-		default:
-			out = utf8.AppendRune(out, c)
-		}
-	}
-	return append(out, '"')
 }
 
 // readHeaders reads an object of strings as the host writes it: its escapes are

@@ -1,0 +1,73 @@
+package main
+
+import (
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// bundleDir holds the guests that a package embeds.
+const bundleDir = "summarizers/bundled"
+
+// bundle writes a bundled guest of the folder compressed, and its sum, into bundleDir.
+func (b *builder) bundle(g guest, folder string) error {
+	if !g.bundled {
+		return nil
+	}
+	packed, sum, err := pack(filepath.Join(folder, g.name+".wasm"))
+	if err != nil {
+		return err
+	}
+	to := filepath.Join(b.root, bundleDir, g.name+".wasm")
+	if err := os.WriteFile(to+".gz", packed, 0o644); err != nil {
+		return fmt.Errorf("guestbuild: %s: %w", bundleDir, err)
+	}
+	if err := os.WriteFile(to+".sha256", []byte(sum+"\n"), 0o644); err != nil {
+		return fmt.Errorf("guestbuild: %s: %w", bundleDir, err)
+	}
+	b.say("%-12s %9d bytes compressed in %s", g.name, len(packed), bundleDir)
+	return nil
+}
+
+// bundleIsFresh tells whether bundleDir holds what bundle would write.
+func (b *builder) bundleIsFresh(g guest, folder string) bool {
+	if !g.bundled {
+		return true
+	}
+	packed, sum, err := pack(filepath.Join(folder, g.name+".wasm"))
+	if err != nil {
+		return false
+	}
+	at := filepath.Join(b.root, bundleDir, g.name+".wasm")
+	kept, err := os.ReadFile(at + ".gz")
+	if err != nil {
+		return false
+	}
+	keptSum, err := os.ReadFile(at + ".sha256")
+	return err == nil && bytes.Equal(packed, kept) && string(keptSum) == sum+"\n"
+}
+
+// pack compresses a file, the same bytes each time, and returns the checksum of what it holds.
+func pack(path string) (packed []byte, sum string, err error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, "", fmt.Errorf("guestbuild: %s: %w", filepath.Base(path), err)
+	}
+	var out bytes.Buffer
+	w, err := gzip.NewWriterLevel(&out, gzip.BestCompression)
+	if err != nil {
+		return nil, "", fmt.Errorf("guestbuild: gzip: %w", err)
+	}
+	if _, err := w.Write(data); err != nil {
+		return nil, "", fmt.Errorf("guestbuild: %s: %w", filepath.Base(path), err)
+	}
+	if err := w.Close(); err != nil {
+		return nil, "", fmt.Errorf("guestbuild: %s: %w", filepath.Base(path), err)
+	}
+	digest := sha256.Sum256(data)
+	return out.Bytes(), hex.EncodeToString(digest[:]), nil
+}

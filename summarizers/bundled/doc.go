@@ -1,0 +1,17 @@
+// Package bundled holds the bundled compaction policies: a guest with the summarizers (extract,
+// mask, anchored, hybrid) and one with the admissions (quota, threshold, cost). They are embedded
+// compressed, and only in programs that import this package.
+//
+// A program that uses one loads what [Summarizers] or [Admission] return, and chooses a policy
+// with summarizers.Config.Policy. Sources, and a guest for each policy alone, are in the folder
+// modules beside this package.
+//
+// # Concurrency
+//
+// All functions are safe for concurrent use. Each call unpacks anew, which takes some 20 ms,
+// and keeps nothing.
+//
+// # Errors
+//
+// An error means that the program's own binary is damaged: the checksum is compared.
+package bundled

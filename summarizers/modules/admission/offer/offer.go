@@ -1,0 +1,66 @@
+// Package offer says what each of the bundled admission policies is, for a guest that holds all
+// of them and for guests that hold one.
+//
+// # Concurrency
+//
+// All functions are pure.
+//
+// # Errors
+//
+// A guest answers a request for a policy that it does not have with an error that names those
+// it has.
+package offer
+
+import (
+	"maps"
+	"strings"
+
+	mortise "github.com/mortise-dev/mortise/sdk/go"
+	"github.com/mortise-dev/mortise/sdk/go/admission"
+)
+
+// Version of the policies.
+const Version = "0.2.0"
+
+// Offer is a policy.
+type Offer struct {
+	Name, Summary string
+	// Properties are those of the JSON Schema of its config.
+	Properties map[string]any
+	Decide     func(*mortise.AdmitRequest) mortise.Decision
+}
+
+// Guest is a guest that knows the policies; the first is its default.
+func Guest(name, summary string, offers ...Offer) admission.Policy {
+	d := mortise.Description{
+		Name: name, Version: Version, ABI: mortise.VersionRange{Min: 1, Max: 1}, Summary: summary,
+	}
+	properties := map[string]any{}
+	for _, o := range offers {
+		d.Policies = append(d.Policies, o.Name)
+		maps.Copy(properties, o.Properties)
+	}
+	d.ConfigSchema = map[string]any{"type": "object", "additionalProperties": false, "properties": properties}
+	return admission.Policy{Description: d, Admit: func(req *mortise.AdmitRequest) (*mortise.Decision, error) {
+		for _, o := range offers {
+			if req.Policy == o.Name || req.Policy == "" {
+				decision := o.Decide(req)
+				return &decision, nil
+			}
+		}
+		return nil, &unknownError{guest: name, policy: req.Policy, known: d.Policies}
+	}}
+}
+
+// Alone is a guest with one policy.
+func Alone(o Offer) admission.Policy { return Guest(o.Name, o.Summary, o) }
+
+// unknownError says which policy the guest does not have.
+type unknownError struct {
+	guest, policy string
+	known         []string
+}
+
+func (e *unknownError) Error() string {
+	return e.guest + ": policy " + e.policy + ": unknown; this module knows " + strings.Join(e.known, ", ")
+}

@@ -1,0 +1,68 @@
+package offer
+
+import (
+	"github.com/mortise-dev/mortise/summarizers/modules/admission/cost"
+	"github.com/mortise-dev/mortise/summarizers/modules/admission/quota"
+	"github.com/mortise-dev/mortise/summarizers/modules/admission/threshold"
+)
+
+// Quota is package quota as a policy.
+func Quota() Offer {
+	count := map[string]any{"type": "integer", "minimum": int64(1)}
+	flag := map[string]any{"type": "boolean", "default": false}
+	return Offer{
+		Name: quota.Policy, Summary: "By quota, cooldown and the load of memory, provider and queue.", Decide: quota.Decide,
+		Properties: map[string]any{
+			"max_attempts":     count,
+			"cooldown_ms":      map[string]any{"type": "integer", "minimum": int64(0)},
+			"min_range_tokens": count,
+			"ignore_memory":    flag,
+			"ignore_provider":  flag,
+			"ignore_queue":     flag,
+			"retry_after_ms":   retry(),
+		},
+	}
+}
+
+// Threshold is package threshold as a policy.
+func Threshold() Offer {
+	return Offer{
+		Name: threshold.Policy, Summary: "By the share of the window, with hysteresis.", Decide: threshold.Decide,
+		Properties: map[string]any{
+			"high_per_mille":    integer(1, 1000, threshold.DefaultHigh),
+			"low_per_mille":     integer(1, 1000, threshold.DefaultLow),
+			"force_per_mille":   integer(1, 1000, threshold.DefaultForce),
+			"summary_per_mille": integer(1, 1000, threshold.DefaultSummary),
+			"retry_after_ms":    retry(),
+		},
+	}
+}
+
+// Cost is package cost as a policy.
+func Cost() Offer {
+	const price, steps, margin = 1_000_000_000, 10_000, 10_000
+	return Offer{
+		Name: cost.Policy, Summary: "By whether it saves more than it costs.", Decide: cost.Decide,
+		Properties: map[string]any{
+			"input_price":             integer(0, price, cost.DefaultInput),
+			"cached_price":            integer(0, price, cost.DefaultCached),
+			"cached_per_mille":        integer(0, 1000, cost.DefaultHits),
+			"summarizer_input_price":  integer(0, price, 0),
+			"summarizer_output_price": integer(0, price, 0),
+			"remaining_steps":         integer(1, steps, cost.DefaultSteps),
+			"summary_per_mille":       integer(1, 1000, cost.DefaultSummary),
+			"margin_per_mille":        integer(1, margin, cost.DefaultMargin),
+			"force_per_mille":         integer(1, 1000, cost.DefaultForce),
+			"retry_after_ms":          retry(),
+		},
+	}
+}
+
+// retry has no default here, since quota has one and the others do without.
+func retry() map[string]any {
+	return map[string]any{"type": "integer", "minimum": int64(0), "maximum": int64(3_600_000)}
+}
+
+func integer(least, most, def int64) map[string]any {
+	return map[string]any{"type": "integer", "minimum": least, "maximum": most, "default": def}
+}

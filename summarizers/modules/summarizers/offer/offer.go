@@ -1,0 +1,74 @@
+// Package offer says what each of the bundled summarizer policies is, for a guest that holds
+// all of them and for guests that hold one.
+//
+// # Concurrency
+//
+// All functions are pure.
+//
+// # Errors
+//
+// A guest answers a request for a policy that it does not have with an error that names those
+// it has.
+package offer
+
+import (
+	"maps"
+	"strings"
+
+	mortise "github.com/mortise-dev/mortise/sdk/go"
+	"github.com/mortise-dev/mortise/sdk/go/summarizer"
+)
+
+// Version of the policies.
+const Version = "0.2.0"
+
+// Offer is a policy.
+type Offer struct {
+	Name, Summary string
+	// Properties are those of the JSON Schema of its config.
+	Properties map[string]any
+	// Model tells that the policy asks a model, Needs that it cannot do without.
+	Model, Needs bool
+	Summarize    func(*mortise.SummarizeRequest) (*mortise.Summary, error)
+}
+
+// Guest is a guest that knows the policies; the first is its default.
+func Guest(name, summary string, offers ...Offer) summarizer.Summarizer {
+	d := mortise.Description{
+		Name: name, Version: Version, ABI: mortise.VersionRange{Min: 1, Max: 1}, Summary: summary,
+	}
+	properties := map[string]any{}
+	asks, needs := false, true
+	for _, o := range offers {
+		d.Policies = append(d.Policies, o.Name)
+		maps.Copy(properties, o.Properties)
+		asks, needs = asks || o.Model, needs && o.Needs
+	}
+	d.ConfigSchema = map[string]any{"type": "object", "additionalProperties": false, "properties": properties}
+	if asks {
+		d.Capabilities = []mortise.Capability{{
+			Name: mortise.CapabilityModel, Optional: !needs, Reason: "To let a model update the summary.",
+		}}
+	}
+	return summarizer.Summarizer{Description: d, Summarize: func(req *mortise.SummarizeRequest) (*mortise.Summary, error) {
+		for _, o := range offers {
+			if req.Policy == o.Name || req.Policy == "" {
+				return o.Summarize(req)
+			}
+		}
+		return nil, &unknownError{guest: name, policy: req.Policy, known: d.Policies}
+	}}
+}
+
+// Alone is a guest with one policy.
+func Alone(o Offer) summarizer.Summarizer { return Guest(o.Name, o.Summary, o) }
+
+// unknownError says which policy the guest does not have.
+type unknownError struct {
+	guest, policy string
+	known         []string
+}
+
+func (e *unknownError) Error() string {
+	return e.guest + ": policy " + e.policy + ": unknown; this module knows " + strings.Join(e.known, ", ")
+}

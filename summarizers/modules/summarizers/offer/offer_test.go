@@ -1,0 +1,56 @@
+package offer_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	mortise "github.com/mortise-dev/mortise/sdk/go"
+	"github.com/mortise-dev/mortise/summarizers/modules/summarizers/offer"
+)
+
+func summarize(t *testing.T, offers []offer.Offer, policy string) (mortise.Summary, error) {
+	t.Helper()
+	g := offer.Guest("g", "s", offers...)
+	request, err := mortise.Marshal(&mortise.SummarizeRequest{Policy: policy, BudgetTokens: 200, Messages: []mortise.Message{
+		{ID: "m", Role: mortise.RoleUser, Content: []mortise.ContentBlock{mortise.Text("The key of mira-7 stays as it is.")}},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := g.Call(mortise.ExportSummarize, request)
+	if err != nil {
+		return mortise.Summary{}, err
+	}
+	var s mortise.Summary
+	return s, mortise.Unmarshal(out, &s)
+}
+
+func TestGuest(t *testing.T) {
+	t.Parallel()
+	all := []offer.Offer{offer.Extract(), offer.Mask(), offer.Anchored(), offer.Hybrid()}
+	for policy, by := range map[string]string{"": "extract", "extract": "extract", "mask": "mask", "hybrid": "hybrid/extract"} {
+		if s, err := summarize(t, all, policy); err != nil || s.Policy != by || !strings.Contains(s.Text, "mira-7") {
+			t.Errorf("%q: %+v, %v", policy, s, err)
+		}
+	}
+	if _, err := summarize(t, all, "anchored"); err == nil || !strings.Contains(err.Error(), "denied: the role summarizer is not granted") {
+		t.Errorf("error %v", err)
+	}
+	if _, err := summarize(t, all[1:2], "extract"); err == nil || !strings.Contains(err.Error(), "g: policy extract: unknown; this module knows mask") {
+		t.Errorf("error %v", err)
+	}
+	for _, o := range all {
+		d := offer.Alone(o).Description
+		if !slices.Equal(d.Policies, []string{o.Name}) || d.Name != o.Name || d.Summary == "" {
+			t.Errorf("%+v", d)
+		}
+		// Who cannot do without a model asks for one; who can says so.
+		if (len(d.Capabilities) == 1) != o.Model || o.Model && d.Capabilities[0].Optional == o.Needs {
+			t.Errorf("%s asks for %+v", o.Name, d.Capabilities)
+		}
+	}
+	if d := offer.Guest("g", "s", all...).Description; len(d.Capabilities) != 1 || !d.Capabilities[0].Optional {
+		t.Errorf("%+v", d.Capabilities)
+	}
+}

@@ -1,0 +1,69 @@
+package offer
+
+import (
+	"maps"
+
+	"github.com/mortise-dev/mortise/summarizers/modules/summarizers/anchored"
+	"github.com/mortise-dev/mortise/summarizers/modules/summarizers/extract"
+	"github.com/mortise-dev/mortise/summarizers/modules/summarizers/hybrid"
+	"github.com/mortise-dev/mortise/summarizers/modules/summarizers/mask"
+)
+
+// Extract is package extract as a policy.
+func Extract() Offer {
+	return Offer{
+		Name: extract.Policy, Summary: "No model: facts, files, commands and open items in fixed sections.", Summarize: extract.Summarize,
+		Properties: join(budget(), caps(), map[string]any{"total_cap": integer(4096, 16<<20, 2097152)}),
+	}
+}
+
+// Mask is package mask as a policy.
+func Mask() Offer {
+	return Offer{
+		Name: mask.Policy, Summary: "No model: the dialogue as it was said, the output of tools masked.", Summarize: mask.Summarize,
+		Properties: join(budget(), map[string]any{"hint": map[string]any{"type": "string", "maxLength": int64(200)}}),
+	}
+}
+
+// Anchored is package anchored as a policy.
+func Anchored() Offer {
+	return Offer{
+		Name: anchored.Policy, Summary: "A model updates a structured summary section by section.", Summarize: anchored.Summarize,
+		Properties: join(budget(), caps(), role()), Model: true, Needs: true,
+	}
+}
+
+// Hybrid is package hybrid as a policy.
+func Hybrid() Offer {
+	return Offer{
+		Name: hybrid.Policy, Summary: "Masks the output of tools, then asks a model if one is granted, else extracts.", Summarize: hybrid.Summarize,
+		Properties: join(Extract().Properties, role(), map[string]any{"keep_bytes": integer(100, 1<<20, 1200)}), Model: true,
+	}
+}
+
+func budget() map[string]any {
+	return map[string]any{"bytes_per_token": map[string]any{"type": "number", "minimum": 1.0, "maximum": 8.0, "default": 3.6}}
+}
+
+func caps() map[string]any {
+	return map[string]any{"prose_cap": integer(256, 1<<20, 49152), "result_cap": integer(256, 1<<20, 6144)}
+}
+
+func role() map[string]any {
+	return map[string]any{
+		"role":         map[string]any{"type": "string", "minLength": int64(1), "maxLength": int64(64), "default": anchored.DefaultRole},
+		"instructions": map[string]any{"type": "string", "maxLength": int64(4096)},
+	}
+}
+
+func integer(least, most, def int64) map[string]any {
+	return map[string]any{"type": "integer", "minimum": least, "maximum": most, "default": def}
+}
+
+func join(list ...map[string]any) map[string]any {
+	out := map[string]any{}
+	for _, m := range list {
+		maps.Copy(out, m)
+	}
+	return out
+}
