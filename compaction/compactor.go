@@ -168,6 +168,7 @@ type flight struct {
 	// scored is the quality of a summary, measured where the summarizer ran.
 	scored  *Quality
 	summary string
+	notes   *notes
 }
 
 func (c *Compactor) thread(id string) *thread {

@@ -105,6 +105,10 @@ func (c *Compactor) swap(t *thread, id string, log []abi.Message, f *flight, pay
 		c.observe(id, e)
 		return
 	}
+	policy, said := f.notes.read()
+	if policy != "" {
+		m.Policy, e.Policy = policy, policy
+	}
 	if prev := t.latest(); prev != nil && f.rng.PreviousSummary != nil {
 		m.FromID = prev.FromID
 	}
@@ -126,7 +130,7 @@ func (c *Compactor) swap(t *thread, id string, log []abi.Message, f *flight, pay
 	}
 	t.total++
 	t.attempts, t.failures = 0, 0
-	e.Kind = EventSwapped
+	e.Kind, e.Reason = EventSwapped, said
 	c.observe(id, e)
 }
 

@@ -11,7 +11,8 @@ const (
 	EventAdmission EventKind = "admission"
 	// EventStarted: a summarizer was spawned.
 	EventStarted EventKind = "started"
-	// EventSwapped: a summary stands in for the range now.
+	// EventSwapped: a summary stands in for the range now. With a Reason, it came about
+	// in another way than was asked for: see [Note].
 	EventSwapped EventKind = "swapped"
 	// EventRefused: the quality gate refused a summary, for Reason.
 	EventRefused EventKind = "refused"

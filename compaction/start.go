@@ -215,8 +215,9 @@ func (c *Compactor) summarize(
 	ctx context.Context, t *thread, f *flight, r *abi.SummarizeRequest, emit func(string, any) bool,
 ) error {
 	// The time runs from here: the task may have waited for its turn.
+	ctx, said := withNotes(ctx)
 	t.mu.Lock()
-	f.deadline = c.cfg.Now().Add(c.cfg.Quota.Timeout)
+	f.deadline, f.notes = c.cfg.Now().Add(c.cfg.Quota.Timeout), said
 	t.mu.Unlock()
 	late := fmt.Errorf("compaction: timed out after %s", c.cfg.Quota.Timeout)
 	ctx, cancel := context.WithTimeoutCause(ctx, c.cfg.Quota.Timeout, late)

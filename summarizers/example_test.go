@@ -12,7 +12,7 @@ import (
 // The admission policy is a module: swapping it is loading another file.
 func ExampleOpen() {
 	ctx := context.Background()
-	h, err := host.New(host.Config{})
+	h, err := host.New(host.Config{CacheDir: cacheDir()})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -41,7 +41,7 @@ func ExampleOpen() {
 // A policy is swapped while compactions use it.
 func ExamplePolicy_Swap() {
 	ctx := context.Background()
-	h, err := host.New(host.Config{})
+	h, err := host.New(host.Config{CacheDir: cacheDir()})
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -112,7 +112,8 @@ func (p *Policy) Name() string {
 	return name
 }
 
-// Summarize asks the guest to stand in for a range of messages.
+// Summarize asks the guest to stand in for a range of messages. When the guest names a way in
+// which its policy did so (as hybrid does), that stands in the compaction's event.
 func (p *Policy) Summarize(ctx context.Context, r *abi.SummarizeRequest) (*abi.Summary, error) {
 	request := *r
 	request.Policy, request.Config = p.cfg.Policy, p.cfg.Config
@@ -124,7 +125,23 @@ func (p *Policy) Summarize(ctx context.Context, r *abi.SummarizeRequest) (*abi.S
 	if err != nil {
 		return nil, err
 	}
+	if way, ok := strings.CutPrefix(summary.Policy, p.cfg.Policy+"/"); ok && p.cfg.Policy != "" {
+		compaction.Note(ctx, p.Name()+"/"+clip(way), "")
+	}
 	return summary, nil
+}
+
+// maxWay bounds how a policy may say that it went its way, in bytes.
+const maxWay = 32
+
+// clip makes a word of what a guest says.
+func clip(s string) string {
+	return strings.Map(func(c rune) rune {
+		if c == '-' || c == '_' || c >= 'a' && c <= 'z' || c >= '0' && c <= '9' {
+			return c
+		}
+		return -1
+	}, s[:min(len(s), maxWay)])
 }
 
 // Admit asks the guest whether a compaction may start now.

@@ -18,14 +18,19 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// load loads a bundled module on an engine.
-func load(t *testing.T, engine host.EngineName, name string) *host.Module {
-	t.Helper()
-	cache := ""
-	if dir, err := os.UserCacheDir(); err == nil {
-		cache = filepath.Join(dir, "mortise-test")
+// cacheDir keeps compiled modules from one run of the tests to the next.
+func cacheDir() string {
+	dir, err := os.UserCacheDir()
+	if err != nil {
+		return ""
 	}
-	h, err := host.New(host.Config{Engine: engine, CacheDir: cache})
+	return filepath.Join(dir, "mortise-test")
+}
+
+// newHost makes a host with the cache of the tests.
+func newHost(t *testing.T, engine host.EngineName) *host.Host {
+	t.Helper()
+	h, err := host.New(host.Config{Engine: engine, CacheDir: cacheDir()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,7 +39,13 @@ func load(t *testing.T, engine host.EngineName, name string) *host.Module {
 			t.Error(err)
 		}
 	})
-	m, err := h.Load(t.Context(), host.Spec{Path: filepath.Join("..", "testdata", "guests", name+".wasm")})
+	return h
+}
+
+// load loads a bundled module on an engine.
+func load(t *testing.T, engine host.EngineName, name string) *host.Module {
+	t.Helper()
+	m, err := newHost(t, engine).Load(t.Context(), host.Spec{Path: filepath.Join("..", "testdata", "guests", name+".wasm")})
 	if err != nil {
 		t.Fatal(err)
 	}

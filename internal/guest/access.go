@@ -64,7 +64,7 @@ func (a *Access) note(format string, args ...any) {
 
 // compare notes the part of a scope that the grant does not cover.
 func (a *Access) compare(c *capability, covers, scope []string) {
-	if c.covers == nil {
+	if c.covers == nil || len(covers) == 0 {
 		return
 	}
 	var beyond []string

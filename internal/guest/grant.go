@@ -61,7 +61,7 @@ func capabilities() []capability {
 		}},
 		{abi.CapabilityLog, "Log", flag(func(g *host.Grants) bool { return g.Log }), nil, yes("log")},
 		// No config can name a model: the program that embeds the host brings it.
-		{abi.CapabilityModel, "Model", flag(func(g *host.Grants) bool { return g.Model != nil }), nil, nil},
+		{abi.CapabilityModel, "Model", grantedModel, same, nil},
 	}
 }
 
@@ -70,6 +70,14 @@ func grantedHosts(g *host.Grants) (bool, []string) {
 		return false, nil
 	}
 	return true, slices.Clone(g.HTTP.Hosts)
+}
+
+// grantedModel names the roles; a model that is asked in bytes has none.
+func grantedModel(g *host.Grants) (bool, []string) {
+	if g.Model == nil {
+		return false, nil
+	}
+	return true, slices.Sorted(maps.Keys(g.Model.Roles))
 }
 
 func grantedKV(g *host.Grants) (bool, []string) {

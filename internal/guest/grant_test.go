@@ -31,7 +31,7 @@ func everything() host.Grants {
 		Files:     []host.Mount{{Host: "/srv/docs", Guest: "/docs"}},
 		HTTP:      &host.HTTP{Hosts: []string{"*.example.com", "tracker.example.org:8443"}},
 		Secrets:   map[string]host.Secret{"TOKEN": {}},
-		Model:     &host.Model{},
+		Model:     &host.Model{Roles: map[string]host.ModelRole{"writer": {}}},
 		Functions: []host.Function{{Name: "look\x1b"}},
 	}
 }
@@ -78,7 +78,7 @@ func TestCheckGrantsShowsWhatIsGranted(t *testing.T) {
 	}
 	want := []string{
 		"http (*.example.com, tracker.example.org:8443)", "kv (shared, read-only)", "config (a)", "secrets (TOKEN)",
-		"clock", "random", "fs (/docs)", "log", "model", `function ("look\x1b")`, "sticky",
+		"clock", "random", "fs (/docs)", "log", "model (writer)", `function ("look\x1b")`, "sticky",
 	}
 	if !slices.Equal(a.Granted, want) {
 		t.Errorf("granted %q", a.Granted)
@@ -101,6 +101,7 @@ func TestScopeBeyondTheGrant(t *testing.T) {
 			[]string{"/", "/documents", "/docs/../etc", "docs", ""},
 		},
 		abi.CapabilitySecrets: {[]string{"TOKEN"}, []string{"token", "OTHER"}},
+		abi.CapabilityModel:   {[]string{"writer"}, []string{"reader"}},
 		abi.CapabilityKV:      {[]string{"any"}, nil}, // prefixes are not compared
 	} {
 		for _, scope := range slices.Concat(tc.inside, tc.beyond) {

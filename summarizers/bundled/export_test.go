@@ -1,0 +1,22 @@
+package bundled
+
+import (
+	"bytes"
+	"compress/gzip"
+)
+
+// Unpack is unpack, for tests.
+func Unpack(packed, sum string) ([]byte, error) { return unpack(packed, sum) }
+
+// Pack compresses.
+func Pack(text string) string {
+	var out bytes.Buffer
+	w := gzip.NewWriter(&out)
+	if _, err := w.Write([]byte(text)); err != nil {
+		panic(err)
+	}
+	if err := w.Close(); err != nil {
+		panic(err)
+	}
+	return out.String()
+}

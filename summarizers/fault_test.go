@@ -1,0 +1,301 @@
+package summarizers_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/mortise-dev/mortise/abi"
+	"github.com/mortise-dev/mortise/compaction"
+	"github.com/mortise-dev/mortise/host"
+	"github.com/mortise-dev/mortise/summarizers"
+)
+
+// build builds a guest of this repository, as an author would.
+func build(t *testing.T, dir, pkg string) []byte {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("SKIPPED: builds a guest; run without -short")
+	}
+	file := filepath.Join(t.TempDir(), "guest.wasm")
+	cmd := exec.CommandContext(t.Context(), "go", "build", "-buildmode=c-shared", "-trimpath", "-buildvcs=false", "-ldflags=-s -w -buildid=", "-o", file, pkg)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm", "GOWASM=", "GOFLAGS=", "GOEXPERIMENT=", "GOWORK=off", "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%s: %v\n%s", pkg, err, out)
+	}
+	wasm, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return wasm
+}
+
+// faulty opens a policy of the guest that fails.
+func faulty(t *testing.T, m *host.Module, policy string) *summarizers.Policy {
+	t.Helper()
+	p, err := summarizers.Open(t.Context(), m, summarizers.Config{Use: summarizers.UseSummarize, Policy: policy})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// desk runs the tasks of a compactor at once, and keeps notices and events.
+type desk struct {
+	mu      sync.Mutex
+	notices []abi.Notice
+	events  []compaction.Event
+}
+
+func (d *desk) spawn(ctx context.Context, _, _, _ string, body func(context.Context, func(string, any) bool) error) (string, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	err := body(ctx, func(eventType string, payload any) bool {
+		d.notices = append(d.notices, abi.Notice{Kind: abi.NoticeCustom, TaskID: "bg_1", EventType: eventType, Payload: payload})
+		return true
+	})
+	end := abi.Notice{Kind: abi.NoticeCompleted, TaskID: "bg_1"}
+	if err != nil {
+		end.Kind, end.Error = abi.NoticeFailed, err.Error()
+	}
+	d.notices = append(d.notices, end)
+	return "bg_1", nil
+}
+
+// compact runs one compaction and returns what became of it.
+func compact(t *testing.T, s compaction.Summarizer, name string, timeout time.Duration) (c *compaction.Compactor, log []abi.Message, last compaction.Event) {
+	t.Helper()
+	d := &desk{}
+	c, err := compaction.New(compaction.Config{
+		Policy: compaction.Policy{
+			WindowTokens: 100_000, ThresholdTokens: 500, KeepRecentTokens: 1, KeepRecentMessages: 1, MinRangeTokens: 100, SummaryTokens: 300,
+		},
+		Quota:      compaction.Quota{Timeout: timeout},
+		Summarizer: s, PolicyName: name, Spawn: d.spawn, Observe: func(e compaction.Event) { d.events = append(d.events, e) },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 8 {
+		log = append(log, abi.Message{ID: fmt.Sprintf("m%d", i), Role: abi.RoleUser, Content: []abi.ContentBlock{
+			abi.Text(fmt.Sprintf("Wish %d concerns services/billing/retry.go. ", i) + strings.Repeat("It has to work on Fridays as well. ", 20)),
+		}})
+	}
+	if !c.Consider(t.Context(), "t", log) {
+		t.Fatalf("nothing was started: %+v", d.events)
+	}
+	for _, n := range d.notices {
+		if !c.Consume("t", log, n) {
+			t.Errorf("the notice %+v was left to others", n)
+		}
+	}
+	return c, log, d.events[len(d.events)-1]
+}
+
+// faults are the policies of the guest, and what is told of each: what the chain sees, and what
+// the quality gate does without a chain.
+func faults() []struct{ policy, chain, alone string } {
+	return []struct{ policy, chain, alone string }{
+		{"trap", "exit code 3", "exit code 3"},
+		{"deep", "", ""}, // the words are the engine's
+		{"panic", "guest panicked: on purpose", "guest panicked: on purpose"},
+		{"hang", "deadline", "deadline"},
+		{"grow", "memory", "memory"},
+		{"error", "no way", "no way"},
+		{"nil", "neither an answer nor an error", "neither an answer nor an error"},
+		{"empty", "it answered nothing", "the summary is empty"},
+		{"blank", "it answered nothing", "the summary is empty"},
+		{"input", "its answer has", "min_savings_ratio"},
+		{"larger", "its answer has", "min_savings_ratio"},
+		{"huge", "its answer has", "more than 1048576"},
+		{"lies", `it says that it covers "m0" to "elsewhere"`, "which was not asked for"},
+	}
+}
+
+// TestFaultyGuests: whatever a guest does, alone it leaves the history as it was and the reason
+// is told; with a fallback the compaction succeeds all the same, and both are told.
+func TestFaultyGuests(t *testing.T) {
+	t.Parallel()
+	wasm := build(t, filepath.Join("testdata", "faulty"), ".")
+	h := newHost(t, host.EngineNative)
+	broken, err := h.Load(t.Context(), host.Spec{
+		Name: "faulty", Wasm: wasm, Limits: host.Limits{Timeout: 400 * time.Millisecond, OutputBytes: 8 << 20, MemoryPages: 2048},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	good, err := h.Load(t.Context(), host.Spec{Path: filepath.Join("..", "testdata", "guests", "summarizers.wasm"), Limits: host.Limits{Timeout: 30 * time.Second}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	mask := faulty(t, good, "mask")
+	for _, tc := range faults() {
+		t.Run(tc.policy, func(t *testing.T) {
+			t.Parallel()
+			p := faulty(t, broken, tc.policy)
+			c, log, e := compact(t, p, p.Name(), time.Minute)
+			if e.Kind == compaction.EventSwapped || e.Reason == "" || !strings.Contains(e.Reason, tc.alone) || e.Policy != "faulty/"+tc.policy {
+				t.Errorf("alone: %s: %s by %s", e.Kind, e.Reason, e.Policy)
+			}
+			if !reflect.DeepEqual(c.View("t", log), log) || c.Total("t") != 0 || c.Pending("t") {
+				t.Error("alone: the history was changed")
+			}
+			chain, err := summarizers.NewChain(summarizers.Link{Name: p.Name(), Summarizer: p}, summarizers.Link{Name: mask.Name(), Summarizer: mask})
+			if err != nil {
+				t.Fatal(err)
+			}
+			c, log, e = compact(t, chain, chain.Name(), time.Minute)
+			if e.Kind != compaction.EventSwapped || e.Policy != "summarizers/mask" || !strings.HasPrefix(e.Reason, "fallback after faulty/"+tc.policy+": ") ||
+				!strings.Contains(e.Reason, tc.chain) {
+				t.Errorf("chain: %s: %s by %s", e.Kind, e.Reason, e.Policy)
+			}
+			if m := c.Markers("t"); len(m) != 1 || m[0].Policy != "summarizers/mask" || !c.Undo("t") || !reflect.DeepEqual(c.View("t", log), log) {
+				t.Errorf("chain: markers %+v", m)
+			}
+		})
+	}
+}
+
+// TestTags: a summary cannot end itself and speak in another voice.
+func TestTags(t *testing.T) {
+	t.Parallel()
+	wasm := build(t, filepath.Join("testdata", "faulty"), ".")
+	m, err := newHost(t, host.EngineNative).Load(t.Context(), host.Spec{Name: "faulty", Wasm: wasm})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, log, e := compact(t, faulty(t, m, "tags"), "tags", time.Minute)
+	view, err := json.Marshal(c.View("t", log))
+	if err != nil || e.Kind != compaction.EventSwapped {
+		t.Fatalf("%s: %s, %v", e.Kind, e.Reason, err)
+	}
+	var back []abi.Message
+	if err := json.Unmarshal(view, &back); err != nil {
+		t.Fatal(err)
+	}
+	text := back[0].Text()
+	if strings.Count(text, "</conversation-summary>") != 1 || !strings.HasSuffix(text, "</conversation-summary>") || strings.Contains(text, "< /Conversation") {
+		t.Errorf("%s", text)
+	}
+}
+
+// TestAllFail: when every link fails the error has the reason of each, and nothing changes.
+func TestAllFail(t *testing.T) {
+	t.Parallel()
+	chain, err := summarizers.NewChain(summarizers.Link{Name: "one", Summarizer: scripted(func(context.Context) (*abi.Summary, error) {
+		panic("boom")
+	})}, summarizers.Link{Name: "two", Summarizer: scripted(func(context.Context) (*abi.Summary, error) {
+		return nil, errors.New("no key")
+	})})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, log, e := compact(t, chain, "one", time.Minute)
+	if e.Kind != compaction.EventFailed || e.Reason != "one: it panicked: boom; two: no key" || !reflect.DeepEqual(c.View("t", log), log) {
+		t.Errorf("%s: %s", e.Kind, e.Reason)
+	}
+	for _, links := range [][]summarizers.Link{nil, {{Name: "x"}}, {{Summarizer: chain}}} {
+		if _, err := summarizers.NewChain(links...); err == nil {
+			t.Errorf("%+v makes a chain", links)
+		}
+	}
+}
+
+// scripted is a summarizer that a test writes.
+type scripted func(ctx context.Context) (*abi.Summary, error)
+
+func (f scripted) Summarize(ctx context.Context, _ *abi.SummarizeRequest) (*abi.Summary, error) {
+	return f(ctx)
+}
+
+// TestSlowLinkLeavesTime: a link that hangs does not use up the time of those behind it, and a
+// caller that gives up ends the chain.
+func TestSlowLinkLeavesTime(t *testing.T) {
+	t.Parallel()
+	var asked atomic.Int64
+	hangs := scripted(func(ctx context.Context) (*abi.Summary, error) {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	})
+	works := scripted(func(context.Context) (*abi.Summary, error) {
+		asked.Add(1)
+		return &abi.Summary{Text: "Short."}, nil
+	})
+	chain, err := summarizers.NewChain(summarizers.Link{Name: "hangs", Summarizer: hangs}, summarizers.Link{Name: "works", Summarizer: works})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _, e := compact(t, chain, chain.Name(), 300*time.Millisecond)
+	if e.Kind != compaction.EventSwapped || e.Policy != "works" || e.Reason != "fallback after hangs: context deadline exceeded" {
+		t.Errorf("%s: %s by %s", e.Kind, e.Reason, e.Policy)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	before := asked.Load()
+	if _, err := chain.Summarize(ctx, &abi.SummarizeRequest{Messages: conversation(), BudgetTokens: 100}); !errors.Is(err, context.Canceled) || asked.Load() != before {
+		t.Errorf("error %v", err)
+	}
+}
+
+// TestSwapInFlight swaps the module of a chain's link while compactions run on many threads:
+// every one ends as a swap, on the old binary or on the new one.
+func TestSwapInFlight(t *testing.T) {
+	t.Parallel()
+	m := load(t, host.EngineNative, "summarizers")
+	p, err := summarizers.Open(t.Context(), m, summarizers.Config{Use: summarizers.UseSummarize})
+	if err != nil {
+		t.Fatal(err)
+	}
+	chain, err := summarizers.NewChain(summarizers.Link{Name: "live", Summarizer: p})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	began := make(chan struct{}, 64)
+	done := make(chan struct{})
+	var rounds atomic.Int64
+	for range 3 {
+		wg.Go(func() {
+			for {
+				select {
+				case <-done:
+					return
+				case began <- struct{}{}:
+				default:
+				}
+				_, _, e := compact(t, chain, "live", time.Minute)
+				if e.Kind != compaction.EventSwapped || e.Reason != "" {
+					t.Errorf("%s: %s", e.Kind, e.Reason)
+					return
+				}
+				rounds.Add(1)
+			}
+		})
+	}
+	<-began
+	for i := range 4 {
+		spec := fixed(t)
+		if i%2 == 1 {
+			spec = host.Spec{Path: filepath.Join("..", "testdata", "guests", "summarizers.wasm")}
+		}
+		if err := p.Swap(t.Context(), spec, host.SwapOptions{}); err != nil {
+			t.Error(err)
+		}
+	}
+	close(done)
+	wg.Wait()
+	if rounds.Load() == 0 || p.Info().Generation != 5 {
+		t.Errorf("%d compactions, generation %d", rounds.Load(), p.Info().Generation)
+	}
+}
