@@ -21,6 +21,10 @@ func newCompactor(
 	if c.Admission.Quota.Cooldown != nil {
 		cooldown = time.Duration(*c.Admission.Quota.Cooldown)
 	}
+	summarizer, err := parts.chain()
+	if err != nil {
+		return nil, err
+	}
 	config := compaction.Config{
 		Policy: compaction.Policy{
 			WindowTokens: c.WindowTokens, ThresholdTokens: c.ThresholdTokens,
@@ -30,7 +34,7 @@ func newCompactor(
 		Quota: compaction.Quota{
 			Cooldown: cooldown, Timeout: time.Duration(c.Admission.Quota.Timeout), MaxAttempts: c.Admission.Quota.MaxAttempts,
 		},
-		Summarizer: parts.summarizer, PolicyName: parts.summarizer.Name(),
+		Summarizer: summarizer, PolicyName: parts.summarizer.Name(),
 		Spawn: tasks.Housekeep, LiveTasks: tasks.LiveTasks, Observe: observe, Logger: logger,
 	}
 	if parts.admitter != nil {
@@ -46,8 +50,12 @@ func compactionLine(e compaction.Event) string {
 		return fmt.Sprintf("compaction admitted and started in the background: %s summarizes %d messages, %s tokens",
 			e.Policy, e.Messages, thousands(e.PreTokens))
 	case compaction.EventSwapped:
-		return fmt.Sprintf("summary arrived through the inbox after %s and %d steps of the run, swapped in: %s -> %s tokens, %.0f%% of paths, errors and identifiers survive",
+		line := fmt.Sprintf("summary arrived through the inbox after %s and %d steps of the run, swapped in: %s -> %s tokens, %.0f%% of paths, errors and identifiers survive",
 			e.Duration.Round(time.Millisecond), e.StepsMeanwhile, thousands(e.PreTokens), thousands(e.PostTokens), 100*e.Quality.Overall)
+		if e.Reason != "" {
+			line += "; " + e.Policy + " wrote it, " + e.Reason
+		}
+		return line
 	case compaction.EventRefused, compaction.EventFailed:
 		return fmt.Sprintf("compaction %s: %s", e.Kind, e.Reason)
 	case compaction.EventFallback:

@@ -73,20 +73,24 @@ type PluginConfig struct {
 	OnFailure    abi.FailurePolicy `yaml:"on_failure"`
 }
 
-// CompactionConfig turns compaction on when a summarizer is named.
+// CompactionConfig turns compaction on when a summarizer is named, by its policy or by its
+// module.
 type CompactionConfig struct {
-	WindowTokens     int64           `yaml:"window_tokens"`
-	ThresholdTokens  int64           `yaml:"threshold_tokens"`
-	KeepRecentTokens int64           `yaml:"keep_recent_tokens"`
-	ReserveTokens    int64           `yaml:"reserve_tokens"`
-	SummaryTokens    int64           `yaml:"summary_tokens"`
-	MinSavingsRatio  float64         `yaml:"min_savings_ratio"`
-	MinSurvival      float64         `yaml:"min_survival"`
-	Summarizer       PolicyConfig    `yaml:"summarizer"`
-	Admission        AdmissionConfig `yaml:"admission"`
+	WindowTokens     int64        `yaml:"window_tokens"`
+	ThresholdTokens  int64        `yaml:"threshold_tokens"`
+	KeepRecentTokens int64        `yaml:"keep_recent_tokens"`
+	ReserveTokens    int64        `yaml:"reserve_tokens"`
+	SummaryTokens    int64        `yaml:"summary_tokens"`
+	MinSavingsRatio  float64      `yaml:"min_savings_ratio"`
+	MinSurvival      float64      `yaml:"min_survival"`
+	Summarizer       PolicyConfig `yaml:"summarizer"`
+	// Fallback summarizes when Summarizer fails.
+	Fallback  PolicyConfig    `yaml:"fallback"`
+	Admission AdmissionConfig `yaml:"admission"`
 }
 
-// PolicyConfig is a compaction policy in a module.
+// PolicyConfig is a compaction policy in a module; in the bundled guest when no module is
+// named.
 type PolicyConfig struct {
 	Policy       string `yaml:"policy"`
 	ModuleConfig `yaml:",inline"`
@@ -207,14 +211,16 @@ func (c *Config) validate() error {
 }
 
 func (c *CompactionConfig) validate() error {
-	if c.Summarizer.Module == "" && c.Admission.Module != "" {
-		return errors.New("compaction.admission: names a module, but compaction.summarizer does not; name both or neither")
-	}
-	if err := c.Summarizer.Grants.validate(); err != nil {
-		return fmt.Errorf("compaction.summarizer: %w", err)
-	}
-	if err := c.Admission.Grants.validate(); err != nil {
-		return fmt.Errorf("compaction.admission: %w", err)
+	for _, e := range []struct {
+		name  string
+		entry *PolicyConfig
+	}{{"summarizer", &c.Summarizer}, {"fallback", &c.Fallback}, {"admission", &c.Admission.PolicyConfig}} {
+		if e.entry.on() && !c.Summarizer.on() {
+			return fmt.Errorf("compaction.%s: names a policy, but compaction.summarizer does not; name both or neither", e.name)
+		}
+		if err := e.entry.validate(); err != nil {
+			return fmt.Errorf("compaction.%s: %w", e.name, err)
+		}
 	}
 	if c.MinSavingsRatio < 0 || c.MinSavingsRatio >= 1 {
 		return fmt.Errorf("compaction.min_savings_ratio: is %v, must be at least 0 and below 1", c.MinSavingsRatio)

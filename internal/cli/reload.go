@@ -64,6 +64,9 @@ func (r *reloader) reload(ctx context.Context) {
 		})
 	}
 	for _, p := range r.parts.policies {
+		if p.spec.Wasm != nil {
+			continue // bundled: there is no file
+		}
 		swapped += r.one(p.name, p.spec, p.policy.Info(), func() (host.Info, error) {
 			err := p.policy.Swap(ctx, p.spec, host.SwapOptions{})
 			return p.policy.Info(), err

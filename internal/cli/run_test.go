@@ -101,7 +101,7 @@ type report struct {
 	}
 	Compactions []struct {
 		Kind           string
-		Policy         string
+		Policy, Reason string
 		Thread         string
 		PreTokens      int64 `json:"pre_tokens"`
 		PostTokens     int64 `json:"post_tokens"`

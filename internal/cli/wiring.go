@@ -34,6 +34,7 @@ type parts struct {
 	modules    []*host.Module // of policies
 	policies   []loadedPolicy
 	summarizer *summarizers.Policy
+	fallback   *summarizers.Policy
 	admitter   *summarizers.Policy
 	// failed are policies that did not load.
 	failed []plugins.Status
@@ -135,13 +136,14 @@ const defaultTimeout = 2 * time.Second
 
 func (p *parts) loadPolicies(ctx context.Context) error {
 	c := &p.cfg.Compaction
-	if c.Summarizer.Module == "" {
+	if !c.Summarizer.on() {
 		return nil
 	}
-	var errs [2]error
+	var errs [3]error
 	p.summarizer, errs[0] = p.policy(ctx, "summarizer", summarizers.UseSummarize, c.Summarizer)
-	if c.Admission.Module != "" {
-		p.admitter, errs[1] = p.policy(ctx, "admission", summarizers.UseAdmit, c.Admission.PolicyConfig)
+	errs[1] = p.loadFallback(ctx)
+	if c.Admission.on() {
+		p.admitter, errs[2] = p.policy(ctx, "admission", summarizers.UseAdmit, c.Admission.PolicyConfig)
 	}
 	return errors.Join(errs[:]...)
 }
@@ -162,7 +164,7 @@ func (p *parts) openPolicy(
 	if err != nil {
 		return nil, fmt.Errorf("config: compaction.%s: config: %w", name, err)
 	}
-	spec, err := p.spec(ctx, name, c.ModuleConfig)
+	spec, err := p.source(ctx, name, use, &c)
 	if err != nil {
 		return nil, fmt.Errorf("config: compaction.%s: %w", name, err)
 	}
