@@ -113,6 +113,9 @@ func (b *builder) one(ctx context.Context, g guest, file string) error {
 	if text, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("guestbuild: %s: %w\n%s", g.name, err, text)
 	}
+	if err := tighten(file); err != nil {
+		return fmt.Errorf("guestbuild: %s: %w", g.name, err)
+	}
 	info, err := os.Stat(file)
 	if err != nil {
 		return fmt.Errorf("guestbuild: %s: %w", g.name, err)

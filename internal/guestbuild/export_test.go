@@ -9,3 +9,6 @@ import (
 func Run(ctx context.Context, args []string, out, errs io.Writer) int {
 	return run(ctx, args, out, errs)
 }
+
+// MergeData is mergeData, for tests.
+func MergeData(in []byte) ([]byte, error) { return mergeData(in) }
