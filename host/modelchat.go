@@ -142,10 +142,10 @@ func (s *callState) settle(r *ModelRole, q *ModelQuestion, reserved expense, a *
 	case errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled):
 		in = q.tokens() // it was sent, and is billed
 	}
-	real := r.expense(in, out)
-	s.caps.use.models.book(q.Role, expense{real.tokens - reserved.tokens, real.cost - reserved.cost})
+	actual := r.expense(in, out)
+	s.caps.use.models.book(q.Role, expense{actual.tokens - reserved.tokens, actual.cost - reserved.cost})
 	if s.spent == nil {
 		s.spent = map[string]expense{}
 	}
-	s.spent[q.Role] = s.spent[q.Role].plus(real)
+	s.spent[q.Role] = s.spent[q.Role].plus(actual)
 }

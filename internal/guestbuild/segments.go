@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 )
 
 // The Go linker writes a data segment for each run of bytes that are not zero: 29,000 in a guest
@@ -81,7 +82,7 @@ func mergeSegments(body []byte) ([]byte, error) {
 		last := &merged[len(merged)-1]
 		end := last.offset + int64(len(last.data))
 		if gap := s.offset - end; gap >= 0 && gap <= maxGap {
-			last.data = append(append(last.data[:len(last.data):len(last.data)], make([]byte, gap)...), s.data...)
+			last.data = slices.Concat(last.data, make([]byte, gap), s.data)
 			continue
 		}
 		merged = append(merged, s)

@@ -15,10 +15,11 @@ func req(tokens, rng int64, config map[string]any) *mortise.AdmitRequest {
 
 func TestDecide(t *testing.T) {
 	t.Parallel()
-	set := func(pairs ...any) map[string]any {
+	type config map[string]int64
+	set := func(c config) map[string]any {
 		out := map[string]any{}
-		for i := 0; i < len(pairs); i += 2 {
-			out[pairs[i].(string)] = int64(pairs[i+1].(int))
+		for key, n := range c {
+			out[key] = n
 		}
 		return out
 	}
@@ -31,20 +32,20 @@ func TestDecide(t *testing.T) {
 		"nothing to compact":             {&mortise.AdmitRequest{RangeTokens: 5}, "no_preparation"},
 		"no range":                       {req(120_000, 0, nil), "no_preparation"},
 		"worth it":                       {req(120_000, 100_000, nil), "allowed"},
-		"nothing to pay":                 {req(120_000, 100_000, set("input_price", 0)), "saves_too_little"},
+		"nothing to pay":                 {req(120_000, 100_000, set(config{"input_price": 0})), "saves_too_little"},
 		"a small range":                  {req(120_000, 5_000, nil), "saves_too_little"},
-		"a dear summarizer":              {req(120_000, 100_000, set("summarizer_input_price", 15_000_000, "summarizer_output_price", 75_000_000)), "saves_too_little"},
-		"a dear summarizer, many steps":  {req(120_000, 100_000, set("summarizer_input_price", 15_000_000, "summarizer_output_price", 75_000_000, "remaining_steps", 60)), "allowed"},
-		"the last step":                  {req(120_000, 100_000, set("remaining_steps", 1)), "saves_too_little"},
-		"the last step, nothing cached":  {req(120_000, 100_000, set("remaining_steps", 1, "cached_per_mille", 0)), "allowed"},
-		"margin of a twentieth":          {req(120_000, 100_000, set("margin_per_mille", 10_000)), "allowed"},
-		"margin that is just not met":    {req(120_000, 100_000, set("margin_per_mille", 10_000, "remaining_steps", 10)), "saves_too_little"},
+		"a dear summarizer":              {req(120_000, 100_000, set(config{"summarizer_input_price": 15_000_000, "summarizer_output_price": 75_000_000})), "saves_too_little"},
+		"a dear summarizer, many steps":  {req(120_000, 100_000, set(config{"summarizer_input_price": 15_000_000, "summarizer_output_price": 75_000_000, "remaining_steps": 60})), "allowed"},
+		"the last step":                  {req(120_000, 100_000, set(config{"remaining_steps": 1})), "saves_too_little"},
+		"the last step, nothing cached":  {req(120_000, 100_000, set(config{"remaining_steps": 1, "cached_per_mille": 0})), "allowed"},
+		"margin of a twentieth":          {req(120_000, 100_000, set(config{"margin_per_mille": 10_000})), "allowed"},
+		"margin that is just not met":    {req(120_000, 100_000, set(config{"margin_per_mille": 10_000, "remaining_steps": 10})), "saves_too_little"},
 		"the window is nearly full":      {req(170_000, 5_000, nil), "allowed"},
 		"the window is nearly full, yet": {req(169_000, 5_000, nil), "saves_too_little"},
-		"summaries as long as the range": {req(120_000, 100_000, set("summary_per_mille", 1000)), "saves_too_little"},
-		"cached price above the price":   {req(120_000, 100_000, set("cached_price", 900_000_000)), "allowed"},
-		"senseless config":               {req(120_000, 100_000, set("input_price", -1, "remaining_steps", 0, "margin_per_mille", -5)), "allowed"},
-		"absurd numbers":                 {req(math.MaxInt64, math.MaxInt64, set("input_price", 1_000_000_000, "remaining_steps", 10_000, "summarizer_input_price", 1_000_000_000)), "allowed"},
+		"summaries as long as the range": {req(120_000, 100_000, set(config{"summary_per_mille": 1000})), "saves_too_little"},
+		"cached price above the price":   {req(120_000, 100_000, set(config{"cached_price": 900_000_000})), "allowed"},
+		"senseless config":               {req(120_000, 100_000, set(config{"input_price": -1, "remaining_steps": 0, "margin_per_mille": -5})), "allowed"},
+		"absurd numbers":                 {req(math.MaxInt64, math.MaxInt64, set(config{"input_price": 1_000_000_000, "remaining_steps": 10_000, "summarizer_input_price": 1_000_000_000})), "allowed"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -59,7 +60,7 @@ func TestDecide(t *testing.T) {
 // TestMonotone: more steps never make a compaction less worth, a dearer summarizer never more.
 func TestMonotone(t *testing.T) {
 	t.Parallel()
-	for rng := int64(1000); rng < 100_000_000; rng = rng * 3 {
+	for rng := int64(1000); rng < 100_000_000; rng *= 3 {
 		worth := false
 		for steps := int64(1); steps <= 10_000; steps *= 2 {
 			now := cost.Decide(&mortise.AdmitRequest{TokensBefore: &rng, RangeTokens: rng / 2, Config: map[string]any{

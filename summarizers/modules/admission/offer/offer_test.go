@@ -21,7 +21,8 @@ func admit(t *testing.T, offers []offer.Offer, policy string) (mortise.Decision,
 		return mortise.Decision{}, err
 	}
 	var d mortise.Decision
-	return d, mortise.Unmarshal(out, &d)
+	err = mortise.Unmarshal(out, &d)
+	return d, err
 }
 
 func TestGuest(t *testing.T) {
@@ -43,11 +44,11 @@ func TestGuest(t *testing.T) {
 			t.Errorf("%+v", d)
 		}
 		for key, schema := range o.Properties {
-			text := schema.(map[string]any)
-			if was, ok := seen[key]; ok && was != text["default"] {
-				t.Errorf("%s: default %v here and %v there", key, text["default"], was)
+			def, _ := mortise.Lookup(schema, "default")
+			if was, ok := seen[key]; ok && was != def {
+				t.Errorf("%s: default %v here and %v there", key, def, was)
 			}
-			seen[key] = text["default"]
+			seen[key] = def
 		}
 	}
 }

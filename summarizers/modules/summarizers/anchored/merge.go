@@ -105,7 +105,7 @@ func (o *outline) lost(s section, a *answer) []string {
 // lower case.
 func survives(line, text string) bool {
 	total, found := 0, 0
-	for _, w := range strings.Fields(strings.ToLower(line)) {
+	for w := range strings.FieldsSeq(strings.ToLower(line)) {
 		w = strings.Trim(w, ".,;:!?()[]{}\"'`*-")
 		if len(w) < 4 && !strings.ContainsAny(w, "0123456789") {
 			continue

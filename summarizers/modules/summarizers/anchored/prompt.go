@@ -49,16 +49,16 @@ func (f *frame) prompt(memory, part string, n, of int) string {
 
 // facts are what the host knows.
 func (f *frame) facts() string {
-	out := ""
+	var out strings.Builder
 	for _, l := range []struct {
 		name string
 		list []string
 	}{{"Files modified: ", f.req.ModifiedFiles}, {"Tasks that still run: ", f.req.LiveTasks}, {"Files read: ", f.req.ReadFiles}} {
 		if len(l.list) > 0 {
-			out += l.name + talk.Line(strings.Join(l.list, ", "), maxFacts/3) + "\n"
+			out.WriteString(l.name + talk.Line(strings.Join(l.list, ", "), maxFacts/3) + "\n")
 		}
 	}
-	return out
+	return out.String()
 }
 
 func (f *frame) rules() string {

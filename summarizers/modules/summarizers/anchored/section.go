@@ -134,8 +134,20 @@ func (o *outline) fit(limit int) {
 		s    section
 		keep int
 	}{
-		{progress, 6}, {files, 20}, {faults, 6}, {decisions, 6}, {progress, 3}, {files, 8}, {open, 4},
-		{faults, 3}, {decisions, 3}, {constraints, 8}, {next, 3}, {progress, 1}, {files, 3}, {open, 2},
+		{progress, 6},
+		{files, 20},
+		{faults, 6},
+		{decisions, 6},
+		{progress, 3},
+		{files, 8},
+		{open, 4},
+		{faults, 3},
+		{decisions, 3},
+		{constraints, 8},
+		{next, 3},
+		{progress, 1},
+		{files, 3},
+		{open, 2},
 	} {
 		for size > limit && len(o.lines[step.s]) > step.keep {
 			size -= len(o.lines[step.s][0]) + 1

@@ -23,7 +23,8 @@ func summarize(t *testing.T, offers []offer.Offer, policy string) (mortise.Summa
 		return mortise.Summary{}, err
 	}
 	var s mortise.Summary
-	return s, mortise.Unmarshal(out, &s)
+	err = mortise.Unmarshal(out, &s)
+	return s, err
 }
 
 func TestGuest(t *testing.T) {

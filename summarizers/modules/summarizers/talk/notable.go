@@ -11,51 +11,71 @@ func alarms() []string {
 const maxNotable = 256 << 10
 
 // Notable returns the lines of an output that tell most: those that say what went wrong,
-// then the first and the last ones, each once, in at most n bytes and in their order, joined by " / ".
+// then the first and the last ones, each once, in at most n bytes and in their order, joined by
+// " / ".
 func Notable(s string, n int) string {
-	lines := strings.Split(strings.TrimSpace(Cut(s, maxNotable)), "\n")
-	taken := make([]string, len(lines))
-	room := n
-	const sep, lineMax, least = " / ", 200, 12
-	seen := map[string]bool{"": true}
-	take := func(i int) {
-		if room < least || taken[i] != "" {
-			return
-		}
-		if line := Line(lines[i], min(lineMax, room)); !seen[line] {
-			seen[line], taken[i] = true, line
-			room -= len(line) + len(sep)
-		}
-	}
+	p := &picked{lines: strings.Split(strings.TrimSpace(Cut(s, maxNotable)), "\n"), room: n, seen: map[string]bool{"": true}}
+	p.taken = make([]string, len(p.lines))
 	marks := alarms()
-	for i, l := range lines {
-		if room < n/2 {
+	for i, l := range p.lines {
+		if p.room < n/2 {
 			break
 		}
-		low := strings.ToLower(Cut(l, lineMax))
-		for _, m := range marks {
-			if strings.Contains(low, m) {
-				take(i)
-				break
-			}
+		if containsAny(strings.ToLower(Cut(l, lineMax)), marks) {
+			p.take(i)
 		}
 	}
-	for i := range lines {
-		take(i)
-		take(len(lines) - 1 - i)
-		if room < least {
-			break
-		}
+	for i := 0; i < len(p.lines) && p.room >= leastLine; i++ {
+		p.take(i)
+		p.take(len(p.lines) - 1 - i)
 	}
+	return Cut(p.join(), n)
+}
+
+const (
+	separator = " / "
+	lineMax   = 200
+	leastLine = 12
+)
+
+// picked are the lines that are taken while there is room.
+type picked struct {
+	lines, taken []string
+	seen         map[string]bool
+	room         int
+}
+
+func (p *picked) take(i int) {
+	if p.room < leastLine || p.taken[i] != "" {
+		return
+	}
+	line := Line(p.lines[i], min(lineMax, p.room))
+	if p.seen[line] {
+		return
+	}
+	p.seen[line], p.taken[i] = true, line
+	p.room -= len(line) + len(separator)
+}
+
+func (p *picked) join() string {
 	var out []byte
-	for _, t := range taken {
+	for _, t := range p.taken {
 		if t == "" {
 			continue
 		}
 		if len(out) > 0 {
-			out = append(out, sep...)
+			out = append(out, separator...)
 		}
 		out = append(out, t...)
 	}
-	return Cut(string(out), n)
+	return string(out)
+}
+
+func containsAny(s string, words []string) bool {
+	for _, w := range words {
+		if strings.Contains(s, w) {
+			return true
+		}
+	}
+	return false
 }
