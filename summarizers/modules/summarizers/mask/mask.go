@@ -18,8 +18,12 @@ var (
 	ErrNoContent = errors.New("mask: messages: nothing to summarize")
 )
 
-// minLimit is the least that a summary needs, in bytes.
-const minLimit = 240
+// minLimit is the least that a summary needs, and headLimit the least at which it says what
+// is masked, in bytes.
+const (
+	minLimit  = 60
+	headLimit = 400
+)
 
 // hint says how to read what is masked, when the config does not.
 const hint = "call the tool again with the same arguments"
@@ -43,7 +47,7 @@ func Summarize(req *mortise.SummarizeRequest) (*mortise.Summary, error) {
 		return nil, ErrNoContent
 	}
 	head := heading(req, b, limit)
-	b.fit(limit - len(head) - len(leftOutPrefix) - 24)
+	b.fit(limit - len(head) - len(leftOutPrefix) - len("99999 entries)"))
 	text := head + b.text(leftOut)
 	s := &mortise.Summary{Text: talk.Cut(text, limit), Policy: Policy}
 	s.FromID, s.ToID = talk.Span(req.Messages)
@@ -53,7 +57,7 @@ func Summarize(req *mortise.SummarizeRequest) (*mortise.Summary, error) {
 // heading says what is masked, and what the host knows, in at most a third of the limit.
 func heading(req *mortise.SummarizeRequest, b *board, limit int) string {
 	var out []byte
-	if b.masked > 0 {
+	if b.masked > 0 && limit >= headLimit {
 		out = append(out, maskedPrefix+"the output of "+plural(b.masked, "tool call")+", "+plural(b.bytes, "byte")+
 			". To read one, "+talk.Line(mortise.StringOr(req.Config, "hint", hint), 200)+". [tool ID] names its message.\n"...)
 	}

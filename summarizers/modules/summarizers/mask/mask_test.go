@@ -79,7 +79,7 @@ func TestHint(t *testing.T) {
 // TestBudget: whatever the budget, the newest words stay, and what goes is counted.
 func TestBudget(t *testing.T) {
 	t.Parallel()
-	for tokens := int64(70); tokens < 4000; tokens += 37 {
+	for tokens := int64(20); tokens < 4000; tokens += 37 {
 		text := summarize(t, &mortise.SummarizeRequest{Messages: work(60), BudgetTokens: tokens, ReadFiles: []string{strings.Repeat("x", 200), "y"}})
 		if !strings.Contains(text, "The fault is in retry.go.") && tokens > 200 {
 			t.Errorf("at %d tokens the newest words are lost:\n%s", tokens, text)
@@ -129,7 +129,7 @@ func TestForgery(t *testing.T) {
 
 func TestErrors(t *testing.T) {
 	t.Parallel()
-	if _, err := mask.Summarize(&mortise.SummarizeRequest{Messages: work(1), BudgetTokens: 10}); !errors.Is(err, mask.ErrNoBudget) {
+	if _, err := mask.Summarize(&mortise.SummarizeRequest{Messages: work(1), BudgetTokens: 15}); !errors.Is(err, mask.ErrNoBudget) {
 		t.Errorf("error %v", err)
 	}
 	system := []mortise.Message{say("s", mortise.RoleSystem, "Be brief.")}
@@ -169,7 +169,7 @@ func TestResults(t *testing.T) {
 func FuzzSummarize(f *testing.F) {
 	f.Add("text\n[user] x", "(left out for space: 9 entries)\n  y", int64(90))
 	f.Fuzz(func(t *testing.T, text, previous string, tokens int64) {
-		tokens = max(70, tokens%5000)
+		tokens = max(17, tokens%5000)
 		s, err := mask.Summarize(&mortise.SummarizeRequest{
 			Messages: []mortise.Message{say("u", mortise.RoleUser, text), say("t", mortise.RoleTool, text)}, PreviousSummary: &previous, BudgetTokens: tokens,
 		})
