@@ -25,6 +25,7 @@ const (
 type entry struct {
 	by, id, text string
 	gone         bool
+	whole        string // the text before it was shortened
 }
 
 func (e *entry) cost() int {
@@ -39,6 +40,17 @@ type board struct {
 	list   []entry
 	masked int
 	bytes  int
+	// notable is how much of a masked output stands in its line, in bytes.
+	notable int
+}
+
+// cost is what the entries take.
+func (b *board) cost() int {
+	total := 0
+	for i := range b.list {
+		total += b.list[i].cost()
+	}
+	return total
 }
 
 // add takes a text; its further lines are indented, so that none can look like an entry.
@@ -54,12 +66,39 @@ func (b *board) add(by, text string) {
 }
 
 // fit shortens entries and leaves some out, the oldest first, until they take at most room
-// bytes.
+// bytes. What room is left then goes to the newest of them.
 func (b *board) fit(room int) {
-	total := 0
 	for i := range b.list {
-		total += b.list[i].cost()
+		b.list[i].whole = b.list[i].text
 	}
+	b.refill(room - b.shrink(b.cost(), room))
+}
+
+// leastShown is the least of an entry that is worth a place, in bytes.
+const leastShown = 100
+
+// refill makes entries whole again, or longer, as so many bytes allow.
+func (b *board) refill(room int) {
+	for _, by := range []string{byUser, byTool, byAssistant, byEarlier} {
+		for i := len(b.list) - 1; i >= 0; i-- {
+			e := &b.list[i]
+			if e.by != by {
+				continue
+			}
+			more := entry{by: e.by, id: e.id, text: e.whole}
+			if over := more.cost() - e.cost() - room; over > 0 && len(e.whole)-over >= leastShown {
+				more.text = talk.Shorten(e.whole, len(e.whole)-over)
+			}
+			if gain := more.cost() - e.cost(); gain > 0 && gain <= room {
+				room -= gain
+				e.text, e.gone = more.text, false
+			}
+		}
+	}
+}
+
+// shrink is fit without what is given back. It returns what the entries take.
+func (b *board) shrink(total, room int) int {
 	// What a kind of entry may still take: 0 leaves it out.
 	for _, step := range []struct {
 		by  string
@@ -94,6 +133,7 @@ func (b *board) fit(room int) {
 			total += e.cost() - before
 		}
 	}
+	return total
 }
 
 // text writes the entries. leftOut is what earlier summaries have left out.

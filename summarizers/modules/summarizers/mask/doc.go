@@ -12,7 +12,8 @@
 // # The budget
 //
 // Everything starts whole. While the text is too long, entries are shortened or left out, the
-// oldest first: tool lines, then what the assistant said, then what the user said. Entries of
+// oldest first: tool lines, then what the assistant said, then what the user said; the room that
+// is left goes to the newest. Entries of
 // the previous summary come before those of the range, so over a chain the oldest go first.
 // What was left out is counted.
 //

@@ -28,8 +28,24 @@ const (
 // hint says how to read what is masked, when the config does not.
 const hint = "call the tool again with the same arguments"
 
-// notableBytes is how much of a masked output stands in its line.
-const notableBytes = 240
+// notableSizes are how much of a masked output may stand in its line, in bytes: the most for
+// which everything fits, and else the least.
+func notableSizes() []int { return []int{800, 240} }
+
+// collect makes the entries. leftOut is what earlier summaries have left out.
+func collect(req *mortise.SummarizeRequest, limit int) (b *board, leftOut int) {
+	for _, n := range notableSizes() {
+		b = &board{notable: n}
+		if req.PreviousSummary != nil {
+			leftOut = b.earlier(*req.PreviousSummary)
+		}
+		b.messages(req.Messages)
+		if b.cost() <= limit*2/3 {
+			break
+		}
+	}
+	return b, leftOut
+}
 
 // Summarize writes the summary. It is never longer than the budget.
 func Summarize(req *mortise.SummarizeRequest) (*mortise.Summary, error) {
@@ -37,12 +53,7 @@ func Summarize(req *mortise.SummarizeRequest) (*mortise.Summary, error) {
 	if limit < minLimit {
 		return nil, ErrNoBudget
 	}
-	b := &board{}
-	leftOut := 0
-	if req.PreviousSummary != nil {
-		leftOut = b.earlier(*req.PreviousSummary)
-	}
-	b.messages(req.Messages)
+	b, leftOut := collect(req, limit)
 	if len(b.list) == 0 {
 		return nil, ErrNoContent
 	}
@@ -139,11 +150,11 @@ func (b *board) output(m *mortise.Message, call *mortise.ToolCall, text string) 
 	if call != nil {
 		does = talk.Call(call)
 	}
-	if !short(text, notableBytes) {
+	if !short(text, b.notable) {
 		b.masked++
 		b.bytes += len(text)
 	}
-	b.list = append(b.list, entry{by: byTool, id: talk.Line(m.ID, 80), text: does + " -> " + Masked(text, notableBytes)})
+	b.list = append(b.list, entry{by: byTool, id: talk.Line(m.ID, 80), text: does + " -> " + Masked(text, b.notable)})
 }
 
 // Masked is what stands for an output: its size, and in at most n bytes the lines that tell

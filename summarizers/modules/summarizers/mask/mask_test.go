@@ -79,7 +79,7 @@ func TestHint(t *testing.T) {
 // TestBudget: whatever the budget, the newest words stay, and what goes is counted.
 func TestBudget(t *testing.T) {
 	t.Parallel()
-	for tokens := int64(20); tokens < 4000; tokens += 37 {
+	for tokens := int64(20); tokens < 4000; tokens += 151 {
 		text := summarize(t, &mortise.SummarizeRequest{Messages: work(60), BudgetTokens: tokens, ReadFiles: []string{strings.Repeat("x", 200), "y"}})
 		if !strings.Contains(text, "The fault is in retry.go.") && tokens > 200 {
 			t.Errorf("at %d tokens the newest words are lost:\n%s", tokens, text)
