@@ -13,6 +13,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/mortise-dev/mortise/abi"
@@ -129,12 +130,16 @@ func TestFaultyGuests(t *testing.T) {
 	t.Parallel()
 	wasm := build(t, filepath.Join("testdata", "faulty"), ".")
 	h := newHost(t, host.EngineNative)
-	broken, err := h.Load(t.Context(), host.Spec{
-		Name: "faulty", Wasm: wasm, Limits: host.Limits{Timeout: 400 * time.Millisecond, OutputBytes: 8 << 20, MemoryPages: 2048},
-	})
-	if err != nil {
-		t.Fatal(err)
+	broken := func(timeout time.Duration) *host.Module {
+		m, err := h.Load(t.Context(), host.Spec{
+			Name: "faulty", Wasm: wasm, Limits: host.Limits{Timeout: timeout, OutputBytes: 8 << 20, MemoryPages: 2048},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m
 	}
+	patient, impatient := broken(time.Minute), broken(300*time.Millisecond)
 	good, err := h.Load(t.Context(), host.Spec{Path: filepath.Join("..", "testdata", "guests", "summarizers.wasm"), Limits: host.Limits{Timeout: 30 * time.Second}})
 	if err != nil {
 		t.Fatal(err)
@@ -143,7 +148,11 @@ func TestFaultyGuests(t *testing.T) {
 	for _, tc := range faults() {
 		t.Run(tc.policy, func(t *testing.T) {
 			t.Parallel()
-			p := faulty(t, broken, tc.policy)
+			m := patient
+			if tc.policy == "hang" {
+				m = impatient
+			}
+			p := faulty(t, m, tc.policy)
 			c, log, e := compact(t, p, p.Name(), time.Minute)
 			if e.Kind == compaction.EventSwapped || e.Reason == "" || !strings.Contains(e.Reason, tc.alone) || e.Policy != "faulty/"+tc.policy {
 				t.Errorf("alone: %s: %s by %s", e.Kind, e.Reason, e.Policy)
@@ -223,29 +232,31 @@ func (f scripted) Summarize(ctx context.Context, _ *abi.SummarizeRequest) (*abi.
 // caller that gives up ends the chain.
 func TestSlowLinkLeavesTime(t *testing.T) {
 	t.Parallel()
-	var asked atomic.Int64
-	hangs := scripted(func(ctx context.Context) (*abi.Summary, error) {
-		<-ctx.Done()
-		return nil, ctx.Err()
+	synctest.Test(t, func(t *testing.T) {
+		asked := 0
+		hangs := scripted(func(ctx context.Context) (*abi.Summary, error) {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		})
+		works := scripted(func(context.Context) (*abi.Summary, error) {
+			asked++
+			return &abi.Summary{Text: "Short."}, nil
+		})
+		chain, err := summarizers.NewChain(summarizers.Link{Name: "hangs", Summarizer: hangs}, summarizers.Link{Name: "works", Summarizer: works})
+		if err != nil {
+			t.Fatal(err)
+		}
+		start := time.Now()
+		_, _, e := compact(t, chain, chain.Name(), time.Minute)
+		if e.Kind != compaction.EventSwapped || e.Policy != "works" || e.Reason != "fallback after hangs: context deadline exceeded" || time.Since(start) != 40*time.Second {
+			t.Errorf("after %s: %s: %s by %s", time.Since(start), e.Kind, e.Reason, e.Policy)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if _, err := chain.Summarize(ctx, &abi.SummarizeRequest{Messages: conversation(), BudgetTokens: 100}); !errors.Is(err, context.Canceled) || asked != 1 {
+			t.Errorf("error %v", err)
+		}
 	})
-	works := scripted(func(context.Context) (*abi.Summary, error) {
-		asked.Add(1)
-		return &abi.Summary{Text: "Short."}, nil
-	})
-	chain, err := summarizers.NewChain(summarizers.Link{Name: "hangs", Summarizer: hangs}, summarizers.Link{Name: "works", Summarizer: works})
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, _, e := compact(t, chain, chain.Name(), 300*time.Millisecond)
-	if e.Kind != compaction.EventSwapped || e.Policy != "works" || e.Reason != "fallback after hangs: context deadline exceeded" {
-		t.Errorf("%s: %s by %s", e.Kind, e.Reason, e.Policy)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	before := asked.Load()
-	if _, err := chain.Summarize(ctx, &abi.SummarizeRequest{Messages: conversation(), BudgetTokens: 100}); !errors.Is(err, context.Canceled) || asked.Load() != before {
-		t.Errorf("error %v", err)
-	}
 }
 
 // TestSwapInFlight swaps the module of a chain's link while compactions run on many threads:

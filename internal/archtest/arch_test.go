@@ -44,6 +44,8 @@ func arrows() map[string][]string {
 		"llm/transcript":      {"abi"},
 		"llm/replay":          {"llm", "llm/transcript", "abi"},
 		"agent":               {"phases", "inbox", "notice", "llm", "abi"},
+		"llm/role":            {"llm", "host", "abi"},
+		"agent":               {"phases", "inbox", "llm", "abi"},
 		"mailbox":             {},
 		"mailbox/mailboxtest": {"mailbox"},
 		"store":               {"mailbox"},
