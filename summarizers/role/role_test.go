@@ -9,7 +9,7 @@ import (
 	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/host"
 	"github.com/mortise-dev/mortise/llm"
-	"github.com/mortise-dev/mortise/llm/role"
+	"github.com/mortise-dev/mortise/summarizers/role"
 )
 
 // scripted is a model that a test writes.
