@@ -19,6 +19,7 @@ import (
 	"github.com/mortise-dev/mortise/internal/guest"
 	"github.com/mortise-dev/mortise/internal/wire"
 	"github.com/mortise-dev/mortise/summarizers"
+	"github.com/mortise-dev/mortise/summarizers/bundled"
 )
 
 // Groups of contenders.
@@ -110,13 +111,13 @@ func (l *policyLoader) named(ctx context.Context, name string, report *EvalRepor
 	of := func(k eval.Kind) []eval.Contender {
 		return slices.DeleteFunc(slices.Clone(rules), func(c eval.Contender) bool { return c.Kind != k })
 	}
-	bundled := &l.parts.cfg.Compaction.Summarizer
+	module := &l.parts.cfg.Compaction.Summarizer
 	switch name {
 	case groupAll:
-		list, err := l.policies(ctx, bundled, "", "", report)
+		list, err := l.policies(ctx, module, "", "", report)
 		return append(list, rules...), err
 	case groupBundled:
-		return l.policies(ctx, bundled, "", "", report)
+		return l.policies(ctx, module, "", "", report)
 	case groupBaselines:
 		return of(eval.KindBaseline), nil
 	case groupFallback:
@@ -131,7 +132,7 @@ func (l *policyLoader) named(ctx context.Context, name string, report *EvalRepor
 		own := &PolicyConfig{ModuleConfig: ModuleConfig{Module: file}}
 		return l.policies(ctx, own, policy, l.prefix(file), report)
 	}
-	return l.policies(ctx, bundled, name, "", report)
+	return l.policies(ctx, module, name, "", report)
 }
 
 // prefix tells the policies of a file from those of others: the file's name, or its
@@ -176,7 +177,8 @@ func (l *policyLoader) policies(ctx context.Context, c *PolicyConfig, policy, pr
 	report.module(first)
 	names := []string{policy}
 	if policy == "" && len(first.Description().Policies) > 0 {
-		names = first.Description().Policies
+		// No model is granted here, so what cannot do without has nothing to be measured.
+		names = slices.DeleteFunc(slices.Clone(first.Description().Policies), bundled.NeedsModel)
 	}
 	var out []eval.Contender
 	for _, name := range names {
