@@ -104,11 +104,11 @@ SHARED := $(or $(MORTISE_SHARED),../shared)/data
 .PHONY: compact-eval
 compact-eval: ## the tables of docs/compaction.md: what each compaction policy keeps
 	@if test -d $(SHARED)/probes; then \
-	  $(GO) run ./cmd/mortise compact eval --quiet --config examples/mortise.yaml --budgets 10% \
+	  $(GO) run ./cmd/mortise compact eval --quiet --budgets 10% \
 	    --probes $(SHARED)/probes $(SHARED)/transcripts && \
-	  $(GO) run ./cmd/mortise compact eval --quiet --config examples/mortise.yaml --budgets 10% $(SHARED)/transcripts/pi-mono; \
+	  $(GO) run ./cmd/mortise compact eval --quiet --budgets 10% $(SHARED)/transcripts/pi-mono; \
 	else echo "SKIPPED: compact-eval on real inputs: $(SHARED)/probes is missing; set MORTISE_SHARED to the folder that holds data/"; fi
-	@$(GO) run ./cmd/mortise compact eval --quiet --config examples/mortise.yaml --budgets 10% examples/sessions
+	@$(GO) run ./cmd/mortise compact eval --quiet --budgets 10% examples/sessions
 
 .PHONY: bench-once
 bench-once: ## run each benchmark once, so that they do not rot

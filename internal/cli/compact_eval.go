@@ -41,9 +41,10 @@ matter, each held to the sentences around it.
 Two scores for each fact: literal (the string is still there) and grounded (a
 content word of the question, or of its sentence, is still near it).
 
---policies names what is measured: policies of the config's summarizer module or of
---module, FILE.wasm or FILE.wasm:POLICY, baselines by name, or the groups bundled
-(all policies of the module), baselines, fallback and all.
+--policies names what is measured: bundled policies, or those of the config's
+summarizer module or of --module; FILE.wasm or FILE.wasm:POLICY; baselines by name;
+or the groups bundled (all policies of the module that need no model), baselines,
+fallback and all.
 
 A budget is a share of the characters (10%) or a number of tokens (2000). In a
 chain of k the session is cut into k parts, and each part is summarized on top of the
@@ -62,7 +63,7 @@ func newCompactEval(s Streams) *cobra.Command {
 		Use:   "eval TRANSCRIPT|FOLDER...",
 		Short: "Measure what compaction policies keep of recorded sessions",
 		Long:  evalLong,
-		Example: `  mortise compact eval --config examples/mortise.yaml examples/sessions/review.jsonl
+		Example: `  mortise compact eval examples/sessions/review.jsonl
   mortise compact eval --module mine.wasm --budgets 5%,10% --plot survival.svg sessions/
   mortise compact eval --probes probes/ --policies extract --min-survival 0.8 sessions/`,
 		Args: cobra.MinimumNArgs(1),
@@ -70,7 +71,7 @@ func newCompactEval(s Streams) *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.StringVarP(&o.config, "config", "c", "", "config file whose summarizer is measured (default mortise.yaml in the current folder, if there is one)")
-	f.StringVar(&o.module, "module", "", "summarizer module to measure instead of the config's")
+	f.StringVar(&o.module, "module", "", "summarizer module to measure instead of the config's or the bundled one")
 	f.StringSliceVar(&o.probes, "probes", nil, "files or folders of probes, each file a set of its own")
 	f.StringSliceVar(&o.policies, "policies", []string{groupAll}, "what is measured")
 	f.StringSliceVar(&o.budgets, "budgets", []string{"10%"}, "how long a summary may be")
@@ -98,7 +99,7 @@ func compactEval(ctx context.Context, s Streams, paths []string, o evalOptions) 
 	if cfg.Sets, err = o.sets(paths, s.In, out, p); err != nil {
 		return with(ExitSession, err)
 	}
-	l, err := newPolicyLoader(o, p.progress)
+	l, err := newPolicyLoader(o, p)
 	if err != nil {
 		return with(ExitConfig, err)
 	}

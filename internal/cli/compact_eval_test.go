@@ -151,6 +151,23 @@ func TestCompactEvalTellsWhatNeverWorks(t *testing.T) {
 	}
 }
 
+// TestCompactEvalWithoutConfig measures the policies that are in the program, but
+// for those that ask a model.
+func TestCompactEvalWithoutConfig(t *testing.T) {
+	t.Parallel()
+	code, r, stderr := measure(t, "--chain", "1", "--budgets", "100%", "--policies", "bundled", write(t, "notes.json", []byte(notes)))
+	var names []string
+	for _, c := range r.Cells {
+		names = append(names, c.Contender)
+	}
+	if code != cli.ExitOK || !slices.Equal(names, []string{"extract", "mask", "hybrid"}) {
+		t.Errorf("exit code %d, contenders %q: %s", code, names, stderr)
+	}
+	if len(r.LeftOut) != 1 || !strings.Contains(stderr, "left out: anchored: asks a model") {
+		t.Errorf("left out %q: %s", r.LeftOut, stderr)
+	}
+}
+
 func TestCompactEvalTable(t *testing.T) {
 	t.Parallel()
 	code, stdout, stderr := mortise(t.Context(), notes, "compact", "eval", "--policies", "baselines", "--chain", "1,2", "--growth", "said", "-")
@@ -261,7 +278,7 @@ func TestCompactEvalRefuses(t *testing.T) {
 		"wrong probe":       {[]string{"--probes", wrong, session}, cli.ExitSession, `wrong.jsonl: line 3: json: unknown field "answer"`},
 		"unknown session":   {[]string{"--probes", elsewhere, session}, cli.ExitSession, `probe "x": conversation "nobody": no recording fits; there are notes.json:c0001`},
 		"nothing to probe":  {[]string{write(t, "hi.json", []byte(oneMessage))}, cli.ExitSession, "no probe could be made"},
-		"no module":         {[]string{"--policies", "extract", "--probes", probes, session}, cli.ExitUsage, "name one with --module"},
+		"needs a model":     {[]string{"--policies", "anchored", "--probes", probes, session}, cli.ExitUsage, "anchored asks a model, and none is asked here; name hybrid"},
 		"missing module":    {[]string{"--policies", "nowhere.wasm", session}, cli.ExitModule, "nowhere.wasm"},
 		"not a summarizer":  {[]string{"--module", "../../testdata/guests/admission.wasm", session}, cli.ExitModule, `has no export "summarize"`},
 		"unknown policy":    {[]string{"--policies", "x", "-c", demoConfig(t), session}, cli.ExitModule, `knows no policy "x"`},

@@ -49,10 +49,11 @@ type policyLoader struct {
 	modules map[string]*host.Module
 	// prefixes are the names that files go by.
 	prefixes map[string]string
+	out      *evalProgress
 }
 
 // newPolicyLoader reads the config, when there is one.
-func newPolicyLoader(o evalOptions, p *progress) (*policyLoader, error) {
+func newPolicyLoader(o evalOptions, p *evalProgress) (*policyLoader, error) {
 	cfg := &Config{Version: 1}
 	_, err := os.Stat(configName)
 	if o.config != "" || err == nil && o.module == "" {
@@ -65,14 +66,14 @@ func newPolicyLoader(o evalOptions, p *progress) (*policyLoader, error) {
 		cfg.Compaction.Summarizer = PolicyConfig{ModuleConfig: ModuleConfig{Module: o.module}}
 	}
 	logger := slog.New(slog.NewTextHandler(p.writer(), &slog.HandlerOptions{Level: slog.LevelWarn}))
-	l := &policyLoader{parts: &parts{cfg: cfg, granter: newGranter(cfg, logger)}, modules: make(map[string]*host.Module), prefixes: make(map[string]string)}
+	l := &policyLoader{parts: &parts{cfg: cfg, granter: newGranter(cfg, logger)}, modules: make(map[string]*host.Module), prefixes: make(map[string]string), out: p}
 	cache, err := cacheDir(cfg)
 	if err != nil {
 		return nil, err
 	}
 	whole := LimitsConfig{Timeout: Duration(evalTimeout), MemoryMiB: evalMemoryMiB, InputMiB: evalInputMiB, OutputMiB: evalInputMiB}
 	l.parts.host, err = host.New(host.Config{
-		Engine: host.EngineName(cfg.Engine), CacheDir: cache, Logger: logger, OnCompile: compileLine(p),
+		Engine: host.EngineName(cfg.Engine), CacheDir: cache, Logger: logger, OnCompile: compileLine(p.progress),
 		Limits: cfg.Limits.limits(whole.limits(host.Limits{})),
 	})
 	return l, err
@@ -111,13 +112,13 @@ func (l *policyLoader) named(ctx context.Context, name string, report *EvalRepor
 	of := func(k eval.Kind) []eval.Contender {
 		return slices.DeleteFunc(slices.Clone(rules), func(c eval.Contender) bool { return c.Kind != k })
 	}
-	module := &l.parts.cfg.Compaction.Summarizer
+	own := &l.parts.cfg.Compaction.Summarizer
 	switch name {
 	case groupAll:
-		list, err := l.policies(ctx, module, "", "", report)
+		list, err := l.policies(ctx, own, "", "", report)
 		return append(list, rules...), err
 	case groupBundled:
-		return l.policies(ctx, module, "", "", report)
+		return l.policies(ctx, own, "", "", report)
 	case groupBaselines:
 		return of(eval.KindBaseline), nil
 	case groupFallback:
@@ -129,10 +130,10 @@ func (l *policyLoader) named(ctx context.Context, name string, report *EvalRepor
 		}
 	}
 	if file, policy, ok := splitModule(name); ok {
-		own := &PolicyConfig{ModuleConfig: ModuleConfig{Module: file}}
-		return l.policies(ctx, own, policy, l.prefix(file), report)
+		named := &PolicyConfig{ModuleConfig: ModuleConfig{Module: file}}
+		return l.policies(ctx, named, policy, l.prefix(file), report)
 	}
-	return l.policies(ctx, module, name, "", report)
+	return l.policies(ctx, own, name, "", report)
 }
 
 // prefix tells the policies of a file from those of others: the file's name, or its
@@ -157,14 +158,12 @@ func splitModule(name string) (file, policy string, ok bool) {
 
 // policies opens one policy of a module, or all.
 func (l *policyLoader) policies(ctx context.Context, c *PolicyConfig, policy, prefix string, report *EvalReport) ([]eval.Contender, error) {
-	if c.Module == "" {
-		return nil, with(ExitUsage, fmt.Errorf(
-			"--policies: no summarizer module is known; name one with --module, a config with --config, or only groups and names that need none: %s, %s",
-			groupBaselines, groupFallback))
-	}
 	config, err := wire.Value(c.Config)
 	if err != nil {
 		return nil, with(ExitConfig, fmt.Errorf("config: compaction.summarizer: config: %w", err))
+	}
+	if c.Module == "" && bundled.NeedsModel(policy) {
+		return nil, with(ExitUsage, fmt.Errorf("--policies: %s asks a model, and none is asked here; name hybrid, or another", policy))
 	}
 	module, spec, err := l.load(ctx, c, prefix != "")
 	if err != nil {
@@ -182,6 +181,10 @@ func (l *policyLoader) policies(ctx context.Context, c *PolicyConfig, policy, pr
 	}
 	var out []eval.Contender
 	for _, name := range names {
+		if c.Module == "" && bundled.NeedsModel(name) {
+			report.leftOut(l.out, "%s: asks a model, and none is asked here", name)
+			continue
+		}
 		made, err := contender(ctx, module, summarizers.Config{Use: summarizers.UseSummarize, Policy: name, Config: config, Grants: spec.Grants}, first.Description())
 		if err != nil {
 			return nil, with(ExitModule, err)
@@ -198,7 +201,9 @@ func (l *policyLoader) policies(ctx context.Context, c *PolicyConfig, policy, pr
 // load loads a module once. The paths of flags are relative to the current
 // folder, those of the config to its own.
 func (l *policyLoader) load(ctx context.Context, c *PolicyConfig, flag bool) (*host.Module, host.Spec, error) {
-	spec, err := l.parts.spec(ctx, "", c.ModuleConfig)
+	from := *c
+	from.Policy = cmp.Or(from.Policy, defaultFallback) // any: it is the module that is loaded
+	spec, err := l.parts.source(ctx, "", summarizers.UseSummarize, &from)
 	if err != nil {
 		return nil, spec, with(ExitConfig, fmt.Errorf("config: compaction.summarizer: %w", err))
 	}
