@@ -176,12 +176,11 @@ func (l *policyLoader) policies(ctx context.Context, c *PolicyConfig, policy, pr
 	report.module(first)
 	names := []string{policy}
 	if policy == "" && len(first.Description().Policies) > 0 {
-		// No model is granted here, so what cannot do without has nothing to be measured.
-		names = slices.DeleteFunc(slices.Clone(first.Description().Policies), bundled.NeedsModel)
+		names = first.Description().Policies
 	}
 	var out []eval.Contender
 	for _, name := range names {
-		if c.Module == "" && bundled.NeedsModel(name) {
+		if policy == "" && bundled.NeedsModel(name) {
 			report.leftOut(l.out, "%s: asks a model, and none is asked here", name)
 			continue
 		}
