@@ -75,5 +75,6 @@ func ExampleCompactor() {
 	// started: true messages: 7
 	// swapped
 	// messages: 3
+	// undone
 	// messages: 7
 }
