@@ -33,6 +33,7 @@ func arrows() map[string][]string {
 		"phases/state":        {"abi"},
 		"phases/phasestest":   {"phases", "abi"},
 		"compaction":          {"abi"},
+		"compaction/signals":  {"abi"},
 		"inbox":               {"abi"},
 		"background":          {"inbox", "abi"},
 		"outbox":              {"abi"},
