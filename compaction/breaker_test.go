@@ -22,11 +22,11 @@ func (e fixed) Retryable() bool { return e.retryable }
 
 // breaking is a compactor whose summarizer fails as the test says, and whose
 // breaker opens after three failures in a row.
-func breaking(t *testing.T, d *desk, failure *error) *compaction.Compactor {
+func breaking(t *testing.T, d *desk, failure func() error) *compaction.Compactor {
 	t.Helper()
 	return d.at(t, scripted(func(context.Context, *abi.SummarizeRequest) (*abi.Summary, error) {
-		if *failure != nil {
-			return nil, *failure
+		if err := failure(); err != nil {
+			return nil, err
 		}
 		return &abi.Summary{Text: "short"}, nil
 	}), func(cfg *compaction.Config) { cfg.Policy.BreakerFailures = 3 })
@@ -46,8 +46,8 @@ func attempt(t *testing.T, d *desk, c *compaction.Compactor, log []abi.Message) 
 
 func TestBreaker(t *testing.T) {
 	t.Parallel()
-	d, failure := newDesk(), error(errors.New("unreachable"))
-	c := breaking(t, d, &failure)
+	d, failure := newDesk(), errors.New("unreachable")
+	c := breaking(t, d, func() error { return failure })
 	log := filler()
 	expect := func(policy string, kind compaction.EventKind) {
 		t.Helper()
@@ -102,7 +102,7 @@ func TestPermanentFailure(t *testing.T) {
 		{errors.New("unknown"), "scripted"},
 	} {
 		d := newDesk()
-		c := breaking(t, d, &tc.err)
+		c := breaking(t, d, func() error { return tc.err })
 		attempt(t, d, c, filler())
 		i := slices.Index(d.kinds(), compaction.EventFailed)
 		if e := d.events[i]; e.Permanent != (tc.want == "digest") || !strings.Contains(e.Reason, tc.err.Error()) {

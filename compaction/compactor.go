@@ -294,9 +294,7 @@ func (c *Compactor) observe(t *thread, e Event) {
 		e.Model = c.cfg.Model
 	}
 	c.cfg.Observe(e)
-	ctx, cancel := context.WithTimeout(context.Background(), storeTimeout)
-	defer cancel()
-	if err := c.cfg.Store.Record(ctx, e); err != nil {
+	if err := c.cfg.Store.Record(e); err != nil {
 		c.cfg.Logger.Warn("an event of a compaction could not be stored", "thread_id", t.id, "kind", string(e.Kind), "error", err)
 	}
 }

@@ -99,7 +99,7 @@ func excerpt(s string, n int) string {
 		return s
 	}
 	tail := s[len(s)-n/3:]
-	for len(tail) > 0 && tail[0]&0xc0 == 0x80 {
+	for tail != "" && tail[0]&0xc0 == 0x80 {
 		tail = tail[1:]
 	}
 	return cut(s, n-n/3) + " … " + tail

@@ -1,18 +1,13 @@
 package compaction
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"time"
 )
 
-// storeTimeout bounds one call of the store; storePause is how long it is left
-// alone after it failed.
-const (
-	storeTimeout = 5 * time.Second
-	storePause   = time.Second
-)
+// storePause is how long the store is left alone after it failed.
+const storePause = time.Second
 
 // load reads the thread's state once. Without it nothing is started, and the view
 // is the log. The caller holds the thread, as in all functions of this file.
@@ -36,9 +31,7 @@ func (c *Compactor) load(t *thread) bool {
 }
 
 func (c *Compactor) read(t *thread) error {
-	ctx, cancel := context.WithTimeout(context.Background(), storeTimeout)
-	defer cancel()
-	s, rev, err := c.cfg.Store.Load(ctx, t.id)
+	s, rev, err := c.cfg.Store.Load(t.id)
 	if err != nil {
 		return err
 	}
@@ -75,9 +68,7 @@ func (c *Compactor) commit(t *thread, still func(*State) bool, change func(*Stat
 	for range 3 {
 		next := t.state.clone()
 		change(&next)
-		ctx, cancel := context.WithTimeout(context.Background(), storeTimeout)
-		rev, err := c.cfg.Store.Swap(ctx, t.id, t.rev, next)
-		cancel()
+		rev, err := c.cfg.Store.Swap(t.id, t.rev, next)
 		if err == nil {
 			t.state, t.rev = next, rev
 			return nil

@@ -47,8 +47,8 @@ type Event struct {
 	AttemptID string `json:"attempt_id,omitempty"`
 	Attempt   int    `json:"attempt,omitempty"`
 	Model     string `json:"model,omitempty"`
-	FromID   string             `json:"from_id,omitempty"`
-	ToID     string             `json:"to_id,omitempty"`
+	FromID    string `json:"from_id,omitempty"`
+	ToID      string `json:"to_id,omitempty"`
 	// PreTokens and PostTokens are the sizes of the view before and after a swap.
 	PreTokens  int64 `json:"pre_tokens,omitempty"`
 	PostTokens int64 `json:"post_tokens,omitempty"`

@@ -39,7 +39,8 @@ func TestLateAndForeignResults(t *testing.T) {
 		t.Parallel()
 		d, c, log, notices := ready(t)
 		d.pass(2 * time.Minute)
-		if c.Consider(t.Context(), thread, log); c.Total(thread) != 0 {
+		c.Consider(t.Context(), thread, log)
+		if c.Total(thread) != 0 {
 			t.Fatal("not waited for")
 		}
 		d.pass(time.Millisecond)

@@ -1,7 +1,6 @@
 package compaction
 
 import (
-	"context"
 	"errors"
 	"slices"
 	"sync"
@@ -12,16 +11,18 @@ import (
 var ErrConflict = errors.New("the state was changed meanwhile")
 
 // Store keeps what a thread's compactions must not forget when the process ends,
-// and what happened to them. It must be safe for concurrent use. An error of Swap
-// that is not [ErrConflict] may hide a write that landed: the next Swap finds out.
+// and what happened to them. It must be safe for concurrent use. A step of a run
+// waits for it, and a view has no context to end that wait: each call bounds its own
+// time, to seconds. An error of Swap that is not [ErrConflict] may hide a write that
+// landed: the next Swap finds out.
 type Store interface {
 	// Load returns a thread's state and its revision: nothing and 0 for a new one.
-	Load(ctx context.Context, thread string) (State, uint64, error)
+	Load(thread string) (State, uint64, error)
 	// Swap replaces the state if its revision is still rev, and returns the new one.
 	// It fails with [ErrConflict] otherwise. What it is given must not be changed.
-	Swap(ctx context.Context, thread string, rev uint64, s State) (uint64, error)
+	Swap(thread string, rev uint64, s State) (uint64, error)
 	// Record appends an event to what is known of its thread.
-	Record(ctx context.Context, e Event) error
+	Record(e Event) error
 }
 
 // State is what is durable of a thread's compactions.
@@ -120,7 +121,7 @@ func (m *Memory) thread(id string) *remembered {
 }
 
 // Load implements [Store].
-func (m *Memory) Load(_ context.Context, thread string) (State, uint64, error) {
+func (m *Memory) Load(thread string) (State, uint64, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	r := m.threads[thread]
@@ -131,7 +132,7 @@ func (m *Memory) Load(_ context.Context, thread string) (State, uint64, error) {
 }
 
 // Swap implements [Store].
-func (m *Memory) Swap(_ context.Context, thread string, rev uint64, s State) (uint64, error) {
+func (m *Memory) Swap(thread string, rev uint64, s State) (uint64, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	r := m.thread(thread)
@@ -143,7 +144,7 @@ func (m *Memory) Swap(_ context.Context, thread string, rev uint64, s State) (ui
 }
 
 // Record implements [Store]. The oldest events are forgotten.
-func (m *Memory) Record(_ context.Context, e Event) error {
+func (m *Memory) Record(e Event) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	r := m.thread(e.Thread)
