@@ -39,6 +39,7 @@ func arrows() map[string][]string {
 		"outbox":              {"abi"},
 		"outbox/outboxtest":   {"outbox", "abi"},
 		"relay":               {"abi"},
+		"session":             {"compaction", "abi"},
 		"llm":                 {"abi"},
 		"llm/transcript":      {"abi"},
 		"llm/replay":          {"llm", "llm/transcript", "abi"},

@@ -51,7 +51,7 @@ Exit codes: 0 done, 1 a run failed, 2 wrong command line, 3 wrong config,
 	root.SetOut(s.Out)
 	root.SetErr(s.Err)
 	root.CompletionOptions.HiddenDefaultCmd = true
-	root.AddCommand(newRun(s), newVersion(s))
+	root.AddCommand(newRun(s), newCompact(s), newVersion(s))
 	return root
 }
 

@@ -26,6 +26,8 @@ type conversation struct {
 	collector *collector
 	// calls counts the tool calls of the step under way.
 	calls int
+	// keeper writes the log into the session's folder, nil for none.
+	keeper *keeper
 }
 
 // replayConversation plays one conversation to its end. The error joins those of
@@ -45,7 +47,7 @@ func replayConversation(
 	}
 	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
 	defer cancel()
-	failures = append(failures, v.tasks.Close(closing))
+	failures = append(failures, v.tasks.Close(closing), v.keeper.finish(v.agent.Thread(v.id).Messages()))
 	col.thread(v.result())
 	if err := errors.Join(failures...); err != nil {
 		return fmt.Errorf("conversation %s: %w", c.ID, err)
@@ -77,9 +79,17 @@ func (v *conversation) wire(parts *parts, c transcript.Conversation, logger *slo
 	if err != nil {
 		return err
 	}
+	if v.keeper, err = newKeeper(parts.shared.session, v.id); err != nil {
+		return err
+	}
 	config := agent.Config{
 		Model: v.replay, Tools: v.replay, Phases: fired, SystemPrompt: prompt,
-		MaxRounds: -1, Listen: v.event, Logger: logger,
+		MaxRounds: -1, Listen: v.event, Logger: logger, Observe: parts.shared.observe,
+	}
+	if parts.shared.shelf != nil {
+		if config.Tools, err = agent.JoinTools(v.replay, parts.shared.shelf); err != nil {
+			return err
+		}
 	}
 	if parts.cfg.Agent.MaxRounds != 0 {
 		config.MaxRounds = parts.cfg.Agent.MaxRounds
@@ -169,6 +179,7 @@ func (v *conversation) compaction(e compaction.Event) {
 // position tells the progress how far the replay is.
 func (v *conversation) position() {
 	done, all := v.replay.Position()
+	v.keeper.keep(v.agent.Thread(v.id).Messages())
 	r := v.result()
 	v.progress.position(v.id, done, all, r.Tokens, r.ViewTokens)
 }

@@ -24,6 +24,7 @@ type runOptions struct {
 	paceSet      bool
 	lenient      bool
 	quiet        bool
+	sessionDir   string
 }
 
 const runLong = `Replay a recorded session: the user, the model and the tools say what they said
@@ -66,6 +67,7 @@ func newRun(s Streams) *cobra.Command {
 	f.StringVar(&o.logLevel, "log-level", "warn", "debug, info, warn or error, to standard error")
 	f.DurationVar(&o.pace, "pace", 0, "how long each recorded inference takes (overrides the config)")
 	f.BoolVar(&o.lenient, "lenient", false, "leave out lines that cannot be read, and list them")
+	f.StringVar(&o.sessionDir, "session-dir", "", "keep messages and compactions in this folder, for mortise compact show and undo")
 	f.BoolVarP(&o.quiet, "quiet", "q", false, "no progress")
 	return cmd
 }
@@ -84,6 +86,7 @@ func runSession(ctx context.Context, s Streams, path string, o runOptions) error
 	if err != nil {
 		return with(ExitConfig, err)
 	}
+	cfg.sessionDir = o.sessionDir
 	if o.paceSet {
 		cfg.Replay.Pace = Duration(o.pace)
 	}

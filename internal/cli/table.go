@@ -198,6 +198,9 @@ func (r *Report) compactionTables(t *table) {
 		t.row("  %s\t%s\t%s\t%s\t%s\t%s\t%d\t%s", clip(e.Thread, 24), e.Kind, thousands(e.PreTokens), thousands(e.PostTokens),
 			survival(e), e.Duration.Round(time.Millisecond), e.StepsMeanwhile, clip(e.Reason, 80))
 	}
+	scoreTable(t, r.Compactions, func(e *compaction.Event) (string, *compaction.Quality) {
+		return string(e.Kind) + " " + e.AttemptID, e.Quality
+	})
 }
 
 // survival says what of the source stands in the summary or the kept part.

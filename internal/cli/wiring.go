@@ -34,6 +34,7 @@ type parts struct {
 	policies   []loadedPolicy
 	summarizer *summarizers.Policy
 	admitter   *summarizers.Policy
+	shared     *shared
 	// failed are policies that did not load.
 	failed []plugins.Status
 }
@@ -51,6 +52,9 @@ type loadedPolicy struct {
 func assemble(ctx context.Context, cfg *Config, logger *slog.Logger, p *progress, c *collector) (*parts, error) {
 	out := &parts{cfg: cfg, granter: newGranter(cfg, logger)}
 	cache, err := cacheDir(cfg)
+	if err == nil {
+		out.shared, err = newShared(cfg, cfg.sessionDir, logger)
+	}
 	if err != nil {
 		return out, with(ExitConfig, err)
 	}
@@ -231,7 +235,7 @@ func (p *parts) close(ctx context.Context) error {
 	if p.host != nil {
 		errs = append(errs, p.host.Close(ctx))
 	}
-	errs = append(errs, p.granter.close())
+	errs = append(errs, p.granter.close(), p.shared.close())
 	return errors.Join(errs...)
 }
 
