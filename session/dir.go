@@ -142,20 +142,16 @@ func (d *Dir) log(thread string, messages []abi.Message, line func(*abi.Message)
 	if len(messages) == 0 {
 		return nil
 	}
-	values := make([]any, 0, len(messages)+1)
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	name := path.Join(folder(thread), logName)
-	if info, err := d.root.Stat(name); errors.Is(err, fs.ErrNotExist) || err == nil && info.Size() == 0 {
-		values = append(values, header{Schema: schema, Thread: thread})
-	}
+	values := make([]any, 0, len(messages))
 	for i := range messages {
 		if messages[i].ID == "" {
 			return fmt.Errorf("session: thread %.80q: message %d has no id", thread, i)
 		}
 		values = append(values, line(&messages[i]))
 	}
-	if err := d.write(name, values...); err != nil {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if err := d.write(path.Join(folder(thread), logName), header{Schema: schema, Thread: thread}, values...); err != nil {
 		return fmt.Errorf("session: thread %.80q: %w", thread, err)
 	}
 	return nil

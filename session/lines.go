@@ -64,19 +64,11 @@ func decode(line []byte, into any) error {
 	return dec.Decode(into)
 }
 
-// write appends values as lines, behind the last whole line. The caller holds the
-// Dir.
-func (d *Dir) write(name string, values ...any) error {
+// write appends values as lines, behind the last whole line, and a head first if there
+// is none. The caller holds the Dir.
+func (d *Dir) write(name string, head any, values ...any) error {
 	if err := d.root.MkdirAll(path.Dir(name), 0o700); err != nil {
 		return err
-	}
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	for _, v := range values {
-		if err := enc.Encode(v); err != nil {
-			return err
-		}
 	}
 	f, err := d.root.OpenFile(name, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -84,9 +76,27 @@ func (d *Dir) write(name string, values ...any) error {
 	}
 	end, err := whole(f)
 	if err == nil {
-		_, err = f.WriteAt(b.Bytes(), end)
+		if end == 0 && head != nil {
+			values = append([]any{head}, values...)
+		}
+		var text []byte
+		if text, err = encode(values); err == nil {
+			_, err = f.WriteAt(text, end)
+		}
 	}
 	return errors.Join(err, f.Close())
+}
+
+func encode(values []any) ([]byte, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	for _, v := range values {
+		if err := enc.Encode(v); err != nil {
+			return nil, err
+		}
+	}
+	return b.Bytes(), nil
 }
 
 // whole cuts off what a crash left behind the last line, and returns the size.

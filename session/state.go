@@ -139,7 +139,7 @@ func (d *Dir) durable(name string, data []byte) error {
 func (d *Dir) Record(e compaction.Event) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return wrap(e.Thread, d.write(path.Join(folder(e.Thread), eventsName), e))
+	return wrap(e.Thread, d.write(path.Join(folder(e.Thread), eventsName), nil, e))
 }
 
 // Events reads what was recorded of a thread, oldest first.
