@@ -17,6 +17,9 @@ import (
 	"github.com/mortise-dev/mortise/session"
 )
 
+// recordedModel is whose context is compacted: nobody's name is known.
+const recordedModel = "recording"
+
 // defaultCooldown is the least time between two compactions of a thread.
 const defaultCooldown = time.Minute
 
@@ -130,7 +133,7 @@ func newCompactor(
 			Forget: time.Duration(c.Admission.Quota.Forget),
 		},
 		Summarizer: parts.summarizer, PolicyName: parts.summarizer.Name(), Limiter: parts.shared.limiter, Signals: parts.shared.sampler.Sample,
-		Spawn: tasks.Housekeep, Observe: observe, Logger: logger,
+		Spawn: tasks.Housekeep, Observe: observe, Logger: logger, Model: recordedModel,
 	}
 	if parts.shared.session != nil {
 		config.Store = parts.shared.session

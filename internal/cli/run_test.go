@@ -80,11 +80,15 @@ type report struct {
 	Compactions []struct {
 		Kind           string
 		Policy         string
+		Reason         string
 		Thread         string
 		PreTokens      int64 `json:"pre_tokens"`
 		PostTokens     int64 `json:"post_tokens"`
 		StepsMeanwhile int   `json:"steps_meanwhile"`
-		Quality        *struct{ Overall float64 }
+		Quality        *struct {
+			Overall     float64
+			Identifiers struct{ Total, Kept int }
+		}
 	}
 	Interrupted bool
 	Error       string
