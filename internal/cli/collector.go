@@ -27,6 +27,7 @@ const (
 // collector gathers a report while runs go on. It is safe for concurrent use.
 type collector struct {
 	limits map[string]time.Duration
+	steps  stepClock
 
 	mu       sync.Mutex
 	report   Report
@@ -97,6 +98,7 @@ func (c *collector) change(plugin string, change phases.Change) {
 
 // event takes news of a run.
 func (c *collector) event(e agent.Event) {
+	c.steps.event(e)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	runs := &c.report.Runs
@@ -160,6 +162,7 @@ func (c *collector) done() *Report {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	r := c.report
+	r.Evidence = evidence(r.Admissions, &c.steps)
 	order := make(map[string]int)
 	for i, p := range abi.Phases() {
 		order[string(p)] = i

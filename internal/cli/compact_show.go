@@ -144,10 +144,12 @@ func readThread(dir *session.Dir, id string) (*ThreadCompactionsReport, error) {
 			decisions = append(decisions, *e.Decision)
 		}
 	}
+	sums := compaction.Evidence(decisions, 0, 0)
+	sums.ForegroundImpact.Source = sourceNone
 	view := compaction.View(log, newest)
 	return &ThreadCompactionsReport{
 		ID: id, Messages: len(log), Tokens: compaction.Estimate(log), ViewMessages: len(view), ViewTokens: compaction.Estimate(view),
-		State: state, Events: events, Evidence: compaction.Evidence(decisions, 0, 0), view: view,
+		State: state, Events: events, Evidence: sums, view: view,
 	}, nil
 }
 

@@ -71,6 +71,10 @@ func TestCompactShowAndUndo(t *testing.T) {
 	if code != cli.ExitOK {
 		t.Fatalf("exit code %d: %s", code, stderr)
 	}
+	if e := r.Evidence; e == nil || e.DecisionCount != len(r.Admissions) || e.ForegroundImpact.Source != "measured_steps" ||
+		e.ForegroundImpact.P99 < e.ForegroundImpact.P95 || e.ForegroundImpact.P99 > 60_000 {
+		t.Errorf("evidence %+v of %d admissions", e, len(r.Admissions))
+	}
 	s := show(t, folder)
 	v := s.Threads[0]
 	n := len(v.State.Markers)

@@ -31,7 +31,9 @@ type Report struct {
 	// admission that repeated the one before is counted there.
 	Admissions  []AdmissionReport  `json:"admissions"`
 	Compactions []compaction.Event `json:"compactions"`
-	WallMS      int64              `json:"wall_ms"`
+	// Evidence sums the admissions up, with how long the steps took meanwhile.
+	Evidence *compaction.AdmissionEvidence `json:"evidence,omitempty"`
+	WallMS   int64                         `json:"wall_ms"`
 	// Interrupted means that the report is partial.
 	Interrupted bool   `json:"interrupted"`
 	Error       string `json:"error,omitempty"`

@@ -90,6 +90,14 @@ type report struct {
 			Identifiers struct{ Total, Kept int }
 		}
 	}
+	Evidence *struct {
+		DecisionCount, AdmittedCount int
+		ForegroundImpact             struct {
+			Source string
+			P95    int64 `json:"p95Ms"`
+			P99    int64 `json:"p99Ms"`
+		}
+	}
 	Interrupted bool
 	Error       string
 }

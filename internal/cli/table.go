@@ -188,6 +188,10 @@ func (r *Report) compactionTables(t *table) {
 		}
 		t.row("  %s\t%s\t%d\t%s\t%s", clip(a.Thread, 24), a.Decision.Reason, a.Count, tokens, clip(a.Detail, 80))
 	}
+	if e := r.Evidence; e != nil {
+		t.row("  %d decisions, %d admitted%s; 95%% of steps took at most %d ms, 99%% %d ms",
+			e.DecisionCount, e.AdmittedCount, reasons(e.RejectedByReason), e.ForegroundImpact.P95MS, e.ForegroundImpact.P99MS)
+	}
 	if len(r.Compactions) > 0 {
 		t.head("compactions", "thread", "what", "before", "after", "survival", "took", "steps meanwhile", "detail")
 	}
