@@ -60,7 +60,7 @@ func newStepper(b *testing.B, n int, inFlight bool) *stepper {
 	if err != nil {
 		b.Fatal(err)
 	}
-	if err := s.a.Append(b.Context(), thread, rounds(n / 2)...); err != nil {
+	if err := s.a.Append(b.Context(), thread, rounds(n/2)...); err != nil {
 		b.Fatal(err)
 	}
 	b.Cleanup(func() {

@@ -42,8 +42,11 @@ func TestObserve(t *testing.T) {
 			fault  bool
 			took   time.Duration
 		}{
-			{"first", true, true, 0}, {"first", true, true, 30 * time.Second}, {"second", false, false, 0},
-			{"first", true, false, 0}, {"first", true, false, 0},
+			{"first", true, true, 0},
+			{"first", true, true, 30 * time.Second},
+			{"second", false, false, 0},
+			{"first", true, false, 0},
+			{"first", true, false, 0},
 		}
 		if len(calls) != len(want) {
 			t.Fatalf("told of %+v", calls)
