@@ -260,7 +260,7 @@ func (s *moody) Record(e compaction.Event) error {
 // nothing is summarized twice, nothing is lost, and it goes on when the store does.
 func TestMoodyStore(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(16) {
+	for seed := range uint64(8) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
 			moodily(t, seed)

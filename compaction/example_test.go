@@ -125,7 +125,7 @@ func ExampleStore() {
 func ExampleLimiter() {
 	limiter := compaction.NewLimiter(1)
 	c, err := compaction.New(compaction.Config{
-		Policy: compaction.Policy{WindowTokens: 8_000, KeepRecentTokens: 500}, Summarizer: says("short"), Limiter: limiter,
+		Policy: compaction.Policy{WindowTokens: 8_000, KeepRecentTokens: 1}, Summarizer: says("short"), Limiter: limiter,
 		Spawn: func(context.Context, string, string, string, func(context.Context, func(string, any) bool) error) (string, error) {
 			return "bg_1", nil
 		},
