@@ -68,6 +68,9 @@ type Config struct {
 	Retry    llm.Retry
 	Breaker  *llm.Breaker
 	Partials llm.Partials
+	// Observe hears of each request to a model, see llm.ClientConfig. It is called
+	// from all runs.
+	Observe func(llm.Call)
 	// ToolMode is [Sequential] when empty. MaxParallel bounds the calls at a time, 8
 	// when 0.
 	ToolMode    ToolMode

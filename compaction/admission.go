@@ -24,14 +24,18 @@ type Quota struct {
 	// MaxAttempts is how many may start without a success between them, 100 by
 	// default.
 	MaxAttempts int
+	// Forget is how long after the last start the attempts no longer count, a day by
+	// default: a limit that is never lifted would let the context grow for ever.
+	Forget time.Duration
 }
 
 func (q Quota) withDefaults() (Quota, error) {
-	if q.Cooldown < 0 || q.Timeout < 0 || q.MaxAttempts < 0 {
+	if q.Cooldown < 0 || q.Timeout < 0 || q.MaxAttempts < 0 || q.Forget < 0 {
 		return q, fmt.Errorf("compaction: Quota %+v: no field may be negative", q)
 	}
 	q.Timeout = cmp.Or(q.Timeout, 120*time.Second)
 	q.MaxAttempts = cmp.Or(q.MaxAttempts, 100)
+	q.Forget = cmp.Or(q.Forget, 24*time.Hour)
 	return q, nil
 }
 

@@ -1,8 +1,10 @@
 package compaction
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
 	"strings"
@@ -51,8 +53,26 @@ type Config struct {
 	// Admitter is asked when the native rules allow; nil asks nobody else.
 	Admitter Admitter
 	Spawn    Spawn
+	// Fallback writes while the breaker is open, see [Policy]. It must need no model;
+	// [Digest] when nil.
+	Fallback Summarizer
 	// Signals samples the machine; nil knows nothing, which never blocks.
+	// signals.Sampler.Sample is one.
 	Signals func() abi.Signals
+	// Limiter bounds compactions of all threads together; give all compactors of a
+	// process the same. Nil makes one for this compactor.
+	Limiter *Limiter
+	// Store keeps what must outlive the process; nil keeps it in memory. Owner names
+	// this process in reservations, a fresh id when empty. A thread belongs to one
+	// process at a time: what another one had begun is taken over with the first use.
+	Store Store
+	Owner string
+	// Keep puts a long tool output aside and returns the handle with which the model
+	// can read it. relay.Relay.Keep is one. Nil masks no output. An output for which
+	// it fails stays as it is.
+	Keep func(label, text string) (handle string, err error)
+	// Model is the name of the model whose context is compacted, for records.
+	Model string
 	// LiveTasks lists the tasks of a thread that a summary must mention.
 	LiveTasks func(thread string) []string
 	// Observe gets every event, one at a time for each thread. It must not call
@@ -89,6 +109,15 @@ func New(cfg Config) (*Compactor, error) {
 	if cfg.Quota, err = cfg.Quota.withDefaults(); err != nil {
 		return nil, err
 	}
+	if cfg.Fallback == nil {
+		cfg.Fallback = Digest{}
+	}
+	if cfg.Limiter == nil {
+		cfg.Limiter = NewLimiter(0)
+	}
+	if cfg.Store == nil {
+		cfg.Store = NewMemory()
+	}
 	if cfg.Observe == nil {
 		cfg.Observe = func(Event) {}
 	}
@@ -104,155 +133,88 @@ func New(cfg Config) (*Compactor, error) {
 	if cfg.NewID == nil {
 		cfg.NewID = func() string { return uuid.Must(uuid.NewV7()).String() }
 	}
+	cfg.Owner = cmp.Or(cfg.Owner, cfg.NewID())
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
 	return &Compactor{cfg: cfg, scorer: NewScorer(), threads: make(map[string]*thread)}, nil
 }
 
-// maxMarkers is how many compactions of a thread can be undone; one more marker
-// is kept, to go back to.
-const maxMarkers = 16
-
-// thread is what a compactor knows of one.
-type thread struct {
-	mu      sync.Mutex
-	markers []Marker
-	forgot  bool // older markers than these
-	total   int
-	flight  *flight
-	// recent are the tasks of the last compactions, whose end nobody else needs
-	// to hear of.
-	recent []string
-	// early are tasks that ended before Spawn had told their id.
-	early map[string]string
-	index *index
-	bill  calibration
-	// summary is the newest marker as the model sees it.
-	summary *shown
-
-	attempts  int
-	failures  int
-	lastStart time.Time
-	lastFail  time.Time
-	notBefore time.Time
-
-	requested bool
-	focus     string
-	// said is the last refusal, repeats how often it came since it was told.
-	said     *AdmissionDecision
-	detail   string
-	repeats  int
-	fallback bool
-}
-
-// shown is a marker's summary as a message.
-type shown struct {
-	marker  string
-	message abi.Message
-	tokens  int64
-}
-
-// flight is a compaction under way. It is reserved before anything is spawned,
-// and whatever comes back must name it.
-type flight struct {
-	id       string
-	task     string
-	rng      Range
-	source   []abi.Message
-	marker   string // id of the newest marker at the start
-	before   int64
-	started  time.Time
-	deadline time.Time
-	steps    int
-	// scored is the quality of a summary, measured where the summarizer ran.
-	scored  *Quality
-	summary string
-	notes   *notes
-}
-
-func (c *Compactor) thread(id string) *thread {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	t, ok := c.threads[id]
-	if !ok {
-		t = &thread{index: newIndex(0)}
-		c.threads[id] = t
-	}
+// use locks a thread whose state was loaded, if the store lets it.
+func (c *Compactor) use(id string) *thread {
+	t := c.thread(id)
+	t.mu.Lock()
+	c.load(t)
 	return t
-}
-
-func (t *thread) latest() *Marker {
-	if len(t.markers) == 0 {
-		return nil
-	}
-	return &t.markers[len(t.markers)-1]
-}
-
-// shown is the newest marker's summary as the model sees it.
-func (t *thread) shown(m *Marker) *shown {
-	if t.summary == nil || t.summary.marker != m.ID {
-		message := m.message()
-		t.summary = &shown{marker: m.ID, message: message, tokens: EstimateMessage(&message)}
-	}
-	return t.summary
-}
-
-// size is what the view of a log weighs under a marker, as estimated. The index
-// must have read the log.
-func (t *thread) size(m *Marker) int64 {
-	c, ok := t.index.covered(m)
-	if !ok {
-		return t.index.tokens(0, len(t.index.entries))
-	}
-	return t.index.size(c, t.shown(m).tokens)
 }
 
 // Markers returns the thread's compactions that can be undone, oldest first.
 func (c *Compactor) Markers(id string) []Marker {
-	t := c.thread(id)
-	t.mu.Lock()
+	t := c.use(id)
 	defer t.mu.Unlock()
-	return slices.Clone(t.markers)
+	return slices.Clone(t.state.Markers)
 }
 
 // Total is how many compactions of the thread were swapped in.
 func (c *Compactor) Total(id string) int {
-	t := c.thread(id)
-	t.mu.Lock()
+	t := c.use(id)
 	defer t.mu.Unlock()
-	return t.total
+	return t.state.Total
 }
 
 // Tokens estimates messages of the thread, scaled by what was billed. It
 // remembers the log, so that asking again costs little.
 func (c *Compactor) Tokens(id string, messages []abi.Message) int64 {
-	t := c.thread(id)
-	t.mu.Lock()
+	t := c.use(id)
 	defer t.mu.Unlock()
 	return t.bill.apply(t.index.weigh(messages))
 }
 
 // Pending reports whether a compaction of the thread is under way.
 func (c *Compactor) Pending(id string) bool {
-	t := c.thread(id)
-	t.mu.Lock()
+	t := c.use(id)
 	defer t.mu.Unlock()
 	return t.flight != nil
 }
 
 // Undo takes the newest compaction back: the view is what it was before. It
-// reports false when there is none.
+// reports false when there is none, or when the store does not take it, which an
+// event tells.
 func (c *Compactor) Undo(id string) bool {
-	t := c.thread(id)
-	t.mu.Lock()
+	t := c.use(id)
 	defer t.mu.Unlock()
-	// The oldest marker that is kept may stand on one that was forgotten.
-	if len(t.markers) == 0 || len(t.markers) == 1 && t.forgot {
+	if !t.loaded || !t.state.undoable() {
 		return false
 	}
-	t.markers = t.markers[:len(t.markers)-1]
-	return true
+	m := *t.latest()
+	gone := func(s *State) bool {
+		return s.undoable() && s.Markers[len(s.Markers)-1].ID == m.ID
+	}
+	err := c.commit(t, gone, func(s *State) { s.Undo() })
+	e := Event{
+		Kind: EventUndone, AttemptID: m.ID, FromID: m.FromID, ToID: m.ToID, Policy: m.Policy, PreTokens: m.PostTokens, PostTokens: m.PreTokens,
+	}
+	if err != nil {
+		e.Kind, e.Reason = EventFailed, fmt.Sprintf("the undo could not be stored: %v", err)
+	}
+	c.observe(t, e)
+	return err == nil
+}
+
+// Undo takes the newest marker back, if there is one that may go, and returns it.
+func (s *State) Undo() (Marker, bool) {
+	if !s.undoable() {
+		return Marker{}, false
+	}
+	m := s.Markers[len(s.Markers)-1]
+	s.Markers = s.Markers[:len(s.Markers)-1]
+	return m, true
+}
+
+// undoable is false for the oldest marker that is kept if it may stand on one that
+// was forgotten.
+func (s *State) undoable() bool {
+	return len(s.Markers) > 1 || len(s.Markers) == 1 && !s.Forgot
 }
 
 // Request asks for a compaction at the next Consider, below the threshold too.
@@ -272,18 +234,29 @@ func (c *Compactor) Calibrate(id string, promptTokens int64, sent []abi.Message)
 	t.bill.learn(promptTokens, t.index.weigh(sent))
 }
 
-// View returns what the model sees of the log: the newest compaction applied,
-// and cut by [Truncate] when the window would be exceeded even so.
-func (c *Compactor) View(id string, log []abi.Message) []abi.Message {
-	t := c.thread(id)
-	t.mu.Lock()
-	defer t.mu.Unlock()
+// follow brings what is known of the log up to date.
+func (c *Compactor) follow(t *thread, log []abi.Message) {
 	t.index.read(log)
-	view, estimate := log, t.index.tokens(0, len(log))
-	if cover, ok := t.index.covered(t.latest()); ok {
-		summary := t.shown(t.latest())
-		view, estimate = cover.view(log, summary.message), t.index.size(cover, summary.tokens)
+	c.mask(t, log)
+}
+
+// look follows the log, and swaps in what waits for it.
+func (c *Compactor) look(t *thread, log []abi.Message) {
+	c.follow(t, log)
+	now := c.cfg.Now()
+	if f := t.flight; f != nil && f.Result != nil && (f.orphan || now.After(f.deadline)) && !now.Before(f.retryAt) {
+		c.swap(t, log, f) // its notice was lost, or its process
 	}
+}
+
+// View returns what the model sees of the log: the newest compaction applied, long
+// tool outputs that the model has read masked, and cut by [Truncate] when the
+// window would be exceeded even so.
+func (c *Compactor) View(id string, log []abi.Message) []abi.Message {
+	t := c.use(id)
+	defer t.mu.Unlock()
+	c.look(t, log)
+	view, estimate := t.view(log)
 	limit := c.cfg.Policy.WindowTokens - c.cfg.Policy.ReserveTokens
 	tokens := t.bill.apply(estimate)
 	if tokens <= limit {
@@ -293,16 +266,37 @@ func (c *Compactor) View(id string, log []abi.Message) []abi.Message {
 	cut := Truncate(view, int64(float64(estimate)*float64(limit)/float64(tokens)))
 	if !t.fallback {
 		t.fallback = true
-		c.observe(id, Event{
+		c.observe(t, Event{
 			Kind: EventFallback, PreTokens: tokens, PostTokens: t.bill.apply(t.index.weigh(cut)), ViewMessages: len(cut),
 		})
 	}
 	return cut
 }
 
-func (c *Compactor) observe(id string, e Event) {
-	e.Thread, e.At, e.Reason = id, c.cfg.Now(), clip(e.Reason)
+// view is the log with the newest marker applied and outputs masked, and its
+// estimate.
+func (t *thread) view(log []abi.Message) ([]abi.Message, int64) {
+	cover, ok := t.index.covered(t.latest())
+	if !ok {
+		return t.masks.over(log), t.index.tokens(0, len(log))
+	}
+	summary := t.shown(t.latest())
+	view := cover.view(log, summary.message)
+	t.masks.within(view, cover)
+	return view, t.index.size(cover, summary.tokens)
+}
+
+// observe tells of an event, and keeps it. Steps of a run wait for it, so it comes
+// seldom: nothing is told twice in a row.
+func (c *Compactor) observe(t *thread, e Event) {
+	e.Thread, e.At, e.Reason = t.id, c.cfg.Now(), clip(e.Reason)
+	if e.Model == "" {
+		e.Model = c.cfg.Model
+	}
 	c.cfg.Observe(e)
+	if err := c.cfg.Store.Record(e); err != nil {
+		c.cfg.Logger.Warn("an event of a compaction could not be stored", "thread_id", t.id, "kind", string(e.Kind), "error", err)
+	}
 }
 
 // maxReason bounds what others may write into an event, in bytes.

@@ -63,6 +63,7 @@ func TestCompactor(t *testing.T) {
 		{"background_summarizer_uses_snapshot_not_live_messages", snapshot},
 		{"previous_summary_is_passed_to_summarizer_on_subsequent_pass", previousSummary},
 		{"try_consume_compaction_event_handles_malformed_payload", malformedPayload},
+		{"compaction_in_flight_serde_roundtrips", inFlightRoundTrip},
 		{"fresh_worker_can_start", freshThread},
 		{"cannot_start_while_pending", whilePending},
 		{"cannot_start_during_cooldown", duringCooldown},

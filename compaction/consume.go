@@ -1,9 +1,12 @@
 package compaction
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/mortise-dev/mortise/abi"
 )
@@ -12,53 +15,68 @@ import (
 // whether it was: then nobody else needs to see it. The notice must name the
 // reservation under way; one that names another changes nothing.
 func (c *Compactor) Consume(id string, log []abi.Message, n abi.Notice) bool {
-	t := c.thread(id)
-	t.mu.Lock()
-	defer t.mu.Unlock()
 	switch n.Kind {
 	case abi.NoticeCustom:
 		if n.EventType != EventTypeCompacted && n.EventType != EventTypeFailed {
 			return false
 		}
+		t := c.use(id)
+		defer t.mu.Unlock()
+		c.result(t, log, n)
+		return true
 	case abi.NoticeCompleted, abi.NoticeFailed, abi.NoticeCancelled:
-		return c.ended(t, id, n)
+		t := c.use(id)
+		defer t.mu.Unlock()
+		return c.ended(t, log, n)
 	default:
 		return false
 	}
+}
+
+// result takes what a compaction's task says.
+func (c *Compactor) result(t *thread, log []abi.Message, n abi.Notice) {
 	payload, _ := n.Payload.(map[string]any)
 	f := t.flight
-	ours := f != nil && (f.task == "" || f.task == n.TaskID)
+	ours := f != nil && !f.orphan && (f.TaskID == "" || f.TaskID == n.TaskID)
 	switch {
-	case ours && text(payload, "reservation") == f.id:
-	case ours && f.task != "":
-		c.fail(t, id, f, "the task sent something that is no result")
-		return true
+	case ours && text(payload, "reservation") == f.ID:
+	case ours && f.TaskID != "" && f.Result == nil:
+		c.fail(t, f, "the task sent something that is no result", false)
+		return
 	default:
-		c.observe(id, Event{Kind: EventStale, TaskID: n.TaskID, Reason: "the result belongs to no compaction under way"})
-		return true
+		c.observe(t, Event{Kind: EventStale, TaskID: n.TaskID, Reason: "the result belongs to no compaction under way"})
+		return
 	}
-	c.started(t, id, f, n.TaskID)
+	c.started(t, f, n.TaskID)
 	if n.EventType == EventTypeFailed {
-		c.fail(t, id, f, orUnknown(text(payload, "error")))
-		return true
+		permanent, _ := payload["permanent"].(bool)
+		c.fail(t, f, orUnknown(text(payload, "error")), permanent)
+		return
 	}
-	t.index.read(log)
-	c.swap(t, id, log, f, payload)
-	return true
+	c.follow(t, log)
+	if f.Result == nil {
+		f.Result = &Result{Summary: text(payload, "summary"), FromID: text(payload, "from_id"), ToID: text(payload, "to_id")}
+		f.Result.Quality = c.score(f, f.Result.Summary)
+	}
+	c.swap(t, log, f)
 }
 
 // maxEarly bounds the tasks that may end while one is being spawned.
 const maxEarly = 64
 
-// ended takes the end of a compaction's task. Normally its result came before;
-// if not, the task died and the reservation is given back.
-func (c *Compactor) ended(t *thread, id string, n abi.Notice) bool {
+// ended takes the end of a compaction's task. Normally its result came before; if
+// not, and if it left none behind, the task died and the reservation is given back.
+func (c *Compactor) ended(t *thread, log []abi.Message, n abi.Notice) bool {
 	f := t.flight
 	switch {
-	case f != nil && f.task != "" && f.task == n.TaskID:
-		c.fail(t, id, f, "the task ended without a result: "+orUnknown(n.Error))
+	case f != nil && f.TaskID != "" && f.TaskID == n.TaskID && f.Result != nil:
+		c.follow(t, log)
+		c.swap(t, log, f)
 		return true
-	case f != nil && f.task == "" && len(t.early) < maxEarly:
+	case f != nil && f.TaskID != "" && f.TaskID == n.TaskID:
+		c.fail(t, f, "the task ended without a result: "+orUnknown(n.Error), false)
+		return true
+	case f != nil && f.TaskID == "" && len(t.early) < maxEarly:
 		// It may be the task that is being spawned.
 		t.early[n.TaskID] = orUnknown(n.Error)
 	}
@@ -77,61 +95,136 @@ func orUnknown(s string) string {
 	return s
 }
 
-// fail gives the reservation back and counts the failure.
-func (c *Compactor) fail(t *thread, id string, f *flight, reason string) {
-	t.flight = nil
-	t.failures++
-	t.lastFail = c.cfg.Now()
-	c.observe(id, Event{
-		Kind: EventFailed, TaskID: f.task, Policy: c.cfg.PolicyName, PreTokens: f.before, Reason: reason,
-		StepsMeanwhile: f.steps, Duration: c.cfg.Now().Sub(f.started),
+// fail gives the reservation back, ends the summarizer, and counts the failure.
+func (c *Compactor) fail(t *thread, f *flight, reason string, permanent bool) {
+	c.drop(t, f, reason)
+	now := c.cfg.Now()
+	opened := false
+	c.clear(t, reason, func(s *State) {
+		s.Failures++
+		s.LastFail = now
+		opened = c.broke(s, f, permanent)
 	})
+	e := c.end(f, EventFailed)
+	e.PreTokens, e.Reason, e.Permanent = f.Before, reason, permanent
+	c.observe(t, e)
+	c.opened(t, opened)
 }
 
-// swap puts a summary in place, if it is good enough.
-func (c *Compactor) swap(t *thread, id string, log []abi.Message, f *flight, payload map[string]any) {
+// drop forgets a flight. Its summarizer is told to stop.
+func (c *Compactor) drop(t *thread, f *flight, reason string) {
 	t.flight = nil
-	now := c.cfg.Now()
-	m := Marker{
-		ID: c.cfg.NewID(), ThreadID: id, FromID: f.rng.FromID, ToID: f.rng.ToID, Summary: text(payload, "summary"), At: now,
-		TaskID: f.task, Policy: c.cfg.PolicyName, ReadFiles: f.rng.ReadFiles, ModifiedFiles: f.rng.ModifiedFiles,
+	f.leave()
+	if f.cancel != nil {
+		f.cancel(fmt.Errorf("compaction: given up: %s", clip(reason)))
 	}
-	e := Event{
-		Kind: EventRefused, TaskID: f.task, Policy: c.cfg.PolicyName, FromID: f.rng.FromID, ToID: f.rng.ToID,
-		Messages: len(f.source), StepsMeanwhile: f.steps, Duration: now.Sub(f.started),
+}
+
+// end is an event about the end of a flight.
+func (c *Compactor) end(f *flight, kind EventKind) Event {
+	return Event{
+		Kind: kind, TaskID: f.TaskID, AttemptID: f.ID, Attempt: f.Attempt, Policy: f.Policy,
+		FromID: f.Range.FromID, ToID: f.Range.ToID, Messages: f.Range.To - f.Range.From + 1,
+		StepsMeanwhile: f.steps, Duration: c.cfg.Now().Sub(f.started),
 	}
+}
+
+// swap puts a summary in place, if it is good enough and the thread is still what
+// it was written for.
+func (c *Compactor) swap(t *thread, log []abi.Message, f *flight) {
+	e := c.end(f, EventRefused)
 	// Whoever undid a compaction made the result useless; that is no failure.
 	if e.Reason = t.outdated(f); e.Reason != "" {
-		c.observe(id, e)
+		c.drop(t, f, e.Reason)
+		c.clear(t, e.Reason, func(*State) {})
+		c.observe(t, e)
 		return
 	}
-	policy, said := f.notes.read()
-	if policy != "" {
-		m.Policy, e.Policy = policy, policy
+	m := c.marker(t, f)
+	e.Policy = m.Policy
+	cover, _ := t.index.covered(&m)
+	m.Quality.Pins = t.index.pins(cover)
+	message := m.message()
+	next := &shown{marker: m.ID, message: message, tokens: EstimateMessage(&message)}
+	m.PreTokens, m.PostTokens = t.bill.apply(t.size(t.latest())), t.bill.apply(t.index.size(cover, next.tokens))
+	e.PreTokens, e.PostTokens, e.Quality = m.PreTokens, m.PostTokens, &m.Quality
+	e.ViewMessages = cover.from + 1 + len(cover.keep) + len(log) - cover.to - 1
+	if e.Reason = c.refuse(f, &m); e.Reason != "" {
+		opened := false
+		c.drop(t, f, e.Reason)
+		c.clear(t, e.Reason, func(s *State) {
+			s.Failures++
+			s.LastFail = m.At
+			opened = c.broke(s, f, false)
+		})
+		c.observe(t, e)
+		c.opened(t, opened)
+		return
 	}
-	if prev := t.latest(); prev != nil && f.rng.PreviousSummary != nil {
+	if c.place(t, f, m) {
+		t.summary = next
+		e.Kind, e.Reason = EventSwapped, f.Result.Note
+		c.observe(t, e)
+	}
+}
+
+func (c *Compactor) marker(t *thread, f *flight) Marker {
+	m := Marker{
+		ID: f.ID, ThreadID: t.id, FromID: f.Range.FromID, ToID: f.Range.ToID, Summary: f.Result.Summary, At: c.cfg.Now(),
+		TaskID: f.TaskID, Policy: cmp.Or(f.Result.Policy, f.Policy), Quality: f.Result.Quality, ReadFiles: f.Range.ReadFiles, ModifiedFiles: f.Range.ModifiedFiles,
+	}
+	if prev := t.latest(); prev != nil && f.Continues {
 		m.FromID = prev.FromID
 	}
-	m.Quality = c.quality(f, m.Summary)
-	m.PreTokens, m.PostTokens = t.bill.apply(t.size(t.latest())), t.bill.apply(t.size(&m))
-	e.PreTokens, e.PostTokens, e.Quality = m.PreTokens, m.PostTokens, &m.Quality
-	if cover, ok := t.index.covered(&m); ok {
-		e.ViewMessages = cover.from + 1 + len(cover.keep) + len(log) - cover.to - 1
+	return m
+}
+
+// maxStoreRetries is how often a swap is tried that the store does not take.
+const maxStoreRetries = 8
+
+// place writes the marker into the store. When the store fails, the result waits
+// and is tried again; when another process has taken the thread over, it is stale.
+// A marker has the id of its reservation, so that none is placed twice.
+func (c *Compactor) place(t *thread, f *flight, m Marker) bool {
+	there := func(s *State) bool {
+		return slices.ContainsFunc(s.Markers, func(o Marker) bool { return o.ID == m.ID })
 	}
-	if e.Reason = c.refuse(f, payload, &m); e.Reason != "" {
-		t.failures++
-		t.lastFail = now
-		c.observe(id, e)
-		return
+	err := c.commit(t, func(s *State) bool { return holds(f.ID)(s) || there(s) }, func(s *State) {
+		if there(s) {
+			return
+		}
+		s.InFlight = nil
+		s.Markers = append(s.Markers, m)
+		if len(s.Markers) > maxMarkers+1 {
+			s.Markers, s.Forgot = slices.Delete(s.Markers, 0, 1), true
+		}
+		s.Total++
+		s.Attempts, s.Failures = 0, 0
+		if f.main {
+			s.Broken, s.OpenUntil = 0, time.Time{}
+		}
+	})
+	if err == nil {
+		c.drop(t, f, "done")
+		return true
 	}
-	t.markers = append(t.markers, m)
-	if len(t.markers) > maxMarkers+1 {
-		t.markers, t.forgot = slices.Delete(t.markers, 0, 1), true
+	e := c.end(f, EventStale)
+	e.Reason = fmt.Sprintf("another process has taken the thread over: %v", err)
+	if !errors.Is(err, ErrConflict) {
+		now := c.cfg.Now()
+		f.retries++
+		f.retryAt, f.deadline = now.Add(min(storePause<<min(f.retries, 6), time.Minute)), now
+		if f.retries < maxStoreRetries {
+			e.Kind, e.Reason = EventFailed, fmt.Sprintf("the summary could not be stored, and is tried again: %v", err)
+			c.observe(t, e)
+			return false
+		}
+		c.fail(t, f, fmt.Sprintf("the summary could not be stored: %v", err), false)
+		return false
 	}
-	t.total++
-	t.attempts, t.failures = 0, 0
-	e.Kind, e.Reason = EventSwapped, said
-	c.observe(id, e)
+	c.drop(t, f, e.Reason)
+	c.observe(t, e)
+	return false
 }
 
 // outdated says why a result no longer fits the thread, if it does not.
@@ -141,29 +234,21 @@ func (t *thread) outdated(f *flight) string {
 		latest = l.ID
 	}
 	switch {
-	case latest != f.marker:
+	case latest != f.Marker:
 		return "another compaction was swapped in or undone meanwhile"
-	case t.index.at(f.rng.FromID) != f.rng.From || t.index.at(f.rng.ToID) != f.rng.To:
+	case t.index.at(f.Range.FromID) != f.Range.From || t.index.at(f.Range.ToID) != f.Range.To:
 		return "the log does not hold the range any more"
 	}
 	return ""
 }
 
-// quality is what was measured where the summarizer ran, or is measured now.
-func (c *Compactor) quality(f *flight, summary string) Quality {
-	if f.scored != nil && f.summary == summary {
-		return *f.scored
-	}
-	return c.scorer.Score(f.source, f.rng.PreviousSummary, summary)
-}
-
 // refuse is the quality gate. It returns why a summary must not be swapped in.
-func (c *Compactor) refuse(f *flight, payload map[string]any, m *Marker) string {
+func (c *Compactor) refuse(f *flight, m *Marker) string {
 	p := c.cfg.Policy
-	switch from, to := text(payload, "from_id"), text(payload, "to_id"); {
+	switch from, to := f.Result.FromID, f.Result.ToID; {
 	case strings.TrimSpace(m.Summary) == "":
 		return "the summary is empty"
-	case from != "" && from != f.rng.FromID || to != "" && to != f.rng.ToID:
+	case from != "" && from != f.Range.FromID || to != "" && to != f.Range.ToID:
 		return fmt.Sprintf("the summary claims to cover %.40q to %.40q, which was not asked for", from, to)
 	case m.Quality.Savings < p.MinSavingsRatio:
 		return fmt.Sprintf("min_savings_ratio: it saves %.0f %%, at least %.0f %% are wanted", 100*m.Quality.Savings, 100*p.MinSavingsRatio)
@@ -171,6 +256,11 @@ func (c *Compactor) refuse(f *flight, payload map[string]any, m *Marker) string 
 		return fmt.Sprintf("the view would grow from %d to %d tokens", m.PreTokens, m.PostTokens)
 	case m.Quality.Overall < p.MinSurvival:
 		return fmt.Sprintf("min_survival: %.0f %% survive, at least %.0f %% are wanted", 100*m.Quality.Overall, 100*p.MinSurvival)
+	}
+	for _, b := range p.Bars.list(&m.Quality) {
+		if b.got.share() < b.least {
+			return fmt.Sprintf("bars.%s: %d of %d survive, at least %.0f %% are wanted", b.name, b.got.Kept, b.got.Total, 100*b.least)
+		}
 	}
 	return ""
 }

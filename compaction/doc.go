@@ -9,11 +9,18 @@
 // reserves, asks for admission, spawns a summarizer, and swaps the result in when
 // the run consumes the notice.
 //
+// What must outlive the process is in a [Store]: the reservation, what the
+// summarizer answered, the markers, and what happened. A [Limiter] bounds how many
+// compactions a process has under way, and [Digest] writes when the summarizer keeps
+// failing.
+//
 // # Concurrency
 //
-// Pure functions may be called concurrently. A [Compactor] is safe for
-// concurrent use and starts no goroutine of its own: summarizers run where
-// Config.Spawn puts them.
+// Pure functions may be called concurrently. A [Compactor], a [Limiter] and
+// [Memory] are safe for
+// concurrent use and start no goroutine of their own: summarizers run where
+// Config.Spawn puts them. A thread belongs to one process at a time; of two that
+// change its state, one is told of [ErrConflict].
 //
 // # Errors
 //

@@ -82,8 +82,8 @@ func TestEstimateAgainstBills(t *testing.T) {
 		ratio := float64(estimated) / float64(billed)
 		bias += math.Log(ratio) / float64(len(files))
 		t.Logf("%-32s estimated/billed %.3f (%d billed)", filepath.Base(path), ratio, billed)
-		if ratio < 0.85 || ratio > 1.15 {
-			t.Errorf("%s: the estimate is %.3f of the bill, want 0.85 to 1.15", filepath.Base(path), ratio)
+		if ratio < 0.9 || ratio > 1.1 {
+			t.Errorf("%s: the estimate is %.3f of the bill, want 0.90 to 1.10", filepath.Base(path), ratio)
 		}
 	}
 	t.Logf("bias over all runs (geometric mean): %.3f", math.Exp(bias))

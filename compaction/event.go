@@ -20,6 +20,13 @@ const (
 	EventFailed EventKind = "failed"
 	// EventFallback: the window is exceeded, older rounds are left out.
 	EventFallback EventKind = "fallback"
+	// EventRecovered: a process ended with a compaction under way, for Reason.
+	EventRecovered EventKind = "recovered"
+	// EventBreaker: the summarizer failed so often that the fallback writes for a
+	// while.
+	EventBreaker EventKind = "breaker"
+	// EventUndone: a compaction was taken back.
+	EventUndone EventKind = "undone"
 	// EventStale: a result came that nobody waits for any more.
 	EventStale EventKind = "stale"
 )
@@ -36,8 +43,13 @@ type Event struct {
 	Decision *AdmissionDecision `json:"decision,omitempty"`
 	Count    int                `json:"count,omitempty"`
 	Policy   string             `json:"policy,omitempty"`
-	FromID   string             `json:"from_id,omitempty"`
-	ToID     string             `json:"to_id,omitempty"`
+	// AttemptID names the reservation, and the marker that came of it; Attempt
+	// counts starts since the last success. Model is whose context is compacted.
+	AttemptID string `json:"attempt_id,omitempty"`
+	Attempt   int    `json:"attempt,omitempty"`
+	Model     string `json:"model,omitempty"`
+	FromID    string `json:"from_id,omitempty"`
+	ToID      string `json:"to_id,omitempty"`
 	// PreTokens and PostTokens are the sizes of the view before and after a swap.
 	PreTokens  int64 `json:"pre_tokens,omitempty"`
 	PostTokens int64 `json:"post_tokens,omitempty"`
@@ -47,6 +59,8 @@ type Event struct {
 	ViewMessages int      `json:"view_messages,omitempty"`
 	Quality      *Quality `json:"quality,omitempty"`
 	Reason       string   `json:"reason,omitempty"`
+	// Permanent means that trying again as before will not help.
+	Permanent bool `json:"permanent,omitempty"`
 	// StepsMeanwhile counts how often the run asked while the compaction was under
 	// way: it did not wait.
 	StepsMeanwhile int           `json:"steps_meanwhile,omitempty"`

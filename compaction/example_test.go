@@ -75,5 +75,96 @@ func ExampleCompactor() {
 	// started: true messages: 7
 	// swapped
 	// messages: 3
+	// undone
 	// messages: 7
+}
+
+// A process ends with a summary that nobody has read. The next one, on the same
+// store, swaps it in.
+func ExampleStore() {
+	ctx := context.Background()
+	store := compaction.NewMemory() // session.Dir keeps it in a folder
+	summarizer := says("The user asked for three reports.")
+	process := func() (*compaction.Compactor, func()) {
+		var task func(context.Context, func(string, any) bool) error
+		c, err := compaction.New(compaction.Config{
+			Policy: compaction.Policy{WindowTokens: 8_000, KeepRecentTokens: 500}, Summarizer: summarizer, Store: store,
+			Spawn: func(_ context.Context, _, _, _ string, body func(context.Context, func(string, any) bool) error) (string, error) {
+				task = body
+				return "bg_1", nil
+			},
+			Observe: func(e compaction.Event) { fmt.Println(strings.TrimSpace(string(e.Kind) + " " + e.Reason)) },
+		})
+		if err != nil {
+			panic(err)
+		}
+		return c, func() { _ = task(ctx, func(string, any) bool { return true }) }
+	}
+	var log []abi.Message
+	for i := range 3 {
+		log = append(log,
+			user(fmt.Sprintf("u%d", i), "Write a report."), assistant(fmt.Sprintf("a%d", i), strings.Repeat("report ", 2000)))
+	}
+	log = append(log, user("u3", "Thank you."))
+
+	first, run := process()
+	first.Consider(ctx, "thread-1", log)
+	run() // and here the process ends
+
+	second, _ := process()
+	fmt.Println("messages:", len(second.View("thread-1", log)))
+	// Output:
+	// admission
+	// started
+	// recovered attempt 1 was under way when its process ended; its summary is there and is swapped in
+	// swapped
+	// messages: 3
+}
+
+// Two threads are over their threshold, and one may be compacted at a time.
+func ExampleLimiter() {
+	limiter := compaction.NewLimiter(1)
+	c, err := compaction.New(compaction.Config{
+		Policy: compaction.Policy{WindowTokens: 8_000, KeepRecentTokens: 1}, Summarizer: says("short"), Limiter: limiter,
+		Spawn: func(context.Context, string, string, string, func(context.Context, func(string, any) bool) error) (string, error) {
+			return "bg_1", nil
+		},
+		Observe: func(e compaction.Event) {
+			if e.Decision != nil {
+				fmt.Println(e.Thread, e.Decision.Reason)
+			}
+		},
+	})
+	if err != nil {
+		panic(err)
+	}
+	log := []abi.Message{assistant("a", strings.Repeat("report ", 20_000)), assistant("b", "Done."), user("u", "Thank you.")}
+	c.Consider(context.Background(), "thread-1", log)
+	c.Consider(context.Background(), "thread-2", log)
+	fmt.Println(limiter.Taken(), "place is taken")
+	// Output:
+	// thread-1 allowed
+	// thread-2 queue_saturated
+	// 1 place is taken
+}
+
+// The digest needs no model and keeps within its budget.
+func ExampleDigest() {
+	s, err := compaction.Digest{}.Summarize(context.Background(), &abi.SummarizeRequest{
+		Messages:      []abi.Message{user("u", "Mend the build."), assistant("a", "The module is missing; I add it.")},
+		ModifiedFiles: []string{"go.mod"}, BudgetTokens: 200,
+	})
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println(s.Text)
+	// Output:
+	// ## Requests, the newest first
+	// - Mend the build.
+	//
+	// ## Changed files
+	// - go.mod
+	//
+	// ## Said, the newest first
+	// - The module is missing; I add it.
 }

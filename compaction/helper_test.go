@@ -78,11 +78,12 @@ func ids(messages []abi.Message) []string {
 	return out
 }
 
-// tight keeps one message and summarizes nearly everything else.
+// tight keeps one message and summarizes nearly everything else. Nobody writes in
+// the summarizer's place.
 func tight() compaction.Policy {
 	return compaction.Policy{
 		WindowTokens: 100_000, ThresholdTokens: 1_000, KeepRecentTokens: 1, KeepRecentMessages: 1,
-		MinRangeTokens: 1_024, SummaryTokens: 500,
+		MinRangeTokens: 1_024, SummaryTokens: 500, BreakerFailures: -1,
 	}
 }
 

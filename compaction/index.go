@@ -18,6 +18,8 @@ type index struct {
 	pinned  []int
 	far     []int // results that stand apart from their call
 	user    int   // newest message that a user wrote, -1 for none
+	said    int   // newest message of the model, -1 for none
+	again   bool  // the log was read from its beginning, since it is another one
 	// weighFrom is the first message whose tokens are counted.
 	weighFrom int
 }
@@ -31,17 +33,18 @@ type entry struct {
 	call   int   // the message whose call this one answers, -1 for none
 	last   int   // the last answer to a call of this message, or the message itself
 	head   int   // of a tool message: what stands before it and its neighbours
-	tokens int64 // estimated, not calibrated
+	raw    int64 // tokens as it is, estimated, not calibrated
+	tokens int64 // tokens as the model sees it: less when it is masked
 	sum    int64 // tokens of all messages up to this one
 }
 
 func newIndex(weighFrom int) *index {
-	return &index{ids: make(map[string]int), calls: make(map[string]int), user: -1, weighFrom: weighFrom}
+	return &index{ids: make(map[string]int), calls: make(map[string]int), user: -1, said: -1, weighFrom: weighFrom}
 }
 
 // once indexes a log for one question, with the tokens from a message on.
 func once(log []abi.Message, weighFrom int) *index {
-	x := &index{calls: make(map[string]int), user: -1, weighFrom: weighFrom, entries: make([]entry, 0, len(log))}
+	x := &index{calls: make(map[string]int), user: -1, said: -1, weighFrom: weighFrom, entries: make([]entry, 0, len(log))}
 	x.read(log)
 	return x
 }
@@ -54,6 +57,7 @@ func (x *index) read(log []abi.Message) {
 	if !x.knows(log) {
 		old := x.entries
 		*x = *newIndex(x.weighFrom)
+		x.again = true
 		x.entries = make([]entry, 0, len(log))
 		for i := range log {
 			x.add(log, i, old)
@@ -103,10 +107,11 @@ func (x *index) add(log []abi.Message, i int, old []entry) {
 	switch {
 	case i < x.weighFrom:
 	case i < len(old) && old[i].is(m):
-		e.tokens = old[i].tokens
+		e.raw = old[i].raw
 	default:
-		e.tokens = EstimateMessage(m)
+		e.raw = EstimateMessage(m)
 	}
+	e.tokens = e.raw
 	e.sum = e.tokens
 	if i > 0 {
 		e.sum += x.entries[i-1].sum
@@ -128,7 +133,22 @@ func (x *index) add(log []abi.Message, i int, old []entry) {
 	if m.Role == abi.RoleUser && m.Visibility != abi.VisibilityInternal {
 		x.user = i
 	}
+	if m.Role == abi.RoleAssistant {
+		x.said = i
+	}
 	x.entries = append(x.entries, e)
+}
+
+// resum counts tokens anew from a message on.
+func (x *index) resum(from int) {
+	sum := int64(0)
+	if from > 0 {
+		sum = x.entries[from-1].sum
+	}
+	for i := from; i < len(x.entries); i++ {
+		sum += x.entries[i].tokens
+		x.entries[i].sum = sum
+	}
 }
 
 // answer links a result to its call.
@@ -179,7 +199,7 @@ func (x *index) weigh(messages []abi.Message) int64 {
 	var n int64
 	for i := range messages {
 		if at := x.at(messages[i].ID); at >= x.weighFrom && x.entries[at].size == messageSize(&messages[i]) {
-			n += x.entries[at].tokens
+			n += x.entries[at].raw
 			continue
 		}
 		n += EstimateMessage(&messages[i])

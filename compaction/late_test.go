@@ -35,29 +35,38 @@ func TestLateAndForeignResults(t *testing.T) {
 			t.Errorf("told %+v", e)
 		}
 	})
-	t.Run("after the deadline", func(t *testing.T) {
+	t.Run("whose notice is lost", func(t *testing.T) {
 		t.Parallel()
 		d, c, log, notices := ready(t)
-		d.pass(8*time.Minute + time.Second) // a result that is on its way is waited for
-		if c.Consider(t.Context(), thread, log) {
-			t.Error("started at once after a failure")
+		d.pass(2 * time.Minute)
+		c.Consider(t.Context(), thread, log)
+		if c.Total(thread) != 0 {
+			t.Fatal("not waited for")
 		}
-		if kinds := d.kinds(); kinds[2] != compaction.EventFailed || !strings.Contains(d.events[2].Reason, "timed out") || c.Pending(thread) {
-			t.Fatalf("told %+v", d.events)
+		d.pass(time.Millisecond)
+		if view := c.View(thread, log); len(view) != 2 || c.Total(thread) != 1 || c.Pending(thread) {
+			t.Fatalf("a good summary was thrown away: %v, %+v", ids(view), d.last(t))
 		}
+		// When the notice comes after all, it changes nothing.
 		consume(t, c, log, notices)
-		intact(t, d, c, log, compaction.EventStale, "belongs to no compaction under way")
-		// The next attempt is not disturbed by a result of the one before.
-		d.pass(time.Second)
+		if e := d.last(t); e.Kind != compaction.EventStale || c.Total(thread) != 1 {
+			t.Errorf("told %+v", e)
+		}
+	})
+	t.Run("of the attempt before", func(t *testing.T) {
+		t.Parallel()
+		d, c, log, notices := ready(t)
+		consume(t, c, log, notices[:1])
+		c.Undo(thread)
 		if !c.Consider(t.Context(), thread, log) {
 			t.Fatal("not started again")
 		}
 		consume(t, c, log, notices[:1])
-		if !c.Pending(thread) || c.Total(thread) != 0 {
+		if !c.Pending(thread) || c.Total(thread) != 1 {
 			t.Error("a stale result was taken")
 		}
 		consume(t, c, log, d.run())
-		if c.Total(thread) != 1 {
+		if c.Total(thread) != 2 {
 			t.Error("the right result was not taken")
 		}
 	})
@@ -134,12 +143,29 @@ func TestLateAndForeignResults(t *testing.T) {
 	t.Run("the task dies", func(t *testing.T) {
 		t.Parallel()
 		for _, kind := range []abi.NoticeKind{abi.NoticeCompleted, abi.NoticeFailed, abi.NoticeCancelled} {
-			d, c, log, notices := ready(t)
-			consume(t, c, log, []abi.Notice{{Kind: kind, TaskID: notices[0].TaskID, Error: "out of memory"}})
+			d := newDesk()
+			c := d.at(t, says("short"), nil)
+			log := filler()
+			c.Consider(t.Context(), thread, log)
+			consume(t, c, log, []abi.Notice{{Kind: kind, TaskID: d.last(t).TaskID, Error: "out of memory"}})
 			intact(t, d, c, log, compaction.EventFailed, "ended without a result: out of memory")
 			if c.Pending(thread) {
 				t.Error("the reservation was kept")
 			}
+			// It is not asked any more when its turn comes.
+			for _, n := range d.run() {
+				if n.Kind == abi.NoticeCustom || n.Kind == abi.NoticeCompleted {
+					t.Errorf("a dead task said %+v", n)
+				}
+			}
+		}
+	})
+	t.Run("the task ends before its result is read", func(t *testing.T) {
+		t.Parallel()
+		_, c, log, notices := ready(t)
+		consume(t, c, log, notices[1:])
+		if c.Total(thread) != 1 || c.Pending(thread) {
+			t.Error("a good summary was thrown away")
 		}
 	})
 }
@@ -174,8 +200,11 @@ func TestHungTasks(t *testing.T) {
 			t.Fatalf("told %+v", d.events)
 		}
 		close(gate)
+		said := len(d.kinds())
 		consume(t, c, log, <-ended)
-		intact(t, d, c, log, compaction.EventStale, "belongs to no compaction under way")
+		if c.Total(thread) != 0 || len(d.kinds()) != said || !reflect.DeepEqual(c.View(thread, log), log) {
+			t.Errorf("told %v", d.kinds())
+		}
 	})
 	t.Run("never gets its turn", func(t *testing.T) {
 		t.Parallel()

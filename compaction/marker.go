@@ -42,8 +42,46 @@ const (
 func (m *Marker) message() abi.Message {
 	return abi.Message{
 		ID: "summary/" + m.ID, Role: abi.RoleSystem, Visibility: abi.VisibilityInternal,
-		Content: []abi.ContentBlock{abi.Text(summaryOpen + escapeTags(m.Summary) + summaryClose)},
+		Content: []abi.ContentBlock{abi.Text(summaryOpen + escapeTags(m.text()) + summaryClose)},
 	}
+}
+
+// maxListed is how many files of each kind are listed behind a summary.
+const maxListed = 40
+
+// text is the summary and the files that it does not name, so that whatever the
+// summarizer wrote the model knows what it read and changed.
+func (m *Marker) text() string {
+	var b strings.Builder
+	b.WriteString(m.Summary)
+	for _, l := range []struct {
+		tag   string
+		files []string
+	}{{"read-files", m.ReadFiles}, {"modified-files", m.ModifiedFiles}} {
+		missing := make([]string, 0, maxListed)
+		for _, path := range l.files {
+			if path = shownPath(path); len(missing) < maxListed && !strings.Contains(m.Summary, path) {
+				missing = append(missing, path)
+			}
+		}
+		if len(missing) > 0 {
+			b.WriteString("\n\n<" + l.tag + ">\n" + strings.Join(missing, "\n") + "\n</" + l.tag + ">")
+		}
+	}
+	return b.String()
+}
+
+// shownPath is a path as a line of a list: it can neither end the list nor the line.
+func shownPath(path string) string {
+	return strings.Map(func(c rune) rune {
+		switch {
+		case c == '<' || c == '>':
+			return '?'
+		case c < ' ' || c == 0x7f:
+			return ' '
+		}
+		return c
+	}, path)
 }
 
 // escapeTags escapes the angle bracket before the name of the tag, in any case

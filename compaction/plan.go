@@ -6,15 +6,19 @@ import "github.com/mortise-dev/mortise/abi"
 type Range struct {
 	// FromID and ToID are the first and last message, From and To their indices
 	// in the log that was planned on, both included.
-	FromID, ToID string
-	From, To     int
+	FromID string `json:"from_id"`
+	ToID   string `json:"to_id"`
+	From   int    `json:"from"`
+	To     int    `json:"to"`
 	// Tokens of the range, without the previous summary.
-	Tokens int64
-	// PreviousSummary stands for what came before the range.
-	PreviousSummary *string
+	Tokens int64 `json:"tokens"`
+	// PreviousSummary stands for what came before the range. It is that of the
+	// newest marker, and is not written twice.
+	PreviousSummary *string `json:"-"`
 	// ReadFiles and ModifiedFiles were touched by tool calls up to the end of the
 	// range, sorted.
-	ReadFiles, ModifiedFiles []string
+	ReadFiles     []string `json:"read_files,omitempty"`
+	ModifiedFiles []string `json:"modified_files,omitempty"`
 }
 
 // Plan says what to summarize next, given the newest marker, nil for none. It
@@ -73,7 +77,11 @@ func (x *index) plan(log []abi.Message, prev *Marker, p Policy, scale func(int64
 func (x *index) keepFrom(start int, p Policy, scale func(int64) int64) int {
 	n := len(x.entries)
 	from := n
-	for from > start && (scale(x.tokens(from, n)) < p.KeepRecentTokens || n-from < p.KeepRecentMessages) {
+	keep := p.KeepRecentTokens
+	if p.Mode == SafeFrontier {
+		keep = 0
+	}
+	for from > start && (scale(x.tokens(from, n)) < keep || n-from < p.KeepRecentMessages) {
 		from--
 	}
 	if x.user < start || x.user >= from {

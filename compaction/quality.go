@@ -2,6 +2,7 @@ package compaction
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/mortise-dev/mortise/abi"
@@ -28,8 +29,15 @@ type Quality struct {
 	Identifiers Survival `json:"identifiers"`
 	Numbers     Survival `json:"numbers"`
 	Errors      Survival `json:"errors"`
-	// Overall weighs the kinds that the source has: paths and errors double,
-	// numbers half. 1 when there is nothing to keep.
+	// Files are those that tool calls read or changed. Pins are pinned messages that
+	// stay in the view word for word. Structure counts the headings of the summary
+	// before, which a summary that goes on from it keeps.
+	Files     Survival `json:"files"`
+	Pins      Survival `json:"pins"`
+	Structure Survival `json:"structure"`
+	// Overall weighs paths, URLs, identifiers, numbers and errors, as far as the
+	// source has them: paths and errors double, numbers half. 1 when there is nothing
+	// to keep.
 	Overall float64 `json:"overall"`
 	// Savings is the share of the source's tokens that the summary saves.
 	Savings float64 `json:"savings"`
@@ -55,6 +63,26 @@ type kind struct {
 	into    func(*Quality) *Survival
 }
 
+// bar is a score and what it must be at least.
+type bar struct {
+	name  string
+	got   Survival
+	least float64
+}
+
+func (b *Bars) list(q *Quality) []bar {
+	return []bar{
+		{"paths", q.Paths, b.Paths},
+		{"urls", q.URLs, b.URLs},
+		{"identifiers", q.Identifiers, b.Identifiers},
+		{"numbers", q.Numbers, b.Numbers},
+		{"errors", q.Errors, b.Errors},
+		{"files", q.Files, b.Files},
+		{"pins", q.Pins, b.Pins},
+		{"structure", q.Structure, b.Structure},
+	}
+}
+
 // NewScorer compiles the patterns.
 func NewScorer() *Scorer {
 	return &Scorer{kinds: []kind{
@@ -67,7 +95,7 @@ func NewScorer() *Scorer {
 }
 
 // Score measures a summary against what it stands for: the messages and the
-// summary before it.
+// summary before it. Pins count as kept when the summary has their text.
 func (s *Scorer) Score(source []abi.Message, previous *string, summary string) Quality {
 	text := sourceText(source, previous)
 	var q Quality
@@ -88,6 +116,20 @@ func (s *Scorer) Score(source []abi.Message, previous *string, summary string) Q
 	q.Overall = 1
 	if weights > 0 {
 		q.Overall = sum / weights
+	}
+	read, modified := make(fileSet), make(fileSet)
+	fileOperations(source, read, modified)
+	q.Files = mentioned(summary, read.sorted(), modified.sorted())
+	for i := range source {
+		if source[i].Pinned {
+			q.Pins.Total++
+			if text := source[i].Text(); strings.Contains(summary, text) {
+				q.Pins.Kept++
+			}
+		}
+	}
+	if previous != nil {
+		q.Structure = headings(*previous, summary)
 	}
 	before := Estimate(source)
 	if previous != nil {
@@ -133,4 +175,57 @@ func frequent(pattern *regexp.Regexp, text string, least int) []string {
 		}
 	}
 	return order
+}
+
+// mentioned counts the different files of the lists, and those that a text names.
+func mentioned(text string, lists ...[]string) Survival {
+	var s Survival
+	seen := make(map[string]bool)
+	for _, list := range lists {
+		for _, path := range list {
+			if seen[path] {
+				continue
+			}
+			seen[path] = true
+			s.Total++
+			if strings.Contains(text, shownPath(path)) {
+				s.Kept++
+			}
+		}
+	}
+	return s
+}
+
+// headings counts the headings of one text that another one has too.
+func headings(previous, summary string) Survival {
+	var s Survival
+	has := make(map[string]bool)
+	for line := range strings.Lines(summary) {
+		has[strings.TrimSpace(line)] = true
+	}
+	for line := range strings.Lines(previous) {
+		line = strings.TrimSpace(line)
+		if s.Total < maxItems && strings.HasPrefix(line, "#") && strings.Contains(line, "# ") {
+			s.Total++
+			if has[line] {
+				s.Kept++
+			}
+		}
+	}
+	return s
+}
+
+// pins counts the pinned messages that a marker covers, and those that it leaves in
+// the view.
+func (x *index) pins(c cover) Survival {
+	var s Survival
+	for _, i := range x.pinned {
+		if i >= c.from && i <= c.to {
+			s.Total++
+			if _, kept := slices.BinarySearch(c.keep, i); kept {
+				s.Kept++
+			}
+		}
+	}
+	return s
 }

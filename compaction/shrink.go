@@ -8,8 +8,7 @@ import "github.com/mortise-dev/mortise/abi"
 // nothing can be left out. The thread's estimates grow as far as the refusal shows that
 // they were too small, so that compactions start earlier.
 func (c *Compactor) Shrink(id string, view []abi.Message) ([]abi.Message, bool) {
-	t := c.thread(id)
-	t.mu.Lock()
+	t := c.use(id)
 	defer t.mu.Unlock()
 	estimate := t.index.weigh(view)
 	if estimate <= 0 {
@@ -26,8 +25,8 @@ func (c *Compactor) Shrink(id string, view []abi.Message) ([]abi.Message, bool) 
 	if after >= estimate {
 		return view, false
 	}
-	c.cfg.Observe(Event{
-		Kind: EventFallback, Thread: id, At: c.cfg.Now(), PreTokens: before, PostTokens: t.bill.apply(after), ViewMessages: len(cut),
+	c.observe(t, Event{
+		Kind: EventFallback, PreTokens: before, PostTokens: t.bill.apply(after), ViewMessages: len(cut),
 		Reason: "the provider refused the context as too large",
 	})
 	return cut, true

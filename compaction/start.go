@@ -2,9 +2,7 @@ package compaction
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/mortise-dev/mortise/abi"
@@ -15,15 +13,15 @@ import (
 // policy admit it. It reports whether one was started, and never waits for one.
 func (c *Compactor) Consider(ctx context.Context, id string, log []abi.Message) bool {
 	t := c.thread(id)
-	f, request := c.reserve(t, id, log)
+	f, request := c.reserve(t, log)
 	if f == nil {
 		return false
 	}
 	decision, detail, retry := c.admit(ctx, request)
-	if !c.decided(t, id, f, decision, detail, retry) {
+	if !c.decided(t, f, decision, detail, retry) {
 		return false
 	}
-	return c.launch(ctx, t, id, f)
+	return c.launch(ctx, t, f)
 }
 
 // maxRetry bounds how long a policy may keep itself from being asked again.
@@ -31,13 +29,13 @@ const maxRetry = time.Hour
 
 // decided records a decision, and gives the reservation back when it is a
 // refusal.
-func (c *Compactor) decided(t *thread, id string, f *flight, d *AdmissionDecision, detail string, retry time.Duration) bool {
+func (c *Compactor) decided(t *thread, f *flight, d *AdmissionDecision, detail string, retry time.Duration) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if retry > 0 {
-		t.notBefore = c.cfg.Now().Add(min(retry, maxRetry))
+		t.state.NotBefore = c.cfg.Now().Add(min(retry, maxRetry))
 	}
-	c.tell(t, id, d, detail)
+	c.tell(t, f, d, detail)
 	if d.Reason == abi.ReasonNoPreparation {
 		t.requested, t.focus = false, "" // what was asked for is not there
 	}
@@ -46,6 +44,7 @@ func (c *Compactor) decided(t *thread, id string, f *flight, d *AdmissionDecisio
 	}
 	if !d.Allowed {
 		t.flight = nil
+		f.leave()
 	}
 	return d.Allowed
 }
@@ -53,54 +52,88 @@ func (c *Compactor) decided(t *thread, id string, f *flight, d *AdmissionDecisio
 // reserve takes the thread's one place for a compaction, before anything else
 // happens, so that two steps cannot both start one. It returns nil when there is
 // nothing to consider.
-func (c *Compactor) reserve(t *thread, id string, log []abi.Message) (*flight, *abi.AdmitRequest) {
+func (c *Compactor) reserve(t *thread, log []abi.Message) (*flight, *abi.AdmitRequest) {
 	now := c.cfg.Now()
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.flight != nil && now.After(t.flight.deadline) {
-		c.fail(t, id, t.flight, "timed out: no result came before the deadline")
-	}
-	if t.flight != nil {
-		t.flight.steps++
+	if !c.load(t) {
 		return nil, nil
 	}
-	t.index.read(log)
+	c.look(t, log)
+	if f := t.flight; f != nil && f.Result == nil && now.After(f.deadline) {
+		c.fail(t, f, "timed out: no result came before the deadline", false)
+	}
+	if t.flight != nil || c.foreign(t) {
+		if t.flight != nil {
+			t.flight.steps++
+		}
+		return nil, nil
+	}
 	tokens := t.bill.apply(t.size(t.latest()))
 	if tokens < c.cfg.Policy.ThresholdTokens && !t.requested {
-		c.repeated(t, id)
+		c.repeated(t)
 		return nil, nil
 	}
-	f := &flight{id: c.cfg.NewID(), before: tokens, started: now, deadline: now.Add(queueFactor * c.cfg.Quota.Timeout)}
-	request := &abi.AdmitRequest{
-		ThreadID: id, NowMS: now.UnixMilli(), ThresholdTokens: c.cfg.Policy.ThresholdTokens,
-		WindowTokens: c.cfg.Policy.WindowTokens, AttemptCount: int64(t.attempts),
-		MaxAttempts: int64(c.cfg.Quota.MaxAttempts), CooldownMS: c.cfg.Quota.Cooldown.Milliseconds(),
-		CooldownRemainingMS: c.cooldown(t, now), Signals: c.cfg.Signals(),
-	}
-	if rng, ok := t.index.plan(log, t.latest(), c.cfg.Policy, t.bill.apply); ok {
-		f.rng, f.source = *rng, log[rng.From:rng.To+1]
-		request.TokensBefore, request.RangeTokens = &f.before, rng.Tokens
-	}
-	if m := t.latest(); m != nil {
-		f.marker = m.ID
-	}
+	f := c.newFlight(t, tokens, now)
+	request := c.question(t, f, log, now)
 	t.flight, t.early = f, make(map[string]string)
 	return f, request
 }
 
+func (c *Compactor) newFlight(t *thread, tokens int64, now time.Time) *flight {
+	patience := queueFactor * c.cfg.Quota.Timeout
+	f := &flight{started: now, deadline: now.Add(patience), main: true}
+	f.InFlight = InFlight{
+		ID: c.cfg.NewID(), Owner: c.cfg.Owner, Attempt: t.state.Attempts + 1, Before: tokens, Policy: c.cfg.PolicyName,
+		StartedMS: now.UnixMilli(), DeadlineMS: now.Add(2 * patience).UnixMilli(),
+	}
+	if m := t.latest(); m != nil {
+		f.Marker = m.ID
+	}
+	return f
+}
+
+// question plans, samples, and takes a place of the limiter if nothing else is in
+// the way.
+func (c *Compactor) question(t *thread, f *flight, log []abi.Message, now time.Time) *abi.AdmitRequest {
+	s, q := &t.state, &c.cfg.Quota
+	if s.Attempts >= q.MaxAttempts && now.Sub(s.LastStart) >= q.Forget {
+		s.Attempts, f.Attempt = 0, 1
+	}
+	request := &abi.AdmitRequest{
+		ThreadID: t.id, NowMS: now.UnixMilli(), ThresholdTokens: c.cfg.Policy.ThresholdTokens,
+		WindowTokens: c.cfg.Policy.WindowTokens, AttemptCount: int64(s.Attempts),
+		MaxAttempts: int64(q.MaxAttempts), CooldownMS: q.Cooldown.Milliseconds(),
+		CooldownRemainingMS: c.cooldown(t, now), Signals: c.cfg.Signals(),
+	}
+	if rng, ok := t.index.plan(log, t.latest(), c.cfg.Policy, t.bill.apply); ok {
+		f.Range, f.source = *rng, log[rng.From:rng.To+1]
+		f.BoundaryID, f.Continues = rng.ToID, rng.PreviousSummary != nil
+		request.TokensBefore, request.RangeTokens = &f.Before, rng.Tokens
+	}
+	if Decide(request) == abi.ReasonAllowed {
+		var queue abi.QueueSignal
+		queue, f.release = c.cfg.Limiter.take(now, now.Add(2*queueFactor*q.Timeout))
+		if f.release == nil || request.Signals.Queue == nil {
+			request.Signals.Queue = &queue
+		}
+	}
+	return request
+}
+
 // cooldown is how long the next start must wait, in milliseconds, rounded up.
 func (c *Compactor) cooldown(t *thread, now time.Time) int64 {
-	until := t.notBefore
+	until := t.state.NotBefore
 	later := func(at time.Time) {
 		if at.After(until) {
 			until = at
 		}
 	}
-	if !t.lastStart.IsZero() {
-		later(t.lastStart.Add(c.cfg.Quota.Cooldown))
+	if s := &t.state; !s.LastStart.IsZero() {
+		later(s.LastStart.Add(c.cfg.Quota.Cooldown))
 	}
-	if t.failures > 0 {
-		later(t.lastFail.Add(min(time.Second<<min(t.failures-1, 16), maxBackoff)))
+	if s := &t.state; s.Failures > 0 {
+		later(s.LastFail.Add(min(time.Second<<min(s.Failures-1, 16), maxBackoff)))
 	}
 	if !until.After(now) {
 		return 0
@@ -110,31 +143,35 @@ func (c *Compactor) cooldown(t *thread, now time.Time) int64 {
 
 // tell passes a decision on. Equal refusals in a row are told once at first, and
 // then all together when they are over.
-func (c *Compactor) tell(t *thread, id string, d *AdmissionDecision, detail string) {
+func (c *Compactor) tell(t *thread, f *flight, d *AdmissionDecision, detail string) {
 	if t.said != nil && !d.Allowed && t.said.Reason == d.Reason {
 		t.said, t.detail = d, detail
 		t.repeats++
 		return
 	}
-	c.repeated(t, id)
-	c.observe(id, c.admission(d, detail))
+	c.repeated(t)
+	c.observe(t, c.admission(f, d, detail))
 	if !d.Allowed {
 		t.said = d
 	}
 }
 
 // repeated tells of the refusals that were not told, and forgets the last one.
-func (c *Compactor) repeated(t *thread, id string) {
+func (c *Compactor) repeated(t *thread) {
 	if t.repeats > 0 {
-		e := c.admission(t.said, t.detail)
+		e := c.admission(nil, t.said, t.detail)
 		e.Count = t.repeats
-		c.observe(id, e)
+		c.observe(t, e)
 	}
 	t.said, t.detail, t.repeats = nil, "", 0
 }
 
-func (c *Compactor) admission(d *AdmissionDecision, detail string) Event {
-	return Event{Kind: EventAdmission, Decision: d, Reason: detail, Policy: c.cfg.PolicyName, PreTokens: int64(tokensOf(d))}
+func (c *Compactor) admission(f *flight, d *AdmissionDecision, detail string) Event {
+	e := Event{Kind: EventAdmission, Decision: d, Reason: detail, Policy: c.cfg.PolicyName, PreTokens: int64(tokensOf(d))}
+	if f != nil {
+		e.AttemptID, e.Attempt = f.ID, f.Attempt
+	}
+	return e
 }
 
 func tokensOf(d *AdmissionDecision) uint64 {
@@ -144,34 +181,67 @@ func tokensOf(d *AdmissionDecision) uint64 {
 	return *d.TokensBefore
 }
 
-// launch spawns the summarizer of a reservation.
-func (c *Compactor) launch(ctx context.Context, t *thread, id string, f *flight) bool {
+// launch makes a reservation durable and spawns its summarizer.
+func (c *Compactor) launch(ctx context.Context, t *thread, f *flight) bool {
 	t.mu.Lock()
-	request := &abi.SummarizeRequest{
-		ThreadID: id, Messages: f.source, PreviousSummary: f.rng.PreviousSummary,
-		BudgetTokens: c.budget(&f.rng), Focus: t.focus,
-		ReadFiles: f.rng.ReadFiles, ModifiedFiles: f.rng.ModifiedFiles, LiveTasks: c.cfg.LiveTasks(id),
+	if t.flight != f || !c.book(t, f) {
+		t.mu.Unlock()
+		return false
 	}
-	t.attempts++
-	t.lastStart = f.started
+	request := &abi.SummarizeRequest{
+		ThreadID: t.id, Messages: f.source, PreviousSummary: f.Range.PreviousSummary,
+		BudgetTokens: c.budget(&f.Range), Focus: t.focus,
+		ReadFiles: f.Range.ReadFiles, ModifiedFiles: f.Range.ModifiedFiles, LiveTasks: c.cfg.LiveTasks(t.id),
+	}
 	t.requested, t.focus = false, ""
+	scale := t.bill
 	t.mu.Unlock()
-	task, err := c.cfg.Spawn(ctx, id, TaskType, taskDescription, func(ctx context.Context, emit func(string, any) bool) error {
-		return c.summarize(ctx, t, f, request, emit)
+	task, err := c.cfg.Spawn(ctx, t.id, TaskType, taskDescription, func(ctx context.Context, emit func(string, any) bool) error {
+		return c.summarize(ctx, t, f, request, scale, emit)
 	})
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if err != nil {
 		if t.flight == f {
-			c.fail(t, id, f, fmt.Sprintf("the task could not be started: %v", err))
+			c.fail(t, f, fmt.Sprintf("the task could not be started: %v", err), false)
 		}
 		return false
 	}
-	c.started(t, id, f, task)
+	c.started(t, f, task)
 	if cause, ok := t.early[task]; ok && t.flight == f {
-		c.fail(t, id, f, "the task ended without a result: "+cause)
+		c.fail(t, f, "the task ended without a result: "+cause, false)
 	}
 	return true
+}
+
+// book writes the reservation into the store, if nobody else has one and the thread
+// is what was planned on.
+func (c *Compactor) book(t *thread, f *flight) bool {
+	if c.open(t) {
+		f.main, f.Policy = false, nameOf(c.cfg.Fallback)
+	}
+	free := func(s *State) bool {
+		latest := ""
+		if n := len(s.Markers); n > 0 {
+			latest = s.Markers[n-1].ID
+		}
+		return s.InFlight == nil && latest == f.Marker
+	}
+	err := c.commit(t, free, func(s *State) {
+		held := f.InFlight
+		s.InFlight, s.Attempts, s.LastStart = &held, f.Attempt, f.started
+	})
+	if err == nil {
+		return true
+	}
+	t.flight = nil
+	f.leave()
+	t.state.NotBefore = c.cfg.Now().Add(storePause)
+	c.observe(t, Event{
+		Kind: EventFailed, AttemptID: f.ID, Attempt: f.Attempt, Policy: f.Policy, PreTokens: f.Before,
+		Reason: fmt.Sprintf("the reservation could not be stored: %v", err),
+	})
+	return false
 }
 
 // queueFactor is how many timeouts a task may wait for its turn.
@@ -191,74 +261,20 @@ func (c *Compactor) budget(r *Range) int64 {
 
 // started learns the id of the task, from Spawn or from the task's own result,
 // whichever comes first.
-func (c *Compactor) started(t *thread, id string, f *flight, task string) {
-	if f.task != "" {
+func (c *Compactor) started(t *thread, f *flight, task string) {
+	if f.TaskID != "" {
 		return
 	}
-	f.task = task
+	f.TaskID = task
+	if held := t.state.InFlight; held != nil && held.ID == f.ID {
+		held.TaskID = task // stored with the next change
+	}
 	t.recent = append(t.recent, task)
 	if len(t.recent) > 2*maxMarkers {
 		t.recent = t.recent[1:]
 	}
-	c.observe(id, Event{
-		Kind: EventStarted, TaskID: task, Policy: c.cfg.PolicyName, FromID: f.rng.FromID, ToID: f.rng.ToID,
-		PreTokens: f.rng.Tokens, Messages: len(f.source),
+	c.observe(t, Event{
+		Kind: EventStarted, TaskID: task, AttemptID: f.ID, Attempt: f.Attempt, Policy: f.Policy,
+		FromID: f.Range.FromID, ToID: f.Range.ToID, PreTokens: f.Range.Tokens, Messages: len(f.source),
 	})
-}
-
-// maxSummary bounds what a summarizer may return, in bytes.
-const maxSummary = 1 << 20
-
-// summarize is the body of the task. It also scores the summary, so that the
-// step that swaps it in does not have to.
-func (c *Compactor) summarize(
-	ctx context.Context, t *thread, f *flight, r *abi.SummarizeRequest, emit func(string, any) bool,
-) error {
-	// The time runs from here: the task may have waited for its turn.
-	ctx, said := withNotes(ctx)
-	t.mu.Lock()
-	f.deadline, f.notes = c.cfg.Now().Add(c.cfg.Quota.Timeout), said
-	t.mu.Unlock()
-	late := fmt.Errorf("compaction: timed out after %s", c.cfg.Quota.Timeout)
-	ctx, cancel := context.WithTimeoutCause(ctx, c.cfg.Quota.Timeout, late)
-	defer cancel()
-	summary, err := c.ask(ctx, r)
-	if err != nil && errors.Is(context.Cause(ctx), late) {
-		err = fmt.Errorf("%w: %w", late, err)
-	}
-	if err != nil {
-		emit(EventTypeFailed, map[string]any{"reservation": f.id, "error": clip(err.Error())})
-		return err
-	}
-	written := strings.ToValidUTF8(summary.Text, "\ufffd")
-	quality := c.scorer.Score(f.source, f.rng.PreviousSummary, written)
-	t.mu.Lock()
-	f.scored, f.summary = &quality, written
-	// The result is on its way: it is not thrown away because it is read late.
-	f.deadline = c.cfg.Now().Add(queueFactor * c.cfg.Quota.Timeout)
-	t.mu.Unlock()
-	emit(EventTypeCompacted, map[string]any{
-		"reservation": f.id, "boundary_message_id": f.rng.ToID,
-		"summary": written, "from_id": clip(summary.FromID), "to_id": clip(summary.ToID),
-	})
-	return nil
-}
-
-// ask calls the summarizer; one that panics has failed.
-func (c *Compactor) ask(ctx context.Context, r *abi.SummarizeRequest) (s *abi.Summary, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("compaction: the summarizer panicked: %v", p)
-		}
-	}()
-	s, err = c.cfg.Summarizer.Summarize(ctx, r)
-	switch {
-	case err != nil:
-		return nil, err
-	case s == nil:
-		return nil, errors.New("compaction: the summarizer returned nothing")
-	case len(s.Text) > maxSummary:
-		return nil, fmt.Errorf("compaction: the summary has %d bytes, more than %d", len(s.Text), maxSummary)
-	}
-	return s, nil
 }

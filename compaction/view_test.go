@@ -299,7 +299,7 @@ func checkChain(t *testing.T, c *compaction.Compactor, log []abi.Message, summar
 
 func TestChain(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(60) {
+	for seed := range uint64(32) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
 			if n := chain(t, seed, 12); n < 3 {

@@ -24,11 +24,29 @@ type ClientConfig struct {
 	Breaker *Breaker
 	// Partials keeps streams under way, by run and step. Nil keeps none.
 	Partials Partials
+	// Observe hears of each request that was sent, when it is over. It is called on the
+	// caller's goroutine and must return soon; nil hears nothing.
+	Observe func(Call)
 	// Grace is how long a request that was given up may take to return, 5 s when 0.
 	// One that takes longer is left behind, with its goroutine.
 	Grace time.Duration
 	// Logger gets retries and requests that were left behind. Nil discards.
 	Logger *slog.Logger
+}
+
+// Call is one request to a model that is over.
+type Call struct {
+	Model string
+	Took  time.Duration
+	// Err is nil when there was an answer.
+	Err error
+}
+
+// Fault says whether the request failed for a reason that lies with the provider:
+// the same request may succeed when it is asked again.
+func (c Call) Fault() bool {
+	failure, ok := errors.AsType[*Error](c.Err)
+	return ok && failure.Retryable()
 }
 
 // Client asks a model until there is an answer: it retries, falls back to other
@@ -65,6 +83,9 @@ func NewClient(cfg ClientConfig) (*Client, error) {
 		return nil, err
 	}
 	cfg.Grace = cmp.Or(cfg.Grace, 5*time.Second)
+	if cfg.Observe == nil {
+		cfg.Observe = func(Call) {}
+	}
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -145,7 +166,9 @@ func (a *ask) request(ctx context.Context) (broken bool, err error) {
 func (a *ask) try(ctx context.Context, model string, last error) (broken, next bool, err error) {
 	err = last
 	for n := 0; a.cfg.Breaker.Allow(model); n++ {
+		start := time.Now()
 		broken, err = a.attempt(ctx, model)
+		a.cfg.Observe(Call{Model: model, Took: time.Since(start), Err: err})
 		failure, known := errors.AsType[*Error](err)
 		if err != nil && !known {
 			failure = &Error{Kind: KindInvalidRequest}

@@ -177,6 +177,16 @@ func (r *Relay) ShortenNote(ctx context.Context, label, note, text string) strin
 	return fmt.Sprintf("%s\n\n[%s output relayed: %d lines, %d bytes total. %s]", out, slug(label), n, len(text), where)
 }
 
+// Keep puts a text aside, whatever its size, and returns the handle with which
+// [Relay.Read] finds it. It fails when the text is larger than the quota, or cannot be
+// written.
+func (r *Relay) Keep(label, text string) (handle string, err error) {
+	if handle, err = r.keep(label, text); err != nil {
+		return "", fmt.Errorf("relay: text of %.80q: %w", label, err)
+	}
+	return handle, nil
+}
+
 // keep writes a text and returns its handle.
 func (r *Relay) keep(label, text string) (handle string, err error) {
 	size := int64(len(text))

@@ -33,6 +33,7 @@ type collector struct {
 	// records gets the same decisions, for mortise explain; nil keeps none.
 	records *recorder
 	tools   toolCounts
+	steps   stepClock
 
 	mu       sync.Mutex
 	report   Report
@@ -111,6 +112,7 @@ func (c *collector) change(plugin string, change record.Change) {
 // event takes news of a run.
 func (c *collector) event(e agent.Event) {
 	c.records.event(e)
+	c.steps.event(e)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	runs := &c.report.Runs
@@ -178,6 +180,7 @@ func (c *collector) done() *Report {
 	defer c.mu.Unlock()
 	r := c.report
 	r.RecordDir, r.Tools = c.records.dir(), c.tools.all()
+	r.Evidence = evidence(r.Admissions, &c.steps)
 	order := make(map[string]int)
 	for i, p := range abi.Phases() {
 		order[string(p)] = i

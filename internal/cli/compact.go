@@ -10,6 +10,6 @@ func newCompact(s Streams) *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newCompactEval(s))
+	cmd.AddCommand(newCompactEval(s), newCompactShow(s), newCompactUndo(s))
 	return cmd
 }

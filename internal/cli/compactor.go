@@ -1,16 +1,115 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/mortise-dev/mortise/background"
 	"github.com/mortise-dev/mortise/compaction"
+	"github.com/mortise-dev/mortise/compaction/signals"
+	"github.com/mortise-dev/mortise/llm"
+	"github.com/mortise-dev/mortise/relay"
+	"github.com/mortise-dev/mortise/session"
 )
+
+// recordedModel is whose context is compacted: nobody's name is known.
+const recordedModel = "recording"
 
 // defaultCooldown is the least time between two compactions of a thread.
 const defaultCooldown = time.Minute
+
+// BarsConfig are the least shares of what must survive, by kind.
+type BarsConfig struct {
+	Paths       float64 `yaml:"paths"`
+	URLs        float64 `yaml:"urls"`
+	Identifiers float64 `yaml:"identifiers"`
+	Numbers     float64 `yaml:"numbers"`
+	Errors      float64 `yaml:"errors"`
+	Files       float64 `yaml:"files"`
+	Pins        float64 `yaml:"pins"`
+	Structure   float64 `yaml:"structure"`
+}
+
+// SignalsConfig says what is too little and too slow for a compaction to start.
+type SignalsConfig struct {
+	HeadroomMiB  int64    `yaml:"headroom_mib"`
+	MaxLatency   Duration `yaml:"max_latency"`
+	MaxErrorRate int64    `yaml:"max_error_rate"`
+	Window       Duration `yaml:"window"`
+}
+
+// shared is what the compactors of all conversations use together.
+type shared struct {
+	limiter *compaction.Limiter
+	sampler *signals.Sampler
+	// session keeps threads, shelf long outputs; nil keeps none.
+	session *session.Dir
+	shelf   *relay.Relay
+	// folder is to be removed at the end.
+	folder string
+}
+
+// newShared makes what the config describes. It must be closed.
+func newShared(cfg *Config, sessionDir string, logger *slog.Logger) (*shared, error) {
+	c := &cfg.Compaction
+	s := &shared{limiter: compaction.NewLimiter(c.Concurrent)}
+	var err error
+	s.sampler, err = signals.New(signals.Config{
+		Headroom: c.Admission.Signals.HeadroomMiB << 20, MaxLatency: time.Duration(c.Admission.Signals.MaxLatency),
+		MaxErrorRate: c.Admission.Signals.MaxErrorRate, Window: time.Duration(c.Admission.Signals.Window),
+	})
+	if err != nil {
+		return s, fmt.Errorf("config: compaction.admission.signals: %w", err)
+	}
+	if sessionDir != "" {
+		if s.session, err = session.Create(sessionDir); err != nil {
+			return s, fmt.Errorf("--session-dir: %w", err)
+		}
+	}
+	if c.MaskTokens > 0 {
+		err = s.openShelf(sessionDir, logger)
+	}
+	return s, err
+}
+
+// openShelf opens the folder of long outputs: that of the session, or one that goes
+// with the run.
+func (s *shared) openShelf(sessionDir string, logger *slog.Logger) (err error) {
+	folder := filepath.Join(sessionDir, "outputs")
+	if sessionDir == "" {
+		if s.folder, err = os.MkdirTemp("", "mortise-outputs-"); err != nil {
+			return fmt.Errorf("compaction.mask_tokens: %w", err)
+		}
+		folder = s.folder
+	}
+	s.shelf, err = relay.New(relay.Config{Folder: folder, Logger: logger})
+	return err
+}
+
+func (s *shared) close() error {
+	if s == nil {
+		return nil
+	}
+	var errs []error
+	if s.session != nil {
+		errs = append(errs, s.session.Close())
+	}
+	if s.shelf != nil {
+		errs = append(errs, s.shelf.Close())
+	}
+	if s.folder != "" {
+		errs = append(errs, os.RemoveAll(s.folder))
+	}
+	return errors.Join(errs...)
+}
+
+// observe tells the sampler of a request to the model.
+func (s *shared) observe(c llm.Call) { s.sampler.Observe(c.Took, c.Fault()) }
 
 // newCompactor makes the compactor that the config describes.
 func newCompactor(
@@ -27,15 +126,24 @@ func newCompactor(
 	}
 	config := compaction.Config{
 		Policy: compaction.Policy{
-			WindowTokens: c.WindowTokens, ThresholdTokens: c.ThresholdTokens,
+			Mode: c.Mode, WindowTokens: c.WindowTokens, ThresholdTokens: c.ThresholdTokens,
 			KeepRecentTokens: c.KeepRecentTokens, ReserveTokens: c.ReserveTokens,
-			SummaryTokens: c.SummaryTokens, MinSavingsRatio: c.MinSavingsRatio, MinSurvival: c.MinSurvival,
+			SummaryTokens: c.SummaryTokens, SummarizerTokens: c.SummarizerTokens,
+			MinSavingsRatio: c.MinSavingsRatio, MinSurvival: c.MinSurvival, Bars: compaction.Bars(c.Bars),
+			MaskTokens: c.MaskTokens, NeverMask: slices.Concat(c.NeverMask, []string{relay.ToolReadRelay}), BreakerFailures: c.BreakerFailures,
 		},
 		Quota: compaction.Quota{
 			Cooldown: cooldown, Timeout: time.Duration(c.Admission.Quota.Timeout), MaxAttempts: c.Admission.Quota.MaxAttempts,
+			Forget: time.Duration(c.Admission.Quota.Forget),
 		},
-		Summarizer: summarizer, PolicyName: parts.summarizer.Name(),
-		Spawn: tasks.Housekeep, LiveTasks: tasks.LiveTasks, Observe: observe, Logger: logger,
+		Summarizer: summarizer, PolicyName: parts.summarizer.Name(), Limiter: parts.shared.limiter, Signals: parts.shared.sampler.Sample,
+		Spawn: tasks.Housekeep, LiveTasks: tasks.LiveTasks, Observe: observe, Logger: logger, Model: recordedModel,
+	}
+	if parts.shared.session != nil {
+		config.Store = parts.shared.session
+	}
+	if parts.shared.shelf != nil {
+		config.Keep = parts.shared.shelf.Keep
 	}
 	if parts.admitter != nil {
 		config.Admitter = parts.admitter
@@ -56,7 +164,7 @@ func compactionLine(e compaction.Event) string {
 			line += "; " + e.Policy + " wrote it, " + e.Reason
 		}
 		return line
-	case compaction.EventRefused, compaction.EventFailed:
+	case compaction.EventRefused, compaction.EventFailed, compaction.EventRecovered, compaction.EventBreaker:
 		return fmt.Sprintf("compaction %s: %s", e.Kind, e.Reason)
 	case compaction.EventFallback:
 		return "the window is exceeded: oldest rounds are cut until a compaction lands"

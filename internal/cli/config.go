@@ -13,6 +13,7 @@ import (
 	"github.com/goccy/go-yaml"
 
 	"github.com/mortise-dev/mortise/abi"
+	"github.com/mortise-dev/mortise/compaction"
 )
 
 // configName is the file that is looked for in the current folder.
@@ -34,8 +35,8 @@ type Config struct {
 	Replay     ReplayConfig     `yaml:"replay"`
 	Record     RecordConfig     `yaml:"record"`
 
-	// dir is the folder of the file.
-	dir string
+	// dir is the folder of the file. sessionDir comes from the command line.
+	dir, sessionDir string
 }
 
 // LimitsConfig bounds modules; zero is the host's default.
@@ -76,14 +77,23 @@ type PluginConfig struct {
 // CompactionConfig turns compaction on when a summarizer is named, by its policy or by its
 // module.
 type CompactionConfig struct {
-	WindowTokens     int64        `yaml:"window_tokens"`
-	ThresholdTokens  int64        `yaml:"threshold_tokens"`
-	KeepRecentTokens int64        `yaml:"keep_recent_tokens"`
-	ReserveTokens    int64        `yaml:"reserve_tokens"`
-	SummaryTokens    int64        `yaml:"summary_tokens"`
-	MinSavingsRatio  float64      `yaml:"min_savings_ratio"`
-	MinSurvival      float64      `yaml:"min_survival"`
-	Summarizer       PolicyConfig `yaml:"summarizer"`
+	WindowTokens     int64           `yaml:"window_tokens"`
+	ThresholdTokens  int64           `yaml:"threshold_tokens"`
+	KeepRecentTokens int64           `yaml:"keep_recent_tokens"`
+	ReserveTokens    int64           `yaml:"reserve_tokens"`
+	SummaryTokens    int64           `yaml:"summary_tokens"`
+	MinSavingsRatio  float64         `yaml:"min_savings_ratio"`
+	MinSurvival      float64         `yaml:"min_survival"`
+	Bars             BarsConfig      `yaml:"bars"`
+	Mode             compaction.Mode `yaml:"mode"`
+	SummarizerTokens int64           `yaml:"summarizer_tokens"`
+	BreakerFailures  int             `yaml:"breaker_failures"`
+	// MaskTokens is the size from which tool outputs are masked; 0 masks none.
+	MaskTokens int64    `yaml:"mask_tokens"`
+	NeverMask  []string `yaml:"never_mask"`
+	// Concurrent is how many compactions run at a time.
+	Concurrent int          `yaml:"concurrent"`
+	Summarizer PolicyConfig `yaml:"summarizer"`
 	// Fallback summarizes when Summarizer fails.
 	Fallback  PolicyConfig    `yaml:"fallback"`
 	Admission AdmissionConfig `yaml:"admission"`
@@ -99,7 +109,8 @@ type PolicyConfig struct {
 // AdmissionConfig is the native quota, and a policy that is asked after it.
 type AdmissionConfig struct {
 	PolicyConfig `yaml:",inline"`
-	Quota        QuotaConfig `yaml:"quota"`
+	Quota        QuotaConfig   `yaml:"quota"`
+	Signals      SignalsConfig `yaml:"signals"`
 }
 
 // QuotaConfig bounds compactions of one thread.
@@ -107,6 +118,7 @@ type QuotaConfig struct {
 	Cooldown    *Duration `yaml:"cooldown"`
 	Timeout     Duration  `yaml:"timeout"`
 	MaxAttempts int       `yaml:"max_attempts"`
+	Forget      Duration  `yaml:"forget"`
 }
 
 // ReplayConfig is about recorded sessions.
@@ -227,6 +239,9 @@ func (c *CompactionConfig) validate() error {
 	}
 	if c.MinSurvival < 0 || c.MinSurvival > 1 {
 		return fmt.Errorf("compaction.min_survival: is %v, must be from 0 to 1", c.MinSurvival)
+	}
+	if c.MaskTokens < 0 || c.Concurrent < 0 {
+		return errors.New("compaction: mask_tokens and concurrent must not be negative")
 	}
 	return nil
 }

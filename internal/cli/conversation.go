@@ -30,6 +30,8 @@ type conversation struct {
 	waiting []agent.Ticket
 	// ended is why the recording was not played to its end.
 	ended string
+	// keeper writes the log into the session's folder, nil for none.
+	keeper *keeper
 }
 
 // replayConversation plays one conversation to its end. The error joins those of
@@ -52,7 +54,7 @@ func replayConversation(
 	}
 	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
 	defer cancel()
-	failures = append(failures, v.tasks.close(closing))
+	failures = append(failures, v.tasks.close(closing), v.keeper.finish(v.agent.Thread(v.id).Messages()))
 	col.thread(v.result())
 	if err := errors.Join(failures...); err != nil {
 		return fmt.Errorf("conversation %s: %w", c.ID, err)
@@ -89,10 +91,18 @@ func (v *conversation) wire(ctx context.Context, parts *parts, c transcript.Conv
 	if err != nil {
 		return err
 	}
+	if v.keeper, err = newKeeper(parts.shared.session, v.id); err != nil {
+		return err
+	}
 	config := agent.Config{
 		Model: v.replay, Tools: tools, Phases: fired, SystemPrompt: prompt,
 		Take: v.tasks.take, Words: parts.cfg.Tasks.words, ToolContext: background.ToolContext,
-		MaxRounds: -1, Listen: v.event, Logger: logger,
+		MaxRounds: -1, Listen: v.event, Logger: logger, Observe: parts.shared.observe,
+	}
+	if parts.shared.shelf != nil {
+		if config.Tools, err = agent.JoinTools(tools, parts.shared.shelf); err != nil {
+			return err
+		}
 	}
 	if parts.cfg.Agent.MaxRounds != 0 {
 		config.MaxRounds = parts.cfg.Agent.MaxRounds
@@ -221,6 +231,7 @@ func (v *conversation) compaction(e compaction.Event) {
 // position tells the progress how far the replay is.
 func (v *conversation) position() {
 	done, all := v.replay.Position()
+	v.keeper.keep(v.agent.Thread(v.id).Messages())
 	r := v.result()
 	v.progress.position(v.id, done, all, r.Tokens, r.ViewTokens)
 }

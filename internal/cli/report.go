@@ -33,7 +33,9 @@ type Report struct {
 	// admission that repeated the one before is counted there.
 	Admissions  []AdmissionReport  `json:"admissions"`
 	Compactions []compaction.Event `json:"compactions"`
-	WallMS      int64              `json:"wall_ms"`
+	// Evidence sums the admissions up, with how long the steps took meanwhile.
+	Evidence *compaction.AdmissionEvidence `json:"evidence,omitempty"`
+	WallMS   int64                         `json:"wall_ms"`
 	// RecordDir is where mortise explain finds the decisions of the runs.
 	RecordDir string `json:"record_dir,omitempty"`
 	// Interrupted means that the report is partial.

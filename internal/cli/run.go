@@ -27,6 +27,7 @@ type runOptions struct {
 	session      string
 	recordDir    string
 	noRecord     bool
+	sessionDir   string
 }
 
 const runLong = `Replay a recorded session: the user, the model and the tools say what they said
@@ -72,6 +73,7 @@ func newRun(s Streams) *cobra.Command {
 	f.BoolVar(&o.lenient, "lenient", false, "leave out lines that cannot be read, and list them")
 	f.StringVar(&o.recordDir, "record-dir", "", "folder for the decision records (overrides MORTISE_RECORD_DIR and the config)")
 	f.BoolVar(&o.noRecord, "no-record", false, "keep no decision records")
+	f.StringVar(&o.sessionDir, "session-dir", "", "keep messages and compactions in this folder, for mortise compact show and undo")
 	f.BoolVarP(&o.quiet, "quiet", "q", false, "no progress")
 	return cmd
 }
@@ -90,6 +92,7 @@ func runSession(ctx context.Context, s Streams, path string, o runOptions) error
 	if err != nil {
 		return with(ExitConfig, err)
 	}
+	cfg.sessionDir = o.sessionDir
 	if o.paceSet {
 		cfg.Replay.Pace = Duration(o.pace)
 	}

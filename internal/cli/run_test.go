@@ -106,7 +106,18 @@ type report struct {
 		PreTokens      int64 `json:"pre_tokens"`
 		PostTokens     int64 `json:"post_tokens"`
 		StepsMeanwhile int   `json:"steps_meanwhile"`
-		Quality        *struct{ Overall float64 }
+		Quality        *struct {
+			Overall     float64
+			Identifiers struct{ Total, Kept int }
+		}
+	}
+	Evidence *struct {
+		DecisionCount, AdmittedCount int
+		ForegroundImpact             struct {
+			Source string
+			P95    int64 `json:"p95Ms"`
+			P99    int64 `json:"p99Ms"`
+		}
 	}
 	Interrupted bool
 	Error       string

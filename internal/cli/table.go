@@ -205,6 +205,10 @@ func (r *Report) compactionTables(t *table) {
 		}
 		t.row("  %s\t%s\t%d\t%s\t%s", clip(a.Thread, 24), a.Decision.Reason, a.Count, tokens, clip(a.Detail, 80))
 	}
+	if e := r.Evidence; e != nil {
+		t.row("  %d decisions, %d admitted%s; 95%% of steps took at most %d ms, 99%% %d ms",
+			e.DecisionCount, e.AdmittedCount, reasons(e.RejectedByReason), e.ForegroundImpact.P95MS, e.ForegroundImpact.P99MS)
+	}
 	if len(r.Compactions) > 0 {
 		t.head("compactions", "thread", "what", "before", "after", "survival", "took", "steps meanwhile", "detail")
 	}
@@ -215,6 +219,9 @@ func (r *Report) compactionTables(t *table) {
 		t.row("  %s\t%s\t%s\t%s\t%s\t%s\t%d\t%s", clip(e.Thread, 24), e.Kind, thousands(e.PreTokens), thousands(e.PostTokens),
 			survival(e), e.Duration.Round(time.Millisecond), e.StepsMeanwhile, clip(e.Reason, 80))
 	}
+	scoreTable(t, r.Compactions, func(e *compaction.Event) (string, *compaction.Quality) {
+		return string(e.Kind) + " " + e.AttemptID, e.Quality
+	})
 }
 
 // survival says what of the source stands in the summary or the kept part.

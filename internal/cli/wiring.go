@@ -36,6 +36,7 @@ type parts struct {
 	summarizer *summarizers.Policy
 	fallback   *summarizers.Policy
 	admitter   *summarizers.Policy
+	shared     *shared
 	// failed are policies that did not load.
 	failed []plugins.Status
 }
@@ -53,6 +54,9 @@ type loadedPolicy struct {
 func assemble(ctx context.Context, cfg *Config, logger *slog.Logger, p *progress, c *collector) (*parts, error) {
 	out := &parts{cfg: cfg, granter: newGranter(cfg, logger)}
 	cache, err := cacheDir(cfg)
+	if err == nil {
+		out.shared, err = newShared(cfg, cfg.sessionDir, logger)
+	}
 	if err != nil {
 		return out, with(ExitConfig, err)
 	}
@@ -237,7 +241,7 @@ func (p *parts) close(ctx context.Context) error {
 	if p.host != nil {
 		errs = append(errs, p.host.Close(ctx))
 	}
-	errs = append(errs, p.granter.close())
+	errs = append(errs, p.granter.close(), p.shared.close())
 	return errors.Join(errs...)
 }
 

@@ -1,0 +1,168 @@
+package compaction
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/mortise-dev/mortise/abi"
+)
+
+// maxSummary bounds what a summarizer may return, in bytes.
+const maxSummary = 1 << 20
+
+// errGivenUp is the error of a task whose reservation is gone.
+var errGivenUp = errors.New("compaction: given up before its turn came")
+
+// summarize is the body of the task. It also scores the summary, so that the
+// step that swaps it in does not have to, and stores it, so that it is not paid for
+// twice.
+func (c *Compactor) summarize(
+	ctx context.Context, t *thread, f *flight, r *abi.SummarizeRequest, bill calibration, emit func(string, any) bool,
+) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	if f.release != nil {
+		defer f.release()
+	}
+	t.mu.Lock()
+	if t.flight != f {
+		t.mu.Unlock()
+		return errGivenUp
+	}
+	f.begun, f.cancel = true, cancel
+	t.mu.Unlock()
+	ctx, said := withNotes(ctx)
+	summary, err := c.write(ctx, t, f, r, bill)
+	if err != nil {
+		emit(EventTypeFailed, map[string]any{"reservation": f.ID, "error": clip(err.Error()), "permanent": permanent(err)})
+		return err
+	}
+	result := Result{Summary: strings.ToValidUTF8(summary.Text, "\ufffd"), FromID: clip(summary.FromID), ToID: clip(summary.ToID)}
+	result.Policy, result.Note = said.read()
+	result.Quality = c.score(f, result.Summary)
+	if !c.ready(t, f, &result) {
+		return errGivenUp
+	}
+	emit(EventTypeCompacted, map[string]any{
+		"reservation": f.ID, "boundary_message_id": f.BoundaryID, "pre_tokens": f.Range.Tokens,
+		"summary": result.Summary, "from_id": result.FromID, "to_id": result.ToID,
+	})
+	return nil
+}
+
+// ready keeps a result for whoever reads it, in this process or in the next.
+func (c *Compactor) ready(t *thread, f *flight, r *Result) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.flight != f {
+		return false
+	}
+	f.Result = r
+	// It is not thrown away because it is read late; but if its notice gets lost, it
+	// is swapped in after this.
+	f.deadline = c.cfg.Now().Add(c.cfg.Quota.Timeout)
+	if err := c.commit(t, holds(f.ID), func(s *State) {
+		held := f.InFlight
+		s.InFlight = &held
+	}); err != nil {
+		c.cfg.Logger.Warn("a summary could not be stored before it is swapped in", "thread_id", t.id, "error", err)
+	}
+	return true
+}
+
+// score measures a summary and what the host adds to it.
+func (c *Compactor) score(f *flight, summary string) Quality {
+	q := c.scorer.Score(f.source, f.Range.PreviousSummary, summary)
+	shown := Marker{Summary: summary, ReadFiles: f.Range.ReadFiles, ModifiedFiles: f.Range.ModifiedFiles}
+	q.Files = mentioned(shown.text(), f.Range.ReadFiles, f.Range.ModifiedFiles)
+	return q
+}
+
+// write has the range summarized, in parts if it is more than the summarizer takes
+// at a time. Each part has its own time; nothing is left out.
+func (c *Compactor) write(ctx context.Context, t *thread, f *flight, r *abi.SummarizeRequest, bill calibration) (*abi.Summary, error) {
+	parts := c.parts(r, bill)
+	var summary *abi.Summary
+	for i, part := range parts {
+		request := *r
+		request.Messages = part
+		if i > 0 {
+			request.PreviousSummary = &summary.Text
+		}
+		s, err := c.part(ctx, t, f, &request)
+		if err == nil && len(parts) > 1 {
+			err = checkPart(&request, s)
+		}
+		if err != nil && len(parts) > 1 {
+			err = fmt.Errorf("part %d of %d: %w", i+1, len(parts), err)
+		}
+		if err != nil {
+			return nil, err
+		}
+		summary = s
+	}
+	if len(parts) > 1 {
+		summary.FromID, summary.ToID = f.Range.FromID, f.Range.ToID
+	}
+	return summary, nil
+}
+
+// checkPart is what the gate does for a whole summary, for that of a part.
+func checkPart(r *abi.SummarizeRequest, s *abi.Summary) error {
+	first, last := r.Messages[0].ID, r.Messages[len(r.Messages)-1].ID
+	before := Estimate(r.Messages)
+	if r.PreviousSummary != nil {
+		before += textTokens(*r.PreviousSummary)
+	}
+	switch {
+	case strings.TrimSpace(s.Text) == "":
+		return errors.New("compaction: the summary is empty")
+	case s.FromID != "" && s.FromID != first || s.ToID != "" && s.ToID != last:
+		return fmt.Errorf("compaction: the summary claims to cover %.40q to %.40q, which was not asked for", s.FromID, s.ToID)
+	case textTokens(s.Text) > before:
+		return fmt.Errorf("compaction: the summary is larger than its source")
+	}
+	return nil
+}
+
+// part asks for one part, with a deadline.
+func (c *Compactor) part(ctx context.Context, t *thread, f *flight, r *abi.SummarizeRequest) (*abi.Summary, error) {
+	t.mu.Lock()
+	if t.flight == f {
+		f.deadline = c.cfg.Now().Add(c.cfg.Quota.Timeout)
+	}
+	t.mu.Unlock()
+	late := fmt.Errorf("compaction: timed out after %s", c.cfg.Quota.Timeout)
+	ctx, cancel := context.WithTimeoutCause(ctx, c.cfg.Quota.Timeout, late)
+	defer cancel()
+	s, err := c.ask(ctx, f, r)
+	if err != nil && errors.Is(context.Cause(ctx), late) {
+		err = fmt.Errorf("%w: %w", late, err)
+	}
+	return s, err
+}
+
+// ask calls the summarizer; one that panics has failed.
+func (c *Compactor) ask(ctx context.Context, f *flight, r *abi.SummarizeRequest) (s *abi.Summary, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("compaction: the summarizer panicked: %v", p)
+		}
+	}()
+	writer := c.cfg.Summarizer
+	if !f.main {
+		writer = c.cfg.Fallback
+	}
+	s, err = writer.Summarize(ctx, r)
+	switch {
+	case err != nil:
+		return nil, err
+	case s == nil:
+		return nil, errors.New("compaction: the summarizer returned nothing")
+	case len(s.Text) > maxSummary:
+		return nil, fmt.Errorf("compaction: the summary has %d bytes, more than %d", len(s.Text), maxSummary)
+	}
+	return s, nil
+}

@@ -1,0 +1,61 @@
+package compaction
+
+import (
+	"cmp"
+	"sync"
+	"time"
+
+	"github.com/mortise-dev/mortise/abi"
+)
+
+// defaultPlaces is how many compactions run at a time when nobody says.
+const defaultPlaces = 4
+
+// Limiter bounds how many compactions are under way at a time, in all threads of
+// all compactors that share it. A place is taken with the decision to start, so
+// that a hundred threads over their threshold do not start a hundred summaries.
+// It is safe for concurrent use.
+type Limiter struct {
+	most int
+
+	mu    sync.Mutex
+	next  int
+	taken map[int]time.Time // until when, whatever happens
+}
+
+// NewLimiter returns a limiter of so many places, 4 when 0 or less.
+func NewLimiter(places int) *Limiter {
+	return &Limiter{most: cmp.Or(max(places, 0), defaultPlaces), taken: make(map[int]time.Time)}
+}
+
+// take reserves a place, if there is one. The signal says how it was before.
+// Release gives the place back; calling it again does nothing.
+func (l *Limiter) take(now, until time.Time) (signal abi.QueueSignal, release func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for n, end := range l.taken {
+		if now.After(end) {
+			delete(l.taken, n) // a summarizer that never returns
+		}
+	}
+	signal = abi.QueueSignal{QueuedRequests: int64(len(l.taken)), MaxQueuedRequests: int64(l.most)}
+	if len(l.taken) >= l.most {
+		signal.Saturated = true
+		return signal, nil
+	}
+	l.next++
+	n := l.next
+	l.taken[n] = until
+	return signal, func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		delete(l.taken, n)
+	}
+}
+
+// Taken is how many places are taken now.
+func (l *Limiter) Taken() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.taken)
+}

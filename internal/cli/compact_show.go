@@ -1,0 +1,232 @@
+package cli
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mortise-dev/mortise/abi"
+	"github.com/mortise-dev/mortise/compaction"
+	"github.com/mortise-dev/mortise/session"
+)
+
+// showSchema names the format of what mortise compact show prints as JSON.
+const showSchema = "mortise.compact.show.v1"
+
+// CompactionsReport is what mortise compact show prints.
+type CompactionsReport struct {
+	Schema  string                    `json:"schema"`
+	Threads []ThreadCompactionsReport `json:"threads"`
+}
+
+// ThreadCompactionsReport is one thread of a session's folder. Tokens are estimates
+// that no bill has corrected.
+type ThreadCompactionsReport struct {
+	ID           string `json:"id"`
+	Messages     int    `json:"messages"`
+	Tokens       int64  `json:"tokens"`
+	ViewMessages int    `json:"view_messages"`
+	ViewTokens   int64  `json:"view_tokens"`
+	// State has the markers that can be undone, and what is under way.
+	State compaction.State `json:"state"`
+	// Evidence sums the decisions up; Events are everything that was recorded.
+	Evidence compaction.AdmissionEvidence `json:"evidence"`
+	Events   []compaction.Event           `json:"events"`
+
+	view []abi.Message
+}
+
+const showLong = `Show what became of the compactions of a session that mortise run kept with
+--session-dir: each with its range, the size of the view before and after, scores,
+policy and time; what is under way; and why others did not start.
+
+--view prints what the model sees instead, one message a line as JSON.`
+
+func newCompactShow(s Streams) *cobra.Command {
+	var thread, output string
+	var view bool
+	cmd := &cobra.Command{
+		Use:   "show DIR",
+		Short: "Show the compactions of a kept session",
+		Long:  showLong,
+		Example: `  mortise run --session-dir kept session.jsonl
+  mortise compact show kept`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			if output != "table" && output != "json" {
+				return with(ExitUsage, fmt.Errorf("--output %q: must be table or json", output))
+			}
+			r, err := readCompactions(args[0], thread)
+			if err != nil {
+				return with(ExitSession, err)
+			}
+			if view {
+				return r.writeView(s.Out)
+			}
+			return r.write(s.Out, output)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&thread, "thread", "", "only the thread with this id")
+	f.StringVarP(&output, "output", "o", "table", "table or json")
+	f.BoolVar(&view, "view", false, "print what the model sees, one message a line as JSON")
+	return cmd
+}
+
+// readCompactions reads the threads of a session's folder, or the one that is named.
+func readCompactions(folder, thread string) (*CompactionsReport, error) {
+	dir, err := session.Open(folder)
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	threads, err := pickThreads(dir, thread)
+	if err != nil {
+		return nil, err
+	}
+	r := &CompactionsReport{Schema: showSchema}
+	for _, id := range threads {
+		t, err := readThread(dir, id)
+		if err != nil {
+			return nil, err
+		}
+		r.Threads = append(r.Threads, *t)
+	}
+	return r, nil
+}
+
+// pickThreads are those of the folder, or the named one if it is there.
+func pickThreads(dir *session.Dir, thread string) ([]string, error) {
+	all, err := dir.Threads()
+	if err != nil {
+		return nil, err
+	}
+	if len(all) == 0 {
+		return nil, errors.New("the folder holds no thread; mortise run --session-dir makes one")
+	}
+	if thread == "" {
+		return all, nil
+	}
+	for _, id := range all {
+		if id == thread {
+			return []string{id}, nil
+		}
+	}
+	return nil, fmt.Errorf("the folder holds no thread %q; it holds %s", thread, clip(strings.Join(all, ", "), 400))
+}
+
+func readThread(dir *session.Dir, id string) (*ThreadCompactionsReport, error) {
+	log, err := dir.Log(id)
+	if err != nil {
+		return nil, err
+	}
+	state, _, err := dir.Load(id)
+	if err != nil {
+		return nil, err
+	}
+	events, err := dir.Events(id)
+	if err != nil {
+		return nil, err
+	}
+	var newest *compaction.Marker
+	if n := len(state.Markers); n > 0 {
+		newest = &state.Markers[n-1]
+	}
+	var decisions []compaction.AdmissionDecision
+	for _, e := range events {
+		for range decisionsOf(e) {
+			decisions = append(decisions, *e.Decision)
+		}
+	}
+	sums := compaction.Evidence(decisions, 0, 0)
+	sums.ForegroundImpact.Source = sourceNone
+	view := compaction.View(log, newest)
+	return &ThreadCompactionsReport{
+		ID: id, Messages: len(log), Tokens: compaction.Estimate(log), ViewMessages: len(view), ViewTokens: compaction.Estimate(view),
+		State: state, Events: events, Evidence: sums, view: view,
+	}, nil
+}
+
+// maxDecisions bounds how often one event counts.
+const maxDecisions = 10_000
+
+// decisionsOf is for how many decisions an event stands.
+func decisionsOf(e compaction.Event) int {
+	if e.Decision == nil {
+		return 0
+	}
+	return min(max(e.Count, 1), maxDecisions)
+}
+
+func (r *CompactionsReport) writeView(out io.Writer) error {
+	enc := json.NewEncoder(out)
+	enc.SetEscapeHTML(false)
+	for i := range r.Threads {
+		for _, m := range r.Threads[i].view {
+			if err := enc.Encode(m); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (r *CompactionsReport) write(out io.Writer, format string) error {
+	if format == "json" {
+		enc := json.NewEncoder(out)
+		enc.SetIndent("", "  ")
+		enc.SetEscapeHTML(false)
+		return enc.Encode(r)
+	}
+	t := &table{tw: tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)}
+	for i := range r.Threads {
+		r.Threads[i].tables(t)
+	}
+	if t.err != nil {
+		return t.err
+	}
+	return t.tw.Flush()
+}
+
+func (r *ThreadCompactionsReport) tables(t *table) {
+	t.row("thread %s: log %d messages, %s tokens; the model sees %d messages, %s tokens", clip(r.ID, 60),
+		r.Messages, thousands(r.Tokens), r.ViewMessages, thousands(r.ViewTokens))
+	s := &r.State
+	if f := s.InFlight; f != nil {
+		t.row("  under way: attempt %d of %s since %s, %s to %s, by %s", f.Attempt, f.Owner,
+			time.UnixMilli(f.StartedMS).UTC().Format(time.RFC3339), clip(f.Range.FromID, 24), clip(f.Range.ToID, 24), f.Policy)
+	}
+	if s.Failures > 0 {
+		t.row("  %d failures since the last success", s.Failures)
+	}
+	if len(s.Markers) > 0 {
+		t.head("compactions, the newest last", "when", "policy", "from", "to", "before", "after", "saved", "survival", "id")
+	}
+	for _, m := range s.Markers {
+		t.row("  %s\t%s\t%s\t%s\t%s\t%s\t%.0f%%\t%.0f%%\t%s", m.At.UTC().Format(time.RFC3339), m.Policy, clip(m.FromID, 24), clip(m.ToID, 24),
+			thousands(m.PreTokens), thousands(m.PostTokens), 100*m.Quality.Savings, 100*m.Quality.Overall, m.ID)
+	}
+	scoreTable(t, s.Markers, func(m *compaction.Marker) (string, *compaction.Quality) { return m.ID, &m.Quality })
+	if n := s.Total - len(s.Markers); n > 0 {
+		t.row("  %d more were undone, or are too old to be", n)
+	}
+	if e := r.Evidence; e.DecisionCount > 0 {
+		t.row("  %d decisions, %d admitted%s", e.DecisionCount, e.AdmittedCount, reasons(e.RejectedByReason))
+	}
+	last := ""
+	for _, e := range r.Events {
+		if e.Reason != "" && e.Kind != compaction.EventAdmission {
+			last = fmt.Sprintf("  the last trouble: %s %s: %s", e.At.UTC().Format(time.RFC3339), e.Kind, clip(e.Reason, 200))
+		}
+	}
+	if last != "" {
+		t.row("%s", last)
+	}
+	t.row("")
+}

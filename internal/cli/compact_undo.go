@@ -1,0 +1,88 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mortise-dev/mortise/compaction"
+	"github.com/mortise-dev/mortise/session"
+)
+
+const undoLong = `Take the newest compaction of a thread back. The log kept every message, so what
+the model saw before it is there again, byte for byte. Doing it again takes the one
+before back.`
+
+func newCompactUndo(s Streams) *cobra.Command {
+	var thread string
+	cmd := &cobra.Command{
+		Use:     "undo DIR",
+		Short:   "Take the newest compaction of a kept session back",
+		Long:    undoLong,
+		Example: `  mortise compact undo kept --thread main`,
+		Args:    cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			m, err := undo(args[0], thread)
+			if err != nil {
+				return with(ExitSession, err)
+			}
+			r, err := readCompactions(args[0], m.ThreadID)
+			if err != nil {
+				return with(ExitSession, err)
+			}
+			t := &r.Threads[0]
+			_, err = fmt.Fprintf(s.Out, "undone: %s of %s by %s\nthread %s: the model sees %d messages, %s tokens; %d compactions are left\n",
+				m.ID, m.At.UTC().Format(time.RFC3339), m.Policy, t.ID, t.ViewMessages, thousands(t.ViewTokens), len(t.State.Markers))
+			return err
+		},
+	}
+	cmd.Flags().StringVar(&thread, "thread", "", "the thread's id; needed when there are several")
+	return cmd
+}
+
+// undoTries is how often an undo is tried while a run changes the same thread.
+const undoTries = 5
+
+// undo takes the newest marker of a thread back, in its folder.
+func undo(folder, thread string) (compaction.Marker, error) {
+	dir, err := session.Open(folder)
+	if err != nil {
+		return compaction.Marker{}, err
+	}
+	defer dir.Close()
+	threads, err := pickThreads(dir, thread)
+	if err != nil {
+		return compaction.Marker{}, err
+	}
+	if len(threads) > 1 {
+		return compaction.Marker{}, fmt.Errorf("the folder holds %d threads; name one with --thread (mortise compact show lists them)", len(threads))
+	}
+	for range undoTries {
+		m, err := undoOnce(dir, threads[0])
+		if !errors.Is(err, compaction.ErrConflict) {
+			return m, err
+		}
+	}
+	return compaction.Marker{}, errors.New("a run changes the thread all the time; try again when it has ended")
+}
+
+func undoOnce(dir *session.Dir, thread string) (compaction.Marker, error) {
+	state, rev, err := dir.Load(thread)
+	if err != nil {
+		return compaction.Marker{}, err
+	}
+	m, ok := state.Undo()
+	if !ok {
+		return compaction.Marker{}, fmt.Errorf("thread %q has no compaction that can be undone", thread)
+	}
+	m.ThreadID = thread
+	if _, err := dir.Swap(thread, rev, state); err != nil {
+		return compaction.Marker{}, err
+	}
+	return m, dir.Record(compaction.Event{
+		Kind: compaction.EventUndone, Thread: thread, At: time.Now(), AttemptID: m.ID, Policy: m.Policy,
+		FromID: m.FromID, ToID: m.ToID, PreTokens: m.PostTokens, PostTokens: m.PreTokens,
+	})
+}
