@@ -8,6 +8,8 @@ type Taken struct {
 	Claim    *Claim
 	Run      Run
 	Head     Head
+	// Repeated says that what was to be queued was there already.
+	Repeated bool
 }
 
 // Holds says whether the dispatch has been claimed with the token and still is.

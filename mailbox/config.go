@@ -25,6 +25,15 @@ const (
 	DefaultStopWait       = 5 * time.Second
 	DefaultLiveWait       = 5 * time.Second
 	DefaultEvents         = 1024
+	DefaultStreams        = 256
+	DefaultStreamTTL      = 5 * time.Minute
+	DefaultStartAttempts  = 1
+	DefaultStartRetry     = 250 * time.Millisecond
+	DefaultSignalBatch    = 32
+	DefaultSignalWait     = 500 * time.Millisecond
+	DefaultSignalHandlers = 32
+	DefaultNackDelay      = 500 * time.Millisecond
+	DefaultMaxNackDelay   = 30 * time.Second
 )
 
 // Runtime carries out runs.
@@ -62,7 +71,7 @@ type Config struct {
 	Runtime Runtime
 	// Owner names this process among those that share the store; made up when empty.
 	Owner string
-	// Queue bounds and orders what is queued; its Store, Now and NewID are those of
+	// Queue bounds and orders what is queued; its Store, Observers, Now and NewID are those of
 	// this Config.
 	Queue QueueConfig
 
@@ -78,18 +87,42 @@ type Config struct {
 	MaxAttempts               int
 	RetryDelay, MaxRetryDelay time.Duration
 	// Workers is how many executions this process has at once. TenantWorkers is how many of
-	// them a tenant may have; 0 is no limit.
+	// them a tenant may have; 0 is no limit. A foreground request gets one beyond these bounds.
 	Workers, TenantWorkers int
+	// MaxClaims is how many executions all processes that share the store have at once, and
+	// MaxTenantClaims how many of them a tenant may have; 0 is no limit. They hold for foreground
+	// requests, too. All processes should have the same bounds. They hold as exactly as the store counts:
+	// see [Reader.Count].
+	MaxClaims, MaxTenantClaims int
 	// StopWait is how long a foreground request waits for the run before it to give way.
 	StopWait time.Duration
 	// LiveWait is how long a command to another process may take.
 	LiveWait time.Duration
-	// Events is how many events of a run are kept for those who attach later.
-	Events int
+	// Events is how many events of a run are kept for those who attach later. Streams of
+	// dispatches that are terminal are kept for StreamTTL, Streams of them at most.
+	Events, Streams int
+	StreamTTL       time.Duration
+	// StartAttempts is how often Start looks at what is left from former processes before it
+	// gives up, StartRetry the pause between.
+	StartAttempts int
+	StartRetry    time.Duration
+	// Wake makes the request by which a run goes on that waits for background tasks while the
+	// mailbox starts, or returns false to leave it. It is asked once for each time that a run
+	// came to wait, whatever starts again. Nil leaves them all.
+	Wake func(Run) (Request, bool)
+	// Maintain is called after each GC, on its goroutine.
+	Maintain func(context.Context) error
+	// SignalBatch is how many signals to take at once, SignalWait how long to wait for one, and
+	// SignalHandlers how many are looked at concurrently. A signal for a thread that is claimed
+	// comes again after NackDelay, doubled each time up to MaxNackDelay.
+	SignalBatch, SignalHandlers         int
+	SignalWait, NackDelay, MaxNackDelay time.Duration
 
-	Now    func() time.Time
-	NewID  func() string
-	Logger *slog.Logger
+	// Observers are told what happens, in their order.
+	Observers []Observer
+	Now       func() time.Time
+	NewID     func() string
+	Logger    *slog.Logger
 }
 
 func (c Config) withDefaults() Config {
@@ -120,13 +153,29 @@ func (c Config) withDefaults() Config {
 		{&c.MaxRetryDelay, DefaultMaxRetryDelay},
 		{&c.StopWait, DefaultStopWait},
 		{&c.LiveWait, DefaultLiveWait},
+		{&c.StreamTTL, DefaultStreamTTL},
+		{&c.StartRetry, DefaultStartRetry},
+		{&c.SignalWait, DefaultSignalWait},
+		{&c.NackDelay, DefaultNackDelay},
+		{&c.MaxNackDelay, DefaultMaxNackDelay},
 	} {
 		*f.field = cmp.Or(*f.field, f.value)
 	}
-	c.MaxAttempts = cmp.Or(c.MaxAttempts, DefaultMaxAttempts)
-	c.Workers = cmp.Or(c.Workers, DefaultWorkers)
-	c.Events = cmp.Or(c.Events, DefaultEvents)
-	c.Queue.Store, c.Queue.Now, c.Queue.NewID = c.Store, c.Now, c.NewID
+	for _, f := range []struct {
+		field *int
+		value int
+	}{
+		{&c.MaxAttempts, DefaultMaxAttempts},
+		{&c.Workers, DefaultWorkers},
+		{&c.Events, DefaultEvents},
+		{&c.Streams, DefaultStreams},
+		{&c.StartAttempts, DefaultStartAttempts},
+		{&c.SignalBatch, DefaultSignalBatch},
+		{&c.SignalHandlers, DefaultSignalHandlers},
+	} {
+		*f.field = cmp.Or(*f.field, f.value)
+	}
+	c.Queue.Store, c.Queue.Observers, c.Queue.Now, c.Queue.NewID = c.Store, c.Observers, c.Now, c.NewID
 	return c
 }
 
@@ -143,6 +192,9 @@ func (c Config) validate() error {
 		"Lease": int64(c.Lease), "SuspendedLease": int64(c.SuspendedLease), "Renew": int64(c.Renew), "Poll": int64(c.Poll),
 		"RetryDelay": int64(c.RetryDelay), "MaxRetryDelay": int64(c.MaxRetryDelay), "MaxAttempts": int64(c.MaxAttempts),
 		"Workers": int64(c.Workers), "StopWait": int64(c.StopWait), "LiveWait": int64(c.LiveWait), "Events": int64(c.Events),
+		"Streams": int64(c.Streams), "StreamTTL": int64(c.StreamTTL), "StartAttempts": int64(c.StartAttempts), "StartRetry": int64(c.StartRetry),
+		"SignalBatch": int64(c.SignalBatch), "SignalHandlers": int64(c.SignalHandlers), "SignalWait": int64(c.SignalWait),
+		"NackDelay": int64(c.NackDelay), "MaxNackDelay": int64(c.MaxNackDelay),
 	} {
 		if value <= 0 {
 			return fmt.Errorf("mailbox: Config.%s is negative", name)

@@ -106,7 +106,9 @@ func (t *turn) again(d Dispatch, e Entry) (Change, Taken, error) {
 	if e.Claim != nil && d.Token != e.Claim.Token {
 		return Change{}, Taken{}, fmt.Errorf("%w: dispatch %.80q", ErrExists, d.ID)
 	}
-	return Change{}, t.taken(d.ID), nil
+	k := t.taken(d.ID)
+	k.Repeated = true
+	return Change{}, k, nil
 }
 
 // admit says whether the thread takes an entry.

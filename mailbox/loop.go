@@ -2,69 +2,10 @@ package mailbox
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 )
-
-// Start begins to carry out what is queued, and what is left from processes that
-// ended. It fails, and starts nothing, when the store cannot be read. Starting again
-// does nothing.
-func (m *Mailbox) Start(ctx context.Context) error {
-	if _, _, err := m.cfg.Store.Due(ctx, DueQuery{By: m.queue.now(), Limit: 1}); err != nil {
-		return fmt.Errorf("mailbox: start: %w", err)
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.started || m.closing {
-		return nil
-	}
-	m.started = true
-	m.loop() //nolint:contextcheck // the loops outlive whoever starts them
-	return nil
-}
-
-// loop starts the loops. The caller holds the lock.
-func (m *Mailbox) loop() {
-	ctx, stop := context.WithCancel(m.base)
-	m.stop = stop
-	m.loops.Go(func() { m.schedule(ctx) })
-	if m.cfg.GCInterval > 0 {
-		m.loops.Go(func() { m.collect(ctx) })
-	}
-}
-
-func (m *Mailbox) isStarted() bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.started && !m.closing
-}
-
-// Close takes nothing new and waits until what is being carried out has ended. When ctx is
-// done before, the rest is asked to end, and given back for other processes. It returns when
-// all has ended. Closing again waits again.
-func (m *Mailbox) Close(ctx context.Context) error {
-	m.mu.Lock()
-	m.closing = true
-	stop := m.stop
-	m.mu.Unlock()
-	if stop != nil {
-		stop()
-	}
-	m.loops.Wait()
-	done := make(chan struct{})
-	go func() {
-		m.work.Wait()
-		close(done)
-	}()
-	select {
-	case <-done:
-	case <-ctx.Done():
-		m.finish(ErrShutdown)
-		<-done
-	}
-	m.finish(ErrShutdown)
-	return nil
-}
 
 // wake asks the loop to look now.
 func (m *Mailbox) wake() {
@@ -77,6 +18,7 @@ func (m *Mailbox) wake() {
 // schedule carries out what is due, whenever it is.
 func (m *Mailbox) schedule(ctx context.Context) {
 	for {
+		m.follow(ctx)
 		next, err := m.round(ctx)
 		if err != nil && ctx.Err() == nil {
 			m.cfg.Logger.WarnContext(ctx, "mailbox_round_failed", "error", err)
@@ -103,13 +45,27 @@ func (m *Mailbox) round(ctx context.Context) (time.Time, error) {
 	if free == 0 {
 		return time.Time{}, nil // whoever ends wakes the loop
 	}
-	due, next, err := m.cfg.Store.Due(ctx, DueQuery{By: m.queue.now(), Skip: skip, Limit: free})
+	c, total, err := m.count(ctx)
 	if err != nil {
-		return time.Time{}, fmt.Errorf("mailbox: what is due: %w", err)
+		return time.Time{}, err
+	}
+	full, left := m.full(c, total)
+	if left == 0 {
+		return time.Time{}, nil // what ends elsewhere is seen at the next poll
+	}
+	if left > 0 {
+		free = min(free, left)
+	}
+	due, next, err := m.due(ctx, DueQuery{By: m.queue.now(), Skip: append(skip, full...), Limit: free})
+	if err != nil {
+		return time.Time{}, err
 	}
 	moved := false
 	for i := range due {
 		did, err := m.look(ctx, due[i])
+		if errors.Is(err, errCrowded) {
+			return m.queue.now().Add(jitter(m.cfg.Poll)), nil
+		}
 		if err != nil {
 			return time.Time{}, err
 		}
@@ -119,6 +75,16 @@ func (m *Mailbox) round(ctx context.Context) (time.Time, error) {
 		m.wake()
 	}
 	return next, nil
+}
+
+func (m *Mailbox) due(ctx context.Context, q DueQuery) (list []Head, next time.Time, err error) {
+	ctx, end := m.queue.begin(ctx, Operation{Name: OpDue})
+	list, next, err = m.cfg.Store.Due(ctx, q)
+	end(len(list) == 0, err)
+	if err != nil {
+		err = fmt.Errorf("mailbox: what is due: %w", err)
+	}
+	return list, next, err
 }
 
 // room is how many workers are free, and which tenants have none.
@@ -147,25 +113,30 @@ func (m *Mailbox) look(ctx context.Context, h Head) (bool, error) {
 	if run, err := m.queue.Lapse(ctx, h.Thread); run != "" || err != nil {
 		return true, err
 	}
+	return m.take(ctx, h)
+}
+
+// errCrowded is a claim that was given back, since all processes together had too many.
+var errCrowded = errors.New("as many executions as there may be")
+
+// take claims a thread and carries out what it was claimed for, if a worker is free. It says
+// whether it did.
+func (m *Mailbox) take(ctx context.Context, h Head) (bool, error) {
 	if err := m.reserve(h.Tenant, true); err != nil {
 		return false, nil //nolint:nilerr // the others may have room
 	}
 	taken, ok, err := m.queue.Claim(ctx, h.Thread, m.claimRequest())
+	if err == nil && ok {
+		if ok, err = m.admitted(ctx, taken, Settlement{Verdict: GiveBack}); err == nil && !ok {
+			err = errCrowded
+		}
+	}
 	if err != nil || !ok {
 		m.release(h.Tenant)
 		return false, err
 	}
 	m.spawn(taken) //nolint:contextcheck // see spawn
 	return true, nil
-}
-
-// collect drops old dispatches.
-func (m *Mailbox) collect(ctx context.Context) {
-	for wait(ctx, m.cfg.GCInterval) {
-		if err := m.GC(ctx); err != nil && ctx.Err() == nil {
-			m.cfg.Logger.WarnContext(ctx, "mailbox_gc_failed", "error", err)
-		}
-	}
 }
 
 // GC drops dispatches that are old enough.
@@ -176,8 +147,11 @@ func (m *Mailbox) GC(ctx context.Context) error {
 		{Statuses: []Status{DeadLetter}, Before: m.queue.now().Add(-m.cfg.DeadTTL), Limit: batch},
 	} {
 		for n := batch; n == batch; {
+			inner, end := m.queue.begin(ctx, Operation{Name: OpPurge})
 			var err error
-			if n, err = m.cfg.Store.Purge(ctx, q); err != nil {
+			n, err = m.cfg.Store.Purge(inner, q)
+			end(n == 0, err)
+			if err != nil {
 				return fmt.Errorf("mailbox: gc: %w", err)
 			}
 		}

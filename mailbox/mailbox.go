@@ -1,6 +1,7 @@
 package mailbox
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,21 +16,22 @@ type Mailbox struct {
 
 	mu sync.Mutex
 	// running are the executions of this process by thread; tenants counts them, and streams
-	// are those of their runs, by run.
+	// are their events.
 	running map[string]*execution
 	tenants map[string]int
-	streams map[string]*Stream
+	streams streams
 	claims  int
 	closing bool
-	started bool
+	// life is set while the loops are at work.
+	life *life
 
-	// poke asks the loop to look now. stop ends the loops, work the executions.
-	poke   chan struct{}
-	stop   context.CancelFunc
-	loops  sync.WaitGroup
-	work   sync.WaitGroup
-	base   context.Context //nolint:containedctx // executions outlive whoever asked for them
-	finish context.CancelCauseFunc
+	// changing has an entry while a start or a stop is under way. poke asks the loop to look
+	// now. work are the executions.
+	changing chan struct{}
+	poke     chan struct{}
+	work     sync.WaitGroup
+	base     context.Context //nolint:containedctx // executions outlive whoever asked for them
+	finish   context.CancelCauseFunc
 }
 
 // New checks the config and makes a Mailbox. It carries out nothing before
@@ -44,8 +46,8 @@ func New(ctx context.Context, cfg Config) (*Mailbox, error) {
 		return nil, err
 	}
 	m := &Mailbox{
-		cfg: cfg, queue: queue, running: map[string]*execution{}, tenants: map[string]int{}, streams: map[string]*Stream{},
-		poke: make(chan struct{}, 1),
+		cfg: cfg, queue: queue, running: map[string]*execution{}, tenants: map[string]int{},
+		streams: streams{open: map[string]*Stream{}}, changing: make(chan struct{}, 1), poke: make(chan struct{}, 1),
 	}
 	m.base, m.finish = context.WithCancelCause(context.WithoutCancel(ctx))
 	return m, nil
@@ -62,7 +64,10 @@ type Submission struct {
 	// Running says that the thread was claimed by this process at once: for the request if it is a foreground
 	// one, for what comes first in its queue if not.
 	Running bool
-	// Events are those of the run, if this process carries it out.
+	// Repeated says that it was there already, under the same idempotency key: submitted before, or
+	// by a try that had been reported as failed.
+	Repeated bool
+	// Events are those of the dispatch, if this process carries it out.
 	Events *Stream
 	// Superseded were queued, and gave way to a foreground request.
 	Superseded []Dispatch
@@ -83,6 +88,9 @@ func (m *Mailbox) Submit(ctx context.Context, r Request) (Submission, error) {
 	if sub, done, err := m.submitted(ctx, e, r); done || err != nil {
 		return sub, err
 	}
+	if err := m.allowed(ctx, r); err != nil {
+		return Submission{}, err
+	}
 	interrupted, err := m.giveWay(ctx, r.Thread)
 	if err != nil {
 		return Submission{}, err
@@ -99,6 +107,10 @@ func (m *Mailbox) Submit(ctx context.Context, r Request) (Submission, error) {
 			err = wrap("thread", r.Thread, ErrBusy)
 		}
 		return Submission{}, err
+	}
+	if ok, err := m.admitted(ctx, taken, Settlement{Verdict: Withdraw, Error: ErrFull.Error()}); err != nil || !ok {
+		m.release(r.Tenant)
+		return Submission{}, wrap("thread", r.Thread, cmp.Or(err, ErrFull))
 	}
 	x := m.spawn(taken) //nolint:contextcheck // see spawn
 	sub := submission(taken.Dispatch)
@@ -119,8 +131,8 @@ func (m *Mailbox) submitted(ctx context.Context, e Entry, r Request) (Submission
 		return Submission{}, false, wrap("request with key", r.Key, fmt.Errorf("%w, for another request", ErrExists))
 	}
 	sub := submission(d)
-	sub.Running = d.Status == Claimed
-	sub.Events, _ = m.Events(d.RunID)
+	sub.Repeated, sub.Running = true, d.Status == Claimed
+	sub.Events, _ = m.Events(d.ID)
 	return sub, true, nil
 }
 
@@ -144,30 +156,31 @@ func (m *Mailbox) SubmitBackground(ctx context.Context, r Request) (Submission, 
 		return Submission{}, err
 	}
 	sub := submission(taken.Dispatch)
+	sub.Repeated = taken.Repeated
 	if taken.Dispatch.Status != Queued {
 		sub.Running = taken.Dispatch.Status == Claimed
+		sub.Events, _ = m.Events(sub.Dispatch)
 		return sub, nil
 	}
 	if taken.Head.Claim == nil && !e.AvailableAt.After(m.queue.now()) {
-		sub.Running = m.dispatchNow(ctx, r.Thread, r.Tenant)
+		sub.Running = m.dispatchNow(ctx, taken.Head)
 	}
 	m.wake()
-	sub.Events, _ = m.Events(sub.Run)
+	sub.Events, _ = m.Events(sub.Dispatch)
 	return sub, nil
 }
 
 // dispatchNow claims a thread if a worker is free. What goes wrong is left to the loop.
-func (m *Mailbox) dispatchNow(ctx context.Context, thread, tenant string) bool {
-	if !m.isStarted() || m.reserve(tenant, true) != nil {
+func (m *Mailbox) dispatchNow(ctx context.Context, h Head) bool {
+	if !m.Running() {
 		return false
 	}
-	taken, ok, err := m.queue.Claim(ctx, thread, m.claimRequest())
-	if err != nil || !ok {
-		m.release(tenant)
+	c, total, err := m.count(ctx)
+	if err != nil || m.over(c, total, h.Tenant, 1) {
 		return false
 	}
-	m.spawn(taken) //nolint:contextcheck // see spawn
-	return true
+	ok, err := m.take(ctx, h)
+	return ok && err == nil
 }
 
 func (m *Mailbox) claimRequest() ClaimRequest {
@@ -295,11 +308,15 @@ func (m *Mailbox) execution(thread string) *execution {
 	return m.running[thread]
 }
 
-// Events returns the events of a run that this process carries out or has queued, from
-// the first that is kept.
-func (m *Mailbox) Events(run string) (*Stream, bool) {
+// Executing lists what this process carries out, in no order.
+func (m *Mailbox) Executing() []Dispatch {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	s, ok := m.streams[run]
-	return s, ok
+	var list []Dispatch
+	for _, x := range m.running {
+		d := x.taken.Dispatch
+		d.Request = nil
+		list = append(list, d)
+	}
+	return list
 }

@@ -36,8 +36,10 @@ type QueueConfig struct {
 	RankStep time.Duration
 	// Tries is how often a transition is asked for when the store fails.
 	Tries int
-	Now   func() time.Time
-	NewID func() string
+	// Observers are told of each transition.
+	Observers []Observer
+	Now       func() time.Time
+	NewID     func() string
 }
 
 // Queue has the transitions of dispatches. Each is atomic, and a second call
@@ -82,11 +84,17 @@ func (q *Queue) now() time.Time { return q.cfg.Now().UTC().Truncate(time.Millise
 func (q *Queue) update(ctx context.Context, thread string, need Need, rule func(*turn) Change) error {
 	now := q.now()
 	var err error
+	var last *turn
 	for range q.cfg.Tries {
 		err = q.cfg.Store.Update(ctx, thread, need, func(s State) (Change, error) {
-			return rule(newTurn(q.limits, s, now)), nil
+			last = newTurn(q.limits, s, now)
+			return rule(last), nil
 		})
-		if err == nil || errors.Is(err, ErrExists) || errors.Is(err, ErrConflict) {
+		if err == nil {
+			q.ended(ctx, last)
+			return nil
+		}
+		if errors.Is(err, ErrExists) || errors.Is(err, ErrConflict) {
 			return wrap("thread", thread, err)
 		}
 		if ctx.Err() != nil {
@@ -97,7 +105,9 @@ func (q *Queue) update(ctx context.Context, thread string, need Need, rule func(
 }
 
 // Enqueue queues an entry. The same entry again gives what became of it.
-func (q *Queue) Enqueue(ctx context.Context, e Entry) (Taken, error) {
+func (q *Queue) Enqueue(ctx context.Context, e Entry) (taken Taken, err error) {
+	ctx, end := q.begin(ctx, Operation{Name: OpEnqueue, Thread: e.Thread, Dispatch: e.ID})
+	defer func() { end(false, err) }()
 	if err := e.validate(); err != nil {
 		return Taken{}, wrap("entry", e.ID, err)
 	}
@@ -105,9 +115,8 @@ func (q *Queue) Enqueue(ctx context.Context, e Entry) (Taken, error) {
 	if now := q.now(); e.AvailableAt.Before(now) {
 		e.AvailableAt = now
 	}
-	var taken Taken
 	var verdict error
-	err := q.update(ctx, e.Thread, e.need(), func(t *turn) (out Change) {
+	err = q.update(ctx, e.Thread, e.need(), func(t *turn) (out Change) {
 		out, taken, verdict = enqueue(t, e)
 		return out
 	})
@@ -117,12 +126,17 @@ func (q *Queue) Enqueue(ctx context.Context, e Entry) (Taken, error) {
 // Claim claims a thread for the first dispatch in its queue that is due. It is false
 // when there is none, or the thread is claimed.
 func (q *Queue) Claim(ctx context.Context, thread string, r ClaimRequest) (Taken, bool, error) {
-	return q.claim(ctx, thread, "", r)
+	ctx, end := q.begin(ctx, Operation{Name: OpClaim, Thread: thread})
+	taken, ok, err := q.claim(ctx, thread, "", r)
+	end(!ok, err)
+	return taken, ok, err
 }
 
 // ClaimDispatch claims a thread for a dispatch, whether it is due or not. It is false when it is
 // not queued, or the thread is claimed.
-func (q *Queue) ClaimDispatch(ctx context.Context, id string, r ClaimRequest) (Taken, bool, error) {
+func (q *Queue) ClaimDispatch(ctx context.Context, id string, r ClaimRequest) (taken Taken, ok bool, err error) {
+	ctx, end := q.begin(ctx, Operation{Name: OpClaimDispatch, Dispatch: id})
+	defer func() { end(!ok, err) }()
 	thread, found, err := q.find(ctx, KindDispatch, id)
 	if err != nil || !found {
 		return Taken{}, false, err
@@ -149,10 +163,11 @@ func (q *Queue) claim(ctx context.Context, thread, id string, r ClaimRequest) (t
 }
 
 // Extend moves the end of a lease to lease from now.
-func (q *Queue) Extend(ctx context.Context, h Hold, lease time.Duration) (Claim, error) {
-	var claim Claim
+func (q *Queue) Extend(ctx context.Context, h Hold, lease time.Duration) (claim Claim, err error) {
+	ctx, end := q.begin(ctx, Operation{Name: OpRenew, Thread: h.Thread, Dispatch: h.Dispatch})
+	defer func() { end(false, err) }()
 	var verdict error
-	err := q.update(ctx, h.Thread, Need{Dispatches: []string{h.Dispatch}}, func(t *turn) (out Change) {
+	err = q.update(ctx, h.Thread, Need{Dispatches: []string{h.Dispatch}}, func(t *turn) (out Change) {
 		out, claim, verdict = extend(t, h, lease)
 		return out
 	})
@@ -160,13 +175,14 @@ func (q *Queue) Extend(ctx context.Context, h Hold, lease time.Duration) (Claim,
 }
 
 // Settle ends a claim.
-func (q *Queue) Settle(ctx context.Context, h Hold, s Settlement) (Taken, error) {
+func (q *Queue) Settle(ctx context.Context, h Hold, s Settlement) (taken Taken, err error) {
+	ctx, end := q.begin(ctx, Operation{Name: s.Verdict.operation(), Thread: h.Thread, Dispatch: h.Dispatch})
+	defer func() { end(false, err) }()
 	s.RetryAt = s.RetryAt.UTC().Truncate(time.Millisecond)
 	s.Result.WaitUntil = s.Result.WaitUntil.UTC().Truncate(time.Millisecond)
 	s.Error, s.Result.Error = clip(s.Error), clip(s.Result.Error)
-	var taken Taken
 	var verdict error
-	err := q.update(ctx, h.Thread, settleNeed(h, q.now()), func(t *turn) (out Change) {
+	err = q.update(ctx, h.Thread, settleNeed(h, q.now()), func(t *turn) (out Change) {
 		out, taken, verdict = settle(t, h, s)
 		return out
 	})
@@ -174,9 +190,11 @@ func (q *Queue) Settle(ctx context.Context, h Hold, s Settlement) (Taken, error)
 }
 
 // Commit writes for the holder of a claim.
-func (q *Queue) Commit(ctx context.Context, h Hold, c Commit) error {
+func (q *Queue) Commit(ctx context.Context, h Hold, c Commit) (err error) {
+	ctx, end := q.begin(ctx, Operation{Name: OpCommit, Thread: h.Thread, Dispatch: h.Dispatch})
+	defer func() { end(false, err) }()
 	var verdict error
-	err := q.update(ctx, h.Thread, commitNeed(h), func(t *turn) (out Change) {
+	err = q.update(ctx, h.Thread, commitNeed(h), func(t *turn) (out Change) {
 		out, verdict = commit(t, h, c)
 		return out
 	})
@@ -186,25 +204,27 @@ func (q *Queue) Commit(ctx context.Context, h Hold, c Commit) error {
 // Interrupt makes what a thread is claimed for stale, and supersedes what is queued
 // for it.
 func (q *Queue) Interrupt(ctx context.Context, thread string, i Interrupt) (Interruption, error) {
+	ctx, end := q.begin(ctx, Operation{Name: OpInterrupt, Thread: thread})
 	i.ID = cmp.Or(i.ID, q.cfg.NewID())
 	var out Interruption
 	err := q.update(ctx, thread, interruptNeed(), func(t *turn) (c Change) {
 		c, out = interrupt(t, i)
 		return c
 	})
+	end(false, err)
 	return out, err
 }
 
 // Cancel ends a dispatch that is queued, and asks the holder of one that is claimed to
 // stop: if it does not, the dispatch is cancelled when its lease is over. It says
 // whether the dispatch is cancelled, or will be.
-func (q *Queue) Cancel(ctx context.Context, id, why string) (Taken, bool, error) {
+func (q *Queue) Cancel(ctx context.Context, id, why string) (taken Taken, ok bool, err error) {
+	ctx, end := q.begin(ctx, Operation{Name: OpCancel, Dispatch: id})
+	defer func() { end(!ok, err) }()
 	thread, found, err := q.find(ctx, KindDispatch, id)
 	if err != nil || !found {
 		return Taken{}, false, err
 	}
-	var taken Taken
-	var ok bool
 	err = q.update(ctx, thread, Need{Dispatches: []string{id}, RunsOf: true}, func(t *turn) (out Change) {
 		out, taken, ok = cancel(t, id, cmp.Or(why, "cancelled"))
 		return out
@@ -214,6 +234,8 @@ func (q *Queue) Cancel(ctx context.Context, id, why string) (Taken, bool, error)
 
 // CancelRun ends a run that waits, and says whether it did.
 func (q *Queue) CancelRun(ctx context.Context, thread, run, why string) (ok bool, err error) {
+	ctx, end := q.begin(ctx, Operation{Name: OpCancelRun, Thread: thread})
+	defer func() { end(!ok, err) }()
 	err = q.update(ctx, thread, Need{Runs: []string{run}}, func(t *turn) (out Change) {
 		out, ok = cancelRun(t, run, why)
 		return out
@@ -223,10 +245,10 @@ func (q *Queue) CancelRun(ctx context.Context, thread, run, why string) (ok bool
 
 // Expire takes a thread from a holder whose lease is over. It returns the dispatch, as
 // it is now, or false.
-func (q *Queue) Expire(ctx context.Context, thread string) (Taken, bool, error) {
-	var taken Taken
-	var ok bool
-	err := q.update(ctx, thread, Need{Claimed: true, Next: true, Now: q.now(), RunsOf: true}, func(t *turn) (out Change) {
+func (q *Queue) Expire(ctx context.Context, thread string) (taken Taken, ok bool, err error) {
+	ctx, end := q.begin(ctx, Operation{Name: OpReclaim, Thread: thread})
+	defer func() { end(!ok, err) }()
+	err = q.update(ctx, thread, Need{Claimed: true, Next: true, Now: q.now(), RunsOf: true}, func(t *turn) (out Change) {
 		var id string
 		out, id = expire(t)
 		taken, ok = t.taken(id), id != ""
@@ -237,6 +259,8 @@ func (q *Queue) Expire(ctx context.Context, thread string) (Taken, bool, error) 
 
 // Lapse ends the run of a thread whose time to wait is over. It returns the run, or nothing.
 func (q *Queue) Lapse(ctx context.Context, thread string) (run string, err error) {
+	ctx, end := q.begin(ctx, Operation{Name: OpLapse, Thread: thread})
+	defer func() { end(run == "", err) }()
 	err = q.update(ctx, thread, Need{RunsOf: true, Next: true, Now: q.now()}, func(t *turn) (out Change) {
 		out, run = lapse(t)
 		return out
@@ -246,9 +270,11 @@ func (q *Queue) Lapse(ctx context.Context, thread string) (run string, err error
 
 // Drop forgets a thread with all that is in it. It is [ErrBusy] while the thread is
 // claimed: interrupt it first.
-func (q *Queue) Drop(ctx context.Context, thread string) error {
+func (q *Queue) Drop(ctx context.Context, thread string) (err error) {
+	ctx, end := q.begin(ctx, Operation{Name: OpDrop, Thread: thread})
+	defer func() { end(false, err) }()
 	var verdict error
-	err := q.update(ctx, thread, Need{}, func(t *turn) (out Change) {
+	err = q.update(ctx, thread, Need{}, func(t *turn) (out Change) {
 		out, verdict = drop(t)
 		return out
 	})
@@ -256,12 +282,13 @@ func (q *Queue) Drop(ctx context.Context, thread string) error {
 }
 
 // Replay queues a dead letter again, for a new run of that id.
-func (q *Queue) Replay(ctx context.Context, id, newRun string) (Taken, error) {
+func (q *Queue) Replay(ctx context.Context, id, newRun string) (taken Taken, err error) {
+	ctx, end := q.begin(ctx, Operation{Name: OpReplay, Dispatch: id})
+	defer func() { end(false, err) }()
 	d, found, err := q.Dispatch(ctx, id)
 	if err != nil || !found {
 		return Taken{}, cmp.Or(err, wrap("dispatch", id, ErrNotFound))
 	}
-	var taken Taken
 	var verdict error
 	err = q.update(ctx, d.Thread, Need{Dispatches: []string{id}, Dedupe: d.Dedupe, RunsOf: true}, func(t *turn) (out Change) {
 		out, taken, verdict = replay(t, id, newRun)
@@ -271,7 +298,9 @@ func (q *Queue) Replay(ctx context.Context, id, newRun string) (Taken, error) {
 }
 
 // Discard gives a dead letter up. It is dropped with other old dispatches.
-func (q *Queue) Discard(ctx context.Context, id string) error {
+func (q *Queue) Discard(ctx context.Context, id string) (err error) {
+	ctx, end := q.begin(ctx, Operation{Name: OpDiscard, Dispatch: id})
+	defer func() { end(false, err) }()
 	thread, found, err := q.find(ctx, KindDispatch, id)
 	if err != nil || !found {
 		return cmp.Or(err, wrap("dispatch", id, ErrNotFound))
@@ -285,13 +314,15 @@ func (q *Queue) Discard(ctx context.Context, id string) error {
 }
 
 // Dispatch returns a dispatch without its request, or false.
-func (q *Queue) Dispatch(ctx context.Context, id string) (Dispatch, bool, error) {
+func (q *Queue) Dispatch(ctx context.Context, id string) (d Dispatch, ok bool, err error) {
+	ctx, end := q.begin(ctx, Operation{Name: OpLoadDispatch, Dispatch: id})
+	defer func() { end(!ok, err) }()
 	thread, found, err := q.find(ctx, KindDispatch, id)
 	if err != nil || !found {
 		return Dispatch{}, false, err
 	}
 	s, err := q.load(ctx, thread, Need{Dispatches: []string{id}})
-	d, ok := s.Dispatches[id]
+	d, ok = s.Dispatches[id]
 	return d, ok, err
 }
 
@@ -308,7 +339,9 @@ func (q *Queue) Run(ctx context.Context, id string) (Run, bool, error) {
 
 // Head returns what a thread comes down to. One that was never used has an empty Head.
 func (q *Queue) Head(ctx context.Context, thread string) (Head, error) {
+	ctx, end := q.begin(ctx, Operation{Name: OpLoadThread, Thread: thread})
 	s, err := q.load(ctx, thread, Need{})
+	end(false, err)
 	return s.Head, err
 }
 

@@ -21,6 +21,8 @@ type Job struct {
 	Fence uint64
 	// Attempt counts from 1.
 	Attempt int
+	// StartedAt is when the execution began, by the clock of the mailbox.
+	StartedAt time.Time
 	// Messages is the length of the thread's log at the start.
 	Messages int
 
@@ -79,11 +81,7 @@ func (m *Mailbox) spawn(k Taken) *execution {
 	x.cancel = cancel
 	m.mu.Lock()
 	m.running[x.hold.Thread] = x
-	x.events = m.streams[k.Dispatch.RunID]
-	if x.events == nil {
-		x.events = newStream(m.cfg.Events)
-		m.streams[k.Dispatch.RunID] = x.events
-	}
+	x.events = m.streams.take(x.hold.Dispatch, m.cfg.Events)
 	m.mu.Unlock()
 	go x.work(ctx)
 	return x
@@ -114,6 +112,9 @@ func (x *execution) leave() {
 		delete(m.running, x.hold.Thread)
 	}
 	m.mu.Unlock()
+	if !m.Running() {
+		x.events.finish(EventMoved, nil) // nobody here would follow it
+	}
 	close(x.done)
 	m.release(x.taken.Head.Tenant)
 	m.wake()
@@ -134,11 +135,27 @@ func (x *execution) execute(ctx context.Context) Settlement {
 	case h.Claim != nil && h.Claim.Token == x.hold.Token && h.Claim.Stop != "":
 		return Settlement{Verdict: Withdraw, Error: h.Claim.Stop}
 	}
-	result, err := x.call(ctx, &Job{
-		Dispatch: x.taken.Dispatch, Run: x.taken.Run, Request: request, Fence: x.taken.Claim.Fence,
+	j := &Job{
+		Dispatch: x.taken.Dispatch, Run: x.taken.Run, Request: request, Fence: x.taken.Claim.Fence, StartedAt: x.box.queue.now(),
 		Attempt: x.taken.Dispatch.Attempts + 1, Messages: x.taken.Head.Messages, x: x,
-	})
-	return x.verdict(ctx, result, err)
+	}
+	inner, end := x.box.observed(ctx, j)
+	result, err := x.call(inner, j)
+	s := x.verdict(ctx, result, err)
+	end(s.Verdict.outcome(err), err)
+	return s
+}
+
+// outcome is how an execution came out that ends so.
+func (v Verdict) outcome(err error) Outcome {
+	switch v {
+	case Withdraw:
+		return OutcomeCancelled
+	case Supersede:
+		return OutcomeSuperseded
+	default:
+		return Classify(err)
+	}
 }
 
 // call runs the runtime; a panic is an error.
@@ -160,6 +177,9 @@ const (
 	OutcomeCompleted      Outcome = "completed"
 	OutcomeTransientError Outcome = "transient_error"
 	OutcomePermanentError Outcome = "permanent_error"
+	OutcomeSuperseded     Outcome = "superseded"
+	OutcomeCancelled      Outcome = "cancelled"
+	OutcomeDeadLetter     Outcome = "dead_letter"
 )
 
 // Classify says whether an error is worth another attempt: any is, unless it is
@@ -229,12 +249,10 @@ func (m *Mailbox) settled(d Dispatch) {
 		return
 	}
 	m.mu.Lock()
-	s := m.streams[d.RunID]
-	delete(m.streams, d.RunID)
+	s := m.streams.ended(d.ID, m.queue.now(), m.cfg.StreamTTL, m.cfg.Streams)
 	m.mu.Unlock()
 	if s != nil {
-		s.send(EventSettled, []byte(d.Status))
-		s.end()
+		s.finish(EventSettled, []byte(d.Status))
 	}
 }
 

@@ -138,6 +138,7 @@ func cleared(d Dispatch) Dispatch {
 func (t *turn) settled(d Dispatch, status Status, end ClaimEnd) {
 	d.Status, d.End, d.CompletedAt, d.Holding = status, end, t.now, false
 	t.put(d)
+	t.ends = append(t.ends, d.ID)
 }
 
 // supersede ends a dispatch in favour of a newer one; its run is cancelled.

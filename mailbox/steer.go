@@ -35,7 +35,7 @@ func (m *Mailbox) SubmitLive(ctx context.Context, r Request, expected string) (S
 	}
 	sub := submission(d)
 	sub.Running = true
-	sub.Events, _ = m.Events(sub.Run)
+	sub.Events, _ = m.Events(sub.Dispatch)
 	return sub, nil
 }
 

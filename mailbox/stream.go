@@ -12,9 +12,9 @@ var ErrGap = errors.New("events were dropped")
 // ErrEnd is the end of a stream.
 var ErrEnd = errors.New("the stream has ended")
 
-// Event is one event of a run.
+// Event is one event of a dispatch.
 type Event struct {
-	// Seq counts the events of the run from 1.
+	// Seq counts the events of the dispatch in this process from 1, over all its attempts.
 	Seq  uint64
 	Type string
 	Data []byte
@@ -26,9 +26,12 @@ const (
 	EventFailed = "mailbox_failed"
 	// EventSettled comes last: the dispatch is terminal. Data is its status.
 	EventSettled = "mailbox_settled"
+	// EventMoved comes last when another process goes on with the dispatch. Data is its owner,
+	// if that is known.
+	EventMoved = "mailbox_moved"
 )
 
-// Stream keeps the last events of a run for whoever reads them, from whatever place. Who
+// Stream keeps the last events of a dispatch for whoever reads them, from whatever place. Who
 // writes never waits. It is safe for concurrent use.
 type Stream struct {
 	mu    sync.Mutex
@@ -37,9 +40,12 @@ type Stream struct {
 	last  uint64
 	ended bool
 	more  chan struct{}
+	over  chan struct{}
 }
 
-func newStream(size int) *Stream { return &Stream{size: size, more: make(chan struct{})} }
+func newStream(size int) *Stream {
+	return &Stream{size: size, more: make(chan struct{}), over: make(chan struct{})}
+}
 
 // Next returns the first event after seq, waiting for it if it has not come. It is
 // [ErrGap] when that one was dropped: start again from what [Stream.First] says; and [ErrEnd]
@@ -84,6 +90,11 @@ func (s *Stream) First() uint64 {
 func (s *Stream) send(kind string, data []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.add(kind, data)
+}
+
+// add appends an event. The caller holds the lock.
+func (s *Stream) add(kind string, data []byte) {
 	if s.ended {
 		return
 	}
@@ -97,13 +108,23 @@ func (s *Stream) send(kind string, data []byte) {
 	s.wake()
 }
 
-func (s *Stream) end() {
+// finish appends the last event. The first one to do so counts.
+func (s *Stream) finish(kind string, data []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.ended {
-		s.ended = true
-		s.wake()
+	if s.ended {
+		return
 	}
+	s.add(kind, data)
+	s.ended = true
+	s.wake()
+	close(s.over)
+}
+
+func (s *Stream) isEnded() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.ended
 }
 
 func (s *Stream) wake() {

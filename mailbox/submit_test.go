@@ -149,7 +149,7 @@ func TestForegroundStream(t *testing.T) {
 		if !sub.Running {
 			t.Error("it does not run")
 		}
-		attached, ok := m.Events(sub.Run)
+		attached, ok := m.Events(sub.Dispatch)
 		if !ok {
 			t.Fatal("nobody can attach")
 		}

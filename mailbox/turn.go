@@ -21,6 +21,8 @@ type turn struct {
 	s    State
 	head Head
 	out  Change
+	// ends are the dispatches that became terminal.
+	ends []string
 }
 
 func newTurn(l limits, s State, now time.Time) *turn {

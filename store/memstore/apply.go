@@ -39,6 +39,9 @@ func (s *Store) apply(id string, c mailbox.Change) error {
 	if c.Image != nil {
 		t.image = bytes.Clone(c.Image)
 	}
+	if c.Signal {
+		s.bells.ring(id, c.Dispatch)
+	}
 	return nil
 }
 
@@ -150,6 +153,7 @@ func (s *Store) forget(t *thread) {
 			delete(s.runs, id)
 		}
 	}
+	s.bells.drop(t.head.Thread)
 	delete(s.threads, t.head.Thread)
 	s.names.Delete(t.head.Thread)
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/mortise-dev/mortise/mailbox"
 )
 
-// Store is a mailbox.Store with mailbox.Live. Make one with [New].
+// Store is a mailbox.Store with mailbox.Live and mailbox.Signals. Make one with [New].
 type Store struct {
 	mu         sync.Mutex
 	threads    map[string]*thread
@@ -24,12 +24,14 @@ type Store struct {
 	history        *btree.BTreeG[entry]
 	counts         mailbox.Counts
 
-	live lines
+	live  lines
+	bells bells
 }
 
 var (
-	_ mailbox.Store = (*Store)(nil)
-	_ mailbox.Live  = (*Store)(nil)
+	_ mailbox.Store   = (*Store)(nil)
+	_ mailbox.Live    = (*Store)(nil)
+	_ mailbox.Signals = (*Store)(nil)
 )
 
 // New returns an empty store.
@@ -39,7 +41,7 @@ func New() *Store {
 		dispatches: map[string]mailbox.Dispatch{}, runs: map[string]mailbox.Run{},
 		byRank: sorted(due.rankBefore), byTime: sorted(due.timeBefore), history: sorted(entry.changedBefore),
 		counts: mailbox.Counts{Status: map[mailbox.Status]int{}, Claims: map[string]int{}},
-		live:   lines{open: map[mailbox.Target]*line{}},
+		live:   lines{open: map[mailbox.Target]*line{}}, bells: newBells(),
 	}
 }
 

@@ -1,0 +1,168 @@
+package mailbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"sync"
+)
+
+// life is the time between a start and a stop.
+type life struct {
+	stop  context.CancelFunc
+	loops sync.WaitGroup
+	// done is closed when all loops have ended.
+	done chan struct{}
+}
+
+// Start looks at what is left from processes that ended, see [Mailbox.Recover], and begins to carry out
+// what is queued. It fails, and starts nothing, when it cannot look. Starting again
+// does nothing; a Start while another one is under way waits for it. When it has returned, ctx has no
+// meaning for the Mailbox any more.
+func (m *Mailbox) Start(ctx context.Context) error {
+	if err := m.enter(ctx); err != nil {
+		return fmt.Errorf("mailbox: start: %w", err)
+	}
+	defer m.exit()
+	if m.Running() {
+		return nil
+	}
+	if err := m.recovered(ctx); err != nil {
+		return fmt.Errorf("mailbox: start: %w", err)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.closing {
+		return fmt.Errorf("mailbox: start: %w", ErrShutdown)
+	}
+	m.begin() //nolint:contextcheck // the loops outlive whoever starts them
+	return nil
+}
+
+// recovered looks at what is left, as often as the config says.
+func (m *Mailbox) recovered(ctx context.Context) error {
+	for attempt := 1; ; attempt++ {
+		n, err := m.Recover(ctx)
+		if err == nil {
+			m.cfg.Logger.DebugContext(ctx, "mailbox_recovered", "dispatches", n)
+			return nil
+		}
+		if attempt >= m.cfg.StartAttempts || !wait(ctx, m.cfg.StartRetry) {
+			return err
+		}
+		m.cfg.Logger.WarnContext(ctx, "mailbox_recovery_failed", "attempt", attempt, "error", err)
+	}
+}
+
+// begin starts the loops. The caller holds the lock.
+func (m *Mailbox) begin() {
+	ctx, stop := context.WithCancel(m.base)
+	l := &life{stop: stop, done: make(chan struct{})}
+	m.life = l
+	l.loops.Go(func() { m.schedule(ctx) })
+	if m.cfg.GCInterval > 0 {
+		l.loops.Go(func() { m.collect(ctx) })
+	}
+	if signals, ok := m.cfg.Store.(Signals); ok {
+		l.loops.Go(func() { m.hear(ctx, signals) })
+	}
+	go func() {
+		l.loops.Wait()
+		close(l.done)
+	}()
+}
+
+// Running says whether the Mailbox carries out what is queued: between Start and Stop.
+func (m *Mailbox) Running() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.life != nil && !m.closing
+}
+
+// Stop takes nothing from the queue any more, and waits until the loops and Config.Maintain have ended. What
+// is being carried out goes on. The Mailbox can be started again. When ctx is done before, Stop
+// returns its error, and has stopped all the same.
+func (m *Mailbox) Stop(ctx context.Context) error {
+	if err := m.enter(ctx); err != nil {
+		return fmt.Errorf("mailbox: stop: %w", err)
+	}
+	defer m.exit()
+	m.mu.Lock()
+	l := m.life
+	m.life = nil
+	m.mu.Unlock()
+	if l == nil {
+		return nil
+	}
+	l.stop()
+	select {
+	case <-l.done:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("mailbox: stop: %w", context.Cause(ctx))
+	}
+}
+
+// enter waits until no other start or stop is under way.
+func (m *Mailbox) enter(ctx context.Context) error {
+	select {
+	case m.changing <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+func (m *Mailbox) exit() { <-m.changing }
+
+// Close takes nothing new and waits until what is being carried out has ended. When ctx is
+// done before, the rest is asked to end, and given back for other processes. It returns when
+// all has ended. Closing again waits again.
+func (m *Mailbox) Close(ctx context.Context) error {
+	m.mu.Lock()
+	m.closing = true
+	l := m.life
+	m.mu.Unlock()
+	if l != nil {
+		l.stop()
+		<-l.done
+	}
+	done := make(chan struct{})
+	go func() {
+		m.work.Wait()
+		close(done)
+	}()
+	select {
+	case <-done:
+	case <-ctx.Done():
+		m.finish(ErrShutdown)
+		<-done
+	}
+	m.finish(ErrShutdown)
+	m.endStreams()
+	return nil
+}
+
+// collect drops what is old.
+func (m *Mailbox) collect(ctx context.Context) {
+	for wait(ctx, m.cfg.GCInterval) {
+		if err := errors.Join(m.GC(ctx), m.maintain(ctx)); err != nil && ctx.Err() == nil {
+			m.cfg.Logger.WarnContext(ctx, "mailbox_gc_failed", "error", err)
+		}
+	}
+}
+
+// maintain calls the embedder's maintenance; a panic is an error.
+func (m *Mailbox) maintain(ctx context.Context) (err error) {
+	if m.cfg.Maintain == nil {
+		return nil
+	}
+	defer func() {
+		if p := recover(); p != nil {
+			m.cfg.Logger.ErrorContext(ctx, "mailbox_maintenance_panicked", "panic", p, "stack", string(debug.Stack()))
+			err = fmt.Errorf("mailbox: maintenance panicked: %v", p)
+		}
+	}()
+	return m.cfg.Maintain(ctx)
+}

@@ -1,0 +1,165 @@
+package mailbox
+
+import (
+	"context"
+	"time"
+)
+
+// streams are those of the dispatches that this process carries out, or has carried out
+// a while ago.
+type streams struct {
+	// open finds all, by dispatch; kept are those that have ended, oldest first.
+	open map[string]*Stream
+	kept []keptStream
+}
+
+type keptStream struct {
+	dispatch string
+	stream   *Stream
+	until    time.Time
+}
+
+// take is the stream of a dispatch that is to be carried out: the one of the attempts
+// before, or a new one.
+func (s *streams) take(dispatch string, size int) *Stream {
+	stream := s.open[dispatch]
+	if stream == nil || stream.isEnded() {
+		stream = newStream(size)
+		s.open[dispatch] = stream
+	}
+	return stream
+}
+
+// ended keeps a stream for those who attach late, and forgets older ones.
+func (s *streams) ended(dispatch string, now time.Time, ttl time.Duration, most int) *Stream {
+	stream := s.open[dispatch]
+	if stream == nil || stream.isEnded() {
+		return nil
+	}
+	s.kept = append(s.kept, keptStream{dispatch: dispatch, stream: stream, until: now.Add(ttl)})
+	s.forget(now, most)
+	return stream
+}
+
+func (s *streams) forget(now time.Time, most int) {
+	n := 0
+	for n < len(s.kept) && (len(s.kept)-n > most || now.After(s.kept[n].until)) {
+		if k := s.kept[n]; s.open[k.dispatch] == k.stream {
+			delete(s.open, k.dispatch)
+		}
+		n++
+	}
+	s.kept = append([]keptStream(nil), s.kept[n:]...)
+}
+
+// Events returns the events of a dispatch that this process carries out, or has carried out
+// not long ago (Config.StreamTTL). Read it from any sequence number on, as often as you like. Events are not
+// shared between processes: those of a dispatch elsewhere are to be asked for there, and [Mailbox.Where] says
+// where. What a run has said is in its thread's log.
+func (m *Mailbox) Events(dispatch string) (*Stream, bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.streams.forget(m.queue.now(), m.cfg.Streams)
+	s, ok := m.streams.open[dispatch]
+	return s, ok
+}
+
+// Where says which process (Config.Owner) carries a dispatch out, or did last; it is empty
+// for one that nobody has begun.
+func (m *Mailbox) Where(ctx context.Context, dispatch string) (owner string, err error) {
+	d, found, err := m.queue.Dispatch(ctx, dispatch)
+	if err == nil && !found {
+		err = wrap("dispatch", dispatch, ErrNotFound)
+	}
+	return d.Owner, err
+}
+
+// Await waits until a dispatch is terminal, whoever carries it out, and returns it as it
+// is then.
+func (m *Mailbox) Await(ctx context.Context, dispatch string) (Dispatch, error) {
+	for {
+		d, found, err := m.queue.Dispatch(ctx, dispatch)
+		switch {
+		case err != nil:
+			return d, err
+		case !found:
+			return d, wrap("dispatch", dispatch, ErrNotFound)
+		case d.Status.Terminal():
+			return d, nil
+		}
+		if err := m.pauseFor(ctx, dispatch); err != nil {
+			return d, err
+		}
+	}
+}
+
+// pauseFor waits for the end of a stream of this process, or a little while.
+func (m *Mailbox) pauseFor(ctx context.Context, dispatch string) error {
+	var over <-chan struct{}
+	if s, ok := m.Events(dispatch); ok && !s.isEnded() {
+		over = s.over
+	}
+	timer := time.NewTimer(m.cfg.Poll)
+	defer timer.Stop()
+	select {
+	case <-over:
+	case <-timer.C:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	return nil
+}
+
+// follow ends the streams of dispatches that left this process without an end: they were settled
+// by another one, or it goes on with them.
+func (m *Mailbox) follow(ctx context.Context) {
+	for id, s := range m.idle() {
+		d, found, err := m.queue.Dispatch(ctx, id)
+		switch {
+		case err != nil:
+			return // at the next poll
+		case !found:
+			s.finish(EventMoved, nil)
+			m.forgetStream(id, s)
+		case d.Status.Terminal():
+			m.settled(d)
+		case d.Status == Claimed && d.Owner != m.cfg.Owner:
+			s.finish(EventMoved, []byte(d.Owner))
+			m.forgetStream(id, s)
+		}
+	}
+}
+
+func (m *Mailbox) forgetStream(dispatch string, s *Stream) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.streams.open[dispatch] == s {
+		delete(m.streams.open, dispatch)
+	}
+}
+
+// idle are the streams that have not ended, of dispatches that are not carried out here.
+func (m *Mailbox) idle() map[string]*Stream {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.streams.forget(m.queue.now(), m.cfg.Streams)
+	busy := make(map[string]bool, len(m.running))
+	for _, x := range m.running {
+		busy[x.hold.Dispatch] = true
+	}
+	out := map[string]*Stream{}
+	for id, s := range m.streams.open {
+		if !busy[id] && !s.isEnded() {
+			out[id] = s
+		}
+	}
+	return out
+}
+
+// endStreams ends what is left when the Mailbox closes.
+func (m *Mailbox) endStreams() {
+	for id, s := range m.idle() {
+		s.finish(EventMoved, nil)
+		m.forgetStream(id, s)
+	}
+}
