@@ -131,7 +131,7 @@ func (r *run) next() *run {
 	n := &run{
 		agent: r.agent, cfg: r.cfg, thread: r.thread, control: r.control, box: r.box, req: r.req, record: r.record, notices: r.notices, hand: r.hand,
 	}
-	n.record.Mode, n.woke = mode, r.woke
+	n.record.Mode, n.woke, n.last = mode, r.woke, r.last
 	return n
 }
 
@@ -157,6 +157,9 @@ func (r *run) begin(ctx context.Context) error {
 	t.mu.Lock()
 	state, image, went := t.state, t.image, r.record.open()
 	r.first, r.told = len(t.log), len(t.log)
+	if went && r.last == "" {
+		r.last = t.lastOf(r.record.RunID)
+	}
 	t.mu.Unlock()
 	agentID := cmp.Or(r.req.AgentID, handedTo(state), r.record.AgentID, r.cfg.AgentID)
 	who, err := r.agent.resolve(ctx, agentID)

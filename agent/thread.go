@@ -170,6 +170,17 @@ func (t *Thread) appendIdle(messages []abi.Message) error {
 	return nil
 }
 
+// lastOf is the id of the newest assistant message with text that a run has kept in a
+// checkpoint. The caller holds the lock.
+func (t *Thread) lastOf(runID string) string {
+	for i := len(t.log) - 1; i >= 0; i-- {
+		if m := &t.log[i]; m.Role == abi.RoleAssistant && m.Metadata["run_id"] == runID && m.Text() != "" {
+			return m.ID
+		}
+	}
+	return ""
+}
+
 // text returns the text of a message, or nothing.
 func (t *Thread) text(id string) string {
 	t.mu.Lock()

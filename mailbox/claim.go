@@ -63,7 +63,7 @@ func claimNext(t *turn, id string, r ClaimRequest) (out Change, taken string, mo
 		return t.free(), "", id == ""
 	}
 	if t.ended(d) {
-		t.settled(d, Acked, EndSettled)
+		t.acknowledge(d, EndSettled)
 		return t.free(), "", id == ""
 	}
 	return t.claim(d, r), d.ID, false
@@ -98,6 +98,13 @@ func (t *turn) nothing(id string) Change {
 func (t *turn) ended(d Dispatch) bool {
 	r, ok := t.s.Runs[d.RunID]
 	return ok && r.Dispatch == d.ID && (r.Status == RunDone || r.Status == RunWaiting)
+}
+
+// acknowledge ends a dispatch whose run came to an end before.
+func (t *turn) acknowledge(d Dispatch, end ClaimEnd) {
+	r := t.s.Runs[d.RunID]
+	d.RunStatus, d.Termination, d.Response, d.RunError = r.Status, r.Termination, r.Output, r.Error
+	t.settled(d, Acked, end)
 }
 
 // claim gives the thread to a dispatch.

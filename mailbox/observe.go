@@ -145,7 +145,7 @@ func (q *Queue) begin(ctx context.Context, o Operation) (_ context.Context, end 
 	}
 	ends := make([]func(OperationResult, error), len(q.cfg.Observers))
 	for i, observer := range q.cfg.Observers {
-		ctx, ends[i] = observer.Operation(ctx, o)
+		ctx, ends[i] = observer.Operation(ctx, o) //nolint:fatcontext // each observer adds its own
 	}
 	return ctx, func(empty bool, err error) {
 		for _, end := range ends {
@@ -170,7 +170,7 @@ func (q *Queue) ended(ctx context.Context, t *turn) {
 func (m *Mailbox) observed(ctx context.Context, j *Job) (_ context.Context, end func(Outcome, error)) {
 	ends := make([]func(Outcome, error), len(m.cfg.Observers))
 	for i, observer := range m.cfg.Observers {
-		ctx, ends[i] = observer.Execution(ctx, j)
+		ctx, ends[i] = observer.Execution(ctx, j) //nolint:fatcontext // each observer adds its own
 	}
 	return ctx, func(o Outcome, err error) {
 		for _, end := range ends {

@@ -46,6 +46,12 @@ func (j *Job) Load(ctx context.Context, need Need) (State, error) {
 	return j.x.box.queue.load(ctx, j.x.hold.Thread, need)
 }
 
+// Log lists messages of the thread's log by Seq, from the one at from, limit at most.
+func (j *Job) Log(ctx context.Context, from, limit int) ([]Message, error) {
+	list, err := j.x.box.cfg.Store.Messages(ctx, j.x.hold.Thread, from, limit)
+	return list, wrap("log of thread", j.x.hold.Thread, err)
+}
+
 // Emit sends an event to whoever reads the run's stream. It never waits.
 func (j *Job) Emit(kind string, data []byte) { j.x.events.send(kind, data) }
 

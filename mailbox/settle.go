@@ -189,7 +189,7 @@ func expire(t *turn) (out Change, expired string) {
 	}
 	switch {
 	case t.ended(d):
-		t.settled(d, Acked, EndExpired)
+		t.acknowledge(d, EndExpired)
 	case d.Epoch < t.head.Epoch:
 		t.supersede(d, staleText)
 	case c.Stop != "":

@@ -152,11 +152,12 @@ func reclaimFinished(w *world) {
 		thread := "t-" + string(status)
 		w.enqueue(thread, "d-"+string(status))
 		k := w.claim(thread)
-		must(w.t, w.queue.Commit(w.ctx(), hold(k), mailbox.Commit{ID: "c", Result: mailbox.Result{Status: status}}))
+		must(w.t, w.queue.Commit(w.ctx(), hold(k), mailbox.Commit{ID: "c", Result: mailbox.Result{Status: status, Response: "hello"}}))
 		w.clock.Add(lease + time.Second)
 		again, ok := w.expire(thread)
 		equal(w.t, "expired", ok, true)
 		equal(w.t, "status of the dispatch of a run that is "+string(status), again.Dispatch.Status, mailbox.Acked)
+		equal(w.t, "response of the dispatch", again.Dispatch.Response, "hello")
 		equal(w.t, "status of the run", w.run(k.Dispatch.RunID).Status, status)
 		w.idle(thread)
 	}

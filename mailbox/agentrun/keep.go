@@ -1,0 +1,261 @@
+package agentrun
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/mortise-dev/mortise/abi"
+	"github.com/mortise-dev/mortise/agent"
+	"github.com/mortise-dev/mortise/mailbox"
+)
+
+// page is how many messages of a log are read at a time.
+const page = 500
+
+// keeper keeps the checkpoints of one execution. It is an agent.Checkpointer.
+type keeper struct {
+	job *mailbox.Job
+	// cause is why the execution ends, once it does.
+	cause func() error
+
+	mu sync.Mutex
+	// thread is what was kept last, without messages; found says whether there is anything.
+	thread agent.Checkpoint
+	found  bool
+	log    []abi.Message
+	// seqs are the places of the messages in the log, accepted those that were taken under way and are
+	// not in it.
+	seqs     map[string]int
+	accepted []abi.Message
+	commits  int
+	// closed says that nothing more is taken under way.
+	closed bool
+}
+
+// open reads the thread.
+func open(ctx context.Context, j *mailbox.Job, cause func() error) (*keeper, error) {
+	k := &keeper{job: j, cause: cause, seqs: map[string]int{}}
+	s, err := j.Load(ctx, mailbox.Need{Image: true})
+	if err != nil {
+		return nil, err
+	}
+	for len(k.log) < s.Head.Messages {
+		list, err := j.Log(ctx, len(k.log)+1, page)
+		if err != nil {
+			return nil, err
+		}
+		if len(list) == 0 {
+			return nil, fmt.Errorf("agentrun: thread %.80q: its log has %d messages, and ends after %d", j.Dispatch.Thread, s.Head.Messages, len(k.log))
+		}
+		for _, m := range list {
+			var v abi.Message
+			if err := decode("message of a log", m.Data, &v); err != nil {
+				return nil, err
+			}
+			v.ID = m.ID
+			k.log = append(k.log, v)
+			k.seqs[m.ID] = m.Seq
+		}
+	}
+	k.found = len(s.Image) > 0 || len(k.log) > 0
+	k.thread, k.accepted, err = getImage(s.Image)
+	k.thread.Run.ThreadID = j.Dispatch.Thread
+	k.dropKnown()
+	return k, err
+}
+
+// LoadThread implements agent.Checkpointer. What was taken under way and is not in the log waits for
+// the run, as a notice.
+func (k *keeper) LoadThread(context.Context, string) (agent.Checkpoint, bool, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	out := k.thread
+	out.From, out.Messages = 0, slices.Clone(k.log)
+	out.Held = slices.Clone(out.Held)
+	if len(k.accepted) > 0 {
+		out.Held = append(out.Held, abi.Notice{Kind: abi.NoticeMessages, Messages: slices.Clone(k.accepted)})
+	}
+	return out, k.found, nil
+}
+
+// FindRun implements agent.Checkpointer.
+func (k *keeper) FindRun(ctx context.Context, id string) (agent.Record, bool, error) {
+	s, err := k.job.Load(ctx, mailbox.Need{Runs: []string{id}})
+	if err != nil {
+		return agent.Record{}, false, err
+	}
+	run, ok := s.Runs[id]
+	if !ok || len(run.Data) == 0 {
+		return agent.Record{}, false, nil // nothing was said in it yet
+	}
+	r, err := decodeRecord(run.Data)
+	return r, err == nil, err
+}
+
+// SaveCheckpoint implements agent.Checkpointer: it is a commit of the claim.
+func (k *keeper) SaveCheckpoint(ctx context.Context, c agent.Checkpoint) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	c.Run = k.standing(c.Run)
+	if c.From != len(k.log) {
+		return fmt.Errorf("agentrun: thread %.80q: %w: its log has %d messages, the checkpoint follows %d", k.job.Dispatch.Thread, agent.ErrStale, len(k.log), c.From)
+	}
+	commit, err := k.commit(c)
+	if err != nil {
+		return err
+	}
+	if err := k.job.Commit(ctx, commit); err != nil {
+		if errors.Is(err, mailbox.ErrConflict) {
+			return fmt.Errorf("%w: %w", agent.ErrStale, err)
+		}
+		return err
+	}
+	k.kept(c)
+	return nil
+}
+
+// standing is what to write of a run: one that may go on elsewhere is not done yet.
+func (k *keeper) standing(r agent.Record) agent.Record {
+	if r.Status != agent.StatusDone {
+		return r
+	}
+	cancelled := r.Termination.Type == agent.Cancelled && !errors.Is(k.cause(), mailbox.ErrStopped)
+	if r.Termination.Type == agent.Failed || cancelled {
+		r.Status, r.Reason = agent.StatusRunning, ""
+	}
+	return r
+}
+
+// commit is what a checkpoint writes. The caller holds the lock.
+func (k *keeper) commit(c agent.Checkpoint) (mailbox.Commit, error) {
+	record, err := encodeRecord(c.Run)
+	if err != nil {
+		return mailbox.Commit{}, err
+	}
+	out := mailbox.Commit{ID: k.nextID(), From: c.From, Data: record, Result: result(c.Run)}
+	for _, m := range c.Messages {
+		v, err := k.message(m)
+		if err != nil {
+			return out, err
+		}
+		out.Append = append(out.Append, v)
+	}
+	for _, m := range c.Edited {
+		v, err := k.message(m)
+		if err != nil {
+			return out, err
+		}
+		if v.Seq = k.seqs[m.ID]; v.Seq == 0 {
+			continue // it is among those that are appended
+		}
+		out.Replace = append(out.Replace, v)
+	}
+	out.Image, err = putImage(c, missing(k.accepted, k.seqs, c))
+	return out, err
+}
+
+func (k *keeper) nextID() string {
+	k.commits++
+	return fmt.Sprintf("%s/%d", k.job.Dispatch.Instance, k.commits)
+}
+
+func (k *keeper) message(m abi.Message) (mailbox.Message, error) {
+	data, err := encode("message", &m)
+	return mailbox.Message{ID: m.ID, Run: k.job.Run.ID, Data: data}, err
+}
+
+// kept takes over what was written. The caller holds the lock.
+func (k *keeper) kept(c agent.Checkpoint) {
+	for _, m := range c.Messages {
+		k.log = append(k.log, m)
+		k.seqs[m.ID] = len(k.log)
+	}
+	for _, m := range c.Edited {
+		if seq := k.seqs[m.ID]; seq > 0 {
+			k.log[seq-1] = m
+		}
+	}
+	c.Messages, c.Edited = nil, nil
+	k.thread, k.found = c, true
+	k.dropKnown()
+}
+
+// dropKnown forgets of what was taken under way what is in the log, or is held.
+func (k *keeper) dropKnown() {
+	k.accepted = missing(k.accepted, k.seqs, k.thread)
+}
+
+// missing are the messages that are neither in the log nor in a checkpoint.
+func missing(list []abi.Message, seqs map[string]int, c agent.Checkpoint) []abi.Message {
+	return slices.DeleteFunc(slices.Clone(list), func(m abi.Message) bool {
+		same := func(o abi.Message) bool { return o.ID == m.ID }
+		return seqs[m.ID] > 0 || slices.ContainsFunc(c.Messages, same) || slices.ContainsFunc(c.Held, func(n abi.Notice) bool {
+			return slices.ContainsFunc(n.Messages, same)
+		})
+	})
+}
+
+// accept makes messages durable that were sent to the run under way. It says whether it did, and which of them
+// are new.
+func (k *keeper) accept(ctx context.Context, list []abi.Message) (added []abi.Message, ok bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.closed {
+		return nil, false
+	}
+	for _, m := range list {
+		if !k.knows(m.ID) {
+			added = append(added, m)
+		}
+	}
+	if len(added) == 0 {
+		return nil, true
+	}
+	data, err := putImage(k.thread, append(slices.Clone(k.accepted), added...))
+	if err != nil {
+		return nil, false
+	}
+	if err := k.job.Commit(ctx, mailbox.Commit{ID: k.nextID(), From: len(k.log), Image: data}); err != nil {
+		return nil, false
+	}
+	k.accepted = append(k.accepted, added...)
+	return added, true
+}
+
+// knows says whether a message is in the log, or waits for the run. The caller holds the lock.
+func (k *keeper) knows(id string) bool {
+	one := []abi.Message{{ID: id}}
+	return len(missing(one, k.seqs, k.thread)) == 0 || slices.ContainsFunc(k.accepted, func(m abi.Message) bool { return m.ID == id })
+}
+
+// left closes the thread for what comes under way, and returns what the run did not read.
+func (k *keeper) left() []abi.Message {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.closed = true
+	out := slices.Clone(k.accepted)
+	for _, n := range k.thread.Held {
+		out = append(out, n.Messages...)
+	}
+	return out
+}
+
+// result is where a run stands after a checkpoint.
+func result(r agent.Record) mailbox.Result {
+	out := mailbox.Result{Response: r.Final, Error: r.Error}
+	switch r.Status {
+	case agent.StatusWaiting:
+		out.Status = mailbox.RunWaiting
+		if r.Waiting != nil {
+			out.Wait = string(r.Waiting.Reason)
+		}
+	case agent.StatusDone:
+		out.Status, out.Termination = mailbox.RunDone, r.Reason
+	default:
+		return mailbox.Result{}
+	}
+	return out
+}

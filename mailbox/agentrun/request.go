@@ -1,0 +1,109 @@
+package agentrun
+
+import (
+	"fmt"
+
+	"github.com/mortise-dev/mortise/abi"
+	"github.com/mortise-dev/mortise/agent"
+	"github.com/mortise-dev/mortise/mailbox"
+)
+
+// WakeText is what a run reads that is woken since its background tasks may have changed.
+const WakeText = "<background-tasks-updated />"
+
+// Extras are what a request says to the agent besides its messages.
+type Extras struct {
+	// FrontendTools are carried out by whoever asked.
+	FrontendTools []abi.Tool `json:"frontend_tools,omitempty"`
+	// Override changes each inference of the run.
+	Override *abi.InferenceOverride `json:"override,omitempty"`
+}
+
+// Empty says whether there is nothing in it.
+func (e Extras) Empty() bool { return len(e.FrontendTools) == 0 && e.Override == nil }
+
+// Encode returns the extras for mailbox.Request.Extras: nil when they are empty.
+func (e Extras) Encode() ([]byte, error) {
+	if e.Empty() {
+		return nil, nil
+	}
+	return encode("extras of a request", &e)
+}
+
+// DecodeExtras reads what [Extras.Encode] wrote.
+func DecodeExtras(data []byte) (e Extras, err error) {
+	if err := decode("extras of a request", data, &e); err != nil {
+		return Extras{}, fmt.Errorf("%w: %w", mailbox.ErrPermanent, err)
+	}
+	return e, nil
+}
+
+// Inputs encodes messages for a request.
+func Inputs(messages ...abi.Message) ([]mailbox.Input, error) {
+	var out []mailbox.Input
+	for i := range messages {
+		data, err := encode("message", &messages[i])
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, mailbox.Input{ID: messages[i].ID, Data: data})
+	}
+	return out, nil
+}
+
+// Decisions encodes decisions for a request, or for Mailbox.Decide.
+func Decisions(list ...agent.Decision) ([]mailbox.Decision, error) {
+	var out []mailbox.Decision
+	for _, d := range list {
+		v := putDecision(d)
+		data, err := encode("decision", &v)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, mailbox.Decision{Call: d.Target, Data: data})
+	}
+	return out, nil
+}
+
+// Wake is the request by which a run goes on whose background tasks may have changed. It can be
+// mailbox.Config.Wake.
+func Wake(run mailbox.Run) (mailbox.Request, bool) {
+	inputs, err := Inputs(abi.Message{Role: abi.RoleUser, Visibility: abi.VisibilityInternal, Content: []abi.ContentBlock{abi.Text(WakeText)}})
+	return mailbox.Request{
+		Thread: run.Thread, Run: run.ID, Origin: mailbox.OriginInternal, Mode: mailbox.ModeInternalWake, Adapter: mailbox.OriginInternal, Messages: inputs,
+	}, err == nil
+}
+
+// messages decodes what a request brings.
+func messages(inputs []mailbox.Input) ([]abi.Message, error) {
+	var out []abi.Message
+	for _, in := range inputs {
+		m := abi.Message{}
+		if err := decode("message", in.Data, &m); err != nil {
+			return nil, fmt.Errorf("%w: %w", mailbox.ErrPermanent, err)
+		}
+		m.ID = in.ID
+		out = append(out, m)
+	}
+	return out, nil
+}
+
+func decisions(list []mailbox.Decision) ([]agent.Decision, error) {
+	var out []agent.Decision
+	for _, d := range list {
+		v := decision{}
+		if err := decode("decision", d.Data, &v); err != nil {
+			return nil, fmt.Errorf("%w: %w", mailbox.ErrPermanent, err)
+		}
+		v.Target = d.Call
+		out = append(out, v.get())
+	}
+	return out, nil
+}
+
+// DecodeMessage reads a message of a thread's log.
+func DecodeMessage(m mailbox.Message) (out abi.Message, err error) {
+	err = decode("message", m.Data, &out)
+	out.ID = m.ID
+	return out, err
+}

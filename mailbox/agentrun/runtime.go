@@ -1,0 +1,219 @@
+package agentrun
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/mortise-dev/mortise/abi"
+	"github.com/mortise-dev/mortise/agent"
+	"github.com/mortise-dev/mortise/llm"
+	"github.com/mortise-dev/mortise/mailbox"
+)
+
+// Config makes a [Runtime].
+type Config struct {
+	// Agent says what a run is carried out with. Checkpoints are set by the Runtime; Listen is called beside
+	// it. An agent that is not known is best told as mailbox.ErrPermanent. Required.
+	Agent func(ctx context.Context, j *mailbox.Job) (agent.Config, error)
+	// Requeue queues a request for what a run was sent and had no time to read: Mailbox.SubmitBackground. Without
+	// it the thread's next run reads it.
+	Requeue func(ctx context.Context, r mailbox.Request) (mailbox.Submission, error)
+}
+
+// Runtime is a mailbox.Runtime and mailbox.Steerer. Make one with [New].
+type Runtime struct {
+	cfg Config
+
+	mu sync.Mutex
+	// live are the executions under way, by run.
+	live map[string]*activity
+}
+
+// activity is one execution.
+type activity struct {
+	agent  *agent.Agent
+	keep   *keeper
+	thread string
+}
+
+var (
+	_ mailbox.Runtime = (*Runtime)(nil)
+	_ mailbox.Steerer = (*Runtime)(nil)
+)
+
+// New checks the config and makes a Runtime.
+func New(cfg Config) (*Runtime, error) {
+	if cfg.Agent == nil {
+		return nil, errors.New("agentrun: Config.Agent is nil: say which agent carries out a run")
+	}
+	return &Runtime{cfg: cfg, live: map[string]*activity{}}, nil
+}
+
+// Run implements mailbox.Runtime.
+func (r *Runtime) Run(ctx context.Context, j *mailbox.Job) (mailbox.Result, error) {
+	k, err := open(ctx, j, func() error { return context.Cause(ctx) })
+	if err != nil {
+		return mailbox.Result{}, err
+	}
+	req, nothing, err := k.request(j)
+	if err != nil {
+		return mailbox.Result{}, err
+	}
+	if nothing {
+		return k.asItStands(j), nil
+	}
+	a, err := r.agent(ctx, j, k)
+	if err != nil {
+		return mailbox.Result{}, err
+	}
+	r.enter(j.Run.ID, &activity{agent: a, keep: k, thread: j.Dispatch.Thread})
+	out, err := a.Run(ctx, req)
+	r.leave(j.Run.ID)
+	r.requeue(context.WithoutCancel(ctx), j, k.left())
+	return outcome(out, err)
+}
+
+// agent makes the agent of an execution.
+func (r *Runtime) agent(ctx context.Context, j *mailbox.Job, k *keeper) (*agent.Agent, error) {
+	cfg, err := r.cfg.Agent(ctx, j)
+	if err != nil {
+		return nil, fmt.Errorf("agentrun: agent %.80q: %w", j.Run.Agent, err)
+	}
+	cfg.Checkpoints, cfg.AgentID = k, cmp.Or(cfg.AgentID, j.Run.Agent)
+	listen := cfg.Listen
+	cfg.Listen = func(ctx context.Context, e agent.Event) {
+		if data, err := json.Marshal(e); err == nil {
+			j.Emit(string(e.Type), data)
+		}
+		if listen != nil {
+			listen(ctx, e)
+		}
+	}
+	a, err := agent.New(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", mailbox.ErrPermanent, err)
+	}
+	return a, nil
+}
+
+// request is what the agent is asked for, or nothing when all of it was done before.
+func (k *keeper) request(j *mailbox.Job) (req agent.Request, nothing bool, err error) {
+	extras, err := DecodeExtras(j.Request.Extras)
+	if err != nil {
+		return req, false, err
+	}
+	input, err := messages(j.Request.Messages)
+	if err != nil {
+		return req, false, err
+	}
+	decided, err := decisions(j.Request.Decisions)
+	if err != nil {
+		return req, false, err
+	}
+	latest := k.thread.Run
+	// The same dispatch again: it had begun before its process ended, or it failed.
+	again := latest.DispatchID == j.Dispatch.ID
+	goesOn := latest.RunID == j.Run.ID && (latest.Status == agent.StatusRunning || latest.Status == agent.StatusWaiting)
+	k.forgetAsked(input)
+	fresh := slices.DeleteFunc(input, func(m abi.Message) bool { return k.knows(m.ID) })
+	if again {
+		decided = slices.DeleteFunc(decided, func(d agent.Decision) bool { return !k.isOpen(d.Target) })
+	}
+	nothing = !again && len(j.Request.Messages) > 0 && len(fresh) == 0 && len(decided) == 0
+	req = agent.Request{
+		ThreadID: j.Dispatch.Thread, Messages: fresh, Decisions: decided, FrontendTools: extras.FrontendTools, Override: extras.Override,
+		ParentRunID: j.Run.Parent, DispatchID: j.Dispatch.ID, SessionID: j.Dispatch.Instance,
+		Mode: abi.RunMode(j.Request.Mode), Adapter: j.Request.Adapter,
+	}
+	if goesOn {
+		req.ContinueRunID = j.Run.ID // with the agent that it was handed to
+	} else {
+		req.RunID, req.AgentID = j.Run.ID, j.Run.Agent
+	}
+	return req, nothing, nil
+}
+
+// forgetAsked leaves to the request what it brings: it was taken under way, and came too late.
+func (k *keeper) forgetAsked(input []abi.Message) {
+	asked := func(m abi.Message) bool {
+		return k.seqs[m.ID] == 0 && slices.ContainsFunc(input, func(o abi.Message) bool { return o.ID == m.ID })
+	}
+	k.accepted = slices.DeleteFunc(k.accepted, asked)
+	var held []abi.Notice
+	for _, n := range k.thread.Held {
+		before := len(n.Messages)
+		n.Messages = slices.DeleteFunc(slices.Clone(n.Messages), asked)
+		if before == 0 || len(n.Messages) > 0 {
+			held = append(held, n)
+		}
+	}
+	k.thread.Held = held
+}
+
+func (k *keeper) isOpen(target string) bool {
+	return slices.ContainsFunc(k.thread.Tickets, func(t agent.Ticket) bool {
+		return t.Status == agent.TicketOpen && (t.ID == target || t.Call.ID == target)
+	})
+}
+
+// Duplicate is the termination of a run whose request brought nothing new: its messages were
+// taken by a run before.
+const Duplicate = "duplicate"
+
+// asItStands is the result of a run that has nothing to do.
+func (k *keeper) asItStands(j *mailbox.Job) mailbox.Result {
+	if latest := k.thread.Run; latest.RunID == j.Run.ID && latest.Status == agent.StatusWaiting {
+		return result(latest)
+	}
+	return mailbox.Result{Status: mailbox.RunDone, Termination: Duplicate}
+}
+
+// outcome is what the mailbox hears of a run.
+func outcome(out agent.Result, err error) (mailbox.Result, error) {
+	result := mailbox.Result{Response: out.Response}
+	switch {
+	case err != nil:
+		if out.Termination.Type == agent.Cancelled {
+			result.Termination = mailbox.TerminationCancelled
+		}
+		return result, Classify(err)
+	case out.Status == agent.StatusWaiting:
+		result.Status, result.Wait = mailbox.RunWaiting, wait(out)
+	default:
+		result.Status, result.Termination = mailbox.RunDone, out.Termination.Reason()
+	}
+	return result, nil
+}
+
+func wait(out agent.Result) string {
+	if out.Termination.Type == agent.Suspended {
+		return string(agent.WaitPermission)
+	}
+	return string(agent.WaitTasks)
+}
+
+// Classify marks an error of a run as mailbox.ErrPermanent when no retry mends it: a
+// model that refuses the request, the credentials or the content, or that does not exist, and requests that do not fit
+// their thread. All else may pass.
+func Classify(err error) error {
+	var failure *llm.Error
+	switch {
+	case err == nil, errors.Is(err, mailbox.ErrPermanent):
+		return err
+	case errors.Is(err, agent.ErrMessages), errors.Is(err, agent.ErrNoTicket):
+	case errors.As(err, &failure):
+		switch failure.Kind {
+		case llm.KindContextOverflow, llm.KindInvalidRequest, llm.KindUnauthorized, llm.KindModelNotFound, llm.KindContentFiltered:
+		default:
+			return err
+		}
+	default:
+		return err
+	}
+	return fmt.Errorf("%w: %w", mailbox.ErrPermanent, err)
+}
