@@ -47,6 +47,8 @@ type Request struct {
 	Mode    string `json:"mode,omitempty"`
 	// Extras are the runtime's own.
 	Extras []byte `json:"extras,omitempty"`
+	// Trace says which trace the request belongs to, as mailboxtrace.Inject writes it.
+	Trace map[string]string `json:"trace,omitempty"`
 	// Key makes a request that comes twice one: of the same thread, as long as the dispatch is kept.
 	Key string `json:"-"`
 	// Dedupe is a key that only one request of the thread may have at a time.
@@ -130,7 +132,9 @@ func (r Request) mode(foreground bool) string {
 
 // entry is what is queued for a request.
 func (m *Mailbox) entry(r Request, foreground bool) (Entry, error) {
-	asked, err := json.Marshal(r)
+	same := r
+	same.Trace = nil // another try of the same request is in another trace
+	asked, err := json.Marshal(same)
 	r.Mode = r.mode(foreground)
 	payload, again := json.Marshal(r)
 	if err = errors.Join(err, again); err != nil {

@@ -1,0 +1,221 @@
+package mailboxmetrics_test
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	dto "github.com/prometheus/client_model/go"
+	"go.uber.org/goleak"
+
+	"github.com/mortise-dev/mortise/mailbox"
+	"github.com/mortise-dev/mortise/mailbox/mailboxmetrics"
+	"github.com/mortise-dev/mortise/store/memstore"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// second is a runtime that takes a second, and does what the message says.
+type second struct{}
+
+func (second) Run(ctx context.Context, j *mailbox.Job) (mailbox.Result, error) {
+	timer := time.NewTimer(time.Second)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+		return mailbox.Result{}, ctx.Err()
+	}
+	switch string(j.Request.Messages[0].Data) {
+	case "blip":
+		if j.Attempt == 1 {
+			return mailbox.Result{}, errors.New("blip")
+		}
+	case "wrong":
+		return mailbox.Result{}, mailbox.ErrPermanent
+	}
+	return mailbox.Result{}, nil
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func newBox(t *testing.T) (*mailbox.Mailbox, *prometheus.Registry) {
+	t.Helper()
+	store, registry := memstore.New(), prometheus.NewRegistry()
+	m, err := mailboxmetrics.New(mailboxmetrics.Config{Registry: registry, Store: store})
+	must(t, err)
+	box, err := mailbox.New(t.Context(), mailbox.Config{Store: store, Runtime: second{}, Observers: []mailbox.Observer{m}})
+	must(t, err)
+	t.Cleanup(func() { must(t, box.Close(context.Background())) })
+	must(t, box.Start(t.Context()))
+	return box, registry
+}
+
+func submit(t *testing.T, box *mailbox.Mailbox, thread, text string) mailbox.Submission {
+	t.Helper()
+	sub, err := box.SubmitBackground(t.Context(), mailbox.Request{Thread: thread, Messages: []mailbox.Input{{Data: []byte(text)}}})
+	must(t, err)
+	return sub
+}
+
+// gathered is a metric by its labels, in the order of their names.
+func gathered(t *testing.T, r *prometheus.Registry, name string) map[string]*dto.Metric {
+	t.Helper()
+	families, err := r.Gather()
+	must(t, err)
+	out := map[string]*dto.Metric{}
+	for _, f := range families {
+		if f.GetName() != name {
+			continue
+		}
+		for _, m := range f.GetMetric() {
+			var labels []string
+			for _, l := range m.GetLabel() {
+				labels = append(labels, l.GetValue())
+			}
+			out[strings.Join(labels, ",")] = m
+		}
+	}
+	return out
+}
+
+func TestLatencies(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		box, registry := newBox(t)
+		submit(t, box, "t", "first")
+		submit(t, box, "t", "second")
+		time.Sleep(time.Minute)
+		for name, want := range map[string]float64{
+			"mortise_mailbox_dispatch_enqueue_to_start_seconds":    1,
+			"mortise_mailbox_dispatch_eligible_to_start_seconds":   1,
+			"mortise_mailbox_dispatch_claim_to_start_seconds":      0,
+			"mortise_mailbox_dispatch_runtime_seconds":             2,
+			"mortise_mailbox_dispatch_enqueue_to_complete_seconds": 3,
+			"mortise_run_duration_seconds":                         2,
+		} {
+			for labels, m := range gathered(t, registry, name) {
+				h := m.GetHistogram()
+				if h.GetSampleCount() != 2 || h.GetSampleSum() != want || (labels != "" && labels != "completed") {
+					t.Errorf("%s{%s}: %d samples, %v seconds, want 2 and %v", name, labels, h.GetSampleCount(), h.GetSampleSum(), want)
+				}
+			}
+			if len(gathered(t, registry, name)) != 1 {
+				t.Errorf("%s: %d series", name, len(gathered(t, registry, name)))
+			}
+		}
+	})
+}
+
+func TestOutcomes(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		box, registry := newBox(t)
+		for _, text := range []string{"fine", "blip", "wrong", "stopped"} {
+			submit(t, box, text, text)
+		}
+		queued := submit(t, box, "stopped", "queued")
+		active := func() float64 { return gathered(t, registry, "mortise_active_runs")[""].GetGauge().GetValue() }
+		synctest.Wait()
+		if n := active(); n != 4 {
+			t.Errorf("%v runs are active", n)
+		}
+		if n := gathered(t, registry, "mortise_mailbox_queue_depth")[""].GetGauge().GetValue(); n != 1 {
+			t.Errorf("%v are queued", n)
+		}
+		if n := gathered(t, registry, "mortise_mailbox_dispatch_depth")["claimed"].GetGauge().GetValue(); n != 4 {
+			t.Errorf("%v are claimed", n)
+		}
+		ok, err := box.Cancel(t.Context(), queued.Dispatch)
+		must(t, err)
+		ok2, err := box.CancelThread(t.Context(), "stopped")
+		must(t, err)
+		time.Sleep(time.Minute)
+		if !ok || !ok2 || active() != 0 {
+			t.Errorf("cancelled: %v, %v; %v runs are active", ok, ok2, active())
+		}
+		counts := map[string]float64{}
+		for labels, m := range gathered(t, registry, "mortise_runs_total") {
+			counts[labels] = m.GetCounter().GetValue()
+		}
+		if want := map[string]float64{"completed": 2, "dead_letter": 1, "cancelled": 2}; !maps.Equal(counts, want) {
+			t.Errorf("runs by outcome %v, want %v", counts, want)
+		}
+		runtime := slices.Sorted(maps.Keys(gathered(t, registry, "mortise_mailbox_dispatch_runtime_seconds")))
+		if want := []string{"cancelled", "completed", "permanent_error", "transient_error"}; !slices.Equal(runtime, want) {
+			t.Errorf("executions by outcome %q, want %q", runtime, want)
+		}
+		operations := gathered(t, registry, "mortise_mailbox_operations_total")
+		for labels, want := range map[string]float64{"enqueue,ok": 5, "nack,ok": 1, "dead_letter,ok": 1, "ack,ok": 2, "cancel_claimed,ok": 1} {
+			if got := operations[labels].GetCounter().GetValue(); got != want {
+				t.Errorf("operations{%s} is %v, want %v", labels, got, want)
+			}
+		}
+	})
+}
+
+func TestSignalsAreCounted(t *testing.T) {
+	t.Parallel()
+	registry := prometheus.NewRegistry()
+	m, err := mailboxmetrics.New(mailboxmetrics.Config{Registry: registry})
+	must(t, err)
+	for _, e := range []mailbox.SignalEvent{
+		mailbox.SignalPulled, mailbox.SignalRedelivered, mailbox.SignalAcked, mailbox.SignalNacked, mailbox.SignalDelayed, mailbox.SignalDelayed,
+	} {
+		m.Signal(t.Context(), e)
+	}
+	must(t, testutil.GatherAndCompare(registry, strings.NewReader(`
+# HELP mortise_mailbox_dispatch_signal_nack_total Signals that were given back, delayed when their thread was claimed.
+# TYPE mortise_mailbox_dispatch_signal_nack_total counter
+mortise_mailbox_dispatch_signal_nack_total{delayed="false"} 1
+mortise_mailbox_dispatch_signal_nack_total{delayed="true"} 2
+# HELP mortise_mailbox_dispatch_signal_pulled_total Signals that were taken.
+# TYPE mortise_mailbox_dispatch_signal_pulled_total counter
+mortise_mailbox_dispatch_signal_pulled_total 1
+`), "mortise_mailbox_dispatch_signal_nack_total", "mortise_mailbox_dispatch_signal_pulled_total"))
+}
+
+// down is a store that cannot be counted.
+type down struct{}
+
+func (down) Count(context.Context) (mailbox.Counts, error) {
+	return mailbox.Counts{}, errors.New("down")
+}
+
+func TestStoreThatCannotBeCounted(t *testing.T) {
+	t.Parallel()
+	registry := prometheus.NewRegistry()
+	_, err := mailboxmetrics.New(mailboxmetrics.Config{Registry: registry, Store: down{}})
+	must(t, err)
+	if n := len(gathered(t, registry, "mortise_mailbox_queue_depth")); n != 0 {
+		t.Error("a depth that nobody knows is told")
+	}
+	if n := gathered(t, registry, "mortise_mailbox_depth_errors_total")[""].GetCounter().GetValue(); n < 1 {
+		t.Errorf("%v errors", n)
+	}
+}
+
+func TestNew(t *testing.T) {
+	t.Parallel()
+	if _, err := mailboxmetrics.New(mailboxmetrics.Config{}); err == nil || !strings.Contains(err.Error(), "Registry") {
+		t.Errorf("without a registry: %v", err)
+	}
+	registry := prometheus.NewRegistry()
+	_, err := mailboxmetrics.New(mailboxmetrics.Config{Registry: registry})
+	must(t, err)
+	if _, err := mailboxmetrics.New(mailboxmetrics.Config{Registry: registry}); err == nil {
+		t.Error("the same metrics twice in one registry")
+	}
+}
