@@ -79,7 +79,7 @@ func TestAnotherProcessGoesOn(t *testing.T) {
 			if r.Status == agent.StatusWaiting {
 				r = mustRun(t, two, decide("c2", agent.ActionResume, nil))
 			}
-			if r.Status != agent.StatusDone {
+			if r.Status != agent.StatusDone || r.Response != "done" {
 				t.Errorf("result %+v", r)
 			}
 			tools := toolTexts(two)

@@ -15,9 +15,16 @@
 // failed is simply asked for again: it finds what it did by id and token. [Queue] has the
 // transitions, one method each.
 //
+// # Processes
+//
+// A [Mailbox] is the part of one process: it takes requests, and between [Mailbox.Start] and [Mailbox.Stop] it carries
+// out what is due, whoever has queued it. Its [Observer]s are told what it does. Events are those of the process that
+// carries a dispatch out: a [Stream] is read from any number on, and says when another process goes on; [Mailbox.Await]
+// waits for the end wherever it comes.
+//
 // # Concurrency
 //
-// Everything is safe for concurrent use.
+// Everything is safe for concurrent use. Close a Mailbox when it is not needed any more, before its store.
 //
 // # Errors
 //

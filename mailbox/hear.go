@@ -2,6 +2,7 @@ package mailbox
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 )
@@ -73,11 +74,13 @@ func (m *Mailbox) answer(ctx context.Context, s Signal) (SignalEvent, time.Durat
 	if err != nil {
 		return SignalNacked, 0
 	}
-	if m.execution(s.Thread) != nil {
-		return SignalAcked, 0 // whoever ends looks at what is queued
+	if x := m.execution(s.Thread); x != nil && h.Claim != nil && h.Claim.Token == x.hold.Token {
+		return SignalAcked, 0 // its settlement is a signal, if something is queued then
 	}
-	claimed, err := m.take(ctx, h)
+	claimed, err := m.takeOne(ctx, h)
 	switch {
+	case errors.Is(err, errCrowded):
+		return SignalDelayed, jitter(2 * m.cfg.NackDelay)
 	case err != nil:
 		m.cfg.Logger.WarnContext(ctx, "mailbox_claim_failed", "thread", s.Thread, "error", err)
 		return SignalNacked, 0

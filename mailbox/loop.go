@@ -116,8 +116,20 @@ func (m *Mailbox) look(ctx context.Context, h Head) (bool, error) {
 	return m.take(ctx, h)
 }
 
-// errCrowded is a claim that was given back, since all processes together had too many.
+// errCrowded is a claim that was not made, or was given back, since all processes together had as many as they may.
 var errCrowded = errors.New("as many executions as there may be")
+
+// takeOne is take, unless all processes together have as many executions as they may: [errCrowded].
+func (m *Mailbox) takeOne(ctx context.Context, h Head) (bool, error) {
+	c, total, err := m.count(ctx)
+	if err == nil && m.over(c, total, h.Tenant, 1) {
+		err = errCrowded
+	}
+	if err != nil {
+		return false, err
+	}
+	return m.take(ctx, h)
+}
 
 // take claims a thread and carries out what it was claimed for, if a worker is free. It says
 // whether it did.

@@ -175,11 +175,7 @@ func (m *Mailbox) dispatchNow(ctx context.Context, h Head) bool {
 	if !m.Running() {
 		return false
 	}
-	c, total, err := m.count(ctx)
-	if err != nil || m.over(c, total, h.Tenant, 1) {
-		return false
-	}
-	ok, err := m.take(ctx, h)
+	ok, err := m.takeOne(ctx, h)
 	return ok && err == nil
 }
 
@@ -230,6 +226,8 @@ func (m *Mailbox) giveWay(ctx context.Context, thread string) (Interruption, err
 		}
 		h, err := m.queue.Head(ctx, thread)
 		switch {
+		case err != nil && ctx.Err() != nil:
+			return out, wrap("thread", thread, errors.Join(ErrBusy, err))
 		case err != nil:
 			return out, err
 		case h.Claim == nil || h.Claim.Token != out.Active.Claim.Token:

@@ -290,3 +290,86 @@ func TestWakeAfterRestart(t *testing.T) {
 		}
 	})
 }
+
+// TestAgentErrors: what no retry mends is not tried again.
+func TestAgentErrors(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		make     func() (agent.Config, error)
+		attempts int
+	}{
+		"classify_error_agent_not_found_is_permanent": {func() (agent.Config, error) {
+			return agent.Config{}, errors.Join(errors.New("there is no such agent"), mailbox.ErrPermanent)
+		}, 1},
+		"classify_error_resolve_failed_is_permanent": {func() (agent.Config, error) { return agent.Config{}, nil }, 1},
+		"classify_error_inference_failed_is_transient": {func() (agent.Config, error) {
+			model := &counter{fail: func(int) error { return &llm.Error{Kind: llm.KindProvider} }}
+			return agent.Config{Model: model, Phases: emptyPhases(t), Retry: llm.Retry{MaxRetries: -1}}, nil
+		}, 5},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				run, err := agentrun.New(agentrun.Config{Agent: func(context.Context, *mailbox.Job) (agent.Config, error) { return c.make() }})
+				must(t, err)
+				box, err := mailbox.New(t.Context(), mailbox.Config{Store: memstore.New(), Runtime: run})
+				must(t, err)
+				must(t, box.Start(t.Context()))
+				sub, err := box.SubmitBackground(t.Context(), request(t, "t", user("go")))
+				must(t, err)
+				d, err := box.Await(t.Context(), sub.Dispatch)
+				must(t, err)
+				if d.Status != mailbox.DeadLetter || d.Attempts != c.attempts {
+					t.Errorf("dispatch is %+v", d)
+				}
+				must(t, box.Close(t.Context()))
+			})
+		})
+	}
+}
+
+// TestTaskEndWakes: a task that ends when no run is there queues a wake, and the run that waited goes on.
+func TestTaskEndWakes(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store, pending := memstore.New(), true
+		run, err := agentrun.New(agentrun.Config{Agent: func(context.Context, *mailbox.Job) (agent.Config, error) {
+			return agent.Config{Model: &counter{}, Phases: emptyPhases(t), Pending: func(string) bool { return pending }}, nil
+		}})
+		must(t, err)
+		box, err := mailbox.New(t.Context(), mailbox.Config{Store: store, Runtime: run})
+		must(t, err)
+		must(t, box.Start(t.Context()))
+		sub, err := box.SubmitBackground(t.Context(), request(t, "t", user("go")))
+		must(t, err)
+		synctest.Wait()
+		waiting, _, err := box.Queue().Run(t.Context(), sub.Run)
+		must(t, err)
+		if waiting.Status != mailbox.RunWaiting || waiting.Wait != mailbox.WaitTasks {
+			t.Errorf("run is %+v", waiting)
+		}
+		pending = false
+		if err := run.Deliver(t.Context(), "t", abi.Notice{TaskID: "bg_1"}); !errors.Is(err, agent.ErrNoRun) {
+			t.Errorf("delivered to nobody: %v", err)
+		}
+		wake, ok := agentrun.Wake(waiting)
+		if !ok {
+			t.Fatal("no wake")
+		}
+		_, err = box.SubmitBackground(t.Context(), wake)
+		must(t, err)
+		synctest.Wait()
+		done, _, err := box.Queue().Run(t.Context(), sub.Run)
+		must(t, err)
+		if done.Status != mailbox.RunDone {
+			t.Errorf("run is %+v", done)
+		}
+		wantLog(t, store, "t", "user: go", "assistant: counted to 0", "user: "+agentrun.WakeText, "assistant: counted to 0")
+		list, err := store.Dispatches(t.Context(), mailbox.DispatchQuery{Thread: "t", Limit: 10})
+		must(t, err)
+		if len(list) != 2 || list[1].Origin != mailbox.OriginInternal {
+			t.Errorf("dispatches: %+v", list)
+		}
+		must(t, box.Close(t.Context()))
+	})
+}

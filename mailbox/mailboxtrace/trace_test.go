@@ -77,7 +77,7 @@ func TestTraceGoesAlong(t *testing.T) {
 	}
 	attributes := map[string]string{}
 	for _, a := range execution.Attributes() {
-		attributes[string(a.Key)] = a.Value.Emit()
+		attributes[string(a.Key)] = a.Value.String()
 	}
 	for key, want := range map[string]string{
 		"mortise.thread.id": "t", "mortise.dispatch.id": sub.Dispatch, "mortise.run.id": sub.Run, "mortise.owner": "worker",

@@ -1,0 +1,206 @@
+package mailbox_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mortise-dev/mortise/mailbox"
+	"github.com/mortise-dev/mortise/mailbox/mailboxtest"
+	"github.com/mortise-dev/mortise/store/memstore"
+)
+
+func TestConfig(t *testing.T) {
+	t.Parallel()
+	cases(t, map[string]func(*testing.T){
+		"mailbox_config_defaults": func(t *testing.T) {
+			for name, pair := range map[string][2]time.Duration{
+				"lease": {mailbox.DefaultLease, 30 * time.Second}, "suspended lease": {mailbox.DefaultSuspendedLease, 600 * time.Second},
+				"renewal": {mailbox.DefaultRenew, 10 * time.Second}, "gc interval": {mailbox.DefaultGCInterval, time.Minute},
+				"ttl": {mailbox.DefaultTTL, 24 * time.Hour}, "retry": {mailbox.DefaultRetryDelay, 250 * time.Millisecond},
+				"longest retry": {mailbox.DefaultMaxRetryDelay, 30 * time.Second},
+			} {
+				equal(t, name, pair[0], pair[1])
+			}
+			m := started(t, mailbox.Config{Runtime: &script{do: untilStopped}})
+			sub := background(t, m, request("t", "x"))
+			equal(t, "lease of a claim", time.Until(head(t, m, "t").Claim.Until), 30*time.Second)
+			equal(t, "attempts", wantStatus(t, m, sub.Dispatch, mailbox.Claimed).MaxAttempts, 5)
+		},
+		"mailbox_config_custom_values": func(t *testing.T) {
+			m := started(t, mailbox.Config{
+				Runtime: &script{do: untilStopped}, Lease: 8 * time.Second, Renew: 3 * time.Second, MaxAttempts: 2, Owner: "me",
+			})
+			sub := background(t, m, request("t", "x"))
+			equal(t, "lease of a claim", time.Until(head(t, m, "t").Claim.Until), 8*time.Second)
+			d := wantStatus(t, m, sub.Dispatch, mailbox.Claimed)
+			equal(t, "attempts", d.MaxAttempts, 2)
+			equal(t, "owner", d.Owner, "me")
+			sleep(3 * time.Second)
+			equal(t, "lease after the renewal", time.Until(head(t, m, "t").Claim.Until), 8*time.Second)
+		},
+		"wrong_values": func(t *testing.T) {
+			for name, cfg := range map[string]mailbox.Config{
+				"Store": {Runtime: &script{}}, "Runtime": {Store: memstore.New()},
+				"Renew": {Runtime: &script{}, Store: memstore.New(), Lease: time.Second}, "Workers": {Runtime: &script{}, Store: memstore.New(), Workers: -1},
+				"StartAttempts": {Runtime: &script{}, Store: memstore.New(), StartAttempts: -1},
+				"SignalWait":    {Runtime: &script{}, Store: memstore.New(), SignalWait: -1},
+			} {
+				if _, err := mailbox.New(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), "Config."+name) {
+					t.Errorf("%s: %v", name, err)
+				}
+			}
+		},
+		"mailbox_lifecycle_config_defaults": func(t *testing.T) {
+			equal(t, "attempts", mailbox.DefaultStartAttempts, 1)
+			equal(t, "pause", mailbox.DefaultStartRetry, 250*time.Millisecond)
+			down := &mailboxtest.Faulty{Store: memstore.New(), Plan: func(context.Context, string) mailboxtest.Fault { return mailboxtest.FaultBefore }}
+			m := open(t, mailbox.Config{Runtime: &script{}, Store: down})
+			begin := time.Now()
+			if err := m.Start(t.Context()); err == nil || time.Since(begin) != 0 {
+				t.Errorf("after %v: %v", time.Since(begin), err)
+			}
+		},
+		"dispatch_signal_blocked_nack_delay_backs_off_and_caps": func(t *testing.T) {
+			for deliveries, want := range map[int]time.Duration{
+				0: 500 * time.Millisecond, 1: 500 * time.Millisecond, 2: time.Second, 3: 2 * time.Second, 100: 30 * time.Second,
+			} {
+				equal(t, fmt.Sprint("delay after ", deliveries), mailbox.NackDelay(mailbox.DefaultNackDelay, mailbox.DefaultMaxNackDelay, deliveries), want)
+			}
+		},
+		"inline_claim_guard_is_reasonable": func(t *testing.T) {
+			m := started(t, mailbox.Config{Runtime: &script{}, Store: memstore.New()})
+			// A process that interrupts and dies leaves the thread reserved for a while.
+			_, err := m.Queue().Interrupt(t.Context(), "t", mailbox.Interrupt{Reserve: 2 * mailbox.DefaultStopWait})
+			must(t, err)
+			sub := background(t, m, request("t", "x"))
+			sleep(2*mailbox.DefaultStopWait - time.Millisecond)
+			wantStatus(t, m, sub.Dispatch, mailbox.Queued)
+			sleep(time.Second)
+			wantStatus(t, m, sub.Dispatch, mailbox.Acked)
+		},
+		"dispatch_status_enum_variants": func(t *testing.T) {
+			var names []string
+			for _, s := range mailbox.Statuses() {
+				names = append(names, string(s))
+				equal(t, "validity of "+string(s), s.Valid(), true)
+				equal(t, "terminality of "+string(s), s.Terminal(), s != mailbox.Queued && s != mailbox.Claimed)
+			}
+			equal(t, "statuses", strings.Join(names, " "), "queued claimed acked cancelled superseded dead_letter")
+			equal(t, "validity of a strange one", mailbox.Status("Running").Valid(), false)
+		},
+		"dispatch_status_queued_zero": func(t *testing.T) {
+			equal(t, "the first status", mailbox.Statuses()[0], mailbox.Queued)
+			c, err := memstore.New().Count(t.Context())
+			must(t, err)
+			equal(t, "queued in an empty store", c.Status[mailbox.Queued], 0)
+			d := background(t, open(t, mailbox.Config{Runtime: &script{}}), request("t", "x"))
+			equal(t, "running", d.Running, false)
+		},
+		"mailbox_run_outcome_debug": func(t *testing.T) {
+			equal(t, "words", fmt.Sprintln(mailbox.OutcomeCompleted, mailbox.OutcomeTransientError, mailbox.OutcomePermanentError),
+				"completed transient_error permanent_error\n")
+		},
+		"mailbox_run_outcome_metric_labels_are_stable": func(t *testing.T) {
+			for status, want := range map[mailbox.Status]mailbox.Outcome{
+				mailbox.Acked: "completed", mailbox.Cancelled: "cancelled", mailbox.Superseded: "superseded", mailbox.DeadLetter: "dead_letter",
+				mailbox.Queued: "", mailbox.Claimed: "",
+			} {
+				equal(t, "outcome of "+string(status), mailbox.Dispatch{Status: status}.Outcome(), want)
+			}
+		},
+		"mailbox_construction_depends_on_runtime_boundary_not_agent_runtime": func(t *testing.T) {
+			var boundary mailbox.Runtime = upper{} // anything that carries out a job; internal/archtest keeps agents out
+			m := started(t, mailbox.Config{Runtime: boundary})
+			sub := background(t, m, request("t", "x"))
+			sleep(0)
+			wantStatus(t, m, sub.Dispatch, mailbox.Acked)
+		},
+	})
+}
+
+func TestErrors(t *testing.T) {
+	t.Parallel()
+	cases(t, map[string]func(*testing.T){
+		"mailbox_error_display": func(t *testing.T) {
+			m := open(t, mailbox.Config{Runtime: &script{}})
+			_, err := m.SubmitBackground(t.Context(), mailbox.Request{Thread: "t"})
+			equal(t, "text", err.Error(), "mailbox: request: validation error: at least one message is required")
+			equal(t, "text", (&mailbox.ConflictError{Expected: 3, Actual: 4}).Error(), "version conflict: expected 3, actual 4")
+			for want, err := range map[string]error{
+				"not found": mailbox.ErrNotFound, "already exists": mailbox.ErrExists, "commit outcome unknown": mailbox.ErrUnknownOutcome,
+				"validation error": mailbox.ErrInvalid, "thread has an active run; cannot claim inline": mailbox.ErrBusy,
+			} {
+				equal(t, "text", err.Error(), want)
+			}
+		},
+		"mailbox_error_store_variant": func(t *testing.T) {
+			down := &mailboxtest.Faulty{Store: memstore.New(), Plan: func(context.Context, string) mailboxtest.Fault { return mailboxtest.FaultBefore }}
+			m := open(t, mailbox.Config{Runtime: &script{}, Store: down})
+			_, err := m.SubmitBackground(t.Context(), request("t", "x"))
+			if !errors.Is(err, mailboxtest.ErrInjected) || !errors.Is(err, mailbox.ErrUnknownOutcome) || !strings.Contains(err.Error(), `thread "t"`) {
+				t.Errorf("a store that fails gives %v", err)
+			}
+		},
+		"classify_error_ok_is_completed": func(t *testing.T) {
+			equal(t, "outcome", mailbox.Classify(nil), mailbox.OutcomeCompleted)
+		},
+		"classify_error_storage_error_is_transient": func(t *testing.T) {
+			err := fmt.Errorf("storage failed: %w", mailboxtest.ErrInjected)
+			equal(t, "outcome", mailbox.Classify(err), mailbox.OutcomeTransientError)
+		},
+		"classify_error_thread_already_running_is_permanent": func(t *testing.T) {
+			equal(t, "outcome", mailbox.Classify(mailbox.ErrBusy), mailbox.OutcomeTransientError)
+		},
+	})
+}
+
+// pauses are the times between the attempts of a dispatch that always fails.
+func pauses(t *testing.T, cfg mailbox.Config) (out []time.Duration) {
+	t.Helper()
+	var at []time.Time
+	cfg.Runtime = &script{do: func(context.Context, *mailbox.Job) (mailbox.Result, error) {
+		at = append(at, time.Now())
+		return mailbox.Result{}, errors.New("a blip")
+	}}
+	cfg.Poll, cfg.MaxAttempts = time.Hour, 12
+	m := started(t, cfg)
+	sub := background(t, m, request("t", "x"))
+	sleep(time.Hour)
+	wantStatus(t, m, sub.Dispatch, mailbox.DeadLetter)
+	for i := range at[1:] {
+		out = append(out, at[i+1].Sub(at[i]))
+	}
+	return out
+}
+
+func TestBackoff(t *testing.T) {
+	t.Parallel()
+	ms := time.Millisecond
+	cases(t, map[string]func(*testing.T){
+		"nack_backoff_progression": func(t *testing.T) {
+			got := pauses(t, mailbox.Config{})
+			for i, want := range []int64{250, 250, 500, 1000, 2000, 4000, 8000} {
+				equal(t, fmt.Sprint("pause ", i), got[i].Milliseconds(), want)
+			}
+		},
+		"nack_backoff_caps_at_max": func(t *testing.T) {
+			got := pauses(t, mailbox.Config{MaxRetryDelay: 5 * time.Second})
+			equal(t, "pause before the cap", got[5], 4000*ms)
+			equal(t, "pause at the cap", got[6], 5000*ms)
+			equal(t, "last pause", got[len(got)-1], 5000*ms)
+		},
+		"nack_backoff_zero_attempt_is_base_delay": func(t *testing.T) {
+			equal(t, "first pause", pauses(t, mailbox.Config{})[0], 250*ms)
+		},
+		"nack_backoff_high_attempt_stays_capped": func(t *testing.T) {
+			got := pauses(t, mailbox.Config{})
+			equal(t, "last pause", got[len(got)-1], 16000*ms)
+			got = pauses(t, mailbox.Config{MaxRetryDelay: 10 * time.Second})
+			equal(t, "last pause with a cap", got[len(got)-1], 10000*ms)
+		},
+	})
+}
