@@ -44,3 +44,38 @@ func ExampleMailbox_Submit() {
 	// 1 text you said: hello
 	// 2 mailbox_settled acked
 }
+
+// What is queued is carried out between Start and Stop. Whoever lost its connection reads on from the last event
+// that it has.
+func ExampleMailbox_Start() {
+	ctx := context.Background()
+	box, err := mailbox.New(ctx, mailbox.Config{Store: memstore.New(), Runtime: upper{}})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer box.Close(ctx)
+	sub, err := box.SubmitBackground(ctx, mailbox.Request{Thread: "t", Messages: []mailbox.Input{{Data: []byte("later")}}})
+	fmt.Println("running:", sub.Running, err)
+	if err := box.Start(ctx); err != nil {
+		fmt.Println(err)
+		return
+	}
+	d, err := box.Await(ctx, sub.Dispatch)
+	fmt.Println(d.Status, d.Termination, err)
+	if err := box.Stop(ctx); err != nil {
+		fmt.Println(err)
+		return
+	}
+	stream, ok := box.Events(sub.Dispatch)
+	if !ok {
+		fmt.Println("the events are gone")
+		return
+	}
+	e, err := stream.Next(ctx, 0)
+	fmt.Println(e.Seq, e.Type, string(e.Data), err)
+	// Output:
+	// running: false <nil>
+	// acked natural <nil>
+	// 1 text you said: later <nil>
+}
