@@ -1,0 +1,205 @@
+package engine
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"modernc.org/sqlite"
+)
+
+// Conn is a connection in a transaction.
+type Conn struct {
+	driver driver.Conn
+	stmts  map[string]statement
+	args   []driver.NamedValue
+	cells  []driver.Value
+	// wrote says that something was written since it was last cleared.
+	wrote bool
+	// version is what SQLite calls data_version: it changes with commits of others.
+	version int64
+}
+
+// statement is what a prepared statement of the driver can do.
+type statement interface {
+	driver.Stmt
+	driver.StmtExecContext
+	driver.StmtQueryContext
+}
+
+func connect(path string, pragmas ...string) (*Conn, error) {
+	raw, err := (&sqlite.Driver{}).Open(source(path))
+	if err != nil {
+		return nil, err
+	}
+	c := &Conn{driver: raw, stmts: map[string]statement{}}
+	for _, p := range pragmas {
+		if err := c.Script("PRAGMA " + p); err != nil {
+			return nil, errors.Join(err, c.close())
+		}
+	}
+	return c, nil
+}
+
+func (c *Conn) close() error {
+	errs := make([]error, 0, len(c.stmts)+1)
+	for _, s := range c.stmts {
+		errs = append(errs, s.Close())
+	}
+	return errors.Join(append(errs, c.driver.Close())...)
+}
+
+// Script runs statements that have no arguments and are not run often.
+func (c *Conn) Script(text string) error {
+	run, ok := c.driver.(driver.ExecerContext)
+	if !ok {
+		return fmt.Errorf("the driver %T runs no scripts", c.driver)
+	}
+	c.wrote = true
+	_, err := run.ExecContext(context.Background(), text, nil)
+	return err
+}
+
+// Exec runs a statement and says how many rows it changed. Arguments are int, int64, uint8, uint64,
+// bool, string, []byte, nil, and time.Time, which is kept as milliseconds, or NULL if zero. The
+// statement stays prepared: its text is a constant.
+func (c *Conn) Exec(text string, args ...any) (int64, error) {
+	s, err := c.prepare(text)
+	if err != nil {
+		return 0, err
+	}
+	c.wrote = true
+	done, err := s.ExecContext(context.Background(), c.bind(args))
+	if err != nil {
+		return 0, err
+	}
+	return done.RowsAffected()
+}
+
+// Query runs a statement and calls each for its rows. See [Conn.Exec]. Each does not use the
+// connection.
+func (c *Conn) Query(each func(r *Row), text string, args ...any) error {
+	s, err := c.prepare(text)
+	if err != nil {
+		return err
+	}
+	rows, err := s.QueryContext(context.Background(), c.bind(args))
+	if err != nil {
+		return err
+	}
+	width := len(rows.Columns())
+	if cap(c.cells) < width {
+		c.cells = make([]driver.Value, width)
+	}
+	row := &Row{cells: c.cells[:width]}
+	for {
+		if err := rows.Next(row.cells); err != nil {
+			if errors.Is(err, io.EOF) {
+				err = nil
+			}
+			return errors.Join(err, rows.Close())
+		}
+		row.at = 0
+		each(row)
+	}
+}
+
+func (c *Conn) prepare(text string) (statement, error) {
+	if s, ok := c.stmts[text]; ok {
+		return s, nil
+	}
+	made, err := c.driver.Prepare(text)
+	if err != nil {
+		return nil, err
+	}
+	s, ok := made.(statement)
+	if !ok {
+		return nil, errors.Join(fmt.Errorf("the driver's statement is a %T", made), made.Close())
+	}
+	c.stmts[text] = s
+	return s, nil
+}
+
+func (c *Conn) bind(args []any) []driver.NamedValue {
+	c.args = c.args[:0]
+	for i, arg := range args {
+		c.args = append(c.args, driver.NamedValue{Ordinal: i + 1, Value: cell(arg)})
+	}
+	return c.args
+}
+
+// cell is an argument as the driver takes it. What it does not know the driver refuses.
+func cell(arg any) driver.Value {
+	switch v := arg.(type) {
+	case int:
+		return int64(v)
+	case uint8:
+		return int64(v)
+	case uint64:
+		return int64(v) //nolint:gosec // comes back the same way
+	case time.Time:
+		if v.IsZero() {
+			return nil
+		}
+		return v.UnixMilli()
+	default:
+		return arg
+	}
+}
+
+// foreign says whether others have written since it was last asked. In a transaction.
+func (c *Conn) foreign() (bool, error) {
+	old := c.version
+	err := c.Query(func(r *Row) { c.version = r.Int() }, "PRAGMA data_version")
+	return c.version != old, err
+}
+
+// Row is one of a result. Its cells are read from left to right, and are the caller's own.
+type Row struct {
+	cells []driver.Value
+	at    int
+}
+
+func (r *Row) next() driver.Value {
+	r.at++
+	return r.cells[r.at-1]
+}
+
+// Text reads a string; NULL is empty.
+func (r *Row) Text() string {
+	s, _ := r.next().(string)
+	return s
+}
+
+// Int reads a number; NULL is 0.
+func (r *Row) Int() int64 {
+	n, _ := r.next().(int64)
+	return n
+}
+
+// Uint reads a number that was a uint64.
+func (r *Row) Uint() uint64 { return uint64(r.Int()) } //nolint:gosec // see cell
+
+// Bool reads a truth value; NULL is false.
+func (r *Row) Bool() bool { return r.Int() != 0 }
+
+// Bytes reads a BLOB; NULL and nothing are nil.
+func (r *Row) Bytes() []byte {
+	b, _ := r.next().([]byte)
+	if len(b) == 0 {
+		return nil
+	}
+	return b
+}
+
+// Time reads a time; NULL is the zero time.
+func (r *Row) Time() time.Time {
+	n, ok := r.next().(int64)
+	if !ok {
+		return time.Time{}
+	}
+	return time.UnixMilli(n).UTC()
+}
