@@ -12,7 +12,10 @@ import (
 	"github.com/mortise-dev/mortise/store/sqlitestore"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	mailboxtest.CrashChild(openName)
+	goleak.VerifyTestMain(m)
+}
 
 func open(tb testing.TB, path string) *sqlitestore.Store {
 	tb.Helper()

@@ -14,9 +14,11 @@ import (
 // Conn is a connection in a transaction.
 type Conn struct {
 	driver driver.Conn
-	stmts  map[string]statement
-	args   []driver.NamedValue
-	cells  []driver.Value
+	// ctx never ends: statements are short, and a half of one helps nobody.
+	ctx   context.Context //nolint:containedctx // the driver asks for one
+	stmts map[string]statement
+	args  []driver.NamedValue
+	cells []driver.Value
 	// wrote says that something was written since it was last cleared.
 	wrote bool
 	// version is what SQLite calls data_version: it changes with commits of others.
@@ -30,12 +32,12 @@ type statement interface {
 	driver.StmtQueryContext
 }
 
-func connect(path string, pragmas ...string) (*Conn, error) {
+func connect(ctx context.Context, path string, pragmas ...string) (*Conn, error) {
 	raw, err := (&sqlite.Driver{}).Open(source(path))
 	if err != nil {
 		return nil, err
 	}
-	c := &Conn{driver: raw, stmts: map[string]statement{}}
+	c := &Conn{driver: raw, ctx: context.WithoutCancel(ctx), stmts: map[string]statement{}}
 	for _, p := range pragmas {
 		if err := c.Script("PRAGMA " + p); err != nil {
 			return nil, errors.Join(err, c.close())
@@ -59,7 +61,7 @@ func (c *Conn) Script(text string) error {
 		return fmt.Errorf("the driver %T runs no scripts", c.driver)
 	}
 	c.wrote = true
-	_, err := run.ExecContext(context.Background(), text, nil)
+	_, err := run.ExecContext(c.ctx, text, nil)
 	return err
 }
 
@@ -72,7 +74,7 @@ func (c *Conn) Exec(text string, args ...any) (int64, error) {
 		return 0, err
 	}
 	c.wrote = true
-	done, err := s.ExecContext(context.Background(), c.bind(args))
+	done, err := s.ExecContext(c.ctx, c.bind(args))
 	if err != nil {
 		return 0, err
 	}
@@ -86,7 +88,7 @@ func (c *Conn) Query(each func(r *Row), text string, args ...any) error {
 	if err != nil {
 		return err
 	}
-	rows, err := s.QueryContext(context.Background(), c.bind(args))
+	rows, err := s.QueryContext(c.ctx, c.bind(args))
 	if err != nil {
 		return err
 	}

@@ -54,7 +54,7 @@ func Open(ctx context.Context, cfg Config) (*File, error) {
 	}
 	var conn *Conn
 	err = retry(ctx, func() (err error) {
-		conn, err = connect(path, "busy_timeout = 0", "trusted_schema = OFF", "journal_mode = WAL", "synchronous = FULL", "cache_size = -16000")
+		conn, err = connect(ctx, path, "busy_timeout = 0", "trusted_schema = OFF", "journal_mode = WAL", "synchronous = FULL", "cache_size = -16000")
 		if err == nil {
 			_, err = conn.foreign()
 		}
@@ -67,7 +67,7 @@ func Open(ctx context.Context, cfg Config) (*File, error) {
 	for range cap(f.readers) {
 		f.readers <- nil
 	}
-	f.writer = newWriter(conn)
+	f.writer = newWriter(ctx, conn)
 	return f, nil
 }
 
@@ -114,7 +114,7 @@ func (f *File) Read(ctx context.Context, do func(*Conn) error) error {
 	defer func() { f.readers <- conn }()
 	return retry(ctx, func() (err error) {
 		if conn == nil {
-			if conn, err = connect(f.path, "busy_timeout = 0", "trusted_schema = OFF", "query_only = ON"); err != nil {
+			if conn, err = connect(ctx, f.path, "busy_timeout = 0", "trusted_schema = OFF", "query_only = ON"); err != nil {
 				conn = nil
 				return err
 			}

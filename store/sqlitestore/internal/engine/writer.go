@@ -48,9 +48,9 @@ type job struct {
 	panicked any
 }
 
-func newWriter(conn *Conn) *writer {
+func newWriter(ctx context.Context, conn *Conn) *writer {
 	w := &writer{conn: conn, wake: make(chan struct{}, 1), ended: make(chan struct{})}
-	w.wait, w.stop = context.WithCancel(context.Background())
+	w.wait, w.stop = context.WithCancel(context.WithoutCancel(ctx))
 	go w.loop()
 	return w
 }
