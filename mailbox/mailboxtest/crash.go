@@ -25,7 +25,7 @@ const (
 	crashRounds  = 200
 	crashAtOnce  = 2
 	crashFew     = 40
-	crashPatient = 45 * time.Second
+	crashPatient = 25 * time.Second
 	crashDrain   = 2 * time.Minute
 )
 
@@ -129,11 +129,12 @@ func (s *saidLog) end(p *os.Process) {
 }
 
 // watch reads what a child says and kills it after a random while, counted from its
-// first word, and sometimes before that. It says whether the child ended before.
+// first work, and sometimes before that. It says whether the child ended before.
 func (s *saidLog) watch(lines *bufio.Reader, kill func()) (ended bool) {
 	after := time.Duration(rand.IntN(40_000)) * time.Microsecond //nolint:gosec // not a secret
 	first, killed := make(chan struct{}), make(chan struct{})
 	if rand.IntN(8) == 0 { //nolint:gosec // not a secret
+		after *= 4 // while it starts
 		close(first)
 	}
 	go func() {
@@ -154,7 +155,9 @@ func (s *saidLog) watch(lines *bufio.Reader, kill func()) (ended bool) {
 		if err != nil { // half a line was not said
 			break
 		}
-		heard()
+		if line != "open\n" {
+			heard()
+		}
 		s.note(strings.TrimSuffix(line, "\n"))
 	}
 	select {

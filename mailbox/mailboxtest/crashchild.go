@@ -19,7 +19,7 @@ const crashEnv = "MORTISE_TEST_MAILBOX_CRASH"
 const (
 	crashThreads    = 6
 	crashSubmitters = 3
-	crashSubmits    = 8
+	crashSubmits    = 5
 	crashSteps      = 3
 	crashLease      = time.Second
 )
