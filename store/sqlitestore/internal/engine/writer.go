@@ -26,6 +26,8 @@ type writer struct {
 	mu     sync.Mutex
 	queue  []*job
 	closed bool
+	// commits counts transactions.
+	commits int
 	// wake has an entry when there is something to do. stop ends the waiting for other processes;
 	// ended is closed when the goroutine has ended, with err.
 	wake  chan struct{}
@@ -169,6 +171,9 @@ func (w *writer) group() {
 	}
 	if broken == nil {
 		_, broken = w.conn.Exec("COMMIT")
+		w.mu.Lock()
+		w.commits++
+		w.mu.Unlock()
 	}
 	if broken != nil {
 		_, _ = w.conn.Exec("ROLLBACK") // there is none any more after some errors
