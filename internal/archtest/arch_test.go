@@ -59,6 +59,10 @@ func arrows() map[string][]string {
 		"compaction/signals":   {"abi"},
 		"compaction/storetest": {"compaction", "abi"},
 		"session":              {"compaction", "abi"},
+
+		"store/sqlitestore":                 {"mailbox", "store/sqlitestore/internal/engine"},
+		"store/sqlitestore/internal/engine": {},
+		"store/sqlitestore/outboxstore":     {"outbox", "store/sqlitestore", "store/sqlitestore/internal/engine"},
 	}
 }
 

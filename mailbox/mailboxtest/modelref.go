@@ -184,9 +184,7 @@ type item struct {
 func (i item) compare(o item) int { return cmp.Compare(i.id, o.id) }
 
 func (s snapshot) equal(o snapshot) bool {
-	items := slices.Equal(s.items, o.items)
-	s.items, o.items = nil, nil
-	return items && s.epoch == o.epoch && s.fence == o.fence && s.queued == o.queued && s.log == o.log && s.open == o.open &&
+	return slices.Equal(s.items, o.items) && s.epoch == o.epoch && s.fence == o.fence && s.queued == o.queued && s.log == o.log && s.open == o.open &&
 		s.queue == o.queue && s.claim == o.claim && s.until.Equal(o.until) && s.stop == o.stop
 }
 

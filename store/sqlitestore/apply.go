@@ -103,7 +103,8 @@ func (v *view) checkLog(change mailbox.Change) error {
 func (v *view) putLog(change mailbox.Change) error {
 	for i := range change.Messages {
 		m := &change.Messages[i]
-		n, err := int64(0), error(nil)
+		var n int64
+		var err error
 		if m.Seq <= v.head.Messages {
 			n, err = v.c.Exec("UPDATE message SET data = ? WHERE thread = ? AND seq = ? AND id = ?", m.Data, v.id, m.Seq, m.ID)
 		} else {

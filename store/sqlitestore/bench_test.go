@@ -83,7 +83,7 @@ func openBare(tb testing.TB, path string) *bare {
 		},
 	} {
 		for _, text := range list {
-			stmt, err := conn.PrepareContext(tb.Context(), text)
+			stmt, err := conn.PrepareContext(tb.Context(), text) //nolint:sqlclosecheck // closed with the connection
 			if err != nil {
 				tb.Fatal(err)
 			}

@@ -68,4 +68,4 @@ func pointer[F any](f F) uintptr {
 	return *(*uintptr)(unsafe.Pointer(keep))
 }
 
-var kept []any //nolint:gochecknoglobals // the collector does not see what SQLite has
+var kept []any // from the collector, which does not see what SQLite has

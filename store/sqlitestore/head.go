@@ -53,8 +53,8 @@ func putHead(c *engine.Conn, h mailbox.Head, known bool) error {
 	for _, ref := range []mailbox.RunRef{h.Latest, h.Open} {
 		args = append(args, ref.ID, ref.Agent, string(ref.Status), ref.Wait, ref.WaitUntil)
 	}
-	args = append(args, h.Commit, h.Interrupt, h.ReservedUntil, h.DueAt, h.Rank, h.UpdatedAt)
-	args = append(args, !h.DueAt.IsZero() && !h.DueAt.After(h.UpdatedAt))
+	ready := !h.DueAt.IsZero() && !h.DueAt.After(h.UpdatedAt)
+	args = append(args, h.Commit, h.Interrupt, h.ReservedUntil, h.DueAt, h.Rank, h.UpdatedAt, ready)
 	if known {
 		if n, err := c.Exec(updateHead, args...); err != nil || n > 0 {
 			return err

@@ -31,9 +31,9 @@ var _ mailbox.Store = (*Store)(nil)
 
 // Open opens the file and brings its tables to the current version.
 func Open(ctx context.Context, cfg Config) (*Store, error) {
-	schema, err := mailboxSchema()
+	schema, err := engine.SchemaOf("mailbox", scripts)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("sqlitestore: %w", err)
 	}
 	file, err := engine.Open(ctx, engine.Config{Path: cfg.Path, Readers: cfg.Readers})
 	if err != nil {
@@ -45,22 +45,8 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	return &Store{file: file}, nil
 }
 
-// mailboxSchema are the tables of the mailbox, a step for each version.
-func mailboxSchema() (engine.Schema, error) {
-	s := engine.Schema{Name: "mailbox"}
-	files, err := scripts.ReadDir("schema")
-	if err != nil {
-		return s, fmt.Errorf("sqlitestore: %w", err)
-	}
-	for _, f := range files {
-		text, err := scripts.ReadFile("schema/" + f.Name())
-		if err != nil {
-			return s, fmt.Errorf("sqlitestore: %w", err)
-		}
-		s.Steps = append(s.Steps, string(text))
-	}
-	return s, nil
-}
+// File returns the file, for the other packages that have tables in it.
+func (s *Store) File() *engine.File { return s.file }
 
 // Close waits until what was asked for is written, and closes the file. When ctx is done before, what
 // still waits for another process fails. Closing again waits again.

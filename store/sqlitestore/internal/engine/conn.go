@@ -69,16 +69,29 @@ func (c *Conn) Script(text string) error {
 // bool, string, []byte, nil, and time.Time, which is kept as milliseconds, or NULL if zero. The
 // statement stays prepared: its text is a constant.
 func (c *Conn) Exec(text string, args ...any) (int64, error) {
-	s, err := c.prepare(text)
-	if err != nil {
-		return 0, err
-	}
-	c.wrote = true
-	done, err := s.ExecContext(c.ctx, c.bind(args))
+	done, err := c.run(text, args)
 	if err != nil {
 		return 0, err
 	}
 	return done.RowsAffected()
+}
+
+func (c *Conn) run(text string, args []any) (driver.Result, error) {
+	s, err := c.prepare(text)
+	if err != nil {
+		return nil, err
+	}
+	c.wrote = true
+	return s.ExecContext(c.ctx, c.bind(args))
+}
+
+// Insert runs a statement that inserts one row, and returns the row's number. See [Conn.Exec].
+func (c *Conn) Insert(text string, args ...any) (int64, error) {
+	done, err := c.run(text, args)
+	if err != nil {
+		return 0, err
+	}
+	return done.LastInsertId()
 }
 
 // Query runs a statement and calls each for its rows. See [Conn.Exec]. Each does not use the

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"fmt"
+	"io/fs"
 )
 
 // applicationID marks a file as ours: "mort".
@@ -14,6 +15,23 @@ type Schema struct {
 	Name string
 	// Steps lead from one version to the next, forward only. Those of a release never change.
 	Steps []string
+}
+
+// SchemaOf reads a schema from scripts, a step each, in the order of their names.
+func SchemaOf(name string, scripts fs.FS) (Schema, error) {
+	s := Schema{Name: name}
+	files, err := fs.Glob(scripts, "schema/*.sql")
+	if err != nil {
+		return s, fmt.Errorf("tables of %s: %w", name, err)
+	}
+	for _, file := range files {
+		text, err := fs.ReadFile(scripts, file)
+		if err != nil {
+			return s, fmt.Errorf("tables of %s: %w", name, err)
+		}
+		s.Steps = append(s.Steps, string(text))
+	}
+	return s, nil
 }
 
 // Migrate brings the tables of a schema to its version, or refuses a file that is newer, or of
