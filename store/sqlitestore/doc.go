@@ -11,8 +11,9 @@
 //
 // A [Store] is safe for concurrent use, and a file for several stores, in one process or in
 // many. A store writes from one goroutine, which Close ends, and reads on other
-// connections. Commands to runs under way go to mailboxes on the same Store; other processes
-// hear of a cancellation when they renew their lease.
+// connections. Commands to runs under way go to other processes through the file. A process
+// looks for them while it carries something out. New work of other processes is found by time (mailbox.Config.Poll), since
+// a file wakes nobody.
 //
 // # Errors
 //

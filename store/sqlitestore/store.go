@@ -22,9 +22,10 @@ type Config struct {
 	Readers int
 }
 
-// Store is a mailbox.Store in a file.
+// Store is a mailbox.Store in a file, with mailbox.Live.
 type Store struct {
 	file *engine.File
+	live lines
 }
 
 var _ mailbox.Store = (*Store)(nil)
@@ -42,7 +43,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if err := file.Migrate(ctx, schema); err != nil {
 		return nil, fmt.Errorf("sqlitestore: %w", errors.Join(err, file.Close(ctx)))
 	}
-	return &Store{file: file}, nil
+	return &Store{file: file, live: lines{open: map[mailbox.Target]*line{}}}, nil
 }
 
 // File returns the file, for the other packages that have tables in it.
@@ -51,6 +52,7 @@ func (s *Store) File() *engine.File { return s.file }
 // Close waits until what was asked for is written, and closes the file. When ctx is done before, what
 // still waits for another process fails. Closing again waits again.
 func (s *Store) Close(ctx context.Context) error {
+	s.live.hangUp()
 	if err := s.file.Close(ctx); err != nil {
 		return fmt.Errorf("sqlitestore: close: %w", err)
 	}

@@ -141,3 +141,17 @@ CREATE TABLE image (
 	thread TEXT NOT NULL PRIMARY KEY,
 	data   BLOB NOT NULL
 ) WITHOUT ROWID;
+
+-- Commands to runs under way, from one process to another. Nearly always empty.
+CREATE TABLE live_command (
+	id       INTEGER PRIMARY KEY AUTOINCREMENT,
+	thread   TEXT NOT NULL,
+	run      TEXT NOT NULL,
+	dispatch TEXT NOT NULL,
+	kind     TEXT NOT NULL,
+	command  TEXT NOT NULL,
+	payload  BLOB,
+	sent_at  BIGINT NOT NULL,
+	taken    BIGINT NOT NULL,
+	accepted BIGINT -- NULL without an answer
+);
