@@ -10,6 +10,7 @@ import (
 // apply writes a change. An error means that the transaction has to be undone.
 func (v *view) apply(change mailbox.Change) error {
 	if change.Drop {
+		v.cache.clear()
 		return v.drop()
 	}
 	if err := v.check(change); err != nil {
@@ -45,7 +46,11 @@ func (v *view) apply(change mailbox.Change) error {
 	if err := sum.write(v.c); err != nil {
 		return err
 	}
-	return putHead(v.c, *change.Head, v.known)
+	if err := putHead(v.c, *change.Head, v.known); err != nil {
+		return err
+	}
+	v.cache.put(change)
+	return nil
 }
 
 // taken says that a key is taken, if that is it.

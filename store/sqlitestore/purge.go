@@ -10,6 +10,7 @@ import (
 // Purge implements mailbox.Store.
 func (s *Store) Purge(ctx context.Context, q mailbox.PurgeQuery) (n int, err error) {
 	err = s.file.Write(ctx, func(c *engine.Conn) error {
+		s.cache.clear()
 		var sum tally
 		for _, status := range q.Statuses {
 			if !status.Terminal() {

@@ -45,8 +45,8 @@ func encodeInput(ids []string) (string, error) {
 
 const (
 	insertRun = `INSERT INTO run (` + runColumns + `) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?,  ?, ?, ?, ?, ?, ?, ?)`
-	updateRun = `UPDATE run SET agent = ?3, parent = ?4, status = ?5, termination = ?6, wait = ?7, wait_until = ?8, output = ?9, error = ?10,
-		dispatch = ?11, session = ?12, input = ?13, created_at = ?14, started_at = ?15, finished_at = ?16, updated_at = ?17 WHERE id = ?1 AND thread = ?2`
+	updateRun = `UPDATE run SET agent = ?, parent = ?, status = ?, termination = ?, wait = ?, wait_until = ?, output = ?, error = ?,
+		dispatch = ?, session = ?, input = ?, created_at = ?, started_at = ?, finished_at = ?, updated_at = ? WHERE id = ? AND thread = ?`
 	putData = `INSERT INTO run_data VALUES (?, ?) ON CONFLICT (run) DO UPDATE SET data = excluded.data`
 )
 
@@ -56,13 +56,17 @@ func putRun(c *engine.Conn, r *mailbox.Run, known bool, data digest) error {
 	if err != nil {
 		return err
 	}
-	text := insertRun
-	if known {
-		text = updateRun
+	keys := []any{r.ID, r.Thread}
+	rest := []any{
+		r.Agent, r.Parent, string(r.Status), r.Termination, r.Wait, r.WaitUntil, r.Output, r.Error,
+		r.Dispatch, r.Session, input, r.CreatedAt, r.StartedAt, r.FinishedAt, r.UpdatedAt,
 	}
-	if _, err := c.Exec(text,
-		r.ID, r.Thread, r.Agent, r.Parent, string(r.Status), r.Termination, r.Wait, r.WaitUntil, r.Output, r.Error,
-		r.Dispatch, r.Session, input, r.CreatedAt, r.StartedAt, r.FinishedAt, r.UpdatedAt); err != nil {
+	if known {
+		_, err = c.Exec(updateRun, append(rest, keys...)...)
+	} else {
+		_, err = c.Exec(insertRun, append(keys, rest...)...)
+	}
+	if err != nil {
 		return err
 	}
 	switch {

@@ -26,6 +26,8 @@ type Config struct {
 type Store struct {
 	file *engine.File
 	live lines
+	// cache is the writer's.
+	cache cache
 }
 
 var _ mailbox.Store = (*Store)(nil)
@@ -63,6 +65,7 @@ func (s *Store) Close(ctx context.Context) error {
 func (s *Store) Update(ctx context.Context, thread string, need mailbox.Need, decide func(mailbox.State) (mailbox.Change, error)) error {
 	err := s.file.Write(ctx, func(c *engine.Conn) error {
 		v := newView(c, thread)
+		v.cache = s.cache.at(c.Epoch())
 		state, err := v.load(need)
 		if err != nil {
 			return err

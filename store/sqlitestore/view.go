@@ -15,6 +15,7 @@ type view struct {
 	id    string
 	known bool // the thread is there
 	head  mailbox.Head
+	cache *cache // nil for those who only read
 	// dispatches and runs are all that was looked for, also in other threads, and with an empty id what
 	// is not there.
 	dispatches map[string]place
@@ -47,10 +48,11 @@ const (
 	selectDispatch  = `SELECT ` + dispatchColumns + ` FROM dispatch WHERE id = ?`
 	selectRun       = `SELECT ` + runColumns + ` FROM run WHERE id = ?`
 	selectDuplicate = `SELECT id FROM dispatch WHERE thread = ? AND dedupe = ? AND dedupe <> '' AND status IN ('queued', 'claimed')`
-	selectNext      = `SELECT id FROM dispatch WHERE thread = ? AND status = 'queued' AND coalesce(available_at <= ?, 1) ORDER BY priority, seq LIMIT 1`
-	selectHolder    = `SELECT id FROM dispatch WHERE thread = ? AND status = 'queued' AND holding = 1 ORDER BY priority, seq LIMIT 1`
-	selectLater     = `SELECT available_at FROM dispatch WHERE thread = ? AND status = 'queued' AND available_at > ? ORDER BY available_at LIMIT 1`
-	selectQueued    = `SELECT id FROM dispatch WHERE thread = ? AND status = 'queued' ORDER BY priority, seq`
+	selectNext      = `SELECT
+		(SELECT id FROM dispatch WHERE thread = ? AND status = 'queued' AND coalesce(available_at <= ?, 1) ORDER BY priority, seq LIMIT 1),
+		(SELECT id FROM dispatch WHERE thread = ? AND status = 'queued' AND holding = 1 ORDER BY priority, seq LIMIT 1),
+		(SELECT available_at FROM dispatch WHERE thread = ? AND status = 'queued' AND available_at > ? ORDER BY available_at LIMIT 1)`
+	selectQueued = `SELECT id FROM dispatch WHERE thread = ? AND status = 'queued' ORDER BY priority, seq`
 )
 
 // load reads what need names.
@@ -85,6 +87,10 @@ func (v *view) load(need mailbox.Need) (mailbox.State, error) {
 }
 
 func (v *view) loadHead() error {
+	if h, ok := v.cache.head(v.id); ok {
+		v.head, v.known = h, true
+		return nil
+	}
 	return v.c.Query(func(r *engine.Row) { v.head, v.known = readHead(r), true }, selectHead, v.id)
 }
 
@@ -94,21 +100,14 @@ func (v *view) wanted(need mailbox.Need, out *mailbox.State) (ids []string, err 
 	if need.Claimed && v.head.Claim != nil {
 		ids = append(ids, v.head.Claim.Dispatch)
 	}
-	one := func(to *string, text string, args ...any) {
-		if err == nil {
-			err = v.c.Query(func(r *engine.Row) { *to = r.Text() }, text, args...)
-		}
-		ids = append(ids, *to)
-	}
 	if need.Dedupe != "" {
-		one(&out.Duplicate, selectDuplicate, v.id, need.Dedupe)
+		err = v.c.Query(func(r *engine.Row) { out.Duplicate = r.Text() }, selectDuplicate, v.id, need.Dedupe)
+		ids = append(ids, out.Duplicate)
 	}
-	if need.Next {
-		one(&out.Next, selectNext, v.id, milli(need.Now))
-		one(&out.Holder, selectHolder, v.id)
-		if err == nil {
-			err = v.c.Query(func(r *engine.Row) { out.Later = r.Time() }, selectLater, v.id, milli(need.Now))
-		}
+	if need.Next && err == nil {
+		err = v.c.Query(func(r *engine.Row) { out.Next, out.Holder, out.Later = r.Text(), r.Text(), r.Time() }, selectNext,
+			v.id, milli(need.Now), v.id, v.id, milli(need.Now))
+		ids = append(ids, out.Next, out.Holder)
 	}
 	if need.Queued && err == nil {
 		err = v.c.Query(func(r *engine.Row) { out.Queued = append(out.Queued, r.Text()) }, selectQueued, v.id)
@@ -136,8 +135,8 @@ func (v *view) loadDispatch(id string, request bool, into map[string]mailbox.Dis
 	if _, seen := v.dispatches[id]; seen || id == "" {
 		return nil
 	}
-	var d mailbox.Dispatch
-	if err := v.c.Query(func(r *engine.Row) { d = readDispatch(r) }, selectDispatch, id); err != nil {
+	d, err := v.findDispatch(id)
+	if err != nil {
 		return err
 	}
 	v.dispatches[id] = place{thread: d.Thread, status: d.Status}
@@ -153,9 +152,30 @@ func (v *view) loadDispatch(id string, request bool, into map[string]mailbox.Dis
 	return nil
 }
 
+// findDispatch reads a dispatch of any thread, or nothing. Most of those that the cache does not know are not
+// there; a look with few columns is cheaper then.
+func (v *view) findDispatch(id string) (d mailbox.Dispatch, err error) {
+	if d, ok := v.cache.dispatch(id); ok {
+		return d, nil
+	}
+	there := v.cache == nil
+	if !there {
+		err = v.c.Query(func(*engine.Row) { there = true }, "SELECT 1 FROM dispatch WHERE id = ?", id)
+	}
+	if there && err == nil {
+		err = v.c.Query(func(r *engine.Row) { d = readDispatch(r) }, selectDispatch, id)
+	}
+	return d, err
+}
+
 // loadRun reads a run, if it is there and of this thread.
 func (v *view) loadRun(id string, into map[string]mailbox.Run) error {
 	if _, seen := v.runs[id]; seen || id == "" {
+		return nil
+	}
+	if run, ok := v.cache.run(id); ok && run.Thread == v.id {
+		v.runs[id] = place{thread: run.Thread, data: digestOf(run.Data)}
+		into[id] = run
 		return nil
 	}
 	var run mailbox.Run

@@ -23,7 +23,13 @@ type Conn struct {
 	wrote bool
 	// version is what SQLite calls data_version: it changes with commits of others.
 	version int64
+	// epoch changes when what was read or written before may not hold any more.
+	epoch uint64
 }
+
+// Epoch is a number that changes when something of what was read or written on this connection in
+// earlier calls may not hold any more, because others have written or something was undone.
+func (c *Conn) Epoch() uint64 { return c.epoch }
 
 // statement is what a prepared statement of the driver can do.
 type statement interface {

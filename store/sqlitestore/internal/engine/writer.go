@@ -177,6 +177,7 @@ func (w *writer) group() {
 	}
 	if broken != nil {
 		_, _ = w.conn.Exec("ROLLBACK") // there is none any more after some errors
+		w.conn.epoch++
 	}
 	finish(group, broken)
 }
@@ -224,6 +225,7 @@ func (w *writer) begin() error {
 		return fmt.Errorf("look for other processes: %w", err)
 	}
 	if others {
+		w.conn.epoch++
 		w.shared = time.Now().Add(sharedTime)
 	}
 	return nil
@@ -245,6 +247,7 @@ func (w *writer) apply(j *job, shares bool) error {
 	case code(j.err) != 0 && code(j.err) != codeConstraint:
 		return j.err // SQLite may have undone everything
 	case shares:
+		w.conn.epoch++
 		if _, err := w.conn.Exec("ROLLBACK TO job"); err != nil {
 			return err
 		}
@@ -260,6 +263,7 @@ func (w *writer) apply(j *job, shares bool) error {
 
 // again undoes the first job of a group, and begins anew.
 func (w *writer) again() error {
+	w.conn.epoch++
 	if _, err := w.conn.Exec("ROLLBACK"); err != nil {
 		return err
 	}
