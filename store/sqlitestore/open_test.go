@@ -32,7 +32,7 @@ func entry(thread, id string) mailbox.Entry {
 
 func TestStore_model(t *testing.T) {
 	t.Parallel()
-	schedules := 500
+	schedules := 300
 	if testing.Short() {
 		schedules = 100
 	}
