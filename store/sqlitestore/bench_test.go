@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -121,14 +120,9 @@ type cost struct {
 }
 
 func measure(work func()) cost {
-	var before, after syscall.Rusage
-	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &before)
-	count, start := flushes.Load(), time.Now()
+	count, used, start := flushes.Load(), processorTime(), time.Now()
 	work()
-	c := cost{wall: time.Since(start), flushes: flushes.Load() - count}
-	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &after)
-	c.cpu = time.Duration(after.Utime.Nano() + after.Stime.Nano() - before.Utime.Nano() - before.Stime.Nano())
-	return c
+	return cost{wall: time.Since(start), cpu: processorTime() - used, flushes: flushes.Load() - count}
 }
 
 // median takes the middle of one figure of several blocks, per cycle.

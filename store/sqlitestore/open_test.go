@@ -32,9 +32,9 @@ func entry(thread, id string) mailbox.Entry {
 
 func TestStore_model(t *testing.T) {
 	t.Parallel()
-	schedules := 300
+	schedules := 150
 	if testing.Short() {
-		schedules = 100
+		schedules = 50
 	}
 	mailboxtest.TestModel(t, func(t *testing.T) mailbox.Store {
 		t.Helper()

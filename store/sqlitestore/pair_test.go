@@ -39,5 +39,5 @@ func TestStore_modelOfTwo(t *testing.T) {
 		t.Helper()
 		path := filepath.Join(t.TempDir(), "mailbox.db")
 		return &pair{Store: open(t, path), other: open(t, path)}
-	}, 100)
+	}, 60)
 }

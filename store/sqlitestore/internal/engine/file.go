@@ -54,7 +54,8 @@ func Open(ctx context.Context, cfg Config) (*File, error) {
 	}
 	var conn *Conn
 	err = retry(ctx, func() (err error) {
-		conn, err = connect(ctx, path, "busy_timeout = 0", "trusted_schema = OFF", "journal_mode = WAL", "synchronous = FULL", "cache_size = -16000")
+		conn, err = connect(ctx, path, "busy_timeout = 0", "trusted_schema = OFF", "journal_mode = WAL", "synchronous = FULL",
+			"fullfsync = ON", "cache_size = -16000")
 		if err == nil {
 			_, err = conn.foreign()
 		}
