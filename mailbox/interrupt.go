@@ -44,6 +44,7 @@ func interrupt(t *turn, i Interrupt) (Change, Interruption) {
 		t.head.ReservedUntil = t.now.Add(i.Reserve)
 	}
 	out.Epoch = t.head.Epoch
+	held := false
 	for _, queued := range t.s.Queued {
 		d := t.s.Dispatches[queued]
 		if i.Keep != nil && i.Keep(d) {
@@ -52,13 +53,27 @@ func interrupt(t *turn, i Interrupt) (Change, Interruption) {
 			out.Kept++
 			continue
 		}
+		held = held || d.Holding
 		t.supersede(d, staleText)
 		out.Superseded = append(out.Superseded, t.s.Dispatches[queued])
 	}
-	if out.Kept > 0 || t.head.Claim != nil {
+	switch {
+	case held && out.Kept > 0:
+		return t.released(), out
+	case out.Kept > 0 || t.head.Claim != nil:
 		return t.keep(), out
 	}
 	return t.write(t.s.Later, 0), out
+}
+
+// released returns the change of a turn that ended a dispatch which held up those behind it: somebody should look
+// at the thread now.
+func (t *turn) released() Change {
+	if t.head.Claim != nil || t.head.Queued == 0 {
+		return t.keep()
+	}
+	t.out.Signal = true
+	return t.write(t.now, t.rank(t.now, PriorityDefault))
 }
 
 // cancel ends a dispatch that is queued, and asks the holder of a claimed one to
@@ -72,9 +87,13 @@ func cancel(t *turn, id, why string) (Change, Taken, bool) {
 	case Cancelled:
 		return Change{}, t.taken(id), true
 	case Queued:
+		held := d.Holding
 		d.LastError = why
 		t.settled(d, Cancelled, EndSettled)
 		t.finishRun(d, TerminationCancelled, "")
+		if held {
+			return t.released(), t.taken(id), true
+		}
 		return t.keep(), t.taken(id), true
 	case Claimed:
 		if t.head.Claim == nil || t.head.Claim.Dispatch != id {

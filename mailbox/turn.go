@@ -160,6 +160,7 @@ func (t *turn) ready() (bool, uint8) {
 // not come.
 func (t *turn) holder() (Dispatch, bool) {
 	h, ok := t.s.Dispatches[t.s.Holder]
+	ok = ok && h.Status == Queued && h.Holding // it may have ended in this turn
 	for i := range t.out.Dispatches {
 		if d := t.out.Dispatches[i]; d.Status == Queued && d.Holding && (!ok || before(d, h)) {
 			h, ok = d, true

@@ -16,3 +16,8 @@ func TestStore(t *testing.T) {
 	t.Parallel()
 	mailboxtest.TestStore(t, func(*testing.T) mailbox.Store { return memstore.New() })
 }
+
+func TestStore_model(t *testing.T) {
+	t.Parallel()
+	mailboxtest.TestModel(t, func(*testing.T) mailbox.Store { return memstore.New() }, 10_000)
+}

@@ -1,0 +1,192 @@
+package mailboxtest
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/mortise-dev/mortise/mailbox"
+)
+
+// OpenFunc opens the store of a name, such as a path or a URL. The name is the same in all
+// processes that share the store.
+type OpenFunc func(ctx context.Context, name string) (s mailbox.Store, closeStore func(context.Context) error, err error)
+
+// How often a child is killed, how many live at once, and when the test is content with fewer
+// because the machine is slow. It says so then.
+const (
+	crashRounds  = 200
+	crashAtOnce  = 2
+	crashFew     = 40
+	crashPatient = 20 * time.Second
+	crashDrain   = 2 * time.Minute
+)
+
+// TestCrash kills processes that submit, claim, run and acknowledge on one store, at random moments and
+// 200 times, and compares what they said with what the store has in the end: no acknowledged request is lost, no
+// claim is given twice, nobody writes to a thread after its next claim, no thread has two claims, what was done is not done
+// again, and every run ends. Some are stopped for longer than a lease first, and go on as if they had their
+// claims. The children are the test binary itself: its TestMain calls [CrashChild]
+// first. With -short it kills 40.
+func TestCrash(t *testing.T, open OpenFunc, name string) {
+	t.Helper()
+	rounds := crashRounds
+	if testing.Short() {
+		rounds = crashFew
+	}
+	said := &saidLog{t: t}
+	var mu sync.Mutex
+	lives, start := 0, time.Now()
+	next := func() bool {
+		mu.Lock()
+		defer mu.Unlock()
+		if lives >= rounds || (lives >= crashFew && time.Since(start) > crashPatient) || t.Failed() {
+			return false
+		}
+		lives++
+		return true
+	}
+	var wg sync.WaitGroup
+	for range crashAtOnce {
+		wg.Go(func() {
+			for next() {
+				said.life(name)
+			}
+		})
+	}
+	wg.Wait()
+	if t.Failed() {
+		return
+	}
+	c := &crashCheck{t: t, said: said}
+	c.drain(open, name)
+	t.Logf("killed %d processes of %d in %v: %d requests acknowledged, %d found, %d executions, %d of them again after a kill",
+		lives, rounds, time.Since(start).Round(time.Millisecond), len(said.submitted), c.found, len(said.began), c.repeated)
+}
+
+// saidLog is what all children have said.
+type saidLog struct {
+	t  *testing.T
+	mu sync.Mutex
+	// submitted are dispatches, began the claims "thread fence" that were carried out.
+	submitted []string
+	began     map[string]int
+}
+
+// life starts a child, lets it work for a moment and kills it.
+func (s *saidLog) life(name string) {
+	ctx := s.t.Context()
+	self, err := os.Executable()
+	if err != nil {
+		s.t.Error(err)
+		return
+	}
+	cmd := exec.CommandContext(ctx, self, "-test.run=^$")
+	cmd.Env = append(os.Environ(), crashEnv+"="+name)
+	var trouble strings.Builder
+	cmd.Stderr = &trouble
+	alive, err := cmd.StdinPipe() // a child ends with its parent
+	if err != nil {
+		s.t.Error(err)
+		return
+	}
+	defer alive.Close()
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		s.t.Error(err)
+		return
+	}
+	lines := bufio.NewReader(out)
+	ended := s.watch(lines, func() { s.end(cmd.Process) })
+	_ = cmd.Wait() // killed
+	if ended {
+		s.t.Errorf("a child ended by itself: %s", trouble.String())
+	}
+}
+
+// end kills a child. One in twenty is stopped first, until others have what it held, and has a
+// moment to go on.
+func (s *saidLog) end(p *os.Process) {
+	if rand.IntN(20) == 0 { //nolint:gosec // not a secret
+		err := freeze(p)
+		<-time.After(crashLease + crashLease/4)
+		if err = errors.Join(err, thaw(p)); err != nil {
+			s.t.Errorf("stop a child: %v", err)
+		}
+		<-time.After(10 * time.Millisecond)
+	}
+	_ = p.Kill()
+}
+
+// watch reads what a child says and kills it after a random while, counted from its
+// first work, and sometimes before that. It says whether the child ended before.
+func (s *saidLog) watch(lines *bufio.Reader, kill func()) (ended bool) {
+	after := time.Duration(rand.IntN(40_000)) * time.Microsecond //nolint:gosec // not a secret
+	first, killed := make(chan struct{}), make(chan struct{})
+	if rand.IntN(8) == 0 { //nolint:gosec // not a secret
+		after *= 4 // while it starts
+		close(first)
+	}
+	go func() {
+		<-first
+		<-time.After(after)
+		close(killed)
+		kill()
+	}()
+	heard := func() {
+		select {
+		case <-first:
+		default:
+			close(first)
+		}
+	}
+	for {
+		line, err := lines.ReadString('\n')
+		if err != nil { // half a line was not said
+			break
+		}
+		if line != "open\n" {
+			heard()
+		}
+		s.note(strings.TrimSuffix(line, "\n"))
+	}
+	select {
+	case <-killed:
+	default:
+		ended = true
+	}
+	heard()
+	<-killed
+	return ended
+}
+
+// note keeps what a child said.
+func (s *saidLog) note(line string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.began == nil {
+		s.began = map[string]int{}
+	}
+	what, rest, _ := strings.Cut(line, " ")
+	switch what {
+	case "submitted":
+		s.submitted = append(s.submitted, rest)
+	case "began":
+		s.began[rest]++
+		if s.began[rest] > 1 {
+			s.t.Errorf("the claim %q was carried out %d times", rest, s.began[rest])
+		}
+	case "wrong":
+		s.t.Errorf("a child says: %s", rest)
+	}
+}

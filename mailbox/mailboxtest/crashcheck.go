@@ -1,0 +1,162 @@
+package mailboxtest
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/mortise-dev/mortise/mailbox"
+)
+
+// crashCheck compares what was said with what is there.
+type crashCheck struct {
+	t     *testing.T
+	said  *saidLog
+	store mailbox.Store
+	// found and repeated are for the report.
+	found, repeated int
+}
+
+// drain lets a last process finish what is left, and checks.
+func (c *crashCheck) drain(open OpenFunc, name string) {
+	c.t.Helper()
+	ctx, cancel := context.WithTimeout(c.t.Context(), crashDrain)
+	defer cancel()
+	store, closeStore, err := open(ctx, name)
+	must(c.t, err)
+	defer func() {
+		if err := closeStore(context.WithoutCancel(ctx)); err != nil {
+			c.t.Errorf("close: %v", err)
+		}
+	}()
+	c.store = store
+	c.oneClaim(ctx)
+	box, err := mailbox.New(ctx, crashConfig(store, func(format string, args ...any) { c.said.note(fmt.Sprintf(format, args...)) }))
+	must(c.t, err)
+	must(c.t, box.Start(ctx))
+	for !c.idle(ctx) {
+		select {
+		case <-time.After(20 * time.Millisecond):
+		case <-ctx.Done():
+			c.t.Error("what was left did not end in time")
+		}
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	must(c.t, box.Close(ctx))
+	c.threads(ctx)
+	c.dispatches(ctx)
+}
+
+// idle says whether nothing is left.
+func (c *crashCheck) idle(ctx context.Context) bool {
+	c.t.Helper()
+	list, err := c.store.Dispatches(ctx, mailbox.DispatchQuery{Statuses: []mailbox.Status{mailbox.Queued, mailbox.Claimed}, Limit: 1})
+	if err != nil {
+		c.t.Error(err)
+	}
+	return len(list) == 0
+}
+
+// oneClaim checks what the dead have left: claims, one for each thread, which the heads know.
+func (c *crashCheck) oneClaim(ctx context.Context) {
+	c.t.Helper()
+	list, err := c.store.Dispatches(ctx, mailbox.DispatchQuery{Statuses: []mailbox.Status{mailbox.Claimed}, Limit: 1000})
+	must(c.t, err)
+	seen := map[string]bool{}
+	for i := range list {
+		d := &list[i]
+		s, err := c.store.Load(ctx, d.Thread, mailbox.Need{})
+		must(c.t, err)
+		if seen[d.Thread] || s.Head.Claim == nil || s.Head.Claim.Dispatch != d.ID || s.Head.Claim.Token != d.Token {
+			c.t.Errorf("thread %q: dispatch %q is claimed; the head has the claim %+v", d.Thread, d.ID, s.Head.Claim)
+		}
+		seen[d.Thread] = true
+	}
+}
+
+// dispatches checks that all that was acknowledged is there, and that all ended well.
+func (c *crashCheck) dispatches(ctx context.Context) {
+	c.t.Helper()
+	there := map[string]bool{}
+	q := mailbox.DispatchQuery{Limit: 1000}
+	for {
+		list, err := c.store.Dispatches(ctx, q)
+		must(c.t, err)
+		if len(list) == 0 {
+			break
+		}
+		for i := range list {
+			d := &list[i]
+			there[d.ID] = true
+			s, err := c.store.Load(ctx, d.Thread, mailbox.Need{Runs: []string{d.RunID}})
+			must(c.t, err)
+			if run := s.Runs[d.RunID]; d.Status != mailbox.Acked || run.Status != mailbox.RunDone || run.Termination != "natural" {
+				c.t.Errorf("dispatch %q is %s (%s), its run %q is %s, %s", d.ID, d.Status, d.LastError, d.RunID, run.Status, run.Termination)
+			}
+		}
+		q.After = list[len(list)-1]
+	}
+	c.found = len(there)
+	for _, id := range c.said.submitted {
+		if !there[id] {
+			c.t.Errorf("dispatch %q was acknowledged and is lost", id)
+		}
+	}
+	if c.found == 0 {
+		c.t.Error("nothing was submitted")
+	}
+}
+
+// threads checks the heads and logs.
+func (c *crashCheck) threads(ctx context.Context) {
+	c.t.Helper()
+	heads, err := c.store.Threads(ctx, mailbox.ThreadQuery{Limit: 1000})
+	must(c.t, err)
+	for i := range heads {
+		h := &heads[i]
+		if h.Claim != nil || h.Queued != 0 || h.Open.ID != "" || !h.DueAt.IsZero() {
+			c.t.Errorf("thread %q has not come to rest: %+v", h.Thread, h)
+		}
+		log, err := c.store.Messages(ctx, h.Thread, 1, 1_000_000)
+		must(c.t, err)
+		equal(c.t, "length of the log of "+h.Thread, len(log), h.Messages)
+		c.log(h.Thread, log)
+	}
+}
+
+// log checks that nobody wrote after the next claim, or half of a step, and that what was
+// finished was not begun again.
+func (c *crashCheck) log(thread string, log []mailbox.Message) {
+	c.t.Helper()
+	last, steps := 0, 0
+	finished := map[string]bool{}
+	var dispatches []string
+	for i := range log {
+		var id string
+		var fence, step int
+		if _, err := fmt.Sscanf(log[i].ID, "%s %d %d", &id, &fence, &step); err != nil {
+			c.t.Fatalf("message %q: %v", log[i].ID, err)
+		}
+		if fence > last {
+			steps = 0
+			if slices.Contains(dispatches, id) {
+				c.repeated++
+			}
+			dispatches = append(dispatches, id)
+		}
+		if fence < last || step != steps || finished[id] || log[i].Seq != i+1 {
+			c.t.Errorf("thread %q: message %d is %q, after claim %d and %d steps; finished: %v", thread, log[i].Seq, log[i].ID, last, steps, finished[id])
+		}
+		last, steps = fence, steps+1
+		finished[id] = step == crashSteps-1
+	}
+	for _, id := range dispatches {
+		if !finished[id] {
+			c.t.Errorf("thread %q: dispatch %q was never finished", thread, id)
+		}
+	}
+}

@@ -1,0 +1,12 @@
+//go:build unix
+
+package mailboxtest
+
+import (
+	"os"
+	"syscall"
+)
+
+// freeze stops a process, thaw lets it go on.
+func freeze(p *os.Process) error { return p.Signal(syscall.SIGSTOP) }
+func thaw(p *os.Process) error   { return p.Signal(syscall.SIGCONT) }

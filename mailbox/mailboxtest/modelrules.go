@@ -1,0 +1,311 @@
+package mailboxtest
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/mortise-dev/mortise/mailbox"
+)
+
+// do takes a step and says how it comes out.
+func (m *model) do(s step, now time.Time) string {
+	m.count++
+	token, run := fmt.Sprint("token", m.count), fmt.Sprint("run-n", m.count)
+	d := m.dispatches[modelID(s.ID)]
+	switch s.Do {
+	case doEnqueue, doInline:
+		return m.enqueue(s, d, token, run, now)
+	case doClaim:
+		return m.claimNext(token, now)
+	case doClaimOne:
+		return m.claimOne(d, token, now)
+	case doExtend:
+		return m.extend(s, now)
+	case doSettle:
+		return m.settle(s, now)
+	case doCommit:
+		return m.commit(s, now)
+	case doInterrupt:
+		return m.interrupt(s)
+	case doCancel:
+		return m.cancel(d)
+	case doCancelRun:
+		return m.cancelRun(m.runID(s.ID))
+	case doExpire:
+		return m.expire(now)
+	case doLapse:
+		return m.lapse(now)
+	case doReplay, doDiscard:
+		return m.letter(s.Do, d, run, now)
+	case doDrop:
+		return m.drop()
+	default:
+		return "ok"
+	}
+}
+
+func (m *model) enqueue(s step, d *modelDispatch, token, run string, now time.Time) string {
+	if d != nil {
+		if s.Do == doInline {
+			return mailbox.ErrExists.Error() // claimed by another token, or by none
+		}
+		return fmt.Sprint("ok ", d.id, " ", d.status)
+	}
+	for _, o := range m.dispatches {
+		if s.Dedupe != "" && o.dedupe == s.Dedupe && !o.status.Terminal() {
+			return mailbox.ErrExists.Error()
+		}
+	}
+	if s.Do == doInline && m.claim != nil {
+		return mailbox.ErrBusy.Error()
+	}
+	if s.Do == doEnqueue && len(m.queue()) >= modelDepth {
+		return mailbox.ErrFull.Error()
+	}
+	if open := m.runs[m.open]; open != nil && open.status == mailbox.RunWaiting {
+		run = m.open
+	} else {
+		m.runs[run] = &modelRun{}
+		m.setRun(run, mailbox.RunCreated)
+	}
+	m.seq++
+	d = &modelDispatch{
+		id: modelID(s.ID), run: run, dedupe: s.Dedupe, internal: s.Internal, seq: m.seq, epoch: m.epoch, priority: s.Priority,
+		status: mailbox.Queued, available: now.Add(s.Delay), max: s.Max,
+	}
+	m.dispatches[d.id] = d
+	if s.Do == doInline {
+		m.give(d, token, now)
+	}
+	return fmt.Sprint("ok ", d.id, " ", d.status)
+}
+
+func (m *model) claimNext(token string, now time.Time) string {
+	for m.claim == nil {
+		d := m.next(now)
+		if d == nil {
+			break
+		}
+		if m.over(d) {
+			m.finish(d, mailbox.Acked, mailbox.EndSettled)
+			continue
+		}
+		m.give(d, token, now)
+		return "ok " + d.id
+	}
+	return "nothing"
+}
+
+func (m *model) claimOne(d *modelDispatch, token string, now time.Time) string {
+	if d == nil || m.claim != nil || d.status != mailbox.Queued {
+		return "nothing"
+	}
+	if m.over(d) {
+		m.finish(d, mailbox.Acked, mailbox.EndSettled)
+		return "nothing"
+	}
+	m.give(d, token, now)
+	return "ok " + d.id
+}
+
+// held is the claim that a step speaks of, if it is that of the thread; and else the answer.
+func (m *model) held(s step) (*modelClaim, string) {
+	d := m.dispatches[m.lastHolder(s.Token)]
+	switch {
+	case d == nil:
+		return nil, mailbox.ErrNotFound.Error()
+	case m.claim == nil || m.claim.d != d || m.claim.token != m.lastToken(s.Token):
+		return nil, mailbox.ErrConflict.Error()
+	default:
+		return m.claim, ""
+	}
+}
+
+func (m *model) extend(s step, now time.Time) string {
+	c, refused := m.held(s)
+	switch {
+	case c == nil:
+		return refused
+	case c.d.epoch < m.epoch:
+		return mailbox.ErrConflict.Error()
+	}
+	c.until = now.Add(lease)
+	return "ok"
+}
+
+func (m *model) commit(s step, now time.Time) string {
+	c, refused := m.held(s)
+	if c == nil {
+		return refused
+	}
+	m.log++
+	if s.Result != "" {
+		m.stand(c.d, s, now)
+	}
+	return "ok"
+}
+
+// stand writes where the run of a dispatch stands.
+func (m *model) stand(d *modelDispatch, s step, now time.Time) {
+	result := s.result(now)
+	r := m.runs[d.run]
+	r.termination, r.until = result.Termination, result.WaitUntil
+	m.setRun(d.run, result.Status)
+}
+
+func (m *model) settle(s step, now time.Time) string {
+	d := m.dispatches[m.lastHolder(s.Token)]
+	if d == nil {
+		return mailbox.ErrNotFound.Error()
+	}
+	mine := d.token == m.lastToken(s.Token)
+	if mine && (d.end == mailbox.EndSettled || d.end == mailbox.EndReleased && s.Verdict == mailbox.GiveBack) {
+		if d.status == mailbox.Superseded && s.Verdict != mailbox.Supersede {
+			return mailbox.ErrConflict.Error()
+		}
+		return "ok" // it was settled already
+	}
+	late := mine && d.end == mailbox.EndExpired && d.status == mailbox.Queued && s.Verdict == mailbox.Ack && m.claim == nil && d.epoch == m.epoch
+	c, refused := m.held(s)
+	if c == nil && !late {
+		return refused
+	}
+	if r := m.runs[d.run]; s.Result != "" && r.status != mailbox.RunDone && s.Verdict != mailbox.Retry && s.Verdict != mailbox.GiveBack {
+		m.stand(d, s, now)
+	}
+	if d.epoch < m.epoch && s.Verdict != mailbox.Supersede {
+		m.finish(d, mailbox.Superseded, mailbox.EndSettled)
+		m.stopRun(d, mailbox.TerminationCancelled)
+		return mailbox.ErrConflict.Error()
+	}
+	m.judge(d, s, now, c != nil && c.stop)
+	return "ok"
+}
+
+// judge makes of a dispatch what a verdict says.
+func (m *model) judge(d *modelDispatch, s step, now time.Time, stop bool) {
+	switch {
+	case s.Verdict == mailbox.Ack:
+		m.finish(d, mailbox.Acked, mailbox.EndSettled)
+	case s.Verdict == mailbox.Supersede:
+		m.finish(d, mailbox.Superseded, mailbox.EndSettled)
+		m.stopRun(d, mailbox.TerminationCancelled)
+	case s.Verdict == mailbox.Withdraw || stop:
+		m.finish(d, mailbox.Cancelled, mailbox.EndSettled)
+		m.stopRun(d, mailbox.TerminationCancelled)
+	case s.Verdict == mailbox.GiveBack:
+		m.finish(d, mailbox.Queued, mailbox.EndReleased)
+		d.available = now
+	default:
+		m.fail(d, now.Add(s.Delay), mailbox.EndSettled, s.Verdict == mailbox.Bury)
+	}
+}
+
+func (m *model) interrupt(s step) string {
+	m.epoch++
+	superseded, kept := 0, 0
+	for _, d := range m.queue() {
+		if s.Internal && d.internal {
+			d.epoch = m.epoch
+			kept++
+			continue
+		}
+		m.finish(d, mailbox.Superseded, mailbox.EndSettled)
+		m.stopRun(d, mailbox.TerminationCancelled)
+		superseded++
+	}
+	return fmt.Sprintf("ok, superseded %d, kept %d", superseded, kept)
+}
+
+func (m *model) cancel(d *modelDispatch) string {
+	switch {
+	case d == nil || d.status.Terminal() && d.status != mailbox.Cancelled:
+		return "nothing"
+	case d.status == mailbox.Queued:
+		m.finish(d, mailbox.Cancelled, mailbox.EndSettled)
+		m.stopRun(d, mailbox.TerminationCancelled)
+	case d.status == mailbox.Claimed:
+		m.claim.stop = true
+	}
+	return "ok"
+}
+
+func (m *model) cancelRun(id string) string {
+	r := m.runs[id]
+	if r == nil || r.status != mailbox.RunWaiting {
+		if r != nil && r.status == mailbox.RunDone && r.termination == mailbox.TerminationCancelled {
+			return "ok"
+		}
+		return "nothing"
+	}
+	r.termination = mailbox.TerminationCancelled
+	m.setRun(id, mailbox.RunDone)
+	return "ok"
+}
+
+func (m *model) expire(now time.Time) string {
+	c := m.claim
+	if c == nil || !now.After(c.until) {
+		return "nothing"
+	}
+	d := c.d
+	switch {
+	case m.over(d):
+		m.finish(d, mailbox.Acked, mailbox.EndExpired)
+	case d.epoch < m.epoch:
+		m.finish(d, mailbox.Superseded, mailbox.EndSettled)
+		m.stopRun(d, mailbox.TerminationCancelled)
+	case c.stop:
+		m.finish(d, mailbox.Cancelled, mailbox.EndExpired)
+		m.stopRun(d, mailbox.TerminationCancelled)
+	default:
+		m.fail(d, now, mailbox.EndExpired, false)
+	}
+	return "ok " + d.id
+}
+
+func (m *model) lapse(now time.Time) string {
+	r := m.runs[m.open]
+	if m.claim != nil || len(m.queue()) > 0 || r == nil || r.status != mailbox.RunWaiting || r.until.IsZero() || r.until.After(now) {
+		return "nothing"
+	}
+	r.termination = mailbox.TerminationCancelled
+	m.setRun(m.open, mailbox.RunDone)
+	return "ok"
+}
+
+// letter replays or discards a dead letter.
+func (m *model) letter(do action, d *modelDispatch, run string, now time.Time) string {
+	switch {
+	case d == nil:
+		return mailbox.ErrNotFound.Error()
+	case do == doDiscard && d.status == mailbox.Cancelled:
+		return "ok"
+	case d.status != mailbox.DeadLetter:
+		return mailbox.ErrConflict.Error()
+	case do == doDiscard:
+		d.status = mailbox.Cancelled
+		return "ok"
+	case len(m.queue()) >= modelDepth:
+		return mailbox.ErrFull.Error()
+	}
+	for _, o := range m.dispatches {
+		if d.dedupe != "" && o.dedupe == d.dedupe && !o.status.Terminal() {
+			return mailbox.ErrExists.Error()
+		}
+	}
+	d.status, d.attempts, d.epoch, d.run, d.end, d.available, d.holding = mailbox.Queued, 0, m.epoch, run, "", now, false
+	m.runs[run] = &modelRun{}
+	m.setRun(run, mailbox.RunCreated)
+	return "ok"
+}
+
+func (m *model) drop() string {
+	if m.claim != nil {
+		return mailbox.ErrBusy.Error()
+	}
+	tokens, holders, count := m.tokens, m.holders, m.count
+	*m = *newModel()
+	m.tokens, m.holders, m.count = tokens, holders, count
+	return "ok"
+}

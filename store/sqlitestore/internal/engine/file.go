@@ -1,0 +1,164 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"runtime"
+	"sync"
+)
+
+// ErrClosed is a file that was closed.
+var ErrClosed = errors.New("the store is closed")
+
+// DefaultReaders is how many may read at once.
+const DefaultReaders = 4
+
+// Config opens a [File].
+type Config struct {
+	// Path of the file. It is made when it is not there; its folder must be. Required.
+	Path string
+	// Readers is how many may read at once; [DefaultReaders] when zero.
+	Readers int
+}
+
+// File is a database in a file.
+type File struct {
+	path   string
+	writer *writer
+	// readers has an entry for each that may read, nil where none is open yet.
+	readers chan *Conn
+
+	once   sync.Once
+	closed chan struct{}
+}
+
+// Open opens the file. Call [File.Migrate] next.
+func Open(ctx context.Context, cfg Config) (*File, error) {
+	if cfg.Path == "" {
+		return nil, errors.New("config: Path is empty; name a file")
+	}
+	if cfg.Readers < 0 {
+		return nil, errors.New("config: Readers is negative")
+	}
+	path, err := filepath.Abs(cfg.Path)
+	if err != nil {
+		return nil, fmt.Errorf("config: Path %s: %w", cfg.Path, err)
+	}
+	if err := private(path); err != nil {
+		return nil, err
+	}
+	var conn *Conn
+	err = retry(ctx, func() (err error) {
+		conn, err = connect(ctx, path, "busy_timeout = 0", "trusted_schema = OFF", "journal_mode = WAL", "synchronous = FULL",
+			"fullfsync = ON", "cache_size = -16000")
+		if err == nil {
+			_, err = conn.foreign()
+		}
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("open %s: %w", path, err)
+	}
+	f := &File{path: path, readers: make(chan *Conn, cmp.Or(cfg.Readers, DefaultReaders)), closed: make(chan struct{})}
+	for range cap(f.readers) {
+		f.readers <- nil
+	}
+	f.writer = newWriter(ctx, conn)
+	return f, nil
+}
+
+// Close waits until what was asked for is written, and closes the file. When ctx is done before, what
+// waits for another process fails with [ErrClosed]. Calls after it fail; closing again waits again.
+func (f *File) Close(ctx context.Context) error {
+	err := f.writer.close(ctx)
+	f.once.Do(func() {
+		defer close(f.closed)
+		for range cap(f.readers) {
+			if c := <-f.readers; c != nil {
+				err = errors.Join(err, c.close())
+			}
+		}
+		close(f.readers)
+	})
+	<-f.closed
+	return err
+}
+
+// Write runs do in a transaction of its own, as far as do can tell, and returns when that
+// is on the disk. An error of do comes back as it is, and nothing of it is written. Do runs once at most, in
+// another goroutine, and not after Write has returned.
+func (f *File) Write(ctx context.Context, do func(*Conn) error) error {
+	return f.writer.write(ctx, do)
+}
+
+// Read runs do on the state of one moment, which has all that was written when Read
+// was called. Do may run several times.
+func (f *File) Read(ctx context.Context, do func(*Conn) error) error {
+	if err := context.Cause(ctx); err != nil {
+		return err
+	}
+	var conn *Conn
+	var open bool
+	select {
+	case conn, open = <-f.readers:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	if !open {
+		return ErrClosed
+	}
+	defer func() { f.readers <- conn }()
+	return retry(ctx, func() (err error) {
+		if conn == nil {
+			if conn, err = connect(ctx, f.path, "busy_timeout = 0", "trusted_schema = OFF", "query_only = ON"); err != nil {
+				conn = nil
+				return err
+			}
+		}
+		return conn.snapshot(do)
+	})
+}
+
+// snapshot runs do in a transaction that only reads.
+func (c *Conn) snapshot(do func(*Conn) error) error {
+	if _, err := c.Exec("BEGIN"); err != nil {
+		return err
+	}
+	err := do(c)
+	_, end := c.Exec("ROLLBACK")
+	return errors.Join(err, end)
+}
+
+// source is the name of the database for the driver.
+func source(path string) string {
+	slashed := filepath.ToSlash(path)
+	if slashed[0] != '/' { // a drive letter
+		slashed = "/" + slashed
+	}
+	return (&url.URL{Scheme: "file", Path: slashed}).String()
+}
+
+// private makes the file, so that it never has another mode, and refuses one that
+// others can read or write. SQLite gives its companions the mode of the file.
+func private(path string) error {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	switch {
+	case err != nil:
+		return err
+	case !info.Mode().IsRegular():
+		return fmt.Errorf("%s is not a regular file; name a file", path)
+	case runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0:
+		return fmt.Errorf("%s: others can use the file (mode %s); use chmod 600", path, info.Mode().Perm())
+	}
+	return nil
+}

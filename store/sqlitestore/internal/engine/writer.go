@@ -1,0 +1,279 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+)
+
+// What a group may come to, and how long the writer works on before it lets other processes have the
+// file, if there are any. Their tries are not further apart than the break is long.
+const (
+	maxGroup   = 128
+	longHold   = 25 * time.Millisecond
+	breakTime  = 2 * lastWait
+	sharedTime = 10 * time.Second
+)
+
+// writer is the goroutine that writes. It takes what is asked for in groups, one transaction
+// each, so that many share one flush.
+type writer struct {
+	conn *Conn
+
+	mu     sync.Mutex
+	queue  []*job
+	closed bool
+	// commits counts transactions.
+	commits int
+	// wake has an entry when there is something to do. stop ends the waiting for other processes;
+	// ended is closed when the goroutine has ended, with err.
+	wake  chan struct{}
+	wait  context.Context //nolint:containedctx // the goroutine's own
+	stop  context.CancelFunc
+	ended chan struct{}
+	err   error
+
+	// since is when the writer began to work without a break, shared until when it
+	// takes other processes for alive.
+	since, shared time.Time
+}
+
+// job is one write.
+type job struct {
+	do   func(*Conn) error
+	done chan struct{}
+	err  error
+	// panicked is what do panicked with.
+	panicked any
+}
+
+func newWriter(ctx context.Context, conn *Conn) *writer {
+	w := &writer{conn: conn, wake: make(chan struct{}, 1), ended: make(chan struct{})}
+	w.wait, w.stop = context.WithCancel(context.WithoutCancel(ctx))
+	go w.loop()
+	return w
+}
+
+func (w *writer) write(ctx context.Context, do func(*Conn) error) error {
+	if err := context.Cause(ctx); err != nil {
+		return err
+	}
+	j := &job{do: do, done: make(chan struct{})}
+	w.mu.Lock()
+	if w.closed {
+		w.mu.Unlock()
+		return ErrClosed
+	}
+	w.queue = append(w.queue, j)
+	w.mu.Unlock()
+	w.poke()
+	select {
+	case <-j.done:
+	case <-ctx.Done():
+		if w.withdraw(j) {
+			return context.Cause(ctx)
+		}
+		<-j.done // it is being written
+	}
+	if j.panicked != nil {
+		panic(j.panicked)
+	}
+	return j.err
+}
+
+func (w *writer) poke() {
+	select {
+	case w.wake <- struct{}{}:
+	default:
+	}
+}
+
+// withdraw takes back a job that was not begun, and says whether it did.
+func (w *writer) withdraw(j *job) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	at := slices.Index(w.queue, j)
+	if at < 0 {
+		return false
+	}
+	w.queue = slices.Delete(w.queue, at, at+1)
+	return true
+}
+
+func (w *writer) take(most int) []*job {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	most = min(most, len(w.queue))
+	taken := slices.Clone(w.queue[:most])
+	w.queue = slices.Delete(w.queue, 0, most)
+	return taken
+}
+
+// waiting says whether there are jobs, and whether the writer is to end when there are none.
+func (w *writer) waiting() (some, closed bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.queue) > 0, w.closed
+}
+
+func (w *writer) close(ctx context.Context) error {
+	w.mu.Lock()
+	w.closed = true
+	w.mu.Unlock()
+	w.poke()
+	defer context.AfterFunc(ctx, w.stop)()
+	<-w.ended
+	w.stop()
+	return w.err
+}
+
+func (w *writer) loop() {
+	defer close(w.ended)
+	for {
+		some, closed := w.waiting()
+		switch {
+		case some:
+			w.group()
+		case closed:
+			w.err = w.conn.close()
+			return
+		default:
+			w.since = time.Time{}
+			<-w.wake
+		}
+	}
+}
+
+// group writes what is queued, in one transaction.
+func (w *writer) group() {
+	if err := w.begin(); err != nil {
+		if !errors.Is(err, errIdle) {
+			finish(w.take(maxGroup), err)
+		}
+		return
+	}
+	var group []*job
+	var broken error
+	for len(group) < maxGroup && broken == nil {
+		taken := w.take(maxGroup - len(group))
+		if len(taken) == 0 {
+			break
+		}
+		for i, j := range taken {
+			if broken = w.apply(j, len(group)+i > 0); broken != nil {
+				break
+			}
+		}
+		group = append(group, taken...)
+	}
+	if broken == nil {
+		_, broken = w.conn.Exec("COMMIT")
+		w.mu.Lock()
+		w.commits++
+		w.mu.Unlock()
+	}
+	if broken != nil {
+		_, _ = w.conn.Exec("ROLLBACK") // there is none any more after some errors
+		w.conn.epoch++
+	}
+	finish(group, broken)
+}
+
+// finish tells whoever waits. With an error nothing was kept.
+func finish(group []*job, err error) {
+	for _, j := range group {
+		if err != nil && !errors.Is(j.err, err) {
+			j.err = errors.Join(err, j.err)
+		}
+		close(j.done)
+	}
+}
+
+// errIdle says that whoever waited for the file has gone.
+var errIdle = errors.New("nothing to write")
+
+// begin takes the write lock, as soon as other processes let it.
+func (w *writer) begin() error {
+	if w.since.IsZero() {
+		w.since = time.Now()
+	}
+	if now := time.Now(); now.Sub(w.since) > longHold {
+		if now.Before(w.shared) {
+			pause(w.wait, breakTime)
+		}
+		w.since = now
+	}
+	err := retry(w.wait, func() error {
+		if some, _ := w.waiting(); !some {
+			return errIdle
+		}
+		_, err := w.conn.Exec("BEGIN IMMEDIATE")
+		return err
+	})
+	if w.wait.Err() != nil && err != nil {
+		return ErrClosed
+	}
+	if err != nil {
+		return err
+	}
+	others, err := w.conn.foreign()
+	if err != nil {
+		_, _ = w.conn.Exec("ROLLBACK") // the first error is the one to tell
+		return fmt.Errorf("look for other processes: %w", err)
+	}
+	if others {
+		w.conn.epoch++
+		w.shared = time.Now().Add(sharedTime)
+	}
+	return nil
+}
+
+// apply does one job of a group. A job that fails is undone alone if there are others before it. The error
+// is one for which the whole group has to go.
+func (w *writer) apply(j *job, shares bool) error {
+	if shares {
+		if _, err := w.conn.Exec("SAVEPOINT job"); err != nil {
+			return err
+		}
+	}
+	w.conn.wrote = false
+	j.run(w.conn)
+	switch {
+	case j.err == nil && j.panicked == nil:
+	case !w.conn.wrote:
+	case code(j.err) != 0 && code(j.err) != codeConstraint:
+		return j.err // SQLite may have undone everything
+	case shares:
+		w.conn.epoch++
+		if _, err := w.conn.Exec("ROLLBACK TO job"); err != nil {
+			return err
+		}
+	default:
+		return w.again()
+	}
+	if shares {
+		_, err := w.conn.Exec("RELEASE job")
+		return err
+	}
+	return nil
+}
+
+// again undoes the first job of a group, and begins anew.
+func (w *writer) again() error {
+	w.conn.epoch++
+	if _, err := w.conn.Exec("ROLLBACK"); err != nil {
+		return err
+	}
+	return retry(w.wait, func() error {
+		_, err := w.conn.Exec("BEGIN IMMEDIATE")
+		return err
+	})
+}
+
+func (j *job) run(c *Conn) {
+	defer func() { j.panicked = recover() }()
+	j.err = j.do(c)
+}
