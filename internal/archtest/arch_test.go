@@ -80,6 +80,7 @@ func owners() map[string][]string {
 		"github.com/tidwall/btree":          {"store/memstore"},
 		"github.com/prometheus":             {"mailbox/mailboxmetrics"},
 		"go.opentelemetry.io":               {"mailbox/mailboxtrace"},
+		"github.com/jackc/pgx":              {"store/pgstore"},
 		"golang.org/x/term":                 {"internal/cli"},
 		"gonum.org/v1/plot":                 {"internal/cli"},
 		"github.com/santhosh-tekuri/jsonsc": {"internal/guest"},

@@ -1,0 +1,47 @@
+package pgstore
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/mortise-dev/mortise/mailbox"
+)
+
+// Update implements mailbox.Store.
+func (s *Store) Update(ctx context.Context, thread string, need mailbox.Need, decide func(mailbox.State) (mailbox.Change, error)) error {
+	err := s.try(ctx, func(c *pgx.Conn) error {
+		change, err := s.transition(ctx, c, thread, need, decide)
+		if err == nil {
+			s.wire.changed(thread, change)
+		}
+		return err
+	})
+	return broken("update thread", thread, err)
+}
+
+// transition is one attempt: it locks the row of the thread and reads, decides, writes and
+// commits.
+func (s *Store) transition(ctx context.Context, c *pgx.Conn, thread string, need mailbox.Need, decide func(mailbox.State) (mailbox.Change, error)) (mailbox.Change, error) {
+	var now seen
+	b := &pgx.Batch{}
+	b.Queue(`BEGIN`)
+	s.ask(b, &now, thread, lockHead, need)
+	if err := c.SendBatch(ctx, b).Close(); err != nil {
+		return mailbox.Change{}, s.harmless(ctx, c, err)
+	}
+	now.settle(thread, need)
+	change, err := decide(now.State)
+	if err == nil && change.Head != nil && !change.Drop {
+		err = check(thread, now.Head.Messages, change)
+	}
+	if err != nil || change.Head == nil {
+		_, rollback := c.Exec(ctx, `ROLLBACK`)
+		_ = rollback // nothing was written; a broken connection is closed when it is given back
+		return change, err
+	}
+	b = &pgx.Batch{}
+	s.write(b, thread, &now, change)
+	b.Queue(`COMMIT`)
+	return change, refusal(c.SendBatch(ctx, b).Close())
+}
