@@ -48,6 +48,9 @@ func TestOpen_wrongPassword(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if shared.Server() == nil {
+		t.Skip("the server is not ours, and may ask for no password")
+	}
 	u.User = url.UserPassword(u.User.Username(), "n0t-the-password")
 	_, err = pgstore.Open(t.Context(), pgstore.Config{URL: u.String()})
 	if err == nil || !strings.Contains(err.Error(), "password authentication failed") {
