@@ -65,6 +65,9 @@ func TestMask(t *testing.T) {
 	if c.Tokens(thread, view) != compaction.Estimate(view) {
 		t.Error("the masked view is not weighed as it is")
 	}
+	if c.Tokens(thread, log) != compaction.Estimate(log) {
+		t.Error("the log is weighed as if it were masked")
+	}
 	// The newest output is masked when the model has read it; the first stays as it is.
 	log = append(log, assistant("a", "I have read it"))
 	again := c.View(thread, log)

@@ -88,7 +88,8 @@ func TestCompactShowAndUndo(t *testing.T) {
 		}
 	}
 	for _, e := range v.Events {
-		if e.Thread != v.ID || e.AttemptID == "" || e.At == "" || e.Model == "" || (e.Kind == "admission") != (e.Decision != nil) {
+		about := e.Kind != "fallback" && e.Kind != "breaker" // an attempt
+		if e.Thread != v.ID || about && e.AttemptID == "" || e.At == "" || e.Model == "" || (e.Kind == "admission") != (e.Decision != nil) {
 			t.Errorf("event %+v", e)
 		}
 	}
@@ -193,6 +194,20 @@ func TestMasking(t *testing.T) {
 	}
 	if log := must(t, "compact", "show", folder, "--view"); strings.Contains(log, "[Content compacted: original ~") {
 		t.Error("the log was masked")
+	}
+}
+
+// Tasks that have a folder keep the outputs there: there is one reader of handles.
+func TestMaskingBesideTasks(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	text := masked + "tasks: {dir: " + folder + "}\n"
+	code, r, stderr := run(t, config(t, text), filepath.Join(root(t), "examples", "sessions", "review.jsonl"))
+	if code != cli.ExitOK || r.Threads[0].ViewTokens >= r.Threads[0].Tokens {
+		t.Fatalf("exit code %d: %s", code, stderr)
+	}
+	if outputs, err := os.ReadDir(filepath.Join(folder, "relay")); err != nil || len(outputs) == 0 {
+		t.Errorf("%d outputs were put aside (%v)", len(outputs), err)
 	}
 }
 

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -9,6 +10,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/mortise-dev/mortise/abi"
+	"github.com/mortise-dev/mortise/agent"
 	"github.com/mortise-dev/mortise/background"
 	"github.com/mortise-dev/mortise/compaction"
 	"github.com/mortise-dev/mortise/compaction/signals"
@@ -47,9 +50,12 @@ type SignalsConfig struct {
 type shared struct {
 	limiter *compaction.Limiter
 	sampler *signals.Sampler
-	// session keeps threads, shelf long outputs; nil keeps none.
+	// session keeps threads; nil keeps none.
 	session *session.Dir
-	shelf   *relay.Relay
+	// masks says whether long outputs are put aside. Shelf is where, unless tasks have
+	// a folder for that.
+	masks bool
+	shelf *relay.Relay
 	// folder is to be removed at the end.
 	folder string
 }
@@ -71,7 +77,8 @@ func newShared(cfg *Config, sessionDir string, logger *slog.Logger) (*shared, er
 			return s, fmt.Errorf("--session-dir: %w", err)
 		}
 	}
-	if c.MaskTokens > 0 {
+	s.masks = c.MaskTokens > 0
+	if s.masks && cfg.Tasks.Dir == "" {
 		err = s.openShelf(sessionDir, logger)
 	}
 	return s, err
@@ -108,12 +115,48 @@ func (s *shared) close() error {
 	return errors.Join(errs...)
 }
 
+// shelfOf is where a conversation puts long outputs, nil for nowhere.
+func (s *shared) shelfOf(tasks *taskDesk) *relay.Relay {
+	switch {
+	case !s.masks:
+		return nil
+	case tasks.relay != nil:
+		return tasks.relay
+	}
+	return s.shelf
+}
+
+// shelfTools adds to the tools of a thread the one that reads long outputs, unless
+// there is one of that name.
+type shelfTools struct {
+	own   agent.Tools
+	shelf *relay.Relay
+}
+
+func (t shelfTools) has(name string) bool {
+	return slices.ContainsFunc(t.own.Tools(), func(o abi.Tool) bool { return o.Name == name })
+}
+
+func (t shelfTools) Tools() []abi.Tool {
+	if t.has(relay.ToolReadRelay) {
+		return t.own.Tools()
+	}
+	return append(slices.Clone(t.own.Tools()), t.shelf.Tools()...)
+}
+
+func (t shelfTools) CallTool(ctx context.Context, call abi.ToolCall) (abi.ToolResult, error) {
+	if call.Name == relay.ToolReadRelay && !t.has(call.Name) {
+		return t.shelf.CallTool(ctx, call)
+	}
+	return t.own.CallTool(ctx, call)
+}
+
 // observe tells the sampler of a request to the model.
 func (s *shared) observe(c llm.Call) { s.sampler.Observe(c.Took, c.Fault()) }
 
 // newCompactor makes the compactor that the config describes.
 func newCompactor(
-	parts *parts, tasks *background.Manager, observe func(compaction.Event), logger *slog.Logger,
+	parts *parts, tasks *background.Manager, shelf *relay.Relay, observe func(compaction.Event), logger *slog.Logger,
 ) (*compaction.Compactor, error) {
 	c := &parts.cfg.Compaction
 	cooldown := defaultCooldown
@@ -142,8 +185,8 @@ func newCompactor(
 	if parts.shared.session != nil {
 		config.Store = parts.shared.session
 	}
-	if parts.shared.shelf != nil {
-		config.Keep = parts.shared.shelf.Keep
+	if shelf != nil {
+		config.Keep = shelf.Keep
 	}
 	if parts.admitter != nil {
 		config.Admitter = parts.admitter

@@ -83,6 +83,10 @@ func (v *conversation) wire(ctx context.Context, parts *parts, c transcript.Conv
 	if err != nil {
 		return err
 	}
+	shelf := parts.shared.shelfOf(v.tasks)
+	if shelf != nil {
+		tools = shelfTools{tools, shelf}
+	}
 	prompt := parts.cfg.Agent.SystemPrompt
 	if recorded := v.replay.SystemPrompt(); recorded != "" {
 		prompt = recorded
@@ -99,16 +103,11 @@ func (v *conversation) wire(ctx context.Context, parts *parts, c transcript.Conv
 		Take: v.tasks.take, Words: parts.cfg.Tasks.words, ToolContext: background.ToolContext,
 		MaxRounds: -1, Listen: v.event, Logger: logger, Observe: parts.shared.observe,
 	}
-	if parts.shared.shelf != nil {
-		if config.Tools, err = agent.JoinTools(tools, parts.shared.shelf); err != nil {
-			return err
-		}
-	}
 	if parts.cfg.Agent.MaxRounds != 0 {
 		config.MaxRounds = parts.cfg.Agent.MaxRounds
 	}
 	if parts.summarizer != nil {
-		if v.compactor, err = newCompactor(parts, v.tasks.Manager, v.compaction, logger); err != nil {
+		if v.compactor, err = newCompactor(parts, v.tasks.Manager, shelf, v.compaction, logger); err != nil {
 			return err
 		}
 		config.Compactor = unbilled{v.compactor}
