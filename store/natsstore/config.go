@@ -1,0 +1,67 @@
+package natsstore
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"log/slog"
+	"regexp"
+	"time"
+
+	"github.com/nats-io/nats.go"
+)
+
+// Defaults of [Config].
+const (
+	DefaultName     = "mailbox"
+	DefaultWait     = 2 * time.Second
+	DefaultPatience = 20 * time.Second
+)
+
+// Config opens a [Store]. Zero fields mean their defaults.
+type Config struct {
+	// URL has the servers, separated by commas. Required. It may have credentials.
+	URL string
+	// Options are more options of the connection, such as certificates and credentials.
+	Options []nats.Option
+	// Name is that of the stream, and the first word of its subjects. Stores of one name share everything. The subjects
+	// of live control begin with the name and "-live".
+	Name string
+	// Replicas is on how many servers the stream is kept when it is made: 1, 3 or 5. It is 1 by default; a
+	// stream that is there stays as it is.
+	Replicas int
+	// Wait is how long one answer of a server may take, Patience how long an operation goes on when there is none.
+	Wait, Patience time.Duration
+	// Monitor are addresses of the servers' monitoring, as in http://127.0.0.1:8222. What they
+	// say of sync_always is checked.
+	Monitor []string
+	// Logger is told what is wrong with the servers; nil is nobody.
+	Logger *slog.Logger
+}
+
+var validName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
+
+func (c Config) withDefaults() Config {
+	c.Name = cmp.Or(c.Name, DefaultName)
+	c.Replicas = cmp.Or(c.Replicas, 1)
+	c.Wait = cmp.Or(c.Wait, DefaultWait)
+	c.Patience = cmp.Or(c.Patience, DefaultPatience)
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	return c
+}
+
+func (c Config) validate() error {
+	switch {
+	case c.URL == "":
+		return errors.New("natsstore: Config.URL is empty; name a server, as in nats://127.0.0.1:4222")
+	case !validName.MatchString(c.Name):
+		return fmt.Errorf("natsstore: Config.Name %.80q: use letters, digits, - and _, at most 64", c.Name)
+	case c.Replicas != 1 && c.Replicas != 3 && c.Replicas != 5:
+		return fmt.Errorf("natsstore: Config.Replicas is %d; it can be 1, 3 or 5", c.Replicas)
+	case c.Wait <= 0 || c.Patience <= 0:
+		return errors.New("natsstore: Config.Wait and Config.Patience must be positive")
+	}
+	return nil
+}

@@ -1,0 +1,33 @@
+// Package natsstore keeps a mailbox in NATS JetStream, for several machines that share a cluster.
+//
+// All that is known of a thread hangs on one record, its head, which is written by
+// compare-and-swap: it holds the queue as references, the claim, and what has changed lately. All else is
+// written before it, under a name of its own, and never changed: requests, messages, images, and pages of what
+// changed longer ago. So a transition is made when its head is, and what a loser wrote is
+// dropped. Records of dispatches and runs by id are created before the head that needs them: they find the
+// thread, and keep ids unique.
+//
+// Every process follows the heads as they are written, and answers Due, Threads and Count
+// from that; a listing first asks the leader how far they go. The same heads are delivered
+// as signals, each to one process ([Store.Pull]): a thread that is due is heard of even if whoever wrote it died at
+// once. Commands to runs go by request and reply and are not kept.
+//
+// # Durability
+//
+// JetStream acknowledges before the disk has what it acknowledges, unless the servers run with
+// sync_interval: always. Without it, and on fewer than three servers, a power cut loses what was acknowledged.
+// [Open] warns about what a client can see of that; give Config.Monitor to let it see all.
+//
+// Thread, dispatch and run ids are in the subjects of messages, encoded; who may subscribe may read them.
+//
+// # Concurrency
+//
+// A [Store] is safe for concurrent use, and any number of processes may share a cluster. It starts goroutines and a connection;
+// [Store.Close] ends them.
+//
+// # Errors
+//
+// mailbox.ErrExists says that an id belongs to another thread or a dedupe key is taken, mailbox.ErrConflict that
+// messages do not follow the log. A store rides out elections and restarts of servers for Config.Patience; an error after
+// that says nothing about what was written. Errors and logs have no credentials.
+package natsstore

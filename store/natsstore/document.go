@@ -1,0 +1,208 @@
+package natsstore
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/mortise-dev/mortise/mailbox"
+)
+
+// ref finds a record that never changes.
+type ref struct {
+	Seq uint64 `json:"s"`
+	// Parts are the pieces of a record that is too long for one message.
+	Parts []uint64 `json:"p,omitempty"`
+}
+
+// blob is bytes, here or elsewhere.
+type blob struct {
+	Data []byte `json:"d,omitempty"`
+	Ref  *ref   `json:"r,omitempty"`
+}
+
+// The records of the mailbox, as they are written.
+type (
+	headFields struct {
+		Thread        string
+		Tenant        string `json:",omitzero"`
+		Epoch         uint64 `json:",omitzero"`
+		Fence         uint64 `json:",omitzero"`
+		Seq           uint64 `json:",omitzero"`
+		Queued        int    `json:",omitzero"`
+		Messages      int    `json:",omitzero"`
+		Claim         *mailbox.Claim
+		Latest, Open  mailbox.RunRef `json:",omitzero"`
+		Commit        string         `json:",omitzero"`
+		Interrupt     string         `json:",omitzero"`
+		ReservedUntil time.Time      `json:",omitzero"`
+		DueAt         time.Time      `json:",omitzero"`
+		Rank          int64          `json:",omitzero"`
+		UpdatedAt     time.Time      `json:",omitzero"`
+	}
+	dispatchFields struct {
+		ID          string
+		Thread      string `json:",omitzero"`
+		RunID       string `json:",omitzero"`
+		Seq         uint64
+		Priority    uint8
+		Epoch       uint64 `json:",omitzero"`
+		Dedupe      string `json:",omitzero"`
+		Origin      string `json:",omitzero"`
+		Status      mailbox.Status
+		AvailableAt time.Time         `json:",omitzero"`
+		Attempts    int               `json:",omitzero"`
+		MaxAttempts int               `json:",omitzero"`
+		LastError   string            `json:",omitzero"`
+		Holding     bool              `json:",omitzero"`
+		Token       string            `json:",omitzero"`
+		Fence       uint64            `json:",omitzero"`
+		Owner       string            `json:",omitzero"`
+		End         mailbox.ClaimEnd  `json:",omitzero"`
+		Instance    string            `json:",omitzero"`
+		RunStatus   mailbox.RunStatus `json:",omitzero"`
+		Termination string            `json:",omitzero"`
+		Response    string            `json:",omitzero"`
+		RunError    string            `json:",omitzero"`
+		CreatedAt   time.Time         `json:",omitzero"`
+		UpdatedAt   time.Time         `json:",omitzero"`
+		CompletedAt time.Time         `json:",omitzero"`
+		Request     []byte            `json:",omitempty"`
+		Digest      string            `json:",omitzero"`
+	}
+	runFields struct {
+		ID          string
+		Thread      string `json:",omitzero"`
+		Agent       string `json:",omitzero"`
+		Parent      string `json:",omitzero"`
+		Status      mailbox.RunStatus
+		Termination string    `json:",omitzero"`
+		Wait        string    `json:",omitzero"`
+		WaitUntil   time.Time `json:",omitzero"`
+		Output      string    `json:",omitzero"`
+		Error       string    `json:",omitzero"`
+		Dispatch    string    `json:",omitzero"`
+		Session     string    `json:",omitzero"`
+		Input       []string  `json:",omitempty"`
+		Data        []byte    `json:",omitempty"`
+		CreatedAt   time.Time `json:",omitzero"`
+		StartedAt   time.Time `json:",omitzero"`
+		FinishedAt  time.Time `json:",omitzero"`
+		UpdatedAt   time.Time `json:",omitzero"`
+	}
+)
+
+// birth makes an id taken, and has the dispatch or run as it first was.
+type birth struct {
+	Thread   string
+	Home     uint64
+	Dispatch *dispatchFields `json:",omitempty"`
+	Run      *runFields      `json:",omitempty"`
+}
+
+// dispatchNow is a dispatch as it is, without its request. Home says which page it goes to.
+// Request is set if it is not that of the birth.
+type dispatchNow struct {
+	Home    uint64 `json:"h"`
+	Request *blob  `json:"q,omitempty"`
+	Fields  dispatchFields
+}
+
+// runNow is a run as it is, without its data.
+type runNow struct {
+	Home   uint64 `json:"h"`
+	Data   blob   `json:"d,omitzero"`
+	Fields runFields
+}
+
+// entry is a queued dispatch in a head. First says that its run is as it was born.
+type entry struct {
+	ID        string `json:"i"`
+	Run       string `json:"r"`
+	Priority  uint8  `json:"p"`
+	Seq       uint64 `json:"s"`
+	Available int64  `json:"a,omitzero"`
+	Dedupe    string `json:"k,omitzero"`
+	Holding   bool   `json:"o,omitzero"`
+	First     bool   `json:"f,omitzero"`
+}
+
+// document is the record of a head. Each thread has one.
+type document struct {
+	Head headFields `json:"h"`
+	// Writes are the latest writes of it, by which a writer sees that it got through.
+	Writes []string `json:"w"`
+	Queue  []entry  `json:"q,omitempty"`
+	// Dispatches and Runs have changed since they were last written elsewhere.
+	Dispatches map[string]dispatchNow `json:"d,omitempty"`
+	Runs       map[string]runNow      `json:"r,omitempty"`
+	// Pages have the others that are not as they were born, by Home.
+	Pages map[uint64]ref `json:"p,omitempty"`
+	// LogPages have pageSize messages each, Tail the rest.
+	LogPages []ref `json:"l,omitempty"`
+	Tail     []ref `json:"t,omitempty"`
+	Image    *blob `json:"m,omitempty"`
+	// Counts are of all dispatches. Oldest is not after the last change of any terminal one.
+	Counts map[mailbox.Status]int `json:"c,omitempty"`
+	Oldest time.Time              `json:"o,omitzero"`
+	// Cause is the dispatch of the latest signal.
+	Cause string `json:"u,omitzero"`
+	// Gone says that the thread was dropped.
+	Gone bool `json:"g,omitzero"`
+}
+
+// page has dispatches and runs that are not as they were born, and not in the head.
+type page struct {
+	Dispatches map[string]dispatchNow `json:"d,omitempty"`
+	Runs       map[string]runNow      `json:"r,omitempty"`
+}
+
+// message is an entry of a log.
+type message struct {
+	Seq  int
+	ID   string
+	Run  string    `json:",omitzero"`
+	Data []byte    `json:",omitempty"`
+	At   time.Time `json:",omitzero"`
+}
+
+func (d dispatchFields) record() mailbox.Dispatch { return mailbox.Dispatch(d) }
+
+func (r runFields) record() mailbox.Run { return mailbox.Run(r) }
+
+func (h headFields) record() mailbox.Head {
+	if h.Claim != nil {
+		c := *h.Claim
+		h.Claim = &c
+	}
+	return mailbox.Head(h)
+}
+
+func encode(v any) ([]byte, error) {
+	data, err := json.Marshal(v)
+	if err != nil {
+		return nil, fmt.Errorf("natsstore: encode: %w", err)
+	}
+	return data, nil
+}
+
+func decode(data []byte, v any) error {
+	if err := json.Unmarshal(data, v); err != nil {
+		return fmt.Errorf("natsstore: a record is damaged: %w", err)
+	}
+	return nil
+}
+
+func millis(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixMilli()
+}
+
+func fromMillis(ms int64) time.Time {
+	if ms == 0 {
+		return time.Time{}
+	}
+	return time.UnixMilli(ms).UTC()
+}

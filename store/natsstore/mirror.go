@@ -1,0 +1,270 @@
+package natsstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/tidwall/btree"
+
+	"github.com/mortise-dev/mortise/mailbox"
+)
+
+// summary is what every process knows of each thread.
+type summary struct {
+	head   mailbox.Head
+	counts map[mailbox.Status]int
+	oldest time.Time
+	gone   bool
+}
+
+func summaryOf(d document) summary {
+	return summary{head: d.Head.record(), counts: d.Counts, oldest: d.Oldest, gone: d.Gone}
+}
+
+// mirror follows the heads. Its zero value is not ready: see newMirror.
+type mirror struct {
+	mu      sync.Mutex
+	threads map[string]mirrored
+	names   *btree.BTreeG[string]
+	// later has the threads that will be due, by time. ready has those whose time had come when
+	// somebody asked last, by rank.
+	later, ready *btree.BTreeG[due]
+	// seen is the number of the latest head that the server has told, and moved is closed when
+	// there is a later one.
+	seen  uint64
+	moved chan struct{}
+
+	following jetstream.ConsumeContext
+}
+
+type mirrored struct {
+	summary
+
+	seq uint64
+}
+
+// due is a thread in an index.
+type due struct {
+	at     time.Time
+	rank   int64
+	thread string
+	tenant string
+}
+
+func dueOf(h mailbox.Head) due {
+	return due{at: h.DueAt, rank: h.Rank, thread: h.Thread, tenant: h.Tenant}
+}
+
+func newMirror() *mirror {
+	sorted := func(less func(a, b due) bool) *btree.BTreeG[due] {
+		return btree.NewBTreeGOptions(less, btree.Options{NoLocks: true})
+	}
+	return &mirror{
+		threads: map[string]mirrored{}, moved: make(chan struct{}),
+		names: btree.NewBTreeGOptions(func(a, b string) bool { return a < b }, btree.Options{NoLocks: true}),
+		later: sorted(func(a, b due) bool {
+			if !a.at.Equal(b.at) {
+				return a.at.Before(b.at)
+			}
+			return a.thread < b.thread
+		}),
+		ready: sorted(func(a, b due) bool {
+			if a.rank != b.rank {
+				return a.rank < b.rank
+			}
+			return a.thread < b.thread
+		}),
+	}
+}
+
+// put takes a head, if it is later than the one that is known.
+func (m *mirror) put(id string, seq uint64, s summary) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	old, known := m.threads[id]
+	if known && old.seq >= seq {
+		return
+	}
+	if known {
+		m.later.Delete(dueOf(old.head))
+		m.ready.Delete(dueOf(old.head))
+	}
+	if s.gone {
+		s = summary{head: mailbox.Head{Thread: id}, gone: true}
+		m.names.Delete(id)
+	} else {
+		m.names.Set(id)
+	}
+	m.threads[id] = mirrored{summary: s, seq: seq}
+	if !s.head.DueAt.IsZero() {
+		m.later.Set(dueOf(s.head))
+	}
+}
+
+// told notes how far the server has told.
+func (m *mirror) told(seq uint64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if seq > m.seen {
+		m.seen = seq
+		close(m.moved)
+		m.moved = make(chan struct{})
+	}
+}
+
+// due answers [mailbox.Store.Due].
+func (m *mirror) due(q mailbox.DueQuery) (out []mailbox.Head, next time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for {
+		first, ok := m.later.Min()
+		if !ok || first.at.After(q.By) {
+			break
+		}
+		m.later.Delete(first)
+		m.ready.Set(first)
+	}
+	if first, ok := m.later.Min(); ok {
+		next = first.at
+	}
+	m.ready.Scan(func(d due) bool {
+		switch {
+		case len(out) >= q.Limit:
+			return false
+		case d.at.After(q.By): // somebody whose clock is ahead has asked
+			if next.IsZero() || d.at.Before(next) {
+				next = d.at
+			}
+		case !slices.Contains(q.Skip, d.tenant):
+			out = append(out, headFields(m.threads[d.thread].head).record())
+		}
+		return true
+	})
+	return out, next
+}
+
+// heads lists threads after that one by name, as long as take says so.
+func (m *mirror) heads(after string, take func(summary) bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.names.Ascend(after, func(id string) bool {
+		return id == after && after != "" || take(m.threads[id].summary)
+	})
+}
+
+// follow starts to read the heads, and returns when all that are there have been read.
+func (s *Store) follow(ctx, base context.Context) error {
+	var consumer jetstream.Consumer
+	err := s.ask(ctx, func(ctx context.Context) (err error) {
+		consumer, err = s.stream.OrderedConsumer(ctx, jetstream.OrderedConsumerConfig{
+			FilterSubjects: []string{s.names.heads()}, DeliverPolicy: jetstream.DeliverAllPolicy,
+		})
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("natsstore: follow the heads: %w", err)
+	}
+	s.mirror.following, err = consumer.Consume(func(msg jetstream.Msg) { s.hear(base, msg) }, jetstream.PullExpiry(followExpiry), jetstream.PullHeartbeat(followHeartbeat),
+		jetstream.ConsumeErrHandler(func(_ jetstream.ConsumeContext, err error) {
+			s.cfg.Logger.DebugContext(base, "natsstore_follow", "stream", s.cfg.Name, "error", err)
+		}))
+	if err != nil {
+		return fmt.Errorf("natsstore: follow the heads: %w", err)
+	}
+	if err := s.catchUp(ctx); err != nil {
+		s.mirror.stop()
+		return err
+	}
+	return nil
+}
+
+// A lost server is noticed after two heartbeats.
+const (
+	followHeartbeat = time.Second
+	followExpiry    = 10 * time.Second
+	catchUpPatience = 2 * time.Second
+)
+
+// hear takes a head from the server.
+func (s *Store) hear(ctx context.Context, msg jetstream.Msg) {
+	meta, err := msg.Metadata()
+	if err != nil {
+		return
+	}
+	defer s.mirror.told(meta.Sequence.Stream)
+	d, err := s.heard(ctx, msg)
+	if errors.Is(err, errGone) {
+		return // a later one is on its way
+	}
+	if err != nil {
+		s.cfg.Logger.ErrorContext(ctx, "natsstore_head_damaged", "stream", s.cfg.Name, "record", meta.Sequence.Stream, "error", err)
+		return
+	}
+	s.mirror.put(d.Head.Thread, meta.Sequence.Stream, summaryOf(d))
+}
+
+// heard decodes a head that was delivered.
+func (s *Store) heard(ctx context.Context, msg jetstream.Msg) (d document, err error) {
+	data := msg.Data()
+	parts, err := partsOf(msg.Headers())
+	if err != nil {
+		return d, err
+	}
+	for _, n := range parts {
+		piece, err := s.at(ctx, n)
+		if err != nil {
+			return d, err
+		}
+		data = append(data, piece...)
+	}
+	err = decode(data, &d)
+	return d, err
+}
+
+// catchUp waits until all heads have been heard that are written now.
+func (s *Store) catchUp(ctx context.Context) error {
+	for {
+		last, found, err := s.last(ctx, s.names.heads())
+		if err != nil || !found {
+			return err
+		}
+		done, err := s.mirror.wait(ctx, last.Seq)
+		if done || err != nil {
+			return err
+		}
+	}
+}
+
+// wait waits until the server has told as far as seq, or for a while.
+func (m *mirror) wait(ctx context.Context, seq uint64) (done bool, err error) {
+	timer := time.NewTimer(catchUpPatience)
+	defer timer.Stop()
+	for {
+		m.mu.Lock()
+		seen, moved := m.seen, m.moved
+		m.mu.Unlock()
+		if seen >= seq {
+			return true, nil
+		}
+		select {
+		case <-moved:
+		case <-timer.C:
+			return false, nil
+		case <-ctx.Done():
+			return false, context.Cause(ctx)
+		}
+	}
+}
+
+// stop ends following, and waits until nothing more is heard.
+func (m *mirror) stop() {
+	if m.following != nil {
+		m.following.Stop()
+		<-m.following.Closed()
+	}
+}

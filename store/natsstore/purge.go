@@ -1,0 +1,173 @@
+package natsstore
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/mortise-dev/mortise/mailbox"
+)
+
+// Purge implements mailbox.Store. It drops the oldest of each thread, thread by thread.
+func (s *Store) Purge(ctx context.Context, q mailbox.PurgeQuery) (n int, err error) {
+	statuses := slices.DeleteFunc(slices.Clone(q.Statuses), func(x mailbox.Status) bool { return !x.Terminal() })
+	if len(statuses) == 0 || q.Limit <= 0 {
+		return 0, context.Cause(ctx)
+	}
+	threads, err := s.threadsWith(ctx, statuses, q.Before)
+	if err != nil {
+		return 0, err
+	}
+	q.Statuses = statuses
+	for _, id := range threads {
+		if n >= q.Limit {
+			break
+		}
+		dropped, err := s.purge(ctx, id, q, q.Limit-n)
+		n += dropped
+		if err != nil {
+			return n, err
+		}
+	}
+	return n, nil
+}
+
+// purge drops dispatches of one thread in one transition.
+func (s *Store) purge(ctx context.Context, id string, q mailbox.PurgeQuery, limit int) (n int, err error) {
+	u := &update{s: s, id: id}
+	err = u.run(ctx, func(ctx context.Context, t *thread) error {
+		n, err = u.cutOld(ctx, t, q, limit)
+		return err
+	})
+	return n, err
+}
+
+// cutOld drops the oldest dispatches of a thread.
+func (u *update) cutOld(ctx context.Context, t *thread, q mailbox.PurgeQuery, limit int) (int, error) {
+	all, err := t.all(ctx, false)
+	if err != nil {
+		return 0, err
+	}
+	list := slices.SortedFunc(maps.Values(all), func(a, b dispatchNow) int { return byChange(a.Fields.record(), b.Fields.record()) })
+	oldest, drop := time.Time{}, []dispatchNow{}
+	for i := range list {
+		d := &list[i].Fields
+		switch {
+		case len(drop) < limit && d.UpdatedAt.Before(q.Before) && slices.Contains(q.Statuses, d.Status):
+			drop = append(drop, list[i])
+		case d.Status.Terminal() && oldest.IsZero():
+			oldest = d.UpdatedAt
+		}
+	}
+	if len(drop) == 0 && oldest.Equal(t.doc.Oldest) {
+		return 0, nil
+	}
+	t.doc.Oldest = oldest
+	if err := t.cut(ctx, drop); err != nil {
+		u.s.discard(t.made)
+		return 0, err
+	}
+	return len(drop), u.commit(ctx, t)
+}
+
+// cut takes dispatches out of a thread.
+func (t *thread) cut(ctx context.Context, list []dispatchNow) error {
+	keys := make([]birthKey, 0, len(list))
+	for i := range list {
+		keys = append(keys, birthKey{mailbox.KindDispatch, list[i].Fields.ID})
+	}
+	if err := t.fetch(ctx, slices.Clone(keys)); err != nil {
+		return err
+	}
+	changed := map[uint64]page{}
+	for i := range list {
+		d := &list[i]
+		if b := t.births[keys[i]]; b != nil && b.Thread == t.id {
+			t.old = append(t.old, b.ref)
+		}
+		if d.Request != nil && d.Request.Ref != nil {
+			t.old = append(t.old, *d.Request.Ref)
+		}
+		t.doc.count(d.Fields.Status, -1)
+		delete(t.doc.Dispatches, d.Fields.ID)
+		n := d.Home / homesPerPage
+		p, err := t.page(ctx, n)
+		if err != nil {
+			return err
+		}
+		if _, ok := p.Dispatches[d.Fields.ID]; ok {
+			delete(p.Dispatches, d.Fields.ID)
+			changed[n] = p
+		}
+	}
+	for n, p := range changed {
+		if err := t.putPage(ctx, n, p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// goneTTL is how long the record stays that says that a thread is gone, for those who follow the heads.
+const goneTTL = 24 * time.Hour
+
+// forget drops a thread. Its head goes first; what it referred to is dropped then.
+func (u *update) forget(ctx context.Context, t *thread) error {
+	if t.head.Seq == 0 {
+		return nil
+	}
+	ids, err := t.ids(ctx)
+	if err != nil {
+		return err
+	}
+	if err := t.fetch(ctx, slices.Clone(ids)); err != nil {
+		return err
+	}
+	for _, k := range ids {
+		if b := t.births[k]; b != nil && b.Thread == t.id {
+			t.old = append(t.old, b.ref)
+		}
+	}
+	t.doc = document{Writes: t.doc.Writes, Gone: true}
+	t.doc.Head.Thread = t.id
+	if err := u.commit(ctx, t, jetstream.WithMsgTTL(goneTTL)); err != nil {
+		return err
+	}
+	last := t.head.Seq
+	if err := u.s.stream.Purge(ctx, jetstream.WithPurgeSubject(u.s.names.parts(u.id)), jetstream.WithPurgeSequence(last)); err != nil {
+		u.s.cfg.Logger.WarnContext(ctx, "natsstore_records_not_dropped", "stream", u.s.cfg.Name, "error", err)
+	}
+	return nil
+}
+
+// ids are all dispatches and runs of a thread.
+func (t *thread) ids(ctx context.Context) (keys []birthKey, err error) {
+	all, err := t.all(ctx, true)
+	if err != nil {
+		return nil, err
+	}
+	for id := range all {
+		keys = append(keys, birthKey{mailbox.KindDispatch, id})
+	}
+	for _, e := range t.doc.Queue {
+		keys = append(keys, birthKey{mailbox.KindRun, e.Run})
+	}
+	for id := range t.doc.Runs {
+		keys = append(keys, birthKey{mailbox.KindRun, id})
+	}
+	for _, p := range t.pages {
+		for id := range p.Runs {
+			keys = append(keys, birthKey{mailbox.KindRun, id})
+		}
+	}
+	slices.SortFunc(keys, func(a, b birthKey) int {
+		if a.kind != b.kind {
+			return slices.Compare([]string{string(a.kind)}, []string{string(b.kind)})
+		}
+		return slices.Compare([]string{a.id}, []string{b.id})
+	})
+	return slices.Compact(keys), nil
+}

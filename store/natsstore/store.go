@@ -1,0 +1,142 @@
+package natsstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/mortise-dev/mortise/mailbox"
+)
+
+// Store is a mailbox.Store with mailbox.Live and mailbox.Signals. Make one with [Open].
+type Store struct {
+	cfg    Config
+	names  names
+	nc     *nats.Conn
+	js     jetstream.JetStream
+	stream jetstream.Stream
+	mirror *mirror
+	lines  lines
+
+	// trash takes records that nobody refers to any more.
+	trash chan []ref
+	// writes counts messages that were written.
+	writes atomic.Uint64
+
+	consumer  sync.Mutex
+	signals   jetstream.Consumer
+	stop      context.CancelFunc
+	work      sync.WaitGroup
+	closeOnce sync.Once
+}
+
+var (
+	_ mailbox.Store   = (*Store)(nil)
+	_ mailbox.Live    = (*Store)(nil)
+	_ mailbox.Signals = (*Store)(nil)
+)
+
+// Open connects, makes the stream if it is not there, and reads all heads. It warns about servers that may lose what
+// they acknowledge.
+func Open(ctx context.Context, cfg Config) (*Store, error) {
+	cfg = cfg.withDefaults()
+	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
+	nc, err := connect(cfg)
+	if err != nil {
+		return nil, err
+	}
+	s := &Store{
+		cfg: cfg, names: names{root: cfg.Name}, nc: nc, mirror: newMirror(), trash: make(chan []ref, trashSize),
+		lines: lines{open: map[mailbox.Target]*line{}},
+	}
+	if err := s.start(ctx); err != nil {
+		nc.Close()
+		return nil, redact(cfg.URL, err)
+	}
+	return s, nil
+}
+
+func (s *Store) start(ctx context.Context) (err error) {
+	if s.js, err = jetstream.New(s.nc, jetstream.WithDefaultTimeout(s.cfg.Wait)); err != nil {
+		return fmt.Errorf("natsstore: %w", err)
+	}
+	if err := s.ask(ctx, s.openStream); err != nil {
+		return fmt.Errorf("natsstore: stream %q: %w", s.cfg.Name, err)
+	}
+	s.checkServers(ctx)
+	base, stop := context.WithCancel(context.WithoutCancel(ctx))
+	s.stop = stop
+	s.work.Go(func() { s.sweep(base) })
+	if err := s.follow(ctx, base); err != nil {
+		stop()
+		s.work.Wait()
+		return err
+	}
+	return nil
+}
+
+// Close ends the connection and waits until all has ended. Calls under way fail. Closing again does nothing.
+func (s *Store) Close(context.Context) error {
+	s.closeOnce.Do(func() {
+		s.mirror.stop()
+		s.stop()
+		s.work.Wait()
+		s.nc.Close()
+	})
+	return nil
+}
+
+const (
+	trashSize    = 1024
+	maxDoublings = 8
+)
+
+// discard drops records some time.
+func (s *Store) discard(list []ref) {
+	if len(list) == 0 {
+		return
+	}
+	select {
+	case s.trash <- list:
+	default: // space is lost, and nothing else
+	}
+}
+
+// sweep drops what was discarded.
+func (s *Store) sweep(ctx context.Context) {
+	for {
+		select {
+		case list := <-s.trash:
+			for _, r := range list {
+				s.drop(ctx, r)
+			}
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (s *Store) drop(ctx context.Context, r ref) {
+	for _, seq := range append(r.Parts, r.Seq) {
+		once, cancel := context.WithTimeout(ctx, s.cfg.Wait)
+		err := s.stream.DeleteMsg(once, seq)
+		cancel()
+		if err != nil && ctx.Err() == nil && !errors.Is(err, jetstream.ErrMsgNotFound) && !errors.Is(err, jetstream.ErrMsgDeleteUnsuccessful) {
+			s.cfg.Logger.DebugContext(ctx, "natsstore_record_not_dropped", "stream", s.cfg.Name, "record", seq, "error", err)
+		}
+	}
+}
+
+// spread moves a pause by chance, so that those who wait do not come at once.
+func spread(d time.Duration) time.Duration {
+	return d/2 + rand.N(d) //nolint:gosec // not a secret
+}

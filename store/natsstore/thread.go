@@ -1,0 +1,258 @@
+package natsstore
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/mortise-dev/mortise/mailbox"
+)
+
+// thread is one reading of a thread. What hangs on the head is read when it is
+// needed, once. A thread belongs to one goroutine.
+type thread struct {
+	s  *Store
+	id string
+	// head is the record of the head, with number 0 if there is none.
+	head record
+	doc  document
+
+	births map[birthKey]*born
+	pages  map[uint64]page
+	blobs  map[uint64][]byte
+	index  index
+	// old are records that nobody needs when the next head is written, and made those that nobody
+	// needs if it is not.
+	old, made []ref
+}
+
+type birthKey struct {
+	kind mailbox.Kind
+	id   string
+}
+
+// born is a record that makes an id taken.
+type born struct {
+	birth
+
+	ref ref
+	raw []byte
+	at  time.Time
+}
+
+// open reads a head.
+func (s *Store) open(ctx context.Context, id string) (*thread, error) {
+	r, found, err := s.last(ctx, s.names.head(id))
+	if err != nil {
+		return nil, err
+	}
+	t := &thread{s: s, id: id, births: map[birthKey]*born{}, pages: map[uint64]page{}, blobs: map[uint64][]byte{}}
+	if found {
+		t.head = r
+		if err := decode(r.data, &t.doc); err != nil {
+			return nil, err
+		}
+	}
+	t.doc.ready(id)
+	return t, nil
+}
+
+// ready makes the maps, and the head of a thread that is not there.
+func (d *document) ready(id string) {
+	if d.Gone {
+		*d = document{Writes: d.Writes}
+	}
+	d.Head.Thread = id
+	if d.Dispatches == nil {
+		d.Dispatches = map[string]dispatchNow{}
+	}
+	if d.Runs == nil {
+		d.Runs = map[string]runNow{}
+	}
+	if d.Pages == nil {
+		d.Pages = map[uint64]ref{}
+	}
+	if d.Counts == nil {
+		d.Counts = map[mailbox.Status]int{}
+	}
+}
+
+// birth reads what made an id taken, or nil.
+func (t *thread) birth(ctx context.Context, kind mailbox.Kind, id string) (*born, error) {
+	key := birthKey{kind, id}
+	if b, ok := t.births[key]; ok {
+		return b, nil
+	}
+	b, err := t.s.birth(ctx, kind, id)
+	if err != nil {
+		return nil, err
+	}
+	t.births[key] = b
+	return b, nil
+}
+
+func (s *Store) birth(ctx context.Context, kind mailbox.Kind, id string) (*born, error) {
+	r, found, err := s.last(ctx, s.names.birth(kind, id))
+	if err != nil || !found {
+		return nil, err
+	}
+	b := &born{ref: r.ref, raw: r.data, at: r.at}
+	return b, decode(r.data, &b.birth)
+}
+
+// fetch reads births side by side.
+func (t *thread) fetch(ctx context.Context, keys []birthKey) error {
+	keys = slices.DeleteFunc(keys, func(k birthKey) bool {
+		_, known := t.births[k]
+		return known || k.id == ""
+	})
+	found, errs := make([]*born, len(keys)), make([]error, len(keys))
+	var wg sync.WaitGroup
+	places := make(chan struct{}, readers)
+	for i, k := range keys {
+		places <- struct{}{}
+		wg.Go(func() {
+			found[i], errs[i] = t.s.birth(ctx, k.kind, k.id)
+			<-places
+		})
+	}
+	wg.Wait()
+	for i, k := range keys {
+		if errs[i] != nil {
+			return errs[i]
+		}
+		t.births[k] = found[i]
+	}
+	return nil
+}
+
+// readers is how many records are read at once.
+const readers = 8
+
+// pageSize is how many Homes share a page, and how many messages a page of the log.
+const (
+	homesPerPage    = 64
+	messagesPerPage = 64
+)
+
+// page reads the page of a home. One that is not there is empty.
+func (t *thread) page(ctx context.Context, number uint64) (page, error) {
+	if p, ok := t.pages[number]; ok {
+		return p, nil
+	}
+	var p page
+	if r, ok := t.doc.Pages[number]; ok {
+		data, err := t.s.at(ctx, r.Seq)
+		if err != nil {
+			return page{}, err
+		}
+		if err := decode(data, &p); err != nil {
+			return page{}, err
+		}
+	}
+	if p.Dispatches == nil {
+		p.Dispatches = map[string]dispatchNow{}
+	}
+	if p.Runs == nil {
+		p.Runs = map[string]runNow{}
+	}
+	t.pages[number] = p
+	return p, nil
+}
+
+func (d *document) queued(id string) bool {
+	return slices.ContainsFunc(d.Queue, func(e entry) bool { return e.ID == id })
+}
+
+// first says whether a run is as it was born.
+func (d *document) first(run string) bool {
+	return slices.ContainsFunc(d.Queue, func(e entry) bool { return e.First && e.Run == run })
+}
+
+// dispatch finds a dispatch of the thread, without its request.
+func (t *thread) dispatch(ctx context.Context, id string) (dispatchNow, bool, error) {
+	if d, ok := t.doc.Dispatches[id]; ok {
+		return d, true, nil
+	}
+	b, err := t.birth(ctx, mailbox.KindDispatch, id)
+	if err != nil {
+		return dispatchNow{}, false, err
+	}
+	queued := t.doc.queued(id)
+	if b == nil || b.Thread != t.id || b.Dispatch == nil {
+		if queued {
+			err = errGone
+		}
+		return dispatchNow{}, false, err
+	}
+	p, err := t.page(ctx, b.Home/homesPerPage)
+	if err != nil {
+		return dispatchNow{}, false, err
+	}
+	if d, ok := p.Dispatches[id]; ok {
+		return d, true, nil
+	}
+	d := dispatchNow{Home: b.Home, Fields: *b.Dispatch}
+	d.Fields.Request = nil
+	return d, queued, nil
+}
+
+// run finds a run of the thread, without its data.
+func (t *thread) run(ctx context.Context, id string) (runNow, bool, error) {
+	if r, ok := t.doc.Runs[id]; ok {
+		return r, true, nil
+	}
+	b, err := t.birth(ctx, mailbox.KindRun, id)
+	if err != nil {
+		return runNow{}, false, err
+	}
+	first := t.doc.first(id)
+	if b == nil || b.Thread != t.id || b.Run == nil {
+		if first {
+			err = errGone
+		}
+		return runNow{}, false, err
+	}
+	p, err := t.page(ctx, b.Home/homesPerPage)
+	if err != nil {
+		return runNow{}, false, err
+	}
+	if r, ok := p.Runs[id]; ok {
+		return r, true, nil
+	}
+	r := runNow{Home: b.Home, Data: blob{Data: b.Run.Data}, Fields: *b.Run}
+	r.Fields.Data = nil
+	return r, first, nil
+}
+
+// request reads the request of a dispatch.
+func (t *thread) request(ctx context.Context, d dispatchNow) ([]byte, error) {
+	if d.Request != nil {
+		return t.bytes(ctx, *d.Request)
+	}
+	b, err := t.birth(ctx, mailbox.KindDispatch, d.Fields.ID)
+	switch {
+	case err != nil:
+		return nil, err
+	case b == nil || b.Dispatch == nil:
+		return nil, errGone
+	}
+	return slices.Clone(b.Dispatch.Request), nil
+}
+
+// bytes reads a blob. The result is the caller's.
+func (t *thread) bytes(ctx context.Context, b blob) ([]byte, error) {
+	if b.Ref == nil {
+		return slices.Clone(b.Data), nil
+	}
+	data, ok := t.blobs[b.Ref.Seq]
+	if !ok {
+		var err error
+		if data, err = t.s.at(ctx, b.Ref.Seq); err != nil {
+			return nil, err
+		}
+		t.blobs[b.Ref.Seq] = data
+	}
+	return slices.Clone(data), nil
+}

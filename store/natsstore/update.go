@@ -1,0 +1,177 @@
+package natsstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/google/uuid"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/mortise-dev/mortise/mailbox"
+)
+
+type decider = func(mailbox.State) (mailbox.Change, error)
+
+// errAgain asks for another try: somebody else was first.
+var errAgain = errors.New("natsstore: somebody else was first")
+
+// Update implements mailbox.Store.
+func (s *Store) Update(ctx context.Context, id string, need mailbox.Need, decide decider) error {
+	u := &update{s: s, id: id}
+	return u.run(ctx, func(ctx context.Context, t *thread) error { return u.try(ctx, t, need, decide) })
+}
+
+// maxGone is how often records may vanish under an update before they count as lost.
+const maxGone = 20
+
+// update is an Update under way.
+type update struct {
+	s  *Store
+	id string
+	// writes are the heads that may have been written.
+	writes []string
+	// overtaken says that the latest write was: lost is what it needed, and base the write before it.
+	overtaken bool
+	lost      []ref
+	base      string
+	// births are those that were made for this update.
+	births []ref
+}
+
+// run reads the thread and tries, until it is certain what came of it.
+func (u *update) run(ctx context.Context, try func(context.Context, *thread) error) error {
+	if err := context.Cause(ctx); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, u.s.cfg.Patience, errPatience)
+	defer cancel()
+	gone := 0
+	for n := 0; ; n++ {
+		t, err := u.s.open(ctx, u.id)
+		if err == nil && u.settle(t.doc) {
+			return nil
+		}
+		if err == nil {
+			err = try(ctx, t)
+		}
+		if refused, ok := errors.AsType[*refusal](err); ok {
+			return u.end(refused.err)
+		}
+		if errors.Is(err, errGone) {
+			gone++
+		}
+		again := errors.Is(err, errGone) && gone <= maxGone || errors.Is(err, errAgain) || transient(err)
+		if err == nil || !again {
+			return u.end(err)
+		}
+		if late := pause(ctx, n); late != nil {
+			return fmt.Errorf("natsstore: thread %.80q: %w", u.id, errors.Join(late, err))
+		}
+	}
+}
+
+// end drops births that came to nothing.
+func (u *update) end(err error) error {
+	if err != nil {
+		u.unused()
+	}
+	return err
+}
+
+// unused drops births of which it is certain that no head refers to them.
+func (u *update) unused() {
+	if len(u.writes) == 0 {
+		u.s.discard(u.births)
+		u.births = nil
+	}
+}
+
+// settle says whether an earlier try got through although it was reported that it did not. What
+// a lost one wrote is dropped, if the head shows that it was lost.
+func (u *update) settle(d document) bool {
+	if slices.ContainsFunc(u.writes, func(w string) bool { return slices.Contains(d.Writes, w) }) {
+		return true
+	}
+	if u.overtaken && (slices.Contains(d.Writes, u.base) || u.base == "" && len(d.Writes) < keptWrites) {
+		u.s.discard(u.lost)
+		u.writes = nil
+	}
+	u.overtaken, u.lost = false, nil
+	return false
+}
+
+// try decides and writes once.
+func (u *update) try(ctx context.Context, t *thread, need mailbox.Need, decide decider) error {
+	state, err := t.state(ctx, need)
+	if err != nil {
+		return err
+	}
+	change, err := decide(state)
+	if err != nil {
+		return &refusal{err}
+	}
+	switch {
+	case change.Head == nil:
+		u.unused()
+		return nil
+	case change.Drop:
+		return u.forget(ctx, t)
+	}
+	if err := t.write(ctx, u, change); err != nil {
+		if definite(err) {
+			u.s.discard(t.made)
+		}
+		return err
+	}
+	return u.commit(ctx, t)
+}
+
+// refusal is an error of decide, which no other try mends.
+type refusal struct{ err error }
+
+func (r *refusal) Error() string { return r.err.Error() }
+func (r *refusal) Unwrap() error { return r.err }
+
+// definite says that nothing of an attempt can come true later.
+func definite(err error) bool { return !transient(err) && !errors.Is(err, context.Canceled) }
+
+// keptWrites is how many writes a head remembers.
+const keptWrites = 8
+
+// commit writes the head, if nobody else has.
+func (u *update) commit(ctx context.Context, t *thread, options ...jetstream.PublishOpt) error {
+	id, base := uuid.NewString(), ""
+	if n := len(t.doc.Writes); n > 0 {
+		base = t.doc.Writes[n-1]
+	}
+	t.doc.Writes = append(t.doc.Writes, id)
+	t.doc.Writes = t.doc.Writes[max(len(t.doc.Writes)-keptWrites, 0):]
+	data, err := encode(t.doc)
+	if err != nil {
+		return err
+	}
+	before := len(u.writes)
+	u.writes = append(u.writes, id)
+	r, err := u.s.put(ctx, u.id, u.s.names.head(u.id), data, append(options, jetstream.WithExpectLastSequencePerSubject(t.head.Seq))...)
+	switch {
+	case overtaken(err):
+		// A server may say so although it has the write: look for it first, and leave what it needs.
+		u.overtaken, u.lost, u.base = true, t.made, base
+		return errAgain
+	case err != nil && definite(err):
+		u.writes = u.writes[:before]
+		u.s.discard(t.made)
+		return fmt.Errorf("natsstore: thread %.80q: %w", u.id, err)
+	case err != nil:
+		return err
+	}
+	for _, part := range t.head.Parts {
+		t.old = append(t.old, ref{Seq: part})
+	}
+	u.s.discard(t.old)
+	t.head = record{ref: r}
+	u.s.mirror.put(u.id, r.Seq, summaryOf(t.doc))
+	return nil
+}

@@ -1,0 +1,352 @@
+package natsstore
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/mortise-dev/mortise/mailbox"
+)
+
+// inlineSize bounds blobs that stay in the head, orphanAge is how long a birth that no head knows of keeps its
+// id from other threads.
+const (
+	inlineSize = 1024
+	orphanAge  = 5 * time.Minute
+)
+
+// write puts a change into the document, after what it refers to was written. It
+// refuses, before anything is written, what does not fit.
+func (t *thread) write(ctx context.Context, u *update, c mailbox.Change) error {
+	w := &writing{thread: t, update: u, home: c.Head.Seq}
+	if err := w.check(ctx, c); err != nil {
+		return err
+	}
+	log, err := t.checkLog(ctx, c)
+	if err != nil {
+		return err
+	}
+	if err := w.keepRuns(ctx, c); err != nil {
+		return err
+	}
+	for i := range c.Dispatches {
+		w.add(w.dispatch(c.Dispatches[i]))
+	}
+	for i := range c.Runs {
+		w.add(w.run(ctx, c.Runs[i]))
+	}
+	if c.Image != nil {
+		w.jobs = append(w.jobs, w.image(c.Image)...)
+	}
+	w.jobs = append(w.jobs, log...)
+	if err := w.work(ctx); err != nil {
+		return err
+	}
+	t.doc.Head = headFields(*c.Head)
+	t.doc.Head.Claim = c.Head.Claim
+	if c.Signal {
+		t.doc.Cause = c.Dispatch
+	}
+	if err := t.fileLog(ctx); err != nil {
+		return err
+	}
+	return t.file(ctx)
+}
+
+// writing is the first half of a write: records that stand alone, side by side.
+type writing struct {
+	*thread
+
+	update *update
+	home   uint64
+	jobs   []job
+	err    error
+	// before are dispatches and runs as they were.
+	dispatches map[string]dispatchNow
+	runs       map[string]runNow
+}
+
+// job writes a record and then says where it is.
+type job struct {
+	write func(context.Context) (ref, error)
+	done  func(ref)
+}
+
+func (w *writing) add(list []job, err error) {
+	w.jobs, w.err = append(w.jobs, list...), cmp.Or(w.err, err)
+}
+
+// work does the jobs.
+func (w *writing) work(ctx context.Context) error {
+	if w.err != nil {
+		return w.err
+	}
+	refs, errs := make([]ref, len(w.jobs)), make([]error, len(w.jobs))
+	var wg sync.WaitGroup
+	places := make(chan struct{}, readers)
+	for i := range w.jobs {
+		places <- struct{}{}
+		wg.Go(func() {
+			refs[i], errs[i] = w.jobs[i].write(ctx)
+			<-places
+		})
+	}
+	wg.Wait()
+	for i := range w.jobs {
+		if errs[i] == nil {
+			w.jobs[i].done(refs[i])
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// check reads what is there, and refuses ids of other threads and a dedupe key that is taken.
+func (w *writing) check(ctx context.Context, c mailbox.Change) error {
+	w.dispatches, w.runs = map[string]dispatchNow{}, map[string]runNow{}
+	live := map[string]string{}
+	for i := range c.Dispatches {
+		d := &c.Dispatches[i]
+		old, ok, err := w.thread.dispatch(ctx, d.ID)
+		if err != nil {
+			return err
+		}
+		if ok {
+			w.dispatches[d.ID] = old
+		}
+		if err := w.free(ctx, mailbox.KindDispatch, d.ID, d.Thread); err != nil {
+			return err
+		}
+		if d.Dedupe == "" || d.Status.Terminal() {
+			continue
+		}
+		if owner := cmp.Or(live[d.Dedupe], w.doc.holder(d.Dedupe)); owner != "" && owner != d.ID {
+			return &refusal{fmt.Errorf("natsstore: dispatch %.80q: dedupe key: %w", d.ID, mailbox.ErrExists)}
+		}
+		live[d.Dedupe] = d.ID
+	}
+	for i := range c.Runs {
+		r := &c.Runs[i]
+		old, ok, err := w.thread.run(ctx, r.ID)
+		if err != nil {
+			return err
+		}
+		if ok {
+			w.runs[r.ID] = old
+		}
+		if err := w.free(ctx, mailbox.KindRun, r.ID, r.Thread); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// free refuses an id that belongs to another thread.
+func (w *writing) free(ctx context.Context, kind mailbox.Kind, id, owner string) error {
+	taken := &refusal{fmt.Errorf("natsstore: %s %.80q: %w in another thread", kind, id, mailbox.ErrExists)}
+	if owner != w.id {
+		return taken
+	}
+	b := w.births[birthKey{kind, id}]
+	if b == nil || b.Thread == w.id {
+		return nil
+	}
+	if time.Since(b.at) < orphanAge {
+		return taken
+	}
+	var known bool
+	err := w.s.read(ctx, b.Thread, func(t *thread) (err error) {
+		known, err = t.knows(ctx, kind, id)
+		return err
+	})
+	if err == nil && known {
+		return taken
+	}
+	return err
+}
+
+// bear makes an id taken. A birth that is left from somebody else who did not get through stays as it is.
+func (w *writing) bear(kind mailbox.Kind, id string, b birth) (out *born, list []job, err error) {
+	out = &born{birth: b}
+	var expected uint64
+	if old := w.births[birthKey{kind, id}]; old != nil {
+		expected = old.ref.Seq
+		if old.Thread == w.id {
+			out = old
+		}
+	}
+	if out.raw == nil {
+		if out.raw, err = encode(out.birth); err != nil {
+			return nil, nil, err
+		}
+	}
+	subject := w.s.names.birth(kind, id)
+	return out, []job{{
+		write: func(ctx context.Context) (ref, error) {
+			r, err := w.s.put(ctx, w.id, subject, out.raw, jetstream.WithExpectLastSequencePerSubject(expected))
+			if overtaken(err) {
+				err = errAgain
+			}
+			return r, err
+		},
+		done: func(r ref) { w.update.births = append(w.update.births, r) },
+	}}, nil
+}
+
+// dispatch puts a dispatch into the document.
+func (w *writing) dispatch(d mailbox.Dispatch) (list []job, err error) {
+	old, known := w.dispatches[d.ID]
+	now := dispatchNow{Home: old.Home, Request: old.Request, Fields: dispatchFields(d)}
+	now.Fields.Request = nil
+	asBorn := false
+	if known {
+		w.doc.count(old.Fields.Status, -1)
+	} else {
+		var b *born
+		if b, list, err = w.bear(mailbox.KindDispatch, d.ID, birth{Thread: w.id, Home: w.home, Dispatch: (*dispatchFields)(&d)}); err != nil {
+			return nil, err
+		}
+		now.Home = b.Home
+		if asBorn = b.Dispatch == (*dispatchFields)(&d); !asBorn && !bytes.Equal(b.Dispatch.Request, d.Request) {
+			now.Request = &blob{}
+			list = append(list, w.blob(d.Request, now.Request)...)
+		}
+	}
+	w.doc.count(d.Status, 1)
+	if d.Status.Terminal() && (w.doc.Oldest.IsZero() || d.UpdatedAt.Before(w.doc.Oldest)) {
+		w.doc.Oldest = d.UpdatedAt
+	}
+	w.doc.enqueue(d, known)
+	if !asBorn || d.Status != mailbox.Queued {
+		w.doc.Dispatches[d.ID] = now
+	}
+	return list, nil
+}
+
+func (d *document) count(s mailbox.Status, n int) {
+	d.Counts[s] += n
+	if d.Counts[s] == 0 {
+		delete(d.Counts, s)
+	}
+}
+
+// enqueue puts a dispatch in its place of the queue, or takes it out.
+func (d *document) enqueue(x mailbox.Dispatch, known bool) {
+	first := !known
+	d.Queue = slices.DeleteFunc(d.Queue, func(e entry) bool {
+		if e.ID == x.ID {
+			first = e.First
+		}
+		return e.ID == x.ID
+	})
+	if x.Status != mailbox.Queued {
+		return
+	}
+	e := entry{
+		ID: x.ID, Run: x.RunID, Priority: x.Priority, Seq: x.Seq, Available: millis(x.AvailableAt), Dedupe: x.Dedupe, Holding: x.Holding, First: first,
+	}
+	at, _ := slices.BinarySearchFunc(d.Queue, e, func(a, b entry) int {
+		return cmp.Or(cmp.Compare(a.Priority, b.Priority), cmp.Compare(a.Seq, b.Seq))
+	})
+	d.Queue = slices.Insert(d.Queue, at, e)
+}
+
+// keepRuns puts runs into the document that are as they were born, when the entry that says so goes.
+func (w *writing) keepRuns(ctx context.Context, c mailbox.Change) error {
+	for i := range c.Dispatches {
+		at := slices.IndexFunc(w.doc.Queue, func(e entry) bool { return e.ID == c.Dispatches[i].ID && e.First })
+		if at < 0 || c.Dispatches[i].Status == mailbox.Queued {
+			continue
+		}
+		id := w.doc.Queue[at].Run
+		if _, there := w.doc.Runs[id]; there || slices.ContainsFunc(c.Runs, func(r mailbox.Run) bool { return r.ID == id }) {
+			continue
+		}
+		r, ok, err := w.thread.run(ctx, id)
+		if err != nil {
+			return err
+		}
+		if ok {
+			w.jobs = append(w.jobs, w.keep(r)...)
+		}
+	}
+	return nil
+}
+
+func (w *writing) keep(r runNow) []job {
+	kept := &r
+	var list []job
+	if r.Data.Ref == nil {
+		list = w.blob(r.Data.Data, &kept.Data)
+	}
+	w.doc.Runs[r.Fields.ID] = *kept
+	return w.later(list, func() { w.doc.Runs[r.Fields.ID] = *kept })
+}
+
+// later adds to what happens when jobs are done.
+func (w *writing) later(list []job, then func()) []job {
+	for i := range list {
+		done := list[i].done
+		list[i].done = func(r ref) { done(r); then() }
+	}
+	return list
+}
+
+// run puts a run into the document.
+func (w *writing) run(ctx context.Context, r mailbox.Run) (list []job, err error) {
+	old, known := w.runs[r.ID]
+	if !known {
+		var b *born
+		if b, list, err = w.bear(mailbox.KindRun, r.ID, birth{Thread: w.id, Home: w.home, Run: (*runFields)(&r)}); err != nil {
+			return nil, err
+		}
+		if b.Run == (*runFields)(&r) && w.doc.first(r.ID) {
+			return list, nil
+		}
+		old.Home = b.Home
+	}
+	now := &runNow{Home: old.Home, Data: old.Data, Fields: runFields(r)}
+	now.Fields.Data = nil
+	data, err := w.bytes(ctx, old.Data)
+	if err != nil {
+		return nil, err
+	}
+	var blobs []job
+	if !bytes.Equal(data, r.Data) || old.Data.Ref == nil {
+		if old.Data.Ref != nil {
+			w.old = append(w.old, *old.Data.Ref)
+		}
+		blobs = w.blob(r.Data, &now.Data)
+	}
+	w.doc.Runs[r.ID] = *now
+	return append(list, w.later(blobs, func() { w.doc.Runs[r.ID] = *now })...), nil
+}
+
+// blob puts bytes into a document, or beside it.
+func (w *writing) blob(data []byte, to *blob) []job {
+	*to = blob{Data: slices.Clone(data)}
+	if len(data) <= inlineSize {
+		return nil
+	}
+	return []job{{
+		write: func(ctx context.Context) (ref, error) { return w.s.put(ctx, w.id, w.s.names.part(w.id), to.Data) },
+		done: func(r ref) {
+			*to = blob{Ref: &r}
+			w.made = append(w.made, r)
+		},
+	}}
+}
+
+func (w *writing) image(data []byte) []job {
+	if old := w.doc.Image; old != nil && old.Ref != nil {
+		w.old = append(w.old, *old.Ref)
+	}
+	w.doc.Image = &blob{}
+	return w.blob(data, w.doc.Image)
+}
