@@ -25,7 +25,7 @@ const (
 	crashRounds  = 200
 	crashAtOnce  = 2
 	crashFew     = 40
-	crashPatient = 20 * time.Second
+	crashPatient = 90 * time.Second
 	crashDrain   = 2 * time.Minute
 )
 
