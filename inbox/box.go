@@ -180,6 +180,9 @@ func (b *Box) offer(ctx context.Context, n *abi.Notice) (*sender, error) {
 	b.anybody.Store(true)
 	b.stats.Waiting++
 	b.stats.Waited++
+	// The reader may have made room since full was asked, and seen nobody who waits.
+	b.madeRoom()
+	b.announce()
 	return w, nil
 }
 
@@ -191,10 +194,7 @@ func (b *Box) full() bool { return b.unread() >= b.depth }
 // accept queues n. The caller holds mu and has seen that there is room.
 func (b *Box) accept(ctx context.Context, n *abi.Notice) {
 	unread := b.push(n)
-	if b.arrived != nil {
-		close(b.arrived)
-		b.arrived = nil
-	}
+	b.announce()
 	if unread%warnEvery == 0 {
 		b.log.WarnContext(ctx, "inbox is piling up", "unread", unread, "depth", b.depth)
 	}
@@ -203,6 +203,14 @@ func (b *Box) accept(ctx context.Context, n *abi.Notice) {
 // firstRoom and growth say how the list of senders grows: in few steps, since each
 // copies it.
 const firstRoom, growth = 16, 4
+
+// announce wakes who waits for a notice, if there is one. b.mu is held.
+func (b *Box) announce() {
+	if b.arrived != nil && len(b.in) > 0 {
+		close(b.arrived)
+		b.arrived = nil
+	}
+}
 
 func (b *Box) push(n *abi.Notice) (unread int) {
 	if len(b.in) == cap(b.in) {
