@@ -121,16 +121,22 @@ func cancelRun(t *turn, id, why string) (Change, bool) {
 
 // lapse ends a run whose time to wait is over.
 func lapse(t *turn) (Change, string) {
-	open := t.head.Open
-	if t.head.Claim != nil || t.head.Queued > 0 || open.Status != RunWaiting || open.WaitUntil.IsZero() || open.WaitUntil.After(t.now) {
+	if !t.head.lapsed(t.now) {
 		return Change{}, ""
 	}
+	open := t.head.Open
 	run, ok := t.s.Runs[open.ID]
 	if !ok {
 		return Change{}, ""
 	}
 	t.finishRun(Dispatch{ID: run.Dispatch, RunID: open.ID}, TerminationCancelled, "nothing came in time for which it waited: "+run.Wait)
 	return t.write(t.s.Later, 0), open.ID
+}
+
+// lapsed says whether the open run waits for nothing any more, and nothing else is to be done.
+func (h *Head) lapsed(now time.Time) bool {
+	open := &h.Open
+	return h.Claim == nil && h.Queued == 0 && open.Status == RunWaiting && !open.WaitUntil.IsZero() && !open.WaitUntil.After(now)
 }
 
 // replay queues a dead letter again, for a new run.

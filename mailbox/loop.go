@@ -110,8 +110,10 @@ func (m *Mailbox) look(ctx context.Context, h Head) (bool, error) {
 		}
 		return ok, err
 	}
-	if run, err := m.queue.Lapse(ctx, h.Thread); run != "" || err != nil {
-		return true, err
+	if h.lapsed(m.queue.now()) {
+		if run, err := m.queue.Lapse(ctx, h.Thread); run != "" || err != nil {
+			return true, err
+		}
 	}
 	return m.take(ctx, h)
 }

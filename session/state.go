@@ -72,8 +72,6 @@ func (d *Dir) Load(thread string) (compaction.State, uint64, error) {
 // Swap implements compaction.Store. A revision is a file, which is there whole or not
 // at all; the ones before are removed when it is.
 func (d *Dir) Swap(thread string, rev uint64, s compaction.State) (next uint64, err error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
 	err = d.alone(thread, func() error {
 		next, err = d.swap(thread, rev, s)
 		return err

@@ -59,8 +59,11 @@ func TestSchemaWithoutEnd(t *testing.T) {
 			d := description()
 			d.ConfigSchema = schema
 			g, err := guest.Open(t.Context(), describes(t, d))
+			if errors.Is(err, guest.ErrDescription) {
+				return // refused at once
+			}
 			if err != nil {
-				t.Skipf("refused at once: %v", err)
+				t.Fatal(err)
 			}
 			err = g.CheckConfig(map[string]any{"x": strings.Repeat("a", 64) + "!"})
 			if err != nil && !errors.Is(err, guest.ErrConfig) && !errors.Is(err, guest.ErrDescription) {

@@ -49,7 +49,7 @@ func TestOpen_wrongPassword(t *testing.T) {
 		t.Fatal(err)
 	}
 	if shared.Server() == nil {
-		t.Skip("the server is not ours, and may ask for no password")
+		t.Skip("SKIPPED: the server is not ours, and may ask for no password")
 	}
 	u.User = url.UserPassword(u.User.Username(), "n0t-the-password")
 	_, err = pgstore.Open(t.Context(), pgstore.Config{URL: u.String()})
@@ -148,7 +148,7 @@ func TestOpen_warns(t *testing.T) {
 	t.Parallel()
 	c := config(t)
 	if shared.Server() == nil {
-		t.Skip("the server is not ours")
+		t.Skip("SKIPPED: the server is not ours")
 	}
 	var log bytes.Buffer
 	c.Logger = slog.New(slog.NewTextHandler(&log, nil))
