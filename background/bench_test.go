@@ -115,11 +115,10 @@ func read(b *testing.B, box *inbox.Box, kind abi.NoticeKind, n int) {
 	b.Helper()
 	var all []abi.Notice
 	for n > 0 {
-		first, err := box.Recv(b.Context())
-		if err != nil {
+		var err error
+		if all, err = box.RecvAll(b.Context(), all); err != nil {
 			b.Fatal(err)
 		}
-		all = box.DrainTo(append(all[:0], first))
 		for i := range all {
 			if all[i].Kind != kind {
 				b.Fatalf("a notice is %+v, want %s", all[i], kind)

@@ -56,6 +56,9 @@ func (r *rate) take() time.Duration {
 // fit makes v a value of the ABI that is no larger than the limit. Text goes
 // through Shorten if it is a result, anything else only when it is too large.
 func (m *Manager) fit(ctx context.Context, t *Task, v any, isResult bool) any {
+	if v == nil {
+		return nil
+	}
 	v = plain(v)
 	text, isText := v.(string)
 	large := size(v) > m.cfg.MaxPayload

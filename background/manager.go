@@ -265,13 +265,13 @@ func (m *Manager) Close(ctx context.Context) error {
 
 // tell gives a notice of a task under way to its owner. It is called for each event,
 // so the notice is copied to the heap only where somebody may keep it.
-func (m *Manager) tell(ctx context.Context, t *Task, n abi.Notice) (err error) {
+func (m *Manager) tell(ctx context.Context, t *Task, n *abi.Notice) (err error) {
 	if m.durable(t) {
-		own := n
+		own := *n
 		return m.hand(ctx, t, nil, &own)
 	}
 	defer contain(&err)
-	return m.cfg.Deliver(ctx, t.spec.Thread, n)
+	return m.cfg.Deliver(ctx, t.spec.Thread, *n)
 }
 
 // contain turns a panic of what takes the notices into an error. It is deferred.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
-	"time"
 )
 
 // Causes of a body's cancelled context, and what a callback that panics gives.
@@ -22,21 +21,28 @@ type outcome struct {
 	err    string
 }
 
-// run takes a task from its place in the queue to its end.
+// run takes a task from its place in the queue to its end, on the goroutine of its body.
 func (m *Manager) run(t *Task) {
+	if !m.takeTurn(t) {
+		m.conclude(t, outcome{status: Cancelled})
+		return
+	}
+	m.mu.Lock()
+	info := t.info
+	m.mu.Unlock()
+	m.observe(t.body, EventStarted, info)
+	ctx, cancel := context.WithTimeoutCause(t.body, t.spec.Timeout, errTimeout)
+	defer cancel()
+	m.call(ctx, t, m.watch(ctx, t))
+}
+
+// conclude ends a task. It is called once for each.
+func (m *Manager) conclude(t *Task, o outcome) {
 	defer m.wg.Done()
 	defer t.end()
 	defer t.cancel(nil)
-	o := outcome{status: Cancelled}
-	if m.takeTurn(t) {
-		m.mu.Lock()
-		info := t.info
-		m.mu.Unlock()
-		m.observe(t.body, EventStarted, info)
-		o = m.runBody(t)
-		o.err = m.cutError(o.err)
-		o.result = m.fit(t.life, t, o.result, true)
-	}
+	o.err = m.cutError(o.err)
+	o.result = m.fit(t.life, t, o.result, true)
 	m.mu.Lock()
 	t.gone = true
 	m.places.leave(t)
@@ -64,33 +70,9 @@ func (m *Manager) takeTurn(t *Task) bool {
 	}
 }
 
-// runBody runs the body until it returns or is abandoned.
-func (m *Manager) runBody(t *Task) outcome {
-	ctx, cancel := context.WithTimeoutCause(t.body, t.spec.Timeout, errTimeout)
-	defer cancel()
-	done := make(chan outcome, 1)
-	go m.call(ctx, t, done)
-	select {
-	case o := <-done:
-		return o
-	case <-ctx.Done():
-	}
-	grace := time.NewTimer(m.cfg.Grace)
-	defer grace.Stop()
-	select {
-	case o := <-done:
-		return o
-	case <-grace.C:
-	}
-	m.count(func(s *Stats) { s.Abandoned++ })
-	m.cfg.Logger.ErrorContext(ctx, "task body ignored cancellation and was abandoned",
-		"task_id", t.info.ID, "task_type", t.spec.Type, "grace", m.cfg.Grace)
-	return outcome{status: Failed, err: fmt.Sprintf("abandoned: the body went on for %s after: %s", m.cfg.Grace, reason(ctx, t))}
-}
-
-// call runs the body and reports exactly one outcome, also when it panics or
-// ends its goroutine.
-func (m *Manager) call(ctx context.Context, t *Task, done chan<- outcome) {
+// call runs the body and ends the task with its outcome, also when it panics or ends its
+// goroutine, unless that came too late.
+func (m *Manager) call(ctx context.Context, t *Task, w *watch) {
 	o := outcome{status: Failed, err: "the body ended its goroutine without returning"}
 	defer func() {
 		if p := recover(); p != nil {
@@ -98,7 +80,9 @@ func (m *Manager) call(ctx context.Context, t *Task, done chan<- outcome) {
 			m.cfg.Logger.ErrorContext(ctx, "task body panicked",
 				"task_id", t.info.ID, "task_type", t.spec.Type, "stack", string(debug.Stack()))
 		}
-		done <- o
+		if w.over() {
+			m.conclude(t, o) //nolint:contextcheck // that of the body is over
+		}
 	}()
 	result, err := t.spec.Body(ctx, t)
 	switch {

@@ -121,7 +121,7 @@ func (t *Task) Emit(eventType string, payload any) bool {
 		Kind: abi.NoticeCustom, TaskID: t.info.ID, EventType: eventType,
 		Payload: t.m.fit(t.life, t, payload, false), Housekeeping: t.spec.Class == Housekeeping,
 	}
-	err := t.m.tell(t.life, t, n)
+	err := t.m.tell(t.life, t, &n)
 	if err != nil {
 		t.m.count(func(s *Stats) { s.RefusedEvents++ })
 	}

@@ -26,6 +26,7 @@ func BenchmarkSend(b *testing.B) {
 	}{
 		{"channel", benchChannel},
 		{"one-by-one", func(b *testing.B) { b.Helper(); benchBox(b, func(*inbox.Box) int { return 0 }) }},
+		{"all", benchAll},
 		{"drained", benchDrained},
 		{"drained-anew", func(b *testing.B) { b.Helper(); benchBox(b, func(box *inbox.Box) int { return len(box.Drain()) }) }},
 	}
@@ -84,6 +85,22 @@ func benchDrained(b *testing.B) {
 		all = box.DrainTo(all[:0])
 		return len(all)
 	})
+}
+
+// benchAll takes all each time, and gives back what it took.
+func benchAll(b *testing.B) {
+	b.Helper()
+	box, err := inbox.New(inbox.Config{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	fromMany(func(n abi.Notice) { _ = box.Send(b.Context(), n) })
+	var all []abi.Notice
+	for read := 0; read < benchSenders*benchEach; read += len(all) {
+		if all, err = box.RecvAll(b.Context(), all); err != nil {
+			b.Fatal(err)
+		}
+	}
 }
 
 // benchBox reads one by one, and after each as many as drain takes.

@@ -73,6 +73,7 @@ type Box struct {
 	mu      sync.Mutex
 	in      []abi.Notice
 	waiting []*sender   // wait for room, in order; some have given up
+	senders sync.Pool   // of *sender, for those who wait next; of this box alone, since channels belong to a synctest bubble
 	anybody atomic.Bool // waits; changed with mu
 	stats   Stats
 	closed  bool

@@ -30,6 +30,48 @@ func (b *Box) TryRecv() (abi.Notice, bool) {
 	return n, err == nil
 }
 
+// RecvAll waits as [Box.Recv] does, and takes all that is queued then, oldest first; of a
+// box from which Recv took some before, what is left of the same lot. It copies
+// nothing: what comes back is the memory of the box, which keeps that of to instead. So
+// to and all that it shared memory with must not be used again; nil is as good. When an
+// error comes back, to is still the caller's.
+func (b *Box) RecvAll(ctx context.Context, to []abi.Notice) ([]abi.Notice, error) {
+	clear(to) // lets go of the payloads
+	for {
+		all, arrived, err := b.takeAll(to[:0])
+		if err != nil || arrived == nil {
+			return all, err
+		}
+		select {
+		case <-arrived:
+		case <-ctx.Done():
+			return nil, fmt.Errorf("inbox: receive: %w", context.Cause(ctx))
+		}
+	}
+}
+
+// takeAll puts an empty list in the place of one that is not, or returns the channel to
+// wait on.
+func (b *Box) takeAll(empty []abi.Notice) (all []abi.Notice, arrived <-chan struct{}, err error) {
+	b.reading.Lock()
+	defer b.reading.Unlock()
+	b.lock()
+	defer b.mu.Unlock()
+	switch {
+	case b.at < len(b.out):
+		all, b.out, b.at = b.out[b.at:], empty, 0
+		b.left.Store(0)
+	case len(b.in) > 0:
+		all, b.in = b.in, empty
+	default:
+		arrived, err = b.await()
+		return nil, arrived, err
+	}
+	b.read += uint64(len(all))
+	b.madeRoom()
+	return all, nil, nil
+}
+
 // take returns the oldest notice, or the channel to wait on.
 func (b *Box) take(wait bool) (n abi.Notice, arrived <-chan struct{}, err error) {
 	b.reading.Lock()
@@ -64,7 +106,17 @@ func (b *Box) turn(wait bool) (arrived <-chan struct{}, err error) {
 		b.in, b.out, b.at = b.out[:0], b.in, 0
 		b.left.Store(int64(len(b.out)))
 		return nil, nil
-	case b.closed || !wait:
+	case !wait:
+		return nil, ErrClosed
+	}
+	return b.await()
+}
+
+// await returns the channel on which to wait for a notice. The caller holds both locks,
+// and there is none.
+func (b *Box) await() (arrived <-chan struct{}, err error) {
+	switch {
+	case b.closed:
 		return nil, ErrClosed
 	case b.arrived == nil:
 		b.arrived = make(chan struct{})
@@ -81,7 +133,7 @@ func (b *Box) Drain() []abi.Notice { return b.DrainTo(nil) }
 func (b *Box) DrainTo(to []abi.Notice) []abi.Notice {
 	b.reading.Lock()
 	defer b.reading.Unlock()
-	b.mu.Lock()
+	b.lock()
 	defer b.mu.Unlock()
 	before := len(to)
 	to = b.empty(to)

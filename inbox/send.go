@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 
 	"github.com/mortise-dev/mortise/abi"
@@ -11,29 +12,32 @@ import (
 
 // Send puts a notice at the end of the queue. When the box is full it waits for
 // room until ctx is done; those that wait get room in the order in which they
-// came, in a deep box when there is room for several. On a closed box the notice goes to the fallback and Send returns nil, or
+// came, in a deep box when there is room for several. When it is more than half full, Send
+// lets others run, of whom the reader may be one. On a closed box the notice goes to the fallback and Send returns nil, or
 // [ErrClosed] when there is no fallback. A notice for which an error came back was
 // not accepted.
 func (b *Box) Send(ctx context.Context, n abi.Notice) error {
-	w, err := b.offer(ctx, &n)
+	w, crowded, err := b.offer(ctx, &n)
 	switch {
 	case errors.Is(err, ErrClosed):
 		return b.fallBack(n)
 	case w == nil:
+		if crowded {
+			runtime.Gosched()
+		}
 		return nil
 	}
+	var queued bool
 	select {
-	case queued := <-w.decided:
-		if queued {
-			return nil
-		}
-		return b.fallBack(n)
+	case queued = <-w.decided:
 	case <-ctx.Done():
+		if b.giveUp(w) {
+			return fmt.Errorf("inbox: send: %w", context.Cause(ctx))
+		}
+		queued = <-w.decided // in the same moment
 	}
-	if b.giveUp(w) {
-		return fmt.Errorf("inbox: send: %w", context.Cause(ctx))
-	}
-	if <-w.decided { // it was decided in the same moment
+	b.senders.Put(w)
+	if queued {
 		return nil
 	}
 	return b.fallBack(n)
@@ -54,32 +58,40 @@ func (b *Box) TrySend(ctx context.Context, n abi.Notice) error {
 	return nil
 }
 
-// spins is how often to try for the lock before parking. The lock is held for less
-// time than parking takes, and a mutex parks at once when many goroutines are ready
-// to run.
-const spins = 30
+// spins is how often to try for the lock before letting others run, yields how often to
+// do that before parking. The lock is held for less time than parking takes; a mutex
+// parks at once when many goroutines are ready to run, and each that it wakes again goes
+// before the reader.
+const spins, yields = 30, 10
 
 func (b *Box) lock() {
-	for range spins {
-		if b.mu.TryLock() {
-			return
+	for range yields {
+		for range spins {
+			if b.mu.TryLock() {
+				return
+			}
 		}
+		runtime.Gosched()
 	}
 	b.mu.Lock()
 }
 
-// offer queues n, or returns what to wait on.
-func (b *Box) offer(ctx context.Context, n *abi.Notice) (*sender, error) {
+// offer queues n, or returns what to wait on. A box that is more than half full is
+// crowded.
+func (b *Box) offer(ctx context.Context, n *abi.Notice) (w *sender, crowded bool, err error) {
 	b.lock()
 	defer b.mu.Unlock()
 	if b.closed {
-		return nil, ErrClosed
+		return nil, false, ErrClosed
 	}
 	if !b.full() {
-		b.accept(ctx, n)
-		return nil, nil
+		return nil, 2*b.accept(ctx, n) > b.depth, nil
 	}
-	w := &sender{n: *n, decided: make(chan bool, 1)}
+	w, _ = b.senders.Get().(*sender)
+	if w == nil {
+		w = &sender{decided: make(chan bool, 1)}
+	}
+	w.n = *n
 	b.waiting = append(b.waiting, w)
 	b.anybody.Store(true)
 	b.stats.Waiting++
@@ -87,7 +99,7 @@ func (b *Box) offer(ctx context.Context, n *abi.Notice) (*sender, error) {
 	// The reader may have made room since full was asked, and seen nobody who waits.
 	b.madeRoom()
 	b.announce()
-	return w, nil
+	return w, true, nil
 }
 
 // unread is how much is unread, or up to a lot more. The caller holds mu.
@@ -96,12 +108,13 @@ func (b *Box) unread() int { return len(b.in) + int(b.left.Load()) }
 func (b *Box) full() bool { return b.unread() >= b.depth }
 
 // accept queues n. The caller holds mu and has seen that there is room.
-func (b *Box) accept(ctx context.Context, n *abi.Notice) {
-	unread := b.push(n)
+func (b *Box) accept(ctx context.Context, n *abi.Notice) (unread int) {
+	unread = b.push(n)
 	b.announce()
 	if unread%warnEvery == 0 {
 		b.log.WarnContext(ctx, "inbox is piling up", "unread", unread, "depth", b.depth)
 	}
+	return unread
 }
 
 // announce wakes who waits for a notice, if there is one. b.mu is held.
@@ -114,14 +127,15 @@ func (b *Box) announce() {
 
 // firstRoom and growth say how the list of senders grows: in few steps, since each
 // copies it.
-const firstRoom, growth = 16, 4
+const firstRoom, growth = 16, 8
 
 // push queues a notice. b.mu is held.
 func (b *Box) push(n *abi.Notice) (unread int) {
 	if len(b.in) == cap(b.in) {
 		b.in = slices.Grow(b.in, min(b.depth, max(firstRoom, growth*cap(b.in)))-cap(b.in))
 	}
-	b.in = append(b.in, *n)
+	b.in = b.in[:len(b.in)+1]
+	b.in[len(b.in)-1] = *n
 	unread = b.unread()
 	b.stats.Accepted++
 	b.stats.Peak = max(b.stats.Peak, unread)
@@ -164,9 +178,12 @@ func (b *Box) madeRoom() {
 		moved++
 		b.decide(w, true)
 	}
-	clear(b.waiting[:moved])
-	if b.waiting = b.waiting[moved:]; len(b.waiting) == 0 {
-		b.waiting = nil
+	if moved == 0 {
+		return
+	}
+	rest := copy(b.waiting, b.waiting[moved:])
+	clear(b.waiting[rest:])
+	if b.waiting = b.waiting[:rest]; rest == 0 {
 		b.anybody.Store(false)
 	}
 }
@@ -179,6 +196,7 @@ func (b *Box) decide(w *sender, queued bool) {
 	if queued {
 		b.push(&w.n)
 	}
+	w.n = abi.Notice{}
 	b.stats.Waiting--
 	w.decided <- queued
 }

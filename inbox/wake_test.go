@@ -27,6 +27,10 @@ func TestSmallBoxNeverSleeps(t *testing.T) {
 				_, err := b.Recv(ctx)
 				return 1 + len(b.DrainTo(nil)), err
 			},
+			"all": func(ctx context.Context, b *inbox.Box) (int, error) {
+				all, err := b.RecvAll(ctx, nil)
+				return len(all), err
+			},
 		} {
 			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second) // of which it needs none when it works
 			b := newBox(t, inbox.Config{Depth: depth})
