@@ -15,10 +15,7 @@ import (
 	"github.com/mortise-dev/mortise/abi"
 )
 
-// ErrUnknown is a thread that the folder does not hold.
-var ErrUnknown = errors.New("the folder holds no such thread")
-
-// Dir is a folder of threads. Open it with [Open]; whoever did closes it.
+// Dir is a [Store] in a folder. Open it with [Open]; whoever did closes it.
 type Dir struct {
 	root *os.Root
 
@@ -42,7 +39,7 @@ func Open(folder string) (*Dir, error) {
 	return &Dir{root: root}, nil
 }
 
-// Close lets go of the folder. Closing again does nothing.
+// Close implements [Store].
 func (d *Dir) Close() error { return d.root.Close() }
 
 // header is the first line of a log.
@@ -76,7 +73,7 @@ func folder(thread string) string {
 	return slug + "." + strings.ToLower(base32.StdEncoding.EncodeToString(sum[:10]))
 }
 
-// Threads lists the threads that have a log, in order.
+// Threads implements [Store].
 func (d *Dir) Threads() ([]string, error) {
 	entries, err := fs.ReadDir(d.root.FS(), ".")
 	if err != nil {
@@ -102,6 +99,7 @@ func (d *Dir) Threads() ([]string, error) {
 
 func (d *Dir) threadOf(name string) (thread string, err error) {
 	file := path.Join(name, logName)
+	found := false
 	err = d.lines(file, func(n int, line []byte) error {
 		var h header
 		if err := decode(line, &h); err != nil {
@@ -110,43 +108,44 @@ func (d *Dir) threadOf(name string) (thread string, err error) {
 		if h.Schema != schema || folder(h.Thread) != name {
 			return fmt.Errorf("%s: line %d: is not the head of a log of this folder", file, n)
 		}
-		thread = h.Thread
+		thread, found = h.Thread, true
 		return errStop
 	})
-	if err == nil && thread == "" {
+	if err == nil && !found {
 		return "", fs.ErrNotExist
 	}
 	return thread, err
 }
 
-// entry is a line of a log: a message that comes next, or one that stands in the
-// place of the message with its id.
-type entry struct {
-	Message *abi.Message `json:"message,omitempty"`
-	Replace *abi.Message `json:"replace,omitempty"`
-}
-
-// Append adds messages to a thread's log, which is made if it is missing. Messages
-// have ids.
+// Append implements [Store].
 func (d *Dir) Append(thread string, messages ...abi.Message) error {
-	return d.log(thread, messages, func(m *abi.Message) entry { return entry{Message: m} })
+	return d.log(thread, messages, func(m *abi.Message) Line { return Line{Message: m} })
 }
 
-// Replace puts messages in the place of those with their ids. Those that they replace
-// stay in the file.
+// Replace implements [Store]. Those that are replaced stay in the file.
 func (d *Dir) Replace(thread string, messages ...abi.Message) error {
-	return d.log(thread, messages, func(m *abi.Message) entry { return entry{Replace: m} })
-}
-
-func (d *Dir) log(thread string, messages []abi.Message, line func(*abi.Message) entry) error {
 	if len(messages) == 0 {
 		return nil
 	}
+	log, err := d.read(thread)
+	if err == nil {
+		err = CheckReplace(thread, messages, log.Has)
+	}
+	if err != nil {
+		return err
+	}
+	return d.log(thread, messages, func(m *abi.Message) Line { return Line{Replace: m} })
+}
+
+func (d *Dir) log(thread string, messages []abi.Message, line func(*abi.Message) Line) error {
+	if len(messages) == 0 {
+		return nil
+	}
+	if err := Check(thread, messages); err != nil {
+		return err
+	}
 	values := make([]any, 0, len(messages))
 	for i := range messages {
-		if messages[i].ID == "" {
-			return fmt.Errorf("session: thread %.80q: message %d has no id", thread, i)
-		}
 		values = append(values, line(&messages[i]))
 	}
 	d.mu.Lock()
@@ -157,31 +156,24 @@ func (d *Dir) log(thread string, messages []abi.Message, line func(*abi.Message)
 	return nil
 }
 
-// Log reads a thread's messages. It fails with [ErrUnknown] when there is no log.
+// Log implements [Store].
 func (d *Dir) Log(thread string) ([]abi.Message, error) {
+	log, err := d.read(thread)
+	if err != nil {
+		return nil, err
+	}
+	return log.Messages(), nil
+}
+
+func (d *Dir) read(thread string) (*Log, error) {
 	name := path.Join(folder(thread), logName)
-	var out []abi.Message
-	place := make(map[string]int)
+	out := &Log{}
 	err := d.lines(name, func(n int, line []byte) error {
 		if n == 1 {
-			return nil
+			return nil // the head
 		}
-		var e entry
-		if err := decode(line, &e); err != nil {
+		if err := out.Add(line); err != nil {
 			return fmt.Errorf("%s: line %d: %w", name, n, err)
-		}
-		switch {
-		case e.Message != nil:
-			place[e.Message.ID] = len(out)
-			out = append(out, *e.Message)
-		case e.Replace != nil:
-			i, ok := place[e.Replace.ID]
-			if !ok {
-				return fmt.Errorf("%s: line %d: replaces %.80q, which does not come before", name, n, e.Replace.ID)
-			}
-			out[i] = *e.Replace
-		default:
-			return fmt.Errorf("%s: line %d: holds no message", name, n)
 		}
 		return nil
 	})

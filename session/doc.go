@@ -1,6 +1,6 @@
-// Package session keeps conversations in a folder: their messages, and what became
-// of their compactions. A [Dir] is the compaction.Store of mortise run, and what
-// mortise compact show and undo read.
+// Package session keeps conversations: their messages, and what became of their
+// compactions. A [Store] is what mortise run writes to, and what mortise compact show
+// and undo read; session/sessiontest is its contract as a test. A [Dir] is one in a folder.
 //
 // # Files
 //
@@ -17,11 +17,12 @@
 //
 // # Concurrency
 //
-// A [Dir] is safe for concurrent use and starts no goroutine. Several processes may
+// A [Store] is safe for concurrent use; a [Dir] starts no goroutine. Several processes may
 // use the state of one thread: of two that change the same revision, one wins. Only
 // one of them may write the log.
 //
 // # Errors
 //
-// What is in a file and makes no sense is an error that names the file and the line.
+// [ErrUnknown] is a thread without a log, compaction.ErrConflict a state that was changed
+// meanwhile. What is in a file and makes no sense is an error that names the file and the line.
 package session

@@ -14,8 +14,8 @@ import (
 
 	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/compaction"
-	"github.com/mortise-dev/mortise/compaction/storetest"
 	"github.com/mortise-dev/mortise/session"
+	"github.com/mortise-dev/mortise/session/sessiontest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -32,10 +32,10 @@ func create(t *testing.T, folder string) *session.Dir {
 
 func TestStore(t *testing.T) {
 	t.Parallel()
-	storetest.TestStore(t, func(t *testing.T) (compaction.Store, func() compaction.Store) {
+	sessiontest.TestStore(t, func(t *testing.T) (session.Store, func() session.Store) {
 		t.Helper()
 		folder := t.TempDir()
-		return create(t, folder), func() compaction.Store { return create(t, folder) }
+		return create(t, folder), func() session.Store { return create(t, folder) }
 	})
 }
 

@@ -15,7 +15,7 @@ import (
 	"github.com/mortise-dev/mortise/compaction"
 )
 
-var _ compaction.Store = (*Dir)(nil)
+var _ Store = (*Dir)(nil)
 
 const (
 	statePrefix = "state-"
@@ -125,7 +125,7 @@ func (d *Dir) Record(e compaction.Event) error {
 	return wrap(e.Thread, d.write(path.Join(folder(e.Thread), eventsName), nil, e))
 }
 
-// Events reads what was recorded of a thread, oldest first.
+// Events implements [Store]. Those before the newest stay in the file.
 func (d *Dir) Events(thread string) ([]compaction.Event, error) {
 	name := path.Join(folder(thread), eventsName)
 	var out []compaction.Event
@@ -134,13 +134,15 @@ func (d *Dir) Events(thread string) ([]compaction.Event, error) {
 		if err := decode(line, &e); err != nil {
 			return fmt.Errorf("%s: line %d: %w", name, n, err)
 		}
-		out = append(out, e)
+		if out = append(out, e); len(out) == 2*MaxEvents {
+			out = append(out[:0], out[MaxEvents:]...)
+		}
 		return nil
 	})
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
-	return out, wrap(thread, err)
+	return out[max(0, len(out)-MaxEvents):], wrap(thread, err)
 }
 
 func wrap(thread string, err error) error {

@@ -13,10 +13,10 @@ import (
 	"github.com/mortise-dev/mortise/agent"
 	"github.com/mortise-dev/mortise/background"
 	"github.com/mortise-dev/mortise/compaction"
-	"github.com/mortise-dev/mortise/internal/record"
 	"github.com/mortise-dev/mortise/llm/transcript"
 	"github.com/mortise-dev/mortise/phases"
 	"github.com/mortise-dev/mortise/plugins"
+	"github.com/mortise-dev/mortise/record"
 )
 
 // Bounds on lists in a report; what is beyond them is still counted.

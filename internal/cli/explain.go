@@ -14,7 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/mortise-dev/mortise/internal/record"
+	"github.com/mortise-dev/mortise/record"
 )
 
 // explainOptions are the flags of mortise explain.

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/mortise-dev/mortise/compaction"
-	"github.com/mortise-dev/mortise/internal/record"
+	"github.com/mortise-dev/mortise/record"
 )
 
 // maxReason is how much of a reason the table shows, in characters.

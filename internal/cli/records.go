@@ -11,8 +11,8 @@ import (
 	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/agent"
 	"github.com/mortise-dev/mortise/compaction"
-	"github.com/mortise-dev/mortise/internal/record"
 	"github.com/mortise-dev/mortise/phases"
+	"github.com/mortise-dev/mortise/record"
 )
 
 // RecordConfig says whether and where the decisions of runs are kept, for mortise
@@ -81,7 +81,7 @@ func newRecorder(o runOptions, cfg *Config, warn func(error)) (*recorder, error)
 	dir, chosen, err := recordDir(o.recordDir, cfg)
 	var folder *record.Folder
 	if err == nil {
-		folder, err = record.Open(record.Config{Dir: dir, Keep: cfg.Record.Keep, Source: sourceOf(o.session)})
+		folder, err = record.Open(dir, record.Config{Keep: cfg.Record.Keep, Source: sourceOf(o.session)})
 	}
 	switch {
 	case err == nil:

@@ -16,16 +16,19 @@ import (
 
 	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/compaction"
-	"github.com/mortise-dev/mortise/internal/record"
 	"github.com/mortise-dev/mortise/phases"
+	"github.com/mortise-dev/mortise/record"
+	"github.com/mortise-dev/mortise/record/recordtest"
 )
 
 func open(t *testing.T, cfg record.Config) *record.Folder {
 	t.Helper()
-	if cfg.Dir == "" {
-		cfg.Dir = filepath.Join(t.TempDir(), "a", "records")
-	}
-	f, err := record.Open(cfg)
+	return openDir(t, filepath.Join(t.TempDir(), "a", "records"), cfg)
+}
+
+func openDir(t *testing.T, dir string, cfg record.Config) *record.Folder {
+	t.Helper()
+	f, err := record.Open(dir, cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,6 +67,15 @@ func load(t *testing.T, f *record.Folder, run string) *record.Run {
 		t.Fatal(err)
 	}
 	return r
+}
+
+func TestStore(t *testing.T) {
+	t.Parallel()
+	recordtest.TestStore(t, func(t *testing.T) func(record.Config) record.Store {
+		t.Helper()
+		dir := t.TempDir()
+		return func(cfg record.Config) record.Store { return openDir(t, dir, cfg) }
+	})
 }
 
 // Of says of each kind of call what became of it, and nothing of what was said.
@@ -187,7 +199,7 @@ func TestFilesArePrivate(t *testing.T) {
 func TestSizeIsBounded(t *testing.T) {
 	t.Parallel()
 	const limit = 4 << 10
-	f := open(t, record.Config{FileBytes: limit})
+	f := open(t, record.Config{RunBytes: limit})
 	keep(t, f, "r", 1000)
 	r := load(t, f, "r")
 	if len(r.Entries) == 0 || len(r.Ends) != 1 || r.Ends[0].Dropped != 1000-len(r.Entries) || r.Ends[0].Dropped == 0 {
@@ -215,7 +227,7 @@ func TestNumberIsBounded(t *testing.T) {
 	if err := os.WriteFile(stranger, []byte("mine"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	again := open(t, record.Config{Dir: f.Dir(), Keep: 2})
+	again := openDir(t, f.Dir(), record.Config{Keep: 2})
 	list, err := again.List(10)
 	if err != nil || len(list) != 2 || list[0].ID != "r4" || list[1].ID != "r3" {
 		t.Errorf("kept %+v, %v", list, err)
@@ -291,7 +303,7 @@ func TestStrangers(t *testing.T) {
 	if _, err := record.Look(filepath.Join(f.Dir(), "none")); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("error %v", err)
 	}
-	if _, err := record.Open(record.Config{}); err == nil {
+	if _, err := record.Open("", record.Config{}); err == nil {
 		t.Error("no folder")
 	}
 }
@@ -318,7 +330,7 @@ func ExampleFolder() {
 		return
 	}
 	defer os.RemoveAll(dir)
-	f, err := record.Open(record.Config{Dir: dir})
+	f, err := record.Open(dir, record.Config{})
 	if err != nil {
 		fmt.Println(err)
 		return

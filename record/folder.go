@@ -12,31 +12,12 @@ import (
 	"time"
 )
 
-// Errors for errors.Is.
-var (
-	// ErrUnknown is a run that the folder has no record of.
-	ErrUnknown = errors.New("there is no record of it")
-	// ErrAmbiguous is the beginning of more than one run's id.
-	ErrAmbiguous = errors.New("it is the beginning of more than one id")
-)
-
-// Config says where records are, and how much of them.
-type Config struct {
-	// Dir is the folder. Required; it is made when it is not there.
-	Dir string
-	// Keep so many records, the newest, 1000 when 0.
-	Keep int
-	// FileBytes is about how large a record may grow, 8 MiB when 0.
-	FileBytes int64
-	// Source is written into each record.
-	Source string
-}
-
 // suffix ends the names of records.
 const suffix = ".jsonl"
 
-// Folder is a folder of records.
+// Folder is a [Store] in a folder.
 type Folder struct {
+	dir  string
 	cfg  Config
 	root *os.Root
 
@@ -44,20 +25,22 @@ type Folder struct {
 	open map[string]*file
 }
 
+var _ Store = (*Folder)(nil)
+
 // Open makes the folder if need be, and removes the oldest records beyond
 // Config.Keep.
-func Open(cfg Config) (*Folder, error) {
-	if cfg.Dir == "" {
-		return nil, errors.New("record: Config.Dir is missing")
+func Open(dir string, cfg Config) (*Folder, error) {
+	if dir == "" {
+		return nil, errors.New("record: the folder's name is empty; name a folder")
 	}
-	if cfg.Keep < 0 || cfg.FileBytes < 0 {
-		return nil, fmt.Errorf("record: Config.Keep %d and Config.FileBytes %d must not be negative", cfg.Keep, cfg.FileBytes)
+	cfg, err := cfg.Checked()
+	if err != nil {
+		return nil, err
 	}
-	cfg.Keep, cfg.FileBytes = cmp.Or(cfg.Keep, 1000), cmp.Or(cfg.FileBytes, 8<<20)
-	if err := os.MkdirAll(cfg.Dir, 0o700); err != nil {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("record: %w", err)
 	}
-	f, err := Look(cfg.Dir)
+	f, err := Look(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -75,11 +58,12 @@ func Look(dir string) (*Folder, error) {
 	if err != nil {
 		return nil, fmt.Errorf("record: %w", err)
 	}
-	return &Folder{cfg: Config{Dir: dir}, root: root, open: make(map[string]*file)}, nil
+	cfg, err := Config{}.Checked()
+	return &Folder{dir: dir, cfg: cfg, root: root, open: make(map[string]*file)}, err
 }
 
 // Dir is the folder's path.
-func (f *Folder) Dir() string { return f.cfg.Dir }
+func (f *Folder) Dir() string { return f.dir }
 
 // Close closes the folder, and the records that are still open.
 func (f *Folder) Close() error {
@@ -108,7 +92,7 @@ func (f *Folder) files() ([]found, error) {
 	var out []found
 	for _, d := range list {
 		run, ok := strings.CutSuffix(d.Name(), suffix)
-		if !ok || !d.Type().IsRegular() || !validRun(run) {
+		if !ok || !d.Type().IsRegular() || CheckRun(run) != nil {
 			continue
 		}
 		info, err := d.Info()
@@ -134,19 +118,4 @@ func (f *Folder) prune() error {
 		}
 	}
 	return errors.Join(errs...)
-}
-
-// maxRunID bounds the id of a run, in bytes.
-const maxRunID = 128
-
-// validRun says whether a run's id can be the name of a file.
-func validRun(id string) bool {
-	for i := range len(id) {
-		c := id[i]
-		letter := 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9'
-		if !letter && (i == 0 || c != '-' && c != '_' && c != '.') {
-			return false
-		}
-	}
-	return id != "" && len(id) <= maxRunID
 }

@@ -1,21 +1,10 @@
 package record
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 )
-
-// line is a line of a record: one of its fields is set.
-type line struct {
-	Start *Start `json:"start,omitempty"`
-	Entry *Entry `json:"entry,omitempty"`
-	End   *End   `json:"end,omitempty"`
-}
-
-// endRoom is kept free for the lines that begin and end a record.
-const endRoom = 16 << 10
 
 // file is a record that is being written.
 type file struct {
@@ -24,10 +13,10 @@ type file struct {
 	dropped int
 }
 
-// Start begins the record of a run, or takes it up again when the run goes on.
+// Start implements [Store].
 func (f *Folder) Start(s Start) error {
-	if !validRun(s.Run.RunID) {
-		return fmt.Errorf("record: run %.140q: the id cannot be the name of a file; it must match [A-Za-z0-9][A-Za-z0-9._-]{0,127}", s.Run.RunID)
+	if err := CheckRun(s.Run.RunID); err != nil {
+		return err
 	}
 	s.Schema, s.Source = Schema, f.cfg.Source
 	f.mu.Lock()
@@ -50,11 +39,10 @@ func (f *Folder) Start(s Start) error {
 		}
 		f.open[s.Run.RunID] = out
 	}
-	return out.write(line{Start: &s}, f.cfg.FileBytes+endRoom)
+	return out.write(Line{Start: &s}, f.cfg.RunBytes+EndRoom)
 }
 
-// Add adds an entry to the record of a run that was started. An entry that has no
-// room any more is counted; one for another run is left out.
+// Add implements [Store].
 func (f *Folder) Add(run string, e Entry) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -62,10 +50,10 @@ func (f *Folder) Add(run string, e Entry) error {
 	if out == nil {
 		return nil
 	}
-	return out.write(line{Entry: &e}, f.cfg.FileBytes)
+	return out.write(Line{Entry: &e}, f.cfg.RunBytes)
 }
 
-// End ends the record of a run, for good or until it goes on.
+// End implements [Store].
 func (f *Folder) End(run string, e End) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -75,7 +63,7 @@ func (f *Folder) End(run string, e End) error {
 	}
 	delete(f.open, run)
 	e.Dropped = out.dropped
-	err := out.write(line{End: &e}, f.cfg.FileBytes+endRoom)
+	err := out.write(Line{End: &e}, f.cfg.RunBytes+EndRoom)
 	if closed := out.f.Close(); err == nil && closed != nil {
 		err = fmt.Errorf("record: run %s: %w", run, closed)
 	}
@@ -84,13 +72,13 @@ func (f *Folder) End(run string, e End) error {
 
 // write adds a line in one piece, so that processes do not write into each other's,
 // unless the file would be larger than limit.
-func (w *file) write(l line, limit int64) error {
-	data, err := json.Marshal(l)
+func (w *file) write(l Line, limit int64) error {
+	data, err := l.Encode()
 	if err != nil {
-		return fmt.Errorf("record: %w", err)
+		return err
 	}
 	data = append(data, '\n')
-	if len(data) > maxLine || w.size+int64(len(data)) > limit {
+	if len(data) > MaxLine || w.size+int64(len(data)) > limit {
 		w.dropped++
 		return nil
 	}
