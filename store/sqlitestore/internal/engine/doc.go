@@ -2,7 +2,7 @@
 // others read beside it. What the tables mean is for the packages above.
 //
 // The file is in WAL mode with synchronous FULL, private, and safe for several processes
-// at once. [File.Write] returns when the change is on the disk.
+// at once. [File.Write] returns when the change is on the disk, [File.WriteSoft] as soon as it outlives the process.
 //
 // The driver is used below database/sql, which would cost as much again for each of the small
 // statements that are run here.

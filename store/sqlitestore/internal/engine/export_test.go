@@ -13,3 +13,10 @@ func (f *File) Commits() int {
 	defer f.writer.mu.Unlock()
 	return f.writer.commits
 }
+
+// SoftCommits is how many of them were not flushed.
+func (f *File) SoftCommits() int {
+	f.writer.mu.Lock()
+	defer f.writer.mu.Unlock()
+	return f.writer.soft
+}

@@ -93,7 +93,14 @@ func (f *File) Close(ctx context.Context) error {
 // is on the disk. An error of do comes back as it is, and nothing of it is written. Do runs once at most, in
 // another goroutine, and not after Write has returned.
 func (f *File) Write(ctx context.Context, do func(*Conn) error) error {
-	return f.writer.write(ctx, do)
+	return f.writer.write(ctx, false, do)
+}
+
+// WriteSoft is like [File.Write], but returns when the change is with the system: it survives the end of
+// the process, and that of the machine only if a Write or some time has followed. Writes of both
+// kinds come in the order in which they were asked for.
+func (f *File) WriteSoft(ctx context.Context, do func(*Conn) error) error {
+	return f.writer.write(ctx, true, do)
 }
 
 // Read runs do on the state of one moment, which has all that was written when Read

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -131,6 +132,50 @@ func TestFile_groups(t *testing.T) {
 	}
 	if n := f.Commits() - before; n != 1 {
 		t.Errorf("%d writes took %d transactions", writers, n)
+	}
+}
+
+// TestFile_soft holds that writes nobody waits for on the disk are not flushed, that one of the others
+// is, with those before it, and that all come in their order.
+func TestFile_soft(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "file.db")
+	f := open(t, path, table)
+	if n := f.SoftCommits(); n != 0 {
+		t.Errorf("%d transactions were not flushed before anybody asked for that", n)
+	}
+	for i := range 3 {
+		must(t, f.WriteSoft(t.Context(), insert(fmt.Sprint("soft ", i))))
+	}
+	must(t, f.Write(t.Context(), insert("hard")))
+	if soft := f.SoftCommits(); soft != 3 {
+		t.Errorf("%d of 3 transactions were not flushed", soft)
+	}
+	release := block(t, path)
+	before, soft := f.Commits(), f.SoftCommits()
+	var wg sync.WaitGroup
+	for i, write := range []func(context.Context, func(*engine.Conn) error) error{f.WriteSoft, f.Write, f.WriteSoft} {
+		wg.Go(func() { must(t, write(t.Context(), insert(fmt.Sprint("queued ", i)))) })
+		for f.Queued() <= i {
+			runtime.Gosched()
+		}
+	}
+	release()
+	wg.Wait()
+	// Whether the first was alone when its transaction began is a matter of luck; the second is flushed.
+	if all, soft := f.Commits()-before, f.SoftCommits()-soft; all-soft != 1 {
+		t.Errorf("of %d transactions %d were not flushed", all, soft)
+	}
+	var got []string
+	must(t, f.Read(t.Context(), func(c *engine.Conn) error {
+		got = nil
+		return c.Query(func(r *engine.Row) { got = append(got, r.Text()) }, "SELECT text FROM t ORDER BY id")
+	}))
+	if want := []string{"soft 0", "soft 1", "soft 2", "hard", "queued 0", "queued 1", "queued 2"}; !slices.Equal(got, want) {
+		t.Errorf("written in the order %q", got)
+	}
+	if err := f.WriteSoft(t.Context(), insert("hard")); !engine.IsConstraint(err) {
+		t.Errorf("a soft write that is refused: %v", err)
 	}
 }
 

@@ -26,8 +26,8 @@ type writer struct {
 	mu     sync.Mutex
 	queue  []*job
 	closed bool
-	// commits counts transactions.
-	commits int
+	// commits counts transactions, and soft those of them that were not flushed.
+	commits, soft int
 	// wake has an entry when there is something to do. stop ends the waiting for other processes;
 	// ended is closed when the goroutine has ended, with err.
 	wake  chan struct{}
@@ -39,11 +39,15 @@ type writer struct {
 	// since is when the writer began to work without a break, shared until when it
 	// takes other processes for alive.
 	since, shared time.Time
+	// unflushed says that the connection does not flush now.
+	unflushed bool
 }
 
 // job is one write.
 type job struct {
-	do   func(*Conn) error
+	do func(*Conn) error
+	// soft says that nobody waits for the disk.
+	soft bool
 	done chan struct{}
 	err  error
 	// panicked is what do panicked with.
@@ -57,11 +61,11 @@ func newWriter(ctx context.Context, conn *Conn) *writer {
 	return w
 }
 
-func (w *writer) write(ctx context.Context, do func(*Conn) error) error {
+func (w *writer) write(ctx context.Context, soft bool, do func(*Conn) error) error {
 	if err := context.Cause(ctx); err != nil {
 		return err
 	}
-	j := &job{do: do, done: make(chan struct{})}
+	j := &job{do: do, soft: soft, done: make(chan struct{})}
 	w.mu.Lock()
 	if w.closed {
 		w.mu.Unlock()
@@ -103,10 +107,16 @@ func (w *writer) withdraw(j *job) bool {
 	return true
 }
 
+// take takes jobs out of the queue. Those that are to be flushed wait for a group that is.
 func (w *writer) take(most int) []*job {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	most = min(most, len(w.queue))
+	if w.unflushed {
+		if hard := slices.IndexFunc(w.queue[:most], func(j *job) bool { return !j.soft }); hard >= 0 {
+			most = hard
+		}
+	}
 	taken := slices.Clone(w.queue[:most])
 	w.queue = slices.Delete(w.queue, 0, most)
 	return taken
@@ -173,6 +183,9 @@ func (w *writer) group() {
 		_, broken = w.conn.Exec("COMMIT")
 		w.mu.Lock()
 		w.commits++
+		if w.unflushed {
+			w.soft++
+		}
 		w.mu.Unlock()
 	}
 	if broken != nil {
@@ -210,6 +223,9 @@ func (w *writer) begin() error {
 		if some, _ := w.waiting(); !some {
 			return errIdle
 		}
+		if err := w.harden(); err != nil {
+			return err
+		}
 		_, err := w.conn.Exec("BEGIN IMMEDIATE")
 		return err
 	})
@@ -228,6 +244,26 @@ func (w *writer) begin() error {
 		w.conn.epoch++
 		w.shared = time.Now().Add(sharedTime)
 	}
+	return nil
+}
+
+// harden has the next transaction flushed, unless nobody waits for that. A flush takes what was
+// not flushed before along.
+func (w *writer) harden() error {
+	w.mu.Lock()
+	soft := !slices.ContainsFunc(w.queue, func(j *job) bool { return !j.soft })
+	w.mu.Unlock()
+	if soft == w.unflushed {
+		return nil
+	}
+	level := "FULL"
+	if soft {
+		level = "NORMAL" // in a log, that is at checkpoints only
+	}
+	if err := w.conn.Script("PRAGMA synchronous = " + level); err != nil {
+		return err
+	}
+	w.unflushed = soft
 	return nil
 }
 
