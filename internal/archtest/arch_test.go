@@ -67,6 +67,8 @@ func arrows() map[string][]string {
 		"store/sqlitestore":                 {"mailbox", "store/sqlitestore/internal/engine"},
 		"store/sqlitestore/internal/engine": {},
 		"store/sqlitestore/outboxstore":     {"outbox", "store/sqlitestore", "store/sqlitestore/internal/engine"},
+		"store/sqlitestore/sessionstore":    {"session", "compaction", "abi", "store/sqlitestore", "store/sqlitestore/internal/engine"},
+		"store/sqlitestore/recordstore":     {"record", "store/sqlitestore", "store/sqlitestore/internal/engine"},
 	}
 }
 

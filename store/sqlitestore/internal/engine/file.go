@@ -72,6 +72,9 @@ func Open(ctx context.Context, cfg Config) (*File, error) {
 	return f, nil
 }
 
+// Path is where the file is.
+func (f *File) Path() string { return f.path }
+
 // Close waits until what was asked for is written, and closes the file. When ctx is done before, what
 // waits for another process fails with [ErrClosed]. Calls after it fail; closing again waits again.
 func (f *File) Close(ctx context.Context) error {

@@ -1,0 +1,126 @@
+package recordstore
+
+import (
+	"context"
+	"embed"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/mortise-dev/mortise/record"
+	"github.com/mortise-dev/mortise/store/sqlitestore"
+	"github.com/mortise-dev/mortise/store/sqlitestore/internal/engine"
+)
+
+// CallTime bounds how long a call waits for other processes.
+const CallTime = 5 * time.Second
+
+//go:embed schema/*.sql
+var scripts embed.FS
+
+var (
+	errClosed = errors.New("the store is closed")
+	errHeld   = fmt.Errorf("another process holds the file for more than %s; end that one, or wait for it", CallTime)
+)
+
+// Store is a record.Store in a file.
+type Store struct {
+	file *engine.File
+	cfg  record.Config
+
+	mu     sync.Mutex
+	closed bool
+	// started has the runs of this handle that have not ended, with how many entries had no room.
+	started map[string]int
+}
+
+var _ record.Store = (*Store)(nil)
+
+// New brings the tables of records in the store's file to the current version, and removes the oldest
+// records beyond Config.Keep.
+func New(ctx context.Context, s *sqlitestore.Store, cfg record.Config) (*Store, error) {
+	out, err := open(ctx, s, cfg)
+	if err == nil {
+		err = out.prune(ctx)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("recordstore: %w", err)
+	}
+	return out, nil
+}
+
+// Look is like [New] and removes nothing: for whoever only reads.
+func Look(ctx context.Context, s *sqlitestore.Store) (*Store, error) {
+	out, err := open(ctx, s, record.Config{})
+	if err != nil {
+		return nil, fmt.Errorf("recordstore: %w", err)
+	}
+	return out, nil
+}
+
+func open(ctx context.Context, s *sqlitestore.Store, cfg record.Config) (*Store, error) {
+	cfg, err := cfg.Checked()
+	if err != nil {
+		return nil, err
+	}
+	schema, err := engine.SchemaOf("record", scripts)
+	if err == nil {
+		err = s.File().Migrate(ctx, schema)
+	}
+	return &Store{file: s.File(), cfg: cfg, started: make(map[string]int)}, err
+}
+
+// Close implements record.Store. The file stays open.
+func (s *Store) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = true
+	clear(s.started)
+	return nil
+}
+
+// pruned is how many records are removed at a time, so that others get their turn.
+const pruned = 20
+
+func (s *Store) prune(ctx context.Context) error {
+	for {
+		var old []int64
+		err := s.file.Write(ctx, func(c *engine.Conn) error {
+			err := c.Query(func(r *engine.Row) { old = append(old, r.Int()) },
+				"SELECT number FROM record_run ORDER BY written DESC LIMIT ? OFFSET ?", pruned, s.cfg.Keep)
+			for _, run := range old {
+				if err == nil {
+					_, err = c.Exec("DELETE FROM record_line WHERE run = ?", run)
+				}
+				if err == nil {
+					_, err = c.Exec("DELETE FROM record_run WHERE number = ?", run)
+				}
+			}
+			return err
+		})
+		if err != nil || len(old) < pruned {
+			return err
+		}
+	}
+}
+
+// call runs one call, in its time.
+func (s *Store) call(run func(context.Context, func(*engine.Conn) error) error, do func(*engine.Conn) error) error {
+	s.mu.Lock()
+	closed := s.closed
+	s.mu.Unlock()
+	if closed {
+		return errClosed
+	}
+	ctx, cancel := context.WithTimeoutCause(context.Background(), CallTime, errHeld)
+	defer cancel()
+	return run(ctx, do)
+}
+
+func wrap(run string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("recordstore: run %.140q: %w", run, err)
+}
