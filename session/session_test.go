@@ -1,6 +1,7 @@
 package session_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -18,7 +19,20 @@ import (
 	"github.com/mortise-dev/mortise/session/sessiontest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	sessiontest.CrashChild(openName)
+	goleak.VerifyTestMain(m)
+}
+
+func openName(_ context.Context, name string) (session.Store, func() error, error) {
+	d, err := session.Create(name)
+	return d, func() error { return nil }, err
+}
+
+func TestStore_killed(t *testing.T) {
+	t.Parallel()
+	sessiontest.TestCrash(t, openName, t.TempDir())
+}
 
 func create(t *testing.T, folder string) *session.Dir {
 	t.Helper()

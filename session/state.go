@@ -49,21 +49,39 @@ func (d *Dir) revisions(thread string) (all []uint64, highest uint64, err error)
 
 // Load implements compaction.Store.
 func (d *Dir) Load(thread string) (compaction.State, uint64, error) {
+	s, rev, err := d.load(thread)
+	if err != nil || rev != 0 {
+		return s, rev, wrap(thread, err)
+	}
+	// A list that is read while a revision takes the place of another may have neither.
+	switch _, err := d.root.Stat(path.Join(folder(thread), lockName)); {
+	case errors.Is(err, fs.ErrNotExist):
+		return s, 0, nil // nothing was ever changed
+	case err != nil:
+		return s, 0, wrap(thread, err)
+	}
+	err = d.alone(thread, func() error {
+		s, rev, err = d.load(thread)
+		return err
+	})
+	return s, rev, wrap(thread, err)
+}
+
+func (d *Dir) load(thread string) (s compaction.State, rev uint64, err error) {
 	for {
 		_, rev, err := d.revisions(thread)
 		if err != nil || rev == 0 {
-			return compaction.State{}, 0, wrap(thread, err)
+			return s, 0, err
 		}
 		data, err := d.root.ReadFile(stateName(thread, rev))
 		if errors.Is(err, fs.ErrNotExist) {
 			continue // a newer one came in between
 		}
-		var s compaction.State
 		if err == nil {
 			err = json.Unmarshal(data, &s)
 		}
 		if err != nil {
-			return compaction.State{}, 0, wrap(thread, fmt.Errorf("%s: %w", stateName(thread, rev), err))
+			return compaction.State{}, 0, fmt.Errorf("%s: %w", stateName(thread, rev), err)
 		}
 		return s, rev, nil
 	}

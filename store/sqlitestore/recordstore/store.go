@@ -27,6 +27,8 @@ var (
 // Store is a record.Store in a file.
 type Store struct {
 	file *engine.File
+	// base is what the time of a call hangs on: calls have no context of their own.
+	base context.Context //nolint:containedctx // see there
 	cfg  record.Config
 
 	mu     sync.Mutex
@@ -68,7 +70,7 @@ func open(ctx context.Context, s *sqlitestore.Store, cfg record.Config) (*Store,
 	if err == nil {
 		err = s.File().Migrate(ctx, schema)
 	}
-	return &Store{file: s.File(), cfg: cfg, started: make(map[string]int)}, err
+	return &Store{file: s.File(), base: context.WithoutCancel(ctx), cfg: cfg, started: make(map[string]int)}, err
 }
 
 // Close implements record.Store. The file stays open.
@@ -113,7 +115,7 @@ func (s *Store) call(run func(context.Context, func(*engine.Conn) error) error, 
 	if closed {
 		return errClosed
 	}
-	ctx, cancel := context.WithTimeoutCause(context.Background(), CallTime, errHeld)
+	ctx, cancel := context.WithTimeoutCause(s.base, CallTime, errHeld)
 	defer cancel()
 	return run(ctx, do)
 }

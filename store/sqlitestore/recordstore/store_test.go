@@ -2,6 +2,7 @@ package recordstore_test
 
 import (
 	"context"
+	"database/sql"
 	"path/filepath"
 	"testing"
 
@@ -13,7 +14,40 @@ import (
 	"github.com/mortise-dev/mortise/store/sqlitestore/recordstore"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	recordtest.CrashChild(openName)
+	goleak.VerifyTestMain(m)
+}
+
+func openName(ctx context.Context, name string) (record.Store, func() error, error) {
+	file, err := sqlitestore.Open(ctx, sqlitestore.Config{Path: name})
+	if err != nil {
+		return nil, nil, err
+	}
+	s, err := recordstore.New(ctx, file, record.Config{})
+	return s, func() error { return file.Close(ctx) }, err
+}
+
+func TestStore_killed(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "mortise.db")
+	recordtest.TestCrash(t, openName, path)
+	intact(t, path)
+}
+
+// intact checks the file itself.
+func intact(t *testing.T, path string) {
+	t.Helper()
+	db, err := sql.Open("sqlite", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	var integrity string
+	if err := db.QueryRowContext(t.Context(), "PRAGMA integrity_check").Scan(&integrity); err != nil || integrity != "ok" {
+		t.Errorf("integrity: %q, %v", integrity, err)
+	}
+}
 
 func openFile(t *testing.T, path string) *sqlitestore.Store {
 	t.Helper()

@@ -27,7 +27,9 @@ var (
 
 // Store is a session.Store in a file.
 type Store struct {
-	file   *engine.File
+	file *engine.File
+	// base is what the time of a call hangs on: calls have no context of their own.
+	base   context.Context //nolint:containedctx // see there
 	closed atomic.Bool
 }
 
@@ -42,7 +44,7 @@ func New(ctx context.Context, s *sqlitestore.Store) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("sessionstore: %w", err)
 	}
-	return &Store{file: s.File()}, nil
+	return &Store{file: s.File(), base: context.WithoutCancel(ctx)}, nil
 }
 
 // Close implements session.Store. The file stays open.
@@ -56,7 +58,7 @@ func (s *Store) call(run func(context.Context, func(*engine.Conn) error) error, 
 	if s.closed.Load() {
 		return errClosed
 	}
-	ctx, cancel := context.WithTimeoutCause(context.Background(), CallTime, errHeld)
+	ctx, cancel := context.WithTimeoutCause(s.base, CallTime, errHeld)
 	defer cancel()
 	return run(ctx, do)
 }

@@ -1,0 +1,102 @@
+package killtest
+
+import (
+	"bufio"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// How many children there are at a time, how many are killed, and when a test is content with fewer because
+// the machine is slow. It says so then.
+const (
+	AtOnce   = 2
+	lives    = 15 // of each slot
+	few      = 4
+	patience = 15 * time.Second
+)
+
+// most is how many lines a child says at most before it is killed.
+const most = 80
+
+// Run starts children of a kind on what has this name and kills them at random moments. After each it
+// calls check with all that the child has said: that much was done.
+func Run(t *testing.T, kind, name string, check func(l Life, said []string)) {
+	t.Helper()
+	var wg sync.WaitGroup
+	begin := time.Now()
+	killed, lines := make([]int, AtOnce), make([]int, AtOnce)
+	for slot := range AtOnce {
+		wg.Go(func() {
+			for number := range lives {
+				if t.Failed() || number >= few && time.Since(begin) > patience {
+					return
+				}
+				l := Life{Name: name, Slot: slot, Number: number}
+				said := live(t, kind, l)
+				killed[slot]++
+				lines[slot] += len(said)
+				check(l, said)
+			}
+		})
+	}
+	wg.Wait()
+	t.Logf("killed %v of %d processes each in %v; they had said %v things", killed, lives, time.Since(begin).Round(time.Millisecond), lines)
+	for slot, n := range lines {
+		if n == 0 && !t.Failed() {
+			t.Errorf("no child of slot %d did anything", slot)
+		}
+	}
+}
+
+// live is one child, from its start to its end.
+func live(t *testing.T, kind string, l Life) (said []string) {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Error(err)
+		return nil
+	}
+	cmd := exec.CommandContext(t.Context(), self, "-test.run=^$")
+	cmd.Env = append(os.Environ(), environment+kind+"="+l.String())
+	var trouble strings.Builder
+	cmd.Stderr = &trouble
+	alive, err := cmd.StdinPipe() // a child ends with its parent
+	if err != nil {
+		t.Error(err)
+		return nil
+	}
+	defer alive.Close()
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		t.Error(err)
+		return nil
+	}
+	said, killed := listen(bufio.NewReader(out), rand.IntN(most), cmd.Process) //nolint:gosec // not a secret
+	_ = cmd.Wait()                                                             // killed
+	if !killed {
+		t.Errorf("%s", trouble.String())
+	}
+	return said
+}
+
+// listen hears what a child says, kills it after so many lines, and hears what it said meanwhile.
+func listen(out *bufio.Reader, after int, p *os.Process) (said []string, killed bool) {
+	for {
+		if len(said) == after && !killed {
+			killed = p.Kill() == nil
+		}
+		line, err := out.ReadString('\n')
+		if err != nil { // half a line was not said
+			return said, killed
+		}
+		said = append(said, strings.TrimSuffix(line, "\n"))
+	}
+}
