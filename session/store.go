@@ -16,7 +16,7 @@ const (
 	// A larger one may be refused.
 	MaxMessage = 8 << 20
 	// MaxEvents is how many events of a thread come back at most, the newest ones.
-	MaxEvents = 10_000
+	MaxEvents = 5000
 )
 
 // Store keeps threads: the messages of each in a log that only grows, and what became
