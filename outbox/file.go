@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"sync"
@@ -106,7 +107,7 @@ func (f *File) open() (err error) {
 	if err := os.MkdirAll(filepath.Dir(f.cfg.Path), 0o700); err != nil {
 		return err
 	}
-	if f.lock, err = os.OpenFile(f.cfg.Path+".lock", os.O_CREATE|os.O_RDWR, 0o600); err != nil {
+	if f.lock, err = takeLock(f.cfg.Path); err != nil {
 		return err
 	}
 	defer func() {
@@ -114,9 +115,6 @@ func (f *File) open() (err error) {
 			err = errors.Join(err, f.lock.Close())
 		}
 	}()
-	if err := lockPatiently(f.lock); err != nil {
-		return fmt.Errorf("%w: %w", ErrLocked, err)
-	}
 	if f.file, err = os.OpenFile(f.cfg.Path, os.O_CREATE|os.O_RDWR, 0o600); err != nil {
 		return err
 	}
@@ -134,6 +132,28 @@ func (f *File) open() (err error) {
 		return errors.Join(err, f.file.Close())
 	}
 	return nil
+}
+
+// Lock takes what is kept under a path for whoever holds the lock alone, until that is closed or the
+// process ends. It is for stores that several processes can open at once: one Outbox at a time uses a
+// Store. Beside the path lies Path.lock. [ErrLocked] means that somebody else has it.
+func Lock(path string) (io.Closer, error) {
+	f, err := takeLock(path)
+	if err != nil {
+		return nil, fmt.Errorf("outbox: %s: %w", path, err)
+	}
+	return f, nil
+}
+
+func takeLock(path string) (*os.File, error) {
+	f, err := os.OpenFile(path+".lock", os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := lockPatiently(f); err != nil {
+		return nil, errors.Join(fmt.Errorf("%w: %w", ErrLocked, err), f.Close())
+	}
+	return f, nil
 }
 
 // lockPatiently tries for a moment: a process that this one starts has the lock of

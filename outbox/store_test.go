@@ -136,6 +136,32 @@ func TestTornJournal(t *testing.T) {
 	}
 }
 
+// Whoever has a lock has it alone, and lets go of it by closing it.
+func TestLock(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "store.db-outbox")
+	lock, err := outbox.Lock(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := outbox.Lock(path); !errors.Is(err, outbox.ErrLocked) || !strings.Contains(err.Error(), path) {
+		t.Errorf("taken twice: %v", err)
+	}
+	if err := lock.Close(); err != nil {
+		t.Fatal(err)
+	}
+	again, err := outbox.Lock(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := again.Close(); err != nil {
+		t.Error(err)
+	}
+	if _, err := outbox.Lock(filepath.Join(path, "none")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("in no folder: %v", err)
+	}
+}
+
 func TestFileIsPrivateAndLocked(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "sub", "outbox")

@@ -1,8 +1,8 @@
 package cli
 
 import (
+	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -25,7 +25,7 @@ type CompactionsReport struct {
 	Threads []ThreadCompactionsReport `json:"threads"`
 }
 
-// ThreadCompactionsReport is one thread of a session's folder. Tokens are estimates
+// ThreadCompactionsReport is one thread that is kept. Tokens are estimates
 // that no bill has corrected.
 type ThreadCompactionsReport struct {
 	ID           string `json:"id"`
@@ -43,7 +43,7 @@ type ThreadCompactionsReport struct {
 }
 
 const showLong = `Show what became of the compactions of a session that mortise run kept with
---session-dir: each with its range, the size of the view before and after, scores,
+--session-dir or --store: each with its range, the size of the view before and after, scores,
 policy and time; what is under way; and why others did not start.
 
 --view prints what the model sees instead, one message a line as JSON.`
@@ -52,17 +52,18 @@ func newCompactShow(s Streams) *cobra.Command {
 	var thread, output string
 	var view bool
 	cmd := &cobra.Command{
-		Use:   "show DIR",
+		Use:   "show DIR|FILE",
 		Short: "Show the compactions of a kept session",
 		Long:  showLong,
 		Example: `  mortise run --session-dir kept session.jsonl
-  mortise compact show kept`,
+  mortise compact show kept
+  mortise compact show mortise.db --thread main`,
 		Args: cobra.ExactArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
 			if output != "table" && output != "json" {
 				return with(ExitUsage, fmt.Errorf("--output %q: must be table or json", output))
 			}
-			r, err := readCompactions(args[0], thread)
+			r, err := readCompactions(cmd.Context(), args[0], thread)
 			if err != nil {
 				return with(ExitSession, err)
 			}
@@ -79,20 +80,20 @@ func newCompactShow(s Streams) *cobra.Command {
 	return cmd
 }
 
-// readCompactions reads the threads of a session's folder, or the one that is named.
-func readCompactions(folder, thread string) (*CompactionsReport, error) {
-	dir, err := session.Open(folder)
+// readCompactions reads the threads of a session's folder or file, or the one that is named.
+func readCompactions(ctx context.Context, path, thread string) (*CompactionsReport, error) {
+	k, err := openSessions(ctx, path)
 	if err != nil {
 		return nil, err
 	}
-	defer dir.Close()
-	threads, err := pickThreads(dir, thread)
+	defer k.close(ctx)
+	threads, err := k.pick(thread)
 	if err != nil {
 		return nil, err
 	}
 	r := &CompactionsReport{Schema: showSchema}
 	for _, id := range threads {
-		t, err := readThread(dir, id)
+		t, err := readThread(k.sessions, id)
 		if err != nil {
 			return nil, err
 		}
@@ -101,14 +102,14 @@ func readCompactions(folder, thread string) (*CompactionsReport, error) {
 	return r, nil
 }
 
-// pickThreads are those of the folder, or the named one if it is there.
-func pickThreads(dir *session.Dir, thread string) ([]string, error) {
-	all, err := dir.Threads()
+// pick picks all threads, or the named one if it is there.
+func (k *archive) pick(thread string) ([]string, error) {
+	all, err := k.sessions.Threads()
 	if err != nil {
 		return nil, err
 	}
 	if len(all) == 0 {
-		return nil, errors.New("the folder holds no thread; mortise run --session-dir makes one")
+		return nil, fmt.Errorf("the %s holds no thread; mortise run %s makes one", k.what, k.flag)
 	}
 	if thread == "" {
 		return all, nil
@@ -118,19 +119,19 @@ func pickThreads(dir *session.Dir, thread string) ([]string, error) {
 			return []string{id}, nil
 		}
 	}
-	return nil, fmt.Errorf("the folder holds no thread %q; it holds %s", thread, clip(strings.Join(all, ", "), 400))
+	return nil, fmt.Errorf("the %s holds no thread %q; it holds %s", k.what, thread, clip(strings.Join(all, ", "), 400))
 }
 
-func readThread(dir *session.Dir, id string) (*ThreadCompactionsReport, error) {
-	log, err := dir.Log(id)
+func readThread(s session.Store, id string) (*ThreadCompactionsReport, error) {
+	log, err := s.Log(id)
 	if err != nil {
 		return nil, err
 	}
-	state, _, err := dir.Load(id)
+	state, _, err := s.Load(id)
 	if err != nil {
 		return nil, err
 	}
-	events, err := dir.Events(id)
+	events, err := s.Events(id)
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -18,17 +19,17 @@ before back.`
 func newCompactUndo(s Streams) *cobra.Command {
 	var thread string
 	cmd := &cobra.Command{
-		Use:     "undo DIR",
+		Use:     "undo DIR|FILE",
 		Short:   "Take the newest compaction of a kept session back",
 		Long:    undoLong,
 		Example: `  mortise compact undo kept --thread main`,
 		Args:    cobra.ExactArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error {
-			m, err := undo(args[0], thread)
+		RunE: func(cmd *cobra.Command, args []string) error {
+			m, err := undo(cmd.Context(), args[0], thread)
 			if err != nil {
 				return with(ExitSession, err)
 			}
-			r, err := readCompactions(args[0], m.ThreadID)
+			r, err := readCompactions(cmd.Context(), args[0], m.ThreadID)
 			if err != nil {
 				return with(ExitSession, err)
 			}
@@ -45,22 +46,22 @@ func newCompactUndo(s Streams) *cobra.Command {
 // undoTries is how often an undo is tried while a run changes the same thread.
 const undoTries = 5
 
-// undo takes the newest marker of a thread back, in its folder.
-func undo(folder, thread string) (compaction.Marker, error) {
-	dir, err := session.Open(folder)
+// undo takes the newest marker of a thread back, where that is kept.
+func undo(ctx context.Context, path, thread string) (compaction.Marker, error) {
+	k, err := openSessions(ctx, path)
 	if err != nil {
 		return compaction.Marker{}, err
 	}
-	defer dir.Close()
-	threads, err := pickThreads(dir, thread)
+	defer k.close(ctx)
+	threads, err := k.pick(thread)
 	if err != nil {
 		return compaction.Marker{}, err
 	}
 	if len(threads) > 1 {
-		return compaction.Marker{}, fmt.Errorf("the folder holds %d threads; name one with --thread (mortise compact show lists them)", len(threads))
+		return compaction.Marker{}, fmt.Errorf("the %s holds %d threads; name one with --thread (mortise compact show lists them)", k.what, len(threads))
 	}
 	for range undoTries {
-		m, err := undoOnce(dir, threads[0])
+		m, err := undoOnce(k.sessions, threads[0])
 		if !errors.Is(err, compaction.ErrConflict) {
 			return m, err
 		}
@@ -68,8 +69,8 @@ func undo(folder, thread string) (compaction.Marker, error) {
 	return compaction.Marker{}, errors.New("a run changes the thread all the time; try again when it has ended")
 }
 
-func undoOnce(dir *session.Dir, thread string) (compaction.Marker, error) {
-	state, rev, err := dir.Load(thread)
+func undoOnce(s session.Store, thread string) (compaction.Marker, error) {
+	state, rev, err := s.Load(thread)
 	if err != nil {
 		return compaction.Marker{}, err
 	}
@@ -78,10 +79,10 @@ func undoOnce(dir *session.Dir, thread string) (compaction.Marker, error) {
 		return compaction.Marker{}, fmt.Errorf("thread %q has no compaction that can be undone", thread)
 	}
 	m.ThreadID = thread
-	if _, err := dir.Swap(thread, rev, state); err != nil {
+	if _, err := s.Swap(thread, rev, state); err != nil {
 		return compaction.Marker{}, err
 	}
-	return m, dir.Record(compaction.Event{
+	return m, s.Record(compaction.Event{
 		Kind: compaction.EventUndone, Thread: thread, At: time.Now(), AttemptID: m.ID, Policy: m.Policy,
 		FromID: m.FromID, ToID: m.ToID, PreTokens: m.PostTokens, PostTokens: m.PreTokens,
 	})

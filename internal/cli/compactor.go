@@ -51,7 +51,7 @@ type shared struct {
 	limiter *compaction.Limiter
 	sampler *signals.Sampler
 	// session keeps threads; nil keeps none.
-	session *session.Dir
+	session session.Store
 	// masks says whether long outputs are put aside. Shelf is where, unless tasks have
 	// a folder for that.
 	masks bool
@@ -61,7 +61,7 @@ type shared struct {
 }
 
 // newShared makes what the config describes. It must be closed.
-func newShared(cfg *Config, sessionDir string, logger *slog.Logger) (*shared, error) {
+func newShared(ctx context.Context, cfg *Config, sessionDir string, logger *slog.Logger) (*shared, error) {
 	c := &cfg.Compaction
 	s := &shared{limiter: compaction.NewLimiter(c.Concurrent)}
 	var err error
@@ -72,10 +72,8 @@ func newShared(cfg *Config, sessionDir string, logger *slog.Logger) (*shared, er
 	if err != nil {
 		return s, fmt.Errorf("config: compaction.admission.signals: %w", err)
 	}
-	if sessionDir != "" {
-		if s.session, err = session.Create(sessionDir); err != nil {
-			return s, fmt.Errorf("--session-dir: %w", err)
-		}
+	if s.session, err = keepSessions(ctx, cfg, sessionDir); err != nil {
+		return s, err
 	}
 	s.masks = c.MaskTokens > 0
 	if s.masks && cfg.Tasks.Dir == "" {

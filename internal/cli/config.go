@@ -34,9 +34,13 @@ type Config struct {
 	Tasks      TasksConfig      `yaml:"tasks"`
 	Replay     ReplayConfig     `yaml:"replay"`
 	Record     RecordConfig     `yaml:"record"`
+	// Store is a SQLite file that keeps sessions, decision records and the outbox.
+	Store string `yaml:"store"`
 
 	// dir is the folder of the file. sessionDir comes from the command line.
 	dir, sessionDir string
+	// home is the open store, nil for none.
+	home *home
 }
 
 // LimitsConfig bounds modules; zero is the host's default.
@@ -218,6 +222,9 @@ func (c *Config) validate() error {
 	}
 	if err := c.Record.validate(); err != nil {
 		return err
+	}
+	if c.Store != "" && c.Record.Dir != "" && !c.Record.Disabled {
+		return fmt.Errorf("store %s and record.dir %s both say where decision records are kept; name one", c.Store, c.Record.Dir)
 	}
 	return c.Compaction.validate()
 }

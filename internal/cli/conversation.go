@@ -30,7 +30,7 @@ type conversation struct {
 	waiting []agent.Ticket
 	// ended is why the recording was not played to its end.
 	ended string
-	// keeper writes the log into the session's folder, nil for none.
+	// keeper writes the log into the session's store, nil for none.
 	keeper *keeper
 }
 
@@ -112,8 +112,10 @@ func (v *conversation) wire(ctx context.Context, parts *parts, c transcript.Conv
 		}
 		config.Compactor = unbilled{v.compactor}
 	}
-	v.agent, err = agent.New(config)
-	return err
+	if v.agent, err = agent.New(config); err != nil {
+		return err
+	}
+	return v.goOn(ctx, c)
 }
 
 // stop cancels a run.

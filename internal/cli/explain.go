@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -22,6 +24,7 @@ type explainOptions struct {
 	config    string
 	output    string
 	recordDir string
+	store     string
 	plugin    string
 	all       bool
 }
@@ -34,8 +37,8 @@ between, where they happened.
 RUN is the id of a run, as in the report of mortise run, or its beginning. Without
 it the newest runs are listed.
 
-Records are written by mortise run, to record.dir of the config, or the user's
-state folder. They hold names, sizes and reasons, and no messages.`
+Records are written by mortise run, to the store or record.dir of the config, or the
+user's state folder. They hold names, sizes and reasons, and no messages.`
 
 // maxListed is how many runs are listed.
 const maxListed = 20
@@ -50,33 +53,35 @@ func newExplain(s Streams) *cobra.Command {
   mortise explain 01a1fdc0-c87d --plugin guard
   mortise explain 01a1fdc0-c87d --output json | jq .entries`,
 		Args: cobra.MaximumNArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error {
-			return explain(s, strings.Join(args, ""), o)
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return explain(cmd.Context(), s, strings.Join(args, ""), o)
 		},
 	}
 	f := cmd.Flags()
 	f.StringVarP(&o.config, "config", "c", "", "config file (default mortise.yaml in the current folder, if there is one)")
 	f.StringVarP(&o.output, "output", "o", "table", "table or json")
-	f.StringVar(&o.recordDir, "record-dir", "", "folder of the records (overrides MORTISE_RECORD_DIR and the config)")
+	f.StringVar(&o.recordDir, "record-dir", "", "folder or SQLite file of the records (overrides MORTISE_RECORD_DIR and the config)")
+	f.StringVar(&o.store, "store", "", "the SQLite file of the records, as for mortise run")
+	cmd.MarkFlagsMutuallyExclusive("store", "record-dir")
 	f.StringVar(&o.plugin, "plugin", "", "only what this plugin did")
 	f.BoolVar(&o.all, "all", false, "in the table, also hooks that had nothing to say")
 	return cmd
 }
 
 // explain is mortise explain.
-func explain(s Streams, run string, o explainOptions) error {
+func explain(ctx context.Context, s Streams, run string, o explainOptions) error {
 	if o.output != "table" && o.output != "json" {
 		return with(ExitUsage, fmt.Errorf("--output %q: must be table or json", o.output))
 	}
-	folder, err := openRecords(o)
+	k, path, err := openRecords(ctx, o)
 	if err != nil {
 		return with(ExitConfig, err)
 	}
-	defer folder.Close()
+	defer k.close(ctx)
 	if run == "" {
-		return listRuns(s.Out, folder, o.output)
+		return listRuns(s.Out, k.records, path, o.output)
 	}
-	found, err := folder.Load(run)
+	found, err := k.records.Load(run)
 	switch {
 	case errors.Is(err, record.ErrUnknown) || errors.Is(err, record.ErrAmbiguous):
 		return with(ExitUsage, err)
@@ -96,23 +101,22 @@ func explain(s Streams, run string, o explainOptions) error {
 	return t.end()
 }
 
-// openRecords finds the folder.
-func openRecords(o explainOptions) (*record.Folder, error) {
+// openRecords finds the folder or the file, and says which it is.
+func openRecords(ctx context.Context, o explainOptions) (k *archive, path string, err error) {
 	var cfg *Config
 	if _, err := os.Stat(configName); o.config != "" || err == nil {
 		if cfg, err = loadConfig(o.config); err != nil {
-			return nil, err
+			return nil, "", err
 		}
 	}
-	dir, _, err := recordDir(o.recordDir, cfg)
-	if err != nil {
-		return nil, err
+	if path, _, err = recordDir(cmp.Or(o.store, o.recordDir), cfg); err != nil {
+		return nil, "", err
 	}
-	folder, err := record.Look(dir)
+	k, err = openKeptRecords(ctx, path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("records: there are none: %s is not there; mortise run writes them, --record-dir says where they are", dir)
+		err = fmt.Errorf("records: there are none: %s is not there; mortise run writes them, --record-dir says where they are", path)
 	}
-	return folder, err
+	return k, path, err
 }
 
 // only leaves out what others did.
@@ -129,8 +133,8 @@ func only(entries []record.Entry, plugin string) []record.Entry {
 	return out
 }
 
-func listRuns(out io.Writer, folder *record.Folder, format string) error {
-	known, err := folder.List(maxListed)
+func listRuns(out io.Writer, records record.Store, path, format string) error {
+	known, err := records.List(maxListed)
 	if err != nil {
 		return with(ExitSession, err)
 	}
@@ -139,10 +143,10 @@ func listRuns(out io.Writer, folder *record.Folder, format string) error {
 		for i := range known {
 			starts[i] = known[i].Start
 		}
-		return writeJSON(out, map[string]any{"schema": "mortise.runs.v1", "dir": folder.Dir(), "runs": starts})
+		return writeJSON(out, map[string]any{"schema": "mortise.runs.v1", "dir": path, "runs": starts})
 	}
 	t := &table{tw: tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)}
-	t.row("newest runs in %s", folder.Dir())
+	t.row("newest runs in %s", path)
 	for _, k := range known {
 		t.row("  %s\t%s\t%s\t%s", k.ID, k.Start.At.Format(time.DateTime), plain(k.Start.Run.ThreadID, 36), plain(k.Start.Source, 60))
 	}

@@ -9,28 +9,30 @@ import (
 	"github.com/mortise-dev/mortise/session"
 )
 
-// keeper writes a thread's log into a session's folder as it grows. A nil keeper
+// keeper writes a thread's log into a session's store as it grows. A nil keeper
 // writes nothing.
 type keeper struct {
-	dir    *session.Dir
+	store  session.Store
 	thread string
-	kept   []abi.Message
-	err    error
+	// kept is what the store has, at first what it had before.
+	kept []abi.Message
+	err  error
 }
 
-// newKeeper refuses a thread that the folder has already: a replay begins at its
-// beginning.
-func newKeeper(dir *session.Dir, thread string) (*keeper, error) {
-	if dir == nil {
+// newKeeper refuses a thread that a folder has already: a replay begins there at its
+// beginning. In a store it goes on.
+func newKeeper(store session.Store, thread string) (*keeper, error) {
+	if store == nil {
 		return nil, nil //nolint:nilnil // nobody is to keep anything
 	}
-	switch _, err := dir.Log(thread); {
-	case err == nil:
-		return nil, fmt.Errorf("--session-dir: thread %.80q is there already; name another folder", thread)
-	case !errors.Is(err, session.ErrUnknown):
+	log, err := store.Log(thread)
+	if err != nil && !errors.Is(err, session.ErrUnknown) {
 		return nil, err
 	}
-	return &keeper{dir: dir, thread: thread}, nil
+	if _, folder := store.(*session.Dir); folder && err == nil {
+		return nil, fmt.Errorf("--session-dir: thread %.80q is there already; name another folder", thread)
+	}
+	return &keeper{store: store, thread: thread, kept: log}, nil
 }
 
 // keep writes what is new. After a failure it writes nothing more.
@@ -39,7 +41,7 @@ func (k *keeper) keep(log []abi.Message) {
 		return
 	}
 	n := len(k.kept)
-	if k.err = k.dir.Append(k.thread, log[n:]...); k.err == nil {
+	if k.err = k.store.Append(k.thread, log[n:]...); k.err == nil {
 		k.kept = append(k.kept, log[n:]...)
 	}
 }
@@ -60,5 +62,5 @@ func (k *keeper) finish(log []abi.Message) error {
 			changed = append(changed, log[i])
 		}
 	}
-	return k.dir.Replace(k.thread, changed...)
+	return k.store.Replace(k.thread, changed...)
 }

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -13,6 +14,7 @@ import (
 	"github.com/mortise-dev/mortise/compaction"
 	"github.com/mortise-dev/mortise/phases"
 	"github.com/mortise-dev/mortise/record"
+	"github.com/mortise-dev/mortise/store/sqlitestore/recordstore"
 )
 
 // RecordConfig says whether and where the decisions of runs are kept, for mortise
@@ -33,11 +35,17 @@ func (c *RecordConfig) validate() error {
 	return nil
 }
 
-// recordDir is where records are: as the flag says, the environment, the config, or by
-// default. Chosen says that somebody asked for that folder.
+// recordDirEnv names the folder of records.
+const recordDirEnv = "MORTISE_RECORD_DIR"
+
+// recordDir is where records are: as the flag says, the environment, the config with its store or its
+// folder, or by default. Chosen says that somebody asked for that.
 func recordDir(flag string, cfg *Config) (dir string, chosen bool, err error) {
-	if dir := cmp.Or(flag, os.Getenv("MORTISE_RECORD_DIR")); dir != "" {
+	if dir := cmp.Or(flag, os.Getenv(recordDirEnv)); dir != "" {
 		return dir, true, nil
+	}
+	if cfg != nil && cfg.Store != "" {
+		return cfg.path(cfg.Store), true, nil
 	}
 	if cfg != nil && cfg.Record.Dir != "" {
 		return cfg.path(cfg.Record.Dir), true, nil
@@ -63,8 +71,10 @@ func stateDir() (string, error) {
 // recorder keeps the decisions of the runs of a command. What cannot be written is
 // told once, and the runs go on. It is safe for concurrent use; a nil one keeps nothing.
 type recorder struct {
-	folder *record.Folder
-	warn   func(error)
+	store record.Store
+	// place is where that is.
+	place string
+	warn  func(error)
 
 	mu sync.Mutex
 	// live finds the run under way of a thread.
@@ -72,20 +82,28 @@ type recorder struct {
 	failed error
 }
 
-// newRecorder opens the folder. One that nobody asked for, as in a container whose
+// newRecorder opens the store, or the folder. A folder that nobody asked for, as in a container whose
 // home cannot be written, is only warned about.
-func newRecorder(o runOptions, cfg *Config, warn func(error)) (*recorder, error) {
+func newRecorder(ctx context.Context, o runOptions, cfg *Config, warn func(error)) (*recorder, error) {
 	if o.noRecord || cfg.Record.Disabled {
 		return nil, nil //nolint:nilnil // keeps nothing
 	}
+	out := &recorder{warn: warn, live: make(map[string]string)}
+	keep := record.Config{Keep: cfg.Record.Keep, Source: sourceOf(o.session)}
+	if cfg.home != nil {
+		var err error
+		out.place = cfg.home.path
+		out.store, err = recordstore.New(ctx, cfg.home.file, keep)
+		return out, err
+	}
 	dir, chosen, err := recordDir(o.recordDir, cfg)
-	var folder *record.Folder
 	if err == nil {
-		folder, err = record.Open(dir, record.Config{Keep: cfg.Record.Keep, Source: sourceOf(o.session)})
+		out.place = dir
+		out.store, err = record.Open(dir, keep)
 	}
 	switch {
 	case err == nil:
-		return &recorder{folder: folder, warn: warn, live: make(map[string]string)}, nil
+		return out, nil
 	case chosen:
 		return nil, fmt.Errorf("config: %w; name another folder with record.dir or --record-dir, or use --no-record", err)
 	default:
@@ -107,7 +125,7 @@ func (r *recorder) dir() string {
 	if r == nil {
 		return ""
 	}
-	return r.folder.Dir()
+	return r.place
 }
 
 func (r *recorder) note(err error) {
@@ -128,7 +146,7 @@ func (r *recorder) note(err error) {
 // decided keeps what one hook call came to.
 func (r *recorder) decided(p *phases.Record, e record.Entry) {
 	if r != nil {
-		r.note(r.folder.Add(p.Run.RunID, e))
+		r.note(r.store.Add(p.Run.RunID, e))
 	}
 }
 
@@ -144,7 +162,7 @@ func (r *recorder) event(e agent.Event) {
 		if e.Identity != nil {
 			identity = *e.Identity
 		}
-		r.note(r.folder.Start(record.Start{At: e.At, Run: identity}))
+		r.note(r.store.Start(record.Start{At: e.At, Run: identity}))
 	case agent.EventRunFinish:
 		r.enter(e.ThreadID, "")
 		end := record.End{At: e.At, Steps: e.Step}
@@ -152,7 +170,7 @@ func (r *recorder) event(e agent.Event) {
 			t := e.Outcome.Termination
 			end.Type, end.Code, end.Detail, end.Steps = string(t.Type), t.Code, clip(t.Detail, 1024), e.Outcome.Steps
 		}
-		r.note(r.folder.End(e.RunID, end))
+		r.note(r.store.End(e.RunID, end))
 	default: // the others decide nothing
 	}
 }
@@ -171,12 +189,12 @@ func (r *recorder) compaction(e compaction.Event) {
 	r.mu.Lock()
 	run := r.live[e.Thread]
 	r.mu.Unlock()
-	r.note(r.folder.Add(run, record.Entry{At: e.At, Compaction: &e}))
+	r.note(r.store.Add(run, record.Entry{At: e.At, Compaction: &e}))
 }
 
 func (r *recorder) close() error {
 	if r == nil {
 		return nil
 	}
-	return r.folder.Close()
+	return r.store.Close()
 }

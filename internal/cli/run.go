@@ -28,6 +28,7 @@ type runOptions struct {
 	recordDir    string
 	noRecord     bool
 	sessionDir   string
+	store        string
 }
 
 const runLong = `Replay a recorded session: the user, the model and the tools say what they said
@@ -41,6 +42,10 @@ is replayed one after the other.
 
 Progress goes to standard error, the report to standard output. What each plugin
 decided is kept in a folder of the user's own; mortise explain RUN prints it.
+
+--store keeps messages, compactions and decisions in one SQLite file, which mortise
+compact show, compact undo and explain read. A conversation that is there already
+goes on: what the recording has more is played.
 
 When standard error is not a terminal, SIGHUP swaps the modules whose files have
 changed, while the run goes on; one that cannot take over is refused. The config
@@ -74,6 +79,7 @@ func newRun(s Streams) *cobra.Command {
 	f.StringVar(&o.recordDir, "record-dir", "", "folder for the decision records (overrides MORTISE_RECORD_DIR and the config)")
 	f.BoolVar(&o.noRecord, "no-record", false, "keep no decision records")
 	f.StringVar(&o.sessionDir, "session-dir", "", "keep messages and compactions in this folder, for mortise compact show and undo")
+	f.StringVar(&o.store, "store", "", "keep messages, compactions and decision records in this SQLite file (overrides store of the config)")
 	f.BoolVarP(&o.quiet, "quiet", "q", false, "no progress")
 	return cmd
 }
@@ -93,6 +99,9 @@ func runSession(ctx context.Context, s Streams, path string, o runOptions) error
 		return with(ExitConfig, err)
 	}
 	cfg.sessionDir = o.sessionDir
+	if err := cfg.chooseStore(o); err != nil {
+		return err
+	}
 	if o.paceSet {
 		cfg.Replay.Pace = Duration(o.pace)
 	}
@@ -103,13 +112,16 @@ func runSession(ctx context.Context, s Streams, path string, o runOptions) error
 	p := newProgress(s.Err, o.quiet)
 	c := newCollector()
 	c.session(path, file)
-	c.records, err = newRecorder(o, cfg, func(err error) { p.say("the decision record is not complete: %v", err) })
-	if err != nil {
+	if cfg.home, err = openHome(ctx, cfg.Store); err != nil {
 		return with(ExitConfig, err)
+	}
+	c.records, err = newRecorder(ctx, o, cfg, func(err error) { p.say("the decision record is not complete: %v", err) })
+	if err != nil {
+		return with(ExitConfig, errors.Join(err, cfg.home.close(ctx)))
 	}
 	logger := slog.New(slog.NewTextHandler(p.writer(), &slog.HandlerOptions{Level: level}))
 	failure := replayFile(ctx, cfg, file, logger, p, c)
-	c.records.note(c.records.close())
+	c.records.note(errors.Join(c.records.close(), cfg.home.close(ctx)))
 	p.close()
 	report := c.done()
 	report.WallMS = time.Since(start).Milliseconds()

@@ -5,7 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"io/fs"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"slices"
 
@@ -15,12 +18,14 @@ import (
 	"github.com/mortise-dev/mortise/notice"
 	"github.com/mortise-dev/mortise/outbox"
 	"github.com/mortise-dev/mortise/relay"
+	"github.com/mortise-dev/mortise/store/sqlitestore/outboxstore"
 )
 
 // TasksConfig is about background tasks and their news.
 type TasksConfig struct {
 	// Dir keeps tasks, news that nobody has used, and large outputs. Without it they
-	// last as long as the process, and large outputs are cut.
+	// last as long as the process, and large outputs are cut. Beside Config.Store it keeps large
+	// outputs, and the store the others.
 	Dir string `yaml:"dir"`
 	// Wording of news for the model: events, follow_up or reminder.
 	Wording string `yaml:"wording"`
@@ -68,7 +73,7 @@ type taskDesk struct {
 	*background.Manager
 
 	out   *outbox.Outbox
-	file  *outbox.File // nil in memory
+	file  io.Closer    // of the outbox, nil in memory
 	relay *relay.Relay // nil without a folder
 }
 
@@ -93,9 +98,9 @@ func (d *taskDesk) open(
 		d.Acknowledge(ctx, thread, tasks...)
 	}}
 	if dir := cfg.path(cfg.Tasks.Dir); dir != "" {
-		if d.file, err = outbox.OpenFile(outbox.FileConfig{Path: filepath.Join(dir, "outbox")}); err != nil {
+		if news.Store, err = d.openOutbox(ctx, cfg.home, filepath.Join(dir, "outbox")); err != nil {
 			if errors.Is(err, outbox.ErrLocked) {
-				err = fmt.Errorf("%w; end the process that uses it, or give this one another folder", err)
+				err = fmt.Errorf("%w; end the process that uses it, or give this one another %s", err, place(cfg.home))
 			}
 			return fmt.Errorf("config: tasks.dir: %w", err)
 		}
@@ -105,7 +110,7 @@ func (d *taskDesk) open(
 		if err != nil {
 			return fmt.Errorf("config: tasks.dir: %w", err)
 		}
-		news.Store, config.Shorten = d.file, d.relay.Shorten
+		config.Shorten = d.relay.Shorten
 	}
 	if d.out, err = outbox.New(ctx, news); err != nil {
 		return err
@@ -115,6 +120,32 @@ func (d *taskDesk) open(
 		return err
 	}
 	return d.Recover(ctx)
+}
+
+func place(h *home) string {
+	if h != nil {
+		return "store"
+	}
+	return "folder"
+}
+
+// openOutbox opens the outbox in the store, or the file at path if there is none.
+func (d *taskDesk) openOutbox(ctx context.Context, h *home, path string) (outbox.Store, error) {
+	if h == nil {
+		file, err := outbox.OpenFile(outbox.FileConfig{Path: path})
+		if err == nil {
+			d.file = file
+		}
+		return file, err
+	}
+	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
+		return nil, cmp.Or(err, fmt.Errorf("%s is an outbox, and the store %s has another; use up its news without the store, or remove it", path, h.path))
+	}
+	var err error
+	if d.file, err = outbox.Lock(h.path + "-outbox"); err != nil {
+		return nil, err
+	}
+	return outboxstore.New(ctx, h.file)
 }
 
 // close ends the tasks. What they reported and nobody used stays in the folder.

@@ -60,3 +60,29 @@ func ExampleNew() {
 	// bash: 12
 	// model: Twelve.
 }
+
+// A recording whose beginning was played by another process is played from there.
+func ExampleReplay_Seek() {
+	file, err := transcript.Read(strings.NewReader(`
+{"role": "user", "content": "How many?"}
+{"role": "assistant", "content": "Twelve."}
+{"role": "user", "content": "And now?"}
+{"role": "assistant", "content": "Eleven."}
+`), transcript.Options{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	r, err := replay.New(file.Conversations[0], replay.Config{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	if err := r.Seek(2); err != nil {
+		fmt.Println(err)
+		return
+	}
+	turn, _ := r.Next()
+	fmt.Println(turn.Messages[0].Text())
+	// Output: And now?
+}

@@ -169,6 +169,21 @@ func inferError(model string, err error) *llm.Error {
 	return e
 }
 
+// Seek moves behind so many messages of the recording, as [Replay.Position] counts them. It refuses to
+// stand before the first run or between an answer and its results.
+func (r *Replay) Seek(done int) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if done < len(r.system) || done > len(r.entries) {
+		return fmt.Errorf("replay: seek to %d: the recording has messages from %d to %d", done, len(r.system), len(r.entries))
+	}
+	if done < len(r.entries) && r.entries[done].Message.Role == abi.RoleTool {
+		return fmt.Errorf("replay: seek to %d: a result stands there; its answer and all results are one", done)
+	}
+	r.cursor = done
+	return nil
+}
+
 // Position returns how many messages of the recording are behind, and how many
 // it has. The results of an answer count together with it.
 func (r *Replay) Position() (done, total int) {

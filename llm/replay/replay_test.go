@@ -59,6 +59,42 @@ func run(t *testing.T, r *replay.Replay) []abi.Message {
 	}
 }
 
+// Wherever a replay may stand, what comes is the rest of the recording.
+func TestSeek(t *testing.T) {
+	t.Parallel()
+	recording := `
+{"role": "system", "content": "s"}
+{"role": "user", "content": "1"}
+{"role": "assistant", "tool_calls": [{"id": "c1", "function": {"name": "x", "arguments": "{}"}}, {"id": "c2", "function": {"name": "x", "arguments": "{}"}}]}
+{"role": "tool", "tool_call_id": "c1", "content": "a"}
+{"role": "tool", "tool_call_id": "c2", "content": "b"}
+{"role": "assistant", "content": "2"}
+{"role": "user", "content": "3"}
+{"role": "assistant", "content": "4"}
+`
+	for done, want := range map[int]int{1: 7, 2: 6, 5: 3, 6: 2, 7: 1, 8: 0, 0: -1, 3: -1, 4: -1, 9: -1, -1: -1} {
+		file, err := transcript.Read(strings.NewReader(recording), transcript.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := replay.New(file.Conversations[0], replay.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := r.Seek(done); (err != nil) != (want < 0) {
+			t.Errorf("seek to %d: %v", done, err)
+		}
+		if want < 0 {
+			want = 7 // it stayed where it was
+		} else if at, _ := r.Position(); at != done {
+			t.Errorf("it stands at %d, not %d", at, done)
+		}
+		if seen := drive(t, r); len(seen) != want {
+			t.Errorf("from %d on come %d messages, want %d", done, len(seen), want)
+		}
+	}
+}
+
 func TestEveryRealRecordingIsReproduced(t *testing.T) {
 	t.Parallel()
 	dir := sharedTranscripts(t)

@@ -1,0 +1,377 @@
+package cli_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/mortise-dev/mortise/internal/cli"
+	"github.com/mortise-dev/mortise/outbox"
+	"github.com/mortise-dev/mortise/store/sqlitestore"
+	"github.com/mortise-dev/mortise/store/sqlitestore/outboxstore"
+	"github.com/mortise-dev/mortise/store/sqlitestore/sessionstore"
+)
+
+// review is a recording of some 170 messages.
+func review(t *testing.T) string {
+	t.Helper()
+	return filepath.Join(root(t), "examples", "sessions", "review.jsonl")
+}
+
+// compacting is a config that compacts often, and whose plugin decides about each call.
+const compacting = `
+plugins: [{module: $ROOT/testdata/guests/guard.wasm}]
+compaction:
+  window_tokens: 200000
+  threshold_tokens: 12000
+  keep_recent_tokens: 3000
+  summary_tokens: 1500
+  summarizer: {module: $ROOT/testdata/guests/summarizers.wasm}
+  admission: {quota: {cooldown: 0s}}
+`
+
+// beginning writes a recording of the first so many lines of another.
+func beginning(t *testing.T, recording string, lines int) string {
+	t.Helper()
+	text, err := os.ReadFile(recording)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := bytes.SplitAfter(text, []byte("\n"))
+	return write(t, filepath.Base(recording), slices.Concat(all[:min(lines, len(all))]...))
+}
+
+// ids are those of the messages that the store has of a thread.
+func ids(t *testing.T, path, thread string) (all []string) {
+	t.Helper()
+	file, err := sqlitestore.Open(t.Context(), sqlitestore.Config{Path: path})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close(context.WithoutCancel(t.Context()))
+	s, err := sessionstore.New(t.Context(), file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	log, err := s.Log(thread)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range log {
+		all = append(all, m.ID)
+	}
+	return all
+}
+
+// One file keeps all of a run: its compactions are shown and undone, its decisions explained, and
+// what the recording has more is played by the next run.
+func TestStore(t *testing.T) {
+	t.Parallel()
+	dir, cfg := t.TempDir(), config(t, compacting)
+	path := filepath.Join(dir, "mortise.db")
+	code, first, stderr := run(t, cfg, beginning(t, review(t), 101), "--store", path)
+	if code != cli.ExitOK || first.RecordDir != path {
+		t.Fatalf("exit code %d, records in %q: %s", code, first.RecordDir, stderr)
+	}
+	v := show(t, path).Threads[0]
+	n := len(v.State.Markers)
+	if n < 1 || n != first.Threads[0].Compactions || v.Messages != first.Threads[0].Messages || v.ViewMessages >= v.Messages || v.Evidence.AdmittedCount != n {
+		t.Fatalf("shown is %+v, the report has %+v", v, first.Threads)
+	}
+	view := must(t, "compact", "show", path, "--view")
+	if out := must(t, "compact", "undo", path, "--thread", v.ID); !strings.Contains(out, fmt.Sprintf("%d compactions are left", n-1)) {
+		t.Errorf("undo says %s", out)
+	}
+	if must(t, "compact", "show", path, "--view") == view || len(show(t, path).Threads[0].State.Markers) != n-1 {
+		t.Error("nothing was undone")
+	}
+	explainedIn(t, path, first)
+	before := ids(t, path, v.ID)
+
+	code, second, stderr := run(t, cfg, review(t), "--store", path)
+	if code != cli.ExitOK || !second.Threads[0].Complete || second.Runs.Steps == 0 || second.Runs.Steps >= first.Runs.Steps*2 {
+		t.Fatalf("exit code %d, %+v, %d steps: %s", code, second.Threads, second.Runs.Steps, stderr)
+	}
+	after := ids(t, path, v.ID)
+	_, whole, _ := run(t, cfg, review(t))
+	if len(after) != whole.Threads[0].Messages || !slices.Equal(after[:len(before)], before) || len(before) < 90 || len(before) >= len(after) {
+		t.Errorf("the log has %d and then %d messages, the recording gives %d", len(before), len(after), whole.Threads[0].Messages)
+	}
+	if sorted := slices.Sorted(slices.Values(after)); len(slices.Compact(sorted)) != len(after) {
+		t.Error("a message is there twice")
+	}
+	grown := show(t, path).Threads[0]
+	if grown.State.Total <= n || n > 1 && grown.State.Markers[0].ID != v.State.Markers[0].ID || second.Threads[0].Compactions != grown.State.Total {
+		t.Errorf("compactions %d, then %+v; the report has %+v", n, grown.State, second.Threads)
+	}
+	explainedIn(t, path, second)
+
+	// There is nothing more to play, and nothing is written twice.
+	code, third, stderr := run(t, cfg, review(t), "--store", path)
+	if code != cli.ExitOK || third.Runs.Count != 0 || !third.Threads[0].Complete || !slices.Equal(ids(t, path, v.ID), after) {
+		t.Errorf("exit code %d, %d runs, %+v, before %+v: %s", code, third.Runs.Count, third.Threads, second.Threads, stderr)
+	}
+	if left, err := filepath.Glob(filepath.Join(dir, "*")); err != nil || !slices.Equal(left, []string{path}) {
+		t.Errorf("files %q (%v)", left, err)
+	}
+}
+
+// explainedIn checks that the file explains the runs of a report, whichever way it is named.
+func explainedIn(t *testing.T, path string, r *report) {
+	t.Helper()
+	for _, flag := range []string{"--record-dir", "--store"} {
+		for _, known := range r.Runs.List {
+			var e explained
+			if err := json.Unmarshal([]byte(must(t, "explain", known.ID, flag, path, "-o", "json")), &e); err != nil {
+				t.Fatal(err)
+			}
+			if e.RunID != known.ID || len(e.Starts) != 1 || len(e.Ends) != 1 || e.Ends[0].Type != known.Termination || len(e.Entries) == 0 ||
+				!strings.HasSuffix(e.Starts[0].Source, "review.jsonl") {
+				t.Errorf("explained %+v, the report has %+v", e, known)
+			}
+		}
+		list := must(t, "explain", flag, path)
+		if !strings.Contains(list, "newest runs in "+path) || !strings.Contains(list, r.Runs.List[0].ID) {
+			t.Errorf("listed %s", list)
+		}
+	}
+}
+
+// A run that was cut off in the middle of a turn goes on in the next one.
+func TestStoreGoesOnInATurn(t *testing.T) {
+	t.Parallel()
+	path, cfg := filepath.Join(t.TempDir(), "mortise.db"), config(t, "")
+	for _, lines := range []int{2, 8, 9, 40, 1000} {
+		code, r, stderr := run(t, cfg, beginning(t, review(t), lines), "--store", path)
+		if code != cli.ExitOK || !r.Threads[0].Complete {
+			t.Fatalf("%d lines: exit code %d, %+v: %s", lines, code, r.Threads, stderr)
+		}
+		if got := ids(t, path, r.Threads[0].ID); len(got) != r.Threads[0].Messages || len(got) < min(lines, 174) || len(got) > lines+1 {
+			t.Errorf("%d lines: %d messages are kept, %d reported", lines, len(got), r.Threads[0].Messages)
+		}
+	}
+}
+
+// twoConversations is a recording of two.
+func twoConversations(t *testing.T) string {
+	t.Helper()
+	return write(t, "two.json", []byte(`{"id":"a-0","topic":"x","question":[[{"role":"user","content":"one"}]],"scenario":"s"}
+{"id":"b-0","topic":"x","question":[[{"role":"user","content":"two"}]],"scenario":"s"}
+`))
+}
+
+// The config names the store too, relative to its folder; mortise explain finds it there, and several
+// recordings are in it.
+func TestStoreOfTheConfig(t *testing.T) {
+	t.Parallel()
+	cfg := config(t, "store: kept.db\nrecord: {keep: 2}\nplugins: [{module: $ROOT/testdata/guests/guard.wasm}]\n")
+	path := filepath.Join(filepath.Dir(cfg), "kept.db")
+	code, r, stderr := run(t, cfg, write(t, "s.jsonl", []byte(twoTurns)))
+	if code != cli.ExitOK || r.RecordDir != path || r.Runs.Count < 2 || len(r.Runs.List) != r.Runs.Count {
+		t.Fatalf("exit code %d, %q, %d runs: %s", code, r.RecordDir, r.Runs.Count, stderr)
+	}
+	if out := must(t, "explain", r.Runs.List[0].ID, "-c", cfg); !strings.Contains(out, "recursive_delete") {
+		t.Errorf("explained %s", out)
+	}
+	if code, _, stderr := run(t, cfg, review(t), "--no-record"); code != cli.ExitRun || !strings.Contains(stderr, `thread "c0001" is there already, and is not the beginning of this recording`) {
+		t.Errorf("another recording of the same name: exit code %d: %s", code, stderr)
+	}
+	strangers := write(t, "other.jsonl", []byte(`{"role": "user", "content": "Hello."}`))
+	if code, _, stderr := run(t, config(t, ""), strangers, "--no-record", "--store", path); code != cli.ExitRun || !strings.Contains(stderr, `its message "m000001" is another one`) {
+		t.Errorf("a recording of one message: exit code %d: %s", code, stderr)
+	}
+	if code, _, stderr := run(t, cfg, twoConversations(t)); code != cli.ExitOK {
+		t.Errorf("exit code %d: %s", code, stderr)
+	}
+	var all shown
+	if err := json.Unmarshal([]byte(must(t, "compact", "show", path, "-o", "json")), &all); err != nil || len(all.Threads) != 3 {
+		t.Errorf("%d threads (%v)", len(all.Threads), err)
+	}
+	if code, _, stderr := mortise(t.Context(), "", "compact", "undo", path); code != cli.ExitSession || !strings.Contains(stderr, "the file holds 3 threads; name one with --thread") {
+		t.Errorf("exit code %d: %s", code, stderr)
+	}
+	// Two were kept when the file was opened again, and that recording has no answers to run.
+	var list struct{ Runs []struct{ Source string } }
+	if err := json.Unmarshal([]byte(must(t, "explain", "-c", cfg, "-o", "json")), &list); err != nil || len(list.Runs) != 2 {
+		t.Errorf("runs %+v (%v)", list, err)
+	}
+}
+
+// Wherever messages or records would have two places, that is told by both names; and so is what
+// is no place.
+func TestStoreRefuses(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	store, session := filepath.Join(dir, "x.db"), write(t, "s.jsonl", []byte(chat))
+	text := write(t, "notes.txt", []byte("not a database, but long enough to be one"))
+	both := config(t, "store: kept.db\n")
+	for name, tc := range map[string]struct {
+		args []string
+		code cli.ExitCode
+		says []string
+	}{
+		"session folder":  {[]string{"run", "-c", config(t, ""), "--store", store, "--session-dir", dir, session}, cli.ExitUsage, []string{"--store " + store, "--session-dir " + dir, "where messages are kept"}},
+		"record folder":   {[]string{"run", "-c", config(t, ""), "--store", store, "--record-dir", dir, session}, cli.ExitUsage, []string{"--store " + store, "--record-dir " + dir, "where decision records are kept"}},
+		"config and flag": {[]string{"run", "-c", both, "--session-dir", dir, session}, cli.ExitUsage, []string{"store kept.db of the config", "--session-dir " + dir}},
+		"flag and config": {[]string{"run", "-c", config(t, "record: {dir: there}\n"), "--store", store, session}, cli.ExitUsage, []string{"--store " + store, "record.dir there of the config"}},
+		"config":          {[]string{"run", "-c", config(t, "store: a.db\nrecord: {dir: there}\n"), session}, cli.ExitConfig, []string{"store a.db", "record.dir there"}},
+		"a text file":     {[]string{"run", "-c", config(t, ""), "--store", text, session}, cli.ExitConfig, []string{"store: ", text, "file is not a database"}},
+		"no such folder":  {[]string{"run", "-c", config(t, ""), "--store", filepath.Join(dir, "no", "x.db"), session}, cli.ExitConfig, []string{"store: ", "no such file"}},
+		"show neither":    {[]string{"compact", "show", text}, cli.ExitSession, []string{text + " is neither a folder that mortise run writes to nor a file that mortise run --store has made"}},
+		"undo neither":    {[]string{"compact", "undo", text}, cli.ExitSession, []string{"is neither a folder"}},
+		"explain neither": {[]string{"explain", "--record-dir", text}, cli.ExitConfig, []string{"is neither a folder"}},
+		"explain nowhere": {[]string{"explain", "--store", store}, cli.ExitConfig, []string{"records: there are none: " + store + " is not there"}},
+		"explain both":    {[]string{"explain", "--store", store, "--record-dir", dir}, cli.ExitUsage, []string{"record-dir", "store"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			code, _, stderr := mortise(t.Context(), "", tc.args...)
+			if code != tc.code {
+				t.Errorf("exit code %d, want %d: %s", code, tc.code, stderr)
+			}
+			for _, says := range tc.says {
+				if !strings.Contains(stderr, says) {
+					t.Errorf("%q is missing from %s", says, stderr)
+				}
+			}
+		})
+	}
+}
+
+// Nothing is made by whoever only looks.
+func TestStoreIsNotMade(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "x.db")
+	for _, args := range [][]string{{"compact", "show", path}, {"compact", "undo", path}, {"explain", "--record-dir", path}} {
+		if code, _, stderr := mortise(t.Context(), "", args...); code == cli.ExitOK || stderr == "" {
+			t.Errorf("%v: exit code %d", args, code)
+		}
+		if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("%v: %v", args, err)
+		}
+	}
+	file, err := sqlitestore.Open(t.Context(), sqlitestore.Config{Path: path})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := file.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if code, _, stderr := mortise(t.Context(), "", "compact", "show", path); code != cli.ExitSession || !strings.Contains(stderr, "the file holds no thread; mortise run --store makes one") {
+		t.Errorf("exit code %d: %s", code, stderr)
+	}
+}
+
+// The environment is a folder too.
+func TestStoreEnvironment(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("MORTISE_RECORD_DIR", dir)
+	store, session := filepath.Join(t.TempDir(), "x.db"), write(t, "s.jsonl", []byte(chat))
+	code, _, stderr := mortise(t.Context(), "", "run", "-q", "-c", config(t, ""), "--store", store, session)
+	if code != cli.ExitUsage || !strings.Contains(stderr, "--store "+store+" and MORTISE_RECORD_DIR "+dir) {
+		t.Errorf("exit code %d: %s", code, stderr)
+	}
+	if code, r, stderr := run(t, config(t, ""), session, "--store", store, "--no-record"); code != cli.ExitOK || r.RecordDir != "" {
+		t.Errorf("exit code %d, records in %q: %s", code, r.RecordDir, stderr)
+	}
+	t.Setenv("MORTISE_RECORD_DIR", store)
+	if code, stdout, stderr := mortise(t.Context(), "", "explain"); code != cli.ExitOK || !strings.Contains(stdout, store) {
+		t.Errorf("exit code %d: %s", code, stderr)
+	}
+}
+
+// News that a process left in the store comes up once, as from a folder; and one process at a time
+// has it.
+func TestStoreHasTheOutbox(t *testing.T) {
+	t.Parallel()
+	session := write(t, "chat.jsonl", []byte(chat))
+	_, plain, _ := run(t, config(t, ""), session)
+	thread := plain.Threads[0].ID
+	dir, path := t.TempDir(), filepath.Join(t.TempDir(), "x.db")
+	copied(t, dead(t, thread), path, thread)
+	tasks := config(t, "tasks: {dir: '"+dir+"', wording: follow_up}\n")
+	if code, r, stderr := run(t, tasks, session, "--store", path); code != cli.ExitOK || r.Threads[0].Messages != 3 {
+		t.Fatalf("exit code %d, %+v: %s", code, r.Threads, stderr)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "outbox")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the folder has an outbox: %v", err)
+	}
+	if n := waiting(t, path, thread); n != 0 {
+		t.Errorf("%d notices are left", n)
+	}
+	lock, err := outbox.Lock(path + "-outbox")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lock.Close()
+	code, _, stderr := mortise(t.Context(), "", "run", "-q", "-c", tasks, "--store", path, session)
+	if code != cli.ExitConfig || !strings.Contains(stderr, "tasks.dir") || !strings.Contains(stderr, "end the process that uses it, or give this one another store") {
+		t.Errorf("exit code %d: %s", code, stderr)
+	}
+	old := config(t, "tasks: {dir: '"+dead(t, thread)+"'}\n")
+	code, _, stderr = mortise(t.Context(), "", "run", "-q", "-c", old, "--store", filepath.Join(t.TempDir(), "y.db"), session)
+	if code != cli.ExitConfig || !strings.Contains(stderr, "is an outbox, and the store") {
+		t.Errorf("a folder with news: exit code %d: %s", code, stderr)
+	}
+}
+
+// news opens the outbox of a store.
+func news(t *testing.T, path string) *outboxstore.Store {
+	t.Helper()
+	file, err := sqlitestore.Open(t.Context(), sqlitestore.Config{Path: path})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := file.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	s, err := outboxstore.New(t.Context(), file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// copied puts what a folder has of a thread into a store.
+func copied(t *testing.T, dir, path, thread string) {
+	t.Helper()
+	file, err := outbox.OpenFile(outbox.FileConfig{Path: filepath.Join(dir, "outbox")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	entries, err := file.Pending(t.Context(), thread, 0, 100)
+	records, err2 := file.Records(t.Context(), thread)
+	if err := errors.Join(err, err2); err != nil || len(entries) == 0 || len(records) == 0 {
+		t.Fatalf("%d entries, %d records (%v)", len(entries), len(records), err)
+	}
+	s := news(t, path)
+	for task, record := range records {
+		if _, err := s.Append(t.Context(), outbox.Change{Thread: thread, Task: task, Record: record}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, e := range entries {
+		if _, err := s.Append(t.Context(), outbox.Change{Thread: thread, Data: e.Data, At: e.At}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func waiting(t *testing.T, path, thread string) int {
+	t.Helper()
+	entries, err := news(t, path).Pending(t.Context(), thread, 0, 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(entries)
+}
