@@ -18,6 +18,13 @@
 // sync_interval: always. Without it, and on fewer than three servers, a power cut loses what was acknowledged.
 // [Open] warns about what a client can see of that; give Config.Monitor to let it see all.
 //
+// # Beside a mailbox
+//
+// Packages outboxstore, sessionstore and recordstore keep what else an agent leaves, in streams of their own, over the connection of
+// a [Store].
+//
+// # Subjects
+//
 // Thread, dispatch and run ids are in the subjects of messages, encoded; who may subscribe may read them.
 //
 // # Concurrency

@@ -8,13 +8,6 @@ import (
 	"github.com/mortise-dev/mortise/mailbox"
 )
 
-// ref finds a record that never changes.
-type ref struct {
-	Seq uint64 `json:"s"`
-	// Parts are the pieces of a record that is too long for one message.
-	Parts []uint64 `json:"p,omitempty"`
-}
-
 // blob is bytes, here or elsewhere.
 type blob struct {
 	Data []byte `json:"d,omitempty"`

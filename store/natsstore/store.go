@@ -4,15 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/mortise-dev/mortise/mailbox"
+	"github.com/mortise-dev/mortise/store/natsstore/internal/jet"
 )
 
 // Store is a mailbox.Store with mailbox.Live and mailbox.Signals. Make one with [Open].
@@ -20,8 +19,8 @@ type Store struct {
 	cfg    Config
 	names  names
 	nc     *nats.Conn
-	js     jetstream.JetStream
-	stream jetstream.Stream
+	link   *jet.Link
+	stream *jet.Stream
 	mirror *mirror
 	lines  lines
 
@@ -66,11 +65,13 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 }
 
 func (s *Store) start(ctx context.Context) (err error) {
-	if s.js, err = jetstream.New(s.nc, jetstream.WithDefaultTimeout(s.cfg.Wait)); err != nil {
+	js, err := jetstream.New(s.nc, jetstream.WithDefaultTimeout(s.cfg.Wait))
+	if err != nil {
 		return fmt.Errorf("natsstore: %w", err)
 	}
-	if err := s.ask(ctx, s.openStream); err != nil {
-		return fmt.Errorf("natsstore: stream %q: %w", s.cfg.Name, err)
+	s.link = &jet.Link{JS: js, Name: s.cfg.Name, Replicas: s.cfg.Replicas, Wait: s.cfg.Wait, Patience: s.cfg.Patience, Logger: s.cfg.Logger}
+	if s.stream, err = s.link.Open(ctx, "the mailbox", s.wanted()); err != nil {
+		return err
 	}
 	s.checkServers(ctx)
 	base, stop := context.WithCancel(context.WithoutCancel(ctx))
@@ -84,21 +85,21 @@ func (s *Store) start(ctx context.Context) (err error) {
 	return nil
 }
 
+// Link is for what is kept beside a mailbox: outboxes, sessions, records.
+func (s *Store) Link() *jet.Link { return s.link }
+
 // Close ends the connection and waits until all has ended. Calls under way fail. Closing again does nothing.
 func (s *Store) Close(context.Context) error {
 	s.closeOnce.Do(func() {
-		s.mirror.stop()
 		s.stop()
 		s.work.Wait()
 		s.nc.Close()
+		s.mirror.stop()
 	})
 	return nil
 }
 
-const (
-	trashSize    = 1024
-	maxDoublings = 8
-)
+const trashSize = 1024
 
 // discard drops records some time.
 func (s *Store) discard(list []ref) {
@@ -134,9 +135,4 @@ func (s *Store) drop(ctx context.Context, r ref) {
 			s.cfg.Logger.DebugContext(ctx, "natsstore_record_not_dropped", "stream", s.cfg.Name, "record", seq, "error", err)
 		}
 	}
-}
-
-// spread moves a pause by chance, so that those who wait do not come at once.
-func spread(d time.Duration) time.Duration {
-	return d/2 + rand.N(d) //nolint:gosec // not a secret
 }

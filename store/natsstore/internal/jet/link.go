@@ -1,0 +1,86 @@
+package jet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// Link is a connection, and how it is used.
+type Link struct {
+	JS jetstream.JetStream
+	// Name is that of the mailbox. Streams beside it begin with it.
+	Name string
+	// Replicas is on how many servers a stream is kept when it is made.
+	Replicas int
+	// Wait is how long one answer may take, Patience how long to ask when there is none.
+	Wait, Patience time.Duration
+	Logger         *slog.Logger
+}
+
+// Stream keeps records.
+type Stream struct {
+	jetstream.Stream
+
+	link *Link
+}
+
+// Open opens the stream of a config, or makes it. What names what is kept there, as in "the mailbox". It warns about a
+// stream that the loss of a server loses.
+func (l *Link) Open(ctx context.Context, what string, want jetstream.StreamConfig) (*Stream, error) {
+	want.Storage, want.Replicas, want.Retention, want.Discard = jetstream.FileStorage, l.Replicas, jetstream.LimitsPolicy, jetstream.DiscardNew
+	s := &Stream{link: l}
+	err := l.ask(ctx, func(ctx context.Context) error { return s.open(ctx, what, want) })
+	if err != nil {
+		return nil, fmt.Errorf("natsstore: stream %q: %w", want.Name, err)
+	}
+	if n := s.CachedInfo().Config.Replicas; n < minReplicas {
+		l.Logger.WarnContext(ctx, "natsstore_not_replicated", "stream", want.Name, "replicas", n,
+			"hint", "the loss of a server loses "+what+"; use a cluster of three and replicas 3")
+	}
+	return s, nil
+}
+
+const minReplicas = 3
+
+func (s *Stream) open(ctx context.Context, what string, want jetstream.StreamConfig) (err error) {
+	s.Stream, err = s.link.JS.Stream(ctx, want.Name)
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		s.Stream, err = s.link.JS.CreateStream(ctx, want)
+		if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
+			s.Stream, err = s.link.JS.Stream(ctx, want.Name)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("natsstore: %w", err)
+	}
+	return fits(what, s.CachedInfo().Config, want)
+}
+
+// fits refuses a stream that would lose records or give old ones.
+func fits(what string, c, want jetstream.StreamConfig) error {
+	switch {
+	case c.Storage != jetstream.FileStorage:
+		return errors.New("it is in memory; delete it, or take another Config.Name")
+	case c.Retention != want.Retention || len(c.Subjects) != 1 || c.Subjects[0] != want.Subjects[0] || perSubject(c) != perSubject(want):
+		return fmt.Errorf("it was not made for %s; take another Config.Name", what)
+	case c.MaxAge != 0 || c.MaxMsgs > 0 || c.MaxBytes > 0 && c.Discard != want.Discard:
+		return errors.New("its limits drop old messages; set max_age and max_msgs to 0, and discard to new")
+	case c.AllowDirect:
+		return errors.New("replicas that run behind may answer; set allow_direct to false")
+	case want.AllowMsgTTL && !c.AllowMsgTTL:
+		return errors.New("messages cannot have a time to live; set allow_msg_ttl to true (servers from 2.11)")
+	case want.AllowRollup && !c.AllowRollup:
+		return errors.New("a message cannot take the place of others; set allow_rollup_hdrs to true")
+	case c.PersistMode != jetstream.DefaultPersistMode:
+		return errors.New("it is not written at once; set persist_mode to default")
+	}
+	return nil
+}
+
+// perSubject is how many messages of a subject are kept, with 0 for all.
+func perSubject(c jetstream.StreamConfig) int64 { return max(c.MaxMsgsPerSubject, 0) }
