@@ -47,7 +47,8 @@ func (s *Stream) fetch(ctx context.Context, consumer jetstream.Consumer, take ta
 		}
 		before := f.next
 		for msg := range batch.Messages() {
-			if f.hear(msg); !f.more {
+			f.hear(msg)
+			if !f.more {
 				cancel()
 			}
 		}
