@@ -105,6 +105,8 @@ type guest struct {
 
 	counter api.MutableGlobal
 	refills int
+	// stop is what the refill ends the guest with, if anything.
+	stop error
 }
 
 const plenty = 1 << 40
@@ -137,6 +139,9 @@ func start(tb testing.TB, bin []byte, metered bool) *guest {
 	}
 	refill := func(_ context.Context, m api.Module) {
 		g.refills++
+		if g.stop != nil {
+			panic(g.stop)
+		}
 		if global, ok := m.ExportedGlobal(counter).(api.MutableGlobal); ok {
 			global.Set(plenty)
 		}

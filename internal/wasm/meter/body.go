@@ -30,23 +30,11 @@ type frame struct {
 	site int
 	// dispatch is that of a block of a dispatch loop.
 	dispatch *dispatch
+	// jumps is that of the loop itself, once its br_table has come.
+	jumps *dispatch
+	// bare is a loop that takes no operands.
+	bare bool
 }
-
-// dispatch is a loop that only dispatches: blocks directly behind its header, and
-// a br_table that jumps behind them.
-type dispatch struct {
-	// header is the site of the loop, pieces are those behind its blocks.
-	header int
-	pieces []int
-	// jump is what the way from the header to a piece costs. Blocks cost nothing.
-	jump int64
-	// closed means that the br_table leads to nothing but the pieces, so that one
-	// charge, that of the piece, is enough for the jump too.
-	closed bool
-}
-
-// maxFolded is how much a function's entry may cost for its pieces to pay for it.
-const maxFolded = 16
 
 // function rewrites one function body: locals, then instructions.
 func (w *rewriter) function(body []byte, params int) []byte {
@@ -56,7 +44,7 @@ func (w *rewriter) function(body []byte, params int) []byte {
 	c.pos = 0
 	locals := c.locals(params)
 	code := c.pos
-	sites := w.price(c, locals)
+	sites, jumps := w.price(c, locals)
 	if c.err != nil {
 		w.fail(c.err)
 		return nil
@@ -65,7 +53,7 @@ func (w *rewriter) function(body []byte, params int) []byte {
 	out = appendU32(out, uint32(groups+1))
 	out = append(out, body[start:code]...)
 	out = append(out, 1, 0x7e) // one more local, an i64
-	return w.emit(out, &cursor{b: body, pos: code}, sites, uint32(locals))
+	return w.emit(out, &cursor{b: body, pos: code}, sites, jumps, uint32(locals))
 }
 
 // price walks over the instructions up to the end of the function, checks every
@@ -76,21 +64,24 @@ func (w *rewriter) function(body []byte, params int) []byte {
 // for as a whole at each jump; there the end of each of its blocks is a site. Where
 // every way through the header ends at one of them, the header has none, and neither
 // has the entry of a function that goes straight to it.
-func (w *rewriter) price(c *cursor, locals int) []site {
-	p := pricing{sites: []site{{at: c.pos}}, frames: []frame{{}}, scan: dispatchScan{straight: true}}
+func (w *rewriter) price(c *cursor, locals int) ([]site, []jump) {
+	p := pricing{sites: []site{{at: c.pos}}, frames: []frame{{}}, scan: dispatchScan{straight: true}, body: c.b}
 	for c.more() {
 		i := c.next()
 		w.checkIndices(c, i, locals)
+		if c.err != nil {
+			break
+		}
 		w.stateful = w.stateful || changesTables(i.op)
 		if p.next(i) {
 			if c.pos != len(c.b) {
 				c.fail(ErrInvalid, "code after the end of a function")
 			}
-			return p.done()
+			return p.done(), p.jumps
 		}
 	}
 	c.fail(ErrInvalid, "function without an end")
-	return nil
+	return nil, nil
 }
 
 // pricing is the walk over one function.
@@ -99,32 +90,49 @@ type pricing struct {
 	frames     []frame
 	scan       dispatchScan
 	dispatches []*dispatch
+	jumps      []jump
+	// body is that of the function, and starts are where its two last instructions are.
+	body   []byte
+	starts [2]int
 	// calling means that the function calls another one.
 	calling bool
 }
 
 // next takes an instruction and reports whether the function has ended.
-func (p *pricing) next(i instruction) bool {
+func (p *pricing) next(i instruction) (ended bool) {
 	top := &p.frames[len(p.frames)-1]
 	p.sites[top.site].cost++
 	p.calling = p.calling || calls(i.op)
 	if n := p.scan.next(i.op); n > 0 {
-		d := &dispatch{header: top.site, jump: int64(p.scan.selector) + 1, closed: int64(i.index) < int64(n)}
-		p.dispatches = append(p.dispatches, d)
-		for k := range n {
-			p.frames[len(p.frames)-1-k].dispatch = d
-		}
+		p.dispatch(n, i)
 	}
 	switch i.op {
 	case opLoop:
 		p.sites = append(p.sites, site{at: i.end})
-		p.frames = append(p.frames, frame{site: len(p.sites) - 1})
+		p.frames = append(p.frames, frame{site: len(p.sites) - 1, bare: i.blockType < 0})
 	case opBlock, opIf, opTryTable:
 		p.frames = append(p.frames, frame{site: top.site})
+	case opBr:
+		p.direct(i)
 	case opEnd:
-		return p.end(i)
+		ended = p.end(i)
 	}
-	return false
+	p.starts = [2]int{p.starts[1], i.start}
+	return ended
+}
+
+// dispatch notes a dispatch loop of n blocks at its br_table.
+func (p *pricing) dispatch(n int, table instruction) {
+	outside := len(p.frames) - n
+	d := &dispatch{
+		header: p.frames[outside-1].site, jump: int64(p.scan.selector) + 1,
+		closed: int64(table.index) < int64(n), outside: outside, blocks: n,
+	}
+	p.dispatches = append(p.dispatches, d)
+	for k := range n {
+		p.frames[outside+k].dispatch = d
+	}
+	p.labelled(d, table)
 }
 
 // end leaves a level of control.
@@ -149,75 +157,6 @@ func (p *pricing) done() []site {
 		p.sites[0].kind = charges // no circle leads through the entry
 	}
 	return p.sites
-}
-
-// fold makes the pieces of dispatch loops pay for the way to them: the jump, and the
-// entry of the function if it leads straight to the loop whose site is number 1.
-func fold(sites []site, all []*dispatch, entered bool) {
-	for _, d := range all {
-		if !d.closed {
-			continue
-		}
-		more := d.jump
-		if entered && d.header == 1 && sites[0].cost <= maxFolded {
-			more += sites[0].cost
-			sites[0].kind = nothing
-		}
-		for _, p := range d.pieces {
-			sites[p].cost += more
-			sites[p].kind = charges
-		}
-		sites[d.header].kind = checks
-	}
-}
-
-// maxSelector is how many instructions may compute the index of a dispatch.
-const maxSelector = 8
-
-// dispatchScan recognises the head of a dispatch loop.
-type dispatchScan struct {
-	active           bool
-	blocks, selector int
-	// straight means that there was no way past the first loop so far, and entered
-	// that this loop has come.
-	straight, entered bool
-}
-
-// next takes the next instruction. At the br_table of a dispatch it returns how
-// many blocks belong to it.
-func (d *dispatchScan) next(op uint32) int {
-	if op == opLoop {
-		*d = dispatchScan{active: true, entered: d.entered || d.straight}
-		return 0
-	}
-	d.straight = d.straight && (op == opBlock || goesOn(op))
-	if !d.active {
-		return 0
-	}
-	switch {
-	case op == opBlock && d.selector == 0:
-		d.blocks++
-	case op == opBrTable && d.blocks > 1:
-		d.active = false
-		return d.blocks
-	case plainSelector(op) && d.selector < maxSelector:
-		d.selector++
-	default:
-		d.active = false
-	}
-	return 0
-}
-
-// goesOn says whether an instruction always leads to the next one, and to no other
-// function: nop, drop, select, and what works on locals, globals, memory and numbers.
-func goesOn(op uint32) bool {
-	return op == 0x01 || op == 0x1a || op == 0x1b || op >= opLocalGet && op <= opGlobalSet || op >= 0x28 && op <= 0x3f || op >= opI32Const && op <= 0xc4
-}
-
-// plainSelector says whether an instruction may compute an index: locals,
-// globals, constants and arithmetic of i32.
-func plainSelector(op uint32) bool {
-	return op >= opLocalGet && op <= opGlobalGet || op == opI32Const || op >= opI32Add && op <= 0x78
 }
 
 // calls says whether an instruction leads to another function of the module, or of
@@ -277,21 +216,16 @@ func (w *rewriter) checkTables(c *cursor, i instruction) {
 }
 
 // emit writes the instructions with the charges in place.
-func (w *rewriter) emit(out []byte, c *cursor, sites []site, temp uint32) []byte {
+func (w *rewriter) emit(out []byte, c *cursor, sites []site, jumps []jump, temp uint32) []byte {
 	out = w.site(out, sites[0], temp)
 	sites = sites[1:]
 	for c.more() {
 		i := w.data.renumber(c.next())
-		switch i.op {
-		case opCall, opReturnCall, opRefFunc:
-			out = append(out, byte(i.op))
-			out = appendU32(out, w.shift(i.index))
-		default:
-			if w.replaced(i.op) {
-				out = appendU32(append(out, opCall), w.helper(i))
-			} else {
-				out = append(out, i.raw...)
-			}
+		if len(jumps) > 0 && jumps[0].at == i.end {
+			out = appendU32(append(out, opBr), jumps[0].label)
+			jumps = jumps[1:]
+		} else {
+			out = w.instruction(out, i)
 		}
 		if len(sites) > 0 && sites[0].at == i.end {
 			out = w.site(out, sites[0], temp)
@@ -302,6 +236,17 @@ func (w *rewriter) emit(out []byte, c *cursor, sites []site, temp uint32) []byte
 		w.fail(c.err)
 	}
 	return out
+}
+
+// instruction writes one, with the indices of the new module.
+func (w *rewriter) instruction(out []byte, i instruction) []byte {
+	switch {
+	case i.op == opCall || i.op == opReturnCall || i.op == opRefFunc:
+		return appendU32(append(out, byte(i.op)), w.shift(i.index))
+	case w.replaced(i.op):
+		return appendU32(append(out, opCall), w.helper(i))
+	}
+	return append(out, i.raw...)
 }
 
 // replaced tells whether a helper does what an instruction does: one that works on

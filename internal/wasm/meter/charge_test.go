@@ -39,7 +39,11 @@ func costs() []cost {
 		{"dispatch to the second piece", dispatch(2), 1, 2 + 2 + 5},
 		{"dispatch to the last piece", dispatch(2), 2, 2 + 2 + 1},
 		{"dispatch beyond", dispatch(2), 9, 2 + 2 + 1},
-		{"two jumps", again(), 0, 2*(2+2) + 4 + 1},
+		{"jump ahead", again(2, 2), 1, 2*(2+2) + 4 + 1},
+		{"jump back", again(0, 2), 1, 2*(2+2) + 4 + 2},
+		// Here the header is paid for whenever it is passed: a jump ahead goes past it.
+		{"jump ahead, open", again(2, 3), 1, 2 + 6 + 4 + 1},
+		{"jump back, open", again(0, 3), 1, 2 + 6 + 4 + 6 + 2},
 		// Where the entry can lead elsewhere, or is long, it pays for itself.
 		{"dispatch behind a branch", enc(0x02, 0x40, get, 0, 0x0d, 0, end, dispatch(2)), 0, 6 + 2 + 2},
 		{"dispatch behind a call", enc(0x10, 2, dispatch(2)), 0, 3 + 3 + 2 + 2},
@@ -86,10 +90,10 @@ func dispatch(beyond int) []byte {
 		0x0f, end, 0x01, 0x01, 0x01, 0x0f, end, end)
 }
 
-// again sets its argument to 2 in the first piece and jumps once more.
-func again() []byte {
-	return enc(loop, 0x40, 0x02, 0x40, 0x02, 0x40, 0x02, 0x40, get, 0, 0x0e, 2, 0, 1, 2, end,
-		konst, 2, 0x21, 0, 0x0c, 2, end, 0x0f, end, end)
+// again has three pieces: return; jump to another one; the end of the loop.
+func again(to, beyond int) []byte {
+	return enc(loop, 0x40, 0x02, 0x40, 0x02, 0x40, 0x02, 0x40, get, 0, 0x0e, 3, 0, 1, 2, beyond, end,
+		0x0f, end, konst, to, 0x21, 0, 0x0c, 1, end, end)
 }
 
 func fill() []byte { return enc(konst, 0, konst, 7, get, 0, 0xfc, 11, 0) }

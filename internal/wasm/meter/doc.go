@@ -16,7 +16,9 @@
 // A loop that only dispatches, which Go's compiler makes of every function, is
 // paid for by the piece that is jumped to: up to the next label of the dispatch, the
 // jump itself, and the entry of the function, if that leads straight to the loop
-// and costs 16 at most. So such a function charges once a piece.
+// and costs 16 at most. So such a function charges once a piece. A jump that is led
+// straight to a piece, see below, costs the same; a header that pays for itself, because
+// its table leads past the pieces too, is not paid for then.
 // Instructions that work on ranges (memory.fill, memory.copy, memory.init,
 // table.fill, table.copy, table.init) cost one, and one more for each 64 bytes or
 // each element. memory.fill and memory.copy are paid for and run in chunks of
@@ -32,6 +34,11 @@
 // use, so that a host can put them back. Debug sections are dropped, because
 // their offsets would be wrong, and so are empty custom sections and a name section
 // that cannot be read. Everything else stays byte for byte.
+//
+// A jump to the header of a loop that only dispatches, with the number of the piece set
+// just before, leads to the piece itself when that lies ahead. Go's compiler makes such
+// a jump of every if. It cannot close a circle, so there is nothing to look at on the
+// way, and it saves the engine its table: that is worth about what metering costs.
 //
 // Two steps of the instantiation are left to the host, which can skip them when it
 // puts an instance into the state of another: active data segments whose place in

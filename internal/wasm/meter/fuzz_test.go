@@ -36,6 +36,9 @@ func FuzzRewrite(f *testing.F) {
 	for _, s := range segments() {
 		f.Add(segmentModule(s.segment, s.prepare))
 	}
+	for seed := range uint64(8) {
+		f.Add(jumper(seed, true))
+	}
 	for _, in := range intrusions() {
 		f.Add(in.bin)
 	}

@@ -124,6 +124,17 @@ func (a *asm) inBounds(local uint32) *asm {
 	return a.wide(local).wide(2).op(0x7c).op(0x3f, 0, 0xad).i64(16).op(0x86, 0x58) // memory.size, shl, le_u
 }
 
+// short runs a range instruction at once when its range is a chunk at most, as nearly
+// all are: without a call, and whether it is in bounds or not.
+func (w *rewriter) short(a *asm, i instruction) {
+	a.get(2).i32(chunk).op(0x4d, opIf, 0x40) // i32.le_u
+	a.bytes(appendU32([]byte{opGlobalGet}, w.counter))
+	a.wide(2).i64(6).op(0x88).i64(1).op(0x7c, 0x7d) // i64.shr_u, i64.add, i64.sub
+	a.bytes(appendU32([]byte{opGlobalSet}, w.counter)).bytes(appendU32([]byte{opGlobalGet}, w.counter))
+	a.b = w.refillIfNegative(a.b)
+	a.get(0).get(1).get(2).bytes(i.raw).op(0x0f, opEnd) // return
+}
+
 // forwardFill advances the destination only.
 func forwardFill(a *asm) { a.move(0, chunk) }
 
@@ -132,6 +143,9 @@ func forwardFill(a *asm) { a.move(0, chunk) }
 // it has written anything.
 func (w *rewriter) chunked(i instruction, advance func(*asm)) []byte {
 	a := &asm{}
+	if i.op == opMemoryFill {
+		w.short(a, i)
+	}
 	a.inBounds(0)
 	if i.op == opMemoryCopy {
 		a.inBounds(1).op(0x71) // i32.and
@@ -154,6 +168,7 @@ func (w *rewriter) chunkedCopy(i instruction) []byte {
 		body:   w.chunked(i, func(a *asm) { a.move(0, chunk).move(1, chunk) }),
 	})
 	a := &asm{}
+	w.short(a, i)
 	a.get(0).get(1).op(0x4d, opIf, 0x40) // i32.le_u
 	a.get(0).get(1).get(2).call(forward).op(0x0f, opEnd)
 	a.inBounds(0).inBounds(1).op(0x71, opIf, 0x40, opLoop, 0x40)

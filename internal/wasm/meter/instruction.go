@@ -7,6 +7,7 @@ const (
 	opIf                 = 0x04
 	opElse               = 0x05
 	opEnd                = 0x0b
+	opBr                 = 0x0c
 	opBrTable            = 0x0e
 	opCall               = 0x10
 	opCallIndirect       = 0x11
@@ -121,7 +122,7 @@ func (c *cursor) immediates(i *instruction) {
 func oneIndex(op uint32) bool {
 	switch op {
 	case 0x08, // throw
-		0x0c, 0x0d, // br, br_if
+		opBr, 0x0d, // br_if
 		opCall, opReturnCall,
 		opLocalGet, opLocalSet, opLocalTee,
 		opGlobalGet, opGlobalSet,

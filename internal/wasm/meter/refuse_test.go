@@ -43,6 +43,12 @@ func intruder(ops []byte, more ...[]byte) []byte {
 func intrusions() []intrusion {
 	element := func(parts ...any) []byte { return intruder(nil, sec(sElem, enc(parts...))) }
 	zero := enc(konst, 0, end)
+	// dispatch has a table with these labels, and a jump to the piece of the second one.
+	dispatch := func(labels ...int) []byte {
+		table := enc(0x0e, 1, labels[0], leb(labels[1]))
+		return intruder(nil, sec(sCode, sized(1, 1, i32, loop, 0x40, 0x02, 0x40, 0x02, 0x40, get, 0, table, end,
+			konst, 1, 0x21, 0, 0x0c, 1, end, end, end)))
+	}
 	return []intrusion{
 		{"read the counter", intruder(enc(0x23, 1, drop))},
 		{"fill up the counter", intruder(enc(0x42, 0, 0x24, 1))},
@@ -68,6 +74,8 @@ func intrusions() []intrusion {
 		{"start function", intruder(nil, enc(sStart, sized(2)))},
 		{"global that starts as the counter", intruder(nil, sec(sGlobal, enc(i64, 1, 0x23, 1, end)))},
 		{"global that refers to a function", intruder(nil, sec(sGlobal, enc(funcref, 1, 0xd2, 2, end)))},
+		{"jump beyond the function", dispatch(0, 4)},
+		{"jump far beyond", dispatch(0, 1<<32-1)},
 		{"element", element(0, zero, vec(enc(2)))},
 		{"passive element", element(1, 0, vec(enc(2)))},
 		{"element of a table", element(2, 0, zero, 0, vec(enc(2)))},
