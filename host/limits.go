@@ -41,8 +41,8 @@ type Limits struct {
 	// Fuel bounds what a guest executes in one call, and in its initialisation, in
 	// units of the meter: about one for each instruction, and one for each 64 bytes
 	// that the host moves for the guest. The count is the same
-	// on every machine. Default 10,000,000,000, which is more than a machine does
-	// within the default Timeout. [EngineExtism] does not
+	// on every machine. Default 10,000,000,000, with which a guest in Go computes
+	// for half a second or more. [EngineExtism] does not
 	// count, and neither does a module whose [Info].Metered is false.
 	Fuel int64
 	// InitTimeout bounds the time to make an instance: its start function and

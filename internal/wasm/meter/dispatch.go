@@ -15,7 +15,7 @@ type dispatch struct {
 	// where that leads to; none when the index is computed or the loop takes operands.
 	local  uint32
 	labels []uint32
-	// outside is how many levels of control there are around the blocks.
+	// outside is how many levels of control there are around the blocks, the loop's too.
 	outside, blocks int
 }
 
