@@ -100,9 +100,8 @@ func TestStore(t *testing.T) {
 		t.Fatalf("exit code %d, %+v, %d steps: %s", code, second.Threads, second.Runs.Steps, stderr)
 	}
 	after := ids(t, path, v.ID)
-	_, whole, _ := run(t, cfg, review(t))
-	if len(after) != whole.Threads[0].Messages || !slices.Equal(after[:len(before)], before) || len(before) < 90 || len(before) >= len(after) {
-		t.Errorf("the log has %d and then %d messages, the recording gives %d", len(before), len(after), whole.Threads[0].Messages)
+	if len(after) != second.Session.Messages || !slices.Equal(after[:len(before)], before) || len(before) < 90 || len(before) >= len(after) {
+		t.Errorf("the log has %d and then %d messages, the recording gives %d", len(before), len(after), second.Session.Messages)
 	}
 	if sorted := slices.Sorted(slices.Values(after)); len(slices.Compact(sorted)) != len(after) {
 		t.Error("a message is there twice")
@@ -183,9 +182,14 @@ func TestStoreOfTheConfig(t *testing.T) {
 	if code, _, stderr := run(t, cfg, review(t), "--no-record"); code != cli.ExitRun || !strings.Contains(stderr, `thread "c0001" is there already, and is not the beginning of this recording`) {
 		t.Errorf("another recording of the same name: exit code %d: %s", code, stderr)
 	}
-	strangers := write(t, "other.jsonl", []byte(`{"role": "user", "content": "Hello."}`))
-	if code, _, stderr := run(t, config(t, ""), strangers, "--no-record", "--store", path); code != cli.ExitRun || !strings.Contains(stderr, `its message "m000001" is another one`) {
-		t.Errorf("a recording of one message: exit code %d: %s", code, stderr)
+	for text, says := range map[string]string{
+		`{"role": "user", "content": "Hello."}`:                                                           "it has none of its messages",
+		`{"role": "system", "content": "You clean up."}` + "\n" + `{"role": "user", "content": "Hello."}`: `its message "m000002" is another one`,
+	} {
+		code, _, stderr := run(t, config(t, ""), write(t, "other.jsonl", []byte(text)), "--no-record", "--store", path)
+		if code != cli.ExitRun || !strings.Contains(stderr, says) {
+			t.Errorf("%s: exit code %d: %s", text, code, stderr)
+		}
 	}
 	if code, _, stderr := run(t, cfg, twoConversations(t)); code != cli.ExitOK {
 		t.Errorf("exit code %d: %s", code, stderr)

@@ -19,6 +19,7 @@ import (
 
 // TestMain keeps the decision records of the tests out of the user's folder.
 func TestMain(m *testing.M) {
+	beChild()
 	dir, err := os.MkdirTemp("", "mortise-state")
 	if err != nil {
 		panic(err)
