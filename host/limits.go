@@ -41,9 +41,9 @@ type Limits struct {
 	// Fuel bounds what a guest executes in one call, and in its initialisation, in
 	// units of the meter: about one for each instruction, and one for each 64 bytes
 	// that the host moves for the guest. The count is the same
-	// on every machine. Default 10,000,000,000, with which a guest in Go computes
-	// for half a second or more. [EngineExtism] does not
-	// count, and neither does a module whose [Info].Metered is false.
+	// on every machine. Default 100,000,000,000, with which a guest in Go computes
+	// for some five seconds, so that Timeout comes first when neither is set.
+	// [EngineExtism] does not count, and neither does a module whose [Info].Metered is false.
 	Fuel int64
 	// InitTimeout bounds the time to make an instance: its start function and
 	// its runtime's initialisation. Default 5 s.
@@ -87,7 +87,7 @@ func (l Limits) withDefaults(base Limits) (Limits, error) {
 	}
 	l.OutputBytes = cmp.Or(l.OutputBytes, base.OutputBytes, min(8<<20, size/4))
 	l.Timeout = cmp.Or(l.Timeout, base.Timeout, 2*time.Second)
-	l.Fuel = cmp.Or(l.Fuel, base.Fuel, 10_000_000_000)
+	l.Fuel = cmp.Or(l.Fuel, base.Fuel, 100_000_000_000)
 	l.InitTimeout = cmp.Or(l.InitTimeout, base.InitTimeout, 5*time.Second)
 	l.Instances = cmp.Or(l.Instances, base.Instances, max(2, runtime.GOMAXPROCS(0)))
 	l.IdleTimeout = cmp.Or(l.IdleTimeout, base.IdleTimeout, 5*time.Minute)
