@@ -82,7 +82,7 @@ func TestStoreOfAKilledRun(t *testing.T) {
 		t.Errorf("the log has %d and then %d messages, the recording gives %d", len(before), len(after), r.Session.Messages)
 	}
 	list := strings.Split(strings.TrimSpace(must(t, "explain", "--store", path)), "\n")[1:]
-	if len(list) < 2+r.Runs.Count {
+	if len(list) <= r.Runs.Count { // the second process may have been killed before its first run
 		t.Errorf("runs %q", list)
 	}
 	for _, line := range list { // also those that have no end
