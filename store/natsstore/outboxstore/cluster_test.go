@@ -8,7 +8,6 @@ import (
 
 	"github.com/mortise-dev/mortise/outbox"
 	"github.com/mortise-dev/mortise/outbox/outboxtest"
-	"github.com/mortise-dev/mortise/store/natsstore"
 	"github.com/mortise-dev/mortise/store/natsstore/internal/servertest"
 )
 
@@ -30,7 +29,7 @@ func TestCluster(t *testing.T) {
 func TestLeader(t *testing.T) {
 	t.Parallel()
 	c := servertest.NewCluster(t)
-	mailbox := servertest.Open(t, c.Config, func(cfg *natsstore.Config) { cfg.Name = "led" })
+	mailbox := servertest.Open(t, c.Config)
 	s := open(t, mailbox)
 	const writers, before, each = 4, 20, 40
 	var wrote atomic.Int64
@@ -49,7 +48,7 @@ func TestLeader(t *testing.T) {
 		})
 	}
 	<-begun
-	c.StopLeader("led-outbox")
+	c.StopLeader(mailbox.Link().Name + "-outbox")
 	wg.Wait()
 	for _, s := range []outbox.Store{s, open(t, mailbox)} {
 		list, err := s.Pending(t.Context(), "t", 0, 1000)

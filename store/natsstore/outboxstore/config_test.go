@@ -38,8 +38,9 @@ func (l *log) String() string {
 func TestNotReplicatedIsWarnedAbout(t *testing.T) {
 	t.Parallel()
 	said := &log{}
-	open(t, servertest.Open(t, func(c *natsstore.Config) { c.Name, c.Logger = "warned", slog.New(slog.NewTextHandler(said, nil)) }))
-	for _, want := range []string{"natsstore_not_replicated stream=warned-outbox replicas=1", "the loss of a server loses the outbox"} {
+	mailbox := servertest.Open(t, func(c *natsstore.Config) { c.Logger = slog.New(slog.NewTextHandler(said, nil)) })
+	open(t, mailbox)
+	for _, want := range []string{"natsstore_not_replicated stream=" + mailbox.Link().Name + "-outbox replicas=1", "the loss of a server loses the outbox"} {
 		if !strings.Contains(said.String(), want) {
 			t.Errorf("%q is not in %s", want, said)
 		}
@@ -81,8 +82,9 @@ func TestForeignStreamIsRefused(t *testing.T) {
 // Each operation is one message, and what comes at the same time shares messages.
 func TestMessages(t *testing.T) {
 	t.Parallel()
-	s := open(t, servertest.Open(t, func(c *natsstore.Config) { c.Name = "counted" }))
-	stream := servertest.Stream(t, "counted-outbox")
+	mailbox := servertest.Open(t)
+	s := open(t, mailbox)
+	stream := servertest.Stream(t, mailbox.Link().Name+"-outbox")
 	written := func() uint64 {
 		info, err := stream.Info(t.Context())
 		if err != nil {

@@ -15,7 +15,6 @@ import (
 
 	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/outbox"
-	"github.com/mortise-dev/mortise/store/natsstore"
 	"github.com/mortise-dev/mortise/store/natsstore/internal/servertest"
 	"github.com/mortise-dev/mortise/store/natsstore/outboxstore"
 )
@@ -164,10 +163,15 @@ func TestCrash(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED: the crash test kills 30 processes; run without -short")
 	}
-	mailbox := servertest.Open(t, func(c *natsstore.Config) { c.Name = "crash" })
+	name := servertest.Name(t)
+	mailbox, err := servertest.Named(t.Context(), name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer mailbox.Close(context.Background())
 	h := &heard{said: map[string]map[string]int{}}
 	for range crashes {
-		h.child(t, servertest.Name(t, "crash"))
+		h.child(t, name)
 	}
 	h.drain(t, open(t, mailbox))
 	if len(h.said["accepted"]) < crashes || len(h.said["acked"]) < crashes {

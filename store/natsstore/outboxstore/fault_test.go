@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/mortise-dev/mortise/outbox"
-	"github.com/mortise-dev/mortise/store/natsstore"
 	"github.com/mortise-dev/mortise/store/natsstore/internal/servertest"
 	"github.com/mortise-dev/mortise/store/natsstore/outboxstore"
 )
@@ -70,7 +69,7 @@ func TestLostAcknowledgement(t *testing.T) {
 // What was reported as failed did not happen, although it had landed: it can be asked for again.
 func TestFailedIsUndone(t *testing.T) {
 	t.Parallel()
-	mailbox, line := servertest.OnLine(t, 2*time.Second)
+	mailbox, line := servertest.OnLine(t, 4*time.Second)
 	s := open(t, mailbox)
 	first := add(t, s, end("first"))
 	line.Cut()
@@ -82,10 +81,12 @@ func TestFailedIsUndone(t *testing.T) {
 			}
 		})
 	}
+	wg.Go(func() {
+		if err := s.Remove(t.Context(), "t", first); err == nil {
+			t.Error("removed without an answer")
+		}
+	})
 	wg.Wait()
-	if err := s.Remove(t.Context(), "t", first); err == nil {
-		t.Error("removed without an answer")
-	}
 	line.Heal()
 	expect(t, s, "end of first")
 	again := patiently(t, s, end("lost"))
@@ -186,11 +187,11 @@ func TestOvertaken(t *testing.T) {
 // A log is about as long as what is live, and nothing is left of a thread of which nothing is.
 func TestLogIsRewritten(t *testing.T) {
 	t.Parallel()
-	mailbox := servertest.Open(t, func(c *natsstore.Config) { c.Name = "rewritten" })
+	mailbox := servertest.Open(t)
 	s := open(t, mailbox)
 	kept := add(t, s, end("kept"))
 	data, most := strings.Repeat("x", 8<<10), uint64(0)
-	log := servertest.Stream(t, "rewritten-outbox")
+	log := servertest.Stream(t, mailbox.Link().Name+"-outbox")
 	for range 150 {
 		if err := s.Remove(t.Context(), "t", add(t, s, entry(data))); err != nil {
 			t.Fatal(err)
@@ -265,17 +266,17 @@ func TestFull(t *testing.T) {
 // A log of which a part is missing is not guessed at.
 func TestGapIsRefused(t *testing.T) {
 	t.Parallel()
-	mailbox := servertest.Open(t, func(c *natsstore.Config) { c.Name = "gap" })
+	mailbox := servertest.Open(t)
 	s := open(t, mailbox)
 	for i := range 3 {
 		add(t, s, entry(fmt.Sprint(i)))
 	}
-	log := servertest.Stream(t, "gap-outbox")
-	if err := log.DeleteMsg(t.Context(), 2); err != nil {
+	name := mailbox.Link().Name + "-outbox"
+	if err := servertest.Stream(t, name).DeleteMsg(t.Context(), 2); err != nil {
 		t.Fatal(err)
 	}
 	_, err := outboxstore.New(t.Context(), mailbox, outboxstore.Config{})
-	if err == nil || !strings.Contains(err.Error(), "is missing") || !strings.Contains(err.Error(), "nats stream purge gap-outbox --subject gap-outbox.") {
+	if err == nil || !strings.Contains(err.Error(), "is missing") || !strings.Contains(err.Error(), "nats stream purge "+name+" --subject "+name+".") {
 		t.Errorf("got %v", err)
 	}
 }

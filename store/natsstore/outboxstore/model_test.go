@@ -115,9 +115,9 @@ func (m *model) compare(s outbox.Store) {
 func TestModel(t *testing.T) {
 	t.Parallel()
 	seed := rand.Uint64()
-	mailbox, line := servertest.OnLine(t, 1500*time.Millisecond)
+	mailbox, line := servertest.OnLine(t, 4*time.Second)
 	m := &model{t: t, s: open(t, mailbox), memory: outbox.NewMemory(), random: rand.New(rand.NewPCG(seed, 0)), numbers: map[uint64]uint64{}}
-	const rounds, steps = 3, 100
+	const rounds, steps = 2, 150
 	for range rounds {
 		for range steps {
 			m.step()

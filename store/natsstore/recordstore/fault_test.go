@@ -4,12 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/record"
-	"github.com/mortise-dev/mortise/store/natsstore"
 	"github.com/mortise-dev/mortise/store/natsstore/internal/servertest"
 	"github.com/mortise-dev/mortise/store/natsstore/recordstore"
 )
@@ -47,16 +47,22 @@ func TestLostAcknowledgement(t *testing.T) {
 // A call says that nobody answers, and a run that could not be started takes no entries.
 func TestNobodyAnswers(t *testing.T) {
 	t.Parallel()
-	mailbox, line := servertest.OnLine(t, time.Second)
+	mailbox, line := servertest.OnLine(t, 4*time.Second)
 	s := open(t, mailbox, record.Config{})
 	line.Cut()
-	_, list := s.List(1)
-	_, load := s.Load("r")
-	for name, err := range map[string]error{"start": s.Start(start("r")), "list": list, "load": load} {
-		if err == nil || errors.Is(err, record.ErrUnknown) || !strings.Contains(err.Error(), "no server answered in time") {
-			t.Errorf("%s: %v", name, err)
-		}
+	var wg sync.WaitGroup
+	for name, call := range map[string]func() error{
+		"start": func() error { return s.Start(start("r")) },
+		"list":  func() error { _, err := s.List(1); return err },
+		"load":  func() error { _, err := s.Load("r"); return err },
+	} {
+		wg.Go(func() {
+			if err := call(); err == nil || errors.Is(err, record.ErrUnknown) || !strings.Contains(err.Error(), "no server answered in time") {
+				t.Errorf("%s: %v", name, err)
+			}
+		})
 	}
+	wg.Wait()
 	if err := s.Add("r", record.Entry{}); err != nil {
 		t.Error(err)
 	}
@@ -65,7 +71,7 @@ func TestNobodyAnswers(t *testing.T) {
 // Nothing is left of records that went, and Look removes none.
 func TestPruned(t *testing.T) {
 	t.Parallel()
-	mailbox := servertest.Open(t, func(c *natsstore.Config) { c.Name = "pruned" })
+	mailbox := servertest.Open(t)
 	s := open(t, mailbox, record.Config{})
 	for i := range 5 {
 		run := fmt.Sprint("r", i)
@@ -86,7 +92,7 @@ func TestPruned(t *testing.T) {
 		t.Errorf("runs %+v, %v", list, err)
 	}
 	const each = 3 + 5 // lines and pieces
-	if info, err := servertest.Stream(t, "pruned-records").Info(t.Context()); err != nil || info.State.Msgs != each {
+	if info, err := servertest.Stream(t, mailbox.Link().Name+"-records").Info(t.Context()); err != nil || info.State.Msgs != each {
 		t.Errorf("%d messages are left, want %d; %v", info.State.Msgs, each, err)
 	}
 }

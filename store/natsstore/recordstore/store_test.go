@@ -51,7 +51,7 @@ func TestStore(t *testing.T) {
 
 func TestStore_killed(t *testing.T) {
 	t.Parallel()
-	recordtest.TestCrash(t, openName, servertest.Name(t, "killed"))
+	recordtest.TestCrash(t, openName, servertest.Name(t))
 }
 
 // The contract holds on three servers.

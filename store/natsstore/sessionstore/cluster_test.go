@@ -6,7 +6,6 @@ import (
 
 	"github.com/mortise-dev/mortise/compaction"
 	"github.com/mortise-dev/mortise/compaction/storetest"
-	"github.com/mortise-dev/mortise/store/natsstore"
 	"github.com/mortise-dev/mortise/store/natsstore/internal/servertest"
 )
 
@@ -28,14 +27,14 @@ func TestCluster(t *testing.T) {
 func TestLeader(t *testing.T) {
 	t.Parallel()
 	c := servertest.NewCluster(t)
-	mailbox := servertest.Open(t, c.Config, func(cfg *natsstore.Config) { cfg.Name = "led" })
+	mailbox := servertest.Open(t, c.Config)
 	s := open(t, mailbox)
 	const each, stopAt = 30, 10
 	var want []string
 	rev := uint64(0)
 	for i := range each {
 		if i == stopAt {
-			c.StopLeader("led-sessions")
+			c.StopLeader(mailbox.Link().Name + "-sessions")
 		}
 		id := fmt.Sprint(i)
 		if err := s.Append("t", message(id)); err != nil {

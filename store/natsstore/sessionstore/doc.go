@@ -5,6 +5,8 @@
 // written once: so the log has no gaps, and what was sent twice is there once. A state takes the place of the one that it was made from;
 // its revision is its number in the stream. Of events the server keeps the newest session.MaxEvents.
 //
+// A message of more than 512 KiB is written in pieces first; those of a process that ended in between stay, and nobody sees them.
+//
 // Thread ids are in the subjects of records, encoded, or hashed if they are long.
 //
 // # Concurrency

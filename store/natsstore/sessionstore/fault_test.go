@@ -5,13 +5,13 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/compaction"
 	"github.com/mortise-dev/mortise/session"
-	"github.com/mortise-dev/mortise/store/natsstore"
 	"github.com/mortise-dev/mortise/store/natsstore/internal/servertest"
 )
 
@@ -73,21 +73,25 @@ func TestLostAcknowledgement(t *testing.T) {
 // What may have been kept although a call failed is there once when it is given again, and the next swap finds out.
 func TestFailedAndGivenAgain(t *testing.T) {
 	t.Parallel()
-	mailbox, line := servertest.OnLine(t, 2*time.Second)
+	mailbox, line := servertest.OnLine(t, 4*time.Second)
 	s := open(t, mailbox)
 	rev, err := s.Swap("t", 0, compaction.State{Total: 1})
 	if err := errors.Join(err, s.Append("t", message("a"))); err != nil {
 		t.Fatal(err)
 	}
 	line.Cut()
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		if _, err := s.Swap("t", rev, compaction.State{Total: 2}); err == nil || errors.Is(err, compaction.ErrConflict) {
+			t.Errorf("swapped without an answer: %v", err)
+		}
+	})
 	for range 2 {
 		if err := s.Append("t", message("b"), message("c")); err == nil {
 			t.Error("appended without an answer")
 		}
 	}
-	if _, err := s.Swap("t", rev, compaction.State{Total: 2}); err == nil || errors.Is(err, compaction.ErrConflict) {
-		t.Errorf("swapped without an answer: %v", err)
-	}
+	wg.Wait()
 	line.Heal()
 	for err := s.Append("t", message("b"), message("c"), message("d")); err != nil; {
 		if t.Context().Err() != nil {
@@ -126,13 +130,14 @@ func TestTwoWriters(t *testing.T) {
 // A log of which a part is missing is not guessed at.
 func TestGapIsTold(t *testing.T) {
 	t.Parallel()
-	s := open(t, servertest.Open(t, func(c *natsstore.Config) { c.Name = "gap" }))
+	mailbox := servertest.Open(t)
+	s := open(t, mailbox)
 	for i := range 3 {
 		if err := s.Append("t", message(fmt.Sprint(i))); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := servertest.Stream(t, "gap-sessions").DeleteMsg(t.Context(), 2); err != nil {
+	if err := servertest.Stream(t, mailbox.Link().Name+"-sessions").DeleteMsg(t.Context(), 2); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := s.Log("t"); err == nil || !strings.Contains(err.Error(), "record 2 of its log is missing") {
@@ -143,7 +148,8 @@ func TestGapIsTold(t *testing.T) {
 // Of long states nothing is left but the last.
 func TestLongStates(t *testing.T) {
 	t.Parallel()
-	s := open(t, servertest.Open(t, func(c *natsstore.Config) { c.Name = "long" }))
+	mailbox := servertest.Open(t)
+	s := open(t, mailbox)
 	rev := uint64(0)
 	for i := range 4 {
 		var err error
@@ -155,7 +161,7 @@ func TestLongStates(t *testing.T) {
 	if _, err := s.Swap("t", rev, compaction.State{Total: 9}); err != nil {
 		t.Fatal(err)
 	}
-	if info, err := servertest.Stream(t, "long-sessions").Info(t.Context()); err != nil || info.State.Msgs != 1 {
+	if info, err := servertest.Stream(t, mailbox.Link().Name+"-sessions").Info(t.Context()); err != nil || info.State.Msgs != 1 {
 		t.Errorf("%d messages are left, %v", info.State.Msgs, err)
 	}
 	if err := s.Record(compaction.Event{Thread: "t", Reason: strings.Repeat("x", 1<<20)}); err == nil {

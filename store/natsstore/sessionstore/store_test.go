@@ -51,5 +51,5 @@ func TestStore(t *testing.T) {
 
 func TestStore_killed(t *testing.T) {
 	t.Parallel()
-	sessiontest.TestCrash(t, openName, servertest.Name(t, "killed"))
+	sessiontest.TestCrash(t, openName, servertest.Name(t))
 }

@@ -109,16 +109,18 @@ func Named(ctx context.Context, name string) (*natsstore.Store, error) {
 	return natsstore.Open(ctx, natsstore.Config{URL: url, Name: box, Wait: 20 * time.Second, Patience: 2 * time.Minute})
 }
 
-// Name is that of a mailbox on the server that the tests share, for other processes.
-func Name(tb testing.TB, box string) string {
+// Name is a new one for a mailbox on the server that the tests share, for other processes.
+func Name(tb testing.TB) string {
 	tb.Helper()
-	return URL(tb) + " " + box
+	return URL(tb) + " " + newBox()
 }
+
+func newBox() string { return fmt.Sprint("box", stores.Add(1)) }
 
 // Open opens a mailbox of a new name on the server that the tests share, and closes it with the test.
 func Open(tb testing.TB, change ...func(*natsstore.Config)) *natsstore.Store {
 	tb.Helper()
-	cfg := natsstore.Config{Name: fmt.Sprint("box", stores.Add(1)), Wait: 20 * time.Second, Patience: 2 * time.Minute}
+	cfg := natsstore.Config{Name: newBox(), Wait: 20 * time.Second, Patience: 2 * time.Minute}
 	for _, f := range change {
 		f(&cfg)
 	}
