@@ -78,7 +78,7 @@ func (c *cluster) work(box string, said *heard) (workers []*child) {
 }
 
 func (c *cluster) worker(i int, box string, said *heard) *child {
-	return startChild(c.t, childSpec{URL: c.url, Name: box, Via: c.place.via[i]}, said.line)
+	return startChild(c.t, childSpec{URL: c.url, Name: box, Via: c.place.via[i]}, said.from(i))
 }
 
 func freePorts(t *testing.T, n int) (ports []int) {

@@ -17,10 +17,37 @@ type heard struct {
 	mu sync.Mutex
 
 	submitted []string
+	by        [nodes]int
 	began     map[string]int
 	refused   int
 	last      time.Time
 	stall     time.Duration
+}
+
+// from takes what the worker of a node says.
+func (h *heard) from(node int) func(line string) {
+	return func(line string) {
+		if strings.HasPrefix(line, "submitted ") {
+			h.mu.Lock()
+			h.by[node]++
+			h.mu.Unlock()
+		}
+		h.line(line)
+	}
+}
+
+// count is how many submits were acknowledged to a worker.
+func (h *heard) count(node int) int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.by[node]
+}
+
+// all is how many were acknowledged.
+func (h *heard) all() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.submitted)
 }
 
 func (h *heard) line(line string) {
@@ -42,20 +69,21 @@ func (h *heard) line(line string) {
 	}
 }
 
-// goesOn waits for another acknowledged submit, of all that come after a while.
-func (h *heard) goesOn(after time.Duration) {
+// goesOn waits for some more acknowledged submits.
+func (h *heard) goesOn(submits int) {
 	h.t.Helper()
-	<-time.After(after)
-	h.mu.Lock()
-	before := len(h.submitted)
-	h.mu.Unlock()
-	for start := time.Now(); ; {
-		h.mu.Lock()
-		now := len(h.submitted)
-		h.mu.Unlock()
-		if now > before {
-			return
-		}
+	h.awaits(submits, h.all)
+}
+
+// comesBack waits until one is acknowledged to the worker of a node.
+func (h *heard) comesBack(node int) {
+	h.t.Helper()
+	h.awaits(1, func() int { return h.count(node) })
+}
+
+func (h *heard) awaits(more int, count func() int) {
+	h.t.Helper()
+	for before, start := count(), time.Now(); count() < before+more; {
 		if time.Since(start) > time.Minute {
 			h.t.Fatal("no submit is acknowledged")
 		}

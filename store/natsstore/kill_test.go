@@ -19,6 +19,8 @@ const killsEnv = "MORTISE_TEST_NATS_KILLS"
 const (
 	usualKills = 6
 	patient    = 30 * time.Second
+	// someSubmits are acknowledged between two kills.
+	someSubmits = 30
 )
 
 // What a death may cost: mostStall is how long nothing may be acknowledged, and mostAdded how much of it may come after the
@@ -106,11 +108,12 @@ func report(t *testing.T, stalls []stall, judge bool) {
 func (c *cluster) killLeader(stream string, said *heard, elections *elections) (out stall) {
 	c.t.Helper()
 	leader := c.settle(stream)
-	said.goesOn(0)
+	said.goesOn(someSubmits)
 	said.gap()
 	killed := time.Now()
 	c.nodes[leader].kill()
-	said.goesOn(time.Second) // what was acknowledged before it died has been said by then
+	<-time.After(time.Second) // what was acknowledged before it died has been said by then
+	said.goesOn(1)
 	out = stall{said.gap(), elections.last().Sub(killed)}
 	c.start(leader)
 	c.nodes[leader].await(c.t)
