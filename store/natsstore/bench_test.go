@@ -2,7 +2,9 @@ package natsstore_test
 
 import (
 	"bytes"
+	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -14,64 +16,140 @@ import (
 	"github.com/mortise-dev/mortise/mailbox"
 )
 
-// BenchmarkCycle is submit, claim and acknowledge on one server that writes before it acknowledges. Each
-// worker has threads of its own.
+// BenchmarkCycle compares submit, claim and acknowledge with its five messages written by hand one after the other, in blocks
+// that take turns in one run, on one server that writes before it acknowledges. The server is in the process: what it uses
+// is in both. Each cycle is in a thread of its own, or in one of eight that have a history.
 func BenchmarkCycle(b *testing.B) {
-	for _, workers := range []int{1, 8} {
-		b.Run(fmt.Sprint(workers), func(b *testing.B) {
+	for _, c := range []struct {
+		name    string
+		threads int
+		workers int
+	}{{"threads=new/workers=1", 0, 1}, {"threads=8/workers=1", 8, 1}, {"threads=8/workers=8", 8, 8}} {
+		b.Run(c.name, func(b *testing.B) {
 			name := fmt.Sprint("bench", stores.Add(1))
-			store := open(b, named(name))
-			queues := make([]*mailbox.Queue, workers)
-			for i := range queues {
-				queues[i] = newQueue(b, store, time.Now)
-			}
-			before := written(b, single.url(b), name)
+			store, bare := open(b, named(name)), newBare(b)
+			q := newQueue(b, store, time.Now)
 			var next atomic.Int64
-			var wg sync.WaitGroup
-			b.ResetTimer()
-			for w, q := range queues {
-				wg.Go(func() {
-					for {
-						n := next.Add(1)
-						if n > int64(b.N) {
-							return
-						}
-						if err := cycle(b.Context(), q, fmt.Sprintf("t%d-%d", w, n%16), fmt.Sprint("d", n)); err != nil {
-							b.Error(err)
-							return
-						}
-					}
-				})
+			ours := func(w int) error {
+				n := next.Add(1)
+				thread := fmt.Sprint("t", n)
+				if c.threads > 0 {
+					thread = fmt.Sprint("t", w*c.threads/c.workers+int(n)%(c.threads/c.workers))
+				}
+				return cycle(b.Context(), q, thread, fmt.Sprint("d", n))
 			}
-			wg.Wait()
-			b.StopTimer()
-			b.ReportMetric(float64(written(b, single.url(b), name)-before)/float64(b.N), "messages/op")
+			work := func(cycle func(worker int) error) func() {
+				return func() { b.Helper(); divide(b, c.workers, block, cycle) }
+			}
+			work(ours)()
+			before, done := written(b, single.url(b), name), next.Load()
+			var of, by []cost
+			for b.Loop() {
+				of, by = append(of, measure(work(ours))), append(by, measure(work(func(int) error { return bare.cycle(b.Context()) })))
+			}
+			b.ReportMetric(float64(written(b, single.url(b), name)-before)/float64(next.Load()-done), "messages/cycle")
+			b.ReportMetric(median(of, wall)/1e6, "ms/cycle")
+			b.ReportMetric(median(by, wall)/1e6, "ms/bare")
+			b.ReportMetric(median(of, wall)/median(by, wall), "wall-ratio")
+			b.ReportMetric(median(of, cpu)/median(by, cpu), "cpu-ratio")
+			b.ReportMetric(0, "ns/op")
 		})
 	}
 }
 
-// BenchmarkBare writes the five messages of a cycle with nothing around them: what a cycle is measured against.
-func BenchmarkBare(b *testing.B) {
+// block is how many cycles are measured at once.
+const block = 40
+
+// divide lets workers do n cycles.
+func divide(b *testing.B, workers, n int, cycle func(worker int) error) {
+	b.Helper()
+	var wg sync.WaitGroup
+	var begun atomic.Int64
+	for w := range workers {
+		wg.Go(func() {
+			for begun.Add(1) <= int64(n) {
+				if err := cycle(w); err != nil {
+					b.Error(err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// bare writes the messages of a cycle: two records that stand alone, and three heads.
+type bare struct {
+	js   jetstream.JetStream
+	name string
+	next atomic.Int64
+}
+
+func newBare(b *testing.B) *bare {
+	b.Helper()
 	nc, err := nats.Connect(single.url(b))
 	if err != nil {
 		b.Fatal(err)
 	}
-	defer nc.Close()
+	b.Cleanup(nc.Close)
 	js, err := jetstream.New(nc)
 	if err != nil {
 		b.Fatal(err)
 	}
-	name := fmt.Sprint("bare", stores.Add(1))
-	open(b, named(name)) // makes the stream
-	data := bytes.Repeat([]byte("x"), 1000)
-	for n := 0; b.Loop(); n++ {
-		for i := range 5 {
-			if _, err := js.Publish(b.Context(), fmt.Sprintf("%s.x.%d.%d", name, i, n), data, jetstream.WithExpectLastSequencePerSubject(0)); err != nil {
-				b.Fatal(err)
-			}
-		}
+	out := &bare{js: js, name: fmt.Sprint("bare", stores.Add(1))}
+	_, err = js.CreateStream(b.Context(), jetstream.StreamConfig{Name: out.name, Subjects: []string{out.name + ".>"}, MaxMsgsPerSubject: 1})
+	if err != nil {
+		b.Fatal(err)
 	}
+	return out
 }
+
+// Sizes of the records of a cycle in a new thread.
+const (
+	birthSize = 450
+	headSize  = 1000
+)
+
+func (b *bare) cycle(ctx context.Context) error {
+	n := b.next.Add(1)
+	put := func(kind string, size int, last uint64) (uint64, error) {
+		ack, err := b.js.Publish(ctx, fmt.Sprintf("%s.%s.%d", b.name, kind, n), bytes.Repeat([]byte("x"), size), jetstream.WithExpectLastSequencePerSubject(last))
+		if err != nil {
+			return 0, err
+		}
+		return ack.Sequence, nil
+	}
+	_, err := put("d", birthSize, 0)
+	if err == nil {
+		_, err = put("r", birthSize, 0)
+	}
+	for last, i := uint64(0), 0; err == nil && i < 3; i++ {
+		last, err = put("h", headSize, last)
+	}
+	return err
+}
+
+// cost is what a block of cycles took.
+type cost struct{ wall, cpu time.Duration }
+
+func measure(work func()) cost {
+	used, start := processorTime(), time.Now()
+	work()
+	return cost{wall: time.Since(start), cpu: processorTime() - used}
+}
+
+// median takes the middle of one figure of several blocks, per cycle.
+func median(costs []cost, of func(cost) time.Duration) float64 {
+	var all []float64
+	for _, c := range costs {
+		all = append(all, float64(of(c))/block)
+	}
+	slices.Sort(all)
+	return all[len(all)/2]
+}
+
+func wall(c cost) time.Duration { return c.wall }
+func cpu(c cost) time.Duration  { return c.cpu }
 
 // BenchmarkClaim claims and gives back in a thread with a queue behind it, and in a store with many threads.
 func BenchmarkClaim(b *testing.B) {

@@ -98,7 +98,9 @@ type birth struct {
 type dispatchNow struct {
 	Home    uint64 `json:"h"`
 	Request *blob  `json:"q,omitempty"`
-	Fields  dispatchFields
+	// Birth is the number of its birth, if it is known.
+	Birth  uint64 `json:"b,omitzero"`
+	Fields dispatchFields
 }
 
 // runNow is a run as it is, without its data.
@@ -108,7 +110,8 @@ type runNow struct {
 	Fields runFields
 }
 
-// entry is a queued dispatch in a head. First says that its run is as it was born.
+// entry is a queued dispatch in a head. First says that its run is as it was born. Birth and RunBirth are the
+// numbers of the births of the two, if they are known.
 type entry struct {
 	ID        string `json:"i"`
 	Run       string `json:"r"`
@@ -118,6 +121,8 @@ type entry struct {
 	Dedupe    string `json:"k,omitzero"`
 	Holding   bool   `json:"o,omitzero"`
 	First     bool   `json:"f,omitzero"`
+	Birth     uint64 `json:"b,omitzero"`
+	RunBirth  uint64 `json:"n,omitzero"`
 }
 
 // document is the record of a head. Each thread has one.

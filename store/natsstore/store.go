@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/google/uuid"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
@@ -17,12 +18,15 @@ import (
 // Store is a mailbox.Store with mailbox.Live and mailbox.Signals. Make one with [Open].
 type Store struct {
 	cfg    Config
+	id     string
 	names  names
 	nc     *nats.Conn
 	link   *jet.Link
 	stream *jet.Stream
 	mirror *mirror
 	lines  lines
+	cache  *cache
+	turns  turns
 
 	// trash takes records that nobody refers to any more.
 	trash chan []ref
@@ -54,8 +58,8 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 		return nil, err
 	}
 	s := &Store{
-		cfg: cfg, names: names{root: cfg.Name}, nc: nc, mirror: newMirror(), trash: make(chan []ref, trashSize),
-		lines: lines{open: map[mailbox.Target]*line{}},
+		cfg: cfg, id: uuid.NewString(), names: names{root: cfg.Name}, nc: nc, mirror: newMirror(), trash: make(chan []ref, trashSize),
+		lines: lines{open: map[mailbox.Target]*line{}}, cache: newCache(), turns: turns{of: map[string]*turn{}},
 	}
 	if err := s.start(ctx); err != nil {
 		nc.Close()

@@ -14,8 +14,12 @@ import (
 
 type decider = func(mailbox.State) (mailbox.Change, error)
 
-// errAgain asks for another try: somebody else was first.
-var errAgain = errors.New("natsstore: somebody else was first")
+// errAgain asks for another try: somebody else was first. errStale asks for one that reads: what was guessed may be wrong, and
+// nothing that is written would show it.
+var (
+	errAgain = errors.New("natsstore: somebody else was first")
+	errStale = errors.New("natsstore: what was guessed may be wrong")
+)
 
 // Update implements mailbox.Store.
 func (s *Store) Update(ctx context.Context, id string, need mailbox.Need, decide decider) error {
@@ -38,6 +42,8 @@ type update struct {
 	base      string
 	// births are those that were made for this update.
 	births []ref
+	// reads says that the thread is to be read, not guessed.
+	reads bool
 }
 
 // run reads the thread and tries, until it is certain what came of it.
@@ -47,10 +53,16 @@ func (u *update) run(ctx context.Context, try func(context.Context, *thread) err
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, u.s.cfg.Patience, errPatience)
 	defer cancel()
+	leave, err := u.s.turns.take(ctx, u.id)
+	if err != nil {
+		return fmt.Errorf("natsstore: thread %.80q: %w", u.id, err)
+	}
+	defer leave()
 	gone := 0
 	for n := 0; ; n++ {
-		t, err := u.s.open(ctx, u.id)
+		t, err := u.open(ctx)
 		if err == nil && u.settle(t.doc) {
+			u.s.mirror.put(u.id, t.head.Seq, summaryOf(t.doc))
 			return nil
 		}
 		if err == nil {
@@ -58,6 +70,9 @@ func (u *update) run(ctx context.Context, try func(context.Context, *thread) err
 		}
 		if refused, ok := errors.AsType[*refusal](err); ok {
 			return u.end(refused.err)
+		}
+		if errors.Is(err, errStale) {
+			continue
 		}
 		if errors.Is(err, errGone) {
 			gone++
@@ -70,6 +85,17 @@ func (u *update) run(ctx context.Context, try func(context.Context, *thread) err
 			return fmt.Errorf("natsstore: thread %.80q: %w", u.id, errors.Join(late, err))
 		}
 	}
+}
+
+// open guesses the thread the first time, and reads it then.
+func (u *update) open(ctx context.Context) (*thread, error) {
+	if !u.reads {
+		u.reads = true
+		if t := u.s.guessed(u.id); t != nil {
+			return t, nil
+		}
+	}
+	return u.s.open(ctx, u.id)
 }
 
 // end drops births that came to nothing.
@@ -109,11 +135,16 @@ func (u *update) try(ctx context.Context, t *thread, need mailbox.Need, decide d
 		return err
 	}
 	change, err := decide(state)
+	if t.guess && (err != nil || change.Head == nil || change.Drop) {
+		return errStale // nothing will be written that shows whether this was right
+	}
 	if err != nil {
+		u.s.cache.keep(t, len(t.head.data))
 		return &refusal{err}
 	}
 	switch {
 	case change.Head == nil:
+		u.s.cache.keep(t, len(t.head.data))
 		u.unused()
 		return nil
 	case change.Drop:
@@ -173,5 +204,8 @@ func (u *update) commit(ctx context.Context, t *thread, options ...jetstream.Pub
 	u.s.discard(t.old)
 	t.head = record{ref: r}
 	u.s.mirror.put(u.id, r.Seq, summaryOf(t.doc))
+	if !t.doc.Gone {
+		u.s.cache.keep(t, len(data))
+	}
 	return nil
 }
