@@ -34,6 +34,8 @@ type childSpec struct {
 	Port, Routed    int
 	Routes          []string
 	URL, Name       string
+	// Thread says that it enqueues there and dies before it has.
+	Thread string
 	// Via are the words before the command that starts it, such as those that put it into a network.
 	Via []string `json:"-"`
 }
@@ -50,9 +52,13 @@ func beChild() {
 	}()
 	var spec childSpec
 	err := json.Unmarshal([]byte(text), &spec)
-	if err == nil && spec.Node != "" {
+	switch {
+	case err != nil:
+	case spec.Node != "":
 		err = beNode(spec)
-	} else if err == nil {
+	case spec.Thread != "":
+		err = beDying(context.Background(), spec)
+	default:
 		err = beWorker(context.Background(), spec)
 	}
 	fmt.Fprintln(os.Stderr, err)
@@ -205,4 +211,12 @@ func (c *child) await(t *testing.T) {
 	case <-time.After(time.Minute):
 		t.Fatal("a child did not start in time")
 	}
+}
+
+// killSelf ends this process at once.
+func killSelf() {
+	if p, err := os.FindProcess(os.Getpid()); err == nil {
+		_ = p.Kill() // it does not return
+	}
+	select {}
 }

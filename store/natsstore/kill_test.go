@@ -18,7 +18,7 @@ const killsEnv = "MORTISE_TEST_NATS_KILLS"
 // How many servers are killed without it, and when the test is content with fewer.
 const (
 	usualKills = 6
-	patient    = 8 * time.Second
+	patient    = 30 * time.Second
 	// someSubmits are acknowledged between two kills.
 	someSubmits = 30
 )

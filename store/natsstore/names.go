@@ -18,6 +18,9 @@ func (n names) all() string { return n.root + ".>" }
 
 func (n names) heads() string { return n.root + ".h.*" }
 
+// others are all records but heads.
+func (n names) others() []string { return []string{n.root + ".d.*", n.root + ".r.*", n.root + ".x.>"} }
+
 func (n names) head(thread string) string { return n.root + ".h." + token(thread) }
 
 // threadOf is the thread of a head.

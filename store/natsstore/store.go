@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"sync/atomic"
 
 	"github.com/google/uuid"
 	"github.com/nats-io/nats.go"
@@ -30,8 +29,9 @@ type Store struct {
 
 	// trash takes records that nobody refers to any more.
 	trash chan []ref
-	// writes counts messages that were written.
-	writes atomic.Uint64
+	// sweeping is held by who sweeps, and swept is how far it has come.
+	sweeping sync.Mutex
+	swept    uint64
 
 	consumer  sync.Mutex
 	signals   jetstream.Consumer
@@ -81,6 +81,7 @@ func (s *Store) start(ctx context.Context) (err error) {
 	base, stop := context.WithCancel(context.WithoutCancel(ctx))
 	s.stop = stop
 	s.work.Go(func() { s.sweep(base) })
+	s.work.Go(func() { s.sweepAll(base) })
 	if err := s.follow(ctx, base); err != nil {
 		stop()
 		s.work.Wait()

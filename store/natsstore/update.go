@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/nats-io/nats.go/jetstream"
@@ -42,6 +43,8 @@ type update struct {
 	base      string
 	// births are those that were made for this update.
 	births []ref
+	// began is when the try under way began.
+	began time.Time
 	// reads says that the thread is to be read, not guessed.
 	reads bool
 }
@@ -89,6 +92,7 @@ func (u *update) run(ctx context.Context, try func(context.Context, *thread) err
 
 // open guesses the thread the first time, and reads it then.
 func (u *update) open(ctx context.Context) (*thread, error) {
+	u.began = time.Now()
 	if !u.reads {
 		u.reads = true
 		if t := u.s.guessed(u.id); t != nil {
@@ -182,6 +186,9 @@ func (u *update) commit(ctx context.Context, t *thread, options ...jetstream.Pub
 	data, err := encode(t.doc)
 	if err != nil {
 		return err
+	}
+	if time.Since(u.began) > u.s.cfg.OrphanAge/2 {
+		return errAgain // what it refers to may count as left behind
 	}
 	before := len(u.writes)
 	u.writes = append(u.writes, id)
