@@ -84,7 +84,7 @@ func TestSweep_killedBetweenWrites(t *testing.T) {
 	store := open(t, named("orphans"), oldAfter(time.Hour))
 	q := newQueue(t, store, time.Now)
 	large := newEntry("kept", "d1")
-	large.Request = bytes.Repeat([]byte("r"), 2<<20)
+	large.Request = bytes.Repeat([]byte("r"), 600_000)
 	if _, err := q.Enqueue(ctx, large); err != nil {
 		t.Fatal(err)
 	}
@@ -93,7 +93,7 @@ func TestSweep_killedBetweenWrites(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, id := range []string{"c1", "c2"} {
-		c := mailbox.Commit{ID: id, From: i, Image: bytes.Repeat([]byte(id), 1<<20), Data: bytes.Repeat([]byte(id), 4000), Append: []mailbox.Message{{ID: id, Data: []byte(id)}}}
+		c := mailbox.Commit{ID: id, From: i, Image: bytes.Repeat([]byte(id), 300_000), Data: bytes.Repeat([]byte(id), 4000), Append: []mailbox.Message{{ID: id, Data: []byte(id)}}}
 		if err := q.Commit(ctx, hold(k), c); err != nil {
 			t.Fatal(err)
 		}
@@ -134,7 +134,7 @@ func checkKept(ctx context.Context, t *testing.T, store *natsstore.Store, k mail
 		t.Fatal(err)
 	}
 	log, err := store.Messages(ctx, "kept", 1, 10)
-	if err != nil || len(log) != 2 || len(s.Dispatches["d1"].Request) != 2<<20 || len(s.Image) != 2<<20 || len(s.Runs[k.Dispatch.RunID].Data) != 8000 {
+	if err != nil || len(log) != 2 || len(s.Dispatches["d1"].Request) != 600_000 || len(s.Image) != 600_000 || len(s.Runs[k.Dispatch.RunID].Data) != 8000 {
 		t.Errorf("%d messages, a request of %d, an image of %d, data of %d: %v", len(log), len(s.Dispatches["d1"].Request), len(s.Image), len(s.Runs[k.Dispatch.RunID].Data), err)
 	}
 }

@@ -74,6 +74,9 @@ func (s *Store) start(ctx context.Context) (err error) {
 		return fmt.Errorf("natsstore: %w", err)
 	}
 	s.link = &jet.Link{JS: js, Name: s.cfg.Name, Replicas: s.cfg.Replicas, Wait: s.cfg.Wait, Patience: s.cfg.Patience, Logger: s.cfg.Logger}
+	if err := s.link.Watch(s.nc); err != nil {
+		return err
+	}
 	if s.stream, err = s.link.Open(ctx, "the mailbox", s.wanted()); err != nil {
 		return err
 	}
