@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"os"
 	"slices"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -151,23 +153,90 @@ func median(costs []cost, of func(cost) time.Duration) float64 {
 func wall(c cost) time.Duration { return c.wall }
 func cpu(c cost) time.Duration  { return c.cpu }
 
-// BenchmarkClaim claims and gives back in a thread with a queue behind it, and in a store with many threads.
+// backlogEnv names the variable with the sizes of the backlogs of BenchmarkClaim and BenchmarkDue, in place of 1,000.
+const backlogEnv = "MORTISE_BENCH_BACKLOG"
+
+func backlog(b *testing.B) int {
+	b.Helper()
+	text := os.Getenv(backlogEnv)
+	if text == "" {
+		return 1000
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return n
+}
+
+// BenchmarkClaim claims and gives back in a thread with 10 and with many queued, in blocks that take turns.
 func BenchmarkClaim(b *testing.B) {
-	for _, backlog := range []int{10, 1000} {
-		b.Run(fmt.Sprint("queued=", backlog), func(b *testing.B) {
-			q := newQueue(b, open(b), time.Now)
-			for i := range backlog {
-				if _, err := q.Enqueue(b.Context(), newEntry("t", fmt.Sprint("d", i))); err != nil {
-					b.Fatal(err)
-				}
+	many := backlog(b)
+	queues := map[int]*mailbox.Queue{}
+	for _, n := range []int{10, many} {
+		q, err := mailbox.NewQueue(mailbox.QueueConfig{Store: open(b), Skew: -1, Depth: many + 1})
+		if err != nil {
+			b.Fatal(err)
+		}
+		queues[n] = q
+		for i := range n {
+			if _, err := q.Enqueue(b.Context(), newEntry("t", fmt.Sprint("d", i))); err != nil {
+				b.Fatal(err)
 			}
-			for i := 0; b.Loop(); i++ {
-				k, ok, err := q.Claim(b.Context(), "t", claim(fmt.Sprint("token", i)))
+		}
+	}
+	tokens := 0
+	work := func(q *mailbox.Queue) func() {
+		return func() {
+			for range block {
+				tokens++
+				k, ok, err := q.Claim(b.Context(), "t", claim(fmt.Sprint("token", tokens)))
 				if err != nil || !ok {
 					b.Fatal(ok, err)
 				}
 				if _, err := q.Settle(b.Context(), hold(k), mailbox.Settlement{Verdict: mailbox.GiveBack}); err != nil {
 					b.Fatal(err)
+				}
+			}
+		}
+	}
+	costs := map[int][]cost{}
+	for b.Loop() {
+		for _, n := range []int{10, many} {
+			costs[n] = append(costs[n], measure(work(queues[n])))
+		}
+	}
+	b.ReportMetric(float64(many), "backlog")
+	b.ReportMetric(median(costs[10], wall)/1e6, "ms/few")
+	b.ReportMetric(median(costs[many], wall)/1e6, "ms/many")
+	b.ReportMetric(median(costs[many], wall)/median(costs[10], wall), "wall-ratio")
+	b.ReportMetric(median(costs[many], cpu)/median(costs[10], cpu), "cpu-ratio")
+	b.ReportMetric(0, "ns/op")
+}
+
+// BenchmarkDue asks what is due, with 10 threads and with many that have something queued.
+func BenchmarkDue(b *testing.B) {
+	for _, n := range []int{10, backlog(b)} {
+		b.Run(fmt.Sprint("threads=", n), func(b *testing.B) {
+			store := open(b)
+			q := newQueue(b, store, time.Now)
+			var next atomic.Int64
+			var wg sync.WaitGroup
+			for range 16 {
+				wg.Go(func() {
+					for i := next.Add(1); i <= int64(n); i = next.Add(1) {
+						if _, err := q.Enqueue(b.Context(), newEntry(fmt.Sprint("t", i), fmt.Sprint("d", i))); err != nil {
+							b.Error(err)
+							return
+						}
+					}
+				})
+			}
+			wg.Wait()
+			for b.Loop() {
+				due, _, err := store.Due(b.Context(), mailbox.DueQuery{By: time.Now().Add(time.Hour), Limit: 10})
+				if err != nil || len(due) != 10 {
+					b.Fatal(len(due), err)
 				}
 			}
 		})

@@ -15,6 +15,7 @@ const (
 	keptPages   = 2
 	pageWeight  = 16 << 10
 	birthWeight = 512
+	entryWeight = 256
 )
 
 // cache keeps threads as this process last wrote, heard or read them. Whoever takes one has it alone. What is kept may be old: an update that
@@ -64,7 +65,7 @@ func (c *cache) keep(t *thread, size int) {
 			}
 		}
 	}
-	k := &kept{t, 2*size + pageWeight*len(t.pages)}
+	k := &kept{t, 2*size + pageWeight*len(t.pages) + entryWeight*len(t.doc.Queue)}
 	for _, b := range t.kept {
 		k.weight += birthWeight + 2*b.size
 	}

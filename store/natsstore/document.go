@@ -123,6 +123,10 @@ type entry struct {
 	First     bool   `json:"f,omitzero"`
 	Birth     uint64 `json:"b,omitzero"`
 	RunBirth  uint64 `json:"n,omitzero"`
+
+	// page is the page that it is in, zero for the head, and place where in it.
+	page  uint64
+	place int
 }
 
 // document is the record of a head. Each thread has one.
@@ -130,7 +134,9 @@ type document struct {
 	Head headFields `json:"h"`
 	// Writes are the latest writes of it, by which a writer sees that it got through.
 	Writes []string `json:"w"`
-	Queue  []entry  `json:"q,omitempty"`
+	// Queue is what no page of QueuePages has; in memory all of it, in the order of turns.
+	Queue      []entry  `json:"q,omitempty"`
+	QueuePages []queued `json:"z,omitempty"`
 	// Dispatches and Runs have changed since they were last written elsewhere.
 	Dispatches map[string]dispatchNow `json:"d,omitempty"`
 	Runs       map[string]runNow      `json:"r,omitempty"`

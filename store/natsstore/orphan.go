@@ -202,6 +202,9 @@ func (t *thread) refs(ctx context.Context) (map[uint64]bool, error) {
 		out[r.Seq] = true
 		blobs(p.Dispatches, p.Runs)
 	}
+	for _, p := range t.doc.QueuePages {
+		out[p.Seq] = true
+	}
 	for _, r := range t.doc.LogPages {
 		out[r.Seq] = true
 	}

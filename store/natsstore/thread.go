@@ -29,8 +29,10 @@ type thread struct {
 	old, made []ref
 	// guess says that the thread is from the cache, and that ids that it does not know are taken for new ones; those are in
 	// assumed.
-	guess   bool
-	assumed map[birthKey]bool
+	guess bool
+	// gathered says that the whole queue is in the document.
+	gathered bool
+	assumed  map[birthKey]bool
 }
 
 type birthKey struct {
@@ -63,7 +65,7 @@ func (s *Store) open(ctx context.Context, id string) (*thread, error) {
 		}
 	}
 	t.doc.ready(id)
-	return t, nil
+	return t, t.gather(ctx)
 }
 
 func (s *Store) newThread(id string) *thread {

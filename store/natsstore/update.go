@@ -96,7 +96,7 @@ func (u *update) open(ctx context.Context) (*thread, error) {
 	if !u.reads {
 		u.reads = true
 		if t := u.s.guessed(u.id); t != nil {
-			return t, nil
+			return t, t.gather(ctx)
 		}
 	}
 	return u.s.open(ctx, u.id)
@@ -183,7 +183,7 @@ func (u *update) commit(ctx context.Context, t *thread, options ...jetstream.Pub
 	}
 	t.doc.Writes = append(t.doc.Writes, id)
 	t.doc.Writes = t.doc.Writes[max(len(t.doc.Writes)-keptWrites, 0):]
-	data, err := encode(t.doc)
+	data, err := encode(t.written())
 	if err != nil {
 		return err
 	}

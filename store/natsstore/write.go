@@ -62,6 +62,9 @@ func (t *thread) write(ctx context.Context, u *update, c mailbox.Change) error {
 	if err := t.fileLog(ctx); err != nil {
 		return err
 	}
+	if err := t.spill(ctx); err != nil {
+		return err
+	}
 	return t.file(ctx)
 }
 
@@ -282,9 +285,7 @@ func (d *document) enqueue(x mailbox.Dispatch, known bool, birth uint64) {
 		ID: x.ID, Run: x.RunID, Priority: x.Priority, Seq: x.Seq, Available: millis(x.AvailableAt), Dedupe: x.Dedupe, Holding: x.Holding, First: first,
 		Birth: birth, RunBirth: runBirth,
 	}
-	at, _ := slices.BinarySearchFunc(d.Queue, e, func(a, b entry) int {
-		return cmp.Or(cmp.Compare(a.Priority, b.Priority), cmp.Compare(a.Seq, b.Seq))
-	})
+	at, _ := slices.BinarySearchFunc(d.Queue, e, byTurn)
 	d.Queue = slices.Insert(d.Queue, at, e)
 }
 
