@@ -149,7 +149,8 @@ func (t *turns) take(ctx context.Context, id string) (leave func(), err error) {
 		t.mu.Lock()
 		later := x.later
 		x.later = nil
-		if x.users--; x.users == 0 {
+		x.users--
+		if x.users == 0 {
 			delete(t.of, id)
 		}
 		t.mu.Unlock()

@@ -25,7 +25,7 @@ func openName(ctx context.Context, text string) (mailbox.Store, func(context.Con
 // the environment asks for a number of servers, too.
 func TestStore_killed(t *testing.T) {
 	t.Parallel()
-	wait := patient
+	wait := patient / 3
 	if _, all := rounds(t); all {
 		wait = time.Hour
 	}

@@ -37,7 +37,6 @@ func (s *Store) Sweep(ctx context.Context) (dropped int, err error) {
 			return dropped, err
 		}
 		for i := range list {
-
 			orphan, err := p.orphan(ctx, &list[i])
 			if err != nil {
 				return dropped, err
@@ -181,29 +180,20 @@ func (p *pass) refs(ctx context.Context, id string) (used map[uint64]bool, err e
 // refs are the records that the head refers to, and those that these refer to.
 func (t *thread) refs(ctx context.Context) (map[uint64]bool, error) {
 	out := map[uint64]bool{}
-	blobs := func(dispatches map[string]dispatchNow, runs map[string]runNow) {
-		for _, d := range dispatches {
-			if d.Request != nil && d.Request.Ref != nil {
-				out[d.Request.Ref.Seq] = true
-			}
-		}
-		for _, r := range runs {
-			if r.Data.Ref != nil {
-				out[r.Data.Ref.Seq] = true
-			}
-		}
-	}
-	blobs(t.doc.Dispatches, t.doc.Runs)
+	blobs(out, t.doc.Dispatches, t.doc.Runs)
 	for n, r := range t.doc.Pages {
 		p, err := t.page(ctx, n)
 		if err != nil {
 			return nil, err
 		}
 		out[r.Seq] = true
-		blobs(p.Dispatches, p.Runs)
+		blobs(out, p.Dispatches, p.Runs)
 	}
 	for _, p := range t.doc.QueuePages {
 		out[p.Seq] = true
+	}
+	if t.doc.Image != nil && t.doc.Image.Ref != nil {
+		out[t.doc.Image.Ref.Seq] = true
 	}
 	for _, r := range t.doc.LogPages {
 		out[r.Seq] = true
@@ -215,8 +205,19 @@ func (t *thread) refs(ctx context.Context) (map[uint64]bool, error) {
 		}
 		out[at.Seq] = true
 	}
-	if t.doc.Image != nil && t.doc.Image.Ref != nil {
-		out[t.doc.Image.Ref.Seq] = true
-	}
 	return out, nil
+}
+
+// blobs adds those of dispatches and runs.
+func blobs(to map[uint64]bool, dispatches map[string]dispatchNow, runs map[string]runNow) {
+	for _, d := range dispatches {
+		if d.Request != nil && d.Request.Ref != nil {
+			to[d.Request.Ref.Seq] = true
+		}
+	}
+	for _, r := range runs {
+		if r.Data.Ref != nil {
+			to[r.Data.Ref.Seq] = true
+		}
+	}
 }

@@ -223,7 +223,8 @@ func TestSweep_writerTooSlow(t *testing.T) {
 	done := make(chan error, 1)
 	go func() {
 		done <- slow.Update(ctx, "t", mailbox.Need{}, func(mailbox.State) (mailbox.Change, error) {
-			if tries++; tries == 1 {
+			tries++
+			if tries == 1 {
 				<-held
 			}
 			h := head

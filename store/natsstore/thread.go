@@ -65,7 +65,8 @@ func (s *Store) open(ctx context.Context, id string) (*thread, error) {
 		}
 	}
 	t.doc.ready(id)
-	return t, t.gather(ctx)
+	err = t.gather(ctx)
+	return t, err
 }
 
 func (s *Store) newThread(id string) *thread {

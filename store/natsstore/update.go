@@ -63,14 +63,7 @@ func (u *update) run(ctx context.Context, try func(context.Context, *thread) err
 	defer leave()
 	gone := 0
 	for n := 0; ; n++ {
-		t, err := u.open(ctx)
-		if err == nil && u.settle(t.doc) {
-			u.s.mirror.put(u.id, t.head.Seq, summaryOf(t.doc))
-			return nil
-		}
-		if err == nil {
-			err = try(ctx, t)
-		}
+		err := u.once(ctx, try)
 		if refused, ok := errors.AsType[*refusal](err); ok {
 			return u.end(refused.err)
 		}
@@ -90,13 +83,27 @@ func (u *update) run(ctx context.Context, try func(context.Context, *thread) err
 	}
 }
 
+// once reads the thread and tries, unless an earlier try got through.
+func (u *update) once(ctx context.Context, try func(context.Context, *thread) error) error {
+	t, err := u.open(ctx)
+	if err != nil {
+		return err
+	}
+	if u.settle(t.doc) {
+		u.s.mirror.put(u.id, t.head.Seq, summaryOf(t.doc))
+		return nil
+	}
+	return try(ctx, t)
+}
+
 // open guesses the thread the first time, and reads it then.
 func (u *update) open(ctx context.Context) (*thread, error) {
 	u.began = time.Now()
 	if !u.reads {
 		u.reads = true
 		if t := u.s.guessed(u.id); t != nil {
-			return t, t.gather(ctx)
+			err := t.gather(ctx)
+			return t, err
 		}
 	}
 	return u.s.open(ctx, u.id)
