@@ -17,7 +17,7 @@ import (
 
 // How many records a sweep looks at, and how many at once.
 const (
-	sweepSize = 20_000
+	sweepSize = 2000
 	sweepPage = 500
 	// sweepIdle is when the server forgets what it was asked.
 	sweepIdle = 30 * time.Second
@@ -25,7 +25,7 @@ const (
 
 // Sweep drops records that nobody refers to, and says how many: what processes wrote that died before they wrote the head, and
 // what others no longer needed and could not drop. It leaves records that are younger than Config.OrphanAge, and goes on
-// where it ended last, after some 20,000 records. A store sweeps by itself every Config.OrphanAge.
+// where it ended last, after some 2,000 records. A store sweeps by itself every Config.OrphanAge.
 func (s *Store) Sweep(ctx context.Context) (dropped int, err error) {
 	s.sweeping.Lock()
 	defer s.sweeping.Unlock()
