@@ -8,7 +8,7 @@ import (
 // How long a leader is apart: longer than the 10 s after which it gives up; and when all that was acknowledged before
 // has been said.
 const (
-	apart = 15 * time.Second
+	apart = 12 * time.Second
 	late  = 2 * time.Second
 )
 

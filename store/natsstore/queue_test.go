@@ -45,7 +45,7 @@ func TestLongQueue(t *testing.T) {
 	store := open(t, named("queue"))
 	q := newQueue(t, store, time.Now)
 	r := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // not a secret
-	const entries, gone = 200, 110
+	const entries, gone = 150, 80
 	want := make([]mailbox.Entry, 0, entries)
 	for i := range entries {
 		e := newEntry("t", fmt.Sprint("d", i))
@@ -58,7 +58,7 @@ func TestLongQueue(t *testing.T) {
 		}
 		want = append(want, e)
 	}
-	if n := headBytes(t, single.url(t), "queue"); n > 15_000 {
+	if n := headBytes(t, single.url(t), "queue"); n > 12_000 {
 		t.Errorf("the head of %d entries has %d bytes", entries, n)
 	}
 	for range gone {
