@@ -37,6 +37,13 @@ const (
 // first. With -short it kills 40.
 func TestCrash(t *testing.T, open OpenFunc, name string) {
 	t.Helper()
+	TestCrashFor(t, open, name, crashPatient)
+}
+
+// TestCrashFor is [TestCrash] for stores that are slower to open: after patience it is content with the 40 that -short
+// kills.
+func TestCrashFor(t *testing.T, open OpenFunc, name string, patience time.Duration) {
+	t.Helper()
 	rounds := crashRounds
 	if testing.Short() {
 		rounds = crashFew
@@ -47,7 +54,7 @@ func TestCrash(t *testing.T, open OpenFunc, name string) {
 	next := func() bool {
 		mu.Lock()
 		defer mu.Unlock()
-		if lives >= rounds || (lives >= crashFew && time.Since(start) > crashPatient) || t.Failed() {
+		if lives >= rounds || (lives >= crashFew && time.Since(start) > patience) || t.Failed() {
 			return false
 		}
 		lives++

@@ -2,7 +2,11 @@ package natsstore_test
 
 import (
 	"bytes"
+	"context"
 	"fmt"
+	"os"
+	"slices"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -14,29 +18,214 @@ import (
 	"github.com/mortise-dev/mortise/mailbox"
 )
 
-// BenchmarkCycle is submit, claim and acknowledge on one server that writes before it acknowledges. Each
-// worker has threads of its own.
+// BenchmarkCycle compares submit, claim and acknowledge with its five messages written by hand one after the other, in blocks
+// that take turns in one run, on one server that writes before it acknowledges. The server is in the process: what it uses
+// is in both. Each cycle is in a thread of its own, or in one of eight that have a history.
 func BenchmarkCycle(b *testing.B) {
-	for _, workers := range []int{1, 8} {
-		b.Run(fmt.Sprint(workers), func(b *testing.B) {
+	for _, c := range []struct {
+		name    string
+		threads int
+		workers int
+	}{{"threads=new/workers=1", 0, 1}, {"threads=8/workers=1", 8, 1}, {"threads=8/workers=8", 8, 8}} {
+		b.Run(c.name, func(b *testing.B) {
 			name := fmt.Sprint("bench", stores.Add(1))
-			store := open(b, named(name))
-			queues := make([]*mailbox.Queue, workers)
-			for i := range queues {
-				queues[i] = newQueue(b, store, time.Now)
+			store, bare := open(b, named(name)), newBare(b)
+			q := newQueue(b, store, time.Now)
+			var next atomic.Int64
+			ours := func(w int) error {
+				n := next.Add(1)
+				thread := fmt.Sprint("t", n)
+				if c.threads > 0 {
+					thread = fmt.Sprint("t", w*c.threads/c.workers+int(n)%(c.threads/c.workers))
+				}
+				return cycle(b.Context(), q, thread, fmt.Sprint("d", n))
 			}
-			before := written(b, single.url(b), name)
+			work := func(cycle func(worker int) error) func() {
+				return func() { b.Helper(); divide(b, c.workers, block, cycle) }
+			}
+			work(ours)()
+			before, done := written(b, single.url(b), name), next.Load()
+			var of, by []cost
+			for b.Loop() {
+				of, by = append(of, measure(work(ours))), append(by, measure(work(func(int) error { return bare.cycle(b.Context()) })))
+			}
+			b.ReportMetric(float64(written(b, single.url(b), name)-before)/float64(next.Load()-done), "messages/cycle")
+			b.ReportMetric(median(of, wall)/1e6, "ms/cycle")
+			b.ReportMetric(median(by, wall)/1e6, "ms/bare")
+			b.ReportMetric(median(of, wall)/median(by, wall), "wall-ratio")
+			b.ReportMetric(median(of, cpu)/median(by, cpu), "cpu-ratio")
+			b.ReportMetric(0, "ns/op")
+		})
+	}
+}
+
+// block is how many cycles are measured at once.
+const block = 40
+
+// divide lets workers do n cycles.
+func divide(b *testing.B, workers, n int, cycle func(worker int) error) {
+	b.Helper()
+	var wg sync.WaitGroup
+	var begun atomic.Int64
+	for w := range workers {
+		wg.Go(func() {
+			for begun.Add(1) <= int64(n) {
+				if err := cycle(w); err != nil {
+					b.Error(err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// bare writes the messages of a cycle: two records that stand alone, and three heads.
+type bare struct {
+	js   jetstream.JetStream
+	name string
+	next atomic.Int64
+}
+
+func newBare(b *testing.B) *bare {
+	b.Helper()
+	nc, err := nats.Connect(single.url(b))
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(nc.Close)
+	js, err := jetstream.New(nc)
+	if err != nil {
+		b.Fatal(err)
+	}
+	out := &bare{js: js, name: fmt.Sprint("bare", stores.Add(1))}
+	_, err = js.CreateStream(b.Context(), jetstream.StreamConfig{Name: out.name, Subjects: []string{out.name + ".>"}, MaxMsgsPerSubject: 1})
+	if err != nil {
+		b.Fatal(err)
+	}
+	return out
+}
+
+// Sizes of the records of a cycle in a new thread.
+const (
+	birthSize = 450
+	headSize  = 1000
+)
+
+func (b *bare) cycle(ctx context.Context) error {
+	n := b.next.Add(1)
+	put := func(kind string, size int, last uint64) (uint64, error) {
+		ack, err := b.js.Publish(ctx, fmt.Sprintf("%s.%s.%d", b.name, kind, n), bytes.Repeat([]byte("x"), size), jetstream.WithExpectLastSequencePerSubject(last))
+		if err != nil {
+			return 0, err
+		}
+		return ack.Sequence, nil
+	}
+	_, err := put("d", birthSize, 0)
+	if err == nil {
+		_, err = put("r", birthSize, 0)
+	}
+	for last, i := uint64(0), 0; err == nil && i < 3; i++ {
+		last, err = put("h", headSize, last)
+	}
+	return err
+}
+
+// cost is what a block of cycles took.
+type cost struct{ wall, cpu time.Duration }
+
+func measure(work func()) cost {
+	used, start := processorTime(), time.Now()
+	work()
+	return cost{wall: time.Since(start), cpu: processorTime() - used}
+}
+
+// median takes the middle of one figure of several blocks, per cycle.
+func median(costs []cost, of func(cost) time.Duration) float64 {
+	var all []float64
+	for _, c := range costs {
+		all = append(all, float64(of(c))/block)
+	}
+	slices.Sort(all)
+	return all[len(all)/2]
+}
+
+func wall(c cost) time.Duration { return c.wall }
+func cpu(c cost) time.Duration  { return c.cpu }
+
+// backlogEnv names the variable with the sizes of the backlogs of BenchmarkClaim and BenchmarkDue, in place of 1,000.
+const backlogEnv = "MORTISE_BENCH_BACKLOG"
+
+func backlog(b *testing.B) int {
+	b.Helper()
+	text := os.Getenv(backlogEnv)
+	if text == "" {
+		return 1000
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return n
+}
+
+// BenchmarkClaim claims and gives back in a thread with 10 and with many queued, in blocks that take turns.
+func BenchmarkClaim(b *testing.B) {
+	many := backlog(b)
+	queues := map[int]*mailbox.Queue{}
+	for _, n := range []int{10, many} {
+		q, err := mailbox.NewQueue(mailbox.QueueConfig{Store: open(b), Skew: -1, Depth: many + 1})
+		if err != nil {
+			b.Fatal(err)
+		}
+		queues[n] = q
+		for i := range n {
+			if _, err := q.Enqueue(b.Context(), newEntry("t", fmt.Sprint("d", i))); err != nil {
+				b.Fatal(err)
+			}
+		}
+	}
+	tokens := 0
+	work := func(q *mailbox.Queue) func() {
+		return func() {
+			for range block {
+				tokens++
+				k, ok, err := q.Claim(b.Context(), "t", claim(fmt.Sprint("token", tokens)))
+				if err != nil || !ok {
+					b.Fatal(ok, err)
+				}
+				if _, err := q.Settle(b.Context(), hold(k), mailbox.Settlement{Verdict: mailbox.GiveBack}); err != nil {
+					b.Fatal(err)
+				}
+			}
+		}
+	}
+	costs := map[int][]cost{}
+	for b.Loop() {
+		for _, n := range []int{10, many} {
+			costs[n] = append(costs[n], measure(work(queues[n])))
+		}
+	}
+	b.ReportMetric(float64(many), "backlog")
+	b.ReportMetric(median(costs[10], wall)/1e6, "ms/few")
+	b.ReportMetric(median(costs[many], wall)/1e6, "ms/many")
+	b.ReportMetric(median(costs[many], wall)/median(costs[10], wall), "wall-ratio")
+	b.ReportMetric(median(costs[many], cpu)/median(costs[10], cpu), "cpu-ratio")
+	b.ReportMetric(0, "ns/op")
+}
+
+// BenchmarkDue asks what is due, with 10 threads and with many that have something queued.
+func BenchmarkDue(b *testing.B) {
+	for _, n := range []int{10, backlog(b)} {
+		b.Run(fmt.Sprint("threads=", n), func(b *testing.B) {
+			store := open(b)
+			q := newQueue(b, store, time.Now)
 			var next atomic.Int64
 			var wg sync.WaitGroup
-			b.ResetTimer()
-			for w, q := range queues {
+			for range 16 {
 				wg.Go(func() {
-					for {
-						n := next.Add(1)
-						if n > int64(b.N) {
-							return
-						}
-						if err := cycle(b.Context(), q, fmt.Sprintf("t%d-%d", w, n%16), fmt.Sprint("d", n)); err != nil {
+					for i := next.Add(1); i <= int64(n); i = next.Add(1) {
+						if _, err := q.Enqueue(b.Context(), newEntry(fmt.Sprint("t", i), fmt.Sprint("d", i))); err != nil {
 							b.Error(err)
 							return
 						}
@@ -44,52 +233,10 @@ func BenchmarkCycle(b *testing.B) {
 				})
 			}
 			wg.Wait()
-			b.StopTimer()
-			b.ReportMetric(float64(written(b, single.url(b), name)-before)/float64(b.N), "messages/op")
-		})
-	}
-}
-
-// BenchmarkBare writes the five messages of a cycle with nothing around them: what a cycle is measured against.
-func BenchmarkBare(b *testing.B) {
-	nc, err := nats.Connect(single.url(b))
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer nc.Close()
-	js, err := jetstream.New(nc)
-	if err != nil {
-		b.Fatal(err)
-	}
-	name := fmt.Sprint("bare", stores.Add(1))
-	open(b, named(name)) // makes the stream
-	data := bytes.Repeat([]byte("x"), 1000)
-	for n := 0; b.Loop(); n++ {
-		for i := range 5 {
-			if _, err := js.Publish(b.Context(), fmt.Sprintf("%s.x.%d.%d", name, i, n), data, jetstream.WithExpectLastSequencePerSubject(0)); err != nil {
-				b.Fatal(err)
-			}
-		}
-	}
-}
-
-// BenchmarkClaim claims and gives back in a thread with a queue behind it, and in a store with many threads.
-func BenchmarkClaim(b *testing.B) {
-	for _, backlog := range []int{10, 1000} {
-		b.Run(fmt.Sprint("queued=", backlog), func(b *testing.B) {
-			q := newQueue(b, open(b), time.Now)
-			for i := range backlog {
-				if _, err := q.Enqueue(b.Context(), newEntry("t", fmt.Sprint("d", i))); err != nil {
-					b.Fatal(err)
-				}
-			}
-			for i := 0; b.Loop(); i++ {
-				k, ok, err := q.Claim(b.Context(), "t", claim(fmt.Sprint("token", i)))
-				if err != nil || !ok {
-					b.Fatal(ok, err)
-				}
-				if _, err := q.Settle(b.Context(), hold(k), mailbox.Settlement{Verdict: mailbox.GiveBack}); err != nil {
-					b.Fatal(err)
+			for b.Loop() {
+				due, _, err := store.Due(b.Context(), mailbox.DueQuery{By: time.Now().Add(time.Hour), Limit: 10})
+				if err != nil || len(due) != 10 {
+					b.Fatal(len(due), err)
 				}
 			}
 		})

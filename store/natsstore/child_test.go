@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -29,10 +30,14 @@ const childEnv = "MORTISE_TEST_NATS_CHILD"
 // childSpec is what a child process is.
 type childSpec struct {
 	// A server has a name, a folder and ports; a worker has a URL.
-	Node, Dir    string
-	Port, Routed int
-	Routes       []string
-	URL, Name    string
+	Node, Dir, Host string
+	Port, Routed    int
+	Routes          []string
+	URL, Name       string
+	// Thread says that it enqueues there and dies before it has.
+	Thread string
+	// Via are the words before the command that starts it, such as those that put it into a network.
+	Via []string `json:"-"`
 }
 
 // beChild does what a child does, if this process is one, until it is killed or its parent has gone.
@@ -47,9 +52,13 @@ func beChild() {
 	}()
 	var spec childSpec
 	err := json.Unmarshal([]byte(text), &spec)
-	if err == nil && spec.Node != "" {
+	switch {
+	case err != nil:
+	case spec.Node != "":
 		err = beNode(spec)
-	} else if err == nil {
+	case spec.Thread != "":
+		err = beDying(context.Background(), spec)
+	default:
 		err = beWorker(context.Background(), spec)
 	}
 	fmt.Fprintln(os.Stderr, err)
@@ -58,8 +67,8 @@ func beChild() {
 
 func beNode(spec childSpec) error {
 	o := options(spec.Dir)
-	o.ServerName, o.Port, o.SyncAlways = spec.Node, spec.Port, false // processes are killed, not machines
-	o.Cluster = server.ClusterOpts{Name: "test", Host: "127.0.0.1", Port: spec.Routed}
+	o.ServerName, o.Host, o.Port = spec.Node, spec.Host, spec.Port
+	o.Cluster = server.ClusterOpts{Name: "test", Host: spec.Host, Port: spec.Routed}
 	for _, r := range spec.Routes {
 		o.Routes = append(o.Routes, &url.URL{Scheme: "nats", Host: r})
 	}
@@ -157,7 +166,8 @@ func startChild(t *testing.T, spec childSpec, hear func(line string)) *child {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &child{cmd: exec.CommandContext(t.Context(), self, "-test.run=^$"), ready: make(chan struct{}), done: make(chan struct{})}
+	words := append(slices.Clone(spec.Via), self, "-test.run=^$")
+	c := &child{cmd: exec.CommandContext(t.Context(), words[0], words[1:]...), ready: make(chan struct{}), done: make(chan struct{})}
 	c.cmd.Env = append(os.Environ(), childEnv+"="+string(text))
 	var trouble strings.Builder
 	c.cmd.Stderr = &trouble
@@ -201,4 +211,12 @@ func (c *child) await(t *testing.T) {
 	case <-time.After(time.Minute):
 		t.Fatal("a child did not start in time")
 	}
+}
+
+// killSelf ends this process at once.
+func killSelf() {
+	if p, err := os.FindProcess(os.Getpid()); err == nil {
+		_ = p.Kill() // it does not return
+	}
+	select {}
 }

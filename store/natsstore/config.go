@@ -16,6 +16,8 @@ const (
 	DefaultName     = "mailbox"
 	DefaultWait     = 2 * time.Second
 	DefaultPatience = 20 * time.Second
+	// DefaultOrphanAge is how old records are that nobody refers to when they are dropped.
+	DefaultOrphanAge = 15 * time.Minute
 )
 
 // Config opens a [Store]. Zero fields mean their defaults.
@@ -32,6 +34,9 @@ type Config struct {
 	Replicas int
 	// Wait is how long one answer of a server may take, Patience how long an operation goes on when there is none.
 	Wait, Patience time.Duration
+	// OrphanAge is how old a record is at least that is dropped because nobody refers to it, such as one of a process that died
+	// between two writes. A writer gives up what it began half as long ago: all stores of a name need the same.
+	OrphanAge time.Duration
 	// Monitor are addresses of the servers' monitoring, as in http://127.0.0.1:8222. What they
 	// say of sync_always is checked.
 	Monitor []string
@@ -46,6 +51,7 @@ func (c Config) withDefaults() Config {
 	c.Replicas = cmp.Or(c.Replicas, 1)
 	c.Wait = cmp.Or(c.Wait, DefaultWait)
 	c.Patience = cmp.Or(c.Patience, DefaultPatience)
+	c.OrphanAge = cmp.Or(c.OrphanAge, DefaultOrphanAge)
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -60,8 +66,8 @@ func (c Config) validate() error {
 		return fmt.Errorf("natsstore: Config.Name %.80q: use letters, digits, - and _, at most 64", c.Name)
 	case c.Replicas != 1 && c.Replicas != 3 && c.Replicas != 5:
 		return fmt.Errorf("natsstore: Config.Replicas is %d; it can be 1, 3 or 5", c.Replicas)
-	case c.Wait <= 0 || c.Patience <= 0:
-		return errors.New("natsstore: Config.Wait and Config.Patience must be positive")
+	case c.Wait <= 0 || c.Patience <= 0 || c.OrphanAge <= 0:
+		return errors.New("natsstore: Config.Wait, Config.Patience and Config.OrphanAge must be positive")
 	}
 	return nil
 }

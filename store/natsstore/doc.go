@@ -5,7 +5,10 @@
 // written before it, under a name of its own, and never changed: requests, messages, images, and pages of what
 // changed longer ago. So a transition is made when its head is, and what a loser wrote is
 // dropped. Records of dispatches and runs by id are created before the head that needs them: they find the
-// thread, and keep ids unique.
+// thread, and keep ids unique. What a process wrote that died before the head is dropped when it is old enough ([Store.Sweep]).
+//
+// An update starts from what the process knows of a thread, if it does: the head is compared when it is written. What writes
+// nothing is decided by what the leader has.
 //
 // Every process follows the heads as they are written, and answers Due, Threads and Count
 // from that; a listing first asks the leader how far they go. The same heads are delivered
@@ -17,6 +20,14 @@
 // JetStream acknowledges before the disk has what it acknowledges, unless the servers run with
 // sync_interval: always. Without it, and on fewer than three servers, a power cut loses what was acknowledged.
 // [Open] warns about what a client can see of that; give Config.Monitor to let it see all.
+//
+// # Failures
+//
+// When the server dies that leads the stream, nothing is acknowledged until another one does, which takes 4 to 10 s, and
+// twice as long if two stand for election at once. The store hears of the new leader and goes on at once, if
+// it may subscribe to $JS.EVENT.ADVISORY.STREAM.LEADER_ELECTED; otherwise within Config.Wait.
+// A leader that is cut off from the others acknowledges nothing, but answers reads until it notices, some 10 s later: what
+// a process on its side loads and lists may be old by that; what it writes is refused.
 //
 // # Beside a mailbox
 //

@@ -98,7 +98,9 @@ type birth struct {
 type dispatchNow struct {
 	Home    uint64 `json:"h"`
 	Request *blob  `json:"q,omitempty"`
-	Fields  dispatchFields
+	// Birth is the number of its birth, if it is known.
+	Birth  uint64 `json:"b,omitzero"`
+	Fields dispatchFields
 }
 
 // runNow is a run as it is, without its data.
@@ -108,7 +110,8 @@ type runNow struct {
 	Fields runFields
 }
 
-// entry is a queued dispatch in a head. First says that its run is as it was born.
+// entry is a queued dispatch in a head. First says that its run is as it was born. Birth and RunBirth are the
+// numbers of the births of the two, if they are known.
 type entry struct {
 	ID        string `json:"i"`
 	Run       string `json:"r"`
@@ -118,6 +121,12 @@ type entry struct {
 	Dedupe    string `json:"k,omitzero"`
 	Holding   bool   `json:"o,omitzero"`
 	First     bool   `json:"f,omitzero"`
+	Birth     uint64 `json:"b,omitzero"`
+	RunBirth  uint64 `json:"n,omitzero"`
+
+	// page is the page that it is in, zero for the head, and place where in it.
+	page  uint64
+	place int
 }
 
 // document is the record of a head. Each thread has one.
@@ -125,7 +134,9 @@ type document struct {
 	Head headFields `json:"h"`
 	// Writes are the latest writes of it, by which a writer sees that it got through.
 	Writes []string `json:"w"`
-	Queue  []entry  `json:"q,omitempty"`
+	// Queue is what no page of QueuePages has; in memory all of it, in the order of turns.
+	Queue      []entry  `json:"q,omitempty"`
+	QueuePages []queued `json:"z,omitempty"`
 	// Dispatches and Runs have changed since they were last written elsewhere.
 	Dispatches map[string]dispatchNow `json:"d,omitempty"`
 	Runs       map[string]runNow      `json:"r,omitempty"`

@@ -43,9 +43,9 @@ func (t *thread) place(ctx context.Context, seq int) (*ref, error) {
 	return &list[at], nil
 }
 
-// known finds a message by its id. Records that the log does not refer to are from writers who did not
+// knownMessage finds a message by its id. Records that the log does not refer to are from writers who did not
 // get through.
-func (t *thread) known(ctx context.Context, id string, length int) (m message, found bool, err error) {
+func (t *thread) knownMessage(ctx context.Context, id string, length int) (m message, found bool, err error) {
 	subject := t.s.names.messages(t.id, id)
 	for from := uint64(1); ; {
 		r, there, err := t.s.next(ctx, subject, from)
@@ -74,7 +74,7 @@ func (t *thread) checkLog(ctx context.Context, c mailbox.Change) (jobs []job, er
 	length := before
 	fresh := map[string]bool{}
 	for _, m := range c.Messages {
-		old, known, err := t.known(ctx, m.ID, before)
+		old, known, err := t.knownMessage(ctx, m.ID, before)
 		if err != nil {
 			return nil, err
 		}

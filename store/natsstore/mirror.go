@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -23,7 +25,7 @@ type summary struct {
 }
 
 func summaryOf(d document) summary {
-	return summary{head: d.Head.record(), counts: d.Counts, oldest: d.Oldest, gone: d.Gone}
+	return summary{head: d.Head.record(), counts: maps.Clone(d.Counts), oldest: d.Oldest, gone: d.Gone}
 }
 
 // mirror follows the heads. Its zero value is not ready: see newMirror.
@@ -38,6 +40,9 @@ type mirror struct {
 	// there is a later one.
 	seen  uint64
 	moved chan struct{}
+
+	// whole says that all heads have been heard once.
+	whole atomic.Bool
 
 	following jetstream.ConsumeContext
 }
@@ -104,6 +109,14 @@ func (m *mirror) put(id string, seq uint64, s summary) {
 	if !s.head.DueAt.IsZero() {
 		m.later.Set(dueOf(s.head))
 	}
+}
+
+// latest is the number of the head of a thread, as far as it is known.
+func (m *mirror) latest(id string) (seq uint64, known bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	x, known := m.threads[id]
+	return x.seq, known
 }
 
 // told notes how far the server has told.
@@ -180,6 +193,7 @@ func (s *Store) follow(ctx, base context.Context) error {
 		s.mirror.stop()
 		return err
 	}
+	s.mirror.whole.Store(true)
 	return nil
 }
 
@@ -197,33 +211,51 @@ func (s *Store) hear(ctx context.Context, msg jetstream.Msg) {
 		return
 	}
 	defer s.mirror.told(meta.Sequence.Stream)
-	d, err := s.heard(ctx, msg)
+	take := func() { s.take(ctx, msg, meta.Sequence.Stream) }
+	if msg.Headers().Get(writerHeader) == s.id {
+		s.turns.after(s.names.threadOf(msg.Subject()), take) // whoever writes it knows it
+		return
+	}
+	take()
+}
+
+// take puts a head that was delivered into the mirror, if it is not there.
+func (s *Store) take(ctx context.Context, msg jetstream.Msg, number uint64) {
+	if seq, _ := s.mirror.latest(s.names.threadOf(msg.Subject())); seq >= number {
+		return
+	}
+	d, parts, err := s.heard(ctx, msg)
 	if errors.Is(err, errGone) {
 		return // a later one is on its way
 	}
 	if err != nil {
-		s.cfg.Logger.ErrorContext(ctx, "natsstore_head_damaged", "stream", s.cfg.Name, "record", meta.Sequence.Stream, "error", err)
+		s.cfg.Logger.ErrorContext(ctx, "natsstore_head_damaged", "stream", s.cfg.Name, "record", number, "error", err)
 		return
 	}
-	s.mirror.put(d.Head.Thread, meta.Sequence.Stream, summaryOf(d))
+	s.mirror.put(d.Head.Thread, number, summaryOf(d))
+	if s.mirror.whole.Load() && !d.Gone {
+		t := s.newThread(d.Head.Thread)
+		t.head, t.doc = record{ref: ref{Seq: number, Parts: parts}}, d
+		t.doc.ready(t.id)
+		s.cache.keep(t, len(msg.Data()))
+	}
 }
 
 // heard decodes a head that was delivered.
-func (s *Store) heard(ctx context.Context, msg jetstream.Msg) (d document, err error) {
+func (s *Store) heard(ctx context.Context, msg jetstream.Msg) (d document, parts []uint64, err error) {
 	data := msg.Data()
-	parts, err := partsOf(msg.Headers())
-	if err != nil {
-		return d, err
+	if parts, err = partsOf(msg.Headers()); err != nil {
+		return d, nil, err
 	}
 	for _, n := range parts {
 		piece, err := s.at(ctx, n)
 		if err != nil {
-			return d, err
+			return d, nil, err
 		}
 		data = append(data, piece...)
 	}
 	err = decode(data, &d)
-	return d, err
+	return d, parts, err
 }
 
 // catchUp waits until all heads have been heard that are written now.

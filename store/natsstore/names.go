@@ -2,6 +2,7 @@ package natsstore
 
 import (
 	"encoding/base64"
+	"strings"
 
 	"github.com/google/uuid"
 
@@ -17,7 +18,19 @@ func (n names) all() string { return n.root + ".>" }
 
 func (n names) heads() string { return n.root + ".h.*" }
 
+// others are all records but heads.
+func (n names) others() []string { return []string{n.root + ".d.*", n.root + ".r.*", n.root + ".x.>"} }
+
 func (n names) head(thread string) string { return n.root + ".h." + token(thread) }
+
+// threadOf is the thread of a head.
+func (n names) threadOf(head string) string {
+	id, err := base64.RawURLEncoding.DecodeString(strings.TrimPrefix(head, n.root+".h."))
+	if err != nil {
+		return ""
+	}
+	return string(id)
+}
 
 // birth is the record that makes an id taken.
 func (n names) birth(kind mailbox.Kind, id string) string {

@@ -13,6 +13,10 @@ import (
 const (
 	reconnectWait = 100 * time.Millisecond
 	pingInterval  = 2 * time.Second
+	// writerHeader is the store that wrote a record.
+	writerHeader = "Mortise-Writer"
+	// wholeHeader is the subject of the record that a piece belongs to.
+	wholeHeader = "Mortise-Whole"
 )
 
 // errGone is a record that is not there: its head has changed meanwhile, or else it is lost.
@@ -31,9 +35,10 @@ type record struct {
 
 // put writes a record. Pieces of a long one go under names of the thread's.
 func (s *Store) put(ctx context.Context, thread, subject string, data []byte, options ...jetstream.PublishOpt) (ref, error) {
-	r, err := s.stream.Put(ctx, &nats.Msg{Subject: subject, Data: data}, func() *nats.Msg { return nats.NewMsg(s.names.part(thread)) }, options...)
-	s.writes.Add(1 + uint64(len(r.Parts)))
-	return r, err
+	msg := &nats.Msg{Subject: subject, Data: data, Header: nats.Header{writerHeader: {s.id}}}
+	return s.stream.Put(ctx, msg, func() *nats.Msg {
+		return &nats.Msg{Subject: s.names.part(thread), Header: nats.Header{wholeHeader: {subject}}}
+	}, options...)
 }
 
 // last reads the latest record of a subject. found is false when there is none.

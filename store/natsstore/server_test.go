@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"go.uber.org/goleak"
 
+	"github.com/mortise-dev/mortise/mailbox/mailboxtest"
 	"github.com/mortise-dev/mortise/store/natsstore"
 )
 
@@ -19,6 +20,7 @@ import (
 // needed.
 func TestMain(m *testing.M) {
 	beChild()
+	mailboxtest.CrashChild(openName)
 	code := m.Run()
 	if err := single.stop(); err != nil && code == 0 {
 		fmt.Fprintln(os.Stderr, err)

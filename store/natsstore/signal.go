@@ -60,7 +60,7 @@ func (s *Store) await(ctx context.Context, consumer jetstream.Consumer, wait tim
 // collect makes signals of heads. Those that ask for nothing are acknowledged.
 func (s *Store) collect(ctx context.Context, batch jetstream.MessageBatch) (out []mailbox.Signal, err error) {
 	for msg := range batch.Messages() {
-		d, err := s.heard(ctx, msg)
+		d, _, err := s.heard(ctx, msg)
 		if err != nil || d.Head.DueAt.IsZero() || d.Head.Claim != nil {
 			_ = msg.Ack() // it comes again if this is lost
 			continue

@@ -23,17 +23,18 @@ func (s *Store) read(ctx context.Context, id string, look func(*thread) error) e
 	seen := uint64(0)
 	for n := 0; ; n++ {
 		t, err := s.open(ctx, id)
-		if err != nil {
-			return err
+		if err == nil {
+			err = look(t)
 		}
-		err = look(t)
 		if !errors.Is(err, errGone) {
 			return err
 		}
-		if n > 0 && seen == t.head.Seq {
+		if n > maxGone || t != nil && n > 0 && seen == t.head.Seq {
 			return fmt.Errorf("natsstore: thread %.80q: %w, and its head says that it is", id, err)
 		}
-		seen = t.head.Seq
+		if t != nil {
+			seen = t.head.Seq
+		}
 	}
 }
 

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"sync/atomic"
 
+	"github.com/google/uuid"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
@@ -17,17 +17,21 @@ import (
 // Store is a mailbox.Store with mailbox.Live and mailbox.Signals. Make one with [Open].
 type Store struct {
 	cfg    Config
+	id     string
 	names  names
 	nc     *nats.Conn
 	link   *jet.Link
 	stream *jet.Stream
 	mirror *mirror
 	lines  lines
+	cache  *cache
+	turns  turns
 
 	// trash takes records that nobody refers to any more.
 	trash chan []ref
-	// writes counts messages that were written.
-	writes atomic.Uint64
+	// sweeping is held by who sweeps, and swept is how far it has come.
+	sweeping sync.Mutex
+	swept    uint64
 
 	consumer  sync.Mutex
 	signals   jetstream.Consumer
@@ -54,8 +58,8 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 		return nil, err
 	}
 	s := &Store{
-		cfg: cfg, names: names{root: cfg.Name}, nc: nc, mirror: newMirror(), trash: make(chan []ref, trashSize),
-		lines: lines{open: map[mailbox.Target]*line{}},
+		cfg: cfg, id: uuid.NewString(), names: names{root: cfg.Name}, nc: nc, mirror: newMirror(), trash: make(chan []ref, trashSize),
+		lines: lines{open: map[mailbox.Target]*line{}}, cache: newCache(), turns: turns{of: map[string]*turn{}},
 	}
 	if err := s.start(ctx); err != nil {
 		nc.Close()
@@ -70,6 +74,9 @@ func (s *Store) start(ctx context.Context) (err error) {
 		return fmt.Errorf("natsstore: %w", err)
 	}
 	s.link = &jet.Link{JS: js, Name: s.cfg.Name, Replicas: s.cfg.Replicas, Wait: s.cfg.Wait, Patience: s.cfg.Patience, Logger: s.cfg.Logger}
+	if err := s.link.Watch(s.nc); err != nil {
+		return err
+	}
 	if s.stream, err = s.link.Open(ctx, "the mailbox", s.wanted()); err != nil {
 		return err
 	}
@@ -77,6 +84,7 @@ func (s *Store) start(ctx context.Context) (err error) {
 	base, stop := context.WithCancel(context.WithoutCancel(ctx))
 	s.stop = stop
 	s.work.Go(func() { s.sweep(base) })
+	s.work.Go(func() { s.sweepAll(base) })
 	if err := s.follow(ctx, base); err != nil {
 		stop()
 		s.work.Wait()

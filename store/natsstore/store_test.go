@@ -18,7 +18,7 @@ func TestStore(t *testing.T) {
 // The rest of the schedules run on stores that are quicker.
 func TestModel(t *testing.T) {
 	t.Parallel()
-	const schedules = 60
+	const schedules = 40
 	mailboxtest.TestModel(t, func(t *testing.T) mailbox.Store {
 		t.Helper()
 		return open(t)

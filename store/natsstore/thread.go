@@ -19,12 +19,20 @@ type thread struct {
 	doc  document
 
 	births map[birthKey]*born
-	pages  map[uint64]page
-	blobs  map[uint64][]byte
-	index  index
+	// kept are births that an earlier update read or made. They hold if the document has their numbers.
+	kept  map[birthKey]*born
+	pages map[uint64]page
+	blobs map[uint64][]byte
+	index index
 	// old are records that nobody needs when the next head is written, and made those that nobody
 	// needs if it is not.
 	old, made []ref
+	// guess says that the thread is from the cache, and that ids that it does not know are taken for new ones; those are in
+	// assumed.
+	guess bool
+	// gathered says that the whole queue is in the document.
+	gathered bool
+	assumed  map[birthKey]bool
 }
 
 type birthKey struct {
@@ -39,6 +47,8 @@ type born struct {
 	ref ref
 	raw []byte
 	at  time.Time
+	// size is that of the record.
+	size int
 }
 
 // open reads a head.
@@ -47,7 +57,7 @@ func (s *Store) open(ctx context.Context, id string) (*thread, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &thread{s: s, id: id, births: map[birthKey]*born{}, pages: map[uint64]page{}, blobs: map[uint64][]byte{}}
+	t := s.newThread(id)
 	if found {
 		t.head = r
 		if err := decode(r.data, &t.doc); err != nil {
@@ -55,7 +65,28 @@ func (s *Store) open(ctx context.Context, id string) (*thread, error) {
 		}
 	}
 	t.doc.ready(id)
-	return t, nil
+	err = t.gather(ctx)
+	return t, err
+}
+
+func (s *Store) newThread(id string) *thread {
+	return &thread{
+		s: s, id: id, births: map[birthKey]*born{}, kept: map[birthKey]*born{}, pages: map[uint64]page{}, blobs: map[uint64][]byte{},
+	}
+}
+
+// guessed takes a thread from the cache, or a new one if nobody knows of it. It returns nil if there is neither.
+func (s *Store) guessed(id string) *thread {
+	seq, known := s.mirror.latest(id)
+	t := s.cache.take(id, seq)
+	if t == nil && !known {
+		t = s.newThread(id)
+		t.doc.ready(id)
+	}
+	if t != nil {
+		t.guess, t.assumed = true, map[birthKey]bool{}
+	}
+	return t
 }
 
 // ready makes the maps, and the head of a thread that is not there.
@@ -84,6 +115,10 @@ func (t *thread) birth(ctx context.Context, kind mailbox.Kind, id string) (*born
 	if b, ok := t.births[key]; ok {
 		return b, nil
 	}
+	if b, ok := t.known(key); ok {
+		t.births[key] = b
+		return b, nil
+	}
 	b, err := t.s.birth(ctx, kind, id)
 	if err != nil {
 		return nil, err
@@ -92,20 +127,55 @@ func (t *thread) birth(ctx context.Context, kind mailbox.Kind, id string) (*born
 	return b, nil
 }
 
+// known finds a birth without reading it, or assumes that there is none.
+func (t *thread) known(key birthKey) (*born, bool) {
+	seq, needed := t.doc.birthOf(key)
+	if b, ok := t.kept[key]; ok && seq == b.ref.Seq {
+		return b, true
+	}
+	if !t.guess || needed {
+		return nil, false
+	}
+	t.assumed[key] = true
+	return nil, true
+}
+
+// birthOf is the number of a birth that the document needs, zero if it does not say it.
+func (d *document) birthOf(key birthKey) (seq uint64, needed bool) {
+	if x, ok := d.Dispatches[key.id]; ok && key.kind == mailbox.KindDispatch {
+		return x.Birth, true
+	}
+	for i := range d.Queue {
+		switch e := &d.Queue[i]; {
+		case key.kind == mailbox.KindDispatch && e.ID == key.id:
+			return e.Birth, true
+		case key.kind == mailbox.KindRun && e.Run == key.id && e.First:
+			return e.RunBirth, true
+		}
+	}
+	return 0, false
+}
+
 func (s *Store) birth(ctx context.Context, kind mailbox.Kind, id string) (*born, error) {
 	r, found, err := s.last(ctx, s.names.birth(kind, id))
 	if err != nil || !found {
 		return nil, err
 	}
-	b := &born{ref: r.ref, raw: r.data, at: r.at}
+	b := &born{ref: r.ref, raw: r.data, at: r.at, size: len(r.data)}
 	return b, decode(r.data, &b.birth)
 }
 
 // fetch reads births side by side.
 func (t *thread) fetch(ctx context.Context, keys []birthKey) error {
 	keys = slices.DeleteFunc(keys, func(k birthKey) bool {
-		_, known := t.births[k]
-		return known || k.id == ""
+		if _, there := t.births[k]; there || k.id == "" {
+			return true
+		}
+		b, known := t.known(k)
+		if known {
+			t.births[k] = b
+		}
+		return known
 	})
 	found, errs := make([]*born, len(keys)), make([]error, len(keys))
 	var wg sync.WaitGroup
@@ -193,7 +263,7 @@ func (t *thread) dispatch(ctx context.Context, id string) (dispatchNow, bool, er
 	if d, ok := p.Dispatches[id]; ok {
 		return d, true, nil
 	}
-	d := dispatchNow{Home: b.Home, Fields: *b.Dispatch}
+	d := dispatchNow{Home: b.Home, Birth: b.ref.Seq, Fields: *b.Dispatch}
 	d.Fields.Request = nil
 	return d, queued, nil
 }

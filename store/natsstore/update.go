@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/nats-io/nats.go/jetstream"
@@ -14,8 +15,12 @@ import (
 
 type decider = func(mailbox.State) (mailbox.Change, error)
 
-// errAgain asks for another try: somebody else was first.
-var errAgain = errors.New("natsstore: somebody else was first")
+// errAgain asks for another try: somebody else was first. errStale asks for one that reads: what was guessed may be wrong, and
+// nothing that is written would show it.
+var (
+	errAgain = errors.New("natsstore: somebody else was first")
+	errStale = errors.New("natsstore: what was guessed may be wrong")
+)
 
 // Update implements mailbox.Store.
 func (s *Store) Update(ctx context.Context, id string, need mailbox.Need, decide decider) error {
@@ -38,6 +43,10 @@ type update struct {
 	base      string
 	// births are those that were made for this update.
 	births []ref
+	// began is when the try under way began.
+	began time.Time
+	// reads says that the thread is to be read, not guessed.
+	reads bool
 }
 
 // run reads the thread and tries, until it is certain what came of it.
@@ -47,17 +56,19 @@ func (u *update) run(ctx context.Context, try func(context.Context, *thread) err
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, u.s.cfg.Patience, errPatience)
 	defer cancel()
+	leave, err := u.s.turns.take(ctx, u.id)
+	if err != nil {
+		return fmt.Errorf("natsstore: thread %.80q: %w", u.id, err)
+	}
+	defer leave()
 	gone := 0
 	for n := 0; ; n++ {
-		t, err := u.s.open(ctx, u.id)
-		if err == nil && u.settle(t.doc) {
-			return nil
-		}
-		if err == nil {
-			err = try(ctx, t)
-		}
+		err := u.once(ctx, try)
 		if refused, ok := errors.AsType[*refusal](err); ok {
 			return u.end(refused.err)
+		}
+		if errors.Is(err, errStale) {
+			continue
 		}
 		if errors.Is(err, errGone) {
 			gone++
@@ -70,6 +81,32 @@ func (u *update) run(ctx context.Context, try func(context.Context, *thread) err
 			return fmt.Errorf("natsstore: thread %.80q: %w", u.id, errors.Join(late, err))
 		}
 	}
+}
+
+// once reads the thread and tries, unless an earlier try got through.
+func (u *update) once(ctx context.Context, try func(context.Context, *thread) error) error {
+	t, err := u.open(ctx)
+	if err != nil {
+		return err
+	}
+	if u.settle(t.doc) {
+		u.s.mirror.put(u.id, t.head.Seq, summaryOf(t.doc))
+		return nil
+	}
+	return try(ctx, t)
+}
+
+// open guesses the thread the first time, and reads it then.
+func (u *update) open(ctx context.Context) (*thread, error) {
+	u.began = time.Now()
+	if !u.reads {
+		u.reads = true
+		if t := u.s.guessed(u.id); t != nil {
+			err := t.gather(ctx)
+			return t, err
+		}
+	}
+	return u.s.open(ctx, u.id)
 }
 
 // end drops births that came to nothing.
@@ -109,11 +146,16 @@ func (u *update) try(ctx context.Context, t *thread, need mailbox.Need, decide d
 		return err
 	}
 	change, err := decide(state)
+	if t.guess && (err != nil || change.Head == nil || change.Drop) {
+		return errStale // nothing will be written that shows whether this was right
+	}
 	if err != nil {
+		u.s.cache.keep(t, len(t.head.data))
 		return &refusal{err}
 	}
 	switch {
 	case change.Head == nil:
+		u.s.cache.keep(t, len(t.head.data))
 		u.unused()
 		return nil
 	case change.Drop:
@@ -148,9 +190,12 @@ func (u *update) commit(ctx context.Context, t *thread, options ...jetstream.Pub
 	}
 	t.doc.Writes = append(t.doc.Writes, id)
 	t.doc.Writes = t.doc.Writes[max(len(t.doc.Writes)-keptWrites, 0):]
-	data, err := encode(t.doc)
+	data, err := encode(t.written())
 	if err != nil {
 		return err
+	}
+	if time.Since(u.began) > u.s.cfg.OrphanAge/2 {
+		return errAgain // what it refers to may count as left behind
 	}
 	before := len(u.writes)
 	u.writes = append(u.writes, id)
@@ -173,5 +218,8 @@ func (u *update) commit(ctx context.Context, t *thread, options ...jetstream.Pub
 	u.s.discard(t.old)
 	t.head = record{ref: r}
 	u.s.mirror.put(u.id, r.Seq, summaryOf(t.doc))
+	if !t.doc.Gone {
+		u.s.cache.keep(t, len(data))
+	}
 	return nil
 }

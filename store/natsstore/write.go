@@ -25,7 +25,7 @@ const (
 // write puts a change into the document, after what it refers to was written. It
 // refuses, before anything is written, what does not fit.
 func (t *thread) write(ctx context.Context, u *update, c mailbox.Change) error {
-	w := &writing{thread: t, update: u, home: c.Head.Seq}
+	w := &writing{thread: t, update: u, home: c.Head.Seq, bears: map[birthKey]bool{}}
 	if err := w.check(ctx, c); err != nil {
 		return err
 	}
@@ -46,6 +46,11 @@ func (t *thread) write(ctx context.Context, u *update, c mailbox.Change) error {
 		w.jobs = append(w.jobs, w.image(c.Image)...)
 	}
 	w.jobs = append(w.jobs, log...)
+	for key := range t.assumed {
+		if !w.bears[key] {
+			return errStale // nothing would show that it is new
+		}
+	}
 	if err := w.work(ctx); err != nil {
 		return err
 	}
@@ -55,6 +60,9 @@ func (t *thread) write(ctx context.Context, u *update, c mailbox.Change) error {
 		t.doc.Cause = c.Dispatch
 	}
 	if err := t.fileLog(ctx); err != nil {
+		return err
+	}
+	if err := t.spill(ctx); err != nil {
 		return err
 	}
 	return t.file(ctx)
@@ -71,6 +79,8 @@ type writing struct {
 	// before are dispatches and runs as they were.
 	dispatches map[string]dispatchNow
 	runs       map[string]runNow
+	// bears are the ids that are made taken.
+	bears map[birthKey]bool
 }
 
 // job writes a record and then says where it is.
@@ -173,9 +183,10 @@ func (w *writing) free(ctx context.Context, kind mailbox.Kind, id, owner string)
 
 // bear makes an id taken. A birth that is left from somebody else who did not get through stays as it is.
 func (w *writing) bear(kind mailbox.Kind, id string, b birth) (out *born, list []job, err error) {
-	out = &born{birth: b}
+	key := birthKey{kind, id}
+	out = &born{birth: b, at: time.Now()}
 	var expected uint64
-	if old := w.births[birthKey{kind, id}]; old != nil {
+	if old := w.births[key]; old != nil {
 		expected = old.ref.Seq
 		if old.Thread == w.id {
 			out = old
@@ -186,6 +197,7 @@ func (w *writing) bear(kind mailbox.Kind, id string, b birth) (out *born, list [
 			return nil, nil, err
 		}
 	}
+	out.size, w.bears[key] = len(out.raw), true
 	subject := w.s.names.birth(kind, id)
 	return out, []job{{
 		write: func(ctx context.Context) (ref, error) {
@@ -195,14 +207,35 @@ func (w *writing) bear(kind mailbox.Kind, id string, b birth) (out *born, list [
 			}
 			return r, err
 		},
-		done: func(r ref) { w.update.births = append(w.update.births, r) },
+		done: func(r ref) {
+			w.update.births = append(w.update.births, r)
+			out.ref = r
+			w.births[key] = out
+			w.doc.bear(key, r.Seq)
+		},
 	}}, nil
+}
+
+// bear notes the number of a birth with what refers to it.
+func (d *document) bear(key birthKey, seq uint64) {
+	if x, ok := d.Dispatches[key.id]; ok && key.kind == mailbox.KindDispatch {
+		x.Birth = seq
+		d.Dispatches[key.id] = x
+	}
+	for i := range d.Queue {
+		switch e := &d.Queue[i]; {
+		case key.kind == mailbox.KindDispatch && e.ID == key.id:
+			e.Birth = seq
+		case key.kind == mailbox.KindRun && e.Run == key.id && e.First:
+			e.RunBirth = seq
+		}
+	}
 }
 
 // dispatch puts a dispatch into the document.
 func (w *writing) dispatch(d mailbox.Dispatch) (list []job, err error) {
 	old, known := w.dispatches[d.ID]
-	now := dispatchNow{Home: old.Home, Request: old.Request, Fields: dispatchFields(d)}
+	now := dispatchNow{Home: old.Home, Request: old.Request, Birth: old.Birth, Fields: dispatchFields(d)}
 	now.Fields.Request = nil
 	asBorn := false
 	if known {
@@ -222,7 +255,7 @@ func (w *writing) dispatch(d mailbox.Dispatch) (list []job, err error) {
 	if d.Status.Terminal() && (w.doc.Oldest.IsZero() || d.UpdatedAt.Before(w.doc.Oldest)) {
 		w.doc.Oldest = d.UpdatedAt
 	}
-	w.doc.enqueue(d, known)
+	w.doc.enqueue(d, known, now.Birth)
 	if !asBorn || d.Status != mailbox.Queued {
 		w.doc.Dispatches[d.ID] = now
 	}
@@ -237,11 +270,11 @@ func (d *document) count(s mailbox.Status, n int) {
 }
 
 // enqueue puts a dispatch in its place of the queue, or takes it out.
-func (d *document) enqueue(x mailbox.Dispatch, known bool) {
-	first := !known
+func (d *document) enqueue(x mailbox.Dispatch, known bool, birth uint64) {
+	first, runBirth := !known, uint64(0)
 	d.Queue = slices.DeleteFunc(d.Queue, func(e entry) bool {
 		if e.ID == x.ID {
-			first = e.First
+			first, runBirth = e.First, e.RunBirth
 		}
 		return e.ID == x.ID
 	})
@@ -250,10 +283,9 @@ func (d *document) enqueue(x mailbox.Dispatch, known bool) {
 	}
 	e := entry{
 		ID: x.ID, Run: x.RunID, Priority: x.Priority, Seq: x.Seq, Available: millis(x.AvailableAt), Dedupe: x.Dedupe, Holding: x.Holding, First: first,
+		Birth: birth, RunBirth: runBirth,
 	}
-	at, _ := slices.BinarySearchFunc(d.Queue, e, func(a, b entry) int {
-		return cmp.Or(cmp.Compare(a.Priority, b.Priority), cmp.Compare(a.Seq, b.Seq))
-	})
+	at, _ := slices.BinarySearchFunc(d.Queue, e, byTurn)
 	d.Queue = slices.Insert(d.Queue, at, e)
 }
 

@@ -35,17 +35,18 @@ func (l *Link) ask(ctx context.Context, question func(context.Context) error) er
 	}
 }
 
-// A question without an answer is put again after askAgain, maxBeside times at once at most. Whoever is asked
-// may be dead, and a server that does not lead a stream says nothing.
+// A question without an answer is put again when there is a new leader: whoever was asked may be dead. It is put once more after
+// askAgain, and so on, each time later, maxBeside times in all: a new leader says nothing before it is ready. It is not put again by
+// the clock alone: that would make a slow server slower.
 const (
-	askAgain  = 250 * time.Millisecond
-	maxBeside = 8
+	askAgain  = 50 * time.Millisecond
+	maxBeside = 6
 )
 
 // look asks what changes nothing, so that it can be asked again before the answer is overdue.
 func look[T any](ctx context.Context, l *Link, question func(context.Context) (T, error)) (out T, err error) {
 	err = l.ask(ctx, func(ctx context.Context) error {
-		out, err = first(ctx, question)
+		out, err = first(ctx, &l.leaders, question)
 		return err
 	})
 	return out, err
@@ -57,30 +58,39 @@ type answer[T any] struct {
 	err error
 }
 
-// first asks, asks again beside that while no answer comes, and takes the first one that is of use.
-func first[T any](ctx context.Context, question func(context.Context) (T, error)) (T, error) {
+// first asks, asks again beside that when there is a new leader, and takes the first answer that is of use.
+func first[T any](ctx context.Context, l *leaders, question func(context.Context) (T, error)) (T, error) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	answers := make(chan answer[T], maxBeside)
-	again := time.NewTicker(askAgain)
-	defer again.Stop()
+	changed := l.next()
+	asked, open := 0, 0
 	put := func() {
-		out, err := question(ctx)
-		answers <- answer[T]{out, err}
+		if asked == maxBeside {
+			return
+		}
+		asked, open = asked+1, open+1
+		go func() {
+			out, err := question(ctx)
+			answers <- answer[T]{out, err}
+		}()
 	}
-	go put()
-	for asked, open := 1, 1; ; {
+	var again <-chan time.Time
+	wait := askAgain
+	for put(); ; {
 		select {
 		case a := <-answers:
 			open--
 			if a.err == nil || !Transient(a.err) || open == 0 {
 				return a.out, a.err
 			}
-		case <-again.C:
-			if asked < maxBeside {
-				asked, open = asked+1, open+1
-				go put()
-			}
+		case <-changed:
+			changed, again, wait = l.next(), time.After(askAgain), askAgain
+			put()
+		case <-again:
+			wait *= 2
+			again = time.After(wait)
+			put()
 		}
 	}
 }

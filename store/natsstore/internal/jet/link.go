@@ -20,6 +20,9 @@ type Link struct {
 	// Wait is how long one answer may take, Patience how long to ask when there is none.
 	Wait, Patience time.Duration
 	Logger         *slog.Logger
+
+	// leaders tells of new ones, if somebody watches.
+	leaders leaders
 }
 
 // Stream keeps records.
