@@ -61,9 +61,10 @@ type slot struct {
 	// grave is closed when the instance that was there before is gone. Until then
 	// there is no new one, so a slot never has more than two.
 	grave chan struct{}
-	// used is set when the slot is taken and cleared by each sweep. Like out, the
-	// outcome of the call, and tally it belongs to the holder of the slot.
+	// used is set when the slot is taken and cleared by each sweep. Like in and out,
+	// the input and outcome of the call, and tally it belongs to the holder of the slot.
 	used  bool
+	in    input
 	out   outcome
 	tally tally
 }

@@ -76,7 +76,7 @@ func (s *Session) Generation() *Generation { return s.gen }
 // closed, with [ErrClosed].
 func (s *Session) Call(ctx context.Context, export string, input []byte) ([]byte, error) {
 	g := s.gen
-	t, err := g.target(export, input)
+	t, err := g.target(export, len(input))
 	if err != nil {
 		return nil, err
 	}
@@ -103,7 +103,9 @@ func (s *Session) Call(ctx context.Context, export string, input []byte) ([]byte
 	start := slot.tally.begin()
 	out := &slot.out
 	*out = outcome{}
-	err = inst.call(ctx, g.limits.Timeout, t, input, out)
+	slot.in.set(input)
+	err = inst.call(ctx, g.limits.Timeout, t, &slot.in, out)
+	slot.in.drop()
 	slot.tally.end(start, out)
 	if err != nil || out.spent {
 		s.lose(ctx)

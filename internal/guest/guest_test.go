@@ -1,6 +1,7 @@
 package guest_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"strings"
@@ -28,6 +29,10 @@ func (m *module) Section(name string) []byte {
 
 func (m *module) Call(_ context.Context, export string, input []byte) ([]byte, error) {
 	return m.exports[export](input)
+}
+
+func (m *module) CallParts(ctx context.Context, export string, parts [][]byte) ([]byte, error) {
+	return m.Call(ctx, export, bytes.Join(parts, nil))
 }
 
 func answers(out []byte, err error) func([]byte) ([]byte, error) {
