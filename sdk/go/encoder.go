@@ -211,25 +211,25 @@ func (e *Encoder) Value(v any) {
 		e.stringList(v)
 	case map[string]string:
 		e.stringMap(v)
-	case Marshaler:
-		v.MarshalTo(e)
+	case int:
+		e.Int(int64(v))
+	case int64:
+		e.Int(v)
 	default:
-		e.integer(v)
+		e.other(v)
 	}
 }
 
-func (e *Encoder) integer(v any) {
+// other writes what comes seldom. Whether a type has a method is asked last, since a
+// guest finds out anew in each call.
+func (e *Encoder) other(v any) {
 	switch v := v.(type) {
-	case int:
-		e.Int(int64(v))
 	case int8:
 		e.Int(int64(v))
 	case int16:
 		e.Int(int64(v))
 	case int32:
 		e.Int(int64(v))
-	case int64:
-		e.Int(v)
 	case uint:
 		e.unsigned(uint64(v))
 	case uint8:
@@ -240,6 +240,8 @@ func (e *Encoder) integer(v any) {
 		e.unsigned(uint64(v))
 	case uint64:
 		e.unsigned(v)
+	case Marshaler:
+		v.MarshalTo(e)
 	default:
 		e.fail(ErrValue)
 	}
