@@ -191,14 +191,14 @@ func (p *pkg) decodeField(w *writer, f *field, v string) {
 // viewStruct writes one method for each field of a struct that is read lazily.
 func (p *pkg) viewStruct(w *writer, s *structType) {
 	for _, f := range s.fields {
+		text := f.kind == scalar && (f.elem == "string" || p.strings[f.elem])
+		if text && f.key == "role" {
+			continue // the index says it
+		}
 		w.line("\n// %s reads the field of [%s] with that name.", f.name, s.name)
 		w.line("func (v %s) %s() %s {", viewOf(s.name), f.name, f.typeText())
 		w.line("if m := v.given(); m != nil { return m.%s }", f.name)
-		switch text := f.kind == scalar && (f.elem == "string" || p.strings[f.elem]); {
-		case text && f.key == "role":
-			w.line("return %s(v.role())\n}", f.elem) // the index says it
-			continue
-		case text:
+		if text {
 			w.line("return %s(v.str(%q))\n}", f.elem, f.key)
 			continue
 		}

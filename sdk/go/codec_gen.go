@@ -1557,14 +1557,6 @@ func (v MessageView) ID() string {
 	return string(v.str("id"))
 }
 
-// Role reads the field of [Message] with that name.
-func (v MessageView) Role() Role {
-	if m := v.given(); m != nil {
-		return m.Role
-	}
-	return Role(v.role())
-}
-
 // Content reads the field of [Message] with that name.
 func (v MessageView) Content() []ContentBlock {
 	if m := v.given(); m != nil {

@@ -12,7 +12,7 @@ const MaxDepth = 64
 // Reasons why a value cannot be encoded.
 var (
 	// ErrValue is a dynamic value of a type that the contract does not know.
-	ErrValue = errors.New("mortise: a dynamic value must be nil, bool, a number, string, []byte, []string, []any, map[string]any or map[string]string")
+	ErrValue = errors.New("mortise: a dynamic value must be nil, bool, a number, string, []byte, []string, []any, map[string]any, map[string]string or Fields")
 	// ErrNumber is a float that is not finite, or an integer beyond int64.
 	ErrNumber = errors.New("mortise: a number must be finite and an integer must fit in int64")
 	// ErrDepth is a value that nests deeper than [MaxDepth].
@@ -207,6 +207,8 @@ func (e *Encoder) Value(v any) {
 		e.anyList(v)
 	case map[string]any:
 		e.anyMap(v)
+	case Fields:
+		v.MarshalTo(e)
 	case []string:
 		e.stringList(v)
 	case map[string]string:

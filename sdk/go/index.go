@@ -36,10 +36,11 @@ func (d *Decoder) messages(index string) Messages {
 	shared.s, shared.marks = d.s, index
 	end := views.place(shared, d.pos)
 	if end < 0 {
-		if shared.marks = d.measured(n); d.err != nil {
+		shared.marks = d.measured(n)
+		if end = views.place(shared, d.pos); end < 0 {
+			d.fail(d.pos, "too many messages")
 			return nil
 		}
-		end = views.place(shared, d.pos)
 	}
 	d.pos = end
 	d.Close()
@@ -49,7 +50,7 @@ func (d *Decoder) messages(index string) Messages {
 // place fills in where messages are that begin at pos, and returns where they end. It
 // returns -1 when the marks are not those of as many messages that are all there.
 func (s Messages) place(shared *messageList, pos int) int {
-	if len(shared.marks) != len(s)*MessageMarkSize {
+	if len(shared.marks) != len(s)*MessageMarkSize || len(s) >= 1<<placeBits {
 		return -1
 	}
 	rest := len(shared.s) - pos
@@ -58,7 +59,10 @@ func (s Messages) place(shared *messageList, pos int) int {
 		if size > rest {
 			return -1
 		}
-		s[i] = MessageView{list: shared, at: uint32(pos), i: uint32(i)}
+		s[i] = MessageView{list: shared, at: uint32(pos), place: uint32(i)}
+		if mark := shared.marks[i*MessageMarkSize+4]; int(mark) < len(roles) {
+			s[i].place |= uint32(mark) << placeBits
+		}
 		pos += size
 		rest -= size
 	}

@@ -19,7 +19,7 @@ func MessagesOf(list ...Message) Messages {
 	shared := &messageList{values: list}
 	views := make(Messages, len(list))
 	for i := range list {
-		views[i] = MessageView{list: shared, i: uint32(i)}
+		views[i] = MessageView{list: shared, place: uint32(i)}
 	}
 	return views
 }
@@ -64,9 +64,15 @@ func (s Messages) marshalTo(e *Encoder) {
 // any other string of the input. The zero MessageView is an empty message.
 type MessageView struct {
 	list *messageList
-	// at is where the message stands in the input, i its place among the others.
-	at, i uint32
+	// at is where the message stands in the input, place its place among the others and,
+	// in the highest byte, the mark of its role.
+	at, place uint32
 }
+
+// placeBits are those of a place.
+const placeBits = 24
+
+func (v MessageView) index() int { return int(v.place & (1<<placeBits - 1)) }
 
 // messageList is what all views of an input share.
 type messageList struct {
@@ -83,7 +89,7 @@ func (v MessageView) given() *Message {
 	if v.list == nil || v.list.values == nil {
 		return nil
 	}
-	return &v.list.values[v.i]
+	return &v.list.values[v.index()]
 }
 
 // raw is the encoded message, of which is known that all of it is there.
@@ -91,25 +97,26 @@ func (v MessageView) raw() string {
 	if v.list == nil || v.list.marks == "" {
 		return ""
 	}
-	return v.list.s[v.at:][:markedSize(v.list.marks, int(v.i))]
+	return v.list.s[v.at:][:markedSize(v.list.marks, v.index())]
 }
 
-// role is the role as a string. Mostly the index says it.
-func (v MessageView) role() string {
-	if v.list != nil && v.list.marks != "" {
-		switch v.list.marks[int(v.i)*MessageMarkSize+4] {
-		case MarkSystem:
-			return string(RoleSystem)
-		case MarkUser:
-			return string(RoleUser)
-		case MarkAssistant:
-			return string(RoleAssistant)
-		case MarkTool:
-			return string(RoleTool)
-		}
+// Role reads the field of [Message] with that name. Mostly the host's index says it.
+func (v MessageView) Role() Role {
+	if mark := v.place >> placeBits; mark != 0 {
+		return roles[mark%uint32(len(roles))]
 	}
-	return v.str("role")
+	return v.readRole()
 }
+
+func (v MessageView) readRole() Role {
+	if m := v.given(); m != nil {
+		return m.Role
+	}
+	return Role(v.str("role"))
+}
+
+// roles are those that have a mark.
+var roles = [...]Role{MarkSystem: RoleSystem, MarkUser: RoleUser, MarkAssistant: RoleAssistant, MarkTool: RoleTool}
 
 // Message returns the whole message.
 func (v MessageView) Message() Message {
