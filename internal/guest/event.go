@@ -100,9 +100,7 @@ func (p *packedEvent) write(e *abi.Event) error {
 	if e.Result != nil {
 		w.value("result", e.Result)
 	}
-	if e.ResultMessageID != "" {
-		w.text("result_message_id", e.ResultMessageID)
-	}
+	w.optional("result_message_id", e.ResultMessageID)
 	if len(e.Notices) > 0 {
 		w.value("notices", e.Notices)
 	}
@@ -140,7 +138,7 @@ func (w *fieldWriter) header(p *packedEvent) error {
 
 func (w *fieldWriter) key(name string) {
 	w.n++
-	w.buf = wire.AppendString(w.buf, name)
+	w.buf = wire.AppendKey(w.buf, name)
 }
 
 func (w *fieldWriter) integer(name string, v int) {
@@ -164,32 +162,28 @@ func (w *fieldWriter) value(name string, v any) {
 	}
 }
 
+// run writes the identity, a map in the map.
 func (w *fieldWriter) run(r *abi.RunIdentity) {
 	w.key("run")
-	fields := [...]struct {
-		name, value string
-		always      bool
-	}{
-		{"thread_id", r.ThreadID, true},
-		{"run_id", r.RunID, true},
-		{"parent_run_id", r.ParentRunID, false},
-		{"agent_id", r.AgentID, false},
-		{"dispatch_id", r.DispatchID, false},
-		{"session_id", r.SessionID, false},
-		{"mode", string(r.Mode), false},
-		{"adapter", r.Adapter, false},
-	}
-	n := 0
-	for i := range fields {
-		if fields[i].always || fields[i].value != "" {
-			n++
-		}
-	}
-	w.buf = wire.AppendMap(w.buf, n)
-	for i := range fields {
-		if f := &fields[i]; f.always || f.value != "" {
-			w.buf = wire.AppendString(wire.AppendString(w.buf, f.name), f.value)
-		}
+	fields, header := w.n, len(w.buf)
+	w.buf = append(w.buf, 0) // there are fewer than 16 fields
+	w.n = 0
+	w.text("thread_id", r.ThreadID)
+	w.text("run_id", r.RunID)
+	w.optional("parent_run_id", r.ParentRunID)
+	w.optional("agent_id", r.AgentID)
+	w.optional("dispatch_id", r.DispatchID)
+	w.optional("session_id", r.SessionID)
+	w.optional("mode", string(r.Mode))
+	w.optional("adapter", r.Adapter)
+	wire.AppendMap(w.buf[:header], w.n)
+	w.n = fields
+}
+
+// optional writes a text that is not empty.
+func (w *fieldWriter) optional(name, v string) {
+	if v != "" {
+		w.text(name, v)
 	}
 }
 

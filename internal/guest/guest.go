@@ -20,7 +20,8 @@ var (
 )
 
 // Caller is a loaded module, as host.Module is one. CallParts is Call with an input in
-// parts. Both must keep nothing of the input, whose memory is used again.
+// parts. Both must keep nothing of the input, whose memory is used again, and nothing of
+// what they return.
 type Caller interface {
 	Name() string
 	HasExport(name string) bool
@@ -169,7 +170,7 @@ func (g *Guest) decode(export string, output []byte, err error, out any) error {
 	if len(output) == 0 || g.format == wire.MessagePack && string(output) == emptyMap {
 		return nil // It says nothing.
 	}
-	if err := g.format.Unmarshal(output, out); err != nil {
+	if err := g.format.Take(output, out); err != nil {
 		return fmt.Errorf("guest: module %q: %s: %w: %w", g.caller.Name(), export, ErrDecode, err)
 	}
 	return nil

@@ -36,6 +36,11 @@ func AppendString(b []byte, s string) []byte {
 	if !utf8.ValidString(s) {
 		s = strings.ToValidUTF8(s, "\uFFFD")
 	}
+	return AppendKey(b, s)
+}
+
+// AppendKey writes a string that is UTF-8, such as the name of a field.
+func AppendKey(b []byte, s string) []byte {
 	if n := len(s); n < 32 {
 		b = append(b, msgpcode.FixedStrLow|byte(n))
 	} else {

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+	"unsafe"
 
 	"github.com/vmihailenco/msgpack/v5/msgpcode"
 )
@@ -22,16 +23,22 @@ const maxShared = 4 << 10
 type decoder struct {
 	data []byte
 	pos  int
-	// shared is a copy of data that strings are parts of, empty for a large input.
+	// shared is data or a copy of it that strings are parts of, empty for a large input.
 	shared string
 }
 
-func unmarshalMessagePack(data []byte, v reflect.Value) error {
+// unmarshalMessagePack decodes data, whose memory strings may share if it is owned: if
+// nobody changes it any more.
+func unmarshalMessagePack(data []byte, v reflect.Value, owned bool) error {
 	if err := scan(data); err != nil {
 		return err
 	}
 	d := decoder{data: data}
-	if len(data) <= maxShared {
+	switch {
+	case len(data) > maxShared:
+	case owned:
+		d.shared = unsafe.String(unsafe.SliceData(data), len(data))
+	default:
 		d.shared = string(data)
 	}
 	v.SetZero()
@@ -186,7 +193,12 @@ func (d *decoder) slice(v reflect.Value) error {
 		return d.fault(d.pos, "not an array")
 	}
 	n := d.count()
-	v.Set(reflect.MakeSlice(v.Type(), n, n))
+	if n == 0 {
+		v.Set(reflect.MakeSlice(v.Type(), 0, 0))
+		return nil
+	}
+	v.Grow(n)
+	v.SetLen(n)
 	for i := range n {
 		if err := d.value(v.Index(i)); err != nil {
 			return under(err, "["+strconv.Itoa(i)+"]")
