@@ -54,8 +54,8 @@ type slot struct {
 	// inst is nil when the holder has to make one. Only the holder of the slot
 	// changes it, under the pool's lock.
 	inst instance
-	// guest is the instance of a session while the slot is used for it.
-	guest instance
+	// guest is a session while the slot is used for it.
+	guest atomic.Pointer[Session]
 	// stop ends the making of an instance.
 	stop context.CancelCauseFunc
 	// grave is closed when the instance that was there before is gone. Until then
@@ -246,11 +246,4 @@ func (p *pool) set(s *slot, inst instance) {
 	if inst != nil {
 		p.arm()
 	}
-}
-
-// lend makes a slot run the instance of a session, or no longer.
-func (p *pool) lend(s *slot, inst instance) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	s.guest = inst
 }
