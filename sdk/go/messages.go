@@ -133,8 +133,25 @@ func (v MessageView) Message() Message {
 
 // Text returns the text blocks of the message, joined without a separator.
 func (v MessageView) Text() string {
+	if text, ok := v.onlyText(); ok {
+		return text
+	}
 	m := Message{Content: v.Content()}
 	return m.Text()
+}
+
+// onlyText reads the text of a message that has one block, of text and nothing else, as
+// most have.
+func (v MessageView) onlyText() (string, bool) {
+	const header = "\x91\x82\xa4type\xa4text\xa4text"
+	raw := v.raw()
+	at := seek(raw, "content")
+	if at < 0 || len(raw)-at < len(header) || raw[at:at+len(header)] != header {
+		return "", false
+	}
+	d := Decoder{s: raw, pos: at + len(header)}
+	text := d.Str()
+	return text, d.err == nil
 }
 
 // find moves d, which reads the message, to the value of a field. It returns false
