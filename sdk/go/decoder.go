@@ -151,6 +151,12 @@ func (d *Decoder) longStr(at int) string {
 
 // Key reads the key of a map entry.
 func (d *Decoder) Key() string {
+	if at := d.pos; at < len(d.s) { // most are short
+		if n := int(d.s[at]) - 0xa0; uint(n) < 32 && n < len(d.s)-at {
+			d.pos = at + 1 + n
+			return d.s[at+1 : d.pos]
+		}
+	}
 	if d.pos < len(d.s) && d.s[d.pos] == 0xc0 {
 		d.wrong(d.pos, "a string key")
 		return ""
