@@ -46,6 +46,9 @@ func deepen() byte {
 	return frame[len(ballast)]
 }
 
+// odd are the sizes that are no multiples of smallStep.
+var odd = [...]int{8, 24}
+
 var (
 	ballast  [headroom / piece][]byte
 	bytes    []byte
@@ -94,6 +97,10 @@ func init() {
 	}
 	clear(ballast[:])
 	runtime.GC()
+	for _, size := range odd {
+		prepare(size, plainObject)
+		prepare(size, pointerObject)
+	}
 	for size := smallStep; size <= prepared; size += smallStep {
 		prepare(size, plainObject)
 		prepare(size, pointerObject)
