@@ -16,22 +16,20 @@ func TestGate(t *testing.T) {
 	enter, leave := host.NewGate()
 	impatient, cancel := context.WithCancel(t.Context())
 	cancel()
+	contexts := []context.Context{impatient, t.Context(), t.Context(), t.Context()}
 	inside, through := 0, 0 // what the gate guards
 	var wg sync.WaitGroup
 	for n := range 16 {
 		wg.Go(func() {
 			for range 500 {
-				ctx := t.Context()
-				if n%4 == 0 {
-					ctx = impatient
-				}
-				if err := enter(ctx); err != nil {
+				if err := enter(contexts[n%len(contexts)]); err != nil {
 					if !errors.Is(err, context.Canceled) {
 						t.Error(err)
 					}
 					continue
 				}
-				if inside++; inside != 1 {
+				inside++
+				if inside != 1 {
 					t.Errorf("%d callers are inside", inside)
 				}
 				through++

@@ -271,8 +271,8 @@ func TestCacheIsBounded(t *testing.T) {
 	if n > guest.MaxCached || size > guest.MaxCachedBytes || size < guest.MaxCachedBytes/2 {
 		t.Errorf("%d encodings of %d bytes are kept", n, size)
 	}
-	if there, bytes := guest.CacheRecount(g); there != n || bytes != size {
-		t.Errorf("%d encodings of %d bytes are there, %d of %d are counted", there, bytes, n, size)
+	if there, room := guest.CacheRecount(g); there != n || room != size {
+		t.Errorf("%d encodings of %d bytes are there, %d of %d are counted", there, room, n, size)
 	}
 	huge := &abi.Event{Messages: []abi.Message{{ID: "huge", Content: []abi.ContentBlock{abi.Text(strings.Repeat("x", guest.MaxCachedBytes))}}}}
 	same(t, g, huge)

@@ -2,6 +2,7 @@ package guest
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/internal/wire"
@@ -131,7 +132,7 @@ func (w *fieldWriter) header(p *packedEvent) error {
 		return w.err
 	}
 	wide := wire.AppendMap(nil, w.n)
-	p.fields = append(wide, w.buf[1:]...)
+	p.fields = slices.Concat(wide, w.buf[1:])
 	p.tail += len(wide) - 1
 	return w.err
 }

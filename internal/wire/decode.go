@@ -107,7 +107,7 @@ func (d *decoder) text() (string, error) {
 		return "", d.fault(d.pos, "not a string")
 	}
 	from, to := d.span()
-	s := ""
+	var s string
 	if d.shared != "" {
 		s = d.shared[from:to]
 	} else {

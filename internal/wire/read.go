@@ -41,7 +41,7 @@ func (d *decoder) big(width int) uint64 {
 func (d *decoder) span() (from, to int) {
 	c := d.data[d.pos]
 	d.pos++
-	n := 0
+	var n int
 	switch {
 	case msgpcode.IsFixedString(c):
 		n = int(c & msgpcode.FixedStrMask)
