@@ -95,11 +95,12 @@ func (m *messageCache) add(e *abi.Event, p *packedEvent) error {
 		if p.messages[i] != nil {
 			continue
 		}
-		message := &e.Messages[i]
-		data, err := wire.AppendValue(nil, message, messageDepth)
-		if err != nil {
+		message, start := &e.Messages[i], len(p.fresh)
+		var err error
+		if p.fresh, err = wire.AppendValue(p.fresh, message, messageDepth); err != nil {
 			return fmt.Errorf("messages[%d]: %w", i, err)
 		}
+		data := p.fresh[start:]
 		p.messages[i] = &cached{key: messageKey{e.Run.ThreadID, message.ID}, encoded: data, mark: markOf(message, len(data))}
 	}
 	m.mu.Lock()

@@ -17,6 +17,9 @@ type packedEvent struct {
 	fields []byte
 	// tail is where the second of them begin.
 	tail int
+	// fresh are the encodings of messages that were not kept; those that are kept now stand
+	// on their tape, too.
+	fresh []byte
 }
 
 // pack encodes an event with what is kept of its messages, for use until unpack.
@@ -37,8 +40,8 @@ func (m *messageCache) pack(e *abi.Event) (*packedEvent, error) {
 func (m *messageCache) unpack(p *packedEvent) {
 	clear(p.messages)
 	clear(p.parts)
-	p.messages, p.parts, p.fields = p.messages[:0], p.parts[:0], p.fields[:0]
-	if cap(p.fields) <= maxFields {
+	p.messages, p.parts, p.fields, p.fresh = p.messages[:0], p.parts[:0], p.fields[:0], p.fresh[:0]
+	if cap(p.fields) <= maxFields && cap(p.fresh) <= maxFields {
 		m.events.Put(p)
 	}
 }

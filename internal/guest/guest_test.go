@@ -16,6 +16,8 @@ import (
 type module struct {
 	exports map[string]func(input []byte) ([]byte, error)
 	section []byte
+	// deaf lets it take an input in parts without looking at it.
+	deaf bool
 }
 
 func (m *module) Name() string               { return "m" }
@@ -32,6 +34,9 @@ func (m *module) Call(_ context.Context, export string, input []byte) ([]byte, e
 }
 
 func (m *module) CallParts(ctx context.Context, export string, parts [][]byte) ([]byte, error) {
+	if m.deaf {
+		return nil, nil
+	}
 	return m.Call(ctx, export, bytes.Join(parts, nil))
 }
 
