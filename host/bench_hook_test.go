@@ -18,6 +18,7 @@ import (
 
 	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/host"
+	"github.com/mortise-dev/mortise/internal/guest"
 	"github.com/mortise-dev/mortise/internal/wire"
 	"github.com/mortise-dev/mortise/plugins"
 )
@@ -221,6 +222,15 @@ func TestBenchGuestsHostile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	m := load(t, host.EngineNative, host.Spec{Wasm: cGuest(t), Name: "encoder"})
+	g, err := guest.Open(t.Context(), m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	indexed, err := g.Encode(event(conversation(40), 0))
+	if err != nil || !bytes.Contains(indexed, []byte(abi.FieldMessageIndex)) {
+		t.Fatalf("no index, error %v", err)
+	}
 	var inputs [][]byte
 	for _, path := range bad {
 		data, err := os.ReadFile(path)
@@ -229,10 +239,17 @@ func TestBenchGuestsHostile(t *testing.T) {
 		}
 		inputs = append(inputs, data, append([]byte("\x81\xa8messages\x91"), data...))
 	}
-	for cut := range good[:1500] {
-		broken := bytes.Clone(good[:1500])
-		broken[cut] ^= 0x5d
-		inputs = append(inputs, good[:cut], broken)
+	for _, whole := range [][]byte{good, indexed} {
+		for cut := range whole[:1500] {
+			broken := bytes.Clone(whole[:1500])
+			broken[cut] ^= 0x5d
+			inputs = append(inputs, whole[:cut], broken)
+		}
+	}
+	for at := range indexed[:500] { // the index and what stands before
+		broken := bytes.Clone(indexed)
+		broken[at] ^= 0x5d
+		inputs = append(inputs, broken)
 	}
 	for name, wasm := range map[string][]byte{"go": built(t, hookGuest), "c": cGuest(t)} {
 		t.Run(name, func(t *testing.T) {
@@ -246,11 +263,13 @@ func TestBenchGuestsHostile(t *testing.T) {
 					t.Fatalf("%.80q: %v", input, err)
 				}
 			}
-			if refused < 1500 { // every event that is cut off, for a start
+			if refused < 2*1500 { // every event that is cut off, for a start
 				t.Errorf("%d of %d inputs were refused", refused, len(inputs))
 			}
-			if _, err := m.Call(t.Context(), "on_phase", good); err != nil {
-				t.Error(err)
+			for _, whole := range [][]byte{good, indexed} {
+				if _, err := m.Call(t.Context(), "on_phase", whole); err != nil {
+					t.Error(err)
+				}
 			}
 			if n := m.Stats().Replaced; n > 0 {
 				t.Errorf("%d instances had to be replaced: a call made memory grow", n)

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"bytes"
 	"context"
 	"log/slog"
 	"time"
@@ -45,7 +46,7 @@ type instance interface {
 	// call runs an export that takes nothing, for as long as timeout and ctx let
 	// it, and fills in the outcome. The error is a *fault when the guest broke or was
 	// stopped.
-	call(ctx context.Context, timeout time.Duration, t *target, input []byte, out *outcome) error
+	call(ctx context.Context, timeout time.Duration, t *target, in *input, out *outcome) error
 	// interrupt ends the call in progress, from another goroutine. The fault of
 	// the call is ErrClosed.
 	interrupt()
@@ -56,6 +57,36 @@ type instance interface {
 type target struct {
 	name  string
 	index int
+}
+
+// input is what a call gets, in parts. It is valid while the call runs.
+type input struct {
+	parts [][]byte
+	size  int
+	// whole is the one part of an input that came as one.
+	whole [1][]byte
+}
+
+func (in *input) set(data []byte) {
+	in.whole[0] = data
+	in.parts, in.size = in.whole[:], len(data)
+}
+
+func (in *input) drop() { *in = input{} }
+
+// copyTo puts the input together in a place of its size.
+func (in *input) copyTo(to []byte) {
+	for _, part := range in.parts {
+		to = to[copy(to, part):]
+	}
+}
+
+// bytes is the input in one piece, which is not to be changed.
+func (in *input) bytes() []byte {
+	if len(in.parts) == 1 {
+		return in.parts[0]
+	}
+	return bytes.Join(in.parts, nil)
 }
 
 // outcome is what a call left behind. It is valid beside an error too, as far as

@@ -23,3 +23,9 @@ type Instance struct{ i instance }
 
 // Close closes it.
 func (i *Instance) Close(ctx context.Context) error { return i.i.close(ctx) }
+
+// NewGate makes a gate for a test, which enters and leaves it.
+func NewGate() (enter func(context.Context) error, leave func()) {
+	g := newGate()
+	return g.enter, g.leave
+}

@@ -90,7 +90,7 @@ func (i *extismInstance) end() {
 	i.files.written = 0
 }
 
-func (i *extismInstance) call(ctx context.Context, timeout time.Duration, t *target, input []byte, out *outcome) (err error) {
+func (i *extismInstance) call(ctx context.Context, timeout time.Duration, t *target, in *input, out *outcome) (err error) {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	i.stop.Store(&stop)
@@ -99,6 +99,7 @@ func (i *extismInstance) call(ctx context.Context, timeout time.Duration, t *tar
 	if i.closed {
 		return fmt.Errorf("%w: the instance is closed", ErrEngine)
 	}
+	input := in.bytes()
 	callCtx := i.begin(ctx, t.name, input)
 	i.grants.ctx = ctx //nolint:fatcontext // replaced, not nested
 	defer i.end()

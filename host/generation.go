@@ -87,21 +87,53 @@ func (g *Generation) Section(name string) []byte { return slices.Clone(g.parsed.
 // Call is [Module.Call] on this generation. Once another one has taken its place
 // it fails with [ErrRetired].
 func (g *Generation) Call(ctx context.Context, export string, input []byte) ([]byte, error) {
-	t, err := g.target(export, input)
+	s, t, err := g.begin(ctx, export, len(input))
 	if err != nil {
 		return nil, err
 	}
+	defer g.pool.release(ctx, s)
+	s.in.set(input)
+	return g.serve(ctx, s, t)
+}
+
+// CallParts is [Module.CallParts] on this generation. Once another one has taken its
+// place it fails with [ErrRetired].
+func (g *Generation) CallParts(ctx context.Context, export string, parts [][]byte) ([]byte, error) {
+	n := 0
+	for _, part := range parts {
+		n += len(part)
+	}
+	s, t, err := g.begin(ctx, export, n)
+	if err != nil {
+		return nil, err
+	}
+	defer g.pool.release(ctx, s)
+	s.in.parts, s.in.size = parts, n
+	return g.serve(ctx, s, t)
+}
+
+// begin takes a slot for a call that can be made.
+func (g *Generation) begin(ctx context.Context, export string, size int) (*slot, *target, error) {
+	t, err := g.target(export, size)
+	if err != nil {
+		return nil, nil, err
+	}
 	if g.caps.inside(ctx) {
-		return nil, fmt.Errorf("host: module %q export %q: %w", g.module.name, t.name, ErrReentry)
+		return nil, nil, fmt.Errorf("host: module %q export %q: %w", g.module.name, t.name, ErrReentry)
 	}
 	s, err := g.pool.take(ctx, false)
 	if err != nil {
-		return nil, g.unserved(export, err)
+		return nil, nil, g.unserved(export, err)
 	}
-	defer g.pool.release(ctx, s)
+	return s, t, nil
+}
+
+// serve runs a call on a slot that holds its input.
+func (g *Generation) serve(ctx context.Context, s *slot, t *target) ([]byte, error) {
 	start := s.tally.begin()
 	s.out = outcome{}
-	err = g.run(ctx, s, t, input)
+	err := g.run(ctx, s, t)
+	s.in.drop()
 	s.tally.end(start, &s.out)
 	if err != nil {
 		g.module.count.fail(err)
@@ -121,7 +153,7 @@ func (g *Generation) Call(ctx context.Context, export string, input []byte) ([]b
 const fewTargets = 6
 
 // target finds an export, or refuses a call that cannot be made.
-func (g *Generation) target(export string, input []byte) (*target, error) {
+func (g *Generation) target(export string, size int) (*target, error) {
 	var t *target
 	for i := range g.few {
 		if g.few[i].name == export {
@@ -135,8 +167,8 @@ func (g *Generation) target(export string, input []byte) (*target, error) {
 	if t == nil {
 		return nil, fmt.Errorf("host: module %q export %q: %w", g.module.name, clean(export, maxName), ErrNoExport)
 	}
-	if len(input) > g.limits.InputBytes {
-		return nil, fmt.Errorf("host: module %q export %q: %w: %d bytes of %d", g.module.name, export, ErrInputTooLarge, len(input), g.limits.InputBytes)
+	if size > g.limits.InputBytes {
+		return nil, fmt.Errorf("host: module %q export %q: %w: %d bytes of %d", g.module.name, export, ErrInputTooLarge, size, g.limits.InputBytes)
 	}
 	return t, nil
 }
@@ -146,7 +178,7 @@ func (g *Generation) unserved(export string, err error) error {
 }
 
 // run calls on the slot's instance, or on a new one.
-func (g *Generation) run(ctx context.Context, s *slot, t *target, input []byte) error {
+func (g *Generation) run(ctx context.Context, s *slot, t *target) error {
 	if s.inst == nil {
 		inst, err := g.instantiate(ctx, s)
 		if err != nil {
@@ -155,7 +187,7 @@ func (g *Generation) run(ctx context.Context, s *slot, t *target, input []byte) 
 		g.pool.set(s, inst)
 	}
 	out := &s.out
-	err := s.inst.call(ctx, g.limits.Timeout, t, input, out)
+	err := s.inst.call(ctx, g.limits.Timeout, t, &s.in, out)
 	if err != nil || out.spent {
 		g.discard(ctx, s)
 	}

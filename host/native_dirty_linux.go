@@ -21,8 +21,21 @@ const (
 	reviseEvery = 64
 )
 
-// span is a range of bytes, whole pages.
-type span struct{ from, to int }
+// span is a range of bytes, whole pages. Those of an image that are empty are cleared
+// rather than copied.
+type span struct {
+	from, to int
+	empty    bool
+}
+
+// restore puts the bytes of the image back.
+func (s span) restore(data, img []byte) {
+	if s.empty {
+		clear(data[s.from:s.to])
+		return
+	}
+	copy(data[s.from:s.to], img[s.from:s.to])
+}
 
 // dirtyPages knows which pages of a private mapping are the process's own, so may
 // differ from what is mapped. To drop such pages costs a system call, and a page
@@ -68,9 +81,9 @@ const (
 	pageOfFile  = 1 << 61
 )
 
-// look finds the pages that are the process's own. It fails when it cannot, or
-// when they are more than are kept.
-func (d *dirtyPages) look(base unsafe.Pointer, length int) bool {
+// look finds the pages that are the process's own, over an image that is as long. It
+// fails when it cannot, or when they are more than are kept.
+func (d *dirtyPages) look(base unsafe.Pointer, img []byte) bool {
 	if d.blind {
 		return false
 	}
@@ -81,7 +94,7 @@ func (d *dirtyPages) look(base unsafe.Pointer, length int) bool {
 	}
 	defer table.Close()
 	const entry = 8
-	page := os.Getpagesize()
+	page, length := os.Getpagesize(), len(img)
 	d.spans, d.bytes = d.spans[:0], 0
 	var buf [512 * entry]byte
 	for at := 0; at < length; at += len(buf) / entry * page {
@@ -93,7 +106,8 @@ func (d *dirtyPages) look(base unsafe.Pointer, length int) bool {
 		for i := 0; i < n; i += entry {
 			e := binary.LittleEndian.Uint64(buf[i:])
 			if e&(pagePresent|pageSwapped) != 0 && e&pageOfFile == 0 {
-				d.add(at+i/entry*page, min(page, length-at-i/entry*page))
+				own := at + i/entry*page
+				d.add(own, img[own:min(own+page, length)])
 			}
 		}
 		if d.bytes > maxOwn {
@@ -103,13 +117,15 @@ func (d *dirtyPages) look(base unsafe.Pointer, length int) bool {
 	return true
 }
 
-func (d *dirtyPages) add(at, n int) {
+// add notes the page at an offset, over a page of the image.
+func (d *dirtyPages) add(at int, img []byte) {
+	n, empty := len(img), allZero(img)
 	d.bytes += n
-	if last := len(d.spans) - 1; last >= 0 && d.spans[last].to == at {
+	if last := len(d.spans) - 1; last >= 0 && d.spans[last].to == at && d.spans[last].empty == empty {
 		d.spans[last].to += n
 		return
 	}
-	d.spans = append(d.spans, span{from: at, to: at + n})
+	d.spans = append(d.spans, span{from: at, to: at + n, empty: empty})
 }
 
 // stale tells, now and then, whether most of many pages are no longer used: one
@@ -150,8 +166,12 @@ func faultsAreTold() bool {
 	}
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
+	file, ok := img.(*fileImage)
+	if !ok {
+		return false
+	}
 	own := func(pages int) bool {
-		return m.dirty.look(m.base, len(data)) && m.dirty.bytes == pages*os.Getpagesize()
+		return m.dirty.look(m.base, file.view) && m.dirty.bytes == pages*os.Getpagesize()
 	}
 	for pages, at := range []int{0, 2 * os.Getpagesize()} {
 		m.begin()

@@ -87,8 +87,8 @@ func nativeCaller(ctx context.Context) *nativeInstance {
 
 // inputRead copies the input to the guest's memory.
 func (i *nativeInstance) inputRead(m api.Module, stack []uint64) {
-	i.spendBytes(len(i.input))
-	copy(i.sliceOf(m, importInputRead, api.DecodeU32(stack[0]), len(i.input)), i.input)
+	i.spendBytes(i.input.size)
+	i.input.copyTo(i.sliceOf(m, importInputRead, api.DecodeU32(stack[0]), i.input.size))
 }
 
 // outputWrite takes the output from the guest's memory.

@@ -73,8 +73,11 @@ type nativeInstance struct {
 	// caller is the module that called a granted function last.
 	caller api.Module
 
+	// none is the input of what runs before the first call.
+	none input
+
 	// Of the call in progress.
-	input    []byte
+	input    *input
 	output   []byte
 	written  bool
 	vars     map[string][]byte
@@ -102,10 +105,13 @@ func (i *nativeInstance) memory() []byte       { return i.mems.guest.bytes() }
 func (i *nativeInstance) kernelMemory() []byte { return i.mems.kernel.bytes() }
 
 // begin prepares a call.
-func (i *nativeInstance) begin(ctx context.Context, timeout time.Duration, export string, input []byte) {
+func (i *nativeInstance) begin(ctx context.Context, timeout time.Duration, export string, in *input) {
 	i.context.Context = ctx //nolint:fatcontext // replaced, not nested
 	i.timeout = timeout
-	i.input, i.output, i.written, i.fault = input, nil, false, nil
+	if in == nil {
+		in = &i.none
+	}
+	i.input, i.output, i.written, i.fault = in, nil, false, nil
 	i.limit = i.prog.limits.Fuel
 	i.deadline = time.Time{}
 	i.stderr.reset()
@@ -149,7 +155,7 @@ func (i *nativeInstance) fail(f *fault) {
 }
 
 // call runs an export.
-func (i *nativeInstance) call(ctx context.Context, timeout time.Duration, t *target, input []byte, out *outcome) error {
+func (i *nativeInstance) call(ctx context.Context, timeout time.Duration, t *target, in *input, out *outcome) error {
 	f, err := i.function(t)
 	if err != nil {
 		return err
@@ -160,8 +166,8 @@ func (i *nativeInstance) call(ctx context.Context, timeout time.Duration, t *tar
 		ctx, done = i.bounded(ctx, timeout)
 		defer done()
 	}
-	i.begin(ctx, timeout, t.name, input)
-	if err := i.setInput(input); err != nil {
+	i.begin(ctx, timeout, t.name, in)
+	if err := i.setInput(in); err != nil {
 		i.end(out)
 		return err
 	}
@@ -211,14 +217,14 @@ func (i *nativeInstance) function(t *target) (*function, error) {
 }
 
 // setInput puts the input where the guest will look for it.
-func (i *nativeInstance) setInput(input []byte) error {
-	i.setHeader(kernelInputLength, uint64(len(input)))
-	if !i.prog.kernelInput || len(input) == 0 {
+func (i *nativeInstance) setInput(in *input) error {
+	i.setHeader(kernelInputLength, uint64(in.size)) //nolint:gosec // not negative
+	if !i.prog.kernelInput || in.size == 0 {
 		return nil
 	}
-	offset, ok := i.push(input)
+	offset, ok := i.push(in.bytes())
 	if !ok {
-		return &fault{kind: TrapMemory, detail: fmt.Sprintf("the kernel has no room for %d bytes of input", len(input))}
+		return &fault{kind: TrapMemory, detail: fmt.Sprintf("the kernel has no room for %d bytes of input", in.size)}
 	}
 	i.setHeader(kernelInputOffset, offset)
 	return nil

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"bytes"
 	"fmt"
 	"unsafe"
 
@@ -107,14 +108,9 @@ func (m *mappedMemory) capture() (image, error) {
 	return f, nil
 }
 
-func allZero(b []byte) bool {
-	for _, c := range b {
-		if c != 0 {
-			return false
-		}
-	}
-	return true
-}
+// allZero tells whether a page is empty: whether each byte is the one before, and the
+// first is zero.
+func allZero(b []byte) bool { return len(b) == 0 || b[0] == 0 && bytes.Equal(b[1:], b[:len(b)-1]) }
 
 func (m *mappedMemory) adopt(img image) error {
 	f, ok := img.(*fileImage)
@@ -149,12 +145,12 @@ func (m *mappedMemory) reset(img image) bool {
 		return ok && m.length == 0
 	}
 	data := m.bytes()
-	if m.dirty.faulted() && !m.dirty.look(m.base, len(data)) || m.dirty.stale(data, f.view) {
+	if m.dirty.faulted() && !m.dirty.look(m.base, f.view) || m.dirty.stale(data, f.view) {
 		m.dirty.forget()
 		return unix.Madvise(data, unix.MADV_DONTNEED) == nil
 	}
 	for _, s := range m.dirty.spans {
-		copy(data[s.from:s.to], f.view[s.from:s.to])
+		s.restore(data, f.view)
 	}
 	return true
 }

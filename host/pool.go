@@ -54,16 +54,17 @@ type slot struct {
 	// inst is nil when the holder has to make one. Only the holder of the slot
 	// changes it, under the pool's lock.
 	inst instance
-	// guest is the instance of a session while the slot is used for it.
-	guest instance
+	// guest is a session while the slot is used for it.
+	guest atomic.Pointer[Session]
 	// stop ends the making of an instance.
 	stop context.CancelCauseFunc
 	// grave is closed when the instance that was there before is gone. Until then
 	// there is no new one, so a slot never has more than two.
 	grave chan struct{}
-	// used is set when the slot is taken and cleared by each sweep. Like out, the
-	// outcome of the call, and tally it belongs to the holder of the slot.
+	// used is set when the slot is taken and cleared by each sweep. Like in and out,
+	// the input and outcome of the call, and tally it belongs to the holder of the slot.
 	used  bool
+	in    input
 	out   outcome
 	tally tally
 }
@@ -245,11 +246,4 @@ func (p *pool) set(s *slot, inst instance) {
 	if inst != nil {
 		p.arm()
 	}
-}
-
-// lend makes a slot run the instance of a session, or no longer.
-func (p *pool) lend(s *slot, inst instance) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	s.guest = inst
 }

@@ -128,10 +128,11 @@ func (p *pool) interrupt() int {
 		if s.stop != nil {
 			s.stop(ErrClosed)
 		}
-		for _, inst := range []instance{s.inst, s.guest} {
-			if inst != nil {
-				inst.interrupt()
-			}
+		if s.inst != nil {
+			s.inst.interrupt()
+		}
+		if guest := s.guest.Load(); guest != nil {
+			guest.interrupt()
 		}
 	}
 	return len(p.slots) - len(p.free)
@@ -151,6 +152,7 @@ func (p *pool) end(ctx context.Context) {
 		}
 	}
 	for s := range p.sessions {
+		s.left.Store(true)
 		if inst := s.take(); inst != nil {
 			idle = append(idle, inst)
 		}

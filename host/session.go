@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 )
 
 // Session is an instance that keeps its memory, globals, tables and variables
@@ -17,8 +18,10 @@ import (
 // sessions.
 type Session struct {
 	gen *Generation
-	// turn is held by the call in progress.
-	turn chan struct{}
+	// turn is for the call in progress.
+	turn gate
+	// left tells that the pool has let go of the session.
+	left atomic.Bool
 
 	mu     sync.Mutex
 	inst   instance
@@ -44,7 +47,7 @@ func (g *Generation) session(ctx context.Context) (_ *Session, retired bool, _ e
 	if !g.grants.Sticky {
 		return nil, false, fmt.Errorf("host: module %q: session: %w; set Grants.Sticky", g.module.name, ErrNotGranted)
 	}
-	s := &Session{gen: g, turn: make(chan struct{}, 1)}
+	s := &Session{gen: g, turn: newGate()}
 	if err := g.pool.join(s, g.limits.Sessions); err != nil {
 		return nil, errors.Is(err, ErrRetired), fmt.Errorf("host: module %q: session: %w", g.module.name, err)
 	}
@@ -76,19 +79,17 @@ func (s *Session) Generation() *Generation { return s.gen }
 // closed, with [ErrClosed].
 func (s *Session) Call(ctx context.Context, export string, input []byte) ([]byte, error) {
 	g := s.gen
-	t, err := g.target(export, input)
+	t, err := g.target(export, len(input))
 	if err != nil {
 		return nil, err
 	}
 	if g.caps.inside(ctx) {
 		return nil, fmt.Errorf("host: module %q export %q: %w", g.module.name, t.name, ErrReentry)
 	}
-	select {
-	case s.turn <- struct{}{}:
-	case <-ctx.Done():
-		return nil, fmt.Errorf("host: module %q export %q: waiting for the session: %w", g.module.name, export, ctx.Err())
+	if err := s.turn.enter(ctx); err != nil {
+		return nil, fmt.Errorf("host: module %q export %q: waiting for the session: %w", g.module.name, export, err)
 	}
-	defer func() { <-s.turn }()
+	defer s.turn.leave()
 	slot, err := g.pool.acquireFor(ctx, s)
 	if err != nil {
 		return nil, g.unserved(export, err)
@@ -98,12 +99,14 @@ func (s *Session) Call(ctx context.Context, export string, input []byte) ([]byte
 	if err != nil {
 		return nil, fmt.Errorf("host: module %q export %q: %w", g.module.name, export, err)
 	}
-	g.pool.lend(slot, inst)
-	defer g.pool.lend(slot, nil)
+	slot.guest.Store(s)
+	defer slot.guest.Store(nil)
 	start := slot.tally.begin()
 	out := &slot.out
 	*out = outcome{}
-	err = inst.call(ctx, g.limits.Timeout, t, input, out)
+	slot.in.set(input)
+	err = inst.call(ctx, g.limits.Timeout, t, &slot.in, out)
+	slot.in.drop()
 	slot.tally.end(start, out)
 	if err != nil || out.spent {
 		s.lose(ctx)
@@ -129,17 +132,11 @@ func (s *Session) Close(ctx context.Context) error {
 	s.mu.Lock()
 	s.closed = true
 	s.mu.Unlock()
-	select {
-	case s.turn <- struct{}{}:
-	case <-ctx.Done():
-		s.mu.Lock()
-		if s.inst != nil {
-			s.inst.interrupt()
-		}
-		s.mu.Unlock()
-		s.turn <- struct{}{}
+	if s.turn.enter(ctx) != nil {
+		s.interrupt()
+		_ = s.turn.enter(context.WithoutCancel(ctx)) // it waits for as long as it takes
 	}
-	defer func() { <-s.turn }()
+	defer s.turn.leave()
 	var err error
 	if inst := s.take(); inst != nil {
 		err = inst.close(context.WithoutCancel(ctx))
@@ -160,6 +157,15 @@ func (s *Session) instance() (instance, error) {
 		return nil, ErrSessionLost
 	}
 	return s.inst, nil
+}
+
+// interrupt ends the call in progress.
+func (s *Session) interrupt() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.inst != nil {
+		s.inst.interrupt()
+	}
 }
 
 // take takes the instance away.
@@ -195,6 +201,7 @@ func (p *pool) join(s *Session, limit int) error {
 
 // leave lets go of a session.
 func (p *pool) leave(ctx context.Context, s *Session) {
+	s.left.Store(true)
 	p.mu.Lock()
 	delete(p.sessions, s)
 	last := p.ended()
@@ -207,10 +214,7 @@ func (p *pool) leave(ctx context.Context, s *Session) {
 // acquireFor is acquire for a session, which a retired pool still serves.
 func (p *pool) acquireFor(ctx context.Context, s *Session) (*slot, error) {
 	for {
-		p.mu.Lock()
-		_, member := p.sessions[s]
-		p.mu.Unlock()
-		if !member {
+		if s.left.Load() {
 			return nil, ErrClosed
 		}
 		taken, err := p.take(ctx, true)

@@ -144,10 +144,18 @@ func (p *pkg) isStruct(name string) bool {
 func (p *pkg) decodeStruct(w *writer, s *structType) {
 	w.line("\n// UnmarshalFrom replaces v by what it reads.\nfunc (v *%s) UnmarshalFrom(d *Decoder) {", s.name)
 	w.line("*v = %s{}\nn, ok := d.OpenMap()\nif !ok { return }\nvar seen uint64", s.name)
+	for _, f := range s.fields {
+		if f.kind == lazy {
+			w.line("%s := \"\"", indexOf(f.elem))
+		}
+	}
 	w.line("for range n {\nswitch d.Key() {")
 	for i, f := range s.fields {
 		w.line("case %q:\nd.once(&seen, 1<<%d)", f.key, i)
 		p.decodeField(w, f, "v."+f.name)
+		if f.kind == lazy {
+			w.line("case Field%sIndex:\n%s = d.%[2]s()", f.elem, indexOf(f.elem))
+		}
 	}
 	w.line("default:\nd.Skip()\n}\nif d.err != nil { return }\n}\nd.Close()\n}")
 }
@@ -162,7 +170,7 @@ func (p *pkg) decodeField(w *writer, f *field, v string) {
 	case list:
 		w.line("%s = d.%sList()", v, lower(f.elem))
 	case lazy:
-		w.line("%s = d.%s()", v, lower(viewsOf(f.elem)))
+		w.line("%s = d.%s(%s)", v, lower(viewsOf(f.elem)), indexOf(f.elem))
 	case scalar:
 		if p.isStruct(f.elem) {
 			w.line("%s.UnmarshalFrom(d)", v)
@@ -183,10 +191,14 @@ func (p *pkg) decodeField(w *writer, f *field, v string) {
 // viewStruct writes one method for each field of a struct that is read lazily.
 func (p *pkg) viewStruct(w *writer, s *structType) {
 	for _, f := range s.fields {
+		text := f.kind == scalar && (f.elem == "string" || p.strings[f.elem])
+		if text && f.key == "role" {
+			continue // the index says it
+		}
 		w.line("\n// %s reads the field of [%s] with that name.", f.name, s.name)
 		w.line("func (v %s) %s() %s {", viewOf(s.name), f.name, f.typeText())
-		w.line("if v.value != nil { return v.value.%s }", f.name)
-		if f.kind == scalar && (f.elem == "string" || p.strings[f.elem]) {
+		w.line("if m := v.given(); m != nil { return m.%s }", f.name)
+		if text {
 			w.line("return %s(v.str(%q))\n}", f.elem, f.key)
 			continue
 		}
@@ -196,6 +208,9 @@ func (p *pkg) viewStruct(w *writer, s *structType) {
 		w.line("v.keep(d.err)\n}\nreturn x\n}")
 	}
 }
+
+// indexOf is the name of the index of a lazy list of elem, and of its reader.
+func indexOf(elem string) string { return lower(elem) + "Index" }
 
 // typeText is the type of the field in Go.
 func (f *field) typeText() string {

@@ -30,124 +30,104 @@ type messageCache struct {
 
 	mu      sync.RWMutex
 	entries map[messageKey]*cached
-	// ring holds all entries; hand is where the search for one to drop goes on.
-	ring  []*cached
+	// open are the tapes with room, by thread. ring holds all tapes; hand is where the
+	// search for one to drop goes on.
+	open  map[string]*tape
+	ring  []*tape
 	hand  int
+	count int // of the entries on all tapes
 	bytes int
 }
 
 // messageKey finds a message: ids are unique in their thread.
 type messageKey struct{ thread, id string }
 
-// cached is an encoded message. Nothing of it changes but used.
+// cached is an encoded message. Nothing of it changes but next.
 type cached struct {
 	key     messageKey
-	message abi.Message // a copy that shares nothing that can change
-	encoded wire.Raw
-	used    atomic.Bool
-	place   int // in the ring
-}
-
-func (c *cached) size() int { return len(c.encoded) + entryOverhead }
-
-// lend encodes an event, with what is kept of its messages.
-func (m *messageCache) lend(e *abi.Event, use func(data []byte) error) error {
-	p, ok := m.events.Get().(*packedEvent)
-	if !ok {
-		p = &packedEvent{}
-	}
-	p.set(e)
-	defer func() {
-		p.clear()
-		m.events.Put(p)
-	}()
-	if missing := m.find(e, p); missing > 0 {
-		if err := m.add(e, p); err != nil {
-			return err
-		}
-	}
-	return wire.MessagePack.Lend(p, use)
+	message kept
+	encoded []byte // with the rest of its tape as capacity
+	mark    mark
+	tape    *tape
+	at      int // on the tape
+	// next came behind this message the last time: it is looked at before the map is.
+	next atomic.Pointer[cached]
 }
 
 // find fills in the encodings that are kept and counts the others, which are nil.
 func (m *messageCache) find(e *abi.Event, p *packedEvent) (missing int) {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
-	key := messageKey{thread: e.Run.ThreadID}
+	var last *cached
 	for i := range e.Messages {
-		message := &e.Messages[i]
-		key.id = message.ID
-		c := m.entries[key]
-		if c == nil || !sameMessage(&c.message, message) {
-			p.Messages = append(p.Messages, nil)
+		c := m.lookUp(e.Run.ThreadID, &e.Messages[i], last)
+		p.messages = append(p.messages, c)
+		if c == nil {
 			missing++
-			continue
+		} else if last == nil || c.tape != last.tape {
+			c.tape.use()
 		}
-		if !c.used.Load() {
-			c.used.Store(true)
-		}
-		p.Messages = append(p.Messages, c.encoded)
+		last = c
 	}
 	return missing
 }
 
-// add encodes the messages that find did not, and keeps them.
+// lookUp finds the encoding of a message that stands behind last, if that is known.
+func (m *messageCache) lookUp(thread string, message *abi.Message, last *cached) *cached {
+	if last != nil {
+		if c := last.next.Load(); c != nil && !c.tape.gone && c.message.is(message) {
+			return c
+		}
+	}
+	c := m.entries[messageKey{thread, message.ID}]
+	if c == nil || !c.message.is(message) {
+		return nil
+	}
+	if last != nil {
+		last.next.Store(c)
+	}
+	return c
+}
+
+// add encodes the messages that find did not, and keeps those that can be.
 func (m *messageCache) add(e *abi.Event, p *packedEvent) error {
-	var fresh []*cached
-	for i := range p.Messages {
-		if p.Messages[i] != nil {
+	for i := range p.messages {
+		if p.messages[i] != nil {
 			continue
 		}
-		message := &e.Messages[i]
-		data, err := wire.MarshalRaw(message, messageDepth)
-		if err != nil {
+		message, start := &e.Messages[i], len(p.fresh)
+		var err error
+		if p.fresh, err = wire.AppendValue(p.fresh, message, messageDepth); err != nil {
 			return fmt.Errorf("messages[%d]: %w", i, err)
 		}
-		p.Messages[i] = data
-		if message.ID == "" || len(data) > maxCachedOne {
-			continue
-		}
-		if kept, ok := copyMessage(message); ok {
-			fresh = append(fresh, &cached{key: messageKey{e.Run.ThreadID, message.ID}, message: kept, encoded: data})
-		}
+		data := p.fresh[start:]
+		p.messages[i] = &cached{key: messageKey{e.Run.ThreadID, message.ID}, encoded: data, mark: markOf(message, len(data))}
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for _, c := range fresh {
-		m.put(c)
+	for i, c := range p.messages {
+		if c.tape != nil || c.key.id == "" || len(c.encoded) > maxCachedOne {
+			continue
+		}
+		var ok bool
+		if c.message, ok = keep(&e.Messages[i]); ok {
+			m.put(c)
+		}
 	}
 	return nil
 }
 
-// put keeps an entry in place of the one with its key and of such that were not used
-// since the hand came by.
+// put keeps an entry in place of the one with its key, whose encoding stays on its
+// tape.
 func (m *messageCache) put(c *cached) {
 	if m.entries == nil {
-		m.entries = map[messageKey]*cached{}
+		m.entries, m.open = map[messageKey]*cached{}, map[string]*tape{}
 	}
-	if old := m.entries[c.key]; old != nil {
-		m.drop(old)
+	for len(m.ring) > 0 && m.count >= maxCached {
+		m.dropOne()
 	}
-	for len(m.ring) > 0 && (len(m.ring) >= maxCached || m.bytes+c.size() > maxCachedBytes) {
-		m.hand %= len(m.ring)
-		if old := m.ring[m.hand]; old.used.Swap(false) {
-			m.hand++
-		} else {
-			m.drop(old)
-		}
-	}
-	c.place = len(m.ring)
-	m.ring = append(m.ring, c)
+	m.tapeFor(c).append(c)
 	m.entries[c.key] = c
-	m.bytes += c.size()
-}
-
-func (m *messageCache) drop(c *cached) {
-	last := len(m.ring) - 1
-	m.ring[c.place] = m.ring[last]
-	m.ring[c.place].place = c.place
-	m.ring[last] = nil
-	m.ring = m.ring[:last]
-	delete(m.entries, c.key)
-	m.bytes -= c.size()
+	m.count++
+	m.bytes += entryOverhead
 }

@@ -1,43 +1,203 @@
 package guest
 
 import (
+	"fmt"
+	"slices"
+
 	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/internal/wire"
 )
 
-// packedEvent is an abi.Event with messages that are encoded already. It has the same
-// fields in the same order.
+// packedEvent puts an event together from the encodings of its messages and the rest,
+// without copying them: parts, one behind the other, are the event in MessagePack.
 type packedEvent struct {
-	ABI             int             `json:"abi"`
-	Phase           abi.Phase       `json:"phase"`
-	Run             abi.RunIdentity `json:"run"`
-	Step            int             `json:"step"`
-	Messages        []wire.Raw      `json:"messages,omitempty"`
-	MessagesFrom    int             `json:"messages_from,omitempty"`
-	MessagesTotal   int             `json:"messages_total"`
-	State           map[string]any  `json:"state,omitempty"`
-	Response        *abi.Response   `json:"response,omitempty"`
-	Call            *abi.ToolCall   `json:"call,omitempty"`
-	Result          *abi.ToolResult `json:"result,omitempty"`
-	ResultMessageID string          `json:"result_message_id,omitempty"`
-	Notices         []abi.Notice    `json:"notices,omitempty"`
-	Action          *abi.Action     `json:"action,omitempty"`
-	Effect          *abi.Effect     `json:"effect,omitempty"`
-	Config          any             `json:"config,omitempty"`
+	messages []*cached
+	parts    [][]byte
+	// fields are those before and behind the messages.
+	fields []byte
+	// tail is where the second of them begin.
+	tail int
+	// fresh are the encodings of messages that were not kept; those that are kept now stand
+	// on their tape, too.
+	fresh []byte
 }
 
-// set takes all but the messages from an event.
-func (p *packedEvent) set(e *abi.Event) {
-	*p = packedEvent{
-		ABI: e.ABI, Phase: e.Phase, Run: e.Run, Step: e.Step,
-		Messages: p.Messages[:0], MessagesFrom: e.MessagesFrom, MessagesTotal: e.MessagesTotal,
-		State: e.State, Response: e.Response, Call: e.Call, Result: e.Result, ResultMessageID: e.ResultMessageID,
-		Notices: e.Notices, Action: e.Action, Effect: e.Effect, Config: e.Config,
+// pack encodes an event with what is kept of its messages, for use until unpack.
+func (m *messageCache) pack(e *abi.Event) (*packedEvent, error) {
+	p, ok := m.events.Get().(*packedEvent)
+	if !ok {
+		p = &packedEvent{}
+	}
+	err := m.fill(p, e)
+	if err != nil {
+		m.unpack(p)
+		return nil, err
+	}
+	return p, nil
+}
+
+// unpack lets go of the event; the room for its parts stays.
+func (m *messageCache) unpack(p *packedEvent) {
+	clear(p.messages)
+	clear(p.parts)
+	p.messages, p.parts, p.fields, p.fresh = p.messages[:0], p.parts[:0], p.fields[:0], p.fresh[:0]
+	if cap(p.fields) <= maxFields && cap(p.fresh) <= maxFields {
+		m.events.Put(p)
 	}
 }
 
-// clear lets go of the event; the room for its messages stays.
-func (p *packedEvent) clear() {
-	clear(p.Messages[:cap(p.Messages)])
-	*p = packedEvent{Messages: p.Messages[:0]}
+// maxFields is the largest buffer, in bytes, that is used again.
+const maxFields = 1 << 20
+
+func (m *messageCache) fill(p *packedEvent, e *abi.Event) error {
+	if missing := m.find(e, p); missing > 0 {
+		if err := m.add(e, p); err != nil {
+			return err
+		}
+	}
+	if err := p.write(e); err != nil {
+		return err
+	}
+	p.gather()
+	return nil
+}
+
+// gather lists the parts: encodings that stand on a tape one behind the other are one.
+func (p *packedEvent) gather() {
+	p.parts = append(p.parts, p.fields[:p.tail])
+	var last *cached
+	for _, c := range p.messages {
+		if last != nil && c.tape != nil && c.tape == last.tape && c.at == last.at+len(last.encoded) {
+			end := len(p.parts) - 1
+			part := p.parts[end]
+			p.parts[end] = part[:len(part)+len(c.encoded)]
+		} else {
+			p.parts = append(p.parts, c.encoded)
+		}
+		last = c
+	}
+	p.parts = append(p.parts, p.fields[p.tail:])
+}
+
+// write encodes all but the messages, in the order of the contract.
+func (p *packedEvent) write(e *abi.Event) error {
+	w := fieldWriter{buf: append(p.fields, 0)} // the header is written last, when it is known
+	w.integer("abi", e.ABI)
+	w.text("phase", string(e.Phase))
+	w.run(&e.Run)
+	w.integer("step", e.Step)
+	w.index(p.messages)
+	p.tail = len(w.buf)
+	if e.MessagesFrom != 0 {
+		w.integer("messages_from", e.MessagesFrom)
+	}
+	w.integer("messages_total", e.MessagesTotal)
+	if len(e.State) > 0 {
+		w.value("state", e.State)
+	}
+	if e.Response != nil {
+		w.value("response", e.Response)
+	}
+	if e.Call != nil {
+		w.value("call", e.Call)
+	}
+	if e.Result != nil {
+		w.value("result", e.Result)
+	}
+	w.optional("result_message_id", e.ResultMessageID)
+	if len(e.Notices) > 0 {
+		w.value("notices", e.Notices)
+	}
+	if e.Action != nil {
+		w.value("action", e.Action)
+	}
+	if e.Effect != nil {
+		w.value("effect", e.Effect)
+	}
+	if e.Config != nil {
+		w.value("config", e.Config)
+	}
+	p.fields = w.buf
+	return w.header(p)
+}
+
+// fieldWriter appends the fields of an event, which is a map.
+type fieldWriter struct {
+	buf []byte
+	n   int
+	err error
+}
+
+// header writes the number of fields, up to 15 into the byte that was left for it.
+func (w *fieldWriter) header(p *packedEvent) error {
+	if w.n < 16 {
+		wire.AppendMap(p.fields[:0], w.n)
+		return w.err
+	}
+	wide := wire.AppendMap(nil, w.n)
+	p.fields = slices.Concat(wide, w.buf[1:])
+	p.tail += len(wide) - 1
+	return w.err
+}
+
+func (w *fieldWriter) key(name string) {
+	w.n++
+	w.buf = wire.AppendKey(w.buf, name)
+}
+
+func (w *fieldWriter) integer(name string, v int) {
+	w.key(name)
+	w.buf = wire.AppendInt(w.buf, int64(v))
+}
+
+func (w *fieldWriter) text(name, v string) {
+	w.key(name)
+	w.buf = wire.AppendString(w.buf, v)
+}
+
+// value writes a field of any other kind.
+func (w *fieldWriter) value(name string, v any) {
+	w.key(name)
+	if w.err != nil {
+		return
+	}
+	if w.buf, w.err = wire.AppendValue(w.buf, v, 1); w.err != nil {
+		w.err = fmt.Errorf("%s: %w", name, w.err)
+	}
+}
+
+// run writes the identity, a map in the map.
+func (w *fieldWriter) run(r *abi.RunIdentity) {
+	w.key("run")
+	fields, header := w.n, len(w.buf)
+	w.buf = append(w.buf, 0) // there are fewer than 16 fields
+	w.n = 0
+	w.text("thread_id", r.ThreadID)
+	w.text("run_id", r.RunID)
+	w.optional("parent_run_id", r.ParentRunID)
+	w.optional("agent_id", r.AgentID)
+	w.optional("dispatch_id", r.DispatchID)
+	w.optional("session_id", r.SessionID)
+	w.optional("mode", string(r.Mode))
+	w.optional("adapter", r.Adapter)
+	wire.AppendMap(w.buf[:header], w.n)
+	w.n = fields
+}
+
+// optional writes a text that is not empty.
+func (w *fieldWriter) optional(name, v string) {
+	if v != "" {
+		w.text(name, v)
+	}
+}
+
+// index writes where each message ends, and the header of their array.
+func (w *fieldWriter) index(messages []*cached) {
+	w.key(abi.FieldMessageIndex)
+	w.buf = wire.AppendBinary(w.buf, abi.MessageMarkSize*len(messages))
+	for _, c := range messages {
+		w.buf = append(w.buf, c.mark[:]...)
+	}
+	w.key("messages")
+	w.buf = wire.AppendArray(w.buf, len(messages))
 }

@@ -4,7 +4,24 @@ package guest
 func CacheSize(g *Guest) (n, bytes int) {
 	g.messages.mu.RLock()
 	defer g.messages.mu.RUnlock()
-	return len(g.messages.ring), g.messages.bytes
+	return g.messages.count, g.messages.bytes
+}
+
+// CacheRecount is CacheSize from what is there.
+func CacheRecount(g *Guest) (n, bytes int) {
+	m := &g.messages
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	for _, t := range m.ring {
+		n += len(t.entries)
+		bytes += cap(t.data) + entryOverhead*len(t.entries)
+	}
+	for key, c := range m.entries {
+		if c.key != key || c.tape.gone || m.ring[c.tape.place] != c.tape {
+			return -1, -1
+		}
+	}
+	return n, bytes
 }
 
 // The bounds of CacheSize.

@@ -19,13 +19,15 @@ var (
 	ErrDecode      = errors.New("answered something that cannot be decoded")
 )
 
-// Caller is a loaded module, as host.Module is one. Call must keep nothing of input,
-// whose memory is used again.
+// Caller is a loaded module, as host.Module is one. CallParts is Call with an input in
+// parts. Both must keep nothing of the input, whose memory is used again, and nothing of
+// what they return.
 type Caller interface {
 	Name() string
 	HasExport(name string) bool
 	Section(name string) []byte
 	Call(ctx context.Context, export string, input []byte) ([]byte, error)
+	CallParts(ctx context.Context, export string, parts [][]byte) ([]byte, error)
 }
 
 // Guest is a module that has described itself.
@@ -105,40 +107,70 @@ func (g *Guest) Require(export string) error {
 }
 
 // Encode writes a value as the module reads it.
-func (g *Guest) Encode(v any) (out []byte, err error) {
-	err = g.lend(v, func(data []byte) error {
-		out = bytes.Clone(data)
-		return nil
-	})
+func (g *Guest) Encode(v any) ([]byte, error) {
+	out, err := g.encode(v)
 	if err != nil {
 		return nil, fmt.Errorf("guest: module %q: %w", g.caller.Name(), err)
 	}
 	return out, nil
 }
 
+func (g *Guest) encode(v any) ([]byte, error) {
+	e, ok := g.packs(v)
+	if !ok {
+		return g.format.Marshal(v)
+	}
+	p, err := g.messages.pack(e)
+	if err != nil {
+		return nil, err
+	}
+	defer g.messages.unpack(p)
+	return bytes.Join(p.parts, nil), nil
+}
+
+// packs tells whether a value is an event whose messages are encoded once and kept.
+func (g *Guest) packs(v any) (*abi.Event, bool) {
+	e, ok := v.(*abi.Event)
+	return e, ok && g.format == wire.MessagePack && len(e.Messages) > 0
+}
+
 // Call encodes in, calls the export and decodes its output into out. An empty
 // output, and one without fields, leaves out as it is.
 func (g *Guest) Call(ctx context.Context, export string, in, out any) error {
+	if e, ok := g.packs(in); ok {
+		p, err := g.messages.pack(e)
+		if err != nil {
+			return g.badInput(export, err)
+		}
+		defer g.messages.unpack(p)
+		output, err := g.caller.CallParts(ctx, export, p.parts)
+		return g.decode(export, output, err, out)
+	}
 	var called error
-	err := g.lend(in, func(input []byte) error {
-		called = g.call(ctx, export, input, out)
+	err := g.format.Lend(in, func(input []byte) error {
+		output, err := g.caller.Call(ctx, export, input)
+		called = g.decode(export, output, err, out)
 		return nil
 	})
 	if err != nil {
-		return fmt.Errorf("guest: module %q: %s: input: %w", g.caller.Name(), export, err)
+		return g.badInput(export, err)
 	}
 	return called
 }
 
-func (g *Guest) call(ctx context.Context, export string, input []byte, out any) error {
-	output, err := g.caller.Call(ctx, export, input)
+func (g *Guest) badInput(export string, err error) error {
+	return fmt.Errorf("guest: module %q: %s: input: %w", g.caller.Name(), export, err)
+}
+
+// decode reads what a call returned.
+func (g *Guest) decode(export string, output []byte, err error, out any) error {
 	if err != nil {
 		return fmt.Errorf("guest: module %q: %s: %w", g.caller.Name(), export, err)
 	}
 	if len(output) == 0 || g.format == wire.MessagePack && string(output) == emptyMap {
 		return nil // It says nothing.
 	}
-	if err := g.format.Unmarshal(output, out); err != nil {
+	if err := g.format.Take(output, out); err != nil {
 		return fmt.Errorf("guest: module %q: %s: %w: %w", g.caller.Name(), export, ErrDecode, err)
 	}
 	return nil
@@ -146,13 +178,3 @@ func (g *Guest) call(ctx context.Context, export string, input []byte, out any) 
 
 // emptyMap is what a guest answers in MessagePack that says nothing, as most hooks do.
 const emptyMap = "\x80"
-
-// lend encodes a value into a buffer that use may read while it runs. The messages of
-// an event are encoded once and kept.
-func (g *Guest) lend(v any, use func(data []byte) error) error {
-	e, ok := v.(*abi.Event)
-	if !ok || g.format != wire.MessagePack || len(e.Messages) == 0 {
-		return g.format.Lend(v, use)
-	}
-	return g.messages.lend(e, use)
-}

@@ -16,7 +16,8 @@ func sameMessage(a, b *abi.Message) bool {
 }
 
 func sameCall(a, b abi.ToolCall) bool {
-	return a.ID == b.ID && a.Name == b.Name && a.Kind == b.Kind && sameValue(a.Arguments, b.Arguments)
+	return a.ID == b.ID && a.Name == b.Name && a.Kind == b.Kind && a.IdempotencyKey == b.IdempotencyKey &&
+		a.Resume == b.Resume && sameValue(a.Arguments, b.Arguments)
 }
 
 // sameValue compares dynamic values of the types that copyValue takes. A list or a map
@@ -67,6 +68,9 @@ func copyMessage(m *abi.Message) (abi.Message, bool) {
 	out.Content = slices.Clone(m.Content)
 	out.ToolCalls = slices.Clone(m.ToolCalls)
 	for i := range out.ToolCalls {
+		if out.ToolCalls[i].Resume != nil {
+			return out, false // only a call that is carried out has one
+		}
 		var ok bool
 		if out.ToolCalls[i].Arguments, ok = copyValue(out.ToolCalls[i].Arguments); !ok {
 			return out, false

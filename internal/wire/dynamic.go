@@ -1,46 +1,50 @@
 package wire
 
-import "github.com/vmihailenco/msgpack/v5/msgpcode"
+import (
+	"bytes"
+
+	"github.com/vmihailenco/msgpack/v5/msgpcode"
+)
 
 // dynamic reads a value for a field of type any.
-func (d *decoder) dynamic(c byte) (any, error) {
-	switch {
+func (d *decoder) dynamic() (any, error) {
+	switch c := d.data[d.pos]; {
 	case c == msgpcode.Nil:
-		return nil, d.lib.DecodeNil()
+		d.pos++
+		return nil, nil //nolint:nilnil // nil is a value
 	case c == msgpcode.True || c == msgpcode.False:
-		return d.lib.DecodeBool()
+		d.pos++
+		return c == msgpcode.True, nil
 	case msgpcode.IsString(c):
-		return d.text(c)
+		return d.text()
 	case msgpcode.IsBin(c):
-		return d.lib.DecodeBytes()
+		from, to := d.span()
+		return bytes.Clone(d.data[from:to]), nil
 	case isMap(c):
 		return d.object()
 	case isArray(c):
 		return d.list()
 	}
-	return d.number(c)
+	at := d.pos
+	switch i, f, kind := d.number(); kind {
+	case isInteger:
+		return i, nil
+	case isFloat:
+		return f, nil
+	}
+	return nil, d.fault(at, "not a number")
 }
 
 func (d *decoder) object() (map[string]any, error) {
-	at := d.offset()
-	n, err := d.lib.DecodeMapLen()
-	if err != nil {
-		return nil, err
-	}
+	at := d.pos
+	n := d.count()
 	m := make(map[string]any, n)
 	for range n {
-		c, err := d.lib.PeekCode()
+		key, err := d.text()
 		if err != nil {
 			return nil, err
 		}
-		key, err := d.text(c)
-		if err != nil {
-			return nil, err
-		}
-		if c, err = d.lib.PeekCode(); err != nil {
-			return nil, err
-		}
-		if m[key], err = d.dynamic(c); err != nil {
+		if m[key], err = d.dynamic(); err != nil {
 			return nil, err
 		}
 	}
@@ -51,17 +55,10 @@ func (d *decoder) object() (map[string]any, error) {
 }
 
 func (d *decoder) list() ([]any, error) {
-	n, err := d.lib.DecodeArrayLen()
-	if err != nil {
-		return nil, err
-	}
-	out := make([]any, n)
+	out := make([]any, d.count())
 	for i := range out {
-		c, err := d.lib.PeekCode()
-		if err != nil {
-			return nil, err
-		}
-		if out[i], err = d.dynamic(c); err != nil {
+		var err error
+		if out[i], err = d.dynamic(); err != nil {
 			return nil, err
 		}
 	}

@@ -102,8 +102,6 @@ func (e *encoder) dynamic(v any) error {
 		return e.list(v)
 	case map[string]any:
 		return e.object(v)
-	case Raw:
-		return e.raw(v)
 	}
 	return e.value(reflect.ValueOf(v))
 }
@@ -231,10 +229,7 @@ func (e *encoder) slice(v reflect.Value) error {
 	if v.IsNil() {
 		return e.out.EncodeNil()
 	}
-	switch elem := v.Type().Elem(); {
-	case v.Type() == reflect.TypeFor[Raw]():
-		return e.raw(v.Bytes())
-	case elem.Kind() == reflect.Uint8:
+	if v.Type().Elem().Kind() == reflect.Uint8 {
 		return e.out.EncodeBytes(v.Bytes())
 	}
 	if err := e.enter(); err != nil {

@@ -62,14 +62,20 @@ func (f Format) Lend(v any, use func(data []byte) error) error {
 // Unmarshal replaces what v points to by the value that data holds. Unknown
 // fields are ignored; nil is the same as absent. After an error the value is
 // partly written and must not be used.
-func (f Format) Unmarshal(data []byte, v any) error {
+func (f Format) Unmarshal(data []byte, v any) error { return f.decode(data, v, false) }
+
+// Take is Unmarshal of data that nobody changes any more: what it decodes may share the
+// memory.
+func (f Format) Take(data []byte, v any) error { return f.decode(data, v, true) }
+
+func (f Format) decode(data []byte, v any, owned bool) error {
 	target := reflect.ValueOf(v)
 	if target.Kind() != reflect.Pointer || target.IsNil() {
 		return fmt.Errorf("wire: %T is not a pointer that can be written to", v)
 	}
 	switch f {
 	case MessagePack, "":
-		return unmarshalMessagePack(data, target.Elem())
+		return unmarshalMessagePack(data, target.Elem(), owned)
 	case JSON:
 		return unmarshalJSON(data, target.Elem())
 	}
@@ -85,7 +91,7 @@ func Value(v any) (any, error) {
 		return nil, err
 	}
 	var out any
-	if err := unmarshalMessagePack(data, reflect.ValueOf(&out).Elem()); err != nil {
+	if err := unmarshalMessagePack(data, reflect.ValueOf(&out).Elem(), true); err != nil {
 		return nil, err
 	}
 	return out, nil

@@ -65,7 +65,7 @@ func unmarshalJSON(data []byte, v reflect.Value) error {
 	if err := p.value(0); err != nil {
 		return err
 	}
-	err := unmarshalMessagePack(p.out, v)
+	err := unmarshalMessagePack(p.out, v, true)
 	if fault := (*DecodeError)(nil); errors.As(err, &fault) {
 		return &DecodeError{Format: JSON, Offset: -1, Path: fault.Path, What: fault.What}
 	}

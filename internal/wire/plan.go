@@ -10,7 +10,21 @@ import (
 // plan says how the fields of a struct type are written.
 type plan struct {
 	fields []planField
-	byName map[string]int
+}
+
+// find returns the index of the field with that name, or -1. Fields come in their
+// order mostly, so it looks at next first.
+func (p *plan) find(name []byte, next int) int {
+	for n := range p.fields {
+		i := next + n
+		if i >= len(p.fields) {
+			i -= len(p.fields)
+		}
+		if p.fields[i].name == string(name) {
+			return i
+		}
+	}
+	return -1
 }
 
 type planField struct {
@@ -36,14 +50,13 @@ func planOf(t reflect.Type) (*plan, error) {
 	if t.NumField() > maxFields {
 		return nil, fmt.Errorf("wire: type %s: more than %d fields: %w", t, maxFields, ErrValue)
 	}
-	p := &plan{byName: make(map[string]int, t.NumField())}
+	p := &plan{fields: make([]planField, 0, t.NumField())}
 	for i := range t.NumField() {
 		f := t.Field(i)
 		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
 		if !f.IsExported() || name == "" || name == "-" {
 			return nil, fmt.Errorf("wire: type %s: field %s has no json name: %w", t, f.Name, ErrValue)
 		}
-		p.byName[name] = len(p.fields)
 		p.fields = append(p.fields, planField{name: name, index: i, omitEmpty: options == "omitempty"})
 	}
 	plans.Store(t, p)

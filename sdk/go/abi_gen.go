@@ -322,6 +322,25 @@ type Notice struct {
 	Housekeeping bool `json:"housekeeping,omitempty"`
 }
 
+// FieldMessageIndex is a field of an [Event] in MessagePack beside those of the struct,
+// which a host writes before the messages, and only with them. It is binary and holds
+// [MessageMarkSize] bytes for each message: the length of its encoding (32 bits, the
+// lowest byte first), its role as one of the marks, and three bytes that are zero and mean
+// nothing yet. With it a guest finds a message without reading those before it. A
+// guest that finds no index, or one that does not fit, reads the messages themselves.
+const (
+	FieldMessageIndex = "message_index"
+	MessageMarkSize   = 8
+)
+
+// Marks of roles. Zero is a role that is none of these.
+const (
+	MarkSystem    = 1
+	MarkUser      = 2
+	MarkAssistant = 3
+	MarkTool      = 4
+)
+
 // Role is who a message is from.
 type Role string
 

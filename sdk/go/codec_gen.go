@@ -1267,6 +1267,7 @@ func (v *Event) UnmarshalFrom(d *Decoder) {
 		return
 	}
 	var seen uint64
+	messageIndex := ""
 	for range n {
 		switch d.Key() {
 		case "abi":
@@ -1283,7 +1284,9 @@ func (v *Event) UnmarshalFrom(d *Decoder) {
 			v.Step = d.int()
 		case "messages":
 			d.once(&seen, 1<<4)
-			v.Messages = d.messages()
+			v.Messages = d.messages(messageIndex)
+		case FieldMessageIndex:
+			messageIndex = d.messageIndex()
 		case "messages_from":
 			d.once(&seen, 1<<5)
 			v.MessagesFrom = d.int()
@@ -1548,24 +1551,16 @@ func (v *Message) UnmarshalFrom(d *Decoder) {
 
 // ID reads the field of [Message] with that name.
 func (v MessageView) ID() string {
-	if v.value != nil {
-		return v.value.ID
+	if m := v.given(); m != nil {
+		return m.ID
 	}
 	return string(v.str("id"))
 }
 
-// Role reads the field of [Message] with that name.
-func (v MessageView) Role() Role {
-	if v.value != nil {
-		return v.value.Role
-	}
-	return Role(v.str("role"))
-}
-
 // Content reads the field of [Message] with that name.
 func (v MessageView) Content() []ContentBlock {
-	if v.value != nil {
-		return v.value.Content
+	if m := v.given(); m != nil {
+		return m.Content
 	}
 	var x []ContentBlock
 	d := v.decoder()
@@ -1578,8 +1573,8 @@ func (v MessageView) Content() []ContentBlock {
 
 // ToolCalls reads the field of [Message] with that name.
 func (v MessageView) ToolCalls() []ToolCall {
-	if v.value != nil {
-		return v.value.ToolCalls
+	if m := v.given(); m != nil {
+		return m.ToolCalls
 	}
 	var x []ToolCall
 	d := v.decoder()
@@ -1592,24 +1587,24 @@ func (v MessageView) ToolCalls() []ToolCall {
 
 // ToolCallID reads the field of [Message] with that name.
 func (v MessageView) ToolCallID() string {
-	if v.value != nil {
-		return v.value.ToolCallID
+	if m := v.given(); m != nil {
+		return m.ToolCallID
 	}
 	return string(v.str("tool_call_id"))
 }
 
 // Visibility reads the field of [Message] with that name.
 func (v MessageView) Visibility() Visibility {
-	if v.value != nil {
-		return v.value.Visibility
+	if m := v.given(); m != nil {
+		return m.Visibility
 	}
 	return Visibility(v.str("visibility"))
 }
 
 // Pinned reads the field of [Message] with that name.
 func (v MessageView) Pinned() bool {
-	if v.value != nil {
-		return v.value.Pinned
+	if m := v.given(); m != nil {
+		return m.Pinned
 	}
 	var x bool
 	d := v.decoder()
@@ -1622,8 +1617,8 @@ func (v MessageView) Pinned() bool {
 
 // Metadata reads the field of [Message] with that name.
 func (v MessageView) Metadata() map[string]any {
-	if v.value != nil {
-		return v.value.Metadata
+	if m := v.given(); m != nil {
+		return m.Metadata
 	}
 	var x map[string]any
 	d := v.decoder()

@@ -119,9 +119,19 @@ func (d *Decoder) wrong(at int, want string) {
 	d.fail(at, "not "+want)
 }
 
-// Str reads a string; nil is empty.
+// Str reads a string; nil is empty. Short ones are common.
 func (d *Decoder) Str() string {
 	at := d.pos
+	if at < len(d.s) {
+		if n := int(d.s[at]) - 0xa0; uint(n) < 32 && n < len(d.s)-at {
+			d.pos = at + 1 + n
+			return d.s[at+1 : d.pos]
+		}
+	}
+	return d.longStr(at)
+}
+
+func (d *Decoder) longStr(at int) string {
 	c := d.code()
 	switch {
 	case c&0xe0 == 0xa0:
@@ -141,6 +151,12 @@ func (d *Decoder) Str() string {
 
 // Key reads the key of a map entry.
 func (d *Decoder) Key() string {
+	if at := d.pos; at < len(d.s) { // most are short
+		if n := int(d.s[at]) - 0xa0; uint(n) < 32 && n < len(d.s)-at {
+			d.pos = at + 1 + n
+			return d.s[at+1 : d.pos]
+		}
+	}
 	if d.pos < len(d.s) && d.s[d.pos] == 0xc0 {
 		d.wrong(d.pos, "a string key")
 		return ""
@@ -181,6 +197,10 @@ func (d *Decoder) Bool() bool {
 // Int reads an integer, also one that is written as a float; nil is 0.
 func (d *Decoder) Int() int64 {
 	at := d.pos
+	if at < len(d.s) && d.s[at] <= 0x7f { // small ones are common
+		d.pos++
+		return int64(d.s[at])
+	}
 	i, f, kind := d.number(d.code(), at)
 	switch {
 	case d.err != nil:

@@ -12,7 +12,7 @@ const MaxDepth = 64
 // Reasons why a value cannot be encoded.
 var (
 	// ErrValue is a dynamic value of a type that the contract does not know.
-	ErrValue = errors.New("mortise: a dynamic value must be nil, bool, a number, string, []byte, []string, []any, map[string]any or map[string]string")
+	ErrValue = errors.New("mortise: a dynamic value must be nil, bool, a number, string, []byte, []string, []any, map[string]any, map[string]string or Fields")
 	// ErrNumber is a float that is not finite, or an integer beyond int64.
 	ErrNumber = errors.New("mortise: a number must be finite and an integer must fit in int64")
 	// ErrDepth is a value that nests deeper than [MaxDepth].
@@ -207,29 +207,31 @@ func (e *Encoder) Value(v any) {
 		e.anyList(v)
 	case map[string]any:
 		e.anyMap(v)
+	case Fields:
+		v.MarshalTo(e)
 	case []string:
 		e.stringList(v)
 	case map[string]string:
 		e.stringMap(v)
-	case Marshaler:
-		v.MarshalTo(e)
+	case int:
+		e.Int(int64(v))
+	case int64:
+		e.Int(v)
 	default:
-		e.integer(v)
+		e.other(v)
 	}
 }
 
-func (e *Encoder) integer(v any) {
+// other writes what comes seldom. Whether a type has a method is asked last, since a
+// guest finds out anew in each call.
+func (e *Encoder) other(v any) {
 	switch v := v.(type) {
-	case int:
-		e.Int(int64(v))
 	case int8:
 		e.Int(int64(v))
 	case int16:
 		e.Int(int64(v))
 	case int32:
 		e.Int(int64(v))
-	case int64:
-		e.Int(v)
 	case uint:
 		e.unsigned(uint64(v))
 	case uint8:
@@ -240,6 +242,8 @@ func (e *Encoder) integer(v any) {
 		e.unsigned(uint64(v))
 	case uint64:
 		e.unsigned(v)
+	case Marshaler:
+		v.MarshalTo(e)
 	default:
 		e.fail(ErrValue)
 	}

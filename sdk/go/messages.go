@@ -16,9 +16,10 @@ func MessagesOf(list ...Message) Messages {
 	if list == nil {
 		return nil
 	}
+	shared := &messageList{values: list}
 	views := make(Messages, len(list))
 	for i := range list {
-		views[i] = MessageView{value: &list[i]}
+		views[i] = MessageView{list: shared, place: uint32(i)}
 	}
 	return views
 }
@@ -35,10 +36,10 @@ func (s Messages) Last() (MessageView, bool) {
 // that counts from the start of that message. Such a read gave a zero value. Package plugin looks at it after each hook and answers the
 // call with it, so a hook need not.
 func (s Messages) Err() error {
-	if len(s) == 0 || s[0].fault == nil {
+	if len(s) == 0 || s[0].list == nil {
 		return nil
 	}
-	return s[0].fault.err
+	return s[0].list.err
 }
 
 func (s Messages) marshalTo(e *Encoder) {
@@ -47,11 +48,11 @@ func (s Messages) marshalTo(e *Encoder) {
 		return
 	}
 	e.OpenArray(len(s))
-	for i := range s {
-		if s[i].value != nil {
-			s[i].value.MarshalTo(e)
+	for _, v := range s {
+		if m := v.given(); m != nil {
+			m.MarshalTo(e)
 		} else {
-			e.raw(s[i].raw)
+			e.raw(v.raw())
 		}
 	}
 	e.Close()
@@ -62,24 +63,68 @@ func (s Messages) marshalTo(e *Encoder) {
 // twice. A MessageView is small and is passed by value. It is valid as long as
 // any other string of the input. The zero MessageView is an empty message.
 type MessageView struct {
-	// raw is the encoded message, of which is known that all of it is there.
-	raw   string
-	fault *fault
-	// value is set by MessagesOf.
-	value *Message
+	list *messageList
+	// at is where the message stands in the input, place its place among the others and,
+	// in the highest byte, the mark of its role.
+	at, place uint32
 }
 
-// fault is the first error of all views of an input.
-type fault struct{ err error }
+// placeBits are those of a place.
+const placeBits = 24
+
+func (v MessageView) index() int { return int(v.place & (1<<placeBits - 1)) }
+
+// messageList is what all views of an input share.
+type messageList struct {
+	s string
+	// marks are those of the host's index, or made here, see [FieldMessageIndex].
+	marks string
+	// values is set by MessagesOf.
+	values []Message
+	err    error // the first
+}
+
+// given is the message if MessagesOf made the view, else nil.
+func (v MessageView) given() *Message {
+	if v.list == nil || v.list.values == nil {
+		return nil
+	}
+	return &v.list.values[v.index()]
+}
+
+// raw is the encoded message, of which is known that all of it is there.
+func (v MessageView) raw() string {
+	if v.list == nil || v.list.marks == "" {
+		return ""
+	}
+	return v.list.s[v.at:][:markedSize(v.list.marks, v.index())]
+}
+
+// Role reads the field of [Message] with that name. Mostly the host's index says it.
+func (v MessageView) Role() Role {
+	if mark := v.place >> placeBits; mark != 0 {
+		return roles[mark%uint32(len(roles))]
+	}
+	return v.readRole()
+}
+
+func (v MessageView) readRole() Role {
+	if m := v.given(); m != nil {
+		return m.Role
+	}
+	return Role(v.str("role"))
+}
+
+// roles are those that have a mark.
+var roles = [...]Role{MarkSystem: RoleSystem, MarkUser: RoleUser, MarkAssistant: RoleAssistant, MarkTool: RoleTool}
 
 // Message returns the whole message.
 func (v MessageView) Message() Message {
-	if v.value != nil {
-		return *v.value
+	if m := v.given(); m != nil {
+		return *m
 	}
 	var m Message
-	if v.raw != "" {
-		d := v.decoder()
+	if d := v.decoder(); d.s != "" {
 		m.UnmarshalFrom(&d)
 		v.keep(d.err)
 	}
@@ -88,19 +133,36 @@ func (v MessageView) Message() Message {
 
 // Text returns the text blocks of the message, joined without a separator.
 func (v MessageView) Text() string {
+	if text, ok := v.onlyText(); ok {
+		return text
+	}
 	m := Message{Content: v.Content()}
 	return m.Text()
+}
+
+// onlyText reads the text of a message that has one block, of text and nothing else, as
+// most have.
+func (v MessageView) onlyText() (string, bool) {
+	const header = "\x91\x82\xa4type\xa4text\xa4text"
+	raw := v.raw()
+	at := seek(raw, "content")
+	if at < 0 || len(raw)-at < len(header) || raw[at:at+len(header)] != header {
+		return "", false
+	}
+	d := Decoder{s: raw, pos: at + len(header)}
+	text := d.Str()
+	return text, d.err == nil
 }
 
 // find moves d, which reads the message, to the value of a field. It returns false
 // when the message has no such field.
 func (v MessageView) find(d *Decoder, key string) bool {
-	at := seek(v.raw, key)
+	at := seek(d.s, key)
 	switch {
 	case at >= 0:
 		d.pos, d.depth = at, viewDepth
 		return true
-	case at == -1 || v.raw == "":
+	case at == -1 || d.s == "":
 		return false
 	}
 	n, ok := d.OpenMap()
@@ -123,18 +185,15 @@ func (v MessageView) find(d *Decoder, key string) bool {
 
 // str reads a field that is a string. Short ones are common.
 func (v MessageView) str(key string) string {
-	at := seek(v.raw, key)
-	if at >= 0 && v.raw[at]&0xe0 == 0xa0 {
-		end := at + 1 + int(v.raw[at]&0x1f)
-		if end <= len(v.raw) {
-			return v.raw[at+1 : end]
+	d := v.decoder()
+	at := seek(d.s, key)
+	if at >= 0 && d.s[at]&0xe0 == 0xa0 {
+		end := at + 1 + int(d.s[at]&0x1f)
+		if end <= len(d.s) {
+			return d.s[at+1 : end]
 		}
 	}
-	if at == -1 {
-		return ""
-	}
-	d := v.decoder()
-	if !v.find(&d, key) {
+	if at == -1 || !v.find(&d, key) {
 		return ""
 	}
 	x := d.Str()
@@ -144,13 +203,13 @@ func (v MessageView) str(key string) string {
 
 // keep remembers the first error.
 func (v MessageView) keep(err error) {
-	if err == nil || v.fault == nil || v.fault.err != nil {
+	if err == nil || v.list == nil || v.list.err != nil {
 		return
 	}
-	v.fault.err = err
+	v.list.err = err
 	var refused *DecodeError
 	if errors.As(err, &refused) {
-		v.fault.err = &DecodeError{Offset: refused.Offset, What: "of a message: " + refused.What}
+		v.list.err = &DecodeError{Offset: refused.Offset, What: "of a message: " + refused.What}
 	}
 }
 
@@ -158,30 +217,4 @@ func (v MessageView) keep(err error) {
 // event, the array and the map of the message.
 const viewDepth = 3
 
-func (v MessageView) decoder() Decoder { return Decoder{s: v.raw, depth: viewDepth - 1} }
-
-// messages reads an array of messages and leaves them unread, but for where each of
-// them ends.
-func (d *Decoder) messages() Messages {
-	n, ok := d.OpenArray()
-	if !ok {
-		return nil
-	}
-	shared := new(fault)
-	list := make(Messages, n)
-	pos := d.pos
-	for i := range list {
-		end := measure(d.s, pos)
-		if end < 0 {
-			d.pos = pos
-			d.Skip() // says what is wrong
-			d.fail(pos, "a message that cannot be measured")
-			return nil
-		}
-		list[i].raw, list[i].fault = d.s[pos:end], shared
-		pos = end
-	}
-	d.pos = pos
-	d.Close()
-	return list
-}
+func (v MessageView) decoder() Decoder { return Decoder{s: v.raw(), depth: viewDepth - 1} }

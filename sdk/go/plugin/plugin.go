@@ -76,13 +76,13 @@ func (p *Plugin) describe(_ string, out *mortise.Encoder) error {
 func (p *Plugin) onPhase(input string, out *mortise.Encoder) error {
 	var reply *mortise.Reply
 	if p.OnPhase != nil {
-		var event mortise.Event
-		if err := mortise.UnmarshalString(input, &event); err != nil {
+		event := newEvent()
+		if err := mortise.UnmarshalString(input, event); err != nil {
 			return err
 		}
 		var err error
 		messages := event.Messages
-		reply, err = p.OnPhase(&event)
+		reply, err = p.OnPhase(event)
 		if broken := messages.Err(); broken != nil {
 			return broken
 		}

@@ -1,6 +1,8 @@
 // The hook of the benchmarks in C, without a library: it counts the messages of an
 // event by role and finds the last one of the user. Nothing is decoded that is not
-// looked at, and every count and length is checked against what is left.
+// looked at, and every count and length is checked against what is left. The index that
+// a host sends says where each message is and of which role; without it the messages
+// are read one after the other.
 
 typedef unsigned char u8;
 typedef unsigned int u32;
@@ -73,13 +75,22 @@ static u32 open(reader *r, u8 fix, u8 c16, u32 each) {
 static u32 open_map(reader *r) { return open(r, 0x80, 0xde, 2); }
 static u32 open_array(reader *r) { return open(r, 0x90, 0xdc, 1); }
 
-static text read_text(reader *r) {
-  u8 c = (u8)number(r, 1);
-  u64 n = (c & 0xe0) == 0xa0 ? c & 0x1f : length(r, c, 0xd9, 0xda, 0xdb);
+// The next n bytes.
+static text read_bytes(reader *r, u64 n) {
   if (n > left(r)) n = fail(r);
   text t = {r->at, (u32)n};
   r->at += n;
   return t;
+}
+
+static text read_binary(reader *r) {
+  u8 c = (u8)number(r, 1);
+  return read_bytes(r, length(r, c, 0xc4, 0xc5, 0xc6));
+}
+
+static text read_text(reader *r) {
+  u8 c = (u8)number(r, 1);
+  return read_bytes(r, (c & 0xe0) == 0xa0 ? c & 0x1f : length(r, c, 0xd9, 0xda, 0xdb));
 }
 
 static int is_text(u8 c) { return (c & 0xe0) == 0xa0 || (c >= 0xd9 && c <= 0xdb); }
@@ -121,7 +132,8 @@ static int same(text t, const char *want) {
   return i == t.n && !want[i];
 }
 
-enum { SYSTEM, USER, ASSISTANT, TOOL, ROLES };
+// Roles as the index names them.
+enum { OTHER, SYSTEM, USER, ASSISTANT, TOOL, ROLES };
 
 typedef struct {
   u32 roles[ROLES];
@@ -146,7 +158,8 @@ static u32 text_size(reader *r) {
   return size;
 }
 
-static void message(reader *r, counts *c) {
+// read_fields reads a message, of which c gets id and content, and returns its role.
+static u32 read_fields(reader *r, counts *c) {
   text id = {0, 0}, role = {0, 0};
   reader content = {0, 0, 0};
   for (u32 fields = open_map(r); fields && !r->bad; fields--) {
@@ -161,16 +174,43 @@ static void message(reader *r, counts *c) {
     }
   }
   if (same(role, "user")) {
-    c->roles[USER]++;
     c->last = id;
     c->content = content;
-  } else if (same(role, "assistant")) {
-    c->roles[ASSISTANT]++;
-  } else if (same(role, "tool")) {
-    c->roles[TOOL]++;
-  } else if (same(role, "system")) {
-    c->roles[SYSTEM]++;
+    return USER;
   }
+  if (same(role, "assistant")) return ASSISTANT;
+  if (same(role, "tool")) return TOOL;
+  return same(role, "system") ? SYSTEM : OTHER;
+}
+
+// What the index says of a message.
+typedef struct {
+  u32 length;
+  u8 role, unused[3];
+} mark;
+
+// indexed counts messages by what the index says, and reads the last one of the user.
+// It returns 0 when the index is not one of n messages that are all there.
+static int indexed(reader *r, text index, u32 n, counts *c) {
+  if (index.n % sizeof(mark) || index.n / sizeof(mark) != n) return 0;
+  reader last = {0, 0, 0};
+  const u8 *at = r->at;
+  u32 roles[ROLES] = {0};
+  for (u32 i = 0; i < n; i++) {
+    mark m;
+    __builtin_memcpy(&m, index.at + i * sizeof m, sizeof m);
+    if (m.length > (u32)(r->end - at) || m.role >= ROLES) return 0;
+    roles[m.role]++;
+    if (m.role == USER) {
+      last.at = at;
+      last.end = at + m.length;
+    }
+    at += m.length;
+  }
+  for (u32 i = 0; i < ROLES; i++) c->roles[i] = roles[i];
+  if (last.at) read_fields(&last, c);
+  if (last.bad) fail(r);
+  return 1;
 }
 
 static u8 *put_text(u8 *to, text t) {
@@ -204,13 +244,21 @@ EXPORT("on_phase") int on_phase(void) {
   input_read(input);
   reader r = {input, input + n, 0};
   counts c = {{0}, {0, 0}, {0, 0, 0}};
+  text index = {0, 0};
   for (u32 fields = open_map(&r); fields && !r.bad; fields--) {
-    if (!same(read_text(&r), "messages")) {
+    text key = read_text(&r);
+    if (same(key, "message_index")) {
+      index = read_binary(&r);
+      continue;
+    }
+    if (!same(key, "messages")) {
       skip(&r);
       continue;
     }
-    for (u32 m = open_array(&r); m && !r.bad; m--) message(&r, &c);
-    break; // the rest is not looked at
+    u32 m = open_array(&r);
+    if (indexed(&r, index, m, &c)) break; // the rest is not looked at
+    for (; m && !r.bad; m--) c.roles[read_fields(&r, &c)]++;
+    break;
   }
   u32 size = c.content.at ? text_size(&c.content) : 0;
   if (r.bad || c.content.bad) return failed("the event cannot be read");

@@ -41,8 +41,9 @@ func onPhase(e *mortise.Event) (*mortise.Reply, error) {
 	}
 	return &mortise.Reply{Effects: []mortise.Effect{{
 		Type: mortise.EffectEmit, EventType: "roles",
-		Payload: map[string]any{
-			"assistant": assistant, "last": id, "size": size, "system": system, "tool": tool, "user": user,
+		Payload: mortise.Fields{
+			{Key: "assistant", Value: assistant}, {Key: "last", Value: id}, {Key: "size", Value: size},
+			{Key: "system", Value: system}, {Key: "tool", Value: tool}, {Key: "user", Value: user},
 		},
 	}}}, nil
 }

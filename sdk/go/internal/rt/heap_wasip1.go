@@ -4,6 +4,7 @@ package rt
 
 import (
 	"runtime"
+	"unsafe"
 
 	mortise "github.com/mortise-dev/mortise/sdk/go"
 )
@@ -22,11 +23,16 @@ const (
 	spareInput  = 64 << 10
 	spareOutput = 4 << 10
 	// prepared is the size up to which room for objects is prepared, in bytes. The
-	// runtime's sizes lie further apart above small.
+	// runtime's sizes lie further apart above small. It takes them from spans of two
+	// pages or more, and notes at the end of a span which of them hold pointers.
 	prepared  = 2 << 10
 	small     = 1 << 10
 	smallStep = 16
 	step      = 128
+	page      = 4 << 10
+	span      = 2 * page
+	// spans is after how many of them there is one that was unused.
+	spans = 4
 	// stack is how deep a call may go before the runtime copies the stack to a larger
 	// one, in bytes.
 	stack = 16 << 10
@@ -40,14 +46,50 @@ func deepen() byte {
 	return frame[len(ballast)]
 }
 
+// odd are the sizes that are no multiples of smallStep.
+var odd = [...]int{8, 24}
+
 var (
 	ballast  [headroom / piece][]byte
 	bytes    []byte
 	pointers []*byte
 )
 
-// The room is taken and given back to the collector, so that it is free heap. Then one
-// object of each size is made, because the first of a size costs the runtime more
+// prepare makes objects until the runtime is in the second page of a span that was
+// unused: what it notes of those that a call makes stands on the same page, and there is
+// room for more than most calls need. Each page that a call writes to has to be put
+// back.
+func prepare(size int, object func(size int) uintptr) {
+	last, apart, fresh := uintptr(0), uintptr(0), false
+	for range spans * span / size {
+		at := object(size) % span
+		switch {
+		case at == 0:
+			fresh, apart = true, 0
+		case fresh && apart == 0:
+			apart = at
+		case at-last != apart: // others are in between
+			fresh = false
+		}
+		if fresh && at >= page {
+			return
+		}
+		last = at
+	}
+}
+
+func plainObject(size int) uintptr {
+	bytes = make([]byte, size)
+	return uintptr(unsafe.Pointer(unsafe.SliceData(bytes)))
+}
+
+func pointerObject(size int) uintptr {
+	pointers = make([]*byte, size/8)
+	return uintptr(unsafe.Pointer(unsafe.SliceData(pointers)))
+}
+
+// The room is taken and given back to the collector, so that it is free heap. Then
+// objects of each size are made, because the first of a size costs the runtime more
 // than hundreds after it.
 func init() {
 	for i := range ballast {
@@ -55,9 +97,13 @@ func init() {
 	}
 	clear(ballast[:])
 	runtime.GC()
+	for _, size := range odd {
+		prepare(size, plainObject)
+		prepare(size, pointerObject)
+	}
 	for size := smallStep; size <= prepared; size += smallStep {
-		bytes = make([]byte, size)
-		pointers = make([]*byte, size/8)
+		prepare(size, plainObject)
+		prepare(size, pointerObject)
 		if size >= small {
 			size += step - smallStep
 		}
