@@ -62,7 +62,7 @@ func taken(what, id string, err error) error {
 }
 
 // check looks for what the change writes, and refuses what is another thread's. Nothing has been
-// written then.
+// written then. What a thread brings that is not there yet, the keys of the tables compare.
 func (v *view) check(change mailbox.Change) error {
 	for i := range change.Dispatches {
 		d := &change.Dispatches[i]

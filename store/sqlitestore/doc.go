@@ -10,8 +10,8 @@
 // # Concurrency
 //
 // A [Store] is safe for concurrent use, and a file for several stores, in one process or in
-// many. A store writes from one goroutine, which Close ends, and reads on other
-// connections. Commands to runs under way go to other processes through the file. A process
+// many. A store writes one group at a time, on the goroutine of whoever asks while nobody else does, or on one of its
+// own, which Close ends, and reads on other connections. Commands to runs under way go to other processes through the file. A process
 // looks for them while it carries something out. New work of other processes is found by time (mailbox.Config.Poll), since
 // a file wakes nobody.
 //
