@@ -23,6 +23,8 @@ type turn struct {
 	out  Change
 	// ends are the dispatches that became terminal.
 	ends []string
+	// first is the dispatch that was claimed for the first time.
+	first string
 }
 
 func newTurn(l limits, s State, now time.Time) *turn {
