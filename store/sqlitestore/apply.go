@@ -143,6 +143,7 @@ func (v *view) drop() error {
 		return err
 	}
 	for _, text := range []string{
+		"DELETE FROM event WHERE dispatch IN (SELECT id FROM dispatch WHERE thread = ?)",
 		"DELETE FROM request WHERE dispatch IN (SELECT id FROM dispatch WHERE thread = ?)",
 		"DELETE FROM dispatch WHERE thread = ?",
 		"DELETE FROM run_data WHERE run IN (SELECT id FROM run WHERE thread = ?)",
