@@ -15,6 +15,9 @@ import (
 // the commit can travel with them.
 func (s *Store) write(b *pgx.Batch, thread string, now *seen, c mailbox.Change) {
 	if c.Drop {
+		for _, table := range []string{"event", "event_last"} {
+			s.queue(b, `DELETE FROM @.`+table+` WHERE dispatch IN (SELECT id FROM @.dispatch WHERE thread = $1)`, name(thread))
+		}
 		for _, table := range []string{"message", "image", "dispatch", "run"} {
 			s.queue(b, `DELETE FROM @.`+table+` WHERE thread = $1`, name(thread))
 		}
