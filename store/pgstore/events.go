@@ -43,7 +43,8 @@ func (w *watchers) watch(dispatch string) (rung <-chan struct{}, stop func()) {
 	return one.rung, func() {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		if one.readers--; one.readers == 0 && w.open[dispatch] == one {
+		one.readers--
+		if one.readers == 0 && w.open[dispatch] == one {
 			delete(w.open, dispatch)
 		}
 	}

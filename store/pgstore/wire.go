@@ -56,7 +56,7 @@ func (s *Store) listen(ctx context.Context) error {
 	w := &wire{
 		s: s, channel: "mortise_" + s.cfg.Schema, out: newSignals(), in: newSignals(),
 		watchers: watchers{open: map[string]*watcher{}},
-		lines: map[mailbox.Target]*line{}, waiting: map[string]chan bool{},
+		lines:    map[mailbox.Target]*line{}, waiting: map[string]chan bool{},
 	}
 	conn, err := w.connect(ctx)
 	if err != nil {
