@@ -42,6 +42,18 @@ func newTurn(l limits, s State, now time.Time) *turn {
 	return t
 }
 
+// endedBefore takes over what an earlier try of the turn made terminal, which was reported as failed.
+func (t *turn) endedBefore(before *turn) {
+	if t == nil || before == nil || t.out.Head != nil {
+		return
+	}
+	for _, id := range before.ends {
+		if d, ok := t.s.Dispatches[id]; ok && d.Status.Terminal() && d.UpdatedAt.Equal(t.now) {
+			t.ends = append(t.ends, id)
+		}
+	}
+}
+
 // put writes a dispatch and keeps count.
 func (t *turn) put(d Dispatch) {
 	if old, ok := t.s.Dispatches[d.ID]; ok && old.Status == Queued {

@@ -85,6 +85,7 @@ func TestWaitsAndGoesOn(t *testing.T) {
 		if d := one.await(t, sub); d.Status != mailbox.Acked || d.RunStatus != mailbox.RunWaiting {
 			t.Errorf("dispatch is %+v", d)
 		}
+		synctest.Wait() // the worker leaves after the end was told
 		if n := len(one.box.Executing()); n != 0 {
 			t.Errorf("%d executions are under way", n)
 		}
