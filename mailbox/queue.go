@@ -89,9 +89,11 @@ func (q *Queue) update(ctx context.Context, thread string, need Need, rule func(
 func (q *Queue) updateWith(ctx context.Context, thread string, need func() Need, rule func(*turn) Change) error {
 	now := q.now()
 	var err error
-	var last *turn
+	var last, before *turn // before may have been made, and ended something
 	for range q.cfg.Tries {
-		before := last
+		if last != nil && len(last.ends) > 0 {
+			before = last
+		}
 		err = q.cfg.Store.Update(ctx, thread, need(), func(s State) (Change, error) {
 			last = newTurn(q.limits, s, now)
 			return rule(last), nil

@@ -19,6 +19,8 @@ type Store struct {
 	// text remembers statements with the schema put in.
 	text sync.Map
 	wire *wire
+	// recent is what was written last.
+	recent recent
 }
 
 var (
