@@ -15,7 +15,7 @@ import (
 const (
 	recentThreads    = 1024
 	recentTime       = time.Minute
-	recentDispatches = 16
+	recentDispatches = 8
 	recentBytes      = 4096
 )
 
