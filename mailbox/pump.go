@@ -28,8 +28,15 @@ type keptBatch struct {
 
 // mark says that the stream has something to share.
 func (h *shared) mark(s *Stream) {
-	if h.pump != nil {
-		h.pump.mark(s)
+	if h.pump == nil {
+		return
+	}
+	h.pump.mark(s)
+	if 2*(s.last-max(h.sent, s.dropped)) > uint64(s.size) { //nolint:gosec // a size
+		select {
+		case h.pump.kick <- struct{}{}: // or it would be dropped before it is shared
+		default:
+		}
 	}
 }
 
@@ -109,7 +116,7 @@ func newPump(m *Mailbox) *pump {
 	}
 	return &pump{
 		log: log, pause: m.cfg.EventPause, events: m.cfg.Events, bytes: m.cfg.EventBytes, logger: m.cfg.Logger, now: m.queue.now,
-		base: m.base, stop: make(chan struct{}), adding: make(chan struct{}, 1), marked: map[*Stream]bool{},
+		base: m.base, stop: make(chan struct{}), kick: make(chan struct{}, 1), adding: make(chan struct{}, 1), marked: map[*Stream]bool{},
 	}
 }
 
@@ -124,6 +131,8 @@ type pump struct {
 	// base ends when nothing more is to be added but by close.
 	base context.Context //nolint:containedctx // the goroutine's own
 	stop chan struct{}
+	// kick has an entry when there is much to add.
+	kick chan struct{}
 	work sync.WaitGroup
 	// adding has an entry while somebody adds.
 	adding chan struct{}
@@ -160,31 +169,40 @@ func (p *pump) take() []*Stream {
 
 // run adds until there is nothing more.
 func (p *pump) run() {
-	timer := time.NewTimer(p.pause)
-	defer timer.Stop()
+	pause, kick := p.pause, p.kick
 	for {
+		timer := time.NewTimer(pause)
 		select {
 		case <-timer.C:
+		case <-kick:
+			timer.Stop()
 		case <-p.stop:
+			timer.Stop()
 			return
 		}
 		list := p.take()
 		if len(list) == 0 {
 			return
 		}
-		p.flush(p.base, list...)
-		timer.Reset(p.pause)
+		if p.flush(p.base, list...) {
+			pause, kick = p.pause, p.kick
+		} else {
+			pause, kick = min(2*pause, max(p.pause, longestPause)), nil
+		}
 	}
 }
 
-// flush adds what streams have. What goes wrong is tried again later, as long as it is kept.
-func (p *pump) flush(ctx context.Context, list ...*Stream) {
+// longestPause is how long to wait when the store fails.
+const longestPause = 5 * time.Second
+
+// flush adds what streams have, and says whether it did. What goes wrong is tried again later, as long as it is kept.
+func (p *pump) flush(ctx context.Context, list ...*Stream) bool {
 	select {
 	case p.adding <- struct{}{}:
 		defer func() { <-p.adding }()
 	case <-ctx.Done():
 		p.again(list)
-		return
+		return false
 	}
 	for len(list) > 0 && ctx.Err() == nil {
 		n := min(len(list), batchesOnce)
@@ -193,7 +211,7 @@ func (p *pump) flush(ctx context.Context, list ...*Stream) {
 				p.logger.WarnContext(ctx, "mailbox_events_not_shared", "error", err)
 			}
 			p.again(list)
-			return
+			return false
 		}
 		rest := list[n:]
 		for _, s := range list[:n] {
@@ -204,6 +222,7 @@ func (p *pump) flush(ctx context.Context, list ...*Stream) {
 		list = rest
 	}
 	p.again(list)
+	return len(list) == 0
 }
 
 // again marks streams that could not be shared now.

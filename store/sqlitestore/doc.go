@@ -5,6 +5,8 @@
 // together share a flush. The file has to be on a local disk, since SQLite's locks
 // do not hold on network file systems.
 //
+// Events of dispatches (mailbox.EventLog) are in the file, too; a process that waits for those of others looks for them some ten times a second.
+//
 // The tables are in schema/, one file for each version.
 //
 // # Concurrency
