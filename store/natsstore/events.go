@@ -72,9 +72,9 @@ func (s *Store) eventStream(ctx context.Context, needed bool) (jetstream.Stream,
 		return e.stream, nil
 	}
 	err := s.ask(ctx, func(ctx context.Context) (err error) {
-		e.stream, err = s.js.Stream(ctx, s.cfg.Name+"-events")
+		e.stream, err = s.link.JS.Stream(ctx, s.cfg.Name+"-events")
 		if needed && errors.Is(err, jetstream.ErrStreamNotFound) {
-			e.stream, err = s.js.CreateOrUpdateStream(ctx, jetstream.StreamConfig{
+			e.stream, err = s.link.JS.CreateOrUpdateStream(ctx, jetstream.StreamConfig{
 				Name: s.cfg.Name + "-events", Subjects: []string{s.cfg.Name + "-events.*"}, Storage: jetstream.FileStorage, Replicas: s.stream.CachedInfo().Config.Replicas,
 				MaxMsgsPerSubject: mostBatches, MaxAge: eventAge,
 			})
@@ -144,7 +144,7 @@ func (s *Store) tryBatch(ctx context.Context, stream jetstream.Stream, b *mailbo
 	msg.Header.Set(firstHeader, strconv.FormatUint(b.First, 10))
 	msg.Header.Set(lastHeader, strconv.FormatUint(b.Last, 10))
 	msg.Data = b.Data
-	ack, err := s.js.PublishMsg(ctx, msg, jetstream.WithExpectLastSequencePerSubject(t.seq), jetstream.WithRetryAttempts(0))
+	ack, err := s.link.JS.PublishMsg(ctx, msg, jetstream.WithExpectLastSequencePerSubject(t.seq), jetstream.WithRetryAttempts(0))
 	if err != nil {
 		return false, err
 	}

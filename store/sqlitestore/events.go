@@ -50,9 +50,9 @@ const (
 		AND first >= coalesce((SELECT max(first) FROM event WHERE dispatch = ? AND first <= ?), 0) ORDER BY first LIMIT ?`
 )
 
-// AppendEvents implements mailbox.EventLog.
+// AppendEvents implements mailbox.EventLog. It waits for no flush: a crash of the machine may lose the last ones.
 func (s *Store) AppendEvents(ctx context.Context, list ...mailbox.EventBatch) (refused []string, err error) {
-	err = s.file.Write(ctx, func(c *engine.Conn) error {
+	err = s.file.WriteSoft(ctx, func(c *engine.Conn) error {
 		for i := range list {
 			no, err := appendEvents(c, &list[i])
 			if err != nil {
