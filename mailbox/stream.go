@@ -42,8 +42,8 @@ type Stream struct {
 	ring []Event
 	// at is the place of the oldest event in the ring, when that is full.
 	at, size int
-	// from is the number before the first event of all, dropped that of the last one that is not kept any more, and last
-	// that of the newest.
+	// from is the number before the first event of this process, dropped that of the last one that is not kept any more, 0
+	// if all are, and last that of the newest.
 	from, dropped, last uint64
 	ended, moved        bool
 	more                chan struct{}
@@ -122,7 +122,7 @@ func (s *Stream) begins(fence uint64, first bool) {
 		s.last = turnBase(fence)
 	}
 	if len(s.ring) == 0 {
-		s.from, s.dropped, s.shared.sent = s.last, s.last, s.last
+		s.from, s.shared.sent = s.last, s.last
 	}
 	s.shared.fence = fence
 }

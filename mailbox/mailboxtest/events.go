@@ -170,7 +170,7 @@ func (w *eventWorld) box(store mailbox.Store, change ...func(*mailbox.Config)) (
 	s := &speaker{words: make(chan string)}
 	cfg := mailbox.Config{
 		Store: store, Runtime: s, Now: w.clock.Now, Owner: w.id("owner"), Poll: 20 * time.Millisecond, EventPause: time.Millisecond,
-		Lease: lease, Queue: mailbox.QueueConfig{Skew: -1},
+		Lease: time.Hour, Renew: 50 * time.Minute, Queue: mailbox.QueueConfig{Skew: -1}, // only the clock ends a lease
 	}
 	for _, f := range change {
 		f(&cfg)
@@ -259,11 +259,16 @@ func eventsOfAnHeir(w *eventWorld) {
 	said.words <- "one"
 	said.words <- "two"
 	equal(w.t, "second event", string(w.next(f, w.next(f, 0).Seq).Data), "two")
-	w.clock.Add(2 * lease)
+	w.clock.Add(2 * time.Hour)
 	must(w.t, b.Start(w.ctx()))
 	heir.words <- "three"
 	e := w.next(f, 2)
 	equal(w.t, "event of the heir", fmt.Sprint(e.Seq, " ", string(e.Data)), fmt.Sprint(uint64(2<<32+1), " three"))
+	own, ok := b.Events(sub.Dispatch)
+	equal(w.t, "events of the heir's own", ok, true)
+	e, err := own.Next(w.ctx(), 0)
+	must(w.t, err)
+	equal(w.t, "the first one of the heir's own", string(e.Data), "three")
 	said.words <- "late"
 	close(said.words)
 	ctx, cancel := context.WithTimeout(w.ctx(), 10*time.Second)
