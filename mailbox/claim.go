@@ -10,6 +10,8 @@ type Taken struct {
 	Head     Head
 	// Repeated says that what was to be queued was there already.
 	Repeated bool
+	// First says that the claim is the first one of the dispatch.
+	First bool
 }
 
 // Holds says whether the dispatch has been claimed with the token and still is.
@@ -20,7 +22,7 @@ func (k Taken) Holds(token string) bool {
 // taken describes a dispatch after what was put.
 func (t *turn) taken(id string) Taken {
 	d := t.s.Dispatches[id]
-	k := Taken{Dispatch: d, Run: t.s.Runs[d.RunID], Head: t.head}
+	k := Taken{Dispatch: d, Run: t.s.Runs[d.RunID], Head: t.head, First: id != "" && id == t.first}
 	if c := t.head.Claim; c != nil {
 		own := *c
 		k.Head.Claim = &own
@@ -109,6 +111,9 @@ func (t *turn) acknowledge(d Dispatch, end ClaimEnd) {
 
 // claim gives the thread to a dispatch.
 func (t *turn) claim(d Dispatch, r ClaimRequest) Change {
+	if d.Token == "" {
+		t.first = d.ID
+	}
 	t.head.Fence++
 	t.head.ReservedUntil = time.Time{}
 	t.head.Claim = &Claim{Dispatch: d.ID, Token: r.Token, Fence: t.head.Fence, Owner: r.Owner, Until: t.now.Add(r.Lease)}

@@ -27,6 +27,9 @@ const (
 	DefaultEvents         = 1024
 	DefaultStreams        = 256
 	DefaultStreamTTL      = 5 * time.Minute
+	DefaultEventBytes     = 4 << 20
+	DefaultEventPause     = 100 * time.Millisecond
+	DefaultEventTTL       = time.Hour
 	DefaultStartAttempts  = 1
 	DefaultStartRetry     = 250 * time.Millisecond
 	DefaultSignalBatch    = 32
@@ -102,6 +105,11 @@ type Config struct {
 	// dispatches that are terminal are kept for StreamTTL, Streams of them at most.
 	Events, Streams int
 	StreamTTL       time.Duration
+	// EventPause is how long events wait to be shared with other processes in one write, if the store has an
+	// [EventLog]; none are shared if it is negative. The latest of a dispatch are kept there for EventTTL: as many as Events, and of
+	// no more than EventBytes, about; an execution in another process counts anew.
+	EventPause, EventTTL time.Duration
+	EventBytes           int
 	// StartAttempts is how often Start looks at what is left from former processes before it
 	// gives up, StartRetry the pause between.
 	StartAttempts int
@@ -154,6 +162,8 @@ func (c Config) withDefaults() Config {
 		{&c.StopWait, DefaultStopWait},
 		{&c.LiveWait, DefaultLiveWait},
 		{&c.StreamTTL, DefaultStreamTTL},
+		{&c.EventPause, DefaultEventPause},
+		{&c.EventTTL, DefaultEventTTL},
 		{&c.StartRetry, DefaultStartRetry},
 		{&c.SignalWait, DefaultSignalWait},
 		{&c.NackDelay, DefaultNackDelay},
@@ -169,6 +179,7 @@ func (c Config) withDefaults() Config {
 		{&c.Workers, DefaultWorkers},
 		{&c.Events, DefaultEvents},
 		{&c.Streams, DefaultStreams},
+		{&c.EventBytes, DefaultEventBytes},
 		{&c.StartAttempts, DefaultStartAttempts},
 		{&c.SignalBatch, DefaultSignalBatch},
 		{&c.SignalHandlers, DefaultSignalHandlers},
@@ -192,7 +203,8 @@ func (c Config) validate() error {
 		"Lease": int64(c.Lease), "SuspendedLease": int64(c.SuspendedLease), "Renew": int64(c.Renew), "Poll": int64(c.Poll),
 		"RetryDelay": int64(c.RetryDelay), "MaxRetryDelay": int64(c.MaxRetryDelay), "MaxAttempts": int64(c.MaxAttempts),
 		"Workers": int64(c.Workers), "StopWait": int64(c.StopWait), "LiveWait": int64(c.LiveWait), "Events": int64(c.Events),
-		"Streams": int64(c.Streams), "StreamTTL": int64(c.StreamTTL), "StartAttempts": int64(c.StartAttempts), "StartRetry": int64(c.StartRetry),
+		"Streams": int64(c.Streams), "StreamTTL": int64(c.StreamTTL), "EventTTL": int64(c.EventTTL), "EventBytes": int64(c.EventBytes),
+		"StartAttempts": int64(c.StartAttempts), "StartRetry": int64(c.StartRetry),
 		"SignalBatch": int64(c.SignalBatch), "SignalHandlers": int64(c.SignalHandlers), "SignalWait": int64(c.SignalWait),
 		"NackDelay": int64(c.NackDelay), "MaxNackDelay": int64(c.MaxNackDelay),
 	} {

@@ -18,9 +18,15 @@
 // # Processes
 //
 // A [Mailbox] is the part of one process: it takes requests, and between [Mailbox.Start] and [Mailbox.Stop] it carries
-// out what is due, whoever has queued it. Its [Observer]s are told what it does. Events are those of the process that
-// carries a dispatch out: a [Stream] is read from any number on, and says when another process goes on; [Mailbox.Await]
-// waits for the end wherever it comes.
+// out what is due, whoever has queued it. Its [Observer]s are told what it does.
+//
+// # Events
+//
+// What a run sends while it is carried out is read from any number on: in the process that carries it out as a [Stream], and from
+// any other with [Mailbox.Attach], if the store has an [EventLog]. Events are added to that in batches, in the background, by whoever holds the
+// claim and by nobody else. They are not the truth about a run, which is in its thread's log: the last ones before a crash may be
+// missing. They are never reordered, and never come twice; when another process goes on, the numbers go on above all that
+// were given before. [Mailbox.Await] waits for the end wherever it comes.
 //
 // # Concurrency
 //

@@ -33,11 +33,12 @@ func ExampleMailbox_Submit() {
 		fmt.Println(err)
 		return
 	}
-	for seq := uint64(0); ; seq++ {
+	for seq := uint64(0); ; {
 		e, err := sub.Events.Next(ctx, seq)
 		if errors.Is(err, mailbox.ErrEnd) {
 			break
 		}
+		seq = e.Seq
 		fmt.Println(e.Seq, e.Type, string(e.Data))
 	}
 	// Output:
@@ -78,4 +79,51 @@ func ExampleMailbox_Start() {
 	// running: false <nil>
 	// acked natural <nil>
 	// 1 text you said: later <nil>
+}
+
+// A client that lost its connection reads on from another process, from the last number that it has.
+func ExampleMailbox_Attach() {
+	ctx := context.Background()
+	store := memstore.New() // or one of the others, opened by each process
+	worker, err := mailbox.New(ctx, mailbox.Config{Store: store, Runtime: upper{}})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer worker.Close(ctx)
+	front, err := mailbox.New(ctx, mailbox.Config{Store: store, Runtime: upper{}})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer front.Close(ctx)
+	sub, err := worker.Submit(ctx, mailbox.Request{Thread: "t", Messages: []mailbox.Input{{Data: []byte("hello")}}})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	feed, err := front.Attach(ctx, sub.Dispatch)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	var gap *mailbox.GapError
+	for seq := uint64(0); ; {
+		e, err := feed.Next(ctx, seq)
+		switch {
+		case errors.Is(err, mailbox.ErrEnd):
+			return
+		case errors.As(err, &gap): // what was in between is not kept any more
+			seq = gap.Next
+			continue
+		case err != nil:
+			fmt.Println(err)
+			return
+		}
+		seq = e.Seq
+		fmt.Println(e.Seq, e.Type, string(e.Data))
+	}
+	// Output:
+	// 1 text you said: hello
+	// 2 mailbox_settled acked
 }

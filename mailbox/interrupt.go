@@ -1,6 +1,9 @@
 package mailbox
 
-import "time"
+import (
+	"strings"
+	"time"
+)
 
 // Interrupt says how a thread is interrupted.
 type Interrupt struct {
@@ -27,16 +30,16 @@ type Interruption struct {
 func interruptNeed() Need { return Need{Claimed: true, Queued: true, RunsOf: true} }
 
 // interrupt makes what is claimed stale and supersedes what is queued, except for what
-// is to be kept. The same interrupt may come twice.
-func interrupt(t *turn, i Interrupt) (Change, Interruption) {
-	out := Interruption{ID: i.ID}
-	if c := t.head.Claim; c != nil {
+// is to be kept. The same interrupt may come twice: what it superseded is found by its epoch then.
+func interrupt(t *turn, i Interrupt) (_ Change, out Interruption, again bool) {
+	out.ID, again = i.ID, t.head.Interrupt == i.ID
+	if c := t.head.Claim; c != nil && (!again || t.s.Dispatches[c.Dispatch].Epoch < t.head.Epoch) {
 		active := t.taken(c.Dispatch)
 		out.Active = &active
 	}
-	if t.head.Interrupt == i.ID {
+	if again {
 		out.Epoch, out.Kept = t.head.Epoch, t.head.Queued
-		return Change{}, out
+		return Change{}, out, true
 	}
 	t.head.Epoch++
 	t.head.Interrupt, t.head.ReservedUntil = i.ID, time.Time{}
@@ -54,16 +57,17 @@ func interrupt(t *turn, i Interrupt) (Change, Interruption) {
 			continue
 		}
 		held = held || d.Holding
+		d.Epoch = t.head.Epoch
 		t.supersede(d, staleText)
 		out.Superseded = append(out.Superseded, t.s.Dispatches[queued])
 	}
 	switch {
 	case held && out.Kept > 0:
-		return t.released(), out
+		return t.released(), out, false
 	case out.Kept > 0 || t.head.Claim != nil:
-		return t.keep(), out
+		return t.keep(), out, false
 	}
-	return t.write(t.s.Later, 0), out
+	return t.write(t.s.Later, 0), out, false
 }
 
 // released returns the change of a turn that ended a dispatch which held up those behind it: somebody should look
@@ -129,8 +133,16 @@ func lapse(t *turn) (Change, string) {
 	if !ok {
 		return Change{}, ""
 	}
-	t.finishRun(Dispatch{ID: run.Dispatch, RunID: open.ID}, TerminationCancelled, "nothing came in time for which it waited: "+run.Wait)
+	t.finishRun(Dispatch{ID: run.Dispatch, RunID: open.ID}, TerminationCancelled, lapsedText+run.Wait)
 	return t.write(t.s.Later, 0), open.ID
+}
+
+const lapsedText = "nothing came in time for which it waited: "
+
+// lapsed says whether an earlier try of this lapse ended a run.
+func (t *turn) lapsed(run string) bool {
+	r, ok := t.s.Runs[run]
+	return ok && r.Status == RunDone && strings.HasPrefix(r.Error, lapsedText) && r.FinishedAt.Equal(t.now)
 }
 
 // lapsed says whether the open run waits for nothing any more, and nothing else is to be done.

@@ -141,6 +141,11 @@ func (m *Mailbox) Close(ctx context.Context) error {
 	}
 	m.finish(ErrShutdown)
 	m.endStreams()
+	if m.pump != nil {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), m.cfg.LiveWait)
+		defer cancel()
+		m.pump.close(ctx)
+	}
 	return nil
 }
 

@@ -153,7 +153,7 @@ func (m *Mailbox) take(ctx context.Context, h Head) (bool, error) {
 	return true, nil
 }
 
-// GC drops dispatches that are old enough.
+// GC drops dispatches and events that are old enough.
 func (m *Mailbox) GC(ctx context.Context) error {
 	const batch = 1000
 	for _, q := range []PurgeQuery{
@@ -169,6 +169,12 @@ func (m *Mailbox) GC(ctx context.Context) error {
 				return fmt.Errorf("mailbox: gc: %w", err)
 			}
 		}
+	}
+	if m.pump == nil {
+		return nil
+	}
+	if err := m.pump.log.PurgeEvents(ctx, m.queue.now().Add(-m.cfg.EventTTL)); err != nil {
+		return fmt.Errorf("mailbox: gc of events: %w", err)
 	}
 	return nil
 }

@@ -20,6 +20,7 @@ type Mailbox struct {
 	running map[string]*execution
 	tenants map[string]int
 	streams streams
+	pump    *pump // nil if events are not shared
 	claims  int
 	closing bool
 	// life is set while the loops are at work.
@@ -50,6 +51,7 @@ func New(ctx context.Context, cfg Config) (*Mailbox, error) {
 		streams: streams{open: map[string]*Stream{}}, changing: make(chan struct{}, 1), poke: make(chan struct{}, 1),
 	}
 	m.base, m.finish = context.WithCancelCause(context.WithoutCancel(ctx))
+	m.pump = newPump(m)
 	return m, nil
 }
 
@@ -67,7 +69,7 @@ type Submission struct {
 	// Repeated says that it was there already, under the same idempotency key: submitted before, or
 	// by a try that had been reported as failed.
 	Repeated bool
-	// Events are those of the dispatch, if this process carries it out.
+	// Events are those of the dispatch, if this process carries it out; see also [Mailbox.Attach].
 	Events *Stream
 	// Superseded were queued, and gave way to a foreground request.
 	Superseded []Dispatch

@@ -82,15 +82,24 @@ func (q *Queue) now() time.Time { return q.cfg.Now().UTC().Truncate(time.Millise
 // update asks for a transition until the store has answered. Rule puts its answer
 // aside each time that it is called; the last one counts.
 func (q *Queue) update(ctx context.Context, thread string, need Need, rule func(*turn) Change) error {
+	return q.updateWith(ctx, thread, func() Need { return need }, rule)
+}
+
+// updateWith is update with a need that depends on the tries before.
+func (q *Queue) updateWith(ctx context.Context, thread string, need func() Need, rule func(*turn) Change) error {
 	now := q.now()
 	var err error
-	var last *turn
+	var last, before *turn // before may have been made, and ended something
 	for range q.cfg.Tries {
-		err = q.cfg.Store.Update(ctx, thread, need, func(s State) (Change, error) {
+		if last != nil && len(last.ends) > 0 {
+			before = last
+		}
+		err = q.cfg.Store.Update(ctx, thread, need(), func(s State) (Change, error) {
 			last = newTurn(q.limits, s, now)
 			return rule(last), nil
 		})
 		if err == nil {
+			last.endedBefore(before)
 			q.ended(ctx, last)
 			return nil
 		}
@@ -207,12 +216,46 @@ func (q *Queue) Interrupt(ctx context.Context, thread string, i Interrupt) (Inte
 	ctx, end := q.begin(ctx, Operation{Name: OpInterrupt, Thread: thread})
 	i.ID = cmp.Or(i.ID, q.cfg.NewID())
 	var out Interruption
+	again, tried := false, false
 	err := q.update(ctx, thread, interruptNeed(), func(t *turn) (c Change) {
-		c, out = interrupt(t, i)
+		tried = tried || len(out.Superseded) > 0
+		c, out, again = interrupt(t, i)
 		return c
 	})
+	if err == nil && again {
+		out.Superseded, err = q.superseded(ctx, thread, out.Epoch, tried)
+	}
 	end(false, err)
 	return out, err
+}
+
+// superseded lists what the interrupt superseded that began an epoch, as far as it is kept. When this process did that and was
+// not told, observers have not heard of it.
+func (q *Queue) superseded(ctx context.Context, thread string, epoch uint64, tell bool) (out []Dispatch, err error) {
+	const page = 500
+	query := DispatchQuery{Thread: thread, Statuses: []Status{Superseded}, Limit: page}
+	for {
+		list, err := q.Dispatches(ctx, query)
+		if err != nil {
+			return nil, err
+		}
+		for i := range list {
+			// What was claimed then and was superseded later has an earlier epoch.
+			if d := list[i]; d.Epoch == epoch && d.RunStatus == "" {
+				out = append(out, d)
+			}
+		}
+		if len(list) < page {
+			break
+		}
+		query.After = list[page-1]
+	}
+	for i := 0; tell && i < len(out); i++ {
+		for _, observer := range q.cfg.Observers {
+			observer.Settled(ctx, Taken{Dispatch: out[i]})
+		}
+	}
+	return out, nil
 }
 
 // Cancel ends a dispatch that is queued, and asks the holder of one that is claimed to
@@ -248,9 +291,20 @@ func (q *Queue) CancelRun(ctx context.Context, thread, run, why string) (ok bool
 func (q *Queue) Expire(ctx context.Context, thread string) (taken Taken, ok bool, err error) {
 	ctx, end := q.begin(ctx, Operation{Name: OpReclaim, Thread: thread})
 	defer func() { end(!ok, err) }()
-	err = q.update(ctx, thread, Need{Claimed: true, Next: true, Now: q.now(), RunsOf: true}, func(t *turn) (out Change) {
+	need := Need{Claimed: true, Next: true, Now: q.now(), RunsOf: true}
+	var tried Claim // a try that failed may have ended it
+	err = q.updateWith(ctx, thread, func() Need {
+		if tried.Dispatch != "" {
+			need.Dispatches = []string{tried.Dispatch}
+		}
+		return need
+	}, func(t *turn) (out Change) {
 		var id string
-		out, id = expire(t)
+		if out, id = expire(t); id != "" {
+			tried = *t.s.Head.Claim
+		} else {
+			id = t.expired(tried)
+		}
 		taken, ok = t.taken(id), id != ""
 		return out
 	})
@@ -261,8 +315,19 @@ func (q *Queue) Expire(ctx context.Context, thread string) (taken Taken, ok bool
 func (q *Queue) Lapse(ctx context.Context, thread string) (run string, err error) {
 	ctx, end := q.begin(ctx, Operation{Name: OpLapse, Thread: thread})
 	defer func() { end(run == "", err) }()
-	err = q.update(ctx, thread, Need{RunsOf: true, Next: true, Now: q.now()}, func(t *turn) (out Change) {
-		out, run = lapse(t)
+	need := Need{RunsOf: true, Next: true, Now: q.now()}
+	tried := "" // a try that failed may have ended it
+	err = q.updateWith(ctx, thread, func() Need {
+		if tried != "" {
+			need.Runs = []string{tried}
+		}
+		return need
+	}, func(t *turn) (out Change) {
+		if out, run = lapse(t); run != "" {
+			tried = run
+		} else if t.lapsed(tried) {
+			run = tried
+		}
 		return out
 	})
 	return run, err

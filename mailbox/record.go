@@ -21,7 +21,7 @@ type Dispatch struct {
 	Seq      uint64
 	Priority uint8
 	// Epoch is that of the thread at the time. A dispatch whose epoch is below the
-	// thread's is stale.
+	// thread's is stale. One that an interrupt superseded while it was queued has the epoch that the interrupt began.
 	Epoch uint64
 	// Dedupe is a key that only one dispatch of the thread may have that is not terminal.
 	Dedupe string

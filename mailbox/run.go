@@ -52,7 +52,8 @@ func (j *Job) Log(ctx context.Context, from, limit int) ([]Message, error) {
 	return list, wrap("log of thread", j.x.hold.Thread, err)
 }
 
-// Emit sends an event to whoever reads the run's stream. It never waits.
+// Emit sends an event to whoever reads the run's stream, in this process or, a little later, in others. It never waits.
+// Data is not changed any more.
 func (j *Job) Emit(kind string, data []byte) { j.x.events.send(kind, data) }
 
 // Suspended says whether the run waits for somebody in the process: the lease is longer then.
@@ -87,7 +88,7 @@ func (m *Mailbox) spawn(k Taken) *execution {
 	x.cancel = cancel
 	m.mu.Lock()
 	m.running[x.hold.Thread] = x
-	x.events = m.streams.take(x.hold.Dispatch, m.cfg.Events)
+	x.events = m.streams.take(k, m.cfg.Events, m.pump)
 	m.mu.Unlock()
 	go x.work(ctx)
 	return x
@@ -103,10 +104,20 @@ func (x *execution) work(ctx context.Context) {
 		x.keepLease(ctx)
 	}()
 	s := x.execute(ctx)
+	x.share(context.WithoutCancel(ctx))
 	stopListening()
 	x.cancel(nil)
 	<-renewed
 	x.settle(context.WithoutCancel(ctx), s)
+}
+
+// share lets other processes read what was sent so far, so that it is there before the end is.
+func (x *execution) share(ctx context.Context) {
+	if p := x.box.pump; p != nil {
+		ctx, cancel := context.WithTimeout(ctx, min(x.box.cfg.LiveWait, x.box.cfg.Lease/2))
+		defer cancel()
+		p.flush(ctx, x.events)
+	}
 }
 
 // leave frees the thread and the worker.

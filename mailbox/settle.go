@@ -175,6 +175,15 @@ func (t *turn) finishRun(d Dispatch, termination, failure string) {
 	t.putRun(run)
 }
 
+// expired is the dispatch of a claim, if an earlier try of this expiry ended it.
+func (t *turn) expired(c Claim) string {
+	d, ok := t.s.Dispatches[c.Dispatch]
+	if !ok || c.Token == "" || d.Token != c.Token || d.Status == Claimed || !d.UpdatedAt.Equal(t.now) {
+		return ""
+	}
+	return d.ID
+}
+
 // expire takes the thread from a holder whose lease is over. It says whether it did,
 // for which dispatch.
 func expire(t *turn) (out Change, expired string) {

@@ -3,6 +3,7 @@ package mailbox
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 )
 
@@ -14,7 +15,8 @@ var ErrEnd = errors.New("the stream has ended")
 
 // Event is one event of a dispatch.
 type Event struct {
-	// Seq counts the events of the dispatch in this process from 1, over all its attempts.
+	// Seq names the event within its dispatch, for all processes. It grows: by one, from 1, in what one process sends
+	// without a break. When another one goes on, the numbers go on far above, so that none of them was given before.
 	Seq  uint64
 	Type string
 	Data []byte
@@ -26,28 +28,34 @@ const (
 	EventFailed = "mailbox_failed"
 	// EventSettled comes last: the dispatch is terminal. Data is its status.
 	EventSettled = "mailbox_settled"
-	// EventMoved comes last when another process goes on with the dispatch. Data is its owner,
+	// EventMoved comes last from a process when another one goes on with the dispatch. Data is its owner,
 	// if that is known.
 	EventMoved = "mailbox_moved"
+	// EventSkipped is in the place of an event that is too large to be shared between processes. Data is its type.
+	EventSkipped = "mailbox_skipped"
 )
 
 // Stream keeps the last events of a dispatch for whoever reads them, from whatever place. Who
 // writes never waits. It is safe for concurrent use.
 type Stream struct {
-	mu    sync.Mutex
-	ring  []Event
-	size  int
-	last  uint64
-	ended bool
-	more  chan struct{}
-	over  chan struct{}
+	mu   sync.Mutex
+	ring []Event
+	// at is the place of the oldest event in the ring, when that is full.
+	at, size int
+	// from is the number before the first event of this process, dropped that of the last one that is not kept any more, 0
+	// if all are, and last that of the newest.
+	from, dropped, last uint64
+	ended, moved        bool
+	more                chan struct{}
+	over                chan struct{}
+	shared              shared
 }
 
 func newStream(size int) *Stream {
 	return &Stream{size: size, more: make(chan struct{}), over: make(chan struct{})}
 }
 
-// Next returns the first event after seq, waiting for it if it has not come. It is
+// Next returns the first event after the one with the number seq, waiting for it if it has not come. It is
 // [ErrGap] when that one was dropped: start again from what [Stream.First] says; and [ErrEnd]
 // when there are no more.
 func (s *Stream) Next(ctx context.Context, seq uint64) (Event, error) {
@@ -68,10 +76,10 @@ func (s *Stream) after(seq uint64) (Event, <-chan struct{}, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
-	case seq < s.last && seq+uint64(len(s.ring)) < s.last:
+	case seq < s.dropped:
 		return Event{}, nil, ErrGap
-	case seq < s.last:
-		return s.ring[seq%uint64(s.size)], nil, nil
+	case seq < s.last && len(s.ring) > 0:
+		return s.nth(s.place(seq)), nil, nil
 	case s.ended:
 		return Event{}, nil, ErrEnd
 	default:
@@ -79,11 +87,44 @@ func (s *Stream) after(seq uint64) (Event, <-chan struct{}, error) {
 	}
 }
 
+// nth is an event that is kept, counted from the oldest.
+func (s *Stream) nth(n int) Event { return s.ring[(s.at+n)%len(s.ring)] }
+
+// place counts the events that are kept, up to a number.
+func (s *Stream) place(seq uint64) int {
+	older, newer := s.ring[s.at:], s.ring[:s.at]
+	after := func(e Event, seq uint64) int {
+		if e.Seq <= seq {
+			return -1
+		}
+		return 1
+	}
+	n, _ := slices.BinarySearchFunc(older, seq, after)
+	if n == len(older) {
+		m, _ := slices.BinarySearchFunc(newer, seq, after)
+		n += m
+	}
+	return n
+}
+
 // First is the place before the oldest event that is kept.
 func (s *Stream) First() uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.last - uint64(len(s.ring))
+	return s.dropped
+}
+
+// begins moves the numbers to those of a turn. What was sent by this process right before goes on.
+func (s *Stream) begins(fence uint64, first bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !first && fence != s.shared.fence+1 {
+		s.last = turnBase(fence)
+	}
+	if len(s.ring) == 0 {
+		s.from, s.shared.sent = s.last, s.last
+	}
+	s.shared.fence = fence
 }
 
 // send appends an event.
@@ -102,9 +143,12 @@ func (s *Stream) add(kind string, data []byte) {
 	if len(s.ring) < s.size {
 		s.ring = append(s.ring, e)
 	} else {
-		s.ring[s.last%uint64(s.size)] = e
+		s.dropped = s.ring[s.at].Seq
+		s.ring[s.at] = e
+		s.at = (s.at + 1) % s.size
 	}
-	s.last++
+	s.last = e.Seq
+	s.shared.mark(s)
 	s.wake()
 }
 
@@ -116,7 +160,7 @@ func (s *Stream) finish(kind string, data []byte) {
 		return
 	}
 	s.add(kind, data)
-	s.ended = true
+	s.ended, s.moved = true, kind == EventMoved
 	s.wake()
 	close(s.over)
 }
@@ -125,6 +169,13 @@ func (s *Stream) isEnded() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.ended
+}
+
+// knows says whether this process can tell what comes after a number.
+func (s *Stream) knows(seq uint64) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return seq >= s.from && seq >= s.dropped && (!s.moved || seq < s.last)
 }
 
 func (s *Stream) wake() {

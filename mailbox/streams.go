@@ -21,12 +21,15 @@ type keptStream struct {
 
 // take is the stream of a dispatch that is to be carried out: the one of the attempts
 // before, or a new one.
-func (s *streams) take(dispatch string, size int) *Stream {
-	stream := s.open[dispatch]
+func (s *streams) take(k Taken, size int, p *pump) *Stream {
+	id := k.Dispatch.ID
+	stream := s.open[id]
 	if stream == nil || stream.isEnded() {
 		stream = newStream(size)
-		s.open[dispatch] = stream
+		stream.shared.pump, stream.shared.dispatch = p, id
+		s.open[id] = stream
 	}
+	stream.begins(k.Dispatch.Fence, k.First)
 	return stream
 }
 
@@ -53,9 +56,8 @@ func (s *streams) forget(now time.Time, most int) {
 }
 
 // Events returns the events of a dispatch that this process carries out, or has carried out
-// not long ago (Config.StreamTTL). Read it from any sequence number on, as often as you like. Events are not
-// shared between processes: those of a dispatch elsewhere are to be asked for there, and [Mailbox.Where] says
-// where. What a run has said is in its thread's log.
+// not long ago (Config.StreamTTL). Read it from any sequence number on, as often as you like. [Mailbox.Attach] has
+// also those of other processes. What a run has said is in its thread's log.
 func (m *Mailbox) Events(dispatch string) (*Stream, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

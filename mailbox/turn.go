@@ -23,6 +23,8 @@ type turn struct {
 	out  Change
 	// ends are the dispatches that became terminal.
 	ends []string
+	// first is the dispatch that was claimed for the first time.
+	first string
 }
 
 func newTurn(l limits, s State, now time.Time) *turn {
@@ -38,6 +40,18 @@ func newTurn(l limits, s State, now time.Time) *turn {
 		t.s.Runs = map[string]Run{}
 	}
 	return t
+}
+
+// endedBefore takes over what an earlier try of the turn made terminal, which was reported as failed.
+func (t *turn) endedBefore(before *turn) {
+	if t == nil || before == nil || t.out.Head != nil {
+		return
+	}
+	for _, id := range before.ends {
+		if d, ok := t.s.Dispatches[id]; ok && d.Status.Terminal() && d.UpdatedAt.Equal(t.now) {
+			t.ends = append(t.ends, id)
+		}
+	}
 }
 
 // put writes a dispatch and keeps count.

@@ -144,12 +144,13 @@ func wantRun(t *testing.T, m *mailbox.Mailbox, run string, status mailbox.RunSta
 func events(t *testing.T, s *mailbox.Stream) []string {
 	t.Helper()
 	var out []string
-	for seq := uint64(0); ; seq++ {
+	for seq := uint64(0); ; {
 		e, err := s.Next(t.Context(), seq)
 		if errors.Is(err, mailbox.ErrEnd) {
 			return out
 		}
 		must(t, err)
+		seq = e.Seq
 		out = append(out, fmt.Sprintf("%d:%s:%s", e.Seq, e.Type, e.Data))
 	}
 }

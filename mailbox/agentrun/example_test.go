@@ -3,6 +3,7 @@ package agentrun_test
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/agent"
@@ -59,4 +60,52 @@ func Example() {
 	d, err := box.Await(ctx, sub.Dispatch)
 	fmt.Println(d.Status, d.Response, err)
 	// Output: acked You said: hello <nil>
+}
+
+// A run that asks somebody waits for as long as it may; the mailbox ends it then.
+func ExampleConfig() {
+	ctx := context.Background()
+	plugins, err := phases.New(phases.Config{Plugins: []phases.Plugin{asks{}}})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	runtime, err := agentrun.New(agentrun.Config{
+		Agent: func(context.Context, *mailbox.Job) (agent.Config, error) {
+			return agent.Config{Model: &counter{rounds: 1}, Tools: &tools{}, Phases: plugins}, nil
+		},
+		Patience: func(_ agent.Record, w agent.Waiting) time.Duration {
+			if w.Reason == agent.WaitPermission {
+				return 24 * time.Hour
+			}
+			return 0
+		},
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	box, err := mailbox.New(ctx, mailbox.Config{Store: memstore.New(), Runtime: runtime})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer box.Close(ctx)
+	input, err := agentrun.Inputs(abi.Message{Role: abi.RoleUser, Content: []abi.ContentBlock{abi.Text("count")}})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	sub, err := box.Submit(ctx, mailbox.Request{Thread: "t1", Messages: input})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	if _, err = box.Await(ctx, sub.Dispatch); err != nil {
+		fmt.Println(err)
+		return
+	}
+	run, _, err := box.Queue().Run(ctx, sub.Run)
+	fmt.Println(run.Status, run.Wait, run.WaitUntil.Sub(run.UpdatedAt).Round(time.Hour), err)
+	// Output: waiting tool_permission 24h0m0s <nil>
 }

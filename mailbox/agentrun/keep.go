@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/agent"
@@ -20,6 +21,8 @@ type keeper struct {
 	job *mailbox.Job
 	// cause is why the execution ends, once it does.
 	cause func() error
+	// patience is Config.Patience.
+	patience func(agent.Record, agent.Waiting) time.Duration
 
 	mu sync.Mutex
 	// thread is what was kept last, without messages; found says whether there is anything.
@@ -135,7 +138,7 @@ func (k *keeper) commit(c agent.Checkpoint) (mailbox.Commit, error) {
 	if err != nil {
 		return mailbox.Commit{}, err
 	}
-	out := mailbox.Commit{ID: k.nextID(), From: c.From, Data: record, Result: result(c.Run)}
+	out := mailbox.Commit{ID: k.nextID(), From: c.From, Data: record, Result: k.result(c.Run)}
 	for _, m := range c.Messages {
 		v, err := k.message(m)
 		if err != nil {
@@ -243,14 +246,26 @@ func (k *keeper) left() []abi.Message {
 	return out
 }
 
+// until is when a run has waited long enough, zero if never.
+func (k *keeper) until(r agent.Record) time.Time {
+	if k.patience == nil || r.Status != agent.StatusWaiting || r.Waiting == nil {
+		return time.Time{}
+	}
+	d := k.patience(r, *r.Waiting)
+	if d <= 0 {
+		return time.Time{}
+	}
+	return r.Waiting.Since.Add(d).UTC().Truncate(time.Millisecond) // as stores keep times
+}
+
 // result is where a run stands after a checkpoint.
-func result(r agent.Record) mailbox.Result {
+func (k *keeper) result(r agent.Record) mailbox.Result {
 	out := mailbox.Result{Response: r.Final, Error: r.Error}
 	switch r.Status {
 	case agent.StatusWaiting:
 		out.Status = mailbox.RunWaiting
 		if r.Waiting != nil {
-			out.Wait = string(r.Waiting.Reason)
+			out.Wait, out.WaitUntil = string(r.Waiting.Reason), k.until(r)
 		}
 	case agent.StatusDone:
 		out.Status, out.Termination = mailbox.RunDone, r.Reason

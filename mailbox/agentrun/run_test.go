@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/agent"
@@ -16,6 +17,7 @@ import (
 	"github.com/mortise-dev/mortise/llm/transcript"
 	"github.com/mortise-dev/mortise/mailbox"
 	"github.com/mortise-dev/mortise/mailbox/agentrun"
+	"github.com/mortise-dev/mortise/phases"
 	"github.com/mortise-dev/mortise/store/memstore"
 )
 
@@ -83,6 +85,7 @@ func TestWaitsAndGoesOn(t *testing.T) {
 		if d := one.await(t, sub); d.Status != mailbox.Acked || d.RunStatus != mailbox.RunWaiting {
 			t.Errorf("dispatch is %+v", d)
 		}
+		synctest.Wait() // the worker leaves after the end was told
 		if n := len(one.box.Executing()); n != 0 {
 			t.Errorf("%d executions are under way", n)
 		}
@@ -107,6 +110,60 @@ func TestWaitsAndGoesOn(t *testing.T) {
 			t.Errorf("the tool was called %d times, with the decision %#v", len(s.keys), got)
 		}
 	})
+}
+
+// TestPatience: a run that waits longer than it may is ended, and the thread takes what comes next. One that is decided about
+// before goes on.
+func TestPatience(t *testing.T) {
+	t.Parallel()
+	for _, late := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			runtime, err := phases.New(phases.Config{Plugins: []phases.Plugin{asks{}}})
+			must(t, err)
+			run, err := agentrun.New(agentrun.Config{
+				Agent: func(context.Context, *mailbox.Job) (agent.Config, error) {
+					return agent.Config{Model: &counter{rounds: 1}, Tools: &tools{}, Phases: runtime}, nil
+				},
+				Patience: func(r agent.Record, w agent.Waiting) time.Duration {
+					if r.ThreadID != "t" || w.Reason != agent.WaitPermission {
+						t.Errorf("asked about %+v", w)
+					}
+					return time.Hour
+				},
+			})
+			must(t, err)
+			p := &process{run: run}
+			p.box, err = mailbox.New(t.Context(), mailbox.Config{Store: memstore.New(), Runtime: run})
+			must(t, err)
+			defer func() { must(t, p.box.Close(t.Context())) }()
+			must(t, p.box.Start(t.Context()))
+			began := time.Now().UTC().Truncate(time.Millisecond)
+			sub := p.submit(t, request(t, "t", user("go")))
+			p.await(t, sub)
+			h, err := p.box.Queue().Head(t.Context(), "t")
+			must(t, err)
+			if r := p.runOf(t, sub.Run); !r.WaitUntil.Equal(began.Add(time.Hour)) || !h.DueAt.Equal(r.WaitUntil) {
+				t.Errorf("it waits until %v, is due at %v; it began at %v", r.WaitUntil, h.DueAt, began)
+			}
+			pause, termination := time.Hour-time.Minute, "natural"
+			if late {
+				pause, termination = time.Hour+time.Minute, mailbox.TerminationCancelled
+			}
+			time.Sleep(pause)
+			list, err := agentrun.Decisions(agent.Decision{Target: "ask_call_1_0", Action: agent.ActionResume})
+			must(t, err)
+			taken, err := p.box.Decide(t.Context(), sub.Run, list...)
+			must(t, err)
+			synctest.Wait()
+			if r := p.runOf(t, sub.Run); taken == late || r.Status != mailbox.RunDone || r.Termination != termination {
+				t.Errorf("decided %v, run is %+v", taken, r)
+			}
+			next := p.submit(t, request(t, "t", user("again")))
+			if d := p.await(t, next); d.Status != mailbox.Acked || d.RunID == sub.Run {
+				t.Errorf("the next request came to %+v", d)
+			}
+		})
+	}
 }
 
 // TestWrongDecision: nobody waits for it, and it is not tried again.

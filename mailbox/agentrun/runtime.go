@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/agent"
@@ -23,6 +24,10 @@ type Config struct {
 	// Requeue queues a request for what a run was sent and had no time to read: Mailbox.SubmitBackground. Without
 	// it the thread's next run reads it.
 	Requeue func(ctx context.Context, r mailbox.Request) (mailbox.Submission, error)
+	// Patience is how long a run waits for a decision or for its tasks, from agent.Waiting.Since on; 0 is for ever. When that is
+	// over, and nothing has come, the mailbox ends the run as cancelled. Nil lets all runs wait for ever. It is asked at each
+	// checkpoint of a run that waits, and answers the same for the same wait.
+	Patience func(run agent.Record, w agent.Waiting) time.Duration
 }
 
 // Runtime is a mailbox.Runtime and mailbox.Steerer. Make one with [New].
@@ -60,6 +65,7 @@ func (r *Runtime) Run(ctx context.Context, j *mailbox.Job) (mailbox.Result, erro
 	if err != nil {
 		return mailbox.Result{}, err
 	}
+	k.patience = r.cfg.Patience
 	req, nothing, err := k.request(j)
 	if err != nil {
 		return mailbox.Result{}, err
@@ -75,7 +81,7 @@ func (r *Runtime) Run(ctx context.Context, j *mailbox.Job) (mailbox.Result, erro
 	out, err := a.Run(ctx, req)
 	r.leave(j.Run.ID)
 	r.requeue(context.WithoutCancel(ctx), j, k.left())
-	return outcome(out, err)
+	return k.outcome(out, err)
 }
 
 // agent makes the agent of an execution.
@@ -168,13 +174,13 @@ const Duplicate = "duplicate"
 // asItStands is the result of a run that has nothing to do.
 func (k *keeper) asItStands(j *mailbox.Job) mailbox.Result {
 	if latest := k.thread.Run; latest.RunID == j.Run.ID && latest.Status == agent.StatusWaiting {
-		return result(latest)
+		return k.result(latest)
 	}
 	return mailbox.Result{Status: mailbox.RunDone, Termination: Duplicate}
 }
 
 // outcome is what the mailbox hears of a run.
-func outcome(out agent.Result, err error) (mailbox.Result, error) {
+func (k *keeper) outcome(out agent.Result, err error) (mailbox.Result, error) {
 	result := mailbox.Result{Response: out.Response}
 	switch {
 	case err != nil:
@@ -183,7 +189,7 @@ func outcome(out agent.Result, err error) (mailbox.Result, error) {
 		}
 		return result, Classify(err)
 	case out.Status == agent.StatusWaiting:
-		result.Status, result.Wait = mailbox.RunWaiting, wait(out)
+		result.Status, result.Wait, result.WaitUntil = mailbox.RunWaiting, wait(out), k.until(k.thread.Run)
 	default:
 		result.Status, result.Termination = mailbox.RunDone, out.Termination.Reason()
 	}

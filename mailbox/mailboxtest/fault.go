@@ -14,6 +14,10 @@ func faultCases() []testCase {
 	return []testCase{
 		{"fault_at_every_operation_of_a_life", faultEverywhere},
 		{"store_that_is_down_changes_nothing", storeDown},
+		{"lost_answer_of_an_interrupt", lostInterrupt},
+		{"lost_answer_of_an_expiry", lostExpiry},
+		{"lost_answer_of_a_lapse", lostLapse},
+		{"lost_answer_is_told_once", lostEnd},
 	}
 }
 

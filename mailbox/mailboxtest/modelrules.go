@@ -205,8 +205,8 @@ func (m *model) interrupt(s step) string {
 	m.epoch++
 	superseded, kept := 0, 0
 	for _, d := range m.queue() {
+		d.epoch = m.epoch
 		if s.Internal && d.internal {
-			d.epoch = m.epoch
 			kept++
 			continue
 		}

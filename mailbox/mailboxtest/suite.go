@@ -21,6 +21,14 @@ func TestStore(t *testing.T, open func(t *testing.T) mailbox.Store) {
 		t.Parallel()
 		testLive(t, open)
 	})
+	t.Run("events", func(t *testing.T) {
+		t.Parallel()
+		TestEvents(t, func(t *testing.T) (one, other mailbox.Store) {
+			t.Helper()
+			one = open(t)
+			return one, one
+		})
+	})
 	t.Run("signals", func(t *testing.T) {
 		t.Parallel()
 		testSignals(newWorld(t, open(t)))

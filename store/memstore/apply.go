@@ -147,6 +147,7 @@ func (s *Store) forget(t *thread) {
 	for _, e := range t.all.Items() {
 		s.drop(t, s.dispatches[e.id])
 		delete(s.dispatches, e.id)
+		s.events.forget(e.id)
 	}
 	for id := range s.runs {
 		if s.runs[id].Thread == t.head.Thread {

@@ -11,7 +11,7 @@ import (
 	"github.com/mortise-dev/mortise/mailbox"
 )
 
-// Store is a mailbox.Store with mailbox.Live and mailbox.Signals. Make one with [New].
+// Store is a mailbox.Store with mailbox.Live, mailbox.Signals and mailbox.EventLog. Make one with [New].
 type Store struct {
 	mu         sync.Mutex
 	threads    map[string]*thread
@@ -24,8 +24,9 @@ type Store struct {
 	history        *btree.BTreeG[entry]
 	counts         mailbox.Counts
 
-	live  lines
-	bells bells
+	live   lines
+	bells  bells
+	events events
 }
 
 var (
@@ -41,7 +42,7 @@ func New() *Store {
 		dispatches: map[string]mailbox.Dispatch{}, runs: map[string]mailbox.Run{},
 		byRank: sorted(due.rankBefore), byTime: sorted(due.timeBefore), history: sorted(entry.changedBefore),
 		counts: mailbox.Counts{Status: map[mailbox.Status]int{}, Claims: map[string]int{}},
-		live:   lines{open: map[mailbox.Target]*line{}}, bells: newBells(),
+		live:   lines{open: map[mailbox.Target]*line{}}, bells: newBells(), events: newEvents(),
 	}
 }
 
@@ -117,6 +118,7 @@ func (s *Store) Purge(ctx context.Context, q mailbox.PurgeQuery) (int, error) {
 		s.history.Delete(e)
 		s.threads[s.dispatches[e.id].Thread].all.Delete(e)
 		delete(s.dispatches, e.id)
+		s.events.forget(e.id)
 	}
 	return len(old), nil
 }

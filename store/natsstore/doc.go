@@ -38,6 +38,9 @@
 //
 // Thread, dispatch and run ids are in the subjects of messages, encoded; who may subscribe may read them.
 //
+// The events of dispatches (mailbox.EventLog) are in a stream of their own, named after the other one with "-events", which is made when there are
+// some. The servers drop them after an hour.
+//
 // # Concurrency
 //
 // A [Store] is safe for concurrent use, and any number of processes may share a cluster. It starts goroutines and a connection;

@@ -136,6 +136,7 @@ func (u *update) forget(ctx context.Context, t *thread) error {
 	if err := u.commit(ctx, t, jetstream.WithMsgTTL(goneTTL)); err != nil {
 		return err
 	}
+	u.s.forgetEvents(ctx, ids)
 	last := t.head.Seq
 	if err := u.s.stream.Purge(ctx, jetstream.WithPurgeSubject(u.s.names.parts(u.id)), jetstream.WithPurgeSequence(last)); err != nil {
 		u.s.cfg.Logger.WarnContext(ctx, "natsstore_records_not_dropped", "stream", u.s.cfg.Name, "error", err)

@@ -14,7 +14,7 @@ import (
 	"github.com/mortise-dev/mortise/store/natsstore/internal/jet"
 )
 
-// Store is a mailbox.Store with mailbox.Live and mailbox.Signals. Make one with [Open].
+// Store is a mailbox.Store with mailbox.Live, mailbox.Signals and mailbox.EventLog. Make one with [Open].
 type Store struct {
 	cfg    Config
 	id     string
@@ -26,6 +26,7 @@ type Store struct {
 	lines  lines
 	cache  *cache
 	turns  turns
+	events eventLog
 
 	// trash takes records that nobody refers to any more.
 	trash chan []ref

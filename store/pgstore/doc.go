@@ -1,7 +1,8 @@
 // Package pgstore keeps a mailbox in PostgreSQL, for any number of processes on any number of machines. It is
 // tested with version 15.
 //
-// Each transition is one transaction, which locks the row of its thread and takes two round trips. What
+// Each transition is one transaction. One of a thread that this process wrote last is one statement, which is not made if the row of the
+// thread has changed; others lock that row and take two round trips. What
 // is due is found by an index, whatever else is queued. The tables are in a schema of their own
 // ([Config.Schema]), which [Open] makes and migrates under a lock; a program that is older than the
 // schema does not start.
@@ -9,7 +10,8 @@
 // [Store] has mailbox.Signals and mailbox.Live, both on LISTEN and NOTIFY: they need connections to the server itself,
 // or through a pooler in session mode that passes settings on. A notice that is lost costs time and nothing else. Signals
 // of some milliseconds travel as one notice, which every process gets; their receipts do nothing. Commands to runs
-// wait in an unlogged table until their listener takes them.
+// wait in an unlogged table until their listener takes them. Events of dispatches (mailbox.EventLog) are in unlogged tables, too: a
+// crash of the server may empty them.
 //
 // # Concurrency
 //

@@ -70,6 +70,7 @@ func (s *Store) once(ctx context.Context, run func(*pgx.Conn) error) error {
 	case c.Conn().IsClosed():
 		if ctx.Err() == nil {
 			s.pool.Reset() // the server went away: the others are broken, too
+			s.recent.clear()
 		}
 	case c.Conn().PgConn().TxStatus() != 'I':
 		_, rollback := c.Exec(context.WithoutCancel(ctx), `ROLLBACK`)

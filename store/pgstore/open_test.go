@@ -79,7 +79,7 @@ func TestOpen_twiceAtOnce(t *testing.T) {
 	}
 	wg.Wait()
 	var versions int
-	if err := connect(t, c).QueryRow(t.Context(), `SELECT count(*) FROM `+c.Schema+`.migration`).Scan(&versions); err != nil || versions != 1 {
+	if err := connect(t, c).QueryRow(t.Context(), `SELECT count(*) FROM `+c.Schema+`.migration`).Scan(&versions); err != nil || versions != 2 {
 		t.Errorf("%d versions were applied: %v", versions, err)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"os"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -65,6 +66,36 @@ func TestStore(t *testing.T) {
 		t.Helper()
 		return open(t, config(t))
 	})
+}
+
+// TestStore_events holds that events cross from one pool to another.
+func TestStore_events(t *testing.T) {
+	t.Parallel()
+	mailboxtest.TestEvents(t, func(t *testing.T) (one, other mailbox.Store) {
+		t.Helper()
+		c := config(t)
+		return open(t, c), open(t, c)
+	})
+}
+
+// TestStore_purgeEvents holds that old events are dropped, and young ones are not.
+func TestStore_purgeEvents(t *testing.T) {
+	t.Parallel()
+	s := open(t, config(t))
+	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	for i := range uint64(3) {
+		b := mailbox.EventBatch{Dispatch: "d", Fence: 1, First: i + 1, Last: i + 1, At: at.Add(time.Duration(i) * time.Hour), Data: []byte("x")} //nolint:gosec // few
+		if _, err := s.AppendEvents(t.Context(), b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.PurgeEvents(t.Context(), at.Add(time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	list, err := s.ReadEvents(t.Context(), "d", 0, 10, 0)
+	if err != nil || len(list) != 2 || list[0].First != 2 || !list[1].At.Equal(at.Add(2*time.Hour)) {
+		t.Errorf("left are %+v, %v", list, err)
+	}
 }
 
 func TestStore_model(t *testing.T) {

@@ -17,7 +17,11 @@ const (
 	holdThreads = `SELECT id FROM @.thread WHERE id = ANY(ARRAY(
 		SELECT d.thread FROM (` + oldest + `) o CROSS JOIN LATERAL (SELECT thread FROM @.dispatch WHERE id = o.id LIMIT 1) d
 	)) FOR UPDATE SKIP LOCKED`
-	dropOldest = `DELETE FROM @.dispatch WHERE id = ANY(ARRAY(` + oldest + `)) AND thread = ANY($4)`
+	dropOldest = `WITH gone AS (
+		DELETE FROM @.dispatch WHERE id = ANY(ARRAY(` + oldest + `)) AND thread = ANY($4) RETURNING id
+	), events AS (DELETE FROM @.event WHERE dispatch IN (SELECT id FROM gone)
+	), last AS (DELETE FROM @.event_last WHERE dispatch IN (SELECT id FROM gone)
+	) SELECT count(*) FROM gone`
 )
 
 // Purge implements mailbox.Store. Several processes may purge at once.
@@ -39,9 +43,7 @@ func (s *Store) Purge(ctx context.Context, q mailbox.PurgeQuery) (n int, err err
 			if err != nil || len(threads) == 0 {
 				return err
 			}
-			tag, err := tx.Exec(ctx, s.sql(dropOldest), append(args, threads)...)
-			n = int(tag.RowsAffected())
-			return err
+			return tx.QueryRow(ctx, s.sql(dropOldest), append(args, threads)...).Scan(&n)
 		})
 	})
 	return n, broken("purge of schema", s.cfg.Schema, err)

@@ -22,6 +22,8 @@ type seen struct {
 	known      bool
 	dispatches map[string]bool
 	data       map[string][]byte
+	// xmin is the version of the row of the thread, once it is written.
+	xmin uint32
 }
 
 const (

@@ -12,13 +12,15 @@ import (
 	"github.com/mortise-dev/mortise/mailbox"
 )
 
-// Store is a mailbox.Store with mailbox.Signals and mailbox.Live. Open one with [Open].
+// Store is a mailbox.Store with mailbox.Signals, mailbox.Live and mailbox.EventLog. Open one with [Open].
 type Store struct {
 	cfg  Config
 	pool *pgxpool.Pool
 	// text remembers statements with the schema put in.
 	text sync.Map
 	wire *wire
+	// recent is what was written last.
+	recent recent
 }
 
 var (

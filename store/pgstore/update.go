@@ -2,6 +2,7 @@ package pgstore
 
 import (
 	"context"
+	"maps"
 
 	"github.com/jackc/pgx/v5"
 
@@ -10,6 +11,12 @@ import (
 
 // Update implements mailbox.Store.
 func (s *Store) Update(ctx context.Context, thread string, need mailbox.Need, decide func(mailbox.State) (mailbox.Change, error)) error {
+	if change, done, err := s.swift(ctx, thread, need, decide); done || err != nil {
+		if err == nil {
+			s.wire.changed(thread, change)
+		}
+		return broken("update thread", thread, err)
+	}
 	err := s.try(ctx, func(c *pgx.Conn) error {
 		change, err := s.transition(ctx, c, thread, need, decide)
 		if err == nil {
@@ -31,6 +38,7 @@ func (s *Store) transition(ctx context.Context, c *pgx.Conn, thread string, need
 		return mailbox.Change{}, s.harmless(ctx, c, err)
 	}
 	now.settle(thread, need)
+	dispatches, runs := maps.Clone(now.State.Dispatches), maps.Clone(now.State.Runs) // the state is decide's own
 	change, err := decide(now.State)
 	if err == nil && change.Head != nil && !change.Drop {
 		err = check(thread, now.Head.Messages, change)
@@ -43,5 +51,11 @@ func (s *Store) transition(ctx context.Context, c *pgx.Conn, thread string, need
 	b = &pgx.Batch{}
 	s.write(b, thread, &now, change)
 	b.Queue(`COMMIT`)
-	return change, refusal(c.SendBatch(ctx, b).Close())
+	err = refusal(c.SendBatch(ctx, b).Close())
+	if err != nil || change.Drop {
+		s.recent.forget(thread)
+	} else {
+		s.recent.changed(now.xmin, dispatches, runs, change, need.Requests)
+	}
+	return change, err
 }

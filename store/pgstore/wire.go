@@ -14,7 +14,7 @@ import (
 	"github.com/mortise-dev/mortise/mailbox"
 )
 
-// notice is what goes through NOTIFY: signals, a command for a node, or the answer to one.
+// notice is what goes through NOTIFY: signals, dispatches that have new events, a command for a node, or the answer to one.
 // PostgreSQL bounds it to 8000 bytes.
 type notice struct {
 	Signals [][2]string `json:"s,omitempty"`
@@ -22,6 +22,7 @@ type notice struct {
 	Node    int64       `json:"n,omitempty"`
 	Answer  string      `json:"a,omitempty"`
 	OK      bool        `json:"ok,omitempty"`
+	Events  []string    `json:"e,omitempty"`
 }
 
 // alive is how often a quiet connection is asked whether it still is one; and how long a step
@@ -40,6 +41,8 @@ type wire struct {
 	work    sync.WaitGroup
 	out     signals // to be told
 	in      signals // to be pulled
+	// watchers are those who wait for events.
+	watchers watchers
 
 	mu sync.Mutex
 	// node names the connection that listens, to those that send to it.
@@ -52,7 +55,8 @@ type wire struct {
 func (s *Store) listen(ctx context.Context) error {
 	w := &wire{
 		s: s, channel: "mortise_" + s.cfg.Schema, out: newSignals(), in: newSignals(),
-		lines: map[mailbox.Target]*line{}, waiting: map[string]chan bool{},
+		watchers: watchers{open: map[string]*watcher{}},
+		lines:    map[mailbox.Target]*line{}, waiting: map[string]chan bool{},
 	}
 	conn, err := w.connect(ctx)
 	if err != nil {
@@ -179,6 +183,7 @@ func (w *wire) took(ctx context.Context, payload string) {
 	for _, s := range n.Signals {
 		w.in.add(mailbox.Signal{Thread: s[0], Dispatch: s[1]})
 	}
+	w.watchers.ring(n.Events)
 	w.mu.Lock()
 	mine := n.Node == w.node
 	answer := w.waiting[n.Answer]

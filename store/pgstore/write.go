@@ -15,6 +15,9 @@ import (
 // the commit can travel with them.
 func (s *Store) write(b *pgx.Batch, thread string, now *seen, c mailbox.Change) {
 	if c.Drop {
+		for _, table := range []string{"event", "event_last"} {
+			s.queue(b, `DELETE FROM @.`+table+` WHERE dispatch IN (SELECT id FROM @.dispatch WHERE thread = $1)`, name(thread))
+		}
 		for _, table := range []string{"message", "image", "dispatch", "run"} {
 			s.queue(b, `DELETE FROM @.`+table+` WHERE thread = $1`, name(thread))
 		}
@@ -25,7 +28,7 @@ func (s *Store) write(b *pgx.Batch, thread string, now *seen, c mailbox.Change) 
 	if now.known {
 		statement = updateHead
 	}
-	s.queue(b, statement, headArgs(c.Head)...)
+	s.queue(b, statement+` RETURNING xmin`, headArgs(c.Head)...).QueryRow(func(row pgx.Row) error { return row.Scan(&now.xmin) })
 	for _, i := range inOrder(c.Dispatches) {
 		s.writeDispatch(b, now, &c.Dispatches[i])
 	}
@@ -73,28 +76,37 @@ func (s *Store) writeDispatch(b *pgx.Batch, now *seen, d *mailbox.Dispatch) {
 
 // writeRun leaves data alone that is as it was: it may be large.
 func (s *Store) writeRun(b *pgx.Batch, now *seen, r *mailbox.Run) {
-	old, known := now.data[r.ID]
-	if !known {
+	if _, known := now.data[r.ID]; !known {
 		s.queue(b, putRun, runArgs(r, r.Data)...)
 		return
 	}
-	var data []byte
-	if !bytes.Equal(old, r.Data) {
-		data = append([]byte{}, r.Data...)
+	s.queue(b, updateRun, runArgs(r, changedData(now, r))...)
+}
+
+// changedData is the data of a run, nil if it is as it was.
+func changedData(now *seen, r *mailbox.Run) []byte {
+	if bytes.Equal(now.data[r.ID], r.Data) {
+		return nil
 	}
-	s.queue(b, updateRun, runArgs(r, data)...)
+	return append([]byte{}, r.Data...)
 }
 
 // putMessages writes messages at their places. One that is there keeps its run and its time;
 // its id becomes NULL if it is another, which the table refuses.
-const putMessages = `INSERT INTO @.message AS old (thread, seq, id, run, data, at)
-	SELECT $1, m.seq, m.id, m.run, m.data, m.at FROM unnest($2::bigint[], $3::text[], $4::text[], $5::bytea[], $6::bigint[]) AS m(seq, id, run, data, at)
-	ON CONFLICT (thread, seq) DO UPDATE SET data = excluded.data, id = CASE WHEN old.id = excluded.id THEN old.id END`
+const (
+	putMessages     = putMessagesHead + putMessagesTail
+	putMessagesHead = `INSERT INTO @.message AS old (thread, seq, id, run, data, at)
+	SELECT $1, m.seq, m.id, m.run, m.data, m.at FROM unnest($2::bigint[], $3::text[], $4::text[], $5::bytea[], $6::bigint[]) AS m(seq, id, run, data, at)`
+	putMessagesTail = ` ON CONFLICT (thread, seq) DO UPDATE SET data = excluded.data, id = CASE WHEN old.id = excluded.id THEN old.id END`
+)
 
 func (s *Store) writeMessages(b *pgx.Batch, thread string, list []mailbox.Message) {
-	if len(list) == 0 {
-		return
+	if len(list) > 0 {
+		s.queue(b, putMessages, messageArgs(thread, list)...)
 	}
+}
+
+func messageArgs(thread string, list []mailbox.Message) []any {
 	last := map[int]int{} // a place that is written twice has what came last
 	for i := range list {
 		last[list[i].Seq] = i
@@ -109,7 +121,7 @@ func (s *Store) writeMessages(b *pgx.Batch, thread string, list []mailbox.Messag
 		seqs, ids, runs = append(seqs, int64(m.Seq)), append(ids, name(m.ID)), append(runs, text(m.Run))
 		data, at = append(data, append([]byte{}, m.Data...)), append(at, millis(m.At))
 	}
-	s.queue(b, putMessages, name(thread), seqs, ids, runs, data, at)
+	return []any{name(thread), seqs, ids, runs, data, at}
 }
 
 // check refuses what no statement would, given the length of the log: parts of another thread, and a log with gaps.

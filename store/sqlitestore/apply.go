@@ -62,7 +62,7 @@ func taken(what, id string, err error) error {
 }
 
 // check looks for what the change writes, and refuses what is another thread's. Nothing has been
-// written then.
+// written then. What a thread brings that is not there yet, the keys of the tables compare.
 func (v *view) check(change mailbox.Change) error {
 	for i := range change.Dispatches {
 		d := &change.Dispatches[i]
@@ -143,6 +143,7 @@ func (v *view) drop() error {
 		return err
 	}
 	for _, text := range []string{
+		"DELETE FROM event WHERE dispatch IN (SELECT id FROM dispatch WHERE thread = ?)",
 		"DELETE FROM request WHERE dispatch IN (SELECT id FROM dispatch WHERE thread = ?)",
 		"DELETE FROM dispatch WHERE thread = ?",
 		"DELETE FROM run_data WHERE run IN (SELECT id FROM run WHERE thread = ?)",

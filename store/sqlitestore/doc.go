@@ -5,13 +5,15 @@
 // together share a flush. The file has to be on a local disk, since SQLite's locks
 // do not hold on network file systems.
 //
+// Events of dispatches (mailbox.EventLog) are in the file, too; a process that waits for those of others looks for them some ten times a second.
+//
 // The tables are in schema/, one file for each version.
 //
 // # Concurrency
 //
 // A [Store] is safe for concurrent use, and a file for several stores, in one process or in
-// many. A store writes from one goroutine, which Close ends, and reads on other
-// connections. Commands to runs under way go to other processes through the file. A process
+// many. A store writes one group at a time, on the goroutine of whoever asks while nobody else does, or on one of its
+// own, which Close ends, and reads on other connections. Commands to runs under way go to other processes through the file. A process
 // looks for them while it carries something out. New work of other processes is found by time (mailbox.Config.Poll), since
 // a file wakes nobody.
 //

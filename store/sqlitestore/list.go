@@ -72,7 +72,7 @@ func ofAll(c *engine.Conn, q mailbox.DispatchQuery) (list []mailbox.Dispatch, er
 }
 
 // isTerminal is the condition of the index over what is terminal, word for word.
-const isTerminal = `status IN ('acked', 'cancelled', 'superseded', 'dead_letter')`
+const isTerminal = `status <> 'queued' AND status <> 'claimed'`
 
 // Messages implements mailbox.Reader.
 func (s *Store) Messages(ctx context.Context, thread string, from, limit int) (list []mailbox.Message, err error) {

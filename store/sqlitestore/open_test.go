@@ -128,7 +128,7 @@ func TestOpen_refused(t *testing.T) {
 	newer := filepath.Join(dir, "newer.db")
 	must(t, open(t, newer).Close(t.Context()))
 	alter(t, newer, "UPDATE schema_version SET version = 99 WHERE name = 'mailbox'")
-	refused(t, newer, "its tables of mailbox have version 99, and this program knows 1; use a newer program")
+	refused(t, newer, "its tables of mailbox have version 99, and this program knows 3; use a newer program")
 }
 
 // TestStore_two holds that stores on one file, opened at the same moment as a new one and used at

@@ -46,6 +46,9 @@ func forget(c *engine.Conn, id string) error {
 	if _, err := c.Exec("DELETE FROM request WHERE dispatch = ?", id); err != nil {
 		return err
 	}
+	if _, err := c.Exec("DELETE FROM event WHERE dispatch = ?", id); err != nil {
+		return err
+	}
 	_, err := c.Exec("DELETE FROM dispatch WHERE id = ?", id)
 	return err
 }

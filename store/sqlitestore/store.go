@@ -22,12 +22,14 @@ type Config struct {
 	Readers int
 }
 
-// Store is a mailbox.Store in a file, with mailbox.Live.
+// Store is a mailbox.Store in a file, with mailbox.Live and mailbox.EventLog.
 type Store struct {
 	file *engine.File
 	live lines
 	// cache is the writer's.
 	cache cache
+	// added rings when this process has added events.
+	added bell
 }
 
 var _ mailbox.Store = (*Store)(nil)

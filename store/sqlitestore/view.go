@@ -104,6 +104,9 @@ func (v *view) wanted(need mailbox.Need, out *mailbox.State) (ids []string, err 
 		err = v.c.Query(func(r *engine.Row) { out.Duplicate = r.Text() }, selectDuplicate, v.id, need.Dedupe)
 		ids = append(ids, out.Duplicate)
 	}
+	if v.head.Queued == 0 {
+		return ids, err
+	}
 	if need.Next && err == nil {
 		err = v.c.Query(func(r *engine.Row) { out.Next, out.Holder, out.Later = r.Text(), r.Text(), r.Time() }, selectNext,
 			v.id, milli(need.Now), v.id, v.id, milli(need.Now))
@@ -130,9 +133,9 @@ func (v *view) runsOf(need mailbox.Need, dispatches map[string]mailbox.Dispatch)
 	return ids
 }
 
-// loadDispatch reads a dispatch, if it is there and of this thread.
+// loadDispatch reads a dispatch, if it is there and of this thread. A thread that is not there has none.
 func (v *view) loadDispatch(id string, request bool, into map[string]mailbox.Dispatch) error {
-	if _, seen := v.dispatches[id]; seen || id == "" {
+	if _, seen := v.dispatches[id]; seen || id == "" || !v.known {
 		return nil
 	}
 	d, err := v.findDispatch(id)
@@ -168,9 +171,9 @@ func (v *view) findDispatch(id string) (d mailbox.Dispatch, err error) {
 	return d, err
 }
 
-// loadRun reads a run, if it is there and of this thread.
+// loadRun reads a run, if it is there and of this thread. A thread that is not there has none.
 func (v *view) loadRun(id string, into map[string]mailbox.Run) error {
-	if _, seen := v.runs[id]; seen || id == "" {
+	if _, seen := v.runs[id]; seen || id == "" || !v.known {
 		return nil
 	}
 	if run, ok := v.cache.run(id); ok && run.Thread == v.id {

@@ -1,4 +1,4 @@
-// Package engine keeps tables in one SQLite file: one goroutine writes, in groups, and
+// Package engine keeps tables in one SQLite file: one writes at a time, in groups, and
 // others read beside it. What the tables mean is for the packages above.
 //
 // The file is in WAL mode with synchronous FULL, private, and safe for several processes

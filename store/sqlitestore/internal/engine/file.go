@@ -94,7 +94,7 @@ func (f *File) Close(ctx context.Context) error {
 }
 
 // Write runs do in a transaction of its own, as far as do can tell, and returns when that
-// is on the disk. An error of do comes back as it is, and nothing of it is written. Do runs once at most, in
+// is on the disk. An error of do comes back as it is, and nothing of it is written. Do runs once at most, maybe in
 // another goroutine, and not after Write has returned.
 func (f *File) Write(ctx context.Context, do func(*Conn) error) error {
 	return f.writer.write(ctx, false, do)

@@ -242,6 +242,25 @@ func TestFile_panic(t *testing.T) {
 	}
 }
 
+// TestFile_gone holds that what ends its goroutine while it writes leaves nothing, and the file to the others.
+func TestFile_gone(t *testing.T) {
+	t.Parallel()
+	f := open(t, filepath.Join(t.TempDir(), "file.db"), table)
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		_ = f.Write(t.Context(), func(c *engine.Conn) error {
+			_ = insert("half")(c)
+			runtime.Goexit()
+			return nil
+		})
+	})
+	wg.Wait()
+	must(t, f.Write(t.Context(), insert("whole")))
+	if n := count(t, f, "t"); n != 1 {
+		t.Errorf("%d rows", n)
+	}
+}
+
 // TestMigrate_whole holds that a step that fails leaves nothing, and that the next attempt goes on
 // from the version before it.
 func TestMigrate_whole(t *testing.T) {

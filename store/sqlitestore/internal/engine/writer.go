@@ -18,14 +18,17 @@ const (
 	sharedTime = 10 * time.Second
 )
 
-// writer is the goroutine that writes. It takes what is asked for in groups, one transaction
-// each, so that many share one flush.
+// writer writes what is asked for in groups, one transaction each, so that many share one flush. Who asks
+// while nobody else does writes by itself, which saves two changes of goroutine; what comes
+// meanwhile is written by a goroutine of the writer's.
 type writer struct {
 	conn *Conn
 
 	mu     sync.Mutex
 	queue  []*job
 	closed bool
+	// busy says that somebody has the connection.
+	busy bool
 	// commits counts transactions, and soft those of them that were not flushed.
 	commits, soft int
 	// wake has an entry when there is something to do. stop ends the waiting for other processes;
@@ -36,8 +39,8 @@ type writer struct {
 	ended chan struct{}
 	err   error
 
-	// since is when the writer began to work without a break, shared until when it
-	// takes other processes for alive.
+	// since is when it began to work without a break, shared until when it takes other processes for
+	// alive. They are, like the connection, of whoever is busy.
 	since, shared time.Time
 	// unflushed says that the connection does not flush now.
 	unflushed bool
@@ -72,8 +75,12 @@ func (w *writer) write(ctx context.Context, soft bool, do func(*Conn) error) err
 		return ErrClosed
 	}
 	w.queue = append(w.queue, j)
+	alone := !w.busy
+	w.busy = true
 	w.mu.Unlock()
-	w.poke()
+	if alone {
+		w.lead()
+	}
 	select {
 	case <-j.done:
 	case <-ctx.Done():
@@ -86,6 +93,40 @@ func (w *writer) write(ctx context.Context, soft bool, do func(*Conn) error) err
 		panic(j.panicked)
 	}
 	return j.err
+}
+
+// lead writes what is queued on the goroutine of whoever asked, unless another process has the file: to
+// wait for that is the writer's.
+func (w *writer) lead() {
+	defer func() {
+		if w.leave() {
+			w.poke()
+		}
+	}()
+	w.group(w.beginNow)
+}
+
+// leave gives the connection back, and says whether there is something to do.
+func (w *writer) leave() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.busy = false
+	if len(w.queue) == 0 {
+		w.since = time.Time{}
+	}
+	return w.closed || len(w.queue) > 0
+}
+
+// enter takes the connection if there are jobs, and says whether the writer is to end when there are
+// none. Nobody takes it while another one has it, who wakes the writer at the end.
+func (w *writer) enter() (some, closed bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.busy {
+		return false, false
+	}
+	w.busy = len(w.queue) > 0
+	return w.busy, w.closed
 }
 
 func (w *writer) poke() {
@@ -122,11 +163,11 @@ func (w *writer) take(most int) []*job {
 	return taken
 }
 
-// waiting says whether there are jobs, and whether the writer is to end when there are none.
-func (w *writer) waiting() (some, closed bool) {
+// waiting says whether there are jobs.
+func (w *writer) waiting() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return len(w.queue) > 0, w.closed
+	return len(w.queue) > 0
 }
 
 func (w *writer) close(ctx context.Context) error {
@@ -143,56 +184,58 @@ func (w *writer) close(ctx context.Context) error {
 func (w *writer) loop() {
 	defer close(w.ended)
 	for {
-		some, closed := w.waiting()
+		some, closed := w.enter()
 		switch {
 		case some:
-			w.group()
+			w.group(w.begin)
+			w.leave()
 		case closed:
 			w.err = w.conn.close()
 			return
 		default:
-			w.since = time.Time{}
 			<-w.wake
 		}
 	}
 }
 
 // group writes what is queued, in one transaction.
-func (w *writer) group() {
-	if err := w.begin(); err != nil {
+func (w *writer) group(begin func() error) {
+	if err := begin(); err != nil {
 		if !errors.Is(err, errIdle) {
 			finish(w.take(maxGroup), err)
 		}
 		return
 	}
 	var group []*job
-	var broken error
-	for len(group) < maxGroup && broken == nil {
+	broken := errGone
+	defer func() { // also if a job ended the goroutine
+		if broken != nil {
+			_, _ = w.conn.Exec("ROLLBACK") // there is none any more after some errors
+			w.conn.epoch++
+		}
+		finish(group, broken)
+	}()
+	for len(group) < maxGroup {
 		taken := w.take(maxGroup - len(group))
 		if len(taken) == 0 {
 			break
 		}
+		first := len(group)
+		group = append(group, taken...)
 		for i, j := range taken {
-			if broken = w.apply(j, len(group)+i > 0); broken != nil {
-				break
+			if err := w.apply(j, first+i > 0); err != nil {
+				broken = err
+				return
 			}
 		}
-		group = append(group, taken...)
 	}
-	if broken == nil {
-		_, broken = w.conn.Exec("COMMIT")
-		w.mu.Lock()
-		w.commits++
-		if w.unflushed {
-			w.soft++
-		}
-		w.mu.Unlock()
+	_, broken = w.conn.Exec("COMMIT")
+	w.mu.Lock()
+	w.commits++
+	if w.unflushed {
+		w.soft++
 	}
-	if broken != nil {
-		_, _ = w.conn.Exec("ROLLBACK") // there is none any more after some errors
-		w.conn.epoch++
-	}
-	finish(group, broken)
+	w.mu.Unlock()
 }
 
 // finish tells whoever waits. With an error nothing was kept.
@@ -205,8 +248,26 @@ func finish(group []*job, err error) {
 	}
 }
 
-// errIdle says that whoever waited for the file has gone.
-var errIdle = errors.New("nothing to write")
+var (
+	// errIdle says that whoever waited for the file has gone, or that somebody else waits for it.
+	errIdle = errors.New("nothing to write")
+	errGone = errors.New("what was to be written ended its goroutine")
+)
+
+// beginNow takes the write lock if no other process has it.
+func (w *writer) beginNow() error {
+	err := w.harden()
+	if err == nil {
+		_, err = w.conn.Exec("BEGIN IMMEDIATE")
+	}
+	switch {
+	case inTheWay(err):
+		return errIdle
+	case err != nil:
+		return err
+	}
+	return w.begun()
+}
 
 // begin takes the write lock, as soon as other processes let it.
 func (w *writer) begin() error {
@@ -220,7 +281,7 @@ func (w *writer) begin() error {
 		w.since = now
 	}
 	err := retry(w.wait, func() error {
-		if some, _ := w.waiting(); !some {
+		if !w.waiting() {
 			return errIdle
 		}
 		if err := w.harden(); err != nil {
@@ -235,6 +296,11 @@ func (w *writer) begin() error {
 	if err != nil {
 		return err
 	}
+	return w.begun()
+}
+
+// begun looks whether others have written since the last transaction.
+func (w *writer) begun() error {
 	others, err := w.conn.foreign()
 	if err != nil {
 		_, _ = w.conn.Exec("ROLLBACK") // the first error is the one to tell

@@ -1,0 +1,167 @@
+package mailbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+)
+
+// GapError is an [ErrGap] that says where to go on.
+type GapError struct {
+	// Next is the place before the next event that is kept.
+	Next uint64
+}
+
+func (e *GapError) Error() string {
+	return fmt.Sprintf("mailbox: %v; go on from %d", ErrGap, e.Next)
+}
+
+// Is makes it an [ErrGap].
+func (e *GapError) Is(target error) bool { return target == ErrGap }
+
+// Feed is the events of a dispatch, whichever processes carry it out. It is safe for concurrent use, and
+// needs no closing.
+type Feed struct {
+	box      *Mailbox
+	dispatch string
+
+	mu   sync.Mutex
+	page []Event // the last ones that were read from the log
+	end  uint64  // the number of the last event, if it is known
+}
+
+// readBatches is how many batches a feed reads at once.
+const readBatches = 8
+
+// Attach returns the events of a dispatch, from any process that shares the store: those of this process
+// directly, and those of others as the store's [EventLog] has them. It is [ErrNotFound] when there is no such dispatch.
+// A store without an EventLog shares nothing: then they are those of this process.
+func (m *Mailbox) Attach(ctx context.Context, dispatch string) (*Feed, error) {
+	if _, found, err := m.queue.Dispatch(ctx, dispatch); err != nil || !found {
+		if err == nil {
+			err = wrap("dispatch", dispatch, ErrNotFound)
+		}
+		return nil, err
+	}
+	return &Feed{box: m, dispatch: dispatch}, nil
+}
+
+// Next returns the first event after the one with the number seq, 0 for the first, waiting for it if it has not come. It is a
+// [GapError] when events between were dropped, since they were too many, or too old; and [ErrEnd] when there are no more. What
+// was sent right before a crash may be missing without a word, but then the numbers begin a new turn. The
+// end comes also when the process that knew of it is gone.
+func (f *Feed) Next(ctx context.Context, seq uint64) (Event, error) {
+	for {
+		if s, ok := f.box.Events(f.dispatch); ok && (s.knows(seq) || f.box.pump == nil) {
+			e, err := s.Next(ctx, seq)
+			switch {
+			case f.box.pump == nil && errors.Is(err, ErrGap):
+				return Event{}, &GapError{Next: s.First()}
+			case f.box.pump == nil || s.knows(seq):
+				return e, err
+			}
+			continue
+		}
+		e, err := f.remote(ctx, seq)
+		if err != nil || e.Seq != 0 {
+			return e, err
+		}
+	}
+}
+
+// remote looks for the event among what others share, for a while.
+func (f *Feed) remote(ctx context.Context, seq uint64) (Event, error) {
+	if e, ok := f.paged(seq); ok {
+		return e, nil
+	}
+	d, found, err := f.box.queue.Dispatch(ctx, f.dispatch)
+	switch {
+	case err != nil:
+		return Event{}, err
+	case !found:
+		return Event{}, ErrEnd
+	case d.Status.Terminal():
+		return f.last(ctx, seq, d)
+	case f.box.pump == nil:
+		if !wait(ctx, f.box.cfg.Poll) {
+			return Event{}, context.Cause(ctx)
+		}
+		return Event{}, nil
+	}
+	err = f.read(ctx, seq, seq, false)
+	if e, ok := f.paged(seq); ok {
+		return e, nil
+	}
+	return Event{}, err
+}
+
+// last looks once more for what a dispatch said that is terminal; then comes the end.
+func (f *Feed) last(ctx context.Context, seq uint64, d Dispatch) (Event, error) {
+	if f.box.pump != nil {
+		if err := f.read(ctx, max(seq, 1)-1, seq, true); err != nil {
+			return Event{}, err
+		}
+	}
+	if e, ok := f.paged(seq); ok {
+		return e, nil
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, e := range f.page {
+		if e.Seq == seq && e.Type == EventSettled {
+			f.end = seq
+		}
+	}
+	if f.end > 0 && seq >= f.end {
+		return Event{}, ErrEnd
+	}
+	f.end = seq + 1
+	return Event{Seq: f.end, Type: EventSettled, Data: []byte(d.Status)}, nil
+}
+
+// read reads a page of the log, from after a number on. A reader that is at seq must not miss what was dropped.
+func (f *Feed) read(ctx context.Context, after, seq uint64, atOnce bool) error {
+	patience := f.box.cfg.Poll
+	if atOnce {
+		patience = 0
+	}
+	list, err := f.box.pump.log.ReadEvents(ctx, f.dispatch, after, readBatches, patience)
+	if err != nil {
+		return wrap("events of dispatch", f.dispatch, err)
+	}
+	var page []Event
+	for _, b := range list {
+		next := seq
+		if len(page) > 0 {
+			next = page[len(page)-1].Seq
+		}
+		if b.First > next+1 && !beginsTurn(b.First) {
+			if len(page) == 0 {
+				return &GapError{Next: b.First - 1}
+			}
+			break // it is told when the reader is there
+		}
+		events, err := decodeEvents(b, after)
+		if err != nil {
+			return err
+		}
+		page = append(page, events...)
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.page = page
+	return nil
+}
+
+// paged is the event after a number, if it has been read already.
+func (f *Feed) paged(seq uint64) (Event, bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for i, e := range f.page {
+		if e.Seq > seq && (i > 0 && f.page[i-1].Seq <= seq || e.Seq == seq+1 || beginsTurn(e.Seq)) {
+			return e, true
+		}
+	}
+	return Event{}, false
+}

@@ -1,0 +1,161 @@
+package mailbox_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mortise-dev/mortise/mailbox"
+	"github.com/mortise-dev/mortise/store/memstore"
+)
+
+// flaky is a store that fails to add events: it does not add them, or adds them and says that it failed.
+type flaky struct {
+	*memstore.Store
+
+	fail func(n int) (before, after bool)
+	mu   sync.Mutex
+	n    int
+}
+
+func (f *flaky) AppendEvents(ctx context.Context, list ...mailbox.EventBatch) ([]string, error) {
+	f.mu.Lock()
+	f.n++
+	before, after := f.fail(f.n)
+	f.mu.Unlock()
+	if before {
+		return nil, errors.New("not added")
+	}
+	refused, err := f.Store.AppendEvents(ctx, list...)
+	if after {
+		return nil, errors.New("added, and not heard of")
+	}
+	return refused, err
+}
+
+// TestSharedEventsSurviveFaults holds that a reader elsewhere gets each event once and in order, whatever adding them
+// says.
+func TestSharedEventsSurviveFaults(t *testing.T) {
+	t.Parallel()
+	for name, fail := range map[string]func(n int) (before, after bool){
+		"not_added":    func(n int) (bool, bool) { return n%3 != 0, false },
+		"not_heard_of": func(n int) (bool, bool) { return false, n%3 != 0 },
+		"both":         func(n int) (bool, bool) { return n%4 == 1, n%4 == 2 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				store := &flaky{Store: memstore.New(), fail: fail}
+				run := &script{do: func(_ context.Context, j *mailbox.Job) (mailbox.Result, error) {
+					for i := range 40 {
+						j.Emit("n", fmt.Append(nil, i))
+						if i%5 == 0 {
+							time.Sleep(mailbox.DefaultEventPause)
+						}
+					}
+					return mailbox.Result{Termination: "natural"}, nil
+				}}
+				worker := open(t, mailbox.Config{Store: store, Runtime: run})
+				reader := open(t, mailbox.Config{Store: store, Runtime: run})
+				sub, err := worker.Submit(t.Context(), request("t", "go"))
+				must(t, err)
+				time.Sleep(time.Minute) // it is over, and all that is to be added was
+				got := read(t, reader, sub.Dispatch, 0)
+				for i, e := range got[:len(got)-1] {
+					if e != fmt.Sprintf("%d:%d", i+1, i) {
+						t.Fatalf("event %d is %s", i, e)
+					}
+				}
+				equal(t, "the last one", strings.Join(got[40:], " "), "41:acked")
+				equal(t, "from a number", strings.Join(read(t, reader, sub.Dispatch, 39), " "), "40:39 41:acked")
+			})
+		})
+	}
+}
+
+// read reads the events of a dispatch after a number, to the end.
+func read(t *testing.T, m *mailbox.Mailbox, dispatch string, seq uint64) (out []string) {
+	t.Helper()
+	f, err := m.Attach(t.Context(), dispatch)
+	must(t, err)
+	for {
+		e, err := f.Next(t.Context(), seq)
+		if errors.Is(err, mailbox.ErrEnd) {
+			return out
+		}
+		must(t, err)
+		seq = e.Seq
+		out = append(out, fmt.Sprintf("%d:%s", e.Seq, e.Data))
+	}
+}
+
+// TestEventsOfALargeRun holds that more events than a batch takes, and larger ones, come in one piece elsewhere, but for those
+// that are too large to be shared.
+func TestEventsOfALargeRun(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store := memstore.New()
+		run := &script{do: func(_ context.Context, j *mailbox.Job) (mailbox.Result, error) {
+			for range 600 {
+				j.Emit("small", []byte("x"))
+			}
+			for range 3 {
+				j.Emit("large", make([]byte, 200<<10))
+			}
+			j.Emit("huge", make([]byte, 300<<10))
+			return mailbox.Result{Termination: "natural"}, nil
+		}}
+		worker := open(t, mailbox.Config{Store: store, Runtime: run})
+		reader := open(t, mailbox.Config{Store: store, Runtime: run})
+		sub, err := worker.Submit(t.Context(), request("t", "go"))
+		must(t, err)
+		synctest.Wait()
+		f, err := reader.Attach(t.Context(), sub.Dispatch)
+		must(t, err)
+		kinds := map[string]int{}
+		seq, bytes := uint64(0), 0
+		for {
+			e, err := f.Next(t.Context(), seq)
+			if errors.Is(err, mailbox.ErrEnd) {
+				break
+			}
+			must(t, err)
+			equal(t, "number", e.Seq, seq+1)
+			seq = e.Seq
+			kinds[e.Type]++
+			bytes += len(e.Data)
+		}
+		equal(t, "events", fmt.Sprint(kinds), "map[large:3 mailbox_settled:1 mailbox_skipped:1 small:600]")
+		equal(t, "bytes", bytes, 600+3*200<<10+len("huge")+len("acked"))
+	})
+}
+
+// TestAttachAlone holds that a mailbox that shares nothing still tells of what it carries out itself, and of the end elsewhere.
+func TestAttachAlone(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store := memstore.New()
+		said := make(chan struct{})
+		run := &script{do: func(_ context.Context, j *mailbox.Job) (mailbox.Result, error) {
+			j.Emit("n", []byte("a"))
+			<-said
+			j.Emit("n", []byte("b"))
+			return mailbox.Result{Termination: "natural"}, nil
+		}}
+		worker := open(t, mailbox.Config{Store: store, Runtime: run, EventPause: -1})
+		reader := open(t, mailbox.Config{Store: store, Runtime: run, EventPause: -1})
+		sub, err := worker.Submit(t.Context(), request("t", "go"))
+		must(t, err)
+		there := make(chan string)
+		go func() { there <- strings.Join(read(t, reader, sub.Dispatch, 0), " ") }()
+		time.Sleep(time.Minute)
+		close(said)
+		equal(t, "events here", strings.Join(read(t, worker, sub.Dispatch, 0), " "), "1:a 2:b 3:acked")
+		equal(t, "events there", <-there, "1:acked")
+	})
+}

@@ -1,0 +1,278 @@
+package mailbox
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+)
+
+// shared is what a stream has of the log that other processes read. It is guarded by the stream's lock.
+type shared struct {
+	pump     *pump // nil if nobody else can read it
+	dispatch string
+	fence    uint64
+	// sent is the number of the last event that the log has, or that was given up.
+	sent uint64
+	// trying is a batch of which nobody knows whether it was added.
+	trying *EventBatch
+	// kept are the batches in the log, of events many and bytes large.
+	kept          []keptBatch
+	events, bytes int
+}
+
+type keptBatch struct {
+	first         uint64
+	events, bytes int
+}
+
+// mark says that the stream has something to share.
+func (h *shared) mark(s *Stream) {
+	if h.pump == nil {
+		return
+	}
+	h.pump.mark(s)
+	if 2*(s.last-max(h.sent, s.dropped)) > uint64(s.size) { //nolint:gosec // a size
+		select {
+		case h.pump.kick <- struct{}{}: // or it would be dropped before it is shared
+		default:
+		}
+	}
+}
+
+// batch is what is to be added to the log next, or nothing.
+func (s *Stream) batch(most, mostBytes int) (*EventBatch, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	h := &s.shared
+	if h.trying != nil || !s.unsent() {
+		return h.trying, nil
+	}
+	list := s.pending()
+	data, err := encodeEvents(list)
+	if err != nil {
+		return nil, err
+	}
+	h.trying = &EventBatch{
+		Dispatch: h.dispatch, Fence: h.fence, First: list[0].Seq, Last: list[len(list)-1].Seq, Data: data,
+	}
+	h.trying.Keep = h.keep(keptBatch{first: list[0].Seq, events: len(list), bytes: len(data)}, most, mostBytes)
+	return h.trying, nil
+}
+
+// unsent says whether there are events that are not in a batch yet.
+func (s *Stream) unsent() bool {
+	return len(s.ring) > 0 && s.nth(len(s.ring)-1).Seq > s.shared.sent
+}
+
+// pending are the next events to share, without a gap in their numbers.
+func (s *Stream) pending() (list []Event) {
+	size := 0
+	for n := s.place(max(s.shared.sent, s.dropped)); n < len(s.ring) && len(list) < batchEvents; n++ {
+		e := s.nth(n)
+		size += min(len(e.Data), maxEventData)
+		if len(list) > 0 && (e.Seq != list[len(list)-1].Seq+1 || size > batchBytes) {
+			break
+		}
+		list = append(list, e)
+	}
+	return list
+}
+
+// keep counts a batch, and is the number below which others are too many; 0 if none are.
+func (h *shared) keep(b keptBatch, most, mostBytes int) uint64 {
+	h.kept = append(h.kept, b)
+	h.events, h.bytes = h.events+b.events, h.bytes+b.bytes
+	cut := 0
+	for cut < len(h.kept)-1 && (h.events > most || h.bytes > mostBytes) {
+		h.events, h.bytes = h.events-h.kept[cut].events, h.bytes-h.kept[cut].bytes
+		cut++
+	}
+	h.kept = append(h.kept[:0:0], h.kept[cut:]...)
+	if cut == 0 {
+		return 0
+	}
+	return h.kept[0].first
+}
+
+// added says that a batch is in the log, or never will be.
+func (s *Stream) added(b *EventBatch) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.shared.trying, s.shared.sent = nil, b.Last
+}
+
+// left says whether there is more to share.
+func (s *Stream) left() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.shared.trying != nil || s.unsent()
+}
+
+func newPump(m *Mailbox) *pump {
+	log, ok := m.cfg.Store.(EventLog)
+	if !ok || m.cfg.EventPause < 0 {
+		return nil
+	}
+	return &pump{
+		log: log, pause: m.cfg.EventPause, events: m.cfg.Events, bytes: m.cfg.EventBytes, logger: m.cfg.Logger, now: m.queue.now,
+		base: m.base, stop: make(chan struct{}), kick: make(chan struct{}, 1), adding: make(chan struct{}, 1), marked: map[*Stream]bool{},
+	}
+}
+
+// pump adds what streams have to share to a log, some time after it came, so that nobody waits for it.
+type pump struct {
+	log    EventLog
+	pause  time.Duration
+	events int
+	bytes  int
+	logger *slog.Logger
+	now    func() time.Time
+	// base ends when nothing more is to be added but by close.
+	base context.Context //nolint:containedctx // the goroutine's own
+	stop chan struct{}
+	// kick has an entry when there is much to add.
+	kick chan struct{}
+	work sync.WaitGroup
+	// adding has an entry while somebody adds.
+	adding chan struct{}
+
+	mu     sync.Mutex
+	marked map[*Stream]bool
+	busy   bool
+	closed bool
+}
+
+// mark says that a stream has something to share.
+func (p *pump) mark(s *Stream) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.marked[s] = true
+	if !p.busy && !p.closed {
+		p.busy = true
+		p.work.Go(p.run)
+	}
+}
+
+// take returns the streams that were marked, none if the pump may rest.
+func (p *pump) take() []*Stream {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	list := make([]*Stream, 0, len(p.marked))
+	for s := range p.marked {
+		list = append(list, s)
+	}
+	clear(p.marked)
+	p.busy = len(list) > 0 && !p.closed
+	return list
+}
+
+// run adds until there is nothing more.
+func (p *pump) run() {
+	pause, kick := p.pause, p.kick
+	for {
+		timer := time.NewTimer(pause)
+		select {
+		case <-timer.C:
+		case <-kick:
+			timer.Stop()
+		case <-p.stop:
+			timer.Stop()
+			return
+		}
+		list := p.take()
+		if len(list) == 0 {
+			return
+		}
+		if p.flush(p.base, list...) {
+			pause, kick = p.pause, p.kick
+		} else {
+			pause, kick = min(2*pause, max(p.pause, longestPause)), nil
+		}
+	}
+}
+
+// longestPause is how long to wait when the store fails.
+const longestPause = 5 * time.Second
+
+// flush adds what streams have, and says whether it did. What goes wrong is tried again later, as long as it is kept.
+func (p *pump) flush(ctx context.Context, list ...*Stream) bool {
+	select {
+	case p.adding <- struct{}{}:
+		defer func() { <-p.adding }()
+	case <-ctx.Done():
+		p.again(list)
+		return false
+	}
+	for len(list) > 0 && ctx.Err() == nil {
+		n := min(len(list), batchesOnce)
+		if err := p.add(ctx, list[:n]); err != nil {
+			if ctx.Err() == nil {
+				p.logger.WarnContext(ctx, "mailbox_events_not_shared", "error", err)
+			}
+			p.again(list)
+			return false
+		}
+		rest := list[n:]
+		for _, s := range list[:n] {
+			if s.left() {
+				rest = append(rest, s)
+			}
+		}
+		list = rest
+	}
+	p.again(list)
+	return len(list) == 0
+}
+
+// again marks streams that could not be shared now.
+func (p *pump) again(list []*Stream) {
+	for _, s := range list {
+		p.mark(s)
+	}
+}
+
+// add adds one batch of each stream.
+func (p *pump) add(ctx context.Context, list []*Stream) error {
+	var batches []EventBatch
+	of := map[*Stream]*EventBatch{}
+	for _, s := range list {
+		b, err := s.batch(p.events, p.bytes)
+		if err != nil {
+			return err
+		}
+		if b != nil {
+			of[s] = b
+			one := *b
+			one.At = p.now()
+			batches = append(batches, one)
+		}
+	}
+	if len(batches) == 0 {
+		return nil
+	}
+	refused, err := p.log.AppendEvents(ctx, batches...)
+	if err != nil {
+		return err
+	}
+	for _, dispatch := range refused {
+		p.logger.DebugContext(ctx, "mailbox_events_refused", "dispatch", dispatch) // somebody else goes on with it
+	}
+	for s, b := range of {
+		s.added(b)
+	}
+	return nil
+}
+
+// close adds what there is, and ends.
+func (p *pump) close(ctx context.Context) {
+	p.mu.Lock()
+	again := p.closed
+	p.closed = true
+	p.mu.Unlock()
+	if !again {
+		close(p.stop)
+	}
+	p.work.Wait()
+	p.flush(ctx, p.take()...)
+}
