@@ -50,7 +50,8 @@ type cached struct {
 	mark    mark
 	tape    *tape
 	at      int // on the tape
-	// next came behind this message the last time: it is looked at before the map is.
+	// next came behind this message the last time: it is looked at before the map is. It
+	// stands on the same tape, so no entry keeps a tape alive that was dropped.
 	next atomic.Pointer[cached]
 }
 
@@ -75,7 +76,7 @@ func (m *messageCache) find(e *abi.Event, p *packedEvent) (missing int) {
 // lookUp finds the encoding of a message that stands behind last, if that is known.
 func (m *messageCache) lookUp(thread string, message *abi.Message, last *cached) *cached {
 	if last != nil {
-		if c := last.next.Load(); c != nil && !c.tape.gone && c.message.is(message) {
+		if c := last.next.Load(); c != nil && c.message.is(message) {
 			return c
 		}
 	}
@@ -83,7 +84,7 @@ func (m *messageCache) lookUp(thread string, message *abi.Message, last *cached)
 	if c == nil || !c.message.is(message) {
 		return nil
 	}
-	if last != nil {
+	if last != nil && last.tape == c.tape {
 		last.next.Store(c)
 	}
 	return c

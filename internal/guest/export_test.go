@@ -17,7 +17,7 @@ func CacheRecount(g *Guest) (n, bytes int) {
 		bytes += cap(t.data) + entryOverhead*len(t.entries)
 	}
 	for key, c := range m.entries {
-		if c.key != key || c.tape.gone || m.ring[c.tape.place] != c.tape {
+		if next := c.next.Load(); next != nil && next.tape != c.tape || c.key != key || m.ring[c.tape.place] != c.tape {
 			return -1, -1
 		}
 	}

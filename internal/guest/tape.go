@@ -18,8 +18,6 @@ type tape struct {
 	entries []*cached
 	used    atomic.Bool
 	place   int // in the ring
-	// gone tells that the tape was dropped. It changes under the lock of the cache.
-	gone bool
 }
 
 func (t *tape) use() {
@@ -72,12 +70,9 @@ func (m *messageCache) dropOne() {
 	}
 }
 
-// drop forgets a tape and what is on it. Entries let go of each other, so that none of
-// them keeps another alive.
+// drop forgets a tape and what is on it.
 func (m *messageCache) drop(t *tape) {
-	t.gone = true
 	for _, c := range t.entries {
-		c.next.Store(nil)
 		if m.entries[c.key] == c {
 			delete(m.entries, c.key)
 		}
