@@ -217,8 +217,10 @@ func (q *Queue) Interrupt(ctx context.Context, thread string, i Interrupt) (Inte
 	i.ID = cmp.Or(i.ID, q.cfg.NewID())
 	var out Interruption
 	again, tried := false, false
-	err := q.update(ctx, thread, interruptNeed(), func(t *turn) (c Change) {
-		tried = tried || len(out.Superseded) > 0
+	err := q.updateWith(ctx, thread, func() Need {
+		tried = tried || len(out.Superseded) > 0 // by a try that failed
+		return interruptNeed()
+	}, func(t *turn) (c Change) {
 		c, out, again = interrupt(t, i)
 		return c
 	})
@@ -292,16 +294,16 @@ func (q *Queue) Expire(ctx context.Context, thread string) (taken Taken, ok bool
 	ctx, end := q.begin(ctx, Operation{Name: OpReclaim, Thread: thread})
 	defer func() { end(!ok, err) }()
 	need := Need{Claimed: true, Next: true, Now: q.now(), RunsOf: true}
-	var tried Claim // a try that failed may have ended it
+	var now, tried Claim // a try that failed may have ended it
 	err = q.updateWith(ctx, thread, func() Need {
-		if tried.Dispatch != "" {
+		if tried = now; tried.Dispatch != "" {
 			need.Dispatches = []string{tried.Dispatch}
 		}
 		return need
 	}, func(t *turn) (out Change) {
 		var id string
 		if out, id = expire(t); id != "" {
-			tried = *t.s.Head.Claim
+			now = *t.s.Head.Claim
 		} else {
 			id = t.expired(tried)
 		}
@@ -316,15 +318,15 @@ func (q *Queue) Lapse(ctx context.Context, thread string) (run string, err error
 	ctx, end := q.begin(ctx, Operation{Name: OpLapse, Thread: thread})
 	defer func() { end(run == "", err) }()
 	need := Need{RunsOf: true, Next: true, Now: q.now()}
-	tried := "" // a try that failed may have ended it
+	now, tried := "", "" // a try that failed may have ended it
 	err = q.updateWith(ctx, thread, func() Need {
-		if tried != "" {
+		if tried = now; tried != "" {
 			need.Runs = []string{tried}
 		}
 		return need
 	}, func(t *turn) (out Change) {
 		if out, run = lapse(t); run != "" {
-			tried = run
+			now = run
 		} else if t.lapsed(tried) {
 			run = tried
 		}
