@@ -3,6 +3,7 @@ package mailboxtest
 import (
 	"context"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -15,8 +16,12 @@ import (
 	"github.com/mortise-dev/mortise/mailbox"
 )
 
-// modelSeed names the environment variable with the seed of the first schedule.
-const modelSeed = "MORTISE_TEST_MAILBOX_SEED"
+// Environment variables: the seed of the first schedule, and how many schedules there are
+// instead of what a test of a store asks for.
+const (
+	modelSeed      = "MORTISE_TEST_MAILBOX_SEED"
+	modelSchedules = "MORTISE_TEST_MAILBOX_SCHEDULES"
+)
 
 // How long a schedule is, and how many share a store.
 const (
@@ -30,13 +35,8 @@ const (
 // shortened and printed; its seed runs it again.
 func TestModel(t *testing.T, open func(t *testing.T) mailbox.Store, schedules int) {
 	t.Helper()
-	first := rand.Uint64() //nolint:gosec // not a secret
-	if text := os.Getenv(modelSeed); text != "" {
-		var err error
-		if first, err = strconv.ParseUint(text, 10, 64); err != nil {
-			t.Fatalf("%s: %v", modelSeed, err)
-		}
-	}
+	first := fromEnv(t, modelSeed, rand.Uint64())                                  //nolint:gosec // not a secret
+	schedules = int(fromEnv(t, modelSchedules, uint64(schedules)) & math.MaxInt32) //nolint:gosec // not negative
 	var store mailbox.Store
 	var names atomic.Int64
 	taken := map[string]int{}
@@ -62,6 +62,20 @@ func TestModel(t *testing.T, open func(t *testing.T) mailbox.Store, schedules in
 		}
 	}
 	t.Logf("%d schedules of %d steps from %s=%d", schedules, modelSteps, modelSeed, first)
+}
+
+// fromEnv is a number of the environment, or otherwise.
+func fromEnv(t *testing.T, name string, otherwise uint64) uint64 {
+	t.Helper()
+	text := os.Getenv(name)
+	if text == "" {
+		return otherwise
+	}
+	n, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	return n
 }
 
 // action is a kind of step.

@@ -17,8 +17,8 @@ const killsEnv = "MORTISE_TEST_NATS_KILLS"
 
 // How many servers are killed without it, and when the test is content with fewer.
 const (
-	usualKills = 6
-	patient    = 30 * time.Second
+	usualKills = 12
+	patient    = time.Minute
 	// someSubmits are acknowledged between two kills.
 	someSubmits = 30
 )
