@@ -25,9 +25,6 @@ type pool struct {
 	// the one used last. It is taken and given back without the lock, as long as slow
 	// is zero. A number costs less than a pointer, which the collector watches.
 	hot atomic.Int32
-	// bare is the same for a slot without an instance, which a session left there for the
-	// next session. Others take it only when there is nothing else.
-	bare atomic.Int32
 	// slow counts reasons to go through the lock: callers that wait, and a refusal.
 	slow atomic.Int64
 
@@ -35,7 +32,7 @@ type pool struct {
 	burials sync.WaitGroup
 
 	mu sync.Mutex
-	// slots are all places, free those without a call except for hot and bare: a stack, so
+	// slots are all places, free those without a call except for hot: a stack, so
 	// that the instance used last is used next. Places without an instance lie below.
 	slots   []slot
 	free    []*slot
@@ -91,7 +88,8 @@ func (p *pool) take(ctx context.Context, session bool) (*slot, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	if s := p.handy(session); s != nil {
+	if n := p.hot.Swap(0); n != 0 {
+		s := &p.slots[n-1]
 		s.used = true
 		return s, nil
 	}
@@ -109,7 +107,8 @@ func (p *pool) take(ctx context.Context, session bool) (*slot, error) {
 	}
 	// From here on slots come back through the lock; one may have come just before.
 	p.slow.Add(1)
-	if s := p.handy(true); s != nil {
+	if n := p.hot.Swap(0); n != 0 {
+		s := &p.slots[n-1]
 		p.slow.Add(-1)
 		s.used = true
 		p.mu.Unlock()
@@ -119,19 +118,6 @@ func (p *pool) take(ctx context.Context, session bool) (*slot, error) {
 	p.waiting = append(p.waiting, turn)
 	p.mu.Unlock()
 	return p.wait(ctx, turn)
-}
-
-// handy takes a slot that came back without the lock.
-func (p *pool) handy(bare bool) *slot {
-	if bare {
-		if n := p.bare.Swap(0); n != 0 {
-			return &p.slots[n-1]
-		}
-	}
-	if n := p.hot.Swap(0); n != 0 {
-		return &p.slots[n-1]
-	}
-	return nil
 }
 
 // wait waits for a turn. A nil slot means that the pool takes no more calls.
@@ -173,32 +159,14 @@ func (p *pool) refused() error {
 // release gives a slot back. Its instance, if any, is used again, unless the
 // pool takes no more calls.
 func (p *pool) release(ctx context.Context, s *slot) {
-	if s.inst == nil {
+	if p.slow.Load() != 0 || s.inst == nil || !p.hot.CompareAndSwap(0, s.number) {
 		p.giveBack(ctx, s)
 		return
 	}
-	p.leaveAt(ctx, &p.hot, s)
-}
-
-// releaseFor is release for a session.
-func (p *pool) releaseFor(ctx context.Context, s *slot) {
-	if s.inst == nil {
-		p.leaveAt(ctx, &p.bare, s)
-		return
-	}
-	p.leaveAt(ctx, &p.hot, s)
-}
-
-// leaveAt puts a slot where it can be taken without the lock, if it may.
-func (p *pool) leaveAt(ctx context.Context, place *atomic.Int32, s *slot) {
-	if p.slow.Load() != 0 || !place.CompareAndSwap(0, s.number) {
-		p.giveBack(ctx, s)
-		return
-	}
-	// Whoever made slow non-zero since then looked at the place before or after the swap.
+	// Whoever made slow non-zero since then looked at hot before or after the swap.
 	// Before, the slot is still there.
 	if p.slow.Load() != 0 {
-		if n := place.Swap(0); n != 0 {
+		if n := p.hot.Swap(0); n != 0 {
 			p.giveBack(ctx, &p.slots[n-1])
 		}
 	}
@@ -250,11 +218,12 @@ func (p *pool) putBack(s *slot) {
 	p.free = append(p.free, s)
 }
 
-// cool puts the slots that came back without the lock into free. Somebody may have begun
-// to wait just as one was given back, and whoever gave it back finds it gone: then it is
-// handed on here. The pool is locked.
+// cool puts the hot slot into free. Somebody may have begun to wait just as it was
+// given back, and whoever gave it back finds it gone: then it is handed on here. The
+// pool is locked.
 func (p *pool) cool() {
-	for s := p.handy(true); s != nil; s = p.handy(true) {
+	if n := p.hot.Swap(0); n != 0 {
+		s := &p.slots[n-1]
 		s.tally.flush(p.count)
 		if !p.hand(s) {
 			p.putBack(s)
@@ -262,7 +231,7 @@ func (p *pool) cool() {
 	}
 }
 
-// flush makes the counters of slots that came back without the lock visible.
+// flush makes the counters of the hot slot visible.
 func (p *pool) flush() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -94,7 +94,7 @@ func (s *Session) Call(ctx context.Context, export string, input []byte) ([]byte
 	if err != nil {
 		return nil, g.unserved(export, err)
 	}
-	defer g.pool.releaseFor(ctx, slot)
+	defer g.pool.release(ctx, slot)
 	inst, err := s.instance()
 	if err != nil {
 		return nil, fmt.Errorf("host: module %q export %q: %w", g.module.name, export, err)

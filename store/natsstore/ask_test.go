@@ -13,6 +13,7 @@ import (
 
 	"github.com/mortise-dev/mortise/mailbox"
 	"github.com/mortise-dev/mortise/store/natsstore"
+	"github.com/mortise-dev/mortise/store/natsstore/internal/servertest"
 )
 
 // deaf loses the next question for a record on its way to the server.
@@ -73,7 +74,7 @@ func TestAsksANewLeader(t *testing.T) {
 		done <- err
 	}()
 	<-d.lost
-	nc, err := nats.Connect(single.url(t))
+	nc, err := nats.Connect(servertest.URL(t))
 	if err != nil {
 		t.Fatal(err)
 	}

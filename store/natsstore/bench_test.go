@@ -16,6 +16,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/mortise-dev/mortise/mailbox"
+	"github.com/mortise-dev/mortise/store/natsstore/internal/servertest"
 )
 
 // BenchmarkCycle compares submit, claim and acknowledge with its five messages written by hand one after the other, in blocks
@@ -28,7 +29,7 @@ func BenchmarkCycle(b *testing.B) {
 		workers int
 	}{{"threads=new/workers=1", 0, 1}, {"threads=8/workers=1", 8, 1}, {"threads=8/workers=8", 8, 8}} {
 		b.Run(c.name, func(b *testing.B) {
-			name := fmt.Sprint("bench", stores.Add(1))
+			name := "bench-" + servertest.NewName()
 			store, bare := open(b, named(name)), newBare(b)
 			q := newQueue(b, store, time.Now)
 			var next atomic.Int64
@@ -44,12 +45,12 @@ func BenchmarkCycle(b *testing.B) {
 				return func() { b.Helper(); divide(b, c.workers, block, cycle) }
 			}
 			work(ours)()
-			before, done := written(b, single.url(b), name), next.Load()
+			before, done := written(b, servertest.URL(b), name), next.Load()
 			var of, by []cost
 			for b.Loop() {
 				of, by = append(of, measure(work(ours))), append(by, measure(work(func(int) error { return bare.cycle(b.Context()) })))
 			}
-			b.ReportMetric(float64(written(b, single.url(b), name)-before)/float64(next.Load()-done), "messages/cycle")
+			b.ReportMetric(float64(written(b, servertest.URL(b), name)-before)/float64(next.Load()-done), "messages/cycle")
 			b.ReportMetric(median(of, wall)/1e6, "ms/cycle")
 			b.ReportMetric(median(by, wall)/1e6, "ms/bare")
 			b.ReportMetric(median(of, wall)/median(by, wall), "wall-ratio")
@@ -89,7 +90,7 @@ type bare struct {
 
 func newBare(b *testing.B) *bare {
 	b.Helper()
-	nc, err := nats.Connect(single.url(b))
+	nc, err := nats.Connect(servertest.URL(b))
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -98,7 +99,7 @@ func newBare(b *testing.B) *bare {
 	if err != nil {
 		b.Fatal(err)
 	}
-	out := &bare{js: js, name: fmt.Sprint("bare", stores.Add(1))}
+	out := &bare{js: js, name: "bare-" + servertest.NewName()}
 	_, err = js.CreateStream(b.Context(), jetstream.StreamConfig{Name: out.name, Subjects: []string{out.name + ".>"}, MaxMsgsPerSubject: 1})
 	if err != nil {
 		b.Fatal(err)

@@ -22,6 +22,7 @@ import (
 
 	"github.com/mortise-dev/mortise/mailbox"
 	"github.com/mortise-dev/mortise/store/natsstore"
+	"github.com/mortise-dev/mortise/store/natsstore/internal/servertest"
 )
 
 // childEnv makes the test binary a server or a worker, as JSON of [childSpec].
@@ -66,13 +67,14 @@ func beChild() {
 }
 
 func beNode(spec childSpec) error {
-	o := options(spec.Dir)
+	o := servertest.Options(spec.Dir)
+	syncAlways(o)
 	o.ServerName, o.Host, o.Port = spec.Node, spec.Host, spec.Port
 	o.Cluster = server.ClusterOpts{Name: "test", Host: spec.Host, Port: spec.Routed}
 	for _, r := range spec.Routes {
 		o.Routes = append(o.Routes, &url.URL{Scheme: "nats", Host: r})
 	}
-	if _, err := startServer(o); err != nil {
+	if _, err := servertest.Start(o); err != nil {
 		return err
 	}
 	fmt.Println("ready")

@@ -3,7 +3,6 @@ package natsstore_test
 import (
 	"context"
 	"fmt"
-	"net"
 	"slices"
 	"strings"
 	"testing"
@@ -13,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/mortise-dev/mortise/store/natsstore"
+	"github.com/mortise-dev/mortise/store/natsstore/internal/servertest"
 )
 
 // cluster is three servers, each a process, which can be killed and started again.
@@ -42,7 +42,7 @@ func newCluster(t *testing.T) *cluster {
 func newClusterAt(t *testing.T, p place) *cluster {
 	t.Helper()
 	c := &cluster{t: t, place: p, nodes: make([]*child, nodes)}
-	ports := freePorts(t, 2*nodes)
+	ports := servertest.FreePorts(t, 2*nodes)
 	var routes, urls []string
 	for i, host := range p.hosts {
 		routes = append(routes, fmt.Sprintf("%s:%d", host, ports[nodes+i]))
@@ -79,24 +79,6 @@ func (c *cluster) work(box string, said *heard) (workers []*child) {
 
 func (c *cluster) worker(i int, box string, said *heard) *child {
 	return startChild(c.t, childSpec{URL: c.url, Name: box, Via: c.place.via[i]}, said.from(i))
-}
-
-func freePorts(t *testing.T, n int) (ports []int) {
-	t.Helper()
-	for range n {
-		l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = l.Close() }) // closed below; the ports must differ
-		addr, ok := l.Addr().(*net.TCPAddr)
-		if !ok {
-			t.Fatalf("not a TCP address: %v", l.Addr())
-		}
-		ports = append(ports, addr.Port)
-		defer l.Close() //nolint:gocritic // all at once, at the end
-	}
-	return ports
 }
 
 // open opens a store with three replicas, as soon as the cluster can make one.

@@ -14,6 +14,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/mortise-dev/mortise/store/natsstore"
+	"github.com/mortise-dev/mortise/store/natsstore/internal/servertest"
 )
 
 func TestConfigIsChecked(t *testing.T) {
@@ -50,7 +51,7 @@ func TestErrorsHaveNoCredentials(t *testing.T) {
 
 func TestForeignStreamIsRefused(t *testing.T) {
 	t.Parallel()
-	nc, err := nats.Connect(single.url(t))
+	nc, err := nats.Connect(servertest.URL(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,7 +79,7 @@ func TestForeignStreamIsRefused(t *testing.T) {
 		if _, err := js.CreateStream(t.Context(), c); err != nil {
 			t.Fatal(err)
 		}
-		s, err := natsstore.Open(t.Context(), natsstore.Config{URL: single.url(t), Name: c.Name})
+		s, err := natsstore.Open(t.Context(), natsstore.Config{URL: servertest.URL(t), Name: c.Name})
 		if err == nil {
 			_ = s.Close(context.WithoutCancel(t.Context()))
 			t.Errorf("%s: opened", name)

@@ -9,6 +9,7 @@ import (
 	"github.com/mortise-dev/mortise/mailbox"
 	"github.com/mortise-dev/mortise/mailbox/mailboxtest"
 	"github.com/mortise-dev/mortise/store/natsstore"
+	"github.com/mortise-dev/mortise/store/natsstore/internal/servertest"
 )
 
 // openName opens the store of a server and a stream, "URL name".
@@ -29,5 +30,5 @@ func TestStore_killed(t *testing.T) {
 	if _, all := rounds(t); all {
 		wait = time.Hour
 	}
-	mailboxtest.TestCrashFor(t, openName, single.url(t)+" killed", wait)
+	mailboxtest.TestCrashFor(t, openName, servertest.URL(t)+" killed", wait)
 }

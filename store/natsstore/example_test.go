@@ -3,29 +3,17 @@ package natsstore_test
 import (
 	"context"
 	"fmt"
-	"os"
 
 	"github.com/mortise-dev/mortise/mailbox"
 	"github.com/mortise-dev/mortise/store/natsstore"
+	"github.com/mortise-dev/mortise/store/natsstore/internal/servertest"
 )
 
 // Two processes share a mailbox: what one submits, the other may carry out. Here they share a server that runs in
 // this process; give the addresses of a cluster instead.
 func Example() {
-	dir, err := os.MkdirTemp("", "example")
+	err := servertest.With(func(url string) error { return share(context.Background(), url) })
 	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	defer os.RemoveAll(dir)
-	server, err := startServer(options(dir))
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	defer server.WaitForShutdown()
-	defer server.Shutdown()
-	if err := share(context.Background(), server.ClientURL()); err != nil {
 		fmt.Println(err)
 	}
 	// Output: true request dispatch

@@ -16,6 +16,7 @@ import (
 	"github.com/mortise-dev/mortise/mailbox"
 	"github.com/mortise-dev/mortise/mailbox/mailboxtest"
 	"github.com/mortise-dev/mortise/store/natsstore"
+	"github.com/mortise-dev/mortise/store/natsstore/internal/servertest"
 )
 
 // cycle queues, claims and acknowledges.
@@ -58,13 +59,13 @@ func TestCycleTakesFiveMessages(t *testing.T) {
 	t.Parallel()
 	q := newQueue(t, open(t, named("five")), time.Now)
 	const cycles = 20
-	before := written(t, single.url(t), "five")
+	before := written(t, servertest.URL(t), "five")
 	for i := range cycles {
 		if err := cycle(t.Context(), q, "t", fmt.Sprint("d", i)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if n := written(t, single.url(t), "five") - before; n != 5*cycles {
+	if n := written(t, servertest.URL(t), "five") - before; n != 5*cycles {
 		t.Errorf("%d cycles took %d messages, want 5 each", cycles, n)
 	}
 }
@@ -77,14 +78,14 @@ func TestLongThread(t *testing.T) {
 	clock := mailboxtest.NewClock()
 	q := newQueue(t, store, clock.Now)
 	const cycles = 100
-	before := written(t, single.url(t), "long")
+	before := written(t, servertest.URL(t), "long")
 	for i := range cycles {
 		if err := cycle(ctx, q, "t", fmt.Sprint("d", i)); err != nil {
 			t.Fatal(err)
 		}
 		clock.Add(time.Second)
 	}
-	if n := written(t, single.url(t), "long") - before; n <= 5*cycles || n > 5*cycles+cycles/10 {
+	if n := written(t, servertest.URL(t), "long") - before; n <= 5*cycles || n > 5*cycles+cycles/10 {
 		t.Errorf("%d cycles took %d messages, want 5 each and some for pages", cycles, n)
 	}
 	other := open(t, named("long"))

@@ -14,6 +14,7 @@ import (
 
 	"github.com/mortise-dev/mortise/mailbox"
 	"github.com/mortise-dev/mortise/store/natsstore"
+	"github.com/mortise-dev/mortise/store/natsstore/internal/servertest"
 )
 
 // gate is a dialer whose connections call at before they write the head of a thread.
@@ -80,7 +81,7 @@ func oldAfter(d time.Duration) func(*natsstore.Config) {
 // and so do their names.
 func TestSweep_killedBetweenWrites(t *testing.T) {
 	t.Parallel()
-	ctx, url := t.Context(), single.url(t)
+	ctx, url := t.Context(), servertest.URL(t)
 	store := open(t, named("orphans"), oldAfter(time.Hour))
 	q := newQueue(t, store, time.Now)
 	large := newEntry("kept", "d1")

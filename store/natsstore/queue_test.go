@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/mortise-dev/mortise/mailbox"
+	"github.com/mortise-dev/mortise/store/natsstore/internal/servertest"
 )
 
 // headBytes is how long the head of the only thread of a stream is.
@@ -58,7 +59,7 @@ func TestLongQueue(t *testing.T) {
 		}
 		want = append(want, e)
 	}
-	if n := headBytes(t, single.url(t), "queue"); n > 12_000 {
+	if n := headBytes(t, servertest.URL(t), "queue"); n > 12_000 {
 		t.Errorf("the head of %d entries has %d bytes", entries, n)
 	}
 	for range gone {
@@ -114,7 +115,7 @@ func TestLongQueue(t *testing.T) {
 	if err := q.Drop(ctx, "t"); err != nil {
 		t.Fatal(err)
 	}
-	if n := records(t, single.url(t), "queue.x.>"); n != 0 {
+	if n := records(t, servertest.URL(t), "queue.x.>"); n != 0 {
 		t.Errorf("%d records are left of the thread", n)
 	}
 }

@@ -15,7 +15,7 @@ func TestStore(t *testing.T) {
 	})
 }
 
-// The rest of the schedules run on stores that are quicker.
+// There are more where a store is quicker, and with MORTISE_TEST_MAILBOX_SCHEDULES.
 func TestModel(t *testing.T) {
 	t.Parallel()
 	const schedules = 40

@@ -28,7 +28,7 @@ type Cluster struct {
 func NewCluster(tb testing.TB) *Cluster {
 	tb.Helper()
 	c := &Cluster{tb: tb, servers: make([]*server.Server, nodes)}
-	ports := freePorts(tb, 2*nodes)
+	ports := FreePorts(tb, 2*nodes)
 	var routes []*url.URL
 	var urls []string
 	for i := range nodes {
@@ -37,7 +37,7 @@ func NewCluster(tb testing.TB) *Cluster {
 	}
 	c.url = strings.Join(urls, ",")
 	for i := range nodes {
-		o := options(tb.TempDir())
+		o := Options(tb.TempDir())
 		o.ServerName, o.Port, o.Routes = fmt.Sprint("node", i), ports[i], routes
 		o.Cluster = server.ClusterOpts{Name: "test", Host: "127.0.0.1", Port: ports[nodes+i]}
 		c.options = append(c.options, o)
@@ -55,7 +55,7 @@ func NewCluster(tb testing.TB) *Cluster {
 
 func (c *Cluster) start(i int) {
 	c.tb.Helper()
-	s, err := start(c.options[i])
+	s, err := Start(c.options[i])
 	if err != nil {
 		c.tb.Fatal(err)
 	}
@@ -83,7 +83,8 @@ func (c *Cluster) StopLeader(stream string) {
 	c.tb.Errorf("nobody leads stream %q", stream)
 }
 
-func freePorts(tb testing.TB, n int) (ports []int) {
+// FreePorts are n ports on loopback that nobody uses right now.
+func FreePorts(tb testing.TB, n int) (ports []int) {
 	tb.Helper()
 	for range n {
 		l, err := new(net.ListenConfig).Listen(tb.Context(), "tcp", "127.0.0.1:0")

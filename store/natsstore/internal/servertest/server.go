@@ -22,6 +22,7 @@ const startTime = 20 * time.Second
 // alone is the server that most tests of a process share.
 type alone struct {
 	once   sync.Once
+	change []func(*server.Options)
 	server *server.Server
 	dir    string
 	err    error
@@ -29,8 +30,10 @@ type alone struct {
 
 var single alone //nolint:gochecknoglobals // Main ends it
 
-// Main runs the tests, ends the server, looks for goroutines that are left, and returns the code to exit with.
-func Main(m *testing.M) int {
+// Main runs the tests, ends the server, looks for goroutines that are left, and returns the code to exit with. The server has the
+// options of [Options], with what is to be changed of them.
+func Main(m *testing.M, change ...func(*server.Options)) int {
+	single.change = change
 	code := m.Run()
 	if single.server != nil {
 		stop(single.server)
@@ -51,7 +54,11 @@ func URL(tb testing.TB) string {
 	tb.Helper()
 	single.once.Do(func() {
 		if single.dir, single.err = os.MkdirTemp("", "natsstore"); single.err == nil { //nolint:usetesting // it outlives the test
-			single.server, single.err = start(options(single.dir))
+			o := Options(single.dir)
+			for _, f := range single.change {
+				f(o)
+			}
+			single.server, single.err = Start(o)
 		}
 	})
 	if single.err != nil {
@@ -60,15 +67,16 @@ func URL(tb testing.TB) string {
 	return single.server.ClientURL()
 }
 
-// options are those of a server that may lose what it acknowledged when its machine stops, which no test here does.
-func options(dir string) *server.Options {
+// Options are those of a server on loopback that may lose what it acknowledged when its machine stops.
+func Options(dir string) *server.Options {
 	return &server.Options{
 		Host: "127.0.0.1", Port: server.RANDOM_PORT, JetStream: true, StoreDir: dir, NoSigs: true, NoLog: true,
 		JetStreamMaxMemory: 64 << 20, JetStreamMaxStore: 4 << 30,
 	}
 }
 
-func start(o *server.Options) (*server.Server, error) {
+// Start starts a server. Whoever does shuts it down.
+func Start(o *server.Options) (*server.Server, error) {
 	s, err := server.NewServer(o)
 	if err != nil {
 		return nil, err
@@ -88,7 +96,7 @@ func With(use func(url string) error) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	s, err := start(options(dir))
+	s, err := Start(Options(dir))
 	if err != nil {
 		return err
 	}
@@ -112,15 +120,16 @@ func Named(ctx context.Context, name string) (*natsstore.Store, error) {
 // Name is a new one for a mailbox on the server that the tests share, for other processes.
 func Name(tb testing.TB) string {
 	tb.Helper()
-	return URL(tb) + " " + newBox()
+	return URL(tb) + " " + NewName()
 }
 
-func newBox() string { return fmt.Sprint("box", stores.Add(1)) }
+// NewName is a name that no other mailbox of the process has.
+func NewName() string { return fmt.Sprint("box", stores.Add(1)) }
 
 // Open opens a mailbox of a new name on the server that the tests share, and closes it with the test.
 func Open(tb testing.TB, change ...func(*natsstore.Config)) *natsstore.Store {
 	tb.Helper()
-	cfg := natsstore.Config{Name: newBox(), Wait: 20 * time.Second, Patience: 2 * time.Minute}
+	cfg := natsstore.Config{Name: NewName(), Wait: 20 * time.Second, Patience: 2 * time.Minute}
 	for _, f := range change {
 		f(&cfg)
 	}
