@@ -37,24 +37,15 @@ func TestModel(t *testing.T, open func(t *testing.T) mailbox.Store, schedules in
 	t.Helper()
 	first := fromEnv(t, modelSeed, rand.Uint64())                                  //nolint:gosec // not a secret
 	schedules = int(fromEnv(t, modelSchedules, uint64(schedules)) & math.MaxInt32) //nolint:gosec // not negative
-	var store mailbox.Store
 	var names atomic.Int64
 	taken := map[string]int{}
-	for i := range uint64(schedules) { //nolint:gosec // not negative
-		if i%modelShare == 0 {
-			store = open(t)
-		}
-		steps := schedule(first + i)
-		trouble := play(t.Context(), store, names.Add(1), steps, taken)
-		if trouble == "" {
-			continue
-		}
-		steps, trouble = shorten(steps, trouble, func(steps []step) string { return play(t.Context(), store, names.Add(1), steps, nil) })
-		var out strings.Builder
-		for _, s := range steps {
-			fmt.Fprintf(&out, "\t%+v\n", s)
-		}
-		t.Fatalf("%s=%d: %s\nafter\n%s", modelSeed, first+i, trouble, out.String())
+	for from := 0; from < schedules && !t.Failed(); from += modelShare {
+		t.Run(fmt.Sprintf("from_%d", from), func(t *testing.T) {
+			store := open(t)
+			for i := from; i < min(from+modelShare, schedules); i++ {
+				playOne(t, store, first+uint64(i), &names, taken) //nolint:gosec // not negative
+			}
+		})
 	}
 	for _, a := range actions() {
 		if schedules >= 1000 && taken[string(a)] < schedules/500 {
@@ -62,6 +53,22 @@ func TestModel(t *testing.T, open func(t *testing.T) mailbox.Store, schedules in
 		}
 	}
 	t.Logf("%d schedules of %d steps from %s=%d", schedules, modelSteps, modelSeed, first)
+}
+
+// playOne plays the schedule of a seed, and ends the test if it goes wrong.
+func playOne(t *testing.T, store mailbox.Store, seed uint64, names *atomic.Int64, taken map[string]int) {
+	t.Helper()
+	steps := schedule(seed)
+	trouble := play(t.Context(), store, names.Add(1), steps, taken)
+	if trouble == "" {
+		return
+	}
+	steps, trouble = shorten(steps, trouble, func(steps []step) string { return play(t.Context(), store, names.Add(1), steps, nil) })
+	var out strings.Builder
+	for _, s := range steps {
+		fmt.Fprintf(&out, "\t%+v\n", s)
+	}
+	t.Fatalf("%s=%d: %s\nafter\n%s", modelSeed, seed, trouble, out.String())
 }
 
 // fromEnv is a number of the environment, or otherwise.
