@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -52,13 +53,23 @@ func (b *EventBatch) Follows(last EventBatch) (add, refused bool) {
 }
 
 // Bounds of what is shared: events and bytes of a batch, batches that are added at once, and bytes of an
-// event. NATS takes no message of more than 1 MiB.
+// event's data and of its type. NATS takes no message of more than 1 MiB.
 const (
 	batchEvents  = 256
 	batchBytes   = 512 << 10
 	batchesOnce  = 64
 	maxEventData = 256 << 10
+	maxEventType = 256
 )
+
+// bounded is the event, or what stands in its place if it is too large to be shared.
+func (e Event) bounded() Event {
+	if len(e.Data) <= maxEventData && len(e.Type) <= maxEventType {
+		return e
+	}
+	kind := strings.ToValidUTF8(e.Type[:min(len(e.Type), maxEventType)], "")
+	return Event{Seq: e.Seq, Type: EventSkipped, Data: []byte(kind)}
+}
 
 // turnBits are the low bits of a number, which count the events of a turn. Another holder of the dispatch begins
 // a turn, whose numbers are above all of those before, also those that were lost.
@@ -80,9 +91,6 @@ type sharedEvent struct {
 func encodeEvents(list []Event) ([]byte, error) {
 	out := make([]sharedEvent, 0, len(list))
 	for _, e := range list {
-		if len(e.Data) > maxEventData {
-			e.Type, e.Data = EventSkipped, []byte(e.Type)
-		}
 		out = append(out, sharedEvent{Type: e.Type, Data: e.Data})
 	}
 	return json.Marshal(out)

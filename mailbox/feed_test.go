@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -132,6 +134,59 @@ func TestEventsOfALargeRun(t *testing.T) {
 		}
 		equal(t, "events", fmt.Sprint(kinds), "map[large:3 mailbox_settled:1 mailbox_skipped:1 small:600]")
 		equal(t, "bytes", bytes, 600+3*200<<10+len("huge")+len("acked"))
+	})
+}
+
+// weighed is a store that knows its largest batch.
+type weighed struct {
+	*memstore.Store
+
+	most atomic.Int64
+}
+
+func (w *weighed) AppendEvents(ctx context.Context, list ...mailbox.EventBatch) ([]string, error) {
+	for i := range list {
+		w.most.Store(max(w.most.Load(), int64(len(list[i].Data))))
+	}
+	return w.Store.AppendEvents(ctx, list...)
+}
+
+// TestEventsWithLargeTypes holds that no type makes a batch that a store may refuse for its size, which would keep
+// all events behind it back.
+func TestEventsWithLargeTypes(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store := &weighed{Store: memstore.New()}
+		run := &script{do: func(_ context.Context, j *mailbox.Job) (mailbox.Result, error) {
+			for range 8 {
+				j.Emit(strings.Repeat("t", 300<<10), nil)
+			}
+			j.Emit("small", nil)
+			return mailbox.Result{Termination: "natural"}, nil
+		}}
+		worker := open(t, mailbox.Config{Store: store, Runtime: run})
+		reader := open(t, mailbox.Config{Store: store, Runtime: run})
+		sub, err := worker.Submit(t.Context(), request("t", "go"))
+		must(t, err)
+		synctest.Wait()
+		f, err := reader.Attach(t.Context(), sub.Dispatch)
+		must(t, err)
+		var kinds []string
+		for seq := uint64(0); ; seq++ {
+			e, err := f.Next(t.Context(), seq)
+			if errors.Is(err, mailbox.ErrEnd) {
+				break
+			}
+			must(t, err)
+			kinds = append(kinds, e.Type)
+			if e.Type == mailbox.EventSkipped && len(e.Data) != 256 {
+				t.Errorf("%d bytes stand for a type", len(e.Data))
+			}
+		}
+		equal(t, "events", fmt.Sprint(kinds), fmt.Sprint(append(slices.Repeat([]string{mailbox.EventSkipped}, 8), "small", mailbox.EventSettled)))
+		if most := store.most.Load(); most == 0 || most > 1<<20 {
+			t.Errorf("the largest batch has %d bytes", most)
+		}
 	})
 }
 

@@ -69,8 +69,8 @@ func (s *Stream) unsent() bool {
 func (s *Stream) pending() (list []Event) {
 	size := 0
 	for n := s.place(max(s.shared.sent, s.dropped)); n < len(s.ring) && len(list) < batchEvents; n++ {
-		e := s.nth(n)
-		size += min(len(e.Data), maxEventData)
+		e := s.nth(n).bounded()
+		size += len(e.Data) + len(e.Type)
 		if len(list) > 0 && (e.Seq != list[len(list)-1].Seq+1 || size > batchBytes) {
 			break
 		}

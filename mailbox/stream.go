@@ -31,7 +31,7 @@ const (
 	// EventMoved comes last from a process when another one goes on with the dispatch. Data is its owner,
 	// if that is known.
 	EventMoved = "mailbox_moved"
-	// EventSkipped is in the place of an event that is too large to be shared between processes. Data is its type.
+	// EventSkipped is in the place of an event that is too large to be shared between processes. Data is its type, or the beginning of that.
 	EventSkipped = "mailbox_skipped"
 )
 

@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/mortise-dev/mortise/mailbox"
+	"github.com/mortise-dev/mortise/store/natsstore/internal/jet"
 )
 
 var _ mailbox.EventLog = (*Store)(nil)
@@ -36,7 +37,7 @@ const (
 // eventLog is what a process knows of the stream of events.
 type eventLog struct {
 	mu     sync.Mutex
-	stream jetstream.Stream
+	stream *jet.Stream // nil until it is needed
 	// tails are the last batches of dispatches to which this process adds, next the places in the stream from which
 	// readers go on.
 	tails map[string]*tail
@@ -60,43 +61,57 @@ type place struct {
 }
 
 func (s *Store) eventSubject(dispatch string) string {
-	return s.cfg.Name + "-events." + token(dispatch)
+	return s.eventStreamName() + "." + token(dispatch)
 }
 
-// eventStream finds the stream, and makes it when it is needed.
-func (s *Store) eventStream(ctx context.Context, needed bool) (jetstream.Stream, error) {
+func (s *Store) eventStreamName() string { return s.cfg.Name + "-events" }
+
+// eventStream opens the stream, and makes it if it is not there. Nobody waits for a lock meanwhile.
+func (s *Store) eventStream(ctx context.Context) (*jet.Stream, error) {
 	e := &s.events
 	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.stream != nil {
-		return e.stream, nil
+	stream := e.stream
+	e.mu.Unlock()
+	if stream != nil {
+		return stream, nil
 	}
-	err := s.ask(ctx, func(ctx context.Context) (err error) {
-		e.stream, err = s.link.JS.Stream(ctx, s.cfg.Name+"-events")
-		if needed && errors.Is(err, jetstream.ErrStreamNotFound) {
-			e.stream, err = s.link.JS.CreateOrUpdateStream(ctx, jetstream.StreamConfig{
-				Name: s.cfg.Name + "-events", Subjects: []string{s.cfg.Name + "-events.*"}, Storage: jetstream.FileStorage, Replicas: s.stream.CachedInfo().Config.Replicas,
-				MaxMsgsPerSubject: mostBatches, MaxAge: eventAge,
-			})
-		}
-		return err
+	name := s.eventStreamName()
+	stream, err := s.link.Open(ctx, "the latest events", jetstream.StreamConfig{
+		Name: name, Subjects: []string{name + ".*"}, MaxMsgsPerSubject: mostBatches, MaxAge: eventAge,
 	})
 	if err != nil {
-		e.stream = nil
-		return nil, fmt.Errorf("natsstore: stream of events: %w", err)
+		return nil, err
 	}
-	e.tails, e.next = map[string]*tail{}, map[place]uint64{}
-	return e.stream, nil
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.stream = stream
+	return stream, nil
+}
+
+// shared says whether there is a stream of events.
+func (s *Store) shared(ctx context.Context) (bool, error) {
+	err := s.ask(ctx, func(ctx context.Context) error {
+		_, err := s.link.JS.Stream(ctx, s.eventStreamName())
+		return err
+	})
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		return false, nil
+	}
+	return err == nil, err
 }
 
 // AppendEvents implements mailbox.EventLog.
 func (s *Store) AppendEvents(ctx context.Context, list ...mailbox.EventBatch) (refused []string, err error) {
-	stream, err := s.eventStream(ctx, true)
+	stream, err := s.eventStream(ctx)
 	if err != nil {
 		return nil, err
 	}
 	for i := range list {
 		no, err := s.appendBatch(ctx, stream, &list[i])
+		if errors.Is(err, errDamaged) { // which no other try mends: it must not keep the others out
+			s.cfg.Logger.WarnContext(ctx, "natsstore_events_damaged", "dispatch", list[i].Dispatch, "error", err)
+			no, err = true, nil
+		}
 		if err != nil {
 			return nil, fmt.Errorf("natsstore: events of dispatch %.80q: %w", list[i].Dispatch, err)
 		}
@@ -107,8 +122,11 @@ func (s *Store) AppendEvents(ctx context.Context, list ...mailbox.EventBatch) (r
 	return refused, nil
 }
 
+// errDamaged is a batch that none of us wrote.
+var errDamaged = errors.New("a batch is damaged: it has no numbers")
+
 // appendBatch adds a batch behind the last one, again if somebody else was first.
-func (s *Store) appendBatch(ctx context.Context, stream jetstream.Stream, b *mailbox.EventBatch) (refused bool, err error) {
+func (s *Store) appendBatch(ctx context.Context, stream *jet.Stream, b *mailbox.EventBatch) (refused bool, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, s.cfg.Patience, errPatience)
 	defer cancel()
 	for n := 0; ; n++ {
@@ -126,7 +144,7 @@ func (s *Store) appendBatch(ctx context.Context, stream jetstream.Stream, b *mai
 	}
 }
 
-func (s *Store) tryBatch(ctx context.Context, stream jetstream.Stream, b *mailbox.EventBatch) (refused bool, err error) {
+func (s *Store) tryBatch(ctx context.Context, stream *jet.Stream, b *mailbox.EventBatch) (refused bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.Wait)
 	defer cancel()
 	t := s.events.tail(b.Dispatch)
@@ -188,7 +206,7 @@ func (e *eventLog) forget(dispatch string) {
 }
 
 // lastBatch reads the last batch of a dispatch, a zero one if there is none.
-func (s *Store) lastBatch(ctx context.Context, stream jetstream.Stream, dispatch string) (*tail, error) {
+func (s *Store) lastBatch(ctx context.Context, stream *jet.Stream, dispatch string) (*tail, error) {
 	msg, err := stream.GetLastMsgForSubject(ctx, s.eventSubject(dispatch))
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
 		return &tail{}, nil
@@ -206,7 +224,7 @@ func batchOf(dispatch string, msg *jetstream.RawStreamMsg) (b mailbox.EventBatch
 	for header, to := range map[string]*uint64{fenceHeader: &b.Fence, firstHeader: &b.First, lastHeader: &b.Last} {
 		n, bad := strconv.ParseUint(msg.Header.Get(header), 10, 64)
 		if bad != nil {
-			return b, errors.New("a batch is damaged: it has no numbers")
+			return b, errDamaged
 		}
 		*to = n
 	}
@@ -215,7 +233,7 @@ func batchOf(dispatch string, msg *jetstream.RawStreamMsg) (b mailbox.EventBatch
 
 // ReadEvents implements mailbox.EventLog.
 func (s *Store) ReadEvents(ctx context.Context, dispatch string, after uint64, limit int, wait time.Duration) (list []mailbox.EventBatch, err error) {
-	stream, err := s.eventStream(ctx, true)
+	stream, err := s.eventStream(ctx)
 	if err == nil {
 		list, err = s.batches(ctx, stream, dispatch, after, limit)
 	}
@@ -229,7 +247,7 @@ func (s *Store) ReadEvents(ctx context.Context, dispatch string, after uint64, l
 }
 
 // awaitBatches hears what is added to the subject of a dispatch, and looks then.
-func (s *Store) awaitBatches(ctx context.Context, stream jetstream.Stream, dispatch string, after uint64, limit int, wait time.Duration) ([]mailbox.EventBatch, error) {
+func (s *Store) awaitBatches(ctx context.Context, stream *jet.Stream, dispatch string, after uint64, limit int, wait time.Duration) ([]mailbox.EventBatch, error) {
 	sub, err := s.nc.SubscribeSync(s.eventSubject(dispatch))
 	if err != nil {
 		return nil, err
@@ -256,7 +274,7 @@ func (s *Store) awaitBatches(ctx context.Context, stream jetstream.Stream, dispa
 
 // batches reads what comes after a number, one request for each batch. A reader that goes on begins where
 // it was.
-func (s *Store) batches(ctx context.Context, stream jetstream.Stream, dispatch string, after uint64, limit int) (list []mailbox.EventBatch, err error) {
+func (s *Store) batches(ctx context.Context, stream *jet.Stream, dispatch string, after uint64, limit int) (list []mailbox.EventBatch, err error) {
 	at, known := s.events.from(place{dispatch, after})
 	if !known {
 		at = 1
@@ -315,18 +333,25 @@ func (s *Store) PurgeEvents(ctx context.Context, _ time.Time) error { return con
 
 // forgetEvents drops the events of dispatches that are gone.
 func (s *Store) forgetEvents(ctx context.Context, keys []birthKey) {
-	stream, err := s.eventStream(ctx, false)
-	if errors.Is(err, jetstream.ErrStreamNotFound) {
-		return // nobody has shared any
-	}
-	for _, k := range keys {
-		if err != nil || k.kind != mailbox.KindDispatch {
-			continue
-		}
-		s.events.forget(k.id)
-		err = stream.Purge(ctx, jetstream.WithPurgeSubject(s.eventSubject(k.id)))
-	}
-	if err != nil {
+	if err := s.dropEvents(ctx, keys); err != nil {
 		s.cfg.Logger.WarnContext(ctx, "natsstore_events_not_dropped", "stream", s.cfg.Name, "error", err)
 	}
+}
+
+func (s *Store) dropEvents(ctx context.Context, keys []birthKey) error {
+	there, err := s.shared(ctx)
+	if err != nil || !there {
+		return err
+	}
+	stream, err := s.eventStream(ctx)
+	for _, k := range keys {
+		if err != nil {
+			return err
+		}
+		if k.kind == mailbox.KindDispatch {
+			s.events.forget(k.id)
+			err = stream.Purge(ctx, jetstream.WithPurgeSubject(s.eventSubject(k.id)))
+		}
+	}
+	return err
 }

@@ -1,11 +1,19 @@
 package natsstore_test
 
 import (
+	"encoding/base64"
+	"slices"
+	"strings"
 	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/mortise-dev/mortise/mailbox"
 	"github.com/mortise-dev/mortise/mailbox/mailboxtest"
 	"github.com/mortise-dev/mortise/store/natsstore"
+	"github.com/mortise-dev/mortise/store/natsstore/internal/servertest"
 )
 
 // TestEvents holds that events cross from one connection to another.
@@ -17,4 +25,56 @@ func TestEvents(t *testing.T) {
 		one = open(t, func(c *natsstore.Config) { name = c.Name })
 		return one, open(t, func(c *natsstore.Config) { c.Name = name })
 	})
+}
+
+// TestEvents_apart holds that what is wrong with the events of one dispatch does not keep those of others out.
+func TestEvents_apart(t *testing.T) {
+	t.Parallel()
+	s := open(t, named("apart"))
+	batch := func(dispatch string) mailbox.EventBatch {
+		return mailbox.EventBatch{Dispatch: dispatch, Fence: 1, First: 1, Last: 1, Data: []byte("[]")}
+	}
+	if _, err := s.AppendEvents(t.Context(), batch("first")); err != nil { // makes the stream
+		t.Fatal(err)
+	}
+	nc, err := nats.Connect(servertest.URL(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	if _, err := nc.Request("apart-events."+base64.RawURLEncoding.EncodeToString([]byte("bad")), []byte("no batch"), 20*time.Second); err != nil {
+		t.Fatal(err)
+	}
+	refused, err := s.AppendEvents(t.Context(), batch("bad"), batch("good"))
+	if err != nil || !slices.Equal(refused, []string{"bad"}) {
+		t.Errorf("refused %q, %v", refused, err)
+	}
+	if _, err := s.ReadEvents(t.Context(), "bad", 0, 1, 0); err == nil || !strings.Contains(err.Error(), `dispatch "bad": a batch is damaged`) {
+		t.Errorf("read: %v", err)
+	}
+	if list, err := s.ReadEvents(t.Context(), "good", 0, 1, 0); err != nil || len(list) != 1 {
+		t.Errorf("%d batches, %v", len(list), err)
+	}
+}
+
+// TestEvents_foreign holds that a stream of somebody else is left alone.
+func TestEvents_foreign(t *testing.T) {
+	t.Parallel()
+	s := open(t, named("foreign"))
+	nc, err := nats.Connect(servertest.URL(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	js, err := jetstream.New(nc)
+	if err == nil {
+		_, err = js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "foreign-events", Subjects: []string{"theirs.>"}})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = s.AppendEvents(t.Context(), mailbox.EventBatch{Dispatch: "d", Fence: 1, First: 1, Last: 1})
+	if err == nil || !strings.Contains(err.Error(), "it was not made for the latest events; take another Config.Name") {
+		t.Errorf("got %v", err)
+	}
 }

@@ -61,6 +61,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	s := &Store{
 		cfg: cfg, id: uuid.NewString(), names: names{root: cfg.Name}, nc: nc, mirror: newMirror(), trash: make(chan []ref, trashSize),
 		lines: lines{open: map[mailbox.Target]*line{}}, cache: newCache(), turns: turns{of: map[string]*turn{}},
+		events: eventLog{tails: map[string]*tail{}, next: map[place]uint64{}},
 	}
 	if err := s.start(ctx); err != nil {
 		nc.Close()

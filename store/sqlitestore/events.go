@@ -52,7 +52,11 @@ const (
 
 // AppendEvents implements mailbox.EventLog. It waits for no flush: a crash of the machine may lose the last ones.
 func (s *Store) AppendEvents(ctx context.Context, list ...mailbox.EventBatch) (refused []string, err error) {
+	if len(list) == 0 {
+		return nil, nil
+	}
 	err = s.file.WriteSoft(ctx, func(c *engine.Conn) error {
+		refused = nil // it may run again
 		for i := range list {
 			no, err := appendEvents(c, &list[i])
 			if err != nil {

@@ -12,31 +12,18 @@ import (
 	"github.com/mortise-dev/mortise/outbox"
 	"github.com/mortise-dev/mortise/outbox/outboxtest"
 	"github.com/mortise-dev/mortise/store/sqlitestore"
+	"github.com/mortise-dev/mortise/store/sqlitestore/internal/filetest"
 	"github.com/mortise-dev/mortise/store/sqlitestore/outboxstore"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-func open(t *testing.T, path string) *sqlitestore.Store {
-	t.Helper()
-	file, err := sqlitestore.Open(t.Context(), sqlitestore.Config{Path: path})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := file.Close(context.Background()); err != nil {
-			t.Error(err)
-		}
-	})
-	return file
-}
 
 func TestStore(t *testing.T) {
 	t.Parallel()
 	outboxtest.TestStore(t, func(t *testing.T) (outbox.Store, func() outbox.Store) {
 		t.Helper()
 		path := filepath.Join(t.TempDir(), "mailbox.db")
-		file := open(t, path)
+		file := filetest.Open(t, path)
 		s, err := outboxstore.New(t.Context(), file)
 		if err != nil {
 			t.Fatal(err)
@@ -45,7 +32,7 @@ func TestStore(t *testing.T) {
 			if err := file.Close(t.Context()); err != nil {
 				t.Error(err)
 			}
-			again, err := outboxstore.New(t.Context(), open(t, path))
+			again, err := outboxstore.New(t.Context(), filetest.Open(t, path))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/record"
+	"github.com/mortise-dev/mortise/store/sqlitestore/internal/filetest"
 	"github.com/mortise-dev/mortise/store/sqlitestore/recordstore"
 )
 
@@ -47,7 +48,7 @@ func TestPrune(t *testing.T) {
 		keep(t, s, fmt.Sprintf("r%02d", i), 1)
 	}
 	keep(t, s, "r03", 1)
-	looked, err := recordstore.Look(t.Context(), openFile(t, path))
+	looked, err := recordstore.Look(t.Context(), filetest.Open(t, path))
 	if err != nil || len(runs(t, looked)) != 65 || runs(t, looked)[0] != "r03" {
 		t.Fatalf("before: %q, %v", runs(t, looked), err)
 	}
@@ -98,11 +99,11 @@ func TestBrokenRows(t *testing.T) {
 	if got := runs(t, s); !slices.Equal(got, []string{"q"}) {
 		t.Errorf("runs %q", got)
 	}
-	if _, err := recordstore.New(t.Context(), openFile(t, path), record.Config{Keep: -1}); err == nil || !strings.Contains(err.Error(), "Config.Keep -1") {
+	if _, err := recordstore.New(t.Context(), filetest.Open(t, path), record.Config{Keep: -1}); err == nil || !strings.Contains(err.Error(), "Config.Keep -1") {
 		t.Errorf("a wrong config: %v", err)
 	}
 	exec(t, db, "UPDATE schema_version SET version = 7 WHERE name = 'record'")
-	if _, err := recordstore.Look(t.Context(), openFile(t, path)); err == nil || !strings.Contains(err.Error(), "its tables of record have version 7") {
+	if _, err := recordstore.Look(t.Context(), filetest.Open(t, path)); err == nil || !strings.Contains(err.Error(), "its tables of record have version 7") {
 		t.Errorf("a newer file: %v", err)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/compaction"
 	"github.com/mortise-dev/mortise/session"
+	"github.com/mortise-dev/mortise/store/sqlitestore/internal/filetest"
 	"github.com/mortise-dev/mortise/store/sqlitestore/sessionstore"
 )
 
@@ -68,7 +69,7 @@ func TestBrokenRows(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	exec(t, db, "UPDATE schema_version SET version = 7 WHERE name = 'session'")
-	if _, err := sessionstore.New(t.Context(), openFile(t, path)); err == nil || !strings.Contains(err.Error(), "its tables of session have version 7, and this program knows 1") {
+	if _, err := sessionstore.New(t.Context(), filetest.Open(t, path)); err == nil || !strings.Contains(err.Error(), "its tables of session have version 7, and this program knows 1") {
 		t.Errorf("a newer file: %v", err)
 	}
 }

@@ -2,7 +2,6 @@ package sessionstore_test
 
 import (
 	"context"
-	"database/sql"
 	"path/filepath"
 	"testing"
 
@@ -11,6 +10,7 @@ import (
 	"github.com/mortise-dev/mortise/session"
 	"github.com/mortise-dev/mortise/session/sessiontest"
 	"github.com/mortise-dev/mortise/store/sqlitestore"
+	"github.com/mortise-dev/mortise/store/sqlitestore/internal/filetest"
 	"github.com/mortise-dev/mortise/store/sqlitestore/sessionstore"
 )
 
@@ -32,40 +32,12 @@ func TestStore_killed(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "mortise.db")
 	sessiontest.TestCrash(t, openName, path)
-	intact(t, path)
-}
-
-// intact checks the file itself.
-func intact(t *testing.T, path string) {
-	t.Helper()
-	db, err := sql.Open("sqlite", path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
-	var integrity string
-	if err := db.QueryRowContext(t.Context(), "PRAGMA integrity_check").Scan(&integrity); err != nil || integrity != "ok" {
-		t.Errorf("integrity: %q, %v", integrity, err)
-	}
-}
-
-func openFile(t *testing.T, path string) *sqlitestore.Store {
-	t.Helper()
-	file, err := sqlitestore.Open(t.Context(), sqlitestore.Config{Path: path})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := file.Close(context.Background()); err != nil {
-			t.Error(err)
-		}
-	})
-	return file
+	filetest.Intact(t, path)
 }
 
 func open(t *testing.T, path string) *sessionstore.Store {
 	t.Helper()
-	s, err := sessionstore.New(t.Context(), openFile(t, path))
+	s, err := sessionstore.New(t.Context(), filetest.Open(t, path))
 	if err != nil {
 		t.Fatal(err)
 	}

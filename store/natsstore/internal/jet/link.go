@@ -71,8 +71,8 @@ func fits(what string, c, want jetstream.StreamConfig) error {
 		return errors.New("it is in memory; delete it, or take another Config.Name")
 	case c.Retention != want.Retention || len(c.Subjects) != 1 || c.Subjects[0] != want.Subjects[0] || perSubject(c) != perSubject(want):
 		return fmt.Errorf("it was not made for %s; take another Config.Name", what)
-	case c.MaxAge != 0 || c.MaxMsgs > 0 || c.MaxBytes > 0 && c.Discard != want.Discard:
-		return errors.New("its limits drop old messages; set max_age and max_msgs to 0, and discard to new")
+	case c.MaxAge != want.MaxAge || c.MaxMsgs > 0 || c.MaxBytes > 0 && c.Discard != want.Discard:
+		return fmt.Errorf("its limits drop old messages; set max_age to %s, max_msgs to 0, and discard to new", want.MaxAge)
 	case c.AllowDirect:
 		return errors.New("replicas that run behind may answer; set allow_direct to false")
 	case want.AllowMsgTTL && !c.AllowMsgTTL:
