@@ -246,7 +246,14 @@ func (s *Store) ReadEvents(ctx context.Context, dispatch string, after uint64, l
 	return list, nil
 }
 
-// awaitBatches hears what is added to the subject of a dispatch, and looks then.
+// A reader that waits looks again so long after it heard of something, and then ever more seldom.
+const (
+	lookSoon = 5 * time.Millisecond
+	lookLate = 2 * time.Second
+)
+
+// awaitBatches hears what is sent to the subject of a dispatch, and looks then. It looks again in any case: who hears
+// of a batch may ask before it is stored, and what is heard may be lost, as when a connection is made again.
 func (s *Store) awaitBatches(ctx context.Context, stream *jet.Stream, dispatch string, after uint64, limit int, wait time.Duration) ([]mailbox.EventBatch, error) {
 	sub, err := s.nc.SubscribeSync(s.eventSubject(dispatch))
 	if err != nil {
@@ -258,18 +265,38 @@ func (s *Store) awaitBatches(ctx context.Context, stream *jet.Stream, dispatch s
 	}
 	until, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
-	for {
+	for late := lookSoon; ; late = min(2*late, lookLate) {
 		list, err := s.batches(ctx, stream, dispatch, after, limit)
 		if err != nil || len(list) > 0 {
 			return list, err
 		}
-		if _, err := sub.NextMsgWithContext(until); err != nil {
-			if until.Err() != nil && ctx.Err() == nil {
-				return nil, nil
-			}
+		heard, err := hears(until, sub, late)
+		if heard {
+			late = lookSoon / 2
+		}
+		switch {
+		case ctx.Err() != nil:
+			return nil, context.Cause(ctx)
+		case until.Err() != nil:
+			return nil, nil
+		case err != nil:
 			return nil, err
 		}
 	}
+}
+
+// hears waits for a message, not for longer than until and late allow.
+func hears(until context.Context, sub *nats.Subscription, late time.Duration) (bool, error) {
+	ctx, cancel := context.WithTimeout(until, late)
+	defer cancel()
+	_, err := sub.NextMsgWithContext(ctx)
+	switch {
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
+		return false, nil
+	case errors.Is(err, nats.ErrSlowConsumer): // which lost some
+		return true, nil
+	}
+	return err == nil, err
 }
 
 // batches reads what comes after a number, one request for each batch. A reader that goes on begins where

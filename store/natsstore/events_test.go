@@ -1,12 +1,16 @@
 package natsstore_test
 
 import (
+	"bytes"
 	"encoding/base64"
+	"net"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
@@ -54,6 +58,71 @@ func TestEvents_apart(t *testing.T) {
 	}
 	if list, err := s.ReadEvents(t.Context(), "good", 0, 1, 0); err != nil || len(list) != 1 {
 		t.Errorf("%d batches, %v", len(list), err)
+	}
+}
+
+// waiting is a connection that tells when its owner subscribed to events and has asked for some since.
+type waiting struct {
+	net.Conn
+
+	events string
+	heard  bool
+	once   sync.Once
+	now    chan struct{}
+}
+
+// Dial implements nats.CustomDialer.
+func (w *waiting) Dial(network, address string) (c net.Conn, err error) {
+	w.Conn, err = net.Dial(network, address)
+	return w, err
+}
+
+// Write implements net.Conn. The client calls it under a lock.
+func (w *waiting) Write(b []byte) (int, error) {
+	n, err := w.Conn.Write(b)
+	if w.heard && bytes.Contains(b, []byte("PUB $JS.API.")) {
+		w.once.Do(func() { close(w.now) })
+	}
+	w.heard = w.heard || bytes.Contains(b, []byte("SUB "+w.events))
+	return n, err
+}
+
+// TestEvents_unheard holds that a reader sees what it does not hear of: its user may not subscribe to events.
+func TestEvents_unheard(t *testing.T) {
+	t.Parallel()
+	o := servertest.Options(t.TempDir())
+	o.Users = []*server.User{
+		{Username: "writer", Password: "w"},
+		{Username: "reader", Password: "r", Permissions: &server.Permissions{
+			Subscribe: &server.SubjectPermission{Deny: []string{"unheard-events.>"}},
+		}},
+	}
+	srv, err := servertest.Start(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer srv.Shutdown()
+	as := func(user, password string, more ...nats.Option) *natsstore.Store {
+		return open(t, named("unheard"), func(c *natsstore.Config) {
+			c.URL, c.Options = srv.ClientURL(), slices.Concat(more, []nats.Option{nats.UserInfo(user, password)})
+		})
+	}
+	waits := &waiting{events: "unheard-events.", now: make(chan struct{})}
+	writer, reader := as("writer", "w"), as("reader", "r", nats.SetCustomDialer(waits))
+	got := make(chan []mailbox.EventBatch)
+	go func() {
+		list, err := reader.ReadEvents(t.Context(), "d", 0, 1, time.Minute)
+		if err != nil {
+			t.Error(err)
+		}
+		got <- list
+	}()
+	<-waits.now
+	if _, err := writer.AppendEvents(t.Context(), mailbox.EventBatch{Dispatch: "d", Fence: 1, First: 1, Last: 1}); err != nil {
+		t.Fatal(err)
+	}
+	if list := <-got; len(list) != 1 {
+		t.Errorf("%d batches", len(list))
 	}
 }
 
