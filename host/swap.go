@@ -86,6 +86,8 @@ type watch struct {
 	Watch
 
 	calls, failures atomic.Int64
+	// last is the latest failure, there before it is counted.
+	last atomic.Pointer[error]
 	// over is set by whoever ends the watch.
 	over atomic.Bool
 }
@@ -179,20 +181,21 @@ func (m *Module) replace(ctx context.Context, g *Generation, w Watch) (*Generati
 }
 
 // judge counts a call of a generation that is being watched, and settles it or
-// rolls it back.
+// rolls it back. The call that makes the rate count may be one that went well.
 func (g *Generation) judge(ctx context.Context, w *watch, err error) {
 	if blameless(ctx, err) {
 		return
 	}
 	failures := w.failures.Load()
 	if err != nil {
+		w.last.Store(&err)
 		failures = w.failures.Add(1)
 	}
 	calls := w.calls.Add(1)
 	event := SwapEvent{Generation: g.number, SHA256: g.info.SHA256, Calls: calls, Failures: failures}
 	switch {
 	case calls >= int64(w.MinCalls) && float64(failures) > w.MaxFailures*float64(calls):
-		event.Kind, event.Reason = SwapRolledBack, err.Error()
+		event.Kind, event.Reason = SwapRolledBack, (*w.last.Load()).Error()
 	case calls >= int64(w.Calls):
 		event.Kind = SwapSettled
 	default:

@@ -141,6 +141,46 @@ func TestModule_Swap_rollsBack(t *testing.T) {
 	})
 }
 
+// TestModule_Swap_rollsBackAtSuccess: the call with which the rate begins to count went well, in a call and in a
+// session.
+func TestModule_Swap_rollsBackAtSuccess(t *testing.T) {
+	t.Parallel()
+	onEngines(t, func(t *testing.T, e host.EngineName) {
+		t.Helper()
+		for name, call := range map[string]func(m *host.Module, export string) error{
+			"call": func(m *host.Module, export string) error {
+				_, err := m.Call(t.Context(), export, nil)
+				return err
+			},
+			"session": func(m *host.Module, export string) error {
+				s, err := m.Session(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				_, err = s.Call(t.Context(), export, nil)
+				return errors.Join(err, s.Close(t.Context()))
+			},
+		} {
+			m := startSwapping(t, e, host.Limits{})
+			if _, err := m.Swap(t.Context(), host.Spec{Wasm: generation(t, '2', '?'), Grants: host.Grants{Sticky: true}}, host.SwapOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			for range 4 {
+				if err := call(m.Module, "work"); err == nil {
+					t.Errorf("%s: the bad generation works", name)
+				}
+			}
+			if err := call(m.Module, "ok"); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+			last := m.events[len(m.events)-1]
+			if last.Kind != host.SwapRolledBack || last.Calls != 5 || last.Failures != 4 || !strings.Contains(last.Reason, "refused with code 1") {
+				t.Errorf("%s: %+v", name, last)
+			}
+		}
+	})
+}
+
 func TestModule_Swap_refused(t *testing.T) {
 	t.Parallel()
 	onEngines(t, func(t *testing.T, e host.EngineName) {
