@@ -19,23 +19,15 @@ func BenchmarkHostile(b *testing.B) {
 	neighbour := load(b, host.EngineNative, host.Spec{Path: wat("echo")})
 	h := newHost(b, host.Config{Engine: host.EngineNative})
 	for _, a := range attacks() {
-		a.limits.Timeout = attackTime
-		m, err := h.Load(b.Context(), host.Spec{Path: wat(a.guest), Limits: a.limits, Grants: host.Grants{Log: true}})
-		if err != nil {
-			b.Fatal(err)
-		}
-		b.Run(a.guest+"_"+a.export, func(b *testing.B) { a.measure(b, m, neighbour) })
-		if err := m.Close(b.Context()); err != nil {
-			b.Fatal(err)
-		}
+		hit := a.prepare(b, h)
+		b.Run(a.guest+"_"+a.export, func(b *testing.B) { a.measure(b, hit, neighbour) })
 	}
 }
 
 // measure attacks once for each iteration. Collections and the neighbour's calls
 // come every few milliseconds, as in a program that is at work but not full.
-func (a attack) measure(b *testing.B, m, neighbour *host.Module) {
+func (a attack) measure(b *testing.B, hit strike, neighbour *host.Module) {
 	b.Helper()
-	input := make([]byte, a.input)
 	var late, collections, stops, calls []float64
 	for b.Loop() {
 		done := make(chan struct{})
@@ -62,7 +54,7 @@ func (a attack) measure(b *testing.B, m, neighbour *host.Module) {
 			}
 		})
 		start := time.Now()
-		if _, err := m.Call(b.Context(), a.export, input); err == nil {
+		if err := hit(b.Context()); err == nil {
 			b.Error("the guest came to an end")
 		}
 		late = append(late, float64((time.Since(start)-attackTime).Microseconds())/1e3)

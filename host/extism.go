@@ -91,7 +91,7 @@ func (e *extismEngine) compile(ctx context.Context, src source) (_ program, err 
 // fits refuses what go-sdk cannot do.
 func fits(src source) error {
 	for _, m := range src.modules() {
-		if err := meter.CheckLocals(m); err != nil {
+		if err := meter.Check(m); err != nil {
 			return err
 		}
 		if m.Names != nil {

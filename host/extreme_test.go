@@ -1,6 +1,7 @@
 package host_test
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"strings"
@@ -16,21 +17,45 @@ import (
 func TestExtreme_manyFunctions(t *testing.T) {
 	t.Parallel()
 	const n = 10_000
-	funcs, bodies := make([][]byte, n), make([][]byte, n)
-	for i := range n {
-		funcs[i], bodies[i] = enc(0), body(0x10, leb(i+1)) // call the next one
-	}
-	bodies[n-1] = body(konst, 0)
-	bin := wasmOf(sec(sType, fn(nil, enc(i32))), sec(sFunc, funcs...), sec(sExport, export("run", 0, 0)), sec(sCode, bodies...))
-	begin := time.Now()
-	m := load(t, host.EngineNative, host.Spec{Name: "many", Wasm: bin, Limits: host.Limits{Timeout: time.Minute}})
-	t.Logf("loaded in %v", time.Since(begin))
-	if took := time.Since(begin); took > 30*time.Second {
-		t.Errorf("loading took %v", took)
-	}
-	if used, err := fuelOf(t.Context(), m, "run", nil); err != nil || used != 2*n {
-		t.Errorf("used %d, %v, want %d", used, err, 2*n)
-	}
+	onEngines(t, func(t *testing.T, e host.EngineName) {
+		t.Helper()
+		m := load(t, e, host.Spec{Path: wat("many_functions"), Limits: host.Limits{Timeout: time.Minute}})
+		call(t, m, "run", "", "")
+		if e != host.EngineNative {
+			return
+		}
+		if used, err := fuelOf(t.Context(), m, "run", nil); err != nil || used != 2*n {
+			t.Errorf("used %d, %v, want %d", used, err, 2*n)
+		}
+	})
+}
+
+// TestExtreme_namesInText loads modules with such names as a toolchain builds them, calls all that they export, and
+// reads what is said of them.
+func TestExtreme_namesInText(t *testing.T) {
+	t.Parallel()
+	onEngines(t, func(t *testing.T, e host.EngineName) {
+		t.Helper()
+		m := load(t, e, host.Spec{Path: wat("names")})
+		exports := []string{"a\x00b\x1b[2J\r\n", "safe\u202egnp.exe\u2066\u200b\ufeff", `"; launch("`, "\x7f\u0085"}
+		for _, name := range exports {
+			_, err := m.Call(t.Context(), name, nil)
+			if said := (*host.GuestError)(nil); !errors.As(err, &said) || said.Code != 1 {
+				t.Errorf("%q: %v", name, err)
+				continue
+			}
+			printable(t, "call", err.Error())
+		}
+		in, err := host.Inspect("names", watBytes(t, "names"))
+		if err != nil || len(in.Exports) < len(exports) {
+			t.Errorf("%d exports, %v", len(in.Exports), err)
+		}
+		_, err = newHost(t, host.Config{Engine: e}).Load(t.Context(), host.Spec{Path: wat("names_import")})
+		if !errors.Is(err, host.ErrImport) {
+			t.Fatalf("imports of nobody: %v", err)
+		}
+		printable(t, "import", err.Error())
+	})
 }
 
 // names are what a module may call its things to confuse who reads about them.
@@ -129,13 +154,49 @@ func TestExtreme_locals(t *testing.T) {
 			want string
 			bin  []byte
 		}{
-			{"exceeds a limit: more than 50000 locals", code(billions)},
+			{"asks too much of the compiler: exceeds a limit: more than 50000 locals", code(billions)},
 			{"exceeds a limit: more than 50000 locals", code(body(0xd2, 0, 0x14, 0), billions)},
-			{"cannot be metered: type 0x63", code(sized(2, 1, 0x63, 0, "\xff\xff\xff\xff\x0f", i32, end))},
-			{"is refused by the engine: ", code(body(0x06))},
+			{"exceeds a limit: more than 50000 locals", code(sized(2, 1, 0x63, 0, "\xff\xff\xff\xff\x0f", i32, end))},
 		} {
 			_, err := h.Load(t.Context(), host.Spec{Name: "locals", Wasm: c.bin})
-			if !errors.Is(err, host.ErrInvalid) || !strings.Contains(err.Error(), c.want) {
+			if !errors.Is(err, host.ErrLimit) || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%v, want %s", err, c.want)
+			}
+		}
+		_, err := h.Load(t.Context(), host.Spec{Name: "unknown", Wasm: code(body(0x06))})
+		if !errors.Is(err, host.ErrInvalid) || !strings.Contains(err.Error(), "is refused by the engine: ") {
+			t.Errorf("an unknown instruction: %v", err)
+		}
+	})
+}
+
+// TestExtreme_compile refuses code that a compiler takes gigabytes for, on each engine and before the compiler sees
+// it, and stops compiling when there is no more time for it.
+func TestExtreme_compile(t *testing.T) {
+	t.Parallel()
+	const locals, loops = 3_000, 300
+	var work [][]byte
+	for i := range locals {
+		work = append(work, enc(0x20, leb(i), konst, 1, 0x6a, 0x21, leb(i)))
+	}
+	bomb := wasmOf(sec(sType, fn(nil, enc(i32))), sec(sFunc, enc(0)), sec(sExport, export("run", 0, 0)),
+		sec(sCode, sized(1, leb(locals), i32, bytes.Repeat(enc(0x03, 0x40), loops), bytes.Join(work, nil), bytes.Repeat(enc(end), loops), konst, 0, end)))
+	onEngines(t, func(t *testing.T, e host.EngineName) {
+		t.Helper()
+		h := newHost(t, host.Config{Engine: e, CacheDir: t.TempDir()})
+		for _, c := range []struct {
+			spec host.Spec
+			want string
+			is   error
+		}{
+			{host.Spec{Wasm: bomb}, "asks too much of the compiler: exceeds a limit: function 0 has 300 loops in one another, and 100 are allowed; " +
+				"build it without inlining and unrolling so much, or split the function", host.ErrLimit},
+			{host.Spec{Wasm: watBytes(t, "many_functions"), Limits: host.Limits{CompileTimeout: 1}}, "was not compiled within 1ns; " +
+				"raise Limits.CompileTimeout, or build it smaller", host.ErrLimit},
+		} {
+			c.spec.Name = "slow"
+			_, err := h.Load(t.Context(), c.spec)
+			if !errors.Is(err, c.is) || err.Error() != `host: module "slow" `+c.want {
 				t.Errorf("%v, want %s", err, c.want)
 			}
 		}

@@ -48,6 +48,10 @@ type Limits struct {
 	// InitTimeout bounds the time to make an instance: its start function and
 	// its runtime's initialisation. Default 5 s.
 	InitTimeout time.Duration
+	// CompileTimeout bounds the time to compile the module when it is loaded. It is
+	// looked at between functions; how much work one of them may be is bounded, too. A
+	// guest in Go takes 1 to 3 s of a quiet machine. Default 2 minutes.
+	CompileTimeout time.Duration
 	// Instances bounds how many calls of the module run at once. Default
 	// GOMAXPROCS, at least 2.
 	Instances int
@@ -89,6 +93,7 @@ func (l Limits) withDefaults(base Limits) (Limits, error) {
 	l.Timeout = cmp.Or(l.Timeout, base.Timeout, 2*time.Second)
 	l.Fuel = cmp.Or(l.Fuel, base.Fuel, 100_000_000_000)
 	l.InitTimeout = cmp.Or(l.InitTimeout, base.InitTimeout, 5*time.Second)
+	l.CompileTimeout = cmp.Or(l.CompileTimeout, base.CompileTimeout, 2*time.Minute)
 	l.Instances = cmp.Or(l.Instances, base.Instances, max(2, runtime.GOMAXPROCS(0)))
 	l.IdleTimeout = cmp.Or(l.IdleTimeout, base.IdleTimeout, 5*time.Minute)
 	l.Sessions = cmp.Or(l.Sessions, base.Sessions, 16)
@@ -111,6 +116,7 @@ func (l Limits) negative() error {
 		{"Fuel", l.Fuel},
 		{"Timeout", int64(l.Timeout)},
 		{"InitTimeout", int64(l.InitTimeout)},
+		{"CompileTimeout", int64(l.CompileTimeout)},
 		{"Instances", int64(l.Instances)},
 		{"IdleTimeout", int64(l.IdleTimeout)},
 		{"Sessions", int64(l.Sessions)},

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/mortise-dev/mortise/internal/wasm"
+	"github.com/mortise-dev/mortise/internal/wasm/meter"
 )
 
 // loadError makes a LoadError of a module.
@@ -125,15 +126,13 @@ func (h *Host) compile(ctx context.Context, src source, path string, info *Info)
 	note := CompileInfo{Name: src.name, Size: len(src.wasm), Cached: h.cache.has(info.SHA256)}
 	h.cfg.OnCompile(note)
 	start := time.Now()
-	prog, err := h.engine.compile(ctx, src)
+	limited, cancel := context.WithTimeout(ctx, src.limits.CompileTimeout)
+	defer cancel()
+	prog, err := h.engine.compile(limited, src)
 	note.Done, note.Duration = true, time.Since(start)
 	info.Compile, info.Cached = note.Duration, note.Cached
 	if err != nil && !errors.Is(err, ErrEngine) {
-		err = loadError(Spec{Name: src.name, Path: path}, problem{
-			text: "is refused by the engine: " + clean(firstLine(err.Error()), maxDetail),
-			mend: "build it again with a current toolchain, without proposals beyond WebAssembly 2.0",
-			err:  ErrInvalid,
-		})
+		err = loadError(Spec{Name: src.name, Path: path}, compileProblem(ctx, src, err))
 	}
 	note.Err = err
 	h.cfg.OnCompile(note)
@@ -148,6 +147,28 @@ func (h *Host) compile(ctx context.Context, src source, path string, info *Info)
 		h.cfg.Logger.WarnContext(ctx, "cache mark not written", "module", src.name, "error", err)
 	}
 	return prog, nil
+}
+
+// compileProblem words why a module was not compiled.
+func compileProblem(ctx context.Context, src source, err error) problem {
+	switch {
+	case errors.Is(err, meter.ErrLimit):
+		return problem{
+			text: "asks too much of the compiler: " + clean(strings.TrimPrefix(err.Error(), "meter: "), maxDetail),
+			mend: "build it without inlining and unrolling so much, or split the function", err: ErrLimit,
+		}
+	case ctx.Err() != nil:
+		return problem{"was not compiled: " + ctx.Err().Error(), "give Load more time", ctx.Err()}
+	case errors.Is(err, context.DeadlineExceeded):
+		return problem{
+			fmt.Sprintf("was not compiled within %v", src.limits.CompileTimeout),
+			"raise Limits.CompileTimeout, or build it smaller", fmt.Errorf("%w: %w", ErrLimit, err),
+		}
+	}
+	return problem{
+		"is refused by the engine: " + clean(firstLine(err.Error()), maxDetail),
+		"build it again with a current toolchain, without proposals beyond WebAssembly 2.0", ErrInvalid,
+	}
 }
 
 // startError words the failure of a module's first instance.

@@ -15,6 +15,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/mortise-dev/mortise/host"
+	"github.com/mortise-dev/mortise/internal/testskip"
 )
 
 // sharedCache saves compiling go-sdk's kernel again for each module.
@@ -98,7 +99,7 @@ func peer(tb testing.TB, name string) string {
 	out, err := exec.CommandContext(tb.Context(), "go", "list", "-m", "-f", "{{.Dir}}", "github.com/extism/go-sdk").Output()
 	dir := strings.TrimSpace(string(out))
 	if err != nil || dir == "" {
-		tb.Skipf("SKIPPED: the modules of github.com/extism/go-sdk are not in the module cache (%v)", err)
+		testskip.Missing(tb, "the modules of github.com/extism/go-sdk are not in the module cache (%v)", err)
 	}
 	return filepath.Join(dir, "wasm", name+".wasm")
 }

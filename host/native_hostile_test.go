@@ -1,6 +1,7 @@
 package host_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -17,7 +18,7 @@ import (
 // the measured numbers are logged.
 const loose = 500 * time.Millisecond
 
-// attack is a guest that does not end.
+// attack is a guest that does not end: in an export or, without one, while it is loaded.
 type attack struct {
 	guest, export string
 	input         int
@@ -45,6 +46,9 @@ func attacks() []attack {
 		{"host_loops", "alloc", 0, host.Limits{}},
 		{"host_loops", "variables", 0, host.Limits{}},
 		{"host_loops", "log", 0, host.Limits{}},
+		{"spin_start", "", 0, host.Limits{InitTimeout: attackTime}},
+		{"spin_initialize", "", 0, host.Limits{InitTimeout: attackTime}},
+		{"describe_spin", "describe", 0, host.Limits{InitTimeout: attackTime}},
 	}
 }
 
@@ -102,47 +106,69 @@ func TestNative_stubborn(t *testing.T) {
 	}))
 	h := newHost(t, host.Config{Engine: host.EngineNative})
 	for _, a := range attacks() {
-		a.limits.Timeout = attackTime
-		m, err := h.Load(t.Context(), host.Spec{Path: wat(a.guest), Limits: a.limits, Grants: host.Grants{Log: true}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		alone := a.run(t, m)
-		best := a.best(t, m)
+		hit := a.prepare(t, h)
+		alone := a.run(t, hit)
+		best := a.best(t, hit)
 		t.Logf("%-24s alone %5.1f ms late; %s", a.guest+" "+a.export, ms(alone), best)
 		if !best.within(loose, loose) {
 			t.Errorf("%s %s: %s", a.guest, a.export, best)
 		}
-		if err := m.Close(t.Context()); err != nil {
-			t.Error(err)
+	}
+}
+
+// strike is one go of an attack.
+type strike func(ctx context.Context) error
+
+// prepare loads the guest of an attack by an export, until the test ends.
+func (a attack) prepare(tb testing.TB, h *host.Host) strike {
+	tb.Helper()
+	a.limits.Timeout = attackTime
+	spec := host.Spec{Path: wat(a.guest), Limits: a.limits, Grants: host.Grants{Log: true}}
+	if a.export == "" {
+		return func(ctx context.Context) error {
+			_, err := h.Load(ctx, spec)
+			return err
 		}
+	}
+	m, err := h.Load(tb.Context(), spec)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	input := make([]byte, a.input)
+	return func(ctx context.Context) error {
+		_, err := m.Call(ctx, a.export, input)
+		return err
 	}
 }
 
 // attackTime is the deadline of an attack.
 const attackTime = 150 * time.Millisecond
 
-// run calls the guest and returns how late control came back.
-func (a attack) run(t *testing.T, m *host.Module) time.Duration {
+// run attacks and returns how late control came back.
+func (a attack) run(t *testing.T, hit strike) time.Duration {
 	t.Helper()
-	input := make([]byte, a.input)
 	start := time.Now()
-	_, err := m.Call(t.Context(), a.export, input)
+	err := hit(t.Context())
 	late := time.Since(start) - attackTime
-	if a.export == "grow" { // it pays for what it asks for, and is refused
+	switch a.export {
+	case "": // nothing was loaded
+		if trap := wantTrap(t, err, host.TrapInit); !errors.Is(trap, context.DeadlineExceeded) {
+			t.Errorf("%s: %v", a.guest, err)
+		}
+	case "grow": // it pays for what it asks for, and is refused
 		_ = wantTrap(t, err, host.TrapFuel)
-	} else {
+	default:
 		wantDeadline(t, err)
 	}
 	return late
 }
 
 // best runs the guest under watch until its toll is within the goal, or a few times.
-func (a attack) best(t *testing.T, m *host.Module) toll {
+func (a attack) best(t *testing.T, hit strike) toll {
 	t.Helper()
 	var best toll
 	for try := range 8 {
-		c := measure(t, func() time.Duration { return a.run(t, m) })
+		c := measure(t, func() time.Duration { return a.run(t, hit) })
 		if try == 0 || c.worst() < best.worst() {
 			best = c
 		}

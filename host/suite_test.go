@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/mortise-dev/mortise/host"
+	"github.com/mortise-dev/mortise/internal/testskip"
 )
 
 // rejected are binaries of the WebAssembly spec suites that an engine must refuse,
@@ -23,7 +24,7 @@ func rejected(t *testing.T) map[string][]byte {
 	root := filepath.Join(strings.TrimSpace(string(out)), "internal", "integration_test", "spectest")
 	lists, globErr := filepath.Glob(filepath.Join(root, "*", "testdata", "*.json"))
 	if err != nil || globErr != nil || len(lists) == 0 {
-		t.Skipf("SKIPPED: the spec suites of wazero's module are not in the module cache (%v, %v)", err, globErr)
+		testskip.Missing(t, "the spec suites of wazero's module are not in the module cache (%v, %v)", err, globErr)
 	}
 	found, seen := map[string][]byte{}, map[[sha256.Size]byte]bool{}
 	for _, list := range lists {

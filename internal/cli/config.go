@@ -45,12 +45,13 @@ type Config struct {
 
 // LimitsConfig bounds modules; zero is the host's default.
 type LimitsConfig struct {
-	Timeout     Duration `yaml:"timeout"`
-	InitTimeout Duration `yaml:"init_timeout"`
-	MemoryMiB   int      `yaml:"memory_mib"`
-	InputMiB    int      `yaml:"input_mib"`
-	OutputMiB   int      `yaml:"output_mib"`
-	Instances   int      `yaml:"instances"`
+	Timeout        Duration `yaml:"timeout"`
+	InitTimeout    Duration `yaml:"init_timeout"`
+	CompileTimeout Duration `yaml:"compile_timeout"`
+	MemoryMiB      int      `yaml:"memory_mib"`
+	InputMiB       int      `yaml:"input_mib"`
+	OutputMiB      int      `yaml:"output_mib"`
+	Instances      int      `yaml:"instances"`
 }
 
 // AgentConfig is about the run loop.

@@ -200,6 +200,7 @@ func (l LimitsConfig) limits(base host.Limits) host.Limits {
 	const pagesPerMiB = 16
 	base.Timeout = cmp.Or(time.Duration(l.Timeout), base.Timeout)
 	base.InitTimeout = cmp.Or(time.Duration(l.InitTimeout), base.InitTimeout)
+	base.CompileTimeout = cmp.Or(time.Duration(l.CompileTimeout), base.CompileTimeout)
 	base.MemoryPages = cmp.Or(l.MemoryMiB*pagesPerMiB, base.MemoryPages)
 	base.InputBytes = cmp.Or(l.InputMiB<<20, base.InputBytes)
 	base.OutputBytes = cmp.Or(l.OutputMiB<<20, base.OutputBytes)

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/mortise-dev/mortise/internal/testskip"
 	"github.com/mortise-dev/mortise/internal/wasm"
 )
 
@@ -20,7 +21,7 @@ func moduleDir(tb testing.TB, path string) string {
 	out, err := exec.CommandContext(tb.Context(), "go", "list", "-m", "-f", "{{.Dir}}", path).Output()
 	dir := strings.TrimSpace(string(out))
 	if err != nil || dir == "" {
-		tb.Skipf("SKIPPED: the source of %s is not in the module cache (%v)", path, err)
+		testskip.Missing(tb, "the source of %s is not in the module cache (%v)", path, err)
 	}
 	return dir
 }
@@ -162,7 +163,7 @@ func TestParse_spectest(t *testing.T) {
 		dir := filepath.Join(moduleDir(t, "github.com/tetratelabs/wazero"), "internal", "integration_test", "spectest", version, "testdata")
 		scripts, err := filepath.Glob(filepath.Join(dir, "*.json"))
 		if err != nil || len(scripts) == 0 {
-			t.Skipf("SKIPPED: the specification's binaries are not in %s", version)
+			testskip.Missing(t, "the specification's binaries are not in %s", version)
 		}
 		var valid, malformed, refused int
 		for _, script := range scripts {

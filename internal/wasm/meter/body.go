@@ -1,5 +1,7 @@
 package meter
 
+import "cmp"
+
 // site is a place at which a charge stands: behind the instruction that ends at
 // an offset. It pays for a region: the code up to the next site that the same
 // control structure can reach.
@@ -37,12 +39,14 @@ type frame struct {
 }
 
 // function rewrites one function body: locals, then instructions.
-func (w *rewriter) function(body []byte, params int) []byte {
+func (w *rewriter) function(index int, body []byte) []byte {
+	t := &w.module.Types[w.module.Funcs[index]]
 	c := &cursor{b: body}
 	groups := c.count(2)
 	start := c.pos
 	c.pos = 0
-	locals := c.locals(params)
+	locals := c.locals(len(t.Params))
+	w.effort.reset(w.importedFuncs+index, t)
 	code := c.pos
 	sites, jumps := w.price(c, locals)
 	if c.err != nil {
@@ -69,6 +73,7 @@ func (w *rewriter) price(c *cursor, locals int) ([]site, []jump) {
 	for c.more() {
 		i := c.next()
 		w.checkIndices(c, i, locals)
+		w.effort.take(w.module, i)
 		if c.err != nil {
 			break
 		}
@@ -77,6 +82,7 @@ func (w *rewriter) price(c *cursor, locals int) ([]site, []jump) {
 			if c.pos != len(c.b) {
 				c.fail(ErrInvalid, "code after the end of a function")
 			}
+			c.err = cmp.Or(c.err, w.effort.check())
 			return p.done(), p.jumps
 		}
 	}

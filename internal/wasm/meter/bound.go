@@ -27,41 +27,12 @@ func (c *cursor) locals(params int) int {
 	return n
 }
 
-// CheckLocals counts the locals of every function and refuses a module that has too
-// many in one, as [ErrLimit]. [Rewrite] and [Bound] do it; whoever gives a module to
-// an engine as it is must too.
-func CheckLocals(m *wasm.Module) error {
-	s := section(m, secCode)
-	if s == nil {
-		return nil
-	}
-	c := &cursor{b: s.Body}
-	n := c.count(2)
-	if n != len(m.Funcs) {
-		c.fail(ErrInvalid, "%d function bodies for %d functions", n, len(m.Funcs))
-	}
-	for i := range n {
-		body := &cursor{b: c.take(c.count(1))}
-		if c.err != nil {
-			break
-		}
-		body.locals(len(m.Types[m.Funcs[i]].Params))
-		if body.err != nil {
-			return fmt.Errorf("meter: %w", body.err)
-		}
-	}
-	if c.err != nil {
-		return fmt.Errorf("meter: %w", c.err)
-	}
-	return nil
-}
-
 // Bound returns the module as it is, except that its tables cannot grow beyond
 // maxTable elements, DefaultMaxTable when 0, and without a name section that is
 // broken. It is for a module that [Rewrite] refuses as [ErrUnsupported] and that runs
 // without being metered.
 func Bound(m *wasm.Module, maxTable uint32) ([]byte, error) {
-	if err := CheckLocals(m); err != nil {
+	if err := Check(m); err != nil {
 		return nil, err
 	}
 	limit := uint64(cmp.Or(maxTable, DefaultMaxTable))

@@ -20,6 +20,8 @@ type cursor struct {
 	b   []byte
 	pos int
 	err error
+	// typed means that typed references of functions are read, too.
+	typed bool
 }
 
 func (c *cursor) fail(kind error, format string, args ...any) {
@@ -106,10 +108,20 @@ func (c *cursor) leb(n int) {
 	c.fail(ErrInvalid, "number is too long")
 }
 
+// Prefixes of a type that refers to a heap type.
+const (
+	refNullable = 0x63
+	refNotNull  = 0x64
+)
+
 // valueType reads a type of one byte. A reference to a type of the module has more,
 // and would name another type once types are added.
 func (c *cursor) valueType() wasm.ValueType {
 	t := wasm.ValueType(c.byte())
+	if c.typed && (t == refNullable || t == refNotNull) {
+		c.heapType()
+		return t
+	}
 	switch t {
 	case wasm.I32, wasm.I64, wasm.F32, wasm.F64, wasm.V128, wasm.FuncRef, wasm.ExternRef, wasm.ExnRef:
 	default:
@@ -162,4 +174,13 @@ func appendBytes(b, content []byte) []byte {
 func appendName(b []byte, name string) []byte {
 	b = appendU32(b, uint32(len(name)))
 	return append(b, name...)
+}
+
+// heapType reads what a reference refers to: a type of one byte or, if they are read, a type of the module.
+func (c *cursor) heapType() {
+	if c.typed {
+		c.leb(5)
+		return
+	}
+	c.valueType()
 }

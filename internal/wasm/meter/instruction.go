@@ -8,11 +8,14 @@ const (
 	opElse               = 0x05
 	opEnd                = 0x0b
 	opBr                 = 0x0c
+	opBrIf               = 0x0d
 	opBrTable            = 0x0e
+	opReturn             = 0x0f
 	opCall               = 0x10
 	opCallIndirect       = 0x11
 	opReturnCall         = 0x12
 	opReturnCallIndirect = 0x13
+	opCallRef            = 0x14
 	opReturnCallRef      = 0x15
 	opTryTable           = 0x1f
 	opLocalGet           = 0x20
@@ -26,7 +29,11 @@ const (
 	opI32Add             = 0x6a
 	opI32Sub             = 0x6b
 	opI32Mul             = 0x6c
+	opRefNull            = 0xd0
 	opRefFunc            = 0xd2
+	opRefAsNonNull       = 0xd4
+	opBrOnNull           = 0xd5
+	opBrOnNonNull        = 0xd6
 	opMemoryInit         = 0xfc<<16 | 8
 	opDataDrop           = 0xfc<<16 | 9
 	opMemoryCopy         = 0xfc<<16 | 10
@@ -89,9 +96,7 @@ func (c *cursor) immediates(i *instruction) {
 		i.blockType = c.blockType()
 		c.catches()
 	case op == opBrTable:
-		for range c.count(1) + 1 {
-			i.index = max(i.index, c.u32())
-		}
+		c.labels(i)
 	case op == 0x1c: // select t
 		for range c.count(1) {
 			c.valueType()
@@ -110,19 +115,31 @@ func (c *cursor) immediates(i *instruction) {
 		c.skip(4)
 	case op == 0x44:
 		c.skip(8)
-	case op == 0xd0: // ref.null t
-		c.valueType()
+	case op == opRefNull:
+		c.heapType()
 	case plain(op):
+	case c.typed && op == opRefAsNonNull:
+	case c.typed && (op == opCallRef || op == opReturnCallRef || op == opBrOnNull || op == opBrOnNonNull):
+		i.index = c.u32()
 	default:
 		c.fail(ErrUnsupported, "opcode 0x%02x", op)
 	}
+}
+
+// labels reads those of a br_table.
+func (c *cursor) labels(i *instruction) {
+	n := c.count(1)
+	for range n + 1 {
+		i.index = max(i.index, c.u32())
+	}
+	i.second = uint32(n) // fits: each has a byte
 }
 
 // oneIndex says whether an opcode has one index immediate.
 func oneIndex(op uint32) bool {
 	switch op {
 	case 0x08, // throw
-		opBr, 0x0d, // br_if
+		opBr, opBrIf,
 		opCall, opReturnCall,
 		opLocalGet, opLocalSet, opLocalTee,
 		opGlobalGet, opGlobalSet,
@@ -136,7 +153,7 @@ func oneIndex(op uint32) bool {
 
 // plain says whether an opcode has no immediates.
 func plain(op uint32) bool {
-	return op <= 0x01 || op == opElse || op == 0x0a || op == opEnd || op == 0x0f ||
+	return op <= 0x01 || op == opElse || op == 0x0a || op == opEnd || op == opReturn ||
 		op == 0x1a || op == 0x1b || op >= 0x45 && op <= 0xc4 || op == 0xd1
 }
 

@@ -69,6 +69,7 @@ type rewriter struct {
 	mutable     []mutableGlobal
 	data        dataSegments
 	stateful    bool
+	effort      effort
 	err         error
 }
 
@@ -124,9 +125,6 @@ func (w *rewriter) fail(err error) {
 func (w *rewriter) survey(opts Options) error {
 	if opts.RefillModule == "" || opts.RefillName == "" {
 		return fmt.Errorf("meter: Options.RefillModule and RefillName are required")
-	}
-	if err := CheckLocals(w.module); err != nil {
-		return err
 	}
 	imported := 0
 	for _, im := range w.module.Imports {
@@ -253,8 +251,7 @@ func (w *rewriter) code() [][]byte {
 		if c.err != nil || w.err != nil {
 			break
 		}
-		params := len(w.module.Types[w.module.Funcs[i]].Params)
-		bodies = append(bodies, w.function(body, params))
+		bodies = append(bodies, w.function(i, body))
 	}
 	c.end()
 	if c.err != nil {

@@ -18,6 +18,7 @@ import (
 	"github.com/tetratelabs/wazero/api"
 	"github.com/tetratelabs/wazero/experimental"
 
+	"github.com/mortise-dev/mortise/internal/testskip"
 	"github.com/mortise-dev/mortise/internal/wasm"
 	"github.com/mortise-dev/mortise/internal/wasm/meter"
 )
@@ -27,7 +28,7 @@ func specDirs(t *testing.T) []string {
 	t.Helper()
 	out, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "github.com/tetratelabs/wazero").Output()
 	if err != nil {
-		t.Skipf("SKIPPED: the spec suites are not there: go list: %v", err)
+		testskip.Missing(t, "the spec suites are not there: go list: %v", err)
 	}
 	root := filepath.Join(strings.TrimSpace(string(out)), "internal", "integration_test", "spectest")
 	var dirs []string
@@ -213,7 +214,7 @@ func TestMeteredModulesBehaveAsBefore(t *testing.T) {
 	for _, dir := range specDirs(t) {
 		files, err := filepath.Glob(filepath.Join(dir, "*.json"))
 		if err != nil || len(files) == 0 {
-			t.Skipf("SKIPPED: no spec suite in %s", dir)
+			testskip.Missing(t, "no spec suite in %s", dir)
 		}
 		spectest, err := os.ReadFile(filepath.Join(dir, "..", "..", "testdata", "spectest.wasm"))
 		if err != nil {

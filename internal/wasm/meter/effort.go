@@ -1,0 +1,169 @@
+package meter
+
+import (
+	"cmp"
+	"fmt"
+
+	"github.com/mortise-dev/mortise/internal/wasm"
+)
+
+// What one function may ask of a compiler. wazero's takes time and memory that grow with the product of these
+// numbers, looks at no deadline before it is done with a function, and has no bounds of its own: without ours, 30 KB
+// could take gigabytes and minutes. The largest function that we have seen in a real guest has 9,154 branches, 53
+// loops, 6 of them nested, and 5,843 targets.
+const (
+	maxBranches = 25_000
+	maxLoops    = 2_000
+	maxNested   = 100
+	// maxTargets is that of the tables of br_table, as many as one of them may have in browsers.
+	maxTargets = 65_520
+	// maxLoopLocals bounds loops times the locals that are used.
+	maxLoopLocals = 200_000
+	// maxBranchLocals bounds branches times the locals that are used.
+	maxBranchLocals = 2_000_000
+	// maxMoved bounds the operands that branches and calls move, if each moves as many as the one with the most.
+	maxMoved = 2_000_000
+)
+
+// effort counts what a function asks of a compiler.
+type effort struct {
+	function                                int
+	branches, loops, nested, targets, calls int
+	// inLoops is how many loops are around the instruction, open which levels of control are loops.
+	inLoops int
+	open    []bool
+	// used is a bit for each local, and locals how many have one.
+	used   []uint64
+	locals int
+	// arity is the most operands that a block or the function takes and leaves, callArity that of a call.
+	arity, callArity int
+}
+
+// reset begins a function of a type.
+func (e *effort) reset(function int, t *wasm.FuncType) {
+	*e = effort{function: function, open: e.open[:0], used: e.used[:0], arity: len(t.Params) + len(t.Results)}
+}
+
+// take counts an instruction.
+func (e *effort) take(m *wasm.Module, i instruction) {
+	switch i.op {
+	case opLoop, opBlock, opIf, opTryTable:
+		e.enter(m, i)
+	case opEnd:
+		e.leave()
+	case opElse, opBr, opBrIf, opBrOnNull, opBrOnNonNull, opReturn:
+		e.branches++
+	case opBrTable:
+		e.branches++
+		e.targets += int(i.second)
+	case opLocalGet, opLocalSet, opLocalTee:
+		e.use(int(i.index))
+	case opCall, opReturnCall:
+		e.calls++
+		if t := m.TypeOf(i.index); t != nil {
+			e.callArity = max(e.callArity, len(t.Params)+len(t.Results))
+		}
+	case opCallIndirect, opReturnCallIndirect, opCallRef, opReturnCallRef:
+		e.calls++
+		e.callArity = max(e.callArity, arityOf(m, int64(i.index)))
+	}
+}
+
+func arityOf(m *wasm.Module, index int64) int {
+	if index < 0 || index >= int64(len(m.Types)) {
+		return 1
+	}
+	return len(m.Types[index].Params) + len(m.Types[index].Results)
+}
+
+func (e *effort) enter(m *wasm.Module, i instruction) {
+	loop := i.op == opLoop
+	e.branches++
+	e.arity = max(e.arity, arityOf(m, i.blockType))
+	e.open = append(e.open, loop)
+	if loop {
+		e.loops++
+		e.inLoops++
+		e.nested = max(e.nested, e.inLoops)
+	}
+}
+
+func (e *effort) leave() {
+	if last := len(e.open) - 1; last >= 0 {
+		if e.open[last] {
+			e.inLoops--
+		}
+		e.open = e.open[:last]
+	}
+}
+
+// use counts a local once. A number that no function may have is refused elsewhere.
+func (e *effort) use(local int) {
+	const word = 64
+	if local > maxLocals {
+		return
+	}
+	for local/word >= len(e.used) {
+		e.used = append(e.used, 0)
+	}
+	if bit := uint64(1) << (local % word); e.used[local/word]&bit == 0 {
+		e.used[local/word] |= bit
+		e.locals++
+	}
+}
+
+// check refuses a function that asks for too much.
+func (e *effort) check() error {
+	for _, b := range []struct {
+		what      string
+		got, most int
+	}{
+		{"branches", e.branches, maxBranches},
+		{"loops", e.loops, maxLoops},
+		{"loops in one another", e.nested, maxNested},
+		{"targets of br_table", e.targets, maxTargets},
+		{"loops times locals", e.loops * e.locals, maxLoopLocals},
+		{"branches times locals", e.branches * e.locals, maxBranchLocals},
+		{"operands of branches and calls", (e.branches+e.targets)*e.arity + e.calls*e.callArity, maxMoved},
+	} {
+		if b.got > b.most {
+			return fmt.Errorf("%w: function %d has %d %s, and %d are allowed", ErrLimit, e.function, b.got, b.what, b.most)
+		}
+	}
+	return nil
+}
+
+// Check refuses a module with a function that asks for too much: more locals than a function may have, or more of
+// what compilers are slow at, as [ErrLimit]. [Rewrite] and [Bound] do it; whoever gives a module to an engine as it is
+// must too.
+func Check(m *wasm.Module) error {
+	s := section(m, secCode)
+	if s == nil {
+		return nil
+	}
+	c := &cursor{b: s.Body}
+	n := c.count(2)
+	if n != len(m.Funcs) {
+		c.fail(ErrInvalid, "%d function bodies for %d functions", n, len(m.Funcs))
+	}
+	var e effort
+	for i := range n {
+		body := &cursor{b: c.take(c.count(1)), typed: true}
+		if c.err != nil {
+			break
+		}
+		t := &m.Types[m.Funcs[i]]
+		body.locals(len(t.Params))
+		e.reset(m.ImportedFuncs+i, t)
+		for body.more() {
+			e.take(m, body.next())
+		}
+		if err := cmp.Or(body.err, e.check()); err != nil {
+			return fmt.Errorf("meter: %w", err)
+		}
+	}
+	if c.err != nil {
+		return fmt.Errorf("meter: %w", c.err)
+	}
+	return nil
+}
