@@ -105,7 +105,7 @@ func (t *Thread) deliver(ctx context.Context, n abi.Notice, depth int) error {
 		select {
 		case <-room:
 		case <-ctx.Done():
-			return fmt.Errorf("agent: thread %q: deliver: %w", t.id, context.Cause(ctx))
+			return fmt.Errorf("agent: thread %q: deliver: %w: %w", t.id, inbox.ErrFull, context.Cause(ctx))
 		}
 	}
 }

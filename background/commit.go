@@ -9,11 +9,14 @@ import (
 	"github.com/mortise-dev/mortise/abi"
 )
 
-// Bounds of one attempt to hand on a terminal notice. Readers of the thread's
-// status wait that long at most.
+// patience is how long the first attempt to hand on an end may go on when somebody
+// waits to look; the next one may take twice as long, up to maxPatience, unless it was
+// for want of room. The pauses after attempts that failed grow alike. lastPatience is
+// for an attempt that begins when the Manager is as good as closed.
 const (
-	firstAttempt = 20 * time.Millisecond
-	lastAttempt  = 5 * time.Second
+	patience     = 20 * time.Millisecond
+	maxPatience  = 5 * time.Second
+	lastPatience = 20 * time.Millisecond
 )
 
 // maxPanics is how often Deliver may panic over one notice.
@@ -21,104 +24,137 @@ const maxPanics = 3
 
 // ending is a task on its way to its terminal status.
 type ending struct {
-	t       *Task
-	o       outcome
-	info    Info // as it will be
-	op      string
-	panics  int
-	giveUp  <-chan time.Time // set when the Manager closes
-	last    bool
-	expired bool // the last attempt used all its time
+	t        *Task
+	o        outcome
+	info     Info // as it will be
+	op       string
+	panics   int
+	patience time.Duration // of the next attempt
+	pause    time.Duration // after the next that fails
+}
+
+// full is an error that says that there was no room, as those of inbox and outbox do.
+type full interface{ Full() bool }
+
+func isFull(err error) bool {
+	var f full
+	return errors.As(err, &f) && f.Full()
 }
 
 // commit hands on the terminal notice and sets the status in one step. While the
-// owner has no room, or the ledger fails, it lets readers look in between
-// attempts; it gives up when Deliver refuses for good, or when the Manager has
-// been closing for the grace period.
+// owner has no room, or the ledger fails, it tries again; it gives up when Deliver
+// refuses for good, or when the Manager is closed.
 func (m *Manager) commit(t *Task, o outcome, op string) {
-	t.end() // an Emit that still waits gives up
-	t.emit.lock()
-	t.over = true
+	t.over.Store(true) // an Emit that begins gives up
+	t.end()            // and one that waits, too
+	t.emit.lock()      // the last one is through
 	t.emit.unlock()
 
 	ctx := context.WithoutCancel(t.life)
-	e := &ending{t: t, o: o, op: op}
-	for wait := firstAttempt; !m.attempt(ctx, e, wait); wait = min(2*wait, lastAttempt) {
-		m.pause(e, wait)
+	e := &ending{t: t, o: o, op: op, patience: patience, pause: patience}
+	for !m.attempt(ctx, e) {
 	}
 	m.evict(ctx)
 	m.observe(ctx, EventFinished, e.info)
 }
 
-// pause waits before the next attempt, unless the last one took its time.
-func (m *Manager) pause(e *ending, wait time.Duration) {
-	if e.expired {
-		wait = 0
+// attempt tries once to hand on the notice. When that is decided it makes the end
+// visible, and else it pauses, unless it was cut short.
+func (m *Manager) attempt(ctx context.Context, e *ending) (ended bool) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	if ended = m.try(ctx, e, cancel); !ended && ctx.Err() == nil {
+		m.pause(e)
 	}
-	stop := m.stop
-	if e.giveUp != nil {
-		stop = nil
-	}
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
-	select {
-	case <-stop:
-		e.giveUp = time.After(m.cfg.Grace)
-	case <-e.giveUp:
-		e.last = true
-	case <-timer.C:
-	}
+	return ended
 }
 
-// attempt tries once to hand on the notice and, when that is decided, makes the
-// end visible.
-func (m *Manager) attempt(ctx context.Context, e *ending, wait time.Duration) bool {
-	g := m.gate(e.t.spec.Thread)
-	g.lock()
-	defer g.unlock()
+// pause waits before the next attempt.
+func (m *Manager) pause(e *ending) {
+	timer := time.NewTimer(e.pause)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-m.late:
+	}
+	e.pause = min(2*e.pause, maxPatience)
+}
+
+// try hands on the notice and makes the end visible while nobody can look.
+func (m *Manager) try(ctx context.Context, e *ending, cancel context.CancelFunc) (ended bool) {
+	thread := e.t.spec.Thread
+	m.mu.Lock()
+	a := m.begin(thread, e.patience, cancel)
+	if m.isLate() {
+		defer time.AfterFunc(lastPatience, cancel).Stop()
+	}
 	e.info = m.ended(e.t, e.o)
-	ctx, cancel := context.WithTimeout(ctx, wait)
-	defer cancel()
+	m.mu.Unlock()
+	defer func() {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		if ended {
+			m.finish(e.t, &e.info)
+		}
+		m.over(thread, a)
+	}()
 	record, err := m.record(e.t, &e.info)
 	if err == nil {
 		n := terminal(&e.info)
 		err = m.hand(ctx, e.t, record, &n)
 	}
-	e.expired = ctx.Err() != nil
-	if err != nil && !m.decided(ctx, e, err) {
+	return err == nil || m.decided(ctx, e, err)
+}
+
+// isLate says whether owners get no more time.
+func (m *Manager) isLate() bool {
+	select {
+	case <-m.late:
+		return true
+	default:
 		return false
 	}
-	m.finish(e.t, &e.info)
-	return true
 }
 
 // decided says whether an attempt that failed was the last, and counts it.
 func (m *Manager) decided(ctx context.Context, e *ending, err error) bool {
+	cut, noRoom, last := ctx.Err() != nil, isFull(err), m.isLate()
+	switch {
+	case noRoom:
+		e.patience = 0
+	case cut:
+		e.patience = max(patience, min(2*e.patience, maxPatience))
+	}
 	args := []any{"task_id", e.info.ID, "task_type", e.info.Type, "status", string(e.info.Status), "error", err}
 	if m.durable(e.t) {
-		if !e.expired {
+		if !cut {
 			m.cfg.Logger.WarnContext(ctx, "end of a task was not kept, trying again", args...)
 		}
-		m.count(func(s *Stats) {
-			if s.CommitFailures == nil {
-				s.CommitFailures = map[string]int{}
-			}
-			s.CommitFailures[e.op]++
-			if e.last {
-				s.Unsaved++
-			}
-		})
-		return e.last
+		m.count(func(s *Stats) { s.refused(e.op, cut && noRoom, last) })
+		return last
 	}
 	if errors.Is(err, errPanicked) {
 		e.panics++
 	}
-	if !e.last && (e.expired || e.panics > 0 && e.panics < maxPanics) {
+	if !last && (cut || noRoom || e.panics > 0 && e.panics < maxPanics) {
 		return false
 	}
 	m.cfg.Logger.ErrorContext(ctx, "terminal notice of a task was lost", args...)
 	m.count(func(s *Stats) { s.LostNotices++ })
 	return true
+}
+
+// refused counts an attempt that the ledger did not take, unless it only waited for room.
+func (s *Stats) refused(op string, waited, last bool) {
+	if !waited {
+		if s.CommitFailures == nil {
+			s.CommitFailures = map[string]int{}
+		}
+		s.CommitFailures[op]++
+	}
+	if last {
+		s.Unsaved++
+	}
 }
 
 // durable says whether the ledger has a task.
@@ -134,10 +170,8 @@ func (m *Manager) record(t *Task, info *Info) ([]byte, error) {
 	return json.Marshal(info)
 }
 
-// ended returns what a task will be when it has ended.
+// ended returns what a task will be when it has ended. The caller holds the lock.
 func (m *Manager) ended(t *Task, o outcome) Info {
-	m.mu.Lock()
-	defer m.mu.Unlock()
 	info := t.info
 	info.Status, info.Result, info.Error = o.status, o.result, o.err
 	if info.EndedAt.IsZero() {
@@ -146,10 +180,9 @@ func (m *Manager) ended(t *Task, o outcome) Info {
 	return info
 }
 
-// finish makes the end visible. The caller holds the thread's gate.
+// finish makes the end visible. The caller holds the lock, and an attempt keeps others
+// from looking.
 func (m *Manager) finish(t *Task, info *Info) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
 	// Only what changes: the id is read without the lock.
 	t.info.Status, t.info.Result, t.info.Error, t.info.EndedAt = info.Status, info.Result, info.Error, info.EndedAt
 	m.leave(t)

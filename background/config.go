@@ -39,7 +39,8 @@ var (
 type Ledger interface {
 	// Commit keeps the record of a task, if one is named, and queues a notice for
 	// the thread, if there is one: both or neither, and for good when it returns
-	// nil. It may wait for room until ctx is done.
+	// nil. It may wait for room until ctx is done, which may be soon; the error then has a
+	// method Full() bool that is true.
 	Commit(ctx context.Context, thread, task string, record []byte, n *abi.Notice) error
 	// Forget drops the records of tasks that nobody will ask for again.
 	Forget(ctx context.Context, thread string, tasks ...string) error
@@ -71,8 +72,10 @@ type Event struct {
 // default.
 type Config struct {
 	// Deliver hands a notice to the owner of a thread. It may wait for room until
-	// ctx is done. On an error the notice must not have been accepted. It must not
-	// call the Manager.
+	// ctx is done, which may be soon: see the package comment. On an error the notice
+	// must not have been accepted. An error with a method Full() bool that is true, such
+	// as inbox.ErrFull, says that there was no room: an end is then handed on again. Any
+	// other, but that of ctx, is a refusal for good. It must not call the Manager.
 	Deliver func(ctx context.Context, thread string, n abi.Notice) error
 	// Ledger takes the place of Deliver where notices and tasks must outlive the
 	// process. With both, Deliver takes the notices of housekeeping: its news is of use

@@ -10,9 +10,17 @@
 //
 // A task has exactly one terminal notice. The notice is delivered and the status
 // changes in one step: nobody sees the one without the other through Get, List,
-// HasBlocking or Wait. When Deliver waits for room, or the Ledger fails, the step
-// is tried again until it is through, with the task still shown as running. With
-// a Ledger the task's record is part of the step.
+// HasBlocking or Wait. While Deliver waits for room, or the Ledger fails, the task is
+// shown as running, and the step is tried again until it is through. With a Ledger the
+// task's record is part of the step.
+//
+// Who looks never waits for room: what hands a notice on gives way to who looks. The
+// context of Deliver or Commit is cancelled when somebody wants to know how the thread
+// stands; what was not accepted is handed on anew when they have seen that the task
+// still runs. A first attempt has 20 ms in which to finish before it is cancelled. One
+// that fails for want of room leaves none for the next, which gives way at once; one
+// that fails otherwise doubles it, up to 5 s, so that a slow disk gets its time. Threads
+// do not wait for each other.
 //
 // # Restart
 //
@@ -48,9 +56,9 @@
 // # Concurrency
 //
 // Everything is safe for concurrent use. Deliver and the Ledger's Commit are called
-// while the status of the thread's tasks is held back, so they must not call the
-// Manager and must return when their context is done. Whoever made the Manager
-// calls Close.
+// from many goroutines, also for one thread, and while the status of the thread's tasks
+// is held back: they must not call the Manager, and must return when their context is
+// done. Whoever made the Manager calls Close.
 //
 // # Errors
 //

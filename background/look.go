@@ -16,7 +16,8 @@ type Stats struct {
 	Abandoned int
 	// RefusedEvents were emitted and not accepted; Emit said so.
 	RefusedEvents int
-	// LostNotices are ends that the owner refused for good.
+	// LostNotices are ends that the owner refused for good, or had no room for until
+	// the Manager was closed.
 	LostNotices int
 	// CommitFailures is how often the ledger did not take an end, by operation:
 	// "task_completion", "sub_agent_completion" and "restore_task_metadata". It was
@@ -98,16 +99,17 @@ func (m *Manager) Snapshot(thread string) Snapshot {
 // it returns false, the notices of all blocking tasks have been delivered.
 func (m *Manager) HasBlocking(thread string) bool {
 	defer m.look(thread)()
-	return m.blocking[thread] > 0
+	return m.thread(thread).blocking > 0
 }
 
 // Wait returns when no task of the thread runs or waits to run, whatever its
 // class, or when ctx is done. A body must not wait for its own thread.
 func (m *Manager) Wait(ctx context.Context, thread string) error {
 	for {
-		unlock := m.look(thread)
-		n, changed := m.live[thread], m.changed
-		unlock()
+		// No look is needed: who has ended was handed on.
+		m.mu.Lock()
+		n, changed := m.thread(thread).live, m.changed
+		m.mu.Unlock()
 		if n == 0 {
 			return nil
 		}
@@ -127,10 +129,7 @@ func (m *Manager) WaitTask(ctx context.Context, id string) (Info, error) {
 	resume := m.yield(ctx, id)
 	defer resume()
 	for {
-		m.mu.Lock()
-		changed := m.changed
-		m.mu.Unlock()
-		info, ok := m.Get(id)
+		info, ok, changed := m.standing(id)
 		switch {
 		case !ok:
 			return Info{}, fmt.Errorf("background: task %.80q: %w", id, ErrNotFound)
@@ -140,9 +139,23 @@ func (m *Manager) WaitTask(ctx context.Context, id string) (Info, error) {
 		select {
 		case <-changed:
 		case <-ctx.Done():
+			if info, ok = m.Get(id); ok && info.Status.Terminal() {
+				return info, nil
+			}
 			return info, fmt.Errorf("background: wait for task %s: %w", id, context.Cause(ctx))
 		}
 	}
+}
+
+// standing returns what is known of a task, and what is closed when that may change.
+// It does not look: an end that it does not see may be at the owner.
+func (m *Manager) standing(id string) (Info, bool, <-chan struct{}) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if t := m.tasks[id]; t != nil {
+		return t.info, true, m.changed
+	}
+	return Info{}, false, m.changed
 }
 
 // yield gives up the place of the task whose body waits for another one, and
@@ -173,16 +186,5 @@ func (m *Manager) yield(ctx context.Context, id string) (resume func()) {
 		case <-turn:
 		case <-ctx.Done(): // the body is to end, and needs no place for that
 		}
-	}
-}
-
-// look locks what is to be seen of a thread and returns the unlock.
-func (m *Manager) look(thread string) func() {
-	g := m.gate(thread)
-	g.lock()
-	m.mu.Lock()
-	return func() {
-		m.mu.Unlock()
-		g.unlock()
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"hash/maphash"
 	"sync"
 
 	"github.com/mortise-dev/mortise/abi"
@@ -14,29 +13,25 @@ import (
 // Manager runs tasks.
 type Manager struct {
 	cfg  Config
-	stop chan struct{} // closed by Close
 	once sync.Once
 	wg   sync.WaitGroup // one per task that has not ended
+	// late is closed when the Manager has been closing for so long that owners get no
+	// more time.
+	late chan struct{}
 
-	// gates hold back what is seen of a thread's tasks while one of them ends. A
-	// thread has one gate, a gate many threads. Locked before mu, never after.
-	gates [64]*gate
-	seed  maphash.Seed
-
-	mu       sync.Mutex
-	places   places
-	tasks    map[string]*Task
-	names    map[name]string // names of live tasks, to ids
-	live     map[string]int  // tasks that have not ended, by thread
-	blocking map[string]int  // those of them that are blocking
-	alive    int             // all tasks that have not ended
-	acked    []string        // ended tasks that may be forgotten, oldest first
-	unacked  []string        // ended tasks whose notice is still needed, and some that no longer are
-	runs     map[string]string
-	changed  chan struct{} // closed and replaced when a task ends
-	closed   bool
-	seq      uint64
-	stats    Stats
+	mu      sync.Mutex
+	places  places
+	tasks   map[string]*Task
+	names   map[name]string    // names of live tasks, to ids
+	threads map[string]*thread // that have live tasks, or are looked at
+	alive   int                // all tasks that have not ended
+	acked   []string           // ended tasks that may be forgotten, oldest first
+	unacked []string           // ended tasks whose notice is still needed, and some that no longer are
+	runs    map[string]string
+	changed chan struct{} // closed and replaced when a task ends
+	closed  bool
+	seq     uint64
+	stats   Stats
 }
 
 type name struct{ thread, name string }
@@ -48,14 +43,11 @@ func New(cfg Config) (*Manager, error) {
 		return nil, err
 	}
 	m := &Manager{
-		cfg: cfg, seed: maphash.MakeSeed(), stop: make(chan struct{}),
+		cfg: cfg, late: make(chan struct{}),
 		places: newPlaces(cfg.MaxRunning, cfg.MaxPerThread),
 		tasks:  map[string]*Task{}, names: map[name]string{},
-		live: map[string]int{}, blocking: map[string]int{}, runs: map[string]string{},
+		threads: map[string]*thread{}, runs: map[string]string{},
 		changed: make(chan struct{}),
-	}
-	for i := range m.gates {
-		m.gates[i] = newGate()
 	}
 	return m, nil
 }
@@ -184,10 +176,15 @@ func (m *Manager) enter(t *Task) {
 	m.seq++
 	t.seq = m.seq
 	m.tasks[t.info.ID] = t
-	m.live[t.spec.Thread]++
+	th := m.threads[t.spec.Thread]
+	if th == nil {
+		th = &thread{}
+		m.threads[t.spec.Thread] = th
+	}
+	th.live++
 	m.alive++
 	if t.spec.Class == Blocking {
-		m.blocking[t.spec.Thread]++
+		th.blocking++
 	}
 	if t.spec.Name != "" {
 		m.names[name{t.spec.Thread, t.spec.Name}] = t.info.ID
@@ -201,16 +198,12 @@ func (m *Manager) leave(t *Task) {
 	if m.names[key] == t.info.ID {
 		delete(m.names, key)
 	}
-	m.live[t.spec.Thread]--
-	if m.live[t.spec.Thread] == 0 {
-		delete(m.live, t.spec.Thread)
-	}
+	th := m.threads[t.spec.Thread]
+	th.live--
 	if t.spec.Class == Blocking {
-		m.blocking[t.spec.Thread]--
-		if m.blocking[t.spec.Thread] == 0 {
-			delete(m.blocking, t.spec.Thread)
-		}
+		th.blocking--
 	}
+	m.tidy(t.spec.Thread, th)
 	m.alive--
 	close(m.changed)
 	m.changed = make(chan struct{})
@@ -236,31 +229,6 @@ func (m *Manager) Housekeep(
 		Thread: thread, Type: taskType, Description: description, Class: Housekeeping,
 		Body: func(ctx context.Context, t *Task) (any, error) { return nil, body(ctx, t.Emit) },
 	})
-}
-
-// Close refuses new tasks, cancels all, and waits until each has ended, which
-// takes at most the grace period, or until ctx is done. It reports bodies that
-// had to be abandoned. Closing again waits again.
-func (m *Manager) Close(ctx context.Context) error {
-	m.mu.Lock()
-	m.closed = true
-	m.mu.Unlock()
-	m.once.Do(func() { close(m.stop) })
-	m.cancelWhere(func(*Task) bool { return true })
-	done := make(chan struct{})
-	go func() {
-		m.wg.Wait()
-		close(done)
-	}()
-	select {
-	case <-done:
-	case <-ctx.Done():
-		return fmt.Errorf("background: close: %w", context.Cause(ctx))
-	}
-	if n := m.Stats().Abandoned; n > 0 {
-		return fmt.Errorf("background: close: %d task bodies ignored cancellation and were abandoned", n)
-	}
-	return nil
 }
 
 // tell gives a notice of a task under way to its owner. It is called for each event,
@@ -309,8 +277,4 @@ func (m *Manager) observe(ctx context.Context, kind EventKind, info Info) {
 		}
 	}()
 	m.cfg.Observe(Event{Kind: kind, Task: info})
-}
-
-func (m *Manager) gate(thread string) *gate {
-	return m.gates[maphash.String(m.seed, thread)%uint64(len(m.gates))]
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/mortise-dev/mortise/abi"
@@ -98,9 +99,10 @@ type Task struct {
 	waiting     int
 	gone, acked bool
 
-	// emit orders the notices of this task; over is set before the terminal one.
+	// emit orders the notices of this task; over is set before the terminal one, and
+	// while others hold emit.
 	emit *gate
-	over bool
+	over atomic.Bool
 }
 
 // ID is the id of the task.
@@ -112,9 +114,12 @@ func (t *Task) ID() string { return t.info.ID }
 // period is over. What is larger than MaxPayload is cut. It returns false when
 // the notice was not accepted or the task has already ended.
 func (t *Task) Emit(eventType string, payload any) bool {
+	if t.over.Load() {
+		return false // without the lock, of which the end of the task must get hold
+	}
 	t.emit.lock()
 	defer t.emit.unlock()
-	if t.over || len(eventType) > maxType || !t.rate.wait(t.life) {
+	if t.over.Load() || len(eventType) > maxType || !t.rate.wait(t.life) {
 		return false
 	}
 	n := abi.Notice{

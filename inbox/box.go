@@ -21,8 +21,15 @@ const warnEvery = 256
 // ErrClosed is returned by Send and Recv on a closed box.
 var ErrClosed = errors.New("inbox: box is closed")
 
-// ErrFull is returned by TrySend when the box has no room.
-var ErrFull = errors.New("inbox: box is full")
+// ErrFull says that the box has no room: at once from TrySend, and from Send that it
+// waited for room until its context was done. It has a method Full, by which packages
+// that do not know this one see that it is no refusal.
+var ErrFull error = fullError{}
+
+type fullError struct{}
+
+func (fullError) Error() string { return "inbox: box is full" }
+func (fullError) Full() bool    { return true }
 
 // Stats counts what went through a box. Accepted is the sum of Read, HandedBack
 // and what is unread.
@@ -72,7 +79,7 @@ type Box struct {
 
 	mu      sync.Mutex
 	in      []abi.Notice
-	waiting []*sender   // wait for room, in order; some have given up
+	waiting []*sender   // wait for room, in order; some have given up, no more than half and a few
 	senders sync.Pool   // of *sender, for those who wait next; of this box alone, since channels belong to a synctest bubble
 	anybody atomic.Bool // waits; changed with mu
 	stats   Stats

@@ -11,11 +11,12 @@ import (
 )
 
 // Send puts a notice at the end of the queue. When the box is full it waits for
-// room until ctx is done; those that wait get room in the order in which they
-// came, in a deep box when there is room for several. When it is more than half full, Send
-// lets others run, of whom the reader may be one. On a closed box the notice goes to the fallback and Send returns nil, or
-// [ErrClosed] when there is no fallback. A notice for which an error came back was
-// not accepted.
+// room until ctx is done ([ErrFull]); those that wait get room in the order in which they
+// came, in a deep box when there is room for several. When there is room it is taken,
+// also when ctx is done. When the box is more than half full, Send lets others run, of
+// whom the reader may be one. On a closed box the notice goes to the fallback and Send
+// returns nil, or [ErrClosed] when there is no fallback. A notice for which an error came
+// back was not accepted.
 func (b *Box) Send(ctx context.Context, n abi.Notice) error {
 	w, crowded, err := b.offer(ctx, &n)
 	switch {
@@ -32,7 +33,7 @@ func (b *Box) Send(ctx context.Context, n abi.Notice) error {
 	case queued = <-w.decided:
 	case <-ctx.Done():
 		if b.giveUp(w) {
-			return fmt.Errorf("inbox: send: %w", context.Cause(ctx))
+			return fmt.Errorf("%w: %w", ErrFull, context.Cause(ctx))
 		}
 		queued = <-w.decided // in the same moment
 	}
@@ -152,8 +153,16 @@ func (b *Box) giveUp(w *sender) bool {
 	}
 	w.gone, w.n = true, abi.Notice{}
 	b.stats.Waiting--
+	if gone := len(b.waiting) - b.stats.Waiting; gone > fewGone && gone > b.stats.Waiting {
+		b.waiting = slices.DeleteFunc(b.waiting, func(w *sender) bool { return w.gone })
+		b.anybody.Store(len(b.waiting) > 0)
+	}
 	return true
 }
+
+// fewGone is how many senders that gave up are left in the line in any case: to take
+// them out costs a walk along it.
+const fewGone = 64
 
 // fallBack hands a notice that came too late to the fallback.
 func (b *Box) fallBack(n abi.Notice) error {

@@ -24,11 +24,17 @@ const (
 
 // Errors for errors.Is.
 var (
-	// ErrFull is a thread that has as many entries as it may have, or a store.
-	ErrFull = errors.New("outbox is full")
+	// ErrFull is a thread that has as many entries as it may have, or a store. It has a
+	// method Full, by which packages that do not know this one see that it is no refusal.
+	ErrFull error = fullError{}
 	// ErrClosed is an outbox that was closed.
 	ErrClosed = errors.New("outbox is closed")
 )
+
+type fullError struct{}
+
+func (fullError) Error() string { return "outbox is full" }
+func (fullError) Full() bool    { return true }
 
 // Config makes an [Outbox]. The zero Config keeps everything in memory. A zero limit
 // means its default.

@@ -1,0 +1,71 @@
+package inbox_test
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"testing"
+
+	"github.com/mortise-dev/mortise/inbox"
+)
+
+// TestFullIsNoRefusal shows what a sender that gave up learns: that there was no room,
+// in a way that needs no import of this package, and why it stopped waiting.
+func TestFullIsNoRefusal(t *testing.T) {
+	t.Parallel()
+	b := newBox(t, inbox.Config{Depth: 1})
+	done, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := b.Send(done, notice(0)); err != nil {
+		t.Fatalf("there was room: %v", err)
+	}
+	err := b.Send(done, notice(1))
+	var full interface{ Full() bool }
+	if !errors.Is(err, inbox.ErrFull) || !errors.Is(err, context.Canceled) || !errors.As(err, &full) || !full.Full() {
+		t.Fatalf("send to a full box: %v", err)
+	}
+	b.Close()
+	if err := b.Send(done, notice(2)); errors.As(err, &full) {
+		t.Fatalf("send to a closed box: %v", err)
+	}
+}
+
+// TestSendersThatGiveUpAreForgotten tries again and again to send to a box that is
+// full. It is not parallel, as it reads how much memory the process has.
+func TestSendersThatGiveUpAreForgotten(t *testing.T) { //nolint:paralleltest // see above
+	b := newBox(t, inbox.Config{Depth: 1})
+	if err := b.Send(t.Context(), notice(0)); err != nil {
+		t.Fatal(err)
+	}
+	stays := make(chan error, 1)
+	go func() { stays <- b.Send(t.Context(), notice(1)) }()
+	for b.Stats().Waiting == 0 {
+		runtime.Gosched()
+	}
+	done, cancel := context.WithCancel(t.Context())
+	cancel()
+	const tries = 100_000
+	before := heap()
+	for range tries {
+		if err := b.Send(done, notice(2)); !errors.Is(err, inbox.ErrFull) {
+			t.Fatalf("send to a full box: %v", err)
+		}
+	}
+	if grown := int64(heap()) - int64(before); grown > 2<<20 {
+		t.Errorf("%d senders that gave up left %d bytes", tries, grown)
+	}
+	if s := b.Stats(); s.Waiting != 1 || s.Waited != tries+1 {
+		t.Errorf("stats are %+v", s)
+	}
+	got := append(b.Drain(), b.Drain()...)
+	if len(got) != 2 || got[1].TaskID != notice(1).TaskID || <-stays != nil {
+		t.Errorf("read %+v", got)
+	}
+}
+
+func heap() uint64 {
+	runtime.GC()
+	var s runtime.MemStats
+	runtime.ReadMemStats(&s)
+	return s.HeapAlloc
+}
