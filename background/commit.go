@@ -24,10 +24,13 @@ const maxPanics = 3
 
 // ending is a task on its way to its terminal status.
 type ending struct {
-	t        *Task
-	o        outcome
-	info     Info // as it will be
-	op       string
+	t     *Task
+	o     outcome
+	info  Info // as it will be
+	op    string
+	until time.Time   // when the attempts stop that are made when it is late; set by the first
+	ahead *abi.Notice // what is handed on now, if it is not the end itself
+
 	panics   int
 	patience time.Duration // of the next attempt
 	pause    time.Duration // after the next that fails
@@ -41,32 +44,39 @@ func isFull(err error) bool {
 	return errors.As(err, &f) && f.Full()
 }
 
-// commit hands on the terminal notice and sets the status in one step. While the
-// owner has no room, or the ledger fails, it tries again; it gives up when Deliver
-// refuses for good, or when the Manager is closed.
-func (m *Manager) commit(t *Task, o outcome, op string) {
+// commit hands on what comes ahead of the end, then the terminal notice, and sets the
+// status in one step with the latter. While the owner has no room, or the ledger fails,
+// it tries again; it gives up when Deliver refuses for good, or when the Manager is
+// closed.
+func (m *Manager) commit(t *Task, o outcome, op string, ahead ...abi.Notice) {
 	t.over.Store(true) // an Emit that begins gives up
 	t.end()            // and one that waits, too
 	t.emit.lock()      // the last one is through
 	t.emit.unlock()
 
 	ctx := context.WithoutCancel(t.life)
-	e := &ending{t: t, o: o, op: op, patience: patience, pause: patience}
-	for !m.attempt(ctx, e) {
+	e := &ending{t: t, o: o, op: op}
+	for i := range ahead {
+		e.ahead = &ahead[i]
+		m.handOn(ctx, e)
 	}
+	e.ahead = nil
+	m.handOn(ctx, e)
 	m.evict(ctx)
 	m.observe(ctx, EventFinished, e.info)
 }
 
-// attempt tries once to hand on the notice. When that is decided it makes the end
-// visible, and else it pauses, unless it was cut short.
-func (m *Manager) attempt(ctx context.Context, e *ending) (ended bool) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	if ended = m.try(ctx, e, cancel); !ended && ctx.Err() == nil {
-		m.pause(e)
+// handOn makes attempts until it is decided what becomes of the notice, with a pause
+// after one that was not cut short.
+func (m *Manager) handOn(ctx context.Context, e *ending) {
+	e.panics, e.patience, e.pause = 0, patience, patience
+	for decided := false; !decided; {
+		ctx, cancel := context.WithCancel(ctx)
+		if decided = m.attempt(ctx, e, cancel); !decided && ctx.Err() == nil {
+			m.pause(e)
+		}
+		cancel()
 	}
-	return ended
 }
 
 // pause waits before the next attempt.
@@ -80,30 +90,42 @@ func (m *Manager) pause(e *ending) {
 	e.pause = min(2*e.pause, maxPatience)
 }
 
-// try hands on the notice and makes the end visible while nobody can look.
-func (m *Manager) try(ctx context.Context, e *ending, cancel context.CancelFunc) (ended bool) {
+// attempt tries once to hand on the notice. When that is decided, and the notice is the
+// end, it makes the end visible. Nobody can look meanwhile.
+func (m *Manager) attempt(ctx context.Context, e *ending, cancel context.CancelFunc) (decided bool) {
 	thread := e.t.spec.Thread
 	m.mu.Lock()
 	a := m.begin(thread, e.patience, cancel)
 	if m.isLate() {
-		defer time.AfterFunc(lastPatience, cancel).Stop()
+		if e.until.IsZero() {
+			e.until = time.Now().Add(lastPatience)
+		}
+		defer time.AfterFunc(time.Until(e.until), cancel).Stop()
 	}
 	e.info = m.ended(e.t, e.o)
 	m.mu.Unlock()
 	defer func() {
 		m.mu.Lock()
 		defer m.mu.Unlock()
-		if ended {
+		if decided && e.ahead == nil {
 			m.finish(e.t, &e.info)
 		}
 		m.over(thread, a)
 	}()
-	record, err := m.record(e.t, &e.info)
-	if err == nil {
-		n := terminal(&e.info)
-		err = m.hand(ctx, e.t, record, &n)
-	}
+	err := m.handOnce(ctx, e)
 	return err == nil || m.decided(ctx, e, err)
+}
+
+func (m *Manager) handOnce(ctx context.Context, e *ending) error {
+	if e.ahead != nil {
+		return m.hand(ctx, e.t, nil, e.ahead)
+	}
+	record, err := m.record(e.t, &e.info)
+	if err != nil {
+		return err
+	}
+	n := terminal(&e.info)
+	return m.hand(ctx, e.t, record, &n)
 }
 
 // isLate says whether owners get no more time.
@@ -130,7 +152,7 @@ func (m *Manager) decided(ctx context.Context, e *ending, err error) bool {
 		if !cut {
 			m.cfg.Logger.WarnContext(ctx, "end of a task was not kept, trying again", args...)
 		}
-		m.count(func(s *Stats) { s.refused(e.op, cut && noRoom, last) })
+		m.count(func(s *Stats) { s.refused(e, cut && noRoom, last) })
 		return last
 	}
 	if errors.Is(err, errPanicked) {
@@ -139,21 +161,24 @@ func (m *Manager) decided(ctx context.Context, e *ending, err error) bool {
 	if !last && (cut || noRoom || e.panics > 0 && e.panics < maxPanics) {
 		return false
 	}
-	m.cfg.Logger.ErrorContext(ctx, "terminal notice of a task was lost", args...)
+	m.cfg.Logger.ErrorContext(ctx, "notice at the end of a task was lost", append(args, "terminal", e.ahead == nil)...)
 	m.count(func(s *Stats) { s.LostNotices++ })
 	return true
 }
 
 // refused counts an attempt that the ledger did not take, unless it only waited for room.
-func (s *Stats) refused(op string, waited, last bool) {
+func (s *Stats) refused(e *ending, waited, last bool) {
 	if !waited {
 		if s.CommitFailures == nil {
 			s.CommitFailures = map[string]int{}
 		}
-		s.CommitFailures[op]++
+		s.CommitFailures[e.op]++
 	}
-	if last {
+	switch {
+	case last && e.ahead == nil:
 		s.Unsaved++
+	case last:
+		s.LostNotices++
 	}
 }
 

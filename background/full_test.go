@@ -282,3 +282,33 @@ func TestCloseInTime(t *testing.T) {
 		})
 	}
 }
+
+// TestCloseEndsASpawn closes while a ledger does not come back with the record of a new task.
+func TestCloseEndsASpawn(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		m := newManager(t, background.Config{Ledger: deafBook{&book{}}})
+		spawned := make(chan error, 1)
+		go func() {
+			_, err := m.Spawn(t.Context(), background.Spec{Thread: "a", Type: "x", Body: untilCancelled})
+			spawned <- err
+		}()
+		synctest.Wait()
+		start := time.Now()
+		closeManager(t, m)
+		if took := time.Since(start); took > background.DefaultGrace+2*time.Second {
+			t.Errorf("close took %s", took)
+		}
+		if err := <-spawned; !errors.Is(err, background.ErrClosed) || len(m.List("a")) != 0 {
+			t.Errorf("spawn: %v, tasks are %+v", err, m.List("a"))
+		}
+	})
+}
+
+// deafBook never has room.
+type deafBook struct{ *book }
+
+func (deafBook) Commit(ctx context.Context, _, _ string, _ []byte, _ *abi.Notice) error {
+	<-ctx.Done()
+	return context.Cause(ctx)
+}

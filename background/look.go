@@ -16,8 +16,8 @@ type Stats struct {
 	Abandoned int
 	// RefusedEvents were emitted and not accepted; Emit said so.
 	RefusedEvents int
-	// LostNotices are ends that the owner refused for good, or had no room for until
-	// the Manager was closed.
+	// LostNotices are ends, and notices of messages that came back, that the owner refused
+	// for good, or had no room for until the Manager was closed.
 	LostNotices int
 	// CommitFailures is how often the ledger did not take an end, by operation:
 	// "task_completion", "sub_agent_completion" and "restore_task_metadata". It was
@@ -27,7 +27,7 @@ type Stats struct {
 	// tasks are orphans for the next one.
 	Unsaved int
 	// Undelivered messages were sent to a sub-agent that ended before it read them.
-	// Its owner got a notice of them.
+	// Its owner got them back, but for what LostNotices counts.
 	Undelivered int
 }
 

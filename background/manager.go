@@ -127,6 +127,9 @@ func (m *Manager) keep(ctx context.Context, t *Task) error {
 	if err != nil {
 		return err
 	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(t.life, func() { cancel(ErrClosed) })() //nolint:contextcheck // that of the task ends when the Manager is closed
 	return m.hand(ctx, t, record, nil)
 }
 

@@ -47,12 +47,11 @@ func (m *Manager) conclude(t *Task, o outcome) {
 	t.gone = true
 	m.places.leave(t)
 	m.mu.Unlock()
-	m.returnUnread(t)
 	op := "task_completion"
 	if t.box != nil {
 		op = "sub_agent_completion"
 	}
-	m.commit(t, o, op)
+	m.commit(t, o, op, m.unread(t)...)
 }
 
 // takeTurn waits for a place. It returns false when the task was cancelled first.

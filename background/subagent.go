@@ -17,8 +17,9 @@ const SubAgent = "sub_agent"
 // fields "from" and "content".
 const AgentMessage = "agent_message"
 
-// UndeliveredMessages is the event type of the notice that tells the owner what a
-// sub-agent did not read before it ended.
+// UndeliveredMessages is the event type of the notices that tell the owner what a
+// sub-agent did not read before it ended. Each has as many messages as MaxPayload allows,
+// one at least, in the field "messages", and their number in "count".
 const UndeliveredMessages = "undelivered_messages"
 
 // sendTimeout bounds how long SendMessage waits for room in a sub-agent's inbox.
@@ -58,9 +59,12 @@ func (m *Manager) SpawnAgent(ctx context.Context, spec Spec, body AgentBody) (st
 }
 
 // SendMessage puts a message into the inbox of a sub-agent of the thread. Nil
-// means that it was accepted: the sub-agent reads it, or its owner gets a notice
-// that it did not. The errors are those above, in the order in which they are
-// checked.
+// means that it was accepted: the sub-agent can read it, or its owner gets it back
+// whole, in a notice before the sub-agent's end. Until then it is in memory alone, also
+// when there is a Ledger: it is lost when the process ends without Close, or when the
+// owner takes nothing until Close gives up ([Stats]). What must outlive the process goes
+// to a thread, see Config.Forward. The errors are those above, in the order in which
+// they are checked.
 func (m *Manager) SendMessage(ctx context.Context, task, thread, from, content string) error {
 	box, err := m.agentBox(task, thread)
 	if err == nil && len(content)+len(from) > m.cfg.MaxPayload {
@@ -103,25 +107,40 @@ func (m *Manager) agentBox(task, thread string) (*inbox.Box, error) {
 	return t.box, nil
 }
 
-// returnUnread closes the inbox of a sub-agent and tells the owner what it did
-// not read.
-func (m *Manager) returnUnread(t *Task) {
+// unread closes the inbox of a sub-agent and returns what tells the owner what it did
+// not read: all of it, in as many notices as MaxPayload demands.
+func (m *Manager) unread(t *Task) (notices []abi.Notice) {
 	if t.box == nil {
-		return
+		return nil
+	}
+	var batch []any
+	room, total := m.cfg.MaxPayload, 0
+	wrap := func() {
+		notices = append(notices, abi.Notice{
+			Kind: abi.NoticeCustom, TaskID: t.info.ID, EventType: UndeliveredMessages, Housekeeping: t.spec.Class == Housekeeping,
+			Payload: map[string]any{"count": int64(len(batch)), "messages": batch},
+		})
+		batch, room = nil, m.cfg.MaxPayload
 	}
 	left := t.box.Close()
-	if len(left) == 0 {
-		return
-	}
-	var messages []any
 	for i := range left {
-		if left[i].EventType == AgentMessage {
-			messages = append(messages, left[i].Payload)
+		if left[i].EventType != AgentMessage {
+			continue
 		}
+		total++
+		n := size(left[i].Payload)
+		if n > room && len(batch) > 0 {
+			wrap()
+		}
+		batch, room = append(batch, left[i].Payload), room-n
 	}
-	m.count(func(s *Stats) { s.Undelivered += len(messages) })
-	m.cfg.Logger.Warn("sub-agent ended before it read its messages", "task_id", t.info.ID, "messages", len(messages))
-	t.Emit(UndeliveredMessages, map[string]any{"count": len(messages), "messages": messages})
+	if len(batch) == 0 {
+		return nil
+	}
+	wrap()
+	m.count(func(s *Stats) { s.Undelivered += total })
+	m.cfg.Logger.Warn("sub-agent ended before it read its messages", "task_id", t.info.ID, "messages", total)
+	return notices
 }
 
 // Message is a message from one agent to another.
