@@ -48,7 +48,7 @@ func TestQueue(t *testing.T) {
 		var running, most atomic.Int32
 		goOn := make(chan struct{})
 		body := func(ctx context.Context, _ *background.Task) (any, error) {
-			most.Store(max(most.Load(), running.Add(1)))
+			raise(&most, running.Add(1))
 			defer running.Add(-1)
 			select {
 			case <-goOn:

@@ -3,6 +3,7 @@ package background_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -62,47 +63,65 @@ func TestDecideRace(t *testing.T) {
 	})
 }
 
-// TestNextRunRace moves a thread from one run to the next while a task ends: the
-// end goes to the run that is there, never to the one that is over.
+// TestNextRunRace moves a thread from one run to the next while a task ends. Its end
+// goes to the run that is there: it is handed back by the old one, or falls back as the
+// old one is over, or is read by the new one. A task that was spawned in the old run
+// and ends in the new one is told to the new one, and to nobody else.
 func TestNextRunRace(t *testing.T) {
 	t.Parallel()
 	schedules(t, 2000, func(t *testing.T) {
 		t.Helper()
 		var mu sync.Mutex
-		var held []abi.Notice
+		var fellBack []string
 		open := func() *inbox.Box {
 			b, err := inbox.New(inbox.Config{Fallback: func(n abi.Notice) {
 				mu.Lock()
 				defer mu.Unlock()
-				held = append(held, n)
+				fellBack = append(fellBack, n.TaskID)
 			}})
 			if err != nil {
 				t.Fatal(err)
 			}
 			return b
 		}
-		current := open()
+		first, second := open(), open()
+		current := first
+		told := map[string]*inbox.Box{} // which run was there when a task ended
 		m := newManager(t, background.Config{Deliver: func(ctx context.Context, _ string, n abi.Notice) error {
 			mu.Lock()
 			box := current
+			told[n.TaskID] = box
 			mu.Unlock()
 			return box.Send(ctx, n)
 		}})
-		id := spawn(t, m, "a", func(context.Context, *background.Task) (any, error) { return nil, nil })
-		first := len(current.Close())
+		moved := make(chan struct{})
+		early := spawn(t, m, "a", func(context.Context, *background.Task) (any, error) { return nil, nil })
+		late := spawn(t, m, "a", func(context.Context, *background.Task) (any, error) { <-moved; return nil, nil })
+		old := ids(first.Close())
 		mu.Lock()
-		current = open()
+		current = second
 		mu.Unlock()
+		close(moved)
 		wait(t, m, "a")
-		second := current.Close()
-		mu.Lock()
-		total := first + len(second) + len(held)
-		mu.Unlock()
-		if total != 1 {
-			t.Fatalf("the end of %s came %d times", id, total)
+		read := ids(second.Close())
+		where := map[bool][]string{true: append(old, fellBack...), false: read} // by whether the first run was there
+		for _, id := range []string{early, late} {
+			if !slices.Contains(where[told[id] == first], id) || slices.Contains(where[told[id] != first], id) {
+				t.Errorf("the end of %s was handed back %v, fell back %v, or was read %v", id, old, fellBack, read)
+			}
+		}
+		if told[late] != second || len(old)+len(fellBack)+len(read) != 2 || first.Len() != 0 {
+			t.Errorf("2 ends were handed back %v, fell back %v, or were read %v; the last is of %s", old, fellBack, read, late)
 		}
 		closeManager(t, m)
 	})
+}
+
+func ids(notices []abi.Notice) (out []string) {
+	for _, n := range notices {
+		out = append(out, n.TaskID)
+	}
+	return out
 }
 
 // TestCancelAgainstEnd ends a task while it is cancelled: it has one end, and what
@@ -133,7 +152,7 @@ func TestCancelAgainstEnd(t *testing.T) {
 	})
 }
 
-// TestLimitRace spawns from many goroutines: never do more run than may, and none
+// TestLimitRace spawns from many goroutines: as many run as may, never more, and none
 // is refused that the queue has room for.
 func TestLimitRace(t *testing.T) {
 	t.Parallel()
@@ -147,10 +166,10 @@ func TestLimitRace(t *testing.T) {
 			wg.Go(func() {
 				thread := []string{"a", "b", "c"}[i%3]
 				_, err := m.Spawn(t.Context(), background.Spec{Thread: thread, Type: "x", Body: func(context.Context, *background.Task) (any, error) {
-					most.Store(max(most.Load(), all.Add(1)))
+					raise(&most, all.Add(1))
 					defer all.Add(-1)
 					if thread == "a" {
-						mostA.Store(max(mostA.Load(), ofA.Add(1)))
+						raise(&mostA, ofA.Add(1))
 						defer ofA.Add(-1)
 					}
 					<-time.After(time.Millisecond)
@@ -165,9 +184,15 @@ func TestLimitRace(t *testing.T) {
 		for _, thread := range []string{"a", "b", "c"} {
 			wait(t, m, thread)
 		}
-		if most.Load() > 4 || mostA.Load() > 2 || started.Load() < 8 {
+		if most.Load() != 4 || mostA.Load() > 2 || started.Load() < 8 {
 			t.Fatalf("%d ran at once, %d of one thread, %d of 12 were taken", most.Load(), mostA.Load(), started.Load())
 		}
 		closeManager(t, m)
 	})
+}
+
+// raise sets a maximum, also when others do at the same time.
+func raise(most *atomic.Int32, n int32) {
+	for old := most.Load(); n > old && !most.CompareAndSwap(old, n); old = most.Load() {
+	}
 }
