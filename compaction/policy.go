@@ -15,8 +15,9 @@ type Policy struct {
 	// most a quarter of the window).
 	WindowTokens  int64
 	ReserveTokens int64
-	// ThresholdTokens is the size of the view at which a compaction is considered.
-	// Default 60 % of the window.
+	// ThresholdTokens is the size of the view at which a compaction is considered. It is
+	// below WindowTokens less ReserveTokens. Default 60 % of the window, or 90 % of what
+	// the reserve leaves of it when that is less.
 	ThresholdTokens int64
 	// KeepRecentTokens and KeepRecentMessages are the newest part that stays as it
 	// is, whichever is more. Defaults 20,000 (but at most a third of the
@@ -107,7 +108,7 @@ func (p Policy) withDefaults() (Policy, error) {
 	p.MaskTokens = cmp.Or(p.MaskTokens, 2048)
 	p.BreakerFailures = cmp.Or(p.BreakerFailures, 3)
 	p.ReserveTokens = cmp.Or(p.ReserveTokens, min(16_384, p.WindowTokens/4))
-	p.ThresholdTokens = cmp.Or(p.ThresholdTokens, p.WindowTokens*6/10)
+	p.ThresholdTokens = cmp.Or(p.ThresholdTokens, min(p.WindowTokens*6/10, (p.WindowTokens-p.ReserveTokens)*9/10))
 	p.KeepRecentTokens = cmp.Or(p.KeepRecentTokens, min(20_000, p.ThresholdTokens/3))
 	p.KeepRecentMessages = cmp.Or(p.KeepRecentMessages, 2)
 	p.MinRangeTokens = cmp.Or(p.MinRangeTokens, 1024)
@@ -115,6 +116,10 @@ func (p Policy) withDefaults() (Policy, error) {
 	p.MinSavingsRatio = cmp.Or(p.MinSavingsRatio, 0.3)
 	if p.ReserveTokens >= p.WindowTokens {
 		return p, fmt.Errorf("compaction: Policy.ReserveTokens is %d, must be below WindowTokens (%d)", p.ReserveTokens, p.WindowTokens)
+	}
+	if p.ThresholdTokens >= p.WindowTokens-p.ReserveTokens {
+		return p, fmt.Errorf("compaction: Policy.ThresholdTokens is %d, must be below WindowTokens less ReserveTokens (%d - %d = %d), or the window is full before a compaction starts",
+			p.ThresholdTokens, p.WindowTokens, p.ReserveTokens, p.WindowTokens-p.ReserveTokens)
 	}
 	if p.KeepRecentTokens+p.SummaryTokens >= p.ThresholdTokens {
 		return p, fmt.Errorf("compaction: Policy.KeepRecentTokens and SummaryTokens are %d together, must be below ThresholdTokens (%d), or each compaction leads to the next",

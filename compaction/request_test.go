@@ -115,6 +115,9 @@ func TestConfig(t *testing.T) {
 		{"MinSurvival", compaction.Policy{MinSurvival: 1.1}, compaction.Quota{}},
 		{"ReserveTokens", compaction.Policy{WindowTokens: 10, ReserveTokens: 10}, compaction.Quota{}},
 		{"KeepRecentTokens", compaction.Policy{ThresholdTokens: 100, KeepRecentTokens: 90}, compaction.Quota{}},
+		{"ThresholdTokens is 100000, must be below WindowTokens less ReserveTokens (1000 - 250 = 750)", compaction.Policy{WindowTokens: 1000, ThresholdTokens: 100_000}, compaction.Quota{}},
+		{"ThresholdTokens is 750", compaction.Policy{WindowTokens: 1000, ThresholdTokens: 750}, compaction.Quota{}},
+		{"ReserveTokens (200000 - 16384 = 183616)", compaction.Policy{ThresholdTokens: 190_000}, compaction.Quota{}},
 		{"Cooldown", compaction.Policy{}, compaction.Quota{Cooldown: -1}},
 		{"Timeout", compaction.Policy{}, compaction.Quota{Timeout: -1}},
 		{"MaxAttempts", compaction.Policy{}, compaction.Quota{MaxAttempts: -1}},
@@ -128,6 +131,19 @@ func TestConfig(t *testing.T) {
 				t.Errorf("got %v, want an error that names %s", err, tc.field)
 			}
 		})
+	}
+}
+
+// TestThresholdBelowTheWindow has thresholds that leave the reserve alone, the default
+// of a policy that reserves much among them.
+func TestThresholdBelowTheWindow(t *testing.T) {
+	t.Parallel()
+	for _, p := range []compaction.Policy{
+		{}, {WindowTokens: 1000}, {WindowTokens: 1000, ThresholdTokens: 749}, {WindowTokens: 1000, ReserveTokens: 900}, {ThresholdTokens: 183_615},
+	} {
+		if _, err := compaction.New(compaction.Config{Policy: p, Summarizer: says("x"), Spawn: newDesk().spawn}); err != nil {
+			t.Errorf("%+v: %v", p, err)
+		}
 	}
 }
 
