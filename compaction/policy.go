@@ -78,6 +78,12 @@ type Bars struct {
 	Structure   float64
 }
 
+// Validate says what is wrong with a policy, as [New] does, by the name of the field.
+func (p Policy) Validate() error {
+	_, err := p.withDefaults()
+	return err
+}
+
 func (p Policy) withDefaults() (Policy, error) {
 	for name, v := range map[string]int64{
 		"WindowTokens": p.WindowTokens, "ReserveTokens": p.ReserveTokens, "ThresholdTokens": p.ThresholdTokens,

@@ -166,13 +166,7 @@ func newCompactor(
 		return nil, err
 	}
 	config := compaction.Config{
-		Policy: compaction.Policy{
-			Mode: c.Mode, WindowTokens: c.WindowTokens, ThresholdTokens: c.ThresholdTokens,
-			KeepRecentTokens: c.KeepRecentTokens, ReserveTokens: c.ReserveTokens,
-			SummaryTokens: c.SummaryTokens, SummarizerTokens: c.SummarizerTokens,
-			MinSavingsRatio: c.MinSavingsRatio, MinSurvival: c.MinSurvival, Bars: compaction.Bars(c.Bars),
-			MaskTokens: c.MaskTokens, NeverMask: slices.Concat(c.NeverMask, []string{relay.ToolReadRelay}), BreakerFailures: c.BreakerFailures,
-		},
+		Policy: c.policy(),
 		Quota: compaction.Quota{
 			Cooldown: cooldown, Timeout: time.Duration(c.Admission.Quota.Timeout), MaxAttempts: c.Admission.Quota.MaxAttempts,
 			Forget: time.Duration(c.Admission.Quota.Forget),

@@ -230,30 +230,6 @@ func (c *Config) validate() error {
 	return c.Compaction.validate()
 }
 
-func (c *CompactionConfig) validate() error {
-	for _, e := range []struct {
-		name  string
-		entry *PolicyConfig
-	}{{"summarizer", &c.Summarizer}, {"fallback", &c.Fallback}, {"admission", &c.Admission.PolicyConfig}} {
-		if e.entry.on() && !c.Summarizer.on() {
-			return fmt.Errorf("compaction.%s: names a policy, but compaction.summarizer does not; name both or neither", e.name)
-		}
-		if err := e.entry.validate(); err != nil {
-			return fmt.Errorf("compaction.%s: %w", e.name, err)
-		}
-	}
-	if c.MinSavingsRatio < 0 || c.MinSavingsRatio >= 1 {
-		return fmt.Errorf("compaction.min_savings_ratio: is %v, must be at least 0 and below 1", c.MinSavingsRatio)
-	}
-	if c.MinSurvival < 0 || c.MinSurvival > 1 {
-		return fmt.Errorf("compaction.min_survival: is %v, must be from 0 to 1", c.MinSurvival)
-	}
-	if c.MaskTokens < 0 || c.Concurrent < 0 {
-		return errors.New("compaction: mask_tokens and concurrent must not be negative")
-	}
-	return nil
-}
-
 // path resolves a path of the file against the file's folder.
 func (c *Config) path(p string) string {
 	if p == "" || filepath.IsAbs(p) {

@@ -108,11 +108,19 @@ func TestBadConfigs(t *testing.T) {
 		"bad policy":      {"plugins: [{name: x, module: a, on_failure: pray}]\n", `on_failure "pray": must be fail, ignore or quarantine`},
 		"admission alone": {"compaction: {admission: {module: a}}\n", "compaction.summarizer does not"},
 		"savings":         {"compaction: {min_savings_ratio: 2}\n", "min_savings_ratio: is 2"},
-		"wording":         {"tasks: {wording: verse}\n", "tasks.wording: is \"verse\", must be events, follow_up or reminder"},
-		"negative news":   {"tasks: {news_bytes: -1}\n", "tasks.news_bytes: is negative"},
-		"no folder":       {"tasks: {quota_mib: 3}\n", "tasks.dir names none"},
-		"two documents":   {"---\nversion: 1\n", "more than one document"},
-		"wrong version":   {"", ""},
+		"no summarizer":   {"compaction: {window_tokens: -5, threshold_tokens: 3}\n", "compaction.window_tokens is -5"},
+		"late threshold": {
+			"compaction: {window_tokens: 1000, threshold_tokens: 100000}\n",
+			"compaction.threshold_tokens is 100000, must be below window_tokens less reserve_tokens (1000 - 250 = 750)",
+		},
+		"bar":           {"compaction: {bars: {paths: 2}}\n", "compaction.bars: paths is 2"},
+		"mode":          {"compaction: {mode: bold}\n", `compaction.mode "bold": must be keep_recent_raw_suffix or`},
+		"attempts":      {"compaction: {admission: {quota: {max_attempts: -1}}}\n", "compaction.admission.quota.max_attempts: is -1"},
+		"wording":       {"tasks: {wording: verse}\n", "tasks.wording: is \"verse\", must be events, follow_up or reminder"},
+		"negative news": {"tasks: {news_bytes: -1}\n", "tasks.news_bytes: is negative"},
+		"no folder":     {"tasks: {quota_mib: 3}\n", "tasks.dir names none"},
+		"two documents": {"---\nversion: 1\n", "more than one document"},
+		"wrong version": {"", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -133,6 +141,18 @@ func TestBadConfigs(t *testing.T) {
 	code, _, stderr := mortise(t.Context(), "", "run", "-c", "no-such.yaml", session)
 	if code != cli.ExitConfig || !strings.Contains(stderr, "no-such.yaml: there is no such file") {
 		t.Errorf("exit code %d: %s", code, stderr)
+	}
+}
+
+// TestCompactionIsOff: a section that names no summarizer does nothing, and somebody is told.
+func TestCompactionIsOff(t *testing.T) {
+	t.Parallel()
+	session := write(t, "s.json", []byte(oneMessage))
+	for text, says := range map[string]bool{"": false, "compaction:\n": false, "compaction: {threshold_tokens: 5000}\n": true} {
+		code, _, stderr := mortise(t.Context(), "", "run", "-c", config(t, text), session)
+		if code != cli.ExitOK || strings.Contains(stderr, "compaction is off") != says {
+			t.Errorf("%q: exit code %d, want a line %t: %s", text, code, says, stderr)
+		}
 	}
 }
 

@@ -110,6 +110,9 @@ func runSession(ctx context.Context, s Streams, path string, o runOptions) error
 		return with(ExitSession, err)
 	}
 	p := newProgress(s.Err, o.quiet)
+	if cfg.Compaction.idle() {
+		p.say("compaction is off: the config says how to compact, but not with what; write compaction: {summarizer: {policy: extract}} to turn it on")
+	}
 	c := newCollector()
 	c.session(path, file)
 	if cfg.home, err = openHome(ctx, cfg.Store); err != nil {

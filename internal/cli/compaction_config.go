@@ -1,0 +1,72 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/mortise-dev/mortise/compaction"
+	"github.com/mortise-dev/mortise/relay"
+)
+
+// policy is what the section says of when to compact and what to keep.
+func (c *CompactionConfig) policy() compaction.Policy {
+	return compaction.Policy{
+		Mode: c.Mode, WindowTokens: c.WindowTokens, ThresholdTokens: c.ThresholdTokens,
+		KeepRecentTokens: c.KeepRecentTokens, ReserveTokens: c.ReserveTokens,
+		SummaryTokens: c.SummaryTokens, SummarizerTokens: c.SummarizerTokens,
+		MinSavingsRatio: c.MinSavingsRatio, MinSurvival: c.MinSurvival, Bars: compaction.Bars(c.Bars),
+		MaskTokens: c.MaskTokens, NeverMask: slices.Concat(c.NeverMask, []string{relay.ToolReadRelay}), BreakerFailures: c.BreakerFailures,
+	}
+}
+
+// policyKeys turns the names of a policy's fields into those of the config.
+var policyKeys = strings.NewReplacer( //nolint:gochecknoglobals // a table
+	"compaction: Policy.", "compaction.",
+	"WindowTokens", "window_tokens", "ThresholdTokens", "threshold_tokens", "KeepRecentTokens", "keep_recent_tokens",
+	"ReserveTokens", "reserve_tokens", "SummaryTokens", "summary_tokens", "SummarizerTokens", "summarizer_tokens",
+	"MaskTokens", "mask_tokens", "Mode", "mode", "Bars", "bars",
+)
+
+// validate checks the section, also when it names no summarizer.
+func (c *CompactionConfig) validate() error {
+	for _, e := range []struct {
+		name  string
+		entry *PolicyConfig
+	}{{"summarizer", &c.Summarizer}, {"fallback", &c.Fallback}, {"admission", &c.Admission.PolicyConfig}} {
+		if e.entry.on() && !c.Summarizer.on() {
+			return fmt.Errorf("compaction.%s: names a policy, but compaction.summarizer does not; name both or neither", e.name)
+		}
+		if err := e.entry.validate(); err != nil {
+			return fmt.Errorf("compaction.%s: %w", e.name, err)
+		}
+	}
+	if c.MinSavingsRatio < 0 || c.MinSavingsRatio >= 1 {
+		return fmt.Errorf("compaction.min_savings_ratio: is %v, must be at least 0 and below 1", c.MinSavingsRatio)
+	}
+	if c.MinSurvival < 0 || c.MinSurvival > 1 {
+		return fmt.Errorf("compaction.min_survival: is %v, must be from 0 to 1", c.MinSurvival)
+	}
+	for _, f := range []struct {
+		name  string
+		value int64
+	}{
+		{"mask_tokens", c.MaskTokens},
+		{"concurrent", int64(c.Concurrent)},
+		{"summarizer_tokens", c.SummarizerTokens},
+		{"admission.quota.max_attempts", int64(c.Admission.Quota.MaxAttempts)},
+	} {
+		if f.value < 0 {
+			return fmt.Errorf("compaction.%s: is %d, must not be negative", f.name, f.value)
+		}
+	}
+	if err := c.policy().Validate(); err != nil {
+		return errors.New(policyKeys.Replace(err.Error()))
+	}
+	return nil
+}
+
+// idle says that the section is there and does nothing.
+func (c *CompactionConfig) idle() bool { return !c.Summarizer.on() && !reflect.ValueOf(*c).IsZero() }
