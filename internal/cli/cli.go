@@ -44,12 +44,15 @@ and compacts them in the background by policies that are modules as well.
 
 Exit codes: 0 done, 1 a run failed, 2 wrong command line, 3 wrong config,
 4 unreadable session, 5 a module failed to load, 130 interrupted.`,
+		Args:          takesNone,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
 	root.SetIn(s.In)
 	root.SetOut(s.Out)
 	root.SetErr(s.Err)
+	root.SetFlagErrorFunc(badFlag)
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.AddCommand(newRun(s), newExplain(s), newCompact(s), newVersion(s))
 	return root
@@ -59,7 +62,7 @@ func newVersion(s Streams) *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
 		Short: "Print the version",
-		Args:  cobra.NoArgs,
+		Args:  takesNone,
 		RunE: func(*cobra.Command, []string) error {
 			_, err := fmt.Fprintln(s.Out, versionText())
 			return err

@@ -7,7 +7,7 @@ func newCompact(s Streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "compact",
 		Short: "Look at compaction, and measure it",
-		Args:  cobra.NoArgs,
+		Args:  takesNone,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(newCompactEval(s), newCompactShow(s), newCompactUndo(s))

@@ -66,7 +66,7 @@ func newCompactEval(s Streams) *cobra.Command {
 		Example: `  mortise compact eval examples/sessions/review.jsonl
   mortise compact eval --module mine.wasm --budgets 5%,10% --plot survival.svg sessions/
   mortise compact eval --probes probes/ --policies extract --min-survival 0.8 sessions/`,
-		Args: cobra.MinimumNArgs(1),
+		Args: takesSome("TRANSCRIPT|FOLDER"),
 		RunE: func(cmd *cobra.Command, args []string) error { return compactEval(cmd.Context(), s, args, o) },
 	}
 	f := cmd.Flags()

@@ -263,7 +263,7 @@ func TestCompactEvalRefuses(t *testing.T) {
 		code cli.ExitCode
 		says string
 	}{
-		"no session":        {nil, cli.ExitUsage, "requires at least 1 arg"},
+		"no session":        {nil, cli.ExitUsage, "TRANSCRIPT|FOLDER is missing; write mortise compact eval"},
 		"output":            {[]string{"-o", "xml", session}, cli.ExitUsage, `--output "xml": must be table or json`},
 		"budget":            {[]string{"--budgets", "10%,0", session}, cli.ExitUsage, `budget "0": write a share up to 100%`},
 		"chain":             {[]string{"--chain", "0", session}, cli.ExitUsage, `--chain "0": must be a number from 1`},

@@ -58,7 +58,7 @@ func newCompactShow(s Streams) *cobra.Command {
 		Example: `  mortise run --session-dir kept session.jsonl
   mortise compact show kept
   mortise compact show mortise.db --thread main`,
-		Args: cobra.ExactArgs(1),
+		Args: takesOne("DIR|FILE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if output != "table" && output != "json" {
 				return with(ExitUsage, fmt.Errorf("--output %q: must be table or json", output))

@@ -149,10 +149,10 @@ func TestCompactRefuses(t *testing.T) {
 		want string
 	}{
 		"no folder":    {[]string{"show", filepath.Join(folder, "missing")}, cli.ExitSession, "no such file"},
-		"empty folder": {[]string{"show", folder}, cli.ExitSession, "the folder holds no thread; mortise run --session-dir makes one"},
+		"empty folder": {[]string{"show", folder}, cli.ExitSession, "the folder " + folder + " holds no thread; mortise run --session-dir makes one"},
 		"undo nothing": {[]string{"undo", folder}, cli.ExitSession, "holds no thread"},
 		"output":       {[]string{"show", folder, "-o", "xml"}, cli.ExitUsage, "must be table or json"},
-		"no argument":  {[]string{"undo"}, cli.ExitUsage, "accepts 1 arg"},
+		"no argument":  {[]string{"undo"}, cli.ExitUsage, "DIR|FILE is missing"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -215,8 +215,8 @@ func TestMaskingBesideTasks(t *testing.T) {
 func TestCompactionConfigRefuses(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct{ line, want string }{
-		"mode":    {"mode: all", "Policy.Mode"},
-		"bars":    {"bars: {paths: 2}", "Policy.Bars: paths is 2"},
+		"mode":    {"mode: all", `compaction.mode "all"`},
+		"bars":    {"bars: {paths: 2}", "compaction.bars: paths is 2"},
 		"signals": {"admission: {signals: {max_error_rate: 2000}}", "compaction.admission.signals"},
 		"mask":    {"mask_tokens: -1", "mask_tokens"},
 	} {

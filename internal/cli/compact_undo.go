@@ -23,7 +23,7 @@ func newCompactUndo(s Streams) *cobra.Command {
 		Short:   "Take the newest compaction of a kept session back",
 		Long:    undoLong,
 		Example: `  mortise compact undo kept --thread main`,
-		Args:    cobra.ExactArgs(1),
+		Args:    takesOne("DIR|FILE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			m, err := undo(cmd.Context(), args[0], thread)
 			if err != nil {

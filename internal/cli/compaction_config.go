@@ -68,5 +68,9 @@ func (c *CompactionConfig) validate() error {
 	return nil
 }
 
-// idle says that the section is there and does nothing.
-func (c *CompactionConfig) idle() bool { return !c.Summarizer.on() && !reflect.ValueOf(*c).IsZero() }
+// tell says it when the section is there and does nothing.
+func (c *CompactionConfig) tell(p *progress) {
+	if !c.Summarizer.on() && !reflect.ValueOf(*c).IsZero() {
+		p.say("compaction is off: the config says how to compact, but not with what; write compaction: {summarizer: {policy: extract}} to turn it on")
+	}
+}

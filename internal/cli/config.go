@@ -7,10 +7,10 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
 
 	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/compaction"
@@ -136,14 +136,14 @@ type ReplayConfig struct {
 type Duration time.Duration
 
 // UnmarshalYAML reads a duration.
-func (d *Duration) UnmarshalYAML(b []byte) error {
-	text := strings.Trim(strings.TrimSpace(string(b)), `"'`)
+func (d *Duration) UnmarshalYAML(node ast.Node) error {
+	text := node.GetToken().Value
 	v, err := time.ParseDuration(text)
 	if err != nil {
-		return fmt.Errorf("%q is not a duration: write for example 500ms, 10s or 2m", text)
+		return &valueError{node.GetToken(), fmt.Sprintf("%q is not a duration: write for example 500ms, 10s or 2m", text)}
 	}
 	if v < 0 {
-		return fmt.Errorf("%q is negative", text)
+		return &valueError{node.GetToken(), fmt.Sprintf("%q is negative; write 0s or more", text)}
 	}
 	*d = Duration(v)
 	return nil
@@ -164,6 +164,9 @@ func loadConfig(path string) (*Config, error) {
 		}
 		return nil, fmt.Errorf("config: %s: there is no such file; %s", name, mend)
 	}
+	if info, failed := os.Stat(name); err != nil && failed == nil && info.IsDir() {
+		return nil, fmt.Errorf("config: %s is a folder; name the file, %s for example", name, filepath.Join(name, configName))
+	}
 	if err != nil {
 		return nil, fmt.Errorf("config: %w", err)
 	}
@@ -179,9 +182,7 @@ func decodeConfig(data []byte) (*Config, error) {
 	cfg := &Config{}
 	dec := yaml.NewDecoder(bytes.NewReader(data), yaml.Strict())
 	if err := dec.Decode(cfg); err != nil && !errors.Is(err, io.EOF) {
-		// The lines around are of help, unless somebody wrote a secret into one of them.
-		source := !bytes.Contains(data, []byte("secrets:"))
-		return nil, errors.New(strings.TrimSpace(yaml.FormatError(err, false, source)))
+		return nil, badConfig(data, err)
 	}
 	if err := dec.Decode(new(any)); !errors.Is(err, io.EOF) {
 		return nil, errors.New("there is more than one document; keep one")

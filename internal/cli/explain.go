@@ -52,7 +52,7 @@ func newExplain(s Streams) *cobra.Command {
 		Example: `  mortise explain
   mortise explain 01a1fdc0-c87d --plugin guard
   mortise explain 01a1fdc0-c87d --output json | jq .entries`,
-		Args: cobra.MaximumNArgs(1),
+		Args: takesUpToOne("RUN"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return explain(cmd.Context(), s, strings.Join(args, ""), o)
 		},

@@ -28,7 +28,7 @@ func openHome(ctx context.Context, path string) (*home, error) {
 	}
 	file, err := sqlitestore.Open(ctx, sqlitestore.Config{Path: path})
 	if err != nil {
-		return nil, fmt.Errorf("store: %w", err)
+		return nil, fmt.Errorf("store: %w", badStore(path, err))
 	}
 	return &home{path: path, file: file}, nil
 }
@@ -100,14 +100,17 @@ type archive struct {
 // openSessions opens the threads in a folder or a file, whichever it is.
 func openSessions(ctx context.Context, path string) (*archive, error) {
 	file, err := isStore(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("%s: there is no such file or folder; name the one that mortise run --store or --session-dir has written", path)
+	}
 	if err != nil {
 		return nil, err
 	}
 	if !file {
 		d, err := session.Open(path)
-		return &archive{sessions: d, what: "folder", flag: "--session-dir"}, err
+		return &archive{sessions: d, what: "folder " + path, flag: "--session-dir"}, err
 	}
-	k := &archive{what: "file", flag: "--store"}
+	k := &archive{what: "file " + path, flag: "--store"}
 	if k.home, err = openHome(ctx, path); err != nil {
 		return nil, err
 	}

@@ -198,7 +198,7 @@ func TestStoreOfTheConfig(t *testing.T) {
 	if err := json.Unmarshal([]byte(must(t, "compact", "show", path, "-o", "json")), &all); err != nil || len(all.Threads) != 3 {
 		t.Errorf("%d threads (%v)", len(all.Threads), err)
 	}
-	if code, _, stderr := mortise(t.Context(), "", "compact", "undo", path); code != cli.ExitSession || !strings.Contains(stderr, "the file holds 3 threads; name one with --thread") {
+	if code, _, stderr := mortise(t.Context(), "", "compact", "undo", path); code != cli.ExitSession || !strings.Contains(stderr, "the file "+path+" holds 3 threads; name one with --thread") {
 		t.Errorf("exit code %d: %s", code, stderr)
 	}
 	// Two were kept when the file was opened again, and that recording has no answers to run.
@@ -226,7 +226,7 @@ func TestStoreRefuses(t *testing.T) {
 		"config and flag": {[]string{"run", "-c", both, "--session-dir", dir, session}, cli.ExitUsage, []string{"store kept.db of the config", "--session-dir " + dir}},
 		"flag and config": {[]string{"run", "-c", config(t, "record: {dir: there}\n"), "--store", store, session}, cli.ExitUsage, []string{"--store " + store, "record.dir there of the config"}},
 		"config":          {[]string{"run", "-c", config(t, "store: a.db\nrecord: {dir: there}\n"), session}, cli.ExitConfig, []string{"store a.db", "record.dir there"}},
-		"a text file":     {[]string{"run", "-c", config(t, ""), "--store", text, session}, cli.ExitConfig, []string{"store: ", text, "file is not a database"}},
+		"a text file":     {[]string{"run", "-c", config(t, ""), "--store", text, session}, cli.ExitConfig, []string{"store: ", text, "is no SQLite file, and it stays as it is"}},
 		"no such folder":  {[]string{"run", "-c", config(t, ""), "--store", filepath.Join(dir, "no", "x.db"), session}, cli.ExitConfig, []string{"store: ", "no such file"}},
 		"show neither":    {[]string{"compact", "show", text}, cli.ExitSession, []string{text + " is neither a folder that mortise run writes to nor a file that mortise run --store has made"}},
 		"undo neither":    {[]string{"compact", "undo", text}, cli.ExitSession, []string{"is neither a folder"}},
@@ -268,7 +268,7 @@ func TestStoreIsNotMade(t *testing.T) {
 	if err := file.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if code, _, stderr := mortise(t.Context(), "", "compact", "show", path); code != cli.ExitSession || !strings.Contains(stderr, "the file holds no thread; mortise run --store makes one") {
+	if code, _, stderr := mortise(t.Context(), "", "compact", "show", path); code != cli.ExitSession || !strings.Contains(stderr, "the file "+path+" holds no thread; mortise run --store makes one") {
 		t.Errorf("exit code %d: %s", code, stderr)
 	}
 }

@@ -99,16 +99,26 @@ func TestBadConfigs(t *testing.T) {
 	t.Parallel()
 	session := write(t, "s.json", []byte(oneMessage))
 	for name, tc := range map[string]struct{ text, says string }{
-		"unknown key":     {"plugin: []\n", "plugin"},
-		"nested unknown":  {"compaction: {treshold: 5}\n", "treshold"},
-		"wrong type":      {"plugins: 7\n", "plugins"},
-		"bad duration":    {"replay: {pace: soon}\n", `"soon" is not a duration`},
-		"no module":       {"plugins: [{name: x}]\n", "plugins[0] (x): module is missing"},
-		"same name":       {"plugins: [{name: x, module: a}, {name: x, module: b}]\n", "the name is taken"},
-		"bad policy":      {"plugins: [{name: x, module: a, on_failure: pray}]\n", `on_failure "pray": must be fail, ignore or quarantine`},
-		"admission alone": {"compaction: {admission: {module: a}}\n", "compaction.summarizer does not"},
-		"savings":         {"compaction: {min_savings_ratio: 2}\n", "min_savings_ratio: is 2"},
-		"no summarizer":   {"compaction: {window_tokens: -5, threshold_tokens: 3}\n", "compaction.window_tokens is -5"},
+		"unknown key":      {"plugin: []\n", "plugin"},
+		"nested unknown":   {"compaction: {treshold: 5}\n", "treshold"},
+		"wrong type":       {"plugins: 7\n", "plugins"},
+		"bad duration":     {"replay: {pace: soon}\n", `replay.pace: "soon" is not a duration: write for example 500ms`},
+		"number of what":   {"limits:\n  timeout: 5\n", `limits.timeout: "5" is not a duration`},
+		"negative":         {"compaction: {admission: {quota: {cooldown: -5s}}}\n", `compaction.admission.quota.cooldown: "-5s" is negative`},
+		"text for number":  {"compaction:\n  window_tokens: many\n", `compaction.window_tokens: is text, must be a whole number`},
+		"text for share":   {"compaction: {bars: {paths: most}}\n", `compaction.bars.paths: is text, must be a number`},
+		"number for list":  {"compaction: {never_mask: {a: 1}}\n", "compaction.never_mask: is keys with values, must be a list"},
+		"number for keys":  {"plugins: [{module: a}, 3]\n", "plugins[1]: is a number, must be keys with values"},
+		"much too large":   {"limits: {instances: 99999999999999999999}\n", "limits.instances: 99999999999999999999 is too large"},
+		"nearly a key":     {"plugins:\n  - name: a\n    modul: x\n", `there is no key "modul" in plugins[0]; did you mean module?; there are name, module,`},
+		"nearly a section": {"compactoin: {}\n", `there is no key "compactoin"; did you mean compaction?; there are version, cache_dir,`},
+		"in a grant":       {"plugins: [{module: a, grants: {http: {host: [x]}}}]\n", `there is no key "host" in plugins[0].grants.http; did you mean hosts?`},
+		"no module":        {"plugins: [{name: x}]\n", "plugins[0] (x): module is missing"},
+		"same name":        {"plugins: [{name: x, module: a}, {name: x, module: b}]\n", "the name is taken"},
+		"bad policy":       {"plugins: [{name: x, module: a, on_failure: pray}]\n", `on_failure "pray": must be fail, ignore or quarantine`},
+		"admission alone":  {"compaction: {admission: {module: a}}\n", "compaction.summarizer does not"},
+		"savings":          {"compaction: {min_savings_ratio: 2}\n", "min_savings_ratio: is 2"},
+		"no summarizer":    {"compaction: {window_tokens: -5, threshold_tokens: 3}\n", "compaction.window_tokens is -5"},
 		"late threshold": {
 			"compaction: {window_tokens: 1000, threshold_tokens: 100000}\n",
 			"compaction.threshold_tokens is 100000, must be below window_tokens less reserve_tokens (1000 - 250 = 750)",
@@ -206,15 +216,81 @@ func TestLenientKeepsTheRest(t *testing.T) {
 	}
 }
 
+// TestBadCommandLines: each error names the command, what is wrong and what to write.
 func TestBadCommandLines(t *testing.T) {
 	t.Parallel()
-	for _, args := range [][]string{{"run"}, {"run", "a", "b"}, {"run", "--output", "xml", "x"}, {"run", "--no-such", "x"}, {"fly"}, {"run", "--log-level", "loud", "x"}} {
-		if code, _, stderr := mortise(t.Context(), "", args...); code != cli.ExitUsage || stderr == "" {
-			t.Errorf("%q: exit code %d: %s", args, code, stderr)
+	for args, says := range map[string]string{
+		"run":                    "mortise: run: SESSION is missing; write mortise run SESSION; mortise run --help says more",
+		"run a b":                `mortise: run: takes one SESSION, and got 2: ["a" "b"]`,
+		"run --output xml x":     `--output "xml": must be table or json`,
+		"run --no-such x":        "mortise: run: unknown flag: --no-such; mortise run --help says more",
+		"run --outptu json x":    "mortise: run: unknown flag: --outptu; did you mean --output?",
+		"run -z x":               "mortise: run: unknown shorthand flag: 'z' in -z; mortise run --help",
+		"run --pace soon x":      `mortise: run: invalid argument "soon" for "--pace" flag`,
+		"run --log-level loud x": `--log-level "loud": must be debug, info, warn or error`,
+		"fly":                    `mortise: there is no command "fly"; mortise --help says more`,
+		"rnu x":                  `mortise: there is no command "rnu"; did you mean run?`,
+		"--colour":               "mortise: unknown flag: --colour; mortise --help says more",
+		"version now":            `mortise: version: takes no argument, and got "now"`,
+		"compact shwo x":         `mortise: compact: there is no command "shwo"; did you mean show?`,
+		"compact show":           "mortise: compact show: DIR|FILE is missing; write mortise compact show DIR|FILE",
+		"compact undo a b c":     "mortise: compact undo: takes one DIR|FILE, and got 3",
+		"compact eval":           "mortise: compact eval: TRANSCRIPT|FOLDER is missing",
+		"explain a b":            "mortise: explain: takes one RUN, and got 2",
+	} {
+		code, stdout, stderr := mortise(t.Context(), "", strings.Fields(args)...)
+		if code != cli.ExitUsage || stdout != "" || !strings.Contains(stderr, says) || strings.Count(stderr, "\n") != 1 {
+			t.Errorf("%s: exit code %d, stdout %q: %s, want %q", args, code, stdout, stderr, says)
 		}
 	}
-	if code, stdout, _ := mortise(t.Context(), "", "version"); code != cli.ExitOK || !strings.Contains(stdout, "ABI 1 to 1") {
-		t.Errorf("version: %d %s", code, stdout)
+	for args, says := range map[string]string{"version": "ABI 1 to 1", "": "Usage:", "compact": "mortise compact [command]"} {
+		if code, stdout, _ := mortise(t.Context(), "", strings.Fields(args)...); code != cli.ExitOK || !strings.Contains(stdout, says) {
+			t.Errorf("%q: exit code %d: %s", args, code, stdout)
+		}
+	}
+}
+
+// TestBadPlaces: what is kept is not where the command line says, or is no longer whole.
+func TestBadPlaces(t *testing.T) {
+	t.Parallel()
+	dir, empty := t.TempDir(), t.TempDir()
+	session := write(t, "s.json", []byte(oneMessage))
+	text := filepath.Join(dir, "notes.db")
+	if err := os.WriteFile(text, []byte("these are notes, and many of them"), 0o644); err != nil { //nolint:gosec // others may read it, which is not what is wrong
+		t.Fatal(err)
+	}
+	cfg, store := config(t, ""), filepath.Join(dir, "kept.db")
+	if code, _, stderr := mortise(t.Context(), "", "run", "-q", "-c", cfg, "--store", store, session); code != cli.ExitOK {
+		t.Fatalf("exit code %d: %s", code, stderr)
+	}
+	whole, err := os.ReadFile(store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cut := write(t, "cut.db", whole[:len(whole)/2])
+	for name, tc := range map[string]struct {
+		args []string
+		code cli.ExitCode
+		says string
+	}{
+		"nothing there":       {[]string{"compact", "show", "nofile.db"}, cli.ExitSession, "nofile.db: there is no such file or folder; name the one that mortise run"},
+		"no thread":           {[]string{"compact", "show", empty}, cli.ExitSession, "folder " + empty + " holds no thread; mortise run --session-dir makes one"},
+		"no such thread":      {[]string{"compact", "undo", store, "--thread", "x"}, cli.ExitSession, "file " + store + ` holds no thread "x"; it holds `},
+		"cut off":             {[]string{"compact", "show", cut}, cli.ExitSession, "the file is damaged or cut off: put a copy in its place"},
+		"run on cut off":      {[]string{"run", "-c", cfg, "--store", cut, session}, cli.ExitConfig, "the file is damaged or cut off: put a copy in its place"},
+		"store is text":       {[]string{"run", "-c", cfg, "--store", text, session}, cli.ExitConfig, text + " is no SQLite file, and it stays as it is; name another file"},
+		"store is a folder":   {[]string{"run", "-c", cfg, "--store", empty, session}, cli.ExitConfig, empty + " is a folder; name a file"},
+		"session is missing":  {[]string{"run", "-c", cfg, "gone.jsonl"}, cli.ExitSession, "check the path, or write - for standard input"},
+		"session is a folder": {[]string{"run", "-c", cfg, empty}, cli.ExitSession, "name a file in this folder"},
+		"config is a folder":  {[]string{"run", "-c", empty, session}, cli.ExitConfig, empty + " is a folder; name the file, " + filepath.Join(empty, "mortise.yaml")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			code, stdout, stderr := mortise(t.Context(), "", tc.args...)
+			if code != tc.code || stdout != "" || !strings.Contains(stderr, tc.says) || strings.Contains(stderr, "chmod") || strings.Count(stderr, "\n") != 1 {
+				t.Errorf("exit code %d, stdout %q: %s, want %q", code, stdout, stderr, tc.says)
+			}
+		})
 	}
 }
 

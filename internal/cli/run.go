@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
 	"strings"
 	"time"
 
@@ -63,7 +64,7 @@ func newRun(s Streams) *cobra.Command {
 		Long:  runLong,
 		Example: `  mortise run --config examples/mortise.yaml examples/sessions/review.jsonl
   mortise run --output json session.jsonl > report.json`,
-		Args: cobra.ExactArgs(1),
+		Args: takesOne("SESSION"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.paceSet, o.session = cmd.Flags().Changed("pace"), args[0]
 			return runSession(cmd.Context(), s, args[0], o)
@@ -110,9 +111,7 @@ func runSession(ctx context.Context, s Streams, path string, o runOptions) error
 		return with(ExitSession, err)
 	}
 	p := newProgress(s.Err, o.quiet)
-	if cfg.Compaction.idle() {
-		p.say("compaction is off: the config says how to compact, but not with what; write compaction: {summarizer: {policy: extract}} to turn it on")
-	}
+	cfg.Compaction.tell(p)
 	c := newCollector()
 	c.session(path, file)
 	if cfg.home, err = openHome(ctx, cfg.Store); err != nil {
@@ -154,8 +153,13 @@ func readSession(in io.Reader, path string, o runOptions) (*transcript.File, err
 	if err != nil {
 		mend := ""
 		var line *transcript.LineError
-		if errors.As(err, &line) && !o.lenient {
+		switch info, failed := os.Stat(path); {
+		case errors.As(err, &line) && !o.lenient:
 			mend = "; --lenient leaves broken lines out"
+		case errors.Is(err, os.ErrNotExist):
+			mend = "; check the path, or write - for standard input"
+		case failed == nil && info.IsDir():
+			mend = "; name a file in this folder"
 		}
 		return nil, fmt.Errorf("session %s: %w%s", path, err, mend)
 	}

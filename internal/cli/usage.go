@@ -1,0 +1,86 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// takesOne demands one argument, and says which when it is not there.
+func takesOne(name string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		switch len(args) {
+		case 1:
+			return nil
+		case 0:
+			return fmt.Errorf("%s%s is missing; write %s %s%s", of(cmd), name, cmd.CommandPath(), name, more(cmd))
+		default:
+			return fmt.Errorf("%stakes one %s, and got %d: %s%s", of(cmd), name, len(args), clip(fmt.Sprintf("%q", args), 200), more(cmd))
+		}
+	}
+}
+
+// takesSome demands at least one argument.
+func takesSome(name string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return fmt.Errorf("%s%s is missing; write %s %s...%s", of(cmd), name, cmd.CommandPath(), name, more(cmd))
+		}
+		return nil
+	}
+}
+
+// takesUpToOne refuses a second argument.
+func takesUpToOne(name string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) > 1 {
+			return takesOne(name)(cmd, args)
+		}
+		return nil
+	}
+}
+
+// takesNone refuses arguments. For a command of others they are commands that are not there.
+func takesNone(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	if !cmd.HasAvailableSubCommands() {
+		return fmt.Errorf("%stakes no argument, and got %.80q%s", of(cmd), args[0], more(cmd))
+	}
+	var names []string
+	for _, c := range cmd.Commands() {
+		if c.IsAvailableCommand() {
+			names = append(names, c.Name())
+		}
+	}
+	return fmt.Errorf("%sthere is no command %.80q%s%s", of(cmd), args[0], meant(args[0], names), more(cmd))
+}
+
+// badFlag words what is wrong with a flag.
+func badFlag(cmd *cobra.Command, err error) error {
+	var unknown interface{ GetSpecifiedName() string }
+	if !errors.As(err, &unknown) {
+		return fmt.Errorf("%s%w%s", of(cmd), err, more(cmd))
+	}
+	var names []string
+	for word := range strings.FieldsSeq(cmd.Flags().FlagUsages()) {
+		if strings.HasPrefix(word, "--") {
+			names = append(names, word)
+		}
+	}
+	return fmt.Errorf("%s%w%s%s", of(cmd), err, meant("--"+unknown.GetSpecifiedName(), names), more(cmd))
+}
+
+// more ends an error with where the command is described.
+func more(cmd *cobra.Command) string { return "; " + cmd.CommandPath() + " --help says more" }
+
+// of begins an error with the command; the program itself is named for every error.
+func of(cmd *cobra.Command) string {
+	if !cmd.HasParent() {
+		return ""
+	}
+	return strings.TrimPrefix(cmd.CommandPath(), cmd.Root().Name()+" ") + ": "
+}
