@@ -32,7 +32,7 @@ func TestSmallBoxNeverSleeps(t *testing.T) {
 				return len(all), err
 			},
 		} {
-			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second) // of which it needs none when it works
+			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute) // of which it needs none when it works
 			b := newBox(t, inbox.Config{Depth: depth})
 			var wg sync.WaitGroup
 			for range senders {

@@ -91,12 +91,13 @@ func (q *Queue) Expire(ctx context.Context, thread string) (taken Taken, ok bool
 	need := Need{Claimed: true, Next: true, Now: q.now(), RunsOf: true}
 	var now, tried Claim // a try that failed may have ended it
 	err = q.updateWith(ctx, thread, func() Need {
-		if tried = now; tried.Dispatch != "" {
-			need.Dispatches = []string{tried.Dispatch}
+		if now.Dispatch != "" {
+			tried, need.Dispatches = now, []string{now.Dispatch}
 		}
 		return need
 	}, func(t *turn) (out Change) {
 		var id string
+		now = Claim{} // what was decided on state that was out of date does not count
 		if out, id = expire(t); id != "" {
 			now = *t.s.Head.Claim
 		} else {
@@ -115,15 +116,15 @@ func (q *Queue) Lapse(ctx context.Context, thread string) (run string, err error
 	need := Need{RunsOf: true, Next: true, Now: q.now()}
 	now, tried := "", "" // a try that failed may have ended it
 	err = q.updateWith(ctx, thread, func() Need {
-		if tried = now; tried != "" {
-			need.Runs = []string{tried}
+		if now != "" {
+			tried, need.Runs = now, []string{now}
 		}
 		return need
 	}, func(t *turn) (out Change) {
-		if out, run = lapse(t); run != "" {
+		if out, run = lapse(t); run == "" && t.lapsed(tried) {
+			run, now = tried, ""
+		} else {
 			now = run
-		} else if t.lapsed(tried) {
-			run = tried
 		}
 		return out
 	})

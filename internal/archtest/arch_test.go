@@ -71,12 +71,13 @@ func arrows() map[string][]string {
 		"store/sqlitestore/sessionstore":      {"session", "compaction", "abi", "store/sqlitestore", "store/sqlitestore/internal/engine"},
 		"store/sqlitestore/recordstore":       {"record", "store/sqlitestore", "store/sqlitestore/internal/engine"},
 
-		"store/natsstore":                     {"mailbox", "store/natsstore/internal/jet"},
-		"store/natsstore/internal/jet":        {},
-		"store/natsstore/internal/servertest": {"store/natsstore"},
-		"store/natsstore/outboxstore":         {"outbox", "store/natsstore", "store/natsstore/internal/jet"},
-		"store/natsstore/sessionstore":        {"session", "compaction", "abi", "store/natsstore", "store/natsstore/internal/jet"},
-		"store/natsstore/recordstore":         {"record", "store/natsstore", "store/natsstore/internal/jet"},
+		"store/natsstore":                           {"mailbox", "store/natsstore/internal/jet"},
+		"store/natsstore/internal/jet":              {},
+		"store/natsstore/internal/servertest":       {"store/natsstore"},
+		"store/natsstore/internal/servertest/serve": {"store/natsstore/internal/servertest"},
+		"store/natsstore/outboxstore":               {"outbox", "store/natsstore", "store/natsstore/internal/jet"},
+		"store/natsstore/sessionstore":              {"session", "compaction", "abi", "store/natsstore", "store/natsstore/internal/jet"},
+		"store/natsstore/recordstore":               {"record", "store/natsstore", "store/natsstore/internal/jet"},
 	}
 }
 

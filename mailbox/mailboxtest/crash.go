@@ -20,13 +20,14 @@ import (
 type OpenFunc func(ctx context.Context, name string) (s mailbox.Store, closeStore func(context.Context) error, err error)
 
 // How often a child is killed, how many live at once, and when the test is content with fewer
-// because the machine is slow. It says so then.
+// because the machine is slow. It says so then. What the dead have left may take as long as it takes, if it does not stand still for
+// crashStill.
 const (
 	crashRounds  = 200
 	crashAtOnce  = 2
 	crashFew     = 40
 	crashPatient = 90 * time.Second
-	crashDrain   = 2 * time.Minute
+	crashStill   = 2 * time.Minute
 )
 
 // TestCrash kills processes that submit, claim, run and acknowledge on one store, at random moments and

@@ -18,6 +18,7 @@ func faultCases() []testCase {
 		{"lost_answer_of_an_expiry", lostExpiry},
 		{"lost_answer_of_a_lapse", lostLapse},
 		{"lost_answer_is_told_once", lostEnd},
+		{"lost_answer_of_what_another_did", lostOther},
 	}
 }
 

@@ -64,7 +64,7 @@ func testLive(t *testing.T, open func(*testing.T) mailbox.Store) {
 
 func deliver(t *testing.T, live mailbox.Live, target mailbox.Target, id string) (bool, error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	return live.Deliver(ctx, target, mailbox.Command{Kind: mailbox.CommandCancel, ID: id, Payload: []byte("x")})
 }

@@ -135,3 +135,50 @@ func lostEnd(w *world) {
 	}
 	same(w.t, "told", l.settled, "d2 cancelled")
 }
+
+// outdated is a store that decides on a state from long ago first, and then as it should, and whose first answer is lost.
+type outdated struct {
+	mailbox.Store
+
+	state *mailbox.State
+}
+
+func (o *outdated) Update(ctx context.Context, thread string, need mailbox.Need, decide func(mailbox.State) (mailbox.Change, error)) error {
+	old := o.state
+	o.state = nil
+	if old != nil {
+		if _, err := decide(*old); err != nil {
+			return err
+		}
+	}
+	err := o.Store.Update(ctx, thread, need, decide)
+	if err == nil && old != nil {
+		err = ErrInjected
+	}
+	return err
+}
+
+// lostOther holds that what another process did at the same moment is not taken for an own deed, whatever was decided before the store said
+// so.
+func lostOther(w *world) {
+	queue := func(thread string) *mailbox.Queue {
+		s, err := w.store.Load(w.ctx(), thread, mailbox.Need{Claimed: true, RunsOf: true, Next: true, Now: w.clock.Now()})
+		must(w.t, err)
+		return w.newQueue(&outdated{Store: w.store, state: &s})
+	}
+	w.enqueue("claimed", "d1")
+	w.claim("claimed")
+	w.waits("waiting", "d2", w.clock.Now().Add(lease))
+	w.clock.Add(2 * lease)
+	late, later := queue("claimed"), queue("waiting")
+	w.expire("claimed")
+	if k, ok, err := late.Expire(w.ctx(), "claimed"); ok || err != nil {
+		w.t.Errorf("expired what had expired: %+v, %v", k.Dispatch, err)
+	}
+	run, err := w.queue.Lapse(w.ctx(), "waiting")
+	must(w.t, err)
+	equal(w.t, "lapsed", run, "run-d2")
+	run, err = later.Lapse(w.ctx(), "waiting")
+	must(w.t, err)
+	equal(w.t, "lapsed again", run, "")
+}

@@ -12,11 +12,12 @@ import (
 // model is what a thread should be, kept in the plainest way.
 type model struct {
 	epoch, fence, seq uint64
-	log               int
-	dispatches        map[string]*modelDispatch
-	runs              map[string]*modelRun
-	open              string
-	claim             *modelClaim
+	// log are the ids of its messages.
+	log        []string
+	dispatches map[string]*modelDispatch
+	runs       map[string]*modelRun
+	open       string
+	claim      *modelClaim
 	// holders and tokens are those of all claims, the latest one last. count is the number of the step.
 	holders, tokens []string
 	count           int
@@ -193,7 +194,7 @@ func (m *model) snapshot() snapshot {
 	for _, d := range m.queue() {
 		queue = append(queue, d.id)
 	}
-	out := snapshot{epoch: m.epoch, fence: m.fence, queued: len(queue), log: m.log, open: m.open, queue: fmt.Sprint(queue)}
+	out := snapshot{epoch: m.epoch, fence: m.fence, queued: len(queue), log: len(m.log), open: m.open, queue: fmt.Sprint(queue)}
 	if c := m.claim; c != nil {
 		out.claim, out.until, out.stop = c.d.id+" "+c.token, c.until, c.stop
 	}

@@ -138,7 +138,7 @@ func (m *model) commit(s step, now time.Time) string {
 	if c == nil {
 		return refused
 	}
-	m.log++
+	m.log = append(m.log, fmt.Sprint("n", m.count))
 	if s.Result != "" {
 		m.stand(c.d, s, now)
 	}

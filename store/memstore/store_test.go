@@ -19,5 +19,5 @@ func TestStore(t *testing.T) {
 
 func TestStore_model(t *testing.T) {
 	t.Parallel()
-	mailboxtest.TestModel(t, func(*testing.T) mailbox.Store { return memstore.New() }, 10_000)
+	mailboxtest.TestModel(t, func(*testing.T) mailbox.Store { return memstore.New() }, 4000)
 }

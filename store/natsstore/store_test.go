@@ -5,6 +5,8 @@ import (
 
 	"github.com/mortise-dev/mortise/mailbox"
 	"github.com/mortise-dev/mortise/mailbox/mailboxtest"
+	"github.com/mortise-dev/mortise/store/natsstore"
+	"github.com/mortise-dev/mortise/store/natsstore/internal/servertest"
 )
 
 func TestStore(t *testing.T) {
@@ -15,12 +17,17 @@ func TestStore(t *testing.T) {
 	})
 }
 
-// There are more where a store is quicker, and with MORTISE_TEST_MAILBOX_SCHEDULES.
+// There are more where a store is quicker. A long run has a server of its own, so that the race detector does not slow it down.
 func TestModel(t *testing.T) {
 	t.Parallel()
-	const schedules = 40
+	const schedules = 120
+	var change []func(*natsstore.Config)
+	if mailboxtest.LongModel() {
+		url := servertest.Apart(t)
+		change = append(change, func(c *natsstore.Config) { c.URL = url })
+	}
 	mailboxtest.TestModel(t, func(t *testing.T) mailbox.Store {
 		t.Helper()
-		return open(t)
+		return open(t, change...)
 	}, schedules)
 }

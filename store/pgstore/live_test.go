@@ -17,7 +17,7 @@ import (
 // pull waits for a signal of a thread.
 func pull(t *testing.T, s *pgstore.Store, thread string) {
 	t.Helper()
-	for start := time.Now(); time.Since(start) < 20*time.Second; {
+	for start := time.Now(); time.Since(start) < time.Minute; {
 		list, err := s.Pull(t.Context(), 10, time.Second)
 		if err != nil {
 			t.Fatal(err)
@@ -51,7 +51,7 @@ func TestSignals_otherProcess(t *testing.T) {
 		submit(t, one, thread, fmt.Sprint("d", i, strings.Repeat("\"", 240)))
 	}
 	for len(want) > 0 {
-		list, err := other.Pull(t.Context(), 7, 20*time.Second)
+		list, err := other.Pull(t.Context(), 7, time.Minute)
 		if err != nil || len(list) == 0 || len(list) > 7 {
 			t.Fatalf("%d signals are missing, %d came: %v", len(want), len(list), err)
 		}
@@ -69,17 +69,23 @@ func TestSignals_otherProcess(t *testing.T) {
 	}
 }
 
-// A thread that this process claims at once is nothing to tell the others.
+// A thread that this process claims at once is nothing to tell the others. On a machine that is too busy for "at once" it is done
+// again.
 func TestSignals_claimedMeanwhile(t *testing.T) {
 	t.Parallel()
-	c := config(t)
-	c.Coalesce = time.Second
-	one, other := open(t, c), open(t, c)
-	if err := cycle(t.Context(), newQueue(t, one), "mine"); err != nil {
-		t.Fatal(err)
+	var one, other *pgstore.Store
+	for quick := false; !quick; {
+		c := config(t)
+		c.Coalesce = time.Second
+		one, other = open(t, c), open(t, c)
+		start := time.Now()
+		if err := cycle(t.Context(), newQueue(t, one), "mine"); err != nil {
+			t.Fatal(err)
+		}
+		quick = time.Since(start) < c.Coalesce
 	}
 	submit(t, one, "yours", "d")
-	list, err := other.Pull(t.Context(), 10, 20*time.Second)
+	list, err := other.Pull(t.Context(), 10, time.Minute)
 	if err != nil || len(list) != 1 || list[0].Thread != "yours" || list[0].Dispatch != "d" {
 		t.Errorf("signals %+v, %v", list, err)
 	}
@@ -87,7 +93,7 @@ func TestSignals_claimedMeanwhile(t *testing.T) {
 
 func send(t *testing.T, s *pgstore.Store, to mailbox.Target, c mailbox.Command) (bool, error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	return s.Deliver(ctx, to, c)
 }
@@ -193,16 +199,17 @@ func TestLive_reconnects(t *testing.T) {
 	defer stop()
 	exec(t, c, `SELECT pg_terminate_backend(l.pid) FROM pg_locks l JOIN `+c.Schema+`.listener n ON l.classid = ((n.node >> 32) & 4294967295)::oid
 		AND l.objid = (n.node & 4294967295)::oid WHERE l.locktype = 'advisory'`)
-	for start := time.Now(); ; {
-		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
-		ok, _ := one.Deliver(ctx, target, mailbox.Command{Kind: mailbox.CommandMessages})
-		cancel()
-		if ok {
-			break
-		}
-		if time.Since(start) > 20*time.Second {
+	wait := 200 * time.Millisecond
+	for start, ok := time.Now(), false; !ok; {
+		if time.Since(start) > 2*time.Minute {
 			t.Fatal("the listener is not back")
 		}
+		ctx, cancel := context.WithTimeout(t.Context(), wait)
+		ok, _ = one.Deliver(ctx, target, mailbox.Command{Kind: mailbox.CommandMessages})
+		if ctx.Err() != nil {
+			wait *= 2 // who asks too early hears nothing, and neither does who has no time on a busy machine
+		}
+		cancel()
 	}
 	submit(t, one, "t", "d")
 	pull(t, other, "t")

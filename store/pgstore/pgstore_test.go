@@ -103,5 +103,5 @@ func TestStore_model(t *testing.T) {
 	mailboxtest.TestModel(t, func(t *testing.T) mailbox.Store {
 		t.Helper()
 		return open(t, config(t))
-	}, 250)
+	}, 400)
 }

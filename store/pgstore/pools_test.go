@@ -109,8 +109,9 @@ func TestStore_newThreadAtOnce(t *testing.T) {
 func TestStore_stalledTransition(t *testing.T) {
 	t.Parallel()
 	c := config(t)
+	other := newQueue(t, open(t, c)) // it has its time: the machine may be busy
 	c.IdleTimeout = 50 * time.Millisecond
-	stalled, other := open(t, c), newQueue(t, open(t, c))
+	stalled := open(t, c)
 	gone := make(chan struct{})
 	result := make(chan error, 1)
 	locked := make(chan struct{})

@@ -15,7 +15,7 @@ func TestStore_modelOfTwo(t *testing.T) {
 		t.Helper()
 		c := config(t)
 		return mailboxtest.InTurns(open(t, c), open(t, c))
-	}, 60)
+	}, 300)
 }
 
 // TestStore_oneRoundTrip holds that a transition of a thread that was written here last is decided once, on what is remembered, that

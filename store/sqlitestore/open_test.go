@@ -32,7 +32,7 @@ func entry(thread, id string) mailbox.Entry {
 
 func TestStore_model(t *testing.T) {
 	t.Parallel()
-	schedules := 150
+	schedules := 400
 	if testing.Short() {
 		schedules = 50
 	}

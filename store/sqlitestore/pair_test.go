@@ -14,5 +14,5 @@ func TestStore_modelOfTwo(t *testing.T) {
 		t.Helper()
 		path := filepath.Join(t.TempDir(), "mailbox.db")
 		return mailboxtest.InTurns(open(t, path), open(t, path))
-	}, 60)
+	}, 300)
 }

@@ -95,11 +95,15 @@ func first[T any](ctx context.Context, l *leaders, question func(context.Context
 	}
 }
 
+// noPeers is the code of a server that knows of too few others to keep what is to be made: they may not be there yet, or be too busy to
+// be heard.
+const noPeers jetstream.ErrorCode = 10005
+
 // Transient says that asking again may help.
 func Transient(err error) bool {
 	var api jetstream.JetStreamError
 	if errors.As(err, &api) && api.APIError() != nil {
-		return api.APIError().Code == http.StatusServiceUnavailable
+		return api.APIError().Code == http.StatusServiceUnavailable || api.APIError().ErrorCode == noPeers
 	}
 	for _, known := range []error{
 		nats.ErrNoResponders, nats.ErrTimeout, nats.ErrDisconnected, nats.ErrConnectionReconnecting, nats.ErrNoServers,

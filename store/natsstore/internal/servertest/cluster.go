@@ -73,11 +73,13 @@ const leaderWait = 2 * time.Second
 // StopLeader ends the server that leads a stream.
 func (c *Cluster) StopLeader(stream string) {
 	c.tb.Helper()
-	for i, s := range c.servers {
-		if s != nil && s.JetStreamIsStreamLeader(server.DEFAULT_GLOBAL_ACCOUNT, stream) {
-			stop(s)
-			c.servers[i] = nil
-			return
+	for start := time.Now(); time.Since(start) < startTime; <-time.After(10 * time.Millisecond) { // they may be about to elect one
+		for i, s := range c.servers {
+			if s != nil && s.JetStreamIsStreamLeader(server.DEFAULT_GLOBAL_ACCOUNT, stream) {
+				stop(s)
+				c.servers[i] = nil
+				return
+			}
 		}
 	}
 	c.tb.Errorf("nobody leads stream %q", stream)
