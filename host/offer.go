@@ -12,6 +12,8 @@ const (
 	importInputRead   = "input_read"
 	importOutputWrite = "output_write"
 	importMessagesGet = "messages_get"
+	// importMessagesRead reads the items of a call.
+	importMessagesRead = "messages_read"
 )
 
 // envImports are the functions of "extism:host/env" with their signatures.
@@ -55,9 +57,10 @@ func envImports() map[string]string {
 // hostImports are the functions of "mortise:host/1".
 func hostImports() map[string]string {
 	out := map[string]string{
-		importInputRead:   "(i32) -> ()",
-		importOutputWrite: "(i32, i32) -> ()",
-		importMessagesGet: "(i32, i32) -> i64",
+		importInputRead:    "(i32) -> ()",
+		importOutputWrite:  "(i32, i32) -> ()",
+		importMessagesGet:  "(i32, i32) -> i64",
+		importMessagesRead: "(i32, i32, i32) -> ()",
 	}
 	for _, f := range hostFunctions() {
 		out[f.name] = f.signature()

@@ -1,0 +1,6 @@
+;; Reads items before there is a call.
+(module
+  (import "mortise:host/1" "messages_read" (func $read (param i32 i32 i32)))
+  (memory (export "memory") 1)
+  (func (export "_initialize") (call $read (i32.const 0) (i32.const 0) (i32.const 0)))
+  (func (export "run") (result i32) (i32.const 0)))
