@@ -16,7 +16,7 @@ func bulkFunctions() []extism.HostFunction {
 	more := extism.NewHostFunctionWithStack(importMessagesGet, messagesGet,
 		[]extism.ValueType{extism.ValueTypeI32, extism.ValueTypeI32}, []extism.ValueType{extism.ValueTypeI64})
 	items := extism.NewHostFunctionWithStack(importMessagesRead, messagesRead,
-		[]extism.ValueType{extism.ValueTypeI32, extism.ValueTypeI32, extism.ValueTypeI32}, nil)
+		[]extism.ValueType{extism.ValueTypeI32, extism.ValueTypeI32, extism.ValueTypeI32, extism.ValueTypeI32}, []extism.ValueType{extism.ValueTypeI64})
 	read.SetNamespace(moduleHost)
 	write.SetNamespace(moduleHost)
 	more.SetNamespace(moduleHost)
@@ -45,12 +45,12 @@ func messagesGet(ctx context.Context, p *extism.CurrentPlugin, stack []uint64) {
 // messagesRead copies items of the call to the guest's memory.
 func messagesRead(ctx context.Context, _ *extism.CurrentPlugin, stack []uint64) {
 	i := caller(ctx)
-	from, to := api.DecodeU32(stack[0]), api.DecodeU32(stack[1])
-	n, bad := sizeOf(i.items, from, to)
-	if bad != nil {
-		i.fail(bad)
+	from, to, ptr := api.DecodeU32(stack[0]), api.DecodeU32(stack[1]), api.DecodeU32(stack[2])
+	n, fits := sizeOf(i.items, from, to, api.DecodeU32(stack[3]))
+	stack[0] = api.EncodeI64(n)
+	if fits {
+		i.items.Copy(i.slice(importMessagesRead, ptr, int(n)), from, to)
 	}
-	i.items.Copy(i.slice(importMessagesRead, api.DecodeU32(stack[2]), n), from, to)
 }
 
 // inputRead copies the input to the guest's memory. A panic in a host function

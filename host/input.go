@@ -3,7 +3,6 @@ package host
 import (
 	"context"
 	"errors"
-	"fmt"
 )
 
 // Input is what a call gets.
@@ -73,14 +72,15 @@ func (g *Generation) CallParts(ctx context.Context, export string, parts [][]byt
 	return g.CallInput(ctx, export, Input{Parts: parts})
 }
 
-// sizeOf is how many bytes a range of items is.
-func sizeOf(items Items, from, to uint32) (int, *fault) {
+// sizeOf is how many bytes a range of items is, -1 when not all of it is there, and
+// whether it fits in a room.
+func sizeOf(items Items, from, to, room uint32) (n int64, fits bool) {
 	if items == nil {
-		return 0, &fault{kind: TrapFault, detail: importMessagesRead + ": the call has no messages to read"}
+		return -1, false
 	}
-	n, ok := items.Size(from, to)
-	if !ok || n < 0 {
-		return 0, &fault{kind: TrapFault, detail: fmt.Sprintf("%s: messages %d to %d are not all there", importMessagesRead, from, to)}
+	size, ok := items.Size(from, to)
+	if !ok || size < 0 {
+		return -1, false
 	}
-	return n, nil
+	return int64(size), int64(size) <= int64(room)
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"math"
 	"strings"
@@ -50,14 +49,15 @@ func TestModule_CallInput(t *testing.T) {
 			{2, 3, 256, 256, 1, "\x00"},         // an item without bytes
 			{4, 4, 65536, 0, 0, ""},             // none at all, at the end of memory
 		} {
-			out, err := m.CallInput(t.Context(), "read", host.Input{Parts: reading(tc.from, tc.to, tc.ptr, tc.out, tc.n), Items: items})
+			size, _ := items.Size(tc.from, tc.to)
+			out, err := m.CallInput(t.Context(), "read", host.Input{Parts: reading(tc.from, tc.to, tc.ptr, uint32(size), tc.out, tc.n), Items: items})
 			if err != nil || string(out) != tc.want {
 				t.Errorf("%d to %d: %q, %v; want %q", tc.from, tc.to, out, err, tc.want)
 			}
 		}
 		// Items over the numbers that say what to pass on: the guest's own doing.
-		over := texts{string(reading(12, 8)[0])}
-		out, err := m.CallInput(t.Context(), "read", host.Input{Parts: reading(0, 1, 12, 0, 0), Items: over})
+		over := texts{string(reading(16, 8)[0])}
+		out, err := m.CallInput(t.Context(), "read", host.Input{Parts: reading(0, 1, 16, 8, 0, 0), Items: over})
 		if err != nil || string(out) != over[0] {
 			t.Errorf("%q, %v", out, err)
 		}
@@ -68,7 +68,7 @@ func TestModule_CallInput(t *testing.T) {
 }
 
 // TestModule_CallInput_hostile: ranges that are not there, memory that is not there, and
-// calls without items end the guest, and nothing else.
+// calls without items.
 func TestModule_CallInput_hostile(t *testing.T) {
 	t.Parallel()
 	const all = math.MaxUint32
@@ -76,35 +76,51 @@ func TestModule_CallInput_hostile(t *testing.T) {
 	onEngines(t, func(t *testing.T, e host.EngineName) {
 		t.Helper()
 		m := load(t, e, host.Spec{Path: wat("items")})
-		for says, tc := range map[string]struct {
-			items         host.Items
-			from, to, ptr uint32
+		// What is not there is not read, and the guest is told.
+		for _, tc := range []struct {
+			items              host.Items
+			from, to, ptr, len uint32
+			want               int64
 		}{
-			"messages 0 to 3 are not all there":                      {items, 0, 3, 64},
-			"messages 2 to 1 are not all there":                      {items, 2, 1, 64},
-			"messages 4294967295 to 4294967295 are not all there":    {items, all, all, 64},
-			"messages 1 to 4294967295 are not all there":             {items, 1, all, 64},
-			"7 bytes at 65530 are outside the memory of 65536 bytes": {items, 0, 2, 65530},
-			"7 bytes at 4294967295 are outside":                      {items, 0, 2, all},
-			"0 bytes at 65537 are outside":                           {items, 0, 0, 65537},
-			"the call has no messages to read":                       {nil, 0, 0, 64},
-			"messages 0 to 2 are not all there":                      {negative{}, 0, 2, 64},
-			"messages 0 to 1 are not all there":                      {texts{}, 0, 1, 64},
-			"70000 bytes at 0 are outside the memory of 65536 bytes": {texts{strings.Repeat("x", 70_000)}, 0, 1, 0},
+			{items, 0, 3, 64, 7, -1},
+			{items, 2, 1, 64, 0, -1},
+			{items, all, all, 64, 0, -1},
+			{items, 1, all, 64, all, -1},
+			{items, 0, 2, 64, 6, 7}, // no room
+			{items, 0, 2, all, 6, 7},
+			{items, 0, 2, 64, 0, 7},
+			{items, 2, 2, 64, 0, 0},
+			{nil, 0, 0, 64, 0, -1},
+			{negative{}, 0, 2, 64, all, -1},
+			{texts{}, 0, 1, 64, 1, -1},
+			{texts{}, 0, 0, 64, 1, 0},
+			{texts{strings.Repeat("x", 70_000)}, 0, 1, 0, 69_999, 70_000},
 		} {
-			_, err := m.CallInput(t.Context(), "read", host.Input{Parts: reading(tc.from, tc.to, tc.ptr, 0, 0), Items: tc.items})
+			in := host.Input{Parts: reading(tc.from, tc.to, tc.ptr, tc.len, 24, 48), Items: tc.items}
+			out, err := m.CallInput(t.Context(), "read", in)
+			if err != nil || int64(binary.LittleEndian.Uint64(out)) != tc.want || e == host.EngineNative && !bytes.Equal(out[8:], make([]byte, 40)) {
+				t.Errorf("messages %d to %d: %q, %v; want %d", tc.from, tc.to, out, err, tc.want)
+			}
+		}
+		for says, tc := range map[string]struct {
+			items              host.Items
+			from, to, ptr, len uint32
+		}{
+			"7 bytes at 65530 are outside the memory of 65536 bytes": {items, 0, 2, 65530, 7},
+			"7 bytes at 4294967295 are outside":                      {items, 0, 2, all, all},
+			"0 bytes at 65537 are outside":                           {items, 0, 0, 65537, 0},
+			"70000 bytes at 0 are outside the memory of 65536 bytes": {texts{strings.Repeat("x", 70_000)}, 0, 1, 0, all},
+		} {
+			_, err := m.CallInput(t.Context(), "read", host.Input{Parts: reading(tc.from, tc.to, tc.ptr, tc.len, 0, 0), Items: tc.items})
 			if trap := wantTrap(t, err, host.TrapFault); !strings.Contains(trap.Detail, "messages_read: ") || !strings.Contains(trap.Detail, says) {
 				t.Errorf("%s, want %q", trap.Detail, says)
 			}
 		}
-		// Those of one call are not there in the next.
-		if _, err := m.Call(t.Context(), "read", reading(0, 1, 64, 0, 0)[0]); err == nil || !strings.Contains(err.Error(), "no messages to read") {
-			t.Errorf("error %v", err)
+		// Those of one call are not there in the next, and none are before the first.
+		if out, err := m.Call(t.Context(), "read", reading(0, 1, 64, 4, 24, 8)[0]); err != nil || int64(binary.LittleEndian.Uint64(out)) != -1 {
+			t.Errorf("%q, %v", out, err)
 		}
-		early := newHost(t, host.Config{Engine: e})
-		if _, err := early.Load(t.Context(), host.Spec{Path: wat("items_initialize")}); err == nil {
-			t.Error("a guest read messages before there was a call")
-		}
+		load(t, e, host.Spec{Path: wat("items_initialize")})
 	})
 }
 
@@ -118,7 +134,7 @@ func TestModule_CallInput_fuel(t *testing.T) {
 	m := load(t, host.EngineNative, host.Spec{Path: wat("items"), Limits: host.Limits{Fuel: 200_000}})
 	used := func(text string) int64 {
 		before := m.Stats().Fuel
-		if _, err := m.CallInput(t.Context(), "read", host.Input{Parts: reading(0, 1, 64, 0, 0), Items: texts{text}}); err != nil {
+		if _, err := m.CallInput(t.Context(), "read", host.Input{Parts: reading(0, 1, 64, uint32(len(text)), 0, 0), Items: texts{text}}); err != nil {
 			t.Fatal(err)
 		}
 		return m.Stats().Fuel - before
@@ -145,16 +161,14 @@ func TestSession_CallInput(t *testing.T) {
 		defer s.Close(context.WithoutCancel(t.Context()))
 		for n := range uint32(3) {
 			text := fmt.Sprint("item ", n)
-			out, err := s.CallInput(t.Context(), "read", host.Input{Parts: reading(0, 1, 64+8*n, 64, 8+8*n), Items: texts{text}})
+			out, err := s.CallInput(t.Context(), "read", host.Input{Parts: reading(0, 1, 64+8*n, uint32(len(text)), 64, 8+8*n), Items: texts{text}})
 			if err != nil || !strings.Contains(string(out), "item 0") || !strings.Contains(string(out), text) {
 				t.Errorf("%q, %v", out, err)
 			}
 		}
-		if _, err := s.Call(t.Context(), "read", reading(0, 1, 64, 0, 0)[0]); err == nil || !strings.Contains(err.Error(), "no messages to read") {
-			t.Errorf("error %v", err)
-		}
-		if _, err := s.CallInput(t.Context(), "before", host.Input{}); !errors.Is(err, host.ErrSessionLost) {
-			t.Errorf("error %v", err)
+		out, err := s.Call(t.Context(), "read", reading(0, 1, 64, 1, 24, 8)[0])
+		if err != nil || int64(binary.LittleEndian.Uint64(out)) != -1 {
+			t.Errorf("%q, %v", out, err)
 		}
 	})
 }
@@ -173,7 +187,7 @@ func ExampleModule_CallInput() {
 		return
 	}
 	// The guest reads item 1 and passes it on; item 0 stays where it is.
-	out, err := m.CallInput(ctx, "read", host.Input{Parts: reading(1, 2, 64, 64, 3), Items: texts{"zero", "one"}})
+	out, err := m.CallInput(ctx, "read", host.Input{Parts: reading(1, 2, 64, 3, 64, 3), Items: texts{"zero", "one"}})
 	fmt.Println(string(out), err)
 	// Output: one <nil>
 }

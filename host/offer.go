@@ -1,6 +1,11 @@
 package host
 
-import "strings"
+import (
+	"slices"
+	"strings"
+
+	"github.com/mortise-dev/mortise/internal/wasm"
+)
 
 // Import modules that a host offers. The names are those of the contract with
 // guests, which this package does not import.
@@ -60,7 +65,7 @@ func hostImports() map[string]string {
 		importInputRead:    "(i32) -> ()",
 		importOutputWrite:  "(i32, i32) -> ()",
 		importMessagesGet:  "(i32, i32) -> i64",
-		importMessagesRead: "(i32, i32, i32) -> ()",
+		importMessagesRead: "(i32, i32, i32, i32) -> i64",
 	}
 	for _, f := range hostFunctions() {
 		out[f.name] = f.signature()
@@ -114,3 +119,14 @@ func offer(module string) map[string]string {
 	}
 	return nil
 }
+
+// Imports tells whether the binary, or a module that it is linked with, may import a
+// function.
+func (g *Generation) Imports(module, name string) bool {
+	return len(g.info.Links) > 0 || slices.ContainsFunc(g.parsed.Imports, func(im wasm.Import) bool {
+		return im.Module == module && im.Name == name
+	})
+}
+
+// Imports tells whether the current generation may import a function.
+func (m *Module) Imports(module, name string) bool { return m.Current().Imports(module, name) }

@@ -9,8 +9,11 @@ import (
 )
 
 // packedEvent puts an event together from the encodings of its messages and the rest,
-// without copying them: parts, one behind the other, are the event in MessagePack.
+// without copying them: parts, one behind the other, are the event in MessagePack. It is
+// what a guest reads of its messages, too.
 type packedEvent struct {
+	// lazy tells that the messages are not among the parts.
+	lazy   bool
 	pieces []piece
 	parts  [][]byte
 	// fields are those before and behind index and messages, and what stands between
@@ -25,12 +28,14 @@ type packedEvent struct {
 	missing    int
 }
 
-// pack encodes an event with what is kept of its messages, for use until unpack.
-func (m *messageCache) pack(e *abi.Event) (*packedEvent, error) {
+// pack encodes an event with what is kept of its messages, for use until unpack. A lazy
+// event has their index only.
+func (m *messageCache) pack(e *abi.Event, lazy bool) (*packedEvent, error) {
 	p, ok := m.events.Get().(*packedEvent)
 	if !ok {
 		p = &packedEvent{}
 	}
+	p.lazy = lazy
 	err := m.fill(p, e)
 	if err != nil {
 		m.unpack(p)
@@ -88,9 +93,11 @@ func (p *packedEvent) gather() {
 	for i := range p.pieces {
 		p.parts = append(p.parts, p.pieces[i].marks)
 	}
-	p.parts = append(p.parts, p.fields[p.middle:p.tail])
-	for i := range p.pieces {
-		p.parts = append(p.parts, p.pieces[i].data)
+	if !p.lazy {
+		p.parts = append(p.parts, p.fields[p.middle:p.tail])
+		for i := range p.pieces {
+			p.parts = append(p.parts, p.pieces[i].data)
+		}
 	}
 	p.parts = append(p.parts, p.fields[p.tail:])
 }
@@ -105,8 +112,10 @@ func (p *packedEvent) write(e *abi.Event) error {
 	w.key(abi.FieldMessageIndex)
 	w.buf = wire.AppendBinary(w.buf, abi.MessageMarkSize*len(e.Messages))
 	p.middle = len(w.buf)
-	w.key("messages")
-	w.buf = wire.AppendArray(w.buf, len(e.Messages))
+	if !p.lazy {
+		w.key("messages")
+		w.buf = wire.AppendArray(w.buf, len(e.Messages))
+	}
 	p.tail = len(w.buf)
 	if e.MessagesFrom != 0 {
 		w.integer("messages_from", e.MessagesFrom)

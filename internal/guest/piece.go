@@ -29,3 +29,36 @@ func (p *piece) items(from, to int) []byte {
 	}
 	return p.data[start:end]
 }
+
+// cut is the part of the piece that lies between two places, counted from its first item.
+func (p *piece) cut(from, to int64) []byte {
+	from, to = max(from, 0), min(to, int64(p.n))
+	if from >= to {
+		return nil
+	}
+	return p.items(int(from), int(to))
+}
+
+// Size implements host.Items.
+func (p *packedEvent) Size(from, to uint32) (n int, ok bool) {
+	first, end := int64(from), int64(to)
+	if first > end {
+		return 0, false
+	}
+	for i := range p.pieces {
+		c := &p.pieces[i]
+		n += len(c.cut(first, end))
+		first, end = first-int64(c.n), end-int64(c.n)
+	}
+	return n, end <= 0
+}
+
+// Copy implements host.Items.
+func (p *packedEvent) Copy(dst []byte, from, to uint32) {
+	first, end := int64(from), int64(to)
+	for i := range p.pieces {
+		c := &p.pieces[i]
+		dst = dst[copy(dst, c.cut(first, end)):]
+		first, end = first-int64(c.n), end-int64(c.n)
+	}
+}
