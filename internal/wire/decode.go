@@ -30,8 +30,10 @@ type decoder struct {
 // unmarshalMessagePack decodes data, whose memory strings may share if it is owned: if
 // nobody changes it any more.
 func unmarshalMessagePack(data []byte, v reflect.Value, owned bool) error {
-	if err := scan(data); err != nil {
-		return err
+	if !glance(data) {
+		if err := scan(data); err != nil {
+			return err
+		}
 	}
 	d := decoder{data: data}
 	switch {
@@ -205,13 +207,25 @@ func (d *decoder) slice(s *shape, p unsafe.Pointer) error {
 		v.Set(reflect.MakeSlice(s.typ, 0, 0))
 		return nil
 	}
+	if n == 1 { // as most are
+		first := reflect.New(s.elem.typ).UnsafePointer()
+		*(*[]byte)(p) = unsafe.Slice((*byte)(first), 1)
+		return d.element(s.elem, first, 0)
+	}
 	v.Grow(n)
 	v.SetLen(n)
 	first, size := v.UnsafePointer(), s.elem.typ.Size()
 	for i := range n {
-		if err := d.value(s.elem, unsafe.Add(first, uintptr(i)*size)); err != nil { // below n
-			return under(err, "["+strconv.Itoa(i)+"]")
+		if err := d.element(s.elem, unsafe.Add(first, uintptr(i)*size), i); err != nil { // below n
+			return err
 		}
+	}
+	return nil
+}
+
+func (d *decoder) element(s *shape, p unsafe.Pointer, i int) error {
+	if err := d.value(s, p); err != nil {
+		return under(err, "["+strconv.Itoa(i)+"]")
 	}
 	return nil
 }
