@@ -36,10 +36,12 @@ func conversation(n int) []abi.Message {
 }
 
 // event shows the 40 messages from from on.
-func event(messages []abi.Message, from int) *abi.Event {
+func event(messages []abi.Message, from int) *abi.Event { return eventOf(messages, from, 40) }
+
+func eventOf(messages []abi.Message, from, n int) *abi.Event {
 	return &abi.Event{
 		ABI: abi.Version, Phase: abi.BeforeInference, Run: abi.RunIdentity{ThreadID: "t1", RunID: "r1"}, Step: from + 1,
-		Messages: messages[from : from+40], MessagesFrom: from, MessagesTotal: len(messages),
+		Messages: messages[from : from+n], MessagesFrom: from, MessagesTotal: len(messages),
 	}
 }
 
@@ -106,9 +108,7 @@ func TestBenchHooks(t *testing.T) {
 		"go on the reference": pluginHookOn(t, host.EngineExtism, built(t, hookGuest)), "c on the reference": pluginHookOn(t, host.EngineExtism, cGuest(t)),
 	} {
 		benchHookAnswers(t, name, call, event(conversation(41), 1), map[string]any{"assistant": 20.0, "user": 20.0, "system": 0.0, "tool": 0.0, "last": "m40", "size": 600.0})
-		long := event(conversation(900), 0)
-		long.Messages = conversation(900)
-		benchHookAnswers(t, name, call, long, map[string]any{"assistant": 450.0, "user": 450.0, "system": 0.0, "tool": 0.0, "last": "m898", "size": 600.0})
+		benchHookAnswers(t, name, call, eventOf(conversation(900), 0, 900), map[string]any{"assistant": 450.0, "user": 450.0, "system": 0.0, "tool": 0.0, "last": "m898", "size": 600.0})
 		benchHookAnswers(t, name, call, &abi.Event{ABI: abi.Version, Phase: abi.BeforeInference}, map[string]any{
 			"assistant": 0.0, "user": 0.0, "system": 0.0, "tool": 0.0, "last": "", "size": 0.0,
 		})
@@ -190,13 +190,28 @@ func hookRunner(b *testing.B, call hook, block int, moves bool) *runner {
 	const long = 4000
 	messages, from := conversation(long), 0
 	still := event(messages, 0)
-	return &runner{block: block, call: func() {
-		e := still
-		if moves {
-			e = event(messages, from)
-			from = (from + 1) % (long - 40)
+	return eventRunner(b, call, block, func() *abi.Event {
+		if !moves {
+			return still
 		}
-		if reply, err := call(e); err != nil || len(reply.Effects) != 1 {
+		e := event(messages, from)
+		from = (from + 1) % (long - 40)
+		return e
+	})
+}
+
+// longRunner calls a hook with all 900 messages of a thread.
+func longRunner(b *testing.B, call hook, block int) *runner {
+	b.Helper()
+	e := eventOf(conversation(900), 0, 900)
+	e.Run.ThreadID = "long"
+	return eventRunner(b, call, block, func() *abi.Event { return e })
+}
+
+func eventRunner(b *testing.B, call hook, block int, next func() *abi.Event) *runner {
+	b.Helper()
+	return &runner{block: block, call: func() {
+		if reply, err := call(next()); err != nil || len(reply.Effects) != 1 {
 			b.Fatal(reply, err)
 		}
 	}}
@@ -204,7 +219,8 @@ func hookRunner(b *testing.B, call hook, block int, moves bool) *runner {
 
 // BenchmarkHook compares a phase hook with 40 messages of 600 bytes, from the event
 // to the reply: go-sdk with JSON, without and with a timeout, and this project with a
-// guest in Go and one in C. An iteration is a block of calls of each, so ns/op says
+// guest in Go and one in C, which also get one new message in each call, and threads of
+// 900 messages. An iteration is a block of calls of each, so ns/op says
 // nothing; the metrics are medians of the blocks.
 func BenchmarkHook(b *testing.B) {
 	inGo, inC := pluginHook(b, built(b, hookGuest)), pluginHook(b, cGuest(b))
@@ -215,8 +231,12 @@ func BenchmarkHook(b *testing.B) {
 		"c":             hookRunner(b, inC, 1000, false),
 		"go_moving":     hookRunner(b, inGo, 200, true),
 		"c_moving":      hookRunner(b, inC, 1000, true),
+		"go_long":       longRunner(b, inGo, 50),
+		"c_long":        longRunner(b, inC, 50),
 	}
-	order := []*runner{runners["gosdk"], runners["go"], runners["gosdk_timeout"], runners["c"], runners["go_moving"], runners["c_moving"]}
+	order := []*runner{
+		runners["gosdk"], runners["go"], runners["gosdk_timeout"], runners["c"], runners["go_moving"], runners["c_moving"], runners["go_long"], runners["c_long"],
+	}
 	raceBoth(b, order...)
 	for name, r := range runners {
 		b.ReportMetric(median(r.cpu)/1e3, name+"-cpu-us")
