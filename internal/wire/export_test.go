@@ -3,5 +3,5 @@ package wire
 // Glance and Scan are the two ways of checking an input.
 var (
 	Glance = glance
-	Scan   = scan  
+	Scan   = scan
 )

@@ -38,10 +38,10 @@ func TestGlance(t *testing.T) {
 			if !try(data) && strings.HasPrefix(filepath.Base(path), "reply.gate_") && pattern == "*" {
 				t.Errorf("%s does not pass at a glance", path)
 			}
-			for at := range data[:min(len(data), 500)] {
+			for at := range data[:min(len(data), 120)] {
 				try(data[:at])
 				was := data[at]
-				for _, now := range []byte{0x00, 0x80, 0x81, 0x8f, 0x90, 0x91, 0xa0, 0xa1, 0xbf, 0xc0, 0xc1, 0xc4, 0xca, 0xcb, 0xcc, 0xd3, 0xd4, 0xd9, 0xdc, 0xdf, 0xff} {
+				for _, now := range []byte{0x00, 0x81, 0x8f, 0x90, 0xa1, 0xc1, 0xc4, 0xcb, 0xcc, 0xd4, 0xd9, 0xdf} {
 					data[at] = now
 					try(data)
 				}
@@ -51,14 +51,14 @@ func TestGlance(t *testing.T) {
 	}
 	r := rand.New(rand.NewPCG(3, 4))
 	codes := []byte{0x01, 0x81, 0x82, 0x90, 0x91, 0x92, 0xa0, 0xa1, 0xc0, 0xc2, 0xcc, 0xd0}
-	for range 100_000 {
+	for range 20_000 {
 		data := make([]byte, r.IntN(24))
 		for i := range data {
 			data[i] = codes[r.IntN(len(codes))]
 		}
 		try(data)
 	}
-	if passed < 2000 {
+	if passed < 1000 {
 		t.Errorf("only %d inputs passed", passed)
 	}
 }
