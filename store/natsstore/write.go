@@ -198,6 +198,7 @@ func (w *writing) bear(kind mailbox.Kind, id string, b birth) (out *born, list [
 		}
 	}
 	out.size, w.bears[key] = len(out.raw), true
+	mine := expected == 0 || slices.ContainsFunc(w.update.births, func(r ref) bool { return r.Seq == expected })
 	subject := w.s.names.birth(kind, id)
 	return out, []job{{
 		write: func(ctx context.Context) (ref, error) {
@@ -208,7 +209,9 @@ func (w *writing) bear(kind mailbox.Kind, id string, b birth) (out *born, list [
 			return r, err
 		},
 		done: func(r ref) {
-			w.update.births = append(w.update.births, r)
+			if mine { // else somebody else may need it by now
+				w.update.births = append(w.update.births, r)
+			}
 			out.ref = r
 			w.births[key] = out
 			w.doc.bear(key, r.Seq)
