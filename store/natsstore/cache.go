@@ -11,9 +11,11 @@ import (
 const (
 	cacheBytes  = 32 << 20
 	keptBirths  = 256
+	fewBirths   = 8
 	keptBirth   = 64 << 10
 	keptPages   = 2
-	pageWeight  = 16 << 10
+	pageWeight  = 32 << 10
+	loadWeight  = 2 << 10
 	birthWeight = 512
 	entryWeight = 256
 )
@@ -65,7 +67,7 @@ func (c *cache) keep(t *thread, size int) {
 			}
 		}
 	}
-	k := &kept{t, 2*size + pageWeight*len(t.pages) + entryWeight*len(t.doc.Queue)}
+	k := &kept{t, 2*size + pageWeight*len(t.pages) + loadWeight*len(t.loads) + entryWeight*len(t.doc.Queue)}
 	for _, b := range t.kept {
 		k.weight += birthWeight + 2*b.size
 	}
@@ -87,11 +89,11 @@ func (c *cache) remove(e *list.Element) *kept {
 func (t *thread) rest() {
 	for k, b := range t.births {
 		if b != nil && b.Thread == t.id && b.size <= keptBirth {
-			b.raw = nil
+			b.raw, b.Load, b.Pages = nil, nil, nil
 			t.kept[k] = b
 		}
 	}
-	if len(t.kept) > keptBirths {
+	if len(t.kept) > min(keptBirths, fewBirths+2*(len(t.doc.Queue)+len(t.doc.Dispatches))) {
 		maps.DeleteFunc(t.kept, func(k birthKey, b *born) bool {
 			seq, _ := t.doc.birthOf(k)
 			return seq != b.ref.Seq
@@ -103,9 +105,12 @@ func (t *thread) rest() {
 		}
 		delete(t.kept, k)
 	}
+	t.restLoads()
 	latest := t.doc.Head.Seq / homesPerPage
 	maps.DeleteFunc(t.pages, func(n uint64, _ page) bool { return n+keptPages <= latest })
-	t.births, t.blobs, t.index, t.old, t.made = map[birthKey]*born{}, map[uint64][]byte{}, index{}, nil, nil
+	clear(t.births)
+	clear(t.blobs)
+	t.index, t.old, t.made = index{}, nil, nil
 	t.guess, t.assumed, t.head.data = false, nil, nil
 }
 

@@ -121,7 +121,7 @@ func (t *thread) spill(ctx context.Context) error {
 // written is the document as it is written: with what of the queue is in no page. Pages that nobody is in go.
 func (t *thread) written() document {
 	out := t.doc
-	out.Queue, out.QueuePages = nil, nil
+	out.Format, out.Queue, out.QueuePages = format, nil, nil
 	there := map[uint64][]bool{}
 	for i := range t.doc.Queue {
 		e := &t.doc.Queue[i]
