@@ -122,7 +122,8 @@ type Config struct {
 	Maintain func(context.Context) error
 	// SignalBatch is how many signals to take at once, SignalWait how long to wait for one, and
 	// SignalHandlers how many are looked at concurrently. A signal for a thread that is claimed
-	// comes again after NackDelay, doubled each time up to MaxNackDelay.
+	// comes again after NackDelay, doubled each time up to MaxNackDelay; a thread that fails is left alone as long, and the
+	// others have their turn.
 	SignalBatch, SignalHandlers         int
 	SignalWait, NackDelay, MaxNackDelay time.Duration
 

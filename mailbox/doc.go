@@ -18,7 +18,8 @@
 // # Processes
 //
 // A [Mailbox] is the part of one process: it takes requests, and between [Mailbox.Start] and [Mailbox.Stop] it carries
-// out what is due, whoever has queued it. Its [Observer]s are told what it does.
+// out what is due, whoever has queued it. Its [Observer]s are told what it does. A thread that fails, since its records are damaged
+// or the store has trouble with it, is set aside for a while: it keeps neither the others nor a start back.
 //
 // # Events
 //

@@ -17,7 +17,8 @@ type life struct {
 }
 
 // Start looks at what is left from processes that ended, see [Mailbox.Recover], and begins to carry out
-// what is queued. It fails, and starts nothing, when it cannot look. Starting again
+// what is queued. It fails, and starts nothing, when it cannot look. Threads that fail by themselves are logged, and tried again
+// later. Starting again
 // does nothing; a Start while another one is under way waits for it. When it has returned, ctx has no
 // meaning for the Mailbox any more.
 func (m *Mailbox) Start(ctx context.Context) error {
@@ -40,12 +41,12 @@ func (m *Mailbox) Start(ctx context.Context) error {
 	return nil
 }
 
-// recovered looks at what is left, as often as the config says.
+// recovered looks at what is left, as often as the config says. Threads that fail do not keep it from starting.
 func (m *Mailbox) recovered(ctx context.Context) error {
 	for attempt := 1; ; attempt++ {
-		n, err := m.Recover(ctx)
+		n, failed, err := m.recoverAll(ctx)
 		if err == nil {
-			m.cfg.Logger.DebugContext(ctx, "mailbox_recovered", "dispatches", n)
+			m.cfg.Logger.DebugContext(ctx, "mailbox_recovered", "dispatches", n, "failed", len(failed))
 			return nil
 		}
 		if attempt >= m.cfg.StartAttempts || !wait(ctx, m.cfg.StartRetry) {
@@ -152,6 +153,7 @@ func (m *Mailbox) Close(ctx context.Context) error {
 // collect drops what is old.
 func (m *Mailbox) collect(ctx context.Context) {
 	for wait(ctx, m.cfg.GCInterval) {
+		m.wakeLeft(ctx)
 		if err := errors.Join(m.GC(ctx), m.maintain(ctx)); err != nil && ctx.Err() == nil {
 			m.cfg.Logger.WarnContext(ctx, "mailbox_gc_failed", "error", err)
 		}

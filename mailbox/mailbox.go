@@ -21,6 +21,9 @@ type Mailbox struct {
 	tenants map[string]int
 	streams streams
 	pump    *pump // nil if events are not shared
+	asides  asides
+	// unwoken are the threads whose runs could not be woken at the start.
+	unwoken []Head
 	claims  int
 	closing bool
 	// life is set while the loops are at work.

@@ -51,6 +51,8 @@ const (
 	OpSignalPull    OperationName = "signal_pull"
 	OpSignalAck     OperationName = "signal_ack"
 	OpSignalNack    OperationName = "signal_nack"
+	// OpSetAside is not asked for: a thread failed, and is left alone for a while.
+	OpSetAside OperationName = "set_aside"
 )
 
 // Operation is one that begins. Thread and Dispatch are set as far as they are known.

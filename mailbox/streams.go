@@ -118,8 +118,7 @@ func (m *Mailbox) follow(ctx context.Context) {
 	for id, s := range m.idle() {
 		d, found, err := m.queue.Dispatch(ctx, id)
 		switch {
-		case err != nil:
-			return // at the next poll
+		case err != nil: // at the next poll; the others may be well
 		case !found:
 			s.finish(EventMoved, nil)
 			m.forgetStream(id, s)
