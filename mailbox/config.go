@@ -50,7 +50,7 @@ type Runtime interface {
 // Steerer is a [Runtime] whose runs take commands under way.
 type Steerer interface {
 	// Steer hands a command to a run under way. True means that the run has it and
-	// will not lose it. The same command may come twice, under one id.
+	// will not lose it. The same command may come twice, under one id. A panic refuses it.
 	Steer(ctx context.Context, run string, c Command) bool
 }
 

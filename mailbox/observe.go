@@ -51,6 +51,8 @@ const (
 	OpSignalPull    OperationName = "signal_pull"
 	OpSignalAck     OperationName = "signal_ack"
 	OpSignalNack    OperationName = "signal_nack"
+	// OpSteer hands a command to a run under way. It is empty when the run refused it.
+	OpSteer OperationName = "steer"
 	// OpSetAside is not asked for: a thread failed, and is left alone for a while.
 	OpSetAside OperationName = "set_aside"
 )

@@ -76,7 +76,7 @@ func (x *execution) accept(ctx context.Context, c Command) bool {
 		return true
 	case CommandMessages, CommandDecision:
 		s, ok := x.box.cfg.Runtime.(Steerer)
-		return ok && s.Steer(ctx, x.taken.Dispatch.RunID, c)
+		return ok && x.steer(ctx, s, c)
 	default:
 		return false
 	}

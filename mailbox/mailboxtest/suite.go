@@ -21,6 +21,10 @@ func TestStore(t *testing.T, open func(t *testing.T) mailbox.Store) {
 		t.Parallel()
 		testLive(t, open)
 	})
+	t.Run("live_panic", func(t *testing.T) {
+		t.Parallel()
+		testLivePanic(newWorld(t, open(t)))
+	})
 	t.Run("events", func(t *testing.T) {
 		t.Parallel()
 		TestEvents(t, func(t *testing.T) (one, other mailbox.Store) {
