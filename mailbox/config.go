@@ -24,6 +24,7 @@ const (
 	DefaultWorkers        = 32
 	DefaultStopWait       = 5 * time.Second
 	DefaultLiveWait       = 5 * time.Second
+	DefaultCloseWait      = 5 * time.Second
 	DefaultEvents         = 1024
 	DefaultStreams        = 256
 	DefaultStreamTTL      = 5 * time.Minute
@@ -101,6 +102,8 @@ type Config struct {
 	StopWait time.Duration
 	// LiveWait is how long a command to another process may take.
 	LiveWait time.Duration
+	// CloseWait is how long Close waits for executions that it asked to end.
+	CloseWait time.Duration
 	// Events is how many events of a run are kept for those who attach later. Streams of
 	// dispatches that are terminal are kept for StreamTTL, Streams of them at most.
 	Events, Streams int
@@ -162,6 +165,7 @@ func (c Config) withDefaults() Config {
 		{&c.MaxRetryDelay, DefaultMaxRetryDelay},
 		{&c.StopWait, DefaultStopWait},
 		{&c.LiveWait, DefaultLiveWait},
+		{&c.CloseWait, DefaultCloseWait},
 		{&c.StreamTTL, DefaultStreamTTL},
 		{&c.EventPause, DefaultEventPause},
 		{&c.EventTTL, DefaultEventTTL},
@@ -203,7 +207,7 @@ func (c Config) validate() error {
 	for name, value := range map[string]int64{
 		"Lease": int64(c.Lease), "SuspendedLease": int64(c.SuspendedLease), "Renew": int64(c.Renew), "Poll": int64(c.Poll),
 		"RetryDelay": int64(c.RetryDelay), "MaxRetryDelay": int64(c.MaxRetryDelay), "MaxAttempts": int64(c.MaxAttempts),
-		"Workers": int64(c.Workers), "StopWait": int64(c.StopWait), "LiveWait": int64(c.LiveWait), "Events": int64(c.Events),
+		"Workers": int64(c.Workers), "StopWait": int64(c.StopWait), "LiveWait": int64(c.LiveWait), "CloseWait": int64(c.CloseWait), "Events": int64(c.Events),
 		"Streams": int64(c.Streams), "StreamTTL": int64(c.StreamTTL), "EventTTL": int64(c.EventTTL), "EventBytes": int64(c.EventBytes),
 		"StartAttempts": int64(c.StartAttempts), "StartRetry": int64(c.StartRetry),
 		"SignalBatch": int64(c.SignalBatch), "SignalHandlers": int64(c.SignalHandlers), "SignalWait": int64(c.SignalWait),

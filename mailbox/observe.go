@@ -53,6 +53,8 @@ const (
 	OpSignalNack    OperationName = "signal_nack"
 	// OpSteer hands a command to a run under way. It is empty when the run refused it.
 	OpSteer OperationName = "steer"
+	// OpAbandon is not asked for: an execution went on when the Mailbox was closed.
+	OpAbandon OperationName = "abandon"
 	// OpSetAside is not asked for: a thread failed, and is left alone for a while.
 	OpSetAside OperationName = "set_aside"
 )

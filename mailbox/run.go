@@ -73,6 +73,8 @@ type execution struct {
 	events    *Stream
 	cancel    context.CancelCauseFunc
 	suspended atomic.Bool
+	// abandoned is guarded by the Mailbox's lock.
+	abandoned bool
 	renew     chan struct{}
 	done      chan struct{}
 }
