@@ -29,6 +29,7 @@ const (
 	DefaultStreams        = 256
 	DefaultStreamTTL      = 5 * time.Minute
 	DefaultEventBytes     = 4 << 20
+	DefaultStreamBytes    = 64 << 20
 	DefaultEventPause     = 100 * time.Millisecond
 	DefaultEventTTL       = time.Hour
 	DefaultStartAttempts  = 1
@@ -104,15 +105,16 @@ type Config struct {
 	LiveWait time.Duration
 	// CloseWait is how long Close waits for executions that it asked to end.
 	CloseWait time.Duration
-	// Events is how many events of a run are kept for those who attach later. Streams of
-	// dispatches that are terminal are kept for StreamTTL, Streams of them at most.
-	Events, Streams int
-	StreamTTL       time.Duration
+	// Events is how many events of a dispatch are kept for those who attach later, with no more than EventBytes: the
+	// latest ones. Streams of dispatches that are terminal are kept for StreamTTL, Streams of them at most, with no more than
+	// StreamBytes together.
+	Events, Streams         int
+	EventBytes, StreamBytes int
+	StreamTTL               time.Duration
 	// EventPause is how long events wait to be shared with other processes in one write, if the store has an
 	// [EventLog]; none are shared if it is negative. The latest of a dispatch are kept there for EventTTL: as many as Events, and of
 	// no more than EventBytes, about; an execution in another process counts anew.
 	EventPause, EventTTL time.Duration
-	EventBytes           int
 	// StartAttempts is how often Start looks at what is left from former processes before it
 	// gives up, StartRetry the pause between.
 	StartAttempts int
@@ -185,6 +187,7 @@ func (c Config) withDefaults() Config {
 		{&c.Events, DefaultEvents},
 		{&c.Streams, DefaultStreams},
 		{&c.EventBytes, DefaultEventBytes},
+		{&c.StreamBytes, DefaultStreamBytes},
 		{&c.StartAttempts, DefaultStartAttempts},
 		{&c.SignalBatch, DefaultSignalBatch},
 		{&c.SignalHandlers, DefaultSignalHandlers},
@@ -209,6 +212,7 @@ func (c Config) validate() error {
 		"RetryDelay": int64(c.RetryDelay), "MaxRetryDelay": int64(c.MaxRetryDelay), "MaxAttempts": int64(c.MaxAttempts),
 		"Workers": int64(c.Workers), "StopWait": int64(c.StopWait), "LiveWait": int64(c.LiveWait), "CloseWait": int64(c.CloseWait), "Events": int64(c.Events),
 		"Streams": int64(c.Streams), "StreamTTL": int64(c.StreamTTL), "EventTTL": int64(c.EventTTL), "EventBytes": int64(c.EventBytes),
+		"StreamBytes":   int64(c.StreamBytes),
 		"StartAttempts": int64(c.StartAttempts), "StartRetry": int64(c.StartRetry),
 		"SignalBatch": int64(c.SignalBatch), "SignalHandlers": int64(c.SignalHandlers), "SignalWait": int64(c.SignalWait),
 		"NackDelay": int64(c.NackDelay), "MaxNackDelay": int64(c.MaxNackDelay),

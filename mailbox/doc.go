@@ -36,6 +36,7 @@
 // # Errors
 //
 // [ErrNotFound], [ErrExists], [ErrConflict] and [ErrFull] say why a transition
-// was refused; nothing has changed then. An error of the store comes back wrapped,
+// was refused; nothing has changed then. [ErrTooLarge] is a request, or what a run writes, with more bytes than
+// [QueueConfig] allows; a run that writes too much is a dead letter that says so. An error of the store comes back wrapped,
 // and says nothing about what was kept: ask again, with the same ids.
 package mailbox
