@@ -92,7 +92,7 @@ func (l *mailboxLife) steered() {
 	l.ended(long, mailbox.Acked)
 }
 
-// begun waits until a dispatch is carried out.
+// begun waits until a dispatch is carried out, and its message is in the log.
 func (l *mailboxLife) begun(sub mailbox.Submission) {
 	l.t.Helper()
 	l.insist("attach", func(ctx context.Context) error {
@@ -100,7 +100,10 @@ func (l *mailboxLife) begun(sub mailbox.Submission) {
 		if err != nil {
 			return err
 		}
-		_, err = f.Next(ctx, 0)
+		e, err := f.Next(ctx, 0)
+		for err == nil && e.Type != "word" { // an attempt that failed comes before
+			e, err = f.Next(ctx, e.Seq)
+		}
 		return err
 	})
 }
