@@ -47,6 +47,7 @@ const (
 	OpLoadDispatch  OperationName = "load_dispatch"
 	OpLoadThread    OperationName = "load_thread"
 	OpDue           OperationName = "due"
+	OpClaims        OperationName = "count_claims"
 	OpPurge         OperationName = "purge_terminal"
 	OpSignalPull    OperationName = "signal_pull"
 	OpSignalAck     OperationName = "signal_ack"

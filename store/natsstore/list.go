@@ -39,16 +39,13 @@ func (s *Store) Threads(ctx context.Context, q mailbox.ThreadQuery) (out []mailb
 
 // Count implements mailbox.Reader.
 func (s *Store) Count(ctx context.Context) (mailbox.Counts, error) {
-	out := mailbox.Counts{Status: map[mailbox.Status]int{}, Claims: map[string]int{}}
+	out := mailbox.Counts{Status: map[mailbox.Status]int{}}
 	if err := context.Cause(ctx); err != nil {
 		return out, err
 	}
 	s.mirror.heads("", func(x summary) bool {
 		for status, n := range x.counts {
 			out.Status[status] += n
-		}
-		if x.head.Claim != nil {
-			out.Claims[x.head.Tenant]++
 		}
 		return true
 	})

@@ -40,6 +40,10 @@ type mirror struct {
 	// there is a later one.
 	seen  uint64
 	moved chan struct{}
+	// known is the number of the latest head that was put, and claims are those of each tenant. exact is the number of the latest head
+	// after which the server had none left to tell.
+	known, exact uint64
+	claims       map[string]int
 
 	// whole says that all heads have been heard once.
 	whole atomic.Bool
@@ -70,7 +74,7 @@ func newMirror() *mirror {
 		return btree.NewBTreeGOptions(less, btree.Options{NoLocks: true})
 	}
 	return &mirror{
-		threads: map[string]mirrored{}, moved: make(chan struct{}),
+		threads: map[string]mirrored{}, moved: make(chan struct{}), claims: map[string]int{},
 		names: btree.NewBTreeGOptions(func(a, b string) bool { return a < b }, btree.Options{NoLocks: true}),
 		later: sorted(func(a, b due) bool {
 			if !a.at.Equal(b.at) {
@@ -91,10 +95,12 @@ func newMirror() *mirror {
 func (m *mirror) put(id string, seq uint64, s summary) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.known = max(m.known, seq)
 	old, known := m.threads[id]
 	if known && old.seq >= seq {
 		return
 	}
+	m.claim(old.head, -1)
 	if known {
 		m.later.Delete(dueOf(old.head))
 		m.ready.Delete(dueOf(old.head))
@@ -106,6 +112,7 @@ func (m *mirror) put(id string, seq uint64, s summary) {
 		m.names.Set(id)
 	}
 	m.threads[id] = mirrored{summary: s, seq: seq}
+	m.claim(s.head, 1)
 	if !s.head.DueAt.IsZero() {
 		m.later.Set(dueOf(s.head))
 	}
@@ -119,12 +126,15 @@ func (m *mirror) latest(id string) (seq uint64, known bool) {
 	return x.seq, known
 }
 
-// told notes how far the server has told.
-func (m *mirror) told(seq uint64) {
+// told notes how far the server has told, and how many heads it had left.
+func (m *mirror) told(seq, left uint64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if seq > m.seen {
 		m.seen = seq
+		if left == 0 {
+			m.exact = seq
+		}
 		close(m.moved)
 		m.moved = make(chan struct{})
 	}
@@ -210,27 +220,30 @@ func (s *Store) hear(ctx context.Context, msg jetstream.Msg) {
 	if err != nil {
 		return
 	}
-	defer s.mirror.told(meta.Sequence.Stream)
-	take := func() { s.take(ctx, msg, meta.Sequence.Stream) }
+	left := meta.NumPending
+	defer func() { s.mirror.told(meta.Sequence.Stream, left) }()
 	if msg.Headers().Get(writerHeader) == s.id {
+		take := func() { s.take(ctx, msg, meta.Sequence.Stream) }
 		s.turns.after(s.names.threadOf(msg.Subject()), take) // whoever writes it knows it
 		return
 	}
-	take()
+	if !s.take(ctx, msg, meta.Sequence.Stream) {
+		left++
+	}
 }
 
-// take puts a head that was delivered into the mirror, if it is not there.
-func (s *Store) take(ctx context.Context, msg jetstream.Msg, number uint64) {
+// take puts a head that was delivered into the mirror, if it is not there. It is false if a later one is on its way.
+func (s *Store) take(ctx context.Context, msg jetstream.Msg, number uint64) bool {
 	if seq, _ := s.mirror.latest(s.names.threadOf(msg.Subject())); seq >= number {
-		return
+		return true
 	}
 	d, parts, err := s.heard(ctx, msg)
 	if errors.Is(err, errGone) {
-		return // a later one is on its way
+		return false
 	}
 	if err != nil {
 		s.cfg.Logger.ErrorContext(ctx, "natsstore_head_damaged", "stream", s.cfg.Name, "record", number, "error", err)
-		return
+		return true
 	}
 	s.mirror.put(d.Head.Thread, number, summaryOf(d))
 	if s.mirror.whole.Load() && !d.Gone {
@@ -239,6 +252,7 @@ func (s *Store) take(ctx context.Context, msg jetstream.Msg, number uint64) {
 		t.doc.ready(t.id)
 		s.cache.keep(t, len(msg.Data()))
 	}
+	return true
 }
 
 // heard decodes a head that was delivered.
