@@ -32,8 +32,8 @@ type Server struct {
 	// port is that on loopback, empty without one; cert and key are in PEM.
 	port      string
 	cert, key []byte
-	done     chan struct{}
-	process  *os.Process
+	done      chan struct{}
+	process   *os.Process
 }
 
 // New makes and starts a server in a new temporary folder, with settings such as "fsync=off".
