@@ -49,6 +49,7 @@ const (
 	OpDue           OperationName = "due"
 	OpClaims        OperationName = "count_claims"
 	OpPurge         OperationName = "purge_terminal"
+	OpLive          OperationName = "live_delivery"
 	OpSignalPull    OperationName = "signal_pull"
 	OpSignalAck     OperationName = "signal_ack"
 	OpSignalNack    OperationName = "signal_nack"

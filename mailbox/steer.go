@@ -48,7 +48,10 @@ func (m *Mailbox) deliver(ctx context.Context, d Dispatch, c Command) (bool, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, m.cfg.LiveWait)
 	defer cancel()
-	return live.Deliver(ctx, Target{Thread: d.Thread, Run: d.RunID, Dispatch: d.ID}, c)
+	ctx, end := m.queue.begin(ctx, Operation{Name: OpLive, Thread: d.Thread, Dispatch: d.ID})
+	taken, err := live.Deliver(ctx, Target{Thread: d.Thread, Run: d.RunID, Dispatch: d.ID}, c)
+	end(!taken, err)
+	return taken, err
 }
 
 // listen takes commands of other processes while the execution lasts.

@@ -56,7 +56,7 @@ func (c Config) withDefaults() Config {
 	c.OrphanAge = cmp.Or(c.OrphanAge, DefaultOrphanAge)
 	c.warnings = c.Logger
 	if c.Logger == nil {
-		c.warnings = slog.Default()
+		c.warnings = slog.Default() //nolint:forbidigo // somebody has to hear of servers that lose data
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
 	return c
