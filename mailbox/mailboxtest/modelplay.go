@@ -120,7 +120,7 @@ func (p *player) do(ctx context.Context, s step) string {
 	h := mailbox.Hold{Thread: modelThread, Dispatch: p.model.lastHolder(s.Token), Token: p.model.lastToken(s.Token)}
 	p.count++
 	name := fmt.Sprint("n", p.count)
-	if s.Do == doEnqueue || s.Do == doInline || s.Do == doReplay {
+	if slices.Contains([]action{doEnqueue, doInline, doClaim, doClaimOne, doReplay}, s.Do) { // which may make a run
 		p.runs = append(p.runs, "run-"+name)
 	}
 	switch s.Do {
