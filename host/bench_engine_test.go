@@ -14,7 +14,7 @@ import (
 	"github.com/mortise-dev/mortise/host"
 )
 
-// contestant makes one call. It takes no b: marking it as a helper costs more than
+// contestant makes one call. It takes no tb: marking it as a helper costs more than
 // an empty call.
 type contestant func()
 
@@ -58,192 +58,262 @@ func ratio(b *testing.B, name string, more, less cost) {
 }
 
 // bareModule instantiates a module on wazero itself.
-func bareModule(b *testing.B, wasm []byte) api.Module {
-	b.Helper()
-	rt := wazero.NewRuntimeWithConfig(b.Context(), wazero.NewRuntimeConfigCompiler())
-	b.Cleanup(func() { _ = rt.Close(context.WithoutCancel(b.Context())) })
-	m, err := rt.Instantiate(b.Context(), wasm)
+func bareModule(tb testing.TB, wasm []byte) api.Module {
+	tb.Helper()
+	rt := wazero.NewRuntimeWithConfig(tb.Context(), wazero.NewRuntimeConfigCompiler())
+	tb.Cleanup(func() { _ = rt.Close(context.WithoutCancel(tb.Context())) })
+	m, err := rt.Instantiate(tb.Context(), wasm)
 	if err != nil {
-		b.Fatal(err)
+		tb.Fatal(err)
 	}
 	return m
 }
 
 // bareCall calls an export that does nothing on wazero itself, without a context
 // that ends, without input or output: the least that a call can cost.
-func bareCall(b *testing.B, wasm []byte, export string) contestant {
-	b.Helper()
-	f := bareModule(b, wasm).ExportedFunction(export)
+func bareCall(tb testing.TB, wasm []byte, export string, _ []byte) contestant {
+	tb.Helper()
+	f := bareModule(tb, wasm).ExportedFunction(export)
 	stack := make([]uint64, 1)
 	ctx := context.Background()
 	return func() {
 		if err := f.CallWithStack(ctx, stack); err != nil {
-			b.Fatal(err)
+			tb.Fatal(err)
 		}
 	}
 }
 
-// bareEcho is bareCall around a copy into and out of a fixed place in the memory.
-func bareEcho(b *testing.B, input []byte) contestant {
-	b.Helper()
-	m := bareModule(b, watBytes(b, "dirty")) // ok does nothing
-	f, memory, n := m.ExportedFunction("ok"), m.Memory(), uint32(len(input))
+// bareEcho is bareCall of an export that does nothing, around a copy into and out of a
+// fixed place in the memory.
+func bareEcho(tb testing.TB, wasm []byte, export string, input []byte) contestant {
+	tb.Helper()
+	m := bareModule(tb, wasm)
+	f, memory, n := m.ExportedFunction(export), m.Memory(), uint32(len(input))
 	stack := make([]uint64, 1)
 	ctx := context.Background()
 	return func() {
 		if !memory.Write(0, input) {
-			b.Fatal("the memory is too small")
+			tb.Fatal("the memory is too small")
 		}
 		if err := f.CallWithStack(ctx, stack); err != nil {
-			b.Fatal(err)
+			tb.Fatal(err)
 		}
 		if view, ok := memory.Read(0, n); !ok || len(bytes.Clone(view)) != len(input) {
-			b.Fatal(ok)
+			tb.Fatal(ok)
 		}
 	}
 }
 
 // nativeCall is a call of this package, with its limits, fuel and a deadline.
-func nativeCall(b *testing.B, wasm []byte, export string, input []byte) contestant {
-	b.Helper()
-	m := load(b, host.EngineNative, host.Spec{Name: "bench", Wasm: wasm})
-	ctx := b.Context()
+func nativeCall(tb testing.TB, wasm []byte, export string, input []byte) contestant {
+	tb.Helper()
+	m := load(tb, host.EngineNative, host.Spec{Name: "bench", Wasm: wasm})
+	ctx := tb.Context()
 	return func() {
 		if _, err := m.Call(ctx, export, input); err != nil {
-			b.Fatal(err)
+			tb.Fatal(err)
 		}
 	}
 }
 
 // sessionCall is nativeCall on an instance that keeps its state: without putting
 // it back, but with limits, fuel and a deadline.
-func sessionCall(b *testing.B, wasm []byte, export string, input []byte) contestant {
-	b.Helper()
-	m := load(b, host.EngineNative, host.Spec{Name: "bench", Wasm: wasm, Grants: host.Grants{Sticky: true}})
-	ctx := b.Context()
+func sessionCall(tb testing.TB, wasm []byte, export string, input []byte) contestant {
+	tb.Helper()
+	m := load(tb, host.EngineNative, host.Spec{Name: "bench", Wasm: wasm, Grants: host.Grants{Sticky: true}})
+	ctx := tb.Context()
 	s, err := m.Session(ctx)
 	if err != nil {
-		b.Fatal(err)
+		tb.Fatal(err)
 	}
-	b.Cleanup(func() { _ = s.Close(context.WithoutCancel(ctx)) })
+	tb.Cleanup(func() { _ = s.Close(context.WithoutCancel(ctx)) })
 	return func() {
 		if _, err := s.Call(ctx, export, input); err != nil {
-			b.Fatal(err)
+			tb.Fatal(err)
 		}
 	}
 }
 
-// directCall is go-sdk as its users call it, without a deadline or with one.
-func directCall(b *testing.B, wasm []byte, export string, input []byte, timeout time.Duration) contestant {
-	b.Helper()
-	ctx := b.Context()
+// directCall is go-sdk as its users call it, without a deadline: one plugin that is
+// made once.
+func directCall(tb testing.TB, wasm []byte, export string, input []byte) contestant {
+	tb.Helper()
+	return sdkCall(tb, wasm, export, input, 0)
+}
+
+// deadlineCall is directCall with a deadline.
+func deadlineCall(tb testing.TB, wasm []byte, export string, input []byte) contestant {
+	tb.Helper()
+	return sdkCall(tb, wasm, export, input, time.Second)
+}
+
+func sdkCall(tb testing.TB, wasm []byte, export string, input []byte, timeout time.Duration) contestant {
+	tb.Helper()
+	ctx := tb.Context()
 	manifest := extism.Manifest{Wasm: []extism.Wasm{extism.WasmData{Data: wasm}}, Timeout: uint64(timeout.Milliseconds())}
 	p, err := extism.NewPlugin(ctx, manifest, extism.PluginConfig{}, nil)
 	if err != nil {
-		b.Fatal(err)
+		tb.Fatal(err)
 	}
-	b.Cleanup(func() { _ = p.Close(context.WithoutCancel(ctx)) })
+	tb.Cleanup(func() { _ = p.Close(context.WithoutCancel(ctx)) })
 	return func() {
 		if code, out, err := p.CallWithContext(ctx, export, input); err != nil || code != 0 || len(out) != len(input) {
-			b.Fatal(code, len(out), err)
+			tb.Fatal(code, len(out), err)
 		}
 	}
 }
 
 // instantiate makes an instance of a module anew on wazero and calls it once, which
 // is how else to have fresh state.
-func instantiate(b *testing.B, wasm []byte, export string) contestant {
-	b.Helper()
-	ctx := b.Context()
+func instantiate(tb testing.TB, wasm []byte, export string, _ []byte) contestant {
+	tb.Helper()
+	ctx := tb.Context()
 	rt := wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfigCompiler())
-	b.Cleanup(func() { _ = rt.Close(context.WithoutCancel(ctx)) })
+	tb.Cleanup(func() { _ = rt.Close(context.WithoutCancel(ctx)) })
 	code, err := rt.CompileModule(ctx, wasm)
 	if err != nil {
-		b.Fatal(err)
+		tb.Fatal(err)
 	}
 	config := wazero.NewModuleConfig().WithName("")
 	return func() {
 		m, err := rt.InstantiateModule(ctx, code, config)
 		if err != nil {
-			b.Fatal(err)
+			tb.Fatal(err)
 		}
 		if _, err := m.ExportedFunction(export).Call(ctx); err != nil {
-			b.Fatal(err)
+			tb.Fatal(err)
 		}
 		if err := m.Close(ctx); err != nil {
-			b.Fatal(err)
+			tb.Fatal(err)
 		}
 	}
 }
 
+// way is how a contestant calls an export of a module.
+type way func(tb testing.TB, wasm []byte, export string, input []byte) contestant
+
+// entrant is a contestant that runs in a process of its own.
+type entrant struct {
+	// block is how many calls it makes in a turn: enough for some milliseconds, so that
+	// its collections are in it.
+	block int
+	call  way
+	// guest is a module of testdata, empty for the one that does nothing.
+	guest, export string
+	input         []byte
+}
+
+func (e entrant) enter(tb testing.TB) contestant {
+	tb.Helper()
+	wasm := []byte(answer)
+	if e.guest != "" {
+		wasm = watBytes(tb, e.guest)
+	}
+	return e.call(tb, wasm, e.export, e.input)
+}
+
+// entrants are the contestants of BenchmarkEngine by the name of their contest.
+func entrants() map[string]map[string]entrant {
+	all := map[string]map[string]entrant{
+		"empty": {
+			"bare":           {50_000, bareCall, "", "ping", nil},
+			"native":         {50_000, nativeCall, "", "ping", nil},
+			"gosdk":          {1000, directCall, "", "ping", nil},
+			"gosdk-deadline": {1000, deadlineCall, "", "ping", nil},
+		},
+		"fresh": {
+			"bare":        {50_000, bareCall, "dirty", "touch", nil},
+			"native":      {5000, nativeCall, "dirty", "touch", nil},
+			"instantiate": {200, instantiate, "dirty", "touch", nil},
+		},
+	}
+	for _, n := range pdkSizes() {
+		input := make([]byte, n)
+		all[fmt.Sprintf("echo_pdk/%d", n)] = map[string]entrant{
+			"native": {1000, nativeCall, "echo_pdk", "echo", input},
+			"gosdk":  {200, directCall, "echo_pdk", "echo", input},
+		}
+	}
+	for _, n := range bulkSizes() {
+		input, block := bytes.Repeat([]byte("mortise "), n/8), 20<<20/n
+		all[fmt.Sprintf("echo_bulk/%d", n)] = map[string]entrant{
+			"copy":    {block, bareEcho, "dirty", "ok", input},
+			"native":  {block, nativeCall, "echo", "echo", input},
+			"session": {block, sessionCall, "echo", "echo", input},
+		}
+	}
+	return all
+}
+
+func pdkSizes() []int  { return []int{0, 4 << 10, 64 << 10} }
+func bulkSizes() []int { return []int{4 << 10, 64 << 10, 1 << 20} }
+
+// contest is what BenchmarkEngine compares: pairs of contestants, the dearer first.
+type contest struct {
+	name   string
+	ratios [][2]string
+}
+
+func contests() []contest {
+	all := []contest{
+		{"empty", [][2]string{{"native", "bare"}, {"gosdk", "native"}, {"gosdk-deadline", "native"}}},
+		{"fresh", [][2]string{{"native", "bare"}, {"instantiate", "native"}}},
+	}
+	for _, n := range pdkSizes() {
+		all = append(all, contest{fmt.Sprintf("echo_pdk/%d", n), [][2]string{{"gosdk", "native"}}})
+	}
+	for _, n := range bulkSizes() {
+		all = append(all, contest{fmt.Sprintf("echo_bulk/%d", n), [][2]string{{"native", "copy"}, {"session", "copy"}}})
+	}
+	return all
+}
+
 // BenchmarkEngine compares bare wazero, this package and go-sdk on the same bytes in
-// one run. The metrics are medians of blocks.
+// one run. The metrics are medians of blocks. Each contestant that makes garbage, and
+// whatever it is compared with, has a process of its own: a program uses one of them,
+// and what one leaves to the collector is no burden to another.
 func BenchmarkEngine(b *testing.B) {
-	b.Run("empty", func(b *testing.B) {
-		wasm := []byte(answer)
-		c := compete(b, 1000, bareCall(b, wasm, "ping"), nativeCall(b, wasm, "ping", nil),
-			directCall(b, wasm, "ping", nil, 0), directCall(b, wasm, "ping", nil, time.Second))
-		report(b, []string{"bare", "native", "gosdk", "gosdk-deadline"}, c)
-		ratio(b, "native/bare", c[1], c[0])
-		ratio(b, "gosdk/native", c[2], c[1])
-		ratio(b, "gosdk-deadline/native", c[3], c[1])
-	})
-	b.Run("fresh", func(b *testing.B) {
-		wasm := watBytes(b, "dirty")
-		c := compete(b, 200, bareCall(b, wasm, "touch"), nativeCall(b, wasm, "touch", nil), instantiate(b, wasm, "touch"))
-		report(b, []string{"bare", "native", "instantiate"}, c)
-		ratio(b, "native/bare", c[1], c[0])
-		ratio(b, "instantiate/native", c[2], c[1])
-	})
-	b.Run("fresh_go", func(b *testing.B) {
-		// A guest in Go and an export that does nothing: what is left is its runtime's
-		// way in and out, and fresh state.
-		wasm := built(b, hookGuest)
-		plain := newPlainGuest(b, wasm, false).module.ExportedFunction("noop")
-		stack := make([]uint64, 1)
-		anew := plainInstances(b, wasm)
-		var again []float64
-		remake := func() {
-			start := cpuTime()
-			if err := anew().Close(b.Context()); err != nil {
-				b.Fatal(err)
+	for _, c := range contests() {
+		b.Run(c.name, func(b *testing.B) {
+			costs := competeApart(b, c.name)
+			for _, pair := range c.ratios {
+				ratio(b, pair[0]+"/"+pair[1], costs[pair[0]], costs[pair[1]])
 			}
-			again = append(again, float64((cpuTime() - start).Nanoseconds()))
-		}
-		c := compete(b, 50, func() {
-			if err := plain.CallWithStack(context.Background(), stack); err != nil {
-				b.Fatal(err)
-			}
-		}, nativeCall(b, wasm, "noop", nil))
-		for range 20 {
-			remake()
-		}
-		report(b, []string{"bare", "native"}, c)
-		b.ReportMetric(median(again), "instantiate-cpu-ns")
-		b.ReportMetric(median(again)/c[1].cpu, "instantiate/native-cpu")
-	})
+		})
+	}
+	b.Run("fresh_go", benchFreshGo)
 	b.Run("loop", func(b *testing.B) {
 		wasm := watBytes(b, "dirty")
-		c := compete(b, 20, bareCall(b, wasm, "work"), nativeCall(b, wasm, "work", nil))
+		c := compete(b, 20, bareCall(b, wasm, "work", nil), nativeCall(b, wasm, "work", nil))
 		report(b, []string{"bare", "native"}, c)
 		ratio(b, "native/bare", c[1], c[0])
 	})
-	for _, n := range []int{0, 4 << 10, 64 << 10} {
-		b.Run(fmt.Sprintf("echo_pdk/%d", n), func(b *testing.B) {
-			wasm, input := watBytes(b, "echo_pdk"), make([]byte, n)
-			c := compete(b, 20, nativeCall(b, wasm, "echo", input), directCall(b, wasm, "echo", input, 0))
-			report(b, []string{"native", "gosdk"}, c)
-			ratio(b, "gosdk/native", c[1], c[0])
-		})
+}
+
+// benchFreshGo takes a guest in Go and an export that does nothing: what is left is
+// its runtime's way in and out, and fresh state.
+func benchFreshGo(b *testing.B) {
+	wasm := built(b, hookGuest)
+	plain := newPlainGuest(b, wasm, false).module.ExportedFunction("noop")
+	stack := make([]uint64, 1)
+	anew := plainInstances(b, wasm)
+	var again []float64
+	remake := func() {
+		start := cpuTime()
+		if err := anew().Close(b.Context()); err != nil {
+			b.Fatal(err)
+		}
+		again = append(again, float64((cpuTime() - start).Nanoseconds()))
 	}
-	for _, n := range []int{4 << 10, 64 << 10, 1 << 20} {
-		b.Run(fmt.Sprintf("echo_bulk/%d", n), func(b *testing.B) {
-			input := bytes.Repeat([]byte("mortise "), n/8)
-			wasm := watBytes(b, "echo")
-			c := compete(b, 50, bareEcho(b, input), nativeCall(b, wasm, "echo", input), sessionCall(b, wasm, "echo", input))
-			report(b, []string{"copy", "native", "session"}, c)
-			ratio(b, "native/copy", c[1], c[0])
-			ratio(b, "session/copy", c[2], c[0])
-		})
+	c := compete(b, 50, func() {
+		if err := plain.CallWithStack(context.Background(), stack); err != nil {
+			b.Fatal(err)
+		}
+	}, nativeCall(b, wasm, "noop", nil))
+	for range 20 {
+		remake()
 	}
+	report(b, []string{"bare", "native"}, c)
+	b.ReportMetric(median(again), "instantiate-cpu-ns")
+	b.ReportMetric(median(again)/c[1].cpu, "instantiate/native-cpu")
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"log/slog"
-	"time"
 
 	"github.com/mortise-dev/mortise/internal/wasm"
 )
@@ -43,10 +42,10 @@ type program interface {
 
 // instance runs one call at a time.
 type instance interface {
-	// call runs an export that takes nothing, for as long as timeout and ctx let
-	// it, and fills in the outcome. The error is a *fault when the guest broke or was
-	// stopped.
-	call(ctx context.Context, timeout time.Duration, t *target, in *input, out *outcome) error
+	// call runs an export that takes nothing, for as long as Limits.Timeout and ctx let
+	// it, returns its output and fills in the outcome, which was empty. The error is a
+	// *fault when the guest broke or was stopped.
+	call(ctx context.Context, t *target, in *input, out *outcome) ([]byte, error)
 	// interrupt ends the call in progress, from another goroutine. The fault of
 	// the call is ErrClosed.
 	interrupt()
@@ -59,25 +58,26 @@ type target struct {
 	index int
 }
 
-// input is what a call gets, in parts. It is valid while the call runs.
+// input is what a call gets, in one piece or in parts. It is valid while the call
+// runs.
 type input struct {
+	whole []byte
 	parts [][]byte
 	size  int
-	// whole is the one part of an input that came as one.
-	whole [1][]byte
 	// items are what the guest may read beside it.
 	items Items
 }
 
-func (in *input) set(data []byte) {
-	in.whole[0] = data
-	in.parts, in.size = in.whole[:], len(data)
-}
+func (in *input) set(data []byte) { in.whole, in.size = data, len(data) }
 
 func (in *input) drop() { *in = input{} }
 
 // copyTo puts the input together in a place of its size.
 func (in *input) copyTo(to []byte) {
+	if in.parts == nil {
+		copy(to, in.whole)
+		return
+	}
 	for _, part := range in.parts {
 		to = to[copy(to, part):]
 	}
@@ -85,7 +85,10 @@ func (in *input) copyTo(to []byte) {
 
 // bytes is the input in one piece, which is not to be changed.
 func (in *input) bytes() []byte {
-	if len(in.parts) == 1 {
+	switch len(in.parts) {
+	case 0:
+		return in.whole
+	case 1:
 		return in.parts[0]
 	}
 	return bytes.Join(in.parts, nil)
@@ -94,7 +97,6 @@ func (in *input) bytes() []byte {
 // outcome is what a call left behind. It is valid beside an error too, as far as
 // it goes.
 type outcome struct {
-	output []byte
 	// code and text are what the guest returned and gave to error_set.
 	code uint32
 	text string
@@ -105,6 +107,9 @@ type outcome struct {
 	// logsDropped counts log messages beyond the limit.
 	logsDropped int64
 }
+
+// unusual tells that a call without an error is no success without more ado.
+func (o *outcome) unusual() bool { return o.spent || o.code != 0 || o.text != "" }
 
 // fault is a trap before it knows its module and export.
 type fault struct {

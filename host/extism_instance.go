@@ -91,14 +91,14 @@ func (i *extismInstance) end() {
 	i.files.written = 0
 }
 
-func (i *extismInstance) call(ctx context.Context, timeout time.Duration, t *target, in *input, out *outcome) (err error) {
+func (i *extismInstance) call(ctx context.Context, t *target, in *input, out *outcome) (output []byte, err error) {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	i.stop.Store(&stop)
-	ctx, cancel := context.WithTimeout(ctx, timeout)
+	ctx, cancel := context.WithTimeout(ctx, i.prog.limits.Timeout)
 	defer cancel()
 	if i.closed {
-		return fmt.Errorf("%w: the instance is closed", ErrEngine)
+		return nil, fmt.Errorf("%w: the instance is closed", ErrEngine)
 	}
 	input := in.bytes()
 	callCtx := i.begin(ctx, t.name, input)
@@ -108,14 +108,14 @@ func (i *extismInstance) call(ctx context.Context, timeout time.Duration, t *tar
 	defer func() {
 		out.logsDropped = i.log.dropped
 		if r := recover(); r != nil {
-			err = fmt.Errorf("%w: the call panicked: %s", ErrEngine, clean(fmt.Sprint(r), maxDetail))
+			output, err = nil, fmt.Errorf("%w: the call panicked: %s", ErrEngine, clean(fmt.Sprint(r), maxDetail))
 		}
 	}()
 	code, output, err := i.plugin.CallWithContext(callCtx, t.name, input)
 	if err != nil {
 		refused, f := i.classify(ctx, err)
 		if f != nil {
-			return f
+			return nil, f
 		}
 		out.text = refused
 	}
@@ -123,16 +123,16 @@ func (i *extismInstance) call(ctx context.Context, timeout time.Duration, t *tar
 		output = i.output
 	}
 	if len(output) > i.prog.limits.OutputBytes {
-		return i.outputTooLarge(len(output))
+		return nil, i.outputTooLarge(len(output))
 	}
 	if output == nil {
 		output = []byte{}
 	}
-	out.code, out.output = code, output
+	out.code = code
 	// A context that ended during the call may have closed the module just as the
 	// call returned.
 	out.spent = i.closed || i.files.touched || ctx.Err() != nil || !i.sticky && i.memories.high(i.highWater()) || !i.kernelSane()
-	return nil
+	return output, nil
 }
 
 // keep makes the instance keep its variables between calls. Memory and globals

@@ -31,13 +31,15 @@ type Generation struct {
 	prog    program
 	pool    *pool
 	caps    *capabilities
+	// reached tells that the guest reaches code of the embedder, which may call back.
+	reached bool
 	// watch is set while the generation may be rolled back.
 	watch atomic.Pointer[watch]
 }
 
 func newGeneration(m *Module, number int64, src source, prog program, info Info) *Generation {
 	info.Generation = number
-	g := &Generation{module: m, number: number, info: info, limits: src.limits, grants: src.grants, parsed: src.parsed, prog: prog, caps: src.caps}
+	g := &Generation{module: m, number: number, info: info, limits: src.limits, grants: src.grants, parsed: src.parsed, prog: prog, caps: src.caps, reached: src.caps.blocking()}
 	g.few = make([]target, len(info.Exports))
 	g.targets = make(map[string]*target, len(info.Exports))
 	for i, name := range info.Exports {
@@ -83,111 +85,6 @@ func (g *Generation) HasExport(name string) bool {
 
 // Section returns a copy of the first custom section with that name, or nil.
 func (g *Generation) Section(name string) []byte { return slices.Clone(g.parsed.Section(name)) }
-
-// Call is [Module.Call] on this generation. Once another one has taken its place
-// it fails with [ErrRetired].
-func (g *Generation) Call(ctx context.Context, export string, input []byte) ([]byte, error) {
-	s, t, err := g.begin(ctx, export, len(input))
-	if err != nil {
-		return nil, err
-	}
-	defer g.pool.release(ctx, s)
-	s.in.set(input)
-	return g.serve(ctx, s, t)
-}
-
-// begin takes a slot for a call that can be made.
-func (g *Generation) begin(ctx context.Context, export string, size int) (*slot, *target, error) {
-	t, err := g.target(export, size)
-	if err != nil {
-		return nil, nil, err
-	}
-	if g.caps.inside(ctx) {
-		return nil, nil, fmt.Errorf("host: module %q export %q: %w", g.module.name, t.name, ErrReentry)
-	}
-	s, err := g.pool.take(ctx, false)
-	if err != nil {
-		return nil, nil, g.unserved(export, err)
-	}
-	return s, t, nil
-}
-
-// serve runs a call on a slot that holds its input.
-func (g *Generation) serve(ctx context.Context, s *slot, t *target) ([]byte, error) {
-	start := s.tally.begin()
-	s.out = outcome{}
-	err := g.run(ctx, s, t)
-	s.in.drop()
-	s.tally.end(start, &s.out)
-	if err != nil {
-		g.module.count.fail(err)
-	}
-	if w := g.watch.Load(); w != nil {
-		g.judge(ctx, w, err)
-	}
-	if err != nil {
-		return nil, err
-	}
-	output := s.out.output
-	s.out.output = nil
-	return output, nil
-}
-
-// fewTargets is how many exports are looked through one by one.
-const fewTargets = 6
-
-// target finds an export, or refuses a call that cannot be made.
-func (g *Generation) target(export string, size int) (*target, error) {
-	var t *target
-	for i := range g.few {
-		if g.few[i].name == export {
-			t = &g.few[i]
-			break
-		}
-	}
-	if t == nil {
-		t = g.targets[export]
-	}
-	if t == nil {
-		return nil, fmt.Errorf("host: module %q export %q: %w", g.module.name, clean(export, maxName), ErrNoExport)
-	}
-	if size > g.limits.InputBytes {
-		return nil, fmt.Errorf("host: module %q export %q: %w: %d bytes of %d", g.module.name, export, ErrInputTooLarge, size, g.limits.InputBytes)
-	}
-	return t, nil
-}
-
-func (g *Generation) unserved(export string, err error) error {
-	return fmt.Errorf("host: module %q export %q: waiting for an instance: %w", g.module.name, export, err)
-}
-
-// run calls on the slot's instance, or on a new one.
-func (g *Generation) run(ctx context.Context, s *slot, t *target) error {
-	if s.inst == nil {
-		inst, err := g.instantiate(ctx, s)
-		if err != nil {
-			return err
-		}
-		g.pool.set(s, inst)
-	}
-	out := &s.out
-	err := s.inst.call(ctx, g.limits.Timeout, t, &s.in, out)
-	if err != nil || out.spent {
-		g.discard(ctx, s)
-	}
-	if err == nil && out.code == 0 && out.text == "" {
-		return nil
-	}
-	return g.failed(t, out, err)
-}
-
-// failed is the error of a call.
-func (g *Generation) failed(t *target, out *outcome, err error) error {
-	if err != nil {
-		return g.failure(t.name, err)
-	}
-	return &GuestError{Module: g.module.name, Export: t.name, Code: out.code, Message: clean(out.text, maxMessage)}
-}
 
 // warm makes the first instance, so that one that cannot start is found at load.
 func (g *Generation) warm(ctx context.Context) error {

@@ -75,11 +75,12 @@ func (i *extismInstance) onLog(level extism.LogLevel, message string) {
 
 // beginNative starts a call on an engine that does not log by itself.
 func (g *guestLog) beginNative(ctx context.Context, export string) {
-	if g.granted {
-		g.begin(ctx, export)
-	}
-	g.used, g.dropped, g.starting = 0, 0, false
+	g.begin(ctx, export)
+	g.starting = false
 }
+
+// reset forgets what the call before has used.
+func (g *guestLog) reset() { g.used, g.dropped, g.starting = 0, 0, false }
 
 // pass writes a message of the guest.
 func (g *guestLog) pass(level extism.LogLevel, message string) { g.text(slogLevel(level), message) }

@@ -13,6 +13,10 @@ import (
 // that fills memory which was never touched some 1 ms.
 const fuelSlice = 1 << 15
 
+// maxCredit is how much of the host's work may wait until it is taken from a
+// counter: to set one takes as long as a small piece of work.
+const maxCredit = fuelSlice / 8
+
 // counter is where a module counts down. What is in it was granted and is not used.
 type counter struct {
 	api.MutableGlobal
@@ -47,6 +51,7 @@ func (i *nativeInstance) bindCounter(m api.Module, export string) error {
 func (i *nativeInstance) grant() {
 	if c := i.counter; len(i.counters) == 1 && c.last >= fuelSlice/2 && c.last <= i.limit {
 		c.granted, c.last = c.last, 0
+		i.lend(i.limit - c.granted)
 		return
 	}
 	for _, c := range i.counters {
@@ -55,20 +60,31 @@ func (i *nativeInstance) grant() {
 	}
 	i.counter.granted = min(fuelSlice, i.limit)
 	i.counter.put(i.counter.granted)
+	i.lend(i.limit - i.counter.granted)
+}
+
+// lend lets the host's work wait for as much as is neither used nor granted, so a
+// guest that has used up its limit is not served any more. Where there are several
+// counters nothing waits.
+func (i *nativeInstance) lend(free int64) {
+	i.debt, i.credit = 0, min(maxCredit, free)
+	if len(i.counters) > 1 {
+		i.credit = 0
+	}
 }
 
 // total is the fuel that a call has used, which has ended.
 func (i *nativeInstance) total() int64 {
 	if len(i.counters) == 1 {
 		i.counter.last = i.counter.left()
-		return i.counter.granted - i.counter.last
+		return i.counter.granted - i.counter.last + i.debt
 	}
 	return i.used()
 }
 
 // used is the fuel that the call has used so far.
 func (i *nativeInstance) used() int64 {
-	var n int64
+	n := i.debt
 	for _, c := range i.counters {
 		n += c.used()
 	}
@@ -78,6 +94,9 @@ func (i *nativeInstance) used() int64 {
 // refill is called by a module when its slice is used up. It ends the guest when
 // the call must not go on.
 func (i *nativeInstance) refill(m api.Module, _ []uint64) {
+	if i.debt > 0 {
+		i.pay()
+	}
 	used := i.used()
 	late := i.late()
 	switch err := i.context.Err(); {
@@ -119,6 +138,7 @@ func (i *nativeInstance) next(c *counter, remains int64) {
 	next := min(fuelSlice, free)
 	c.granted = c.used() + next
 	c.put(next)
+	i.lend(free - next)
 }
 
 // counterOf is the counter of the module that asks, or the one that pays for the

@@ -84,6 +84,38 @@ func TestFuel_limit(t *testing.T) {
 	}
 }
 
+// TestFuel_hostWork has the host copy: it is counted to the unit, whether it is taken
+// from the counter at once or later, and a unit too few ends the call each time.
+func TestFuel_hostWork(t *testing.T) {
+	t.Parallel()
+	h := newHost(t, host.Config{Engine: host.EngineNative})
+	open := func(fuel int64) *host.Module {
+		m, err := h.Load(t.Context(), host.Spec{Path: wat("echo"), Limits: host.Limits{Timeout: time.Minute, Fuel: fuel}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m
+	}
+	m := open(0)
+	empty, err := fuelOf(t.Context(), m, "echo", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range []int{64, 4 << 10, 192 << 10} {
+		input, want := make([]byte, n), empty+2*int64(n)/64
+		enough, less := open(want), open(want-1)
+		for range 3 { // the first grants a slice, later ones use what is left of it
+			for _, m := range []*host.Module{m, enough} {
+				if used, err := fuelOf(t.Context(), m, "echo", input); err != nil || used != want {
+					t.Errorf("%d bytes used %d units (%v), want %d", n, used, err, want)
+				}
+			}
+			_, err := less.Call(t.Context(), "echo", input)
+			_ = wantTrap(t, err, host.TrapFuel)
+		}
+	}
+}
+
 // TestFuel_sameUnderLoad runs the same calls alone and beside spinning guests: the
 // fuel of a call that ends, and the point at which one traps.
 func TestFuel_sameUnderLoad(t *testing.T) {

@@ -14,11 +14,10 @@ import (
 func (p *nativeProgram) offerFunctions(ctx context.Context) error {
 	b := p.runtime.NewHostModuleBuilder(moduleNative)
 	i32, i64 := api.ValueTypeI32, api.ValueTypeI64
-	add := func(name string, f func(*nativeInstance, api.Module, []uint64), params, results []api.ValueType) {
-		b.NewFunctionBuilder().WithGoModuleFunction(api.GoModuleFunc(func(ctx context.Context, m api.Module, stack []uint64) {
-			f(nativeCaller(ctx), m, stack)
-		}), params, results).Export(name)
+	offer := func(name string, f api.GoModuleFunction, params, results []api.ValueType) {
+		b.NewFunctionBuilder().WithGoModuleFunction(f, params, results).Export(name)
 	}
+	add := func(name string, f nativeFunction, params, results []api.ValueType) { offer(name, f, params, results) }
 	add(importRefill, (*nativeInstance).refill, nil, nil)
 	add("config_get", (*nativeInstance).configGet, []api.ValueType{i64}, []api.ValueType{i64})
 	add("var_get", (*nativeInstance).varGet, []api.ValueType{i64}, []api.ValueType{i64})
@@ -36,8 +35,8 @@ func (p *nativeProgram) offerFunctions(ctx context.Context) error {
 		return err
 	}
 	b = p.runtime.NewHostModuleBuilder(moduleHost)
-	add(importInputRead, (*nativeInstance).inputRead, []api.ValueType{i32}, nil)
-	add(importOutputWrite, (*nativeInstance).outputWrite, []api.ValueType{i32, i32}, nil)
+	offer(importInputRead, bulkFunction((*nativeInstance).inputRead), []api.ValueType{i32}, nil)
+	offer(importOutputWrite, bulkFunction((*nativeInstance).outputWrite), []api.ValueType{i32, i32}, nil)
 	add(importMessagesGet, (*nativeInstance).messagesGet, []api.ValueType{i32, i32}, []api.ValueType{i64})
 	add(importMessagesRead, (*nativeInstance).messagesRead, []api.ValueType{i32, i32, i32, i32}, []api.ValueType{i64})
 	for _, f := range hostFunctions() {
@@ -58,8 +57,26 @@ func (p *nativeProgram) offerFunctions(ctx context.Context) error {
 	return nil
 }
 
+// nativeFunction is a function for guests.
+type nativeFunction func(i *nativeInstance, m api.Module, stack []uint64)
+
+// Call implements api.GoModuleFunction.
+func (f nativeFunction) Call(ctx context.Context, m api.Module, stack []uint64) {
+	i := nativeCaller(ctx)
+	i.touched = true
+	f(i, m, stack)
+}
+
+// bulkFunction moves input or output, and touches nothing else of the instance.
+type bulkFunction func(i *nativeInstance, m api.Module, stack []uint64)
+
+// Call implements api.GoModuleFunction.
+func (f bulkFunction) Call(ctx context.Context, m api.Module, stack []uint64) {
+	f(nativeCaller(ctx), m, stack)
+}
+
 // granted runs a function for the module that calls it.
-func granted(f hostFunc) func(*nativeInstance, api.Module, []uint64) {
+func granted(f hostFunc) nativeFunction {
 	return func(i *nativeInstance, m api.Module, stack []uint64) {
 		i.caller = m
 		f.run(i, stack)
@@ -220,6 +237,9 @@ const (
 	kernelHeap         = 1024
 	kernelBlockHeader  = 16
 )
+
+// head is the kernel's header without the lists.
+func (i *nativeInstance) head() *[kernelLists]byte { return (*[kernelLists]byte)(i.mems.kernel.buf) }
 
 func (i *nativeInstance) header(at int) uint64 {
 	return binary.LittleEndian.Uint64(i.kernelMemory()[at:])

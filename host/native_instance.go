@@ -2,10 +2,10 @@ package host
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
-	"runtime"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -54,14 +54,18 @@ type nativeInstance struct {
 	counter  *counter
 	globals  []api.MutableGlobal
 	adopted  *template
-	stderr   head
-	log      guestLog
-	fixed    fixedSources
-	stack    [2]uint64
+	// renewable tells that memory and globals are all the state, and known.
+	renewable bool
+	stderr    head
+	log       guestLog
+	fixed     fixedSources
+	stack     [2]uint64
 	// files tells that the guest has closed or moved one of its descriptors.
 	files bool
 	// sticky tells that the state is kept between calls.
 	sticky bool
+	// kernelInput tells that the guest reads its input from the kernel.
+	kernelInput bool
 	// stop is set by another goroutine to end the call, and cancel called, if the
 	// call is not metered.
 	stop   atomic.Bool
@@ -76,6 +80,10 @@ type nativeInstance struct {
 	// none is the input of what runs before the first call.
 	none input
 
+	// touched tells that the call in progress, or the one before, did more than compute,
+	// read its input and write its output. Whatever else changes the instance sets it.
+	touched bool
+
 	// Of the call in progress.
 	input    *input
 	output   []byte
@@ -87,12 +95,15 @@ type nativeInstance struct {
 	// used up: most calls end before, and need no clock.
 	deadline time.Time
 	timeout  time.Duration
-	// limit is how much fuel there is.
+	// limit is how much fuel there is for a call.
 	limit int64
+	// debt is fuel for the host's work that is not taken from the counter yet, credit
+	// how much of it there may be.
+	debt, credit int64
 }
 
 func newNativeInstance(p *nativeProgram) *nativeInstance {
-	i := &nativeInstance{prog: p}
+	i := &nativeInstance{prog: p, limit: p.limits.Fuel, kernelInput: p.kernelInput, touched: true}
 	i.context.instance = i
 	i.mems.guest.kind = p.memory
 	i.mems.guest.fixed = shared(p.parsed)
@@ -106,22 +117,37 @@ func (i *nativeInstance) kernelMemory() []byte { return i.mems.kernel.bytes() }
 
 // begin prepares a call.
 func (i *nativeInstance) begin(ctx context.Context, timeout time.Duration, export string, in *input) {
-	i.context.Context = ctx //nolint:fatcontext // replaced, not nested
-	i.timeout = timeout
 	if in == nil {
 		in = &i.none
 	}
-	i.input, i.output, i.written, i.fault = in, nil, false, nil
-	i.limit = i.prog.limits.Fuel
-	i.deadline = time.Time{}
-	i.stderr.reset()
-	if !i.sticky {
-		i.fixed.reset()
+	i.context.Context = ctx //nolint:fatcontext // replaced, not nested
+	i.input = in
+	i.timeout = timeout
+	if i.touched {
+		i.forget()
 	}
-	i.log.beginNative(ctx, export)
-	i.setHeader(kernelTop, kernelHeap)
+	if i.log.granted {
+		i.touched = true
+		i.log.beginNative(ctx, export)
+	}
+	h := i.head()
+	binary.LittleEndian.PutUint64(h[kernelTop:], kernelHeap)
+	binary.LittleEndian.PutUint64(h[kernelInputLength:], uint64(in.size)) //nolint:gosec // not negative
 	if i.counter != nil {
 		i.grant()
+	}
+}
+
+// forget drops what the call before left behind, if it did more than compute, read its
+// input and write its output.
+func (i *nativeInstance) forget() {
+	i.touched = false
+	i.fault = nil
+	i.deadline = time.Time{}
+	i.stderr.reset()
+	i.log.reset()
+	if !i.sticky {
+		i.fixed.reset()
 	}
 }
 
@@ -129,6 +155,7 @@ func (i *nativeInstance) begin(ctx context.Context, timeout time.Duration, expor
 func (i *nativeInstance) late() bool {
 	now := time.Now()
 	if i.deadline.IsZero() {
+		i.touched = true
 		i.deadline = now.Add(i.timeout)
 		if d, ok := i.context.Deadline(); ok && d.Before(i.deadline) {
 			i.deadline = d
@@ -150,118 +177,43 @@ func (i *nativeInstance) stopped(err error) *fault {
 
 // fail ends the guest with a fault.
 func (i *nativeInstance) fail(f *fault) {
+	i.touched = true
 	i.fault = f
 	panic(f)
 }
 
-// call runs an export.
-func (i *nativeInstance) call(ctx context.Context, timeout time.Duration, t *target, in *input, out *outcome) error {
-	f, err := i.function(t)
-	if err != nil {
-		return err
-	}
-	i.ready = true
-	if i.prog.unmetered != "" {
-		var done context.CancelFunc
-		ctx, done = i.bounded(ctx, timeout)
-		defer done()
-	}
-	i.begin(ctx, timeout, t.name, in)
-	if err := i.setInput(in); err != nil {
-		i.end(out)
-		return err
-	}
-	i.stack[0] = 0
-	if i.mems.guest.memory != nil && !i.sticky {
-		runtime.LockOSThread()
-		defer runtime.UnlockOSThread()
-		i.mems.guest.memory.begin()
-	}
-	err = f.run.CallWithStack(i.running(), i.stack[:]) //nolint:contextcheck // begin put ctx into it
-	out.fuel = i.total()
-	if err == nil && out.fuel > i.limit && i.counter != nil { // the last charges are not looked at
-		i.fault = i.outOfFuel()
-		err = i.fault
-	}
-	if err != nil {
-		out.spent = true
-		i.stack[0] = 0
-		err = i.classify(err)
-	}
-	if err == nil {
-		err = i.collect(out, f.hasCode)
-	}
-	i.end(out)
-	return err
-}
-
-// function is the handle of an export. Looking one up is expensive.
-type function struct {
-	run     api.Function
-	hasCode bool
-}
-
-func (i *nativeInstance) function(t *target) (*function, error) {
-	if t.index < len(i.calls) && i.calls[t.index].run != nil {
-		return &i.calls[t.index], nil
-	}
-	run := i.guest.ExportedFunction(t.name)
-	if run == nil {
-		return nil, fmt.Errorf("%w: export %q is not there", ErrEngine, t.name)
-	}
-	if missing := t.index + 1 - len(i.calls); missing > 0 {
-		i.calls = append(i.calls, make([]function, missing)...)
-	}
-	i.calls[t.index] = function{run: run, hasCode: len(run.Definition().ResultTypes()) > 0}
-	return &i.calls[t.index], nil
-}
-
-// setInput puts the input where the guest will look for it.
-func (i *nativeInstance) setInput(in *input) error {
-	i.setHeader(kernelInputLength, uint64(in.size)) //nolint:gosec // not negative
-	if !i.prog.kernelInput || in.size == 0 {
-		return nil
-	}
-	offset, ok := i.push(in.bytes())
-	if !ok {
-		return &fault{kind: TrapMemory, detail: fmt.Sprintf("the kernel has no room for %d bytes of input", in.size)}
-	}
-	i.setHeader(kernelInputOffset, offset)
-	return nil
-}
-
-// collect takes code, output and error text.
-func (i *nativeInstance) collect(out *outcome, hasCode bool) error {
-	if hasCode {
-		out.code = uint32(i.stack[0] & math.MaxUint32)
-	}
-	if offset := i.header(kernelErrorOffset); offset != 0 {
+// collect takes output and error text.
+func (i *nativeInstance) collect(out *outcome) ([]byte, error) {
+	h := i.head()
+	if offset := binary.LittleEndian.Uint64(h[kernelErrorOffset:]); offset != 0 {
 		text, ok := i.blockAt(offset)
 		if !ok {
-			return &fault{kind: TrapFault, detail: "error_set: there is no block"}
+			return nil, &fault{kind: TrapFault, detail: "error_set: there is no block"}
 		}
 		out.text = string(text)
 	}
 	if i.written {
-		out.output = i.output
-		return nil
+		return i.output, nil
 	}
-	length := i.header(kernelOutputLength)
+	length := binary.LittleEndian.Uint64(h[kernelOutputLength:])
 	if length == 0 {
-		out.output = emptyOutput()
-		return nil
+		return emptyOutput(), nil
 	}
+	return i.kernelOutput(out, length)
+}
+
+// kernelOutput takes an output that the guest has put into the kernel.
+func (i *nativeInstance) kernelOutput(out *outcome, length uint64) ([]byte, error) {
 	if length > uint64(i.prog.limits.OutputBytes) { // not negative
 		out.spent = true
-		return outputFault(int(min(length, math.MaxInt32)), i.prog.limits.OutputBytes)
+		return nil, outputFault(int(min(length, math.MaxInt32)), i.prog.limits.OutputBytes)
 	}
 	from, ok := i.at(i.header(kernelOutputOffset), length)
 	if !ok {
 		out.spent = true
-		return &fault{kind: TrapFault, detail: fmt.Sprintf("output_set: %d bytes are outside the kernel's memory", length)}
+		return nil, &fault{kind: TrapFault, detail: fmt.Sprintf("output_set: %d bytes are outside the kernel's memory", length)}
 	}
-	out.output = taken(from)
-	return nil
+	return taken(from), nil
 }
 
 // emptyOutput is an output without bytes, which is not the same as none.
@@ -269,31 +221,33 @@ func emptyOutput() []byte { return []byte{} }
 
 // end lets go of the call and puts the instance back into its first state.
 func (i *nativeInstance) end(out *outcome) {
-	out.logsDropped = i.log.dropped
-	i.log.end()
-	i.grants.end()
-	i.input, i.output = nil, nil
-	if i.sticky {
+	if i.touched {
+		out.logsDropped = i.log.dropped
+		i.log.end()
+		i.grants.end()
+		if !i.sticky && len(i.vars) > 0 {
+			clear(i.vars)
+			i.varBytes = 0
+		}
+	}
+	if i.written {
+		i.output, i.written = nil, false
+	}
+	switch {
+	case out.spent:
+	case i.sticky:
 		i.clearKernel()
-		return
-	}
-	if len(i.vars) > 0 {
-		clear(i.vars)
-		i.varBytes = 0
-	}
-	if !out.spent && !i.reset() {
+	case !i.renewable || i.files || len(i.mems.kernel.buf) > kernelHighWater:
 		out.spent = true
+	default:
+		i.clearKernel()
+		out.spent = !i.reset()
 	}
 }
 
-// reset clears the kernel and puts memory and globals back. It reports whether
-// the instance is as it was.
+// reset puts memory and globals back. It reports whether they are as they were.
 func (i *nativeInstance) reset() bool {
-	i.clearKernel()
-	if len(i.kernelMemory()) > kernelHighWater || i.adopted == nil || i.files || i.prog.stateful() {
-		return false
-	}
-	if !i.mems.guest.reset(i.adopted) {
+	if i.mems.guest.memory != nil && !i.mems.guest.reset(i.adopted) {
 		return false
 	}
 	for n, g := range i.globals {
@@ -304,12 +258,14 @@ func (i *nativeInstance) reset() bool {
 
 // clearKernel clears the part of the kernel that the call has used.
 func (i *nativeInstance) clearKernel() {
-	k := i.kernelMemory()
-	top := min(max(i.header(kernelTop), i.header(kernelHighTop)), uint64(len(k)))
+	h := i.head()
+	top := max(binary.LittleEndian.Uint64(h[kernelTop:]), binary.LittleEndian.Uint64(h[kernelHighTop:]))
 	if top <= kernelHeap {
-		top = kernelLists // there never was a block, so none was freed
+		*h = [kernelLists]byte{} // there never was a block, so none was freed
+		return
 	}
-	clear(k[:top])
+	k := i.kernelMemory()
+	clear(k[:min(top, uint64(len(k)))])
 }
 
 // keep makes the instance keep its state between calls.

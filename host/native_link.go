@@ -53,8 +53,10 @@ func (i *nativeInstance) linkOne(ctx context.Context, l *nativeLink) error {
 
 // memoryOf is the memory of the module that calls the host.
 func (i *nativeInstance) memoryOf(m api.Module) []byte {
-	if n := slices.Index(i.links, m); n >= 0 {
-		return i.mems.links[n].bytes()
+	if len(i.links) > 0 {
+		if n := slices.Index(i.links, m); n >= 0 {
+			return i.mems.links[n].bytes()
+		}
 	}
 	return i.memory()
 }

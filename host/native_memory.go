@@ -200,7 +200,7 @@ func (i *nativeInstance) capture() (*template, error) {
 
 // adopt puts the instance into the state of a template.
 func (i *nativeInstance) adopt(t *template) error {
-	i.adopted = t
+	i.adopted, i.renewable = t, !i.prog.stateful()
 	for n, g := range i.globals {
 		g.Set(t.globals[n])
 	}

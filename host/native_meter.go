@@ -26,11 +26,18 @@ func (i *nativeInstance) spend(units int) {
 		}
 		return
 	}
-	left := i.counter.left() - int64(units)
-	i.counter.put(left)
-	if left < 0 {
+	i.debt += int64(units)
+	if i.debt > i.credit && i.pay() < 0 {
 		i.refill(nil, nil)
 	}
+}
+
+// pay takes the debt from the counter, and returns what is left in it.
+func (i *nativeInstance) pay() int64 {
+	left := i.counter.left() - i.debt
+	i.counter.put(left)
+	i.debt = 0
+	return left
 }
 
 // spendBytes takes what a range instruction costs for as many bytes.
@@ -76,6 +83,7 @@ type listMeter struct {
 // Before implements experimental.FunctionListener.
 func (l listMeter) Before(ctx context.Context, _ api.Module, def api.FunctionDefinition, params []uint64, _ experimental.StackIterator) {
 	i := nativeCaller(ctx)
+	i.touched = true
 	n := min(uint64(api.DecodeU32(params[l.param])), uint64(i.memoryBound()/l.size)) // not negative
 	if l.most > 0 && n > uint64(l.most) {                                            // not negative
 		i.fail(&fault{kind: TrapFault, detail: fmt.Sprintf("%s: %d entries, and %d are allowed", def.Name(), n, l.most)})
@@ -94,7 +102,8 @@ func (listMeter) Abort(context.Context, api.Module, api.FunctionDefinition, erro
 type noMeter struct{ listMeter }
 
 // Before implements experimental.FunctionListener.
-func (noMeter) Before(context.Context, api.Module, api.FunctionDefinition, []uint64, experimental.StackIterator) {
+func (noMeter) Before(ctx context.Context, _ api.Module, _ api.FunctionDefinition, _ []uint64, _ experimental.StackIterator) {
+	nativeCaller(ctx).touched = true
 }
 
 // fileMark notes that a guest closed or moved a descriptor. WASI keeps that for the
@@ -103,7 +112,8 @@ type fileMark struct{ listMeter }
 
 // Before implements experimental.FunctionListener.
 func (fileMark) Before(ctx context.Context, _ api.Module, _ api.FunctionDefinition, _ []uint64, _ experimental.StackIterator) {
-	nativeCaller(ctx).files = true
+	i := nativeCaller(ctx)
+	i.touched, i.files = true, true
 }
 
 // meterWASI makes the WASI module that is made with the context take fuel.

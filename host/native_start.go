@@ -130,7 +130,7 @@ func (i *nativeInstance) initialiser(ctx context.Context, m api.Module, name str
 
 func (i *nativeInstance) endInit() {
 	i.log.end()
-	i.input, i.output = nil, nil
+	i.input, i.output, i.written = nil, nil, false
 	clear(i.vars)
 	i.varBytes = 0
 	clear(i.kernelMemory())

@@ -94,6 +94,16 @@ func (watcher) Before(ctx context.Context, _ api.Module, _ api.FunctionDefinitio
 	}
 }
 
+// callBounded is callFunction for a guest that is not metered.
+func (i *nativeInstance) callBounded(ctx context.Context, f *function, in *input, out *outcome) ([]byte, error) {
+	ctx, done := i.bounded(ctx, i.prog.limits.Timeout)
+	defer done()
+	if i.mems.guest.memory != nil && !i.sticky {
+		return i.callPinned(ctx, f, in, out)
+	}
+	return i.callFunction(ctx, f, in, out)
+}
+
 // bounded makes the context of a call that is not metered: the engine watches it
 // from a goroutine of its own until the call returns.
 func (i *nativeInstance) bounded(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {

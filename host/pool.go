@@ -54,8 +54,6 @@ type slot struct {
 	// inst is nil when the holder has to make one. Only the holder of the slot
 	// changes it, under the pool's lock.
 	inst instance
-	// guest is a session while the slot is used for it.
-	guest atomic.Pointer[Session]
 	// stop ends the making of an instance.
 	stop context.CancelCauseFunc
 	// grave is closed when the instance that was there before is gone. Until then
@@ -88,9 +86,7 @@ func (p *pool) take(ctx context.Context, session bool) (*slot, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	if n := p.hot.Swap(0); n != 0 {
-		s := &p.slots[n-1]
-		s.used = true
+	if s := p.takeHot(); s != nil {
 		return s, nil
 	}
 	p.mu.Lock()
@@ -107,10 +103,8 @@ func (p *pool) take(ctx context.Context, session bool) (*slot, error) {
 	}
 	// From here on slots come back through the lock; one may have come just before.
 	p.slow.Add(1)
-	if n := p.hot.Swap(0); n != 0 {
-		s := &p.slots[n-1]
+	if s := p.takeHot(); s != nil {
 		p.slow.Add(-1)
-		s.used = true
 		p.mu.Unlock()
 		return s, nil
 	}
@@ -118,6 +112,17 @@ func (p *pool) take(ctx context.Context, session bool) (*slot, error) {
 	p.waiting = append(p.waiting, turn)
 	p.mu.Unlock()
 	return p.wait(ctx, turn)
+}
+
+// takeHot takes the hot slot, if there is one.
+func (p *pool) takeHot() *slot {
+	n := p.hot.Swap(0)
+	if n == 0 {
+		return nil
+	}
+	s := &p.slots[n-1]
+	s.used = true
+	return s
 }
 
 // wait waits for a turn. A nil slot means that the pool takes no more calls.
@@ -161,14 +166,16 @@ func (p *pool) refused() error {
 func (p *pool) release(ctx context.Context, s *slot) {
 	if p.slow.Load() != 0 || s.inst == nil || !p.hot.CompareAndSwap(0, s.number) {
 		p.giveBack(ctx, s)
-		return
+	} else if p.slow.Load() != 0 {
+		p.takeBack(ctx)
 	}
-	// Whoever made slow non-zero since then looked at hot before or after the swap.
-	// Before, the slot is still there.
-	if p.slow.Load() != 0 {
-		if n := p.hot.Swap(0); n != 0 {
-			p.giveBack(ctx, &p.slots[n-1])
-		}
+}
+
+// takeBack gives the hot slot back through the lock. Whoever made slow non-zero while
+// it was put there looked at hot before or after that. Before, it is still there.
+func (p *pool) takeBack(ctx context.Context) {
+	if s := p.takeHot(); s != nil {
+		p.giveBack(ctx, s)
 	}
 }
 

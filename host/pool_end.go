@@ -116,7 +116,8 @@ func (p *pool) close(ctx context.Context) (interrupted int, err error) {
 	return p.interrupt(), ctx.Err()
 }
 
-// interrupt ends the calls in flight and returns how many there were.
+// interrupt ends the calls in flight and returns how many there were. Sessions without
+// one have had their last.
 func (p *pool) interrupt() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -131,9 +132,9 @@ func (p *pool) interrupt() int {
 		if s.inst != nil {
 			s.inst.interrupt()
 		}
-		if guest := s.guest.Load(); guest != nil {
-			guest.interrupt()
-		}
+	}
+	for s := range p.sessions {
+		s.interrupt()
 	}
 	return len(p.slots) - len(p.free)
 }

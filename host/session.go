@@ -23,9 +23,13 @@ type Session struct {
 	// left tells that the pool has let go of the session.
 	left atomic.Bool
 
-	mu     sync.Mutex
-	inst   instance
-	closed bool
+	// closed is set by Close, before it has the turn.
+	closed atomic.Bool
+
+	mu sync.Mutex
+	// inst changes under mu, and only while its session has the turn or its pool no
+	// calls. So a call reads it without the lock.
+	inst instance
 }
 
 // keeper is an instance that can keep its state between calls.
@@ -84,12 +88,9 @@ func (s *Session) Call(ctx context.Context, export string, input []byte) ([]byte
 // call is Call with an input in one piece or in parts.
 func (s *Session) call(ctx context.Context, export string, input []byte, in Input) ([]byte, error) {
 	g := s.gen
-	t, err := g.target(export, len(input)+in.size())
+	t, err := g.target(ctx, export, len(input)+in.size())
 	if err != nil {
 		return nil, err
-	}
-	if g.caps.inside(ctx) {
-		return nil, fmt.Errorf("host: module %q export %q: %w", g.module.name, t.name, ErrReentry)
 	}
 	if err := s.turn.enter(ctx); err != nil {
 		return nil, fmt.Errorf("host: module %q export %q: waiting for the session: %w", g.module.name, export, err)
@@ -104,43 +105,28 @@ func (s *Session) call(ctx context.Context, export string, input []byte, in Inpu
 	if err != nil {
 		return nil, fmt.Errorf("host: module %q export %q: %w", g.module.name, export, err)
 	}
-	slot.guest.Store(s)
-	defer slot.guest.Store(nil)
-	start := slot.tally.begin()
-	out := &slot.out
-	*out = outcome{}
 	slot.in.set(input)
 	if len(in.Parts) > 0 {
 		slot.in.parts, slot.in.size = in.Parts, in.size()
 	}
 	slot.in.items = in.Items
-	err = inst.call(ctx, g.limits.Timeout, t, &slot.in, out)
-	slot.in.drop()
-	slot.tally.end(start, out)
-	if err != nil || out.spent {
-		s.lose(ctx)
+	output, err := slot.call(ctx, inst, t)
+	if err != nil || slot.out.unusual() {
+		if err != nil || slot.out.spent {
+			s.lose(ctx)
+		}
+		output, err = g.settle(output, err, t, &slot.out)
 	}
-	if err != nil || out.code != 0 || out.text != "" {
-		err = g.failed(t, out, err)
-		g.module.count.fail(err)
+	if err != nil || g.watch.Load() != nil {
+		g.count(ctx, err)
 	}
-	if w := g.watch.Load(); w != nil {
-		g.judge(ctx, w, err)
-	}
-	if err != nil {
-		return nil, err
-	}
-	output := out.output
-	out.output = nil
-	return output, nil
+	return output, err
 }
 
 // Close ends the session. It waits for a call in progress until ctx is done, and
 // interrupts it then. Closing again is fine.
 func (s *Session) Close(ctx context.Context) error {
-	s.mu.Lock()
-	s.closed = true
-	s.mu.Unlock()
+	s.closed.Store(true)
 	if s.turn.enter(ctx) != nil {
 		s.interrupt()
 		_ = s.turn.enter(context.WithoutCancel(ctx)) // it waits for as long as it takes
@@ -155,12 +141,11 @@ func (s *Session) Close(ctx context.Context) error {
 	return err
 }
 
-// instance returns the session's instance, or why there is none.
+// instance returns the session's instance, or why there is none, to a call that has
+// the turn and a slot.
 func (s *Session) instance() (instance, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	switch {
-	case s.closed:
+	case s.closed.Load():
 		return nil, ErrClosed
 	case s.inst == nil:
 		return nil, ErrSessionLost

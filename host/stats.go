@@ -76,18 +76,21 @@ type tally struct{ calls, fuel, nanos, dropped int64 }
 func (t *tally) begin() (start time.Time) {
 	t.calls++
 	if t.calls%sample == 1 {
-		start = time.Now()
+		return time.Now()
 	}
-	return start
+	return time.Time{}
 }
 
 func (t *tally) end(start time.Time, out *outcome) {
-	if !start.IsZero() {
-		t.nanos += sample * time.Since(start).Nanoseconds()
-	}
 	t.dropped += out.logsDropped
 	t.fuel += out.fuel
+	if !start.IsZero() {
+		t.took(start)
+	}
 }
+
+// took takes the time of a call that stands for sample calls.
+func (t *tally) took(start time.Time) { t.nanos += sample * time.Since(start).Nanoseconds() }
 
 // flush adds the tally to the counters.
 func (t *tally) flush(c *counters) {

@@ -1,0 +1,127 @@
+package host
+
+import (
+	"context"
+	"fmt"
+)
+
+// The way of a call through a generation. A call costs some tens of nanoseconds, so
+// what seldom happens stands apart from it, in functions of its own.
+
+// Call is [Module.Call] on this generation. Once another one has taken its place
+// it fails with [ErrRetired].
+func (g *Generation) Call(ctx context.Context, export string, input []byte) ([]byte, error) {
+	s, t, err := g.begin(ctx, export, len(input))
+	if err != nil {
+		return nil, err
+	}
+	defer g.pool.release(ctx, s)
+	s.in.set(input)
+	return g.serve(ctx, s, t)
+}
+
+// begin takes a slot for a call that can be made.
+func (g *Generation) begin(ctx context.Context, export string, size int) (*slot, *target, error) {
+	t, err := g.target(ctx, export, size)
+	if err != nil {
+		return nil, nil, err
+	}
+	s, err := g.pool.take(ctx, false)
+	if err != nil {
+		return nil, nil, g.unserved(export, err)
+	}
+	return s, t, nil
+}
+
+// fewTargets is how many exports are looked through one by one.
+const fewTargets = 6
+
+// target finds an export, or refuses a call that cannot be made.
+func (g *Generation) target(ctx context.Context, export string, size int) (*target, error) {
+	var t *target
+	for i := range g.few {
+		if g.few[i].name == export {
+			t = &g.few[i]
+			break
+		}
+	}
+	if t == nil {
+		t = g.targets[export]
+	}
+	if t == nil || size > g.limits.InputBytes || g.reached && g.caps.inside(ctx) {
+		return nil, g.refused(t, export, size)
+	}
+	return t, nil
+}
+
+// refused says why a call cannot be made.
+func (g *Generation) refused(t *target, export string, size int) error {
+	switch {
+	case t == nil:
+		return fmt.Errorf("host: module %q export %q: %w", g.module.name, clean(export, maxName), ErrNoExport)
+	case size > g.limits.InputBytes:
+		return fmt.Errorf("host: module %q export %q: %w: %d bytes of %d", g.module.name, export, ErrInputTooLarge, size, g.limits.InputBytes)
+	}
+	return fmt.Errorf("host: module %q export %q: %w", g.module.name, t.name, ErrReentry)
+}
+
+func (g *Generation) unserved(export string, err error) error {
+	return fmt.Errorf("host: module %q export %q: waiting for an instance: %w", g.module.name, export, err)
+}
+
+// serve runs a call on a slot that holds its input, on the slot's instance or on a
+// new one.
+func (g *Generation) serve(ctx context.Context, s *slot, t *target) ([]byte, error) {
+	if s.inst == nil {
+		inst, err := g.instantiate(ctx, s)
+		if err != nil {
+			s.in.drop()
+			s.tally.calls++
+			g.count(ctx, err)
+			return nil, err
+		}
+		g.pool.set(s, inst)
+	}
+	output, err := s.call(ctx, s.inst, t)
+	if err != nil || s.out.unusual() {
+		if err != nil || s.out.spent {
+			g.discard(ctx, s)
+		}
+		output, err = g.settle(output, err, t, &s.out)
+	}
+	if err != nil || g.watch.Load() != nil {
+		g.count(ctx, err)
+	}
+	return output, err
+}
+
+// call runs a call on an instance and counts it.
+func (s *slot) call(ctx context.Context, inst instance, t *target) ([]byte, error) {
+	start := s.tally.begin()
+	s.out = outcome{}
+	output, err := inst.call(ctx, t, &s.in, &s.out)
+	s.in.drop()
+	s.tally.end(start, &s.out)
+	return output, err
+}
+
+// settle tells whether a call has succeeded, if that is not plain.
+func (g *Generation) settle(output []byte, err error, t *target, out *outcome) ([]byte, error) {
+	switch {
+	case err != nil:
+		return nil, g.failure(t.name, err)
+	case out.code != 0 || out.text != "":
+		return nil, &GuestError{Module: g.module.name, Export: t.name, Code: out.code, Message: clean(out.text, maxMessage)}
+	}
+	return output, nil
+}
+
+// count counts a call that failed, or one of a generation that is watched.
+func (g *Generation) count(ctx context.Context, err error) {
+	if err != nil {
+		g.module.count.fail(err)
+	}
+	if w := g.watch.Load(); w != nil {
+		g.judge(ctx, w, err)
+	}
+}
