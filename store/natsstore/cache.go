@@ -9,18 +9,18 @@ import (
 
 // Bounds of what is kept of threads to save reads.
 const (
-	cacheBytes  = 32 << 20
 	keptBirths  = 256
 	keptBirth   = 64 << 10
 	keptPages   = 2
 	pageWeight  = 16 << 10
 	birthWeight = 512
-	entryWeight = 256
 )
 
 // cache keeps threads as this process last wrote, heard or read them. Whoever takes one has it alone. What is kept may be old: an update that
 // starts from it is only made if the head that it writes is still the next one.
 type cache struct {
+	most int
+
 	mu     sync.Mutex
 	recent *list.List // of *kept, the latest in front
 	by     map[string]*list.Element
@@ -33,7 +33,9 @@ type kept struct {
 	weight int
 }
 
-func newCache() *cache { return &cache{recent: list.New(), by: map[string]*list.Element{}} }
+func newCache(most int) *cache {
+	return &cache{most: most, recent: list.New(), by: map[string]*list.Element{}}
+}
 
 // take takes a thread out, if it is not older than a head of that number.
 func (c *cache) take(id string, seq uint64) *thread {
@@ -65,13 +67,16 @@ func (c *cache) keep(t *thread, size int) {
 			}
 		}
 	}
-	k := &kept{t, 2*size + pageWeight*len(t.pages) + entryWeight*len(t.doc.Queue)}
+	k := &kept{t, 2*size + pageWeight*len(t.pages)}
+	if t.doc.waiting != nil {
+		k.weight += entryWeight * t.doc.waiting.turns.Len()
+	}
 	for _, b := range t.kept {
 		k.weight += birthWeight + 2*b.size
 	}
 	c.by[t.id] = c.recent.PushFront(k)
 	c.size += k.weight
-	for c.size > cacheBytes {
+	for c.size > c.most {
 		c.remove(c.recent.Back())
 	}
 }
@@ -102,6 +107,10 @@ func (t *thread) rest() {
 			break
 		}
 		delete(t.kept, k)
+	}
+	if w := t.doc.waiting; w != nil && w.pages.Len() > 0 { // the shelf has it
+		t.doc = t.written()
+		t.doc.waiting = nil
 	}
 	latest := t.doc.Head.Seq / homesPerPage
 	maps.DeleteFunc(t.pages, func(n uint64, _ page) bool { return n+keptPages <= latest })

@@ -144,7 +144,7 @@ func (t *thread) all(ctx context.Context, queued bool) (map[string]dispatchNow, 
 		return out, nil
 	}
 	var keys []birthKey
-	for _, e := range t.doc.Queue {
+	for e := range t.doc.waiting.turns.from(nil) {
 		if _, ok := out[e.ID]; !ok {
 			keys = append(keys, birthKey{mailbox.KindDispatch, e.ID})
 		}

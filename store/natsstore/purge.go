@@ -153,7 +153,7 @@ func (t *thread) ids(ctx context.Context) (keys []birthKey, err error) {
 	for id := range all {
 		keys = append(keys, birthKey{mailbox.KindDispatch, id})
 	}
-	for _, e := range t.doc.Queue {
+	for e := range t.doc.waiting.turns.from(nil) {
 		keys = append(keys, birthKey{mailbox.KindRun, e.Run})
 	}
 	for id := range t.doc.Runs {

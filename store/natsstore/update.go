@@ -218,6 +218,7 @@ func (u *update) commit(ctx context.Context, t *thread, options ...jetstream.Pub
 	u.s.discard(t.old)
 	t.head = record{ref: r}
 	u.s.mirror.put(u.id, r.Seq, summaryOf(t.doc))
+	u.s.shelf.put(u.id, t.doc.waiting)
 	if !t.doc.Gone {
 		u.s.cache.keep(t, len(data))
 	}
