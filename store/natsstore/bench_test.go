@@ -173,11 +173,11 @@ func backlog(b *testing.B) int {
 
 // BenchmarkClaim claims and gives back in a thread with 10 and with many queued, in blocks that take turns.
 func BenchmarkClaim(b *testing.B) {
-	many := backlog(b)
+	many, url := backlog(b), unsynced(b)
 	queues := map[int]*mailbox.Queue{}
 	before := heap()
 	for _, n := range []int{10, many} {
-		store := open(b)
+		store := open(b, at(url))
 		fill(b, store, "t", n)
 		queues[n] = deepQueue(b, store, many+1)
 	}
