@@ -39,7 +39,7 @@
 // Thread, dispatch and run ids are in the subjects of messages, encoded; who may subscribe may read them.
 //
 // The events of dispatches (mailbox.EventLog) are in a stream of their own, named after the other one with "-events", which is made when there are
-// some. The servers drop them after an hour.
+// some. They are kept for as long as the mailboxes that share it want (mailbox.Config.EventTTL).
 //
 // # Concurrency
 //
