@@ -232,6 +232,9 @@ func (s *Store) heard(ctx context.Context, msg jetstream.Msg) (d document, parts
 
 // catchUp waits until all heads have been heard that are written now.
 func (s *Store) catchUp(ctx context.Context) error {
+	if err := s.sure(ctx); err != nil {
+		return err
+	}
 	for {
 		last, found, err := s.last(ctx, s.names.heads())
 		if err != nil || !found {

@@ -37,6 +37,8 @@ type queuePage struct {
 	// gone are those that have left, a bit for each, and left says how many have not.
 	gone []byte
 	left int
+	// said is what a head says of it.
+	said queued
 }
 
 func hasBit(bits []byte, i int) bool { return bits[i/8]&(1<<(i%8)) != 0 }
@@ -50,7 +52,7 @@ func (w *waitlist) leave(e *entry) {
 	}
 	p := &queuePage{ref: old.ref, entries: old.entries, gone: slices.Clone(old.gone), left: old.left - 1}
 	p.gone[e.place/8] |= 1 << (e.place % 8)
-	w.pages.Set(e.page, p)
+	w.keep(p)
 }
 
 func (w *waitlist) dropPage(p *queuePage) {
@@ -58,14 +60,20 @@ func (w *waitlist) dropPage(p *queuePage) {
 	w.left = append(w.left, p.ref)
 }
 
-// refer is the page as the head refers to it.
-func (p *queuePage) refer() queued {
+// keep puts a page into the list, in place of the one it was.
+func (w *waitlist) keep(p *queuePage) {
 	front := 0
 	for front < len(p.gone) && p.gone[front] == 0xff {
 		front++
 	}
 	bits := bytes.TrimRight(p.gone[front:], "\x00")
-	return queued{ref: p.ref, N: len(p.entries), Front: front, Gone: base64.RawStdEncoding.EncodeToString(bits)}
+	p.said = queued{ref: p.ref, N: len(p.entries), Front: front, Gone: base64.RawStdEncoding.EncodeToString(bits)}
+	w.pages.Set(p.Seq, p)
+}
+
+// same says whether two heads say the same of a page.
+func (q queued) same(o queued) bool {
+	return q.Seq == o.Seq && q.N == o.N && q.Front == o.Front && q.Gone == o.Gone
 }
 
 // bits are those of a page that have left.
@@ -120,7 +128,7 @@ func (s *Store) readPages(ctx context.Context, w *waitlist, list []queued) error
 		if errs[i] != nil {
 			return errs[i]
 		}
-		w.pages.Set(q.Seq, &queuePage{ref: q.ref, entries: read[i], gone: allGone(len(read[i]))})
+		w.keep(&queuePage{ref: q.ref, entries: read[i], gone: allGone(len(read[i]))})
 	}
 	return nil
 }
@@ -146,8 +154,14 @@ func (w *waitlist) follow(inline []entry, pages []queued) {
 	for _, q := range pages {
 		wanted[q.Seq] = q
 	}
-	before := w.pages.Values()
-	for _, p := range before {
+	var differ []*queuePage
+	w.pages.Scan(func(_ uint64, p *queuePage) bool {
+		if q, ok := wanted[p.Seq]; !ok || !q.same(p.said) {
+			differ = append(differ, p)
+		}
+		return true
+	})
+	for _, p := range differ {
 		q, ok := wanted[p.Seq]
 		if !ok {
 			q = queued{N: len(p.entries), Front: len(p.gone)}
@@ -158,9 +172,9 @@ func (w *waitlist) follow(inline []entry, pages []queued) {
 			}
 		})
 	}
-	for _, p := range before {
+	for _, p := range differ {
 		if q, ok := wanted[p.Seq]; ok {
-			w.pages.Set(p.Seq, p.turn(q, w.add))
+			w.keep(p.turn(q, w.add))
 		} else {
 			w.pages.Delete(p.Seq)
 		}
@@ -235,7 +249,7 @@ func (t *thread) spill(ctx context.Context) error {
 			w.add(&e)
 			p.entries = append(p.entries, &e)
 		}
-		w.pages.Set(r.Seq, p)
+		w.keep(p)
 	}
 	return nil
 }
@@ -281,7 +295,7 @@ func (t *thread) written() document {
 		out.Queue = append(out.Queue, *e)
 	}
 	w.pages.Scan(func(_ uint64, p *queuePage) bool {
-		out.QueuePages = append(out.QueuePages, p.refer())
+		out.QueuePages = append(out.QueuePages, p.said)
 		return true
 	})
 	t.old, w.left = append(t.old, w.left...), nil

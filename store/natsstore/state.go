@@ -19,6 +19,9 @@ func (s *Store) Load(ctx context.Context, id string, need mailbox.Need) (state m
 
 // read calls look with a thread, again while records vanish under it.
 func (s *Store) read(ctx context.Context, id string, look func(*thread) error) error {
+	if err := s.sure(ctx); err != nil {
+		return fmt.Errorf("natsstore: thread %.80q: %w", id, err)
+	}
 	seen := uint64(0)
 	for n := 0; ; n++ {
 		t, err := s.open(ctx, id)
@@ -167,6 +170,9 @@ func (t *thread) addRun(ctx context.Context, id string, to map[string]mailbox.Ru
 
 // Find implements mailbox.Store.
 func (s *Store) Find(ctx context.Context, kind mailbox.Kind, id string) (owner string, found bool, err error) {
+	if err := s.sure(ctx); err != nil {
+		return "", false, err
+	}
 	b, err := s.birth(ctx, kind, id)
 	if err != nil || b == nil {
 		return "", false, err

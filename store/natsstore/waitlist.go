@@ -96,37 +96,45 @@ func (w *waitlist) get(id string) *entry {
 
 // add puts an entry in its place, where no other one of that id is but for one of the same order and page.
 func (w *waitlist) add(e *entry) {
-	w.turns.Set(e)
 	w.ids.Set(e.ID, e)
-	if e.page == 0 {
-		w.inline.Set(e)
-	}
-	if e.Holding {
-		w.holding.Set(e)
+	for _, o := range w.orders(e) {
+		o.Set(e)
 	}
 	if e.Dedupe != "" {
 		w.keys.Set(e.Dedupe, e)
 	}
+}
+
+// orders are those that an entry is in: also a search for one that is not there copies what others share.
+func (w *waitlist) orders(e *entry) []order {
+	list := append(make([]order, 0, 6), w.turns)
+	if e.page == 0 {
+		list = append(list, w.inline)
+	}
+	if e.Holding {
+		list = append(list, w.holding)
+	}
 	if e.First {
-		w.births.Set(e)
+		list = append(list, w.births)
 	}
 	if e.Available != 0 {
-		w.times.Set(e)
+		list = append(list, w.times)
 	}
 	if e.Available <= w.clock || e.Available == 0 {
-		w.ready.Set(e)
+		list = append(list, w.ready)
 	}
+	return list
 }
 
 // take takes an entry out, and leaves its page as it is.
 func (w *waitlist) take(e *entry) {
-	w.turns.Delete(e)
 	w.ids.Delete(e.ID)
-	w.inline.Delete(e)
-	w.holding.Delete(e)
-	w.births.Delete(e)
-	w.times.Delete(e)
-	w.ready.Delete(e)
+	for _, o := range w.orders(e) {
+		o.Delete(e)
+	}
+	if e.Dedupe == "" {
+		return
+	}
 	if other, _ := w.keys.Get(e.Dedupe); other == e {
 		w.keys.Delete(e.Dedupe)
 	}

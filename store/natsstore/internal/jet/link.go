@@ -29,7 +29,8 @@ type Link struct {
 type Stream struct {
 	jetstream.Stream
 
-	link *Link
+	link   *Link
+	quorum quorum
 }
 
 // Open opens the stream of a config, or makes it. What names what is kept there, as in "the mailbox". It warns about a
