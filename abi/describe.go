@@ -34,6 +34,12 @@ type Hook struct {
 	Messages View `json:"messages,omitempty"`
 	// Window is the n of [ViewWindow].
 	Window int `json:"window,omitempty"`
+	// LazyMessages leaves the messages in the host: the event has their index, see
+	// [FieldMessageIndex], and the hook reads those that it wants with
+	// [ImportMessagesRead]. A guest that asks for it must still take an event with messages:
+	// it gets one from a host that knows no better, and where its hooks of one phase do not
+	// all ask. It is for MessagePack.
+	LazyMessages bool `json:"lazy_messages,omitempty"`
 	// Priority orders hooks of one phase: lower is earlier, 0 is the middle.
 	Priority int `json:"priority,omitempty"`
 	// Before and After name plugins that this hook must precede or follow.

@@ -97,6 +97,9 @@ type Notice struct {
 // lowest byte first), its role as one of the marks, and three bytes that are zero and mean
 // nothing yet. With it a guest finds a message without reading those before it. A
 // guest that finds no index, or one that does not fit, reads the messages themselves.
+//
+// For a hook with [Hook.LazyMessages] the index comes without the messages. There is none
+// if there are no messages.
 const (
 	FieldMessageIndex = "message_index"
 	MessageMarkSize   = 8

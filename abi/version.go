@@ -47,6 +47,14 @@ const (
 	// [View] and reads more only when it needs to. Indices beyond the conversation
 	// are cut; 0 means that there is no conversation.
 	ImportMessagesGet = "messages_get"
+	// ImportMessagesRead is a further optional import of [ModuleHost], for on_phase with
+	// [Hook.LazyMessages]: messages_read(from i32, to i32, ptr i32, len i32) -> i64 copies
+	// the encodings of the event's messages from from (included) to to (excluded), counted
+	// from 0, to guest memory at ptr, one behind the other. It returns how many bytes they are,
+	// which the index says, too; when these are more than len it copies nothing. It
+	// returns -1 when not all of them are there, as in a call that has none. Memory that is
+	// not there ends the call.
+	ImportMessagesRead = "messages_read"
 )
 
 // VersionRange is the range of contract versions that a guest speaks, both ends

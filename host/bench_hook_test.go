@@ -36,10 +36,12 @@ func conversation(n int) []abi.Message {
 }
 
 // event shows the 40 messages from from on.
-func event(messages []abi.Message, from int) *abi.Event {
+func event(messages []abi.Message, from int) *abi.Event { return eventOf(messages, from, 40) }
+
+func eventOf(messages []abi.Message, from, n int) *abi.Event {
 	return &abi.Event{
 		ABI: abi.Version, Phase: abi.BeforeInference, Run: abi.RunIdentity{ThreadID: "t1", RunID: "r1"}, Step: from + 1,
-		Messages: messages[from : from+40], MessagesFrom: from, MessagesTotal: len(messages),
+		Messages: messages[from : from+n], MessagesFrom: from, MessagesTotal: len(messages),
 	}
 }
 
@@ -78,8 +80,13 @@ func sdkHook(tb testing.TB, timeout time.Duration) hook {
 // fresh memory for each call.
 func pluginHook(tb testing.TB, wasm []byte) hook {
 	tb.Helper()
+	return pluginHookOn(tb, host.EngineNative, wasm)
+}
+
+func pluginHookOn(tb testing.TB, engine host.EngineName, wasm []byte) hook {
+	tb.Helper()
 	ctx := tb.Context()
-	set, err := plugins.Load(ctx, newHost(tb, host.Config{}), []plugins.Entry{{Module: host.Spec{Name: "bench", Wasm: wasm}}})
+	set, err := plugins.Load(ctx, newHost(tb, host.Config{Engine: engine}), []plugins.Entry{{Module: host.Spec{Name: "bench", Wasm: wasm}}})
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -95,20 +102,31 @@ func pluginHook(tb testing.TB, wasm []byte) hook {
 // TestBenchHooks: what is compared does the same.
 func TestBenchHooks(t *testing.T) {
 	t.Parallel()
-	e := event(conversation(41), 1)
-	want := map[string]any{"assistant": 20.0, "user": 20.0, "system": 0.0, "tool": 0.0, "last": "m40", "size": 600.0}
 	for name, call := range map[string]hook{
-		"go-sdk": sdkHook(t, 0), "go-sdk with a timeout": sdkHook(t, time.Second),
+		"go-sdk": sdkHook(t, 0), "go-sdk with a timeout": sdkHook(t, 10*time.Second),
 		"go": pluginHook(t, built(t, hookGuest)), "c": pluginHook(t, cGuest(t)),
+		"go on the reference": pluginHookOn(t, host.EngineExtism, built(t, hookGuest)), "c on the reference": pluginHookOn(t, host.EngineExtism, cGuest(t)),
 	} {
+		benchHookAnswers(t, name, call, event(conversation(41), 1), map[string]any{"assistant": 20.0, "user": 20.0, "system": 0.0, "tool": 0.0, "last": "m40", "size": 600.0})
+		benchHookAnswers(t, name, call, eventOf(conversation(900), 0, 900), map[string]any{"assistant": 450.0, "user": 450.0, "system": 0.0, "tool": 0.0, "last": "m898", "size": 600.0})
+		benchHookAnswers(t, name, call, &abi.Event{ABI: abi.Version, Phase: abi.BeforeInference}, map[string]any{
+			"assistant": 0.0, "user": 0.0, "system": 0.0, "tool": 0.0, "last": "", "size": 0.0,
+		})
+	}
+}
+
+// benchHookAnswers: a hook answers an event with a payload.
+func benchHookAnswers(t *testing.T, name string, call hook, e *abi.Event, want map[string]any) {
+	t.Helper()
+	for range 3 { // anew, and on what is kept
 		reply, err := call(e)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
-			continue
+			return
 		}
 		if len(reply.Effects) != 1 || reply.Effects[0].Type != abi.EffectEmit || reply.Effects[0].EventType != "roles" {
 			t.Errorf("%s: %+v", name, reply)
-			continue
+			return
 		}
 		payload, ok := reply.Effects[0].Payload.(map[string]any)
 		if !ok {
@@ -172,13 +190,29 @@ func hookRunner(b *testing.B, call hook, block int, moves bool) *runner {
 	const long = 4000
 	messages, from := conversation(long), 0
 	still := event(messages, 0)
-	return &runner{block: block, call: func() {
-		e := still
-		if moves {
-			e = event(messages, from)
-			from = (from + 1) % (long - 40)
+	return eventRunner(b, call, block, func() *abi.Event {
+		if !moves {
+			return still
 		}
-		if reply, err := call(e); err != nil || len(reply.Effects) != 1 {
+		e := event(messages, from)
+		from = (from + 1) % (long - 40)
+		return e
+	})
+}
+
+// longRunner calls a hook with all 900 messages of a thread. It has instances of its own,
+// since what a call has changed is put back after later ones, too.
+func longRunner(b *testing.B, call hook, block int) *runner {
+	b.Helper()
+	e := eventOf(conversation(900), 0, 900)
+	e.Run.ThreadID = "long"
+	return eventRunner(b, call, block, func() *abi.Event { return e })
+}
+
+func eventRunner(b *testing.B, call hook, block int, next func() *abi.Event) *runner {
+	b.Helper()
+	return &runner{block: block, call: func() {
+		if reply, err := call(next()); err != nil || len(reply.Effects) != 1 {
 			b.Fatal(reply, err)
 		}
 	}}
@@ -186,7 +220,8 @@ func hookRunner(b *testing.B, call hook, block int, moves bool) *runner {
 
 // BenchmarkHook compares a phase hook with 40 messages of 600 bytes, from the event
 // to the reply: go-sdk with JSON, without and with a timeout, and this project with a
-// guest in Go and one in C. An iteration is a block of calls of each, so ns/op says
+// guest in Go and one in C, which also get one new message in each call, and threads of
+// 900 messages. An iteration is a block of calls of each, so ns/op says
 // nothing; the metrics are medians of the blocks.
 func BenchmarkHook(b *testing.B) {
 	inGo, inC := pluginHook(b, built(b, hookGuest)), pluginHook(b, cGuest(b))
@@ -197,8 +232,12 @@ func BenchmarkHook(b *testing.B) {
 		"c":             hookRunner(b, inC, 1000, false),
 		"go_moving":     hookRunner(b, inGo, 200, true),
 		"c_moving":      hookRunner(b, inC, 1000, true),
+		"go_long":       longRunner(b, pluginHook(b, built(b, hookGuest)), 50),
+		"c_long":        longRunner(b, pluginHook(b, cGuest(b)), 50),
 	}
-	order := []*runner{runners["gosdk"], runners["go"], runners["gosdk_timeout"], runners["c"], runners["go_moving"], runners["c_moving"]}
+	order := []*runner{
+		runners["gosdk"], runners["go"], runners["gosdk_timeout"], runners["c"], runners["go_moving"], runners["c_moving"], runners["go_long"], runners["c_long"],
+	}
 	raceBoth(b, order...)
 	for name, r := range runners {
 		b.ReportMetric(median(r.cpu)/1e3, name+"-cpu-us")
@@ -208,6 +247,46 @@ func BenchmarkHook(b *testing.B) {
 		b.ReportMetric(median(runners["gosdk"].cpu)/median(runners[name].cpu), "gosdk/"+name)
 		b.ReportMetric(median(runners["gosdk_timeout"].cpu)/median(runners[name].cpu), "gosdk_timeout/"+name)
 	}
+}
+
+// unsent is an event as the benchmarks' guests get it, and its messages, encoded.
+func unsent(t *testing.T, e *abi.Event) (lazy []byte, messages texts) {
+	t.Helper()
+	d := abi.Description{Name: "lazy", ABI: abi.VersionRange{Min: 1, Max: 1}, Hooks: []abi.Hook{{Phase: e.Phase, LazyMessages: true}}}
+	section, err := wire.MessagePack.Marshal(d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := &seenInput{section: section}
+	g, err := guest.Open(t.Context(), seen)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := g.Call(t.Context(), abi.ExportOnPhase, e, new(abi.Reply)); err != nil {
+		t.Fatal(err)
+	}
+	for i := range e.Messages {
+		one, err := wire.MessagePack.Marshal(&e.Messages[i])
+		if err != nil {
+			t.Fatal(err)
+		}
+		messages = append(messages, string(one))
+	}
+	return seen.input, messages
+}
+
+// seenInput is a module that keeps what it is called with.
+type seenInput struct{ section, input []byte }
+
+func (s *seenInput) Name() string                                         { return "seen" }
+func (s *seenInput) HasExport(string) bool                                { return true }
+func (s *seenInput) Imports(string, string) bool                          { return false }
+func (s *seenInput) Section(string) []byte                                { return s.section }
+func (s *seenInput) Call(context.Context, string, []byte) ([]byte, error) { return nil, nil }
+
+func (s *seenInput) CallInput(_ context.Context, _ string, in host.Input) ([]byte, error) {
+	s.input = bytes.Join(in.Parts, nil)
+	return nil, nil
 }
 
 // TestBenchGuestsHostile gives the guests broken events. They may refuse them, and
@@ -231,6 +310,7 @@ func TestBenchGuestsHostile(t *testing.T) {
 	if err != nil || !bytes.Contains(indexed, []byte(abi.FieldMessageIndex)) {
 		t.Fatalf("no index, error %v", err)
 	}
+	lazy, messages := unsent(t, event(conversation(40), 0))
 	var inputs [][]byte
 	for _, path := range bad {
 		data, err := os.ReadFile(path)
@@ -239,9 +319,9 @@ func TestBenchGuestsHostile(t *testing.T) {
 		}
 		inputs = append(inputs, data, append([]byte("\x81\xa8messages\x91"), data...))
 	}
-	for _, whole := range [][]byte{good, indexed} {
-		for cut := range whole[:1500] {
-			broken := bytes.Clone(whole[:1500])
+	for _, whole := range [][]byte{good, indexed, lazy} {
+		for cut := range whole[:min(1500, len(whole))] {
+			broken := bytes.Clone(whole[:min(1500, len(whole))])
 			broken[cut] ^= 0x5d
 			inputs = append(inputs, whole[:cut], broken)
 		}
@@ -255,19 +335,29 @@ func TestBenchGuestsHostile(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			m, refused := load(t, host.EngineNative, host.Spec{Name: name, Wasm: wasm}), 0
-			for _, input := range inputs {
-				_, err := m.Call(t.Context(), "on_phase", input)
+			call := func(input []byte, messages texts) {
+				_, err := m.CallInput(t.Context(), "on_phase", host.Input{Parts: [][]byte{input}, Items: messages})
 				if said := (*host.GuestError)(nil); errors.As(err, &said) {
 					refused++
 				} else if err != nil {
 					t.Fatalf("%.80q: %v", input, err)
 				}
 			}
+			for _, input := range inputs {
+				call(input, messages)
+			}
+			for at := range messages[38] { // the last of the user, which is read
+				broken := slices.Clone(messages)
+				spoilt := []byte(broken[38])
+				spoilt[at] ^= 0x5d
+				broken[38] = string(spoilt)
+				call(lazy, broken)
+			}
 			if refused < 2*1500 { // every event that is cut off, for a start
 				t.Errorf("%d of %d inputs were refused", refused, len(inputs))
 			}
-			for _, whole := range [][]byte{good, indexed} {
-				if _, err := m.Call(t.Context(), "on_phase", whole); err != nil {
+			for _, whole := range [][]byte{good, indexed, lazy} {
+				if _, err := m.CallInput(t.Context(), "on_phase", host.Input{Parts: [][]byte{whole}, Items: messages}); err != nil {
 					t.Error(err)
 				}
 			}

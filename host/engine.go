@@ -65,6 +65,8 @@ type input struct {
 	size  int
 	// whole is the one part of an input that came as one.
 	whole [1][]byte
+	// items are what the guest may read beside it.
+	items Items
 }
 
 func (in *input) set(data []byte) {

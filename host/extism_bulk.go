@@ -15,10 +15,13 @@ func bulkFunctions() []extism.HostFunction {
 	write := extism.NewHostFunctionWithStack(importOutputWrite, outputWrite, []extism.ValueType{extism.ValueTypeI32, extism.ValueTypeI32}, nil)
 	more := extism.NewHostFunctionWithStack(importMessagesGet, messagesGet,
 		[]extism.ValueType{extism.ValueTypeI32, extism.ValueTypeI32}, []extism.ValueType{extism.ValueTypeI64})
+	items := extism.NewHostFunctionWithStack(importMessagesRead, messagesRead,
+		[]extism.ValueType{extism.ValueTypeI32, extism.ValueTypeI32, extism.ValueTypeI32, extism.ValueTypeI32}, []extism.ValueType{extism.ValueTypeI64})
 	read.SetNamespace(moduleHost)
 	write.SetNamespace(moduleHost)
 	more.SetNamespace(moduleHost)
-	out := []extism.HostFunction{read, write, more}
+	items.SetNamespace(moduleHost)
+	out := []extism.HostFunction{read, write, more, items}
 	for _, f := range hostFunctions() {
 		out = append(out, extismFunction(moduleHost, f))
 	}
@@ -36,6 +39,17 @@ func messagesGet(ctx context.Context, p *extism.CurrentPlugin, stack []uint64) {
 	stack[0] = 0
 	if len(data) > 0 {
 		stack[0] = i.store(importMessagesGet, data)
+	}
+}
+
+// messagesRead copies items of the call to the guest's memory.
+func messagesRead(ctx context.Context, _ *extism.CurrentPlugin, stack []uint64) {
+	i := caller(ctx)
+	from, to, ptr := api.DecodeU32(stack[0]), api.DecodeU32(stack[1]), api.DecodeU32(stack[2])
+	n, fits := sizeOf(i.items, from, to, api.DecodeU32(stack[3]))
+	stack[0] = api.EncodeI64(n)
+	if fits {
+		i.items.Copy(i.slice(importMessagesRead, ptr, int(n)), from, to)
 	}
 }
 

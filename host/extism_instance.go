@@ -36,6 +36,7 @@ type extismInstance struct {
 
 	// Of the call in progress.
 	input   []byte
+	items   Items
 	output  []byte
 	written bool
 	fault   *fault
@@ -81,7 +82,7 @@ func (i *extismInstance) begin(ctx context.Context, export string, input []byte)
 
 // end lets go of everything that belongs to a call.
 func (i *extismInstance) end() {
-	i.input, i.output, i.done = nil, nil, nil
+	i.input, i.items, i.output, i.done = nil, nil, nil, nil
 	if !i.sticky {
 		clear(i.plugin.Var)
 	}
@@ -101,6 +102,7 @@ func (i *extismInstance) call(ctx context.Context, timeout time.Duration, t *tar
 	}
 	input := in.bytes()
 	callCtx := i.begin(ctx, t.name, input)
+	i.items = in.items
 	i.grants.ctx = ctx //nolint:fatcontext // replaced, not nested
 	defer i.end()
 	defer func() {

@@ -96,22 +96,6 @@ func (g *Generation) Call(ctx context.Context, export string, input []byte) ([]b
 	return g.serve(ctx, s, t)
 }
 
-// CallParts is [Module.CallParts] on this generation. Once another one has taken its
-// place it fails with [ErrRetired].
-func (g *Generation) CallParts(ctx context.Context, export string, parts [][]byte) ([]byte, error) {
-	n := 0
-	for _, part := range parts {
-		n += len(part)
-	}
-	s, t, err := g.begin(ctx, export, n)
-	if err != nil {
-		return nil, err
-	}
-	defer g.pool.release(ctx, s)
-	s.in.parts, s.in.size = parts, n
-	return g.serve(ctx, s, t)
-}
-
 // begin takes a slot for a call that can be made.
 func (g *Generation) begin(ctx context.Context, export string, size int) (*slot, *target, error) {
 	t, err := g.target(export, size)

@@ -108,17 +108,6 @@ func (m *Module) Call(ctx context.Context, export string, input []byte) ([]byte,
 	}
 }
 
-// CallParts is [Module.Call] with an input in parts, one behind the other. They are put
-// together where the guest wants them, and not before.
-func (m *Module) CallParts(ctx context.Context, export string, parts [][]byte) ([]byte, error) {
-	for {
-		out, err := m.Current().CallParts(ctx, export, parts)
-		if err == nil || !errors.Is(err, ErrRetired) {
-			return out, err
-		}
-	}
-}
-
 // abandon closes a module that was not handed out and returns why.
 func (m *Module) abandon(ctx context.Context, why error) error {
 	if err := m.Close(context.WithoutCancel(ctx)); err != nil {

@@ -39,6 +39,7 @@ func (p *nativeProgram) offerFunctions(ctx context.Context) error {
 	add(importInputRead, (*nativeInstance).inputRead, []api.ValueType{i32}, nil)
 	add(importOutputWrite, (*nativeInstance).outputWrite, []api.ValueType{i32, i32}, nil)
 	add(importMessagesGet, (*nativeInstance).messagesGet, []api.ValueType{i32, i32}, []api.ValueType{i64})
+	add(importMessagesRead, (*nativeInstance).messagesRead, []api.ValueType{i32, i32, i32, i32}, []api.ValueType{i64})
 	for _, f := range hostFunctions() {
 		add(f.name, granted(f), apiTypes(f.params), apiTypes(f.results))
 	}
@@ -122,6 +123,23 @@ func (i *nativeInstance) messagesGet(_ api.Module, stack []uint64) {
 	if len(data) > 0 {
 		stack[0] = i.store(importMessagesGet, data)
 	}
+}
+
+// messagesRead copies items of the call to the guest's memory.
+func (i *nativeInstance) messagesRead(m api.Module, stack []uint64) {
+	var items Items
+	if i.input != nil {
+		items = i.input.items
+	}
+	from, to, ptr := api.DecodeU32(stack[0]), api.DecodeU32(stack[1]), api.DecodeU32(stack[2])
+	n, fits := sizeOf(items, from, to, api.DecodeU32(stack[3]))
+	stack[0] = api.EncodeI64(n)
+	if !fits {
+		i.spendBytes(0)
+		return
+	}
+	i.spendBytes(int(n))
+	items.Copy(i.sliceOf(m, importMessagesRead, ptr, int(n)), from, to)
 }
 
 // slice implements guest.

@@ -1,6 +1,11 @@
 package host
 
-import "strings"
+import (
+	"slices"
+	"strings"
+
+	"github.com/mortise-dev/mortise/internal/wasm"
+)
 
 // Import modules that a host offers. The names are those of the contract with
 // guests, which this package does not import.
@@ -12,6 +17,8 @@ const (
 	importInputRead   = "input_read"
 	importOutputWrite = "output_write"
 	importMessagesGet = "messages_get"
+	// importMessagesRead reads the items of a call.
+	importMessagesRead = "messages_read"
 )
 
 // envImports are the functions of "extism:host/env" with their signatures.
@@ -55,9 +62,10 @@ func envImports() map[string]string {
 // hostImports are the functions of "mortise:host/1".
 func hostImports() map[string]string {
 	out := map[string]string{
-		importInputRead:   "(i32) -> ()",
-		importOutputWrite: "(i32, i32) -> ()",
-		importMessagesGet: "(i32, i32) -> i64",
+		importInputRead:    "(i32) -> ()",
+		importOutputWrite:  "(i32, i32) -> ()",
+		importMessagesGet:  "(i32, i32) -> i64",
+		importMessagesRead: "(i32, i32, i32, i32) -> i64",
 	}
 	for _, f := range hostFunctions() {
 		out[f.name] = f.signature()
@@ -111,3 +119,14 @@ func offer(module string) map[string]string {
 	}
 	return nil
 }
+
+// Imports tells whether the binary, or a module that it is linked with, may import a
+// function.
+func (g *Generation) Imports(module, name string) bool {
+	return len(g.info.Links) > 0 || slices.ContainsFunc(g.parsed.Imports, func(im wasm.Import) bool {
+		return im.Module == module && im.Name == name
+	})
+}
+
+// Imports tells whether the current generation may import a function.
+func (m *Module) Imports(module, name string) bool { return m.Current().Imports(module, name) }

@@ -78,8 +78,13 @@ func (s *Session) Generation() *Generation { return s.gen }
 // gone, and calls fail with [ErrSessionLost]; after Close, or when the module was
 // closed, with [ErrClosed].
 func (s *Session) Call(ctx context.Context, export string, input []byte) ([]byte, error) {
+	return s.call(ctx, export, input, Input{})
+}
+
+// call is Call with an input in one piece or in parts.
+func (s *Session) call(ctx context.Context, export string, input []byte, in Input) ([]byte, error) {
 	g := s.gen
-	t, err := g.target(export, len(input))
+	t, err := g.target(export, len(input)+in.size())
 	if err != nil {
 		return nil, err
 	}
@@ -105,6 +110,10 @@ func (s *Session) Call(ctx context.Context, export string, input []byte) ([]byte
 	out := &slot.out
 	*out = outcome{}
 	slot.in.set(input)
+	if len(in.Parts) > 0 {
+		slot.in.parts, slot.in.size = in.Parts, in.size()
+	}
+	slot.in.items = in.Items
 	err = inst.call(ctx, g.limits.Timeout, t, &slot.in, out)
 	slot.in.drop()
 	slot.tally.end(start, out)

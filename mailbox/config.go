@@ -24,10 +24,12 @@ const (
 	DefaultWorkers        = 32
 	DefaultStopWait       = 5 * time.Second
 	DefaultLiveWait       = 5 * time.Second
+	DefaultCloseWait      = 5 * time.Second
 	DefaultEvents         = 1024
 	DefaultStreams        = 256
 	DefaultStreamTTL      = 5 * time.Minute
 	DefaultEventBytes     = 4 << 20
+	DefaultStreamBytes    = 64 << 20
 	DefaultEventPause     = 100 * time.Millisecond
 	DefaultEventTTL       = time.Hour
 	DefaultStartAttempts  = 1
@@ -50,7 +52,7 @@ type Runtime interface {
 // Steerer is a [Runtime] whose runs take commands under way.
 type Steerer interface {
 	// Steer hands a command to a run under way. True means that the run has it and
-	// will not lose it. The same command may come twice, under one id.
+	// will not lose it. The same command may come twice, under one id. A panic refuses it.
 	Steer(ctx context.Context, run string, c Command) bool
 }
 
@@ -101,15 +103,18 @@ type Config struct {
 	StopWait time.Duration
 	// LiveWait is how long a command to another process may take.
 	LiveWait time.Duration
-	// Events is how many events of a run are kept for those who attach later. Streams of
-	// dispatches that are terminal are kept for StreamTTL, Streams of them at most.
-	Events, Streams int
-	StreamTTL       time.Duration
+	// CloseWait is how long Close waits for executions that it asked to end.
+	CloseWait time.Duration
+	// Events is how many events of a dispatch are kept for those who attach later, with no more than EventBytes: the
+	// latest ones. Streams of dispatches that are terminal are kept for StreamTTL, Streams of them at most, with no more than
+	// StreamBytes together.
+	Events, Streams         int
+	EventBytes, StreamBytes int
+	StreamTTL               time.Duration
 	// EventPause is how long events wait to be shared with other processes in one write, if the store has an
 	// [EventLog]; none are shared if it is negative. The latest of a dispatch are kept there for EventTTL: as many as Events, and of
 	// no more than EventBytes, about; an execution in another process counts anew.
 	EventPause, EventTTL time.Duration
-	EventBytes           int
 	// StartAttempts is how often Start looks at what is left from former processes before it
 	// gives up, StartRetry the pause between.
 	StartAttempts int
@@ -122,7 +127,8 @@ type Config struct {
 	Maintain func(context.Context) error
 	// SignalBatch is how many signals to take at once, SignalWait how long to wait for one, and
 	// SignalHandlers how many are looked at concurrently. A signal for a thread that is claimed
-	// comes again after NackDelay, doubled each time up to MaxNackDelay.
+	// comes again after NackDelay, doubled each time up to MaxNackDelay; a thread that fails is left alone as long, and the
+	// others have their turn.
 	SignalBatch, SignalHandlers         int
 	SignalWait, NackDelay, MaxNackDelay time.Duration
 
@@ -161,6 +167,7 @@ func (c Config) withDefaults() Config {
 		{&c.MaxRetryDelay, DefaultMaxRetryDelay},
 		{&c.StopWait, DefaultStopWait},
 		{&c.LiveWait, DefaultLiveWait},
+		{&c.CloseWait, DefaultCloseWait},
 		{&c.StreamTTL, DefaultStreamTTL},
 		{&c.EventPause, DefaultEventPause},
 		{&c.EventTTL, DefaultEventTTL},
@@ -180,6 +187,7 @@ func (c Config) withDefaults() Config {
 		{&c.Events, DefaultEvents},
 		{&c.Streams, DefaultStreams},
 		{&c.EventBytes, DefaultEventBytes},
+		{&c.StreamBytes, DefaultStreamBytes},
 		{&c.StartAttempts, DefaultStartAttempts},
 		{&c.SignalBatch, DefaultSignalBatch},
 		{&c.SignalHandlers, DefaultSignalHandlers},
@@ -202,8 +210,9 @@ func (c Config) validate() error {
 	for name, value := range map[string]int64{
 		"Lease": int64(c.Lease), "SuspendedLease": int64(c.SuspendedLease), "Renew": int64(c.Renew), "Poll": int64(c.Poll),
 		"RetryDelay": int64(c.RetryDelay), "MaxRetryDelay": int64(c.MaxRetryDelay), "MaxAttempts": int64(c.MaxAttempts),
-		"Workers": int64(c.Workers), "StopWait": int64(c.StopWait), "LiveWait": int64(c.LiveWait), "Events": int64(c.Events),
+		"Workers": int64(c.Workers), "StopWait": int64(c.StopWait), "LiveWait": int64(c.LiveWait), "CloseWait": int64(c.CloseWait), "Events": int64(c.Events),
 		"Streams": int64(c.Streams), "StreamTTL": int64(c.StreamTTL), "EventTTL": int64(c.EventTTL), "EventBytes": int64(c.EventBytes),
+		"StreamBytes":   int64(c.StreamBytes),
 		"StartAttempts": int64(c.StartAttempts), "StartRetry": int64(c.StartRetry),
 		"SignalBatch": int64(c.SignalBatch), "SignalHandlers": int64(c.SignalHandlers), "SignalWait": int64(c.SignalWait),
 		"NackDelay": int64(c.NackDelay), "MaxNackDelay": int64(c.MaxNackDelay),

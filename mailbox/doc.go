@@ -18,7 +18,8 @@
 // # Processes
 //
 // A [Mailbox] is the part of one process: it takes requests, and between [Mailbox.Start] and [Mailbox.Stop] it carries
-// out what is due, whoever has queued it. Its [Observer]s are told what it does.
+// out what is due, whoever has queued it. Its [Observer]s are told what it does. A thread that fails, since its records are damaged
+// or the store has trouble with it, is set aside for a while: it keeps neither the others nor a start back.
 //
 // # Events
 //
@@ -35,6 +36,7 @@
 // # Errors
 //
 // [ErrNotFound], [ErrExists], [ErrConflict] and [ErrFull] say why a transition
-// was refused; nothing has changed then. An error of the store comes back wrapped,
+// was refused; nothing has changed then. [ErrTooLarge] is a request, or what a run writes, with more bytes than
+// [QueueConfig] allows; a run that writes too much is a dead letter that says so. An error of the store comes back wrapped,
 // and says nothing about what was kept: ask again, with the same ids.
 package mailbox

@@ -18,6 +18,8 @@ var (
 	ErrFull = errors.New("queue is full")
 	// ErrInvalid is input that no state could accept.
 	ErrInvalid = errors.New("validation error")
+	// ErrTooLarge is an [ErrInvalid] that has more bytes than it may have: see [QueueConfig].
+	ErrTooLarge = errors.New("too large")
 	// ErrBusy is a thread that has a run which does not give way.
 	ErrBusy = errors.New("thread has an active run; cannot claim inline")
 	// ErrUnknownOutcome is a transition of which nobody can say whether it was made.

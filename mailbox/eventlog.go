@@ -67,6 +67,11 @@ func (e Event) bounded() Event {
 	if len(e.Data) <= maxEventData && len(e.Type) <= maxEventType {
 		return e
 	}
+	return e.skipped()
+}
+
+// skipped is what stands in the place of an event.
+func (e Event) skipped() Event {
 	kind := strings.ToValidUTF8(e.Type[:min(len(e.Type), maxEventType)], "")
 	return Event{Seq: e.Seq, Type: EventSkipped, Data: []byte(kind)}
 }

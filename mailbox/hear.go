@@ -70,32 +70,46 @@ func (m *Mailbox) heard(ctx context.Context, s Signal) {
 
 // answer says what becomes of a signal: it is not needed any more, or comes again.
 func (m *Mailbox) answer(ctx context.Context, s Signal) (SignalEvent, time.Duration) {
+	now := m.queue.now()
+	if until := m.asides.until(s.Thread, now); !until.IsZero() {
+		return SignalNacked, until.Sub(now)
+	}
 	h, err := m.queue.Head(ctx, s.Thread)
 	if err != nil {
-		return SignalNacked, 0
+		return m.failed(ctx, s, err)
 	}
 	if x := m.execution(s.Thread); x != nil && h.Claim != nil && h.Claim.Token == x.hold.Token {
 		return SignalAcked, 0 // its settlement is a signal, if something is queued then
 	}
 	claimed, err := m.takeOne(ctx, h)
+	if err == nil {
+		m.asides.well(s.Thread)
+	}
 	switch {
 	case errors.Is(err, errCrowded):
 		return SignalDelayed, jitter(2 * m.cfg.NackDelay)
 	case err != nil:
-		m.cfg.Logger.WarnContext(ctx, "mailbox_claim_failed", "thread", s.Thread, "error", err)
-		return SignalNacked, 0
+		return m.failed(ctx, s, err)
 	case claimed:
 		return SignalAcked, 0
 	}
 	waits, err := m.waits(ctx, h, s)
 	switch {
 	case err != nil:
-		return SignalNacked, 0
+		return m.failed(ctx, s, err)
 	case waits:
 		return SignalDelayed, NackDelay(m.cfg.NackDelay, m.cfg.MaxNackDelay, s.Deliveries)
 	default:
 		return SignalAcked, 0
 	}
+}
+
+// failed sets the thread of a signal aside, and lets the signal come again when that is over.
+func (m *Mailbox) failed(ctx context.Context, s Signal, err error) (SignalEvent, time.Duration) {
+	if pause := m.setAside(ctx, s.Thread, err); pause > 0 {
+		return SignalNacked, pause
+	}
+	return SignalNacked, m.cfg.MaxNackDelay
 }
 
 // waits says whether what a signal is about is due and could not be claimed.

@@ -56,25 +56,52 @@ func (m *Mailbox) round(ctx context.Context) (time.Time, error) {
 	if left > 0 {
 		free = min(free, left)
 	}
-	due, next, err := m.due(ctx, DueQuery{By: m.queue.now(), Skip: append(skip, full...), Limit: free})
+	limit := free + m.asides.count(m.queue.now(), m.cfg.MaxNackDelay)
+	due, next, err := m.due(ctx, DueQuery{By: m.queue.now(), Skip: append(skip, full...), Limit: limit})
 	if err != nil {
 		return time.Time{}, err
 	}
-	moved := false
-	for i := range due {
-		did, err := m.look(ctx, due[i])
-		if errors.Is(err, errCrowded) {
-			return m.queue.now().Add(jitter(m.cfg.Poll)), nil
-		}
-		if err != nil {
-			return time.Time{}, err
-		}
-		moved = moved || did
+	moved, later, err := m.lookAt(ctx, due, free)
+	if errors.Is(err, errCrowded) {
+		return m.queue.now().Add(jitter(m.cfg.Poll)), nil
 	}
-	if moved && len(due) == free {
+	if err != nil {
+		return time.Time{}, err
+	}
+	if moved && len(due) == limit {
 		m.wake()
 	}
-	return next, nil
+	return earliest(next, later), nil
+}
+
+// lookAt looks at threads that are due, most of them at most. One that fails is set aside, and the others have their turn. It
+// says whether another look would find others, and when the first one that was set aside is to be looked at again.
+func (m *Mailbox) lookAt(ctx context.Context, due []Head, most int) (moved bool, later time.Time, err error) {
+	for i := range due {
+		if until := m.asides.until(due[i].Thread, m.queue.now()); !until.IsZero() {
+			later = earliest(later, until)
+			continue
+		}
+		if most == 0 {
+			break
+		}
+		most--
+		did, err := m.look(ctx, due[i])
+		switch {
+		case err == nil:
+			m.asides.well(due[i].Thread)
+			moved = moved || did
+		case errors.Is(err, errCrowded), ctx.Err() != nil:
+			return moved, later, err
+		default:
+			pause := m.setAside(ctx, due[i].Thread, err)
+			if pause == 0 {
+				return moved, later, err
+			}
+			moved, later = true, earliest(later, m.queue.now().Add(pause))
+		}
+	}
+	return moved, later, nil
 }
 
 func (m *Mailbox) due(ctx context.Context, q DueQuery) (list []Head, next time.Time, err error) {

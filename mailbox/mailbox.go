@@ -21,6 +21,9 @@ type Mailbox struct {
 	tenants map[string]int
 	streams streams
 	pump    *pump // nil if events are not shared
+	asides  asides
+	// unwoken are the threads whose runs could not be woken at the start.
+	unwoken []Head
 	claims  int
 	closing bool
 	// life is set while the loops are at work.
@@ -48,7 +51,7 @@ func New(ctx context.Context, cfg Config) (*Mailbox, error) {
 	}
 	m := &Mailbox{
 		cfg: cfg, queue: queue, running: map[string]*execution{}, tenants: map[string]int{},
-		streams: streams{open: map[string]*Stream{}}, changing: make(chan struct{}, 1), poke: make(chan struct{}, 1),
+		streams: streams{open: map[string]*Stream{}, most: keep{events: cfg.Streams, bytes: cfg.StreamBytes}}, changing: make(chan struct{}, 1), poke: make(chan struct{}, 1),
 	}
 	m.base, m.finish = context.WithCancelCause(context.WithoutCancel(ctx))
 	m.pump = newPump(m)

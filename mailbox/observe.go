@@ -51,6 +51,12 @@ const (
 	OpSignalPull    OperationName = "signal_pull"
 	OpSignalAck     OperationName = "signal_ack"
 	OpSignalNack    OperationName = "signal_nack"
+	// OpSteer hands a command to a run under way. It is empty when the run refused it.
+	OpSteer OperationName = "steer"
+	// OpAbandon is not asked for: an execution went on when the Mailbox was closed.
+	OpAbandon OperationName = "abandon"
+	// OpSetAside is not asked for: a thread failed, and is left alone for a while.
+	OpSetAside OperationName = "set_aside"
 )
 
 // Operation is one that begins. Thread and Dispatch are set as far as they are known.

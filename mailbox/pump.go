@@ -19,6 +19,8 @@ type shared struct {
 	// kept are the batches in the log, of events many and bytes large.
 	kept          []keptBatch
 	events, bytes int
+	// waiting are about the bytes of the events that are not in the log yet.
+	waiting int
 }
 
 type keptBatch struct {
@@ -32,7 +34,7 @@ func (h *shared) mark(s *Stream) {
 		return
 	}
 	h.pump.mark(s)
-	if 2*(s.last-max(h.sent, s.dropped)) > uint64(s.size) { //nolint:gosec // a size
+	if 2*(s.last-max(h.sent, s.dropped)) > uint64(s.keep.events) || 2*h.waiting > s.keep.bytes { //nolint:gosec // a size
 		select {
 		case h.pump.kick <- struct{}{}: // or it would be dropped before it is shared
 		default:
@@ -62,14 +64,14 @@ func (s *Stream) batch(most, mostBytes int) (*EventBatch, error) {
 
 // unsent says whether there are events that are not in a batch yet.
 func (s *Stream) unsent() bool {
-	return len(s.ring) > 0 && s.nth(len(s.ring)-1).Seq > s.shared.sent
+	return s.ring.n > 0 && s.ring.nth(s.ring.n-1).Seq > s.shared.sent
 }
 
 // pending are the next events to share, without a gap in their numbers.
 func (s *Stream) pending() (list []Event) {
 	size := 0
-	for n := s.place(max(s.shared.sent, s.dropped)); n < len(s.ring) && len(list) < batchEvents; n++ {
-		e := s.nth(n).bounded()
+	for n := s.ring.place(max(s.shared.sent, s.dropped)); n < s.ring.n && len(list) < batchEvents; n++ {
+		e := s.ring.nth(n).bounded()
 		size += len(e.Data) + len(e.Type)
 		if len(list) > 0 && (e.Seq != list[len(list)-1].Seq+1 || size > batchBytes) {
 			break
@@ -99,7 +101,7 @@ func (h *shared) keep(b keptBatch, most, mostBytes int) uint64 {
 func (s *Stream) added(b *EventBatch) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.shared.trying, s.shared.sent = nil, b.Last
+	s.shared.trying, s.shared.sent, s.shared.waiting = nil, b.Last, s.ring.sizeAfter(b.Last)
 }
 
 // left says whether there is more to share.

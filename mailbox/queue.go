@@ -12,10 +12,12 @@ import (
 
 // Defaults of [QueueConfig].
 const (
-	DefaultDepth    = 1000
-	DefaultSkew     = time.Second
-	DefaultRankStep = 250 * time.Millisecond
-	DefaultTries    = 3
+	DefaultDepth        = 1000
+	DefaultRequestBytes = 8 << 20
+	DefaultCommitBytes  = 16 << 20
+	DefaultSkew         = time.Second
+	DefaultRankStep     = 250 * time.Millisecond
+	DefaultTries        = 3
 )
 
 // maxID bounds ids, keys and owners, in bytes.
@@ -27,6 +29,10 @@ type QueueConfig struct {
 	Store Store
 	// Depth is how many dispatches of a thread may be queued.
 	Depth int
+	// RequestBytes is how large a request may be, as it is kept: what is bytes in it takes a third more there.
+	// CommitBytes is how much an execution may write at once: messages, the image, the run's data and result. What is larger is
+	// [ErrTooLarge].
+	RequestBytes, CommitBytes int
 	// Skew is how long a lease is left alone after its end, since clocks differ; none
 	// if it is negative.
 	Skew time.Duration
@@ -54,6 +60,10 @@ func NewQueue(cfg QueueConfig) (*Queue, error) {
 		return nil, errors.New("mailbox: QueueConfig.Store is nil; open one of the packages in store")
 	case cfg.Depth < 0:
 		return nil, errors.New("mailbox: QueueConfig.Depth is negative")
+	case cfg.RequestBytes < 0:
+		return nil, errors.New("mailbox: QueueConfig.RequestBytes is negative")
+	case cfg.CommitBytes < 0:
+		return nil, errors.New("mailbox: QueueConfig.CommitBytes is negative")
 	case cfg.RankStep < 0:
 		return nil, errors.New("mailbox: QueueConfig.RankStep is negative")
 	case cfg.Tries < 0:
@@ -68,6 +78,7 @@ func NewQueue(cfg QueueConfig) (*Queue, error) {
 	cfg.Tries = cmp.Or(cfg.Tries, DefaultTries)
 	return &Queue{cfg: cfg, limits: limits{
 		skew: max(cmp.Or(cfg.Skew, DefaultSkew), 0), depth: cmp.Or(cfg.Depth, DefaultDepth), rankStep: cmp.Or(cfg.RankStep, DefaultRankStep),
+		request: cmp.Or(cfg.RequestBytes, DefaultRequestBytes), commit: cmp.Or(cfg.CommitBytes, DefaultCommitBytes),
 	}}, nil
 }
 
@@ -115,7 +126,7 @@ func (q *Queue) updateWith(ctx context.Context, thread string, need func() Need,
 func (q *Queue) Enqueue(ctx context.Context, e Entry) (taken Taken, err error) {
 	ctx, end := q.begin(ctx, Operation{Name: OpEnqueue, Thread: e.Thread, Dispatch: e.ID})
 	defer func() { end(false, err) }()
-	if err := e.validate(); err != nil {
+	if err := cmp.Or(e.validate(), q.limits.fitsRequest(len(e.Request))); err != nil {
 		return Taken{}, wrap("entry", e.ID, err)
 	}
 	e.AvailableAt = e.AvailableAt.UTC().Truncate(time.Millisecond)
@@ -188,6 +199,9 @@ func (q *Queue) Settle(ctx context.Context, h Hold, s Settlement) (taken Taken, 
 	s.RetryAt = s.RetryAt.UTC().Truncate(time.Millisecond)
 	s.Result.WaitUntil = s.Result.WaitUntil.UTC().Truncate(time.Millisecond)
 	s.Error, s.Result.Error = clip(s.Error), clip(s.Result.Error)
+	if err := q.limits.fitsCommit(s.Result.bytes()); err != nil {
+		return Taken{}, wrap("settlement of dispatch", h.Dispatch, err)
+	}
 	var verdict error
 	err = q.update(ctx, h.Thread, settleNeed(h, q.now()), func(t *turn) (out Change) {
 		out, taken, verdict = settle(t, h, s)
@@ -200,6 +214,9 @@ func (q *Queue) Settle(ctx context.Context, h Hold, s Settlement) (taken Taken, 
 func (q *Queue) Commit(ctx context.Context, h Hold, c Commit) (err error) {
 	ctx, end := q.begin(ctx, Operation{Name: OpCommit, Thread: h.Thread, Dispatch: h.Dispatch})
 	defer func() { end(false, err) }()
+	if err := q.limits.fitsCommit(c.bytes()); err != nil {
+		return wrap("commit of dispatch", h.Dispatch, err)
+	}
 	var verdict error
 	err = q.update(ctx, h.Thread, commitNeed(h), func(t *turn) (out Change) {
 		out, verdict = commit(t, h, c)

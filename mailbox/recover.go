@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 )
 
 // WaitTasks is what a run waits for that has tasks in the background, as package agent has it.
@@ -14,55 +15,106 @@ const recoverBatch = 100
 
 // Recover takes threads from holders whose lease is over, and wakes runs that wait for
 // background tasks, as Config.Wake says. It says how many. Start does it first; what is due later,
-// the Mailbox does by itself.
+// the Mailbox does by itself. A thread that fails does not keep the others back: the errors come together.
 func (m *Mailbox) Recover(ctx context.Context) (int, error) {
+	n, failed, err := m.recoverAll(ctx)
+	return n, errors.Join(append(failed, err)...)
+}
+
+// recoverAll tells the errors of threads from one of the store, with which it ends.
+func (m *Mailbox) recoverAll(ctx context.Context) (n int, failed []error, err error) {
 	due, _, err := m.due(ctx, DueQuery{By: m.queue.now(), Limit: recoverBatch})
 	if err != nil {
-		return 0, err
+		return 0, nil, err
 	}
-	n := 0
 	for i := range due {
 		if due[i].Claim == nil {
 			continue
 		}
 		k, ok, err := m.queue.Expire(ctx, due[i].Thread)
-		if err != nil {
-			return n, err
-		}
-		if ok {
+		switch {
+		case err != nil && ctx.Err() != nil:
+			return n, failed, err
+		case err != nil:
+			m.setAside(ctx, due[i].Thread, err)
+			failed = append(failed, err)
+		case ok:
 			m.settled(k.Dispatch)
 			n++
 		}
 	}
-	woken, err := m.wakeWaiting(ctx)
-	return n + woken, err
+	woken, left, err := m.wakeWaiting(ctx)
+	m.mu.Lock()
+	m.unwoken = left.heads
+	m.mu.Unlock()
+	return n + woken, append(failed, left.errs...), err
+}
+
+// unwoken are the threads whose runs could not be woken, and why.
+type unwoken struct {
+	heads []Head
+	errs  []error
 }
 
 // wakeWaiting wakes runs that wait for background tasks, which may have ended with their process.
-func (m *Mailbox) wakeWaiting(ctx context.Context) (woken int, err error) {
+func (m *Mailbox) wakeWaiting(ctx context.Context) (woken int, left unwoken, err error) {
 	if m.cfg.Wake == nil {
-		return 0, nil
+		return 0, left, nil
 	}
 	q := ThreadQuery{Wait: WaitTasks, Limit: recoverBatch}
 	for {
 		heads, err := m.cfg.Store.Threads(ctx, q)
 		if err != nil {
-			return woken, fmt.Errorf("mailbox: threads that wait: %w", err)
+			return woken, left, fmt.Errorf("mailbox: threads that wait: %w", err)
 		}
-		for i := range heads {
-			ok, err := m.wakeRun(ctx, heads[i])
-			if err != nil {
-				return woken, err
-			}
-			if ok {
-				woken++
-			}
-		}
-		if len(heads) < recoverBatch {
-			return woken, nil
+		n, failed := m.wakeRuns(ctx, heads)
+		woken += n
+		left.heads, left.errs = append(left.heads, failed.heads...), append(left.errs, failed.errs...)
+		switch {
+		case ctx.Err() != nil:
+			return woken, left, context.Cause(ctx)
+		case len(left.heads) > maxAside:
+			return woken, left, fmt.Errorf("mailbox: threads that wait: %d of them failed, the last one with: %w", len(left.heads), left.errs[len(left.errs)-1])
+		case len(heads) < recoverBatch:
+			return woken, left, nil
 		}
 		q.After = heads[len(heads)-1].Thread
 	}
+}
+
+// wakeRuns wakes the runs of threads. Those that fail are left.
+func (m *Mailbox) wakeRuns(ctx context.Context, heads []Head) (woken int, left unwoken) {
+	for i := range heads {
+		ok, err := m.wakeRun(ctx, heads[i])
+		switch {
+		case err != nil:
+			m.cfg.Logger.WarnContext(ctx, "mailbox_wake_failed", "thread", heads[i].Thread, "run", heads[i].Open.ID, "error", err)
+			left.heads, left.errs = append(left.heads, heads[i]), append(left.errs, err)
+		case ok:
+			woken++
+		}
+	}
+	return woken, left
+}
+
+// wakeLeft tries again to wake what could not be woken at the start, and still waits as it did then.
+func (m *Mailbox) wakeLeft(ctx context.Context) {
+	m.mu.Lock()
+	heads := m.unwoken
+	m.mu.Unlock()
+	var same, unread []Head
+	for _, h := range heads {
+		switch now, err := m.queue.Head(ctx, h.Thread); {
+		case err != nil:
+			unread = append(unread, h)
+		case now.Open.ID == h.Open.ID && now.UpdatedAt.Equal(h.UpdatedAt):
+			same = append(same, h)
+		}
+	}
+	_, failed := m.wakeRuns(ctx, same)
+	m.mu.Lock()
+	m.unwoken = slices.Concat(unread, failed.heads)
+	m.mu.Unlock()
 }
 
 // wakeRun queues a request for a run that waits, once for each time that it came to wait.

@@ -8,9 +8,13 @@ import (
 )
 
 // keepLease renews the lease until ctx is done. When the store fails it goes on
-// trying, faster; when the lease is over all the same, the execution ends.
+// trying, faster; when the lease is over all the same, the execution ends, also if the store has not answered yet.
 func (x *execution) keepLease(ctx context.Context) {
 	until := x.taken.Claim.Until
+	over := time.AfterFunc(until.Sub(x.box.queue.now()), func() {
+		x.cancel(fmt.Errorf("%w: it was not renewed in time", ErrLeaseLost))
+	})
+	defer over.Stop()
 	pause := x.box.cfg.Renew
 	for {
 		if !x.pause(ctx, pause) {
@@ -25,6 +29,7 @@ func (x *execution) keepLease(ctx context.Context) {
 			return
 		case err == nil:
 			until, pause = claim.Until, x.box.cfg.Renew
+			over.Reset(until.Sub(x.box.queue.now()))
 		case errors.Is(err, ErrConflict) && claim.Token == x.hold.Token:
 			x.cancel(fmt.Errorf("%w: interrupted", ErrStopped))
 			return

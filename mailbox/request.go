@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -134,11 +133,14 @@ func (r Request) mode(foreground bool) string {
 func (m *Mailbox) entry(r Request, foreground bool) (Entry, error) {
 	same := r
 	same.Trace = nil // another try of the same request is in another trace
-	asked, err := json.Marshal(same)
+	asked, err := m.encode(same)
+	if err != nil {
+		return Entry{}, err
+	}
 	r.Mode = r.mode(foreground)
-	payload, again := json.Marshal(r)
-	if err = errors.Join(err, again); err != nil {
-		return Entry{}, fmt.Errorf("mailbox: request: %w: %w", ErrInvalid, err)
+	payload, err := m.encode(r)
+	if err != nil {
+		return Entry{}, err
 	}
 	e := Entry{
 		ID: m.cfg.NewID(), Thread: r.Thread, Tenant: r.Tenant, Run: r.Run, NewRun: r.NewRun, Agent: r.Agent, Parent: r.Parent,

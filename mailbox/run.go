@@ -73,6 +73,8 @@ type execution struct {
 	events    *Stream
 	cancel    context.CancelCauseFunc
 	suspended atomic.Bool
+	// abandoned is guarded by the Mailbox's lock.
+	abandoned bool
 	renew     chan struct{}
 	done      chan struct{}
 }
@@ -88,7 +90,7 @@ func (m *Mailbox) spawn(k Taken) *execution {
 	x.cancel = cancel
 	m.mu.Lock()
 	m.running[x.hold.Thread] = x
-	x.events = m.streams.take(k, m.cfg.Events, m.pump)
+	x.events = m.streams.take(k, keep{events: m.cfg.Events, bytes: m.cfg.EventBytes}, m.pump)
 	m.mu.Unlock()
 	go x.work(ctx)
 	return x
@@ -158,6 +160,9 @@ func (x *execution) execute(ctx context.Context) Settlement {
 	}
 	inner, end := x.box.observed(ctx, j)
 	result, err := x.call(inner, j)
+	if large := x.box.queue.limits.fitsCommit(result.bytes()); large != nil {
+		result, err = Result{}, cmp.Or(err, fmt.Errorf("mailbox: result of dispatch %.80q: %w", x.hold.Dispatch, large))
+	}
 	s := x.verdict(ctx, result, err)
 	end(s.Verdict.outcome(err), err)
 	return s
@@ -266,7 +271,7 @@ func (m *Mailbox) settled(d Dispatch) {
 		return
 	}
 	m.mu.Lock()
-	s := m.streams.ended(d.ID, m.queue.now(), m.cfg.StreamTTL, m.cfg.Streams)
+	s := m.streams.ended(d.ID, m.queue.now(), m.cfg.StreamTTL)
 	m.mu.Unlock()
 	if s != nil {
 		s.finish(EventSettled, []byte(d.Status))

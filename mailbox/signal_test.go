@@ -60,6 +60,8 @@ func signalError(t *testing.T) {
 	off.fail("update", mailbox.DefaultTries)
 	sub := queued(t, other, request("t", "x"))
 	sleep(0)
+	wantStatus(t, m, sub.Dispatch, mailbox.Queued)
+	sleep(mailbox.DefaultNackDelay)
 	wantStatus(t, m, sub.Dispatch, mailbox.Acked)
 	equal(t, "refused", w.heard(mailbox.SignalNacked), 1)
 	equal(t, "acknowledged", w.heard(mailbox.SignalAcked), 1)

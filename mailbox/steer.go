@@ -2,7 +2,6 @@ package mailbox
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 )
@@ -24,9 +23,9 @@ func (m *Mailbox) SubmitLive(ctx context.Context, r Request, expected string) (S
 	if h.Claim == nil || open.Status != RunRunning || (expected != "" && open.ID != expected) || (h.Seq > 0 && h.Tenant != r.Tenant) {
 		return m.SubmitBackground(ctx, r)
 	}
-	payload, err := json.Marshal(r)
+	payload, err := m.encode(r)
 	if err != nil {
-		return Submission{}, fmt.Errorf("mailbox: request: %w: %w", ErrInvalid, err)
+		return Submission{}, err
 	}
 	d := Dispatch{ID: h.Claim.Dispatch, Thread: r.Thread, RunID: open.ID}
 	c := Command{Kind: CommandMessages, ID: r.Messages[0].ID, Payload: payload}
@@ -76,7 +75,7 @@ func (x *execution) accept(ctx context.Context, c Command) bool {
 		return true
 	case CommandMessages, CommandDecision:
 		s, ok := x.box.cfg.Runtime.(Steerer)
-		return ok && s.Steer(ctx, x.taken.Dispatch.RunID, c)
+		return ok && x.steer(ctx, s, c)
 	default:
 		return false
 	}
@@ -144,7 +143,7 @@ func (m *Mailbox) Decide(ctx context.Context, run string, decisions ...Decision)
 	}
 	request := Request{Thread: r.Thread, Tenant: h.Tenant, Run: run, Decisions: decisions, Mode: ModeResume}
 	if r.Status == RunRunning && h.Claim != nil {
-		payload, err := json.Marshal(request)
+		payload, err := m.encode(request)
 		if err != nil {
 			return false, wrap("decision for run", run, err)
 		}
@@ -153,7 +152,7 @@ func (m *Mailbox) Decide(ctx context.Context, run string, decisions ...Decision)
 		return taken, err
 	}
 	_, err = m.SubmitBackground(ctx, request)
-	if errors.Is(err, ErrInvalid) {
+	if errors.Is(err, ErrInvalid) && !errors.Is(err, ErrTooLarge) {
 		return false, nil // it has ended meanwhile
 	}
 	return err == nil, err

@@ -9,7 +9,7 @@ import (
 // see [Store.Update]. It is safe for concurrent use, also by several processes if it
 // outlives one. Strings are any valid UTF-8, at most 256 bytes for ids, keys and owners.
 //
-// Requests, images, data of runs and messages may have some MiB, all else is small.
+// Requests, images, data of runs and messages may have some MiB, all else is small: [QueueConfig] bounds what comes.
 //
 // Times come and go with milliseconds, in UTC; the zero time comes back as the zero time.
 // Nil and empty byte slices are the same, and so are nil and empty lists. What a store hands out is the

@@ -3,7 +3,6 @@ package mailbox
 import (
 	"context"
 	"errors"
-	"slices"
 	"sync"
 )
 
@@ -31,7 +30,8 @@ const (
 	// EventMoved comes last from a process when another one goes on with the dispatch. Data is its owner,
 	// if that is known.
 	EventMoved = "mailbox_moved"
-	// EventSkipped is in the place of an event that is too large to be shared between processes. Data is its type, or the beginning of that.
+	// EventSkipped is in the place of an event that is too large to be shared between processes, or to be kept at all
+	// (Config.EventBytes). Data is its type, or the beginning of that.
 	EventSkipped = "mailbox_skipped"
 )
 
@@ -39,9 +39,9 @@ const (
 // writes never waits. It is safe for concurrent use.
 type Stream struct {
 	mu   sync.Mutex
-	ring []Event
-	// at is the place of the oldest event in the ring, when that is full.
-	at, size int
+	ring ring
+	// keep bounds how many events are kept, and how many bytes.
+	keep keep
 	// from is the number before the first event of this process, dropped that of the last one that is not kept any more, 0
 	// if all are, and last that of the newest.
 	from, dropped, last uint64
@@ -51,8 +51,11 @@ type Stream struct {
 	shared              shared
 }
 
-func newStream(size int) *Stream {
-	return &Stream{size: size, more: make(chan struct{}), over: make(chan struct{})}
+// keep bounds the events of a stream that are kept.
+type keep struct{ events, bytes int }
+
+func newStream(k keep) *Stream {
+	return &Stream{keep: k, more: make(chan struct{}), over: make(chan struct{})}
 }
 
 // Next returns the first event after the one with the number seq, waiting for it if it has not come. It is
@@ -78,33 +81,13 @@ func (s *Stream) after(seq uint64) (Event, <-chan struct{}, error) {
 	switch {
 	case seq < s.dropped:
 		return Event{}, nil, ErrGap
-	case seq < s.last && len(s.ring) > 0:
-		return s.nth(s.place(seq)), nil, nil
+	case seq < s.last && s.ring.n > 0:
+		return s.ring.nth(s.ring.place(seq)), nil, nil
 	case s.ended:
 		return Event{}, nil, ErrEnd
 	default:
 		return Event{}, s.more, nil
 	}
-}
-
-// nth is an event that is kept, counted from the oldest.
-func (s *Stream) nth(n int) Event { return s.ring[(s.at+n)%len(s.ring)] }
-
-// place counts the events that are kept, up to a number.
-func (s *Stream) place(seq uint64) int {
-	older, newer := s.ring[s.at:], s.ring[:s.at]
-	after := func(e Event, seq uint64) int {
-		if e.Seq <= seq {
-			return -1
-		}
-		return 1
-	}
-	n, _ := slices.BinarySearchFunc(older, seq, after)
-	if n == len(older) {
-		m, _ := slices.BinarySearchFunc(newer, seq, after)
-		n += m
-	}
-	return n
 }
 
 // First is the place before the oldest event that is kept.
@@ -121,7 +104,7 @@ func (s *Stream) begins(fence uint64, first bool) {
 	if !first && fence != s.shared.fence+1 {
 		s.last = turnBase(fence)
 	}
-	if len(s.ring) == 0 {
+	if s.ring.n == 0 {
 		s.from, s.shared.sent = s.last, s.last
 	}
 	s.shared.fence = fence
@@ -140,13 +123,14 @@ func (s *Stream) add(kind string, data []byte) {
 		return
 	}
 	e := Event{Seq: s.last + 1, Type: kind, Data: data}
-	if len(s.ring) < s.size {
-		s.ring = append(s.ring, e)
-	} else {
-		s.dropped = s.ring[s.at].Seq
-		s.ring[s.at] = e
-		s.at = (s.at + 1) % s.size
+	if e.size() > s.keep.bytes {
+		e = e.skipped()
 	}
+	for s.ring.n > 0 && (s.ring.n >= s.keep.events || s.ring.bytes+e.size() > s.keep.bytes) {
+		s.dropped = s.ring.pop().Seq
+	}
+	s.ring.push(e)
+	s.shared.waiting += e.size()
 	s.last = e.Seq
 	s.shared.mark(s)
 	s.wake()
@@ -163,6 +147,13 @@ func (s *Stream) finish(kind string, data []byte) {
 	s.ended, s.moved = true, kind == EventMoved
 	s.wake()
 	close(s.over)
+}
+
+// size is how many bytes are kept.
+func (s *Stream) size() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.ring.bytes
 }
 
 func (s *Stream) isEnded() bool {

@@ -11,21 +11,24 @@ type streams struct {
 	// open finds all, by dispatch; kept are those that have ended, oldest first.
 	open map[string]*Stream
 	kept []keptStream
+	// most are how many of these, with how many bytes together.
+	most keep
 }
 
 type keptStream struct {
 	dispatch string
 	stream   *Stream
+	bytes    int
 	until    time.Time
 }
 
 // take is the stream of a dispatch that is to be carried out: the one of the attempts
 // before, or a new one.
-func (s *streams) take(k Taken, size int, p *pump) *Stream {
+func (s *streams) take(k Taken, most keep, p *pump) *Stream {
 	id := k.Dispatch.ID
 	stream := s.open[id]
 	if stream == nil || stream.isEnded() {
-		stream = newStream(size)
+		stream = newStream(most)
 		stream.shared.pump, stream.shared.dispatch = p, id
 		s.open[id] = stream
 	}
@@ -34,22 +37,28 @@ func (s *streams) take(k Taken, size int, p *pump) *Stream {
 }
 
 // ended keeps a stream for those who attach late, and forgets older ones.
-func (s *streams) ended(dispatch string, now time.Time, ttl time.Duration, most int) *Stream {
+func (s *streams) ended(dispatch string, now time.Time, ttl time.Duration) *Stream {
 	stream := s.open[dispatch]
 	if stream == nil || stream.isEnded() {
 		return nil
 	}
-	s.kept = append(s.kept, keptStream{dispatch: dispatch, stream: stream, until: now.Add(ttl)})
-	s.forget(now, most)
+	s.kept = append(s.kept, keptStream{dispatch: dispatch, stream: stream, bytes: stream.size(), until: now.Add(ttl)})
+	s.forget(now)
 	return stream
 }
 
-func (s *streams) forget(now time.Time, most int) {
+func (s *streams) forget(now time.Time) {
+	bytes := 0
+	for _, k := range s.kept {
+		bytes += k.bytes
+	}
 	n := 0
-	for n < len(s.kept) && (len(s.kept)-n > most || now.After(s.kept[n].until)) {
-		if k := s.kept[n]; s.open[k.dispatch] == k.stream {
+	for n < len(s.kept) && (len(s.kept)-n > s.most.events || now.After(s.kept[n].until) || bytes > s.most.bytes) {
+		k := s.kept[n]
+		if s.open[k.dispatch] == k.stream {
 			delete(s.open, k.dispatch)
 		}
+		bytes -= k.bytes
 		n++
 	}
 	s.kept = append([]keptStream(nil), s.kept[n:]...)
@@ -61,7 +70,7 @@ func (s *streams) forget(now time.Time, most int) {
 func (m *Mailbox) Events(dispatch string) (*Stream, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.streams.forget(m.queue.now(), m.cfg.Streams)
+	m.streams.forget(m.queue.now())
 	s, ok := m.streams.open[dispatch]
 	return s, ok
 }
@@ -118,8 +127,7 @@ func (m *Mailbox) follow(ctx context.Context) {
 	for id, s := range m.idle() {
 		d, found, err := m.queue.Dispatch(ctx, id)
 		switch {
-		case err != nil:
-			return // at the next poll
+		case err != nil: // at the next poll; the others may be well
 		case !found:
 			s.finish(EventMoved, nil)
 			m.forgetStream(id, s)
@@ -144,7 +152,7 @@ func (m *Mailbox) forgetStream(dispatch string, s *Stream) {
 func (m *Mailbox) idle() map[string]*Stream {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.streams.forget(m.queue.now(), m.cfg.Streams)
+	m.streams.forget(m.queue.now())
 	busy := make(map[string]bool, len(m.running))
 	for _, x := range m.running {
 		busy[x.hold.Dispatch] = true

@@ -8,6 +8,8 @@ type limits struct {
 	skew time.Duration
 	// depth is how many dispatches of a thread may be queued.
 	depth int
+	// request and commit are how many bytes those may have.
+	request, commit int
 	// rankStep is by how much one step of priority moves a thread in the order of
 	// those that are due.
 	rankStep time.Duration

@@ -104,8 +104,11 @@ func (p *Plugin) OnPhase(ctx context.Context, e *abi.Event) (*abi.Reply, error) 
 	var reply *abi.Reply
 	err := p.live.Do(ctx, func(g *guest.Guest) error {
 		reply = nil // of a guest that was retired meanwhile
-		shown := p.show(g, e)
-		return g.Call(host.WithRange(ctx, more(ctx, g, shown)), abi.ExportOnPhase, shown, &reply)
+		ctx, shown := ctx, p.show(g, e)
+		if g.ReadsMore() {
+			ctx = host.WithRange(ctx, more(ctx, g, shown))
+		}
+		return g.Call(ctx, abi.ExportOnPhase, shown, &reply)
 	})
 	if err != nil {
 		return nil, err

@@ -108,7 +108,7 @@ type Message struct {
 	}
 	codec := read(t, root, "codec_gen.go")
 	for _, want := range []string{
-		"v.Messages = d.messages(messageIndex)", "case FieldMessageIndex:\n\t\t\tmessageIndex = d.messageIndex()", "v.Messages.marshalTo(e)", "v.More = d.messageList()",
+		"v.Messages = d.messages(messageIndex)", "case FieldMessageIndex:\n\t\t\tmessageIndex = d.messageIndex()", "v.Messages.marshalTo(e)", "v.Messages = d.unsentMessages(messageIndex)", "v.More = d.messageList()",
 		`return string(v.str("id"))`, "func (v MessageView) Next() *Message {", "func (v MessageView) Size() *int64 {",
 	} {
 		if !strings.Contains(codec, want) {

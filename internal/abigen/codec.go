@@ -157,7 +157,13 @@ func (p *pkg) decodeStruct(w *writer, s *structType) {
 			w.line("case Field%sIndex:\n%s = d.%[2]s()", f.elem, indexOf(f.elem))
 		}
 	}
-	w.line("default:\nd.Skip()\n}\nif d.err != nil { return }\n}\nd.Close()\n}")
+	w.line("default:\nd.Skip()\n}\nif d.err != nil { return }\n}\nd.Close()")
+	for i, f := range s.fields {
+		if f.kind == lazy {
+			w.line("if seen&(1<<%d) == 0 {\nv.%s = d.unsent%s(%s)\n}", i, f.name, viewsOf(f.elem), indexOf(f.elem))
+		}
+	}
+	w.line("}")
 }
 
 // decodeField writes the reading of a field into the variable v, which is zero.

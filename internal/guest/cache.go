@@ -3,7 +3,6 @@ package guest
 import (
 	"fmt"
 	"sync"
-	"sync/atomic"
 
 	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/internal/wire"
@@ -16,7 +15,7 @@ const (
 	// maxCachedOne keeps a single huge message from driving all others out.
 	maxCachedOne = maxCachedBytes / 16
 	// entryOverhead is about what an entry takes besides its encoding, in bytes.
-	entryOverhead = 512
+	entryOverhead = 640
 	// messageDepth is where messages stand in an event: in a map and an array.
 	messageDepth = 2
 )
@@ -29,106 +28,105 @@ type messageCache struct {
 	events sync.Pool // of *packedEvent
 
 	mu      sync.RWMutex
-	entries map[messageKey]*cached
+	entries map[messageKey]entry
 	// open are the tapes with room, by thread. ring holds all tapes; hand is where the
 	// search for one to drop goes on.
 	open  map[string]*tape
 	ring  []*tape
 	hand  int
-	count int // of the entries on all tapes
+	count int // of the messages on all tapes
 	bytes int
 }
 
 // messageKey finds a message: ids are unique in their thread.
 type messageKey struct{ thread, id string }
 
-// cached is an encoded message. Nothing of it changes but next.
-type cached struct {
-	key     messageKey
-	message kept
-	encoded []byte // with the rest of its tape as capacity
-	mark    mark
-	tape    *tape
-	at      int // on the tape
-	// next came behind this message the last time: it is looked at before the map is. It
-	// stands on the same tape, so no entry keeps a tape alive that was dropped.
-	next atomic.Pointer[cached]
+// entry is where the encoding of a message stands.
+type entry struct {
+	tape *tape
+	at   int
 }
 
-// find fills in the encodings that are kept and counts the others, which are nil.
-func (m *messageCache) find(e *abi.Event, p *packedEvent) (missing int) {
+// find lists the encodings of an event's messages: runs that stand on a tape, and
+// between them such that are not kept.
+func (m *messageCache) find(e *abi.Event, p *packedEvent) {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
-	var last *cached
-	for i := range e.Messages {
-		c := m.lookUp(e.Run.ThreadID, &e.Messages[i], last)
-		p.messages = append(p.messages, c)
-		if c == nil {
-			missing++
-		} else if last == nil || c.tape != last.tape {
+	for i := 0; i < len(e.Messages); {
+		c := m.entries[messageKey{e.Run.ThreadID, e.Messages[i].ID}]
+		if n := c.tape.run(c.at, e.Messages[i:]); n > 0 {
 			c.tape.use()
+			p.pieces = append(p.pieces, c.tape.piece(c.at, n))
+			i += n
+			continue
 		}
-		last = c
-	}
-	return missing
-}
-
-// lookUp finds the encoding of a message that stands behind last, if that is known.
-func (m *messageCache) lookUp(thread string, message *abi.Message, last *cached) *cached {
-	if last != nil {
-		if c := last.next.Load(); c != nil && c.message.is(message) {
-			return c
+		if last := len(p.pieces) - 1; last >= 0 && p.pieces[last].missing {
+			p.pieces[last].n++
+		} else {
+			p.pieces = append(p.pieces, piece{n: 1, missing: true})
 		}
+		p.missing++
+		i++
 	}
-	c := m.entries[messageKey{thread, message.ID}]
-	if c == nil || !c.message.is(message) {
-		return nil
-	}
-	if last != nil && last.tape == c.tape {
-		last.next.Store(c)
-	}
-	return c
 }
 
 // add encodes the messages that find did not, and keeps those that can be.
 func (m *messageCache) add(e *abi.Event, p *packedEvent) error {
-	for i := range p.messages {
-		if p.messages[i] != nil {
-			continue
+	at := 0
+	for i := range p.pieces {
+		piece := &p.pieces[i]
+		if piece.missing {
+			if err := p.encode(e.Messages[at:at+piece.n], at); err != nil {
+				return err
+			}
 		}
-		message, start := &e.Messages[i], len(p.fresh)
-		var err error
-		if p.fresh, err = wire.AppendValue(p.fresh, message, messageDepth); err != nil {
-			return fmt.Errorf("messages[%d]: %w", i, err)
-		}
-		data := p.fresh[start:]
-		p.messages[i] = &cached{key: messageKey{e.Run.ThreadID, message.ID}, encoded: data, mark: markOf(message, len(data))}
+		at += piece.n
 	}
+	p.fill()
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for i, c := range p.messages {
-		if c.tape != nil || c.key.id == "" || len(c.encoded) > maxCachedOne {
-			continue
+	at = 0
+	for _, piece := range p.pieces {
+		for k := 0; piece.missing && k < piece.n; k++ {
+			m.put(e.Run.ThreadID, &e.Messages[at+k], piece.item(k), piece.marks[k*abi.MessageMarkSize:][:abi.MessageMarkSize])
 		}
-		var ok bool
-		if c.message, ok = keep(&e.Messages[i]); ok {
-			m.put(c)
-		}
+		at += piece.n
 	}
 	return nil
 }
 
-// put keeps an entry in place of the one with its key, whose encoding stays on its
+// encode writes messages of an event, of which the first is number at.
+func (p *packedEvent) encode(messages []abi.Message, at int) error {
+	for i := range messages {
+		start := len(p.fresh)
+		var err error
+		if p.fresh, err = wire.AppendValue(p.fresh, &messages[i], messageDepth); err != nil {
+			return fmt.Errorf("messages[%d]: %w", at+i, err)
+		}
+		p.freshEnds = append(p.freshEnds, len(p.fresh))
+		p.freshMarks = appendMark(p.freshMarks, &messages[i], len(p.fresh)-start)
+	}
+	return nil
+}
+
+// put keeps an encoding in place of the one of the same message, which stays on its
 // tape.
-func (m *messageCache) put(c *cached) {
+func (m *messageCache) put(thread string, message *abi.Message, encoded, mark []byte) {
+	if message.ID == "" || len(encoded) > maxCachedOne {
+		return
+	}
+	own, ok := copyMessage(message)
+	if !ok {
+		return // it cannot be compared
+	}
 	if m.entries == nil {
-		m.entries, m.open = map[messageKey]*cached{}, map[string]*tape{}
+		m.entries, m.open = map[messageKey]entry{}, map[string]*tape{}
 	}
 	for len(m.ring) > 0 && m.count >= maxCached {
 		m.dropOne()
 	}
-	m.tapeFor(c).append(c)
-	m.entries[c.key] = c
+	t := m.tapeFor(thread, len(encoded))
+	m.entries[messageKey{thread, message.ID}] = entry{t, t.append(message, &own, encoded, mark)}
 	m.count++
 	m.bytes += entryOverhead
 }

@@ -13,7 +13,8 @@
 // keeps their encodings, at most 8 MiB of them, and uses one for a message that is
 // equal in every field. The messages themselves stay in memory as long, so a Guest
 // holds up to twice that. For JSON nothing is kept: decoding it costs the guest far
-// more than encoding it costs the host.
+// more than encoding it costs the host. Where a hook asks for it (LazyMessages) an event goes out with
+// the index of its messages alone, and the module reads of the encodings what it wants.
 //
 // # Concurrency
 //

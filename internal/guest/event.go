@@ -9,25 +9,33 @@ import (
 )
 
 // packedEvent puts an event together from the encodings of its messages and the rest,
-// without copying them: parts, one behind the other, are the event in MessagePack.
+// without copying them: parts, one behind the other, are the event in MessagePack. It is
+// what a guest reads of its messages, too.
 type packedEvent struct {
-	messages []*cached
-	parts    [][]byte
-	// fields are those before and behind the messages.
-	fields []byte
-	// tail is where the second of them begin.
-	tail int
+	// lazy tells that the messages are not among the parts.
+	lazy   bool
+	pieces []piece
+	parts  [][]byte
+	// fields are those before and behind index and messages, and what stands between
+	// these two, which ends at middle and tail.
+	fields       []byte
+	middle, tail int
 	// fresh are the encodings of messages that were not kept; those that are kept now stand
-	// on their tape, too.
-	fresh []byte
+	// on their tape, too. missing is how many these are.
+	fresh      []byte
+	freshEnds  []int
+	freshMarks []byte
+	missing    int
 }
 
-// pack encodes an event with what is kept of its messages, for use until unpack.
-func (m *messageCache) pack(e *abi.Event) (*packedEvent, error) {
+// pack encodes an event with what is kept of its messages, for use until unpack. A lazy
+// event has their index only.
+func (m *messageCache) pack(e *abi.Event, lazy bool) (*packedEvent, error) {
 	p, ok := m.events.Get().(*packedEvent)
 	if !ok {
 		p = &packedEvent{}
 	}
+	p.lazy = lazy
 	err := m.fill(p, e)
 	if err != nil {
 		m.unpack(p)
@@ -38,9 +46,10 @@ func (m *messageCache) pack(e *abi.Event) (*packedEvent, error) {
 
 // unpack lets go of the event; the room for its parts stays.
 func (m *messageCache) unpack(p *packedEvent) {
-	clear(p.messages)
+	clear(p.pieces)
 	clear(p.parts)
-	p.messages, p.parts, p.fields, p.fresh = p.messages[:0], p.parts[:0], p.fields[:0], p.fresh[:0]
+	p.pieces, p.parts, p.fields, p.missing = p.pieces[:0], p.parts[:0], p.fields[:0], 0
+	p.fresh, p.freshEnds, p.freshMarks = p.fresh[:0], p.freshEnds[:0], p.freshMarks[:0]
 	if cap(p.fields) <= maxFields && cap(p.fresh) <= maxFields {
 		m.events.Put(p)
 	}
@@ -50,7 +59,8 @@ func (m *messageCache) unpack(p *packedEvent) {
 const maxFields = 1 << 20
 
 func (m *messageCache) fill(p *packedEvent, e *abi.Event) error {
-	if missing := m.find(e, p); missing > 0 {
+	m.find(e, p)
+	if p.missing > 0 {
 		if err := m.add(e, p); err != nil {
 			return err
 		}
@@ -62,19 +72,32 @@ func (m *messageCache) fill(p *packedEvent, e *abi.Event) error {
 	return nil
 }
 
-// gather lists the parts: encodings that stand on a tape one behind the other are one.
-func (p *packedEvent) gather() {
-	p.parts = append(p.parts, p.fields[:p.tail])
-	var last *cached
-	for _, c := range p.messages {
-		if last != nil && c.tape != nil && c.tape == last.tape && c.at == last.at+len(last.encoded) {
-			end := len(p.parts) - 1
-			part := p.parts[end]
-			p.parts[end] = part[:len(part)+len(c.encoded)]
-		} else {
-			p.parts = append(p.parts, c.encoded)
+// fill gives the pieces that are missing what was encoded of them.
+func (p *packedEvent) fill() {
+	start, at := 0, 0
+	for i := range p.pieces {
+		c := &p.pieces[i]
+		if !c.missing {
+			continue
 		}
-		last = c
+		ends := p.freshEnds[at : at+c.n]
+		c.start, c.ends, c.data = start, ends, p.fresh[start:ends[c.n-1]]
+		c.marks = p.freshMarks[at*abi.MessageMarkSize : (at+c.n)*abi.MessageMarkSize]
+		start, at = ends[c.n-1], at+c.n
+	}
+}
+
+// gather lists the parts.
+func (p *packedEvent) gather() {
+	p.parts = append(p.parts, p.fields[:p.middle])
+	for i := range p.pieces {
+		p.parts = append(p.parts, p.pieces[i].marks)
+	}
+	if !p.lazy {
+		p.parts = append(p.parts, p.fields[p.middle:p.tail])
+		for i := range p.pieces {
+			p.parts = append(p.parts, p.pieces[i].data)
+		}
 	}
 	p.parts = append(p.parts, p.fields[p.tail:])
 }
@@ -86,7 +109,13 @@ func (p *packedEvent) write(e *abi.Event) error {
 	w.text("phase", string(e.Phase))
 	w.run(&e.Run)
 	w.integer("step", e.Step)
-	w.index(p.messages)
+	w.key(abi.FieldMessageIndex)
+	w.buf = wire.AppendBinary(w.buf, abi.MessageMarkSize*len(e.Messages))
+	p.middle = len(w.buf)
+	if !p.lazy {
+		w.key("messages")
+		w.buf = wire.AppendArray(w.buf, len(e.Messages))
+	}
 	p.tail = len(w.buf)
 	if e.MessagesFrom != 0 {
 		w.integer("messages_from", e.MessagesFrom)
@@ -136,6 +165,7 @@ func (w *fieldWriter) header(p *packedEvent) error {
 	}
 	wide := wire.AppendMap(nil, w.n)
 	p.fields = slices.Concat(wide, w.buf[1:])
+	p.middle += len(wide) - 1
 	p.tail += len(wide) - 1
 	return w.err
 }
@@ -189,15 +219,4 @@ func (w *fieldWriter) optional(name, v string) {
 	if v != "" {
 		w.text(name, v)
 	}
-}
-
-// index writes where each message ends, and the header of their array.
-func (w *fieldWriter) index(messages []*cached) {
-	w.key(abi.FieldMessageIndex)
-	w.buf = wire.AppendBinary(w.buf, abi.MessageMarkSize*len(messages))
-	for _, c := range messages {
-		w.buf = append(w.buf, c.mark[:]...)
-	}
-	w.key("messages")
-	w.buf = wire.AppendArray(w.buf, len(messages))
 }

@@ -13,11 +13,11 @@ func CacheRecount(g *Guest) (n, bytes int) {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	for _, t := range m.ring {
-		n += len(t.entries)
-		bytes += cap(t.data) + entryOverhead*len(t.entries)
+		n += len(t.own)
+		bytes += cap(t.data) + entryOverhead*len(t.own)
 	}
 	for key, c := range m.entries {
-		if next := c.next.Load(); next != nil && next.tape != c.tape || c.key != key || m.ring[c.tape.place] != c.tape {
+		if (messageKey{c.tape.thread, c.tape.shown[c.at].ID}) != key || m.ring[c.tape.place] != c.tape {
 			return -1, -1
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/mortise-dev/mortise/abi"
+	"github.com/mortise-dev/mortise/host"
 	"github.com/mortise-dev/mortise/internal/wire"
 )
 
@@ -19,15 +20,16 @@ var (
 	ErrDecode      = errors.New("answered something that cannot be decoded")
 )
 
-// Caller is a loaded module, as host.Module is one. CallParts is Call with an input in
-// parts. Both must keep nothing of the input, whose memory is used again, and nothing of
+// Caller is a loaded module, as host.Module is one. CallInput is Call with an input in
+// parts, and items beside it. Both must keep nothing of the input, whose memory is used again, and nothing of
 // what they return.
 type Caller interface {
 	Name() string
 	HasExport(name string) bool
 	Section(name string) []byte
+	Imports(module, name string) bool
 	Call(ctx context.Context, export string, input []byte) ([]byte, error)
-	CallParts(ctx context.Context, export string, parts [][]byte) ([]byte, error)
+	CallInput(ctx context.Context, export string, in host.Input) ([]byte, error)
 }
 
 // Guest is a module that has described itself.
@@ -36,6 +38,10 @@ type Guest struct {
 	format  wire.Format
 	version int
 	desc    abi.Description
+	// lazy are the phases whose hooks read messages that are not sent.
+	lazy []abi.Phase
+	// more tells that the module reads messages beyond those of its event.
+	more bool
 	// messages are the encodings of those that the module got.
 	messages messageCache
 }
@@ -55,7 +61,7 @@ func Open(ctx context.Context, c Caller) (*Guest, error) {
 		}
 		raw = out
 	}
-	g := &Guest{caller: c, format: wire.Detect(raw)}
+	g := &Guest{caller: c, format: wire.Detect(raw), more: c.Imports(abi.ModuleHost, abi.ImportMessagesGet)}
 	if len(bytes.TrimSpace(raw)) == 0 {
 		return nil, fmt.Errorf("guest: module %q: %w: describe returned nothing; return a Description",
 			c.Name(), ErrDescription)
@@ -64,6 +70,10 @@ func Open(ctx context.Context, c Caller) (*Guest, error) {
 		return nil, fmt.Errorf("guest: module %q: %w: describe: %w", c.Name(), ErrDescription, err)
 	}
 	if err := checkDescription(&g.desc); err != nil {
+		return nil, fmt.Errorf("guest: module %q: %w: %w", c.Name(), ErrDescription, err)
+	}
+	var err error
+	if g.lazy, err = lazyPhases(&g.desc, g.format); err != nil {
 		return nil, fmt.Errorf("guest: module %q: %w: %w", c.Name(), ErrDescription, err)
 	}
 	version, err := negotiate(g.desc.ABI)
@@ -94,6 +104,9 @@ func (g *Guest) Description() abi.Description { return g.desc }
 // Version returns the contract version that both sides agreed on.
 func (g *Guest) Version() int { return g.version }
 
+// ReadsMore tells whether the module may read messages beyond those of its event.
+func (g *Guest) ReadsMore() bool { return g.more }
+
 // Module returns the name under which the module was loaded.
 func (g *Guest) Module() string { return g.caller.Name() }
 
@@ -120,7 +133,7 @@ func (g *Guest) encode(v any) ([]byte, error) {
 	if !ok {
 		return g.format.Marshal(v)
 	}
-	p, err := g.messages.pack(e)
+	p, err := g.messages.pack(e, false)
 	if err != nil {
 		return nil, err
 	}
@@ -138,12 +151,12 @@ func (g *Guest) packs(v any) (*abi.Event, bool) {
 // output, and one without fields, leaves out as it is.
 func (g *Guest) Call(ctx context.Context, export string, in, out any) error {
 	if e, ok := g.packs(in); ok {
-		p, err := g.messages.pack(e)
+		p, err := g.messages.pack(e, g.readsLazily(e))
 		if err != nil {
 			return g.badInput(export, err)
 		}
 		defer g.messages.unpack(p)
-		output, err := g.caller.CallParts(ctx, export, p.parts)
+		output, err := g.caller.CallInput(ctx, export, p.input())
 		return g.decode(export, output, err, out)
 	}
 	var called error

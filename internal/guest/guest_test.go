@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/mortise-dev/mortise/abi"
+	"github.com/mortise-dev/mortise/host"
 	"github.com/mortise-dev/mortise/internal/guest"
 	"github.com/mortise-dev/mortise/internal/wire"
 )
@@ -18,10 +19,14 @@ type module struct {
 	section []byte
 	// deaf lets it take an input in parts without looking at it.
 	deaf bool
+	// items are those of the call in progress.
+	items host.Items
 }
 
-func (m *module) Name() string               { return "m" }
-func (m *module) HasExport(name string) bool { _, ok := m.exports[name]; return ok }
+func (m *module) Name() string                { return "m" }
+func (m *module) HasExport(name string) bool  { _, ok := m.exports[name]; return ok }
+func (m *module) Imports(string, string) bool { return false }
+
 func (m *module) Section(name string) []byte {
 	if name == abi.ManifestSection {
 		return m.section
@@ -33,11 +38,12 @@ func (m *module) Call(_ context.Context, export string, input []byte) ([]byte, e
 	return m.exports[export](input)
 }
 
-func (m *module) CallParts(ctx context.Context, export string, parts [][]byte) ([]byte, error) {
+func (m *module) CallInput(ctx context.Context, export string, in host.Input) ([]byte, error) {
 	if m.deaf {
 		return nil, nil
 	}
-	return m.Call(ctx, export, bytes.Join(parts, nil))
+	m.items = in.Items
+	return m.Call(ctx, export, bytes.Join(in.Parts, nil))
 }
 
 func answers(out []byte, err error) func([]byte) ([]byte, error) {

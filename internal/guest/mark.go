@@ -6,20 +6,20 @@ import (
 	"github.com/mortise-dev/mortise/abi"
 )
 
-// mark is what the index of an event says of a message, see abi.FieldMessageIndex.
-type mark [abi.MessageMarkSize]byte
-
-func markOf(message *abi.Message, size int) (k mark) {
-	binary.LittleEndian.PutUint32(k[:], uint32(size)) //nolint:gosec // no message is that long
+// appendMark writes what the index of an event says of a message whose encoding has that
+// size, see abi.FieldMessageIndex.
+func appendMark(b []byte, message *abi.Message, size int) []byte {
+	b = binary.LittleEndian.AppendUint32(b, uint32(size)) //nolint:gosec // no message is that long
+	role := byte(0)
 	switch message.Role {
 	case abi.RoleSystem:
-		k[4] = abi.MarkSystem
+		role = abi.MarkSystem
 	case abi.RoleUser:
-		k[4] = abi.MarkUser
+		role = abi.MarkUser
 	case abi.RoleAssistant:
-		k[4] = abi.MarkAssistant
+		role = abi.MarkAssistant
 	case abi.RoleTool:
-		k[4] = abi.MarkTool
+		role = abi.MarkTool
 	}
-	return k
+	return append(b, role, 0, 0, 0)
 }

@@ -30,8 +30,10 @@ type decoder struct {
 // unmarshalMessagePack decodes data, whose memory strings may share if it is owned: if
 // nobody changes it any more.
 func unmarshalMessagePack(data []byte, v reflect.Value, owned bool) error {
-	if err := scan(data); err != nil {
-		return err
+	if !glance(data) {
+		if err := scan(data); err != nil {
+			return err
+		}
 	}
 	d := decoder{data: data}
 	switch {
@@ -42,7 +44,7 @@ func unmarshalMessagePack(data []byte, v reflect.Value, owned bool) error {
 		d.shared = string(data)
 	}
 	v.SetZero()
-	err := d.value(v)
+	err := d.value(shapeOf(v.Type()), v.Addr().UnsafePointer())
 	if err == nil {
 		return nil
 	}
@@ -56,19 +58,42 @@ func (d *decoder) fault(at int, what string) error {
 	return &DecodeError{Format: MessagePack, Offset: at, What: what}
 }
 
-// value fills v, which is zero.
-func (d *decoder) value(v reflect.Value) error {
+// value fills in the value of a shape at p, which is zero.
+func (d *decoder) value(s *shape, p unsafe.Pointer) error {
 	c := d.data[d.pos]
 	if c == msgpcode.Nil {
 		d.pos++
 		return nil
 	}
-	switch v.Kind() {
+	switch s.kind {
 	case reflect.String:
-		s, err := d.text()
-		v.SetString(s)
+		text, err := d.text()
+		*(*string)(p) = text
 		return err
+	case reflect.Struct:
+		return d.structure(s, p)
+	case reflect.Slice:
+		return d.slice(s, p)
+	case reflect.Pointer:
+		v := reflect.New(s.elem.typ).UnsafePointer()
+		*(*unsafe.Pointer)(p) = v
+		return d.value(s.elem, v)
+	case reflect.Interface:
+		if s.typ.NumMethod() == 0 {
+			var err error
+			*(*any)(p), err = d.dynamic()
+			return err
+		}
+	default:
+	}
+	return d.other(reflect.NewAt(s.typ, p).Elem())
+}
+
+// other fills in a value of a kind that is not as common.
+func (d *decoder) other(v reflect.Value) error {
+	switch v.Kind() {
 	case reflect.Bool:
+		c := d.data[d.pos]
 		if c != msgpcode.True && c != msgpcode.False {
 			return d.fault(d.pos, "not a bool")
 		}
@@ -79,21 +104,6 @@ func (d *decoder) value(v reflect.Value) error {
 		return d.integer(v)
 	case reflect.Float32, reflect.Float64:
 		return d.float(v)
-	case reflect.Struct:
-		return d.structure(v)
-	case reflect.Slice:
-		return d.slice(v)
-	case reflect.Pointer:
-		v.Set(reflect.New(v.Type().Elem()))
-		return d.value(v.Elem())
-	case reflect.Interface:
-		if v.NumMethod() == 0 {
-			x, err := d.dynamic()
-			if err == nil && x != nil {
-				v.Set(reflect.ValueOf(x))
-			}
-			return err
-		}
 	case reflect.Map:
 		return d.mapping(v)
 	default:
@@ -148,10 +158,9 @@ func (d *decoder) float(v reflect.Value) error {
 	return nil
 }
 
-func (d *decoder) structure(v reflect.Value) error {
-	p, err := planOf(v.Type())
-	if err != nil {
-		return err
+func (d *decoder) structure(s *shape, p unsafe.Pointer) error {
+	if s.err != nil {
+		return s.err
 	}
 	if !isMap(d.data[d.pos]) {
 		return d.fault(d.pos, "not a map")
@@ -161,27 +170,28 @@ func (d *decoder) structure(v reflect.Value) error {
 	for range d.count() {
 		at := d.pos
 		from, to := d.span()
-		i := p.find(d.data[from:to], next)
+		i := s.plan.find(d.data[from:to], next)
 		if i < 0 {
 			d.skip()
 			continue
 		}
 		next = i + 1
-		f := &p.fields[i]
 		if seen&(1<<i) != 0 {
-			return under(d.fault(at, "comes twice"), f.name)
+			return under(d.fault(at, "comes twice"), s.plan.fields[i].name)
 		}
 		seen |= 1 << i
-		if err := d.value(v.Field(f.index)); err != nil {
-			return under(err, f.name)
+		f := &s.fields[i]
+		if err := d.value(f.shape, unsafe.Add(p, f.offset)); err != nil {
+			return under(err, s.plan.fields[i].name)
 		}
 	}
 	return nil
 }
 
-func (d *decoder) slice(v reflect.Value) error {
+func (d *decoder) slice(s *shape, p unsafe.Pointer) error {
+	v := reflect.NewAt(s.typ, p).Elem()
 	c := d.data[d.pos]
-	if v.Type().Elem().Kind() == reflect.Uint8 {
+	if s.elem.kind == reflect.Uint8 {
 		if !msgpcode.IsBin(c) {
 			return d.fault(d.pos, "not binary")
 		}
@@ -194,15 +204,28 @@ func (d *decoder) slice(v reflect.Value) error {
 	}
 	n := d.count()
 	if n == 0 {
-		v.Set(reflect.MakeSlice(v.Type(), 0, 0))
+		v.Set(reflect.MakeSlice(s.typ, 0, 0))
 		return nil
+	}
+	if n == 1 { // as most are
+		first := reflect.New(s.elem.typ).UnsafePointer()
+		*(*[]byte)(p) = unsafe.Slice((*byte)(first), 1)
+		return d.element(s.elem, first, 0)
 	}
 	v.Grow(n)
 	v.SetLen(n)
+	first, size := v.UnsafePointer(), s.elem.typ.Size()
 	for i := range n {
-		if err := d.value(v.Index(i)); err != nil {
-			return under(err, "["+strconv.Itoa(i)+"]")
+		if err := d.element(s.elem, unsafe.Add(first, uintptr(i)*size), i); err != nil { // below n
+			return err
 		}
+	}
+	return nil
+}
+
+func (d *decoder) element(s *shape, p unsafe.Pointer, i int) error {
+	if err := d.value(s, p); err != nil {
+		return under(err, "["+strconv.Itoa(i)+"]")
 	}
 	return nil
 }

@@ -217,6 +217,10 @@ func otherVectors() []vector {
 			Policies:     []string{"quota"},
 			ConfigSchema: map[string]any{"type": "object", "additionalProperties": false},
 		}},
+		{name: "description.lazy", value: &abi.Description{
+			Name: "counter", Version: "0.1.0", ABI: abi.VersionRange{Min: 1, Max: 1},
+			Hooks: []abi.Hook{{Phase: abi.BeforeInference, Mode: abi.ModeObserve, Messages: abi.ViewAll, LazyMessages: true}},
+		}},
 		{name: "tool_call.minimal", value: &abi.ToolCall{ID: "c1", Name: "list"}},
 		{name: "tool_call.full", value: &conversation()[2].ToolCalls[0]},
 		{name: "tool_call.resumed", value: &abi.ToolCall{

@@ -13,6 +13,7 @@ import (
 func faultCases() []testCase {
 	return []testCase{
 		{"fault_at_every_operation_of_a_life", faultEverywhere},
+		{"fault_at_operations_of_a_mailbox", faultsOfAMailbox},
 		{"store_that_is_down_changes_nothing", storeDown},
 		{"lost_answer_of_an_interrupt", lostInterrupt},
 		{"lost_answer_of_an_expiry", lostExpiry},

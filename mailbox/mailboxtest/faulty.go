@@ -29,11 +29,15 @@ const (
 
 // Faulty is a store that fails on demand. Plan is asked before each operation, by its
 // name ("update", "load", "due", "find", "purge", "dispatches", "messages", "threads", "count"). It may wait, in order
-// to be slow. A nil Plan lets everything happen. Set it before the store is used.
+// to be slow. A nil Plan lets everything happen. Damaged says whether nothing can be read or written of a thread; nil: of all it can.
+// Set them before the store is used. A Faulty has no optional abilities: see [Faulty.Whole].
 type Faulty struct {
 	mailbox.Store
-	Plan func(ctx context.Context, operation string) Fault
+	Plan    func(ctx context.Context, operation string) Fault
+	Damaged func(thread string) bool
 }
+
+func (f *Faulty) damaged(thread string) bool { return f.Damaged != nil && f.Damaged(thread) }
 
 // do runs an operation with its fault.
 func (f *Faulty) do(ctx context.Context, name string, run func() error) error {
@@ -57,6 +61,9 @@ func (f *Faulty) Update(ctx context.Context, thread string, need mailbox.Need, d
 	if f.Plan != nil {
 		fault = f.Plan(ctx, "update")
 	}
+	if f.damaged(thread) {
+		fault = FaultBefore
+	}
 	switch fault {
 	case FaultBefore:
 		return ErrInjected
@@ -79,6 +86,9 @@ func (f *Faulty) Update(ctx context.Context, thread string, need mailbox.Need, d
 // Load implements mailbox.Store.
 func (f *Faulty) Load(ctx context.Context, thread string, need mailbox.Need) (s mailbox.State, err error) {
 	err = f.do(ctx, "load", func() (err error) {
+		if f.damaged(thread) {
+			return ErrInjected
+		}
 		s, err = f.Store.Load(ctx, thread, need)
 		return err
 	})

@@ -68,3 +68,61 @@ func deliver(t *testing.T, live mailbox.Live, target mailbox.Target, id string) 
 	defer cancel()
 	return live.Deliver(ctx, target, mailbox.Command{Kind: mailbox.CommandCancel, ID: id, Payload: []byte("x")})
 }
+
+// steered is a runtime whose runs go on until one is given the word "end", and panic at the word "panic".
+type steered struct {
+	running chan string // its runs, as they begin
+	end     chan struct{}
+}
+
+func (s *steered) Run(ctx context.Context, j *mailbox.Job) (mailbox.Result, error) {
+	s.running <- j.Run.ID
+	select {
+	case <-s.end:
+		return mailbox.Result{Termination: "natural"}, nil
+	case <-ctx.Done():
+		return mailbox.Result{}, context.Cause(ctx)
+	}
+}
+
+func (s *steered) Steer(_ context.Context, _ string, c mailbox.Command) bool {
+	r, err := mailbox.DecodeRequest(c.Payload)
+	if err != nil || len(r.Messages) == 0 {
+		return false
+	}
+	switch string(r.Messages[0].Data) {
+	case "panic":
+		panic("the runtime is broken")
+	case "end":
+		close(s.end)
+		return true
+	default:
+		return false
+	}
+}
+
+// testLivePanic holds that a panic of a runtime that is steered refuses the command, whoever sent it, and harms nothing else: what was
+// refused is queued, and the run goes on and takes what comes next.
+func testLivePanic(w *world) {
+	if _, ok := w.store.(mailbox.Live); !ok {
+		return // an optional ability
+	}
+	s := &steered{running: make(chan string, 3), end: make(chan struct{})}
+	here := w.box(mailbox.Config{Store: w.store, Runtime: s})
+	there := w.box(mailbox.Config{Store: w.store, Runtime: done{}, LiveWait: 20 * time.Second})
+	must(w.t, here.Start(w.ctx()))
+	first := w.submit(here, "t")
+	run := <-s.running
+	for _, from := range []*mailbox.Mailbox{there, here} {
+		sub, err := from.SubmitLive(w.ctx(), mailbox.Request{Thread: "t", Messages: []mailbox.Input{{Data: []byte("panic")}}}, run)
+		must(w.t, err)
+		equal(w.t, "taken by a run that panicked", sub.Dispatch == first.Dispatch, false)
+		equal(w.t, "what was refused", w.load(sub.Dispatch).Status, mailbox.Queued)
+	}
+	sub, err := there.SubmitLive(w.ctx(), mailbox.Request{Thread: "t", Messages: []mailbox.Input{{Data: []byte("end")}}}, run)
+	must(w.t, err)
+	equal(w.t, "dispatch that took the next command", sub.Dispatch, first.Dispatch)
+	d, err := here.Await(w.ctx(), first.Dispatch)
+	must(w.t, err)
+	equal(w.t, "status", d.Status, mailbox.Acked)
+}

@@ -9,7 +9,7 @@ import (
 // TestStore runs the contract suite.
 func TestStore(t *testing.T, open func(t *testing.T) mailbox.Store) {
 	t.Helper()
-	for _, group := range [][]testCase{queueCases(), leaseCases(), controlCases(), listCases(), dueCases(), logCases(), storeCases(), faultCases(), raceCases(), holdingCases()} {
+	for _, group := range [][]testCase{queueCases(), leaseCases(), controlCases(), listCases(), dueCases(), logCases(), storeCases(), faultCases(), raceCases(), holdingCases(), damageCases(), deafCases(), sizeCases(), slowCases()} {
 		for _, c := range group {
 			t.Run(c.name, func(t *testing.T) {
 				t.Parallel()
@@ -20,6 +20,10 @@ func TestStore(t *testing.T, open func(t *testing.T) mailbox.Store) {
 	t.Run("live", func(t *testing.T) {
 		t.Parallel()
 		testLive(t, open)
+	})
+	t.Run("live_panic", func(t *testing.T) {
+		t.Parallel()
+		testLivePanic(newWorld(t, open(t)))
 	})
 	t.Run("events", func(t *testing.T) {
 		t.Parallel()

@@ -154,6 +154,12 @@ type Hook struct {
 	Messages View `json:"messages,omitempty"`
 	// Window is the n of [ViewWindow].
 	Window int `json:"window,omitempty"`
+	// LazyMessages leaves the messages in the host: the event has their index, see
+	// [FieldMessageIndex], and the hook reads those that it wants with
+	// [ImportMessagesRead]. A guest that asks for it must still take an event with messages:
+	// it gets one from a host that knows no better, and where its hooks of one phase do not
+	// all ask. It is for MessagePack.
+	LazyMessages bool `json:"lazy_messages,omitempty"`
 	// Priority orders hooks of one phase: lower is earlier, 0 is the middle.
 	Priority int `json:"priority,omitempty"`
 	// Before and After name plugins that this hook must precede or follow.
@@ -328,6 +334,9 @@ type Notice struct {
 // lowest byte first), its role as one of the marks, and three bytes that are zero and mean
 // nothing yet. With it a guest finds a message without reading those before it. A
 // guest that finds no index, or one that does not fit, reads the messages themselves.
+//
+// For a hook with [Hook.LazyMessages] the index comes without the messages. There is none
+// if there are no messages.
 const (
 	FieldMessageIndex = "message_index"
 	MessageMarkSize   = 8
@@ -845,6 +854,14 @@ const (
 	// [View] and reads more only when it needs to. Indices beyond the conversation
 	// are cut; 0 means that there is no conversation.
 	ImportMessagesGet = "messages_get"
+	// ImportMessagesRead is a further optional import of [ModuleHost], for on_phase with
+	// [Hook.LazyMessages]: messages_read(from i32, to i32, ptr i32, len i32) -> i64 copies
+	// the encodings of the event's messages from from (included) to to (excluded), counted
+	// from 0, to guest memory at ptr, one behind the other. It returns how many bytes they are,
+	// which the index says, too; when these are more than len it copies nothing. It
+	// returns -1 when not all of them are there, as in a call that has none. Memory that is
+	// not there ends the call.
+	ImportMessagesRead = "messages_read"
 )
 
 // VersionRange is the range of contract versions that a guest speaks, both ends

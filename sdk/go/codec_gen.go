@@ -804,6 +804,9 @@ func (v *Hook) MarshalTo(e *Encoder) {
 	if v.Window != 0 {
 		n++
 	}
+	if v.LazyMessages {
+		n++
+	}
 	if v.Priority != 0 {
 		n++
 	}
@@ -828,6 +831,10 @@ func (v *Hook) MarshalTo(e *Encoder) {
 	if v.Window != 0 {
 		e.raw("\xa6window")
 		e.Int(int64(v.Window))
+	}
+	if v.LazyMessages {
+		e.raw("\xadlazy_messages")
+		e.Bool(v.LazyMessages)
 	}
 	if v.Priority != 0 {
 		e.raw("\xa8priority")
@@ -870,17 +877,20 @@ func (v *Hook) UnmarshalFrom(d *Decoder) {
 		case "window":
 			d.once(&seen, 1<<3)
 			v.Window = d.int()
-		case "priority":
+		case "lazy_messages":
 			d.once(&seen, 1<<4)
+			v.LazyMessages = d.Bool()
+		case "priority":
+			d.once(&seen, 1<<5)
 			v.Priority = d.int()
 		case "before":
-			d.once(&seen, 1<<5)
+			d.once(&seen, 1<<6)
 			v.Before = d.stringList()
 		case "after":
-			d.once(&seen, 1<<6)
+			d.once(&seen, 1<<7)
 			v.After = d.stringList()
 		case "on_failure":
-			d.once(&seen, 1<<7)
+			d.once(&seen, 1<<8)
 			v.OnFailure = FailurePolicy(d.Str())
 		default:
 			d.Skip()
@@ -1343,6 +1353,9 @@ func (v *Event) UnmarshalFrom(d *Decoder) {
 		}
 	}
 	d.Close()
+	if seen&(1<<4) == 0 {
+		v.Messages = d.unsentMessages(messageIndex)
+	}
 }
 
 // MarshalTo writes v.

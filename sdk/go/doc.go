@@ -23,7 +23,10 @@
 // # Messages
 //
 // The messages of an [Event] are read when they are asked for: see [Messages]. A
-// hook that looks at the roles of a long conversation decodes no content.
+// hook that looks at the roles of a long conversation decodes no content. With
+// [Hook.LazyMessages] they do not even enter the guest: the host keeps them, and each
+// is read from there when it is asked for. A hook that reads all of them is better
+// without.
 //
 // # Concurrency
 //

@@ -59,14 +59,29 @@ func (s Messages) place(shared *messageList, pos int) int {
 		if size > rest {
 			return -1
 		}
-		s[i] = MessageView{list: shared, at: uint32(pos), place: uint32(i)}
-		if mark := shared.marks[i*MessageMarkSize+4]; int(mark) < len(roles) {
-			s[i].place |= uint32(mark) << placeBits
-		}
+		s[i] = shared.view(i, pos)
 		pos += size
 		rest -= size
 	}
 	return pos
+}
+
+// spread fills in where messages are that begin at 0 and that were not sent.
+func (s Messages) spread(shared *messageList) {
+	pos := 0
+	for i := range s {
+		s[i] = shared.view(i, pos)
+		pos += markedSize(shared.marks, i)
+	}
+}
+
+// view is message i, which stands at pos.
+func (l *messageList) view(i, pos int) MessageView {
+	v := MessageView{list: l, at: uint32(pos), place: uint32(i)}
+	if mark := l.marks[i*MessageMarkSize+4]; int(mark) < len(roles) {
+		v.place |= uint32(mark) << placeBits
+	}
+	return v
 }
 
 // measured makes the marks of messages, which come without, but for their roles.

@@ -82,6 +82,11 @@ type messageList struct {
 	// values is set by MessagesOf.
 	values []Message
 	err    error // the first
+	// unsent tells that the host has kept the messages of the call with that number.
+	// Chunks are what was read of them.
+	unsent bool
+	call   int
+	chunks []chunk
 }
 
 // given is the message if MessagesOf made the view, else nil.
@@ -92,10 +97,14 @@ func (v MessageView) given() *Message {
 	return &v.list.values[v.index()]
 }
 
-// raw is the encoded message, of which is known that all of it is there.
+// raw is the encoded message, of which is known that all of it is there. It is empty
+// if that cannot be read.
 func (v MessageView) raw() string {
 	if v.list == nil || v.list.marks == "" {
 		return ""
+	}
+	if v.list.unsent {
+		return v.list.fetch(v)
 	}
 	return v.list.s[v.at:][:markedSize(v.list.marks, v.index())]
 }

@@ -10,9 +10,11 @@ import (
 // Bounds of what is kept of threads to save reads.
 const (
 	keptBirths  = 256
+	fewBirths   = 8
 	keptBirth   = 64 << 10
 	keptPages   = 2
-	pageWeight  = 16 << 10
+	pageWeight  = 32 << 10
+	loadWeight  = 2 << 10
 	birthWeight = 512
 )
 
@@ -67,7 +69,7 @@ func (c *cache) keep(t *thread, size int) {
 			}
 		}
 	}
-	k := &kept{t, 2*size + pageWeight*len(t.pages)}
+	k := &kept{t, 2*size + pageWeight*len(t.pages) + loadWeight*len(t.loads)}
 	if t.doc.waiting != nil {
 		k.weight += entryWeight * t.doc.waiting.turns.Len()
 	}
@@ -92,11 +94,11 @@ func (c *cache) remove(e *list.Element) *kept {
 func (t *thread) rest() {
 	for k, b := range t.births {
 		if b != nil && b.Thread == t.id && b.size <= keptBirth {
-			b.raw = nil
+			b.raw, b.Load, b.Pages = nil, nil, nil
 			t.kept[k] = b
 		}
 	}
-	if len(t.kept) > keptBirths {
+	if len(t.kept) > min(keptBirths, fewBirths+2*(t.doc.waiting.len()+len(t.doc.Dispatches))) {
 		maps.DeleteFunc(t.kept, func(k birthKey, b *born) bool {
 			seq, _ := t.doc.birthOf(k)
 			return seq != b.ref.Seq
@@ -112,9 +114,12 @@ func (t *thread) rest() {
 		t.doc = t.written()
 		t.doc.waiting = nil
 	}
+	t.restLoads()
 	latest := t.doc.Head.Seq / homesPerPage
 	maps.DeleteFunc(t.pages, func(n uint64, _ page) bool { return n+keptPages <= latest })
-	t.births, t.blobs, t.index, t.old, t.made = map[birthKey]*born{}, map[uint64][]byte{}, index{}, nil, nil
+	clear(t.births)
+	clear(t.blobs)
+	t.index, t.old, t.made = index{}, nil, nil
 	t.guess, t.assumed, t.head.data = false, nil, nil
 }
 

@@ -4,8 +4,9 @@
 // compare-and-swap: it holds the queue as references, the claim, and what has changed lately. All else is
 // written before it, under a name of its own, and never changed: requests, messages, images, and pages of what
 // changed longer ago. So a transition is made when its head is, and what a loser wrote is
-// dropped. Records of dispatches and runs by id are created before the head that needs them: they find the
-// thread, and keep ids unique. What a process wrote that died before the head is dropped when it is old enough ([Store.Sweep]).
+// dropped. Records of dispatches and runs by id, their births, are created before the head that needs them: they find the
+// thread, and keep ids unique. The birth of a dispatch takes along what has ended in the thread since the one before, so that a head is short
+// whatever the history, and a cycle of a dispatch is five messages. What a process wrote that died before the head is dropped when it is old enough ([Store.Sweep]).
 //
 // An update starts from what the process knows of a thread, if it does: the head is compared when it is written. What writes
 // nothing is decided by what the leader has.
@@ -30,6 +31,12 @@
 // replicas is not believed: before a store answers Load, Find or a listing, and before an update says that there is nothing to do, it
 // has the leader write an empty record (a subject of its own, "q"), which those share that ask at once. On the side that is cut off these fail
 // within Config.Patience. Due, Count and events are not made sure: they run behind there, and what is done about them is refused.
+//
+// # Formats
+//
+// Heads have a version. Records of earlier ones are read, and written anew as they change. A head of a later one is refused with an
+// error that says so, as one of this version is by processes from before there was one, which call it damaged: stop all processes of
+// a stream before the first is upgraded.
 //
 // # Beside a mailbox
 //

@@ -3,6 +3,7 @@ package natsstore
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/mortise-dev/mortise/mailbox"
@@ -91,6 +92,20 @@ type birth struct {
 	Home     uint64
 	Dispatch *dispatchFields `json:",omitempty"`
 	Run      *runFields      `json:",omitempty"`
+	// Load and Pages are what the head carried, and pages, which are of other dispatches and runs.
+	Load  *page           `json:"e,omitempty"`
+	Pages map[uint64]page `json:"p,omitempty"`
+}
+
+// carrier is a birth of a dispatch, its host, that has what the head carried before it. The homes of that are from Low to Low+Span;
+// that of the host is Low+Span+1+Gap.
+type carrier struct {
+	Host string `json:"i"`
+	Low  uint64 `json:"l"`
+	Span uint64 `json:"s,omitzero"`
+	Gap  int64  `json:"g,omitzero"`
+	// More is how many births carried it before, each a part.
+	More int `json:"m,omitzero"`
 }
 
 // dispatchNow is a dispatch as it is, without its request. Home says which page it goes to.
@@ -131,17 +146,22 @@ type entry struct {
 
 // document is the record of a head. Each thread has one.
 type document struct {
-	Head headFields `json:"h"`
+	// Format is the version of the record: 0 was before births had loads.
+	Format int        `json:"v,omitzero"`
+	Head   headFields `json:"h"`
 	// Writes are the latest writes of it, by which a writer sees that it got through.
-	Writes []string `json:"w"`
+	Writes writes `json:"w"`
 	// Queue is what no page of QueuePages has, in the order of turns. In memory waiting takes the place of both.
 	Queue      []entry  `json:"q,omitempty"`
 	QueuePages []queued `json:"z,omitempty"`
 	// Dispatches and Runs have changed since they were last written elsewhere.
 	Dispatches map[string]dispatchNow `json:"d,omitempty"`
 	Runs       map[string]runNow      `json:"r,omitempty"`
-	// Pages have the others that are not as they were born, by Home.
-	Pages map[uint64]ref `json:"p,omitempty"`
+	// Carriers have what changed before that, oldest first, and Pages the others that are not as they were born, by Home. Pages of
+	// Hosts are in the birth of that dispatch.
+	Carriers []carrier         `json:"y,omitempty"`
+	Pages    map[uint64]ref    `json:"p,omitempty"`
+	Hosts    map[uint64]string `json:"e,omitempty"`
 	// LogPages have pageSize messages each, Tail the rest.
 	LogPages []ref `json:"l,omitempty"`
 	Tail     []ref `json:"t,omitempty"`
@@ -157,10 +177,46 @@ type document struct {
 	waiting *waitlist
 }
 
-// page has dispatches and runs that are not as they were born, and not in the head.
-type page struct {
-	Dispatches map[string]dispatchNow `json:"d,omitempty"`
-	Runs       map[string]runNow      `json:"r,omitempty"`
+// format is the version of heads that this package writes. It reads all until then.
+const format = 1
+
+// read decodes a head, and refuses one that is too new.
+func (d *document) read(data []byte) error {
+	err := decode(data, d)
+	if err != nil {
+		var what struct {
+			Format int `json:"v"`
+		}
+		if decode(data, &what) != nil {
+			return err
+		}
+		d.Format = what.Format
+	}
+	if d.Format > format {
+		return fmt.Errorf("natsstore: a thread is in format %d and this version reads up to %d: upgrade every process that shares the stream", d.Format, format)
+	}
+	return err
+}
+
+// writes are ids without spaces. They were a list in format 0, which no reader of that format takes for a string: it refuses what
+// it would not understand.
+type writes []string
+
+func (w writes) add(o *object) { o.text("w", strings.Join(w, " ")) }
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (w *writes) UnmarshalJSON(data []byte) error {
+	var list []string
+	if json.Unmarshal(data, &list) == nil {
+		*w = list
+		return nil
+	}
+	var text string
+	if err := json.Unmarshal(data, &text); err != nil {
+		return fmt.Errorf("natsstore: %w", err)
+	}
+	*w = strings.Fields(text)
+	return nil
 }
 
 // message is an entry of a log.

@@ -112,13 +112,9 @@ func (s *Store) dispatches(ctx context.Context, id string, statuses []mailbox.St
 
 // all finds the dispatches of a thread; without queued not those that nobody has touched.
 func (t *thread) all(ctx context.Context, queued bool) (map[string]dispatchNow, error) {
-	out := map[string]dispatchNow{}
-	for n := range t.doc.Pages {
-		p, err := t.page(ctx, n)
-		if err != nil {
-			return nil, err
-		}
-		maps.Copy(out, p.Dispatches)
+	out, _, err := t.filed(ctx)
+	if err != nil {
+		return nil, err
 	}
 	maps.Copy(out, t.doc.Dispatches)
 	if !queued {

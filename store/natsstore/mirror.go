@@ -226,7 +226,7 @@ func (s *Store) heard(ctx context.Context, msg jetstream.Msg) (d document, parts
 		}
 		data = append(data, piece...)
 	}
-	err = decode(data, &d)
+	err = d.read(data)
 	return d, parts, err
 }
 

@@ -3,6 +3,7 @@ package natsstore
 import (
 	"context"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -29,7 +30,7 @@ const (
 func (s *Store) Sweep(ctx context.Context) (dropped int, err error) {
 	s.sweeping.Lock()
 	defer s.sweeping.Unlock()
-	p := &pass{s: s, used: map[string]map[uint64]bool{}}
+	p := &pass{s: s, used: map[string]map[uint64]bool{}, threads: map[string]*thread{}}
 	before := time.Now().Add(-s.cfg.OrphanAge)
 	for looked := 0; looked < sweepSize; {
 		list, err := s.old(ctx, s.swept+1, before)
@@ -111,8 +112,22 @@ func (s *Store) old(ctx context.Context, from uint64, before time.Time) (list []
 
 // pass is one sweep. Threads are read once for it: whoever changes one meanwhile refers to records that the thread had, or to newer ones.
 type pass struct {
-	s    *Store
-	used map[string]map[uint64]bool
+	s       *Store
+	used    map[string]map[uint64]bool
+	threads map[string]*thread
+}
+
+// read calls look with a thread.
+func (p *pass) read(ctx context.Context, id string, look func(*thread) error) error {
+	if t, ok := p.threads[id]; ok {
+		if err := look(t); !errors.Is(err, errGone) {
+			return err
+		}
+	}
+	return p.s.read(ctx, id, func(t *thread) error {
+		p.threads[id] = t
+		return look(t)
+	})
 }
 
 // orphan says whether nobody refers to a record.
@@ -155,8 +170,11 @@ func (p *pass) unborn(ctx context.Context, kind mailbox.Kind, id string, seq uin
 		return false, err
 	}
 	var known bool
-	err = p.s.read(ctx, b.Thread, func(t *thread) (err error) {
+	err = p.read(ctx, b.Thread, func(t *thread) (err error) {
+		key := birthKey{kind, id}
+		t.births[key] = b
 		known, err = t.knows(ctx, kind, id)
+		delete(t.births, key)
 		return err
 	})
 	return err == nil && !known, err
@@ -167,7 +185,7 @@ func (p *pass) refs(ctx context.Context, id string) (used map[uint64]bool, err e
 	if used, ok := p.used[id]; ok {
 		return used, nil
 	}
-	err = p.s.read(ctx, id, func(t *thread) error {
+	err = p.read(ctx, id, func(t *thread) error {
 		used, err = t.refs(ctx)
 		return err
 	})
@@ -181,13 +199,13 @@ func (p *pass) refs(ctx context.Context, id string) (used map[uint64]bool, err e
 func (t *thread) refs(ctx context.Context) (map[uint64]bool, error) {
 	out := map[uint64]bool{}
 	blobs(out, t.doc.Dispatches, t.doc.Runs)
-	for n, r := range t.doc.Pages {
-		p, err := t.page(ctx, n)
-		if err != nil {
-			return nil, err
-		}
+	dispatches, runs, err := t.filed(ctx)
+	if err != nil {
+		return nil, err
+	}
+	blobs(out, dispatches, runs)
+	for _, r := range t.doc.Pages {
 		out[r.Seq] = true
-		blobs(out, p.Dispatches, p.Runs)
 	}
 	for _, seq := range t.doc.waiting.pages.Keys() {
 		out[seq] = true

@@ -73,8 +73,11 @@ func (u *update) cutOld(ctx context.Context, t *thread, q mailbox.PurgeQuery, li
 	return len(drop), u.commit(ctx, t)
 }
 
-// cut takes dispatches out of a thread.
+// cut takes dispatches out of a thread, with their births. What these carry goes to pages.
 func (t *thread) cut(ctx context.Context, list []dispatchNow) error {
+	if len(list) == 0 {
+		return nil
+	}
 	keys := make([]birthKey, 0, len(list))
 	for i := range list {
 		keys = append(keys, birthKey{mailbox.KindDispatch, list[i].Fields.ID})
@@ -82,7 +85,10 @@ func (t *thread) cut(ctx context.Context, list []dispatchNow) error {
 	if err := t.fetch(ctx, slices.Clone(keys)); err != nil {
 		return err
 	}
-	changed := map[uint64]page{}
+	changed, err := t.merge(ctx, page{})
+	if err != nil {
+		return err
+	}
 	for i := range list {
 		d := &list[i]
 		if b := t.births[keys[i]]; b != nil && b.Thread == t.id {
@@ -93,18 +99,34 @@ func (t *thread) cut(ctx context.Context, list []dispatchNow) error {
 		}
 		t.doc.count(d.Fields.Status, -1)
 		delete(t.doc.Dispatches, d.Fields.ID)
-		n := d.Home / homesPerPage
-		p, err := t.page(ctx, n)
-		if err != nil {
+		if err := t.cutPages(ctx, d, changed); err != nil {
 			return err
-		}
-		if _, ok := p.Dispatches[d.Fields.ID]; ok {
-			delete(p.Dispatches, d.Fields.ID)
-			changed[n] = p
 		}
 	}
 	for n, p := range changed {
 		if err := t.putPage(ctx, n, p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// cutPages takes a dispatch out of its page, and says which pages change: that one, and those in its birth.
+func (t *thread) cutPages(ctx context.Context, d *dispatchNow, changed map[uint64]page) error {
+	id, home := d.Fields.ID, d.Home/homesPerPage
+	p, err := t.page(ctx, home)
+	if err != nil {
+		return err
+	}
+	if _, ok := p.Dispatches[id]; ok {
+		delete(p.Dispatches, id)
+		changed[home] = p
+	}
+	for n, host := range t.doc.Hosts {
+		if host != id {
+			continue
+		}
+		if changed[n], err = t.page(ctx, n); err != nil {
 			return err
 		}
 	}
@@ -131,7 +153,7 @@ func (u *update) forget(ctx context.Context, t *thread) error {
 			t.old = append(t.old, b.ref)
 		}
 	}
-	t.doc = document{Writes: t.doc.Writes, Gone: true}
+	t.doc = document{Format: format, Writes: t.doc.Writes, Gone: true}
 	t.doc.Head.Thread = t.id
 	if err := u.commit(ctx, t, jetstream.WithMsgTTL(goneTTL)); err != nil {
 		return err
@@ -159,10 +181,12 @@ func (t *thread) ids(ctx context.Context) (keys []birthKey, err error) {
 	for id := range t.doc.Runs {
 		keys = append(keys, birthKey{mailbox.KindRun, id})
 	}
-	for _, p := range t.pages {
-		for id := range p.Runs {
-			keys = append(keys, birthKey{mailbox.KindRun, id})
-		}
+	_, runs, err := t.filed(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for id := range runs {
+		keys = append(keys, birthKey{mailbox.KindRun, id})
 	}
 	slices.SortFunc(keys, func(a, b birthKey) int {
 		if a.kind != b.kind {

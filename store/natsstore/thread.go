@@ -1,6 +1,7 @@
 package natsstore
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"sync"
@@ -22,6 +23,8 @@ type thread struct {
 	// kept are births that an earlier update read or made. They hold if the document has their numbers.
 	kept  map[birthKey]*born
 	pages map[uint64]page
+	// loads are what the carriers of the document carry, as far as it was read or made here, by host.
+	loads map[string]page
 	blobs map[uint64][]byte
 	index index
 	// old are records that nobody needs when the next head is written, and made those that nobody
@@ -58,7 +61,7 @@ func (s *Store) open(ctx context.Context, id string) (*thread, error) {
 	t := s.newThread(id)
 	if found {
 		t.head = r
-		if err := decode(r.data, &t.doc); err != nil {
+		if err := t.doc.read(r.data); err != nil {
 			return nil, err
 		}
 	}
@@ -69,7 +72,7 @@ func (s *Store) open(ctx context.Context, id string) (*thread, error) {
 
 func (s *Store) newThread(id string) *thread {
 	return &thread{
-		s: s, id: id, births: map[birthKey]*born{}, kept: map[birthKey]*born{}, pages: map[uint64]page{}, blobs: map[uint64][]byte{},
+		s: s, id: id, births: map[birthKey]*born{}, kept: map[birthKey]*born{}, pages: map[uint64]page{}, loads: map[string]page{}, blobs: map[uint64][]byte{},
 	}
 }
 
@@ -101,6 +104,9 @@ func (d *document) ready(id string) {
 	}
 	if d.Pages == nil {
 		d.Pages = map[uint64]ref{}
+	}
+	if d.Hosts == nil {
+		d.Hosts = map[uint64]string{}
 	}
 	if d.Counts == nil {
 		d.Counts = map[mailbox.Status]int{}
@@ -167,59 +173,40 @@ func (t *thread) fetch(ctx context.Context, keys []birthKey) error {
 		}
 		return known
 	})
+	found, err := t.s.births(ctx, keys)
+	if err != nil {
+		return err
+	}
+	for i, k := range keys {
+		t.births[k] = found[i]
+	}
+	return nil
+}
+
+// births reads some side by side; those that are not there are nil.
+func (s *Store) births(ctx context.Context, keys []birthKey) ([]*born, error) {
+	if len(keys) == 0 {
+		return nil, nil
+	}
 	found, errs := make([]*born, len(keys)), make([]error, len(keys))
 	var wg sync.WaitGroup
 	places := make(chan struct{}, readers)
 	for i, k := range keys {
 		places <- struct{}{}
 		wg.Go(func() {
-			found[i], errs[i] = t.s.birth(ctx, k.kind, k.id)
+			found[i], errs[i] = s.birth(ctx, k.kind, k.id)
 			<-places
 		})
 	}
 	wg.Wait()
-	for i, k := range keys {
-		if errs[i] != nil {
-			return errs[i]
-		}
-		t.births[k] = found[i]
-	}
-	return nil
+	return found, cmp.Or(errs...)
 }
 
 // readers is how many records are read at once.
 const readers = 8
 
-// pageSize is how many Homes share a page, and how many messages a page of the log.
-const (
-	homesPerPage    = 64
-	messagesPerPage = 64
-)
-
-// page reads the page of a home. One that is not there is empty.
-func (t *thread) page(ctx context.Context, number uint64) (page, error) {
-	if p, ok := t.pages[number]; ok {
-		return p, nil
-	}
-	var p page
-	if r, ok := t.doc.Pages[number]; ok {
-		data, err := t.s.at(ctx, r.Seq)
-		if err != nil {
-			return page{}, err
-		}
-		if err := decode(data, &p); err != nil {
-			return page{}, err
-		}
-	}
-	if p.Dispatches == nil {
-		p.Dispatches = map[string]dispatchNow{}
-	}
-	if p.Runs == nil {
-		p.Runs = map[string]runNow{}
-	}
-	t.pages[number] = p
-	return p, nil
-}
+// messagesPerPage is how many messages a page of the log has.
+const messagesPerPage = 64
 
 func (d *document) queued(id string) bool { return d.waiting.get(id) != nil }
 
@@ -242,14 +229,11 @@ func (t *thread) dispatch(ctx context.Context, id string) (dispatchNow, bool, er
 		}
 		return dispatchNow{}, false, err
 	}
-	p, err := t.page(ctx, b.Home/homesPerPage)
-	if err != nil {
-		return dispatchNow{}, false, err
+	d, ok, err := t.pastDispatch(ctx, b.Home, id)
+	if ok || err != nil {
+		return d, ok, err
 	}
-	if d, ok := p.Dispatches[id]; ok {
-		return d, true, nil
-	}
-	d := dispatchNow{Home: b.Home, Birth: b.ref.Seq, Fields: *b.Dispatch}
+	d = dispatchNow{Home: b.Home, Birth: b.ref.Seq, Fields: *b.Dispatch}
 	d.Fields.Request = nil
 	return d, queued, nil
 }
@@ -270,14 +254,11 @@ func (t *thread) run(ctx context.Context, id string) (runNow, bool, error) {
 		}
 		return runNow{}, false, err
 	}
-	p, err := t.page(ctx, b.Home/homesPerPage)
-	if err != nil {
-		return runNow{}, false, err
+	r, ok, err := t.pastRun(ctx, b.Home, id)
+	if ok || err != nil {
+		return r, ok, err
 	}
-	if r, ok := p.Runs[id]; ok {
-		return r, true, nil
-	}
-	r := runNow{Home: b.Home, Data: blob{Data: b.Run.Data}, Fields: *b.Run}
+	r = runNow{Home: b.Home, Data: blob{Data: b.Run.Data}, Fields: *b.Run}
 	r.Fields.Data = nil
 	return r, first, nil
 }

@@ -4,10 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
+	"strconv"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/mortise-dev/mortise/mailbox"
@@ -197,13 +198,14 @@ const keptWrites = 8
 
 // commit writes the head, if nobody else has.
 func (u *update) commit(ctx context.Context, t *thread, options ...jetstream.PublishOpt) error {
-	id, base := uuid.NewString(), ""
+	id, base := strconv.FormatUint(rand.Uint64(), 36), "" //nolint:gosec // not a secret
 	if n := len(t.doc.Writes); n > 0 {
 		base = t.doc.Writes[n-1]
 	}
 	t.doc.Writes = append(t.doc.Writes, id)
 	t.doc.Writes = t.doc.Writes[max(len(t.doc.Writes)-keptWrites, 0):]
-	data, err := encode(t.written())
+	doc := t.written()
+	data, err := together(headSize, doc.add)
 	if err != nil {
 		return err
 	}

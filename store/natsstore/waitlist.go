@@ -88,6 +88,14 @@ func (w *waitlist) copy() *waitlist {
 	}
 }
 
+// len is how many entries there are. A list that is not put together has none.
+func (w *waitlist) len() int {
+	if w == nil {
+		return 0
+	}
+	return w.turns.Len()
+}
+
 // get finds the entry of a dispatch, or nil.
 func (w *waitlist) get(id string) *entry {
 	e, _ := w.ids.Get(id)

@@ -25,7 +25,7 @@ const (
 // write puts a change into the document, after what it refers to was written. It
 // refuses, before anything is written, what does not fit.
 func (t *thread) write(ctx context.Context, u *update, c mailbox.Change) error {
-	w := &writing{thread: t, update: u, home: c.Head.Seq, bears: map[birthKey]bool{}}
+	w := &writing{thread: t, update: u, change: &c, home: c.Head.Seq, bears: map[birthKey]bool{}}
 	if err := w.check(ctx, c); err != nil {
 		return err
 	}
@@ -37,7 +37,7 @@ func (t *thread) write(ctx context.Context, u *update, c mailbox.Change) error {
 		return err
 	}
 	for i := range c.Dispatches {
-		w.add(w.dispatch(c.Dispatches[i]))
+		w.add(w.dispatch(ctx, c.Dispatches[i]))
 	}
 	for i := range c.Runs {
 		w.add(w.run(ctx, c.Runs[i]))
@@ -73,9 +73,12 @@ type writing struct {
 	*thread
 
 	update *update
-	home   uint64
-	jobs   []job
-	err    error
+	change *mailbox.Change
+	// carries says that a birth has taken what the head carried.
+	carries bool
+	home    uint64
+	jobs    []job
+	err     error
 	// before are dispatches and runs as they were.
 	dispatches map[string]dispatchNow
 	runs       map[string]runNow
@@ -95,19 +98,21 @@ func (w *writing) add(list []job, err error) {
 
 // work does the jobs.
 func (w *writing) work(ctx context.Context) error {
-	if w.err != nil {
+	if w.err != nil || len(w.jobs) == 0 {
 		return w.err
 	}
 	refs, errs := make([]ref, len(w.jobs)), make([]error, len(w.jobs))
 	var wg sync.WaitGroup
 	places := make(chan struct{}, readers)
-	for i := range w.jobs {
+	do := func(i int) { refs[i], errs[i] = w.jobs[i].write(ctx) }
+	for i := 1; i < len(w.jobs); i++ {
 		places <- struct{}{}
 		wg.Go(func() {
-			refs[i], errs[i] = w.jobs[i].write(ctx)
+			do(i)
 			<-places
 		})
 	}
+	do(0)
 	wg.Wait()
 	for i := range w.jobs {
 		if errs[i] == nil {
@@ -159,16 +164,15 @@ func (w *writing) check(ctx context.Context, c mailbox.Change) error {
 
 // free refuses an id that belongs to another thread.
 func (w *writing) free(ctx context.Context, kind mailbox.Kind, id, owner string) error {
-	taken := &refusal{fmt.Errorf("natsstore: %s %.80q: %w in another thread", kind, id, mailbox.ErrExists)}
 	if owner != w.id {
-		return taken
+		return taken(kind, id)
 	}
 	b := w.births[birthKey{kind, id}]
 	if b == nil || b.Thread == w.id {
 		return nil
 	}
 	if time.Since(b.at) < orphanAge {
-		return taken
+		return taken(kind, id)
 	}
 	var known bool
 	err := w.s.read(ctx, b.Thread, func(t *thread) (err error) {
@@ -176,28 +180,35 @@ func (w *writing) free(ctx context.Context, kind mailbox.Kind, id, owner string)
 		return err
 	})
 	if err == nil && known {
-		return taken
+		return taken(kind, id)
 	}
 	return err
 }
 
+func taken(kind mailbox.Kind, id string) error {
+	return &refusal{fmt.Errorf("natsstore: %s %.80q: %w in another thread", kind, id, mailbox.ErrExists)}
+}
+
 // bear makes an id taken. A birth that is left from somebody else who did not get through stays as it is.
-func (w *writing) bear(kind mailbox.Kind, id string, b birth) (out *born, list []job, err error) {
+func (w *writing) bear(ctx context.Context, kind mailbox.Kind, id string, b birth) (out *born, list []job, err error) {
 	key := birthKey{kind, id}
 	out = &born{birth: b, at: time.Now()}
 	var expected uint64
 	if old := w.births[key]; old != nil {
 		expected = old.ref.Seq
 		if old.Thread == w.id {
-			out = old
+			if out = old; out.raw == nil {
+				return nil, nil, errStale // it was needed by a head, and is not
+			}
 		}
 	}
 	if out.raw == nil {
-		if out.raw, err = encode(out.birth); err != nil {
+		if err := w.encode(ctx, out); err != nil {
 			return nil, nil, err
 		}
 	}
-	out.size, w.bears[key] = len(out.raw), true
+	w.bears[key] = true
+	mine := expected == 0 || slices.ContainsFunc(w.update.births, func(r ref) bool { return r.Seq == expected })
 	subject := w.s.names.birth(kind, id)
 	return out, []job{{
 		write: func(ctx context.Context) (ref, error) {
@@ -208,12 +219,27 @@ func (w *writing) bear(kind mailbox.Kind, id string, b birth) (out *born, list [
 			return r, err
 		},
 		done: func(r ref) {
-			w.update.births = append(w.update.births, r)
+			if mine { // else somebody else may need it by now
+				w.update.births = append(w.update.births, r)
+			}
 			out.ref = r
 			w.births[key] = out
 			w.doc.bear(key, r.Seq)
 		},
 	}}, nil
+}
+
+// encode encodes a birth, with what it carries if it is of a dispatch.
+func (w *writing) encode(ctx context.Context, b *born) (err error) {
+	if b.Dispatch != nil {
+		if err := w.carry(ctx, b); err != nil {
+			return err
+		}
+	}
+	b.raw, err = together(itemSize+b.room(), b.add)
+	b.size = len(b.raw) - b.room()
+	b.Load, b.Pages = nil, nil
+	return err
 }
 
 // bear notes the number of a birth with what refers to it.
@@ -226,7 +252,7 @@ func (d *document) bear(key birthKey, seq uint64) {
 }
 
 // dispatch puts a dispatch into the document.
-func (w *writing) dispatch(d mailbox.Dispatch) (list []job, err error) {
+func (w *writing) dispatch(ctx context.Context, d mailbox.Dispatch) (list []job, err error) {
 	old, known := w.dispatches[d.ID]
 	now := dispatchNow{Home: old.Home, Request: old.Request, Birth: old.Birth, Fields: dispatchFields(d)}
 	now.Fields.Request = nil
@@ -235,7 +261,7 @@ func (w *writing) dispatch(d mailbox.Dispatch) (list []job, err error) {
 		w.doc.count(old.Fields.Status, -1)
 	} else {
 		var b *born
-		if b, list, err = w.bear(mailbox.KindDispatch, d.ID, birth{Thread: w.id, Home: w.home, Dispatch: (*dispatchFields)(&d)}); err != nil {
+		if b, list, err = w.bear(ctx, mailbox.KindDispatch, d.ID, birth{Thread: w.id, Home: w.home, Dispatch: (*dispatchFields)(&d)}); err != nil {
 			return nil, err
 		}
 		now.Home = b.Home
@@ -323,7 +349,7 @@ func (w *writing) run(ctx context.Context, r mailbox.Run) (list []job, err error
 	old, known := w.runs[r.ID]
 	if !known {
 		var b *born
-		if b, list, err = w.bear(mailbox.KindRun, r.ID, birth{Thread: w.id, Home: w.home, Run: (*runFields)(&r)}); err != nil {
+		if b, list, err = w.bear(ctx, mailbox.KindRun, r.ID, birth{Thread: w.id, Home: w.home, Run: (*runFields)(&r)}); err != nil {
 			return nil, err
 		}
 		if b.Run == (*runFields)(&r) && w.doc.first(r.ID) {

@@ -1,8 +1,9 @@
 // The hook of the benchmarks in C, without a library: it counts the messages of an
 // event by role and finds the last one of the user. Nothing is decoded that is not
 // looked at, and every count and length is checked against what is left. The index that
-// a host sends says where each message is and of which role; without it the messages
-// are read one after the other.
+// the host sends says how long each message is and of which role, and the one that is
+// wanted is read from the host; where an event has messages they are read one after the
+// other.
 
 typedef unsigned char u8;
 typedef unsigned int u32;
@@ -16,6 +17,7 @@ IMPORT("extism:host/env", "alloc") u64 kernel_alloc(u64 n);
 IMPORT("extism:host/env", "store_u8") void store_u8(u64 at, u32 v);
 IMPORT("extism:host/env", "error_set") void error_set(u64 at);
 IMPORT("mortise:host/1", "input_read") void input_read(void *to);
+IMPORT("mortise:host/1", "messages_read") u64 messages_read(u32 from, u32 to, void *at, u32 n);
 IMPORT("mortise:host/1", "output_write") void output_write(const void *from, u32 n);
 
 #define MAX_INPUT (1 << 20)
@@ -189,27 +191,27 @@ typedef struct {
   u8 role, unused[3];
 } mark;
 
-// indexed counts messages by what the index says, and reads the last one of the user.
-// It returns 0 when the index is not one of n messages that are all there.
-static int indexed(reader *r, text index, u32 n, counts *c) {
-  if (index.n % sizeof(mark) || index.n / sizeof(mark) != n) return 0;
-  reader last = {0, 0, 0};
-  const u8 *at = r->at;
-  u32 roles[ROLES] = {0};
+// indexed counts messages by what the index says, and reads the last one of the user,
+// for which it asks the host. It returns 0 when the index is not that of its messages, or there is no room.
+static int indexed(text index, u8 *room, counts *c, reader *r) {
+  if (index.n % sizeof(mark)) return 0;
+  u32 n = index.n / sizeof(mark), last = n, length = 0;
   for (u32 i = 0; i < n; i++) {
     mark m;
     __builtin_memcpy(&m, index.at + i * sizeof m, sizeof m);
-    if (m.length > (u32)(r->end - at) || m.role >= ROLES) return 0;
-    roles[m.role]++;
+    if (m.role >= ROLES) return 0;
+    c->roles[m.role]++;
     if (m.role == USER) {
-      last.at = at;
-      last.end = at + m.length;
+      last = i;
+      length = m.length;
     }
-    at += m.length;
   }
-  for (u32 i = 0; i < ROLES; i++) c->roles[i] = roles[i];
-  if (last.at) read_fields(&last, c);
-  if (last.bad) fail(r);
+  if (last == n) return 1;
+  if (length > (u32)(input + MAX_INPUT - room)) return 0;
+  if (messages_read(last, last + 1, room, length) != length) return 0;
+  reader message = {room, room + length, 0};
+  read_fields(&message, c);
+  if (message.bad) fail(r);
   return 1;
 }
 
@@ -245,6 +247,7 @@ EXPORT("on_phase") int on_phase(void) {
   reader r = {input, input + n, 0};
   counts c = {{0}, {0, 0}, {0, 0, 0}};
   text index = {0, 0};
+  int sent = 0;
   for (u32 fields = open_map(&r); fields && !r.bad; fields--) {
     text key = read_text(&r);
     if (same(key, "message_index")) {
@@ -255,11 +258,11 @@ EXPORT("on_phase") int on_phase(void) {
       skip(&r);
       continue;
     }
-    u32 m = open_array(&r);
-    if (indexed(&r, index, m, &c)) break; // the rest is not looked at
-    for (; m && !r.bad; m--) c.roles[read_fields(&r, &c)]++;
-    break;
+    sent = 1;
+    for (u32 m = open_array(&r); m && !r.bad; m--) c.roles[read_fields(&r, &c)]++;
+    break; // the rest is not looked at
   }
+  if (!sent && !r.bad && !indexed(index, input + n, &c, &r)) return failed("the index of the messages cannot be read");
   u32 size = c.content.at ? text_size(&c.content) : 0;
   if (r.bad || c.content.bad) return failed("the event cannot be read");
   if (c.last.n > 255) return failed("the id of a message is longer than 255 bytes");
@@ -293,10 +296,12 @@ EXPORT("describe") int describe(void) {
   to = put_count(to, "max", 1);
   to = put(to, "hooks");
   *to++ = 0x91;
-  *to++ = 0x83;
+  *to++ = 0x84;
   to = put(put(to, "phase"), "before_inference");
   to = put(put(to, "mode"), "transform");
   to = put(put(to, "messages"), "all");
+  to = put(to, "lazy_messages");
+  *to++ = 0xc3;
   output_write(output, (u32)(to - output));
   return 0;
 }

@@ -11,7 +11,7 @@ func init() {
 	plugin.Register(plugin.Plugin{
 		Description: mortise.Description{
 			Name: "bench-go", Version: "1.0.0",
-			Hooks: []mortise.Hook{{Phase: mortise.BeforeInference, Mode: mortise.ModeTransform, Messages: mortise.ViewAll}},
+			Hooks: []mortise.Hook{{Phase: mortise.BeforeInference, Mode: mortise.ModeTransform, Messages: mortise.ViewAll, LazyMessages: true}},
 		},
 		OnPhase: onPhase,
 	})

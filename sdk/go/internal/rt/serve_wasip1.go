@@ -8,6 +8,7 @@ import (
 
 	mortise "github.com/mortise-dev/mortise/sdk/go"
 	"github.com/mortise-dev/mortise/sdk/go/internal/block"
+	"github.com/mortise-dev/mortise/sdk/go/internal/unsent"
 )
 
 //go:wasmimport extism:host/env input_length
@@ -46,6 +47,7 @@ func Serve(h Handler) int32 {
 	if calls++; calls > keeps {
 		runtime.Gosched()
 	}
+	unsent.Calls = calls
 	outputs.Reset()
 	err := protect(h, readInput(), &outputs)
 	if err == nil {
@@ -69,6 +71,7 @@ func Serve(h Handler) int32 {
 // decoded string may be kept.
 func readInput() string {
 	n := int(inputLength())
+	unsent.Room = nil
 	if n == 0 {
 		return ""
 	}
@@ -77,6 +80,7 @@ func readInput() string {
 	if len(in) < n {
 		in = make([]byte, n)
 	}
+	unsent.Room = in[n:] // right behind, so on pages that are written to anyway
 	inputRead(unsafe.Pointer(&in[0]))
 	return unsafe.String(&in[0], n)
 }

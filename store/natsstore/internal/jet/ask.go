@@ -118,6 +118,9 @@ func Transient(err error) bool {
 
 // Overtaken says that somebody else has written first.
 func Overtaken(err error) bool {
+	if err == nil {
+		return false
+	}
 	var api jetstream.JetStreamError
 	if !errors.As(err, &api) || api.APIError() == nil {
 		return false

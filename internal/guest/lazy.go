@@ -1,0 +1,41 @@
+package guest
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/mortise-dev/mortise/abi"
+	"github.com/mortise-dev/mortise/host"
+	"github.com/mortise-dev/mortise/internal/wire"
+)
+
+// lazyPhases are those at which all hooks ask for their messages lazily. An event does not
+// say which hook it is for.
+func lazyPhases(d *abi.Description, format wire.Format) ([]abi.Phase, error) {
+	var out []abi.Phase
+	for i := range d.Hooks {
+		h := &d.Hooks[i]
+		if h.LazyMessages && format != wire.MessagePack {
+			return nil, fmt.Errorf("hook %d: lazy_messages needs MessagePack; leave it out, or describe the guest in MessagePack", i)
+		}
+		eager := func(o abi.Hook) bool { return o.Phase == h.Phase && !o.LazyMessages }
+		if h.LazyMessages && !slices.ContainsFunc(d.Hooks, eager) && !slices.Contains(out, h.Phase) {
+			out = append(out, h.Phase)
+		}
+	}
+	return out, nil
+}
+
+// readsLazily tells whether the module reads the messages of an event itself. Events of
+// handlers are like those of a hook that does not.
+func (g *Guest) readsLazily(e *abi.Event) bool {
+	return len(g.lazy) > 0 && e.Action == nil && e.Effect == nil && slices.Contains(g.lazy, e.Phase)
+}
+
+// input is the event as a module gets it.
+func (p *packedEvent) input() host.Input {
+	if p.lazy {
+		return host.Input{Parts: p.parts, Items: p}
+	}
+	return host.Input{Parts: p.parts}
+}

@@ -1,0 +1,109 @@
+package mailbox_test
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mortise-dev/mortise/mailbox"
+	"github.com/mortise-dev/mortise/store/memstore"
+)
+
+func TestClose(t *testing.T) {
+	t.Parallel()
+	cases(t, map[string]func(*testing.T){
+		"abandons_a_deaf_run":          closeDeaf,
+		"abandons_a_deaf_maintenance":  closeMaintenance,
+		"waits_for_a_run_that_is_slow": closeSlow,
+	})
+}
+
+// deafRun is a runtime that ignores its context.
+func deafRun(release <-chan struct{}) *script {
+	return &script{do: func(context.Context, *mailbox.Job) (mailbox.Result, error) {
+		<-release
+		return mailbox.Result{Response: "late"}, nil
+	}}
+}
+
+// closed closes a mailbox with a second's time, and says how long it took.
+func closed(t *testing.T, m *mailbox.Mailbox) (time.Duration, error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	begin := time.Now()
+	err := m.Close(ctx)
+	return time.Since(begin), err
+}
+
+func closeDeaf(t *testing.T) {
+	store := memstore.New()
+	release := make(chan struct{})
+	w := &witness{}
+	m := started(t, mailbox.Config{Runtime: deafRun(release), Store: store, Observers: []mailbox.Observer{w}})
+	sub := background(t, m, request("t", "x"))
+	sleep(time.Second)
+	for range 2 {
+		took, err := closed(t, m)
+		equal(t, "time to close", took, time.Second+mailbox.DefaultCloseWait)
+		if err == nil || !strings.Contains(err.Error(), sub.Dispatch) || !strings.Contains(err.Error(), `thread "t"`) || !strings.Contains(err.Error(), "heed its context") {
+			t.Errorf("close gave %v", err)
+		}
+		equal(t, "abandoned", w.count("abandon error"), 1)
+	}
+	if got := events(t, sub.Events); !slices.Equal(got, []string{"1:mailbox_moved:"}) {
+		t.Errorf("events %q", got)
+	}
+	s := &script{}
+	heir := started(t, mailbox.Config{Runtime: s, Store: store})
+	sleep(mailbox.DefaultLease + 2*mailbox.DefaultSkew)
+	d := wantStatus(t, heir, sub.Dispatch, mailbox.Acked)
+	s.wantRan(t, "x")
+	close(release)
+	sleep(time.Minute)
+	if late := wantStatus(t, heir, sub.Dispatch, mailbox.Acked); late.Response != d.Response || late.Token != d.Token {
+		t.Errorf("changed by a run that was abandoned: %+v", late)
+	}
+	took, err := closed(t, m)
+	must(t, err)
+	equal(t, "time to close at last", took, 0)
+}
+
+func closeMaintenance(t *testing.T) {
+	release := make(chan struct{})
+	entered := make(chan struct{})
+	m := started(t, mailbox.Config{Runtime: &script{}, GCInterval: time.Minute, Maintain: func(context.Context) error {
+		close(entered)
+		<-release
+		return nil
+	}})
+	<-entered
+	took, err := closed(t, m)
+	equal(t, "time to close", took, time.Second+mailbox.DefaultCloseWait)
+	if err == nil || !strings.Contains(err.Error(), "Config.Maintain") {
+		t.Errorf("close gave %v", err)
+	}
+	close(release)
+	sleep(0)
+}
+
+func closeSlow(t *testing.T) {
+	s := &script{do: func(ctx context.Context, _ *mailbox.Job) (mailbox.Result, error) {
+		<-ctx.Done()
+		timer := time.NewTimer(mailbox.DefaultCloseWait - time.Millisecond) // what it has to put in order
+		defer timer.Stop()
+		<-timer.C
+		return mailbox.Result{}, context.Cause(ctx)
+	}}
+	m := started(t, mailbox.Config{Runtime: s})
+	sub := background(t, m, request("t", "x"))
+	sleep(0)
+	if _, err := closed(t, m); err != nil {
+		t.Errorf("close gave %v", err)
+	}
+	d := wantStatus(t, m, sub.Dispatch, mailbox.Queued)
+	equal(t, "end of its claim", d.End, mailbox.EndReleased)
+	equal(t, "attempts", d.Attempts, 0)
+}

@@ -1,0 +1,21 @@
+package mailbox
+
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+)
+
+// steer hands a command to the run. A panic of the runtime refuses it: it may come from another process, on a goroutine of the store.
+func (x *execution) steer(ctx context.Context, s Steerer, c Command) (taken bool) {
+	ctx, end := x.box.queue.begin(ctx, Operation{Name: OpSteer, Thread: x.hold.Thread, Dispatch: x.hold.Dispatch})
+	var err error
+	defer func() {
+		if p := recover(); p != nil {
+			taken, err = false, fmt.Errorf("mailbox: dispatch %.80q: steering panicked: %v", x.hold.Dispatch, p)
+			x.box.cfg.Logger.ErrorContext(ctx, "mailbox_steer_panicked", "thread", x.hold.Thread, "dispatch", x.hold.Dispatch, "kind", c.Kind, "panic", p, "stack", string(debug.Stack()))
+		}
+		end(!taken, err)
+	}()
+	return s.Steer(ctx, x.taken.Dispatch.RunID, c)
+}

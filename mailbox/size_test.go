@@ -1,0 +1,159 @@
+package mailbox_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mortise-dev/mortise/mailbox"
+	"github.com/mortise-dev/mortise/store/memstore"
+)
+
+func TestSizes(t *testing.T) {
+	t.Parallel()
+	cases(t, map[string]func(*testing.T){
+		"request_that_is_too_large_changes_nothing":     largeRequest,
+		"result_that_is_too_large_ends_the_run":         largeResult,
+		"commit_that_is_too_large_ends_the_run":         largeCommit,
+		"events_are_bounded_by_their_bytes":             largeEvents,
+		"event_that_is_too_large_is_skipped":            largeEvent,
+		"streams_that_ended_are_bounded_by_their_bytes": largeStreams,
+	})
+}
+
+func tooLarge(t *testing.T, what string, err error, field string) {
+	t.Helper()
+	if !errors.Is(err, mailbox.ErrTooLarge) || !strings.Contains(err.Error(), field) {
+		t.Errorf("%s: %v", what, err)
+	}
+}
+
+// largeRequest: what is too large is refused, in whatever way it comes, before anything gives way to it.
+func largeRequest(t *testing.T) {
+	heard := 0
+	s := &script{do: untilStopped, steer: func(string, mailbox.Command) bool { heard++; return true }}
+	w := &witness{}
+	m := started(t, mailbox.Config{Runtime: s, Queue: mailbox.QueueConfig{RequestBytes: 1000}, Observers: []mailbox.Observer{w}})
+	first := background(t, m, request("t", strings.Repeat("x", 600)))
+	sleep(0)
+	for _, size := range []int{800, 2000} { // 800 bytes are more than 1000 when they are encoded
+		large := request("t", strings.Repeat("x", size))
+		_, err := m.Submit(t.Context(), large)
+		tooLarge(t, "submit", err, "QueueConfig.RequestBytes")
+		_, err = m.SubmitBackground(t.Context(), large)
+		tooLarge(t, "in the background", err, "QueueConfig.RequestBytes")
+		_, err = m.SubmitLive(t.Context(), large, first.Run)
+		tooLarge(t, "live", err, "QueueConfig.RequestBytes")
+		_, err = m.Decide(t.Context(), first.Run, mailbox.Decision{Call: "c", Data: make([]byte, size)})
+		tooLarge(t, "a decision", err, "QueueConfig.RequestBytes")
+	}
+	wantStatus(t, m, first.Dispatch, mailbox.Claimed)
+	h := head(t, m, "t")
+	equal(t, "dispatches", h.Seq, 1)
+	equal(t, "interrupts", h.Epoch, 0)
+	equal(t, "commands", heard, 0)
+	_, err := m.Queue().Enqueue(t.Context(), mailbox.Entry{ID: "d", Thread: "t", NewRun: "r", Request: make([]byte, 1001)})
+	tooLarge(t, "an entry", err, "QueueConfig.RequestBytes")
+	equal(t, "refused entries", w.count("enqueue error"), 1)
+}
+
+// largeResult: a run whose result nobody could keep is a dead letter that says why, and is not tried again.
+func largeResult(t *testing.T) {
+	s := &script{do: func(context.Context, *mailbox.Job) (mailbox.Result, error) {
+		return mailbox.Result{Termination: "natural", Response: strings.Repeat("x", 1001)}, nil
+	}}
+	m := started(t, mailbox.Config{Runtime: s, Queue: mailbox.QueueConfig{CommitBytes: 1000}})
+	sub := background(t, m, request("t", "x"))
+	sleep(time.Minute)
+	d := wantStatus(t, m, sub.Dispatch, mailbox.DeadLetter)
+	if !strings.Contains(d.LastError, "QueueConfig.CommitBytes") {
+		t.Errorf("last error is %q", d.LastError)
+	}
+	equal(t, "executions", len(s.jobs), 1)
+	wantRun(t, m, sub.Run, mailbox.RunDone, mailbox.TerminationError)
+}
+
+func largeCommit(t *testing.T) {
+	s := &script{do: func(ctx context.Context, j *mailbox.Job) (mailbox.Result, error) {
+		c := mailbox.Commit{ID: "c", From: j.Messages, Append: []mailbox.Message{{ID: "m", Data: make([]byte, 600)}}, Data: make([]byte, 400)}
+		return mailbox.Result{}, j.Commit(ctx, c)
+	}}
+	w := &witness{}
+	m := started(t, mailbox.Config{Runtime: s, Queue: mailbox.QueueConfig{CommitBytes: 1000}, Observers: []mailbox.Observer{w}})
+	sub := background(t, m, request("t", "x"))
+	sleep(time.Minute)
+	if d := wantStatus(t, m, sub.Dispatch, mailbox.DeadLetter); !strings.Contains(d.LastError, "QueueConfig.CommitBytes") {
+		t.Errorf("last error is %q", d.LastError)
+	}
+	equal(t, "executions", len(s.jobs), 1)
+	equal(t, "refused commits", w.count("commit error"), 1)
+	equal(t, "messages", head(t, m, "t").Messages, 0)
+}
+
+// kept reads what is kept of a stream that has ended: how many events, with how many bytes, from which number on.
+func kept(t *testing.T, s *mailbox.Stream) (n, bytes int, first uint64) {
+	t.Helper()
+	for seq := s.First(); ; {
+		e, err := s.Next(t.Context(), seq)
+		if errors.Is(err, mailbox.ErrEnd) {
+			return n, bytes, first
+		}
+		must(t, err)
+		if n > 0 && e.Seq != seq+1 {
+			t.Errorf("event %d comes after %d", e.Seq, seq)
+		}
+		if n == 0 {
+			first = e.Seq
+		}
+		n, bytes, seq = n+1, bytes+len(e.Type)+len(e.Data), e.Seq
+	}
+}
+
+func emits(n, size int) *script {
+	return &script{do: func(_ context.Context, j *mailbox.Job) (mailbox.Result, error) {
+		for range n {
+			j.Emit("e", make([]byte, size))
+		}
+		return mailbox.Result{}, nil
+	}}
+}
+
+func largeEvents(t *testing.T) {
+	m := started(t, mailbox.Config{Runtime: emits(mailbox.DefaultEvents, 64<<10), Store: plain{memstore.New()}})
+	sub := background(t, m, request("t", "x"))
+	sleep(time.Second)
+	n, bytes, first := kept(t, sub.Events)
+	if bytes > mailbox.DefaultEventBytes || bytes < mailbox.DefaultEventBytes-(128<<10) {
+		t.Errorf("%d events of %d bytes are kept, and %d bytes may be", n, bytes, mailbox.DefaultEventBytes)
+	}
+	equal(t, "the first one", first, uint64(mailbox.DefaultEvents+1-n+1)) //nolint:gosec // few
+	if _, err := sub.Events.Next(t.Context(), 0); !errors.Is(err, mailbox.ErrGap) {
+		t.Errorf("the first event: %v", err)
+	}
+}
+
+func largeEvent(t *testing.T) {
+	m := started(t, mailbox.Config{Runtime: emits(1, 1000), EventBytes: 500, Store: plain{memstore.New()}})
+	sub := background(t, m, request("t", "x"))
+	sleep(time.Second)
+	if got := fmt.Sprint(events(t, sub.Events)); got != "[1:mailbox_skipped:e 2:mailbox_settled:acked]" {
+		t.Errorf("events %s", got)
+	}
+}
+
+// largeStreams: the streams of dispatches that ended go, oldest first, when they are too large together.
+func largeStreams(t *testing.T) {
+	m := started(t, mailbox.Config{Runtime: emits(1, 1000), StreamBytes: 3500, Store: plain{memstore.New()}})
+	var subs []mailbox.Submission
+	for i := range 5 {
+		subs = append(subs, background(t, m, request(fmt.Sprint("t", i), "x")))
+		sleep(time.Second)
+	}
+	for i, sub := range subs {
+		_, ok := m.Events(sub.Dispatch)
+		equal(t, fmt.Sprint("stream ", i, " is kept"), ok, i >= 2)
+	}
+}
