@@ -1,6 +1,9 @@
 package mailbox
 
-import "time"
+import (
+	"cmp"
+	"time"
+)
 
 // Taken is a dispatch as a transition left it, with the claim of the thread if it has one.
 type Taken struct {
@@ -68,7 +71,20 @@ func claimNext(t *turn, id string, r ClaimRequest) (out Change, taken string, mo
 		t.acknowledge(d, EndSettled)
 		return t.free(), "", id == ""
 	}
-	return t.claim(d, r), d.ID, false
+	return t.claim(t.revived(d, r), r), d.ID, false
+}
+
+// revived gives a dispatch a new run if its own has ended without it, as that of two messages for a run that waited: what it
+// brings is not lost, and the run that ended stays as it is.
+func (t *turn) revived(d Dispatch, r ClaimRequest) Dispatch {
+	id := cmp.Or(r.NewRun, r.Instance)
+	old, ok := t.s.Runs[d.RunID]
+	if !ok || old.Status != RunDone || id == "" {
+		return d
+	}
+	d.RunID = id
+	t.putRun(Run{ID: id, Thread: d.Thread, Agent: old.Agent, Parent: old.Parent, Status: RunCreated, CreatedAt: t.now})
+	return d
 }
 
 // candidate is the dispatch to claim.

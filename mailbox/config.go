@@ -96,8 +96,8 @@ type Config struct {
 	Workers, TenantWorkers int
 	// MaxClaims is how many executions all processes that share the store have at once, and
 	// MaxTenantClaims how many of them a tenant may have; 0 is no limit. They hold for foreground
-	// requests, too. All processes should have the same bounds. They hold as exactly as the store counts:
-	// see [Reader.Count].
+	// requests, too. All processes should have the same bounds. They are never exceeded, see [Reader.Claims]; processes that
+	// claim at once may all give back, and try again.
 	MaxClaims, MaxTenantClaims int
 	// StopWait is how long a foreground request waits for the run before it to give way.
 	StopWait time.Duration

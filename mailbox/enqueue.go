@@ -14,6 +14,8 @@ type Entry struct {
 	// Run is the run that goes on, or a new one of that id. Without it the thread's
 	// waiting run goes on, and else NewRun is made.
 	Run, NewRun string
+	// Follow lets Run be under way: the entry is for what it comes to. Without it such a run is refused.
+	Follow bool
 	// Agent of a new run; that of the thread's latest run when empty.
 	Agent  string
 	Parent string
@@ -42,6 +44,8 @@ type ClaimRequest struct {
 	Lease time.Duration
 	// Instance names the execution.
 	Instance string
+	// NewRun is the id of the run that a dispatch gets whose own has ended without it; Instance when empty.
+	NewRun string
 }
 
 func (e Entry) validate() error {
@@ -133,7 +137,7 @@ func (t *turn) runFor(e Entry) (Run, error) {
 		id = t.head.Open.ID
 	}
 	if r, ok := t.s.Runs[id]; ok {
-		if r.Status != RunCreated && r.Status != RunWaiting {
+		if r.Status == RunDone || r.Status == RunRunning && !e.Follow {
 			return Run{}, fmt.Errorf("%w: run_id '%.80s' is not open for dispatch", ErrInvalid, id)
 		}
 		r.Input = append(r.Input, e.Input...)

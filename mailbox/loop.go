@@ -45,11 +45,11 @@ func (m *Mailbox) round(ctx context.Context) (time.Time, error) {
 	if free == 0 {
 		return time.Time{}, nil // whoever ends wakes the loop
 	}
-	c, total, err := m.count(ctx)
+	claims, total, err := m.held(ctx)
 	if err != nil {
 		return time.Time{}, err
 	}
-	full, left := m.full(c, total)
+	full, left := m.full(claims, total)
 	if left == 0 {
 		return time.Time{}, nil // what ends elsewhere is seen at the next poll
 	}
@@ -150,8 +150,8 @@ var errCrowded = errors.New("as many executions as there may be")
 
 // takeOne is take, unless all processes together have as many executions as they may: [errCrowded].
 func (m *Mailbox) takeOne(ctx context.Context, h Head) (bool, error) {
-	c, total, err := m.count(ctx)
-	if err == nil && m.over(c, total, h.Tenant, 1) {
+	claims, total, err := m.held(ctx)
+	if err == nil && m.over(claims, total, h.Tenant, 1) {
 		err = errCrowded
 	}
 	if err != nil {

@@ -34,6 +34,9 @@ type Request struct {
 	// of messages are filled in.
 	Messages  []Input    `json:"messages,omitempty"`
 	Decisions []Decision `json:"decisions,omitempty"`
+	// Late says that the run may have the decisions already, since it was asked while it was under way. A runtime leaves out those about
+	// calls that do not wait any more.
+	Late bool `json:"late,omitempty"`
 	// Run continues a run. Without it the thread's waiting run goes on, and else a new one is
 	// made, with the id NewRun if that is set.
 	Run    string `json:"run,omitempty"`
@@ -145,7 +148,7 @@ func (m *Mailbox) entry(r Request, foreground bool) (Entry, error) {
 	e := Entry{
 		ID: m.cfg.NewID(), Thread: r.Thread, Tenant: r.Tenant, Run: r.Run, NewRun: r.NewRun, Agent: r.Agent, Parent: r.Parent,
 		Priority: uint8(int(r.Priority) + int(PriorityDefault)), Dedupe: r.Dedupe, Origin: r.Origin, AvailableAt: r.At, //nolint:gosec // from 0 to 255
-		MaxAttempts: r.MaxAttempts, Request: payload,
+		MaxAttempts: r.MaxAttempts, Request: payload, Follow: len(r.Messages) == 0,
 	}
 	if e.MaxAttempts <= 0 {
 		e.MaxAttempts = m.cfg.MaxAttempts

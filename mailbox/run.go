@@ -164,8 +164,16 @@ func (x *execution) execute(ctx context.Context) Settlement {
 		result, err = Result{}, cmp.Or(err, fmt.Errorf("mailbox: result of dispatch %.80q: %w", x.hold.Dispatch, large))
 	}
 	s := x.verdict(ctx, result, err)
-	end(s.Verdict.outcome(err), err)
+	end(s.Verdict.outcome(err), caused(ctx, err))
 	return s
+}
+
+// caused adds to the error of an execution why it had to end, if it had to.
+func caused(ctx context.Context, err error) error {
+	if cause := context.Cause(ctx); err != nil && cause != nil && !errors.Is(err, cause) {
+		return fmt.Errorf("%w: %w", cause, err)
+	}
+	return err
 }
 
 // outcome is how an execution came out that ends so.

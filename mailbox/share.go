@@ -10,35 +10,38 @@ import (
 // shared says whether executions are bounded over all processes.
 func (m *Mailbox) shared() bool { return m.cfg.MaxClaims > 0 || m.cfg.MaxTenantClaims > 0 }
 
-// count counts claims of all processes, if they are bounded.
-func (m *Mailbox) count(ctx context.Context) (c Counts, total int, err error) {
+// held counts the claims of all processes by tenant, if they are bounded.
+func (m *Mailbox) held(ctx context.Context) (claims map[string]int, total int, err error) {
 	if !m.shared() {
-		return Counts{}, 0, nil
+		return nil, 0, nil
 	}
-	if c, err = m.cfg.Store.Count(ctx); err != nil {
-		return Counts{}, 0, fmt.Errorf("mailbox: count of claims: %w", err)
+	ctx, end := m.queue.begin(ctx, Operation{Name: OpClaims})
+	claims, err = m.cfg.Store.Claims(ctx)
+	end(len(claims) == 0, err)
+	if err != nil {
+		return nil, 0, fmt.Errorf("mailbox: count of claims: %w", err)
 	}
-	for _, n := range c.Claims {
+	for _, n := range claims {
 		total += n
 	}
-	return c, total, nil
+	return claims, total, nil
 }
 
 // over says whether there would be too many claims with so many more.
-func (m *Mailbox) over(c Counts, total int, tenant string, more int) bool {
+func (m *Mailbox) over(claims map[string]int, total int, tenant string, more int) bool {
 	return m.cfg.MaxClaims > 0 && total+more > m.cfg.MaxClaims ||
-		m.cfg.MaxTenantClaims > 0 && c.Claims[tenant]+more > m.cfg.MaxTenantClaims
+		m.cfg.MaxTenantClaims > 0 && claims[tenant]+more > m.cfg.MaxTenantClaims
 }
 
 // full are the tenants that have as many claims as they may, and how many more
 // there may be in all; -1 is any number.
-func (m *Mailbox) full(c Counts, total int) (tenants []string, left int) {
+func (m *Mailbox) full(claims map[string]int, total int) (tenants []string, left int) {
 	left = -1
 	if m.cfg.MaxClaims > 0 {
 		left = max(m.cfg.MaxClaims-total, 0)
 	}
 	if m.cfg.MaxTenantClaims > 0 {
-		for tenant, n := range c.Claims {
+		for tenant, n := range claims {
 			if n >= m.cfg.MaxTenantClaims {
 				tenants = append(tenants, tenant)
 			}
@@ -48,11 +51,11 @@ func (m *Mailbox) full(c Counts, total int) (tenants []string, left int) {
 }
 
 // admitted counts after a claim was made, and says whether its execution may begin. Of
-// those that claim at once the last to count sees all, so that never more begin than may. One that may not is given
+// those that claim at once the last to count sees all, see [Reader.Claims], so that never more begin than may. One that may not is given
 // back, and costs no attempt.
 func (m *Mailbox) admitted(ctx context.Context, k Taken, otherwise Settlement) (bool, error) {
-	c, total, err := m.count(ctx)
-	if err == nil && !m.over(c, total, k.Head.Tenant, 0) {
+	claims, total, err := m.held(ctx)
+	if err == nil && !m.over(claims, total, k.Head.Tenant, 0) {
 		return true, nil
 	}
 	h := Hold{Thread: k.Dispatch.Thread, Dispatch: k.Dispatch.ID, Token: k.Dispatch.Token}
@@ -65,8 +68,8 @@ func (m *Mailbox) admitted(ctx context.Context, k Taken, otherwise Settlement) (
 // allowed refuses a foreground request that would be one execution too many. One that takes the
 // place of another does not count.
 func (m *Mailbox) allowed(ctx context.Context, r Request) error {
-	c, total, err := m.count(ctx)
-	if err != nil || !m.over(c, total, r.Tenant, 1) {
+	claims, total, err := m.held(ctx)
+	if err != nil || !m.over(claims, total, r.Tenant, 1) {
 		return err
 	}
 	h, err := m.queue.Head(ctx, r.Thread)

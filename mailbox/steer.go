@@ -2,7 +2,6 @@ package mailbox
 
 import (
 	"context"
-	"errors"
 	"fmt"
 )
 
@@ -49,7 +48,10 @@ func (m *Mailbox) deliver(ctx context.Context, d Dispatch, c Command) (bool, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, m.cfg.LiveWait)
 	defer cancel()
-	return live.Deliver(ctx, Target{Thread: d.Thread, Run: d.RunID, Dispatch: d.ID}, c)
+	ctx, end := m.queue.begin(ctx, Operation{Name: OpLive, Thread: d.Thread, Dispatch: d.ID})
+	taken, err := live.Deliver(ctx, Target{Thread: d.Thread, Run: d.RunID, Dispatch: d.ID}, c)
+	end(!taken, err)
+	return taken, err
 }
 
 // listen takes commands of other processes while the execution lasts.
@@ -128,34 +130,6 @@ func (m *Mailbox) CancelThread(ctx context.Context, thread string) (bool, error)
 		return false, err
 	}
 	return m.CancelRun(ctx, h.Open.ID)
-}
-
-// Decide hands decisions to a run: one under way takes them at once if it can, and else
-// they are queued for it. It is false when there is no such run, or it has ended.
-func (m *Mailbox) Decide(ctx context.Context, run string, decisions ...Decision) (bool, error) {
-	r, found, err := m.queue.Run(ctx, run)
-	if err != nil || !found || r.Status == RunDone || len(decisions) == 0 {
-		return false, err
-	}
-	h, err := m.queue.Head(ctx, r.Thread)
-	if err != nil {
-		return false, err
-	}
-	request := Request{Thread: r.Thread, Tenant: h.Tenant, Run: run, Decisions: decisions, Mode: ModeResume}
-	if r.Status == RunRunning && h.Claim != nil {
-		payload, err := m.encode(request)
-		if err != nil {
-			return false, wrap("decision for run", run, err)
-		}
-		d := Dispatch{ID: h.Claim.Dispatch, Thread: r.Thread, RunID: run}
-		taken, err := m.deliver(ctx, d, Command{Kind: CommandDecision, ID: m.cfg.NewID(), Payload: payload})
-		return taken, err
-	}
-	_, err = m.SubmitBackground(ctx, request)
-	if errors.Is(err, ErrInvalid) && !errors.Is(err, ErrTooLarge) {
-		return false, nil // it has ended meanwhile
-	}
-	return err == nil, err
 }
 
 // DeadLetters lists dead letters by the time of their end, after that one.

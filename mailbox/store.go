@@ -49,8 +49,12 @@ type Reader interface {
 	Messages(ctx context.Context, thread string, from, limit int) ([]Message, error)
 	// Threads lists heads by thread.
 	Threads(ctx context.Context, q ThreadQuery) ([]Head, error)
-	// Count counts dispatches by status, and claims by tenant.
+	// Count counts dispatches by status, and may go through all of them.
 	Count(ctx context.Context) (Counts, error)
+	// Claims counts the claims of each tenant that has some. It sees the updates of this Store that returned before it began, and all that
+	// were made before those, by whatever process: so of several that claim and then count, the last to claim sees the claims of all. It
+	// costs the same however many dispatches there are.
+	Claims(ctx context.Context) (map[string]int, error)
 }
 
 // Kind is a kind of id.
@@ -171,6 +175,4 @@ type PurgeQuery struct {
 // Counts are figures of a whole store. They may run behind by some seconds.
 type Counts struct {
 	Status map[Status]int
-	// Claims are the claims of each tenant.
-	Claims map[string]int
 }

@@ -1,5 +1,5 @@
 // Package pgtest gives tests a PostgreSQL of their own: a private server in a temporary folder, which listens on a
-// Unix socket and nowhere else, made from the programs that are installed (Debian: apt-get install postgresql).
+// Unix socket, and if a test asks for it on 127.0.0.1 ([Loopback]), made from the programs that are installed (Debian: apt-get install postgresql).
 // No service needs to run. PostgreSQL refuses to run as root; a test that does runs it as another user.
 //
 // MORTISE_TEST_POSTGRES names a server to use instead, by URL. Tests that kill their server always make one.

@@ -29,12 +29,19 @@ type Server struct {
 	bin      string
 	password string
 	settings []string
-	done     chan struct{}
-	process  *os.Process
+	// port is that on loopback, empty without one; cert and key are in PEM.
+	port      string
+	cert, key []byte
+	done      chan struct{}
+	process   *os.Process
 }
 
 // New makes and starts a server in a new temporary folder, with settings such as "fsync=off".
 func New(ctx context.Context, settings ...string) (*Server, error) {
+	return start(ctx, &Server{settings: settings})
+}
+
+func start(ctx context.Context, s *Server) (*Server, error) {
 	bin, err := programs()
 	if err != nil {
 		return nil, err
@@ -43,7 +50,7 @@ func New(ctx context.Context, settings ...string) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("pgtest: %w", err)
 	}
-	s := &Server{dir: dir, bin: bin, password: rand.Text(), settings: settings}
+	s.dir, s.bin, s.password = dir, bin, rand.Text()
 	if err := s.make(ctx); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
@@ -96,7 +103,7 @@ func (s *Server) make(ctx context.Context) error {
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("pgtest: initdb: %w: %s", err, out)
 	}
-	return nil
+	return s.certify()
 }
 
 func (s *Server) data() string { return filepath.Join(s.dir, "data") }
@@ -113,7 +120,7 @@ func (s *Server) prepare(cmd *exec.Cmd) {
 // URL says how to connect, with the password.
 func (s *Server) URL() string {
 	u := url.URL{Scheme: "postgres", User: url.UserPassword("mortise", s.password), Path: "/postgres"}
-	u.RawQuery = url.Values{"host": {s.dir}, "port": {"5432"}}.Encode()
+	u.RawQuery = url.Values{"host": {s.dir}, "port": {s.socket()}}.Encode()
 	return u.String()
 }
 
@@ -150,7 +157,7 @@ func (s *Server) launch(ctx context.Context) error {
 	defer out.Close()
 	args := []string{"-D", s.data()}
 	for _, setting := range append([]string{
-		"listen_addresses=", "unix_socket_directories=" + s.dir, "port=5432", "max_connections=200", "shared_buffers=64MB", "logging_collector=off",
+		"listen_addresses=", "unix_socket_directories=" + s.dir, "port=" + s.socket(), "max_connections=200", "shared_buffers=64MB", "logging_collector=off",
 	}, s.settings...) {
 		args = append(args, "-c", setting)
 	}

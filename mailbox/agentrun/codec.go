@@ -25,6 +25,15 @@ type image struct {
 	Held     []abi.Notice   `json:"held,omitempty"`
 	// Accepted were handed to a run under way, and may not be in the log yet.
 	Accepted []abi.Message `json:"accepted,omitempty"`
+	// Decided are decisions that were handed to a run under way, and that Tickets may not show yet.
+	Decided []decided `json:"decided,omitempty"`
+}
+
+// decided is a decision about a ticket, as it was when the run took it: by its message and its round.
+type decided struct {
+	MessageID string   `json:"message_id"`
+	Rounds    int64    `json:"rounds,omitempty"`
+	Decision  decision `json:"decision"`
 }
 
 // ticket is an agent.Ticket.
@@ -125,13 +134,13 @@ func decode(what string, data []byte, v any) error {
 }
 
 // putImage is the image of a checkpoint.
-func putImage(c agent.Checkpoint, accepted []abi.Message) ([]byte, error) {
+func putImage(c agent.Checkpoint, accepted []abi.Message, taken []decided) ([]byte, error) {
 	record, err := encodeRecord(c.Run)
 	if err != nil {
 		return nil, err
 	}
 	out := image{
-		Record: record, Open: c.Open, Revision: int64(c.State.Revision), Values: c.State.Values, Held: c.Held, Accepted: accepted, //nolint:gosec // a counter
+		Record: record, Open: c.Open, Revision: int64(c.State.Revision), Values: c.State.Values, Held: c.Held, Accepted: accepted, Decided: taken, //nolint:gosec // a counter
 	}
 	for _, t := range c.Tickets {
 		out.Tickets = append(out.Tickets, putTicket(t))
@@ -139,7 +148,7 @@ func putImage(c agent.Checkpoint, accepted []abi.Message) ([]byte, error) {
 	return encode("image of a thread", &out)
 }
 
-// getImage is the checkpoint of an image, without messages.
+// getImage is the checkpoint of an image, without messages, and with what was decided under way.
 func getImage(data []byte) (c agent.Checkpoint, accepted []abi.Message, err error) {
 	var in image
 	if err := decode("image of a thread", data, &in); err != nil {
@@ -153,8 +162,11 @@ func getImage(data []byte) (c agent.Checkpoint, accepted []abi.Message, err erro
 	c.State = agent.StateImage{Revision: uint64(in.Revision), Values: in.Values} //nolint:gosec // a counter
 	for _, t := range in.Tickets {
 		c.Tickets = append(c.Tickets, t.get())
-		if w := c.Run.Waiting; w != nil && t.Status == string(agent.TicketOpen) {
-			w.Tickets = append(w.Tickets, t.get())
+	}
+	c.Tickets = resolved(c.Tickets, in.Decided)
+	for _, t := range c.Tickets {
+		if w := c.Run.Waiting; w != nil && t.Status == agent.TicketOpen {
+			w.Tickets = append(w.Tickets, t)
 		}
 	}
 	return c, in.Accepted, nil

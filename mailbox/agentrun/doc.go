@@ -10,7 +10,7 @@
 // attempt goes on with it; one that failed for good is done. [Classify] says which is which.
 //
 // Messages have ids, and one that is in the log, or was handed to a run under way, is not taken a second time, however often
-// it is delivered.
+// it is delivered. A decision that a run under way takes is in its thread before it counts as taken: no crash makes the run ask again.
 //
 // # Concurrency
 //

@@ -33,7 +33,10 @@ type keeper struct {
 	// not in it.
 	seqs     map[string]int
 	accepted []abi.Message
-	commits  int
+	// taken are decisions that the run has and that no checkpoint shows yet. all is as in agent.ParallelBatch.
+	taken   []decided
+	all     bool
+	commits int
 	// closed says that nothing more is taken under way.
 	closed bool
 }
@@ -102,7 +105,7 @@ func (k *keeper) FindRun(ctx context.Context, id string) (agent.Record, bool, er
 func (k *keeper) SaveCheckpoint(ctx context.Context, c agent.Checkpoint) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	c.Run = k.standing(c.Run)
+	c.Run = k.standing(c)
 	if c.From != len(k.log) {
 		return fmt.Errorf("agentrun: thread %.80q: %w: its log has %d messages, the checkpoint follows %d", k.job.Dispatch.Thread, agent.ErrStale, len(k.log), c.From)
 	}
@@ -120,8 +123,13 @@ func (k *keeper) SaveCheckpoint(ctx context.Context, c agent.Checkpoint) error {
 	return nil
 }
 
-// standing is what to write of a run: one that may go on elsewhere is not done yet.
-func (k *keeper) standing(r agent.Record) agent.Record {
+// standing is what to write of a run: one that may go on elsewhere is not done yet, and one that waits for what was decided
+// does not wait.
+func (k *keeper) standing(c agent.Checkpoint) agent.Record {
+	r := c.Run
+	if r.Status == agent.StatusWaiting && due(resolved(c.Tickets, k.taken), k.all) {
+		r.Status, r.Reason = agent.StatusRunning, ""
+	}
 	if r.Status != agent.StatusDone {
 		return r
 	}
@@ -156,7 +164,7 @@ func (k *keeper) commit(c agent.Checkpoint) (mailbox.Commit, error) {
 		}
 		out.Replace = append(out.Replace, v)
 	}
-	out.Image, err = putImage(c, missing(k.accepted, k.seqs, c))
+	out.Image, err = putImage(c, missing(k.accepted, k.seqs, c), pending(k.taken, c.Tickets))
 	return out, err
 }
 
@@ -183,6 +191,7 @@ func (k *keeper) kept(c agent.Checkpoint) {
 	}
 	c.Messages, c.Edited = nil, nil
 	k.thread, k.found = c, true
+	k.taken = pending(k.taken, c.Tickets)
 	k.dropKnown()
 }
 
@@ -217,15 +226,20 @@ func (k *keeper) accept(ctx context.Context, list []abi.Message) (added []abi.Me
 	if len(added) == 0 {
 		return nil, true
 	}
-	data, err := putImage(k.thread, append(slices.Clone(k.accepted), added...))
-	if err != nil {
-		return nil, false
-	}
-	if err := k.job.Commit(ctx, mailbox.Commit{ID: k.nextID(), From: len(k.log), Image: data}); err != nil {
+	if err := k.extra(ctx, append(slices.Clone(k.accepted), added...), k.taken); err != nil {
 		return nil, false
 	}
 	k.accepted = append(k.accepted, added...)
 	return added, true
+}
+
+// extra makes durable what came under way, beside the latest checkpoint. The caller holds the lock.
+func (k *keeper) extra(ctx context.Context, accepted []abi.Message, taken []decided) error {
+	data, err := putImage(k.thread, accepted, taken)
+	if err != nil {
+		return err
+	}
+	return k.job.Commit(ctx, mailbox.Commit{ID: k.nextID(), From: len(k.log), Image: data})
 }
 
 // knows says whether a message is in the log, or waits for the run. The caller holds the lock.

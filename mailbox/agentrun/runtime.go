@@ -90,6 +90,7 @@ func (r *Runtime) agent(ctx context.Context, j *mailbox.Job, k *keeper) (*agent.
 	if err != nil {
 		return nil, fmt.Errorf("agentrun: agent %.80q: %w", j.Run.Agent, err)
 	}
+	k.all = cfg.ToolMode == agent.ParallelBatch
 	cfg.Checkpoints, cfg.AgentID = k, cmp.Or(cfg.AgentID, j.Run.Agent)
 	listen := cfg.Listen
 	cfg.Listen = func(ctx context.Context, e agent.Event) {
@@ -127,10 +128,12 @@ func (k *keeper) request(j *mailbox.Job) (req agent.Request, nothing bool, err e
 	goesOn := latest.RunID == j.Run.ID && (latest.Status == agent.StatusRunning || latest.Status == agent.StatusWaiting)
 	k.forgetAsked(input)
 	fresh := slices.DeleteFunc(input, func(m abi.Message) bool { return k.knows(m.ID) })
-	if again {
+	if again || j.Request.Late {
 		decided = slices.DeleteFunc(decided, func(d agent.Decision) bool { return !k.isOpen(d.Target) })
 	}
-	nothing = !again && len(j.Request.Messages) > 0 && len(fresh) == 0 && len(decided) == 0
+	brought := len(j.Request.Messages) > 0 || j.Request.Late
+	broken := goesOn && latest.Status == agent.StatusRunning // its process ended
+	nothing = brought && len(fresh) == 0 && len(decided) == 0 && !again && !broken
 	req = agent.Request{
 		ThreadID: j.Dispatch.Thread, Messages: fresh, Decisions: decided, FrontendTools: extras.FrontendTools, Override: extras.Override,
 		ParentRunID: j.Run.Parent, DispatchID: j.Dispatch.ID, SessionID: j.Dispatch.Instance,
@@ -162,9 +165,7 @@ func (k *keeper) forgetAsked(input []abi.Message) {
 }
 
 func (k *keeper) isOpen(target string) bool {
-	return slices.ContainsFunc(k.thread.Tickets, func(t agent.Ticket) bool {
-		return t.Status == agent.TicketOpen && (t.ID == target || t.Call.ID == target)
-	})
+	return slices.ContainsFunc(k.thread.Tickets, func(t agent.Ticket) bool { return waitsFor(t, target) })
 }
 
 // Duplicate is the termination of a run whose request brought nothing new: its messages were

@@ -1,6 +1,7 @@
 package agentrun
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -27,7 +28,7 @@ func (r *Runtime) activity(run string) *activity {
 	return r.live[run]
 }
 
-// Steer implements mailbox.Steerer. Messages are durable before it says yes: they are in the thread
+// Steer implements mailbox.Steerer. Messages and decisions are durable before it says yes: they are in the thread
 // whatever becomes of the run.
 func (r *Runtime) Steer(ctx context.Context, run string, c mailbox.Command) bool {
 	a := r.activity(run)
@@ -42,7 +43,7 @@ func (r *Runtime) Steer(ctx context.Context, run string, c mailbox.Command) bool
 	case mailbox.CommandMessages:
 		return a.send(ctx, req)
 	case mailbox.CommandDecision:
-		return a.decide(run, req)
+		return a.decide(ctx, run, c.ID, req)
 	default:
 		return false
 	}
@@ -62,13 +63,21 @@ func (a *activity) send(ctx context.Context, req mailbox.Request) bool {
 	return true
 }
 
-func (a *activity) decide(run string, req mailbox.Request) bool {
+func (a *activity) decide(ctx context.Context, run, name string, req mailbox.Request) bool {
 	list, err := decisions(req.Decisions)
 	if err != nil {
 		return false
 	}
-	c, err := a.agent.Control(run)
-	return err == nil && c.Decide(list...) == nil
+	for i := range list {
+		list[i].ID = cmp.Or(list[i].ID, fmt.Sprint(name, "/", i)) // the same if it comes twice
+	}
+	return a.keep.decide(ctx, list, func(list ...agent.Decision) error {
+		c, err := a.agent.Control(run)
+		if err != nil {
+			return err
+		}
+		return c.Decide(list...)
+	})
 }
 
 // Deliver hands a notice, as of a background task, to the run that a thread has in this process. It is

@@ -17,12 +17,21 @@ type depths struct {
 	store  Counter
 	queue  *prometheus.Desc
 	depth  *prometheus.Desc
+	age    *prometheus.Desc
 	errors prometheus.Counter
+	now    func() time.Time
 }
 
-func newDepths(store Counter) *depths {
+// planner tells what is due. A mailbox.Store is one.
+type planner interface {
+	Due(ctx context.Context, q mailbox.DueQuery) (due []mailbox.Head, next time.Time, err error)
+}
+
+func newDepths(store Counter, now func() time.Time) *depths {
 	return &depths{
 		store:  store,
+		now:    now,
+		age:    prometheus.NewDesc("mortise_mailbox_due_age_seconds", "How long the thread that comes next has been due; 0 if none is.", nil, nil),
 		queue:  prometheus.NewDesc("mortise_mailbox_queue_depth", "Dispatches that are queued.", nil, nil),
 		depth:  prometheus.NewDesc("mortise_mailbox_dispatch_depth", "Dispatches that the store holds, by status.", []string{"status"}, nil),
 		errors: counter("mortise_mailbox_depth_errors_total", "Collections for which the store could not be counted."),
@@ -33,6 +42,7 @@ func newDepths(store Counter) *depths {
 func (d *depths) Describe(out chan<- *prometheus.Desc) {
 	out <- d.queue
 	out <- d.depth
+	out <- d.age
 	d.errors.Describe(out)
 }
 
@@ -49,5 +59,25 @@ func (d *depths) Collect(out chan<- prometheus.Metric) {
 			out <- prometheus.MustNewConstMetric(d.depth, prometheus.GaugeValue, float64(c.Status[s]), string(s))
 		}
 	}
+	d.collectAge(ctx, out)
 	d.errors.Collect(out)
+}
+
+// collectAge asks what is due first: work that nobody takes, or a lease that is over.
+func (d *depths) collectAge(ctx context.Context, out chan<- prometheus.Metric) {
+	store, ok := d.store.(planner)
+	if !ok {
+		return
+	}
+	now := d.now()
+	due, _, err := store.Due(ctx, mailbox.DueQuery{By: now, Limit: 1})
+	if err != nil {
+		d.errors.Inc()
+		return
+	}
+	var age time.Duration
+	if len(due) > 0 {
+		age = now.Sub(due[0].DueAt)
+	}
+	out <- prometheus.MustNewConstMetric(d.age, prometheus.GaugeValue, age.Seconds())
 }

@@ -20,7 +20,8 @@ type Counter interface {
 type Config struct {
 	// Registry takes the metrics. Required.
 	Registry prometheus.Registerer
-	// Store is counted at each collection; nil leaves the depths out.
+	// Store is counted at each collection, and asked for what is due if it can tell, as a mailbox.Store can; nil leaves the depths
+	// out.
 	Store Counter
 	// Now is the clock of the mailbox; time.Now when nil.
 	Now func() time.Time
@@ -44,6 +45,8 @@ type Metrics struct {
 	claimed      prometheus.Histogram
 	runtime      *prometheus.HistogramVec
 	complete     *prometheus.HistogramVec
+	failures     *prometheus.CounterVec
+	oldest       *oldest
 }
 
 var _ mailbox.Observer = (*Metrics)(nil)
@@ -59,10 +62,10 @@ func New(cfg Config) (*Metrics, error) {
 	}
 	all := []prometheus.Collector{
 		m.active, m.operations, m.durations, m.pulled, m.acked, m.redelivered, m.nacked, m.runs, m.runDurations, m.enqueued, m.eligible, m.claimed,
-		m.runtime, m.complete,
+		m.runtime, m.complete, m.failures, m.oldest,
 	}
 	if cfg.Store != nil {
-		all = append(all, newDepths(cfg.Store))
+		all = append(all, newDepths(cfg.Store, m.now))
 	}
 	for i, c := range all {
 		if err := cfg.Registry.Register(c); err != nil {
@@ -95,6 +98,8 @@ func newMetrics() *Metrics {
 		runtime:      histograms("mortise_mailbox_dispatch_runtime_seconds", "How long executions take.", slow(), "outcome"),
 		complete: histograms("mortise_mailbox_dispatch_enqueue_to_complete_seconds", "Time from the submission to the end of a dispatch.", slow(),
 			"outcome"),
+		failures: counters("mortise_errors_total", "Executions that ended with an error, by its class.", "class"),
+		oldest:   newOldest(),
 	}
 }
 

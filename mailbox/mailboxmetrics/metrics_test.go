@@ -187,6 +187,74 @@ mortise_mailbox_dispatch_signal_pulled_total 1
 `), "mortise_mailbox_dispatch_signal_nack_total", "mortise_mailbox_dispatch_signal_pulled_total"))
 }
 
+// What failed, by class, how long it took so far, and how late what is due is.
+func TestTrouble(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		box, registry := newBox(t)
+		value := func(name string) float64 { return gathered(t, registry, name)[""].GetGauge().GetValue() }
+		for _, text := range []string{"blip", "wrong"} {
+			submit(t, box, text, text)
+		}
+		first := submit(t, box, "stopped", "fine")
+		time.Sleep(300 * time.Millisecond)
+		if age := value("mortise_mailbox_oldest_execution_seconds"); age != 0.3 {
+			t.Errorf("the oldest execution is %v s old", age)
+		}
+		if _, err := box.Cancel(t.Context(), first.Dispatch); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		must(t, box.Stop(t.Context()))
+		submit(t, box, "late", "late")
+		time.Sleep(5 * time.Second)
+		if age := value("mortise_mailbox_due_age_seconds"); age != 5 {
+			t.Errorf("what is due is %v s late", age)
+		}
+		if age := value("mortise_mailbox_oldest_execution_seconds"); age != 0 {
+			t.Errorf("the oldest execution is %v s old, and there is none", age)
+		}
+		counts := map[string]float64{}
+		for class, m := range gathered(t, registry, "mortise_errors_total") {
+			counts[class] = m.GetCounter().GetValue()
+		}
+		if want := map[string]float64{"transient": 1, "permanent": 1, "stopped": 1}; !maps.Equal(counts, want) {
+			t.Errorf("errors by class %v, want %v", counts, want)
+		}
+	})
+}
+
+// TestLiveDeliveries: commands to other processes are counted by whether somebody took them.
+func TestLiveDeliveries(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store, registry := memstore.New(), prometheus.NewRegistry()
+		m, err := mailboxmetrics.New(mailboxmetrics.Config{Registry: registry})
+		must(t, err)
+		there, err := mailbox.New(t.Context(), mailbox.Config{Store: store, Runtime: second{}})
+		must(t, err)
+		defer func() { must(t, there.Close(t.Context())) }()
+		must(t, there.Start(t.Context()))
+		here, err := mailbox.New(t.Context(), mailbox.Config{Store: store, Runtime: second{}, Observers: []mailbox.Observer{m}})
+		must(t, err)
+		defer func() { must(t, here.Close(t.Context())) }()
+		sub := submit(t, there, "t", "x")
+		synctest.Wait()
+		if ok, err := here.Decide(t.Context(), sub.Run, mailbox.Decision{Call: "c"}); !ok || err != nil {
+			t.Errorf("decided: %v, %v", ok, err)
+		}
+		if ok, err := here.Cancel(t.Context(), sub.Dispatch); !ok || err != nil {
+			t.Errorf("cancelled: %v, %v", ok, err)
+		}
+		operations := gathered(t, registry, "mortise_mailbox_operations_total")
+		for labels, want := range map[string]float64{"live_delivery,ok": 1, "live_delivery,empty": 1} {
+			if got := operations[labels].GetCounter().GetValue(); got != want {
+				t.Errorf("operations{%s} is %v, want %v", labels, got, want)
+			}
+		}
+	})
+}
+
 // down is a store that cannot be counted.
 type down struct{}
 

@@ -24,8 +24,12 @@ func (m *Metrics) Execution(ctx context.Context, j *mailbox.Job) (context.Contex
 	since(m.enqueued, j.Dispatch.CreatedAt, j.StartedAt)
 	since(m.eligible, j.Dispatch.AvailableAt, j.StartedAt)
 	since(m.claimed, j.Dispatch.UpdatedAt, j.StartedAt)
-	begin := time.Now()
-	return ctx, func(o mailbox.Outcome, _ error) {
+	begin, end := time.Now(), m.oldest.begin()
+	return ctx, func(o mailbox.Outcome, err error) {
+		end()
+		if err != nil {
+			m.failures.WithLabelValues(class(err)).Inc()
+		}
 		m.active.Dec()
 		m.runtime.WithLabelValues(string(o)).Observe(time.Since(begin).Seconds())
 	}

@@ -13,7 +13,7 @@ import (
 // operations are all that a store can be asked for, with its optional abilities.
 func operations() []string {
 	return []string{
-		"update", "load", "due", "find", "purge", "dispatches", "messages", "threads", "count",
+		"update", "load", "due", "find", "purge", "dispatches", "messages", "threads", "claims",
 		"pull", "signal_ack", "signal_nack", "listen", "deliver", "append_events", "read_events", "purge_events",
 	}
 }

@@ -28,7 +28,7 @@ const (
 )
 
 // Faulty is a store that fails on demand. Plan is asked before each operation, by its
-// name ("update", "load", "due", "find", "purge", "dispatches", "messages", "threads", "count"). It may wait, in order
+// name ("update", "load", "due", "find", "purge", "dispatches", "messages", "threads", "count", "claims"). It may wait, in order
 // to be slow. A nil Plan lets everything happen. Damaged says whether nothing can be read or written of a thread; nil: of all it can.
 // Set them before the store is used. A Faulty has no optional abilities: see [Faulty.Whole].
 type Faulty struct {
@@ -156,6 +156,15 @@ func (f *Faulty) Count(ctx context.Context) (c mailbox.Counts, err error) {
 		return err
 	})
 	return c, err
+}
+
+// Claims implements mailbox.Reader.
+func (f *Faulty) Claims(ctx context.Context) (claims map[string]int, err error) {
+	err = f.do(ctx, "claims", func() (err error) {
+		claims, err = f.Store.Claims(ctx)
+		return err
+	})
+	return claims, err
 }
 
 // once is a plan that gives the nth operation of a name a fault, counted from 1.

@@ -15,6 +15,7 @@ func listCases() []testCase {
 		{"list_terminal", listTerminal},
 		{"purge", purge},
 		{"count_by_status", countByStatus},
+		{"claims_by_tenant", claimsByTenant},
 		{"queued_threads", queuedThreads},
 		{"threads_by_wait_and_tenant", threadsByWait},
 		{"find", find},
@@ -113,8 +114,41 @@ func countByStatus(w *world) {
 	for status, want := range map[mailbox.Status]int{mailbox.Queued: 1, mailbox.Claimed: 1, mailbox.Acked: 1, mailbox.DeadLetter: 0} {
 		equal(w.t, string(status), c.Status[status], want)
 	}
-	equal(w.t, "claims of the tenant", c.Claims["acme"], 1)
-	equal(w.t, "claims of nobody", c.Claims[""], 0)
+	w.wantClaims("a", "acme", 1)
+}
+
+// wantClaims checks how many claims a tenant has, and that no other one has some.
+func (w *world) wantClaims(thread, tenant string, want int) {
+	w.t.Helper()
+	claims, err := w.store.Claims(w.ctx())
+	must(w.t, err)
+	n, there := claims[tenant]
+	if n != want || there != (want > 0) || len(claims) > 1 {
+		w.t.Errorf("claims after a change of thread %q: %v, want %d of %q", thread, claims, want, tenant)
+	}
+}
+
+func claimsByTenant(w *world) {
+	w.enqueue("a", "d1", func(e *mailbox.Entry) { e.Tenant = "acme" })
+	w.enqueue("b", "d2", func(e *mailbox.Entry) { e.Tenant = "acme" })
+	w.wantClaims("a", "acme", 0)
+	a := w.claim("a")
+	w.wantClaims("a", "acme", 1)
+	b := w.claim("b")
+	w.wantClaims("b", "acme", 2)
+	_, err := w.queue.Extend(w.ctx(), hold(a), lease)
+	must(w.t, err)
+	w.wantClaims("a", "acme", 2)
+	w.settle(b, mailbox.GiveBack)
+	w.wantClaims("b", "acme", 1)
+	w.clock.Add(lease + time.Second)
+	if _, ok, err := w.queue.Expire(w.ctx(), "a"); !ok || err != nil {
+		w.t.Errorf("expired: %v, %v", ok, err)
+	}
+	w.wantClaims("a", "acme", 0)
+	w.settle(w.claim("b"), mailbox.Ack)
+	must(w.t, w.queue.Drop(w.ctx(), "b"))
+	w.wantClaims("b", "acme", 0)
 }
 
 func (w *world) threads(q mailbox.ThreadQuery) []string {

@@ -25,6 +25,7 @@ type broken struct {
 	threads func([]mailbox.Head) []mailbox.Head
 	due     func([]mailbox.Head, time.Time) ([]mailbox.Head, time.Time)
 	counts  func(mailbox.Counts)
+	claims  func(map[string]int)
 	purged  func(mailbox.PurgeQuery) mailbox.PurgeQuery
 	listed  func(mailbox.Dispatch) bool
 }
@@ -63,6 +64,14 @@ func (b *broken) Due(ctx context.Context, q mailbox.DueQuery) ([]mailbox.Head, t
 		heads, next = b.due(heads, next)
 	}
 	return heads, next, err
+}
+
+func (b *broken) Claims(ctx context.Context) (map[string]int, error) {
+	claims, err := b.Store.Claims(ctx)
+	if b.claims != nil {
+		b.claims(claims)
+	}
+	return claims, err
 }
 
 func (b *broken) Count(ctx context.Context) (mailbox.Counts, error) {
@@ -117,7 +126,7 @@ func TestModel_notices(t *testing.T) {
 		}}, "due: "},
 		"a look too late":               {&broken{due: func(h []mailbox.Head, next time.Time) ([]mailbox.Head, time.Time) { return h, next.Add(time.Second) }}, "the first is due at"},
 		"a count too many":              {&broken{counts: func(c mailbox.Counts) { c.Status[mailbox.Acked]++ }}, "dispatches counted as acked"},
-		"a claim that is not counted":   {&broken{counts: func(c mailbox.Counts) { c.Claims[""]-- }}, "claims counted"},
+		"a claim that is not counted":   {&broken{claims: func(claims map[string]int) { claims[""]-- }}, "claims counted"},
 		"a purge that leaves some":      {&broken{purged: func(q mailbox.PurgeQuery) mailbox.PurgeQuery { q.Statuses = q.Statuses[1:]; return q }}, "dispatches dropped"},
 		"a dispatch that is not listed": {&broken{listed: func(d mailbox.Dispatch) bool { return d.Seq != 2 }}, "dispatches listed as"},
 	} {

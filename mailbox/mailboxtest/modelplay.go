@@ -180,7 +180,7 @@ func (p *player) control(ctx context.Context, s step, id, name string) string {
 }
 
 func (p *player) request() mailbox.ClaimRequest {
-	return mailbox.ClaimRequest{Token: fmt.Sprint("token", p.count), Owner: "worker", Lease: lease, Instance: "i"}
+	return mailbox.ClaimRequest{Token: fmt.Sprint("token", p.count), Owner: "worker", Lease: lease, Instance: "i", NewRun: fmt.Sprint("run-n", p.count)}
 }
 
 func (p *player) enqueue(ctx context.Context, s step, now time.Time) string {

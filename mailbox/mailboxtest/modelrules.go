@@ -16,9 +16,9 @@ func (m *model) do(s step, now time.Time) string {
 	case doEnqueue, doInline:
 		return m.enqueue(s, d, token, run, now)
 	case doClaim:
-		return m.claimNext(token, now)
+		return m.claimNext(token, run, now)
 	case doClaimOne:
-		return m.claimOne(d, token, now)
+		return m.claimOne(d, token, run, now)
 	case doExtend:
 		return m.extend(s, now)
 	case doSettle:
@@ -80,7 +80,7 @@ func (m *model) enqueue(s step, d *modelDispatch, token, run string, now time.Ti
 	return fmt.Sprint("ok ", d.id, " ", d.status)
 }
 
-func (m *model) claimNext(token string, now time.Time) string {
+func (m *model) claimNext(token, run string, now time.Time) string {
 	for m.claim == nil {
 		d := m.next(now)
 		if d == nil {
@@ -90,13 +90,14 @@ func (m *model) claimNext(token string, now time.Time) string {
 			m.finish(d, mailbox.Acked, mailbox.EndSettled)
 			continue
 		}
+		m.renew(d, run)
 		m.give(d, token, now)
 		return "ok " + d.id
 	}
 	return "nothing"
 }
 
-func (m *model) claimOne(d *modelDispatch, token string, now time.Time) string {
+func (m *model) claimOne(d *modelDispatch, token, run string, now time.Time) string {
 	if d == nil || m.claim != nil || d.status != mailbox.Queued {
 		return "nothing"
 	}
@@ -104,8 +105,17 @@ func (m *model) claimOne(d *modelDispatch, token string, now time.Time) string {
 		m.finish(d, mailbox.Acked, mailbox.EndSettled)
 		return "nothing"
 	}
+	m.renew(d, run)
 	m.give(d, token, now)
 	return "ok " + d.id
+}
+
+// renew gives a dispatch a run of its own if that which it was queued for has ended.
+func (m *model) renew(d *modelDispatch, run string) {
+	if m.runs[d.run].status == mailbox.RunDone {
+		d.run, m.runs[run] = run, &modelRun{}
+		m.setRun(run, mailbox.RunCreated)
+	}
 }
 
 // held is the claim that a step speaks of, if it is that of the thread; and else the answer.

@@ -1,6 +1,7 @@
 package mailboxtest
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/mortise-dev/mortise/mailbox"
@@ -9,7 +10,7 @@ import (
 // TestStore runs the contract suite.
 func TestStore(t *testing.T, open func(t *testing.T) mailbox.Store) {
 	t.Helper()
-	for _, group := range [][]testCase{queueCases(), leaseCases(), controlCases(), listCases(), dueCases(), logCases(), storeCases(), faultCases(), raceCases(), holdingCases(), damageCases(), deafCases(), sizeCases(), slowCases()} {
+	for _, group := range [][]testCase{queueCases(), leaseCases(), controlCases(), listCases(), dueCases(), logCases(), storeCases(), faultCases(), raceCases(), holdingCases(), damageCases(), deafCases(), sizeCases(), slowCases(), decideCases()} {
 		for _, c := range group {
 			t.Run(c.name, func(t *testing.T) {
 				t.Parallel()
@@ -31,6 +32,13 @@ func TestStore(t *testing.T, open func(t *testing.T) mailbox.Store) {
 			t.Helper()
 			one = open(t)
 			return one, one
+		})
+	})
+	t.Run("caps", func(t *testing.T) {
+		t.Parallel()
+		TestCaps(t, func(t *testing.T, n int) []mailbox.Store {
+			t.Helper()
+			return slices.Repeat([]mailbox.Store{open(t)}, n)
 		})
 	})
 	t.Run("signals", func(t *testing.T) {

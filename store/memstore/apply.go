@@ -102,14 +102,14 @@ func (s *Store) putHead(t *thread, h mailbox.Head) {
 		s.byTime.Delete(dueOf(t.head))
 	}
 	if t.head.Claim != nil {
-		s.counts.Claims[t.head.Tenant]--
-		if s.counts.Claims[t.head.Tenant] == 0 {
-			delete(s.counts.Claims, t.head.Tenant)
+		s.claims[t.head.Tenant]--
+		if s.claims[t.head.Tenant] == 0 {
+			delete(s.claims, t.head.Tenant)
 		}
 	}
 	t.head = cloneHead(h)
 	if h.Claim != nil {
-		s.counts.Claims[h.Tenant]++
+		s.claims[h.Tenant]++
 	}
 	if !h.DueAt.IsZero() {
 		s.byRank.Set(dueOf(h))

@@ -23,6 +23,7 @@ type Store struct {
 	byRank, byTime *btree.BTreeG[due]
 	history        *btree.BTreeG[entry]
 	counts         mailbox.Counts
+	claims         map[string]int
 
 	live   lines
 	bells  bells
@@ -41,8 +42,8 @@ func New() *Store {
 		threads: map[string]*thread{}, names: sorted(func(a, b string) bool { return a < b }),
 		dispatches: map[string]mailbox.Dispatch{}, runs: map[string]mailbox.Run{},
 		byRank: sorted(due.rankBefore), byTime: sorted(due.timeBefore), history: sorted(entry.changedBefore),
-		counts: mailbox.Counts{Status: map[mailbox.Status]int{}, Claims: map[string]int{}},
-		live:   lines{open: map[mailbox.Target]*line{}}, bells: newBells(), events: newEvents(),
+		counts: mailbox.Counts{Status: map[mailbox.Status]int{}}, claims: map[string]int{},
+		live: lines{open: map[mailbox.Target]*line{}}, bells: newBells(), events: newEvents(),
 	}
 }
 
@@ -92,7 +93,17 @@ func (s *Store) Count(ctx context.Context) (mailbox.Counts, error) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return mailbox.Counts{Status: maps.Clone(s.counts.Status), Claims: maps.Clone(s.counts.Claims)}, nil
+	return mailbox.Counts{Status: maps.Clone(s.counts.Status)}, nil
+}
+
+// Claims implements mailbox.Reader.
+func (s *Store) Claims(ctx context.Context) (map[string]int, error) {
+	if err := context.Cause(ctx); err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return maps.Clone(s.claims), nil
 }
 
 // Purge implements mailbox.Store.

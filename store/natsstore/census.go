@@ -27,7 +27,6 @@ func tallies(counts map[mailbox.Status]int) []tally {
 // census counts the dispatches of all threads, and finds those threads that have some of a status. It belongs to a mirror.
 type census struct {
 	dispatches map[mailbox.Status]int
-	claims     map[string]int
 	// having are the threads with dispatches of a status, and ended those with terminal ones, by the oldest.
 	having map[mailbox.Status]*btree.Set[string]
 	ended  *btree.BTreeG[ended]
@@ -42,18 +41,19 @@ type ended struct {
 func newCensus() *census {
 	less := func(a, b ended) bool { return cmp.Or(a.oldest.Compare(b.oldest), cmp.Compare(a.thread, b.thread)) < 0 }
 	return &census{
-		dispatches: map[mailbox.Status]int{}, claims: map[string]int{}, having: map[mailbox.Status]*btree.Set[string]{},
+		dispatches: map[mailbox.Status]int{}, having: map[mailbox.Status]*btree.Set[string]{},
 		ended: btree.NewBTreeGOptions(less, btree.Options{NoLocks: true}),
 	}
 }
 
 // count adds a thread once, or takes it out for -1.
 func (c *census) count(thread string, s summary, once int) {
-	add(c.claims, s.head.Tenant, once, s.head.Claim != nil)
 	terminal := false
 	for _, x := range s.counts {
 		terminal = terminal || x.status.Terminal()
-		add(c.dispatches, x.status, once*x.n, true)
+		if c.dispatches[x.status] += once * x.n; c.dispatches[x.status] == 0 {
+			delete(c.dispatches, x.status)
+		}
 		set := c.having[x.status]
 		switch {
 		case set == nil:
@@ -70,15 +70,6 @@ func (c *census) count(thread string, s summary, once int) {
 		c.ended.Set(e)
 	case terminal:
 		c.ended.Delete(e)
-	}
-}
-
-func add[K comparable](to map[K]int, key K, n int, really bool) {
-	if !really {
-		return
-	}
-	if to[key] += n; to[key] == 0 {
-		delete(to, key)
 	}
 }
 

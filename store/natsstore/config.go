@@ -30,8 +30,8 @@ type Config struct {
 	// Name is that of the stream, and the first word of its subjects. Stores of one name share everything. The subjects
 	// of live control begin with the name and "-live".
 	Name string
-	// Replicas is on how many servers the stream is kept when it is made: 1, 3 or 5. It is 1 by default; a
-	// stream that is there stays as it is.
+	// Replicas is on how many servers the stream is kept when it is made: 1, 3 or 5. By default it is 1 on a server that stands alone; on a
+	// cluster it has to be said. A stream that is there stays as it is, and is the default of those beside it.
 	Replicas int
 	// Wait is how long one answer of a server may take, Patience how long an operation goes on when there is none.
 	Wait, Patience time.Duration
@@ -45,20 +45,24 @@ type Config struct {
 	// Monitor are addresses of the servers' monitoring, as in http://127.0.0.1:8222. What they
 	// say of sync_always is checked.
 	Monitor []string
-	// Logger is told what is wrong with the servers; nil is nobody.
+	// Logger is told what is wrong with the servers. Nil is nobody, except that slog.Default() gets what [Open] warns of: servers
+	// that may lose what they acknowledge.
 	Logger *slog.Logger
+
+	warnings *slog.Logger
 }
 
 var validName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 
 func (c Config) withDefaults() Config {
 	c.Name = cmp.Or(c.Name, DefaultName)
-	c.Replicas = cmp.Or(c.Replicas, 1)
 	c.Wait = cmp.Or(c.Wait, DefaultWait)
 	c.Patience = cmp.Or(c.Patience, DefaultPatience)
 	c.OrphanAge = cmp.Or(c.OrphanAge, DefaultOrphanAge)
 	c.Memory = cmp.Or(c.Memory, DefaultMemory)
+	c.warnings = c.Logger
 	if c.Logger == nil {
+		c.warnings = slog.Default() //nolint:forbidigo // somebody has to hear of servers that lose data
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
 	return c
@@ -70,7 +74,7 @@ func (c Config) validate() error {
 		return errors.New("natsstore: Config.URL is empty; name a server, as in nats://127.0.0.1:4222")
 	case !validName.MatchString(c.Name):
 		return fmt.Errorf("natsstore: Config.Name %.80q: use letters, digits, - and _, at most 64", c.Name)
-	case c.Replicas != 1 && c.Replicas != 3 && c.Replicas != 5:
+	case c.Replicas != 0 && c.Replicas != 1 && c.Replicas != 3 && c.Replicas != 5:
 		return fmt.Errorf("natsstore: Config.Replicas is %d; it can be 1, 3 or 5", c.Replicas)
 	case c.Wait <= 0 || c.Patience <= 0 || c.OrphanAge <= 0:
 		return errors.New("natsstore: Config.Wait, Config.Patience and Config.OrphanAge must be positive")

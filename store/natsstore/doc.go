@@ -11,7 +11,7 @@
 // An update starts from what the process knows of a thread, if it does: the head is compared when it is written. What writes
 // nothing is decided by what the leader has.
 //
-// Every process follows the heads as they are written, and answers Due, Threads and Count
+// Every process follows the heads as they are written, and answers Due, Threads, Claims and Count
 // from that; a listing first asks the leader how far they go. The same heads are delivered
 // as signals, each to one process ([Store.Pull]): a thread that is due is heard of even if whoever wrote it died at
 // once. Commands to runs go by request and reply and are not kept.

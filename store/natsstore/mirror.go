@@ -39,6 +39,10 @@ type mirror struct {
 	// there is a later one.
 	seen  uint64
 	moved chan struct{}
+	// known is the number of the latest head that was put, and claims are those of each tenant. exact is the number of the latest head
+	// after which the server had none left to tell.
+	known, exact uint64
+	claims       map[string]int
 
 	// whole says that all heads have been heard once.
 	whole atomic.Bool
@@ -53,18 +57,20 @@ type mirrored struct {
 }
 
 func newMirror() *mirror {
-	return &mirror{threads: map[string]*mirrored{}, names: new(btree.Set[string]), agenda: newAgenda(), census: newCensus(), moved: make(chan struct{})}
+	return &mirror{threads: map[string]*mirrored{}, names: new(btree.Set[string]), agenda: newAgenda(), census: newCensus(), claims: map[string]int{}, moved: make(chan struct{})}
 }
 
 // put takes a head, if it is later than the one that is known.
 func (m *mirror) put(id string, seq uint64, s summary) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.known = max(m.known, seq)
 	old, known := m.threads[id]
 	if known && old.seq >= seq {
 		return
 	}
 	if known {
+		m.claim(old.head, -1)
 		m.agenda.drop(dueOf(old.head))
 		m.census.count(id, old.summary, -1)
 	}
@@ -76,6 +82,7 @@ func (m *mirror) put(id string, seq uint64, s summary) {
 	}
 	m.threads[id] = &mirrored{summary: s, seq: seq}
 	m.census.count(id, s, 1)
+	m.claim(s.head, 1)
 	if !s.head.DueAt.IsZero() {
 		m.agenda.put(dueOf(s.head))
 	}
@@ -92,12 +99,15 @@ func (m *mirror) latest(id string) (seq uint64, known bool) {
 	return x.seq, true
 }
 
-// told notes how far the server has told.
-func (m *mirror) told(seq uint64) {
+// told notes how far the server has told, and how many heads it had left.
+func (m *mirror) told(seq, left uint64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if seq > m.seen {
 		m.seen = seq
+		if left == 0 {
+			m.exact = seq
+		}
 		close(m.moved)
 		m.moved = make(chan struct{})
 	}
@@ -127,7 +137,7 @@ func (m *mirror) heads(after string, take func(summary) bool) {
 func (m *mirror) counts() mailbox.Counts {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return mailbox.Counts{Status: maps.Clone(m.census.dispatches), Claims: maps.Clone(m.census.claims)}
+	return mailbox.Counts{Status: maps.Clone(m.census.dispatches)}
 }
 
 // with lists threads with dispatches of those statuses, and with a terminal one that may have changed before a time if it is not zero.
@@ -182,27 +192,30 @@ func (s *Store) hear(ctx context.Context, msg jetstream.Msg) {
 	if err != nil {
 		return
 	}
-	defer s.mirror.told(meta.Sequence.Stream)
-	take := func() { s.take(ctx, msg, meta.Sequence.Stream) }
+	left := meta.NumPending
+	defer func() { s.mirror.told(meta.Sequence.Stream, left) }()
 	if msg.Headers().Get(writerHeader) == s.id {
+		take := func() { s.take(ctx, msg, meta.Sequence.Stream) }
 		s.turns.after(s.names.threadOf(msg.Subject()), take) // whoever writes it knows it
 		return
 	}
-	take()
+	if !s.take(ctx, msg, meta.Sequence.Stream) {
+		left++
+	}
 }
 
-// take puts a head that was delivered into the mirror, if it is not there.
-func (s *Store) take(ctx context.Context, msg jetstream.Msg, number uint64) {
+// take puts a head that was delivered into the mirror, if it is not there. It is false if a later one is on its way.
+func (s *Store) take(ctx context.Context, msg jetstream.Msg, number uint64) bool {
 	if seq, _ := s.mirror.latest(s.names.threadOf(msg.Subject())); seq >= number {
-		return
+		return true
 	}
 	d, parts, err := s.heard(ctx, msg)
 	if errors.Is(err, errGone) {
-		return // a later one is on its way
+		return false
 	}
 	if err != nil {
 		s.cfg.Logger.ErrorContext(ctx, "natsstore_head_damaged", "stream", s.cfg.Name, "record", number, "error", err)
-		return
+		return true
 	}
 	s.mirror.put(d.Head.Thread, number, summaryOf(d))
 	if s.mirror.whole.Load() && !d.Gone {
@@ -211,6 +224,7 @@ func (s *Store) take(ctx context.Context, msg jetstream.Msg, number uint64) {
 		t.doc.ready(t.id)
 		s.cache.keep(t, len(msg.Data()))
 	}
+	return true
 }
 
 // heard decodes a head that was delivered.

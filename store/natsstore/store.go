@@ -1,6 +1,7 @@
 package natsstore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -79,13 +80,14 @@ func (s *Store) start(ctx context.Context) (err error) {
 	if err != nil {
 		return fmt.Errorf("natsstore: %w", err)
 	}
-	s.link = &jet.Link{JS: js, Name: s.cfg.Name, Replicas: s.cfg.Replicas, Wait: s.cfg.Wait, Patience: s.cfg.Patience, Logger: s.cfg.Logger}
+	s.link = &jet.Link{JS: js, Name: s.cfg.Name, Replicas: s.cfg.Replicas, Wait: s.cfg.Wait, Patience: s.cfg.Patience, Logger: s.cfg.Logger, Warnings: s.cfg.warnings}
 	if err := s.link.Watch(s.nc); err != nil {
 		return err
 	}
 	if s.stream, err = s.link.Open(ctx, "the mailbox", s.wanted()); err != nil {
 		return err
 	}
+	s.link.Replicas = cmp.Or(s.link.Replicas, s.stream.CachedInfo().Config.Replicas)
 	s.checkServers(ctx)
 	base, stop := context.WithCancel(context.WithoutCancel(ctx))
 	s.stop = stop

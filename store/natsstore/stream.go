@@ -23,16 +23,16 @@ func (s *Store) wanted() jetstream.StreamConfig {
 // checkServers warns about what may lose acknowledged records.
 func (s *Store) checkServers(ctx context.Context) {
 	if len(s.cfg.Monitor) == 0 {
-		s.cfg.Logger.WarnContext(ctx, "natsstore_sync_unknown", "stream", s.cfg.Name,
+		s.cfg.warnings.WarnContext(ctx, "natsstore_sync_unknown", "stream", s.cfg.Name,
 			"hint", "a power cut loses what was acknowledged unless jetstream has sync_interval: always; set Config.Monitor to check")
 	}
 	for _, address := range s.cfg.Monitor {
 		always, err := s.syncs(ctx, address)
 		switch {
 		case err != nil:
-			s.cfg.Logger.WarnContext(ctx, "natsstore_sync_unknown", "server", withoutUser(address), "error", redact(address, err))
+			s.cfg.warnings.WarnContext(ctx, "natsstore_sync_unknown", "server", withoutUser(address), "error", redact(address, err))
 		case !always:
-			s.cfg.Logger.WarnContext(ctx, "natsstore_not_synced", "server", withoutUser(address),
+			s.cfg.warnings.WarnContext(ctx, "natsstore_not_synced", "server", withoutUser(address),
 				"hint", "a power cut loses what was acknowledged; set sync_interval: always in the jetstream block of the server")
 		}
 	}

@@ -13,7 +13,20 @@ import (
 	"github.com/mortise-dev/mortise/store/pgstore"
 )
 
-// work looks for what is due, claims it and acknowledges it, n times.
+// held counts claims, as a mailbox does whose claims are bounded.
+func held(tb testing.TB, s mailbox.Store, want int) {
+	tb.Helper()
+	claims, err := s.Claims(tb.Context())
+	n := 0
+	for _, of := range claims {
+		n += of
+	}
+	if err != nil || n != want {
+		tb.Fatalf("claims: %v, %v; want %d", claims, err, want)
+	}
+}
+
+// work looks for what is due, claims it, counts claims before and after that, and acknowledges it, n times.
 func work(tb testing.TB, s mailbox.Store, q *mailbox.Queue, n int, skip ...string) {
 	tb.Helper()
 	for i := range n {
@@ -21,11 +34,13 @@ func work(tb testing.TB, s mailbox.Store, q *mailbox.Queue, n int, skip ...strin
 		if err != nil || len(heads) != 1 {
 			tb.Fatalf("%d are due: %v", len(heads), err)
 		}
+		held(tb, s, 0)
 		token := fmt.Sprint("token", i)
 		k, ok, err := q.Claim(tb.Context(), heads[0].Thread, mailbox.ClaimRequest{Token: token, Owner: "w", Lease: time.Hour})
 		if err != nil || !ok {
 			tb.Fatalf("claimed: %v, %v", ok, err)
 		}
+		held(tb, s, 1)
 		if _, err := q.Settle(tb.Context(), mailbox.Hold{Thread: heads[0].Thread, Dispatch: k.Dispatch.ID, Token: token}, mailbox.Settlement{Verdict: mailbox.Ack}); err != nil {
 			tb.Fatal(err)
 		}

@@ -78,6 +78,21 @@ func TestStore_events(t *testing.T) {
 	})
 }
 
+// TestStore_caps holds that processes that claim at once count the claims of one another.
+func TestStore_caps(t *testing.T) {
+	t.Parallel()
+	mailboxtest.TestCaps(t, func(t *testing.T, n int) []mailbox.Store {
+		t.Helper()
+		c := config(t)
+		c.Conns = 2
+		var list []mailbox.Store
+		for range n {
+			list = append(list, open(t, c))
+		}
+		return list
+	})
+}
+
 // TestStore_purgeEvents holds that old events are dropped, and young ones are not.
 func TestStore_purgeEvents(t *testing.T) {
 	t.Parallel()

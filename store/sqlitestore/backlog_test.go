@@ -58,7 +58,7 @@ func backlog(tb testing.TB, n int) *sqlitestore.Store {
 	return store
 }
 
-// BenchmarkBacklog looks for what is due, claims it and acknowledges it, with 10 and with many
+// BenchmarkBacklog looks for what is due, claims it, counts claims and gives it back, with 10 and with many
 // dispatches queued, in blocks that take turns: of the thread that is first by rank, and of one that has half of the
 // backlog. Many are 100,000, or as many as the environment says.
 func BenchmarkBacklog(b *testing.B) {
@@ -90,6 +90,9 @@ func BenchmarkBacklog(b *testing.B) {
 					k, ok, err := stores[n].Claim(b.Context(), thread, mailbox.ClaimRequest{Token: fmt.Sprint(tokens), Owner: "o", Lease: time.Minute})
 					if err != nil || !ok {
 						b.Fatalf("claimed: %v, %v", ok, err)
+					}
+					if claims, err := list[n].Claims(b.Context()); err != nil || claims[""] != 1 {
+						b.Fatalf("claims: %v, %v", claims, err)
 					}
 					hold := mailbox.Hold{Thread: thread, Dispatch: k.Dispatch.ID, Token: k.Dispatch.Token}
 					if _, err := stores[n].Settle(b.Context(), hold, mailbox.Settlement{Verdict: mailbox.GiveBack}); err != nil {

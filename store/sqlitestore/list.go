@@ -107,13 +107,19 @@ func (s *Store) Threads(ctx context.Context, q mailbox.ThreadQuery) (heads []mai
 // Count implements mailbox.Reader.
 func (s *Store) Count(ctx context.Context) (counts mailbox.Counts, err error) {
 	err = s.file.Read(ctx, func(c *engine.Conn) (err error) {
-		counts.Claims = map[string]int{}
-		if counts.Status, err = readTally(c); err != nil {
-			return err
-		}
-		return c.Query(func(r *engine.Row) { counts.Claims[r.Text()] = int(r.Int()) },
+		counts.Status, err = readTally(c)
+		return err
+	})
+	return counts, wrap("counts of", "all", err)
+}
+
+// Claims implements mailbox.Reader.
+func (s *Store) Claims(ctx context.Context) (claims map[string]int, err error) {
+	err = s.file.Read(ctx, func(c *engine.Conn) error {
+		claims = map[string]int{}
+		return c.Query(func(r *engine.Row) { claims[r.Text()] = int(r.Int()) },
 			`SELECT t.tenant, count(*) FROM dispatch AS d INDEXED BY dispatch_claimed JOIN thread AS t ON t.id = d.thread
 			WHERE d.status = 'claimed' GROUP BY t.tenant`)
 	})
-	return counts, wrap("counts of", "all", err)
+	return claims, wrap("claims of", "all", err)
 }

@@ -16,3 +16,17 @@ func TestStore_modelOfTwo(t *testing.T) {
 		return mailboxtest.InTurns(open(t, path), open(t, path))
 	}, 300)
 }
+
+// TestCaps holds that processes that claim at once count the claims of one another.
+func TestCaps(t *testing.T) {
+	t.Parallel()
+	mailboxtest.TestCaps(t, func(t *testing.T, n int) []mailbox.Store {
+		t.Helper()
+		path := filepath.Join(t.TempDir(), "mailbox.db")
+		var list []mailbox.Store
+		for range n {
+			list = append(list, open(t, path))
+		}
+		return list
+	})
+}

@@ -15,11 +15,13 @@ type Link struct {
 	JS jetstream.JetStream
 	// Name is that of the mailbox. Streams beside it begin with it.
 	Name string
-	// Replicas is on how many servers a stream is kept when it is made.
+	// Replicas is on how many servers a stream is kept when it is made; 0 is one, and is refused on a cluster.
 	Replicas int
 	// Wait is how long one answer may take, Patience how long to ask when there is none.
 	Wait, Patience time.Duration
 	Logger         *slog.Logger
+	// Warnings is told of streams that the loss of a server loses.
+	Warnings *slog.Logger
 
 	// leaders tells of new ones, if somebody watches.
 	leaders leaders
@@ -36,14 +38,14 @@ type Stream struct {
 // Open opens the stream of a config, or makes it. What names what is kept there, as in "the mailbox". It warns about a
 // stream that the loss of a server loses.
 func (l *Link) Open(ctx context.Context, what string, want jetstream.StreamConfig) (*Stream, error) {
-	want.Storage, want.Replicas, want.Retention, want.Discard = jetstream.FileStorage, l.Replicas, jetstream.LimitsPolicy, jetstream.DiscardNew
+	want.Storage, want.Replicas, want.Retention, want.Discard = jetstream.FileStorage, max(l.Replicas, 1), jetstream.LimitsPolicy, jetstream.DiscardNew
 	s := &Stream{link: l}
 	err := l.ask(ctx, func(ctx context.Context) error { return s.open(ctx, what, want) })
 	if err != nil {
 		return nil, fmt.Errorf("natsstore: stream %q: %w", want.Name, err)
 	}
 	if n := s.CachedInfo().Config.Replicas; n < minReplicas {
-		l.Logger.WarnContext(ctx, "natsstore_not_replicated", "stream", want.Name, "replicas", n,
+		l.Warnings.WarnContext(ctx, "natsstore_not_replicated", "stream", want.Name, "replicas", n,
 			"hint", "the loss of a server loses "+what+"; use a cluster of three and replicas 3")
 	}
 	return s, nil
@@ -54,6 +56,9 @@ const minReplicas = 3
 func (s *Stream) open(ctx context.Context, what string, want jetstream.StreamConfig) (err error) {
 	s.Stream, err = s.link.JS.Stream(ctx, want.Name)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		if name := s.link.JS.Conn().ConnectedClusterName(); name != "" && s.link.Replicas == 0 {
+			return fmt.Errorf("the servers are a cluster, %.80q, and Config.Replicas is not set: say 3, so that the loss of a server loses nothing, or 1 to keep it on one of them", name)
+		}
 		s.Stream, err = s.link.JS.CreateStream(ctx, want)
 		if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
 			s.Stream, err = s.link.JS.Stream(ctx, want.Name)

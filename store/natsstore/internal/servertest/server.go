@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"strings"
 	"sync"
@@ -129,7 +130,7 @@ func NewName() string { return fmt.Sprint("box", stores.Add(1)) }
 // Open opens a mailbox of a new name on the server that the tests share, and closes it with the test.
 func Open(tb testing.TB, change ...func(*natsstore.Config)) *natsstore.Store {
 	tb.Helper()
-	cfg := natsstore.Config{Name: NewName(), Wait: 20 * time.Second, Patience: 2 * time.Minute}
+	cfg := natsstore.Config{Name: NewName(), Wait: 20 * time.Second, Patience: 2 * time.Minute, Logger: slog.New(slog.DiscardHandler)}
 	for _, f := range change {
 		f(&cfg)
 	}
