@@ -94,7 +94,8 @@ func owners() map[string][]string {
 		"go.opentelemetry.io":               {"mailbox/mailboxtrace"},
 		"github.com/jackc/pgx":              {"store/pgstore"},
 		"github.com/tidwall/btree":          {"store/memstore", "store/natsstore"},
-		"github.com/nats-io/":               {"store/natsstore"},
+		"github.com/nats-io/nats.go":        {"store/natsstore"},
+		"github.com/nats-io/nats-server":    {"store/natsstore", "internal/cli"}, // only tests
 		"golang.org/x/term":                 {"internal/cli"},
 		"gonum.org/v1/plot":                 {"internal/cli"},
 		"github.com/santhosh-tekuri/jsonsc": {"internal/guest"},

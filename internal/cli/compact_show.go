@@ -52,7 +52,7 @@ func newCompactShow(s Streams) *cobra.Command {
 	var thread, output string
 	var view bool
 	cmd := &cobra.Command{
-		Use:   "show DIR|FILE",
+		Use:   "show DIR|FILE|URL",
 		Short: "Show the compactions of a kept session",
 		Long:  showLong,
 		Example: `  mortise run --session-dir kept session.jsonl

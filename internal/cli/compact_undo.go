@@ -19,7 +19,7 @@ before back.`
 func newCompactUndo(s Streams) *cobra.Command {
 	var thread string
 	cmd := &cobra.Command{
-		Use:     "undo DIR|FILE",
+		Use:     "undo DIR|FILE|URL",
 		Short:   "Take the newest compaction of a kept session back",
 		Long:    undoLong,
 		Example: `  mortise compact undo kept --thread main`,

@@ -34,7 +34,7 @@ type Config struct {
 	Tasks      TasksConfig      `yaml:"tasks"`
 	Replay     ReplayConfig     `yaml:"replay"`
 	Record     RecordConfig     `yaml:"record"`
-	// Store is a SQLite file that keeps sessions, decision records and the outbox.
+	// Store is a SQLite file, or a URL as in nats://HOST:4222/NAME, that keeps sessions, decision records and the outbox.
 	Store string `yaml:"store"`
 
 	// dir is the folder of the file. sessionDir comes from the command line.
@@ -226,14 +226,14 @@ func (c *Config) validate() error {
 		return err
 	}
 	if c.Store != "" && c.Record.Dir != "" && !c.Record.Disabled {
-		return fmt.Errorf("store %s and record.dir %s both say where decision records are kept; name one", c.Store, c.Record.Dir)
+		return fmt.Errorf("store %s and record.dir %s both say where decision records are kept; name one", shown(c.Store), c.Record.Dir)
 	}
 	return c.Compaction.validate()
 }
 
 // path resolves a path of the file against the file's folder.
 func (c *Config) path(p string) string {
-	if p == "" || filepath.IsAbs(p) {
+	if p == "" || filepath.IsAbs(p) || isURL(p) {
 		return p
 	}
 	return filepath.Join(c.dir, p)

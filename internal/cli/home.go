@@ -6,49 +6,85 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
+	"strings"
 
+	"github.com/mortise-dev/mortise/outbox"
 	"github.com/mortise-dev/mortise/record"
 	"github.com/mortise-dev/mortise/session"
-	"github.com/mortise-dev/mortise/store/sqlitestore"
-	"github.com/mortise-dev/mortise/store/sqlitestore/recordstore"
-	"github.com/mortise-dev/mortise/store/sqlitestore/sessionstore"
 )
 
-// home is the SQLite file that keeps what a command leaves.
+// home is the store that keeps what a command leaves: a SQLite file, or streams of NATS.
 type home struct {
-	path string
-	file *sqlitestore.Store
+	// name is the file, or the URL without credentials.
+	name string
+	drawers
 }
 
-// openHome opens the file, and makes it if need be. No path is no home.
-func openHome(ctx context.Context, path string) (*home, error) {
-	if path == "" {
+// drawers are what a home has, each for something else. What they open is closed before the home.
+type drawers interface {
+	sessions(ctx context.Context) (session.Store, error)
+	records(ctx context.Context, cfg record.Config) (record.Store, error)
+	// look opens the records for whoever only reads.
+	look(ctx context.Context) (record.Store, error)
+	// outbox opens what one process at a time may use, which holds the lock. Folder is where the tasks of this one are.
+	outbox(ctx context.Context, folder string) (store outbox.Store, lock io.Closer, err error)
+	shut(ctx context.Context) error
+}
+
+// openHome opens the store of a file or a URL, and makes it if need be. No name is no home. The logger is told what is wrong with servers;
+// nil is nobody.
+func openHome(ctx context.Context, name string, logger *slog.Logger) (*home, error) {
+	var err error
+	h := &home{name: shown(name)}
+	scheme, _, isURL := strings.Cut(name, "://")
+	switch {
+	case name == "":
 		return nil, nil //nolint:nilnil // there is none
+	case !isURL:
+		h.drawers, err = openFileHome(ctx, name)
+	case scheme == "nats" || scheme == "tls":
+		h.drawers, err = openNATSHome(ctx, name, logger)
+	case scheme == "postgres" || scheme == "postgresql":
+		err = errors.New("PostgreSQL keeps mailboxes, but no sessions, markers, records or outbox; name a SQLite file, or nats://HOST:4222/NAME")
+	default:
+		err = fmt.Errorf("%.20q is no kind of store; name a SQLite file, or nats://HOST:4222/NAME", scheme)
 	}
-	file, err := sqlitestore.Open(ctx, sqlitestore.Config{Path: path})
 	if err != nil {
-		return nil, fmt.Errorf("store: %w", badStore(path, err))
+		return nil, fmt.Errorf("store: %w", err)
 	}
-	return &home{path: path, file: file}, nil
+	return h, nil
 }
 
-// close closes the file, after all that uses it.
+// shown is the name of a store without credentials.
+func shown(name string) string {
+	scheme, rest, _ := strings.Cut(name, "://")
+	if !isURL(name) {
+		return name
+	}
+	return scheme + "://" + rest[strings.LastIndex(rest, "@")+1:]
+}
+
+// isURL says whether a store is named by a URL, and not by a path.
+func isURL(name string) bool { return strings.Contains(name, "://") }
+
+// close closes the store, after all that uses it.
 func (h *home) close(ctx context.Context) error {
 	if h == nil {
 		return nil
 	}
 	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
 	defer cancel()
-	return h.file.Close(closing)
+	return h.shut(closing)
 }
 
 // chooseStore sets the store to the one of the command line, or of the config, and refuses a folder for the
 // same things beside it.
 func (c *Config) chooseStore(o runOptions) error {
-	store, name := o.store, "--store "+o.store
+	store, name := o.store, "--store "+shown(o.store)
 	if store == "" && c.Store != "" {
-		store, name = c.path(c.Store), "store "+c.Store+" of the config"
+		store, name = c.path(c.Store), "store "+shown(c.Store)+" of the config"
 	}
 	if store == "" {
 		return nil
@@ -73,7 +109,7 @@ func (c *Config) chooseStore(o runOptions) error {
 func keepSessions(ctx context.Context, cfg *Config, dir string) (session.Store, error) {
 	switch {
 	case cfg.home != nil:
-		s, err := sessionstore.New(ctx, cfg.home.file)
+		s, err := cfg.home.sessions(ctx)
 		if err != nil {
 			return nil, fmt.Errorf("store: %w", err)
 		}
@@ -92,49 +128,56 @@ func keepSessions(ctx context.Context, cfg *Config, dir string) (session.Store, 
 type archive struct {
 	sessions session.Store
 	records  record.Store
-	// what is the folder or the file, and flag what makes one.
+	// what is the folder, the file or the store, and flag what makes one.
 	what, flag string
 	home       *home
 }
 
-// openSessions opens the threads in a folder or a file, whichever it is.
+// openSessions opens the threads in a folder, a file or a store with a URL, whichever it is.
 func openSessions(ctx context.Context, path string) (*archive, error) {
-	file, err := isStore(path)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil, fmt.Errorf("%s: there is no such file or folder; name the one that mortise run --store or --session-dir has written", path)
+	k := &archive{what: "store " + shown(path), flag: "--store"}
+	if !isURL(path) {
+		file, err := isStore(path)
+		if errors.Is(err, os.ErrNotExist) {
+			return nil, fmt.Errorf("%s: there is no such file or folder; name the one that mortise run --store or --session-dir has written", path)
+		}
+		if err != nil {
+			return nil, err
+		}
+		if !file {
+			d, err := session.Open(path)
+			return &archive{sessions: d, what: "folder " + path, flag: "--session-dir"}, err
+		}
+		k.what = "file " + path
 	}
-	if err != nil {
+	var err error
+	if k.home, err = openHome(ctx, path, nil); err != nil {
 		return nil, err
 	}
-	if !file {
-		d, err := session.Open(path)
-		return &archive{sessions: d, what: "folder " + path, flag: "--session-dir"}, err
-	}
-	k := &archive{what: "file " + path, flag: "--store"}
-	if k.home, err = openHome(ctx, path); err != nil {
-		return nil, err
-	}
-	if k.sessions, err = sessionstore.New(ctx, k.home.file); err != nil {
+	if k.sessions, err = k.home.sessions(ctx); err != nil {
 		return nil, errors.Join(err, k.home.close(ctx))
 	}
 	return k, nil
 }
 
-// openKeptRecords opens the records in a folder or a file, whichever it is.
+// openKeptRecords opens the records in a folder, a file or a store with a URL, whichever it is.
 func openKeptRecords(ctx context.Context, path string) (*archive, error) {
-	file, err := isStore(path)
-	if err != nil {
-		return nil, err
-	}
-	if !file {
-		f, err := record.Look(path)
-		return &archive{records: f}, err
+	if !isURL(path) {
+		file, err := isStore(path)
+		if err != nil {
+			return nil, err
+		}
+		if !file {
+			f, err := record.Look(path)
+			return &archive{records: f}, err
+		}
 	}
 	k := &archive{}
-	if k.home, err = openHome(ctx, path); err != nil {
+	var err error
+	if k.home, err = openHome(ctx, path, nil); err != nil {
 		return nil, err
 	}
-	if k.records, err = recordstore.Look(ctx, k.home.file); err != nil {
+	if k.records, err = k.home.look(ctx); err != nil {
 		return nil, errors.Join(err, k.home.close(ctx))
 	}
 	return k, nil

@@ -137,7 +137,7 @@ func explainedIn(t *testing.T, path string, r *report) {
 			}
 		}
 		list := must(t, "explain", flag, path)
-		if !strings.Contains(list, "newest runs in "+path) || !strings.Contains(list, r.Runs.List[0].ID) {
+		if !strings.Contains(list, "newest runs in "+r.RecordDir) || !strings.Contains(list, r.Runs.List[0].ID) {
 			t.Errorf("listed %s", list)
 		}
 	}

@@ -14,7 +14,6 @@ import (
 	"github.com/mortise-dev/mortise/compaction"
 	"github.com/mortise-dev/mortise/phases"
 	"github.com/mortise-dev/mortise/record"
-	"github.com/mortise-dev/mortise/store/sqlitestore/recordstore"
 )
 
 // RecordConfig says whether and where the decisions of runs are kept, for mortise
@@ -92,8 +91,8 @@ func newRecorder(ctx context.Context, o runOptions, cfg *Config, warn func(error
 	keep := record.Config{Keep: cfg.Record.Keep, Source: sourceOf(o.session)}
 	if cfg.home != nil {
 		var err error
-		out.place = cfg.home.path
-		out.store, err = recordstore.New(ctx, cfg.home.file, keep)
+		out.place = cfg.home.name
+		out.store, err = cfg.home.records(ctx, keep)
 		return out, err
 	}
 	dir, chosen, err := recordDir(o.recordDir, cfg)

@@ -44,7 +44,7 @@ is replayed one after the other.
 Progress goes to standard error, the report to standard output. What each plugin
 decided is kept in a folder of the user's own; mortise explain RUN prints it.
 
---store keeps messages, compactions and decisions in one SQLite file, which mortise
+--store keeps messages, compactions and decisions in one SQLite file or on NATS (nats://HOST:4222/NAME), which mortise
 compact show, compact undo and explain read. A conversation that is there already
 goes on: what the recording has more is played.
 
@@ -80,7 +80,7 @@ func newRun(s Streams) *cobra.Command {
 	f.StringVar(&o.recordDir, "record-dir", "", "folder for the decision records (overrides MORTISE_RECORD_DIR and the config)")
 	f.BoolVar(&o.noRecord, "no-record", false, "keep no decision records")
 	f.StringVar(&o.sessionDir, "session-dir", "", "keep messages and compactions in this folder, for mortise compact show and undo")
-	f.StringVar(&o.store, "store", "", "keep messages, compactions and decision records in this SQLite file (overrides store of the config)")
+	f.StringVar(&o.store, "store", "", "keep messages, compactions and decision records in this SQLite file, or at this nats:// URL (overrides store of the config)")
 	f.BoolVarP(&o.quiet, "quiet", "q", false, "no progress")
 	return cmd
 }
@@ -114,14 +114,14 @@ func runSession(ctx context.Context, s Streams, path string, o runOptions) error
 	cfg.Compaction.tell(p)
 	c := newCollector()
 	c.session(path, file)
-	if cfg.home, err = openHome(ctx, cfg.Store); err != nil {
+	logger := slog.New(slog.NewTextHandler(p.writer(), &slog.HandlerOptions{Level: level}))
+	if cfg.home, err = openHome(ctx, cfg.Store, logger); err != nil {
 		return with(ExitConfig, err)
 	}
 	c.records, err = newRecorder(ctx, o, cfg, func(err error) { p.say("the decision record is not complete: %v", err) })
 	if err != nil {
 		return with(ExitConfig, errors.Join(err, cfg.home.close(ctx)))
 	}
-	logger := slog.New(slog.NewTextHandler(p.writer(), &slog.HandlerOptions{Level: level}))
 	failure := replayFile(ctx, cfg, file, logger, p, c)
 	c.records.note(errors.Join(c.records.close(), cfg.home.close(ctx)))
 	p.close()

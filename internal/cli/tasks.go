@@ -18,7 +18,6 @@ import (
 	"github.com/mortise-dev/mortise/notice"
 	"github.com/mortise-dev/mortise/outbox"
 	"github.com/mortise-dev/mortise/relay"
-	"github.com/mortise-dev/mortise/store/sqlitestore/outboxstore"
 )
 
 // TasksConfig is about background tasks and their news.
@@ -139,13 +138,11 @@ func (d *taskDesk) openOutbox(ctx context.Context, h *home, path string) (outbox
 		return file, err
 	}
 	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
-		return nil, cmp.Or(err, fmt.Errorf("%s is an outbox, and the store %s has another; use up its news without the store, or remove it", path, h.path))
+		return nil, cmp.Or(err, fmt.Errorf("%s is an outbox, and the store %s has another; use up its news without the store, or remove it", path, h.name))
 	}
-	var err error
-	if d.file, err = outbox.Lock(h.path + "-outbox"); err != nil {
-		return nil, err
-	}
-	return outboxstore.New(ctx, h.file)
+	store, lock, err := h.outbox(ctx, filepath.Dir(path))
+	d.file = lock
+	return store, err
 }
 
 // close ends the tasks. What they reported and nobody used stays in the folder.

@@ -22,6 +22,7 @@ func TestEvents(t *testing.T, open func(t *testing.T) (one, other mailbox.Store)
 		{"in_order", eventsInOrder},
 		{"refused", eventsRefused},
 		{"bounded", eventsBounded},
+		{"purged", eventsPurged},
 		{"awaited", eventsAwaited},
 		{"dropped_with_the_thread", eventsDropped},
 		{"followed_elsewhere", eventsFollowed},
@@ -117,6 +118,23 @@ func eventsBounded(w *eventWorld) {
 	same(w.t, "kept", w.read("d", 0, 10), "1: 31 to 40", "1: 41 to 50", "1: 51 to 60")
 	must(w.t, w.a.PurgeEvents(w.ctx(), w.clock.Now().Add(-time.Hour)))
 	equal(w.t, "batches that are young", len(w.read("d", 0, 10)), 3)
+}
+
+// Only what is old is dropped, and the numbers go on.
+func eventsPurged(w *eventWorld) {
+	must(w.t, w.a.PurgeEvents(w.ctx(), w.clock.Now()))
+	same(w.t, "refused", w.append(w.batch(1, 1, 2)))
+	same(w.t, "refused", w.append(w.batch(1, 3, 3)))
+	must(w.t, w.b.PurgeEvents(w.ctx(), w.clock.Now().Add(-25*time.Hour)))
+	equal(w.t, "batches that are young", len(w.read("d", 0, 10)), 2)
+	late := w.clock.Now() // some stores take the times of a server
+	if now := time.Now(); now.After(late) {
+		late = now
+	}
+	must(w.t, w.b.PurgeEvents(w.ctx(), late.Add(time.Hour)))
+	same(w.t, "what is left", w.read("d", 0, 10))
+	same(w.t, "refused", w.append(w.batch(1, 4, 5)))
+	same(w.t, "what came then", w.read("d", 3, 10), "1: 4 to 5")
 }
 
 func eventsAwaited(w *eventWorld) {

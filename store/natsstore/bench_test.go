@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"runtime"
 	"slices"
 	"strconv"
 	"sync"
@@ -172,20 +173,15 @@ func backlog(b *testing.B) int {
 
 // BenchmarkClaim claims and gives back in a thread with 10 and with many queued, in blocks that take turns.
 func BenchmarkClaim(b *testing.B) {
-	many := backlog(b)
+	many, url := backlog(b), unsynced(b)
 	queues := map[int]*mailbox.Queue{}
+	before := heap()
 	for _, n := range []int{10, many} {
-		q, err := mailbox.NewQueue(mailbox.QueueConfig{Store: open(b), Skew: -1, Depth: many + 1})
-		if err != nil {
-			b.Fatal(err)
-		}
-		queues[n] = q
-		for i := range n {
-			if _, err := q.Enqueue(b.Context(), newEntry("t", fmt.Sprint("d", i))); err != nil {
-				b.Fatal(err)
-			}
-		}
+		store := open(b, at(url))
+		fill(b, store, "t", n)
+		queues[n] = deepQueue(b, store, many+1)
 	}
+	b.Logf("%d bytes of memory for each that is queued, with the server's", (heap()-before)/many)
 	tokens := 0
 	work := func(q *mailbox.Queue) func() {
 		return func() {
@@ -213,6 +209,14 @@ func BenchmarkClaim(b *testing.B) {
 	b.ReportMetric(median(costs[many], wall)/median(costs[10], wall), "wall-ratio")
 	b.ReportMetric(median(costs[many], cpu)/median(costs[10], cpu), "cpu-ratio")
 	b.ReportMetric(0, "ns/op")
+}
+
+// heap is how much memory is in use.
+func heap() int {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int(m.HeapAlloc) //nolint:gosec // it fits
 }
 
 // BenchmarkDue asks what is due, with 10 threads and with many that have something queued.

@@ -9,7 +9,6 @@ import (
 
 // Bounds of what is kept of threads to save reads.
 const (
-	cacheBytes  = 32 << 20
 	keptBirths  = 256
 	fewBirths   = 8
 	keptBirth   = 64 << 10
@@ -17,12 +16,13 @@ const (
 	pageWeight  = 32 << 10
 	loadWeight  = 2 << 10
 	birthWeight = 512
-	entryWeight = 256
 )
 
 // cache keeps threads as this process last wrote, heard or read them. Whoever takes one has it alone. What is kept may be old: an update that
 // starts from it is only made if the head that it writes is still the next one.
 type cache struct {
+	most int
+
 	mu     sync.Mutex
 	recent *list.List // of *kept, the latest in front
 	by     map[string]*list.Element
@@ -35,7 +35,9 @@ type kept struct {
 	weight int
 }
 
-func newCache() *cache { return &cache{recent: list.New(), by: map[string]*list.Element{}} }
+func newCache(most int) *cache {
+	return &cache{most: most, recent: list.New(), by: map[string]*list.Element{}}
+}
 
 // take takes a thread out, if it is not older than a head of that number.
 func (c *cache) take(id string, seq uint64) *thread {
@@ -67,13 +69,16 @@ func (c *cache) keep(t *thread, size int) {
 			}
 		}
 	}
-	k := &kept{t, 2*size + pageWeight*len(t.pages) + loadWeight*len(t.loads) + entryWeight*len(t.doc.Queue)}
+	k := &kept{t, 2*size + pageWeight*len(t.pages) + loadWeight*len(t.loads)}
+	if t.doc.waiting != nil {
+		k.weight += entryWeight * t.doc.waiting.turns.Len()
+	}
 	for _, b := range t.kept {
 		k.weight += birthWeight + 2*b.size
 	}
 	c.by[t.id] = c.recent.PushFront(k)
 	c.size += k.weight
-	for c.size > cacheBytes {
+	for c.size > c.most {
 		c.remove(c.recent.Back())
 	}
 }
@@ -93,7 +98,7 @@ func (t *thread) rest() {
 			t.kept[k] = b
 		}
 	}
-	if len(t.kept) > min(keptBirths, fewBirths+2*(len(t.doc.Queue)+len(t.doc.Dispatches))) {
+	if len(t.kept) > min(keptBirths, fewBirths+2*(t.doc.waiting.len()+len(t.doc.Dispatches))) {
 		maps.DeleteFunc(t.kept, func(k birthKey, b *born) bool {
 			seq, _ := t.doc.birthOf(k)
 			return seq != b.ref.Seq
@@ -104,6 +109,10 @@ func (t *thread) rest() {
 			break
 		}
 		delete(t.kept, k)
+	}
+	if w := t.doc.waiting; w != nil && w.pages.Len() > 0 { // the shelf has it
+		t.doc = t.written()
+		t.doc.waiting = nil
 	}
 	t.restLoads()
 	latest := t.doc.Head.Seq / homesPerPage

@@ -18,6 +18,7 @@ const (
 	DefaultPatience = 20 * time.Second
 	// DefaultOrphanAge is how old records are that nobody refers to when they are dropped.
 	DefaultOrphanAge = 15 * time.Minute
+	DefaultMemory    = 64 << 20
 )
 
 // Config opens a [Store]. Zero fields mean their defaults.
@@ -37,6 +38,10 @@ type Config struct {
 	// OrphanAge is how old a record is at least that is dropped because nobody refers to it, such as one of a process that died
 	// between two writes. A writer gives up what it began half as long ago: all stores of a name need the same.
 	OrphanAge time.Duration
+	// Memory is how many bytes may be used, about, to keep what is known of threads, which saves reads: half of it for what they
+	// lately did, the other half for queues of more than 64. A queued dispatch takes up to 768 bytes of it. Of the longest queues the last one
+	// used is kept whatever it takes.
+	Memory int
 	// Monitor are addresses of the servers' monitoring, as in http://127.0.0.1:8222. What they
 	// say of sync_always is checked.
 	Monitor []string
@@ -54,6 +59,7 @@ func (c Config) withDefaults() Config {
 	c.Wait = cmp.Or(c.Wait, DefaultWait)
 	c.Patience = cmp.Or(c.Patience, DefaultPatience)
 	c.OrphanAge = cmp.Or(c.OrphanAge, DefaultOrphanAge)
+	c.Memory = cmp.Or(c.Memory, DefaultMemory)
 	c.warnings = c.Logger
 	if c.Logger == nil {
 		c.warnings = slog.Default() //nolint:forbidigo // somebody has to hear of servers that lose data
@@ -72,6 +78,8 @@ func (c Config) validate() error {
 		return fmt.Errorf("natsstore: Config.Replicas is %d; it can be 1, 3 or 5", c.Replicas)
 	case c.Wait <= 0 || c.Patience <= 0 || c.OrphanAge <= 0:
 		return errors.New("natsstore: Config.Wait, Config.Patience and Config.OrphanAge must be positive")
+	case c.Memory < 0:
+		return errors.New("natsstore: Config.Memory is negative; leave it out, or say how many bytes")
 	}
 	return nil
 }

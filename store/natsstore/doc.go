@@ -27,8 +27,10 @@
 // When the server dies that leads the stream, nothing is acknowledged until another one does, which takes 4 to 10 s, and
 // twice as long if two stand for election at once. The store hears of the new leader and goes on at once, if
 // it may subscribe to $JS.EVENT.ADVISORY.STREAM.LEADER_ELECTED; otherwise within Config.Wait.
-// A leader that is cut off from the others acknowledges nothing, but answers reads until it notices, some 10 s later: what
-// a process on its side loads and lists may be old by that; what it writes is refused.
+// A leader that is cut off from the others acknowledges nothing, but answers reads until it notices, which takes 4 to 20 s. So a stream with
+// replicas is not believed: before a store answers Load, Find or a listing, and before an update says that there is nothing to do, it
+// has the leader write an empty record (a subject of its own, "q"), which those share that ask at once. On the side that is cut off these fail
+// within Config.Patience. Due, Count and events are not made sure: they run behind there, and what is done about them is refused.
 //
 // # Formats
 //
@@ -46,7 +48,7 @@
 // Thread, dispatch and run ids are in the subjects of messages, encoded; who may subscribe may read them.
 //
 // The events of dispatches (mailbox.EventLog) are in a stream of their own, named after the other one with "-events", which is made when there are
-// some. The servers drop them after an hour.
+// some. They are kept for as long as the mailboxes that share it want (mailbox.Config.EventTTL).
 //
 // # Concurrency
 //

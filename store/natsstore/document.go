@@ -151,7 +151,7 @@ type document struct {
 	Head   headFields `json:"h"`
 	// Writes are the latest writes of it, by which a writer sees that it got through.
 	Writes writes `json:"w"`
-	// Queue is what no page of QueuePages has; in memory all of it, in the order of turns.
+	// Queue is what no page of QueuePages has, in the order of turns. In memory waiting takes the place of both.
 	Queue      []entry  `json:"q,omitempty"`
 	QueuePages []queued `json:"z,omitempty"`
 	// Dispatches and Runs have changed since they were last written elsewhere.
@@ -173,6 +173,8 @@ type document struct {
 	Cause string `json:"u,omitzero"`
 	// Gone says that the thread was dropped.
 	Gone bool `json:"g,omitzero"`
+
+	waiting *waitlist
 }
 
 // format is the version of heads that this package writes. It reads all until then.

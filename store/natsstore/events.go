@@ -18,7 +18,7 @@ import (
 
 var _ mailbox.EventLog = (*Store)(nil)
 
-// Events are in a stream of their own, a message for each batch, which the servers drop after eventAge. A
+// Events are in a stream of their own, a message for each batch, which the servers drop after eventAge, or later if somebody wants that. A
 // dispatch has a subject, and no more than mostBatches there. A process remembers of so many dispatches what it
 // wrote or read.
 const (
@@ -42,6 +42,8 @@ type eventLog struct {
 	// readers go on.
 	tails map[string]*tail
 	next  map[place]uint64
+	// age is how long the servers keep events at least, as far as is known.
+	age time.Duration
 }
 
 // tail is the last batch of a dispatch, without its data, and where it is. Own are those that were added here.
@@ -354,9 +356,6 @@ func (e *eventLog) goOn(p place, seq uint64) {
 	}
 	e.next[p] = seq
 }
-
-// PurgeEvents implements mailbox.EventLog. The servers drop what is old: an hour.
-func (s *Store) PurgeEvents(ctx context.Context, _ time.Time) error { return context.Cause(ctx) }
 
 // forgetEvents drops the events of dispatches that are gone.
 func (s *Store) forgetEvents(ctx context.Context, keys []birthKey) {

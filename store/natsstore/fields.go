@@ -182,6 +182,7 @@ func (e *entry) add(o *object) {
 func (q *queued) add(o *object) {
 	addRef(o, &q.ref)
 	o.int("n", int64(q.N))
+	o.int("f", int64(q.Front))
 	o.text("g", q.Gone)
 }
 

@@ -39,17 +39,10 @@ func (s *Store) Threads(ctx context.Context, q mailbox.ThreadQuery) (out []mailb
 
 // Count implements mailbox.Reader.
 func (s *Store) Count(ctx context.Context) (mailbox.Counts, error) {
-	out := mailbox.Counts{Status: map[mailbox.Status]int{}}
 	if err := context.Cause(ctx); err != nil {
-		return out, err
+		return mailbox.Counts{}, err
 	}
-	s.mirror.heads("", func(x summary) bool {
-		for status, n := range x.counts {
-			out.Status[status] += n
-		}
-		return true
-	})
-	return out, nil
+	return s.mirror.counts(), nil
 }
 
 // Dispatches implements mailbox.Reader. Without a thread it reads all that have some of those
@@ -88,20 +81,11 @@ func byChange(a, b mailbox.Dispatch) int {
 
 // threadsWith lists threads that have dispatches of those statuses, with one that may have changed
 // before a time if it is not zero.
-func (s *Store) threadsWith(ctx context.Context, statuses []mailbox.Status, before time.Time) (ids []string, err error) {
+func (s *Store) threadsWith(ctx context.Context, statuses []mailbox.Status, before time.Time) ([]string, error) {
 	if err := s.catchUp(ctx); err != nil {
 		return nil, err
 	}
-	s.mirror.heads("", func(x summary) bool {
-		for status, n := range x.counts {
-			if n > 0 && wanted(statuses, status) && (before.IsZero() || x.oldest.Before(before)) {
-				ids = append(ids, x.head.Thread)
-				break
-			}
-		}
-		return true
-	})
-	return ids, nil
+	return s.mirror.with(statuses, before), nil
 }
 
 func wanted(statuses []mailbox.Status, s mailbox.Status) bool {
@@ -137,7 +121,7 @@ func (t *thread) all(ctx context.Context, queued bool) (map[string]dispatchNow, 
 		return out, nil
 	}
 	var keys []birthKey
-	for _, e := range t.doc.Queue {
+	for e := range t.doc.waiting.turns.from(nil) {
 		if _, ok := out[e.ID]; !ok {
 			keys = append(keys, birthKey{mailbox.KindDispatch, e.ID})
 		}

@@ -19,23 +19,22 @@ import (
 // summary is what every process knows of each thread.
 type summary struct {
 	head   mailbox.Head
-	counts map[mailbox.Status]int
+	counts []tally
 	oldest time.Time
 	gone   bool
 }
 
 func summaryOf(d document) summary {
-	return summary{head: d.Head.record(), counts: maps.Clone(d.Counts), oldest: d.Oldest, gone: d.Gone}
+	return summary{head: d.Head.record(), counts: tallies(d.Counts), oldest: d.Oldest, gone: d.Gone}
 }
 
 // mirror follows the heads. Its zero value is not ready: see newMirror.
 type mirror struct {
 	mu      sync.Mutex
-	threads map[string]mirrored
-	names   *btree.BTreeG[string]
-	// later has the threads that will be due, by time. ready has those whose time had come when
-	// somebody asked last, by rank.
-	later, ready *btree.BTreeG[due]
+	threads map[string]*mirrored
+	names   *btree.Set[string]
+	agenda  *agenda
+	census  *census
 	// seen is the number of the latest head that the server has told, and moved is closed when
 	// there is a later one.
 	seen  uint64
@@ -57,38 +56,8 @@ type mirrored struct {
 	seq uint64
 }
 
-// due is a thread in an index.
-type due struct {
-	at     time.Time
-	rank   int64
-	thread string
-	tenant string
-}
-
-func dueOf(h mailbox.Head) due {
-	return due{at: h.DueAt, rank: h.Rank, thread: h.Thread, tenant: h.Tenant}
-}
-
 func newMirror() *mirror {
-	sorted := func(less func(a, b due) bool) *btree.BTreeG[due] {
-		return btree.NewBTreeGOptions(less, btree.Options{NoLocks: true})
-	}
-	return &mirror{
-		threads: map[string]mirrored{}, moved: make(chan struct{}), claims: map[string]int{},
-		names: btree.NewBTreeGOptions(func(a, b string) bool { return a < b }, btree.Options{NoLocks: true}),
-		later: sorted(func(a, b due) bool {
-			if !a.at.Equal(b.at) {
-				return a.at.Before(b.at)
-			}
-			return a.thread < b.thread
-		}),
-		ready: sorted(func(a, b due) bool {
-			if a.rank != b.rank {
-				return a.rank < b.rank
-			}
-			return a.thread < b.thread
-		}),
-	}
+	return &mirror{threads: map[string]*mirrored{}, names: new(btree.Set[string]), agenda: newAgenda(), census: newCensus(), claims: map[string]int{}, moved: make(chan struct{})}
 }
 
 // put takes a head, if it is later than the one that is known.
@@ -100,21 +69,22 @@ func (m *mirror) put(id string, seq uint64, s summary) {
 	if known && old.seq >= seq {
 		return
 	}
-	m.claim(old.head, -1)
 	if known {
-		m.later.Delete(dueOf(old.head))
-		m.ready.Delete(dueOf(old.head))
+		m.claim(old.head, -1)
+		m.agenda.drop(dueOf(old.head))
+		m.census.count(id, old.summary, -1)
 	}
 	if s.gone {
 		s = summary{head: mailbox.Head{Thread: id}, gone: true}
 		m.names.Delete(id)
 	} else {
-		m.names.Set(id)
+		m.names.Insert(id)
 	}
-	m.threads[id] = mirrored{summary: s, seq: seq}
+	m.threads[id] = &mirrored{summary: s, seq: seq}
+	m.census.count(id, s, 1)
 	m.claim(s.head, 1)
 	if !s.head.DueAt.IsZero() {
-		m.later.Set(dueOf(s.head))
+		m.agenda.put(dueOf(s.head))
 	}
 }
 
@@ -123,7 +93,10 @@ func (m *mirror) latest(id string) (seq uint64, known bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	x, known := m.threads[id]
-	return x.seq, known
+	if !known {
+		return 0, false
+	}
+	return x.seq, true
 }
 
 // told notes how far the server has told, and how many heads it had left.
@@ -144,30 +117,10 @@ func (m *mirror) told(seq, left uint64) {
 func (m *mirror) due(q mailbox.DueQuery) (out []mailbox.Head, next time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for {
-		first, ok := m.later.Min()
-		if !ok || first.at.After(q.By) {
-			break
-		}
-		m.later.Delete(first)
-		m.ready.Set(first)
+	list, next := m.agenda.due(q)
+	for _, d := range list {
+		out = append(out, headFields(m.threads[d.thread].head).record())
 	}
-	if first, ok := m.later.Min(); ok {
-		next = first.at
-	}
-	m.ready.Scan(func(d due) bool {
-		switch {
-		case len(out) >= q.Limit:
-			return false
-		case d.at.After(q.By): // somebody whose clock is ahead has asked
-			if next.IsZero() || d.at.Before(next) {
-				next = d.at
-			}
-		case !slices.Contains(q.Skip, d.tenant):
-			out = append(out, headFields(m.threads[d.thread].head).record())
-		}
-		return true
-	})
 	return out, next
 }
 
@@ -177,6 +130,25 @@ func (m *mirror) heads(after string, take func(summary) bool) {
 	defer m.mu.Unlock()
 	m.names.Ascend(after, func(id string) bool {
 		return id == after && after != "" || take(m.threads[id].summary)
+	})
+}
+
+// counts answers [mailbox.Reader.Count].
+func (m *mirror) counts() mailbox.Counts {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return mailbox.Counts{Status: maps.Clone(m.census.dispatches)}
+}
+
+// with lists threads with dispatches of those statuses, and with a terminal one that may have changed before a time if it is not zero.
+func (m *mirror) with(statuses []mailbox.Status, before time.Time) []string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if before.IsZero() {
+		return m.census.threads(statuses)
+	}
+	return slices.DeleteFunc(m.census.before(before), func(id string) bool {
+		return !slices.ContainsFunc(m.threads[id].counts, func(x tally) bool { return wanted(statuses, x.status) })
 	})
 }
 
@@ -274,6 +246,9 @@ func (s *Store) heard(ctx context.Context, msg jetstream.Msg) (d document, parts
 
 // catchUp waits until all heads have been heard that are written now.
 func (s *Store) catchUp(ctx context.Context) error {
+	if err := s.sure(ctx); err != nil {
+		return err
+	}
 	for {
 		last, found, err := s.last(ctx, s.names.heads())
 		if err != nil || !found {

@@ -21,6 +21,9 @@ func (n names) heads() string { return n.root + ".h.*" }
 // others are all records but heads.
 func (n names) others() []string { return []string{n.root + ".d.*", n.root + ".r.*", n.root + ".x.>"} }
 
+// quorum is written to see that the leader leads.
+func (n names) quorum() string { return n.root + ".q" }
+
 func (n names) head(thread string) string { return n.root + ".h." + token(thread) }
 
 // threadOf is the thread of a head.

@@ -84,15 +84,23 @@ func (n *network) place() (p place) {
 	return p
 }
 
-// Dial connects from the hub: a socket stays in the namespace in which it was made.
-func (n *network) Dial(kind, address string) (conn net.Conn, err error) {
+// Dial connects from the hub.
+func (n *network) Dial(kind, address string) (net.Conn, error) {
+	return inside(n.hub()).Dial(kind, address)
+}
+
+// inside is a namespace from which to connect: a socket stays in the one in which it was made.
+type inside string
+
+// Dial implements nats.CustomDialer.
+func (in inside) Dial(kind, address string) (conn net.Conn, err error) {
 	runtime.LockOSThread()
 	here, err := os.Open(fmt.Sprintf("/proc/self/task/%d/ns/net", unix.Gettid()))
 	if err != nil {
 		return nil, err
 	}
 	defer here.Close()
-	there, err := os.Open(namespaces + n.hub())
+	there, err := os.Open(namespaces + string(in))
 	if err != nil {
 		return nil, err
 	}

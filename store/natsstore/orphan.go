@@ -207,8 +207,8 @@ func (t *thread) refs(ctx context.Context) (map[uint64]bool, error) {
 	for _, r := range t.doc.Pages {
 		out[r.Seq] = true
 	}
-	for _, p := range t.doc.QueuePages {
-		out[p.Seq] = true
+	for _, seq := range t.doc.waiting.pages.Keys() {
+		out[seq] = true
 	}
 	if t.doc.Image != nil && t.doc.Image.Ref != nil {
 		out[t.doc.Image.Ref.Seq] = true

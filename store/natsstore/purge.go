@@ -37,7 +37,7 @@ func (s *Store) Purge(ctx context.Context, q mailbox.PurgeQuery) (n int, err err
 
 // purge drops dispatches of one thread in one transition.
 func (s *Store) purge(ctx context.Context, id string, q mailbox.PurgeQuery, limit int) (n int, err error) {
-	u := &update{s: s, id: id, reads: true}
+	u := &update{s: s, id: id, reads: true, sure: s.stream.Alone()}
 	err = u.run(ctx, func(ctx context.Context, t *thread) error {
 		n, err = u.cutOld(ctx, t, q, limit)
 		return err
@@ -175,7 +175,7 @@ func (t *thread) ids(ctx context.Context) (keys []birthKey, err error) {
 	for id := range all {
 		keys = append(keys, birthKey{mailbox.KindDispatch, id})
 	}
-	for _, e := range t.doc.Queue {
+	for e := range t.doc.waiting.turns.from(nil) {
 		keys = append(keys, birthKey{mailbox.KindRun, e.Run})
 	}
 	for id := range t.doc.Runs {

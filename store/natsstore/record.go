@@ -56,6 +56,9 @@ func (s *Store) next(ctx context.Context, subject string, from uint64) (record, 
 	return record{ref: r.Ref, data: r.Data, at: r.At}, found, err
 }
 
+// sure makes certain that what is read from then on is not older: a leader that is cut off does not know that there is another.
+func (s *Store) sure(ctx context.Context) error { return s.stream.Sure(ctx, s.names.quorum()) }
+
 // ask repeats a question while nobody can answer.
 func (s *Store) ask(ctx context.Context, question func(context.Context) error) error {
 	return s.stream.Ask(ctx, question)

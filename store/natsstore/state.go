@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/mortise-dev/mortise/mailbox"
 )
@@ -20,6 +19,9 @@ func (s *Store) Load(ctx context.Context, id string, need mailbox.Need) (state m
 
 // read calls look with a thread, again while records vanish under it.
 func (s *Store) read(ctx context.Context, id string, look func(*thread) error) error {
+	if err := s.sure(ctx); err != nil {
+		return fmt.Errorf("natsstore: thread %.80q: %w", id, err)
+	}
 	seen := uint64(0)
 	for n := 0; ; n++ {
 		t, err := s.open(ctx, id)
@@ -77,11 +79,11 @@ func (t *thread) chosen(need mailbox.Need, out *mailbox.State) []string {
 		ids = append(ids, out.Head.Claim.Dispatch)
 	}
 	if need.Next {
-		out.Next, out.Holder, out.Later = t.doc.next(need.Now)
+		out.Next, out.Holder, out.Later = t.doc.waiting.next(need.Now)
 		ids = append(ids, out.Next, out.Holder)
 	}
 	if need.Queued {
-		for _, e := range t.doc.Queue {
+		for e := range t.doc.waiting.turns.from(nil) {
 			out.Queued = append(out.Queued, e.ID)
 		}
 		ids = append(ids, out.Queued...)
@@ -90,32 +92,13 @@ func (t *thread) chosen(need mailbox.Need, out *mailbox.State) []string {
 	return append(ids, out.Duplicate)
 }
 
-// next looks through the queue, which is in order.
-func (d *document) next(now time.Time) (next, holder string, later time.Time) {
-	for _, e := range d.Queue {
-		at := fromMillis(e.Available)
-		if next == "" && !at.After(now) {
-			next = e.ID
-		}
-		if holder == "" && e.Holding {
-			holder = e.ID
-		}
-		if at.After(now) && (later.IsZero() || at.Before(later)) {
-			later = at
-		}
-	}
-	return next, holder, later
-}
-
 // holder is the dispatch that has a dedupe key and is not terminal.
 func (d *document) holder(key string) string {
 	if key == "" {
 		return ""
 	}
-	for _, e := range d.Queue {
-		if e.Dedupe == key {
-			return e.ID
-		}
+	if e, ok := d.waiting.keys.Get(key); ok {
+		return e.ID
 	}
 	if c := d.Head.Claim; c != nil && d.Dispatches[c.Dispatch].Fields.Dedupe == key {
 		return c.Dispatch
@@ -138,12 +121,12 @@ func (t *thread) needed(need mailbox.Need, ids []string) (keys []birthKey) {
 	if !need.RunsOf {
 		return keys
 	}
-	wanted := map[string]bool{}
 	for _, id := range ids {
-		wanted[id] = true
-	}
-	for _, e := range t.doc.Queue {
-		if _, ok := t.doc.Runs[e.Run]; !ok && wanted[e.ID] {
+		e := t.doc.waiting.get(id)
+		if e == nil {
+			continue
+		}
+		if _, ok := t.doc.Runs[e.Run]; !ok {
 			keys = append(keys, birthKey{mailbox.KindRun, e.Run})
 		}
 	}
@@ -187,6 +170,9 @@ func (t *thread) addRun(ctx context.Context, id string, to map[string]mailbox.Ru
 
 // Find implements mailbox.Store.
 func (s *Store) Find(ctx context.Context, kind mailbox.Kind, id string) (owner string, found bool, err error) {
+	if err := s.sure(ctx); err != nil {
+		return "", false, err
+	}
 	b, err := s.birth(ctx, kind, id)
 	if err != nil || b == nil {
 		return "", false, err

@@ -26,6 +26,7 @@ type Store struct {
 	mirror *mirror
 	lines  lines
 	cache  *cache
+	shelf  *shelf
 	turns  turns
 	events eventLog
 
@@ -34,6 +35,9 @@ type Store struct {
 	// sweeping is held by who sweeps, and swept is how far it has come.
 	sweeping sync.Mutex
 	swept    uint64
+
+	// looks counts what is looked at of queues, for tests.
+	looks *int
 
 	consumer  sync.Mutex
 	signals   jetstream.Consumer
@@ -61,7 +65,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	}
 	s := &Store{
 		cfg: cfg, id: uuid.NewString(), names: names{root: cfg.Name}, nc: nc, mirror: newMirror(), trash: make(chan []ref, trashSize),
-		lines: lines{open: map[mailbox.Target]*line{}}, cache: newCache(), turns: turns{of: map[string]*turn{}},
+		lines: lines{open: map[mailbox.Target]*line{}}, cache: newCache(cfg.Memory / 2), shelf: newShelf(cfg.Memory / 2), turns: turns{of: map[string]*turn{}},
 		events: eventLog{tails: map[string]*tail{}, next: map[place]uint64{}},
 	}
 	if err := s.start(ctx); err != nil {

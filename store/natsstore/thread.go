@@ -32,10 +32,8 @@ type thread struct {
 	old, made []ref
 	// guess says that the thread is from the cache, and that ids that it does not know are taken for new ones; those are in
 	// assumed.
-	guess bool
-	// gathered says that the whole queue is in the document.
-	gathered bool
-	assumed  map[birthKey]bool
+	guess   bool
+	assumed map[birthKey]bool
 }
 
 type birthKey struct {
@@ -151,15 +149,7 @@ func (d *document) birthOf(key birthKey) (seq uint64, needed bool) {
 	if x, ok := d.Dispatches[key.id]; ok && key.kind == mailbox.KindDispatch {
 		return x.Birth, true
 	}
-	for i := range d.Queue {
-		switch e := &d.Queue[i]; {
-		case key.kind == mailbox.KindDispatch && e.ID == key.id:
-			return e.Birth, true
-		case key.kind == mailbox.KindRun && e.Run == key.id && e.First:
-			return e.RunBirth, true
-		}
-	}
-	return 0, false
+	return d.waiting.birthOf(key)
 }
 
 func (s *Store) birth(ctx context.Context, kind mailbox.Kind, id string) (*born, error) {
@@ -218,14 +208,10 @@ const readers = 8
 // messagesPerPage is how many messages a page of the log has.
 const messagesPerPage = 64
 
-func (d *document) queued(id string) bool {
-	return slices.ContainsFunc(d.Queue, func(e entry) bool { return e.ID == id })
-}
+func (d *document) queued(id string) bool { return d.waiting.get(id) != nil }
 
 // first says whether a run is as it was born.
-func (d *document) first(run string) bool {
-	return slices.ContainsFunc(d.Queue, func(e entry) bool { return e.First && e.Run == run })
-}
+func (d *document) first(run string) bool { return d.waiting.born(run) != nil }
 
 // dispatch finds a dispatch of the thread, without its request.
 func (t *thread) dispatch(ctx context.Context, id string) (dispatchNow, bool, error) {

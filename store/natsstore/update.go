@@ -25,7 +25,7 @@ var (
 
 // Update implements mailbox.Store.
 func (s *Store) Update(ctx context.Context, id string, need mailbox.Need, decide decider) error {
-	u := &update{s: s, id: id}
+	u := &update{s: s, id: id, sure: s.stream.Alone()}
 	return u.run(ctx, func(ctx context.Context, t *thread) error { return u.try(ctx, t, need, decide) })
 }
 
@@ -46,8 +46,9 @@ type update struct {
 	births []ref
 	// began is when the try under way began.
 	began time.Time
-	// reads says that the thread is to be read, not guessed.
-	reads bool
+	// reads says that the thread is to be read, not guessed; doubts that what is read has to be the latest for certain, and
+	// sure that it is.
+	reads, doubts, sure bool
 }
 
 // run reads the thread and tries, until it is certain what came of it.
@@ -65,10 +66,14 @@ func (u *update) run(ctx context.Context, try func(context.Context, *thread) err
 	gone := 0
 	for n := 0; ; n++ {
 		err := u.once(ctx, try)
-		if refused, ok := errors.AsType[*refusal](err); ok {
+		refused, isRefusal := errors.AsType[*refusal](err)
+		switch {
+		case isRefusal && u.sure:
 			return u.end(refused.err)
-		}
-		if errors.Is(err, errStale) {
+		case isRefusal:
+			u.doubts = true
+			continue
+		case errors.Is(err, errStale):
 			continue
 		}
 		if errors.Is(err, errGone) {
@@ -106,6 +111,12 @@ func (u *update) open(ctx context.Context) (*thread, error) {
 			err := t.gather(ctx)
 			return t, err
 		}
+	}
+	if u.doubts && !u.sure {
+		if err := u.s.sure(ctx); err != nil {
+			return nil, err
+		}
+		u.sure = true
 	}
 	return u.s.open(ctx, u.id)
 }
@@ -147,7 +158,9 @@ func (u *update) try(ctx context.Context, t *thread, need mailbox.Need, decide d
 		return err
 	}
 	change, err := decide(state)
-	if t.guess && (err != nil || change.Head == nil || change.Drop) {
+	nothing := err != nil || change.Head == nil
+	if t.guess && (nothing || change.Drop) || nothing && !u.sure {
+		u.doubts = true
 		return errStale // nothing will be written that shows whether this was right
 	}
 	if err != nil {
@@ -220,6 +233,7 @@ func (u *update) commit(ctx context.Context, t *thread, options ...jetstream.Pub
 	u.s.discard(t.old)
 	t.head = record{ref: r}
 	u.s.mirror.put(u.id, r.Seq, summaryOf(t.doc))
+	u.s.shelf.put(u.id, t.doc.waiting)
 	if !t.doc.Gone {
 		u.s.cache.keep(t, len(data))
 	}

@@ -248,14 +248,7 @@ func (d *document) bear(key birthKey, seq uint64) {
 		x.Birth = seq
 		d.Dispatches[key.id] = x
 	}
-	for i := range d.Queue {
-		switch e := &d.Queue[i]; {
-		case key.kind == mailbox.KindDispatch && e.ID == key.id:
-			e.Birth = seq
-		case key.kind == mailbox.KindRun && e.Run == key.id && e.First:
-			e.RunBirth = seq
-		}
-	}
+	d.waiting.bear(key, seq)
 }
 
 // dispatch puts a dispatch into the document.
@@ -298,31 +291,26 @@ func (d *document) count(s mailbox.Status, n int) {
 // enqueue puts a dispatch in its place of the queue, or takes it out.
 func (d *document) enqueue(x mailbox.Dispatch, known bool, birth uint64) {
 	first, runBirth := !known, uint64(0)
-	d.Queue = slices.DeleteFunc(d.Queue, func(e entry) bool {
-		if e.ID == x.ID {
-			first, runBirth = e.First, e.RunBirth
-		}
-		return e.ID == x.ID
-	})
+	if e := d.waiting.remove(x.ID); e != nil {
+		first, runBirth = e.First, e.RunBirth
+	}
 	if x.Status != mailbox.Queued {
 		return
 	}
-	e := entry{
+	d.waiting.add(&entry{
 		ID: x.ID, Run: x.RunID, Priority: x.Priority, Seq: x.Seq, Available: millis(x.AvailableAt), Dedupe: x.Dedupe, Holding: x.Holding, First: first,
 		Birth: birth, RunBirth: runBirth,
-	}
-	at, _ := slices.BinarySearchFunc(d.Queue, e, byTurn)
-	d.Queue = slices.Insert(d.Queue, at, e)
+	})
 }
 
 // keepRuns puts runs into the document that are as they were born, when the entry that says so goes.
 func (w *writing) keepRuns(ctx context.Context, c mailbox.Change) error {
 	for i := range c.Dispatches {
-		at := slices.IndexFunc(w.doc.Queue, func(e entry) bool { return e.ID == c.Dispatches[i].ID && e.First })
-		if at < 0 || c.Dispatches[i].Status == mailbox.Queued {
+		e := w.doc.waiting.get(c.Dispatches[i].ID)
+		if e == nil || !e.First || c.Dispatches[i].Status == mailbox.Queued {
 			continue
 		}
-		id := w.doc.Queue[at].Run
+		id := e.Run
 		if _, there := w.doc.Runs[id]; there || slices.ContainsFunc(c.Runs, func(r mailbox.Run) bool { return r.ID == id }) {
 			continue
 		}

@@ -31,7 +31,8 @@ type Link struct {
 type Stream struct {
 	jetstream.Stream
 
-	link *Link
+	link   *Link
+	quorum quorum
 }
 
 // Open opens the stream of a config, or makes it. What names what is kept there, as in "the mailbox". It warns about a
@@ -76,8 +77,8 @@ func fits(what string, c, want jetstream.StreamConfig) error {
 		return errors.New("it is in memory; delete it, or take another Config.Name")
 	case c.Retention != want.Retention || len(c.Subjects) != 1 || c.Subjects[0] != want.Subjects[0] || perSubject(c) != perSubject(want):
 		return fmt.Errorf("it was not made for %s; take another Config.Name", what)
-	case c.MaxAge != want.MaxAge || c.MaxMsgs > 0 || c.MaxBytes > 0 && c.Discard != want.Discard:
-		return fmt.Errorf("its limits drop old messages; set max_age to %s, max_msgs to 0, and discard to new", want.MaxAge)
+	case shorter(c.MaxAge, want.MaxAge) || c.MaxMsgs > 0 || c.MaxBytes > 0 && c.Discard != want.Discard:
+		return fmt.Errorf("its limits drop old messages; set max_age to %s or more (0 is for ever), max_msgs to 0, and discard to new", want.MaxAge)
 	case c.AllowDirect:
 		return errors.New("replicas that run behind may answer; set allow_direct to false")
 	case want.AllowMsgTTL && !c.AllowMsgTTL:
@@ -89,6 +90,9 @@ func fits(what string, c, want jetstream.StreamConfig) error {
 	}
 	return nil
 }
+
+// shorter says whether one age is less than another, of which 0 is for ever.
+func shorter(age, than time.Duration) bool { return age != 0 && (than == 0 || age < than) }
 
 // perSubject is how many messages of a subject are kept, with 0 for all.
 func perSubject(c jetstream.StreamConfig) int64 { return max(c.MaxMsgsPerSubject, 0) }

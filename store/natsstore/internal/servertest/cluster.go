@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/url"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -83,6 +84,29 @@ func (c *Cluster) StopLeader(stream string) {
 		}
 	}
 	c.tb.Errorf("nobody leads stream %q", stream)
+}
+
+// Isolate calls use with the URL of the server that leads a stream, and then ends all others. The leader notices after some 10 s.
+func (c *Cluster) Isolate(stream string, use func(url string)) {
+	c.tb.Helper()
+	leader := -1
+	for i, s := range c.servers {
+		if s != nil && s.JetStreamIsStreamLeader(server.DEFAULT_GLOBAL_ACCOUNT, stream) {
+			leader = i
+		}
+	}
+	if leader < 0 {
+		c.tb.Fatalf("nobody leads stream %q", stream)
+	}
+	use(c.servers[leader].ClientURL())
+	var wg sync.WaitGroup
+	for i, s := range c.servers {
+		if i != leader && s != nil {
+			wg.Go(func() { stop(s) })
+			c.servers[i] = nil
+		}
+	}
+	wg.Wait()
 }
 
 // FreePorts are n ports on loopback that nobody uses right now.

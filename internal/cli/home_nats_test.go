@@ -1,0 +1,134 @@
+package cli_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+
+	"github.com/mortise-dev/mortise/internal/cli"
+	"github.com/mortise-dev/mortise/outbox"
+	"github.com/mortise-dev/mortise/store/natsstore"
+	"github.com/mortise-dev/mortise/store/natsstore/outboxstore"
+)
+
+// secret is the password of the server of a test.
+const secret = "hunter2"
+
+// jetstream starts a server and returns the URL of a store on it.
+func jetstream(t *testing.T) string {
+	t.Helper()
+	s, err := server.NewServer(&server.Options{
+		Host: "127.0.0.1", Port: server.RANDOM_PORT, JetStream: true, StoreDir: t.TempDir(), NoSigs: true, NoLog: true,
+		Username: "mortise", Password: secret, JetStreamMaxStore: 1 << 30, JetStreamMaxMemory: 1 << 20,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Start()
+	t.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
+	if !s.ReadyForConnections(20 * time.Second) {
+		t.Fatal("the server did not start")
+	}
+	return "nats://mortise:" + secret + "@" + s.Addr().String() + "/runs"
+}
+
+// Streams of NATS keep all of a run, as a file does. Nobody is told the password.
+func TestStore_nats(t *testing.T) {
+	t.Parallel()
+	url, cfg := jetstream(t), config(t, compacting)
+	code, first, stderr := run(t, cfg, beginning(t, review(t), 101), "--store", url)
+	if code != cli.ExitOK || !strings.HasPrefix(first.RecordDir, "nats://127.0.0.1:") || !strings.HasSuffix(first.RecordDir, "/runs") {
+		t.Fatalf("exit code %d, records in %q: %s", code, first.RecordDir, stderr)
+	}
+	if strings.Contains(stderr, secret) {
+		t.Errorf("the log says %s", stderr)
+	}
+	v := show(t, url).Threads[0]
+	n := len(v.State.Markers)
+	if n < 1 || n != first.Threads[0].Compactions || v.Messages != first.Threads[0].Messages || v.ViewMessages >= v.Messages {
+		t.Fatalf("shown is %+v, the report has %+v", v, first.Threads)
+	}
+	view := must(t, "compact", "show", url, "--view")
+	if out := must(t, "compact", "undo", url, "--thread", v.ID); !strings.Contains(out, fmt.Sprintf("%d compactions are left", n-1)) {
+		t.Errorf("undo says %s", out)
+	}
+	if must(t, "compact", "show", url, "--view") == view || len(show(t, url).Threads[0].State.Markers) != n-1 {
+		t.Error("nothing was undone")
+	}
+	explainedIn(t, url, first)
+	if out := must(t, "explain", "--store", url); strings.Contains(out, secret) {
+		t.Errorf("explain says %s", out)
+	}
+	code, second, stderr := run(t, cfg, beginning(t, review(t), 120), "--store", url)
+	if code != cli.ExitOK || !second.Threads[0].Complete || second.Runs.Steps == 0 || show(t, url).Threads[0].Messages != second.Session.Messages {
+		t.Fatalf("exit code %d, %+v, %d steps: %s", code, second.Threads, second.Runs.Steps, stderr)
+	}
+	explainedIn(t, url, second)
+}
+
+// What tasks report is kept beside the rest, by one process at a time of those that have the same folder.
+func TestStore_natsOutbox(t *testing.T) {
+	t.Parallel()
+	url := jetstream(t)
+	tasks := filepath.Join(t.TempDir(), "tasks")
+	cfg := config(t, compacting+"tasks: {dir: "+tasks+"}\nstore: "+url+"\n")
+	if code, _, stderr := run(t, cfg, beginning(t, review(t), 30)); code != cli.ExitOK {
+		t.Fatalf("exit code %d: %s", code, stderr)
+	}
+	if _, err := os.Stat(filepath.Join(tasks, "outbox")); err == nil {
+		t.Error("there is an outbox in the folder too")
+	}
+	i := strings.LastIndex(url, "/")
+	s, err := natsstore.Open(t.Context(), natsstore.Config{URL: url[:i], Name: url[i+1:]})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close(context.WithoutCancel(t.Context()))
+	box, err := outboxstore.New(t.Context(), s, outboxstore.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := box.Append(t.Context(), outbox.Change{Thread: "t", Data: []byte("x")}); err != nil {
+		t.Error(err)
+	}
+	lock, err := outbox.Lock(filepath.Join(tasks, "outbox"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lock.Close()
+	code, _, stderr := run(t, cfg, beginning(t, review(t), 30))
+	if code != cli.ExitConfig || !strings.Contains(stderr, "end the process that uses it") {
+		t.Errorf("exit code %d beside another process: %s", code, stderr)
+	}
+}
+
+// A URL that cannot be used is refused, and the refusal says what can be, and no password.
+func TestStore_refusedURLs(t *testing.T) {
+	t.Parallel()
+	session, cfg := beginning(t, review(t), 10), config(t, compacting)
+	for url, want := range map[string]string{
+		"postgres://me:" + secret + "@localhost/db":         "PostgreSQL keeps mailboxes, but no sessions, markers, records or outbox; name a SQLite file, or nats://",
+		"postgresql://me:" + secret + "@localhost/db":       "PostgreSQL keeps mailboxes",
+		"redis://me:" + secret + "@localhost":               `"redis" is no kind of store; name a SQLite file, or nats://`,
+		"nats://me:" + secret + "@127.0.0.1:1/x?replicas=2": "Config.Replicas is 2; it can be 1, 3 or 5",
+		"nats://me:" + secret + "@127.0.0.1:1/x?replicas=a": `replicas="a": it can be 1, 3 or 5`,
+		"nats://me:" + secret + "@127.0.0.1:1/x?copies=3":   `there is no option "copies"; replicas is one`,
+		"nats://me:" + secret + "@127.0.0.1:1/a.b":          "use letters, digits, - and _",
+		"nats://me:" + secret + "@127.0.0.1:1/x":            "connect: nats: no servers available",
+		"nats:///x":                                         "no server is named, as in nats://HOST:4222/NAME",
+	} {
+		for _, words := range [][]string{{"run", "--config", cfg, "--store", url, session}, {"compact", "show", url}, {"compact", "undo", url}, {"explain", "--store", url}} {
+			code, stdout, stderr := mortise(t.Context(), "", words...)
+			if text := stdout + stderr; code == cli.ExitOK || !strings.Contains(text, want) || strings.Contains(text, secret) {
+				t.Errorf("%s: exit code %d, %s; want %s", slices.DeleteFunc(words, func(w string) bool { return w == url }), code, text, want)
+			}
+		}
+	}
+}
