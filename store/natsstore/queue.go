@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"encoding/base64"
+	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -107,8 +109,21 @@ func (t *thread) gather(ctx context.Context) error {
 	return nil
 }
 
+// errQueue is a queue that none of us wrote.
+var errQueue = errors.New("a record is damaged: what it says of the queue's pages is not so")
+
+// sound says whether a head can say that of a page.
+func (q queued) sound() bool {
+	return q.N > 0 && q.N <= mostPaged && q.Front >= 0 && q.Front <= len(allGone(q.N))
+}
+
 // readPages reads those that the list does not have. All of their entries count as gone at first.
 func (s *Store) readPages(ctx context.Context, w *waitlist, list []queued) error {
+	for _, q := range list {
+		if p, known := w.pages.Get(q.Seq); !q.sound() || known && len(p.entries) != q.N {
+			return fmt.Errorf("natsstore: page %d: %w", q.Seq, errQueue)
+		}
+	}
 	list = slices.DeleteFunc(slices.Clone(list), func(q queued) bool {
 		_, known := w.pages.Get(q.Seq)
 		return known
@@ -128,6 +143,9 @@ func (s *Store) readPages(ctx context.Context, w *waitlist, list []queued) error
 		if errs[i] != nil {
 			return errs[i]
 		}
+		if len(read[i]) != q.N {
+			return fmt.Errorf("natsstore: page %d: %w", q.Seq, errQueue)
+		}
 		w.keep(&queuePage{ref: q.ref, entries: read[i], gone: allGone(len(read[i]))})
 	}
 	return nil
@@ -142,6 +160,9 @@ func (s *Store) readPage(ctx context.Context, seq uint64) (list []*entry, err er
 		return nil, err
 	}
 	for i, e := range list {
+		if e == nil {
+			return nil, fmt.Errorf("natsstore: page %d: %w", seq, errQueue)
+		}
 		e.page, e.place = seq, i
 	}
 	return list, nil
