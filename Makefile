@@ -83,7 +83,7 @@ c-check: ## rebuild the guest in C and compare (needs clang and lld)
 
 .PHONY: test-race
 test-race: ## run the tests with the race detector, shuffled (needs a C compiler)
-	$(GO) test $(RACE) -shuffle=on ./...
+	$(GO) test $(RACE) -shuffle=on -timeout 20m ./...
 
 .PHONY: model
 model: ## compare 10,000 random schedules on every store with the model in memory, with the race detector (a long run)
