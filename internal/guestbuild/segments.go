@@ -77,15 +77,18 @@ func mergeSegments(body []byte) ([]byte, error) {
 	if err != nil || list == nil {
 		return body, err
 	}
-	merged := list[:1]
-	for _, s := range list[1:] {
-		last := &merged[len(merged)-1]
-		end := last.offset + int64(len(last.data))
-		if gap := s.offset - end; gap >= 0 && gap <= maxGap {
-			last.data = slices.Concat(last.data, make([]byte, gap), s.data)
-			continue
+	var merged []segment
+	var zeros [maxGap]byte
+	for _, s := range list {
+		if n := len(merged); n > 0 {
+			last := &merged[n-1]
+			end := last.offset + int64(len(last.data))
+			if gap := s.offset - end; gap >= 0 && gap <= maxGap {
+				last.data = append(append(last.data, zeros[:gap]...), s.data...) // its own: it grows by doubling
+				continue
+			}
 		}
-		merged = append(merged, s)
+		merged = append(merged, segment{s.offset, slices.Clone(s.data)})
 	}
 	out := binary.AppendUvarint(nil, uint64(len(merged)))
 	for _, s := range merged {
