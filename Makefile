@@ -120,7 +120,7 @@ compact-eval: ## the tables of docs/compaction.md: what each compaction policy k
 
 .PHONY: bench-once
 bench-once: ## run each benchmark once, so that they do not rot
-	$(GO) test -run '^$$' -bench . -benchtime 1x ./... >/dev/null
+	@echo "each benchmark once"; out=$$($(GO) test -run '^$$' -bench . -benchtime 1x ./... 2>&1) || { echo "$$out" | grep -A 3 FAIL; exit 1; }
 
 .PHONY: clean-tree
 clean-tree: ## nothing was left changed or untracked
