@@ -16,13 +16,19 @@ RACE := -race -gcflags=modernc.org/sqlite/lib=-race=false -gcflags=modernc.org/l
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
+# Runs all tests with these flags, and lists those that were skipped, of which go test says nothing.
+SKIPPED := $(CURDIR)/bin/skipped
+tests = @mkdir -p bin; rm -f $(SKIPPED); echo "$(GO) test $(1) ./..."; \
+	MORTISE_SKIPPED=$(SKIPPED) $(GO) test $(1) ./...; code=$$?; \
+	if test -s $(SKIPPED); then echo "SKIPPED:"; sort -u $(SKIPPED) | sed 's/^/  /'; else echo "no test was skipped"; fi; exit $$code
+
 .PHONY: demo
 demo: ## replay a recorded session through plugins and background compaction
 	$(GO) run ./cmd/mortise run --config examples/mortise.yaml examples/sessions/review.jsonl
 
 .PHONY: test
 test: ## run the tests
-	$(GO) test ./...
+	$(call tests,)
 
 .PHONY: check
 check: build vet lint tidy generated guests-check wat-check c-check test-race modules parity bench-once clean-tree ## all that CI runs
@@ -83,7 +89,7 @@ c-check: ## rebuild the guest in C and compare (needs clang and lld)
 
 .PHONY: test-race
 test-race: ## run the tests with the race detector, shuffled (needs a C compiler)
-	$(GO) test $(RACE) -shuffle=on -timeout 20m ./...
+	$(call tests,$(RACE) -shuffle=on -timeout 20m)
 
 .PHONY: model
 model: ## compare 10,000 random schedules on every store with the model in memory, with the race detector (a long run)

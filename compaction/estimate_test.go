@@ -9,6 +9,7 @@ import (
 
 	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/compaction"
+	"github.com/mortise-dev/mortise/internal/testskip"
 	"github.com/mortise-dev/mortise/llm/transcript"
 )
 
@@ -149,7 +150,7 @@ func sharedData(t *testing.T) string {
 	}
 	dir = filepath.Join(dir, "data")
 	if _, err := os.Stat(dir); err != nil {
-		t.Skipf("SKIPPED: the real recordings are missing, data/ of the shared folder (set MORTISE_SHARED): %v", err)
+		testskip.Skip(t, "the real recordings are missing, data/ of the shared folder (set MORTISE_SHARED): %v", err)
 	}
 	return dir
 }

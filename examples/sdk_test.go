@@ -17,13 +17,14 @@ import (
 	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/host"
 	"github.com/mortise-dev/mortise/internal/guest"
+	"github.com/mortise-dev/mortise/internal/testskip"
 )
 
 // buildGuest builds the guest of testdata/capabilities, as an author would.
 func buildGuest(t *testing.T) string {
 	t.Helper()
 	if testing.Short() {
-		t.Skip("SKIPPED: builds a guest; run without -short")
+		testskip.Skip(t, "builds a guest; run without -short")
 	}
 	file := filepath.Join(t.TempDir(), "capabilities.wasm")
 	cmd := exec.CommandContext(t.Context(), "go", "build", "-buildmode=c-shared", "-ldflags=-s -w", "-o", file, ".")

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"sync"
 	"testing"
+
+	"github.com/mortise-dev/mortise/internal/testskip"
 )
 
 // Guests of the benchmarks, built once in a run.
@@ -32,7 +34,7 @@ func built(tb testing.TB, build func() ([]byte, error)) []byte {
 	tb.Helper()
 	wasm, err := build()
 	if errors.Is(err, exec.ErrNotFound) {
-		tb.Skip("SKIPPED: there is no go command to build the guests with")
+		testskip.Skip(tb, "there is no go command to build the guests with")
 	}
 	if err != nil {
 		tb.Fatal(err)

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/mortise-dev/mortise/host"
+	"github.com/mortise-dev/mortise/internal/testskip"
 )
 
 // maxInstance is how many bytes of its own an instance of a Go guest may take.
@@ -68,7 +69,7 @@ func privatePages(t *testing.T) int64 {
 	t.Helper()
 	f, err := os.Open("/proc/self/smaps_rollup")
 	if err != nil {
-		t.Skipf("SKIPPED: private pages cannot be counted: %v", err)
+		testskip.Skip(t, "private pages cannot be counted: %v", err)
 	}
 	defer f.Close()
 	for lines := bufio.NewScanner(f); lines.Scan(); {

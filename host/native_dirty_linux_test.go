@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/mortise-dev/mortise/host"
+	"github.com/mortise-dev/mortise/internal/testskip"
 )
 
 // TestNative_faultsAreTold fails in CI where the fast way of fresh state is off, so
@@ -15,7 +16,7 @@ func TestNative_faultsAreTold(t *testing.T) {
 		if os.Getenv("CI") != "" {
 			t.Fatal("this kernel does not tell which pages a process has changed: CI would test the slow way alone")
 		}
-		t.Skip("SKIPPED: this kernel does not tell which pages a process has changed, so pages are dropped after each call")
+		testskip.Skip(t, "this kernel does not tell which pages a process has changed, so pages are dropped after each call")
 	}
 	h := newHost(t, host.Config{Engine: host.EngineNative})
 	m, err := h.Load(t.Context(), host.Spec{Path: wat("dirty"), Limits: host.Limits{Instances: 1}})

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/mortise-dev/mortise/host"
+	"github.com/mortise-dev/mortise/internal/testskip"
 )
 
 // yielding is a log that gives other goroutines a turn, so that a guest which logs
@@ -111,7 +112,7 @@ func TestNative_shrinks(t *testing.T) {
 		t.Fatal(err)
 	}
 	if host.OwnBytes(m) < 0 {
-		t.Skip("SKIPPED: this system does not tell which pages are a process's own")
+		testskip.Skip(t, "this system does not tell which pages are a process's own")
 	}
 	rng := rand.New(rand.NewPCG(1, 2))
 	for _, c := range []struct{ writes, calls, min, max int }{

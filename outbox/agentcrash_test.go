@@ -18,6 +18,7 @@ import (
 	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/agent"
 	"github.com/mortise-dev/mortise/background"
+	"github.com/mortise-dev/mortise/internal/testskip"
 	"github.com/mortise-dev/mortise/llm"
 	"github.com/mortise-dev/mortise/notice"
 	"github.com/mortise-dev/mortise/outbox"
@@ -193,7 +194,7 @@ func agentCrashChild(folder string) int {
 func TestAgentCrash(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
-		t.Skip("SKIPPED: the crash test kills processes; run without -short")
+		testskip.Skip(t, "the crash test kills processes; run without -short")
 	}
 	folder := t.TempDir()
 	l := &crashLedger{said: map[string]map[string]int{}}

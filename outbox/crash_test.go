@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/mortise-dev/mortise/background"
+	"github.com/mortise-dev/mortise/internal/testskip"
 	"github.com/mortise-dev/mortise/outbox"
 )
 
@@ -122,7 +123,7 @@ func newsID(n *outbox.News) string {
 func TestCrash(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
-		t.Skip("SKIPPED: the crash test kills 200 processes; run without -short")
+		testskip.Skip(t, "the crash test kills 200 processes; run without -short")
 	}
 	path := filepath.Join(t.TempDir(), "outbox")
 	l := &crashLedger{said: map[string]map[string]int{}}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/compaction"
+	"github.com/mortise-dev/mortise/internal/testskip"
 	"github.com/mortise-dev/mortise/phases"
 	"github.com/mortise-dev/mortise/record"
 	"github.com/mortise-dev/mortise/record/recordtest"
@@ -171,7 +172,7 @@ func TestIDsStayInTheFolder(t *testing.T) {
 	}
 	outside := filepath.Join(t.TempDir(), "outside")
 	if err := os.Symlink(outside, filepath.Join(f.Dir(), "link.jsonl")); err != nil {
-		t.Skipf("SKIPPED: no symbolic links here: %v", err)
+		testskip.Skip(t, "no symbolic links here: %v", err)
 	}
 	if err := f.Start(start("link")); err == nil {
 		t.Error("a link out of the folder was followed")
@@ -184,7 +185,7 @@ func TestIDsStayInTheFolder(t *testing.T) {
 func TestFilesArePrivate(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS == "windows" {
-		t.Skip("SKIPPED: no such permissions on Windows")
+		testskip.Skip(t, "no such permissions on Windows")
 	}
 	f := open(t, record.Config{})
 	keep(t, f, "r", 1)

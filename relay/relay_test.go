@@ -17,6 +17,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/mortise-dev/mortise/abi"
+	"github.com/mortise-dev/mortise/internal/testskip"
 	"github.com/mortise-dev/mortise/relay"
 )
 
@@ -190,7 +191,7 @@ func TestHandlesStayInTheFolder(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := os.Symlink(outside, filepath.Join(folder, handle)); err != nil {
-		t.Skip("SKIPPED: this system does not let the test make a symbolic link: ", err)
+		testskip.Skip(t, "this system does not let the test make a symbolic link: %v", err)
 	}
 	if p, err := r.Read(handle, 0, 0); err == nil {
 		t.Fatalf("read through a link: %+v", p)
@@ -200,7 +201,7 @@ func TestHandlesStayInTheFolder(t *testing.T) {
 func TestFilesArePrivate(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS == "windows" {
-		t.Skip("SKIPPED: Windows has no permission bits to look at")
+		testskip.Skip(t, "Windows has no permission bits to look at")
 	}
 	folder := filepath.Join(t.TempDir(), "relay")
 	r := open(t, relay.Config{Folder: folder})

@@ -19,6 +19,7 @@ import (
 	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/compaction"
 	"github.com/mortise-dev/mortise/host"
+	"github.com/mortise-dev/mortise/internal/testskip"
 	"github.com/mortise-dev/mortise/summarizers"
 )
 
@@ -26,7 +27,7 @@ import (
 func build(t *testing.T, dir, pkg string) []byte {
 	t.Helper()
 	if testing.Short() {
-		t.Skip("SKIPPED: builds a guest; run without -short")
+		testskip.Skip(t, "builds a guest; run without -short")
 	}
 	file := filepath.Join(t.TempDir(), "guest.wasm")
 	cmd := exec.CommandContext(t.Context(), "go", "build", "-buildmode=c-shared", "-trimpath", "-buildvcs=false", "-ldflags=-s -w -buildid=", "-o", file, pkg)

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/mortise-dev/mortise/compaction/eval"
+	"github.com/mortise-dev/mortise/internal/testskip"
 	"github.com/mortise-dev/mortise/llm/transcript"
 )
 
@@ -19,7 +20,7 @@ func shared(t *testing.T) string {
 	}
 	dir = filepath.Join(dir, "data")
 	if _, err := os.Stat(filepath.Join(dir, "probes")); err != nil {
-		t.Skipf("SKIPPED: no scores on real inputs: %v; set MORTISE_SHARED to the folder that holds data/", err)
+		testskip.Skip(t, "no scores on real inputs: %v; set MORTISE_SHARED to the folder that holds data/", err)
 	}
 	return dir
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/mortise-dev/mortise/host"
 	"github.com/mortise-dev/mortise/host/hosttest"
 	"github.com/mortise-dev/mortise/host/sqlitekv"
+	"github.com/mortise-dev/mortise/internal/testskip"
 )
 
 // writerPath makes this test binary a process that writes to a store until it is
@@ -105,7 +106,7 @@ func TestStore_keeps(t *testing.T) {
 func TestStore_private(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS == "windows" {
-		t.Skip("SKIPPED: modes of files mean nothing here")
+		testskip.Skip(t, "modes of files mean nothing here")
 	}
 	dir := t.TempDir()
 	s := open(t, filepath.Join(dir, "kv.db"))

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/mortise-dev/mortise/internal/cli"
+	"github.com/mortise-dev/mortise/internal/testskip"
 )
 
 // tokens were made up for these tests.
@@ -190,7 +191,7 @@ func TestBadGrants(t *testing.T) {
 		t.Run(grants, func(t *testing.T) {
 			t.Parallel()
 			if runtime.GOOS == "windows" && strings.Contains(says, "chmod") {
-				t.Skip("SKIPPED: modes of files say nothing on Windows")
+				testskip.Skip(t, "modes of files say nothing on Windows")
 			}
 			cfg := config(t, "plugins: [{name: x, module: $ROOT/testdata/guests/redact.wasm, grants: {"+grants+"}}]\n")
 			code, _, stderr := mortise(t.Context(), "", "run", "-q", "-c", cfg, session)

@@ -15,6 +15,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/mortise-dev/mortise/internal/cli"
+	"github.com/mortise-dev/mortise/internal/testskip"
 )
 
 // TestMain keeps the decision records of the tests out of the user's folder.
@@ -52,7 +53,7 @@ func shared(t *testing.T) string {
 	}
 	dir = filepath.Join(dir, "data", "transcripts")
 	if _, err := os.Stat(dir); err != nil {
-		t.Skipf("SKIPPED: the shared recordings are not there (%s); set MORTISE_SHARED", dir)
+		testskip.Skip(t, "the shared recordings are not there (%s); set MORTISE_SHARED", dir)
 	}
 	return dir
 }

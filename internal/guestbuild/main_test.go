@@ -7,13 +7,14 @@ import (
 	"testing"
 
 	guestbuild "github.com/mortise-dev/mortise/internal/guestbuild"
+	"github.com/mortise-dev/mortise/internal/testskip"
 )
 
 // TestCommittedGuests builds every guest and compares it with the committed file.
 func TestCommittedGuests(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
-		t.Skip("SKIPPED: builds eight guests; run without -short")
+		testskip.Skip(t, "builds eight guests; run without -short")
 	}
 	var out, errs strings.Builder
 	if code := guestbuild.Run(t.Context(), []string{"-check"}, &out, &errs); code != 0 {

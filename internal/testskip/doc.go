@@ -1,8 +1,9 @@
-// Package testskip skips tests that need what is not there.
+// Package testskip skips tests that need what is not there, and makes that be seen: make test and make check list which
+// were skipped, and why.
 //
 // # Concurrency
 //
-// [Missing] is called from the goroutine of its test, as testing.TB.Skip is.
+// [Missing] and [Skip] are called from the goroutine of their test, as testing.TB.Skip is.
 //
 // # Errors
 //

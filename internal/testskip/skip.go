@@ -1,16 +1,46 @@
 package testskip
 
 import (
+	"fmt"
 	"os"
 	"testing"
 )
 
+// listed names a file to which each test that is skipped adds a line, since go test says nothing of them: make test and
+// make test-race print it.
+const listed = "MORTISE_SKIPPED"
+
 // Missing skips a test that needs something which a development machine may lack. Where the environment variable CI is
-// set it fails the test: a test that CI skips shows nothing, and nobody would see it.
+// set it fails the test: what CI does not run nobody runs.
 func Missing(tb testing.TB, format string, args ...any) {
 	tb.Helper()
 	if os.Getenv("CI") != "" {
 		tb.Fatalf("must not be missing where CI is set: "+format, args...)
 	}
-	tb.Skipf("SKIPPED: "+format, args...)
+	Skip(tb, format, args...)
+}
+
+// Skip skips a test, and says so where it is seen.
+func Skip(tb testing.TB, format string, args ...any) {
+	tb.Helper()
+	why := fmt.Sprintf(format, args...)
+	if path := os.Getenv(listed); path != "" {
+		if err := list(path, tb.Name()+": "+why+"\n"); err != nil {
+			tb.Fatal(err)
+		}
+	}
+	tb.Skip("SKIPPED: " + why)
+}
+
+// list adds a line to a file. Several processes may do so at once.
+func list(path, line string) error {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	if _, err := f.WriteString(line); err != nil {
+		_ = f.Close()
+		return err
+	}
+	return f.Close()
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/mortise-dev/mortise/abi"
+	"github.com/mortise-dev/mortise/internal/testskip"
 	"github.com/mortise-dev/mortise/llm"
 	"github.com/mortise-dev/mortise/llm/replay"
 	"github.com/mortise-dev/mortise/llm/transcript"
@@ -159,7 +160,7 @@ func sharedTranscripts(t *testing.T) string {
 	}
 	dir = filepath.Join(dir, "data", "transcripts")
 	if _, err := os.Stat(dir); err != nil {
-		t.Skipf("SKIPPED: no real recordings in data/transcripts of the shared folder (set MORTISE_SHARED): %v", err)
+		testskip.Skip(t, "no real recordings in data/transcripts of the shared folder (set MORTISE_SHARED): %v", err)
 	}
 	return dir
 }

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/mortise-dev/mortise/internal/testskip"
 )
 
 // sharedTranscripts returns the folder of real recordings. They are not part of
@@ -18,7 +20,7 @@ func sharedTranscripts(t *testing.T) string {
 	}
 	dir = filepath.Join(dir, "data", "transcripts")
 	if _, err := os.Stat(dir); err != nil {
-		t.Skipf("SKIPPED: no real recordings in data/transcripts of the shared folder (set MORTISE_SHARED): %v", err)
+		testskip.Skip(t, "no real recordings in data/transcripts of the shared folder (set MORTISE_SHARED): %v", err)
 	}
 	return dir
 }

@@ -15,6 +15,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"golang.org/x/sys/unix"
+
+	"github.com/mortise-dev/mortise/internal/testskip"
 )
 
 // network is three hosts and a hub that joins them, each a network namespace with the process in its name. Nothing of it
@@ -39,12 +41,12 @@ func newNetwork(t *testing.T) *network {
 		if os.Getenv("CI") != "" {
 			t.Fatal("ip is not installed, and CI is to partition a network")
 		}
-		t.Skip("SKIPPED: no network is partitioned: ip is not installed (Debian: apt-get install iproute2)")
+		testskip.Skip(t, "no network is partitioned: ip is not installed (Debian: apt-get install iproute2)")
 	}
 	n := &network{t: t, prefix: fmt.Sprint(netPrefix, os.Getpid())}
 	n.sweep()
 	if out, err := ip(t, "netns", "add", n.hub()); err != nil {
-		t.Skipf("SKIPPED: no network is partitioned: this machine makes no network namespace (root can): %v: %s", err, out)
+		testskip.Skip(t, "no network is partitioned: this machine makes no network namespace (root can): %v: %s", err, out)
 	}
 	t.Cleanup(func() { n.remove(n.hub()) })
 	n.must("-n", n.hub(), "link", "add", bridge, "type", "bridge")

@@ -8,6 +8,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/mortise-dev/mortise/internal/testskip"
 	"github.com/mortise-dev/mortise/mailbox"
 	"github.com/mortise-dev/mortise/store/natsstore"
 )
@@ -56,7 +57,7 @@ func (r reader) isNotTold(t *testing.T) {
 func TestPartition(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
-		t.Skip("SKIPPED: no network is partitioned: it takes half a minute")
+		testskip.Skip(t, "no network is partitioned: it takes half a minute")
 	}
 	net := newNetwork(t)
 	c := newClusterAt(t, net.place())

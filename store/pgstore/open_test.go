@@ -9,6 +9,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/mortise-dev/mortise/internal/testskip"
 	"github.com/mortise-dev/mortise/mailbox"
 	"github.com/mortise-dev/mortise/store/pgstore"
 )
@@ -49,7 +50,7 @@ func TestOpen_wrongPassword(t *testing.T) {
 		t.Fatal(err)
 	}
 	if shared.Server() == nil {
-		t.Skip("SKIPPED: the server is not ours, and may ask for no password")
+		testskip.Skip(t, "the server is not ours, and may ask for no password")
 	}
 	u.User = url.UserPassword(u.User.Username(), "n0t-the-password")
 	_, err = pgstore.Open(t.Context(), pgstore.Config{URL: u.String()})
@@ -148,7 +149,7 @@ func TestOpen_warns(t *testing.T) {
 	t.Parallel()
 	c := config(t)
 	if shared.Server() == nil {
-		t.Skip("SKIPPED: the server is not ours")
+		testskip.Skip(t, "the server is not ours")
 	}
 	var log bytes.Buffer
 	c.Logger = slog.New(slog.NewTextHandler(&log, nil))

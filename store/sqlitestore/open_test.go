@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mortise-dev/mortise/internal/testskip"
 	"github.com/mortise-dev/mortise/mailbox"
 	"github.com/mortise-dev/mortise/mailbox/mailboxtest"
 	"github.com/mortise-dev/mortise/store/sqlitestore"
@@ -67,7 +68,7 @@ func TestStore_keeps(t *testing.T) {
 func TestOpen_private(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS == "windows" {
-		t.Skip("SKIPPED: modes of files mean nothing here")
+		testskip.Skip(t, "modes of files mean nothing here")
 	}
 	dir := t.TempDir()
 	_, err := benchQueue(t, open(t, filepath.Join(dir, "mailbox.db"))).Enqueue(t.Context(), entry("t", "d1"))

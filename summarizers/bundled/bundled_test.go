@@ -14,6 +14,7 @@ import (
 
 	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/host"
+	"github.com/mortise-dev/mortise/internal/testskip"
 	"github.com/mortise-dev/mortise/summarizers"
 	"github.com/mortise-dev/mortise/summarizers/bundled"
 )
@@ -186,7 +187,7 @@ func TestDamage(t *testing.T) {
 func TestEachBuildsAlone(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
-		t.Skip("SKIPPED: builds seven guests; run without -short")
+		testskip.Skip(t, "builds seven guests; run without -short")
 	}
 	for _, kind := range []struct {
 		use  summarizers.Use

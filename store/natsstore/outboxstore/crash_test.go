@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/mortise-dev/mortise/abi"
+	"github.com/mortise-dev/mortise/internal/testskip"
 	"github.com/mortise-dev/mortise/outbox"
 	"github.com/mortise-dev/mortise/store/natsstore/internal/servertest"
 	"github.com/mortise-dev/mortise/store/natsstore/outboxstore"
@@ -161,7 +162,7 @@ func (h *heard) child(t *testing.T, env string) {
 func TestCrash(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
-		t.Skip("SKIPPED: the crash test kills 30 processes; run without -short")
+		testskip.Skip(t, "the crash test kills 30 processes; run without -short")
 	}
 	name := servertest.Name(t)
 	mailbox, err := servertest.Named(t.Context(), name)
