@@ -6,8 +6,6 @@ import (
 	"os"
 	"runtime"
 	"unsafe"
-
-	"golang.org/x/sys/unix"
 )
 
 // Bounds on the pages that a memory keeps of its own between calls.
@@ -40,35 +38,20 @@ func (s span) restore(data, img []byte) {
 // dirtyPages knows which pages of a private mapping are the process's own, so may
 // differ from what is mapped. To drop such pages costs a system call, and a page
 // fault for each at the next touch, read ones included; copying costs a hundredth
-// of a fault. Looking at all of them after each call costs as much as dropping. So
-// the kernel is asked how many faults the thread had: without one, there is no new
-// page.
+// of a fault. Looking at all of them after each call costs as much as dropping. But
+// without a fault there is no new page.
 type dirtyPages struct {
 	spans []span
 	bytes int
 	// blind tells that faults or pages cannot be looked at here: /proc is not there,
 	// or the kernel does not say. Then every call drops its pages.
 	blind  bool
-	before int64
+	faults threadFaults
 	calls  int
-	usage  unix.Rusage
 }
 
-// begin notes how many faults the thread has had.
-func (d *dirtyPages) begin() { d.before = d.faults() }
-
-// faulted tells whether the thread had a fault since begin.
-func (d *dirtyPages) faulted() bool { return d.blind || d.before < 0 || d.faults() != d.before }
-
-// faults returns how many faults the thread has had, -1 when that is not known.
-// The call cannot block, so the scheduler need not know of it.
-func (d *dirtyPages) faults() int64 {
-	_, _, errno := unix.RawSyscall(unix.SYS_GETRUSAGE, unix.RUSAGE_THREAD, uintptr(unsafe.Pointer(&d.usage)), 0)
-	if errno != 0 {
-		return -1
-	}
-	return d.usage.Minflt + d.usage.Majflt
-}
+// faulted tells whether a call may have made a page its own.
+func (d *dirtyPages) faulted() bool { return d.blind || d.faults.faulted() }
 
 // forget is for a memory whose pages were all dropped.
 func (d *dirtyPages) forget() { d.spans, d.bytes, d.calls = d.spans[:0], 0, 0 }

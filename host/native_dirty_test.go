@@ -2,6 +2,7 @@ package host_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"fmt"
 	"log/slog"
@@ -34,11 +35,12 @@ func addresses(rng *rand.Rand, n int) []byte {
 }
 
 // TestNative_scattered writes to random pages, few and many, from several
-// goroutines, while the collector and others keep the threads busy: each call must
-// find the memory as the first one did.
+// goroutines, while the collector and others keep the threads busy, and also from
+// threads that end after the call and make room for new ones: each call must find the
+// memory as the first one did.
 func TestNative_scattered(t *testing.T) {
 	t.Parallel()
-	for _, mode := range []string{"mapped", "blind", "portable"} {
+	for _, mode := range []string{"mapped", "threads that end", "blind", "portable"} {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
 			h := newHost(t, host.Config{Engine: host.EngineNative, Logger: slog.New(slog.NewTextHandler(yielding{}, nil))})
@@ -67,7 +69,11 @@ func TestNative_scattered(t *testing.T) {
 				}
 			})
 			for seed := range uint64(3) {
-				callers.Go(func() { scatter(t, m, rand.New(rand.NewPCG(seed, 1)), want) })
+				call := m.Call
+				if mode == "threads that end" {
+					call = onThread(m.Call)
+				}
+				callers.Go(func() { scatter(t, call, rand.New(rand.NewPCG(seed, 1)), want) })
 			}
 			callers.Wait()
 			stop.Store(true)
@@ -76,7 +82,24 @@ func TestNative_scattered(t *testing.T) {
 	}
 }
 
-func scatter(t *testing.T, m *host.Module, rng *rand.Rand, want []byte) {
+// caller is Module.Call, or what stands for it.
+type caller func(ctx context.Context, export string, input []byte) ([]byte, error)
+
+// onThread makes each call on a thread of its own, which ends with it.
+func onThread(call caller) caller {
+	return func(ctx context.Context, export string, input []byte) (out []byte, err error) {
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			runtime.LockOSThread() // and never unlocked
+			out, err = call(ctx, export, input)
+		}()
+		<-done
+		return out, err
+	}
+}
+
+func scatter(t *testing.T, call caller, rng *rand.Rand, want []byte) {
 	t.Helper()
 	for round := range 60 {
 		n := rng.IntN(20)
@@ -86,16 +109,16 @@ func scatter(t *testing.T, m *host.Module, rng *rand.Rand, want []byte) {
 		case 8:
 			n = 0
 		}
-		if _, err := m.Call(t.Context(), "scatter", addresses(rng, n)); err != nil {
+		if _, err := call(t.Context(), "scatter", addresses(rng, n)); err != nil {
 			t.Errorf("round %d: %v", round, err)
 			return
 		}
 		if round%3 == 0 {
-			if _, err := m.Call(t.Context(), "peek", nil); err != nil {
+			if _, err := call(t.Context(), "peek", nil); err != nil {
 				t.Error(err)
 			}
 		}
-		if got, err := m.Call(t.Context(), "sum", nil); err != nil || !bytes.Equal(got, want) {
+		if got, err := call(t.Context(), "sum", nil); err != nil || !bytes.Equal(got, want) {
 			t.Errorf("round %d, after %d writes: % x, %v; want % x", round, n, got, err, want)
 			return
 		}

@@ -131,10 +131,10 @@ func (m *mappedMemory) adopt(img image) error {
 
 // begin is called before the guest runs, on a thread that the goroutine keeps until
 // reset.
-func (m *mappedMemory) begin() { m.dirty.begin() }
+func (m *mappedMemory) begin() { m.dirty.faults.begin() }
 
 // distrust implements guestMemory: another thread's faults are not seen.
-func (m *mappedMemory) distrust() { m.dirty.before = -1 }
+func (m *mappedMemory) distrust() { m.dirty.faults.distrust() }
 
 // reset puts the image back. Pages that the memory has of its own are copied, all
 // others still show the image. A page becomes the memory's own by a fault, so when
