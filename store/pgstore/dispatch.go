@@ -25,13 +25,19 @@ func scanDispatch(row pgx.Row) (d mailbox.Dispatch, err error) {
 
 // putDispatch writes one that may be new. The thread of one that is there becomes NULL if it is
 // another, which the table refuses.
-const putDispatch = `INSERT INTO @.dispatch AS old (` + dispatchColumns + `, request)
-	VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, $27, $28)
-	ON CONFLICT (id) DO UPDATE SET thread = CASE WHEN old.thread = excluded.thread THEN old.thread END,
+const (
+	putDispatch     = putDispatchHead + ` VALUES (` + putDispatchRow + `)` + putDispatchTail
+	putDispatchHead = `INSERT INTO @.dispatch AS old (` + dispatchColumns + `, request)`
+	putDispatchRow  = `$1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, $27, $28`
+	putDispatchTail = ` ON CONFLICT (id) DO UPDATE SET thread = CASE WHEN old.thread = excluded.thread THEN old.thread END,
 	(` + changing + `) = (excluded.run, excluded.seq, excluded.priority, excluded.epoch, excluded.dedupe, excluded.origin, excluded.status,
 	excluded.available_at, excluded.attempts, excluded.max_attempts, excluded.last_error, excluded.holding, excluded.token, excluded.fence, excluded.owner,
 	excluded.claim_end, excluded.instance, excluded.run_status, excluded.termination, excluded.response, excluded.run_error,
 	excluded.created_at, excluded.updated_at, excluded.completed_at, excluded.digest)`
+)
+
+// dispatchParameters are those of updateDispatch; putDispatch has one more.
+const dispatchParameters = 27
 
 const changing = `run, seq, priority, epoch, dedupe, origin, status, available_at, attempts, max_attempts, last_error, holding,
 	token, fence, owner, claim_end, instance, run_status, termination, response, run_error, created_at, updated_at, completed_at, digest`
@@ -40,6 +46,14 @@ const changing = `run, seq, priority, epoch, dedupe, origin, status, available_a
 const updateDispatch = `UPDATE @.dispatch SET (` + changing + `) =
 	($3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, $27)
 	WHERE id = $1 AND thread = $2`
+
+// wholeRequest is the request as putDispatch takes it.
+func wholeRequest(d *mailbox.Dispatch) []byte {
+	if d.Request == nil {
+		return []byte{}
+	}
+	return d.Request
+}
 
 // dispatchArgs are the parameters of both; only putDispatch takes the request.
 func dispatchArgs(d *mailbox.Dispatch) []any {

@@ -2,7 +2,7 @@
 // tested with version 15.
 //
 // Each transition is one transaction. One of a thread that this process wrote last is one statement, which is not made if the row of the
-// thread has changed; others lock that row and take two round trips. What
+// thread has changed, and so is the first one of a thread, which is not made if the row is there; others lock that row and take two round trips. What
 // is due is found by an index, whatever else is queued. The tables are in a schema of their own
 // ([Config.Schema]), which [Open] makes and migrates under a lock; a program that is older than the
 // schema does not start.

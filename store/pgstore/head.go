@@ -38,6 +38,9 @@ const updateHead = `UPDATE @.thread SET tenant = $2, epoch = $3, fence = $4, seq
 	open_run = $19, open_agent = $20, open_status = $21, open_wait = $22, open_wait_until = $23,
 	commit_id = $24, interrupt_id = $25, reserved_until = $26, due_at = $27, rank = $28, updated_at = $29, ready = $30 WHERE id = $1`
 
+// headParameters are those of insertHead and updateHead.
+const headParameters = 30
+
 // headArgs are the parameters of both.
 func headArgs(h *mailbox.Head) []any {
 	var c mailbox.Claim

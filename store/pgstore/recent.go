@@ -1,6 +1,7 @@
 package pgstore
 
 import (
+	"hash/maphash"
 	"maps"
 	"slices"
 	"strings"
@@ -17,6 +18,8 @@ const (
 	recentTime       = time.Minute
 	recentDispatches = 8
 	recentBytes      = 4096
+	// seenThreads is of how many threads a process knows that it has seen them.
+	seenThreads = 1 << 16
 )
 
 // recent is what this process knows of the threads that it has worked on lately, each as of one version of its row. A transition
@@ -25,6 +28,9 @@ const (
 type recent struct {
 	mu      sync.Mutex
 	threads map[string]*version
+	// seen are hashes of the threads that this process has seen.
+	seen map[uint64]struct{}
+	seed maphash.Seed
 }
 
 // version is a thread at one version of its row, which is the number of the transaction that wrote it. It is not changed.
@@ -45,6 +51,22 @@ func (r *recent) of(thread string) *version {
 		v = nil
 	}
 	return v
+}
+
+// first says whether this process has never seen the thread, as far as it knows, and notes that it has.
+func (r *recent) first(thread string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.seen) >= seenThreads {
+		clear(r.seen)
+	}
+	if r.seen == nil {
+		r.seen, r.seed = map[uint64]struct{}{}, maphash.MakeSeed()
+	}
+	h := maphash.String(r.seed, thread)
+	_, seen := r.seen[h]
+	r.seen[h] = struct{}{}
+	return !seen
 }
 
 func (r *recent) keep(v *version) {

@@ -44,7 +44,7 @@ func TestStore_oneRoundTrip(t *testing.T) {
 	for i, test := range []struct {
 		store *pgstore.Store
 		want  int
-	}{{one, 1}, {one, 1}, {other, 1}, {one, 2}, {one, 1}, {other, 2}} {
+	}{{one, 1}, {one, 1}, {other, 2}, {one, 2}, {one, 1}, {other, 2}} {
 		if n := step(test.store, uint64(i)+1); n != test.want { //nolint:gosec // an index
 			t.Errorf("step %d was decided %d times, want %d", i, n, test.want)
 		}

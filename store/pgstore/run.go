@@ -20,12 +20,18 @@ func scanRun(row pgx.Row) (r mailbox.Run, err error) {
 }
 
 // putRun writes one that may be new: see putDispatch.
-const putRun = `INSERT INTO @.run AS old (` + runColumns + `)
-	VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, coalesce($18, ''::bytea))
-	ON CONFLICT (id) DO UPDATE SET thread = CASE WHEN old.thread = excluded.thread THEN old.thread END,
+const (
+	putRun     = putRunHead + ` VALUES (` + putRunRow + `)` + putRunTail
+	putRunHead = `INSERT INTO @.run AS old (` + runColumns + `)`
+	putRunRow  = `$1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, coalesce($18, ''::bytea)`
+	putRunTail = ` ON CONFLICT (id) DO UPDATE SET thread = CASE WHEN old.thread = excluded.thread THEN old.thread END,
 	(agent, parent, status, termination, wait, wait_until, output, error, dispatch, session, input, created_at, started_at, finished_at, updated_at, data) =
 	(excluded.agent, excluded.parent, excluded.status, excluded.termination, excluded.wait, excluded.wait_until, excluded.output, excluded.error,
 	excluded.dispatch, excluded.session, excluded.input, excluded.created_at, excluded.started_at, excluded.finished_at, excluded.updated_at, excluded.data)`
+)
+
+// runParameters are those of putRun and updateRun.
+const runParameters = 18
 
 // updateRun writes one that was read under the lock of its thread. Data that is NULL stays.
 const updateRun = `UPDATE @.run SET

@@ -2,10 +2,10 @@ package pgstore
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"regexp"
 	"strconv"
-	"strings"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -14,23 +14,24 @@ import (
 )
 
 // swift makes a transition in one statement, if all that it looks at is remembered and the row of the thread still has the
-// version of that. It says whether it did; if not, nothing was written.
+// version of that, or if it makes a thread that this process has never seen, and that is not there. It says whether it did; if not, nothing was
+// written.
 func (s *Store) swift(ctx context.Context, thread string, need mailbox.Need, decide func(mailbox.State) (mailbox.Change, error)) (change mailbox.Change, done bool, err error) {
 	v := s.recent.of(thread)
-	if v == nil {
-		return change, false, nil
-	}
-	now, ok := v.state(need)
+	now, ok := s.believed(thread, v, need)
 	if !ok {
 		return change, false, nil
 	}
 	change, err = decide(now.State)
-	if err != nil || !simple(&now, change) || check(thread, v.head.Messages, change) != nil {
+	if err != nil || !simple(&now, change) || check(thread, now.Head.Messages, change) != nil {
 		return change, false, nil //nolint:nilerr // what changes nothing is decided on what is there
 	}
-	sql, args := swiftly(&now, v.xmin, change)
+	sql, args := s.swiftly(&now, change)
 	var xmin *uint32
-	err = s.once(ctx, func(c *pgx.Conn) error { return c.QueryRow(ctx, s.sql(sql), args...).Scan(&xmin) })
+	err = s.once(ctx, func(c *pgx.Conn) error { return c.QueryRow(ctx, sql, args...).Scan(&xmin) })
+	if errors.Is(err, pgx.ErrNoRows) {
+		err = nil
+	}
 	if err != nil || xmin == nil {
 		s.recent.forget(thread)
 		if again(err) || pgconn.SafeToRetry(err) {
@@ -38,50 +39,105 @@ func (s *Store) swift(ctx context.Context, thread string, need mailbox.Need, dec
 		}
 		return change, false, refusal(err)
 	}
-	s.recent.changed(*xmin, v.dispatches, v.runs, change, true)
+	var dispatches map[string]mailbox.Dispatch
+	var runs map[string]mailbox.Run
+	if v != nil {
+		dispatches, runs = v.dispatches, v.runs
+	}
+	s.recent.changed(*xmin, dispatches, runs, change, true)
 	return change, true, nil
 }
 
-// simple says whether a change fits into one statement: it writes, makes nothing new but messages, and has no two parts
+// believed is what a need names of the thread at that version, or, of a thread that this process has never seen, what there would be
+// if nobody else had either.
+func (s *Store) believed(thread string, v *version, need mailbox.Need) (now seen, ok bool) {
+	if v != nil {
+		now, ok = v.state(need)
+		now.xmin = v.xmin
+		return now, ok
+	}
+	if !s.recent.first(thread) {
+		return now, false
+	}
+	now = seen{dispatches: map[string]bool{}, data: map[string][]byte{}}
+	now.settle(thread, need)
+	return now, true
+}
+
+// simple says whether a change fits into one statement: it writes, makes nothing new but messages, or all of it, and has no two parts
 // of which the tables may want one before the other.
 func simple(now *seen, c mailbox.Change) bool {
 	if c.Head == nil || c.Drop || c.Image != nil || len(c.Dispatches) > 1 || len(c.Runs) > 1 {
 		return false
 	}
 	for i := range c.Dispatches {
-		if !now.dispatches[c.Dispatches[i].ID] {
+		if now.known != now.dispatches[c.Dispatches[i].ID] {
 			return false
 		}
 	}
 	for i := range c.Runs {
-		if _, known := now.data[c.Runs[i].ID]; !known {
+		if _, known := now.data[c.Runs[i].ID]; now.known != known {
 			return false
 		}
 	}
 	return true
 }
 
-// swiftly is the statement. Its parts depend on the first one, which writes the head if that has the version.
-func swiftly(now *seen, xmin uint32, c mailbox.Change) (string, []any) {
-	const there = ` AND EXISTS (SELECT FROM head)`
-	args := append(headArgs(c.Head), xmin)
-	var sql strings.Builder
-	fmt.Fprintf(&sql, "WITH head AS (%s AND xmin = $%d RETURNING xmin)", updateHead, len(args))
-	part := func(name, statement string, more []any) {
-		fmt.Fprintf(&sql, ", %s AS (%s)", name, shifted(statement, len(args)))
-		args = append(args, more...)
+// shape is what a statement of swiftly depends on.
+type shape struct{ known, dispatch, run, messages bool }
+
+// swiftly is the statement. Its parts depend on the first one, which writes the head if that has the version, or is not there.
+func (s *Store) swiftly(now *seen, c mailbox.Change) (string, []any) {
+	of := shape{known: now.known, dispatch: len(c.Dispatches) > 0, run: len(c.Runs) > 0, messages: len(c.Messages) > 0}
+	args := headArgs(c.Head)
+	if of.known {
+		args = append(args, now.xmin)
 	}
 	for i := range c.Dispatches {
-		part("dispatch", updateDispatch+there, dispatchArgs(&c.Dispatches[i]))
+		args = append(args, dispatchArgs(&c.Dispatches[i])...)
+		if !of.known {
+			args = append(args, wholeRequest(&c.Dispatches[i]))
+		}
 	}
 	for i := range c.Runs {
-		part("run", updateRun+there, runArgs(&c.Runs[i], changedData(now, &c.Runs[i])))
+		data := c.Runs[i].Data
+		if of.known {
+			data = changedData(now, &c.Runs[i])
+		}
+		args = append(args, runArgs(&c.Runs[i], data)...)
 	}
-	if len(c.Messages) > 0 {
-		part("message", putMessagesHead+` WHERE EXISTS (SELECT FROM head)`+putMessagesTail, messageArgs(c.Head.Thread, c.Messages))
+	if of.messages {
+		args = append(args, messageArgs(c.Head.Thread, c.Messages)...)
 	}
-	sql.WriteString(" SELECT (SELECT xmin FROM head)")
-	return sql.String(), args
+	sql, ok := s.text.Load(of)
+	if !ok {
+		sql = s.sql(of.statement())
+		s.text.Store(of, sql)
+	}
+	return sql.(string), args //nolint:errcheck,forcetypeassert // it holds nothing else
+}
+
+// statement is that of a shape.
+func (of shape) statement() string {
+	const there = `EXISTS (SELECT FROM head)`
+	head, dispatch, run := insertHead+` ON CONFLICT (id) DO NOTHING`, putDispatchHead+` SELECT `+putDispatchRow+` WHERE `+there+putDispatchTail,
+		putRunHead+` SELECT `+putRunRow+` WHERE `+there+putRunTail
+	headSize, dispatchSize := headParameters, dispatchParameters+1
+	if of.known {
+		head, dispatch, run = fmt.Sprintf("%s AND xmin = $%d", updateHead, headParameters+1), updateDispatch+` AND `+there, updateRun+` AND `+there
+		headSize, dispatchSize = headParameters+1, dispatchParameters
+	}
+	sql, size := `WITH head AS (`+head+` RETURNING xmin)`, headSize
+	part := func(wanted bool, name, statement string, parameters int) {
+		if wanted {
+			sql += `, ` + name + ` AS (` + shifted(statement, size) + `)`
+			size += parameters
+		}
+	}
+	part(of.dispatch, "dispatch", dispatch, dispatchSize)
+	part(of.run, "run", run, runParameters)
+	part(of.messages, "message", putMessagesHead+` WHERE `+there+putMessagesTail, 0)
+	return sql + ` SELECT xmin FROM head`
 }
 
 var parameter = regexp.MustCompile(`\$(\d+)`)

@@ -67,11 +67,7 @@ func (s *Store) writeDispatch(b *pgx.Batch, now *seen, d *mailbox.Dispatch) {
 		s.queue(b, updateDispatch, args...)
 		return
 	}
-	request := d.Request
-	if request == nil {
-		request = []byte{}
-	}
-	s.queue(b, putDispatch, append(args, request)...)
+	s.queue(b, putDispatch, append(args, wholeRequest(d))...)
 }
 
 // writeRun leaves data alone that is as it was: it may be large.
