@@ -22,13 +22,18 @@ import (
 // something queued, all of thread t, as format 0 had them. change may change them.
 func written0(t *testing.T, name string, change func(string) string) {
 	t.Helper()
-	open(t, named(name)) // makes the stream
 	nc, err := nats.Connect(servertest.URL(t))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer nc.Close()
 	js, err := jetstream.New(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = js.CreateStream(t.Context(), jetstream.StreamConfig{
+		Name: name, Subjects: []string{name + ".>"}, MaxMsgsPerSubject: 1, Discard: jetstream.DiscardNew, AllowMsgTTL: true,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

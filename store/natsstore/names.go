@@ -24,6 +24,9 @@ func (n names) others() []string { return []string{n.root + ".d.*", n.root + ".r
 // quorum is written to see that the leader leads.
 func (n names) quorum() string { return n.root + ".q" }
 
+// alarm is the record that tells the server when it next has to drop one.
+func (n names) alarm() string { return n.root + ".t" }
+
 func (n names) head(thread string) string { return n.root + ".h." + token(thread) }
 
 // threadOf is the thread of a head.

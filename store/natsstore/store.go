@@ -89,6 +89,7 @@ func (s *Store) start(ctx context.Context) (err error) {
 	}
 	s.link.Replicas = cmp.Or(s.link.Replicas, s.stream.CachedInfo().Config.Replicas)
 	s.checkServers(ctx)
+	s.setAlarm(ctx)
 	base, stop := context.WithCancel(context.WithoutCancel(ctx))
 	s.stop = stop
 	s.work.Go(func() { s.sweep(base) })
