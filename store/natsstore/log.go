@@ -110,8 +110,8 @@ func (t *thread) messageJob(ctx context.Context, m message) (job, error) {
 		return job{}, err
 	}
 	return job{
-		write: func(ctx context.Context) (ref, error) {
-			return t.s.put(ctx, t.id, t.s.names.message(t.id, m.ID), data)
+		begin: func(ctx context.Context) waiting {
+			return t.s.begin(ctx, t.id, t.s.names.message(t.id, m.ID), data)
 		},
 		done: func(r ref) {
 			t.made = append(t.made, r)

@@ -35,10 +35,22 @@ type record struct {
 
 // put writes a record. Pieces of a long one go under names of the thread's.
 func (s *Store) put(ctx context.Context, thread, subject string, data []byte, options ...jetstream.PublishOpt) (ref, error) {
-	msg := &nats.Msg{Subject: subject, Data: data, Header: nats.Header{writerHeader: {s.id}}}
-	return s.stream.Put(ctx, msg, func() *nats.Msg {
+	return s.stream.Put(ctx, s.envelope(subject, data), s.piece(thread, subject), options...)
+}
+
+// begin starts to write a record, and returns what waits for it.
+func (s *Store) begin(ctx context.Context, thread, subject string, data []byte, options ...jetstream.PublishOpt) (wait func() (ref, error)) {
+	return s.stream.Begin(ctx, s.envelope(subject, data), s.piece(thread, subject), options...)
+}
+
+func (s *Store) envelope(subject string, data []byte) *nats.Msg {
+	return &nats.Msg{Subject: subject, Data: data, Header: nats.Header{writerHeader: {s.id}}}
+}
+
+func (s *Store) piece(thread, subject string) func() *nats.Msg {
+	return func() *nats.Msg {
 		return &nats.Msg{Subject: s.names.part(thread), Header: nats.Header{wholeHeader: {subject}}}
-	}, options...)
+	}
 }
 
 // last reads the latest record of a subject. found is false when there is none.

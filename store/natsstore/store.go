@@ -76,7 +76,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 }
 
 func (s *Store) start(ctx context.Context) (err error) {
-	js, err := jetstream.New(s.nc, jetstream.WithDefaultTimeout(s.cfg.Wait))
+	js, err := jetstream.New(s.nc, jetstream.WithDefaultTimeout(s.cfg.Wait), jetstream.WithPublishAsyncTimeout(s.cfg.Wait))
 	if err != nil {
 		return fmt.Errorf("natsstore: %w", err)
 	}

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -86,34 +85,38 @@ type writing struct {
 	bears map[birthKey]bool
 }
 
-// job writes a record and then says where it is.
+// job begins to write a record, and says where it is when it is written.
 type job struct {
-	write func(context.Context) (ref, error)
+	begin func(context.Context) waiting
 	done  func(ref)
 }
+
+// waiting waits for a record that is being written.
+type waiting = func() (ref, error)
 
 func (w *writing) add(list []job, err error) {
 	w.jobs, w.err = append(w.jobs, list...), cmp.Or(w.err, err)
 }
+
+// writers is how many records are written at once.
+const writers = 8
 
 // work does the jobs.
 func (w *writing) work(ctx context.Context) error {
 	if w.err != nil || len(w.jobs) == 0 {
 		return w.err
 	}
-	refs, errs := make([]ref, len(w.jobs)), make([]error, len(w.jobs))
-	var wg sync.WaitGroup
-	places := make(chan struct{}, readers)
-	do := func(i int) { refs[i], errs[i] = w.jobs[i].write(ctx) }
-	for i := 1; i < len(w.jobs); i++ {
-		places <- struct{}{}
-		wg.Go(func() {
-			do(i)
-			<-places
-		})
+	waits, refs, errs := make([]waiting, len(w.jobs)), make([]ref, len(w.jobs)), make([]error, len(w.jobs))
+	wait := func(i int) { refs[i], errs[i] = waits[i]() }
+	for i, j := range w.jobs {
+		if i >= writers {
+			wait(i - writers)
+		}
+		waits[i] = j.begin(ctx)
 	}
-	do(0)
-	wg.Wait()
+	for i := max(len(w.jobs)-writers, 0); i < len(w.jobs); i++ {
+		wait(i)
+	}
 	for i := range w.jobs {
 		if errs[i] == nil {
 			w.jobs[i].done(refs[i])
@@ -211,12 +214,15 @@ func (w *writing) bear(ctx context.Context, kind mailbox.Kind, id string, b birt
 	mine := expected == 0 || slices.ContainsFunc(w.update.births, func(r ref) bool { return r.Seq == expected })
 	subject := w.s.names.birth(kind, id)
 	return out, []job{{
-		write: func(ctx context.Context) (ref, error) {
-			r, err := w.s.put(ctx, w.id, subject, out.raw, jetstream.WithExpectLastSequencePerSubject(expected))
-			if overtaken(err) {
-				err = errAgain
+		begin: func(ctx context.Context) waiting {
+			wait := w.s.begin(ctx, w.id, subject, out.raw, jetstream.WithExpectLastSequencePerSubject(expected))
+			return func() (ref, error) {
+				r, err := wait()
+				if overtaken(err) {
+					err = errAgain
+				}
+				return r, err
 			}
-			return r, err
 		},
 		done: func(r ref) {
 			if mine { // else somebody else may need it by now
@@ -381,7 +387,7 @@ func (w *writing) blob(data []byte, to *blob) []job {
 		return nil
 	}
 	return []job{{
-		write: func(ctx context.Context) (ref, error) { return w.s.put(ctx, w.id, w.s.names.part(w.id), to.Data) },
+		begin: func(ctx context.Context) waiting { return w.s.begin(ctx, w.id, w.s.names.part(w.id), to.Data) },
 		done: func(r ref) {
 			*to = blob{Ref: &r}
 			w.made = append(w.made, r)

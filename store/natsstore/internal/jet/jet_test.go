@@ -2,6 +2,7 @@ package jet_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -70,6 +71,44 @@ func TestLong(t *testing.T) {
 	})
 	if err != nil || i != len(want) {
 		t.Errorf("%d records of %d, %v", i, len(want), err)
+	}
+}
+
+// Records that are begun are written in their order, whoever waits for which first, and fail as those do that are put.
+func TestBegin(t *testing.T) {
+	t.Parallel()
+	s, name := stream(t)
+	begin := func(ctx context.Context, n int, options ...jetstream.PublishOpt) func() (jet.Ref, error) {
+		subject := name + ".x"
+		msg := &nats.Msg{Subject: subject, Data: bytes.Repeat([]byte("x"), n), Header: nats.Header{}}
+		return s.Begin(ctx, msg, func() *nats.Msg { return nats.NewMsg(subject + ".p." + uuid.NewString()) }, options...)
+	}
+	const most = 20
+	var waits []func() (jet.Ref, error)
+	for i := range most {
+		waits = append(waits, begin(t.Context(), i))
+	}
+	for i := most - 1; i >= 0; i-- {
+		r, err := waits[i]()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if data, err := s.At(t.Context(), r.Seq); err != nil || len(data) != i || r.Seq != uint64(i)+1 { //nolint:gosec // it is small
+			t.Errorf("record %d is at %d, with %d bytes (%v)", i, r.Seq, len(data), err)
+		}
+	}
+	const long = 2*jet.PieceSize + 1
+	r, err := begin(t.Context(), long)()
+	if last, found, err2 := s.Last(t.Context(), name+".x"); errors.Join(err, err2) != nil || !found || len(last.Data) != long || len(r.Parts) != 3 {
+		t.Errorf("%d bytes came back as %d, in %d pieces (%v, %v)", long, len(last.Data), len(r.Parts), err, err2)
+	}
+	if _, err := begin(t.Context(), 1, jetstream.WithExpectLastSequencePerSubject(1))(); !jet.Overtaken(err) {
+		t.Errorf("a record behind an old one gives %v", err)
+	}
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := begin(over, 1)(); !errors.Is(err, context.Canceled) {
+		t.Errorf("a record of who has given up gives %v", err)
 	}
 }
 

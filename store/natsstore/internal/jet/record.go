@@ -65,6 +65,45 @@ func (s *Stream) publish(ctx context.Context, msg *nats.Msg, options ...jetstrea
 	return ack.Sequence, nil
 }
 
+// Begin starts to write a record as [Stream.Put] does, and returns what waits for it, to be called once. Records that are begun one after the
+// other go to the server together, and take no goroutine each, but for long ones.
+func (s *Stream) Begin(ctx context.Context, msg *nats.Msg, piece func() *nats.Msg, options ...jetstream.PublishOpt) (wait func() (Ref, error)) {
+	if len(msg.Data) > PieceSize {
+		return s.beginLong(ctx, msg, piece, options)
+	}
+	if err := context.Cause(ctx); err != nil {
+		return func() (Ref, error) { return Ref{}, fmt.Errorf("natsstore: write: %w", err) }
+	}
+	under, err := s.link.JS.PublishMsgAsync(msg, append(options, jetstream.WithRetryAttempts(0))...)
+	if err != nil {
+		return func() (Ref, error) { return Ref{}, fmt.Errorf("natsstore: write: %w", err) }
+	}
+	return func() (Ref, error) {
+		select {
+		case ack := <-under.Ok():
+			return Ref{Seq: ack.Sequence}, nil
+		case err := <-under.Err():
+			return Ref{}, fmt.Errorf("natsstore: write: %w", err)
+		case <-ctx.Done():
+			return Ref{}, fmt.Errorf("natsstore: write: %w", context.Cause(ctx))
+		}
+	}
+}
+
+func (s *Stream) beginLong(ctx context.Context, msg *nats.Msg, piece func() *nats.Msg, options []jetstream.PublishOpt) (wait func() (Ref, error)) {
+	var out Ref
+	var err error
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		out, err = s.Put(ctx, msg, piece, options...)
+	}()
+	return func() (Ref, error) {
+		<-done
+		return out, err
+	}
+}
+
 // looked is a record, or none.
 type looked struct {
 	Record
