@@ -56,6 +56,14 @@ type Steerer interface {
 	Steer(ctx context.Context, run string, c Command) bool
 }
 
+// Judge is a [Runtime] that can tell what decisions are about before they are queued.
+type Judge interface {
+	// Judge binds decisions about a run to what it waits for, so that none is taken for an answer to a later question. It goes by
+	// the thread's image alone, and is quick. With an [ErrRefused] one of them is about nothing that waits; the others come back
+	// bound all the same, and that one too as far as it is known what it was about.
+	Judge(run string, image []byte, list []Decision) ([]Decision, error)
+}
+
 // Causes for which the context of an execution ends.
 var (
 	// ErrStopped is an execution that somebody cancelled or interrupted.

@@ -6,19 +6,22 @@ import (
 )
 
 // Decide hands decisions to a run: one under way takes them at once if it can, and else they are queued for it, and
-// it gets them when it comes to wait. True says that they are kept, whatever ends meanwhile; not that a call waits for them. It
-// is false when there is no such run, or it has ended.
+// it gets them when it comes to wait. True says that they are kept, whatever ends meanwhile; not that a call waits for them: a
+// decision that is too late is recorded with its dispatch ([Dispatch.LastError]), and the run goes on as it was. It
+// is false when there is no such run, or it has ended. It is [ErrRefused] when the run waits, and not for that, as far as the
+// [Runtime] can tell (see [Judge]).
 func (m *Mailbox) Decide(ctx context.Context, run string, decisions ...Decision) (bool, error) {
 	r, found, err := m.queue.Run(ctx, run)
 	if err != nil || !found || r.Status == RunDone || len(decisions) == 0 {
 		return false, err
 	}
-	h, err := m.queue.Head(ctx, r.Thread)
+	s, err := m.queue.load(ctx, r.Thread, Need{Image: true})
 	if err != nil {
 		return false, err
 	}
-	request := Request{Thread: r.Thread, Tenant: h.Tenant, Run: run, Decisions: decisions, Mode: ModeResume}
-	if h.Claim != nil && h.Open.ID == run && h.Open.Status == RunRunning {
+	request := Request{Thread: r.Thread, Tenant: s.Head.Tenant, Run: run, Decisions: decisions, Mode: ModeResume}
+	if h := s.Head; h.Claim != nil && h.Open.ID == run && h.Open.Status == RunRunning {
+		request.Decisions, _ = m.bound(run, s.Image, decisions) // what it does not wait for yet it may come to wait for
 		taken, err := m.decideLive(ctx, request, h.Claim.Dispatch)
 		if taken || err != nil {
 			return taken, err
@@ -46,3 +49,44 @@ func (m *Mailbox) decideLive(ctx context.Context, r Request, dispatch string) (b
 	}
 	return taken && err == nil, nil
 }
+
+// bound binds decisions to what a run waits for, if the runtime can.
+func (m *Mailbox) bound(run string, image []byte, list []Decision) ([]Decision, error) {
+	judge, ok := m.cfg.Runtime.(Judge)
+	if !ok {
+		return list, nil
+	}
+	return judge.Judge(run, image, list)
+}
+
+// judge binds the decisions of a request that is to be queued. It refuses them when the run waits, and not for all of them: then
+// nothing that is said before they are carried out can make them fit. Messages are queued all the same, and so is what was
+// queued before under the same key.
+func (m *Mailbox) judge(ctx context.Context, r Request, e *Entry, foreground bool) error {
+	if _, ok := m.cfg.Runtime.(Judge); !ok || len(r.Decisions) == 0 {
+		return nil
+	}
+	s, err := m.queue.load(ctx, r.Thread, Need{Image: true})
+	if err != nil {
+		return err
+	}
+	open := s.Head.Open
+	if open.ID == "" || r.Run != "" && r.Run != open.ID {
+		return nil
+	}
+	list, refusal := m.bound(open.ID, s.Image, r.Decisions)
+	waits := open.Status == RunWaiting && s.Head.Claim == nil && !r.At.After(m.queue.now())
+	if refusal != nil && waits && r.decides() && !r.Late {
+		_, before, err := m.submitted(ctx, *e, r)
+		if err != nil || !before {
+			m.cfg.Logger.WarnContext(ctx, "mailbox_decision_refused", "thread", r.Thread, "run", open.ID)
+			return errors.Join(err, wrap("decision for run", open.ID, refusal))
+		}
+	}
+	r.Decisions, r.Mode = list, r.mode(foreground)
+	e.Request, err = m.encode(r)
+	return err
+}
+
+// decides says whether a request brings nothing but decisions.
+func (r Request) decides() bool { return len(r.Messages) == 0 }

@@ -22,6 +22,9 @@ var (
 	ErrTooLarge = errors.New("too large")
 	// ErrBusy is a thread that has a run which does not give way.
 	ErrBusy = errors.New("thread has an active run; cannot claim inline")
+	// ErrRefused is a request that does not fit where its run stands, such as a decision that nobody waits for. A [Runtime] returns it
+	// with the result as the run stands: the dispatch is acknowledged, says why in LastError, and the run goes on as it was.
+	ErrRefused = errors.New("refused")
 	// ErrUnknownOutcome is a transition of which nobody can say whether it was made.
 	ErrUnknownOutcome = errors.New("commit outcome unknown")
 )

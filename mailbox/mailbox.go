@@ -80,7 +80,8 @@ type Submission struct {
 
 // Submit starts a run in the foreground. What the thread does is interrupted; what
 // users have queued for it is superseded, and told. It fails with [ErrBusy], and queues nothing, when
-// the run before does not give way in time.
+// the run before does not give way in time. A request that brings nothing but decisions interrupts nothing: it fails with [ErrBusy]
+// while the thread is claimed, since the run may be past what they are about, and [Mailbox.Decide] is for a run under way.
 func (m *Mailbox) Submit(ctx context.Context, r Request) (Submission, error) {
 	r, err := r.complete(m.cfg.NewID)
 	if err != nil {
@@ -96,9 +97,14 @@ func (m *Mailbox) Submit(ctx context.Context, r Request) (Submission, error) {
 	if err := m.allowed(ctx, r); err != nil {
 		return Submission{}, err
 	}
-	interrupted, err := m.giveWay(ctx, r.Thread)
-	if err != nil {
+	if err := m.judge(ctx, r, &e, true); err != nil {
 		return Submission{}, err
+	}
+	var interrupted Interruption
+	if !r.decides() {
+		if interrupted, err = m.giveWay(ctx, r.Thread); err != nil {
+			return Submission{}, err
+		}
 	}
 	claim := m.claimRequest()
 	e.Claim, e.Interrupt = &claim, interrupted.ID
@@ -154,6 +160,9 @@ func (m *Mailbox) SubmitBackground(ctx context.Context, r Request) (Submission, 
 	}
 	e, err := m.entry(r, false)
 	if err != nil {
+		return Submission{}, err
+	}
+	if err := m.judge(ctx, r, &e, false); err != nil {
 		return Submission{}, err
 	}
 	taken, err := m.queue.Enqueue(ctx, e)

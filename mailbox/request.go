@@ -34,8 +34,8 @@ type Request struct {
 	// of messages are filled in.
 	Messages  []Input    `json:"messages,omitempty"`
 	Decisions []Decision `json:"decisions,omitempty"`
-	// Late says that the run may have the decisions already, since it was asked while it was under way. A runtime leaves out those about
-	// calls that do not wait any more.
+	// Late says that the run may have the decisions already, since it was asked while it was under way: that one of them is about a
+	// call that does not wait is found when they are carried out, and not before.
 	Late bool `json:"late,omitempty"`
 	// Run continues a run. Without it the thread's waiting run goes on, and else a new one is
 	// made, with the id NewRun if that is set.

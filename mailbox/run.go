@@ -213,10 +213,10 @@ const (
 )
 
 // Classify says whether an error is worth another attempt: any is, unless it is
-// [ErrPermanent] or [ErrInvalid].
+// [ErrPermanent] or [ErrInvalid]. [ErrRefused] is no failure.
 func Classify(err error) Outcome {
 	switch {
-	case err == nil:
+	case err == nil, errors.Is(err, ErrRefused):
 		return OutcomeCompleted
 	case errors.Is(err, ErrPermanent), errors.Is(err, ErrInvalid):
 		return OutcomePermanentError
@@ -239,6 +239,11 @@ func (x *execution) verdict(ctx context.Context, result Result, err error) Settl
 		return s
 	}
 	if err == nil {
+		return s
+	}
+	if errors.Is(err, ErrRefused) {
+		s.Error = err.Error()
+		x.events.send(EventRefused, []byte(s.Error))
 		return s
 	}
 	s.Error, s.Result.Error = err.Error(), err.Error()

@@ -36,7 +36,7 @@ type Settlement struct {
 	Verdict Verdict
 	// RetryAt is when a retry is due.
 	RetryAt time.Time
-	// Error says what went wrong, or why it was superseded.
+	// Error says what went wrong, why it was superseded, or what of it was refused.
 	Error  string
 	Result Result
 }
@@ -96,6 +96,7 @@ func (t *turn) apply(d Dispatch, s Settlement) {
 	}
 	switch {
 	case s.Verdict == Ack:
+		d.LastError = cmp.Or(s.Error, d.LastError)
 		t.settled(d, Acked, EndSettled)
 	case s.Verdict == Supersede:
 		t.supersede(d, s.Error)

@@ -25,6 +25,8 @@ type Event struct {
 const (
 	// EventFailed comes when an execution failed; Data is the error. A retry may follow.
 	EventFailed = "mailbox_failed"
+	// EventRefused comes when what a request asked for was refused, and its run stands as it was; Data is the error.
+	EventRefused = "mailbox_refused"
 	// EventSettled comes last: the dispatch is terminal. Data is its status.
 	EventSettled = "mailbox_settled"
 	// EventMoved comes last from a process when another one goes on with the dispatch. Data is its owner,

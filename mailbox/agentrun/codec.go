@@ -50,13 +50,20 @@ type ticket struct {
 	UpdatedAt int64             `json:"updated_at,omitempty"`
 }
 
-// decision is an agent.Decision.
+// decision is an agent.Decision. About is the question that it answers, if whoever was asked could tell: a call may ask several times.
 type decision struct {
 	ID     string `json:"id,omitempty"`
 	Target string `json:"target,omitempty"`
 	Action string `json:"action,omitempty"`
 	Result any    `json:"result,omitempty"`
 	Reason string `json:"reason,omitempty"`
+	About  *place `json:"about,omitempty"`
+}
+
+// place names a question: by the message of its call and by its round.
+type place struct {
+	MessageID string `json:"message_id"`
+	Rounds    int64  `json:"rounds,omitempty"`
 }
 
 func putTicket(t agent.Ticket) ticket {

@@ -2,14 +2,16 @@ package agentrun
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
 	"github.com/mortise-dev/mortise/agent"
+	"github.com/mortise-dev/mortise/mailbox"
 )
 
 // decide hands decisions to the run, and makes them durable before it says that it did. The run has them first: one that has
 // come to its end refuses them. They are all taken or none.
-func (k *keeper) decide(ctx context.Context, list []agent.Decision, hand func(...agent.Decision) error) bool {
+func (k *keeper) decide(ctx context.Context, list []decision, hand func(...agent.Decision) error) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	// A run that waits, as far as anybody can know, goes on with a dispatch of its own.
@@ -19,17 +21,17 @@ func (k *keeper) decide(ctx context.Context, list []agent.Decision, hand func(..
 	list = slices.DeleteFunc(slices.Clone(list), k.has)
 	var added []decided
 	for _, d := range list {
-		i := slices.IndexFunc(k.thread.Tickets, func(t agent.Ticket) bool { return waitsFor(t, d.Target) })
+		i := d.find(k.thread.Tickets)
 		if i < 0 {
 			return false
 		}
 		t := k.thread.Tickets[i]
-		added = append(added, decided{MessageID: t.MessageID, Rounds: int64(t.Rounds), Decision: putDecision(d)})
+		added = append(added, decided{MessageID: t.MessageID, Rounds: int64(t.Rounds), Decision: d})
 	}
 	if len(list) == 0 {
 		return true
 	}
-	if err := hand(list...); err != nil {
+	if err := hand(plain(list)...); err != nil {
 		return false
 	}
 	// Also if the commit fails: the run has it, and its next checkpoint says so.
@@ -38,13 +40,88 @@ func (k *keeper) decide(ctx context.Context, list []agent.Decision, hand func(..
 }
 
 // has says whether a decision came before. The caller holds the lock.
-func (k *keeper) has(d agent.Decision) bool {
+func (k *keeper) has(d decision) bool {
 	return slices.ContainsFunc(k.taken, func(o decided) bool { return o.Decision.ID == d.ID }) ||
 		slices.ContainsFunc(k.thread.Tickets, func(t agent.Ticket) bool { return t.Decision != nil && t.Decision.ID == d.ID })
 }
 
-func waitsFor(t agent.Ticket, target string) bool {
-	return t.Status == agent.TicketOpen && (t.ID == target || t.Call.ID == target)
+// admit splits decisions about a run: those that it waits for, each about another call, and the targets of the rest. A run that is not
+// the latest of its thread, or that has ended, waits for nothing.
+func admit(c agent.Checkpoint, run string, list []decision) (taken []decision, refused []string) {
+	tickets := slices.Clone(c.Tickets)
+	if c.Run.RunID != run || c.Run.Status == agent.StatusDone {
+		tickets = nil
+	}
+	for _, d := range list {
+		i := d.find(tickets)
+		if i < 0 {
+			refused = append(refused, d.Target)
+			continue
+		}
+		tickets[i].Status = agent.TicketResuming
+		taken = append(taken, d)
+	}
+	return taken, refused
+}
+
+// plain are decisions as the agent takes them.
+func plain(list []decision) (out []agent.Decision) {
+	for _, d := range list {
+		out = append(out, d.get())
+	}
+	return out
+}
+
+// refusal says which decisions nobody waits for.
+func refusal(targets []string) error {
+	return fmt.Errorf("agentrun: %w: no call or suspension %.120q waits for such a decision: it was decided before, or never asked", mailbox.ErrRefused, targets)
+}
+
+// find is the ticket that a decision is about, if that waits for it, and else -1.
+func (d decision) find(tickets []agent.Ticket) int {
+	i := slices.IndexFunc(tickets, func(t agent.Ticket) bool { return t.Status == agent.TicketOpen && t.ID == d.Target })
+	if i < 0 {
+		i = slices.IndexFunc(tickets, func(t agent.Ticket) bool { return t.Status == agent.TicketOpen && t.Call.ID == d.Target })
+	}
+	known := d.Action == string(agent.ActionResume) || d.Action == string(agent.ActionCancel)
+	if i < 0 || !known || d.About != nil && *d.About != placeOf(tickets[i]) {
+		return -1
+	}
+	return i
+}
+
+func placeOf(t agent.Ticket) place {
+	return place{MessageID: t.MessageID, Rounds: int64(t.Rounds)}
+}
+
+// Judge implements mailbox.Judge. A decision is bound to the question that its call has asked latest; one that waits comes first.
+func (r *Runtime) Judge(run string, image []byte, list []mailbox.Decision) ([]mailbox.Decision, error) {
+	c, _, err := getImage(image)
+	if err != nil {
+		return list, nil // who carries it out says what is wrong
+	}
+	in := decisions(list)
+	_, refused := admit(c, run, in)
+	out := slices.Clone(list)
+	for i := range in {
+		d := &in[i]
+		at := slices.IndexFunc(c.Tickets, func(t agent.Ticket) bool { return t.ID == d.Target || t.Call.ID == d.Target })
+		if open := d.find(c.Tickets); open >= 0 {
+			at = open
+		}
+		if c.Run.RunID != run || at < 0 || d.About != nil || d.Action == "" {
+			continue
+		}
+		p := placeOf(c.Tickets[at])
+		d.About = &p
+		if out[i].Data, err = encode("decision", d); err != nil {
+			return list, err
+		}
+	}
+	if len(refused) > 0 {
+		return out, refusal(refused)
+	}
+	return out, nil
 }
 
 // about says whether a decision is about a ticket as it is.

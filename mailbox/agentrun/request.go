@@ -88,17 +88,18 @@ func messages(inputs []mailbox.Input) ([]abi.Message, error) {
 	return out, nil
 }
 
-func decisions(list []mailbox.Decision) ([]agent.Decision, error) {
-	var out []agent.Decision
+// decisions decodes decisions. One that cannot be read has no action, and is refused.
+func decisions(list []mailbox.Decision) []decision {
+	var out []decision
 	for _, d := range list {
 		v := decision{}
 		if err := decode("decision", d.Data, &v); err != nil {
-			return nil, fmt.Errorf("%w: %w", mailbox.ErrPermanent, err)
+			v = decision{}
 		}
 		v.Target = d.Call
-		out = append(out, v.get())
+		out = append(out, v)
 	}
-	return out, nil
+	return out
 }
 
 // DecodeMessage reads a message of a thread's log.

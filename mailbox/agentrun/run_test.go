@@ -166,22 +166,6 @@ func TestPatience(t *testing.T) {
 	}
 }
 
-// TestWrongDecision: nobody waits for it, and it is not tried again.
-func TestWrongDecision(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		p := newProcess(t, memstore.New(), "one", &counter{rounds: 1}, &tools{}, asks{})
-		sub := p.submit(t, request(t, "t", user("go")))
-		p.await(t, sub)
-		list, err := agentrun.Decisions(agent.Decision{Target: "nobody", Action: agent.ActionResume})
-		must(t, err)
-		decided := p.submit(t, mailbox.Request{Thread: "t", Run: sub.Run, Decisions: list})
-		if d := p.await(t, decided); d.Status != mailbox.DeadLetter || d.Attempts != 1 {
-			t.Errorf("dispatch is %+v", d)
-		}
-	})
-}
-
 // TestRetryGoesOn: an attempt that failed is gone on with, and nothing is said twice.
 func TestRetryGoesOn(t *testing.T) {
 	t.Parallel()

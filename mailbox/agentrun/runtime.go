@@ -30,7 +30,7 @@ type Config struct {
 	Patience func(run agent.Record, w agent.Waiting) time.Duration
 }
 
-// Runtime is a mailbox.Runtime and mailbox.Steerer. Make one with [New].
+// Runtime is a mailbox.Runtime, mailbox.Steerer and mailbox.Judge. Make one with [New].
 type Runtime struct {
 	cfg Config
 
@@ -49,6 +49,7 @@ type activity struct {
 var (
 	_ mailbox.Runtime = (*Runtime)(nil)
 	_ mailbox.Steerer = (*Runtime)(nil)
+	_ mailbox.Judge   = (*Runtime)(nil)
 )
 
 // New checks the config and makes a Runtime.
@@ -66,19 +67,22 @@ func (r *Runtime) Run(ctx context.Context, j *mailbox.Job) (mailbox.Result, erro
 		return mailbox.Result{}, err
 	}
 	k.patience = r.cfg.Patience
-	req, nothing, err := k.request(j)
+	req, refused, err := k.request(j)
 	if err != nil {
 		return mailbox.Result{}, err
 	}
-	if nothing {
-		return k.asItStands(j), nil
+	if req == nil {
+		return k.asItStands(j), refused
+	}
+	if refused != nil {
+		j.Emit(mailbox.EventRefused, []byte(refused.Error()))
 	}
 	a, err := r.agent(ctx, j, k)
 	if err != nil {
 		return mailbox.Result{}, err
 	}
 	r.enter(j.Run.ID, &activity{agent: a, keep: k, thread: j.Dispatch.Thread})
-	out, err := a.Run(ctx, req)
+	out, err := a.Run(ctx, *req)
 	r.leave(j.Run.ID)
 	r.requeue(context.WithoutCancel(ctx), j, k.left())
 	return k.outcome(out, err)
@@ -108,19 +112,15 @@ func (r *Runtime) agent(ctx context.Context, j *mailbox.Job, k *keeper) (*agent.
 	return a, nil
 }
 
-// request is what the agent is asked for, or nothing when all of it was done before.
-func (k *keeper) request(j *mailbox.Job) (req agent.Request, nothing bool, err error) {
+// request is what the agent is asked for, or nil when nothing is left to do. Refused says which decisions it leaves out.
+func (k *keeper) request(j *mailbox.Job) (req *agent.Request, refused, err error) {
 	extras, err := DecodeExtras(j.Request.Extras)
 	if err != nil {
-		return req, false, err
+		return nil, nil, err
 	}
 	input, err := messages(j.Request.Messages)
 	if err != nil {
-		return req, false, err
-	}
-	decided, err := decisions(j.Request.Decisions)
-	if err != nil {
-		return req, false, err
+		return nil, nil, err
 	}
 	latest := k.thread.Run
 	// The same dispatch again: it had begun before its process ended, or it failed.
@@ -128,14 +128,16 @@ func (k *keeper) request(j *mailbox.Job) (req agent.Request, nothing bool, err e
 	goesOn := latest.RunID == j.Run.ID && (latest.Status == agent.StatusRunning || latest.Status == agent.StatusWaiting)
 	k.forgetAsked(input)
 	fresh := slices.DeleteFunc(input, func(m abi.Message) bool { return k.knows(m.ID) })
-	if again || j.Request.Late {
-		decided = slices.DeleteFunc(decided, func(d agent.Decision) bool { return !k.isOpen(d.Target) })
+	decided, late := admit(k.thread, j.Run.ID, decisions(j.Request.Decisions))
+	if len(late) > 0 && !again {
+		refused = refusal(late)
 	}
-	brought := len(j.Request.Messages) > 0 || j.Request.Late
 	broken := goesOn && latest.Status == agent.StatusRunning // its process ended
-	nothing = brought && len(fresh) == 0 && len(decided) == 0 && !again && !broken
-	req = agent.Request{
-		ThreadID: j.Dispatch.Thread, Messages: fresh, Decisions: decided, FrontendTools: extras.FrontendTools, Override: extras.Override,
+	if len(fresh) == 0 && len(decided) == 0 && !again && !broken {
+		return nil, refused, nil
+	}
+	req = &agent.Request{
+		ThreadID: j.Dispatch.Thread, Messages: fresh, Decisions: plain(decided), FrontendTools: extras.FrontendTools, Override: extras.Override,
 		ParentRunID: j.Run.Parent, DispatchID: j.Dispatch.ID, SessionID: j.Dispatch.Instance,
 		Mode: abi.RunMode(j.Request.Mode), Adapter: j.Request.Adapter,
 	}
@@ -144,7 +146,7 @@ func (k *keeper) request(j *mailbox.Job) (req agent.Request, nothing bool, err e
 	} else {
 		req.RunID, req.AgentID = j.Run.ID, j.Run.Agent
 	}
-	return req, nothing, nil
+	return req, refused, nil
 }
 
 // forgetAsked leaves to the request what it brings: it was taken under way, and came too late.
@@ -164,15 +166,11 @@ func (k *keeper) forgetAsked(input []abi.Message) {
 	k.thread.Held = held
 }
 
-func (k *keeper) isOpen(target string) bool {
-	return slices.ContainsFunc(k.thread.Tickets, func(t agent.Ticket) bool { return waitsFor(t, target) })
-}
-
 // Duplicate is the termination of a run whose request brought nothing new: its messages were
 // taken by a run before.
 const Duplicate = "duplicate"
 
-// asItStands is the result of a run that has nothing to do.
+// asItStands is the result of a run that has nothing to do, or not what was asked for.
 func (k *keeper) asItStands(j *mailbox.Job) mailbox.Result {
 	if latest := k.thread.Run; latest.RunID == j.Run.ID && latest.Status == agent.StatusWaiting {
 		return k.result(latest)

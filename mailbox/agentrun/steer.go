@@ -64,10 +64,7 @@ func (a *activity) send(ctx context.Context, req mailbox.Request) bool {
 }
 
 func (a *activity) decide(ctx context.Context, run, name string, req mailbox.Request) bool {
-	list, err := decisions(req.Decisions)
-	if err != nil {
-		return false
-	}
+	list := decisions(req.Decisions)
 	for i := range list {
 		list[i].ID = cmp.Or(list[i].ID, fmt.Sprint(name, "/", i)) // the same if it comes twice
 	}
