@@ -192,11 +192,3 @@ func discard(t *turn, id string) (Change, error) {
 	t.put(d)
 	return t.keep(), nil
 }
-
-// drop forgets a thread that nobody holds.
-func drop(t *turn) (Change, error) {
-	if t.head.Claim != nil {
-		return Change{}, wrap("thread", t.head.Thread, ErrBusy)
-	}
-	return Change{Head: &t.head, Drop: true}, nil
-}

@@ -131,19 +131,6 @@ func (q *Queue) Lapse(ctx context.Context, thread string) (run string, err error
 	return run, err
 }
 
-// Drop forgets a thread with all that is in it. It is [ErrBusy] while the thread is
-// claimed: interrupt it first.
-func (q *Queue) Drop(ctx context.Context, thread string) (err error) {
-	ctx, end := q.begin(ctx, Operation{Name: OpDrop, Thread: thread})
-	defer func() { end(false, err) }()
-	var verdict error
-	err = q.update(ctx, thread, Need{}, func(t *turn) (out Change) {
-		out, verdict = drop(t)
-		return out
-	})
-	return cmp.Or(err, verdict)
-}
-
 // Replay queues a dead letter again, for a new run of that id.
 func (q *Queue) Replay(ctx context.Context, id, newRun string) (taken Taken, err error) {
 	ctx, end := q.begin(ctx, Operation{Name: OpReplay, Dispatch: id})

@@ -87,6 +87,10 @@ type Need struct {
 	RunsOf bool
 	// Image asks for the thread's image.
 	Image bool
+	// Lenient asks for the head alone, and for what can still be read of it if it is damaged: for a [Change] with Drop, and no
+	// other. What cannot be read is zero; Fence is then no less than any that the thread has given, and Claim is set unless it is certain
+	// that there is none, with an UpdatedAt that is not before its latest lease was taken, if that is known.
+	Lenient bool
 }
 
 // State is what a store knows of a thread at one moment.
@@ -122,7 +126,8 @@ type Change struct {
 	Messages []Message
 	// Image takes the place of the thread's, if it is not nil.
 	Image []byte
-	// Drop drops the thread with all that is in it, and nothing is written.
+	// Drop drops the thread with all that is in it, also what is damaged. What stays is Head, which has the id and the fence and
+	// nothing else; no listing has it, and a thread that has no fence is as if it had never been.
 	Drop bool
 	// Signal says that other processes should look at the thread at Head.DueAt. Dispatch says
 	// why, if it is one. Stores without signals ignore it.

@@ -272,7 +272,7 @@ func dropForgets(w *world) {
 	same(w.t, "dispatches", w.list(mailbox.DispatchQuery{}), "d2")
 	same(w.t, "log", w.log("t", 1, 10))
 	same(w.t, "due", w.due(), "other")
-	equal(w.t, "head", w.head("t"), mailbox.Head{Thread: "t"})
+	equal(w.t, "head", w.head("t"), mailbox.Head{Thread: "t", Fence: k.Claim.Fence})
 	if _, found, err := w.queue.Run(w.ctx(), "run-d1"); found || err != nil {
 		w.t.Errorf("its run is there: %v, %v", found, err)
 	}
@@ -281,5 +281,8 @@ func dropForgets(w *world) {
 	equal(w.t, "queued", c.Status[mailbox.Queued], 1)
 	// The names can be used again, by another tenant too.
 	w.enqueue("t", "d1", func(e *mailbox.Entry) { e.Dedupe = "k" })
-	equal(w.t, "length of the log", w.claim("t").Head.Messages, 0)
+	next := w.claim("t")
+	equal(w.t, "length of the log", next.Head.Messages, 0)
+	equal(w.t, "fence", next.Claim.Fence, k.Claim.Fence+1)
+	same(w.t, "threads", w.threads(mailbox.ThreadQuery{}), "other", "t")
 }

@@ -38,7 +38,7 @@ func (m *model) do(s step, now time.Time) string {
 	case doReplay, doDiscard:
 		return m.letter(s.Do, d, run, now)
 	case doDrop:
-		return m.drop()
+		return m.drop(now)
 	default:
 		return "ok"
 	}
@@ -310,12 +310,12 @@ func (m *model) letter(do action, d *modelDispatch, run string, now time.Time) s
 	return "ok"
 }
 
-func (m *model) drop() string {
-	if m.claim != nil {
+func (m *model) drop(now time.Time) string {
+	if m.claim != nil && !now.After(m.claim.until) {
 		return mailbox.ErrBusy.Error()
 	}
-	tokens, holders, count := m.tokens, m.holders, m.count
+	tokens, holders, count, fence := m.tokens, m.holders, m.count, m.fence
 	*m = *newModel()
-	m.tokens, m.holders, m.count = tokens, holders, count
+	m.tokens, m.holders, m.count, m.fence = tokens, holders, count, fence
 	return "ok"
 }

@@ -16,13 +16,13 @@ func (s *Store) apply(id string, c mailbox.Change) error {
 		t = newThread(id)
 	}
 	if c.Drop {
-		s.forget(t)
+		s.forget(t, c.Head.Fence)
 		return nil
 	}
 	if err := s.check(t, c); err != nil {
 		return err
 	}
-	if s.threads[id] == nil {
+	if s.threads[id] == nil || t.head.Seq == 0 {
 		s.threads[id] = t
 		s.names.Set(id)
 	}
@@ -141,8 +141,8 @@ func (s *Store) put(t *thread, d mailbox.Dispatch) {
 	}
 }
 
-// forget drops a thread with all that is in it.
-func (s *Store) forget(t *thread) {
+// forget drops a thread with all that is in it but its fence.
+func (s *Store) forget(t *thread, fence uint64) {
 	s.putHead(t, mailbox.Head{Thread: t.head.Thread})
 	for _, e := range t.all.Items() {
 		s.drop(t, s.dispatches[e.id])
@@ -157,6 +157,10 @@ func (s *Store) forget(t *thread) {
 	s.bells.drop(t.head.Thread)
 	delete(s.threads, t.head.Thread)
 	s.names.Delete(t.head.Thread)
+	if fence > 0 {
+		s.threads[t.head.Thread] = newThread(t.head.Thread)
+		s.threads[t.head.Thread].head.Fence = fence
+	}
 }
 
 // drop takes a dispatch out of every index.

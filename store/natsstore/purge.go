@@ -133,19 +133,21 @@ func (t *thread) cutPages(ctx context.Context, d *dispatchNow, changed map[uint6
 	return nil
 }
 
-// goneTTL is how long the record stays that says that a thread is gone, for those who follow the heads.
+// goneTTL is how long the record stays that says that a thread is gone, for those who follow the heads. It stays for good if it has a
+// fence to keep.
 const goneTTL = 24 * time.Hour
 
-// forget drops a thread. Its head goes first; what it referred to is dropped then.
-func (u *update) forget(ctx context.Context, t *thread) error {
+// forget drops a thread but its fence. Its head goes first; what it referred to is dropped then, and what a damaged one does not
+// tell is found by a sweep.
+func (u *update) forget(ctx context.Context, t *thread, fence uint64) error {
 	if t.head.Seq == 0 {
 		return nil
 	}
 	ids, err := t.ids(ctx)
-	if err != nil {
-		return err
+	if err == nil {
+		err = t.fetch(ctx, slices.Clone(ids))
 	}
-	if err := t.fetch(ctx, slices.Clone(ids)); err != nil {
+	if err != nil && !damaged(err) {
 		return err
 	}
 	for _, k := range ids {
@@ -154,8 +156,12 @@ func (u *update) forget(ctx context.Context, t *thread) error {
 		}
 	}
 	t.doc = document{Format: format, Writes: t.doc.Writes, Gone: true}
-	t.doc.Head.Thread = t.id
-	if err := u.commit(ctx, t, jetstream.WithMsgTTL(goneTTL)); err != nil {
+	t.doc.Head.Thread, t.doc.Head.Fence = t.id, fence
+	var options []jetstream.PublishOpt
+	if fence == 0 {
+		options = append(options, jetstream.WithMsgTTL(goneTTL))
+	}
+	if err := u.commit(ctx, t, options...); err != nil {
 		return err
 	}
 	u.s.forgetEvents(ctx, ids)

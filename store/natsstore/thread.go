@@ -93,7 +93,7 @@ func (s *Store) guessed(id string) *thread {
 // ready makes the maps, and the head of a thread that is not there.
 func (d *document) ready(id string) {
 	if d.Gone {
-		*d = document{Writes: d.Writes}
+		*d = document{Head: headFields{Fence: d.Head.Fence}, Writes: d.Writes}
 	}
 	d.Head.Thread = id
 	if d.Dispatches == nil {

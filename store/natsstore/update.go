@@ -25,7 +25,7 @@ var (
 
 // Update implements mailbox.Store.
 func (s *Store) Update(ctx context.Context, id string, need mailbox.Need, decide decider) error {
-	u := &update{s: s, id: id, sure: s.stream.Alone()}
+	u := &update{s: s, id: id, sure: s.stream.Alone(), reads: need.Lenient, lenient: need.Lenient}
 	return u.run(ctx, func(ctx context.Context, t *thread) error { return u.try(ctx, t, need, decide) })
 }
 
@@ -49,6 +49,8 @@ type update struct {
 	// reads says that the thread is to be read, not guessed; doubts that what is read has to be the latest for certain, and
 	// sure that it is.
 	reads, doubts, sure bool
+	// lenient says that a damaged thread is read as far as it can be.
+	lenient bool
 }
 
 // run reads the thread and tries, until it is certain what came of it.
@@ -118,6 +120,9 @@ func (u *update) open(ctx context.Context) (*thread, error) {
 		}
 		u.sure = true
 	}
+	if u.lenient {
+		return u.s.salvage(ctx, u.id)
+	}
 	return u.s.open(ctx, u.id)
 }
 
@@ -163,17 +168,19 @@ func (u *update) try(ctx context.Context, t *thread, need mailbox.Need, decide d
 		u.doubts = true
 		return errStale // nothing will be written that shows whether this was right
 	}
-	if err != nil {
+	if nothing && !u.lenient {
 		u.s.cache.keep(t, len(t.head.data))
-		return &refusal{err}
 	}
 	switch {
-	case change.Head == nil:
-		u.s.cache.keep(t, len(t.head.data))
+	case err != nil:
+		return &refusal{err}
+	case nothing:
 		u.unused()
 		return nil
 	case change.Drop:
-		return u.forget(ctx, t)
+		return u.forget(ctx, t, change.Head.Fence)
+	case u.lenient:
+		return fmt.Errorf("natsstore: thread %.80q: %w: a change of what may be damaged", u.id, mailbox.ErrInvalid)
 	}
 	if err := t.write(ctx, u, change); err != nil {
 		if definite(err) {

@@ -26,6 +26,16 @@ func scanHead(row pgx.Row) (h mailbox.Head, err error) {
 	return h, err
 }
 
+// salvageHead locks a head and reads what can be read of it: counters that are none are 0, and the fence and the time are not
+// before those of the thread.
+const salvageHead = `SELECT id, tenant, greatest(epoch, 0),
+	greatest(fence, claim_fence, (SELECT max(d.fence) FROM @.dispatch d WHERE d.thread = t.id), 0), greatest(seq, 0), greatest(queued, 0), greatest(messages, 0),
+	claim_dispatch IS NOT NULL OR claim_token <> '' OR claim_fence <> 0 OR claim_until IS NOT NULL,
+	claim_dispatch, claim_token, greatest(claim_fence, 0), claim_owner, claim_until, claim_stop,
+	latest_run, latest_agent, latest_status, latest_wait, latest_wait_until, open_run, open_agent, open_status, open_wait, open_wait_until,
+	commit_id, interrupt_id, reserved_until, due_at, rank, coalesce(updated_at, (SELECT max(d.updated_at) FROM @.dispatch d WHERE d.thread = t.id))
+	FROM @.thread t WHERE id = $1 FOR UPDATE OF t`
+
 const insertHead = `INSERT INTO @.thread (id, tenant, epoch, fence, seq, queued, messages,
 	claim_dispatch, claim_token, claim_fence, claim_owner, claim_until, claim_stop,
 	latest_run, latest_agent, latest_status, latest_wait, latest_wait_until, open_run, open_agent, open_status, open_wait, open_wait_until,

@@ -65,7 +65,7 @@ func (s *Store) Messages(ctx context.Context, thread string, from, limit int) ([
 
 // Threads implements mailbox.Reader.
 func (s *Store) Threads(ctx context.Context, q mailbox.ThreadQuery) ([]mailbox.Head, error) {
-	sql := `SELECT ` + headColumns + ` FROM @.thread WHERE id > $1 AND ($2 = '' OR tenant = $2) AND ($3 OR queued > 0)`
+	sql := `SELECT ` + headColumns + ` FROM @.thread WHERE id > $1 AND (seq + epoch > 0 OR fence = 0) AND ($2 = '' OR tenant = $2) AND ($3 OR queued > 0)`
 	args := []any{name(q.After), name(q.Tenant), !q.Queued, max(q.Limit, 0)}
 	if q.Wait != "" {
 		sql += ` AND open_wait <> '' AND open_wait = $5`

@@ -33,7 +33,11 @@ func (s *Store) transition(ctx context.Context, c *pgx.Conn, thread string, need
 	var now seen
 	b := &pgx.Batch{}
 	b.Queue(`BEGIN`)
-	s.ask(b, &now, thread, lockHead, need)
+	head := lockHead
+	if need.Lenient {
+		head = salvageHead
+	}
+	s.ask(b, &now, thread, head, need)
 	if err := c.SendBatch(ctx, b).Close(); err != nil {
 		return mailbox.Change{}, s.harmless(ctx, c, err)
 	}

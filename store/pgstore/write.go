@@ -22,6 +22,9 @@ func (s *Store) write(b *pgx.Batch, thread string, now *seen, c mailbox.Change) 
 			s.queue(b, `DELETE FROM @.`+table+` WHERE thread = $1`, name(thread))
 		}
 		s.queue(b, `DELETE FROM @.thread WHERE id = $1`, name(thread))
+		if c.Head.Fence > 0 {
+			s.queue(b, insertHead, headArgs(c.Head)...)
+		}
 		return
 	}
 	statement := insertHead

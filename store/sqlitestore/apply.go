@@ -11,7 +11,7 @@ import (
 func (v *view) apply(change mailbox.Change) error {
 	if change.Drop {
 		v.cache.clear()
-		return v.drop()
+		return v.drop(*change.Head)
 	}
 	if err := v.check(change); err != nil {
 		return err
@@ -134,8 +134,8 @@ func (v *view) putImage(data []byte) error {
 	return err
 }
 
-// drop forgets the thread.
-func (v *view) drop() error {
+// drop forgets the thread. Its head stays if it has a fence.
+func (v *view) drop(left mailbox.Head) error {
 	var sum tally
 	err := v.c.Query(func(r *engine.Row) { sum.add(mailbox.Status(r.Text()), -int(r.Int())) },
 		"SELECT status, count(*) FROM dispatch WHERE thread = ? GROUP BY status", v.id)
@@ -153,6 +153,11 @@ func (v *view) drop() error {
 		"DELETE FROM thread WHERE id = ?",
 	} {
 		if _, err := v.c.Exec(text, v.id); err != nil {
+			return err
+		}
+	}
+	if left.Fence > 0 {
+		if err := putHead(v.c, left, false); err != nil {
 			return err
 		}
 	}

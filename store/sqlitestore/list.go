@@ -87,7 +87,7 @@ func (s *Store) Messages(ctx context.Context, thread string, from, limit int) (l
 
 // Threads implements mailbox.Reader.
 func (s *Store) Threads(ctx context.Context, q mailbox.ThreadQuery) (heads []mailbox.Head, err error) {
-	text, args := `SELECT `+headColumns+` FROM thread WHERE id > ?`, []any{q.After}
+	text, args := `SELECT `+headColumns+` FROM thread WHERE id > ? AND (seq + epoch > 0 OR fence = 0)`, []any{q.After}
 	if q.Tenant != "" {
 		text, args = text+` AND tenant = ?`, append(args, q.Tenant)
 	}

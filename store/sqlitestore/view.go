@@ -58,7 +58,11 @@ const (
 // load reads what need names.
 func (v *view) load(need mailbox.Need) (mailbox.State, error) {
 	out := mailbox.State{Dispatches: map[string]mailbox.Dispatch{}, Runs: map[string]mailbox.Run{}}
-	if err := v.loadHead(); err != nil {
+	head := v.loadHead
+	if need.Lenient {
+		head = v.salvageHead
+	}
+	if err := head(); err != nil {
 		return out, err
 	}
 	out.Head = v.head
@@ -92,6 +96,27 @@ func (v *view) loadHead() error {
 		return nil
 	}
 	return v.c.Query(func(r *engine.Row) { v.head, v.known = readHead(r), true }, selectHead, v.id)
+}
+
+// salvage are a fence and a time that are not before those of the thread, and whether something is left of a claim.
+const salvage = `SELECT max(ifnull(fence, 0), ifnull(claim_fence, 0), ifnull((SELECT max(fence) FROM dispatch WHERE thread = t.id AND typeof(fence) = 'integer'), 0)),
+	CASE WHEN typeof(updated_at) = 'integer' THEN updated_at ELSE (SELECT max(updated_at) FROM dispatch WHERE thread = t.id AND typeof(updated_at) = 'integer') END,
+	coalesce(claim_dispatch, claim_token, claim_fence, claim_owner, claim_until, claim_stop) IS NOT NULL
+	FROM (SELECT id, claim_dispatch, claim_token, claim_owner, claim_until, claim_stop, updated_at,
+		CASE WHEN typeof(fence) = 'integer' THEN fence END AS fence, CASE WHEN typeof(claim_fence) = 'integer' THEN claim_fence END AS claim_fence
+		FROM thread WHERE id = ?) AS t`
+
+// salvageHead reads the head past the cache. A value of another kind than it should be reads as none.
+func (v *view) salvageHead() error {
+	if err := v.c.Query(func(r *engine.Row) { v.head, v.known = readHead(r), true }, selectHead, v.id); err != nil {
+		return err
+	}
+	return v.c.Query(func(r *engine.Row) {
+		v.head.Fence, v.head.UpdatedAt = r.Uint(), r.Time()
+		if r.Bool() && v.head.Claim == nil {
+			v.head.Claim = &mailbox.Claim{}
+		}
+	}, salvage, v.id)
 }
 
 // wanted finds the ids of the dispatches that need names.

@@ -83,6 +83,15 @@ func (s *Stream) LastHeader(ctx context.Context, subject string) (h nats.Header,
 	return msg.Header, true, nil
 }
 
+// LastMark is the latest record of a subject without its data, also one of which pieces are missing.
+func (s *Stream) LastMark(ctx context.Context, subject string) (r Record, found bool, err error) {
+	msg, err := s.lastMessage(ctx, subject)
+	if err != nil || msg == nil {
+		return Record{}, false, err
+	}
+	return Record{Ref: Ref{Seq: msg.Sequence}, Subject: msg.Subject, Header: msg.Header, At: msg.Time}, true, nil
+}
+
 // lastMessage is the first message of the latest record, without its pieces, or nil.
 func (s *Stream) lastMessage(ctx context.Context, pattern string) (*jetstream.RawStreamMsg, error) {
 	return look(ctx, s.link, func(ctx context.Context) (*jetstream.RawStreamMsg, error) {
