@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/mortise-dev/mortise/mailbox"
+	"github.com/mortise-dev/mortise/mailbox/mailboxtest"
+	"github.com/mortise-dev/mortise/store/sqlitestore"
 	"github.com/mortise-dev/mortise/store/sqlitestore/internal/engine"
 )
 
@@ -60,4 +62,50 @@ func TestStore_damagedRow(t *testing.T) {
 	if _, found, err := m.Queue().Dispatch(t.Context(), bad.Dispatch); found || err != nil {
 		t.Errorf("the dropped dispatch is there: %v, %v", found, err)
 	}
+}
+
+// TestStore_damaged holds that a thread with values that cannot be read can be dropped, and when.
+func TestStore_damaged(t *testing.T) {
+	t.Parallel()
+	sql := func(texts ...string) func(*testing.T, mailbox.Store, mailbox.Taken) {
+		return func(t *testing.T, store mailbox.Store, k mailbox.Taken) {
+			t.Helper()
+			s, ok := store.(*sqlitestore.Store)
+			if !ok {
+				t.Fatalf("the store is a %T", store)
+			}
+			for _, text := range texts {
+				err := s.File().Write(t.Context(), func(c *engine.Conn) error {
+					n, err := c.Exec(text, k.Dispatch.Thread)
+					if err == nil && n == 0 {
+						t.Errorf("nothing was damaged: %s", text)
+					}
+					return err
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+	thread := func(set string) func(*testing.T, mailbox.Store, mailbox.Taken) {
+		return sql("UPDATE thread SET " + set + " WHERE id = ?")
+	}
+	mailboxtest.TestDamage(t, func(t *testing.T) mailbox.Store {
+		t.Helper()
+		return open(t, filepath.Join(t.TempDir(), "mailbox.db"))
+	},
+		mailboxtest.Damage{Name: "runs", Do: sql("UPDATE run SET input = '{' WHERE thread = ?")},
+		mailboxtest.Damage{Name: "claim_of_nothing", Do: thread("claim_dispatch = NULL"), Claim: true},
+		mailboxtest.Damage{Name: "claim_without_token", Do: thread("claim_token = NULL"), Claim: true},
+		mailboxtest.Damage{Name: "claim_without_end", Do: thread("claim_until = 'soon'"), Claim: true},
+		mailboxtest.Damage{Name: "claim_without_an_end_in_sight", Do: thread("claim_until = 9223372036854"), Claim: true},
+		mailboxtest.Damage{Name: "claim_of_another_kind", Do: thread("claim_dispatch = 1, claim_token = 1, claim_fence = 'x', claim_owner = 1, claim_until = 'x', claim_stop = 1"), Claim: true},
+		mailboxtest.Damage{Name: "fence", Do: thread("fence = 'x', claim_fence = 'y'"), Claim: true},
+		mailboxtest.Damage{Name: "time", Do: thread("updated_at = 'x', claim_until = 'y', tenant = 3, queued = 'many'"), Claim: true},
+		mailboxtest.Damage{
+			Name: "all_of_it", Claim: true,
+			Do: sql("UPDATE run SET input = '{' WHERE thread = ?", "UPDATE dispatch SET priority = 'x' WHERE thread = ?", "UPDATE thread SET claim_until = NULL, queued = 'x', open_run = 7 WHERE id = ?"),
+		},
+	)
 }
