@@ -119,7 +119,8 @@ func (f *flight) land(r jet.Ref, size int) {
 	clear(f.t.unsure)
 }
 
-// catchUp reads what is in the log behind what is known. landed says that the flight's own message was there.
+// catchUp reads what is in the log behind what is known. landed says that the flight's own message was there. What it finds is so; that
+// it finds nothing behind need not be, and what is written next is compared with the log; that there is no log at all is made sure.
 func (f *flight) catchUp(ctx context.Context) (landed bool, err error) {
 	moved := false
 	for {
@@ -145,8 +146,8 @@ func (f *flight) catchUp(ctx context.Context) (landed bool, err error) {
 		moved = true
 	}
 	if !moved && f.t.last != 0 {
-		_, found, err := f.stream.Last(ctx, f.names.log(f.t.name))
-		if found || err != nil {
+		there, err := f.isThere(ctx)
+		if there || err != nil {
 			return false, err
 		}
 		f.advance(f.t, &message{Reset: true}, jet.Ref{}, 0) // somebody else has dropped the log
@@ -156,6 +157,19 @@ func (f *flight) catchUp(ctx context.Context) (landed bool, err error) {
 		f.giveUp()
 	}
 	return false, nil
+}
+
+// isThere says whether there is a log.
+func (f *flight) isThere(ctx context.Context) (bool, error) {
+	_, found, err := f.stream.Last(ctx, f.names.log(f.t.name))
+	if found || err != nil {
+		return found, err
+	}
+	if err := f.stream.SureEmpty(ctx, f.names.quorum()); err != nil {
+		return false, err
+	}
+	_, found, err = f.stream.Last(ctx, f.names.log(f.t.name))
+	return found, err
 }
 
 // follows says whether a message may come next.

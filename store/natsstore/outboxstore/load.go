@@ -7,8 +7,12 @@ import (
 	"github.com/mortise-dev/mortise/store/natsstore/internal/jet"
 )
 
-// load reads all logs, and drops what of them no longer counts.
+// load reads all logs, and drops what of them no longer counts. It makes sure that they are the latest: from then on the outbox answers
+// from memory, and delivers by that.
 func (s *Store) load(ctx context.Context) error {
+	if err := s.stream.SureEmpty(ctx, s.names.quorum()); err != nil {
+		return err
+	}
 	first := map[string]uint64{}
 	err := s.stream.Each(ctx, s.names.logs(), func(r jet.Record) error {
 		m, err := decode(r.Data)

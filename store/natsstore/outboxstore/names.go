@@ -16,6 +16,9 @@ func (n names) logs() string { return n.root + ".*.l" }
 
 func (n names) log(thread string) string { return n.root + "." + jet.Token(thread) + ".l" }
 
+// quorum is a subject that has no records.
+func (n names) quorum() string { return n.root + ".q" }
+
 // thread is the log, and the pieces of messages that are too long for one.
 func (n names) thread(thread string) string { return n.root + "." + jet.Token(thread) + ".>" }
 

@@ -40,6 +40,9 @@ func (s *Store) runs(ctx context.Context) ([]known, error) {
 // List implements record.Store.
 func (s *Store) List(n int) (list []record.Known, err error) {
 	err = s.call(func(ctx context.Context) error {
+		if err := s.sure(ctx); err != nil {
+			return err
+		}
 		runs, err := s.runs(ctx)
 		for i := 0; err == nil && i < len(runs) && len(list) < n; i++ {
 			var first jet.Record
@@ -64,6 +67,9 @@ func (s *Store) List(n int) (list []record.Known, err error) {
 func (s *Store) Load(id string) (out *record.Run, err error) {
 	var unknown error
 	err = s.call(func(ctx context.Context) (err error) {
+		if err := s.sure(ctx); err != nil {
+			return err
+		}
 		if record.CheckRun(id) == nil {
 			if out, err = s.load(ctx, id); out != nil || err != nil {
 				return err

@@ -76,8 +76,11 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// prune removes the oldest records. One that is gone on with at this moment begins anew.
+// prune removes the oldest records, as they are for certain. One that is gone on with at this moment begins anew.
 func (s *Store) prune(ctx context.Context) error {
+	if err := s.sure(ctx); err != nil {
+		return err
+	}
 	runs, err := s.runs(ctx)
 	if err != nil {
 		return err
@@ -92,6 +95,9 @@ func (s *Store) prune(ctx context.Context) error {
 	}
 	return nil
 }
+
+// sure makes certain that what is read from then on is not older: a leader that is cut off does not know that there is another.
+func (s *Store) sure(ctx context.Context) error { return s.stream.SureEmpty(ctx, s.names.quorum()) }
 
 // call runs one call, in its time.
 func (s *Store) call(do func(context.Context) error) error {
@@ -119,6 +125,9 @@ type names struct{ root string }
 func (n names) all() string { return n.root + ".>" }
 
 func (n names) records() string { return n.root + ".*.l" }
+
+// quorum is a subject that has no records.
+func (n names) quorum() string { return n.root + ".q" }
 
 func (n names) run(id string) string { return n.root + "." + jet.Token(id) }
 

@@ -54,8 +54,11 @@ func (s *Store) get(id string) *run {
 	return s.started[id]
 }
 
-// size reads how many bytes a record has.
+// size reads how many bytes a record has, for certain: what is written next is counted from there.
 func (s *Store) size(ctx context.Context, id string) (int64, error) {
+	if err := s.sure(ctx); err != nil {
+		return 0, err
+	}
 	h, found, err := s.stream.LastHeader(ctx, s.names.record(id))
 	if err != nil || !found {
 		return 0, err

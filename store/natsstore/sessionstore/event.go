@@ -27,7 +27,7 @@ func (s *Store) Record(e compaction.Event) error {
 	}))
 }
 
-// Events implements session.Store.
+// Events implements session.Store. They tell what was, and may run behind.
 func (s *Store) Events(thread string) (list []compaction.Event, err error) {
 	err = s.call(func(ctx context.Context) error {
 		return s.stream.Each(ctx, s.names.events(thread), func(r jet.Record) error {

@@ -105,7 +105,8 @@ type write struct {
 	tried bool
 }
 
-// find looks where the next record goes, if that is not known.
+// find looks where the next record goes, if that is not known. It need not be the latest: each place is written once, and a place that is
+// taken is gone past.
 func (s *Store) find(ctx context.Context, l *lane) error {
 	if l.next != 0 {
 		return nil

@@ -123,8 +123,11 @@ func (s *Store) Log(thread string) (messages []abi.Message, err error) {
 	return messages, wrap(thread, err)
 }
 
-// read puts a log together.
+// read puts a log together, as it is for certain: a run goes on from it, and a replacement is refused by it.
 func (s *Store) read(ctx context.Context, thread string) (*session.Log, error) {
+	if err := s.sure(ctx); err != nil {
+		return nil, err
+	}
 	log, next := &session.Log{}, uint64(1)
 	err := s.stream.Each(ctx, s.names.log(thread), func(r jet.Record) error {
 		at, err := place(r.Subject)
@@ -153,6 +156,9 @@ func (s *Store) read(ctx context.Context, thread string) (*session.Log, error) {
 func (s *Store) Threads() (threads []string, err error) {
 	err = s.call(func(ctx context.Context) error {
 		threads = nil
+		if err := s.sure(ctx); err != nil {
+			return err
+		}
 		subjects, err := s.stream.Subjects(ctx, s.names.firsts())
 		if err != nil {
 			return err

@@ -43,6 +43,9 @@ func (n names) piece(thread string) func() *nats.Msg {
 // firsts are the first records of all logs.
 func (n names) firsts() string { return n.root + ".*.l.1" }
 
+// quorum is a subject that has no records.
+func (n names) quorum() string { return n.root + ".q" }
+
 // token is that of the thread that a subject is about.
 func (n names) token(subject string) string {
 	token, _, _ := strings.Cut(strings.TrimPrefix(subject, n.root+"."), ".")

@@ -17,7 +17,8 @@ import (
 // writeHeader names the write that made a record, by which its writer knows it.
 const writeHeader = "Mortise-Write"
 
-// Load implements compaction.Store.
+// Load implements compaction.Store. It need not be the latest: what is made of it is compared when it is swapped in, and a compaction that
+// it does not know yet has taken nothing from the log.
 func (s *Store) Load(thread string) (state compaction.State, rev uint64, err error) {
 	err = s.call(func(ctx context.Context) error {
 		r, found, err := s.lastState(ctx, thread)
@@ -82,8 +83,8 @@ type swap struct {
 	id     string
 	data   []byte
 	next   jet.Ref
-	// unsure says that the state may have been written by a try that failed.
-	unsure bool
+	// unsure says that the state may have been written by a try that failed. checked says that it is certain what the state is.
+	unsure, checked bool
 }
 
 // run tries until it is certain what came of it.
@@ -118,7 +119,8 @@ func (w *swap) try(ctx context.Context) (done bool, err error) {
 
 var errUnsure = errors.New("it is not certain whether the state was swapped in before somebody else changed it: load it")
 
-// look finds out who has written. A server may say that somebody has before it shows it.
+// look finds out who has written. A server may say that somebody has before it shows it, and one that is cut off may say so of what was
+// true before: nobody is told of a conflict by it.
 func (w *swap) look(ctx context.Context) (done bool, err error) {
 	r, found, err := w.lastState(ctx, w.thread)
 	switch {
@@ -129,6 +131,12 @@ func (w *swap) look(ctx context.Context) (done bool, err error) {
 		return true, nil
 	case r.Seq == w.rev: // also when there is none
 		return false, nil
+	case !w.checked:
+		if err := w.sure(ctx); err != nil {
+			return false, err
+		}
+		w.checked = true
+		return w.look(ctx)
 	case w.unsure:
 		return true, errUnsure
 	default:

@@ -58,6 +58,9 @@ func (s *Store) Close() error {
 	return nil
 }
 
+// sure makes certain that what is read from then on is not older: a leader that is cut off does not know that there is another.
+func (s *Store) sure(ctx context.Context) error { return s.stream.SureEmpty(ctx, s.names.quorum()) }
+
 // call runs one call, in its time.
 func (s *Store) call(do func(context.Context) error) error {
 	s.mu.Lock()

@@ -31,6 +31,22 @@ func (s *Stream) Alone() bool { return s.CachedInfo().Config.Replicas <= 1 }
 // of which the stream keeps one. It costs a write, which those share that ask at once; and nothing if the stream is on one
 // server.
 func (s *Stream) Sure(ctx context.Context, subject string) error {
+	return s.certain(ctx, func(ctx context.Context) error {
+		_, err := s.link.JS.PublishMsg(ctx, nats.NewMsg(subject), jetstream.WithRetryAttempts(0))
+		return err //nolint:wrapcheck // see prove
+	})
+}
+
+// SureEmpty is like [Stream.Sure] for a stream that would keep each record of the subject: it has the servers drop what the subject has,
+// which is nothing. A majority has to have that too, before the leader says that it is done.
+func (s *Stream) SureEmpty(ctx context.Context, subject string) error {
+	return s.certain(ctx, func(ctx context.Context) error {
+		return s.Purge(ctx, jetstream.WithPurgeSubject(subject)) //nolint:wrapcheck // see prove
+	})
+}
+
+// certain shares proofs that the leader leads. All that a stream is asked for are of one kind.
+func (s *Stream) certain(ctx context.Context, act func(context.Context) error) error {
 	if s.Alone() {
 		return nil
 	}
@@ -43,7 +59,7 @@ func (s *Stream) Sure(ctx context.Context, subject string) error {
 	}
 	q.mu.Unlock()
 	if first {
-		go s.prove(context.WithoutCancel(ctx), p, subject)
+		go s.prove(context.WithoutCancel(ctx), p, act)
 	}
 	select {
 	case <-p.done:
@@ -54,7 +70,7 @@ func (s *Stream) Sure(ctx context.Context, subject string) error {
 }
 
 // prove writes when the proof before is done. Who asks from then on waits for the next one.
-func (s *Stream) prove(ctx context.Context, p *proof, subject string) {
+func (s *Stream) prove(ctx context.Context, p *proof, act func(context.Context) error) {
 	q := &s.quorum
 	q.busy.Lock()
 	defer q.busy.Unlock()
@@ -62,11 +78,11 @@ func (s *Stream) prove(ctx context.Context, p *proof, subject string) {
 	q.mu.Lock()
 	q.next = nil
 	q.mu.Unlock()
-	_, p.err = look(ctx, s.link, func(ctx context.Context) (*jetstream.PubAck, error) {
-		ack, err := s.link.JS.PublishMsg(ctx, nats.NewMsg(subject), jetstream.WithRetryAttempts(0))
+	_, p.err = look(ctx, s.link, func(ctx context.Context) (struct{}, error) {
+		err := act(ctx)
 		if err != nil {
 			err = fmt.Errorf("natsstore: is there a leader? %w", err)
 		}
-		return ack, err
+		return struct{}{}, err
 	})
 }
