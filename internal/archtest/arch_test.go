@@ -71,9 +71,16 @@ func arrows() map[string][]string {
 		"store/sqlitestore/sessionstore":      {"session", "compaction", "abi", "store/sqlitestore", "store/sqlitestore/internal/engine"},
 		"store/sqlitestore/recordstore":       {"record", "store/sqlitestore", "store/sqlitestore/internal/engine"},
 
+		"store/pgstore":                     {"mailbox", "store/pgstore/internal/tables"},
+		"store/pgstore/internal/tables":     {},
+		"store/pgstore/internal/schematest": {"store/pgstore", "internal/pgtest"},
+		"store/pgstore/outboxstore":         {"outbox", "store/pgstore", "store/pgstore/internal/tables"},
+		"store/pgstore/sessionstore":        {"session", "compaction", "abi", "store/pgstore", "store/pgstore/internal/tables"},
+		"store/pgstore/recordstore":         {"record", "store/pgstore", "store/pgstore/internal/tables"},
+
 		"store/natsstore":                           {"mailbox", "store/natsstore/internal/jet"},
 		"store/natsstore/internal/jet":              {},
-		"store/natsstore/internal/servertest":       {"store/natsstore"},
+		"store/natsstore/internal/servertest":       {"store/natsstore", "store/natsstore/internal/jet", "internal/testskip"},
 		"store/natsstore/internal/servertest/serve": {"store/natsstore/internal/servertest"},
 		"store/natsstore/outboxstore":               {"outbox", "store/natsstore", "store/natsstore/internal/jet"},
 		"store/natsstore/sessionstore":              {"session", "compaction", "abi", "store/natsstore", "store/natsstore/internal/jet"},

@@ -61,7 +61,7 @@ func newExplain(s Streams) *cobra.Command {
 	f.StringVarP(&o.config, "config", "c", "", "config file (default mortise.yaml in the current folder, if there is one)")
 	f.StringVarP(&o.output, "output", "o", "table", "table or json")
 	f.StringVar(&o.recordDir, "record-dir", "", "folder or SQLite file of the records (overrides MORTISE_RECORD_DIR and the config)")
-	f.StringVar(&o.store, "store", "", "the SQLite file or nats:// URL of the records, as for mortise run")
+	f.StringVar(&o.store, "store", "", "the SQLite file, nats:// or postgres:// URL of the records, as for mortise run")
 	cmd.MarkFlagsMutuallyExclusive("store", "record-dir")
 	f.StringVar(&o.plugin, "plugin", "", "only what this plugin did")
 	f.BoolVar(&o.all, "all", false, "in the table, also hooks that had nothing to say")

@@ -8,6 +8,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/mortise-dev/mortise/outbox"
@@ -15,7 +16,7 @@ import (
 	"github.com/mortise-dev/mortise/session"
 )
 
-// home is the store that keeps what a command leaves: a SQLite file, or streams of NATS.
+// home is the store that keeps what a command leaves: a SQLite file, streams of NATS, or a schema of PostgreSQL.
 type home struct {
 	// name is the file, or the URL without credentials.
 	name string
@@ -47,9 +48,9 @@ func openHome(ctx context.Context, name string, logger *slog.Logger) (*home, err
 	case scheme == "nats" || scheme == "tls":
 		h.drawers, err = openNATSHome(ctx, name, logger)
 	case scheme == "postgres" || scheme == "postgresql":
-		err = errors.New("PostgreSQL keeps mailboxes, but no sessions, markers, records or outbox; name a SQLite file, or nats://HOST:4222/NAME")
+		h.drawers, err = openPostgresHome(ctx, name, logger)
 	default:
-		err = fmt.Errorf("%.20q is no kind of store; name a SQLite file, or nats://HOST:4222/NAME", scheme)
+		err = fmt.Errorf("%.20q is no kind of store; name a SQLite file, nats://HOST:4222/NAME, or postgres://USER@HOST/DATABASE", scheme)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("store: %w", err)
@@ -57,13 +58,26 @@ func openHome(ctx context.Context, name string, logger *slog.Logger) (*home, err
 	return h, nil
 }
 
-// shown is the name of a store without credentials.
+// shown is the name of a store without credentials, and without options, of which one may be a password. What could be either is left out.
 func shown(name string) string {
 	scheme, rest, _ := strings.Cut(name, "://")
 	if !isURL(name) {
 		return name
 	}
-	return scheme + "://" + rest[strings.LastIndex(rest, "@")+1:]
+	at, options := strings.LastIndex(rest, "@"), strings.Index(rest, "?")
+	if options >= 0 && options < at {
+		return scheme + "://..."
+	}
+	rest, _, _ = strings.Cut(rest[at+1:], "?")
+	return scheme + "://" + rest
+}
+
+// lockOutbox keeps others out that have the same folder. Those on other machines it cannot: the news that both read reach both.
+func lockOutbox(folder string) (io.Closer, error) {
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		return nil, err
+	}
+	return outbox.Lock(filepath.Join(folder, "outbox"))
 }
 
 // isURL says whether a store is named by a URL, and not by a path.

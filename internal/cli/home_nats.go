@@ -7,8 +7,6 @@ import (
 	"io"
 	"log/slog"
 	"net/url"
-	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 
@@ -73,12 +71,8 @@ func (h *natsHome) look(ctx context.Context) (record.Store, error) {
 	return recordstore.Look(ctx, h.mailbox)
 }
 
-// outbox keeps others out that have the same folder. Those on other machines it cannot: the news that both read reach both.
 func (h *natsHome) outbox(ctx context.Context, folder string) (outbox.Store, io.Closer, error) {
-	if err := os.MkdirAll(folder, 0o700); err != nil {
-		return nil, nil, err
-	}
-	lock, err := outbox.Lock(filepath.Join(folder, "outbox"))
+	lock, err := lockOutbox(folder)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -42,9 +42,15 @@ func jetstream(t *testing.T) string {
 // Streams of NATS keep all of a run, as a file does. Nobody is told the password.
 func TestStore_nats(t *testing.T) {
 	t.Parallel()
-	url, cfg := jetstream(t), config(t, compacting)
+	keepsAll(t, jetstream(t), secret, "nats://127.0.0.1:", "/runs")
+}
+
+// keepsAll holds that a store keeps all of a run, and that nobody is told its password. It is shown as what has that beginning and end.
+func keepsAll(t *testing.T, url, secret, begins, ends string) {
+	t.Helper()
+	cfg := config(t, compacting)
 	code, first, stderr := run(t, cfg, beginning(t, review(t), 101), "--store", url)
-	if code != cli.ExitOK || !strings.HasPrefix(first.RecordDir, "nats://127.0.0.1:") || !strings.HasSuffix(first.RecordDir, "/runs") {
+	if code != cli.ExitOK || !strings.HasPrefix(first.RecordDir, begins) || !strings.HasSuffix(first.RecordDir, ends) {
 		t.Fatalf("exit code %d, records in %q: %s", code, first.RecordDir, stderr)
 	}
 	if strings.Contains(stderr, secret) {
@@ -114,15 +120,21 @@ func TestStore_refusedURLs(t *testing.T) {
 	t.Parallel()
 	session, cfg := beginning(t, review(t), 10), config(t, compacting)
 	for url, want := range map[string]string{
-		"postgres://me:" + secret + "@localhost/db":         "PostgreSQL keeps mailboxes, but no sessions, markers, records or outbox; name a SQLite file, or nats://",
-		"postgresql://me:" + secret + "@localhost/db":       "PostgreSQL keeps mailboxes",
-		"redis://me:" + secret + "@localhost":               `"redis" is no kind of store; name a SQLite file, or nats://`,
-		"nats://me:" + secret + "@127.0.0.1:1/x?replicas=2": "Config.Replicas is 2; it can be 1, 3 or 5",
-		"nats://me:" + secret + "@127.0.0.1:1/x?replicas=a": `replicas="a": it can be 1, 3 or 5`,
-		"nats://me:" + secret + "@127.0.0.1:1/x?copies=3":   `there is no option "copies"; replicas is one`,
-		"nats://me:" + secret + "@127.0.0.1:1/a.b":          "use letters, digits, - and _",
-		"nats://me:" + secret + "@127.0.0.1:1/x":            "connect: nats: no servers available",
-		"nats:///x":                                         "no server is named, as in nats://HOST:4222/NAME",
+		"postgres://me:" + secret + "@127.0.0.1:1/db":            "failed to connect to `user=me database=db`",
+		"postgresql://127.0.0.1:1/db?password=" + secret:         "failed to connect to `user=",
+		"postgres://me@127.0.0.1:1/db?password=a@" + secret:      "failed to connect to `user=me database=db`",
+		"postgres://me:" + secret + "@127.0.0.1:1/db?schema=A":   "use lower-case letters, digits and underscores",
+		"postgres://me:" + secret + "@h/db?schema=a&schema=b":    "2 schemas are named; name one",
+		"postgres://me:" + secret + "%@h/db":                     "special characters of a password are written as %XX in a URL",
+		"postgres://me:" + secret + "@h/db?sslmode=%%" + secret:  "what is behind the ? is not of the form",
+		"postgres://me:" + secret + "@h/db?sslmode=" + "perhaps": "not a PostgreSQL URL or keyword string",
+		"redis://me:" + secret + "@localhost":                    `"redis" is no kind of store; name a SQLite file, nats://HOST:4222/NAME, or postgres://`,
+		"nats://me:" + secret + "@127.0.0.1:1/x?replicas=2":      "Config.Replicas is 2; it can be 1, 3 or 5",
+		"nats://me:" + secret + "@127.0.0.1:1/x?replicas=a":      `replicas="a": it can be 1, 3 or 5`,
+		"nats://me:" + secret + "@127.0.0.1:1/x?copies=3":        `there is no option "copies"; replicas is one`,
+		"nats://me:" + secret + "@127.0.0.1:1/a.b":               "use letters, digits, - and _",
+		"nats://me:" + secret + "@127.0.0.1:1/x":                 "connect: nats: no servers available",
+		"nats:///x":                                              "no server is named, as in nats://HOST:4222/NAME",
 	} {
 		for _, words := range [][]string{{"run", "--config", cfg, "--store", url, session}, {"compact", "show", url}, {"compact", "undo", url}, {"explain", "--store", url}} {
 			code, stdout, stderr := mortise(t.Context(), "", words...)

@@ -44,9 +44,12 @@ is replayed one after the other.
 Progress goes to standard error, the report to standard output. What each plugin
 decided is kept in a folder of the user's own; mortise explain RUN prints it.
 
---store keeps messages, compactions and decisions in one SQLite file or on NATS (nats://HOST:4222/NAME), which mortise
-compact show, compact undo and explain read. A conversation that is there already
-goes on: what the recording has more is played.
+--store keeps messages, compactions and decisions in one SQLite file, on NATS
+(nats://HOST:4222/NAME?replicas=3) or in PostgreSQL
+(postgres://USER@HOST/DATABASE?sslmode=verify-full&schema=NAME), which mortise
+compact show, compact undo and explain read. Passwords can be in the environment
+(PGPASSWORD) or a password file, as for every client of PostgreSQL. A conversation
+that is there already goes on: what the recording has more is played.
 
 When standard error is not a terminal, SIGHUP swaps the modules whose files have
 changed, while the run goes on; one that cannot take over is refused. The config
@@ -80,7 +83,7 @@ func newRun(s Streams) *cobra.Command {
 	f.StringVar(&o.recordDir, "record-dir", "", "folder for the decision records (overrides MORTISE_RECORD_DIR and the config)")
 	f.BoolVar(&o.noRecord, "no-record", false, "keep no decision records")
 	f.StringVar(&o.sessionDir, "session-dir", "", "keep messages and compactions in this folder, for mortise compact show and undo")
-	f.StringVar(&o.store, "store", "", "keep messages, compactions and decision records in this SQLite file, or at this nats:// URL (overrides store of the config)")
+	f.StringVar(&o.store, "store", "", "keep messages, compactions and decision records in this SQLite file, or at this nats:// or postgres:// URL (overrides store of the config)")
 	f.BoolVarP(&o.quiet, "quiet", "q", false, "no progress")
 	return cmd
 }

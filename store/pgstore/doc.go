@@ -13,6 +13,8 @@
 // wait in an unlogged table until their listener takes them. Events of dispatches (mailbox.EventLog) are in unlogged tables, too: a
 // crash of the server may empty them.
 //
+// The packages below keep the outbox, sessions and decision records in the same schema.
+//
 // # Concurrency
 //
 // A [Store] is safe for concurrent use. It has a pool of connections, a connection that listens, and one goroutine for

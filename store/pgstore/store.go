@@ -3,22 +3,22 @@ package pgstore
 import (
 	"context"
 	"fmt"
-	"strings"
 	"sync"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/mortise-dev/mortise/mailbox"
+	"github.com/mortise-dev/mortise/store/pgstore/internal/tables"
 )
 
 // Store is a mailbox.Store with mailbox.Signals, mailbox.Live and mailbox.EventLog. Open one with [Open].
 type Store struct {
-	cfg  Config
-	pool *pgxpool.Pool
-	// text remembers statements with the schema put in.
-	text sync.Map
-	wire *wire
+	cfg    Config
+	pool   *pgxpool.Pool
+	tables *tables.Tables
+	// shapes remembers statements of swiftly.
+	shapes sync.Map
+	wire   *wire
 	// recent is what was written last.
 	recent recent
 }
@@ -43,7 +43,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("pgstore: open: %w", err)
 	}
-	s := &Store{cfg: cfg, pool: pool}
+	s := &Store{cfg: cfg, pool: pool, tables: tables.New(pool, cfg.Schema)}
 	if err := s.start(ctx); err != nil {
 		pool.Close()
 		return nil, fmt.Errorf("pgstore: open schema %s: %w", cfg.Schema, err)
@@ -80,14 +80,4 @@ func (s *Store) Close(ctx context.Context) error {
 	err := s.wire.close(ctx)
 	s.pool.Close()
 	return err
-}
-
-// sql puts the schema into a statement.
-func (s *Store) sql(statement string) string {
-	if done, ok := s.text.Load(statement); ok {
-		return done.(string) //nolint:errcheck,forcetypeassert // it holds nothing else
-	}
-	done := strings.ReplaceAll(statement, "@.", pgx.Identifier{s.cfg.Schema}.Sanitize()+".")
-	s.text.Store(statement, done)
-	return done
 }

@@ -109,10 +109,10 @@ func (s *Store) swiftly(now *seen, c mailbox.Change) (string, []any) {
 	if of.messages {
 		args = append(args, messageArgs(c.Head.Thread, c.Messages)...)
 	}
-	sql, ok := s.text.Load(of)
+	sql, ok := s.shapes.Load(of)
 	if !ok {
 		sql = s.sql(of.statement())
-		s.text.Store(of, sql)
+		s.shapes.Store(of, sql)
 	}
 	return sql.(string), args //nolint:errcheck,forcetypeassert // it holds nothing else
 }
