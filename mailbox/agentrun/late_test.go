@@ -158,7 +158,8 @@ type nosy struct {
 }
 
 func (s *nosy) CallTool(ctx context.Context, call abi.ToolCall) (abi.ToolResult, error) {
-	if s.calls++; s.calls <= 2 {
+	s.calls++
+	if s.calls <= 2 {
 		return abi.ToolResult{Status: abi.ToolPending, Message: "really?", Ticket: &abi.SuspendTicket{ID: "ask_" + call.ID, Mode: abi.ResumePassDecision}}, nil
 	}
 	return s.tools.CallTool(ctx, call)

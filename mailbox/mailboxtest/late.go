@@ -28,7 +28,7 @@ func lateCases() []testCase {
 // is in the image.
 type quiz struct{ calls []string }
 
-var threeCalls = &quiz{calls: []string{"a", "b", "c"}}
+func threeCalls() *quiz { return &quiz{calls: []string{"a", "b", "c"}} }
 
 func (s *quiz) read(image []byte) (answers []string, err error) {
 	if len(image) > 0 {
@@ -81,7 +81,7 @@ func (s *quiz) Run(ctx context.Context, j *mailbox.Job) (mailbox.Result, error) 
 // asked is a run that waits for a decision about "a", of a process that carries out.
 func (w *world) asked() (*mailbox.Mailbox, mailbox.Submission) {
 	w.t.Helper()
-	m := w.started(mailbox.Config{Runtime: threeCalls})
+	m := w.started(mailbox.Config{Runtime: threeCalls()})
 	sub := w.submit(m, "t")
 	w.await(m, sub.Dispatch, mailbox.Acked)
 	return m, sub
@@ -188,7 +188,7 @@ func decidedBlindly(w *world) {
 
 func decidedByTwo(w *world) {
 	m, sub := w.asked()
-	other := w.started(mailbox.Config{Runtime: threeCalls})
+	other := w.started(mailbox.Config{Runtime: threeCalls()})
 	var wg sync.WaitGroup
 	for i := range racers {
 		wg.Go(func() {
@@ -209,7 +209,7 @@ func decidedAfterRestart(w *world) {
 	m, sub := w.asked()
 	w.answer(m, sub.Run, "a", "yes")
 	must(w.t, m.Stop(w.ctx()))
-	next := w.started(mailbox.Config{Runtime: threeCalls})
+	next := w.started(mailbox.Config{Runtime: threeCalls()})
 	w.refuses(next, sub.Run, "a")
 	w.refuses(next, sub.Run, "c")
 	w.comesTo(next, sub.Run, []string{"b", "c"}, "a=yes b=yes c=yes")

@@ -1,7 +1,6 @@
 package outboxstore_test
 
 import (
-	"context"
 	"testing"
 
 	"github.com/mortise-dev/mortise/store/natsstore"
@@ -33,14 +32,14 @@ func TestLeaderCutOff(t *testing.T) {
 		}
 		threads := []string{"before", "after"} // of being cut off
 		return map[string]servertest.Question{
-			"beginning": func(ctx context.Context) error {
-				_, err := outboxstore.New(ctx, mailbox, outboxstore.Config{})
+			"beginning": func() error {
+				_, err := outboxstore.New(t.Context(), mailbox, outboxstore.Config{})
 				return err
 			},
-			"removal from a log that was dropped": func(ctx context.Context) error {
+			"removal from a log that was dropped": func() error {
 				thread := threads[0]
 				threads = threads[1:]
-				return s.Remove(ctx, thread, seqs[thread])
+				return s.Remove(t.Context(), thread, seqs[thread])
 			},
 		}
 	})

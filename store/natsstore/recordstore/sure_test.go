@@ -1,7 +1,6 @@
 package recordstore_test
 
 import (
-	"context"
 	"testing"
 
 	"github.com/mortise-dev/mortise/record"
@@ -22,10 +21,10 @@ func TestLeaderCutOff(t *testing.T) {
 	}, func(mailbox *natsstore.Store) map[string]servertest.Question {
 		s := open(t, mailbox, record.Config{})
 		return map[string]servertest.Question{
-			"list":      func(context.Context) error { _, err := s.List(9); return err },
-			"record":    func(context.Context) error { _, err := s.Load("run"); return err },
-			"no record": func(context.Context) error { _, err := s.Load("nobody"); return err },
-			"pruning":   func(ctx context.Context) error { _, err := recordstore.New(ctx, mailbox, record.Config{Keep: 1}); return err },
+			"list":      func() error { _, err := s.List(9); return err },
+			"record":    func() error { _, err := s.Load("run"); return err },
+			"no record": func() error { _, err := s.Load("nobody"); return err },
+			"pruning":   func() error { _, err := recordstore.New(t.Context(), mailbox, record.Config{Keep: 1}); return err },
 		}
 	})
 }

@@ -1,7 +1,6 @@
 package sessionstore_test
 
 import (
-	"context"
 	"testing"
 
 	"github.com/mortise-dev/mortise/compaction"
@@ -27,13 +26,13 @@ func TestLeaderCutOff(t *testing.T) {
 	}, func(mailbox *natsstore.Store) map[string]servertest.Question {
 		s := open(t, mailbox)
 		return map[string]servertest.Question{
-			"log":     func(context.Context) error { _, err := s.Log("t"); return err },
-			"no log":  func(context.Context) error { _, err := s.Log("nobody"); return err },
-			"threads": func(context.Context) error { _, err := s.Threads(); return err },
-			"replacement of what is not there": func(context.Context) error {
+			"log":     func() error { _, err := s.Log("t"); return err },
+			"no log":  func() error { _, err := s.Log("nobody"); return err },
+			"threads": func() error { _, err := s.Threads(); return err },
+			"replacement of what is not there": func() error {
 				return s.Replace("t", message("another"))
 			},
-			"conflict": func(context.Context) error {
+			"conflict": func() error {
 				_, err := s.Swap("t", rev-1, compaction.State{Total: 7})
 				return err
 			},

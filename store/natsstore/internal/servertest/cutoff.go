@@ -1,7 +1,6 @@
 package servertest
 
 import (
-	"context"
 	"errors"
 	"sync"
 	"testing"
@@ -14,7 +13,7 @@ import (
 
 // Question is one that a leader which is cut off could answer with what was true before, be it by a refusal. It has no answer if the
 // error is jet.ErrPatience.
-type Question func(context.Context) error
+type Question func() error
 
 // CutOff holds that nobody gets an answer of a leader that is cut off. Prepare gets a mailbox, and ready the same one by the server
 // that leads its stream of that suffix: it makes the questions, which are asked before it is cut off and after that.
@@ -33,17 +32,15 @@ func CutOff(t *testing.T, suffix string, prepare func(*natsstore.Store), ready f
 			cfg.Name, cfg.URL, cfg.Wait, cfg.Patience = name, at, time.Second, 3*time.Second
 		}))
 		for what, ask := range questions {
-			if err := ask(t.Context()); errors.Is(err, jet.ErrPatience) {
+			if err := ask(); errors.Is(err, jet.ErrPatience) {
 				t.Errorf("%s while all is well: %v", what, err)
 			}
 		}
 	})
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
 	var wg sync.WaitGroup
 	for what, ask := range questions {
 		wg.Go(func() {
-			if err := ask(ctx); !errors.Is(err, jet.ErrPatience) {
+			if err := ask(); !errors.Is(err, jet.ErrPatience) {
 				t.Errorf("%s: the answer of a leader that is cut off was taken: %v", what, err)
 			}
 		})

@@ -1,0 +1,124 @@
+package mailbox_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/mortise-dev/mortise/mailbox"
+	"github.com/mortise-dev/mortise/store/memstore"
+)
+
+// approval is a runtime whose runs wait until somebody has decided about "deploy", and then about "announce". What they were told is in
+// the thread's image.
+type approval struct{}
+
+func (approval) waits(image []byte) string {
+	return []string{"deploy", "announce", ""}[strings.Count(string(image), "\n")]
+}
+
+func (a approval) Judge(_ string, image []byte, list []mailbox.Decision) ([]mailbox.Decision, error) {
+	for _, d := range list {
+		if d.Call != a.waits(image) {
+			return list, fmt.Errorf("%w: %q does not wait", mailbox.ErrRefused, d.Call)
+		}
+	}
+	return list, nil
+}
+
+func (a approval) Run(ctx context.Context, j *mailbox.Job) (mailbox.Result, error) {
+	s, err := j.Load(ctx, mailbox.Need{Image: true})
+	if err != nil {
+		return mailbox.Result{}, err
+	}
+	_, refused := a.Judge(j.Run.ID, s.Image, j.Request.Decisions)
+	if refused == nil {
+		for _, d := range j.Request.Decisions {
+			s.Image = fmt.Appendf(s.Image, "%s: %s\n", d.Call, d.Data)
+		}
+		if err := j.Commit(ctx, mailbox.Commit{ID: j.Dispatch.Instance, From: s.Head.Messages, Image: s.Image}); err != nil {
+			return mailbox.Result{}, err
+		}
+	}
+	if call := a.waits(s.Image); call != "" {
+		return mailbox.Result{Status: mailbox.RunWaiting, Wait: call}, refused
+	}
+	return mailbox.Result{Termination: "natural", Response: string(s.Image)}, refused
+}
+
+// A decision answers what the run waits for. One that comes twice, or too early, is refused, and the run waits on.
+func ExampleMailbox_Decide() {
+	ctx := context.Background()
+	box, err := mailbox.New(ctx, mailbox.Config{Store: memstore.New(), Runtime: approval{}})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer box.Close(ctx)
+	if err := box.Start(ctx); err != nil {
+		fmt.Println(err)
+		return
+	}
+	sub, err := box.SubmitBackground(ctx, mailbox.Request{Thread: "t", Messages: []mailbox.Input{{Data: []byte("ship it")}}})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	if _, err := box.Await(ctx, sub.Dispatch); err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, call := range []string{"announce", "deploy", "deploy", "announce"} {
+		ok, err := box.Decide(ctx, sub.Run, mailbox.Decision{Call: call, Data: []byte("yes")})
+		fmt.Println(call, ok, errors.Is(err, mailbox.ErrRefused))
+		list, err := box.Queue().Dispatches(ctx, mailbox.DispatchQuery{Thread: "t", Limit: 10})
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		if _, err := box.Await(ctx, list[len(list)-1].ID); err != nil {
+			fmt.Println(err)
+			return
+		}
+	}
+	run, _, err := box.Queue().Run(ctx, sub.Run)
+	fmt.Printf("%s %q %v\n", run.Status, run.Output, err)
+	// Output:
+	// announce false true
+	// deploy true false
+	// deploy false true
+	// announce true false
+	// done "deploy: yes\nannounce: yes\n" <nil>
+}
+
+// A thread can be given up when nobody holds it. Its fence goes on.
+func ExampleQueue_Drop() {
+	ctx := context.Background()
+	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	q, err := mailbox.NewQueue(mailbox.QueueConfig{Store: memstore.New(), Now: func() time.Time { return now }})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	claim := func(id string) {
+		_, err := q.Enqueue(ctx, mailbox.Entry{ID: id, Thread: "t", NewRun: "run of " + id})
+		k, ok, err2 := q.Claim(ctx, "t", mailbox.ClaimRequest{Token: "token of " + id, Owner: "worker", Lease: time.Minute})
+		if !ok || err != nil || err2 != nil {
+			fmt.Println(ok, err, err2)
+			return
+		}
+		fmt.Println("fence", k.Claim.Fence)
+	}
+	claim("first")
+	fmt.Println(q.Drop(ctx, "t"))
+	now = now.Add(time.Hour)
+	fmt.Println(q.Drop(ctx, "t"))
+	claim("second")
+	// Output:
+	// fence 1
+	// mailbox: thread "t": thread has an active run; cannot claim inline: "worker" holds it until 2026-03-01T12:01:01Z; interrupt it first, or wait
+	// <nil>
+	// fence 2
+}
