@@ -114,7 +114,7 @@ var errQueue = errors.New("a record is damaged: what it says of the queue's page
 
 // sound says whether a head can say that of a page.
 func (q queued) sound() bool {
-	return q.N > 0 && q.N <= mostPaged && q.Front >= 0 && q.Front <= len(allGone(q.N))
+	return q.N > 0 && q.N <= mostPaged && q.Front >= 0 && q.Front <= (q.N+7)/8
 }
 
 // readPages reads those that the list does not have. All of their entries count as gone at first.
@@ -124,9 +124,12 @@ func (s *Store) readPages(ctx context.Context, w *waitlist, list []queued) error
 			return fmt.Errorf("natsstore: page %d: %w", q.Seq, errQueue)
 		}
 	}
-	list = slices.DeleteFunc(slices.Clone(list), func(q queued) bool {
-		_, known := w.pages.Get(q.Seq)
-		return known
+	list = slices.Collect(func(yield func(queued) bool) {
+		for _, q := range list {
+			if _, known := w.pages.Get(q.Seq); !known && !yield(q) {
+				return
+			}
+		}
 	})
 	read, errs := make([][]*entry, len(list)), make([]error, len(list))
 	var wg sync.WaitGroup
@@ -171,6 +174,32 @@ func (s *Store) readPage(ctx context.Context, seq uint64) (list []*entry, err er
 // follow makes the list that of a head, all of whose pages it has. It goes through what is inline, and what differs of the pages.
 func (w *waitlist) follow(inline []entry, pages []queued) {
 	w.stay(inline)
+	if !w.saidAs(pages) {
+		w.followPages(pages)
+	}
+	for i := range inline {
+		if w.get(inline[i].ID) == nil {
+			w.add(&inline[i])
+		}
+	}
+}
+
+// saidAs tells whether the pages are as a head says, in the order that heads have them in.
+func (w *waitlist) saidAs(pages []queued) bool {
+	if w.pages.Len() != len(pages) {
+		return false
+	}
+	at, same := 0, true
+	w.pages.Scan(func(_ uint64, p *queuePage) bool {
+		same = pages[at].same(p.said)
+		at++
+		return same
+	})
+	return same
+}
+
+// followPages is follow for the pages.
+func (w *waitlist) followPages(pages []queued) {
 	wanted := map[uint64]queued{}
 	for _, q := range pages {
 		wanted[q.Seq] = q
@@ -198,11 +227,6 @@ func (w *waitlist) follow(inline []entry, pages []queued) {
 			w.keep(p.turn(q, w.add))
 		} else {
 			w.pages.Delete(p.Seq)
-		}
-	}
-	for i := range inline {
-		if w.get(inline[i].ID) == nil {
-			w.add(&inline[i])
 		}
 	}
 }
