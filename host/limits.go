@@ -64,7 +64,8 @@ type Limits struct {
 	// kept for a [TrapError]. Default 4 KiB.
 	StderrBytes int
 	// LogBytes is how much a guest may log in one call; the rest is dropped and
-	// counted. Default 64 KiB.
+	// counted. A message takes its text as it is written, escapes included, and 64
+	// bytes. Default 64 KiB, which is a thousand empty ones.
 	LogBytes int
 	// VarBytes bounds the variables of a call (var_set). Default 1 MiB.
 	VarBytes int
