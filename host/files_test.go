@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/mortise-dev/mortise/host"
+	"github.com/mortise-dev/mortise/internal/testskip"
 )
 
 // Errors of WASI.
@@ -243,7 +244,7 @@ func TestFiles_quota(t *testing.T) {
 func TestFiles_quotaNameless(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS == "windows" {
-		t.Skip("an open file cannot be removed here")
+		testskip.Skip(t, "an open file cannot be removed here")
 	}
 	onEngines(t, func(t *testing.T, e host.EngineName) {
 		t.Helper()
