@@ -114,18 +114,18 @@ func (w Watch) withDefaults() (Watch, error) {
 // the generation before, which stays in reserve while the new one is watched, and
 // is closed after that, or takes over again when the new one fails too often.
 //
-// Spec.Name is that of the module, or empty. One swap at a time: others wait. The
+// Spec.Name is that of the module, as given or as shown, or empty. One swap at a time: others wait. The
 // error is that of [Host.Load], or a [*SwapError].
 func (m *Module) Swap(ctx context.Context, spec Spec, opts SwapOptions) (*Generation, error) {
 	w, err := opts.Watch.withDefaults()
 	if err != nil {
 		return nil, fmt.Errorf("host: swap module %q: %w", m.name, err)
 	}
-	if spec.Name == "" {
-		spec.Name = m.name
+	if spec.Name == "" || spec.Name == m.name {
+		spec.Name = m.given
 	}
-	if shown := clean(spec.Name, maxName); shown != m.name {
-		return nil, fmt.Errorf("host: swap module %q: Spec.Name is %q; leave it empty, or load that module beside this one", m.name, shown)
+	if spec.Name != m.given {
+		return nil, fmt.Errorf("host: swap module %q: Spec.Name is %q; leave it empty, or load that module beside this one", m.name, clean(spec.Name, maxName))
 	}
 	select {
 	case m.turn <- struct{}{}:
