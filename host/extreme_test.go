@@ -202,3 +202,59 @@ func TestExtreme_compile(t *testing.T) {
 		}
 	})
 }
+
+// TestExtreme_counts: a few bytes for each piece of a module would take a kilobyte of the host's memory.
+func TestExtreme_counts(t *testing.T) {
+	t.Parallel()
+	many := func(id, n int, item ...any) []byte {
+		return enc(id, sized(leb(n), bytes.Repeat(enc(item...), n)))
+	}
+	types, one, code := sec(sType, fn(nil, []byte{i32})), sec(sFunc, []byte{0}), sec(sCode, body(konst, 0))
+	run := sec(sExport, export("run", 0, 0))
+	global := enc(i32, 1, konst, 0, end)
+	for want, bin := range map[string][]byte{
+		"has 50001 types, and 50000 are allowed":       wasmOf(many(sType, 50_001, fn(nil, []byte{i32})), one, run, code),
+		"has 10001 imports, and 10000 are allowed":     wasmOf(types, many(sImport, 10_001, sized("wasi_snapshot_preview1"), sized("fd_close"), 0, 0)),
+		"has 250001 functions, and 250000 are allowed": wasmOf(types, many(sFunc, 250_001, 0), run, many(sCode, 250_001, body(konst, 0))),
+		"has 101 tables, and 100 are allowed":          wasmOf(types, one, many(sTable, 101, 0x70, 0, 0), run, code),
+		"has 10001 globals, and 10000 are allowed":     wasmOf(types, one, many(sGlobal, 10_001, global), run, code),
+		"has 10005 sections, and 10000 are allowed":    append(wasmOf(types, one, run, code), bytes.Repeat(enc(sCustom, sized(sized("a"))), 10_001)...),
+	} {
+		in, err := host.Inspect("many", bin)
+		if err != nil || len(in.Problems) != 1 || in.Problems[0].Text != want || !in.Problems[0].Refused {
+			t.Errorf("inspected: %+v, %v; want %s", in.Problems, err, want)
+		}
+		_, err = newHost(t, host.Config{}).Load(t.Context(), host.Spec{Name: "many", Wasm: bin})
+		if !errors.Is(err, host.ErrLimit) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v; want %s", err, want)
+		}
+		_, err = newHost(t, host.Config{}).Load(t.Context(), host.Spec{Path: wat("echo"), Links: []host.Link{{Name: "many", Wasm: bin}}})
+		if !errors.Is(err, host.ErrLimit) || !strings.Contains(err.Error(), `has the link "many", which `+want) {
+			t.Errorf("linked: %v; want %s", err, want)
+		}
+	}
+	fine := wasmOf(types, one, many(sTable, 100, 0x70, 0, 0), many(sGlobal, 10_000, global), run, code)
+	call(t, load(t, host.EngineNative, host.Spec{Name: "fine", Wasm: fine}), "run", "", "")
+}
+
+// TestExtreme_tables: all tables of a module together stay below the bound of one. Without that a call took eight
+// megabytes for each of them, whatever Limits.MemoryPages said.
+func TestExtreme_tables(t *testing.T) {
+	t.Parallel()
+	const n = 100
+	var grow []byte
+	for i := range n { // grows the next one by 2^20-1, and adds what table.grow answers
+		grow = append(grow, enc(0xd0, 0x70, konst, []byte{0xff, 0xff, 0x3f}, 0xfc, 15, leb(i))...)
+		if i > 0 {
+			grow = append(grow, 0x6a)
+		}
+	}
+	bin := wasmOf(sec(sType, fn(nil, []byte{i32})), sec(sFunc, []byte{0}), enc(sTable, sized(leb(n), bytes.Repeat(enc(0x70, 0, 0), n))),
+		sec(sExport, export("run", 0, 0)), sec(sCode, body(grow)))
+	m := load(t, host.EngineNative, host.Spec{Name: "tables", Wasm: bin})
+	_, err := m.Call(t.Context(), "run", nil)
+	var refused *host.GuestError
+	if !errors.As(err, &refused) || int32(refused.Code) != -(n-1) { // the first one was grown
+		t.Errorf("%v", err)
+	}
+}

@@ -49,6 +49,9 @@ func parseProblem(err error) problem {
 // problems lists everything wrong with a parsed module. Without grants, as in an
 // inspection, it only mentions what would have to be granted.
 func problems(m *wasm.Module, pages int, linked links, g *Grants) []problem {
+	if bad := countProblems(m); len(bad) > 0 {
+		return bad
+	}
 	var out []problem
 	switch kindOf(m) {
 	case KindOldExtism:

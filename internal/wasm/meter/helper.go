@@ -190,12 +190,17 @@ func (w *rewriter) memoryGrow(i instruction) []byte {
 	return a.body()
 }
 
-// tableGrow answers -1 beyond the bound, and else charges for the elements.
+// tableGrow answers -1 when all tables together would have more elements than the
+// bound, and else charges for the elements.
 func (w *rewriter) tableGrow(i instruction) []byte {
 	a := &asm{}
-	size := appendU32(appendU32([]byte{0xfc}, 16), i.index) // table.size
-	a.bytes(size).op(0xad).wide(1).op(0x7c).i64(int64(w.maxTable)).op(0x56, opIf, 0x40)
-	a.i32(-1).op(0x0f, opEnd) // return
+	a.wide(1)
+	for n := range len(w.importedTables) + len(w.module.Tables) {
+		size := appendU32([]byte{0xfc, 16}, uint32(n)) // table.size
+		a.bytes(size).op(0xad, 0x7c)                   // i64.extend_i32_u, i64.add
+	}
+	a.i64(int64(w.maxTable)).op(0x56, opIf, 0x40) // i64.gt_u
+	a.i32(-1).op(0x0f, opEnd)                     // return
 	w.payFor(a, 1, 0).get(0).get(1).bytes(i.raw)
 	return a.body()
 }
