@@ -258,3 +258,40 @@ func TestExtreme_tables(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// throwing throws and catches n times, at the bottom of a recursion.
+func throwing(n, depth int) []byte {
+	round := enc(0x03, 0x40, // loop
+		0x02, 0x40, 0x1f, 0x40, 1, 0x02, 0, 0x08, 0, end, end, // block, try_table (catch_all 0), throw 0
+		0x20, 1, konst, 1, 0x6a, 0x22, 1, konst, leb(n), 0x49, 0x0d, 0, end) // count up, br_if
+	down := sized(1, 1, i32, 0x20, 0, 0x45, 0x04, 0x40, round, 0x05, 0x20, 0, konst, 1, 0x6b, 0x10, 1, end, end)
+	const tag = 13
+	return wasmOf(sec(sType, fn(nil, []byte{i32}), fn(nil, nil), fn([]byte{i32}, nil)), sec(sFunc, []byte{0}, []byte{2}), sec(tag, enc(0, 1)),
+		sec(sExport, export("run", 0, 0)), sec(sCode, body(konst, leb(depth), 0x10, 1, konst, 0), down))
+}
+
+// TestExtreme_throws: to throw takes thousands of times as long as another instruction, and longer the deeper the stack
+// is. It is paid for, so that a guest that does nothing else is out of its code as often as any other.
+func TestExtreme_throws(t *testing.T) {
+	t.Parallel()
+	h := newHost(t, host.Config{})
+	fuel := func(n, depth int) int64 {
+		m, err := h.Load(t.Context(), host.Spec{Name: "throws", Wasm: throwing(n, depth), Limits: host.Limits{Timeout: time.Minute}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		call(t, m, "run", "", "")
+		return m.Stats().Fuel
+	}
+	const throw = 1 << 15
+	one, ten, deep := fuel(1, 1), fuel(10, 1), fuel(10, 60)
+	if one < throw || one > throw+100 || ten < 10*throw || ten > 10*throw+1000 || deep < ten || deep > ten+1000 {
+		t.Errorf("one throw costs %d, ten %d, and deep down %d", one, ten, deep)
+	}
+	m, err := h.Load(t.Context(), host.Spec{Name: "throws", Wasm: throwing(1<<20, 60), Limits: host.Limits{Timeout: time.Minute, Fuel: 5 * throw}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = m.Call(t.Context(), "run", nil)
+	_ = wantTrap(t, err, host.TrapFuel)
+}

@@ -8,6 +8,11 @@ const chunk = 1 << 16
 // pageCost is what memory.grow costs for each page.
 const pageCost = 256
 
+// throwCost is what throw and throw_ref cost beside their place in a region: the engine
+// leaves native code and walks over the stack, which takes as long as that much of
+// ordinary code.
+const throwCost = 1 << 15
+
 // helperFunc is a function that the rewriter adds.
 type helperFunc struct {
 	params, results []wasm.ValueType
