@@ -253,6 +253,7 @@ func TestModule_Swap_refused(t *testing.T) {
 			{"own vector of bytes", vectors(`[{"export":"work","output_base64":"MQ=="}]`), host.SwapOptions{}, goesOn + `probe "work": got 1 bytes ("2"), want 1 ("1")`},
 			{"own vector refuses", vectors(`[{"export":"work","refused":true}]`), host.SwapOptions{}, goesOn + `probe "work": the guest accepted what it should refuse`},
 			{"own vectors are no JSON", vectors(`[{"export":"work","no":1}]`), host.SwapOptions{}, goesOn + `section mortise:vectors: json: unknown field "no"`},
+			{"own vectors and more", vectors(`[] [{"export":"work","output":"1"}]`), host.SwapOptions{}, goesOn + `section mortise:vectors: there is more behind its array`},
 			{"too many vectors", vectors("[" + strings.Repeat("{},", 64) + "{}]"), host.SwapOptions{}, goesOn + `section mortise:vectors has 65 vectors, 64 are allowed`},
 			{"no such export", host.Spec{Wasm: two}, host.SwapOptions{Probes: []host.Probe{{Name: "p", Export: "nope"}}}, goesOn + `probe "p": host: module "policy" export "nope": no such export`},
 			{"traps", host.Spec{Wasm: generation(t, '2', '!')}, host.SwapOptions{Probes: []host.Probe{{Export: "work"}}}, goesOn + `probe "work": host: module "policy" export "work": trap: unreachable`},
