@@ -123,7 +123,7 @@ type foreign struct{ error }
 
 // Is finds what errors.Is finds in the error.
 func (f foreign) Is(target error) bool {
-	return target != ErrRetired && target != ErrClosed && errors.Is(f.error, target) //nolint:errorlint // these two themselves
+	return target != ErrRetired && target != ErrClosed && errors.Is(f.error, target)
 }
 
 // As finds what errors.As finds in the error.

@@ -126,7 +126,8 @@ func TestFunctions_others(t *testing.T) {
 		for _, own := range []error{host.ErrRetired, host.ErrClosed} {
 			runs := 0
 			m := load(t, e, host.Spec{Path: wat("functions"), Grants: host.Grants{Functions: append(mine(), nothing(func(context.Context, *host.Caller, []uint64) error {
-				if runs++; runs > 1 {
+				runs++
+				if runs > 1 {
 					return errors.New("again")
 				}
 				return fmt.Errorf("other module: %w: %w", own, errMine)

@@ -42,7 +42,7 @@ func check(spec Spec) (source, Info, error) {
 	}
 	parsed, err := wasm.Parse(bin)
 	if err != nil {
-		return src, info, loadError(spec, parseProblem(err))
+		return src, info, loadError(spec, parseProblem(bin, err))
 	}
 	if src.links, info.Links, bad = checkLinks(spec); bad != nil {
 		return src, info, loadError(spec, *bad)

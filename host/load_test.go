@@ -49,7 +49,7 @@ func TestHost_Load_refuses(t *testing.T) {
 		{"device", host.Spec{Path: os.DevNull}, host.ErrUnreadable, `"null" (` + os.DevNull + `) is not a regular file; give the path of a .wasm file`},
 		{"empty file", host.Spec{Path: write("e.wasm", nil)}, host.ErrNotCore, `"e" (` + filepath.Join(dir, "e.wasm") + `) is empty; build the module again`},
 		{"no bytes", host.Spec{Name: "n", Wasm: []byte{}}, host.ErrNotCore, `"n" is empty; build the module again`},
-		{"text", host.Spec{Name: "t", Wasm: []byte("(module)")}, host.ErrNotCore, `"t" is not WebAssembly; give the path of a .wasm binary (text has to go through wat2wasm)`},
+		{"text", host.Spec{Name: "t", Wasm: []byte("(module)")}, host.ErrNotCore, `"t" is WebAssembly in text, not a binary; make a binary of it with wat2wasm`},
 		{"component", host.Spec{Name: "c", Wasm: []byte("\x00asm\x0d\x00\x01\x00")}, host.ErrNotCore, `"c" is a WebAssembly component; build a core module (for Rust: --target wasm32-unknown-unknown or wasm32-wasip1)`},
 		{"version", host.Spec{Name: "v", Wasm: []byte("\x00asm\x02\x00\x00\x00")}, host.ErrNotCore, `"v" has an unknown version of the WebAssembly format; build a core module of version 1`},
 		{"truncated", host.Spec{Path: write("cut.wasm", echo[:len(echo)/2])}, host.ErrNotCore, `"cut" (` + filepath.Join(dir, "cut.wasm") + `) is cut off at byte 121; copy or build it again`},

@@ -35,7 +35,7 @@ func TestBadModules(t *testing.T) {
 	for name, tc := range map[string]struct{ plugin, says, mend string }{
 		"missing":        {"module: nowhere.wasm", "nowhere.wasm", "check"},
 		"truncated":      {"module: " + truncated, "truncated.wasm", "again"},
-		"text":           {"module: " + text, "is not WebAssembly", ""},
+		"text":           {"module: " + text, "is WebAssembly in text, not a binary", "wat2wasm"},
 		"component":      {"module: " + component, "component", "core module"},
 		"wrong checksum": {"module: $ROOT/testdata/guests/guard.wasm\n    sha256: " + strings.Repeat("0", 64), "sha256", ""},
 		"no describe":    {"module: $ROOT/host/testdata/echo.wasm", "offers no description", `export "describe"`},

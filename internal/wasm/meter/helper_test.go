@@ -222,8 +222,12 @@ func TestRewrite_maxTables(t *testing.T) {
 			export   string
 			by, want uint64
 		}{
-			{"grow", 1000, 1}, {"grow last", meter.DefaultMaxTable, minusOne}, {"grow last", meter.DefaultMaxTable - 1000 - uint64(n), 1},
-			{"grow", 1, minusOne}, {"grow last", 1, minusOne}, {"grow", 0, 1001},
+			{"grow", 1000, 1},
+			{"grow last", meter.DefaultMaxTable, minusOne},
+			{"grow last", meter.DefaultMaxTable - 1000 - uint64(n), 1},
+			{"grow", 1, minusOne},
+			{"grow last", 1, minusOne},
+			{"grow", 0, 1001},
 		} {
 			if got := g.run(t, c.export, c.by)[0]; got != c.want {
 				t.Errorf("%d tables: %s by %d answers %d, want %d", n, c.export, c.by, int32(got), int32(c.want)) //nolint:gosec // an i32
