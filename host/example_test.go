@@ -52,7 +52,7 @@ func ExampleInspect() {
 	fmt.Println(err)
 	// Output:
 	// plugin ping () -> i32 0
-	// host: module "page" is not WebAssembly; give the path of a .wasm binary (text has to go through wat2wasm)
+	// host: module "page" is a page of HTML or XML, not WebAssembly; look at what was downloaded, and give the path of a .wasm binary
 }
 
 // A module that fails too often after a swap is rolled back by itself.

@@ -202,3 +202,96 @@ func TestExtreme_compile(t *testing.T) {
 		}
 	})
 }
+
+// TestExtreme_counts: a few bytes for each piece of a module would take a kilobyte of the host's memory.
+func TestExtreme_counts(t *testing.T) {
+	t.Parallel()
+	many := func(id, n int, item ...any) []byte {
+		return enc(id, sized(leb(n), bytes.Repeat(enc(item...), n)))
+	}
+	types, one, code := sec(sType, fn(nil, []byte{i32})), sec(sFunc, []byte{0}), sec(sCode, body(konst, 0))
+	run := sec(sExport, export("run", 0, 0))
+	global := enc(i32, 1, konst, 0, end)
+	for want, bin := range map[string][]byte{
+		"has 50001 types, and 50000 are allowed":       wasmOf(many(sType, 50_001, fn(nil, []byte{i32})), one, run, code),
+		"has 10001 imports, and 10000 are allowed":     wasmOf(types, many(sImport, 10_001, sized("wasi_snapshot_preview1"), sized("fd_close"), 0, 0)),
+		"has 250001 functions, and 250000 are allowed": wasmOf(types, many(sFunc, 250_001, 0), run, many(sCode, 250_001, body(konst, 0))),
+		"has 101 tables, and 100 are allowed":          wasmOf(types, one, many(sTable, 101, 0x70, 0, 0), run, code),
+		"has 10001 globals, and 10000 are allowed":     wasmOf(types, one, many(sGlobal, 10_001, global), run, code),
+		"has 10005 sections, and 10000 are allowed":    append(wasmOf(types, one, run, code), bytes.Repeat(enc(sCustom, sized(sized("a"))), 10_001)...),
+	} {
+		in, err := host.Inspect("many", bin)
+		if err != nil || len(in.Problems) != 1 || in.Problems[0].Text != want || !in.Problems[0].Refused {
+			t.Errorf("inspected: %+v, %v; want %s", in.Problems, err, want)
+		}
+		_, err = newHost(t, host.Config{}).Load(t.Context(), host.Spec{Name: "many", Wasm: bin})
+		if !errors.Is(err, host.ErrLimit) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v; want %s", err, want)
+		}
+		_, err = newHost(t, host.Config{}).Load(t.Context(), host.Spec{Path: wat("echo"), Links: []host.Link{{Name: "many", Wasm: bin}}})
+		if !errors.Is(err, host.ErrLimit) || !strings.Contains(err.Error(), `has the link "many", which `+want) {
+			t.Errorf("linked: %v; want %s", err, want)
+		}
+	}
+	fine := wasmOf(types, one, many(sTable, 100, 0x70, 0, 0), many(sGlobal, 10_000, global), run, code)
+	call(t, load(t, host.EngineNative, host.Spec{Name: "fine", Wasm: fine}), "run", "", "")
+}
+
+// TestExtreme_tables: all tables of a module together stay below the bound of one. Without that a call took eight
+// megabytes for each of them, whatever Limits.MemoryPages said.
+func TestExtreme_tables(t *testing.T) {
+	t.Parallel()
+	const n = 100
+	var grow []byte
+	for i := range n { // grows the next one by 2^20-1, and adds what table.grow answers
+		grow = append(grow, enc(0xd0, 0x70, konst, []byte{0xff, 0xff, 0x3f}, 0xfc, 15, leb(i))...)
+		if i > 0 {
+			grow = append(grow, 0x6a)
+		}
+	}
+	bin := wasmOf(sec(sType, fn(nil, []byte{i32})), sec(sFunc, []byte{0}), enc(sTable, sized(leb(n), bytes.Repeat(enc(0x70, 0, 0), n))),
+		sec(sExport, export("run", 0, 0)), sec(sCode, body(grow)))
+	m := load(t, host.EngineNative, host.Spec{Name: "tables", Wasm: bin})
+	_, err := m.Call(t.Context(), "run", nil)
+	var refused *host.GuestError
+	if !errors.As(err, &refused) || int32(refused.Code) != -(n-1) { // the first one was grown
+		t.Errorf("%v", err)
+	}
+}
+
+// throwing throws and catches n times, at the bottom of a recursion.
+func throwing(n, depth int) []byte {
+	round := enc(0x03, 0x40, // loop
+		0x02, 0x40, 0x1f, 0x40, 1, 0x02, 0, 0x08, 0, end, end, // block, try_table (catch_all 0), throw 0
+		0x20, 1, konst, 1, 0x6a, 0x22, 1, konst, leb(n), 0x49, 0x0d, 0, end) // count up, br_if
+	down := sized(1, 1, i32, 0x20, 0, 0x45, 0x04, 0x40, round, 0x05, 0x20, 0, konst, 1, 0x6b, 0x10, 1, end, end)
+	const tag = 13
+	return wasmOf(sec(sType, fn(nil, []byte{i32}), fn(nil, nil), fn([]byte{i32}, nil)), sec(sFunc, []byte{0}, []byte{2}), sec(tag, enc(0, 1)),
+		sec(sExport, export("run", 0, 0)), sec(sCode, body(konst, leb(depth), 0x10, 1, konst, 0), down))
+}
+
+// TestExtreme_throws: to throw takes thousands of times as long as another instruction, and longer the deeper the stack
+// is. It is paid for, so that a guest that does nothing else is out of its code as often as any other.
+func TestExtreme_throws(t *testing.T) {
+	t.Parallel()
+	h := newHost(t, host.Config{})
+	fuel := func(n, depth int) int64 {
+		m, err := h.Load(t.Context(), host.Spec{Name: "throws", Wasm: throwing(n, depth), Limits: host.Limits{Timeout: time.Minute}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		call(t, m, "run", "", "")
+		return m.Stats().Fuel
+	}
+	const throw = 1 << 15
+	one, ten, deep := fuel(1, 1), fuel(10, 1), fuel(10, 60)
+	if one < throw || one > throw+100 || ten < 10*throw || ten > 10*throw+1000 || deep < ten || deep > ten+1000 {
+		t.Errorf("one throw costs %d, ten %d, and deep down %d", one, ten, deep)
+	}
+	m, err := h.Load(t.Context(), host.Spec{Name: "throws", Wasm: throwing(1<<20, 60), Limits: host.Limits{Timeout: time.Minute, Fuel: 5 * throw}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = m.Call(t.Context(), "run", nil)
+	_ = wantTrap(t, err, host.TrapFuel)
+}

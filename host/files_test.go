@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/mortise-dev/mortise/host"
+	"github.com/mortise-dev/mortise/internal/testskip"
 )
 
 // Errors of WASI.
@@ -235,6 +236,54 @@ func TestFiles_quota(t *testing.T) {
 		if !errors.Is(err, host.ErrQuota) {
 			t.Errorf("a folder that is above its quota from the start: %v", err)
 		}
+	})
+}
+
+// TestFiles_quotaNameless: a file that lost its name while it was open takes its room until it is closed, and
+// neither making it smaller nor closing it gives back more than that.
+func TestFiles_quotaNameless(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS == "windows" {
+		testskip.Skip(t, "an open file cannot be removed here")
+	}
+	onEngines(t, func(t *testing.T, e host.EngineName) {
+		t.Helper()
+		dir := t.TempDir()
+		m := load(t, e, host.Spec{Path: wat("files"), Grants: mounted(dir, true)})
+		for range 3 {
+			wantErrno(t, m, "nameless", first("a", ""), 0, "")
+			wantErrno(t, m, "write", first("b", "small"), 0, "")
+			wantErrno(t, m, "replaced", first("a", "b"), 0, "")
+			wantErrno(t, m, "read", first("a", ""), 0, "small")
+		}
+		wantErrno(t, m, "write", first("one", strings.Repeat("h", 60_000)), 0, "")
+		wantErrno(t, m, "write", first("two", strings.Repeat("h", 60_000)), ioError, "")
+		wantErrno(t, m, "nameless", first("c", ""), ioError, "") // there is no room for it
+		wantErrno(t, m, "unlink", first("one", ""), 0, "")
+		wantErrno(t, m, "nameless", first("c", ""), 0, "")
+	})
+}
+
+// TestFiles_quotaStrangers: removing what somebody else has put into the folder gives no room beyond the quota.
+func TestFiles_quotaStrangers(t *testing.T) {
+	t.Parallel()
+	onEngines(t, func(t *testing.T, e host.EngineName) {
+		t.Helper()
+		dir := t.TempDir()
+		m := load(t, e, host.Spec{Path: wat("files"), Grants: mounted(dir, true)})
+		for range 60 {
+			if err := os.WriteFile(filepath.Join(dir, "theirs"), make([]byte, 90_000), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			wantErrno(t, m, "unlink", first("theirs", ""), 0, "")
+		}
+		wantErrno(t, m, "write", first("one", strings.Repeat("h", 60_000)), 0, "")
+		wantErrno(t, m, "write", first("two", strings.Repeat("h", 60_000)), ioError, "")
+		out, err := m.Call(t.Context(), "make_many", []byte(first("A", "")))
+		if err != nil || binary.LittleEndian.Uint64(out) != ioError {
+			t.Errorf("make_many: % x, %v", out, err)
+		}
+		wantEntries(t, dir, 40)
 	})
 }
 

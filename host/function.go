@@ -35,8 +35,10 @@ type Function struct {
 	// module again, which fails with [ErrReentry], and not keep c or stack.
 	//
 	// An error ends the guest's call with a [TrapError] that wraps it and shows its
-	// text. A panic does the same with [ErrEngine]. Instances run at once, so Call
-	// must be safe for concurrent use.
+	// text; only [ErrRetired] and [ErrClosed] are not found in it, since they would
+	// speak of this module and not of another that the function called. A panic does
+	// the same with [ErrEngine]. Instances run at once, so Call must be safe for
+	// concurrent use.
 	Call func(ctx context.Context, c *Caller, stack []uint64) error
 }
 
@@ -111,6 +113,18 @@ func (f Function) run(g guest, stack []uint64) {
 	c.guest = nil
 	g.leave()
 	if err != nil {
-		g.fail(&fault{kind: TrapFault, detail: full + ": " + clean(err.Error(), maxDetail), err: err})
+		g.fail(&fault{kind: TrapFault, detail: full + ": " + clean(err.Error(), maxDetail), err: foreign{err}})
 	}
 }
+
+// foreign is an error of an embedder's function, without what this package says of the
+// module that is called: whoever sees [ErrRetired] calls again.
+type foreign struct{ error }
+
+// Is finds what errors.Is finds in the error.
+func (f foreign) Is(target error) bool {
+	return target != ErrRetired && target != ErrClosed && errors.Is(f.error, target)
+}
+
+// As finds what errors.As finds in the error.
+func (f foreign) As(target any) bool { return errors.As(f.error, target) }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -111,6 +112,32 @@ func TestFunctions_ending(t *testing.T) {
 		wantDeadline(t, err)
 		err = run("forever", host.Limits{Timeout: 50 * time.Millisecond}, fine)
 		wantDeadline(t, err)
+	})
+}
+
+// TestFunctions_others: a function that calls another module and hands on its error does not
+// make the host take it for an error of the module that is called. With [host.ErrRetired] it would
+// run the guest again, for ever.
+func TestFunctions_others(t *testing.T) {
+	t.Parallel()
+	errMine := errors.New("mine")
+	onEngines(t, func(t *testing.T, e host.EngineName) {
+		t.Helper()
+		for _, own := range []error{host.ErrRetired, host.ErrClosed} {
+			runs := 0
+			m := load(t, e, host.Spec{Path: wat("functions"), Grants: host.Grants{Functions: append(mine(), nothing(func(context.Context, *host.Caller, []uint64) error {
+				runs++
+				if runs > 1 {
+					return errors.New("again")
+				}
+				return fmt.Errorf("other module: %w: %w", own, errMine)
+			}))}})
+			_, err := m.Call(t.Context(), "nothing", nil)
+			wantFault(t, err, host.TrapFault, "main_1.nothing: other module: "+own.Error())
+			if runs != 1 || errors.Is(err, own) || !errors.Is(err, errMine) {
+				t.Errorf("%d runs: %v", runs, err)
+			}
+		}
 	})
 }
 

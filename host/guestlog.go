@@ -90,13 +90,22 @@ func (g *guestLog) text(level slog.Level, message string) {
 	if g.write != nil && level < g.level {
 		return
 	}
-	if g.write == nil || g.used+len(message) > g.limit {
+	if g.write == nil || g.used+logRecord+len(message) > g.limit { // escapes make it no shorter
 		g.dropped++
 		return
 	}
-	g.used += len(message)
-	g.write(level, clean(message, g.limit))
+	shown := clean(message, g.limit)
+	if g.used+logRecord+len(shown) > g.limit {
+		g.dropped++
+		return
+	}
+	g.used += logRecord + len(shown)
+	g.write(level, shown)
 }
+
+// logRecord is what a message counts beside its text. A log takes more for each line
+// than the text, so a flood of empty ones is one too.
+const logRecord = 64
 
 func slogLevel(level extism.LogLevel) slog.Level {
 	switch level {

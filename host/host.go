@@ -53,7 +53,7 @@ func (h *Host) Load(ctx context.Context, spec Spec) (*Module, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := newModule(h, clean(spec.Name, maxName))
+	m := newModule(h, spec.Name)
 	g, err := h.prepare(ctx, m, spec)
 	if err != nil {
 		return nil, err

@@ -245,12 +245,20 @@ func hostileLog(t *testing.T, e host.EngineName) {
 	}
 	for n := range int64(2) {
 		call(t, m, "flood", "", "")
-		if got := m.Stats().LogsDropped; got != 990*(n+1) {
+		if got := m.Stats().LogsDropped; got != 998*(n+1) {
 			t.Errorf("%d messages dropped after %d calls", got, n+1)
 		}
 	}
-	if got := strings.Count(lines.String(), "\n"); got != 2*(10+1) {
-		t.Errorf("%d lines, want 10 and a note for each call", got)
+	if got := strings.Count(lines.String(), "\n"); got != 2*(2+1) {
+		t.Errorf("%d lines, want 2 of 4 KiB with their escapes and a note for each call", got)
+	}
+	for _, export := range []string{"short", "empty"} {
+		before, dropped := strings.Count(lines.String(), "\n"), m.Stats().LogsDropped
+		call(t, m, export, "", "")
+		written := int64(strings.Count(lines.String(), "\n") - before - 1) // and a note
+		if written < 100 || written > 160 || written+m.Stats().LogsDropped-dropped != 3000 {
+			t.Errorf("%s: %d of 3000 messages were written and %d dropped", export, written, m.Stats().LogsDropped-dropped)
+		}
 	}
 	before := lines.String()
 	call(t, m, "one", "", "") // below the logger's level

@@ -63,11 +63,13 @@ type Resolver interface {
 // Secret is a credential that a guest uses by its handle and never sees. In the
 // value of a header, {{secret.NAME}} stands for the value, and {{basic.NAME}} for
 // the base64 of a value of the form user:password; they are filled in right before
-// the request is sent. A value that a server sends back is replaced by its handle.
+// the request is sent. A value that a server sends back is replaced by its handle; a
+// response that is compressed, or a piece of one, cannot be searched and is refused.
 type Secret struct {
 	// Value returns the value of 8 bytes to 4 KiB, without line breaks. It is called
-	// for each request that needs it, must return when ctx ends, and must be safe for
-	// concurrent use. The text of its error reaches nobody. Required.
+	// for each request that needs it, and for a first response, to know what to look
+	// for. It must return when ctx ends, and must be safe for concurrent use. The text
+	// of its error reaches nobody. Required.
 	Value func(ctx context.Context) (string, error)
 	// Hosts are where it may be sent, as in [HTTP].Hosts but without "*". Required.
 	Hosts []string

@@ -81,12 +81,12 @@ func Inspect(name string, binary []byte) (*Inspection, error) {
 	in := &Inspection{Name: name, SHA256: hex.EncodeToString(sum[:]), Size: len(binary)}
 	m, err := wasm.Parse(binary)
 	if errors.Is(err, wasm.ErrComponent) {
-		p := parseProblem(err)
+		p := parseProblem(binary, err)
 		in.Kind, in.Problems = KindComponent, []Problem{{p.text, p.mend, true}}
 		return in, nil
 	}
 	if err != nil {
-		return nil, loadError(Spec{Name: name}, parseProblem(err))
+		return nil, loadError(Spec{Name: name}, parseProblem(binary, err))
 	}
 	limits, err := Limits{}.withDefaults(Limits{})
 	if err != nil {

@@ -57,8 +57,22 @@ func TestInspect_notModules(t *testing.T) {
 	if err != nil || in.Kind != host.KindComponent || len(in.Problems) != 1 || !in.Problems[0].Refused {
 		t.Errorf("component: %+v, %v", in, err)
 	}
-	if in, err := host.Inspect("x", []byte("#!/bin/sh")); in != nil || !errors.Is(err, host.ErrNotCore) {
-		t.Errorf("script: %+v, %v", in, err)
+	for start, want := range map[string]string{
+		"":                                    "is empty; build the module again",
+		"#!/bin/sh":                           "is a script, not WebAssembly; give the path of a .wasm binary",
+		"\x1f\x8b\x08\x00":                    "is compressed with gzip, not WebAssembly; unpack it first (gunzip)",
+		"\x7fELF\x02\x01":                     "is a program or library for Linux, not WebAssembly; build it for wasm32-wasip1",
+		"PK\x03\x04":                          "is a zip archive, not WebAssembly; unpack it, and give the path of the .wasm file in it",
+		"\n (module)":                         "is WebAssembly in text, not a binary; make a binary of it with wat2wasm",
+		"\ufeff<!DOCTYPE html>":               "is a page of HTML or XML, not WebAssembly; look at what was downloaded, and give the path of a .wasm binary",
+		"version https://git-lfs.github.com/": "is a pointer of Git LFS, not WebAssembly; fetch the file itself (git lfs pull)",
+		"some text\x1b":                       "is not WebAssembly; give the path of a .wasm binary (text has to go through wat2wasm)",
+		"\x00as":                              "is cut off at byte 3; copy or build it again",
+	} {
+		in, err := host.Inspect("x", []byte(start))
+		if in != nil || !errors.Is(err, host.ErrNotCore) || err.Error() != `host: module "x" `+want {
+			t.Errorf("%q: %+v, %v\nwant %s", start, in, err, want)
+		}
 	}
 }
 

@@ -42,7 +42,7 @@ type KVSpace struct {
 	// Store keeps the data. Required. The embedder closes it, after the module.
 	Store KV
 	// Namespace is shared by the modules that are granted the same one. Default the
-	// module's name.
+	// module's name, byte for byte as it stands in its Spec.
 	Namespace string
 	// ReadOnly refuses kv_set and kv_delete with [CodeDenied].
 	ReadOnly bool

@@ -77,6 +77,40 @@ func TestKV_guest(t *testing.T) {
 	})
 }
 
+// TestKV_names: modules whose names look alike in errors and logs do not share a namespace, and a swap keeps it.
+func TestKV_names(t *testing.T) {
+	t.Parallel()
+	onEngines(t, func(t *testing.T, e host.EngineName) {
+		t.Helper()
+		h, store := newHost(t, host.Config{Engine: e}), host.NewMemoryKV()
+		grants := host.Grants{KV: &host.KVSpace{Store: store}}
+		long := strings.Repeat("n", 200)
+		names := []string{"a\x01", `a\x01`, "a\xff", `a\xff`, long + "1", long + "2"}
+		var all []*host.Module
+		for _, name := range names {
+			m, err := h.Load(t.Context(), host.Spec{Name: name, Path: wat("kv"), Grants: grants})
+			if err != nil {
+				t.Fatal(err)
+			}
+			wantAnswer(t, m, "get", first("whose", ""), 0, "")
+			wantAnswer(t, m, "set", first("whose", name), 0, "")
+			all = append(all, m)
+		}
+		for n, m := range all {
+			wantAnswer(t, m, "get", first("whose", ""), 1, names[n])
+			for _, name := range []string{"", names[n], m.Name()} {
+				if _, err := m.Swap(t.Context(), host.Spec{Name: name, Path: wat("kv"), Grants: grants}, host.SwapOptions{}); err != nil {
+					t.Fatal(err)
+				}
+				wantAnswer(t, m, "get", first("whose", ""), 1, names[n])
+			}
+		}
+		if _, err := all[4].Swap(t.Context(), host.Spec{Name: names[5], Path: wat("kv"), Grants: grants}, host.SwapOptions{}); err == nil {
+			t.Error("a swap took the name of another module")
+		}
+	})
+}
+
 func TestKV_refused(t *testing.T) {
 	t.Parallel()
 	onEngines(t, func(t *testing.T, e host.EngineName) {

@@ -53,7 +53,7 @@ type Limits struct {
 	// guest in Go takes 1 to 3 s of a quiet machine. Default 2 minutes.
 	CompileTimeout time.Duration
 	// Instances bounds how many calls of the module run at once. Default
-	// GOMAXPROCS, at least 2.
+	// GOMAXPROCS, at least 2; at most 65,536, since each place takes memory at once.
 	Instances int
 	// IdleTimeout is how long an instance lies unused before it is closed; it may
 	// take up to twice as long. Default 5 minutes.
@@ -64,11 +64,12 @@ type Limits struct {
 	// kept for a [TrapError]. Default 4 KiB.
 	StderrBytes int
 	// LogBytes is how much a guest may log in one call; the rest is dropped and
-	// counted. Default 64 KiB.
+	// counted. A message takes its text as it is written, escapes included, and 64
+	// bytes. Default 64 KiB, which is a thousand empty ones.
 	LogBytes int
 	// VarBytes bounds the variables of a call (var_set). Default 1 MiB.
 	VarBytes int
-	// ModuleBytes bounds the size of the binary. Default 64 MiB.
+	// ModuleBytes bounds the size of the binary. Default 64 MiB, at most 1 GiB.
 	ModuleBytes int
 }
 
@@ -76,7 +77,7 @@ type Limits struct {
 // defaults. It names the first field that is wrong.
 func (l Limits) withDefaults(base Limits) (Limits, error) {
 	for _, given := range []Limits{l, base} {
-		if err := given.negative(); err != nil {
+		if err := cmp.Or(given.negative(), given.huge()); err != nil {
 			return l, err
 		}
 	}
@@ -128,6 +129,23 @@ func (l Limits) negative() error {
 		if f.value < 0 {
 			return fmt.Errorf("%s %d is negative; use 0 for the default", "Limits."+f.name, f.value)
 		}
+	}
+	return nil
+}
+
+// Largest numbers of what is counted out, or added to.
+const (
+	maxInstances   = 1 << 16
+	maxModuleBytes = 1 << 30
+)
+
+// huge names the first field that is larger than anybody can mean.
+func (l Limits) huge() error {
+	switch {
+	case l.Instances > maxInstances:
+		return fmt.Errorf("Limits.Instances %d is more than %d", l.Instances, maxInstances)
+	case l.ModuleBytes > maxModuleBytes:
+		return fmt.Errorf("Limits.ModuleBytes %d is more than %d", l.ModuleBytes, maxModuleBytes)
 	}
 	return nil
 }

@@ -54,7 +54,7 @@ func checkLinks(spec Spec) ([]linked, []LinkInfo, *problem) {
 	byName, all := links{}, make([]linked, 0, len(spec.Links))
 	infos := make([]LinkInfo, 0, len(spec.Links))
 	for _, l := range spec.Links {
-		if bad := linkName(l.Name, byName); bad != nil {
+		if bad := linkName(l.Name, byName, spec.Grants.Functions); bad != nil {
 			return nil, nil, bad
 		}
 		one, info, bad := readLink(l, spec.Limits)
@@ -82,13 +82,19 @@ func (p problem) ofLink(name string) *problem {
 }
 
 // linkName refuses names that could not be told from others.
-func linkName(name string, taken links) *problem {
+func linkName(name string, taken links, functions []Function) *problem {
 	shown := clean(name, maxName)
 	if name == "" {
 		return &problem{"has a link without a name", "set Link.Name to the module name that imports give", ErrInvalid}
 	}
 	if _, twice := taken[name]; twice {
 		return &problem{fmt.Sprintf("has two links named %q", shown), "give each a name of its own", ErrInvalid}
+	}
+	if slices.ContainsFunc(functions, func(f Function) bool { return f.Module == name }) {
+		return &problem{
+			fmt.Sprintf("has a link named %q, and Grants.Functions offers functions of that module", shown),
+			"give one of the two another name, or leave one out", ErrInvalid,
+		}
 	}
 	reserved := name == "main" || slices.ContainsFunc([]string{"mortise:", "extism:", "wasi_"}, func(prefix string) bool {
 		return strings.HasPrefix(name, prefix)
@@ -115,7 +121,7 @@ func readLink(l Link, limits Limits) (linked, LinkInfo, *problem) {
 	}
 	parsed, err := wasm.Parse(bin)
 	if err != nil {
-		p := parseProblem(err)
+		p := parseProblem(bin, err)
 		return none, info, &p
 	}
 	return linked{name: l.Name, wasm: bin, parsed: parsed}, info, nil

@@ -157,6 +157,10 @@ func TestLinks_refused(t *testing.T) {
 			t.Errorf("got  %v\nwant %s", err, c.want)
 		}
 	}
+	both := host.Spec{Path: wat("echo"), Links: []host.Link{{Name: "mine", Path: wat("link_base")}}, Grants: host.Grants{Functions: mine()}}
+	if _, err := newHost(t, host.Config{}).Load(t.Context(), both); !errors.Is(err, host.ErrInvalid) || !strings.Contains(err.Error(), `has a link named "mine", and Grants.Functions offers`) {
+		t.Errorf("a link and functions of one name: %v", err)
+	}
 	_, err := newHost(t, host.Config{Engine: host.EngineExtism}).Load(t.Context(), linkSpec(host.Limits{}))
 	const want = `the link "base" imports from mortise:host/1, which only the main module can on this engine`
 	if !errors.Is(err, host.ErrInvalid) || !strings.Contains(err.Error(), want) {

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -41,7 +42,7 @@ func check(spec Spec) (source, Info, error) {
 	}
 	parsed, err := wasm.Parse(bin)
 	if err != nil {
-		return src, info, loadError(spec, parseProblem(err))
+		return src, info, loadError(spec, parseProblem(bin, err))
 	}
 	if src.links, info.Links, bad = checkLinks(spec); bad != nil {
 		return src, info, loadError(spec, *bad)
@@ -64,7 +65,8 @@ func check(spec Spec) (source, Info, error) {
 	return src, info, nil
 }
 
-// read returns the bytes of the binary, at most Limits.ModuleBytes of them.
+// read returns the bytes of the binary, at most Limits.ModuleBytes of them. They are
+// the host's own: what is made of them later must not change with the embedder's.
 func read(spec Spec) ([]byte, *problem) {
 	tooLarge := &problem{
 		text: fmt.Sprintf("is larger than %d bytes", spec.Limits.ModuleBytes),
@@ -75,7 +77,7 @@ func read(spec Spec) ([]byte, *problem) {
 		if len(spec.Wasm) > spec.Limits.ModuleBytes {
 			return nil, tooLarge
 		}
-		return spec.Wasm, nil
+		return bytes.Clone(spec.Wasm), nil
 	}
 	info, err := os.Stat(spec.Path)
 	switch {

@@ -3,7 +3,9 @@ package host_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -47,7 +49,7 @@ func TestHost_Load_refuses(t *testing.T) {
 		{"device", host.Spec{Path: os.DevNull}, host.ErrUnreadable, `"null" (` + os.DevNull + `) is not a regular file; give the path of a .wasm file`},
 		{"empty file", host.Spec{Path: write("e.wasm", nil)}, host.ErrNotCore, `"e" (` + filepath.Join(dir, "e.wasm") + `) is empty; build the module again`},
 		{"no bytes", host.Spec{Name: "n", Wasm: []byte{}}, host.ErrNotCore, `"n" is empty; build the module again`},
-		{"text", host.Spec{Name: "t", Wasm: []byte("(module)")}, host.ErrNotCore, `"t" is not WebAssembly; give the path of a .wasm binary (text has to go through wat2wasm)`},
+		{"text", host.Spec{Name: "t", Wasm: []byte("(module)")}, host.ErrNotCore, `"t" is WebAssembly in text, not a binary; make a binary of it with wat2wasm`},
 		{"component", host.Spec{Name: "c", Wasm: []byte("\x00asm\x0d\x00\x01\x00")}, host.ErrNotCore, `"c" is a WebAssembly component; build a core module (for Rust: --target wasm32-unknown-unknown or wasm32-wasip1)`},
 		{"version", host.Spec{Name: "v", Wasm: []byte("\x00asm\x02\x00\x00\x00")}, host.ErrNotCore, `"v" has an unknown version of the WebAssembly format; build a core module of version 1`},
 		{"truncated", host.Spec{Path: write("cut.wasm", echo[:len(echo)/2])}, host.ErrNotCore, `"cut" (` + filepath.Join(dir, "cut.wasm") + `) is cut off at byte 121; copy or build it again`},
@@ -110,6 +112,8 @@ func TestHost_New_refuses(t *testing.T) {
 		"negative":     {host.Config{Limits: host.Limits{LogBytes: -1}}, "host: config: Limits.LogBytes -1 is negative; use 0 for the default"},
 		"few pages":    {host.Config{Limits: host.Limits{MemoryPages: 16}}, "host: config: Limits.MemoryPages 16 is not between 17 and 65536"},
 		"many pages":   {host.Config{Limits: host.Limits{MemoryPages: 65537}}, "host: config: Limits.MemoryPages 65537 is not between 17 and 65536"},
+		"many places":  {host.Config{Limits: host.Limits{Instances: math.MaxInt}}, fmt.Sprintf("host: config: Limits.Instances %d is more than 65536", math.MaxInt)},
+		"large module": {host.Config{Limits: host.Limits{ModuleBytes: math.MaxInt}}, fmt.Sprintf("host: config: Limits.ModuleBytes %d is more than 1073741824", math.MaxInt)},
 		"large input":  {host.Config{Limits: host.Limits{MemoryPages: 32, InputBytes: 1<<20 + 1}}, "host: config: Limits.InputBytes 1048577 is more than half of MemoryPages (2097152 bytes)"},
 		"open cache":   {host.Config{CacheDir: open}, "host: config: CacheDir: others can write to " + open + ", and so run code here; use chmod 700"},
 		"cache a file": {host.Config{CacheDir: file}, "host: config: CacheDir " + file + ": mkdir " + file + ": not a directory"},
@@ -182,6 +186,50 @@ func TestHost_Load_describesTheModule(t *testing.T) {
 	if err != nil || st.Mode().Perm() != 0o700 {
 		t.Errorf("cache folder: %v, %v", st.Mode(), err)
 	}
+}
+
+// TestHost_Load_ownBytes: the embedder may use its bytes for something else once Load has returned, also where an
+// instance is made from them later.
+func TestHost_Load_ownBytes(t *testing.T) {
+	t.Parallel()
+	onEngines(t, func(t *testing.T, e host.EngineName) {
+		t.Helper()
+		bin := withSection(watBytes(t, "stateful"), "note", "text")
+		m := load(t, e, host.Spec{Name: "main", Wasm: bin})
+		clear(bin)
+		var refused *host.GuestError
+		for range 3 {
+			if _, err := m.Call(t.Context(), "initialized", nil); !errors.As(err, &refused) || refused.Code != 1 {
+				t.Error(err)
+			}
+		}
+		if got := string(m.Section("note")); got != "text" {
+			t.Errorf("the section is %q", got)
+		}
+	})
+	main, base, middle := watBytes(t, "link_main"), watBytes(t, "link_base"), watBytes(t, "link_middle")
+	m := load(t, host.EngineNative, host.Spec{Name: "main", Wasm: main, Links: []host.Link{{Name: "base", Wasm: base}, {Name: "middle", Wasm: middle}}})
+	for _, bin := range [][]byte{main, base, middle} {
+		clear(bin)
+	}
+	for range 3 { // each gets an instance of its own
+		call(t, m, "answer", "", "base")
+	}
+}
+
+// TestHost_Load_largeNumbers: the largest numbers that a limit takes do not turn into small ones.
+func TestHost_Load_largeNumbers(t *testing.T) {
+	t.Parallel()
+	onEngines(t, func(t *testing.T, e host.EngineName) {
+		t.Helper()
+		most := time.Duration(math.MaxInt64)
+		m := load(t, e, host.Spec{Path: wat("generation"), Limits: host.Limits{
+			MemoryPages: 1 << 16, InputBytes: 1 << 31, OutputBytes: math.MaxInt, Timeout: most, Fuel: math.MaxInt64, InitTimeout: most, CompileTimeout: most,
+			Instances: 1 << 16, IdleTimeout: most, Sessions: math.MaxInt, StderrBytes: math.MaxInt, LogBytes: math.MaxInt, VarBytes: math.MaxInt, ModuleBytes: 1 << 30,
+		}})
+		call(t, m, "work", "", "1")
+		call(t, m, "count", "", "1\x011")
+	})
 }
 
 func TestHost_Load_contexts(t *testing.T) {

@@ -13,9 +13,10 @@ import (
 // Module is a loaded module. It is safe for concurrent use. Close it, or its
 // host, when it is not needed any more.
 type Module struct {
-	host  *Host
-	name  string
-	count counters
+	host *Host
+	// given is the name of the Spec, and name the same fit for errors and logs.
+	given, name string
+	count       counters
 	// use counts what the guests of all generations did with their grants.
 	use usage
 	// current takes the calls.
@@ -32,8 +33,8 @@ type Module struct {
 	closed bool
 }
 
-func newModule(h *Host, name string) *Module {
-	return &Module{host: h, name: name, turn: make(chan struct{}, 1), alive: map[*Generation]struct{}{}}
+func newModule(h *Host, given string) *Module {
+	return &Module{host: h, given: given, name: clean(given, maxName), turn: make(chan struct{}, 1), alive: map[*Generation]struct{}{}}
 }
 
 // add makes a generation of the module. Once the module is closed the generation

@@ -9,6 +9,7 @@ import (
 	"path"
 	"strings"
 	"sync"
+	"syscall"
 )
 
 // Mount grants a folder of the host, by WASI. Nothing outside of the folder can be
@@ -74,10 +75,13 @@ type folder struct {
 
 	root *os.Root
 
-	// mu guards the sums, and holds while a size is read and changed.
+	// mu guards what follows, and holds while a size is read and changed, and while a
+	// name goes.
 	mu      sync.Mutex
 	bytes   int64
 	entries int
+	// files are those that guests have open in a writable folder.
+	files map[*rootFile]struct{}
 }
 
 // openFolder opens a mount. A writable one is counted.
@@ -128,12 +132,71 @@ func (f *folder) add(n int) bool {
 	return true
 }
 
-// shrink gives bytes back.
-func (f *folder) shrink(n int64) {
+// hold notes a file that a guest has opened by a name. It fails when the name leads
+// elsewhere meanwhile: such a file may be gone, and nobody would have noted it.
+func (f *folder) hold(file *rootFile, name string, info fs.FileInfo) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.bytes -= n
+	now, err := f.root.Stat(name)
+	if err != nil {
+		return err
+	}
+	if !os.SameFile(now, info) {
+		return syscall.ENOENT
+	}
+	if f.files == nil {
+		f.files = map[*rootFile]struct{}{}
+	}
+	f.files[file], file.info = struct{}{}, info
+	return nil
 }
+
+// drop gives back what an entry took that has lost its name; the folder is locked. A
+// file that guests have open takes its room until the last of them closes it: they can
+// still make it larger and smaller.
+func (f *folder) drop(info fs.FileInfo) {
+	f.entries = max(0, f.entries-1)
+	if !info.Mode().IsRegular() {
+		return
+	}
+	open := false
+	for file := range f.files {
+		if os.SameFile(file.info, info) {
+			file.nameless, open = true, true
+		}
+	}
+	if !open {
+		f.take(-info.Size())
+	}
+}
+
+// close closes a file that hold has noted.
+func (f *folder) close(file *rootFile) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	size := int64(0)
+	if info, err := file.file.Stat(); err == nil {
+		size = info.Size()
+	}
+	err := file.file.Close()
+	if _, held := f.files[file]; !held {
+		return err
+	}
+	delete(f.files, file)
+	for other := range f.files {
+		if os.SameFile(other.info, file.info) {
+			return err
+		}
+	}
+	if file.nameless {
+		f.take(-size)
+	}
+	return err
+}
+
+// take notes bytes that came or went. What somebody else has put into the folder was
+// never counted, and gives no room when it goes. The folder is locked.
+func (f *folder) take(n int64) { f.bytes = max(0, f.bytes+n) }
 
 // resize runs change, which makes a file of the size that before tells as large as
 // size, if there is room. What change says decides what is counted.
@@ -151,7 +214,7 @@ func (f *folder) resize(file *os.File, size func(before int64) int64, change fun
 	}
 	err = change()
 	if info, statErr := file.Stat(); statErr == nil {
-		f.bytes += info.Size() - before
+		f.take(info.Size() - before)
 	}
 	return err
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 )
 
 // SectionVectors is the custom section in which a module brings its own test
@@ -73,6 +74,9 @@ func (g *Generation) vectors() ([]Probe, error) {
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(&list); err != nil {
 		return nil, fmt.Errorf("section %s: %s", SectionVectors, clean(err.Error(), maxDetail))
+	}
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("section %s: there is more behind its array", SectionVectors)
 	}
 	if len(list) > maxVectors {
 		return nil, fmt.Errorf("section %s has %d vectors, %d are allowed", SectionVectors, len(list), maxVectors)

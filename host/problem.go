@@ -15,8 +15,8 @@ type problem struct {
 	err        error
 }
 
-// parseProblem words an error of the parser.
-func parseProblem(err error) problem {
+// parseProblem words an error of the parser over a binary.
+func parseProblem(bin []byte, err error) problem {
 	offset := 0
 	var pe *wasm.ParseError
 	if errors.As(err, &pe) {
@@ -27,7 +27,8 @@ func parseProblem(err error) problem {
 	case errors.Is(err, wasm.ErrMagic) && pe.Detail == "no bytes":
 		return problem{"is empty", "build the module again", cause}
 	case errors.Is(err, wasm.ErrMagic):
-		return problem{"is not WebAssembly", "give the path of a .wasm binary (text has to go through wat2wasm)", cause}
+		text, mend := strange(bin)
+		return problem{text, mend, cause}
 	case errors.Is(err, wasm.ErrComponent):
 		return problem{
 			"is a WebAssembly component",
@@ -49,6 +50,9 @@ func parseProblem(err error) problem {
 // problems lists everything wrong with a parsed module. Without grants, as in an
 // inspection, it only mentions what would have to be granted.
 func problems(m *wasm.Module, pages int, linked links, g *Grants) []problem {
+	if bad := countProblems(m); len(bad) > 0 {
+		return bad
+	}
 	var out []problem
 	switch kindOf(m) {
 	case KindOldExtism:

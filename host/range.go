@@ -8,7 +8,7 @@ import (
 // RangeFunc answers a guest that reads more than its input: items from from
 // (included) to to (excluded) of whatever the caller keeps, encoded. It runs on
 // the goroutine of the call, must be quick, and must cut the range to what there
-// is. An error ends the guest.
+// is. An error ends the guest, as one of a [Function] does.
 type RangeFunc func(from, to uint32) ([]byte, error)
 
 // rangeKey finds a RangeFunc in the context of a call.
@@ -29,7 +29,7 @@ func rangeOf(ctx context.Context, from, to uint32, limit int) ([]byte, *fault) {
 	}
 	data, err := f(from, to)
 	if err != nil {
-		return nil, &fault{kind: TrapFault, detail: importMessagesGet + ": " + clean(err.Error(), maxDetail), err: err}
+		return nil, &fault{kind: TrapFault, detail: importMessagesGet + ": " + clean(err.Error(), maxDetail), err: foreign{err}}
 	}
 	if len(data) > limit {
 		return nil, &fault{kind: TrapFault, detail: fmt.Sprintf("%s: %d bytes, %d are allowed; ask for fewer", importMessagesGet, len(data), limit)}

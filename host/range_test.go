@@ -32,6 +32,11 @@ func TestWithRange(t *testing.T) {
 		if !errors.Is(err, gone) || !strings.Contains(trap.Detail, `messages_get: gone\nfor good`) {
 			t.Errorf("error %v", err)
 		}
+		asked := 0
+		_, err = ask(func(uint32, uint32) ([]byte, error) { asked++; return nil, fmt.Errorf("%w: %w", host.ErrRetired, gone) })
+		if _ = wantTrap(t, err, host.TrapFault); asked != 1 || !errors.Is(err, gone) || errors.Is(err, host.ErrRetired) {
+			t.Errorf("asked %d times, %v", asked, err)
+		}
 		_, err = ask(func(uint32, uint32) ([]byte, error) { return make([]byte, 65), nil })
 		if trap := wantTrap(t, err, host.TrapFault); !strings.Contains(trap.Detail, "65 bytes, 64 are allowed") {
 			t.Errorf("error %v", err)

@@ -26,6 +26,10 @@ type rootFile struct {
 	use     *fileUse
 	dir     bool
 	appends bool
+	// info tells whether another name or descriptor is that of the same file, and
+	// nameless that the file was removed since. The folder guards them.
+	info     fs.FileInfo
+	nameless bool
 }
 
 // Dev implements experimentalsys.File.
@@ -193,7 +197,7 @@ func (f *rootFile) Utimens(int64, int64) experimentalsys.Errno { return experime
 
 // Close implements experimentalsys.File.
 func (f *rootFile) Close() experimentalsys.Errno {
-	err := f.file.Close()
+	err := f.fs.folder.close(f)
 	if err == nil {
 		f.use.files--
 	}

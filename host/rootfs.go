@@ -143,13 +143,12 @@ func (r *rootFS) OpenFile(name string, flag experimentalsys.Oflag, _ fs.FileMode
 	if errno != 0 {
 		return nil, errno
 	}
-	out, errno := r.adopt(f, flag)
-	if errno != 0 {
-		_ = f.Close()
+	out := &rootFile{fs: r, file: f, use: use, appends: flag&experimentalsys.O_APPEND != 0}
+	use.files++
+	if errno := r.adopt(out, name, flag); errno != 0 {
+		_ = out.Close()
 		return nil, errno
 	}
-	out.use = use
-	use.files++
 	return out, 0
 }
 
@@ -195,23 +194,26 @@ func (r *rootFS) create(name string, how int) (f *os.File, made bool, errno expe
 }
 
 // adopt checks what was opened, and empties it when the guest asked for that.
-func (r *rootFS) adopt(f *os.File, flag experimentalsys.Oflag) (*rootFile, experimentalsys.Errno) {
-	info, err := f.Stat()
+func (r *rootFS) adopt(out *rootFile, name string, flag experimentalsys.Oflag) experimentalsys.Errno {
+	info, err := out.file.Stat()
 	if err != nil {
-		return nil, r.errno(err)
+		return r.errno(err)
 	}
-	switch {
-	case !info.IsDir() && !info.Mode().IsRegular():
-		return nil, r.deny(experimentalsys.EPERM)
-	case flag&experimentalsys.O_DIRECTORY != 0 && !info.IsDir():
-		return nil, experimentalsys.ENOTDIR
+	switch out.dir = info.IsDir(); {
+	case !out.dir && !info.Mode().IsRegular():
+		return r.deny(experimentalsys.EPERM)
+	case flag&experimentalsys.O_DIRECTORY != 0 && !out.dir:
+		return experimentalsys.ENOTDIR
+	case out.dir || !r.folder.Writable:
+		return 0
 	}
-	out := &rootFile{fs: r, file: f, dir: info.IsDir(), appends: flag&experimentalsys.O_APPEND != 0}
-	if flag&experimentalsys.O_TRUNC != 0 && !out.dir {
-		errno := out.Truncate(0)
-		return out, errno
+	if err := r.folder.hold(out, name, info); err != nil {
+		return r.errno(err)
 	}
-	return out, 0
+	if flag&experimentalsys.O_TRUNC != 0 {
+		return out.Truncate(0)
+	}
+	return 0
 }
 
 // Lstat implements experimentalsys.FS.
@@ -276,6 +278,8 @@ func (r *rootFS) remove(name string, dir bool) experimentalsys.Errno {
 	if errno != 0 {
 		return errno
 	}
+	r.folder.mu.Lock()
+	defer r.folder.mu.Unlock()
 	info, err := r.folder.root.Lstat(name)
 	switch {
 	case err != nil:
@@ -288,16 +292,8 @@ func (r *rootFS) remove(name string, dir bool) experimentalsys.Errno {
 	if err := r.folder.root.Remove(name); err != nil {
 		return r.errno(err)
 	}
-	r.gone(info)
+	r.folder.drop(info)
 	return 0
-}
-
-// gone gives back what a removed entry took.
-func (r *rootFS) gone(info fs.FileInfo) {
-	r.folder.add(-1)
-	if info.Mode().IsRegular() {
-		r.folder.shrink(info.Size())
-	}
 }
 
 // Rename implements experimentalsys.FS.
@@ -310,6 +306,8 @@ func (r *rootFS) Rename(from, to string) experimentalsys.Errno {
 	if errno != 0 {
 		return errno
 	}
+	r.folder.mu.Lock()
+	defer r.folder.mu.Unlock()
 	source, err := r.folder.root.Lstat(from)
 	if err != nil {
 		return r.errno(err)
@@ -319,7 +317,7 @@ func (r *rootFS) Rename(from, to string) experimentalsys.Errno {
 		return r.errno(err)
 	}
 	if lost == nil && !os.SameFile(source, target) {
-		r.gone(target)
+		r.folder.drop(target)
 	}
 	return 0
 }

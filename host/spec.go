@@ -119,7 +119,7 @@ func (s Spec) withDefaults(base Limits) (Spec, error) {
 	if s.Limits, err = s.Limits.withDefaults(base); err != nil {
 		return s, fmt.Errorf("host: spec of %q: %w", clean(s.Name, 128), err)
 	}
-	if s.Grants, err = s.Grants.withDefaults(clean(s.Name, maxName)); err != nil {
+	if s.Grants, err = s.Grants.withDefaults(s.Name); err != nil {
 		return s, fmt.Errorf("host: spec of %q: %w", clean(s.Name, 128), err)
 	}
 	return s, nil

@@ -26,11 +26,12 @@ type Watch struct {
 	// Calls is how many calls are watched. After them the generation before is
 	// closed and there is no way back. Default 100.
 	Calls int
-	// MinCalls is how many calls must have ended before the rate counts. Default 5.
+	// MinCalls is how many calls must have ended before the rate counts. Default 5, or
+	// Calls if that is less.
 	MinCalls int
 	// MaxFailures is the part of the watched calls that may fail, between 0 and 1.
-	// A refusal of the guest is a failure, and so is a trap; what the caller gave up
-	// is not. Default 0.5.
+	// A refusal of the guest is a failure, and so is a trap, also one at the caller's
+	// own deadline; what the caller cancelled is not. Default 0.5.
 	MaxFailures float64
 }
 
@@ -93,7 +94,8 @@ type watch struct {
 }
 
 func (w Watch) withDefaults() (Watch, error) {
-	w.Calls, w.MinCalls, w.MaxFailures = cmp.Or(w.Calls, 100), cmp.Or(w.MinCalls, 5), cmp.Or(w.MaxFailures, 0.5)
+	w.Calls, w.MaxFailures = cmp.Or(w.Calls, 100), cmp.Or(w.MaxFailures, 0.5)
+	w.MinCalls = cmp.Or(w.MinCalls, min(5, w.Calls))
 	switch {
 	case w.Calls < 0:
 		return w, fmt.Errorf("Watch.Calls %d is negative; use 0 for the default", w.Calls)
@@ -112,18 +114,18 @@ func (w Watch) withDefaults() (Watch, error) {
 // the generation before, which stays in reserve while the new one is watched, and
 // is closed after that, or takes over again when the new one fails too often.
 //
-// Spec.Name is that of the module, or empty. One swap at a time: others wait. The
+// Spec.Name is that of the module, as given or as shown, or empty. One swap at a time: others wait. The
 // error is that of [Host.Load], or a [*SwapError].
 func (m *Module) Swap(ctx context.Context, spec Spec, opts SwapOptions) (*Generation, error) {
 	w, err := opts.Watch.withDefaults()
 	if err != nil {
 		return nil, fmt.Errorf("host: swap module %q: %w", m.name, err)
 	}
-	if spec.Name == "" {
-		spec.Name = m.name
+	if spec.Name == "" || spec.Name == m.name {
+		spec.Name = m.given
 	}
-	if shown := clean(spec.Name, maxName); shown != m.name {
-		return nil, fmt.Errorf("host: swap module %q: Spec.Name is %q; leave it empty, or load that module beside this one", m.name, shown)
+	if spec.Name != m.given {
+		return nil, fmt.Errorf("host: swap module %q: Spec.Name is %q; leave it empty, or load that module beside this one", m.name, clean(spec.Name, maxName))
 	}
 	select {
 	case m.turn <- struct{}{}:
@@ -207,13 +209,17 @@ func (g *Generation) judge(ctx context.Context, w *watch, err error) {
 	g.module.conclude(ctx, g, event)
 }
 
-// blameless tells whether an error says nothing about the generation.
+// blameless tells whether an error says nothing about the generation. A guest that ran
+// until a deadline is to blame, whosever deadline it was: callers who do not wait as
+// long as Limits.Timeout would else never get rid of one that hangs.
 func blameless(ctx context.Context, err error) bool {
 	if err == nil {
 		return false
 	}
-	var trap *TrapError
-	return ctx.Err() != nil || errors.Is(err, ErrClosed) || errors.As(err, &trap) && trap.Kind == TrapCancelled
+	if trap, ok := errors.AsType[*TrapError](err); ok {
+		return trap.Kind == TrapCancelled || trap.Kind == TrapInit && ctx.Err() != nil
+	}
+	return ctx.Err() != nil || errors.Is(err, ErrClosed)
 }
 
 // conclude ends the watch over g.

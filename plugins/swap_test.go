@@ -179,7 +179,7 @@ func TestSwapRefuses(t *testing.T) {
 		`plugin "json-guard" asks for random (it says: "Dice.")`:     {spec: described(as("json-guard", gateHook+`,"capabilities":[{"name":"random","reason":"Dice."}]`)), is: guest.ErrNotGranted},
 		"describes no hooks":                                         {spec: described(as("json-guard", ""))},
 		`plugin "needs" asks for kv (it says: "To remember ans`:      {spec: small("needs"), is: host.ErrImport},
-		"is not WebAssembly":                                         {spec: host.Spec{Wasm: []byte("(module)")}, is: host.ErrNotCore},
+		"is WebAssembly in text, not a binary":                       {spec: host.Spec{Wasm: []byte("(module)")}, is: host.ErrNotCore},
 		"not today":                                                  {spec: host.Spec{Wasm: json}, opts: host.SwapOptions{Check: func(context.Context, *host.Generation) error { return own }}, is: own},
 	} {
 		t.Run(says, func(t *testing.T) {

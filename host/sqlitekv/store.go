@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -69,17 +70,22 @@ func source(path string) string {
 }
 
 // private makes the file, so that it never has another mode, and refuses one that
-// others can read or write. SQLite gives its companions the mode of the file.
+// others can read or write. SQLite gives its companions the mode of the file. A file that is
+// there is not opened: closing it again would drop the locks that this process has on it.
 func private(path string) error {
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
-	if err != nil {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	switch {
+	case err == nil:
+		return f.Close()
+	case !errors.Is(err, fs.ErrExist):
 		return fmt.Errorf("sqlitekv: %w", err)
 	}
-	defer f.Close()
-	info, err := f.Stat()
+	info, err := os.Stat(path)
 	switch {
 	case err != nil:
 		return fmt.Errorf("sqlitekv: %w", err)
+	case info.IsDir():
+		return fmt.Errorf("sqlitekv: %s is a directory; name a file in it", path)
 	case !info.Mode().IsRegular():
 		return fmt.Errorf("sqlitekv: %s is not a regular file; name a file", path)
 	case runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0:

@@ -100,6 +100,23 @@
     (if (local.tee $e (call $try (i32.const 2) (i64.const 0x4000) (i32.const 0))) (then (return (call $out (local.get $e) (i32.const 0)))))
     (local.set $e (call $fd_readdir (call $fd) (i32.const 1048584) (i32.const 65536) (i64.const 0) (i32.const 40)))
     (call $out (local.get $e) (i32.load (i32.const 40))))
+  ;; makes a file of 90,000 bytes, takes its name away and then its size, and leaves it as a
+  ;; file of 80,000 bytes without a name
+  (func (export "nameless") (result i32) (local $e i32)
+    (call $in)
+    (if (local.tee $e (call $try (i32.const 9) (i64.const 0x400040) (i32.const 0))) (then (return (call $out (local.get $e) (i32.const 0)))))
+    (if (local.tee $e (call $set_size (call $fd) (i64.const 90000))) (then (return (call $out (local.get $e) (i32.const 0)))))
+    (if (local.tee $e (call $unlink (i32.const 3) (call $path) (global.get $n))) (then (return (call $out (local.get $e) (i32.const 0)))))
+    (if (local.tee $e (call $set_size (call $fd) (i64.const 0))) (then (return (call $out (local.get $e) (i32.const 0)))))
+    (call $out (call $set_size (call $fd) (i64.const 80000)) (i32.const 0)))
+  ;; the same with a file that is replaced by the one named behind the path
+  (func (export "replaced") (result i32) (local $e i32)
+    (call $in)
+    (if (local.tee $e (call $try (i32.const 9) (i64.const 0x400040) (i32.const 0))) (then (return (call $out (local.get $e) (i32.const 0)))))
+    (if (local.tee $e (call $set_size (call $fd) (i64.const 80000))) (then (return (call $out (local.get $e) (i32.const 0)))))
+    (if (local.tee $e (call $rename (i32.const 3) (call $rest) (global.get $more) (i32.const 3) (call $path) (global.get $n)))
+      (then (return (call $out (local.get $e) (i32.const 0)))))
+    (call $out (call $set_size (call $fd) (i64.const 0)) (i32.const 0)))
   (func (export "mkdir") (result i32) (call $in) (call $out (call $mkdir (i32.const 3) (call $path) (global.get $n)) (i32.const 0)))
   (func (export "rmdir") (result i32) (call $in) (call $out (call $rmdir (i32.const 3) (call $path) (global.get $n)) (i32.const 0)))
   (func (export "unlink") (result i32) (call $in) (call $out (call $unlink (i32.const 3) (call $path) (global.get $n)) (i32.const 0)))

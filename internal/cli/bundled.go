@@ -36,7 +36,7 @@ func (c *PolicyConfig) validate() error {
 	case c.isBundled() && bundled.NeedsModel(c.Policy):
 		return fmt.Errorf("policy: %s asks a model, and this command has none to grant; write policy: hybrid, or name another", c.Policy)
 	}
-	return c.Grants.validate()
+	return c.ModuleConfig.validate()
 }
 
 // source says where the binary of a policy is: in the program, or in the config's file.

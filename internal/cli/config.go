@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -197,6 +198,9 @@ func (c *Config) validate() error {
 	if c.Version != 1 {
 		return fmt.Errorf("version: is %d, this mortise reads 1; write version: 1", c.Version)
 	}
+	if err := c.Limits.validate(); err != nil {
+		return err
+	}
 	names := make(map[string]bool)
 	for i, p := range c.Plugins {
 		where := fmt.Sprintf("plugins[%d]", i)
@@ -206,7 +210,7 @@ func (c *Config) validate() error {
 		if p.Module == "" {
 			return fmt.Errorf("%s: module is missing; name a .wasm file", where)
 		}
-		if err := p.Grants.validate(); err != nil {
+		if err := p.ModuleConfig.validate(); err != nil {
 			return fmt.Errorf("%s: %w", where, err)
 		}
 		if p.Name != "" && names[p.Name] {
@@ -229,6 +233,27 @@ func (c *Config) validate() error {
 		return fmt.Errorf("store %s and record.dir %s both say where decision records are kept; name one", shown(c.Store), c.Record.Dir)
 	}
 	return c.Compaction.validate()
+}
+
+// validate names the first key that is wrong.
+func (c *ModuleConfig) validate() error {
+	if err := c.Limits.validate(); err != nil {
+		return err
+	}
+	return c.Grants.validate()
+}
+
+// validate names the first key that is wrong, so that no unit overflows.
+func (l LimitsConfig) validate() error {
+	const leastMiB, memoryMiB, instances = 2, 4096, 1 << 16
+	if l.MemoryMiB != 0 && l.MemoryMiB < leastMiB || l.MemoryMiB > memoryMiB {
+		return fmt.Errorf("limits.memory_mib: is %d; write a number from %d to %d, or leave it out for the default", l.MemoryMiB, leastMiB, memoryMiB)
+	}
+	return cmp.Or(
+		within("limits.input_mib", int64(l.InputMiB), memoryMiB),
+		within("limits.output_mib", int64(l.OutputMiB), memoryMiB),
+		within("limits.instances", int64(l.Instances), instances),
+	)
 }
 
 // path resolves a path of the file against the file's folder.

@@ -40,11 +40,12 @@
 // A value that comes back is replaced by its handle before the plugin sees it:
 // as it is, in base64 at any alignment, in hexadecimal, percent-encoded, escaped
 // for JSON or HTML, or several of these on top of each other. This holds for every value that the broker
-// has sent, in later responses too. It is a guard against servers that echo what they
-// were sent. A server that works together with the plugin can
+// has sent, in later responses too, and for the value of each secret at the first
+// response: the broker of an earlier process may have sent it. It is a guard against
+// servers that echo what they were sent. A server that works together with the plugin can
 // always encode a value in another way: what bounds that is Secret.Hosts. So
 // that nothing slips past, a request with a secret may not ask for a range,
-// and a compressed response is refused once a secret was sent.
+// and a broker with secrets refuses responses that are compressed or a piece of one.
 //
 // # Concurrency
 //

@@ -114,6 +114,7 @@ func (b *Broker) hop(ctx context.Context, x *exchange) (*Response, *redirection,
 	if err != nil {
 		return nil, nil, err
 	}
+	b.vault.learn(ctx)
 	if b.policy.Redirects >= 0 && isRedirect(resp) {
 		next, err := resp.Location()
 		b.release(c, resp, resp.Body == http.NoBody)
@@ -180,16 +181,19 @@ func (x *exchange) request(header http.Header) *http.Request {
 
 // answer makes the response for the plugin, without secrets.
 func (b *Broker) answer(x *exchange, resp *http.Response, data []byte) (*Response, error) {
-	sent := b.vault.find()
-	if coding := resp.Header.Get("Content-Encoding"); sent != nil && coding != "" && !strings.EqualFold(coding, "identity") {
+	known := b.vault.find()
+	if coding := resp.Header.Get("Content-Encoding"); known != nil && coding != "" && !strings.EqualFold(coding, "identity") {
 		return nil, refuse(ReasonSecret, "ask the server for an uncompressed response",
 			"the response is compressed, so it cannot be searched for secrets")
 	}
-	out, inBody, ok := redact(data, sent, x.limit)
+	if known != nil && (resp.StatusCode == http.StatusPartialContent || resp.Header.Get("Content-Range") != "") {
+		return nil, refuse(ReasonSecret, "leave out the header Range", "the response is a piece of one, so it cannot be searched for secrets")
+	}
+	out, inBody, ok := redact(data, known, x.limit)
 	if !ok {
 		return nil, b.responseTooLarge(x)
 	}
-	inHeader, ok := redactHeader(resp.Header, sent, b.policy.HeaderBytes)
+	inHeader, ok := redactHeader(resp.Header, known, b.policy.HeaderBytes)
 	if !ok {
 		return nil, refuse(ReasonHeadersTooLarge, "", "the response's headers are larger than %d bytes", b.policy.HeaderBytes)
 	}

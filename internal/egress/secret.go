@@ -25,8 +25,9 @@ const (
 type Secret struct {
 	// Value returns the current value, of 8 bytes to 4 KiB, without line breaks.
 	// What looks like an escape counts as the one character that it stands for. It is
-	// called once for each call of Do that needs it, possibly concurrently, and
-	// must return when its context ends. The text of its error reaches nobody.
+	// called once for each call of Do that needs it, and for a first response, to know
+	// what to look for; possibly concurrently. It must return when its context ends. The
+	// text of its error reaches nobody.
 	Value func(ctx context.Context) (string, error)
 	// Hosts are where it may be sent, written as in Policy.Hosts, but without "*".
 	// The policy must grant them as well. Required.
@@ -38,12 +39,13 @@ type Secret struct {
 	Plain bool
 }
 
-// vault holds the secrets of a broker, and the values that it has sent.
+// vault holds the secrets of a broker, and the values that it has sent or knows of.
 type vault struct {
 	secrets map[string]*keptSecret
 
 	mu sync.Mutex
-	// sent are the latest values of each secret that left the broker.
+	// sent are the latest values of each secret that left the broker, or that it has
+	// learnt.
 	sent map[string][]sentValue
 	// index finds them. It is replaced, never changed.
 	index *index
@@ -187,7 +189,30 @@ func (v *vault) remember(name, value string) {
 	v.index = newIndex(all, false)
 }
 
-// find returns what to look for, nil when nothing was sent yet.
+// learn reads the secrets that this broker has not sent yet. Another one may have, in
+// a process before this or for a binary before this, and a server may have kept them.
+// One that cannot be read is left for the next response.
+func (v *vault) learn(ctx context.Context) {
+	for _, name := range v.unsent() {
+		if value, r := v.secrets[name].value(ctx, name); r == nil {
+			v.remember(name, value)
+		}
+	}
+}
+
+func (v *vault) unsent() []string {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	var out []string
+	for name := range v.secrets {
+		if len(v.sent[name]) == 0 {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// find returns what to look for, nil when there is nothing.
 func (v *vault) find() *index {
 	v.mu.Lock()
 	defer v.mu.Unlock()

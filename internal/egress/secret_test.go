@@ -13,6 +13,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/mortise-dev/mortise/internal/egress"
 )
@@ -20,6 +21,8 @@ import (
 const (
 	token    = "s3cr3t/Tok+en=\"42"
 	password = "pass word&<more>"
+	// plainToken needs no escapes in a URL.
+	plainToken = "abcdefgh12345678"
 )
 
 // withSecrets is a broker with a token and a user:password.
@@ -185,7 +188,6 @@ func TestSecretsAndRedirects(t *testing.T) {
 // A server that redirects to a URL with the secret in it tells the plugin nothing.
 func TestSecretInARedirect(t *testing.T) {
 	t.Parallel()
-	const plainToken = "abcdefgh12345678"
 	to := "/end/" + plainToken + "?k=" + plainToken
 	a := serve(t, "https", "a.example.com", func(w http.ResponseWriter, r *http.Request) {
 		switch {
@@ -230,6 +232,73 @@ func TestSecretThatWasStored(t *testing.T) {
 	}
 }
 
+// So is what an earlier process, or the broker of an earlier binary, has sent: before
+// anything was sent here, in a redirect too.
+func TestSecretThatWasStoredBefore(t *testing.T) {
+	t.Parallel()
+	url := serve(t, "https", "a.example.com", func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/redirect" {
+			w.Header().Set("Location", "https://c.example.com/"+plainToken)
+			w.WriteHeader(http.StatusFound)
+			return
+		}
+		_, _ = io.WriteString(w, "Bearer "+plainToken)
+	})
+	var reads atomic.Int64
+	plain := func(c *egress.Config) {
+		s := c.Secrets["token"]
+		s.Value = func(context.Context) (string, error) { reads.Add(1); return plainToken, nil }
+		c.Secrets["token"] = s
+	}
+	b := withSecrets(t, plain)
+	for range 3 {
+		if resp := get(t, b, egress.Request{URL: url}); string(resp.Body) != "Bearer {{secret.token}}" {
+			t.Errorf("got %q", resp.Body)
+		}
+	}
+	if reads.Load() != 1 {
+		t.Errorf("the secret was read %d times", reads.Load())
+	}
+	b = withSecrets(t, func(c *egress.Config) { plain(c); c.Policy.Hosts = []string{"a.example.com:*"} })
+	r := refused(t, b, egress.Request{URL: url + "/redirect"}, egress.ReasonHost)
+	hidden(t, fmt.Sprintf("%s %+v", r.Error(), *r), plainToken)
+	failing := withSecrets(t, func(c *egress.Config) {
+		plain(c)
+		s := c.Secrets["login"]
+		s.Value = func(context.Context) (string, error) { return "", errors.New("no file") }
+		c.Secrets["login"] = s
+	})
+	if resp := get(t, failing, egress.Request{URL: url}); string(resp.Body) != "Bearer {{secret.token}}" {
+		t.Errorf("beside a secret that cannot be read: %q", resp.Body)
+	}
+}
+
+// A stored secret cannot be had in pieces either.
+func TestSecretThatWasStoredInPieces(t *testing.T) {
+	t.Parallel()
+	stored := []byte("Bearer " + token)
+	url := serve(t, "https", "a.example.com", func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/lies" {
+			w.Header().Set("Content-Range", "bytes 0-3/20")
+			_, _ = w.Write(stored[:4])
+			return
+		}
+		http.ServeContent(w, r, "stored", time.Time{}, bytes.NewReader(stored))
+	})
+	b := withSecrets(t, nil)
+	for _, pieces := range []string{"bytes=7-10", "bytes=0-9", "bytes=-4", "bytes=0-3,9-12"} {
+		_ = refused(t, b, egress.Request{URL: url, Header: http.Header{"Range": {pieces}}}, egress.ReasonSecret)
+	}
+	_ = refused(t, b, egress.Request{URL: url + "/lies"}, egress.ReasonSecret)
+	if resp := get(t, b, egress.Request{URL: url}); string(resp.Body) != "Bearer {{secret.token}}" {
+		t.Errorf("got %q", resp.Body)
+	}
+	without := broker(t, nil)
+	if resp := get(t, without, egress.Request{URL: url, Header: http.Header{"Range": {"bytes=0-5"}}}); resp.Status != http.StatusPartialContent || string(resp.Body) != "Bearer" {
+		t.Errorf("without secrets: %d, %q", resp.Status, resp.Body)
+	}
+}
+
 func TestCompressedResponses(t *testing.T) {
 	t.Parallel()
 	var packed bytes.Buffer
@@ -240,10 +309,11 @@ func TestCompressedResponses(t *testing.T) {
 		w.Header().Set("Content-Encoding", "gzip")
 		_, _ = w.Write(packed.Bytes())
 	})
-	b := withSecrets(t, nil)
-	resp := get(t, b, egress.Request{URL: url})
+	resp := get(t, broker(t, nil), egress.Request{URL: url})
 	if !bytes.Equal(resp.Body, packed.Bytes()) || resp.Header.Get("Content-Encoding") != "gzip" {
 		t.Error("a compressed response was touched")
 	}
+	b := withSecrets(t, nil)
+	_ = refused(t, b, egress.Request{URL: url}, egress.ReasonSecret)
 	_ = refused(t, b, egress.Request{URL: url, Header: bearer()}, egress.ReasonSecret)
 }

@@ -8,9 +8,6 @@ package wasm
 // claims checks the counts and lengths in a section.
 func (r *reader) claims(id byte) error {
 	switch id {
-	case idGlobal:
-		_, err := r.count(3, "globals")
-		return err
 	case idTag:
 		_, err := r.count(2, "tags")
 		return err

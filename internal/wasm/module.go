@@ -164,6 +164,8 @@ type Module struct {
 	// Memories and Tables are those that the module defines.
 	Memories []Limits
 	Tables   []Table
+	// Globals counts the globals that the module defines.
+	Globals int
 	// Start is the index of the start function, nil when there is none.
 	Start *uint32
 	// ImportedFuncs counts the functions among Imports.

@@ -171,6 +171,9 @@ func (m *Module) decode(id byte, r *reader, code *int) error {
 		err = m.exports(r)
 	case idStart:
 		err = m.start(r)
+	case idGlobal:
+		exact = false
+		m.Globals, err = r.count(3, "globals")
 	case idCode:
 		exact = false
 		*code, err = r.count(2, "function bodies")

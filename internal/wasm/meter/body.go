@@ -251,6 +251,9 @@ func (w *rewriter) instruction(out []byte, i instruction) []byte {
 		return appendU32(append(out, byte(i.op)), w.shift(i.index))
 	case w.replaced(i.op):
 		return appendU32(append(out, opCall), w.helper(i))
+	case i.op == opThrow || i.op == opThrowRef:
+		out = appendI64(append(out, 0x42), throwCost) // i64.const
+		out = appendU32(append(out, opCall), w.chargeFunc)
 	}
 	return append(out, i.raw...)
 }

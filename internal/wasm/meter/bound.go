@@ -28,8 +28,8 @@ func (c *cursor) locals(params int) int {
 }
 
 // Bound returns the module as it is, except that its tables cannot grow beyond
-// maxTable elements, DefaultMaxTable when 0, and without a name section that is
-// broken. It is for a module that [Rewrite] refuses as [ErrUnsupported] and that runs
+// maxTable elements together, DefaultMaxTable when 0, of which each gets the same share,
+// and without a name section that is broken. It is for a module that [Rewrite] refuses as [ErrUnsupported] and that runs
 // without being metered.
 func Bound(m *wasm.Module, maxTable uint32) ([]byte, error) {
 	if err := Check(m); err != nil {
@@ -57,15 +57,18 @@ func Bound(m *wasm.Module, maxTable uint32) ([]byte, error) {
 }
 
 func boundTables(tables []wasm.Table, limit uint64) ([]byte, error) {
-	out := appendU32(nil, uint32(len(tables)))
+	if err := checkTables(tables, limit); err != nil {
+		return nil, err
+	}
+	out, free := appendU32(nil, uint32(len(tables))), limit
+	for _, t := range tables {
+		free -= t.Limits.Min // checked
+	}
 	for i, t := range tables {
-		if t.Limits.Min > limit {
-			return nil, fmt.Errorf("meter: %w: table %d starts with %d elements of %d", ErrLimit, i, t.Limits.Min, limit)
-		}
 		if t.Limits.Is64 || t.Limits.Shared {
 			return nil, fmt.Errorf("meter: %w: shared or 64-bit table %d", ErrUnsupported, i)
 		}
-		most := limit
+		most := t.Limits.Min + free/uint64(len(tables))
 		if t.Limits.HasMax {
 			most = min(most, t.Limits.Max)
 		}

@@ -24,7 +24,8 @@
 // each element. memory.fill and memory.copy are paid for and run in chunks of
 // 64 KiB; the others, whose size segments and tables bound, at once. memory.grow
 // costs 256 for each page; table.grow costs one, and one for each element, and is
-// bounded by Options.MaxTable.
+// bounded by Options.MaxTable. throw and throw_ref cost 32,768 more when they are
+// reached: the engine walks over the stack.
 //
 // # What is changed
 //

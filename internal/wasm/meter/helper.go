@@ -8,6 +8,11 @@ const chunk = 1 << 16
 // pageCost is what memory.grow costs for each page.
 const pageCost = 256
 
+// throwCost is what throw and throw_ref cost beside their place in a region: the engine
+// leaves native code and walks over the stack, which takes as long as that much of
+// ordinary code.
+const throwCost = 1 << 15
+
 // helperFunc is a function that the rewriter adds.
 type helperFunc struct {
 	params, results []wasm.ValueType
@@ -190,12 +195,17 @@ func (w *rewriter) memoryGrow(i instruction) []byte {
 	return a.body()
 }
 
-// tableGrow answers -1 beyond the bound, and else charges for the elements.
+// tableGrow answers -1 when all tables together would have more elements than the
+// bound, and else charges for the elements.
 func (w *rewriter) tableGrow(i instruction) []byte {
 	a := &asm{}
-	size := appendU32(appendU32([]byte{0xfc}, 16), i.index) // table.size
-	a.bytes(size).op(0xad).wide(1).op(0x7c).i64(int64(w.maxTable)).op(0x56, opIf, 0x40)
-	a.i32(-1).op(0x0f, opEnd) // return
+	a.wide(1)
+	for n := range len(w.importedTables) + len(w.module.Tables) {
+		size := appendU32([]byte{0xfc, 16}, uint32(n)) // table.size
+		a.bytes(size).op(0xad, 0x7c)                   // i64.extend_i32_u, i64.add
+	}
+	a.i64(int64(w.maxTable)).op(0x56, opIf, 0x40) // i64.gt_u
+	a.i32(-1).op(0x0f, opEnd)                     // return
 	w.payFor(a, 1, 0).get(0).get(1).bytes(i.raw)
 	return a.body()
 }

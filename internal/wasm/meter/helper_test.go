@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/mortise-dev/mortise/internal/wasm"
 	"github.com/mortise-dev/mortise/internal/wasm/meter"
 )
 
@@ -195,5 +196,73 @@ func TestRewrite_maxTable(t *testing.T) {
 	opts.MaxTable = 2
 	if _, err := rewrite(tableModule(10), opts); err == nil {
 		t.Error("a table of 3 elements passed a bound of 2")
+	}
+}
+
+// TestRewrite_maxTables: many tables have no more elements than one, and there are not too many to add up.
+func TestRewrite_maxTables(t *testing.T) {
+	t.Parallel()
+	tables := func(n, least int) []byte {
+		all := make([][]byte, n)
+		for i := range all {
+			all[i] = enc(funcref, 0, least)
+		}
+		return module(
+			sec(sType, fn(enc(i32), enc(i32))),
+			sec(sFunc, enc(0), enc(0)),
+			sec(sTable, all...),
+			sec(sExport, export("grow", 0, 0), export("grow last", 0, 1)),
+			sec(sCode, body(0xd0, funcref, get, 0, 0xfc, 15, 0), body(0xd0, funcref, get, 0, 0xfc, 15, n-1)),
+		)
+	}
+	const minusOne = math.MaxUint32
+	for _, n := range []int{2, 100} {
+		g := start(t, tables(n, 1), true)
+		for _, c := range []struct {
+			export   string
+			by, want uint64
+		}{
+			{"grow", 1000, 1},
+			{"grow last", meter.DefaultMaxTable, minusOne},
+			{"grow last", meter.DefaultMaxTable - 1000 - uint64(n), 1},
+			{"grow", 1, minusOne},
+			{"grow last", 1, minusOne},
+			{"grow", 0, 1001},
+		} {
+			if got := g.run(t, c.export, c.by)[0]; got != c.want {
+				t.Errorf("%d tables: %s by %d answers %d, want %d", n, c.export, c.by, int32(got), int32(c.want)) //nolint:gosec // an i32
+			}
+		}
+	}
+	for _, bad := range []struct{ n, least, most int }{{101, 0, 0}, {3, 4, 11}} {
+		bin := tables(bad.n, bad.least)
+		opts := options()
+		opts.MaxTable = uint32(bad.most)
+		if _, err := rewrite(bin, opts); err == nil {
+			t.Errorf("%d tables of %d elements passed a bound of %d", bad.n, bad.least, bad.most)
+		}
+		m, err := wasm.Parse(bin)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := meter.Bound(m, uint32(bad.most)); err == nil {
+			t.Errorf("%d tables of %d elements may run unmetered with a bound of %d", bad.n, bad.least, bad.most)
+		}
+	}
+	m, err := wasm.Parse(tables(3, 2))
+	if err != nil {
+		t.Fatal(err)
+	}
+	bin, err := meter.Bound(m, 12)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m, err = wasm.Parse(bin); err != nil {
+		t.Fatal(err)
+	}
+	for i, table := range m.Tables { // two more for each
+		if l := table.Limits; l.Min != 2 || !l.HasMax || l.Max != 4 {
+			t.Errorf("table %d: %+v", i, l)
+		}
 	}
 }

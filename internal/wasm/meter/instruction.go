@@ -17,6 +17,8 @@ const (
 	opReturnCallIndirect = 0x13
 	opCallRef            = 0x14
 	opReturnCallRef      = 0x15
+	opThrow              = 0x08
+	opThrowRef           = 0x0a
 	opTryTable           = 0x1f
 	opLocalGet           = 0x20
 	opLocalSet           = 0x21
@@ -138,7 +140,7 @@ func (c *cursor) labels(i *instruction) {
 // oneIndex says whether an opcode has one index immediate.
 func oneIndex(op uint32) bool {
 	switch op {
-	case 0x08, // throw
+	case opThrow,
 		opBr, opBrIf,
 		opCall, opReturnCall,
 		opLocalGet, opLocalSet, opLocalTee,
@@ -153,7 +155,7 @@ func oneIndex(op uint32) bool {
 
 // plain says whether an opcode has no immediates.
 func plain(op uint32) bool {
-	return op <= 0x01 || op == opElse || op == 0x0a || op == opEnd || op == opReturn ||
+	return op <= 0x01 || op == opElse || op == opThrowRef || op == opEnd || op == opReturn ||
 		op == 0x1a || op == 0x1b || op >= 0x45 && op <= 0xc4 || op == 0xd1
 }
 

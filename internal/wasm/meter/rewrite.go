@@ -11,12 +11,15 @@ import (
 // DefaultMaxTable bounds tables when Options does not.
 const DefaultMaxTable = 1 << 20
 
+// maxTables is how many tables a module may have: table.grow looks at each.
+const maxTables = 100
+
 // Options for [Rewrite].
 type Options struct {
 	// RefillModule and RefillName are the import that is called, without
 	// parameters or results, when the counter is below zero. Required.
 	RefillModule, RefillName string
-	// MaxTable is how many elements a table may have, DefaultMaxTable when 0.
+	// MaxTable is how many elements the tables together may have, DefaultMaxTable when 0.
 	MaxTable uint32
 }
 
@@ -141,11 +144,8 @@ func (w *rewriter) survey(opts Options) error {
 		case wasm.KindFunc, wasm.KindTag:
 		}
 	}
-	for i, t := range w.module.Tables {
-		if t.Limits.Min > uint64(w.maxTable) {
-			return fmt.Errorf("meter: %w: table %d starts with %d elements, more than the %d that are allowed",
-				ErrInvalid, i, t.Limits.Min, w.maxTable)
-		}
+	if err := checkTables(w.module.Tables, uint64(w.maxTable)); err != nil {
+		return err
 	}
 	if len(w.module.Memories) > 1 {
 		return fmt.Errorf("meter: %w: more than one memory", ErrUnsupported)
@@ -168,6 +168,21 @@ func (w *rewriter) survey(opts Options) error {
 		w.surveyData(&cursor{b: s.Body})
 	}
 	return w.err
+}
+
+// checkTables refuses tables that are too many, or too large from the start.
+func checkTables(tables []wasm.Table, limit uint64) error {
+	if len(tables) > maxTables {
+		return fmt.Errorf("meter: %w: %d tables, more than the %d that are allowed", ErrLimit, len(tables), maxTables)
+	}
+	sum := uint64(0)
+	for i, t := range tables {
+		if sum += min(t.Limits.Min, limit+1); sum > limit {
+			return fmt.Errorf("meter: %w: table %d starts with %d elements, more than the %d that are allowed together",
+				ErrInvalid, i, t.Limits.Min, limit)
+		}
+	}
+	return nil
 }
 
 // checkTags refuses a tag whose type is one of those that are added. The section
