@@ -46,7 +46,7 @@ func TestKernel_allocator(t *testing.T) {
 	t.Parallel()
 	onEngines(t, func(t *testing.T, e host.EngineName) {
 		t.Helper()
-		m := load(t, e, host.Spec{Path: wat("kernel_ops"), Limits: host.Limits{Timeout: time.Minute}})
+		m := load(t, e, host.Spec{Path: wat("kernel_ops"), Limits: host.Limits{Timeout: 10 * time.Minute}})
 		for seed := range uint64(40) {
 			list, blocks := operations(rand.New(rand.NewPCG(seed, 7)), 600)
 			out, err := m.Call(t.Context(), "run", list)
@@ -61,12 +61,12 @@ func TestKernel_allocator(t *testing.T) {
 				list = binary.LittleEndian.AppendUint32(list, v)
 			}
 		}
-		small := load(t, e, host.Spec{Path: wat("kernel_ops"), Limits: host.Limits{MemoryPages: 32, Timeout: time.Minute}})
+		small := load(t, e, host.Spec{Path: wat("kernel_ops"), Limits: host.Limits{MemoryPages: 32, Timeout: 10 * time.Minute}})
 		if _, err := small.Call(t.Context(), "run", list); err != nil {
 			t.Errorf("freed blocks are not used again: %v", err)
 		}
 		// So is what the host takes: the guest does not free names and values.
-		vars := load(t, e, host.Spec{Path: wat("variables"), Limits: host.Limits{MemoryPages: 32, Timeout: time.Minute}})
+		vars := load(t, e, host.Spec{Path: wat("variables"), Limits: host.Limits{MemoryPages: 32, Timeout: 10 * time.Minute}})
 		call(t, vars, "many", "", "")
 		// A block that does not fit is refused with an offset of zero, and no trap of
 		// the kernel's own.
