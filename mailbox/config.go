@@ -215,6 +215,9 @@ func (c Config) validate() error {
 	case c.Renew >= c.Lease:
 		return fmt.Errorf("mailbox: Config.Renew is %v, and a lease lasts %v; renew at least twice in that time", c.Renew, c.Lease)
 	}
+	if err := checkID("owner", c.Owner); err != nil {
+		return fmt.Errorf("mailbox: Config.Owner: %w", err)
+	}
 	for name, value := range map[string]int64{
 		"Lease": int64(c.Lease), "SuspendedLease": int64(c.SuspendedLease), "Renew": int64(c.Renew), "Poll": int64(c.Poll),
 		"RetryDelay": int64(c.RetryDelay), "MaxRetryDelay": int64(c.MaxRetryDelay), "MaxAttempts": int64(c.MaxAttempts),

@@ -123,9 +123,10 @@ func cancelRun(t *turn, id, why string) (Change, bool) {
 	return t.keep(), true
 }
 
-// lapse ends a run whose time to wait is over.
+// lapse ends a run whose time to wait is over. What is queued for later came too late for it; what is due, or was and is to be tried
+// again, came in time.
 func lapse(t *turn) (Change, string) {
-	if !t.head.lapsed(t.now) {
+	if !t.head.lapsed(t.now) || t.inTime() {
 		return Change{}, ""
 	}
 	open := t.head.Open
@@ -134,7 +135,7 @@ func lapse(t *turn) (Change, string) {
 		return Change{}, ""
 	}
 	t.finishRun(Dispatch{ID: run.Dispatch, RunID: open.ID}, TerminationCancelled, lapsedText+run.Wait)
-	return t.write(t.s.Later, 0), open.ID
+	return t.write(t.s.Later, t.rank(t.s.Later, PriorityDefault)), open.ID
 }
 
 const lapsedText = "nothing came in time for which it waited: "
@@ -145,10 +146,10 @@ func (t *turn) lapsed(run string) bool {
 	return ok && r.Status == RunDone && strings.HasPrefix(r.Error, lapsedText) && r.FinishedAt.Equal(t.now)
 }
 
-// lapsed says whether the open run waits for nothing any more, and nothing else is to be done.
+// lapsed says whether the open run has waited long enough, unless something came in time.
 func (h *Head) lapsed(now time.Time) bool {
 	open := &h.Open
-	return h.Claim == nil && h.Queued == 0 && open.Status == RunWaiting && !open.WaitUntil.IsZero() && !open.WaitUntil.After(now)
+	return h.Claim == nil && open.Status == RunWaiting && !open.WaitUntil.IsZero() && !open.WaitUntil.After(now)
 }
 
 // replay queues a dead letter again, for a new run.

@@ -134,9 +134,13 @@ func (m *Mailbox) submitted(ctx context.Context, e Entry, r Request) (Submission
 	if r.Key == "" {
 		return Submission{}, false, nil
 	}
-	d, found, err := m.queue.Dispatch(ctx, e.ID)
+	s, err := m.queue.load(ctx, e.Thread, Need{Dispatches: []string{e.ID}})
+	d, found := s.Dispatches[e.ID]
 	if err != nil || !found {
 		return Submission{}, false, err
+	}
+	if err := s.Head.admits(r.Tenant); err != nil {
+		return Submission{}, false, wrap("request with key", r.Key, err)
 	}
 	if d.Digest != e.Digest {
 		return Submission{}, false, wrap("request with key", r.Key, fmt.Errorf("%w, for another request", ErrExists))

@@ -65,9 +65,12 @@ func (m *Mailbox) admitted(ctx context.Context, k Taken, otherwise Settlement) (
 	return false, err
 }
 
-// allowed refuses a foreground request that would be one execution too many. One that takes the
-// place of another does not count.
+// allowed refuses a foreground request that would be refused anyway, before it interrupts anything, and one that would be one
+// execution too many. One that takes the place of another does not count.
 func (m *Mailbox) allowed(ctx context.Context, r Request) error {
+	if err := m.acceptable(ctx, r); err != nil {
+		return err
+	}
 	claims, total, err := m.held(ctx)
 	if err != nil || !m.over(claims, total, r.Tenant, 1) {
 		return err

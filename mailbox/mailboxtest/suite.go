@@ -10,7 +10,7 @@ import (
 // TestStore runs the contract suite.
 func TestStore(t *testing.T, open func(t *testing.T) mailbox.Store) {
 	t.Helper()
-	for _, group := range [][]testCase{queueCases(), leaseCases(), controlCases(), listCases(), dueCases(), logCases(), storeCases(), faultCases(), raceCases(), holdingCases(), damageCases(), deafCases(), sizeCases(), slowCases(), decideCases(), lateCases(), dropCases()} {
+	for _, group := range [][]testCase{queueCases(), leaseCases(), controlCases(), listCases(), dueCases(), logCases(), storeCases(), faultCases(), raceCases(), holdingCases(), damageCases(), deafCases(), sizeCases(), slowCases(), decideCases(), lateCases(), dropCases(), hostileCases()} {
 		for _, c := range group {
 			t.Run(c.name, func(t *testing.T) {
 				t.Parallel()
