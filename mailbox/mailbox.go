@@ -26,8 +26,8 @@ type Mailbox struct {
 	unwoken []Head
 	claims  int
 	closing bool
-	// life is set while the loops are at work.
-	life *life
+	// life is set while the loops are at work, latest from the first start on.
+	life, latest *life
 
 	// changing has an entry while a start or a stop is under way. poke asks the loop to look
 	// now. work are the executions.
@@ -111,6 +111,8 @@ func (m *Mailbox) Submit(ctx context.Context, r Request) (Submission, error) {
 	if err := m.reserve(r.Tenant, false); err != nil {
 		return Submission{}, err
 	}
+	ctx, cancel := m.lasting(ctx)
+	defer cancel()
 	taken, err := m.queue.Enqueue(ctx, e)
 	if err != nil || !taken.Holds(claim.Token) {
 		m.release(r.Tenant)

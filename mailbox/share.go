@@ -58,8 +58,7 @@ func (m *Mailbox) admitted(ctx context.Context, k Taken, otherwise Settlement) (
 	if err == nil && !m.over(claims, total, k.Head.Tenant, 0) {
 		return true, nil
 	}
-	h := Hold{Thread: k.Dispatch.Thread, Dispatch: k.Dispatch.ID, Token: k.Dispatch.Token}
-	if _, settled := m.queue.Settle(context.WithoutCancel(ctx), h, otherwise); settled != nil && err == nil {
+	if _, settled := m.queue.Settle(context.WithoutCancel(ctx), k.hold(), otherwise); settled != nil && err == nil {
 		err = settled
 	}
 	return false, err
