@@ -22,6 +22,10 @@ func TestStore(t *testing.T, open func(t *testing.T) mailbox.Store) {
 		t.Parallel()
 		testLive(t, open)
 	})
+	t.Run("live_strange", func(t *testing.T) {
+		t.Parallel()
+		testLiveStrange(t, open)
+	})
 	t.Run("live_panic", func(t *testing.T) {
 		t.Parallel()
 		testLivePanic(newWorld(t, open(t)))

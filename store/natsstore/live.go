@@ -15,7 +15,8 @@ import (
 // Headers and answers of live control.
 const (
 	kindHeader = "Mortise-Kind"
-	idHeader   = "Mortise-Id"
+	// idHeader is a token of the id: a header changes line breaks, and spaces at its ends.
+	idHeader = "Mortise-Command"
 	// takeHeader says that somebody else listens now, and who.
 	takeHeader = "Mortise-Take"
 	accepted   = "1"
@@ -101,7 +102,7 @@ func (l *line) hear(msg *nats.Msg) {
 		return
 	}
 	answer := refused
-	c := mailbox.Command{Kind: mailbox.CommandKind(msg.Header.Get(kindHeader)), ID: msg.Header.Get(idHeader), Payload: msg.Data}
+	c := mailbox.Command{Kind: mailbox.CommandKind(msg.Header.Get(kindHeader)), ID: named(msg.Header.Get(idHeader)), Payload: msg.Data}
 	if l.accept(l.ctx, c) {
 		answer = accepted
 	}
@@ -112,7 +113,7 @@ func (l *line) hear(msg *nats.Msg) {
 func (s *Store) Deliver(ctx context.Context, t mailbox.Target, c mailbox.Command) (bool, error) {
 	msg := nats.NewMsg(s.names.live(t))
 	msg.Header.Set(kindHeader, string(c.Kind))
-	msg.Header.Set(idHeader, c.ID)
+	msg.Header.Set(idHeader, token(c.ID))
 	msg.Data = c.Payload
 	if _, bounded := ctx.Deadline(); !bounded {
 		var cancel context.CancelFunc
