@@ -14,7 +14,7 @@ func (m *Mailbox) acceptable(ctx context.Context, r Request) error {
 	if closing {
 		return fmt.Errorf("mailbox: %w", ErrShutdown)
 	}
-	s, err := m.queue.load(ctx, r.Thread, Need{Runs: known(r.Run)})
+	s, err := m.queue.load(ctx, r.Thread, Need{Runs: named(r.Run)})
 	if err != nil {
 		return err
 	}
@@ -24,7 +24,7 @@ func (m *Mailbox) acceptable(ctx context.Context, r Request) error {
 	run, found := s.Runs[r.Run]
 	switch {
 	case !found:
-		return m.unused(ctx, known(r.Run, r.NewRun)...)
+		return m.unused(ctx, named(r.Run, r.NewRun)...)
 	case run.Status == RunDone, run.Status == RunRunning && len(r.Messages) > 0:
 		// An interrupt would end the run that is to go on.
 		return wrap("request for thread", r.Thread, fmt.Errorf("%w: run_id '%.80s' is not open for dispatch", ErrInvalid, r.Run))
@@ -49,8 +49,8 @@ func orExists(err error) error {
 	return err
 }
 
-// known leaves out the ids that are empty.
-func known(ids ...string) (list []string) {
+// named leaves out the ids that are empty.
+func named(ids ...string) (list []string) {
 	for _, id := range ids {
 		if id != "" {
 			list = append(list, id)

@@ -64,7 +64,7 @@ func (e Entry) validate() error {
 
 func (e Entry) need() Need {
 	n := Need{Dispatches: []string{e.ID}, Dedupe: e.Dedupe, RunsOf: true}
-	n.Runs = known(e.Run, e.NewRun)
+	n.Runs = named(e.Run, e.NewRun)
 	return n
 }
 

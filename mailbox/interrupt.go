@@ -13,6 +13,8 @@ type Interrupt struct {
 	Keep func(Dispatch) bool
 	// Reserve keeps the thread free that long for an entry with the same Interrupt id.
 	Reserve time.Duration
+	// Unless is the id of a dispatch: when the thread has it, nothing is interrupted.
+	Unless string
 }
 
 // Interruption is what an interrupt came to.
@@ -25,14 +27,23 @@ type Interruption struct {
 	// Superseded were queued, and Kept still are.
 	Superseded []Dispatch
 	Kept       int
+	// Found says that nothing was interrupted, since the dispatch of Interrupt.Unless is there.
+	Found bool
 }
 
-func interruptNeed() Need { return Need{Claimed: true, Queued: true, RunsOf: true} }
+func (i Interrupt) need() Need {
+	return Need{Claimed: true, Queued: true, RunsOf: true, Dispatches: named(i.Unless)}
+}
 
 // interrupt makes what is claimed stale and supersedes what is queued, except for what
 // is to be kept. The same interrupt may come twice: what it superseded is found by its epoch then.
 func interrupt(t *turn, i Interrupt) (_ Change, out Interruption, again bool) {
 	out.ID, again = i.ID, t.head.Interrupt == i.ID
+	if _, out.Found = t.s.Dispatches[i.Unless]; out.Found && i.Unless != "" && !again {
+		out.Epoch = t.head.Epoch
+		return Change{}, out, false
+	}
+	out.Found = false
 	if c := t.head.Claim; c != nil && (!again || t.s.Dispatches[c.Dispatch].Epoch < t.head.Epoch) {
 		active := t.taken(c.Dispatch)
 		out.Active = &active

@@ -102,9 +102,13 @@ func (m *Mailbox) Submit(ctx context.Context, r Request) (Submission, error) {
 	}
 	var interrupted Interruption
 	if !r.decides() {
-		if interrupted, err = m.giveWay(ctx, r.Thread); err != nil {
+		if interrupted, err = m.giveWay(ctx, r.Thread, e.ID); err != nil {
 			return Submission{}, err
 		}
+	}
+	if interrupted.Found { // the same request has come at the same time
+		sub, _, err := m.submitted(ctx, e, r)
+		return sub, err
 	}
 	claim := m.claimRequest()
 	e.Claim, e.Interrupt = &claim, interrupted.ID
@@ -232,9 +236,9 @@ func (m *Mailbox) release(tenant string) {
 	m.work.Done()
 }
 
-// giveWay interrupts a thread and waits until it is free.
-func (m *Mailbox) giveWay(ctx context.Context, thread string) (Interruption, error) {
-	out, err := m.interrupt(ctx, thread, 2*m.cfg.StopWait)
+// giveWay interrupts a thread and waits until it is free, unless it has the dispatch for which it is asked.
+func (m *Mailbox) giveWay(ctx context.Context, thread, dispatch string) (Interruption, error) {
+	out, err := m.interrupt(ctx, thread, Interrupt{Reserve: 2 * m.cfg.StopWait, Unless: dispatch})
 	if err != nil || out.Active == nil {
 		return out, err
 	}
@@ -288,13 +292,12 @@ const stopPoll = 25 * time.Millisecond
 // Interrupt stops what a thread does and supersedes what users have queued for it.
 // What the program itself has queued, such as the results of tasks, stays.
 func (m *Mailbox) Interrupt(ctx context.Context, thread string) (Interruption, error) {
-	return m.interrupt(ctx, thread, 0)
+	return m.interrupt(ctx, thread, Interrupt{})
 }
 
-func (m *Mailbox) interrupt(ctx context.Context, thread string, reserve time.Duration) (Interruption, error) {
-	out, err := m.queue.Interrupt(ctx, thread, Interrupt{
-		Keep: func(d Dispatch) bool { return d.Origin == OriginInternal }, Reserve: reserve,
-	})
+func (m *Mailbox) interrupt(ctx context.Context, thread string, i Interrupt) (Interruption, error) {
+	i.Keep = func(d Dispatch) bool { return d.Origin == OriginInternal }
+	out, err := m.queue.Interrupt(ctx, thread, i)
 	if err != nil {
 		return out, err
 	}

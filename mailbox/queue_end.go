@@ -14,7 +14,7 @@ func (q *Queue) Interrupt(ctx context.Context, thread string, i Interrupt) (Inte
 	again, tried := false, false
 	err := q.updateWith(ctx, thread, func() Need {
 		tried = tried || len(out.Superseded) > 0 // by a try that failed
-		return interruptNeed()
+		return i.need()
 	}, func(t *turn) (c Change) {
 		c, out, again = interrupt(t, i)
 		return c
