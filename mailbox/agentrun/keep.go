@@ -87,8 +87,12 @@ func (k *keeper) LoadThread(context.Context, string) (agent.Checkpoint, bool, er
 	return out, k.found, nil
 }
 
-// FindRun implements agent.Checkpointer.
+// FindRun implements agent.Checkpointer. The run that is carried out is not found if others had their turn since it began: it begins
+// anew then.
 func (k *keeper) FindRun(ctx context.Context, id string) (agent.Record, bool, error) {
+	if id == k.job.Run.ID && id != k.thread.Run.RunID {
+		return agent.Record{}, false, nil
+	}
 	s, err := k.job.Load(ctx, mailbox.Need{Runs: []string{id}})
 	if err != nil {
 		return agent.Record{}, false, err
