@@ -48,9 +48,15 @@ type ClaimRequest struct {
 	NewRun string
 }
 
+// maxYear is the last one that every store can keep.
+const maxYear = 9999
+
 func (e Entry) validate() error {
 	if e.ID == "" || e.Thread == "" {
 		return fmt.Errorf("%w: an entry needs an id and a thread", ErrInvalid)
+	}
+	if year := e.AvailableAt.Year(); year > maxYear {
+		return fmt.Errorf("%w: it is to be due in the year %d; the last one is %d", ErrInvalid, year, maxYear)
 	}
 	for name, id := range map[string]string{
 		"dispatch id": e.ID, "thread": e.Thread, "tenant": e.Tenant, "run id": e.Run, "new run id": e.NewRun, "dedupe key": e.Dedupe, "agent": e.Agent, "parent": e.Parent, "origin": e.Origin,

@@ -1,6 +1,9 @@
 package mailbox
 
-import "strings"
+import (
+	"strings"
+	"time"
+)
 
 // text makes valid UTF-8 without NUL of what a model, a tool or a runtime has said: not every store keeps the rest, and a settlement
 // that none can keep would have the run carried out again.
@@ -20,6 +23,8 @@ func clip(s string) string {
 // kept is the result as stores keep it.
 func (r Result) kept() Result {
 	r.Termination, r.Response, r.Error, r.Wait = text(r.Termination), text(r.Response), text(r.Error), text(r.Wait)
-	r.WaitUntil = milli(r.WaitUntil)
+	if r.WaitUntil = milli(r.WaitUntil); r.WaitUntil.Year() > maxYear {
+		r.WaitUntil = time.Time{} // for ever
+	}
 	return r
 }

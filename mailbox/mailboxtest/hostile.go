@@ -3,7 +3,9 @@ package mailboxtest
 import (
 	"errors"
 	"fmt"
+	"math"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/mortise-dev/mortise/mailbox"
@@ -16,6 +18,7 @@ func hostileCases() []testCase {
 		{"pages_without_a_size", strangePages},
 		{"key_of_another_tenant", strangersKey},
 		{"run_id_that_is_taken", takenRun},
+		{"times_far_away", farTimes},
 	}
 }
 
@@ -130,4 +133,27 @@ func (w *world) claimOf(thread, id string) mailbox.Taken {
 	w.t.Helper()
 	w.enqueue(thread, id)
 	return w.claim(thread)
+}
+
+// farTimes holds that times which a store may not be able to keep are refused, or mean never.
+func farTimes(w *world) {
+	last := time.Date(9999, time.December, 31, 23, 59, 59, 0, time.UTC)
+	for i, at := range []time.Time{last, last.AddDate(-20000, 0, 0)} {
+		id := fmt.Sprint("d", i)
+		w.enqueue(id, id, func(e *mailbox.Entry) { e.AvailableAt = at })
+	}
+	for _, at := range []time.Time{last.Add(time.Minute), time.Unix(1<<55, 0), time.UnixMilli(math.MaxInt64)} {
+		e := w.entry("t", "late")
+		e.AvailableAt = at
+		if _, err := w.queue.Enqueue(w.ctx(), e); !errors.Is(err, mailbox.ErrInvalid) {
+			w.t.Errorf("due at %v: %v", at, err)
+		}
+	}
+	same(w.t, "due", w.due(), "d1")
+	w.waits("w", "w1", last.AddDate(1, 0, 0))
+	if until := w.run("run-w1").WaitUntil; !until.IsZero() {
+		w.t.Errorf("a run waits until %v, want for ever", until)
+	}
+	w.clock.Add(1000 * time.Hour)
+	same(w.t, "due much later", w.due(), "d1")
 }
