@@ -170,7 +170,7 @@ func (m *Mailbox) take(ctx context.Context, h Head) (bool, error) {
 		return false, err
 	}
 	if err := m.reserve(h.Tenant, true); err != nil {
-		return false, nil //nolint:nilerr // the others may have room
+		return false, nil // the others may have room
 	}
 	ctx, cancel := m.lasting(ctx)
 	defer cancel()

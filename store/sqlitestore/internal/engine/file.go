@@ -133,7 +133,7 @@ func (f *File) Read(ctx context.Context, do func(*Conn) error) error {
 	defer func() { f.readers <- conn }()
 	return retry(ctx, func() (err error) {
 		if conn == nil {
-			if err = f.place.look(); err != nil {
+			if err := f.place.look(); err != nil {
 				return err
 			}
 			if conn, err = connect(ctx, f.path, "busy_timeout = 0", "trusted_schema = OFF", "query_only = ON"); err != nil {

@@ -27,23 +27,27 @@ type place struct {
 func (p *place) look() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if err := same(p.path, &p.file); err != nil {
+	file, err := same(p.path, p.file)
+	if err != nil {
 		return err
 	}
-	return same(p.path+"-wal", &p.log)
+	log, err := same(p.path+"-wal", p.log)
+	if err != nil {
+		return err
+	}
+	p.file, p.log = file, log
+	return nil
 }
 
-// same holds that a file is the one that was seen first. Before that it need not be there.
-func same(path string, seen *fs.FileInfo) error {
+// same is a file as it is now, and holds that it is the one that was seen first. Before that it need not be there.
+func same(path string, seen fs.FileInfo) (fs.FileInfo, error) {
 	now, err := os.Stat(path)
 	switch {
-	case errors.Is(err, fs.ErrNotExist) && *seen == nil:
-		return nil
-	case errors.Is(err, fs.ErrNotExist), err == nil && *seen != nil && !os.SameFile(now, *seen):
-		return fmt.Errorf("%s: %w; %s", path, ErrMoved, mendMoved)
-	case err != nil:
-		return err
+	case errors.Is(err, fs.ErrNotExist) && seen == nil:
+		return nil, nil
+	case errors.Is(err, fs.ErrNotExist), err == nil && seen != nil && !os.SameFile(now, seen):
+		return nil, fmt.Errorf("%s: %w; %s", path, ErrMoved, mendMoved)
+	default:
+		return now, err
 	}
-	*seen = now
-	return nil
 }
