@@ -25,8 +25,8 @@ func (m *Mailbox) acceptable(ctx context.Context, r Request) error {
 	switch {
 	case !found:
 		return m.unused(ctx, named(r.Run, r.NewRun)...)
-	case run.Status == RunDone, run.Status == RunRunning && len(r.Messages) > 0:
-		// An interrupt would end the run that is to go on.
+	case run.Status == RunDone, run.Status != RunWaiting && len(r.Messages) > 0:
+		// The interrupt would end the run that is to go on, under way or queued.
 		return wrap("request for thread", r.Thread, fmt.Errorf("%w: run_id '%.80s' is not open for dispatch", ErrInvalid, r.Run))
 	}
 	return nil

@@ -22,6 +22,7 @@ func TestRefusedForeground(t *testing.T) {
 		"of_another_tenant":        {func(r *mailbox.Request) { r.Tenant = "thief" }, mailbox.ErrInvalid},
 		"with_a_run_that_is_taken": {func(r *mailbox.Request) { r.NewRun = "ended" }, mailbox.ErrExists},
 		"for_a_run_that_ended":     {func(r *mailbox.Request) { r.Run = "ended" }, mailbox.ErrInvalid},
+		"for_a_run_that_is_queued": {func(r *mailbox.Request) { r.Run = "next" }, mailbox.ErrInvalid},
 		"for_the_run_under_way":    {func(r *mailbox.Request) { r.Run = "active" }, mailbox.ErrInvalid},
 		"with_a_bad_name":          {func(r *mailbox.Request) { r.Agent = "\xff" }, mailbox.ErrInvalid},
 	} {
@@ -56,7 +57,7 @@ func refusedForeground(t *testing.T, change func(*mailbox.Request), want error) 
 	sleep(0)
 	active, next := request("t", "active"), request("t", "next")
 	active.Tenant, active.NewRun = "owner", "active"
-	next.Tenant, next.Dedupe = "owner", "live"
+	next.Tenant, next.NewRun = "owner", "next"
 	sub := background(t, m, active)
 	sleep(0)
 	queue := background(t, m, next)

@@ -15,8 +15,9 @@ import (
 // Headers and answers of live control.
 const (
 	kindHeader = "Mortise-Kind"
-	// idHeader is a token of the id: a header changes line breaks, and spaces at its ends.
-	idHeader = "Mortise-Command"
+	// idHeader is a token of the id: a header changes line breaks, and spaces at its ends. Processes of earlier versions know plainHeader.
+	idHeader    = "Mortise-Command"
+	plainHeader = "Mortise-Id"
 	// takeHeader says that somebody else listens now, and who.
 	takeHeader = "Mortise-Take"
 	accepted   = "1"
@@ -102,11 +103,18 @@ func (l *line) hear(msg *nats.Msg) {
 		return
 	}
 	answer := refused
-	c := mailbox.Command{Kind: mailbox.CommandKind(msg.Header.Get(kindHeader)), ID: named(msg.Header.Get(idHeader)), Payload: msg.Data}
+	c := mailbox.Command{Kind: mailbox.CommandKind(msg.Header.Get(kindHeader)), ID: commandID(msg.Header), Payload: msg.Data}
 	if l.accept(l.ctx, c) {
 		answer = accepted
 	}
 	_ = msg.Respond([]byte(answer)) // whoever asked takes silence for no
+}
+
+func commandID(h nats.Header) string {
+	if len(h[idHeader]) == 0 {
+		return h.Get(plainHeader)
+	}
+	return named(h.Get(idHeader))
 }
 
 // Deliver implements mailbox.Live.
@@ -114,6 +122,7 @@ func (s *Store) Deliver(ctx context.Context, t mailbox.Target, c mailbox.Command
 	msg := nats.NewMsg(s.names.live(t))
 	msg.Header.Set(kindHeader, string(c.Kind))
 	msg.Header.Set(idHeader, token(c.ID))
+	msg.Header.Set(plainHeader, c.ID)
 	msg.Data = c.Payload
 	if _, bounded := ctx.Deadline(); !bounded {
 		var cancel context.CancelFunc
