@@ -22,6 +22,11 @@ func (k Taken) Holds(token string) bool {
 	return k.Claim != nil && k.Claim.Token == token && k.Claim.Dispatch == k.Dispatch.ID
 }
 
+// hold is the claim of a dispatch as its holder names it.
+func (k Taken) hold() Hold {
+	return Hold{Thread: k.Dispatch.Thread, Dispatch: k.Dispatch.ID, Token: k.Dispatch.Token}
+}
+
 // taken describes a dispatch after what was put.
 func (t *turn) taken(id string) Taken {
 	d := t.s.Dispatches[id]

@@ -17,7 +17,35 @@ func TestClose(t *testing.T) {
 		"abandons_a_deaf_run":          closeDeaf,
 		"abandons_a_deaf_maintenance":  closeMaintenance,
 		"waits_for_a_run_that_is_slow": closeSlow,
+		"waits_for_what_a_stop_left":   closeAfterStop,
 	})
+}
+
+// closeAfterStop holds that Close waits for what a Stop did not wait for: the store is closed after it.
+func closeAfterStop(t *testing.T) {
+	release := make(chan struct{})
+	entered := make(chan struct{})
+	m := started(t, mailbox.Config{Runtime: &script{}, GCInterval: time.Minute, Maintain: func(context.Context) error {
+		close(entered)
+		<-release
+		return nil
+	}})
+	<-entered
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	if err := m.Stop(ctx); err == nil {
+		t.Error("stopped in the middle of maintenance")
+	}
+	must(t, m.Start(t.Context()))
+	if err := m.Stop(ctx); err == nil {
+		t.Error("stopped without waiting for what another stop left")
+	}
+	if _, err := closed(t, m); err == nil || !strings.Contains(err.Error(), "Config.Maintain") {
+		t.Errorf("close gave %v", err)
+	}
+	close(release)
+	_, err := closed(t, m)
+	must(t, err)
 }
 
 // deafRun is a runtime that ignores its context.

@@ -58,6 +58,9 @@ func (t *turn) messages(h Hold, c Commit) error {
 	for _, m := range c.Append {
 		t.head.Messages++
 		m.Seq, m.At = t.head.Messages, t.now
+		if err := checkID("message id", m.ID); err != nil {
+			return fmt.Errorf("message %d of thread %.80q: %w", m.Seq, h.Thread, err)
+		}
 		if m.ID == "" {
 			return fmt.Errorf("%w: message %d of thread %.80q has no id", ErrInvalid, m.Seq, h.Thread)
 		}

@@ -94,7 +94,7 @@ type Config struct {
 	// Poll is how often to look for what other processes have queued.
 	Poll time.Duration
 	// GCInterval is how often old dispatches are dropped: dead letters after DeadTTL, others
-	// after TTL. Negative never.
+	// after TTL. Negative never. Runs, messages and the image stay for as long as their thread does: see [Queue.Drop].
 	GCInterval, TTL, DeadTTL time.Duration
 	// MaxAttempts and the delays between them are for requests that say nothing of it.
 	MaxAttempts               int
@@ -215,8 +215,11 @@ func (c Config) validate() error {
 	case c.Renew >= c.Lease:
 		return fmt.Errorf("mailbox: Config.Renew is %v, and a lease lasts %v; renew at least twice in that time", c.Renew, c.Lease)
 	}
+	if err := checkID("owner", c.Owner); err != nil {
+		return fmt.Errorf("mailbox: Config.Owner: %w", err)
+	}
 	for name, value := range map[string]int64{
-		"Lease": int64(c.Lease), "SuspendedLease": int64(c.SuspendedLease), "Renew": int64(c.Renew), "Poll": int64(c.Poll),
+		"Lease": int64(c.Lease), "SuspendedLease": int64(c.SuspendedLease), "Renew": int64(c.Renew), "Poll": int64(c.Poll), "TTL": int64(c.TTL), "DeadTTL": int64(c.DeadTTL),
 		"RetryDelay": int64(c.RetryDelay), "MaxRetryDelay": int64(c.MaxRetryDelay), "MaxAttempts": int64(c.MaxAttempts),
 		"Workers": int64(c.Workers), "StopWait": int64(c.StopWait), "LiveWait": int64(c.LiveWait), "CloseWait": int64(c.CloseWait), "Events": int64(c.Events),
 		"Streams": int64(c.Streams), "StreamTTL": int64(c.StreamTTL), "EventTTL": int64(c.EventTTL), "EventBytes": int64(c.EventBytes),

@@ -48,12 +48,18 @@ type ClaimRequest struct {
 	NewRun string
 }
 
+// maxYear is the last one that every store can keep.
+const maxYear = 9999
+
 func (e Entry) validate() error {
 	if e.ID == "" || e.Thread == "" {
 		return fmt.Errorf("%w: an entry needs an id and a thread", ErrInvalid)
 	}
+	if year := e.AvailableAt.Year(); year > maxYear {
+		return fmt.Errorf("%w: it is to be due in the year %d; the last one is %d", ErrInvalid, year, maxYear)
+	}
 	for name, id := range map[string]string{
-		"dispatch id": e.ID, "thread": e.Thread, "tenant": e.Tenant, "run id": e.Run, "new run id": e.NewRun, "dedupe key": e.Dedupe, "agent": e.Agent, "origin": e.Origin,
+		"dispatch id": e.ID, "thread": e.Thread, "tenant": e.Tenant, "run id": e.Run, "new run id": e.NewRun, "dedupe key": e.Dedupe, "agent": e.Agent, "parent": e.Parent, "origin": e.Origin,
 	} {
 		if err := checkID(name, id); err != nil {
 			return err
@@ -64,9 +70,7 @@ func (e Entry) validate() error {
 
 func (e Entry) need() Need {
 	n := Need{Dispatches: []string{e.ID}, Dedupe: e.Dedupe, RunsOf: true}
-	if e.Run != "" {
-		n.Runs = append(n.Runs, e.Run)
-	}
+	n.Runs = named(e.Run, e.NewRun)
 	return n
 }
 
@@ -104,6 +108,9 @@ func enqueue(t *turn, e Entry) (Change, Taken, error) {
 
 // again answers for an entry that is there already.
 func (t *turn) again(d Dispatch, e Entry) (Change, Taken, error) {
+	if err := t.head.admits(e.Tenant); err != nil {
+		return Change{}, Taken{}, err
+	}
 	if d.Digest != e.Digest || (e.Run != "" && e.Run != d.RunID) {
 		return Change{}, Taken{}, fmt.Errorf("%w: dispatch %.80q is there, and is another request", ErrExists, d.ID)
 	}
@@ -117,15 +124,24 @@ func (t *turn) again(d Dispatch, e Entry) (Change, Taken, error) {
 
 // admit says whether the thread takes an entry.
 func (t *turn) admit(e Entry) error {
+	if err := t.head.admits(e.Tenant); err != nil {
+		return err
+	}
 	switch {
 	case t.s.Duplicate != "":
 		return fmt.Errorf("%w: dedupe_key=%.80s", ErrExists, e.Dedupe)
-	case t.head.Seq > 0 && t.head.Tenant != e.Tenant:
-		return fmt.Errorf("%w: thread %.80q belongs to another tenant", ErrInvalid, e.Thread)
 	case e.Claim != nil && (t.head.Claim != nil || t.now.Before(t.head.ReservedUntil) && t.head.Interrupt != e.Interrupt):
 		return ErrBusy
 	case e.Claim == nil && t.head.Queued >= t.depth:
 		return fmt.Errorf("%w: thread %.80q has %d queued dispatches; wait or cancel some", ErrFull, e.Thread, t.head.Queued)
+	}
+	return nil
+}
+
+// admits refuses a tenant that does not own the thread.
+func (h *Head) admits(tenant string) error {
+	if h.Seq > 0 && h.Tenant != tenant {
+		return fmt.Errorf("%w: thread %.80q belongs to another tenant", ErrInvalid, h.Thread)
 	}
 	return nil
 }
@@ -148,6 +164,9 @@ func (t *turn) runFor(e Entry) (Run, error) {
 	}
 	if id == "" {
 		return Run{}, fmt.Errorf("%w: an entry needs the id of a run", ErrInvalid)
+	}
+	if _, taken := t.s.Runs[id]; taken {
+		return Run{}, fmt.Errorf("%w: run_id '%.80s'", ErrExists, id)
 	}
 	agent := e.Agent
 	if agent == "" {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"strings"
 	"time"
 )
@@ -79,6 +80,9 @@ func (e Event) skipped() Event {
 // turnBits are the low bits of a number, which count the events of a turn. Another holder of the dispatch begins
 // a turn, whose numbers are above all of those before, also those that were lost.
 const turnBits = 32
+
+// maxSeq is the greatest number that an event may have, and that stores keep.
+const maxSeq = math.MaxInt64 - 1
 
 // turnBase is the number before the first event of a turn.
 func turnBase(fence uint64) uint64 { return fence << turnBits }

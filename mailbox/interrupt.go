@@ -13,6 +13,8 @@ type Interrupt struct {
 	Keep func(Dispatch) bool
 	// Reserve keeps the thread free that long for an entry with the same Interrupt id.
 	Reserve time.Duration
+	// Unless is the id of a dispatch: when the thread has it, nothing is interrupted.
+	Unless string
 }
 
 // Interruption is what an interrupt came to.
@@ -25,14 +27,23 @@ type Interruption struct {
 	// Superseded were queued, and Kept still are.
 	Superseded []Dispatch
 	Kept       int
+	// Found says that nothing was interrupted, since the dispatch of Interrupt.Unless is there.
+	Found bool
 }
 
-func interruptNeed() Need { return Need{Claimed: true, Queued: true, RunsOf: true} }
+func (i Interrupt) need() Need {
+	return Need{Claimed: true, Queued: true, RunsOf: true, Dispatches: named(i.Unless)}
+}
 
 // interrupt makes what is claimed stale and supersedes what is queued, except for what
 // is to be kept. The same interrupt may come twice: what it superseded is found by its epoch then.
 func interrupt(t *turn, i Interrupt) (_ Change, out Interruption, again bool) {
 	out.ID, again = i.ID, t.head.Interrupt == i.ID
+	if _, out.Found = t.s.Dispatches[i.Unless]; out.Found && i.Unless != "" && !again {
+		out.Epoch = t.head.Epoch
+		return Change{}, out, false
+	}
+	out.Found = false
 	if c := t.head.Claim; c != nil && (!again || t.s.Dispatches[c.Dispatch].Epoch < t.head.Epoch) {
 		active := t.taken(c.Dispatch)
 		out.Active = &active
@@ -123,9 +134,10 @@ func cancelRun(t *turn, id, why string) (Change, bool) {
 	return t.keep(), true
 }
 
-// lapse ends a run whose time to wait is over.
+// lapse ends a run whose time to wait is over. What is queued for later came too late for it; what is due, or was and is to be tried
+// again, came in time.
 func lapse(t *turn) (Change, string) {
-	if !t.head.lapsed(t.now) {
+	if !t.head.lapsed(t.now) || t.inTime() {
 		return Change{}, ""
 	}
 	open := t.head.Open
@@ -134,7 +146,7 @@ func lapse(t *turn) (Change, string) {
 		return Change{}, ""
 	}
 	t.finishRun(Dispatch{ID: run.Dispatch, RunID: open.ID}, TerminationCancelled, lapsedText+run.Wait)
-	return t.write(t.s.Later, 0), open.ID
+	return t.write(t.s.Later, t.rank(t.s.Later, PriorityDefault)), open.ID
 }
 
 const lapsedText = "nothing came in time for which it waited: "
@@ -145,10 +157,10 @@ func (t *turn) lapsed(run string) bool {
 	return ok && r.Status == RunDone && strings.HasPrefix(r.Error, lapsedText) && r.FinishedAt.Equal(t.now)
 }
 
-// lapsed says whether the open run waits for nothing any more, and nothing else is to be done.
+// lapsed says whether the open run has waited long enough, unless something came in time.
 func (h *Head) lapsed(now time.Time) bool {
 	open := &h.Open
-	return h.Claim == nil && h.Queued == 0 && open.Status == RunWaiting && !open.WaitUntil.IsZero() && !open.WaitUntil.After(now)
+	return h.Claim == nil && open.Status == RunWaiting && !open.WaitUntil.IsZero() && !open.WaitUntil.After(now)
 }
 
 // replay queues a dead letter again, for a new run.

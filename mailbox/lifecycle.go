@@ -13,7 +13,7 @@ import (
 type life struct {
 	stop  context.CancelFunc
 	loops sync.WaitGroup
-	// done is closed when all loops have ended.
+	// done is closed when all loops have ended, also those of lives before.
 	done chan struct{}
 }
 
@@ -60,8 +60,8 @@ func (m *Mailbox) recovered(ctx context.Context) error {
 // begin starts the loops. The caller holds the lock.
 func (m *Mailbox) begin() {
 	ctx, stop := context.WithCancel(m.base)
-	l := &life{stop: stop, done: make(chan struct{})}
-	m.life = l
+	l, former := &life{stop: stop, done: make(chan struct{})}, m.latest
+	m.life, m.latest = l, l
 	l.loops.Go(func() { m.schedule(ctx) })
 	if m.cfg.GCInterval > 0 {
 		l.loops.Go(func() { m.collect(ctx) })
@@ -71,6 +71,9 @@ func (m *Mailbox) begin() {
 	}
 	go func() {
 		l.loops.Wait()
+		if former != nil {
+			<-former.done
+		}
 		close(l.done)
 	}()
 }
@@ -125,7 +128,7 @@ func (m *Mailbox) exit() { <-m.changing }
 func (m *Mailbox) Close(ctx context.Context) error {
 	m.mu.Lock()
 	m.closing = true
-	l := m.life
+	l := m.latest
 	m.mu.Unlock()
 	loops := make(chan struct{})
 	if l != nil {

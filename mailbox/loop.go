@@ -131,6 +131,9 @@ func (m *Mailbox) room() (free int, skip []string) {
 // look does what a thread is due for, and says whether it did something.
 func (m *Mailbox) look(ctx context.Context, h Head) (bool, error) {
 	if h.Claim != nil {
+		if m.renews(h) {
+			return false, nil
+		}
 		k, ok, err := m.queue.Expire(ctx, h.Thread)
 		if ok {
 			m.settled(k.Dispatch)
@@ -163,10 +166,19 @@ func (m *Mailbox) takeOne(ctx context.Context, h Head) (bool, error) {
 // take claims a thread and carries out what it was claimed for, if a worker is free. It says
 // whether it did.
 func (m *Mailbox) take(ctx context.Context, h Head) (bool, error) {
-	if err := m.reserve(h.Tenant, true); err != nil {
-		return false, nil //nolint:nilerr // the others may have room
+	if err := context.Cause(ctx); err != nil {
+		return false, err
 	}
+	if err := m.reserve(h.Tenant, true); err != nil {
+		return false, nil // the others may have room
+	}
+	ctx, cancel := m.lasting(ctx)
+	defer cancel()
 	taken, ok, err := m.queue.Claim(ctx, h.Thread, m.claimRequest())
+	if err == nil && ok && !m.Running() {
+		_, err = m.queue.Settle(ctx, taken.hold(), Settlement{Verdict: GiveBack})
+		ok = false
+	}
 	if err == nil && ok {
 		if ok, err = m.admitted(ctx, taken, Settlement{Verdict: GiveBack}); err == nil && !ok {
 			err = errCrowded
@@ -178,6 +190,12 @@ func (m *Mailbox) take(ctx context.Context, h Head) (bool, error) {
 	}
 	m.spawn(taken) //nolint:contextcheck // see spawn
 	return true, nil
+}
+
+// lasting is a context in which to claim a thread. It goes on when whoever asks for it goes away, or the loops stop: what was claimed
+// has to be known then, or nobody carries it out until its lease is over.
+func (m *Mailbox) lasting(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), min(m.cfg.LiveWait, m.cfg.Lease/2))
 }
 
 // GC drops dispatches and events that are old enough.

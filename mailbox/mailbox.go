@@ -26,8 +26,8 @@ type Mailbox struct {
 	unwoken []Head
 	claims  int
 	closing bool
-	// life is set while the loops are at work.
-	life *life
+	// life is set while the loops are at work, latest from the first start on.
+	life, latest *life
 
 	// changing has an entry while a start or a stop is under way. poke asks the loop to look
 	// now. work are the executions.
@@ -102,15 +102,21 @@ func (m *Mailbox) Submit(ctx context.Context, r Request) (Submission, error) {
 	}
 	var interrupted Interruption
 	if !r.decides() {
-		if interrupted, err = m.giveWay(ctx, r.Thread); err != nil {
+		if interrupted, err = m.giveWay(ctx, r.Thread, e.ID); err != nil {
 			return Submission{}, err
 		}
+	}
+	if interrupted.Found { // the same request has come at the same time
+		sub, _, err := m.submitted(ctx, e, r)
+		return sub, err
 	}
 	claim := m.claimRequest()
 	e.Claim, e.Interrupt = &claim, interrupted.ID
 	if err := m.reserve(r.Tenant, false); err != nil {
 		return Submission{}, err
 	}
+	ctx, cancel := m.lasting(ctx)
+	defer cancel()
 	taken, err := m.queue.Enqueue(ctx, e)
 	if err != nil || !taken.Holds(claim.Token) {
 		m.release(r.Tenant)
@@ -134,9 +140,13 @@ func (m *Mailbox) submitted(ctx context.Context, e Entry, r Request) (Submission
 	if r.Key == "" {
 		return Submission{}, false, nil
 	}
-	d, found, err := m.queue.Dispatch(ctx, e.ID)
+	s, err := m.queue.load(ctx, e.Thread, Need{Dispatches: []string{e.ID}})
+	d, found := s.Dispatches[e.ID]
 	if err != nil || !found {
 		return Submission{}, false, err
+	}
+	if err := s.Head.admits(r.Tenant); err != nil {
+		return Submission{}, false, wrap("request with key", r.Key, err)
 	}
 	if d.Digest != e.Digest {
 		return Submission{}, false, wrap("request with key", r.Key, fmt.Errorf("%w, for another request", ErrExists))
@@ -226,9 +236,9 @@ func (m *Mailbox) release(tenant string) {
 	m.work.Done()
 }
 
-// giveWay interrupts a thread and waits until it is free.
-func (m *Mailbox) giveWay(ctx context.Context, thread string) (Interruption, error) {
-	out, err := m.interrupt(ctx, thread, 2*m.cfg.StopWait)
+// giveWay interrupts a thread and waits until it is free, unless it has the dispatch for which it is asked.
+func (m *Mailbox) giveWay(ctx context.Context, thread, dispatch string) (Interruption, error) {
+	out, err := m.interrupt(ctx, thread, Interrupt{Reserve: 2 * m.cfg.StopWait, Unless: dispatch})
 	if err != nil || out.Active == nil {
 		return out, err
 	}
@@ -282,13 +292,12 @@ const stopPoll = 25 * time.Millisecond
 // Interrupt stops what a thread does and supersedes what users have queued for it.
 // What the program itself has queued, such as the results of tasks, stays.
 func (m *Mailbox) Interrupt(ctx context.Context, thread string) (Interruption, error) {
-	return m.interrupt(ctx, thread, 0)
+	return m.interrupt(ctx, thread, Interrupt{})
 }
 
-func (m *Mailbox) interrupt(ctx context.Context, thread string, reserve time.Duration) (Interruption, error) {
-	out, err := m.queue.Interrupt(ctx, thread, Interrupt{
-		Keep: func(d Dispatch) bool { return d.Origin == OriginInternal }, Reserve: reserve,
-	})
+func (m *Mailbox) interrupt(ctx context.Context, thread string, i Interrupt) (Interruption, error) {
+	i.Keep = func(d Dispatch) bool { return d.Origin == OriginInternal }
+	out, err := m.queue.Interrupt(ctx, thread, i)
 	if err != nil {
 		return out, err
 	}

@@ -86,7 +86,9 @@ func NewQueue(cfg QueueConfig) (*Queue, error) {
 func newID() string { return uuid.Must(uuid.NewV7()).String() }
 
 // now has milliseconds, as stores do.
-func (q *Queue) now() time.Time { return q.cfg.Now().UTC().Truncate(time.Millisecond) }
+func (q *Queue) now() time.Time { return milli(q.cfg.Now()) }
+
+func milli(t time.Time) time.Time { return t.UTC().Truncate(time.Millisecond) }
 
 // update asks for a transition until the store has answered. Rule puts its answer
 // aside each time that it is called; the last one counts.
@@ -129,7 +131,7 @@ func (q *Queue) Enqueue(ctx context.Context, e Entry) (taken Taken, err error) {
 	if err := cmp.Or(e.validate(), q.limits.fitsRequest(len(e.Request))); err != nil {
 		return Taken{}, wrap("entry", e.ID, err)
 	}
-	e.AvailableAt = e.AvailableAt.UTC().Truncate(time.Millisecond)
+	e.AvailableAt = milli(e.AvailableAt)
 	if now := q.now(); e.AvailableAt.Before(now) {
 		e.AvailableAt = now
 	}
@@ -196,8 +198,7 @@ func (q *Queue) Extend(ctx context.Context, h Hold, lease time.Duration) (claim 
 func (q *Queue) Settle(ctx context.Context, h Hold, s Settlement) (taken Taken, err error) {
 	ctx, end := q.begin(ctx, Operation{Name: s.Verdict.operation(), Thread: h.Thread, Dispatch: h.Dispatch})
 	defer func() { end(false, err) }()
-	s.RetryAt = s.RetryAt.UTC().Truncate(time.Millisecond)
-	s.Result.WaitUntil = s.Result.WaitUntil.UTC().Truncate(time.Millisecond)
+	s.RetryAt, s.Result = milli(s.RetryAt), s.Result.kept()
 	s.Error, s.Result.Error = clip(s.Error), clip(s.Result.Error)
 	if err := q.limits.fitsCommit(s.Result.bytes()); err != nil {
 		return Taken{}, wrap("settlement of dispatch", h.Dispatch, err)
@@ -217,6 +218,7 @@ func (q *Queue) Commit(ctx context.Context, h Hold, c Commit) (err error) {
 	if err := q.limits.fitsCommit(c.bytes()); err != nil {
 		return wrap("commit of dispatch", h.Dispatch, err)
 	}
+	c.Result = c.Result.kept()
 	var verdict error
 	err = q.update(ctx, h.Thread, commitNeed(h), func(t *turn) (out Change) {
 		out, verdict = commit(t, h, c)

@@ -14,7 +14,7 @@ func (q *Queue) Interrupt(ctx context.Context, thread string, i Interrupt) (Inte
 	again, tried := false, false
 	err := q.updateWith(ctx, thread, func() Need {
 		tried = tried || len(out.Superseded) > 0 // by a try that failed
-		return interruptNeed()
+		return i.need()
 	}, func(t *turn) (c Change) {
 		c, out, again = interrupt(t, i)
 		return c
@@ -66,7 +66,7 @@ func (q *Queue) Cancel(ctx context.Context, id, why string) (taken Taken, ok boo
 		return Taken{}, false, err
 	}
 	err = q.update(ctx, thread, Need{Dispatches: []string{id}, RunsOf: true}, func(t *turn) (out Change) {
-		out, taken, ok = cancel(t, id, cmp.Or(why, "cancelled"))
+		out, taken, ok = cancel(t, id, cmp.Or(clip(why), "cancelled"))
 		return out
 	})
 	return taken, ok && err == nil, err
@@ -77,7 +77,7 @@ func (q *Queue) CancelRun(ctx context.Context, thread, run, why string) (ok bool
 	ctx, end := q.begin(ctx, Operation{Name: OpCancelRun, Thread: thread})
 	defer func() { end(!ok, err) }()
 	err = q.update(ctx, thread, Need{Runs: []string{run}}, func(t *turn) (out Change) {
-		out, ok = cancelRun(t, run, why)
+		out, ok = cancelRun(t, run, clip(why))
 		return out
 	})
 	return ok && err == nil, err

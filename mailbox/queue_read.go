@@ -68,12 +68,3 @@ func checkID(name, id string) error {
 func validID(id string) bool {
 	return len(id) <= maxID && utf8.ValidString(id) && !strings.ContainsRune(id, 0)
 }
-
-// clip bounds a text that is kept with a record.
-func clip(text string) string {
-	const most = 4096
-	if len(text) <= most {
-		return text
-	}
-	return strings.ToValidUTF8(text[:most], "")
-}

@@ -28,7 +28,7 @@ func (m *Mailbox) recoverAll(ctx context.Context) (n int, failed []error, err er
 		return 0, nil, err
 	}
 	for i := range due {
-		if due[i].Claim == nil {
+		if due[i].Claim == nil || m.renews(due[i]) {
 			continue
 		}
 		k, ok, err := m.queue.Expire(ctx, due[i].Thread)

@@ -10,6 +10,8 @@ import (
 // keepLease renews the lease until ctx is done. When the store fails it goes on
 // trying, faster; when the lease is over all the same, the execution ends, also if the store has not answered yet.
 func (x *execution) keepLease(ctx context.Context) {
+	x.renewing.Store(true)
+	defer x.renewing.Store(false)
 	until := x.taken.Claim.Until
 	over := time.AfterFunc(until.Sub(x.box.queue.now()), func() {
 		x.cancel(fmt.Errorf("%w: it was not renewed in time", ErrLeaseLost))
@@ -40,6 +42,24 @@ func (x *execution) keepLease(ctx context.Context) {
 			x.box.cfg.Logger.WarnContext(ctx, "mailbox_lease_not_renewed", "thread", x.hold.Thread, "dispatch", x.hold.Dispatch, "error", err)
 			pause = min(max(until.Sub(x.box.queue.now())/4, 10*time.Millisecond), x.box.cfg.Renew)
 		}
+	}
+}
+
+// renews says whether the claim of a thread, which seems to be over, is that of an execution of this process which keeps it, and has it
+// renewed now: the clock was set, or the machine was asleep.
+func (m *Mailbox) renews(h Head) bool {
+	x := m.execution(h.Thread)
+	if x == nil || x.hold.Token != h.Claim.Token || !x.renewing.Load() {
+		return false
+	}
+	x.renewNow()
+	return true
+}
+
+func (x *execution) renewNow() {
+	select {
+	case x.renew <- struct{}{}:
+	default:
 	}
 }
 

@@ -51,7 +51,7 @@ type Request struct {
 	Extras []byte `json:"extras,omitempty"`
 	// Trace says which trace the request belongs to, as mailboxtrace.Inject writes it.
 	Trace map[string]string `json:"trace,omitempty"`
-	// Key makes a request that comes twice one: of the same thread, as long as the dispatch is kept.
+	// Key makes a request that comes twice one: of the same thread, which is required then, as long as the dispatch is kept.
 	Key string `json:"-"`
 	// Dedupe is a key that only one request of the thread may have at a time.
 	Dedupe string `json:"-"`
@@ -87,7 +87,10 @@ func DecodeRequest(payload []byte) (Request, error) {
 // complete checks a request and fills in what is missing.
 func (r Request) complete(newID func() string) (Request, error) {
 	r.Thread = strings.TrimSpace(r.Thread)
-	if r.Thread == "" {
+	switch {
+	case r.Thread == "" && r.Key != "":
+		return r, fmt.Errorf("mailbox: request with key %.80q: %w: a key counts within a thread, and a new one would be made each time; name the thread", r.Key, ErrInvalid)
+	case r.Thread == "":
 		r.Thread = newID()
 	}
 	if len(r.Messages) == 0 && len(r.Decisions) == 0 {
@@ -97,6 +100,7 @@ func (r Request) complete(newID func() string) (Request, error) {
 		r.Origin = OriginUser
 	}
 	r.Messages = slices.Clone(r.Messages)
+	seen := map[string]bool{}
 	for i := range r.Messages {
 		if r.Messages[i].ID == "" {
 			r.Messages[i].ID = r.messageID(i, newID)
@@ -104,6 +108,10 @@ func (r Request) complete(newID func() string) (Request, error) {
 		if err := checkID("message id", r.Messages[i].ID); err != nil {
 			return r, fmt.Errorf("mailbox: request: %w", err)
 		}
+		if id := r.Messages[i].ID; seen[id] {
+			return r, fmt.Errorf("mailbox: request: %w: two messages have the id %.80q; ids are unique in a thread", ErrInvalid, id)
+		}
+		seen[r.Messages[i].ID] = true
 	}
 	return r, nil
 }
@@ -163,7 +171,7 @@ func (m *Mailbox) entry(r Request, foreground bool) (Entry, error) {
 	for i := range r.Messages {
 		e.Input = append(e.Input, r.Messages[i].ID)
 	}
-	return e, nil
+	return e, wrap("request for thread", r.Thread, e.validate())
 }
 
 // derived makes an id of an idempotency key. Nobody has to keep the key, then.

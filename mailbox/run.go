@@ -59,10 +59,7 @@ func (j *Job) Emit(kind string, data []byte) { j.x.events.send(kind, data) }
 // Suspended says whether the run waits for somebody in the process: the lease is longer then.
 func (j *Job) Suspended(yes bool) {
 	j.x.suspended.Store(yes)
-	select {
-	case j.x.renew <- struct{}{}:
-	default:
-	}
+	j.x.renewNow()
 }
 
 // execution is a dispatch that this process carries out.
@@ -73,6 +70,8 @@ type execution struct {
 	events    *Stream
 	cancel    context.CancelCauseFunc
 	suspended atomic.Bool
+	// renewing is set while its lease is kept.
+	renewing atomic.Bool
 	// abandoned is guarded by the Mailbox's lock.
 	abandoned bool
 	renew     chan struct{}
@@ -83,7 +82,7 @@ type execution struct {
 // outlives the call that led to it, and ends with the Mailbox.
 func (m *Mailbox) spawn(k Taken) *execution {
 	x := &execution{
-		box: m, taken: k, hold: Hold{Thread: k.Dispatch.Thread, Dispatch: k.Dispatch.ID, Token: k.Dispatch.Token},
+		box: m, taken: k, hold: k.hold(),
 		renew: make(chan struct{}, 1), done: make(chan struct{}),
 	}
 	ctx, cancel := context.WithCancelCause(m.base)

@@ -58,16 +58,18 @@ func (m *Mailbox) admitted(ctx context.Context, k Taken, otherwise Settlement) (
 	if err == nil && !m.over(claims, total, k.Head.Tenant, 0) {
 		return true, nil
 	}
-	h := Hold{Thread: k.Dispatch.Thread, Dispatch: k.Dispatch.ID, Token: k.Dispatch.Token}
-	if _, settled := m.queue.Settle(context.WithoutCancel(ctx), h, otherwise); settled != nil && err == nil {
+	if _, settled := m.queue.Settle(context.WithoutCancel(ctx), k.hold(), otherwise); settled != nil && err == nil {
 		err = settled
 	}
 	return false, err
 }
 
-// allowed refuses a foreground request that would be one execution too many. One that takes the
-// place of another does not count.
+// allowed refuses a foreground request that would be refused anyway, before it interrupts anything, and one that would be one
+// execution too many. One that takes the place of another does not count.
 func (m *Mailbox) allowed(ctx context.Context, r Request) error {
+	if err := m.acceptable(ctx, r); err != nil {
+		return err
+	}
 	claims, total, err := m.held(ctx)
 	if err != nil || !m.over(claims, total, r.Tenant, 1) {
 		return err

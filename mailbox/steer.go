@@ -6,7 +6,8 @@ import (
 )
 
 // SubmitLive hands the messages of a request to the run that the thread has, if it takes
-// them, and else queues the request as SubmitBackground does. With expected set it must be that run.
+// them, and else queues the request as SubmitBackground does: also one that is for another run, for later, or that brings no
+// messages. With expected set it must be that run.
 // A run may get messages although it was reported that it did not: they come again then,
 // under the same ids.
 func (m *Mailbox) SubmitLive(ctx context.Context, r Request, expected string) (Submission, error) {
@@ -18,10 +19,15 @@ func (m *Mailbox) SubmitLive(ctx context.Context, r Request, expected string) (S
 	if err != nil {
 		return Submission{}, err
 	}
-	open := h.Open
-	if h.Claim == nil || open.Status != RunRunning || (expected != "" && open.ID != expected) || (h.Seq > 0 && h.Tenant != r.Tenant) {
+	if !m.steers(h, r, expected) {
 		return m.SubmitBackground(ctx, r)
 	}
+	if e, err := m.entry(r, false); err != nil {
+		return Submission{}, err
+	} else if sub, done, err := m.submitted(ctx, e, r); done || err != nil {
+		return sub, err
+	}
+	open := h.Open
 	payload, err := m.encode(r)
 	if err != nil {
 		return Submission{}, err
@@ -35,6 +41,18 @@ func (m *Mailbox) SubmitLive(ctx context.Context, r Request, expected string) (S
 	sub.Running = true
 	sub.Events, _ = m.Events(sub.Dispatch)
 	return sub, nil
+}
+
+// steers says whether a request may be handed to the run that a thread has: it brings messages, for now, and for that run.
+func (m *Mailbox) steers(h Head, r Request, expected string) bool {
+	switch {
+	case h.Claim == nil, h.Open.Status != RunRunning, h.Tenant != r.Tenant:
+		return false
+	case expected != "" && h.Open.ID != expected, r.Run != "" && h.Open.ID != r.Run:
+		return false
+	default:
+		return len(r.Messages) > 0 && !r.At.After(m.queue.now())
+	}
 }
 
 // deliver hands a command to an execution, here or in another process.

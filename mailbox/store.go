@@ -41,7 +41,7 @@ type Store interface {
 }
 
 // Reader is the part of a [Store] that lists. A listing sees all updates that
-// returned before it began.
+// returned before it began. One with a limit of 0 or less is empty.
 type Reader interface {
 	// Dispatches lists dispatches without their requests.
 	Dispatches(ctx context.Context, q DispatchQuery) ([]Dispatch, error)

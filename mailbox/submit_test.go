@@ -281,6 +281,32 @@ func TestIdempotencyKey(t *testing.T) {
 	})
 }
 
+// TestIdempotencyKey_atOnce holds that a request which comes twice at once, in the foreground of two processes, does not interrupt itself.
+func TestIdempotencyKey_atOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		inner := memstore.New()
+		one := started(t, mailbox.Config{Runtime: &script{do: untilStopped}, Store: inner})
+		r := request("t", "x")
+		r.Key = "order 66"
+		var first mailbox.Submission
+		store := &leaving{Store: plain{inner}, left: 1, hook: func() { // before the interrupt of the second
+			var err error
+			first, err = one.Submit(t.Context(), r)
+			must(t, err)
+		}}
+		two := started(t, mailbox.Config{Runtime: &script{}, Store: store})
+		second, err := two.Submit(t.Context(), r)
+		must(t, err)
+		if second.Dispatch != first.Dispatch || second.Run != first.Run || !second.Repeated || !second.Running {
+			t.Errorf("one request became %+v and %+v", first, second)
+		}
+		time.Sleep(time.Minute)
+		wantStatus(t, one, first.Dispatch, mailbox.Claimed)
+		equal(t, "epoch", head(t, one, "t").Epoch, 1)
+	})
+}
+
 // Two mailboxes on one store are like two processes.
 func TestTwoProcesses(t *testing.T) {
 	t.Parallel()

@@ -116,7 +116,7 @@ func (t *turn) write(due time.Time, rank int64) Change {
 		if !due.IsZero() {
 			due = t.head.ReservedUntil
 		}
-	case t.head.Open.Status == RunWaiting:
+	case t.head.Open.Status == RunWaiting && !t.inTime():
 		if wait := earliest(due, t.head.Open.WaitUntil); !wait.Equal(due) {
 			due, rank = wait, t.rank(wait, PriorityDefault)
 		}
@@ -158,6 +158,12 @@ func (t *turn) free() Change {
 	}
 	t.out.Signal = !later.IsZero()
 	return t.write(later, t.rank(later, PriorityDefault))
+}
+
+// inTime says whether something is queued that has come in time for a run that waits: it was due, whatever becomes of it.
+func (t *turn) inTime() bool {
+	_, held := t.holder()
+	return held || t.s.Dispatches[t.s.Next].Status == Queued
 }
 
 // ready says whether something can be claimed now, as far as the state tells.

@@ -87,8 +87,12 @@ func (k *keeper) LoadThread(context.Context, string) (agent.Checkpoint, bool, er
 	return out, k.found, nil
 }
 
-// FindRun implements agent.Checkpointer.
+// FindRun implements agent.Checkpointer. The run that is carried out is not found if others had their turn since it began: it begins
+// anew then.
 func (k *keeper) FindRun(ctx context.Context, id string) (agent.Record, bool, error) {
+	if id == k.job.Run.ID && id != k.thread.Run.RunID {
+		return agent.Record{}, false, nil
+	}
 	s, err := k.job.Load(ctx, mailbox.Need{Runs: []string{id}})
 	if err != nil {
 		return agent.Record{}, false, err
@@ -123,8 +127,8 @@ func (k *keeper) SaveCheckpoint(ctx context.Context, c agent.Checkpoint) error {
 	return nil
 }
 
-// standing is what to write of a run: one that may go on elsewhere is not done yet, and one that waits for what was decided
-// does not wait.
+// standing is what to write of a run: one that may go on elsewhere is not done yet, nor is one that has not read all that it took, before
+// that is queued; and one that waits for what was decided does not wait.
 func (k *keeper) standing(c agent.Checkpoint) agent.Record {
 	r := c.Run
 	if r.Status == agent.StatusWaiting && due(resolved(c.Tickets, k.taken), k.all) {
@@ -134,7 +138,7 @@ func (k *keeper) standing(c agent.Checkpoint) agent.Record {
 		return r
 	}
 	cancelled := r.Termination.Type == agent.Cancelled && !errors.Is(k.cause(), mailbox.ErrStopped)
-	if r.Termination.Type == agent.Failed || cancelled {
+	if r.Termination.Type == agent.Failed || cancelled || len(k.unread(c)) > 0 {
 		r.Status, r.Reason = agent.StatusRunning, ""
 	}
 	return r
@@ -253,8 +257,13 @@ func (k *keeper) left() []abi.Message {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.closed = true
-	out := slices.Clone(k.accepted)
-	for _, n := range k.thread.Held {
+	return k.unread(k.thread)
+}
+
+// unread are the messages that were taken under way and are not in the log after a checkpoint. The caller holds the lock.
+func (k *keeper) unread(c agent.Checkpoint) []abi.Message {
+	out := missing(k.accepted, k.seqs, c)
+	for _, n := range c.Held {
 		out = append(out, n.Messages...)
 	}
 	return out

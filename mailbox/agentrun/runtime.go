@@ -63,6 +63,9 @@ func New(cfg Config) (*Runtime, error) {
 // Run implements mailbox.Runtime.
 func (r *Runtime) Run(ctx context.Context, j *mailbox.Job) (mailbox.Result, error) {
 	k, err := open(ctx, j, func() error { return context.Cause(ctx) })
+	if err == nil {
+		err = k.askAgain(ctx, &j.Request)
+	}
 	if err != nil {
 		return mailbox.Result{}, err
 	}

@@ -22,6 +22,7 @@ func controlCases() []testCase {
 		{"supersede_claimed", supersedeClaimed},
 		{"replay_and_discard", replayDiscard},
 		{"wait_lapses", waitLapses},
+		{"wait_lapses_although_something_is_queued_for_later", waitLapsesAlone},
 		{"drop_forgets_a_thread", dropForgets},
 	}
 }
@@ -255,6 +256,36 @@ func waitLapses(w *world) {
 	equal(w.t, "run that lapsed", run, "run-d1")
 	equal(w.t, "status", w.run("run-d1").Status, mailbox.RunDone)
 	same(w.t, "due", w.due())
+}
+
+// waitLapsesAlone holds that what is queued for later is no reason to wait longer, and makes the thread due when it is due itself;
+// and that what came in time is, although it has to be tried again.
+func waitLapsesAlone(w *world) {
+	end := w.clock.Now().Add(time.Minute)
+	for _, thread := range []string{"later", "retried"} {
+		w.waits(thread, thread+"1", end)
+		w.enqueue(thread, thread+"2", func(e *mailbox.Entry) {
+			if thread == "later" {
+				e.AvailableAt = end.Add(time.Hour)
+			}
+		})
+	}
+	k := w.claim("retried")
+	must(w.t, w.queue.Commit(w.ctx(), hold(k), mailbox.Commit{ID: "c", Result: mailbox.Result{Status: mailbox.RunWaiting, Wait: "permission", WaitUntil: end}}))
+	_, err := w.queue.Settle(w.ctx(), hold(k), mailbox.Settlement{Verdict: mailbox.Retry, RetryAt: end.Add(time.Hour), Error: "later"})
+	must(w.t, err)
+	w.clock.Add(time.Minute)
+	same(w.t, "due", w.due(), "later")
+	for thread, want := range map[string]string{"later": "run-later1", "retried": ""} {
+		run, err := w.queue.Lapse(w.ctx(), thread)
+		must(w.t, err)
+		equal(w.t, "run that lapsed", run, want)
+	}
+	w.idle("later")
+	same(w.t, "due after the look", w.due())
+	w.clock.Add(time.Hour)
+	same(w.t, "due an hour later", w.due(), "later", "retried")
+	equal(w.t, "claimed", w.claim("later").Dispatch.ID, "later2")
 }
 
 func dropForgets(w *world) {

@@ -246,7 +246,7 @@ func (m *model) soonest(now time.Time) (at time.Time, some bool) {
 			break // what is behind it waits as long
 		}
 	}
-	if r := m.runs[m.open]; r != nil && r.status == mailbox.RunWaiting && !r.until.IsZero() && len(m.queue()) == 0 {
+	if r := m.runs[m.open]; r != nil && r.status == mailbox.RunWaiting && !r.until.IsZero() && !m.came(r.until) {
 		earlier(r.until)
 	}
 	return at, some

@@ -2,6 +2,7 @@ package mailboxtest
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/mortise-dev/mortise/mailbox"
@@ -276,12 +277,17 @@ func (m *model) expire(now time.Time) string {
 
 func (m *model) lapse(now time.Time) string {
 	r := m.runs[m.open]
-	if m.claim != nil || len(m.queue()) > 0 || r == nil || r.status != mailbox.RunWaiting || r.until.IsZero() || r.until.After(now) {
+	if m.claim != nil || m.came(now) || r == nil || r.status != mailbox.RunWaiting || r.until.IsZero() || r.until.After(now) {
 		return "nothing"
 	}
 	r.termination = mailbox.TerminationCancelled
 	m.setRun(m.open, mailbox.RunDone)
 	return "ok"
+}
+
+// came says whether something is queued that was due: what is for later does not count.
+func (m *model) came(now time.Time) bool {
+	return slices.ContainsFunc(m.queue(), func(d *modelDispatch) bool { return d.holding || !d.available.After(now) })
 }
 
 // letter replays or discards a dead letter.

@@ -10,7 +10,7 @@ import (
 // TestStore runs the contract suite.
 func TestStore(t *testing.T, open func(t *testing.T) mailbox.Store) {
 	t.Helper()
-	for _, group := range [][]testCase{queueCases(), leaseCases(), controlCases(), listCases(), dueCases(), logCases(), storeCases(), faultCases(), raceCases(), holdingCases(), damageCases(), deafCases(), sizeCases(), slowCases(), decideCases(), lateCases(), dropCases()} {
+	for _, group := range [][]testCase{queueCases(), leaseCases(), controlCases(), listCases(), dueCases(), logCases(), storeCases(), faultCases(), raceCases(), holdingCases(), damageCases(), deafCases(), sizeCases(), slowCases(), decideCases(), lateCases(), dropCases(), hostileCases()} {
 		for _, c := range group {
 			t.Run(c.name, func(t *testing.T) {
 				t.Parallel()
@@ -21,6 +21,10 @@ func TestStore(t *testing.T, open func(t *testing.T) mailbox.Store) {
 	t.Run("live", func(t *testing.T) {
 		t.Parallel()
 		testLive(t, open)
+	})
+	t.Run("live_strange", func(t *testing.T) {
+		t.Parallel()
+		testLiveStrange(t, open)
 	})
 	t.Run("live_panic", func(t *testing.T) {
 		t.Parallel()

@@ -152,7 +152,7 @@ func (s *Store) Messages(ctx context.Context, id string, from, limit int) ([]mai
 		return nil, nil
 	}
 	from = max(from, 1)
-	out := slices.Clone(t.log[from-1 : min(len(t.log), from-1+limit)])
+	out := slices.Clone(t.log[from-1:][:min(len(t.log)-from+1, limit)])
 	for i := range out {
 		out[i].Data = bytes.Clone(out[i].Data)
 	}

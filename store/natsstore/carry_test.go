@@ -91,8 +91,13 @@ func TestCarried(t *testing.T) {
 	if k, err := writers[1].Enqueue(ctx, again); err != nil || !k.Repeated || k.Dispatch.Status != mailbox.Acked {
 		t.Errorf("enqueued again: %+v, %v", k, err)
 	}
-	if err := cycle(ctx, writers[2], "t", "d3"); err != nil {
-		t.Errorf("the name of a dropped one: %v", err)
+	dropped := newEntry("t", "d3")
+	if _, err := writers[2].Enqueue(ctx, dropped); !errors.Is(err, mailbox.ErrExists) {
+		t.Errorf("the name of a dropped one, for a run that is still there: %v", err)
+	}
+	dropped.NewRun = "another"
+	if k, err := writers[2].Enqueue(ctx, dropped); err != nil || k.Repeated {
+		t.Errorf("the name of a dropped one: %+v, %v", k, err)
 	}
 	if err := writers[0].Drop(ctx, "t"); err != nil {
 		t.Fatal(err)

@@ -105,6 +105,7 @@ const readAhead = 256
 // due answers [mailbox.Store.Due].
 func (a *agenda) due(q mailbox.DueQuery) (list []*due, next time.Time) {
 	a.at(q.By)
+	q.Limit = max(q.Limit, 0)
 	a.times.Ascend(&due{at: q.By.Add(1)}, func(d *due) bool {
 		next = d.at
 		return false

@@ -15,7 +15,9 @@ import (
 // Headers and answers of live control.
 const (
 	kindHeader = "Mortise-Kind"
-	idHeader   = "Mortise-Id"
+	// idHeader is a token of the id: a header changes line breaks, and spaces at its ends. Processes of earlier versions know plainHeader.
+	idHeader    = "Mortise-Command"
+	plainHeader = "Mortise-Id"
 	// takeHeader says that somebody else listens now, and who.
 	takeHeader = "Mortise-Take"
 	accepted   = "1"
@@ -101,18 +103,26 @@ func (l *line) hear(msg *nats.Msg) {
 		return
 	}
 	answer := refused
-	c := mailbox.Command{Kind: mailbox.CommandKind(msg.Header.Get(kindHeader)), ID: msg.Header.Get(idHeader), Payload: msg.Data}
+	c := mailbox.Command{Kind: mailbox.CommandKind(msg.Header.Get(kindHeader)), ID: commandID(msg.Header), Payload: msg.Data}
 	if l.accept(l.ctx, c) {
 		answer = accepted
 	}
 	_ = msg.Respond([]byte(answer)) // whoever asked takes silence for no
 }
 
+func commandID(h nats.Header) string {
+	if len(h[idHeader]) == 0 {
+		return h.Get(plainHeader)
+	}
+	return named(h.Get(idHeader))
+}
+
 // Deliver implements mailbox.Live.
 func (s *Store) Deliver(ctx context.Context, t mailbox.Target, c mailbox.Command) (bool, error) {
 	msg := nats.NewMsg(s.names.live(t))
 	msg.Header.Set(kindHeader, string(c.Kind))
-	msg.Header.Set(idHeader, c.ID)
+	msg.Header.Set(idHeader, token(c.ID))
+	msg.Header.Set(plainHeader, c.ID)
 	msg.Data = c.Payload
 	if _, bounded := ctx.Deadline(); !bounded {
 		var cancel context.CancelFunc

@@ -31,7 +31,12 @@ func (n names) head(thread string) string { return n.root + ".h." + token(thread
 
 // threadOf is the thread of a head.
 func (n names) threadOf(head string) string {
-	id, err := base64.RawURLEncoding.DecodeString(strings.TrimPrefix(head, n.root+".h."))
+	return named(strings.TrimPrefix(head, n.root+".h."))
+}
+
+// named is the id of a token, empty if it is none.
+func named(token string) string {
+	id, err := base64.RawURLEncoding.DecodeString(token)
 	if err != nil {
 		return ""
 	}

@@ -25,6 +25,11 @@ func (s *Store) Pull(ctx context.Context, limit int, wait time.Duration) (out []
 	if err != nil {
 		return nil, err
 	}
+	defer func() {
+		if deaf(err) {
+			s.forgetConsumer(consumer)
+		}
+	}()
 	limit = max(min(limit, maxPull), 1)
 	deadline := time.Now().Add(wait)
 	for {
@@ -94,6 +99,20 @@ func (s *Store) signalConsumer(ctx context.Context) (jetstream.Consumer, error) 
 		return nil, fmt.Errorf("natsstore: signals: %w", err)
 	}
 	return s.signals, nil
+}
+
+// deaf says whether an error is that of a consumer that may be gone: an operator may have deleted it.
+func deaf(err error) bool {
+	return errors.Is(err, nats.ErrNoResponders) || errors.Is(err, jetstream.ErrConsumerDeleted) || errors.Is(err, jetstream.ErrConsumerNotFound)
+}
+
+// forgetConsumer has the next Pull make the consumer that all processes share, if it is not there.
+func (s *Store) forgetConsumer(c jetstream.Consumer) {
+	s.consumer.Lock()
+	defer s.consumer.Unlock()
+	if s.signals == c {
+		s.signals = nil
+	}
 }
 
 // receipt answers a signal.

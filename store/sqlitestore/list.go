@@ -17,6 +17,7 @@ func (s *Store) Dispatches(ctx context.Context, q mailbox.DispatchQuery) (list [
 	if len(q.Statuses) == 0 {
 		q.Statuses = mailbox.Statuses()
 	}
+	q.Limit = max(q.Limit, 0) // a negative one is none to SQLite
 	err = s.file.Read(ctx, func(c *engine.Conn) (err error) {
 		if q.Thread != "" {
 			list, err = ofThread(c, q)
@@ -68,7 +69,7 @@ func ofAll(c *engine.Conn, q mailbox.DispatchQuery) (list []mailbox.Dispatch, er
 	slices.SortFunc(list, func(a, b mailbox.Dispatch) int {
 		return cmp.Or(a.UpdatedAt.Compare(b.UpdatedAt), cmp.Compare(a.ID, b.ID))
 	})
-	return list[:min(len(list), max(q.Limit, 0))], err
+	return list[:min(len(list), q.Limit)], err
 }
 
 // isTerminal is the condition of the index over what is terminal, word for word.

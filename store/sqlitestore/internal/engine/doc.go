@@ -15,6 +15,6 @@
 // # Errors
 //
 // [ErrClosed] is a file that was closed. A file of another program, or of a newer version
-// of this one, is refused and not touched. Errors of SQLite come wrapped; nothing of the change was kept
+// of this one, is refused and not touched. [ErrMoved] is one that was moved, replaced or removed under the process that has it. Errors of SQLite come wrapped; nothing of the change was kept
 // then, except when the error came from the commit itself.
 package engine

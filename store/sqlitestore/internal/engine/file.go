@@ -30,6 +30,7 @@ type Config struct {
 // File is a database in a file.
 type File struct {
 	path   string
+	place  place
 	writer *writer
 	// readers has an entry for each that may read, nil where none is open yet.
 	readers chan *Conn
@@ -58,7 +59,9 @@ func Open(ctx context.Context, cfg Config) (*File, error) {
 		conn, err = connect(ctx, path, "busy_timeout = 0", "trusted_schema = OFF", "journal_mode = WAL", "synchronous = FULL",
 			"fullfsync = ON", "cache_size = -16000")
 		if err == nil {
-			_, err = conn.foreign()
+			if _, err = conn.foreign(); err != nil {
+				err = errors.Join(err, conn.close()) // it is tried again with another one
+			}
 		}
 		return err
 	})
@@ -69,7 +72,11 @@ func Open(ctx context.Context, cfg Config) (*File, error) {
 	for range cap(f.readers) {
 		f.readers <- nil
 	}
-	f.writer = newWriter(ctx, conn)
+	f.place.path = path
+	f.writer = newWriter(ctx, conn, f.place.look)
+	if err := f.place.look(); err != nil {
+		return nil, errors.Join(err, f.Close(ctx))
+	}
 	return f, nil
 }
 
@@ -126,6 +133,9 @@ func (f *File) Read(ctx context.Context, do func(*Conn) error) error {
 	defer func() { f.readers <- conn }()
 	return retry(ctx, func() (err error) {
 		if conn == nil {
+			if err := f.place.look(); err != nil {
+				return err
+			}
 			if conn, err = connect(ctx, f.path, "busy_timeout = 0", "trusted_schema = OFF", "query_only = ON"); err != nil {
 				conn = nil
 				return err

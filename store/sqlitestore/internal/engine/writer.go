@@ -23,6 +23,8 @@ const (
 // meanwhile is written by a goroutine of the writer's.
 type writer struct {
 	conn *Conn
+	// look says whether the file is where it was.
+	look func() error
 
 	mu     sync.Mutex
 	queue  []*job
@@ -57,8 +59,8 @@ type job struct {
 	panicked any
 }
 
-func newWriter(ctx context.Context, conn *Conn) *writer {
-	w := &writer{conn: conn, wake: make(chan struct{}, 1), ended: make(chan struct{})}
+func newWriter(ctx context.Context, conn *Conn, look func() error) *writer {
+	w := &writer{conn: conn, look: look, wake: make(chan struct{}, 1), ended: make(chan struct{})}
 	w.wait, w.stop = context.WithCancel(context.WithoutCancel(ctx))
 	go w.loop()
 	return w
@@ -299,12 +301,17 @@ func (w *writer) begin() error {
 	return w.begun()
 }
 
-// begun looks whether others have written since the last transaction.
+// begun looks whether the file is where it was, and whether others have written since the last transaction.
 func (w *writer) begun() error {
 	others, err := w.conn.foreign()
 	if err != nil {
+		err = fmt.Errorf("look for other processes: %w", err)
+	} else {
+		err = w.look()
+	}
+	if err != nil {
 		_, _ = w.conn.Exec("ROLLBACK") // the first error is the one to tell
-		return fmt.Errorf("look for other processes: %w", err)
+		return err
 	}
 	if others {
 		w.conn.epoch++

@@ -1,0 +1,96 @@
+package mailbox_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/mortise-dev/mortise/mailbox"
+	"github.com/mortise-dev/mortise/store/memstore"
+)
+
+// TestWhoAskedGoesAway holds that a claim is known to whoever made it, also when the one who asked for it goes away in the middle of it, or
+// the mailbox stops: else the thread would be held by nobody until its lease is over.
+func TestWhoAskedGoesAway(t *testing.T) {
+	t.Parallel()
+	cases(t, map[string]func(*testing.T){
+		"in_the_background": func(t *testing.T) {
+			goesAway(t, 2, func(ctx context.Context, m *mailbox.Mailbox) { _, _ = m.SubmitBackground(ctx, request("t", "x")) })
+		},
+		"in_the_foreground": func(t *testing.T) {
+			goesAway(t, 2, func(ctx context.Context, m *mailbox.Mailbox) { _, _ = m.Submit(ctx, request("t", "x")) })
+		},
+		"the_mailbox_closes": leftByClose,
+	})
+}
+
+// leaving is a store that answers an update with the error of its context, if that has ended meanwhile: it was made all the same. It
+// calls hook during one of them.
+type leaving struct {
+	mailbox.Store
+
+	mu   sync.Mutex
+	left int
+	hook func()
+}
+
+func (l *leaving) Update(ctx context.Context, thread string, need mailbox.Need, decide func(mailbox.State) (mailbox.Change, error)) error {
+	if err := context.Cause(ctx); err != nil {
+		return err
+	}
+	l.mu.Lock()
+	l.left--
+	if l.left == 0 {
+		l.hook()
+	}
+	l.mu.Unlock()
+	if err := l.Store.Update(context.WithoutCancel(ctx), thread, need, decide); err != nil {
+		return err
+	}
+	return context.Cause(ctx)
+}
+
+func goesAway(t *testing.T, update int, submit func(context.Context, *mailbox.Mailbox)) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	store := &leaving{Store: plain{memstore.New()}, left: update, hook: cancel}
+	s := &script{}
+	m := started(t, mailbox.Config{Runtime: s, Store: store})
+	submit(ctx, m)
+	if ctx.Err() == nil {
+		t.Fatal("nobody went away")
+	}
+	sleep(time.Second)
+	s.wantRan(t, "x")
+	list, err := memList(t, m, "t")
+	must(t, err)
+	equal(t, "dispatches", len(list), 1)
+	equal(t, "status", list[0].Status, mailbox.Acked)
+	equal(t, "attempts", list[0].Attempts, 0)
+}
+
+func leftByClose(t *testing.T) {
+	store := &leaving{Store: plain{memstore.New()}}
+	s := &script{}
+	m := started(t, mailbox.Config{Runtime: s, Store: store})
+	former := open(t, mailbox.Config{Runtime: s, Store: store})
+	sub := queued(t, former, request("t", "x"))
+	over := make(chan error, 1)
+	closing := make(chan struct{})
+	store.mu.Lock()
+	store.left, store.hook = 1, func() {
+		go func() {
+			close(closing)
+			over <- m.Close(context.Background())
+		}()
+		<-closing
+		time.Sleep(time.Millisecond) // of the bubble: when all others wait
+	}
+	store.mu.Unlock()
+	must(t, <-over)
+	s.wantRan(t)
+	d := wantStatus(t, former, sub.Dispatch, mailbox.Queued)
+	equal(t, "attempts", d.Attempts, 0)
+	equal(t, "end of its claim", d.End, mailbox.EndReleased)
+}
