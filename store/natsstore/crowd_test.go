@@ -62,8 +62,12 @@ func crowd(b *testing.B, url, name string, n int) {
 		}
 		records[i] = string(msg.Data)
 	}
+	made, err := s.Info(b.Context())
+	if err != nil {
+		b.Fatal(err)
+	}
 	for t := range n - 1 {
-		id, first := fmt.Sprint("thread-", t), 3*(t+1)+1
+		id, first := fmt.Sprint("thread-", t), made.State.LastSeq+uint64(3*t)+1 //nolint:gosec // small
 		for i, kind := range kinds {
 			of := id
 			if kind == "r" {
@@ -77,8 +81,8 @@ func crowd(b *testing.B, url, name string, n int) {
 		}
 	}
 	<-js.PublishAsyncComplete()
-	if info, err := s.Info(b.Context()); err != nil || info.State.Msgs != uint64(3*n) { //nolint:gosec // small
-		b.Fatalf("%d records, not %d: %v", info.State.Msgs, 3*n, err)
+	if info, err := s.Info(b.Context()); err != nil || info.State.Msgs != made.State.Msgs+uint64(3*(n-1)) { //nolint:gosec // small
+		b.Fatalf("%d records, not %d more than %d: %v", info.State.Msgs, 3*(n-1), made.State.Msgs, err)
 	}
 }
 
