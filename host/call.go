@@ -15,9 +15,42 @@ func (g *Generation) Call(ctx context.Context, export string, input []byte) ([]b
 	if err != nil {
 		return nil, err
 	}
-	defer g.pool.release(ctx, s)
 	s.in.set(input)
-	return g.serve(ctx, s, t)
+	var output []byte
+	if g.foreign {
+		output, err = g.guarded(ctx, s, t)
+	} else { // a defer would cost as much as reading the counter
+		output, err = g.serve(ctx, s, t)
+		g.pool.release(ctx, s)
+	}
+	if err != nil || g.watch.Load() != nil {
+		g.count(ctx, err)
+	}
+	return output, err
+}
+
+// guarded serves a call that may reach code of the embedder, and gives the slot back. Such
+// code can end the goroutine (runtime.Goexit, as a test's Fatal does): the instance is in the middle of a call then,
+// and must not be used again.
+func (g *Generation) guarded(ctx context.Context, s *slot, t *target) ([]byte, error) {
+	over := false
+	defer func() {
+		if !over {
+			g.abort(ctx, s)
+		}
+		g.pool.release(ctx, s)
+	}()
+	output, err := g.serve(ctx, s, t)
+	over = true
+	return output, err
+}
+
+// abort lets go of the instance of a call that did not return.
+func (g *Generation) abort(ctx context.Context, s *slot) {
+	s.in.drop()
+	if s.inst != nil {
+		g.discard(ctx, s)
+	}
 }
 
 // begin takes a slot for a call that can be made.
@@ -77,7 +110,6 @@ func (g *Generation) serve(ctx context.Context, s *slot, t *target) ([]byte, err
 		if err != nil {
 			s.in.drop()
 			s.tally.calls++
-			g.count(ctx, err)
 			return nil, err
 		}
 		g.pool.set(s, inst)
@@ -88,9 +120,6 @@ func (g *Generation) serve(ctx context.Context, s *slot, t *target) ([]byte, err
 			g.discard(ctx, s)
 		}
 		output, err = g.settle(output, err, t, &s.out)
-	}
-	if err != nil || g.watch.Load() != nil {
-		g.count(ctx, err)
 	}
 	return output, err
 }

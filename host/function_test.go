@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -112,6 +113,66 @@ func TestFunctions_ending(t *testing.T) {
 		wantDeadline(t, err)
 		err = run("forever", host.Limits{Timeout: 50 * time.Millisecond}, fine)
 		wantDeadline(t, err)
+	})
+}
+
+// TestFunctions_goexit: a function that ends the goroutine leaves an instance in the middle of a
+// call. It is not used again, and its place is free.
+func TestFunctions_goexit(t *testing.T) {
+	t.Parallel()
+	onEngines(t, func(t *testing.T, e host.EngineName) {
+		t.Helper()
+		leave, found := true, ""
+		m := load(t, e, host.Spec{
+			Path: wat("functions"), Limits: host.Limits{Instances: 1}, Grants: host.Grants{Sticky: true, Functions: append(mine(), nothing(
+				func(_ context.Context, c *host.Caller, _ []uint64) error {
+					if leave {
+						_ = c.WriteMemory(64, []byte("left")) // before the goroutine ends
+						runtime.Goexit()
+					}
+					text, err := c.ReadMemory(64, 4)
+					found = string(text)
+					return err
+				}))},
+		})
+		apart := func(call func()) {
+			done := make(chan struct{})
+			go func() {
+				defer close(done)
+				call()
+			}()
+			<-done
+		}
+		for _, call := range []func() ([]byte, error){
+			func() ([]byte, error) { return m.Call(t.Context(), "nothing", nil) },
+			func() ([]byte, error) { return m.CallInput(t.Context(), "nothing", host.Input{}) },
+		} {
+			leave, found = true, ""
+			before := m.Stats().Replaced
+			apart(func() { _, _ = call() })
+			leave = false
+			if _, err := call(); err != nil || found != "text" {
+				t.Errorf("the next call finds %q (%v)", found, err)
+			}
+			if n := m.Stats().Replaced - before; n != 1 {
+				t.Errorf("%d instances were replaced", n)
+			}
+		}
+		s, err := m.Session(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		leave = true
+		apart(func() { _, _ = s.Call(t.Context(), "nothing", nil) })
+		if _, err := s.Call(t.Context(), "nothing", nil); !errors.Is(err, host.ErrSessionLost) {
+			t.Errorf("the session goes on: %v", err)
+		}
+		if err := s.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if err := m.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
 	})
 }
 

@@ -33,6 +33,8 @@ type Generation struct {
 	caps    *capabilities
 	// reached tells that the guest reaches code of the embedder, which may call back.
 	reached bool
+	// foreign tells that a call may run such code, or what a context or a log handler brings.
+	foreign bool
 	// watch is set while the generation may be rolled back.
 	watch atomic.Pointer[watch]
 }
@@ -40,6 +42,7 @@ type Generation struct {
 func newGeneration(m *Module, number int64, src source, prog program, info Info) *Generation {
 	info.Generation = number
 	g := &Generation{module: m, number: number, info: info, limits: src.limits, grants: src.grants, parsed: src.parsed, prog: prog, caps: src.caps, reached: src.caps.blocking()}
+	g.foreign = g.reached || g.grants.Log || readsMessages(src.parsed) || len(src.links) > 0
 	g.few = make([]target, len(info.Exports))
 	g.targets = make(map[string]*target, len(info.Exports))
 	for i, name := range info.Exports {
@@ -172,4 +175,11 @@ func (g *Generation) failure(export string, err error) error {
 		Module: g.module.name, Export: export, Kind: f.kind,
 		Detail: clean(f.detail, 2*maxDetail), ExitCode: f.code, Err: f.err,
 	}
+}
+
+// readsMessages tells whether a module imports what asks the caller for messages.
+func readsMessages(m *wasm.Module) bool {
+	return slices.ContainsFunc(m.Imports, func(im wasm.Import) bool {
+		return im.Module == moduleHost && (im.Name == importMessagesGet || im.Name == importMessagesRead)
+	})
 }

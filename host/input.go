@@ -52,9 +52,12 @@ func (g *Generation) CallInput(ctx context.Context, export string, in Input) ([]
 	if err != nil {
 		return nil, err
 	}
-	defer g.pool.release(ctx, s)
 	s.in.parts, s.in.size, s.in.items = in.Parts, size, in.Items
-	return g.serve(ctx, s, t)
+	output, err := g.guarded(ctx, s, t)
+	if err != nil || g.watch.Load() != nil {
+		g.count(ctx, err)
+	}
+	return output, err
 }
 
 // CallInput is [Session.Call] with an input in parts, and items beside it.

@@ -100,9 +100,17 @@ func (s *Session) call(ctx context.Context, export string, input []byte, in Inpu
 	if err != nil {
 		return nil, g.unserved(export, err)
 	}
-	defer g.pool.release(ctx, slot)
+	over := false
+	defer func() {
+		if !over {
+			s.lose(ctx) // it is in the middle of a call: see guarded
+			slot.in.drop()
+		}
+		g.pool.release(ctx, slot)
+	}()
 	inst, err := s.instance()
 	if err != nil {
+		over = true
 		return nil, fmt.Errorf("host: module %q export %q: %w", g.module.name, export, err)
 	}
 	slot.in.set(input)
@@ -111,6 +119,7 @@ func (s *Session) call(ctx context.Context, export string, input []byte, in Inpu
 	}
 	slot.in.items = in.Items
 	output, err := slot.call(ctx, inst, t)
+	over = true
 	if err != nil || slot.out.unusual() {
 		if err != nil || slot.out.spent {
 			s.lose(ctx)
