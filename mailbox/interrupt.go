@@ -84,8 +84,13 @@ func interrupt(t *turn, i Interrupt) (_ Change, out Interruption, again bool) {
 // released returns the change of a turn that ended a dispatch which held up those behind it: somebody should look
 // at the thread now.
 func (t *turn) released() Change {
-	if t.head.Claim != nil || t.head.Queued == 0 {
+	switch {
+	case t.head.Claim != nil:
 		return t.keep()
+	case t.head.Queued == 0:
+		// A run that waits may have been in time because of it, and is not any more.
+		t.out.Signal = true
+		return t.write(t.head.DueAt, t.head.Rank)
 	}
 	t.out.Signal = true
 	return t.write(t.now, t.rank(t.now, PriorityDefault))

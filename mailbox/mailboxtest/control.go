@@ -23,6 +23,7 @@ func controlCases() []testCase {
 		{"replay_and_discard", replayDiscard},
 		{"wait_lapses", waitLapses},
 		{"wait_lapses_although_something_is_queued_for_later", waitLapsesAlone},
+		{"wait_lapses_when_what_came_in_time_is_cancelled", waitLapsesAgain},
 		{"drop_forgets_a_thread", dropForgets},
 	}
 }
@@ -286,6 +287,28 @@ func waitLapsesAlone(w *world) {
 	w.clock.Add(time.Hour)
 	same(w.t, "due an hour later", w.due(), "later", "retried")
 	equal(w.t, "claimed", w.claim("later").Dispatch.ID, "later2")
+}
+
+// waitLapsesAgain holds that a run waits as long as it would have without what came in time, once that is cancelled.
+func waitLapsesAgain(w *world) {
+	end := w.clock.Now().Add(time.Minute)
+	w.enqueue("t", "first", func(e *mailbox.Entry) { e.Priority = 0 })
+	_, err := w.queue.Settle(w.ctx(), hold(w.claim("t")), mailbox.Settlement{Verdict: mailbox.Retry, RetryAt: end.Add(time.Hour), Error: "later"})
+	must(w.t, err)
+	w.enqueue("t", "second")
+	k, ok, err := w.queue.ClaimDispatch(w.ctx(), "second", w.request())
+	if err != nil || !ok {
+		w.t.Fatalf("claimed: %v, %v", ok, err)
+	}
+	_, err = w.queue.Settle(w.ctx(), hold(k), mailbox.Settlement{Verdict: mailbox.Ack, Result: mailbox.Result{Status: mailbox.RunWaiting, Wait: "permission", WaitUntil: end}})
+	must(w.t, err)
+	w.clock.Add(time.Minute)
+	same(w.t, "due", w.due())
+	w.cancel("first")
+	same(w.t, "due", w.due(), "t")
+	run, err := w.queue.Lapse(w.ctx(), "t")
+	must(w.t, err)
+	equal(w.t, "run that lapsed", run, "run-second")
 }
 
 func dropForgets(w *world) {
