@@ -354,3 +354,28 @@ func ExampleFolder() {
 	fmt.Println(r.Ends[0].Type, "by", r.Entries[0].Plugin, "because it", r.Entries[0].Gate.Reason)
 	// Output: blocked by guard because it deletes everything
 }
+
+// A store of one's own has to put lines; the rest of the writing half is there.
+func ExampleKeeper() {
+	lines := map[string]int{}
+	keeper := record.NewKeeper("memory", record.Config{RunBytes: 1 << 20, Source: "demo"}, func(p record.Put) (kept bool, err error) {
+		if lines[p.Run] == 0 && !p.First {
+			return false, nil
+		}
+		lines[p.Run]++
+		return true, nil
+	})
+	defer keeper.Close()
+	for _, err := range []error{
+		keeper.Start(record.Start{Run: abi.RunIdentity{RunID: "r1"}}),
+		keeper.Add("r1", record.Entry{Plugin: "guard", Verdict: record.Applied}),
+		keeper.Add("r2", record.Entry{Plugin: "guard"}), // was not started here
+		keeper.End("r1", record.End{Type: "natural"}),
+	} {
+		if err != nil {
+			fmt.Println(err)
+		}
+	}
+	fmt.Println(lines)
+	// Output: map[r1:3]
+}

@@ -58,11 +58,11 @@ func (s *Store) Load(id string) (*record.Run, error) {
 	})
 	switch {
 	case err != nil:
-		return nil, wrap(id, err)
+		return nil, s.keeper.Wrap(id, err)
 	case unknown != nil:
 		return nil, unknown
 	case len(out.Starts) == 0:
-		return nil, wrap(id, fmt.Errorf("it is not a record of the format %s", record.Schema))
+		return nil, s.keeper.Wrap(id, fmt.Errorf("it is not a record of the format %s", record.Schema))
 	}
 	return out, nil
 }

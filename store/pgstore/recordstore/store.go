@@ -5,7 +5,6 @@ import (
 	"embed"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/mortise-dev/mortise/record"
@@ -19,10 +18,7 @@ const CallTime = 10 * time.Second
 //go:embed schema/*.sql
 var scripts embed.FS
 
-var (
-	errClosed = errors.New("the store is closed")
-	errTime   = fmt.Errorf("the server did not answer within %s", CallTime)
-)
+var errTime = fmt.Errorf("the server did not answer within %s", CallTime)
 
 // Store is a record.Store in PostgreSQL.
 type Store struct {
@@ -30,11 +26,8 @@ type Store struct {
 	// base is what the time of a call hangs on: calls have no context of their own.
 	base context.Context //nolint:containedctx // see there
 	cfg  record.Config
-
-	mu     sync.Mutex
-	closed bool
-	// started has the runs of this handle that have not ended, with how many entries had no room.
-	started map[string]int
+	// keeper knows what was started.
+	keeper *record.Keeper
 }
 
 var _ record.Store = (*Store)(nil)
@@ -67,17 +60,22 @@ func open(ctx context.Context, s *pgstore.Store, cfg record.Config) (*Store, err
 		return nil, err
 	}
 	err = s.Tables().Migrate(ctx, "record_migration", scripts)
-	return &Store{tables: s.Tables(), base: context.WithoutCancel(ctx), cfg: cfg, started: make(map[string]int)}, err
+	out := &Store{tables: s.Tables(), base: context.WithoutCancel(ctx), cfg: cfg}
+	out.keeper = record.NewKeeper("recordstore", cfg, out.write)
+	return out, err
 }
 
+// Start implements record.Store.
+func (s *Store) Start(b record.Start) error { return s.keeper.Start(b) } //nolint:wrapcheck // it names the run
+
+// Add implements record.Store.
+func (s *Store) Add(run string, e record.Entry) error { return s.keeper.Add(run, e) } //nolint:wrapcheck // as above
+
+// End implements record.Store.
+func (s *Store) End(run string, e record.End) error { return s.keeper.End(run, e) } //nolint:wrapcheck // as above
+
 // Close implements record.Store. The connections stay open.
-func (s *Store) Close() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.closed = true
-	clear(s.started)
-	return nil
-}
+func (s *Store) Close() error { return s.keeper.Close() } //nolint:wrapcheck // as above
 
 // pruned is how many records are removed at a time, so that others get their turn.
 const pruned = 20
@@ -101,11 +99,8 @@ type job = func(context.Context, tables.Tx) error
 
 // call runs one call, in its time.
 func (s *Store) call(run func(context.Context, job) error, do job) error {
-	s.mu.Lock()
-	closed := s.closed
-	s.mu.Unlock()
-	if closed {
-		return errClosed
+	if err := s.keeper.Open(); err != nil {
+		return err //nolint:wrapcheck // the callers do
 	}
 	ctx, cancel := context.WithTimeoutCause(s.base, CallTime, errTime)
 	defer cancel()
@@ -114,11 +109,4 @@ func (s *Store) call(run func(context.Context, job) error, do job) error {
 		err = errTime
 	}
 	return err
-}
-
-func wrap(run string, err error) error {
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf("recordstore: run %.140q: %w", run, err)
 }
