@@ -4,21 +4,10 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
-	"time"
-
-	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/mortise-dev/mortise/mailbox"
-)
-
-// inlineSize bounds blobs that stay in the head, orphanAge is how long a birth that no head knows of keeps its
-// id from other threads.
-const (
-	inlineSize = 1024
-	orphanAge  = 5 * time.Minute
 )
 
 // write puts a change into the document, after what it refers to was written. It
@@ -85,44 +74,8 @@ type writing struct {
 	bears map[birthKey]bool
 }
 
-// job begins to write a record, and says where it is when it is written.
-type job struct {
-	begin func(context.Context) waiting
-	done  func(ref)
-}
-
-// waiting waits for a record that is being written.
-type waiting = func() (ref, error)
-
 func (w *writing) add(list []job, err error) {
 	w.jobs, w.err = append(w.jobs, list...), cmp.Or(w.err, err)
-}
-
-// writers is how many records are written at once.
-const writers = 8
-
-// work does the jobs.
-func (w *writing) work(ctx context.Context) error {
-	if w.err != nil || len(w.jobs) == 0 {
-		return w.err
-	}
-	waits, refs, errs := make([]waiting, len(w.jobs)), make([]ref, len(w.jobs)), make([]error, len(w.jobs))
-	wait := func(i int) { refs[i], errs[i] = waits[i]() }
-	for i, j := range w.jobs {
-		if i >= writers {
-			wait(i - writers)
-		}
-		waits[i] = j.begin(ctx)
-	}
-	for i := max(len(w.jobs)-writers, 0); i < len(w.jobs); i++ {
-		wait(i)
-	}
-	for i := range w.jobs {
-		if errs[i] == nil {
-			w.jobs[i].done(refs[i])
-		}
-	}
-	return errors.Join(errs...)
 }
 
 // check reads what is there, and refuses ids of other threads and a dedupe key that is taken.
@@ -163,98 +116,6 @@ func (w *writing) check(ctx context.Context, c mailbox.Change) error {
 		}
 	}
 	return nil
-}
-
-// free refuses an id that belongs to another thread.
-func (w *writing) free(ctx context.Context, kind mailbox.Kind, id, owner string) error {
-	if owner != w.id {
-		return taken(kind, id)
-	}
-	b := w.births[birthKey{kind, id}]
-	if b == nil || b.Thread == w.id {
-		return nil
-	}
-	if time.Since(b.at) < orphanAge {
-		return taken(kind, id)
-	}
-	var known bool
-	err := w.s.read(ctx, b.Thread, func(t *thread) (err error) {
-		known, err = t.knows(ctx, kind, id)
-		return err
-	})
-	if err == nil && known {
-		return taken(kind, id)
-	}
-	return err
-}
-
-func taken(kind mailbox.Kind, id string) error {
-	return &refusal{fmt.Errorf("natsstore: %s %.80q: %w in another thread", kind, id, mailbox.ErrExists)}
-}
-
-// bear makes an id taken. A birth that is left from somebody else who did not get through stays as it is.
-func (w *writing) bear(ctx context.Context, kind mailbox.Kind, id string, b birth) (out *born, list []job, err error) {
-	key := birthKey{kind, id}
-	out = &born{birth: b, at: time.Now()}
-	var expected uint64
-	if old := w.births[key]; old != nil {
-		expected = old.ref.Seq
-		if old.Thread == w.id {
-			if out = old; out.raw == nil {
-				return nil, nil, errStale // it was needed by a head, and is not
-			}
-		}
-	}
-	if out.raw == nil {
-		if err := w.encode(ctx, out); err != nil {
-			return nil, nil, err
-		}
-	}
-	w.bears[key] = true
-	mine := expected == 0 || slices.ContainsFunc(w.update.births, func(r ref) bool { return r.Seq == expected })
-	subject := w.s.names.birth(kind, id)
-	return out, []job{{
-		begin: func(ctx context.Context) waiting {
-			wait := w.s.begin(ctx, w.id, subject, out.raw, jetstream.WithExpectLastSequencePerSubject(expected))
-			return func() (ref, error) {
-				r, err := wait()
-				if overtaken(err) {
-					err = errAgain
-				}
-				return r, err
-			}
-		},
-		done: func(r ref) {
-			if mine { // else somebody else may need it by now
-				w.update.births = append(w.update.births, r)
-			}
-			out.ref = r
-			w.births[key] = out
-			w.doc.bear(key, r.Seq)
-		},
-	}}, nil
-}
-
-// encode encodes a birth, with what it carries if it is of a dispatch.
-func (w *writing) encode(ctx context.Context, b *born) (err error) {
-	if b.Dispatch != nil {
-		if err := w.carry(ctx, b); err != nil {
-			return err
-		}
-	}
-	b.raw, err = together(itemSize+b.room(), b.add)
-	b.size = len(b.raw) - b.room()
-	b.Load, b.Pages = nil, nil
-	return err
-}
-
-// bear notes the number of a birth with what refers to it.
-func (d *document) bear(key birthKey, seq uint64) {
-	if x, ok := d.Dispatches[key.id]; ok && key.kind == mailbox.KindDispatch {
-		x.Birth = seq
-		d.Dispatches[key.id] = x
-	}
-	d.waiting.bear(key, seq)
 }
 
 // dispatch puts a dispatch into the document.
@@ -341,15 +202,6 @@ func (w *writing) keep(r runNow) []job {
 	return w.later(list, func() { w.doc.Runs[r.Fields.ID] = *kept })
 }
 
-// later adds to what happens when jobs are done.
-func (w *writing) later(list []job, then func()) []job {
-	for i := range list {
-		done := list[i].done
-		list[i].done = func(r ref) { done(r); then() }
-	}
-	return list
-}
-
 // run puts a run into the document.
 func (w *writing) run(ctx context.Context, r mailbox.Run) (list []job, err error) {
 	old, known := w.runs[r.ID]
@@ -378,21 +230,6 @@ func (w *writing) run(ctx context.Context, r mailbox.Run) (list []job, err error
 	}
 	w.doc.Runs[r.ID] = *now
 	return append(list, w.later(blobs, func() { w.doc.Runs[r.ID] = *now })...), nil
-}
-
-// blob puts bytes into a document, or beside it.
-func (w *writing) blob(data []byte, to *blob) []job {
-	*to = blob{Data: slices.Clone(data)}
-	if len(data) <= inlineSize {
-		return nil
-	}
-	return []job{{
-		begin: func(ctx context.Context) waiting { return w.s.begin(ctx, w.id, w.s.names.part(w.id), to.Data) },
-		done: func(r ref) {
-			*to = blob{Ref: &r}
-			w.made = append(w.made, r)
-		},
-	}}
 }
 
 func (w *writing) image(data []byte) []job {
