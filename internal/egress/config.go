@@ -86,6 +86,7 @@ func newBroker(cfg Config) (*Broker, error) {
 	if now == nil {
 		now = time.Now
 	}
+	b.vault.now = now
 	b.rate = newBucket(int64(policy.PerMinute), now)
 	b.bytes = newBucket(policy.BytesPerMinute, now)
 	b.pool = newPool(policy.Concurrent)

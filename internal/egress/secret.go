@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 )
 
 // Sizes of secrets, in bytes. A short value would turn up in responses by chance,
@@ -42,8 +43,13 @@ type Secret struct {
 // vault holds the secrets of a broker, and the values that it has sent or knows of.
 type vault struct {
 	secrets map[string]*keptSecret
+	now     func() time.Time
+	// learning has room for the one that reads what was not sent yet.
+	learning chan struct{}
 
 	mu sync.Mutex
+	// failed is when a secret could not be read that was not sent yet.
+	failed map[string]time.Time
 	// sent are the latest values of each secret that left the broker, or that it has
 	// learnt.
 	sent map[string][]sentValue
@@ -63,7 +69,10 @@ type sentValue struct {
 }
 
 func newVault(secrets map[string]Secret) (*vault, error) {
-	v := &vault{secrets: map[string]*keptSecret{}, sent: map[string][]sentValue{}}
+	v := &vault{
+		secrets: map[string]*keptSecret{}, sent: map[string][]sentValue{},
+		now: time.Now, learning: make(chan struct{}, 1), failed: map[string]time.Time{},
+	}
 	for _, name := range slices.Sorted(maps.Keys(secrets)) {
 		k, err := keep(secrets[name])
 		switch {
@@ -189,23 +198,54 @@ func (v *vault) remember(name, value string) {
 	v.index = newIndex(all, false)
 }
 
+// How long a response waits for secrets that it does not need, and after which time one that
+// could not be read is asked for again: a source that is down must not hold up all requests.
+const (
+	learnTime  = 2 * time.Second
+	learnAgain = 5 * time.Second
+)
+
 // learn reads the secrets that this broker has not sent yet. Another one may have, in
 // a process before this or for a binary before this, and a server may have kept them.
-// One that cannot be read is left for the next response.
+// Responses that come meanwhile wait, so that none is looked through without them. One
+// that cannot be read is left for later responses.
 func (v *vault) learn(ctx context.Context) {
-	for _, name := range v.unsent() {
-		if value, r := v.secrets[name].value(ctx, name); r == nil {
-			v.remember(name, value)
-		}
+	if len(v.unknown()) == 0 {
+		return
 	}
+	ctx, cancel := context.WithTimeout(ctx, learnTime)
+	defer cancel()
+	select {
+	case v.learning <- struct{}{}:
+		defer func() { <-v.learning }()
+	case <-ctx.Done():
+		return
+	}
+	var reads sync.WaitGroup
+	for _, name := range v.unknown() {
+		reads.Go(func() {
+			value, r := v.secrets[name].value(ctx, name)
+			if r == nil {
+				v.remember(name, value)
+				return
+			}
+			v.mu.Lock()
+			defer v.mu.Unlock()
+			v.failed[name] = v.now()
+		})
+	}
+	reads.Wait()
 }
 
-func (v *vault) unsent() []string {
+// unknown are the secrets of which no value is known, and which may be asked for now.
+func (v *vault) unknown() []string {
+	now := v.now()
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	var out []string
 	for name := range v.secrets {
-		if len(v.sent[name]) == 0 {
+		failed, before := v.failed[name]
+		if len(v.sent[name]) == 0 && (!before || !now.Before(failed.Add(learnAgain))) {
 			out = append(out, name)
 		}
 	}

@@ -273,6 +273,42 @@ func TestSecretThatWasStoredBefore(t *testing.T) {
 	}
 }
 
+// A source of secrets that is down holds requests up that need none of them for a moment, not each for as long as it may take, and is
+// asked again later.
+func TestSecretWhoseSourceIsDown(t *testing.T) {
+	t.Parallel()
+	url := serve(t, "https", "a.example.com", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "Bearer "+plainToken) })
+	var reads atomic.Int64
+	var up atomic.Bool
+	var c clock
+	b := withSecrets(t, func(cfg *egress.Config) {
+		cfg.Now = c.now
+		s := cfg.Secrets["token"]
+		s.Value = func(ctx context.Context) (string, error) {
+			reads.Add(1)
+			if up.Load() {
+				return plainToken, nil
+			}
+			<-ctx.Done()
+			return "", ctx.Err()
+		}
+		cfg.Secrets["token"] = s
+	})
+	for range 3 {
+		if resp := get(t, b, egress.Request{URL: url}); resp.Status != http.StatusOK {
+			t.Errorf("got %d", resp.Status)
+		}
+	}
+	if n := reads.Load(); n != 1 {
+		t.Errorf("it was asked %d times for three responses at one moment", n)
+	}
+	up.Store(true)
+	c.move(time.Minute)
+	if resp := get(t, b, egress.Request{URL: url}); string(resp.Body) != "Bearer {{secret.token}}" {
+		t.Errorf("once it is up: %q", resp.Body)
+	}
+}
+
 // A stored secret cannot be had in pieces either.
 func TestSecretThatWasStoredInPieces(t *testing.T) {
 	t.Parallel()
