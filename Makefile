@@ -19,8 +19,8 @@ help: ## list the targets
 # Runs all tests with these flags, and lists those that were skipped, of which go test says nothing.
 SKIPPED := $(CURDIR)/bin/skipped
 tests = @mkdir -p bin; rm -f $(SKIPPED); echo "$(GO) test $(1) ./..."; \
-	MORTISE_SKIPPED=$(SKIPPED) $(GO) test $(1) ./...; code=$$?; \
-	if test -s $(SKIPPED); then echo "SKIPPED:"; sort -u $(SKIPPED) | sed 's/^/  /'; else echo "no test was skipped"; fi; exit $$code
+	MORTISE_SKIPPED=$(SKIPPED) $(GO) test $(1) ./...; code=$$?; $(list-skipped); exit $$code
+list-skipped = if test -s $(SKIPPED); then echo "SKIPPED:"; sort -u $(SKIPPED) | sed 's/^/  /'; else echo "no test was skipped"; fi
 
 .PHONY: demo
 demo: ## replay a recorded session through plugins and background compaction
@@ -97,8 +97,9 @@ model: ## compare 10,000 random schedules on every store with the model in memor
 
 .PHONY: modules
 modules: ## test the SDK and the guests natively, and vet them for Wasm
-	@for m in $(MODULES); do echo "module $$m"; \
-	  (cd $$m && $(GO) vet ./... && GOOS=wasip1 GOARCH=wasm $(GO) vet ./... && $(GO) test ./...) || exit 1; done
+	@mkdir -p bin; rm -f $(SKIPPED); for m in $(MODULES); do echo "module $$m"; \
+	  (cd $$m && $(GO) vet ./... && GOOS=wasip1 GOARCH=wasm $(GO) vet ./... && MORTISE_SKIPPED=$(SKIPPED) $(GO) test -count=1 ./...) || exit 1; done; \
+	$(list-skipped)
 
 .PHONY: parity
 parity: ## run the tests that show the specified behaviours, and count them

@@ -14,7 +14,7 @@ import (
 func BenchmarkRequest(b *testing.B) {
 	path := os.Getenv("MORTISE_REQUEST")
 	if path == "" {
-		b.Skip("SKIPPED: no request: set MORTISE_REQUEST, or run BenchmarkExtractLong of the summarizers package")
+		skip(b, "no request: set MORTISE_REQUEST, or run BenchmarkExtractLong of the summarizers package")
 	}
 	data, err := os.ReadFile(path)
 	if err != nil {
