@@ -100,6 +100,11 @@ func (s *Session) call(ctx context.Context, export string, input []byte, in Inpu
 	if err != nil {
 		return nil, g.unserved(export, err)
 	}
+	inst, err := s.instance()
+	if err != nil {
+		g.pool.release(ctx, slot)
+		return nil, fmt.Errorf("host: module %q export %q: %w", g.module.name, export, err)
+	}
 	over := false
 	defer func() {
 		if !over {
@@ -108,11 +113,6 @@ func (s *Session) call(ctx context.Context, export string, input []byte, in Inpu
 		}
 		g.pool.release(ctx, slot)
 	}()
-	inst, err := s.instance()
-	if err != nil {
-		over = true
-		return nil, fmt.Errorf("host: module %q export %q: %w", g.module.name, export, err)
-	}
 	slot.in.set(input)
 	if len(in.Parts) > 0 {
 		slot.in.parts, slot.in.size = in.Parts, in.size()

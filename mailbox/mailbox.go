@@ -107,7 +107,10 @@ func (m *Mailbox) Submit(ctx context.Context, r Request) (Submission, error) {
 		}
 	}
 	if interrupted.Found { // the same request has come at the same time
-		sub, _, err := m.submitted(ctx, e, r)
+		sub, done, err := m.submitted(ctx, e, r)
+		if err == nil && !done {
+			err = wrap("request for thread", r.Thread, fmt.Errorf("%w: dispatch %.80q", ErrExists, e.ID))
+		}
 		return sub, err
 	}
 	claim := m.claimRequest()
