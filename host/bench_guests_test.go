@@ -45,7 +45,13 @@ func built(tb testing.TB, build func() ([]byte, error)) []byte {
 // cGuest is the hook in C, as committed.
 func cGuest(tb testing.TB) []byte {
 	tb.Helper()
-	wasm, err := os.ReadFile(filepath.Join("testdata", "bench", "c", "hook.wasm"))
+	return benchGuest(tb, "hook")
+}
+
+// benchGuest is a guest in C, as committed.
+func benchGuest(tb testing.TB, name string) []byte {
+	tb.Helper()
+	wasm, err := os.ReadFile(filepath.Join("testdata", "bench", "c", name+".wasm"))
 	if err != nil {
 		tb.Fatal(err)
 	}

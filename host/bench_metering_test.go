@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"github.com/tetratelabs/wazero/api"
 	"github.com/tetratelabs/wazero/imports/wasi_snapshot_preview1"
 
+	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/host"
 	"github.com/mortise-dev/mortise/internal/wire"
 )
@@ -89,48 +91,96 @@ func (p *plainGuest) runner(b *testing.B, export string, input []byte, block int
 	}}
 }
 
-// BenchmarkMetering runs ordinary work of a guest in Go on this package, where it is
-// metered, has a deadline and gets fresh memory each time; in a session, where it keeps
-// its memory; on wazero with WithCloseOnContextDone; and on wazero without any of it.
-// The metrics are medians of blocks of calls, as ratios to the last.
-func BenchmarkMetering(b *testing.B) {
-	wasm, e := built(b, hookGuest), event(conversation(40), 0)
+// work is what BenchmarkMetering gives a guest, by its exports.
+func work(tb testing.TB) map[string][]byte {
+	tb.Helper()
+	e := event(conversation(40), 0)
 	packed, err := wire.MessagePack.Marshal(e)
 	if err != nil {
-		b.Fatal(err)
+		tb.Fatal(err)
 	}
 	text, err := json.Marshal(e)
 	if err != nil {
-		b.Fatal(err)
+		tb.Fatal(err)
 	}
 	var prose strings.Builder
 	for i := range 4000 {
 		fmt.Fprintf(&prose, "word%d and ", i%700)
 	}
-	native := load(b, host.EngineNative, host.Spec{Name: "bench", Wasm: wasm, Grants: host.Grants{Sticky: true}})
-	session, err := native.Session(b.Context())
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer session.Close(b.Context())
-	for export, input := range map[string][]byte{"work_json": text, "work_msgpack": packed, "work_text": []byte(prose.String())} {
-		b.Run(strings.TrimPrefix(export, "work_"), func(b *testing.B) {
-			ctx := b.Context()
-			calls := func(call func(context.Context, string, []byte) ([]byte, error)) *runner {
-				return &runner{block: 10, call: func() {
-					if out, err := call(ctx, export, input); err != nil || len(out) == 0 {
-						b.Fatal(len(out), err)
-					}
-				}}
+	return map[string][]byte{"work_json": text, "work_msgpack": packed, "work_text": []byte(prose.String())}
+}
+
+// workGuests are the guests that do it.
+func workGuests(tb testing.TB) map[string][]byte {
+	tb.Helper()
+	return map[string][]byte{"go": built(tb, hookGuest), "c": benchGuest(tb, "work")}
+}
+
+// TestBenchWork: the guests do the work that is measured.
+func TestBenchWork(t *testing.T) {
+	t.Parallel()
+	inputs := work(t)
+	for name, wasm := range workGuests(t) {
+		m := load(t, host.EngineNative, host.Spec{Name: name, Wasm: wasm})
+		answer := func(export string) []byte {
+			out, err := m.Call(t.Context(), export, inputs[export])
+			if err != nil {
+				t.Fatalf("%s: %s: %v", name, export, err)
 			}
-			metered, keeping := calls(native.Call), calls(session.Call)
-			plain := newPlainGuest(b, wasm, false).runner(b, export, input, 10, 0)
-			closing := newPlainGuest(b, wasm, true).runner(b, export, input, 3, 2*time.Second)
-			raceBoth(b, metered, keeping, plain, closing)
-			b.ReportMetric(median(plain.cpu)/1e3, "plain-us")
-			b.ReportMetric(median(metered.cpu)/median(plain.cpu), "native/plain")
-			b.ReportMetric(median(keeping.cpu)/median(plain.cpu), "session/plain")
-			b.ReportMetric(median(closing.cpu)/median(plain.cpu), "closeondone/plain")
-		})
+			return out
+		}
+		for range 3 {
+			var want, got struct{ Messages []abi.Message }
+			if err := json.Unmarshal(answer("work_json"), &got); err != nil {
+				t.Fatal(err)
+			}
+			if err := json.Unmarshal(inputs["work_json"], &want); err != nil || !reflect.DeepEqual(got, want) || len(got.Messages) != 40 {
+				t.Errorf("%s: %d messages are not what they were, error %v", name, len(got.Messages), err)
+			}
+			lines := strings.Split(strings.TrimSpace(string(answer("work_text"))), "\n")
+			if len(lines) != 701 || lines[0] != "and 4000" || lines[1] != "word0 6" || lines[700] != "word99 6" {
+				t.Errorf("%s: %d lines, %q", name, len(lines), lines[:2])
+			}
+		}
+	}
+}
+
+// BenchmarkMetering runs ordinary work of guests in Go and in C on this package, where it is
+// metered, has a deadline and gets fresh memory each time; in a session, where it keeps
+// its memory; on wazero with WithCloseOnContextDone; and on wazero without any of it. The writes of
+// the one in C, which is small, are followed too.
+// The metrics are medians of blocks of calls, as ratios to the last.
+func BenchmarkMetering(b *testing.B) {
+	inputs := work(b)
+	for name, wasm := range workGuests(b) {
+		native := load(b, host.EngineNative, host.Spec{Name: name, Wasm: wasm, Grants: host.Grants{Sticky: true}})
+		session, err := native.Session(b.Context())
+		if err != nil {
+			b.Fatal(err)
+		}
+		defer session.Close(b.Context())
+		for export, input := range inputs {
+			if !native.HasExport(export) {
+				continue
+			}
+			b.Run(name+"/"+strings.TrimPrefix(export, "work_"), func(b *testing.B) {
+				ctx := b.Context()
+				calls := func(call func(context.Context, string, []byte) ([]byte, error)) *runner {
+					return &runner{block: 10, call: func() {
+						if out, err := call(ctx, export, input); err != nil || len(out) == 0 {
+							b.Fatal(len(out), err)
+						}
+					}}
+				}
+				metered, keeping := calls(native.Call), calls(session.Call)
+				plain := newPlainGuest(b, wasm, false).runner(b, export, input, 10, 0)
+				closing := newPlainGuest(b, wasm, true).runner(b, export, input, 3, 2*time.Second)
+				raceBoth(b, metered, keeping, plain, closing)
+				b.ReportMetric(median(plain.cpu)/1e3, "plain-us")
+				b.ReportMetric(median(metered.cpu)/median(plain.cpu), "native/plain")
+				b.ReportMetric(median(keeping.cpu)/median(plain.cpu), "session/plain")
+				b.ReportMetric(median(closing.cpu)/median(plain.cpu), "closeondone/plain")
+			})
+		}
 	}
 }

@@ -12,6 +12,50 @@ func UsePortableMemory(h *Host) bool {
 	return ok
 }
 
+// DoNotFollow makes small guests that h loads from now on be put back as large ones are, whose
+// writes are not followed.
+func DoNotFollow(h *Host) {
+	if e, ok := h.engine.(*nativeEngine); ok {
+		e.unfollowed = true
+	}
+}
+
+// VerifyResets makes each instance that is put back compare all of its memory with what
+// it should be, and panic where they differ.
+func VerifyResets() { verifyResets = true }
+
+// Following tells whether the writes of the idle instance of m are followed, how many calls in a row had none
+// outside of the windows, and how large these are in bytes.
+func Following(m *Module) (on bool, served, size int) {
+	m.Stats() // puts the instance where it can be found
+	p := m.Current().pool
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for n := range p.slots {
+		if i, ok := p.slots[n].inst.(*nativeInstance); ok {
+			w := &i.windows
+			return w.on, w.served, w.size()
+		}
+	}
+	return false, 0, 0
+}
+
+// Windows are where the windows of the idle instance of m begin and end.
+func Windows(m *Module) (at [2][2]int) {
+	m.Stats()
+	p := m.Current().pool
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for n := range p.slots {
+		if i, ok := p.slots[n].inst.(*nativeInstance); ok {
+			for k, s := range i.windows.at {
+				at[k] = [2]int{s.from, s.to}
+			}
+		}
+	}
+	return at
+}
+
 // MakeInstance makes one more instance of m, outside of its pool.
 func MakeInstance(ctx context.Context, m *Module) (*Instance, error) {
 	i, err := m.Current().prog.instantiate(ctx)

@@ -30,6 +30,8 @@ type nativeEngine struct {
 	cache *diskCache
 	// memory is the kind of memory that guests get.
 	memory memoryKind
+	// unfollowed leaves writes unfollowed, so that tests see small guests without it.
+	unfollowed bool
 }
 
 func newNative(cache *diskCache, logger *slog.Logger) *nativeEngine {
@@ -47,7 +49,7 @@ func (e *nativeEngine) close(context.Context) error { return nil }
 // compile rewrites the module so that it counts and can be stopped, and compiles
 // it together with the kernel in a runtime of its own.
 func (e *nativeEngine) compile(ctx context.Context, src source) (_ program, err error) {
-	metered, unmetered, err := rewrite(src.modules())
+	metered, unmetered, err := rewrite(src.modules(), !e.unfollowed)
 	if err != nil {
 		return nil, err
 	}

@@ -22,7 +22,7 @@ func (i *nativeInstance) call(ctx context.Context, t *target, in *input, out *ou
 	switch {
 	case i.counter == nil:
 		return i.callBounded(ctx, f, in, out)
-	case i.mems.guest.memory != nil && !i.sticky:
+	case i.mems.guest.memory != nil && !i.sticky && !i.windows.on:
 		return i.callPinned(ctx, f, in, out)
 	}
 	return i.callFunction(ctx, f, in, out)

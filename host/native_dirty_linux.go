@@ -19,22 +19,6 @@ const (
 	reviseEvery = 64
 )
 
-// span is a range of bytes, whole pages. Those of an image that are empty are cleared
-// rather than copied.
-type span struct {
-	from, to int
-	empty    bool
-}
-
-// restore puts the bytes of the image back.
-func (s span) restore(data, img []byte) {
-	if s.empty {
-		clear(data[s.from:s.to])
-		return
-	}
-	copy(data[s.from:s.to], img[s.from:s.to])
-}
-
 // dirtyPages knows which pages of a private mapping are the process's own, so may
 // differ from what is mapped. To drop such pages costs a system call, and a page
 // fault for each at the next touch, read ones included; copying costs a hundredth

@@ -9,15 +9,18 @@ import (
 	"github.com/mortise-dev/mortise/host"
 )
 
-// memories runs a suite on both kinds of guest memory.
+// onMemories runs a suite on each way in which a guest's memory is put back.
 func onMemories(t *testing.T, suite func(t *testing.T, open func(guest string, limits host.Limits) *host.Module)) {
 	t.Helper()
-	for _, portable := range []bool{false, true} {
-		t.Run(fmt.Sprintf("portable %t", portable), func(t *testing.T) {
+	for _, mode := range []string{"followed", "unfollowed", "portable", "portable unfollowed"} {
+		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
 			h := newHost(t, host.Config{Engine: host.EngineNative})
-			if portable && !host.UsePortableMemory(h) {
+			if strings.HasPrefix(mode, "portable") && !host.UsePortableMemory(h) {
 				t.Fatal("the engine has no portable memory")
+			}
+			if strings.HasSuffix(mode, "unfollowed") {
+				host.DoNotFollow(h)
 			}
 			suite(t, func(guest string, limits host.Limits) *host.Module {
 				t.Helper()

@@ -18,7 +18,7 @@ func (p *nativeProgram) offerFunctions(ctx context.Context) error {
 		b.NewFunctionBuilder().WithGoModuleFunction(f, params, results).Export(name)
 	}
 	add := func(name string, f nativeFunction, params, results []api.ValueType) { offer(name, f, params, results) }
-	add(importRefill, (*nativeInstance).refill, nil, nil)
+	offer(importRefill, bulkFunction((*nativeInstance).refill), nil, nil)
 	add("config_get", (*nativeInstance).configGet, []api.ValueType{i64}, []api.ValueType{i64})
 	add("var_get", (*nativeInstance).varGet, []api.ValueType{i64}, []api.ValueType{i64})
 	add("var_set", (*nativeInstance).varSet, []api.ValueType{i64, i64}, nil)
@@ -38,7 +38,7 @@ func (p *nativeProgram) offerFunctions(ctx context.Context) error {
 	offer(importInputRead, bulkFunction((*nativeInstance).inputRead), []api.ValueType{i32}, nil)
 	offer(importOutputWrite, bulkFunction((*nativeInstance).outputWrite), []api.ValueType{i32, i32}, nil)
 	add(importMessagesGet, (*nativeInstance).messagesGet, []api.ValueType{i32, i32}, []api.ValueType{i64})
-	add(importMessagesRead, (*nativeInstance).messagesRead, []api.ValueType{i32, i32, i32, i32}, []api.ValueType{i64})
+	offer(importMessagesRead, bulkFunction((*nativeInstance).messagesRead), []api.ValueType{i32, i32, i32, i32}, []api.ValueType{i64})
 	for _, f := range hostFunctions() {
 		add(f.name, granted(f), apiTypes(f.params), apiTypes(f.results))
 	}
@@ -63,11 +63,11 @@ type nativeFunction func(i *nativeInstance, m api.Module, stack []uint64)
 // Call implements api.GoModuleFunction.
 func (f nativeFunction) Call(ctx context.Context, m api.Module, stack []uint64) {
 	i := nativeCaller(ctx)
-	i.touched = true
+	i.touched, i.windows.wild = true, true
 	f(i, m, stack)
 }
 
-// bulkFunction moves input or output, and touches nothing else of the instance.
+// bulkFunction moves input or output, and touches nothing else of the instance, or it says so.
 type bulkFunction func(i *nativeInstance, m api.Module, stack []uint64)
 
 // Call implements api.GoModuleFunction.
@@ -106,7 +106,9 @@ func nativeCaller(ctx context.Context) *nativeInstance {
 // inputRead copies the input to the guest's memory.
 func (i *nativeInstance) inputRead(m api.Module, stack []uint64) {
 	i.spendBytes(i.input.size)
-	i.input.copyTo(i.sliceOf(m, importInputRead, api.DecodeU32(stack[0]), i.input.size))
+	ptr := api.DecodeU32(stack[0])
+	i.windows.wrote(ptr, i.input.size)
+	i.input.copyTo(i.sliceOf(m, importInputRead, ptr, i.input.size))
 }
 
 // outputWrite takes the output from the guest's memory.
@@ -156,6 +158,7 @@ func (i *nativeInstance) messagesRead(m api.Module, stack []uint64) {
 		return
 	}
 	i.spendBytes(int(n))
+	i.windows.wrote(ptr, int(n))
 	items.Copy(i.sliceOf(m, importMessagesRead, ptr, int(n)), from, to)
 }
 

@@ -63,7 +63,8 @@ type nativeInstance struct {
 	// files tells that the guest has closed or moved one of its descriptors.
 	files bool
 	// sticky tells that the state is kept between calls.
-	sticky bool
+	sticky  bool
+	windows windows
 	// kernelInput tells that the guest reads its input from the kernel.
 	kernelInput bool
 	// stop is set by another goroutine to end the call, and cancel called, if the
@@ -247,7 +248,7 @@ func (i *nativeInstance) end(out *outcome) {
 
 // reset puts memory and globals back. It reports whether they are as they were.
 func (i *nativeInstance) reset() bool {
-	if i.mems.guest.memory != nil && !i.mems.guest.reset(i.adopted) {
+	if !i.resetMemory() {
 		return false
 	}
 	for n, g := range i.globals {
@@ -269,7 +270,10 @@ func (i *nativeInstance) clearKernel() {
 }
 
 // keep makes the instance keep its state between calls.
-func (i *nativeInstance) keep() { i.sticky = true }
+func (i *nativeInstance) keep() {
+	i.sticky = true
+	i.windows.unfollow()
+}
 
 // kernelHighWater is the size of a kernel's memory above which its instance is
 // replaced.

@@ -15,7 +15,11 @@ type template struct {
 }
 
 // image is the memory of a template.
-type image interface{ close() }
+type image interface {
+	// bytes are what it consists of. Nobody changes them.
+	bytes() []byte
+	close()
+}
 
 // guestMemory is the linear memory of a guest, which can be put back to a template.
 type guestMemory interface {
@@ -30,6 +34,8 @@ type guestMemory interface {
 	// the memory equal to the image again.
 	begin()
 	reset(img image) bool
+	// changed lists in order what differs from the image, or fails when that takes too long.
+	changed(img image) (parts []span, known bool)
 	// distrust is called when code that is not ours may write to the memory.
 	distrust()
 }
@@ -207,6 +213,7 @@ func (i *nativeInstance) adopt(t *template) error {
 	if i.mems.guest.memory == nil {
 		return nil
 	}
+	i.windows.follow()
 	const page = 1 << 16
 	if missing := t.size - len(i.memory()); missing > 0 {
 		if _, ok := i.guest.Memory().Grow(uint32(missing / page)); !ok { // below 65536
@@ -235,7 +242,16 @@ func (m *copyMemory) distrust() {}
 
 type copyImage struct{ data []byte }
 
-func (copyImage) close() {}
+func (*copyImage) close() {}
+
+func (c *copyImage) bytes() []byte { return c.data }
+
+func (m *copyMemory) changed(img image) ([]span, bool) {
+	if len(m.buf) > maxCompared || len(img.bytes()) != len(m.buf) {
+		return nil, false
+	}
+	return differing(nil, m.buf, img.bytes(), 0, len(m.buf)), true
+}
 
 func (m *copyMemory) capture() (image, error) {
 	return &copyImage{data: append([]byte(nil), m.buf...)}, nil

@@ -129,6 +129,26 @@ func (m *mappedMemory) adopt(img image) error {
 	return nil
 }
 
+func (f *fileImage) bytes() []byte { return f.view }
+
+// changed implements guestMemory. Only pages that are the process's own can differ.
+func (m *mappedMemory) changed(img image) ([]span, bool) {
+	data, view := m.bytes(), img.bytes()
+	switch {
+	case len(data) != len(view):
+		return nil, false
+	case m.dirty.look(m.base, view):
+		var out []span
+		for _, s := range m.dirty.spans {
+			out = differing(out, data, view, s.from, s.to)
+		}
+		return out, true
+	case len(data) > maxCompared:
+		return nil, false
+	}
+	return differing(nil, data, view, 0, len(data)), true
+}
+
 // begin is called before the guest runs, on a thread that the goroutine keeps until
 // reset.
 func (m *mappedMemory) begin() { m.dirty.faults.begin() }

@@ -83,7 +83,7 @@ type listMeter struct {
 // Before implements experimental.FunctionListener.
 func (l listMeter) Before(ctx context.Context, _ api.Module, def api.FunctionDefinition, params []uint64, _ experimental.StackIterator) {
 	i := nativeCaller(ctx)
-	i.touched = true
+	i.touched, i.windows.wild = true, true
 	n := min(uint64(api.DecodeU32(params[l.param])), uint64(i.memoryBound()/l.size)) // not negative
 	if l.most > 0 && n > uint64(l.most) {                                            // not negative
 		i.fail(&fault{kind: TrapFault, detail: fmt.Sprintf("%s: %d entries, and %d are allowed", def.Name(), n, l.most)})
@@ -103,7 +103,8 @@ type noMeter struct{ listMeter }
 
 // Before implements experimental.FunctionListener.
 func (noMeter) Before(ctx context.Context, _ api.Module, _ api.FunctionDefinition, _ []uint64, _ experimental.StackIterator) {
-	nativeCaller(ctx).touched = true
+	i := nativeCaller(ctx)
+	i.touched, i.windows.wild = true, true
 }
 
 // fileMark notes that a guest closed or moved a descriptor. WASI keeps that for the
@@ -113,7 +114,7 @@ type fileMark struct{ listMeter }
 // Before implements experimental.FunctionListener.
 func (fileMark) Before(ctx context.Context, _ api.Module, _ api.FunctionDefinition, _ []uint64, _ experimental.StackIterator) {
 	i := nativeCaller(ctx)
-	i.touched, i.files = true, true
+	i.touched, i.windows.wild, i.files = true, true, true
 }
 
 // meterWASI makes the WASI module that is made with the context take fuel.

@@ -80,6 +80,9 @@ func (i *nativeInstance) bind() error {
 	if err := i.bindCounter(i.guest, i.prog.meter.Counter); err != nil {
 		return err
 	}
+	if err := i.bindWindows(i.prog.meter.Windows); err != nil {
+		return err
+	}
 	for _, g := range i.prog.meter.Globals {
 		global, ok := i.guest.ExportedGlobal(g.Export).(api.MutableGlobal)
 		if !ok {

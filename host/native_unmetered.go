@@ -21,9 +21,13 @@ import (
 // another thread could not be stopped at all.
 
 // rewrite meters modules that belong together, or says why that cannot be done: a
-// runtime either meters all of them or watches all of them.
-func rewrite(modules []*wasm.Module) (_ []*meter.Result, unmetered string, err error) {
-	opts := meter.Options{RefillModule: moduleNative, RefillName: importRefill, MaxTable: maxTableElements}
+// runtime either meters all of them or watches all of them. The writes of a small one
+// that stands alone are followed, if that is wanted.
+func rewrite(modules []*wasm.Module, follow bool) (_ []*meter.Result, unmetered string, err error) {
+	opts := meter.Options{
+		RefillModule: moduleNative, RefillName: importRefill, MaxTable: maxTableElements,
+		Follow: follow && len(modules) == 1 && codeSize(modules[0]) <= maxFollowedCode,
+	}
 	out := make([]*meter.Result, len(modules))
 	for n, m := range modules {
 		out[n], err = meter.Rewrite(m, opts)
@@ -37,6 +41,18 @@ func rewrite(modules []*wasm.Module) (_ []*meter.Result, unmetered string, err e
 		}
 	}
 	return out, "", nil
+}
+
+// codeSize is how large the code of a module is, in bytes.
+func codeSize(m *wasm.Module) int {
+	const sectionCode = 10
+	n := 0
+	for _, s := range m.Sections {
+		if s.ID == sectionCode {
+			n += len(s.Body)
+		}
+	}
+	return n
 }
 
 // bound prepares modules that run without being metered. Without the rewriter's

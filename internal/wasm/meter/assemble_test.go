@@ -121,16 +121,19 @@ func (g *guest) fuel() int64 {
 // start instantiates a module with imports env.one, which returns 1, and the refill.
 func start(tb testing.TB, bin []byte, metered bool) *guest {
 	tb.Helper()
-	g := &guest{}
-	counter := ""
-	r := &meter.Result{}
+	r := &meter.Result{Wasm: bin}
 	if metered {
 		var err error
 		if r, err = rewrite(bin, options()); err != nil {
 			tb.Fatal(err)
 		}
-		bin, counter = r.Wasm, r.Counter
 	}
+	return startRewritten(tb, r)
+}
+
+func startRewritten(tb testing.TB, r *meter.Result) *guest {
+	tb.Helper()
+	g, bin, counter, metered := &guest{}, r.Wasm, r.Counter, r.Counter != ""
 	rt := wazero.NewRuntimeWithConfig(tb.Context(), wazero.NewRuntimeConfig().WithCoreFeatures(features()))
 	tb.Cleanup(func() { _ = rt.Close(context.WithoutCancel(tb.Context())) })
 	one := func(context.Context) int32 { return 1 }

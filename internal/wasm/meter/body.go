@@ -1,6 +1,10 @@
 package meter
 
-import "cmp"
+import (
+	"cmp"
+
+	"github.com/mortise-dev/mortise/internal/wasm"
+)
 
 // site is a place at which a charge stands: behind the instruction that ends at
 // an offset. It pays for a region: the code up to the next site that the same
@@ -53,11 +57,14 @@ func (w *rewriter) function(index int, body []byte) []byte {
 		w.fail(c.err)
 		return nil
 	}
-	out := make([]byte, 0, len(body)+len(body)/4+32)
-	out = appendU32(out, uint32(groups+1))
-	out = append(out, body[start:code]...)
-	out = append(out, 1, 0x7e) // one more local, an i64
-	return w.emit(out, &cursor{b: body, pos: code}, sites, jumps, uint32(locals))
+	w.windows.stores = false
+	rest := w.emit(make([]byte, 0, len(body)+len(body)/4+32), &cursor{b: body, pos: code}, sites, jumps, uint32(locals))
+	added := []byte{1, byte(wasm.I64)} // one more local
+	if w.windows.stores {
+		added = append(added, storeLocals()...)
+	}
+	out := appendU32(make([]byte, 0, len(rest)+code-start+len(added)+5), uint32(groups+len(added)/2))
+	return append(append(append(out, body[start:code]...), added...), rest...)
 }
 
 // price walks over the instructions up to the end of the function, checks every
@@ -74,6 +81,9 @@ func (w *rewriter) price(c *cursor, locals int) ([]site, []jump) {
 		i := c.next()
 		w.checkIndices(c, i, locals)
 		w.effort.take(w.module, i)
+		if w.windows.on && stored(i.op) != 0 {
+			w.effort.branches += lookBranches
+		}
 		if c.err != nil {
 			break
 		}
@@ -231,7 +241,7 @@ func (w *rewriter) emit(out []byte, c *cursor, sites []site, jumps []jump, temp 
 			out = appendU32(append(out, opBr), jumps[0].label)
 			jumps = jumps[1:]
 		} else {
-			out = w.instruction(out, i)
+			out = w.instruction(out, i, temp)
 		}
 		if len(sites) > 0 && sites[0].at == i.end {
 			out = w.site(out, sites[0], temp)
@@ -245,8 +255,12 @@ func (w *rewriter) emit(out []byte, c *cursor, sites []site, jumps []jump, temp 
 }
 
 // instruction writes one, with the indices of the new module.
-func (w *rewriter) instruction(out []byte, i instruction) []byte {
+func (w *rewriter) instruction(out []byte, i instruction, temp uint32) []byte {
 	switch {
+	case w.windows.on && writesAtomically(i.op):
+		out = w.unseen(out)
+	case w.windows.on && stored(i.op) != 0:
+		return w.store(out, i, temp)
 	case i.op == opCall || i.op == opReturnCall || i.op == opRefFunc:
 		return appendU32(append(out, byte(i.op)), w.shift(i.index))
 	case w.replaced(i.op):

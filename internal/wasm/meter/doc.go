@@ -48,6 +48,12 @@
 // that stay get new numbers; those that left count as dropped, as the specification
 // says, although wazero keeps them.
 //
+// With Options.Follow the code looks before each write to its own memory whether the address is in one of
+// two ranges that the host has named, see [Result].Windows, and says so when it is not. A host that puts the
+// ranges back after each call then need not find out what a call has changed. The look
+// costs no fuel: some 2 to 10 % of the time of ordinary code, 30 % of code that mostly
+// stores bytes. Atomic writes count as outside.
+//
 // A guest has one thread, whether its memory is shared or not. So memory.atomic.wait
 // on a shared memory is replaced by what it comes to: it answers at once that the
 // value differs or that the time is over, and traps when it would wait for ever. The

@@ -38,11 +38,11 @@ func (w *rewriter) buildHelper(i instruction) helperFunc {
 	three := []wasm.ValueType{wasm.I32, wasm.I32, wasm.I32}
 	switch i.op {
 	case opMemoryFill:
-		return helperFunc{params: three, body: w.chunked(i, forwardFill)}
+		return helperFunc{params: three, body: w.seen(w.chunked(i, forwardFill))}
 	case opMemoryCopy:
-		return helperFunc{params: three, body: w.chunkedCopy(i)}
+		return helperFunc{params: three, body: w.seen(w.chunkedCopy(i))}
 	case opMemoryInit:
-		return helperFunc{params: three, body: w.paid(i, 2, 6)}
+		return helperFunc{params: three, body: w.seen(w.paid(i, 2, 6))}
 	case opTableInit, opTableCopy:
 		return helperFunc{params: three, body: w.paid(i, 2, 0)}
 	case opTableFill:
@@ -94,6 +94,7 @@ func (a *asm) i32(v int64) *asm       { a.b = appendI64(append(a.b, 0x41), v); r
 func (a *asm) i64(v int64) *asm       { a.b = appendI64(append(a.b, 0x42), v); return a }
 func (a *asm) call(f uint32) *asm     { a.b = appendU32(append(a.b, opCall), f); return a }
 func (a *asm) bytes(b []byte) *asm    { a.b = append(a.b, b...); return a }
+func (a *asm) global(g uint32) *asm   { a.b = appendU32(append(a.b, opGlobalGet), g); return a }
 func (a *asm) wide(local uint32) *asm { return a.get(local).op(0xad) } // i64.extend_i32_u
 func (a *asm) move(local uint32, by int64) *asm {
 	return a.get(local).i32(by).op(0x6a).set(local) // i32.add

@@ -2,6 +2,7 @@ package meter
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -21,6 +22,9 @@ type Options struct {
 	RefillModule, RefillName string
 	// MaxTable is how many elements the tables together may have, DefaultMaxTable when 0.
 	MaxTable uint32
+	// Follow asks for windows, see [Result]. A module whose writes cannot be followed, or
+	// that would then ask too much of a compiler, is metered without.
+	Follow bool
 }
 
 // Result is a rewritten module and what its host must know.
@@ -42,6 +46,11 @@ type Result struct {
 	// that neither memory nor globals hold, so that putting those back is not
 	// enough.
 	Stateful bool
+	// Windows are the export names of four mutable i32 globals, none where writes are not
+	// followed: the start and the length of two ranges of addresses, which are empty at first. A write to memory that does
+	// not begin in one of them, or a range that does not end in it, sets the second global to -1. The
+	// longest store has 16 bytes, so a write that begins in a range may end 15 bytes behind it.
+	Windows []string
 }
 
 // Global is a mutable global that the module defines.
@@ -72,6 +81,7 @@ type rewriter struct {
 	mutable     []mutableGlobal
 	data        dataSegments
 	stateful    bool
+	windows     windows
 	effort      effort
 	err         error
 }
@@ -85,6 +95,15 @@ type mutableGlobal struct {
 // Rewrite returns the module with metering. The module must have been parsed
 // from the same bytes.
 func Rewrite(m *wasm.Module, opts Options) (*Result, error) {
+	r, err := rewrite(m, opts)
+	if opts.Follow && errors.Is(err, ErrLimit) {
+		opts.Follow = false
+		return rewrite(m, opts)
+	}
+	return r, err
+}
+
+func rewrite(m *wasm.Module, opts Options) (*Result, error) {
 	w := &rewriter{
 		module: m, types: len(m.Types), importedFuncs: m.ImportedFuncs,
 		funcs: m.ImportedFuncs + len(m.Funcs), maxTable: cmp.Or(opts.MaxTable, DefaultMaxTable),
@@ -110,6 +129,9 @@ func Rewrite(m *wasm.Module, opts Options) (*Result, error) {
 	}
 	for _, g := range w.mutable {
 		result.Globals = append(result.Globals, Global{Export: fmt.Sprintf("%sg%d", prefix, g.index), Type: g.typ})
+	}
+	for n := 0; w.windows.on && n < 4; n++ {
+		result.Windows = append(result.Windows, fmt.Sprintf("%sw%d", prefix, n))
 	}
 	result.Wasm = w.assemble(bodies, opts, result)
 	if w.err != nil {
@@ -161,6 +183,7 @@ func (w *rewriter) survey(opts Options) error {
 		w.findMutable(&cursor{b: s.Body}, imported)
 	}
 	w.counter = uint32(w.globals)
+	w.windows.on, w.windows.first = opts.Follow && w.ownMemory(), w.counter+1
 	if s := w.section(secTag); s != nil {
 		w.checkTags(&cursor{b: s.Body})
 	}

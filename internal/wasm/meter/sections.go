@@ -73,9 +73,13 @@ func (w *rewriter) rewriteSection(id byte, body []byte, bodies [][]byte, opts Op
 		}
 		return w.grow(body, len(w.helpers), added)
 	case secGlobal:
-		return w.grow(w.globalSection(body), 1, []byte{byte(wasm.I64), 1, 0x42, 0, opEnd})
+		added := []byte{byte(wasm.I64), 1, 0x42, 0, opEnd}
+		for range result.Windows {
+			added = append(added, byte(wasm.I32), 1, opI32Const, 0, opEnd)
+		}
+		return w.grow(w.globalSection(body), 1+len(result.Windows), added)
 	case secExport:
-		n := 1 + len(result.Globals)
+		n := 1 + len(result.Globals) + len(result.Windows)
 		if result.Start != "" {
 			n++
 		}
@@ -130,6 +134,9 @@ func (w *rewriter) addExports(result *Result) []byte {
 	out := appendU32(append(appendName(nil, result.Counter), byte(wasm.KindGlobal)), w.counter)
 	for i, g := range result.Globals {
 		out = appendU32(append(appendName(out, g.Export), byte(wasm.KindGlobal)), w.mutable[i].index)
+	}
+	for n, name := range result.Windows {
+		out = appendU32(append(appendName(out, name), byte(wasm.KindGlobal)), w.windows.first+uint32(n))
 	}
 	if result.Start != "" {
 		out = appendU32(append(appendName(out, result.Start), byte(wasm.KindFunc)), w.startFunc)

@@ -21,8 +21,12 @@ IMPORT("mortise:host/1", "messages_read") u64 messages_read(u32 from, u32 to, vo
 IMPORT("mortise:host/1", "output_write") void output_write(const void *from, u32 n);
 
 #define MAX_INPUT (1 << 20)
-static u8 output[512];
-static u8 input[MAX_INPUT];
+// What is written stands together: the host puts fewer pages back after a call.
+static struct {
+  u8 output[512], input[MAX_INPUT];
+} memory;
+#define output memory.output
+#define input memory.input
 
 static int failed(const char *text) {
   u32 n = 0;
@@ -32,6 +36,9 @@ static int failed(const char *text) {
   error_set(at);
   return 1;
 }
+
+// What reads is inlined, so that a reader stands in locals and not in memory.
+#define INLINE static inline __attribute__((always_inline))
 
 // A reader of MessagePack. After an error every read gives nothing.
 typedef struct {
@@ -44,15 +51,15 @@ typedef struct {
   u32 n;
 } text;
 
-static u64 fail(reader *r) {
+INLINE u64 fail(reader *r) {
   r->bad = 1;
   r->at = r->end;
   return 0;
 }
 
-static u32 left(const reader *r) { return (u32)(r->end - r->at); }
+INLINE u32 left(const reader *r) { return (u32)(r->end - r->at); }
 
-static u64 number(reader *r, u32 n) {
+INLINE u64 number(reader *r, u32 n) {
   if (left(r) < n) return fail(r);
   u64 v = 0;
   while (n--) v = v << 8 | *r->at++;
@@ -61,77 +68,89 @@ static u64 number(reader *r, u32 n) {
 
 // The rest of a header: the length that belongs to code c, whose forms of 8, 16 and
 // 32 bits are given; 0 stands for a form that there is not.
-static u64 length(reader *r, u8 c, u8 c8, u8 c16, u8 c32) {
+INLINE u64 length(reader *r, u8 c, u8 c8, u8 c16, u8 c32) {
   if (c8 && c == c8) return number(r, 1);
   if (c == c16) return number(r, 2);
   if (c == c32) return number(r, 4);
   return fail(r);
 }
 
-static u32 open(reader *r, u8 fix, u8 c16, u32 each) {
+INLINE u32 open(reader *r, u8 fix, u8 c16, u32 each) {
   u8 c = (u8)number(r, 1);
   u64 n = (c & 0xf0) == fix ? c & 0x0f : length(r, c, 0, c16, c16 + 1);
   return n * each > left(r) ? (u32)fail(r) : (u32)n;
 }
 
-static u32 open_map(reader *r) { return open(r, 0x80, 0xde, 2); }
-static u32 open_array(reader *r) { return open(r, 0x90, 0xdc, 1); }
+INLINE u32 open_map(reader *r) { return open(r, 0x80, 0xde, 2); }
+INLINE u32 open_array(reader *r) { return open(r, 0x90, 0xdc, 1); }
 
 // The next n bytes.
-static text read_bytes(reader *r, u64 n) {
+INLINE text read_bytes(reader *r, u64 n) {
   if (n > left(r)) n = fail(r);
   text t = {r->at, (u32)n};
   r->at += n;
   return t;
 }
 
-static text read_binary(reader *r) {
+INLINE text read_binary(reader *r) {
   u8 c = (u8)number(r, 1);
   return read_bytes(r, length(r, c, 0xc4, 0xc5, 0xc6));
 }
 
-static text read_text(reader *r) {
+INLINE text read_text(reader *r) {
   u8 c = (u8)number(r, 1);
   return read_bytes(r, (c & 0xe0) == 0xa0 ? c & 0x1f : length(r, c, 0xd9, 0xda, 0xdb));
 }
 
-static int is_text(u8 c) { return (c & 0xe0) == 0xa0 || (c >= 0xd9 && c <= 0xdb); }
+INLINE int is_text(u8 c) { return (c & 0xe0) == 0xa0 || (c >= 0xd9 && c <= 0xdb); }
 
-// skip passes over one value. Its memory does not depend on how deep it nests.
-static void skip(reader *r) {
-  for (u64 values = 1; values && !r->bad; values--) {
-    if (r->at == r->end) {
-      fail(r);
-      return;
+// past returns where the value at at ends, or 0. Its memory does not depend on how deep it nests.
+static const u8 *past(const u8 *at, const u8 *end) {
+  reader r = {at, end, 0};
+  for (u64 values = 1; values && !r.bad; values--) {
+    if (r.at == r.end) {
+      fail(&r);
+      break;
     }
-    u8 c = *r->at;
+    u8 c = *r.at;
     if (is_text(c)) {
-      read_text(r);
+      read_text(&r);
     } else if ((c & 0xf0) == 0x80 || c == 0xde || c == 0xdf) {
-      values += 2 * (u64)open_map(r);
+      values += 2 * (u64)open_map(&r);
     } else if ((c & 0xf0) == 0x90 || c == 0xdc || c == 0xdd) {
-      values += open_array(r);
+      values += open_array(&r);
     } else if (c <= 0x7f || c >= 0xe0 || c == 0xc0 || c == 0xc2 || c == 0xc3) {
-      r->at++;
+      r.at++;
     } else {
-      r->at++;
+      r.at++;
       u64 n = 0;
-      if (c >= 0xc4 && c <= 0xc6) n = length(r, c, 0xc4, 0xc5, 0xc6);
+      if (c >= 0xc4 && c <= 0xc6) n = length(&r, c, 0xc4, 0xc5, 0xc6);
       else if (c == 0xca) n = 4;
       else if (c == 0xcb) n = 8;
       else if (c >= 0xcc && c <= 0xd3) n = 1u << (c & 3);
-      else fail(r);
-      if (n > left(r)) n = fail(r);
-      r->at += n;
+      else fail(&r);
+      if (n > left(&r)) n = fail(&r);
+      r.at += n;
     }
   }
+  return r.bad ? 0 : r.at;
 }
 
-static int same(text t, const char *want) {
-  u32 i = 0;
-  for (; i < t.n && want[i]; i++)
+// skip passes over one value.
+INLINE void skip(reader *r) {
+  const u8 *end = past(r->at, r->end);
+  if (end) r->at = end;
+  else fail(r);
+}
+
+// same compares a text with a literal, whose length is known here.
+#define same(t, literal) equals(t, literal, sizeof literal - 1)
+
+INLINE int equals(text t, const char *want, u32 n) {
+  if (t.n != n) return 0;
+  for (u32 i = 0; i < n; i++)
     if (t.at[i] != (u8)want[i]) return 0;
-  return i == t.n && !want[i];
+  return 1;
 }
 
 // Roles as the index names them.
@@ -141,10 +160,11 @@ typedef struct {
   u32 roles[ROLES];
   text last;      // the id of the last message of the user
   reader content; // its content, unread
+  u32 size;       // of its text, if the content was read
 } counts;
 
 // text_size adds up the text blocks of a message.
-static u32 text_size(reader *r) {
+INLINE u32 text_size(reader *r) {
   u32 size = 0;
   for (u32 blocks = open_array(r); blocks && !r->bad; blocks--) {
     u32 n = 0;
@@ -160,8 +180,9 @@ static u32 text_size(reader *r) {
   return size;
 }
 
-// read_fields reads a message, of which c gets id and content, and returns its role.
-static u32 read_fields(reader *r, counts *c) {
+// read_fields reads a message, of which c gets id and content, and returns its role. If it is known to be
+// the one that is wanted, its text is counted on the way.
+INLINE u32 read_fields(reader *r, counts *c, int wanted) {
   text id = {0, 0}, role = {0, 0};
   reader content = {0, 0, 0};
   for (u32 fields = open_map(r); fields && !r->bad; fields--) {
@@ -171,8 +192,10 @@ static u32 read_fields(reader *r, counts *c) {
     } else if (same(key, "role")) {
       role = read_text(r);
     } else {
-      if (same(key, "content")) content = *r;
-      skip(r);
+      int is = same(key, "content");
+      if (is) content = *r;
+      if (is && wanted) c->size = text_size(r);
+      else skip(r);
     }
   }
   if (same(role, "user")) {
@@ -191,26 +214,33 @@ typedef struct {
   u8 role, unused[3];
 } mark;
 
+// mark_at reads a mark, which need not be aligned.
+INLINE mark mark_at(text index, u32 i) {
+  mark m;
+  __builtin_memcpy(&m, index.at + i * sizeof m, sizeof m);
+  return m;
+}
+
 // indexed counts messages by what the index says, and reads the last one of the user,
 // for which it asks the host. It returns 0 when the index is not that of its messages, or there is no room.
-static int indexed(text index, u8 *room, counts *c, reader *r) {
+INLINE int indexed(text index, u8 *room, counts *c, reader *r) {
   if (index.n % sizeof(mark)) return 0;
-  u32 n = index.n / sizeof(mark), last = n, length = 0;
-  for (u32 i = 0; i < n; i++) {
-    mark m;
-    __builtin_memcpy(&m, index.at + i * sizeof m, sizeof m);
-    if (m.role >= ROLES) return 0;
-    c->roles[m.role]++;
-    if (m.role == USER) {
-      last = i;
-      length = m.length;
-    }
+  u32 n = index.n / sizeof(mark), kinds[ROLES] = {0}, unknown = 0, last = n;
+  for (u32 i = 0; i < n; i++) { // without branches, so that it becomes vectors
+    u8 role = mark_at(index, i).role;
+    for (u32 kind = 0; kind < ROLES; kind++) kinds[kind] += role == kind;
+    unknown += role >= ROLES;
   }
-  if (last == n) return 1;
+  if (unknown) return 0;
+  for (u32 kind = 0; kind < ROLES; kind++) c->roles[kind] = kinds[kind];
+  if (!kinds[USER]) return 1;
+  while (mark_at(index, --last).role != USER) {
+  }
+  u32 length = mark_at(index, last).length;
   if (length > (u32)(input + MAX_INPUT - room)) return 0;
   if (messages_read(last, last + 1, room, length) != length) return 0;
   reader message = {room, room + length, 0};
-  read_fields(&message, c);
+  read_fields(&message, c, 1);
   if (message.bad) fail(r);
   return 1;
 }
@@ -233,11 +263,25 @@ static u8 *put(u8 *to, const char *s) {
   return put_text(to, t);
 }
 
-static u8 *put_count(u8 *to, const char *key, u32 n) {
-  to = put(to, key);
-  *to++ = 0xce;
-  for (int shift = 24; shift >= 0; shift -= 8) *to++ = (u8)(n >> shift);
-  return to;
+static u8 *put_number(u8 *to, u32 n) {
+  *to = 0xce;
+  n = __builtin_bswap32(n);
+  __builtin_memcpy(to + 1, &n, sizeof n);
+  return to + 5;
+}
+
+static u8 *put_count(u8 *to, const char *key, u32 n) { return put_number(put(to, key), n); }
+
+// What is the same in each reply is kept as it is encoded, and copied by words.
+#define PUT(to, literal) \
+  do { \
+    static const char part[(sizeof literal + 6) / 8 * 8] = literal; \
+    to = put_words(to, part, sizeof literal - 1); \
+  } while (0)
+
+INLINE u8 *put_words(u8 *to, const char *from, u32 n) {
+  for (u32 i = 0; i < n; i += 8) __builtin_memcpy(to + i, from + i, 8);
+  return to + n;
 }
 
 EXPORT("on_phase") int on_phase(void) {
@@ -245,7 +289,7 @@ EXPORT("on_phase") int on_phase(void) {
   if (n > MAX_INPUT) return failed("the event is larger than 1 MiB");
   input_read(input);
   reader r = {input, input + n, 0};
-  counts c = {{0}, {0, 0}, {0, 0, 0}};
+  counts c = {{0}, {0, 0}, {0, 0, 0}, 0};
   text index = {0, 0};
   int sent = 0;
   for (u32 fields = open_map(&r); fields && !r.bad; fields--) {
@@ -259,28 +303,26 @@ EXPORT("on_phase") int on_phase(void) {
       continue;
     }
     sent = 1;
-    for (u32 m = open_array(&r); m && !r.bad; m--) c.roles[read_fields(&r, &c)]++;
+    for (u32 m = open_array(&r); m && !r.bad; m--) c.roles[read_fields(&r, &c, 0)]++;
     break; // the rest is not looked at
   }
   if (!sent && !r.bad && !indexed(index, input + n, &c, &r)) return failed("the index of the messages cannot be read");
-  u32 size = c.content.at ? text_size(&c.content) : 0;
+  if (sent && c.content.at) c.size = text_size(&c.content);
   if (r.bad || c.content.bad) return failed("the event cannot be read");
   if (c.last.n > 255) return failed("the id of a message is longer than 255 bytes");
   u8 *to = output;
-  *to++ = 0x81;
-  to = put(to, "effects");
-  *to++ = 0x91;
-  *to++ = 0x83;
-  to = put(put(to, "type"), "emit");
-  to = put(put(to, "event_type"), "roles");
-  to = put(to, "payload");
-  *to++ = 0x86;
-  to = put_count(to, "assistant", c.roles[ASSISTANT]);
-  to = put_text(put(to, "last"), c.last);
-  to = put_count(to, "size", size);
-  to = put_count(to, "system", c.roles[SYSTEM]);
-  to = put_count(to, "tool", c.roles[TOOL]);
-  to = put_count(to, "user", c.roles[USER]);
+  PUT(to, "\x81\xa7" "effects\x91\x83\xa4type\xa4" "emit\xaa" "event_type\xa5roles\xa7payload\x86\xa9" "assistant");
+  to = put_number(to, c.roles[ASSISTANT]);
+  PUT(to, "\xa4last");
+  to = put_text(to, c.last);
+  PUT(to, "\xa4size");
+  to = put_number(to, c.size);
+  PUT(to, "\xa6system");
+  to = put_number(to, c.roles[SYSTEM]);
+  PUT(to, "\xa4tool");
+  to = put_number(to, c.roles[TOOL]);
+  PUT(to, "\xa4user");
+  to = put_number(to, c.roles[USER]);
   output_write(output, (u32)(to - output));
   return 0;
 }
