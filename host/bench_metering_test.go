@@ -158,7 +158,7 @@ func BenchmarkMetering(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		defer session.Close(b.Context())
+		b.Cleanup(func() { _ = session.Close(context.WithoutCancel(b.Context())) })
 		for export, input := range inputs {
 			if !native.HasExport(export) {
 				continue

@@ -106,7 +106,7 @@ func (g *Generation) unserved(export string, err error) error {
 // new one.
 func (g *Generation) serve(ctx context.Context, s *slot, t *target) ([]byte, error) {
 	if s.inst == nil {
-		inst, err := g.instantiate(ctx, s)
+		inst, err := g.instantiate(ctx, s, false)
 		if err != nil {
 			s.in.drop()
 			s.tally.calls++

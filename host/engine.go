@@ -33,7 +33,7 @@ type source struct {
 type program interface {
 	// instantiate makes an instance and initialises the guest's runtime. The
 	// context bounds both. The error is a *fault when the guest is to blame.
-	instantiate(ctx context.Context) (instance, error)
+	instantiate(ctx context.Context, sticky bool) (instance, error)
 	// metered tells whether fuel is counted, and if not, why: a sentence without its
 	// subject.
 	metered() (bool, string)

@@ -13,16 +13,36 @@ func UsePortableMemory(h *Host) bool {
 }
 
 // DoNotFollow makes small guests that h loads from now on be put back as large ones are, whose
-// writes are not followed.
+// writes are not followed; AlwaysFollow follows those of long calls too.
 func DoNotFollow(h *Host) {
 	if e, ok := h.engine.(*nativeEngine); ok {
 		e.unfollowed = true
 	}
 }
 
+func AlwaysFollow(h *Host) {
+	if e, ok := h.engine.(*nativeEngine); ok {
+		e.eager = true
+	}
+}
+
 // VerifyResets makes each instance that is put back compare all of its memory with what
 // it should be, and panic where they differ.
 func VerifyResets() { verifyResets = true }
+
+// Followed tells whether the idle instance of m is one whose writes can be followed.
+func Followed(m *Module) bool {
+	m.Stats()
+	p := m.Current().pool
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for n := range p.slots {
+		if i, ok := p.slots[n].inst.(*nativeInstance); ok {
+			return i.code == i.prog.followed
+		}
+	}
+	return false
+}
 
 // Following tells whether the writes of the idle instance of m are followed, how many calls in a row had none
 // outside of the windows, and how large these are in bytes.
@@ -58,7 +78,7 @@ func Windows(m *Module) (at [2][2]int) {
 
 // MakeInstance makes one more instance of m, outside of its pool.
 func MakeInstance(ctx context.Context, m *Module) (*Instance, error) {
-	i, err := m.Current().prog.instantiate(ctx)
+	i, err := m.Current().prog.instantiate(ctx, false)
 	return &Instance{i}, err
 }
 

@@ -157,8 +157,8 @@ func (p *extismProgram) probe() string {
 	return ""
 }
 
-func (p *extismProgram) instantiate(ctx context.Context) (_ instance, err error) {
-	i := newExtismInstance(p)
+func (p *extismProgram) instantiate(ctx context.Context, sticky bool) (_ instance, err error) {
+	i := newExtismInstance(p, sticky)
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("%w: making an instance panicked: %s", ErrEngine, clean(fmt.Sprint(r), maxDetail))

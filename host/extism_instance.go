@@ -46,8 +46,8 @@ type extismInstance struct {
 	files fileUse
 }
 
-func newExtismInstance(p *extismProgram) *extismInstance {
-	i := &extismInstance{prog: p}
+func newExtismInstance(p *extismProgram, sticky bool) *extismInstance {
+	i := &extismInstance{prog: p, sticky: sticky}
 	i.stderr.limit = p.limits.StderrBytes
 	i.log = guestLog{logger: p.logger, module: p.name, granted: p.grants.Log, level: p.grants.logLevel(), limit: p.limits.LogBytes}
 	return i
@@ -134,10 +134,6 @@ func (i *extismInstance) call(ctx context.Context, t *target, in *input, out *ou
 	out.spent = i.closed || i.files.touched || ctx.Err() != nil || !i.sticky && i.memories.high(i.highWater()) || !i.kernelSane()
 	return output, nil
 }
-
-// keep makes the instance keep its variables between calls. Memory and globals
-// it keeps anyway.
-func (i *extismInstance) keep() { i.sticky = true }
 
 // highWater is the size of a memory above which an instance is replaced.
 func (i *extismInstance) highWater() int { return i.prog.limits.MemoryPages * wasm.PageSize / 4 * 3 }

@@ -96,7 +96,7 @@ func (g *Generation) warm(ctx context.Context) error {
 		return fmt.Errorf("host: load module %q: %w", g.module.name, err)
 	}
 	defer g.pool.release(ctx, s)
-	inst, err := g.instantiate(ctx, s)
+	inst, err := g.instantiate(ctx, s, false)
 	if err != nil {
 		return err
 	}
@@ -104,7 +104,7 @@ func (g *Generation) warm(ctx context.Context) error {
 	return nil
 }
 
-func (g *Generation) instantiate(ctx context.Context, s *slot) (instance, error) {
+func (g *Generation) instantiate(ctx context.Context, s *slot, sticky bool) (instance, error) {
 	if err := s.buried(ctx); err != nil {
 		return nil, g.unserved("", err)
 	}
@@ -112,7 +112,7 @@ func (g *Generation) instantiate(ctx context.Context, s *slot) (instance, error)
 	defer stop(nil)
 	ctx, cancel := context.WithTimeout(ctx, g.limits.InitTimeout)
 	defer cancel()
-	inst, err := g.prog.instantiate(ctx)
+	inst, err := g.prog.instantiate(ctx, sticky)
 	if err != nil {
 		if cause := context.Cause(ctx); errors.Is(cause, ErrClosed) {
 			err = &fault{kind: TrapCancelled, detail: "the module was closed", err: cause}

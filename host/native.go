@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"runtime"
 	"slices"
+	"sync/atomic"
 
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/experimental"
@@ -30,8 +31,8 @@ type nativeEngine struct {
 	cache *diskCache
 	// memory is the kind of memory that guests get.
 	memory memoryKind
-	// unfollowed leaves writes unfollowed, so that tests see small guests without it.
-	unfollowed bool
+	// unfollowed leaves writes unfollowed, and eager follows those of long calls too: tests ask for it.
+	unfollowed, eager bool
 }
 
 func newNative(cache *diskCache, logger *slog.Logger) *nativeEngine {
@@ -49,7 +50,7 @@ func (e *nativeEngine) close(context.Context) error { return nil }
 // compile rewrites the module so that it counts and can be stopped, and compiles
 // it together with the kernel in a runtime of its own.
 func (e *nativeEngine) compile(ctx context.Context, src source) (_ program, err error) {
-	metered, unmetered, err := rewrite(src.modules(), !e.unfollowed)
+	metered, unmetered, err := rewrite(src.modules())
 	if err != nil {
 		return nil, err
 	}
@@ -58,9 +59,9 @@ func (e *nativeEngine) compile(ctx context.Context, src source) (_ program, err 
 		return nil, fmt.Errorf("host: module %q: %w: compilation cache: %w", src.name, ErrEngine, err)
 	}
 	main := len(metered) - 1
-	p := &nativeProgram{source: src, meter: metered[main], unmetered: unmetered, cache: cache, memory: e.memory}
+	p := &nativeProgram{source: src, guest: nativeCode{meter: metered[main]}, unmetered: unmetered, cache: cache, memory: e.memory}
 	for n, l := range src.links {
-		p.linked = append(p.linked, nativeLink{linked: l, meter: metered[n]})
+		p.linked = append(p.linked, nativeLink{linked: l, nativeCode: nativeCode{meter: metered[n]}})
 	}
 	p.runtime = wazero.NewRuntimeWithConfig(ctx, p.engineConfig())
 	defer func() {
@@ -71,6 +72,12 @@ func (e *nativeEngine) compile(ctx context.Context, src source) (_ program, err 
 			_ = p.close(context.WithoutCancel(ctx))
 		}
 	}()
+	if unmetered == "" && !e.unfollowed {
+		if p.followed, err = followed(src.modules()); err != nil {
+			return nil, err
+		}
+		p.eager = e.eager
+	}
 	if err := p.build(experimental.WithCompilationWorkers(ctx, runtime.GOMAXPROCS(0))); err != nil {
 		return nil, err
 	}
@@ -91,14 +98,19 @@ func (e *nativeEngine) codeCache() (wazero.CompilationCache, error) {
 type nativeProgram struct {
 	source
 
-	meter *meter.Result
+	// guest is the main module.
+	guest nativeCode
+	// followed is the same, with its writes followed. Nil if they cannot be, or would not pay.
+	followed *nativeCode
+	// heavy tells that calls are so long that to follow writes does not pay.
+	heavy atomic.Bool
+	eager bool
 	// unmetered says why the guest is not metered, if it is not.
 	unmetered string
 
 	runtime wazero.Runtime
 	cache   wazero.CompilationCache
 	kernel  wazero.CompiledModule
-	guest   wazero.CompiledModule
 	// linked are the links, each behind those that it imports from.
 	linked []nativeLink
 	// kernelInput tells that the guest reads its input from the kernel.
@@ -128,8 +140,19 @@ func (p *nativeProgram) build(ctx context.Context) error {
 			return fmt.Errorf("link %q: %w", clean(l.name, maxName), err)
 		}
 	}
-	p.guest, err = p.runtime.CompileModule(p.watched(ctx), p.meter.Wasm)
+	if p.followed != nil {
+		if p.followed.code, err = p.runtime.CompileModule(ctx, p.followed.meter.Wasm); err != nil {
+			return err
+		}
+	}
+	p.guest.code, err = p.runtime.CompileModule(p.watched(ctx), p.guest.meter.Wasm)
 	return err
+}
+
+// nativeCode is a module as it was rewritten and compiled.
+type nativeCode struct {
+	meter *meter.Result
+	code  wazero.CompiledModule
 }
 
 // readsKernelInput tells whether a module reads its input word by word.
@@ -140,7 +163,7 @@ func readsKernelInput(m *wasm.Module) bool {
 }
 
 // stateful tells that memory and globals of the main module are not all the state.
-func (p *nativeProgram) stateful() bool { return p.meter.Stateful || len(p.linked) > 0 }
+func (p *nativeProgram) stateful() bool { return p.guest.meter.Stateful || len(p.linked) > 0 }
 
 func (p *nativeProgram) close(ctx context.Context) error {
 	p.template.close()
@@ -151,49 +174,65 @@ func (p *nativeProgram) close(ctx context.Context) error {
 	return err
 }
 
-// instantiate makes an instance: anew the first time, and from the template that
-// the first one left behind after that, if memory and globals are all its state.
-func (p *nativeProgram) instantiate(ctx context.Context) (_ instance, err error) {
-	i := newNativeInstance(p)
+// instantiate makes an instance. A sticky one keeps its state between calls.
+func (p *nativeProgram) instantiate(ctx context.Context, sticky bool) (_ instance, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("%w: making an instance panicked: %s", ErrEngine, clean(fmt.Sprint(r), maxDetail))
 		}
-		if err != nil {
+	}()
+	code := &p.guest
+	if p.followed != nil && !sticky && !p.heavy.Load() {
+		code = p.followed
+	}
+	i, err := p.instance(ctx, code)
+	if err != nil {
+		return nil, err
+	}
+	i.sticky = sticky
+	return i, nil
+}
+
+// instance makes one: anew the first time, and from the template that
+// the first one left behind after that, if memory and globals are all its state.
+func (p *nativeProgram) instance(ctx context.Context, code *nativeCode) (*nativeInstance, error) {
+	i := newNativeInstance(p, code)
+	made := false
+	defer func() {
+		if !made {
 			_ = i.close(context.WithoutCancel(ctx))
 		}
 	}()
 	if err := i.start(ctx); err != nil {
 		return nil, err
 	}
-	if t := p.template.get(); t != nil {
-		if err := i.adopt(t); err != nil {
+	t := p.template.get()
+	if t == nil {
+		if err := i.initialise(ctx, i.guest, code.meter, p.parsed); err != nil {
 			return nil, err
 		}
-		return i, nil
+		if p.stateful() || i.files {
+			// A template holds memory and globals of one module. What such a guest did to its
+			// tables, files or links would be missing in later instances, so each starts anew.
+			made = true
+			return i, nil
+		}
+		if p.template.warm() && (i.warm(ctx) != nil || i.files) {
+			// Whoever calls describe will be told; here it must not spoil the template, and
+			// neither must a file that it opened.
+			p.template.skipWarm()
+			return p.instance(ctx, code)
+		}
+		captured, err := i.capture()
+		if err != nil {
+			return nil, fmt.Errorf("%w: template: %w", ErrEngine, err)
+		}
+		t = p.template.set(captured)
 	}
-	if err := i.initialise(ctx, i.guest, p.meter, p.parsed); err != nil {
+	if err := i.adopt(t); err != nil {
 		return nil, err
 	}
-	if p.stateful() || i.files {
-		// A template holds memory and globals of one module. What such a guest did to its
-		// tables, files or links would be missing in later instances, so each starts anew.
-		return i, nil
-	}
-	if p.template.warm() && (i.warm(ctx) != nil || i.files) {
-		// Whoever calls describe will be told; here it must not spoil the template, and
-		// neither must a file that it opened.
-		p.template.skipWarm()
-		_ = i.close(context.WithoutCancel(ctx))
-		return p.instantiate(ctx)
-	}
-	t, err := i.capture()
-	if err != nil {
-		return nil, fmt.Errorf("%w: template: %w", ErrEngine, err)
-	}
-	if err := i.adopt(p.template.set(t)); err != nil {
-		return nil, err
-	}
+	made = true
 	return i, nil
 }
 

@@ -83,10 +83,10 @@ type function struct {
 
 // known returns the handle of an export that was called before, or nil.
 func (i *nativeInstance) known(t *target) *function {
-	if t.index >= len(i.calls) || i.calls[t.index].run == nil {
+	if t.index >= len(i.handles) || i.handles[t.index].run == nil {
 		return nil
 	}
-	return &i.calls[t.index]
+	return &i.handles[t.index]
 }
 
 // function looks an export up.
@@ -95,11 +95,11 @@ func (i *nativeInstance) function(t *target) (*function, error) {
 	if run == nil {
 		return nil, fmt.Errorf("%w: export %q is not there", ErrEngine, t.name)
 	}
-	if missing := t.index + 1 - len(i.calls); missing > 0 {
-		i.calls = append(i.calls, make([]function, missing)...)
+	if missing := t.index + 1 - len(i.handles); missing > 0 {
+		i.handles = append(i.handles, make([]function, missing)...)
 	}
-	i.calls[t.index] = function{run: run, name: t.name, hasCode: len(run.Definition().ResultTypes()) > 0}
-	return &i.calls[t.index], nil
+	i.handles[t.index] = function{run: run, name: t.name, hasCode: len(run.Definition().ResultTypes()) > 0}
+	return &i.handles[t.index], nil
 }
 
 // setInput puts the input where a guest that reads it word by word will look.

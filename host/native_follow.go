@@ -12,8 +12,7 @@ import (
 // Bounds on windows.
 const (
 	// maxFollowedCode is how large the code of a module may be, in bytes, whose writes are
-	// followed: what a small module does in a call is short mostly, and then the question
-	// whether a page has changed is what costs. Guests of Go's toolchain are larger.
+	// followed: it is compiled twice. Guests of Go's toolchain are larger, and change too much in a call.
 	maxFollowedCode = 256 << 10
 	// maxWindows is how many bytes are put back after each call unseen.
 	maxWindows = 64 << 10
@@ -29,6 +28,13 @@ const (
 	// call with a large input must not make all later ones put back as much.
 	fewBytes      = 16 << 10
 	reviseWindows = 1 << 12
+	// Calls that take more than heavyFuel, in the mean, lose more by the looks than by the question that these save.
+	// They run without, until they take less than lightFuel, for fewSwitches calls at least.
+	heavyFuel   = 1 << 17
+	lightFuel   = 1 << 15
+	fewSwitches = 1 << 10
+	// meanOf is of about how many calls the mean is.
+	meanOf = 16
 	// maxCompared is how much memory is compared to find what a call has changed, in bytes.
 	maxCompared = 4 << 20
 )
@@ -62,7 +68,8 @@ type windows struct {
 	wild bool
 	// outside tells that the host has written outside of the windows.
 	outside bool
-	at      [2]span
+	// at are the windows, with room behind each for what begins in it; bare are the same without.
+	at, bare [2]span
 	// armed is the length of the first window, as it was before the call.
 	armed uint64
 	// parts are what is put back, in order.
@@ -88,7 +95,8 @@ func (i *nativeInstance) bindWindows(exports []string) error {
 // follow begins with windows that are empty: the first call shows where they belong.
 func (w *windows) follow() {
 	if w.globals[0] != nil {
-		w.on, w.wild, w.outside, w.served, w.missed, w.at = true, false, false, 0, 0, [2]span{}
+		w.on, w.wild, w.outside, w.served, w.missed = true, false, false, 0, 0
+		w.at, w.bare = [2]span{}, [2]span{}
 		w.arm(nil)
 	}
 }
@@ -141,7 +149,7 @@ func (i *nativeInstance) resetMemory() bool {
 	if m.memory == nil {
 		return true
 	}
-	ok := false
+	var ok bool
 	if i.windows.on {
 		ok = i.resetWindows()
 	} else {
@@ -164,7 +172,8 @@ func (i *nativeInstance) resetWindows() bool {
 		s.restore(data, img)
 	}
 	w.missed = 0
-	if w.served++; w.served%reviseWindows == 0 && w.size() > fewBytes {
+	w.served++
+	if w.served%reviseWindows == 0 && w.size() > fewBytes {
 		w.follow()
 	}
 	return true
@@ -195,6 +204,25 @@ func (i *nativeInstance) resetUnseen() bool {
 	return true
 }
 
+// misplaced tells after a call of some fuel whether the instance should make room for one of the
+// other kind: whose writes are not followed, or are.
+func (i *nativeInstance) misplaced(fuel int64) bool {
+	p := i.prog
+	if p.followed == nil {
+		return false
+	}
+	i.calls++
+	i.mean += (fuel - i.mean) / meanOf
+	follows := i.code == p.followed
+	switch {
+	case follows && i.mean > heavyFuel && !p.eager:
+		p.heavy.Store(true)
+	case !follows && i.calls >= fewSwitches && i.mean < lightFuel:
+		p.heavy.Store(false)
+	}
+	return p.heavy.Load() == follows
+}
+
 // giveUp stops to follow writes for a while, for longer if that was in vain before, too.
 func (w *windows) giveUp() {
 	w.wait = min(2*w.wait, manyCalls)
@@ -208,7 +236,8 @@ func (w *windows) giveUp() {
 // reopen follows writes again after a while.
 func (w *windows) reopen() {
 	if w.closed > 0 {
-		if w.closed--; w.closed == 0 {
+		w.closed--
+		if w.closed == 0 {
 			w.follow()
 		}
 	}
@@ -217,7 +246,7 @@ func (w *windows) reopen() {
 // cover makes the windows cover what a call has changed, too. It fails when they
 // would be too large.
 func (w *windows) cover(changed []span, size int) bool {
-	all := slices.DeleteFunc(append(changed, w.at[:]...), func(s span) bool { return s.from == s.to })
+	all := slices.DeleteFunc(append(changed, w.bare[:]...), func(s span) bool { return s.from == s.to })
 	if len(all) == 0 {
 		return true
 	}
@@ -230,18 +259,23 @@ func (w *windows) cover(changed []span, size int) bool {
 		}
 		end = max(end, s.to)
 	}
-	w.at = [2]span{around(all[:split], size), around(all[split:], size)}
+	w.bare = [2]span{around(all[:split]), around(all[split:])}
+	for n, s := range w.bare {
+		if w.at[n] = s; s.to > s.from {
+			w.at[n].to = min(s.to+maxStore, size)
+		}
+	}
 	return w.size() <= maxWindows
 }
 
-// around is a window around spans that are in order, with room for what begins in them.
-func around(spans []span, size int) span {
+// around is a span around others, which are in order.
+func around(spans []span) span {
 	if len(spans) == 0 {
 		return span{}
 	}
 	out := span{from: spans[0].from / windowStep * windowStep}
 	for _, s := range spans {
-		out.to = max(out.to, min((s.to+windowStep-1)/windowStep*windowStep+maxStore, size))
+		out.to = max(out.to, (s.to+windowStep-1)/windowStep*windowStep)
 	}
 	return out
 }

@@ -31,6 +31,7 @@ const (
 func storesModule(t *testing.T, prepare func(*host.Host)) *host.Module {
 	t.Helper()
 	h := newHost(t, host.Config{Engine: host.EngineNative})
+	host.AlwaysFollow(h)
 	if prepare != nil {
 		prepare(h)
 	}
@@ -144,7 +145,7 @@ func TestNative_followWindows(t *testing.T) {
 	for at := range uint32(10) {
 		writes(t, m, writeI64, 132_000+4096*at)
 	}
-	state("a wider window", true, 50, 64<<10)
+	state("a wider window", true, 50, 48<<10)
 	if _, _, size := host.Following(m); size < 40_000 {
 		t.Errorf("the window has %d bytes", size)
 	}
@@ -232,6 +233,7 @@ func TestNative_followEdges(t *testing.T) {
 func TestNative_followMany(t *testing.T) {
 	t.Parallel()
 	h := newHost(t, host.Config{Engine: host.EngineNative})
+	host.AlwaysFollow(h)
 	m, err := h.Load(t.Context(), host.Spec{Path: wat("pages"), Limits: host.Limits{Instances: 1}})
 	if err != nil {
 		t.Fatal(err)

@@ -21,6 +21,8 @@ func onMemories(t *testing.T, suite func(t *testing.T, open func(guest string, l
 			}
 			if strings.HasSuffix(mode, "unfollowed") {
 				host.DoNotFollow(h)
+			} else {
+				host.AlwaysFollow(h)
 			}
 			suite(t, func(guest string, limits host.Limits) *host.Module {
 				t.Helper()

@@ -39,13 +39,14 @@ func (c *callContext) Value(key any) any {
 // runs one call at a time.
 type nativeInstance struct {
 	prog    *nativeProgram
+	code    *nativeCode
 	context callContext
 	kernel  api.Module
 	guest   api.Module
 	config  wazero.ModuleConfig
 	mems    nativeMemories
-	// calls are the handles of exports by the index of their target.
-	calls []function
+	// handles are those of exports by the index of their target.
+	handles []function
 	// links are the linked modules, in the order of the program's.
 	links []api.Module
 	// counters are those of all modules, counter the one of the module made last,
@@ -62,6 +63,8 @@ type nativeInstance struct {
 	stack     [2]uint64
 	// files tells that the guest has closed or moved one of its descriptors.
 	files bool
+	// calls is how many there were, mean what they take of fuel.
+	calls, mean int64
 	// sticky tells that the state is kept between calls.
 	sticky  bool
 	windows windows
@@ -95,7 +98,10 @@ type nativeInstance struct {
 	// deadline is set at the first look, which is when the first slice of fuel is
 	// used up: most calls end before, and need no clock.
 	deadline time.Time
-	timeout  time.Duration
+	// looked is when that was, remaining how long after it the deadline is.
+	looked    time.Time
+	remaining time.Duration
+	timeout   time.Duration
 	// limit is how much fuel there is for a call.
 	limit int64
 	// debt is fuel for the host's work that is not taken from the counter yet, credit
@@ -103,8 +109,8 @@ type nativeInstance struct {
 	debt, credit int64
 }
 
-func newNativeInstance(p *nativeProgram) *nativeInstance {
-	i := &nativeInstance{prog: p, limit: p.limits.Fuel, kernelInput: p.kernelInput, touched: true}
+func newNativeInstance(p *nativeProgram, code *nativeCode) *nativeInstance {
+	i := &nativeInstance{prog: p, code: code, limit: p.limits.Fuel, kernelInput: p.kernelInput, touched: true}
 	i.context.instance = i
 	i.mems.guest.kind = p.memory
 	i.mems.guest.fixed = shared(p.parsed)
@@ -154,15 +160,16 @@ func (i *nativeInstance) forget() {
 
 // late tells whether the call has been running for longer than it may.
 func (i *nativeInstance) late() bool {
-	now := time.Now()
 	if i.deadline.IsZero() {
 		i.touched = true
-		i.deadline = now.Add(i.timeout)
+		i.looked = time.Now()
+		i.deadline = i.looked.Add(i.timeout)
 		if d, ok := i.context.Deadline(); ok && d.Before(i.deadline) {
 			i.deadline = d
 		}
+		i.remaining = i.deadline.Sub(i.looked)
 	}
-	return !now.Before(i.deadline)
+	return time.Since(i.looked) >= i.remaining // half the time that time.Now takes
 }
 
 func (i *nativeInstance) closed() *fault {
@@ -242,7 +249,7 @@ func (i *nativeInstance) end(out *outcome) {
 		out.spent = true
 	default:
 		i.clearKernel()
-		out.spent = !i.reset()
+		out.spent = !i.reset() || i.misplaced(out.fuel)
 	}
 }
 
@@ -267,12 +274,6 @@ func (i *nativeInstance) clearKernel() {
 	}
 	k := i.kernelMemory()
 	clear(k[:min(top, uint64(len(k)))])
-}
-
-// keep makes the instance keep its state between calls.
-func (i *nativeInstance) keep() {
-	i.sticky = true
-	i.windows.unfollow()
 }
 
 // kernelHighWater is the size of a kernel's memory above which its instance is

@@ -6,19 +6,15 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
 
 	"github.com/mortise-dev/mortise/internal/wasm"
-	"github.com/mortise-dev/mortise/internal/wasm/meter"
 )
 
 // nativeLink is a linked module of a program.
 type nativeLink struct {
 	linked
-
-	meter *meter.Result
-	code  wazero.CompiledModule
+	nativeCode
 }
 
 // link makes the linked modules, each complete before the next one is made.

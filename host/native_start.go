@@ -37,7 +37,7 @@ func (i *nativeInstance) start(ctx context.Context) error {
 		return err
 	}
 	i.mems.next = &i.mems.guest
-	if i.guest, err = i.module(ctx, p.guest); err != nil {
+	if i.guest, err = i.module(ctx, i.code.code); err != nil {
 		return err
 	}
 	return i.bind()
@@ -77,13 +77,13 @@ func (i *nativeInstance) bind() error {
 	if i.prog.unmetered != "" {
 		return nil
 	}
-	if err := i.bindCounter(i.guest, i.prog.meter.Counter); err != nil {
+	if err := i.bindCounter(i.guest, i.code.meter.Counter); err != nil {
 		return err
 	}
-	if err := i.bindWindows(i.prog.meter.Windows); err != nil {
+	if err := i.bindWindows(i.code.meter.Windows); err != nil {
 		return err
 	}
-	for _, g := range i.prog.meter.Globals {
+	for _, g := range i.code.meter.Globals {
 		global, ok := i.guest.ExportedGlobal(g.Export).(api.MutableGlobal)
 		if !ok {
 			return fmt.Errorf("%w: global %q is not there", ErrEngine, g.Export)

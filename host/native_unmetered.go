@@ -21,13 +21,9 @@ import (
 // another thread could not be stopped at all.
 
 // rewrite meters modules that belong together, or says why that cannot be done: a
-// runtime either meters all of them or watches all of them. The writes of a small one
-// that stands alone are followed, if that is wanted.
-func rewrite(modules []*wasm.Module, follow bool) (_ []*meter.Result, unmetered string, err error) {
-	opts := meter.Options{
-		RefillModule: moduleNative, RefillName: importRefill, MaxTable: maxTableElements,
-		Follow: follow && len(modules) == 1 && codeSize(modules[0]) <= maxFollowedCode,
-	}
+// runtime either meters all of them or watches all of them.
+func rewrite(modules []*wasm.Module) (_ []*meter.Result, unmetered string, err error) {
+	opts := meterOptions()
 	out := make([]*meter.Result, len(modules))
 	for n, m := range modules {
 		out[n], err = meter.Rewrite(m, opts)
@@ -41,6 +37,25 @@ func rewrite(modules []*wasm.Module, follow bool) (_ []*meter.Result, unmetered 
 		}
 	}
 	return out, "", nil
+}
+
+func meterOptions() meter.Options {
+	return meter.Options{RefillModule: moduleNative, RefillName: importRefill, MaxTable: maxTableElements}
+}
+
+// followed rewrites the only module of a program so that its writes are followed, nil
+// where that cannot be done or does not pay.
+func followed(modules []*wasm.Module) (*nativeCode, error) {
+	if len(modules) > 1 || codeSize(modules[0]) > maxFollowedCode {
+		return nil, nil //nolint:nilnil // nothing went wrong
+	}
+	opts := meterOptions()
+	opts.Follow = true
+	r, err := meter.Rewrite(modules[0], opts)
+	if err != nil || len(r.Windows) == 0 {
+		return nil, err
+	}
+	return &nativeCode{meter: r}, nil
 }
 
 // codeSize is how large the code of a module is, in bytes.

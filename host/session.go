@@ -32,9 +32,6 @@ type Session struct {
 	inst instance
 }
 
-// keeper is an instance that can keep its state between calls.
-type keeper interface{ keep() }
-
 // Session opens a session on the current generation. There are at most
 // Limits.Sessions at a time on a generation; one more fails with [ErrLimit].
 // Without the grant the error is [ErrNotGranted].
@@ -61,13 +58,10 @@ func (g *Generation) session(ctx context.Context) (_ *Session, retired bool, _ e
 		return nil, errors.Is(err, ErrRetired), fmt.Errorf("host: module %q: session: waiting for an instance: %w", g.module.name, err)
 	}
 	defer g.pool.release(ctx, slot)
-	inst, err := g.instantiate(ctx, slot)
+	inst, err := g.instantiate(ctx, slot, true)
 	if err != nil {
 		g.pool.leave(ctx, s)
 		return nil, false, err
-	}
-	if k, ok := inst.(keeper); ok {
-		k.keep()
 	}
 	s.mu.Lock()
 	s.inst = inst

@@ -37,8 +37,8 @@ type Stats struct {
 	Calls, Failures int64
 	// Refusals are failures with a [GuestError], Traps those with a [TrapError].
 	Refusals, Traps int64
-	// Replaced counts instances that were not used again: trapped, stopped, or
-	// grown too large.
+	// Replaced counts instances that were not used again: trapped, stopped,
+	// grown too large, or compiled for calls that are shorter or longer than those that come.
 	Replaced int64
 	// Instances alive now, idle ones included.
 	Instances int64

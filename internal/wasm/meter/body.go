@@ -13,6 +13,9 @@ type site struct {
 	at   int
 	cost int64
 	kind siteKind
+	// arm is that of code behind a branch, which may be skipped; before is the site whose code leads there.
+	arm    bool
+	before int
 }
 
 // siteKind says what stands at a site.
@@ -30,6 +33,9 @@ const (
 	nothing
 )
 
+// minArm is how much code behind a branch is paid for where it begins. Less is paid for with what comes before.
+const minArm = 24
+
 // frame is one level of control while a function is priced.
 type frame struct {
 	// site is the index of the one that pays for the code of this level.
@@ -40,6 +46,8 @@ type frame struct {
 	jumps *dispatch
 	// bare is a loop that takes no operands.
 	bare bool
+	// outer is the site that led to an if.
+	outer int
 }
 
 // function rewrites one function body: locals, then instructions.
@@ -126,8 +134,14 @@ func (p *pricing) next(i instruction) (ended bool) {
 	case opLoop:
 		p.sites = append(p.sites, site{at: i.end})
 		p.frames = append(p.frames, frame{site: len(p.sites) - 1, bare: i.blockType < 0})
-	case opBlock, opIf, opTryTable:
+	case opBlock, opTryTable:
 		p.frames = append(p.frames, frame{site: top.site})
+	case opIf:
+		p.frames = append(p.frames, frame{site: p.arm(i, top.site), outer: top.site})
+	case opElse:
+		top.site = p.arm(i, top.outer)
+	case opBrIf:
+		top.site = p.arm(i, top.site)
 	case opBr:
 		p.direct(i)
 	case opEnd:
@@ -135,6 +149,22 @@ func (p *pricing) next(i instruction) (ended bool) {
 	}
 	p.starts = [2]int{p.starts[1], i.start}
 	return ended
+}
+
+// arm adds the site of code that may be skipped.
+func (p *pricing) arm(i instruction, before int) int {
+	p.sites = append(p.sites, site{at: i.end, kind: charges, arm: true, before: before})
+	return len(p.sites) - 1
+}
+
+// mergeArms lets arms that are short be paid for by the code that leads there.
+func (p *pricing) mergeArms() {
+	for n := len(p.sites) - 1; n >= 0; n-- {
+		if s := &p.sites[n]; s.arm && s.cost < minArm {
+			p.sites[s.before].cost += s.cost
+			s.kind = nothing
+		}
+	}
 }
 
 // dispatch notes a dispatch loop of n blocks at its br_table.
@@ -162,12 +192,16 @@ func (p *pricing) end(i instruction) bool {
 		p.sites = append(p.sites, site{at: i.end})
 		p.frames[len(p.frames)-1].site = len(p.sites) - 1
 		ended.dispatch.pieces = append(ended.dispatch.pieces, len(p.sites)-1)
+	} else {
+		top := &p.frames[len(p.frames)-1]
+		top.site = p.arm(i, top.site)
 	}
 	return false
 }
 
 // done settles what stands at each site.
 func (p *pricing) done() []site {
+	p.mergeArms()
 	fold(p.sites, p.dispatches, p.scan.entered)
 	if !p.calling && p.sites[0].kind != nothing {
 		p.sites[0].kind = charges // no circle leads through the entry

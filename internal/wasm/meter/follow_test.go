@@ -27,14 +27,22 @@ func writers() []writer {
 	v128 := enc(0xfd, 12, bytes.Repeat([]byte{0x5a}, 16))
 	one, two := enc(konst, 1), enc(0x42, 1)
 	return []writer{
-		{name: "i32.store", value: one, op: enc(0x36), size: 4}, {name: "i64.store", value: two, op: enc(0x37), size: 8},
-		{name: "f32.store", value: enc(0x43, 1, 2, 3, 4), op: enc(0x38), size: 4}, {name: "f64.store", value: enc(0x44, 1, 2, 3, 4, 5, 6, 7, 8), op: enc(0x39), size: 8},
-		{name: "i32.store8", value: one, op: enc(0x3a), size: 1}, {name: "i32.store16", value: one, op: enc(0x3b), size: 2},
-		{name: "i64.store8", value: two, op: enc(0x3c), size: 1}, {name: "i64.store16", value: two, op: enc(0x3d), size: 2},
-		{name: "i64.store32", value: two, op: enc(0x3e), size: 4}, {name: "v128.store", value: v128, op: enc(0xfd, 11), size: 16},
-		{name: "v128.store8_lane", value: v128, op: enc(0xfd, 88), size: 1}, {name: "v128.store16_lane", value: v128, op: enc(0xfd, 89), size: 2},
-		{name: "v128.store32_lane", value: v128, op: enc(0xfd, 90), size: 4}, {name: "v128.store64_lane", value: v128, op: enc(0xfd, 91), size: 8},
-		{name: "i32.atomic.store", value: one, op: enc(0xfe, 0x17), size: 4, atomic: true}, {name: "i64.atomic.store32", value: two, op: enc(0xfe, 0x1d), size: 4, atomic: true},
+		{name: "i32.store", value: one, op: enc(0x36), size: 4},
+		{name: "i64.store", value: two, op: enc(0x37), size: 8},
+		{name: "f32.store", value: enc(0x43, 1, 2, 3, 4), op: enc(0x38), size: 4},
+		{name: "f64.store", value: enc(0x44, 1, 2, 3, 4, 5, 6, 7, 8), op: enc(0x39), size: 8},
+		{name: "i32.store8", value: one, op: enc(0x3a), size: 1},
+		{name: "i32.store16", value: one, op: enc(0x3b), size: 2},
+		{name: "i64.store8", value: two, op: enc(0x3c), size: 1},
+		{name: "i64.store16", value: two, op: enc(0x3d), size: 2},
+		{name: "i64.store32", value: two, op: enc(0x3e), size: 4},
+		{name: "v128.store", value: v128, op: enc(0xfd, 11), size: 16},
+		{name: "v128.store8_lane", value: v128, op: enc(0xfd, 88), size: 1},
+		{name: "v128.store16_lane", value: v128, op: enc(0xfd, 89), size: 2},
+		{name: "v128.store32_lane", value: v128, op: enc(0xfd, 90), size: 4},
+		{name: "v128.store64_lane", value: v128, op: enc(0xfd, 91), size: 8},
+		{name: "i32.atomic.store", value: one, op: enc(0xfe, 0x17), size: 4, atomic: true},
+		{name: "i64.atomic.store32", value: two, op: enc(0xfe, 0x1d), size: 4, atomic: true},
 		{name: "i32.atomic.rmw.add", value: one, op: enc(0xfe, 0x1e), size: 4, atomic: true},
 		{name: "i64.atomic.rmw32.cmpxchg_u", value: enc(two, two), op: enc(0xfe, 0x4e), size: 4, atomic: true},
 	}
@@ -86,7 +94,7 @@ func follow(t *testing.T, bin []byte) *followed {
 	f := &followed{guest: startRewritten(t, r)}
 	for n, name := range r.Windows {
 		g, ok := f.ExportedGlobal(name).(api.MutableGlobal)
-		if !ok || uint32(g.Get()) != 0 {
+		if !ok || g.Get() != 0 {
 			t.Fatalf("window global %d: %v, found %t", n, g, ok)
 		}
 		f.globals = append(f.globals, g)
@@ -107,7 +115,7 @@ func (f *followed) open(windows [2]window) {
 	}
 }
 
-func (f *followed) unseen() bool { return uint32(f.globals[1].Get()) == math.MaxUint32 }
+func (f *followed) unseen() bool { return f.globals[1].Get() == math.MaxUint32 }
 
 // TestRewrite_follow is a property: a write is unseen if and only if it does not begin in a window, whatever
 // instruction it is, and it does what it did.
