@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 	}
 	sharedCache = dir
 	flag.Parse()
-	if bench := flag.Lookup("test.bench"); bench == nil || bench.Value.String() == "" {
+	if bench := flag.Lookup("test.bench"); (bench == nil || bench.Value.String() == "") && os.Getenv(entrantVar) == "" {
 		host.VerifyResets()
 	}
 	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {

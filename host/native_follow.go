@@ -143,12 +143,9 @@ func (s span) holds(at, n int) bool { return at >= s.from && at+n <= s.to }
 // verifyResets is set by tests: a memory that is not as it was then ends the process.
 var verifyResets bool //nolint:gochecknoglobals // nobody else sets it
 
-// resetMemory puts the memory back. It reports whether it is as it was.
+// resetMemory puts back the memory of a guest that has one. It reports whether it is as it was.
 func (i *nativeInstance) resetMemory() bool {
 	m := &i.mems.guest
-	if m.memory == nil {
-		return true
-	}
 	var ok bool
 	if i.windows.on {
 		ok = i.resetWindows()
@@ -204,13 +201,10 @@ func (i *nativeInstance) resetUnseen() bool {
 	return true
 }
 
-// misplaced tells after a call of some fuel whether the instance should make room for one of the
+// misplaced tells after a call of some fuel, of a guest whose writes may be followed, whether the instance should make room for one of the
 // other kind: whose writes are not followed, or are.
 func (i *nativeInstance) misplaced(fuel int64) bool {
 	p := i.prog
-	if p.followed == nil {
-		return false
-	}
 	i.calls++
 	i.mean += (fuel - i.mean) / meanOf
 	follows := i.code == p.followed

@@ -249,13 +249,13 @@ func (i *nativeInstance) end(out *outcome) {
 		out.spent = true
 	default:
 		i.clearKernel()
-		out.spent = !i.reset() || i.misplaced(out.fuel)
+		out.spent = !i.reset() || i.prog.followed != nil && i.misplaced(out.fuel)
 	}
 }
 
 // reset puts memory and globals back. It reports whether they are as they were.
 func (i *nativeInstance) reset() bool {
-	if !i.resetMemory() {
+	if i.mems.guest.memory != nil && !i.resetMemory() {
 		return false
 	}
 	for n, g := range i.globals {
