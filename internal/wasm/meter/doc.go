@@ -24,7 +24,7 @@
 // Instructions that work on ranges (memory.fill, memory.copy, memory.init,
 // table.fill, table.copy, table.init) cost one, and one more for each 64 bytes or
 // each element. memory.fill and memory.copy are paid for and run in chunks of
-// 64 KiB; the others, whose size segments and tables bound, at once. memory.grow
+// 64 KiB, of which each but the last costs 4,096; the others, whose size segments and tables bound, at once. memory.grow
 // costs 256 for each page; table.grow costs one, and one for each element, and is
 // bounded by Options.MaxTable. throw and throw_ref cost 32,768 more when they are
 // reached: the engine walks over the stack.

@@ -5,6 +5,11 @@ import "github.com/mortise-dev/mortise/internal/wasm"
 // chunk is how many bytes of a range are worked on between two charges.
 const chunk = 1 << 16
 
+// chunkCost is what each chunk of a longer range costs but the last: four times as much as
+// bytes of shorter ranges. Memory that was never touched takes the kernel that much longer, and the collector waits
+// for what may be done in one slice.
+const chunkCost = chunk >> 4
+
 // pageCost is what memory.grow costs for each page.
 const pageCost = 256
 
@@ -158,7 +163,7 @@ func (w *rewriter) chunked(i instruction, advance func(*asm)) []byte {
 	}
 	a.op(opIf, 0x40, opLoop, 0x40)
 	a.get(2).i32(chunk).op(0x4b, opIf, 0x40) // i32.gt_u
-	a.i64(chunk >> 6).call(w.chargeFunc)
+	a.i64(chunkCost).call(w.chargeFunc)
 	a.get(0).get(1).i32(chunk).bytes(i.raw)
 	advance(a)
 	a.move(2, -chunk).op(0x0c, 1, opEnd, opEnd, opEnd) // br to the loop
@@ -179,7 +184,7 @@ func (w *rewriter) chunkedCopy(i instruction) []byte {
 	a.get(0).get(1).get(2).call(forward).op(0x0f, opEnd)
 	a.inBounds(0).inBounds(1).op(0x71, opIf, 0x40, opLoop, 0x40)
 	a.get(2).i32(chunk).op(0x4b, opIf, 0x40)
-	a.i64(chunk >> 6).call(w.chargeFunc)
+	a.i64(chunkCost).call(w.chargeFunc)
 	a.move(2, -chunk)
 	a.get(0).get(2).op(0x6a).get(1).get(2).op(0x6a).i32(chunk).bytes(i.raw)
 	a.op(0x0c, 1, opEnd, opEnd, opEnd)
