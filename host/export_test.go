@@ -30,47 +30,41 @@ func AlwaysFollow(h *Host) {
 // it should be, and panic where they differ.
 func VerifyResets() { verifyResets = true }
 
-// Followed tells whether the idle instance of m is one whose writes can be followed.
-func Followed(m *Module) bool {
-	m.Stats()
-	p := m.Current().pool
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for n := range p.slots {
-		if i, ok := p.slots[n].inst.(*nativeInstance); ok {
-			return i.code == i.prog.followed
-		}
-	}
-	return false
-}
-
-// Following tells whether the writes of the idle instance of m are followed, how many calls in a row had none
-// outside of the windows, and how large these are in bytes.
-func Following(m *Module) (on bool, served, size int) {
+// idleInstance is the first instance of m that is not in a call, nil without one.
+func idleInstance(m *Module) *nativeInstance {
 	m.Stats() // puts the instance where it can be found
 	p := m.Current().pool
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for n := range p.slots {
 		if i, ok := p.slots[n].inst.(*nativeInstance); ok {
-			w := &i.windows
-			return w.on, w.served, w.size()
+			return i
 		}
 	}
-	return false, 0, 0
+	return nil
+}
+
+// Followed tells whether the idle instance of m is one whose writes can be followed.
+func Followed(m *Module) bool {
+	i := idleInstance(m)
+	return i != nil && i.code == i.prog.followed
+}
+
+// Following tells whether the writes of the idle instance of m are followed, how many calls in a row had none
+// outside of the windows, and how large these are in bytes.
+func Following(m *Module) (on bool, served, size int) {
+	i := idleInstance(m)
+	if i == nil {
+		return false, 0, 0
+	}
+	return i.windows.on, i.windows.served, i.windows.size()
 }
 
 // Windows are where the windows of the idle instance of m begin and end.
 func Windows(m *Module) (at [2][2]int) {
-	m.Stats()
-	p := m.Current().pool
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for n := range p.slots {
-		if i, ok := p.slots[n].inst.(*nativeInstance); ok {
-			for k, s := range i.windows.at {
-				at[k] = [2]int{s.from, s.to}
-			}
+	if i := idleInstance(m); i != nil {
+		for k, s := range i.windows.at {
+			at[k] = [2]int{s.from, s.to}
 		}
 	}
 	return at

@@ -18,16 +18,8 @@ func UseBlindMemory(h *Host) {
 // OwnBytes returns how much memory of its own the idle instance of m has, as far
 // as the last look knows; -1 when that cannot be known.
 func OwnBytes(m *Module) int {
-	m.Stats() // puts the instance where it can be found
-	p := m.Current().pool
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for i := range p.slots {
-		inst, ok := p.slots[i].inst.(*nativeInstance)
-		if !ok {
-			continue
-		}
-		if mapped, ok := inst.mems.guest.memory.(*mappedMemory); ok && !mapped.dirty.blind {
+	if i := idleInstance(m); i != nil {
+		if mapped, ok := i.mems.guest.memory.(*mappedMemory); ok && !mapped.dirty.blind {
 			return mapped.dirty.bytes
 		}
 	}

@@ -289,3 +289,7 @@ func differing(out []span, data, img []byte, from, to int) []span {
 	}
 	return out
 }
+
+// allZero tells whether a page is empty: whether each byte is the one before, and the
+// first is zero.
+func allZero(b []byte) bool { return len(b) == 0 || b[0] == 0 && bytes.Equal(b[1:], b[:len(b)-1]) }

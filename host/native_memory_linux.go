@@ -1,7 +1,6 @@
 package host
 
 import (
-	"bytes"
 	"fmt"
 	"unsafe"
 
@@ -107,10 +106,6 @@ func (m *mappedMemory) capture() (image, error) {
 	}
 	return f, nil
 }
-
-// allZero tells whether a page is empty: whether each byte is the one before, and the
-// first is zero.
-func allZero(b []byte) bool { return len(b) == 0 || b[0] == 0 && bytes.Equal(b[1:], b[:len(b)-1]) }
 
 func (m *mappedMemory) adopt(img image) error {
 	f, ok := img.(*fileImage)
