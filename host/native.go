@@ -140,13 +140,16 @@ func (p *nativeProgram) build(ctx context.Context) error {
 			return fmt.Errorf("link %q: %w", clean(l.name, maxName), err)
 		}
 	}
-	if p.followed != nil {
-		if p.followed.code, err = p.runtime.CompileModule(ctx, p.followed.meter.Wasm); err != nil {
+	if p.guest.code, err = p.runtime.CompileModule(p.watched(ctx), p.guest.meter.Wasm); err != nil || p.followed == nil {
+		return err
+	}
+	if p.followed.code, err = p.runtime.CompileModule(ctx, p.followed.meter.Wasm); err != nil {
+		if ctx.Err() != nil {
 			return err
 		}
+		p.followed = nil // it runs without
 	}
-	p.guest.code, err = p.runtime.CompileModule(p.watched(ctx), p.guest.meter.Wasm)
-	return err
+	return nil
 }
 
 // nativeCode is a module as it was rewritten and compiled.
