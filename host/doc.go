@@ -52,6 +52,15 @@
 // initialisation is not loaded; later instances would start from what it saw then.
 // Mounts may be used there.
 //
+// # Fresh state
+//
+// A call finds the guest as its initialisation left it; a [Session] keeps what its calls
+// change. To put back costs least for a guest with at most 256 KiB of code whose calls are
+// short, write to one or two places of 64 KiB together, and use no functions of the
+// host but input_read, output_write and messages_read and the memory of the Extism
+// kernel. Others cost a question to the kernel of the operating system more, or, where
+// that cannot be asked, a copy of their memory.
+//
 // # Generations
 //
 // [Module.Swap] puts another binary in the place of the one in use: it is loaded,
