@@ -58,6 +58,7 @@ func arrows() map[string][]string {
 		"cmd":                                 {"*"},
 		"examples":                            {"*"},
 		"internal":                            {},
+		"internal/pgtest":                     {"internal/testskip"},
 		"compaction/signals":                  {"abi"},
 		"compaction/storetest":                {"compaction", "abi"},
 		"session":                             {"compaction", "abi"},

@@ -125,6 +125,7 @@ func (b *Broker) Close() {
 		(*cancel)(errClosed)
 	}
 	b.mu.Unlock()
+	b.vault.close()
 	b.pool.close()
 }
 

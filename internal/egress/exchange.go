@@ -114,7 +114,13 @@ func (b *Broker) hop(ctx context.Context, x *exchange) (*Response, *redirection,
 	if err != nil {
 		return nil, nil, err
 	}
-	b.vault.learn(ctx)
+	for _, name := range b.vault.learn(ctx) {
+		b.log.WarnContext(ctx, "a secret cannot be read, so responses are not searched for it", "secret", name)
+	}
+	if err := ctx.Err(); err != nil { // what there is was not searched for all that may become known
+		b.release(c, resp, false)
+		return nil, nil, err
+	}
 	if b.policy.Redirects >= 0 && isRedirect(resp) {
 		next, err := resp.Location()
 		b.release(c, resp, resp.Body == http.NoBody)

@@ -44,12 +44,11 @@ type Secret struct {
 type vault struct {
 	secrets map[string]*keptSecret
 	now     func() time.Time
-	// learning has room for the one that reads what was not sent yet.
-	learning chan struct{}
 
-	mu sync.Mutex
-	// failed is when a secret could not be read that was not sent yet.
-	failed map[string]time.Time
+	mu     sync.Mutex
+	closed bool
+	// readings are the last ones of secrets that were not sent yet.
+	readings map[string]*reading
 	// sent are the latest values of each secret that left the broker, or that it has
 	// learnt.
 	sent map[string][]sentValue
@@ -71,7 +70,7 @@ type sentValue struct {
 func newVault(secrets map[string]Secret) (*vault, error) {
 	v := &vault{
 		secrets: map[string]*keptSecret{}, sent: map[string][]sentValue{},
-		now: time.Now, learning: make(chan struct{}, 1), failed: map[string]time.Time{},
+		now: time.Now, readings: map[string]*reading{},
 	}
 	for _, name := range slices.Sorted(maps.Keys(secrets)) {
 		k, err := keep(secrets[name])
@@ -198,58 +197,105 @@ func (v *vault) remember(name, value string) {
 	v.index = newIndex(all, false)
 }
 
-// How long a response waits for secrets that it does not need, and after which time one that
-// could not be read is asked for again: a source that is down must not hold up all requests.
+// How long responses wait for a secret that they do not need, from when it was asked for, and how long it has,
+// after which it is asked for again: a source that is down must not hold up all requests.
 const (
 	learnTime  = 2 * time.Second
-	learnAgain = 5 * time.Second
+	learnAgain = 10 * time.Second
 )
 
-// learn reads the secrets that this broker has not sent yet. Another one may have, in
-// a process before this or for a binary before this, and a server may have kept them.
-// Responses that come meanwhile wait, so that none is looked through without them. One
-// that cannot be read is left for later responses.
-func (v *vault) learn(ctx context.Context) {
-	if len(v.unknown()) == 0 {
-		return
-	}
-	ctx, cancel := context.WithTimeout(ctx, learnTime)
-	defer cancel()
-	select {
-	case v.learning <- struct{}{}:
-		defer func() { <-v.learning }()
-	case <-ctx.Done():
-		return
-	}
-	var reads sync.WaitGroup
-	for _, name := range v.unknown() {
-		reads.Go(func() {
-			value, r := v.secrets[name].value(ctx, name)
-			if r == nil {
-				v.remember(name, value)
-				return
-			}
-			v.mu.Lock()
-			defer v.mu.Unlock()
-			v.failed[name] = v.now()
-		})
-	}
-	reads.Wait()
+// reading is how a secret is read that was not sent yet.
+type reading struct {
+	began  time.Time
+	cancel context.CancelFunc
+	done   chan struct{}
+	told   bool
 }
 
-// unknown are the secrets of which no value is known, and which may be asked for now.
-func (v *vault) unknown() []string {
+// learn reads the secrets that this broker has not sent yet. Another one may have, in
+// a process before this or for a binary before this, and a server may have kept them. A read does not end with
+// the request, whose time the guest has in its hands. It returns the names of those without which a response
+// has to be looked through, each once.
+func (v *vault) learn(ctx context.Context) (missing []string) {
+	reads := v.read(ctx)
+	for _, r := range reads {
+		select {
+		case <-r.done:
+			continue
+		default:
+		}
+		wait := time.NewTimer(learnTime - v.now().Sub(r.began))
+		select {
+		case <-r.done:
+		case <-wait.C:
+		case <-ctx.Done():
+		}
+		wait.Stop()
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for name, r := range reads {
+		if len(v.sent[name]) == 0 && !r.told {
+			r.told = true
+			missing = append(missing, name)
+		}
+	}
+	return missing
+}
+
+// read returns how the secrets are read of which no value is known, and begins with those that may be asked for now.
+func (v *vault) read(ctx context.Context) map[string]*reading {
 	now := v.now()
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	var out []string
-	for name := range v.secrets {
-		failed, before := v.failed[name]
-		if len(v.sent[name]) == 0 && (!before || !now.Before(failed.Add(learnAgain))) {
-			out = append(out, name)
+	if len(v.sent) == len(v.secrets) {
+		return nil
+	}
+	out := map[string]*reading{}
+	for name, k := range v.secrets {
+		if len(v.sent[name]) > 0 {
+			continue
 		}
+		r := v.readings[name]
+		if r == nil || !now.Before(r.began.Add(learnAgain)) {
+			r = v.begin(ctx, name, k, now, r)
+		}
+		out[name] = r
 	}
 	return out
+}
+
+// begin reads a secret, in the place of a read that came to nothing.
+func (v *vault) begin(ctx context.Context, name string, k *keptSecret, now time.Time, before *reading) *reading {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), learnAgain)
+	r := &reading{began: now, cancel: cancel, done: make(chan struct{})}
+	if before != nil {
+		before.cancel()
+		r.told = before.told
+	}
+	if v.closed {
+		cancel()
+	}
+	v.readings[name] = r
+	go func() {
+		defer close(r.done)
+		defer cancel()
+		defer func() { _ = recover() }() // of a function of the embedder: it cannot be read
+		if value, refused := k.value(ctx, name); refused == nil {
+			v.remember(name, value)
+		}
+	}()
+	return r
+}
+
+// close ends what is being read.
+func (v *vault) close() {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.closed = true
+	for _, r := range v.readings {
+		r.cancel()
+	}
 }
 
 // find returns what to look for, nil when there is nothing.

@@ -8,7 +8,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -306,6 +308,67 @@ func TestSecretWhoseSourceIsDown(t *testing.T) {
 	c.move(time.Minute)
 	if resp := get(t, b, egress.Request{URL: url}); string(resp.Body) != "Bearer {{secret.token}}" {
 		t.Errorf("once it is up: %q", resp.Body)
+	}
+}
+
+// A source that is slower than responses wait is learnt all the same, and a guest whose time is up does not stop that.
+func TestSecretWhoseSourceIsSlow(t *testing.T) {
+	t.Parallel()
+	url := serve(t, "https", "a.example.com", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "Bearer "+plainToken) })
+	var reads atomic.Int64
+	answer, read := make(chan struct{}), make(chan struct{})
+	b := withSecrets(t, func(cfg *egress.Config) {
+		s := cfg.Secrets["token"]
+		s.Value = func(ctx context.Context) (string, error) {
+			defer close(read)
+			reads.Add(1)
+			select {
+			case <-answer:
+				return plainToken, nil
+			case <-ctx.Done():
+				return "", ctx.Err()
+			}
+		}
+		cfg.Secrets["token"] = s
+	})
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	if resp, err := b.Do(ctx, egress.Request{URL: url}); err == nil {
+		t.Errorf("got %q of a request whose time was up", resp.Body)
+	}
+	if resp := get(t, b, egress.Request{URL: url}); resp.Status != http.StatusOK { // waits for two seconds
+		t.Errorf("got %d", resp.Status)
+	}
+	close(answer)
+	<-read
+	if resp := get(t, b, egress.Request{URL: url}); string(resp.Body) != "Bearer {{secret.token}}" {
+		t.Errorf("once it was read: %q", resp.Body)
+	}
+	if n := reads.Load(); n != 1 {
+		t.Errorf("it was read %d times", n)
+	}
+}
+
+// A source that panics, or ends its goroutine, is one that cannot be read. The operator is told, once.
+func TestSecretWhoseSourceBreaks(t *testing.T) {
+	t.Parallel()
+	url := serve(t, "https", "a.example.com", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "hello") })
+	for name, breaks := range map[string]func(){"panic": func() { panic(plainToken) }, "goexit": runtime.Goexit} {
+		var log bytes.Buffer
+		b := withSecrets(t, func(cfg *egress.Config) {
+			cfg.Logger = slog.New(slog.NewTextHandler(&log, nil))
+			s := cfg.Secrets["token"]
+			s.Value = func(context.Context) (string, error) { breaks(); return plainToken, nil }
+			cfg.Secrets["token"] = s
+		})
+		for range 3 {
+			if resp := get(t, b, egress.Request{URL: url}); string(resp.Body) != "hello" {
+				t.Errorf("%s: got %q", name, resp.Body)
+			}
+		}
+		if text := log.String(); strings.Count(text, "cannot be read") != 1 || !strings.Contains(text, "secret=token") || strings.Contains(text, plainToken) {
+			t.Errorf("%s: the log says %q", name, text)
+		}
 	}
 }
 

@@ -82,6 +82,8 @@ func (a *asked) Name() string { return "asked" }
 func (a *asked) Skip(...any)  { a.how = "skipped" }
 func (a *asked) Fatal(...any) { a.how = "failed" }
 
+func (a *asked) Fatalf(string, ...any) { a.how = "failed" }
+
 func TestNeed(t *testing.T) { //nolint:paralleltest // it sets the environment
 	for _, c := range []struct {
 		ci   string

@@ -3,10 +3,11 @@ package pgtest
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"sync"
 	"testing"
+
+	"github.com/mortise-dev/mortise/internal/testskip"
 )
 
 // Shared is the server of a package's tests, which does not outlive a crash of the machine and is faster for
@@ -50,9 +51,8 @@ func Need(tb testing.TB, err error) {
 	tb.Helper()
 	switch {
 	case err == nil:
-	case errors.Is(err, ErrNone) && os.Getenv("CI") != "true":
-		fmt.Fprintf(os.Stderr, "SKIPPED: %s: %v\n", tb.Name(), err)
-		tb.Skip(err)
+	case errors.Is(err, ErrNone):
+		testskip.Missing(tb, "%v", err)
 	default:
 		tb.Fatal(err)
 	}

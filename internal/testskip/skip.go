@@ -16,6 +16,7 @@ func Missing(tb testing.TB, format string, args ...any) {
 	tb.Helper()
 	if os.Getenv("CI") != "" {
 		tb.Fatalf("must not be missing where CI is set: "+format, args...)
+		return // a test double goes on
 	}
 	Skip(tb, format, args...)
 }
