@@ -14,7 +14,7 @@
 // loops. Code that may be skipped, which is an arm of an if and what stands behind a br_if or a block, up to
 // the end of the block around it, is paid for when it is reached if it has 24 instructions or more, and
 // with what comes before it if not. So the count is an upper bound of what was
-// executed, some 10 % above it, and it is the same for the same module and input on every machine.
+// executed, some 10 % above it in random code, and it is the same for the same module and input on every machine.
 // A loop that only dispatches, which Go's compiler makes of every function, is
 // paid for by the piece that is jumped to: up to the next label of the dispatch, the
 // jump itself, and the entry of the function, if that leads straight to the loop
