@@ -84,7 +84,7 @@ func (a *asked) Fatal(...any) { a.how = "failed" }
 
 func (a *asked) Fatalf(string, ...any) { a.how = "failed" }
 
-func TestNeed(t *testing.T) { //nolint:paralleltest // it sets the environment
+func TestNeed(t *testing.T) {
 	t.Setenv("MORTISE_SKIPPED", "") // what is skipped here is no test
 	for _, c := range []struct {
 		ci   string
