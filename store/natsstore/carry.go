@@ -128,7 +128,7 @@ func (t *thread) load(ctx context.Context, c carrier) (page, error) {
 // unload takes the load out of a birth, if it is the one that the head refers to.
 func (t *thread) unload(c carrier, b *born) (page, error) {
 	if b == nil || b.Thread != t.id || b.Load == nil || b.Home != c.Low+c.Span+1+uint64(c.Gap) { //nolint:gosec // it wraps around
-		return page{}, errGone
+		return page{}, gone(mailbox.KindDispatch, c.Host)
 	}
 	t.loads[c.Host] = *b.Load
 	return *b.Load, nil
@@ -138,7 +138,7 @@ func (t *thread) unload(c carrier, b *born) (page, error) {
 func (t *thread) host(ctx context.Context, id string) (*born, error) {
 	b, err := t.s.birth(ctx, mailbox.KindDispatch, id)
 	if err == nil && (b == nil || b.Thread != t.id) {
-		err = errGone
+		err = gone(mailbox.KindDispatch, id)
 	}
 	return b, err
 }

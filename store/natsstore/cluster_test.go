@@ -2,6 +2,7 @@ package natsstore_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -25,6 +26,9 @@ type cluster struct {
 }
 
 const nodes = 3
+
+// restTime is how long the copies of a stream may take to be the same again, on a machine that has much else to do.
+const restTime = 2 * time.Minute
 
 // place says where the nodes of a cluster are.
 type place struct {
@@ -92,16 +96,24 @@ func (c *cluster) open(name string) *natsstore.Store {
 // settle waits until all copies of a stream are up to date, and returns the node that leads it.
 func (c *cluster) settle(stream string) int {
 	c.t.Helper()
-	nc, err := nats.Connect(c.url, c.place.options...)
+	leader, err := c.settled(stream)
 	if err != nil {
 		c.t.Fatal(err)
+	}
+	return leader
+}
+
+func (c *cluster) settled(stream string) (leader int, err error) {
+	nc, err := nats.Connect(c.url, c.place.options...)
+	if err != nil {
+		return 0, err
 	}
 	defer nc.Close()
 	js, err := jetstream.New(nc)
 	if err != nil {
-		c.t.Fatal(err)
+		return 0, err
 	}
-	ctx, cancel := context.WithTimeout(c.t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(c.t.Context(), restTime)
 	defer cancel()
 	for {
 		once, stop := context.WithTimeout(ctx, 2*time.Second)
@@ -109,21 +121,27 @@ func (c *cluster) settle(stream string) int {
 		stop()
 		if err == nil {
 			if i := slices.Index([]string{"node0", "node1", "node2"}, s.CachedInfo().Cluster.Leader); i >= 0 && current(s.CachedInfo().Cluster) {
-				return i
+				return i, nil
 			}
 		}
 		select {
 		case <-time.After(100 * time.Millisecond):
 		case <-ctx.Done():
 			if err == nil {
-				c.t.Logf("the cluster: %+v", *s.CachedInfo().Cluster)
-				for _, r := range s.CachedInfo().Cluster.Replicas {
-					c.t.Logf("replica: %+v", *r)
-				}
+				err = errors.New(tell(s.CachedInfo().Cluster))
 			}
-			c.t.Fatalf("the cluster has not come to rest in time: %v", err)
+			return 0, fmt.Errorf("the copies of stream %q are not the same after %s: %w", stream, restTime, err)
 		}
 	}
+}
+
+// tell says who leads, and how far behind the others are.
+func tell(info *jetstream.ClusterInfo) string {
+	text := fmt.Sprintf("the leader is %q", info.Leader)
+	for _, r := range info.Replicas {
+		text += fmt.Sprintf("; %s is current: %v, offline: %v, %d behind, heard of %s ago", r.Name, r.Current, r.Offline, r.Lag, r.Active)
+	}
+	return text
 }
 
 func current(info *jetstream.ClusterInfo) bool {

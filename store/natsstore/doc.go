@@ -31,6 +31,7 @@
 // replicas is not believed: before a store answers Load, Find or a listing, and before an update says that there is nothing to do, it
 // has the leader write an empty record (a subject of its own, "q"), which those share that ask at once. On the side that is cut off these fail
 // within Config.Patience. Due, Count and events are not made sure: they run behind there, and what is done about them is refused.
+// When it is back, both servers answer for some seconds, until it hears of the other one: these wait until one does.
 //
 // # Formats
 //

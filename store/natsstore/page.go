@@ -8,6 +8,8 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+
+	"github.com/mortise-dev/mortise/mailbox"
 )
 
 // page has dispatches and runs that are not as they were born, and not in the head, by id.
@@ -136,7 +138,7 @@ func (t *thread) page(ctx context.Context, number uint64) (page, error) {
 			return page{}, err
 		}
 		if p, ok = b.Pages[number]; !ok {
-			return page{}, errGone
+			return page{}, gone(mailbox.KindDispatch, host)
 		}
 	case ok:
 		data, err := t.s.at(ctx, r.Seq)

@@ -53,7 +53,9 @@ func (r reader) isNotTold(t *testing.T) {
 }
 
 // TestPartition takes the host of the leader off the network, with the worker on it: the others go on, it
-// acknowledges nothing, and when it is back all work on, with nothing lost and nothing done twice.
+// acknowledges nothing, and when it is back all work on, with nothing lost and nothing done twice. It does not wait until that server
+// has the same records as the others: they go back through what it had written on its own one record at a time (as of 2.15), which takes minutes
+// now and then.
 func TestPartition(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -91,14 +93,13 @@ func TestPartition(t *testing.T) {
 	others := said.all() - before
 	net.join(leader)
 	healed := time.Now()
-	c.settle("box")
 	said.comesBack(leader)
 	back := time.Since(healed)
 	for _, w := range workers {
 		w.kill()
 	}
 	found, again := drain(t, store, said)
-	t.Logf("apart for %s: nothing acknowledged for %s, a leader after %s; %d submits acknowledged before it and %d meanwhile; the host was back after %s; %d acknowledged, %d found, %d executions, %d again",
-		healed.Sub(start).Round(time.Millisecond), stall.Round(time.Millisecond), elected.Round(time.Millisecond), before, others, back.Round(time.Millisecond),
-		len(said.submitted), found, len(said.began), again)
+	ms := func(d time.Duration) time.Duration { return d.Round(time.Millisecond) }
+	t.Logf("nothing acknowledged for %s, a leader after %s (if anybody heard); %d submits acknowledged before it and %d meanwhile", ms(stall), ms(max(elected, 0)), before, others)
+	t.Logf("a submit at the host %s after it was joined; %d acknowledged, %d found, %d executions, %d again", ms(back), len(said.submitted), found, len(said.began), again)
 }

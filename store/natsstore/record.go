@@ -2,11 +2,13 @@ package natsstore
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/mortise-dev/mortise/mailbox"
 	"github.com/mortise-dev/mortise/store/natsstore/internal/jet"
 )
 
@@ -21,6 +23,11 @@ const (
 
 // errGone is a record that is not there: its head has changed meanwhile, or else it is lost.
 var errGone = jet.ErrGone
+
+// gone is errGone of what made an id taken, or of what it carries.
+func gone(kind mailbox.Kind, id string) error {
+	return fmt.Errorf("the record of %s %.80q %w", kind, id, errGone)
+}
 
 // ref finds a record that never changes.
 type ref = jet.Ref

@@ -17,7 +17,8 @@ func (s *Store) Load(ctx context.Context, id string, need mailbox.Need) (state m
 	return state, err
 }
 
-// read calls look with a thread, again while records vanish under it.
+// read calls look with a thread, again while records vanish under it. A server that is alone has what the head refers to, or has lost it;
+// where there are several, the one that answers may be behind the one that has sent the head.
 func (s *Store) read(ctx context.Context, id string, look func(*thread) error) error {
 	if err := s.sure(ctx); err != nil {
 		return fmt.Errorf("natsstore: thread %.80q: %w", id, err)
@@ -31,8 +32,13 @@ func (s *Store) read(ctx context.Context, id string, look func(*thread) error) e
 		if !errors.Is(err, errGone) {
 			return err
 		}
-		if n > maxGone || t != nil && n > 0 && seen == t.head.Seq {
+		if n > maxGone || t != nil && n > 0 && seen == t.head.Seq && s.stream.Alone() {
 			return fmt.Errorf("natsstore: thread %.80q: %w, and its head says that it is", id, err)
+		}
+		if n > 0 {
+			if late := pause(ctx, n); late != nil {
+				return fmt.Errorf("natsstore: thread %.80q: %w", id, errors.Join(late, err))
+			}
 		}
 		if t != nil {
 			seen = t.head.Seq

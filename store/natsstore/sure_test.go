@@ -2,6 +2,9 @@ package natsstore_test
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -110,4 +113,86 @@ func TestLeaderCutOff(t *testing.T) {
 		})
 	}
 	wg.Wait()
+}
+
+// ghost answers questions about a stream as a leader does that was cut off and is back: at once, and with what was so before. It says
+// that it has heard of the others so long ago.
+func ghost(t *testing.T, c *servertest.Cluster, stream string, then *jetstream.RawStreamMsg, silent time.Duration) (gone func()) {
+	t.Helper()
+	var cfg natsstore.Config
+	c.Config(&cfg)
+	nc, err := nats.Connect(cfg.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(nc.Close)
+	head, err := json.Marshal(map[string]any{"message": map[string]any{"subject": then.Subject, "seq": then.Sequence, "data": then.Data, "time": then.Time}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	say := func(question, subject, answer, otherwise string) {
+		if err != nil {
+			return
+		}
+		_, err = nc.Subscribe("$JS.API.STREAM."+question+"."+stream, func(m *nats.Msg) {
+			if strings.Contains(string(m.Data), subject) {
+				_ = m.Respond([]byte(answer)) // as far as it is asked
+			} else {
+				_ = m.Respond([]byte(otherwise))
+			}
+		})
+	}
+	say("MSG.GET", then.Subject, string(head), `{"error":{"code":404,"err_code":10037,"description":"no message found"}}`)
+	say("INFO", "", fmt.Sprintf(`{"cluster":{"leader":"ghost","replicas":[{"name":"a","active":%d},{"name":"b","active":%[1]d}]}}`, silent), "")
+	if err == nil {
+		err = nc.Flush()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return nc.Close
+}
+
+// A leader that was cut off and is back says what was so before, until it hears of the other one. Nobody is told.
+func TestLeaderIsBack(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		testskip.Skip(t, "no leader is cut off: it takes a cluster")
+	}
+	ctx := t.Context()
+	c := servertest.NewCluster(t)
+	store := open(t, named("back"), c.Config)
+	q := newQueue(t, store, time.Now)
+	if _, err := q.Enqueue(ctx, newEntry("t", "before")); err != nil {
+		t.Fatal(err)
+	}
+	then := c.Last(ctx, "back", "back.h.*")
+	c.StopLeader("back")
+	if _, err := q.Enqueue(ctx, newEntry("t", "after")); err != nil {
+		t.Fatal(err)
+	}
+	for name, ask := range questions(store, q) {
+		if err := ask(ctx); err != nil {
+			t.Errorf("%s while there is one leader: %v", name, err)
+		}
+	}
+	for _, silent := range []time.Duration{12 * time.Second, time.Millisecond} {
+		end := ghost(t, c, "back", then, silent)
+		haunted, stop := context.WithTimeout(ctx, 3*time.Second)
+		var wg sync.WaitGroup
+		for name, ask := range questions(store, q) {
+			wg.Go(func() {
+				if err := ask(haunted); err == nil {
+					t.Errorf("%s: told while two servers say that they lead, one of which has heard of others %s ago", name, silent)
+				}
+			})
+		}
+		wg.Wait()
+		stop()
+		end()
+	}
+	s, err := store.Load(ctx, "t", mailbox.Need{Dispatches: []string{"after"}})
+	if _, there := s.Dispatches["after"]; err != nil || !there {
+		t.Errorf("when it is gone: %v, %v", s, err)
+	}
 }

@@ -225,7 +225,7 @@ func (t *thread) dispatch(ctx context.Context, id string) (dispatchNow, bool, er
 	queued := t.doc.queued(id)
 	if b == nil || b.Thread != t.id || b.Dispatch == nil {
 		if queued {
-			err = errGone
+			err = gone(mailbox.KindDispatch, id)
 		}
 		return dispatchNow{}, false, err
 	}
@@ -250,7 +250,7 @@ func (t *thread) run(ctx context.Context, id string) (runNow, bool, error) {
 	first := t.doc.first(id)
 	if b == nil || b.Thread != t.id || b.Run == nil {
 		if first {
-			err = errGone
+			err = gone(mailbox.KindRun, id)
 		}
 		return runNow{}, false, err
 	}
@@ -273,7 +273,7 @@ func (t *thread) request(ctx context.Context, d dispatchNow) ([]byte, error) {
 	case err != nil:
 		return nil, err
 	case b == nil || b.Dispatch == nil:
-		return nil, errGone
+		return nil, gone(mailbox.KindDispatch, d.Fields.ID)
 	}
 	return slices.Clone(b.Dispatch.Request), nil
 }

@@ -38,10 +38,12 @@ type update struct {
 	id string
 	// writes are the heads that may have been written.
 	writes []string
-	// overtaken says that the latest write was: lost is what it needed, and base the write before it.
+	// overtaken says that a server told so of the latest write: lost is what it needed, base the write before it, and at the
+	// number of the head that has that one.
 	overtaken bool
 	lost      []ref
 	base      string
+	at        uint64
 	// births are those that were made for this update.
 	births []ref
 	// began is when the try under way began.
@@ -97,7 +99,7 @@ func (u *update) once(ctx context.Context, try func(context.Context, *thread) er
 	if err != nil {
 		return err
 	}
-	if u.settle(t.doc) {
+	if u.settle(t) {
 		u.s.mirror.put(u.id, t.head.Seq, summaryOf(t.doc))
 		return nil
 	}
@@ -142,13 +144,16 @@ func (u *update) unused() {
 	}
 }
 
-// settle says whether an earlier try got through although it was reported that it did not. What
-// a lost one wrote is dropped, if the head shows that it was lost.
-func (u *update) settle(d document) bool {
+// settle says whether an earlier try got through although it was reported that it did not. What a lost one wrote is dropped, if
+// the head shows that it was lost: a later one came after the same write. The head that the try had seen shows nothing. For some seconds
+// after a part of the network was cut off, two servers take themselves for the leader and both answer: the one that was cut off at
+// once, with a refusal and then with a head that it has had before, and the other one has the write all the same.
+func (u *update) settle(t *thread) bool {
+	d := &t.doc
 	if slices.ContainsFunc(u.writes, func(w string) bool { return slices.Contains(d.Writes, w) }) {
 		return true
 	}
-	if u.overtaken && (slices.Contains(d.Writes, u.base) || u.base == "" && len(d.Writes) < keptWrites) {
+	if u.overtaken && t.head.Seq > u.at && (slices.Contains(d.Writes, u.base) || u.base == "" && len(d.Writes) < keptWrites) {
 		u.s.discard(u.lost)
 		u.writes = nil
 	}
@@ -225,11 +230,13 @@ func (u *update) commit(ctx context.Context, t *thread, options ...jetstream.Pub
 	switch {
 	case overtaken(err):
 		// A server may say so although it has the write: look for it first, and leave what it needs.
-		u.overtaken, u.lost, u.base = true, t.made, base
+		u.overtaken, u.lost, u.base, u.at = true, t.made, base, t.head.Seq
 		return errAgain
 	case err != nil && definite(err):
-		u.writes = u.writes[:before]
-		u.s.discard(t.made)
+		if u.s.stream.Alone() { // else another server may have the write
+			u.writes = u.writes[:before]
+			u.s.discard(t.made)
+		}
 		return fmt.Errorf("natsstore: thread %.80q: %w", u.id, err)
 	case err != nil:
 		return err

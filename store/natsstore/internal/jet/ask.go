@@ -107,7 +107,7 @@ func Transient(err error) bool {
 	}
 	for _, known := range []error{
 		nats.ErrNoResponders, nats.ErrTimeout, nats.ErrDisconnected, nats.ErrConnectionReconnecting, nats.ErrNoServers,
-		jetstream.ErrNoStreamResponse, jetstream.ErrAsyncPublishTimeout, jetstream.ErrTooManyStalledMsgs, context.DeadlineExceeded,
+		jetstream.ErrNoStreamResponse, jetstream.ErrAsyncPublishTimeout, jetstream.ErrTooManyStalledMsgs, context.DeadlineExceeded, errTwins, errDeaf,
 	} {
 		if errors.Is(err, known) {
 			return true

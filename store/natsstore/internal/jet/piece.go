@@ -77,7 +77,7 @@ func (s *Stream) pieces(ctx context.Context, r Record) ([]byte, error) {
 		piece, err := s.GetMsg(ctx, r.Parts[i])
 		switch {
 		case errors.Is(err, jetstream.ErrMsgNotFound):
-			return nil, ErrGone
+			return nil, Gone(r.Parts[i])
 		case err != nil:
 			return nil, fmt.Errorf("natsstore: read: %w", err)
 		}

@@ -15,7 +15,10 @@ import (
 const PieceSize = 512 << 10
 
 // ErrGone is a record that is not there: what refers to it has changed meanwhile, or else it is lost.
-var ErrGone = errors.New("a record is not there")
+var ErrGone = errors.New("is not there")
+
+// Gone is [ErrGone] of the record of a number.
+func Gone(seq uint64) error { return fmt.Errorf("record %d %w", seq, ErrGone) }
 
 // Ref finds a record that never changes.
 type Ref struct {
@@ -132,7 +135,7 @@ func (s *Stream) Last(ctx context.Context, subject string) (r Record, found bool
 func (s *Stream) At(ctx context.Context, seq uint64) ([]byte, error) {
 	l, err := s.look(ctx, func(ctx context.Context) (*jetstream.RawStreamMsg, error) { return s.GetMsg(ctx, seq) })
 	if err == nil && !l.found {
-		err = ErrGone
+		err = Gone(seq)
 	}
 	return l.Data, err
 }

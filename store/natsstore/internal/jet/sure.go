@@ -28,8 +28,8 @@ func (s *Stream) Alone() bool { return s.CachedInfo().Config.Replicas <= 1 }
 
 // Sure makes certain that what is read of the stream after it is not older than its call. A leader that is cut off from the others
 // answers questions until it notices, which takes it some 10 s; but it cannot write: so this writes a record of no content, of that subject,
-// of which the stream keeps one. It costs a write, which those share that ask at once; and nothing if the stream is on one
-// server.
+// of which the stream keeps one; and it waits while another server may answer as the leader. It costs a write and a question, which those share
+// that ask at once; and nothing if the stream is on one server.
 func (s *Stream) Sure(ctx context.Context, subject string) error {
 	return s.certain(ctx, func(ctx context.Context) error {
 		_, err := s.link.JS.PublishMsg(ctx, nats.NewMsg(subject), jetstream.WithRetryAttempts(0))
@@ -79,7 +79,7 @@ func (s *Stream) prove(ctx context.Context, p *proof, act func(context.Context) 
 	q.next = nil
 	q.mu.Unlock()
 	_, p.err = look(ctx, s.link, func(ctx context.Context) (struct{}, error) {
-		err := act(ctx)
+		err := s.alone(ctx, act)
 		if err != nil {
 			err = fmt.Errorf("natsstore: is there a leader? %w", err)
 		}

@@ -1,6 +1,7 @@
 package servertest
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"net/url"
@@ -10,6 +11,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/mortise-dev/mortise/store/natsstore"
 )
@@ -66,6 +69,29 @@ func (c *Cluster) start(i int) {
 // Config makes the streams of a mailbox have a copy on each server.
 func (c *Cluster) Config(cfg *natsstore.Config) {
 	cfg.URL, cfg.Replicas, cfg.Wait = c.url, nodes, leaderWait
+}
+
+// Last is the latest message of a subject, which may be a pattern.
+func (c *Cluster) Last(ctx context.Context, stream, subject string) *jetstream.RawStreamMsg {
+	c.tb.Helper()
+	nc, err := nats.Connect(c.url)
+	if err != nil {
+		c.tb.Fatal(err)
+	}
+	defer nc.Close()
+	js, err := jetstream.New(nc)
+	if err != nil {
+		c.tb.Fatal(err)
+	}
+	s, err := js.Stream(ctx, stream)
+	if err != nil {
+		c.tb.Fatal(err)
+	}
+	msg, err := s.GetLastMsgForSubject(ctx, subject)
+	if err != nil {
+		c.tb.Fatal(err)
+	}
+	return msg
 }
 
 // leaderWait is how long to wait for a server that may have ended.
