@@ -173,6 +173,7 @@ func TestSubmission(t *testing.T) {
 			}}})
 			_, err := m.Submit(t.Context(), request("t", "first"))
 			must(t, err)
+			synctest.Wait() // the first is at work
 			begin := time.Now()
 			_, err = m.Submit(t.Context(), request("t", "second"))
 			must(t, err)

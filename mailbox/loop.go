@@ -169,6 +169,12 @@ func (m *Mailbox) take(ctx context.Context, h Head) (bool, error) {
 	if err := context.Cause(ctx); err != nil {
 		return false, err
 	}
+	t := m.takes(h.Thread)
+	if t == nil {
+		return false, nil // somebody else here does it
+	}
+	done := false
+	defer func() { m.took(h.Thread, t, done) }()
 	if err := m.reserve(h.Tenant, true); err != nil {
 		return false, nil // the others may have room
 	}
@@ -189,7 +195,41 @@ func (m *Mailbox) take(ctx context.Context, h Head) (bool, error) {
 		return false, err
 	}
 	m.spawn(taken) //nolint:contextcheck // see spawn
+	done = true
 	return true, nil
+}
+
+// taking is a claim under way. It is over when that is closed.
+type taking struct {
+	over chan struct{}
+	// missed says that somebody else wanted to make it.
+	missed bool
+}
+
+// takes begins a claim. It returns nil while another one of the thread is under way in this process: of the two one would find that there is
+// nothing to do, and not that it is being done here.
+func (m *Mailbox) takes(thread string) *taking {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if t := m.taking[thread]; t != nil {
+		t.missed = true
+		return nil
+	}
+	t := &taking{over: make(chan struct{})}
+	m.taking[thread] = t
+	return t
+}
+
+// took ends it. Who missed it looks again if nothing came of it.
+func (m *Mailbox) took(thread string, t *taking, done bool) {
+	m.mu.Lock()
+	delete(m.taking, thread)
+	again := t.missed && !done
+	m.mu.Unlock()
+	close(t.over)
+	if again {
+		m.wake()
+	}
 }
 
 // lasting is a context in which to claim a thread. It goes on when whoever asks for it goes away, or the loops stop: what was claimed

@@ -18,6 +18,8 @@ type Mailbox struct {
 	// running are the executions of this process by thread; tenants counts them, and streams
 	// are their events.
 	running map[string]*execution
+	// taking are the threads that are being claimed.
+	taking  map[string]*taking
 	tenants map[string]int
 	streams streams
 	pump    *pump // nil if events are not shared
@@ -50,7 +52,7 @@ func New(ctx context.Context, cfg Config) (*Mailbox, error) {
 		return nil, err
 	}
 	m := &Mailbox{
-		cfg: cfg, queue: queue, running: map[string]*execution{}, tenants: map[string]int{},
+		cfg: cfg, queue: queue, running: map[string]*execution{}, taking: map[string]*taking{}, tenants: map[string]int{},
 		streams: streams{open: map[string]*Stream{}, most: keep{events: cfg.Streams, bytes: cfg.StreamBytes}}, changing: make(chan struct{}, 1), poke: make(chan struct{}, 1),
 	}
 	m.base, m.finish = context.WithCancelCause(context.WithoutCancel(ctx))
@@ -193,17 +195,31 @@ func (m *Mailbox) SubmitBackground(ctx context.Context, r Request) (Submission, 
 		sub.Running = m.dispatchNow(ctx, taken.Head)
 	}
 	m.wake()
-	sub.Events, _ = m.Events(sub.Dispatch)
+	if sub.Events, _ = m.Events(sub.Dispatch); sub.Events != nil {
+		sub.Running = true // the loop may have been first, and the execution may be over
+	}
 	return sub, nil
 }
 
-// dispatchNow claims a thread if a worker is free. What goes wrong is left to the loop.
+// dispatchNow claims a thread if a worker is free, or waits for the loop that does, and says whether it is carried out here. What
+// goes wrong is left to the loop.
 func (m *Mailbox) dispatchNow(ctx context.Context, h Head) bool {
 	if !m.Running() {
 		return false
 	}
-	ok, err := m.takeOne(ctx, h)
-	return ok && err == nil
+	if ok, err := m.takeOne(ctx, h); ok || err != nil {
+		return ok
+	}
+	m.mu.Lock()
+	t := m.taking[h.Thread]
+	m.mu.Unlock()
+	if t != nil {
+		select {
+		case <-t.over:
+		case <-ctx.Done():
+		}
+	}
+	return m.execution(h.Thread) != nil
 }
 
 func (m *Mailbox) claimRequest() ClaimRequest {
