@@ -31,11 +31,12 @@ type capabilities struct {
 type usage struct {
 	denied, kv, files, functions, model, http atomic.Int64
 	models                                    ledger
+	egress                                    egress.Budget
 }
 
 // openCapabilities opens what the grants name. close gives it back.
 func openCapabilities(src *source, use *usage) (*capabilities, error) {
-	broker, err := openBroker(&src.grants, src.logger.With("module", src.name))
+	broker, err := openBroker(&src.grants, &use.egress, src.logger.With("module", src.name))
 	if err != nil {
 		return nil, fmt.Errorf("host: module %q: %w", src.name, err)
 	}

@@ -15,8 +15,8 @@ import (
 
 // HTTP grants requests by http_fetch, and by http_request of Extism. Each request,
 // and each redirect of one, is checked against all of it, and the connection goes
-// to an address that was checked. The budgets are those of the loaded module, over
-// all its calls. A zero is the default, a negative number an error.
+// to an address that was checked. The budgets are those of the module, over all its
+// calls, whatever its generation. A zero is the default, a negative number an error.
 type HTTP struct {
 	// Hosts may be asked: "api.example.com", "*.example.com" (every name below it),
 	// "api.example.com:8443", "192.0.2.7", and "*" for any public host. Without a port
@@ -80,8 +80,8 @@ type Secret struct {
 	Plain bool
 }
 
-// openBroker makes the broker of a module, nil without the grant.
-func openBroker(g *Grants, logger *slog.Logger) (*egress.Broker, error) {
+// openBroker makes the broker of a generation, nil without the grant. What all of a module use up of their budgets is in budget.
+func openBroker(g *Grants, budget *egress.Budget, logger *slog.Logger) (*egress.Broker, error) {
 	if g.HTTP == nil {
 		if len(g.Secrets) > 0 {
 			return nil, errors.New("Grants.Secrets are of no use without Grants.HTTP; grant http as well, or leave them out")
@@ -102,7 +102,7 @@ func openBroker(g *Grants, logger *slog.Logger) (*egress.Broker, error) {
 			RequestBytes: h.RequestBytes, ResponseBytes: h.ResponseBytes, HeaderBytes: h.HeaderBytes,
 			Timeout: h.Timeout, Redirects: h.Redirects, PerMinute: h.PerMinute, Concurrent: h.Concurrent, BytesPerMinute: h.BytesPerMinute,
 		},
-		Secrets: secrets, Resolver: h.Resolver, RootCAs: h.RootCAs, UserAgent: h.UserAgent, Logger: logger,
+		Secrets: secrets, Resolver: h.Resolver, RootCAs: h.RootCAs, UserAgent: h.UserAgent, Budget: budget, Logger: logger,
 	})
 	if err != nil {
 		return nil, errors.New(grantFields(strings.TrimPrefix(err.Error(), "egress: "))) // nobody looks for a cause

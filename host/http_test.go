@@ -249,11 +249,16 @@ func TestHTTP_time(t *testing.T) {
 		grant.Timeout, grant.PerMinute = 0, 2
 		quick := serve(t, func(http.ResponseWriter, *http.Request) {})
 		grant.Hosts = append(grant.Hosts, quick.Listener.Addr().String())
-		m = load(t, e, host.Spec{Path: wat("http"), Grants: host.Grants{HTTP: grant}})
+		spec := host.Spec{Path: wat("http"), Grants: host.Grants{HTTP: grant}}
+		m = load(t, e, spec)
 		in = httpInput(t, "", quick.URL, nil)
 		wantAnswer(t, m, "fetch", in, 0, "")
 		wantAnswer(t, m, "fetch", in, 0, "")
 		wantCode(t, m, "fetch", in, host.CodeQuota, "refused (rate)")
+		if _, err := m.Swap(t.Context(), spec, host.SwapOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		wantCode(t, m, "fetch", in, host.CodeQuota, "refused (rate)") // it has used the budget of the module
 	})
 }
 

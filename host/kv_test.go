@@ -317,5 +317,16 @@ func TestKV_reentry(t *testing.T) {
 		if !errors.Is(inner, host.ErrReentry) {
 			t.Errorf("a module called itself by way of another: %v", inner)
 		}
+		// Nor does it wait for itself.
+		closing := func(ctx context.Context) error {
+			inner = m.Close(ctx)
+			return nil
+		}
+		m = load(t, e, host.Spec{Path: wat("kv"), Limits: host.Limits{Instances: 1}, Grants: host.Grants{KV: &host.KVSpace{Store: stubbornKV{get: closing}}}})
+		wantAnswer(t, m, "get", first("a", ""), 0, "")
+		if !errors.Is(inner, host.ErrReentry) {
+			t.Errorf("a module closed itself: %v", inner)
+		}
+		wantAnswer(t, m, "get", first("a", ""), 0, "")
 	})
 }

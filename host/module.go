@@ -120,8 +120,12 @@ func (m *Module) abandon(ctx context.Context, why error) error {
 // Close waits for calls in flight and frees everything, sessions included. When
 // ctx ends first it interrupts them, returns the context's error, and the last of
 // them frees what is left. Calls after Close fail with [ErrClosed]; closing again
-// is fine.
+// is fine. From code that its own guest called, with the context that this got, it
+// would wait for itself: it fails with [ErrReentry] there, and the module stays open.
 func (m *Module) Close(ctx context.Context) error {
+	if g := m.current.Load(); g != nil && g.caps.inside(ctx) {
+		return fmt.Errorf("host: close module %q: a call of it is in progress here; close it when that has returned: %w", m.name, ErrReentry)
+	}
 	m.mu.Lock()
 	m.closed = true
 	alive := slices.Collect(maps.Keys(m.alive))

@@ -71,6 +71,51 @@ func TestBucketIsExact(t *testing.T) {
 	}
 }
 
+// Brokers that share a budget use it up together, each up to what its own policy allows.
+func TestBudgetIsShared(t *testing.T) {
+	t.Parallel()
+	url := serve(t, "https", "a.example.com", func(http.ResponseWriter, *http.Request) {})
+	var c clock
+	var budget egress.Budget
+	at := func(perMinute int) *egress.Broker {
+		return broker(t, func(cfg *egress.Config) {
+			cfg.Policy.PerMinute, cfg.Now, cfg.Budget = perMinute, c.now, &budget
+		})
+	}
+	ask := func(b *egress.Broker) (n int) {
+		for {
+			_, err := b.Do(t.Context(), egress.Request{URL: url})
+			if r, ok := errors.AsType[*egress.Refusal](err); ok && r.Reason == egress.ReasonRate {
+				return n
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			n++
+		}
+	}
+	small, large, less := at(10), at(16), at(5)
+	for _, step := range []struct {
+		what string
+		b    *egress.Broker
+		want int
+	}{
+		{"the first", small, 10}, {"another one, of a larger budget", large, 6}, {"one of a smaller budget", less, 0}, {"the first again", small, 0},
+	} {
+		if n := ask(step.b); n != step.want {
+			t.Errorf("%s got %d requests through, want %d", step.what, n, step.want)
+		}
+	}
+	c.move(45 * time.Second) // at 10 a minute, and then at 16: 7.5 less, and more for whoever asks next
+	if n := ask(small); n != 1 {
+		t.Errorf("the first got %d requests through after a while, want 1", n)
+	}
+	c.move(time.Minute)
+	if n := ask(less); n != 5 {
+		t.Errorf("the smaller one got %d requests through after a minute, want 5", n)
+	}
+}
+
 func TestRateIsExactUnderConcurrency(t *testing.T) {
 	t.Parallel()
 	var served, running, most atomic.Int64

@@ -31,6 +31,8 @@ type Config struct {
 	RootCAs *x509.CertPool
 	// UserAgent is sent where the plugin sends none. Default "mortise".
 	UserAgent string
+	// Budget is shared with other brokers. Default one that is not.
+	Budget *Budget
 	// Now is the clock of the budgets. Default time.Now.
 	Now func() time.Time
 	// Logger gets the first refusal of each reason as a warning, and the others
@@ -87,8 +89,9 @@ func newBroker(cfg Config) (*Broker, error) {
 		now = time.Now
 	}
 	b.vault.now = now
-	b.rate = newBucket(int64(policy.PerMinute), now)
-	b.bytes = newBucket(policy.BytesPerMinute, now)
+	budget := cmp.Or(cfg.Budget, &Budget{})
+	b.rate = &bucket{now: now, size: int64(policy.PerMinute), level: &budget.rate}
+	b.bytes = &bucket{now: now, size: policy.BytesPerMinute, level: &budget.bytes}
 	b.pool = newPool(policy.Concurrent)
 	return b, nil
 }

@@ -47,7 +47,9 @@ func Redact(text []byte, name, value string, limit int) (string, int, bool) {
 type Bucket struct{ *bucket }
 
 // NewBucket makes one.
-func NewBucket(size int64, now func() time.Time) Bucket { return Bucket{newBucket(size, now)} }
+func NewBucket(size int64, now func() time.Time) Bucket {
+	return Bucket{&bucket{now: now, size: size, level: &level{}}}
+}
 
 // Take takes n tokens or none.
 func (b Bucket) Take(n int64) bool { return b.take(n) }
