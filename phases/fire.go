@@ -22,6 +22,10 @@ import (
 // ([ErrNotConverged]), or ctx ends in between, then what was committed before stays,
 // and the outcome holds it. So an outcome counts with an error too.
 func (r *Runtime) Fire(ctx context.Context, st *State, f Frame) (Outcome, error) {
+	if f.Phase == abi.RunEnd {
+		run := f.Run
+		defer r.ended(&run)
+	}
 	hooks, known := r.hooks[f.Phase]
 	switch {
 	case !known:
@@ -51,6 +55,15 @@ func (r *Runtime) fire(ctx context.Context, st *State, f Frame, hooks []*hook) (
 	p.record(ctx)
 	p.free()
 	return out, err
+}
+
+// ended tells who keeps something for a run that it has come to its end.
+func (r *Runtime) ended(run *abi.RunIdentity) {
+	for _, p := range r.plugins {
+		if e, ok := p.impl.(Ender); ok {
+			e.RunEnded(run)
+		}
+	}
 }
 
 // inTurn runs a phase when the earlier ones of the same state are over.

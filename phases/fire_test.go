@@ -440,3 +440,45 @@ func TestRequestEffects(t *testing.T) {
 		t.Errorf("compaction %+v", out.Compact)
 	}
 }
+
+// keeper is a plugin that keeps something for a run.
+type keeper struct {
+	phasestest.Scripted
+
+	ended []string
+}
+
+// RunEnded implements phases.Ender.
+func (k *keeper) RunEnded(run *abi.RunIdentity) {
+	k.ended = append(k.ended, run.ThreadID+" "+run.RunID)
+}
+
+// Who keeps something for a run hears of its last phase, with a hook or without, and also when that fails.
+func TestRunEnded(t *testing.T) {
+	t.Parallel()
+	fails := map[abi.Phase]phasestest.Answer{abi.RunEnd: func(context.Context, *abi.Event) (*abi.Reply, error) { return nil, errors.New("no") }}
+	idle := &keeper{Scripted: phasestest.Scripted{Desc: abi.Description{Name: "idle"}}}
+	broken := &keeper{Scripted: phasestest.Scripted{Script: fails, Desc: abi.Description{
+		Name: "broken", Hooks: []abi.Hook{{Phase: abi.RunEnd, Mode: abi.ModeObserve, OnFailure: abi.FailRun}},
+	}}}
+	for _, list := range [][]phases.Plugin{{idle}, {idle, broken}} {
+		idle.ended, broken.ended = nil, nil
+		rt, err := phases.New(phases.Config{Plugins: list})
+		if err != nil {
+			t.Fatal(err)
+		}
+		st := rt.NewState(nil)
+		for _, p := range []abi.Phase{abi.RunStart, abi.StepEnd, abi.RunEnd} {
+			_, err := rt.Fire(t.Context(), st, phases.Frame{Phase: p, Run: abi.RunIdentity{ThreadID: "t", RunID: "r"}})
+			if failed := len(list) == 2 && p == abi.RunEnd; (err != nil) != failed {
+				t.Errorf("%s: %v", p, err)
+			}
+			if n := len(idle.ended); n > 0 && p != abi.RunEnd {
+				t.Errorf("%s is the end of a run", p)
+			}
+		}
+		if !slices.Equal(idle.ended, []string{"t r"}) || len(list) == 2 && !slices.Equal(broken.ended, []string{"t r"}) {
+			t.Errorf("heard %q and %q", idle.ended, broken.ended)
+		}
+	}
+}

@@ -48,6 +48,13 @@ type Bounded interface {
 	Bounded() bool
 }
 
+// Ender is what a plugin may have beside Plugin when it keeps something for a run: it hears that the last
+// phase of the run is over in this process, whether the plugin has a hook there or not. Effects of
+// that phase may still come to it. RunEnded must be quick, and must not keep run.
+type Ender interface {
+	RunEnded(run *abi.RunIdentity)
+}
+
 // Activator is what a native plugin may have beside Plugin: a say when a run
 // begins with it, and when the run goes to an agent without it. The event has no phase, and
 // the reply may hold updates of state only. A guest has run_start and run_end.

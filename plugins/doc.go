@@ -11,6 +11,10 @@
 // Status.Granted and Status.Notes. [Set.Swap] puts another binary in the place of a
 // plugin's while runs use it.
 //
+// A guest has fresh state in each call. One that asks for abi.CapabilitySticky, and is granted it,
+// has one instance for the phases of each run, as long as there is room for it; see
+// docs/capabilities.md.
+//
 // # Concurrency
 //
 // A [Set] and its plugins are safe for concurrent use. Whoever called [Load]

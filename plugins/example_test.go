@@ -37,6 +37,37 @@ func ExampleLoad() {
 	// Output: block
 }
 
+// A plugin that asks for it, and is granted it, keeps its memory for the phases of a run.
+func ExamplePlugin_sticky() {
+	ctx := context.Background()
+	h, err := host.New(host.Config{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer h.Close(ctx)
+	set, err := plugins.Load(ctx, h, []plugins.Entry{{Module: host.Spec{Path: "testdata/sticky.wasm", Grants: host.Grants{Sticky: true}}}})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer set.Close(ctx)
+	for _, run := range []string{"a", "a", "b"} {
+		reply, err := set.Plugins()[0].OnPhase(ctx, &abi.Event{
+			Phase: abi.ToolGate, Run: abi.RunIdentity{ThreadID: "t", RunID: run}, Call: &abi.ToolCall{ID: "c", Name: "bash"},
+		})
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		fmt.Println(run, reply.Gate.Reason)
+	}
+	// Output:
+	// a call 1
+	// a call 2
+	// b call 1
+}
+
 // A plugin is swapped while runs use it. One that cannot take over is refused, and the
 // one in use goes on.
 func ExampleSet_Swap() {

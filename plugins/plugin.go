@@ -18,11 +18,13 @@ type Plugin struct {
 	// shape is what the phase runtime was built on, so a swap has to keep it. It is set once,
 	// when the entry was loaded.
 	shape *abi.Description
+	// runs are the instances of runs, for a guest that asks for them.
+	runs runs
 }
 
 // openPlugin makes a plugin of a module.
 func openPlugin(ctx context.Context, m *host.Module, e Entry) (*Plugin, error) {
-	p := &Plugin{module: m, entry: e}
+	p := &Plugin{module: m, entry: e, runs: runs{module: m}}
 	var err error
 	if p.live, err = guest.NewLive(ctx, m, e.Module.Grants, p.admit); err != nil {
 		return nil, err
@@ -102,19 +104,25 @@ func (p *Plugin) Bounded() bool { return p.live.Pure() }
 // host.TrapError, a decoding error, or that of ctx.
 func (p *Plugin) OnPhase(ctx context.Context, e *abi.Event) (*abi.Reply, error) {
 	var reply *abi.Reply
-	err := p.live.Do(ctx, func(g *guest.Guest) error {
-		reply = nil // of a guest that was retired meanwhile
-		ctx, shown := ctx, p.show(g, e)
+	err := p.live.DoOn(ctx, func(ed *guest.Edition) error {
+		g, ctx := ed.Guest, ctx
+		shown := p.show(g, e)
 		if g.ReadsMore() {
 			ctx = host.WithRange(ctx, more(ctx, g, shown))
 		}
-		return g.Call(ctx, abi.ExportOnPhase, shown, &reply)
+		return p.runs.call(ctx, ed, &e.Run, func(on guest.Calls) error {
+			reply = nil // of a guest that was retired, or lost, before it began
+			return g.CallOn(ctx, on, abi.ExportOnPhase, shown, &reply)
+		})
 	})
 	if err != nil {
 		return nil, err
 	}
 	return reply, nil
 }
+
+// RunEnded implements phases.Ender: a guest that has one instance for each run loses that of this one.
+func (p *Plugin) RunEnded(run *abi.RunIdentity) { p.runs.end(run) }
 
 // show is the event as the guest sees it.
 func (p *Plugin) show(g *guest.Guest, e *abi.Event) *abi.Event {

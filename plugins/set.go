@@ -196,6 +196,7 @@ func (s *Set) Close(ctx context.Context) error {
 	var errs []error
 	for _, p := range s.plugins {
 		errs = append(errs, p.module.Close(ctx))
+		p.runs.close()
 	}
 	return errors.Join(errs...)
 }

@@ -49,9 +49,6 @@ func (g *Guest) CheckGrants(grants host.Grants) (Access, error) {
 	for _, f := range grants.Functions {
 		out.Granted = append(out.Granted, fmt.Sprintf("function (%.64q)", f.Name))
 	}
-	if grants.Sticky {
-		out.Granted = append(out.Granted, "sticky")
-	}
 	if len(missing) > 0 {
 		return out, fmt.Errorf("guest: module %q: %w: plugin %q asks for %s", g.Module(), ErrNotGranted, g.desc.Name, wanted(missing))
 	}

@@ -62,6 +62,7 @@ func capabilities() []capability {
 		{abi.CapabilityLog, "Log", flag(func(g *host.Grants) bool { return g.Log }), nil, yes("log")},
 		// No config can name a model: the program that embeds the host brings it.
 		{abi.CapabilityModel, "Model", grantedModel, same, nil},
+		{abi.CapabilitySticky, "Sticky", flag(func(g *host.Grants) bool { return g.Sticky }), nil, yes("sticky")},
 	}
 }
 

@@ -78,12 +78,12 @@ func TestCheckGrantsShowsWhatIsGranted(t *testing.T) {
 	}
 	want := []string{
 		"http (*.example.com, tracker.example.org:8443)", "kv (shared, read-only)", "config (a)", "secrets (TOKEN)",
-		"clock", "random", "fs (/docs)", "log", "model (writer)", `function ("look\x1b")`, "sticky",
+		"clock", "random", "fs (/docs)", "log", "model (writer)", "sticky", `function ("look\x1b")`,
 	}
 	if !slices.Equal(a.Granted, want) {
 		t.Errorf("granted %q", a.Granted)
 	}
-	if len(a.Notes) != 9 { // each capability, without being asked for
+	if len(a.Notes) != 10 { // each capability, without being asked for
 		t.Errorf("notes %q", a.Notes)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/host"
@@ -20,16 +21,22 @@ var (
 	ErrDecode      = errors.New("answered something that cannot be decoded")
 )
 
-// Caller is a loaded module, as host.Module is one. CallInput is Call with an input in
+// Calls calls exports, as host.Generation and host.Session do. CallInput is Call with an input in
 // parts, and items beside it. Both must keep nothing of the input, whose memory is used again, and nothing of
 // what they return.
+type Calls interface {
+	Call(ctx context.Context, export string, input []byte) ([]byte, error)
+	CallInput(ctx context.Context, export string, in host.Input) ([]byte, error)
+}
+
+// Caller is a loaded module, as host.Module is one.
 type Caller interface {
+	Calls
+
 	Name() string
 	HasExport(name string) bool
 	Section(name string) []byte
 	Imports(module, name string) bool
-	Call(ctx context.Context, export string, input []byte) ([]byte, error)
-	CallInput(ctx context.Context, export string, in host.Input) ([]byte, error)
 }
 
 // Guest is a module that has described itself.
@@ -107,6 +114,11 @@ func (g *Guest) Version() int { return g.version }
 // ReadsMore tells whether the module may read messages beyond those of its event.
 func (g *Guest) ReadsMore() bool { return g.more }
 
+// asks tells whether the module asks for a capability.
+func (g *Guest) asks(capability string) bool {
+	return slices.ContainsFunc(g.desc.Capabilities, func(c abi.Capability) bool { return c.Name == capability })
+}
+
 // Module returns the name under which the module was loaded.
 func (g *Guest) Module() string { return g.caller.Name() }
 
@@ -150,18 +162,23 @@ func (g *Guest) packs(v any) (*abi.Event, bool) {
 // Call encodes in, calls the export and decodes its output into out. An empty
 // output, and one without fields, leaves out as it is.
 func (g *Guest) Call(ctx context.Context, export string, in, out any) error {
+	return g.CallOn(ctx, g.caller, export, in, out)
+}
+
+// CallOn is [Guest.Call] on an instance of the module.
+func (g *Guest) CallOn(ctx context.Context, on Calls, export string, in, out any) error {
 	if e, ok := g.packs(in); ok {
 		p, err := g.messages.pack(e, g.readsLazily(e))
 		if err != nil {
 			return g.badInput(export, err)
 		}
 		defer g.messages.unpack(p)
-		output, err := g.caller.CallInput(ctx, export, p.input())
+		output, err := on.CallInput(ctx, export, p.input())
 		return g.decode(export, output, err, out)
 	}
 	var called error
 	err := g.format.Lend(in, func(input []byte) error {
-		output, err := g.caller.Call(ctx, export, input)
+		output, err := on.Call(ctx, export, input)
 		called = g.decode(export, output, err, out)
 		return nil
 	})

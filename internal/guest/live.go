@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/host"
 )
 
@@ -32,6 +33,8 @@ type Edition struct {
 	Guest      *Guest
 	Generation *host.Generation
 	Access     Access
+	// Sticky tells that the guest asks for one instance for each run, and may have it.
+	Sticky bool
 }
 
 // NewLive opens the guest on the module's current generation. grants are those that the module
@@ -59,6 +62,7 @@ func (l *Live) open(ctx context.Context, gen *host.Generation, grants *host.Gran
 	} else if e.Access, err = g.CheckGrants(*grants); err != nil {
 		return nil, err
 	}
+	e.Sticky = g.asks(abi.CapabilitySticky) && (grants == nil || grants.Sticky)
 	return e, l.admit(g)
 }
 
@@ -81,10 +85,15 @@ func (l *Live) Pure() bool {
 // generation before the call had begun, run is asked again with the guest that took
 // over, so run must encode its input for the guest that it is given.
 func (l *Live) Do(ctx context.Context, run func(*Guest) error) error {
+	return l.DoOn(ctx, func(e *Edition) error { return run(e.Guest) })
+}
+
+// DoOn is [Live.Do] for who wants to know the generation.
+func (l *Live) DoOn(ctx context.Context, run func(*Edition) error) error {
 	for {
 		e, err := l.edition(ctx)
 		if err == nil {
-			err = run(e.Guest)
+			err = run(e)
 		}
 		if !retired(err) {
 			return err

@@ -223,6 +223,9 @@ const (
 	CapabilityFS      = "fs"
 	CapabilityLog     = "log"
 	CapabilityModel   = "model"
+	// CapabilitySticky asks for one instance for the phases of each run, which keeps its memory
+	// from one to the next. It may be a new one at any of them, so what counts is kept in state.
+	CapabilitySticky = "sticky"
 )
 
 // Capability is something that a guest asks for.
