@@ -153,6 +153,25 @@ func ghost(t *testing.T, c *servertest.Cluster, stream string, then *jetstream.R
 	return nc.Close
 }
 
+// after asks in several ways whether the dispatch of that id is there.
+func after(store mailbox.Store) map[string]func(context.Context) (bool, error) {
+	return map[string]func(context.Context) (bool, error){
+		"load": func(ctx context.Context) (bool, error) {
+			s, err := store.Load(ctx, "t", mailbox.Need{Dispatches: []string{"after"}})
+			_, there := s.Dispatches["after"]
+			return there, err
+		},
+		"find": func(ctx context.Context) (bool, error) {
+			_, there, err := store.Find(ctx, mailbox.KindDispatch, "after")
+			return there, err
+		},
+		"dispatches": func(ctx context.Context) (bool, error) {
+			list, err := store.Dispatches(ctx, mailbox.DispatchQuery{Thread: "t", Limit: 9})
+			return len(list) == 2, err
+		},
+	}
+}
+
 // A leader that was cut off and is back says what was so before, until it hears of the other one. Nobody is told.
 func TestLeaderIsBack(t *testing.T) {
 	t.Parallel()
@@ -179,20 +198,32 @@ func TestLeaderIsBack(t *testing.T) {
 	for _, silent := range []time.Duration{12 * time.Second, time.Millisecond} {
 		end := ghost(t, c, "back", then, silent)
 		haunted, stop := context.WithTimeout(ctx, 3*time.Second)
+		var told sync.Map
 		var wg sync.WaitGroup
-		for name, ask := range questions(store, q) {
+		for name, ask := range after(store) {
 			wg.Go(func() {
-				if err := ask(haunted); err == nil {
-					t.Errorf("%s: told while two servers say that they lead, one of which has heard of others %s ago", name, silent)
+				for haunted.Err() == nil {
+					if there, err := ask(haunted); err == nil {
+						told.Store(name, there)
+						if !there {
+							t.Errorf("%s: told what was so before, by one of two leaders that has heard of others %s ago", name, silent)
+							return
+						}
+					}
 				}
 			})
 		}
 		wg.Wait()
+		told.Range(func(name, _ any) bool { // a ghost that answers late is not seen: the machine is busy
+			t.Logf("%s: told what is so", name)
+			return true
+		})
 		stop()
 		end()
 	}
-	s, err := store.Load(ctx, "t", mailbox.Need{Dispatches: []string{"after"}})
-	if _, there := s.Dispatches["after"]; err != nil || !there {
-		t.Errorf("when it is gone: %v, %v", s, err)
+	for name, ask := range after(store) {
+		if there, err := ask(ctx); err != nil || !there {
+			t.Errorf("%s when it is gone: %v, %v", name, there, err)
+		}
 	}
 }
