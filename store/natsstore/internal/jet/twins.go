@@ -47,18 +47,18 @@ func (s *Stream) alone(ctx context.Context, act func(context.Context) error) err
 	return heard(ctx, answers)
 }
 
-// heard takes the answers of those that lead a stream.
+// heard takes the answers of those that lead a stream, until it is certain whether there is one.
 func heard(ctx context.Context, answers *nats.Subscription) error {
-	var r report
-	leader, waited := "", false
-	for {
+	var list []report
+	for waited := false; ; {
 		n, _, err := answers.Pending()
 		if err != nil {
 			return fmt.Errorf("natsstore: %w", err)
 		}
-		if n == 0 && leader != "" {
-			if waited || !r.doubts() {
-				return nil
+		if n == 0 && len(list) > 0 {
+			certain, err := judge(list)
+			if certain || waited || err != nil {
+				return err
 			}
 			waited = true
 			pause(ctx, answers)
@@ -68,19 +68,30 @@ func heard(ctx context.Context, answers *nats.Subscription) error {
 		if err != nil {
 			return fmt.Errorf("natsstore: %w", err)
 		}
-		one, err := read(m)
-		switch {
-		case err != nil:
+		r, err := read(m)
+		if err != nil {
 			return err
-		case one.Error != nil || one.Cluster.Leader == "":
-			continue
-		case one.deaf():
-			return errDeaf
-		case leader != "" && leader != one.Cluster.Leader:
-			return errTwins
 		}
-		r, leader = one, one.Cluster.Leader
+		if r.Error == nil && r.Cluster.Leader != "" {
+			list = append(list, r)
+		}
 	}
+}
+
+// judge says whether those that answered as leaders are one that leads, and whether that is certain: another one may answer yet if not.
+func judge(list []report) (certain bool, err error) {
+	certain = true
+	for i := range list {
+		switch r := &list[i]; {
+		case r.deaf():
+			return false, errDeaf
+		case r.Cluster.Leader != list[0].Cluster.Leader:
+			return false, errTwins
+		case r.doubts():
+			certain = false
+		}
+	}
+	return certain, nil
 }
 
 // pause waits for another answer.

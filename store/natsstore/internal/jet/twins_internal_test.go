@@ -1,6 +1,7 @@
 package jet
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/nats-io/nats.go"
@@ -25,6 +26,34 @@ func TestReport(t *testing.T) {
 		r, err := read(&nats.Msg{Data: []byte(c.say)})
 		if err != nil || r.deaf() != c.deaf || r.doubts() != c.doubts {
 			t.Errorf("%s: deaf %v, doubts %v, %v", name, r.deaf(), r.doubts(), err)
+		}
+	}
+}
+
+func TestJudge(t *testing.T) {
+	t.Parallel()
+	sole := report{}
+	sole.Cluster.Leader, sole.Cluster.Replicas = "a", []peer{{Active: 1}, {Active: 1}}
+	other := sole
+	other.Cluster.Leader = "b"
+	wary, deaf := sole, sole
+	wary.Cluster.Replicas = []peer{{Active: 1}, {Active: silence}}
+	deaf.Cluster.Replicas = []peer{{Active: silence}, {Active: silence}}
+	for name, c := range map[string]struct {
+		list    []report
+		certain bool
+		err     error
+	}{
+		"one":                                  {[]report{sole}, true, nil},
+		"one, twice":                           {[]report{sole, sole}, true, nil},
+		"one that may not be alone":            {[]report{wary}, false, nil},
+		"two":                                  {[]report{wary, other}, false, errTwins},
+		"one that was cut off":                 {[]report{deaf}, false, errDeaf},
+		"one and one that was cut off":         {[]report{wary, deaf}, false, errDeaf},
+		"one that was cut off and another one": {[]report{deaf, other}, false, errDeaf},
+	} {
+		if certain, err := judge(c.list); certain != c.certain || !errors.Is(err, c.err) {
+			t.Errorf("%s: %v, %v", name, certain, err)
 		}
 	}
 }
