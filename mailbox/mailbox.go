@@ -195,7 +195,7 @@ func (m *Mailbox) SubmitBackground(ctx context.Context, r Request) (Submission, 
 		sub.Running = m.dispatchNow(ctx, taken.Head)
 	}
 	m.wake()
-	if sub.Events, _ = m.Events(sub.Dispatch); sub.Events != nil {
+	if sub.Events, _ = m.Events(sub.Dispatch); sub.Events != nil && !taken.Repeated {
 		sub.Running = true // the loop may have been first, and the execution may be over
 	}
 	return sub, nil
