@@ -43,11 +43,19 @@ type mirror struct {
 	// after which the server had none left to tell.
 	known, exact uint64
 	claims       map[string]int
+	// owed are heads that this process wrote and the server has told, until they are put: whoever writes one does, as a rule.
+	owed map[uint64]*owed
 
 	// whole says that all heads have been heard once.
 	whole atomic.Bool
 
 	following jetstream.ConsumeContext
+}
+
+// owed is a head that is put once.
+type owed struct {
+	once sync.Once
+	put  func()
 }
 
 type mirrored struct {
@@ -57,7 +65,7 @@ type mirrored struct {
 }
 
 func newMirror() *mirror {
-	return &mirror{threads: map[string]*mirrored{}, names: new(btree.Set[string]), agenda: newAgenda(), census: newCensus(), claims: map[string]int{}, moved: make(chan struct{})}
+	return &mirror{threads: map[string]*mirrored{}, names: new(btree.Set[string]), agenda: newAgenda(), census: newCensus(), claims: map[string]int{}, owed: map[uint64]*owed{}, moved: make(chan struct{})}
 }
 
 // put takes a head, if it is later than the one that is known.
@@ -110,6 +118,35 @@ func (m *mirror) told(seq, left uint64) {
 		}
 		close(m.moved)
 		m.moved = make(chan struct{})
+	}
+}
+
+// owe notes a head that is to be put later, and returns what does it.
+func (m *mirror) owe(seq uint64, put func()) (pay func()) {
+	o := &owed{put: put}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.owed[seq] = o
+	return func() {
+		o.once.Do(o.put)
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		delete(m.owed, seq)
+	}
+}
+
+// settle puts the heads up to a number that are owed.
+func (m *mirror) settle(seq uint64) {
+	m.mu.Lock()
+	var list []*owed
+	for n, o := range m.owed {
+		if n <= seq {
+			list = append(list, o)
+		}
+	}
+	m.mu.Unlock()
+	for _, o := range list {
+		o.once.Do(o.put)
 	}
 }
 
@@ -195,8 +232,8 @@ func (s *Store) hear(ctx context.Context, msg jetstream.Msg) {
 	left := meta.NumPending
 	defer func() { s.mirror.told(meta.Sequence.Stream, left) }()
 	if msg.Headers().Get(writerHeader) == s.id {
-		take := func() { s.take(ctx, msg, meta.Sequence.Stream) }
-		s.turns.after(s.names.threadOf(msg.Subject()), take) // whoever writes it knows it
+		pay := s.mirror.owe(meta.Sequence.Stream, func() { s.take(ctx, msg, meta.Sequence.Stream) })
+		s.turns.after(s.names.threadOf(msg.Subject()), pay) // whoever writes it knows it
 		return
 	}
 	if !s.take(ctx, msg, meta.Sequence.Stream) {
@@ -255,6 +292,9 @@ func (s *Store) catchUp(ctx context.Context) error {
 			return err
 		}
 		done, err := s.mirror.wait(ctx, last.Seq)
+		if done {
+			s.mirror.settle(last.Seq)
+		}
 		if done || err != nil {
 			return err
 		}
