@@ -33,6 +33,8 @@ type extismInstance struct {
 
 	// stop ends the call in progress.
 	stop atomic.Pointer[context.CancelCauseFunc]
+	// interrupted tells that no call may go on.
+	interrupted atomic.Bool
 
 	// Of the call in progress.
 	input   []byte
@@ -95,6 +97,9 @@ func (i *extismInstance) call(ctx context.Context, t *target, in *input, out *ou
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	i.stop.Store(&stop)
+	if i.interrupted.Load() {
+		stop(ErrClosed)
+	}
 	ctx, cancel := context.WithTimeout(ctx, i.prog.limits.Timeout)
 	defer cancel()
 	if i.closed {
@@ -204,8 +209,9 @@ func (i *extismInstance) stderrDetail() string {
 	return "; stderr: " + clean(i.stderr.String(), maxDetail)
 }
 
-// interrupt ends the call in progress.
+// interrupt ends the call in progress, and the one that is about to begin.
 func (i *extismInstance) interrupt() {
+	i.interrupted.Store(true)
 	if stop := i.stop.Load(); stop != nil {
 		(*stop)(ErrClosed)
 	}

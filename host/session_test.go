@@ -3,6 +3,7 @@ package host_test
 import (
 	"context"
 	"errors"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -194,6 +195,35 @@ func TestModule_Session_interrupts(t *testing.T) {
 		}
 		_ = wantTrap(t, err, host.TrapCancelled)
 		call(t, m, "ok", "", "")
+	})
+}
+
+// A session that is closed while a call is about to begin does not wait until that is out of time.
+func TestModule_Session_closedAtOnce(t *testing.T) {
+	t.Parallel()
+	onEngines(t, func(t *testing.T, e host.EngineName) {
+		t.Helper()
+		m := sticky(t, e, host.Limits{Timeout: 20 * time.Second})
+		for range 60 {
+			s, err := m.Session(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			ended := make(chan error, 1)
+			go func() {
+				_, err := s.Call(t.Context(), "run", nil)
+				ended <- err
+			}()
+			runtime.Gosched()
+			ctx, cancel := context.WithCancel(t.Context())
+			cancel()
+			if err := s.Close(ctx); err != nil {
+				t.Error(err)
+			}
+			if err := <-ended; !isClosed(err) {
+				_ = wantTrap(t, err, host.TrapCancelled)
+			}
+		}
 	})
 }
 
