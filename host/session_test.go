@@ -155,18 +155,25 @@ func isClosed(err error) bool {
 	return errors.Is(err, host.ErrClosed) && !broke
 }
 
-// interrupted closes a session under a call that would go on, and returns the call's error.
-func interrupted(t *testing.T, m *host.Module) error {
+// running opens a session and begins a call that would go on, of which ended gets the error.
+func running(t *testing.T, m *host.Module) (s *host.Session, ended <-chan error) {
 	t.Helper()
 	s, err := m.Session(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	ended := make(chan error, 1)
+	over := make(chan error, 1)
 	go func() {
 		_, err := s.Call(t.Context(), "run", nil)
-		ended <- err
+		over <- err
 	}()
+	return s, over
+}
+
+// interrupted closes a session under a call that would go on, and returns the call's error.
+func interrupted(t *testing.T, m *host.Module) error {
+	t.Helper()
+	s, ended := running(t, m)
 	// The slot is taken when a call with a short patience does not get it, or that one is slow.
 	for {
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
@@ -205,15 +212,7 @@ func TestModule_Session_closedAtOnce(t *testing.T) {
 		t.Helper()
 		m := sticky(t, e, host.Limits{Timeout: 20 * time.Second})
 		for range 60 {
-			s, err := m.Session(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
-			ended := make(chan error, 1)
-			go func() {
-				_, err := s.Call(t.Context(), "run", nil)
-				ended <- err
-			}()
+			s, ended := running(t, m)
 			runtime.Gosched()
 			ctx, cancel := context.WithCancel(t.Context())
 			cancel()

@@ -51,14 +51,22 @@ func (r *runs) call(ctx context.Context, e *guest.Edition, run *abi.RunIdentity,
 		if i == nil {
 			return do(e.Generation)
 		}
-		err := do(i.session)
-		_, broke := errors.AsType[*host.TrapError](err)
-		lost := errors.Is(err, host.ErrSessionLost)
-		r.give(i, broke || lost || errors.Is(err, host.ErrClosed))
-		if broke || !lost {
+		if lost, err := r.callOn(i, do); !lost {
 			return err
 		}
 	}
+}
+
+// callOn makes a call on an instance and gives it back. lost says that it did not begin, since the call before had broken the
+// instance. Code of the embedder can end the goroutine (runtime.Goexit): the instance is given up then.
+func (r *runs) callOn(i *instance, do func(guest.Calls) error) (lost bool, err error) {
+	gone := true
+	defer func() { r.give(i, gone) }()
+	err = do(i.session)
+	_, broke := errors.AsType[*host.TrapError](err)
+	lost = errors.Is(err, host.ErrSessionLost) && !broke
+	gone = broke || lost || errors.Is(err, host.ErrClosed)
+	return lost, err
 }
 
 // take finds the instance of a run on a generation, or makes it. It returns nil if there is none to be had.
