@@ -3,6 +3,7 @@ GO       ?= go
 LINT_VERSION := v2.15.0
 LINT     := bin/golangci-lint-$(LINT_VERSION)
 MODULES  := sdk/go examples/plugins/redact examples/plugins/index examples/plugins/guard examples/plugins/lookup \
+            examples/plugins/budget examples/plugins/jsonfix examples/plugins/memo \
             summarizers/modules/summarizers summarizers/modules/admission plugins/testdata/ledger plugins/testdata/teller \
             host/testdata/bench/hook host/testdata/bench/pdk
 
@@ -91,6 +92,10 @@ c-check: ## rebuild the guest in C and compare (needs clang and lld)
 test-race: ## run the tests with the race detector, shuffled (needs a C compiler)
 	$(call tests,$(RACE) -shuffle=on -timeout 20m)
 
+.PHONY: npm-modules
+npm-modules: ## build plugins with Extism's kit for AssemblyScript, which comes from npm, into bin/npm
+	host/testdata/npm/build.sh bin/npm
+
 .PHONY: model
 model: ## compare 10,000 random schedules on every store with the model in memory, with the race detector (a long run)
 	MORTISE_TEST_MAILBOX_SCHEDULES=10000 $(GO) test $(RACE) -count=1 -p 1 -v -timeout 90m -run '^Test(Store_)?[mM]odel(OfTwo)?$$' ./store/memstore ./store/sqlitestore ./store/pgstore ./store/natsstore
@@ -104,6 +109,10 @@ modules: ## test the SDK and the guests natively, and vet them for Wasm
 .PHONY: parity
 parity: ## run the tests that show the specified behaviours, and count them
 	$(GO) run ./internal/parity
+
+.PHONY: mutants
+mutants: ## break what the rows of testdata/mutants.txt name, one at a time, and expect their tests to fail (some minutes)
+	$(GO) run ./internal/mutants
 
 .PHONY: bench
 bench: ## run the benchmarks, six counts

@@ -116,4 +116,50 @@ const (
 	ReasonQueueSaturated    = "queue_saturated"
 	ReasonBelowThreshold    = "below_threshold"
 	ReasonPolicyUnavailable = "policy_unavailable"
+	// ReasonVetoed is that of a plugin at before_compaction.
+	ReasonVetoed = "vetoed"
+)
+
+// Compaction is what a hook around a compaction reads.
+type Compaction struct {
+	// ID is the same before and after.
+	ID string `json:"id"`
+	// Policy writes, or wrote, the summary.
+	Policy string `json:"policy,omitempty"`
+	// FromID and ToID are the first and last message that it replaces, Messages their
+	// number.
+	FromID   string `json:"from_id,omitempty"`
+	ToID     string `json:"to_id,omitempty"`
+	Messages int    `json:"messages,omitempty"`
+	// TokensBefore is the size of the context, RangeTokens that of what is replaced.
+	TokensBefore int64 `json:"tokens_before,omitempty"`
+	RangeTokens  int64 `json:"range_tokens,omitempty"`
+	// ThresholdTokens and WindowTokens come from the operator's config.
+	ThresholdTokens int64 `json:"threshold_tokens,omitempty"`
+	WindowTokens    int64 `json:"window_tokens,omitempty"`
+	// Focus is what the user or a plugin asked to keep in view.
+	Focus string `json:"focus,omitempty"`
+	// Outcome is set at after_compaction, Reason when it is not [CompactionSwapped].
+	Outcome CompactionOutcome `json:"outcome,omitempty"`
+	Reason  string            `json:"reason,omitempty"`
+	// TokensAfter is the size of the context, Summary the text that replaced the range.
+	TokensAfter int64  `json:"tokens_after,omitempty"`
+	Summary     string `json:"summary,omitempty"`
+	// Survival is the share of facts of the range that the summary holds, from 0 to 1: paths,
+	// URLs, identifiers, numbers, errors. Lost are some of those that it does not hold.
+	Survival *float64 `json:"survival,omitempty"`
+	Lost     []string `json:"lost,omitempty"`
+}
+
+// CompactionOutcome is how a compaction ended.
+type CompactionOutcome string
+
+// Outcomes of a compaction.
+const (
+	// CompactionSwapped is a summary that replaced its range.
+	CompactionSwapped CompactionOutcome = "swapped"
+	// CompactionRefused is a summary that was not good enough, or out of date.
+	CompactionRefused CompactionOutcome = "refused"
+	// CompactionFailed is a summarizer that failed.
+	CompactionFailed CompactionOutcome = "failed"
 )

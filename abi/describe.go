@@ -37,9 +37,11 @@ type Hook struct {
 	// LazyMessages leaves the messages in the host: the event has their index, see
 	// [FieldMessageIndex], and the hook reads those that it wants with
 	// [ImportMessagesRead]. A guest that asks for it must still take an event with messages:
-	// it gets one from a host that knows no better, and where its hooks of one phase do not
-	// all ask. It is for MessagePack.
+	// it gets one from a host that knows no better. It is for MessagePack.
 	LazyMessages bool `json:"lazy_messages,omitempty"`
+	// Include lists what else the event should hold, which is sent to no hook that does
+	// not ask for it.
+	Include []string `json:"include,omitempty"`
 	// Priority orders hooks of one phase: lower is earlier, 0 is the middle.
 	Priority int `json:"priority,omitempty"`
 	// Before and After name plugins that this hook must precede or follow.
@@ -47,6 +49,15 @@ type Hook struct {
 	After     []string      `json:"after,omitempty"`
 	OnFailure FailurePolicy `json:"on_failure,omitempty"`
 }
+
+// What a hook may list in [Hook.Include].
+const (
+	// IncludeRequest asks for [Event.Request] at before_inference, without the system
+	// prompt.
+	IncludeRequest = "request"
+	// IncludeSystem asks for the system prompt in [Event.Request], too.
+	IncludeSystem = "system"
+)
 
 // Scope is how long a state value lives.
 type Scope string
@@ -118,4 +129,23 @@ type Capability struct {
 	// Optional means that the guest does its work without it, too. Else a host refuses
 	// to load the guest when it is not granted.
 	Optional bool `json:"optional,omitempty"`
+}
+
+// ValidateRequest is the input of validate: a config that fits the guest's schema.
+type ValidateRequest struct {
+	ABI    int `json:"abi"`
+	Config any `json:"config,omitempty"`
+}
+
+// Validation is what validate returns. A config without problems is accepted.
+type Validation struct {
+	Problems []Problem `json:"problems,omitempty"`
+}
+
+// Problem is one thing that is wrong with a config.
+type Problem struct {
+	// Path is a JSON Pointer into the config, empty for the whole.
+	Path string `json:"path,omitempty"`
+	// Message is one sentence that names the value and what to write instead.
+	Message string `json:"message"`
 }

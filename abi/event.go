@@ -13,8 +13,15 @@ type RunIdentity struct {
 	// Mode is foreground when empty.
 	Mode RunMode `json:"mode,omitempty"`
 	// Adapter is the protocol by which the request came, such as "a2a"; empty when
-	// it came from the program itself.
+	// it came from the program itself. Origin is who asked, the user when empty.
 	Adapter string `json:"adapter,omitempty"`
+	Origin  string `json:"origin,omitempty"`
+	// ParentThreadID is the thread of the run that delegated this one.
+	ParentThreadID string `json:"parent_thread_id,omitempty"`
+	// SenderID, TransportRequestID and DispatchIDHint are what the request gave for them.
+	SenderID           string `json:"sender_id,omitempty"`
+	TransportRequestID string `json:"transport_request_id,omitempty"`
+	DispatchIDHint     string `json:"dispatch_id_hint,omitempty"`
 }
 
 // RunMode is why a run was started. A gate may be stricter when nobody watches.
@@ -35,6 +42,8 @@ type Event struct {
 	ABI   int         `json:"abi"`
 	Phase Phase       `json:"phase"`
 	Run   RunIdentity `json:"run"`
+	// NowMS is the host's time in milliseconds since 1970; a guest has no clock.
+	NowMS int64 `json:"now_ms,omitempty"`
 	// Step counts from 1; 0 at run_start.
 	Step int `json:"step"`
 	// Messages are those that the hook's [View] asked for.
@@ -46,10 +55,15 @@ type Event struct {
 	// State holds the values of the hook's own keys, without the name prefix.
 	// A key that was never written is absent.
 	State map[string]any `json:"state,omitempty"`
+	// Request is set at before_inference for a hook that includes [IncludeRequest].
+	Request *InferenceRequest `json:"request,omitempty"`
 	// Response is set at after_inference.
 	Response *Response `json:"response,omitempty"`
-	// Call is set at the tool phases.
+	// Call is set at the tool phases, with the arguments that it would run with.
 	Call *ToolCall `json:"call,omitempty"`
+	// RewrittenBy are the plugins that changed the arguments of Call since the model
+	// wrote them.
+	RewrittenBy []string `json:"rewritten_by,omitempty"`
 	// Result and ResultMessageID are set at after_tool_execute. The id is that
 	// of the tool message that will carry the result, so that a transform can
 	// replace its content before anyone sees it.
@@ -61,8 +75,57 @@ type Event struct {
 	// carried out. Such an event is for the handler alone, not for the hooks.
 	Action *Action `json:"action,omitempty"`
 	Effect *Effect `json:"effect,omitempty"`
-	Config any     `json:"config,omitempty"`
+	// Compaction is set at before_compaction and after_compaction.
+	Compaction *Compaction `json:"compaction,omitempty"`
+	// End is set at run_end.
+	End    *RunEnding `json:"end,omitempty"`
+	Config any        `json:"config,omitempty"`
 }
+
+// InferenceRequest is what the model is about to be asked, before the effects of the
+// phase. Nil fields are left to the provider.
+type InferenceRequest struct {
+	Model           string   `json:"model,omitempty"`
+	FallbackModels  []string `json:"fallback_models,omitempty"`
+	Temperature     *float64 `json:"temperature,omitempty"`
+	TopP            *float64 `json:"top_p,omitempty"`
+	MaxTokens       *int64   `json:"max_tokens,omitempty"`
+	ReasoningEffort *string  `json:"reasoning_effort,omitempty"`
+	// Tools are those that the model may call, with their schemas.
+	Tools []Tool `json:"tools,omitempty"`
+	// System is the system prompt, for a hook that includes [IncludeSystem].
+	System string `json:"system,omitempty"`
+}
+
+// RunEnding is how a run, or one activation of a run that waits, came to its end.
+type RunEnding struct {
+	Termination TerminationType `json:"termination"`
+	// Code belongs to [TerminationStopped]. Detail is for people.
+	Code   string `json:"code,omitempty"`
+	Detail string `json:"detail,omitempty"`
+	// Error is set when the run failed.
+	Error string `json:"error,omitempty"`
+	// Steps, Usage and Cost are totals of the run, over all of its activations. Cost is
+	// in the unit of the operator's prices.
+	Steps int     `json:"steps,omitempty"`
+	Usage *Usage  `json:"usage,omitempty"`
+	Cost  float64 `json:"cost,omitempty"`
+	// DurationMS is how long the run was active; what it waited does not count.
+	DurationMS int64 `json:"duration_ms,omitempty"`
+}
+
+// TerminationType is why a run ended.
+type TerminationType string
+
+// Reasons for the end of a run.
+const (
+	TerminationNatural   TerminationType = "natural_end"
+	TerminationStopped   TerminationType = "stopped"
+	TerminationBlocked   TerminationType = "blocked"
+	TerminationSuspended TerminationType = "suspended"
+	TerminationCancelled TerminationType = "cancelled"
+	TerminationFailed    TerminationType = "error"
+)
 
 // NoticeKind is what a notice says.
 type NoticeKind string
@@ -87,7 +150,8 @@ type Notice struct {
 	Result    any        `json:"result,omitempty"`
 	Error     string     `json:"error,omitempty"`
 	Messages  []Message  `json:"messages,omitempty"`
-	// Housekeeping notices are the runtime's own and are never shown to a model.
+	// Housekeeping notices are the runtime's own and those of plugins, and are never shown
+	// to a model.
 	Housekeeping bool `json:"housekeeping,omitempty"`
 }
 

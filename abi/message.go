@@ -18,6 +18,12 @@ type Visibility string
 // that a user interface does not show.
 const VisibilityInternal Visibility = "internal"
 
+// MetadataOriginal is a reserved field of [Message.Metadata]: of an assistant message in a
+// stored log that a plugin replaced it holds what the model had written, as content and
+// tool_calls, and the plugins as replaced_by. It is in no message that a model or a plugin
+// gets.
+const MetadataOriginal = "mortise_original"
+
 // Message is one entry of a conversation.
 type Message struct {
 	// ID is unique in its thread and never changes.
@@ -115,11 +121,35 @@ type ToolCall struct {
 	// Arguments as decoded from the model's JSON. Arguments that are not valid
 	// JSON arrive as the string that the model wrote.
 	Arguments any `json:"arguments,omitempty"`
-	// IdempotencyKey is set by the host for call_tool. It is the same when the same
-	// execution is asked for once more, as after a crash, and else nowhere again.
+	// IdempotencyKey is set by the host in events and for call_tool. It is the same when the
+	// same execution is asked for once more, as after a crash, and else nowhere again.
 	IdempotencyKey string `json:"idempotency_key,omitempty"`
 	// Resume is set by the host when the call was suspended and a decision came.
 	Resume *Resume `json:"resume,omitempty"`
+}
+
+// ToolRequest is the input of call_tool: a call, and what the plugin may know of the run
+// that asks. Its first fields are those of [ToolCall].
+type ToolRequest struct {
+	ID             string   `json:"id"`
+	Name           string   `json:"name"`
+	Kind           ToolKind `json:"kind,omitempty"`
+	Arguments      any      `json:"arguments,omitempty"`
+	IdempotencyKey string   `json:"idempotency_key,omitempty"`
+	Resume         *Resume  `json:"resume,omitempty"`
+	// ABI is the contract version that host and guest agreed on.
+	ABI int         `json:"abi,omitempty"`
+	Run RunIdentity `json:"run"`
+	// NowMS is the host's time in milliseconds since 1970.
+	NowMS int64 `json:"now_ms,omitempty"`
+	Step  int   `json:"step,omitempty"`
+	// State holds the values of the plugin's own keys when the call began, without the
+	// name prefix.
+	State map[string]any `json:"state,omitempty"`
+	// MessagesTotal is the length of the conversation, which the plugin reads with
+	// [ImportMessagesGet].
+	MessagesTotal int `json:"messages_total,omitempty"`
+	Config        any `json:"config,omitempty"`
 }
 
 // Resume is what was decided about a suspended call.
@@ -157,6 +187,21 @@ type ToolResult struct {
 	// Ticket belongs to pending: what the call waits for. Nil stands for a ticket
 	// with the id of the call.
 	Ticket *SuspendTicket `json:"ticket,omitempty"`
+}
+
+// ToolReply is what call_tool returns: a result, and what the plugin wants done beyond it.
+// Its first fields are those of [ToolResult].
+type ToolReply struct {
+	Status  ToolStatus     `json:"status"`
+	Content []ContentBlock `json:"content,omitempty"`
+	Data    any            `json:"data,omitempty"`
+	Message string         `json:"message,omitempty"`
+	Ticket  *SuspendTicket `json:"ticket,omitempty"`
+	// Updates and Effects are applied before the hooks at after_tool_execute get the result,
+	// as those of a transform hook of the plugin at that phase, all or none of them. When
+	// they are refused the model reads why instead of the result.
+	Updates []Update `json:"updates,omitempty"`
+	Effects []Effect `json:"effects,omitempty"`
 }
 
 // Usage counts tokens as billed by a provider. Zero means unknown.

@@ -25,7 +25,19 @@ const (
 	RunEnd Phase = "run_end"
 )
 
-// Phases returns the nine phases in canonical order.
+// Phases around a compaction. They fire at most once for each compaction, between the
+// phases of a run.
+const (
+	// BeforeCompaction fires when a compaction was admitted and is about to start.
+	BeforeCompaction Phase = "before_compaction"
+	// AfterCompaction fires when a compaction has replaced messages, or has failed.
+	AfterCompaction Phase = "after_compaction"
+)
+
+// CompactionPhases returns the phases around a compaction, in their order.
+func CompactionPhases() []Phase { return []Phase{BeforeCompaction, AfterCompaction} }
+
+// Phases returns the nine phases of a run in canonical order.
 func Phases() []Phase {
 	return []Phase{
 		RunStart, StepStart, BeforeInference, AfterInference, ToolGate,

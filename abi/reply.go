@@ -76,6 +76,28 @@ const (
 	EffectRequestCompaction EffectType = "request_compaction"
 	// EffectEmit publishes EventType with Payload to the run's listeners.
 	EffectEmit EffectType = "emit"
+	// EffectRewriteCall replaces the arguments of the event's call by Arguments, at
+	// tool_gate and before_tool_execute. They must fit the tool's schema. The gate judges
+	// the call again with them: its hooks get another event, with RewrittenBy, and only
+	// their decisions count.
+	EffectRewriteCall EffectType = "rewrite_call"
+	// EffectReplaceResponse replaces content and tool calls of the model's answer by those
+	// of Message, at after_inference. The original stays in the log.
+	EffectReplaceResponse EffectType = "replace_response"
+	// EffectReplaceResult replaces status, content, data and message of the call's result
+	// by those of Result, at after_tool_execute.
+	EffectReplaceResult EffectType = "replace_result"
+	// EffectVetoCompaction keeps the compaction from starting, for the reason in Detail, at
+	// before_compaction.
+	EffectVetoCompaction EffectType = "veto_compaction"
+	// EffectFocusCompaction asks the summarizer to keep Focus in view, at
+	// before_compaction.
+	EffectFocusCompaction EffectType = "focus_compaction"
+	// EffectNotify leaves a notification of EventType with Payload for the plugins of the
+	// thread: a [Notice] of kind custom with the TaskID "plugin/<name>", at the next
+	// step_start, of this run or of the thread's next one. It starts no step and no run,
+	// and is not shown to the model.
+	EffectNotify EffectType = "notify"
 	// EffectCustom asks the plugin that declares Key among its effects to carry it
 	// out with Payload, after the commit.
 	EffectCustom EffectType = "custom"
@@ -98,6 +120,9 @@ type Effect struct {
 	EventType string             `json:"event_type,omitempty"`
 	Key       string             `json:"key,omitempty"`
 	Payload   any                `json:"payload,omitempty"`
+	Arguments any                `json:"arguments,omitempty"`
+	Message   *Message           `json:"message,omitempty"`
+	Result    *ToolResult        `json:"result,omitempty"`
 	// Note says in a few words why, for the record and the report.
 	Note string `json:"note,omitempty"`
 }

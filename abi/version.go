@@ -15,12 +15,15 @@ const (
 	ExportDescribe = "describe"
 	// ExportOnPhase takes an [Event] and returns a [Reply].
 	ExportOnPhase = "on_phase"
-	// ExportCallTool takes a [ToolCall] and returns a [ToolResult].
+	// ExportCallTool takes a [ToolRequest] and returns a [ToolReply].
 	ExportCallTool = "call_tool"
 	// ExportSummarize takes a [SummarizeRequest] and returns a [Summary].
 	ExportSummarize = "summarize"
 	// ExportAdmit takes an [AdmitRequest] and returns a [Decision].
 	ExportAdmit = "admit"
+	// ExportValidate takes a [ValidateRequest] and returns a [Validation]. It is optional: a
+	// host calls it when a config is loaded, for what a JSON Schema cannot express.
+	ExportValidate = "validate"
 )
 
 // ManifestSection names the custom section that may hold an encoded
@@ -40,7 +43,7 @@ const (
 	ImportInputRead = "input_read"
 	// ImportOutputWrite is the name of the bulk write in [ModuleHost].
 	ImportOutputWrite = "output_write"
-	// ImportMessagesGet is a further optional import of [ModuleHost], for on_phase:
+	// ImportMessagesGet is a further optional import of [ModuleHost], for on_phase and call_tool:
 	// messages_get(from i32, to i32) -> i64 returns the offset of a memory block
 	// that holds an encoded [Event] with the messages from from (included) to to
 	// (excluded) of the conversation, and nothing else. A hook asks for a small

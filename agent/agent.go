@@ -106,7 +106,8 @@ func (noTools) CallTool(_ context.Context, call abi.ToolCall) (abi.ToolResult, e
 
 // Append adds messages to a thread without a run, as when a user writes and
 // nobody is to answer yet. Missing ids are filled in. What waits for the thread
-// is applied first, and a compaction may start. It fails with [ErrThreadBusy]
+// is applied first, and a compaction may start, unless a plugin has a hook at
+// before_compaction: then the next run considers it. It fails with [ErrThreadBusy]
 // while the thread has a run, and with [ErrMessages] when the messages do not fit:
 // an assistant message with calls comes together with the results of all of them.
 func (a *Agent) Append(ctx context.Context, thread string, messages ...abi.Message) error {
@@ -120,7 +121,8 @@ func (a *Agent) Append(ctx context.Context, thread string, messages ...abi.Messa
 	if err := t.appendIdle(messages); err != nil {
 		return fmt.Errorf("agent: thread %q: %w", thread, err)
 	}
-	if a.cfg.Compactor != nil {
+	// Plugins that take part in compactions are asked within a run.
+	if a.cfg.Compactor != nil && len(a.cfg.Phases.Order(abi.BeforeCompaction)) == 0 {
 		a.cfg.Compactor.Consider(ctx, thread, t.snapshot())
 	}
 	return nil
@@ -147,8 +149,8 @@ func (a *Agent) settleIdle(ctx context.Context, t *Thread) {
 		return
 	}
 	a.settleKept(ctx, t)
-	kept := slices.DeleteFunc(t.takeHeld(), func(n abi.Notice) bool {
+	kept := slices.DeleteFunc(t.TakeHeld(), func(n abi.Notice) bool {
 		return a.consume(t, n)
 	})
-	t.putBack(kept)
+	t.PutBack(kept)
 }

@@ -15,11 +15,19 @@ type batch struct {
 	run       *run
 	base      []abi.Message
 	assistant abi.Message
-	results   []abi.Message
+	// original is what the model had written, if plugins replaced it.
+	original any
+	results  []abi.Message
+	// malformed are the arguments of calls that are not JSON, by call.
+	malformed map[string]string
 	// open are the calls that were started and have no result yet.
 	open []abi.ToolCall
 	// waits is why the first call is suspended that is.
 	waits *Termination
+	// saved reports whether the last checkpoint of the step holds the assistant message as it
+	// is, revision the state of the plugins that it holds at least.
+	saved    bool
+	revision uint64
 }
 
 // verdict is what the gate said of a call.
@@ -35,13 +43,16 @@ func newBatch(r *run, assistant abi.Message) *batch {
 
 // execute gates and runs the calls until one of them ends the run.
 func (b *batch) execute(ctx context.Context) (*Termination, error) {
-	var ready []abi.ToolCall
+	if err := b.persist(ctx); err != nil {
+		return nil, err
+	}
+	var ready []turn
 	for i := range b.assistant.ToolCalls {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		call := b.start(ctx, i)
-		next, stop, err := b.walk(ctx, call, ready)
+		t := b.start(ctx, i)
+		next, stop, err := b.walk(ctx, t, ready)
 		if stop != nil || err != nil {
 			return stop, err
 		}
@@ -56,70 +67,73 @@ func (b *batch) execute(ctx context.Context) (*Termination, error) {
 // walk takes one call through its gate. An allowed one is added to those that are
 // ready; before anything else is made of it, those are carried out, and the gate is
 // asked again, because it may see what they did.
-func (b *batch) walk(ctx context.Context, call abi.ToolCall, ready []abi.ToolCall) ([]abi.ToolCall, *Termination, error) {
-	if result, refused := b.run.refuse(call); refused {
+func (b *batch) walk(ctx context.Context, t turn, ready []turn) ([]turn, *Termination, error) {
+	if result, refused := b.run.refuse(t.ToolCall); refused {
 		stop, err := b.runAll(ctx, ready)
 		if stop == nil && err == nil {
-			err = b.finish(ctx, call, result)
+			err = b.finish(ctx, &t, result)
 		}
 		return nil, stop, err
 	}
-	v, stop, err := b.ask(ctx, call)
+	v, stop, err := b.ask(ctx, &t)
 	if stop == nil && err == nil && v.action != abi.GateAllow && len(ready) > 0 {
 		if stop, err = b.runAll(ctx, ready); stop == nil && err == nil {
 			ready = nil
-			v, stop, err = b.ask(ctx, call)
+			v, stop, err = b.ask(ctx, &t)
 		}
 	}
 	if stop != nil || err != nil {
 		return nil, stop, err
 	}
 	if v.action == abi.GateAllow {
-		ready = append(ready, call)
+		ready = append(ready, t)
 		if b.run.cfg.ToolMode != Sequential {
 			return ready, nil, nil
 		}
 		stop, err := b.runAll(ctx, ready)
 		return nil, stop, err
 	}
-	stop, err = b.intercepted(ctx, call, v)
+	stop, err = b.intercepted(ctx, &t, v)
 	return nil, stop, err
 }
 
-// ask fires the gate.
-func (b *batch) ask(ctx context.Context, call abi.ToolCall) (verdict, *Termination, error) {
-	out, stop, err := b.fire(ctx, abi.ToolGate, frame{call: &call})
+// ask fires the gate. A call that plugins rewrote at the same time is judged again, unless
+// it does not run anyway.
+func (b *batch) ask(ctx context.Context, t *turn) (verdict, *Termination, error) {
+	out, stop, err := b.fire(ctx, abi.ToolGate, t.frame())
 	if stop != nil || err != nil {
 		return verdict{}, stop, err
 	}
-	v := verdict{action: abi.GateAllow}
-	if out.Gate != nil {
-		v = verdict{action: out.Gate.Decision.Action, gate: out.Gate.Decision, by: out.Gate.By}
+	v := verdictOf(out.Gate)
+	if t.rewrite(&out) && !v.stands() {
+		if v, err = b.run.recheck(ctx, t, b.messages()); err != nil {
+			return verdict{}, nil, err
+		}
 	}
-	if v.action == abi.GateAllow && b.run.frontend(call.Name) {
+	if v.action == abi.GateAllow && b.run.frontend(t.Name) {
 		v.action, v.gate.Ticket = abi.GateSuspend, &abi.SuspendTicket{
-			ID: "suspend_" + call.ID, Action: "tool:" + call.Name, Mode: abi.ResumeUseDecision, Parameters: call.Arguments,
+			ID: "suspend_" + t.ID, Action: "tool:" + t.Name, Mode: abi.ResumeUseDecision, Parameters: t.Arguments,
 		}
 	}
 	return v, nil, nil
 }
 
 // intercepted answers a call that its gate did not let through.
-func (b *batch) intercepted(ctx context.Context, call abi.ToolCall, v verdict) (*Termination, error) {
+func (b *batch) intercepted(ctx context.Context, t *turn, v verdict) (*Termination, error) {
 	switch {
 	case v.action == abi.GateSuspend && v.gate.Ticket != nil:
 		// The other calls of the step have their turn.
-		return nil, b.suspend(ctx, call, *v.gate.Ticket, v.gate.Reason, v.by)
+		return nil, b.suspend(ctx, t, *v.gate.Ticket, v.gate.Reason, v.by)
 	case v.action == abi.GateSetResult && v.gate.Result != nil:
 		result := *v.gate.Result
 		result.Ticket = nil // Plugins ask by suspending.
-		return b.after(ctx, call, result)
+		return b.after(ctx, t, result)
 	default: // What is not understood does not run.
-		return &Termination{Type: Blocked, Detail: v.gate.Reason}, b.finish(ctx, call, denied(call, v.gate.Reason))
+		return &Termination{Type: Blocked, Detail: v.gate.Reason}, b.finish(ctx, t, denied(t.ToolCall, v.gate.Reason))
 	}
 }
 
-func (b *batch) start(ctx context.Context, i int) abi.ToolCall {
+func (b *batch) start(ctx context.Context, i int) turn {
 	call := b.assistant.ToolCalls[i]
 	if call.Kind == "" {
 		call.Kind = b.run.toolKind(call.Name)
@@ -131,30 +145,69 @@ func (b *batch) start(ctx context.Context, i int) abi.ToolCall {
 	} else {
 		b.run.send(ctx, Event{Type: EventToolCallStart, Call: &shown})
 	}
-	return call
+	return turn{ToolCall: call, key: b.key(call), malformed: b.malformed[call.ID]}
 }
 
-// runAll carries out calls: all before-hooks first, then all tools, and then the
-// results in the order of the calls.
-func (b *batch) runAll(ctx context.Context, calls []abi.ToolCall) (*Termination, error) {
-	for i := range calls {
-		if _, stop, err := b.fire(ctx, abi.BeforeToolExecute, frame{call: &calls[i]}); stop != nil || err != nil {
+// before fires the last phase before the tool. A call that plugins rewrote there is judged
+// again by the gate, and one whose arguments no plugin repaired is answered.
+func (b *batch) before(ctx context.Context, t *turn) (verdict, *Termination, error) {
+	out, stop, err := b.fire(ctx, abi.BeforeToolExecute, t.frame())
+	if stop != nil || err != nil {
+		return verdict{}, stop, err
+	}
+	v := verdict{action: abi.GateAllow}
+	if t.rewrite(&out) {
+		if v, err = b.run.recheck(ctx, t, b.messages()); err != nil {
+			return verdict{}, nil, err
+		}
+	}
+	if v.action == abi.GateAllow && b.run.unreadable(t) {
+		result := failed(t.ToolCall, notJSON)
+		v = verdict{action: abi.GateSetResult, gate: abi.GateDecision{Result: &result}}
+	}
+	return v, nil, nil
+}
+
+// notJSON answers a call with arguments that are not JSON.
+const notJSON = "Invalid arguments: they are not valid JSON, and the call was not executed. Make it again with valid JSON."
+
+// runAll executes calls: all before-hooks first, then all tools, and then the
+// results in the order of the calls. Calls after one that the gate blocks do not run.
+func (b *batch) runAll(ctx context.Context, turns []turn) (*Termination, error) {
+	var verdicts []verdict
+	var calls []abi.ToolCall
+	var keys []string
+	for i := range turns {
+		v, stop, err := b.before(ctx, &turns[i])
+		if stop != nil || err != nil {
 			return stop, err
 		}
-	}
-	keys := make([]string, len(calls))
-	for i := range calls {
-		keys[i] = b.assistant.ID + "/" + calls[i].ID
-	}
-	done, err := b.run.executeAll(ctx, calls, keys)
-	var stop *Termination
-	for i := range done {
-		// What was carried out is kept, also when the run is to end.
-		if done[i].result == nil {
-			continue
+		verdicts = append(verdicts, v)
+		if v.action == abi.GateAllow {
+			calls, keys = append(calls, turns[i].ToolCall), append(keys, turns[i].key)
+		} else if v.stands() && v.action != abi.GateSuspend {
+			break
 		}
-		b.run.change(ctx, calls[i], &done[i])
-		next, failed := b.after(ctx, calls[i], *done[i].result)
+	}
+	if err := b.persist(ctx); err != nil {
+		return nil, err
+	}
+	done, err := b.run.executeAll(ctx, calls, keys, b.messages())
+	var stop *Termination
+	for i := range verdicts {
+		var next *Termination
+		var failed error
+		if verdicts[i].action != abi.GateAllow {
+			next, failed = b.intercepted(ctx, &turns[i], verdicts[i])
+		} else {
+			// What was carried out is kept, also when the run is to end.
+			c := &done[0]
+			if done = done[1:]; c.result == nil {
+				continue
+			}
+			b.adopt(b.run.change(ctx, turns[i].ToolCall, c, b.messages()))
+			next, failed = b.after(ctx, &turns[i], *c.result)
+		}
 		if stop == nil {
 			stop = next
 		}
@@ -166,43 +219,40 @@ func (b *batch) runAll(ctx context.Context, calls []abi.ToolCall) (*Termination,
 }
 
 // after lets the plugins see, and transform, a result before anyone else does.
-func (b *batch) after(ctx context.Context, call abi.ToolCall, result abi.ToolResult) (*Termination, error) {
-	result.CallID, result.ToolName = call.ID, call.Name
+func (b *batch) after(ctx context.Context, t *turn, result abi.ToolResult) (*Termination, error) {
+	result.CallID, result.ToolName = t.ID, t.Name
 	if result.Status == abi.ToolPending {
-		return b.pending(ctx, call, result)
+		return b.pending(ctx, t, result)
 	}
-	message := resultMessage(call, result, b.run.freshID())
+	message := t.message(result, b.run.freshID())
 	shown := result // A hook that was abandoned may read it for as long as it likes.
 	b.results = append(b.results, message)
-	out, stop, err := b.fire(ctx, abi.AfterToolExecute, frame{call: &call, result: &shown, resultID: message.ID})
-	if err != nil && len(b.run.who.phases.Order(abi.AfterToolExecute)) > 0 {
+	f := t.frame()
+	f.result, f.resultID = &shown, message.ID
+	out, stop, err := b.fire(ctx, abi.AfterToolExecute, f)
+	switch {
+	case err != nil && len(b.run.who.phases.Order(abi.AfterToolExecute)) > 0:
 		// A hook whose failure ends the run may be the one that hides secrets. What
 		// it has not let through must not wait in the log for the next run.
-		result = withheld(call)
-		b.results[len(b.results)-1] = resultMessage(call, result, message.ID)
+		result = withheld(t.ToolCall)
+		b.results[len(b.results)-1] = t.message(result, message.ID)
+	case out.Result != nil:
+		result = *out.Result
 	}
-	if edits(out, message.ID) {
-		result.Content, result.Data, result.Message = b.results[len(b.results)-1].Content, nil, ""
-	}
-	if saved := b.done(ctx, call, result); saved != nil && err == nil {
+	if saved := b.done(ctx, t, result); saved != nil && err == nil {
 		err = saved
 	}
 	return stop, err
 }
 
-// edits says whether plugins changed the content of a message.
-func edits(out phases.Outcome, id string) bool {
-	return slices.ContainsFunc(out.Edits, func(e phases.Edit) bool { return e.MessageID == id && e.Kind != phases.EditPin })
-}
-
 // pending suspends a call because its tool asks for a decision. In sequence nothing
 // comes after it.
-func (b *batch) pending(ctx context.Context, call abi.ToolCall, result abi.ToolResult) (*Termination, error) {
-	ticket := abi.SuspendTicket{ID: call.ID, Message: result.Message}
+func (b *batch) pending(ctx context.Context, t *turn, result abi.ToolResult) (*Termination, error) {
+	ticket := abi.SuspendTicket{ID: t.ID, Message: result.Message}
 	if result.Ticket != nil && result.Ticket.ID != "" {
 		ticket = *result.Ticket
 	}
-	if err := b.suspend(ctx, call, ticket, result.Message, ""); err != nil {
+	if err := b.suspend(ctx, t, ticket, result.Message, ""); err != nil {
 		return nil, err
 	}
 	if b.run.cfg.ToolMode == Sequential {
@@ -212,75 +262,91 @@ func (b *batch) pending(ctx context.Context, call abi.ToolCall, result abi.ToolR
 }
 
 // suspend makes a ticket of a call.
-func (b *batch) suspend(ctx context.Context, call abi.ToolCall, ticket abi.SuspendTicket, reason, by string) error {
-	result := suspended(call)
+func (b *batch) suspend(ctx context.Context, t *turn, ticket abi.SuspendTicket, reason, by string) error {
+	result := suspended(t.ToolCall)
 	id := b.run.freshID()
-	b.results = append(b.results, resultMessage(call, result, id))
+	b.results = append(b.results, t.message(result, id))
 	if ticket.Mode == "" {
 		ticket.Mode = abi.ResumeReplay
 	}
 	b.run.thread.putTicket(Ticket{
-		SuspendTicket: ticket, Status: TicketOpen, Call: call, MessageID: id, Key: b.assistant.ID + "/" + call.ID + "/resumed",
+		SuspendTicket: ticket, Status: TicketOpen, Call: t.ToolCall, RewrittenBy: t.rewrittenBy, Malformed: b.run.unreadable(t), MessageID: id, Key: t.key + "/resumed",
 		Reason: reason, By: by, UpdatedAt: b.run.cfg.Now(),
 	})
 	if b.waits == nil {
 		b.waits = &Termination{Type: Suspended, Detail: reason}
 	}
 	if by != "" {
-		result.Message = "Tool '" + call.Name + "' suspended: awaiting approval"
+		result.Message = "Tool '" + t.Name + "' suspended: awaiting approval"
 	}
 	result.Ticket = &ticket
-	return b.done(ctx, call, result)
+	return b.done(ctx, t, result)
 }
 
 // fire fires a phase at what the step has come to, and takes over what plugins
 // changed in it. At these phases they cannot append.
 func (b *batch) fire(ctx context.Context, p abi.Phase, f frame) (phases.Outcome, *Termination, error) {
-	f.messages = slices.Concat(b.base, []abi.Message{b.assistant}, b.results)
+	f.messages = b.messages()
 	out, stop, err := b.run.fireFrame(ctx, p, f)
-	if n := len(b.base); len(out.Messages) == len(f.messages) {
-		b.base, b.assistant, b.results = out.Messages[:n:n], out.Messages[n], slices.Clip(out.Messages[n+1:])
-	}
+	b.adopt(out.Messages)
+	id := b.assistant.ID
+	edited := func(e phases.Edit) bool { return e.MessageID == id && e.Kind != phases.EditPin }
+	b.saved = b.saved && !slices.ContainsFunc(out.Edits, edited)
 	return out, stop, err
 }
 
+// messages are what the step has come to.
+func (b *batch) messages() []abi.Message {
+	return slices.Concat(b.base, []abi.Message{b.assistant}, b.results)
+}
+
+// adopt takes over what plugins made of the messages.
+func (b *batch) adopt(messages []abi.Message) {
+	if n := len(b.base); len(messages) == n+1+len(b.results) {
+		b.base, b.assistant, b.results = messages[:n:n], messages[n], slices.Clip(messages[n+1:])
+	}
+}
+
 // finish answers a call without asking the plugins.
-func (b *batch) finish(ctx context.Context, call abi.ToolCall, result abi.ToolResult) error {
-	b.results = append(b.results, resultMessage(call, result, b.run.freshID()))
-	return b.done(ctx, call, result)
+func (b *batch) finish(ctx context.Context, t *turn, result abi.ToolResult) error {
+	b.results = append(b.results, t.message(result, b.run.freshID()))
+	return b.done(ctx, t, result)
 }
 
 // done makes a result durable and then tells it.
-func (b *batch) done(ctx context.Context, call abi.ToolCall, result abi.ToolResult) error {
-	b.open = slices.DeleteFunc(b.open, func(c abi.ToolCall) bool { return c.ID == call.ID })
+func (b *batch) done(ctx context.Context, t *turn, result abi.ToolResult) error {
+	b.open = slices.DeleteFunc(b.open, func(c abi.ToolCall) bool { return c.ID == t.ID })
 	b.run.tally(result)
-	var err error
-	if b.run.cfg.Checkpoints != nil {
-		err = b.run.checkpoint(context.WithoutCancel(ctx), append([]abi.Message{b.assistant}, b.results...))
-	}
-	b.run.send(ctx, Event{Type: EventToolCallDone, Call: &call, Result: &result})
+	err := b.save(ctx, b.run.checkpoint)
+	call := t.ToolCall
+	b.run.send(ctx, Event{Type: EventToolCallDone, Call: &call, Result: &result, RewrittenBy: t.rewrittenBy})
 	return err
 }
+
+// logged is the assistant message as the log keeps it.
+func (b *batch) logged() abi.Message { return withOriginal(b.assistant, b.original) }
 
 // close answers the calls that did not get their turn, and returns what the step
 // adds to the log.
 func (b *batch) close(ctx context.Context, reason string) []abi.Message {
-	for i := len(b.results); i < len(b.assistant.ToolCalls); i++ {
-		id := b.assistant.ToolCalls[i].ID
-		at := slices.IndexFunc(b.open, func(c abi.ToolCall) bool { return c.ID == id })
+	for i, asked := range b.assistant.ToolCalls {
+		if slices.ContainsFunc(b.results, func(m abi.Message) bool { return m.ToolCallID == asked.ID }) {
+			continue
+		}
+		at := slices.IndexFunc(b.open, func(c abi.ToolCall) bool { return c.ID == asked.ID })
 		var call abi.ToolCall
 		if at >= 0 {
 			call = b.open[at]
 		} else {
-			call = b.start(ctx, i)
+			call = b.start(ctx, i).ToolCall
 		}
 		result := failed(call, reason)
 		b.results = append(b.results, resultMessage(call, result, b.run.freshID()))
-		b.open = slices.DeleteFunc(b.open, func(c abi.ToolCall) bool { return c.ID == id })
+		b.open = slices.DeleteFunc(b.open, func(c abi.ToolCall) bool { return c.ID == asked.ID })
 		b.run.send(ctx, Event{Type: EventToolCallDone, Call: &call, Result: &result})
 	}
 	if len(b.assistant.Content) == 0 && len(b.assistant.ToolCalls) == 0 {
 		return nil
 	}
-	return append([]abi.Message{b.assistant}, b.results...)
+	return append([]abi.Message{b.logged()}, b.results...)
 }

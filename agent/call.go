@@ -25,6 +25,8 @@ type Call struct {
 	call abi.ToolCall
 	read func(key string) (any, bool)
 	news chan<- Event
+	// invocation is for a plugin that offers the tool.
+	invocation *phases.Invocation
 	// over is closed when the call has ended.
 	over chan struct{}
 

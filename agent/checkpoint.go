@@ -119,14 +119,22 @@ func (m *Memory) FindRun(_ context.Context, runID string) (Record, bool, error) 
 	return r, ok, nil
 }
 
-// checkpoint saves what the thread came to since the last one. Open is what the step
-// under way has written.
+// checkpoint saves what the thread came to since the last one, and then acknowledges the news
+// that was answered. Open is what the step under way has written.
 func (r *run) checkpoint(ctx context.Context, open []abi.Message) error {
+	if err := r.write(ctx, open); err != nil {
+		return err
+	}
+	r.kept(ctx)
+	return nil
+}
+
+// write saves a checkpoint.
+func (r *run) write(ctx context.Context, open []abi.Message) error {
 	r.record.UpdatedAt = r.cfg.Now()
 	record := r.record
 	r.thread.setRecord(record)
 	if r.cfg.Checkpoints == nil {
-		r.kept(ctx)
 		return nil
 	}
 	c := r.thread.unsaved()
@@ -137,7 +145,6 @@ func (r *run) checkpoint(ctx context.Context, open []abi.Message) error {
 		return fmt.Errorf("storage failed: %w", err)
 	}
 	r.thread.saved(c.From+len(c.Messages), c.Edited)
-	r.kept(ctx)
 	return nil
 }
 

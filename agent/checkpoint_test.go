@@ -186,7 +186,7 @@ func (b *broken) SaveCheckpoint(ctx context.Context, c agent.Checkpoint) error {
 // store that fails ends the run by its one exit.
 func TestToldOnlyWhenItIsKept(t *testing.T) {
 	t.Parallel()
-	for at := 1; at <= 5; at++ {
+	for at := 1; at <= 6; at++ {
 		t.Run(fmt.Sprint("checkpoint ", at), func(t *testing.T) {
 			t.Parallel()
 			b := newBench(t, &script{answers: []abi.Message{says("", calls("c1", "echo", "a")), says("done")}}, agent.Config{Checkpoints: &broken{agent.NewMemory(), at}})

@@ -15,6 +15,8 @@ type carried struct {
 	result  *abi.ToolResult
 	command phases.Command
 	refused error
+	// invocation holds what a plugin's tool replied beyond its result.
+	invocation *phases.Invocation
 }
 
 // settleCommands finds the commands of calls that ran at the same time and do not go
@@ -38,21 +40,27 @@ func (r *run) settleCommands(calls []abi.ToolCall, done []carried) {
 	}
 }
 
-// change does what a call asked for. If it is refused, the result says so: the tool was
-// carried out, and what it wanted to be kept is not.
-func (r *run) change(ctx context.Context, call abi.ToolCall, c *carried) {
+// change does what a call asked for, and returns the messages after it. If it is refused,
+// the model reads so in the result: the tool was executed, and what it wanted to be kept is
+// not.
+func (r *run) change(ctx context.Context, call abi.ToolCall, c *carried, messages []abi.Message) []abi.Message {
 	err := c.refused
 	if err == nil && !c.command.Empty() {
 		c.command.By = "tool " + call.Name
-		_, err = r.who.phases.SubmitAt(ctx, r.state, phases.Frame{
-			Phase: abi.AfterToolExecute, Run: r.id, Step: r.step, Messages: r.view, Call: &call, Result: c.result,
-		}, c.command)
+		_, err = r.who.phases.SubmitAt(ctx, r.state, r.frame(abi.AfterToolExecute, frame{messages: messages, call: &call, result: c.result}), c.command)
+	}
+	if err == nil && c.invocation != nil {
+		var out phases.Outcome
+		out, err = r.who.phases.Settle(ctx, r.state, r.frame(abi.AfterToolExecute, frame{messages: messages, call: &call, result: c.result}), c.invocation)
+		r.apply(ctx, out, false)
+		messages = out.Messages
 	}
 	if err != nil {
 		result := failed(call, fmt.Sprintf("Execution failed: the tool was carried out, but the changes that it asked for were refused: %s", clip(err.Error(), maxRefusal)))
 		c.result = &result
 	}
 	r.showChange(ctx)
+	return messages
 }
 
 // maxRefusal bounds the reason in a result, in bytes.
@@ -61,5 +69,5 @@ const maxRefusal = 2 << 10
 // command is what a tool asked for that returned without an error.
 func (c *carried) take(call *Call) {
 	command, err := call.wanted()
-	c.command, c.refused = command, errors.Join(c.refused, err)
+	c.command, c.refused, c.invocation = command, errors.Join(c.refused, err), call.invocation
 }

@@ -20,6 +20,21 @@
 // run_start and run_end fire each time. A suspended call has a message that stands in
 // for its result, and gets the result in that place.
 //
+// # What plugins change
+//
+// A call runs with the arguments that the gate has judged last. Plugins may rewrite them, at
+// the gate and after it, and then the gate judges the call again. A question about a call
+// that somebody answered counts for the arguments that it was asked with. The log keeps what
+// the model wrote; the tool message names the plugins ([MetadataRewrittenBy]) and what the
+// tool got ([MetadataArguments]). Calls whose arguments are not JSON get as far, if there is
+// a plugin that could rewrite them.
+//
+// An answer that a plugin replaced is the one that its tools run from and that all others
+// see. What the model wrote is in the stored message alone ([Original]); what was streamed
+// cannot be taken back, and a messages_snapshot corrects it. Of a replaced result no original
+// is kept. Notifications that plugins leave are part of the checkpoints until a step shows
+// them.
+//
 // # Native tools
 //
 // [CallOf] gives a tool the state of the run, changes of it, and a voice while it runs:
@@ -37,9 +52,15 @@
 // # Checkpoints
 //
 // A checkpoint follows each tool result, each step, and each decision, before anybody
-// hears of it. It holds what is new. When a process ends in the middle of a step, what
-// was said and done in it is kept, and calls without a result count as interrupted.
-// Decided calls are carried out again under the same idempotency key.
+// hears of it. It holds what is new. One more precedes the gates of a step with calls: it holds the
+// model's answer as after_inference left it, its usage and the state of the plugins. If a gate or a
+// hook before a tool then changes state or the answer, a checkpoint precedes that tool too.
+//
+// When a process ends in the middle of a step, the next one does not ask the model again: what
+// was said and done in it is kept, and calls without a result count as interrupted, which the
+// model reads. Only an answer that had not come through after_inference is asked for again.
+// Decided calls are carried out again under the same idempotency key: a key is made of the run, the
+// step, the message and the call.
 //
 // # Concurrency
 //

@@ -34,8 +34,9 @@ func (t *Thread) edit(edits []phases.Edit) {
 	}
 }
 
-// answer puts the content of a message that stood in for a result in its place.
-func (t *Thread) answer(id string, content []abi.ContentBlock) {
+// answer gives a message that stood in for a result the content of the result, and its
+// metadata if there is some.
+func (t *Thread) answer(id string, result abi.Message) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	i, ok := t.index[id]
@@ -43,7 +44,16 @@ func (t *Thread) answer(id string, content []abi.ContentBlock) {
 		return
 	}
 	t.log = slices.Clone(t.log)
-	t.log[i].Content = content
+	t.log[i].Content = result.Content
+	if len(result.Metadata) > 0 {
+		metadata := maps.Clone(result.Metadata)
+		for name, v := range t.log[i].Metadata {
+			if _, ok := metadata[name]; !ok {
+				metadata[name] = v
+			}
+		}
+		t.log[i].Metadata = metadata
+	}
 	t.short.edit(t.log[i])
 	t.edited[id] = true
 }
@@ -53,12 +63,12 @@ func (t *Thread) unsaved() Checkpoint {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	c := Checkpoint{
-		From: t.savedTo, Messages: slices.Clip(t.log[t.savedTo:]),
-		Tickets: slices.Clone(t.tickets), Held: slices.Clone(t.held), Taken: maps.Clone(t.taken),
+		From: t.savedTo, Messages: t.whole(slices.Clip(t.log[t.savedTo:])),
+		Tickets: slices.Clone(t.tickets), Held: slices.Concat(t.held, t.notified), Taken: maps.Clone(t.taken),
 	}
 	for id := range t.edited {
 		if i := t.index[id]; i < t.savedTo {
-			c.Edited = append(c.Edited, t.log[i])
+			c.Edited = append(c.Edited, withOriginal(t.log[i], t.originals[id]))
 		}
 	}
 	return c

@@ -96,6 +96,9 @@ type Event struct {
 	// Call and Result belong to the tool events.
 	Call   *abi.ToolCall   `json:"call,omitempty"`
 	Result *abi.ToolResult `json:"result,omitempty"`
+	// RewrittenBy are the plugins that changed the arguments of Call, which are those that
+	// it runs with (phase, tool_call_done, tool_call_resumed).
+	RewrittenBy []string `json:"rewritten_by,omitempty"`
 	// Name, By and Payload belong to custom events, which plugins emit.
 	Name    string `json:"name,omitempty"`
 	By      string `json:"by,omitempty"`

@@ -14,9 +14,10 @@ func (r *run) finish(ctx context.Context, stop *Termination, err error) (Result,
 	asked := ctx
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.cfg.Grace)
 	defer cancel()
+	ending := r.ending(end, err)
 	last := errors.Join(
-		recovered(func() error { r.settle(); return nil }),
-		recovered(func() error { _, err := r.fire(ctx, abi.RunEnd, frame{}); return err }),
+		recovered(func() error { r.settle(); _, err := r.compacted(ctx); return err }),
+		recovered(func() error { _, err := r.fire(ctx, abi.RunEnd, frame{end: ending}); return err }),
 	)
 	if end.willed(asked) {
 		r.read()
@@ -65,6 +66,28 @@ func (r *run) ended(ctx context.Context, stop *Termination, err error) (Terminat
 	default:
 		return Termination{Type: Failed, Detail: err.Error()}, fmt.Errorf("agent: run %s: %w", r.id.RunID, err)
 	}
+}
+
+// maxEndText bounds what plugins read of an error, in bytes.
+const maxEndText = 4 << 10
+
+// ending is what plugins learn of the end of the run.
+func (r *run) ending(end Termination, err error) *abi.RunEnding {
+	out := &abi.RunEnding{
+		Termination: abi.TerminationType(end.Type), Code: end.Code, Detail: clip(end.Detail, maxEndText), Steps: r.step, Cost: r.record.Cost,
+		DurationMS: r.active().Milliseconds(),
+	}
+	if err != nil {
+		out.Error = clip(err.Error(), maxEndText)
+	}
+	if end.Type == NaturalEnd && r.tasks {
+		out.Detail = awaitingTasks
+	}
+	if r.record.Usage != (abi.Usage{}) {
+		usage := r.record.Usage
+		out.Usage = &usage
+	}
+	return out
 }
 
 // over says in the record how the activation ended: the run waits, or is done.

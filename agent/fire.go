@@ -16,6 +16,13 @@ type frame struct {
 	call     *abi.ToolCall
 	result   *abi.ToolResult
 	resultID string
+	// key is the idempotency key of the call, rewrittenBy are the plugins that rewrote it.
+	key         string
+	rewrittenBy []string
+	// end is set at run_end.
+	end *abi.RunEnding
+	// compaction is set at the phases around one.
+	compaction *abi.Compaction
 }
 
 // fire fires a phase at the plugins and applies what it came to. A stop that a
@@ -26,16 +33,8 @@ func (r *run) fire(ctx context.Context, p abi.Phase, f frame) (*Termination, err
 }
 
 func (r *run) fireFrame(ctx context.Context, p abi.Phase, f frame) (phases.Outcome, *Termination, error) {
-	messages := f.messages
-	if messages == nil {
-		messages = r.view
-	}
-	r.send(ctx, Event{Type: EventPhase, Phase: p, Call: f.call})
-	out, err := r.who.phases.Fire(ctx, r.state, phases.Frame{
-		Phase: p, Run: r.id, Step: r.step, Messages: messages,
-		Response: f.response, Call: f.call, Result: f.result, ResultMessageID: f.resultID,
-		Notices: r.due(p),
-	})
+	r.send(ctx, Event{Type: EventPhase, Phase: p, Call: f.call, RewrittenBy: f.rewrittenBy})
+	out, err := r.who.phases.Fire(ctx, r.state, r.frame(p, f))
 	// A phase may fail after its hooks' work was committed. What they hid must be
 	// hidden then too, so the outcome counts in any case.
 	r.apply(ctx, out, f.messages == nil)
@@ -51,6 +50,33 @@ func (r *run) fireFrame(ctx context.Context, p abi.Phase, f frame) (phases.Outco
 		return out, &Termination{Type: Stopped, Code: out.Stop.Code, Detail: out.Stop.Detail}, nil
 	}
 	return out, nil, nil
+}
+
+// frame is the moment at which a phase fires.
+func (r *run) frame(p abi.Phase, f frame) phases.Frame {
+	out := phases.Frame{
+		Phase: p, Run: r.id, Step: r.step, Messages: f.messages,
+		Response: f.response, Call: f.call, RewrittenBy: f.rewrittenBy, Result: f.result, ResultMessageID: f.resultID,
+		Notices: r.due(p), Compaction: f.compaction, End: f.end, Waiting: r.thread.waiting(), HasTool: r.hasTool,
+	}
+	if out.Messages == nil {
+		out.Messages = r.view
+	}
+	if f.call != nil {
+		call, name := *f.call, f.call.Name
+		call.IdempotencyKey = f.key
+		out.Call = &call
+		out.CheckArguments = func(arguments any) error { return r.checkArguments(name, arguments) }
+	}
+	if p == abi.BeforeInference {
+		out.Request = r.preview
+	}
+	return out
+}
+
+// hasTool reports whether there is a tool of that name, whatever plugins left out.
+func (r *run) hasTool(name string) bool {
+	return slices.ContainsFunc(r.known, func(t abi.Tool) bool { return t.Name == name })
 }
 
 // rewrites says whether plugins changed the content of a message of which something
@@ -85,6 +111,7 @@ func (r *run) apply(ctx context.Context, out phases.Outcome, logged bool) {
 		r.refresh()
 	}
 	r.context.add(out)
+	r.thread.notify(out.Notifications)
 	if out.Compact != nil && r.cfg.Compactor != nil {
 		r.cfg.Compactor.Request(r.thread.id, out.Compact.Focus)
 	}

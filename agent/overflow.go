@@ -8,6 +8,7 @@ import (
 
 	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/llm"
+	"github.com/mortise-dev/mortise/phases"
 )
 
 // Shrinker is what a [Compactor] may have beside: it makes room at once, without a
@@ -35,7 +36,9 @@ func (r *run) retry(ctx context.Context, request llm.Request, refused error) (ll
 	if r.cfg.Compactor != nil {
 		// A summary is to take the place of what is left out now.
 		r.cfg.Compactor.Request(r.thread.id, "")
-		r.cfg.Compactor.Consider(ctx, r.thread.id, r.thread.snapshot())
+		if _, err := r.consider(ctx); err != nil {
+			return llm.Answer{}, err
+		}
 	}
 	request.Messages = slices.Concat(head, smaller, tail)
 	answer, err := r.ask(ctx, request)
@@ -96,7 +99,7 @@ func weight(messages []abi.Message) int {
 			n += len(b.Text) + len(b.Data)
 		}
 		for j := range messages[i].ToolCalls {
-			n += len(dataText(messages[i].ToolCalls[j].Arguments))
+			n += len(phases.DataText(messages[i].ToolCalls[j].Arguments))
 		}
 	}
 	return n

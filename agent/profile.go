@@ -46,13 +46,16 @@ func (a *Agent) profile(id string, p Profile) (profile, error) {
 	}, nil
 }
 
+// ErrNoAgent is a request, or a handoff, to an agent that is not known. A Config.Resolve that does not know an agent returns it, too.
+var ErrNoAgent = errors.New("there is no agent")
+
 // resolve finds an agent by its id.
 func (a *Agent) resolve(ctx context.Context, id string) (profile, error) {
 	if id == "" || id == a.cfg.AgentID {
 		return a.base, nil
 	}
 	if a.cfg.Resolve == nil {
-		return profile{}, fmt.Errorf("there is no agent %.120q", id)
+		return profile{}, fmt.Errorf("%w %.120q", ErrNoAgent, id)
 	}
 	var p Profile
 	err := recovered(func() (err error) {

@@ -136,8 +136,27 @@ func (r *run) request() llm.Request {
 	r.context.exclude, r.context.include, r.context.override = nil, nil, nil
 	return llm.Request{
 		ThreadID: r.id.ThreadID, RunID: r.id.RunID, Step: r.step, Model: r.who.model,
-		Messages: messages, Tools: tools, Override: override,
+		Messages: messages, Tools: tools, Override: override, KeepMalformed: r.who.phases.CanRewrite(),
 	}
+}
+
+// preview is what the model would be asked if the phase had no effects.
+func (r *run) preview() *abi.InferenceRequest {
+	o := merged(merged(r.who.override, r.req.Override), r.context.override)
+	if o == nil {
+		o = &abi.InferenceOverride{}
+	}
+	out := &abi.InferenceRequest{
+		Model: r.who.model, FallbackModels: o.FallbackModels, Temperature: o.Temperature, TopP: o.TopP, MaxTokens: o.MaxTokens,
+		ReasoningEffort: o.ReasoningEffort, Tools: r.context.filter(r.listTools()), System: r.who.prompt,
+	}
+	if o.Model != nil {
+		out.Model = *o.Model
+	}
+	if out.FallbackModels == nil {
+		out.FallbackModels = r.cfg.Retry.FallbackModels
+	}
+	return out
 }
 
 // requestID is the id of a message that is part of requests only. It stays the
@@ -163,16 +182,19 @@ func contextMessage(m abi.ContextMessage) abi.Message {
 // included if they did.
 func (r *run) tools() []abi.Tool {
 	r.known = r.listTools()
-	r.offered = r.known
-	if len(r.context.exclude) == 0 && len(r.context.include) == 0 {
-		return r.offered
-	}
-	allowed := slices.Concat(r.context.include...)
-	r.offered = slices.DeleteFunc(slices.Clone(r.known), func(t abi.Tool) bool {
-		return len(r.context.include) > 0 && !slices.Contains(allowed, t.Name) ||
-			slices.Contains(r.context.exclude, t.Name)
-	})
+	r.offered = r.context.filter(r.known)
 	return r.offered
+}
+
+// filter leaves out what plugins want left out.
+func (c *contextStore) filter(tools []abi.Tool) []abi.Tool {
+	if len(c.exclude) == 0 && len(c.include) == 0 {
+		return tools
+	}
+	allowed := slices.Concat(c.include...)
+	return slices.DeleteFunc(slices.Clone(tools), func(t abi.Tool) bool {
+		return len(c.include) > 0 && !slices.Contains(allowed, t.Name) || slices.Contains(c.exclude, t.Name)
+	})
 }
 
 // listTools are the tools of the agent and those of whoever asked.

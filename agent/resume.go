@@ -4,8 +4,10 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 
 	"github.com/mortise-dev/mortise/abi"
+	"github.com/mortise-dev/mortise/phases"
 )
 
 // supersede closes the calls that wait for a decision: they will not be carried
@@ -17,7 +19,7 @@ func (r *run) supersede(ctx context.Context, why string) {
 	sortTickets(tickets)
 	for _, k := range tickets {
 		result := failed(k.Call, fmt.Sprintf("[The call was not carried out: it waited for a decision, and %s]", why))
-		r.thread.answer(k.MessageID, resultMessage(k.Call, result, k.MessageID).Content)
+		r.thread.answer(k.MessageID, resultMessage(k.Call, result, k.MessageID))
 		r.thread.dropTicket(k.MessageID)
 		call := k.Call
 		r.send(ctx, Event{Type: EventToolCallCancel, Call: &call, TargetID: k.ID, Reason: why})
@@ -33,7 +35,7 @@ func (r *run) replay(ctx context.Context) (resumed bool, stop *Termination, err 
 			return true, nil, err
 		}
 		if k.Status == TicketCancelled {
-			result := abi.ToolResult{Status: abi.ToolSuccess, Data: k.Decision.Result, Message: dataText(k.Decision.Result)}
+			result := abi.ToolResult{Status: abi.ToolSuccess, Data: k.Decision.Result, Message: phases.DataText(k.Decision.Result)}
 			stop, err = r.answered(ctx, k, result)
 		} else {
 			stop, err = r.resume(ctx, k)
@@ -49,56 +51,85 @@ func (r *run) replay(ctx context.Context) (resumed bool, stop *Termination, err 
 	return len(due) > 0, nil, nil
 }
 
-// resume carries out a call about which was decided.
+// resume executes a call about which was decided, if the gate agrees to it as it is now.
 func (r *run) resume(ctx context.Context, k Ticket) (*Termination, error) {
-	call := k.Call
-	call.Resume = &abi.Resume{TicketID: k.ID, Reason: k.Reason, DecisionID: k.Decision.ID, Result: k.Decision.Result, Note: k.Decision.Reason}
+	t := &turn{ToolCall: k.Call, key: k.Key, rewrittenBy: k.RewrittenBy}
+	if text, ok := t.Arguments.(string); ok && k.Malformed {
+		t.malformed = text
+	}
+	t.Resume = &abi.Resume{TicketID: k.ID, Reason: k.Reason, DecisionID: k.Decision.ID, Result: k.Decision.Result, Note: k.Decision.Reason}
 	if k.Mode == abi.ResumeUseDecision {
-		return r.answered(ctx, k, abi.ToolResult{Status: abi.ToolSuccess, Data: k.Decision.Result, Message: dataText(k.Decision.Result)})
+		return r.answered(ctx, k, abi.ToolResult{Status: abi.ToolSuccess, Data: k.Decision.Result, Message: phases.DataText(k.Decision.Result)})
 	}
-	out, stop, err := r.fireFrame(ctx, abi.ToolGate, frame{call: &call})
-	if stop != nil || err != nil {
-		return stop, err
-	}
-	if out.Gate != nil {
-		switch d := out.Gate.Decision; {
-		case d.Action == abi.GateAllow:
-		case d.Action == abi.GateSuspend && d.Ticket != nil && out.Gate.By == k.By && d.Ticket.ID == k.ID:
-			// The same question of the same gate: it was answered.
-		case d.Action == abi.GateSuspend && d.Ticket != nil:
-			return nil, r.askAgain(ctx, k, *d.Ticket, d.Reason, out.Gate.By)
-		case d.Action == abi.GateSetResult && d.Result != nil:
-			result := *d.Result
-			result.Ticket = nil
-			return r.answered(ctx, k, result)
-		default:
-			stop, err := r.answered(ctx, k, denied(call, d.Reason))
-			if stop == nil && err == nil {
-				stop = &Termination{Type: Blocked, Detail: d.Reason}
-			}
+	for _, p := range []abi.Phase{abi.ToolGate, abi.BeforeToolExecute} {
+		v, stop, err := r.gateAgain(ctx, p, t, &k)
+		if stop != nil || err != nil {
 			return stop, err
 		}
+		if v.action != abi.GateAllow {
+			return r.interceptedAgain(ctx, k, v)
+		}
 	}
-	if _, stop, err := r.fireFrame(ctx, abi.BeforeToolExecute, frame{call: &call}); stop != nil || err != nil {
-		return stop, err
+	if r.unreadable(t) {
+		return r.answered(ctx, k, failed(t.ToolCall, notJSON))
 	}
-	asked := call
+	asked := t.ToolCall
 	if k.By != "" && k.Mode != abi.ResumePassDecision {
 		asked.Resume = nil // The decision was the gate's business.
 	}
-	done, err := r.executeAll(ctx, []abi.ToolCall{asked}, []string{k.Key})
+	done, err := r.executeAll(ctx, []abi.ToolCall{asked}, []string{k.Key}, r.view)
 	if err != nil {
 		return nil, err
 	}
-	r.change(ctx, call, &done[0])
+	r.change(ctx, t.ToolCall, &done[0], r.view)
 	return r.answered(ctx, k, *done[0].result)
+}
+
+// gateAgain fires a phase before the tool, and has the gate judge what plugins rewrote. The
+// question that was decided is not asked again, unless the call is another one now.
+func (r *run) gateAgain(ctx context.Context, p abi.Phase, t *turn, k *Ticket) (verdict, *Termination, error) {
+	decided := k.Call.Arguments
+	out, stop, err := r.fireFrame(ctx, p, t.frame())
+	if stop != nil || err != nil {
+		return verdict{}, stop, err
+	}
+	v := verdictOf(out.Gate)
+	if t.rewrite(&out) && !v.stands() {
+		if v, err = r.recheck(ctx, t, nil); err != nil {
+			return verdict{}, nil, err
+		}
+	}
+	k.Call.Arguments, k.RewrittenBy = t.Arguments, t.rewrittenBy
+	same := v.action == abi.GateSuspend && v.gate.Ticket != nil && v.by == k.By && v.gate.Ticket.ID == k.ID
+	if same && sameArguments(decided, t.Arguments) {
+		v = verdict{action: abi.GateAllow}
+	}
+	return v, nil, nil
+}
+
+// interceptedAgain answers a resumed call that its gate did not let through.
+func (r *run) interceptedAgain(ctx context.Context, k Ticket, v verdict) (*Termination, error) {
+	switch {
+	case v.action == abi.GateSuspend && v.gate.Ticket != nil:
+		return nil, r.askAgain(ctx, k, *v.gate.Ticket, v.gate.Reason, v.by)
+	case v.action == abi.GateSetResult && v.gate.Result != nil:
+		result := *v.gate.Result
+		result.Ticket = nil
+		return r.answered(ctx, k, result)
+	default:
+		stop, err := r.answered(ctx, k, denied(k.Call, v.gate.Reason))
+		if stop == nil && err == nil {
+			stop = &Termination{Type: Blocked, Detail: v.gate.Reason}
+		}
+		return stop, err
+	}
 }
 
 // askAgain suspends a resumed call once more, for another question.
 func (r *run) askAgain(ctx context.Context, k Ticket, question abi.SuspendTicket, reason, by string) error {
 	k.SuspendTicket, k.Reason, k.By, k.Status, k.Decision = question, reason, by, TicketOpen, nil
 	k.Rounds++
-	k.Key = fmt.Sprintf("%s/%s/%d", k.MessageID, k.Call.ID, k.Rounds)
+	k.Key = joinKey(r.id.RunID, "resumed", k.MessageID, k.Call.ID, strconv.Itoa(k.Rounds))
 	k.UpdatedAt = r.cfg.Now()
 	r.thread.putTicket(k)
 	call, result := k.Call, suspended(k.Call)
@@ -119,7 +150,8 @@ func (r *run) answered(ctx context.Context, k Ticket, result abi.ToolResult) (*T
 		return nil, r.askAgain(ctx, k, question, result.Message, "")
 	}
 	r.refresh()
-	message := resultMessage(k.Call, result, k.MessageID)
+	t := &turn{ToolCall: k.Call, key: k.Key, rewrittenBy: k.RewrittenBy}
+	message := t.message(result, k.MessageID)
 	messages := slices.Clone(r.view)
 	at := slices.IndexFunc(messages, func(m abi.Message) bool { return m.ID == k.MessageID })
 	if at < 0 {
@@ -129,20 +161,22 @@ func (r *run) answered(ctx context.Context, k Ticket, result abi.ToolResult) (*T
 		messages[at] = message
 	}
 	shown, call := result, k.Call
-	out, stop, err := r.fireFrame(ctx, abi.AfterToolExecute, frame{messages: messages, call: &call, result: &shown, resultID: message.ID})
+	f := t.frame()
+	f.messages, f.result, f.resultID = messages, &shown, message.ID
+	out, stop, err := r.fireFrame(ctx, abi.AfterToolExecute, f)
 	if err != nil && len(r.who.phases.Order(abi.AfterToolExecute)) > 0 {
 		result = withheld(k.Call)
 		message.Content = resultMessage(k.Call, result, message.ID).Content
 	} else if len(out.Messages) == len(messages) {
-		if edits(out, message.ID) {
-			result.Content, result.Data, result.Message = out.Messages[at].Content, nil, ""
+		if out.Result != nil {
+			result = *out.Result
 		}
 		message.Content = out.Messages[at].Content
 	}
 	if message.ID == k.MessageID {
-		r.thread.answer(message.ID, message.Content)
+		r.thread.answer(message.ID, message)
 	} else {
-		r.thread.answer(k.MessageID, []abi.ContentBlock{abi.Text("[The result stands further down]")})
+		r.thread.answer(k.MessageID, abi.Message{Content: []abi.ContentBlock{abi.Text("[The result stands further down]")}})
 		r.thread.append(message)
 	}
 	r.thread.dropTicket(k.MessageID)
@@ -150,6 +184,6 @@ func (r *run) answered(ctx context.Context, k Ticket, result abi.ToolResult) (*T
 	if saved := r.checkpoint(ctx, nil); saved != nil && err == nil {
 		err = saved
 	}
-	r.send(ctx, Event{Type: EventToolCallResumed, TargetID: k.ID, Call: &call, Result: &result})
+	r.send(ctx, Event{Type: EventToolCallResumed, TargetID: k.ID, Call: &call, Result: &result, RewrittenBy: k.RewrittenBy})
 	return stop, err
 }

@@ -45,6 +45,13 @@ type Request struct {
 	SessionID   string
 	Mode        abi.RunMode
 	Adapter     string
+	// Origin, ParentThreadID, SenderID, TransportRequestID and DispatchIDHint are told to
+	// plugins, too. They are those of each request, also of one that continues a run.
+	Origin             string
+	ParentThreadID     string
+	SenderID           string
+	TransportRequestID string
+	DispatchIDHint     string
 }
 
 // run is one activation: from run_start to run_finish. Only the goroutine of Run
@@ -184,6 +191,8 @@ func (r *run) begin(ctx context.Context) error {
 	r.id = abi.RunIdentity{
 		ThreadID: t.id, RunID: r.record.RunID, ParentRunID: r.record.ParentRunID, AgentID: agentID,
 		DispatchID: r.record.DispatchID, SessionID: r.record.SessionID, Mode: r.record.Mode, Adapter: r.req.Adapter,
+		Origin: r.req.Origin, ParentThreadID: r.req.ParentThreadID, SenderID: r.req.SenderID,
+		TransportRequestID: r.req.TransportRequestID, DispatchIDHint: r.req.DispatchIDHint,
 	}
 	r.step = r.record.Steps
 	r.record.AgentID, r.record.Activations = agentID, r.record.Activations+1

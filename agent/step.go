@@ -49,11 +49,15 @@ func (r *run) runStep(ctx context.Context) (*Termination, error) {
 
 // takeStep says whether the model called tools, and what ends the run.
 func (r *run) takeStep(ctx context.Context, messageID string) (called bool, stop *Termination, err error) {
+	r.notices = append(r.notices, r.thread.takeNotified()...)
 	if stop, err := r.fire(ctx, abi.StepStart, frame{}); stop != nil || err != nil {
 		return false, stop, err
 	}
-	if r.cfg.Compactor != nil {
-		r.cfg.Compactor.Consider(ctx, r.thread.id, r.thread.snapshot())
+	if stop, err := r.compacted(ctx); stop != nil || err != nil {
+		return false, stop, err
+	}
+	if stop, err := r.consider(ctx); stop != nil || err != nil {
+		return false, stop, err
 	}
 	if stop, err := r.fire(ctx, abi.BeforeInference, frame{}); stop != nil || err != nil {
 		return false, stop, err
@@ -66,8 +70,8 @@ func (r *run) takeStep(ctx context.Context, messageID string) (called bool, stop
 	r.read()
 	response := r.fit(answer.Response, messageID)
 	notes := r.lostCalls(answer)
-	stop, err = r.answer(ctx, response, notes)
-	return len(response.Message.ToolCalls)+len(notes) > 0, stop, err
+	called, stop, err = r.answer(ctx, response, notes, malformed(answer, response))
+	return called || len(notes) > 0, stop, err
 }
 
 // keepPartial keeps what the model had said when it came to an end.
@@ -104,8 +108,20 @@ func (r *run) lostCalls(a llm.Answer) []abi.Message {
 	}
 	return slices.Concat(
 		note(a.Lost, "The connection broke while you wrote further calls, and they were not carried out: %s. Make them again if you still need them."),
-		note(a.Malformed, "These calls had arguments that are not valid JSON, and were not carried out: %s. Make them again with valid JSON."),
+		note(absent(a), "These calls had arguments that are not valid JSON, and were not carried out: %s. Make them again with valid JSON."),
 	)
+}
+
+// malformed returns the arguments of calls in a response that are not JSON, by call. Fit has
+// given the calls other ids, in the same order.
+func malformed(a llm.Answer, fitted *abi.Response) map[string]string {
+	out := make(map[string]string, len(a.Malformed))
+	for i, c := range a.Response.Message.ToolCalls {
+		if text, ok := c.Arguments.(string); ok && slices.ContainsFunc(a.Malformed, func(m abi.ToolCall) bool { return sameText(&m, &c) }) {
+			out[fitted.Message.ToolCalls[i].ID] = text
+		}
+	}
+	return out
 }
 
 // failedInference tells the plugins of a failed inference.
@@ -114,17 +130,39 @@ func (r *run) failedInference(ctx context.Context, cause string) error {
 	return err
 }
 
+// absent are the malformed calls that the response does not hold.
+func absent(a llm.Answer) []abi.ToolCall {
+	return slices.DeleteFunc(slices.Clone(a.Malformed), func(m abi.ToolCall) bool {
+		return slices.ContainsFunc(a.Response.Message.ToolCalls, func(c abi.ToolCall) bool { return sameText(&m, &c) })
+	})
+}
+
+// sameText reports whether two calls are one whose arguments are the text that the model
+// wrote.
+func sameText(a, b *abi.ToolCall) bool {
+	one, is := a.Arguments.(string)
+	other, too := b.Arguments.(string)
+	return is && too && a.ID == b.ID && one == other
+}
+
 // answer takes a response through after_inference and its tools to the log, and
-// ends the step.
-func (r *run) answer(ctx context.Context, response *abi.Response, notes []abi.Message) (*Termination, error) {
+// ends the step. It reports whether there are calls.
+func (r *run) answer(ctx context.Context, response *abi.Response, notes []abi.Message, malformed map[string]string) (called bool, ends *Termination, err error) {
+	out, stop, err := r.fireFrame(ctx, abi.AfterInference, frame{response: response})
+	original := any(nil)
+	if out.Response != nil {
+		r.replaced(ctx, &response.Message, &out.Response.Message)
+		original, response = originalOf(&response.Message, out.ReplacedBy), out.Response
+	}
 	if response.Message.Text() != "" {
 		r.last = response.Message.ID
 	}
-	stop, err := r.fire(ctx, abi.AfterInference, frame{response: response})
 	if stop == nil && err == nil {
 		stop = r.mayGoOn(&response.Message)
 	}
+	called = len(response.Message.ToolCalls) > 0
 	b := newBatch(r, response.Message)
+	b.original, b.malformed = original, malformed
 	if stop == nil && err == nil {
 		stop, err = b.execute(ctx)
 	}
@@ -134,19 +172,19 @@ func (r *run) answer(ctx context.Context, response *abi.Response, notes []abi.Me
 	r.told += len(written)
 	r.refresh()
 	if err != nil {
-		return nil, err
+		return called, nil, err
 	}
 	endStop, err := r.fire(ctx, abi.StepEnd, frame{})
 	if err != nil {
-		return nil, err
+		return called, nil, err
 	}
 	r.record.Steps = r.step
 	if err := r.checkpoint(ctx, nil); err != nil {
-		return nil, err
+		return called, nil, err
 	}
 	r.showMessages(ctx)
 	r.showState(ctx)
-	return cmp.Or(stop, endStop, r.stepStop(response.Message.ToolCalls)), nil
+	return called, cmp.Or(stop, endStop, r.stepStop(response.Message.ToolCalls)), nil
 }
 
 func interruption(ctx context.Context, stop *Termination) string {

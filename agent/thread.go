@@ -25,6 +25,11 @@ type Thread struct {
 	index map[string]int
 	state map[string]any
 	held  []abi.Notice
+	// notified are the notifications of plugins that no step has shown yet.
+	notified []abi.Notice
+	// originals are what models wrote in answers that plugins replaced, by message. The log
+	// does not hold them, so no view of it does.
+	originals map[string]any
 	// record is that of the latest run, image the state with which a waiting one goes
 	// on, tickets the calls that wait for a decision.
 	record  Record
@@ -56,18 +61,19 @@ type Thread struct {
 func newThread(id string) *Thread {
 	return &Thread{
 		id: id, index: make(map[string]int), room: make(chan struct{}), wake: make(chan struct{}, 1),
-		runs: make(map[string]bool), edited: make(map[string]bool), taken: make(map[string]bool), heard: make(chan struct{}),
+		runs: make(map[string]bool), originals: make(map[string]any), edited: make(map[string]bool), taken: make(map[string]bool), heard: make(chan struct{}),
 	}
 }
 
 // ID returns the thread's id.
 func (t *Thread) ID() string { return t.id }
 
-// Messages returns a copy of the log.
+// Messages returns a copy of the log. An answer that plugins replaced has the original in
+// abi.MetadataOriginal.
 func (t *Thread) Messages() []abi.Message {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return slices.Clone(t.log)
+	return t.whole(slices.Clone(t.log))
 }
 
 // State returns what plugins keep for the thread, by key. It is shared; do not
@@ -132,7 +138,9 @@ func (t *Thread) hold(n abi.Notice) {
 	t.held = append(t.held, n)
 }
 
-func (t *Thread) takeHeld() []abi.Notice {
+// TakeHeld returns the notices that wait for the thread's next run, which does not get them then. A
+// caller that drops the agent hands them to another one.
+func (t *Thread) TakeHeld() []abi.Notice {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	held := t.held
@@ -143,8 +151,8 @@ func (t *Thread) takeHeld() []abi.Notice {
 	return held
 }
 
-// putBack returns notices to the front.
-func (t *Thread) putBack(notices []abi.Notice) {
+// PutBack lets notices wait for the thread's next run, before all others.
+func (t *Thread) PutBack(notices []abi.Notice) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.held = append(notices, t.held...)
@@ -216,6 +224,7 @@ func (t *Thread) add(messages []abi.Message) {
 			m.ID = newID()
 		}
 		t.index[m.ID] = len(t.log)
+		t.split(&m)
 		t.log = append(t.log, m)
 	}
 }

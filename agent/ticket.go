@@ -39,6 +39,10 @@ type Ticket struct {
 	// Key is the idempotency key of the execution that is to come.
 	Key    string `json:"idempotency_key"`
 	Reason string `json:"reason,omitempty"`
+	// RewrittenBy are the plugins that changed the arguments of Call.
+	RewrittenBy []string `json:"rewritten_by,omitempty"`
+	// Malformed means that they are text that is not JSON, and that no plugin repaired.
+	Malformed bool `json:"malformed,omitempty"`
 	// By is the plugin whose gate asked; empty when the tool itself did.
 	By string `json:"by,omitempty"`
 	// Rounds is how often the call was resumed.

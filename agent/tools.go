@@ -2,7 +2,6 @@ package agent
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -10,18 +9,24 @@ import (
 	"time"
 
 	"github.com/mortise-dev/mortise/abi"
+	"github.com/mortise-dev/mortise/phases"
 )
 
 // errToolTimeout ends a tool that takes longer than Config.ToolTimeout.
 var errToolTimeout = errors.New("the tool took too long")
 
 // executeAll runs tools at the same time, so many at once as the config says, and
-// tells meanwhile what they say. A result is nil where the tool was abandoned or did
-// not begin because the run's context was done.
-func (r *run) executeAll(ctx context.Context, calls []abi.ToolCall, keys []string) ([]carried, error) {
+// tells meanwhile what they say. The messages are what the run has come to. A result is nil
+// where the tool was abandoned or did not begin because the run's context was done.
+func (r *run) executeAll(ctx context.Context, calls []abi.ToolCall, keys []string, messages []abi.Message) ([]carried, error) {
 	done, errs := make([]carried, len(calls)), make([]error, len(calls))
 	news, over := make(chan Event), make(chan struct{})
+	handles := make([]*Call, len(calls))
 	read := r.state.Store().Snapshot().Read // All see the same state.
+	for i := range calls {
+		frame := phases.Frame{Run: r.id, Step: r.step, Messages: messages, Call: &calls[i]}
+		handles[i] = &Call{call: calls[i], read: read, news: news, over: make(chan struct{}), invocation: r.who.phases.Invoke(r.state, frame)}
+	}
 	go func() {
 		defer close(over)
 		places := make(chan struct{}, r.cfg.MaxParallel)
@@ -31,8 +36,7 @@ func (r *run) executeAll(ctx context.Context, calls []abi.ToolCall, keys []strin
 			group.Go(func() {
 				defer func() { <-places }()
 				if errs[i] = ctx.Err(); errs[i] == nil {
-					handle := &Call{call: calls[i], read: read, news: news, over: make(chan struct{})}
-					done[i], errs[i] = r.execute(ctx, calls[i], keys[i], handle)
+					done[i], errs[i] = r.execute(ctx, calls[i], keys[i], handles[i])
 				}
 			})
 		}
@@ -64,7 +68,7 @@ func (r *run) execute(ctx context.Context, call abi.ToolCall, key string, handle
 		return answered(failed(call, fmt.Sprintf("tool '%.80s' not found", call.Name))), nil
 	}
 	call.IdempotencyKey = key
-	tctx, cancel := context.WithTimeoutCause(context.WithValue(ctx, callKey{}, handle), r.cfg.ToolTimeout, errToolTimeout)
+	tctx, cancel := context.WithTimeoutCause(context.WithValue(handle.invocation.Context(ctx), callKey{}, handle), r.cfg.ToolTimeout, errToolTimeout)
 	defer cancel()
 	done := make(chan carried, 1)
 	tools, id := r.who.tools, r.id // for a tool that is abandoned
@@ -165,25 +169,5 @@ func (r *run) toolKind(name string) abi.ToolKind {
 
 // resultMessage renders a result as the message that the model reads.
 func resultMessage(call abi.ToolCall, result abi.ToolResult, id string) abi.Message {
-	m := abi.Message{ID: id, Role: abi.RoleTool, ToolCallID: call.ID, Content: result.Content}
-	if len(m.Content) > 0 {
-		return m
-	}
-	text := result.Message
-	if text == "" && result.Data != nil {
-		text = dataText(result.Data)
-	}
-	m.Content = []abi.ContentBlock{abi.Text(text)}
-	return m
-}
-
-func dataText(data any) string {
-	if s, ok := data.(string); ok {
-		return s
-	}
-	out, err := json.Marshal(data)
-	if err != nil {
-		return fmt.Sprintf("[the result cannot be shown: %v]", err)
-	}
-	return string(out)
+	return abi.Message{ID: id, Role: abi.RoleTool, ToolCallID: call.ID, Content: phases.ResultContent(&result)}
 }

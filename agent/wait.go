@@ -31,7 +31,7 @@ func (r *run) await(ctx context.Context) bool {
 			}
 		case n := <-arrival:
 			stop()
-			r.thread.putBack([]abi.Notice{n})
+			r.thread.PutBack([]abi.Notice{n})
 			if r.arrive(ctx) {
 				return true
 			}
@@ -92,7 +92,7 @@ func (r *run) arrival(ctx context.Context) (arrival <-chan abi.Notice, stop func
 		select {
 		case out <- n:
 		case <-ctx.Done():
-			r.thread.putBack([]abi.Notice{n})
+			r.thread.PutBack([]abi.Notice{n})
 		}
 	}()
 	return out, func() {

@@ -96,6 +96,11 @@ func (w *world) plugin(i int) phases.Plugin {
 		fail: []abi.FailurePolicy{abi.FailRun, abi.FailIgnore, abi.FailQuarantine}[w.rng.IntN(3)],
 	}
 	p.deed = []string{"stop", "fail", "panic", "append", "emit", "exclude"}[w.rng.IntN(6)]
+	if w.chance(30) {
+		deeds := map[abi.Phase]string{abi.AfterInference: "answer", abi.BeforeToolExecute: "rewrite", abi.AfterToolExecute: "result", abi.StepEnd: "notify"}
+		p.phase = []abi.Phase{abi.AfterInference, abi.BeforeToolExecute, abi.AfterToolExecute, abi.StepEnd}[w.rng.IntN(4)]
+		p.deed = deeds[p.phase]
+	}
 	if w.chance(40) {
 		p.phase = abi.ToolGate
 		p.deed = []string{"block", "suspend", "set_result", "fail"}[w.rng.IntN(4)]
@@ -138,6 +143,16 @@ func (m *moody) OnPhase(_ context.Context, e *abi.Event) (*abi.Reply, error) {
 		return effect(abi.Effect{Type: abi.EffectEmit, EventType: "news"}), nil
 	case "exclude":
 		return effect(abi.Effect{Type: abi.EffectExcludeTools, Tools: []string{"shell"}}), nil
+	case "rewrite":
+		return effect(abi.Effect{Type: abi.EffectRewriteCall, Arguments: m.name}), nil
+	case "answer":
+		return effect(abi.Effect{Type: abi.EffectReplaceResponse, Message: &abi.Message{
+			Content: e.Response.Message.Content, ToolCalls: append(e.Response.Message.ToolCalls[:0:0], abi.ToolCall{ID: "a", Name: "echo"}, abi.ToolCall{Name: "shell"}),
+		}}), nil
+	case "result":
+		return effect(abi.Effect{Type: abi.EffectReplaceResult, Result: &abi.ToolResult{Status: abi.ToolSuccess, Content: e.Result.Content, Data: "x"}}), nil
+	case "notify":
+		return effect(abi.Effect{Type: abi.EffectNotify, EventType: "news", Payload: e.Step}), nil
 	case "block":
 		return &abi.Reply{Gate: &abi.GateDecision{Action: abi.GateBlock, Reason: "no"}}, nil
 	case "suspend":

@@ -148,7 +148,7 @@ func (m *Manager) decided(ctx context.Context, e *ending, err error) bool {
 		e.patience = max(patience, min(2*e.patience, maxPatience))
 	}
 	args := []any{"task_id", e.info.ID, "task_type", e.info.Type, "status", string(e.info.Status), "error", err}
-	if m.durable(e.t) {
+	if m.durable(e.t) || e.t.refused {
 		if !cut {
 			m.cfg.Logger.WarnContext(ctx, "end of a task was not kept, trying again", args...)
 		}
@@ -159,6 +159,10 @@ func (m *Manager) decided(ctx context.Context, e *ending, err error) bool {
 		e.panics++
 	}
 	if !last && (cut || noRoom || e.panics > 0 && e.panics < maxPanics) {
+		return false
+	}
+	if m.cfg.Ledger != nil {
+		e.t.refused = true // the next attempt commits it
 		return false
 	}
 	m.cfg.Logger.ErrorContext(ctx, "notice at the end of a task was lost", append(args, "terminal", e.ahead == nil)...)

@@ -29,7 +29,7 @@ func TestOneCommit(t *testing.T) {
 			defer pause()
 			return box.Send(ctx, n)
 		}})
-		return m, box, spawn(t, m, "a", func(context.Context, *background.Task) (any, error) { return nil, nil })
+		return m, box, spawn(t, m, "a", func(context.Context, *background.Task) (any, error) { return "built", nil })
 	}
 	t.Run("no_notice_without_the_status", func(t *testing.T) {
 		t.Parallel()
@@ -42,7 +42,7 @@ func TestOneCommit(t *testing.T) {
 				t.Parallel()
 				synctest.Test(t, func(t *testing.T) {
 					m, box, id := setUp(t)
-					if n, err := box.Recv(t.Context()); err != nil || n.TaskID != id {
+					if n, err := box.Recv(t.Context()); err != nil || n.TaskID != id || n.Kind != abi.NoticeCompleted || n.Result != "built" || n.Error != "" {
 						t.Fatalf("received %+v %v", n, err)
 					}
 					if !ended(m, id) {

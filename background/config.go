@@ -75,11 +75,12 @@ type Config struct {
 	// ctx is done, which may be soon: see the package comment. On an error the notice
 	// must not have been accepted. An error with a method Full() bool that is true, such
 	// as inbox.ErrFull, says that there was no room: an end is then handed on again. Any
-	// other, but that of ctx, is a refusal for good. It must not call the Manager.
+	// other, but that of ctx, is a refusal for good: the notice goes to the Ledger then, and
+	// without one it is lost. It must not call the Manager.
 	Deliver func(ctx context.Context, thread string, n abi.Notice) error
 	// Ledger takes the place of Deliver where notices and tasks must outlive the
-	// process. With both, Deliver takes the notices of housekeeping: its news is of use
-	// to this process alone, and nothing is kept of it.
+	// process. With both, Deliver takes the notices of housekeeping, which are of use to this
+	// process alone, and the Ledger takes those that Deliver refuses.
 	Ledger Ledger
 	// Observe hears when a task starts and when it has finished, on the goroutine of
 	// the task. It must return soon. Nil hears nothing.

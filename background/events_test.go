@@ -39,13 +39,13 @@ func TestEvents(t *testing.T) {
 		"pattern_all_events_arrive_in_inbox": func(t *testing.T, m *background.Manager, box *inbox.Box) {
 			t.Helper()
 			id := spawn(t, m, "a", func(_ context.Context, task *background.Task) (any, error) {
-				task.Emit("one", nil)
-				task.Emit("two", nil)
+				task.Emit("one", "first")
+				task.Emit("two", int64(2))
 				return nil, nil
 			})
 			wait(t, m, "a")
 			got := box.Drain()
-			if len(got) != 3 || got[0].EventType != "one" || got[1].EventType != "two" || got[2].Kind != abi.NoticeCompleted {
+			if len(got) != 3 || got[0].EventType != "one" || got[0].Payload != "first" || got[1].EventType != "two" || got[1].Payload != int64(2) || got[2].Kind != abi.NoticeCompleted {
 				t.Fatalf("notices are %+v", got)
 			}
 			for _, n := range got {

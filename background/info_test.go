@@ -63,6 +63,35 @@ func TestInfo(t *testing.T) {
 			if got := s.Tasks["bg_0"]; !reflect.DeepEqual(got, sample()) || got.Thread != "t" || got.Name != "build" {
 				t.Errorf("what is kept is %+v", got)
 			}
+			inBubble(t, func(t *testing.T, m *background.Manager, _ *ledger) {
+				t.Helper()
+				parent := background.Lineage{TaskID: "bg_9", RunID: "r", CallID: "c", AgentID: "a"}
+				id, err := m.Spawn(t.Context(), background.Spec{
+					Thread: "t", Type: "shell", Name: "build", Description: "builds", Class: background.Detached, Parent: parent,
+					Body: func(context.Context, *background.Task) (any, error) { return nil, errors.New("disk full") },
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+				wait(t, m, "t")
+				synctest.Wait()
+				summary := status(t, m, id)
+				kept, _ := roundtrip(t, m.Snapshot("t").Tasks[id])
+				want := background.Info{
+					ID: id, Thread: "t", Type: "shell", Name: "build", Description: "builds", Class: background.Detached, Parent: parent,
+					Status: background.Failed, Error: "disk full", CreatedAt: summary.CreatedAt, EndedAt: summary.EndedAt, Attempt: 1,
+				}
+				if summary.CreatedAt.IsZero() || summary.EndedAt.IsZero() || !reflect.DeepEqual(summary, want) {
+					t.Errorf("the summary is %+v, want %+v", summary, want)
+				}
+				if !kept.CreatedAt.Equal(want.CreatedAt) || !kept.EndedAt.Equal(want.EndedAt) {
+					t.Errorf("the times that are kept are %v and %v", kept.CreatedAt, kept.EndedAt)
+				}
+				kept.CreatedAt, kept.EndedAt = want.CreatedAt, want.EndedAt
+				if !reflect.DeepEqual(kept, want) {
+					t.Errorf("what is kept is %+v, want %+v", kept, want)
+				}
+			})
 		},
 		"persisted_task_meta_serde_roundtrip": func(t *testing.T) {
 			t.Helper()

@@ -177,6 +177,7 @@ func TestRace(t *testing.T) {
 	l := &ledger{}
 	m := newManager(t, background.Config{Deliver: l.deliver, MaxRunning: 4})
 	var wg sync.WaitGroup
+	var want sync.Map // how each task must end, by id
 	for w := range 8 {
 		wg.Go(func() {
 			thread := fmt.Sprint("t", w%3)
@@ -194,7 +195,9 @@ func TestRace(t *testing.T) {
 				}
 				m.HasBlocking(thread)
 				m.List(thread)
+				want.Store(id, abi.NoticeCompleted)
 				if i%3 == 0 {
+					want.Store(id, abi.NoticeCancelled)
 					m.Cancel(id)
 				}
 			}
@@ -206,8 +209,12 @@ func TestRace(t *testing.T) {
 		thread := fmt.Sprint("t", w)
 		wait(t, m, thread)
 		for _, n := range l.of(thread) {
-			if n.Kind != abi.NoticeCustom {
-				ends++
+			if n.Kind == abi.NoticeCustom {
+				continue
+			}
+			ends++
+			if kind, ok := want.LoadAndDelete(n.TaskID); !ok || n.Kind != kind {
+				t.Errorf("task %s ended as %s, want %v", n.TaskID, n.Kind, kind)
 			}
 		}
 	}

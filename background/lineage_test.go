@@ -7,6 +7,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/background"
 )
 
@@ -67,6 +68,12 @@ func TestLineage(t *testing.T) {
 		"spawn_with_default_parent_context_inherits_ambient_tool_lineage": func(t *testing.T, m *background.Manager, _ *ledger) {
 			t.Helper()
 			ambient := background.Lineage{RunID: "run", CallID: "call", AgentID: "agent"}
+			tool := background.ToolContext(t.Context(), abi.RunIdentity{RunID: "run", AgentID: "agent"}, abi.ToolCall{ID: "call"})
+			byDefault, err := m.Spawn(tool, background.Spec{Thread: "a", Type: "x", Body: untilCancelled})
+			if err != nil || status(t, m, byDefault).Parent != ambient {
+				t.Fatalf("lineage is %+v, %v", status(t, m, byDefault).Parent, err)
+			}
+			// What the spec says wins, and the rest comes from the context.
 			spec := background.Spec{Thread: "a", Type: "x", Parent: background.Lineage{RunID: "mine"}, Body: untilCancelled}
 			id, err := m.Spawn(background.WithLineage(t.Context(), ambient), spec)
 			want := background.Lineage{RunID: "mine", CallID: "call", AgentID: "agent"}

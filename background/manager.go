@@ -242,7 +242,22 @@ func (m *Manager) tell(ctx context.Context, t *Task, n *abi.Notice) (err error) 
 		return m.hand(ctx, t, nil, &own)
 	}
 	defer contain(&err)
-	return m.cfg.Deliver(ctx, t.spec.Thread, *n)
+	return m.deliver(ctx, t, *n)
+}
+
+// deliver hands a notice to the owner of the thread, and commits it to the ledger when the owner
+// refuses it, as one that has no run does. Later notices of the task follow it there, so that
+// they keep their order.
+func (m *Manager) deliver(ctx context.Context, t *Task, n abi.Notice) error {
+	if !t.refused {
+		err := m.cfg.Deliver(ctx, t.spec.Thread, n)
+		if err == nil || m.cfg.Ledger == nil || isFull(err) || ctx.Err() != nil {
+			return err
+		}
+		t.refused = true
+	}
+	own := n // on the heap only here
+	return m.cfg.Ledger.Commit(ctx, t.spec.Thread, "", nil, &own)
 }
 
 // contain turns a panic of what takes the notices into an error. It is deferred.
@@ -263,7 +278,7 @@ func (m *Manager) hand(ctx context.Context, t *Task, record []byte, n *abi.Notic
 	case m.durable(t):
 		return m.cfg.Ledger.Commit(ctx, thread, task, record, n)
 	case n != nil:
-		return m.cfg.Deliver(ctx, thread, *n)
+		return m.deliver(ctx, t, *n)
 	default:
 		return nil
 	}

@@ -73,7 +73,20 @@ func TestManager(t *testing.T) {
 				t.Fatalf("notices are %+v", got)
 			}
 		},
-		"manager_task_ids_are_sequential": func(t *testing.T, m *background.Manager, _ *ledger) {
+		"manager_task_ids_are_sequential": func(t *testing.T, _ *background.Manager, l *ledger) {
+			t.Helper()
+			m := newManager(t, background.Config{Deliver: l.deliver, MaxPerThread: 64, MaxRunning: 64})
+			last := ""
+			for range 50 {
+				id := spawn(t, m, "a", untilCancelled)
+				if !strings.HasPrefix(id, "bg_") || id <= last {
+					t.Fatalf("id %s comes after %s", id, last)
+				}
+				last = id
+			}
+			closeManager(t, m)
+		},
+		"config_new_id_names_the_tasks": func(t *testing.T, m *background.Manager, _ *ledger) {
 			t.Helper()
 			for i := range 3 {
 				if id := spawn(t, m, "a", untilCancelled); id != fmt.Sprintf("bg_%d", i) {
@@ -157,6 +170,25 @@ func TestManager(t *testing.T) {
 			spec.Thread = "a"
 			if _, err := m.Spawn(t.Context(), spec); err != nil {
 				t.Fatalf("after completion: %v", err)
+			}
+		},
+		"spawn_allows_same_name_after_completion": func(t *testing.T, m *background.Manager, _ *ledger) {
+			t.Helper()
+			for status, body := range map[background.Status]background.Body{
+				background.Completed: func(context.Context, *background.Task) (any, error) { return "built", nil },
+				background.Failed:    func(context.Context, *background.Task) (any, error) { return nil, errors.New("no") },
+			} {
+				spec := background.Spec{Thread: "a", Type: "x", Name: "build", Body: body}
+				for range 2 {
+					id, err := m.Spawn(t.Context(), spec)
+					if err != nil {
+						t.Fatalf("after a task that %s: %v", status, err)
+					}
+					wait(t, m, "a")
+					if info, _ := m.Get(id); info.Status != status || info.Name != "build" {
+						t.Fatalf("task is %+v", info)
+					}
+				}
 			}
 		},
 		"task_context_emit_delivers_structured_custom_event": func(t *testing.T, m *background.Manager, l *ledger) {

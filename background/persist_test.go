@@ -107,9 +107,21 @@ func TestSnapshotOfManager(t *testing.T) {
 		"manager_persisted_snapshot_includes_all_tasks": func(t *testing.T, m *background.Manager, _ *ledger) {
 			t.Helper()
 			ids := []string{spawn(t, m, "a", untilCancelled), spawn(t, m, "a", untilCancelled)}
-			s := m.Snapshot("a")
-			if len(s.Tasks) != 2 || s.Tasks[ids[0]].ID == "" || s.Tasks[ids[1]].ID == "" || len(m.Snapshot("b").Tasks) != 0 {
-				t.Fatalf("snapshot is %+v", s)
+			ended := spawn(t, m, "a", func(context.Context, *background.Task) (any, error) { return "x", nil })
+			other := spawn(t, m, "b", untilCancelled)
+			synctest.Wait()
+			ids = append(ids, ended)
+			// A snapshot is of one thread; those of all threads together have every task.
+			for thread, want := range map[string][]string{"a": ids, "b": {other}, "c": nil} {
+				s := m.Snapshot(thread)
+				for _, id := range want {
+					if got := s.Tasks[id]; got.ID != id || got.Thread != thread || got.Status != status(t, m, id).Status {
+						t.Fatalf("task %s of thread %s is %+v", id, thread, got)
+					}
+				}
+				if len(s.Tasks) != len(want) {
+					t.Fatalf("the snapshot of thread %s is %+v", thread, s)
+				}
 			}
 		},
 		"persisted_snapshot_includes_result_value": func(t *testing.T, m *background.Manager, _ *ledger) {
@@ -172,12 +184,14 @@ func TestSnapshotOfManager(t *testing.T) {
 			t.Helper()
 			failed := old("bg_5", background.Failed)
 			failed.Error = "as it was"
-			if err := m.Restore(t.Context(), "a", snapshotOf(failed, old("bg_6", background.Cancelled), old("bg_7", background.Completed))); err != nil {
+			completed := old("bg_7", background.Completed)
+			completed.Result = "what it found"
+			if err := m.Restore(t.Context(), "a", snapshotOf(failed, old("bg_6", background.Cancelled), completed)); err != nil {
 				t.Fatal(err)
 			}
 			synctest.Wait()
 			if status(t, m, "bg_5").Error != "as it was" || status(t, m, "bg_6").Status != background.Cancelled ||
-				status(t, m, "bg_7").Status != background.Completed || len(l.of("a")) != 0 || m.HasBlocking("a") {
+				status(t, m, "bg_7").Status != background.Completed || status(t, m, "bg_7").Result != "what it found" || len(l.of("a")) != 0 || m.HasBlocking("a") {
 				t.Fatalf("tasks are %+v, notices %+v", m.List("a"), l.of("a"))
 			}
 		},
@@ -282,8 +296,15 @@ func TestLedger(t *testing.T) {
 			spawn(t, m, "a", func(context.Context, *background.Task) (any, error) { return nil, nil })
 			wait(t, m, "a")
 			agent(t, m, "a", echo(0))
-			if n := m.Stats().CommitFailures["task_completion"]; n != 3 {
-				t.Fatalf("%d failures were counted, want 3", n)
+			if got := m.Stats().CommitFailures; got["task_completion"] != 3 || len(got) != 1 {
+				t.Fatalf("failures were counted as %v, want 3 of task_completion", got)
+			}
+			left = 2
+			agent(t, m, "a", echo(0))
+			m.CancelAll("a")
+			wait(t, m, "a")
+			if got := m.Stats().CommitFailures; got["task_completion"] != 3 || got["sub_agent_completion"] != 2 {
+				t.Fatalf("failures were counted as %v, want 2 of sub_agent_completion", got)
 			}
 		},
 		"end_that_cannot_be_kept_is_an_orphan": func(t *testing.T, m *background.Manager, b *book) {

@@ -183,6 +183,12 @@ func TestSendMessageRefuses(t *testing.T) {
 			id := spawn(t, m, "a", func(context.Context, *background.Task) (any, error) { return nil, errors.New("no") })
 			wait(t, m, "a")
 			refused(t, m.SendMessage(t.Context(), id, "a", "x", "y"), background.ErrTerminated, "task already failed")
+			id = agent(t, m, "a", func(context.Context, *background.Task, *inbox.Box) (any, error) { return "done", nil })
+			wait(t, m, "a")
+			refused(t, m.SendMessage(t.Context(), id, "a", "x", "y"), background.ErrTerminated, "task already completed")
+			if info := status(t, m, id); info.Status != background.Completed || info.Result != "done" {
+				t.Fatalf("the sub-agent is %+v", info)
+			}
 		},
 		"inbox_closed_after_agent_completes": func(t *testing.T, m *background.Manager, _ *ledger) {
 			t.Helper()

@@ -103,6 +103,9 @@ type Task struct {
 	// while others hold emit.
 	emit *gate
 	over atomic.Bool
+	// refused reports whether Deliver refused a notice that the ledger then took. It belongs to
+	// who holds emit, and then to the end of the task.
+	refused bool
 }
 
 // ID is the id of the task.

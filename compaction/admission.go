@@ -138,9 +138,8 @@ func queueSaturated(q *abi.QueueSignal) bool {
 	return q != nil && (q.Saturated || q.MaxQueuedRequests > 0 && q.QueuedRequests >= q.MaxQueuedRequests)
 }
 
-// admit asks the native rules and then the policy. The detail is for people. The
-// duration is how long the policy does not want to be asked again.
-func (c *Compactor) admit(ctx context.Context, r *abi.AdmitRequest) (*AdmissionDecision, string, time.Duration) {
+// decide is the decision of the native rules.
+func decide(r *abi.AdmitRequest) *AdmissionDecision {
 	d := &AdmissionDecision{
 		Schema: AdmissionSchema, Reason: Decide(r), AttemptCount: uint32(r.AttemptCount),
 		MaxAttemptsPerSession: uint32(r.MaxAttempts), CooldownRemainingMS: uint64(max(0, r.CooldownRemainingMS)),
@@ -150,8 +149,16 @@ func (c *Compactor) admit(ctx context.Context, r *abi.AdmitRequest) (*AdmissionD
 		tokens := uint64(max(0, *r.TokensBefore))
 		d.TokensBefore = &tokens
 	}
+	d.Allowed = d.Reason == abi.ReasonAllowed
+	return d
+}
+
+// admit asks the native rules and then the policy. The detail is for people. The
+// duration is how long the policy does not want to be asked again.
+func (c *Compactor) admit(ctx context.Context, r *abi.AdmitRequest) (*AdmissionDecision, string, time.Duration) {
+	d := decide(r)
 	detail, retry := "", time.Duration(0)
-	if d.Reason == abi.ReasonAllowed && c.cfg.Admitter != nil {
+	if d.Allowed && c.cfg.Admitter != nil {
 		answer, err := c.askPolicy(ctx, r)
 		switch {
 		case err != nil:
@@ -189,15 +196,24 @@ func (c *Compactor) askPolicy(ctx context.Context, r *abi.AdmitRequest) (answer 
 // maxWord bounds a reason, in bytes.
 const maxWord = 64
 
-// refusal is the policy's reason. One that is no snake_case word is not passed
-// on, since reasons are counted and compared.
+// refusal is the policy's reason, unless [CheckDecision] refuses it.
 func refusal(answer *abi.Decision) (reason, detail string) {
-	strange := strings.ContainsFunc(answer.Reason, func(c rune) bool { return c != '_' && (c < 'a' || c > 'z') && (c < '0' || c > '9') })
-	switch {
-	case answer.Reason == "" || answer.Reason == abi.ReasonAllowed:
-		return abi.ReasonPolicyUnavailable, "the policy refused without a reason"
-	case strange || len(answer.Reason) > maxWord:
-		return abi.ReasonPolicyUnavailable, fmt.Sprintf("the policy's reason %.64q is no snake_case word", answer.Reason)
+	if err := CheckDecision(answer); err != nil {
+		return abi.ReasonPolicyUnavailable, err.Error()
 	}
 	return answer.Reason, answer.Detail
+}
+
+// CheckDecision returns what is wrong with the answer of an admission policy. The reason of a
+// refusal is a snake_case word, since reasons are counted and compared.
+func CheckDecision(d *abi.Decision) error {
+	strange := strings.ContainsFunc(d.Reason, func(c rune) bool { return c != '_' && (c < 'a' || c > 'z') && (c < '0' || c > '9') })
+	switch {
+	case d.Allowed:
+	case d.Reason == "" || d.Reason == abi.ReasonAllowed:
+		return errors.New("the policy refused without a reason")
+	case strange || len(d.Reason) > maxWord:
+		return fmt.Errorf("the policy's reason %.64q is no snake_case word", d.Reason)
+	}
+	return nil
 }

@@ -231,7 +231,7 @@ func TestRunGoesOnInAnotherProcess(t *testing.T) {
 	for _, e := range memory.Events(thread) {
 		kinds += string(e.Kind) + " "
 	}
-	if !strings.HasPrefix(kinds, "admission started recovered ") || !strings.HasSuffix(kinds, "swapped ") {
+	if !strings.HasPrefix(kinds, "admission started admission recovered ") || !strings.HasSuffix(kinds, "swapped ") {
 		t.Errorf("recorded %s", kinds)
 	}
 	checkView(t, log, c.View(thread, log), newest(c))

@@ -12,18 +12,42 @@ const (
 	maxOpen = time.Hour
 )
 
-// open says whether the fallback writes now. When the time is over the summarizer
-// gets one try.
-func (c *Compactor) open(t *thread) bool {
-	most := c.cfg.Policy.BreakerFailures
-	return most > 0 && t.state.Broken >= most && c.cfg.Now().Before(t.state.OpenUntil)
+// Versioned is what a [Summarizer] may have beside Summarize when it can be replaced
+// while threads use it. The breaker counts the failures of each version apart, so it
+// is closed for a version that has not failed, and it asks for a roll-back before it opens.
+type Versioned interface {
+	// Version names what takes the requests now, the same in each process.
+	Version() string
+	// RollBack returns the requests to the version before the named one, and reports
+	// whether it did. It does so as long as the named one is on trial. It must not
+	// call the Compactor.
+	RollBack(version, reason string) bool
 }
 
-// broke counts a failure of the summarizer, and says whether that opens the breaker.
+// version names what summarizes now, empty if there is only one.
+func (c *Compactor) version() string {
+	if v, ok := c.cfg.Summarizer.(Versioned); ok {
+		return v.Version()
+	}
+	return ""
+}
+
+// open reports whether the fallback writes now. When the time is over the summarizer
+// gets one try.
+func (c *Compactor) open(t *thread) bool {
+	most, s := c.cfg.Policy.BreakerFailures, &t.state
+	return most > 0 && s.Broken >= most && s.BrokenVersion == c.version() && c.cfg.Now().Before(s.OpenUntil)
+}
+
+// broke counts a failure of the summarizer, and reports whether that opens the breaker. A failure
+// of a version that is no longer in use does not count.
 func (c *Compactor) broke(s *State, f *flight, permanent bool) bool {
 	most := c.cfg.Policy.BreakerFailures
-	if !f.main || most < 0 {
+	if !f.main || most < 0 || f.version != c.version() {
 		return false
+	}
+	if s.BrokenVersion != f.version {
+		s.Broken, s.BrokenVersion, s.OpenUntil = 0, f.version, time.Time{}
 	}
 	s.Broken++
 	if permanent {
@@ -36,11 +60,24 @@ func (c *Compactor) broke(s *State, f *flight, permanent bool) bool {
 	return true
 }
 
-func (c *Compactor) opened(t *thread, opened bool) {
-	if opened {
-		c.observe(t, Event{Kind: EventBreaker, Policy: nameOf(c.cfg.Fallback), Reason: fmt.Sprintf(
-			"the summarizer failed %d times in a row; until %s the fallback writes", t.state.Broken, t.state.OpenUntil.UTC().Format(time.RFC3339))})
+// opened asks for a roll-back where the breaker opens. Without one the fallback writes.
+func (c *Compactor) opened(t *thread, f *flight, opened bool, reason string) {
+	if !opened {
+		return
 	}
+	failed := fmt.Sprintf("the summarizer failed %s in a row", times(t.state.Broken))
+	if v, ok := c.cfg.Summarizer.(Versioned); ok && v.RollBack(f.version, clip(failed+": "+reason)) {
+		return
+	}
+	c.observe(t, Event{Kind: EventBreaker, Policy: nameOf(c.cfg.Fallback), Reason: fmt.Sprintf(
+		"%s; until %s the fallback writes", failed, t.state.OpenUntil.UTC().Format(time.RFC3339))})
+}
+
+func times(n int) string {
+	if n == 1 {
+		return "once"
+	}
+	return fmt.Sprintf("%d times", n)
 }
 
 // nameOf is what a summarizer calls itself.

@@ -70,16 +70,19 @@ func TestBreaker(t *testing.T) {
 	}
 	// After a minute the summarizer gets one try; failing again keeps the breaker open for two.
 	c.Undo(thread)
+	c.Request(thread, "") // an undo holds the next one back
 	d.pass(time.Minute)
 	expect("scripted", compaction.EventFailed)
 	d.pass(90 * time.Second)
 	expect("digest", compaction.EventSwapped)
 	c.Undo(thread)
+	c.Request(thread, "") // an undo holds the next one back
 	d.pass(time.Minute)
 	failure = nil
 	expect("scripted", compaction.EventSwapped)
 	// A success closes it: it takes three again.
 	c.Undo(thread)
+	c.Request(thread, "") // an undo holds the next one back
 	failure = errors.New("again")
 	for range 2 {
 		expect("scripted", compaction.EventFailed)

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"slices"
 	"strings"
@@ -177,47 +176,8 @@ func (c *Compactor) Pending(id string) bool {
 	return t.flight != nil
 }
 
-// Undo takes the newest compaction back: the view is what it was before. It
-// reports false when there is none, or when the store does not take it, which an
-// event tells.
-func (c *Compactor) Undo(id string) bool {
-	t := c.use(id)
-	defer t.mu.Unlock()
-	if !t.loaded || !t.state.undoable() {
-		return false
-	}
-	m := *t.latest()
-	gone := func(s *State) bool {
-		return s.undoable() && s.Markers[len(s.Markers)-1].ID == m.ID
-	}
-	err := c.commit(t, gone, func(s *State) { s.Undo() })
-	e := Event{
-		Kind: EventUndone, AttemptID: m.ID, FromID: m.FromID, ToID: m.ToID, Policy: m.Policy, PreTokens: m.PostTokens, PostTokens: m.PreTokens,
-	}
-	if err != nil {
-		e.Kind, e.Reason = EventFailed, fmt.Sprintf("the undo could not be stored: %v", err)
-	}
-	c.observe(t, e)
-	return err == nil
-}
-
-// Undo takes the newest marker back, if there is one that may go, and returns it.
-func (s *State) Undo() (Marker, bool) {
-	if !s.undoable() {
-		return Marker{}, false
-	}
-	m := s.Markers[len(s.Markers)-1]
-	s.Markers = s.Markers[:len(s.Markers)-1]
-	return m, true
-}
-
-// undoable is false for the oldest marker that is kept if it may stand on one that
-// was forgotten.
-func (s *State) undoable() bool {
-	return len(s.Markers) > 1 || len(s.Markers) == 1 && !s.Forgot
-}
-
-// Request asks for a compaction at the next Consider, below the threshold too.
+// Request asks for a compaction at the next Consider, below the threshold and after
+// an undo too.
 // The focus is passed to the summarizer.
 func (c *Compactor) Request(id, focus string) {
 	t := c.thread(id)
@@ -267,7 +227,7 @@ func (c *Compactor) View(id string, log []abi.Message) []abi.Message {
 	if !t.fallback {
 		t.fallback = true
 		c.observe(t, Event{
-			Kind: EventFallback, PreTokens: tokens, PostTokens: t.bill.apply(t.index.weigh(cut)), ViewMessages: len(cut),
+			Kind: EventFallback, Reason: "the window is exceeded: the oldest rounds are left out until a compaction lands", PreTokens: tokens, PostTokens: t.bill.apply(t.index.weigh(cut)), ViewMessages: len(cut),
 		})
 	}
 	return cut

@@ -260,7 +260,12 @@ func malformedPayload(t *testing.T) {
 			t.Fatalf("payload %d: not started", i)
 		}
 		task := d.last(t).TaskID
-		n := abi.Notice{Kind: abi.NoticeCustom, TaskID: task, EventType: compaction.EventTypeCompacted, Payload: payload}
+		n := abi.Notice{Kind: abi.NoticeCustom, TaskID: "bg_of_another", EventType: compaction.EventTypeCompacted, Payload: payload}
+		c.Consume(thread, log, n)
+		if !c.Pending(thread) || d.last(t).Kind != compaction.EventStale {
+			t.Errorf("payload %d of another task changed something: %+v", i, d.last(t))
+		}
+		n.TaskID = task
 		if !c.Consume(thread, log, n) {
 			t.Errorf("payload %d was not consumed", i)
 		}

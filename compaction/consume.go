@@ -107,8 +107,9 @@ func (c *Compactor) fail(t *thread, f *flight, reason string, permanent bool) {
 	})
 	e := c.end(f, EventFailed)
 	e.PreTokens, e.Reason, e.Permanent = f.Before, reason, permanent
+	c.ending(t, f, &e)
 	c.observe(t, e)
-	c.opened(t, opened)
+	c.opened(t, f, opened, reason)
 }
 
 // drop forgets a flight. Its summarizer is told to stop.
@@ -137,6 +138,7 @@ func (c *Compactor) swap(t *thread, log []abi.Message, f *flight) {
 	if e.Reason = t.outdated(f); e.Reason != "" {
 		c.drop(t, f, e.Reason)
 		c.clear(t, e.Reason, func(*State) {})
+		c.ending(t, f, &e)
 		c.observe(t, e)
 		return
 	}
@@ -157,13 +159,15 @@ func (c *Compactor) swap(t *thread, log []abi.Message, f *flight) {
 			s.LastFail = m.At
 			opened = c.broke(s, f, false)
 		})
+		c.ending(t, f, &e)
 		c.observe(t, e)
-		c.opened(t, opened)
+		c.opened(t, f, opened, e.Reason)
 		return
 	}
 	if c.place(t, f, m) {
 		t.summary = next
 		e.Kind, e.Reason = EventSwapped, f.Result.Note
+		c.ending(t, f, &e)
 		c.observe(t, e)
 	}
 }
@@ -201,7 +205,7 @@ func (c *Compactor) place(t *thread, f *flight, m Marker) bool {
 		s.Total++
 		s.Attempts, s.Failures = 0, 0
 		if f.main {
-			s.Broken, s.OpenUntil = 0, time.Time{}
+			s.Broken, s.BrokenVersion, s.OpenUntil = 0, "", time.Time{}
 		}
 	})
 	if err == nil {

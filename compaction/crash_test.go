@@ -324,6 +324,26 @@ func moodily(t *testing.T, seed uint64) {
 }
 
 // The three fields of the reservation that others read keep their names and values.
+// reservedBeforeSpawn looks into the store when the task is spawned: a process that
+// ends then must leave the reservation behind.
+func reservedBeforeSpawn(t *testing.T) {
+	t.Helper()
+	d, memory := newDesk(), compaction.NewMemory()
+	c := d.at(t, says("x"), func(cfg *compaction.Config) {
+		cfg.Store, cfg.Owner = memory, "p1"
+		cfg.Spawn = func(ctx context.Context, id, kind, what string, body func(context.Context, func(string, any) bool) error) (string, error) {
+			s, _, err := memory.Load(id)
+			if f := s.InFlight; err != nil || f == nil || f.Owner != "p1" || f.Attempt != 1 || f.BoundaryID != "a2" {
+				t.Errorf("the store holds %+v (%v) when the task is spawned", s.InFlight, err)
+			}
+			return d.spawn(ctx, id, kind, what, body)
+		}
+	})
+	if !c.Consider(t.Context(), thread, filler()) {
+		t.Error("not started")
+	}
+}
+
 func inFlightRoundTrip(t *testing.T) {
 	t.Helper()
 	in := compaction.State{InFlight: &compaction.InFlight{
@@ -344,6 +364,7 @@ func inFlightRoundTrip(t *testing.T) {
 	if p := plain.InFlight; p["task_id"] != "bg_77" || p["boundary_message_id"] != "msg-9" || p["started_at_ms"] != 4242.0 {
 		t.Errorf("wrote %s", out)
 	}
+	reservedBeforeSpawn(t)
 	if out, err := json.Marshal(compaction.State{}); err != nil || string(out) != `{"total":0}` {
 		t.Errorf("an empty state is %s (%v)", out, err)
 	}

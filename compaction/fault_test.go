@@ -178,6 +178,7 @@ func TestBackoff(t *testing.T) {
 	if c.Total(thread) != 1 || !c.Undo(thread) {
 		t.Fatal("the success was not swapped in")
 	}
+	c.Request(thread, "") // an undo holds the next one back
 	fails = true
 	fail(0)
 	fail(time.Second)

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/mortise-dev/mortise/abi"
 )
@@ -30,12 +31,16 @@ func (s fileSet) sorted() []string {
 
 // fileOperations collects the files that tool calls name, by what the tool
 // does, the newest first. A tool is known by its exact name, or by the kind that
-// it declares.
+// it declares. A call whose result says that it failed touched no file.
 func fileOperations(messages []abi.Message, read, modified fileSet) {
+	failed := make(map[string]bool)
 	for i := range slices.Backward(messages) {
+		if m := &messages[i]; m.Role == abi.RoleTool && refused(m.Text()) {
+			failed[m.ToolCallID] = true
+		}
 		for _, c := range slices.Backward(messages[i].ToolCalls) {
 			path := pathArgument(c.Arguments)
-			if path == "" {
+			if path == "" || failed[c.ID] {
 				continue
 			}
 			switch operation(c) {
@@ -47,6 +52,22 @@ func fileOperations(messages []abi.Message, read, modified fileSet) {
 			}
 		}
 	}
+}
+
+// refused reports the result of a file operation that did nothing. The status of a
+// result is not in its message, so that its words have to do.
+func refused(text string) bool {
+	const head = 80
+	text = strings.ToLower(strings.TrimSpace(text[:min(len(text), head)]))
+	for _, start := range []string{
+		"<tool_use_error>", "the user doesn't want to proceed", "[no result was recorded]", "error:", "error ", "could not find", "file not found",
+		"no such file", "permission denied", "failed", "string to replace not found",
+	} {
+		if strings.HasPrefix(text, start) {
+			return true
+		}
+	}
+	return false
 }
 
 func operation(c abi.ToolCall) abi.ToolKind {

@@ -58,6 +58,7 @@ func TestLateAndForeignResults(t *testing.T) {
 		d, c, log, notices := ready(t)
 		consume(t, c, log, notices[:1])
 		c.Undo(thread)
+		c.Request(thread, "") // an undo holds the next one back
 		if !c.Consider(t.Context(), thread, log) {
 			t.Fatal("not started again")
 		}
@@ -126,7 +127,8 @@ func TestLateAndForeignResults(t *testing.T) {
 		if !reflect.DeepEqual(c.View(thread, log), log) {
 			t.Error("the view was changed")
 		}
-		// It was nobody's failure: the next one may start.
+		// It was nobody's failure: the next one may start, when it is asked for.
+		c.Request(thread, "")
 		if !c.Consider(t.Context(), thread, log) {
 			t.Errorf("decided %+v", d.last(t).Decision)
 		}
@@ -195,8 +197,8 @@ func TestHungTasks(t *testing.T) {
 		}
 		d.pass(time.Millisecond)
 		c.Consider(t.Context(), thread, log)
-		if kinds := d.kinds(); c.Pending(thread) || len(kinds) != 4 || kinds[2] != compaction.EventFailed ||
-			!strings.Contains(d.events[2].Reason, "timed out") {
+		if kinds := d.kinds(); c.Pending(thread) || len(kinds) != 5 || d.events[2].Decision.Reason != abi.ReasonPending ||
+			kinds[3] != compaction.EventFailed || !strings.Contains(d.events[3].Reason, "timed out") {
 			t.Fatalf("told %+v", d.events)
 		}
 		close(gate)

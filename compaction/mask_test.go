@@ -157,6 +157,7 @@ func TestMaskProperties(t *testing.T) {
 					if !reflect.DeepEqual(c.View(thread, g.log), before) {
 						t.Fatal("undo did not restore the view")
 					}
+					c.Request(thread, "") // an undo holds the next one back
 					c.Consider(t.Context(), thread, g.log)
 					consume(t, c, g.log, d.run())
 					swaps = c.Total(thread)

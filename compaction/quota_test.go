@@ -21,6 +21,9 @@ func freshThread(t *testing.T) {
 	if !d.at(t, says("x"), nil).Consider(t.Context(), thread, filler()) || !d.events[0].Decision.Allowed {
 		t.Errorf("told %+v", d.events)
 	}
+	if e := d.events[0].Decision; e.AttemptCount != 0 || e.MaxAttemptsPerSession != 100 || e.CooldownRemainingMS != 0 {
+		t.Errorf("decided %+v, want none of 100 attempts", e)
+	}
 }
 
 func whilePending(t *testing.T) {
@@ -110,6 +113,7 @@ func maxAttempts(t *testing.T) {
 		t.Fatal("attempt 2 was not started")
 	}
 	c.Undo(thread)
+	c.Request(thread, "") // an undo holds the next one back
 	fails = true
 	for i := range 2 {
 		if !attempt() {
@@ -153,7 +157,17 @@ func noPreparation(t *testing.T) {
 func preparedWorkload(t *testing.T) {
 	t.Helper()
 	d := newDesk()
-	c := d.at(t, says("x"), func(cfg *compaction.Config) { cfg.Policy = compaction.Policy{} })
+	asked := 0
+	c := d.at(t, says("x"), func(cfg *compaction.Config) {
+		cfg.Policy = compaction.Policy{}
+		cfg.Admitter = admitter(func(_ context.Context, r *abi.AdmitRequest) (*abi.Decision, error) {
+			asked++
+			if r.Pending || *r.TokensBefore != 180_000 {
+				t.Errorf("the policy was asked %+v", r)
+			}
+			return &abi.Decision{Allowed: true, Reason: abi.ReasonAllowed}, nil
+		})
+	})
 	log := []abi.Message{system("s", "x"), assistant("a", strings.Repeat("a ", 180_679)), assistant("b", "x"), user("u", strings.Repeat("b ", 22_700))}
 	if n := compaction.Estimate(log); n != 180_000 {
 		t.Fatalf("the fixture has %d tokens", n)
@@ -161,8 +175,8 @@ func preparedWorkload(t *testing.T) {
 	if !c.Consider(t.Context(), thread, log) {
 		t.Error("not started")
 	}
-	if e := d.events[0].Decision; !e.Allowed || e.Reason != abi.ReasonAllowed || e.TokensBefore == nil || *e.TokensBefore != 180_000 {
-		t.Errorf("decided %+v", e)
+	if e := d.events[0].Decision; !e.Allowed || e.Reason != abi.ReasonAllowed || e.TokensBefore == nil || *e.TokensBefore != 180_000 || asked != 1 {
+		t.Errorf("decided %+v, the policy was asked %d times", e, asked)
 	}
 }
 
@@ -200,12 +214,77 @@ func queueSaturated(t *testing.T) {
 	refused(t, abi.Signals{Queue: &abi.QueueSignal{QueuedRequests: 4, MaxQueuedRequests: 4}}, abi.ReasonQueueSaturated)
 }
 
+// priority makes everything stand against a compaction at once, and takes it away
+// piece by piece: work under way first, then quotas, then signals.
 func priority(t *testing.T) {
 	t.Helper()
+	d := newDesk()
+	var signals abi.Signals
+	c := d.at(t, says("short"), func(cfg *compaction.Config) {
+		cfg.Quota = compaction.Quota{MaxAttempts: 1, Cooldown: time.Hour, Forget: 24 * time.Hour}
+		cfg.Signals = func() abi.Signals { return signals }
+		cfg.Admitter = admitter(func(_ context.Context, r *abi.AdmitRequest) (*abi.Decision, error) {
+			return &abi.Decision{Allowed: true, Reason: abi.ReasonAllowed}, nil
+		})
+	})
+	log := filler()
+	decided := func(want string, count int) {
+		t.Helper()
+		if c.Consider(t.Context(), thread, log) {
+			t.Fatalf("started, want %s", want)
+		}
+		if e := d.last(t); e.Kind != compaction.EventAdmission || e.Decision.Reason != want || e.Decision.Allowed || e.Count != count {
+			t.Fatalf("told %+v %+v, want %s", e, e.Decision, want)
+		}
+	}
+	if !c.Consider(t.Context(), thread, log) {
+		t.Fatal("not started")
+	}
 	r := request(pressed)
-	r.Pending = true
-	if got := compaction.Decide(r); got != abi.ReasonPending {
-		t.Errorf("decided %s", got)
+	signals = r.Signals
+	decided(abi.ReasonPending, 0)
+	pending, attempt := d.last(t).Decision, d.last(t).AttemptID
+	if attempt == "" || attempt != d.events[1].AttemptID {
+		t.Errorf("the attempt under way is %q, want that of %+v", attempt, d.events[1])
+	}
+	if pending.TokensBefore == nil || pending.AttemptCount != 1 || pending.CooldownRemainingMS == 0 || pending.Signals.Memory == nil {
+		t.Errorf("decided %+v", pending)
+	}
+	told := len(d.kinds())
+	for range 3 { // the same again, which is counted
+		c.Consider(t.Context(), thread, log)
+	}
+	if len(d.kinds()) != told {
+		t.Errorf("told %v", d.kinds())
+	}
+
+	d.jobs = nil // the task dies without a result
+	if !c.Consume(thread, log, abi.Notice{Kind: abi.NoticeFailed, TaskID: "bg_1", Error: "killed", Housekeeping: true}) {
+		t.Fatal("the end of the task was not consumed")
+	}
+	decided(abi.ReasonAttemptLimit, 0)
+	if e := d.events[len(d.events)-2]; e.Decision == nil || e.Decision.Reason != abi.ReasonPending || e.Count != 3 || e.AttemptID != attempt {
+		t.Errorf("told %+v of the decisions while one was pending", e)
+	}
+
+	d.pass(24 * time.Hour) // the attempt no longer counts
+	signals = abi.Signals{}
+	if !c.Consider(t.Context(), thread, log) {
+		t.Fatalf("not started: %+v", d.last(t).Decision)
+	}
+	signals = r.Signals
+	consume(t, c, log, d.run())
+	log = append(log, assistant("more", words(1500)), user("next", "go on"))
+	decided(abi.ReasonCooldown, 0)
+	d.pass(time.Hour)
+	decided(abi.ReasonMemoryPressure, 0)
+	signals.Memory = nil
+	decided(abi.ReasonProviderDegraded, 0)
+	signals.Provider = nil
+	decided(abi.ReasonQueueSaturated, 0)
+	signals.Queue = nil
+	if !c.Consider(t.Context(), thread, log) {
+		t.Errorf("decided %+v", d.last(t).Decision)
 	}
 }
 

@@ -12,16 +12,7 @@ import (
 // reached the threshold, or if one was requested, and if quota, signals and
 // policy admit it. It reports whether one was started, and never waits for one.
 func (c *Compactor) Consider(ctx context.Context, id string, log []abi.Message) bool {
-	t := c.thread(id)
-	f, request := c.reserve(t, log)
-	if f == nil {
-		return false
-	}
-	decision, detail, retry := c.admit(ctx, request)
-	if !c.decided(t, f, decision, detail, retry) {
-		return false
-	}
-	return c.launch(ctx, t, f)
+	return c.ConsiderWith(ctx, id, log, nil)
 }
 
 // maxRetry bounds how long a policy may keep itself from being asked again.
@@ -51,7 +42,7 @@ func (c *Compactor) decided(t *thread, f *flight, d *AdmissionDecision, detail s
 
 // reserve takes the thread's one place for a compaction, before anything else
 // happens, so that two steps cannot both start one. It returns nil when there is
-// nothing to consider.
+// nothing to consider, and when the place is taken, which is a decision: pending.
 func (c *Compactor) reserve(t *thread, log []abi.Message) (*flight, *abi.AdmitRequest) {
 	now := c.cfg.Now()
 	t.mu.Lock()
@@ -63,21 +54,38 @@ func (c *Compactor) reserve(t *thread, log []abi.Message) (*flight, *abi.AdmitRe
 	if f := t.flight; f != nil && f.Result == nil && now.After(f.deadline) {
 		c.fail(t, f, "timed out: no result came before the deadline", false)
 	}
-	if t.flight != nil || c.foreign(t) {
-		if t.flight != nil {
-			t.flight.steps++
-		}
-		return nil, nil
+	pending := t.flight != nil || c.foreign(t)
+	if t.flight != nil {
+		t.flight.steps++
 	}
 	tokens := t.bill.apply(t.size(t.latest()))
 	if tokens < c.cfg.Policy.ThresholdTokens && !t.requested {
-		c.repeated(t)
+		if !pending {
+			c.repeated(t)
+		}
+		return nil, nil
+	}
+	if pending {
+		request := c.sample(t, now)
+		request.Pending, request.TokensBefore = true, &tokens
+		c.tell(t, t.underWay(), decide(request), "")
+		return nil, nil
+	}
+	if c.undone(t, tokens) {
 		return nil, nil
 	}
 	f := c.newFlight(t, tokens, now)
 	request := c.question(t, f, log, now)
 	t.flight, t.early = f, make(map[string]string)
 	return f, request
+}
+
+// underWay is the compaction that has the thread's place, of whichever process.
+func (t *thread) underWay() *flight {
+	if t.flight == nil && t.state.InFlight != nil {
+		return &flight{InFlight: *t.state.InFlight}
+	}
+	return t.flight
 }
 
 func (c *Compactor) newFlight(t *thread, tokens int64, now time.Time) *flight {
@@ -100,12 +108,7 @@ func (c *Compactor) question(t *thread, f *flight, log []abi.Message, now time.T
 	if s.Attempts >= q.MaxAttempts && now.Sub(s.LastStart) >= q.Forget {
 		s.Attempts, f.Attempt = 0, 1
 	}
-	request := &abi.AdmitRequest{
-		ThreadID: t.id, NowMS: now.UnixMilli(), ThresholdTokens: c.cfg.Policy.ThresholdTokens,
-		WindowTokens: c.cfg.Policy.WindowTokens, AttemptCount: int64(s.Attempts),
-		MaxAttempts: int64(q.MaxAttempts), CooldownMS: q.Cooldown.Milliseconds(),
-		CooldownRemainingMS: c.cooldown(t, now), Signals: c.cfg.Signals(),
-	}
+	request := c.sample(t, now)
 	if rng, ok := t.index.plan(log, t.latest(), c.cfg.Policy, t.bill.apply); ok {
 		f.Range, f.source = *rng, log[rng.From:rng.To+1]
 		f.BoundaryID, f.Continues = rng.ToID, rng.PreviousSummary != nil
@@ -119,6 +122,17 @@ func (c *Compactor) question(t *thread, f *flight, log []abi.Message, now time.T
 		}
 	}
 	return request
+}
+
+// sample is what a decision depends on, but for what is to be compacted.
+func (c *Compactor) sample(t *thread, now time.Time) *abi.AdmitRequest {
+	q := &c.cfg.Quota
+	return &abi.AdmitRequest{
+		ThreadID: t.id, NowMS: now.UnixMilli(), ThresholdTokens: c.cfg.Policy.ThresholdTokens,
+		WindowTokens: c.cfg.Policy.WindowTokens, AttemptCount: int64(t.state.Attempts),
+		MaxAttempts: int64(q.MaxAttempts), CooldownMS: q.Cooldown.Milliseconds(),
+		CooldownRemainingMS: c.cooldown(t, now), Signals: c.cfg.Signals(),
+	}
 }
 
 // cooldown is how long the next start must wait, in milliseconds, rounded up.
@@ -144,7 +158,7 @@ func (c *Compactor) cooldown(t *thread, now time.Time) int64 {
 // tell passes a decision on. Equal refusals in a row are told once at first, and
 // then all together when they are over.
 func (c *Compactor) tell(t *thread, f *flight, d *AdmissionDecision, detail string) {
-	if t.said != nil && !d.Allowed && t.said.Reason == d.Reason {
+	if t.said != nil && !d.Allowed && t.said.Reason == d.Reason && (t.about == nil || t.about.ID == f.ID) {
 		t.said, t.detail = d, detail
 		t.repeats++
 		return
@@ -154,16 +168,19 @@ func (c *Compactor) tell(t *thread, f *flight, d *AdmissionDecision, detail stri
 	if !d.Allowed {
 		t.said = d
 	}
+	if d.Reason == abi.ReasonPending {
+		t.about = f
+	}
 }
 
 // repeated tells of the refusals that were not told, and forgets the last one.
 func (c *Compactor) repeated(t *thread) {
 	if t.repeats > 0 {
-		e := c.admission(nil, t.said, t.detail)
+		e := c.admission(t.about, t.said, t.detail)
 		e.Count = t.repeats
 		c.observe(t, e)
 	}
-	t.said, t.detail, t.repeats = nil, "", 0
+	t.said, t.about, t.detail, t.repeats = nil, nil, "", 0
 }
 
 func (c *Compactor) admission(f *flight, d *AdmissionDecision, detail string) Event {
@@ -220,6 +237,7 @@ func (c *Compactor) book(t *thread, f *flight) bool {
 	if c.open(t) {
 		f.main, f.Policy = false, nameOf(c.cfg.Fallback)
 	}
+	f.version = c.version()
 	free := func(s *State) bool {
 		latest := ""
 		if n := len(s.Markers); n > 0 {
@@ -229,7 +247,7 @@ func (c *Compactor) book(t *thread, f *flight) bool {
 	}
 	err := c.commit(t, free, func(s *State) {
 		held := f.InFlight
-		s.InFlight, s.Attempts, s.LastStart = &held, f.Attempt, f.started
+		s.InFlight, s.Attempts, s.LastStart, s.Undone = &held, f.Attempt, f.started, nil
 	})
 	if err == nil {
 		return true

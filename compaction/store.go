@@ -33,19 +33,31 @@ type State struct {
 	// go back to when Forgot says that there were others before.
 	Markers []Marker `json:"markers,omitempty"`
 	Forgot  bool     `json:"forgot,omitempty"`
+	// Undone is there after an undo until the next start.
+	Undone *Undone `json:"undone,omitempty"`
 	// Total counts all compactions that were swapped in.
 	Total int `json:"total"`
 	// Attempts counts starts, Failures failures, each since the last success. Broken
-	// counts failures of the summarizer itself; OpenUntil is until when the
-	// deterministic one writes in its place.
-	Attempts  int       `json:"attempts,omitempty"`
-	Failures  int       `json:"failures,omitempty"`
-	Broken    int       `json:"broken,omitempty"`
-	OpenUntil time.Time `json:"open_until,omitzero"`
-	LastStart time.Time `json:"last_start,omitzero"`
-	LastFail  time.Time `json:"last_fail,omitzero"`
+	// counts failures of the summarizer itself, in the version BrokenVersion, see
+	// [Versioned]; OpenUntil is until when the deterministic one writes in its place.
+	Attempts      int       `json:"attempts,omitempty"`
+	Failures      int       `json:"failures,omitempty"`
+	Broken        int       `json:"broken,omitempty"`
+	BrokenVersion string    `json:"broken_version,omitempty"`
+	OpenUntil     time.Time `json:"open_until,omitzero"`
+	LastStart     time.Time `json:"last_start,omitzero"`
+	LastFail      time.Time `json:"last_fail,omitzero"`
 	// NotBefore is when the admission policy wants to be asked again.
 	NotBefore time.Time `json:"not_before,omitzero"`
+}
+
+// Undone is a compaction that was taken back. None starts by itself before the view has grown
+// beyond what was undone, see [Compactor.Undo].
+type Undone struct {
+	// ID is the marker's. ViewTokens is the size of the view that was there again, 0 as long as
+	// no compactor has seen it.
+	ID         string `json:"id"`
+	ViewTokens int64  `json:"view_tokens,omitempty"`
 }
 
 // InFlight is the reservation of a thread's one place for a compaction.
@@ -93,6 +105,10 @@ func (s *State) clone() State {
 	if s.InFlight != nil {
 		f := *s.InFlight
 		out.InFlight = &f
+	}
+	if s.Undone != nil {
+		u := *s.Undone
+		out.Undone = &u
 	}
 	return out
 }

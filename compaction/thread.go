@@ -37,11 +37,15 @@ type thread struct {
 
 	requested bool
 	focus     string
-	// said is the last refusal, repeats how often it came since it was told.
+	// said is the last refusal, repeats how often it came since it was told, about
+	// the compaction under way that was the reason.
 	said     *AdmissionDecision
+	about    *flight
 	detail   string
 	repeats  int
 	fallback bool
+	// ended are compactions whose end was not reported yet, see [Compactor.Ended].
+	ended []abi.Compaction
 }
 
 // shown is a marker's summary as a message.
@@ -61,6 +65,8 @@ type flight struct {
 	deadline time.Time
 	steps    int
 	main     bool // written by Config.Summarizer, not by the fallback
+	// version is what summarized when the flight began, see Versioned.
+	version string
 	// begun means that the task has its turn. Release gives the limiter's place
 	// back, cancel ends the summarizer.
 	begun   bool

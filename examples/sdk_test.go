@@ -20,15 +20,15 @@ import (
 	"github.com/mortise-dev/mortise/internal/testskip"
 )
 
-// buildGuest builds the guest of testdata/capabilities, as an author would.
-func buildGuest(t *testing.T) string {
+// buildGuest builds the guest in a folder, as an author would.
+func buildGuest(t *testing.T, folder ...string) string {
 	t.Helper()
 	if testing.Short() {
 		testskip.Skip(t, "builds a guest; run without -short")
 	}
-	file := filepath.Join(t.TempDir(), "capabilities.wasm")
+	file := filepath.Join(t.TempDir(), "guest.wasm")
 	cmd := exec.CommandContext(t.Context(), "go", "build", "-buildmode=c-shared", "-ldflags=-s -w", "-o", file, ".")
-	cmd.Dir = filepath.Join("testdata", "capabilities")
+	cmd.Dir = filepath.Join(folder...)
 	cmd.Env = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm", "GOWORK=off", "CGO_ENABLED=0", "GOFLAGS=")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
@@ -43,7 +43,7 @@ type does struct{ what, a, b, want string }
 // of a guest, on both engines.
 func TestSDKCapabilities(t *testing.T) {
 	t.Parallel()
-	file := buildGuest(t)
+	file := buildGuest(t, "testdata", "capabilities")
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		if err != nil {

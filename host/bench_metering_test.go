@@ -147,8 +147,7 @@ func TestBenchWork(t *testing.T) {
 
 // BenchmarkMetering runs ordinary work of guests in Go and in C on this package, where it is
 // metered, has a deadline and gets fresh memory each time; in a session, where it keeps
-// its memory; on wazero with WithCloseOnContextDone; and on wazero without any of it. The writes of
-// the one in C, which is small, are followed too.
+// its memory; on wazero with WithCloseOnContextDone; and on wazero without any of it.
 // The metrics are medians of blocks of calls, as ratios to the last.
 func BenchmarkMetering(b *testing.B) {
 	inputs := work(b)

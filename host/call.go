@@ -49,7 +49,7 @@ func (g *Generation) guarded(ctx context.Context, s *slot, t *target) ([]byte, e
 func (g *Generation) abort(ctx context.Context, s *slot) {
 	s.in.drop()
 	if s.inst != nil {
-		g.discard(ctx, s)
+		g.discard(ctx, s, ReplacedAborted)
 	}
 }
 
@@ -82,16 +82,22 @@ func (g *Generation) target(ctx context.Context, export string, size int) (*targ
 		t = g.targets[export]
 	}
 	if t == nil || size > g.limits.InputBytes || g.reached && g.caps.inside(ctx) {
-		return nil, g.refused(t, export, size)
+		return nil, g.refused(ctx, t, export, size)
+	}
+	if !t.called.Load() {
+		t.called.Store(true)
 	}
 	return t, nil
 }
 
-// refused says why a call cannot be made.
-func (g *Generation) refused(t *target, export string, size int) error {
+// refused says why a call cannot be made. One of an export that is missing is a failure of the generation.
+func (g *Generation) refused(ctx context.Context, t *target, export string, size int) error {
 	switch {
 	case t == nil:
-		return fmt.Errorf("host: module %q export %q: %w", g.module.name, clean(export, maxName), ErrNoExport)
+		err := fmt.Errorf("host: module %q export %q: %w", g.module.name, clean(export, maxName), ErrNoExport)
+		g.module.count.calls.Add(1)
+		g.count(ctx, err)
+		return err
 	case size > g.limits.InputBytes:
 		return fmt.Errorf("host: module %q export %q: %w: %d bytes of %d", g.module.name, export, ErrInputTooLarge, size, g.limits.InputBytes)
 	}
@@ -116,8 +122,8 @@ func (g *Generation) serve(ctx context.Context, s *slot, t *target) ([]byte, err
 	}
 	output, err := s.call(ctx, s.inst, t)
 	if err != nil || s.out.unusual() {
-		if err != nil || s.out.spent {
-			g.discard(ctx, s)
+		if err != nil || s.out.spent != "" {
+			g.discard(ctx, s, because(err, &s.out))
 		}
 		output, err = g.settle(output, err, t, &s.out)
 	}
@@ -149,6 +155,7 @@ func (g *Generation) settle(output []byte, err error, t *target, out *outcome) (
 func (g *Generation) count(ctx context.Context, err error) {
 	if err != nil {
 		g.module.count.fail(err)
+		g.overrun(ctx)
 	}
 	if w := g.watch.Load(); w != nil {
 		g.judge(ctx, w, err)

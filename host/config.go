@@ -30,6 +30,9 @@ type Config struct {
 	// there. Whoever may write to it may run code in this process, so a folder
 	// that others can write to is refused. Empty means no cache on disk.
 	CacheDir string
+	// Compile makes the host compile in child processes, so that a module which takes gigabytes to compile does not end
+	// this one. It needs CacheDir. Nil compiles in this process.
+	Compile *CompileProcess
 	// Logger gets warnings of the host and, where granted, the logs of guests.
 	// Nil discards them.
 	Logger *slog.Logger
@@ -74,6 +77,9 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.OnSwap == nil {
 		c.OnSwap = func(SwapEvent) {}
+	}
+	if err := c.Compile.check(c.CacheDir); err != nil {
+		return c, err
 	}
 	if _, err := c.Limits.withDefaults(Limits{}); err != nil {
 		return c, fmt.Errorf("host: config: %w", err)

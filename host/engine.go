@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"log/slog"
+	"sync/atomic"
 
 	"github.com/mortise-dev/mortise/internal/wasm"
 )
@@ -56,6 +57,8 @@ type instance interface {
 type target struct {
 	name  string
 	index int
+	// called is set by the first call.
+	called atomic.Bool
 }
 
 // input is what a call gets, in one piece or in parts. It is valid while the call
@@ -100,16 +103,18 @@ type outcome struct {
 	// code and text are what the guest returned and gave to error_set.
 	code uint32
 	text string
-	// spent means that the instance must not be used again.
-	spent bool
+	// spent is why the instance must not be used again, empty when it may.
+	spent Replacement
 	// fuel is what the call used, on an engine that meters.
 	fuel int64
 	// logsDropped counts log messages beyond the limit.
 	logsDropped int64
+	// printed counts lines of standard output and error that were not logged for want of the grant.
+	printed int64
 }
 
 // unusual tells that a call without an error is no success without more ado.
-func (o *outcome) unusual() bool { return o.spent || o.code != 0 || o.text != "" }
+func (o *outcome) unusual() bool { return o.spent != "" || o.code != 0 || o.text != "" }
 
 // fault is a trap before it knows its module and export.
 type fault struct {
@@ -117,6 +122,8 @@ type fault struct {
 	detail string
 	code   uint32
 	err    error
+	// late is the host call in which the guest was when it had to end, if that came back late.
+	late *overrun
 }
 
 func (f *fault) Error() string { return string(f.kind) + ": " + f.detail }

@@ -1,6 +1,11 @@
 package host
 
-import "context"
+import (
+	"context"
+	"sync"
+
+	"github.com/mortise-dev/mortise/internal/wasm"
+)
 
 // UsePortableMemory makes guests that h loads from now on use the portable memory.
 // It reports whether the engine has one.
@@ -10,20 +15,6 @@ func UsePortableMemory(h *Host) bool {
 		e.memory = memoryCopied
 	}
 	return ok
-}
-
-// DoNotFollow makes small guests that h loads from now on be put back as large ones are, whose
-// writes are not followed; AlwaysFollow follows those of long calls too.
-func DoNotFollow(h *Host) {
-	if e, ok := h.engine.(*nativeEngine); ok {
-		e.unfollowed = true
-	}
-}
-
-func AlwaysFollow(h *Host) {
-	if e, ok := h.engine.(*nativeEngine); ok {
-		e.eager = true
-	}
 }
 
 // VerifyResets makes each instance that is put back compare all of its memory with what
@@ -44,32 +35,6 @@ func idleInstance(m *Module) *nativeInstance {
 	return nil
 }
 
-// Followed tells whether the idle instance of m is one whose writes can be followed.
-func Followed(m *Module) bool {
-	i := idleInstance(m)
-	return i != nil && i.code == i.prog.followed
-}
-
-// Following tells whether the writes of the idle instance of m are followed, how many calls in a row had none
-// outside of the windows, and how large these are in bytes.
-func Following(m *Module) (on bool, served, size int) {
-	i := idleInstance(m)
-	if i == nil {
-		return false, 0, 0
-	}
-	return i.windows.on, i.windows.served, i.windows.size()
-}
-
-// Windows are where the windows of the idle instance of m begin and end.
-func Windows(m *Module) (at [2][2]int) {
-	if i := idleInstance(m); i != nil {
-		for k, s := range i.windows.at {
-			at[k] = [2]int{s.from, s.to}
-		}
-	}
-	return at
-}
-
 // MakeInstance makes one more instance of m, outside of its pool.
 func MakeInstance(ctx context.Context, m *Module) (*Instance, error) {
 	i, err := m.Current().prog.instantiate(ctx, false)
@@ -82,8 +47,104 @@ type Instance struct{ i instance }
 // Close closes it.
 func (i *Instance) Close(ctx context.Context) error { return i.i.close(ctx) }
 
+// FreeTogether makes a memory of each kind, as a guest's and as a kernel's, and releases each
+// from n goroutines at once. It returns how many bytes are left in them.
+func FreeTogether(n int) (left int) {
+	for _, kind := range []memoryKind{0, memoryCopied} {
+		guest, kernel := newGuestMemory(1<<20, kind), &kernelMemory{memory: newGuestMemory(1<<20, kind)}
+		guest.Reallocate(1 << 16)
+		kernel.Reallocate(1 << 16)
+		var wg sync.WaitGroup
+		for range n {
+			wg.Go(func() { guest.Free(); kernel.Free() })
+		}
+		wg.Wait()
+		left += len(guest.bytes()) + len(kernel.bytes())
+	}
+	return left
+}
+
+// Offered are the imports that hosts offer to guests, apart from an embedder's functions: their
+// signatures by module and name. Those of WASI are the engine's.
+func Offered() (map[[2]string]string, error) {
+	out := map[[2]string]string{}
+	for _, module := range []string{moduleEnv, moduleHost, moduleWASI} {
+		for name, signature := range offer(module) {
+			out[[2]string{module, name}] = signature
+		}
+	}
+	all, err := wasiFunctions()
+	for _, def := range all {
+		params, results := def.ParamTypes(), def.ResultTypes()
+		in, of := make([]ValueType, len(params)), make([]ValueType, len(results))
+		for i, t := range params {
+			in[i] = ValueType(t)
+		}
+		for i, t := range results {
+			of[i] = ValueType(t)
+		}
+		out[[2]string{moduleWASI, def.Name()}] = funcType(in, of).String()
+	}
+	return out, err
+}
+
+// WASIParams are the names of a WASI function's parameters.
+func WASIParams(name string) []string {
+	all, _ := wasiFunctions()
+	for _, def := range all {
+		if def.Name() == name {
+			return def.ParamNames()
+		}
+	}
+	return nil
+}
+
+// Of is the host of a module.
+func Of(m *Module) *Host { return m.host }
+
+// KernelWasm is the kernel that answers a part of the imports.
+func KernelWasm() []byte { return kernelWasm }
+
 // NewGate makes a gate for a test, which enters and leaves it.
 func NewGate() (enter func(context.Context) error, leave func()) {
 	g := newGate()
 	return g.enter, g.leave
+}
+
+// PrecompileOnly has a child compile what the native engine makes of a module, into a cache folder.
+func PrecompileOnly(ctx context.Context, dir string, bin []byte) error {
+	cache, err := openCache(dir, EngineNative)
+	if err != nil {
+		return err
+	}
+	parsed, err := wasm.Parse(bin)
+	if err != nil {
+		return err
+	}
+	results, unmetered, err := rewrite([]*wasm.Module{parsed})
+	if err != nil {
+		return err
+	}
+	p := &nativeProgram{unmetered: unmetered}
+	return new(CompileProcess).precompile(ctx, cache, "m", p.mode(), results[0].Wasm)
+}
+
+// ChildEnvironment is what a compiling process gets of the environment.
+func ChildEnvironment() []string { return childEnv() }
+
+// TallyTimes is what the statistics make of calls of which each takes some time, and which are read
+// after every third one.
+func TallyTimes(calls int, took func(n int) (nanos int64)) int64 {
+	var t tally
+	var c counters
+	for n := range calls {
+		if !t.begin().IsZero() {
+			t.took(took(n))
+		}
+		if n%3 == 2 {
+			t.flush(&c)
+		}
+	}
+	t.flush(&c)
+	return c.nanos.Load()
 }

@@ -4,14 +4,16 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
-	"log/slog"
+	"io"
 	"maps"
+	mathrand "math/rand/v2"
 	"os"
 	"runtime"
 	"slices"
 
 	extism "github.com/extism/go-sdk"
 	"github.com/tetratelabs/wazero"
+	"github.com/tetratelabs/wazero/api"
 	"github.com/tetratelabs/wazero/experimental"
 
 	"github.com/mortise-dev/mortise/internal/wasm"
@@ -22,16 +24,17 @@ import (
 // that the native engine is compared with.
 type extismEngine struct {
 	cache *diskCache
+	child *CompileProcess
 }
 
-func newExtism(cache *diskCache, logger *slog.Logger) *extismEngine {
+func newExtism(cache *diskCache, cfg Config) *extismEngine {
 	if _, set := os.LookupEnv("EXTISM_ENABLE_WASI_OUTPUT"); set {
-		logger.Warn("guests write to stdout and stderr of this process",
+		cfg.Logger.Warn("guests write to stdout and stderr of this process",
 			"variable", "EXTISM_ENABLE_WASI_OUTPUT", "mend", "unset it")
 	}
 	// Below debug go-sdk would write messages of its own to the standard logger.
 	extism.SetLogLevel(extism.LogLevelDebug)
-	return &extismEngine{cache: cache}
+	return &extismEngine{cache: cache, child: cfg.Compile}
 }
 
 // codeCache returns a cache for one module. One for all would keep the code of
@@ -64,6 +67,12 @@ func (e *extismEngine) compile(ctx context.Context, src source) (_ program, err 
 	if err != nil {
 		return nil, err
 	}
+	for _, one := range wasms {
+		mode := compileMode{Features: api.CoreFeaturesV2, Closing: true, Listens: listensWASI}
+		if err := e.child.precompile(ctx, e.cache, src.name, mode, one.Data); err != nil {
+			return nil, err
+		}
+	}
 	config := extism.PluginConfig{
 		// Debug information stays off: a trap would read DWARF that the guest wrote.
 		RuntimeConfig: wazero.NewRuntimeConfig().WithCloseOnContextDone(true).
@@ -71,7 +80,6 @@ func (e *extismEngine) compile(ctx context.Context, src source) (_ program, err 
 		EnableWasi: p.needsWASI(),
 	}
 	manifest := extism.Manifest{
-		Wasm:   wasms,
 		Config: maps.Clone(src.grants.Config),
 		// A zero in any of these fields would mean a limit of zero, not none.
 		Memory: &extism.ManifestMemory{
@@ -80,7 +88,10 @@ func (e *extismEngine) compile(ctx context.Context, src source) (_ program, err 
 			MaxVarBytes:          int64(src.limits.VarBytes),
 		},
 	}
-	ctx = experimental.WithCompilationWorkers(ctx, runtime.GOMAXPROCS(0))
+	for _, one := range wasms {
+		manifest.Wasm = append(manifest.Wasm, one)
+	}
+	ctx = listenWASI(experimental.WithCompilationWorkers(ctx, runtime.GOMAXPROCS(0)))
 	p.compiled, err = extism.NewCompiledPlugin(ctx, manifest, config, p.functions())
 	if err != nil {
 		return nil, err
@@ -116,8 +127,8 @@ type extismProgram struct {
 
 // parts are the binaries of a program, the main one last, with the names that
 // this package answers.
-func (p *extismProgram) parts() ([]extism.Wasm, error) {
-	var out []extism.Wasm
+func (p *extismProgram) parts() ([]extism.WasmData, error) {
+	var out []extism.WasmData
 	for _, l := range append(slices.Clone(p.links), linked{"main", p.wasm, p.parsed}) {
 		binary, err := p.imported(l)
 		if err != nil {
@@ -168,13 +179,15 @@ func (p *extismProgram) instantiate(ctx context.Context, sticky bool) (_ instanc
 		}
 	}()
 	i.done = ctx.Done()
-	config := wazero.NewModuleConfig().WithStderr(&i.stderr).WithNanosleep(i.sleep)
+	config := wazero.NewModuleConfig().WithStdout(&i.out).WithStderr(&i.err).WithNanosleep(i.sleep)
 	if p.grants.Clock {
 		config = config.WithSysWalltime().WithSysNanotime()
 	}
+	random := io.Reader(mathrand.NewChaCha8([32]byte{})) // the same bytes as on the native engine
 	if p.grants.Random {
-		config = config.WithRandSource(rand.Reader)
+		random = rand.Reader
 	}
+	config = config.WithRandSource(meteredReader{i, random})
 	config = p.caps.mountAll(config, i)
 	made := experimental.WithMemoryAllocator(ctx, &i.memories)
 	made = experimental.WithCloseNotifier(made, experimental.CloseNotifyFunc(i.notifyClosed))

@@ -31,11 +31,13 @@ func bulkFunctions() []extism.HostFunction {
 // messagesGet puts a range of what the caller keeps into a new block.
 func messagesGet(ctx context.Context, p *extism.CurrentPlugin, stack []uint64) {
 	i := caller(ctx)
+	i.begun(importMessagesGet)
 	data, bad := rangeOf(ctx, api.DecodeU32(stack[0]), api.DecodeU32(stack[1]), i.prog.limits.InputBytes)
 	if bad != nil {
 		i.fail(bad)
 	}
 	i.grants.plugin, i.grants.kernel = p, ctx
+	i.spend(len(data))
 	stack[0] = 0
 	if len(data) > 0 {
 		stack[0] = i.store(importMessagesGet, data)

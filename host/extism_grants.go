@@ -27,6 +27,7 @@ func extismFunction(module string, f hostFunc) extism.HostFunction {
 	out := extism.NewHostFunctionWithStack(f.name, func(ctx context.Context, p *extism.CurrentPlugin, stack []uint64) {
 		i := caller(ctx)
 		i.grants.plugin, i.grants.kernel = p, ctx
+		i.begun(f.name)
 		f.run(i, stack)
 	}, apiTypes(f.params), apiTypes(f.results))
 	out.SetNamespace(module)
@@ -40,6 +41,7 @@ func (i *extismInstance) enter(name string) (context.Context, *callState) {
 		i.fail(&fault{kind: TrapFault, detail: fmt.Sprintf("%s can only be used within a call", name)})
 	}
 	i.leave()
+	i.begun(name)
 	if !g.entered {
 		g.ctx, g.entered, g.state.caps = context.WithValue(g.ctx, insideKey{i.prog.caps.use}, true), true, i.prog.caps
 	}
@@ -49,8 +51,11 @@ func (i *extismInstance) enter(name string) (context.Context, *callState) {
 // leave implements guest.
 func (i *extismInstance) leave() {
 	if i.grants.ctx.Err() != nil {
-		i.fail(i.stopped(i.grants.ctx, ""))
+		f := i.stopped(i.grants.ctx, "")
+		f.late = i.overran()
+		i.fail(f)
 	}
+	i.called = ""
 }
 
 // open implements fileUser.
@@ -65,8 +70,13 @@ func (i *extismInstance) allowed() *Grants { return &i.prog.grants }
 // forgive implements guest.
 func (i *extismInstance) forgive() { i.fault = nil }
 
-// spend implements guest: this engine counts no fuel.
-func (i *extismInstance) spend(int) {}
+// spend implements guest. This engine counts no fuel, and looks at the context, so that
+// what the host does piece by piece for a guest ends with its call.
+func (i *extismInstance) spend(int) {
+	if i.grants.ctx != nil && i.grants.ctx.Err() != nil {
+		i.leave()
+	}
+}
 
 // block implements blocks.
 func (i *extismInstance) block(name string, offset uint64) []byte {

@@ -57,15 +57,16 @@ func (i *extismInstance) initFault(ctx context.Context, err error) error {
 		f.kind = TrapInit
 		return f
 	}
-	detail := trapDetail(err)
+	detail := trapDetail(err, nil)
 	if i.closed && i.exitCode != 0 {
 		detail = fmt.Sprintf("exit code %d", i.exitCode)
 	}
 	return &fault{kind: TrapInit, detail: detail + i.stderrDetail()}
 }
 
-// trapDetail shortens an error of wazero to its cause and the innermost frames.
-func trapDetail(err error) string {
+// trapDetail shortens an error of wazero to its cause and the innermost frames. own makes a
+// frame one of the guest's binary, or leaves it out; nil is for a binary that runs as it is.
+func trapDetail(err error, own func(frame string) (string, bool)) string {
 	text := err.Error()
 	if i := strings.Index(text, "wasm error: "); i >= 0 {
 		text = text[i+len("wasm error: "):]
@@ -80,6 +81,12 @@ func trapDetail(err error) string {
 		line = strings.TrimSpace(line)
 		if line == "" || len(frames) == 4 {
 			break
+		}
+		if own != nil {
+			var shown bool
+			if line, shown = own(line); !shown {
+				continue
+			}
 		}
 		frames = append(frames, clean(line, maxName))
 	}

@@ -25,6 +25,8 @@ type extismInstance struct {
 	memories memories
 	stderr   head
 	log      guestLog
+	// out and err are the standard streams.
+	out, err printer
 	// sticky tells that variables are kept between calls.
 	sticky bool
 	// closed tells that wazero closed a part of the instance, exitCode why.
@@ -44,6 +46,11 @@ type extismInstance struct {
 	fault   *fault
 	done    <-chan struct{}
 	grants  extismGrants
+	// called is the import that the guest called last, entered when. ended is when the
+	// call's context ended.
+	called  string
+	entered time.Time
+	ended   *atomic.Pointer[time.Time]
 	// files is kept from call to call, as go-sdk keeps descriptors.
 	files fileUse
 }
@@ -52,6 +59,8 @@ func newExtismInstance(p *extismProgram, sticky bool) *extismInstance {
 	i := &extismInstance{prog: p, sticky: sticky}
 	i.stderr.limit = p.limits.StderrBytes
 	i.log = guestLog{logger: p.logger, module: p.name, granted: p.grants.Log, level: p.grants.logLevel(), limit: p.limits.LogBytes}
+	i.out = printer{log: &i.log, stream: "stdout"}
+	i.err = printer{log: &i.log, stream: "stderr", also: &i.stderr}
 	return i
 }
 
@@ -82,13 +91,20 @@ func (i *extismInstance) begin(ctx context.Context, export string, input []byte)
 	return context.WithValue(ctx, instanceKey{}, i)
 }
 
+// endLog ends the lines in progress and the log of a call. It may be called again.
+func (i *extismInstance) endLog() {
+	i.out.flush()
+	i.err.flush()
+	i.log.end()
+}
+
 // end lets go of everything that belongs to a call.
 func (i *extismInstance) end() {
 	i.input, i.items, i.output, i.done = nil, nil, nil, nil
 	if !i.sticky {
 		clear(i.plugin.Var)
 	}
-	i.log.end()
+	i.endLog()
 	i.grants = extismGrants{}
 	i.files.written = 0
 }
@@ -102,6 +118,7 @@ func (i *extismInstance) call(ctx context.Context, t *target, in *input, out *ou
 	}
 	ctx, cancel := context.WithTimeout(ctx, i.prog.limits.Timeout)
 	defer cancel()
+	defer i.watch(ctx)()
 	if i.closed {
 		return nil, fmt.Errorf("%w: the instance is closed", ErrEngine)
 	}
@@ -111,7 +128,8 @@ func (i *extismInstance) call(ctx context.Context, t *target, in *input, out *ou
 	i.grants.ctx = ctx //nolint:fatcontext // replaced, not nested
 	defer i.end()
 	defer func() {
-		out.logsDropped = i.log.dropped
+		i.endLog()
+		out.logsDropped, out.printed = i.log.dropped, i.log.printed
 		if r := recover(); r != nil {
 			output, err = nil, fmt.Errorf("%w: the call panicked: %s", ErrEngine, clean(fmt.Sprint(r), maxDetail))
 		}
@@ -136,8 +154,38 @@ func (i *extismInstance) call(ctx context.Context, t *target, in *input, out *ou
 	out.code = code
 	// A context that ended during the call may have closed the module just as the
 	// call returned.
-	out.spent = i.closed || i.files.touched || ctx.Err() != nil || !i.sticky && i.memories.high(i.highWater()) || !i.kernelSane()
+	out.spent = i.spent(ctx)
 	return output, nil
+}
+
+// watch records when the context of a call ends, until what it returns is called.
+func (i *extismInstance) watch(ctx context.Context) (stop func()) {
+	ended := new(atomic.Pointer[time.Time])
+	i.called, i.ended = "", ended
+	unwatch := context.AfterFunc(ctx, func() {
+		now := time.Now()
+		ended.Store(&now)
+	})
+	return func() { unwatch() }
+}
+
+// spent is why the instance must not be used again after a call that returned.
+func (i *extismInstance) spent(ctx context.Context) Replacement {
+	switch {
+	case i.files.touched:
+		return ReplacedFiles
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+		return Replacement(TrapDeadline)
+	case ctx.Err() != nil:
+		return Replacement(TrapCancelled)
+	case i.closed:
+		return ReplacedExit
+	case !i.sticky && i.memories.high(i.highWater()):
+		return ReplacedMemory
+	case !i.kernelSane():
+		return ReplacedKernel
+	}
+	return ""
 }
 
 // highWater is the size of a memory above which an instance is replaced.
@@ -177,7 +225,7 @@ func (i *extismInstance) classify(ctx context.Context, err error) (refused strin
 	if !isExit && errors.Unwrap(err) == nil && !i.closed && err.Error() == i.plugin.GetErrorWithContext(ctx) {
 		return err.Error(), nil
 	}
-	f = &fault{kind: TrapFault, detail: trapDetail(err)}
+	f = &fault{kind: TrapFault, detail: trapDetail(err, nil)}
 	if isExit {
 		f = &fault{kind: TrapExit, detail: fmt.Sprintf("exit code %d", exit.ExitCode()), code: exit.ExitCode()}
 	}

@@ -1,6 +1,10 @@
 package host
 
-import "github.com/tetratelabs/wazero/experimental"
+import (
+	"sync/atomic"
+
+	"github.com/tetratelabs/wazero/experimental"
+)
 
 // memories makes and keeps the linear memories of one instance. go-sdk makes
 // the kernel first and the module last.
@@ -42,6 +46,7 @@ func (m *memories) high(size int) bool { return m.largest() > size }
 type linearMemory struct {
 	buf   []byte
 	limit uint64
+	freed atomic.Bool
 }
 
 // Reallocate implements experimental.LinearMemory. New bytes are zero.
@@ -59,5 +64,9 @@ func (l *linearMemory) Reallocate(size uint64) []byte {
 	return l.buf
 }
 
-// Free implements experimental.LinearMemory.
-func (l *linearMemory) Free() { l.buf = nil }
+// Free implements experimental.LinearMemory. It works once.
+func (l *linearMemory) Free() {
+	if !l.freed.Swap(true) {
+		l.buf = nil
+	}
+}

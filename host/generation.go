@@ -26,39 +26,43 @@ type Generation struct {
 	parsed *wasm.Module
 	// targets are the exports that can be called, the first few in a list too, which
 	// is looked through faster than a map.
-	targets map[string]*target
-	few     []target
-	prog    program
-	pool    *pool
-	caps    *capabilities
+	targets  map[string]*target
+	all, few []target
+	// spec are the conditions that it was loaded with.
+	spec Spec
+	prog program
+	pool *pool
+	caps *capabilities
 	// reached tells that the guest reaches code of the embedder, which may call back.
 	reached bool
 	// foreign tells that a call may run such code, or what a context or a log handler brings.
 	foreign bool
 	// watch is set while the generation may be rolled back.
 	watch atomic.Pointer[watch]
+	// late is how late its host calls came back.
+	late lateness
 }
 
 func newGeneration(m *Module, number int64, src source, prog program, info Info) *Generation {
 	info.Generation = number
 	g := &Generation{module: m, number: number, info: info, limits: src.limits, grants: src.grants, parsed: src.parsed, prog: prog, caps: src.caps, reached: src.caps.blocking()}
 	g.foreign = g.reached || g.grants.Log || readsMessages(src.parsed) || len(src.links) > 0
-	g.few = make([]target, len(info.Exports))
+	g.all = make([]target, len(info.Exports))
 	g.targets = make(map[string]*target, len(info.Exports))
 	for i, name := range info.Exports {
-		g.few[i] = target{name: name, index: i}
-		g.targets[name] = &g.few[i]
+		g.all[i].name, g.all[i].index = name, i
+		g.targets[name] = &g.all[i]
 	}
-	g.few = g.few[:min(len(g.few), fewTargets)]
+	g.few = g.all[:min(len(g.all), fewTargets)]
 	shed := func(ctx context.Context, idle []instance) {
 		_ = closeAll(ctx, idle) // what an engine says about it helps nobody
-		m.count.instance(-int64(len(idle)), 0)
+		m.count.instances.Add(-int64(len(idle)))
 	}
 	finish := func(ctx context.Context, idle []instance) error {
 		defer m.forget(g)
 		g.pool.burials.Wait()
 		err := closeAll(ctx, idle)
-		m.count.instance(-int64(len(idle)), 0)
+		m.count.instances.Add(-int64(len(idle)))
 		return errors.Join(err, prog.close(ctx), src.caps.close())
 	}
 	g.pool = newPool(src.limits, &m.count, finish, shed)
@@ -119,19 +123,19 @@ func (g *Generation) instantiate(ctx context.Context, s *slot, sticky bool) (ins
 		}
 		return nil, g.failure("", err)
 	}
-	g.module.count.instance(1, 0)
+	g.module.count.instances.Add(1)
 	return inst, nil
 }
 
 // discard closes the slot's instance. What the engine says about the closing of
 // a broken instance helps nobody. Giving a large memory back takes the kernel tens
 // of milliseconds, which the caller, whose time is up, does not wait for.
-func (g *Generation) discard(ctx context.Context, s *slot) {
+func (g *Generation) discard(ctx context.Context, s *slot, why Replacement) {
 	inst := s.inst
 	g.pool.set(s, nil)
 	bury := func() {
 		_ = inst.close(context.WithoutCancel(ctx))
-		g.module.count.instance(-1, 1)
+		g.module.count.replace(why)
 	}
 	if w, ok := inst.(weighty); !ok || w.weight() < heavy {
 		bury()
@@ -170,6 +174,10 @@ func (g *Generation) failure(export string, err error) error {
 	var f *fault
 	if !errors.As(err, &f) {
 		return fmt.Errorf("host: module %q export %q: %w", g.module.name, export, err)
+	}
+	if f.late != nil {
+		g.module.count.late.add(*f.late)
+		g.late.add(f.late.by)
 	}
 	return &TrapError{
 		Module: g.module.name, Export: export, Kind: f.kind,

@@ -27,6 +27,10 @@ type guestLog struct {
 	export  string
 	used    int
 	dropped int64
+	// printed counts lines of standard output and error without the grant. stream is the one that the
+	// message in progress was printed to, if it was.
+	printed int64
+	stream  string
 	// starting is set until go-sdk has said that it calls the function. What is
 	// logged before comes from go-sdk, or from the guest's initialisation.
 	starting bool
@@ -37,8 +41,12 @@ type guestLog struct {
 }
 
 func (g *guestLog) begin(ctx context.Context, export string) {
-	g.export, g.used, g.dropped, g.starting, g.initError = export, 0, 0, true, ""
+	g.export, g.used, g.dropped, g.printed, g.starting, g.initError = export, 0, 0, 0, true, ""
 	g.write = func(level slog.Level, text string) {
+		if g.stream != "" {
+			g.logger.Log(ctx, level, "guest output", "module", g.module, "export", export, "stream", g.stream, "text", text)
+			return
+		}
 		g.logger.Log(ctx, level, "guest log", "module", g.module, "export", export, "text", text)
 	}
 	if !g.granted {
@@ -80,7 +88,7 @@ func (g *guestLog) beginNative(ctx context.Context, export string) {
 }
 
 // reset forgets what the call before has used.
-func (g *guestLog) reset() { g.used, g.dropped, g.starting = 0, 0, false }
+func (g *guestLog) reset() { g.used, g.dropped, g.printed, g.starting = 0, 0, 0, false }
 
 // pass writes a message of the guest.
 func (g *guestLog) pass(level extism.LogLevel, message string) { g.text(slogLevel(level), message) }

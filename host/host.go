@@ -34,9 +34,9 @@ func New(cfg Config) (*Host, error) {
 	h := &Host{cfg: cfg, cache: cache, modules: map[*Module]struct{}{}}
 	switch cfg.Engine {
 	case EngineExtism:
-		h.engine = newExtism(cache, cfg.Logger)
+		h.engine = newExtism(cache, cfg)
 	default:
-		h.engine = newNative(cache, cfg.Logger)
+		h.engine = newNative(cache, cfg)
 	}
 	return h, nil
 }
@@ -78,6 +78,9 @@ func (h *Host) prepare(ctx context.Context, m *Module, spec Spec) (*Generation, 
 	if err != nil {
 		return nil, err
 	}
+	if bad := m.lacks(src.parsed); bad != nil {
+		return nil, loadError(spec, *bad)
+	}
 	src.logger = h.cfg.Logger
 	if src.caps, err = openCapabilities(&src, &m.use); err != nil {
 		return nil, err
@@ -91,6 +94,8 @@ func (h *Host) prepare(ctx context.Context, m *Module, spec Spec) (*Generation, 
 		return nil, errors.Join(err, src.caps.close())
 	}
 	g := m.add(src, prog, info)
+	g.spec = spec.clone()
+	g.spec.Wasm = nil
 	if err := g.warm(ctx); err != nil {
 		_, closeErr := g.pool.close(context.WithoutCancel(ctx))
 		return nil, errors.Join(startError(spec, err), closeErr)
@@ -99,7 +104,7 @@ func (h *Host) prepare(ctx context.Context, m *Module, spec Spec) (*Generation, 
 }
 
 // Close closes all modules of the host. It waits for calls in flight until ctx
-// is done and then interrupts them. Calling it again is fine. Modules that are
+// is done, and then interrupts or abandons them as [Module.Close] does. Calling it again is fine. Modules that are
 // being loaded meanwhile are closed by Load, which then returns [ErrClosed].
 func (h *Host) Close(ctx context.Context) error {
 	h.mu.Lock()

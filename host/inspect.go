@@ -80,9 +80,9 @@ func Inspect(name string, binary []byte) (*Inspection, error) {
 	sum := sha256.Sum256(binary)
 	in := &Inspection{Name: name, SHA256: hex.EncodeToString(sum[:]), Size: len(binary)}
 	m, err := wasm.Parse(binary)
-	if errors.Is(err, wasm.ErrComponent) {
+	if kind, ok := unread(err); ok {
 		p := parseProblem(binary, err)
-		in.Kind, in.Problems = KindComponent, []Problem{{p.text, p.mend, true}}
+		in.Kind, in.Problems = kind, []Problem{{p.text, p.mend, true}}
 		return in, nil
 	}
 	if err != nil {
@@ -106,6 +106,17 @@ func Inspect(name string, binary []byte) (*Inspection, error) {
 		return 1
 	})
 	return in, nil
+}
+
+// unread is the kind of a binary that is WebAssembly and was not read to its end.
+func unread(err error) (Kind, bool) {
+	switch {
+	case errors.Is(err, wasm.ErrComponent):
+		return KindComponent, true
+	case errors.Is(err, wasm.ErrLimit):
+		return KindUnknown, true
+	}
+	return "", false
 }
 
 func (in *Inspection) fill(m *wasm.Module) {
@@ -149,7 +160,7 @@ func kindOf(m *wasm.Module) Kind {
 		switch {
 		case im.Module == moduleEnv || im.Module == moduleHost:
 			return KindPlugin
-		case im.Module == "env" && strings.HasPrefix(im.Name, "extism_"):
+		case oldImport(im):
 			return KindOldExtism
 		case im.Module == "env" && strings.HasPrefix(im.Name, "proxy_"):
 			return KindProxyWasm

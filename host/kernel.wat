@@ -141,9 +141,22 @@
   (func (export "input_load_u8") (param i64) (result i32)
     (if (i64.ge_u (local.get 0) (i64.load (i32.const 8))) (then (return (i32.const 0))))
     (i32.load8_u (call $readable (i64.add (i64.load (i32.const 0)) (local.get 0)) (i64.const 1))))
-  (func (export "input_load_u64") (param i64) (result i64)
-    (if (i64.gt_u (i64.add (local.get 0) (i64.const 8)) (i64.load (i32.const 8))) (then (return (i64.const 0))))
-    (i64.load (call $readable (i64.add (i64.load (i32.const 0)) (local.get 0)) (i64.const 8))))
+  ;; At the end of the input: the bytes that there are, and zeros above them.
+  (func (export "input_load_u64") (param $at i64) (result i64)
+    (local $from i64) (local $left i64) (local $word i64)
+    (if (i64.ge_u (local.get $at) (i64.load (i32.const 8))) (then (return (i64.const 0))))
+    (local.set $from (i64.add (i64.load (i32.const 0)) (local.get $at)))
+    (local.set $left (i64.sub (i64.load (i32.const 8)) (local.get $at)))
+    (if (i64.ge_u (local.get $left) (i64.const 8))
+      (then (return (i64.load (call $readable (local.get $from) (i64.const 8))))))
+    (drop (call $readable (local.get $from) (local.get $left)))
+    (loop $next
+      (local.set $left (i64.sub (local.get $left) (i64.const 1)))
+      (local.set $word (i64.or
+        (i64.shl (local.get $word) (i64.const 8))
+        (i64.load8_u (i32.wrap_i64 (i64.add (local.get $from) (local.get $left))))))
+      (br_if $next (i64.ne (local.get $left) (i64.const 0))))
+    (local.get $word))
 
   (func (export "output_set") (param i64 i64)
     (i64.store (i32.const 16) (local.get 0)) (i64.store (i32.const 24) (local.get 1)))

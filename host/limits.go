@@ -48,8 +48,9 @@ type Limits struct {
 	// InitTimeout bounds the time to make an instance: its start function and
 	// its runtime's initialisation. Default 5 s.
 	InitTimeout time.Duration
-	// CompileTimeout bounds the time to compile the module when it is loaded. It is
-	// looked at between functions; how much work one of them may be is bounded, too. A
+	// CompileTimeout bounds the time to compile the module when it is loaded. In this process it is
+	// looked at between functions, and how much work one of them may be is bounded, too; with [Config].Compile
+	// the child is ended. A
 	// guest in Go takes 1 to 3 s of a quiet machine. Default 2 minutes.
 	CompileTimeout time.Duration
 	// Instances bounds how many calls of the module run at once. Default
@@ -69,6 +70,12 @@ type Limits struct {
 	LogBytes int
 	// VarBytes bounds the variables of a call (var_set). Default 1 MiB.
 	VarBytes int
+	// LateTime bounds how long the host calls of a generation may continue after their calls
+	// were out of time or cancelled, all together within an hour. Only those count that come
+	// back more than 100 ms late, see [Stats].Late. The one that goes beyond it closes the
+	// module, since its guest, or a function of the embedder, holds threads of this process
+	// that no deadline gives back. Default 1 minute.
+	LateTime time.Duration
 	// ModuleBytes bounds the size of the binary. Default 64 MiB, at most 1 GiB.
 	ModuleBytes int
 }
@@ -101,6 +108,7 @@ func (l Limits) withDefaults(base Limits) (Limits, error) {
 	l.StderrBytes = cmp.Or(l.StderrBytes, base.StderrBytes, 4<<10)
 	l.LogBytes = cmp.Or(l.LogBytes, base.LogBytes, 64<<10)
 	l.VarBytes = cmp.Or(l.VarBytes, base.VarBytes, 1<<20)
+	l.LateTime = cmp.Or(l.LateTime, base.LateTime, time.Minute)
 	l.ModuleBytes = cmp.Or(l.ModuleBytes, base.ModuleBytes, 64<<20)
 	return l, nil
 }
@@ -124,6 +132,7 @@ func (l Limits) negative() error {
 		{"StderrBytes", int64(l.StderrBytes)},
 		{"LogBytes", int64(l.LogBytes)},
 		{"VarBytes", int64(l.VarBytes)},
+		{"LateTime", int64(l.LateTime)},
 		{"ModuleBytes", int64(l.ModuleBytes)},
 	} {
 		if f.value < 0 {

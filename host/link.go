@@ -97,7 +97,7 @@ func linkName(name string, taken links, functions []Function) *problem {
 		}
 	}
 	reserved := name == "main" || slices.ContainsFunc([]string{"mortise:", "extism:", "wasi_"}, func(prefix string) bool {
-		return strings.HasPrefix(name, prefix)
+		return strings.HasPrefix(name, prefix) && name != moduleUser // the host offers nothing there by itself
 	})
 	if reserved {
 		return &problem{fmt.Sprintf("has a link named %q, which the host itself offers", shown), "give it another name", ErrInvalid}

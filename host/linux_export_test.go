@@ -26,6 +26,21 @@ func OwnBytes(m *Module) int {
 	return -1
 }
 
+// ResidentBytes returns how much memory of its own the idle instance of m has, wherever in its
+// mapping that is; -1 when that cannot be known.
+func ResidentBytes(m *Module) int {
+	i := idleInstance(m)
+	if i == nil {
+		return -1
+	}
+	mapped, ok := i.mems.guest.memory.(*mappedMemory)
+	var all dirtyPages
+	if !ok || !all.look(mapped.start(), nil, int(mapped.limit)) && all.blind {
+		return -1
+	}
+	return all.bytes
+}
+
 // Faults is what tells whether a call had page faults.
 type Faults struct{ threadFaults }
 

@@ -10,6 +10,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"regexp"
 	"strings"
 	"time"
 
@@ -25,8 +26,13 @@ func loadError(spec Spec, p problem) *LoadError {
 		Problem: p.text,
 		Mend:    p.mend,
 		Err:     p.err,
+
+		Settings: settings.FindAllString(p.mend, -1),
 	}
 }
+
+// settings finds the fields that a hint names.
+var settings = regexp.MustCompile(`\b(Spec|Limits|Grants)\.[A-Z][A-Za-z0-9]*`)
 
 // check reads the binary and everything that can be known without compiling it.
 func check(spec Spec) (source, Info, error) {
@@ -158,6 +164,11 @@ func compileProblem(ctx context.Context, src source, err error) problem {
 		return problem{
 			text: "asks too much of the compiler: " + clean(strings.TrimPrefix(err.Error(), "meter: "), maxDetail),
 			mend: "build it without inlining and unrolling so much, or split the function", err: ErrLimit,
+		}
+	case errors.Is(err, errCompileChild):
+		return problem{
+			"was not compiled: " + clean(err.Error(), maxDetail),
+			"build it smaller, or raise Config.Compile.MemoryBytes if the module is to be trusted", fmt.Errorf("%w: %w", ErrLimit, err),
 		}
 	case ctx.Err() != nil:
 		return problem{"was not compiled: " + ctx.Err().Error(), "give Load more time", ctx.Err()}

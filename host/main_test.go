@@ -23,6 +23,7 @@ import (
 var sharedCache string
 
 func TestMain(m *testing.M) {
+	host.CompileChild()
 	dir, err := os.MkdirTemp("", "mortise-host-test-")
 	if err != nil {
 		panic(err)

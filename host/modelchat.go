@@ -14,6 +14,12 @@ const (
 	importModelInfo = "model_info"
 )
 
+// maxChatHead is how many bytes the first block of model_chat may have beside its text.
+const maxChatHead = 1 << 10
+
+// maxEscapes is how many bytes of JSON a byte of text may take: \u0000.
+const maxEscapes = 6
+
 // chatHead is the question without its prompt, as a guest writes it.
 type chatHead struct {
 	Role         string `json:"role"`
@@ -68,6 +74,7 @@ func modelChat(g guest, stack []uint64) {
 	s.caps.use.model.Add(1)
 	g.spend(modelQuestion)
 	head, prompt := optional(g, importModelChat, stack[0]), optional(g, importModelChat, stack[1])
+	g.spend(10 * len(head))
 	q, r, need, code := s.question(head, prompt)
 	if stack[0] = code; code != 0 {
 		return
@@ -97,11 +104,17 @@ func modelChat(g guest, stack []uint64) {
 // 0 is a refusal.
 func (s *callState) question(head, prompt string) (q ModelQuestion, r *ModelRole, need expense, code uint64) {
 	var h chatHead
-	err := json.Unmarshal([]byte(head), &h)
+	m := s.caps.model
+	if m != nil && len(head) > maxEscapes*m.RequestBytes+maxChatHead {
+		return q, r, need, s.refuse(CodeTooLarge, fmt.Sprintf("model_chat: the first block has %d bytes, and the question may have %d", len(head), m.RequestBytes))
+	}
+	var err error
+	if m != nil { // else it is refused, whatever it asks
+		err = json.Unmarshal([]byte(head), &h)
+	}
 	if r, code = s.role(importModelChat, h.Role); code != 0 {
 		return q, r, need, code
 	}
-	m := s.caps.model
 	switch {
 	case err != nil:
 		return q, r, need, s.refuse(CodeInvalid, "model_chat: the first block is not JSON of the form {role, system, answer_tokens}")

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -31,6 +32,8 @@ type Module struct {
 	alive  map[*Generation]struct{}
 	made   int64
 	closed bool
+	// why is set when the module was closed by itself.
+	why error
 }
 
 func newModule(h *Host, given string) *Module {
@@ -46,9 +49,28 @@ func (m *Module) add(src source, prog program, info Info) *Generation {
 	g := newGeneration(m, m.made, src, prog, info)
 	m.alive[g] = struct{}{}
 	if m.closed {
-		g.pool.refuse(ErrClosed)
+		g.pool.refuse(m.reason())
 	}
 	return g
+}
+
+// reason is why the module is closed. It is locked.
+func (m *Module) reason() error { return cmp.Or(m.why, ErrClosed) }
+
+// shut closes the module by itself, after the calls in flight.
+func (m *Module) shut(ctx context.Context, why error) {
+	m.mu.Lock()
+	if m.closed {
+		m.mu.Unlock()
+		return
+	}
+	m.closed, m.why = true, why
+	alive := slices.Collect(maps.Keys(m.alive))
+	m.mu.Unlock()
+	m.host.cfg.Logger.WarnContext(ctx, "module closed", "module", m.name, "reason", why.Error())
+	for _, g := range alive {
+		g.pool.shut(ctx, why)
+	}
 }
 
 // forget drops a generation that is closed to its end.
@@ -118,8 +140,9 @@ func (m *Module) abandon(ctx context.Context, why error) error {
 }
 
 // Close waits for calls in flight and frees everything, sessions included. When
-// ctx ends first it interrupts them, returns the context's error, and the last of
-// them frees what is left. Calls after Close fail with [ErrClosed]; closing again
+// ctx ends first it interrupts them, waits for a second at most, and returns the context's
+// error, which says how many came back and how many did not: those are abandoned, and the
+// last of them frees what is left. Calls after Close fail with [ErrClosed]; closing again
 // is fine. From code that its own guest called, with the context that this got, it
 // would wait for itself: it fails with [ErrReentry] there, and the module stays open.
 func (m *Module) Close(ctx context.Context) error {
@@ -130,28 +153,37 @@ func (m *Module) Close(ctx context.Context) error {
 	m.closed = true
 	alive := slices.Collect(maps.Keys(m.alive))
 	m.mu.Unlock()
-	n := 0
+	var sum unfinished
 	errs := make([]error, len(alive))
 	var wg sync.WaitGroup
 	var mu sync.Mutex
 	for i, g := range alive {
 		wg.Go(func() {
-			interrupted, err := g.pool.close(ctx)
+			n, err := g.pool.close(ctx)
 			mu.Lock()
 			defer mu.Unlock()
-			n += interrupted
+			sum.interrupted, sum.abandoned = sum.interrupted+n.interrupted, sum.abandoned+n.abandoned
 			errs[i] = err
 		})
 	}
 	wg.Wait()
 	err := firstOf(errs)
-	switch {
-	case err == nil:
+	if err == nil {
 		return nil
-	case n > 0:
-		return fmt.Errorf("host: close module %q: %d calls in flight were interrupted: %w", m.name, n, err)
 	}
-	return fmt.Errorf("host: close module %q: %w", m.name, err)
+	return fmt.Errorf("host: close module %q: %s%w", m.name, sum, err)
+}
+
+// String says what became of the calls in flight, empty when there were none.
+func (u unfinished) String() string {
+	var out string
+	if u.interrupted > 0 {
+		out = fmt.Sprintf("%d calls in flight were interrupted: ", u.interrupted)
+	}
+	if u.abandoned > 0 {
+		out += fmt.Sprintf("%d calls in flight were abandoned, which did not come back when they were interrupted: ", u.abandoned)
+	}
+	return out
 }
 
 // firstOf joins different errors, and says the same one once.

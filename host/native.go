@@ -4,14 +4,13 @@ import (
 	"context"
 	_ "embed"
 	"fmt"
-	"log/slog"
 	"runtime"
 	"slices"
-	"sync/atomic"
+	"sync"
 
 	"github.com/tetratelabs/wazero"
+	"github.com/tetratelabs/wazero/api"
 	"github.com/tetratelabs/wazero/experimental"
-	"github.com/tetratelabs/wazero/imports/wasi_snapshot_preview1"
 
 	"github.com/mortise-dev/mortise/internal/wasm"
 	"github.com/mortise-dev/mortise/internal/wasm/meter"
@@ -29,16 +28,17 @@ const (
 // nativeEngine runs metered guests on wazero, each beside a kernel of its own.
 type nativeEngine struct {
 	cache *diskCache
+	child *CompileProcess
 	// memory is the kind of memory that guests get.
 	memory memoryKind
-	// unfollowed leaves writes unfollowed, and eager follows those of long calls too: tests ask for it.
-	unfollowed, eager bool
+	// wasi is wasiFunctions, called once.
+	wasi func() ([]api.FunctionDefinition, error)
 }
 
-func newNative(cache *diskCache, logger *slog.Logger) *nativeEngine {
-	e := &nativeEngine{cache: cache}
+func newNative(cache *diskCache, cfg Config) *nativeEngine {
+	e := &nativeEngine{cache: cache, child: cfg.Compile, wasi: sync.OnceValues(wasiFunctions)}
 	if runtime.GOOS == "linux" && !faultsAreTold() {
-		logger.Warn("fresh state is slow here: the kernel does not tell which pages a guest has changed",
+		cfg.Logger.Warn("fresh state is slow here: the kernel does not tell which pages a guest has changed",
 			"mend", "let the process read /proc/self/pagemap, on a kernel that counts page faults")
 		e.memory = memoryBlind
 	}
@@ -59,7 +59,7 @@ func (e *nativeEngine) compile(ctx context.Context, src source) (_ program, err 
 		return nil, fmt.Errorf("host: module %q: %w: compilation cache: %w", src.name, ErrEngine, err)
 	}
 	main := len(metered) - 1
-	p := &nativeProgram{source: src, guest: nativeCode{meter: metered[main]}, unmetered: unmetered, cache: cache, memory: e.memory}
+	p := &nativeProgram{source: src, guest: nativeCode{meter: metered[main]}, unmetered: unmetered, cache: cache, memory: e.memory, wasi: e.wasi}
 	for n, l := range src.links {
 		p.linked = append(p.linked, nativeLink{linked: l, nativeCode: nativeCode{meter: metered[n]}})
 	}
@@ -72,11 +72,10 @@ func (e *nativeEngine) compile(ctx context.Context, src source) (_ program, err 
 			_ = p.close(context.WithoutCancel(ctx))
 		}
 	}()
-	if unmetered == "" && !e.unfollowed {
-		if p.followed, err = followed(src.modules()); err != nil {
+	for _, one := range metered {
+		if err := e.child.precompile(ctx, e.cache, src.name, p.mode(), one.Wasm); err != nil {
 			return nil, err
 		}
-		p.eager = e.eager
 	}
 	if err := p.build(experimental.WithCompilationWorkers(ctx, runtime.GOMAXPROCS(0))); err != nil {
 		return nil, err
@@ -100,11 +99,6 @@ type nativeProgram struct {
 
 	// guest is the main module.
 	guest nativeCode
-	// followed is the same, with its writes followed. Nil if they cannot be, or would not pay.
-	followed *nativeCode
-	// heavy tells that calls are so long that to follow writes does not pay.
-	heavy atomic.Bool
-	eager bool
 	// unmetered says why the guest is not metered, if it is not.
 	unmetered string
 
@@ -116,6 +110,7 @@ type nativeProgram struct {
 	// kernelInput tells that the guest reads its input from the kernel.
 	kernelInput bool
 	memory      memoryKind
+	wasi        func() ([]api.FunctionDefinition, error)
 	template    templates
 }
 
@@ -125,13 +120,16 @@ func (p *nativeProgram) build(ctx context.Context) error {
 		return err
 	}
 	if slices.ContainsFunc(p.modules(), func(m *wasm.Module) bool { return imports(m, moduleWASI) }) {
-		if _, err := wasi_snapshot_preview1.Instantiate(meterWASI(ctx), p.runtime); err != nil {
+		if err := p.offerWASI(ctx); err != nil {
 			return err
 		}
 	}
 	p.kernelInput = slices.ContainsFunc(p.modules(), readsKernelInput)
-	var err error
-	if p.kernel, err = p.runtime.CompileModule(ctx, kernelWasm); err != nil {
+	kernel, err := namedKernel()
+	if err != nil {
+		return err
+	}
+	if p.kernel, err = p.runtime.CompileModule(ctx, kernel); err != nil {
 		return err
 	}
 	for n := range p.linked {
@@ -140,16 +138,8 @@ func (p *nativeProgram) build(ctx context.Context) error {
 			return fmt.Errorf("link %q: %w", clean(l.name, maxName), err)
 		}
 	}
-	if p.guest.code, err = p.runtime.CompileModule(p.watched(ctx), p.guest.meter.Wasm); err != nil || p.followed == nil {
-		return err
-	}
-	if p.followed.code, err = p.runtime.CompileModule(ctx, p.followed.meter.Wasm); err != nil {
-		if ctx.Err() != nil {
-			return err
-		}
-		p.followed = nil // it runs without
-	}
-	return nil
+	p.guest.code, err = p.runtime.CompileModule(p.watched(ctx), p.guest.meter.Wasm)
+	return err
 }
 
 // nativeCode is a module as it was rewritten and compiled.
@@ -184,11 +174,7 @@ func (p *nativeProgram) instantiate(ctx context.Context, sticky bool) (_ instanc
 			err = fmt.Errorf("%w: making an instance panicked: %s", ErrEngine, clean(fmt.Sprint(r), maxDetail))
 		}
 	}()
-	code := &p.guest
-	if p.followed != nil && !sticky && !p.heavy.Load() {
-		code = p.followed
-	}
-	i, err := p.instance(ctx, code)
+	i, err := p.instance(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -198,8 +184,8 @@ func (p *nativeProgram) instantiate(ctx context.Context, sticky bool) (_ instanc
 
 // instance makes one: anew the first time, and from the template that
 // the first one left behind after that, if memory and globals are all its state.
-func (p *nativeProgram) instance(ctx context.Context, code *nativeCode) (*nativeInstance, error) {
-	i := newNativeInstance(p, code)
+func (p *nativeProgram) instance(ctx context.Context) (*nativeInstance, error) {
+	i := newNativeInstance(p)
 	made := false
 	defer func() {
 		if !made {
@@ -211,7 +197,7 @@ func (p *nativeProgram) instance(ctx context.Context, code *nativeCode) (*native
 	}
 	t := p.template.get()
 	if t == nil {
-		if err := i.initialise(ctx, i.guest, code.meter, p.parsed); err != nil {
+		if err := i.initialise(ctx, i.guest, p.guest.meter, p.parsed); err != nil {
 			return nil, err
 		}
 		if p.stateful() || i.files {
@@ -224,7 +210,7 @@ func (p *nativeProgram) instance(ctx context.Context, code *nativeCode) (*native
 			// Whoever calls describe will be told; here it must not spoil the template, and
 			// neither must a file that it opened.
 			p.template.skipWarm()
-			return p.instance(ctx, code)
+			return p.instance(ctx)
 		}
 		captured, err := i.capture()
 		if err != nil {

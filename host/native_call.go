@@ -22,7 +22,7 @@ func (i *nativeInstance) call(ctx context.Context, t *target, in *input, out *ou
 	switch {
 	case i.counter == nil:
 		return i.callBounded(ctx, f, in, out)
-	case i.mems.guest.memory != nil && !i.sticky && !i.windows.on:
+	case i.mems.guest.memory != nil && !i.sticky:
 		return i.callPinned(ctx, f, in, out)
 	}
 	return i.callFunction(ctx, f, in, out)
@@ -69,7 +69,7 @@ func (i *nativeInstance) broken(err error, out *outcome) error {
 		i.fault = i.outOfFuel()
 		err = i.fault
 	}
-	out.spent = true
+	out.spent = ReplacedExit
 	i.stack[0] = 0
 	return i.classify(err)
 }

@@ -1,7 +1,6 @@
 package host
 
 import (
-	"bytes"
 	"encoding/binary"
 	"os"
 	"runtime"
@@ -48,9 +47,9 @@ const (
 	pageOfFile  = 1 << 61
 )
 
-// look finds the pages that are the process's own, over an image that is as long. It
+// look finds the pages that are the process's own, over an image and the zeros behind it. It
 // fails when it cannot, or when they are more than are kept.
-func (d *dirtyPages) look(base unsafe.Pointer, img []byte) bool {
+func (d *dirtyPages) look(base unsafe.Pointer, img []byte, length int) bool {
 	if d.blind {
 		return false
 	}
@@ -61,7 +60,7 @@ func (d *dirtyPages) look(base unsafe.Pointer, img []byte) bool {
 	}
 	defer table.Close()
 	const entry = 8
-	page, length := os.Getpagesize(), len(img)
+	page := os.Getpagesize()
 	d.spans, d.bytes = d.spans[:0], 0
 	var buf [512 * entry]byte
 	for at := 0; at < length; at += len(buf) / entry * page {
@@ -74,7 +73,7 @@ func (d *dirtyPages) look(base unsafe.Pointer, img []byte) bool {
 			e := binary.LittleEndian.Uint64(buf[i:])
 			if e&(pagePresent|pageSwapped) != 0 && e&pageOfFile == 0 {
 				own := at + i/entry*page
-				d.add(own, img[own:min(own+page, length)])
+				d.add(own, min(own+page, length), img)
 			}
 		}
 		if d.bytes > maxOwn {
@@ -84,15 +83,15 @@ func (d *dirtyPages) look(base unsafe.Pointer, img []byte) bool {
 	return true
 }
 
-// add notes the page at an offset, over a page of the image.
-func (d *dirtyPages) add(at int, img []byte) {
-	n, empty := len(img), allZero(img)
-	d.bytes += n
-	if last := len(d.spans) - 1; last >= 0 && d.spans[last].to == at && d.spans[last].empty == empty {
-		d.spans[last].to += n
+// add notes a page.
+func (d *dirtyPages) add(from, to int, img []byte) {
+	empty := allZero(part(img, from, to))
+	d.bytes += to - from
+	if last := len(d.spans) - 1; last >= 0 && d.spans[last].to == from && d.spans[last].empty == empty {
+		d.spans[last].to = to
 		return
 	}
-	d.spans = append(d.spans, span{from: at, to: at + n, empty: empty})
+	d.spans = append(d.spans, span{from: from, to: to, empty: empty})
 }
 
 // stale tells, now and then, whether most of many pages are no longer used: one
@@ -105,7 +104,7 @@ func (d *dirtyPages) stale(data, img []byte) bool {
 	page, same := os.Getpagesize(), 0
 	for _, s := range d.spans {
 		for at := s.from; at < s.to; at += page {
-			if end := min(at+page, s.to); bytes.Equal(data[at:end], img[at:end]) {
+			if end := min(at+page, s.to); matches(data[at:end], img, at) {
 				same += end - at
 			}
 		}
@@ -138,7 +137,7 @@ func faultsAreTold() bool {
 		return false
 	}
 	own := func(pages int) bool {
-		return m.dirty.look(m.base, file.view) && m.dirty.bytes == pages*os.Getpagesize()
+		return m.dirty.look(m.start(), file.view, len(file.view)) && m.dirty.bytes == pages*os.Getpagesize()
 	}
 	for pages, at := range []int{0, 2 * os.Getpagesize()} {
 		m.begin()

@@ -19,7 +19,6 @@ func TestNative_faultsAreTold(t *testing.T) {
 		testskip.Skip(t, "this kernel does not tell which pages a process has changed, so pages are dropped after each call")
 	}
 	h := newHost(t, host.Config{Engine: host.EngineNative})
-	host.DoNotFollow(h)
 	m, err := h.Load(t.Context(), host.Spec{Path: wat("dirty"), Limits: host.Limits{Instances: 1}})
 	if err != nil {
 		t.Fatal(err)

@@ -40,7 +40,7 @@ func addresses(rng *rand.Rand, n int) []byte {
 // memory as the first one did.
 func TestNative_scattered(t *testing.T) {
 	t.Parallel()
-	for _, mode := range []string{"mapped", "unfollowed", "threads that end", "blind", "portable"} {
+	for _, mode := range []string{"mapped", "threads that end", "blind", "portable"} {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
 			h := newHost(t, host.Config{Engine: host.EngineNative, Logger: slog.New(slog.NewTextHandler(yielding{}, nil))})
@@ -49,9 +49,6 @@ func TestNative_scattered(t *testing.T) {
 			}
 			if mode == "blind" {
 				host.UseBlindMemory(h)
-			}
-			if mode == "unfollowed" || mode == "threads that end" {
-				host.DoNotFollow(h)
 			}
 			m, err := h.Load(t.Context(), host.Spec{
 				Path: wat("pages"), Limits: host.Limits{Instances: 2}, Grants: host.Grants{Log: true},
@@ -133,7 +130,6 @@ func scatter(t *testing.T, call caller, rng *rand.Rand, want []byte) {
 func TestNative_shrinks(t *testing.T) {
 	t.Parallel()
 	h := newHost(t, host.Config{Engine: host.EngineNative})
-	host.DoNotFollow(h)
 	m, err := h.Load(t.Context(), host.Spec{Path: wat("pages"), Limits: host.Limits{Instances: 1}})
 	if err != nil {
 		t.Fatal(err)

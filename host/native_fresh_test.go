@@ -12,17 +12,12 @@ import (
 // onMemories runs a suite on each way in which a guest's memory is put back.
 func onMemories(t *testing.T, suite func(t *testing.T, open func(guest string, limits host.Limits) *host.Module)) {
 	t.Helper()
-	for _, mode := range []string{"followed", "unfollowed", "portable", "portable unfollowed"} {
+	for _, mode := range []string{"mapped", "portable"} {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
 			h := newHost(t, host.Config{Engine: host.EngineNative})
-			if strings.HasPrefix(mode, "portable") && !host.UsePortableMemory(h) {
+			if mode == "portable" && !host.UsePortableMemory(h) {
 				t.Fatal("the engine has no portable memory")
-			}
-			if strings.HasSuffix(mode, "unfollowed") {
-				host.DoNotFollow(h)
-			} else {
-				host.AlwaysFollow(h)
 			}
 			suite(t, func(guest string, limits host.Limits) *host.Module {
 				t.Helper()
@@ -59,7 +54,7 @@ func exportsWith(m *host.Module, prefix string) []string {
 
 // replaces says which writes cost the instance: what they change cannot be put back.
 func replaces(write string) bool {
-	return write == "write_grow" || write == "write_close"
+	return write == "write_close"
 }
 
 // TestNative_fresh writes in one call and looks in the next.

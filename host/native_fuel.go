@@ -91,22 +91,22 @@ func (i *nativeInstance) used() int64 {
 	return n
 }
 
-// refill is called by a module when its slice is used up. It ends the guest when
-// the call must not go on.
-func (i *nativeInstance) refill(m api.Module, _ []uint64) {
+// refill is called by a module when its slice is used up.
+func refill(ctx context.Context, m api.Module, _ []uint64) {
+	i := nativeCaller(ctx)
+	i.refill(m)
+	i.called = ""
+}
+
+// refill gives a module the next slice. It ends the guest when the call must not
+// continue.
+func (i *nativeInstance) refill(m api.Module) {
 	if i.debt > 0 {
 		i.pay()
 	}
 	used := i.used()
-	late := i.late()
-	switch err := i.context.Err(); {
-	case i.stop.Load():
-		i.fail(i.closed())
-	case err != nil:
-		i.fail(i.stopped(err))
-	case late:
-		i.fail(i.stopped(context.DeadlineExceeded))
-	case used > i.limit:
+	i.leave()
+	if used > i.limit {
 		i.fail(i.outOfFuel())
 	}
 	i.next(i.counterOf(m), i.limit-used)

@@ -17,8 +17,13 @@ func (p *nativeProgram) offerFunctions(ctx context.Context) error {
 	offer := func(name string, f api.GoModuleFunction, params, results []api.ValueType) {
 		b.NewFunctionBuilder().WithGoModuleFunction(f, params, results).Export(name)
 	}
-	add := func(name string, f nativeFunction, params, results []api.ValueType) { offer(name, f, params, results) }
-	offer(importRefill, bulkFunction((*nativeInstance).refill), nil, nil)
+	add := func(name string, f nativeFunction, params, results []api.ValueType) {
+		offer(name, nativeImport{name, f}, params, results)
+	}
+	bulk := func(name string, f nativeFunction, params, results []api.ValueType) {
+		offer(name, bulkImport{name, f}, params, results)
+	}
+	offer(importRefill, api.GoModuleFunc(refill), nil, nil)
 	add("config_get", (*nativeInstance).configGet, []api.ValueType{i64}, []api.ValueType{i64})
 	add("var_get", (*nativeInstance).varGet, []api.ValueType{i64}, []api.ValueType{i64})
 	add("var_set", (*nativeInstance).varSet, []api.ValueType{i64, i64}, nil)
@@ -35,10 +40,10 @@ func (p *nativeProgram) offerFunctions(ctx context.Context) error {
 		return err
 	}
 	b = p.runtime.NewHostModuleBuilder(moduleHost)
-	offer(importInputRead, bulkFunction((*nativeInstance).inputRead), []api.ValueType{i32}, nil)
-	offer(importOutputWrite, bulkFunction((*nativeInstance).outputWrite), []api.ValueType{i32, i32}, nil)
+	bulk(importInputRead, (*nativeInstance).inputRead, []api.ValueType{i32}, nil)
+	bulk(importOutputWrite, (*nativeInstance).outputWrite, []api.ValueType{i32, i32}, nil)
 	add(importMessagesGet, (*nativeInstance).messagesGet, []api.ValueType{i32, i32}, []api.ValueType{i64})
-	offer(importMessagesRead, bulkFunction((*nativeInstance).messagesRead), []api.ValueType{i32, i32, i32, i32}, []api.ValueType{i64})
+	bulk(importMessagesRead, (*nativeInstance).messagesRead, []api.ValueType{i32, i32, i32, i32}, []api.ValueType{i64})
 	for _, f := range hostFunctions() {
 		add(f.name, granted(f), apiTypes(f.params), apiTypes(f.results))
 	}
@@ -60,19 +65,27 @@ func (p *nativeProgram) offerFunctions(ctx context.Context) error {
 // nativeFunction is a function for guests.
 type nativeFunction func(i *nativeInstance, m api.Module, stack []uint64)
 
-// Call implements api.GoModuleFunction.
-func (f nativeFunction) Call(ctx context.Context, m api.Module, stack []uint64) {
-	i := nativeCaller(ctx)
-	i.touched, i.windows.wild = true, true
-	f(i, m, stack)
+// nativeImport is a nativeFunction with its name.
+type nativeImport struct {
+	name string
+	run  nativeFunction
 }
 
-// bulkFunction moves input or output, and touches nothing else of the instance, or it says so.
-type bulkFunction func(i *nativeInstance, m api.Module, stack []uint64)
+// Call implements api.GoModuleFunction.
+func (f nativeImport) Call(ctx context.Context, m api.Module, stack []uint64) {
+	i := nativeCaller(ctx)
+	i.touched, i.called = true, f.name
+	f.run(i, m, stack)
+}
+
+// bulkImport moves input or output, and touches nothing else of the instance, or it says so.
+type bulkImport nativeImport
 
 // Call implements api.GoModuleFunction.
-func (f bulkFunction) Call(ctx context.Context, m api.Module, stack []uint64) {
-	f(nativeCaller(ctx), m, stack)
+func (f bulkImport) Call(ctx context.Context, m api.Module, stack []uint64) {
+	i := nativeCaller(ctx)
+	i.called = f.name
+	f.run(i, m, stack)
 }
 
 // granted runs a function for the module that calls it.
@@ -106,9 +119,7 @@ func nativeCaller(ctx context.Context) *nativeInstance {
 // inputRead copies the input to the guest's memory.
 func (i *nativeInstance) inputRead(m api.Module, stack []uint64) {
 	i.spendBytes(i.input.size)
-	ptr := api.DecodeU32(stack[0])
-	i.windows.wrote(ptr, i.input.size)
-	i.input.copyTo(i.sliceOf(m, importInputRead, ptr, i.input.size))
+	i.input.copyTo(i.sliceOf(m, importInputRead, api.DecodeU32(stack[0]), i.input.size))
 }
 
 // outputWrite takes the output from the guest's memory.
@@ -158,7 +169,6 @@ func (i *nativeInstance) messagesRead(m api.Module, stack []uint64) {
 		return
 	}
 	i.spendBytes(int(n))
-	i.windows.wrote(ptr, int(n))
 	items.Copy(i.sliceOf(m, importMessagesRead, ptr, int(n)), from, to)
 }
 
@@ -181,9 +191,9 @@ func (i *nativeInstance) sliceOf(m api.Module, name string, ptr uint32, n int) [
 
 // configGet looks a value of the operator's config up.
 func (i *nativeInstance) configGet(_ api.Module, stack []uint64) {
-	value, ok := i.prog.grants.Config[string(i.block("config_get", stack[0]))]
+	value, ok := i.prog.grants.Config[string(i.text("config_get", stack[0]))]
 	stack[0] = 0
-	if ok {
+	if ok && value != "" { // as in Extism, an empty value is as none
 		stack[0] = i.store("config_get", []byte(value))
 	}
 }
@@ -191,7 +201,7 @@ func (i *nativeInstance) configGet(_ api.Module, stack []uint64) {
 // varGet looks a variable up. As in go-sdk, the block of the name is freed: guests
 // do not free it.
 func (i *nativeInstance) varGet(_ api.Module, stack []uint64) {
-	value, ok := i.vars[string(i.block("var_get", stack[0]))]
+	value, ok := i.vars[string(i.text("var_get", stack[0]))]
 	i.free(stack[0])
 	stack[0] = 0
 	if ok {
@@ -202,7 +212,7 @@ func (i *nativeInstance) varGet(_ api.Module, stack []uint64) {
 // varSet keeps a variable until the end of the call. Offset 0 removes it. The
 // blocks of name and value are freed, as in go-sdk.
 func (i *nativeInstance) varSet(_ api.Module, stack []uint64) {
-	name := string(i.block("var_set", stack[0]))
+	name := string(i.text("var_set", stack[0]))
 	if old, ok := i.vars[name]; ok {
 		i.varBytes -= len(old) + len(name)
 		delete(i.vars, name)
@@ -223,7 +233,7 @@ func (i *nativeInstance) varSet(_ api.Module, stack []uint64) {
 }
 
 func (i *nativeInstance) logText(level slog.Level, offset uint64) {
-	i.log.text(level, string(i.block("log", offset)))
+	i.log.text(level, string(i.text("log", offset)))
 }
 
 // Header of the kernel, see kernel.wat.
@@ -283,6 +293,16 @@ func (i *nativeInstance) block(name string, offset uint64) []byte {
 	}
 	i.spendBytes(len(b))
 	return b
+}
+
+// text returns the block at an offset. Without one, at offset 0, it is empty: Extism takes that
+// for an empty string, and its PDKs pass one so.
+func (i *nativeInstance) text(name string, offset uint64) []byte {
+	if offset == 0 {
+		i.spendBytes(0)
+		return nil
+	}
+	return i.block(name, offset)
 }
 
 // store puts data into a new block at the top of the kernel's heap.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync/atomic"
+	"time"
 )
 
 // nativeGrants is what an instance needs while its guest uses capabilities. It is
@@ -16,6 +17,9 @@ type nativeGrants struct {
 	free context.CancelFunc
 	// stop ends ctx from another goroutine.
 	stop atomic.Pointer[context.CancelCauseFunc]
+	// over is when ctx ended. unwatch ends the wait for that.
+	over    *atomic.Pointer[time.Time]
+	unwatch func() bool
 }
 
 // enter implements guest.
@@ -23,20 +27,27 @@ func (i *nativeInstance) enter(name string) (context.Context, *callState) {
 	if !i.ready {
 		i.fail(&fault{kind: TrapFault, detail: fmt.Sprintf("%s can only be used within a call", name)})
 	}
+	i.wait(name)
+	if i.mems.guest.memory != nil {
+		i.mems.guest.memory.distrust()
+	}
+	return i.grants.ctx, &i.grants.state
+}
+
+// wait comes before a host call that may wait, which is one within a call.
+func (i *nativeInstance) wait(name string) {
 	i.leave()
 	g := &i.grants
 	if g.ctx == nil {
-		if i.mems.guest.memory != nil {
-			i.mems.guest.memory.distrust()
-		}
 		g.state.caps = i.prog.caps
 		ctx := context.WithValue(i.context.Context, insideKey{i.prog.caps.use}, true)
 		ctx, stop := context.WithCancelCause(ctx)
 		g.ctx, g.free = context.WithDeadline(ctx, i.deadline)
+		g.watch()
 		g.stop.Store(&stop)
 		i.leave() // interrupt may have come before it could see stop
 	}
-	return g.ctx, &g.state
+	i.called = name
 }
 
 // open implements fileUser.
@@ -53,15 +64,30 @@ func (i *nativeInstance) forgive() { i.fault = nil }
 
 // leave implements guest.
 func (i *nativeInstance) leave() {
-	late := i.late()
-	switch err := i.context.Err(); {
-	case i.stop.Load():
-		i.fail(i.closed())
-	case err != nil:
-		i.fail(i.stopped(err))
-	case late:
-		i.fail(i.stopped(context.DeadlineExceeded))
+	if f := i.check(); f != nil {
+		i.fail(f)
 	}
+}
+
+// watch records when ctx ends.
+func (g *nativeGrants) watch() {
+	over := new(atomic.Pointer[time.Time])
+	g.over, g.unwatch = over, context.AfterFunc(g.ctx, func() {
+		now := time.Now()
+		over.Store(&now)
+	})
+}
+
+// cancelled is when the call was cancelled, counted from start: at seen if that is not known,
+// and now if it was just noticed.
+func (g *nativeGrants) cancelled(start time.Time, seen, now time.Duration) time.Duration {
+	if g.ctx == nil {
+		return seen
+	}
+	if at := g.over.Load(); at != nil {
+		return at.Sub(start)
+	}
+	return now
 }
 
 // end lets go of a call.
@@ -70,9 +96,10 @@ func (g *nativeGrants) end() {
 	if g.ctx == nil {
 		return
 	}
+	g.unwatch()
 	g.free()
 	(*g.stop.Swap(nil))(nil)
-	g.ctx, g.free, g.state = nil, nil, callState{}
+	g.ctx, g.free, g.state, g.over, g.unwatch = nil, nil, callState{}, nil, nil
 }
 
 // interrupt ends what the call waits for, from another goroutine.

@@ -39,7 +39,6 @@ func (c *callContext) Value(key any) any {
 // runs one call at a time.
 type nativeInstance struct {
 	prog    *nativeProgram
-	code    *nativeCode
 	context callContext
 	kernel  api.Module
 	guest   api.Module
@@ -59,15 +58,14 @@ type nativeInstance struct {
 	renewable bool
 	stderr    head
 	log       guestLog
-	fixed     fixedSources
-	stack     [2]uint64
+	// out and err are the standard streams.
+	out, err printer
+	fixed    fixedSources
+	stack    [2]uint64
 	// files tells that the guest has closed or moved one of its descriptors.
 	files bool
-	// calls is how many there were, mean what they take of fuel.
-	calls, mean int64
 	// sticky tells that the state is kept between calls.
-	sticky  bool
-	windows windows
+	sticky bool
 	// kernelInput tells that the guest reads its input from the kernel.
 	kernelInput bool
 	// stop is set by another goroutine to end the call, and cancel called, if the
@@ -98,10 +96,13 @@ type nativeInstance struct {
 	// deadline is set at the first look, which is when the first slice of fuel is
 	// used up: most calls end before, and need no clock.
 	deadline time.Time
-	// looked is when that was, remaining how long after it the deadline is.
-	looked    time.Time
-	remaining time.Duration
-	timeout   time.Duration
+	// looked is when that was, remaining how long after it the deadline is, and seen how
+	// long after it the last look was.
+	looked          time.Time
+	remaining, seen time.Duration
+	// called is the import that the guest called last, empty when it has computed since.
+	called  string
+	timeout time.Duration
 	// limit is how much fuel there is for a call.
 	limit int64
 	// debt is fuel for the host's work that is not taken from the counter yet, credit
@@ -109,13 +110,15 @@ type nativeInstance struct {
 	debt, credit int64
 }
 
-func newNativeInstance(p *nativeProgram, code *nativeCode) *nativeInstance {
-	i := &nativeInstance{prog: p, code: code, limit: p.limits.Fuel, kernelInput: p.kernelInput, touched: true}
+func newNativeInstance(p *nativeProgram) *nativeInstance {
+	i := &nativeInstance{prog: p, limit: p.limits.Fuel, kernelInput: p.kernelInput, touched: true}
 	i.context.instance = i
 	i.mems.guest.kind = p.memory
 	i.mems.guest.fixed = shared(p.parsed)
 	i.stderr.limit = p.limits.StderrBytes
 	i.log = guestLog{logger: p.logger, module: p.name, granted: p.grants.Log, level: p.grants.logLevel(), limit: p.limits.LogBytes}
+	i.out = printer{log: &i.log, stream: "stdout"}
+	i.err = printer{log: &i.log, stream: "stderr", also: &i.stderr}
 	return i
 }
 
@@ -158,8 +161,9 @@ func (i *nativeInstance) forget() {
 	}
 }
 
-// late tells whether the call has been running for longer than it may.
-func (i *nativeInstance) late() bool {
+// look looks at the clock. It returns how long ago the first look of the call was, which
+// sets the deadline.
+func (i *nativeInstance) look() time.Duration {
 	if i.deadline.IsZero() {
 		i.touched = true
 		i.looked = time.Now()
@@ -168,8 +172,41 @@ func (i *nativeInstance) late() bool {
 			i.deadline = d
 		}
 		i.remaining = i.deadline.Sub(i.looked)
+		return 0
 	}
-	return time.Since(i.looked) >= i.remaining // half the time that time.Now takes
+	return time.Since(i.looked) // half the time that time.Now takes
+}
+
+// check looks at the clock, and returns why the call must not continue, nil if it may.
+func (i *nativeInstance) check() *fault {
+	now := i.look()
+	var f *fault
+	switch err := i.context.Err(); {
+	case i.stop.Load():
+		f = i.closed()
+	case err != nil:
+		f = i.stopped(err)
+	case now >= i.remaining:
+		f = i.stopped(context.DeadlineExceeded)
+	}
+	if f != nil {
+		f.late = i.overran(now)
+	}
+	i.seen = now
+	return f
+}
+
+// overran returns the host call since the last look, if it came back late. When the call
+// was cancelled is known where it could wait; elsewhere it may have been right after that look.
+func (i *nativeInstance) overran(now time.Duration) *overrun {
+	if i.called == "" {
+		return nil
+	}
+	ended := i.remaining
+	if now < i.remaining || i.stop.Load() || errors.Is(i.context.Err(), context.Canceled) {
+		ended = min(ended, i.grants.cancelled(i.looked, i.seen, now))
+	}
+	return overrunOf(i.called, i.seen, ended, now)
 }
 
 func (i *nativeInstance) closed() *fault {
@@ -213,12 +250,12 @@ func (i *nativeInstance) collect(out *outcome) ([]byte, error) {
 // kernelOutput takes an output that the guest has put into the kernel.
 func (i *nativeInstance) kernelOutput(out *outcome, length uint64) ([]byte, error) {
 	if length > uint64(i.prog.limits.OutputBytes) { // not negative
-		out.spent = true
+		out.spent = Replacement(TrapOutput)
 		return nil, outputFault(int(min(length, math.MaxInt32)), i.prog.limits.OutputBytes)
 	}
 	from, ok := i.at(i.header(kernelOutputOffset), length)
 	if !ok {
-		out.spent = true
+		out.spent = Replacement(TrapFault)
 		return nil, &fault{kind: TrapFault, detail: fmt.Sprintf("output_set: %d bytes are outside the kernel's memory", length)}
 	}
 	return taken(from), nil
@@ -230,8 +267,8 @@ func emptyOutput() []byte { return []byte{} }
 // end lets go of the call and puts the instance back into its first state.
 func (i *nativeInstance) end(out *outcome) {
 	if i.touched {
-		out.logsDropped = i.log.dropped
-		i.log.end()
+		i.endLog()
+		out.logsDropped, out.printed = i.log.dropped, i.log.printed
 		i.grants.end()
 		if !i.sticky && len(i.vars) > 0 {
 			clear(i.vars)
@@ -242,15 +279,28 @@ func (i *nativeInstance) end(out *outcome) {
 		i.output, i.written = nil, false
 	}
 	switch {
-	case out.spent:
+	case out.spent != "":
 	case i.sticky:
 		i.clearKernel()
-	case !i.renewable || i.files || len(i.mems.kernel.buf) > kernelHighWater:
-		out.spent = true
+	case !i.renewable:
+		out.spent = ReplacedState
+	case i.files:
+		out.spent = ReplacedFiles
+	case len(i.mems.kernel.buf) > kernelHighWater:
+		out.spent = ReplacedKernel
 	default:
 		i.clearKernel()
-		out.spent = !i.reset() || i.prog.followed != nil && i.misplaced(out.fuel)
+		if !i.reset() {
+			out.spent = ReplacedMemory
+		}
 	}
+}
+
+// endLog ends the lines in progress and the log of a call.
+func (i *nativeInstance) endLog() {
+	i.out.flush()
+	i.err.flush()
+	i.log.end()
 }
 
 // reset puts memory and globals back. It reports whether they are as they were.
@@ -289,7 +339,7 @@ func (i *nativeInstance) classify(err error) error {
 		i.fault.detail += i.stderrDetail()
 		return i.fault
 	}
-	f := &fault{kind: TrapFault, detail: trapDetail(err)}
+	f := &fault{kind: TrapFault, detail: i.trapDetail(err)}
 	if exit, ok := errors.AsType[*sys.ExitError](err); ok {
 		if exit.ExitCode() == 0 {
 			return nil

@@ -3,6 +3,7 @@ package host
 import (
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"github.com/tetratelabs/wazero/experimental"
 )
@@ -26,16 +27,21 @@ type guestMemory interface {
 	experimental.LinearMemory
 
 	bytes() []byte
+	// touched are the bytes that may differ from the image and the zeros behind it: all that
+	// the memory had when it was larger.
+	touched() []byte
+	// shrink makes the next Reallocate return a memory of that size, whatever it is asked for.
+	shrink(size int)
+	// maxGrowth is how many bytes a call may add to the memory and have them given back.
+	maxGrowth() int
 	// capture takes the memory as it is.
 	capture() (image, error)
 	// adopt makes the memory, which is as large as the image, equal to it.
 	adopt(img image) error
 	// begin comes before a call, and reset after it, on the same thread: it makes
-	// the memory equal to the image again.
+	// the memory, which is as large as the image, equal to it again, and zero behind it.
 	begin()
 	reset(img image) bool
-	// changed lists in order what differs from the image, or fails when that takes too long.
-	changed(img image) (parts []span, known bool)
 	// distrust is called when code that is not ours may write to the memory.
 	distrust()
 }
@@ -93,6 +99,7 @@ func (m *nativeMemories) Allocate(_, limit uint64) experimental.LinearMemory {
 type kernelMemory struct {
 	buf    []byte
 	memory guestMemory
+	freed  atomic.Bool
 }
 
 // Reallocate implements experimental.LinearMemory.
@@ -107,8 +114,12 @@ func (k *kernelMemory) Reallocate(size uint64) []byte {
 	return grown
 }
 
-// Free implements experimental.LinearMemory.
+// Free implements experimental.LinearMemory. It works once, as that of each kind of memory
+// does: the module that owns the memory, the instance and the runtime all call it.
 func (k *kernelMemory) Free() {
+	if k.freed.Swap(true) {
+		return
+	}
 	k.buf = nil
 	if k.memory != nil {
 		k.memory.Free()
@@ -127,6 +138,23 @@ func (m *nativeMemories) free() {
 }
 
 func (l *linearMemory) bytes() []byte { return l.buf }
+
+// shrunk is a size that replaces the next one that a memory is asked for.
+type shrunk struct {
+	pending bool
+	size    uint64
+}
+
+func (s *shrunk) set(size int) { *s = shrunk{true, uint64(size)} } //nolint:gosec // not negative
+
+// or returns the pending size, or else the one asked for.
+func (s *shrunk) or(asked uint64) uint64 {
+	if s.pending {
+		asked = s.size
+	}
+	s.pending = false
+	return asked
+}
 
 func (g *guestMemories) bytes() []byte {
 	if g.memory == nil {
@@ -213,7 +241,6 @@ func (i *nativeInstance) adopt(t *template) error {
 	if i.mems.guest.memory == nil {
 		return nil
 	}
-	i.windows.follow()
 	const page = 1 << 16
 	if missing := t.size - len(i.memory()); missing > 0 {
 		if _, ok := i.guest.Memory().Grow(uint32(missing / page)); !ok { // below 65536
@@ -223,8 +250,44 @@ func (i *nativeInstance) adopt(t *template) error {
 	return i.mems.guest.memory.adopt(t.image)
 }
 
+// shrink gives back the pages that the guest has added in the call, so that the next one finds a
+// memory as large as the template again. wazero has no function for that, but takes the memory
+// that Reallocate returns. It does not ask for one when the memory is as large as it may become.
+func (i *nativeInstance) shrink() bool {
+	g, size := &i.mems.guest, i.adopted.size
+	switch grown := len(g.bytes()) - size; {
+	case grown == 0:
+		return true
+	case grown < 0 || g.fixed || grown > g.memory.maxGrowth():
+		return false
+	}
+	g.memory.shrink(size)
+	_, ok := i.guest.Memory().Grow(1)
+	return ok && len(g.bytes()) == size && int(i.guest.Memory().Size()) == size
+}
+
 // copyMemory is the portable guest memory: putting it back copies all of it.
-type copyMemory struct{ linearMemory }
+type copyMemory struct {
+	linearMemory
+
+	shrunk shrunk
+	// extent is the largest length since the memory was last put back.
+	extent int
+}
+
+// Reallocate implements experimental.LinearMemory.
+func (m *copyMemory) Reallocate(size uint64) []byte {
+	buf := m.linearMemory.Reallocate(m.shrunk.or(size))
+	m.extent = max(m.extent, len(buf))
+	return buf
+}
+
+func (m *copyMemory) shrink(size int) { m.shrunk.set(size) }
+
+// maxGrowth implements guestMemory: a slice keeps what it has.
+func (*copyMemory) maxGrowth() int { return 4 << 20 }
+
+func (m *copyMemory) touched() []byte { return m.buf[:m.extent] }
 
 // reserve makes room in large steps. A guest makes its kernel grow with each alloc,
 // and no fuel pays for the copying.
@@ -246,13 +309,6 @@ func (*copyImage) close() {}
 
 func (c *copyImage) bytes() []byte { return c.data }
 
-func (m *copyMemory) changed(img image) ([]span, bool) {
-	if len(m.buf) > maxCompared || len(img.bytes()) != len(m.buf) {
-		return nil, false
-	}
-	return differing(nil, m.buf, img.bytes(), 0, len(m.buf)), true
-}
-
 func (m *copyMemory) capture() (image, error) {
 	return &copyImage{data: append([]byte(nil), m.buf...)}, nil
 }
@@ -266,5 +322,10 @@ func (m *copyMemory) adopt(img image) error {
 
 func (m *copyMemory) reset(img image) bool {
 	c, ok := img.(*copyImage)
-	return ok && copy(m.buf, c.data) == len(m.buf)
+	if !ok || copy(m.buf, c.data) != len(m.buf) {
+		return false
+	}
+	clear(m.touched()[len(m.buf):])
+	m.extent = len(m.buf)
+	return true
 }

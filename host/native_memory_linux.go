@@ -2,6 +2,7 @@ package host
 
 import (
 	"fmt"
+	"sync/atomic"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -17,15 +18,19 @@ func newGuestMemory(limit uint64, kind memoryKind) guestMemory {
 			return m
 		}
 	}
-	return &copyMemory{linearMemory{limit: limit}}
+	return &copyMemory{linearMemory: linearMemory{limit: limit}}
 }
 
 // mappedMemory reserves the address range of a whole memory and maps the image
 // of a template over its start.
 type mappedMemory struct {
-	base   unsafe.Pointer
+	// base is nil once the range was given back: by then it may be another memory's.
+	base   atomic.Pointer[byte]
 	limit  uint64
 	length uint64
+	shrunk shrunk
+	// extent is the largest length since the pages were last dropped: behind it all are untouched.
+	extent uint64
 	dirty  dirtyPages
 }
 
@@ -35,32 +40,55 @@ func newMapped(limit uint64) (*mappedMemory, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &mappedMemory{base: base, limit: limit}, nil
+	m := &mappedMemory{limit: limit}
+	m.base.Store((*byte)(base))
+	// With a huge page, a guest that touches one byte owns 2 MiB. Where there are none this fails.
+	_ = unix.Madvise(m.upTo(limit), unix.MADV_NOHUGEPAGE)
+	return m, nil
 }
 
 // Reallocate implements experimental.LinearMemory. The address never changes.
 func (m *mappedMemory) Reallocate(size uint64) []byte {
-	if m.base == nil || size > m.limit {
+	if m.base.Load() == nil || size > m.limit {
 		return nil
 	}
-	m.length = size
+	size = m.shrunk.or(size)
+	m.length, m.extent = size, max(m.extent, size)
 	return m.bytes()
 }
 
-// Free implements experimental.LinearMemory.
+// maxGrowth implements guestMemory: pages of the process's own are dropped when they are many.
+func (m *mappedMemory) maxGrowth() int { return 64 << 20 }
+
+// Free implements experimental.LinearMemory. It works once, also when several goroutines
+// call it: a second munmap would take the range from the memory that got it meanwhile.
 func (m *mappedMemory) Free() {
-	if m.base != nil {
-		_ = unix.MunmapPtr(m.base, uintptr(m.limit))
-		m.base, m.length = nil, 0
+	if base := m.base.Swap(nil); base != nil {
+		m.length = 0
+		_ = unix.MunmapPtr(unsafe.Pointer(base), uintptr(m.limit))
 	}
 }
 
 func (m *mappedMemory) bytes() []byte {
-	if m.base == nil {
+	return m.upTo(m.length)
+}
+
+// shrink implements guestMemory.
+func (m *mappedMemory) shrink(size int) { m.shrunk.set(size) }
+
+// touched implements guestMemory.
+func (m *mappedMemory) touched() []byte { return m.upTo(m.extent) }
+
+func (m *mappedMemory) upTo(end uint64) []byte {
+	base := m.base.Load()
+	if base == nil {
 		return nil
 	}
-	return unsafe.Slice((*byte)(m.base), m.limit)[:m.length]
+	return unsafe.Slice(base, m.limit)[:end]
 }
+
+// start is the address of the memory.
+func (m *mappedMemory) start() unsafe.Pointer { return unsafe.Pointer(m.base.Load()) }
 
 // fileImage is a template in a file that only exists in memory, and a view of it.
 type fileImage struct {
@@ -115,34 +143,22 @@ func (m *mappedMemory) adopt(img image) error {
 	if m.length == 0 {
 		return nil
 	}
-	_, err := unix.MmapPtr(f.fd, 0, m.base, uintptr(m.length), unix.PROT_READ|unix.PROT_WRITE,
+	_, err := unix.MmapPtr(f.fd, 0, m.start(), uintptr(m.length), unix.PROT_READ|unix.PROT_WRITE,
 		unix.MAP_PRIVATE|unix.MAP_FIXED|unix.MAP_NORESERVE)
 	if err != nil {
 		return fmt.Errorf("%w: mapping the template: %w", ErrEngine, err)
 	}
-	m.dirty.forget()
+	m.forget()
 	return nil
 }
 
-func (f *fileImage) bytes() []byte { return f.view }
-
-// changed implements guestMemory. Only pages that are the process's own can differ.
-func (m *mappedMemory) changed(img image) ([]span, bool) {
-	data, view := m.bytes(), img.bytes()
-	switch {
-	case len(data) != len(view):
-		return nil, false
-	case m.dirty.look(m.base, view):
-		var out []span
-		for _, s := range m.dirty.spans {
-			out = differing(out, data, view, s.from, s.to)
-		}
-		return out, true
-	case len(data) > maxCompared:
-		return nil, false
-	}
-	return differing(nil, data, view, 0, len(data)), true
+// forget is for a memory whose pages were all dropped.
+func (m *mappedMemory) forget() {
+	m.dirty.forget()
+	m.extent = m.length
 }
+
+func (f *fileImage) bytes() []byte { return f.view }
 
 // begin is called before the guest runs, on a thread that the goroutine keeps until
 // reset.
@@ -151,17 +167,20 @@ func (m *mappedMemory) begin() { m.dirty.faults.begin() }
 // distrust implements guestMemory: another thread's faults are not seen.
 func (m *mappedMemory) distrust() { m.dirty.faults.distrust() }
 
-// reset puts the image back. Pages that the memory has of its own are copied, all
-// others still show the image. A page becomes the memory's own by a fault, so when
+// reset puts the image back, and zeros behind it. Pages that the memory has of its own are copied,
+// all others still show the image. A page becomes the memory's own by a fault, so when
 // the thread had none, the pages are those of the last look.
 func (m *mappedMemory) reset(img image) bool {
 	f, ok := img.(*fileImage)
 	if !ok || uint64(len(f.view)) != m.length {
-		return ok && m.length == 0
+		return false
 	}
-	data := m.bytes()
-	if m.dirty.faulted() && !m.dirty.look(m.base, f.view) || m.dirty.stale(data, f.view) {
-		m.dirty.forget()
+	data := m.touched()
+	if len(data) == 0 {
+		return true
+	}
+	if m.dirty.faulted() && !m.dirty.look(m.start(), f.view, len(data)) || m.dirty.stale(data, f.view) {
+		m.forget()
 		return unix.Madvise(data, unix.MADV_DONTNEED) == nil
 	}
 	for _, s := range m.dirty.spans {

@@ -7,5 +7,5 @@ func faultsAreTold() bool { return false }
 
 // newGuestMemory makes the memory of a guest.
 func newGuestMemory(limit uint64, _ memoryKind) guestMemory {
-	return &copyMemory{linearMemory{limit: limit}}
+	return &copyMemory{linearMemory: linearMemory{limit: limit}}
 }

@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"io"
 	"time"
 
 	"github.com/tetratelabs/wazero"
@@ -31,13 +30,13 @@ func (i *nativeInstance) start(ctx context.Context) error {
 	}
 	i.setHeader(kernelTop, kernelHeap)
 	i.config = i.fixed.config(wazero.NewModuleConfig().WithName("").WithStartFunctions().
-		WithStdout(meteredWriter{i, io.Discard}).WithStderr(meteredWriter{i, &i.stderr}).WithNanosleep(i.sleep), p.grants, i)
+		WithStdout(meteredWriter{i, &i.out}).WithStderr(meteredWriter{i, &i.err}).WithNanosleep(i.sleep), p.grants, i)
 	i.config = p.caps.mountAll(i.config, i)
 	if err := i.link(ctx); err != nil {
 		return err
 	}
 	i.mems.next = &i.mems.guest
-	if i.guest, err = i.module(ctx, i.code.code); err != nil {
+	if i.guest, err = i.module(ctx, p.guest.code); err != nil {
 		return err
 	}
 	return i.bind()
@@ -77,13 +76,11 @@ func (i *nativeInstance) bind() error {
 	if i.prog.unmetered != "" {
 		return nil
 	}
-	if err := i.bindCounter(i.guest, i.code.meter.Counter); err != nil {
+	rewritten := i.prog.guest.meter
+	if err := i.bindCounter(i.guest, rewritten.Counter); err != nil {
 		return err
 	}
-	if err := i.bindWindows(i.code.meter.Windows); err != nil {
-		return err
-	}
-	for _, g := range i.code.meter.Globals {
+	for _, g := range rewritten.Globals {
 		global, ok := i.guest.ExportedGlobal(g.Export).(api.MutableGlobal)
 		if !ok {
 			return fmt.Errorf("%w: global %q is not there", ErrEngine, g.Export)
@@ -132,7 +129,7 @@ func (i *nativeInstance) initialiser(ctx context.Context, m api.Module, name str
 }
 
 func (i *nativeInstance) endInit() {
-	i.log.end()
+	i.endLog()
 	i.input, i.output, i.written = nil, nil, false
 	clear(i.vars)
 	i.varBytes = 0
@@ -158,7 +155,7 @@ func (i *nativeInstance) initFault(err error) error {
 	if f := i.ended(); f != nil && i.fault == nil {
 		i.fault = f
 	}
-	detail := trapDetail(err)
+	detail := i.trapDetail(err)
 	if exit, ok := errors.AsType[*sys.ExitError](err); ok {
 		detail = fmt.Sprintf("exit code %d", exit.ExitCode())
 	}
@@ -170,22 +167,22 @@ func (i *nativeInstance) initFault(err error) error {
 }
 
 // sleep is the guest's nanosleep. Without a real clock it does not wait; with
-// one it ends with the call.
+// one it ends with the call, also when the module is closed.
 func (i *nativeInstance) sleep(ns int64) {
 	if !i.prog.grants.Clock || ns <= 0 || i.context.Context == nil {
 		return
 	}
-	if i.late() {
-		i.fail(i.stopped(context.DeadlineExceeded))
+	i.leave()
+	done := i.context.Done()
+	if i.ready {
+		i.wait("poll_oneoff")
+		done = i.grants.ctx.Done()
 	}
 	timer := time.NewTimer(min(time.Duration(ns), time.Until(i.deadline)))
 	defer timer.Stop()
 	select {
 	case <-timer.C:
-		if i.late() {
-			i.fail(i.stopped(context.DeadlineExceeded))
-		}
-	case <-i.context.Done():
-		i.fail(i.stopped(i.context.Err()))
+	case <-done:
 	}
+	i.leave()
 }

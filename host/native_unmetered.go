@@ -43,33 +43,6 @@ func meterOptions() meter.Options {
 	return meter.Options{RefillModule: moduleNative, RefillName: importRefill, MaxTable: maxTableElements}
 }
 
-// followed rewrites the only module of a program so that its writes are followed, nil
-// where that cannot be done or does not pay.
-func followed(modules []*wasm.Module) (*nativeCode, error) {
-	if len(modules) > 1 || codeSize(modules[0]) > maxFollowedCode {
-		return nil, nil //nolint:nilnil // nothing went wrong
-	}
-	opts := meterOptions()
-	opts.Follow = true
-	r, err := meter.Rewrite(modules[0], opts)
-	if err != nil || len(r.Windows) == 0 {
-		return nil, err
-	}
-	return &nativeCode{meter: r}, nil
-}
-
-// codeSize is how large the code of a module is, in bytes.
-func codeSize(m *wasm.Module) int {
-	const sectionCode = 10
-	n := 0
-	for _, s := range m.Sections {
-		if s.ID == sectionCode {
-			n += len(s.Body)
-		}
-	}
-	return n
-}
-
 // bound prepares modules that run without being metered. Without the rewriter's
 // exports their globals cannot be put back.
 func bound(modules []*wasm.Module) ([]*meter.Result, error) {
@@ -86,14 +59,20 @@ func bound(modules []*wasm.Module) ([]*meter.Result, error) {
 
 // engineConfig is that of the runtime.
 func (p *nativeProgram) engineConfig() wazero.RuntimeConfig {
+	mode := p.mode()
+	return wazero.NewRuntimeConfigCompiler().WithDebugInfoEnabled(false).WithCompilationCache(p.cache).
+		WithMemoryLimitPages(uint32(p.limits.MemoryPages)). // between 17 and 65536
+		WithCoreFeatures(mode.Features).WithCloseOnContextDone(mode.Closing)
+}
+
+// mode is how the program's modules are compiled.
+func (p *nativeProgram) mode() compileMode {
 	features := api.CoreFeaturesV2 | experimental.CoreFeaturesTailCall | experimental.CoreFeaturesExtendedConst |
 		experimental.CoreFeaturesExceptionHandling
-	config := wazero.NewRuntimeConfigCompiler().WithDebugInfoEnabled(false).WithCompilationCache(p.cache).
-		WithMemoryLimitPages(uint32(p.limits.MemoryPages)) // between 17 and 65536
 	if p.unmetered == "" {
-		return config.WithCoreFeatures(features | experimental.CoreFeaturesThreads)
+		return compileMode{Features: features | experimental.CoreFeaturesThreads}
 	}
-	return config.WithCoreFeatures(features | experimental.CoreFeaturesTypedFunctionReferences).WithCloseOnContextDone(true)
+	return compileMode{Features: features | experimental.CoreFeaturesTypedFunctionReferences, Closing: true, Listens: listensAll}
 }
 
 // metered implements program.
@@ -110,12 +89,11 @@ func (p *nativeProgram) watched(ctx context.Context) context.Context {
 	if p.unmetered == "" {
 		return ctx
 	}
-	return experimental.WithFunctionListenerFactory(ctx, experimental.FunctionListenerFactoryFunc(
-		func(api.FunctionDefinition) experimental.FunctionListener { return watcher{} }))
+	return withWatcher(ctx)
 }
 
 // watcher ends a guest when its call must not go on.
-type watcher struct{ noMeter }
+type watcher struct{}
 
 // Before implements experimental.FunctionListener.
 func (watcher) Before(ctx context.Context, _ api.Module, _ api.FunctionDefinition, _ []uint64, _ experimental.StackIterator) {
@@ -124,6 +102,12 @@ func (watcher) Before(ctx context.Context, _ api.Module, _ api.FunctionDefinitio
 		i.fail(f)
 	}
 }
+
+// After implements experimental.FunctionListener.
+func (watcher) After(context.Context, api.Module, api.FunctionDefinition, []uint64) {}
+
+// Abort implements experimental.FunctionListener.
+func (watcher) Abort(context.Context, api.Module, api.FunctionDefinition, error) {}
 
 // callBounded is callFunction for a guest that is not metered.
 func (i *nativeInstance) callBounded(ctx context.Context, f *function, in *input, out *outcome) ([]byte, error) {

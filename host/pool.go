@@ -2,6 +2,7 @@ package host
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -37,7 +38,7 @@ type pool struct {
 	slots   []slot
 	free    []*slot
 	waiting []chan *slot
-	// refusal is why there are no new calls: nil, ErrRetired or ErrClosed.
+	// refusal is why there are no new calls: nil, ErrRetired, or one that wraps ErrClosed.
 	refusal error
 	// ending says whether everything is closed after the last call, over that this
 	// has begun.
@@ -90,7 +91,7 @@ func (p *pool) take(ctx context.Context, session bool) (*slot, error) {
 		return s, nil
 	}
 	p.mu.Lock()
-	if p.refusal != nil && (p.refusal == ErrClosed || !session) { //nolint:errorlint // it is one of the two
+	if p.refusal != nil && (!session || errors.Is(p.refusal, ErrClosed)) {
 		defer p.mu.Unlock()
 		return nil, p.refusal
 	}
@@ -159,6 +160,16 @@ func (p *pool) refused() error {
 		return ErrRetired
 	}
 	return p.refusal
+}
+
+// closedBy is why the pool was closed, ErrClosed as long as it is not.
+func (p *pool) closedBy() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if errors.Is(p.refusal, ErrClosed) {
+		return p.refusal
+	}
+	return ErrClosed
 }
 
 // release gives a slot back. Its instance, if any, is used again, unless the

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"time"
 )
 
 // ending is what a pool without calls waits for.
@@ -42,7 +43,9 @@ func (p *pool) refuse(why error) {
 	if p.refusal == nil {
 		p.slow.Add(1)
 	}
-	p.refusal = why
+	if !errors.Is(p.refusal, ErrClosed) { // the first reason stays
+		p.refusal = why
+	}
 	for _, turn := range p.waiting {
 		turn <- nil
 	}
@@ -91,29 +94,57 @@ func (p *pool) retire(ctx context.Context) {
 	}
 }
 
-// close refuses new calls and waits until the last one is back. When ctx ends
-// first, it interrupts those that are out; the last of them then closes what is
-// left. It reports how many were interrupted.
-func (p *pool) close(ctx context.Context) (interrupted int, err error) {
+// shut refuses new calls, and closes everything after the last one.
+func (p *pool) shut(ctx context.Context, why error) {
 	p.mu.Lock()
-	p.refuse(ErrClosed)
+	p.refuse(why)
 	p.ending = endNow
 	last := p.ended()
 	p.mu.Unlock()
 	if last {
 		p.end(context.WithoutCancel(ctx))
 	}
+}
+
+// patience is how long close waits for the calls that it has interrupted: a guest that
+// computes ends within microseconds, and a host call that ends with its context soon after.
+const patience = time.Second
+
+// unfinished counts the calls that were in flight when close ran out of time: those that
+// came back when they were interrupted, and those that did not.
+type unfinished struct{ interrupted, abandoned int }
+
+// close refuses new calls and waits until the last one is back. When ctx ends
+// first, it interrupts those that are out, and does not wait for long; the last of
+// them then closes what is left.
+func (p *pool) close(ctx context.Context) (unfinished, error) {
+	p.shut(ctx, ErrClosed)
 	select {
 	case <-p.done:
-		return 0, p.err
+		return unfinished{}, p.err
 	default:
 	}
 	select {
 	case <-p.done:
-		return 0, p.err
+		return unfinished{}, p.err
 	case <-ctx.Done():
 	}
-	return p.interrupt(), ctx.Err()
+	asked := p.interrupt()
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	select {
+	case <-p.done:
+	case <-timer.C:
+	}
+	left := p.out()
+	return unfinished{interrupted: max(0, asked-left), abandoned: left}, ctx.Err()
+}
+
+// out is how many calls are in flight.
+func (p *pool) out() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.slots) - len(p.free)
 }
 
 // interrupt ends the calls in flight and returns how many there were. Sessions without

@@ -24,6 +24,8 @@ func parseProblem(bin []byte, err error) problem {
 	}
 	cause := fmt.Errorf("%w: %w", ErrNotCore, err)
 	switch {
+	case errors.Is(err, wasm.ErrLimit):
+		return problem{"has " + pe.Detail, "build it with fewer, or as several modules", fmt.Errorf("%w: %w", ErrLimit, err)}
 	case errors.Is(err, wasm.ErrMagic) && pe.Detail == "no bytes":
 		return problem{"is empty", "build the module again", cause}
 	case errors.Is(err, wasm.ErrMagic):
@@ -50,9 +52,6 @@ func parseProblem(bin []byte, err error) problem {
 // problems lists everything wrong with a parsed module. Without grants, as in an
 // inspection, it only mentions what would have to be granted.
 func problems(m *wasm.Module, pages int, linked links, g *Grants) []problem {
-	if bad := countProblems(m); len(bad) > 0 {
-		return bad
-	}
 	var out []problem
 	switch kindOf(m) {
 	case KindOldExtism:
@@ -76,6 +75,12 @@ func problems(m *wasm.Module, pages int, linked links, g *Grants) []problem {
 			"export a function without parameters that returns an i32", nil,
 		})
 	default:
+	}
+	if goCommand(m) {
+		out = append(out, problem{
+			"is a Go program: it exports _start and no _initialize, so its functions cannot be called",
+			"build it with -buildmode=c-shared", ErrExport,
+		})
 	}
 	out = append(out, importProblems(m, linked, g)...)
 	return append(out, memoryProblems(m, pages)...)
@@ -116,15 +121,20 @@ func importProblems(m *wasm.Module, linked links, g *Grants) []problem {
 				"imports " + full + " of a WASI before preview 1",
 				"build it again for wasm32-wasip1", ErrImport,
 			})
+		case oldImport(im):
+			out = append(out, problem{
+				"imports " + full + ", a name that Extism had before 1.0",
+				"build it again with a current Extism PDK", ErrImport,
+			})
 		case names == nil:
 			out = append(out, problem{
 				"imports " + full + ", which is not offered",
-				fmt.Sprintf("import only from %s, %s and %s, link a module of that name (Spec.Links), or grant the function (Grants.Functions)", moduleEnv, moduleHost, moduleWASI), ErrImport,
+				meant(im.Module, im.Name) + fmt.Sprintf("import only from %s, %s and %s, link a module of that name (Spec.Links), or grant the function (Grants.Functions)", moduleEnv, moduleHost, moduleWASI), ErrImport,
 			})
 		default:
 			out = append(out, problem{
 				"imports " + full + ", which is not offered",
-				"update the host, or build the module with an older PDK", ErrImport,
+				meant(im.Module, im.Name) + "update the host, or build the module with an older PDK", ErrImport,
 			})
 		}
 	}

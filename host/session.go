@@ -102,7 +102,7 @@ func (s *Session) call(ctx context.Context, export string, input []byte, in Inpu
 	over := false
 	defer func() {
 		if !over {
-			s.lose(ctx) // it is in the middle of a call: see guarded
+			s.lose(ctx, ReplacedAborted) // it is in the middle of a call: see guarded
 			slot.in.drop()
 		}
 		g.pool.release(ctx, slot)
@@ -115,8 +115,8 @@ func (s *Session) call(ctx context.Context, export string, input []byte, in Inpu
 	output, err := slot.call(ctx, inst, t)
 	over = true
 	if err != nil || slot.out.unusual() {
-		if err != nil || slot.out.spent {
-			s.lose(ctx)
+		if err != nil || slot.out.spent != "" {
+			s.lose(ctx, because(err, &slot.out))
 		}
 		output, err = g.settle(output, err, t, &slot.out)
 	}
@@ -135,11 +135,7 @@ func (s *Session) Close(ctx context.Context) error {
 		_ = s.turn.enter(context.WithoutCancel(ctx)) // it waits for as long as it takes
 	}
 	defer s.turn.leave()
-	var err error
-	if inst := s.take(); inst != nil {
-		err = inst.close(context.WithoutCancel(ctx))
-		s.gen.module.count.instance(-1, 0)
-	}
+	err := s.bury(ctx, "")
 	s.gen.pool.leave(ctx, s)
 	return err
 }
@@ -165,7 +161,7 @@ func (s *Session) interrupt() {
 	}
 }
 
-// take takes the instance away.
+// take takes the instance away, for end to close.
 func (s *Session) take() instance {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -174,12 +170,32 @@ func (s *Session) take() instance {
 	return inst
 }
 
-// lose closes a broken instance.
-func (s *Session) lose(ctx context.Context) {
-	if inst := s.take(); inst != nil {
-		_ = inst.close(context.WithoutCancel(ctx)) // broken: what the engine says helps nobody
-		s.gen.module.count.instance(-1, 1)
+// lose closes a broken instance. What the engine says about that does not matter.
+func (s *Session) lose(ctx context.Context, why Replacement) { _ = s.bury(ctx, why) }
+
+// bury closes the instance, if there still is one, and counts why it was replaced, if it was. It is
+// one of the pool's burials, begun under the lock under which end takes instances: so end
+// either closes the instance itself, or waits for this before it closes the runtime, which
+// would release the instance's memory a second time.
+func (s *Session) bury(ctx context.Context, why Replacement) error {
+	s.mu.Lock()
+	inst := s.inst
+	s.inst = nil
+	if inst != nil {
+		s.gen.pool.burials.Add(1)
 	}
+	s.mu.Unlock()
+	if inst == nil {
+		return nil
+	}
+	defer s.gen.pool.burials.Done()
+	err := inst.close(context.WithoutCancel(ctx))
+	if why == "" {
+		s.gen.module.count.instances.Add(-1)
+	} else {
+		s.gen.module.count.replace(why)
+	}
+	return err
 }
 
 // join registers a session.
@@ -212,7 +228,7 @@ func (p *pool) leave(ctx context.Context, s *Session) {
 func (p *pool) acquireFor(ctx context.Context, s *Session) (*slot, error) {
 	for {
 		if s.left.Load() {
-			return nil, ErrClosed
+			return nil, p.closedBy()
 		}
 		taken, err := p.take(ctx, true)
 		if err == nil || !errors.Is(err, ErrRetired) { // it waited while the pool was retired

@@ -33,18 +33,23 @@ type Info struct {
 // read one after the other, so calls in flight may be in some and not in others;
 // the last few calls of an instance that is busy may not be in them yet.
 type Stats struct {
-	// Calls that began, and those of them that did not succeed.
+	// Calls that began or named an export that is missing, and those of them that did not succeed.
 	Calls, Failures int64
 	// Refusals are failures with a [GuestError], Traps those with a [TrapError].
 	Refusals, Traps int64
 	// Replaced counts instances that were not used again: trapped, stopped,
 	// grown too large, or compiled for calls that are shorter or longer than those that come.
 	Replaced int64
+	// ReplacedBy counts them by reason. A reason that did not occur is missing.
+	ReplacedBy map[Replacement]int64
 	// Instances alive now, idle ones included.
 	Instances int64
 	// LogsDropped counts log messages above Limits.LogBytes, and those without
 	// the grant.
 	LogsDropped int64
+	// Printed counts the lines that guests wrote to standard output and error without
+	// [Grants.Log]; with it these are log messages.
+	Printed int64
 	// Swaps counts the generations that took over after the first, Rollbacks those
 	// of them that had to go again.
 	Swaps, Rollbacks int64
@@ -58,24 +63,36 @@ type Stats struct {
 	// ModelTokens and ModelCost are what questions to roles came to, as [ModelRole]
 	// counts them, those under way with what is reserved for them.
 	ModelTokens, ModelCost int64
-	// Time spent in instances, all calls together: an estimate from one
-	// call in 64.
+	// Late counts host calls that came back more than 100 ms after their call was out of
+	// time or cancelled. LateTime is how long they continued after that, all together, and
+	// LateImports counts them by the name of the import. See [Limits].LateTime.
+	Late        int64
+	LateTime    time.Duration
+	LateImports map[string]int64
+	// Time spent in instances, all calls together. It is exact for the first 64 calls in
+	// each of the places for instances, and an estimate from one call in 64 after them.
 	Time time.Duration
 }
 
-// sample is how many calls stand for one whose time is taken: two looks at the
-// clock cost as much as an empty call.
+// sample is how many calls are represented by one whose time is taken, after the first ones: two
+// looks at the clock cost as much as an empty call.
 const sample = 64
 
 // tally counts the calls of one slot, which has one holder at a time, until they
 // are added to the counters of the module: an atomic addition costs as much as
 // everything else that a pool does for a call.
-type tally struct{ calls, fuel, nanos, dropped int64 }
+type tally struct {
+	calls, fuel, nanos, dropped, printed int64
+	// seen are the calls since the beginning.
+	seen int64
+}
 
-// begin counts a call, and takes the time of one in sample, the first included.
+// begin counts a call. It takes the time of each of the first ones, which are slower than the
+// others, and then of the last one in sample.
 func (t *tally) begin() (start time.Time) {
 	t.calls++
-	if t.calls%sample == 1 {
+	t.seen++
+	if t.seen <= sample || t.seen%sample == 0 {
 		return time.Now()
 	}
 	return time.Time{}
@@ -83,14 +100,20 @@ func (t *tally) begin() (start time.Time) {
 
 func (t *tally) end(start time.Time, out *outcome) {
 	t.dropped += out.logsDropped
+	t.printed += out.printed
 	t.fuel += out.fuel
 	if !start.IsZero() {
-		t.took(start)
+		t.took(time.Since(start).Nanoseconds())
 	}
 }
 
-// took takes the time of a call that stands for sample calls.
-func (t *tally) took(start time.Time) { t.nanos += sample * time.Since(start).Nanoseconds() }
+// took takes the time of a call, which the sampled ones have in common with those before them.
+func (t *tally) took(nanos int64) {
+	if t.seen > sample {
+		nanos *= sample
+	}
+	t.nanos += nanos
+}
 
 // flush adds the tally to the counters.
 func (t *tally) flush(c *counters) {
@@ -101,14 +124,17 @@ func (t *tally) flush(c *counters) {
 	c.fuel.Add(t.fuel)
 	c.nanos.Add(t.nanos)
 	c.dropped.Add(t.dropped)
-	*t = tally{}
+	c.printed.Add(t.printed)
+	*t = tally{seen: t.seen}
 }
 
 // counters collects Stats.
 type counters struct {
 	calls, failures, refusals, traps    atomic.Int64
 	replaced, instances, dropped, nanos atomic.Int64
-	fuel, swaps, rollbacks              atomic.Int64
+	fuel, swaps, rollbacks, printed     atomic.Int64
+	why                                 replacements
+	late                                overruns
 }
 
 func (c *counters) fail(err error) {
@@ -123,15 +149,19 @@ func (c *counters) fail(err error) {
 	}
 }
 
-func (c *counters) instance(alive, replaced int64) {
-	c.instances.Add(alive)
-	c.replaced.Add(replaced)
+// replace counts an instance that is gone.
+func (c *counters) replace(why Replacement) {
+	c.instances.Add(-1)
+	c.replaced.Add(1)
+	c.why.add(why)
 }
 
 func (c *counters) stats() Stats {
-	return Stats{
+	s := Stats{
 		Calls: c.calls.Load(), Failures: c.failures.Load(), Refusals: c.refusals.Load(), Traps: c.traps.Load(),
-		Replaced: c.replaced.Load(), Instances: c.instances.Load(), LogsDropped: c.dropped.Load(),
+		Replaced: c.replaced.Load(), ReplacedBy: c.why.all(), Instances: c.instances.Load(), LogsDropped: c.dropped.Load(), Printed: c.printed.Load(),
 		Swaps: c.swaps.Load(), Rollbacks: c.rollbacks.Load(), Fuel: c.fuel.Load(), Time: time.Duration(c.nanos.Load()),
 	}
+	c.late.stats(&s)
+	return s
 }

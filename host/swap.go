@@ -30,8 +30,8 @@ type Watch struct {
 	// Calls if that is less.
 	MinCalls int
 	// MaxFailures is the part of the watched calls that may fail, between 0 and 1.
-	// A refusal of the guest is a failure, and so is a trap, also one at the caller's
-	// own deadline; what the caller cancelled is not. Default 0.5.
+	// A refusal of the guest is a failure, and so are a trap, also one at the caller's
+	// own deadline, and a call of an export that is missing; what the caller cancelled is not. Default 0.5.
 	MaxFailures float64
 }
 
@@ -55,8 +55,8 @@ type SwapEvent struct {
 	Kind   SwapKind
 	// Generation that the event is about, and the one that takes the calls now.
 	Generation, Current int64
-	// SHA256 of the generation's binary.
-	SHA256 string
+	// SHA256 of the generation's binary, and of the one that takes the calls now.
+	SHA256, CurrentSHA256 string
 	// Calls and Failures are those that were watched. Reason is the last error of a
 	// generation that was rolled back.
 	Calls, Failures int64
@@ -114,6 +114,14 @@ func (w Watch) withDefaults() (Watch, error) {
 // the generation before, which stays in reserve while the new one is watched, and
 // is closed after that, or takes over again when the new one fails too often.
 //
+// A spec in which at most Name, Path, Wasm and SHA256 are set names only another binary: Links,
+// Require, Limits and Grants stay as they are. As soon as one of these is set, all of them are taken from
+// the spec, and what is zero in it is the default, or not granted. To change one condition and keep the others,
+// change what [Module.Spec] returns.
+//
+// A binary that lacks an export which was called on the generation in use, or which its Spec.Require
+// names, is refused with [ErrExport].
+//
 // Spec.Name is that of the module, as given or as shown, or empty. One swap at a time: others wait. The
 // error is that of [Host.Load], or a [*SwapError].
 func (m *Module) Swap(ctx context.Context, spec Spec, opts SwapOptions) (*Generation, error) {
@@ -133,6 +141,7 @@ func (m *Module) Swap(ctx context.Context, spec Spec, opts SwapOptions) (*Genera
 		return nil, fmt.Errorf("host: swap module %q: waiting for another swap: %w", m.name, ctx.Err())
 	}
 	defer func() { <-m.turn }()
+	spec = m.completed(spec)
 	g, err := m.host.prepare(ctx, m, spec)
 	if err != nil {
 		return nil, err
@@ -161,6 +170,7 @@ func (m *Module) admit(ctx context.Context, g *Generation, opts SwapOptions) err
 // replace moves new calls over.
 func (m *Module) replace(ctx context.Context, g *Generation, w Watch) (*Generation, error) {
 	g.watch.Store(&watch{Watch: w})
+	g.inherit(m.Current())
 	m.mu.Lock()
 	if m.closed {
 		m.mu.Unlock()
@@ -188,25 +198,55 @@ func (g *Generation) judge(ctx context.Context, w *watch, err error) {
 	if blameless(ctx, err) {
 		return
 	}
-	failures := w.failures.Load()
 	if err != nil {
-		w.last.Store(&err)
-		failures = w.failures.Add(1)
+		w.fail(err)
 	}
-	calls := w.calls.Add(1)
-	event := SwapEvent{Generation: g.number, SHA256: g.info.SHA256, Calls: calls, Failures: failures}
+	g.weigh(ctx, w, w.calls.Add(1))
+}
+
+// fail counts a failure.
+func (w *watch) fail(err error) {
+	w.last.Store(&err)
+	w.failures.Add(1)
+}
+
+// weigh ends the watch when the calls so far are enough for that.
+func (g *Generation) weigh(ctx context.Context, w *watch, calls int64) {
+	failures := w.failures.Load()
 	switch {
 	case calls >= int64(w.MinCalls) && float64(failures) > w.MaxFailures*float64(calls):
-		event.Kind, event.Reason = SwapRolledBack, (*w.last.Load()).Error()
+		g.end(ctx, w, SwapRolledBack, (*w.last.Load()).Error())
 	case calls >= int64(w.Calls):
-		event.Kind = SwapSettled
-	default:
-		return
+		g.end(ctx, w, SwapSettled, "")
 	}
+}
+
+// end ends the watch, once, and reports whether it was this call that did.
+func (g *Generation) end(ctx context.Context, w *watch, kind SwapKind, reason string) bool {
 	if w.over.Swap(true) {
-		return
+		return false
 	}
-	g.module.conclude(ctx, g, event)
+	return g.module.conclude(ctx, g, SwapEvent{
+		Kind: kind, Generation: g.number, SHA256: g.info.SHA256, Calls: w.calls.Load(), Failures: w.failures.Load(), Reason: reason,
+	})
+}
+
+// Fault counts a failure that Call could not see: the guest returned, and its output
+// is of no use to the caller. It may roll the generation back, as a failed call
+// may. It does nothing when the generation is not watched.
+func (g *Generation) Fault(ctx context.Context, err error) {
+	if w := g.watch.Load(); w != nil && err != nil {
+		w.fail(err)
+		g.weigh(ctx, w, w.calls.Load())
+	}
+}
+
+// RollBack ends the watch at once: the generation before takes the calls again. It
+// reports false, and does nothing, when the generation does not take the calls or its
+// watch is over. OnSwap receives reason.
+func (g *Generation) RollBack(ctx context.Context, reason string) bool {
+	w := g.watch.Load()
+	return w != nil && g.end(ctx, w, SwapRolledBack, reason)
 }
 
 // blameless tells whether an error says nothing about the generation. A guest that ran
@@ -222,13 +262,13 @@ func blameless(ctx context.Context, err error) bool {
 	return ctx.Err() != nil || errors.Is(err, ErrClosed)
 }
 
-// conclude ends the watch over g.
-func (m *Module) conclude(ctx context.Context, g *Generation, event SwapEvent) {
+// conclude ends the watch over g, if g still takes the calls.
+func (m *Module) conclude(ctx context.Context, g *Generation, event SwapEvent) bool {
 	m.mu.Lock()
 	standby := m.standby
 	if m.closed || standby == nil || m.current.Load() != g {
 		m.mu.Unlock()
-		return
+		return false
 	}
 	m.standby = nil
 	g.watch.Store(nil)
@@ -244,14 +284,16 @@ func (m *Module) conclude(ctx context.Context, g *Generation, event SwapEvent) {
 	}
 	leaving.pool.retire(ctx)
 	m.tell(event)
+	return true
 }
 
 // tell logs an event and passes it on.
 func (m *Module) tell(e SwapEvent) {
-	e.Module, e.Current = m.name, m.Current().number
+	current := m.Current()
+	e.Module, e.Current, e.CurrentSHA256 = m.name, current.number, current.info.SHA256
 	if e.Kind == SwapRolledBack {
 		m.host.cfg.Logger.Warn("generation rolled back", "module", m.name, "generation", e.Generation,
-			"calls", e.Calls, "failures", e.Failures, "reason", e.Reason)
+			"calls", e.Calls, "failures", e.Failures, "reason", e.Reason, "from_sha256", e.SHA256, "to_sha256", e.CurrentSHA256)
 	}
 	m.host.cfg.OnSwap(e)
 }

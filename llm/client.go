@@ -64,7 +64,8 @@ type Answer struct {
 	Response *abi.Response
 	// Lost are calls that the model had begun when its stream broke off and that it
 	// could not repeat, because others were complete. Malformed ones have arguments that
-	// are not JSON. Neither are in the response.
+	// are not JSON. Neither are in the response, but for malformed ones with
+	// Request.KeepMalformed.
 	Lost, Malformed []abi.ToolCall
 	// Requests counts those that were sent.
 	Requests int
@@ -141,6 +142,7 @@ type ask struct {
 	requests, deltas          int
 	usage                     abi.Usage
 	lost, malformed           []abi.ToolCall
+	places                    []int // of malformed calls among all of the answer
 	calls                     []abi.ToolCall
 	over                      bool
 }
@@ -217,6 +219,7 @@ func (a *ask) attempt(ctx context.Context, model string) (broken bool, err error
 // done is the answer in full.
 func (a *ask) done(ctx context.Context) Answer {
 	a.forget(ctx)
+	a.keepMalformed()
 	out := Answer{Lost: a.lost, Malformed: a.malformed, Requests: a.requests}
 	response := abi.Response{Model: cmp.Or(a.got.model, a.req.Model), StopReason: a.got.stop}
 	if a.whole != nil {

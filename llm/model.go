@@ -28,4 +28,7 @@ type Request struct {
 	Tools []abi.Tool
 	// Override changes sampling and limits. Nil changes nothing.
 	Override *abi.InferenceOverride
+	// KeepMalformed has a [Client] keep calls in the response whose arguments are not JSON,
+	// with the text that the model wrote as their arguments. It is not for the provider.
+	KeepMalformed bool
 }

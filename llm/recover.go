@@ -22,8 +22,12 @@ func (a *ask) settle() {
 		call := abi.ToolCall{ID: c.ID, Name: c.Name}
 		arguments, err := decodeArguments(c.Arguments)
 		if err != nil {
+			call.Arguments = c.Arguments
+			a.places = append(a.places, len(a.calls)+len(a.malformed))
 			a.malformed = append(a.malformed, call)
-			a.listen(Delta{Type: DeltaCallCancel, CallID: c.ID, Name: c.Name, Text: "its arguments are not JSON"})
+			if !a.req.KeepMalformed {
+				a.cancelMalformed(&call)
+			}
 			continue
 		}
 		call.Arguments = arguments
@@ -41,13 +45,37 @@ func (a *ask) goOn() bool {
 	}
 	cut := len(a.calls) == 0 && (a.got.prose() != "" || len(a.malformed) > 0)
 	if !cut || a.continuations >= a.cfg.Retry.MaxContinuations {
-		a.malformed = nil // The cut explains them.
+		a.dropMalformed() // The cut explains them.
 		return false
 	}
 	a.continuations++
-	a.malformed = nil
+	a.dropMalformed()
 	a.again(continueCut)
 	return true
+}
+
+// keepMalformed puts malformed calls where the model wrote them, if they are wanted.
+func (a *ask) keepMalformed() {
+	if !a.req.KeepMalformed {
+		return
+	}
+	for i, call := range a.malformed {
+		a.calls = slices.Insert(a.calls, a.places[i], call)
+		a.listen(Delta{Type: DeltaCallReady, CallID: call.ID, Name: call.Name, Arguments: call.Arguments})
+	}
+}
+
+func (a *ask) dropMalformed() {
+	if a.req.KeepMalformed {
+		for i := range a.malformed {
+			a.cancelMalformed(&a.malformed[i])
+		}
+	}
+	a.malformed, a.places = nil, nil
+}
+
+func (a *ask) cancelMalformed(c *abi.ToolCall) {
+	a.listen(Delta{Type: DeltaCallCancel, CallID: c.ID, Name: c.Name, Text: "its arguments are not JSON"})
 }
 
 // again makes the next request go on from the text so far.

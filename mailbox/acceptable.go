@@ -21,6 +21,11 @@ func (m *Mailbox) acceptable(ctx context.Context, r Request) error {
 	if err := s.Head.admits(r.Tenant); err != nil {
 		return wrap("request for thread", r.Thread, err)
 	}
+	if r.DispatchIDHint != "" {
+		if _, found, err := m.queue.find(ctx, KindDispatch, r.DispatchIDHint); err != nil || found {
+			return wrap("dispatch", r.DispatchIDHint, orExists(err))
+		}
+	}
 	run, found := s.Runs[r.Run]
 	switch {
 	case !found:

@@ -142,9 +142,11 @@ type Config struct {
 
 	// Observers are told what happens, in their order.
 	Observers []Observer
-	Now       func() time.Time
-	NewID     func() string
-	Logger    *slog.Logger
+	// Now is the clock of this process; time.Now when nil. Where the store has a clock, see [Clock], that one counts, and a Now that
+	// differs from it is logged.
+	Now    func() time.Time
+	NewID  func() string
+	Logger *slog.Logger
 }
 
 func (c Config) withDefaults() Config {

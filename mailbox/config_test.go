@@ -16,20 +16,7 @@ import (
 func TestConfig(t *testing.T) {
 	t.Parallel()
 	cases(t, map[string]func(*testing.T){
-		"mailbox_config_defaults": func(t *testing.T) {
-			for name, pair := range map[string][2]time.Duration{
-				"lease": {mailbox.DefaultLease, 30 * time.Second}, "suspended lease": {mailbox.DefaultSuspendedLease, 600 * time.Second},
-				"renewal": {mailbox.DefaultRenew, 10 * time.Second}, "gc interval": {mailbox.DefaultGCInterval, time.Minute},
-				"ttl": {mailbox.DefaultTTL, 24 * time.Hour}, "retry": {mailbox.DefaultRetryDelay, 250 * time.Millisecond},
-				"longest retry": {mailbox.DefaultMaxRetryDelay, 30 * time.Second},
-			} {
-				equal(t, name, pair[0], pair[1])
-			}
-			m := started(t, mailbox.Config{Runtime: &script{do: untilStopped}})
-			sub := background(t, m, request("t", "x"))
-			equal(t, "lease of a claim", time.Until(head(t, m, "t").Claim.Until), 30*time.Second)
-			equal(t, "attempts", wantStatus(t, m, sub.Dispatch, mailbox.Claimed).MaxAttempts, 5)
-		},
+		"mailbox_config_defaults": defaults,
 		"mailbox_config_custom_values": func(t *testing.T) {
 			m := started(t, mailbox.Config{
 				Runtime: &script{do: untilStopped}, Lease: 8 * time.Second, Renew: 3 * time.Second, MaxAttempts: 2, Owner: "me",
@@ -55,13 +42,13 @@ func TestConfig(t *testing.T) {
 			}
 		},
 		"mailbox_lifecycle_config_defaults": func(t *testing.T) {
-			equal(t, "attempts", mailbox.DefaultStartAttempts, 1)
-			equal(t, "pause", mailbox.DefaultStartRetry, 250*time.Millisecond)
-			down := &mailboxtest.Faulty{Store: memstore.New(), Plan: func(context.Context, string) mailboxtest.Fault { return mailboxtest.FaultBefore }}
-			m := open(t, mailbox.Config{Runtime: &script{}, Store: down})
-			begin := time.Now()
-			if err := m.Start(t.Context()); err == nil || time.Since(begin) != 0 {
-				t.Errorf("after %v: %v", time.Since(begin), err)
+			for attempts, want := range map[int]time.Duration{0: 0, 3: 500 * time.Millisecond} { // one attempt, and 250 ms between
+				down := &mailboxtest.Faulty{Store: memstore.New(), Plan: func(context.Context, string) mailboxtest.Fault { return mailboxtest.FaultBefore }}
+				m := open(t, mailbox.Config{Runtime: &script{}, Store: down, StartAttempts: attempts})
+				begin := time.Now()
+				if err := m.Start(t.Context()); err == nil || time.Since(begin) != want {
+					t.Errorf("%d attempts: after %v: %v", attempts, time.Since(begin), err)
+				}
 			}
 		},
 		"dispatch_signal_blocked_nack_delay_backs_off_and_caps": func(t *testing.T) {
@@ -105,6 +92,27 @@ func TestConfig(t *testing.T) {
 				"completed transient_error permanent_error\n")
 		},
 		"mailbox_run_outcome_metric_labels_are_stable": func(t *testing.T) {
+			for want, do := range map[string]func(context.Context, *mailbox.Job) (mailbox.Result, error){
+				"completed": func(context.Context, *mailbox.Job) (mailbox.Result, error) { return mailbox.Result{}, nil },
+				"transient_error": func(context.Context, *mailbox.Job) (mailbox.Result, error) {
+					return mailbox.Result{}, errors.New("a blip")
+				},
+				"permanent_error": func(context.Context, *mailbox.Job) (mailbox.Result, error) {
+					return mailbox.Result{}, mailbox.ErrPermanent
+				},
+				"cancelled": untilStopped,
+			} {
+				w := &witness{}
+				m := started(t, mailbox.Config{Runtime: &script{do: do}, MaxAttempts: 1, Observers: []mailbox.Observer{w}})
+				sub := background(t, m, request("t", "x"))
+				sleep(0)
+				if want == "cancelled" {
+					_, err := m.Cancel(t.Context(), sub.Dispatch)
+					must(t, err)
+					sleep(0)
+				}
+				equal(t, "outcomes of the execution", fmt.Sprint(w.executions), "["+want+"]")
+			}
 			for status, want := range map[mailbox.Status]mailbox.Outcome{
 				mailbox.Acked: "completed", mailbox.Cancelled: "cancelled", mailbox.Superseded: "superseded", mailbox.DeadLetter: "dead_letter",
 				mailbox.Queued: "", mailbox.Claimed: "",
@@ -120,6 +128,46 @@ func TestConfig(t *testing.T) {
 			wantStatus(t, m, sub.Dispatch, mailbox.Acked)
 		},
 	})
+}
+
+// defaults shows what a mailbox does whose config says nothing of it.
+func defaults(t *testing.T) {
+	phase := make(chan bool)
+	s := &script{do: func(_ context.Context, j *mailbox.Job) (mailbox.Result, error) {
+		for suspended := range phase {
+			j.Suspended(suspended)
+		}
+		return mailbox.Result{}, nil
+	}}
+	ticks := 0
+	m := started(t, mailbox.Config{Runtime: s, Store: plain{memstore.New()}, Poll: time.Hour, Maintain: func(context.Context) error {
+		ticks++
+		return nil
+	}})
+	lease := func() time.Duration { return time.Until(head(t, m, "held").Claim.Until) }
+	held := background(t, m, request("held", "held"))
+	equal(t, "lease", lease(), 30*time.Second)
+	equal(t, "attempts", wantStatus(t, m, held.Dispatch, mailbox.Claimed).MaxAttempts, 5)
+	sleep(10*time.Second - time.Millisecond)
+	equal(t, "lease before it is renewed", lease(), 20*time.Second+time.Millisecond)
+	sleep(time.Millisecond)
+	equal(t, "lease after 10 s", lease(), 30*time.Second)
+	phase <- true
+	sleep(0)
+	equal(t, "lease of a run that is suspended", lease(), 600*time.Second)
+	close(phase)
+	sleep(50 * time.Second)
+	equal(t, "collections in a minute", ticks, 1)
+	wantStatus(t, m, held.Dispatch, mailbox.Acked)
+	sleep(24*time.Hour - time.Minute)
+	wantStatus(t, m, held.Dispatch, mailbox.Acked)
+	sleep(2 * time.Minute)
+	if _, found, err := m.Queue().Dispatch(t.Context(), held.Dispatch); found || err != nil {
+		t.Errorf("a dispatch that ended a day ago is there: %v", err)
+	}
+	equal(t, "first pause between attempts", pauses(t, mailbox.Config{})[0], 250*time.Millisecond)
+	long := pauses(t, mailbox.Config{RetryDelay: 10 * time.Second})
+	equal(t, "longest pause", long[len(long)-1], 30*time.Second)
 }
 
 func TestErrors(t *testing.T) {

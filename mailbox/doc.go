@@ -26,8 +26,9 @@
 // What a run sends while it is carried out is read from any number on: in the process that carries it out as a [Stream], and from
 // any other with [Mailbox.Attach], if the store has an [EventLog]. Events are added to that in batches, in the background, by whoever holds the
 // claim and by nobody else. They are not the truth about a run, which is in its thread's log: the last ones before a crash may be
-// missing. They are never reordered, and never come twice; when another process goes on, the numbers go on above all that
-// were given before. [Mailbox.Await] waits for the end wherever it comes.
+// missing. They are never reordered, and never come twice; when another process continues, its numbers are above all that
+// were given before. The last event, [EventSettled], is made of the dispatch: of the processes that had it, only the one with the latest
+// claim ends it. [Mailbox.Await] waits for the end in whichever process it comes.
 //
 // # Concurrency
 //

@@ -97,7 +97,7 @@ func ExampleMailbox_Decide() {
 func ExampleQueue_Drop() {
 	ctx := context.Background()
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	q, err := mailbox.NewQueue(mailbox.QueueConfig{Store: memstore.New(), Now: func() time.Time { return now }})
+	q, err := mailbox.NewQueue(mailbox.QueueConfig{Store: memstore.New(), Now: func() time.Time { return now }, Skew: -1})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -118,7 +118,7 @@ func ExampleQueue_Drop() {
 	claim("second")
 	// Output:
 	// fence 1
-	// mailbox: thread "t": thread has an active run; cannot claim inline: "worker" holds it until 2026-03-01T12:01:01Z; interrupt it first, or wait
+	// mailbox: thread "t": thread has an active run; cannot claim inline: "worker" holds it until 2026-03-01T12:01:00Z; interrupt it first, or wait
 	// <nil>
 	// fence 2
 }

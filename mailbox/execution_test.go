@@ -106,12 +106,14 @@ func TestExecution(t *testing.T) {
 		},
 		"interrupt_bumps_dispatch_epoch": func(t *testing.T) {
 			m := open(t, mailbox.Config{Runtime: &script{}})
+			before := queued(t, m, request("t", "before"))
 			for want := range uint64(3) {
 				equal(t, "epoch", head(t, m, "t").Epoch, want)
 				out, err := m.Interrupt(t.Context(), "t")
 				must(t, err)
 				equal(t, "new epoch", out.Epoch, want+1)
 			}
+			wantStatus(t, m, before.Dispatch, mailbox.Superseded)
 			equal(t, "epoch of a dispatch", wantStatus(t, m, queued(t, m, request("t", "x")).Dispatch, mailbox.Queued).Epoch, 3)
 		},
 		"interrupt_marks_superseded_queued_runs_cancelled": func(t *testing.T) {
@@ -168,6 +170,32 @@ func TestExecution(t *testing.T) {
 			equal(t, "owner", d.Owner, "here")
 			equal(t, "attempts", d.Attempts, 0)
 			heir.wantRan(t)
+			must(t, there.Stop(t.Context()))
+
+			// Renewals that find that the thread was taken end the execution, long before its lease would.
+			var ended time.Duration
+			var why error
+			begin := time.Now()
+			s.do = func(ctx context.Context, _ *mailbox.Job) (mailbox.Result, error) {
+				<-ctx.Done()
+				ended, why = time.Since(begin), context.Cause(ctx)
+				return mailbox.Result{}, why
+			}
+			lost := background(t, here, request("t", "y"))
+			sleep(time.Second)
+			thief, err := mailbox.NewQueue(mailbox.QueueConfig{Store: store, Skew: -1, Now: func() time.Time { return time.Now().Add(mailbox.DefaultLease) }})
+			must(t, err)
+			_, expired, err := thief.Expire(t.Context(), "t")
+			must(t, err)
+			equal(t, "taken", expired, true)
+			_, claimed, err := thief.ClaimDispatch(t.Context(), lost.Dispatch, mailbox.ClaimRequest{Token: "thief", Owner: "thief", Lease: time.Hour})
+			must(t, err)
+			equal(t, "claimed", claimed, true)
+			sleep(mailbox.DefaultRenew)
+			equal(t, "end of the execution", ended, mailbox.DefaultRenew)
+			if !errors.Is(why, mailbox.ErrLeaseLost) {
+				t.Errorf("it ended with %v", why)
+			}
 		},
 		"suspension_aware_sink_sets_flag_on_suspended_tool_call": func(t *testing.T) {
 			steps := make(chan bool)

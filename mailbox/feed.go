@@ -28,7 +28,8 @@ type Feed struct {
 
 	mu   sync.Mutex
 	page []Event // the last ones that were read from the log
-	end  uint64  // the number of the last event, if it is known
+	sent uint64  // the number of the end in the log, if it was read
+	end  uint64  // the number of the end as this Feed has returned it
 }
 
 // readBatches is how many batches a feed reads at once.
@@ -100,10 +101,10 @@ func (f *Feed) remote(ctx context.Context, seq uint64) (Event, error) {
 	return Event{}, err
 }
 
-// last looks once more for what a dispatch said that is terminal; then comes the end.
+// last reads the log of a dispatch that is terminal once more; then comes the end, which is made of the dispatch.
 func (f *Feed) last(ctx context.Context, seq uint64, d Dispatch) (Event, error) {
 	if f.box.pump != nil {
-		if err := f.read(ctx, max(seq, 1)-1, seq, true); err != nil {
+		if err := f.read(ctx, max(seq, 2)-2, seq, true); err != nil {
 			return Event{}, err
 		}
 	}
@@ -112,16 +113,24 @@ func (f *Feed) last(ctx context.Context, seq uint64, d Dispatch) (Event, error) 
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for _, e := range f.page {
-		if e.Seq == seq && e.Type == EventSettled {
-			f.end = seq
-		}
-	}
-	if f.end > 0 && seq >= f.end {
+	if f.end > 0 && seq >= f.end || f.box.pump != nil && f.hasEnd(seq) {
 		return Event{}, ErrEnd
 	}
 	f.end = seq + 1
 	return Event{Seq: f.end, Type: EventSettled, Data: []byte(d.Status)}, nil
+}
+
+// hasEnd reports whether a reader at seq has had the end, from this Feed or from another one, perhaps in another process. The end has
+// the number after the last event, or the first one of a turn without events; no event of the log has it. The caller holds the lock.
+func (f *Feed) hasEnd(seq uint64) bool {
+	follows := beginsTurn(seq) || seq == f.sent
+	for _, e := range f.page {
+		if e.Seq == seq {
+			return false
+		}
+		follows = follows || e.Seq == seq-1
+	}
+	return follows
 }
 
 // read reads a page of the log, from after a number on. A reader that is at seq must not miss what was dropped.
@@ -135,6 +144,7 @@ func (f *Feed) read(ctx context.Context, after, seq uint64, atOnce bool) error {
 		return wrap("events of dispatch", f.dispatch, err)
 	}
 	var page []Event
+	var sent uint64
 	for _, b := range list {
 		next := seq
 		if len(page) > 0 {
@@ -150,11 +160,20 @@ func (f *Feed) read(ctx context.Context, after, seq uint64, atOnce bool) error {
 		if err != nil {
 			return err
 		}
-		page = append(page, events...)
+		for _, e := range events {
+			if e.Type == EventSettled { // it only wakes readers: what they get is made of the dispatch
+				sent = e.Seq
+				continue
+			}
+			page = append(page, e)
+		}
 	}
 	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.page = page
+	f.page, f.sent = page, sent
+	f.mu.Unlock()
+	if !atOnce && sent > 0 && len(page) == 0 {
+		wait(ctx, patience) // the dispatch was queued again, and nothing has come since
+	}
 	return nil
 }
 

@@ -154,7 +154,7 @@ func restarts(t *testing.T) {
 
 func maintains(t *testing.T) {
 	calls := 0
-	m := open(t, mailbox.Config{Runtime: &script{}, GCInterval: time.Minute, Maintain: func(context.Context) error {
+	m := open(t, mailbox.Config{Runtime: &script{}, GCInterval: time.Minute, TTL: 90 * time.Second, Maintain: func(context.Context) error {
 		calls++
 		if calls == 2 {
 			panic("oh") // the next one comes all the same
@@ -162,8 +162,14 @@ func maintains(t *testing.T) {
 		return errors.New("not now")
 	}})
 	must(t, m.Start(t.Context()))
-	sleep(3*time.Minute + time.Second)
+	sub := background(t, m, request("t", "x"))
+	sleep(time.Minute + time.Second)
+	wantStatus(t, m, sub.Dispatch, mailbox.Acked)
+	sleep(2 * time.Minute)
 	equal(t, "calls", calls, 3)
+	if _, found, err := m.Queue().Dispatch(t.Context(), sub.Dispatch); found || err != nil {
+		t.Errorf("an old dispatch was not collected: %v", err)
+	}
 	must(t, m.Stop(t.Context()))
 	sleep(time.Hour)
 	equal(t, "calls after the stop", calls, 3)

@@ -17,15 +17,17 @@ func (m *Mailbox) wake() {
 
 // schedule carries out what is due, whenever it is.
 func (m *Mailbox) schedule(ctx context.Context) {
+	var warned time.Duration
 	for {
 		m.follow(ctx)
 		next, err := m.round(ctx)
+		warned = m.checkClock(ctx, warned)
 		if err != nil && ctx.Err() == nil {
 			m.cfg.Logger.WarnContext(ctx, "mailbox_round_failed", "error", err)
 		}
 		pause := m.cfg.Poll
 		if !next.IsZero() {
-			pause = min(pause, max(next.Sub(m.cfg.Now()), 0))
+			pause = min(pause, max(next.Sub(m.queue.now()), 0))
 		}
 		timer := time.NewTimer(pause)
 		select {
@@ -56,8 +58,12 @@ func (m *Mailbox) round(ctx context.Context) (time.Time, error) {
 	if left > 0 {
 		free = min(free, left)
 	}
-	limit := free + m.asides.count(m.queue.now(), m.cfg.MaxNackDelay)
-	due, next, err := m.due(ctx, DueQuery{By: m.queue.now(), Skip: append(skip, full...), Limit: limit})
+	now, err := m.queue.time(ctx)
+	if err != nil {
+		return time.Time{}, err
+	}
+	limit := free + m.asides.count(now, m.cfg.MaxNackDelay)
+	due, next, err := m.due(ctx, DueQuery{By: now, Skip: append(skip, full...), Limit: limit})
 	if err != nil {
 		return time.Time{}, err
 	}
@@ -241,9 +247,13 @@ func (m *Mailbox) lasting(ctx context.Context) (context.Context, context.CancelF
 // GC drops dispatches and events that are old enough.
 func (m *Mailbox) GC(ctx context.Context) error {
 	const batch = 1000
+	now, err := m.queue.time(ctx)
+	if err != nil {
+		return fmt.Errorf("mailbox: gc: %w", err)
+	}
 	for _, q := range []PurgeQuery{
-		{Statuses: []Status{Acked, Cancelled, Superseded}, Before: m.queue.now().Add(-m.cfg.TTL), Limit: batch},
-		{Statuses: []Status{DeadLetter}, Before: m.queue.now().Add(-m.cfg.DeadTTL), Limit: batch},
+		{Statuses: []Status{Acked, Cancelled, Superseded}, Before: now.Add(-m.cfg.TTL), Limit: batch},
+		{Statuses: []Status{DeadLetter}, Before: now.Add(-m.cfg.DeadTTL), Limit: batch},
 	} {
 		for n := batch; n == batch; {
 			inner, end := m.queue.begin(ctx, Operation{Name: OpPurge})
@@ -258,7 +268,7 @@ func (m *Mailbox) GC(ctx context.Context) error {
 	if m.pump == nil {
 		return nil
 	}
-	if err := m.pump.log.PurgeEvents(ctx, m.queue.now().Add(-m.cfg.EventTTL)); err != nil {
+	if err := m.pump.log.PurgeEvents(ctx, now.Add(-m.cfg.EventTTL)); err != nil {
 		return fmt.Errorf("mailbox: gc of events: %w", err)
 	}
 	return nil

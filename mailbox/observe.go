@@ -148,6 +148,7 @@ func operationResult(empty bool, err error) OperationResult {
 // begin tells observers of an operation. End tells them how it came out: empty when there
 // was nothing to do.
 func (q *Queue) begin(ctx context.Context, o Operation) (_ context.Context, end func(empty bool, err error)) {
+	_ = q.clock.sync(ctx) // what goes by the time fails by itself if there is none
 	if len(q.cfg.Observers) == 0 {
 		return ctx, func(bool, error) {}
 	}

@@ -46,12 +46,15 @@ func TestRequest(t *testing.T) {
 		"run_request_fields": func(t *testing.T) {
 			r := mailbox.Request{
 				Thread: "t", Tenant: "acme", Agent: "a", Parent: "p", Origin: "a2a", Adapter: "http", Mode: "special", Extras: []byte("e"), NewRun: "r",
+				TransportRequestID: "http-1", SenderID: "alice", ParentThreadID: "above", DispatchIDHint: "hint",
 				Messages: []mailbox.Input{{ID: "m", Data: []byte("x")}}, Priority: -10, MaxAttempts: 3, Dedupe: "d",
 			}
 			j := carried(t, r)
 			got := j.Request
 			equal(t, "thread and tenant", got.Thread+" "+got.Tenant, "t acme")
 			equal(t, "words", strings.Join([]string{got.Agent, got.Parent, got.Origin, got.Adapter, got.Mode, string(got.Extras)}, " "), "a p a2a http special e")
+			equal(t, "ids from outside", strings.Join([]string{got.TransportRequestID, got.SenderID, got.ParentThreadID, got.DispatchIDHint}, " "), "http-1 alice above hint")
+			equal(t, "dispatch", j.Dispatch.ID, "hint")
 			equal(t, "message", got.Messages[0].ID+" "+string(got.Messages[0].Data), "m x")
 			equal(t, "run", j.Run.ID+" "+j.Run.Agent+" "+j.Run.Parent, "r a p")
 			equal(t, "priority", j.Dispatch.Priority, 118)
@@ -126,7 +129,10 @@ func TestRequest(t *testing.T) {
 		"prepare_run_preserves_origin_metadata": func(t *testing.T) {
 			r := request("t", "x")
 			r.Origin, r.Adapter = mailbox.OriginInternal, "acp"
+			r.Parent, r.ParentThreadID, r.SenderID, r.TransportRequestID = "parent run", "parent thread", "alice", "acp-7"
 			j := carried(t, r)
+			equal(t, "parent run", j.Request.Parent+", "+j.Run.Parent, "parent run, parent run")
+			equal(t, "ids from outside", strings.Join([]string{j.Request.ParentThreadID, j.Request.SenderID, j.Request.TransportRequestID}, " "), "parent thread alice acp-7")
 			equal(t, "origin", j.Request.Origin+" "+j.Dispatch.Origin, "internal internal")
 			equal(t, "adapter", j.Request.Adapter, "acp")
 			equal(t, "mode", j.Request.Mode, mailbox.ModeInternalWake)
@@ -137,8 +143,10 @@ func TestRequest(t *testing.T) {
 		},
 		"prepare_run_origin_a2a_roundtrip": func(t *testing.T) {
 			r := request("t", "x")
-			r.Origin = "a2a"
+			r.Origin, r.Adapter, r.Parent, r.SenderID = "a2a", "a2a", "parent run", "peer"
 			j := carried(t, r)
+			equal(t, "parent run", j.Run.Parent, "parent run")
+			equal(t, "adapter and sender", j.Request.Adapter+" "+j.Request.SenderID, "a2a peer")
 			equal(t, "origin", j.Request.Origin+" "+j.Dispatch.Origin, "a2a a2a")
 			equal(t, "mode", j.Request.Mode, mailbox.ModeScheduled)
 		},
@@ -158,6 +166,80 @@ func TestRequest(t *testing.T) {
 			_, err := m.Queue().Enqueue(t.Context(), mailbox.Entry{ID: "d", Thread: "t"})
 			if !errors.Is(err, mailbox.ErrInvalid) || !strings.Contains(err.Error(), "id of a run") {
 				t.Errorf("an entry without a run: %v", err)
+			}
+		},
+	})
+}
+
+// TestDispatchIDHint: the hint names the dispatch, once.
+func TestDispatchIDHint(t *testing.T) {
+	t.Parallel()
+	hinted := func(thread, message string) mailbox.Request {
+		r := request(thread, message)
+		r.Messages[0].ID, r.DispatchIDHint = "id of "+message, "hint"
+		return r
+	}
+	cases(t, map[string]func(*testing.T){
+		"same_request_again": func(t *testing.T) {
+			s := &script{}
+			m := started(t, mailbox.Config{Runtime: s})
+			first := background(t, m, hinted("t", "x"))
+			sleep(0)
+			r := hinted("t", "x")
+			r.TransportRequestID = "another try"
+			again := background(t, m, r)
+			sleep(0)
+			equal(t, "dispatches", first.Dispatch+" "+again.Dispatch, "hint hint")
+			equal(t, "repeated", again.Repeated, true)
+			s.wantRan(t, "x")
+		},
+		"another_request_is_not_lost": func(t *testing.T) {
+			s := &script{do: untilStopped}
+			m := started(t, mailbox.Config{Runtime: s})
+			first := background(t, m, hinted("t", "x"))
+			busy := background(t, m, request("busy", "z"))
+			sleep(0)
+			for _, thread := range []string{"t", "busy"} {
+				_, err := m.SubmitBackground(t.Context(), hinted(thread, "y"))
+				_, err2 := m.Submit(t.Context(), hinted(thread, "y"))
+				if !errors.Is(err, mailbox.ErrExists) || !errors.Is(err2, mailbox.ErrExists) {
+					t.Errorf("another request with the hint for thread %q: %v, %v", thread, err, err2)
+				}
+			}
+			wantStatus(t, m, first.Dispatch, mailbox.Claimed)
+			wantStatus(t, m, busy.Dispatch, mailbox.Claimed) // and nothing was interrupted
+		},
+		"with_a_key": func(t *testing.T) {
+			m := open(t, mailbox.Config{Runtime: &script{}})
+			r := hinted("t", "x")
+			r.Key = "key"
+			if _, err := m.SubmitBackground(t.Context(), r); !errors.Is(err, mailbox.ErrInvalid) || !strings.Contains(err.Error(), "leave one of them out") {
+				t.Errorf("a key and a hint: %v", err)
+			}
+		},
+		"transport_request_id_of_another_try": func(t *testing.T) {
+			m := open(t, mailbox.Config{Runtime: &script{}})
+			r := request("t", "x")
+			r.Key, r.TransportRequestID = "key", "http-1"
+			first := background(t, m, r)
+			r.TransportRequestID = "http-2"
+			equal(t, "dispatch", background(t, m, r).Dispatch, first.Dispatch)
+		},
+		"wrong_ids": func(t *testing.T) {
+			m := open(t, mailbox.Config{Runtime: &script{}})
+			for name, set := range map[string]func(*mailbox.Request, string){
+				"transport request id": func(r *mailbox.Request, id string) { r.TransportRequestID = id },
+				"sender id":            func(r *mailbox.Request, id string) { r.SenderID = id },
+				"parent thread id":     func(r *mailbox.Request, id string) { r.ParentThreadID = id },
+				"dispatch id hint":     func(r *mailbox.Request, id string) { r.DispatchIDHint = id },
+			} {
+				for _, id := range []string{"a\x00b", "\xff", strings.Repeat("x", 257)} {
+					r := request("t", "x")
+					set(&r, id)
+					if _, err := m.SubmitBackground(t.Context(), r); !errors.Is(err, mailbox.ErrInvalid) || !strings.Contains(err.Error(), "the "+name+" must be") {
+						t.Errorf("%s %.10q: %v", name, id, err)
+					}
+				}
 			}
 		},
 	})

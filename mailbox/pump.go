@@ -64,13 +64,22 @@ func (s *Stream) batch(most, mostBytes int) (*EventBatch, error) {
 
 // unsent says whether there are events that are not in a batch yet.
 func (s *Stream) unsent() bool {
-	return s.ring.n > 0 && s.ring.nth(s.ring.n-1).Seq > s.shared.sent
+	n := s.sharable()
+	return n > 0 && s.ring.nth(n-1).Seq > s.shared.sent
+}
+
+// sharable is how many of the kept events are for other processes, too: all but EventMoved, which is the last one.
+func (s *Stream) sharable() int {
+	if s.moved {
+		return s.ring.n - 1
+	}
+	return s.ring.n
 }
 
 // pending are the next events to share, without a gap in their numbers.
 func (s *Stream) pending() (list []Event) {
 	size := 0
-	for n := s.ring.place(max(s.shared.sent, s.dropped)); n < s.ring.n && len(list) < batchEvents; n++ {
+	for n := s.ring.place(max(s.shared.sent, s.dropped)); n < s.sharable() && len(list) < batchEvents; n++ {
 		e := s.ring.nth(n).bounded()
 		size += len(e.Data) + len(e.Type)
 		if len(list) > 0 && (e.Seq != list[len(list)-1].Seq+1 || size > batchBytes) {

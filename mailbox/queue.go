@@ -34,7 +34,7 @@ type QueueConfig struct {
 	// [ErrTooLarge].
 	RequestBytes, CommitBytes int
 	// Skew is how long a lease is left alone after its end, since clocks differ; none
-	// if it is negative.
+	// if it is negative: then Now is the clock of all processes, and that of the store, see [Clock], is not read.
 	Skew time.Duration
 	// RankStep is how much earlier a thread comes for each step of priority.
 	RankStep time.Duration
@@ -42,8 +42,9 @@ type QueueConfig struct {
 	Tries int
 	// Observers are told of each transition.
 	Observers []Observer
-	Now       func() time.Time
-	NewID     func() string
+	// Now is the clock of this process; time.Now when nil. Where the store has a clock, see [Clock], that one counts.
+	Now   func() time.Time
+	NewID func() string
 }
 
 // Queue has the transitions of dispatches. Each is atomic, and a second call
@@ -51,6 +52,7 @@ type QueueConfig struct {
 type Queue struct {
 	cfg    QueueConfig
 	limits limits
+	clock  *clock
 }
 
 // NewQueue checks the config and makes a Queue.
@@ -76,7 +78,7 @@ func NewQueue(cfg QueueConfig) (*Queue, error) {
 		cfg.NewID = newID
 	}
 	cfg.Tries = cmp.Or(cfg.Tries, DefaultTries)
-	return &Queue{cfg: cfg, limits: limits{
+	return &Queue{cfg: cfg, clock: newClock(cfg), limits: limits{
 		skew: max(cmp.Or(cfg.Skew, DefaultSkew), 0), depth: cmp.Or(cfg.Depth, DefaultDepth), rankStep: cmp.Or(cfg.RankStep, DefaultRankStep),
 		request: cmp.Or(cfg.RequestBytes, DefaultRequestBytes), commit: cmp.Or(cfg.CommitBytes, DefaultCommitBytes),
 	}}, nil
@@ -86,7 +88,13 @@ func NewQueue(cfg QueueConfig) (*Queue, error) {
 func newID() string { return uuid.Must(uuid.NewV7()).String() }
 
 // now has milliseconds, as stores do.
-func (q *Queue) now() time.Time { return milli(q.cfg.Now()) }
+func (q *Queue) now() time.Time { return milli(q.clock.now()) }
+
+// time is now, after the store's clock was read if need be.
+func (q *Queue) time(ctx context.Context) (time.Time, error) {
+	err := q.clock.sync(ctx)
+	return q.now(), err
+}
 
 func milli(t time.Time) time.Time { return t.UTC().Truncate(time.Millisecond) }
 
@@ -98,8 +106,10 @@ func (q *Queue) update(ctx context.Context, thread string, need Need, rule func(
 
 // updateWith is update with a need that depends on the tries before.
 func (q *Queue) updateWith(ctx context.Context, thread string, need func() Need, rule func(*turn) Change) error {
-	now := q.now()
-	var err error
+	now, err := q.time(ctx)
+	if err != nil {
+		return wrap("thread", thread, err)
+	}
 	var last, before *turn // before may have been made, and ended something
 	for range q.cfg.Tries {
 		if last != nil && len(last.ends) > 0 {

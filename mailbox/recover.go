@@ -23,7 +23,11 @@ func (m *Mailbox) Recover(ctx context.Context) (int, error) {
 
 // recoverAll tells the errors of threads from one of the store, with which it ends.
 func (m *Mailbox) recoverAll(ctx context.Context) (n int, failed []error, err error) {
-	due, _, err := m.due(ctx, DueQuery{By: m.queue.now(), Limit: recoverBatch})
+	now, err := m.queue.time(ctx)
+	if err != nil {
+		return 0, nil, fmt.Errorf("mailbox: recovery: %w", err)
+	}
+	due, _, err := m.due(ctx, DueQuery{By: now, Limit: recoverBatch})
 	if err != nil {
 		return 0, nil, err
 	}

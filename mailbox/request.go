@@ -1,6 +1,7 @@
 package mailbox
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -47,6 +48,14 @@ type Request struct {
 	Origin  string `json:"origin,omitempty"`
 	Adapter string `json:"adapter,omitempty"`
 	Mode    string `json:"mode,omitempty"`
+	// TransportRequestID is the adapter's id of the call by which the request came, SenderID names who sent it, and ParentThreadID the
+	// thread from which it was delegated. The mailbox passes them on to the run.
+	TransportRequestID string `json:"transport_request_id,omitempty"`
+	SenderID           string `json:"sender_id,omitempty"`
+	ParentThreadID     string `json:"parent_thread_id,omitempty"`
+	// DispatchIDHint is the id of the dispatch, made when empty. Another request that has had it is [ErrExists]. A request with a Key
+	// has none: its id is made of the key.
+	DispatchIDHint string `json:"dispatch_id_hint,omitempty"`
 	// Extras are the runtime's own.
 	Extras []byte `json:"extras,omitempty"`
 	// Trace says which trace the request belongs to, as mailboxtrace.Inject writes it.
@@ -93,6 +102,9 @@ func (r Request) complete(newID func() string) (Request, error) {
 	case r.Thread == "":
 		r.Thread = newID()
 	}
+	if err := r.checkNames(); err != nil {
+		return r, fmt.Errorf("mailbox: request: %w", err)
+	}
 	if len(r.Messages) == 0 && len(r.Decisions) == 0 {
 		return r, fmt.Errorf("mailbox: request: %w: at least one message is required", ErrInvalid)
 	}
@@ -114,6 +126,17 @@ func (r Request) complete(newID func() string) (Request, error) {
 		seen[r.Messages[i].ID] = true
 	}
 	return r, nil
+}
+
+// checkNames checks the ids that come from outside and that the mailbox only passes on.
+func (r Request) checkNames() error {
+	if r.Key != "" && r.DispatchIDHint != "" {
+		return fmt.Errorf("%w: it has the dispatch id hint %.80q and a key, of which that id is made; leave one of them out", ErrInvalid, r.DispatchIDHint)
+	}
+	return cmp.Or(
+		checkID("transport request id", r.TransportRequestID), checkID("sender id", r.SenderID),
+		checkID("parent thread id", r.ParentThreadID), checkID("dispatch id hint", r.DispatchIDHint),
+	)
 }
 
 // messageID is the same for the same request under an idempotency key.
@@ -143,7 +166,7 @@ func (r Request) mode(foreground bool) string {
 // entry is what is queued for a request.
 func (m *Mailbox) entry(r Request, foreground bool) (Entry, error) {
 	same := r
-	same.Trace = nil // another try of the same request is in another trace
+	same.Trace, same.TransportRequestID = nil, "" // another try of the same request has others
 	asked, err := m.encode(same)
 	if err != nil {
 		return Entry{}, err
@@ -154,7 +177,7 @@ func (m *Mailbox) entry(r Request, foreground bool) (Entry, error) {
 		return Entry{}, err
 	}
 	e := Entry{
-		ID: m.cfg.NewID(), Thread: r.Thread, Tenant: r.Tenant, Run: r.Run, NewRun: r.NewRun, Agent: r.Agent, Parent: r.Parent,
+		ID: r.DispatchIDHint, Thread: r.Thread, Tenant: r.Tenant, Run: r.Run, NewRun: r.NewRun, Agent: r.Agent, Parent: r.Parent,
 		Priority: uint8(int(r.Priority) + int(PriorityDefault)), Dedupe: r.Dedupe, Origin: r.Origin, AvailableAt: r.At, //nolint:gosec // from 0 to 255
 		MaxAttempts: r.MaxAttempts, Request: payload, Follow: len(r.Messages) == 0,
 	}
@@ -165,8 +188,13 @@ func (m *Mailbox) entry(r Request, foreground bool) (Entry, error) {
 		e.NewRun = m.cfg.NewID()
 	}
 	if r.Key != "" {
+		e.ID = derived(r.Thread, r.Key, "dispatch")
+	}
+	if e.ID != "" {
 		sum := sha256.Sum256(asked) // whether it comes in the foreground or not
-		e.ID, e.Digest = derived(r.Thread, r.Key, "dispatch"), hex.EncodeToString(sum[:16])
+		e.Digest = hex.EncodeToString(sum[:16])
+	} else {
+		e.ID = m.cfg.NewID()
 	}
 	for i := range r.Messages {
 		e.Input = append(e.Input, r.Messages[i].ID)

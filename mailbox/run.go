@@ -277,16 +277,21 @@ func (x *execution) settle(ctx context.Context, s Settlement) {
 	}
 }
 
-// settled ends the stream of a dispatch that is terminal.
+// settled ends the stream of a dispatch that is terminal. Of the processes that had the dispatch, only the last one sends EventSettled:
+// what the others add to the log could come before its events, or be a second end.
 func (m *Mailbox) settled(d Dispatch) {
 	if d.ID == "" || !d.Status.Terminal() {
 		return
 	}
 	m.mu.Lock()
-	s := m.streams.ended(d.ID, m.queue.now(), m.cfg.StreamTTL)
+	s, own := m.streams.ended(d, m.queue.now(), m.cfg.StreamTTL)
 	m.mu.Unlock()
-	if s != nil {
+	switch {
+	case s == nil:
+	case own:
 		s.finish(EventSettled, []byte(d.Status))
+	default:
+		s.finish(EventMoved, []byte(d.Owner))
 	}
 }
 

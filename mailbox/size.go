@@ -23,7 +23,8 @@ func (l limits) fitsCommit(n int) error {
 
 // bytes is what a request has, at least, when it is encoded.
 func (r Request) bytes() int {
-	n := len(r.Extras) + len(r.Run) + len(r.Agent) + len(r.Parent) + len(r.Origin) + len(r.Adapter) + len(r.Mode)
+	n := len(r.Extras) + len(r.Run) + len(r.Agent) + len(r.Parent) + len(r.Origin) + len(r.Adapter) + len(r.Mode) +
+		len(r.TransportRequestID) + len(r.SenderID) + len(r.ParentThreadID) + len(r.DispatchIDHint)
 	for _, m := range r.Messages {
 		n += len(m.ID) + len(m.Data)
 	}

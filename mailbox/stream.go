@@ -27,10 +27,11 @@ const (
 	EventFailed = "mailbox_failed"
 	// EventRefused comes when what a request asked for was refused, and its run stands as it was; Data is the error.
 	EventRefused = "mailbox_refused"
-	// EventSettled comes last: the dispatch is terminal. Data is its status.
+	// EventSettled comes once, and last: the dispatch is terminal. Data is its status. Readers in several processes may see it under
+	// different numbers.
 	EventSettled = "mailbox_settled"
-	// EventMoved comes last from a process when another one goes on with the dispatch. Data is its owner,
-	// if that is known.
+	// EventMoved comes last from a process when another one continues the dispatch, to readers in this process alone. Data is the owner
+	// of the other one, if that is known.
 	EventMoved = "mailbox_moved"
 	// EventSkipped is in the place of an event that is too large to be shared between processes, or to be kept at all
 	// (Config.EventBytes). Data is its type, or the beginning of that.
@@ -92,6 +93,13 @@ func (s *Stream) after(seq uint64) (Event, <-chan struct{}, error) {
 	}
 }
 
+// claim is the fence of the latest claim under which this process has sent events.
+func (s *Stream) claim() uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.shared.fence
+}
+
 // First is the place before the oldest event that is kept.
 func (s *Stream) First() uint64 {
 	s.mu.Lock()
@@ -145,8 +153,9 @@ func (s *Stream) finish(kind string, data []byte) {
 	if s.ended {
 		return
 	}
+	s.moved = kind == EventMoved
 	s.add(kind, data)
-	s.ended, s.moved = true, kind == EventMoved
+	s.ended = true
 	s.wake()
 	close(s.over)
 }

@@ -36,15 +36,21 @@ func (s *streams) take(k Taken, most keep, p *pump) *Stream {
 	return stream
 }
 
-// ended keeps a stream for those who attach late, and forgets older ones.
-func (s *streams) ended(dispatch string, now time.Time, ttl time.Duration) *Stream {
-	stream := s.open[dispatch]
-	if stream == nil || stream.isEnded() {
-		return nil
+// ended returns the stream of a dispatch that is terminal, unless it has ended already. A stream that had the dispatch's latest claim is
+// its own: readers who attach late still find it, and older ones are dropped. The events of another one are not all: another process had
+// the dispatch afterwards.
+func (s *streams) ended(d Dispatch, now time.Time, ttl time.Duration) (stream *Stream, own bool) {
+	stream = s.open[d.ID]
+	if stream == nil || stream.isEnded() || stream.claim() > d.Fence {
+		return nil, false // a stream with a later claim is that of a dispatch that was queued again
 	}
-	s.kept = append(s.kept, keptStream{dispatch: dispatch, stream: stream, bytes: stream.size(), until: now.Add(ttl)})
+	if stream.claim() < d.Fence {
+		delete(s.open, d.ID)
+		return stream, false
+	}
+	s.kept = append(s.kept, keptStream{dispatch: d.ID, stream: stream, bytes: stream.size(), until: now.Add(ttl)})
 	s.forget(now)
-	return stream
+	return stream, true
 }
 
 func (s *streams) forget(now time.Time) {

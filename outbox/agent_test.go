@@ -90,9 +90,9 @@ func TestNewsOfARun(t *testing.T) {
 		if strings.Count(second, "third") != 1 || strings.Index(second, "ok") > strings.Index(second, "third") || strings.Count(third, "<system-reminder>") != 2 {
 			t.Errorf("the second request shows %s", second)
 		}
-		// Before the first answer: two wait. With the result of the first call, its answer
-		// is kept, and they are done; the third waits until it is answered.
-		if got := fmt.Sprint(waiting); got != "[2 3 1 1 1 0]" {
+		// Before the first answer, and before its first call: two wait. With the result of the
+		// first call they are done; the third waits until it is answered.
+		if got := fmt.Sprint(waiting); got != "[2 2 3 1 1 1 0]" {
 			t.Errorf("at the checkpoints %s notices waited", got)
 		}
 		f.close(t)

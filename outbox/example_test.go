@@ -133,12 +133,7 @@ func Example_agent() {
 	if err != nil {
 		panic(err)
 	}
-	var runs *agent.Agent
-	tasks, err = background.New(background.Config{
-		Ledger: box, NewID: func() string { return "bg_0" },
-		// What the runtime does for itself, compactions for example, is not kept.
-		Deliver: func(ctx context.Context, thread string, n abi.Notice) error { return runs.Deliver(ctx, thread, n) },
-	})
+	tasks, err = background.New(background.Config{Ledger: box, NewID: func() string { return "bg_0" }})
 	if err != nil {
 		panic(err)
 	}
@@ -156,7 +151,7 @@ func Example_agent() {
 		panic(err)
 	}
 	answers := make(chan string, 2)
-	runs, err = agent.New(agent.Config{
+	runs, err := agent.New(agent.Config{
 		Model: &scripted{}, Phases: fired, Tools: all, Checkpoints: agent.NewMemory(),
 		Take:    func(ctx context.Context, thread string) (agent.Delivery, error) { return box.Take(ctx, thread) },
 		Words:   func(news []abi.Notice) (string, int) { return notice.FollowUp(news, 4096) },

@@ -4,10 +4,14 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/mortise-dev/mortise/abi"
+	"github.com/mortise-dev/mortise/agent"
 	"github.com/mortise-dev/mortise/background"
 	"github.com/mortise-dev/mortise/notice"
+	"github.com/mortise-dev/mortise/outbox"
 )
 
 // prepend takes, words and acknowledges, as a run that starts does.
@@ -67,9 +71,23 @@ func TestPrepend(t *testing.T) {
 		},
 		"regression_prepend_drains_queue_once": func(t *testing.T, d *desk) {
 			t.Helper()
-			d.end(t, "x")
-			if first, second := d.prepend(t, "go"), d.prepend(t, "go"); first == "go" || second != "go" {
-				t.Fatalf("prompts are %q and %q", first, second)
+			d.end(t, "x", "y")
+			// A run that fails gives back what it took, and the next run has the same.
+			failed := take(t, d.out)
+			first, _ := notice.Prepend(failed.Notices(), "go", 0)
+			failed.Release()
+			again := take(t, d.out)
+			second, used := notice.Prepend(again.Notices(), "go", 0)
+			if first == "go" || second != first || used != 2 {
+				t.Fatalf("prompts are %q and %q, %d used", first, second, used)
+			}
+			if err := again.Ack(t.Context(), used); err != nil {
+				t.Fatal(err)
+			}
+			rest := take(t, d.out)
+			defer rest.Release()
+			if third, _ := notice.Prepend(rest.Notices(), "go", 0); third != "go" || d.out.Waiting("a") != 0 {
+				t.Fatalf("the prompt after that is %q, %d notices wait", third, d.out.Waiting("a"))
 			}
 		},
 		"prepend_includes_all_pending_tasks_in_order": func(t *testing.T, d *desk) {
@@ -120,12 +138,30 @@ func TestFollowUp(t *testing.T) {
 				t.Fatalf("message is %q", got)
 			}
 		},
-		"followup_drains_queue_once": func(t *testing.T, d *desk) {
-			t.Helper()
-			d.end(t, "x", "y")
-			if first, second := d.followUp(t), d.followUp(t); first == "" || second != "" {
-				t.Fatalf("messages are %q and %q", first, second)
-			}
-		},
 	})
+	t.Run("followup_drains_queue_once", func(t *testing.T) {
+		t.Parallel()
+		synctest.Test(t, drainsOnce)
+	})
+}
+
+// drainsOnce has an agent take, word and acknowledge the news, in two runs.
+func drainsOnce(t *testing.T) {
+	f := newOffice(t, officeParts{model: &model{}, agent: agent.Config{Words: followUp}, out: outbox.Config{Debounce: time.Hour}})
+	f.start(t, "x", nil)
+	f.start(t, "y", nil)
+	synctest.Wait()
+	for i := range 2 {
+		if _, err := f.agent.Run(t.Context(), asked("go")); err != nil {
+			t.Fatal(err)
+		}
+		text := shown(f.model.asked[i])
+		if strings.Count(text, "] completed: x\n") != 1 || strings.Count(text, "] completed: y\n") != 1 || strings.Count(f.log(), "<system-reminder>") != 1 {
+			t.Errorf("request %d shows %s", i, text)
+		}
+		if n := f.out.Waiting("a"); n != 0 {
+			t.Errorf("%d notices wait after run %d", n, i)
+		}
+	}
+	f.close(t)
 }

@@ -117,6 +117,18 @@ func TestTasks(t *testing.T) {
 			if d.out.Waiting("a") != 0 || d.info(t, id).Status != background.Running {
 				t.Fatal("a task that runs is news")
 			}
+			// The record of a running task is kept, and wakes no run, however long it runs.
+			records, err := d.out.Records(t.Context(), "a")
+			if err != nil || !strings.Contains(string(records[id]), `"status":"running"`) {
+				t.Fatalf("records are %s, %v", records, err)
+			}
+			<-time.After(background.DefaultGrace)
+			synctest.Wait()
+			got := take(t, d.out)
+			defer got.Release()
+			if n := len(got.Notices()); n != 0 || d.out.Waiting("a") != 0 {
+				t.Fatalf("%d notices of a task that runs", n)
+			}
 		},
 		"regression_double_notify_enqueues_once": func(t *testing.T, d *desk) {
 			t.Helper()

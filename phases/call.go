@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -19,6 +20,8 @@ type call struct {
 	mark  uint64 // for the tracker
 	base  uint64 // revision of the state in the event
 	stage atomic.Int32
+	// moment is the context of the call.
+	moment *moment
 
 	// Written by the goroutine of the phase only.
 	attempt int
@@ -40,6 +43,8 @@ type verdict struct {
 	gate        *abi.GateDecision
 	overridden  bool
 	quarantined bool
+	// order counts the replies that were applied.
+	order int
 }
 
 // Stages of a call. Whoever leaves running first decides who reports.
@@ -95,20 +100,47 @@ func (p *pass) spareCall() *call {
 // show writes the event: the frame, and the plugin's own state.
 func (p *pass) show(c *call, from loader) {
 	f, h, e := p.frame, c.hook, &c.event
-	*e = abi.Event{ABI: abi.Version, Phase: f.Phase, Run: f.Run, Step: f.Step, MessagesTotal: len(f.Messages), Config: h.plugin.settings}
+	*e = abi.Event{ABI: abi.Version, Phase: f.Phase, Run: f.Run, Step: f.Step, NowMS: c.at.UnixMilli(), MessagesTotal: len(f.Messages), Config: h.plugin.settings}
 	if h.kind != effectHandler {
-		e.Response, e.Call, e.Result, e.ResultMessageID = f.Response, f.Call, f.Result, f.ResultMessageID
-		e.Notices, e.MessagesTotal = f.Notices, len(p.draft.messages)
+		d := p.draft
+		e.Response, e.Call, e.RewrittenBy, e.Result, e.ResultMessageID = d.response, d.call, d.rewrittenBy, d.answer, f.ResultMessageID
+		e.Request, e.End = p.request(h), f.End
+		e.Notices, e.Compaction, e.MessagesTotal = f.Notices, f.Compaction, len(p.draft.messages)
 		p.showMessages(c)
 	}
-	for _, k := range h.plugin.list {
+	e.State = h.plugin.values(from)
+}
+
+// values returns what a plugin keeps, by the short names of its keys, or nil if it keeps
+// nothing.
+func (p *plugin) values(from loader) map[string]any {
+	var out map[string]any
+	for _, k := range p.list {
 		if value, ok := from.Load(k.Key); ok {
-			if e.State == nil {
-				e.State = make(map[string]any, len(h.plugin.list))
+			if out == nil {
+				out = make(map[string]any, len(p.list))
 			}
-			e.State[k.short] = value
+			out[k.short] = value
 		}
 	}
+	return out
+}
+
+// request is what a hook may read of the request to the model.
+func (p *pass) request(h *hook) *abi.InferenceRequest {
+	if p.frame.Request == nil || len(h.Include) == 0 || h.kind != phaseHook {
+		return nil
+	}
+	if p.whole == nil {
+		p.whole = p.frame.Request()
+		bare := *p.whole
+		bare.System = ""
+		p.bare = &bare
+	}
+	if slices.Contains(h.Include, abi.IncludeSystem) {
+		return p.whole
+	}
+	return p.bare
 }
 
 func (p *pass) showMessages(c *call) {
@@ -147,29 +179,50 @@ func (p *pass) invoke(ctx context.Context, calls []*call) {
 	if left == 0 {
 		return
 	}
-	m := &moment{Context: ctx, until: p.now(own).Add(p.r.cfg.HookTimeout), messages: p.frame.Messages}
-	defer m.end()
+	p.limit(ctx, calls, p.now(own))
+	defer endMoments(calls)
 	if cap(p.answers) < left {
 		p.answers = make(chan answer, left)
 	}
 	if others := left - 1; own == nil || others > 0 {
-		p.spread(m, calls, own) //nolint:contextcheck // m is one
+		p.spread(calls, own) //nolint:contextcheck // a call has its moment
 	}
 	if own != nil {
-		p.r.work(m, own, p.answers) //nolint:contextcheck // m is one
+		p.r.work(own, p.answers) //nolint:contextcheck // as above
 	}
-	p.await(ctx, m, calls, left)
+	p.await(ctx, calls, left)
+}
+
+// limit gives each call its moment: one for all, and one of its own for the call of a plugin with its
+// own time limit.
+func (p *pass) limit(ctx context.Context, calls []*call, now time.Time) {
+	shared := &moment{Context: ctx, until: now.Add(p.r.cfg.HookTimeout), messages: p.frame.Messages}
+	for _, c := range calls {
+		c.moment = shared
+		if c.attempt == 0 || c.hook.plugin.timed == nil {
+			continue
+		}
+		if d := c.hook.plugin.timed.HookTimeout(); d > 0 {
+			c.moment = &moment{Context: ctx, until: now.Add(d), messages: p.frame.Messages}
+		}
+	}
+}
+
+func endMoments(calls []*call) {
+	for _, c := range calls {
+		c.moment.end()
+	}
 }
 
 // spread makes calls on goroutines of their own, except one.
-func (p *pass) spread(ctx *moment, calls []*call, except *call) {
+func (p *pass) spread(calls []*call, except *call) {
 	r, answers := p.r, p.answers
 	var next atomic.Int64
 	// One function for all, so that a goroutine costs no allocation.
 	work := func() {
 		for {
 			if c := calls[next.Add(1)-1]; c.attempt > 0 && c != except {
-				r.work(ctx, c, answers)
+				r.work(c, answers)
 				return
 			}
 		}
@@ -181,7 +234,9 @@ func (p *pass) spread(ctx *moment, calls []*call, except *call) {
 	}
 }
 
-func (p *pass) await(ctx context.Context, m *moment, calls []*call, left int) {
+// await takes the answers. A call that is not back when its time and the grace are over is
+// abandoned; when ctx ends, the time of all calls is over.
+func (p *pass) await(ctx context.Context, calls []*call, left int) {
 	for left > 0 {
 		select {
 		case a := <-p.answers:
@@ -195,27 +250,49 @@ func (p *pass) await(ctx context.Context, m *moment, calls []*call, left int) {
 	if left == 0 {
 		return
 	}
-	timer := time.NewTimer(time.Until(m.until))
+	timer := time.NewTimer(0)
 	defer timer.Stop()
 	done := ctx.Done()
-	for late := false; left > 0; {
+	var cancelled time.Time
+	for left > 0 {
+		timer.Reset(time.Until(p.patience(calls, cancelled)))
 		select {
 		case a := <-p.answers:
 			left--
 			a.take()
 		case <-done:
-			done, late = nil, true
-			timer.Reset(p.r.cfg.Grace)
+			done, cancelled = nil, time.Now()
 		case <-timer.C:
-			if !late {
-				done, late = nil, true
-				timer.Reset(p.r.cfg.Grace)
-				continue
-			}
-			// Those still left after this have returned: their answers are coming.
-			left -= p.abandon(ctx, calls)
+			// Those still left after this have time, or have returned: their answers are coming.
+			left -= p.abandon(ctx, calls, cancelled)
 		}
 	}
+}
+
+// forever is longer than any hook may take.
+const forever = 1 << 62
+
+// patience returns when the next call that still runs is to be abandoned.
+func (p *pass) patience(calls []*call, cancelled time.Time) time.Time {
+	next := time.Now().Add(forever)
+	for _, c := range calls {
+		if c.attempt == 0 || c.stage.Load() != running {
+			continue
+		}
+		if at := p.until(c, cancelled); at.Before(next) {
+			next = at
+		}
+	}
+	return next
+}
+
+// until is the end of a call's time and grace.
+func (p *pass) until(c *call, cancelled time.Time) time.Time {
+	end := c.moment.until
+	if !cancelled.IsZero() && cancelled.Before(end) {
+		end = cancelled
+	}
+	return end.Add(p.r.cfg.Grace)
 }
 
 // clock is the time of the machine, which is what time is by Config.Now as a rule.
@@ -238,8 +315,8 @@ func (p *pass) now(last *call) time.Time {
 func (a *answer) take() { a.call.reply, a.call.fault, a.call.took = a.reply, a.err, a.took }
 
 // work calls the hook, whatever it does.
-func (r *Runtime) work(ctx *moment, c *call, answers chan<- answer) {
-	a := answer{call: c}
+func (r *Runtime) work(c *call, answers chan<- answer) {
+	a, ctx := answer{call: c}, c.moment
 	plugin := c.hook.plugin
 	finished := false
 	start, end := c.at, time.Time{}
@@ -275,11 +352,11 @@ func (r *Runtime) work(ctx *moment, c *call, answers chan<- answer) {
 	}
 }
 
-// abandon gives up the calls that have not returned, and says how many.
-func (p *pass) abandon(ctx context.Context, calls []*call) int {
+// abandon gives up the calls that have not returned in time, and returns how many.
+func (p *pass) abandon(ctx context.Context, calls []*call, cancelled time.Time) int {
 	n := 0
 	for _, c := range calls {
-		if c.attempt == 0 || !c.stage.CompareAndSwap(running, abandoned) {
+		if c.attempt == 0 || p.until(c, cancelled).After(time.Now()) || !c.stage.CompareAndSwap(running, abandoned) {
 			continue
 		}
 		n++

@@ -1,6 +1,10 @@
 package phases
 
-import "github.com/mortise-dev/mortise/abi"
+import (
+	"strings"
+
+	"github.com/mortise-dev/mortise/abi"
+)
 
 // wish is an effect of which not every one counts, and what the record says of it.
 type wish struct {
@@ -9,10 +13,11 @@ type wish struct {
 	by     string
 }
 
-// choose takes the first stop and the first compaction request with a focus, and
-// says in the record which ones do not count.
+// choose takes the first stop, the first veto and the first compaction request with a
+// focus, and marks in the record those that do not count.
 func (p *pass) choose(out *Outcome) {
-	var stops, requests, overrides []wish
+	var stops, requests, overrides, vetoes []wish
+	var focuses []string
 	for _, c := range p.final {
 		if c.proposal == nil {
 			continue
@@ -20,9 +25,20 @@ func (p *pass) choose(out *Outcome) {
 		stops = append(stops, c.wishes(abi.EffectStop)...)
 		requests = append(requests, c.wishes(abi.EffectRequestCompaction)...)
 		overrides = append(overrides, c.wishes(abi.EffectOverrideInference)...)
+		vetoes = append(vetoes, c.wishes(abi.EffectVetoCompaction)...)
+		for _, w := range c.wishes(abi.EffectFocusCompaction) {
+			focuses = append(focuses, w.effect.Focus)
+		}
 	}
+	if w := pick(vetoes, 0); w != nil {
+		out.Veto = &Veto{Detail: w.effect.Detail, By: w.by}
+	}
+	out.Focus = strings.Join(focuses, focusSeparator)
 	if w := pick(stops, 0); w != nil {
 		out.Stop = &Stop{Code: w.effect.Code, Detail: w.effect.Detail, By: w.by}
+	}
+	for _, t := range []abi.EffectType{abi.EffectRewriteCall, abi.EffectReplaceResponse, abi.EffectReplaceResult} {
+		p.last(t)
 	}
 	best := 0
 	for i, w := range requests {
@@ -41,6 +57,23 @@ func (p *pass) choose(out *Outcome) {
 			}
 		}
 	}
+}
+
+// last marks all effects of a type but the one that was applied last.
+func (p *pass) last(t abi.EffectType) {
+	var all []wish
+	chosen, order := 0, 0
+	for _, c := range p.final {
+		if c.proposal == nil {
+			continue
+		}
+		found := c.wishes(t)
+		if len(found) > 0 && c.order > order {
+			chosen, order = len(all), c.order
+		}
+		all = append(all, found...)
+	}
+	pick(all, chosen)
 }
 
 // wishes are the applied effects of a type. Each of the types asked for makes

@@ -17,7 +17,7 @@ func (r *Runtime) Collect(ctx context.Context, st *State, f Frame) (Outcome, Com
 	hooks, known := r.hooks[f.Phase]
 	switch {
 	case !known:
-		return out, Command{}, fmt.Errorf("phases: phase %.40q is not one of the nine", f.Phase)
+		return out, Command{}, fmt.Errorf("phases: phase %.40q is not one of %s", f.Phase, phaseNames(hookPhases()))
 	case ctx.Err() != nil:
 		return out, Command{}, fmt.Errorf("phases: %s: %w", f.Phase, ctx.Err())
 	case len(hooks) == 0:

@@ -107,7 +107,7 @@ func (p *pass) act(ctx context.Context, a *abi.Action) error {
 // settleAction settles the reply of an action. It is alone, so it collides with
 // nobody.
 func (p *pass) settleAction(c *call) {
-	p.keys, p.messages = nil, nil
+	p.keys, p.objects = nil, nil
 	p.settle(c)
 }
 

@@ -38,6 +38,27 @@
 // next phase may already go on, at most once. An action or effect that fails is a
 // dead letter: it is kept with the thread, and can be taken back ([Runtime.Replay]).
 //
+// # Effects by phase
+//
+// An effect needs a mode of its hook, and a phase at which it can do something; elsewhere
+// the reply is refused. Emit, notify and custom need observe and are for every phase. Stop
+// needs gate, and is for all phases but run_end. The others need transform:
+//
+//   - append_messages: run_start, step_start, before_inference, step_end, run_end
+//   - replace_message, mask_message, request_compaction: all phases of a run
+//   - pin_message: the same, and before_compaction
+//   - add_context: all phases of a run but run_end, and after_compaction
+//   - exclude_tools, include_tools, override_inference: all phases of a run but run_end
+//   - rewrite_call: tool_gate, before_tool_execute
+//   - replace_response: after_inference
+//   - replace_result: after_tool_execute
+//   - focus_compaction: before_compaction; veto_compaction, too, for a hook of mode gate
+//
+// A call that is rewritten, an answer and a result that are replaced are exclusive, as a
+// replaced message is: the later plugin is called again with what the earlier one made.
+// The gate judges a rewritten call again, see [Runtime.Recheck]: the caller runs no call
+// with arguments that the gate has not judged.
+//
 // # Who is called
 //
 // Config.Active leaves out hooks. It leaves out no state, no handler, and none of
@@ -45,7 +66,7 @@
 //
 // # Failure
 //
-// A hook fails when it returns an error, panics, misses Config.HookTimeout or has
+// A hook fails when it returns an error, panics, misses Config.HookTimeout (or its own limit, see [Timed]) or has
 // its reply refused. At the tool gate the policy fail blocks the call, with the
 // hook's error as the reason. Elsewhere it ends the phase with a [*HookError].
 // Gates fail by default, the others are ignored. A gate that asks for quarantine

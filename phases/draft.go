@@ -15,6 +15,9 @@ const indexFrom = 8
 // maskText stands in for a message whose mask gives no text.
 const maskText = "[masked]"
 
+// focusSeparator is between the focuses of several hooks.
+const focusSeparator = "\n"
+
 // draft is what a phase has come to so far. A reply is applied to a fork, which
 // takes the draft's place only if all of it could be applied.
 type draft struct {
@@ -25,11 +28,19 @@ type draft struct {
 	// result is the message that will carry the frame's result, if it is not
 	// among the messages.
 	result *abi.Message
-	index  map[string]int
-	tx     *state.Tx
-	out    Outcome
+	// call, response and answer are those of the frame, or what plugins made of them;
+	// rewrittenBy are the plugins that rewrote the call, before this phase and in it.
+	call        *abi.ToolCall
+	rewrittenBy []string
+	response    *abi.Response
+	answer      *abi.ToolResult
+	frame       *Frame
+	index       map[string]int
+	tx          *state.Tx
+	out         Outcome
 	// customs are the custom effects that were not committed yet.
 	customs []custom
+	focused int // bytes
 
 	by      string
 	limits  *Limits
@@ -40,6 +51,7 @@ type draft struct {
 // begin makes d the draft of a phase that has come to nothing yet. It was zero.
 func (d *draft) begin(r *Runtime, st *State, f *Frame) {
 	d.st, d.r, d.messages, d.limits, d.newID = st, r, f.Messages, &r.cfg.Limits, r.cfg.NewID
+	d.frame, d.call, d.rewrittenBy, d.response, d.answer = f, f.Call, f.RewrittenBy, f.Response, f.Result
 	if f.Result != nil && f.ResultMessageID != "" && d.find(f.ResultMessageID) < 0 {
 		d.result = &abi.Message{
 			ID: f.ResultMessageID, Role: abi.RoleTool, ToolCallID: f.Result.CallID, Content: f.Result.Content,
@@ -113,12 +125,8 @@ func (d *draft) effect(e *abi.Effect) error {
 	case abi.EffectAddContext:
 		d.addContext(e.Context)
 		d.changed(string(e.Type), e.Context.Key, e.Note)
-	case abi.EffectExcludeTools:
-		d.out.ExcludeTools = append(d.out.ExcludeTools, e.Tools...)
-		d.changed(string(e.Type), join(e.Tools), e.Note)
-	case abi.EffectIncludeTools:
-		d.out.IncludeTools = append(d.out.IncludeTools, e.Tools)
-		d.changed(string(e.Type), join(e.Tools), e.Note)
+	case abi.EffectExcludeTools, abi.EffectIncludeTools:
+		return d.filterTools(e)
 	case abi.EffectOverrideInference:
 		d.out.Override = mergeOverride(d.out.Override, e.Override)
 		d.changed(string(e.Type), "", e.Note)
@@ -133,6 +141,18 @@ func (d *draft) effect(e *abi.Effect) error {
 		d.changed(string(e.Type), e.Code, e.Note)
 	case abi.EffectRequestCompaction:
 		d.changed(string(e.Type), e.Focus, e.Note)
+	case abi.EffectVetoCompaction:
+		d.changed(string(e.Type), e.Detail, e.Note)
+	case abi.EffectFocusCompaction:
+		return d.focus(e)
+	case abi.EffectRewriteCall:
+		d.rewrite(e)
+	case abi.EffectReplaceResponse:
+		return d.replaceResponse(e)
+	case abi.EffectReplaceResult:
+		return d.replaceResult(e)
+	case abi.EffectNotify:
+		return d.notify(e)
 	}
 	return nil
 }
@@ -193,6 +213,11 @@ func (d *draft) edit(e *abi.Effect, kind EditKind, change func(*abi.Message) err
 		}
 	} else {
 		d.result = &m
+	}
+	if kind != EditPin && d.answer != nil && m.ID == d.frame.ResultMessageID {
+		answer := *d.answer
+		answer.Content, answer.Data, answer.Message = m.Content, nil, ""
+		d.answer, d.out.Result = &answer, &answer
 	}
 	d.out.Edits = append(d.out.Edits, Edit{MessageID: e.MessageID, Kind: kind, Message: m, By: d.by, Note: e.Note})
 	d.changed(string(e.Type), e.MessageID, e.Note)

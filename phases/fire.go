@@ -29,7 +29,7 @@ func (r *Runtime) Fire(ctx context.Context, st *State, f Frame) (Outcome, error)
 	hooks, known := r.hooks[f.Phase]
 	switch {
 	case !known:
-		return Outcome{Messages: f.Messages}, fmt.Errorf("phases: phase %.40q is not one of the nine", f.Phase)
+		return Outcome{Messages: f.Messages}, fmt.Errorf("phases: phase %.40q is not one of %s", f.Phase, phaseNames(hookPhases()))
 	case ctx.Err() != nil:
 		return Outcome{Messages: f.Messages}, fmt.Errorf("phases: %s: %w", f.Phase, ctx.Err())
 	case len(hooks) == 0 && (st == nil || !anyPending(st.store.Snapshot())):

@@ -38,6 +38,11 @@ type Limits struct {
 	ActionBytes int
 	// Rounds of actions that one phase may take until no more are due, 16.
 	Rounds int
+	// Notifications of plugins may wait for a thread, 64. The payload of one has at most
+	// ActionBytes.
+	Notifications int
+	// Calls in an answer that replaces the model's, 64.
+	Calls int
 	// DeadLetters are kept for a thread, 64. Older ones are forgotten and counted.
 	DeadLetters int
 }
@@ -58,6 +63,8 @@ func (l *Limits) setDefaults() {
 	l.PendingActions = cmp.Or(l.PendingActions, 256)
 	l.ActionBytes = cmp.Or(l.ActionBytes, 64<<10)
 	l.Rounds = cmp.Or(l.Rounds, 16)
+	l.Notifications = cmp.Or(l.Notifications, 64)
+	l.Calls = cmp.Or(l.Calls, 64)
 	l.DeadLetters = cmp.Or(l.DeadLetters, 64)
 }
 
@@ -82,6 +89,8 @@ func (l *Limits) validate() error {
 		{"ActionBytes", int64(l.ActionBytes)},
 		{"Rounds", int64(l.Rounds)},
 		{"DeadLetters", int64(l.DeadLetters)},
+		{"Notifications", int64(l.Notifications)},
+		{"Calls", int64(l.Calls)},
 	} {
 		if bound.value < 0 {
 			return fmt.Errorf("phases: Config.Limits.%s is %d, must not be negative", bound.name, bound.value)

@@ -22,6 +22,23 @@ type Frame struct {
 	ResultMessageID string
 	// Notices arrived since the previous step.
 	Notices []abi.Notice
+	// Compaction is set at the phases around one.
+	Compaction *abi.Compaction
+	// RewrittenBy are the plugins that changed the arguments of Call before this phase.
+	RewrittenBy []string
+	// End is set at run_end.
+	End *abi.RunEnding
+	// Request makes what the model is about to be asked, with the system prompt, at
+	// before_inference. It is called only when a hook includes it, and once.
+	Request func() *abi.InferenceRequest `json:"-"`
+	// CheckArguments returns what is wrong with arguments of Call, by the schema of its
+	// tool. Nil takes any.
+	CheckArguments func(arguments any) error `json:"-"`
+	// HasTool reports whether there is a tool of that name. Nil is for a caller that does
+	// not know its tools.
+	HasTool func(name string) bool `json:"-"`
+	// Waiting counts the notifications of plugins that the thread has not received yet.
+	Waiting int
 }
 
 // Outcome is what the hooks of a phase came to. It is the caller's to carry out;
@@ -50,8 +67,24 @@ type Outcome struct {
 	// Compact is the first request that has a focus, or else the first.
 	Compact *CompactionRequest
 	Emitted []Emitted
+	// Veto is that of the first hook in firing order that keeps the compaction from
+	// starting. Focus is what all hooks asked to keep in view, one per line, in firing
+	// order. Both are set at before_compaction only.
+	Veto  *Veto
+	Focus string
 	// Gate is what the tool gate decided. Nil is no opinion.
 	Gate *GateOutcome
+	// Rewrite holds other arguments of Frame.Call. The gate has judged the call before
+	// that: [Runtime.Recheck] has it judge again.
+	Rewrite *Rewrite
+	// Response replaces that of the frame, nil when it stays. Its calls that are new have
+	// fresh ids. ReplacedBy are the plugins that changed it.
+	Response   *abi.Response
+	ReplacedBy []string
+	// Result replaces that of the frame, nil when it stays. Its message is among Edits.
+	Result *abi.ToolResult
+	// Notifications are for the inbox of the thread.
+	Notifications []abi.Notice
 	// Report counts actions and custom effects; they are already carried out.
 	Report Report
 }
@@ -92,6 +125,19 @@ type Stop struct {
 type CompactionRequest struct {
 	Focus string
 	By    string
+}
+
+// Rewrite holds the arguments of a call that plugins changed.
+type Rewrite struct {
+	Arguments any
+	// By are the plugins, in the order in which they changed them.
+	By []string
+}
+
+// Veto keeps a compaction from starting.
+type Veto struct {
+	Detail string
+	By     string
 }
 
 // Emitted is an event for the listeners of the run.

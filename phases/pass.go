@@ -25,8 +25,12 @@ type pass struct {
 	first, final, all []*call
 	fatal             []error
 	// What replies touched, and who did it first.
-	keys     map[*state.Key]touch
-	messages map[string]touch
+	keys    map[*state.Key]touch
+	objects map[object]touch
+	// whole and bare are the request to the model, with and without the system prompt.
+	whole, bare *abi.InferenceRequest
+	accepted    int // replies
+	recheck     bool
 	// customs are the committed effects that are to be carried out.
 	customs []custom
 	report  Report
@@ -112,7 +116,7 @@ func (p *pass) commit(ctx context.Context, settle func() error) error {
 			c.discard("the state was changed meanwhile by others, and the phase was settled again")
 		}
 		restart := base
-		p.draft, p.fatal, p.keys, p.messages = &restart, nil, nil, nil
+		p.draft, p.fatal, p.keys, p.objects = &restart, nil, nil, nil
 	}
 }
 

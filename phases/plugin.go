@@ -31,6 +31,7 @@ type plugin struct {
 	list     []key          // the same, by name
 	stuck    atomic.Int64   // abandoned calls that still run
 	bounded  Bounded        // nil if the plugin is not
+	timed    Timed          // nil if the plugin is not
 	stats    counters
 }
 
@@ -49,6 +50,7 @@ const (
 	actionHandler
 	effectHandler
 	activator
+	toolHandler
 )
 
 // hook is one subscription, or the handler of an action or effect. Of a handler
@@ -72,6 +74,7 @@ func newPlugin(impl Plugin, l *Limits) (*plugin, error) {
 	}
 	p := &plugin{impl: impl, name: d.Name, keys: make(map[string]key, len(d.State))}
 	p.bounded, _ = impl.(Bounded)
+	p.timed, _ = impl.(Timed)
 	var native map[string]state.Native
 	if n, ok := impl.(NativeState); ok {
 		native = n.NativeState()
@@ -168,8 +171,8 @@ func checkPolicy(m abi.Mode, f abi.FailurePolicy) error {
 }
 
 func (p *plugin) addHook(i int, h abi.Hook) error {
-	if !slices.Contains(abi.Phases(), h.Phase) {
-		return fmt.Errorf("phase %q is not one of the nine", h.Phase)
+	if all := hookPhases(); !slices.Contains(all, h.Phase) {
+		return fmt.Errorf("phase %.40q is not one of %s", h.Phase, phaseNames(all))
 	}
 	switch h.Messages {
 	case "", abi.ViewNone, abi.ViewLast, abi.ViewDelta, abi.ViewAll:
@@ -180,6 +183,9 @@ func (p *plugin) addHook(i int, h abi.Hook) error {
 	default:
 		return fmt.Errorf("%s: messages %q is not one of none, last, delta, window, all", h.Phase, h.Messages)
 	}
+	if err := checkInclude(&h); err != nil {
+		return fmt.Errorf("%s: %w", h.Phase, err)
+	}
 	if h.OnFailure == "" {
 		h.OnFailure = abi.FailIgnore
 		if h.Mode == abi.ModeGate {
@@ -189,8 +195,21 @@ func (p *plugin) addHook(i int, h abi.Hook) error {
 	if err := checkPolicy(h.Mode, h.OnFailure); err != nil {
 		return fmt.Errorf("%s: %w", h.Phase, err)
 	}
-	h.Before, h.After = slices.Clone(h.Before), slices.Clone(h.After)
+	h.Before, h.After, h.Include = slices.Clone(h.Before), slices.Clone(h.After), slices.Clone(h.Include)
 	p.hooks = append(p.hooks, &hook{Hook: h, plugin: p, index: i, answer: p.impl.OnPhase})
+	return nil
+}
+
+// checkInclude refuses what no event of the hook would hold.
+func checkInclude(h *abi.Hook) error {
+	for _, name := range h.Include {
+		switch {
+		case name != abi.IncludeRequest && name != abi.IncludeSystem:
+			return fmt.Errorf("include %.40q is not one of %s, %s", name, abi.IncludeRequest, abi.IncludeSystem)
+		case h.Phase != abi.BeforeInference:
+			return fmt.Errorf("include %q is for %s, where there is a request", name, abi.BeforeInference)
+		}
+	}
 	return nil
 }
 

@@ -9,6 +9,7 @@ import (
 	"reflect"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -63,7 +64,9 @@ func (w *wild) OnPhase(_ ctx, e *abi.Event) (*abi.Reply, error) {
 	sleep(delay)
 
 	sum := fnv.New64a()
-	encoded, err := json.Marshal(e) // sorts maps
+	untimed := *e
+	untimed.NowMS = 0                     // A schedule has its own time.
+	encoded, err := json.Marshal(untimed) // sorts maps
 	if err != nil {
 		return nil, err
 	}
@@ -106,9 +109,9 @@ func (w *wild) reply(r *rand.Rand, e *abi.Event) *abi.Reply {
 		reply.Actions = append(reply.Actions, w.action(r, e))
 	}
 	for range r.IntN(3) {
-		reply.Effects = append(reply.Effects, w.effect(r))
+		reply.Effects = append(reply.Effects, w.effect(r, e.Phase))
 	}
-	if r.IntN(3) == 0 && e.Phase == abi.ToolGate {
+	if r.IntN(3) < 2 && e.Phase == abi.ToolGate {
 		actions := []abi.GateAction{abi.GateAllow, abi.GateBlock, abi.GateSuspend, abi.GateSetResult}
 		reply.Gate = &abi.GateDecision{
 			Action: actions[r.IntN(4)], Ticket: &abi.SuspendTicket{ID: "t"}, Result: &abi.ToolResult{Status: abi.ToolSuccess},
@@ -117,12 +120,29 @@ func (w *wild) reply(r *rand.Rand, e *abi.Event) *abi.Reply {
 	return reply
 }
 
-func (w *wild) effect(r *rand.Rand) abi.Effect {
+func (w *wild) effect(r *rand.Rand, at abi.Phase) abi.Effect {
 	id := fmt.Sprintf("m%d", r.IntN(10))
 	pairs := [][]abi.Message{
 		{user("")}, {calls("", "x"), result("", "x")}, {calls("", "x")}, {result("", "c1")}, {calls("", "x"), user(""), result("", "x")}, {{Role: "king"}},
 	}
-	switch r.IntN(8) {
+	kind := r.IntN(12)
+	verbs := map[abi.Phase]int{abi.ToolGate: 7, abi.BeforeToolExecute: 7, abi.AfterInference: 8, abi.AfterToolExecute: 9}
+	if n := verbs[at]; n > 0 && r.IntN(2) == 0 {
+		kind = n
+	}
+	switch kind {
+	case 7:
+		return abi.Effect{Type: abi.EffectRewriteCall, Arguments: fields{"by": w.desc.Name, "n": r.IntN(3)}}
+	case 8:
+		return abi.Effect{Type: abi.EffectReplaceResponse, Message: &abi.Message{Content: text("answered by " + w.desc.Name), ToolCalls: []abi.ToolCall{
+			{ID: []string{"o1", "", "made up"}[r.IntN(3)], Name: []string{"tool", "none"}[r.IntN(2)]},
+		}}}
+	case 9:
+		return abi.Effect{Type: abi.EffectReplaceResult, Result: &abi.ToolResult{
+			Status: []abi.ToolStatus{abi.ToolSuccess, abi.ToolError, abi.ToolPending}[r.IntN(3)], Message: "found by " + w.desc.Name,
+		}}
+	case 10:
+		return abi.Effect{Type: abi.EffectNotify, EventType: "wild", Payload: r.IntN(100)}
 	case 0:
 		return abi.Effect{Type: abi.EffectAppendMessages, Messages: pairs[r.IntN(len(pairs))]}
 	case 1:
@@ -132,7 +152,7 @@ func (w *wild) effect(r *rand.Rand) abi.Effect {
 	case 3:
 		return abi.Effect{Type: abi.EffectPinMessage, MessageID: id}
 	case 4:
-		return abi.Effect{Type: abi.EffectExcludeTools, Tools: []string{w.desc.Name}}
+		return abi.Effect{Type: abi.EffectExcludeTools, Tools: []string{w.desc.Name, "tool"}[r.IntN(2):]}
 	case 5:
 		return abi.Effect{Type: abi.EffectStop, Code: w.desc.Name}
 	case 6:
@@ -171,6 +191,7 @@ func play(t *testing.T, seed, schedule uint64) trace {
 				in.Messages = slices.Concat(f.Messages, []abi.Message{calls("open", "o1")})
 				in.Call = &abi.ToolCall{ID: "o1", Name: "tool"}
 			}
+			wildFrame(&in)
 			before := snapshot(t, in)
 			out, err := g.Fire(t.Context(), g.state, in)
 			if after := snapshot(t, in); before != after {
@@ -191,7 +212,8 @@ func play(t *testing.T, seed, schedule uint64) trace {
 					t.Fatalf("seed %d: %s: %v", seed, f.Phase, err)
 				}
 				f.Messages = out.Messages
-			} else if last := out.Messages[len(out.Messages)-1]; last.ID != "open" || len(last.ToolCalls) != 1 {
+				checkAnswer(t, seed, out.Response)
+			} else if last := out.Messages[len(out.Messages)-1]; in.Result == nil && (last.ID != "open" || len(last.ToolCalls) != 1) {
 				t.Fatalf("seed %d: %s broke an open pair: %+v", seed, f.Phase, last)
 			}
 		}
@@ -208,6 +230,43 @@ func play(t *testing.T, seed, schedule uint64) trace {
 	checkSums(t, seed, &tr)
 	sleep(time.Hour) // lets the deaf hooks end
 	return tr
+}
+
+// wildFrame adds what belongs to the phase.
+func wildFrame(f *phases.Frame) {
+	f.HasTool = func(name string) bool { return name == "tool" }
+	f.CheckArguments = func(v any) error {
+		if m, ok := v.(map[string]any); !ok || m["n"] == int64(2) {
+			return errors.New("n is too large")
+		}
+		return nil
+	}
+	switch f.Phase {
+	case abi.AfterInference:
+		m := calls("answer", "o1")
+		f.Response = &abi.Response{Message: m}
+	case abi.AfterToolExecute:
+		f.Result, f.ResultMessageID = &abi.ToolResult{CallID: "o1", ToolName: "tool", Status: abi.ToolSuccess, Message: "done"}, "answered"
+		f.Messages = append(f.Messages, result(f.ResultMessageID, "o1"))
+	default:
+	}
+}
+
+// checkAnswer checks an answer that plugins made: it has the shape of one, and its calls
+// are the model's or have fresh ids.
+func checkAnswer(t *testing.T, seed uint64, r *abi.Response) {
+	t.Helper()
+	if r == nil {
+		return
+	}
+	if r.Message.ID != "answer" || r.Message.Role != abi.RoleAssistant {
+		t.Fatalf("seed %d: answer %+v", seed, r.Message)
+	}
+	for _, c := range r.Message.ToolCalls {
+		if c.ID != "o1" && !strings.HasPrefix(c.ID, "call_new") || c.Name != "tool" {
+			t.Fatalf("seed %d: a call that no plugin may make: %+v", seed, c)
+		}
+	}
 }
 
 // hookFailed says whether it was a hook that failed the phase, and not an action,
@@ -289,7 +348,7 @@ func TestWildPluginsDoSomething(t *testing.T) {
 	t.Parallel()
 	seen := make(map[string]int)
 	synctest.Test(t, func(t *testing.T) {
-		for seed := range uint64(30) {
+		for seed := range uint64(60) {
 			tr := play(t, seed, 1)
 			seen["failed phase"] += len(tr.errs)
 			seen["dead letter"] += tr.letters
@@ -300,6 +359,12 @@ func TestWildPluginsDoSomething(t *testing.T) {
 				seen["failed action"] += out.Report.Failed
 				seen["waiting action"] += out.Report.Skipped
 				seen["effect"] += out.Report.Effects
+				seen["notification"] += len(out.Notifications)
+				for what, is := range map[string]bool{"rewritten": out.Rewrite != nil, "rewritten twice": out.Rewrite != nil && len(out.Rewrite.By) > 1, "answer": out.Response != nil, "result": out.Result != nil} {
+					if is {
+						seen[what]++
+					}
+				}
 				seen["failed effect"] += out.Report.EffectsFailed
 				seen["rounds"] += max(0, out.Report.Rounds-1)
 				if out.Gate != nil {
@@ -319,6 +384,7 @@ func TestWildPluginsDoSomething(t *testing.T) {
 		}
 	})
 	for _, what := range []string{
+		"rewritten", "rewritten twice", "answer", "result", "notification",
 		"action", "failed action", "waiting action", "effect", "failed effect", "rounds", "dead letter", "failed phase", "edit", "appended", "allow", "block", "suspend", "set_result", "refused", "deferred", "second call", "quarantined", "overridden",
 	} {
 		if seen[what] == 0 {

@@ -13,7 +13,7 @@ import (
 
 // Why a hook failed, for errors.Is.
 var (
-	// ErrDeadline is a hook that took longer than Config.HookTimeout.
+	// ErrDeadline is a hook that took longer than Config.HookTimeout, or than its own limit.
 	ErrDeadline = errors.New("missed its deadline")
 	// ErrPanic is a hook that panicked.
 	ErrPanic = errors.New("panicked")
@@ -28,14 +28,19 @@ var (
 type HookError struct {
 	Plugin string
 	Phase  abi.Phase
-	// Handler is the full name of the action that failed, or empty for a hook.
+	// Handler is the full name of the action or tool that failed, or empty for a hook.
 	Handler string
-	Err     error
+	// Tool means that Handler is a tool.
+	Tool bool
+	Err  error
 }
 
 // Error names the plugin and the phase.
 func (e *HookError) Error() string {
-	if e.Handler != "" {
+	switch {
+	case e.Tool:
+		return fmt.Sprintf("phases: %s: tool %q: %v", e.Phase, e.Handler, e.Err)
+	case e.Handler != "":
 		return fmt.Sprintf("phases: %s: action %q: %v", e.Phase, e.Handler, e.Err)
 	}
 	return fmt.Sprintf("phases: %s: plugin %q: %v", e.Phase, e.Plugin, e.Err)
@@ -54,8 +59,8 @@ type Record struct {
 	Plugin   string
 	CallID   string
 	ToolName string
-	// Handler is the full name of the action or effect that was carried out, or
-	// empty for a hook.
+	// Handler is the full name of the action or effect that was executed, or of the tool
+	// that replied; empty for a hook.
 	Handler  string
 	Duration time.Duration
 	// Attempt is 1, 2 for the second call of a deferred hook, 0 for a hook that
@@ -77,6 +82,12 @@ type Record struct {
 	// Overridden means that another one was taken.
 	Gate       *abi.GateDecision
 	Overridden bool
+	// Recheck is a gate that judged a call again because plugins had rewritten it. Only its
+	// decision counts.
+	Recheck bool
+	// RewrittenBy are the plugins that had changed the arguments of the call when the hook
+	// saw it.
+	RewrittenBy []string
 	// Err is why the hook failed.
 	Err string
 	// Quarantined means that the hook was skipped, or will be from now on.
@@ -121,7 +132,7 @@ func (p *pass) recordOf(c *call) Record {
 		At: c.at, Run: p.frame.Run, Phase: p.frame.Phase, Step: p.frame.Step,
 		Plugin: c.hook.plugin.name, Handler: c.hook.name, Duration: c.took, Attempt: c.attempt,
 		MessagesSent: len(c.event.Messages), MessagesFrom: c.event.MessagesFrom, MessagesTotal: c.event.MessagesTotal, Revision: c.base, Applied: c.applied, Refused: c.refused,
-		Deferred: c.deferred, Overridden: c.overridden, Quarantined: c.quarantined,
+		Deferred: c.deferred, Overridden: c.overridden, Quarantined: c.quarantined, Recheck: p.recheck, RewrittenBy: c.event.RewrittenBy,
 	}
 	if c.attempt == 0 {
 		rec.MessagesSent, rec.MessagesFrom, rec.MessagesTotal = 0, 0, 0

@@ -48,6 +48,13 @@ type Bounded interface {
 	Bounded() bool
 }
 
+// Timed is what a plugin may have beside Plugin when its hooks have a time limit of their
+// own, in place of Config.HookTimeout. HookTimeout is called before each call and must be
+// quick; 0 is Config.HookTimeout.
+type Timed interface {
+	HookTimeout() time.Duration
+}
+
 // Ender is what a plugin may have beside Plugin when it keeps something for a run: it hears that the last
 // phase of the run is over in this process, whether the plugin has a hook there or not. Effects of
 // that phase may still come to it. RunEnded must be quick, and must not keep run.
@@ -75,7 +82,8 @@ type Config struct {
 	Active []string
 	// Settings are handed to the plugins, by name, as Event.Config.
 	Settings map[string]any
-	// HookTimeout is how long a hook may take, 5 s when 0.
+	// HookTimeout is how long a hook may take, 5 s when 0. A plugin that is [Timed] has its
+	// own limit.
 	HookTimeout time.Duration
 	// Grace is how much longer the phase waits for a hook that ignores its
 	// context, 250 ms when 0.
@@ -132,7 +140,7 @@ func New(cfg Config) (*Runtime, error) {
 	if err := r.register(); err != nil {
 		return nil, err
 	}
-	for _, p := range abi.Phases() {
+	for _, p := range hookPhases() {
 		ordered, err := order(p, r.hooks[p])
 		if err != nil {
 			return nil, err
@@ -168,18 +176,34 @@ func (c *Config) setDefaults() error {
 	return c.Limits.validate()
 }
 
+// PluginError says what is wrong with a plugin of a [Config].
+type PluginError struct {
+	// Field is Plugins or Builtins.
+	Field string
+	Index int
+	Err   error
+}
+
+// Error implements error.
+func (e *PluginError) Error() string {
+	return fmt.Sprintf("phases: Config.%s[%d]: %v", e.Field, e.Index, e.Err)
+}
+
+// Unwrap returns Err.
+func (e *PluginError) Unwrap() error { return e.Err }
+
 func newID() string { return uuid.Must(uuid.NewV7()).String() }
 
 func (r *Runtime) register() error {
 	names := make(map[string]bool)
 	for i, impl := range r.cfg.Builtins {
 		if err := r.registerOne(impl, names, true); err != nil {
-			return fmt.Errorf("phases: Config.Builtins[%d]: %w", i, err)
+			return &PluginError{Field: "Builtins", Index: i, Err: err}
 		}
 	}
 	for i, impl := range r.cfg.Plugins {
 		if err := r.registerOne(impl, names, false); err != nil {
-			return fmt.Errorf("phases: Config.Plugins[%d]: %w", i, err)
+			return &PluginError{Field: "Plugins", Index: i, Err: err}
 		}
 	}
 	for _, name := range r.cfg.Active {

@@ -26,7 +26,12 @@ func (p *pass) settle(c *call) {
 		return
 	}
 	if c.attempt == 1 {
-		if c.deferred = p.collides(c, proposal); c.deferred != "" {
+		switch with := p.collides(c, proposal); {
+		case with != "" && c.hook.kind == toolHandler: // A tool does not run again.
+			p.refuse(c, []Refusal{{What: "reply", Reason: with}})
+			return
+		case with != "":
+			c.deferred = with
 			return
 		}
 	}
@@ -37,7 +42,8 @@ func (p *pass) settle(c *call) {
 		return
 	}
 	fork.tx.Accept()
-	c.applied, c.proposal, c.gate = fork.changes, proposal, proposal.gate
+	p.accepted++
+	c.applied, c.proposal, c.gate, c.order = fork.changes, proposal, proposal.gate, p.accepted
 	p.draft = fork
 	p.touch(c.hook.plugin.name, proposal)
 }
@@ -87,14 +93,39 @@ func (p *pass) collides(c *call, proposal *proposal) string {
 	}
 	for i := range proposal.effects {
 		e := &proposal.effects[i]
-		if e.MessageID == "" {
-			continue
-		}
-		if t, ok := p.messages[e.MessageID]; ok && (!t.shared || e.Type != abi.EffectPinMessage) {
-			return fmt.Sprintf("message %.80q was changed by %q", e.MessageID, t.by)
+		o := p.objectOf(e)
+		if t, ok := p.objects[o]; ok && o != (object{}) && (!t.shared || e.Type != abi.EffectPinMessage) {
+			return fmt.Sprintf("%s was changed by %q", o, t.by)
 		}
 	}
 	return ""
+}
+
+// object is what an effect changes so that a second effect on it has to see the first.
+// The zero object is for effects that do not collide.
+type object struct{ kind, id string }
+
+// String names the object in a record.
+func (o object) String() string {
+	if o.id == "" {
+		return "the " + o.kind
+	}
+	return fmt.Sprintf("%s %.80q", o.kind, o.id)
+}
+
+func (p *pass) objectOf(e *abi.Effect) object {
+	switch {
+	case e.Type == abi.EffectRewriteCall:
+		return object{kind: "call"}
+	case e.Type == abi.EffectReplaceResponse:
+		return object{kind: "answer"}
+	case e.Type == abi.EffectReplaceResult:
+		return object{kind: "message", id: p.frame.ResultMessageID}
+	case e.MessageID != "":
+		return object{kind: "message", id: e.MessageID}
+	default:
+		return object{}
+	}
 }
 
 func (u *update) shared() bool { return u.key.Shared(u.op) }
@@ -105,8 +136,9 @@ func (p *pass) touch(by string, proposal *proposal) {
 		p.keys = touching(p.keys, u.key.Key, by, u.shared())
 	}
 	for i := range proposal.effects {
-		if e := &proposal.effects[i]; e.MessageID != "" {
-			p.messages = touching(p.messages, e.MessageID, by, e.Type == abi.EffectPinMessage)
+		e := &proposal.effects[i]
+		if o := p.objectOf(e); o != (object{}) {
+			p.objects = touching(p.objects, o, by, e.Type == abi.EffectPinMessage)
 		}
 	}
 }
@@ -143,6 +175,6 @@ func (p *pass) fail(c *call) {
 		reason := fmt.Sprintf("plugin %s failed: %v", name, c.err)
 		c.gate = &abi.GateDecision{Action: abi.GateBlock, Reason: oneLine(reason, p.r.cfg.Limits.TextBytes)}
 	default:
-		p.fatal = append(p.fatal, &HookError{Plugin: name, Phase: p.frame.Phase, Handler: c.hook.name, Err: c.err})
+		p.fatal = append(p.fatal, &HookError{Plugin: name, Phase: p.frame.Phase, Handler: c.hook.name, Tool: c.hook.kind == toolHandler, Err: c.err})
 	}
 }

@@ -106,7 +106,7 @@ func (r *Runtime) batch(st *State, c *Command) (state.Batch, error) {
 		case r.actions[a.Key] == nil:
 			return state.Batch{}, fmt.Errorf("phases: submit: no scheduled action handler registered for %.140s", a.Key)
 		case !slices.Contains(abi.Phases(), a.Phase):
-			return state.Batch{}, fmt.Errorf("phases: submit: action %q: phase %.40q is not one of the nine", a.Key, a.Phase)
+			return state.Batch{}, fmt.Errorf("phases: submit: action %q: phase %.40q is not one of %s", a.Key, a.Phase, phaseNames(abi.Phases()))
 		}
 		payload, _, err := state.Clone(a.Payload, r.cfg.Limits.ActionBytes)
 		if err != nil {

@@ -1,7 +1,6 @@
 package phases
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -37,6 +36,8 @@ type vetter struct {
 	left     int // of Limits.ReplyBytes
 	appended int
 	refused  []Refusal
+	// once are the types of which a reply may have one.
+	once map[abi.EffectType]bool
 }
 
 func (v *vetter) refuse(what string, err error) {
@@ -107,85 +108,6 @@ func (v *vetter) update(u *abi.Update) (update, error) {
 	return update{key: k, op: u.Op, value: value}, nil
 }
 
-func (v *vetter) effect(e *abi.Effect) (abi.Effect, error) {
-	if err := v.allowed(e.Type); err != nil {
-		return abi.Effect{}, err
-	}
-	if err := v.text("note", e.Note, v.limits.TextBytes); err != nil {
-		return abi.Effect{}, err
-	}
-	out := abi.Effect{Type: e.Type, Note: oneLine(e.Note, v.limits.TextBytes)}
-	var err error
-	switch e.Type {
-	case abi.EffectAppendMessages:
-		out.Messages, err = v.messages(e.Messages)
-	case abi.EffectReplaceMessage:
-		out.MessageID = e.MessageID
-		out.Content, err = v.content(e.Content)
-		err = cmp.Or(v.name("message_id", e.MessageID), err)
-	case abi.EffectMaskMessage:
-		out.MessageID, out.Text = e.MessageID, e.Text
-		err = cmp.Or(v.name("message_id", e.MessageID), v.text("text", e.Text, v.limits.MessageBytes))
-	case abi.EffectPinMessage:
-		out.MessageID = e.MessageID
-		err = v.name("message_id", e.MessageID)
-	case abi.EffectAddContext:
-		out.Context, err = v.context(e.Context)
-	case abi.EffectExcludeTools, abi.EffectIncludeTools:
-		out.Tools, err = v.tools(e)
-	case abi.EffectOverrideInference:
-		out.Override, err = v.override(e.Override)
-	case abi.EffectStop:
-		out.Code, out.Detail = e.Code, e.Detail
-		err = cmp.Or(v.name("code", e.Code), v.text("detail", e.Detail, v.limits.TextBytes))
-	case abi.EffectRequestCompaction:
-		out.Focus = e.Focus
-		err = v.text("focus", e.Focus, v.limits.TextBytes)
-	case abi.EffectCustom:
-		err = v.custom(e, &out)
-	case abi.EffectEmit:
-		out.EventType = e.EventType
-		out.Payload, err = v.dynamic(e.Payload, v.limits.MessageBytes)
-		err = cmp.Or(v.name("event_type", e.EventType), err)
-	}
-	return out, err
-}
-
-// allowed checks the effect against the mode of the hook.
-func (v *vetter) allowed(t abi.EffectType) error {
-	if v.hook.kind == activator {
-		return errors.New("a plugin that is activated may only update state")
-	}
-	var needs abi.Mode
-	switch t {
-	case abi.EffectEmit, abi.EffectCustom:
-		needs = abi.ModeObserve
-	case abi.EffectAppendMessages, abi.EffectReplaceMessage, abi.EffectMaskMessage, abi.EffectPinMessage,
-		abi.EffectAddContext, abi.EffectExcludeTools, abi.EffectIncludeTools, abi.EffectOverrideInference,
-		abi.EffectRequestCompaction:
-		needs = abi.ModeTransform
-	case abi.EffectStop:
-		needs = abi.ModeGate
-	default:
-		return errors.New("this type of effect is not known")
-	}
-	if rank(v.hook.Mode) < rank(needs) {
-		return fmt.Errorf("the hook's mode is %s, and this needs %s", v.hook.Mode, needs)
-	}
-	return nil
-}
-
-func rank(m abi.Mode) int {
-	switch m {
-	case abi.ModeTransform:
-		return 1
-	case abi.ModeGate:
-		return 2
-	default:
-		return 0
-	}
-}
-
 // dynamic copies a dynamic value of at most limit bytes, within the budget of
 // the whole reply.
 func (v *vetter) dynamic(value any, limit int) (any, error) {
@@ -217,9 +139,17 @@ func (v *vetter) text(field, s string, limit int) error {
 	return nil
 }
 
-func (v *vetter) name(field, s string) error {
+// require checks that a field is there.
+func (v *vetter) require(field, s string) error {
 	if s == "" {
 		return fmt.Errorf("%s is missing", field)
+	}
+	return nil
+}
+
+func (v *vetter) name(field, s string) error {
+	if err := v.require(field, s); err != nil {
+		return err
 	}
 	if strings.ContainsFunc(s, unicode.IsControl) {
 		return fmt.Errorf("%s has control characters", field)
@@ -236,6 +166,9 @@ func (v *vetter) metadata(in map[string]any) (map[string]any, error) {
 	signed := map[string]any{}
 	if fields, ok := out.(map[string]any); ok {
 		maps.Copy(signed, fields)
+	}
+	if _, ok := signed[abi.MetadataOriginal]; ok {
+		return nil, fmt.Errorf("metadata: the field %s is reserved", abi.MetadataOriginal)
 	}
 	signed[MetadataBy] = v.hook.plugin.name
 	return signed, nil

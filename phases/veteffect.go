@@ -10,6 +10,172 @@ import (
 	"github.com/mortise-dev/mortise/phases/state"
 )
 
+// effect checks one effect and copies what counts of it.
+func (v *vetter) effect(e *abi.Effect) (abi.Effect, error) {
+	if err := v.allowed(e.Type); err != nil {
+		return abi.Effect{}, err
+	}
+	if err := v.text("note", e.Note, v.limits.TextBytes); err != nil {
+		return abi.Effect{}, err
+	}
+	out := abi.Effect{Type: e.Type, Note: oneLine(e.Note, v.limits.TextBytes)}
+	var err error
+	switch e.Type {
+	case abi.EffectAppendMessages, abi.EffectReplaceMessage, abi.EffectMaskMessage, abi.EffectPinMessage:
+		err = v.messageEffect(e, &out)
+	case abi.EffectRewriteCall, abi.EffectReplaceResponse, abi.EffectReplaceResult:
+		err = v.replacement(e, &out)
+	case abi.EffectAddContext:
+		out.Context, err = v.context(e.Context)
+	case abi.EffectExcludeTools, abi.EffectIncludeTools:
+		out.Tools, err = v.tools(e)
+	case abi.EffectOverrideInference:
+		out.Override, err = v.override(e.Override)
+	case abi.EffectStop:
+		out.Code, out.Detail = e.Code, e.Detail
+		err = cmp.Or(v.name("code", e.Code), v.text("detail", e.Detail, v.limits.TextBytes))
+	case abi.EffectRequestCompaction:
+		out.Focus = e.Focus
+		err = v.text("focus", e.Focus, v.limits.TextBytes)
+	case abi.EffectVetoCompaction:
+		out.Detail = e.Detail
+		err = v.text("detail", e.Detail, v.limits.TextBytes)
+	case abi.EffectFocusCompaction:
+		out.Focus = e.Focus
+		err = cmp.Or(v.require("focus", e.Focus), v.text("focus", e.Focus, v.limits.TextBytes))
+	case abi.EffectCustom:
+		err = v.custom(e, &out)
+	case abi.EffectEmit, abi.EffectNotify:
+		out.EventType = e.EventType
+		limit := v.limits.MessageBytes
+		if e.Type == abi.EffectNotify {
+			limit = v.limits.ActionBytes
+		}
+		out.Payload, err = v.dynamic(e.Payload, limit)
+		err = cmp.Or(v.name("event_type", e.EventType), err)
+	}
+	return out, err
+}
+
+// messageEffect checks an effect on messages of the conversation.
+func (v *vetter) messageEffect(e, out *abi.Effect) (err error) {
+	if e.Type == abi.EffectAppendMessages {
+		out.Messages, err = v.messages(e.Messages)
+		return err
+	}
+	out.MessageID = e.MessageID
+	switch e.Type {
+	case abi.EffectReplaceMessage:
+		out.Content, err = v.content(e.Content)
+	case abi.EffectMaskMessage:
+		out.Text, err = e.Text, v.text("text", e.Text, v.limits.MessageBytes)
+	default: // a pin has nothing else
+	}
+	return cmp.Or(v.name("message_id", e.MessageID), err)
+}
+
+// replacement checks an effect that replaces what the event shows. A reply has one of
+// each type at most.
+func (v *vetter) replacement(e, out *abi.Effect) (err error) {
+	if v.once[e.Type] {
+		return fmt.Errorf("the reply has two %s; the later one would undo the other", e.Type)
+	}
+	if v.once == nil {
+		v.once = make(map[abi.EffectType]bool, 1)
+	}
+	v.once[e.Type] = true
+	switch e.Type {
+	case abi.EffectRewriteCall:
+		out.Arguments, err = v.arguments(e.Arguments)
+	case abi.EffectReplaceResponse:
+		out.Message, err = v.response(e.Message)
+	default:
+		out.Result, err = v.replacedResult(e.Result)
+	}
+	return err
+}
+
+// arguments copies other arguments of the call.
+func (v *vetter) arguments(in any) (any, error) {
+	switch {
+	case v.frame.Call == nil:
+		return nil, errors.New("the event has no call")
+	case in == nil:
+		return nil, errors.New("arguments is missing; give all arguments of the call, and an empty map if it takes none")
+	}
+	out, err := v.dynamic(in, v.limits.MessageBytes)
+	if err != nil {
+		return nil, fmt.Errorf("arguments: %w", err)
+	}
+	if v.frame.CheckArguments != nil {
+		if err := v.frame.CheckArguments(out); err != nil {
+			return nil, fmt.Errorf("the arguments do not fit the tool %.80q: %w", v.frame.Call.Name, err)
+		}
+	}
+	return out, nil
+}
+
+// response copies content and calls of another answer.
+func (v *vetter) response(in *abi.Message) (*abi.Message, error) {
+	switch {
+	case in == nil:
+		return nil, errors.New("message is missing")
+	case v.frame.Response == nil || v.frame.Response.Error != "":
+		return nil, errors.New("the inference failed, and there is no answer to replace")
+	case in.Role != "" && in.Role != abi.RoleAssistant:
+		return nil, fmt.Errorf("message: role %.40q is not assistant; an answer stays the model's", in.Role)
+	}
+	out := &abi.Message{Role: abi.RoleAssistant}
+	var err error
+	if len(in.Content) > 0 || len(in.ToolCalls) == 0 {
+		if out.Content, err = v.content(in.Content); err != nil {
+			return nil, fmt.Errorf("message: %w", err)
+		}
+	}
+	if out.ToolCalls, err = v.calls(in.ToolCalls); err != nil {
+		return nil, fmt.Errorf("message: %w", err)
+	}
+	return out, nil
+}
+
+// calls copies the calls of a message. An id may be missing.
+func (v *vetter) calls(in []abi.ToolCall) ([]abi.ToolCall, error) {
+	if n := len(in); n > v.limits.Calls {
+		return nil, fmt.Errorf("%d tool calls are more than the %d that are allowed", n, v.limits.Calls)
+	}
+	out := make([]abi.ToolCall, len(in))
+	for i := range in {
+		c := abi.ToolCall{ID: in[i].ID, Name: in[i].Name, Kind: in[i].Kind}
+		err := cmp.Or(v.name("name", c.Name), v.text("id", c.ID, v.limits.TextBytes))
+		if err == nil {
+			c.Arguments, err = v.dynamic(in[i].Arguments, v.limits.MessageBytes)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("tool call %d: %w", i, err)
+		}
+		out[i] = c
+	}
+	return out, nil
+}
+
+// replacedResult copies another result of the call.
+func (v *vetter) replacedResult(in *abi.ToolResult) (*abi.ToolResult, error) {
+	switch {
+	case v.frame.Result == nil:
+		return nil, errors.New("the event has no result")
+	case in == nil:
+		return nil, errors.New("result is missing")
+	case in.Status == abi.ToolPending:
+		return nil, errors.New("result: a call that has run cannot be suspended; its status is success or error")
+	}
+	out, err := v.result(in)
+	if err != nil {
+		return nil, err
+	}
+	out.Ticket, out.CallID, out.ToolName = nil, v.frame.Result.CallID, v.frame.Result.ToolName
+	return out, nil
+}
+
 // action resolves an action and copies its payload.
 func (v *vetter) action(a *abi.Action) (abi.Action, error) {
 	if v.hook.kind == activator {
@@ -19,8 +185,8 @@ func (v *vetter) action(a *abi.Action) (abi.Action, error) {
 	if h == nil {
 		return abi.Action{}, fmt.Errorf("no scheduled action handler registered for %.140s, or it is not public", a.Key)
 	}
-	if !slices.Contains(abi.Phases(), a.Phase) {
-		return abi.Action{}, fmt.Errorf("phase %.40q is not one of the nine", a.Phase)
+	if all := abi.Phases(); !slices.Contains(all, a.Phase) {
+		return abi.Action{}, fmt.Errorf("phase %.40q is not one of %s", a.Phase, phaseNames(all))
 	}
 	payload, err := v.dynamic(a.Payload, v.limits.ActionBytes)
 	return abi.Action{Phase: a.Phase, Key: h.name, Payload: payload}, err

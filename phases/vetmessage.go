@@ -11,11 +11,6 @@ import (
 // themselves; whether they may follow the conversation is seen when they are
 // applied.
 func (v *vetter) messages(in []abi.Message) ([]abi.Message, error) {
-	switch v.frame.Phase {
-	case abi.RunStart, abi.StepStart, abi.BeforeInference, abi.StepEnd, abi.RunEnd:
-	default:
-		return nil, fmt.Errorf("messages cannot be appended at %s, between a request and its results; append at step_end", v.frame.Phase)
-	}
 	if len(in) == 0 {
 		return nil, errors.New("messages is missing")
 	}

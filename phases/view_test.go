@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"reflect"
 	"testing"
+	"time"
 
 	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/phases"
@@ -52,15 +53,18 @@ func TestViews(t *testing.T) {
 // A hook sees what belongs to the phase.
 func TestEventFields(t *testing.T) {
 	t.Parallel()
-	for _, phase := range abi.Phases() {
+	now := time.UnixMilli(1_700_000_000_123)
+	for _, phase := range append(abi.Phases(), abi.CompactionPhases()...) {
 		p := plug("p", abi.Hook{Phase: phase}, silent)
-		g := build(t, phases.Config{}, p)
+		g := build(t, phases.Config{Now: func() time.Time { return now }}, p)
 		f := phasestest.Frame(phase)
+		f.End, f.RewrittenBy = &abi.RunEnding{Termination: abi.TerminationNatural}, []string{"a"}
 		f.Run.DispatchID, f.Run.SessionID, f.Run.Mode, f.Run.Adapter = "d1", "s1", abi.RunScheduled, "a2a"
 		g.fire(t, f)
 		want := abi.Event{
 			ABI: abi.Version, Phase: phase, Run: f.Run, Step: f.Step, MessagesTotal: len(f.Messages), Response: f.Response,
 			Call: f.Call, Result: f.Result, ResultMessageID: f.ResultMessageID, Notices: f.Notices,
+			NowMS: now.UnixMilli(), Compaction: f.Compaction, End: f.End, RewrittenBy: f.RewrittenBy,
 		}
 		if got := p.Events()[0]; !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: event %+v, want %+v", phase, got, want)

@@ -34,11 +34,7 @@ func description() abi.Description {
 		if p == abi.ToolGate || p == abi.StepEnd {
 			h.Mode = abi.ModeGate
 		}
-		// The second one collides with the first and is called again.
 		d.Hooks = append(d.Hooks, h)
-		if p == abi.StepEnd {
-			d.Hooks = append(d.Hooks, h)
-		}
 	}
 	return d
 }

@@ -3,6 +3,8 @@ package plugins
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
+	"time"
 
 	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/host"
@@ -18,6 +20,8 @@ type Plugin struct {
 	// shape is what the phase runtime was built on, so a swap has to keep it. It is set once,
 	// when the entry was loaded.
 	shape *abi.Description
+	// timeout is that of the last spec, 0 when it has none.
+	timeout atomic.Int64
 	// runs are the instances of runs, for a guest that asks for them.
 	runs runs
 }
@@ -25,6 +29,7 @@ type Plugin struct {
 // openPlugin makes a plugin of a module.
 func openPlugin(ctx context.Context, m *host.Module, e Entry) (*Plugin, error) {
 	p := &Plugin{module: m, entry: e, runs: runs{module: m}}
+	p.timeout.Store(int64(e.Module.Limits.Timeout))
 	var err error
 	if p.live, err = guest.NewLive(ctx, m, e.Module.Grants, p.admit); err != nil {
 		return nil, err
@@ -35,7 +40,7 @@ func openPlugin(ctx context.Context, m *host.Module, e Entry) (*Plugin, error) {
 }
 
 // admit says whether a guest can serve as this plugin.
-func (p *Plugin) admit(g *guest.Guest) error {
+func (p *Plugin) admit(ctx context.Context, g *guest.Guest) error {
 	d := g.Description()
 	handlers := len(d.Hooks) + len(d.Actions) + len(d.Effects)
 	if handlers+len(d.Tools) == 0 {
@@ -46,7 +51,7 @@ func (p *Plugin) admit(g *guest.Guest) error {
 			return err
 		}
 	}
-	if err := g.CheckConfig(p.entry.Config); err != nil {
+	if err := g.ValidateConfig(ctx, p.entry.Config); err != nil {
 		return err
 	}
 	if p.shape != nil {
@@ -99,6 +104,10 @@ func (p *Plugin) Describe() abi.Description { return p.describe(p.live.Edition()
 // does: the host interrupts it. That holds as long as it computes. What it may be granted
 // (files, the network) can keep it in a call of the operating system.
 func (p *Plugin) Bounded() bool { return p.live.Pure() }
+
+// HookTimeout implements phases.Timed: Limits.Timeout of the spec that the plugin was loaded with, or swapped to,
+// also when it is more than the phase runtime's own. Without one it is 0, and the phase runtime's holds.
+func (p *Plugin) HookTimeout() time.Duration { return time.Duration(p.timeout.Load()) }
 
 // OnPhase hands the event to the guest. The error is host.GuestError,
 // host.TrapError, a decoding error, or that of ctx.

@@ -10,6 +10,7 @@ import (
 	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/agent"
 	"github.com/mortise-dev/mortise/phases"
+	"github.com/mortise-dev/mortise/phases/phasestest"
 	"github.com/mortise-dev/mortise/plugins"
 )
 
@@ -29,7 +30,15 @@ func playRuns(t *testing.T, p phases.Plugin) played {
 	n := 0
 	id := func() string { n++; return fmt.Sprint("id", n) }
 	then := time.Unix(1000, 0)
-	rt, err := phases.New(phases.Config{Plugins: []phases.Plugin{p}, HookTimeout: time.Minute, NewID: id})
+	deferred := 0
+	rt, err := phases.New(phases.Config{
+		Plugins: []phases.Plugin{p, rival()}, HookTimeout: time.Minute, NewID: id,
+		Record: func(r phases.Record) {
+			if r.Deferred != "" {
+				deferred++
+			}
+		},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,13 +78,30 @@ func playRuns(t *testing.T, p phases.Plugin) played {
 		t.Fatal(err)
 	}
 	out.saved.Run.Active = 0
+	if deferred == 0 {
+		t.Error("the plugin never collided with another one")
+	}
 	return out
 }
 
-// answersTo is a tool runner of one tool.
+// rival replaces results before the plugin does, which is then called again.
+func rival() phases.Plugin {
+	return &phasestest.Scripted{
+		Desc: abi.Description{Name: "rival", Hooks: []abi.Hook{{Phase: abi.AfterToolExecute, Mode: abi.ModeTransform, Priority: -1}}},
+		Script: map[abi.Phase]phasestest.Answer{
+			abi.AfterToolExecute: func(_ context.Context, e *abi.Event) (*abi.Reply, error) {
+				return &abi.Reply{Effects: []abi.Effect{{Type: abi.EffectReplaceMessage, MessageID: e.ResultMessageID, Content: text("by the rival")}}}, nil
+			},
+		},
+	}
+}
+
+// answersTo is a tool runner of one tool, and has another one that no model calls.
 type answersTo string
 
-func (a answersTo) Tools() []abi.Tool { return []abi.Tool{{Name: string(a), Kind: abi.ToolRead}} }
+func (a answersTo) Tools() []abi.Tool {
+	return []abi.Tool{{Name: string(a), Kind: abi.ToolRead}, {Name: "rm", Kind: abi.ToolEdit}}
+}
 
 func (a answersTo) CallTool(_ context.Context, call abi.ToolCall) (abi.ToolResult, error) {
 	return abi.ToolResult{Status: abi.ToolSuccess, Message: fmt.Sprint("module ", call.Arguments)}, nil

@@ -43,12 +43,14 @@ const (
 
 // Status says what became of an entry.
 type Status struct {
-	Name    string    `json:"name"`
-	Version string    `json:"version,omitempty"`
-	Summary string    `json:"summary,omitempty"`
-	State   State     `json:"state"`
-	Reason  string    `json:"reason,omitempty"`
-	Module  host.Info `json:"module,omitzero"`
+	Name    string `json:"name"`
+	Version string `json:"version,omitempty"`
+	Summary string `json:"summary,omitempty"`
+	State   State  `json:"state"`
+	Reason  string `json:"reason,omitempty"`
+	// Err is the error of an entry that failed, whose text is Reason.
+	Err    error     `json:"-"`
+	Module host.Info `json:"module,omitzero"`
 	// Granted is what the operator granted.
 	Granted []string `json:"granted,omitempty"`
 	// Notes compare that with what the plugin asks for: sentences whose subject is
@@ -85,7 +87,7 @@ func Load(ctx context.Context, h *host.Host, entries []Entry) (*Set, error) {
 		out, err := s.load(ctx, e, seen)
 		if err != nil {
 			out.status.Name = cmp.Or(out.status.Name, name)
-			out.status.State, out.status.Reason = StateFailed, err.Error()
+			out.status.State, out.status.Reason, out.status.Err = StateFailed, err.Error(), err
 			failures = append(failures, err)
 		}
 		s.entries = append(s.entries, out)
@@ -120,6 +122,9 @@ func admit(ctx context.Context, m *host.Module, e Entry, seen map[string]bool) (
 	}
 	// What phases would refuse is refused here, where the entry can be named.
 	if _, err := phases.New(phases.Config{Plugins: []phases.Plugin{p}}); err != nil {
+		if bad, ok := errors.AsType[*phases.PluginError](err); ok {
+			err = bad.Err
+		}
 		return nil, status, fmt.Errorf("plugins: module %q: %w", m.Name(), err)
 	}
 	seen[p.shape.Name] = true
@@ -153,9 +158,29 @@ func (s *Set) Status() []Status {
 		out[i] = e.status
 		if e.plugin != nil {
 			out[i] = e.plugin.status()
+			out[i].Notes = append(out[i].Notes, s.strangers(e.plugin)...)
 		}
 	}
 	return out
+}
+
+// strangers notes the plugins that hooks name in before and after and that are not loaded.
+func (s *Set) strangers(p *Plugin) []string {
+	var notes []string
+	for i := range p.shape.Hooks {
+		h := &p.shape.Hooks[i]
+		for _, order := range []struct {
+			word  string
+			names []string
+		}{{"before", h.Before}, {"after", h.After}} {
+			for _, name := range order.names {
+				if !slices.ContainsFunc(s.plugins, func(o *Plugin) bool { return o.shape.Name == name }) {
+					notes = append(notes, fmt.Sprintf("has to run %s %.64q at %s, and no plugin of that name is loaded", order.word, name, h.Phase))
+				}
+			}
+		}
+	}
+	return notes
 }
 
 // Swap puts another binary, or another spec, in the place of a plugin's, while runs use
@@ -177,6 +202,7 @@ func (s *Set) Swap(ctx context.Context, name string, spec host.Spec, opts host.S
 		if err := p.live.Swap(ctx, spec, opts); err != nil {
 			return guest.Explain(ctx, s.host, spec, err)
 		}
+		p.timeout.Store(int64(spec.Limits.Timeout))
 		return nil
 	}
 	return fmt.Errorf("plugins: swap %.80q: there is no plugin of that name; there are: %s", name, strings.Join(names, ", "))

@@ -39,8 +39,8 @@ func lines[T any](in []T, word func(*T) line) []line {
 }
 
 func hookLine(h *abi.Hook) line {
-	text := fmt.Sprintf("mode %.20s, messages %.20s, window %d, priority %d, before %.200q, after %.200q, on_failure %.20s",
-		h.Mode, cmp.Or(h.Messages, abi.ViewNone), h.Window, h.Priority, h.Before, h.After, cmp.Or(string(h.OnFailure), "default"))
+	text := fmt.Sprintf("mode %.20s, messages %.20s, window %d, include %.40q, priority %d, before %.200q, after %.200q, on_failure %.20s",
+		h.Mode, cmp.Or(h.Messages, abi.ViewNone), h.Window, h.Include, h.Priority, h.Before, h.After, cmp.Or(string(h.OnFailure), "default"))
 	return line{string(h.Phase), text}
 }
 

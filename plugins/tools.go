@@ -10,6 +10,8 @@ import (
 	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/host"
 	"github.com/mortise-dev/mortise/internal/guest"
+	"github.com/mortise-dev/mortise/internal/schema"
+	"github.com/mortise-dev/mortise/phases"
 )
 
 // Bounds on a tool and on what it answers, in bytes.
@@ -30,7 +32,7 @@ type Tools struct {
 // tool is one tool and who answers for it.
 type tool struct {
 	plugin *Plugin
-	schema *guest.Schema
+	schema *schema.Schema
 }
 
 // Tools returns the tools of the loaded plugins. A tool that is described wrongly, a
@@ -74,12 +76,12 @@ func (t *Tools) add(p *Plugin, d abi.Tool) error {
 	default:
 		return fmt.Errorf("tool %q: kind %.40q is not one of read, search, edit, execute, other", d.Name, d.Kind)
 	}
-	schema, err := g.CompileTool(&d)
+	compiled, err := g.CompileTool(&d)
 	if err != nil {
 		return err
 	}
 	t.list = append(t.list, d)
-	t.byName[d.Name] = tool{plugin: p, schema: schema}
+	t.byName[d.Name] = tool{plugin: p, schema: compiled}
 	return nil
 }
 
@@ -108,9 +110,12 @@ func (t *Tools) Owner(name string) string {
 	return found.plugin.shape.Name
 }
 
-// CallTool has the plugin carry out a call. Arguments that do not fit the tool's
-// schema are an error result, and the guest never sees them. The error is that of the
-// guest or of ctx, or says what is wrong with the answer.
+// CallTool has the plugin execute a call. Arguments that do not fit the tool's
+// schema are an error result, and the guest never sees them. Within a run, whose
+// phases.Invocation ctx holds, the guest gets the plugin's state, the run's identity and
+// the messages that it asks for, and may reply with updates and effects, which
+// phases.Runtime.Settle applies. The error is that of the guest or of ctx, or names what is
+// wrong with the answer.
 func (t *Tools) CallTool(ctx context.Context, call abi.ToolCall) (abi.ToolResult, error) {
 	found, ok := t.byName[call.Name]
 	if !ok {
@@ -121,10 +126,10 @@ func (t *Tools) CallTool(ctx context.Context, call abi.ToolCall) (abi.ToolResult
 			CallID: call.ID, ToolName: call.Name, Status: abi.ToolError, Message: "Invalid arguments: " + bounded(err.Error(), maxTicketText),
 		}, nil
 	}
-	var result abi.ToolResult
+	var reply abi.ToolReply
 	err := found.plugin.live.Do(ctx, func(g *guest.Guest) error {
-		result = abi.ToolResult{}
-		return g.Call(ctx, abi.ExportCallTool, &call, &result)
+		reply = abi.ToolReply{}
+		return found.plugin.callTool(ctx, g, &call, &reply)
 	})
 	if err != nil {
 		if said, ok := errors.AsType[*host.GuestError](err); ok {
@@ -132,11 +137,46 @@ func (t *Tools) CallTool(ctx context.Context, call abi.ToolCall) (abi.ToolResult
 		}
 		return abi.ToolResult{}, fmt.Errorf("plugins: %q: tool %s: %w", found.plugin.shape.Name, call.Name, err)
 	}
-	if err := checkResult(&result); err != nil {
+	result := abi.ToolResult{
+		CallID: call.ID, ToolName: call.Name, Status: reply.Status, Content: reply.Content, Data: reply.Data,
+		Message: reply.Message, Ticket: reply.Ticket,
+	}
+	err = checkResult(&result)
+	if err == nil {
+		err = found.plugin.reply(ctx, &reply)
+	}
+	if err != nil {
 		return abi.ToolResult{}, fmt.Errorf("plugins: %q: tool %s: %w", found.plugin.shape.Name, call.Name, err)
 	}
-	result.CallID, result.ToolName = call.ID, call.Name
 	return result, nil
+}
+
+// callTool asks the guest, with what it may know of the run.
+func (p *Plugin) callTool(ctx context.Context, g *guest.Guest, call *abi.ToolCall, reply *abi.ToolReply) error {
+	request := abi.ToolRequest{
+		ID: call.ID, Name: call.Name, Kind: call.Kind, Arguments: call.Arguments, IdempotencyKey: call.IdempotencyKey,
+		Resume: call.Resume, ABI: g.Version(), Config: p.entry.Config,
+	}
+	if i := phases.InvocationOf(ctx); i != nil {
+		request.Run, request.Step, request.NowMS = i.Run, i.Step, i.At.UnixMilli()
+		request.MessagesTotal, request.State = i.MessagesTotal, i.State(p.shape.Name)
+		if g.ReadsMore() {
+			ctx = host.WithRange(ctx, more(ctx, g, &abi.Event{Run: i.Run, Step: i.Step}))
+		}
+	}
+	return g.Call(ctx, abi.ExportCallTool, &request, reply)
+}
+
+// reply hands on what the tool wants done beyond its result.
+func (p *Plugin) reply(ctx context.Context, r *abi.ToolReply) error {
+	if len(r.Updates)+len(r.Effects) == 0 {
+		return nil
+	}
+	i := phases.InvocationOf(ctx)
+	if i == nil {
+		return errors.New("the reply has updates or effects, and the call belongs to no run")
+	}
+	return i.Reply(p.shape.Name, &abi.Reply{Updates: r.Updates, Effects: r.Effects})
 }
 
 // checkResult says what is wrong with an answer: a model provider, or whoever

@@ -29,7 +29,7 @@ func teller(t *testing.T) *plugins.Tools {
 func TestToolsOfAGuest(t *testing.T) {
 	t.Parallel()
 	tools := teller(t)
-	if list := tools.Tools(); len(list) != 5 || list[0].Name != "sum" || list[0].Kind != abi.ToolRead || list[0].Parameters == nil {
+	if list := tools.Tools(); len(list) != 7 || list[0].Name != "sum" || list[0].Kind != abi.ToolRead || list[0].Parameters == nil {
 		t.Fatalf("tools %+v", list)
 	}
 	values := func(v ...any) map[string]any { return map[string]any{"values": v} }

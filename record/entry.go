@@ -62,12 +62,16 @@ type Entry struct {
 	Plugin  string `json:"plugin,omitempty"`
 	Handler string `json:"handler,omitempty"`
 	// CallID and Tool are those of the tool call that it was about.
-	CallID     string  `json:"call_id,omitempty"`
-	Tool       string  `json:"tool,omitempty"`
-	Verdict    Verdict `json:"verdict,omitempty"`
-	Attempt    int     `json:"attempt"`
-	DurationMS float64 `json:"duration_ms"`
-	Saw        *Saw    `json:"saw,omitempty"`
+	CallID string `json:"call_id,omitempty"`
+	Tool   string `json:"tool,omitempty"`
+	// RewrittenBy are the plugins that had changed its arguments by then. Recheck is a gate
+	// that judged it again because of that.
+	RewrittenBy []string `json:"rewritten_by,omitempty"`
+	Recheck     bool     `json:"recheck,omitempty"`
+	Verdict     Verdict  `json:"verdict,omitempty"`
+	Attempt     int      `json:"attempt"`
+	DurationMS  float64  `json:"duration_ms"`
+	Saw         *Saw     `json:"saw,omitempty"`
 
 	Applied     []Change  `json:"applied,omitempty"`
 	Refused     []Refusal `json:"refused,omitempty"`
@@ -119,7 +123,7 @@ func Of(r *phases.Record) Entry {
 	e := Entry{
 		At: r.At, Phase: r.Phase, Step: r.Step, Plugin: r.Plugin, Handler: r.Handler, CallID: r.CallID, Tool: r.ToolName,
 		Attempt: r.Attempt, DurationMS: float64(r.Duration) / float64(time.Millisecond),
-		DeferredBy: r.Deferred, Error: r.Err, Quarantined: r.Quarantined,
+		DeferredBy: r.Deferred, Error: r.Err, Quarantined: r.Quarantined, RewrittenBy: r.RewrittenBy, Recheck: r.Recheck,
 	}
 	if r.Attempt > 0 {
 		e.Saw = &Saw{Messages: r.MessagesSent, From: r.MessagesFrom, Total: r.MessagesTotal, Revision: r.Revision}

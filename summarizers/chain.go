@@ -31,7 +31,10 @@ type Link struct {
 // A Chain is safe for concurrent use, as far as its links are.
 type Chain struct{ links []Link }
 
-var _ compaction.Summarizer = (*Chain)(nil)
+var (
+	_ compaction.Summarizer = (*Chain)(nil)
+	_ compaction.Versioned  = (*Chain)(nil)
+)
 
 // NewChain checks the links.
 func NewChain(links ...Link) (*Chain, error) {
@@ -48,6 +51,20 @@ func NewChain(links ...Link) (*Chain, error) {
 
 // Name is the first link's.
 func (c *Chain) Name() string { return c.links[0].Name }
+
+// Version implements compaction.Versioned for the first link.
+func (c *Chain) Version() string {
+	if v, ok := c.links[0].Summarizer.(compaction.Versioned); ok {
+		return v.Version()
+	}
+	return ""
+}
+
+// RollBack implements compaction.Versioned for the first link.
+func (c *Chain) RollBack(version, reason string) bool {
+	v, ok := c.links[0].Summarizer.(compaction.Versioned)
+	return ok && v.RollBack(version, reason)
+}
 
 // Summarize implements compaction.Summarizer.
 func (c *Chain) Summarize(ctx context.Context, r *abi.SummarizeRequest) (*abi.Summary, error) {

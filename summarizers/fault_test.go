@@ -23,14 +23,14 @@ import (
 	"github.com/mortise-dev/mortise/summarizers"
 )
 
-// build builds a guest of this repository, as an author would.
-func build(t *testing.T, dir, pkg string) []byte {
+// build builds a guest of this repository, as an author would, with more flags for the linker.
+func build(t *testing.T, dir, pkg string, flags ...string) []byte {
 	t.Helper()
 	if testing.Short() {
 		testskip.Skip(t, "builds a guest; run without -short")
 	}
 	file := filepath.Join(t.TempDir(), "guest.wasm")
-	cmd := exec.CommandContext(t.Context(), "go", "build", "-buildmode=c-shared", "-trimpath", "-buildvcs=false", "-ldflags=-s -w -buildid=", "-o", file, pkg)
+	cmd := exec.CommandContext(t.Context(), "go", "build", "-buildmode=c-shared", "-trimpath", "-buildvcs=false", "-ldflags=-s -w -buildid= "+strings.Join(flags, " "), "-o", file, pkg)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm", "GOWASM=", "GOFLAGS=", "GOEXPERIMENT=", "GOWORK=off", "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {

@@ -2,7 +2,9 @@ package summarizers
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -34,6 +36,9 @@ type Config struct {
 	Grants host.Grants
 }
 
+// ErrPolicy means that a module has no policy of the name in Config.Policy.
+var ErrPolicy = errors.New("knows no policy")
+
 // Policy is a guest that summarizes or admits.
 type Policy struct {
 	live *guest.Live
@@ -43,6 +48,7 @@ type Policy struct {
 var (
 	_ compaction.Summarizer = (*Policy)(nil)
 	_ compaction.Admitter   = (*Policy)(nil)
+	_ compaction.Versioned  = (*Policy)(nil)
 )
 
 // Open asks the module to describe itself and checks that it can serve: that it
@@ -60,27 +66,53 @@ func Open(ctx context.Context, m *host.Module, cfg Config) (*Policy, error) {
 }
 
 // admit says whether a guest can serve as this policy.
-func (p *Policy) admit(g *guest.Guest) error {
+func (p *Policy) admit(ctx context.Context, g *guest.Guest) error {
 	if err := g.Require(string(p.cfg.Use)); err != nil {
 		return err
 	}
 	known := g.Description().Policies
 	if p.cfg.Policy != "" && !slices.Contains(known, p.cfg.Policy) {
-		return fmt.Errorf("summarizers: module %q: knows no policy %q; it knows %s",
-			g.Module(), p.cfg.Policy, orNone(known))
+		return fmt.Errorf("summarizers: module %q: %w %q; it knows %s", g.Module(), ErrPolicy, p.cfg.Policy, orNone(known))
 	}
-	return g.CheckConfig(p.cfg.Config)
+	return g.ValidateConfig(ctx, p.cfg.Config)
 }
 
+// minWatched is after how many calls a policy may be rolled back: compactions are
+// rare, and three failures in a row open their breaker by default.
+const minWatched = 3
+
 // Swap puts another binary, or another spec, in the place of the policy's, while
-// it is in use. It must know the same policy and accept the same config; its name may be
-// another. Requests in progress end on the binary before. See host.Module.Swap for probes, the
-// watch and roll-back, and for the error.
+// it is in use. It must know the same policy, accept the same config and answer a small built-in
+// sample; its name may be another. Requests in progress end on the binary before. See
+// host.Module.Swap for probes, the watch and roll-back, and for the error. Watch.MinCalls is 3 by
+// default.
+//
+// During the watch an answer that cannot be used counts as a failure, and
+// compaction's breaker rolls the binary back where it would open.
 //
 // A module that serves two policies is swapped for both: the other one finds out at
 // its next request, and fails there when the binary does not serve it.
 func (p *Policy) Swap(ctx context.Context, spec host.Spec, opts host.SwapOptions) error {
+	if w := &opts.Watch; w.MinCalls == 0 && (w.Calls == 0 || w.Calls > minWatched) {
+		w.MinCalls = minWatched
+	}
+	also := opts.Check
+	opts.Check = func(ctx context.Context, gen *host.Generation) error {
+		if err := p.probe(ctx, gen); err != nil || also == nil {
+			return err
+		}
+		return also(ctx, gen)
+	}
 	return p.live.Swap(ctx, spec, opts)
+}
+
+// Version implements compaction.Versioned: the checksum of the binary in use.
+func (p *Policy) Version() string { return p.live.Edition().Generation.Info().SHA256 }
+
+// RollBack implements compaction.Versioned.
+func (p *Policy) RollBack(version, reason string) bool {
+	gen := p.live.Edition().Generation
+	return gen.Info().SHA256 == version && gen.RollBack(context.Background(), reason) //nolint:forbidigo // nothing waits for it
 }
 
 func orNone(names []string) string {
@@ -115,12 +147,13 @@ func (p *Policy) Name() string {
 // Summarize asks the guest to stand in for a range of messages. When the guest names a way in
 // which its policy did so (as hybrid does), that stands in the compaction's event.
 func (p *Policy) Summarize(ctx context.Context, r *abi.SummarizeRequest) (*abi.Summary, error) {
-	request := *r
-	request.Policy, request.Config = p.cfg.Policy, p.cfg.Config
 	var summary *abi.Summary
-	err := p.live.Do(ctx, func(g *guest.Guest) error {
-		request.ABI, summary = g.Version(), &abi.Summary{}
-		return g.Call(ctx, abi.ExportSummarize, &request, summary)
+	err := p.live.DoOn(ctx, func(e *guest.Edition) (err error) {
+		summary, err = p.summarize(ctx, e.Guest, r)
+		if err == nil {
+			e.Generation.Fault(ctx, check(r, summary))
+		}
+		return undecodable(ctx, e, err)
 	})
 	if err != nil {
 		return nil, err
@@ -129,6 +162,38 @@ func (p *Policy) Summarize(ctx context.Context, r *abi.SummarizeRequest) (*abi.S
 		compaction.Note(ctx, p.Name()+"/"+clip(way), "")
 	}
 	return summary, nil
+}
+
+func (p *Policy) summarize(ctx context.Context, g *guest.Guest, r *abi.SummarizeRequest) (*abi.Summary, error) {
+	request, summary := *r, &abi.Summary{}
+	request.ABI, request.Policy, request.Config = g.Version(), p.cfg.Policy, p.cfg.Config
+	request.Messages = withoutOriginals(r.Messages)
+	return summary, g.Call(ctx, abi.ExportSummarize, &request, summary)
+}
+
+// withoutOriginals returns messages without the answers that plugins replaced, which a stored log keeps and no guest may
+// see. It copies them only if there are such.
+func withoutOriginals(messages []abi.Message) []abi.Message {
+	has := func(m abi.Message) bool { return m.Metadata[abi.MetadataOriginal] != nil }
+	if !slices.ContainsFunc(messages, has) {
+		return messages
+	}
+	out := slices.Clone(messages)
+	for i := range out {
+		if has(out[i]) {
+			out[i].Metadata = maps.Clone(out[i].Metadata)
+			delete(out[i].Metadata, abi.MetadataOriginal)
+		}
+	}
+	return out
+}
+
+// undecodable counts an answer that cannot be decoded, which the host saw succeed, and returns err.
+func undecodable(ctx context.Context, e *guest.Edition, err error) error {
+	if errors.Is(err, guest.ErrDecode) {
+		e.Generation.Fault(ctx, err)
+	}
+	return err
 }
 
 // maxWay bounds how a policy may say that it went its way, in bytes.
@@ -146,15 +211,22 @@ func clip(s string) string {
 
 // Admit asks the guest whether a compaction may start now.
 func (p *Policy) Admit(ctx context.Context, r *abi.AdmitRequest) (*abi.Decision, error) {
-	request := *r
-	request.Policy, request.Config = p.cfg.Policy, p.cfg.Config
 	var decision *abi.Decision
-	err := p.live.Do(ctx, func(g *guest.Guest) error {
-		request.ABI, decision = g.Version(), &abi.Decision{}
-		return g.Call(ctx, abi.ExportAdmit, &request, decision)
+	err := p.live.DoOn(ctx, func(e *guest.Edition) (err error) {
+		decision, err = p.decide(ctx, e.Guest, r)
+		if err == nil {
+			e.Generation.Fault(ctx, compaction.CheckDecision(decision))
+		}
+		return undecodable(ctx, e, err)
 	})
 	if err != nil {
 		return nil, err
 	}
 	return decision, nil
+}
+
+func (p *Policy) decide(ctx context.Context, g *guest.Guest, r *abi.AdmitRequest) (*abi.Decision, error) {
+	request, decision := *r, &abi.Decision{}
+	request.ABI, request.Policy, request.Config = g.Version(), p.cfg.Policy, p.cfg.Config
+	return decision, g.Call(ctx, abi.ExportAdmit, &request, decision)
 }

@@ -6,9 +6,11 @@ import (
 	"context"
 	"os"
 
+	"github.com/mortise-dev/mortise/host"
 	"github.com/mortise-dev/mortise/internal/cli"
 )
 
 func main() {
+	host.CompileChild()
 	os.Exit(int(cli.Main(context.Background(), os.Args[1:], cli.Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr})))
 }

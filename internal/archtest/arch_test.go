@@ -27,8 +27,9 @@ func arrows() map[string][]string {
 		"internal/wasm/meter":                 {"internal/wasm"},
 		"internal/wire":                       {},
 		"internal/egress":                     {},
+		"internal/schema":                     {},
 		"internal/archtest":                   {},
-		"internal/guest":                      {"host", "internal/wire", "abi"},
+		"internal/guest":                      {"host", "internal/schema", "internal/wire", "abi"},
 		"phases":                              {"abi", "phases/state"},
 		"phases/state":                        {"abi"},
 		"phases/phasestest":                   {"phases", "abi"},
@@ -43,14 +44,15 @@ func arrows() map[string][]string {
 		"llm":                                 {"abi"},
 		"llm/transcript":                      {"abi"},
 		"llm/replay":                          {"llm", "llm/transcript", "abi"},
-		"agent":                               {"phases", "inbox", "notice", "llm", "abi"},
+		"agent":                               {"phases", "inbox", "notice", "llm", "abi", "internal/schema"}, // a plugin's arguments for a call must fit the tool, whoever offers it
 		"mailbox":                             {},
 		"mailbox/mailboxtest":                 {"mailbox"},
 		"mailbox/mailboxmetrics":              {"mailbox"},
 		"mailbox/mailboxtrace":                {"mailbox"},
 		"mailbox/agentrun":                    {"mailbox", "agent", "llm", "internal/wire", "abi"},
+		"mailbox/agentrun/agentruntest":       {"mailbox/agentrun", "mailbox/mailboxtest", "mailbox", "agent", "phases", "llm", "internal/killtest", "abi"},
 		"store":                               {"mailbox"},
-		"plugins":                             {"phases", "host", "internal/guest", "internal/wire", "abi"},
+		"plugins":                             {"phases", "host", "internal/guest", "internal/schema", "internal/wire", "abi"},
 		"summarizers":                         {"compaction", "host", "internal/guest", "internal/wire", "abi"},
 		"summarizers/bundled":                 {"host"},
 		"summarizers/role":                    {"llm", "host", "abi"},
@@ -106,7 +108,7 @@ func owners() map[string][]string {
 		"github.com/nats-io/nats-server":    {"store/natsstore", "internal/cli"}, // only tests
 		"golang.org/x/term":                 {"internal/cli"},
 		"gonum.org/v1/plot":                 {"internal/cli"},
-		"github.com/santhosh-tekuri/jsonsc": {"internal/guest"},
+		"github.com/santhosh-tekuri/jsonsc": {"internal/schema"},
 	}
 }
 

@@ -59,12 +59,12 @@ func TestBundledRefusals(t *testing.T) {
 		code       cli.ExitCode
 	}{
 		"no model":        {"compaction: {summarizer: {policy: anchored}}\n", "compaction.summarizer: policy: anchored asks a model, and this command has none to grant; write policy: hybrid", cli.ExitConfig},
-		"sum":             {"compaction: {summarizer: {policy: mask, sha256: abc}}\n", "compaction.summarizer: sha256: is for a module of your own", cli.ExitConfig},
+		"sum":             {"compaction: {summarizer: {policy: mask, sha256: '" + strings.Repeat("ab", 32) + "'}}\n", "compaction.summarizer: sha256: is for a module of your own", cli.ExitConfig},
 		"config alone":    {"compaction: {summarizer: {config: {hint: x}}}\n", "compaction.summarizer: config: stands without a policy or a module", cli.ExitConfig},
 		"fallback alone":  {"compaction: {fallback: {policy: mask}}\n", "compaction.fallback: names a policy, but compaction.summarizer does not", cli.ExitConfig},
-		"unknown":         {"compaction: {summarizer: {policy: magic}}\n", `module "summarizer": knows no policy "magic"; it knows extract, mask, anchored, hybrid`, cli.ExitModule},
-		"unknown admits":  {"compaction: {summarizer: {policy: mask}, admission: {policy: magic}}\n", `module "admission": knows no policy "magic"; it knows quota, threshold, cost`, cli.ExitModule},
-		"config is wrong": {"compaction: {summarizer: {policy: mask, config: {zzz: 1}}}\n", `additional properties 'zzz'`, cli.ExitModule},
+		"unknown":         {"compaction: {summarizer: {policy: magic}}\n", `module "summarizer": knows no policy "magic"; it knows extract, mask, anchored, hybrid`, cli.ExitConfig},
+		"unknown admits":  {"compaction: {summarizer: {policy: mask}, admission: {policy: magic}}\n", `module "admission": knows no policy "magic"; it knows quota, threshold, cost`, cli.ExitConfig},
+		"config is wrong": {"compaction: {summarizer: {policy: mask, config: {zzz: 1}}}\n", `additional properties 'zzz'`, cli.ExitConfig},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

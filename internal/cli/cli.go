@@ -9,18 +9,39 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/term"
 )
 
 // Streams are the standard streams of the process.
 type Streams struct {
 	In       io.Reader
 	Out, Err io.Writer
+
+	// terminal means that Err is one. If not, hangups holds a SIGHUP that waits.
+	terminal bool
+	hangups  <-chan os.Signal
+}
+
+func isTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
 }
 
 // Main runs the command line and returns the exit code. The first interrupt
-// ends what runs in an orderly way; the second ends the process.
+// ends what runs in an orderly way; the second ends the process. SIGHUP is an
+// interrupt when standard error is a terminal, which is gone then; elsewhere it
+// waits for mortise run, and other commands ignore it.
 func Main(ctx context.Context, args []string, s Streams) ExitCode {
-	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	ends := []os.Signal{os.Interrupt, syscall.SIGTERM}
+	if s.terminal = isTerminal(s.Err); s.terminal {
+		ends = append(ends, syscall.SIGHUP)
+	} else {
+		hangups := make(chan os.Signal, 1)
+		signal.Notify(hangups, syscall.SIGHUP)
+		defer signal.Stop(hangups)
+		s.hangups = hangups
+	}
+	ctx, stop := signal.NotifyContext(ctx, ends...)
 	defer stop()
 	go func() {
 		<-ctx.Done()
@@ -30,7 +51,7 @@ func Main(ctx context.Context, args []string, s Streams) ExitCode {
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
 	if err != nil {
-		fmt.Fprintln(s.Err, "mortise:", err)
+		fmt.Fprintln(s.Err, "mortise:", worded(err))
 	}
 	return codeOf(err)
 }
@@ -42,8 +63,9 @@ func newRoot(s Streams) *cobra.Command {
 		Long: `Mortise runs agent conversations through plugins that are WebAssembly modules,
 and compacts them in the background by policies that are modules as well.
 
-Exit codes: 0 done, 1 a run failed, 2 wrong command line, 3 wrong config,
-4 unreadable session, 5 a module failed to load, 130 interrupted.`,
+Exit codes: 0 done, 1 a run failed, 2 wrong command line or nothing of that
+name, 3 wrong config, 4 unreadable session, store or record, 5 a module failed to
+load, 130 interrupted.`,
 		Args:          takesNone,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 		SilenceUsage:  true,

@@ -125,6 +125,9 @@ func (c *collector) event(e agent.Event) {
 		}
 	case agent.EventToolCallDone:
 		runs.ToolCalls++
+		if len(e.RewrittenBy) > 0 {
+			runs.Rewritten++
+		}
 	case agent.EventRunFinish:
 		runs.Count++
 		if e.Outcome == nil {
@@ -182,7 +185,7 @@ func (c *collector) done() *Report {
 	r.RecordDir, r.Tools = c.records.dir(), c.tools.all()
 	r.Evidence = evidence(r.Admissions, &c.steps)
 	order := make(map[string]int)
-	for i, p := range abi.Phases() {
+	for i, p := range slices.Concat(abi.Phases(), abi.CompactionPhases()) {
 		order[string(p)] = i
 	}
 	for _, h := range c.hooks {
@@ -250,4 +253,11 @@ func (c *collector) reloaded(r ReloadReport) {
 	if len(c.report.Reloads) < maxNotes {
 		c.report.Reloads = append(c.report.Reloads, r)
 	}
+}
+
+// reloadAsked counts a signal that asks for a reload.
+func (c *collector) reloadAsked() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.report.ReloadRequests++
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"strconv"
 	"strings"
 	"time"
@@ -96,7 +97,9 @@ func compactEval(ctx context.Context, s Streams, paths []string, o evalOptions) 
 	p := &evalProgress{progress: newProgress(s.Err, o.quiet)}
 	defer p.close()
 	out := &EvalReport{}
-	if cfg.Sets, err = o.sets(paths, s.In, out, p); err != nil {
+	if cfg.Sets, err = o.sets(paths, s.In, out, p); errors.Is(err, fs.ErrNotExist) {
+		return notFound(err)
+	} else if err != nil {
 		return with(ExitSession, err)
 	}
 	l, err := newPolicyLoader(o, p)

@@ -271,7 +271,7 @@ func TestCompactEvalRefuses(t *testing.T) {
 		"survival":          {[]string{"--min-survival", "80", session}, cli.ExitUsage, "--min-survival 80: must be from 0 to 1"},
 		"plot":              {[]string{"--plot", "x.pdf", session}, cli.ExitUsage, `--plot "x.pdf": must end in .svg or .png`},
 		"config":            {[]string{"-c", "nowhere.yaml", session}, cli.ExitConfig, "nowhere.yaml"},
-		"missing session":   {[]string{"nowhere.jsonl"}, cli.ExitSession, "nowhere.jsonl"},
+		"missing session":   {[]string{"nowhere.jsonl"}, cli.ExitUsage, "nowhere.jsonl"},
 		"broken session":    {[]string{broken}, cli.ExitSession, "broken.jsonl"},
 		"empty folder":      {[]string{empty}, cli.ExitSession, "holds no recording"},
 		"no probes there":   {[]string{"--probes", empty, session}, cli.ExitSession, "holds no .jsonl file"},
@@ -281,7 +281,7 @@ func TestCompactEvalRefuses(t *testing.T) {
 		"needs a model":     {[]string{"--policies", "anchored", "--probes", probes, session}, cli.ExitUsage, "anchored asks a model, and none is asked here; name hybrid"},
 		"missing module":    {[]string{"--policies", "nowhere.wasm", session}, cli.ExitModule, "nowhere.wasm"},
 		"not a summarizer":  {[]string{"--module", "../../testdata/guests/admission.wasm", session}, cli.ExitModule, `has no export "summarize"`},
-		"unknown policy":    {[]string{"--policies", "x", "-c", demoConfig(t), session}, cli.ExitModule, `knows no policy "x"`},
+		"unknown policy":    {[]string{"--policies", "x", "-c", demoConfig(t), session}, cli.ExitConfig, `knows no policy "x"`},
 		"plot in no folder": {[]string{"--policies", "last-n", "--plot", filepath.Join(empty, "no", "x.svg"), session}, cli.ExitRun, "plot: "},
 	} {
 		t.Run(name, func(t *testing.T) {

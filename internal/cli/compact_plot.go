@@ -1,9 +1,11 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"image/color"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -23,6 +25,9 @@ const (
 	panelHeight = 7 * vg.Centimeter
 	legendWidth = 4.5 * vg.Centimeter
 	maxPanels   = 6
+
+	barPanelWidth = 11 * vg.Centimeter
+	barRow        = 0.55 * vg.Centimeter
 )
 
 // plotFormat is the format that the name of a file asks for.
@@ -37,14 +42,15 @@ func plotFormat(path string) (string, error) {
 
 // plotSurvival draws both scores over the share of tokens kept, after one
 // compaction or the shortest chain: a column for each set, a line for each
-// contender through its budgets.
+// contender through its budgets, or a bar where there is one budget.
 func plotSurvival(r *eval.Report, path string) error {
 	format, err := plotFormat(path)
 	if err != nil {
 		return err
 	}
 	p := newSurvivalPlot(r)
-	c, err := draw.NewFormattedCanvas(panelWidth*vg.Length(len(p.sets))+legendWidth, 2*panelHeight, format)
+	width, height := p.size()
+	c, err := draw.NewFormattedCanvas(width, height, format)
 	if err != nil {
 		return fmt.Errorf("plot %s: %w", path, err)
 	}
@@ -68,6 +74,16 @@ type survivalPlot struct {
 	sets       []string
 	contenders []string
 	kinds      map[string]eval.Kind
+	// bars means that no set has more than one budget.
+	bars bool
+}
+
+// size is that of the whole drawing.
+func (p *survivalPlot) size() (width, height vg.Length) {
+	if p.bars {
+		return barPanelWidth * vg.Length(len(p.sets)), 2 * (barRow*vg.Length(len(p.contenders)) + 2*vg.Centimeter)
+	}
+	return panelWidth*vg.Length(len(p.sets)) + legendWidth, 2 * panelHeight
 }
 
 func newSurvivalPlot(r *eval.Report) *survivalPlot {
@@ -86,7 +102,37 @@ func newSurvivalPlot(r *eval.Report) *survivalPlot {
 			p.kinds[c.Contender] = c.Kind
 		}
 	}
+	budgets := make(map[string]eval.Budget)
+	p.bars = !slices.ContainsFunc(p.cells, func(c eval.Cell) bool {
+		if _, known := budgets[c.Set]; !known {
+			budgets[c.Set] = c.Budget
+		}
+		return budgets[c.Set] != c.Budget
+	})
 	return p
+}
+
+// title names a set, and how many probes its scores are of.
+func (p *survivalPlot) title(set string) string {
+	i := slices.IndexFunc(p.cells, func(c eval.Cell) bool { return c.Set == set })
+	title := fmt.Sprintf("%s, n = %d probes", set, p.cells[i].Probes)
+	if p.bars {
+		title += fmt.Sprintf(", at %s", p.cells[i].Budget)
+	}
+	return title
+}
+
+// newPanel is an empty plot in a font without serifs.
+func newPanel(title string) *plot.Plot {
+	out := plot.New()
+	out.Title.Text = title
+	out.Title.Padding = vg.Millimeter
+	for _, style := range []*draw.TextStyle{
+		&out.Title.TextStyle, &out.X.Label.TextStyle, &out.Y.Label.TextStyle, &out.X.Tick.Label, &out.Y.Tick.Label,
+	} {
+		style.Font.Variant = "Sans"
+	}
+	return out
 }
 
 // draw draws the panels and the legend.
@@ -94,7 +140,8 @@ func (p *survivalPlot) draw(c draw.Canvas) error {
 	panels := make([][]*plot.Plot, 2)
 	legend := plot.NewLegend()
 	legend.Top, legend.Left = true, true
-	legend.Padding = vg.Millimeter
+	legend.Padding, legend.TextStyle.Font.Variant = vg.Millimeter, "Sans"
+	legend.ThumbnailWidth = 1.2 * vg.Centimeter // a whole pattern of dashes
 	for row, score := range []string{"literal", "grounded"} {
 		for col, set := range p.sets {
 			var into *plot.Legend
@@ -102,18 +149,30 @@ func (p *survivalPlot) draw(c draw.Canvas) error {
 				into = &legend
 			}
 			panel, err := p.panel(set, score, into)
+			if p.bars {
+				panel, err = p.barPanel(set, score)
+			}
 			if err != nil {
 				return err
 			}
 			panels[row] = append(panels[row], panel)
 		}
 	}
-	left := draw.Crop(c, 0, -legendWidth, 0, 0)
-	tiles := draw.Tiles{Rows: 2, Cols: len(p.sets), PadX: 2 * vg.Millimeter, PadY: 3 * vg.Millimeter, PadTop: vg.Millimeter, PadRight: 2 * vg.Millimeter}
+	left := c
+	if !p.bars {
+		left = draw.Crop(c, 0, -legendWidth, 0, 0)
+	}
+	tiles := draw.Tiles{
+		Rows: 2, Cols: len(p.sets), PadX: 4 * vg.Millimeter, PadY: 4 * vg.Millimeter,
+		PadTop: 2 * vg.Millimeter, PadRight: 4 * vg.Millimeter, PadBottom: 2 * vg.Millimeter, PadLeft: 3 * vg.Millimeter,
+	}
 	for row, canvases := range plot.Align(panels, tiles, left) {
 		for col, canvas := range canvases {
 			panels[row][col].Draw(canvas)
 		}
+	}
+	if p.bars {
+		return nil
 	}
 	legend.Draw(draw.Crop(c, c.Max.X-c.Min.X-legendWidth+4*vg.Millimeter, 0, 0, -8*vg.Millimeter))
 	return nil
@@ -121,11 +180,11 @@ func (p *survivalPlot) draw(c draw.Canvas) error {
 
 // panel is one set and score.
 func (p *survivalPlot) panel(set, score string, legend *plot.Legend) (*plot.Plot, error) {
-	out := plot.New()
-	out.Title.Text = set
+	out := newPanel(p.title(set))
 	out.X.Label.Text, out.Y.Label.Text = "tokens kept (%)", score
 	out.Y.Min, out.Y.Max = 0, 1.02
 	out.X.Min = 0
+	out.X.Tick.Marker = percentTicks{}
 	out.Add(plotter.NewGrid())
 	widest := 10.0
 	for i, name := range p.contenders {
@@ -147,6 +206,57 @@ func (p *survivalPlot) panel(set, score string, legend *plot.Legend) (*plot.Plot
 		}
 	}
 	out.X.Max = widest * 1.05
+	return out, nil
+}
+
+// percentTicks are whole numbers, none of them beyond the axis.
+type percentTicks struct{}
+
+// Ticks implements plot.Ticker.
+func (percentTicks) Ticks(from, to float64) []plot.Tick {
+	step := 5.0
+	for (to-from)/step > 8 {
+		step *= 2
+	}
+	var out []plot.Tick
+	for at := math.Ceil(from/step) * step; at <= to; at += step {
+		out = append(out, plot.Tick{Value: at, Label: fmt.Sprint(at)})
+	}
+	return out
+}
+
+// barPanel is one set and score at one budget: a bar for each contender, the best on top.
+func (p *survivalPlot) barPanel(set, score string) (*plot.Plot, error) {
+	out := newPanel(p.title(set))
+	out.X.Label.Text, out.X.Min, out.X.Max = score, 0, 1.02
+	type bar struct {
+		name  string
+		value float64
+	}
+	var bars []bar
+	for _, name := range p.contenders {
+		if points := p.points(set, score, name); len(points) > 0 {
+			bars = append(bars, bar{name, points[0].Y})
+		}
+	}
+	slices.SortStableFunc(bars, func(a, b bar) int { return cmp.Compare(a.value, b.value) })
+	out.Add(plotter.NewGrid())
+	names := make([]string, len(bars))
+	for i, b := range bars {
+		names[i] = b.name
+		one, err := plotter.NewBarChart(plotter.Values{b.value}, 0.6*barRow)
+		if err != nil {
+			return nil, err
+		}
+		one.Horizontal, one.XMin, one.LineStyle.Width = true, float64(i), 0
+		one.Color = color.RGBA{170, 170, 170, 255}
+		if p.kinds[b.name] == eval.KindPolicy {
+			one.Color = color.RGBA{0, 114, 178, 255}
+		}
+		out.Add(one)
+	}
+	out.NominalY(names...)
+	out.Y.Min, out.Y.Max = -0.6, float64(len(bars))-0.4
 	return out, nil
 }
 
@@ -176,10 +286,10 @@ func (p *survivalPlot) points(set, score, contender string) plotter.XYs {
 	return out
 }
 
-// style tells contenders apart, also without colour: policies have full lines,
-// the others broken ones, and each has a mark of its own.
+// style tells contenders apart: each has its own colour, mark and pattern of dashes, and
+// policies have thick lines.
 func (p *survivalPlot) style(i int) (draw.LineStyle, draw.GlyphStyle) {
-	// The palette of Okabe and Ito, which the colour-blind can tell apart.
+	// The palette of Okabe and Ito, which the colour-blind can tell apart, and darker ones.
 	palette := []color.RGBA{
 		{0, 114, 178, 255},
 		{213, 94, 0, 255},
@@ -187,8 +297,16 @@ func (p *survivalPlot) style(i int) (draw.LineStyle, draw.GlyphStyle) {
 		{204, 121, 167, 255},
 		{230, 159, 0, 255},
 		{86, 180, 233, 255},
-		{90, 90, 90, 255},
+		{120, 120, 120, 255},
 		{0, 0, 0, 255},
+		{136, 34, 85, 255},
+		{17, 119, 51, 255},
+		{51, 34, 136, 255},
+		{153, 85, 0, 255},
+		{170, 170, 0, 255},
+		{0, 85, 85, 255},
+		{221, 120, 120, 255},
+		{90, 60, 200, 255},
 	}
 	shapes := []draw.GlyphDrawer{
 		draw.CircleGlyph{},
@@ -199,12 +317,74 @@ func (p *survivalPlot) style(i int) (draw.LineStyle, draw.GlyphStyle) {
 		draw.BoxGlyph{},
 		draw.CrossGlyph{},
 		draw.PlusGlyph{},
+		polygon{4, 0, true},
+		polygon{4, 0, false},
+		polygon{3, 30, true},
+		polygon{3, 30, false},
+		polygon{5, 90, true},
+		polygon{5, 90, false},
+		polygon{3, 0, true},
+		polygon{3, 0, false},
 	}
-	line := draw.LineStyle{Color: palette[i%len(palette)], Width: vg.Points(1)}
+	dashes := dashPatterns()
+	n, round := len(palette), i/len(palette)
+	line := draw.LineStyle{Color: palette[i%n], Width: vg.Points(1), Dashes: dashes[(i+round)%n]}
 	if p.kinds[p.contenders[i]] == eval.KindPolicy {
-		line.Width = vg.Points(2)
-	} else {
-		line.Dashes = []vg.Length{vg.Points(4), vg.Points(2)}
+		line.Width, line.Dashes = vg.Points(2), nil
+		if i > 0 { // with long dashes, which look full
+			line.Dashes = []vg.Length{vg.Length(8 + 4*i), 2}
+		}
 	}
-	return line, draw.GlyphStyle{Color: line.Color, Radius: vg.Points(3), Shape: shapes[i%len(shapes)]}
+	return line, draw.GlyphStyle{Color: line.Color, Radius: vg.Points(3), Shape: shapes[(i+2*round)%n]}
+}
+
+// dashPatterns are those of lines that are no policy's.
+func dashPatterns() [][]vg.Length {
+	return [][]vg.Length{
+		{6, 2},
+		{2, 2},
+		{8, 2, 2, 2},
+		{4, 4},
+		{1, 2},
+		{8, 2, 1, 2},
+		{4, 1},
+		{8, 2, 2, 2, 2, 2},
+		{2, 4},
+		{10, 3},
+		{6, 2, 1, 2, 1, 2},
+		{3, 1, 1, 1},
+		{10, 2, 4, 2},
+		{1, 4},
+		{5, 1, 5, 4},
+		{7, 4},
+	}
+}
+
+// polygon is a mark with so many corners, the first one at an angle in degrees.
+type polygon struct {
+	corners int
+	angle   float64
+	filled  bool
+}
+
+// DrawGlyph implements draw.GlyphDrawer.
+func (g polygon) DrawGlyph(c *draw.Canvas, style draw.GlyphStyle, at vg.Point) {
+	var path vg.Path
+	for i := range g.corners {
+		angle := (g.angle + 360*float64(i)/float64(g.corners)) * math.Pi / 180
+		corner := vg.Point{X: at.X + 1.2*style.Radius*vg.Length(math.Cos(angle)), Y: at.Y + 1.2*style.Radius*vg.Length(math.Sin(angle))}
+		if i == 0 {
+			path.Move(corner)
+		} else {
+			path.Line(corner)
+		}
+	}
+	path.Close()
+	c.SetColor(style.Color)
+	if g.filled {
+		c.Fill(path)
+		return
+	}
+	c.SetLineStyle(draw.LineStyle{Color: style.Color, Width: vg.Points(0.7)})
+	c.Stroke(path)
 }

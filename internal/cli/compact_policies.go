@@ -73,7 +73,7 @@ func newPolicyLoader(o evalOptions, p *evalProgress) (*policyLoader, error) {
 	}
 	whole := LimitsConfig{Timeout: Duration(evalTimeout), MemoryMiB: evalMemoryMiB, InputMiB: evalInputMiB, OutputMiB: evalInputMiB}
 	l.parts.host, err = host.New(host.Config{
-		Engine: host.EngineName(cfg.Engine), CacheDir: cache, Logger: logger, OnCompile: compileLine(p.progress),
+		Engine: host.EngineName(cfg.Engine), CacheDir: cache, Compile: compileProcess(), Logger: logger, OnCompile: compileLine(p.progress),
 		Limits: cfg.Limits.limits(whole.limits(host.Limits{})),
 	})
 	return l, err
@@ -171,7 +171,7 @@ func (l *policyLoader) policies(ctx context.Context, c *PolicyConfig, policy, pr
 	}
 	first, err := summarizers.Open(ctx, module, summarizers.Config{Use: summarizers.UseSummarize, Policy: policy, Config: config, Grants: spec.Grants})
 	if err != nil {
-		return nil, with(ExitModule, err)
+		return nil, withModule(err)
 	}
 	report.module(first)
 	names := []string{policy}
@@ -186,7 +186,7 @@ func (l *policyLoader) policies(ctx context.Context, c *PolicyConfig, policy, pr
 		}
 		made, err := contender(ctx, module, summarizers.Config{Use: summarizers.UseSummarize, Policy: name, Config: config, Grants: spec.Grants}, first.Description())
 		if err != nil {
-			return nil, with(ExitModule, err)
+			return nil, withModule(err)
 		}
 		made.Name = cmp.Or(name, first.Description().Name)
 		if prefix != "" {
@@ -217,7 +217,7 @@ func (l *policyLoader) load(ctx context.Context, c *PolicyConfig, flag bool) (*h
 		if errors.Is(err, context.Canceled) {
 			return nil, spec, err
 		}
-		return nil, spec, with(ExitModule, guest.Explain(ctx, l.parts.host, spec, err))
+		return nil, spec, withModule(guest.Explain(ctx, l.parts.host, spec, err))
 	}
 	l.modules[spec.Path] = m
 	return m, spec, nil

@@ -36,8 +36,7 @@ func (p *evalProgress) step(s eval.Progress) {
 		return
 	}
 	p.drawn = time.Now()
+	p.resize()
 	full := s.Done * barWidth / s.All
-	line := clip("["+strings.Repeat("#", full)+strings.Repeat(".", barWidth-full)+"] "+text, p.width-1)
-	fmt.Fprintf(p.out, "\r%s%s", line, strings.Repeat(" ", max(0, p.shown-len(line))))
-	p.shown = len(line)
+	p.overwrite("[" + strings.Repeat("#", full) + strings.Repeat(".", barWidth-full) + "] " + text)
 }

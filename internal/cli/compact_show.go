@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -99,6 +98,7 @@ func readCompactions(ctx context.Context, path, thread string) (*CompactionsRepo
 		}
 		r.Threads = append(r.Threads, *t)
 	}
+	r.Threads = list(r.Threads)
 	return r, nil
 }
 
@@ -109,7 +109,7 @@ func (k *archive) pick(thread string) ([]string, error) {
 		return nil, err
 	}
 	if len(all) == 0 {
-		return nil, fmt.Errorf("the %s holds no thread; mortise run %s makes one", k.what, k.flag)
+		return nil, notFound(fmt.Errorf("the %s holds no thread; mortise run %s makes one", k.what, k.flag))
 	}
 	if thread == "" {
 		return all, nil
@@ -119,7 +119,7 @@ func (k *archive) pick(thread string) ([]string, error) {
 			return []string{id}, nil
 		}
 	}
-	return nil, fmt.Errorf("the %s holds no thread %q; it holds %s", k.what, thread, clip(strings.Join(all, ", "), 400))
+	return nil, notFound(fmt.Errorf("the %s holds no thread %q; it holds %s", k.what, thread, clip(strings.Join(all, ", "), 400)))
 }
 
 func readThread(s session.Store, id string) (*ThreadCompactionsReport, error) {
@@ -150,7 +150,7 @@ func readThread(s session.Store, id string) (*ThreadCompactionsReport, error) {
 	view := compaction.View(log, newest)
 	return &ThreadCompactionsReport{
 		ID: id, Messages: len(log), Tokens: compaction.Estimate(log), ViewMessages: len(view), ViewTokens: compaction.Estimate(view),
-		State: state, Events: events, Evidence: sums, view: view,
+		State: state, Events: list(events), Evidence: sums, view: view,
 	}, nil
 }
 
@@ -185,7 +185,7 @@ func (r *CompactionsReport) write(out io.Writer, format string) error {
 		enc.SetEscapeHTML(false)
 		return enc.Encode(r)
 	}
-	t := &table{tw: tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)}
+	t := newTable(out)
 	for i := range r.Threads {
 		r.Threads[i].tables(t)
 	}
@@ -223,7 +223,7 @@ func (r *ThreadCompactionsReport) tables(t *table) {
 	last := ""
 	for _, e := range r.Events {
 		if e.Reason != "" && e.Kind != compaction.EventAdmission {
-			last = fmt.Sprintf("  the last trouble: %s %s: %s", e.At.UTC().Format(time.RFC3339), e.Kind, clip(e.Reason, 200))
+			last = fmt.Sprintf("  the last trouble: %s %s: %s", e.At.UTC().Format(time.RFC3339), e.Kind, whole(e.Reason))
 		}
 	}
 	if last != "" {

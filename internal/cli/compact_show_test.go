@@ -71,9 +71,13 @@ func TestCompactShowAndUndo(t *testing.T) {
 	if code != cli.ExitOK {
 		t.Fatalf("exit code %d: %s", code, stderr)
 	}
-	if e := r.Evidence; e == nil || e.DecisionCount != len(r.Admissions) || e.ForegroundImpact.Source != "measured_steps" ||
+	decisions := 0
+	for _, a := range r.Admissions {
+		decisions += a.Count // equal refusals in a row are one entry
+	}
+	if e := r.Evidence; e == nil || e.DecisionCount != decisions || e.ForegroundImpact.Source != "measured_steps" ||
 		e.ForegroundImpact.P99 < e.ForegroundImpact.P95 || e.ForegroundImpact.P99 > 60_000 {
-		t.Errorf("evidence %+v of %d admissions", e, len(r.Admissions))
+		t.Errorf("evidence %+v of %d decisions", e, decisions)
 	}
 	s := show(t, folder)
 	v := s.Threads[0]
@@ -104,7 +108,7 @@ func TestCompactShowAndUndo(t *testing.T) {
 	if lines := strings.Count(log.String(), "\n"); lines != v.Messages {
 		t.Errorf("the last view has %d messages, the log %d", lines, v.Messages)
 	}
-	if code, _, stderr := mortise(t.Context(), "", "compact", "undo", folder); code != cli.ExitSession || !strings.Contains(stderr, "has no compaction that can be undone") {
+	if code, _, stderr := mortise(t.Context(), "", "compact", "undo", folder); code != cli.ExitUsage || !strings.Contains(stderr, "has no compaction that can be undone") {
 		t.Errorf("exit code %d: %s", code, stderr)
 	}
 	if again := show(t, folder).Threads[0]; again.State.Total != n || len(again.State.Markers) != 0 || again.Events[len(again.Events)-1].Kind != "undone" {
@@ -125,7 +129,7 @@ func undoAll(t *testing.T, folder string, n int, log *bytes.Buffer) {
 	for i := range n {
 		out := must(t, "compact", "undo", folder)
 		before := must(t, "compact", "show", folder, "--view")
-		if !strings.Contains(out, fmt.Sprintf("%d compactions are left", n-i-1)) || before == view {
+		if !strings.Contains(out, leftAfter(n-i-1)) || before == view {
 			t.Fatalf("undo %d: %s", i, out)
 		}
 		lines := strings.SplitAfter(view, "\n")
@@ -148,9 +152,9 @@ func TestCompactRefuses(t *testing.T) {
 		code cli.ExitCode
 		want string
 	}{
-		"no folder":    {[]string{"show", filepath.Join(folder, "missing")}, cli.ExitSession, "no such file"},
-		"empty folder": {[]string{"show", folder}, cli.ExitSession, "the folder " + folder + " holds no thread; mortise run --session-dir makes one"},
-		"undo nothing": {[]string{"undo", folder}, cli.ExitSession, "holds no thread"},
+		"no folder":    {[]string{"show", filepath.Join(folder, "missing")}, cli.ExitUsage, "no such file"},
+		"empty folder": {[]string{"show", folder}, cli.ExitUsage, "the folder " + folder + " holds no thread; mortise run --session-dir makes one"},
+		"undo nothing": {[]string{"undo", folder}, cli.ExitUsage, "holds no thread"},
 		"output":       {[]string{"show", folder, "-o", "xml"}, cli.ExitUsage, "must be table or json"},
 		"no argument":  {[]string{"undo"}, cli.ExitUsage, "DIR|FILE is missing"},
 	} {

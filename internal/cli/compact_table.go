@@ -7,7 +7,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/mortise-dev/mortise/compaction/eval"
 	"github.com/mortise-dev/mortise/summarizers"
@@ -64,7 +63,7 @@ func (r *EvalReport) write(out io.Writer, format string) error {
 		enc.SetEscapeHTML(false)
 		return enc.Encode(r)
 	}
-	t := &table{tw: tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)}
+	t := newTable(out)
 	for _, m := range r.Modules {
 		t.row("module %s %s, sha256 %s", m.Name, m.Version, clip(m.SHA256, 13))
 	}

@@ -14,7 +14,7 @@ import (
 
 const undoLong = `Take the newest compaction of a thread back. The log kept every message, so what
 the model saw before it is there again, byte for byte. Doing it again takes the one
-before back.`
+before back. The next compaction of the thread starts when what the model sees has grown.`
 
 func newCompactUndo(s Streams) *cobra.Command {
 	var thread string
@@ -34,13 +34,21 @@ func newCompactUndo(s Streams) *cobra.Command {
 				return with(ExitSession, err)
 			}
 			t := &r.Threads[0]
-			_, err = fmt.Fprintf(s.Out, "undone: %s of %s by %s\nthread %s: the model sees %d messages, %s tokens; %d compactions are left\n",
-				m.ID, m.At.UTC().Format(time.RFC3339), m.Policy, t.ID, t.ViewMessages, thousands(t.ViewTokens), len(t.State.Markers))
+			_, err = fmt.Fprintf(s.Out, "undone: %s of %s by %s\nthread %s: the model sees %d messages, %s tokens; %s left\n",
+				m.ID, m.At.UTC().Format(time.RFC3339), m.Policy, t.ID, t.ViewMessages, thousands(t.ViewTokens), left(len(t.State.Markers)))
 			return err
 		},
 	}
 	cmd.Flags().StringVar(&thread, "thread", "", "the thread's id; needed when there are several")
 	return cmd
+}
+
+// left words how many compactions there are.
+func left(n int) string {
+	if n == 1 {
+		return "1 compaction is"
+	}
+	return fmt.Sprintf("%d compactions are", n)
 }
 
 // undoTries is how often an undo is tried while a run changes the same thread.
@@ -58,7 +66,7 @@ func undo(ctx context.Context, path, thread string) (compaction.Marker, error) {
 		return compaction.Marker{}, err
 	}
 	if len(threads) > 1 {
-		return compaction.Marker{}, fmt.Errorf("the %s holds %d threads; name one with --thread (mortise compact show lists them)", k.what, len(threads))
+		return compaction.Marker{}, notFound(fmt.Errorf("the %s holds %d threads; name one with --thread (mortise compact show lists them)", k.what, len(threads)))
 	}
 	for range undoTries {
 		m, err := undoOnce(k.sessions, threads[0])
@@ -76,7 +84,7 @@ func undoOnce(s session.Store, thread string) (compaction.Marker, error) {
 	}
 	m, ok := state.Undo()
 	if !ok {
-		return compaction.Marker{}, fmt.Errorf("thread %q has no compaction that can be undone", thread)
+		return compaction.Marker{}, notFound(fmt.Errorf("thread %q has no compaction that can be undone", thread))
 	}
 	m.ThreadID = thread
 	if _, err := s.Swap(thread, rev, state); err != nil {

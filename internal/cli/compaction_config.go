@@ -57,10 +57,15 @@ func (c *CompactionConfig) validate() error {
 		{"concurrent", int64(c.Concurrent)},
 		{"summarizer_tokens", c.SummarizerTokens},
 		{"admission.quota.max_attempts", int64(c.Admission.Quota.MaxAttempts)},
+		{"admission.signals.headroom_mib", c.Admission.Signals.HeadroomMiB},
+		{"admission.signals.max_error_rate", c.Admission.Signals.MaxErrorRate},
 	} {
 		if f.value < 0 {
 			return fmt.Errorf("compaction.%s: is %d, must not be negative", f.name, f.value)
 		}
+	}
+	if n := c.Admission.Signals.MaxErrorRate; n > 1000 {
+		return fmt.Errorf("compaction.admission.signals.max_error_rate: is %d, must be at most 1000 (it is per mille)", n)
 	}
 	if err := c.policy().Validate(); err != nil {
 		return errors.New(policyKeys.Replace(err.Error()))

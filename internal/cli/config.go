@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"time"
 
 	"github.com/goccy/go-yaml"
@@ -57,15 +58,18 @@ type LimitsConfig struct {
 
 // AgentConfig is about the run loop.
 type AgentConfig struct {
-	SystemPrompt string   `yaml:"system_prompt"`
-	MaxRounds    int      `yaml:"max_rounds"`
-	HookTimeout  Duration `yaml:"hook_timeout"`
+	SystemPrompt string `yaml:"system_prompt"`
+	// MaxRounds is how many inferences a run may have, 0 for as many as the recording has.
+	MaxRounds int `yaml:"max_rounds"`
+	// HookTimeout bounds a hook of a plugin without limits.timeout: 5s when 0, or
+	// limits.timeout of the whole config if that is more.
+	HookTimeout Duration `yaml:"hook_timeout"`
 }
 
 // ModuleConfig names a module and what it may do.
 type ModuleConfig struct {
 	Module string       `yaml:"module"`
-	SHA256 string       `yaml:"sha256"`
+	SHA256 Checksum     `yaml:"sha256"`
 	Limits LimitsConfig `yaml:"limits"`
 	Grants GrantsConfig `yaml:"grants"`
 	Config any          `yaml:"config"`
@@ -195,12 +199,41 @@ func decodeConfig(data []byte) (*Config, error) {
 }
 
 func (c *Config) validate() error {
+	if c.Version == 0 {
+		return errors.New("version: is missing; write version: 1")
+	}
 	if c.Version != 1 {
 		return fmt.Errorf("version: is %d, this mortise reads 1; write version: 1", c.Version)
 	}
-	if err := c.Limits.validate(); err != nil {
+	if err := cmp.Or(c.Limits.validate(), c.validateInput(LimitsConfig{})); err != nil {
 		return err
 	}
+	if n := c.Agent.MaxRounds; n < 0 {
+		return fmt.Errorf("agent.max_rounds: is %d; write a number from 1, or leave it out for no limit", n)
+	}
+	if err := c.validatePlugins(); err != nil {
+		return err
+	}
+	if err := c.Tasks.validate(); err != nil {
+		return err
+	}
+	if err := c.Record.validate(); err != nil {
+		return err
+	}
+	if c.Store != "" && c.Record.Dir != "" && !c.Record.Disabled {
+		return fmt.Errorf("store %s and record.dir %s both say where decision records are kept; name one", shown(c.Store), c.Record.Dir)
+	}
+	for name, p := range map[string]PolicyConfig{
+		"summarizer": c.Compaction.Summarizer, "fallback": c.Compaction.Fallback, "admission": c.Compaction.Admission.PolicyConfig,
+	} {
+		if err := c.validateInput(p.Limits); err != nil {
+			return fmt.Errorf("compaction.%s: %w", name, err)
+		}
+	}
+	return c.Compaction.validate()
+}
+
+func (c *Config) validatePlugins() error {
 	names := make(map[string]bool)
 	for i, p := range c.Plugins {
 		where := fmt.Sprintf("plugins[%d]", i)
@@ -210,7 +243,7 @@ func (c *Config) validate() error {
 		if p.Module == "" {
 			return fmt.Errorf("%s: module is missing; name a .wasm file", where)
 		}
-		if err := p.ModuleConfig.validate(); err != nil {
+		if err := cmp.Or(p.ModuleConfig.validate(), c.validateInput(p.Limits)); err != nil {
 			return fmt.Errorf("%s: %w", where, err)
 		}
 		if p.Name != "" && names[p.Name] {
@@ -223,17 +256,26 @@ func (c *Config) validate() error {
 			return fmt.Errorf("%s: on_failure %q: must be fail, ignore or quarantine", where, p.OnFailure)
 		}
 	}
-	if err := c.Tasks.validate(); err != nil {
-		return err
-	}
-	if err := c.Record.validate(); err != nil {
-		return err
-	}
-	if c.Store != "" && c.Record.Dir != "" && !c.Record.Disabled {
-		return fmt.Errorf("store %s and record.dir %s both say where decision records are kept; name one", shown(c.Store), c.Record.Dir)
-	}
-	return c.Compaction.validate()
+	return nil
 }
+
+// Checksum is a SHA-256 in hexadecimal, as sha256sum prints it.
+type Checksum string
+
+// UnmarshalYAML reads a checksum. One of digits alone is a number in YAML, and would lose some.
+func (c *Checksum) UnmarshalYAML(node ast.Node) error {
+	text := node.GetToken().Value
+	switch {
+	case node.Type() != ast.StringType && node.Type() != ast.LiteralType:
+		return &valueError{node.GetToken(), fmt.Sprintf("is read as %s; put it in quotes: sha256: \"%.64s\"", nodeKind(node.Type()), text)}
+	case !checksumText().MatchString(text):
+		return &valueError{node.GetToken(), "is no checksum; write the 64 hexadecimal digits that sha256sum prints"}
+	}
+	*c = Checksum(text)
+	return nil
+}
+
+func checksumText() *regexp.Regexp { return regexp.MustCompile(`^(sha256:)?[0-9a-fA-F]{64}$`) }
 
 // validate names the first key that is wrong.
 func (c *ModuleConfig) validate() error {
@@ -254,6 +296,17 @@ func (l LimitsConfig) validate() error {
 		within("limits.output_mib", int64(l.OutputMiB), memoryMiB),
 		within("limits.instances", int64(l.Instances), instances),
 	)
+}
+
+// validateInput refuses an input that the memory of the module could not hold, once the limits of all
+// modules are those of one that has none.
+func (c *Config) validateInput(own LimitsConfig) error {
+	const defaultMemoryMiB = 64
+	input, memory := cmp.Or(own.InputMiB, c.Limits.InputMiB), cmp.Or(own.MemoryMiB, c.Limits.MemoryMiB, defaultMemoryMiB)
+	if input > memory/2 {
+		return fmt.Errorf("limits.input_mib: is %d, more than half of limits.memory_mib (%d)", input, memory)
+	}
+	return nil
 }
 
 // path resolves a path of the file against the file's folder.

@@ -10,7 +10,6 @@ import (
 	"io/fs"
 	"os"
 	"strings"
-	"text/tabwriter"
 	"time"
 	"unicode"
 
@@ -84,11 +83,11 @@ func explain(ctx context.Context, s Streams, run string, o explainOptions) error
 	found, err := k.records.Load(run)
 	switch {
 	case errors.Is(err, record.ErrUnknown) || errors.Is(err, record.ErrAmbiguous):
-		return with(ExitUsage, err)
+		return notFound(err)
 	case err != nil:
 		return with(ExitSession, err)
 	}
-	found.Entries = only(found.Entries, o.plugin)
+	found.Entries = list(only(found.Entries, o.plugin))
 	if o.output == "json" {
 		return writeJSON(s.Out, struct {
 			Schema string `json:"schema"`
@@ -96,7 +95,7 @@ func explain(ctx context.Context, s Streams, run string, o explainOptions) error
 			*record.Run
 		}{"mortise.explain.v1", found.ID(), found})
 	}
-	t := &table{tw: tabwriter.NewWriter(s.Out, 0, 8, 2, ' ', 0)}
+	t := newTable(s.Out)
 	explainTable(t, found, o.all)
 	return t.end()
 }
@@ -113,11 +112,10 @@ func openRecords(ctx context.Context, o explainOptions) (k *archive, path string
 		return nil, "", err
 	}
 	k, err = openKeptRecords(ctx, path)
-	path = shown(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		err = fmt.Errorf("records: there are none: %s is not there; mortise run writes them, --record-dir says where they are", path)
+		err = notFound(fmt.Errorf("records: there are none: %s is not there; mortise run writes them, --record-dir says where they are", located(path)))
 	}
-	return k, path, err
+	return k, shown(path), err
 }
 
 // only leaves out what others did.
@@ -134,7 +132,7 @@ func only(entries []record.Entry, plugin string) []record.Entry {
 	return out
 }
 
-func listRuns(out io.Writer, records record.Store, path, format string) error {
+func listRuns(out io.Writer, records recordReader, path, format string) error {
 	known, err := records.List(maxListed)
 	if err != nil {
 		return with(ExitSession, err)
@@ -144,9 +142,13 @@ func listRuns(out io.Writer, records record.Store, path, format string) error {
 		for i := range known {
 			starts[i] = known[i].Start
 		}
-		return writeJSON(out, map[string]any{"schema": "mortise.runs.v1", "dir": path, "runs": starts})
+		return writeJSON(out, struct {
+			Schema string         `json:"schema"`
+			Dir    string         `json:"dir"`
+			Runs   []record.Start `json:"runs"`
+		}{"mortise.runs.v1", path, starts})
 	}
-	t := &table{tw: tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)}
+	t := newTable(out)
 	t.row("newest runs in %s", path)
 	for _, k := range known {
 		t.row("  %s\t%s\t%s\t%s", k.ID, k.Start.At.Format(time.DateTime), plain(k.Start.Run.ThreadID, 36), plain(k.Start.Source, 60))

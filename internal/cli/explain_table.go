@@ -95,6 +95,12 @@ func entryRows(t *table, e *record.Entry) {
 func words(e *record.Entry) []string {
 	var out []string
 	say := func(format string, args ...any) { out = append(out, plain(fmt.Sprintf(format, args...), 2*maxReason)) }
+	switch by := strings.Join(e.RewrittenBy, ", "); {
+	case e.Recheck:
+		say("judged again: %s changed the arguments", clip(by, maxReason))
+	case by != "":
+		say("of a call whose arguments %s changed", clip(by, maxReason))
+	}
 	if e.Gate != nil {
 		text := fmt.Sprintf("%s %s (%s)", e.Gate.Action, e.Tool, e.CallID)
 		if e.Gate.Reason != "" {

@@ -178,7 +178,7 @@ func TestExplainRefuses(t *testing.T) {
 		"unknown":         {[]string{"zzz", "--record-dir", dir}, cli.ExitUsage, known},
 		"ambiguous":       {[]string{known[:4], "--record-dir", dir}, cli.ExitUsage, "write more of it"},
 		"not a record":    {[]string{"noise", "--record-dir", dir}, cli.ExitSession, "not a record of the format"},
-		"no folder":       {[]string{known, "--record-dir", filepath.Join(dir, "none")}, cli.ExitConfig, "mortise run writes them"},
+		"no folder":       {[]string{known, "--record-dir", filepath.Join(dir, "none")}, cli.ExitUsage, "mortise run writes them"},
 		"no config":       {[]string{known, "-c", "nowhere.yaml"}, cli.ExitConfig, "there is no such file"},
 		"output":          {[]string{known, "-o", "xml"}, cli.ExitUsage, "must be table or json"},
 		"out of the room": {[]string{"../secret", "--record-dir", dir}, cli.ExitUsage, "there is no record of it"},

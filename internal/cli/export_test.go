@@ -2,11 +2,18 @@ package cli
 
 import (
 	"context"
+	"fmt"
+	"io"
 	"log/slog"
+	"strings"
+	"text/tabwriter"
+	"time"
 
 	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/agent"
 	"github.com/mortise-dev/mortise/background"
+	"github.com/mortise-dev/mortise/compaction/eval"
+	"github.com/mortise-dev/mortise/record"
 )
 
 // OpenTasks opens the tasks of a folder and returns their manager, the tools of a
@@ -19,3 +26,58 @@ func OpenTasks(ctx context.Context, dir, thread string, own agent.Tools) (*backg
 	tools, err := d.tools(thread, own, func(string) {})
 	return d.Manager, tools, d.close, err
 }
+
+// EntryWords is what explain prints of a decision.
+func EntryWords(e *record.Entry) []string { return words(e) }
+
+// SameMessage tells whether a message of a stored log is a recorded one.
+func SameMessage(recorded, kept *abi.Message) bool { return same(recorded, kept) }
+
+// PrintRuns prints the sum of runs.
+func PrintRuns(r RunsReport) string {
+	var out strings.Builder
+	t := &table{tw: tabwriter.NewWriter(&out, 0, 8, 2, ' ', 0)}
+	(&Report{Runs: r}).runTable(t)
+	if err := t.end(); err != nil {
+		return err.Error()
+	}
+	return out.String()
+}
+
+// LiveLines draws positions on a terminal whose width is that of each, and then says one line.
+func LiveLines(out io.Writer, widths []int, last string) {
+	p := newProgress(out, true)
+	width := 0
+	p.out, p.live, p.size = out, true, func() int { return width }
+	for i, w := range widths {
+		width, p.drawn = w, time.Time{}
+		p.position("thread", i, len(widths), 1000, 1000)
+		p.event(agent.Event{})
+	}
+	p.say("%s", last)
+}
+
+// Wrap writes text as to a terminal of that width.
+func Wrap(out io.Writer, width int, text string) error {
+	_, err := io.WriteString(&wrapping{out: out, width: width}, text)
+	return err
+}
+
+// PlotStyles returns colour, mark and dashes of so many contenders, each as text.
+func PlotStyles(n, policies int) (out [][3]string) {
+	p := &survivalPlot{kinds: make(map[string]eval.Kind)}
+	for i := range n {
+		p.contenders = append(p.contenders, fmt.Sprint(i))
+		if i < policies {
+			p.kinds[fmt.Sprint(i)] = eval.KindPolicy
+		}
+	}
+	for i := range n {
+		line, glyph := p.style(i)
+		out = append(out, [3]string{fmt.Sprint(line.Color), fmt.Sprintf("%#v", glyph.Shape), fmt.Sprint(line.Dashes)})
+	}
+	return out
+}
+
+// Worded is an error in the words of the config.
+func Worded(err error) string { return worded(err) }

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/mortise-dev/mortise/abi"
+	"github.com/mortise-dev/mortise/agent"
 	"github.com/mortise-dev/mortise/llm/transcript"
 )
 
@@ -60,6 +61,9 @@ func played(entries []transcript.Entry, log []abi.Message) (done int, err error)
 
 // same says whether a message of the log is the recorded one.
 func same(recorded, kept *abi.Message) bool {
+	if original, ok := agent.Original(kept); ok { // a plugin replaced it
+		kept = &original
+	}
 	return recorded.Role == kept.Role && recorded.Text() == kept.Text() &&
 		slices.EqualFunc(recorded.ToolCalls, kept.ToolCalls, func(a, b abi.ToolCall) bool { return a.ID == b.ID && a.Name == b.Name })
 }

@@ -104,7 +104,7 @@ func TestGrantsOfTheConfig(t *testing.T) {
 		if strings.Contains(stdout+stderr, firstToken) || strings.Contains(stdout+stderr, secondToken) {
 			t.Error("a secret is in the report or the log")
 		}
-		if format == "table" && (!strings.Contains(stdout, "note: lookup asks for clock") || !strings.Contains(stdout, "denied")) {
+		if format == "table" && (!strings.Contains(stdout, "note: lookup asks for clock") || !strings.Contains(stdout, "  http  kv")) {
 			t.Errorf("the table says\n%s", stdout)
 		}
 	}
@@ -222,7 +222,7 @@ func TestDocumentsHaveConfigsThatAreRead(t *testing.T) {
 			text, _, _ := strings.Cut(part, "```")
 			// A config that is right is read before the session is looked for.
 			code, _, stderr := mortise(t.Context(), "", "run", "-c", config(t, text), "gone.jsonl")
-			if code != cli.ExitSession {
+			if code != cli.ExitUsage {
 				t.Errorf("%s: exit code %d: %s", name, code, stderr)
 			}
 		}

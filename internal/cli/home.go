@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -37,6 +39,11 @@ type drawers interface {
 // openHome opens the store of a file or a URL, and makes it if need be. No name is no home. The logger is told what is wrong with servers;
 // nil is nobody.
 func openHome(ctx context.Context, name string, logger *slog.Logger) (*home, error) {
+	return openStore(ctx, name, logger, false)
+}
+
+// openStore opens the store of a file or a URL. An existing one is not made: what is not there is an fs.ErrNotExist.
+func openStore(ctx context.Context, name string, logger *slog.Logger, existing bool) (*home, error) {
 	var err error
 	h := &home{name: shown(name)}
 	scheme, _, isURL := strings.Cut(name, "://")
@@ -44,11 +51,11 @@ func openHome(ctx context.Context, name string, logger *slog.Logger) (*home, err
 	case name == "":
 		return nil, nil //nolint:nilnil // there is none
 	case !isURL:
-		h.drawers, err = openFileHome(ctx, name)
+		h.drawers, err = openFileHome(ctx, name, existing)
 	case scheme == "nats" || scheme == "tls":
-		h.drawers, err = openNATSHome(ctx, name, logger)
+		h.drawers, err = openNATSHome(ctx, name, logger, existing)
 	case scheme == "postgres" || scheme == "postgresql":
-		h.drawers, err = openPostgresHome(ctx, name, logger)
+		h.drawers, err = openPostgresHome(ctx, name, logger, existing)
 	default:
 		err = fmt.Errorf("%.20q is no kind of store; name a SQLite file, nats://HOST:4222/NAME, or postgres://USER@HOST/DATABASE", scheme)
 	}
@@ -70,6 +77,16 @@ func shown(name string) string {
 	}
 	rest, _, _ = strings.Cut(rest[at+1:], "?")
 	return scheme + "://" + rest
+}
+
+// located is the name of a store as [shown] gives it, with the schema that it is in, if that is named.
+func located(name string) string {
+	_, query, _ := strings.Cut(name, "?")
+	options, err := url.ParseQuery(query)
+	if schema := options.Get("schema"); isURL(name) && err == nil && schema != "" {
+		return fmt.Sprintf("%s, schema %.40q", shown(name), schema)
+	}
+	return shown(name)
 }
 
 // lockOutbox keeps others out that have the same folder. Those on other machines it cannot: the news that both read reach both.
@@ -141,19 +158,37 @@ func keepSessions(ctx context.Context, cfg *Config, dir string) (session.Store, 
 // archive is what was kept, in a folder or a file that somebody names.
 type archive struct {
 	sessions session.Store
-	records  record.Store
+	records  recordReader
 	// what is the folder, the file or the store, and flag what makes one.
 	what, flag string
 	home       *home
 }
 
+// recordReader is the part of a record.Store that reads.
+type recordReader interface {
+	List(n int) ([]record.Known, error)
+	Load(id string) (*record.Run, error)
+	io.Closer
+}
+
+// noRecords are those of a store to which all runs were written without records. The place is where they are not.
+type noRecords struct{ place string }
+
+func (noRecords) List(int) ([]record.Known, error) { return nil, nil }
+
+func (r noRecords) Load(id string) (*record.Run, error) {
+	return nil, fmt.Errorf("record: run %.140q: %w, and there are none in %s", id, record.ErrUnknown, r.place)
+}
+
+func (noRecords) Close() error { return nil }
+
 // openSessions opens the threads in a folder, a file or a store with a URL, whichever it is.
 func openSessions(ctx context.Context, path string) (*archive, error) {
-	k := &archive{what: "store " + shown(path), flag: "--store"}
+	k := &archive{what: "store " + located(path), flag: "--store"}
 	if !isURL(path) {
 		file, err := isStore(path)
 		if errors.Is(err, os.ErrNotExist) {
-			return nil, fmt.Errorf("%s: there is no such file or folder; name the one that mortise run --store or --session-dir has written", path)
+			return nil, notFound(fmt.Errorf("%s: there is no such file or folder; name the one that mortise run --store or --session-dir has written", path))
 		}
 		if err != nil {
 			return nil, err
@@ -165,13 +200,21 @@ func openSessions(ctx context.Context, path string) (*archive, error) {
 		k.what = "file " + path
 	}
 	var err error
-	if k.home, err = openHome(ctx, path, nil); err != nil {
-		return nil, err
+	if k.home, err = openStore(ctx, path, nil, true); err != nil {
+		return nil, k.absent(err)
 	}
 	if k.sessions, err = k.home.sessions(ctx); err != nil {
-		return nil, errors.Join(err, k.home.close(ctx))
+		return nil, errors.Join(k.absent(err), k.home.close(ctx))
 	}
 	return k, nil
+}
+
+// absent adds to the error of a store that is not there, or has no sessions, what makes it.
+func (k *archive) absent(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return notFound(fmt.Errorf("the %s holds no thread; mortise run %s makes one: %w", k.what, k.flag, err))
+	}
+	return err
 }
 
 // openKeptRecords opens the records in a folder, a file or a store with a URL, whichever it is.
@@ -188,10 +231,13 @@ func openKeptRecords(ctx context.Context, path string) (*archive, error) {
 	}
 	k := &archive{}
 	var err error
-	if k.home, err = openHome(ctx, path, nil); err != nil {
+	if k.home, err = openStore(ctx, path, nil, true); err != nil {
 		return nil, err
 	}
-	if k.records, err = k.home.look(ctx); err != nil {
+	switch k.records, err = k.home.look(ctx); {
+	case errors.Is(err, fs.ErrNotExist):
+		k.records = noRecords{located(path)}
+	case err != nil:
 		return nil, errors.Join(err, k.home.close(ctx))
 	}
 	return k, nil

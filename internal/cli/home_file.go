@@ -19,8 +19,8 @@ type fileHome struct {
 	file *sqlitestore.Store
 }
 
-func openFileHome(ctx context.Context, path string) (drawers, error) {
-	file, err := sqlitestore.Open(ctx, sqlitestore.Config{Path: path})
+func openFileHome(ctx context.Context, path string, existing bool) (drawers, error) {
+	file, err := sqlitestore.Open(ctx, sqlitestore.Config{Path: path, Existing: existing})
 	if err != nil {
 		return nil, badStore(path, err)
 	}

@@ -46,12 +46,12 @@ func natsConfig(name string) (cfg natsstore.Config, err error) {
 	return cfg, nil
 }
 
-func openNATSHome(ctx context.Context, name string, logger *slog.Logger) (drawers, error) {
+func openNATSHome(ctx context.Context, name string, logger *slog.Logger, existing bool) (drawers, error) {
 	cfg, err := natsConfig(name)
 	if err != nil {
 		return nil, err
 	}
-	cfg.Logger = logger
+	cfg.Logger, cfg.Existing = logger, existing
 	mailbox, err := natsstore.Open(ctx, cfg)
 	if err != nil {
 		return nil, err

@@ -2,7 +2,6 @@ package cli_test
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -62,7 +61,7 @@ func keepsAll(t *testing.T, url, secret, begins, ends string) {
 		t.Fatalf("shown is %+v, the report has %+v", v, first.Threads)
 	}
 	view := must(t, "compact", "show", url, "--view")
-	if out := must(t, "compact", "undo", url, "--thread", v.ID); !strings.Contains(out, fmt.Sprintf("%d compactions are left", n-1)) {
+	if out := must(t, "compact", "undo", url, "--thread", v.ID); !strings.Contains(out, leftAfter(n-1)) {
 		t.Errorf("undo says %s", out)
 	}
 	if must(t, "compact", "show", url, "--view") == view || len(show(t, url).Threads[0].State.Markers) != n-1 {

@@ -48,12 +48,12 @@ func postgresConfig(name string) (cfg pgstore.Config, err error) {
 	return cfg, nil
 }
 
-func openPostgresHome(ctx context.Context, name string, logger *slog.Logger) (drawers, error) {
+func openPostgresHome(ctx context.Context, name string, logger *slog.Logger, existing bool) (drawers, error) {
 	cfg, err := postgresConfig(name)
 	if err != nil {
 		return nil, err
 	}
-	cfg.Logger = logger
+	cfg.Logger, cfg.Existing = logger, existing
 	mailbox, err := pgstore.Open(ctx, cfg)
 	if err != nil {
 		return nil, err

@@ -37,6 +37,14 @@ compaction:
   admission: {quota: {cooldown: 0s}}
 `
 
+// leftAfter is what an undo says of the compactions that there are.
+func leftAfter(n int) string {
+	if n == 1 {
+		return "; 1 compaction is left"
+	}
+	return fmt.Sprintf("; %d compactions are left", n)
+}
+
 // beginning writes a recording of the first so many lines of another.
 func beginning(t *testing.T, recording string, lines int) string {
 	t.Helper()
@@ -86,7 +94,7 @@ func TestStore(t *testing.T) {
 		t.Fatalf("shown is %+v, the report has %+v", v, first.Threads)
 	}
 	view := must(t, "compact", "show", path, "--view")
-	if out := must(t, "compact", "undo", path, "--thread", v.ID); !strings.Contains(out, fmt.Sprintf("%d compactions are left", n-1)) {
+	if out := must(t, "compact", "undo", path, "--thread", v.ID); !strings.Contains(out, leftAfter(n-1)) {
 		t.Errorf("undo says %s", out)
 	}
 	if must(t, "compact", "show", path, "--view") == view || len(show(t, path).Threads[0].State.Markers) != n-1 {
@@ -198,7 +206,7 @@ func TestStoreOfTheConfig(t *testing.T) {
 	if err := json.Unmarshal([]byte(must(t, "compact", "show", path, "-o", "json")), &all); err != nil || len(all.Threads) != 3 {
 		t.Errorf("%d threads (%v)", len(all.Threads), err)
 	}
-	if code, _, stderr := mortise(t.Context(), "", "compact", "undo", path); code != cli.ExitSession || !strings.Contains(stderr, "the file "+path+" holds 3 threads; name one with --thread") {
+	if code, _, stderr := mortise(t.Context(), "", "compact", "undo", path); code != cli.ExitUsage || !strings.Contains(stderr, "the file "+path+" holds 3 threads; name one with --thread") {
 		t.Errorf("exit code %d: %s", code, stderr)
 	}
 	// Two were kept when the file was opened again, and that recording has no answers to run.
@@ -231,7 +239,7 @@ func TestStoreRefuses(t *testing.T) {
 		"show neither":    {[]string{"compact", "show", text}, cli.ExitSession, []string{text + " is neither a folder that mortise run writes to nor a file that mortise run --store has made"}},
 		"undo neither":    {[]string{"compact", "undo", text}, cli.ExitSession, []string{"is neither a folder"}},
 		"explain neither": {[]string{"explain", "--record-dir", text}, cli.ExitConfig, []string{"is neither a folder"}},
-		"explain nowhere": {[]string{"explain", "--store", store}, cli.ExitConfig, []string{"records: there are none: " + store + " is not there"}},
+		"explain nowhere": {[]string{"explain", "--store", store}, cli.ExitUsage, []string{"records: there are none: " + store + " is not there"}},
 		"explain both":    {[]string{"explain", "--store", store, "--record-dir", dir}, cli.ExitUsage, []string{"record-dir", "store"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -268,7 +276,7 @@ func TestStoreIsNotMade(t *testing.T) {
 	if err := file.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if code, _, stderr := mortise(t.Context(), "", "compact", "show", path); code != cli.ExitSession || !strings.Contains(stderr, "the file "+path+" holds no thread; mortise run --store makes one") {
+	if code, _, stderr := mortise(t.Context(), "", "compact", "show", path); code != cli.ExitUsage || !strings.Contains(stderr, "the file "+path+" holds no thread; mortise run --store makes one") {
 		t.Errorf("exit code %d: %s", code, stderr)
 	}
 }

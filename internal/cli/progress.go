@@ -3,12 +3,10 @@ package cli
 import (
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"sync"
 	"time"
-
-	"golang.org/x/term"
+	"unicode/utf8"
 
 	"github.com/mortise-dev/mortise/agent"
 	"github.com/mortise-dev/mortise/compaction"
@@ -23,8 +21,10 @@ const plainEvery = 50
 // progress shows where a run is: one live line on a terminal, plain lines
 // elsewhere. It is safe for concurrent use.
 type progress struct {
-	out   io.Writer
-	live  bool
+	out  io.Writer
+	live bool
+	// size returns the width of the terminal, which changes.
+	size  func() int
 	width int
 
 	mu     sync.Mutex
@@ -52,11 +52,8 @@ func newProgress(out io.Writer, quiet bool) *progress {
 		p.out = io.Discard
 		return p
 	}
-	if f, ok := out.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
-		p.live = true
-		if w, _, err := term.GetSize(int(f.Fd())); err == nil && w > 20 {
-			p.width = w
-		}
+	if isTerminal(out) {
+		p.live, p.size = true, func() int { return terminalWidth(out) }
 	}
 	return p
 }
@@ -131,15 +128,40 @@ func (p *progress) draw(now bool) {
 		return
 	}
 	p.drawn = time.Now()
-	text := clip(p.line(), p.width-1)
-	pad := max(0, p.shown-len(text))
-	fmt.Fprintf(p.out, "\r%s%s", text, strings.Repeat(" ", pad))
-	p.shown = len(text)
+	p.resize()
+	p.overwrite(p.line())
+}
+
+// overwrite writes the live line over the one before.
+func (p *progress) overwrite(text string) {
+	text = clip(text, p.width-1)
+	n := utf8.RuneCountInString(text)
+	fmt.Fprintf(p.out, "\r%s%s", text, strings.Repeat(" ", max(0, p.shown-n)))
+	p.shown = n
+}
+
+// leastWidth is the least width of a terminal that is believed.
+const leastWidth = 20
+
+// resize follows the width of the terminal. A line that is longer now fills several rows, which
+// are cleared.
+func (p *progress) resize() {
+	if w := p.size(); w > leastWidth {
+		p.width = w
+	}
+	if rows := max(0, p.shown-1) / p.width; rows > 0 {
+		fmt.Fprintf(p.out, "\x1b[%dA\r\x1b[J", rows)
+		p.shown = 0
+	}
 }
 
 // wipe clears the live line before something else is printed.
 func (p *progress) wipe() {
-	if p.live && p.shown > 0 {
+	if !p.live {
+		return
+	}
+	p.resize()
+	if p.shown > 0 {
 		fmt.Fprintf(p.out, "\r%s\r", strings.Repeat(" ", p.shown))
 		p.shown = 0
 	}

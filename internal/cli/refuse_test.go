@@ -37,7 +37,7 @@ func TestBadModules(t *testing.T) {
 		"truncated":      {"module: " + truncated, "truncated.wasm", "again"},
 		"text":           {"module: " + text, "is WebAssembly in text, not a binary", "wat2wasm"},
 		"component":      {"module: " + component, "component", "core module"},
-		"wrong checksum": {"module: $ROOT/testdata/guests/guard.wasm\n    sha256: " + strings.Repeat("0", 64), "sha256", ""},
+		"wrong checksum": {"module: $ROOT/testdata/guests/guard.wasm\n    sha256: '" + strings.Repeat("0", 64) + "'", "SHA-256", "correct the checksum"},
 		"no describe":    {"module: $ROOT/host/testdata/echo.wasm", "offers no description", `export "describe"`},
 		"future ABI":     {"module: $ROOT/internal/cli/testdata/future.wasm", "speaks ABI 7 to 9, this host 1 to 1", "use a newer mortise"},
 		"a policy":       {"module: $ROOT/testdata/guests/admission.wasm", "describes no hooks", "check which module the config names"},
@@ -48,8 +48,12 @@ func TestBadModules(t *testing.T) {
 			t.Parallel()
 			cfg := config(t, "plugins:\n  - name: fine\n    module: $ROOT/testdata/guests/redact.wasm\n  - name: bad\n    "+tc.plugin+"\n")
 			code, r, stderr := run(t, cfg, write(t, "s.json", []byte(oneMessage)))
-			if code != cli.ExitModule {
-				t.Errorf("exit code %d, want %d", code, cli.ExitModule)
+			want := cli.ExitModule
+			if name == "wrong checksum" || name == "not granted" || name == "bad config" {
+				want = cli.ExitConfig // the module is as it should be
+			}
+			if code != want {
+				t.Errorf("exit code %d, want %d", code, want)
 			}
 			if r.Runs.Count != 0 || len(r.Threads) != 0 {
 				t.Errorf("something ran: %+v", r.Runs)
@@ -88,7 +92,11 @@ func TestBadPolicies(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			code, r, stderr := run(t, config(t, "compaction:\n  "+tc.compaction+"\n"), write(t, "s.json", []byte(oneMessage)))
-			if code != cli.ExitModule || !strings.Contains(stderr, tc.says) || r.Runs.Count != 0 {
+			want := cli.ExitModule
+			if name == "no such policy" {
+				want = cli.ExitConfig
+			}
+			if code != want || !strings.Contains(stderr, tc.says) || r.Runs.Count != 0 {
 				t.Errorf("exit code %d: %s", code, stderr)
 			}
 		})
@@ -195,7 +203,7 @@ func TestBadSessions(t *testing.T) {
 		})
 	}
 	code, _, stderr := mortise(t.Context(), "", "run", "-c", cfg, "gone.jsonl")
-	if code != cli.ExitSession || !strings.Contains(stderr, "gone.jsonl") {
+	if code != cli.ExitUsage || !strings.Contains(stderr, "gone.jsonl") {
 		t.Errorf("exit code %d: %s", code, stderr)
 	}
 }
@@ -278,14 +286,14 @@ func TestBadPlaces(t *testing.T) {
 		code cli.ExitCode
 		says string
 	}{
-		"nothing there":       {[]string{"compact", "show", "nofile.db"}, cli.ExitSession, "nofile.db: there is no such file or folder; name the one that mortise run"},
-		"no thread":           {[]string{"compact", "show", empty}, cli.ExitSession, "folder " + empty + " holds no thread; mortise run --session-dir makes one"},
-		"no such thread":      {[]string{"compact", "undo", store, "--thread", "x"}, cli.ExitSession, "file " + store + ` holds no thread "x"; it holds `},
+		"nothing there":       {[]string{"compact", "show", "nofile.db"}, cli.ExitUsage, "nofile.db: there is no such file or folder; name the one that mortise run"},
+		"no thread":           {[]string{"compact", "show", empty}, cli.ExitUsage, "folder " + empty + " holds no thread; mortise run --session-dir makes one"},
+		"no such thread":      {[]string{"compact", "undo", store, "--thread", "x"}, cli.ExitUsage, "file " + store + ` holds no thread "x"; it holds `},
 		"cut off":             {[]string{"compact", "show", cut}, cli.ExitSession, "the file is damaged or cut off: put a copy in its place"},
 		"run on cut off":      {[]string{"run", "-c", cfg, "--store", cut, session}, cli.ExitConfig, "the file is damaged or cut off: put a copy in its place"},
 		"store is text":       {[]string{"run", "-c", cfg, "--store", text, session}, cli.ExitConfig, text + " is no SQLite file, and it stays as it is; name another file"},
 		"store is a folder":   {[]string{"run", "-c", cfg, "--store", empty, session}, cli.ExitConfig, empty + " is a folder; name a file"},
-		"session is missing":  {[]string{"run", "-c", cfg, "gone.jsonl"}, cli.ExitSession, "check the path, or write - for standard input"},
+		"session is missing":  {[]string{"run", "-c", cfg, "gone.jsonl"}, cli.ExitUsage, "check the path, or write - for standard input"},
 		"session is a folder": {[]string{"run", "-c", cfg, empty}, cli.ExitSession, "name a file in this folder"},
 		"config is a folder":  {[]string{"run", "-c", empty, session}, cli.ExitConfig, empty + " is a folder; name the file, " + filepath.Join(empty, "mortise.yaml")},
 	} {
@@ -309,7 +317,7 @@ func TestConversationPicksOne(t *testing.T) {
 		t.Errorf("exit code %d, threads %+v: %s", code, r.Threads, stderr)
 	}
 	code, _, stderr = mortise(t.Context(), "", "run", "-c", config(t, ""), "--conversation", "c", path)
-	if code != cli.ExitSession || !strings.Contains(stderr, `holds no conversation "c"; it holds a-0, b-0`) {
+	if code != cli.ExitUsage || !strings.Contains(stderr, `holds no conversation "c"; it holds a-0, b-0`) {
 		t.Errorf("exit code %d: %s", code, stderr)
 	}
 }

@@ -7,9 +7,8 @@ import (
 	"encoding/hex"
 	"fmt"
 	"os"
-	"os/signal"
+	"strings"
 	"sync"
-	"syscall"
 
 	"github.com/mortise-dev/mortise/host"
 	"github.com/mortise-dev/mortise/plugins"
@@ -17,25 +16,24 @@ import (
 
 // reloader swaps modules whose files have changed, at each SIGHUP, while a run uses them.
 type reloader struct {
-	parts *parts
-	out   *progress
+	parts   *parts
+	hangups <-chan os.Signal // nil on a terminal
+	out     *progress
+	// asked is called at each signal, note for each module that a signal changed or did not.
+	asked func()
 	note  func(ReloadReport)
 }
 
-// watch reloads at each signal until the function that it returns was called. On a
-// terminal it does nothing, because there the signal means that the terminal is gone.
+// watch reloads at each signal, one that came before included, until the function that it
+// returns was called.
 func (r *reloader) watch(ctx context.Context) (stop func()) {
-	if r.out.live {
-		return func() {}
-	}
-	hangups := make(chan os.Signal, 1)
-	signal.Notify(hangups, syscall.SIGHUP)
 	ctx, cancel := context.WithCancel(ctx)
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		for {
 			select {
-			case <-hangups:
+			case <-r.hangups:
+				r.asked()
 				r.reload(ctx)
 			case <-ctx.Done():
 				return
@@ -43,9 +41,14 @@ func (r *reloader) watch(ctx context.Context) (stop func()) {
 		}
 	})
 	return func() {
-		signal.Stop(hangups)
 		cancel()
 		wg.Wait()
+		select {
+		case <-r.hangups:
+			r.asked()
+			r.out.say("reload: no module was swapped, because the runs are over")
+		default:
+		}
 	}
 }
 
@@ -58,7 +61,7 @@ func (r *reloader) reload(ctx context.Context) {
 			continue
 		}
 		spec := r.parts.entries[i].Module
-		swapped += r.one(s.Name, spec, s.Module, func() (host.Info, error) {
+		swapped += r.one(ctx, s.Name, spec, s.Module, func() (host.Info, error) {
 			err := r.parts.set.Swap(ctx, s.Name, spec, host.SwapOptions{})
 			return r.parts.set.Status()[i].Module, err
 		})
@@ -67,18 +70,18 @@ func (r *reloader) reload(ctx context.Context) {
 		if p.spec.Wasm != nil {
 			continue // bundled: there is no file
 		}
-		swapped += r.one(p.name, p.spec, p.policy.Info(), func() (host.Info, error) {
+		swapped += r.one(ctx, p.name, p.spec, p.policy.Info(), func() (host.Info, error) {
 			err := p.policy.Swap(ctx, p.spec, host.SwapOptions{})
 			return p.policy.Info(), err
 		})
 	}
-	if swapped == 0 {
+	if swapped == 0 && ctx.Err() == nil {
 		r.out.say("reload: no module was swapped")
 	}
 }
 
 // one swaps a module if its file has changed, and returns how many were swapped.
-func (r *reloader) one(name string, spec host.Spec, was host.Info, swap func() (host.Info, error)) int {
+func (r *reloader) one(ctx context.Context, name string, spec host.Spec, was host.Info, swap func() (host.Info, error)) int {
 	b, err := os.ReadFile(spec.Path)
 	sum := sha256.Sum256(b)
 	if err == nil && hex.EncodeToString(sum[:]) == was.SHA256 {
@@ -86,9 +89,13 @@ func (r *reloader) one(name string, spec host.Spec, was host.Info, swap func() (
 	}
 	// What cannot be read is left to the swap, which says why.
 	is, err := swap()
-	if err != nil {
-		r.out.say("reload: %v", err)
-		r.note(ReloadReport{Module: name, From: was.SHA256, Error: err.Error()})
+	switch {
+	case err != nil && ctx.Err() != nil:
+		r.out.say("reload: %s was not swapped, because the runs are over", name)
+		return 0
+	case err != nil:
+		r.out.say("reload: %s", worded(err))
+		r.note(ReloadReport{Module: name, From: was.SHA256, Error: worded(err)})
 		return 0
 	}
 	r.out.say("reload: %s was swapped: sha256 %s -> %s", name, clip(was.SHA256, 13), clip(is.SHA256, 13))
@@ -96,14 +103,15 @@ func (r *reloader) one(name string, spec host.Spec, was host.Info, swap func() (
 	return 1
 }
 
-// rolledBack tells of a swap that was taken back.
+// rolledBack reports a swap that was taken back.
 func rolledBack(p *progress, note func(ReloadReport)) func(host.SwapEvent) {
 	return func(e host.SwapEvent) {
 		if e.Kind != host.SwapRolledBack {
 			return
 		}
 		reason := fmt.Sprintf("rolled back after %d failures in %d calls: %s", e.Failures, e.Calls, cmp.Or(e.Reason, "it gives no reason"))
-		p.say("reload: %s was %s", e.Module, reason)
-		note(ReloadReport{Module: e.Module, From: e.SHA256, Error: reason})
+		p.say("reload: %s was rolled back: sha256 %s -> %s: %s", e.Module, clip(e.SHA256, 13), clip(e.CurrentSHA256, 13),
+			strings.TrimPrefix(reason, "rolled back "))
+		note(ReloadReport{Module: e.Module, From: e.SHA256, RolledBackTo: e.CurrentSHA256, Error: reason})
 	}
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/mortise-dev/mortise/agent"
 	"github.com/mortise-dev/mortise/compaction"
+	"github.com/mortise-dev/mortise/host"
 	"github.com/mortise-dev/mortise/plugins"
 )
 
@@ -14,7 +15,9 @@ const reportSchema = "mortise.report.v1"
 // Report is what mortise run prints at the end. Times are in milliseconds,
 // tokens are estimates unless they are called billed.
 type Report struct {
-	Schema  string        `json:"schema"`
+	Schema string `json:"schema"`
+	// Verdict sums the others up.
+	Verdict VerdictReport `json:"verdict"`
 	Session SessionReport `json:"session"`
 	// Modules says what was loaded, skipped or failed, and why.
 	Modules []plugins.Status `json:"modules"`
@@ -24,11 +27,13 @@ type Report struct {
 	Tools []ToolReport `json:"tools,omitempty"`
 	// Reloads are the modules that were swapped while the runs went on, or were not.
 	Reloads []ReloadReport `json:"reloads,omitempty"`
-	Runs    RunsReport     `json:"runs"`
-	Threads []ThreadReport `json:"threads"`
-	Hooks   []HookReport   `json:"hooks"`
-	Changes []ChangeReport `json:"changes"`
-	Gates   []GateReport   `json:"gates"`
+	// ReloadRequests counts the signals that asked for that.
+	ReloadRequests int            `json:"reload_requests,omitempty"`
+	Runs           RunsReport     `json:"runs"`
+	Threads        []ThreadReport `json:"threads"`
+	Hooks          []HookReport   `json:"hooks"`
+	Changes        []ChangeReport `json:"changes"`
+	Gates          []GateReport   `json:"gates"`
 	// Admissions and Compactions are in the order in which they happened. An
 	// admission that repeated the one before is counted there.
 	Admissions  []AdmissionReport  `json:"admissions"`
@@ -58,9 +63,12 @@ type SessionReport struct {
 
 // RunsReport sums up the runs.
 type RunsReport struct {
-	Count        int                           `json:"count"`
-	Steps        int                           `json:"steps"`
-	ToolCalls    int                           `json:"tool_calls"`
+	Count     int `json:"count"`
+	Steps     int `json:"steps"`
+	ToolCalls int `json:"tool_calls"`
+	// Rewritten calls got other arguments from plugins. A recorded result is that of the
+	// arguments in the recording.
+	Rewritten    int                           `json:"rewritten_calls,omitempty"`
 	Terminations map[agent.TerminationType]int `json:"terminations"`
 	// List has the newest runs, bounded.
 	List []RunReport `json:"list,omitempty"`
@@ -93,8 +101,11 @@ type GuestReport struct {
 	Calls  int64  `json:"calls"`
 	Failed int64  `json:"failed"`
 	Traps  int64  `json:"traps"`
-	// Replaced counts instances that were not used again.
-	Replaced int64 `json:"replaced"`
+	// Replaced counts instances that were not used again, ReplacedBy by reason.
+	Replaced   int64                      `json:"replaced"`
+	ReplacedBy map[host.Replacement]int64 `json:"replaced_by,omitempty"`
+	// Printed counts lines of standard output and error that were not logged for want of the grant.
+	Printed int64 `json:"printed,omitempty"`
 	// Fuel is 0 on the reference engine, which does not count it.
 	Fuel int64 `json:"fuel"`
 	// Denied counts requests that a grant or a quota did not allow; HTTP, KV and Files
@@ -112,10 +123,12 @@ type GuestReport struct {
 // ReloadReport is a module that was swapped, or was to be swapped and was not.
 type ReloadReport struct {
 	Module string `json:"module"`
-	// From and To are checksums. To is empty when the module in use went on.
-	From  string `json:"from"`
-	To    string `json:"to,omitempty"`
-	Error string `json:"error,omitempty"`
+	// From and To are checksums. To is empty when the module in use stays, and
+	// when From was rolled back to RolledBackTo.
+	From         string `json:"from"`
+	To           string `json:"to,omitempty"`
+	RolledBackTo string `json:"rolled_back_to,omitempty"`
+	Error        string `json:"error,omitempty"`
 }
 
 // ThreadReport is a conversation at its end.

@@ -25,6 +25,8 @@ type runOptions struct {
 	paceSet      bool
 	lenient      bool
 	quiet        bool
+	logSet       bool
+	strict       bool
 	session      string
 	recordDir    string
 	noRecord     bool
@@ -52,12 +54,14 @@ compact show, compact undo and explain read. Passwords can be in the environment
 that is there already goes on: what the recording has more is played.
 
 When standard error is not a terminal, SIGHUP swaps the modules whose files have
-changed, while the run goes on; one that cannot take over is refused. The config
-is not read again.
+changed, while the run continues; one that cannot take over is refused, and one
+that fails afterwards is rolled back. A SIGHUP that arrives while modules are
+loaded waits for that. The config is not read again. On a terminal SIGHUP means
+that the terminal is gone: the run ends as at Ctrl-C.
 
-Exit codes: 0 done, 1 a run failed, 2 wrong command line, 3 wrong config,
-4 unreadable session, 5 a module failed to load, 130 interrupted (the report is
-partial).`
+Exit codes: 0 done, 1 a run failed (with --strict also a plugin or policy), 2 wrong
+command line or nothing of that name, 3 wrong config, 4 unreadable session, 5 a
+module failed to load, 130 interrupted (the report is partial).`
 
 func newRun(s Streams) *cobra.Command {
 	var o runOptions
@@ -70,6 +74,7 @@ func newRun(s Streams) *cobra.Command {
 		Args: takesOne("SESSION"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.paceSet, o.session = cmd.Flags().Changed("pace"), args[0]
+			o.logSet = cmd.Flags().Changed("log-level")
 			return runSession(cmd.Context(), s, args[0], o)
 		},
 	}
@@ -84,7 +89,8 @@ func newRun(s Streams) *cobra.Command {
 	f.BoolVar(&o.noRecord, "no-record", false, "keep no decision records")
 	f.StringVar(&o.sessionDir, "session-dir", "", "keep messages and compactions in this folder, for mortise compact show and undo")
 	f.StringVar(&o.store, "store", "", "keep messages, compactions and decision records in this SQLite file, or at this nats:// or postgres:// URL (overrides store of the config)")
-	f.BoolVarP(&o.quiet, "quiet", "q", false, "no progress")
+	f.BoolVar(&o.strict, "strict", false, "exit with 1 when a plugin or policy failed, or replied something that was refused")
+	f.BoolVarP(&o.quiet, "quiet", "q", false, "no progress, and no log without --log-level")
 	return cmd
 }
 
@@ -117,7 +123,7 @@ func runSession(ctx context.Context, s Streams, path string, o runOptions) error
 	cfg.Compaction.tell(p)
 	c := newCollector()
 	c.session(path, file)
-	logger := slog.New(slog.NewTextHandler(p.writer(), &slog.HandlerOptions{Level: level}))
+	logger := slog.New(slog.NewTextHandler(o.logWriter(p, s.Err), &slog.HandlerOptions{Level: level}))
 	if cfg.home, err = openHome(ctx, cfg.Store, logger); err != nil {
 		return with(ExitConfig, err)
 	}
@@ -125,22 +131,39 @@ func runSession(ctx context.Context, s Streams, path string, o runOptions) error
 	if err != nil {
 		return with(ExitConfig, errors.Join(err, cfg.home.close(ctx)))
 	}
-	failure := replayFile(ctx, cfg, file, logger, p, c)
+	failure := replayFile(ctx, cfg, file, logger, p, c, s.hangups)
 	c.records.note(errors.Join(c.records.close(), cfg.home.close(ctx)))
 	p.close()
-	report := c.done()
+	return finish(ctx, s, o, c.done(), start, failure)
+}
+
+// finish writes the report, and returns the error with which the command ends.
+func finish(ctx context.Context, s Streams, o runOptions, report *Report, start time.Time, failure error) error {
 	report.WallMS = time.Since(start).Milliseconds()
 	report.Interrupted = ctx.Err() != nil
 	if failure != nil {
-		report.Error = failure.Error()
+		report.Error = worded(failure)
 	}
+	report.judge()
+	if n := report.Verdict.Faults; failure == nil && o.strict && n > 0 {
+		failure = with(ExitRun, fmt.Errorf("--strict: %s of plugins or policies, the first: %s", counted(n, "fault"), report.firstFault()))
+	}
+	if report.Interrupted {
+		failure = &coded{ExitInterrupted, errors.New("interrupted; the report is partial")}
+	}
+	report.Verdict.end(codeOf(failure))
 	if err := report.write(s.Out, o.output); err != nil {
 		return with(ExitRun, fmt.Errorf("report: %w", err))
 	}
-	if report.Interrupted {
-		return with(ExitInterrupted, errors.New("interrupted; the report is partial"))
-	}
 	return failure
+}
+
+// logWriter is where the log goes: past the progress, when that is quiet and the level was asked for.
+func (o runOptions) logWriter(p *progress, stderr io.Writer) io.Writer {
+	if o.quiet && o.logSet {
+		return stderr
+	}
+	return p.writer()
 }
 
 // readSession reads the recording and picks a conversation if one is named.
@@ -164,7 +187,11 @@ func readSession(in io.Reader, path string, o runOptions) (*transcript.File, err
 		case failed == nil && info.IsDir():
 			mend = "; name a file in this folder"
 		}
-		return nil, fmt.Errorf("session %s: %w%s", path, err, mend)
+		err = fmt.Errorf("session %s: %w%s", path, err, mend)
+		if errors.Is(err, os.ErrNotExist) {
+			return nil, notFound(err)
+		}
+		return nil, err
 	}
 	if o.conversation == "" {
 		return file, nil
@@ -177,16 +204,19 @@ func readSession(in io.Reader, path string, o runOptions) (*transcript.File, err
 		}
 		ids = append(ids, file.Conversations[i].ID)
 	}
-	return nil, fmt.Errorf("session %s: holds no conversation %q; it holds %s",
-		path, o.conversation, clip(strings.Join(ids, ", "), 400))
+	return nil, notFound(fmt.Errorf("session %s: holds no conversation %q; it holds %s",
+		path, o.conversation, clip(strings.Join(ids, ", "), 400)))
 }
 
-// replayFile loads what the config names and replays every conversation.
-func replayFile(ctx context.Context, cfg *Config, file *transcript.File, logger *slog.Logger, p *progress, c *collector) error {
+// replayFile loads what the config names and replays every conversation. Modules are
+// swapped at hangups.
+func replayFile(
+	ctx context.Context, cfg *Config, file *transcript.File, logger *slog.Logger, p *progress, c *collector, hangups <-chan os.Signal,
+) error {
 	parts, err := assemble(ctx, cfg, logger, p, c)
 	var failures []error
 	if err == nil {
-		reloads := &reloader{parts: parts, out: p, note: c.reloaded}
+		reloads := &reloader{parts: parts, hangups: hangups, out: p, note: c.reloaded, asked: c.reloadAsked}
 		stop := reloads.watch(ctx)
 		for i := range file.Conversations {
 			if ctx.Err() != nil {

@@ -14,12 +14,14 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/mortise-dev/mortise/host"
 	"github.com/mortise-dev/mortise/internal/cli"
 	"github.com/mortise-dev/mortise/internal/testskip"
 )
 
 // TestMain keeps the decision records of the tests out of the user's folder.
 func TestMain(m *testing.M) {
+	host.CompileChild()
 	beChild()
 	dir, err := os.MkdirTemp("", "mortise-state")
 	if err != nil {

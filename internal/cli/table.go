@@ -18,7 +18,7 @@ func (r *Report) write(out io.Writer, format string) error {
 	if format == "json" {
 		return writeJSON(out, r)
 	}
-	t := &table{tw: tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)}
+	t := newTable(out)
 	r.tables(t)
 	return t.end()
 }
@@ -27,6 +27,11 @@ func (r *Report) write(out io.Writer, format string) error {
 type table struct {
 	tw  *tabwriter.Writer
 	err error
+}
+
+// newTable writes to out, in lines that fit a terminal if it is one.
+func newTable(out io.Writer) *table {
+	return &table{tw: tabwriter.NewWriter(fitting(out), 0, 8, 2, ' ', 0)}
 }
 
 // end writes the table.
@@ -51,8 +56,9 @@ func (t *table) head(title string, columns ...string) {
 }
 
 func (r *Report) tables(t *table) {
+	r.verdictTable(t)
 	s := r.Session
-	t.row("session %s: %s, %d conversations, %d messages", s.Path, s.Format, s.Conversations, s.Messages)
+	t.row("session %s: %s, %s, %s", s.Path, s.Format, counted(s.Conversations, "conversation"), counted(s.Messages, "message"))
 	for _, kind := range slices.Sorted(maps.Keys(s.Skipped)) {
 		t.row("  left out: %d %s", s.Skipped[kind], kind)
 	}
@@ -76,10 +82,6 @@ func (r *Report) tables(t *table) {
 	}
 	r.compactionTables(t)
 	r.threadTable(t)
-	t.row("\n%.2f s%s", float64(r.WallMS)/1000, map[bool]string{true: ", interrupted: this report is partial"}[r.Interrupted])
-	if r.Error != "" && !r.Interrupted {
-		t.row("error: %s", r.Error)
-	}
 }
 
 func (r *Report) moduleTable(t *table) {
@@ -90,31 +92,66 @@ func (r *Report) moduleTable(t *table) {
 			what = m.Reason
 		}
 		t.row("  %s\t%s\t%s\t%s\t%s\t%s", m.Name, dash(m.Version), m.State, dash(clip(m.Module.SHA256, 13)),
-			dash(clip(strings.Join(m.Granted, ", "), 60)), clip(what, 100))
+			dash(clip(strings.Join(m.Granted, ", "), 60)), whole(what))
 	}
 	for _, m := range r.Modules {
 		for _, note := range m.Notes {
-			t.row("  note: %s %s", m.Name, clip(note, 200))
+			t.row("  note: %s %s", m.Name, whole(note))
 		}
+	}
+	if n := r.ReloadRequests; n > 0 {
+		t.row("  %s for a reload", counted(n, "request"))
 	}
 	for _, l := range r.Reloads {
 		what := "swapped for " + clip(l.To, 13)
 		if l.Error != "" {
-			what = clip(l.Error, 200)
+			what = whole(l.Error)
+		}
+		if l.RolledBackTo != "" {
+			what = "rolled back to " + clip(l.RolledBackTo, 13) + strings.TrimPrefix(what, "rolled back")
 		}
 		t.row("  reload of %s (%s): %s", l.Module, clip(l.From, 13), what)
 	}
 }
 
 func (r *Report) guestTable(t *table) {
-	t.head("guests", "module", "engine", "calls", "fuel", "failed", "traps", "replaced", "http", "kv", "files", "denied")
-	for _, g := range r.Guests {
+	rows := make([][]string, len(r.Guests))
+	for i, g := range r.Guests {
 		fuel := "-"
 		if g.Fuel > 0 {
 			fuel = thousands(g.Fuel)
 		}
-		t.row("  %s\t%s\t%d\t%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d", g.Name, g.Engine, g.Calls, fuel, g.Failed, g.Traps, g.Replaced,
-			g.HTTP, g.KV, g.Files, g.Denied)
+		rows[i] = []string{g.Name, g.Engine, fmt.Sprint(g.Calls), fuel}
+		for _, n := range []int64{g.Failed, g.Traps, g.Replaced, g.HTTP, g.KV, g.Files, g.Denied} {
+			rows[i] = append(rows[i], fmt.Sprint(n))
+		}
+	}
+	t.columns("guests", 4, []string{"module", "engine", "calls", "fuel", "failed", "traps", "replaced", "http", "kv", "files", "denied"}, rows)
+	for _, g := range r.Guests {
+		for _, note := range g.notes() {
+			t.row("  note: %s %s", g.Name, note)
+		}
+	}
+}
+
+// columns prints a table without those columns behind the first ones in which every cell is 0, - or empty.
+func (t *table) columns(title string, first int, names []string, rows [][]string) {
+	var used []int
+	for c := range names {
+		if c < first || slices.ContainsFunc(rows, func(r []string) bool { return r[c] != "0" && r[c] != "-" && r[c] != "" }) {
+			used = append(used, c)
+		}
+	}
+	pick := func(cells []string) string {
+		out := make([]string, len(used))
+		for i, c := range used {
+			out[i] = cells[c]
+		}
+		return strings.Join(out, "\t")
+	}
+	t.head(title, pick(names))
+	for _, r := range rows {
+		t.row("  %s", pick(r))
 	}
 }
 
@@ -133,12 +170,15 @@ func (r *Report) runTable(t *table) {
 	for _, kind := range slices.Sorted(maps.Keys(r.Runs.Terminations)) {
 		ends = append(ends, fmt.Sprintf("%d %s", r.Runs.Terminations[kind], kind))
 	}
-	t.row("  %d runs (%s), %d inferences, %d tool calls", r.Runs.Count, strings.Join(ends, ", "), r.Runs.Steps, r.Runs.ToolCalls)
+	t.row("  %s (%s), %s, %s", counted(r.Runs.Count, "run"), strings.Join(ends, ", "), counted(r.Runs.Steps, "inference"), counted(r.Runs.ToolCalls, "tool call"))
+	if n := r.Runs.Rewritten; n > 0 {
+		t.row("  plugins rewrote %d tool calls; results from the recording are those of the recorded arguments", n)
+	}
 	if r.Runs.BilledPrompt > 0 {
 		t.row("  billed when recorded: %s prompt tokens, %s completion tokens", thousands(r.Runs.BilledPrompt), thousands(r.Runs.BilledCompletion))
 	}
 	for _, f := range r.Runs.Failures {
-		t.row("  failed: %s", f)
+		t.row("  failed: %s", whole(f))
 	}
 	if n := len(r.Runs.List); r.RecordDir != "" && n > 0 {
 		t.row("  who decided what, and why: mortise explain RUN; records are in %s", r.RecordDir)
@@ -152,17 +192,15 @@ func (r *Report) hookTable(t *table) {
 	if len(r.Hooks) == 0 {
 		return
 	}
-	t.head("plugins by phase", "plugin", "phase", "calls", "total", "mean", "max", "limit", "failed", "refused")
-	for _, h := range r.Hooks {
+	rows := make([][]string, len(r.Hooks))
+	for i, h := range r.Hooks {
 		mean := h.TotalMS / float64(max(1, h.Calls))
-		t.row("  %s\t%s\t%d\t%.0f ms\t%.2f ms\t%.1f ms\t%d ms\t%d\t%d",
-			h.Plugin, h.Phase, h.Calls, h.TotalMS, mean, h.MaxMS, h.LimitMS, h.Failures, h.Refused)
-	}
-	for _, h := range r.Hooks {
-		if h.LastError != "" {
-			t.row("  last failure of %s at %s: %s", h.Plugin, h.Phase, clip(h.LastError, 200))
+		rows[i] = []string{
+			h.Plugin, h.Phase, fmt.Sprint(h.Calls), fmt.Sprintf("%.0f ms", h.TotalMS), fmt.Sprintf("%.2f ms", mean), fmt.Sprintf("%.1f ms", h.MaxMS),
+			fmt.Sprintf("%d ms", h.LimitMS), fmt.Sprint(h.Failures), fmt.Sprint(h.Refused), whole(h.LastError),
 		}
 	}
+	t.columns("plugins by phase", 3, []string{"plugin", "phase", "calls", "total", "mean", "max", "limit", "failed", "refused", "last failure"}, rows)
 }
 
 // maxLines bounds what is said about the reading of a session.
@@ -180,13 +218,13 @@ func (r *Report) changeTable(t *table) {
 			t.row("  and %d kinds more (--output json has them)", len(r.Changes)-maxRows)
 			break
 		}
-		t.row("  %s\t%s\t%d\t%s", c.Plugin, c.What, c.Count, clip(c.Note, 80))
+		t.row("  %s\t%s\t%d\t%s", c.Plugin, c.What, c.Count, whole(c.Note))
 	}
 	if len(r.Gates) > 0 {
 		t.head("tool calls that a gate decided", "plugin", "action", "tool", "reason")
 	}
 	for _, g := range r.Gates {
-		t.row("  %s\t%s\t%s\t%s", g.Plugin, g.Action, g.Tool, clip(g.Reason, 120))
+		t.row("  %s\t%s\t%s\t%s", g.Plugin, g.Action, g.Tool, whole(g.Reason))
 	}
 }
 
@@ -203,25 +241,34 @@ func (r *Report) compactionTables(t *table) {
 		if a.Decision.TokensBefore != nil {
 			tokens = thousands(int64(*a.Decision.TokensBefore))
 		}
-		t.row("  %s\t%s\t%d\t%s\t%s", clip(a.Thread, 24), a.Decision.Reason, a.Count, tokens, clip(a.Detail, 80))
+		t.row("  %s\t%s\t%d\t%s\t%s", clip(a.Thread, 24), a.Decision.Reason, a.Count, tokens, whole(a.Detail))
 	}
 	if e := r.Evidence; e != nil {
 		t.row("  %d decisions, %d admitted%s; 95%% of steps took at most %d ms, 99%% %d ms",
 			e.DecisionCount, e.AdmittedCount, reasons(e.RejectedByReason), e.ForegroundImpact.P95MS, e.ForegroundImpact.P99MS)
 	}
-	if len(r.Compactions) > 0 {
-		t.head("compactions", "thread", "what", "before", "after", "survival", "took", "steps meanwhile", "detail")
-	}
+	r.compactionTable(t)
+	scoreTable(t, r.Compactions, func(e *compaction.Event) (string, *compaction.Quality) { return e.AttemptID, e.Quality })
+}
+
+func (r *Report) compactionTable(t *table) {
+	var rows [][]string
 	for _, e := range r.Compactions {
 		if e.Kind == compaction.EventStarted {
 			continue // its end has a row
 		}
-		t.row("  %s\t%s\t%s\t%s\t%s\t%s\t%d\t%s", clip(e.Thread, 24), e.Kind, thousands(e.PreTokens), thousands(e.PostTokens),
-			survival(e), e.Duration.Round(time.Millisecond), e.StepsMeanwhile, clip(e.Reason, 80))
+		took := ""
+		if e.Duration > 0 {
+			took = e.Duration.Round(time.Millisecond).String()
+		}
+		rows = append(rows, []string{
+			dash(e.AttemptID), clip(e.Thread, 24), string(e.Kind), dash(e.Policy), thousands(e.PreTokens), thousands(e.PostTokens),
+			survival(e), took, fmt.Sprint(e.StepsMeanwhile), whole(e.Reason),
+		})
 	}
-	scoreTable(t, r.Compactions, func(e *compaction.Event) (string, *compaction.Quality) {
-		return string(e.Kind) + " " + e.AttemptID, e.Quality
-	})
+	if len(rows) > 0 {
+		t.columns("compactions", 4, []string{"id", "thread", "what", "policy", "before", "after", "survival", "took", "steps meanwhile", "detail"}, rows)
+	}
 }
 
 // survival says what of the source stands in the summary or the kept part.
@@ -246,7 +293,7 @@ func (r *Report) threadTable(t *table) {
 		if !v.Complete {
 			end = "not played to its end"
 			if v.Ended != "" {
-				end += ": " + clip(v.Ended, 120)
+				end += ": " + whole(v.Ended)
 			}
 		}
 		t.row("  %s\t%d messages\t%s\t%d messages\t%s\t%d\t%s", clip(v.ID, 36), v.Messages, thousands(v.Tokens),

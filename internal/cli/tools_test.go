@@ -39,7 +39,7 @@ func TestToolsOfPlugins(t *testing.T) {
 		got[tool.Tool] = [2]int{tool.Calls, tool.Failed}
 	}
 	// Of the two sums, one has arguments that the schema refuses; pay asks somebody.
-	if len(got) != 5 || got["sum"] != [2]int{2, 1} || got["pay"] != [2]int{1, 0} || got["trap"] != [2]int{} {
+	if len(got) != 7 || got["sum"] != [2]int{2, 1} || got["pay"] != [2]int{1, 0} || got["trap"] != [2]int{} {
 		t.Errorf("tools %v", got)
 	}
 	if r.Runs.Terminations["suspended"] != 1 || r.Runs.Terminations["natural_end"] != 1 {

@@ -20,8 +20,8 @@ import (
 	"github.com/mortise-dev/mortise/summarizers"
 )
 
-// hookTimeout is how long a hook may take when the config does not say.
-const hookTimeout = 5 * time.Second
+// defaultHookTimeout is how long a hook may take when the config does not say.
+const defaultHookTimeout = 5 * time.Second
 
 // parts are what a config comes to: everything that outlives a conversation.
 type parts struct {
@@ -61,7 +61,7 @@ func assemble(ctx context.Context, cfg *Config, logger *slog.Logger, p *progress
 		return out, with(ExitConfig, err)
 	}
 	out.host, err = host.New(host.Config{
-		Engine: host.EngineName(cfg.Engine), CacheDir: cache, Logger: logger,
+		Engine: host.EngineName(cfg.Engine), CacheDir: cache, Compile: compileProcess(), Logger: logger,
 		Limits: cfg.Limits.limits(host.Limits{}), OnCompile: compileLine(p), OnSwap: rolledBack(p, c.reloaded),
 	})
 	if err != nil {
@@ -74,17 +74,27 @@ func assemble(ctx context.Context, cfg *Config, logger *slog.Logger, p *progress
 	var toolErr error
 	out.tools, toolErr = out.set.Tools()
 	if err := errors.Join(err, toolErr, out.loadPolicies(ctx)); err != nil {
-		return out, with(ExitModule, err)
+		return out, withModule(err)
 	}
 	for _, t := range out.tools.Tools() {
 		c.tools.add(ToolReport{Plugin: out.tools.Owner(t.Name), Tool: t.Name})
 	}
 	_, err = out.phases(c, logger) // so that a cycle is told before anything runs
-	for _, e := range cfg.Plugins {
-		limit := e.Limits.limits(cfg.Limits.limits(host.Limits{}))
-		c.limit(e.Name, cmp.Or(limit.Timeout, defaultTimeout))
+	for i, s := range out.set.Status() {
+		c.limit(s.Name, cfg.timeLimit(cfg.Plugins[i].Limits))
 	}
 	return out, with(ExitConfig, err)
+}
+
+// hookTimeout is how long a hook may take that has no limit of its own.
+func (c *Config) hookTimeout() time.Duration {
+	return cmp.Or(time.Duration(c.Agent.HookTimeout), max(time.Duration(c.Limits.Timeout), defaultHookTimeout))
+}
+
+// timeLimit is the limit of a plugin's calls that is in force: its own, or the first of the host's and
+// the hooks'.
+func (c *Config) timeLimit(own LimitsConfig) time.Duration {
+	return cmp.Or(time.Duration(own.Timeout), min(cmp.Or(time.Duration(c.Limits.Timeout), defaultTimeout), c.hookTimeout()))
 }
 
 // entriesOf makes the entries of the plugins.
@@ -114,6 +124,11 @@ func (p *parts) status() []plugins.Status {
 	if p.set != nil {
 		out = p.set.Status()
 	}
+	for i := range out {
+		if out[i].Err != nil {
+			out[i].Reason = worded(out[i].Err)
+		}
+	}
 	for _, l := range p.policies {
 		d := l.policy.Description()
 		s := plugins.Status{
@@ -131,7 +146,7 @@ func (p *parts) status() []plugins.Status {
 func (p *parts) phases(c *collector, logger *slog.Logger, native ...phases.Plugin) (*phases.Runtime, error) {
 	return phases.New(phases.Config{
 		Plugins: append(p.set.Plugins(), native...), Record: c.record, Logger: logger,
-		HookTimeout: cmp.Or(time.Duration(p.cfg.Agent.HookTimeout), hookTimeout),
+		HookTimeout: p.cfg.hookTimeout(),
 	})
 }
 
@@ -156,7 +171,7 @@ func (p *parts) policy(ctx context.Context, name string, use summarizers.Use, c 
 	var info host.Info
 	policy, err := p.openPolicy(ctx, name, use, c, &info)
 	if err != nil {
-		p.failed = append(p.failed, plugins.Status{Name: name, State: plugins.StateFailed, Reason: err.Error(), Module: info})
+		p.failed = append(p.failed, plugins.Status{Name: name, State: plugins.StateFailed, Reason: worded(err), Module: info})
 	}
 	return policy, err
 }
@@ -190,7 +205,7 @@ func (p *parts) openPolicy(
 func (p *parts) spec(ctx context.Context, name string, m ModuleConfig) (host.Spec, error) {
 	grants, err := p.granter.grants(ctx, cmp.Or(name, m.Module), &m.Grants)
 	return host.Spec{
-		Name: name, Path: p.cfg.path(m.Module), SHA256: m.SHA256,
+		Name: name, Path: p.cfg.path(m.Module), SHA256: string(m.SHA256),
 		Limits: m.Limits.limits(host.Limits{}), Grants: grants,
 	}, err
 }
@@ -214,7 +229,7 @@ func (p *parts) guests() []GuestReport {
 	add := func(name string, engine host.EngineName, s host.Stats) {
 		out = append(out, GuestReport{
 			Name: name, Engine: string(engine), Calls: s.Calls, Failed: s.Failures, Traps: s.Traps,
-			Replaced: s.Replaced, Fuel: s.Fuel, Swaps: s.Swaps, Rollbacks: s.Rollbacks,
+			Replaced: s.Replaced, ReplacedBy: s.ReplacedBy, Printed: s.Printed, Fuel: s.Fuel, Swaps: s.Swaps, Rollbacks: s.Rollbacks,
 			Denied: s.Denied, HTTP: s.HTTP, KV: s.KV, Files: s.Files, LogsDropped: s.LogsDropped,
 		})
 	}
@@ -256,6 +271,14 @@ func cacheDir(cfg *Config) (string, error) {
 		return "", fmt.Errorf("config: there is no user cache folder (%w); set cache_dir", err)
 	}
 	return filepath.Join(dir, "mortise"), nil
+}
+
+// compileProcess makes the host compile in child processes, where main has made that possible.
+func compileProcess() *host.CompileProcess {
+	if !host.CompileChildCalled() {
+		return nil
+	}
+	return &host.CompileProcess{}
 }
 
 // compileLine says what is being compiled, since that takes seconds the first time.

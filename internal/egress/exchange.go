@@ -188,7 +188,8 @@ func (x *exchange) request(header http.Header) *http.Request {
 // answer makes the response for the plugin, without secrets.
 func (b *Broker) answer(x *exchange, resp *http.Response, data []byte) (*Response, error) {
 	known := b.vault.find()
-	if coding := resp.Header.Get("Content-Encoding"); known != nil && coding != "" && !strings.EqualFold(coding, "identity") {
+	coding := resp.Header.Get("Content-Encoding")
+	if known != nil && (coding != "" && !strings.EqualFold(coding, "identity") || compressed(data)) {
 		return nil, refuse(ReasonSecret, "ask the server for an uncompressed response",
 			"the response is compressed, so it cannot be searched for secrets")
 	}

@@ -39,7 +39,7 @@ func Allowed(private []netip.Prefix, addr netip.Addr, named bool) (bool, error) 
 
 // Redact replaces a secret in a text.
 func Redact(text []byte, name, value string, limit int) (string, int, bool) {
-	out, n, ok := redact(text, newIndex(needlesOf(name, value), false), limit)
+	out, n, ok := redact(text, newIndex(needlesOf(name, value)), limit)
 	return string(out), n, ok
 }
 
@@ -68,3 +68,11 @@ func (b *Broker) Values() int {
 
 // Recognisable is the length of a value without escapes.
 func Recognisable(value string) int { return recognisable(value) }
+
+// ViewBytes is how many bytes are searched for a text, and how many marks say where they came from.
+func ViewBytes(text []byte) (n, marks int) {
+	for _, v := range views(text) {
+		n, marks = n+len(v.text), marks+len(v.marks)
+	}
+	return n, marks
+}

@@ -11,16 +11,13 @@ type index struct {
 	// seen has a bit for each hash of the first bytes of a needle.
 	seen     [1 << 10]uint64
 	byPrefix map[uint32][]needle
-	// folded are the needles in lower case.
-	folded *index
 }
 
 // prefix is how many bytes of a needle are hashed; no needle is shorter than a secret.
 const prefix = 4
 
-func newIndex(needles []needle, fold bool) *index {
+func newIndex(needles []needle) *index {
 	x := &index{byPrefix: map[uint32][]needle{}}
-	var lower []needle
 	for _, n := range needles {
 		if len(n.text) < prefix {
 			continue // formsOf makes none
@@ -28,10 +25,6 @@ func newIndex(needles []needle, fold bool) *index {
 		key := binary.LittleEndian.Uint32(n.text)
 		x.seen[slot(key)>>6] |= 1 << (slot(key) & 63)
 		x.byPrefix[key] = append(x.byPrefix[key], n)
-		lower = append(lower, needle{text: bytes.ToLower(n.text), label: n.label})
-	}
-	if !fold {
-		x.folded = newIndex(lower, true)
 	}
 	return x
 }
@@ -39,7 +32,7 @@ func newIndex(needles []needle, fold bool) *index {
 // slot hashes to 16 bits.
 func slot(key uint32) uint32 { return key * 2654435761 >> 16 }
 
-// search calls yield for every place where a needle stands, from the left.
+// search calls yield for every place of a text in lower case where a needle is, from the left.
 func (x *index) search(text []byte, yield func(from int, n needle)) {
 	if x == nil {
 		return
@@ -57,12 +50,11 @@ func (x *index) search(text []byte, yield func(from int, n needle)) {
 	}
 }
 
-// inName reports whether the name of a header tells a secret. Case does not count,
-// because names of headers are rewritten.
+// inName reports whether the name of a header tells a secret.
 func (x *index) inName(name string) bool {
 	found := false
 	if x != nil {
-		x.folded.search(bytes.ToLower([]byte(name)), func(int, needle) { found = true })
+		x.search(lower([]byte(name)), func(int, needle) { found = true })
 	}
 	return found
 }

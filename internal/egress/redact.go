@@ -38,11 +38,20 @@ func redact(text []byte, x *index, limit int) (out []byte, count int, ok bool) {
 
 // search lists the finds in all views of the text.
 func search(text []byte, x *index) []find {
-	var finds []find
+	var finds, exact []find
+	known := false
 	for _, v := range views(text) {
+		if v.skips != "" && !known {
+			exact, known = slices.Clone(merge(finds)), true
+			finds = slices.Clip(exact)
+		}
 		first := len(finds)
-		x.search(v.text, func(at int, n needle) {
-			f := locate(text, v, at, n)
+		folded := lower(v.text)
+		x.search(folded, func(at int, n needle) {
+			f := locate(text, v, at, at+len(n.text)+common(folded[at+len(n.text):], n.rest), n)
+			if v.skips != "" && within(exact, f.from) { // a value that repeats itself, and what looks like more of it
+				return
+			}
 			if last := len(finds) - 1; last >= first && f.from >= finds[last].from && f.from < finds[last].to {
 				finds[last].to = max(finds[last].to, f.to)
 				return
@@ -54,19 +63,33 @@ func search(text []byte, x *index) []find {
 }
 
 // locate says which bytes of the text a find in one of its views stands for.
-func locate(text []byte, v view, from int, n needle) find {
-	to := from + len(n.text)
-	if n.before && from > 0 && isBase64(v.text[from-1]) {
+func locate(text []byte, v view, from, to int, n needle) find {
+	for left := n.before; left > 0 && from > 0 && isBase64(v.text[from-1]); left-- {
 		from--
 	}
-	if n.after && to < len(v.text) && isBase64(v.text[to]) {
+	for left := n.after; left > 0 && to < len(v.text) && isBase64(v.text[to]); left-- {
 		to++
 	}
 	f := find{v.source(from), v.source(to), n.label}
-	for f.to > f.from && strings.IndexByte(" \t\r\n", text[f.to-1]) >= 0 {
+	for f.to > f.from && strings.IndexByte(cmp.Or(v.skips, " \t\r\n"), text[f.to-1]) >= 0 {
 		f.to-- // skipped in the view, and no part of the secret
 	}
 	return f
+}
+
+// within reports whether a place is inside of one of the finds, which are in order.
+func within(finds []find, at int) bool {
+	n, _ := slices.BinarySearchFunc(finds, at, func(f find, at int) int { return f.to - at - 1 })
+	return n < len(finds) && finds[n].from < at
+}
+
+// common is how many first bytes two texts have in common.
+func common(a, b []byte) int {
+	n := 0
+	for n < min(len(a), len(b)) && a[n] == b[n] {
+		n++
+	}
+	return n
 }
 
 // merge sorts the finds and joins those that overlap.

@@ -194,7 +194,7 @@ func (v *vault) remember(name, value string) {
 			all = append(all, s.needles...)
 		}
 	}
-	v.index = newIndex(all, false)
+	v.index = newIndex(all)
 }
 
 // How long responses wait for a secret that they do not need, from when it was asked for, and how long it has,

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"slices"
 	"strconv"
+	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
 )
@@ -11,6 +12,8 @@ import (
 // view is a text with escapes undone, that knows where its bytes came from.
 type view struct {
 	text []byte
+	// skips are characters that were left out, if they are not white space.
+	skips string
 	// marks say where the source is not simply ahead of the last mark.
 	marks []mark
 }
@@ -37,8 +40,8 @@ func (v view) next(at int) int {
 // layers is how many escapes on top of each other are undone.
 const layers = 4
 
-// views returns the text as it is, with each layer of escapes undone, and
-// without line breaks, as base64 is often wrapped.
+// views returns the text as it is, with each layer of escapes undone, without line breaks, as
+// base64 is often wrapped, and with each of some encodings undone.
 func views(text []byte) []view {
 	out := []view{{text: text}}
 	for range layers {
@@ -49,10 +52,11 @@ func views(text []byte) []view {
 		}
 		out = append(out, next)
 	}
-	if last := out[len(out)-1]; bytes.ContainsAny(last.text, "\r\n") {
+	last := out[len(out)-1]
+	if bytes.ContainsAny(last.text, "\r\n") {
 		out = append(out, unwrap(last))
 	}
-	return out
+	return append(out, recoded(last)...)
 }
 
 // add appends bytes that stand for v.text[from:to] of the view before.
@@ -66,11 +70,14 @@ func (v *view) add(before view, text []byte, from, to int) {
 // mark notes where a position came from, unless that follows from the marks before.
 func (v *view) mark(out, src int) {
 	m := mark{int32(out), int32(src)} //nolint:gosec // sizes are bounded by the policy
-	n := len(v.marks)
+	n, follows := len(v.marks), out
+	if n > 0 { // positions only come behind those before
+		follows += int(v.marks[n-1].src) - int(v.marks[n-1].out)
+	}
 	switch {
 	case n > 0 && v.marks[n-1].out == m.out:
 		v.marks[n-1] = m
-	case v.source(out) != src:
+	case follows != src:
 		v.marks = append(v.marks, m)
 	}
 }
@@ -116,12 +123,15 @@ func (v *view) copy(before view, from, to int) {
 }
 
 // unwrap leaves out line breaks and the space around them.
-func unwrap(before view) view {
-	var v view
+func unwrap(before view) view { return without(before, " \t\r\n") }
+
+// without leaves out characters.
+func without(before view, chars string) view {
+	v := view{skips: chars}
 	text := before.text
 	start := 0
 	for i := range text {
-		if text[i] != '\n' && text[i] != '\r' && text[i] != ' ' && text[i] != '\t' {
+		if strings.IndexByte(chars, text[i]) < 0 {
 			continue
 		}
 		if start < i {

@@ -101,13 +101,18 @@ func fullMessage() abi.Message {
 
 func fullEvent() *abi.Event {
 	return &abi.Event{
-		ABI: 1, Phase: abi.AfterToolExecute, Run: abi.RunIdentity{ThreadID: "t", RunID: "r", ParentRunID: "p", AgentID: "a"},
-		Step: 2, Messages: []abi.Message{fullMessage(), {ID: "m2", Role: abi.RoleUser}}, MessagesFrom: 3, MessagesTotal: 5,
+		ABI: 1, Phase: abi.AfterToolExecute, Run: abi.RunIdentity{
+			ThreadID: "t", RunID: "r", ParentRunID: "p", AgentID: "a", DispatchID: "d", SessionID: "s", Mode: abi.RunResume, Adapter: "a2a",
+			Origin: "agent", ParentThreadID: "t0", SenderID: "u", TransportRequestID: "q", DispatchIDHint: "h",
+		},
+		NowMS: 1700000000000, Step: 2, Messages: []abi.Message{fullMessage(), {ID: "m2", Role: abi.RoleUser}}, MessagesFrom: 3, MessagesTotal: 5,
 		State:    map[string]any{"s": int64(1)},
+		Request:  &abi.InferenceRequest{Model: "m", MaxTokens: new(int64(3)), Tools: []abi.Tool{{Name: "n"}}, System: "s"},
 		Response: &abi.Response{Model: "m", Message: fullMessage(), Usage: &abi.Usage{TotalTokens: 3}},
-		Call:     &abi.ToolCall{ID: "c", Name: "n"}, Result: &abi.ToolResult{Status: abi.ToolSuccess}, ResultMessageID: "m9",
+		Call:     &abi.ToolCall{ID: "c", Name: "n", IdempotencyKey: "m/c"}, RewrittenBy: []string{"x", "y"}, Result: &abi.ToolResult{Status: abi.ToolSuccess}, ResultMessageID: "m9",
 		Notices: []abi.Notice{{Kind: abi.NoticeCustom}}, Action: &abi.Action{Key: "act"},
-		Effect: &abi.Effect{Type: abi.EffectEmit}, Config: map[string]any{"limit": int64(3)},
+		Effect: &abi.Effect{Type: abi.EffectEmit}, Compaction: &abi.Compaction{ID: "c", Survival: new(0.5)},
+		End: &abi.RunEnding{Termination: abi.TerminationNatural, Usage: &abi.Usage{TotalTokens: 3}}, Config: map[string]any{"limit": int64(3)},
 	}
 }
 
@@ -116,9 +121,11 @@ func fullEvent() *abi.Event {
 func TestEncodeEvent(t *testing.T) {
 	t.Parallel()
 	e := fullEvent()
-	for f, v := range reflect.ValueOf(*e).Fields() {
-		if v.IsZero() {
-			t.Errorf("field %s is not set: set it, so that it is compared", f.Name)
+	for _, part := range []any{*e, e.Run} { // both are encoded by hand
+		for f, v := range reflect.ValueOf(part).Fields() {
+			if v.IsZero() {
+				t.Errorf("field %s of %T is not set: set it, so that it is compared", f.Name, part)
+			}
 		}
 	}
 	g := open(t)

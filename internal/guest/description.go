@@ -41,7 +41,13 @@ func checkDescription(d *abi.Description) error {
 	if err := checkCapabilities(d.Capabilities); err != nil {
 		return err
 	}
+	first := make(map[abi.Phase]int, len(d.Hooks))
 	for i := range d.Hooks {
+		p := d.Hooks[i].Phase
+		if at, ok := first[p]; ok {
+			return fmt.Errorf("hook %d: hook %d is for the phase %.40q, too; a plugin has one hook of a phase, else it would be called twice", i, at, p)
+		}
+		first[p] = i
 		if n := max(len(d.Hooks[i].Before), len(d.Hooks[i].After)); n > maxOrder {
 			return fmt.Errorf("hook %d: %d names in before or after are more than the %d that are allowed", i, n, maxOrder)
 		}

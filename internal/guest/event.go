@@ -108,6 +108,10 @@ func (p *packedEvent) write(e *abi.Event) error {
 	w.integer("abi", e.ABI)
 	w.text("phase", string(e.Phase))
 	w.run(&e.Run)
+	if e.NowMS != 0 {
+		w.key("now_ms")
+		w.buf = wire.AppendInt(w.buf, e.NowMS)
+	}
 	w.integer("step", e.Step)
 	w.key(abi.FieldMessageIndex)
 	w.buf = wire.AppendBinary(w.buf, abi.MessageMarkSize*len(e.Messages))
@@ -121,14 +125,34 @@ func (p *packedEvent) write(e *abi.Event) error {
 		w.integer("messages_from", e.MessagesFrom)
 	}
 	w.integer("messages_total", e.MessagesTotal)
+	w.occasion(e)
+	p.fields = w.buf
+	return w.header(p)
+}
+
+// fieldWriter appends the fields of an event, which is a map.
+type fieldWriter struct {
+	buf []byte
+	n   int
+	err error
+}
+
+// occasion writes what belongs to the phase.
+func (w *fieldWriter) occasion(e *abi.Event) {
 	if len(e.State) > 0 {
 		w.value("state", e.State)
+	}
+	if e.Request != nil {
+		w.value("request", e.Request)
 	}
 	if e.Response != nil {
 		w.value("response", e.Response)
 	}
 	if e.Call != nil {
 		w.value("call", e.Call)
+	}
+	if len(e.RewrittenBy) > 0 {
+		w.value("rewritten_by", e.RewrittenBy)
 	}
 	if e.Result != nil {
 		w.value("result", e.Result)
@@ -143,18 +167,15 @@ func (p *packedEvent) write(e *abi.Event) error {
 	if e.Effect != nil {
 		w.value("effect", e.Effect)
 	}
+	if e.Compaction != nil {
+		w.value("compaction", e.Compaction)
+	}
+	if e.End != nil {
+		w.value("end", e.End)
+	}
 	if e.Config != nil {
 		w.value("config", e.Config)
 	}
-	p.fields = w.buf
-	return w.header(p)
-}
-
-// fieldWriter appends the fields of an event, which is a map.
-type fieldWriter struct {
-	buf []byte
-	n   int
-	err error
 }
 
 // header writes the number of fields, up to 15 into the byte that was left for it.
@@ -210,6 +231,11 @@ func (w *fieldWriter) run(r *abi.RunIdentity) {
 	w.optional("session_id", r.SessionID)
 	w.optional("mode", string(r.Mode))
 	w.optional("adapter", r.Adapter)
+	w.optional("origin", r.Origin)
+	w.optional("parent_thread_id", r.ParentThreadID)
+	w.optional("sender_id", r.SenderID)
+	w.optional("transport_request_id", r.TransportRequestID)
+	w.optional("dispatch_id_hint", r.DispatchIDHint)
 	wire.AppendMap(w.buf[:header], w.n)
 	w.n = fields
 }

@@ -47,6 +47,8 @@ type Guest struct {
 	desc    abi.Description
 	// lazy are the phases whose hooks read messages that are not sent.
 	lazy []abi.Phase
+	// gates tells that it decides about tool calls.
+	gates bool
 	// more tells that the module reads messages beyond those of its event.
 	more bool
 	// messages are the encodings of those that the module got.
@@ -83,6 +85,7 @@ func Open(ctx context.Context, c Caller) (*Guest, error) {
 	if g.lazy, err = lazyPhases(&g.desc, g.format); err != nil {
 		return nil, fmt.Errorf("guest: module %q: %w: %w", c.Name(), ErrDescription, err)
 	}
+	g.gates = gates(&g.desc)
 	version, err := negotiate(g.desc.ABI)
 	if err != nil {
 		return nil, fmt.Errorf("guest: module %q: %w", c.Name(), err)
@@ -124,7 +127,13 @@ func (g *Guest) Module() string { return g.caller.Name() }
 
 // Require reports an error if the module does not offer the export.
 func (g *Guest) Require(export string) error {
-	if g.caller.HasExport(export) {
+	const want = "() -> i32"
+	t, typed := g.caller.(interface{ ExportType(name string) string })
+	switch {
+	case typed && t.ExportType(export) != "" && t.ExportType(export) != want:
+		return fmt.Errorf("guest: module %q: exports %q as %s, not %s; give the function no parameters and an i32 as result",
+			g.caller.Name(), export, t.ExportType(export), want)
+	case g.caller.HasExport(export):
 		return nil
 	}
 	return fmt.Errorf("guest: module %q: has no export %q, so it cannot serve here; check which module the config names",
@@ -174,12 +183,12 @@ func (g *Guest) CallOn(ctx context.Context, on Calls, export string, in, out any
 		}
 		defer g.messages.unpack(p)
 		output, err := on.CallInput(ctx, export, p.input())
-		return g.decode(export, output, err, out)
+		return g.decode(export, output, err, out, g.judges(in))
 	}
 	var called error
 	err := g.format.Lend(in, func(input []byte) error {
 		output, err := on.Call(ctx, export, input)
-		called = g.decode(export, output, err, out)
+		called = g.decode(export, output, err, out, g.judges(in))
 		return nil
 	})
 	if err != nil {
@@ -192,16 +201,33 @@ func (g *Guest) badInput(export string, err error) error {
 	return fmt.Errorf("guest: module %q: %s: input: %w", g.caller.Name(), export, err)
 }
 
-// decode reads what a call returned.
-func (g *Guest) decode(export string, output []byte, err error, out any) error {
-	if err != nil {
-		return fmt.Errorf("guest: module %q: %s: %w", g.caller.Name(), export, err)
+// failed names the module and the export, unless the error does.
+func (g *Guest) failed(export string, err error) error {
+	_, trap := errors.AsType[*host.TrapError](err)
+	_, refusal := errors.AsType[*host.GuestError](err)
+	if trap || refusal {
+		return err
 	}
-	if len(output) == 0 || g.format == wire.MessagePack && string(output) == emptyMap {
+	return fmt.Errorf("guest: module %q: %s: %w", g.caller.Name(), export, err)
+}
+
+// decode reads what a call returned. A gate must have answered.
+func (g *Guest) decode(export string, output []byte, err error, out any, gate bool) error {
+	if err != nil {
+		return g.failed(export, err)
+	}
+	if len(output) == 0 && !gate || g.format == wire.MessagePack && string(output) == emptyMap {
 		return nil // It says nothing.
 	}
-	if err := g.format.Take(output, out); err != nil {
-		return fmt.Errorf("guest: module %q: %s: %w: %w", g.caller.Name(), export, ErrDecode, err)
+	if len(output) > 0 {
+		if err := g.format.Take(output, out); err != nil {
+			return fmt.Errorf("guest: module %q: %s: %w: %w", g.caller.Name(), export, ErrDecode, err)
+		}
+	}
+	if gate {
+		if err := g.answered(output, out); err != nil {
+			return fmt.Errorf("guest: module %q: %s: %w", g.caller.Name(), export, err)
+		}
 	}
 	return nil
 }

@@ -19,7 +19,10 @@ func TestDescriptionForPeople(t *testing.T) {
 		"summary with C1":      func(d *abi.Description) { d.Summary = "fine\u009b2J" },
 		"summary turned round": func(d *abi.Description) { d.Summary = "fine\u202egnp" },
 		"long summary":         func(d *abi.Description) { d.Summary = strings.Repeat("a", 513) },
-		"many constraints":     func(d *abi.Description) { d.Hooks = []abi.Hook{{After: make([]string, 65)}} },
+		"one phase twice": func(d *abi.Description) {
+			d.Hooks = []abi.Hook{{Phase: "x\x1b"}, {Phase: abi.StepEnd}, {Phase: "x\x1b"}}
+		},
+		"many constraints": func(d *abi.Description) { d.Hooks = []abi.Hook{{After: make([]string, 65)}} },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -9,8 +9,7 @@ import (
 	"github.com/mortise-dev/mortise/internal/wire"
 )
 
-// lazyPhases are those at which all hooks ask for their messages lazily. An event does not
-// say which hook it is for.
+// lazyPhases are those at which the hook asks for its messages lazily.
 func lazyPhases(d *abi.Description, format wire.Format) ([]abi.Phase, error) {
 	var out []abi.Phase
 	for i := range d.Hooks {
@@ -18,8 +17,7 @@ func lazyPhases(d *abi.Description, format wire.Format) ([]abi.Phase, error) {
 		if h.LazyMessages && format != wire.MessagePack {
 			return nil, fmt.Errorf("hook %d: lazy_messages needs MessagePack; leave it out, or describe the guest in MessagePack", i)
 		}
-		eager := func(o abi.Hook) bool { return o.Phase == h.Phase && !o.LazyMessages }
-		if h.LazyMessages && !slices.ContainsFunc(d.Hooks, eager) && !slices.Contains(out, h.Phase) {
+		if h.LazyMessages {
 			out = append(out, h.Phase)
 		}
 	}

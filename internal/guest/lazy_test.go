@@ -106,11 +106,11 @@ func encoded(t *testing.T, messages []abi.Message) []byte {
 func TestLazyMessages_not(t *testing.T) {
 	t.Parallel()
 	eager := abi.Hook{Phase: abi.StepEnd, Mode: abi.ModeObserve, Messages: abi.ViewLast}
-	g, m := lazyGuest(t, lazyHook(abi.StepStart), lazyHook(abi.StepEnd), eager)
+	g, m := lazyGuest(t, lazyHook(abi.StepStart), eager)
 	message := []abi.Message{{ID: "m", Role: abi.RoleUser}}
 	for what, e := range map[string]*abi.Event{
 		"another phase":               {Phase: abi.RunStart, Messages: message},
-		"a phase with an eager hook":  {Phase: abi.StepEnd, Messages: message},
+		"a phase of an eager hook":    {Phase: abi.StepEnd, Messages: message},
 		"an action":                   {Phase: abi.StepStart, Messages: message, Action: &abi.Action{Key: "a"}},
 		"an effect":                   {Phase: abi.StepStart, Messages: message, Effect: &abi.Effect{Key: "e"}},
 		"an event without messages":   {Phase: abi.StepStart},

@@ -20,7 +20,7 @@ const keptEditions = 4
 // belongs to whoever loaded it.
 type Live struct {
 	module *host.Module
-	admit  func(*Guest) error
+	admit  func(context.Context, *Guest) error
 	// current is the last edition that took a call.
 	current atomic.Pointer[Edition]
 
@@ -39,7 +39,7 @@ type Edition struct {
 
 // NewLive opens the guest on the module's current generation. grants are those that the module
 // was loaded with; admit says whether a guest can serve, now and at each swap.
-func NewLive(ctx context.Context, m *host.Module, grants host.Grants, admit func(*Guest) error) (*Live, error) {
+func NewLive(ctx context.Context, m *host.Module, grants host.Grants, admit func(context.Context, *Guest) error) (*Live, error) {
 	l := &Live{module: m, admit: admit}
 	e, err := l.open(ctx, m.Current(), &grants)
 	if err != nil {
@@ -63,7 +63,7 @@ func (l *Live) open(ctx context.Context, gen *host.Generation, grants *host.Gran
 		return nil, err
 	}
 	e.Sticky = g.asks(abi.CapabilitySticky) && (grants == nil || grants.Sticky)
-	return e, l.admit(g)
+	return e, l.admit(ctx, g)
 }
 
 // Edition returns the guest that takes the calls now, as far as it was opened.
@@ -136,7 +136,8 @@ func (l *Live) edition(ctx context.Context) (*Edition, error) {
 func (l *Live) Swap(ctx context.Context, spec host.Spec, opts host.SwapOptions) error {
 	also := opts.Check
 	opts.Check = func(ctx context.Context, gen *host.Generation) error {
-		e, err := l.open(ctx, gen, &spec.Grants)
+		grants := gen.Spec().Grants // a spec of a binary alone keeps those in use
+		e, err := l.open(ctx, gen, &grants)
 		if err != nil {
 			return err
 		}

@@ -1,9 +1,9 @@
-// Package killtest kills processes at random, so that a test can say what they leave. The processes are
+// Package killtest kills processes, at random or when they say so, so that a test can check what they leave. The processes are
 // the test binary itself: its TestMain calls [Child].
 //
 // # Concurrency
 //
-// [Run] has [AtOnce] children at a time, and calls check from as many goroutines.
+// [Once] has one child, [Run] has [AtOnce] at a time, and calls check from as many goroutines.
 //
 // # Errors
 //

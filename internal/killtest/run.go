@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -37,7 +38,8 @@ func Run(t *testing.T, kind, name string, check func(l Life, said []string)) {
 					return
 				}
 				l := Life{Name: name, Slot: slot, Number: number}
-				said := live(t, kind, l)
+				after := rand.IntN(most) //nolint:gosec // not a secret
+				said := live(t, kind, l, func(said []string) bool { return len(said) == after })
 				killed[slot]++
 				lines[slot] += len(said)
 				check(l, said)
@@ -53,8 +55,15 @@ func Run(t *testing.T, kind, name string, check func(l Life, said []string)) {
 	}
 }
 
-// live is one child, from its start to its end.
-func live(t *testing.T, kind string, l Life) (said []string) {
+// Once starts one child of a kind on what has this name, kills it when it says that line, and returns what
+// it had said.
+func Once(t *testing.T, kind, name, line string) []string {
+	t.Helper()
+	return live(t, kind, Life{Name: name}, func(said []string) bool { return slices.Contains(said, line) })
+}
+
+// live is one child, from its start to its end, when it has said what is due.
+func live(t *testing.T, kind string, l Life, due func(said []string) bool) (said []string) {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
@@ -79,18 +88,18 @@ func live(t *testing.T, kind string, l Life) (said []string) {
 		t.Error(err)
 		return nil
 	}
-	said, killed := listen(bufio.NewReader(out), rand.IntN(most), cmd.Process) //nolint:gosec // not a secret
-	_ = cmd.Wait()                                                             // killed
+	said, killed := listen(bufio.NewReader(out), due, cmd.Process)
+	_ = cmd.Wait() // killed
 	if !killed {
 		t.Errorf("%s", trouble.String())
 	}
 	return said
 }
 
-// listen hears what a child says, kills it after so many lines, and hears what it said meanwhile.
-func listen(out *bufio.Reader, after int, p *os.Process) (said []string, killed bool) {
+// listen hears what a child says, kills it when that is due, and hears what it said meanwhile.
+func listen(out *bufio.Reader, due func(said []string) bool, p *os.Process) (said []string, killed bool) {
 	for {
-		if len(said) == after && !killed {
+		if !killed && due(said) {
 			killed = p.Kill() == nil
 		}
 		line, err := out.ReadString('\n')

@@ -9,19 +9,19 @@ package wasm
 func (r *reader) claims(id byte) error {
 	switch id {
 	case idTag:
-		_, err := r.count(2, "tags")
+		_, err := r.bounded(2, maxTags, "tags")
 		return err
 	case idElement:
-		return r.each(3, "element segments", r.element)
+		return r.each(3, maxElementSegments, "element segments", r.element)
 	case idData:
-		return r.each(2, "data segments", r.data)
+		return r.each(2, maxDataSegments, "data segments", r.data)
 	}
 	return nil
 }
 
 // each reads a count and then so many items.
-func (r *reader) each(least int, what string, item func() error) error {
-	n, err := r.count(least, what)
+func (r *reader) each(least, most int, what string, item func() error) error {
+	n, err := r.bounded(least, most, what)
 	if err != nil {
 		return err
 	}
@@ -53,7 +53,10 @@ func (r *reader) element() error {
 			return err
 		}
 	}
-	return r.each(1, "elements", func() error {
+	return r.each(1, maxElements, "elements", func() error {
+		if err := r.add(1, maxElements, "elements"); err != nil {
+			return err
+		}
 		if flags&4 != 0 {
 			return r.constant()
 		}
@@ -107,7 +110,7 @@ func (r *reader) place(indexed bool) error {
 
 // constant walks over a constant expression.
 func (r *reader) constant() error {
-	for {
+	for range maxConstant {
 		op, err := r.byte("constant expression")
 		if err != nil {
 			return err
@@ -135,6 +138,7 @@ func (r *reader) constant() error {
 			return err
 		}
 	}
+	return r.fail(ErrLimit, "a constant expression of more than %d instructions", maxConstant)
 }
 
 // skipNumber walks over a signed number of at most ten bytes.
@@ -169,13 +173,16 @@ func (r *reader) names() error {
 		if err != nil {
 			return err
 		}
-		sub := &reader{b: r.b, pos: r.pos, end: r.pos + n}
+		sub := &reader{b: r.b, pos: r.pos, end: r.pos + n, items: r.items}
 		r.pos = sub.end
 		switch id {
 		case 1:
 			err = sub.nameMap()
 		case 2:
-			err = sub.each(2, "functions with names", func() error {
+			err = sub.each(2, maxNames, "functions with names", func() error {
+				if err := sub.add(1, maxNames, "names"); err != nil {
+					return err
+				}
 				if _, err := sub.u32("function index"); err != nil {
 					return err
 				}
@@ -185,13 +192,17 @@ func (r *reader) names() error {
 		if err != nil {
 			return err
 		}
+		r.items = sub.items
 	}
 	return nil
 }
 
 // nameMap walks over a list of indices with names.
 func (r *reader) nameMap() error {
-	return r.each(2, "names", func() error {
+	return r.each(2, maxNames, "names", func() error {
+		if err := r.add(1, maxNames, "names"); err != nil {
+			return err
+		}
 		if _, err := r.u32("index"); err != nil {
 			return err
 		}

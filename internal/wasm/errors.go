@@ -17,6 +17,8 @@ var (
 	ErrTruncated = errors.New("truncated")
 	// ErrUnsupported means a feature that this package does not read.
 	ErrUnsupported = errors.New("unsupported feature")
+	// ErrLimit means more pieces of a kind than a module may have. Detail continues a sentence that begins with "has".
+	ErrLimit = errors.New("exceeds a limit")
 	// ErrMalformed means anything else that breaks the format.
 	ErrMalformed = errors.New("malformed")
 )

@@ -49,6 +49,9 @@ func Parse(b []byte) (*Module, error) {
 	}
 	m := &Module{Size: len(b), byName: map[string]int{}}
 	r := &reader{b: b, pos: 8, end: len(b)}
+	if err := countSections(*r); err != nil {
+		return nil, err
+	}
 	last, code := 0, -1 // no code section yet
 	for r.remaining() > 0 {
 		s, body, err := readSection(r)
@@ -173,7 +176,7 @@ func (m *Module) decode(id byte, r *reader, code *int) error {
 		err = m.start(r)
 	case idGlobal:
 		exact = false
-		m.Globals, err = r.count(3, "globals")
+		m.Globals, err = r.globals()
 	case idCode:
 		exact = false
 		*code, err = r.count(2, "function bodies")

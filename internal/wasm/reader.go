@@ -10,6 +10,8 @@ type reader struct {
 	b   []byte
 	pos int
 	end int
+	// items counts what a section has in several places, see add.
+	items int
 }
 
 func (r *reader) remaining() int { return r.end - r.pos }

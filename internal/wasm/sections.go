@@ -1,7 +1,7 @@
 package wasm
 
 func (m *Module) types(r *reader) error {
-	n, err := r.count(3, "types")
+	n, err := r.bounded(3, maxTypes, "types")
 	if err != nil {
 		return err
 	}
@@ -20,10 +20,13 @@ func (m *Module) types(r *reader) error {
 			return failAt(at, ErrMalformed, "type form 0x%02x", form)
 		}
 		var t FuncType
-		if t.Params, err = r.valueTypes("parameters"); err != nil {
+		if t.Params, err = r.valueTypes("parameters of a type"); err != nil {
 			return err
 		}
-		if t.Results, err = r.valueTypes("results"); err != nil {
+		if t.Results, err = r.valueTypes("results of a type"); err != nil {
+			return err
+		}
+		if err := r.add(len(t.Params)+len(t.Results), maxValues, "parameters and results of types"); err != nil {
 			return err
 		}
 		m.Types = append(m.Types, t)
@@ -32,7 +35,7 @@ func (m *Module) types(r *reader) error {
 }
 
 func (r *reader) valueTypes(what string) ([]ValueType, error) {
-	n, err := r.count(1, what)
+	n, err := r.bounded(1, maxArity, what)
 	if err != nil || n == 0 {
 		return nil, err
 	}
@@ -59,7 +62,7 @@ func (m *Module) typeIndex(r *reader) (uint32, error) {
 }
 
 func (m *Module) imports(r *reader) error {
-	n, err := r.count(4, "imports")
+	n, err := r.bounded(4, maxImports, "imports")
 	if err != nil {
 		return err
 	}
@@ -119,6 +122,14 @@ func (m *Module) importDesc(r *reader, im *Import) error {
 	return err
 }
 
+// globals counts those that a module defines. What initialises them is not read.
+func (r *reader) globals() (int, error) {
+	if err := r.most(r.remaining(), maxGlobalBytes, "bytes of globals"); err != nil {
+		return 0, err
+	}
+	return r.bounded(3, maxGlobals, "globals")
+}
+
 func (r *reader) mutability() (bool, error) {
 	at := r.pos
 	c, err := r.byte("mutability")
@@ -148,7 +159,7 @@ func (r *reader) table() (Table, error) {
 }
 
 func (m *Module) funcs(r *reader) error {
-	n, err := r.count(1, "functions")
+	n, err := r.bounded(1, maxFuncs, "functions")
 	if err != nil {
 		return err
 	}
@@ -162,7 +173,7 @@ func (m *Module) funcs(r *reader) error {
 }
 
 func (m *Module) tables(r *reader) error {
-	n, err := r.count(3, "tables")
+	n, err := r.bounded(3, maxTables, "tables")
 	if err != nil {
 		return err
 	}
@@ -190,7 +201,7 @@ func (m *Module) memories(r *reader) error {
 }
 
 func (m *Module) exports(r *reader) error {
-	n, err := r.count(3, "exports")
+	n, err := r.bounded(3, maxExports, "exports")
 	if err != nil {
 		return err
 	}

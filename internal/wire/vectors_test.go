@@ -1,6 +1,7 @@
 package wire_test
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/mortise-dev/mortise/abi"
@@ -16,7 +17,7 @@ type vector struct {
 }
 
 func vectors() []vector {
-	return append(append(append(eventVectors(), replyVectors()...), compactionVectors()...), otherVectors()...)
+	return slices.Concat(eventVectors(), verbEvents(), replyVectors(), verbReplies(), compactionVectors(), otherVectors())
 }
 
 func conversation() []abi.Message {
@@ -206,6 +207,7 @@ func otherVectors() []vector {
 			Hooks: []abi.Hook{
 				{Phase: abi.ToolGate, Mode: abi.ModeGate, Messages: abi.ViewWindow, Window: 8, Priority: -10, Before: []string{"audit"}, After: []string{"trim"}, OnFailure: abi.FailRun},
 				{Phase: abi.RunEnd, Mode: abi.ModeObserve},
+				{Phase: abi.BeforeInference, Mode: abi.ModeObserve, Include: []string{abi.IncludeRequest, abi.IncludeSystem}},
 			},
 			Tools: []abi.Tool{{Name: "list", Description: "Lists files.", Kind: abi.ToolRead, Parameters: map[string]any{
 				"type": "object", "properties": map[string]any{"path": map[string]any{"type": "string"}}, "required": []any{"path"},
@@ -234,6 +236,23 @@ func otherVectors() []vector {
 		{name: "tool_result.full", value: &abi.ToolResult{
 			CallID: "c1", ToolName: "list", Status: abi.ToolSuccess, Content: []abi.ContentBlock{abi.Text("a")}, Data: map[string]any{"n": int64(1)}, Message: "1 file",
 		}},
+		{name: "tool_request.minimal", value: &abi.ToolRequest{ID: "c1", Name: "list"}},
+		{name: "tool_request.full", value: &abi.ToolRequest{
+			ID: "c1", Name: "memo", Kind: abi.ToolRead, Arguments: map[string]any{"key": "a"}, IdempotencyKey: "m3/c1",
+			Resume: &abi.Resume{TicketID: "t1"}, ABI: 1, Run: abi.RunIdentity{ThreadID: "t", RunID: "r", Mode: abi.RunScheduled},
+			NowMS: 1700000000000, Step: 2, State: map[string]any{"notes": map[string]any{"a": "b"}}, MessagesTotal: 7,
+			Config: map[string]any{"limit": int64(3)},
+		}},
+		{name: "tool_reply.minimal", value: &abi.ToolReply{Status: abi.ToolError}},
+		{name: "tool_reply.full", value: &abi.ToolReply{
+			Status: abi.ToolSuccess, Content: []abi.ContentBlock{abi.Text("noted")}, Data: map[string]any{"n": int64(1)}, Message: "noted",
+			Updates: []abi.Update{{Key: "notes", Op: abi.OpMerge, Value: map[string]any{"a": "b"}}},
+			Effects: []abi.Effect{{Type: abi.EffectEmit, EventType: "noted", Payload: "a"}},
+		}},
+		{name: "tool_reply.pending", value: &abi.ToolReply{Status: abi.ToolPending, Ticket: &abi.SuspendTicket{ID: "t1"}}},
+		{name: "validate_request.full", value: &abi.ValidateRequest{ABI: 1, Config: map[string]any{"limit": int64(3)}}},
+		{name: "validation.accepted", value: &abi.Validation{}},
+		{name: "validation.problems", value: &abi.Validation{Problems: []abi.Problem{{Path: "/limit", Message: "must be even"}, {Message: "name a region"}}}},
 		{name: "notice.custom", value: &abi.Notice{Kind: abi.NoticeCustom, TaskID: "bg_1", EventType: "progress", Payload: int64(50)}},
 		{name: "notice.cancelled", value: &abi.Notice{Kind: abi.NoticeCancelled, TaskID: "bg_2", Result: "partial"}},
 	}
@@ -253,6 +272,14 @@ func fresh(name string) any {
 		return new(abi.ToolCall)
 	case "tool_result":
 		return new(abi.ToolResult)
+	case "tool_request":
+		return new(abi.ToolRequest)
+	case "tool_reply":
+		return new(abi.ToolReply)
+	case "validate_request":
+		return new(abi.ValidateRequest)
+	case "validation":
+		return new(abi.Validation)
 	case "summarize_request":
 		return new(abi.SummarizeRequest)
 	case "summary":

@@ -108,8 +108,8 @@ func TestEveryRealRecordingIsReproduced(t *testing.T) {
 		t.Fatal(err)
 	}
 	paths = append(paths, more...)
-	if len(paths) != 15 {
-		t.Errorf("%d recordings found, want 15", len(paths))
+	if len(paths) < 15 {
+		t.Errorf("%d recordings found, want at least 15", len(paths))
 	}
 	for _, path := range paths {
 		t.Run(filepath.Base(path), func(t *testing.T) {

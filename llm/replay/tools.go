@@ -9,7 +9,8 @@ import (
 	"github.com/mortise-dev/mortise/llm/transcript"
 )
 
-// CallTool returns the recorded result of a call, found by its id. A call that
+// CallTool returns the recorded result of a call, found by its id: whatever arguments a
+// plugin gave the call, the result is that of the recorded ones. A call that
 // the model has not made so far, or made nowhere in the recording, gets an error
 // result. The error is that of ctx and nothing else.
 func (r *Replay) CallTool(ctx context.Context, call abi.ToolCall) (abi.ToolResult, error) {

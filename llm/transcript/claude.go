@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/mortise-dev/mortise/abi"
 )
@@ -17,6 +18,7 @@ type claudeLine struct {
 	Timestamp         looseString
 	IsSidechain       looseBool
 	IsMeta            looseBool
+	IsCompactSummary  looseBool
 	IsAPIErrorMessage looseBool `json:"isApiErrorMessage"`
 	Summary           looseString
 	CustomTitle       looseString
@@ -124,7 +126,10 @@ func (l *claudeLog) message(line int, c *claudeLine) error {
 		l.sidechain++
 		thread = &l.side
 	}
-	if c.Type == "user" {
+	switch {
+	case bool(c.IsCompactSummary):
+		return thread.summary(l.r, e, body)
+	case c.Type == "user":
 		return thread.user(l.r, e, body)
 	}
 	e.Message.Role = abi.RoleAssistant
@@ -132,18 +137,64 @@ func (l *claudeLog) message(line int, c *claudeLine) error {
 	return thread.assistant(l.r, e, body, string(m.ID))
 }
 
+// summary reads the summary of a compaction. The messages that it replaced are
+// still in the file, unless nothing comes before it.
+func (t *claudeThread) summary(r *reader, e Entry, body content) error {
+	if len(t.draft.entries) > 0 {
+		r.skip("compact summary")
+		return nil
+	}
+	e.Message.Role = abi.RoleSystem
+	return r.add(&t.draft, e, body)
+}
+
+// user reads what the user wrote, and in a message of its own what Claude Code
+// wrote in the user's place.
 func (t *claudeThread) user(r *reader, e Entry, body content) error {
 	if len(body.results) == 0 || len(body.blocks) > 0 {
 		t.last, t.lastID = -1, ""
 	}
-	return r.add(&t.draft, e, body)
+	own := body
+	own.blocks = nil
+	var written content
+	for _, b := range body.blocks {
+		if b.Type == abi.BlockText && writtenByClaudeCode(b.Text) {
+			written.blocks = append(written.blocks, b)
+		} else {
+			own.blocks = append(own.blocks, b)
+		}
+	}
+	if len(written.blocks) == 0 {
+		return r.add(&t.draft, e, body)
+	}
+	if len(own.blocks) > 0 || len(own.results) > 0 {
+		if err := r.add(&t.draft, e, own); err != nil {
+			return err
+		}
+	}
+	e.Message.Visibility = abi.VisibilityInternal
+	return r.add(&t.draft, e, written)
+}
+
+// writtenByClaudeCode reports text that stands in an entry of the user, who did
+// not write it.
+func writtenByClaudeCode(s string) bool {
+	s = strings.TrimSpace(s)
+	switch s {
+	case "[Request interrupted by user]", "[Request interrupted by user for tool use]":
+		return true
+	}
+	return strings.HasPrefix(s, "<task-notification>") ||
+		strings.HasPrefix(s, "<system-reminder>") && strings.HasSuffix(s, "</system-reminder>")
 }
 
 func (t *claudeThread) assistant(r *reader, e Entry, body content, id string) error {
 	if t.last < 0 || id == "" || id != t.lastID {
-		t.last, t.lastID = len(t.draft.entries), id
-		return r.add(&t.draft, e, body)
+		err := r.add(&t.draft, e, body)
+		t.last, t.lastID = t.draft.lastAnswer(), id
+		return err
 	}
+	body = body.flat()
 	into := &t.draft.entries[t.last]
 	if len(into.Message.ToolCalls)+len(body.calls) > maxCalls {
 		return fmt.Errorf("%w: more than %d tool calls in one message", ErrTooLarge, maxCalls)
@@ -151,12 +202,13 @@ func (t *claudeThread) assistant(r *reader, e Entry, body content, id string) er
 	for _, kind := range body.unknown {
 		r.skip("content block " + kind)
 	}
-	r.size += len(body.calls)
+	r.size += len(body.calls) + len(body.results)
 	into.Message.Content = append(into.Message.Content, body.blocks...)
 	into.Message.ToolCalls = append(into.Message.ToolCalls, body.calls...)
 	into.Usage = mergeUsage(into.Usage, e.Usage)
 	if e.StopReason != "" {
 		into.StopReason = e.StopReason
 	}
+	t.draft.results(e, body.results)
 	return nil
 }

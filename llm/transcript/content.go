@@ -1,9 +1,12 @@
 package transcript
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/mortise-dev/mortise/abi"
 )
@@ -12,15 +15,18 @@ const maxCalls = 4096
 
 // content is the decoded content of one message.
 type content struct {
+	// earlier holds the steps of an answer before this one. Each ends with the
+	// results of its calls.
+	earlier []content
 	blocks  []abi.ContentBlock
 	calls   []abi.ToolCall
 	results []result
 	unknown []string // types of blocks that were left out
-	// anthropic says that a block was seen which only Anthropic's lists have.
-	anthropic bool
+	// format is that of the first block that only one format has.
+	format Format
 }
 
-// result is a tool result that stands in a block of a user message.
+// result is a tool result that stands in a block of a message.
 type result struct {
 	callID string
 	failed bool
@@ -52,41 +58,96 @@ type block struct {
 	ImageURL   json.RawMessage `json:"image_url"`
 	InputAudio json.RawMessage `json:"input_audio"`
 	File       json.RawMessage
+	aiBlock
+	bedrockBlock
 }
 
 // parseContent reads content that is null, a string, a block or a list of
 // blocks. The JSON is known to be valid.
 func parseContent(raw []byte) (content, error) {
 	var c content
+	err := c.parse(raw)
+	return c, err
+}
+
+func (c *content) parse(raw []byte) error {
 	switch first(raw) {
 	case 0, 'n':
 	case '"':
-		var s string
-		if err := json.Unmarshal(raw, &s); err != nil {
-			return c, err
-		}
-		c.text(s)
+		return c.block(raw)
 	case '{':
-		if err := c.block(raw); err != nil {
-			return c, err
-		}
+		return c.block(raw)
 	case '[':
 		for _, part := range elements(raw) {
 			if err := c.block(part); err != nil {
-				return c, err
+				return err
 			}
 		}
 	default:
-		return c, errors.New("content is neither text nor a list of blocks")
+		return errors.New("content is neither text nor a list of blocks")
 	}
-	return c, nil
+	return nil
+}
+
+// step ends a step of an answer, if the answer has made calls in it.
+func (c *content) step() {
+	if len(c.calls) == 0 {
+		return
+	}
+	done := content{blocks: c.blocks, calls: c.calls, results: c.results}
+	*c = content{earlier: append(c.earlier, done), unknown: c.unknown, format: c.format}
+}
+
+// steps returns the steps of an answer, the last one last.
+func (c *content) steps() []content {
+	if len(c.earlier) > 0 && len(c.blocks) == 0 && len(c.calls) == 0 && len(c.results) == 0 {
+		return c.earlier
+	}
+	return append(slices.Clip(c.earlier), *c)
+}
+
+// string is the text of the blocks.
+func (c content) string() string {
+	m := abi.Message{Content: c.blocks}
+	return m.Text()
+}
+
+// flat returns the content as one step.
+func (c content) flat() content {
+	out := content{unknown: c.unknown, format: c.format}
+	for _, s := range c.steps() {
+		out.blocks = append(out.blocks, s.blocks...)
+		out.calls = append(out.calls, s.calls...)
+		out.results = append(out.results, s.results...)
+	}
+	return out
+}
+
+// size counts the messages, the calls and the results.
+func (c *content) size() int {
+	n := 0
+	for _, s := range c.steps() {
+		n += 1 + len(s.calls) + len(s.results)
+	}
+	return n
+}
+
+// add appends a block. What follows the result of a call is the next step.
+func (c *content) add(b abi.ContentBlock) {
+	if len(c.results) > 0 {
+		c.step()
+	}
+	c.blocks = append(c.blocks, b)
 }
 
 func (c *content) text(s string) {
 	if s != "" {
-		c.blocks = append(c.blocks, abi.Text(s))
+		c.add(abi.Text(s))
 	}
 }
+
+// is records that a block was seen which only one format has.
+func (c *content) is(f Format) { c.format = cmp.Or(c.format, f) }
 
 func (c *content) block(raw []byte) error {
 	switch first(raw) {
@@ -106,26 +167,46 @@ func (c *content) block(raw []byte) error {
 		return fmt.Errorf("content block: %w", err)
 	}
 	switch b.Type {
+	case "":
+		return c.untyped(&b, raw)
 	case "text", "input_text", "output_text":
 		c.text(string(b.Text))
 	case "refusal":
 		c.text(string(b.Refusal))
 	case "thinking", "redacted_thinking":
 		c.thinking(&b)
-	case "tool_use", "toolCall":
-		c.anthropic = c.anthropic || b.Type == "tool_use"
+	case "toolCall":
+		return c.call(&b)
+	case "tool_use", "server_tool_use", "mcp_tool_use":
+		c.is(FormatAnthropic)
 		return c.call(&b)
 	case "tool_result":
-		c.anthropic = true
+		c.is(FormatAnthropic)
 		return c.result(&b)
 	default:
-		if m, ok := b.media(); ok {
-			c.anthropic = c.anthropic || first(b.Source) == '{'
-			c.blocks = append(c.blocks, m)
-		} else {
-			c.unknown = append(c.unknown, b.Type)
-		}
+		return c.other(&b)
 	}
+	return nil
+}
+
+// other reads the blocks that fewer formats have.
+func (c *content) other(b *block) error {
+	if strings.HasSuffix(b.Type, "_tool_result") {
+		c.is(FormatAnthropic)
+		return c.serverResult(b)
+	}
+	if done, err := c.aiPart(b); done || err != nil {
+		return err
+	}
+	m, ok := b.media()
+	if !ok {
+		c.unknown = append(c.unknown, b.Type)
+		return nil
+	}
+	if first(b.Source) == '{' {
+		c.is(FormatAnthropic)
+	}
+	c.add(m)
 	return nil
 }
 
@@ -135,7 +216,7 @@ func (c *content) thinking(b *block) {
 		t.Signature = string(b.Data)
 	}
 	if t.Text != "" || t.Signature != "" {
-		c.blocks = append(c.blocks, t)
+		c.add(t)
 	}
 }
 
@@ -171,14 +252,18 @@ func arguments(raw json.RawMessage) any {
 }
 
 func (c *content) result(b *block) error {
-	inner, err := parseContent(b.Content)
-	if err != nil {
+	var inner content
+	if err := inner.parse(b.Content); err != nil {
 		return fmt.Errorf("tool_result: %w", err)
 	}
+	return c.addResult(string(b.ToolUseID), bool(b.IsError), inner)
+}
+
+func (c *content) addResult(callID string, failed bool, inner content) error {
 	if len(c.results) == maxCalls {
 		return fmt.Errorf("%w: more than %d tool results in one message", ErrTooLarge, maxCalls)
 	}
-	c.results = append(c.results, result{callID: string(b.ToolUseID), failed: bool(b.IsError), blocks: inner.blocks})
+	c.results = append(c.results, result{callID: callID, failed: failed, blocks: inner.blocks})
 	c.unknown = append(c.unknown, inner.unknown...)
 	return nil
 }

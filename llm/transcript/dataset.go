@@ -67,7 +67,7 @@ func (d *dataset) messages(o object, field string, lines *lineCounter) (draft, F
 		if err != nil {
 			return draft{}, "", fmt.Errorf("system: %w", err)
 		}
-		l.anthropic = true
+		l.system, l.format = true, c.format
 		e := Entry{Message: abi.Message{Role: abi.RoleSystem}, Line: lines.line}
 		if err := d.r.add(&l.draft, e, c); err != nil {
 			return draft{}, "", err

@@ -3,8 +3,9 @@
 //
 //   - pi sessions: JSON lines, a tree of entries or, in older files, a list
 //   - Claude Code sessions: JSON lines of Anthropic content blocks
-//   - OpenAI-style and Anthropic-style message lists: a JSON array, an object
-//     with messages, or JSON lines of either
+//   - message lists in the style of OpenAI, Anthropic, the Vercel AI SDK (core
+//     and UI messages) and the Converse API of Amazon Bedrock: a JSON array, an
+//     object with messages, or JSON lines of either
 //   - mini-swe-agent trajectories, tau-bench results
 //   - BFCL memory questions and QMSum meetings, which hold user turns only
 //
@@ -18,7 +19,11 @@
 //
 // The history is kept whole. Entries that stand for a compaction made while the
 // session was recorded are counted, not read, because the messages that they
-// stand for are still in the file. Answers that were aborted before their first
+// stand for are still in the file. A summary that a Claude Code session begins
+// with is a system message. What Claude Code writes in the user's place, such as
+// a notification of a task or of an interrupt, has [abi.VisibilityInternal]. An
+// answer that holds results of its own calls becomes a message for each step, and
+// results that are not text become JSON. Answers that were aborted before their first
 // word stay as empty assistant messages, with a note. Of a pi session tree the
 // path to the last entry is read. Claude Code entries are read in the order of
 // the file, including branches that the user left by going back.
@@ -39,6 +44,8 @@
 //
 // # Errors
 //
+// A recording whose messages are all empty is an error that names the fields and
+// blocks that were seen: it most likely has a form that is not understood.
 // [ErrEmpty], [ErrNoMessages], [ErrUnknownFormat] and [ErrTooLarge] are told
 // apart by errors.Is. Whatever is wrong with one line is a *[LineError].
 package transcript

@@ -2,6 +2,7 @@ package transcript
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -44,30 +45,62 @@ func clip(s string, n int) string {
 	return s[:n]
 }
 
-// add appends a message. Tool results among the content become tool messages
-// before it, because they must follow their calls directly.
+// add appends a message and the tool results among its content, which become
+// tool messages. Those of an answer follow each of its steps; those of another
+// message come before it, because they must follow their calls directly.
 func (d *draft) add(e Entry, c content) {
-	for _, r := range c.results {
+	if e.Message.Role == abi.RoleAssistant {
+		d.answer(e, &c)
+		return
+	}
+	c = c.flat()
+	d.results(e, c.results)
+	if len(c.results) > 0 && len(c.blocks) == 0 && len(c.calls) == 0 {
+		return
+	}
+	e.Message.Content = c.blocks
+	if e.Message.Role == abi.RoleTool {
+		e.Status = status(e.Status == abi.ToolError)
+	} else if len(c.calls) > 0 {
+		d.note(e.Line, "tool calls in a %s message left out", e.Message.Role)
+	}
+	d.entries = append(d.entries, e)
+}
+
+// answer appends an assistant message for each step. What was recorded about the
+// whole answer goes with the last one.
+func (d *draft) answer(e Entry, c *content) {
+	steps := c.steps()
+	for i := range steps {
+		s, m := &steps[i], e
+		if i < len(steps)-1 {
+			m.Usage, m.StopReason = nil, ""
+		}
+		m.Message.Content, m.Message.ToolCalls = s.blocks, s.calls
+		if len(s.results) == 0 || len(s.blocks) > 0 || len(s.calls) > 0 {
+			d.entries = append(d.entries, m)
+		}
+		d.results(e, s.results)
+	}
+}
+
+// lastAnswer is the index of the last assistant message, -1 when there is none.
+func (d *draft) lastAnswer() int {
+	for i, e := range slices.Backward(d.entries) {
+		if e.Message.Role == abi.RoleAssistant {
+			return i
+		}
+	}
+	return -1
+}
+
+func (d *draft) results(e Entry, list []result) {
+	for _, r := range list {
 		d.entries = append(d.entries, Entry{
 			Message: abi.Message{ID: e.Message.ID, Role: abi.RoleTool, Content: r.blocks, ToolCallID: r.callID},
 			Status:  status(r.failed), Line: e.Line, At: e.At,
 		})
 	}
-	if len(c.results) > 0 && len(c.blocks) == 0 && len(c.calls) == 0 {
-		return
-	}
-	e.Message.Content = c.blocks
-	switch e.Message.Role {
-	case abi.RoleAssistant:
-		e.Message.ToolCalls = c.calls
-	case abi.RoleTool:
-		e.Status = status(e.Status == abi.ToolError)
-	default:
-		if len(c.calls) > 0 {
-			d.note(e.Line, "tool calls in a %s message left out", e.Message.Role)
-		}
-	}
-	d.entries = append(d.entries, e)
 }
 
 func status(failed bool) abi.ToolStatus {

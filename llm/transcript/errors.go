@@ -5,15 +5,19 @@ import (
 	"fmt"
 )
 
+// understood lists the formats, for errors.
+const understood = "understood are: pi sessions, Claude Code sessions, " +
+	"message lists in the style of OpenAI, Anthropic, the Vercel AI SDK (core and UI messages) and Amazon Bedrock Converse " +
+	"(array, object with messages, JSON lines), mini-swe-agent trajectories, tau-bench results, BFCL memory questions, QMSum meetings"
+
 var (
 	// ErrEmpty means that there is nothing in the file.
 	ErrEmpty = errors.New("the file is empty")
-	// ErrNoMessages means that the format is known and no message was found.
+	// ErrNoMessages means that the format is known and no message was found, or
+	// nothing could be read of any.
 	ErrNoMessages = errors.New("the recording holds no messages")
 	// ErrUnknownFormat means that the file is none of the known recordings.
-	ErrUnknownFormat = errors.New("not a recorded session; understood are: pi sessions, Claude Code sessions, " +
-		"OpenAI-style and Anthropic-style message lists (array, object with messages, JSON lines), " +
-		"mini-swe-agent trajectories, tau-bench results, BFCL memory questions, QMSum meetings")
+	ErrUnknownFormat = errors.New("not a recorded session; " + understood)
 	// ErrTooLarge means that a limit of [Options] or of the package is exceeded.
 	ErrTooLarge = errors.New("too large")
 )

@@ -193,14 +193,14 @@ func claudeTests() []formatTest {
 		{
 			name: "claude code: a file of a subagent",
 			input: `{"type":"user","uuid":"u1","sessionId":"S","isSidechain":true,"message":{"role":"user","content":"task"}}
-{"type":"assistant","uuid":"a1","sessionId":"S","isSidechain":true,"message":{"id":"m","content":[{"type":"text","text":"ok"},{"type":"server_tool_use"}]}}
+{"type":"assistant","uuid":"a1","sessionId":"S","isSidechain":true,"message":{"id":"m","content":[{"type":"text","text":"ok"},{"type":"container_upload"}]}}
 `,
 			format: transcript.FormatClaudeCode,
 			want: `# S 
 1 u1 user "task"
 2 a1 assistant "ok"
 `,
-			skipped: map[string]int{"content block server_tool_use": 1},
+			skipped: map[string]int{"content block container_upload": 1},
 		},
 	}
 }

@@ -204,6 +204,18 @@ func (b *looseBool) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
+// loose is nil when the JSON is not of the type.
+type loose[T any] struct{ value *T }
+
+// UnmarshalJSON never fails.
+func (l *loose[T]) UnmarshalJSON(data []byte) error {
+	var v T
+	if c := first(data); (c == '{' || c == '[') && json.Unmarshal(data, &v) == nil {
+		l.value = &v
+	}
+	return nil
+}
+
 // dynamic decodes JSON to the dynamic values of the abi. An empty text is nil,
 // and text that is not JSON of a bearable shape is kept as a string.
 func dynamic(data []byte) any {

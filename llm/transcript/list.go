@@ -1,9 +1,12 @@
 package transcript
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/mortise-dev/mortise/abi"
 )
@@ -29,6 +32,11 @@ type listMessage struct {
 	Timestamp        looseString
 	Usage            json.RawMessage
 	Extra            listExtra
+	// The rest belongs to messages of the AI SDK's user interfaces. Parts hold
+	// the whole message, ToolInvocations are those of older ones without parts.
+	Parts           json.RawMessage
+	ToolInvocations loose[[]aiInvocation]
+	CreatedAt       looseString
 }
 
 type listCall struct {
@@ -72,9 +80,12 @@ func (x *listExtra) UnmarshalJSON(data []byte) error {
 
 // messageList reads a list of messages that is one conversation.
 type messageList struct {
-	r         *reader
-	draft     draft
-	anthropic bool
+	r     *reader
+	draft draft
+	// format is that of the first content that only one format has; system
+	// reports a system prompt beside the list.
+	format Format
+	system bool
 }
 
 func (l *messageList) finish() (Format, []draft) {
@@ -82,10 +93,10 @@ func (l *messageList) finish() (Format, []draft) {
 }
 
 func (l *messageList) kind() Format {
-	if l.anthropic {
+	if l.format == "" && l.system {
 		return FormatAnthropic
 	}
-	return FormatOpenAI
+	return cmp.Or(l.format, FormatOpenAI)
 }
 
 func (l *messageList) record(line int, data []byte) error {
@@ -96,6 +107,7 @@ func (l *messageList) record(line int, data []byte) error {
 	if err := json.Unmarshal(data, &m); err != nil {
 		return fmt.Errorf("message: %w", err)
 	}
+	l.r.firstMessage(data)
 	role, err := listRole(m.Role)
 	if err != nil {
 		return err
@@ -108,8 +120,8 @@ func (l *messageList) record(line int, data []byte) error {
 	if err != nil {
 		return err
 	}
-	l.anthropic = l.anthropic || c.anthropic
-	e := Entry{Message: abi.Message{ID: string(m.ID), Role: role}, Line: line, At: moment(string(m.Timestamp))}
+	l.format = cmp.Or(l.format, c.format)
+	e := Entry{Message: abi.Message{ID: string(m.ID), Role: role}, Line: line, At: moment(string(cmp.Or(m.Timestamp, m.CreatedAt)))}
 	if role == abi.RoleTool {
 		e.Message.ToolCallID, e.ToolName, e.Status = string(m.ToolCallID), string(m.Name), status(bool(m.IsError))
 	}
@@ -119,6 +131,21 @@ func (l *messageList) record(line int, data []byte) error {
 		e.Usage = mergeUsage(parseUsage(m.Usage), parseUsage(m.Extra.Usage))
 	}
 	return l.r.add(&l.draft, e, c)
+}
+
+// firstMessage keeps the names of the fields of the first message of a list.
+func (r *reader) firstMessage(data []byte) {
+	const most = 8
+	if r.fields != nil {
+		return
+	}
+	r.fields = []string{}
+	if o, ok := parseObject(data); ok {
+		for _, name := range slices.Sorted(maps.Keys(o)) {
+			r.fields = append(r.fields, clip(name, 40))
+		}
+		r.fields = r.fields[:min(len(r.fields), most)]
+	}
 }
 
 // listRole returns the empty role for entries that are no part of the
@@ -138,20 +165,16 @@ func listRole(s string) (abi.Role, error) {
 	case "":
 		return "", errors.New("a message has no role")
 	}
-	return "", fmt.Errorf("unknown role %q", clip(s, maxTitle))
+	return "", fmt.Errorf("unknown role %q; understood are system, developer, user, assistant, tool and function", clip(s, maxTitle))
 }
 
 func (m *listMessage) content() (content, error) {
-	c, err := parseContent(m.Content)
-	if err != nil {
-		return c, err
+	var c content
+	if thoughts := cmp.Or(m.ReasoningContent, m.Reasoning); thoughts != "" {
+		c.add(abi.ContentBlock{Type: abi.BlockThinking, Text: string(thoughts)})
 	}
-	if thoughts := string(m.ReasoningContent); thoughts != "" || m.Reasoning != "" {
-		if thoughts == "" {
-			thoughts = string(m.Reasoning)
-		}
-		t := abi.ContentBlock{Type: abi.BlockThinking, Text: thoughts}
-		c.blocks = append([]abi.ContentBlock{t}, c.blocks...)
+	if err := m.body(&c); err != nil {
+		return c, err
 	}
 	c.text(string(m.Refusal))
 	for i := range m.ToolCalls {
@@ -164,7 +187,24 @@ func (m *listMessage) content() (content, error) {
 		}
 	}
 	if m.Function != nil {
-		err = c.addCall("", string(m.Function.Name), arguments(m.Function.Arguments))
+		err := c.addCall("", string(m.Function.Name), arguments(m.Function.Arguments))
+		return c, err
 	}
-	return c, err
+	return c, nil
+}
+
+// body reads the parts of a message, or its content.
+func (m *listMessage) body(c *content) error {
+	if first(m.Parts) == '[' {
+		return c.parts(m.Parts)
+	}
+	if m.ToolInvocations.value != nil {
+		c.is(FormatAISDKUI)
+		for _, t := range *m.ToolInvocations.value {
+			if err := c.invocation(&t); err != nil {
+				return err
+			}
+		}
+	}
+	return c.parse(m.Content)
 }

@@ -58,7 +58,7 @@ func (b *block) media() (abi.ContentBlock, bool) {
 		address(&out, string(m.FileData))
 		out.Title = string(m.Filename)
 	} else {
-		out.MediaType, out.Data = string(b.MIMEType), string(b.Data)
+		b.file(&out)
 	}
 	return out, out.Data != "" || out.URL != ""
 }

@@ -6,9 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
+
+	"github.com/mortise-dev/mortise/abi"
 )
 
 const (
@@ -71,6 +75,8 @@ type reader struct {
 	format  format
 	// size counts messages and tool calls.
 	size int
+	// fields names those of the first message of a list.
+	fields []string
 	// undecided counts records before the one that tells the format.
 	undecided int
 }
@@ -187,7 +193,7 @@ func (r *reader) record(n int, data []byte) error {
 
 // add appends a message to a draft within the limits of the file.
 func (r *reader) add(d *draft, e Entry, c content) error {
-	if r.size += 1 + len(c.calls) + len(c.results); r.size > maxEntries {
+	if r.size += c.size(); r.size > maxEntries {
 		return fmt.Errorf("line %d: %w: more than %d messages and tool calls", e.Line, ErrTooLarge, maxEntries)
 	}
 	for _, kind := range c.unknown {
@@ -215,17 +221,17 @@ func (r *reader) finish() (*File, error) {
 	var drafts []draft
 	r.file.Format, drafts = r.format.finish()
 	ids := uniquer{}
+	empty := 0 // messages of conversations that nothing could be read of
 	for i := range drafts {
 		d := &drafts[i]
-		if len(d.entries) == 0 {
+		c := Conversation{ID: d.id, Title: d.title}
+		c.Entries, c.Notes = repair(d)
+		if len(c.Entries) == 0 { // nothing, or results without calls
 			r.skip("empty conversation")
 			continue
 		}
-		c := Conversation{ID: d.id, Title: d.title}
-		c.Entries, c.Notes = repair(d)
-		if len(c.Entries) == 0 { // nothing but results without calls
-			r.skip("empty conversation")
-			continue
+		if !readable(c.Entries) {
+			empty += len(c.Entries)
 		}
 		nameMessages(c.Entries)
 		slices.SortStableFunc(c.Notes, func(a, b Note) int { return cmp.Compare(a.Line, b.Line) })
@@ -238,5 +244,46 @@ func (r *reader) finish() (*File, error) {
 	if len(r.file.Conversations) == 0 {
 		return nil, ErrNoMessages
 	}
+	if total := r.file.messages(); empty == total {
+		return nil, r.unreadable(total)
+	}
 	return &r.file, nil
+}
+
+// readable reports whether any message has content or calls. A system prompt
+// does not count beside other messages.
+func readable(entries []Entry) bool {
+	system := true
+	for i := range entries {
+		m := &entries[i].Message
+		system = system && m.Role == abi.RoleSystem
+		if m.Role != abi.RoleSystem && m.Role != abi.RoleTool && (len(m.ToolCalls) > 0 || slices.ContainsFunc(m.Content, hasContent)) {
+			return true
+		}
+	}
+	return system
+}
+
+func hasContent(b abi.ContentBlock) bool { return b.Type != abi.BlockText || b.Text != "" }
+
+func (f *File) messages() int {
+	n := 0
+	for i := range f.Conversations {
+		n += len(f.Conversations[i].Entries)
+	}
+	return n
+}
+
+// unreadable is the error of a recording whose messages are all empty, which
+// most likely are in a format that is not known.
+func (r *reader) unreadable(messages int) error {
+	var seen []string
+	if len(r.fields) > 0 {
+		seen = append(seen, "fields "+strings.Join(r.fields, ", "))
+	}
+	for _, kind := range slices.Sorted(maps.Keys(r.file.Skipped)) {
+		seen = append(seen, fmt.Sprintf("%d x %s", r.file.Skipped[kind], kind))
+	}
+	return fmt.Errorf("%w: nothing could be read of %d message(s) in the format %s (%s); %s",
+		ErrNoMessages, messages, r.file.Format, strings.Join(seen, "; "), understood)
 }

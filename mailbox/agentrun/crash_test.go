@@ -3,6 +3,7 @@ package agentrun_test
 import (
 	"context"
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -39,7 +40,7 @@ func dying(store mailbox.Store, after int32, last mailboxtest.Fault, heals time.
 }
 
 // TestKilledBetween: wherever a process loses its store, another one goes on with the run when the lease is over,
-// from what was kept; and when the first one comes back it writes nothing more.
+// from what was kept, and executes no call under two keys; when the first one comes back it writes nothing more.
 func TestKilledBetween(t *testing.T) {
 	t.Parallel()
 	for _, heals := range []time.Duration{0, 45 * time.Second} {
@@ -47,7 +48,7 @@ func TestKilledBetween(t *testing.T) {
 			t.Run(fmt.Sprintf("%s, back after %v", fault, heals), func(t *testing.T) {
 				t.Parallel()
 				deaths := 0
-				for after := int32(2); after <= 14; after++ {
+				for after := int32(2); after <= 16; after++ {
 					synctest.Test(t, func(t *testing.T) {
 						if killedBetween(t, after, fault, heals) {
 							deaths++
@@ -84,6 +85,14 @@ func killedBetween(t *testing.T, after int32, fault mailboxtest.Fault, heals tim
 	}
 	if run := two.runOf(t, sub.Run); run.Status != mailbox.RunDone || run.Output != "counted to 2" {
 		t.Errorf("killed at update %d: run is %+v", after, run)
+	}
+	keys := map[string]string{}
+	for _, key := range s.keys {
+		call := path.Base(key)
+		if keys[call] != "" && keys[call] != key {
+			t.Errorf("killed at update %d: the call %s was executed under the keys %q and %q", after, call, keys[call], key)
+		}
+		keys[call] = key
 	}
 	got := log(t, store, "t")
 	calls := 0

@@ -12,6 +12,11 @@
 // Messages have ids, and one that is in the log, or was handed to a run under way, is not taken a second time, however often
 // it is delivered. A decision that a run under way takes is in its thread before it counts as taken: no crash makes the run ask again.
 //
+// # Tasks
+//
+// The notifications of background tasks and of compactions come from an outbox, by agent.Config.Take. Its wake is
+// [Waker]: a run that waits for its tasks continues when one has ended.
+//
 // # Concurrency
 //
 // A [Runtime] is safe for concurrent use. It starts no goroutine.

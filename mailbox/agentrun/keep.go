@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"sync"
 	"time"
@@ -258,6 +259,23 @@ func (k *keeper) left() []abi.Message {
 	defer k.mu.Unlock()
 	k.closed = true
 	return k.unread(k.thread)
+}
+
+// unkept returns notices without what the log has, was taken under way or is in the latest checkpoint.
+func (k *keeper) unkept(list []abi.Notice) (out []abi.Notice) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, n := range list {
+		if slices.ContainsFunc(k.thread.Held, func(o abi.Notice) bool { return reflect.DeepEqual(o, n) }) {
+			continue
+		}
+		before := len(n.Messages)
+		n.Messages = slices.DeleteFunc(slices.Clone(n.Messages), func(m abi.Message) bool { return k.knows(m.ID) })
+		if before == 0 || len(n.Messages) > 0 {
+			out = append(out, n)
+		}
+	}
+	return out
 }
 
 // unread are the messages that were taken under way and are not in the log after a checkpoint. The caller holds the lock.

@@ -1,6 +1,7 @@
 package agentrun
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/mortise-dev/mortise/abi"
@@ -17,10 +18,28 @@ type Extras struct {
 	FrontendTools []abi.Tool `json:"frontend_tools,omitempty"`
 	// Override changes each inference of the run.
 	Override *abi.InferenceOverride `json:"override,omitempty"`
+	// TransportRequestID, SenderID, ParentThreadID and DispatchIDHint are those of the mailbox.Request, see [Extras.Apply].
+	TransportRequestID string `json:"transport_request_id,omitempty"`
+	SenderID           string `json:"sender_id,omitempty"`
+	ParentThreadID     string `json:"parent_thread_id,omitempty"`
+	DispatchIDHint     string `json:"dispatch_id_hint,omitempty"`
 }
 
-// Empty says whether there is nothing in it.
-func (e Extras) Empty() bool { return len(e.FrontendTools) == 0 && e.Override == nil }
+// Empty reports whether there is nothing in it.
+func (e Extras) Empty() bool {
+	return len(e.FrontendTools) == 0 && e.Override == nil && e.TransportRequestID+e.SenderID+e.ParentThreadID+e.DispatchIDHint == ""
+}
+
+// Apply makes the extras those of a request. The ids become the request's own, as far as they are set; the rest is its Extras.
+func (e Extras) Apply(r *mailbox.Request) (err error) {
+	r.TransportRequestID = cmp.Or(e.TransportRequestID, r.TransportRequestID)
+	r.SenderID = cmp.Or(e.SenderID, r.SenderID)
+	r.ParentThreadID = cmp.Or(e.ParentThreadID, r.ParentThreadID)
+	r.DispatchIDHint = cmp.Or(e.DispatchIDHint, r.DispatchIDHint)
+	e.TransportRequestID, e.SenderID, e.ParentThreadID, e.DispatchIDHint = "", "", "", ""
+	r.Extras, err = e.Encode()
+	return err
+}
 
 // Encode returns the extras for mailbox.Request.Extras: nil when they are empty.
 func (e Extras) Encode() ([]byte, error) {

@@ -18,6 +18,7 @@ func TestExtras(t *testing.T) {
 	t.Parallel()
 	full := agentrun.Extras{
 		FrontendTools: []abi.Tool{{Name: "confirm", Description: "asks", Kind: abi.ToolRead}}, Override: &abi.InferenceOverride{Model: new("small")},
+		TransportRequestID: "http-1", SenderID: "alice", ParentThreadID: "above", DispatchIDHint: "hint",
 	}
 	t.Run("run_request_extras_serde_roundtrip", func(t *testing.T) {
 		t.Parallel()
@@ -57,20 +58,23 @@ func TestExtras(t *testing.T) {
 		t.Parallel()
 		synctest.Test(t, func(t *testing.T) {
 			r := request(t, "t", user("go"))
-			var err error
-			r.Extras, err = full.Encode()
-			must(t, err)
+			must(t, full.Apply(&r))
 			r.Mode, r.Adapter, r.Parent = string(abi.RunInternalWake), "a2a", "parent"
 			seen := identities(t, r)
 			want := abi.RunIdentity{
-				ThreadID: "t", RunID: seen.run.ID, ParentRunID: "parent", DispatchID: seen.dispatch.ID, SessionID: seen.dispatch.Instance,
-				Mode: abi.RunInternalWake, Adapter: "a2a",
+				ThreadID: "t", RunID: seen.run.ID, ParentRunID: "parent", DispatchID: "hint", SessionID: seen.dispatch.Instance,
+				Mode: abi.RunInternalWake, Adapter: "a2a", Origin: mailbox.OriginUser,
+				ParentThreadID: "above", SenderID: "alice", TransportRequestID: "http-1", DispatchIDHint: "hint",
 			}
 			if seen.identity != want {
 				t.Errorf("the run is %+v, want %+v", seen.identity, want)
 			}
 			if len(seen.tools) != 1 || seen.tools[0] != "confirm" || seen.model != "small" {
 				t.Errorf("tools %q, model %q", seen.tools, seen.model)
+			}
+			got := [...]string{seen.request.TransportRequestID, seen.request.SenderID, seen.request.ParentThreadID, seen.request.DispatchIDHint, seen.dispatch.ID}
+			if want := [...]string{"http-1", "alice", "above", "hint", "hint"}; got != want {
+				t.Errorf("the request has %q, want %q", got, want)
 			}
 		})
 	})
@@ -81,6 +85,7 @@ type seen struct {
 	identity abi.RunIdentity
 	dispatch mailbox.Dispatch
 	run      mailbox.Run
+	request  mailbox.Request
 	tools    []string
 	model    string
 }
@@ -89,7 +94,8 @@ type seen struct {
 func identities(t *testing.T, r mailbox.Request) (out seen) {
 	t.Helper()
 	store := memstore.New()
-	run, err := agentrun.New(agentrun.Config{Agent: func(context.Context, *mailbox.Job) (agent.Config, error) {
+	run, err := agentrun.New(agentrun.Config{Agent: func(_ context.Context, j *mailbox.Job) (agent.Config, error) {
+		out.request = j.Request
 		return agent.Config{
 			Model: &asked{out: &out}, Phases: emptyPhases(t), Listen: func(_ context.Context, e agent.Event) {
 				if e.Identity != nil {

@@ -3,6 +3,7 @@ package agentrun_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"reflect"
 	"slices"
 	"strings"
@@ -340,7 +341,10 @@ func TestAgentErrors(t *testing.T) {
 		attempts int
 	}{
 		"classify_error_agent_not_found_is_permanent": {func() (agent.Config, error) {
-			return agent.Config{}, errors.Join(errors.New("there is no such agent"), mailbox.ErrPermanent)
+			return agent.Config{AgentID: "another", Model: &counter{}, Phases: emptyPhases(t)}, nil // the request names "writer"
+		}, 1},
+		"agent_that_the_embedder_does_not_know": {func() (agent.Config, error) {
+			return agent.Config{}, fmt.Errorf("%w %q", agent.ErrNoAgent, "writer")
 		}, 1},
 		"classify_error_resolve_failed_is_permanent": {func() (agent.Config, error) { return agent.Config{}, nil }, 1},
 		"classify_error_inference_failed_is_transient": {func() (agent.Config, error) {
@@ -356,11 +360,13 @@ func TestAgentErrors(t *testing.T) {
 				box, err := mailbox.New(t.Context(), mailbox.Config{Store: memstore.New(), Runtime: run})
 				must(t, err)
 				must(t, box.Start(t.Context()))
-				sub, err := box.SubmitBackground(t.Context(), request(t, "t", user("go")))
+				r := request(t, "t", user("go"))
+				r.Agent = "writer"
+				sub, err := box.SubmitBackground(t.Context(), r)
 				must(t, err)
 				d, err := box.Await(t.Context(), sub.Dispatch)
 				must(t, err)
-				if d.Status != mailbox.DeadLetter || d.Attempts != c.attempts {
+				if d.Status != mailbox.DeadLetter || d.Attempts != c.attempts || strings.HasPrefix(name, "classify_error_agent_not_found") && !strings.Contains(d.LastError, `there is no agent "writer"`) {
 					t.Errorf("dispatch is %+v", d)
 				}
 				must(t, box.Close(t.Context()))
@@ -369,8 +375,8 @@ func TestAgentErrors(t *testing.T) {
 	}
 }
 
-// TestTaskEndWakes: a task that ends when no run is there queues a wake, and the run that waited goes on.
-func TestTaskEndWakes(t *testing.T) {
+// TestWakeRequest: the request that Wake makes lets the run that waits for tasks continue.
+func TestWakeRequest(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		store, pending := memstore.New(), true

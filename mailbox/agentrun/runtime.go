@@ -19,7 +19,7 @@ import (
 // Config makes a [Runtime].
 type Config struct {
 	// Agent says what a run is carried out with. Checkpoints are set by the Runtime; Listen is called beside
-	// it. An agent that is not known is best told as mailbox.ErrPermanent. Required.
+	// it. An agent that is not known is an agent.ErrNoAgent, and no retry follows. Required.
 	Agent func(ctx context.Context, j *mailbox.Job) (agent.Config, error)
 	// Requeue queues a request for what a run was sent and had no time to read: Mailbox.SubmitBackground. Without
 	// it the thread's next run reads it.
@@ -37,6 +37,8 @@ type Runtime struct {
 	mu sync.Mutex
 	// live are the executions under way, by run.
 	live map[string]*activity
+	// unread are the notices, by thread, that an execution accepted and ended without reading.
+	unread map[string][]abi.Notice
 }
 
 // activity is one execution.
@@ -57,7 +59,7 @@ func New(cfg Config) (*Runtime, error) {
 	if cfg.Agent == nil {
 		return nil, errors.New("agentrun: Config.Agent is nil: say which agent carries out a run")
 	}
-	return &Runtime{cfg: cfg, live: map[string]*activity{}}, nil
+	return &Runtime{cfg: cfg, live: map[string]*activity{}, unread: map[string][]abi.Notice{}}, nil
 }
 
 // Run implements mailbox.Runtime.
@@ -84,9 +86,10 @@ func (r *Runtime) Run(ctx context.Context, j *mailbox.Job) (mailbox.Result, erro
 	if err != nil {
 		return mailbox.Result{}, err
 	}
-	r.enter(j.Run.ID, &activity{agent: a, keep: k, thread: j.Dispatch.Thread})
+	x := &activity{agent: a, keep: k, thread: j.Dispatch.Thread}
+	r.enter(j.Run.ID, x)
 	out, err := a.Run(ctx, *req)
-	r.leave(j.Run.ID)
+	r.leave(j.Run.ID, x)
 	r.requeue(context.WithoutCancel(ctx), j, k.left())
 	return k.outcome(out, err)
 }
@@ -95,7 +98,7 @@ func (r *Runtime) Run(ctx context.Context, j *mailbox.Job) (mailbox.Result, erro
 func (r *Runtime) agent(ctx context.Context, j *mailbox.Job, k *keeper) (*agent.Agent, error) {
 	cfg, err := r.cfg.Agent(ctx, j)
 	if err != nil {
-		return nil, fmt.Errorf("agentrun: agent %.80q: %w", j.Run.Agent, err)
+		return nil, fmt.Errorf("agentrun: agent %.80q: %w", j.Run.Agent, Classify(err))
 	}
 	k.all = cfg.ToolMode == agent.ParallelBatch
 	cfg.Checkpoints, cfg.AgentID = k, cmp.Or(cfg.AgentID, j.Run.Agent)
@@ -142,7 +145,9 @@ func (k *keeper) request(j *mailbox.Job) (req *agent.Request, refused, err error
 	req = &agent.Request{
 		ThreadID: j.Dispatch.Thread, Messages: fresh, Decisions: plain(decided), FrontendTools: extras.FrontendTools, Override: extras.Override,
 		ParentRunID: j.Run.Parent, DispatchID: j.Dispatch.ID, SessionID: j.Dispatch.Instance,
-		Mode: abi.RunMode(j.Request.Mode), Adapter: j.Request.Adapter,
+		Mode: abi.RunMode(j.Request.Mode), Adapter: j.Request.Adapter, Origin: j.Request.Origin,
+		TransportRequestID: j.Request.TransportRequestID, SenderID: j.Request.SenderID,
+		DispatchIDHint: j.Request.DispatchIDHint, ParentThreadID: j.Request.ParentThreadID,
 	}
 	if goesOn {
 		req.ContinueRunID = j.Run.ID // with the agent that it was handed to
@@ -206,14 +211,14 @@ func wait(out agent.Result) string {
 }
 
 // Classify marks an error of a run as mailbox.ErrPermanent when no retry mends it: a
-// model that refuses the request, the credentials or the content, or that does not exist, and requests that do not fit
-// their thread. All else may pass.
+// model that refuses the request, the credentials or the content, or that does not exist, an agent that is not known, and requests that do
+// not fit their thread. All else may pass.
 func Classify(err error) error {
 	var failure *llm.Error
 	switch {
 	case err == nil, errors.Is(err, mailbox.ErrPermanent):
 		return err
-	case errors.Is(err, agent.ErrMessages), errors.Is(err, agent.ErrNoTicket):
+	case errors.Is(err, agent.ErrMessages), errors.Is(err, agent.ErrNoTicket), errors.Is(err, agent.ErrNoAgent):
 	case errors.As(err, &failure):
 		switch failure.Kind {
 		case llm.KindContextOverflow, llm.KindInvalidRequest, llm.KindUnauthorized, llm.KindModelNotFound, llm.KindContentFiltered:

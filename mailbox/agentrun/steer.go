@@ -10,16 +10,28 @@ import (
 	"github.com/mortise-dev/mortise/mailbox"
 )
 
+// enter makes an execution known, with what the one before it accepted and did not read.
 func (r *Runtime) enter(run string, a *activity) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	a.agent.Thread(a.thread).PutBack(r.unread[a.thread])
+	delete(r.unread, a.thread)
 	r.live[run] = a
 }
 
-func (r *Runtime) leave(run string) {
+func (r *Runtime) leave(run string, a *activity) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.live, run)
+	r.salvage(a)
+}
+
+// salvage keeps the notices that an execution accepted and did not read for the next one of its
+// thread, but for what its thread keeps. The caller holds the lock.
+func (r *Runtime) salvage(a *activity) {
+	if list := a.keep.unkept(a.agent.Thread(a.thread).TakeHeld()); len(list) > 0 {
+		r.unread[a.thread] = append(r.unread[a.thread], list...)
+	}
 }
 
 func (r *Runtime) activity(run string) *activity {
@@ -77,21 +89,31 @@ func (a *activity) decide(ctx context.Context, run, name string, req mailbox.Req
 	})
 }
 
-// Deliver hands a notice, as of a background task, to the run that a thread has in this process. It is
-// agent.ErrNoRun when there is none: wake the thread with a request then, see [Wake].
+// Deliver hands a notice, as of a background task, to the run that a thread has in this process; what
+// the run does not read its thread's next run here does. It is agent.ErrNoRun when there is none:
+// background.Config.Ledger takes the notice then, and [Waker] wakes the thread if it waits for it.
 func (r *Runtime) Deliver(ctx context.Context, thread string, n abi.Notice) error {
-	r.mu.Lock()
+	var run string
 	var found *activity
-	for _, a := range r.live {
+	r.mu.Lock()
+	for id, a := range r.live {
 		if a.thread == thread {
-			found = a
+			run, found = id, a
 		}
 	}
 	r.mu.Unlock()
 	if found == nil {
 		return fmt.Errorf("agentrun: thread %.80q: %w", thread, agent.ErrNoRun)
 	}
-	return found.agent.Deliver(ctx, thread, n)
+	if err := found.agent.Deliver(ctx, thread, n); err != nil {
+		return err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.live[run] != found {
+		r.salvage(found) // it ended meanwhile
+	}
+	return nil
 }
 
 // requeue queues what a run did not read.

@@ -116,6 +116,41 @@ func TestLatencies(t *testing.T) {
 				t.Errorf("%s: %d series", name, len(gathered(t, registry, name)))
 			}
 		}
+		counted(t, registry, "mortise_runs_total", map[string]float64{"completed": 2})
+		counted(t, registry, "mortise_mailbox_operations_total", map[string]float64{"enqueue,ok": 2, "claim,ok": 2, "ack,ok": 2})
+	})
+}
+
+// counted checks counters by their labels.
+func counted(t *testing.T, r *prometheus.Registry, name string, want map[string]float64) {
+	t.Helper()
+	all := gathered(t, r, name)
+	for labels, n := range want {
+		if got := all[labels].GetCounter().GetValue(); got != n {
+			t.Errorf("%s{%s} is %v, want %v", name, labels, got, n)
+		}
+	}
+}
+
+// TestClockOffset: the clock of the process is compared with the store's, by which leases go and what is due is late.
+func TestClockOffset(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store, registry := memstore.New(), prometheus.NewRegistry()
+		_, err := mailboxmetrics.New(mailboxmetrics.Config{
+			Registry: registry, Store: store, Now: func() time.Time { return time.Now().Add(time.Minute) },
+		})
+		must(t, err)
+		q, err := mailbox.NewQueue(mailbox.QueueConfig{Store: store})
+		must(t, err)
+		_, err = q.Enqueue(t.Context(), mailbox.Entry{ID: "d", Thread: "t", NewRun: "r"})
+		must(t, err)
+		time.Sleep(5 * time.Second)
+		for name, want := range map[string]float64{"mortise_mailbox_clock_offset_seconds": 60, "mortise_mailbox_due_age_seconds": 5} {
+			if got := gathered(t, registry, name)[""].GetGauge().GetValue(); got != want {
+				t.Errorf("%s is %v, want %v", name, got, want)
+			}
+		}
 	})
 }
 

@@ -65,7 +65,7 @@ func damagedThread(w *world) {
 	for _, thread := range []string{"bad-held", "bad-first", "bad-second"} {
 		bad = append(bad, w.submit(client, thread))
 	}
-	past, err := mailbox.NewQueue(mailbox.QueueConfig{Store: w.store, Now: func() time.Time { return time.Now().Add(-time.Hour) }})
+	past, err := mailbox.NewQueue(mailbox.QueueConfig{Store: w.store, Skew: -1, Now: func() time.Time { return time.Now().Add(-time.Hour) }})
 	must(w.t, err)
 	_, ok, err := past.ClaimDispatch(w.ctx(), bad[0].Dispatch, mailbox.ClaimRequest{Token: "dead", Owner: "dead", Lease: time.Second})
 	must(w.t, err)

@@ -28,6 +28,8 @@ func TestEvents(t *testing.T, open func(t *testing.T) (one, other mailbox.Store)
 		{"followed_elsewhere", eventsFollowed},
 		{"heir_goes_on", eventsOfAnHeir},
 		{"gap_is_told", eventsWithAGap},
+		{"settled_comes_once_and_last", settledOnce},
+		{"reader_of_a_former_holder", readerOfAFormerHolder},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

@@ -209,9 +209,10 @@ func fencing(w *world) {
 	w.settle(heir, mailbox.Ack)
 }
 
+// skewedClock is about a store that has no clock of its own.
 func skewedClock(w *world) {
 	fast, err := mailbox.NewQueue(mailbox.QueueConfig{
-		Store: w.store, Skew: 5 * time.Second, Now: func() time.Time { return w.clock.Now().Add(3 * time.Second) },
+		Store: struct{ mailbox.Store }{w.store}, Skew: 5 * time.Second, Now: func() time.Time { return w.clock.Now().Add(3 * time.Second) },
 	})
 	must(w.t, err)
 	w.enqueue("t", "d1")

@@ -345,7 +345,7 @@ func enqueueClaim(w *world) {
 }
 
 func queueBounded(w *world) {
-	q, err := mailbox.NewQueue(mailbox.QueueConfig{Store: w.store, Now: w.clock.Now, Depth: 2})
+	q, err := mailbox.NewQueue(mailbox.QueueConfig{Store: w.store, Now: w.clock.Now, Skew: -1, Depth: 2})
 	must(w.t, err)
 	w.queue = q
 	w.enqueue("t", "d1")

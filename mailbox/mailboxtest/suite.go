@@ -10,7 +10,7 @@ import (
 // TestStore runs the contract suite.
 func TestStore(t *testing.T, open func(t *testing.T) mailbox.Store) {
 	t.Helper()
-	for _, group := range [][]testCase{queueCases(), leaseCases(), controlCases(), listCases(), dueCases(), logCases(), storeCases(), faultCases(), raceCases(), holdingCases(), damageCases(), deafCases(), sizeCases(), slowCases(), decideCases(), lateCases(), dropCases(), hostileCases()} {
+	for _, group := range [][]testCase{queueCases(), leaseCases(), controlCases(), listCases(), dueCases(), logCases(), storeCases(), faultCases(), raceCases(), holdingCases(), damageCases(), deafCases(), sizeCases(), slowCases(), decideCases(), lateCases(), dropCases(), hostileCases(), requestCases()} {
 		for _, c := range group {
 			t.Run(c.name, func(t *testing.T) {
 				t.Parallel()
@@ -33,6 +33,14 @@ func TestStore(t *testing.T, open func(t *testing.T) mailbox.Store) {
 	t.Run("events", func(t *testing.T) {
 		t.Parallel()
 		TestEvents(t, func(t *testing.T) (one, other mailbox.Store) {
+			t.Helper()
+			one = open(t)
+			return one, one
+		})
+	})
+	t.Run("clocks", func(t *testing.T) {
+		t.Parallel()
+		TestClocks(t, func(t *testing.T) (one, other mailbox.Store) {
 			t.Helper()
 			one = open(t)
 			return one, one

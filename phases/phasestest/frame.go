@@ -36,6 +36,14 @@ func Frame(p abi.Phase) phases.Frame {
 		f.Messages = append(f.Messages, asks, abi.Message{
 			ID: "m3", Role: abi.RoleTool, ToolCallID: call.ID, Content: result.Content,
 		})
+	case abi.BeforeCompaction, abi.AfterCompaction:
+		f.Compaction = &abi.Compaction{
+			ID: "compaction_1", Policy: "policy", FromID: question.ID, ToID: question.ID, Messages: 1,
+			TokensBefore: 900, RangeTokens: 600, ThresholdTokens: 800, WindowTokens: 1000,
+		}
+		if p == abi.AfterCompaction {
+			f.Compaction.Outcome, f.Compaction.TokensAfter, f.Compaction.Summary = abi.CompactionSwapped, 350, "A question."
+		}
 	default:
 		f.Notices = []abi.Notice{{Kind: abi.NoticeCompleted, TaskID: "bg_1", Result: map[string]any{"lines": int64(3)}}}
 	}
@@ -49,6 +57,7 @@ func event(h abi.Hook) *abi.Event {
 	e := &abi.Event{
 		ABI: abi.Version, Phase: h.Phase, Run: f.Run, Step: f.Step, MessagesTotal: len(f.Messages),
 		Response: f.Response, Call: f.Call, Result: f.Result, ResultMessageID: f.ResultMessageID, Notices: f.Notices,
+		Compaction: f.Compaction,
 	}
 	switch h.Messages {
 	case abi.ViewAll, abi.ViewDelta:

@@ -118,6 +118,52 @@ const (
 	ReasonQueueSaturated    = "queue_saturated"
 	ReasonBelowThreshold    = "below_threshold"
 	ReasonPolicyUnavailable = "policy_unavailable"
+	// ReasonVetoed is that of a plugin at before_compaction.
+	ReasonVetoed = "vetoed"
+)
+
+// Compaction is what a hook around a compaction reads.
+type Compaction struct {
+	// ID is the same before and after.
+	ID string `json:"id"`
+	// Policy writes, or wrote, the summary.
+	Policy string `json:"policy,omitempty"`
+	// FromID and ToID are the first and last message that it replaces, Messages their
+	// number.
+	FromID   string `json:"from_id,omitempty"`
+	ToID     string `json:"to_id,omitempty"`
+	Messages int    `json:"messages,omitempty"`
+	// TokensBefore is the size of the context, RangeTokens that of what is replaced.
+	TokensBefore int64 `json:"tokens_before,omitempty"`
+	RangeTokens  int64 `json:"range_tokens,omitempty"`
+	// ThresholdTokens and WindowTokens come from the operator's config.
+	ThresholdTokens int64 `json:"threshold_tokens,omitempty"`
+	WindowTokens    int64 `json:"window_tokens,omitempty"`
+	// Focus is what the user or a plugin asked to keep in view.
+	Focus string `json:"focus,omitempty"`
+	// Outcome is set at after_compaction, Reason when it is not [CompactionSwapped].
+	Outcome CompactionOutcome `json:"outcome,omitempty"`
+	Reason  string            `json:"reason,omitempty"`
+	// TokensAfter is the size of the context, Summary the text that replaced the range.
+	TokensAfter int64  `json:"tokens_after,omitempty"`
+	Summary     string `json:"summary,omitempty"`
+	// Survival is the share of facts of the range that the summary holds, from 0 to 1: paths,
+	// URLs, identifiers, numbers, errors. Lost are some of those that it does not hold.
+	Survival *float64 `json:"survival,omitempty"`
+	Lost     []string `json:"lost,omitempty"`
+}
+
+// CompactionOutcome is how a compaction ended.
+type CompactionOutcome string
+
+// Outcomes of a compaction.
+const (
+	// CompactionSwapped is a summary that replaced its range.
+	CompactionSwapped CompactionOutcome = "swapped"
+	// CompactionRefused is a summary that was not good enough, or out of date.
+	CompactionRefused CompactionOutcome = "refused"
+	// CompactionFailed is a summarizer that failed.
+	CompactionFailed CompactionOutcome = "failed"
 )
 
 // Description is what a guest says of itself.
@@ -157,9 +203,11 @@ type Hook struct {
 	// LazyMessages leaves the messages in the host: the event has their index, see
 	// [FieldMessageIndex], and the hook reads those that it wants with
 	// [ImportMessagesRead]. A guest that asks for it must still take an event with messages:
-	// it gets one from a host that knows no better, and where its hooks of one phase do not
-	// all ask. It is for MessagePack.
+	// it gets one from a host that knows no better. It is for MessagePack.
 	LazyMessages bool `json:"lazy_messages,omitempty"`
+	// Include lists what else the event should hold, which is sent to no hook that does
+	// not ask for it.
+	Include []string `json:"include,omitempty"`
 	// Priority orders hooks of one phase: lower is earlier, 0 is the middle.
 	Priority int `json:"priority,omitempty"`
 	// Before and After name plugins that this hook must precede or follow.
@@ -167,6 +215,15 @@ type Hook struct {
 	After     []string      `json:"after,omitempty"`
 	OnFailure FailurePolicy `json:"on_failure,omitempty"`
 }
+
+// What a hook may list in [Hook.Include].
+const (
+	// IncludeRequest asks for [Event.Request] at before_inference, without the system
+	// prompt.
+	IncludeRequest = "request"
+	// IncludeSystem asks for the system prompt in [Event.Request], too.
+	IncludeSystem = "system"
+)
 
 // Scope is how long a state value lives.
 type Scope string
@@ -240,6 +297,25 @@ type Capability struct {
 	Optional bool `json:"optional,omitempty"`
 }
 
+// ValidateRequest is the input of validate: a config that fits the guest's schema.
+type ValidateRequest struct {
+	ABI    int `json:"abi"`
+	Config any `json:"config,omitempty"`
+}
+
+// Validation is what validate returns. A config without problems is accepted.
+type Validation struct {
+	Problems []Problem `json:"problems,omitempty"`
+}
+
+// Problem is one thing that is wrong with a config.
+type Problem struct {
+	// Path is a JSON Pointer into the config, empty for the whole.
+	Path string `json:"path,omitempty"`
+	// Message is one sentence that names the value and what to write instead.
+	Message string `json:"message"`
+}
+
 // RunIdentity says which run an event belongs to.
 type RunIdentity struct {
 	ThreadID    string `json:"thread_id"`
@@ -253,8 +329,15 @@ type RunIdentity struct {
 	// Mode is foreground when empty.
 	Mode RunMode `json:"mode,omitempty"`
 	// Adapter is the protocol by which the request came, such as "a2a"; empty when
-	// it came from the program itself.
+	// it came from the program itself. Origin is who asked, the user when empty.
 	Adapter string `json:"adapter,omitempty"`
+	Origin  string `json:"origin,omitempty"`
+	// ParentThreadID is the thread of the run that delegated this one.
+	ParentThreadID string `json:"parent_thread_id,omitempty"`
+	// SenderID, TransportRequestID and DispatchIDHint are what the request gave for them.
+	SenderID           string `json:"sender_id,omitempty"`
+	TransportRequestID string `json:"transport_request_id,omitempty"`
+	DispatchIDHint     string `json:"dispatch_id_hint,omitempty"`
 }
 
 // RunMode is why a run was started. A gate may be stricter when nobody watches.
@@ -275,6 +358,8 @@ type Event struct {
 	ABI   int         `json:"abi"`
 	Phase Phase       `json:"phase"`
 	Run   RunIdentity `json:"run"`
+	// NowMS is the host's time in milliseconds since 1970; a guest has no clock.
+	NowMS int64 `json:"now_ms,omitempty"`
 	// Step counts from 1; 0 at run_start.
 	Step int `json:"step"`
 	// Messages are those that the hook's [View] asked for.
@@ -286,10 +371,15 @@ type Event struct {
 	// State holds the values of the hook's own keys, without the name prefix.
 	// A key that was never written is absent.
 	State map[string]any `json:"state,omitempty"`
+	// Request is set at before_inference for a hook that includes [IncludeRequest].
+	Request *InferenceRequest `json:"request,omitempty"`
 	// Response is set at after_inference.
 	Response *Response `json:"response,omitempty"`
-	// Call is set at the tool phases.
+	// Call is set at the tool phases, with the arguments that it would run with.
 	Call *ToolCall `json:"call,omitempty"`
+	// RewrittenBy are the plugins that changed the arguments of Call since the model
+	// wrote them.
+	RewrittenBy []string `json:"rewritten_by,omitempty"`
 	// Result and ResultMessageID are set at after_tool_execute. The id is that
 	// of the tool message that will carry the result, so that a transform can
 	// replace its content before anyone sees it.
@@ -301,8 +391,57 @@ type Event struct {
 	// carried out. Such an event is for the handler alone, not for the hooks.
 	Action *Action `json:"action,omitempty"`
 	Effect *Effect `json:"effect,omitempty"`
-	Config any     `json:"config,omitempty"`
+	// Compaction is set at before_compaction and after_compaction.
+	Compaction *Compaction `json:"compaction,omitempty"`
+	// End is set at run_end.
+	End    *RunEnding `json:"end,omitempty"`
+	Config any        `json:"config,omitempty"`
 }
+
+// InferenceRequest is what the model is about to be asked, before the effects of the
+// phase. Nil fields are left to the provider.
+type InferenceRequest struct {
+	Model           string   `json:"model,omitempty"`
+	FallbackModels  []string `json:"fallback_models,omitempty"`
+	Temperature     *float64 `json:"temperature,omitempty"`
+	TopP            *float64 `json:"top_p,omitempty"`
+	MaxTokens       *int64   `json:"max_tokens,omitempty"`
+	ReasoningEffort *string  `json:"reasoning_effort,omitempty"`
+	// Tools are those that the model may call, with their schemas.
+	Tools []Tool `json:"tools,omitempty"`
+	// System is the system prompt, for a hook that includes [IncludeSystem].
+	System string `json:"system,omitempty"`
+}
+
+// RunEnding is how a run, or one activation of a run that waits, came to its end.
+type RunEnding struct {
+	Termination TerminationType `json:"termination"`
+	// Code belongs to [TerminationStopped]. Detail is for people.
+	Code   string `json:"code,omitempty"`
+	Detail string `json:"detail,omitempty"`
+	// Error is set when the run failed.
+	Error string `json:"error,omitempty"`
+	// Steps, Usage and Cost are totals of the run, over all of its activations. Cost is
+	// in the unit of the operator's prices.
+	Steps int     `json:"steps,omitempty"`
+	Usage *Usage  `json:"usage,omitempty"`
+	Cost  float64 `json:"cost,omitempty"`
+	// DurationMS is how long the run was active; what it waited does not count.
+	DurationMS int64 `json:"duration_ms,omitempty"`
+}
+
+// TerminationType is why a run ended.
+type TerminationType string
+
+// Reasons for the end of a run.
+const (
+	TerminationNatural   TerminationType = "natural_end"
+	TerminationStopped   TerminationType = "stopped"
+	TerminationBlocked   TerminationType = "blocked"
+	TerminationSuspended TerminationType = "suspended"
+	TerminationCancelled TerminationType = "cancelled"
+	TerminationFailed    TerminationType = "error"
+)
 
 // NoticeKind is what a notice says.
 type NoticeKind string
@@ -327,7 +466,8 @@ type Notice struct {
 	Result    any        `json:"result,omitempty"`
 	Error     string     `json:"error,omitempty"`
 	Messages  []Message  `json:"messages,omitempty"`
-	// Housekeeping notices are the runtime's own and are never shown to a model.
+	// Housekeeping notices are the runtime's own and those of plugins, and are never shown
+	// to a model.
 	Housekeeping bool `json:"housekeeping,omitempty"`
 }
 
@@ -370,6 +510,12 @@ type Visibility string
 // VisibilityInternal marks a message that the runtime wrote for the model and
 // that a user interface does not show.
 const VisibilityInternal Visibility = "internal"
+
+// MetadataOriginal is a reserved field of [Message.Metadata]: of an assistant message in a
+// stored log that a plugin replaced it holds what the model had written, as content and
+// tool_calls, and the plugins as replaced_by. It is in no message that a model or a plugin
+// gets.
+const MetadataOriginal = "mortise_original"
 
 // Message is one entry of a conversation.
 type Message struct {
@@ -468,11 +614,35 @@ type ToolCall struct {
 	// Arguments as decoded from the model's JSON. Arguments that are not valid
 	// JSON arrive as the string that the model wrote.
 	Arguments any `json:"arguments,omitempty"`
-	// IdempotencyKey is set by the host for call_tool. It is the same when the same
-	// execution is asked for once more, as after a crash, and else nowhere again.
+	// IdempotencyKey is set by the host in events and for call_tool. It is the same when the
+	// same execution is asked for once more, as after a crash, and else nowhere again.
 	IdempotencyKey string `json:"idempotency_key,omitempty"`
 	// Resume is set by the host when the call was suspended and a decision came.
 	Resume *Resume `json:"resume,omitempty"`
+}
+
+// ToolRequest is the input of call_tool: a call, and what the plugin may know of the run
+// that asks. Its first fields are those of [ToolCall].
+type ToolRequest struct {
+	ID             string   `json:"id"`
+	Name           string   `json:"name"`
+	Kind           ToolKind `json:"kind,omitempty"`
+	Arguments      any      `json:"arguments,omitempty"`
+	IdempotencyKey string   `json:"idempotency_key,omitempty"`
+	Resume         *Resume  `json:"resume,omitempty"`
+	// ABI is the contract version that host and guest agreed on.
+	ABI int         `json:"abi,omitempty"`
+	Run RunIdentity `json:"run"`
+	// NowMS is the host's time in milliseconds since 1970.
+	NowMS int64 `json:"now_ms,omitempty"`
+	Step  int   `json:"step,omitempty"`
+	// State holds the values of the plugin's own keys when the call began, without the
+	// name prefix.
+	State map[string]any `json:"state,omitempty"`
+	// MessagesTotal is the length of the conversation, which the plugin reads with
+	// [ImportMessagesGet].
+	MessagesTotal int `json:"messages_total,omitempty"`
+	Config        any `json:"config,omitempty"`
 }
 
 // Resume is what was decided about a suspended call.
@@ -510,6 +680,21 @@ type ToolResult struct {
 	// Ticket belongs to pending: what the call waits for. Nil stands for a ticket
 	// with the id of the call.
 	Ticket *SuspendTicket `json:"ticket,omitempty"`
+}
+
+// ToolReply is what call_tool returns: a result, and what the plugin wants done beyond it.
+// Its first fields are those of [ToolResult].
+type ToolReply struct {
+	Status  ToolStatus     `json:"status"`
+	Content []ContentBlock `json:"content,omitempty"`
+	Data    any            `json:"data,omitempty"`
+	Message string         `json:"message,omitempty"`
+	Ticket  *SuspendTicket `json:"ticket,omitempty"`
+	// Updates and Effects are applied before the hooks at after_tool_execute get the result,
+	// as those of a transform hook of the plugin at that phase, all or none of them. When
+	// they are refused the model reads why instead of the result.
+	Updates []Update `json:"updates,omitempty"`
+	Effects []Effect `json:"effects,omitempty"`
 }
 
 // Usage counts tokens as billed by a provider. Zero means unknown.
@@ -567,7 +752,19 @@ const (
 	RunEnd Phase = "run_end"
 )
 
-// Phases returns the nine phases in canonical order.
+// Phases around a compaction. They fire at most once for each compaction, between the
+// phases of a run.
+const (
+	// BeforeCompaction fires when a compaction was admitted and is about to start.
+	BeforeCompaction Phase = "before_compaction"
+	// AfterCompaction fires when a compaction has replaced messages, or has failed.
+	AfterCompaction Phase = "after_compaction"
+)
+
+// CompactionPhases returns the phases around a compaction, in their order.
+func CompactionPhases() []Phase { return []Phase{BeforeCompaction, AfterCompaction} }
+
+// Phases returns the nine phases of a run in canonical order.
 func Phases() []Phase {
 	return []Phase{
 		RunStart, StepStart, BeforeInference, AfterInference, ToolGate,
@@ -698,6 +895,28 @@ const (
 	EffectRequestCompaction EffectType = "request_compaction"
 	// EffectEmit publishes EventType with Payload to the run's listeners.
 	EffectEmit EffectType = "emit"
+	// EffectRewriteCall replaces the arguments of the event's call by Arguments, at
+	// tool_gate and before_tool_execute. They must fit the tool's schema. The gate judges
+	// the call again with them: its hooks get another event, with RewrittenBy, and only
+	// their decisions count.
+	EffectRewriteCall EffectType = "rewrite_call"
+	// EffectReplaceResponse replaces content and tool calls of the model's answer by those
+	// of Message, at after_inference. The original stays in the log.
+	EffectReplaceResponse EffectType = "replace_response"
+	// EffectReplaceResult replaces status, content, data and message of the call's result
+	// by those of Result, at after_tool_execute.
+	EffectReplaceResult EffectType = "replace_result"
+	// EffectVetoCompaction keeps the compaction from starting, for the reason in Detail, at
+	// before_compaction.
+	EffectVetoCompaction EffectType = "veto_compaction"
+	// EffectFocusCompaction asks the summarizer to keep Focus in view, at
+	// before_compaction.
+	EffectFocusCompaction EffectType = "focus_compaction"
+	// EffectNotify leaves a notification of EventType with Payload for the plugins of the
+	// thread: a [Notice] of kind custom with the TaskID "plugin/<name>", at the next
+	// step_start, of this run or of the thread's next one. It starts no step and no run,
+	// and is not shown to the model.
+	EffectNotify EffectType = "notify"
 	// EffectCustom asks the plugin that declares Key among its effects to carry it
 	// out with Payload, after the commit.
 	EffectCustom EffectType = "custom"
@@ -720,6 +939,9 @@ type Effect struct {
 	EventType string             `json:"event_type,omitempty"`
 	Key       string             `json:"key,omitempty"`
 	Payload   any                `json:"payload,omitempty"`
+	Arguments any                `json:"arguments,omitempty"`
+	Message   *Message           `json:"message,omitempty"`
+	Result    *ToolResult        `json:"result,omitempty"`
 	// Note says in a few words why, for the record and the report.
 	Note string `json:"note,omitempty"`
 }
@@ -825,12 +1047,15 @@ const (
 	ExportDescribe = "describe"
 	// ExportOnPhase takes an [Event] and returns a [Reply].
 	ExportOnPhase = "on_phase"
-	// ExportCallTool takes a [ToolCall] and returns a [ToolResult].
+	// ExportCallTool takes a [ToolRequest] and returns a [ToolReply].
 	ExportCallTool = "call_tool"
 	// ExportSummarize takes a [SummarizeRequest] and returns a [Summary].
 	ExportSummarize = "summarize"
 	// ExportAdmit takes an [AdmitRequest] and returns a [Decision].
 	ExportAdmit = "admit"
+	// ExportValidate takes a [ValidateRequest] and returns a [Validation]. It is optional: a
+	// host calls it when a config is loaded, for what a JSON Schema cannot express.
+	ExportValidate = "validate"
 )
 
 // ManifestSection names the custom section that may hold an encoded
@@ -850,7 +1075,7 @@ const (
 	ImportInputRead = "input_read"
 	// ImportOutputWrite is the name of the bulk write in [ModuleHost].
 	ImportOutputWrite = "output_write"
-	// ImportMessagesGet is a further optional import of [ModuleHost], for on_phase:
+	// ImportMessagesGet is a further optional import of [ModuleHost], for on_phase and call_tool:
 	// messages_get(from i32, to i32) -> i64 returns the offset of a memory block
 	// that holds an encoded [Event] with the messages from from (included) to to
 	// (excluded) of the conversation, and nothing else. A hook asks for a small

@@ -664,6 +664,191 @@ func (v *Decision) UnmarshalFrom(d *Decoder) {
 }
 
 // MarshalTo writes v.
+func (v *Compaction) MarshalTo(e *Encoder) {
+	n := 1
+	if v.Policy != "" {
+		n++
+	}
+	if v.FromID != "" {
+		n++
+	}
+	if v.ToID != "" {
+		n++
+	}
+	if v.Messages != 0 {
+		n++
+	}
+	if v.TokensBefore != 0 {
+		n++
+	}
+	if v.RangeTokens != 0 {
+		n++
+	}
+	if v.ThresholdTokens != 0 {
+		n++
+	}
+	if v.WindowTokens != 0 {
+		n++
+	}
+	if v.Focus != "" {
+		n++
+	}
+	if v.Outcome != "" {
+		n++
+	}
+	if v.Reason != "" {
+		n++
+	}
+	if v.TokensAfter != 0 {
+		n++
+	}
+	if v.Summary != "" {
+		n++
+	}
+	if v.Survival != nil {
+		n++
+	}
+	if len(v.Lost) > 0 {
+		n++
+	}
+	e.OpenMap(n)
+	e.raw("\xa2id")
+	e.Str(v.ID)
+	if v.Policy != "" {
+		e.raw("\xa6policy")
+		e.Str(v.Policy)
+	}
+	if v.FromID != "" {
+		e.raw("\xa7from_id")
+		e.Str(v.FromID)
+	}
+	if v.ToID != "" {
+		e.raw("\xa5to_id")
+		e.Str(v.ToID)
+	}
+	if v.Messages != 0 {
+		e.raw("\xa8messages")
+		e.Int(int64(v.Messages))
+	}
+	if v.TokensBefore != 0 {
+		e.raw("\xadtokens_before")
+		e.Int(v.TokensBefore)
+	}
+	if v.RangeTokens != 0 {
+		e.raw("\xacrange_tokens")
+		e.Int(v.RangeTokens)
+	}
+	if v.ThresholdTokens != 0 {
+		e.raw("\xb0threshold_tokens")
+		e.Int(v.ThresholdTokens)
+	}
+	if v.WindowTokens != 0 {
+		e.raw("\xadwindow_tokens")
+		e.Int(v.WindowTokens)
+	}
+	if v.Focus != "" {
+		e.raw("\xa5focus")
+		e.Str(v.Focus)
+	}
+	if v.Outcome != "" {
+		e.raw("\xa7outcome")
+		e.Str(string(v.Outcome))
+	}
+	if v.Reason != "" {
+		e.raw("\xa6reason")
+		e.Str(v.Reason)
+	}
+	if v.TokensAfter != 0 {
+		e.raw("\xactokens_after")
+		e.Int(v.TokensAfter)
+	}
+	if v.Summary != "" {
+		e.raw("\xa7summary")
+		e.Str(v.Summary)
+	}
+	if v.Survival != nil {
+		e.raw("\xa8survival")
+		e.Float(*v.Survival)
+	}
+	if len(v.Lost) > 0 {
+		e.raw("\xa4lost")
+		e.stringList(v.Lost)
+	}
+	e.Close()
+}
+
+// UnmarshalFrom replaces v by what it reads.
+func (v *Compaction) UnmarshalFrom(d *Decoder) {
+	*v = Compaction{}
+	n, ok := d.OpenMap()
+	if !ok {
+		return
+	}
+	var seen uint64
+	for range n {
+		switch d.Key() {
+		case "id":
+			d.once(&seen, 1<<0)
+			v.ID = d.Str()
+		case "policy":
+			d.once(&seen, 1<<1)
+			v.Policy = d.Str()
+		case "from_id":
+			d.once(&seen, 1<<2)
+			v.FromID = d.Str()
+		case "to_id":
+			d.once(&seen, 1<<3)
+			v.ToID = d.Str()
+		case "messages":
+			d.once(&seen, 1<<4)
+			v.Messages = d.int()
+		case "tokens_before":
+			d.once(&seen, 1<<5)
+			v.TokensBefore = d.Int()
+		case "range_tokens":
+			d.once(&seen, 1<<6)
+			v.RangeTokens = d.Int()
+		case "threshold_tokens":
+			d.once(&seen, 1<<7)
+			v.ThresholdTokens = d.Int()
+		case "window_tokens":
+			d.once(&seen, 1<<8)
+			v.WindowTokens = d.Int()
+		case "focus":
+			d.once(&seen, 1<<9)
+			v.Focus = d.Str()
+		case "outcome":
+			d.once(&seen, 1<<10)
+			v.Outcome = CompactionOutcome(d.Str())
+		case "reason":
+			d.once(&seen, 1<<11)
+			v.Reason = d.Str()
+		case "tokens_after":
+			d.once(&seen, 1<<12)
+			v.TokensAfter = d.Int()
+		case "summary":
+			d.once(&seen, 1<<13)
+			v.Summary = d.Str()
+		case "survival":
+			d.once(&seen, 1<<14)
+			if !d.Null() {
+				to := d.Float()
+				v.Survival = &to
+			}
+		case "lost":
+			d.once(&seen, 1<<15)
+			v.Lost = d.stringList()
+		default:
+			d.Skip()
+		}
+		if d.err != nil {
+			return
+		}
+	}
+	d.Close()
+}
+
+// MarshalTo writes v.
 func (v *Description) MarshalTo(e *Encoder) {
 	n := 3
 	if v.Summary != "" {
@@ -807,6 +992,9 @@ func (v *Hook) MarshalTo(e *Encoder) {
 	if v.LazyMessages {
 		n++
 	}
+	if len(v.Include) > 0 {
+		n++
+	}
 	if v.Priority != 0 {
 		n++
 	}
@@ -835,6 +1023,10 @@ func (v *Hook) MarshalTo(e *Encoder) {
 	if v.LazyMessages {
 		e.raw("\xadlazy_messages")
 		e.Bool(v.LazyMessages)
+	}
+	if len(v.Include) > 0 {
+		e.raw("\xa7include")
+		e.stringList(v.Include)
 	}
 	if v.Priority != 0 {
 		e.raw("\xa8priority")
@@ -880,17 +1072,20 @@ func (v *Hook) UnmarshalFrom(d *Decoder) {
 		case "lazy_messages":
 			d.once(&seen, 1<<4)
 			v.LazyMessages = d.Bool()
-		case "priority":
+		case "include":
 			d.once(&seen, 1<<5)
+			v.Include = d.stringList()
+		case "priority":
+			d.once(&seen, 1<<6)
 			v.Priority = d.int()
 		case "before":
-			d.once(&seen, 1<<6)
+			d.once(&seen, 1<<7)
 			v.Before = d.stringList()
 		case "after":
-			d.once(&seen, 1<<7)
+			d.once(&seen, 1<<8)
 			v.After = d.stringList()
 		case "on_failure":
-			d.once(&seen, 1<<8)
+			d.once(&seen, 1<<9)
 			v.OnFailure = FailurePolicy(d.Str())
 		default:
 			d.Skip()
@@ -1079,6 +1274,127 @@ func (v *Capability) UnmarshalFrom(d *Decoder) {
 }
 
 // MarshalTo writes v.
+func (v *ValidateRequest) MarshalTo(e *Encoder) {
+	n := 1
+	if v.Config != nil {
+		n++
+	}
+	e.OpenMap(n)
+	e.raw("\xa3abi")
+	e.Int(int64(v.ABI))
+	if v.Config != nil {
+		e.raw("\xa6config")
+		e.Value(v.Config)
+	}
+	e.Close()
+}
+
+// UnmarshalFrom replaces v by what it reads.
+func (v *ValidateRequest) UnmarshalFrom(d *Decoder) {
+	*v = ValidateRequest{}
+	n, ok := d.OpenMap()
+	if !ok {
+		return
+	}
+	var seen uint64
+	for range n {
+		switch d.Key() {
+		case "abi":
+			d.once(&seen, 1<<0)
+			v.ABI = d.int()
+		case "config":
+			d.once(&seen, 1<<1)
+			v.Config = d.Value()
+		default:
+			d.Skip()
+		}
+		if d.err != nil {
+			return
+		}
+	}
+	d.Close()
+}
+
+// MarshalTo writes v.
+func (v *Validation) MarshalTo(e *Encoder) {
+	n := 0
+	if len(v.Problems) > 0 {
+		n++
+	}
+	e.OpenMap(n)
+	if len(v.Problems) > 0 {
+		e.raw("\xa8problems")
+		e.problemList(v.Problems)
+	}
+	e.Close()
+}
+
+// UnmarshalFrom replaces v by what it reads.
+func (v *Validation) UnmarshalFrom(d *Decoder) {
+	*v = Validation{}
+	n, ok := d.OpenMap()
+	if !ok {
+		return
+	}
+	var seen uint64
+	for range n {
+		switch d.Key() {
+		case "problems":
+			d.once(&seen, 1<<0)
+			v.Problems = d.problemList()
+		default:
+			d.Skip()
+		}
+		if d.err != nil {
+			return
+		}
+	}
+	d.Close()
+}
+
+// MarshalTo writes v.
+func (v *Problem) MarshalTo(e *Encoder) {
+	n := 1
+	if v.Path != "" {
+		n++
+	}
+	e.OpenMap(n)
+	if v.Path != "" {
+		e.raw("\xa4path")
+		e.Str(v.Path)
+	}
+	e.raw("\xa7message")
+	e.Str(v.Message)
+	e.Close()
+}
+
+// UnmarshalFrom replaces v by what it reads.
+func (v *Problem) UnmarshalFrom(d *Decoder) {
+	*v = Problem{}
+	n, ok := d.OpenMap()
+	if !ok {
+		return
+	}
+	var seen uint64
+	for range n {
+		switch d.Key() {
+		case "path":
+			d.once(&seen, 1<<0)
+			v.Path = d.Str()
+		case "message":
+			d.once(&seen, 1<<1)
+			v.Message = d.Str()
+		default:
+			d.Skip()
+		}
+		if d.err != nil {
+			return
+		}
+	}
+	d.Close()
+}
+
+// MarshalTo writes v.
 func (v *RunIdentity) MarshalTo(e *Encoder) {
 	n := 2
 	if v.ParentRunID != "" {
@@ -1097,6 +1413,21 @@ func (v *RunIdentity) MarshalTo(e *Encoder) {
 		n++
 	}
 	if v.Adapter != "" {
+		n++
+	}
+	if v.Origin != "" {
+		n++
+	}
+	if v.ParentThreadID != "" {
+		n++
+	}
+	if v.SenderID != "" {
+		n++
+	}
+	if v.TransportRequestID != "" {
+		n++
+	}
+	if v.DispatchIDHint != "" {
 		n++
 	}
 	e.OpenMap(n)
@@ -1127,6 +1458,26 @@ func (v *RunIdentity) MarshalTo(e *Encoder) {
 	if v.Adapter != "" {
 		e.raw("\xa7adapter")
 		e.Str(v.Adapter)
+	}
+	if v.Origin != "" {
+		e.raw("\xa6origin")
+		e.Str(v.Origin)
+	}
+	if v.ParentThreadID != "" {
+		e.raw("\xb0parent_thread_id")
+		e.Str(v.ParentThreadID)
+	}
+	if v.SenderID != "" {
+		e.raw("\xa9sender_id")
+		e.Str(v.SenderID)
+	}
+	if v.TransportRequestID != "" {
+		e.raw("\xb4transport_request_id")
+		e.Str(v.TransportRequestID)
+	}
+	if v.DispatchIDHint != "" {
+		e.raw("\xb0dispatch_id_hint")
+		e.Str(v.DispatchIDHint)
 	}
 	e.Close()
 }
@@ -1165,6 +1516,21 @@ func (v *RunIdentity) UnmarshalFrom(d *Decoder) {
 		case "adapter":
 			d.once(&seen, 1<<7)
 			v.Adapter = d.Str()
+		case "origin":
+			d.once(&seen, 1<<8)
+			v.Origin = d.Str()
+		case "parent_thread_id":
+			d.once(&seen, 1<<9)
+			v.ParentThreadID = d.Str()
+		case "sender_id":
+			d.once(&seen, 1<<10)
+			v.SenderID = d.Str()
+		case "transport_request_id":
+			d.once(&seen, 1<<11)
+			v.TransportRequestID = d.Str()
+		case "dispatch_id_hint":
+			d.once(&seen, 1<<12)
+			v.DispatchIDHint = d.Str()
 		default:
 			d.Skip()
 		}
@@ -1178,6 +1544,9 @@ func (v *RunIdentity) UnmarshalFrom(d *Decoder) {
 // MarshalTo writes v.
 func (v *Event) MarshalTo(e *Encoder) {
 	n := 5
+	if v.NowMS != 0 {
+		n++
+	}
 	if len(v.Messages) > 0 {
 		n++
 	}
@@ -1187,10 +1556,16 @@ func (v *Event) MarshalTo(e *Encoder) {
 	if len(v.State) > 0 {
 		n++
 	}
+	if v.Request != nil {
+		n++
+	}
 	if v.Response != nil {
 		n++
 	}
 	if v.Call != nil {
+		n++
+	}
+	if len(v.RewrittenBy) > 0 {
 		n++
 	}
 	if v.Result != nil {
@@ -1208,6 +1583,12 @@ func (v *Event) MarshalTo(e *Encoder) {
 	if v.Effect != nil {
 		n++
 	}
+	if v.Compaction != nil {
+		n++
+	}
+	if v.End != nil {
+		n++
+	}
 	if v.Config != nil {
 		n++
 	}
@@ -1218,6 +1599,10 @@ func (v *Event) MarshalTo(e *Encoder) {
 	e.Str(string(v.Phase))
 	e.raw("\xa3run")
 	v.Run.MarshalTo(e)
+	if v.NowMS != 0 {
+		e.raw("\xa6now_ms")
+		e.Int(v.NowMS)
+	}
 	e.raw("\xa4step")
 	e.Int(int64(v.Step))
 	if len(v.Messages) > 0 {
@@ -1234,6 +1619,10 @@ func (v *Event) MarshalTo(e *Encoder) {
 		e.raw("\xa5state")
 		e.anyMap(v.State)
 	}
+	if v.Request != nil {
+		e.raw("\xa7request")
+		v.Request.MarshalTo(e)
+	}
 	if v.Response != nil {
 		e.raw("\xa8response")
 		v.Response.MarshalTo(e)
@@ -1241,6 +1630,10 @@ func (v *Event) MarshalTo(e *Encoder) {
 	if v.Call != nil {
 		e.raw("\xa4call")
 		v.Call.MarshalTo(e)
+	}
+	if len(v.RewrittenBy) > 0 {
+		e.raw("\xacrewritten_by")
+		e.stringList(v.RewrittenBy)
 	}
 	if v.Result != nil {
 		e.raw("\xa6result")
@@ -1261,6 +1654,14 @@ func (v *Event) MarshalTo(e *Encoder) {
 	if v.Effect != nil {
 		e.raw("\xa6effect")
 		v.Effect.MarshalTo(e)
+	}
+	if v.Compaction != nil {
+		e.raw("\xaacompaction")
+		v.Compaction.MarshalTo(e)
+	}
+	if v.End != nil {
+		e.raw("\xa3end")
+		v.End.MarshalTo(e)
 	}
 	if v.Config != nil {
 		e.raw("\xa6config")
@@ -1289,61 +1690,85 @@ func (v *Event) UnmarshalFrom(d *Decoder) {
 		case "run":
 			d.once(&seen, 1<<2)
 			v.Run.UnmarshalFrom(d)
-		case "step":
+		case "now_ms":
 			d.once(&seen, 1<<3)
+			v.NowMS = d.Int()
+		case "step":
+			d.once(&seen, 1<<4)
 			v.Step = d.int()
 		case "messages":
-			d.once(&seen, 1<<4)
+			d.once(&seen, 1<<5)
 			v.Messages = d.messages(messageIndex)
 		case FieldMessageIndex:
 			messageIndex = d.messageIndex()
 		case "messages_from":
-			d.once(&seen, 1<<5)
+			d.once(&seen, 1<<6)
 			v.MessagesFrom = d.int()
 		case "messages_total":
-			d.once(&seen, 1<<6)
+			d.once(&seen, 1<<7)
 			v.MessagesTotal = d.int()
 		case "state":
-			d.once(&seen, 1<<7)
-			v.State = d.anyMap()
-		case "response":
 			d.once(&seen, 1<<8)
+			v.State = d.anyMap()
+		case "request":
+			d.once(&seen, 1<<9)
+			if !d.Null() {
+				v.Request = new(InferenceRequest)
+				v.Request.UnmarshalFrom(d)
+			}
+		case "response":
+			d.once(&seen, 1<<10)
 			if !d.Null() {
 				v.Response = new(Response)
 				v.Response.UnmarshalFrom(d)
 			}
 		case "call":
-			d.once(&seen, 1<<9)
+			d.once(&seen, 1<<11)
 			if !d.Null() {
 				v.Call = new(ToolCall)
 				v.Call.UnmarshalFrom(d)
 			}
+		case "rewritten_by":
+			d.once(&seen, 1<<12)
+			v.RewrittenBy = d.stringList()
 		case "result":
-			d.once(&seen, 1<<10)
+			d.once(&seen, 1<<13)
 			if !d.Null() {
 				v.Result = new(ToolResult)
 				v.Result.UnmarshalFrom(d)
 			}
 		case "result_message_id":
-			d.once(&seen, 1<<11)
+			d.once(&seen, 1<<14)
 			v.ResultMessageID = d.Str()
 		case "notices":
-			d.once(&seen, 1<<12)
+			d.once(&seen, 1<<15)
 			v.Notices = d.noticeList()
 		case "action":
-			d.once(&seen, 1<<13)
+			d.once(&seen, 1<<16)
 			if !d.Null() {
 				v.Action = new(Action)
 				v.Action.UnmarshalFrom(d)
 			}
 		case "effect":
-			d.once(&seen, 1<<14)
+			d.once(&seen, 1<<17)
 			if !d.Null() {
 				v.Effect = new(Effect)
 				v.Effect.UnmarshalFrom(d)
 			}
+		case "compaction":
+			d.once(&seen, 1<<18)
+			if !d.Null() {
+				v.Compaction = new(Compaction)
+				v.Compaction.UnmarshalFrom(d)
+			}
+		case "end":
+			d.once(&seen, 1<<19)
+			if !d.Null() {
+				v.End = new(RunEnding)
+				v.End.UnmarshalFrom(d)
+			}
 		case "config":
-			d.once(&seen, 1<<15)
+			d.once(&seen, 1<<20)
 			v.Config = d.Value()
 		default:
 			d.Skip()
@@ -1353,9 +1778,233 @@ func (v *Event) UnmarshalFrom(d *Decoder) {
 		}
 	}
 	d.Close()
-	if seen&(1<<4) == 0 {
+	if seen&(1<<5) == 0 {
 		v.Messages = d.unsentMessages(messageIndex)
 	}
+}
+
+// MarshalTo writes v.
+func (v *InferenceRequest) MarshalTo(e *Encoder) {
+	n := 0
+	if v.Model != "" {
+		n++
+	}
+	if len(v.FallbackModels) > 0 {
+		n++
+	}
+	if v.Temperature != nil {
+		n++
+	}
+	if v.TopP != nil {
+		n++
+	}
+	if v.MaxTokens != nil {
+		n++
+	}
+	if v.ReasoningEffort != nil {
+		n++
+	}
+	if len(v.Tools) > 0 {
+		n++
+	}
+	if v.System != "" {
+		n++
+	}
+	e.OpenMap(n)
+	if v.Model != "" {
+		e.raw("\xa5model")
+		e.Str(v.Model)
+	}
+	if len(v.FallbackModels) > 0 {
+		e.raw("\xaffallback_models")
+		e.stringList(v.FallbackModels)
+	}
+	if v.Temperature != nil {
+		e.raw("\xabtemperature")
+		e.Float(*v.Temperature)
+	}
+	if v.TopP != nil {
+		e.raw("\xa5top_p")
+		e.Float(*v.TopP)
+	}
+	if v.MaxTokens != nil {
+		e.raw("\xaamax_tokens")
+		e.Int(*v.MaxTokens)
+	}
+	if v.ReasoningEffort != nil {
+		e.raw("\xb0reasoning_effort")
+		e.Str(*v.ReasoningEffort)
+	}
+	if len(v.Tools) > 0 {
+		e.raw("\xa5tools")
+		e.toolList(v.Tools)
+	}
+	if v.System != "" {
+		e.raw("\xa6system")
+		e.Str(v.System)
+	}
+	e.Close()
+}
+
+// UnmarshalFrom replaces v by what it reads.
+func (v *InferenceRequest) UnmarshalFrom(d *Decoder) {
+	*v = InferenceRequest{}
+	n, ok := d.OpenMap()
+	if !ok {
+		return
+	}
+	var seen uint64
+	for range n {
+		switch d.Key() {
+		case "model":
+			d.once(&seen, 1<<0)
+			v.Model = d.Str()
+		case "fallback_models":
+			d.once(&seen, 1<<1)
+			v.FallbackModels = d.stringList()
+		case "temperature":
+			d.once(&seen, 1<<2)
+			if !d.Null() {
+				to := d.Float()
+				v.Temperature = &to
+			}
+		case "top_p":
+			d.once(&seen, 1<<3)
+			if !d.Null() {
+				to := d.Float()
+				v.TopP = &to
+			}
+		case "max_tokens":
+			d.once(&seen, 1<<4)
+			if !d.Null() {
+				to := d.Int()
+				v.MaxTokens = &to
+			}
+		case "reasoning_effort":
+			d.once(&seen, 1<<5)
+			if !d.Null() {
+				to := d.Str()
+				v.ReasoningEffort = &to
+			}
+		case "tools":
+			d.once(&seen, 1<<6)
+			v.Tools = d.toolList()
+		case "system":
+			d.once(&seen, 1<<7)
+			v.System = d.Str()
+		default:
+			d.Skip()
+		}
+		if d.err != nil {
+			return
+		}
+	}
+	d.Close()
+}
+
+// MarshalTo writes v.
+func (v *RunEnding) MarshalTo(e *Encoder) {
+	n := 1
+	if v.Code != "" {
+		n++
+	}
+	if v.Detail != "" {
+		n++
+	}
+	if v.Error != "" {
+		n++
+	}
+	if v.Steps != 0 {
+		n++
+	}
+	if v.Usage != nil {
+		n++
+	}
+	if v.Cost != 0 {
+		n++
+	}
+	if v.DurationMS != 0 {
+		n++
+	}
+	e.OpenMap(n)
+	e.raw("\xabtermination")
+	e.Str(string(v.Termination))
+	if v.Code != "" {
+		e.raw("\xa4code")
+		e.Str(v.Code)
+	}
+	if v.Detail != "" {
+		e.raw("\xa6detail")
+		e.Str(v.Detail)
+	}
+	if v.Error != "" {
+		e.raw("\xa5error")
+		e.Str(v.Error)
+	}
+	if v.Steps != 0 {
+		e.raw("\xa5steps")
+		e.Int(int64(v.Steps))
+	}
+	if v.Usage != nil {
+		e.raw("\xa5usage")
+		v.Usage.MarshalTo(e)
+	}
+	if v.Cost != 0 {
+		e.raw("\xa4cost")
+		e.Float(v.Cost)
+	}
+	if v.DurationMS != 0 {
+		e.raw("\xabduration_ms")
+		e.Int(v.DurationMS)
+	}
+	e.Close()
+}
+
+// UnmarshalFrom replaces v by what it reads.
+func (v *RunEnding) UnmarshalFrom(d *Decoder) {
+	*v = RunEnding{}
+	n, ok := d.OpenMap()
+	if !ok {
+		return
+	}
+	var seen uint64
+	for range n {
+		switch d.Key() {
+		case "termination":
+			d.once(&seen, 1<<0)
+			v.Termination = TerminationType(d.Str())
+		case "code":
+			d.once(&seen, 1<<1)
+			v.Code = d.Str()
+		case "detail":
+			d.once(&seen, 1<<2)
+			v.Detail = d.Str()
+		case "error":
+			d.once(&seen, 1<<3)
+			v.Error = d.Str()
+		case "steps":
+			d.once(&seen, 1<<4)
+			v.Steps = d.int()
+		case "usage":
+			d.once(&seen, 1<<5)
+			if !d.Null() {
+				v.Usage = new(Usage)
+				v.Usage.UnmarshalFrom(d)
+			}
+		case "cost":
+			d.once(&seen, 1<<6)
+			v.Cost = d.Float()
+		case "duration_ms":
+			d.once(&seen, 1<<7)
+			v.DurationMS = d.Int()
+		default:
+			d.Skip()
+		}
+		if d.err != nil {
+			return
+		}
+	}
+	d.Close()
 }
 
 // MarshalTo writes v.
@@ -1877,6 +2526,151 @@ func (v *ToolCall) UnmarshalFrom(d *Decoder) {
 }
 
 // MarshalTo writes v.
+func (v *ToolRequest) MarshalTo(e *Encoder) {
+	n := 3
+	if v.Kind != "" {
+		n++
+	}
+	if v.Arguments != nil {
+		n++
+	}
+	if v.IdempotencyKey != "" {
+		n++
+	}
+	if v.Resume != nil {
+		n++
+	}
+	if v.ABI != 0 {
+		n++
+	}
+	if v.NowMS != 0 {
+		n++
+	}
+	if v.Step != 0 {
+		n++
+	}
+	if len(v.State) > 0 {
+		n++
+	}
+	if v.MessagesTotal != 0 {
+		n++
+	}
+	if v.Config != nil {
+		n++
+	}
+	e.OpenMap(n)
+	e.raw("\xa2id")
+	e.Str(v.ID)
+	e.raw("\xa4name")
+	e.Str(v.Name)
+	if v.Kind != "" {
+		e.raw("\xa4kind")
+		e.Str(string(v.Kind))
+	}
+	if v.Arguments != nil {
+		e.raw("\xa9arguments")
+		e.Value(v.Arguments)
+	}
+	if v.IdempotencyKey != "" {
+		e.raw("\xafidempotency_key")
+		e.Str(v.IdempotencyKey)
+	}
+	if v.Resume != nil {
+		e.raw("\xa6resume")
+		v.Resume.MarshalTo(e)
+	}
+	if v.ABI != 0 {
+		e.raw("\xa3abi")
+		e.Int(int64(v.ABI))
+	}
+	e.raw("\xa3run")
+	v.Run.MarshalTo(e)
+	if v.NowMS != 0 {
+		e.raw("\xa6now_ms")
+		e.Int(v.NowMS)
+	}
+	if v.Step != 0 {
+		e.raw("\xa4step")
+		e.Int(int64(v.Step))
+	}
+	if len(v.State) > 0 {
+		e.raw("\xa5state")
+		e.anyMap(v.State)
+	}
+	if v.MessagesTotal != 0 {
+		e.raw("\xaemessages_total")
+		e.Int(int64(v.MessagesTotal))
+	}
+	if v.Config != nil {
+		e.raw("\xa6config")
+		e.Value(v.Config)
+	}
+	e.Close()
+}
+
+// UnmarshalFrom replaces v by what it reads.
+func (v *ToolRequest) UnmarshalFrom(d *Decoder) {
+	*v = ToolRequest{}
+	n, ok := d.OpenMap()
+	if !ok {
+		return
+	}
+	var seen uint64
+	for range n {
+		switch d.Key() {
+		case "id":
+			d.once(&seen, 1<<0)
+			v.ID = d.Str()
+		case "name":
+			d.once(&seen, 1<<1)
+			v.Name = d.Str()
+		case "kind":
+			d.once(&seen, 1<<2)
+			v.Kind = ToolKind(d.Str())
+		case "arguments":
+			d.once(&seen, 1<<3)
+			v.Arguments = d.Value()
+		case "idempotency_key":
+			d.once(&seen, 1<<4)
+			v.IdempotencyKey = d.Str()
+		case "resume":
+			d.once(&seen, 1<<5)
+			if !d.Null() {
+				v.Resume = new(Resume)
+				v.Resume.UnmarshalFrom(d)
+			}
+		case "abi":
+			d.once(&seen, 1<<6)
+			v.ABI = d.int()
+		case "run":
+			d.once(&seen, 1<<7)
+			v.Run.UnmarshalFrom(d)
+		case "now_ms":
+			d.once(&seen, 1<<8)
+			v.NowMS = d.Int()
+		case "step":
+			d.once(&seen, 1<<9)
+			v.Step = d.int()
+		case "state":
+			d.once(&seen, 1<<10)
+			v.State = d.anyMap()
+		case "messages_total":
+			d.once(&seen, 1<<11)
+			v.MessagesTotal = d.int()
+		case "config":
+			d.once(&seen, 1<<12)
+			v.Config = d.Value()
+		default:
+			d.Skip()
+		}
+		if d.err != nil {
+			return
+		}
+	}
+	d.Close()
+}
+
+// MarshalTo writes v.
 func (v *Resume) MarshalTo(e *Encoder) {
 	n := 1
 	if v.Reason != "" {
@@ -2033,6 +2827,101 @@ func (v *ToolResult) UnmarshalFrom(d *Decoder) {
 				v.Ticket = new(SuspendTicket)
 				v.Ticket.UnmarshalFrom(d)
 			}
+		default:
+			d.Skip()
+		}
+		if d.err != nil {
+			return
+		}
+	}
+	d.Close()
+}
+
+// MarshalTo writes v.
+func (v *ToolReply) MarshalTo(e *Encoder) {
+	n := 1
+	if len(v.Content) > 0 {
+		n++
+	}
+	if v.Data != nil {
+		n++
+	}
+	if v.Message != "" {
+		n++
+	}
+	if v.Ticket != nil {
+		n++
+	}
+	if len(v.Updates) > 0 {
+		n++
+	}
+	if len(v.Effects) > 0 {
+		n++
+	}
+	e.OpenMap(n)
+	e.raw("\xa6status")
+	e.Str(string(v.Status))
+	if len(v.Content) > 0 {
+		e.raw("\xa7content")
+		e.contentBlockList(v.Content)
+	}
+	if v.Data != nil {
+		e.raw("\xa4data")
+		e.Value(v.Data)
+	}
+	if v.Message != "" {
+		e.raw("\xa7message")
+		e.Str(v.Message)
+	}
+	if v.Ticket != nil {
+		e.raw("\xa6ticket")
+		v.Ticket.MarshalTo(e)
+	}
+	if len(v.Updates) > 0 {
+		e.raw("\xa7updates")
+		e.updateList(v.Updates)
+	}
+	if len(v.Effects) > 0 {
+		e.raw("\xa7effects")
+		e.effectList(v.Effects)
+	}
+	e.Close()
+}
+
+// UnmarshalFrom replaces v by what it reads.
+func (v *ToolReply) UnmarshalFrom(d *Decoder) {
+	*v = ToolReply{}
+	n, ok := d.OpenMap()
+	if !ok {
+		return
+	}
+	var seen uint64
+	for range n {
+		switch d.Key() {
+		case "status":
+			d.once(&seen, 1<<0)
+			v.Status = ToolStatus(d.Str())
+		case "content":
+			d.once(&seen, 1<<1)
+			v.Content = d.contentBlockList()
+		case "data":
+			d.once(&seen, 1<<2)
+			v.Data = d.Value()
+		case "message":
+			d.once(&seen, 1<<3)
+			v.Message = d.Str()
+		case "ticket":
+			d.once(&seen, 1<<4)
+			if !d.Null() {
+				v.Ticket = new(SuspendTicket)
+				v.Ticket.UnmarshalFrom(d)
+			}
+		case "updates":
+			d.once(&seen, 1<<5)
+			v.Updates = d.updateList()
+		case "effects":
+			d.once(&seen, 1<<6)
+			v.Effects = d.effectList()
 		default:
 			d.Skip()
 		}
@@ -2431,6 +3320,15 @@ func (v *Effect) MarshalTo(e *Encoder) {
 	if v.Payload != nil {
 		n++
 	}
+	if v.Arguments != nil {
+		n++
+	}
+	if v.Message != nil {
+		n++
+	}
+	if v.Result != nil {
+		n++
+	}
 	if v.Note != "" {
 		n++
 	}
@@ -2488,6 +3386,18 @@ func (v *Effect) MarshalTo(e *Encoder) {
 	if v.Payload != nil {
 		e.raw("\xa7payload")
 		e.Value(v.Payload)
+	}
+	if v.Arguments != nil {
+		e.raw("\xa9arguments")
+		e.Value(v.Arguments)
+	}
+	if v.Message != nil {
+		e.raw("\xa7message")
+		v.Message.MarshalTo(e)
+	}
+	if v.Result != nil {
+		e.raw("\xa6result")
+		v.Result.MarshalTo(e)
 	}
 	if v.Note != "" {
 		e.raw("\xa4note")
@@ -2554,8 +3464,23 @@ func (v *Effect) UnmarshalFrom(d *Decoder) {
 		case "payload":
 			d.once(&seen, 1<<13)
 			v.Payload = d.Value()
-		case "note":
+		case "arguments":
 			d.once(&seen, 1<<14)
+			v.Arguments = d.Value()
+		case "message":
+			d.once(&seen, 1<<15)
+			if !d.Null() {
+				v.Message = new(Message)
+				v.Message.UnmarshalFrom(d)
+			}
+		case "result":
+			d.once(&seen, 1<<16)
+			if !d.Null() {
+				v.Result = new(ToolResult)
+				v.Result.UnmarshalFrom(d)
+			}
+		case "note":
+			d.once(&seen, 1<<17)
 			v.Note = d.Str()
 		default:
 			d.Skip()
@@ -3161,6 +4086,34 @@ func (d *Decoder) noticeList() []Notice {
 		return nil
 	}
 	list := make([]Notice, n)
+	for i := range list {
+		list[i].UnmarshalFrom(d)
+		if d.err != nil {
+			return nil
+		}
+	}
+	d.Close()
+	return list
+}
+
+func (e *Encoder) problemList(v []Problem) {
+	if v == nil {
+		e.Nil()
+		return
+	}
+	e.OpenArray(len(v))
+	for i := range v {
+		v[i].MarshalTo(e)
+	}
+	e.Close()
+}
+
+func (d *Decoder) problemList() []Problem {
+	n, ok := d.OpenArray()
+	if !ok {
+		return nil
+	}
+	list := make([]Problem, n)
 	for i := range list {
 		list[i].UnmarshalFrom(d)
 		if d.err != nil {

@@ -33,6 +33,14 @@ func fresh(t *testing.T, path string) value {
 		return new(mortise.ToolCall)
 	case "tool_result":
 		return new(mortise.ToolResult)
+	case "tool_request":
+		return new(mortise.ToolRequest)
+	case "tool_reply":
+		return new(mortise.ToolReply)
+	case "validate_request":
+		return new(mortise.ValidateRequest)
+	case "validation":
+		return new(mortise.Validation)
 	case "summarize_request":
 		return new(mortise.SummarizeRequest)
 	case "summary":

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/tidwall/btree"
 
@@ -34,6 +35,7 @@ var (
 	_ mailbox.Store   = (*Store)(nil)
 	_ mailbox.Live    = (*Store)(nil)
 	_ mailbox.Signals = (*Store)(nil)
+	_ mailbox.Clock   = (*Store)(nil)
 )
 
 // New returns an empty store.
@@ -70,6 +72,9 @@ func (s *Store) Load(ctx context.Context, id string, need mailbox.Need) (mailbox
 	defer s.mu.Unlock()
 	return s.state(id, need), nil
 }
+
+// Time implements mailbox.Clock: there is one process, and its clock.
+func (*Store) Time(context.Context) (time.Time, error) { return time.Now(), nil }
 
 // Find implements mailbox.Store.
 func (s *Store) Find(ctx context.Context, kind mailbox.Kind, id string) (thread string, found bool, err error) {

@@ -31,8 +31,12 @@ type Config struct {
 	// of live control begin with the name and "-live".
 	Name string
 	// Replicas is on how many servers the stream is kept when it is made: 1, 3 or 5. By default it is 1 on a server that stands alone; on a
-	// cluster it has to be said. A stream that is there stays as it is, and is the default of those beside it.
+	// cluster it has to be said. A stream that is there stays as it is, and is the default of those beside it; one with fewer copies than
+	// this is refused.
 	Replicas int
+	// Existing opens only what is there: nothing is made, and a stream that is not there is an fs.ErrNotExist. It is for programs that
+	// read.
+	Existing bool
 	// Wait is how long one answer of a server may take, Patience how long an operation goes on when there is none.
 	Wait, Patience time.Duration
 	// OrphanAge is how old a record is at least that is dropped because nobody refers to it, such as one of a process that died

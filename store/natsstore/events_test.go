@@ -31,6 +31,17 @@ func TestEvents(t *testing.T) {
 	})
 }
 
+// TestClocks holds that leases go by the clock of the servers.
+func TestClocks(t *testing.T) {
+	t.Parallel()
+	mailboxtest.TestClocks(t, func(t *testing.T) (one, other mailbox.Store) {
+		t.Helper()
+		var name string
+		one = open(t, func(c *natsstore.Config) { name = c.Name })
+		return one, open(t, func(c *natsstore.Config) { c.Name = name })
+	})
+}
+
 // TestEvents_apart holds that what is wrong with the events of one dispatch does not keep those of others out.
 func TestEvents_apart(t *testing.T) {
 	t.Parallel()

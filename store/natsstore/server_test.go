@@ -6,6 +6,7 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 
+	"github.com/mortise-dev/mortise/mailbox/agentrun/agentruntest"
 	"github.com/mortise-dev/mortise/mailbox/mailboxtest"
 	"github.com/mortise-dev/mortise/store/natsstore"
 	"github.com/mortise-dev/mortise/store/natsstore/internal/servertest"
@@ -16,6 +17,7 @@ import (
 func TestMain(m *testing.M) {
 	beChild()
 	mailboxtest.CrashChild(openName)
+	agentruntest.Child(openName)
 	os.Exit(servertest.Main(m, syncAlways))
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/nats-io/nats.go"
@@ -50,6 +51,7 @@ var (
 	_ mailbox.Store   = (*Store)(nil)
 	_ mailbox.Live    = (*Store)(nil)
 	_ mailbox.Signals = (*Store)(nil)
+	_ mailbox.Clock   = (*Store)(nil)
 )
 
 // Open connects, makes the stream if it is not there, and reads all heads. It warns about servers that may lose what
@@ -80,7 +82,7 @@ func (s *Store) start(ctx context.Context) (err error) {
 	if err != nil {
 		return fmt.Errorf("natsstore: %w", err)
 	}
-	s.link = &jet.Link{JS: js, Name: s.cfg.Name, Replicas: s.cfg.Replicas, Wait: s.cfg.Wait, Patience: s.cfg.Patience, Logger: s.cfg.Logger, Warnings: s.cfg.warnings}
+	s.link = &jet.Link{JS: js, Name: s.cfg.Name, Replicas: s.cfg.Replicas, Asked: s.cfg.Replicas, Existing: s.cfg.Existing, Wait: s.cfg.Wait, Patience: s.cfg.Patience, Logger: s.cfg.Logger, Warnings: s.cfg.warnings}
 	if err := s.link.Watch(s.nc); err != nil {
 		return err
 	}
@@ -89,17 +91,39 @@ func (s *Store) start(ctx context.Context) (err error) {
 	}
 	s.link.Replicas = cmp.Or(s.link.Replicas, s.stream.CachedInfo().Config.Replicas)
 	s.checkServers(ctx)
-	s.setAlarm(ctx)
+	if !s.cfg.Existing {
+		s.setAlarm(ctx)
+	}
 	base, stop := context.WithCancel(context.WithoutCancel(ctx))
 	s.stop = stop
 	s.work.Go(func() { s.sweep(base) })
-	s.work.Go(func() { s.sweepAll(base) })
+	if !s.cfg.Existing {
+		s.work.Go(func() { s.sweepAll(base) })
+	}
 	if err := s.follow(ctx, base); err != nil {
 		stop()
 		s.work.Wait()
 		return err
 	}
 	return nil
+}
+
+// Time implements mailbox.Clock: it is that of the server which leads the stream.
+func (s *Store) Time(ctx context.Context) (now time.Time, err error) {
+	err = s.stream.Ask(ctx, func(ctx context.Context) error {
+		info, err := s.stream.Info(ctx)
+		if err == nil {
+			now = info.TimeStamp
+		}
+		return err
+	})
+	if err == nil && now.IsZero() {
+		err = errors.New("the server is too old to tell")
+	}
+	if err != nil {
+		return time.Time{}, fmt.Errorf("natsstore: time of the servers: %w", err)
+	}
+	return now, nil
 }
 
 // Link is for what is kept beside a mailbox: outboxes, sessions, records.

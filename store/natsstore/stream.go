@@ -24,7 +24,7 @@ func (s *Store) wanted() jetstream.StreamConfig {
 func (s *Store) checkServers(ctx context.Context) {
 	if len(s.cfg.Monitor) == 0 {
 		s.cfg.warnings.WarnContext(ctx, "natsstore_sync_unknown", "stream", s.cfg.Name,
-			"hint", "a power cut loses what was acknowledged unless jetstream has sync_interval: always; set Config.Monitor to check")
+			"hint", "a power cut loses what was acknowledged unless jetstream has sync_interval: always, which a client sees at the monitoring address only")
 	}
 	for _, address := range s.cfg.Monitor {
 		always, err := s.syncs(ctx, address)

@@ -33,6 +33,9 @@ type Config struct {
 	// Schema holds the tables: lower-case letters, digits and underscores. Mailboxes in different schemas know
 	// nothing of each other.
 	Schema string
+	// Existing opens only what is there: nothing is made or migrated, and a schema or tables that are not there are an fs.ErrNotExist.
+	// It is for programs that read.
+	Existing bool
 	// Conns is how many connections the pool may have. One more listens.
 	Conns int
 	// StatementTimeout bounds each statement, waiting for locks included. IdleTimeout is after

@@ -12,6 +12,7 @@ import (
 
 	"github.com/mortise-dev/mortise/internal/pgtest"
 	"github.com/mortise-dev/mortise/mailbox"
+	"github.com/mortise-dev/mortise/mailbox/agentrun/agentruntest"
 	"github.com/mortise-dev/mortise/mailbox/mailboxtest"
 	"github.com/mortise-dev/mortise/store/pgstore"
 )
@@ -35,6 +36,7 @@ func (s suite) Run() int {
 
 func TestMain(m *testing.M) {
 	mailboxtest.CrashChild(openName)
+	agentruntest.Child(openSchema)
 	goleak.VerifyTestMain(suite{m})
 }
 
@@ -72,6 +74,16 @@ func TestStore(t *testing.T) {
 func TestStore_events(t *testing.T) {
 	t.Parallel()
 	mailboxtest.TestEvents(t, func(t *testing.T) (one, other mailbox.Store) {
+		t.Helper()
+		c := config(t)
+		return open(t, c), open(t, c)
+	})
+}
+
+// TestStore_clocks holds that leases go by the server's clock.
+func TestStore_clocks(t *testing.T) {
+	t.Parallel()
+	mailboxtest.TestClocks(t, func(t *testing.T) (one, other mailbox.Store) {
 		t.Helper()
 		c := config(t)
 		return open(t, c), open(t, c)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -27,6 +28,7 @@ var (
 	_ mailbox.Store   = (*Store)(nil)
 	_ mailbox.Signals = (*Store)(nil)
 	_ mailbox.Live    = (*Store)(nil)
+	_ mailbox.Clock   = (*Store)(nil)
 )
 
 // Open connects, makes or migrates the schema, and begins to listen.
@@ -43,7 +45,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("pgstore: open: %w", err)
 	}
-	s := &Store{cfg: cfg, pool: pool, tables: tables.New(pool, cfg.Schema)}
+	s := &Store{cfg: cfg, pool: pool, tables: tables.New(pool, cfg.Schema, cfg.Existing)}
 	if err := s.start(ctx); err != nil {
 		pool.Close()
 		return nil, fmt.Errorf("pgstore: open schema %s: %w", cfg.Schema, err)
@@ -73,6 +75,14 @@ func (s *Store) warn(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// Time implements mailbox.Clock: it is the server's.
+func (s *Store) Time(ctx context.Context) (now time.Time, err error) {
+	if err := s.pool.QueryRow(ctx, `SELECT clock_timestamp()`).Scan(&now); err != nil {
+		return time.Time{}, fmt.Errorf("pgstore: %w", err)
+	}
+	return now, nil
 }
 
 // Close waits for calls under way and ends the connections. Listeners hear nothing more. Closing again does nothing.

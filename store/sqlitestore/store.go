@@ -5,6 +5,7 @@ import (
 	"embed"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/mortise-dev/mortise/mailbox"
 	"github.com/mortise-dev/mortise/store/sqlitestore/internal/engine"
@@ -20,6 +21,9 @@ type Config struct {
 	Path string
 	// Readers is how many may read at once, 4 when zero. Others wait.
 	Readers int
+	// Existing opens only what is there: nothing is made or migrated, and a file or tables that are not there are an fs.ErrNotExist. It is
+	// for programs that read.
+	Existing bool
 }
 
 // Store is a mailbox.Store in a file, with mailbox.Live and mailbox.EventLog.
@@ -32,7 +36,10 @@ type Store struct {
 	added bell
 }
 
-var _ mailbox.Store = (*Store)(nil)
+var (
+	_ mailbox.Store = (*Store)(nil)
+	_ mailbox.Clock = (*Store)(nil)
+)
 
 // Open opens the file and brings its tables to the current version.
 func Open(ctx context.Context, cfg Config) (*Store, error) {
@@ -40,7 +47,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("sqlitestore: %w", err)
 	}
-	file, err := engine.Open(ctx, engine.Config{Path: cfg.Path, Readers: cfg.Readers})
+	file, err := engine.Open(ctx, engine.Config{Path: cfg.Path, Readers: cfg.Readers, Existing: cfg.Existing})
 	if err != nil {
 		return nil, fmt.Errorf("sqlitestore: %w", err)
 	}
@@ -89,6 +96,9 @@ func (s *Store) Load(ctx context.Context, thread string, need mailbox.Need) (sta
 	})
 	return state, wrap("thread", thread, err)
 }
+
+// Time implements mailbox.Clock: all processes that share the file are on one machine, and this is its clock.
+func (*Store) Time(context.Context) (time.Time, error) { return time.Now(), nil }
 
 // Find implements mailbox.Store.
 func (s *Store) Find(ctx context.Context, kind mailbox.Kind, id string) (thread string, found bool, err error) {

@@ -9,12 +9,14 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/mortise-dev/mortise/mailbox"
+	"github.com/mortise-dev/mortise/mailbox/agentrun/agentruntest"
 	"github.com/mortise-dev/mortise/mailbox/mailboxtest"
 	"github.com/mortise-dev/mortise/store/sqlitestore"
 )
 
 func TestMain(m *testing.M) {
 	mailboxtest.CrashChild(openName)
+	agentruntest.Child(openName)
 	goleak.VerifyTestMain(m)
 }
 
@@ -36,6 +38,16 @@ func open(tb testing.TB, path string) *sqlitestore.Store {
 func TestEvents(t *testing.T) {
 	t.Parallel()
 	mailboxtest.TestEvents(t, func(t *testing.T) (one, other mailbox.Store) {
+		t.Helper()
+		path := filepath.Join(t.TempDir(), "mailbox.db")
+		return open(t, path), open(t, path)
+	})
+}
+
+// TestClocks holds that leases go by the clock of the machine.
+func TestClocks(t *testing.T) {
+	t.Parallel()
+	mailboxtest.TestClocks(t, func(t *testing.T) (one, other mailbox.Store) {
 		t.Helper()
 		path := filepath.Join(t.TempDir(), "mailbox.db")
 		return open(t, path), open(t, path)

@@ -18,7 +18,7 @@ import (
 func init() { //nolint:gochecknoinits // a guest registers before the host calls it
 	plugin.Register(plugin.Plugin{
 		Description: mortise.Description{Name: "capabilities", Version: "1.0.0"},
-		CallTool: func(c *mortise.ToolCall) (*mortise.ToolResult, error) {
+		CallTool: func(c *mortise.ToolRequest) (*mortise.ToolReply, error) {
 			text, err := do(c.Name, mortise.StringOr(c.Arguments, "a", ""), mortise.StringOr(c.Arguments, "b", ""))
 			var refusal *capability.Error
 			if errors.As(err, &refusal) {
@@ -26,7 +26,7 @@ func init() { //nolint:gochecknoinits // a guest registers before the host calls
 			} else if err != nil {
 				return nil, err
 			}
-			return &mortise.ToolResult{CallID: c.ID, Status: mortise.ToolSuccess, Message: text}, nil
+			return &mortise.ToolReply{Status: mortise.ToolSuccess, Message: text}, nil
 		},
 	})
 }

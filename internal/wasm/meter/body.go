@@ -58,19 +58,15 @@ func (w *rewriter) function(index int, body []byte) []byte {
 	start := c.pos
 	c.pos = 0
 	locals := c.locals(len(t.Params))
-	w.effort.reset(w.importedFuncs+index, t)
+	w.effort.reset(w.importedFuncs+index, t, len(body), locals)
 	code := c.pos
 	sites, jumps := w.price(c, locals)
 	if c.err != nil {
 		w.fail(c.err)
 		return nil
 	}
-	w.windows.stores = false
 	rest := w.emit(make([]byte, 0, len(body)+len(body)/4+32), &cursor{b: body, pos: code}, sites, jumps, uint32(locals))
 	added := []byte{1, byte(wasm.I64)} // one more local
-	if w.windows.stores {
-		added = append(added, storeLocals()...)
-	}
 	out := appendU32(make([]byte, 0, len(rest)+code-start+len(added)+5), uint32(groups+len(added)/2))
 	return append(append(append(out, body[start:code]...), added...), rest...)
 }
@@ -89,9 +85,6 @@ func (w *rewriter) price(c *cursor, locals int) ([]site, []jump) {
 		i := c.next()
 		w.checkIndices(c, i, locals)
 		w.effort.take(w.module, i)
-		if w.windows.on && stored(i.op) != 0 {
-			w.effort.branches += lookBranches
-		}
 		if c.err != nil {
 			break
 		}
@@ -100,7 +93,7 @@ func (w *rewriter) price(c *cursor, locals int) ([]site, []jump) {
 			if c.pos != len(c.b) {
 				c.fail(ErrInvalid, "code after the end of a function")
 			}
-			c.err = cmp.Or(c.err, w.effort.check())
+			c.err = cmp.Or(c.err, w.effort.check(), w.total.add(&w.effort))
 			return p.done(), p.jumps
 		}
 	}
@@ -275,7 +268,7 @@ func (w *rewriter) emit(out []byte, c *cursor, sites []site, jumps []jump, temp 
 			out = appendU32(append(out, opBr), jumps[0].label)
 			jumps = jumps[1:]
 		} else {
-			out = w.instruction(out, i, temp)
+			out = w.instruction(out, i)
 		}
 		if len(sites) > 0 && sites[0].at == i.end {
 			out = w.site(out, sites[0], temp)
@@ -289,12 +282,8 @@ func (w *rewriter) emit(out []byte, c *cursor, sites []site, jumps []jump, temp 
 }
 
 // instruction writes one, with the indices of the new module.
-func (w *rewriter) instruction(out []byte, i instruction, temp uint32) []byte {
+func (w *rewriter) instruction(out []byte, i instruction) []byte {
 	switch {
-	case w.windows.on && writesAtomically(i.op):
-		out = w.unseen(out)
-	case w.windows.on && stored(i.op) != 0:
-		return w.store(out, i, temp)
 	case i.op == opCall || i.op == opReturnCall || i.op == opRefFunc:
 		return appendU32(append(out, byte(i.op)), w.shift(i.index))
 	case w.replaced(i.op):

@@ -32,7 +32,8 @@
 // # What is changed
 //
 // One import, one type, one i64 global and some functions are added; function
-// indices move up by one everywhere, the name section included. All mutable
+// indices move up by one everywhere, the name section included, where the added functions
+// are named [HelperName]. All mutable
 // globals that the module defines are exported under names that it does not
 // use, so that a host can put them back. Debug sections are dropped, because
 // their offsets would be wrong, and so are empty custom sections and a name section
@@ -49,12 +50,6 @@
 // function is called through an export that is added, [Result].Start. The segments
 // that stay get new numbers; those that left count as dropped, as the specification
 // says, although wazero keeps them.
-//
-// With Options.Follow the code looks before each write to its own memory whether the address is in one of
-// two ranges that the host has named, see [Result].Windows, and says so when it is not. A host that puts the
-// ranges back after each call then need not find out what a call has changed. The look
-// costs no fuel: some 2 to 10 % of the time of ordinary code, 30 % of code that mostly
-// stores bytes. Atomic writes count as outside.
 //
 // A guest has one thread, whether its memory is shared or not. So memory.atomic.wait
 // on a shared memory is replaced by what it comes to: it answers at once that the

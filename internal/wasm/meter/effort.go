@@ -9,12 +9,19 @@ import (
 
 // What one function may ask of a compiler. wazero's takes time and memory that grow with the product of these
 // numbers, looks at no deadline before it is done with a function, and has no bounds of its own: without ours, 30 KB
-// could take gigabytes and minutes. The largest function that we have seen in a real guest has 9,154 branches, 53
-// loops, 6 of them nested, and 5,843 targets.
+// could take gigabytes and minutes. The largest functions that we have seen in real guests have 96,756 bytes, 9,158
+// branches, 53 loops, 6 of them nested, 5,843 targets, 2,983 blocks in one another, 14 ifs in one another, 19,002 exits and
+// 34,674 operands.
 const (
+	maxBody     = 1 << 20
 	maxBranches = 25_000
 	maxLoops    = 2_000
 	maxNested   = 100
+	// maxDepth bounds blocks in one another, maxIfs those of them that are ifs.
+	maxDepth = 10_000
+	maxIfs   = 1_000
+	// maxExits bounds the places where code may leave the function, see exits.
+	maxExits = 60_000
 	// maxTargets is that of the tables of br_table, as many as one of them may have in browsers.
 	maxTargets = 65_520
 	// maxLoopLocals bounds loops times the locals that are used.
@@ -22,16 +29,18 @@ const (
 	// maxBranchLocals bounds branches times the locals that are used.
 	maxBranchLocals = 2_000_000
 	// maxMoved bounds the operands that branches and calls move, if each moves as many as the one with the most.
-	maxMoved = 2_000_000
+	maxMoved = 200_000
 )
 
 // effort counts what a function asks of a compiler.
 type effort struct {
-	function                                int
-	branches, loops, nested, targets, calls int
-	// inLoops is how many loops are around the instruction, open which levels of control are loops.
-	inLoops int
-	open    []bool
+	function, body, declared                       int
+	branches, loops, nested, targets, calls, exits int
+	// inLoops and inIfs are how many loops and ifs are around the instruction, open the opcodes of all levels of control.
+	inLoops, inIfs int
+	open           []uint32
+	// depth and ifs are the most levels, and the most ifs, that an instruction has around it.
+	depth, ifs int
 	// used is a bit for each local, and locals how many have one.
 	used   []uint64
 	locals int
@@ -39,13 +48,20 @@ type effort struct {
 	arity, callArity int
 }
 
-// reset begins a function of a type.
-func (e *effort) reset(function int, t *wasm.FuncType) {
-	*e = effort{function: function, open: e.open[:0], used: e.used[:0], arity: len(t.Params) + len(t.Results)}
+// reset begins a function of a type, whose body has so many bytes and which has so many locals.
+func (e *effort) reset(function int, t *wasm.FuncType, body, declared int) {
+	*e = effort{
+		function: function, body: body, declared: declared,
+		open: e.open[:0], used: e.used[:0], arity: len(t.Params) + len(t.Results),
+	}
 }
 
 // take counts an instruction.
 func (e *effort) take(m *wasm.Module, i instruction) {
+	e.exits += exits(i.op)
+	if onRange(i.op) {
+		e.branches += rangeBranches
+	}
 	switch i.op {
 	case opLoop, opBlock, opIf, opTryTable:
 		e.enter(m, i)
@@ -77,21 +93,29 @@ func arityOf(m *wasm.Module, index int64) int {
 }
 
 func (e *effort) enter(m *wasm.Module, i instruction) {
-	loop := i.op == opLoop
 	e.branches++
+	e.targets += int(i.second) // those of a try_table's catches
 	e.arity = max(e.arity, arityOf(m, i.blockType))
-	e.open = append(e.open, loop)
-	if loop {
+	e.open = append(e.open, i.op)
+	e.depth = max(e.depth, len(e.open))
+	switch i.op {
+	case opLoop:
 		e.loops++
 		e.inLoops++
 		e.nested = max(e.nested, e.inLoops)
+	case opIf:
+		e.inIfs++
+		e.ifs = max(e.ifs, e.inIfs)
 	}
 }
 
 func (e *effort) leave() {
 	if last := len(e.open) - 1; last >= 0 {
-		if e.open[last] {
+		switch e.open[last] {
+		case opLoop:
 			e.inLoops--
+		case opIf:
+			e.inIfs--
 		}
 		e.open = e.open[:last]
 	}
@@ -118,13 +142,17 @@ func (e *effort) check() error {
 		what      string
 		got, most int
 	}{
+		{"bytes", e.body, maxBody},
 		{"branches", e.branches, maxBranches},
 		{"loops", e.loops, maxLoops},
 		{"loops in one another", e.nested, maxNested},
-		{"targets of br_table", e.targets, maxTargets},
+		{"blocks in one another", e.depth, maxDepth},
+		{"ifs in one another", e.ifs, maxIfs},
+		{"targets of br_table and catches", e.targets, maxTargets},
+		{"calls and instructions that may trap", e.exits, maxExits},
 		{"loops times locals", e.loops * e.locals, maxLoopLocals},
 		{"branches times locals", e.branches * e.locals, maxBranchLocals},
-		{"operands of branches and calls", (e.branches+e.targets)*e.arity + e.calls*e.callArity, maxMoved},
+		{"operands of branches and calls", e.moved(), maxMoved},
 	} {
 		if b.got > b.most {
 			return fmt.Errorf("%w: function %d has %d %s, and %d are allowed", ErrLimit, e.function, b.got, b.what, b.most)
@@ -133,9 +161,12 @@ func (e *effort) check() error {
 	return nil
 }
 
-// Check refuses a module with a function that asks for too much: more locals than a function may have, or more of
-// what compilers are slow at, as [ErrLimit]. [Rewrite] and [Bound] do it; whoever gives a module to an engine as it is
-// must too.
+// moved is how many operands branches and calls move, if each moves as many as the one with the most.
+func (e *effort) moved() int { return (e.branches+e.targets)*e.arity + e.calls*e.callArity }
+
+// Check refuses a module that asks for too much, as [ErrLimit]: one of its functions has more locals than it may, or more
+// of what compilers are slow at, or all functions together have. [Rewrite] and [Bound] do it; a caller that gives a module
+// to an engine as it is must too.
 func Check(m *wasm.Module) error {
 	s := section(m, secCode)
 	if s == nil {
@@ -147,18 +178,18 @@ func Check(m *wasm.Module) error {
 		c.fail(ErrInvalid, "%d function bodies for %d functions", n, len(m.Funcs))
 	}
 	var e effort
+	var all total
 	for i := range n {
 		body := &cursor{b: c.take(c.count(1)), typed: true}
 		if c.err != nil {
 			break
 		}
 		t := &m.Types[m.Funcs[i]]
-		body.locals(len(t.Params))
-		e.reset(m.ImportedFuncs+i, t)
+		e.reset(m.ImportedFuncs+i, t, len(body.b), body.locals(len(t.Params)))
 		for body.more() {
 			e.take(m, body.next())
 		}
-		if err := cmp.Or(body.err, e.check()); err != nil {
+		if err := cmp.Or(body.err, e.check(), all.add(&e)); err != nil {
 			return fmt.Errorf("meter: %w", err)
 		}
 	}

@@ -34,6 +34,11 @@ func TestRewrite_effort(t *testing.T) {
 	t.Parallel()
 	once := enc(loop, 0x40, end)
 	call, table := enc(konst, 0, 0x11, 2, 0), enc(get, 0, 0x0e)
+	nestedIf, indirect := enc(konst, 0, 0x04, 0x40), enc(konst, 0, 0x11, 1, 0)
+	division, load := enc(konst, 1, konst, 1, 0x6d, drop), enc(konst, 0, 0x28, 2, 0, drop)
+	fill := enc(konst, 0, konst, 0, konst, 0, 0xfc, 11, 0)
+	// tries is a try_table with this many catches, of any exception.
+	tries := func(catches int) []byte { return enc(0x1f, 0x40, leb(catches), times(catches, 2, 0)) }
 	for _, c := range []struct {
 		want     string
 		at, over []byte
@@ -43,8 +48,15 @@ func TestRewrite_effort(t *testing.T) {
 		{"25001 branches, and 25000", work(0, times(25_000, 0x02, 0x40, end)), work(0, times(25_001, 0x02, 0x40, end))},
 		{"200100 loops times locals", work(1999, uses(2000), times(100, once)), work(2000, uses(2001), times(100, once))},
 		{"2001000 branches times locals", work(999, uses(1000), times(2000, 0x02, 0x40, end)), work(999, uses(1000), times(2001, 0x02, 0x40, end))},
-		{"65521 targets of br_table", work(0, table, leb(65_520), times(65_521, 0)), work(0, table, leb(65_521), times(65_522, 0))},
-		{"2001000 operands of branches and calls", work(0, times(2_000, call), 0x00), work(0, times(2_001, call), 0x00)},
+		{"65521 targets of br_table and catches", work(0, table, leb(65_520), times(65_521, 0)), work(0, table, leb(65_521), times(65_522, 0))},
+		{"201000 operands of branches and calls", work(0, times(200, call), 0x00), work(0, times(201, call), 0x00)},
+		{"10001 blocks in one another", work(0, times(10_000, 0x02, 0x40), times(10_000, end)), work(0, times(10_001, 0x02, 0x40), times(10_001, end))},
+		{"1001 ifs in one another", work(0, times(1_000, nestedIf), times(1_000, end)), work(0, times(1_001, nestedIf), times(1_001, end))},
+		{"65521 targets of br_table and catches", work(0, tries(65_520), end), work(0, tries(65_521), end)},
+		{"60002 calls and instructions that may trap", work(0, times(30_000, division, load)), work(0, times(30_001, division, load))},
+		{"60003 calls and instructions that may trap", work(0, times(20_000, indirect)), work(0, times(20_001, indirect))},
+		{"25003 branches", work(0, times(8_333, fill)), work(0, times(8_334, fill), 0x02, 0x40, end)},
+		{"1048577 bytes", work(0, times(1<<20-4, 0x01)), work(0, times(1<<20-3, 0x01))},
 	} {
 		for _, check := range []func(bin []byte) error{
 			func(bin []byte) error { _, err := rewrite(bin, options()); return err },

@@ -1,6 +1,10 @@
 package meter
 
-import "github.com/mortise-dev/mortise/internal/wasm"
+import (
+	"fmt"
+
+	"github.com/mortise-dev/mortise/internal/wasm"
+)
 
 // chunk is how many bytes of a range are worked on between two charges.
 const chunk = 1 << 16
@@ -29,6 +33,10 @@ func (w *rewriter) helper(i instruction) uint32 {
 	if index, ok := w.helperIndex[string(i.raw)]; ok {
 		return index
 	}
+	if len(w.helpers) >= maxHelpers {
+		w.fail(fmt.Errorf("%w: more than %d different instructions that work on ranges", ErrLimit, maxHelpers))
+		return 0
+	}
 	index := w.addHelper(w.buildHelper(i))
 	w.helperIndex[string(i.raw)] = index
 	return index
@@ -43,11 +51,11 @@ func (w *rewriter) buildHelper(i instruction) helperFunc {
 	three := []wasm.ValueType{wasm.I32, wasm.I32, wasm.I32}
 	switch i.op {
 	case opMemoryFill:
-		return helperFunc{params: three, body: w.seen(w.chunked(i, forwardFill))}
+		return helperFunc{params: three, body: w.chunked(i, forwardFill)}
 	case opMemoryCopy:
-		return helperFunc{params: three, body: w.seen(w.chunkedCopy(i))}
+		return helperFunc{params: three, body: w.chunkedCopy(i)}
 	case opMemoryInit:
-		return helperFunc{params: three, body: w.seen(w.paid(i, 2, 6))}
+		return helperFunc{params: three, body: w.paid(i, 2, 6)}
 	case opTableInit, opTableCopy:
 		return helperFunc{params: three, body: w.paid(i, 2, 0)}
 	case opTableFill:
@@ -99,7 +107,6 @@ func (a *asm) i32(v int64) *asm       { a.b = appendI64(append(a.b, 0x41), v); r
 func (a *asm) i64(v int64) *asm       { a.b = appendI64(append(a.b, 0x42), v); return a }
 func (a *asm) call(f uint32) *asm     { a.b = appendU32(append(a.b, opCall), f); return a }
 func (a *asm) bytes(b []byte) *asm    { a.b = append(a.b, b...); return a }
-func (a *asm) global(g uint32) *asm   { a.b = appendU32(append(a.b, opGlobalGet), g); return a }
 func (a *asm) wide(local uint32) *asm { return a.get(local).op(0xad) } // i64.extend_i32_u
 func (a *asm) move(local uint32, by int64) *asm {
 	return a.get(local).i32(by).op(0x6a).set(local) // i32.add

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/mortise-dev/mortise/internal/wasm"
+	"github.com/mortise-dev/mortise/internal/wasm/meter"
 )
 
 // segments are element segments of each kind that hold the import env.one and
@@ -132,8 +133,8 @@ func TestRewrite_functionIndices(t *testing.T) {
 	}
 }
 
-// TestRewrite_names moves functions and the owners of locals in the name section,
-// and leaves a section out that it cannot read.
+// TestRewrite_names moves functions and the owners of locals in the name section, leaves a
+// section out that it cannot read, and names the functions that it adds.
 func TestRewrite_names(t *testing.T) {
 	t.Parallel()
 	names := func(content ...any) []byte {
@@ -150,6 +151,8 @@ func TestRewrite_names(t *testing.T) {
 	functions := func(index int) []byte {
 		return enc(1, sized(vec(enc(0, sized("one")), enc(index, sized("f")))))
 	}
+	helper := enc(3, sized(meter.HelperName)) // of which this module has one, the last function
+	added := enc(1, sized(vec(helper)))
 	locals := func(index int) []byte {
 		return enc(2, sized(vec(enc(index, vec(enc(0, sized("x")), enc(1, sized("y")))))))
 	}
@@ -162,8 +165,22 @@ func TestRewrite_names(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := m.Section("name"), enc(module0, functions(2), locals(2), globals); !bytes.Equal(got, want) {
+	moved := enc(1, sized(vec(enc(0, sized("one")), enc(2, sized("f")), helper)))
+	if got, want := m.Section("name"), enc(module0, moved, locals(2), globals); !bytes.Equal(got, want) {
 		t.Errorf("got  % x\nwant % x", got, want)
+	}
+	for _, content := range [][]byte{enc(module0, locals(1)), module0, globals, nil} { // no function has a name
+		r, err := rewrite(names(content), options())
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, err := wasm.Parse(r.Wasm)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := m.Section("name"); bytes.Count(got, added) != 1 || len(got) != len(content)+len(added) {
+			t.Errorf("of % x: % x", content, got)
+		}
 	}
 	for what, content := range map[string][]byte{
 		"cut off": enc(1, 9, 1, 1), "count": enc(1, sized(leb(1000))), "number": enc(1, sized(1, "\xff\xff\xff\xff\xff")),
@@ -175,7 +192,7 @@ func TestRewrite_names(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", what, err)
 		}
-		if m, err := wasm.Parse(r.Wasm); err != nil || m.Section("name") != nil {
+		if m, err := wasm.Parse(r.Wasm); err != nil || !bytes.Equal(m.Section("name"), added) {
 			t.Errorf("%s: a section that cannot be read was kept: %v", what, err)
 		}
 	}

@@ -96,7 +96,7 @@ func (c *cursor) immediates(i *instruction) {
 		i.blockType = c.blockType()
 	case op == opTryTable:
 		i.blockType = c.blockType()
-		c.catches()
+		i.second = c.catches()
 	case op == opBrTable:
 		c.labels(i)
 	case op == 0x1c: // select t
@@ -177,8 +177,9 @@ func (c *cursor) blockType() int64 {
 	return int64(index)
 }
 
-func (c *cursor) catches() {
-	for range c.count(2) {
+func (c *cursor) catches() uint32 {
+	n := c.count(2)
+	for range n {
 		if kind := c.byte(); kind < 2 {
 			c.u32()
 		} else if kind > 3 {
@@ -186,6 +187,7 @@ func (c *cursor) catches() {
 		}
 		c.u32()
 	}
+	return uint32(n) // fits: each has two bytes
 }
 
 func (c *cursor) memarg() {

@@ -2,7 +2,6 @@ package meter
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -12,8 +11,8 @@ import (
 // DefaultMaxTable bounds tables when Options does not.
 const DefaultMaxTable = 1 << 20
 
-// maxTables is how many tables a module may have: table.grow looks at each.
-const maxTables = 100
+// HelperName is the name of each function that the rewriter adds, in the name section.
+const HelperName = "mortise:helper"
 
 // Options for [Rewrite].
 type Options struct {
@@ -22,9 +21,6 @@ type Options struct {
 	RefillModule, RefillName string
 	// MaxTable is how many elements the tables together may have, DefaultMaxTable when 0.
 	MaxTable uint32
-	// Follow asks for windows, see [Result]. A module whose writes cannot be followed, or
-	// that would then ask too much of a compiler, is metered without.
-	Follow bool
 }
 
 // Result is a rewritten module and what its host must know.
@@ -46,11 +42,6 @@ type Result struct {
 	// that neither memory nor globals hold, so that putting those back is not
 	// enough.
 	Stateful bool
-	// Windows are the export names of four mutable i32 globals, none where writes are not
-	// followed: the start and the length of two ranges of addresses, which are empty at first. A write to memory that does
-	// not begin in one of them, or a range that does not end in it, sets the second global to -1. The
-	// longest store has 16 bytes, so a write that begins in a range may end 15 bytes behind it.
-	Windows []string
 }
 
 // Global is a mutable global that the module defines.
@@ -81,8 +72,8 @@ type rewriter struct {
 	mutable     []mutableGlobal
 	data        dataSegments
 	stateful    bool
-	windows     windows
 	effort      effort
+	total       total
 	err         error
 }
 
@@ -95,15 +86,6 @@ type mutableGlobal struct {
 // Rewrite returns the module with metering. The module must have been parsed
 // from the same bytes.
 func Rewrite(m *wasm.Module, opts Options) (*Result, error) {
-	r, err := rewrite(m, opts)
-	if opts.Follow && errors.Is(err, ErrLimit) {
-		opts.Follow = false
-		return rewrite(m, opts)
-	}
-	return r, err
-}
-
-func rewrite(m *wasm.Module, opts Options) (*Result, error) {
 	w := &rewriter{
 		module: m, types: len(m.Types), importedFuncs: m.ImportedFuncs,
 		funcs: m.ImportedFuncs + len(m.Funcs), maxTable: cmp.Or(opts.MaxTable, DefaultMaxTable),
@@ -129,9 +111,6 @@ func rewrite(m *wasm.Module, opts Options) (*Result, error) {
 	}
 	for _, g := range w.mutable {
 		result.Globals = append(result.Globals, Global{Export: fmt.Sprintf("%sg%d", prefix, g.index), Type: g.typ})
-	}
-	for n := 0; w.windows.on && n < 4; n++ {
-		result.Windows = append(result.Windows, fmt.Sprintf("%sw%d", prefix, n))
 	}
 	result.Wasm = w.assemble(bodies, opts, result)
 	if w.err != nil {
@@ -183,7 +162,6 @@ func (w *rewriter) survey(opts Options) error {
 		w.findMutable(&cursor{b: s.Body}, imported)
 	}
 	w.counter = uint32(w.globals)
-	w.windows.on, w.windows.first = opts.Follow && w.ownMemory(), w.counter+1
 	if s := w.section(secTag); s != nil {
 		w.checkTags(&cursor{b: s.Body})
 	}
@@ -193,11 +171,8 @@ func (w *rewriter) survey(opts Options) error {
 	return w.err
 }
 
-// checkTables refuses tables that are too many, or too large from the start.
+// checkTables refuses tables that are too large from the start.
 func checkTables(tables []wasm.Table, limit uint64) error {
-	if len(tables) > maxTables {
-		return fmt.Errorf("meter: %w: %d tables, more than the %d that are allowed", ErrLimit, len(tables), maxTables)
-	}
 	sum := uint64(0)
 	for i, t := range tables {
 		if sum += min(t.Limits.Min, limit+1); sum > limit {

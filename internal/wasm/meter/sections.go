@@ -41,6 +41,7 @@ func (w *rewriter) assemble(bodies [][]byte, opts Options, result *Result) []byt
 			out = appendBytes(append(out, id), body)
 		}
 	}
+	named := false
 	for i := range w.module.Sections {
 		s := &w.module.Sections[i]
 		// wazero cannot read an empty custom section at the end of a module.
@@ -52,10 +53,18 @@ func (w *rewriter) assemble(bodies [][]byte, opts Options, result *Result) []byt
 			if content = w.names(content); content == nil {
 				continue
 			}
+			named = true
 		}
-		out = appendBytes(append(out, secCustom), append(appendName(nil, s.Name), content...))
+		out = appendCustom(out, s.Name, content)
+	}
+	if !named {
+		out = appendCustom(out, "name", w.helperNames())
 	}
 	return out
+}
+
+func appendCustom(out []byte, name string, content []byte) []byte {
+	return appendBytes(append(out, secCustom), append(appendName(nil, name), content...))
 }
 
 func (w *rewriter) rewriteSection(id byte, body []byte, bodies [][]byte, opts Options, result *Result) []byte {
@@ -74,12 +83,9 @@ func (w *rewriter) rewriteSection(id byte, body []byte, bodies [][]byte, opts Op
 		return w.grow(body, len(w.helpers), added)
 	case secGlobal:
 		added := []byte{byte(wasm.I64), 1, 0x42, 0, opEnd}
-		for range result.Windows {
-			added = append(added, byte(wasm.I32), 1, opI32Const, 0, opEnd)
-		}
-		return w.grow(w.globalSection(body), 1+len(result.Windows), added)
+		return w.grow(w.globalSection(body), 1, added)
 	case secExport:
-		n := 1 + len(result.Globals) + len(result.Windows)
+		n := 1 + len(result.Globals)
 		if result.Start != "" {
 			n++
 		}
@@ -134,9 +140,6 @@ func (w *rewriter) addExports(result *Result) []byte {
 	out := appendU32(append(appendName(nil, result.Counter), byte(wasm.KindGlobal)), w.counter)
 	for i, g := range result.Globals {
 		out = appendU32(append(appendName(out, g.Export), byte(wasm.KindGlobal)), w.mutable[i].index)
-	}
-	for n, name := range result.Windows {
-		out = appendU32(append(appendName(out, name), byte(wasm.KindGlobal)), w.windows.first+uint32(n))
 	}
 	if result.Start != "" {
 		out = appendU32(append(appendName(out, result.Start), byte(wasm.KindFunc)), w.startFunc)
@@ -286,14 +289,22 @@ func (w *rewriter) segment(c *cursor, out []byte) []byte {
 	return out
 }
 
-// names moves the function indices in the name section. A section that cannot
-// be read is left out: names that are off by one would mislead.
+// nameFunctions is the id of the function names in the name section.
+const nameFunctions = 1
+
+// names moves the function indices in the name section, and names the helpers. A section
+// that cannot be read is left out: names that are off by one would mislead.
 func (w *rewriter) names(content []byte) []byte {
 	c := &cursor{b: content}
 	var out []byte
+	named := false
 	for c.more() {
 		id := c.byte()
 		body := c.take(c.count(1))
+		if id > nameFunctions && !named { // they stand in order
+			out, named = append(out, w.helperNames()...), true
+		}
+		named = named || id == nameFunctions
 		if id == 0 { // the module's name: a length that lies would cost memory
 			name := &cursor{b: body}
 			name.skip(name.count(1))
@@ -301,8 +312,8 @@ func (w *rewriter) names(content []byte) []byte {
 				return nil
 			}
 		}
-		if slices.Contains([]byte{1, 2, 3}, id) {
-			if body = w.nameMap(body, id != 1); body == nil {
+		if slices.Contains([]byte{nameFunctions, 2, 3}, id) {
+			if body = w.nameMap(body, id != nameFunctions); body == nil {
 				return nil
 			}
 		}
@@ -311,14 +322,35 @@ func (w *rewriter) names(content []byte) []byte {
 	if c.err != nil {
 		return nil
 	}
+	if !named {
+		out = append(out, w.helperNames()...)
+	}
 	return out
 }
 
-// nameMap moves the outer indices of a name map, or of an indirect one.
+// helperNames are the function names of a module that has none of its own.
+func (w *rewriter) helperNames() []byte {
+	body := w.appendHelperNames(appendU32(nil, uint32(len(w.helpers))))
+	return appendBytes([]byte{nameFunctions}, body)
+}
+
+func (w *rewriter) appendHelperNames(out []byte) []byte {
+	for n := range w.helpers {
+		out = appendName(appendU32(out, uint32(w.funcs+1+n)), HelperName)
+	}
+	return out
+}
+
+// nameMap moves the outer indices of a name map, or of an indirect one. The map of the
+// functions gets the helpers too, whose indices are above all others.
 func (w *rewriter) nameMap(body []byte, indirect bool) []byte {
 	c := &cursor{b: body}
 	n := c.count(2)
-	out := appendU32(nil, uint32(n))
+	have := n
+	if !indirect {
+		have += len(w.helpers)
+	}
+	out := appendU32(nil, uint32(have))
 	for range n {
 		index := c.u32()
 		if int64(index) >= int64(w.funcs) {
@@ -342,6 +374,9 @@ func (w *rewriter) nameMap(body []byte, indirect bool) []byte {
 	c.end()
 	if c.err != nil {
 		return nil
+	}
+	if !indirect {
+		out = w.appendHelperNames(out)
 	}
 	return out
 }

@@ -54,27 +54,23 @@ type specCommand struct {
 	}
 }
 
-// world is one side of the comparison: modules as they are, or metered, or metered and
-// their writes followed.
+// world is one side of the comparison: modules as they are, or metered.
 type world struct {
-	rt       wazero.Runtime
-	metered  bool
-	followed bool
-	last     api.Module
-	named    map[string]api.Module
-	refills  int
+	rt      wazero.Runtime
+	metered bool
+	last    api.Module
+	named   map[string]api.Module
+	refills int
 	// moved and starts count what was left to the host.
 	moved, starts int
-	// windows counts modules whose writes were followed.
-	windows int
 }
 
-func newWorld(t *testing.T, spectest []byte, metered, followed bool) *world {
+func newWorld(t *testing.T, spectest []byte, metered bool) *world {
 	t.Helper()
 	features := api.CoreFeaturesV2 | experimental.CoreFeaturesTailCall | experimental.CoreFeaturesExtendedConst |
 		experimental.CoreFeaturesExceptionHandling | experimental.CoreFeaturesThreads
 	w := &world{
-		metered: metered, followed: followed, named: make(map[string]api.Module),
+		metered: metered, named: make(map[string]api.Module),
 		rt: wazero.NewRuntimeWithConfig(t.Context(), wazero.NewRuntimeConfig().WithCoreFeatures(features).WithMemoryLimitPages(4096)),
 	}
 	t.Cleanup(func() { _ = w.rt.Close(context.WithoutCancel(t.Context())) })
@@ -115,14 +111,11 @@ func (w *world) instantiate(ctx context.Context, name string, bin []byte) (api.M
 		if err != nil {
 			return nil, err
 		}
-		r, err = meter.Rewrite(m, meter.Options{RefillModule: "mortise:meter", RefillName: "refill", MaxTable: math.MaxUint32, Follow: w.followed})
+		r, err = meter.Rewrite(m, meter.Options{RefillModule: "mortise:meter", RefillName: "refill", MaxTable: math.MaxUint32})
 		if err != nil {
 			return nil, err
 		}
 		w.moved += len(r.Data)
-		if len(r.Windows) > 0 {
-			w.windows++
-		}
 		if r.Start != "" {
 			w.starts++
 		}
@@ -217,17 +210,7 @@ func firstLine(err error) string {
 // module twice, as it is and rewritten, and compares each result and each trap.
 func TestMeteredModulesBehaveAsBefore(t *testing.T) {
 	t.Parallel()
-	for _, followed := range []bool{false, true} {
-		t.Run(fmt.Sprintf("followed %t", followed), func(t *testing.T) {
-			t.Parallel()
-			runSuites(t, followed)
-		})
-	}
-}
-
-func runSuites(t *testing.T, followed bool) {
-	t.Helper()
-	var compared, refused, moved, starts, windows int
+	var compared, refused, moved, starts int
 	for _, dir := range specDirs(t) {
 		files, err := filepath.Glob(filepath.Join(dir, "*.json"))
 		if err != nil || len(files) == 0 {
@@ -238,25 +221,21 @@ func runSuites(t *testing.T, followed bool) {
 			t.Fatal(err)
 		}
 		for _, file := range files {
-			c, r, w := runSpec(t, file, spectest, followed)
+			c, r, w := runSpec(t, file, spectest)
 			compared += c
 			refused += r
 			moved += w.moved
 			starts += w.starts
-			windows += w.windows
 		}
 	}
 	t.Logf("%d actions compared, %d invalid modules stayed invalid, %d segments and %d start functions were the host's",
 		compared, refused, moved, starts)
-	if followed != (windows > 1_000) {
-		t.Errorf("the writes of %d modules were followed", windows)
-	}
 	if compared < 40_000 || refused < 1_000 || moved < 200 || starts < 10 {
 		t.Errorf("compared %d actions and %d invalid modules: the suites were not run", compared, refused)
 	}
 }
 
-func runSpec(t *testing.T, file string, spectest []byte, followed bool) (compared, refused int, metered *world) {
+func runSpec(t *testing.T, file string, spectest []byte) (compared, refused int, metered *world) {
 	t.Helper()
 	data, err := os.ReadFile(file)
 	if err != nil {
@@ -266,8 +245,8 @@ func runSpec(t *testing.T, file string, spectest []byte, followed bool) (compare
 	if err := json.Unmarshal(data, &suite); err != nil {
 		t.Fatal(err)
 	}
-	plain := newWorld(t, spectest, false, false)
-	metered = newWorld(t, spectest, true, followed)
+	plain := newWorld(t, spectest, false)
+	metered = newWorld(t, spectest, true)
 	defer plain.rt.Close(t.Context())
 	defer metered.rt.Close(t.Context())
 	for _, c := range suite.Commands {

@@ -33,11 +33,7 @@ func description() mortise.Description {
 		if p == mortise.ToolGate || p == mortise.StepEnd {
 			h.Mode = mortise.ModeGate
 		}
-		// The second one collides with the first and is called again.
 		d.Hooks = append(d.Hooks, h)
-		if p == mortise.StepEnd {
-			d.Hooks = append(d.Hooks, h)
-		}
 	}
 	return d
 }

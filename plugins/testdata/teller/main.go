@@ -6,11 +6,12 @@ import (
 	"fmt"
 
 	mortise "github.com/mortise-dev/mortise/sdk/go"
+	"github.com/mortise-dev/mortise/sdk/go/conversation"
 	"github.com/mortise-dev/mortise/sdk/go/plugin"
 )
 
 func init() { //nolint:gochecknoinits // a guest registers before the host calls it
-	plugin.Register(plugin.Plugin{Description: description(), OnPhase: onPhase, CallTool: callTool})
+	plugin.Register(plugin.Plugin{Description: description(), OnPhase: onPhase, CallTool: callTool, Validate: validate})
 }
 
 func main() {}
@@ -29,36 +30,75 @@ func description() mortise.Description {
 			{Name: "break", Description: "Says no."},
 			{Name: "trap", Description: "Breaks."},
 			{Name: "lie", Description: "Answers what no tool may answer."},
+			{Name: "note", Description: "Notes its argument, and returns what it knows of the run."},
+			{Name: "overreach", Description: "Changes a key that it did not declare."},
 		},
+		State: []mortise.StateKey{{Name: "notes"}},
 	}
+}
+
+// validate refuses what a schema could not: two fields that contradict each other.
+func validate(config any) []mortise.Problem {
+	fields, _ := config.(map[string]any)
+	if fields["open"] == true && fields["closed"] == true {
+		return []mortise.Problem{{Path: "/closed", Message: "is true beside open; choose one"}, {Message: "see the\nmanual"}}
+	}
+	return nil
 }
 
 func onPhase(*mortise.Event) (*mortise.Reply, error) { return nil, nil }
 
-func callTool(c *mortise.ToolCall) (*mortise.ToolResult, error) {
+func callTool(c *mortise.ToolRequest) (*mortise.ToolReply, error) {
 	switch c.Name {
 	case "sum":
 		return sum(c), nil
 	case "pay":
 		if c.Resume == nil {
-			return &mortise.ToolResult{
+			return &mortise.ToolReply{
 				Status: mortise.ToolPending, Message: "how much?",
 				Ticket: &mortise.SuspendTicket{ID: "pay_" + c.ID, Action: "confirm", Mode: mortise.ResumePassDecision},
 			}, nil
 		}
-		return &mortise.ToolResult{Status: mortise.ToolSuccess, Message: fmt.Sprintf("paid %v with key %t", c.Resume.Result, c.IdempotencyKey != "")}, nil
+		return &mortise.ToolReply{Status: mortise.ToolSuccess, Message: fmt.Sprintf("paid %v with key %t", c.Resume.Result, c.IdempotencyKey != "")}, nil
+	case "note":
+		return note(c)
+	case "overreach":
+		return &mortise.ToolReply{
+			Status: mortise.ToolSuccess, Message: "done", Updates: []mortise.Update{{Key: "others", Op: mortise.OpSet, Value: true}},
+		}, nil
 	case "trap":
 		panic("the teller fell over")
 	case "lie":
-		return &mortise.ToolResult{
-			CallID: "another", ToolName: "another", Status: "wonderful", Content: []mortise.ContentBlock{{Type: mortise.BlockThinking, Text: "I was signed", Signature: "no"}},
+		return &mortise.ToolReply{
+			Status: "wonderful", Content: []mortise.ContentBlock{{Type: mortise.BlockThinking, Text: "I was signed", Signature: "no"}},
 		}, nil
 	default:
 		return nil, errors.New("not today")
 	}
 }
 
-func sum(c *mortise.ToolCall) *mortise.ToolResult {
+func note(c *mortise.ToolRequest) (*mortise.ToolReply, error) {
+	had, _ := c.State["notes"].([]any)
+	newest, _, err := conversation.Get(c.MessagesTotal-1, c.MessagesTotal)
+	if err != nil {
+		return nil, err
+	}
+	last := ""
+	for _, m := range newest {
+		last = m.Text()
+	}
+	return &mortise.ToolReply{
+		Status: mortise.ToolSuccess,
+		Data: map[string]any{
+			"had": had, "run": c.Run.RunID, "thread": c.Run.ThreadID, "step": c.Step, "total": c.MessagesTotal, "last": last,
+			"config": c.Config, "abi": c.ABI, "timed": c.NowMS > 0, "key": c.IdempotencyKey != "",
+		},
+		Updates: []mortise.Update{{Key: "notes", Op: mortise.OpSet, Value: append(had, c.Arguments)}},
+		Effects: []mortise.Effect{{Type: mortise.EffectEmit, EventType: "noted", Payload: c.Arguments}},
+	}, nil
+}
+
+func sum(c *mortise.ToolRequest) *mortise.ToolReply {
 	arguments, _ := c.Arguments.(map[string]any)
 	values, _ := arguments["values"].([]any)
 	total := int64(0)
@@ -66,5 +106,5 @@ func sum(c *mortise.ToolCall) *mortise.ToolResult {
 		n, _ := v.(int64)
 		total += n
 	}
-	return &mortise.ToolResult{Status: mortise.ToolSuccess, Data: map[string]any{"total": total}}
+	return &mortise.ToolReply{Status: mortise.ToolSuccess, Data: map[string]any{"total": total}}
 }

@@ -15,3 +15,6 @@ func exportOnPhase() int32 { return rt.Serve(registered.handler(mortise.ExportOn
 
 //go:wasmexport call_tool
 func exportCallTool() int32 { return rt.Serve(registered.handler(mortise.ExportCallTool)) }
+
+//go:wasmexport validate
+func exportValidate() int32 { return rt.Serve(registered.handler(mortise.ExportValidate)) }

@@ -23,8 +23,11 @@ type Plugin struct {
 	Description mortise.Description
 	// OnPhase answers an event. Nil, and a nil reply, are "no opinion".
 	OnPhase func(*mortise.Event) (*mortise.Reply, error)
-	// CallTool runs one of Description.Tools. A nil result is an error.
-	CallTool func(*mortise.ToolCall) (*mortise.ToolResult, error)
+	// CallTool runs one of Description.Tools. A nil reply is an error.
+	CallTool func(*mortise.ToolRequest) (*mortise.ToolReply, error)
+	// Validate checks a config that fits Description.ConfigSchema, for what a schema cannot
+	// express. It returns what is wrong with it; nothing accepts it.
+	Validate func(config any) []mortise.Problem
 }
 
 var registered *Plugin
@@ -64,6 +67,8 @@ func (p *Plugin) handler(export string) rt.Handler {
 		return p.onPhase
 	case mortise.ExportCallTool:
 		return p.callTool
+	case mortise.ExportValidate:
+		return p.validate
 	}
 	return func(string, *mortise.Encoder) error { return rt.Error("plugin: no export " + export) }
 }
@@ -101,17 +106,30 @@ func (p *Plugin) callTool(input string, out *mortise.Encoder) error {
 	if p.CallTool == nil {
 		return rt.Error("plugin: offers no tools")
 	}
-	var call mortise.ToolCall
+	var call mortise.ToolRequest
 	if err := mortise.UnmarshalString(input, &call); err != nil {
 		return err
 	}
-	result, err := p.CallTool(&call)
+	reply, err := p.CallTool(&call)
 	if err != nil {
 		return err
 	}
-	if result == nil {
-		return rt.Error("plugin: CallTool returned neither a result nor an error")
+	if reply == nil {
+		return rt.Error("plugin: CallTool returned neither a reply nor an error")
 	}
-	result.MarshalTo(out)
+	reply.MarshalTo(out)
+	return nil
+}
+
+func (p *Plugin) validate(input string, out *mortise.Encoder) error {
+	var request mortise.ValidateRequest
+	if err := mortise.UnmarshalString(input, &request); err != nil {
+		return err
+	}
+	var found mortise.Validation
+	if p.Validate != nil {
+		found.Problems = p.Validate(request.Config)
+	}
+	found.MarshalTo(out)
 	return nil
 }

@@ -30,11 +30,11 @@ func counter() plugin.Plugin {
 			}
 			return &mortise.Reply{Updates: []mortise.Update{{Key: "n", Op: mortise.OpAdd, Value: e.MessagesTotal}}}, nil
 		},
-		CallTool: func(c *mortise.ToolCall) (*mortise.ToolResult, error) {
+		CallTool: func(c *mortise.ToolRequest) (*mortise.ToolReply, error) {
 			if c.Name == "nothing" {
 				return nil, nil
 			}
-			return &mortise.ToolResult{CallID: c.ID, Status: mortise.ToolSuccess, Data: c.Arguments}, nil
+			return &mortise.ToolReply{Status: mortise.ToolSuccess, Data: c.Arguments}, nil
 		},
 	}
 }
@@ -100,18 +100,18 @@ func TestOnPhase(t *testing.T) {
 func TestCallTool(t *testing.T) {
 	t.Parallel()
 	p := counter()
-	out, err := p.Call(mortise.ExportCallTool, input(t, &mortise.ToolCall{ID: "c1", Name: "echo", Arguments: false}))
+	out, err := p.Call(mortise.ExportCallTool, input(t, &mortise.ToolRequest{ID: "c1", Name: "echo", Arguments: false}))
 	if err != nil {
 		t.Fatal(err)
 	}
-	var got mortise.ToolResult
+	var got mortise.ToolReply
 	if err := mortise.Unmarshal(out, &got); err != nil {
 		t.Fatal(err)
 	}
-	if want := (mortise.ToolResult{CallID: "c1", Status: mortise.ToolSuccess, Data: false}); !reflect.DeepEqual(got, want) {
+	if want := (mortise.ToolReply{Status: mortise.ToolSuccess, Data: false}); !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v, want %+v", got, want)
 	}
-	if _, err := p.Call(mortise.ExportCallTool, input(t, &mortise.ToolCall{Name: "nothing"})); err == nil {
+	if _, err := p.Call(mortise.ExportCallTool, input(t, &mortise.ToolRequest{Name: "nothing"})); err == nil {
 		t.Error("a tool that answered nothing gave no error")
 	}
 }

@@ -14,7 +14,7 @@ func init() { //nolint:gochecknoinits // a guest registers before the host calls
 	summarizer.Register(summarizer.Summarizer{
 		Description: mortise.Description{
 			Name: "faulty", Version: "1.0.0",
-			Policies: []string{"trap", "deep", "panic", "hang", "error", "nil", "empty", "blank", "input", "larger", "huge", "tags", "lies", "grow", "fine"},
+			Policies: []string{"extract", "trap", "deep", "panic", "hang", "error", "nil", "empty", "blank", "input", "larger", "huge", "tags", "lies", "grow", "fine"},
 		},
 		Summarize: summarize,
 	})
@@ -22,8 +22,18 @@ func init() { //nolint:gochecknoinits // a guest registers before the host calls
 
 func main() {}
 
+// mode is set by the linker and names a policy: all requests fail as that one does, or those after the
+// host's sample, with "later-" before the name.
+var mode string
+
 func summarize(req *mortise.SummarizeRequest) (*mortise.Summary, error) {
-	switch req.Policy {
+	policy := req.Policy
+	if later, ok := strings.CutPrefix(mode, "later-"); ok && req.ThreadID != "sample" {
+		policy = later
+	} else if mode != "" && !ok {
+		policy = mode
+	}
+	switch policy {
 	case "trap":
 		os.Exit(3)
 	case "deep":

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"time"
 
@@ -17,6 +18,10 @@ type Link struct {
 	Name string
 	// Replicas is on how many servers a stream is kept when it is made; 0 is one, and is refused on a cluster.
 	Replicas int
+	// Asked is on how many servers a stream has to be kept that is there already; 0 is any number.
+	Asked int
+	// Existing refuses a stream that is not there, in place of making it.
+	Existing bool
 	// Wait is how long one answer may take, Patience how long to ask when there is none.
 	Wait, Patience time.Duration
 	Logger         *slog.Logger
@@ -56,6 +61,9 @@ const minReplicas = 3
 func (s *Stream) open(ctx context.Context, what string, want jetstream.StreamConfig) (err error) {
 	s.Stream, err = s.link.JS.Stream(ctx, want.Name)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		if s.link.Existing {
+			return errAbsent
+		}
 		if name := s.link.JS.Conn().ConnectedClusterName(); name != "" && s.link.Replicas == 0 {
 			return fmt.Errorf("the servers are a cluster, %.80q, and Config.Replicas is not set: say 3, so that the loss of a server loses nothing, or 1 to keep it on one of them", name)
 		}
@@ -67,8 +75,21 @@ func (s *Stream) open(ctx context.Context, what string, want jetstream.StreamCon
 	if err != nil {
 		return fmt.Errorf("natsstore: %w", err)
 	}
+	if n := s.CachedInfo().Config.Replicas; n < s.link.Asked {
+		return fmt.Errorf("it is kept on %d of the servers, and replicas is %d: let the server copy it (nats stream edit %s --replicas %d), or leave replicas out",
+			n, s.link.Asked, want.Name, s.link.Asked)
+	}
 	return fits(what, s.CachedInfo().Config, want)
 }
+
+// absent is an fs.ErrNotExist of a stream.
+type absent string
+
+func (a absent) Error() string { return string(a) }
+
+func (absent) Is(target error) bool { return target == fs.ErrNotExist }
+
+const errAbsent = absent("the servers have no such stream; check the name")
 
 // fits refuses a stream that would lose records or give old ones.
 func fits(what string, c, want jetstream.StreamConfig) error {

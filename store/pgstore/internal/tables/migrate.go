@@ -5,12 +5,14 @@ import (
 	"embed"
 	"errors"
 	"fmt"
+	"io/fs"
 
 	"github.com/jackc/pgx/v5"
 )
 
 // Migrate brings a set of tables to the version of this program: the scripts in the folder schema, one after the other. The versions
-// are in a table of the given name. Several processes may do so at once; versions only go up.
+// are in a table of the given name. Several processes may do so at once; versions only go up. Where only existing tables are used it
+// checks the version, and tables that are not there are an fs.ErrNotExist.
 func (s *Tables) Migrate(ctx context.Context, table string, scripts embed.FS) error {
 	files, err := scripts.ReadDir("schema")
 	if err != nil {
@@ -23,6 +25,9 @@ func (s *Tables) Migrate(ctx context.Context, table string, scripts embed.FS) er
 	}
 	if version > len(files) {
 		return newer(version, len(files))
+	}
+	if s.existing {
+		return m.missing(ctx, version, len(files))
 	}
 	return pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error { //nolint:wrapcheck // the package above does
 		if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock($1)`, s.Key("migration")); err != nil {
@@ -63,6 +68,28 @@ func (m *migration) apply(ctx context.Context, tx pgx.Tx, version int, file stri
 	}
 	_, err = tx.Exec(ctx, `INSERT INTO `+m.table+` (version) VALUES ($1)`, version)
 	return err //nolint:wrapcheck // as above
+}
+
+// absent is an fs.ErrNotExist of a database.
+type absent string
+
+func (a absent) Error() string { return string(a) }
+
+func (absent) Is(target error) bool { return target == fs.ErrNotExist }
+
+// missing is the error of tables that are older than the program, or are not there.
+func (m *migration) missing(ctx context.Context, version, known int) error {
+	if version > 0 {
+		return fmt.Errorf("it has version %d and this program has version %d: let a program that writes open it first", version, known)
+	}
+	var there bool
+	if err := m.pool.QueryRow(ctx, `SELECT to_regnamespace($1) IS NOT NULL`, m.schema).Scan(&there); err != nil {
+		return err //nolint:wrapcheck // the package above does
+	}
+	if !there {
+		return absent(fmt.Sprintf("the database has no schema %q; check the name", m.schema))
+	}
+	return absent(fmt.Sprintf("schema %q has no table %s; check the name", m.schema, m.table))
 }
 
 func newer(version, known int) error {

@@ -19,12 +19,16 @@ import (
 type Tables struct {
 	pool   *pgxpool.Pool
 	schema string
+	// existing refuses tables that are not there, in place of making them.
+	existing bool
 	// text remembers statements with the schema put in.
 	text sync.Map
 }
 
-// New says where the tables are.
-func New(pool *pgxpool.Pool, schema string) *Tables { return &Tables{pool: pool, schema: schema} }
+// New makes the tables of a schema. With existing [Tables.Migrate] makes and changes nothing.
+func New(pool *pgxpool.Pool, schema string, existing bool) *Tables {
+	return &Tables{pool: pool, schema: schema, existing: existing}
+}
 
 // Schema is the name of the schema.
 func (s *Tables) Schema() string { return s.schema }

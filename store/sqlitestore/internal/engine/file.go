@@ -25,13 +25,16 @@ type Config struct {
 	Path string
 	// Readers is how many may read at once; [DefaultReaders] when zero.
 	Readers int
+	// Existing opens only what is there: no file and no tables are made. What is not there is an fs.ErrNotExist.
+	Existing bool
 }
 
 // File is a database in a file.
 type File struct {
-	path   string
-	place  place
-	writer *writer
+	path     string
+	existing bool
+	place    place
+	writer   *writer
 	// readers has an entry for each that may read, nil where none is open yet.
 	readers chan *Conn
 
@@ -51,6 +54,9 @@ func Open(ctx context.Context, cfg Config) (*File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("config: Path %s: %w", cfg.Path, err)
 	}
+	if _, err := os.Stat(path); err != nil && cfg.Existing {
+		return nil, err //nolint:wrapcheck // it names the file
+	}
 	if err := private(path); err != nil {
 		return nil, err
 	}
@@ -68,7 +74,7 @@ func Open(ctx context.Context, cfg Config) (*File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", path, err)
 	}
-	f := &File{path: path, readers: make(chan *Conn, cmp.Or(cfg.Readers, DefaultReaders)), closed: make(chan struct{})}
+	f := &File{path: path, existing: cfg.Existing, readers: make(chan *Conn, cmp.Or(cfg.Readers, DefaultReaders)), closed: make(chan struct{})}
 	for range cap(f.readers) {
 		f.readers <- nil
 	}

@@ -35,8 +35,15 @@ func SchemaOf(name string, scripts fs.FS) (Schema, error) {
 }
 
 // Migrate brings the tables of a schema to its version, or refuses a file that is newer, or of
-// another program. Each step is made whole or not at all, also if the process is killed.
+// another program. Each step is made whole or not at all, also if the process is killed. A file of which only what exists is used is
+// checked alone.
 func (f *File) Migrate(ctx context.Context, s Schema) error {
+	if f.existing {
+		if err := f.Read(ctx, s.there); err != nil {
+			return fmt.Errorf("open %s: %w", f.path, err)
+		}
+		return nil
+	}
 	err := f.Write(ctx, mark)
 	for done := false; err == nil && !done; {
 		err = f.Write(ctx, func(c *Conn) (err error) {
@@ -70,6 +77,39 @@ func mark(c *Conn) error {
 		PRAGMA application_id = %d`, applicationID))
 }
 
+// absent is an fs.ErrNotExist of a database.
+type absent string
+
+func (a absent) Error() string { return string(a) }
+
+func (absent) Is(target error) bool { return target == fs.ErrNotExist }
+
+// there checks that the tables are there, in this version.
+func (s Schema) there(c *Conn) error {
+	var id, have int64
+	if err := c.Query(func(r *Row) { id = r.Int() }, "PRAGMA application_id"); err != nil {
+		return err
+	}
+	if id == applicationID {
+		if err := c.Query(func(r *Row) { have = r.Int() }, "SELECT version FROM schema_version WHERE name = ?", s.Name); err != nil {
+			return err
+		}
+	}
+	switch known := int64(len(s.Steps)); {
+	case have == 0:
+		return absent("it has no tables of " + s.Name)
+	case have > known:
+		return newer(s.Name, have, known)
+	case have < known:
+		return fmt.Errorf("its tables of %s have version %d, and this program has version %d; let a program that writes open it first", s.Name, have, known)
+	}
+	return nil
+}
+
+func newer(name string, have, known int64) error {
+	return fmt.Errorf("its tables of %s have version %d, and this program knows %d; use a newer program", name, have, known)
+}
+
 // step makes the next step, and says whether there is none.
 func (s Schema) step(c *Conn) (done bool, err error) {
 	var have int64
@@ -77,7 +117,7 @@ func (s Schema) step(c *Conn) (done bool, err error) {
 		return false, err
 	}
 	if have > int64(len(s.Steps)) {
-		return false, fmt.Errorf("its tables of %s have version %d, and this program knows %d; use a newer program", s.Name, have, len(s.Steps))
+		return false, newer(s.Name, have, int64(len(s.Steps)))
 	}
 	if have == int64(len(s.Steps)) {
 		return true, nil

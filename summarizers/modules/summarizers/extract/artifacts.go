@@ -1,6 +1,7 @@
 package extract
 
 import (
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,8 +14,6 @@ const (
 	maxDepth     = 4
 	commandMax   = 160
 	valueMax     = 80
-	fileRead     = 1
-	fileModified = 2
 )
 
 // call reads a tool call: its files, its command, its scalar arguments.
@@ -58,9 +57,18 @@ func (c *collector) argument(t *mortise.ToolCall, key string, v any, depth int, 
 func (c *collector) text(t *mortise.ToolCall, key, v string) {
 	switch lower(key) {
 	case "path", "file_path", "filepath", "filename", "file", "notebook_path", "target_file":
-		c.file(v, fileVerb(t))
+		c.callFile(t, v)
 	case "command", "cmd", "script":
-		c.command(v, t.Name)
+		if fileVerb(t) == fileModified || viewing(t) { // the command of an editor
+			c.value(key, v)
+			return
+		}
+		c.command(v, c.failures[t.ID] != callNotRun)
+	case "cwd", "workdir", "working_directory":
+		if strings.HasPrefix(v, "/") && len(v) <= 300 && len(c.roots) < maxRoots {
+			c.roots[path.Clean(v)] = true
+		}
+		c.value(key, v)
 	case "query", "pattern", "regex", "url", "prompt", "description", "question", "summary", "reason", "thought", "message":
 		c.unit(byAssistant, secPassages, tidy(t.Name+" "+lower(key)+": "+v[:runeCut(v, 240)], false), 0.8*c.recency(), weightArgument)
 	default:
@@ -77,15 +85,11 @@ func (c *collector) text(t *mortise.ToolCall, key, v string) {
 	}
 }
 
-func fileVerb(t *mortise.ToolCall) uint8 {
-	if t.Kind == mortise.ToolEdit {
-		return fileModified
+// callFile notes the file that a call names. An edit that failed did not touch it.
+func (c *collector) callFile(t *mortise.ToolCall, name string) {
+	if verb := fileVerb(t); verb == fileRead || c.failures[t.ID] == 0 {
+		c.file(name, verb)
 	}
-	l := lower(t.Name)
-	if hasAny(l, "edit", "write", "create", "patch", "replace", "insert", "delete", "move") {
-		return fileModified
-	}
-	return fileRead
 }
 
 // value keeps "key: value" of an argument, when the value tells things apart.
@@ -96,83 +100,22 @@ func (c *collector) value(key, v string) {
 	c.unit(byAssistant, secIdents, label(key)+": "+tidy(v, false), 1.1*c.recency(), weightArgument)
 }
 
-func (c *collector) file(path string, verb uint8) {
-	if path == "" || len(path) > 300 || strings.ContainsAny(path, "\n\x00") {
-		return
-	}
-	c.files[path] |= verb
-	sec := secRead
-	if verb == fileModified {
-		sec = secModified
-	}
-	c.unit(byAssistant, sec, path, 1.2*c.recency(), weightArgument)
-}
-
-// command keeps the first line of a shell command and finds the files in it.
-func (c *collector) command(cmd, tool string) {
-	line, rest, _ := strings.Cut(strings.TrimSpace(cmd), "\n")
+// command keeps the first line of a shell command, and the files of one that ran.
+func (c *collector) command(cmd string, ran bool) {
+	cmd = strings.TrimSpace(cmd)
+	line, _, _ := strings.Cut(cmd, "\n")
 	if line == "" {
 		return
 	}
-	if tool != "" || looksRun(line) {
-		c.unit(byAssistant, secCommands, tidy(line[:runeCut(line, commandMax)], false), 0.9*c.recency(), weightArgument)
-	}
-	c.shellFiles(line)
-	for range 40 {
-		if rest == "" {
-			return
-		}
-		line, rest, _ = strings.Cut(rest, "\n")
-		if strings.Contains(line, "EOF") {
-			return
-		}
-		c.shellFiles(line)
-	}
-}
-
-// looksRun reports lines of a fenced block that are shell commands.
-func looksRun(line string) bool {
-	switch firstWord(line) {
-	case "cd", "ls", "cat", "sed", "grep", "find", "git", "go", "npm", "npx", "make", "python", "python3", "pytest", "pip", "head", "tail",
-		"cargo", "docker", "kubectl", "curl", "wget", "rm", "mv", "cp", "mkdir", "echo", "rg", "node", "bash", "sh", "nl", "awk", "apt-get":
-		return true
-	}
-	return false
-}
-
-// shellFiles notes the words of a command that look like files. A redirection
-// and an editing command modify them.
-func (c *collector) shellFiles(line string) {
-	if len(line) > 2000 {
-		line = line[:2000]
-	}
-	verb := uint8(fileRead)
-	redirect := false
-	for i, w := range strings.Fields(line) {
-		switch {
-		case w == ">" || w == ">>":
-			redirect = true
-			continue
-		case w == "&&" || w == "|" || w == ";" || w == "||":
-			verb = fileRead
-		case i > 0 && (w == "-i" || strings.HasPrefix(w, "-i.")), w == "mv", w == "cp", w == "rm", w == "touch", w == "tee":
-			verb = fileModified
-		}
-		w = strings.Trim(strings.TrimLeft(w, ">"), "\"'`();,")
-		if pathLike(w) {
-			if redirect {
-				c.file(w, fileModified)
-			} else {
-				c.file(w, verb)
-			}
-		}
-		redirect = false
+	c.unit(byAssistant, secCommands, tidy(line[:runeCut(line, commandMax)], false), 0.9*c.recency(), weightArgument)
+	if ran {
+		c.shellFiles(cmd, 0)
 	}
 }
 
 // pathLike reports words that name a file: a short extension, no globs.
 func pathLike(w string) bool {
-	if len(w) < 4 || len(w) > 200 || strings.ContainsAny(w, "*$={}<>|\\:()[],\"'!^&") || w[0] == '-' {
+	if len(w) < 4 || len(w) > 200 || strings.ContainsAny(w, " \t\n*?$={}<>|\\:()[],\"'!^&`;") || w[0] == '-' {
 		return false
 	}
 	dot := strings.LastIndexByte(w, '.')

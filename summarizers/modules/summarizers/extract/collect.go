@@ -8,22 +8,25 @@ import (
 
 // collector turns messages into units.
 type collector struct {
-	cfg    Config
-	lex    *lexicon
-	units  []unit
-	seen   map[uint64]struct{}
-	files  map[string]uint8 // bit 0 read, bit 1 modified
-	msg    int32
-	total  int32
-	budget int // bytes that may still be read
-	goal   bool
-	failed string // the test that failed last
+	cfg   Config
+	lex   *lexicon
+	units []unit
+	seen  map[uint64]struct{}
+	files map[string]uint8 // fileRead, fileModified or both, by name
+	roots map[string]bool  // working directories
+	// failures holds how calls failed, by id.
+	failures map[string]uint8
+	msg      int32
+	total    int32
+	budget   int // bytes that may still be read
+	goal     bool
+	failed   string // the test that failed last
 }
 
 func newCollector(cfg Config) *collector {
 	return &collector{
 		cfg: cfg, lex: newLexicon(), seen: make(map[uint64]struct{}, 1024),
-		files: make(map[string]uint8), budget: cfg.TotalCap,
+		files: make(map[string]uint8), roots: make(map[string]bool), failures: make(map[string]uint8), budget: cfg.TotalCap,
 	}
 }
 
@@ -50,11 +53,15 @@ func (c *collector) messages(list []mortise.Message) {
 		}
 	}
 	last := lastUser(list)
+	c.outcomes(list)
 	for i := range list {
 		if i > 0 && i < first {
 			continue
 		}
 		c.msg = int32(i)
+		if i+1 < len(list) {
+			c.block(&list[i], &list[i+1])
+		}
 		c.message(&list[i], i == last)
 	}
 }
@@ -151,7 +158,7 @@ func (c *collector) prose(by, text string, latest bool) {
 				return
 			}
 			if code {
-				c.codeLine(s)
+				c.unit(byAssistant, secPassages, s, 0.35, weightAssistant)
 				return
 			}
 			n++
@@ -163,10 +170,31 @@ func (c *collector) prose(by, text string, latest bool) {
 	}
 }
 
-// codeLine reads a line of a fenced block in prose: often a command.
-func (c *collector) codeLine(s string) {
-	c.command(s, "")
-	c.unit(byAssistant, secPassages, s, 0.35, weightAssistant)
+// block reads the fenced block of an answer without tool calls that an
+// observation follows: agents without tools run it as a command. A fenced block
+// anywhere else is an example.
+func (c *collector) block(m, next *mortise.Message) {
+	if m.Role != mortise.RoleAssistant || len(m.ToolCalls) > 0 || next.Role != mortise.RoleUser || speaker(next) != byTool {
+		return
+	}
+	_, code, ok := strings.Cut("\n"+m.Text(), "\n```")
+	if !ok {
+		return
+	}
+	lang, code, _ := strings.Cut(code, "\n")
+	code, after, ok := strings.Cut(code, "\n```")
+	if !ok || strings.Contains(after, "\n```") || !shellFence(strings.TrimSpace(lang)) {
+		return
+	}
+	c.command(code, true)
+}
+
+func shellFence(lang string) bool {
+	switch lang {
+	case "", "sh", "shell", "console":
+		return true
+	}
+	return strings.Contains(lang, "bash")
 }
 
 func (c *collector) sentence(by, s string, n int, latest bool) {
@@ -249,7 +277,7 @@ func (c *collector) failure(line string) {
 
 // unit adds a unit, unless the same text is there already.
 func (c *collector) unit(by string, sec section, text string, factor, role float32) {
-	h := hash(fnvBasis^uint64(sec/secIdents), text)
+	h := hash(fnvBasis^uint64(sec.kind()), text)
 	_, dup := c.seen[h]
 	if dup && sec != secGoal {
 		return

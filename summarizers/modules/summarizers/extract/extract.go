@@ -71,23 +71,18 @@ func (c *collector) focus(text string) {
 	}
 }
 
-// settle drops files from the read list that were modified as well, and all but
-// the last few units of what is in progress: the older ones are history.
+// settle lists each file once, and drops all but the last few units of what is in
+// progress: the older ones are history.
 func (c *collector) settle() {
+	c.settleFiles()
 	const openKept = 4
 	seen := 0
 	for i := len(c.units) - 1; i >= 0; i-- {
 		u := &c.units[i]
-		switch u.sec {
-		case secRead:
-			if c.files[u.text]&fileModified != 0 {
-				u.concepts = nil
-			}
-		case secInProgress:
+		if u.sec == secInProgress {
 			if seen++; seen > openKept {
 				u.sec = secPassages
 			}
-		default:
 		}
 	}
 }
@@ -149,8 +144,12 @@ func (p *picker) sections(limit, room int) int {
 			continue
 		}
 		least := floor
-		if s == secGoal {
+		switch s {
+		case secGoal:
 			least *= goalFloor
+		case secModified: // what was done is told, even if it is told of nowhere else
+			least = 0
+		default:
 		}
 		room -= p.take(limit*s.share()/100, least, func(u *unit) bool { return u.sec == s })
 	}

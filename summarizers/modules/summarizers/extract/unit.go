@@ -77,7 +77,7 @@ func (s section) share() int {
 	case secRead:
 		return 5
 	case secModified:
-		return 5
+		return 10
 	case secCommands:
 		return 5
 	case secIdents:
@@ -87,6 +87,18 @@ func (s section) share() int {
 	case secPassages, secNotes, sectionCount:
 	}
 	return 0
+}
+
+// kind groups the sections in which a text stands only once. A file can have
+// been read and modified.
+func (s section) kind() section {
+	switch {
+	case s == secRead, s == secModified:
+		return s
+	case s < secIdents:
+		return secGoal
+	}
+	return secIdents
 }
 
 // inline reports sections whose items share a line.

@@ -1,0 +1,121 @@
+package host
+
+import (
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+
+	"github.com/mortise-dev/mortise/internal/wasm"
+)
+
+// Spec returns the conditions of the current generation, with the defaults filled in. Wasm and
+// SHA256, which belong to the binary, are empty: to swap the binary alone, set Path or Wasm in it and
+// pass it to [Module.Swap]. The caller may change what it gets.
+func (m *Module) Spec() Spec { return m.Current().Spec() }
+
+// Spec is [Module.Spec] of this generation.
+func (g *Generation) Spec() Spec {
+	s := g.spec.clone()
+	s.Wasm, s.SHA256 = nil, ""
+	return s
+}
+
+// onlyBinary reports whether a spec names a binary and no conditions.
+func (s Spec) onlyBinary() bool {
+	return s.Links == nil && s.Require == nil && s.Limits == Limits{} && reflect.ValueOf(s.Grants).IsZero()
+}
+
+// completed returns the spec of a swap: one that names only a binary keeps the conditions of the
+// current generation.
+func (m *Module) completed(s Spec) Spec {
+	if !s.onlyBinary() {
+		return s
+	}
+	kept := m.Spec()
+	kept.Name, kept.Path, kept.Wasm, kept.SHA256 = s.Name, s.Path, s.Wasm, s.SHA256
+	return kept
+}
+
+// clone returns a copy that shares nothing that can be changed, the binaries apart.
+func (s Spec) clone() Spec {
+	s.Links, s.Require = slices.Clone(s.Links), slices.Clone(s.Require)
+	g := &s.Grants
+	g.Config, g.Files = maps.Clone(g.Config), slices.Clone(g.Files)
+	g.KV, g.HTTP, g.Model = copied(g.KV), copied(g.HTTP), copied(g.Model)
+	if h := g.HTTP; h != nil {
+		h.Hosts, h.Private, h.Methods = slices.Clone(h.Hosts), slices.Clone(h.Private), slices.Clone(h.Methods)
+	}
+	if g.Model != nil {
+		g.Model.Roles = maps.Clone(g.Model.Roles)
+	}
+	g.Secrets = maps.Clone(g.Secrets)
+	for name, secret := range g.Secrets {
+		secret.Hosts, secret.Headers = slices.Clone(secret.Hosts), slices.Clone(secret.Headers)
+		g.Secrets[name] = secret
+	}
+	g.Functions = slices.Clone(g.Functions)
+	for n := range g.Functions {
+		f := &g.Functions[n]
+		f.Params, f.Results = slices.Clone(f.Params), slices.Clone(f.Results)
+	}
+	return s
+}
+
+func copied[T any](p *T) *T {
+	if p == nil {
+		return nil
+	}
+	out := *p
+	return &out
+}
+
+// lacks finds an export that callers of the current generation use and that a binary does not have.
+func (m *Module) lacks(parsed *wasm.Module) *problem {
+	g := m.current.Load()
+	if g == nil {
+		return nil
+	}
+	for _, p := range required(parsed, g.spec.Require) {
+		p.text += ", and the generation in use has it because of its Spec.Require"
+		return &p
+	}
+	for i := range g.all {
+		t := &g.all[i]
+		if !t.called.Load() || t.name == exportDescribe { // which says what the binary is, and not what callers need
+			continue
+		}
+		shown := clean(t.name, maxName)
+		ex, ok := parsed.Export(t.name)
+		switch {
+		case !ok:
+			return &problem{
+				fmt.Sprintf("does not export %q, which is called on the generation in use", shown),
+				"add the function, or load the binary as another module", ErrExport,
+			}
+		case !callable(ex):
+			return &problem{
+				fmt.Sprintf("exports %q as %s, and it is called on the generation in use as %s", shown, typeOf(ex), pluginSignature),
+				"give the function no parameters and an i32 as result, or load the binary as another module", ErrExport,
+			}
+		}
+	}
+	return nil
+}
+
+// inherit marks the exports that callers of the generation before use, in place of those that
+// probes have called.
+func (g *Generation) inherit(before *Generation) {
+	for i := range g.all {
+		t := before.targets[g.all[i].name]
+		g.all[i].called.Store(t != nil && t.called.Load())
+	}
+}
+
+// typeOf is the signature of a function, or the kind of what is none.
+func typeOf(ex wasm.Export) string {
+	if ex.Kind != wasm.KindFunc {
+		return "a " + ex.Kind.String()
+	}
+	return ex.Func.String()
+}

@@ -1,0 +1,43 @@
+package cli
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/mortise-dev/mortise/host"
+)
+
+// notes are sentences about what the numbers of a module come from. Their subject is the module.
+func (g *GuestReport) notes() []string {
+	var out []string
+	if g.Replaced > 0 {
+		out = append(out, fmt.Sprintf("lost %d instances: %s", g.Replaced, replacementList(g.ReplacedBy)))
+	}
+	if n := g.ReplacedBy[host.ReplacedMemory]; n > 0 {
+		out = append(out, fmt.Sprintf("added more memory than is given back in %d calls, which makes each next one slower: "+
+			"raise limits: {memory_mib: ...}, or let it allocate less", n))
+	}
+	if n := g.ReplacedBy[host.ReplacedKernel]; n > 0 {
+		out = append(out, fmt.Sprintf("kept more than 4 MiB in blocks in %d calls, which makes each next one slower: "+
+			"let it free blocks, or use input_read and output_write", n))
+	}
+	if g.Printed > 0 {
+		out = append(out, fmt.Sprintf("printed %d lines, which are not shown: grants: {log: true} and --log-level info show them", g.Printed))
+	}
+	return out
+}
+
+// replacementList lists counts, the largest first.
+func replacementList(counts map[host.Replacement]int64) string {
+	kinds := slices.SortedFunc(maps.Keys(counts), func(a, b host.Replacement) int {
+		return cmp.Or(cmp.Compare(counts[b], counts[a]), cmp.Compare(a, b))
+	})
+	list := make([]string, len(kinds))
+	for n, kind := range kinds {
+		list[n] = fmt.Sprintf("%d %s", counts[kind], kind)
+	}
+	return strings.Join(list, ", ")
+}

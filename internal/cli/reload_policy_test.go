@@ -1,0 +1,166 @@
+//go:build unix
+
+package cli_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+
+	"github.com/mortise-dev/mortise/host"
+	"github.com/mortise-dev/mortise/internal/cli"
+	"github.com/mortise-dev/mortise/internal/testskip"
+)
+
+// faulty builds the guest whose policies all fail in that way, none for the empty one, and compiles
+// it into a cache.
+func faulty(t *testing.T, mode, cache string) (wasm []byte, sum string) {
+	t.Helper()
+	if testing.Short() {
+		testskip.Skip(t, "builds a guest; run without -short")
+	}
+	file := filepath.Join(t.TempDir(), "guest.wasm")
+	cmd := exec.CommandContext(t.Context(), "go", "build", "-buildmode=c-shared", "-trimpath", "-buildvcs=false", "-ldflags=-s -w -buildid= -X main.mode="+mode, "-o", file, ".")
+	cmd.Dir = filepath.Join(root(t), "summarizers", "testdata", "faulty")
+	cmd.Env = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm", "GOWASM=", "GOFLAGS=", "GOEXPERIMENT=", "GOWORK=off", "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	wasm, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, err := host.New(host.Config{CacheDir: cache})
+	if err == nil {
+		_, err = h.Load(t.Context(), host.Spec{Name: "faulty", Wasm: wasm})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := h.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+	of := sha256.Sum256(wasm)
+	return wasm, hex.EncodeToString(of[:])
+}
+
+// replace puts a file in the place of another at once, so that no reader sees a part of it.
+func replace(t *testing.T, path string, data []byte) {
+	t.Helper()
+	if err := os.WriteFile(path+".new", data, 0o600); err != nil {
+		t.Error(err)
+	}
+	if err := os.Rename(path+".new", path); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestReloadOfAFaultyPolicy swaps a summarizer by the signal for one that fails on every request. One that
+// fails on the sample does not go live; another one is rolled back after three failures, and the one before
+// it writes again.
+func TestReloadOfAFaultyPolicy(t *testing.T) {
+	t.Parallel()
+	cache := t.TempDir()
+	good, from := faulty(t, "", cache)
+	for mode, until := range map[string]string{"panic": "fails on the built-in sample", "later-panic": "summarizer was rolled back"} {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			bad, to := faulty(t, mode, cache)
+			module := write(t, "m.wasm", good)
+			cfg := config(t, "cache_dir: "+cache+strings.ReplaceAll(compacting, "{module: $ROOT/testdata/guests/summarizers.wasm}",
+				"{module: "+module+", policy: extract, limits: {timeout: 30s}}"))
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			var swapped, over atomic.Bool
+			var out bytes.Buffer
+			stderr := &trigger{on: "swapped in", do: func() {}}
+			stderr.do = func() {
+				lines := strings.Split(strings.TrimSpace(stderr.String()), "\n")
+				last := lines[len(lines)-1]
+				switch {
+				case !swapped.Swap(true):
+					replace(t, module, bad)
+					if err := syscall.Kill(os.Getpid(), syscall.SIGHUP); err != nil {
+						t.Error(err)
+					}
+				case strings.Contains(last, until):
+					over.Store(true)
+				case over.Load() && strings.Contains(last, "swapped in"):
+					cancel()
+				}
+			}
+			code := cli.Main(ctx, []string{"run", "-o", "json", "-c", cfg, "--pace", "500ms", review(t)},
+				cli.Streams{In: strings.NewReader(""), Out: &out, Err: stderr})
+			var r struct {
+				Reloads []struct {
+					Module, From, To, Error string
+					RolledBackTo            string `json:"rolled_back_to"`
+				}
+				Guests []struct {
+					Name             string
+					Swaps, Rollbacks int
+				}
+				ReloadRequests int `json:"reload_requests"`
+			}
+			if err := json.Unmarshal(out.Bytes(), &r); err != nil || code != cli.ExitInterrupted || r.ReloadRequests == 0 {
+				t.Fatalf("exit code %d, %v, %d requests: %s", code, err, r.ReloadRequests, stderr)
+			}
+			guest := r.Guests[len(r.Guests)-1]
+			if mode == "panic" {
+				if l := r.Reloads[0]; l.From != from || l.To != "" || !strings.Contains(l.Error, until) || guest.Swaps != 0 {
+					t.Errorf("%+v, %+v", l, guest)
+				}
+				return
+			}
+			if len(r.Reloads) != 2 || r.Reloads[0].To != to || r.Reloads[0].From != from {
+				t.Fatalf("reloads %+v: %s", r.Reloads, stderr)
+			}
+			l := r.Reloads[1]
+			if l.From != to || l.RolledBackTo != from || !strings.Contains(l.Error, "rolled back after 3 failures in 3 calls: ") ||
+				!strings.Contains(l.Error, "guest panicked: on purpose") || guest.Rollbacks != 1 {
+				t.Errorf("%+v, %+v", l, guest)
+			}
+			if text := stderr.String(); strings.Contains(text, "compaction breaker") || !strings.Contains(text, to[:12]+"… -> "+from[:12]) {
+				t.Errorf("%s", text)
+			}
+		})
+	}
+}
+
+// TestVerdictOfAFallback: a summarizer that fails behind a fallback shows at the top of the report, and its rows
+// say which policy wrote.
+func TestVerdictOfAFallback(t *testing.T) {
+	t.Parallel()
+	bad, _ := faulty(t, "panic", t.TempDir())
+	cfg := config(t, strings.ReplaceAll(compacting, "{module: $ROOT/testdata/guests/summarizers.wasm}",
+		"{module: "+write(t, "m.wasm", bad)+", policy: extract}\n  fallback: {policy: extract}"))
+	args := []string{"run", "-q", "-c", cfg, "--pace", "1ms", "--no-record", review(t)}
+	_, stdout, stderr := mortise(t.Context(), "", append(args, "--strict", "-o", "json")...)
+	var v verdict
+	if err := json.Unmarshal([]byte(stdout), &v); err != nil || v.Verdict.Faults != 1 || v.Verdict.Compactions == 0 || v.Verdict.ExitCode != int(cli.ExitRun) {
+		t.Fatalf("%v, %+v: %s", err, v, stderr)
+	}
+	says := "policy summarizers/extract wrote as the fallback "
+	if p := v.Verdict.Problems[0]; !strings.HasPrefix(p, says) || !strings.Contains(p, "guest panicked: on purpose") {
+		t.Errorf("%q", p)
+	}
+	_, stdout, _ = mortise(t.Context(), "", args...)
+	row := regexp.MustCompile(`(?m)^ {2}[0-9a-f-]{36} .*swapped +summarizers/extract .*guest panicked: on purpose$`)
+	if !row.MatchString(stdout) {
+		t.Errorf("%s", stdout)
+	}
+	id := strings.Fields(row.FindString(stdout))[0]
+	if strings.Count(stdout, id) != 2 {
+		t.Errorf("%s is not in both tables: %s", id, stdout)
+	}
+}

@@ -1,0 +1,81 @@
+package cli
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/mortise-dev/mortise/host"
+)
+
+// settingKeys are the keys of the config for the settings that host.LoadError names.
+func settingKeys() map[string]string {
+	return map[string]string{
+		"Limits.MemoryPages":    "limits.memory_mib (16 pages are 1 MiB)",
+		"Limits.CompileTimeout": "limits.compile_timeout",
+		"Limits.InitTimeout":    "limits.init_timeout",
+		"Limits.InputBytes":     "limits.input_mib",
+		"Limits.OutputBytes":    "limits.output_mib",
+		"Limits.Timeout":        "limits.timeout",
+		"Limits.Instances":      "limits.instances",
+		"Spec.SHA256":           "sha256",
+		"Grants.KV":             "grants: {kv: ...}",
+		"Grants.HTTP":           "grants: {http: ...}",
+		"Grants.Model":          "",
+	}
+}
+
+// worded returns an error's text for the users of the command, whose settings are keys of the config
+// and not fields of Go.
+func worded(err error) string {
+	if err == nil {
+		return ""
+	}
+	text := err.Error()
+	if load, ok := err.(*host.LoadError); ok { //nolint:errorlint // those below are found one by one
+		return loadWords(load)
+	}
+	below := joinedErrors(err)
+	if below == nil {
+		if one := errors.Unwrap(err); one != nil {
+			below = []error{one}
+		} else if many, ok := err.(interface{ Unwrap() []error }); ok {
+			below = many.Unwrap()
+		}
+	}
+	for _, e := range below {
+		if was, is := e.Error(), worded(e); was != is {
+			text = strings.Replace(text, was, is, 1)
+		}
+	}
+	return text
+}
+
+// loadWords names keys where the hint names fields, and leaves out what the config cannot set.
+func loadWords(e *host.LoadError) string {
+	said := *e
+	for i, setting := range e.Settings {
+		key, known := settingKeys()[setting]
+		if !known {
+			said.Mend = configless(&said, e.Settings[i:])
+			break
+		}
+		said.Mend = strings.Replace(said.Mend, setting, key, 1)
+	}
+	return strings.ReplaceAll(said.Error(), " ()", "")
+}
+
+// configless is a hint without the alternatives that need a program of one's own.
+func configless(e *host.LoadError, settings []string) string {
+	var kept []string
+	for part := range strings.SplitSeq(e.Mend, ", ") {
+		part = strings.TrimPrefix(part, "or ")
+		named := false
+		for _, s := range settings {
+			named = named || strings.Contains(part, s)
+		}
+		if !named {
+			kept = append(kept, part)
+		}
+	}
+	return strings.Join(kept, ", ")
+}

@@ -1,0 +1,12 @@
+// Package agentruntest proves that a run of an agent survives the death of its process on a
+// mailbox.Store: [TestKilled] kills real processes inside the tools of a step. A store that keeps
+// the contract of mailboxtest passes it.
+//
+// # Concurrency
+//
+// The cases run in parallel, each on its own store.
+//
+// # Errors
+//
+// What is wrong with a run is an error of the test.
+package agentruntest

@@ -1,0 +1,105 @@
+package phases
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"slices"
+
+	"github.com/mortise-dev/mortise/abi"
+	"github.com/mortise-dev/mortise/phases/state"
+)
+
+// CanRewrite reports whether a hook may change the arguments of a call.
+func (r *Runtime) CanRewrite() bool {
+	transforms := func(h *hook) bool { return h.Mode != abi.ModeObserve }
+	return slices.ContainsFunc(r.hooks[abi.ToolGate], transforms) || slices.ContainsFunc(r.hooks[abi.BeforeToolExecute], transforms)
+}
+
+// Recheck has the gate judge a call once more, with the arguments that plugins gave it. It
+// calls the hooks at tool_gate whose mode is gate, and only their decisions count: their
+// updates, effects and actions were applied when the gate was fired, so here they are
+// dropped. A hook that fails blocks by its failure policy, as ever. A hook that wants to
+// stop the run, or to rewrite the call again although another plugin did so last, cannot be
+// taken for one that agrees: it blocks.
+//
+// The frame is that of tool_gate, and RewrittenBy must name the plugins.
+func (r *Runtime) Recheck(ctx context.Context, st *State, f Frame) (Outcome, error) {
+	f.Phase = abi.ToolGate
+	gates := slices.DeleteFunc(slices.Clone(r.hooks[f.Phase]), func(h *hook) bool { return h.Mode != abi.ModeGate })
+	switch {
+	case ctx.Err() != nil:
+		return Outcome{Messages: f.Messages}, fmt.Errorf("phases: %s: %w", f.Phase, ctx.Err())
+	case len(gates) == 0:
+		return Outcome{Messages: f.Messages}, nil
+	case st == nil:
+		return Outcome{Messages: f.Messages}, fmt.Errorf("phases: %s: there are hooks but no State", f.Phase)
+	}
+	p := r.newPass(st, f)
+	p.recheck = true
+	out, err := p.inTurn(ctx, func() (Outcome, error) {
+		out := Outcome{Messages: f.Messages}
+		if err := p.gather(ctx, gates); err != nil {
+			return out, err
+		}
+		for _, c := range p.first {
+			p.judge(c)
+		}
+		p.final = append(p.final[:0], p.first...)
+		out.Gate = decide(p.final)
+		return out, nil
+	})
+	p.record(ctx)
+	p.free()
+	return out, err
+}
+
+// judge takes the decision of a reply, and nothing else.
+func (p *pass) judge(c *call) {
+	if c.attempt == 0 && c.fault == nil {
+		return // in quarantine
+	}
+	c.verdict = verdict{err: c.fault}
+	if c.fault != nil {
+		p.fail(c)
+		return
+	}
+	if noOpinion(c.reply) {
+		return
+	}
+	v := vetter{r: p.r, limits: &p.r.cfg.Limits, hook: c.hook, frame: p.frame, left: p.r.cfg.Limits.ReplyBytes}
+	proposal := v.vet(c.reply)
+	if len(v.refused) > 0 {
+		p.refuse(c, v.refused)
+		return
+	}
+	c.gate = proposal.gate
+	reason := p.disagrees(c, proposal)
+	if reason != "" && (c.gate == nil || strength(c.gate.Action) < strength(abi.GateBlock)) {
+		c.gate = &abi.GateDecision{Action: abi.GateBlock, Reason: reason}
+	}
+}
+
+// disagrees returns why a reply without a block is no consent.
+func (p *pass) disagrees(c *call, proposal *proposal) string {
+	name := c.hook.plugin.name
+	for i := range proposal.effects {
+		switch e := &proposal.effects[i]; e.Type {
+		case abi.EffectStop:
+			return fmt.Sprintf("plugin %s asks to stop the run: %s", name, oneLine(e.Code+" "+e.Detail, p.r.cfg.Limits.TextBytes))
+		case abi.EffectRewriteCall:
+			by := p.frame.RewrittenBy
+			if (len(by) == 0 || by[len(by)-1] != name) && !p.sameArguments(e.Arguments) {
+				return fmt.Sprintf("plugin %s would rewrite the call again, after %s did", name, join(by))
+			}
+		default:
+		}
+	}
+	return ""
+}
+
+// sameArguments reports whether the call has these arguments already.
+func (p *pass) sameArguments(arguments any) bool {
+	now, _, err := state.Clone(p.frame.Call.Arguments, p.r.cfg.Limits.ReplyBytes)
+	return err == nil && reflect.DeepEqual(now, arguments)
+}
