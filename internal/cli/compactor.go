@@ -7,11 +7,8 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"slices"
 	"time"
 
-	"github.com/mortise-dev/mortise/abi"
-	"github.com/mortise-dev/mortise/agent"
 	"github.com/mortise-dev/mortise/background"
 	"github.com/mortise-dev/mortise/compaction"
 	"github.com/mortise-dev/mortise/compaction/signals"
@@ -122,31 +119,6 @@ func (s *shared) shelfOf(tasks *taskDesk) *relay.Relay {
 		return tasks.relay
 	}
 	return s.shelf
-}
-
-// shelfTools adds to the tools of a thread the one that reads long outputs, unless
-// there is one of that name.
-type shelfTools struct {
-	own   agent.Tools
-	shelf *relay.Relay
-}
-
-func (t shelfTools) has(name string) bool {
-	return slices.ContainsFunc(t.own.Tools(), func(o abi.Tool) bool { return o.Name == name })
-}
-
-func (t shelfTools) Tools() []abi.Tool {
-	if t.has(relay.ToolReadRelay) {
-		return t.own.Tools()
-	}
-	return append(slices.Clone(t.own.Tools()), t.shelf.Tools()...)
-}
-
-func (t shelfTools) CallTool(ctx context.Context, call abi.ToolCall) (abi.ToolResult, error) {
-	if call.Name == relay.ToolReadRelay && !t.has(call.Name) {
-		return t.shelf.CallTool(ctx, call)
-	}
-	return t.own.CallTool(ctx, call)
 }
 
 // observe tells the sampler of a request to the model.

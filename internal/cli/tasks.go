@@ -183,37 +183,8 @@ func (d *taskDesk) tools(thread string, own agent.Tools, stop func(runID string)
 	if err != nil {
 		return nil, err
 	}
-	return taskTools{desk: d, thread: thread, own: own, more: joined}, nil
-}
-
-// taskTools are tools of a thread and those for its tasks. A name that both have is
-// the thread's own.
-type taskTools struct {
-	desk      *taskDesk
-	thread    string
-	own, more agent.Tools
-}
-
-func (t taskTools) has(name string) bool {
-	return slices.ContainsFunc(t.own.Tools(), func(o abi.Tool) bool { return o.Name == name })
-}
-
-func (t taskTools) Tools() []abi.Tool {
-	all := slices.Clone(t.own.Tools())
-	if !slices.ContainsFunc(t.desk.List(t.thread), func(i background.Info) bool { return i.Class != background.Housekeeping }) {
-		return all
+	known := func() bool {
+		return slices.ContainsFunc(d.List(thread), func(i background.Info) bool { return i.Class != background.Housekeeping })
 	}
-	for _, tool := range t.more.Tools() {
-		if !t.has(tool.Name) {
-			all = append(all, tool)
-		}
-	}
-	return all
-}
-
-func (t taskTools) CallTool(ctx context.Context, call abi.ToolCall) (abi.ToolResult, error) {
-	if t.has(call.Name) {
-		return t.own.CallTool(ctx, call)
-	}
-	return t.more.CallTool(ctx, call)
+	return agent.LayerTools(own, agent.ToolsWhile(joined, known)), nil
 }

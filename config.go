@@ -1,0 +1,124 @@
+package mortise
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/mortise-dev/mortise/abi"
+	"github.com/mortise-dev/mortise/agent"
+	"github.com/mortise-dev/mortise/background"
+	"github.com/mortise-dev/mortise/compaction"
+	"github.com/mortise-dev/mortise/llm"
+	"github.com/mortise-dev/mortise/mailbox"
+	"github.com/mortise-dev/mortise/outbox"
+	"github.com/mortise-dev/mortise/phases"
+	"github.com/mortise-dev/mortise/record"
+	"github.com/mortise-dev/mortise/store/memstore"
+)
+
+// Config makes a [Runtime]. Only Agents is required. Stores that are nil keep what they have
+// in memory, for as long as the process lives.
+type Config struct {
+	// Agents by name. Default names the agent of requests that name none; it may be empty
+	// if there is one agent.
+	Agents  map[string]Agent
+	Default string
+	// Plugins take part in the phases of every agent, except where [Agent.Plugins] selects some.
+	Plugins []phases.Plugin
+	// Hooks of plugins that have no time limit of their own may take that long, 5 s when 0.
+	HookTimeout time.Duration
+
+	// Store keeps threads, runs and their queue.
+	Store mailbox.Store
+	// Outbox keeps notifications and records of background tasks. One process at a time uses it.
+	Outbox outbox.Store
+	// Records keeps what plugins and policies decided; nil keeps nothing.
+	Records record.Store
+
+	// Compaction compacts threads in the background; nil compacts nothing. Spawn, LiveTasks
+	// and Logger are set by New.
+	Compaction *compaction.Config
+	// Tasks bounds background tasks. Deliver and Ledger are set by New.
+	Tasks background.Config
+	// Mailbox bounds the dispatch of runs. Store, Runtime and Wake are set by New.
+	Mailbox mailbox.Config
+	// Words renders notifications for the model, see [agent.Config].
+	Words func(list []abi.Notice) (text string, used int)
+	// WakeDelay is how long a notification waits for others before it wakes its thread,
+	// 50 ms when 0.
+	WakeDelay time.Duration
+	// Patience is how long a run waits for a decision or for tasks, see [agentrun.Config].
+	Patience func(run agent.Record, w agent.Waiting) time.Duration
+
+	// Observe receives each request to a model, and Listen each event of a run, from all runs
+	// concurrently. A run waits for both.
+	Observe func(llm.Call)
+	Listen  func(context.Context, agent.Event)
+	Logger  *slog.Logger
+}
+
+// Agent is a model with its instructions and tools. Model is required.
+type Agent struct {
+	Model llm.Model
+	// ModelName is the provider's name of the model.
+	ModelName    string
+	SystemPrompt string
+	// Tools the model may call; none when nil. A name that is also a tool for background
+	// tasks stays the agent's.
+	Tools agent.Tools
+	// Plugins whose hooks are called; all of Config.Plugins when empty.
+	Plugins  []string
+	Override *abi.InferenceOverride
+	// MaxRounds bounds the inferences of a run: 16 when 0, no limit when negative.
+	MaxRounds   int
+	ToolTimeout time.Duration
+	Retry       llm.Retry
+	// Breaker may be shared by agents that use the same provider.
+	Breaker *llm.Breaker
+	// Cost of an inference in the unit of [agent.StopCost]; nil costs nothing.
+	Cost func(model string, u abi.Usage) float64
+	Stop []agent.StopPolicy
+}
+
+func (c Config) checked() (Config, error) {
+	if len(c.Agents) == 0 {
+		return c, errors.New("Config.Agents is empty: add an agent with a model")
+	}
+	names := slices.Sorted(maps.Keys(c.Agents))
+	if c.Default == "" && len(names) == 1 {
+		c.Default = names[0]
+	}
+	if _, ok := c.Agents[c.Default]; !ok && c.Default != "" {
+		return c, fmt.Errorf("Config.Default: there is no agent %.80q among %.400q", c.Default, names)
+	}
+	for _, name := range names {
+		if name == "" {
+			return c, errors.New("Config.Agents has an agent without a name")
+		}
+		if c.Agents[name].Model == nil {
+			return c, fmt.Errorf("agent %.80q: Model is nil", name)
+		}
+		if _, err := c.hooks(c.Agents[name], nil, nil); err != nil {
+			return c, fmt.Errorf("agent %.80q: %w", name, err)
+		}
+	}
+	if c.Store == nil {
+		c.Store = memstore.New()
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	return c, nil
+}
+
+// hooks makes the phase runtime of an agent.
+func (c *Config) hooks(a Agent, builtins []phases.Plugin, note func(phases.Record)) (*phases.Runtime, error) {
+	return phases.New(phases.Config{
+		Plugins: c.Plugins, Builtins: builtins, Active: a.Plugins, HookTimeout: c.HookTimeout, Record: note, Logger: c.Logger,
+	})
+}

@@ -1,0 +1,127 @@
+package mortise
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/mortise-dev/mortise/abi"
+	"github.com/mortise-dev/mortise/background"
+	"github.com/mortise-dev/mortise/compaction"
+	"github.com/mortise-dev/mortise/mailbox"
+	"github.com/mortise-dev/mortise/mailbox/agentrun"
+	"github.com/mortise-dev/mortise/outbox"
+)
+
+// Runtime runs agents. Make one with [New], and then call [Runtime.Start].
+type Runtime struct {
+	cfg       Config
+	tasks     *background.Manager
+	out       *outbox.Outbox
+	compactor *compaction.Compactor // nil compacts nothing
+	runs      *agentrun.Runtime
+	box       *mailbox.Mailbox
+
+	mu sync.Mutex
+	// jobs are the executions in this process, by thread.
+	jobs map[string]*mailbox.Job
+}
+
+// New checks the config and connects the parts. Nothing runs before [Runtime.Start].
+func New(ctx context.Context, cfg Config) (*Runtime, error) {
+	cfg, err := cfg.checked()
+	if err != nil {
+		return nil, fmt.Errorf("mortise: %w", err)
+	}
+	r := &Runtime{cfg: cfg, jobs: make(map[string]*mailbox.Job)}
+	if err := r.connect(ctx); err != nil {
+		return nil, fmt.Errorf("mortise: %w", errors.Join(err, r.Close(ctx)))
+	}
+	return r, nil
+}
+
+func (r *Runtime) connect(ctx context.Context) (err error) {
+	r.out, err = outbox.New(ctx, outbox.Config{
+		Store: r.cfg.Outbox, Logger: r.cfg.Logger, Debounce: r.cfg.WakeDelay,
+		Acknowledged: func(ctx context.Context, thread string, tasks ...string) { r.tasks.Acknowledge(ctx, thread, tasks...) },
+	})
+	if err != nil {
+		return err
+	}
+	tasks := r.cfg.Tasks
+	tasks.Ledger, tasks.Logger = r.out, cmp.Or(tasks.Logger, r.cfg.Logger)
+	tasks.Deliver = func(ctx context.Context, thread string, n abi.Notice) error { return r.runs.Deliver(ctx, thread, n) }
+	if r.tasks, err = background.New(tasks); err != nil {
+		return err
+	}
+	if err := r.connectCompaction(); err != nil {
+		return err
+	}
+	requeue := func(ctx context.Context, req mailbox.Request) (mailbox.Submission, error) {
+		return r.box.SubmitBackground(ctx, req)
+	}
+	if r.runs, err = agentrun.New(agentrun.Config{Agent: r.agentOf, Requeue: requeue, Patience: r.cfg.Patience}); err != nil {
+		return err
+	}
+	box := r.cfg.Mailbox
+	box.Store, box.Runtime, box.Wake, box.Logger = r.cfg.Store, r.runs, agentrun.Wake, cmp.Or(box.Logger, r.cfg.Logger)
+	r.box, err = mailbox.New(ctx, box)
+	return err
+}
+
+func (r *Runtime) connectCompaction() (err error) {
+	if r.cfg.Compaction == nil {
+		return nil
+	}
+	c := *r.cfg.Compaction
+	c.Spawn, c.LiveTasks, c.Logger = r.tasks.Housekeep, r.tasks.LiveTasks, cmp.Or(c.Logger, r.cfg.Logger)
+	observe := c.Observe
+	c.Observe = func(e compaction.Event) {
+		r.compacted(e)
+		if observe != nil {
+			observe(e)
+		}
+	}
+	r.compactor, err = compaction.New(c)
+	return err
+}
+
+// Start takes over what an earlier process left: background tasks, dispatches, notifications.
+// Then it executes what is queued.
+func (r *Runtime) Start(ctx context.Context) error {
+	if err := r.tasks.Recover(ctx); err != nil {
+		return fmt.Errorf("mortise: background tasks: %w", err)
+	}
+	if err := r.box.Start(ctx); err != nil {
+		return fmt.Errorf("mortise: mailbox: %w", err)
+	}
+	r.out.Start(agentrun.Waker(r.box))
+	return nil
+}
+
+// Mailbox takes requests for runs. It is closed by [Runtime.Close].
+func (r *Runtime) Mailbox() *mailbox.Mailbox { return r.box }
+
+// Tasks runs background tasks. It is closed by [Runtime.Close].
+func (r *Runtime) Tasks() *background.Manager { return r.tasks }
+
+// Compactor returns nil when Config.Compaction is nil.
+func (r *Runtime) Compactor() *compaction.Compactor { return r.compactor }
+
+// Close stops claiming, asks runs under way to end at their next checkpoint, and waits for
+// them until ctx is done. It is idempotent.
+func (r *Runtime) Close(ctx context.Context) error {
+	var errs []error
+	if r.box != nil {
+		errs = append(errs, r.box.Close(ctx))
+	}
+	if r.tasks != nil {
+		errs = append(errs, r.tasks.Close(ctx))
+	}
+	if r.out != nil {
+		errs = append(errs, r.out.Close(ctx))
+	}
+	return errors.Join(errs...)
+}

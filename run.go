@@ -1,0 +1,171 @@
+package mortise
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/mortise-dev/mortise/abi"
+	"github.com/mortise-dev/mortise/agent"
+	"github.com/mortise-dev/mortise/background"
+	"github.com/mortise-dev/mortise/compaction"
+	"github.com/mortise-dev/mortise/mailbox"
+	"github.com/mortise-dev/mortise/phases"
+	"github.com/mortise-dev/mortise/record"
+)
+
+// Events of a run's stream besides those of package agent. Their data is JSON: a
+// [record.Entry] and a [compaction.Event].
+const (
+	EventPlugin     = "plugin"
+	EventCompaction = "compaction"
+)
+
+// agentOf configures the agent of one execution.
+func (r *Runtime) agentOf(ctx context.Context, j *mailbox.Job) (agent.Config, error) {
+	name := cmp.Or(j.Run.Agent, r.cfg.Default)
+	p, err := r.profile(j, name)
+	if err != nil {
+		return agent.Config{}, err
+	}
+	own := r.cfg.Agents[name]
+	out := agent.Config{
+		Model: p.Model, Phases: p.Phases, Tools: p.Tools, SystemPrompt: p.SystemPrompt, ModelName: p.ModelName, Override: p.Override,
+		AgentID: name, MaxRounds: own.MaxRounds, Stop: own.Stop, Cost: own.Cost, Retry: own.Retry, Breaker: own.Breaker,
+		ToolTimeout: own.ToolTimeout, Observe: r.cfg.Observe,
+		Pending: r.tasks.HasBlocking, ToolContext: background.ToolContext, Words: r.cfg.Words,
+		Take:    func(ctx context.Context, thread string) (agent.Delivery, error) { return r.out.Take(ctx, thread) },
+		Resolve: func(_ context.Context, id string) (agent.Profile, error) { return r.profile(j, id) },
+		Listen:  func(ctx context.Context, e agent.Event) { r.listen(ctx, j, e) },
+		Logger:  r.cfg.Logger.With("run_id", j.Run.ID, "thread_id", j.Dispatch.Thread),
+	}
+	if r.compactor != nil {
+		out.Compactor = r.compactor
+	}
+	return out, nil
+}
+
+// profile is an agent as an execution sees it.
+func (r *Runtime) profile(j *mailbox.Job, name string) (agent.Profile, error) {
+	own, ok := r.cfg.Agents[name]
+	if !ok {
+		return agent.Profile{}, fmt.Errorf("%w %.120q", agent.ErrNoAgent, name)
+	}
+	hooks, err := r.cfg.hooks(own, []phases.Plugin{r.tasks.Plugin()}, func(rec phases.Record) { r.decided(j, &rec) })
+	if err != nil {
+		return agent.Profile{}, err
+	}
+	tools, err := r.toolsOf(j, name, own.Tools)
+	if err != nil {
+		return agent.Profile{}, err
+	}
+	return agent.Profile{
+		Model: own.Model, Phases: hooks, Tools: tools, SystemPrompt: own.SystemPrompt, ModelName: own.ModelName, Override: own.Override,
+	}, nil
+}
+
+// toolsOf adds to an agent's tools those with which it manages its thread's background
+// tasks, for as long as there are such tasks.
+func (r *Runtime) toolsOf(j *mailbox.Job, name string, own agent.Tools) (agent.Tools, error) {
+	thread := j.Dispatch.Thread
+	manage, err := r.tasks.Tools(background.ToolsConfig{
+		Thread: thread, Agent: name, ParentThread: j.Request.ParentThreadID,
+		Stop: func(run string) {
+			_, _ = r.box.CancelRun(context.Background(), run) // a run that is over needs no end
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
+	known := func() bool {
+		return slices.ContainsFunc(r.tasks.List(thread), func(i background.Info) bool { return i.Class != background.Housekeeping })
+	}
+	return agent.LayerTools(own, agent.ToolsWhile(manage, known)), nil
+}
+
+// listen passes the events of a run on, and begins and ends its record.
+func (r *Runtime) listen(ctx context.Context, j *mailbox.Job, e agent.Event) {
+	switch e.Type {
+	case agent.EventRunStart:
+		r.enter(j)
+		identity := abi.RunIdentity{ThreadID: e.ThreadID, RunID: e.RunID}
+		if e.Identity != nil {
+			identity = *e.Identity
+		}
+		r.record(func(s record.Store) error { return s.Start(record.Start{At: e.At, Run: identity}) })
+	case agent.EventRunFinish:
+		r.leave(j)
+		r.record(func(s record.Store) error { return s.End(e.RunID, endOf(e)) })
+	default: // decides nothing
+	}
+	if r.cfg.Listen != nil {
+		r.cfg.Listen(ctx, e)
+	}
+}
+
+// maxDetail bounds the text of a record's end, in bytes.
+const maxDetail = 1024
+
+func endOf(e agent.Event) record.End {
+	end := record.End{At: e.At, Steps: e.Step}
+	if e.Outcome != nil {
+		t := e.Outcome.Termination
+		end.Type, end.Code, end.Steps = string(t.Type), t.Code, e.Outcome.Steps
+		end.Detail = t.Detail[:min(len(t.Detail), maxDetail)]
+	}
+	return end
+}
+
+// decided passes on what a plugin's hook came to.
+func (r *Runtime) decided(j *mailbox.Job, rec *phases.Record) {
+	if rec.Plugin == background.PluginName {
+		return
+	}
+	entry := record.Of(rec)
+	emit(j, EventPlugin, entry)
+	r.record(func(s record.Store) error { return s.Add(j.Run.ID, entry) })
+}
+
+// compacted passes on what happened to a thread's compaction, to its run if it has one.
+func (r *Runtime) compacted(e compaction.Event) {
+	r.mu.Lock()
+	j := r.jobs[e.Thread]
+	r.mu.Unlock()
+	if j == nil {
+		return
+	}
+	emit(j, EventCompaction, e)
+	r.record(func(s record.Store) error { return s.Add(j.Run.ID, record.Entry{At: e.At, Compaction: &e}) })
+}
+
+func emit(j *mailbox.Job, kind string, v any) {
+	if data, err := json.Marshal(v); err == nil {
+		j.Emit(kind, data)
+	}
+}
+
+// record writes to Config.Records. Runs do not fail when that fails.
+func (r *Runtime) record(write func(record.Store) error) {
+	if r.cfg.Records == nil {
+		return
+	}
+	if err := write(r.cfg.Records); err != nil {
+		r.cfg.Logger.Warn("decision record is not complete", "error", err)
+	}
+}
+
+func (r *Runtime) enter(j *mailbox.Job) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.jobs[j.Dispatch.Thread] = j
+}
+
+func (r *Runtime) leave(j *mailbox.Job) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.jobs[j.Dispatch.Thread] == j {
+		delete(r.jobs, j.Dispatch.Thread)
+	}
+}
