@@ -33,8 +33,8 @@ func (c *PolicyConfig) validate() error {
 		return errors.New("config: stands without a policy or a module; name one")
 	case c.Module == "" && c.SHA256 != "":
 		return errors.New("sha256: is for a module of your own; name one with module, or leave it out")
-	case c.isBundled() && bundled.NeedsModel(c.Policy):
-		return fmt.Errorf("policy: %s asks a model, and this command has none to grant; write policy: hybrid, or name another", c.Policy)
+	case c.isBundled() && bundled.NeedsModel(c.Policy) && len(c.Grants.Model) == 0:
+		return fmt.Errorf("policy: %s asks a model; grant one of models with grants: {model: {summarizer: NAME}}, or write policy: hybrid", c.Policy)
 	}
 	return c.ModuleConfig.validate()
 }

@@ -76,7 +76,7 @@ load, 130 interrupted.`,
 	root.SetErr(s.Err)
 	root.SetFlagErrorFunc(badFlag)
 	root.CompletionOptions.HiddenDefaultCmd = true
-	root.AddCommand(newRun(s), newExplain(s), newCompact(s), newVersion(s))
+	root.AddCommand(newServe(s), newRun(s), newExplain(s), newCompact(s), newVersion(s))
 	return root
 }
 

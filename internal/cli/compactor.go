@@ -128,6 +128,20 @@ func (s *shared) observe(c llm.Call) { s.sampler.Observe(c.Took, c.Fault()) }
 func newCompactor(
 	parts *parts, tasks *background.Manager, shelf *relay.Relay, observe func(compaction.Event), logger *slog.Logger,
 ) (*compaction.Compactor, error) {
+	config, err := compactionConfig(parts)
+	if err != nil {
+		return nil, err
+	}
+	config.Spawn, config.LiveTasks, config.Observe = tasks.Housekeep, tasks.LiveTasks, observe
+	config.Logger, config.Model = logger, recordedModel
+	if shelf != nil {
+		config.Keep = shelf.Keep
+	}
+	return compaction.New(config)
+}
+
+// compactionConfig is what the config says of compaction.
+func compactionConfig(parts *parts) (compaction.Config, error) {
 	c := &parts.cfg.Compaction
 	cooldown := defaultCooldown
 	if c.Admission.Quota.Cooldown != nil {
@@ -135,27 +149,23 @@ func newCompactor(
 	}
 	summarizer, err := parts.chain()
 	if err != nil {
-		return nil, err
+		return compaction.Config{}, err
 	}
-	config := compaction.Config{
+	out := compaction.Config{
 		Policy: c.policy(),
 		Quota: compaction.Quota{
 			Cooldown: cooldown, Timeout: time.Duration(c.Admission.Quota.Timeout), MaxAttempts: c.Admission.Quota.MaxAttempts,
 			Forget: time.Duration(c.Admission.Quota.Forget),
 		},
 		Summarizer: summarizer, PolicyName: parts.summarizer.Name(), Limiter: parts.shared.limiter, Signals: parts.shared.sampler.Sample,
-		Spawn: tasks.Housekeep, LiveTasks: tasks.LiveTasks, Observe: observe, Logger: logger, Model: recordedModel,
 	}
 	if parts.shared.session != nil {
-		config.Store = parts.shared.session
-	}
-	if shelf != nil {
-		config.Keep = shelf.Keep
+		out.Store = parts.shared.session
 	}
 	if parts.admitter != nil {
-		config.Admitter = parts.admitter
+		out.Admitter = parts.admitter
 	}
-	return compaction.New(config)
+	return out, nil
 }
 
 // compactionLine says what happened in one line, or nothing.

@@ -27,15 +27,22 @@ type Config struct {
 	// Version of the format, 1.
 	Version int `yaml:"version"`
 	// CacheDir holds compiled modules; the user's cache folder when empty.
-	CacheDir   string           `yaml:"cache_dir"`
-	Engine     string           `yaml:"engine"`
-	Limits     LimitsConfig     `yaml:"limits"`
-	Agent      AgentConfig      `yaml:"agent"`
-	Plugins    []PluginConfig   `yaml:"plugins"`
-	Compaction CompactionConfig `yaml:"compaction"`
-	Tasks      TasksConfig      `yaml:"tasks"`
-	Replay     ReplayConfig     `yaml:"replay"`
-	Record     RecordConfig     `yaml:"record"`
+	CacheDir string         `yaml:"cache_dir"`
+	Engine   string         `yaml:"engine"`
+	Limits   LimitsConfig   `yaml:"limits"`
+	Agent    AgentConfig    `yaml:"agent"`
+	Plugins  []PluginConfig `yaml:"plugins"`
+	// Models, Agents and MCP servers are for mortise serve and live runs. DefaultAgent is that of
+	// requests that name none; it may be left out if there is one agent.
+	Models       map[string]ModelConfig `yaml:"models"`
+	Agents       AgentsConfig           `yaml:"agents"`
+	DefaultAgent string                 `yaml:"default_agent"`
+	MCP          []MCPConfig            `yaml:"mcp"`
+	Serve        ServeConfig            `yaml:"serve"`
+	Compaction   CompactionConfig       `yaml:"compaction"`
+	Tasks        TasksConfig            `yaml:"tasks"`
+	Replay       ReplayConfig           `yaml:"replay"`
+	Record       RecordConfig           `yaml:"record"`
 	// Store is a SQLite file, or a URL as in nats://HOST:4222/NAME or postgres://USER@HOST/DATABASE, that keeps sessions, decision records and the outbox.
 	Store string `yaml:"store"`
 
@@ -43,6 +50,8 @@ type Config struct {
 	dir, sessionDir string
 	// home is the open store, nil for none.
 	home *home
+	// models are those of the config, once they are opened.
+	models models
 }
 
 // LimitsConfig bounds modules; zero is the host's default.
@@ -212,6 +221,9 @@ func (c *Config) validate() error {
 		return fmt.Errorf("agent.max_rounds: is %d; write a number from 1, or leave it out for no limit", n)
 	}
 	if err := c.validatePlugins(); err != nil {
+		return err
+	}
+	if err := cmp.Or(c.validateModels(), c.validateMCP(), c.validateAgents(), c.Serve.validate()); err != nil {
 		return err
 	}
 	if err := c.Tasks.validate(); err != nil {

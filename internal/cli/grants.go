@@ -49,6 +49,9 @@ func (r *granter) grants(ctx context.Context, module string, c *GrantsConfig) (h
 		}
 		g.Secrets[name] = s
 	}
+	if g.Model, err = r.cfg.models.grant(c.Model); err != nil {
+		return g, err
+	}
 	if g.KV, err = r.space(ctx, c.KV); err != nil {
 		return g, fmt.Errorf("grants.kv: %w", err)
 	}

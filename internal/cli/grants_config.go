@@ -25,6 +25,8 @@ type GrantsConfig struct {
 	Secrets map[string]SecretConfig `yaml:"secrets"`
 	KV      *KVConfig               `yaml:"kv"`
 	Files   []FilesConfig           `yaml:"files"`
+	// Model lets the module ask models: keys of models, by the role under which it asks.
+	Model map[string]string `yaml:"model"`
 }
 
 // HTTPConfig grants requests. Zeros are the host's defaults.

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/mortise-dev/mortise/mailbox"
 	"github.com/mortise-dev/mortise/outbox"
 	"github.com/mortise-dev/mortise/record"
 	"github.com/mortise-dev/mortise/session"
@@ -33,6 +34,8 @@ type drawers interface {
 	look(ctx context.Context) (record.Store, error)
 	// outbox opens what one process at a time may use, which holds the lock. Folder is where the tasks of this one are.
 	outbox(ctx context.Context, folder string) (store outbox.Store, lock io.Closer, err error)
+	// threads has threads, runs and their queue.
+	threads() mailbox.Store
 	shut(ctx context.Context) error
 }
 

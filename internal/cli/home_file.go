@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 
+	"github.com/mortise-dev/mortise/mailbox"
 	"github.com/mortise-dev/mortise/outbox"
 	"github.com/mortise-dev/mortise/record"
 	"github.com/mortise-dev/mortise/session"
@@ -49,3 +50,5 @@ func (h *fileHome) outbox(ctx context.Context, _ string) (outbox.Store, io.Close
 }
 
 func (h *fileHome) shut(ctx context.Context) error { return h.file.Close(ctx) }
+
+func (h *fileHome) threads() mailbox.Store { return h.file }

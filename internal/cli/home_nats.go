@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/mortise-dev/mortise/mailbox"
 	"github.com/mortise-dev/mortise/outbox"
 	"github.com/mortise-dev/mortise/record"
 	"github.com/mortise-dev/mortise/session"
@@ -81,3 +82,5 @@ func (h *natsHome) outbox(ctx context.Context, folder string) (outbox.Store, io.
 }
 
 func (h *natsHome) shut(ctx context.Context) error { return h.mailbox.Close(ctx) }
+
+func (h *natsHome) threads() mailbox.Store { return h.mailbox }

@@ -10,6 +10,7 @@ import (
 	"os"
 	"strings"
 
+	"github.com/mortise-dev/mortise/mailbox"
 	"github.com/mortise-dev/mortise/outbox"
 	"github.com/mortise-dev/mortise/record"
 	"github.com/mortise-dev/mortise/session"
@@ -83,3 +84,5 @@ func (h *postgresHome) outbox(ctx context.Context, folder string) (outbox.Store,
 }
 
 func (h *postgresHome) shut(ctx context.Context) error { return h.mailbox.Close(ctx) }
+
+func (h *postgresHome) threads() mailbox.Store { return h.mailbox }

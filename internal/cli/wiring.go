@@ -62,7 +62,12 @@ func assemble(ctx context.Context, cfg *Config, logger *slog.Logger, p *progress
 	}
 	out.host, err = host.New(host.Config{
 		Engine: host.EngineName(cfg.Engine), CacheDir: cache, Compile: compileProcess(), Logger: logger,
-		Limits: cfg.Limits.limits(host.Limits{}), OnCompile: compileLine(p), OnSwap: rolledBack(p, c.reloaded),
+		Limits: cfg.Limits.limits(host.Limits{}), OnCompile: compileLine(p), OnSwap: func(e host.SwapEvent) {
+			rolledBack(p, c.reloaded)(e)
+			if c.swapped != nil {
+				c.swapped(e)
+			}
+		},
 	})
 	if err != nil {
 		return out, with(ExitConfig, err)

@@ -1,0 +1,185 @@
+package cli
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/mortise-dev/mortise"
+	"github.com/mortise-dev/mortise/abi"
+	"github.com/mortise-dev/mortise/agent"
+	"github.com/mortise-dev/mortise/agent/mcp"
+	"github.com/mortise-dev/mortise/llm"
+)
+
+// AgentsConfig are the agents of mortise serve and of live runs, by name.
+type AgentsConfig map[string]LiveAgentConfig
+
+// LiveAgentConfig is an agent that asks a model.
+type LiveAgentConfig struct {
+	// Model is a key of models.
+	Model        string `yaml:"model"`
+	SystemPrompt string `yaml:"system_prompt"`
+	// PromptFile holds the system prompt instead.
+	PromptFile string `yaml:"system_prompt_file"`
+	// Plugins whose hooks are called; all when empty. MCP names servers whose tools the agent
+	// has; all when empty.
+	Plugins     []string `yaml:"plugins"`
+	MCP         []string `yaml:"mcp"`
+	MaxRounds   int      `yaml:"max_rounds"`
+	ToolTimeout Duration `yaml:"tool_timeout"`
+	// Temperature, MaxTokens and ReasoningEffort are the provider's defaults when absent.
+	Temperature     *float64 `yaml:"temperature"`
+	MaxTokens       *int64   `yaml:"max_tokens"`
+	ReasoningEffort *string  `yaml:"reasoning_effort"`
+	// MaxCost ends a run that has cost that many USD.
+	MaxCost float64 `yaml:"max_cost_usd"`
+}
+
+func (c *Config) validateAgents() error {
+	for _, name := range slices.Sorted(maps.Keys(c.Agents)) {
+		if err := c.validateAgent(c.Agents[name]); err != nil {
+			return fmt.Errorf("agents.%.64s: %w", name, err)
+		}
+	}
+	if d := c.DefaultAgent; d != "" {
+		if _, ok := c.Agents[d]; !ok {
+			return fmt.Errorf("default_agent: there is no agent %.64q; agents has %.400q", d, slices.Sorted(maps.Keys(c.Agents)))
+		}
+	}
+	return nil
+}
+
+func (c *Config) validateAgent(a LiveAgentConfig) error {
+	if _, ok := c.Models[a.Model]; !ok {
+		return fmt.Errorf("model: there is no model %.64q; models has %.400q", a.Model, slices.Sorted(maps.Keys(c.Models)))
+	}
+	if a.SystemPrompt != "" && a.PromptFile != "" {
+		return errors.New("names both system_prompt and system_prompt_file; name one")
+	}
+	if a.MaxRounds < 0 || a.MaxCost < 0 {
+		return errors.New("max_rounds and max_cost_usd must not be negative")
+	}
+	for _, name := range a.Plugins {
+		if !slices.ContainsFunc(c.Plugins, func(p PluginConfig) bool { return p.Name == name }) {
+			return fmt.Errorf("plugins: there is no plugin %.64q; give one of the entries of plugins this name", name)
+		}
+	}
+	for _, name := range a.MCP {
+		if !slices.ContainsFunc(c.MCP, func(m MCPConfig) bool { return m.Name == name }) {
+			return fmt.Errorf("mcp: there is no server %.64q; give one of the entries of mcp this name", name)
+		}
+	}
+	return nil
+}
+
+// liveAgents makes the agents of the config. Plugins' tools are every agent's.
+func liveAgents(cfg *Config, plugins agent.Tools, servers *mcp.Servers) (map[string]mortise.Agent, error) {
+	out := make(map[string]mortise.Agent)
+	for name, a := range cfg.Agents {
+		prompt, err := a.prompt(cfg)
+		if err != nil {
+			return nil, fmt.Errorf("config: agents.%.64s: %w", name, err)
+		}
+		model := cfg.models[a.Model]
+		out[name] = mortise.Agent{
+			Model: model.Model, ModelName: model.cfg.Name, SystemPrompt: prompt, Plugins: a.Plugins,
+			Tools: agent.LayerTools(plugins, servers.Of(a.MCP...)), MaxRounds: a.MaxRounds, ToolTimeout: time.Duration(a.ToolTimeout),
+			Override: a.override(), Cost: model.cost, Stop: a.stop(),
+			Retry: llm.Retry{MaxRetries: model.cfg.Retry.Max, FallbackModels: model.cfg.Retry.Fallbacks},
+		}
+	}
+	return out, nil
+}
+
+func (a LiveAgentConfig) prompt(cfg *Config) (string, error) {
+	if a.PromptFile == "" {
+		return a.SystemPrompt, nil
+	}
+	text, err := os.ReadFile(cfg.path(a.PromptFile))
+	if err != nil {
+		return "", fmt.Errorf("system_prompt_file: %w", err)
+	}
+	return string(text), nil
+}
+
+func (a LiveAgentConfig) override() *abi.InferenceOverride {
+	if a.Temperature == nil && a.MaxTokens == nil && a.ReasoningEffort == nil {
+		return nil
+	}
+	return &abi.InferenceOverride{Temperature: a.Temperature, MaxTokens: a.MaxTokens, ReasoningEffort: a.ReasoningEffort}
+}
+
+func (a LiveAgentConfig) stop() []agent.StopPolicy {
+	if a.MaxCost == 0 {
+		return nil
+	}
+	return []agent.StopPolicy{{Type: agent.StopCost, MaxCost: a.MaxCost}}
+}
+
+// MCPConfig is a server of the Model Context Protocol: a command, or a URL.
+type MCPConfig struct {
+	Name    string            `yaml:"name"`
+	Command []string          `yaml:"command"`
+	Dir     string            `yaml:"dir"`
+	Env     map[string]string `yaml:"env"`
+	URL     string            `yaml:"url"`
+	// Headers are sent with each request to a URL; their values come from the environment or
+	// from files.
+	Headers      map[string]KeyConfig `yaml:"headers"`
+	Tools        []string             `yaml:"tools"`
+	Exclude      []string             `yaml:"exclude"`
+	Required     bool                 `yaml:"required"`
+	StartTimeout Duration             `yaml:"start_timeout"`
+	CallTimeout  Duration             `yaml:"call_timeout"`
+	OutputKiB    int                  `yaml:"output_kib"`
+}
+
+func (c *Config) validateMCP() error {
+	seen := map[string]bool{}
+	for i, m := range c.MCP {
+		where := fmt.Sprintf("mcp[%d] (%.64s)", i, cmp.Or(m.Name, "without a name"))
+		switch {
+		case m.Name == "":
+			return fmt.Errorf("%s: name is missing; the names of its tools begin with it", where)
+		case seen[m.Name]:
+			return fmt.Errorf("%s: the name is taken by an earlier entry; give it another", where)
+		case (len(m.Command) == 0) == (m.URL == ""):
+			return fmt.Errorf("%s: name either a command or a url", where)
+		case m.OutputKiB < 0:
+			return fmt.Errorf("%s: output_kib: is negative", where)
+		}
+		seen[m.Name] = true
+	}
+	return nil
+}
+
+// mcp is what the section says, with the values of its headers.
+func (c *Config) mcp() (mcp.Config, error) {
+	var out mcp.Config
+	for _, m := range c.MCP {
+		s := mcp.ServerConfig{
+			Name: m.Name, Env: m.Env, Dir: c.path(m.Dir), URL: m.URL, Include: m.Tools, Exclude: m.Exclude, Required: m.Required,
+			StartTimeout: time.Duration(m.StartTimeout), CallTimeout: time.Duration(m.CallTimeout), MaxOutput: m.OutputKiB << 10,
+		}
+		if len(m.Command) > 0 {
+			s.Command, s.Args = m.Command[0], m.Command[1:]
+		}
+		for name, from := range m.Headers {
+			value, err := from.read(c)
+			if err != nil {
+				return out, fmt.Errorf("config: mcp (%.64s): headers.%.64s: %w", m.Name, name, err)
+			}
+			if s.Headers == nil {
+				s.Headers = make(map[string]string)
+			}
+			s.Headers[name] = value
+		}
+		out.Servers = append(out.Servers, s)
+	}
+	return out, nil
+}

@@ -1,0 +1,199 @@
+package cli
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/mortise-dev/mortise/abi"
+	"github.com/mortise-dev/mortise/host"
+	"github.com/mortise-dev/mortise/llm"
+	"github.com/mortise-dev/mortise/llm/anthropic"
+	"github.com/mortise-dev/mortise/llm/openai"
+	"github.com/mortise-dev/mortise/summarizers/role"
+)
+
+// ModelConfig is a model of a provider.
+type ModelConfig struct {
+	// Provider is anthropic, openai (the Responses API) or openai-chat (Chat Completions, which
+	// most compatible servers have).
+	Provider string `yaml:"provider"`
+	// Name is the provider's name of the model.
+	Name string `yaml:"name"`
+	// BaseURL is that of a compatible server; the vendor's own when empty.
+	BaseURL string `yaml:"base_url"`
+	// Key is ANTHROPIC_API_KEY or OPENAI_API_KEY of the environment when it names nothing.
+	Key          KeyConfig    `yaml:"key"`
+	WindowTokens int64        `yaml:"window_tokens"`
+	MaxTokens    int64        `yaml:"max_tokens"`
+	Price        *PriceConfig `yaml:"price"`
+	Retry        RetryConfig  `yaml:"retry"`
+}
+
+// KeyConfig names an environment variable or a file that only its owner can read.
+type KeyConfig struct {
+	Env  string `yaml:"env"`
+	File string `yaml:"file"`
+	// Value is refused: a key does not belong in the config.
+	Value any `yaml:"value"`
+}
+
+// PriceConfig is in USD per million tokens.
+type PriceConfig struct {
+	Input      float64 `yaml:"input"`
+	Output     float64 `yaml:"output"`
+	CacheRead  float64 `yaml:"cache_read"`
+	CacheWrite float64 `yaml:"cache_write"`
+}
+
+// RetryConfig bounds repeated requests. Zeros are the defaults of [llm.Retry].
+type RetryConfig struct {
+	Max       int      `yaml:"max"`
+	Fallbacks []string `yaml:"fallbacks"`
+}
+
+// Providers of models.
+const (
+	providerAnthropic  = "anthropic"
+	providerOpenAI     = "openai"
+	providerOpenAIChat = "openai-chat"
+)
+
+// defaultWindow is the context window of a model whose config names none, in tokens.
+const defaultWindow = 128_000
+
+func (c *Config) validateModels() error {
+	for _, name := range slices.Sorted(maps.Keys(c.Models)) {
+		if err := c.Models[name].validate(); err != nil {
+			return fmt.Errorf("models.%.64s.%w", name, err)
+		}
+	}
+	return nil
+}
+
+func (m ModelConfig) validate() error {
+	known := []string{providerAnthropic, providerOpenAI, providerOpenAIChat}
+	switch {
+	case !slices.Contains(known, m.Provider):
+		return fmt.Errorf("provider: is %.40q; write one of %s", m.Provider, strings.Join(known, ", "))
+	case m.Name == "":
+		return errors.New("name: is missing; write the provider's name of the model")
+	case m.Key.Value != nil:
+		return errors.New("key: value: a key does not stand in the config; name a variable with env, or a private file with file")
+	case m.Key.Env != "" && m.Key.File != "":
+		return errors.New("key: names both env and file; name one")
+	}
+	return cmp.Or(within("window_tokens", m.WindowTokens, 1<<31), within("max_tokens", m.MaxTokens, 1<<31), m.Price.validate())
+}
+
+func (p *PriceConfig) validate() error {
+	if p != nil && min(p.Input, p.Output, p.CacheRead, p.CacheWrite) < 0 {
+		return errors.New("price: is negative; write USD per million tokens")
+	}
+	return nil
+}
+
+// models are those of the config, opened.
+type models map[string]openModel
+
+// openModel is a model with what the config knows of it.
+type openModel struct {
+	llm.Model
+
+	cfg  ModelConfig
+	cost func(model string, u abi.Usage) float64
+}
+
+// openModels makes the models of the config. It connects to nothing.
+func openModels(cfg *Config) (models, error) {
+	out := models{}
+	prices := llm.DefaultPrices()
+	for _, m := range cfg.Models {
+		if p := m.Price; p != nil {
+			prices[m.Name] = llm.Price{Input: p.Input, Output: p.Output, CacheRead: p.CacheRead, CacheWrite: p.CacheWrite}
+		}
+	}
+	cost := func(model string, u abi.Usage) float64 {
+		usd, _ := prices.Cost(model, u)
+		return usd
+	}
+	for _, name := range slices.Sorted(maps.Keys(cfg.Models)) {
+		m, err := openProvider(cfg, cfg.Models[name])
+		if err != nil {
+			return nil, fmt.Errorf("config: models.%.64s: %w", name, err)
+		}
+		out[name] = openModel{Model: m, cfg: cfg.Models[name], cost: cost}
+	}
+	return out, nil
+}
+
+func openProvider(cfg *Config, m ModelConfig) (llm.Model, error) {
+	key, err := m.key(cfg)
+	if err != nil {
+		return nil, err
+	}
+	switch m.Provider {
+	case providerAnthropic:
+		return anthropic.New(anthropic.Config{BaseURL: m.BaseURL, Key: key, MaxTokens: m.MaxTokens})
+	case providerOpenAIChat:
+		return openai.New(openai.Config{BaseURL: m.BaseURL, Key: key, API: openai.Chat, MaxTokens: m.MaxTokens})
+	default:
+		return openai.New(openai.Config{BaseURL: m.BaseURL, Key: key, MaxTokens: m.MaxTokens})
+	}
+}
+
+// key reads the API key. A compatible server, which BaseURL names, may need none.
+func (m ModelConfig) key(cfg *Config) (string, error) {
+	from := m.Key
+	if from.Env == "" && from.File == "" {
+		from.Env = "OPENAI_API_KEY"
+		if m.Provider == providerAnthropic {
+			from.Env = "ANTHROPIC_API_KEY"
+		}
+		if m.BaseURL != "" {
+			return os.Getenv(from.Env), nil
+		}
+	}
+	key, err := from.read(cfg)
+	if err != nil {
+		return "", fmt.Errorf("key: %w; or name another variable with key: {env: NAME}, or a file with key: {file: PATH}", err)
+	}
+	return key, nil
+}
+
+// read returns the value that the environment or the file has.
+func (k KeyConfig) read(c *Config) (string, error) {
+	if k.File != "" {
+		return privateFile(c.path(k.File))
+	}
+	if value := os.Getenv(k.Env); value != "" {
+		return value, nil
+	}
+	return "", fmt.Errorf("the environment variable %.80q is not set", k.Env)
+}
+
+// grant lets guests ask models by the names of roles.
+func (m models) grant(roles map[string]string) (*host.Model, error) {
+	if len(roles) == 0 {
+		return nil, nil //nolint:nilnil // no grant
+	}
+	out := &host.Model{Roles: map[string]host.ModelRole{}}
+	for _, name := range slices.Sorted(maps.Keys(roles)) {
+		model, ok := m[roles[name]]
+		if !ok {
+			return nil, fmt.Errorf("grants.model.%.64s: there is no model %.64q; models has %.400q", name, roles[name], slices.Sorted(maps.Keys(m)))
+		}
+		out.Roles[name] = host.ModelRole{
+			Answer: role.Answer(model.Model, model.cfg.Name), WindowTokens: cmp.Or(model.cfg.WindowTokens, defaultWindow),
+			InputPrice: model.micros(abi.Usage{PromptTokens: 1e6}), OutputPrice: model.micros(abi.Usage{CompletionTokens: 1e6}),
+		}
+	}
+	return out, nil
+}
+
+// micros is what a usage costs, in millionths of a USD.
+func (m openModel) micros(u abi.Usage) int64 { return int64(m.cost(m.cfg.Name, u) * 1e6) }

@@ -1,0 +1,190 @@
+package cli
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/mortise-dev/mortise/host"
+	"github.com/mortise-dev/mortise/plugins"
+	"github.com/mortise-dev/mortise/serve"
+)
+
+// maxHistory bounds the changes that are kept of each module.
+const maxHistory = 100
+
+// modules lets operators of mortise serve swap plugins and policies.
+type modules struct {
+	parts *parts
+
+	mu sync.Mutex
+	// before are the specs that were in use before the latest swap, by module.
+	before  map[string]host.Spec
+	current map[string]host.Spec
+	history map[string][]serve.Change
+}
+
+func newModules(p *parts) *modules {
+	m := &modules{parts: p, before: map[string]host.Spec{}, current: map[string]host.Spec{}, history: map[string][]serve.Change{}}
+	for i, s := range p.set.Status() {
+		m.current[s.Name] = p.entries[i].Module
+	}
+	for _, l := range p.policies {
+		m.current[l.name] = l.spec
+	}
+	return m
+}
+
+// Roles of modules.
+const rolePlugin = "plugin"
+
+// List implements serve.Modules.
+func (m *modules) List(context.Context) []serve.Module {
+	used := map[string]GuestReport{}
+	for _, g := range m.parts.guests() {
+		used[g.Name] = g
+	}
+	status := m.parts.status()
+	out := make([]serve.Module, 0, len(status))
+	for i, s := range status {
+		role := rolePlugin
+		if i >= len(m.parts.entries) {
+			role = s.Name
+		}
+		g := used[s.Name]
+		out = append(out, serve.Module{
+			Name: s.Name, Role: role, Version: s.Version, Summary: s.Summary, State: string(s.State), Reason: s.Reason,
+			SHA256: s.Module.SHA256, Engine: string(s.Module.Engine), Granted: s.Granted, Notes: s.Notes,
+			Calls: g.Calls, Failures: g.Failed, Swaps: g.Swaps, Rollbacks: g.Rollbacks,
+		})
+	}
+	return out
+}
+
+// Swap implements serve.Modules.
+func (m *modules) Swap(ctx context.Context, name string, wasm []byte) (serve.Swapped, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	spec, ok := m.current[name]
+	if !ok {
+		return serve.Swapped{}, serve.ErrNoModule
+	}
+	sum := sha256.Sum256(wasm)
+	digest := hex.EncodeToString(sum[:])
+	next := spec
+	next.Wasm, next.Path, next.SHA256 = wasm, "uploaded/"+digest[:12]+".wasm", digest
+	return m.swap(ctx, name, next, serve.ChangeSwapped)
+}
+
+// RollBack implements serve.Modules: it swaps to what was in use before the latest swap.
+func (m *modules) RollBack(ctx context.Context, name string) (serve.Swapped, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if _, ok := m.current[name]; !ok {
+		return serve.Swapped{}, serve.ErrNoModule
+	}
+	spec, ok := m.before[name]
+	if !ok {
+		return serve.Swapped{}, &serve.Refused{Reason: "it was not swapped since the program started", Hint: "upload the module that it should run"}
+	}
+	return m.swap(ctx, name, spec, serve.ChangeRolledBack)
+}
+
+// swap tries a module and lets it take over. M.mu is held, so that swaps come one at a time.
+func (m *modules) swap(ctx context.Context, name string, next host.Spec, kind serve.ChangeKind) (serve.Swapped, error) {
+	from := m.digest(name)
+	err := m.apply(ctx, name, next)
+	change := serve.Change{At: time.Now().UTC(), Kind: kind, From: from, To: m.digest(name)}
+	if err != nil {
+		change.Kind, change.Reason = serve.ChangeRefused, clip(worded(err), 1000)
+		m.note(name, change)
+		return serve.Swapped{}, &serve.Refused{Reason: change.Reason, Hint: "the module that was in use stays in use"}
+	}
+	m.before[name], m.current[name] = m.current[name], next
+	m.note(name, change)
+	return serve.Swapped{From: change.From, To: change.To}, nil
+}
+
+func (m *modules) apply(ctx context.Context, name string, next host.Spec) error {
+	for _, l := range m.parts.policies {
+		if l.name == name {
+			return l.policy.Swap(ctx, next, host.SwapOptions{})
+		}
+	}
+	for _, s := range m.parts.set.Status() {
+		if s.Name == name && s.State == plugins.StateLoaded {
+			return m.parts.set.Swap(ctx, name, next, host.SwapOptions{})
+		}
+	}
+	return fmt.Errorf("%s is disabled: %w", name, errors.ErrUnsupported)
+}
+
+func (m *modules) digest(name string) string {
+	for _, s := range m.parts.status() {
+		if s.Name == name {
+			return s.Module.SHA256
+		}
+	}
+	return ""
+}
+
+// note keeps a change. M.mu is held.
+func (m *modules) note(name string, c serve.Change) {
+	list := append(m.history[name], c)
+	m.history[name] = list[max(0, len(list)-maxHistory):]
+}
+
+// History implements serve.Modules.
+func (m *modules) History(name string) []serve.Change {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return append([]serve.Change(nil), m.history[name]...)
+}
+
+// rolledBack keeps what the host decided by itself.
+func (m *modules) rolledBack(e host.SwapEvent) {
+	if e.Kind != host.SwapRolledBack {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if before, ok := m.before[e.Module]; ok {
+		m.current[e.Module] = before
+		delete(m.before, e.Module)
+	}
+	m.note(e.Module, serve.Change{
+		At: time.Now().UTC(), Kind: serve.ChangeRolledBack, From: e.SHA256, To: e.CurrentSHA256,
+		Reason: fmt.Sprintf("%d of %d calls failed: %s", e.Failures, e.Calls, clip(e.Reason, 500)),
+	})
+}
+
+// reload swaps modules whose files have changed since they were loaded.
+func (m *modules) reload(ctx context.Context) (swapped int, failed error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var errs []error
+	for _, name := range slices.Sorted(maps.Keys(m.current)) {
+		spec := m.current[name]
+		if spec.Wasm != nil || spec.Path == "" {
+			continue // bundled or uploaded: there is no file
+		}
+		b, err := os.ReadFile(spec.Path)
+		sum := sha256.Sum256(b)
+		if err == nil && hex.EncodeToString(sum[:]) == m.digest(name) {
+			continue
+		}
+		if _, err := m.swap(ctx, name, spec, serve.ChangeSwapped); err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", name, err))
+			continue
+		}
+		swapped++
+	}
+	return swapped, errors.Join(errs...)
+}

@@ -1,0 +1,202 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/mortise-dev/mortise"
+	"github.com/mortise-dev/mortise/agent/mcp"
+	"github.com/mortise-dev/mortise/host"
+	"github.com/mortise-dev/mortise/mailbox"
+	"github.com/mortise-dev/mortise/outbox"
+	"github.com/mortise-dev/mortise/record"
+	"github.com/mortise-dev/mortise/serve"
+	"github.com/mortise-dev/mortise/session"
+	"github.com/mortise-dev/mortise/store/memstore"
+)
+
+// program is everything that mortise serve and live runs consist of.
+type program struct {
+	cfg     *Config
+	logger  *slog.Logger
+	parts   *parts
+	modules *modules
+	servers *mcp.Servers
+	runtime *mortise.Runtime
+	server  *serve.Server
+
+	store    mailbox.Store
+	sessions session.Store // nil without a store
+	records  record.Store  // nil keeps none
+	outbox   outbox.Store
+	lock     io.Closer // of the outbox
+
+	listeners sync.WaitGroup
+}
+
+// openProgram opens and connects what the config names. It must be closed also after an error.
+func openProgram(ctx context.Context, cfg *Config, logger *slog.Logger) (*program, error) {
+	p := &program{cfg: cfg, logger: logger}
+	steps := []func(context.Context) error{p.openStores, p.openModules, p.openServers, p.openRuntime, p.openServer}
+	for _, step := range steps {
+		if err := step(ctx); err != nil {
+			return p, with(ExitConfig, err)
+		}
+	}
+	return p, nil
+}
+
+// openStores opens the store of the config. Without one everything is kept in memory.
+func (p *program) openStores(ctx context.Context) (err error) {
+	if p.cfg.home, err = openHome(ctx, p.cfg.Store, p.logger); err != nil {
+		return err
+	}
+	h := p.cfg.home
+	if h == nil {
+		p.logger.WarnContext(ctx, "no store: runs and threads are lost when the process ends")
+		p.store = memstore.New()
+		return nil
+	}
+	p.store = h.threads()
+	if !p.cfg.Record.Disabled {
+		if p.records, err = h.records(ctx, record.Config{Keep: p.cfg.Record.Keep, Source: "serve"}); err != nil {
+			return fmt.Errorf("store: %w", err)
+		}
+	}
+	return p.openOutbox(ctx)
+}
+
+// openOutbox opens the outbox of this process: in the folder of tasks if there is one, and else
+// in a store of one process alone.
+func (p *program) openOutbox(ctx context.Context) (err error) {
+	h, dir := p.cfg.home, p.cfg.path(p.cfg.Tasks.Dir)
+	switch {
+	case dir != "":
+		file, err := outbox.OpenFile(outbox.FileConfig{Path: filepath.Join(dir, "outbox")})
+		if err != nil {
+			return fmt.Errorf("tasks.dir: %w", err)
+		}
+		p.outbox, p.lock = file, file
+	case isFile(h):
+		p.outbox, p.lock, err = h.outbox(ctx, "")
+		if err != nil {
+			return fmt.Errorf("store: %w", err)
+		}
+	default:
+		p.logger.WarnContext(ctx, "results of background tasks are lost when the process ends; name a folder of this process with tasks.dir")
+	}
+	return nil
+}
+
+// isFile reports whether a store is a file, which one process at a time uses for its outbox.
+func isFile(h *home) bool {
+	_, ok := h.drawers.(*fileHome)
+	return ok
+}
+
+// openModules loads plugins and policies.
+func (p *program) openModules(ctx context.Context) (err error) {
+	if p.cfg.models, err = openModels(p.cfg); err != nil {
+		return err
+	}
+	c := newCollector()
+	c.swapped = func(e host.SwapEvent) { p.modules.rolledBack(e) }
+	p.parts, err = assemble(ctx, p.cfg, p.logger, newProgress(io.Discard, true), c)
+	if err == nil {
+		p.modules = newModules(p.parts)
+	}
+	return err
+}
+
+// openServers starts the MCP servers.
+func (p *program) openServers(ctx context.Context) (err error) {
+	cfg, err := p.cfg.mcp()
+	if err == nil {
+		cfg.Logger = p.logger
+		p.servers, err = mcp.Open(ctx, cfg)
+	}
+	return err
+}
+
+func (p *program) openRuntime(ctx context.Context) error {
+	agents, err := liveAgents(p.cfg, p.parts.tools, p.servers)
+	if err != nil {
+		return err
+	}
+	cfg := mortise.Config{
+		Agents: agents, Default: p.cfg.DefaultAgent, Plugins: p.parts.set.Plugins(), HookTimeout: p.cfg.hookTimeout(),
+		Store: p.store, Outbox: p.outbox, Records: p.records, Words: p.cfg.Tasks.words,
+		Observe: p.parts.shared.observe, Logger: p.logger,
+		Mailbox: mailbox.Config{
+			Workers: p.cfg.Serve.Workers, Lease: time.Duration(p.cfg.Serve.Lease), CloseWait: cmp.Or(time.Duration(p.cfg.Serve.Grace), defaultGrace),
+		},
+	}
+	if p.parts.summarizer != nil {
+		c, err := compactionConfig(p.parts)
+		if err != nil {
+			return err
+		}
+		cfg.Compaction = &c
+	}
+	p.runtime, err = mortise.New(ctx, cfg)
+	return err
+}
+
+func (p *program) openServer(context.Context) error {
+	tokens, err := p.cfg.tokens()
+	if err != nil {
+		return err
+	}
+	cfg := serve.Config{
+		Runtime: p.runtime, Store: p.store, Modules: p.modules, Records: p.records, Tokens: tokens,
+		Origins: p.cfg.Serve.Origins, Hosts: p.cfg.Serve.Hosts, Logger: p.logger,
+		Reload: p.reload,
+	}
+	if s := p.parts.shared.session; s != nil {
+		cfg.Sessions = s
+	}
+	for name, a := range p.cfg.Agents {
+		cfg.Agents = append(cfg.Agents, serve.AgentInfo{Name: name, Model: p.cfg.Models[a.Model].Name})
+	}
+	p.server, err = serve.New(cfg)
+	return err
+}
+
+// reload swaps modules whose files have changed. The config is not read again.
+func (p *program) reload(ctx context.Context) error {
+	n, err := p.modules.reload(ctx)
+	if err != nil {
+		p.logger.WarnContext(ctx, "reload refused a module", "swapped", n, "error", err)
+		return &serve.Refused{Reason: clip(err.Error(), 1000), Hint: "the modules that were in use stay in use"}
+	}
+	p.logger.InfoContext(ctx, "reloaded", "swapped", n)
+	return nil
+}
+
+// close ends what runs and closes everything.
+func (p *program) close(ctx context.Context) error {
+	if p == nil {
+		return nil
+	}
+	var errs []error
+	add := func(there bool, end func() error) {
+		if there {
+			errs = append(errs, end())
+		}
+	}
+	add(p.server != nil, func() error { return p.server.Close() })
+	add(p.runtime != nil, func() error { return p.runtime.Close(ctx) })
+	add(p.servers != nil, func() error { return p.servers.Close(ctx) })
+	add(p.parts != nil, func() error { return p.parts.close(ctx) })
+	add(p.lock != nil, func() error { return p.lock.Close() })
+	add(p.records != nil, func() error { return p.records.Close() })
+	add(p.cfg.home != nil, func() error { return p.cfg.home.close(ctx) })
+	return errors.Join(errs...)
+}

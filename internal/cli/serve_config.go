@@ -1,0 +1,133 @@
+package cli
+
+import (
+	"cmp"
+	"fmt"
+	"net"
+	"os"
+	"slices"
+	"strconv"
+
+	"github.com/mortise-dev/mortise/serve"
+)
+
+// ServeConfig is about mortise serve. MORTISE_LISTEN, MORTISE_ADMIN and MORTISE_WORKERS override
+// it, and flags override these.
+type ServeConfig struct {
+	// Listen is HOST:PORT of the API, Admin that of the operator's API.
+	Listen string `yaml:"listen"`
+	Admin  string `yaml:"admin"`
+	// Tokens are needed to listen beyond loopback.
+	Tokens  []TokenConfig `yaml:"tokens"`
+	Origins []string      `yaml:"origins"`
+	Hosts   []string      `yaml:"hosts"`
+	// Workers is how many runs this process executes at once.
+	Workers int `yaml:"workers"`
+	// Lease is how long a run of a process that died keeps its thread.
+	Lease Duration `yaml:"lease"`
+	// Grace is how long shutdown waits for runs to reach a checkpoint.
+	Grace Duration `yaml:"grace"`
+}
+
+// TokenConfig is a bearer token and what it may be used for: run, read, admin.
+type TokenConfig struct {
+	Name   string   `yaml:"name"`
+	Env    string   `yaml:"env"`
+	File   string   `yaml:"file"`
+	Scopes []string `yaml:"scopes"`
+	// Value is refused: a token does not belong in the config.
+	Value any `yaml:"value"`
+}
+
+// Defaults of ServeConfig.
+const (
+	defaultListen = "127.0.0.1:8420"
+	defaultAdmin  = "127.0.0.1:8421"
+)
+
+// minToken is how long a token must be at least, in bytes.
+const minToken = 16
+
+// override applies the environment, and flags over it.
+func (c *ServeConfig) override(listen, admin string, workers int) error {
+	c.Listen = cmp.Or(listen, os.Getenv("MORTISE_LISTEN"), c.Listen, defaultListen)
+	c.Admin = cmp.Or(admin, os.Getenv("MORTISE_ADMIN"), c.Admin, defaultAdmin)
+	if text := os.Getenv("MORTISE_WORKERS"); workers == 0 && text != "" {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 1 {
+			return fmt.Errorf("MORTISE_WORKERS: is %.40q; write a number from 1", text)
+		}
+		workers = n
+	}
+	c.Workers = cmp.Or(workers, c.Workers)
+	return c.validate()
+}
+
+func (c *ServeConfig) validate() error {
+	if c.Workers < 0 {
+		return fmt.Errorf("serve.workers: is %d; write a number from 1, or leave it out", c.Workers)
+	}
+	seen := map[string]bool{}
+	for i, t := range c.Tokens {
+		where := fmt.Sprintf("serve.tokens[%d] (%.64s)", i, cmp.Or(t.Name, "without a name"))
+		switch {
+		case t.Value != nil:
+			return fmt.Errorf("%s: value: a token does not stand in the config; name a variable with env, or a private file with file", where)
+		case t.Name == "" || seen[t.Name]:
+			return fmt.Errorf("%s: name: is missing or taken; logs name the token by it", where)
+		case (t.Env == "") == (t.File == ""):
+			return fmt.Errorf("%s: name either env or file", where)
+		case len(t.Scopes) == 0:
+			return fmt.Errorf("%s: scopes: is empty; name some of run, read, admin", where)
+		}
+		for _, s := range t.Scopes {
+			if !slices.Contains([]string{serve.ScopeRun, serve.ScopeRead, serve.ScopeAdmin}, s) {
+				return fmt.Errorf("%s: scopes: %.40q is not one of run, read, admin", where, s)
+			}
+		}
+		seen[t.Name] = true
+	}
+	for key, address := range map[string]string{"listen": c.Listen, "admin": c.Admin} {
+		if err := c.validateAddress(address); err != nil {
+			return fmt.Errorf("serve.%s: %w", key, err)
+		}
+	}
+	return nil
+}
+
+func (c *ServeConfig) validateAddress(address string) error {
+	if address == "" {
+		return nil
+	}
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return fmt.Errorf("%.100q is not HOST:PORT, as in %s", address, defaultListen)
+	}
+	if len(c.Tokens) == 0 && !loopback(host) {
+		return fmt.Errorf("%.100s is reached from other machines, and there is no token; add an entry to serve.tokens, or listen on 127.0.0.1", address)
+	}
+	return nil
+}
+
+// loopback reports whether only this machine reaches a host. A name other than localhost may
+// mean anything.
+func loopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// tokens reads the values of the tokens.
+func (c *Config) tokens() ([]serve.Token, error) {
+	var out []serve.Token
+	for _, t := range c.Serve.Tokens {
+		secret, err := KeyConfig{Env: t.Env, File: t.File}.read(c)
+		if err == nil && len(secret) < minToken {
+			err = fmt.Errorf("the token has %d bytes; use at least %d random ones, as of openssl rand -hex 32", len(secret), minToken)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("serve.tokens (%.64s): %w", t.Name, err)
+		}
+		out = append(out, serve.Token{Name: t.Name, Secret: secret, Scopes: t.Scopes})
+	}
+	return out, nil
+}
