@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	sdk "github.com/anthropics/anthropic-sdk-go"
@@ -111,7 +112,8 @@ func (m *Model) post(ctx context.Context, r *llm.Request, path string, into any,
 	if q, err = m.request(r, false); err != nil {
 		return nil, err
 	}
-	return q, q.send(ctx, &m.client, path, into, options)
+	err = q.send(ctx, &m.client, path, into, options)
+	return q, err
 }
 
 func (q *request) send(ctx context.Context, client *sdk.Client, path string, into any, options []option.RequestOption) error {
@@ -120,7 +122,7 @@ func (q *request) send(ctx context.Context, client *sdk.Client, path string, int
 		body = q.counted()
 	}
 	if q.bound {
-		options = append(options[:len(options):len(options)], option.WithHeader("anthropic-beta", string(sdk.AnthropicBetaThinkingBindingControls2026_08_01)))
+		options = append(slices.Clip(options), option.WithHeader("anthropic-beta", sdk.AnthropicBetaThinkingBindingControls2026_08_01))
 	}
 	return client.Post(ctx, path, body, into, options...)
 }

@@ -25,8 +25,8 @@ const minBudget = 1024
 type traits struct {
 	// version is 406 for 4.6, and 0 for names without one.
 	version int
-	// always says that thinking cannot be turned off.
-	always bool
+	// line is haiku, sonnet, opus, fable or mythos.
+	line string
 }
 
 // traitsOf reads names such as claude-opus-4-6, claude-3-7-sonnet-20250219 and anthropic.claude-fable-5-1-v1:0.
@@ -49,11 +49,14 @@ func traitsOf(model string) traits {
 		}
 		break
 	}
-	has := func(line string) bool { return strings.Contains(name, line) }
-	if has("mythos") {
+	for _, line := range []string{"haiku", "sonnet", "opus", "fable", "mythos"} {
+		if strings.Contains(name, line) {
+			t.line = line
+		}
+	}
+	if t.line == "mythos" {
 		t.version = cmp.Or(t.version, 407) // the preview
 	}
-	t.always = has("mythos") || has("fable") || has("opus") && t.version >= 505
 	return t
 }
 
@@ -61,7 +64,23 @@ func traitsOf(model string) traits {
 func (t traits) adaptive() bool { return t.version >= 406 }
 
 // byDefault says that the model thinks without being asked to.
-func (t traits) byDefault() bool { return t.version >= 500 || t.always }
+func (t traits) byDefault() bool { return t.version >= 500 || t.line == "mythos" }
+
+// off turns thinking off, if the model allows that.
+func (t traits) off() (sdk.ThinkingConfigParamUnion, bool) {
+	var out sdk.ThinkingConfigParamUnion
+	switch {
+	case t.line == "fable" || t.line == "mythos":
+		return out, false
+	case t.version < 505:
+		out.OfDisabled = &sdk.ThinkingConfigDisabledParam{}
+	case t.line == "sonnet":
+		out.OfBetweenTools = &sdk.ThinkingConfigBetweenToolsParam{}
+	default:
+		return out, false
+	}
+	return out, true
+}
 
 // fixedSampling says that the model refuses temperature and top_p.
 func (t traits) fixedSampling() bool { return t.version >= 407 }
@@ -104,15 +123,15 @@ func (q *request) override(o *abi.InferenceOverride, thinking bool) error {
 
 // adapt asks for adaptive thinking. Its text is asked for, since newer models leave it out otherwise.
 func (q *request) adapt(t traits, effort string) {
-	switch {
-	case effort == effortNone && t.always:
+	if !t.byDefault() && (effort == "" || effort == effortNone) {
+		return
+	}
+	if effort == effortNone {
+		if off, ok := t.off(); ok {
+			q.params.Thinking = off
+			return
+		}
 		effort = effortMinimal
-	case effort == effortNone && t.byDefault():
-		disabled := sdk.NewThinkingConfigDisabledParam()
-		q.params.Thinking.OfDisabled = &disabled
-		return
-	case effort == effortNone, effort == "" && !t.byDefault():
-		return
 	}
 	adaptive := &sdk.ThinkingConfigAdaptiveParam{Display: sdk.ThinkingConfigAdaptiveDisplaySummarized}
 	if t.binds() && q.thoughts {
