@@ -69,9 +69,7 @@ func (a *assembly) add(d *Delta) error {
 	case DeltaReasoning:
 		a.text(abi.BlockThinking, d.Text)
 	case DeltaSignature:
-		if n := len(a.Content); n > 0 && a.Content[n-1].Type == abi.BlockThinking {
-			a.Content[n-1].Signature, a.open = d.Text, false
-		}
+		a.sign(d.Text)
 	case DeltaCallStart:
 		a.end()
 		a.Calls = append(a.Calls, PartialCall{ID: d.CallID, Name: d.Name})
@@ -105,6 +103,17 @@ func (a *assembly) text(kind abi.BlockType, text string) {
 		return
 	}
 	a.Content, a.open = append(a.Content, abi.ContentBlock{Type: kind, Text: text}), true
+}
+
+// sign ends a thinking block. Providers also sign thinking of which they show no text: it
+// is a block of its own, without which they refuse the conversation or think again.
+func (a *assembly) sign(signature string) {
+	n := len(a.Content)
+	if n == 0 || a.Content[n-1].Type != abi.BlockThinking || a.Content[n-1].Signature != "" {
+		a.Content = append(a.Content, abi.ContentBlock{Type: abi.BlockThinking})
+		n++
+	}
+	a.Content[n-1].Signature, a.open = signature, false
 }
 
 // end ends what was begun last.

@@ -22,7 +22,8 @@ const (
 	// DeltaText adds Text to the answer.
 	DeltaText DeltaType = "text"
 	// DeltaReasoning adds Text to a thinking block, DeltaSignature ends that block
-	// with the provider's signature, in Text.
+	// with the provider's signature, in Text. A signature that follows no thinking is a
+	// block without text.
 	DeltaReasoning DeltaType = "reasoning"
 	DeltaSignature DeltaType = "signature"
 	// DeltaCallStart begins the call CallID of the tool Name, DeltaCallArguments

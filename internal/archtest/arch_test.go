@@ -46,6 +46,7 @@ func arrows() map[string][]string {
 		"llm":                                 {"abi"},
 		"llm/transcript":                      {"abi"},
 		"llm/replay":                          {"llm", "llm/transcript", "abi"},
+		"llm/anthropic":                       {"llm", "abi"},
 		"agent":                               {"phases", "inbox", "notice", "llm", "abi", "internal/schema"}, // a plugin's arguments for a call must fit the tool, whoever offers it
 		"mailbox":                             {},
 		"mailbox/mailboxtest":                 {"mailbox"},
@@ -108,6 +109,7 @@ func owners() map[string][]string {
 		"github.com/tidwall/btree":          {"store/memstore", "store/natsstore"},
 		"github.com/nats-io/nats.go":        {"store/natsstore"},
 		"github.com/nats-io/nats-server":    {"store/natsstore", "internal/cli"}, // only tests
+		"github.com/anthropics":             {"llm/anthropic"},
 		"golang.org/x/term":                 {"internal/cli"},
 		"gonum.org/v1/plot":                 {"internal/cli"},
 		"github.com/santhosh-tekuri/jsonsc": {"internal/schema"},
