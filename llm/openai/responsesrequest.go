@@ -3,6 +3,7 @@ package openai
 import (
 	"context"
 	"encoding/json"
+	"slices"
 
 	"github.com/openai/openai-go/v3/packages/param"
 	sdk "github.com/openai/openai-go/v3/responses"
@@ -28,7 +29,7 @@ func (m *Model) responsesParams(r *llm.Request) (*sdk.ResponseNewParams, error) 
 		p.Include = []sdk.ResponseIncludable{sdk.ResponseIncludableReasoningEncryptedContent}
 		p.Reasoning.Summary = shared.ReasoningSummary(m.cfg.Summary)
 	}
-	system, items, err := inputItems(r.Messages)
+	system, items, err := inputItems(r.Messages, has)
 	if err != nil {
 		return nil, err
 	}
@@ -102,7 +103,7 @@ func responsesTools(tools []abi.Tool) ([]sdk.ToolUnionParam, error) {
 }
 
 // inputItems writes a conversation; the system messages at its head are apart.
-func inputItems(messages []abi.Message) (system string, out []inputItem, err error) {
+func inputItems(messages []abi.Message, has trait) (system string, out []inputItem, err error) {
 	system, n, err := head(messages)
 	if err != nil {
 		return "", nil, err
@@ -111,6 +112,9 @@ func inputItems(messages []abi.Message) (system string, out []inputItem, err err
 		items, err := inputOf(i, &messages[i])
 		if err != nil {
 			return "", nil, err
+		}
+		if !has.reasoning { // of another model, which answered before
+			items = slices.DeleteFunc(items, func(item inputItem) bool { return item.OfReasoning != nil })
 		}
 		out = append(out, items...)
 	}
