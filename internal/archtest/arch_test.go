@@ -47,6 +47,7 @@ func arrows() map[string][]string {
 		"llm/transcript":                      {"abi"},
 		"llm/replay":                          {"llm", "llm/transcript", "abi"},
 		"llm/anthropic":                       {"llm", "abi"},
+		"llm/openai":                          {"llm", "abi"},
 		"agent":                               {"phases", "inbox", "notice", "llm", "abi", "internal/schema"}, // a plugin's arguments for a call must fit the tool, whoever offers it
 		"mailbox":                             {},
 		"mailbox/mailboxtest":                 {"mailbox"},
@@ -113,6 +114,8 @@ func owners() map[string][]string {
 		"golang.org/x/term":                 {"internal/cli"},
 		"gonum.org/v1/plot":                 {"internal/cli"},
 		"github.com/santhosh-tekuri/jsonsc": {"internal/schema"},
+		"github.com/openai/openai-go":       {"llm/openai"},
+		"github.com/google/jsonschema-go":   {"agent"},
 	}
 }
 
