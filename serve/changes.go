@@ -59,7 +59,8 @@ func (c *changes) enter(thread string) *waiters {
 func (c *changes) leave(thread string, w *waiters) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if w.n--; w.n == 0 && c.waiting[thread] == w {
+	w.n--
+	if w.n == 0 && c.waiting[thread] == w {
 		delete(c.waiting, thread)
 	}
 }

@@ -71,12 +71,12 @@ func (s *Server) decide(ctx context.Context, in *decideInput) (*effectOutput, er
 	if !ok {
 		return nil, problem(http.StatusConflict, "the run has ended: "+cmp.Or(run.Termination, "meanwhile"), "the decision came too late")
 	}
-	s.changed(ctx, "run_decided", run, true)
+	s.changed(ctx, "decide", run, true)
 	return &effectOutput{Body: effect{RunID: run.ID, Effect: true, Status: string(run.Status)}}, nil
 }
 
 // changed logs a change of a run, and wakes the streams that wait for it.
-func (s *Server) changed(ctx context.Context, what string, run mailbox.Run, effect bool) {
+func (s *Server) changed(ctx context.Context, how string, run mailbox.Run, effect bool) {
 	s.changes.tell(run.Thread)
-	s.cfg.Logger.InfoContext(ctx, what, "run_id", run.ID, "thread_id", run.Thread, "effect", effect, "caller", callerOf(ctx))
+	s.cfg.Logger.InfoContext(ctx, "run_changed", "how", how, "run_id", run.ID, "thread_id", run.Thread, "effect", effect, "caller", callerOf(ctx))
 }

@@ -2,7 +2,6 @@ package serve
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 )
@@ -41,25 +40,25 @@ func (s *Server) Drain(ctx context.Context) error {
 
 // stop begins to drain.
 func (s *Server) stop(ctx context.Context) error {
-	s.mu.Lock()
-	if !s.drained {
-		s.drained = true
-		close(s.draining)
-	}
-	s.mu.Unlock()
-	s.finish(errDraining)
+	s.endStreams()
 	return s.box().Stop(ctx) //nolint:wrapcheck // see the callers
 }
 
 // Close ends the streams and waits for them. It leaves the Runtime as it is, and is idempotent.
 func (s *Server) Close() error {
+	s.endStreams()
+	s.open.Wait()
+	return nil
+}
+
+func (s *Server) endStreams() {
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	if !s.drained {
 		s.drained = true
 		close(s.draining)
 	}
-	s.mu.Unlock()
-	s.finish(errors.Join(errDraining, context.Canceled))
-	s.open.Wait()
-	return nil
+	for _, end := range s.streams {
+		end(errDraining)
+	}
 }

@@ -32,10 +32,9 @@ func (s *Server) guard(mux *http.ServeMux) http.Handler {
 }
 
 func (s *Server) recovered(w *writer, r *http.Request) {
-	v := recover()
-	switch {
-	case v == nil:
-	case v == http.ErrAbortHandler: //nolint:errorlint,err113 // it is a panic's value
+	switch v := recover(); v {
+	case nil:
+	case http.ErrAbortHandler:
 		panic(v)
 	default:
 		s.cfg.Logger.ErrorContext(r.Context(), "request_panicked", "method", r.Method, "panic", v, "stack", string(debug.Stack()))

@@ -59,6 +59,8 @@ type Change struct {
 }
 
 // Refused is why a change was refused, in words for the client.
+//
+//nolint:errname // it is a result, too
 type Refused struct{ Reason, Hint string }
 
 // Error implements error.
@@ -134,7 +136,7 @@ func (m modules) swap(ctx context.Context, in *swapInput) (*swappedOutput, error
 		return nil, err
 	}
 	out, err := m.s.cfg.Modules.Swap(ctx, name, slices.Clone(in.RawBody)) // the body's memory is used again
-	return m.swapped(ctx, "module_swapped", name, out, err)
+	return m.swapped(ctx, false, name, out, err)
 }
 
 func (m modules) rollBack(ctx context.Context, in *moduleInput) (*swappedOutput, error) {
@@ -143,14 +145,14 @@ func (m modules) rollBack(ctx context.Context, in *moduleInput) (*swappedOutput,
 		return nil, err
 	}
 	out, err := m.s.cfg.Modules.RollBack(ctx, name)
-	return m.swapped(ctx, "module_rolled_back", name, out, err)
+	return m.swapped(ctx, true, name, out, err)
 }
 
-func (m modules) swapped(ctx context.Context, what, name string, out Swapped, err error) (*swappedOutput, error) {
+func (m modules) swapped(ctx context.Context, back bool, name string, out Swapped, err error) (*swappedOutput, error) {
 	if err != nil {
 		return nil, m.s.refusal(ctx, err, "the module")
 	}
-	m.s.cfg.Logger.InfoContext(ctx, what, "module", name, "from", out.From, "to", out.To, "caller", callerOf(ctx))
+	m.s.cfg.Logger.InfoContext(ctx, "module_swapped", "module", name, "rolled_back", back, "from", out.From, "to", out.To, "caller", callerOf(ctx))
 	return &swappedOutput{Body: out}, nil
 }
 
@@ -166,8 +168,7 @@ func (m modules) history(ctx context.Context, in *moduleInput) (*historyOutput, 
 
 // refusal is the problem of a change that an operator asked for.
 func (s *Server) refusal(ctx context.Context, err error, what string) error {
-	var r *Refused
-	if errors.As(err, &r) {
+	if r, ok := errors.AsType[*Refused](err); ok {
 		return problem(http.StatusUnprocessableEntity, r.Reason, r.Hint)
 	}
 	s.cfg.Logger.ErrorContext(ctx, "change_failed", "what", what, "error", err, "caller", callerOf(ctx))

@@ -54,7 +54,7 @@ func (s *Server) status(ctx context.Context, _ *struct{}) (*statusOutput, error)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	b.Draining, b.Streams = s.drained, s.streams
+	b.Draining, b.Streams = s.drained, len(s.streams)
 	return out, nil
 }
 

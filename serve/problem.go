@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
 	"net/http"
 	"strconv"
 	"strings"
@@ -14,6 +15,8 @@ import (
 )
 
 // Problem is an error in a response, as RFC 9457 has it.
+//
+//nolint:errname // the word of RFC 9457
 type Problem struct {
 	Type   string `json:"type" doc:"What kind of problem it is: about:blank, the status says all." example:"about:blank"`
 	Title  string `json:"title" doc:"The status in words." example:"Unprocessable Entity"`
@@ -56,9 +59,7 @@ func (p *Problem) GetHeaders() http.Header {
 }
 
 func (p *Problem) write(w http.ResponseWriter) {
-	for name, values := range p.GetHeaders() {
-		w.Header()[name] = values
-	}
+	maps.Copy(w.Header(), p.GetHeaders())
 	writeJSON(w, p.Status, p.ContentType(""), p)
 }
 

@@ -154,7 +154,7 @@ func (s *Server) cancel(ctx context.Context, in *runInput) (*effectOutput, error
 			return nil, s.failure(ctx, err)
 		}
 	}
-	s.changed(ctx, "run_cancelled", run, ok)
+	s.changed(ctx, "cancel", run, ok)
 	return &effectOutput{Body: effect{RunID: run.ID, Effect: ok, Status: string(run.Status)}}, nil
 }
 
@@ -176,6 +176,6 @@ func (s *Server) interrupt(ctx context.Context, in *runInput) (*effectOutput, er
 		}
 		ok = out.Active != nil || len(out.Superseded) > 0
 	}
-	s.changed(ctx, "run_interrupted", run, ok)
+	s.changed(ctx, "interrupt", run, ok)
 	return &effectOutput{Body: effect{RunID: run.ID, Effect: ok, Status: string(run.Status)}}, nil
 }

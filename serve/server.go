@@ -22,17 +22,16 @@ type Server struct {
 	public  http.Handler
 	admin   http.Handler
 
-	// life ends with the streams.
-	life   context.Context //nolint:containedctx // streams outlive the call that made the Server
-	finish context.CancelCauseFunc
 	// outage is set while the store fails, so that it is logged once.
 	outage atomic.Bool
 
 	mu       sync.Mutex
 	draining chan struct{}
 	drained  bool
-	streams  int
-	open     sync.WaitGroup
+	// streams end the open streams, by number.
+	streams map[uint64]context.CancelCauseFunc
+	number  uint64
+	open    sync.WaitGroup
 }
 
 // New checks the config and makes a Server. It listens nowhere: see [Server.HTTP].
@@ -41,8 +40,11 @@ func New(cfg Config) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("serve: %w", err)
 	}
-	s := &Server{cfg: cfg, keys: newKeyring(cfg.Tokens), rate: newLimiter(cfg.Limits), started: cfg.Now(), draining: make(chan struct{})}
-	s.life, s.finish = context.WithCancelCause(context.Background())
+	s := &Server{
+		cfg: cfg, keys: newKeyring(cfg.Tokens), rate: newLimiter(cfg.Limits), started: cfg.Now(),
+		draining: make(chan struct{}), streams: map[uint64]context.CancelCauseFunc{},
+	}
+	s.cfg.Tokens = s.keys.tokens // without their secrets
 	s.public, s.admin = s.handler(false), s.handler(true)
 	return s, nil
 }

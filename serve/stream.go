@@ -23,7 +23,7 @@ func (s *Server) crowded() *Problem {
 	switch {
 	case s.drained:
 		return draining()
-	case s.cfg.Limits.Streams > 0 && s.streams >= s.cfg.Limits.Streams:
+	case s.cfg.Limits.Streams > 0 && len(s.streams) >= s.cfg.Limits.Streams:
 		return problem(http.StatusTooManyRequests, "too many streams are open", "close some, or wait").later(1)
 	}
 	return nil
@@ -36,17 +36,17 @@ func (s *Server) enter(ctx context.Context) (_ context.Context, leave func(), p 
 	if p := s.crowded(); p != nil {
 		return nil, nil, p
 	}
-	s.streams++
-	s.open.Add(1)
 	ctx, cancel := context.WithCancelCause(ctx)
-	stop := context.AfterFunc(s.life, func() { cancel(context.Cause(s.life)) })
+	s.number++
+	number := s.number
+	s.streams[number] = cancel
+	s.open.Add(1)
 	return ctx, func() {
-		stop()
+		defer s.open.Done()
 		cancel(nil)
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.streams--
-		s.open.Done()
+		delete(s.streams, number)
 	}, nil
 }
 

@@ -67,8 +67,7 @@ func (i *input) UnmarshalJSON(data []byte) error {
 	return err //nolint:wrapcheck // it is a string
 }
 
-type submitInput struct {
-	Thread       string `path:"thread" maxLength:"256"`
+type newThreadInput struct {
 	After        string `query:"after" maxLength:"64" doc:"Of a stream: the event after which it begins."`
 	OnDisconnect string `query:"on_disconnect" enum:"continue,cancel" doc:"Of a stream: what becomes of the run when the client leaves. It continues by default."`
 	Accept       string `header:"Accept" doc:"text/event-stream answers with the events of the run."`
@@ -76,12 +75,10 @@ type submitInput struct {
 	Body         runRequest
 }
 
-type newThreadInput struct {
-	After        string `query:"after" maxLength:"64" doc:"Of a stream: the event after which it begins."`
-	OnDisconnect string `query:"on_disconnect" enum:"continue,cancel" doc:"Of a stream: what becomes of the run when the client leaves. It continues by default."`
-	Accept       string `header:"Accept" doc:"text/event-stream answers with the events of the run."`
-	Key          string `header:"Idempotency-Key" maxLength:"256"`
-	Body         runRequest
+type submitInput struct {
+	newThreadInput
+
+	Thread string `path:"thread" maxLength:"256"`
 }
 
 type submitted struct {
@@ -98,7 +95,7 @@ type streamed struct {
 }
 
 func (s *Server) newThread(ctx context.Context, in *newThreadInput) (*streamed, error) {
-	return s.submit(ctx, &submitInput{After: in.After, OnDisconnect: in.OnDisconnect, Accept: in.Accept, Key: in.Key, Body: in.Body})
+	return s.submit(ctx, &submitInput{newThreadInput: *in})
 }
 
 func (s *Server) submit(ctx context.Context, in *submitInput) (*streamed, error) {
@@ -169,8 +166,7 @@ func (s *Server) standing(ctx context.Context, sub mailbox.Submission) (mailbox.
 func (s *Server) cancelLeft(ctx context.Context, run mailbox.Run) {
 	ok, err := s.box().CancelRun(ctx, run.ID)
 	_ = s.failure(ctx, err)
-	s.changes.tell(run.Thread)
-	s.cfg.Logger.InfoContext(ctx, "run_cancelled", "run_id", run.ID, "thread_id", run.Thread, "effect", ok, "why", "the client has left")
+	s.changed(ctx, "cancel: the client has left", run, ok)
 }
 
 func (s *Server) dispatch(ctx context.Context, mode string, r mailbox.Request) (mailbox.Submission, error) {
