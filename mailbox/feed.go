@@ -188,3 +188,11 @@ func (f *Feed) paged(seq uint64) (Event, bool) {
 	}
 	return Event{}, false
 }
+
+// Behind is how far a reader at seq is behind the execution, in bytes of events, if this process has it, and else 0.
+func (f *Feed) Behind(seq uint64) int {
+	if s, ok := f.box.Events(f.dispatch); ok {
+		return s.Behind(seq)
+	}
+	return 0
+}

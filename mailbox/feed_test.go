@@ -214,3 +214,31 @@ func TestAttachAlone(t *testing.T) {
 		equal(t, "events there", <-there, "1:acked")
 	})
 }
+
+// TestFeedBehind: a feed counts the bytes that a reader has not read, of executions in its own process.
+func TestFeedBehind(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store := memstore.New()
+		said, end := make(chan struct{}), make(chan struct{})
+		run := &script{do: func(_ context.Context, j *mailbox.Job) (mailbox.Result, error) {
+			j.Emit("n", make([]byte, 1000))
+			j.Emit("n", make([]byte, 1000))
+			close(said)
+			<-end
+			return mailbox.Result{Termination: "natural"}, nil
+		}}
+		worker, reader := open(t, mailbox.Config{Store: store, Runtime: run}), open(t, mailbox.Config{Store: store, Runtime: run})
+		sub, err := worker.Submit(t.Context(), request("t", "go"))
+		must(t, err)
+		<-said
+		near, err := worker.Attach(t.Context(), sub.Dispatch)
+		must(t, err)
+		far, err := reader.Attach(t.Context(), sub.Dispatch)
+		must(t, err)
+		if all, one := near.Behind(0), near.Behind(1); all != 2*one || one < 1000 || near.Behind(2) != 0 || far.Behind(0) != 0 {
+			t.Errorf("behind by %d, %d, %d, and %d elsewhere", all, one, near.Behind(2), far.Behind(0))
+		}
+		close(end)
+	})
+}

@@ -167,6 +167,13 @@ func (s *Stream) size() int {
 	return s.ring.bytes
 }
 
+// Behind is how many bytes of events are kept that come after the number seq.
+func (s *Stream) Behind(seq uint64) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.ring.sizeAfter(seq)
+}
+
 func (s *Stream) isEnded() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -99,6 +99,7 @@ func arrows() map[string][]string {
 func owners() map[string][]string {
 	return map[string][]string{
 		"github.com/tetratelabs/wazero":     {"host"},
+		"github.com/danielgtaylor/huma":     {"serve"},
 		"github.com/extism/go-sdk":          {"host"},
 		"github.com/vmihailenco/msgpack":    {"internal/wire"},
 		"github.com/spf13/cobra":            {"internal/cli", "cmd"},
@@ -112,6 +113,7 @@ func owners() map[string][]string {
 		"github.com/nats-io/nats-server":    {"store/natsstore", "internal/cli"}, // only tests
 		"github.com/anthropics":             {"llm/anthropic"},
 		"golang.org/x/term":                 {"internal/cli"},
+		"golang.org/x/time":                 {"serve"},
 		"gonum.org/v1/plot":                 {"internal/cli"},
 		"github.com/santhosh-tekuri/jsonsc": {"internal/schema"},
 		"github.com/openai/openai-go":       {"llm/openai"},

@@ -178,3 +178,9 @@ func getImage(data []byte) (c agent.Checkpoint, accepted []abi.Message, err erro
 	}
 	return c, in.Accepted, nil
 }
+
+// DecodeRun reads the record of a thread's latest run from the thread's image, with the tickets that it waits for.
+func DecodeRun(image []byte) (agent.Record, error) {
+	c, _, err := getImage(image)
+	return c.Run, err
+}

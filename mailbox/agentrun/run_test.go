@@ -93,6 +93,11 @@ func TestWaitsAndGoesOn(t *testing.T) {
 		if run := one.runOf(t, sub.Run); run.Status != mailbox.RunWaiting || run.Wait != string(agent.WaitPermission) {
 			t.Errorf("run is %+v", run)
 		}
+		state, err := store.Load(t.Context(), "t", mailbox.Need{Image: true})
+		must(t, err)
+		if r, err := agentrun.DecodeRun(state.Image); err != nil || r.RunID != sub.Run || r.Waiting == nil || len(r.Waiting.Tickets) != 1 {
+			t.Errorf("the image has %+v, %v", r, err)
+		}
 		must(t, one.box.Close(t.Context()))
 		two := newProcess(t, store, "two", &counter{rounds: 1}, s, asks{}, counts{})
 		answer := map[string]any{"int": int64(3), "float": 3.0, "bytes": []byte{1}}

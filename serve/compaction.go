@@ -1,0 +1,72 @@
+package serve
+
+import (
+	"context"
+	"net/http"
+	"slices"
+
+	"github.com/mortise-dev/mortise/compaction"
+)
+
+type compactionsOutput struct {
+	Body struct {
+		Total    int                  `json:"total" doc:"How many there were, also those that were undone."`
+		InFlight *compaction.InFlight `json:"in_flight,omitempty"`
+		Markers  []compaction.Marker  `json:"markers" doc:"Those that can be undone, oldest first."`
+		Events   []compaction.Event   `json:"events" doc:"What happened, oldest first."`
+	}
+}
+
+func (s *Server) compactions(ctx context.Context, in *threadInput) (*compactionsOutput, error) {
+	if _, err := s.head(ctx, in.Thread); err != nil {
+		return nil, err
+	}
+	state, _, err := s.cfg.Sessions.Load(in.Thread)
+	if err != nil {
+		return nil, s.failure(ctx, err)
+	}
+	events, err := s.cfg.Sessions.Events(in.Thread)
+	if err != nil {
+		return nil, s.failure(ctx, err)
+	}
+	out := &compactionsOutput{}
+	out.Body.Total, out.Body.InFlight = state.Total, state.InFlight
+	out.Body.Markers = slices.Concat([]compaction.Marker{}, state.Markers)
+	out.Body.Events = slices.Concat([]compaction.Event{}, events)
+	return out, nil
+}
+
+type compactInput struct {
+	Thread string `path:"thread" maxLength:"256"`
+	Body   struct {
+		Focus string `json:"focus,omitempty" maxLength:"4096" doc:"What the summary should keep above all."`
+	}
+}
+
+type compactOutput struct {
+	Body struct {
+		Requested bool `json:"requested"`
+		Pending   bool `json:"pending" doc:"Whether a compaction is under way already."`
+	}
+}
+
+func (s *Server) compact(ctx context.Context, in *compactInput) (*compactOutput, error) {
+	if _, err := s.head(ctx, in.Thread); err != nil {
+		return nil, err
+	}
+	c, out := s.cfg.Runtime.Compactor(), &compactOutput{}
+	out.Body.Requested, out.Body.Pending = true, c.Pending(in.Thread)
+	c.Request(in.Thread, in.Body.Focus)
+	return out, nil
+}
+
+func (s *Server) undo(ctx context.Context, in *threadInput) (*struct{}, error) {
+	if _, err := s.head(ctx, in.Thread); err != nil {
+		return nil, err
+	}
+	if !s.cfg.Runtime.Compactor().Undo(in.Thread) {
+		return nil, problem(http.StatusConflict, "there is no compaction that can be undone", "")
+	}
+	s.cfg.Logger.InfoContext(ctx, "compaction_undone", "thread_id", in.Thread, "caller", callerOf(ctx))
+	return nil, nil
+}

@@ -1,0 +1,173 @@
+package serve
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/mortise-dev/mortise/mailbox"
+)
+
+// How often a stream looks whether its run has continued, in another process: soon at first, and
+// then seldom.
+const (
+	firstPoll = 50 * time.Millisecond
+	lastPoll  = time.Second
+)
+
+// errSlow ends the stream of a reader that is too far behind.
+var errSlow = errors.New("the reader is too slow")
+
+// follower reads the events of a run, over all its dispatches.
+type follower struct {
+	s           *Server
+	run, thread string
+	at          position
+	// caught is set once the reader has had the newest event.
+	caught bool
+	// send sends an event, idle is called when there is none for a while.
+	send func(frame) error
+	idle func() error
+}
+
+// follow sends events until the run has settled.
+func (f *follower) follow(ctx context.Context) error {
+	for poll := firstPoll; ; poll = min(2*poll, lastPoll) {
+		// First the run: when it is done, it has got its last dispatch.
+		run, found, err := f.s.box().Queue().Run(ctx, f.run)
+		if err == nil && !found {
+			err = mailbox.ErrNotFound
+		}
+		if err != nil {
+			return err
+		}
+		list, err := f.s.dispatches(ctx, run)
+		if err != nil {
+			return err
+		}
+		before := f.at
+		for i := range list {
+			if err := f.dispatch(ctx, &list[i]); err != nil {
+				return err
+			}
+		}
+		over := !slices.ContainsFunc(list, func(d mailbox.Dispatch) bool { return !d.Status.Terminal() })
+		switch {
+		case run.Status == mailbox.RunDone && over:
+			f.at.event = ended
+			return f.send(settledFrame(run, f.place("")))
+		case f.at != before:
+			poll = firstPoll
+		default:
+			if err := f.wait(ctx, poll); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// wait waits for a change of the run, and keeps the stream alive.
+func (f *follower) wait(ctx context.Context, poll time.Duration) error {
+	f.s.changes.wait(ctx, f.thread, poll)
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return f.idle()
+}
+
+func (f *follower) place(dispatch string) place {
+	return place{run: f.run, thread: f.thread, dispatch: dispatch, id: f.at}
+}
+
+// dispatch sends the events of one dispatch, from the position on, until it is terminal.
+func (f *follower) dispatch(ctx context.Context, d *mailbox.Dispatch) error {
+	switch {
+	case d.Seq < f.at.dispatch, d.Seq == f.at.dispatch && f.at.event == ended:
+		return nil
+	case d.Seq > f.at.dispatch:
+		f.at = position{dispatch: d.Seq}
+	}
+	feed, err := f.s.box().Attach(ctx, d.ID)
+	if errors.Is(err, mailbox.ErrNotFound) {
+		return nil // it was purged meanwhile
+	}
+	if err != nil {
+		return err
+	}
+	for {
+		more, err := f.next(ctx, feed, d)
+		if err != nil || !more {
+			return err
+		}
+		if behind := feed.Behind(f.at.event); behind == 0 {
+			f.caught = true
+		} else if limit := f.s.cfg.Limits.SlowBytes; f.caught && limit > 0 && behind > limit {
+			return errSlow
+		}
+	}
+}
+
+// next sends the next event of a dispatch, if there are more.
+func (f *follower) next(ctx context.Context, feed *mailbox.Feed, d *mailbox.Dispatch) (more bool, err error) {
+	patience, cancel := context.WithTimeout(ctx, f.s.cfg.Limits.Heartbeat)
+	e, err := feed.Next(patience, f.at.event)
+	late := patience.Err() != nil
+	cancel()
+	var gap *mailbox.GapError
+	switch {
+	case errors.Is(err, mailbox.ErrEnd):
+		return false, nil
+	case errors.As(err, &gap):
+		return true, f.gap(d, gap.Next)
+	case err != nil && ctx.Err() != nil:
+		return false, context.Cause(ctx)
+	case err != nil && late:
+		return true, f.idle()
+	case err != nil:
+		return false, err
+	}
+	lost := e.Type == mailbox.EventSettled && f.at.event == 0 && d.Attempts > 0
+	if lost { // an execution sends events, and none is kept
+		return false, f.gap(d, 0)
+	}
+	if e.Type == mailbox.EventSettled {
+		return false, nil
+	}
+	f.at.event = e.Seq
+	if e.Type == mailbox.EventMoved {
+		return true, nil
+	}
+	return true, f.send(frameOf(e, f.place(d.ID)))
+}
+
+func (f *follower) gap(d *mailbox.Dispatch, next uint64) error {
+	f.at.event = next
+	return f.send(gapFrame(f.place(d.ID), messagesPath(f.thread)))
+}
+
+// pageSize is how many objects are read from the store at a time.
+const pageSize = 500
+
+// dispatches are those of a run, oldest first, as far as they are kept.
+func (s *Server) dispatches(ctx context.Context, run mailbox.Run) (out []mailbox.Dispatch, err error) {
+	query := mailbox.DispatchQuery{Thread: run.Thread, Limit: pageSize}
+	for {
+		page, err := s.cfg.Store.Dispatches(ctx, query)
+		if err != nil {
+			return nil, err //nolint:wrapcheck // clients do not see it
+		}
+		for i := range page {
+			if page[i].RunID == run.ID {
+				out = append(out, page[i])
+			}
+		}
+		if len(page) < pageSize {
+			break
+		}
+		query.After = page[len(page)-1]
+	}
+	slices.SortFunc(out, func(a, b mailbox.Dispatch) int { return cmp.Compare(a.Seq, b.Seq) })
+	return out, nil
+}

@@ -1,0 +1,107 @@
+package serve
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/mortise-dev/mortise/mailbox"
+)
+
+type lettersInput struct {
+	After string `query:"after" maxLength:"1024" doc:"What next was in the page before."`
+	Limit int    `query:"limit" minimum:"1" maximum:"500" default:"100"`
+}
+
+type letter struct {
+	DispatchID string    `json:"dispatch_id"`
+	ThreadID   string    `json:"thread_id"`
+	RunID      string    `json:"run_id"`
+	Attempts   int       `json:"attempts"`
+	Error      string    `json:"error,omitempty"`
+	CreatedAt  time.Time `json:"created_at"`
+	DeadAt     time.Time `json:"dead_at"`
+}
+
+type lettersOutput struct {
+	Body struct {
+		Letters []letter `json:"dead_letters"`
+		Next    string   `json:"next,omitempty" doc:"What after is for the next page. Without it there is none."`
+	}
+}
+
+func (s *Server) deadLetters(ctx context.Context, in *lettersInput) (*lettersOutput, error) {
+	after, err := parseCursor(in.After)
+	if err != nil {
+		return nil, err
+	}
+	list, err := s.box().DeadLetters(ctx, after, in.Limit+1)
+	if err != nil {
+		return nil, s.failure(ctx, err)
+	}
+	out := &lettersOutput{}
+	if len(list) > in.Limit {
+		list = list[:in.Limit]
+		out.Body.Next = cursorOf(&list[in.Limit-1])
+	}
+	out.Body.Letters = []letter{}
+	for i := range list {
+		d := &list[i]
+		out.Body.Letters = append(out.Body.Letters, letter{
+			DispatchID: d.ID, ThreadID: d.Thread, RunID: d.RunID, Attempts: d.Attempts, Error: d.LastError, CreatedAt: d.CreatedAt, DeadAt: d.UpdatedAt,
+		})
+	}
+	return out, nil
+}
+
+// cursorOf is the place after a dispatch in a listing by time.
+func cursorOf(d *mailbox.Dispatch) string {
+	return base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, "%d %s", d.UpdatedAt.UnixMilli(), d.ID))
+}
+
+func parseCursor(cursor string) (d mailbox.Dispatch, err error) {
+	if cursor == "" {
+		return d, nil
+	}
+	data, err := base64.RawURLEncoding.DecodeString(cursor)
+	var ms int64
+	if err == nil {
+		_, err = fmt.Sscanf(string(data), "%d %s", &ms, &d.ID)
+	}
+	if err != nil {
+		return d, problem(http.StatusUnprocessableEntity, "it is no place in the list", "use next of the page before").about("query.after")
+	}
+	d.UpdatedAt = time.UnixMilli(ms).UTC()
+	return d, nil
+}
+
+type letterInput struct {
+	Dispatch string `path:"dispatch" maxLength:"256"`
+}
+
+type replayOutput struct {
+	Status   int
+	Location string `header:"Location"`
+	Body     submitted
+}
+
+func (s *Server) replay(ctx context.Context, in *letterInput) (*replayOutput, error) {
+	sub, err := s.box().Replay(ctx, in.Dispatch)
+	if err != nil {
+		return nil, s.failure(ctx, err)
+	}
+	s.cfg.Logger.InfoContext(ctx, "dead_letter_replayed", "run_id", sub.Run, "thread_id", sub.Thread, "dispatch_id", sub.Dispatch, "caller", callerOf(ctx))
+	return &replayOutput{Status: http.StatusAccepted, Location: runPath(sub.Run), Body: submitted{
+		RunID: sub.Run, ThreadID: sub.Thread, DispatchID: sub.Dispatch, Status: string(mailbox.RunCreated),
+	}}, nil
+}
+
+func (s *Server) discard(ctx context.Context, in *letterInput) (*struct{}, error) {
+	if err := s.box().Discard(ctx, in.Dispatch); err != nil {
+		return nil, s.failure(ctx, err)
+	}
+	s.cfg.Logger.InfoContext(ctx, "dead_letter_discarded", "dispatch_id", in.Dispatch, "caller", callerOf(ctx))
+	return nil, nil
+}

@@ -1,0 +1,110 @@
+package serve
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"time"
+)
+
+type reloadOutput struct {
+	Body struct {
+		Reloaded bool `json:"reloaded"`
+	}
+}
+
+func (s *Server) reload(ctx context.Context, _ *struct{}) (*reloadOutput, error) {
+	if err := s.cfg.Reload(ctx); err != nil {
+		return nil, s.refusal(ctx, err, "the configuration")
+	}
+	s.cfg.Logger.InfoContext(ctx, "configuration_reloaded", "caller", callerOf(ctx))
+	out := &reloadOutput{}
+	out.Body.Reloaded = true
+	return out, nil
+}
+
+type statusOutput struct {
+	Body struct {
+		Version    string         `json:"version"`
+		StartedAt  time.Time      `json:"started_at"`
+		Draining   bool           `json:"draining"`
+		Streams    int            `json:"streams" doc:"Event streams that are open."`
+		Executing  int            `json:"executing" doc:"Runs that this process executes."`
+		Dispatches map[string]int `json:"dispatches" doc:"Requests in the store by status, of all processes."`
+		Claims     map[string]int `json:"claims" doc:"Threads that are executed by tenant, of all processes."`
+		Agents     []AgentInfo    `json:"agents"`
+	}
+}
+
+func (s *Server) status(ctx context.Context, _ *struct{}) (*statusOutput, error) {
+	counts, err := s.cfg.Store.Count(ctx)
+	if err != nil {
+		return nil, s.failure(ctx, err)
+	}
+	claims, err := s.cfg.Store.Claims(ctx)
+	if err != nil {
+		return nil, s.failure(ctx, err)
+	}
+	out := &statusOutput{}
+	b := &out.Body
+	b.Version, b.StartedAt, b.Executing = s.cfg.Version, s.started.UTC(), len(s.box().Executing())
+	b.Claims, b.Agents, b.Dispatches = claims, append([]AgentInfo{}, s.cfg.Agents...), map[string]int{}
+	for status, n := range counts.Status {
+		b.Dispatches[string(status)] = n
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	b.Draining, b.Streams = s.drained, len(s.streams)
+	return out, nil
+}
+
+type drainOutput struct {
+	Body struct {
+		Executing int `json:"executing" doc:"Runs that this process still executes."`
+	}
+}
+
+func (s *Server) drain(ctx context.Context, _ *struct{}) (*drainOutput, error) {
+	s.cfg.Logger.InfoContext(ctx, "drain_requested", "caller", callerOf(ctx))
+	if err := s.stop(ctx); err != nil {
+		return nil, s.failure(ctx, err)
+	}
+	out := &drainOutput{}
+	out.Body.Executing = len(s.box().Executing())
+	return out, nil
+}
+
+// probes are the routes for machines.
+func (s *Server) probes(mux *http.ServeMux) {
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok\n") })
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
+		if p := s.ready(r.Context()); p != nil {
+			p.write(w)
+			return
+		}
+		_, _ = io.WriteString(w, "ok\n")
+	})
+	if s.cfg.Metrics == nil {
+		return
+	}
+	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, r *http.Request) {
+		if _, p := s.permit(r, ScopeRead); p != nil {
+			p.write(w)
+			return
+		}
+		s.cfg.Metrics.ServeHTTP(w, r)
+	})
+}
+
+func (s *Server) ready(ctx context.Context) *Problem {
+	if s.isDraining() {
+		return draining()
+	}
+	if s.cfg.Ready != nil {
+		if err := s.cfg.Ready(ctx); err != nil {
+			_ = s.failure(ctx, err) // logged
+			return problem(http.StatusServiceUnavailable, "the server is not ready", "see its log").later(1)
+		}
+	}
+	return nil
+}
