@@ -207,11 +207,15 @@ func (m *Model) refusal(model string, d *sdk.RefusalStopDetails) error {
 	return &llm.Error{Kind: llm.KindContentFiltered, Model: model, Message: m.line(text)}
 }
 
-// refusesThinking says that the API refused a request for the thinking in it: a block's signature does not fit, or
-// blocks are missing or out of their order.
+// refusesThinking says that the API refused a request for the thinking in it: a block's signature does not fit, blocks
+// are missing or out of their order, or the server does not know how to drop those that do not fit.
 func refusesThinking(err error) bool {
 	e, ok := asAPIError(err)
-	return ok && e.status == http.StatusBadRequest && strings.Contains(strings.ReplaceAll(e.Detail.Message, "`", ""), "thinking block")
+	if !ok || e.status != http.StatusBadRequest {
+		return false
+	}
+	text := strings.ReplaceAll(e.Detail.Message, "`", "")
+	return strings.Contains(text, "thinking block") || strings.Contains(text, "block_binding") || strings.Contains(text, "thinking-binding")
 }
 
 // lacksEndpoint says that a server knows no such path. The API itself answers with a type when it is the model that it

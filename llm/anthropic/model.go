@@ -64,13 +64,20 @@ func New(cfg Config) (*Model, error) {
 	}
 	options := []option.RequestOption{
 		option.WithoutEnvironmentDefaults(), option.WithoutOpenTelemetry(), option.WithMaxRetries(0),
-		option.WithBaseURL(base), option.WithHTTPClient(cmp.Or(cfg.HTTP, http.DefaultClient)),
+		option.WithBaseURL(base), option.WithHTTPClient(unredirected(cmp.Or(cfg.HTTP, http.DefaultClient))),
 		option.WithHeader("User-Agent", "mortise"),
 	}
 	if cfg.Key != "" {
 		options = append(options, option.WithAPIKey(cfg.Key))
 	}
 	return &Model{cfg: cfg, client: sdk.NewClient(options...)}, nil
+}
+
+// unredirected returns a client that follows no redirect: it would take the key along, to wherever it leads.
+func unredirected(c *http.Client) *http.Client {
+	out := *c
+	out.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	return &out
 }
 
 // Infer implements [llm.Model].
