@@ -1,6 +1,7 @@
 package anthropic
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
@@ -30,7 +31,7 @@ func (q *request) content(i int, m *abi.Message, thinking bool) (sdk.MessagePara
 		blocks, err := q.answer(i, m, thinking)
 		return sdk.MessageParamRoleAssistant, blocks, err
 	case abi.RoleTool:
-		result, err := toolResult(i, m)
+		result, err := q.toolResult(i, m)
 		return sdk.MessageParamRoleUser, []sdk.ContentBlockParamUnion{{OfToolResult: result}}, err
 	default:
 		var out []sdk.ContentBlockParamUnion
@@ -53,7 +54,7 @@ func (q *request) answer(i int, m *abi.Message, thinking bool) ([]sdk.ContentBlo
 	calls := m.ToolCalls
 	place := func(n int) {
 		for ; len(calls) > 0 && len(m.ToolCalls)-len(calls) < n; calls = calls[1:] {
-			out = append(out, toolUse(&calls[0]))
+			out = append(out, q.toolUse(&calls[0]))
 		}
 	}
 	for j := range m.Content {
@@ -80,6 +81,10 @@ func (q *request) answer(i int, m *abi.Message, thinking bool) ([]sdk.ContentBlo
 		}
 	}
 	place(len(m.ToolCalls))
+	// The API takes no message that ends in thinking, as one that was cut does.
+	for n := len(out); n > 0 && (out[n-1].OfThinking != nil || out[n-1].OfRedactedThinking != nil); n-- {
+		out = out[:n-1]
+	}
 	return out, nil
 }
 
@@ -102,8 +107,8 @@ func signed(signature string, after int) string {
 	return afterPrefix + strconv.Itoa(after) + ":" + signature
 }
 
-// toolUse is a call. The API takes nothing but an object as its arguments.
-func toolUse(c *abi.ToolCall) sdk.ContentBlockParamUnion {
+// toolUse is a call. The API takes nothing but an object as its arguments, and an id once.
+func (q *request) toolUse(c *abi.ToolCall) sdk.ContentBlockParamUnion {
 	input, ok := c.Arguments.(map[string]any)
 	if !ok {
 		input = map[string]any{}
@@ -111,14 +116,18 @@ func toolUse(c *abi.ToolCall) sdk.ContentBlockParamUnion {
 			input["arguments"] = c.Arguments
 		}
 	}
-	return sdk.NewToolUseBlock(fit(c.ID), input, fit(c.Name))
+	id := fit(c.ID)
+	for n := 2; q.used[id]; n++ {
+		id = fit(c.ID + "#" + strconv.Itoa(n))
+	}
+	q.used[id], q.ids[c.ID] = true, id
+	return sdk.NewToolUseBlock(id, input, fit(c.Name))
 }
 
-func toolResult(i int, m *abi.Message) (*sdk.ToolResultBlockParam, error) {
-	out := &sdk.ToolResultBlockParam{ToolUseID: fit(m.ToolCallID)}
-	if failed, _ := m.Metadata[failedKey].(bool); failed {
-		out.IsError = param.NewOpt(true)
-	}
+// toolResult answers the latest call of its id. Only texts can be the result of a call that failed.
+func (q *request) toolResult(i int, m *abi.Message) (*sdk.ToolResultBlockParam, error) {
+	out := &sdk.ToolResultBlockParam{ToolUseID: cmp.Or(q.ids[m.ToolCallID], fit(m.ToolCallID))}
+	failed, _ := m.Metadata[failedKey].(bool)
 	for j := range m.Content {
 		b, err := media(&m.Content[j])
 		if err != nil {
@@ -126,7 +135,11 @@ func toolResult(i int, m *abi.Message) (*sdk.ToolResultBlockParam, error) {
 		}
 		if b != nil {
 			out.Content = append(out.Content, *b)
+			failed = failed && b.OfText != nil
 		}
+	}
+	if failed {
+		out.IsError = param.NewOpt(true)
 	}
 	return out, nil
 }

@@ -26,6 +26,9 @@ type request struct {
 	params sdk.MessageNewParams
 	// names are those of the tools, by the names that the API knows them under.
 	names map[string]string
+	// ids are the latest ones of calls, by what they are called here; used are all.
+	ids  map[string]string
+	used map[string]bool
 	// thoughts says that there is thinking among the messages, bound that thinking is bound to its conversation.
 	thoughts, bound bool
 }
@@ -42,7 +45,10 @@ func (m *Model) request(r *llm.Request, thinking bool) (*request, error) {
 	if r.Model == "" {
 		return nil, invalid(r, "Request.Model is missing")
 	}
-	q := &request{params: sdk.MessageNewParams{Model: r.Model, MaxTokens: m.cfg.MaxTokens}, names: make(map[string]string, len(r.Tools))}
+	q := &request{
+		params: sdk.MessageNewParams{Model: r.Model, MaxTokens: m.cfg.MaxTokens},
+		names:  make(map[string]string, len(r.Tools)), ids: make(map[string]string), used: make(map[string]bool),
+	}
 	if err := q.tools(r.Tools); err != nil {
 		return nil, invalid(r, err.Error())
 	}
@@ -146,21 +152,22 @@ func (q *request) tools(tools []abi.Tool) error {
 	return nil
 }
 
-// objectSchema is a JSON Schema with the type object, which the API insists on. The order within is kept.
+// objectSchema is a JSON Schema as the API takes it: of an object, without alternatives at its top. The agent checks
+// arguments against the tool's own.
 func objectSchema(parameters any) (json.RawMessage, error) {
 	raw, err := json.Marshal(parameters)
 	if err != nil {
 		return nil, err
 	}
-	var schema map[string]json.RawMessage
+	schema := map[string]json.RawMessage{}
 	if err := json.Unmarshal(raw, &schema); err != nil {
 		return nil, err
 	}
-	if _, ok := schema["type"]; ok {
-		return raw, nil
-	}
-	if schema == nil {
+	if len(schema) == 0 {
 		schema = map[string]json.RawMessage{"properties": json.RawMessage("{}")}
+	}
+	for _, key := range []string{"oneOf", "anyOf", "allOf"} {
+		delete(schema, key)
 	}
 	schema["type"] = json.RawMessage(`"object"`)
 	return json.Marshal(schema)

@@ -67,6 +67,16 @@ func requests() map[string]llm.Request {
 			message("u1", abi.RoleUser, abi.Text("")),
 			message("a2", abi.RoleAssistant, abi.Text("Still here. ")),
 		}},
+		"repeated": {Model: sonnet, Tools: []abi.Tool{{Name: "t", Parameters: map[string]any{"type": []string{"object", "null"}, "anyOf": []any{map[string]any{}}}}}, Messages: []abi.Message{
+			user("Go."),
+			{ID: "a1", Role: abi.RoleAssistant, ToolCalls: []abi.ToolCall{{ID: "0", Name: "t"}}},
+			{ID: "t1", Role: abi.RoleTool, ToolCallID: "0", Content: []abi.ContentBlock{abi.Text("1")}},
+			{ID: "a2", Role: abi.RoleAssistant, ToolCalls: []abi.ToolCall{{ID: "0", Name: "t"}}},
+			{ID: "t2", Role: abi.RoleTool, ToolCallID: "0", Metadata: map[string]any{"is_error": true}, Content: []abi.ContentBlock{abi.Text("2"), {Type: abi.BlockImage, URL: "https://example.com/a.png"}}},
+			message("a3", abi.RoleAssistant, abi.Text("Well."), thinking("cut", "c2ln")),
+			message("a4", abi.RoleAssistant, thinking("cut", "c2ln")),
+			message("u2", abi.RoleUser, abi.Text("So?")),
+		}},
 		"media": {Model: sonnet, Messages: []abi.Message{message(
 			"u", abi.RoleUser,
 			abi.ContentBlock{Type: abi.BlockImage, URL: "https://example.com/a.png"},

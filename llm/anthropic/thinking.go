@@ -104,9 +104,10 @@ func (q *request) override(o *abi.InferenceOverride, thinking bool) error {
 		return fmt.Errorf("the reasoning effort is %.40q, must be one of none, minimal, low, medium, high, xhigh, max", effort)
 	}
 	t := traitsOf(q.params.Model)
-	if t.adaptive() {
+	switch {
+	case t.adaptive() && (thinking || t.byDefault()):
 		q.adapt(t, effort)
-	} else if thinking {
+	case !t.adaptive() && thinking:
 		q.budget(effort)
 	}
 	if t.fixedSampling() || q.params.Thinking.OfAdaptive != nil || q.params.Thinking.OfEnabled != nil {
