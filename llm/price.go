@@ -8,24 +8,24 @@ import (
 	"github.com/mortise-dev/mortise/abi"
 )
 
-// Price is what a model costs, in USD per million tokens.
+// Price is the price of a model, in USD per million tokens.
 type Price struct {
 	Input  float64 `json:"input"`
 	Output float64 `json:"output"`
-	// CacheRead and CacheWrite (for the shortest time that the provider sells) are as Input when 0.
+	// CacheRead and CacheWrite (with the shortest lifetime on offer) equal Input when 0.
 	CacheRead  float64 `json:"cache_read,omitempty"`
 	CacheWrite float64 `json:"cache_write,omitempty"`
-	// Long is the price of a request whose prompt is longer than LongPrompt tokens. Nil is the same.
+	// Long, if set, is the price of requests with prompts of more than LongPrompt tokens.
 	LongPrompt int64  `json:"long_prompt,omitempty"`
 	Long       *Price `json:"long,omitempty"`
 }
 
-// Prices are those of models, by the beginning of their names; the longest counts. What follows it may be a date or a
-// variant, but not a version: claude-opus-5 is for claude-opus-5-20260724, not for claude-opus-5-5, and gpt-5 is not for
-// gpt-5.1.
+// Prices maps prefixes of model names to prices; the longest matching prefix counts. A date or a variant may follow the
+// prefix, a version number may not: claude-opus-5 covers claude-opus-5-20260724 but not claude-opus-5-5, and gpt-5 does
+// not cover gpt-5.1.
 type Prices map[string]Price
 
-// With returns prices of which those of overrides replace entries of the same name.
+// With returns a copy in which overrides replace or extend the entries.
 func (p Prices) With(overrides Prices) Prices {
 	out := maps.Clone(p)
 	if out == nil {
@@ -35,8 +35,8 @@ func (p Prices) With(overrides Prices) Prices {
 	return out
 }
 
-// Of returns the price of a model. A name such as openai/gpt-5 is looked up as it is, then without what is in front of
-// the slash.
+// Of returns the price of a model. A name such as openai/gpt-5 is looked up as a whole, then without the part before the
+// slash.
 func (p Prices) Of(model string) (Price, bool) {
 	best, found := "", false
 	for name := range p {
@@ -50,7 +50,7 @@ func (p Prices) Of(model string) (Price, bool) {
 	return p[best], found
 }
 
-// covers says that name is the beginning of a model's name, and what follows is not another version.
+// covers reports whether an entry applies to a model: a prefix that no version number follows.
 func covers(name, model string) bool {
 	rest, ok := strings.CutPrefix(model, name)
 	if !ok || name == "" {
@@ -66,8 +66,8 @@ func covers(name, model string) bool {
 	return rest[0] != '-' || digits == 0 || digits > 2
 }
 
-// Cost is what a request cost, or false when the model has no price. The tokens of the prompt include those of the
-// cache. Of usage that is the sum of several requests it is the cost of a single one of that size.
+// Cost returns what a request cost, or false if the model has no price. PromptTokens include cache reads and writes. For
+// usage summed over several requests, the long-prompt price may apply although no single request was long.
 func (p Prices) Cost(model string, u abi.Usage) (usd float64, ok bool) {
 	price, ok := p.Of(model)
 	if !ok {
@@ -83,15 +83,15 @@ func (p Prices) Cost(model string, u abi.Usage) (usd float64, ok bool) {
 	return usd / 1e6, true
 }
 
-// DefaultPrices are list prices of Anthropic and OpenAI as of October 2026, without discounts and surcharges for a tier
-// or a region, cache writes for five minutes (Anthropic) and thirty (OpenAI). They change: set your own with
+// DefaultPrices returns the list prices of Anthropic and OpenAI as of October 2026: standard tier, no regional surcharge,
+// cache writes with a lifetime of five minutes (Anthropic) or thirty (OpenAI). Prices change: override them with
 // [Prices.With].
 func DefaultPrices() Prices {
 	return claudePrices().With(gptPrices())
 }
 
 func claudePrices() Prices {
-	// A write costs a quarter more than input.
+	// Cache writes cost a quarter more than input.
 	claude := func(input, read, output float64) Price {
 		return Price{Input: input, Output: output, CacheRead: read, CacheWrite: input * 1.25}
 	}
@@ -132,7 +132,7 @@ func gptPrices() Prices {
 		p.Long = &Price{Input: 2 * p.Input, Output: 1.5 * p.Output, CacheRead: 2 * p.CacheRead, CacheWrite: 2 * p.CacheWrite}
 		return p
 	}
-	// Since GPT-5.6 a write costs a quarter more than input.
+	// Since GPT-5.6, cache writes cost a quarter more than input.
 	written := func(input, read, output float64) Price {
 		return tiered(Price{Input: input, Output: output, CacheRead: read, CacheWrite: 1.25 * input})
 	}

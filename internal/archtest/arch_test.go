@@ -48,6 +48,7 @@ func arrows() map[string][]string {
 		"llm/replay":                          {"llm", "llm/transcript", "abi"},
 		"llm/anthropic":                       {"llm", "abi"},
 		"llm/openai":                          {"llm", "abi"},
+		"llm/providertest":                    {"abi"},
 		"agent":                               {"phases", "inbox", "notice", "llm", "abi", "internal/schema"}, // a plugin's arguments for a call must fit the tool, whoever offers it
 		"mailbox":                             {},
 		"mailbox/mailboxtest":                 {"mailbox"},

@@ -9,7 +9,7 @@ import (
 	"github.com/mortise-dev/mortise/llm"
 )
 
-// response turns a whole answer into the contract's form, as if it had been streamed.
+// response converts a message, by the same deltas as a stream.
 func (q *request) response(m *sdk.Message) (*abi.Response, error) {
 	return llm.Collect(func(emit func(llm.Delta) bool) error {
 		deltas := q.deltas(m.Content)
@@ -23,7 +23,7 @@ func (q *request) response(m *sdk.Message) (*abi.Response, error) {
 	})
 }
 
-// deltas are those of whole blocks. Blocks of tools that the API runs, which no request here offers, are left out.
+// deltas returns the deltas of whole blocks. Blocks of server-side tools, which no request offers, are ignored.
 func (q *request) deltas(blocks []sdk.ContentBlockUnion) []llm.Delta {
 	var out []llm.Delta
 	calls := 0
@@ -49,10 +49,10 @@ func (q *request) deltas(blocks []sdk.ContentBlockUnion) []llm.Delta {
 	return out
 }
 
-// name is the tool's own name.
+// name returns the tool's own name.
 func (q *request) name(s string) string { return cmp.Or(q.names[s], s) }
 
-// stopReason turns the API's reason into the contract's. An answer that ended before its turn did counts as cut.
+// stopReason converts a stop reason. A paused turn and a full context window count as cut at the output limit.
 func stopReason(r sdk.StopReason) abi.StopReason {
 	switch r {
 	case sdk.StopReasonToolUse:
@@ -64,7 +64,7 @@ func stopReason(r sdk.StopReason) abi.StopReason {
 	}
 }
 
-// usage is the bill. The API counts what it read from the cache and wrote to it apart from the rest of the prompt.
+// usage converts the bill. The API counts cache reads and writes separately from the other input tokens.
 func usage(u *sdk.Usage) *abi.Usage {
 	out := &abi.Usage{
 		PromptTokens:        u.InputTokens + u.CacheReadInputTokens + u.CacheCreationInputTokens,

@@ -6,11 +6,11 @@ import (
 	sdk "github.com/anthropics/anthropic-sdk-go"
 )
 
-// latestTurns is how many turns of the user, from the end, are breakpoints. The end of this step's request is the last
-// but one of the next step's, so each step reads what the one before wrote.
+// latestTurns is the number of user turns, from the end, that get a breakpoint. The last user turn of one step is the
+// last but one of the next, which therefore reads what the former wrote.
 const latestTurns = 2
 
-// breakpoints sets those of the cache, of which the API takes four.
+// breakpoints sets cache breakpoints, of which the API accepts four.
 func (q *request) breakpoints(turns []turn, summary *sdk.ContentBlockParamUnion) {
 	mark := sdk.NewCacheControlEphemeralParam()
 	switch system, tools := q.params.System, q.params.Tools; {
@@ -31,7 +31,7 @@ func (q *request) breakpoints(turns []turn, summary *sdk.ContentBlockParamUnion)
 	}
 }
 
-// end is the last block of a user's turn that the next request has as well, or nil.
+// end returns the last block of a user turn that later requests repeat, or nil.
 func (t *turn) end() *sdk.ContentBlockParamUnion {
 	switch {
 	case t.role != sdk.MessageParamRoleUser:

@@ -1,6 +1,7 @@
 package anthropic
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
@@ -15,22 +16,22 @@ import (
 )
 
 const (
-	// redactedPrefix begins the signature of a block that the API redacted; its data follow.
+	// redactedPrefix starts the signature of a redacted block, followed by its data.
 	redactedPrefix = "anthropic.redacted:"
-	// afterPrefix begins the signature of a block behind tool calls of the same answer; their number follows.
+	// afterPrefix starts the signature of a block that followed tool calls, followed by their number and a colon.
 	afterPrefix = "anthropic.after:"
-	// failedKey of a tool message's metadata says that the call failed, when it is true.
+	// failedKey is true in the metadata of a tool message whose call failed.
 	failedKey = "is_error"
 )
 
-// content turns message number i into blocks of a turn.
+// content converts message i into blocks of a turn.
 func (q *request) content(i int, m *abi.Message, thinking bool) (sdk.MessageParamRole, []sdk.ContentBlockParamUnion, error) {
 	switch m.Role {
 	case abi.RoleAssistant:
 		blocks, err := q.answer(i, m, thinking)
 		return sdk.MessageParamRoleAssistant, blocks, err
 	case abi.RoleTool:
-		result, err := toolResult(i, m)
+		result, err := q.toolResult(i, m)
 		return sdk.MessageParamRoleUser, []sdk.ContentBlockParamUnion{{OfToolResult: result}}, err
 	default:
 		var out []sdk.ContentBlockParamUnion
@@ -47,13 +48,13 @@ func (q *request) content(i int, m *abi.Message, thinking bool) (sdk.MessagePara
 	}
 }
 
-// answer turns an assistant message into the blocks that the model had written, in their order.
+// answer converts an assistant message into the blocks of the original response, in their order.
 func (q *request) answer(i int, m *abi.Message, thinking bool) ([]sdk.ContentBlockParamUnion, error) {
 	var out []sdk.ContentBlockParamUnion
 	calls := m.ToolCalls
 	place := func(n int) {
 		for ; len(calls) > 0 && len(m.ToolCalls)-len(calls) < n; calls = calls[1:] {
-			out = append(out, toolUse(&calls[0]))
+			out = append(out, q.toolUse(&calls[0]))
 		}
 	}
 	for j := range m.Content {
@@ -80,11 +81,15 @@ func (q *request) answer(i int, m *abi.Message, thinking bool) ([]sdk.ContentBlo
 		}
 	}
 	place(len(m.ToolCalls))
+	// The API rejects messages that end with thinking, such as a response cut at the output limit.
+	for n := len(out); n > 0 && (out[n-1].OfThinking != nil || out[n-1].OfRedactedThinking != nil); n-- {
+		out = out[:n-1]
+	}
 	return out, nil
 }
 
-// ownSignature takes apart a signature of this package: the API's, and how many calls came before. Signatures of other
-// providers begin with a name and a colon.
+// ownSignature splits a signature into the API's and the number of preceding calls. Signatures of other providers start
+// with a name and a colon.
 func ownSignature(s string) (signature string, after int, ok bool) {
 	if rest, found := strings.CutPrefix(s, afterPrefix); found {
 		count, signature, _ := strings.Cut(rest, ":")
@@ -94,7 +99,7 @@ func ownSignature(s string) (signature string, after int, ok bool) {
 	return s, 0, s != "" && (strings.HasPrefix(s, redactedPrefix) || !strings.Contains(s, ":"))
 }
 
-// signed is the signature of a block behind some calls.
+// signed returns the signature of a block that follows some calls.
 func signed(signature string, after int) string {
 	if after == 0 || signature == "" {
 		return signature
@@ -102,8 +107,8 @@ func signed(signature string, after int) string {
 	return afterPrefix + strconv.Itoa(after) + ":" + signature
 }
 
-// toolUse is a call. The API takes nothing but an object as its arguments.
-func toolUse(c *abi.ToolCall) sdk.ContentBlockParamUnion {
+// toolUse converts a call. The API requires an object as input, and ids that are unique in the request.
+func (q *request) toolUse(c *abi.ToolCall) sdk.ContentBlockParamUnion {
 	input, ok := c.Arguments.(map[string]any)
 	if !ok {
 		input = map[string]any{}
@@ -111,14 +116,18 @@ func toolUse(c *abi.ToolCall) sdk.ContentBlockParamUnion {
 			input["arguments"] = c.Arguments
 		}
 	}
-	return sdk.NewToolUseBlock(fit(c.ID), input, fit(c.Name))
+	id := fit(c.ID)
+	for n := 2; q.used[id]; n++ {
+		id = fit(c.ID + "#" + strconv.Itoa(n))
+	}
+	q.used[id], q.ids[c.ID] = true, id
+	return sdk.NewToolUseBlock(id, input, fit(c.Name))
 }
 
-func toolResult(i int, m *abi.Message) (*sdk.ToolResultBlockParam, error) {
-	out := &sdk.ToolResultBlockParam{ToolUseID: fit(m.ToolCallID)}
-	if failed, _ := m.Metadata[failedKey].(bool); failed {
-		out.IsError = param.NewOpt(true)
-	}
+// toolResult converts a result, of the latest call with its id. The API accepts only text in failed results.
+func (q *request) toolResult(i int, m *abi.Message) (*sdk.ToolResultBlockParam, error) {
+	out := &sdk.ToolResultBlockParam{ToolUseID: cmp.Or(q.ids[m.ToolCallID], fit(m.ToolCallID))}
+	failed, _ := m.Metadata[failedKey].(bool)
 	for j := range m.Content {
 		b, err := media(&m.Content[j])
 		if err != nil {
@@ -126,12 +135,16 @@ func toolResult(i int, m *abi.Message) (*sdk.ToolResultBlockParam, error) {
 		}
 		if b != nil {
 			out.Content = append(out.Content, *b)
+			failed = failed && b.OfText != nil
 		}
+	}
+	if failed {
+		out.IsError = param.NewOpt(true)
 	}
 	return out, nil
 }
 
-// texts are the texts of a system message.
+// texts returns the text blocks of a system message.
 func texts(i int, m *abi.Message) ([]sdk.TextBlockParam, error) {
 	var out []sdk.TextBlockParam
 	for j := range m.Content {
@@ -145,7 +158,7 @@ func texts(i int, m *abi.Message) ([]sdk.TextBlockParam, error) {
 	return out, nil
 }
 
-// media is a block of a user or a tool. Nil is one to leave out.
+// media converts a block of a user or tool message. It returns nil for blank text.
 func media(b *abi.ContentBlock) (*sdk.ToolResultBlockParamContentUnion, error) {
 	switch b.Type {
 	case abi.BlockText:
@@ -175,7 +188,7 @@ func image(b *abi.ContentBlock) (*sdk.ToolResultBlockParamContentUnion, error) {
 	return &sdk.ToolResultBlockParamContentUnion{OfImage: &sdk.ImageBlockParam{Source: source}}, nil
 }
 
-// document is a PDF or a text.
+// document converts a PDF or a text.
 func document(b *abi.ContentBlock) (*sdk.ToolResultBlockParamContentUnion, error) {
 	out := &sdk.DocumentBlockParam{}
 	if b.Title != "" {
@@ -198,11 +211,11 @@ func document(b *abi.ContentBlock) (*sdk.ToolResultBlockParamContentUnion, error
 	return &sdk.ToolResultBlockParamContentUnion{OfDocument: out}, nil
 }
 
-// maxName is the length of names and ids that every model takes.
+// maxName is the length of names and ids that every model accepts.
 const maxName = 64
 
-// fit returns the name of a tool or the id of a call as the API takes it: unchanged, or with a hash that keeps different
-// ones apart.
+// fit returns a tool name or call id that the API accepts: unchanged if it matches the pattern, otherwise cleaned and with
+// a hash of the original.
 func fit(name string) string {
 	clean := strings.Map(func(c rune) rune {
 		if c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c == '-' {

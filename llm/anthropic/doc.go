@@ -1,34 +1,33 @@
-// Package anthropic asks Claude models over Anthropic's Messages API, or a server that speaks it.
+// Package anthropic calls Claude models through Anthropic's Messages API, or any server that implements it.
 //
-// A [Model] makes one attempt, plain or streamed. Retries, fallback models and the continuation of answers that broke
-// off belong to [llm.Client]; the SDK's own retries are off. No setting is read from the environment.
+// A [Model] makes one attempt, plain or streamed. Retries, fallback models and the continuation of interrupted answers
+// belong to [llm.Client]; the SDK's own retries are off. The package reads no environment variables.
 //
 // # Requests
 //
-// Leading system messages are the system prompt. A compaction's summary and later system messages stay where they are,
-// as text of the user. Consecutive messages of one role are one message, tool results first. Blank texts are left out,
-// and so are thinking blocks of other providers. A request never ends with an answer to be completed, which current
-// models refuse: the user asks to continue. Names of tools and ids of calls that break the API's pattern are replaced,
-// the same by the same each time.
+// Leading system messages become the system prompt. A compaction's summary and later system messages keep their place,
+// as user text. Consecutive messages of the same role are merged, tool results first. Blank text and thinking blocks of
+// other providers are dropped. A request never ends with an assistant message (current models reject a prefill): a user
+// message asks the model to continue. Tool names and call ids that do not match the API's pattern are replaced,
+// deterministically.
 //
-// Up to four cache breakpoints are set, where consecutive steps of a run find them again: behind tools and system
-// prompt, behind a compaction's summary, and at the end of the two latest user messages. System messages at the very
-// end are not cached: context that changes each step.
+// A request has up to four cache breakpoints: after tools and system prompt, after a compaction's summary, and at the
+// end of the two latest user messages, so that each step of a run reads what the previous one wrote. Trailing system
+// messages, which hold context that changes with each step, come after the last breakpoint.
 //
-// Reasoning effort is adaptive thinking with an effort where the model has it (Claude 4.6 and later), a budget of
-// thinking tokens before, and temperature and top_p are left out where the model refuses them.
+// A reasoning effort selects adaptive thinking on Claude 4.6 and later, and a thinking budget on older models.
+// Temperature and top_p are dropped where the model rejects them.
 //
-// Thinking blocks carry the API's signature. One that came behind tool calls has the number of those calls in front of
-// it, since the API wants its blocks back in their order. When the API refuses thinking that it is sent, which is what
-// an edited conversation comes to, the request is sent once more without.
+// The signature of a thinking block is the API's. If the block followed tool calls in its response, a prefix holds their
+// number, because the API requires blocks in their original order. If the API rejects the thinking blocks of a request,
+// for instance because the conversation before them was edited, the request is repeated once without them.
 //
 // # Concurrency
 //
-// A [Model] is safe for concurrent use. It starts no goroutine and needs no closing; its connections are those of
-// Config.HTTP.
+// A [Model] is safe for concurrent use. It starts no goroutines and needs no Close; connections belong to Config.HTTP.
 //
 // # Errors
 //
-// All are *[llm.Error], but for [llm.ErrNoCount] of CountTokens. Their message is the API's, in one line, with the
-// request's id. It never has the key.
+// All errors are *[llm.Error], except for [llm.ErrNoCount] from CountTokens. The message is the API's, in one line, with
+// the request id. It never contains the key.
 package anthropic

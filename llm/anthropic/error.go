@@ -19,13 +19,13 @@ import (
 	"github.com/mortise-dev/mortise/llm"
 )
 
-// maxMessage bounds the message of an error, in bytes.
+// maxMessage is the length of an error message, in bytes.
 const maxMessage = 300
 
 // errCut is a stream that ended before the answer did.
 var errCut = errors.New("the stream ended before the answer did")
 
-// cut is errCut for a reason, if there is one.
+// cut wraps a cause, if there is one, in errCut.
 func cut(why error) error {
 	if why == nil {
 		return errCut
@@ -33,7 +33,7 @@ func cut(why error) error {
 	return fmt.Errorf("%w: %w", errCut, why)
 }
 
-// apiError is what the API sends when it fails.
+// apiError is an error response or event.
 type apiError struct {
 	Detail struct {
 		Type    string `json:"type"`
@@ -46,7 +46,7 @@ type apiError struct {
 
 func (e *apiError) Error() string { return e.Detail.Type + ": " + e.Detail.Message }
 
-// eventError is an error in the middle of a stream.
+// eventError parses an error event of a stream.
 func eventError(data []byte) error {
 	var e apiError
 	if err := json.Unmarshal(data, &e); err != nil {
@@ -55,7 +55,7 @@ func eventError(data []byte) error {
 	return &e
 }
 
-// asAPIError is the error as the API sent it, if it did.
+// asAPIError returns the error that the API sent, if err is one.
 func asAPIError(err error) (*apiError, bool) {
 	if e, ok := errors.AsType[*apiError](err); ok {
 		return e, true
@@ -65,7 +65,7 @@ func asAPIError(err error) (*apiError, bool) {
 		return nil, false
 	}
 	var e apiError
-	_ = json.Unmarshal([]byte(refused.RawJSON()), &e) // What is no JSON has its status.
+	_ = json.Unmarshal([]byte(refused.RawJSON()), &e) // without JSON there is the status
 	e.status = refused.StatusCode
 	if refused.Response != nil {
 		e.header = refused.Response.Header
@@ -76,7 +76,7 @@ func asAPIError(err error) (*apiError, bool) {
 	return &e, true
 }
 
-// failure turns an error into that of the contract.
+// failure converts an error.
 func (m *Model) failure(ctx context.Context, model string, err error) error {
 	if e, ok := errors.AsType[*llm.Error](err); ok {
 		return e
@@ -108,7 +108,7 @@ func (m *Model) failure(ctx context.Context, model string, err error) error {
 	return out
 }
 
-// kind is the class of an error, by its type, its message where the type says little, and its status.
+// kind classifies by type, or else by status.
 func (e *apiError) kind() llm.Kind {
 	switch e.Detail.Type {
 	case "overloaded_error":
@@ -145,7 +145,7 @@ func (e *apiError) kind() llm.Kind {
 	return llm.KindProvider
 }
 
-// invalid tells apart what the API calls an invalid request.
+// invalid classifies invalid requests by their message.
 func (e *apiError) invalid() llm.Kind {
 	text := strings.ToLower(e.Detail.Message)
 	says := func(words string) bool { return strings.Contains(text, words) }
@@ -171,7 +171,7 @@ func (e *apiError) message() string {
 	return text[:min(len(text), max(0, maxMessage-len(id)))] + id
 }
 
-// line is a message in one line, without the key.
+// line returns a message in one line, without the key.
 func (m *Model) line(text string) string {
 	if m.cfg.Key != "" {
 		text = strings.ReplaceAll(text, m.cfg.Key, "***")
@@ -180,7 +180,7 @@ func (m *Model) line(text string) string {
 	return strings.ToValidUTF8(text[:min(len(text), maxMessage)], "")
 }
 
-// retryAfter is how long the API asks to wait, in milliseconds, seconds or as a date.
+// retryAfter parses the delay that the API asks for: milliseconds, seconds or a date.
 func retryAfter(h http.Header, now time.Time) time.Duration {
 	if ms, err := strconv.ParseFloat(h.Get("Retry-After-Ms"), 64); err == nil && ms >= 0 {
 		return time.Duration(ms * float64(time.Millisecond))
@@ -195,7 +195,7 @@ func retryAfter(h http.Header, now time.Time) time.Duration {
 	return 0
 }
 
-// refusal is an answer that the API's classifiers stopped.
+// refusal returns the error of an answer with stop reason refusal.
 func (m *Model) refusal(model string, d *sdk.RefusalStopDetails) error {
 	text := "the model refused to answer"
 	if d.Category != "" {
@@ -207,15 +207,18 @@ func (m *Model) refusal(model string, d *sdk.RefusalStopDetails) error {
 	return &llm.Error{Kind: llm.KindContentFiltered, Model: model, Message: m.line(text)}
 }
 
-// refusesThinking says that the API refused a request for the thinking in it: a block's signature does not fit, or
-// blocks are missing or out of their order.
+// refusesThinking reports whether the API rejected a request because of its thinking blocks: their signatures, their
+// order, or the beta feature that drops those which do not fit.
 func refusesThinking(err error) bool {
 	e, ok := asAPIError(err)
-	return ok && e.status == http.StatusBadRequest && strings.Contains(strings.ReplaceAll(e.Detail.Message, "`", ""), "thinking block")
+	if !ok || e.status != http.StatusBadRequest {
+		return false
+	}
+	text := strings.ReplaceAll(e.Detail.Message, "`", "")
+	return strings.Contains(text, "thinking block") || strings.Contains(text, "block_binding") || strings.Contains(text, "thinking-binding")
 }
 
-// lacksEndpoint says that a server knows no such path. The API itself answers with a type when it is the model that it
-// does not know.
+// lacksEndpoint reports whether a server lacks the path, as opposed to the model.
 func lacksEndpoint(err error) bool {
 	e, ok := asAPIError(err)
 	if !ok {

@@ -20,7 +20,7 @@ import (
 const (
 	messagesPath = "v1/messages"
 	countPath    = "v1/messages/count_tokens"
-	// defaultMaxTokens is what every model since Claude 4 may put out.
+	// defaultMaxTokens is within the output limit of every model since Claude 4.
 	defaultMaxTokens = 32_000
 )
 
@@ -28,17 +28,17 @@ const (
 type Config struct {
 	// BaseURL is the root of the API, https://api.anthropic.com when empty.
 	BaseURL string
-	// Key is sent as x-api-key. It may be empty only with a BaseURL.
+	// Key is sent as x-api-key. Required unless BaseURL is set.
 	Key string
-	// HTTP sends the requests; nil is http.DefaultClient. Its timeout bounds a whole stream.
+	// HTTP is http.DefaultClient when nil. Its Timeout bounds a whole stream. Redirects are not followed.
 	HTTP *http.Client
-	// MaxTokens bounds an answer, thinking included, where the request does not; 32,000 when 0.
+	// MaxTokens limits an answer, thinking included, unless the request overrides it; 32,000 when 0.
 	MaxTokens int64
-	// NoCache sets no cache breakpoints.
+	// NoCache disables cache breakpoints.
 	NoCache bool
 }
 
-// Model asks Claude. It is an [llm.Model], [llm.Streamer] and [llm.Counter].
+// Model calls Claude. It implements [llm.Model], [llm.Streamer] and [llm.Counter].
 type Model struct {
 	cfg    Config
 	client sdk.Client
@@ -49,7 +49,7 @@ var (
 	_ llm.Counter  = (*Model)(nil)
 )
 
-// New checks the config and returns a model. It sends nothing.
+// New checks the config and returns a model. It sends no request.
 func New(cfg Config) (*Model, error) {
 	if cfg.Key == "" && cfg.BaseURL == "" {
 		return nil, errors.New("anthropic: Config.Key is missing")
@@ -64,13 +64,20 @@ func New(cfg Config) (*Model, error) {
 	}
 	options := []option.RequestOption{
 		option.WithoutEnvironmentDefaults(), option.WithoutOpenTelemetry(), option.WithMaxRetries(0),
-		option.WithBaseURL(base), option.WithHTTPClient(cmp.Or(cfg.HTTP, http.DefaultClient)),
+		option.WithBaseURL(base), option.WithHTTPClient(unredirected(cmp.Or(cfg.HTTP, http.DefaultClient))),
 		option.WithHeader("User-Agent", "mortise"),
 	}
 	if cfg.Key != "" {
 		options = append(options, option.WithAPIKey(cfg.Key))
 	}
 	return &Model{cfg: cfg, client: sdk.NewClient(options...)}, nil
+}
+
+// unredirected returns a client that follows no redirects: net/http would forward the key to another host.
+func unredirected(c *http.Client) *http.Client {
+	out := *c
+	out.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	return &out
 }
 
 // Infer implements [llm.Model].
@@ -86,7 +93,7 @@ func (m *Model) Infer(ctx context.Context, r llm.Request) (*abi.Response, error)
 	return q.response(&message)
 }
 
-// CountTokens implements [llm.Counter]. A server without the endpoint is [llm.ErrNoCount].
+// CountTokens implements [llm.Counter]. It returns [llm.ErrNoCount] if the server lacks the endpoint.
 func (m *Model) CountTokens(ctx context.Context, r llm.Request) (int64, error) {
 	var count sdk.MessageTokensCount
 	if _, err := m.post(ctx, &r, countPath, &count); err != nil {
@@ -98,7 +105,7 @@ func (m *Model) CountTokens(ctx context.Context, r llm.Request) (int64, error) {
 	return count.InputTokens, nil
 }
 
-// post sends a request. One that fails because of the thinking in it is sent once more without.
+// post sends a request, and repeats it without thinking blocks if the API rejects those.
 func (m *Model) post(ctx context.Context, r *llm.Request, path string, into any, options ...option.RequestOption) (*request, error) {
 	q, err := m.request(r, true)
 	if err != nil {

@@ -16,33 +16,38 @@ import (
 const (
 	// summaryID begins the id of a compaction's summary.
 	summaryID = "summary/"
-	// opening is what the user says when the conversation begins with an answer, goOn when it ends with one.
+	// opening is the user message before a leading assistant message, goOn the one after a trailing one.
 	opening = "(The beginning of the conversation is left out.)"
 	goOn    = "Continue."
 )
 
-// request is a request in the API's form.
+// request is an llm.Request in the API's form.
 type request struct {
 	params sdk.MessageNewParams
-	// names are those of the tools, by the names that the API knows them under.
+	// names maps tool names as sent to the tools' own.
 	names map[string]string
-	// thoughts says that there is thinking among the messages, bound that thinking is bound to its conversation.
+	// ids maps a call's id to the latest one sent for it; used holds all that were sent.
+	ids  map[string]string
+	used map[string]bool
+	// thoughts is true if the messages have thinking blocks, bound if the API shall drop those that do not fit.
 	thoughts, bound bool
 }
 
-// turn is consecutive messages of one role. The API wants the results of calls first. Tail comes from system messages at
-// the very end.
+// turn is a run of messages of the same role. The API requires tool results first. tail is from trailing system messages.
 type turn struct {
 	role                  sdk.MessageParamRole
 	results, blocks, tail []sdk.ContentBlockParamUnion
 }
 
-// request turns r into the API's form, with the thinking in it or without.
+// request converts r, with or without its thinking blocks.
 func (m *Model) request(r *llm.Request, thinking bool) (*request, error) {
 	if r.Model == "" {
 		return nil, invalid(r, "Request.Model is missing")
 	}
-	q := &request{params: sdk.MessageNewParams{Model: r.Model, MaxTokens: m.cfg.MaxTokens}, names: make(map[string]string, len(r.Tools))}
+	q := &request{
+		params: sdk.MessageNewParams{Model: r.Model, MaxTokens: m.cfg.MaxTokens},
+		names:  make(map[string]string, len(r.Tools)), ids: make(map[string]string), used: make(map[string]bool),
+	}
 	if err := q.tools(r.Tools); err != nil {
 		return nil, invalid(r, err.Error())
 	}
@@ -74,7 +79,7 @@ func (m *Model) request(r *llm.Request, thinking bool) (*request, error) {
 	return q, nil
 }
 
-// systemPrompt is how many messages are the system prompt: those of the system in front, up to a summary.
+// systemPrompt counts the messages of the system prompt: leading system messages, up to a summary.
 func systemPrompt(messages []abi.Message) int {
 	for i := range messages {
 		if messages[i].Role != abi.RoleSystem || strings.HasPrefix(messages[i].ID, summaryID) {
@@ -84,8 +89,8 @@ func systemPrompt(messages []abi.Message) int {
 	return len(messages)
 }
 
-// turns turns the messages from number head on into turns that begin and end with one of the user. Summary is the block
-// of a compaction's summary, if there is one.
+// turns converts messages[head:] into turns; the first and the last are the user's. Summary is the block of a
+// compaction's summary, or nil.
 func (q *request) turns(messages []abi.Message, head int, thinking bool) (turns []turn, summary *sdk.ContentBlockParamUnion, err error) {
 	tail := len(messages)
 	for tail > head && messages[tail-1].Role == abi.RoleSystem && !strings.HasPrefix(messages[tail-1].ID, summaryID) {
@@ -128,7 +133,7 @@ func (q *request) turns(messages []abi.Message, head int, thinking bool) (turns 
 	return turns, summary, nil
 }
 
-// tools describes the tools to the API.
+// tools adds the tool definitions.
 func (q *request) tools(tools []abi.Tool) error {
 	for i := range tools {
 		t := &tools[i]
@@ -146,27 +151,28 @@ func (q *request) tools(tools []abi.Tool) error {
 	return nil
 }
 
-// objectSchema is a JSON Schema with the type object, which the API insists on. The order within is kept.
+// objectSchema returns a JSON Schema that the API accepts: of type object, without alternatives at the top level. The
+// agent validates arguments against the tool's own schema.
 func objectSchema(parameters any) (json.RawMessage, error) {
 	raw, err := json.Marshal(parameters)
 	if err != nil {
 		return nil, err
 	}
-	var schema map[string]json.RawMessage
+	schema := map[string]json.RawMessage{}
 	if err := json.Unmarshal(raw, &schema); err != nil {
 		return nil, err
 	}
-	if _, ok := schema["type"]; ok {
-		return raw, nil
-	}
-	if schema == nil {
+	if len(schema) == 0 {
 		schema = map[string]json.RawMessage{"properties": json.RawMessage("{}")}
+	}
+	for _, key := range []string{"oneOf", "anyOf", "allOf"} {
+		delete(schema, key)
 	}
 	schema["type"] = json.RawMessage(`"object"`)
 	return json.Marshal(schema)
 }
 
-// counted is the part of a request whose tokens are counted.
+// counted returns the parameters that the count endpoint accepts.
 func (q *request) counted() sdk.MessageCountTokensParams {
 	p := &q.params
 	out := sdk.MessageCountTokensParams{
@@ -179,7 +185,7 @@ func (q *request) counted() sdk.MessageCountTokensParams {
 	return out
 }
 
-// invalid is a request that cannot be sent.
+// invalid returns the error of a request that cannot be sent.
 func invalid(r *llm.Request, why string) error {
 	return &llm.Error{Kind: llm.KindInvalidRequest, Model: r.Model, Message: "anthropic: " + why}
 }

@@ -3,6 +3,7 @@ package anthropic_test
 import (
 	"encoding/json"
 	"flag"
+	"net/http"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -65,6 +66,16 @@ func requests() map[string]llm.Request {
 			message("a1", abi.RoleAssistant, abi.Text("Hello."), thinking("unsigned", ""), thinking("of another", "openai.reasoning:e30=")),
 			message("u1", abi.RoleUser, abi.Text("")),
 			message("a2", abi.RoleAssistant, abi.Text("Still here. ")),
+		}},
+		"repeated": {Model: sonnet, Tools: []abi.Tool{{Name: "t", Parameters: map[string]any{"type": []string{"object", "null"}, "anyOf": []any{map[string]any{}}}}}, Messages: []abi.Message{
+			user("Go."),
+			{ID: "a1", Role: abi.RoleAssistant, ToolCalls: []abi.ToolCall{{ID: "0", Name: "t"}}},
+			{ID: "t1", Role: abi.RoleTool, ToolCallID: "0", Content: []abi.ContentBlock{abi.Text("1")}},
+			{ID: "a2", Role: abi.RoleAssistant, ToolCalls: []abi.ToolCall{{ID: "0", Name: "t"}}},
+			{ID: "t2", Role: abi.RoleTool, ToolCallID: "0", Metadata: map[string]any{"is_error": true}, Content: []abi.ContentBlock{abi.Text("2"), {Type: abi.BlockImage, URL: "https://example.com/a.png"}}},
+			message("a3", abi.RoleAssistant, abi.Text("Well."), thinking("cut", "c2ln")),
+			message("a4", abi.RoleAssistant, thinking("cut", "c2ln")),
+			message("u2", abi.RoleUser, abi.Text("So?")),
 		}},
 		"media": {Model: sonnet, Messages: []abi.Message{message(
 			"u", abi.RoleUser,
@@ -286,18 +297,34 @@ func TestBoundThinking(t *testing.T) {
 // TestThinkingRefused: a request whose thinking the API refuses is sent again without.
 func TestThinkingRefused(t *testing.T) {
 	t.Parallel()
-	refused := answer{status: 400, body: `{"type":"error","error":{"type":"invalid_request_error","message":` +
-		"\"messages.1.content.0: `thinking` or `redacted_thinking` blocks in the latest assistant message cannot be modified.\"}}"}
-	m, w := open(t, refused, answer{body: hello})
-	if _, err := m.Infer(t.Context(), requests()["order"]); err != nil {
-		t.Fatal(err)
+	for _, why := range []string{
+		"messages.1.content.0: `thinking` or `redacted_thinking` blocks in the latest assistant message cannot be modified.",
+		"messages.1.content.0: Invalid `signature` in `thinking` block. The block is bound to a different conversation.",
+		"messages.1.content.0.type: Expected `thinking`, but found `text`. A final assistant message must start with a thinking block",
+		"thinking.adaptive.block_binding: Extra inputs are not permitted",
+		"Unexpected value(s) `thinking-binding-controls-2026-08-01` for the `anthropic-beta` header",
+	} {
+		refused := failing(400, "invalid_request_error", why)
+		m, w := open(t, refused, answer{body: hello})
+		if _, err := m.Infer(t.Context(), requests()["order"]); err != nil {
+			t.Fatal(err)
+		}
+		if first, second := asJSON(w.bodies[0]), asJSON(w.bodies[1]); !strings.Contains(first, `"thinking"`) || strings.Contains(second, "thinking") {
+			t.Errorf("%s: sent %s, then %s", why, first, second)
+		}
+		m, w = open(t, refused)
+		if _, err := m.Infer(t.Context(), asks("Hi.")); kind(err) != llm.KindInvalidRequest || len(w.bodies) != 1 {
+			t.Errorf("%s: without thinking: %v after %d requests", why, err, len(w.bodies))
+		}
 	}
-	if first, second := asJSON(w.bodies[0]), asJSON(w.bodies[1]); !strings.Contains(first, `"thinking"`) || strings.Contains(second, "thinking") {
-		t.Errorf("sent %s, then %s", first, second)
-	}
-	m, w = open(t, refused)
-	if _, err := m.Infer(t.Context(), asks("Hi.")); kind(err) != llm.KindInvalidRequest || len(w.bodies) != 1 {
-		t.Errorf("without thinking: %v after %d requests", err, len(w.bodies))
+}
+
+// TestRedirect: the key goes to no other server.
+func TestRedirect(t *testing.T) {
+	t.Parallel()
+	m, w := open(t, answer{status: 307, body: "moved", header: http.Header{"Location": {"https://elsewhere.example/"}}}, answer{body: hello})
+	if _, err := m.Infer(t.Context(), asks("Hi.")); kind(err) != llm.KindProvider || len(w.bodies) != 1 {
+		t.Errorf("got %v after %d requests", err, len(w.bodies))
 	}
 }
 

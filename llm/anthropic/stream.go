@@ -14,10 +14,10 @@ import (
 	"github.com/mortise-dev/mortise/llm"
 )
 
-// errUnwanted is a stream that the caller wants no more of.
+// errUnwanted is returned after emit returned false.
 var errUnwanted = errors.New("the caller wants no more")
 
-// Stream implements [llm.Streamer]. A ping of the API is a delta of usage that says nothing.
+// Stream implements [llm.Streamer]. It emits an empty usage delta for each ping of the API.
 func (m *Model) Stream(ctx context.Context, r llm.Request, emit func(llm.Delta) bool) error {
 	var response *http.Response
 	q, err := m.post(ctx, &r, messagesPath, &response, option.WithJSONSet("stream", true))
@@ -25,7 +25,7 @@ func (m *Model) Stream(ctx context.Context, r llm.Request, emit func(llm.Delta) 
 		return m.failure(ctx, r.Model, err)
 	}
 	events := ssestream.NewDecoder(response)
-	defer func() { _ = events.Close() }() // What was to be read is read.
+	defer func() { _ = events.Close() }() // the answer has been read
 	s := &stream{request: q, emit: emit}
 	for !s.over && events.Next() {
 		err := s.event(events.Event().Data)
@@ -47,7 +47,7 @@ func (m *Model) Stream(ctx context.Context, r llm.Request, emit func(llm.Delta) 
 	}
 }
 
-// stream is an answer under way.
+// stream is an answer in progress.
 type stream struct {
 	*request
 	emit    func(llm.Delta) bool
@@ -56,18 +56,18 @@ type stream struct {
 	stop    sdk.StopReason
 	details sdk.RefusalStopDetails
 	over    bool
-	// blocks are in the order of the answer; those before open are over and emitted. The API may send of several at
-	// once, deltas know one.
+	// blocks are in the order of the answer; those before open are complete and emitted. The API may interleave events
+	// of several blocks, deltas may not.
 	blocks []block
 	open   int
 	calls  int
 }
 
-// block is a part of the answer.
+// block is a content block of the answer.
 type block struct {
 	kind, id  string
 	signature string
-	after     int // calls before it
+	after     int // number of preceding calls
 	written   bool
 	over      bool
 	waiting   []llm.Delta
@@ -116,7 +116,7 @@ func (s *stream) send(d llm.Delta) error {
 
 func (s *stream) bill() error { return s.send(llm.Delta{Type: llm.DeltaUsage, Usage: usage(&s.usage)}) }
 
-// count takes over the totals that a message_delta has.
+// count merges the totals of a message_delta.
 func (s *stream) count(u *sdk.MessageDeltaUsage) {
 	s.usage.OutputTokens = max(s.usage.OutputTokens, u.OutputTokens)
 	if u.JSON.InputTokens.Valid() {
@@ -133,7 +133,7 @@ func (s *stream) count(u *sdk.MessageDeltaUsage) {
 	}
 }
 
-// begin begins a block. Blocks come in order, without gaps.
+// begin starts a block. Blocks start in order, without gaps.
 func (s *stream) begin(e *sdk.MessageStreamEventUnion) error {
 	if e.Index != int64(len(s.blocks)) {
 		return fmt.Errorf("%w: block %d begins where block %d was due", errCut, e.Index, len(s.blocks))
@@ -170,7 +170,7 @@ func (s *stream) add(i int, e *sdk.MessageStreamEventUnion) error {
 	case "signature_delta":
 		s.blocks[i].signature += e.Delta.Signature
 	case "input_json_delta":
-		if s.blocks[i].kind == "tool_use" { // not a tool that the API runs
+		if s.blocks[i].kind == "tool_use" { // not a server-side tool
 			return s.write(i, llm.DeltaCallArguments, e.Delta.PartialJSON)
 		}
 	}
@@ -189,7 +189,7 @@ func (s *stream) write(i int, kind llm.DeltaType, text string) error {
 	return s.delta(i, d)
 }
 
-// delta emits a delta of a block, once those before it are over.
+// delta emits a delta, or queues it until the preceding blocks are complete.
 func (s *stream) delta(i int, d llm.Delta) error {
 	if i != s.open {
 		s.blocks[i].waiting = append(s.blocks[i].waiting, d)
@@ -198,7 +198,7 @@ func (s *stream) delta(i int, d llm.Delta) error {
 	return s.send(d)
 }
 
-// flush ends the blocks that the API did not.
+// flush ends all open blocks.
 func (s *stream) flush() error {
 	for i := range s.blocks {
 		if err := s.end(i); err != nil {
@@ -208,7 +208,7 @@ func (s *stream) flush() error {
 	return nil
 }
 
-// end ends a block, and emits what came of those behind it.
+// end ends a block, and emits what is queued for the following ones.
 func (s *stream) end(i int) error {
 	b := &s.blocks[i]
 	if b.over {

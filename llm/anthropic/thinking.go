@@ -12,24 +12,24 @@ import (
 	"github.com/mortise-dev/mortise/abi"
 )
 
-// Efforts that are not the API's own.
+// Efforts that the API does not define.
 const (
 	effortNone    = "none"
 	effortMinimal = "minimal"
 )
 
-// minBudget is the least budget of thinking tokens that the API takes.
+// minBudget is the smallest thinking budget that the API accepts, in tokens.
 const minBudget = 1024
 
-// traits are what a model takes, as far as its name tells.
+// traits are the properties of a model that follow from its name.
 type traits struct {
-	// version is 406 for 4.6, and 0 for names without one.
+	// version is 406 for 4.6, and 0 if unknown.
 	version int
 	// line is haiku, sonnet, opus, fable or mythos.
 	line string
 }
 
-// traitsOf reads names such as claude-opus-4-6, claude-3-7-sonnet-20250219 and anthropic.claude-fable-5-1-v1:0.
+// traitsOf parses names such as claude-opus-4-6, claude-3-7-sonnet-20250219 and anthropic.claude-fable-5-1-v1:0.
 func traitsOf(model string) traits {
 	_, name, found := strings.Cut(strings.ToLower(model), "claude")
 	if !found {
@@ -60,13 +60,13 @@ func traitsOf(model string) traits {
 	return t
 }
 
-// adaptive says that the model chooses how long to think.
+// adaptive reports whether the model supports adaptive thinking.
 func (t traits) adaptive() bool { return t.version >= 406 }
 
-// byDefault says that the model thinks without being asked to.
+// byDefault reports whether the model thinks unless told otherwise.
 func (t traits) byDefault() bool { return t.version >= 500 || t.line == "mythos" }
 
-// off turns thinking off, if the model allows that.
+// off returns the configuration that turns thinking off, or false if the model always thinks.
 func (t traits) off() (sdk.ThinkingConfigParamUnion, bool) {
 	var out sdk.ThinkingConfigParamUnion
 	switch {
@@ -82,13 +82,13 @@ func (t traits) off() (sdk.ThinkingConfigParamUnion, bool) {
 	return out, true
 }
 
-// fixedSampling says that the model refuses temperature and top_p.
+// fixedSampling reports whether the model rejects temperature and top_p.
 func (t traits) fixedSampling() bool { return t.version >= 407 }
 
-// binds says that thinking belongs to the conversation before it, and is refused after that was edited.
+// binds reports whether the model rejects thinking blocks after the conversation before them was edited.
 func (t traits) binds() bool { return t.version >= 501 }
 
-// override applies what the caller wants of sampling, length and thinking.
+// override applies sampling, length and thinking.
 func (q *request) override(o *abi.InferenceOverride, thinking bool) error {
 	if o == nil {
 		o = &abi.InferenceOverride{}
@@ -104,15 +104,16 @@ func (q *request) override(o *abi.InferenceOverride, thinking bool) error {
 		return fmt.Errorf("the reasoning effort is %.40q, must be one of none, minimal, low, medium, high, xhigh, max", effort)
 	}
 	t := traitsOf(q.params.Model)
-	if t.adaptive() {
+	switch {
+	case t.adaptive() && (thinking || t.byDefault()):
 		q.adapt(t, effort)
-	} else if thinking {
+	case !t.adaptive() && thinking:
 		q.budget(effort)
 	}
 	if t.fixedSampling() || q.params.Thinking.OfAdaptive != nil || q.params.Thinking.OfEnabled != nil {
 		return nil
 	}
-	// Some models refuse both at once.
+	// Some models reject both at once.
 	if o.Temperature != nil {
 		q.params.Temperature = param.NewOpt(*o.Temperature)
 	} else if o.TopP != nil {
@@ -121,7 +122,7 @@ func (q *request) override(o *abi.InferenceOverride, thinking bool) error {
 	return nil
 }
 
-// adapt asks for adaptive thinking. Its text is asked for, since newer models leave it out otherwise.
+// adapt requests adaptive thinking, with summaries, which newer models omit by default.
 func (q *request) adapt(t traits, effort string) {
 	if !t.byDefault() && (effort == "" || effort == effortNone) {
 		return
@@ -148,14 +149,14 @@ func (q *request) adapt(t traits, effort string) {
 	q.params.OutputConfig.Effort = sdk.OutputConfigEffort(effort)
 }
 
-// budget asks for thinking up to a number of tokens, half of the answer's at most.
+// budget requests a thinking budget, of at most half the output limit.
 func (q *request) budget(effort string) {
 	if budget := min(budgets()[effort], q.params.MaxTokens/2); budget >= minBudget {
 		q.params.Thinking = sdk.ThinkingConfigParamOfEnabled(budget)
 	}
 }
 
-// budgets are the thinking tokens of an effort.
+// budgets maps each effort to thinking tokens.
 func budgets() map[string]int64 {
 	return map[string]int64{
 		"": 0, effortNone: 0, effortMinimal: minBudget, "low": 4096, "medium": 8192, "high": 16_384, "xhigh": 32_768, "max": 32_768,
