@@ -37,7 +37,8 @@
 //
 // # Native tools
 //
-// [CallOf] gives a tool the state of the run, changes of it, and a voice while it runs:
+// [Func] makes a tool of a Go function, with the JSON Schema of its input, and [Funcs] makes
+// [Tools] of several. [CallOf] gives a tool the state of the run, changes of it, and a voice while it runs:
 // output and activities, which listeners hear between the start and the end of its call.
 // Changes go through phases, with the limits of a hook's reply, before the plugins see the
 // result.

@@ -13,7 +13,7 @@ import (
 	"github.com/mortise-dev/mortise/llm/openai"
 )
 
-func wantKind(t *testing.T, err error, kind llm.Kind, text string) *llm.Error {
+func wantKind(t *testing.T, err error, kind llm.Kind, text string) llm.Error {
 	t.Helper()
 	failure, ok := errors.AsType[*llm.Error](err)
 	if !ok {
@@ -25,7 +25,7 @@ func wantKind(t *testing.T, err error, kind llm.Kind, text string) *llm.Error {
 	if strings.Contains(failure.Error(), secret) {
 		t.Errorf("the key is in %v", failure)
 	}
-	return failure
+	return *failure
 }
 
 func TestErrors(t *testing.T) {
@@ -149,7 +149,9 @@ func TestStreamErrors(t *testing.T) {
 // dead is a network without servers.
 type dead struct{}
 
-func (dead) RoundTrip(*http.Request) (*http.Response, error) { return nil, errors.New("connection refused") }
+func (dead) RoundTrip(*http.Request) (*http.Response, error) {
+	return nil, errors.New("connection refused")
+}
 
 // silent is a server that never answers.
 type silent struct{}
@@ -166,7 +168,8 @@ func TestNetwork(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, err = streamed(ctx, open(t, silent{}, openai.Config{}), question("Hi"))
-	if wantKind(t, err, llm.KindCancelled, ""); !errors.Is(err, context.Canceled) {
+	wantKind(t, err, llm.KindCancelled, "")
+	if !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
 	ctx, cancel = context.WithTimeout(t.Context(), time.Millisecond)

@@ -275,7 +275,8 @@ func TestClientRecovers(t *testing.T) {
 	client, err := llm.NewClient(llm.ClientConfig{
 		Model: open(t, w, openai.Config{}), Retry: llm.Retry{BackoffBaseMS: 1},
 		Observe: func(c llm.Call) {
-			if requests++; requests == 1 {
+			requests++
+			if requests == 1 {
 				w.body = events(`{"type":"response.output_text.delta","output_index":0,"delta":"lo"}`, `{"type":"response.completed","response":{"status":"completed"}}`)
 			}
 		},

@@ -18,8 +18,8 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files")
 
-func own(json string) string {
-	return "openai.reasoning:" + base64.StdEncoding.EncodeToString([]byte(json))
+func own(item string) string {
+	return "openai.reasoning:" + base64.StdEncoding.EncodeToString([]byte(item))
 }
 
 func thought(text, signature string) abi.ContentBlock {
