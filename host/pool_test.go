@@ -53,20 +53,20 @@ func occupy(ctx context.Context, t *testing.T, m *host.Module) <-chan error {
 		_, err := m.Call(ctx, "run", nil)
 		ended <- err
 	}()
-	// The instance is taken when a call with a short patience does not get it.
+	// A call with a short patience does not get the only instance, which was there before. It may also be
+	// too slow to use it, and cost it.
 	for {
+		there := m.Stats().Instances == 1
 		short, cancel := context.WithTimeout(ctx, 20*time.Millisecond)
 		_, err := m.Call(short, "ok", nil)
 		cancel()
 		var trap *host.TrapError
-		if errors.Is(err, context.DeadlineExceeded) && !errors.As(err, &trap) {
-			return ended
-		}
-		if errors.Is(err, context.DeadlineExceeded) {
-			continue // It had the instance and was slow.
-		}
-		if err != nil {
+		switch {
+		case err == nil, errors.As(err, &trap):
+		case !errors.Is(err, context.DeadlineExceeded):
 			t.Fatal(err)
+		case there:
+			return ended
 		}
 	}
 }
