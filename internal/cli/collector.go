@@ -13,6 +13,7 @@ import (
 	"github.com/mortise-dev/mortise/agent"
 	"github.com/mortise-dev/mortise/background"
 	"github.com/mortise-dev/mortise/compaction"
+	"github.com/mortise-dev/mortise/host"
 	"github.com/mortise-dev/mortise/llm/transcript"
 	"github.com/mortise-dev/mortise/phases"
 	"github.com/mortise-dev/mortise/plugins"

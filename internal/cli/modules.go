@@ -42,8 +42,16 @@ func newModules(p *parts) *modules {
 	return m
 }
 
-// Roles of modules.
-const rolePlugin = "plugin"
+// Kinds of serve.Change.
+const (
+	changeSwapped    = "swapped"
+	changeRefused    = "refused"
+	changeRolledBack = "rolled_back"
+)
+
+func unknownModule(name string) error {
+	return &serve.Refused{Reason: fmt.Sprintf("there is no module %.80q", name), Hint: "GET /v1/plugins and /v1/policies list them"}
+}
 
 // List implements serve.Modules.
 func (m *modules) List(context.Context) []serve.Module {
@@ -54,15 +62,15 @@ func (m *modules) List(context.Context) []serve.Module {
 	status := m.parts.status()
 	out := make([]serve.Module, 0, len(status))
 	for i, s := range status {
-		role := rolePlugin
+		role := serve.RolePlugin
 		if i >= len(m.parts.entries) {
 			role = s.Name
 		}
 		g := used[s.Name]
 		out = append(out, serve.Module{
-			Name: s.Name, Role: role, Version: s.Version, Summary: s.Summary, State: string(s.State), Reason: s.Reason,
-			SHA256: s.Module.SHA256, Engine: string(s.Module.Engine), Granted: s.Granted, Notes: s.Notes,
-			Calls: g.Calls, Failures: g.Failed, Swaps: g.Swaps, Rollbacks: g.Rollbacks,
+			Name: s.Name, Role: role, Version: s.Version, State: string(s.State), LastError: s.Reason,
+			SHA256: s.Module.SHA256, Engine: string(s.Module.Engine), Grants: s.Granted,
+			Calls: g.Calls, Failures: g.Failed, Swaps: g.Swaps, RollBacks: g.Rollbacks,
 		})
 	}
 	return out
@@ -74,13 +82,13 @@ func (m *modules) Swap(ctx context.Context, name string, wasm []byte) (serve.Swa
 	defer m.mu.Unlock()
 	spec, ok := m.current[name]
 	if !ok {
-		return serve.Swapped{}, serve.ErrNoModule
+		return serve.Swapped{}, unknownModule(name)
 	}
 	sum := sha256.Sum256(wasm)
 	digest := hex.EncodeToString(sum[:])
 	next := spec
 	next.Wasm, next.Path, next.SHA256 = wasm, "uploaded/"+digest[:12]+".wasm", digest
-	return m.swap(ctx, name, next, serve.ChangeSwapped)
+	return m.swap(ctx, name, next, changeSwapped)
 }
 
 // RollBack implements serve.Modules: it swaps to what was in use before the latest swap.
@@ -88,22 +96,22 @@ func (m *modules) RollBack(ctx context.Context, name string) (serve.Swapped, err
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if _, ok := m.current[name]; !ok {
-		return serve.Swapped{}, serve.ErrNoModule
+		return serve.Swapped{}, unknownModule(name)
 	}
 	spec, ok := m.before[name]
 	if !ok {
 		return serve.Swapped{}, &serve.Refused{Reason: "it was not swapped since the program started", Hint: "upload the module that it should run"}
 	}
-	return m.swap(ctx, name, spec, serve.ChangeRolledBack)
+	return m.swap(ctx, name, spec, changeRolledBack)
 }
 
 // swap tries a module and lets it take over. M.mu is held, so that swaps come one at a time.
-func (m *modules) swap(ctx context.Context, name string, next host.Spec, kind serve.ChangeKind) (serve.Swapped, error) {
+func (m *modules) swap(ctx context.Context, name string, next host.Spec, kind string) (serve.Swapped, error) {
 	from := m.digest(name)
 	err := m.apply(ctx, name, next)
 	change := serve.Change{At: time.Now().UTC(), Kind: kind, From: from, To: m.digest(name)}
 	if err != nil {
-		change.Kind, change.Reason = serve.ChangeRefused, clip(worded(err), 1000)
+		change.Kind, change.Reason = changeRefused, clip(worded(err), 1000)
 		m.note(name, change)
 		return serve.Swapped{}, &serve.Refused{Reason: change.Reason, Hint: "the module that was in use stays in use"}
 	}
@@ -160,7 +168,7 @@ func (m *modules) rolledBack(e host.SwapEvent) {
 		delete(m.before, e.Module)
 	}
 	m.note(e.Module, serve.Change{
-		At: time.Now().UTC(), Kind: serve.ChangeRolledBack, From: e.SHA256, To: e.CurrentSHA256,
+		At: time.Now().UTC(), Kind: changeRolledBack, From: e.SHA256, To: e.CurrentSHA256,
 		Reason: fmt.Sprintf("%d of %d calls failed: %s", e.Failures, e.Calls, clip(e.Reason, 500)),
 	})
 }
@@ -180,7 +188,7 @@ func (m *modules) reload(ctx context.Context) (swapped int, failed error) {
 		if err == nil && hex.EncodeToString(sum[:]) == m.digest(name) {
 			continue
 		}
-		if _, err := m.swap(ctx, name, spec, serve.ChangeSwapped); err != nil {
+		if _, err := m.swap(ctx, name, spec, changeSwapped); err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w", name, err))
 			continue
 		}
