@@ -88,8 +88,12 @@ c-check: ## rebuild the guest in C and compare (needs clang and lld)
 	else echo "SKIPPED: c-check: clang-19 or wasm-ld-19 is not installed (Debian: apt-get install clang-19 lld-19)"; \
 	     test -z "$$CI" || { echo "c-check must run in CI"; exit 1; }; fi
 
+.PHONY: warm
+warm: ## compile the guests into the caches of the tests, which takes ten times as long under the race detector
+	$(GO) run ./internal/warm
+
 .PHONY: test-race
-test-race: ## run the tests with the race detector, shuffled (needs a C compiler)
+test-race: warm ## run the tests with the race detector, shuffled (needs a C compiler)
 	$(call tests,$(RACE) -shuffle=on -timeout 20m)
 
 .PHONY: npm-modules

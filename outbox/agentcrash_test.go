@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -235,8 +236,10 @@ func checkThread(t *testing.T, l *crashLedger, f *firm) {
 		t.Error(err)
 	}
 	ends, kinds, open := map[string]int{}, map[string]int{}, 0
-	for i := range c.Messages {
-		m := &c.Messages[i]
+	// An answer may be durable while its step is open: its process was killed before or in a tool.
+	said := slices.Concat(c.Messages, c.Open)
+	for i := range said {
+		m := &said[i]
 		if m.Role == abi.RoleAssistant {
 			open = 0
 		}

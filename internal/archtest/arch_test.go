@@ -65,6 +65,7 @@ func arrows() map[string][]string {
 		"cmd":                                 {"*"},
 		"examples":                            {"*"},
 		"internal":                            {},
+		"internal/warm":                       {"host"},
 		"internal/pgtest":                     {"internal/testskip"},
 		"compaction/signals":                  {"abi"},
 		"compaction/storetest":                {"compaction", "abi"},

@@ -37,8 +37,7 @@ func Main(ctx context.Context, args []string, s Streams) ExitCode {
 		ends = append(ends, syscall.SIGHUP)
 	} else {
 		hangups := make(chan os.Signal, 1)
-		signal.Notify(hangups, syscall.SIGHUP)
-		defer signal.Stop(hangups)
+		signal.Notify(hangups, syscall.SIGHUP) // for good: until it has exited, a signal would kill the process
 		s.hangups = hangups
 	}
 	ctx, stop := signal.NotifyContext(ctx, ends...)
