@@ -8,10 +8,15 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
+
+// streamRetries is how often in a row the stream of notifications is opened again before the session breaks: proxies close
+// idle ones.
+const streamRetries = 20
 
 var errNoStream = errors.New("the server does not open the stream of notifications")
 
@@ -39,7 +44,7 @@ func (s *server) overHTTP(ctx context.Context, c *connection) sdk.Transport {
 			closed: func(f func()) func() bool { return context.AfterFunc(life, f) },
 		},
 	}
-	return &sdk.StreamableClientTransport{Endpoint: s.cfg.URL, HTTPClient: client, MaxEventSize: maxMessage}
+	return &sdk.StreamableClientTransport{Endpoint: s.cfg.URL, HTTPClient: client, MaxEventSize: maxMessage, MaxRetries: streamRetries}
 }
 
 // bounded adds the headers to requests, and bounds their answers.
@@ -47,6 +52,7 @@ type bounded struct {
 	base    http.RoundTripper
 	headers map[string]string
 	meter   meter
+	asked   atomic.Int64 // answers to requests of the server that are being sent
 	// end ends the session; closed registers what is done when the connection is closed.
 	end    func(error)
 	closed func(func()) func() bool
@@ -56,6 +62,13 @@ type bounded struct {
 
 // RoundTrip implements [http.RoundTripper].
 func (b *bounded) RoundTrip(r *http.Request) (*http.Response, error) {
+	if answers(r) {
+		defer b.asked.Add(-1)
+		if b.asked.Add(1) > maxRequests {
+			b.end(errFlood)
+			return nil, errFlood
+		}
+	}
 	ctx, cancel := context.WithCancelCause(r.Context())
 	r = r.Clone(ctx)
 	for name, value := range b.headers {
@@ -71,7 +84,7 @@ func (b *bounded) RoundTrip(r *http.Request) (*http.Response, error) {
 		timer := time.AfterFunc(b.patience, func() { cancel(errNoStream) })
 		defer timer.Stop()
 	}
-	response, err := b.base.RoundTrip(r) //nolint:bodyclose // the caller closes it
+	response, err := b.base.RoundTrip(r)
 	if err != nil {
 		defer release()
 		if notifications && errors.Is(context.Cause(ctx), errNoStream) {
@@ -84,6 +97,20 @@ func (b *bounded) RoundTrip(r *http.Request) (*http.Response, error) {
 		ReadCloser: response.Body, from: b, stream: kind == "text/event-stream", unasked: notifications, release: release,
 	}
 	return response, nil
+}
+
+// answers reports whether a request has an answer to one of the server: those of ours name their method early.
+func answers(r *http.Request) bool {
+	if r.Method != http.MethodPost || r.GetBody == nil {
+		return false
+	}
+	body, err := r.GetBody()
+	if err != nil {
+		return false
+	}
+	begin := make([]byte, 256)
+	n, _ := io.ReadFull(body, begin)
+	return !bytes.Contains(begin[:n], []byte(`"method":`))
 }
 
 // noStream is the answer of a server that has no stream of notifications.

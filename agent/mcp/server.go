@@ -78,7 +78,8 @@ func (s *server) run(ctx context.Context, first func(error)) {
 			first(fmt.Errorf("mcp: server %q did not start: %s", s.cfg.Name, s.text(err)))
 		}
 		first(nil)
-		if pause(wait, ctx.Done(), nil); ctx.Err() != nil {
+		pause(wait, ctx.Done(), nil)
+		if ctx.Err() != nil {
 			break
 		}
 		wait = min(2*wait, s.all.MaxBackoff)

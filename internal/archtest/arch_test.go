@@ -45,6 +45,7 @@ func arrows() map[string][]string {
 		"llm/transcript":                      {"abi"},
 		"llm/replay":                          {"llm", "llm/transcript", "abi"},
 		"agent":                               {"phases", "inbox", "notice", "llm", "abi", "internal/schema"}, // a plugin's arguments for a call must fit the tool, whoever offers it
+		"agent/mcp":                           {"agent", "internal/schema", "abi"},
 		"mailbox":                             {},
 		"mailbox/mailboxtest":                 {"mailbox"},
 		"mailbox/mailboxmetrics":              {"mailbox"},
@@ -109,6 +110,7 @@ func owners() map[string][]string {
 		"golang.org/x/term":                 {"internal/cli"},
 		"gonum.org/v1/plot":                 {"internal/cli"},
 		"github.com/santhosh-tekuri/jsonsc": {"internal/schema"},
+		"github.com/modelcontextprotocol":   {"agent/mcp"},
 	}
 }
 
