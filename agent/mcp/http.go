@@ -87,7 +87,7 @@ func (b *bounded) RoundTrip(r *http.Request) (*http.Response, error) {
 	response, err := b.base.RoundTrip(r)
 	if err != nil {
 		defer release()
-		if notifications && errors.Is(context.Cause(ctx), errNoStream) {
+		if notifications { // an error would make the SDK try again for minutes, whatever is closed meanwhile
 			return noStream(r), nil
 		}
 		return nil, err

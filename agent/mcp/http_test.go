@@ -205,7 +205,9 @@ func TestHTTP_unansweredAnswers(t *testing.T) {
 		<-r.Context().Done()
 	})
 	deaf := http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
-	s := openOne(t, overHTTP(t, method("result", deaf, method("tools/call", asks, streamable(t, nil)))))
+	s := open(t, mcp.Config{Grace: 50 * time.Millisecond, Servers: []mcp.ServerConfig{
+		overHTTP(t, method("result", deaf, method("tools/call", asks, streamable(t, nil)))),
+	}})
 	if r := call(t, s, "echo", map[string]any{"text": "hello"}); !strings.Contains(said(r), "has ended: it sent more notifications and requests") {
 		t.Errorf("echo answered %+v", r)
 	}

@@ -136,9 +136,9 @@ func (s *server) use(ctx context.Context, c *connection, first func(error)) erro
 func (s *server) offer(c *connection, tools []*tool) {
 	s.mu.Lock()
 	s.live, s.tools = c, tools
-	s.status.State, s.status.Tools = StateReady, len(tools)
 	s.mu.Unlock()
 	s.relist()
+	s.set(func(t *Status) { t.State, t.Tools = StateReady, len(tools) })
 }
 
 // call calls a tool. The error is for the model.
