@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"mime"
+	"net"
 	"net/http"
 	"sync/atomic"
 	"time"
@@ -27,6 +28,13 @@ func (s *server) overHTTP(ctx context.Context, c *connection) sdk.Transport {
 	base := &http.Transport{
 		Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true, MaxIdleConnsPerHost: 4,
 		IdleConnTimeout: time.Minute, TLSHandshakeTimeout: 10 * time.Second,
+		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+			conn, err := (&net.Dialer{Timeout: s.cfg.StartTimeout}).DialContext(ctx, network, address)
+			if err != nil {
+				return nil, err
+			}
+			return &socket{Conn: conn, forget: context.AfterFunc(life, func() { _ = conn.Close() })}, nil
+		},
 	}
 	c.stop = func() {
 		cancel(errClosed)
@@ -45,6 +53,19 @@ func (s *server) overHTTP(ctx context.Context, c *connection) sdk.Transport {
 		},
 	}
 	return &sdk.StreamableClientTransport{Endpoint: s.cfg.URL, HTTPClient: client, MaxEventSize: maxMessage, MaxRetries: streamRetries}
+}
+
+// socket is closed with the connection, also when it was dialled for a request that is over.
+type socket struct {
+	net.Conn
+
+	forget func() bool
+}
+
+// Close implements [net.Conn].
+func (s *socket) Close() error {
+	s.forget()
+	return s.Conn.Close()
 }
 
 // bounded adds the headers to requests, and bounds their answers.
