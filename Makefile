@@ -97,8 +97,9 @@ test-race: warm ## run the tests with the race detector, shuffled (needs a C com
 	$(call tests,$(RACE) -shuffle=on -timeout 20m)
 
 .PHONY: npm-modules
-npm-modules: ## build plugins with Extism's kit for AssemblyScript, which comes from npm, into bin/npm
+npm-modules: ## build plugins with Extism's kit for AssemblyScript into bin/npm, and install an MCP server into bin/npm-mcp, from npm
 	host/testdata/npm/build.sh bin/npm
+	agent/mcp/testdata/npm/build.sh bin/npm-mcp
 
 .PHONY: model
 model: ## compare 10,000 random schedules on every store with the model in memory, with the race detector (a long run)

@@ -3,37 +3,48 @@ package agent
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/mortise-dev/mortise/abi"
 )
 
 // JoinTools makes one of several, as of the program's own tools and those of its
-// plugins. A name that is in two of them is an error. The lists are read once.
+// plugins. A name that is in two of them is an error. A part may change its list later:
+// then the first part that lists a name has it.
 func JoinTools(parts ...Tools) (Tools, error) {
-	out := &toolbox{owner: make(map[string]Tools)}
+	taken := make(map[string]bool)
 	for _, p := range parts {
 		for _, t := range p.Tools() {
-			if out.owner[t.Name] != nil {
+			if taken[t.Name] {
 				return nil, fmt.Errorf("agent: tool already registered: %.80s", t.Name)
 			}
-			out.owner[t.Name] = p
-			out.list = append(out.list, t)
+			taken[t.Name] = true
 		}
 	}
-	return out, nil
+	return toolbox(slices.Clone(parts)), nil
 }
 
-type toolbox struct {
-	list  []abi.Tool
-	owner map[string]Tools
-}
+type toolbox []Tools
 
-func (b *toolbox) Tools() []abi.Tool { return b.list }
-
-func (b *toolbox) CallTool(ctx context.Context, call abi.ToolCall) (abi.ToolResult, error) {
-	owner := b.owner[call.Name]
-	if owner == nil {
-		return abi.ToolResult{}, fmt.Errorf("tool '%.80s' not found", call.Name)
+func (b toolbox) Tools() []abi.Tool {
+	var out []abi.Tool
+	taken := make(map[string]bool)
+	for _, p := range b {
+		for _, t := range p.Tools() {
+			if !taken[t.Name] {
+				taken[t.Name] = true
+				out = append(out, t)
+			}
+		}
 	}
-	return owner.CallTool(ctx, call)
+	return out
+}
+
+func (b toolbox) CallTool(ctx context.Context, call abi.ToolCall) (abi.ToolResult, error) {
+	for _, p := range b {
+		if slices.ContainsFunc(p.Tools(), func(t abi.Tool) bool { return t.Name == call.Name }) {
+			return p.CallTool(ctx, call)
+		}
+	}
+	return abi.ToolResult{}, fmt.Errorf("tool '%.80s' not found", call.Name)
 }

@@ -55,7 +55,7 @@ func (s *server) dial(ctx context.Context) (*connection, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, s.cfg.StartTimeout, fmt.Errorf("it did not start within %v", s.cfg.StartTimeout))
 	defer cancel()
 	c, err := s.connect(ctx, "2025-11-25")
-	if _, refused := errors.AsType[*jsonrpc.Error](err); refused {
+	if refusal(err) != nil {
 		c, err = s.connect(ctx, "")
 	}
 	if err != nil && ctx.Err() != nil {
@@ -173,10 +173,10 @@ func (c *connection) explain(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
 	}
-	if refusal, ok := errors.AsType[*jsonrpc.Error](err); ok {
-		return fmt.Errorf("the server answered: %s (%d)", refusal.Message, refusal.Code)
+	if r := refusal(err); r != nil {
+		return fmt.Errorf("the server answered: %s (%d)", r.Message, r.Code)
 	}
-	pause(100*time.Millisecond, ctx.Done(), c.over) // the session ends a moment after its calls
+	pause(250*time.Millisecond, ctx.Done(), c.over) // the session ends a moment after its calls
 	select {
 	case <-c.over:
 		return errOver
@@ -186,6 +186,15 @@ func (c *connection) explain(ctx context.Context, err error) error {
 		return context.Cause(ctx)
 	}
 	return err
+}
+
+// refusal is the protocol error that a server answered, or nil. The SDK has one of its own for a request that never arrived.
+func refusal(err error) *jsonrpc.Error {
+	const rejectedByTransport = -32005
+	if r, ok := errors.AsType[*jsonrpc.Error](err); ok && r.Code != rejectedByTransport {
+		return r
+	}
+	return nil
 }
 
 // follow passes the progress of a call to the listeners of the run, when there is one. The function that it returns ends that.
@@ -217,7 +226,8 @@ func (c *connection) follow(ctx context.Context, params *sdk.CallToolParams) fun
 
 // progressed hands on an update, or drops it when too many wait already.
 func (c *connection) progressed(p *sdk.ProgressNotificationParams) {
-	updates, ok := c.progress.Load(p.ProgressToken)
+	found, _ := c.progress.Load(p.ProgressToken)
+	updates, ok := found.(chan string)
 	if !ok {
 		return
 	}
@@ -229,7 +239,7 @@ func (c *connection) progressed(p *sdk.ProgressNotificationParams) {
 		}
 	}
 	select {
-	case updates.(chan string) <- text + "\n": //nolint:forcetypeassert // follow stores nothing else
+	case updates <- text + "\n":
 	default:
 	}
 }

@@ -7,11 +7,17 @@ import (
 	"fmt"
 	"io"
 	"mime"
+	"net"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
+
+// streamRetries is how often in a row the stream of notifications is opened again before the session breaks: proxies close
+// idle ones.
+const streamRetries = 20
 
 var errNoStream = errors.New("the server does not open the stream of notifications")
 
@@ -22,6 +28,13 @@ func (s *server) overHTTP(ctx context.Context, c *connection) sdk.Transport {
 	base := &http.Transport{
 		Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true, MaxIdleConnsPerHost: 4,
 		IdleConnTimeout: time.Minute, TLSHandshakeTimeout: 10 * time.Second,
+		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+			conn, err := (&net.Dialer{Timeout: s.cfg.StartTimeout}).DialContext(ctx, network, address)
+			if err != nil {
+				return nil, err
+			}
+			return &socket{Conn: conn, forget: context.AfterFunc(life, func() { _ = conn.Close() })}, nil
+		},
 	}
 	c.stop = func() {
 		cancel(errClosed)
@@ -39,7 +52,20 @@ func (s *server) overHTTP(ctx context.Context, c *connection) sdk.Transport {
 			closed: func(f func()) func() bool { return context.AfterFunc(life, f) },
 		},
 	}
-	return &sdk.StreamableClientTransport{Endpoint: s.cfg.URL, HTTPClient: client, MaxEventSize: maxMessage}
+	return &sdk.StreamableClientTransport{Endpoint: s.cfg.URL, HTTPClient: client, MaxEventSize: maxMessage, MaxRetries: streamRetries}
+}
+
+// socket is closed with the connection, also when it was dialled for a request that is over.
+type socket struct {
+	net.Conn
+
+	forget func() bool
+}
+
+// Close implements [net.Conn].
+func (s *socket) Close() error {
+	s.forget()
+	return s.Conn.Close()
 }
 
 // bounded adds the headers to requests, and bounds their answers.
@@ -47,6 +73,7 @@ type bounded struct {
 	base    http.RoundTripper
 	headers map[string]string
 	meter   meter
+	asked   atomic.Int64 // answers to requests of the server that are being sent
 	// end ends the session; closed registers what is done when the connection is closed.
 	end    func(error)
 	closed func(func()) func() bool
@@ -56,6 +83,13 @@ type bounded struct {
 
 // RoundTrip implements [http.RoundTripper].
 func (b *bounded) RoundTrip(r *http.Request) (*http.Response, error) {
+	if answers(r) {
+		defer b.asked.Add(-1)
+		if b.asked.Add(1) > maxRequests {
+			b.end(errFlood)
+			return nil, errFlood
+		}
+	}
 	ctx, cancel := context.WithCancelCause(r.Context())
 	r = r.Clone(ctx)
 	for name, value := range b.headers {
@@ -71,10 +105,10 @@ func (b *bounded) RoundTrip(r *http.Request) (*http.Response, error) {
 		timer := time.AfterFunc(b.patience, func() { cancel(errNoStream) })
 		defer timer.Stop()
 	}
-	response, err := b.base.RoundTrip(r) //nolint:bodyclose // the caller closes it
+	response, err := b.base.RoundTrip(r)
 	if err != nil {
 		defer release()
-		if notifications && errors.Is(context.Cause(ctx), errNoStream) {
+		if notifications { // an error would make the SDK try again for minutes, whatever is closed meanwhile
 			return noStream(r), nil
 		}
 		return nil, err
@@ -84,6 +118,20 @@ func (b *bounded) RoundTrip(r *http.Request) (*http.Response, error) {
 		ReadCloser: response.Body, from: b, stream: kind == "text/event-stream", unasked: notifications, release: release,
 	}
 	return response, nil
+}
+
+// answers reports whether a request has an answer to one of the server: those of ours name their method early.
+func answers(r *http.Request) bool {
+	if r.Method != http.MethodPost || r.GetBody == nil {
+		return false
+	}
+	body, err := r.GetBody()
+	if err != nil {
+		return false
+	}
+	begin := make([]byte, 256)
+	n, _ := io.ReadFull(body, begin)
+	return !bytes.Contains(begin[:n], []byte(`"method":`))
 }
 
 // noStream is the answer of a server that has no stream of notifications.

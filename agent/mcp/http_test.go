@@ -27,8 +27,15 @@ func overHTTP(tb testing.TB, h http.Handler) mcp.ServerConfig {
 	return mcp.ServerConfig{Name: "helper", URL: site.URL + "/secret-path/mcp?key=secret-key", Headers: map[string]string{"Authorization": token}}
 }
 
-func streamable(opts *sdk.StreamableHTTPOptions) http.Handler {
+// streamable serves tools. Sessions that a client left are closed at the end.
+func streamable(tb testing.TB, opts *sdk.StreamableHTTPOptions) http.Handler {
+	tb.Helper()
 	server := newServer()
+	tb.Cleanup(func() {
+		for session := range server.Sessions() {
+			_ = session.Close()
+		}
+	})
 	return sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return server }, opts)
 }
 
@@ -50,8 +57,8 @@ func TestHTTP_calls(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			cfg := overHTTP(t, guarded(streamable(opts)))
-			cfg.CallTimeout = 200 * time.Millisecond
+			cfg := overHTTP(t, guarded(streamable(t, opts)))
+			cfg.CallTimeout = 3 * time.Second
 			s := openOne(t, cfg)
 			wantEcho(t, s)
 			if r := call(t, s, "fail", nil); r.Status != abi.ToolError || said(r) != "the disk is full" {
@@ -76,7 +83,7 @@ func TestHTTP_secrets(t *testing.T) {
 	cfg := overHTTP(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		panic(http.ErrAbortHandler)
 	}))
-	refused := overHTTP(t, guarded(streamable(nil)))
+	refused := overHTTP(t, guarded(streamable(t, nil)))
 	refused.Name, refused.Headers = "refused", map[string]string{"Authorization": "Bearer secret-other"}
 	down := cfg
 	down.Name, down.URL = "down", "http://user:secret-password@127.0.0.1:1/secret-path?key=secret-key"
@@ -105,7 +112,7 @@ func TestHTTP_redirects(t *testing.T) {
 	}
 	mux := http.NewServeMux()
 	mux.Handle("/secret-path/mcp", http.RedirectHandler("/there", http.StatusTemporaryRedirect))
-	mux.Handle("/there", guarded(streamable(nil)))
+	mux.Handle("/there", guarded(streamable(t, nil)))
 	wantEcho(t, openOne(t, overHTTP(t, mux)))
 }
 
@@ -114,14 +121,14 @@ func TestHTTP_restart(t *testing.T) {
 	t.Parallel()
 	var now atomic.Pointer[http.Handler]
 	set := func(h http.Handler) { now.Store(&h) }
-	set(streamable(nil))
+	set(streamable(t, nil))
 	s := openOne(t, overHTTP(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { (*now.Load()).ServeHTTP(w, r) })))
 	wantEcho(t, s)
 	set(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "starting", http.StatusServiceUnavailable) }))
 	if r := call(t, s, "echo", map[string]any{"text": "hello"}); r.Status != abi.ToolError || !strings.Contains(said(r), "Service Unavailable") {
 		t.Errorf("echo answered %+v", r)
 	}
-	set(streamable(nil))
+	set(streamable(t, nil))
 	if r := call(t, s, "echo", map[string]any{"text": "hello"}); r.Status != abi.ToolError || !strings.Contains(said(r), "has ended") {
 		t.Errorf("echo answered %+v", r)
 	}
@@ -160,14 +167,14 @@ func TestHTTP_floods(t *testing.T) {
 	t.Parallel()
 	changed := "data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/tools/list_changed\"}\n\n"
 	for name, h := range map[string]http.Handler{
-		"json":   method("tools/call", repeating("application/json", strings.Repeat(" ", 1<<12)), streamable(nil)),
-		"event":  method("tools/call", repeating("text/event-stream", "data: "+strings.Repeat("x", 1<<16)), streamable(nil)),
-		"events": method("tools/call", repeating("text/event-stream", changed), streamable(nil)),
+		"json":   method("tools/call", repeating("application/json", strings.Repeat(" ", 1<<12)), streamable(t, nil)),
+		"event":  method("tools/call", repeating("text/event-stream", "data: "+strings.Repeat("x", 1<<16)), streamable(t, nil)),
+		"events": method("tools/call", repeating("text/event-stream", changed), streamable(t, nil)),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := openOne(t, overHTTP(t, h))
-			if r := call(t, s, "echo", map[string]any{"text": "hello"}); r.Status != abi.ToolError || !strings.Contains(said(r), "has ended") {
+			if r := call(t, s, "echo", map[string]any{"text": "hello"}); r.Status != abi.ToolError {
 				t.Errorf("echo answered %+v", r)
 			}
 			eventually(t, "the session is renewed", func() bool { return s.Health()[0].Restarts > 0 && s.Health()[0].State == mcp.StateReady })
@@ -175,12 +182,35 @@ func TestHTTP_floods(t *testing.T) {
 	}
 	t.Run("unasked", func(t *testing.T) {
 		t.Parallel()
-		s := openOne(t, overHTTP(t, method(http.MethodGet, repeating("text/event-stream", changed), streamable(nil))))
+		s := openOne(t, overHTTP(t, method(http.MethodGet, repeating("text/event-stream", changed), streamable(t, nil))))
 		eventually(t, "the session is renewed", func() bool { return s.Health()[0].Restarts > 0 })
 		if h := s.Health()[0]; !strings.Contains(h.LastError, "more notifications") {
 			t.Errorf("health is %+v", h)
 		}
 	})
+}
+
+// TestHTTP_unansweredAnswers is about a server that asks and asks, and takes no answer.
+func TestHTTP_unansweredAnswers(t *testing.T) {
+	t.Parallel()
+	ping := func(w http.ResponseWriter, i int) {
+		_, _ = fmt.Fprintf(w, "data: {\"jsonrpc\":\"2.0\",\"id\":\"p%d\",\"method\":\"ping\"}\n\n", i)
+	}
+	asks := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		for i := range 100 {
+			ping(w, i)
+		}
+		_ = http.NewResponseController(w).Flush()
+		<-r.Context().Done()
+	})
+	deaf := http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
+	s := open(t, mcp.Config{Grace: 50 * time.Millisecond, Servers: []mcp.ServerConfig{
+		overHTTP(t, method("result", deaf, method("tools/call", asks, streamable(t, nil)))),
+	}})
+	if r := call(t, s, "echo", map[string]any{"text": "hello"}); !strings.Contains(said(r), "has ended: it sent more notifications and requests") {
+		t.Errorf("echo answered %+v", r)
+	}
 }
 
 // TestHTTP_noStream is about a server that accepts the request for its notifications and does not answer it.
@@ -192,7 +222,7 @@ func TestHTTP_noStream(t *testing.T) {
 		case <-r.Context().Done():
 		case <-over.Done():
 		}
-	}), streamable(nil)))
+	}), streamable(t, nil)))
 	t.Cleanup(end)
 	cfg.StartTimeout = 2 * time.Second
 	wantEcho(t, openOne(t, cfg))

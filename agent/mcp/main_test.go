@@ -60,6 +60,10 @@ func scripted(answers []string) {
 
 type none struct{}
 
+type words struct {
+	Text string `json:"text"`
+}
+
 // gate is closed once.
 type gate chan struct{}
 
@@ -67,9 +71,7 @@ func newServer() *sdk.Server {
 	s := sdk.NewServer(&sdk.Implementation{Name: "helper", Version: "1"}, nil)
 	yes := true
 	sdk.AddTool(s, &sdk.Tool{Name: "echo", Description: "Says it again.", Annotations: &sdk.ToolAnnotations{ReadOnlyHint: true}},
-		func(_ context.Context, _ *sdk.CallToolRequest, in struct {
-			Text string `json:"text"`
-		}) (*sdk.CallToolResult, any, error) {
+		func(_ context.Context, _ *sdk.CallToolRequest, in words) (*sdk.CallToolResult, any, error) {
 			return text(in.Text), nil, nil
 		})
 	sdk.AddTool(s, &sdk.Tool{Name: "sum", Annotations: &sdk.ToolAnnotations{DestructiveHint: &yes}},
@@ -115,14 +117,15 @@ func addContent(add adder) {
 		return &sdk.CallToolResult{Content: []sdk.Content{
 			&sdk.TextContent{Text: strings.Repeat("é", 1000)},
 			&sdk.TextContent{Text: "more"},
-			&sdk.ImageContent{MIMEType: "image/png", Data: make([]byte, 4<<20)},
+			&sdk.ImageContent{MIMEType: "image/png", Data: make([]byte, 3<<20+1)},
 		}}, nil
 	})
-	add("huge", func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
-		return text(strings.Repeat("x", 20<<20)), nil
+	add("nothing", func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+		return &sdk.CallToolResult{}, nil
 	})
-	add("nothing", func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) { return &sdk.CallToolResult{}, nil })
-	add("fail", func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) { return nil, errors.New("the disk is full") })
+	add("fail", func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+		return nil, errors.New("the disk is full")
+	})
 	add("env", func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 		return text(strings.Join(os.Environ(), "\n")), nil
 	})
@@ -175,8 +178,8 @@ func addTrouble(add adder) {
 		return text("sorry"), nil
 	})
 	add("ask", func(ctx context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
-		_, sampling := r.Session.CreateMessage(ctx, &sdk.CreateMessageParams{MaxTokens: 1, Messages: []*sdk.SamplingMessage{}})
-		_, roots := r.Session.ListRoots(ctx, nil)
+		_, sampling := r.Session.CreateMessage(ctx, &sdk.CreateMessageParams{MaxTokens: 1, Messages: []*sdk.SamplingMessage{}}) //nolint:staticcheck // servers still use it
+		_, roots := r.Session.ListRoots(ctx, nil)                                                                               //nolint:staticcheck // servers still use it
 		_, elicitation := r.Session.Elicit(ctx, &sdk.ElicitParams{Message: "your password?", RequestedSchema: map[string]any{"type": "object"}})
 		return text(fmt.Sprintf("%v\n%v\n%v", sampling, roots, elicitation)), nil
 	})

@@ -78,7 +78,8 @@ func (s *server) run(ctx context.Context, first func(error)) {
 			first(fmt.Errorf("mcp: server %q did not start: %s", s.cfg.Name, s.text(err)))
 		}
 		first(nil)
-		if pause(wait, ctx.Done(), nil); ctx.Err() != nil {
+		pause(wait, ctx.Done(), nil)
+		if ctx.Err() != nil {
 			break
 		}
 		wait = min(2*wait, s.all.MaxBackoff)
@@ -135,9 +136,9 @@ func (s *server) use(ctx context.Context, c *connection, first func(error)) erro
 func (s *server) offer(c *connection, tools []*tool) {
 	s.mu.Lock()
 	s.live, s.tools = c, tools
-	s.status.State, s.status.Tools = StateReady, len(tools)
 	s.mu.Unlock()
 	s.relist()
+	s.set(func(t *Status) { t.State, t.Tools = StateReady, len(tools) })
 }
 
 // call calls a tool. The error is for the model.

@@ -40,7 +40,6 @@ func (s *server) list(ctx context.Context, c *connection) ([]*tool, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, s.cfg.StartTimeout, fmt.Errorf("it did not list its tools within %v", s.cfg.StartTimeout))
 	defer cancel()
 	var out []*tool
-	names := make(map[string]bool)
 	cursor, left := "", 0
 	for range maxPages {
 		page, err := c.session.ListTools(ctx, &sdk.ListToolsParams{Cursor: cursor})
@@ -51,23 +50,13 @@ func (s *server) list(ctx context.Context, c *connection) ([]*tool, error) {
 			return nil, fmt.Errorf("list its tools: %w", err)
 		}
 		for _, t := range page.Tools {
-			if !s.wants(t.Name) {
-				continue
-			}
-			if len(out) == s.cfg.MaxTools {
+			switch {
+			case !s.wants(t.Name):
+			case len(out) == s.cfg.MaxTools:
 				left++
-				continue
+			default:
+				out = s.accept(ctx, out, t)
 			}
-			one, err := s.tool(t)
-			if err == nil && names[one.def.Name] {
-				err = errors.New("the server lists it twice")
-			}
-			if err != nil {
-				s.log.WarnContext(ctx, "mcp tool left out", "tool", clip(t.Name, maxName), "error", err)
-				continue
-			}
-			names[one.def.Name] = true
-			out = append(out, one)
 		}
 		if cursor = page.NextCursor; cursor == "" {
 			break
@@ -77,6 +66,19 @@ func (s *server) list(ctx context.Context, c *connection) ([]*tool, error) {
 		s.log.WarnContext(ctx, "mcp tools left out: there are too many; use Include, or raise MaxTools", "max", s.cfg.MaxTools, "more", left)
 	}
 	return out, nil
+}
+
+// accept adds a tool to a list if it fits.
+func (s *server) accept(ctx context.Context, list []*tool, t *sdk.Tool) []*tool {
+	one, err := s.tool(t)
+	if err == nil && slices.ContainsFunc(list, func(o *tool) bool { return o.def.Name == one.def.Name }) {
+		err = errors.New("the server lists it twice")
+	}
+	if err != nil {
+		s.log.WarnContext(ctx, "mcp tool left out", "tool", clip(t.Name, maxName), "error", s.text(err))
+		return list
+	}
+	return append(list, one)
 }
 
 func (s *server) wants(name string) bool {

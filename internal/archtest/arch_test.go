@@ -50,6 +50,7 @@ func arrows() map[string][]string {
 		"llm/openai":                          {"llm", "abi"},
 		"llm/providertest":                    {"abi"},
 		"agent":                               {"phases", "inbox", "notice", "llm", "abi", "internal/schema"}, // a plugin's arguments for a call must fit the tool, whoever offers it
+		"agent/mcp":                           {"agent", "internal/schema", "abi"},
 		"mailbox":                             {},
 		"mailbox/mailboxtest":                 {"mailbox"},
 		"mailbox/mailboxmetrics":              {"mailbox"},
@@ -120,6 +121,7 @@ func owners() map[string][]string {
 		"github.com/santhosh-tekuri/jsonsc": {"internal/schema"},
 		"github.com/openai/openai-go":       {"llm/openai"},
 		"github.com/google/jsonschema-go":   {"agent"},
+		"github.com/modelcontextprotocol":   {"agent/mcp"},
 	}
 }
 
