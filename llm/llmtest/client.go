@@ -44,14 +44,14 @@ func clientResumes(w *world) {
 	if !ok || begin == "" || !strings.HasPrefix(longText, begin) || a.Requests != 2 {
 		w.t.Errorf("%d requests, the text is %q", a.Requests, got)
 	}
-	sent := ""
+	var sent strings.Builder
 	for _, m := range w.lastQuery().Messages {
 		if m.Role == abi.RoleAssistant {
-			sent += m.Text()
+			sent.WriteString(m.Text())
 		}
 	}
-	if strings.TrimSpace(sent) != strings.TrimSpace(begin) {
-		w.t.Errorf("%q was sent back, want %q", sent, begin)
+	if strings.TrimSpace(sent.String()) != strings.TrimSpace(begin) {
+		w.t.Errorf("%q was sent back, want %q", sent.String(), begin)
 	}
 }
 

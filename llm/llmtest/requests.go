@@ -90,10 +90,11 @@ func systemMessages(w *world) {
 		system("Head one."), system("Head two."), user("First"), abi.Message{Role: abi.RoleAssistant, Content: []abi.ContentBlock{abi.Text("Second")}},
 		system("Between"), user("Third"), system("At the end")))
 	q := w.query(0)
-	all := q.System
-	for _, m := range q.Messages {
-		all += "\n" + m.Text()
+	parts := []string{q.System}
+	for i := range q.Messages {
+		parts = append(parts, q.Messages[i].Text())
 	}
+	all := strings.Join(parts, "\n")
 	at := -1
 	for _, want := range []string{"Head one.", "Head two.", "First", "Second", "Between", "Third", "At the end"} {
 		next := strings.Index(all, want)

@@ -229,7 +229,7 @@ func (r *ccRequest) checkCalls() *failure {
 			case slices.Contains(answered, m.CallID):
 				return wrong("", fmt.Sprintf("messages.[%d].tool_call_id", i), "Invalid parameter: Duplicate value for 'tool_call_id' of '%s' in message[%d]", m.CallID, i)
 			case len(open)+len(answered) == 0:
-				return wrong("", fmt.Sprintf("messages.[%d].role", i), "Invalid parameter: messages with role 'tool' must be a response to a preceeding message with 'tool_calls'.")
+				return wrong("", fmt.Sprintf("messages.[%d].role", i), "Invalid parameter: messages with role 'tool' must be a response to a preceding message with 'tool_calls'.")
 			case at < 0:
 				return wrong("", fmt.Sprintf("messages.[%d].tool_call_id", i), "Invalid parameter: 'tool_call_id' of '%s' not found in 'tool_calls' of previous message.", m.CallID)
 			}

@@ -1,6 +1,10 @@
 package providertest
 
-import "github.com/mortise-dev/mortise/abi"
+import (
+	"maps"
+
+	"github.com/mortise-dev/mortise/abi"
+)
 
 func ccUsage(a *ask) object {
 	u := &a.bill
@@ -36,14 +40,14 @@ func (s *Server) ccWhole(a *ask, r *reply) any {
 	text := map[string]string{}
 	for i := range r.pieces {
 		p := &r.pieces[i]
-		switch field := ccField(p.kind); {
-		case p.kind == callPiece:
+		if p.kind == callPiece {
 			calls = append(calls, ccCall(p, p.text))
 			m["tool_calls"] = calls
-		default:
-			text[field] += p.text
-			m[field] = text[field]
+			continue
 		}
+		field := ccField(p.kind)
+		text[field] += p.text
+		m[field] = text[field]
 	}
 	return object{
 		"id": a.id, "object": "chat.completion", "created": 1754425777, "model": a.model, "usage": ccUsage(a),
@@ -92,10 +96,7 @@ func (s *Server) ccEvents(a *ask, r *reply) []event {
 	}
 	last := emit(object{}, ccStop(r.stop))
 	if a.usage {
-		usage := object{}
-		for k, v := range last.data.(object) { //nolint:errcheck,forcetypeassert // emit makes it
-			usage[k] = v
-		}
+		usage := maps.Clone(last.data.(object)) //nolint:errcheck // emit makes it
 		usage["choices"], usage["usage"] = []any{}, ccUsage(a)
 		out = append(out, event{data: usage})
 	}

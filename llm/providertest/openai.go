@@ -131,7 +131,7 @@ func checkTools(tools []oaTool, field string) *failure {
 		if json.Unmarshal(t.Parameters, &schema) != nil {
 			continue // the shape is an object
 		}
-		why := ""
+		var why string
 		if kind := schema["type"]; kind != "object" {
 			if kind == nil {
 				kind = "None"

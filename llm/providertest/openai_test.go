@@ -306,7 +306,7 @@ func TestChatRejects(t *testing.T) {
 		{"empty", cc("", ""), 0, "Invalid 'messages': empty array"},
 		{"no content", cc(`{"role":"user"}`, ""), 0, "expected a string, got null"},
 		{"empty content", cc(`{"role":"user","content":[]}`, ""), 0, "Invalid 'messages[0].content': empty array"},
-		{"tool first", cc(hi+out, ""), 0, "must be a response to a preceeding message with 'tool_calls'"},
+		{"tool first", cc(hi+out, ""), 0, "must be a response to a preceding message with 'tool_calls'"},
 		{"tool of another", cc(hi+call+strings.Replace(out, "c1", "c2", 1), ""), 0, "'tool_call_id' of 'c2' not found"},
 		{"tool twice", cc(hi+call+out+out, ""), 0, "Duplicate value for 'tool_call_id' of 'c1'"},
 		{"not answered", cc(hi+call+`,`+hi, ""), 0, "did not have response messages: c1"},

@@ -44,7 +44,8 @@ func TestTakesRecordedRequests(t *testing.T) {
 			continue
 		}
 		status, answer, _ := w.post(e.path, e.body)
-		if sent[e.host]++; status != e.status {
+		sent[e.host]++
+		if status != e.status {
 			t.Errorf("%s: the fake answers %d, the API %d: %s\n%s", e.file, status, e.status, answer, e.body)
 		}
 	}

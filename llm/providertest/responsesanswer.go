@@ -1,6 +1,10 @@
 package providertest
 
-import "github.com/mortise-dev/mortise/abi"
+import (
+	"maps"
+
+	"github.com/mortise-dev/mortise/abi"
+)
 
 // rsObject is a response in a state.
 func rsObject(a *ask, status string, output []any) object {
@@ -84,9 +88,7 @@ func (b *rsBuilder) at(name, item string, data object) *event {
 func (b *rsBuilder) chunks(name, item string, p *piece, more object) {
 	for _, c := range p.chunks {
 		data := object{"delta": c}
-		for k, v := range more {
-			data[k] = v
-		}
+		maps.Copy(data, more)
 		e := b.at(name, item, data)
 		e.chunk, e.tokens = true, tokens(len(c))
 	}
@@ -150,9 +152,7 @@ func (b *rsBuilder) part(id string, p *piece, name, field string, more object) {
 	b.at("response.content_part.added", id, object{"content_index": 0, "part": rsPart(p.kind, "")})
 	b.chunks(name+".delta", id, p, more)
 	done := object{field: p.text}
-	for k, v := range more {
-		done[k] = v
-	}
+	maps.Copy(done, more)
 	b.at(name+".done", id, done)
 	b.at("response.content_part.done", id, object{"content_index": 0, "part": rsPart(p.kind, p.text)})
 }

@@ -41,7 +41,7 @@ type Server struct {
 
 // New starts a server on a free loopback port. The caller closes it.
 func New(cfg Config) (*Server, error) {
-	ctx, cancel := context.WithCancel(context.Background()) //nolint:forbidigo // ended by Close
+	ctx, cancel := context.WithCancel(context.Background()) // Close ends it
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		cancel()
