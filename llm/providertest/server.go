@@ -53,7 +53,7 @@ func New(cfg Config) (*Server, error) {
 	}
 	s.http = http.Server{
 		Handler: s, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: time.Minute, MaxHeaderBytes: 64 << 10,
-		BaseContext: func(net.Listener) context.Context { return ctx },
+		BaseContext: func(net.Listener) context.Context { return ctx }, ConnState: s.track,
 	}
 	s.done.Go(func() { _ = s.http.Serve(l) })
 	return s, nil
@@ -82,10 +82,19 @@ func (s *Server) Close() error {
 	return nil
 }
 
+// track counts connections, whose goroutines outlive their requests.
+func (s *Server) track(_ net.Conn, state http.ConnState) {
+	switch state {
+	case http.StateNew:
+		s.done.Add(1)
+	case http.StateClosed, http.StateHijacked:
+		s.done.Done()
+	case http.StateActive, http.StateIdle:
+	}
+}
+
 // ServeHTTP answers one request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	s.done.Add(1)
-	defer s.done.Done()
 	p, counts := protocolOf(r.URL.Path, r.Header)
 	w.Header().Set(p.idHeader, newID("req_"))
 	select {
