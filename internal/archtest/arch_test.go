@@ -49,6 +49,7 @@ func arrows() map[string][]string {
 		"llm/anthropic":                       {"llm", "abi"},
 		"llm/openai":                          {"llm", "abi"},
 		"llm/providertest":                    {"abi"},
+		"llm/llmtest":                         {"llm", "llm/providertest", "abi"},
 		"agent":                               {"phases", "inbox", "notice", "llm", "abi", "internal/schema"}, // a plugin's arguments for a call must fit the tool, whoever offers it
 		"agent/mcp":                           {"agent", "internal/schema", "abi"},
 		"mailbox":                             {},

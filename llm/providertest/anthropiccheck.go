@@ -258,7 +258,7 @@ func (r *anRequest) checkLoop(s *Server) string {
 		issued := slices.ContainsFunc(t.blocks, func(b *anBlock) bool { return s.paired(b.ID) != "" })
 		if issued || i == first && r.Thinking.Type == "enabled" {
 			return fmt.Sprintf("messages.%d.content.0.type: Expected `thinking` or `redacted_thinking`, but found `%s`. When `thinking` is enabled, "+
-				"a final `assistant` message must start with a thinking block (preceeding the lastmost set of `tool_use` and `tool_result` blocks). "+
+				"a final `assistant` message must start with a thinking block (preceding the lastmost set of `tool_use` and `tool_result` blocks). "+
 				"We recommend you include thinking blocks from previous turns. To avoid this requirement, disable `thinking`.", t.at, t.blocks[0].Type)
 		}
 	}

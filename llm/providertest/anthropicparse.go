@@ -254,7 +254,8 @@ func (r *anRequest) checkCache() string {
 		if c == nil {
 			return
 		}
-		if n++; c.TTL == "1h" && short {
+		n++
+		if c.TTL == "1h" && short {
 			message = "a ttl='1h' cache_control block must not come after a ttl='5m' cache_control block. Note that blocks are processed in the following order: `tools`, `system`, `messages`."
 		}
 		short = short || c.TTL != "1h"

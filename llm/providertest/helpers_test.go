@@ -50,7 +50,8 @@ func (w *world) post(path, body string, headers ...string) (status int, answer s
 	r.Header.Set("X-Api-Key", w.Key())
 	r.Header.Set("Authorization", "Bearer "+w.Key())
 	for i := 0; i < len(headers); i += 2 {
-		if r.Header.Set(headers[i], headers[i+1]); headers[i+1] == "" {
+		r.Header.Set(headers[i], headers[i+1])
+		if headers[i+1] == "" {
 			r.Header.Del(headers[i])
 		}
 	}

@@ -141,6 +141,9 @@ func (f *Fault) failure(api API) *failure {
 			out.status = statusOverloaded
 		}
 	}
+	if out.status == http.StatusNotFound && f.Type == "" {
+		out.code = "model_not_found"
+	}
 	if out.message == "" {
 		out.message = "The server had an error while processing your request."
 		if out.status == statusOverloaded {

@@ -41,7 +41,7 @@ type Server struct {
 
 // New starts a server on a free loopback port. The caller closes it.
 func New(cfg Config) (*Server, error) {
-	ctx, cancel := context.WithCancel(context.Background()) //nolint:forbidigo // ended by Close
+	ctx, cancel := context.WithCancel(context.Background()) // Close ends it
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		cancel()
@@ -53,7 +53,7 @@ func New(cfg Config) (*Server, error) {
 	}
 	s.http = http.Server{
 		Handler: s, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: time.Minute, MaxHeaderBytes: 64 << 10,
-		BaseContext: func(net.Listener) context.Context { return ctx },
+		BaseContext: func(net.Listener) context.Context { return ctx }, ConnState: s.track,
 	}
 	s.done.Go(func() { _ = s.http.Serve(l) })
 	return s, nil
@@ -82,11 +82,20 @@ func (s *Server) Close() error {
 	return nil
 }
 
+// track counts connections, whose goroutines outlive their requests.
+func (s *Server) track(_ net.Conn, state http.ConnState) {
+	switch state {
+	case http.StateNew:
+		s.done.Add(1)
+	case http.StateClosed, http.StateHijacked:
+		s.done.Done()
+	case http.StateActive, http.StateIdle:
+	}
+}
+
 // ServeHTTP answers one request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	s.done.Add(1)
-	defer s.done.Done()
-	p, counts := s.protocol(r.URL.Path)
+	p, counts := protocolOf(r.URL.Path, r.Header)
 	w.Header().Set(p.idHeader, newID("req_"))
 	select {
 	case s.slots <- struct{}{}:
