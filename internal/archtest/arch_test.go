@@ -46,6 +46,7 @@ func arrows() map[string][]string {
 		"llm/replay":                          {"llm", "llm/transcript", "abi"},
 		"llm/anthropic":                       {"llm", "abi"},
 		"llm/providertest":                    {"abi"},
+		"llm/llmtest":                         {"llm", "llm/providertest", "abi"},
 		"agent":                               {"phases", "inbox", "notice", "llm", "abi", "internal/schema"}, // a plugin's arguments for a call must fit the tool, whoever offers it
 		"mailbox":                             {},
 		"mailbox/mailboxtest":                 {"mailbox"},

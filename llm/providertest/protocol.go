@@ -49,7 +49,11 @@ type ask struct {
 	prompt      prompt
 	bill        abi.Usage
 	long        int64 // tokens written to the cache for an hour
-	cost        float64
+	// summary reports whether reasoning has its text; played and output are the answer of Responses.
+	summary bool
+	played  []event
+	output  []any
+	cost    float64
 }
 
 // failure is why a request is rejected or breaks. Kind is the error's type.
@@ -64,7 +68,7 @@ func invalid(message string) *failure {
 	return &failure{status: http.StatusBadRequest, message: message}
 }
 
-func (s *Server) protocol(path string) (p *protocol, counts bool) {
+func protocolOf(path string, h http.Header) (p *protocol, counts bool) {
 	switch path {
 	case "/v1/messages", "/v1/messages/count_tokens":
 		p = anthropic()
@@ -73,7 +77,9 @@ func (s *Server) protocol(path string) (p *protocol, counts bool) {
 	case "/v1/chat/completions":
 		p = chat()
 	default:
-		p = chat()
+		if p = chat(); h.Get("Anthropic-Version") != "" && h.Get("X-Api-Key") != "" {
+			p = anthropic()
+		}
 		p.parse = nil
 	}
 	return p, strings.HasSuffix(path, "_tokens")

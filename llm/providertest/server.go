@@ -86,7 +86,7 @@ func (s *Server) Close() error {
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.done.Add(1)
 	defer s.done.Done()
-	p, counts := s.protocol(r.URL.Path)
+	p, counts := protocolOf(r.URL.Path, r.Header)
 	w.Header().Set(p.idHeader, newID("req_"))
 	select {
 	case s.slots <- struct{}{}:
