@@ -11,28 +11,49 @@ import (
 	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/llm"
 	"github.com/mortise-dev/mortise/llm/anthropic"
+	"github.com/mortise-dev/mortise/llm/llmtest"
 	"github.com/mortise-dev/mortise/llm/providertest"
 )
 
-// fake starts a strict fake of the API, and a model that calls it.
+// TestContract runs the contract of a provider, for a model that takes a thinking budget and one that adapts.
+func TestContract(t *testing.T) {
+	t.Parallel()
+	for _, thinker := range []string{"claude-sonnet-4-5", "claude-opus-4-8"} {
+		t.Run(thinker, func(t *testing.T) {
+			t.Parallel()
+			llmtest.TestModel(t, func(t *testing.T, s *providertest.Server) llm.Model {
+				t.Helper()
+				return asking(t, s)
+			}, llmtest.Options{Model: sonnet, Thinker: thinker})
+		})
+	}
+}
+
+// asking returns a model that calls a fake.
+func asking(t *testing.T, s *providertest.Server) *anthropic.Model {
+	t.Helper()
+	transport := &http.Transport{}
+	t.Cleanup(transport.CloseIdleConnections)
+	m, err := anthropic.New(anthropic.Config{BaseURL: s.URL(), Key: providertest.DefaultKey, HTTP: &http.Client{Transport: transport}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// fake starts a strict fake of the API, and returns a model that calls it.
 func fake(t *testing.T, reply func(q providertest.Query) providertest.Answer) (*anthropic.Model, *providertest.Server) {
 	t.Helper()
 	s, err := providertest.New(providertest.Config{Reply: reply})
 	if err != nil {
 		t.Fatal(err)
 	}
-	transport := &http.Transport{}
 	t.Cleanup(func() {
-		transport.CloseIdleConnections()
 		if err := s.Close(); err != nil {
 			t.Error(err)
 		}
 	})
-	m, err := anthropic.New(anthropic.Config{BaseURL: s.URL(), Key: providertest.DefaultKey, HTTP: &http.Client{Transport: transport}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return m, s
+	return asking(t, s), s
 }
 
 // TestRun runs steps with thinking, parallel calls and streams that break against a server that is as strict as the API.
