@@ -11,6 +11,7 @@ import (
 	"github.com/anthropics/anthropic-sdk-go/option"
 	"github.com/anthropics/anthropic-sdk-go/packages/ssestream"
 
+	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/llm"
 )
 
@@ -80,7 +81,7 @@ func (s *stream) event(data []byte) error {
 	}
 	switch e.Type {
 	case "ping":
-		return s.send(llm.Delta{Type: llm.DeltaUsage})
+		return s.send(llm.Delta{Type: llm.DeltaUsage, Usage: &abi.Usage{}})
 	case "error":
 		return eventError(data)
 	case "message_start":

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -132,4 +133,12 @@ func client(w *wire) *http.Client { return &http.Client{Transport: w} }
 
 func newModel(w *wire) (*anthropic.Model, error) {
 	return anthropic.New(anthropic.Config{Key: key, HTTP: client(w)})
+}
+
+func retryAfter(err error) time.Duration {
+	failure, _ := errors.AsType[*llm.Error](err)
+	if failure == nil {
+		return 0
+	}
+	return failure.RetryAfter
 }

@@ -208,6 +208,8 @@ func TestAnthropicRejects(t *testing.T) {
 		{"effort", an(hi, `,"output_config":{"effort":"low"}`), 0, "does not support the effort parameter"},
 		{"both", an(hi, `,"temperature":0.5,"top_p":0.5`), 0, "cannot both be specified"},
 		{"range", an(hi, `,"temperature":1.5`), 0, "temperature: range: 0..1"},
+		{"sampling", strings.Replace(an(hi, `,"top_p":0.5`), "sonnet-4-5", "opus-4-8", 1), 0, "are not supported on this model"},
+		{"prefill", strings.Replace(an(hi+`,{"role":"assistant","content":"The"}`, ""), "sonnet-4-5", "opus-4-8", 1), 0, "does not support assistant message prefill"},
 		{"image type", image("image/bmp", ""), 0, "Input should be 'image/jpeg'"},
 		{"image data", image("image/png", "!"), 0, "invalid base64"},
 		{"image", image("image/png", "AAAA"), 0, "Could not process image"},

@@ -184,9 +184,15 @@ func (b *anBlock) abi() abi.ContentBlock {
 }
 
 func (r *anRequest) checkLimits(spec ModelSpec, counts bool) string {
+	// Adaptive thinking alone means Claude 4.7 or later here.
+	newer := spec.Thinking == ThinkingAdaptive
 	switch {
+	case newer && len(r.Messages) > 0 && r.Messages[len(r.Messages)-1].Role == "assistant":
+		return "This model does not support assistant message prefill. The conversation must end with a user message."
 	case counts:
 		return ""
+	case newer && (r.Temperature != nil && *r.Temperature != 1 || r.TopP != nil && *r.TopP != 1 || r.TopK != nil):
+		return "`temperature`, `top_p` and `top_k` are not supported on this model."
 	case r.MaxTokens < 0:
 		return "max_tokens: Input should be greater than or equal to 0"
 	case r.MaxTokens > spec.MaxOutput:
