@@ -45,6 +45,8 @@ func arrows() map[string][]string {
 		"llm/transcript":                      {"abi"},
 		"llm/replay":                          {"llm", "llm/transcript", "abi"},
 		"llm/openai":                          {"llm", "abi"},
+		"llm/providertest":                    {"abi"},
+		"llm/llmtest":                         {"llm", "llm/providertest", "abi"},
 		"agent":                               {"phases", "inbox", "notice", "llm", "abi", "internal/schema"}, // a plugin's arguments for a call must fit the tool, whoever offers it
 		"mailbox":                             {},
 		"mailbox/mailboxtest":                 {"mailbox"},
