@@ -178,7 +178,7 @@ func (c *chatReader) toolCall(t chatCall) {
 	}
 	c.arguments(call, text)
 	if len(t.Extra) > 0 && string(t.Extra) != "null" {
-		c.answer.delta(llm.Delta{Type: llm.DeltaSignature, Text: extra{call.id, t.Extra}.signature()})
+		call.extra = extra{call.id, t.Extra}.signature()
 	}
 }
 
