@@ -100,7 +100,7 @@ func thinks(r *Request) bool {
 			return true
 		}
 	}
-	for _, prefix := range []string{"o1", "o3", "o4"} {
+	for _, prefix := range []string{"o1", "o3", "o4", "gpt-5"} {
 		if strings.HasPrefix(name, prefix) {
 			return true
 		}

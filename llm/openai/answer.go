@@ -35,6 +35,8 @@ type call struct {
 	arguments     []byte
 	sent          int
 	started, done bool
+	// extra is a signature that follows the call.
+	extra string
 }
 
 func newAnswer(tools []abi.Tool, emit func(llm.Delta) bool) *answer {
@@ -103,6 +105,9 @@ func (a *answer) advance() {
 			return
 		}
 		a.delta(llm.Delta{Type: llm.DeltaBlockStop})
+		if c.extra != "" {
+			a.delta(llm.Delta{Type: llm.DeltaSignature, Text: c.extra})
+		}
 		a.emitted++
 	}
 }

@@ -44,6 +44,8 @@ type chatCall struct {
 	Index    *int         `json:"index"`
 	ID       string       `json:"id"`
 	Function chatFunction `json:"function"`
+	// Extra is a vendor's own, see extraSignature.
+	Extra json.RawMessage `json:"extra_content"`
 }
 
 type chatFunction struct {
@@ -175,6 +177,9 @@ func (c *chatReader) toolCall(t chatCall) {
 		text = string(t.Function.Arguments)
 	}
 	c.arguments(call, text)
+	if len(t.Extra) > 0 && string(t.Extra) != "null" {
+		call.extra = extra{call.id, t.Extra}.signature()
+	}
 }
 
 // find returns the call under way that a part belongs to. Some servers give no index, or

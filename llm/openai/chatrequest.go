@@ -138,15 +138,20 @@ func (m *Model) chatAnswer(place int, msg *abi.Message) (*sdk.ChatCompletionAssi
 	if text != "" {
 		out.Content.OfString = param.NewOpt(text)
 	}
+	extras := extrasOf(msg)
 	for i := range msg.ToolCalls {
 		c := &msg.ToolCalls[i]
 		arguments, err := argumentsText(place, c)
 		if err != nil {
 			return nil, err
 		}
-		out.ToolCalls = append(out.ToolCalls, sdk.ChatCompletionMessageToolCallUnionParam{OfFunction: &sdk.ChatCompletionMessageFunctionToolCallParam{
+		call := &sdk.ChatCompletionMessageFunctionToolCallParam{
 			ID: m.chatID(c.ID), Function: sdk.ChatCompletionMessageFunctionToolCallFunctionParam{Name: fitName(c.Name), Arguments: arguments},
-		}})
+		}
+		if content, ok := extras[c.ID]; ok {
+			call.SetExtraFields(map[string]any{"extra_content": content})
+		}
+		out.ToolCalls = append(out.ToolCalls, sdk.ChatCompletionMessageToolCallUnionParam{OfFunction: call})
 	}
 	if text == "" && len(out.ToolCalls) == 0 {
 		return nil, nil

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"strings"
 
 	"github.com/mortise-dev/mortise/abi"
@@ -99,7 +100,8 @@ func argumentsText(place int, c *abi.ToolCall) (string, error) {
 	return strings.TrimSpace(out.String()), nil
 }
 
-// parameters is the schema of a tool as an object, which the API demands.
+// parameters is the schema of a tool as it is, but for what OpenAI demands: it is an object
+// that has properties.
 func parameters(t *abi.Tool) (map[string]any, error) {
 	schema, ok := t.Parameters.(map[string]any)
 	if !ok && t.Parameters != nil {
@@ -111,8 +113,7 @@ func parameters(t *abi.Tool) (map[string]any, error) {
 			return nil, &llm.Error{Kind: llm.KindInvalidRequest, Message: fmt.Sprintf("tool %.80q: the parameters are no JSON Schema object", t.Name), Err: err}
 		}
 	}
-	if len(schema) == 0 {
-		schema = map[string]any{"type": "object", "properties": map[string]any{}}
-	}
-	return schema, nil
+	out := map[string]any{"type": "object", "properties": map[string]any{}}
+	maps.Copy(out, schema)
+	return out, nil
 }

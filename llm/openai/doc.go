@@ -7,6 +7,10 @@
 // all items in the order in which the model wrote them. Chat Completions takes no reasoning
 // back; a text of reasoning that a server streams is a thinking block without signature.
 //
+// A conversation that ends with a message of the assistant is sent as it is: both APIs take
+// it, and the model writes a new message behind it. llm.Client ends with a message of the
+// user when it continues an answer.
+//
 // Names of tools and ids of calls that the API does not take are replaced, the same ones
 // each time, and names are restored in the answer.
 //

@@ -84,11 +84,14 @@ func faultIn(data []byte) (f fault, found bool) {
 func (m *Model) refusal(model string, response *http.Response) error {
 	defer func() { _ = response.Body.Close() }()
 	body, _ := io.ReadAll(io.LimitReader(response.Body, maxErrorBody)) // The status alone says the most of it.
-	f, _ := faultIn(body)
+	f, found := faultIn(body)
 	if f == (fault{}) {
 		f.Message = cmp.Or(strings.TrimSpace(string(body)), http.StatusText(response.StatusCode))
 	}
 	e := m.fail(model, response.StatusCode, f)
+	if response.StatusCode == http.StatusNotFound && !found { // of a server that has no such path
+		e.Kind = llm.KindInvalidRequest
+	}
 	e.RetryAfter = retryAfter(response.Header, m.cfg.Now())
 	return e
 }
@@ -113,7 +116,7 @@ func kindOf(status int, f fault) llm.Kind {
 	switch {
 	case status == http.StatusUnauthorized, status == http.StatusForbidden, status == http.StatusPaymentRequired:
 		return llm.KindUnauthorized
-	case status == http.StatusNotFound && strings.Contains(strings.ToLower(f.Message), "model"):
+	case status == http.StatusNotFound:
 		return llm.KindModelNotFound
 	case status == http.StatusTooManyRequests:
 		return llm.KindRateLimited

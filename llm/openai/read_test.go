@@ -295,3 +295,28 @@ func TestClientRecovers(t *testing.T) {
 		t.Errorf("sent %s", w.sent)
 	}
 }
+
+// TestChatExtraContent: what Gemini sends with a call goes back with it.
+func TestChatExtraContent(t *testing.T) {
+	t.Parallel()
+	const extra = `"extra_content":{"google":{"thought_signature":"c2ln"}}`
+	w := &wire{body: events(delta(`{"content":"Hm."}`), delta(`{"tool_calls":[{"index":0,"id":"c0","function":{"name":"a","arguments":"{}"},`+extra+`}]}`), finish("stop"))}
+	m := open(t, w, openai.Config{API: openai.Chat})
+	got, err := streamed(t.Context(), m, conversation())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if shown(got) != "text(Hm.) thinking()* c0:a{} tool_use" {
+		t.Errorf("got %s", shown(got))
+	}
+	next := conversation()
+	next.Messages = append(next.Messages, got.Message)
+	_, _ = streamed(t.Context(), m, next)
+	if !strings.Contains(w.sent, extra) {
+		t.Errorf("sent %s", w.sent)
+	}
+	_, _ = open(t, w, openai.Config{}).Infer(t.Context(), next)
+	if strings.Contains(w.sent, "c2ln") || strings.Contains(w.sent, "openai.extra") {
+		t.Errorf("the Responses API gets it too: %s", w.sent)
+	}
+}

@@ -37,7 +37,7 @@ func conversation() llm.Request {
 			{Name: "read", Description: "Reads a file.", Parameters: map[string]any{
 				"type": "object", "properties": map[string]any{"path": map[string]any{"type": "string"}}, "required": []any{"path"},
 			}},
-			{Name: "files.list/all"},
+			{Name: "files.list/all", Parameters: map[string]any{"type": "object", "additionalProperties": false}},
 		},
 		Messages: []abi.Message{
 			{ID: "system", Role: abi.RoleSystem, Content: text("You are careful.")},
