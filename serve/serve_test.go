@@ -270,11 +270,15 @@ func (w *world) follow(run, after string) *stream {
 
 func (w *world) stream(method, path, body string, header ...string) *stream {
 	w.t.Helper()
-	resp := w.open(method, path, body, append(header, "Accept", eventStream)...)
+	return w.read(w.open(method, path, body, append(header, "Accept", eventStream)...))
+}
+
+func (w *world) read(resp *http.Response) *stream {
+	w.t.Helper()
 	if resp.StatusCode != http.StatusOK || resp.Header.Get("Content-Type") != eventStream {
 		data, _ := io.ReadAll(resp.Body)
 		resp.Body.Close()
-		w.t.Fatalf("%s %s: %d %s", method, path, resp.StatusCode, data)
+		w.t.Fatalf("%s %s: %d %s", resp.Request.Method, resp.Request.URL, resp.StatusCode, data)
 	}
 	s := &stream{t: w.t, resp: resp, scan: bufio.NewScanner(resp.Body)}
 	s.scan.Buffer(nil, 8<<20)
