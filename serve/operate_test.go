@@ -124,7 +124,9 @@ func TestDeadLetters(t *testing.T) {
 	if again.Run == first.Run || again.Thread != first.Thread {
 		t.Errorf("replayed as %+v", again)
 	}
-	w.follow(again.Run, "").until("settled")
+	if list := w.follow(again.Run, "").until("settled"); strings.Count(told(list), "run_started") != 1 {
+		t.Errorf("the replayed run is %s", told(list))
+	}
 	w.want(http.StatusNoContent, http.MethodDelete, "/v1/dead-letters/"+first.Dispatch, "")
 	w.refused(http.StatusConflict, http.MethodPost, "/v1/dead-letters/"+first.Dispatch+"/replay", "")
 	w.refused(http.StatusNotFound, http.MethodDelete, "/v1/dead-letters/none", "")

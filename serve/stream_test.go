@@ -142,6 +142,24 @@ func TestHeartbeat(t *testing.T) {
 	}
 }
 
+// TestLongStream: a stream outlives the time in which its request has to arrive.
+func TestLongStream(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, options{serve: func(c *serve.Config) { c.Limits.Heartbeat, c.Limits.Read = 2*time.Millisecond, 300*time.Millisecond }})
+	s := w.stream(http.MethodPost, "/v1/runs", say("hold"))
+	<-w.mind.begun
+	for n := 0; n < 200; {
+		if !s.scan.Scan() {
+			t.Fatalf("the stream ended: %v", s.scan.Err())
+		}
+		if s.scan.Text() == ":" {
+			n++
+		}
+	}
+	close(w.mind.release)
+	s.until("settled")
+}
+
 // TestFailure: a run that fails shows its failure in its events, and ends.
 func TestFailure(t *testing.T) {
 	t.Parallel()
