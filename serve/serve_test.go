@@ -38,7 +38,7 @@ func must(t testing.TB, err error) {
 //	ask         calls the tool ask, which waits for a decision, and then says its result
 //	hold        waits until it is released, and says so
 //	slow        calls the tool slow, which waits until it is cancelled
-//	flood       streams 4 MiB after it was released
+//	flood       streams 2 MiB after it was released
 //	fail        fails for good
 type mind struct {
 	begun, release chan struct{}
@@ -75,7 +75,7 @@ func (m *mind) Stream(ctx context.Context, r llm.Request, emit func(llm.Delta) b
 		case <-ctx.Done():
 			return ctx.Err()
 		}
-		for range map[string]int{"flood": 128}[what] {
+		for range map[string]int{"flood": 64}[what] {
 			emit(llm.Delta{Type: llm.DeltaText, Text: strings.Repeat("x", 32<<10)})
 		}
 		emit(llm.Delta{Type: llm.DeltaText, Text: "released"})

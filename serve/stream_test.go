@@ -21,7 +21,7 @@ type small struct{ net.Listener }
 func (l small) Accept() (net.Conn, error) {
 	c, err := l.Listener.Accept()
 	if tcp, ok := c.(*net.TCPConn); ok {
-		_ = tcp.SetWriteBuffer(128 << 10)
+		_ = tcp.SetWriteBuffer(64 << 10)
 	}
 	return c, err
 }
@@ -32,7 +32,7 @@ func TestSlowReader(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, options{
 		runtime: func(c *mortise.Config) { c.Mailbox.Events, c.Mailbox.EventBytes = 10_000, 64<<20 },
-		serve:   func(c *serve.Config) { c.Limits.SlowBytes = 256 << 10 },
+		serve:   func(c *serve.Config) { c.Limits.SlowBytes = 128 << 10 },
 	})
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
@@ -42,7 +42,7 @@ func TestSlowReader(t *testing.T) {
 	client := &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
 		c, err := (&net.Dialer{}).DialContext(ctx, network, listener.Addr().String())
 		if tcp, ok := c.(*net.TCPConn); ok {
-			_ = tcp.SetReadBuffer(128 << 10)
+			_ = tcp.SetReadBuffer(64 << 10)
 		}
 		return c, err
 	}}}
