@@ -26,7 +26,9 @@ func withTokens(c *serve.Config) {
 // page of a configured origin does.
 func TestWebPages(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, options{serve: func(c *serve.Config) { c.Origins, c.Hosts = []string{"https://app.example.com"}, []string{"mortise.internal"} }})
+	w := newWorld(t, options{serve: func(c *serve.Config) {
+		c.Origins, c.Hosts = []string{"https://app.example.com"}, []string{"mortise.internal"}
+	}})
 	for name, header := range map[string][]string{
 		"another origin":        {"Origin", "https://evil.example.com"},
 		"no origin":             {"Origin", "null"},
@@ -121,11 +123,13 @@ func TestNew_refuses(t *testing.T) {
 	w := newWorld(t, options{})
 	ok := serve.Config{Runtime: w.runtime, Store: w.store}
 	for want, change := range map[string]func(*serve.Config){
-		"Config.Runtime":       func(c *serve.Config) { c.Runtime = nil },
-		"Config.Store":         func(c *serve.Config) { c.Store = nil },
-		"less than 16 bytes":   func(c *serve.Config) { c.Tokens = []serve.Token{{Name: "t", Secret: "short", Scopes: []string{"run"}}} },
-		"no scopes":            func(c *serve.Config) { c.Tokens = []serve.Token{{Name: "t", Secret: runToken}} },
-		`scope "root"`:         func(c *serve.Config) { c.Tokens = []serve.Token{{Name: "t", Secret: runToken, Scopes: []string{"root"}}} },
+		"Config.Runtime":     func(c *serve.Config) { c.Runtime = nil },
+		"Config.Store":       func(c *serve.Config) { c.Store = nil },
+		"less than 16 bytes": func(c *serve.Config) { c.Tokens = []serve.Token{{Name: "t", Secret: "short", Scopes: []string{"run"}}} },
+		"no scopes":          func(c *serve.Config) { c.Tokens = []serve.Token{{Name: "t", Secret: runToken}} },
+		`scope "root"`: func(c *serve.Config) {
+			c.Tokens = []serve.Token{{Name: "t", Secret: runToken, Scopes: []string{"root"}}}
+		},
 		"is not an origin":     func(c *serve.Config) { c.Origins = []string{"https://example.com/path"} },
 		`"*" is not an origin`: func(c *serve.Config) { c.Origins = []string{"*"} },
 	} {

@@ -16,7 +16,7 @@ import (
 func ready(context.Context) error { return nil }
 
 func reload(context.Context) error {
-	return &serve.Refused{Reason: `unknown key "modle"`, Hint: "did you mean model?"}
+	return &serve.Refused{Reason: `unknown key "colour"`, Hint: "did you mean color?"}
 }
 
 // shelf has a plugin and a policy.
@@ -73,7 +73,7 @@ func TestModules(t *testing.T) {
 	}
 	w.want(http.StatusOK, http.MethodPost, "/v1/policies/summarizer/rollback", "")
 	w.refused(http.StatusNotFound, http.MethodPost, "/v1/plugins/digest/rollback", "")
-	if p := w.refused(http.StatusUnprocessableEntity, http.MethodPost, "/v1/reload", ""); !strings.Contains(p.Detail, "modle") || p.Hint == "" {
+	if p := w.refused(http.StatusUnprocessableEntity, http.MethodPost, "/v1/reload", ""); !strings.Contains(p.Detail, "colour") || p.Hint == "" {
 		t.Errorf("the problem is %+v", p)
 	}
 	if a := w.want(http.StatusOK, http.MethodGet, "/metrics", ""); string(a.body) != "up 1\n" {

@@ -40,7 +40,9 @@ func whole(t *testing.T, more func(*serve.Config)) *world {
 
 type sessions struct{ *compaction.Memory }
 
-func (s sessions) Events(thread string) ([]compaction.Event, error) { return s.Memory.Events(thread), nil }
+func (s sessions) Events(thread string) ([]compaction.Event, error) {
+	return s.Memory.Events(thread), nil
+}
 
 // route is one of the document.
 type route struct {

@@ -54,7 +54,7 @@ func TestReattach(t *testing.T) {
 			two := newWorld(t, options{store: open(), mind: one.mind, idle: true})
 			s := one.stream(http.MethodPost, "/v1/threads/t/runs", say("ask"))
 			list := s.until("run_waiting")
-			run := list[0].field(t, "run_id").(string)
+			run := list[0].run(t)
 			there := two.follow(run, "")
 			there.until("run_waiting")
 			two.want(http.StatusOK, http.MethodPost, "/v1/runs/"+run+"/decisions", `{"decisions":[{"target":"ticket","action":"allow","result":"yes"}]}`)
@@ -85,7 +85,7 @@ func TestDecisions(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, options{})
 	s := w.stream(http.MethodPost, "/v1/threads/t/runs", say("ask"))
-	run := s.until("run_waiting")[0].field(t, "run_id").(string)
+	run := s.until("run_waiting")[0].run(t)
 	var view struct {
 		Status, Wait string
 		Tickets      []struct {
@@ -199,10 +199,10 @@ func TestOnDisconnect(t *testing.T) {
 	w := newWorld(t, options{})
 	cancels := w.stream(http.MethodPost, "/v1/threads/t/runs?on_disconnect=cancel", say("hold"))
 	<-w.mind.begun
-	first := cancels.until("run_started")[0].field(t, "run_id").(string)
+	first := cancels.until("run_started")[0].run(t)
 	stays := w.stream(http.MethodPost, "/v1/threads/u/runs", say("hold"))
 	<-w.mind.begun
-	second := stays.until("run_started")[0].field(t, "run_id").(string)
+	second := stays.until("run_started")[0].run(t)
 	stays.close()
 	cancels.close()
 	if list := w.follow(first, "").until("settled"); list[len(list)-1].field(t, "termination") != "cancelled" {
@@ -242,7 +242,7 @@ func TestIdempotency(t *testing.T) {
 func TestGap(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, options{runtime: func(c *mortise.Config) { c.Mailbox.Events, c.Mailbox.EventPause = 4, -1 }})
-	run := w.stream(http.MethodPost, "/v1/threads/t/runs", say("say a b c d e f")).until("settled")[0].field(t, "run_id").(string)
+	run := w.stream(http.MethodPost, "/v1/threads/t/runs", say("say a b c d e f")).until("settled")[0].run(t)
 	list := w.follow(run, "1-1").rest()
 	if list[0].name != "gap" || list[0].field(t, "messages") != "/v1/threads/t/messages" || !strings.HasSuffix(told(list), "run_ended settled") {
 		t.Errorf("the events are %v", list)
@@ -257,8 +257,8 @@ func TestSubmission_refuses(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, options{})
 	for body, want := range map[string]string{
-		say("hi", `"agent":"nobody"`):                                             "body.agent",
-		say("hi", `"mode":"foreground"`, `"not_before":"2030-01-01T00:00:00Z"`):     "body.not_before",
+		say("hi", `"agent":"nobody"`):                                           "body.agent",
+		say("hi", `"mode":"foreground"`, `"not_before":"2030-01-01T00:00:00Z"`): "body.not_before",
 		`{}`: "body.input",
 		`{"input":[{"role":"user","content":[{"type":"text","text":"a","x":1}]}]}`: "body.input",
 		`{"input":"x","mode":"sideways"}`:                                          "body.mode",

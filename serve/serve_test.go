@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -25,7 +26,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func must(t testing.TB, err error) {
+func must(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
@@ -253,6 +254,12 @@ func (e event) field(t *testing.T, name string) any {
 	return v[name]
 }
 
+// run is the id of an event's run.
+func (e event) run(t *testing.T) string {
+	t.Helper()
+	return fmt.Sprint(e.field(t, "run_id"))
+}
+
 // stream reads server-sent events.
 type stream struct {
 	t    *testing.T
@@ -270,7 +277,7 @@ func (w *world) follow(run, after string) *stream {
 
 func (w *world) stream(method, path, body string, header ...string) *stream {
 	w.t.Helper()
-	return w.read(w.open(method, path, body, append(header, "Accept", eventStream)...))
+	return w.read(w.open(method, path, body, append(header, "Accept", eventStream)...)) //nolint:bodyclose // the stream closes it
 }
 
 func (w *world) read(resp *http.Response) *stream {
