@@ -63,10 +63,13 @@ type place struct {
 	id                    position
 }
 
-// frameOf translates an event.
-func frameOf(e mailbox.Event, at place) frame {
-	f := frame{id: at.id, name: e.Type, data: map[string]json.RawMessage{}}
+// frameOf translates an event. It is false for one that is not of the run: the dispatch was
+// replayed for another one, or it is about this process.
+func frameOf(e mailbox.Event, at place) (f frame, ok bool) {
+	f = frame{id: at.id, name: e.Type, data: map[string]json.RawMessage{}}
 	switch e.Type {
+	case mailbox.EventMoved:
+		return f, false
 	case mailbox.EventFailed, mailbox.EventRefused:
 		f.put("detail", string(e.Data))
 	case mailbox.EventSkipped:
@@ -76,9 +79,12 @@ func frameOf(e mailbox.Event, at place) frame {
 			f.data = map[string]json.RawMessage{}
 		}
 	}
+	if run := f.text("run_id"); run != "" && run != at.run {
+		return f, false
+	}
 	f.name = f.rename(e.Type)
 	f.place(at)
-	return f
+	return f, true
 }
 
 // rename chooses the name on the wire, and drops what says the same.

@@ -136,10 +136,11 @@ func (f *follower) next(ctx context.Context, feed *mailbox.Feed, d *mailbox.Disp
 		return false, nil
 	}
 	f.at.event = e.Seq
-	if e.Type == mailbox.EventMoved {
+	out, ok := frameOf(e, f.place(d.ID))
+	if !ok {
 		return true, nil
 	}
-	return true, f.send(frameOf(e, f.place(d.ID)))
+	return true, f.send(out)
 }
 
 func (f *follower) gap(d *mailbox.Dispatch, next uint64) error {

@@ -15,6 +15,7 @@ func (s *Server) guard(mux *http.ServeMux) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		out := newWriter(w, s.cfg.Limits.Write)
 		defer s.recovered(out, r)
+		r.Body = body{r.Body, out.control}
 		if p := s.admit(out, r); p != nil {
 			p.write(out)
 			return
@@ -23,7 +24,7 @@ func (s *Server) guard(mux *http.ServeMux) http.Handler {
 			out.WriteHeader(http.StatusNoContent)
 			return
 		}
-		if _, pattern := mux.Handler(r); pattern == "" {
+		if _, pattern := mux.Handler(r); pattern == "" || r.Method == http.MethodHead { // a stream has no head alone
 			noRoute(mux, r).write(out)
 			return
 		}

@@ -75,10 +75,15 @@ type newThreadInput struct {
 	Body         runRequest
 }
 
+// submitInput has the fields of newThreadInput once more: huma does not see those of an embedded
+// type that is not exported.
 type submitInput struct {
-	newThreadInput
-
-	Thread string `path:"thread" maxLength:"256"`
+	Thread       string `path:"thread" maxLength:"256"`
+	After        string `query:"after" maxLength:"64" doc:"Of a stream: the event after which it begins."`
+	OnDisconnect string `query:"on_disconnect" enum:"continue,cancel" doc:"Of a stream: what becomes of the run when the client leaves. It continues by default."`
+	Accept       string `header:"Accept" doc:"text/event-stream answers with the events of the run."`
+	Key          string `header:"Idempotency-Key" maxLength:"256"`
+	Body         runRequest
 }
 
 type submitted struct {
@@ -95,7 +100,7 @@ type streamed struct {
 }
 
 func (s *Server) newThread(ctx context.Context, in *newThreadInput) (*streamed, error) {
-	return s.submit(ctx, &submitInput{newThreadInput: *in})
+	return s.submit(ctx, &submitInput{After: in.After, OnDisconnect: in.OnDisconnect, Accept: in.Accept, Key: in.Key, Body: in.Body})
 }
 
 func (s *Server) submit(ctx context.Context, in *submitInput) (*streamed, error) {

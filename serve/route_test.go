@@ -1,0 +1,226 @@
+package serve_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/mortise-dev/mortise"
+	"github.com/mortise-dev/mortise/compaction"
+	"github.com/mortise-dev/mortise/internal/schema"
+	"github.com/mortise-dev/mortise/record"
+	"github.com/mortise-dev/mortise/serve"
+)
+
+// whole is a server that has all routes.
+func whole(t *testing.T, more func(*serve.Config)) *world {
+	t.Helper()
+	records, err := record.Open(t.TempDir(), record.Config{})
+	must(t, err)
+	t.Cleanup(func() { _ = records.Close() })
+	memory := compaction.NewMemory()
+	return newWorld(t, options{
+		runtime: func(c *mortise.Config) {
+			c.Records = records
+			c.Compaction = &compaction.Config{Policy: compaction.Policy{WindowTokens: 100_000}, Summarizer: compaction.Digest{}, Store: memory}
+		},
+		serve: func(c *serve.Config) {
+			c.Records, c.Sessions, c.Modules = records, sessions{memory}, &shelf{}
+			c.Reload, c.Ready = reload, ready
+			c.Metrics = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "up 1") })
+			if more != nil {
+				more(c)
+			}
+		},
+	})
+}
+
+type sessions struct{ *compaction.Memory }
+
+func (s sessions) Events(thread string) ([]compaction.Event, error) {
+	return s.Memory.Events(thread), nil
+}
+
+// route is one of the document.
+type route struct {
+	method, path string
+	Security     []map[string][]string
+	RequestBody  *struct {
+		Content map[string]struct{ Schema map[string]any }
+	}
+	Parameters []struct{ Name, In string }
+	Responses  map[string]any
+}
+
+// scope is what the route wants of a token.
+func (r route) scope() string { return r.Security[0]["bearer"][0] }
+
+// takes reports what type of body the route has, or nothing.
+func (r route) takes() string {
+	if r.RequestBody == nil {
+		return ""
+	}
+	for kind := range r.RequestBody.Content {
+		return kind
+	}
+	return ""
+}
+
+// at is the path with its parameters.
+func (r route) at(values map[string]string) string {
+	path := r.path
+	for name, v := range values {
+		path = strings.ReplaceAll(path, "{"+name+"}", v)
+	}
+	return path
+}
+
+func routes(t *testing.T, w *world, header ...string) (list []route) {
+	t.Helper()
+	var doc struct {
+		OpenAPI string
+		Paths   map[string]map[string]route
+	}
+	w.want(http.StatusOK, http.MethodGet, "/openapi.json", "", header...).decode(t, &doc)
+	if !strings.HasPrefix(doc.OpenAPI, "3.1") {
+		t.Errorf("the document is of OpenAPI %q", doc.OpenAPI)
+	}
+	for path, item := range doc.Paths {
+		for method, r := range item {
+			r.method, r.path = strings.ToUpper(method), path
+			list = append(list, r)
+		}
+	}
+	slices.SortFunc(list, func(a, b route) int { return strings.Compare(a.path+a.method, b.path+b.method) })
+	return list
+}
+
+// valid are bodies that routes take, by path.
+func valid(r route) string {
+	switch {
+	case strings.HasSuffix(r.path, "/runs"):
+		return say("say hi")
+	case strings.HasSuffix(r.path, "/runs/{run}/decisions"):
+		return `{"decisions":[{"target":"ticket","action":"allow"}]}`
+	case r.takes() == "application/wasm":
+		return "\x00asm"
+	case r.takes() != "":
+		return `{}`
+	}
+	return ""
+}
+
+var values = map[string]string{"thread": "t", "run": "none", "dispatch": "none", "name": "none"}
+
+// TestDocument: the document lists all routes, each of which is refused in the same way for the same fault.
+func TestDocument(t *testing.T) {
+	t.Parallel()
+	w := whole(t, func(c *serve.Config) {
+		withTokens(c)
+		c.Limits.Body, c.Limits.Rate = 4096, -1
+	})
+	list := routes(t, w)
+	var got []string
+	for _, r := range list {
+		got = append(got, r.method+" "+r.path)
+		t.Run(r.method+r.path, func(t *testing.T) {
+			t.Parallel()
+			w := *w
+			w.t = t
+			w.faults(r)
+		})
+	}
+	want := []string{
+		"GET /v1/dead-letters", "DELETE /v1/dead-letters/{dispatch}", "POST /v1/dead-letters/{dispatch}/replay", "POST /v1/drain",
+		"GET /v1/plugins", "PUT /v1/plugins/{name}", "GET /v1/plugins/{name}/history", "POST /v1/plugins/{name}/rollback",
+		"GET /v1/policies", "PUT /v1/policies/{name}", "GET /v1/policies/{name}/history", "POST /v1/policies/{name}/rollback",
+		"POST /v1/reload", "POST /v1/runs", "GET /v1/runs/{run}", "POST /v1/runs/{run}/cancel", "POST /v1/runs/{run}/decisions",
+		"GET /v1/runs/{run}/events", "POST /v1/runs/{run}/interrupt", "GET /v1/status", "GET /v1/threads/{thread}",
+		"GET /v1/threads/{thread}/compactions", "POST /v1/threads/{thread}/compactions", "DELETE /v1/threads/{thread}/compactions/latest",
+		"GET /v1/threads/{thread}/decisions", "GET /v1/threads/{thread}/messages", "POST /v1/threads/{thread}/runs",
+	}
+	slices.Sort(got)
+	slices.Sort(want)
+	if !slices.Equal(got, want) {
+		t.Errorf("the routes are %q", got)
+	}
+}
+
+// faults sends a route all that it refuses.
+func (w *world) faults(r route) {
+	w.t.Helper()
+	tokens := map[string]string{serve.ScopeRun: runToken, serve.ScopeRead: readToken, serve.ScopeAdmin: adminToken}
+	path, body, auth := r.at(values), valid(r), "Bearer "+tokens[r.scope()]
+	send := func(status int, method, path, body string) problem {
+		w.t.Helper()
+		return w.refused(status, method, path, body, "Authorization", auth, "Content-Type", r.takes())
+	}
+	w.refused(http.StatusUnauthorized, r.method, path, body, "Content-Type", r.takes())
+	other := runToken
+	if r.scope() == serve.ScopeRun {
+		other = readToken
+	}
+	w.refused(http.StatusForbidden, r.method, path, body, "Authorization", "Bearer "+other, "Content-Type", r.takes())
+	if p := send(http.StatusMethodNotAllowed, http.MethodPatch, path, ""); !strings.Contains(p.Hint, r.method) {
+		w.t.Errorf("the problem is %+v", p)
+	}
+	if p := send(http.StatusBadRequest, r.method, path+"?unknown=1", body); p.Field != "query.unknown" {
+		w.t.Errorf("the problem is %+v", p)
+	}
+	switch r.takes() {
+	case "":
+		if p := send(http.StatusBadRequest, r.method, path, `{}`); p.Field != "body" {
+			w.t.Errorf("the problem is %+v", p)
+		}
+		return
+	case "application/json":
+		var fields map[string]any
+		must(w.t, json.Unmarshal([]byte(body), &fields))
+		fields["unknown"] = 1
+		more, _ := json.Marshal(fields)
+		if p := send(http.StatusBadRequest, r.method, path, string(more)); p.Field != "body.unknown" {
+			w.t.Errorf("the problem is %+v", p)
+		}
+		send(http.StatusUnprocessableEntity, r.method, path, `[]`)
+		send(http.StatusBadRequest, r.method, path, `{"`)
+	}
+	send(http.StatusRequestEntityTooLarge, r.method, path, strings.Repeat("x", 5000))
+	w.refused(http.StatusUnsupportedMediaType, r.method, path, body, "Authorization", auth, "Content-Type", "text/plain")
+}
+
+// TestSchemas: the schemas of requests are valid, and take what the routes take.
+func TestSchemas(t *testing.T) {
+	t.Parallel()
+	w := whole(t, nil)
+	var doc map[string]any
+	w.want(http.StatusOK, http.MethodGet, "/openapi.json", "").decode(t, &doc)
+	for _, r := range routes(t, w) {
+		if r.takes() != "application/json" {
+			continue
+		}
+		root := map[string]any{"components": doc["components"], "allOf": []any{r.RequestBody.Content[r.takes()].Schema}}
+		s, err := schema.Compile(root)
+		must(t, err)
+		var body any
+		must(t, json.Unmarshal([]byte(valid(r)), &body))
+		if err := s.Check(body); err != nil {
+			t.Errorf("%s %s: %v", r.method, r.path, err)
+		}
+		if err := s.Check(map[string]any{"unknown": true}); err == nil {
+			t.Errorf("%s %s: its schema takes anything", r.method, r.path)
+		}
+	}
+}
+
+// TestNoRoute: what is no route is a problem, too.
+func TestNoRoute(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, options{})
+	for _, path := range []string{"/", "/v1", "/v1/plugins", "/v1/reload", "/v2/runs", "/docs", "/v1/threads/t/compactions", "/metrics"} {
+		w.refused(http.StatusNotFound, http.MethodGet, path, "")
+	}
+	w.refused(http.StatusMethodNotAllowed, http.MethodGet, "/v1/runs", "")
+}
