@@ -39,7 +39,7 @@ func (r *Runtime) agentOf(ctx context.Context, j *mailbox.Job) (agent.Config, er
 		Take:    func(ctx context.Context, thread string) (agent.Delivery, error) { return r.out.Take(ctx, thread) },
 		Resolve: func(_ context.Context, id string) (agent.Profile, error) { return r.profile(j, id) },
 		Listen:  func(ctx context.Context, e agent.Event) { r.listen(ctx, j, e) },
-		Logger:  r.cfg.Logger.With("run_id", j.Run.ID, "thread_id", j.Dispatch.Thread),
+		Logger:  r.cfg.Logger,
 	}
 	if r.compactor != nil {
 		out.Compactor = r.compactor

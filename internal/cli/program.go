@@ -125,6 +125,9 @@ func (p *program) openServers(ctx context.Context) (err error) {
 	return err
 }
 
+// renewals is how often a lease is renewed before it would end.
+const renewals = 3
+
 func (p *program) openRuntime(ctx context.Context) error {
 	agents, err := liveAgents(p.cfg, p.parts.tools, p.servers)
 	if err != nil {
@@ -135,7 +138,7 @@ func (p *program) openRuntime(ctx context.Context) error {
 		Store: p.store, Outbox: p.outbox, Records: p.records, Words: p.cfg.Tasks.words,
 		Observe: p.parts.shared.observe, Logger: p.logger,
 		Mailbox: mailbox.Config{
-			Workers: p.cfg.Serve.Workers, Lease: time.Duration(p.cfg.Serve.Lease), CloseWait: cmp.Or(time.Duration(p.cfg.Serve.Grace), defaultGrace),
+			Workers: p.cfg.Serve.Workers, Lease: time.Duration(p.cfg.Serve.Lease), Renew: time.Duration(p.cfg.Serve.Lease) / renewals, CloseWait: cmp.Or(time.Duration(p.cfg.Serve.Grace), defaultGrace),
 		},
 	}
 	if p.parts.summarizer != nil {

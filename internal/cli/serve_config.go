@@ -7,6 +7,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/mortise-dev/mortise/serve"
 )
@@ -66,6 +67,9 @@ func (c *ServeConfig) override(listen, admin string, workers int) error {
 func (c *ServeConfig) validate() error {
 	if c.Workers < 0 {
 		return fmt.Errorf("serve.workers: is %d; write a number from 1, or leave it out", c.Workers)
+	}
+	if c.Lease != 0 && time.Duration(c.Lease) < time.Second {
+		return fmt.Errorf("serve.lease: is %s; write 1s or more", time.Duration(c.Lease))
 	}
 	seen := map[string]bool{}
 	for i, t := range c.Tokens {
