@@ -34,28 +34,23 @@ type follower struct {
 
 // follow sends events until the run has settled.
 func (f *follower) follow(ctx context.Context) error {
+	var seen mailbox.Run // as it was when nothing was to come before it changes
 	for poll := firstPoll; ; poll = min(2*poll, lastPoll) {
-		// First the run: when it is done, it has got its last dispatch.
 		run, found, err := f.s.box().Queue().Run(ctx, f.run)
-		if err == nil && !found {
-			err = mailbox.ErrNotFound
+		if err != nil || !found {
+			return cmp.Or(err, mailbox.ErrNotFound)
 		}
-		if err != nil {
-			return err
-		}
-		list, err := f.s.dispatches(ctx, run)
-		if err != nil {
-			return err
-		}
-		before := f.at
-		for i := range list {
-			if err := f.dispatch(ctx, &list[i]); err != nil {
+		before, over := f.at, true
+		if run.Ref() != seen.Ref() || !run.UpdatedAt.Equal(seen.UpdatedAt) {
+			if over, err = f.round(ctx, run); err != nil {
 				return err
 			}
 		}
-		over := !slices.ContainsFunc(list, func(d mailbox.Dispatch) bool { return !d.Status.Terminal() })
+		if over {
+			seen = run
+		}
 		switch {
-		case run.Status == mailbox.RunDone && over:
+		case over && run.Status == mailbox.RunDone:
 			f.at.event = ended
 			return f.send(settledFrame(run, f.place("")))
 		case f.at != before:
@@ -66,6 +61,23 @@ func (f *follower) follow(ctx context.Context) error {
 			}
 		}
 	}
+}
+
+// round sends the events of the dispatches that a run has. It reports whether they were over when
+// it began. A run that was done before that has no others.
+func (f *follower) round(ctx context.Context, run mailbox.Run) (over bool, err error) {
+	list, err := f.s.dispatches(ctx, run)
+	if err != nil {
+		return false, err
+	}
+	over = true
+	for i := range list {
+		if err := f.dispatch(ctx, &list[i]); err != nil {
+			return false, err
+		}
+		over = over && list[i].Status.Terminal()
+	}
+	return over, nil
 }
 
 // wait waits for a change of the run, and keeps the stream alive.

@@ -15,7 +15,6 @@ func (s *Server) guard(mux *http.ServeMux) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		out := newWriter(w, s.cfg.Limits.Write)
 		defer s.recovered(out, r)
-		r.Body = body{r.Body, out.control}
 		if p := s.admit(out, r); p != nil {
 			p.write(out)
 			return

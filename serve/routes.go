@@ -8,11 +8,6 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 )
 
-// listType is the messages of an input.
-//
-//nolint:gochecknoglobals // a type
-var listType = reflect.TypeFor[[]inputMessage]()
-
 // schemaName names a type in the OpenAPI document. Those of other packages have the name of
 // theirs, so that no two are the same.
 func schemaName(t reflect.Type, hint string) string {

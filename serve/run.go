@@ -68,6 +68,7 @@ func (s *Server) run(ctx context.Context, id string) (mailbox.Run, error) {
 	if err != nil || !found {
 		return run, cmp.Or(s.failure(ctx, err), error(notFound("run")))
 	}
+	s.outage.Store(false)
 	return run, nil
 }
 

@@ -1,7 +1,9 @@
 package serve_test
 
 import (
+	"bytes"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"slices"
 	"strings"
@@ -9,6 +11,7 @@ import (
 
 	"github.com/mortise-dev/mortise"
 	"github.com/mortise-dev/mortise/mailbox"
+	"github.com/mortise-dev/mortise/serve"
 	"github.com/mortise-dev/mortise/store/memstore"
 )
 
@@ -77,6 +80,49 @@ func TestReattach(t *testing.T) {
 				t.Errorf("the stream of the other process ended with %+v", got[len(got)-1])
 			}
 		})
+	}
+}
+
+// TestRestart: a run that waits for a decision outlives its process. A client continues where it was.
+func TestRestart(t *testing.T) {
+	t.Parallel()
+	file := sqlite(t)
+	one := newWorld(t, options{store: file()})
+	s := one.stream(http.MethodPost, "/v1/threads/t/runs", say("ask"), "Idempotency-Key", "k")
+	list := s.until("run_waiting")
+	one.close()
+	list = append(list, s.rest()...)
+	two := newWorld(t, options{store: file()})
+	if again := two.submit("/v1/threads/t/runs", say("ask"), "Idempotency-Key", "k"); !again.Repeated || again.Run != list[0].run(t) {
+		t.Errorf("the same request is %+v", again)
+	}
+	rest := two.follow(list[0].run(t), list[len(list)-1].id)
+	two.want(http.StatusOK, http.MethodPost, "/v1/runs/"+list[0].run(t)+"/decisions", `{"decisions":[{"target":"ticket","action":"result","result":{"n":1}}]}`)
+	list = append(list, rest.rest()...)
+	if got := told(list); strings.Count(got, "run_started") != 2 || !strings.HasSuffix(got, "run_ended settled") {
+		t.Errorf("the events are %s", got)
+	}
+	if all := two.follow(list[0].run(t), "").rest(); !slices.Equal(all, list) {
+		t.Errorf("all events are\n%s, want\n%s", told(all), told(list))
+	}
+}
+
+// TestLog: requests that change runs have one line each, without what they bring.
+func TestLog(t *testing.T) {
+	t.Parallel()
+	var buf bytes.Buffer
+	w := newWorld(t, options{serve: func(c *serve.Config) {
+		withTokens(c)
+		c.Logger = slog.New(slog.NewJSONHandler(&buf, nil))
+	}})
+	auth := []string{"Authorization", "Bearer " + runToken}
+	run := w.submit("/v1/threads/t/runs", say("hold the secret"), auth...).Run
+	<-w.mind.begun
+	w.want(http.StatusOK, http.MethodPost, "/v1/runs/"+run+"/cancel", "", auth...)
+	w.want(http.StatusUnauthorized, http.MethodPost, "/v1/runs", say("hold the secret"))
+	text := buf.String()
+	if strings.Count(text, "\n") != 2 || strings.Count(text, run) != 2 || strings.Count(text, `"caller":"runner"`) != 2 || strings.Contains(text, "secret") || strings.Contains(text, runToken) {
+		t.Errorf("the log is\n%s", text)
 	}
 }
 

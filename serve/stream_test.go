@@ -160,6 +160,22 @@ func TestLongStream(t *testing.T) {
 	s.until("settled")
 }
 
+// TestAhead: a client that is ahead of its run waits, and gets the end.
+func TestAhead(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, options{serve: func(c *serve.Config) { c.Limits.Heartbeat = time.Millisecond }})
+	run := w.submit("/v1/runs", say("hold")).Run
+	<-w.mind.begun
+	s := w.follow(run, "99-end")
+	for range 4 {
+		s.scan.Scan() // comments
+	}
+	close(w.mind.release)
+	if list := s.rest(); told(list) != "settled" {
+		t.Errorf("the events are %s", told(list))
+	}
+}
+
 // TestFailure: a run that fails shows its failure in its events, and ends.
 func TestFailure(t *testing.T) {
 	t.Parallel()

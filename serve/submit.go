@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"reflect"
 	"strings"
 	"time"
 
@@ -51,7 +52,7 @@ type inputMessage struct {
 // Schema implements huma.SchemaProvider.
 func (input) Schema(r huma.Registry) *huma.Schema {
 	return &huma.Schema{
-		OneOf:    []*huma.Schema{{Type: huma.TypeString, MinLength: new(1)}, r.Schema(listType, true, "")},
+		OneOf:    []*huma.Schema{{Type: huma.TypeString, MinLength: new(1)}, r.Schema(reflect.TypeFor[[]inputMessage](), true, "")},
 		Examples: []any{"What is in this folder?"},
 	}
 }

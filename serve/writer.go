@@ -1,7 +1,6 @@
 package serve
 
 import (
-	"io"
 	"net/http"
 	"time"
 )
@@ -44,17 +43,3 @@ func (w *writer) flush() error {
 
 // extend allows the next write its time. A writer without deadlines, as of tests, has none.
 func (w *writer) extend() { _ = w.control.SetWriteDeadline(time.Now().Add(w.limit)) }
-
-// body ends the time limit for reading a request when it was read: a response may take longer,
-// and net/http would take the end of that time for a client that has left.
-type body struct {
-	io.ReadCloser
-
-	control *http.ResponseController
-}
-
-// Close implements io.Closer.
-func (b body) Close() error {
-	_ = b.control.SetReadDeadline(time.Time{})
-	return b.ReadCloser.Close() //nolint:wrapcheck // it is the body's
-}
