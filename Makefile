@@ -96,6 +96,10 @@ warm: ## compile the guests into the caches of the tests, which takes ten times 
 test-race: warm ## run the tests with the race detector, shuffled (needs a C compiler)
 	$(call tests,$(RACE) -shuffle=on -timeout 20m)
 
+.PHONY: e2e
+e2e: ## 300 runs over HTTP while mortise serve is killed 50 times (some minutes; make test does a small one)
+	MORTISE_E2E=full $(GO) test -count=1 -v -timeout 30m -run TestServe_killed ./internal/e2e
+
 .PHONY: npm-modules
 npm-modules: ## build plugins with Extism's kit for AssemblyScript into bin/npm, and install an MCP server into bin/npm-mcp, from npm
 	host/testdata/npm/build.sh bin/npm

@@ -109,7 +109,7 @@ func owners() map[string][]string {
 		"github.com/spf13/cobra":            {"internal/cli", "cmd"},
 		"github.com/goccy/go-yaml":          {"internal/cli"},
 		"modernc.org/sqlite":                {"host/sqlitekv", "store/sqlitestore"},
-		"github.com/prometheus":             {"mailbox/mailboxmetrics"},
+		"github.com/prometheus":             {"mailbox/mailboxmetrics", "internal/cli"},
 		"go.opentelemetry.io":               {"mailbox/mailboxtrace"},
 		"github.com/jackc/pgx":              {"store/pgstore"},
 		"github.com/tidwall/btree":          {"store/memstore", "store/natsstore"},

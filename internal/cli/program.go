@@ -11,10 +11,14 @@ import (
 	"sync"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
 	"github.com/mortise-dev/mortise"
 	"github.com/mortise-dev/mortise/agent/mcp"
 	"github.com/mortise-dev/mortise/host"
 	"github.com/mortise-dev/mortise/mailbox"
+	"github.com/mortise-dev/mortise/mailbox/mailboxmetrics"
 	"github.com/mortise-dev/mortise/outbox"
 	"github.com/mortise-dev/mortise/record"
 	"github.com/mortise-dev/mortise/serve"
@@ -31,6 +35,7 @@ type program struct {
 	servers *mcp.Servers
 	runtime *mortise.Runtime
 	server  *serve.Server
+	metrics *prometheus.Registry
 
 	store    mailbox.Store
 	sessions session.Store // nil without a store
@@ -133,12 +138,18 @@ func (p *program) openRuntime(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	p.metrics = prometheus.NewRegistry()
+	observer, err := mailboxmetrics.New(mailboxmetrics.Config{Registry: p.metrics, Store: p.store})
+	if err != nil {
+		return err
+	}
 	cfg := mortise.Config{
 		Agents: agents, Default: p.cfg.DefaultAgent, Plugins: p.parts.set.Plugins(), HookTimeout: p.cfg.hookTimeout(),
 		Store: p.store, Outbox: p.outbox, Records: p.records, Words: p.cfg.Tasks.words,
 		Observe: p.parts.shared.observe, Logger: p.logger,
 		Mailbox: mailbox.Config{
-			Workers: p.cfg.Serve.Workers, Lease: time.Duration(p.cfg.Serve.Lease), Renew: time.Duration(p.cfg.Serve.Lease) / renewals, CloseWait: cmp.Or(time.Duration(p.cfg.Serve.Grace), defaultGrace),
+			Observers: []mailbox.Observer{observer},
+			Workers: p.cfg.Serve.Workers, MaxAttempts: p.cfg.Serve.MaxAttempts, Lease: time.Duration(p.cfg.Serve.Lease), Renew: time.Duration(p.cfg.Serve.Lease) / renewals, CloseWait: cmp.Or(time.Duration(p.cfg.Serve.Grace), defaultGrace),
 		},
 	}
 	if p.parts.summarizer != nil {
@@ -159,7 +170,7 @@ func (p *program) openServer(context.Context) error {
 	}
 	cfg := serve.Config{
 		Runtime: p.runtime, Store: p.store, Modules: p.modules, Records: p.records, Tokens: tokens,
-		Origins: p.cfg.Serve.Origins, Hosts: p.cfg.Serve.Hosts, Logger: p.logger,
+		Metrics: promhttp.HandlerFor(p.metrics, promhttp.HandlerOpts{}), Version: versionText(), Origins: p.cfg.Serve.Origins, Hosts: p.cfg.Serve.Hosts, Logger: p.logger,
 		Reload: p.reload,
 	}
 	if s := p.parts.shared.session; s != nil {

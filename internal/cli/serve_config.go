@@ -26,6 +26,8 @@ type ServeConfig struct {
 	Workers int `yaml:"workers"`
 	// Lease is how long a run of a process that died keeps its thread.
 	Lease Duration `yaml:"lease"`
+	// MaxAttempts is how often a run is executed whose process died or whose model failed, 5 when 0.
+	MaxAttempts int `yaml:"max_attempts"`
 	// Grace is how long shutdown waits for runs to reach a checkpoint.
 	Grace Duration `yaml:"grace"`
 }
@@ -65,8 +67,8 @@ func (c *ServeConfig) override(listen, admin string, workers int) error {
 }
 
 func (c *ServeConfig) validate() error {
-	if c.Workers < 0 {
-		return fmt.Errorf("serve.workers: is %d; write a number from 1, or leave it out", c.Workers)
+	if c.Workers < 0 || c.MaxAttempts < 0 {
+		return fmt.Errorf("serve.workers and serve.max_attempts: are %d and %d; write a number from 1, or leave it out", c.Workers, c.MaxAttempts)
 	}
 	if c.Lease != 0 && time.Duration(c.Lease) < time.Second {
 		return fmt.Errorf("serve.lease: is %s; write 1s or more", time.Duration(c.Lease))

@@ -59,7 +59,7 @@ func TestServe_killed(t *testing.T) {
 			select {
 			case <-over:
 				return
-			case <-time.After(time.Duration(500+rand.IntN(1500)) * time.Millisecond):
+			case <-time.After(time.Duration(200+rand.IntN(800)) * time.Millisecond):
 			}
 			w.kill()
 			w.start(t)
@@ -68,7 +68,7 @@ func TestServe_killed(t *testing.T) {
 	runs := w.ask(ctx, t, n)
 	close(over)
 	killer.Wait()
-	checkRuns(t, runs, n.runs)
+	checkRuns(t, runs, n.runs, n.kills)
 	w.checkTools(t, n.runs)
 	w.checkBills(t, runs, n.kills)
 	w.checkThreads(ctx, t, n.runs)
@@ -84,7 +84,7 @@ func TestServe_bills(t *testing.T) {
 	defer cancel()
 	n := size{runs: 8, clients: 4}
 	runs := w.ask(ctx, t, n)
-	checkRuns(t, runs, n.runs)
+	checkRuns(t, runs, n.runs, 0)
 	w.checkBills(t, runs, 0)
 	w.stop(t)
 }
@@ -148,15 +148,22 @@ func (c *client) run(ctx context.Context, i int) (*run, error) {
 	return r, err
 }
 
-func checkRuns(t *testing.T, runs []*run, want int) {
+// checkRuns: each run ended once with its answer. A kill right after the end of a run may cost its event run_ended, which was
+// not yet written; settled has the outcome.
+func checkRuns(t *testing.T, runs []*run, want, kills int) {
 	t.Helper()
-	ids := map[string]bool{}
+	ids, unended := map[string]bool{}, 0
 	for _, r := range runs {
 		ids[r.ID] = true
-		if r.Status != "done" || r.Error != "" || r.Output != "done "+r.task {
+		if r.Status != "done" || r.Error != "" || !strings.HasSuffix(r.Output, "done "+r.task) {
 			t.Errorf("%s: %s %q %s", r.task, r.Status, r.Output, r.Error)
 		}
-		checkStream(t, r)
+		if !checkStream(t, r) {
+			unended++
+		}
+	}
+	if unended > kills {
+		t.Errorf("%d streams have no run_ended after %d kills", unended, kills)
 	}
 	if len(ids) != want {
 		t.Errorf("%d runs, want %d", len(ids), want)
@@ -164,7 +171,7 @@ func checkRuns(t *testing.T, runs []*run, want int) {
 }
 
 // checkStream: ids grow, nothing comes twice, and settled is last and once.
-func checkStream(t *testing.T, r *run) {
+func checkStream(t *testing.T, r *run) (ended bool) {
 	t.Helper()
 	var dispatch, seq uint64
 	names := map[string]int{}
@@ -176,9 +183,10 @@ func checkStream(t *testing.T, r *run) {
 		dispatch, seq = d, s
 		names[e.name]++
 	}
-	if names["settled"] != 1 || names["run_started"] == 0 || names["run_ended"] == 0 {
+	if names["settled"] != 1 || names["run_started"] == 0 {
 		t.Errorf("%s: the events are %v", r.task, names)
 	}
+	return names["run_ended"] > 0
 }
 
 // checkTools: the tool was executed at most once for each task. One that was interrupted before or in its tool

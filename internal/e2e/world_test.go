@@ -63,13 +63,13 @@ plugins:
   - {name: index, module: $GUESTS/index.wasm}
 compaction:
   window_tokens: 20000
-  threshold_tokens: 3000
+  threshold_tokens: 2000
   keep_recent_tokens: 600
   summary_tokens: 1000
   summarizer: {module: $GUESTS/summarizers.wasm, policy: extract, limits: {timeout: 60s}}
   admission: {module: $GUESTS/admission.wasm, policy: quota, limits: {timeout: 60s}, quota: {cooldown: 0s, timeout: 30s, max_attempts: 100}}
 limits: {timeout: 60s}
-serve: {workers: 8, lease: 2s, grace: 10s}
+serve: {workers: 8, lease: 2s, grace: 10s, max_attempts: 100}
 `
 
 func (w *world) path(name string) string { return filepath.Join(w.dir, name) }
@@ -171,7 +171,8 @@ func reply(q providertest.Query) providertest.Answer {
 	if !worked {
 		return providertest.Answer{Calls: []abi.ToolCall{{ID: "call_" + fmt.Sprint(q.N), Name: "mcp__works__work", Arguments: map[string]any{"task": task}}}}
 	}
-	return providertest.Answer{Content: []abi.ContentBlock{abi.Text("done " + task)}, Pace: time.Millisecond}
+	text := "I have read /srv/app/" + task + ".go. " + strings.Repeat("It needed a change in many places. ", 50) + "done " + task
+	return providertest.Answer{Content: []abi.ContentBlock{abi.Text(text)}, Pace: 3 * time.Millisecond}
 }
 
 func must(t *testing.T, err error) {
