@@ -26,7 +26,7 @@ const (
 // agentOf configures the agent of one execution.
 func (r *Runtime) agentOf(ctx context.Context, j *mailbox.Job) (agent.Config, error) {
 	name := cmp.Or(j.Run.Agent, r.cfg.Default)
-	p, err := r.profile(j, name)
+	p, err := r.profile(ctx, j, name)
 	if err != nil {
 		return agent.Config{}, err
 	}
@@ -37,7 +37,7 @@ func (r *Runtime) agentOf(ctx context.Context, j *mailbox.Job) (agent.Config, er
 		ToolTimeout: own.ToolTimeout, Observe: r.cfg.Observe,
 		Pending: r.tasks.HasBlocking, ToolContext: background.ToolContext, Words: r.cfg.Words,
 		Take:    func(ctx context.Context, thread string) (agent.Delivery, error) { return r.out.Take(ctx, thread) },
-		Resolve: func(_ context.Context, id string) (agent.Profile, error) { return r.profile(j, id) },
+		Resolve: func(ctx context.Context, id string) (agent.Profile, error) { return r.profile(ctx, j, id) },
 		Listen:  func(ctx context.Context, e agent.Event) { r.listen(ctx, j, e) },
 		Logger:  r.cfg.Logger,
 	}
@@ -48,7 +48,7 @@ func (r *Runtime) agentOf(ctx context.Context, j *mailbox.Job) (agent.Config, er
 }
 
 // profile is an agent as an execution sees it.
-func (r *Runtime) profile(j *mailbox.Job, name string) (agent.Profile, error) {
+func (r *Runtime) profile(ctx context.Context, j *mailbox.Job, name string) (agent.Profile, error) {
 	own, ok := r.cfg.Agents[name]
 	if !ok {
 		return agent.Profile{}, fmt.Errorf("%w %.120q", agent.ErrNoAgent, name)
@@ -57,7 +57,7 @@ func (r *Runtime) profile(j *mailbox.Job, name string) (agent.Profile, error) {
 	if err != nil {
 		return agent.Profile{}, err
 	}
-	tools, err := r.toolsOf(j, name, own.Tools)
+	tools, err := r.toolsOf(context.WithoutCancel(ctx), j, name, own.Tools)
 	if err != nil {
 		return agent.Profile{}, err
 	}
@@ -68,12 +68,12 @@ func (r *Runtime) profile(j *mailbox.Job, name string) (agent.Profile, error) {
 
 // toolsOf adds to an agent's tools those with which it manages its thread's background
 // tasks, for as long as there are such tasks.
-func (r *Runtime) toolsOf(j *mailbox.Job, name string, own agent.Tools) (agent.Tools, error) {
+func (r *Runtime) toolsOf(ctx context.Context, j *mailbox.Job, name string, own agent.Tools) (agent.Tools, error) {
 	thread := j.Dispatch.Thread
 	manage, err := r.tasks.Tools(background.ToolsConfig{
 		Thread: thread, Agent: name, ParentThread: j.Request.ParentThreadID,
 		Stop: func(run string) {
-			_, _ = r.box.CancelRun(context.Background(), run) // a run that is over needs no end
+			_, _ = r.box.CancelRun(ctx, run) // a run that is over needs no end
 		},
 	})
 	if err != nil {

@@ -3,7 +3,6 @@ package serve
 import (
 	"context"
 	"net/http"
-	"slices"
 
 	"github.com/mortise-dev/mortise/compaction"
 )
@@ -31,8 +30,8 @@ func (s *Server) compactions(ctx context.Context, in *threadInput) (*compactions
 	}
 	out := &compactionsOutput{}
 	out.Body.Total, out.Body.InFlight = state.Total, state.InFlight
-	out.Body.Markers = slices.Concat([]compaction.Marker{}, state.Markers)
-	out.Body.Events = slices.Concat([]compaction.Event{}, events)
+	out.Body.Markers = append([]compaction.Marker{}, state.Markers...)
+	out.Body.Events = append([]compaction.Event{}, events...)
 	return out, nil
 }
 

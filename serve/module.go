@@ -113,7 +113,7 @@ func (m modules) all(ctx context.Context) []Module {
 
 func (m modules) list(ctx context.Context, _ *struct{}) (*modulesOutput, error) {
 	out := &modulesOutput{}
-	out.Body.Modules = slices.Concat([]Module{}, m.all(ctx))
+	out.Body.Modules = append([]Module{}, m.all(ctx)...)
 	return out, nil
 }
 
@@ -162,7 +162,7 @@ func (m modules) history(ctx context.Context, in *moduleInput) (*historyOutput, 
 		return nil, err
 	}
 	out := &historyOutput{}
-	out.Body.Changes = slices.Concat([]Change{}, m.s.cfg.Modules.History(name))
+	out.Body.Changes = append([]Change{}, m.s.cfg.Modules.History(name)...)
 	return out, nil
 }
 

@@ -3,7 +3,6 @@ package serve
 import (
 	"context"
 	"net/http"
-	"slices"
 	"time"
 
 	"github.com/mortise-dev/mortise/abi"
@@ -195,7 +194,7 @@ func (s *Server) decided(ctx context.Context, in *decidedInput) (*decidedOutput,
 		return nil, notFound("record of this run")
 	}
 	out := &decidedOutput{}
-	out.Body.RunID, out.Body.Entries, out.Body.Ends = id, slices.Concat([]record.Entry{}, r.Entries), r.Ends
+	out.Body.RunID, out.Body.Entries, out.Body.Ends = id, append([]record.Entry{}, r.Entries...), r.Ends
 	for _, e := range r.Ends {
 		out.Body.Dropped += e.Dropped
 	}

@@ -49,6 +49,11 @@ func (r *granter) grants(ctx context.Context, module string, c *GrantsConfig) (h
 		}
 		g.Secrets[name] = s
 	}
+	if len(c.Model) > 0 && r.cfg.models == nil {
+		if r.cfg.models, err = openModels(r.cfg); err != nil {
+			return g, err
+		}
+	}
 	if g.Model, err = r.cfg.models.grant(c.Model); err != nil {
 		return g, err
 	}

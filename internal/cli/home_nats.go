@@ -53,11 +53,11 @@ func openNATSHome(ctx context.Context, name string, logger *slog.Logger, existin
 		return nil, err
 	}
 	cfg.Logger, cfg.Existing = logger, existing
-	mailbox, err := natsstore.Open(ctx, cfg)
+	store, err := natsstore.Open(ctx, cfg)
 	if err != nil {
 		return nil, err
 	}
-	return &natsHome{mailbox}, nil
+	return &natsHome{store}, nil
 }
 
 func (h *natsHome) sessions(ctx context.Context) (session.Store, error) {

@@ -55,11 +55,11 @@ func openPostgresHome(ctx context.Context, name string, logger *slog.Logger, exi
 		return nil, err
 	}
 	cfg.Logger, cfg.Existing = logger, existing
-	mailbox, err := pgstore.Open(ctx, cfg)
+	store, err := pgstore.Open(ctx, cfg)
 	if err != nil {
 		return nil, err
 	}
-	return &postgresHome{mailbox}, nil
+	return &postgresHome{store}, nil
 }
 
 func (h *postgresHome) sessions(ctx context.Context) (session.Store, error) {

@@ -29,17 +29,35 @@ type modules struct {
 	before  map[string]host.Spec
 	current map[string]host.Spec
 	history map[string][]serve.Change
+	// files are where modules came from that have files.
+	files map[string]string
 }
 
 func newModules(p *parts) *modules {
-	m := &modules{parts: p, before: map[string]host.Spec{}, current: map[string]host.Spec{}, history: map[string][]serve.Change{}}
+	m := &modules{parts: p, before: map[string]host.Spec{}, current: map[string]host.Spec{}, history: map[string][]serve.Change{}, files: map[string]string{}}
 	for i, s := range p.set.Status() {
-		m.current[s.Name] = p.entries[i].Module
+		m.keep(s.Name, p.entries[i].Module, s.Module.SHA256)
 	}
 	for _, l := range p.policies {
-		m.current[l.name] = l.spec
+		m.keep(l.name, l.spec, l.policy.Info().SHA256)
 	}
 	return m
+}
+
+// keep remembers what a module was loaded from, with its bytes: its file may be another one when it is to be rolled back.
+func (m *modules) keep(name string, spec host.Spec, digest string) {
+	if spec.Wasm == nil && spec.Path != "" {
+		m.files[name] = spec.Path
+		if b, err := os.ReadFile(spec.Path); err == nil && hexSum(b) == digest {
+			spec.Wasm = b
+		}
+	}
+	m.current[name] = spec
+}
+
+func hexSum(b []byte) string {
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:])
 }
 
 // Kinds of serve.Change.
@@ -84,11 +102,14 @@ func (m *modules) Swap(ctx context.Context, name string, wasm []byte) (serve.Swa
 	if !ok {
 		return serve.Swapped{}, unknownModule(name)
 	}
-	sum := sha256.Sum256(wasm)
-	digest := hex.EncodeToString(sum[:])
+	digest := hexSum(wasm)
 	next := spec
 	next.Wasm, next.Path, next.SHA256 = wasm, "uploaded/"+digest[:12]+".wasm", digest
-	return m.swap(ctx, name, next, changeSwapped)
+	out, err := m.swap(ctx, name, next, changeSwapped)
+	if err == nil {
+		delete(m.files, name) // a reload leaves it alone
+	}
+	return out, err
 }
 
 // RollBack implements serve.Modules: it swaps to what was in use before the latest swap.
@@ -115,7 +136,10 @@ func (m *modules) swap(ctx context.Context, name string, next host.Spec, kind st
 		m.note(name, change)
 		return serve.Swapped{}, &serve.Refused{Reason: change.Reason, Hint: "the module that was in use stays in use"}
 	}
-	m.before[name], m.current[name] = m.current[name], next
+	if m.before[name] = m.current[name]; kind == changeRolledBack {
+		delete(m.before, name)
+	}
+	m.current[name] = next
 	m.note(name, change)
 	return serve.Swapped{From: change.From, To: change.To}, nil
 }
@@ -145,8 +169,8 @@ func (m *modules) digest(name string) string {
 
 // note keeps a change. M.mu is held.
 func (m *modules) note(name string, c serve.Change) {
-	list := append(m.history[name], c)
-	m.history[name] = list[max(0, len(list)-maxHistory):]
+	m.history[name] = append(m.history[name], c)
+	m.history[name] = m.history[name][max(0, len(m.history[name])-maxHistory):]
 }
 
 // History implements serve.Modules.
@@ -178,17 +202,17 @@ func (m *modules) reload(ctx context.Context) (swapped int, failed error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var errs []error
-	for _, name := range slices.Sorted(maps.Keys(m.current)) {
-		spec := m.current[name]
-		if spec.Wasm != nil || spec.Path == "" {
-			continue // bundled or uploaded: there is no file
-		}
-		b, err := os.ReadFile(spec.Path)
-		sum := sha256.Sum256(b)
-		if err == nil && hex.EncodeToString(sum[:]) == m.digest(name) {
+	for _, name := range slices.Sorted(maps.Keys(m.files)) {
+		b, err := os.ReadFile(m.files[name])
+		if err == nil && hexSum(b) == m.digest(name) {
 			continue
 		}
-		if _, err := m.swap(ctx, name, spec, changeSwapped); err != nil {
+		next := m.current[name]
+		next.Wasm, next.Path = b, m.files[name]
+		if err == nil {
+			_, err = m.swap(ctx, name, next, changeSwapped)
+		}
+		if err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w", name, err))
 			continue
 		}

@@ -22,7 +22,6 @@ import (
 	"github.com/mortise-dev/mortise/outbox"
 	"github.com/mortise-dev/mortise/record"
 	"github.com/mortise-dev/mortise/serve"
-	"github.com/mortise-dev/mortise/session"
 	"github.com/mortise-dev/mortise/store/memstore"
 )
 
@@ -37,11 +36,10 @@ type program struct {
 	server  *serve.Server
 	metrics *prometheus.Registry
 
-	store    mailbox.Store
-	sessions session.Store // nil without a store
-	records  record.Store  // nil keeps none
-	outbox   outbox.Store
-	lock     io.Closer // of the outbox
+	store   mailbox.Store
+	records record.Store // nil keeps none
+	outbox  outbox.Store
+	lock    io.Closer // of the outbox
 
 	listeners sync.WaitGroup
 }
@@ -67,7 +65,7 @@ func (p *program) openStores(ctx context.Context) (err error) {
 	if h == nil {
 		p.logger.WarnContext(ctx, "no store: runs and threads are lost when the process ends")
 		p.store = memstore.New()
-		return nil
+		return p.openOutbox(ctx)
 	}
 	p.store = h.threads()
 	if !p.cfg.Record.Disabled {
@@ -89,6 +87,7 @@ func (p *program) openOutbox(ctx context.Context) (err error) {
 			return fmt.Errorf("tasks.dir: %w", err)
 		}
 		p.outbox, p.lock = file, file
+	case h == nil:
 	case isFile(h):
 		p.outbox, p.lock, err = h.outbox(ctx, "")
 		if err != nil {
@@ -149,7 +148,9 @@ func (p *program) openRuntime(ctx context.Context) error {
 		Observe: p.parts.shared.observe, Logger: p.logger,
 		Mailbox: mailbox.Config{
 			Observers: []mailbox.Observer{observer},
-			Workers: p.cfg.Serve.Workers, MaxAttempts: p.cfg.Serve.MaxAttempts, Lease: time.Duration(p.cfg.Serve.Lease), Renew: time.Duration(p.cfg.Serve.Lease) / renewals, CloseWait: cmp.Or(time.Duration(p.cfg.Serve.Grace), defaultGrace),
+			Workers:   p.cfg.Serve.Workers, MaxAttempts: p.cfg.Serve.MaxAttempts,
+			Lease: time.Duration(p.cfg.Serve.Lease), Renew: time.Duration(p.cfg.Serve.Lease) / renewals,
+			CloseWait: cmp.Or(time.Duration(p.cfg.Serve.Grace), defaultGrace),
 		},
 	}
 	if p.parts.summarizer != nil {
@@ -172,6 +173,10 @@ func (p *program) openServer(context.Context) error {
 		Runtime: p.runtime, Store: p.store, Modules: p.modules, Records: p.records, Tokens: tokens,
 		Metrics: promhttp.HandlerFor(p.metrics, promhttp.HandlerOpts{}), Version: versionText(), Origins: p.cfg.Serve.Origins, Hosts: p.cfg.Serve.Hosts, Logger: p.logger,
 		Reload: p.reload,
+		Ready: func(ctx context.Context) error {
+			_, _, err := p.store.Find(ctx, mailbox.KindRun, "ready")
+			return err
+		},
 	}
 	if s := p.parts.shared.session; s != nil {
 		cfg.Sessions = s

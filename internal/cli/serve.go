@@ -36,7 +36,7 @@ The first SIGINT or SIGTERM drains: no run is claimed any more, runs under way
 continue to a checkpoint, and another process or the next start resumes them. The
 second ends the process. SIGHUP swaps the modules whose files have changed.
 
-Exit codes: 0 drained, 2 wrong command line, 3 wrong config, 5 a module failed to
+Exit codes: 0 drained, 1 not everything ended in time, 2 wrong command line, 3 wrong config, 5 a module failed to
 load.`
 
 func newServe(s Streams) *cobra.Command {
@@ -70,7 +70,7 @@ func runServe(ctx context.Context, s Streams, o serveOptions) error {
 	logger := slog.New(slog.NewTextHandler(s.Err, &slog.HandlerOptions{Level: level}))
 	cfg, err := loadConfig(cmp.Or(o.config, os.Getenv("MORTISE_CONFIG")))
 	if err == nil {
-		cfg.Store = cmp.Or(o.store, os.Getenv("MORTISE_STORE"), cfg.Store)
+		cfg.Store = cmp.Or(o.store, os.Getenv("MORTISE_STORE"), cfg.path(cfg.Store))
 		err = cfg.Serve.override(o.listen, o.admin, o.workers)
 	}
 	if err == nil && len(cfg.Agents) == 0 {
@@ -85,7 +85,7 @@ func runServe(ctx context.Context, s Streams, o serveOptions) error {
 	}
 	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
 	defer cancel()
-	return errors.Join(err, p.close(closing))
+	return errors.Join(err, with(ExitRun, p.close(closing)))
 }
 
 // serve listens until ctx is done, and then drains.

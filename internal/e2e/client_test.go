@@ -50,7 +50,10 @@ func (c *client) once(ctx context.Context, admin bool, method, path string, data
 	if err != nil {
 		return 0, nil, err
 	}
-	if method == http.MethodPost {
+	switch {
+	case method == http.MethodPut:
+		req.Header.Set("Content-Type", "application/wasm")
+	case data != nil:
 		req.Header.Set("Content-Type", "application/json")
 	}
 	resp, err := c.http.Do(req)

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -277,4 +278,41 @@ func (w *world) checkThreads(ctx context.Context, t *testing.T, tasks int) {
 		t.Errorf("no compaction was swapped in: %s", w.said())
 	}
 	t.Logf("%d compactions", compactions)
+}
+
+// TestServe_swap: an operator swaps a policy while the server runs. What cannot take over is refused, the one in use
+// stays, and a roll-back returns to the module before.
+func TestServe_swap(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.start(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	c := &client{w: w, http: &http.Client{Transport: &http.Transport{}}}
+	defer c.http.CloseIdleConnections()
+	next, err := os.ReadFile(filepath.Join("..", "..", "testdata", "guests", "summarizers.wasm"))
+	must(t, err)
+	next = append(next, 0, 5, 4, 'n', 'o', 't', 'e') // an empty custom section: another module that does the same
+	for _, step := range []struct {
+		method, path, want string
+		body               []byte
+		status             int
+	}{
+		{http.MethodPut, "/v1/policies/summarizer", "", []byte("no module"), http.StatusUnprocessableEntity},
+		{http.MethodPost, "/v1/policies/summarizer/rollback", "not swapped", nil, http.StatusUnprocessableEntity},
+		{http.MethodPut, "/v1/policies/summarizer", `"to"`, next, http.StatusOK},
+		{http.MethodPost, "/v1/policies/summarizer/rollback", `"to"`, nil, http.StatusOK},
+		{http.MethodPost, "/v1/policies/summarizer/rollback", "not swapped", nil, http.StatusUnprocessableEntity},
+		{http.MethodGet, "/v1/policies/summarizer/history", "rolled_back", nil, http.StatusOK},
+		{http.MethodPut, "/v1/plugins/nothing", "", next, http.StatusNotFound},
+		{http.MethodGet, "/metrics", "mortise_", nil, http.StatusOK},
+		{http.MethodGet, "/readyz", "", nil, http.StatusOK},
+	} {
+		status, data, err := c.once(ctx, true, step.method, step.path, step.body)
+		must(t, err)
+		if status != step.status || !strings.Contains(string(data), step.want) {
+			t.Errorf("%s %s: %d %.500s", step.method, step.path, status, data)
+		}
+	}
+	w.stop(t)
 }

@@ -81,7 +81,7 @@ func (w *world) start(t *testing.T) {
 	self, err := os.Executable()
 	must(t, err)
 	args := []string{"serve", "--config", w.path("mortise.yaml"), "--store", w.path("mortise.db"), "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"}
-	cmd := exec.Command(self) //nolint:gosec,noctx // this binary; the test kills it
+	cmd := exec.Command(self) //nolint:gosec // this binary; the test kills it
 	cmd.Env = append(os.Environ(), commandArgs+"="+strings.Join(args, "\n"))
 	cmd.Stderr = &logged{w}
 	out, err := cmd.StdoutPipe()
