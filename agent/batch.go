@@ -200,7 +200,7 @@ func (b *batch) runAll(ctx context.Context, turns []turn) (*Termination, error) 
 		if verdicts[i].action != abi.GateAllow {
 			next, failed = b.intercepted(ctx, &turns[i], verdicts[i])
 		} else {
-			// What was carried out is kept, also when the run is to end.
+			// What was executed is kept, also when the run is to end.
 			c := &done[0]
 			if done = done[1:]; c.result == nil {
 				continue

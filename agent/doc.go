@@ -24,7 +24,7 @@
 //
 // A call runs with the arguments that the gate has judged last. Plugins may rewrite them, at
 // the gate and after it, and then the gate judges the call again. A question about a call
-// that somebody answered counts for the arguments that it was asked with. The log keeps what
+// that was answered counts for the arguments that it was asked with. The log keeps what
 // the model wrote; the tool message names the plugins ([MetadataRewrittenBy]) and what the
 // tool got ([MetadataArguments]). Calls whose arguments are not JSON get as far, if there is
 // a plugin that could rewrite them.
@@ -60,7 +60,7 @@
 // When a process ends in the middle of a step, the next one does not ask the model again: what
 // was said and done in it is kept, and calls without a result count as interrupted, which the
 // model reads. Only an answer that had not come through after_inference is asked for again.
-// Decided calls are carried out again under the same idempotency key: a key is made of the run, the
+// Decided calls are executed again under the same idempotency key: a key is made of the run, the
 // step, the message and the call.
 //
 // # Concurrency

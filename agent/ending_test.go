@@ -40,7 +40,7 @@ func TestIdempotencyKeyInEvents(t *testing.T) {
 	}
 }
 
-// Run_end says how the run ended, however it did.
+// Run_end reports how the run ended, however it did.
 func TestRunEnding(t *testing.T) {
 	t.Parallel()
 	gate := func(d abi.GateDecision) *hook {

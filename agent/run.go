@@ -45,7 +45,7 @@ type Request struct {
 	SessionID   string
 	Mode        abi.RunMode
 	Adapter     string
-	// Origin, ParentThreadID, SenderID, TransportRequestID and DispatchIDHint are told to
+	// Origin, ParentThreadID, SenderID, TransportRequestID and DispatchIDHint are passed to
 	// plugins, too. They are those of each request, also of one that continues a run.
 	Origin             string
 	ParentThreadID     string

@@ -59,7 +59,7 @@ func sameArguments(a, b any) bool {
 }
 
 // unreadable reports whether the arguments are text that is not JSON, and not what the tool
-// takes. A stream tells which arguments are malformed; a model that does not stream gives
+// takes. A stream shows which arguments are malformed; a model that does not stream gives
 // their text as any other value.
 func (r *run) unreadable(t *turn) bool {
 	text, ok := t.Arguments.(string)

@@ -78,7 +78,7 @@ func TestNoCallRunsUnjudged(t *testing.T) {
 }
 
 // A call runs with the arguments that plugins gave it. The log keeps what the model wrote,
-// and the tool message says what ran.
+// and the tool message has what ran.
 func TestRewrittenCall(t *testing.T) {
 	t.Parallel()
 	g := &guard{}
@@ -211,7 +211,7 @@ func TestRecheckSuspends(t *testing.T) {
 	}
 }
 
-// Other arguments must fit the schema of the tool, whoever offers it.
+// Other arguments must fit the schema of the tool, of a plugin or native.
 func TestRewriteMustFitTheTool(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, &script{answers: []abi.Message{says("", abi.ToolCall{ID: "c1", Name: "echo", Arguments: map[string]any{"n": int64(1)}}), says("done")}}, agent.Config{},

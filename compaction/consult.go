@@ -75,7 +75,7 @@ func (c *Compactor) Ended(id string) []abi.Compaction {
 	return out
 }
 
-// ending keeps how a compaction ended for whoever asks.
+// ending keeps how a compaction ended until Ended is called.
 func (c *Compactor) ending(t *thread, f *flight, e *Event) {
 	outcome, known := map[EventKind]abi.CompactionOutcome{
 		EventSwapped: abi.CompactionSwapped, EventRefused: abi.CompactionRefused, EventFailed: abi.CompactionFailed,

@@ -97,7 +97,7 @@ func TestEnded(t *testing.T) {
 	}
 }
 
-// TestEndedIsBounded: nobody needs to ask.
+// TestEndedIsBounded: Ended need not be called.
 func TestEndedIsBounded(t *testing.T) {
 	t.Parallel()
 	d := newDesk()

@@ -31,7 +31,7 @@ func (s fileSet) sorted() []string {
 
 // fileOperations collects the files that tool calls name, by what the tool
 // does, the newest first. A tool is known by its exact name, or by the kind that
-// it declares. A call whose result says that it failed touched no file.
+// it declares. A call whose result is an error touched no file.
 func fileOperations(messages []abi.Message, read, modified fileSet) {
 	failed := make(map[string]bool)
 	for i := range slices.Backward(messages) {

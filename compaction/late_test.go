@@ -127,7 +127,7 @@ func TestLateAndForeignResults(t *testing.T) {
 		if !reflect.DeepEqual(c.View(thread, log), log) {
 			t.Error("the view was changed")
 		}
-		// It was nobody's failure: the next one may start, when it is asked for.
+		// It was no failure: the next one may start, when it is asked for.
 		c.Request(thread, "")
 		if !c.Consider(t.Context(), thread, log) {
 			t.Errorf("decided %+v", d.last(t).Decision)

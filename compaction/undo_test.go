@@ -8,7 +8,7 @@ import (
 )
 
 // TestUndoSticks: after an undo the same range is not compacted again at once, in this process and in the
-// next, until the view has grown or somebody asks.
+// next, until the view has grown or one is requested.
 func TestUndoSticks(t *testing.T) {
 	t.Parallel()
 	store := compaction.NewMemory()

@@ -123,7 +123,7 @@ func TestMemo(t *testing.T) {
 }
 
 // TestBudget: a run stops when it has used its tokens, a call too many waits for a
-// decision, and the end is told with what was used.
+// decision, and the end reports what was used.
 func TestBudget(t *testing.T) {
 	t.Parallel()
 	file := buildGuest(t, "plugins", "budget")

@@ -54,7 +54,7 @@ const maxChildText = 64 << 10
 // errCompileChild means that a child process ended without the code.
 var errCompileChild = errors.New("the compiling process ended")
 
-// compileJob is what a child is told, in JSON behind its length. The module follows.
+// compileJob is the request to a child, in JSON behind its length. The module follows.
 type compileJob struct {
 	// CacheDir is the engine's folder.
 	CacheDir string

@@ -128,7 +128,7 @@ type LoadError struct {
 	Path string
 	// Problem continues a sentence whose subject is the module.
 	Problem string
-	// Mend says what to do about it. Settings are the fields that it names, such as
+	// Mend is a hint: what to do about it. Settings are the fields that it names, such as
 	// Limits.MemoryPages, for a program whose users know them by other names.
 	Mend     string
 	Settings []string

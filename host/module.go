@@ -141,7 +141,7 @@ func (m *Module) abandon(ctx context.Context, why error) error {
 
 // Close waits for calls in flight and frees everything, sessions included. When
 // ctx ends first it interrupts them, waits for a second at most, and returns the context's
-// error, which says how many came back and how many did not: those are abandoned, and the
+// error, with how many came back and how many did not: those are abandoned, and the
 // last of them frees what is left. Calls after Close fail with [ErrClosed]; closing again
 // is fine. From code that its own guest called, with the context that this got, it
 // would wait for itself: it fails with [ErrReentry] there, and the module stays open.
@@ -174,7 +174,7 @@ func (m *Module) Close(ctx context.Context) error {
 	return fmt.Errorf("host: close module %q: %s%w", m.name, sum, err)
 }
 
-// String says what became of the calls in flight, empty when there were none.
+// String reports what became of the calls in flight, empty when there were none.
 func (u unfinished) String() string {
 	var out string
 	if u.interrupted > 0 {

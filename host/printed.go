@@ -18,7 +18,7 @@ type printer struct {
 	also io.Writer
 
 	line []byte
-	// open tells that the line in progress has begun.
+	// open reports that the line in progress has begun.
 	open bool
 }
 

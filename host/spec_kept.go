@@ -82,7 +82,7 @@ func (m *Module) lacks(parsed *wasm.Module) *problem {
 	}
 	for i := range g.all {
 		t := &g.all[i]
-		if !t.called.Load() || t.name == exportDescribe { // which says what the binary is, and not what callers need
+		if !t.called.Load() || t.name == exportDescribe { // which describes the binary, not what callers need
 			continue
 		}
 		shown := clean(t.name, maxName)

@@ -31,7 +31,7 @@ func TestKeepMalformed(t *testing.T) {
 	}
 }
 
-// A call that the output limit cut is not kept: the model goes on from there.
+// A call that the output limit cut is not kept: the model continues from there.
 func TestKeepMalformedCut(t *testing.T) {
 	t.Parallel()
 	cut := turn{deltas: []llm.Delta{text("a"), block(), call("c1", "odd"), args(`{"x"`), block(), stop(abi.StopMaxTokens)}}

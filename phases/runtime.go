@@ -176,7 +176,7 @@ func (c *Config) setDefaults() error {
 	return c.Limits.validate()
 }
 
-// PluginError says what is wrong with a plugin of a [Config].
+// PluginError is what is wrong with a plugin of a [Config].
 type PluginError struct {
 	// Field is Plugins or Builtins.
 	Field string

@@ -11,7 +11,7 @@ import (
 
 // Names of events that the server itself makes.
 const (
-	// eventGap tells that events are not kept any more.
+	// eventGap means that events are not kept any more.
 	eventGap = "gap"
 	// eventSettled comes last, once.
 	eventSettled = "settled"
@@ -154,7 +154,7 @@ func (f *frame) inner(object, name string) (s string) {
 	return s
 }
 
-// gapFrame tells that the events up to a position are not kept.
+// gapFrame reports that the events up to a position are not kept.
 func gapFrame(at place, messages string) frame {
 	f := frame{id: at.id, name: eventGap, data: map[string]json.RawMessage{}}
 	f.place(at)

@@ -15,7 +15,7 @@ import (
 	"github.com/mortise-dev/mortise/store/memstore"
 )
 
-// echo is a model that repeats what it is told.
+// echo is a model that repeats its input.
 type echo struct{}
 
 func (echo) Infer(_ context.Context, r llm.Request) (*abi.Response, error) {

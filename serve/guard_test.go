@@ -97,7 +97,7 @@ func TestTokens(t *testing.T) {
 	w.want(http.StatusOK, http.MethodGet, "/healthz", "")
 }
 
-// TestRate: a caller with too many requests is told when to come again, and others are served.
+// TestRate: a caller with too many requests learns when to try again, and others are served.
 func TestRate(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, options{serve: func(c *serve.Config) {

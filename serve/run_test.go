@@ -178,7 +178,7 @@ func TestLive(t *testing.T) {
 	w.follow(third.Run, "").until("settled")
 }
 
-// TestInterrupt: an interrupt cancels the tool under way, is told, and has no effect a second time.
+// TestInterrupt: an interrupt cancels the tool under way, reports that, and has no effect a second time.
 func TestInterrupt(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, options{})
@@ -284,7 +284,7 @@ func TestIdempotency(t *testing.T) {
 	}
 }
 
-// TestGap: events that are not kept are told as a gap, with the number from which it continues.
+// TestGap: events that are not kept become a gap, with the number from which it continues.
 func TestGap(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, options{runtime: func(c *mortise.Config) { c.Mailbox.Events, c.Mailbox.EventPause = 4, -1 }})

@@ -374,7 +374,7 @@ func (w *world) refused(status int, method, path, body string, header ...string)
 	if got := a.Header.Get("Content-Type"); got != "application/problem+json" || p.Status != status || cmp.Or(p.Type, p.Title, p.Detail) == "" || p.Title == "" {
 		w.t.Errorf("%s %s: problem is %s (%s)", method, path, a.body, got)
 	}
-	for _, secret := range []string{"serve.", "mailbox.", "agentrun", "/root/", "/work/", ".go:", "Go struct", "json:"} {
+	for _, secret := range []string{"serve.", "mailbox.", "agentrun", "/root/", "/home/", ".go:", "Go struct", "json:"} {
 		if strings.Contains(string(a.body), secret) {
 			w.t.Errorf("%s %s: the problem has %q: %s", method, path, secret, a.body)
 		}

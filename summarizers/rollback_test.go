@@ -43,7 +43,7 @@ func TestSwapProbes(t *testing.T) {
 }
 
 // TestSwapRollsBack: a binary that passes the sample and fails afterwards goes by the time at which the
-// breaker would open, whoever sees the failure: the host, the policy, or the chain that hides it.
+// breaker would open, wherever the failure shows: the host, the policy, or the chain that hides it.
 func TestSwapRollsBack(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []string{"later-panic", "later-empty", "later-lies"} {

@@ -116,7 +116,7 @@ func (w *writer) write(text string) {
 	w.note(kept)
 }
 
-// attach adds media, or a line that says what did not fit.
+// attach adds media, or a line about what did not fit.
 func (w *writer) attach(kind abi.BlockType, mediaType, title string, data []byte) {
 	size := base64.StdEncoding.EncodedLen(len(data))
 	mediaType, title = clip(mediaType, maxMediaType), clip(title, maxErrorText)

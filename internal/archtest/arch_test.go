@@ -50,7 +50,7 @@ func arrows() map[string][]string {
 		"llm/openai":                          {"llm", "abi"},
 		"llm/providertest":                    {"abi"},
 		"llm/llmtest":                         {"llm", "llm/providertest", "abi"},
-		"agent":                               {"phases", "inbox", "notice", "llm", "abi", "internal/schema"}, // a plugin's arguments for a call must fit the tool, whoever offers it
+		"agent":                               {"phases", "inbox", "notice", "llm", "abi", "internal/schema"}, // a plugin's arguments for a call must fit the tool, native or not
 		"agent/mcp":                           {"agent", "internal/schema", "abi"},
 		"mailbox":                             {},
 		"mailbox/mailboxtest":                 {"mailbox"},

@@ -34,7 +34,7 @@ type collector struct {
 	// records gets the same decisions, for mortise explain; nil keeps none.
 	records *recorder
 	tools   toolCounts
-	// swapped hears of each change of a module's generation; nil for none.
+	// swapped receives each change of a module's generation; nil for none.
 	swapped func(host.SwapEvent)
 	steps   stepClock
 

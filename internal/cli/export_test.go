@@ -30,7 +30,7 @@ func OpenTasks(ctx context.Context, dir, thread string, own agent.Tools) (*backg
 // EntryWords is what explain prints of a decision.
 func EntryWords(e *record.Entry) []string { return words(e) }
 
-// SameMessage tells whether a message of a stored log is a recorded one.
+// SameMessage reports whether a message of a stored log is a recorded one.
 func SameMessage(recorded, kept *abi.Message) bool { return same(recorded, kept) }
 
 // PrintRuns prints the sum of runs.

@@ -27,6 +27,9 @@ func (g *GuestReport) notes() []string {
 	if g.Printed > 0 {
 		out = append(out, fmt.Sprintf("printed %d lines, which are not shown: grants: {log: true} and --log-level info show them", g.Printed))
 	}
+	if g.Late > 0 {
+		out = append(out, fmt.Sprintf("had %d host calls that continued after their call was out of time", g.Late))
+	}
 	return out
 }
 

@@ -106,7 +106,9 @@ type GuestReport struct {
 	ReplacedBy map[host.Replacement]int64 `json:"replaced_by,omitempty"`
 	// Printed counts lines of standard output and error that were not logged for want of the grant.
 	Printed int64 `json:"printed,omitempty"`
-	// Fuel is 0 on the reference engine, which does not count it.
+	// Late counts host calls that continued after their call was out of time.
+	Late int64 `json:"late,omitempty"`
+	// Fuel is 0 on the Extism engine, which does not count it.
 	Fuel int64 `json:"fuel"`
 	// Denied counts requests that a grant or a quota did not allow; HTTP, KV and Files
 	// what was asked of those capabilities, LogsDropped messages above a limit or

@@ -28,7 +28,7 @@ func TestExplainRewrittenCall(t *testing.T) {
 	}
 }
 
-// The report says that a recorded result is not that of a rewritten call.
+// The report notes that a recorded result is not that of a rewritten call.
 func TestReportCountsRewrittenCalls(t *testing.T) {
 	t.Parallel()
 	if got := cli.PrintRuns(cli.RunsReport{ToolCalls: 3, Rewritten: 2}); !strings.Contains(got, "plugins rewrote 2 tool calls; results from the recording are those of the recorded arguments") {

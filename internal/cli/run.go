@@ -39,9 +39,9 @@ then; phases fire, plugins run, and compaction happens beside it, as they would
 live. At the end a report says who did what.
 
 SESSION is a file, or - for standard input. Its format is found by content: pi
-and Claude Code sessions, OpenAI-style and Anthropic-style message lists,
-mini-swe-agent, tau-bench, BFCL memory, QMSum. A file with several conversations
-is replayed one after the other.
+and Claude Code sessions, message lists of OpenAI, Anthropic, the AI SDK and
+Bedrock, mini-swe-agent, tau-bench, BFCL memory, QMSum. A file with several
+conversations is replayed one after the other.
 
 Progress goes to standard error, the report to standard output. What each plugin
 decided is kept in a folder of the user's own; mortise explain RUN prints it.

@@ -10,7 +10,7 @@ import (
 	"github.com/mortise-dev/mortise/plugins"
 )
 
-// VerdictReport says how a command went, before the details.
+// VerdictReport is how a command went, before the details.
 type VerdictReport struct {
 	// Problems are sentences, the most important first. Faults is how many of them are
 	// failures, or refused replies, of plugins and policies, which --strict does not let pass.

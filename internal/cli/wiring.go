@@ -234,7 +234,7 @@ func (p *parts) guests() []GuestReport {
 	add := func(name string, engine host.EngineName, s host.Stats) {
 		out = append(out, GuestReport{
 			Name: name, Engine: string(engine), Calls: s.Calls, Failed: s.Failures, Traps: s.Traps,
-			Replaced: s.Replaced, ReplacedBy: s.ReplacedBy, Printed: s.Printed, Fuel: s.Fuel, Swaps: s.Swaps, Rollbacks: s.Rollbacks,
+			Replaced: s.Replaced, ReplacedBy: s.ReplacedBy, Printed: s.Printed, Late: s.Late, Fuel: s.Fuel, Swaps: s.Swaps, Rollbacks: s.Rollbacks,
 			Denied: s.Denied, HTTP: s.HTTP, KV: s.KV, Files: s.Files, LogsDropped: s.LogsDropped,
 		})
 	}

@@ -156,7 +156,7 @@ func (w *world) at(admin bool) string {
 	return w.api
 }
 
-// reply is the model: it calls the tool once for each task, and then says that the task is done.
+// reply is the model: it calls the tool once for each task, and then answers that the task is done.
 func reply(q providertest.Query) providertest.Answer {
 	task, worked := "", false
 	for i := range q.Messages {

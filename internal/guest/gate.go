@@ -12,7 +12,7 @@ import (
 )
 
 // ErrNoAnswer is a gate that returned something that is neither an answer nor an empty map,
-// which is how it says that it has no opinion. It must not pass for consent.
+// which means that it has no opinion. It must not pass for consent.
 var ErrNoAnswer = errors.New("answered nothing that this host knows")
 
 // judges reports whether an event asks a gate for its decision.

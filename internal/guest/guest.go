@@ -47,7 +47,7 @@ type Guest struct {
 	desc    abi.Description
 	// lazy are the phases whose hooks read messages that are not sent.
 	lazy []abi.Phase
-	// gates tells that it decides about tool calls.
+	// gates reports that it decides about tool calls.
 	gates bool
 	// more tells that the module reads messages beyond those of its event.
 	more bool

@@ -55,7 +55,7 @@ func Run(t *testing.T, kind, name string, check func(l Life, said []string)) {
 	}
 }
 
-// Once starts one child of a kind on what has this name, kills it when it says that line, and returns what
+// Once starts one child of a kind on what has this name, kills it when it prints that line, and returns what
 // it had said.
 func Once(t *testing.T, kind, name, line string) []string {
 	t.Helper()

@@ -279,7 +279,7 @@ func TestOverride(t *testing.T) {
 	}
 }
 
-// TestBoundThinking: models that tie thinking to its conversation are told to drop what does not fit any more.
+// TestBoundThinking: models that tie thinking to its conversation are asked to drop what does not fit any more.
 func TestBoundThinking(t *testing.T) {
 	t.Parallel()
 	m, w := open(t, answer{body: hello})

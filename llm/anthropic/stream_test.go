@@ -209,7 +209,7 @@ func TestCancelled(t *testing.T) {
 	}
 }
 
-// TestContinuation: a client goes on from a stream that broke off, and the API accepts what it then asks.
+// TestContinuation: a client resumes a stream that broke off, and the API accepts what it then asks.
 func TestContinuation(t *testing.T) {
 	t.Parallel()
 	w := &wire{script: []answer{

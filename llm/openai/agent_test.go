@@ -54,7 +54,7 @@ func TestAgent(t *testing.T) {
 	}
 }
 
-// adder calls the tool twice at once, twice, and then says what it has got.
+// adder calls the tool twice at once, twice, and then answers with what it has got.
 func adder(q providertest.Query) providertest.Answer {
 	last := q.Messages[len(q.Messages)-1]
 	if last.Text() == "Thanks" {

@@ -159,7 +159,7 @@ func (c *chatReader) content(data json.RawMessage) {
 	}
 }
 
-// toolCall begins a call or goes on with one.
+// toolCall begins a call or continues one.
 func (c *chatReader) toolCall(t chatCall) {
 	call := c.find(&t)
 	if call == nil {

@@ -206,7 +206,7 @@ func outputOf(place int, msg *abi.Message) (inputItem, error) {
 			}})
 		}
 	}
-	out := &sdk.ResponseInputItemFunctionCallOutputParam{CallID: param.NewOpt(fitID(msg.ToolCallID))}
+	out := &sdk.ResponseInputItemFunctionCallOutputParam{CallID: fitID(msg.ToolCallID)}
 	if texts {
 		out.Output.OfString = param.NewOpt(msg.Text())
 	} else {

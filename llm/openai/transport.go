@@ -99,6 +99,9 @@ func (m *Model) events(ctx context.Context, model string, response *http.Respons
 	decoder := ssestream.NewDecoder(response)
 	for decoder.Next() {
 		data := bytes.TrimSpace(decoder.Event().Data)
+		if len(data) == 0 {
+			continue // a comment, by which servers keep the connection alive
+		}
 		if bytes.HasPrefix(data, []byte("[DONE]")) {
 			a.over = true
 			return nil

@@ -55,7 +55,7 @@ type anBlock struct {
 	CacheControl *cacheControl `json:"cache_control"`
 }
 
-// anBlocks are blocks, or a string that stands for one of text.
+// anBlocks are blocks, or a string in place of one of text.
 type anBlocks []anBlock
 
 // UnmarshalJSON reads both forms.

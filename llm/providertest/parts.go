@@ -34,7 +34,7 @@ func (u *oaURL) UnmarshalJSON(data []byte) error {
 	return err
 }
 
-// oaParts are parts, or a string that stands for one of text.
+// oaParts are parts, or a string in place of one of text.
 type oaParts []oaPart
 
 // UnmarshalJSON reads both forms.

@@ -98,7 +98,7 @@ type rsItem struct {
 
 type rsItems []rsItem
 
-// UnmarshalJSON reads items, or a string that stands for a message of the user.
+// UnmarshalJSON reads items, or a string in place of a message of the user.
 func (r *rsItems) UnmarshalJSON(data []byte) error {
 	if data[0] == '"' {
 		*r = rsItems{{Type: "message", Role: "user"}}

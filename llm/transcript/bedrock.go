@@ -10,7 +10,7 @@ import (
 )
 
 // bedrockBlock has the fields of content blocks of the Converse API of Amazon
-// Bedrock, which have no type: the one field that is set tells what they are.
+// Bedrock, which have no type: the one field that is set is their type.
 type bedrockBlock struct {
 	ToolUse          loose[bedrockCall]
 	ToolResult       loose[bedrockResult]

@@ -13,7 +13,7 @@ import (
 // task has ended: it is for Outbox.Start of package outbox. It queues the request by which the
 // thread's waiting run continues ([Wake]), or without one a request that begins a run. It queues
 // nothing while the thread has a run under way or a request that is due, since these read the
-// notifications too; whoever calls it calls again until they are read.
+// notifications too; the caller repeats it until they are read.
 func Waker(box *mailbox.Mailbox) func(ctx context.Context, thread string) error {
 	return func(ctx context.Context, thread string) error {
 		head, err := box.Queue().Head(ctx, thread)

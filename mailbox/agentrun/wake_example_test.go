@@ -16,7 +16,7 @@ import (
 	"github.com/mortise-dev/mortise/store/memstore"
 )
 
-// builds is a model that has something built, and says what it reads after that.
+// builds is a model that has something built, and repeats what it reads after that.
 type builds struct{}
 
 func (builds) Infer(_ context.Context, r llm.Request) (*abi.Response, error) {

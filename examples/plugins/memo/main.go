@@ -1,5 +1,5 @@
 // Command memo is a guest that answers repeated calls of read-only tools from what they
-// answered before, and offers a tool that tells what it knows and forgets on request.
+// answered before, and offers a tool that lists what it knows and forgets on request.
 package main
 
 import (

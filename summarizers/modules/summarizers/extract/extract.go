@@ -147,7 +147,7 @@ func (p *picker) sections(limit, room int) int {
 		switch s {
 		case secGoal:
 			least *= goalFloor
-		case secModified: // what was done is told, even if it is told of nowhere else
+		case secModified: // what was done is listed, even if it is listed nowhere else
 			least = 0
 		default:
 		}
