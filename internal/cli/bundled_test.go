@@ -58,7 +58,7 @@ func TestBundledRefusals(t *testing.T) {
 		text, says string
 		code       cli.ExitCode
 	}{
-		"no model":        {"compaction: {summarizer: {policy: anchored}}\n", "compaction.summarizer: policy: anchored asks a model, and this command has none to grant; write policy: hybrid", cli.ExitConfig},
+		"no model":        {"compaction: {summarizer: {policy: anchored}}\n", "compaction.summarizer: policy: anchored asks a model; grant one of models with grants: {model: {summarizer: NAME}}, or write policy: hybrid", cli.ExitConfig},
 		"sum":             {"compaction: {summarizer: {policy: mask, sha256: '" + strings.Repeat("ab", 32) + "'}}\n", "compaction.summarizer: sha256: is for a module of your own", cli.ExitConfig},
 		"config alone":    {"compaction: {summarizer: {config: {hint: x}}}\n", "compaction.summarizer: config: stands without a policy or a module", cli.ExitConfig},
 		"fallback alone":  {"compaction: {fallback: {policy: mask}}\n", "compaction.fallback: names a policy, but compaction.summarizer does not", cli.ExitConfig},
