@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -77,13 +78,16 @@ func replay(t *testing.T, r recording) {
 	}
 }
 
+// comments keep a connection alive. This version of the library takes them for events.
+var comments = regexp.MustCompile(`(?m)^:.*\r?\n\r?\n`) //nolint:gochecknoglobals // a constant
+
 // vendorReads shows the answer as OpenAI's library reads it.
 func vendorReads(t *testing.T, r recording, stream bool) string {
 	t.Helper()
 	var acc sdk.ChatCompletionAccumulator
 	c := &acc.ChatCompletion
 	if stream {
-		response := &http.Response{Header: http.Header{"Content-Type": {r.media}}, Body: io.NopCloser(strings.NewReader(r.body))}
+		response := &http.Response{Header: http.Header{"Content-Type": {r.media}}, Body: io.NopCloser(strings.NewReader(comments.ReplaceAllString(r.body, "")))}
 		s := ssestream.NewStream[sdk.ChatCompletionChunk](ssestream.NewDecoder(response), nil)
 		reason := ""
 		for s.Next() {
