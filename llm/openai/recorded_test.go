@@ -79,7 +79,7 @@ func replay(t *testing.T, r recording) {
 }
 
 // comments keep a connection alive. This version of the library takes them for events.
-var comments = regexp.MustCompile(`(?m)^:.*\r?\n\r?\n`) //nolint:gochecknoglobals // a constant
+var comments = regexp.MustCompile(`(?m)^:.*\r?\n\r?\n`)
 
 // vendorReads shows the answer as OpenAI's library reads it.
 func vendorReads(t *testing.T, r recording, stream bool) string {
