@@ -94,7 +94,7 @@ warm: ## compile the guests into the caches of the tests, which takes ten times 
 
 .PHONY: test-race
 test-race: warm ## run the tests with the race detector, shuffled (needs a C compiler)
-	$(call tests,$(RACE) -shuffle=on -timeout 20m)
+	$(call tests,$(RACE) -shuffle=on -timeout 30m)
 
 .PHONY: e2e
 e2e: ## 300 runs over HTTP while mortise serve is killed 50 times (some minutes; make test does a small one)
