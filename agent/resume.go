@@ -166,12 +166,12 @@ func (r *run) answered(ctx context.Context, k Ticket, result abi.ToolResult) (*T
 	out, stop, err := r.fireFrame(ctx, abi.AfterToolExecute, f)
 	if err != nil && len(r.who.phases.Order(abi.AfterToolExecute)) > 0 {
 		result = withheld(k.Call)
-		message.Content = resultMessage(k.Call, result, message.ID).Content
+		phases.SetResult(&message, &result)
 	} else if len(out.Messages) == len(messages) {
 		if out.Result != nil {
 			result = *out.Result
 		}
-		message.Content = out.Messages[at].Content
+		message.Content, message.Metadata = out.Messages[at].Content, out.Messages[at].Metadata
 	}
 	if message.ID == k.MessageID {
 		r.thread.answer(message.ID, message)

@@ -64,7 +64,7 @@ func (r *run) takeStep(ctx context.Context, messageID string) (called bool, stop
 	}
 	answer, err := r.infer(ctx)
 	if err != nil {
-		r.keepPartial(answer.Response, messageID)
+		r.keepPartial(ctx, answer.Response, messageID)
 		return false, nil, errors.Join(err, r.failedInference(ctx, err.Error()))
 	}
 	r.read()
@@ -74,13 +74,14 @@ func (r *run) takeStep(ctx context.Context, messageID string) (called bool, stop
 	return called || len(notes) > 0, stop, err
 }
 
-// keepPartial keeps what the model had said when it came to an end.
-func (r *run) keepPartial(response *abi.Response, messageID string) {
+// keepPartial keeps what the model had said when it came to an end. It is not kept when another
+// process goes on with the run, which asks again; what it cost is counted.
+func (r *run) keepPartial(ctx context.Context, response *abi.Response, messageID string) {
 	if response == nil {
 		return
 	}
 	r.bill(response)
-	if response.Message.Text() == "" {
+	if response.Message.Text() == "" || errors.Is(context.Cause(ctx), ErrGoesOn) {
 		return
 	}
 	m := r.fit(response, messageID).Message

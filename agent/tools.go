@@ -169,5 +169,7 @@ func (r *run) toolKind(name string) abi.ToolKind {
 
 // resultMessage renders a result as the message that the model reads.
 func resultMessage(call abi.ToolCall, result abi.ToolResult, id string) abi.Message {
-	return abi.Message{ID: id, Role: abi.RoleTool, ToolCallID: call.ID, Content: phases.ResultContent(&result)}
+	m := abi.Message{ID: id, Role: abi.RoleTool, ToolCallID: call.ID}
+	phases.SetResult(&m, &result)
+	return m
 }

@@ -81,7 +81,10 @@ func (t *turn) message(result abi.ToolResult, id string) abi.Message {
 		for i := range by {
 			by[i] = t.rewrittenBy[i]
 		}
-		m.Metadata = map[string]any{MetadataRewrittenBy: by, MetadataArguments: t.Arguments}
+		if m.Metadata == nil {
+			m.Metadata = make(map[string]any, 2)
+		}
+		m.Metadata[MetadataRewrittenBy], m.Metadata[MetadataArguments] = by, t.Arguments
 	}
 	return m
 }

@@ -3,6 +3,7 @@ package agent_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -449,6 +450,50 @@ func TestReplacedResult(t *testing.T) {
 	mustRun(t, b, request(user("go")))
 	mustRun(t, b, decide("c1", agent.ActionResume, nil))
 	check(t, b)
+}
+
+// TestFailedResult: the message of a call that failed says so, whether its tool failed or a plugin decided; also after a decision.
+func TestFailedResult(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		fails    bool
+		replaced abi.ToolStatus
+		asked    bool
+		want     any
+	}{
+		"tool succeeded":       {},
+		"tool failed":          {fails: true, want: true},
+		"plugin forgives":      {fails: true, replaced: abi.ToolSuccess},
+		"plugin refuses":       {replaced: abi.ToolError, want: true},
+		"failed when decided":  {fails: true, asked: true, want: true},
+		"plugin then forgives": {fails: true, asked: true, replaced: abi.ToolSuccess},
+	} {
+		filter := &hook{name: "filter", phase: abi.AfterToolExecute, mode: abi.ModeTransform, do: func(context.Context, *abi.Event) (*abi.Reply, error) {
+			if c.replaced == "" {
+				return nil, nil
+			}
+			return effect(abi.Effect{Type: abi.EffectReplaceResult, Result: &abi.ToolResult{Status: c.replaced, Message: "replaced"}}), nil
+		}}
+		plugins, tool := []phases.Plugin{filter}, "echo"
+		if c.asked {
+			plugins, tool = append(plugins, asking("")), "shell"
+		}
+		b := newBench(t, &script{answers: []abi.Message{says("", calls("c1", tool, "x")), says("done")}}, agent.Config{}, plugins...)
+		b.tools.do = func(context.Context, abi.ToolCall) (abi.ToolResult, error) {
+			if c.fails {
+				return abi.ToolResult{}, errors.New("no")
+			}
+			return abi.ToolResult{Message: "ok"}, nil
+		}
+		mustRun(t, b, request(user("go")))
+		if c.asked {
+			mustRun(t, b, decide("c1", agent.ActionResume, nil))
+		}
+		m := b.agent.Thread("t").Messages()[2]
+		if got := m.Metadata[abi.MetadataIsError]; m.Role != abi.RoleTool || got != c.want {
+			t.Errorf("%s: %+v", name, m)
+		}
+	}
 }
 
 // A later edit of a replaced answer keeps the original in what is stored.

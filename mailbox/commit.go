@@ -17,6 +17,9 @@ type Commit struct {
 	// stands then, if it has a Status.
 	Data   []byte
 	Result Result
+	// Progress says that the execution has come further than those before: attempts that failed until then
+	// do not count against Dispatch.MaxAttempts any more, so that work which takes long outlives any number of restarts.
+	Progress bool
 }
 
 func commitNeed(h Hold) Need { return Need{Dispatches: []string{h.Dispatch}, RunsOf: true} }
@@ -38,6 +41,10 @@ func commit(t *turn, h Hold, c Commit) (Change, error) {
 	}
 	t.out.Image = c.Image
 	d := t.s.Dispatches[h.Dispatch]
+	if c.Progress && d.Attempts > 0 {
+		d.Attempts = 0
+		t.put(d)
+	}
 	if run, ok := t.s.Runs[d.RunID]; ok && (c.Data != nil || c.Result.Status != "") {
 		if c.Data != nil {
 			run.Data = c.Data

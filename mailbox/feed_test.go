@@ -242,3 +242,27 @@ func TestFeedBehind(t *testing.T) {
 		close(end)
 	})
 }
+
+// TestJob_Commit_shares: what was sent before a commit is shared with it, so that a kill right after it loses no event that led
+// to what is in the log.
+func TestJob_Commit_shares(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store := memstore.New()
+		var shared []mailbox.EventBatch
+		do := func(ctx context.Context, j *mailbox.Job) (mailbox.Result, error) {
+			j.Emit("said", []byte("hello"))
+			must(t, j.Commit(ctx, mailbox.Commit{ID: "c", From: j.Messages}))
+			var err error
+			shared, err = store.ReadEvents(ctx, j.Dispatch.ID, 0, 10, 0)
+			must(t, err)
+			return mailbox.Result{}, nil
+		}
+		m := started(t, mailbox.Config{Runtime: &script{do: do}, Store: store, EventPause: time.Hour})
+		background(t, m, request("t", "x"))
+		sleep(0)
+		if len(shared) != 1 || shared[0].First != shared[0].Last {
+			t.Errorf("shared at the commit are %+v", shared)
+		}
+	})
+}

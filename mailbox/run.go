@@ -30,8 +30,10 @@ type Job struct {
 }
 
 // Commit writes to the thread, as long as the execution holds it. An error that is
-// [ErrConflict] says that it does not.
+// [ErrConflict] says that it does not. Events that were sent before it are shared before it, so that a reader
+// finds what led to whatever is in the log.
 func (j *Job) Commit(ctx context.Context, c Commit) error {
+	j.x.share(ctx)
 	err := j.x.box.queue.Commit(ctx, j.x.hold, c)
 	if errors.Is(err, ErrConflict) {
 		if h, lookup := j.x.box.queue.Head(ctx, j.x.hold.Thread); lookup == nil && (h.Claim == nil || h.Claim.Token != j.x.hold.Token) {
@@ -114,7 +116,7 @@ func (x *execution) work(ctx context.Context) {
 
 // share lets other processes read what was sent so far, so that it is there before the end is.
 func (x *execution) share(ctx context.Context) {
-	if p := x.box.pump; p != nil {
+	if p := x.box.pump; p != nil && x.events.left() {
 		ctx, cancel := context.WithTimeout(ctx, min(x.box.cfg.LiveWait, x.box.cfg.Lease/2))
 		defer cancel()
 		p.flush(ctx, x.events)

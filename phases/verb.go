@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -60,7 +61,7 @@ func (d *draft) replaceResult(e *abi.Effect) error {
 	result := *e.Result
 	edit := abi.Effect{MessageID: d.frame.ResultMessageID, Type: e.Type, Note: e.Note}
 	err := d.edit(&edit, EditReplace, func(m *abi.Message) error {
-		m.Content = ResultContent(&result)
+		SetResult(m, &result)
 		return nil
 	})
 	if err != nil {
@@ -117,6 +118,21 @@ func (d *draft) filterTools(e *abi.Effect) error {
 	}
 	d.changed(string(e.Type), join(e.Tools), note)
 	return nil
+}
+
+// SetResult makes a result the content of its message, and marks the message of a call that
+// failed. The other metadata stays.
+func SetResult(m *abi.Message, r *abi.ToolResult) {
+	m.Content = ResultContent(r)
+	m.Metadata = maps.Clone(m.Metadata)
+	switch {
+	case r.Status != abi.ToolError:
+		delete(m.Metadata, abi.MetadataIsError)
+	case m.Metadata == nil:
+		m.Metadata = map[string]any{abi.MetadataIsError: true}
+	default:
+		m.Metadata[abi.MetadataIsError] = true
+	}
 }
 
 // ResultContent renders a result as the content of the message that the model reads: its

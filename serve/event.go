@@ -162,6 +162,24 @@ func gapFrame(at place, messages string) frame {
 	return f
 }
 
+// finishFrame is run_ended or run_waiting, of a run whose own event of that is lost.
+func finishFrame(run mailbox.Run, r agent.Record, at place) frame {
+	f := frame{id: at.id, name: wireName(string(agent.EventRunFinish)), data: map[string]json.RawMessage{}}
+	outcome := agent.Result{
+		RunID: at.run, Response: run.Output, Termination: r.Termination, Status: r.Status, StatusReason: r.Reason, Steps: r.Steps, Usage: r.Usage,
+	}
+	if run.Status == mailbox.RunWaiting {
+		f.name = "run_waiting"
+	}
+	if r.Waiting != nil {
+		outcome.Tickets = r.Waiting.Tickets
+	}
+	f.place(at)
+	f.put("at", run.UpdatedAt.UTC().Format(time.RFC3339Nano))
+	f.put("outcome", outcome)
+	return f
+}
+
 // settledFrame ends the events of a run.
 func settledFrame(run mailbox.Run, at place) frame {
 	f := frame{id: at.id, name: eventSettled, data: map[string]json.RawMessage{}}

@@ -7,7 +7,9 @@ import (
 	"slices"
 	"time"
 
+	"github.com/mortise-dev/mortise/agent"
 	"github.com/mortise-dev/mortise/mailbox"
+	"github.com/mortise-dev/mortise/mailbox/agentrun"
 )
 
 // How often a stream looks whether its run has continued, in another process: soon at first, and
@@ -27,6 +29,9 @@ type follower struct {
 	at          position
 	// caught is set once the reader has had the newest event.
 	caught bool
+	// last is the mailbox's name of the newest event of the dispatch at which the reader is, empty if it
+	// came before this follower.
+	last string
 	// send sends an event, idle is called when there is none for a while.
 	send func(frame) error
 	idle func() error
@@ -101,6 +106,7 @@ func (f *follower) dispatch(ctx context.Context, d *mailbox.Dispatch) error {
 	case d.Seq > f.at.dispatch:
 		f.at = position{dispatch: d.Seq}
 	}
+	f.last = ""
 	feed, err := f.s.box().Attach(ctx, d.ID)
 	if errors.Is(err, mailbox.ErrNotFound) {
 		return nil // it was purged meanwhile
@@ -140,19 +146,49 @@ func (f *follower) next(ctx context.Context, feed *mailbox.Feed, d *mailbox.Disp
 	case err != nil:
 		return false, err
 	}
-	lost := e.Type == mailbox.EventSettled && f.at.event == 0 && d.Attempts > 0
-	if lost { // an execution sends events, and none is kept
-		return false, f.gap(d, 0)
-	}
 	if e.Type == mailbox.EventSettled {
-		return false, nil
+		return false, f.ended(ctx, feed, d.ID, e.Seq)
 	}
-	f.at.event = e.Seq
+	f.at.event, f.last = e.Seq, e.Type
 	out, ok := frameOf(e, f.place(d.ID))
 	if !ok {
 		return true, nil
 	}
 	return true, f.send(out)
+}
+
+// ended sends what is missing at the end of a dispatch: events are shared some time after they were sent, and the
+// process may have died before. Where a run stands is in the store.
+func (f *follower) ended(ctx context.Context, feed *mailbox.Feed, id string, end uint64) error {
+	d, found, err := f.s.box().Queue().Dispatch(ctx, id)
+	if err != nil || !found || d.Termination == agentrun.Duplicate {
+		return err
+	}
+	if f.at.event == 0 {
+		if attempts(&d) == 0 {
+			return nil
+		}
+		return f.gap(&d, 0) // an execution sends events, and none is kept
+	}
+	if f.last == "" {
+		if e, err := feed.Next(ctx, f.at.event-1); err == nil && e.Seq == f.at.event {
+			f.last = e.Type
+		}
+	}
+	switch f.last {
+	case "", string(agent.EventRunFinish), mailbox.EventRefused, mailbox.EventFailed:
+		return nil
+	}
+	run, _, err := f.s.box().Queue().Run(ctx, f.run)
+	if err != nil || run.Dispatch != id || d.Status != mailbox.Acked {
+		return err
+	}
+	r, err := f.s.record(ctx, run)
+	if err != nil {
+		return err
+	}
+	f.at.event = end
+	return f.send(finishFrame(run, r, f.place(id)))
 }
 
 func (f *follower) gap(d *mailbox.Dispatch, next uint64) error {

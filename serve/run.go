@@ -77,24 +77,47 @@ func (s *Server) getRun(ctx context.Context, in *runInput) (*runOutput, error) {
 	if err != nil {
 		return nil, err
 	}
-	state, err := s.cfg.Store.Load(ctx, run.Thread, mailbox.Need{Image: run.Status == mailbox.RunWaiting, Dispatches: []string{run.Dispatch}})
+	d, _, err := s.box().Queue().Dispatch(ctx, run.Dispatch)
 	if err != nil {
 		return nil, s.failure(ctx, err)
 	}
-	d := state.Dispatches[run.Dispatch]
+	r, err := s.record(ctx, run)
+	if err != nil {
+		return nil, s.failure(ctx, err)
+	}
 	v := runView{
 		ID: run.ID, ThreadID: run.Thread, Agent: run.Agent, ParentRunID: run.Parent, Status: string(run.Status), Termination: run.Termination,
-		Wait: run.Wait, WaitUntil: maybe(run.WaitUntil), Output: run.Output, Error: run.Error, Attempts: d.Attempts, LastError: d.LastError,
+		Wait: run.Wait, WaitUntil: maybe(run.WaitUntil), Output: run.Output, Error: run.Error, Attempts: attempts(&d), LastError: d.LastError,
 		CreatedAt: run.CreatedAt, StartedAt: maybe(run.StartedAt), FinishedAt: maybe(run.FinishedAt),
 	}
-	var r agent.Record
-	if json.Unmarshal(run.Data, &r) == nil {
-		v.Steps, v.Usage, v.Cost = r.Steps, r.Usage, r.Cost
-	}
-	if r, err := agentrun.DecodeRun(state.Image); err == nil && r.RunID == run.ID && r.Waiting != nil {
+	v.Steps, v.Usage, v.Cost = r.Steps, r.Usage, r.Cost
+	if r.Waiting != nil {
 		v.Tickets = tickets(r.Waiting.Tickets)
 	}
 	return &runOutput{Body: v}, nil
+}
+
+// record is what the loop keeps of a run, with the tickets that it waits for. One that has not begun has none.
+func (s *Server) record(ctx context.Context, run mailbox.Run) (r agent.Record, err error) {
+	if json.Unmarshal(run.Data, &r) != nil || run.Status != mailbox.RunWaiting {
+		return r, nil //nolint:nilerr // there is none yet
+	}
+	state, err := s.cfg.Store.Load(ctx, run.Thread, mailbox.Need{Image: true})
+	if err != nil {
+		return r, err //nolint:wrapcheck // clients do not see it
+	}
+	if waiting, err := agentrun.DecodeRun(state.Image); err == nil && waiting.RunID == run.ID {
+		r = waiting
+	}
+	return r, nil
+}
+
+// attempts is how often a dispatch was executed: it counts itself those that failed.
+func attempts(d *mailbox.Dispatch) int {
+	if d.Token == "" || d.Status == mailbox.Queued || d.Status == mailbox.DeadLetter {
+		return d.Attempts
+	}
+	return d.Attempts + 1
 }
 
 func tickets(list []agent.Ticket) (out []ticket) {

@@ -20,8 +20,6 @@ const (
 	redactedPrefix = "anthropic.redacted:"
 	// afterPrefix starts the signature of a block that followed tool calls, followed by their number and a colon.
 	afterPrefix = "anthropic.after:"
-	// failedKey is true in the metadata of a tool message whose call failed.
-	failedKey = "is_error"
 )
 
 // content converts message i into blocks of a turn.
@@ -127,7 +125,7 @@ func (q *request) toolUse(c *abi.ToolCall) sdk.ContentBlockParamUnion {
 // toolResult converts a result, of the latest call with its id. The API accepts only text in failed results.
 func (q *request) toolResult(i int, m *abi.Message) (*sdk.ToolResultBlockParam, error) {
 	out := &sdk.ToolResultBlockParam{ToolUseID: cmp.Or(q.ids[m.ToolCallID], fit(m.ToolCallID))}
-	failed, _ := m.Metadata[failedKey].(bool)
+	failed, _ := m.Metadata[abi.MetadataIsError].(bool)
 	for j := range m.Content {
 		b, err := media(&m.Content[j])
 		if err != nil {

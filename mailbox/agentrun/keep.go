@@ -152,6 +152,7 @@ func (k *keeper) commit(c agent.Checkpoint) (mailbox.Commit, error) {
 		return mailbox.Commit{}, err
 	}
 	out := mailbox.Commit{ID: k.nextID(), From: c.From, Data: record, Result: k.result(c.Run)}
+	out.Progress = c.Run.RunID == k.thread.Run.RunID && c.Run.Steps > k.thread.Run.Steps
 	for _, m := range c.Messages {
 		v, err := k.message(m)
 		if err != nil {

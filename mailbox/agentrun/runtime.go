@@ -88,10 +88,26 @@ func (r *Runtime) Run(ctx context.Context, j *mailbox.Job) (mailbox.Result, erro
 	}
 	x := &activity{agent: a, keep: k, thread: j.Dispatch.Thread}
 	r.enter(j.Run.ID, x)
-	out, err := a.Run(ctx, *req)
+	inner, cancel := goesOn(ctx)
+	out, err := a.Run(inner, *req)
+	cancel()
 	r.leave(j.Run.ID, x)
 	r.requeue(context.WithoutCancel(ctx), j, k.left())
 	return k.outcome(out, err)
+}
+
+// goesOn is a context that tells the agent, when ctx ends, whether somebody else goes on with
+// the run: all causes but mailbox.ErrStopped mean so.
+func goesOn(ctx context.Context) (context.Context, context.CancelFunc) {
+	inner, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() {
+		cause := context.Cause(ctx)
+		if !errors.Is(cause, mailbox.ErrStopped) {
+			cause = fmt.Errorf("%w: %w", agent.ErrGoesOn, cause)
+		}
+		cancel(cause)
+	})
+	return inner, func() { stop(); cancel(nil) }
 }
 
 // agent makes the agent of an execution.

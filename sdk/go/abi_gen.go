@@ -517,6 +517,10 @@ const VisibilityInternal Visibility = "internal"
 // gets.
 const MetadataOriginal = "mortise_original"
 
+// MetadataIsError is true in [Message.Metadata] of a tool message whose call failed. Providers
+// that have a word for that are told so.
+const MetadataIsError = "is_error"
+
 // Message is one entry of a conversation.
 type Message struct {
 	// ID is unique in its thread and never changes.

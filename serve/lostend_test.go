@@ -1,0 +1,88 @@
+package serve_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/mortise-dev/mortise/mailbox"
+	"github.com/mortise-dev/mortise/store/memstore"
+)
+
+// killed is a store that has what a process leaves which is killed right after the end of a run: of its events the last
+// one, which is shared after the end, is lost.
+type killed struct{ *memstore.Store }
+
+func (k killed) AppendEvents(ctx context.Context, list ...mailbox.EventBatch) ([]string, error) {
+	var kept []mailbox.EventBatch
+	for _, b := range list {
+		var events []struct {
+			Type string `json:"t"`
+			Data []byte `json:"d,omitempty"`
+		}
+		if err := json.Unmarshal(b.Data, &events); err != nil {
+			return nil, err
+		}
+		for i, e := range events {
+			if e.Type == "run_finish" {
+				events = events[:i]
+				break
+			}
+		}
+		if len(events) == 0 {
+			continue
+		}
+		b.Last = b.First + uint64(len(events)) - 1
+		b.Data, _ = json.Marshal(events) //nolint:errchkjson // it was JSON
+		kept = append(kept, b)
+	}
+	return k.Store.AppendEvents(ctx, kept...)
+}
+
+// TestLostEnd: a stream whose last event is lost has it all the same, once, wherever a client continues; it says where
+// the run stands.
+func TestLostEnd(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]struct{ end, status string }{
+		"say some words": {"run_ended settled", "done"},
+		"ask":            {"run_waiting", "waiting"},
+	} {
+		store := killed{memstore.New()}
+		w := newWorld(t, options{store: store})
+		run := w.submit("/v1/threads/t/runs", say(text)).Run
+		name, _, _ := strings.Cut(want.end, " ")
+		w.follow(run, "").until(name) // by the process that ran it
+		other := newWorld(t, options{store: store, idle: true})
+		list := other.follow(run, "").until(name)
+		if want.status == "done" {
+			list = append(list, other.follow(run, list[len(list)-1].id).rest()...)
+		}
+		if got := told(list); !strings.HasSuffix(got, want.end) || strings.Count(got, name) != 1 {
+			t.Errorf("%s: the stream is %s", text, got)
+		}
+		var end struct {
+			ID      string
+			Outcome struct {
+				Status   string
+				Response string
+				Tickets  []struct{ ID string }
+			}
+		}
+		at := len(list) - len(strings.Fields(want.end))
+		must(t, json.NewDecoder(bytes.NewBufferString(list[at].data)).Decode(&end))
+		if end.Outcome.Status != want.status || (len(end.Outcome.Tickets) == 1) != (name == "run_waiting") || (end.Outcome.Response == "somewords") != (name == "run_ended") {
+			t.Errorf("%s: it ends with %s", text, list[at].data)
+		}
+		before := other.follow(run, list[at-1].id)
+		if e, _ := before.next(); e != list[at] {
+			t.Errorf("%s: after %s comes %+v, want %+v", text, list[at-1].id, e, list[at])
+		}
+		before.close()
+		if want.status == "done" {
+			other.want(http.StatusNoContent, http.MethodGet, "/v1/runs/"+run+"/events", "", "Last-Event-ID", list[at+1].id)
+		}
+	}
+}
