@@ -14,21 +14,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats-server/v2/server"
+
 	"github.com/mortise-dev/mortise/abi"
+	"github.com/mortise-dev/mortise/internal/pgtest"
 )
 
-// size is how much a test does: MORTISE_E2E=full is what make e2e runs.
-type size struct{ runs, clients, kills int }
-
-func sizeOf() size {
-	if os.Getenv("MORTISE_E2E") == "full" {
-		return size{runs: 300, clients: 16, kills: 50}
-	}
-	return size{runs: 24, clients: 6, kills: 3}
-}
-
-// threads is how many threads the runs are spread over.
-const threads = 6
+// size is how much a test does, and over how many threads its runs are spread. MORTISE_E2E=full is what make e2e runs.
+type size struct{ runs, clients, threads, kills int }
 
 // run is what a client learned of one.
 type run struct {
@@ -39,18 +32,43 @@ type run struct {
 	Error  string    `json:"error"`
 	Usage  abi.Usage `json:"usage"`
 	Cost   float64   `json:"cost"`
+	Steps  int       `json:"steps"`
 
 	task   string
 	events []event
 }
 
-// TestServe_killed: clients submit runs, lose connections and come back, while the server is killed
+// TestServe_killed: clients submit runs, lose connections and come back, while the servers are killed
 // again and again. Every acknowledged run ends once with its answer, the streams are complete and in order, no tool is
-// executed twice, compactions are swapped in, and nothing is billed that no run counts, but for what a kill cut off.
+// executed twice, a call that was interrupted is marked, compactions are swapped in, and nothing is billed that no run counts, but for
+// what a kill cut off.
 func TestServe_killed(t *testing.T) {
 	t.Parallel()
-	w, n := newWorld(t), sizeOf()
-	w.start(t)
+	for _, c := range []struct {
+		name      string
+		processes int
+		size      size
+		full      size
+		store     func(*testing.T) string
+	}{
+		{"SQLite", 1, size{24, 6, 6, 3}, size{300, 16, 6, 50}, func(*testing.T) string { return "" }},
+		{"PostgreSQL", 2, size{15, 5, 3, 2}, size{300, 16, 6, 10}, postgres},
+		{"NATS", 3, size{15, 5, 3, 2}, size{300, 16, 6, 10}, jetstream},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			n := c.size
+			if os.Getenv("MORTISE_E2E") == "full" {
+				n = c.full
+			}
+			newWorld(t, c.store(t), c.processes).killed(t, n)
+		})
+	}
+}
+
+// killed asks while servers are killed, and checks what came of it.
+func (w *world) killed(t *testing.T, n size) {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Minute)
 	defer cancel()
 	over := make(chan struct{})
@@ -62,31 +80,55 @@ func TestServe_killed(t *testing.T) {
 				return
 			case <-time.After(time.Duration(200+rand.IntN(800)) * time.Millisecond):
 			}
-			w.kill()
-			w.start(t)
+			p := w.procs[rand.IntN(len(w.procs))]
+			w.kill(p)
+			w.start(t, p)
 		}
 	})
 	runs := w.ask(ctx, t, n)
 	close(over)
 	killer.Wait()
-	checkRuns(t, runs, n.runs, n.kills)
-	w.checkTools(t, n.runs)
-	w.checkBills(t, runs, n.kills)
-	w.checkThreads(ctx, t, n.runs)
+	checkRuns(t, runs, n.runs)
+	w.checkBills(t, runs, n)
+	w.checkThreads(ctx, t, n)
 	w.stop(t)
+}
+
+// postgres is the URL of a server of PostgreSQL.
+func postgres(t *testing.T) string {
+	t.Helper()
+	s, err := pgtest.Loopback(t.Context(), nil, nil)
+	pgtest.Need(t, err)
+	t.Cleanup(func() { must(t, s.Close()) })
+	return s.LoopbackURL(nil)
+}
+
+// jetstream is the URL of a server of NATS.
+func jetstream(t *testing.T) string {
+	t.Helper()
+	s, err := server.NewServer(&server.Options{
+		Host: "127.0.0.1", Port: server.RANDOM_PORT, JetStream: true, StoreDir: t.TempDir(), NoSigs: true, NoLog: true,
+		JetStreamMaxStore: 1 << 30, JetStreamMaxMemory: 1 << 20,
+	})
+	must(t, err)
+	s.Start()
+	t.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
+	if !s.ReadyForConnections(20 * time.Second) {
+		t.Fatal("NATS did not start")
+	}
+	return "nats://" + s.Addr().String() + "/runs"
 }
 
 // TestServe_bills: without a kill, usage and cost of the runs are what the provider billed.
 func TestServe_bills(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	w.start(t)
+	w := newWorld(t, "", 1)
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
-	n := size{runs: 8, clients: 4}
+	n := size{runs: 8, clients: 4, threads: 4}
 	runs := w.ask(ctx, t, n)
-	checkRuns(t, runs, n.runs, 0)
-	w.checkBills(t, runs, 0)
+	checkRuns(t, runs, n.runs)
+	w.checkBills(t, runs, n)
 	w.stop(t)
 }
 
@@ -102,7 +144,7 @@ func (w *world) ask(ctx context.Context, t *testing.T, n size) []*run {
 			c := &client{w: w, http: &http.Client{Transport: &http.Transport{}}}
 			defer c.http.CloseIdleConnections()
 			for i := range tasks {
-				r, err := c.run(ctx, i)
+				r, err := c.run(ctx, i, i%n.threads)
 				if err != nil {
 					t.Errorf("task %d: %v; the server: %s", i, err, w.said())
 					continue
@@ -122,10 +164,10 @@ func (w *world) ask(ctx context.Context, t *testing.T, n size) []*run {
 }
 
 // run submits one task, follows it, and reads the run.
-func (c *client) run(ctx context.Context, i int) (*run, error) {
+func (c *client) run(ctx context.Context, i, thread int) (*run, error) {
 	task := fmt.Sprintf("task-%d", i)
 	body := map[string]any{"input": "Please do " + task + " now.", "idempotency_key": task}
-	status, data, err := c.call(ctx, false, http.MethodPost, fmt.Sprintf("/v1/threads/t%d/runs", i%threads), body)
+	status, data, err := c.call(ctx, false, http.MethodPost, fmt.Sprintf("/v1/threads/t%d/runs", thread), body)
 	if err != nil || status != http.StatusAccepted {
 		return nil, fmt.Errorf("submit: %d %s %w", status, data, err)
 	}
@@ -149,33 +191,27 @@ func (c *client) run(ctx context.Context, i int) (*run, error) {
 	return r, err
 }
 
-// checkRuns: each run ended once with its answer. A kill right after the end of a run may cost its event run_ended, which was
-// not yet written; settled has the outcome.
-func checkRuns(t *testing.T, runs []*run, want, kills int) {
+// checkRuns: each run ended once with its answer.
+func checkRuns(t *testing.T, runs []*run, want int) {
 	t.Helper()
-	ids, unended := map[string]bool{}, 0
+	ids := map[string]bool{}
 	for _, r := range runs {
 		ids[r.ID] = true
 		if r.Status != "done" || r.Error != "" || !strings.HasSuffix(r.Output, "done "+r.task) {
 			t.Errorf("%s: %s %q %s", r.task, r.Status, r.Output, r.Error)
 		}
-		if !checkStream(t, r) {
-			unended++
-		}
-	}
-	if unended > kills {
-		t.Errorf("%d streams have no run_ended after %d kills", unended, kills)
+		checkStream(t, r)
 	}
 	if len(ids) != want {
 		t.Errorf("%d runs, want %d", len(ids), want)
 	}
 }
 
-// checkStream: ids grow, nothing comes twice, and settled is last and once.
-func checkStream(t *testing.T, r *run) (ended bool) {
+// checkStream: ids grow, nothing comes twice, the last answer is whole, the run ends once, and settled is last and once.
+func checkStream(t *testing.T, r *run) {
 	t.Helper()
 	var dispatch, seq uint64
-	names := map[string]int{}
+	names, text := map[string]int{}, ""
 	for _, e := range r.events {
 		d, s := e.place()
 		if d < dispatch || d == dispatch && s <= seq {
@@ -183,37 +219,27 @@ func checkStream(t *testing.T, r *run) (ended bool) {
 		}
 		dispatch, seq = d, s
 		names[e.name]++
-	}
-	if names["settled"] != 1 || names["run_started"] == 0 {
-		t.Errorf("%s: the events are %v", r.task, names)
-	}
-	return names["run_ended"] > 0
-}
-
-// checkTools: the tool was executed at most once for each task. One that was interrupted before or in its tool
-// tells the model so, and is not executed again.
-func (w *world) checkTools(t *testing.T, tasks int) {
-	t.Helper()
-	data, err := os.ReadFile(w.toolLog())
-	must(t, err)
-	executed := map[string]int{}
-	for line := range strings.Lines(string(data)) {
-		executed[strings.TrimSpace(line)]++
-	}
-	for task, n := range executed {
-		if n > 1 {
-			t.Errorf("%s was executed %d times", task, n)
+		switch e.name {
+		case "step_started", "stream_reset":
+			text = ""
+		case "text_delta":
+			text += e.data["delta"].(string)
 		}
 	}
-	t.Logf("%d tasks, %d executed", tasks, len(executed))
+	if names["settled"] != 1 || names["run_ended"] != 1 || names["run_started"] == 0 || names["gap"] != 0 {
+		t.Errorf("%s: the events are %v", r.task, names)
+	}
+	if text != r.Output {
+		t.Errorf("%s: the stream says %q, the run %q", r.task, text, r.Output)
+	}
 }
 
 // checkBills compares what the runs count with what the provider billed. An inference that a kill cut off is billed and
-// in no run: there are at most so many as runs under way at a kill.
-func (w *world) checkBills(t *testing.T, runs []*run, kills int) {
+// in no run: at a kill each thread has one at most.
+func (w *world) checkBills(t *testing.T, runs []*run, n size) {
 	t.Helper()
 	var billed, counted abi.Usage
-	bills := 0
+	bills, steps := 0, 0
 	for _, b := range w.provider.Bills() {
 		billed.PromptTokens += b.Usage.PromptTokens
 		billed.CompletionTokens += b.Usage.CompletionTokens
@@ -222,43 +248,42 @@ func (w *world) checkBills(t *testing.T, runs []*run, kills int) {
 	for _, r := range runs {
 		counted.PromptTokens += r.Usage.PromptTokens
 		counted.CompletionTokens += r.Usage.CompletionTokens
+		steps += r.Steps
 	}
 	lost := billed.PromptTokens - counted.PromptTokens
-	if lost < 0 || kills == 0 && (lost != 0 || billed.CompletionTokens != counted.CompletionTokens) {
-		t.Errorf("billed %+v, counted %+v", billed, counted)
+	if lost < 0 || bills-steps < 0 || bills-steps > n.kills*n.threads || n.kills == 0 && (lost != 0 || billed.CompletionTokens != counted.CompletionTokens) {
+		t.Errorf("%d inferences were billed and %d counted, with %d kills: billed %+v, counted %+v", bills, steps, n.kills, billed, counted)
 	}
-	t.Logf("%d bills, %d of %d prompt tokens were cut off by %d kills", bills, lost, billed.PromptTokens, kills)
+	t.Logf("%d of %d inferences and %d of %d prompt tokens were cut off by %d kills", bills-steps, bills, lost, billed.PromptTokens, n.kills)
 }
 
-// checkThreads: each task is in its thread once, and compactions were swapped in.
-func (w *world) checkThreads(ctx context.Context, t *testing.T, tasks int) {
+// checkThreads: each task is in its thread once, each of its calls was answered once, by the tool or with the word that it was
+// interrupted, no task was executed twice, and compactions were swapped in.
+func (w *world) checkThreads(ctx context.Context, t *testing.T, n size) {
 	t.Helper()
 	c := &client{w: w, http: &http.Client{Transport: &http.Transport{}}}
 	defer c.http.CloseIdleConnections()
-	asked, compactions := map[string]int{}, 0
-	for i := range threads {
+	asked, worked, marked, compactions := map[string]int{}, map[string]int{}, map[string]int{}, 0
+	for i := range n.threads {
 		path := "/v1/threads/t" + strconv.Itoa(i)
-		for before := 0; ; {
-			query := "?limit=50"
-			if before > 0 {
-				query += "&before=" + strconv.Itoa(before)
+		list, err := c.messages(ctx, path)
+		must(t, err)
+		task := map[string]string{} // by call
+		for _, m := range list {
+			for _, call := range m.ToolCalls {
+				arguments, _ := call.Arguments.(map[string]any)
+				task[call.ID] = fmt.Sprint(arguments["task"])
 			}
-			status, data, err := c.call(ctx, false, http.MethodGet, path+"/messages"+query, nil)
-			if err != nil || status != http.StatusOK {
-				t.Fatalf("messages: %d %s %v", status, data, err)
-			}
-			var page struct {
-				Messages []struct{ Message abi.Message }
-				Before   int
-			}
-			must(t, json.Unmarshal(data, &page))
-			for _, m := range page.Messages {
-				if m.Message.Role == abi.RoleUser {
-					asked[m.Message.Text()]++
-				}
-			}
-			if before = page.Before; before == 0 {
-				break
+			text := m.Text()
+			switch {
+			case m.Role == abi.RoleUser:
+				asked[text]++
+			case m.Role == abi.RoleTool && strings.HasPrefix(text, "worked on "+task[m.ToolCallID]+","):
+				worked[task[m.ToolCallID]]++
+			case m.Role == abi.RoleTool && strings.Contains(text, "interrupted"):
+				marked[task[m.ToolCallID]]++
+			case m.Role == abi.RoleTool:
+				t.Errorf("call %s of %s: %q", m.ToolCallID, task[m.ToolCallID], text)
 			}
 		}
 		status, data, err := c.call(ctx, false, http.MethodGet, path+"/compactions", nil)
@@ -269,23 +294,68 @@ func (w *world) checkThreads(ctx context.Context, t *testing.T, tasks int) {
 		must(t, json.Unmarshal(data, &kept))
 		compactions += kept.Total
 	}
-	for i := range tasks {
-		if text := fmt.Sprintf("Please do task-%d now.", i); asked[text] != 1 {
+	executed := w.executed(t)
+	for i := range n.runs {
+		task := fmt.Sprintf("task-%d", i)
+		if text := "Please do " + task + " now."; asked[text] != 1 {
 			t.Errorf("%q is %d times in its thread", text, asked[text])
+		}
+		if executed[task] > 1 || worked[task] > executed[task] || worked[task]+marked[task] == 0 || executed[task] > worked[task]+marked[task] {
+			t.Errorf("%s was executed %d times; %d results are in its thread, and %d calls are marked as interrupted", task, executed[task], worked[task], marked[task])
 		}
 	}
 	if compactions == 0 {
 		t.Errorf("no compaction was swapped in: %s", w.said())
 	}
-	t.Logf("%d compactions", compactions)
+	t.Logf("%d tasks, %d executed, %d marked as interrupted, %d compactions", n.runs, len(executed), len(marked), compactions)
+}
+
+// executed is how often each task was.
+func (w *world) executed(t *testing.T) map[string]int {
+	t.Helper()
+	data, err := os.ReadFile(w.toolLog())
+	must(t, err)
+	out := map[string]int{}
+	for line := range strings.Lines(string(data)) {
+		out[strings.TrimSpace(line)]++
+	}
+	return out
+}
+
+// messages are all of a thread.
+func (c *client) messages(ctx context.Context, thread string) (out []abi.Message, err error) {
+	for before := 0; ; {
+		query := "?limit=50"
+		if before > 0 {
+			query += "&before=" + strconv.Itoa(before)
+		}
+		status, data, err := c.call(ctx, false, http.MethodGet, thread+"/messages"+query, nil)
+		if err != nil || status != http.StatusOK {
+			return nil, fmt.Errorf("messages: %d %s %w", status, data, err)
+		}
+		var page struct {
+			Messages []struct{ Message abi.Message }
+			Before   int
+		}
+		if err := json.Unmarshal(data, &page); err != nil {
+			return nil, err
+		}
+		var list []abi.Message
+		for _, m := range page.Messages {
+			list = append(list, m.Message)
+		}
+		out = append(list, out...)
+		if before = page.Before; before == 0 {
+			return out, nil
+		}
+	}
 }
 
 // TestServe_swap: an operator swaps a policy while the server runs. What cannot take over is refused, the one in use
 // stays, and a roll-back returns to the module before.
 func TestServe_swap(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	w.start(t)
+	w := newWorld(t, "", 1)
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	c := &client{w: w, http: &http.Client{Transport: &http.Transport{}}}

@@ -3,6 +3,7 @@ package e2e_test
 import (
 	"bufio"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -19,33 +20,56 @@ import (
 // model is the provider's name of the model.
 const model = "claude-sonnet-4-5"
 
-// world is a server process, which may be killed and started again, and what it talks to.
+// world is the server processes, which may be killed and started again, and what they talk to.
 type world struct {
 	provider *providertest.Server
 	dir      string
+	store    string
+	procs    []*proc
 
-	mu    sync.Mutex
-	api   string
-	admin string
-	cmd   *exec.Cmd
+	mu sync.Mutex
 	// log is what all processes wrote to standard error.
 	log strings.Builder
 }
 
-// newWorld writes a config and starts the provider.
-func newWorld(t *testing.T) *world {
+// proc is one of the processes. What it is is guarded by the lock of its world.
+type proc struct {
+	config string
+	api    string
+	admin  string
+	cmd    *exec.Cmd
+}
+
+// newWorld writes the configs of so many processes and starts the provider.
+func newWorld(t *testing.T, store string, processes int) *world {
 	t.Helper()
 	provider, err := providertest.New(providertest.Config{Reply: reply})
 	must(t, err)
 	t.Cleanup(func() { _ = provider.Close() })
 	self, err := os.Executable()
 	must(t, err)
-	w := &world{provider: provider, dir: t.TempDir()}
+	w := &world{provider: provider, dir: t.TempDir(), store: store}
+	if store == "" {
+		w.store = w.path("mortise.db")
+	}
 	guests, err := filepath.Abs(filepath.Join("..", "..", "testdata", "guests"))
 	must(t, err)
-	text := strings.NewReplacer("$GUESTS", guests, "$URL", provider.URL(), "$SELF", self, "$LOG", w.toolLog(), "$MODEL", model).Replace(config)
-	must(t, os.WriteFile(w.path("mortise.yaml"), []byte(text), 0o600))
+	for i := range processes {
+		tasks := ""
+		if processes > 1 {
+			tasks = fmt.Sprintf("tasks: {dir: tasks-%d}", i)
+		}
+		text := strings.NewReplacer(
+			"$GUESTS", guests, "$URL", provider.URL(), "$SELF", self, "$LOG", w.toolLog(), "$MODEL", model, "$TASKS", tasks,
+		).Replace(config)
+		p := &proc{config: w.path(fmt.Sprintf("mortise-%d.yaml", i))}
+		must(t, os.WriteFile(p.config, []byte(text), 0o600))
+		w.procs = append(w.procs, p)
+	}
 	must(t, os.WriteFile(w.path("key"), []byte(provider.Key()), 0o600))
+	for _, p := range w.procs {
+		w.start(t, p)
+	}
 	return w
 }
 
@@ -69,18 +93,19 @@ compaction:
   summarizer: {module: $GUESTS/summarizers.wasm, policy: extract, limits: {timeout: 60s}}
   admission: {module: $GUESTS/admission.wasm, policy: quota, limits: {timeout: 60s}, quota: {cooldown: 0s, timeout: 30s, max_attempts: 100}}
 limits: {timeout: 60s}
-serve: {workers: 8, lease: 2s, grace: 10s, max_attempts: 100}
+serve: {workers: 8, lease: 2s, grace: 10s, max_attempts: 20} # a run that takes a second is killed more often than any deploy does
+$TASKS
 `
 
 func (w *world) path(name string) string { return filepath.Join(w.dir, name) }
 func (w *world) toolLog() string         { return w.path("tool.log") }
 
-// start starts the server and waits until it is ready.
-func (w *world) start(t *testing.T) {
+// start starts a server and waits until it is ready.
+func (w *world) start(t *testing.T, p *proc) {
 	t.Helper()
 	self, err := os.Executable()
 	must(t, err)
-	args := []string{"serve", "--config", w.path("mortise.yaml"), "--store", w.path("mortise.db"), "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"}
+	args := []string{"serve", "--config", p.config, "--store", w.store, "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"}
 	cmd := exec.Command(self) //nolint:gosec // this binary; the test kills it
 	cmd.Env = append(os.Environ(), commandArgs+"="+strings.Join(args, "\n"))
 	cmd.Stderr = &logged{w}
@@ -94,10 +119,10 @@ func (w *world) start(t *testing.T) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.api, w.admin, w.cmd = urls["api"], urls["admin"], cmd
+	p.api, p.admin, p.cmd = urls["api"], urls["admin"], cmd
 	if len(urls) < 2 {
 		_ = cmd.Wait()
-		t.Fatalf("the server does not start: %s", w.log.String())
+		t.Errorf("the server does not start: %s", w.log.String())
 	}
 }
 
@@ -109,32 +134,33 @@ func (l *logged) Write(p []byte) (int, error) {
 	return l.w.log.Write(p)
 }
 
-// kill kills the server without a warning.
-func (w *world) kill() {
+// kill kills a server without a warning.
+func (w *world) kill(p *proc) {
 	w.mu.Lock()
-	cmd := w.cmd
+	cmd := p.cmd
 	w.mu.Unlock()
 	_ = cmd.Process.Kill()
 	_ = cmd.Wait()
 }
 
-// stop ends the server with SIGTERM and returns its error.
+// stop ends the servers with SIGTERM.
 func (w *world) stop(t *testing.T) {
 	t.Helper()
-	w.mu.Lock()
-	cmd := w.cmd
-	w.mu.Unlock()
-	must(t, cmd.Process.Signal(syscall.SIGTERM))
-	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait() }()
-	select {
-	case err := <-ended:
-		if err != nil {
-			t.Errorf("the server ended with %v: %s", err, w.said())
+	for _, p := range w.procs {
+		must(t, p.cmd.Process.Signal(syscall.SIGTERM))
+	}
+	for _, p := range w.procs {
+		ended := make(chan error, 1)
+		go func() { ended <- p.cmd.Wait() }()
+		select {
+		case err := <-ended:
+			if err != nil {
+				t.Errorf("the server ended with %v: %s", err, w.said())
+			}
+		case <-time.After(time.Minute):
+			_ = p.cmd.Process.Kill()
+			t.Errorf("the server does not end: %s", w.said())
 		}
-	case <-time.After(time.Minute):
-		_ = cmd.Process.Kill()
-		t.Errorf("the server does not end: %s", w.said())
 	}
 }
 
@@ -146,14 +172,15 @@ func (w *world) said() string {
 	return text[max(0, len(text)-4000):]
 }
 
-// at is the address of the server that runs now.
+// at is the address of any of the servers, which may be dead.
 func (w *world) at(admin bool) string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	p := w.procs[rand.IntN(len(w.procs))]
 	if admin {
-		return w.admin
+		return p.admin
 	}
-	return w.api
+	return p.api
 }
 
 // reply is the model: it calls the tool once for each task, and then answers that the task is done.
