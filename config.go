@@ -71,6 +71,9 @@ type Agent struct {
 	// Tools the model may call; none when nil. A name that is also a tool for background
 	// tasks stays the agent's.
 	Tools agent.Tools
+	// Background names tools whose calls run as background tasks: the model gets a task id at once, a run
+	// that has nothing else to do waits, and the result reaches its thread as a notification.
+	Background []string
 	// Plugins whose hooks are called; all of Config.Plugins when empty.
 	Plugins  []string
 	Override *abi.InferenceOverride

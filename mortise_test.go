@@ -17,7 +17,6 @@ import (
 	"github.com/mortise-dev/mortise"
 	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/agent"
-	"github.com/mortise-dev/mortise/background"
 	"github.com/mortise-dev/mortise/compaction"
 	"github.com/mortise-dev/mortise/llm"
 	"github.com/mortise-dev/mortise/mailbox"
@@ -51,17 +50,14 @@ func (w *worker) Infer(_ context.Context, r llm.Request) (*abi.Response, error) 
 	return &abi.Response{Message: m}, nil
 }
 
-// builds is a tool that starts a background task.
-type builds struct{ runtime func() *mortise.Runtime }
+// builds is a tool that takes a minute.
+type builds struct{}
 
 func (builds) Tools() []abi.Tool { return []abi.Tool{{Name: "build"}} }
 
-func (b builds) CallTool(ctx context.Context, _ abi.ToolCall) (abi.ToolResult, error) {
-	id, err := b.runtime().Tasks().Spawn(ctx, background.Spec{Thread: "t", Type: "build", Body: func(context.Context, *background.Task) (any, error) {
-		time.Sleep(time.Minute)
-		return "42 pages", nil
-	}})
-	return abi.ToolResult{Message: "started " + id}, err
+func (builds) CallTool(context.Context, abi.ToolCall) (abi.ToolResult, error) {
+	time.Sleep(time.Minute)
+	return abi.ToolResult{Message: "42 pages"}, nil
 }
 
 // late is a summarizer that takes a second.
@@ -115,9 +111,8 @@ func TestRuntime_meets(t *testing.T) {
 		records, err := record.Open(t.TempDir(), record.Config{})
 		must(t, err)
 		model := &worker{}
-		var r *mortise.Runtime
-		r, err = mortise.New(t.Context(), mortise.Config{
-			Agents:  map[string]mortise.Agent{"a": {Model: model, Tools: builds{func() *mortise.Runtime { return r }}}},
+		r, err := mortise.New(t.Context(), mortise.Config{
+			Agents:  map[string]mortise.Agent{"a": {Model: model, Tools: builds{}, Background: []string{"build"}}},
 			Plugins: []phases.Plugin{pins{}}, Records: records,
 			Words: func(list []abi.Notice) (string, int) { return notice.FollowUp(list, 4096) },
 			Compaction: &compaction.Config{
@@ -137,7 +132,7 @@ func TestRuntime_meets(t *testing.T) {
 		}
 		time.Sleep(2 * time.Minute) // the task ends, and wakes the thread
 		synctest.Wait()
-		if last := model.seen[len(model.seen)-1]; len(model.seen) != 3 || !strings.Contains(last, "42 pages") {
+		if last := model.seen[len(model.seen)-1]; len(model.seen) != 3 || !strings.Contains(last, "42 pages") || !strings.Contains(last, "Started as background task") {
 			t.Errorf("after the task the model was sent %q", model.seen)
 		}
 		for i := range 3 {

@@ -57,7 +57,11 @@ func (r *Runtime) profile(ctx context.Context, j *mailbox.Job, name string) (age
 	if err != nil {
 		return agent.Profile{}, err
 	}
-	tools, err := r.toolsOf(context.WithoutCancel(ctx), j, name, own.Tools)
+	tools := own.Tools
+	if len(own.Background) > 0 && tools != nil {
+		tools = inBackground{own: tools, names: own.Background, thread: j.Dispatch.Thread, tasks: r.tasks}
+	}
+	tools, err = r.toolsOf(context.WithoutCancel(ctx), j, name, tools)
 	if err != nil {
 		return agent.Profile{}, err
 	}

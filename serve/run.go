@@ -41,7 +41,7 @@ type runView struct {
 	Steps       int        `json:"steps"`
 	Usage       abi.Usage  `json:"usage"`
 	Cost        float64    `json:"cost,omitempty"`
-	Attempts    int        `json:"attempts" doc:"How often its latest dispatch was executed."`
+	Attempts    int        `json:"attempts" doc:"How often it was executed since it last made a step."`
 	LastError   string     `json:"last_error,omitempty" doc:"What went wrong in an attempt, or was refused."`
 	CreatedAt   time.Time  `json:"created_at"`
 	StartedAt   *time.Time `json:"started_at,omitempty"`

@@ -28,8 +28,10 @@ type LiveAgentConfig struct {
 	PromptFile string `yaml:"system_prompt_file"`
 	// Plugins whose hooks are called; all when empty. MCP names servers whose tools the agent
 	// has; all when empty.
-	Plugins     []string `yaml:"plugins"`
-	MCP         []string `yaml:"mcp"`
+	Plugins []string `yaml:"plugins"`
+	MCP     []string `yaml:"mcp"`
+	// Background names tools whose calls run as background tasks.
+	Background  []string `yaml:"background"`
 	MaxRounds   int      `yaml:"max_rounds"`
 	ToolTimeout Duration `yaml:"tool_timeout"`
 	// Temperature, MaxTokens and ReasoningEffort are the provider's defaults when absent.
@@ -87,7 +89,7 @@ func liveAgents(cfg *Config, plugins agent.Tools, servers *mcp.Servers) (map[str
 		}
 		model := cfg.models[a.Model]
 		out[name] = mortise.Agent{
-			Model: model.Model, ModelName: model.cfg.Name, SystemPrompt: prompt, Plugins: a.Plugins,
+			Model: model.Model, ModelName: model.cfg.Name, SystemPrompt: prompt, Plugins: a.Plugins, Background: a.Background,
 			Tools: agent.LayerTools(plugins, servers.Of(a.MCP...)), MaxRounds: a.MaxRounds, ToolTimeout: time.Duration(a.ToolTimeout),
 			Override: a.override(), Cost: model.cost, Stop: a.stop(),
 			Retry: llm.Retry{MaxRetries: model.cfg.Retry.Max, FallbackModels: model.cfg.Retry.Fallbacks},

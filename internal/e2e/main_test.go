@@ -9,6 +9,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 	"go.uber.org/goleak"
@@ -21,7 +22,7 @@ import (
 const (
 	// commandArgs makes it the command, with these arguments, a line each.
 	commandArgs = "MORTISE_E2E_ARGS"
-	// toolLog makes it an MCP server with the tool "work", which appends a line to this file.
+	// toolLog makes it an MCP server with the tools "work" and "check", which append a line to this file.
 	toolLog = "MORTISE_E2E_TOOL_LOG"
 )
 
@@ -56,6 +57,17 @@ func serveTool(path string) int {
 			}
 			text := "worked on " + in.Task + ", see /srv/app/" + in.Task + ".go. " + strings.Repeat("All lines were read. ", 60)
 			return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: text}}}, nil, nil
+		})
+	sdk.AddTool(s, &sdk.Tool{Name: "check", Description: "checks a task, which takes a while"},
+		func(ctx context.Context, _ *sdk.CallToolRequest, in work) (*sdk.CallToolResult, any, error) {
+			if _, err := fmt.Fprintln(f, "check-"+in.Task); err != nil {
+				return nil, nil, err
+			}
+			select {
+			case <-time.After(300 * time.Millisecond):
+			case <-ctx.Done():
+			}
+			return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: "checked " + in.Task}}}, nil, nil
 		})
 	if err := s.Run(context.Background(), &sdk.StdioTransport{}); err != nil {
 		return 1

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -69,7 +70,7 @@ func TestServe_killed(t *testing.T) {
 // killed asks while servers are killed, and checks what came of it.
 func (w *world) killed(t *testing.T, n size) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second+time.Duration(n.runs)*2*time.Second)
 	defer cancel()
 	over := make(chan struct{})
 	var killer sync.WaitGroup
@@ -180,7 +181,10 @@ func (c *client) run(ctx context.Context, i, thread int) (*run, error) {
 	r := &run{}
 	events, err := c.follow(ctx, sub.RunID)
 	if err != nil {
-		return nil, fmt.Errorf("follow %s: %w", sub.RunID, err)
+		fresh, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+		defer cancel()
+		_, data, _ = c.once(fresh, false, http.MethodGet, "/v1/runs/"+sub.RunID, nil)
+		return nil, fmt.Errorf("follow %s: %w; the run is %s", sub.RunID, err, data)
 	}
 	status, data, err = c.call(ctx, false, http.MethodGet, "/v1/runs/"+sub.RunID, nil)
 	if err != nil || status != http.StatusOK {
@@ -263,6 +267,7 @@ func (w *world) checkThreads(ctx context.Context, t *testing.T, n size) {
 	t.Helper()
 	c := &client{w: w, http: &http.Client{Transport: &http.Transport{}}}
 	defer c.http.CloseIdleConnections()
+	told, started := map[string]int{}, 0 // how often threads were told of the end of a background task
 	asked, worked, marked, compactions := map[string]int{}, map[string]int{}, map[string]int{}, 0
 	for i := range n.threads {
 		path := "/v1/threads/t" + strconv.Itoa(i)
@@ -278,6 +283,12 @@ func (w *world) checkThreads(ctx context.Context, t *testing.T, n size) {
 			switch {
 			case m.Role == abi.RoleUser:
 				asked[text]++
+				for _, found := range ended.FindAllStringSubmatch(text, -1) {
+					told[found[1]]++
+				}
+			case m.Role == abi.RoleTool && began.MatchString(text):
+				told[began.FindStringSubmatch(text)[1]] += 0
+				started++
 			case m.Role == abi.RoleTool && strings.HasPrefix(text, "worked on "+task[m.ToolCallID]+","):
 				worked[task[m.ToolCallID]]++
 			case m.Role == abi.RoleTool && strings.Contains(text, "interrupted"):
@@ -304,11 +315,25 @@ func (w *world) checkThreads(ctx context.Context, t *testing.T, n size) {
 			t.Errorf("%s was executed %d times; %d results are in its thread, and %d calls are marked as interrupted", task, executed[task], worked[task], marked[task])
 		}
 	}
+	for id, n := range told {
+		if n != 1 {
+			t.Errorf("the end of background task %s is %d times in its thread", id, n)
+		}
+	}
 	if compactions == 0 {
 		t.Errorf("no compaction was swapped in: %s", w.said())
 	}
-	t.Logf("%d tasks, %d executed, %d marked as interrupted, %d compactions", n.runs, len(executed), len(marked), compactions)
+	if started == 0 {
+		t.Error("no background task was started")
+	}
+	t.Logf("%d tasks, %d executed, %d marked as interrupted, %d compactions, %d background tasks", n.runs, len(executed), len(marked), compactions, started)
 }
+
+// began and ended find the ids of background tasks in what the model reads.
+var (
+	began = regexp.MustCompile(`^Started as background task ([^ .]+)\.`)
+	ended = regexp.MustCompile(`^<background-task-event kind="(?:completed|failed|cancelled)" task_id="([^"]+)"`)
+)
 
 // executed is how often each task was.
 func (w *world) executed(t *testing.T) map[string]int {

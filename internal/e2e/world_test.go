@@ -78,7 +78,7 @@ version: 1
 models:
   main: {provider: anthropic, name: $MODEL, base_url: "$URL", key: {file: key}, max_tokens: 4000}
 agents:
-  worker: {model: main, system_prompt: You do tasks., plugins: [guard, redact, index]}
+  worker: {model: main, system_prompt: You do tasks., plugins: [guard, redact, index], background: [mcp__works__check]}
 mcp:
   - {name: works, command: ["$SELF"], env: {MORTISE_E2E_TOOL_LOG: "$LOG"}, required: true}
 plugins:
@@ -183,20 +183,29 @@ func (w *world) at(admin bool) string {
 	return p.api
 }
 
-// reply is the model: it calls the tool once for each task, and then answers that the task is done.
+// checked says whether a task is checked in the background.
+func checked(task string) bool { return strings.HasSuffix(task, "0") || strings.HasSuffix(task, "5") }
+
+// reply is the model: it calls the tool once for each task, has some checked in the background, and then answers that the task is done.
 func reply(q providertest.Query) providertest.Answer {
 	task, worked := "", false
 	for i := range q.Messages {
 		m := &q.Messages[i]
-		for f := range strings.FieldsSeq(m.Text()) {
-			if m.Role == abi.RoleUser && strings.HasPrefix(f, "task-") {
-				task, worked = f, false
-			}
+		if rest, ok := strings.CutPrefix(m.Text(), "Please do "); ok && m.Role == abi.RoleUser {
+			task, _, _ = strings.Cut(rest, " ")
+			worked = false
 		}
 		worked = worked || m.Role == abi.RoleTool
 	}
 	if !worked {
-		return providertest.Answer{Calls: []abi.ToolCall{{ID: "call_" + fmt.Sprint(q.N), Name: "mcp__works__work", Arguments: map[string]any{"task": task}}}}
+		call := func(name string) abi.ToolCall {
+			return abi.ToolCall{ID: fmt.Sprintf("call_%s_%d", name, q.N), Name: "mcp__works__" + name, Arguments: map[string]any{"task": task}}
+		}
+		calls := []abi.ToolCall{call("work")}
+		if checked(task) {
+			calls = append(calls, call("check"))
+		}
+		return providertest.Answer{Calls: calls}
 	}
 	text := "I have read /srv/app/" + task + ".go. " + strings.Repeat("It needed a change in many places. ", 50) + "done " + task
 	return providertest.Answer{Content: []abi.ContentBlock{abi.Text(text)}, Pace: 3 * time.Millisecond}

@@ -3,6 +3,8 @@ package agentrun
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/mortise-dev/mortise/abi"
@@ -23,6 +25,9 @@ type image struct {
 	Revision int64          `json:"revision,omitempty"`
 	Values   map[string]any `json:"values,omitempty"`
 	Held     []abi.Notice   `json:"held,omitempty"`
+	// Taken are the keys of news that the log has, and that may come again: Answered by the model, or not yet.
+	Taken    []string `json:"taken,omitempty"`
+	Answered []string `json:"answered,omitempty"`
 	// Accepted were handed to a run under way, and may not be in the log yet.
 	Accepted []abi.Message `json:"accepted,omitempty"`
 	// Decided are decisions that were handed to a run under way, and that Tickets may not show yet.
@@ -149,6 +154,13 @@ func putImage(c agent.Checkpoint, accepted []abi.Message, taken []decided) ([]by
 	out := image{
 		Record: record, Open: c.Open, Revision: int64(c.State.Revision), Values: c.State.Values, Held: c.Held, Accepted: accepted, Decided: taken, //nolint:gosec // a counter
 	}
+	for _, key := range slices.Sorted(maps.Keys(c.Taken)) {
+		if c.Taken[key] {
+			out.Answered = append(out.Answered, key)
+		} else {
+			out.Taken = append(out.Taken, key)
+		}
+	}
 	for _, t := range c.Tickets {
 		out.Tickets = append(out.Tickets, putTicket(t))
 	}
@@ -166,6 +178,13 @@ func getImage(data []byte) (c agent.Checkpoint, accepted []abi.Message, err erro
 		return c, nil, err
 	}
 	c.Open, c.Held = in.Open, in.Held
+	c.Taken = make(map[string]bool, len(in.Taken)+len(in.Answered))
+	for _, key := range in.Taken {
+		c.Taken[key] = false
+	}
+	for _, key := range in.Answered {
+		c.Taken[key] = true
+	}
 	c.State = agent.StateImage{Revision: uint64(in.Revision), Values: in.Values} //nolint:gosec // a counter
 	for _, t := range in.Tickets {
 		c.Tickets = append(c.Tickets, t.get())

@@ -110,6 +110,7 @@ func (k *keeper) FindRun(ctx context.Context, id string) (agent.Record, bool, er
 func (k *keeper) SaveCheckpoint(ctx context.Context, c agent.Checkpoint) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	step := c.Run.Status == agent.StatusRunning && slices.ContainsFunc(c.Messages, func(m abi.Message) bool { return m.Role == abi.RoleTool })
 	c.Run = k.standing(c)
 	if c.From != len(k.log) {
 		return fmt.Errorf("agentrun: thread %.80q: %w: its log has %d messages, the checkpoint follows %d", k.job.Dispatch.Thread, agent.ErrStale, len(k.log), c.From)
@@ -118,6 +119,7 @@ func (k *keeper) SaveCheckpoint(ctx context.Context, c agent.Checkpoint) error {
 	if err != nil {
 		return err
 	}
+	commit.Progress = step
 	if err := k.job.Commit(ctx, commit); err != nil {
 		if errors.Is(err, mailbox.ErrConflict) {
 			return fmt.Errorf("%w: %w", agent.ErrStale, err)
@@ -152,7 +154,6 @@ func (k *keeper) commit(c agent.Checkpoint) (mailbox.Commit, error) {
 		return mailbox.Commit{}, err
 	}
 	out := mailbox.Commit{ID: k.nextID(), From: c.From, Data: record, Result: k.result(c.Run)}
-	out.Progress = c.Run.RunID == k.thread.Run.RunID && c.Run.Steps > k.thread.Run.Steps
 	for _, m := range c.Messages {
 		v, err := k.message(m)
 		if err != nil {
