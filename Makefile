@@ -32,14 +32,12 @@ test: ## run the tests
 	$(call tests,)
 
 .PHONY: check
-check: build vet lint tidy generated guests-check wat-check c-check test-race modules parity bench-once clean-tree ## all that CI runs
+check: build vet lint tidy generated guests-check wat-check c-check recordings test-race modules parity bench-once clean-tree ## all that CI runs
 
 .PHONY: build
-build: ## build for every platform that is promised
+build: ## build, and type-check for the other platforms that are promised
 	$(GO) build ./...
-	GOOS=darwin GOARCH=arm64 $(GO) build ./...
-	GOOS=windows GOARCH=amd64 $(GO) build ./...
-	GOOS=linux GOARCH=arm64 $(GO) build ./...
+	$(GO) run ./internal/platforms darwin/arm64 windows/amd64 linux/arm64
 
 .PHONY: vet
 vet: ## go vet
@@ -96,8 +94,12 @@ warm: ## compile the guests into the caches of the tests, which takes ten times 
 test-race: warm ## run the tests with the race detector, shuffled (needs a C compiler)
 	$(call tests,$(RACE) -shuffle=on -timeout 30m)
 
+.PHONY: recordings
+recordings: ## replay all recordings of others, which test-race does with small ones only
+	@mkdir -p bin; rm -f $(SKIPPED); MORTISE_SKIPPED=$(SKIPPED) $(GO) test -run 'TestEveryTranscriptRunsToItsEnd' ./internal/cli; code=$$?; $(list-skipped); exit $$code
+
 .PHONY: e2e
-e2e: ## 300 runs over HTTP while mortise serve is killed 50 times (some minutes; make test does a small one)
+e2e: ## 300 runs over HTTP on each store while servers are killed, 50 times on SQLite (some minutes; make test does a small one)
 	MORTISE_E2E=full $(GO) test -count=1 -v -timeout 30m -run TestServe_killed ./internal/e2e
 
 .PHONY: npm-modules
