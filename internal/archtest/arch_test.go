@@ -20,7 +20,9 @@ const module = "github.com/mortise-dev/mortise"
 func arrows() map[string][]string {
 	return map[string][]string{
 		".":                                   {"agent", "background", "compaction", "llm", "mailbox", "mailbox/agentrun", "outbox", "phases", "record", "store/memstore", "abi"},
-		"serve":                               {".", "agent", "compaction", "mailbox", "mailbox/agentrun", "phases", "record", "abi"},
+		"serve":                               {".", "agent", "compaction", "mailbox", "mailbox/agentrun", "phases", "record", "internal/agui", "abi"},
+		"internal/agui":                       {"abi"},
+		"internal/agui/aguitest":              {},
 		"abi":                                 {},
 		"host":                                {"internal/wasm", "internal/wasm/meter", "internal/egress"},
 		"host/hosttest":                       {"host"},
