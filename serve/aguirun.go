@@ -99,6 +99,8 @@ func (s *Server) submitAGUI(ctx context.Context, in *aguiInput) (mailbox.Run, po
 	switch {
 	case err != nil:
 		return mailbox.Run{}, position{}, err
+	case len(r.Decisions) > 0 && head.Open.ID == "":
+		return mailbox.Run{}, position{}, problem(http.StatusConflict, "the thread has no run that asks", "it was answered before, or never asked").about("body.resume")
 	case len(r.Decisions) > 0:
 		r.NewRun, r.Run, r.Key = "", head.Open.ID, "ag-ui "+b.RunID
 	case asks:

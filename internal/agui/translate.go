@@ -239,12 +239,12 @@ func (t *Translator) settled(in *input) []Event {
 }
 
 func (t *Translator) end(in *input) Event {
-	if in.Error != "" || in.Termination == string(abi.TerminationFailed) {
-		return Event{"type": "RUN_ERROR", "message": cmp.Or(in.Error, "the run failed"), "code": cmp.Or(in.Termination, "error")}
-	}
 	kind := "success"
-	if in.Termination == string(abi.TerminationCancelled) {
+	switch {
+	case in.Termination == string(abi.TerminationCancelled):
 		kind = "cancelled"
+	case in.Error != "" || in.Termination == string(abi.TerminationFailed):
+		return Event{"type": "RUN_ERROR", "message": cmp.Or(in.Error, "the run failed"), "code": cmp.Or(in.Termination, "error")}
 	}
 	return t.finished(t.usage, Event{
 		"outcome": Event{"type": kind},

@@ -5,6 +5,6 @@ set -eu
 command -v npm >/dev/null || { echo "npm is missing" >&2; exit 1; }
 here=$(cd "$(dirname "$0")" && pwd)
 mkdir -p "$1"
-cp "$here/package.json" "$here/package-lock.json" "$here/client.mjs" "$1"
+cp "$here/package.json" "$here/package-lock.json" "$1"
 cd "$1"
 timeout 300 npm ci --ignore-scripts --no-audit --no-fund
