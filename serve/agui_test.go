@@ -168,30 +168,31 @@ func aguiRuns(t *testing.T) map[string]func() (*world, string) {
 func TestAGUI_reattach(t *testing.T) {
 	t.Parallel()
 	var streams []aguiCase
-	t.Run("runs", func(t *testing.T) {
-		for name, run := range aguiRuns(t) {
-			w, id := run()
-			list := w.aguiAll(id, "")
-			streams = append(streams, aguiCase{name, plainly(list)})
-			if name == "an answer that begins anew" && !strings.Contains(kinds(list), "stream_reset") {
-				t.Errorf("%s: the events are %s", name, kinds(list))
+	for name, run := range aguiRuns(t) {
+		w, id := run()
+		list := w.aguiAll(id, "")
+		streams = append(streams, aguiCase{name, plainly(list)})
+		if name == "an answer that begins anew" && !strings.Contains(kinds(list), "stream_reset") {
+			t.Errorf("%s: the events are %s", name, kinds(list))
+		}
+		if last := list[len(list)-1].data["type"]; last != "RUN_FINISHED" && (name != "failure" || last != "RUN_ERROR") {
+			t.Errorf("%s: the events are %s", name, kinds(list))
+		}
+		for i, e := range list[:len(list)-1] {
+			if e.id == "" {
+				continue // it comes with the next one
 			}
-			if last := list[len(list)-1].data["type"]; last != "RUN_FINISHED" && (name != "failure" || last != "RUN_ERROR") {
-				t.Errorf("%s: the events are %s", name, kinds(list))
-			}
-			for i, e := range list[:len(list)-1] {
-				if e.id == "" {
-					continue // it comes with the next one
-				}
-				rest := w.aguiAll(id, e.id)
-				streams = append(streams, aguiCase{name + " after " + e.id, plainly(rest)})
-				if len(rest) < len(list)-i-1 || !same(rest[len(rest)-(len(list)-i-1):], list[i+1:]) {
-					t.Errorf("%s: after %s comes\n%s, want at the end\n%s", name, e.id, kinds(rest), kinds(list[i+1:]))
-				}
+			rest := w.aguiAll(id, e.id)
+			streams = append(streams, aguiCase{name + " after " + e.id, plainly(rest)})
+			if len(rest) < len(list)-i-1 || !same(rest[len(rest)-(len(list)-i-1):], list[i+1:]) {
+				t.Errorf("%s: after %s comes\n%s, want at the end\n%s", name, e.id, kinds(rest), kinds(list[i+1:]))
 			}
 		}
+	}
+	t.Run("client", func(t *testing.T) {
+		t.Parallel()
+		aguiNode(t, "verify", streams)
 	})
-	t.Run("client", func(t *testing.T) { aguiNode(t, "verify", streams) })
 }
 
 func same(a, b []aguiEvent) bool {

@@ -21,9 +21,7 @@ const adapter = "acp"
 type turn struct {
 	peer    *peer
 	session *session
-	// asking ends when the client cancels the prompt.
-	asking context.Context //nolint:containedctx // of a call to Prompt
-	run    string
+	run     string
 	// calls are the tool calls that have no result.
 	calls map[string]bool
 	end   settled
@@ -46,13 +44,11 @@ func (a *peer) Prompt(ctx context.Context, p sdk.PromptRequest) (sdk.PromptRespo
 		return sdk.PromptResponse{}, err
 	}
 	ctx = context.WithoutCancel(ctx) // the SDK ends it when there is another prompt, which is refused
-	asking, stop := context.WithCancel(ctx)
-	defer stop()
-	if !s.begin(stop) {
+	if !s.begin() {
 		return sdk.PromptResponse{}, sdk.NewInvalidRequest(map[string]any{"error": "a prompt of this session is under way", "hint": "wait for its end, or cancel it"})
 	}
 	defer s.end()
-	t := &turn{peer: a, session: s, asking: asking, calls: map[string]bool{}}
+	t := &turn{peer: a, session: s, calls: map[string]bool{}}
 	if err := t.submit(ctx, content); err != nil {
 		return sdk.PromptResponse{}, failure(err)
 	}
@@ -141,7 +137,7 @@ const (
 func (t *turn) ask(ctx context.Context, tickets []agent.Ticket) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	defer context.AfterFunc(t.asking, cancel)()
+	t.session.asks(cancel)
 	var list []agent.Decision
 	for i := range tickets {
 		d, err := t.decision(ctx, &tickets[i])

@@ -17,17 +17,17 @@ type session struct {
 	// prompting is set while a prompt is under way, run is its run once it has one, and cancelled that the client cancelled it.
 	prompting, cancelled bool
 	run                  string
-	stop                 context.CancelFunc // ends a question to the client
+	stop                 context.CancelFunc // ends a question to the client, if there is one
 }
 
 // begin begins a prompt. It is false while there is another.
-func (s *session) begin(stop context.CancelFunc) bool {
+func (s *session) begin() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.prompting {
 		return false
 	}
-	s.prompting, s.cancelled, s.run, s.stop = true, false, "", stop
+	s.prompting, s.cancelled, s.run, s.stop = true, false, "", nil
 	return true
 }
 
@@ -45,6 +45,16 @@ func (s *session) began(run string) (cancelled bool) {
 	return s.cancelled
 }
 
+// asks notes how to end a question to the client.
+func (s *session) asks(stop context.CancelFunc) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stop = stop
+	if s.cancelled {
+		stop()
+	}
+}
+
 // cancel cancels the prompt under way, and returns its run if it has one.
 func (s *session) cancel() (run string) {
 	s.mu.Lock()
@@ -53,7 +63,9 @@ func (s *session) cancel() (run string) {
 		return ""
 	}
 	s.cancelled = true
-	s.stop()
+	if s.stop != nil {
+		s.stop()
+	}
 	return s.run
 }
 
@@ -77,7 +89,7 @@ func (a *peer) enter(ctx context.Context, id sdk.SessionId, dir string, servers 
 	if !filepath.IsAbs(dir) {
 		return invalid("cwd is not an absolute path", "")
 	}
-	if s, err := a.session(id); err == nil && !s.begin(func() {}) {
+	if s, err := a.session(id); err == nil && !s.begin() {
 		return sdk.NewInvalidRequest(map[string]any{"error": "a prompt of this session is under way", "hint": "cancel it first"})
 	} else if err == nil {
 		defer s.end()

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"regexp"
+	"strings"
 	"sync"
 
 	sdk "github.com/coder/acp-go-sdk"
@@ -83,16 +84,13 @@ func (t *Tools) Close(ctx context.Context) error {
 }
 
 // unnamable is what the name of a server may not have here.
-var unnamable = regexp.MustCompile(`[^a-zA-Z0-9]+`) //nolint:gochecknoglobals // it is never changed
+var unnamable = regexp.MustCompile(`[^a-zA-Z0-9]+`)
 
 // maxServerName is the size of the name of a server, in bytes.
 const maxServerName = 32
 
 func serverName(name string) string {
-	name = unnamable.ReplaceAllString(name, "-")
-	for len(name) > 0 && name[0] == '-' {
-		name = name[1:]
-	}
+	name = strings.Trim(unnamable.ReplaceAllString(name, "-"), "-")
 	return name[:min(len(name), maxServerName)]
 }
 

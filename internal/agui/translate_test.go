@@ -60,11 +60,19 @@ func TestTranslator(t *testing.T) {
 	}{
 		"thinking, text and a call": {
 			[]sent{
-				{"run_started", `{"at":"2026-01-02T03:04:05Z"}`}, {"step_started", `{"step":1,"message_id":"m"}`}, {"reasoning_delta", `{"delta":"hm"}`},
-				{"text_delta", `{"delta":"I "}`}, {"text_delta", `{"delta":"look"}`}, {"tool_call_started", callA + "}"},
-				{"tool_call_delta", callA + `,"delta":"{}"}`}, {"tool_call_ready", callWhole + "}"}, {"reasoning_encrypted_value", `{"encrypted_value":"s"}`},
-				{"tool_result", callWhole + `,"result":{"status":"success","data":{"n":1}}}`}, {"step_ended", `{}`},
-				{"run_ended", `{"outcome":{"usage":{"prompt_tokens":3}}}`}, {"settled", `{"status":"done","termination":"natural","output":"look"}`},
+				{"run_started", `{"at":"2026-01-02T03:04:05Z"}`},
+				{"step_started", `{"step":1,"message_id":"m"}`},
+				{"reasoning_delta", `{"delta":"hm"}`},
+				{"text_delta", `{"delta":"I "}`},
+				{"text_delta", `{"delta":"look"}`},
+				{"tool_call_started", callA + "}"},
+				{"tool_call_delta", callA + `,"delta":"{}"}`},
+				{"tool_call_ready", callWhole + "}"},
+				{"reasoning_encrypted_value", `{"encrypted_value":"s"}`},
+				{"tool_result", callWhole + `,"result":{"status":"success","data":{"n":1}}}`},
+				{"step_ended", `{}`},
+				{"run_ended", `{"outcome":{"usage":{"prompt_tokens":3}}}`},
+				{"settled", `{"status":"done","termination":"natural","output":"look"}`},
 			},
 			`RUN_STARTED
 STEP_STARTED step 1
@@ -88,8 +96,11 @@ RUN_FINISHED`,
 		},
 		"a call that is not streamed": {
 			[]sent{
-				{"run_started", `{}`}, {"step_started", `{"step":2}`}, {"tool_call_started", callWhole + "}"},
-				{"tool_result", callWhole + `,"result":{"status":"error","message":"no"}}`}, {"settled", `{"termination":"natural"}`},
+				{"run_started", `{}`},
+				{"step_started", `{"step":2}`},
+				{"tool_call_started", callWhole + "}"},
+				{"tool_result", callWhole + `,"result":{"status":"error","message":"no"}}`},
+				{"settled", `{"termination":"natural"}`},
 			},
 			`RUN_STARTED
 STEP_STARTED step 2
@@ -102,8 +113,13 @@ RUN_FINISHED`,
 		},
 		"an answer that begins anew": {
 			[]sent{
-				{"run_started", `{}`}, {"step_started", `{"step":1,"message_id":"m"}`}, {"text_delta", `{"delta":"on"}`}, {"tool_call_started", callA + "}"},
-				{"stream_reset", `{"reason":"overloaded"}`}, {"text_delta", `{"delta":"one"}`}, {"settled", `{"error":"it failed"}`},
+				{"run_started", `{}`},
+				{"step_started", `{"step":1,"message_id":"m"}`},
+				{"text_delta", `{"delta":"on"}`},
+				{"tool_call_started", callA + "}"},
+				{"stream_reset", `{"reason":"overloaded"}`},
+				{"text_delta", `{"delta":"one"}`},
+				{"settled", `{"error":"it failed"}`},
 			},
 			`RUN_STARTED
 STEP_STARTED step 1
@@ -121,9 +137,15 @@ RUN_ERROR it failed`,
 		},
 		"a run that asks and continues": {
 			[]sent{
-				{"run_started", `{}`}, {"step_started", `{"step":1,"message_id":"m"}`}, {"tool_call_ready", callWhole + "}"}, {"tool_waiting", callWhole + "}"},
-				{"step_ended", `{}`}, {"run_waiting", `{"outcome":{"tickets":[{"id":"k","call":{"id":"a"}}]}}`}, {"compaction_ready", `{}`},
-				{"run_started", `{}`}, {"tool_call_resumed", callWhole + `,"result":{"status":"success","content":[{"type":"text","text":"yes"}]}}`},
+				{"run_started", `{}`},
+				{"step_started", `{"step":1,"message_id":"m"}`},
+				{"tool_call_ready", callWhole + "}"},
+				{"tool_waiting", callWhole + "}"},
+				{"step_ended", `{}`},
+				{"run_waiting", `{"outcome":{"tickets":[{"id":"k","call":{"id":"a"}}]}}`},
+				{"compaction_ready", `{}`},
+				{"run_started", `{}`},
+				{"tool_call_resumed", callWhole + `,"result":{"status":"success","content":[{"type":"text","text":"yes"}]}}`},
 				{"settled", `{"termination":"cancelled"}`},
 			},
 			`RUN_STARTED
@@ -141,9 +163,19 @@ RUN_FINISHED`,
 		},
 		"background tasks, another attempt, and a gap": {
 			[]sent{
-				{"run_started", `{}`}, {"run_waiting", `{"outcome":{}}`}, {"run_started", `{}`}, {"step_started", `{"step":1,"message_id":"m"}`},
-				{"text_delta", `{"delta":"a"}`}, {"attempt_failed", `{"detail":"x"}`}, {"run_started", `{}`}, {"step_started", `{"step":1,"message_id":"n"}`},
-				{"text_delta", `{"delta":"b"}`}, {"gap", `{"messages":"/"}`}, {"text_delta", `{"delta":"c"}`}, {"step_ended", `{}`}, {"settled", `{}`},
+				{"run_started", `{}`},
+				{"run_waiting", `{"outcome":{}}`},
+				{"run_started", `{}`},
+				{"step_started", `{"step":1,"message_id":"m"}`},
+				{"text_delta", `{"delta":"a"}`},
+				{"attempt_failed", `{"detail":"x"}`},
+				{"run_started", `{}`},
+				{"step_started", `{"step":1,"message_id":"n"}`},
+				{"text_delta", `{"delta":"b"}`},
+				{"gap", `{"messages":"/"}`},
+				{"text_delta", `{"delta":"c"}`},
+				{"step_ended", `{}`},
+				{"settled", `{}`},
 			},
 			`RUN_STARTED
 CUSTOM mortise.run_waiting
@@ -193,13 +225,26 @@ RUN_FINISHED`,
 // vocabulary are events of each type.
 func vocabulary() []sent {
 	list := []sent{
-		{"run_started", `{}`}, {"phase", `{"phase":"tool_gate"}`}, {"text_delta", `{"delta":"a"}`}, {"reasoning_delta", `{"delta":"b"}`},
-		{"reasoning_encrypted_value", `{"encrypted_value":"s"}`}, {"stream_reset", `{"reason":"r"}`}, {"usage", `{}`}, {"step_ended", `{"messages":3}`},
-		{"state_snapshot", `{"snapshot":{"k":1}}`}, {"state_delta", `{"delta":[{"op":"remove","path":"/k","value":null}]}`},
+		{"run_started", `{}`},
+		{"phase", `{"phase":"tool_gate"}`},
+		{"text_delta", `{"delta":"a"}`},
+		{"reasoning_delta", `{"delta":"b"}`},
+		{"reasoning_encrypted_value", `{"encrypted_value":"s"}`},
+		{"stream_reset", `{"reason":"r"}`},
+		{"usage", `{}`},
+		{"step_ended", `{"messages":3}`},
+		{"state_snapshot", `{"snapshot":{"k":1}}`},
+		{"state_delta", `{"delta":[{"op":"remove","path":"/k","value":null}]}`},
 		{"messages_snapshot", `{"messages":[{"id":"u","role":"user","content":[{"type":"text","text":"hi"}]}]}`},
-		{"activity_snapshot", `{"message_id":"act","activity_type":"p","content":{"n":1}}`}, {"activity_delta", `{"message_id":"act","activity_type":"p","patch":[]}`},
-		{"custom", `{"name":"note","by":"plugin","payload":{"n":1}}`}, {"run_waiting", `{"outcome":{"tickets":[{"id":"k","call":{"id":"a"}}]}}`},
-		{"run_waiting", `{"outcome":{}}`}, {"run_ended", `{"outcome":{}}`}, {"plugin", `{}`}, {"attempt_failed", `{"detail":"d"}`}, {"gap", `{"messages":"/x"}`},
+		{"activity_snapshot", `{"message_id":"act","activity_type":"p","content":{"n":1}}`},
+		{"activity_delta", `{"message_id":"act","activity_type":"p","patch":[]}`},
+		{"custom", `{"name":"note","by":"plugin","payload":{"n":1}}`},
+		{"run_waiting", `{"outcome":{"tickets":[{"id":"k","call":{"id":"a"}}]}}`},
+		{"run_waiting", `{"outcome":{}}`},
+		{"run_ended", `{"outcome":{}}`},
+		{"plugin", `{}`},
+		{"attempt_failed", `{"detail":"d"}`},
+		{"gap", `{"messages":"/x"}`},
 	}
 	for i := range 3 {
 		list = append(list, sent{"step_started", fmt.Sprintf(`{"step":%d,"message_id":"m%d"}`, i, i)})

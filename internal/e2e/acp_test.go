@@ -45,6 +45,8 @@ func payer(q providertest.Query) providertest.Answer {
 		return providertest.Answer{Content: []abi.ContentBlock{thought, abi.Text("It says: " + last.Text())}}
 	case what == "pay":
 		return providertest.Answer{Content: []abi.ContentBlock{thought}, Calls: []abi.ToolCall{{ID: fmt.Sprintf("toolu_%d", q.N), Name: "pay", Arguments: map[string]any{"to": rest}}}}
+	case what == "work":
+		return providertest.Answer{Content: []abi.ContentBlock{thought}, Calls: []abi.ToolCall{{ID: fmt.Sprintf("toolu_%d", q.N), Name: "mcp__my-works__work", Arguments: map[string]any{"task": rest}}}}
 	case what == "hold":
 		return providertest.Answer{Content: []abi.ContentBlock{thought, abi.Text(strings.Repeat("waiting ", 500))}, Pace: 50 * time.Millisecond}
 	}
@@ -299,6 +301,26 @@ func (e *editor) cancels(id acp.SessionId) {
 		e.t.Errorf("the prompt ended with %s", got)
 	}
 	e.option = option
+}
+
+// TestACP_servers: a session has the tools of the MCP servers that its client names, and other sessions have not.
+func TestACP_servers(t *testing.T) {
+	t.Parallel()
+	w := newACP(t)
+	e := w.edit(t, "allow")
+	self, err := os.Executable()
+	must(t, err)
+	r, err := e.conn.NewSession(t.Context(), acp.NewSessionRequest{Cwd: w.dir, McpServers: []acp.McpServer{{Stdio: &acp.McpServerStdio{
+		Name: "my works!", Command: self, Args: []string{}, Env: []acp.EnvVariable{{Name: toolLog, Value: w.toolLog()}},
+	}}}})
+	must(t, err)
+	for id, want := range map[acp.SessionId]string{r.SessionId: "worked on task-1", e.session(): "'mcp__my-works__work' not found"} {
+		e.prompt(id, "work task-1")
+		if got := e.seen(); !strings.Contains(got, "call: my-works: work") || !strings.Contains(got, want) {
+			t.Errorf("the updates are\n%s, want %s", got, want)
+		}
+	}
+	e.leave()
 }
 
 // TestACP_badInput: what a client does wrong is an error in its response, and what is no message is answered too.
