@@ -23,14 +23,16 @@ type aguiStream struct {
 	view      view
 	// fresh is set until the client has been sent something.
 	fresh bool
+	// settled waits until the store has the end of a dispatch.
+	settled func(dispatch string)
 }
 
-func newAGUI(out *sse, run mailbox.Run, v view) *aguiStream {
+func newAGUI(out *sse, run mailbox.Run, v view, settled func(dispatch string)) *aguiStream {
 	id := run.ID
 	if v.shownAs != "" {
 		id = v.shownAs
 	}
-	return &aguiStream{out: out, translate: agui.Translator{Thread: run.Thread, Run: id}, view: v, fresh: true}
+	return &aguiStream{out: out, translate: agui.Translator{Thread: run.Thread, Run: id}, view: v, fresh: true, settled: settled}
 }
 
 // from is where the stream begins to read: at the dispatch of the event after which the client wants to continue, since what is
@@ -58,13 +60,14 @@ func (a *aguiStream) send(f frame) error {
 		list, a.fresh = a.translate.Resume(), false
 	}
 	list = append(list, a.translate.Events(f.name, f.data)...)
-	if err := a.out.sendAll(f.id, list); err != nil {
+	asked := a.view.untilAsked && f.name == "run_waiting" && !a.translate.Live()
+	if asked { // the client may answer at once, with further messages
+		a.settled(f.text("dispatch_id"))
+	}
+	if err := a.out.sendAll(f.id, list); err != nil || !asked {
 		return err
 	}
-	if a.view.untilAsked && f.name == "run_waiting" && !a.translate.Live() {
-		return errAsked
-	}
-	return nil
+	return errAsked
 }
 
 // sendAll sends what one event was translated to. The last one has its id, so that a client that is cut off before gets all of

@@ -67,7 +67,9 @@ func (s *Server) stream(ctx context.Context, w http.ResponseWriter, run mailbox.
 	w.WriteHeader(http.StatusOK)
 	f := &follower{s: s, run: run.ID, thread: run.Thread, at: v.after, send: out.send, idle: out.idle}
 	if v.format == formatAGUI {
-		translated := newAGUI(out, run, v)
+		translated := newAGUI(out, run, v, func(dispatch string) {
+			_, _ = s.box().Await(ctx, dispatch) // else the answer is queued
+		})
 		f.at, f.send = translated.from(), translated.send
 	}
 	err := out.write(fmt.Appendf(nil, "retry: %d\n\n", retryMS))

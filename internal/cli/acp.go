@@ -9,6 +9,7 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -102,8 +103,18 @@ func (p *program) acp(ctx context.Context, s Streams, o acpOptions, tools *acp.T
 		Server: p.server, Mailbox: p.runtime.Mailbox(), Store: p.store, Tools: tools, Agent: o.agent,
 		Kind: func(tool string) abi.ToolKind { return kinds[tool] }, Version: versionText(), Logger: p.logger,
 	}, s.In, s.Out)
-	return errors.Join(err, p.drain(context.WithoutCancel(ctx), nil))
+	ctx = context.WithoutCancel(ctx)
+	err = errors.Join(err, p.drain(ctx, nil))
+	ctx, cancel := context.WithTimeout(ctx, handOverTimeout)
+	defer cancel()
+	if left := p.runtime.Mailbox().Close(ctx); left != nil { // an editor does not wait for the end of an answer
+		p.logger.WarnContext(ctx, "runs are left to the next process", "error", left)
+	}
+	return err
 }
+
+// handOverTimeout is how long runs that did not end within the grace time have to reach a checkpoint.
+const handOverTimeout = time.Second
 
 // toolKinds are the kinds of the tools that are there when the program starts.
 func (p *program) toolKinds() map[string]abi.ToolKind {

@@ -32,7 +32,7 @@ agents:
 plugins:
   - {name: teller, module: $GUESTS/teller.wasm}
 limits: {timeout: 60s}
-serve: {lease: 2s, grace: 5s}
+serve: {lease: 2s, grace: 1s}
 `
 
 // payer is the model: it says words, pays when it is told to, and takes its time when it is told to hold.
@@ -301,6 +301,40 @@ func (e *editor) cancels(id acp.SessionId) {
 		e.t.Errorf("the prompt ended with %s", got)
 	}
 	e.option = option
+}
+
+// TestACP_leftRun: an editor that leaves during a prompt lets its agent end. The next process resumes the run, until the next
+// prompt of the session interrupts it.
+func TestACP_leftRun(t *testing.T) {
+	t.Parallel()
+	w := newACP(t)
+	e := w.edit(t, "allow")
+	id := e.session()
+	left := make(chan error, 1)
+	go func() {
+		_, err := e.conn.Prompt(t.Context(), acp.PromptRequest{SessionId: id, Prompt: []acp.ContentBlock{acp.TextBlock("hold")}})
+		left <- err
+	}()
+	for got := ""; !strings.Contains(got, "waiting"); got = e.seen() {
+		<-e.changed
+	}
+	e.leave()
+	if err := <-left; err == nil {
+		t.Error("the prompt ended as if its run had")
+	}
+	again := w.edit(t, "allow")
+	_, err := again.conn.LoadSession(t.Context(), acp.LoadSessionRequest{SessionId: id, Cwd: w.dir, McpServers: []acp.McpServer{}})
+	must(t, err)
+	if got := again.seen(); !strings.HasPrefix(got, "user: hold") {
+		t.Errorf("the history is\n%s", got)
+	}
+	if got := again.prompt(id, "hello"); got != acp.StopReasonEndTurn {
+		t.Errorf("the prompt ended with %s", got)
+	}
+	if got := again.seen(); !strings.HasSuffix(got, "You said hello") {
+		t.Errorf("the updates are\n%s", got)
+	}
+	again.leave()
 }
 
 // TestACP_servers: a session has the tools of the MCP servers that its client names, and other sessions have not.
