@@ -75,15 +75,15 @@ func (w *world) acpArgs() string {
 
 // editor is a client with its agent's process.
 type editor struct {
-	t      *testing.T
-	w      *world
-	cmd    *exec.Cmd
-	in     io.WriteCloser
-	conn   *acp.ClientSideConnection
-	option acp.PermissionOptionId
-	asked  chan acp.RequestPermissionRequest
+	t     *testing.T
+	w     *world
+	cmd   *exec.Cmd
+	in    io.WriteCloser
+	conn  *acp.ClientSideConnection
+	asked chan acp.RequestPermissionRequest
 
 	mu      sync.Mutex
+	option  acp.PermissionOptionId
 	updates []acp.SessionUpdate
 	changed chan struct{} // has room for one
 }
@@ -200,11 +200,23 @@ func (e *editor) SessionUpdate(_ context.Context, n acp.SessionNotification) err
 // RequestPermission implements acp.Client: it selects an option, or leaves the question open if there is none.
 func (e *editor) RequestPermission(ctx context.Context, r acp.RequestPermissionRequest) (acp.RequestPermissionResponse, error) {
 	e.asked <- r
-	if e.option == "" {
+	option := e.selects(nil)
+	if option == "" {
 		<-ctx.Done()
 		return acp.RequestPermissionResponse{Outcome: acp.NewRequestPermissionOutcomeCancelled()}, nil
 	}
-	return acp.RequestPermissionResponse{Outcome: acp.NewRequestPermissionOutcomeSelected(e.option)}, nil
+	return acp.RequestPermissionResponse{Outcome: acp.NewRequestPermissionOutcomeSelected(option)}, nil
+}
+
+// selects returns the option that is selected, and changes it if next is not nil.
+func (e *editor) selects(next *acp.PermissionOptionId) acp.PermissionOptionId {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	was := e.option
+	if next != nil {
+		e.option = *next
+	}
+	return was
 }
 
 func (*editor) unsupported() error { return acp.NewMethodNotFound("it has none") }
@@ -292,15 +304,14 @@ func (e *editor) cancels(id acp.SessionId) {
 	if got := <-stopped; got != acp.StopReasonCancelled {
 		e.t.Errorf("the prompt ended with %s", got)
 	}
-	option := e.option
-	e.option = ""
+	option := e.selects(new(acp.PermissionOptionId))
 	go func() { stopped <- e.prompt(id, "pay Carol") }()
 	<-e.asked
 	must(e.t, e.conn.Cancel(e.t.Context(), acp.CancelNotification{SessionId: id}))
 	if got := <-stopped; got != acp.StopReasonCancelled {
 		e.t.Errorf("the prompt ended with %s", got)
 	}
-	e.option = option
+	e.selects(&option)
 }
 
 // TestACP_leftRun: an editor that leaves during a prompt lets its agent end. The next process resumes the run, until the next
