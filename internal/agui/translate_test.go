@@ -260,7 +260,7 @@ func vocabulary() []sent {
 func TestTranslator_anyOrder(t *testing.T) {
 	t.Parallel()
 	words := vocabulary()
-	for seed := range uint64(50) {
+	for seed := range uint64(15) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		var in []sent
 		for range 40 {
