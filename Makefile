@@ -103,9 +103,11 @@ e2e: ## 300 runs over HTTP on each store while servers are killed, 50 times on S
 	MORTISE_E2E=full $(GO) test -count=1 -v -timeout 30m -run TestServe_killed ./internal/e2e
 
 .PHONY: npm-modules
-npm-modules: ## build plugins with Extism's kit for AssemblyScript into bin/npm, and install an MCP server into bin/npm-mcp, from npm
+npm-modules: ## from npm: plugins of Extism's kit for AssemblyScript into bin/npm, an MCP server, and clients of AG-UI and ACP
 	host/testdata/npm/build.sh bin/npm
 	agent/mcp/testdata/npm/build.sh bin/npm-mcp
+	serve/testdata/npm/build.sh bin/npm-agui
+	internal/e2e/testdata/npm/build.sh bin/npm-acp
 
 .PHONY: model
 model: ## compare 10,000 random schedules on every store with the model in memory, with the race detector (a long run)

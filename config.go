@@ -40,6 +40,10 @@ type Config struct {
 	// Records keeps what plugins and policies decided; nil keeps nothing.
 	Records record.Store
 
+	// ThreadTools are tools that one thread has besides those of its agent, whose names take precedence; nil adds none. It is called
+	// concurrently, and may return nil.
+	ThreadTools func(thread string) agent.Tools
+
 	// Compaction compacts threads in the background; nil compacts nothing. Spawn, LiveTasks
 	// and Logger are set by New.
 	Compaction *compaction.Config

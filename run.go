@@ -86,7 +86,11 @@ func (r *Runtime) toolsOf(ctx context.Context, j *mailbox.Job, name string, own 
 	known := func() bool {
 		return slices.ContainsFunc(r.tasks.List(thread), func(i background.Info) bool { return i.Class != background.Housekeeping })
 	}
-	return agent.LayerTools(own, agent.ToolsWhile(manage, known)), nil
+	var more agent.Tools
+	if r.cfg.ThreadTools != nil {
+		more = r.cfg.ThreadTools(thread)
+	}
+	return agent.LayerTools(own, more, agent.ToolsWhile(manage, known)), nil
 }
 
 // listen passes the events of a run on, and begins and ends its record.

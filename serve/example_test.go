@@ -11,6 +11,8 @@ import (
 	"github.com/mortise-dev/mortise"
 	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/llm"
+	"github.com/mortise-dev/mortise/mailbox"
+	"github.com/mortise-dev/mortise/mailbox/agentrun"
 	"github.com/mortise-dev/mortise/serve"
 	"github.com/mortise-dev/mortise/store/memstore"
 )
@@ -71,4 +73,47 @@ func Example() {
 	// event: run_ended
 	// event: settled
 	// true
+}
+
+// A program follows a run of its own runtime, without HTTP.
+func ExampleServer_Follow() {
+	ctx, store := context.Background(), memstore.New()
+	runtime, err := mortise.New(ctx, mortise.Config{
+		Agents: map[string]mortise.Agent{"echo": {Model: echo{}}}, Store: store,
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer runtime.Close(ctx)
+	server, err := serve.New(serve.Config{Runtime: runtime, Store: store})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer server.Close()
+	if err := runtime.Start(ctx); err != nil {
+		fmt.Println(err)
+		return
+	}
+	input, _ := agentrun.Inputs(abi.Message{Role: abi.RoleUser, Content: []abi.ContentBlock{abi.Text("hello")}})
+	sub, err := runtime.Mailbox().Submit(ctx, mailbox.Request{Thread: "t1", Messages: input})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	err = server.Follow(ctx, sub.Run, func(_ context.Context, e serve.Event) error {
+		var fields struct{ Output string }
+		if err := e.Decode(&fields); err != nil {
+			return err
+		}
+		if e.Type == "settled" {
+			fmt.Println(fields.Output)
+		}
+		return nil
+	})
+	fmt.Println(err)
+	// Output:
+	// You said: hello
+	// <nil>
 }

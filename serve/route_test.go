@@ -103,6 +103,8 @@ func valid(r route) string {
 	switch {
 	case strings.HasSuffix(r.path, "/runs"):
 		return say("say hi")
+	case r.path == "/v1/ag-ui":
+		return `{"threadId":"t","runId":"r","messages":[{"id":"m","role":"user","content":"say hi"}]}`
 	case strings.HasSuffix(r.path, "/runs/{run}/decisions"):
 		return `{"decisions":[{"target":"ticket","action":"allow"}]}`
 	case r.takes() == "application/wasm":
@@ -134,7 +136,7 @@ func TestDocument(t *testing.T) {
 		})
 	}
 	want := []string{
-		"GET /v1/dead-letters", "DELETE /v1/dead-letters/{dispatch}", "POST /v1/dead-letters/{dispatch}/replay", "POST /v1/drain",
+		"POST /v1/ag-ui", "GET /v1/dead-letters", "DELETE /v1/dead-letters/{dispatch}", "POST /v1/dead-letters/{dispatch}/replay", "POST /v1/drain",
 		"GET /v1/plugins", "PUT /v1/plugins/{name}", "GET /v1/plugins/{name}/history", "POST /v1/plugins/{name}/rollback",
 		"GET /v1/policies", "PUT /v1/policies/{name}", "GET /v1/policies/{name}/history", "POST /v1/policies/{name}/rollback",
 		"POST /v1/reload", "POST /v1/runs", "GET /v1/runs/{run}", "POST /v1/runs/{run}/cancel", "POST /v1/runs/{run}/decisions",
@@ -181,7 +183,11 @@ func (w *world) faults(r route) {
 		must(w.t, json.Unmarshal([]byte(body), &fields))
 		fields["unknown"] = 1
 		more, _ := json.Marshal(fields)
-		if p := send(http.StatusBadRequest, r.method, path, string(more)); p.Field != "body.unknown" {
+		if r.path == "/v1/ag-ui" { // later versions of the protocol have more
+			fields["threadId"] = ""
+			more, _ = json.Marshal(fields)
+			send(http.StatusUnprocessableEntity, r.method, path, string(more))
+		} else if p := send(http.StatusBadRequest, r.method, path, string(more)); p.Field != "body.unknown" {
 			w.t.Errorf("the problem is %+v", p)
 		}
 		send(http.StatusUnprocessableEntity, r.method, path, `[]`)

@@ -56,6 +56,8 @@ func (s *Server) runRoutes(api huma.API) {
 	register(api, streams(submit, r, submitted{}), s.newThread)
 	submit = s.operation(http.MethodPost, "/v1/threads/{thread}/runs", "submit-run", ScopeRun, "Submit a run to a thread")
 	register(api, streams(submit, r, submitted{}), s.submit)
+	agui := s.operation(http.MethodPost, "/v1/ag-ui", "ag-ui", ScopeRun, "Run an agent as a client of the AG-UI protocol asks for")
+	register(api, streams(agui, r, nil), s.runAGUI)
 	register(api, s.operation(http.MethodGet, "/v1/runs/{run}", "get-run", ScopeRead, "A run"), s.getRun)
 	events := s.operation(http.MethodGet, "/v1/runs/{run}/events", "run-events", ScopeRead, "The events of a run, as server-sent events")
 	register(api, streams(events, r, nil), s.events)

@@ -141,6 +141,7 @@ func maybe(t time.Time) *time.Time {
 type eventsInput struct {
 	Run         string `path:"run" maxLength:"256"`
 	After       string `query:"after" maxLength:"64" doc:"The id of the event after which the stream begins." example:"1-7"`
+	Format      string `query:"format" enum:"ag-ui" doc:"ag-ui sends the events of the AG-UI protocol."`
 	LastEventID string `header:"Last-Event-ID" maxLength:"64" doc:"As after, which it overrides."`
 }
 
@@ -163,7 +164,7 @@ func (s *Server) events(ctx context.Context, in *eventsInput) (*streamed, error)
 			w.WriteHeader(http.StatusNoContent) // an EventSource stops
 			return
 		}
-		s.stream(ctx, w, run, at)
+		s.stream(ctx, w, run, view{after: at, format: in.Format})
 	}}, nil
 }
 

@@ -11,6 +11,7 @@ import (
 	"net/http/httptest"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -41,8 +42,10 @@ func must(t *testing.T, err error) {
 //	slow        calls the tool slow, which waits until it is cancelled
 //	flood       streams 2 MiB after it was released
 //	fail        fails for good
+//	stutter     thinks and breaks off once, and then says a word
 type mind struct {
 	begun, release chan struct{}
+	broke          atomic.Bool
 }
 
 func newMind() *mind {
@@ -66,6 +69,14 @@ func (m *mind) Stream(ctx context.Context, r llm.Request, emit func(llm.Delta) b
 	case "ask", "slow":
 		emit(llm.Delta{Type: llm.DeltaCallStart, CallID: "call_" + what, Name: what})
 		emit(llm.Delta{Type: llm.DeltaCallArguments, CallID: "call_" + what, Text: `{"a":1}`})
+	case "stutter":
+		if !m.broke.Swap(true) {
+			emit(llm.Delta{Type: llm.DeltaReasoning, Text: "well"})
+			emit(llm.Delta{Type: llm.DeltaCallStart, CallID: "call_lost", Name: "ask"})
+			return &llm.Error{Kind: llm.KindStreamInterrupted, Message: "it broke off"}
+		}
+		emit(llm.Delta{Type: llm.DeltaReasoning, Text: "again"})
+		emit(llm.Delta{Type: llm.DeltaText, Text: "well"})
 	case "hold", "flood":
 		if what == "flood" {
 			emit(llm.Delta{Type: llm.DeltaText, Text: "first"})

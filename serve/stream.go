@@ -52,7 +52,7 @@ func (s *Server) enter(ctx context.Context) (_ context.Context, leave func(), p 
 
 // stream answers a request with the events of a run. It reports whether the client left before
 // the end.
-func (s *Server) stream(ctx context.Context, w http.ResponseWriter, run mailbox.Run, at position) (left bool) {
+func (s *Server) stream(ctx context.Context, w http.ResponseWriter, run mailbox.Run, v view) (left bool) {
 	h := w.Header()
 	h.Set("Location", runPath(run.ID))
 	ctx, leave, p := s.enter(ctx)
@@ -65,13 +65,19 @@ func (s *Server) stream(ctx context.Context, w http.ResponseWriter, run mailbox.
 	h.Set("Content-Type", "text/event-stream")
 	h.Set("X-Accel-Buffering", "no") // for proxies
 	w.WriteHeader(http.StatusOK)
-	f := &follower{s: s, run: run.ID, thread: run.Thread, at: at, send: out.send, idle: out.idle}
+	f := &follower{s: s, run: run.ID, thread: run.Thread, at: v.after, send: out.send, idle: out.idle}
+	if v.format == formatAGUI {
+		translated := newAGUI(out, run, v, func(dispatch string) {
+			_, _ = s.box().Await(ctx, dispatch) // else the answer is queued
+		})
+		f.at, f.send = translated.from(), translated.send
+	}
 	err := out.write(fmt.Appendf(nil, "retry: %d\n\n", retryMS))
 	if err == nil {
 		err = f.follow(ctx)
 	}
 	switch {
-	case err == nil, errors.Is(err, errDraining):
+	case err == nil, errors.Is(err, errDraining), errors.Is(err, errAsked):
 		return false
 	case errors.Is(err, errSlow):
 		s.cfg.Logger.InfoContext(ctx, "slow_reader_cut", "run_id", run.ID, "thread_id", run.Thread)
@@ -81,6 +87,15 @@ func (s *Server) stream(ctx context.Context, w http.ResponseWriter, run mailbox.
 	}
 	_ = s.failure(ctx, err) // logged; the client connects again
 	return false
+}
+
+// view is what a client wants to see of a run.
+type view struct {
+	after  position
+	format string
+	// untilAsked ends a stream of [formatAGUI] when the run asks for a decision. shownAs is the id that the run has in it.
+	untilAsked bool
+	shownAs    string
 }
 
 // errGone is a client that has left, or that does not read.

@@ -2,6 +2,7 @@ package serve_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/mortise-dev/mortise"
+	"github.com/mortise-dev/mortise/mailbox"
 	"github.com/mortise-dev/mortise/serve"
 )
 
@@ -174,6 +176,43 @@ func TestAhead(t *testing.T) {
 	if list := s.rest(); told(list) != "settled" {
 		t.Errorf("the events are %s", told(list))
 	}
+}
+
+// TestFollow: a client within the process gets the same events, and is told why they end early.
+func TestFollow(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, options{})
+	run := w.submit("/v1/threads/t/runs", say("say a b")).Run
+	list := w.follow(run, "").rest()
+	var got []string
+	err := w.server.Follow(t.Context(), run, func(_ context.Context, e serve.Event) error {
+		got = append(got, e.ID+" "+e.Type)
+		return nil
+	})
+	if err != nil || len(got) != len(list) || got[len(got)-1] != list[len(list)-1].id+" settled" {
+		t.Errorf("the events are %q (%v), want %s", got, err, told(list))
+	}
+	enough := errors.New("enough")
+	if err := w.server.Follow(t.Context(), run, func(context.Context, serve.Event) error { return enough }); !errors.Is(err, enough) {
+		t.Errorf("it ended with %v", err)
+	}
+	if err := w.server.Follow(t.Context(), "none", nil); !errors.Is(err, mailbox.ErrNotFound) {
+		t.Errorf("a run that is not there ended it with %v", err)
+	}
+	held := w.submit("/v1/threads/t/runs", say("hold")).Run
+	err = w.server.Follow(t.Context(), held, func(_ context.Context, e serve.Event) error {
+		if e.Type == "step_started" {
+			go func() { _ = w.server.Close() }()
+		}
+		return nil
+	})
+	if !errors.Is(err, serve.ErrDraining) {
+		t.Errorf("the shutdown ended it with %v", err)
+	}
+	if err := w.server.Follow(t.Context(), held, nil); !errors.Is(err, serve.ErrDraining) {
+		t.Errorf("after the shutdown it is %v", err)
+	}
+	close(w.mind.release)
 }
 
 // TestFailure: a run that fails shows its failure in its events, and ends.

@@ -21,6 +21,12 @@ import (
 	"github.com/mortise-dev/mortise/mailbox/agentrun"
 )
 
+// Protocols by which requests come, for plugins.
+const (
+	adapterHTTP = "http"
+	adapterAGUI = "ag-ui"
+)
+
 // Modes of a submission.
 const (
 	modeForeground = "foreground"
@@ -70,6 +76,7 @@ func (i *input) UnmarshalJSON(data []byte) error {
 
 type newThreadInput struct {
 	After        string `query:"after" maxLength:"64" doc:"Of a stream: the event after which it begins."`
+	Format       string `query:"format" enum:"ag-ui" doc:"Of a stream: ag-ui sends the events of the AG-UI protocol."`
 	OnDisconnect string `query:"on_disconnect" enum:"continue,cancel" doc:"Of a stream: what becomes of the run when the client leaves. It continues by default."`
 	Accept       string `header:"Accept" doc:"text/event-stream answers with the events of the run."`
 	Key          string `header:"Idempotency-Key" maxLength:"256"`
@@ -81,6 +88,7 @@ type newThreadInput struct {
 type submitInput struct {
 	Thread       string `path:"thread" maxLength:"256"`
 	After        string `query:"after" maxLength:"64" doc:"Of a stream: the event after which it begins."`
+	Format       string `query:"format" enum:"ag-ui" doc:"Of a stream: ag-ui sends the events of the AG-UI protocol."`
 	OnDisconnect string `query:"on_disconnect" enum:"continue,cancel" doc:"Of a stream: what becomes of the run when the client leaves. It continues by default."`
 	Accept       string `header:"Accept" doc:"text/event-stream answers with the events of the run."`
 	Key          string `header:"Idempotency-Key" maxLength:"256"`
@@ -101,7 +109,7 @@ type streamed struct {
 }
 
 func (s *Server) newThread(ctx context.Context, in *newThreadInput) (*streamed, error) {
-	return s.submit(ctx, &submitInput{After: in.After, OnDisconnect: in.OnDisconnect, Accept: in.Accept, Key: in.Key, Body: in.Body})
+	return s.submit(ctx, &submitInput{After: in.After, Format: in.Format, OnDisconnect: in.OnDisconnect, Accept: in.Accept, Key: in.Key, Body: in.Body})
 }
 
 func (s *Server) submit(ctx context.Context, in *submitInput) (*streamed, error) {
@@ -113,8 +121,8 @@ func (s *Server) submit(ctx context.Context, in *submitInput) (*streamed, error)
 	if err != nil {
 		return nil, err
 	}
-	if !asStream && in.After+in.OnDisconnect != "" {
-		return nil, problem(http.StatusUnprocessableEntity, "after and on_disconnect are about a stream", "send the header Accept: text/event-stream").about("query")
+	if !asStream && in.After+in.OnDisconnect+in.Format != "" {
+		return nil, problem(http.StatusUnprocessableEntity, "after, format and on_disconnect are about a stream", "send the header Accept: text/event-stream").about("query")
 	}
 	req, err := s.request(in)
 	if err != nil {
@@ -142,7 +150,7 @@ func (s *Server) submit(ctx context.Context, in *submitInput) (*streamed, error)
 		if at == (position{}) {
 			at.dispatch = d.Seq
 		}
-		left := s.stream(ctx, w, run, at)
+		left := s.stream(ctx, w, run, view{after: at, format: in.Format})
 		if left && in.OnDisconnect == "cancel" {
 			s.cancelLeft(context.WithoutCancel(ctx), run)
 		}
@@ -194,7 +202,7 @@ func (s *Server) request(in *submitInput) (mailbox.Request, error) {
 		return mailbox.Request{}, err
 	}
 	r := mailbox.Request{
-		Thread: in.Thread, Tenant: b.Tenant, Agent: b.Agent, Parent: b.ParentRunID, Adapter: "http", Priority: b.Priority, Key: key,
+		Thread: in.Thread, Tenant: b.Tenant, Agent: b.Agent, Parent: b.ParentRunID, Adapter: adapterHTTP, Priority: b.Priority, Key: key,
 	}
 	if b.NotBefore != nil {
 		r.At = b.NotBefore.UTC()

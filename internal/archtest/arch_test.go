@@ -20,7 +20,10 @@ const module = "github.com/mortise-dev/mortise"
 func arrows() map[string][]string {
 	return map[string][]string{
 		".":                                   {"agent", "background", "compaction", "llm", "mailbox", "mailbox/agentrun", "outbox", "phases", "record", "store/memstore", "abi"},
-		"serve":                               {".", "agent", "compaction", "mailbox", "mailbox/agentrun", "phases", "record", "abi"},
+		"serve":                               {".", "agent", "compaction", "mailbox", "mailbox/agentrun", "phases", "record", "internal/agui", "abi"},
+		"internal/acp":                        {"serve", "agent", "agent/mcp", "mailbox", "mailbox/agentrun", "phases", "abi"},
+		"internal/agui":                       {"abi"},
+		"internal/agui/aguitest":              {},
 		"abi":                                 {},
 		"host":                                {"internal/wasm", "internal/wasm/meter", "internal/egress"},
 		"host/hosttest":                       {"host"},
@@ -123,6 +126,7 @@ func owners() map[string][]string {
 		"github.com/openai/openai-go":       {"llm/openai"},
 		"github.com/google/jsonschema-go":   {"agent"},
 		"github.com/modelcontextprotocol":   {"agent/mcp"},
+		"github.com/coder/acp-go-sdk":       {"internal/acp"},
 	}
 }
 

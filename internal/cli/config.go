@@ -15,6 +15,7 @@ import (
 	"github.com/goccy/go-yaml/ast"
 
 	"github.com/mortise-dev/mortise/abi"
+	"github.com/mortise-dev/mortise/agent"
 	"github.com/mortise-dev/mortise/compaction"
 )
 
@@ -52,6 +53,8 @@ type Config struct {
 	home *home
 	// models are those of the config, once they are opened.
 	models models
+	// threadTools are the tools of one thread, nil for none.
+	threadTools func(thread string) agent.Tools
 }
 
 // LimitsConfig bounds modules; zero is the host's default.

@@ -144,7 +144,7 @@ func (p *program) openRuntime(ctx context.Context) error {
 	}
 	cfg := mortise.Config{
 		Agents: agents, Default: p.cfg.DefaultAgent, Plugins: p.parts.set.Plugins(), HookTimeout: p.cfg.hookTimeout(),
-		Store: p.store, Outbox: p.outbox, Records: p.records, Words: p.cfg.Tasks.words,
+		Store: p.store, Outbox: p.outbox, Records: p.records, Words: p.cfg.Tasks.words, ThreadTools: p.cfg.threadTools,
 		Observe: p.parts.shared.observe, Logger: p.logger,
 		Mailbox: mailbox.Config{
 			Observers: []mailbox.Observer{observer},
