@@ -25,8 +25,11 @@ type Versioned interface {
 }
 
 // version names what summarizes now, empty if there is only one.
-func (c *Compactor) version() string {
-	if v, ok := c.cfg.Summarizer.(Versioned); ok {
+func (c *Compactor) version() string { return versionOf(c.cfg.Summarizer) }
+
+// versionOf is the version of a policy that has some.
+func versionOf(policy any) string {
+	if v, ok := policy.(Versioned); ok {
 		return v.Version()
 	}
 	return ""

@@ -125,7 +125,7 @@ type PolicyConfig struct {
 	ModuleConfig `yaml:",inline"`
 }
 
-// AdmissionConfig is the native quota, and a policy that is asked after it.
+// AdmissionConfig is the policy that decides, the default rules when it names none, and what it is given.
 type AdmissionConfig struct {
 	PolicyConfig `yaml:",inline"`
 	Quota        QuotaConfig   `yaml:"quota"`
