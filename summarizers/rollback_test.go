@@ -32,7 +32,7 @@ func TestSwapProbes(t *testing.T) {
 		"panic": "guest panicked: on purpose", "trap": "exit code 3", "nil": "neither an answer nor an error",
 		"empty": "it answered nothing", "input": "its answer has", "lies": "which was not asked for",
 	} {
-		err := p.Swap(t.Context(), broken(t, mode), host.SwapOptions{})
+		_, err := p.Swap(t.Context(), broken(t, mode), summarizers.SwapOptions{})
 		if err == nil || !strings.Contains(err.Error(), "summarize fails on the built-in sample") || !strings.Contains(err.Error(), says) {
 			t.Errorf("%s: error %v does not say %q", mode, err, says)
 		}
@@ -58,7 +58,7 @@ func TestSwapRollsBack(t *testing.T) {
 			good, bad := p.Version(), broken(t, mode)
 			for name, s := range map[string]compaction.Summarizer{"alone": p, "chain": chain} {
 				before := m.Stats().Rollbacks
-				if err := p.Swap(t.Context(), bad, host.SwapOptions{}); err != nil || chain.Version() == good {
+				if _, err := p.Swap(t.Context(), bad, summarizers.SwapOptions{Untried: true}); err != nil || chain.Version() == good {
 					t.Fatalf("%s: %v, version %s", name, err, chain.Version())
 				}
 				for range 3 {
@@ -71,7 +71,7 @@ func TestSwapRollsBack(t *testing.T) {
 					t.Errorf("%s: after the roll-back: %s: %s", name, e.Kind, e.Reason)
 				}
 			}
-			if err := p.Swap(t.Context(), bad, host.SwapOptions{}); err != nil {
+			if _, err := p.Swap(t.Context(), bad, summarizers.SwapOptions{Untried: true}); err != nil {
 				t.Fatal(err)
 			}
 			version := chain.Version()
@@ -95,11 +95,11 @@ func TestSwapAdmissionProbes(t *testing.T) {
 	for answer, says := range map[string]string{
 		`{"allowed":false}`: "refused without a reason", `{"allowed":false,"reason":"Not now!"}`: "no snake_case word", `{"allowed":`: "cannot be decoded",
 	} {
-		if err := p.Swap(t.Context(), admitting(t, answer, answer), host.SwapOptions{}); err == nil || !strings.Contains(err.Error(), says) {
+		if _, err := p.Swap(t.Context(), admitting(t, answer, answer), summarizers.SwapOptions{}); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("error %v does not say %q", err, says)
 		}
 	}
-	if err := p.Swap(t.Context(), admitting(t, `{"allowed":true}`, `{"allowed":false}`), host.SwapOptions{}); err != nil {
+	if _, err := p.Swap(t.Context(), admitting(t, `{"allowed":true}`, `{"allowed":false}`), summarizers.SwapOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	request := &abi.AdmitRequest{ThreadID: "t"}

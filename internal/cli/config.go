@@ -116,6 +116,7 @@ type CompactionConfig struct {
 	// Fallback summarizes when Summarizer fails.
 	Fallback  PolicyConfig    `yaml:"fallback"`
 	Admission AdmissionConfig `yaml:"admission"`
+	Trial     TrialConfig     `yaml:"trial"`
 }
 
 // PolicyConfig is a compaction policy in a module; in the bundled guest when no module is
