@@ -125,15 +125,14 @@ func (p *Policy) Name() string {
 func (p *Policy) Summarize(ctx context.Context, r *abi.SummarizeRequest) (*abi.Summary, error) {
 	var summary *abi.Summary
 	kept := trial.Request{Summarize: r, Bytes: sourceBytes(r)}
-	err := p.live.DoOn(ctx, func(e *guest.Edition) (err error) {
-		defer p.keep(ctx, e, &kept, time.Now(), &err)
+	err := p.live.DoOn(ctx, p.keeping(ctx, &kept, func(e *guest.Edition) (err error) {
 		if summary, err = p.summarize(ctx, e.Guest, r); err == nil {
 			kept.Summary, err = summary, check(r, summary)
 			e.Generation.Fault(ctx, err)
 			return err
 		}
 		return undecodable(ctx, e, err)
-	})
+	}))
 	if err != nil {
 		return nil, err
 	}
@@ -143,13 +142,17 @@ func (p *Policy) Summarize(ctx context.Context, r *abi.SummarizeRequest) (*abi.S
 	return summary, nil
 }
 
-// keep records a request with its answer, unless the caller gave it up or a swap came between.
-func (p *Policy) keep(ctx context.Context, e *guest.Edition, q *trial.Request, start time.Time, err *error) {
-	if errors.Is(context.Cause(ctx), context.Canceled) || errors.Is(*err, host.ErrRetired) || errors.Is(*err, host.ErrClosed) {
-		return
+// keeping records a request with its answer, unless the caller gave it up or a swap came between.
+func (p *Policy) keeping(ctx context.Context, q *trial.Request, ask func(*guest.Edition) error) func(*guest.Edition) error {
+	return func(e *guest.Edition) error {
+		start := time.Now()
+		err := ask(e)
+		if !errors.Is(context.Cause(ctx), context.Canceled) && !errors.Is(err, host.ErrRetired) && !errors.Is(err, host.ErrClosed) {
+			q.Version, q.Err, q.Took = e.Generation.Info().SHA256, err, time.Since(start)
+			p.recorded.Add(*q)
+		}
+		return err
 	}
-	q.Version, q.Err, q.Took = e.Generation.Info().SHA256, *err, time.Since(start)
-	p.recorded.Add(*q)
 }
 
 func (p *Policy) summarize(ctx context.Context, g *guest.Guest, r *abi.SummarizeRequest) (*abi.Summary, error) {
@@ -201,14 +204,13 @@ func clip(s string) string {
 func (p *Policy) Admit(ctx context.Context, r *abi.AdmitRequest) (*abi.Decision, error) {
 	var decision *abi.Decision
 	kept := trial.Request{Admit: r, Bytes: admitBytes}
-	err := p.live.DoOn(ctx, func(e *guest.Edition) (err error) {
-		defer p.keep(ctx, e, &kept, time.Now(), &err)
+	err := p.live.DoOn(ctx, p.keeping(ctx, &kept, func(e *guest.Edition) (err error) {
 		if decision, err = p.decide(ctx, e.Guest, r); err == nil {
 			kept.Decision = decision
 			e.Generation.Fault(ctx, compaction.CheckDecision(decision))
 		}
 		return undecodable(ctx, e, err)
-	})
+	}))
 	if err != nil {
 		return nil, err
 	}

@@ -48,6 +48,8 @@ type Outcome struct {
 }
 
 // Refusal is why a policy must not replace the one in use.
+//
+//nolint:errname // it is a result, too
 type Refusal struct {
 	Report *Report
 	// Reason names the request.

@@ -14,8 +14,8 @@ import (
 // Config bounds a trial. Zero fields take defaults.
 type Config struct {
 	// Timeout is how long the trial may take in all, 30 s by default, and two minutes with Model. A policy may take
-	// four times as long for a request as the one before did, but at least 5 s, or 30 s with Model, and at most
-	// Timeout.
+	// four times as long for a request as the one before did, but at least 5 s, or 30 s with Model, or half of Timeout
+	// if that is less. Requests for which less time is left are not tried.
 	Timeout time.Duration
 	// MaxLoss is how far the mean survival may be below that of the policy in use, from 0 to 1. Default 0.05; with 1
 	// a loss is reported and refuses nothing.
@@ -66,13 +66,20 @@ func begin(cfg Config, requests []Request) (*run, []Request) {
 		tried = requests[:min(len(requests), maxAsking)]
 	}
 	r.cfg.MaxLoss = cmp.Or(cfg.MaxLoss, defaultMaxLoss)
-	r.until, r.least = time.Now().Add(timeout), min(r.least, timeout)
+	r.until, r.least = time.Now().Add(timeout), min(r.least, timeout/2)
 	r.report = &Report{Requests: []Compared{}, MaxLoss: r.cfg.MaxLoss, Skipped: len(requests) - len(tried)}
 	return r, tried
 }
 
-// late reports whether there is no time for another request.
-func (r *run) late() bool { return len(r.report.Requests) > 0 && time.Until(r.until) < r.least }
+// allowed is how long a request may take that took so long before, or 0 when so much time is not left. The first one
+// may take all of it.
+func (r *run) allowed(before time.Duration) time.Duration {
+	want, left := max(patience*before, r.least), time.Until(r.until)
+	if len(r.report.Requests) > 0 && want > left {
+		return 0
+	}
+	return min(want, left)
+}
 
 // spending counts what models are paid until the function that it returns is called.
 func (r *run) spending() (done func()) {
@@ -122,28 +129,28 @@ func Summaries(ctx context.Context, cfg Config, requests []Request, version stri
 	defer r.spending()()
 	scorer, both := compaction.NewScorer(), 0.0
 	for i, q := range requests {
-		if r.late() {
+		r.report.Sample = q.Version == ""
+		recorded := q.Version == version || cfg.Model && q.Version != ""
+		if within := r.allowed(0); !recorded && within > 0 {
+			q.Summary, q.Took, q.Err = timed(ctx, within, old, q.Summarize)
+		}
+		within := r.allowed(q.Took)
+		if within == 0 {
 			r.report.Skipped += len(requests) - i
 			break
 		}
-		r.report.Sample = q.Version == ""
+		summary, took, err := timed(ctx, within, next, q.Summarize)
 		row := Compared{ThreadID: q.Summarize.ThreadID, Messages: len(q.Summarize.Messages), SourceTokens: compaction.Estimate(q.Summarize.Messages)}
-		before := q
-		if q.Version != version && !(cfg.Model && q.Version != "") {
-			before.Summary, before.Took, before.Err = timed(ctx, r.allowed(0), old, q.Summarize)
-		} else {
-			row.Old.Recorded = true
-		}
-		row.Old.fill(scorer, q.Summarize, before.Summary, before.Took, before.Err)
-		summary, took, err := timed(ctx, r.allowed(before.Took), next, q.Summarize)
+		row.Old.fill(scorer, q.Summarize, q.Summary, q.Took, q.Err)
 		row.New.fill(scorer, q.Summarize, summary, took, err)
+		row.Old.Recorded = recorded
 		r.report.Requests = append(r.report.Requests, row)
 		switch {
 		case err != nil && ctx.Err() != nil:
 			return r.report, fmt.Errorf("trial: %w", ctx.Err())
-		case err != nil && before.Err == nil:
+		case err != nil && q.Err == nil:
 			return r.report, r.refuse("it fails on "+r.which(i+1, len(requests)), err)
-		case err == nil && before.Err == nil:
+		case err == nil && q.Err == nil:
 			both++
 			r.report.OldSurvival += row.Old.Survival
 			r.report.NewSurvival += row.New.Survival
@@ -178,11 +185,6 @@ func (r *run) which(i, n int) string {
 	return fmt.Sprintf("recorded request %d of %d", i, n)
 }
 
-// allowed is how long a request may take that took so long before.
-func (r *run) allowed(before time.Duration) time.Duration {
-	return min(max(patience*before, r.least), max(time.Until(r.until), r.least))
-}
-
 func (o *Outcome) fill(scorer *compaction.Scorer, q *abi.SummarizeRequest, s *abi.Summary, took time.Duration, err error) {
 	o.Duration = took
 	if err != nil {
@@ -205,13 +207,14 @@ func Decisions(ctx context.Context, cfg Config, requests []Request, next Ask[abi
 	r, requests := begin(cfg, requests)
 	defer r.spending()()
 	for i, q := range requests {
-		if r.late() {
+		within := r.allowed(q.Took)
+		if within == 0 {
 			r.report.Skipped += len(requests) - i
 			break
 		}
 		row := Compared{ThreadID: q.Admit.ThreadID, Old: Outcome{Recorded: true}}
 		row.Old.decided(q.Decision, q.Took, q.Err)
-		d, took, err := timed(ctx, r.allowed(q.Took), next, q.Admit)
+		d, took, err := timed(ctx, within, next, q.Admit)
 		row.New.decided(d, took, err)
 		r.report.Requests = append(r.report.Requests, row)
 		switch {

@@ -35,6 +35,12 @@ type world struct {
 // newWorld writes a config and starts the provider.
 func newWorld(t *testing.T) *world {
 	t.Helper()
+	return newWorldOf(t, config, reply)
+}
+
+// newWorldOf is newWorld with another config and another model.
+func newWorldOf(t *testing.T, config string, reply func(providertest.Query) providertest.Answer) *world {
+	t.Helper()
 	provider, err := providertest.New(providertest.Config{Reply: reply})
 	must(t, err)
 	t.Cleanup(func() { _ = provider.Close() })
