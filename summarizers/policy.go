@@ -1,6 +1,7 @@
 package summarizers
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -148,7 +149,7 @@ func (p *Policy) keeping(ctx context.Context, q *trial.Request, ask func(*guest.
 		start := time.Now()
 		err := ask(e)
 		if !errors.Is(context.Cause(ctx), context.Canceled) && !errors.Is(err, host.ErrRetired) && !errors.Is(err, host.ErrClosed) {
-			q.Version, q.Err, q.Took = e.Generation.Info().SHA256, err, time.Since(start)
+			q.Version, q.Err, q.Took = e.Generation.Info().SHA256, cmp.Or(err, q.Err), time.Since(start)
 			p.recorded.Add(*q)
 		}
 		return err
@@ -206,8 +207,8 @@ func (p *Policy) Admit(ctx context.Context, r *abi.AdmitRequest) (*abi.Decision,
 	kept := trial.Request{Admit: r, Bytes: admitBytes}
 	err := p.live.DoOn(ctx, p.keeping(ctx, &kept, func(e *guest.Edition) (err error) {
 		if decision, err = p.decide(ctx, e.Guest, r); err == nil {
-			kept.Decision = decision
-			e.Generation.Fault(ctx, compaction.CheckDecision(decision))
+			kept.Decision, kept.Err = decision, compaction.CheckDecision(decision)
+			e.Generation.Fault(ctx, kept.Err)
 		}
 		return undecodable(ctx, e, err)
 	}))

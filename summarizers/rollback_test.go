@@ -117,6 +117,18 @@ func TestSwapAdmissionProbes(t *testing.T) {
 	if p.Version() != good || m.Stats().Rollbacks != 1 {
 		t.Errorf("version %s, %+v", p.Version(), m.Stats())
 	}
+	// Now there is a request that the policy in use has answered.
+	if _, err := p.Admit(t.Context(), request); err != nil {
+		t.Fatal(err)
+	}
+	_, err = p.Swap(t.Context(), admitting(t, `{"allowed":true}`, `{"allowed":false}`), summarizers.SwapOptions{})
+	if err == nil || !strings.Contains(err.Error(), "trial: it fails on recorded request 1 of 4: the policy refused without a reason") {
+		t.Errorf("error %v", err)
+	}
+	report, err := p.Swap(t.Context(), admitting(t, `{"allowed":true}`, `{"allowed":true}`), summarizers.SwapOptions{})
+	if err != nil || len(report.Requests) != 4 || report.Requests[0].Old.Decision != abi.ReasonNoPreparation || report.Requests[0].New.Decision != abi.ReasonAllowed {
+		t.Errorf("%+v, %v", report, err)
+	}
 }
 
 // admitting is an admission policy with one answer for the sample and another for the rest.
