@@ -59,6 +59,47 @@ type AdmitRequest struct {
 	CooldownRemainingMS int64   `json:"cooldown_remaining_ms,omitempty"`
 	Signals             Signals `json:"signals"`
 	Config              any     `json:"config,omitempty"`
+	// Requested means that a person or a plugin asked for the compaction, which may be below
+	// the threshold.
+	Requested bool `json:"requested,omitempty"`
+	// LastStartMS is when the thread's latest compaction started, in milliseconds since 1970;
+	// 0 means that none has.
+	LastStartMS int64 `json:"last_start_ms,omitempty"`
+	// Failures counts failures since the last success. BackoffRemainingMS is how long the host
+	// would wait because of them; CooldownRemainingMS includes it.
+	Failures           int64 `json:"failures,omitempty"`
+	BackoffRemainingMS int64 `json:"backoff_remaining_ms,omitempty"`
+	// Cache is absent before the thread's first inference, Cost when there is nothing to compact.
+	Cache *CacheUse       `json:"cache,omitempty"`
+	Cost  *CompactionCost `json:"cost,omitempty"`
+}
+
+// CacheUse is what a thread's latest inference took from the provider's prompt cache. A
+// compaction makes the provider forget what follows the summary.
+type CacheUse struct {
+	// AtMS is when the inference ended, in milliseconds since 1970. Caches forget after minutes.
+	AtMS int64 `json:"at_ms"`
+	// PromptTokens is the whole prompt, with ReadTokens from the cache and WrittenTokens to it.
+	PromptTokens  int64 `json:"prompt_tokens"`
+	ReadTokens    int64 `json:"read_tokens,omitempty"`
+	WrittenTokens int64 `json:"written_tokens,omitempty"`
+}
+
+// CompactionCost is an estimate of what a compaction costs once, and saves in each later request.
+// The summarizer's own questions to a model are not in it.
+type CompactionCost struct {
+	// SummaryTokens is the longest summary that would be accepted.
+	SummaryTokens int64 `json:"summary_tokens"`
+	// RewriteTokens follow the unchanged start of the context: the summary and what stays behind
+	// it, which the provider has to read again once.
+	RewriteTokens int64 `json:"rewrite_tokens"`
+	// SavedTokens is by how much each later request is shorter.
+	SavedTokens int64 `json:"saved_tokens"`
+	// RewriteMicros is what RewriteTokens cost more than they would from the cache, SavedMicros
+	// what each later request costs less, at the cache's share of the latest inference. Both are
+	// in millionths of the unit of the operator's prices, and 0 where the price is not known.
+	RewriteMicros int64 `json:"rewrite_micros,omitempty"`
+	SavedMicros   int64 `json:"saved_micros,omitempty"`
 }
 
 // Signals are samples that the host took. An absent signal never blocks.
@@ -100,7 +141,9 @@ type Decision struct {
 	Reason string `json:"reason"`
 	// Detail is one sentence for people.
 	Detail string `json:"detail,omitempty"`
-	// RetryAfterMS asks the host not to ask again before.
+	// RetryAfterMS asks the host not to ask again before, for at most an hour; the answer holds
+	// until then, unless another module takes the policy's place. It does not count in an answer
+	// about a compaction that is pending.
 	RetryAfterMS int64 `json:"retry_after_ms,omitempty"`
 }
 

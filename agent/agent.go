@@ -46,6 +46,12 @@ type Compactor interface {
 	Calibrate(thread string, promptTokens int64, sent []abi.Message)
 }
 
+// Billing is what a [Compactor] may have beside: it learns what each inference used, of which
+// model. compaction.Compactor is one.
+type Billing interface {
+	Billed(thread, model string, u abi.Usage)
+}
+
 // Agent runs threads. Make one with [New].
 type Agent struct {
 	cfg   Config

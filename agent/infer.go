@@ -46,6 +46,9 @@ func (r *run) ask(ctx context.Context, request llm.Request) (llm.Answer, error) 
 	r.showReasoning(ctx, &response.Message)
 	if u := response.Usage; u != nil && u.PromptTokens > 0 && answer.Requests == 1 && r.cfg.Compactor != nil {
 		r.cfg.Compactor.Calibrate(r.thread.id, u.PromptTokens, request.Messages)
+		if b, ok := r.cfg.Compactor.(Billing); ok {
+			b.Billed(r.thread.id, response.Model, *u)
+		}
 	}
 	return answer, nil
 }

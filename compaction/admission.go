@@ -34,7 +34,7 @@ func (q Quota) withDefaults() (Quota, error) {
 		return q, fmt.Errorf("compaction: Quota %+v: no field may be negative", q)
 	}
 	q.Timeout = cmp.Or(q.Timeout, 120*time.Second)
-	q.MaxAttempts = cmp.Or(q.MaxAttempts, 100)
+	q.MaxAttempts = cmp.Or(q.MaxAttempts, defaultAttempts)
 	q.Forget = cmp.Or(q.Forget, 24*time.Hour)
 	return q, nil
 }
@@ -100,13 +100,30 @@ func signalsJSON(s abi.Signals) AdmissionSignals {
 	return out
 }
 
-// Decide applies the native rules to a request, in their order, and returns the
+// Rules is the admission policy that decides by [Decide]. The bundled policy quota has the same
+// rules, and a config.
+type Rules struct{}
+
+// Admit implements [Admitter]. It returns no error.
+func (Rules) Admit(_ context.Context, r *abi.AdmitRequest) (*abi.Decision, error) {
+	reason := Decide(r)
+	return &abi.Decision{Allowed: reason == abi.ReasonAllowed, Reason: reason}, nil
+}
+
+// defaultAttempts is how many compactions may start without a success between them.
+const defaultAttempts = 100
+
+// Decide applies the default rules to a request, in their order, and returns the
 // first reason that holds.
 func Decide(r *abi.AdmitRequest) string {
+	most := r.MaxAttempts
+	if most <= 0 {
+		most = defaultAttempts
+	}
 	switch {
 	case r.Pending:
 		return abi.ReasonPending
-	case r.AttemptCount >= r.MaxAttempts:
+	case r.AttemptCount >= most:
 		return abi.ReasonAttemptLimit
 	case r.CooldownRemainingMS > 0:
 		return abi.ReasonCooldown
@@ -138,10 +155,10 @@ func queueSaturated(q *abi.QueueSignal) bool {
 	return q != nil && (q.Saturated || q.MaxQueuedRequests > 0 && q.QueuedRequests >= q.MaxQueuedRequests)
 }
 
-// decide is the decision of the native rules.
-func decide(r *abi.AdmitRequest) *AdmissionDecision {
+// decision is what is recorded of a request.
+func decision(r *abi.AdmitRequest, reason string) *AdmissionDecision {
 	d := &AdmissionDecision{
-		Schema: AdmissionSchema, Reason: Decide(r), AttemptCount: uint32(r.AttemptCount),
+		Schema: AdmissionSchema, Reason: reason, Allowed: reason == abi.ReasonAllowed, AttemptCount: uint32(r.AttemptCount),
 		MaxAttemptsPerSession: uint32(r.MaxAttempts), CooldownRemainingMS: uint64(max(0, r.CooldownRemainingMS)),
 		Signals: signalsJSON(r.Signals),
 	}
@@ -149,31 +166,35 @@ func decide(r *abi.AdmitRequest) *AdmissionDecision {
 		tokens := uint64(max(0, *r.TokensBefore))
 		d.TokensBefore = &tokens
 	}
-	d.Allowed = d.Reason == abi.ReasonAllowed
 	return d
 }
 
-// admit asks the native rules and then the policy. The detail is for people. The
-// duration is how long the policy does not want to be asked again.
-func (c *Compactor) admit(ctx context.Context, r *abi.AdmitRequest) (*AdmissionDecision, string, time.Duration) {
-	d := decide(r)
-	detail, retry := "", time.Duration(0)
-	if d.Allowed && c.cfg.Admitter != nil {
+// admit asks the policy, unless it does not want to be asked yet. What the host keeps by itself is
+// refused whatever the policy allows. The detail is for people. The duration is how long the policy
+// does not want to be asked again.
+func (c *Compactor) admit(ctx context.Context, q *query) (d *AdmissionDecision, detail string, retry time.Duration) {
+	r, reason := q.request, abi.ReasonCooldown
+	if !q.held {
 		answer, err := c.askPolicy(ctx, r)
 		switch {
 		case err != nil:
-			d.Reason, detail = abi.ReasonPolicyUnavailable, err.Error()
+			reason, detail = abi.ReasonPolicyUnavailable, err.Error()
 		case !answer.Allowed:
-			d.Reason, detail = refusal(answer)
+			reason, detail = refusal(answer)
 		default:
-			detail = answer.Detail
+			reason, detail = abi.ReasonAllowed, answer.Detail
 		}
 		if answer != nil {
 			retry = time.Duration(min(max(0, answer.RetryAfterMS), maxRetry.Milliseconds())) * time.Millisecond
 		}
 	}
-	d.Allowed = d.Reason == abi.ReasonAllowed
-	return d, detail, retry
+	switch {
+	case r.Pending && (reason == abi.ReasonAllowed || q.held):
+		reason = abi.ReasonPending
+	case r.TokensBefore == nil && reason == abi.ReasonAllowed:
+		reason = abi.ReasonNoPreparation
+	}
+	return decision(r, reason), detail, retry
 }
 
 // askPolicy calls the policy; one that panics or says nothing is unavailable.

@@ -134,7 +134,7 @@ func TestAdmissionDecisionJSON(t *testing.T) {
 		t.Parallel()
 		want := `{"schema":"pi.compaction.admission.v1","allowed":false,"reason":"no_preparation","tokensBefore":null,` +
 			`"attemptCount":0,"maxAttemptsPerSession":7,"cooldownRemainingMs":0,` +
-			`"signals":{"memory":null,"provider":null,"queue":null}}`
+			`"signals":{"memory":null,"provider":null,"queue":{"queuedRequests":0,"maxQueuedRequests":4,"saturated":false}}}`
 		if got := decide(t, abi.Signals{}, nil); got != want {
 			t.Errorf("got  %s\nwant %s", got, want)
 		}
@@ -242,17 +242,6 @@ func TestPolicyAnswers(t *testing.T) {
 			}
 		})
 	}
-	t.Run("is not asked when the native rules refuse", func(t *testing.T) {
-		t.Parallel()
-		c := newDesk().at(t, says("short"), func(cfg *compaction.Config) {
-			cfg.Signals = func() abi.Signals { return abi.Signals{Memory: &abi.MemorySignal{Pressure: true}} }
-			cfg.Admitter = admitter(func(context.Context, *abi.AdmitRequest) (*abi.Decision, error) {
-				t.Error("the policy was asked")
-				return &abi.Decision{Allowed: true}, nil
-			})
-		})
-		c.Consider(t.Context(), thread, filler())
-	})
 }
 
 // A policy that does not want to be asked again is not, for at most an hour.

@@ -24,9 +24,27 @@ type Versioned interface {
 	RollBack(version, reason string) bool
 }
 
+// Judged is what a [Versioned] summarizer may have beside: it learns which of its summaries the quality gate
+// refused, so that a version that loses too much is rolled back before the breaker opens.
+type Judged interface {
+	// Refused is called with the version that was in use when the compaction started. It must not call the
+	// Compactor.
+	Refused(version, reason string)
+}
+
+// refused passes a refusal on, unless another one wrote in the summarizer's place.
+func (c *Compactor) refused(f *flight, reason string) {
+	if j, ok := c.cfg.Summarizer.(Judged); ok && f.main && f.Result.Note == "" {
+		j.Refused(f.version, reason)
+	}
+}
+
 // version names what summarizes now, empty if there is only one.
-func (c *Compactor) version() string {
-	if v, ok := c.cfg.Summarizer.(Versioned); ok {
+func (c *Compactor) version() string { return versionOf(c.cfg.Summarizer) }
+
+// versionOf is the version of a policy that has some.
+func versionOf(policy any) string {
+	if v, ok := policy.(Versioned); ok {
 		return v.Version()
 	}
 	return ""

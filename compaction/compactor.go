@@ -28,8 +28,9 @@ type Summarizer interface {
 	Summarize(ctx context.Context, r *abi.SummarizeRequest) (*abi.Summary, error)
 }
 
-// Admitter says whether a compaction may start now. It is asked after the native
-// rules have allowed it.
+// Admitter decides whether a compaction may start now. It is asked whenever one is considered, with
+// all that is known, also while another one is pending. What no policy can allow is a second
+// compaction of a thread, one without a range, and more at a time than the [Limiter] has places.
 type Admitter interface {
 	Admit(ctx context.Context, r *abi.AdmitRequest) (*abi.Decision, error)
 }
@@ -49,7 +50,7 @@ type Config struct {
 	Summarizer Summarizer
 	// PolicyName says in events which policy wrote a summary.
 	PolicyName string
-	// Admitter is asked when the native rules allow; nil asks nobody else.
+	// Admitter decides; [Rules] when nil.
 	Admitter Admitter
 	Spawn    Spawn
 	// Fallback writes while the breaker is open, see [Policy]. It must need no model;
@@ -72,6 +73,9 @@ type Config struct {
 	Keep func(label, text string) (handle string, err error)
 	// Model is the name of the model whose context is compacted, for records.
 	Model string
+	// Cost is what a usage of a model costs, for the admission policy; nil is not known. agent.Config.Cost
+	// is one.
+	Cost func(model string, u abi.Usage) float64
 	// LiveTasks lists the tasks of a thread that a summary must mention.
 	LiveTasks func(thread string) []string
 	// Observe gets every event, one at a time for each thread. It must not call
@@ -122,6 +126,12 @@ func New(cfg Config) (*Compactor, error) {
 	}
 	if cfg.Signals == nil {
 		cfg.Signals = func() abi.Signals { return abi.Signals{} }
+	}
+	if cfg.Admitter == nil {
+		cfg.Admitter = Rules{}
+	}
+	if cfg.Cost == nil {
+		cfg.Cost = func(string, abi.Usage) float64 { return 0 }
 	}
 	if cfg.LiveTasks == nil {
 		cfg.LiveTasks = func(string) []string { return nil }

@@ -22,11 +22,19 @@ const (
 // abi.ReasonVetoed. It may be asked again at the next step.
 func (c *Compactor) ConsiderWith(ctx context.Context, id string, log []abi.Message, ask func(context.Context, *abi.Compaction) (focus, veto string)) bool {
 	t := c.thread(id)
-	f, request := c.reserve(t, log)
-	if f == nil {
+	q := c.reserve(t, log)
+	if q == nil {
 		return false
 	}
-	decision, detail, retry := c.admit(ctx, request)
+	decision, detail, retry := c.admit(ctx, q)
+	f := q.flight
+	if f == nil {
+		c.stillPending(t, decision, detail)
+		return false
+	}
+	if decision.Allowed && !c.seat(t, f) {
+		decision.Allowed, decision.Reason = false, abi.ReasonQueueSaturated
+	}
 	if decision.Allowed && ask != nil {
 		focus, veto := ask(ctx, c.offer(t, f))
 		if veto != "" {
@@ -35,10 +43,29 @@ func (c *Compactor) ConsiderWith(ctx context.Context, id string, log []abi.Messa
 			t.addFocus(focus)
 		}
 	}
-	if !c.decided(t, f, decision, detail, retry) {
+	if !c.decided(t, q, decision, detail, retry) {
 		return false
 	}
 	return c.launch(ctx, t, f)
+}
+
+// stillPending records what was decided while another compaction has the thread's place.
+func (c *Compactor) stillPending(t *thread, d *AdmissionDecision, detail string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	c.tell(t, t.underWay(), d, detail)
+}
+
+// seat takes a place of the limiter, and reports whether there was one.
+func (c *Compactor) seat(t *thread, f *flight) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.flight != f {
+		return true // the reservation is lost, which is found out later
+	}
+	now := c.cfg.Now()
+	f.release = c.cfg.Limiter.take(now, now.Add(2*queueFactor*c.cfg.Quota.Timeout))
+	return f.release != nil
 }
 
 // offer describes a compaction that is about to start.

@@ -153,6 +153,7 @@ func (c *Compactor) swap(t *thread, log []abi.Message, f *flight) {
 	e.ViewMessages = cover.from + 1 + len(cover.keep) + len(log) - cover.to - 1
 	if e.Reason = c.refuse(f, &m); e.Reason != "" {
 		opened := false
+		c.refused(f, e.Reason)
 		c.drop(t, f, e.Reason)
 		c.clear(t, e.Reason, func(s *State) {
 			s.Failures++

@@ -254,7 +254,7 @@ func TestSlowAdmission(t *testing.T) {
 				d.pass(9 * time.Minute)
 				c.Consider(ctx, thread, filler()) // a step meanwhile
 			}
-			return &abi.Decision{Allowed: true}, nil
+			return &abi.Decision{Allowed: asked == 1, Reason: "too_slow"}, nil
 		})
 	})
 	if c.Consider(t.Context(), thread, filler()) || d.started() != 0 || c.Pending(thread) {

@@ -12,7 +12,7 @@ import (
 const defaultPlaces = 4
 
 // Limiter bounds how many compactions are under way at a time, in all threads of
-// all compactors that share it. A place is taken with the decision to start, so
+// all compactors that share it. A place is taken when the policy allows a start, so
 // that a hundred threads over their threshold do not start a hundred summaries.
 // It is safe for concurrent use.
 type Limiter struct {
@@ -28,25 +28,35 @@ func NewLimiter(places int) *Limiter {
 	return &Limiter{most: cmp.Or(max(places, 0), defaultPlaces), taken: make(map[int]time.Time)}
 }
 
-// take reserves a place, if there is one. The signal says how it was before.
-// Release gives the place back; calling it again does nothing.
-func (l *Limiter) take(now, until time.Time) (signal abi.QueueSignal, release func()) {
+// look returns how many places are taken.
+func (l *Limiter) look(now time.Time) abi.QueueSignal {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	return l.signal(now)
+}
+
+func (l *Limiter) signal(now time.Time) abi.QueueSignal {
 	for n, end := range l.taken {
 		if now.After(end) {
 			delete(l.taken, n) // a summarizer that never returns
 		}
 	}
-	signal = abi.QueueSignal{QueuedRequests: int64(len(l.taken)), MaxQueuedRequests: int64(l.most)}
-	if len(l.taken) >= l.most {
-		signal.Saturated = true
-		return signal, nil
+	n := len(l.taken)
+	return abi.QueueSignal{QueuedRequests: int64(n), MaxQueuedRequests: int64(l.most), Saturated: n >= l.most}
+}
+
+// take reserves a place until then, whatever happens. It returns nil when there is none. Release
+// gives the place back; calling it again does nothing.
+func (l *Limiter) take(now, until time.Time) (release func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.signal(now).Saturated {
+		return nil
 	}
 	l.next++
 	n := l.next
 	l.taken[n] = until
-	return signal, func() {
+	return func() {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		delete(l.taken, n)

@@ -223,9 +223,6 @@ func priority(t *testing.T) {
 	c := d.at(t, says("short"), func(cfg *compaction.Config) {
 		cfg.Quota = compaction.Quota{MaxAttempts: 1, Cooldown: time.Hour, Forget: 24 * time.Hour}
 		cfg.Signals = func() abi.Signals { return signals }
-		cfg.Admitter = admitter(func(_ context.Context, r *abi.AdmitRequest) (*abi.Decision, error) {
-			return &abi.Decision{Allowed: true, Reason: abi.ReasonAllowed}, nil
-		})
 	})
 	log := filler()
 	decided := func(want string, count int) {

@@ -20,11 +20,12 @@ const maxRetry = time.Hour
 
 // decided records a decision, and gives the reservation back when it is a
 // refusal.
-func (c *Compactor) decided(t *thread, f *flight, d *AdmissionDecision, detail string, retry time.Duration) bool {
+func (c *Compactor) decided(t *thread, q *query, d *AdmissionDecision, detail string, retry time.Duration) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	f := q.flight
 	if retry > 0 {
-		t.state.NotBefore = c.cfg.Now().Add(min(retry, maxRetry))
+		c.hold(t, retry, q.version)
 	}
 	c.tell(t, f, d, detail)
 	if d.Reason == abi.ReasonNoPreparation {
@@ -40,15 +41,25 @@ func (c *Compactor) decided(t *thread, f *flight, d *AdmissionDecision, detail s
 	return d.Allowed
 }
 
+// query is a question to the admission policy.
+type query struct {
+	// flight is the reservation, nil while another compaction has the thread's place.
+	flight  *flight
+	request *abi.AdmitRequest
+	// held means that this version of the policy does not want to be asked yet.
+	held    bool
+	version string
+}
+
 // reserve takes the thread's one place for a compaction, before anything else
 // happens, so that two steps cannot both start one. It returns nil when there is
-// nothing to consider, and when the place is taken, which is a decision: pending.
-func (c *Compactor) reserve(t *thread, log []abi.Message) (*flight, *abi.AdmitRequest) {
+// nothing to consider.
+func (c *Compactor) reserve(t *thread, log []abi.Message) *query {
 	now := c.cfg.Now()
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if !c.load(t) {
-		return nil, nil
+		return nil
 	}
 	c.look(t, log)
 	if f := t.flight; f != nil && f.Result == nil && now.After(f.deadline) {
@@ -63,21 +74,21 @@ func (c *Compactor) reserve(t *thread, log []abi.Message) (*flight, *abi.AdmitRe
 		if !pending {
 			c.repeated(t)
 		}
-		return nil, nil
+		return nil
 	}
+	q := &query{held: c.held(t, now), version: versionOf(c.cfg.Admitter)}
 	if pending {
-		request := c.sample(t, now)
-		request.Pending, request.TokensBefore = true, &tokens
-		c.tell(t, t.underWay(), decide(request), "")
-		return nil, nil
+		q.request = c.sample(t, now)
+		q.request.Pending, q.request.TokensBefore = true, &tokens
+		return q
 	}
 	if c.undone(t, tokens) {
-		return nil, nil
+		return nil
 	}
-	f := c.newFlight(t, tokens, now)
-	request := c.question(t, f, log, now)
-	t.flight, t.early = f, make(map[string]string)
-	return f, request
+	q.flight = c.newFlight(t, tokens, now)
+	q.request = c.question(t, q.flight, log, now)
+	t.flight, t.early = q.flight, make(map[string]string)
+	return q
 }
 
 // underWay is the compaction that has the thread's place, of whichever process.
@@ -99,60 +110,6 @@ func (c *Compactor) newFlight(t *thread, tokens int64, now time.Time) *flight {
 		f.Marker = m.ID
 	}
 	return f
-}
-
-// question plans, samples, and takes a place of the limiter if nothing else is in
-// the way.
-func (c *Compactor) question(t *thread, f *flight, log []abi.Message, now time.Time) *abi.AdmitRequest {
-	s, q := &t.state, &c.cfg.Quota
-	if s.Attempts >= q.MaxAttempts && now.Sub(s.LastStart) >= q.Forget {
-		s.Attempts, f.Attempt = 0, 1
-	}
-	request := c.sample(t, now)
-	if rng, ok := t.index.plan(log, t.latest(), c.cfg.Policy, t.bill.apply); ok {
-		f.Range, f.source = *rng, log[rng.From:rng.To+1]
-		f.BoundaryID, f.Continues = rng.ToID, rng.PreviousSummary != nil
-		request.TokensBefore, request.RangeTokens = &f.Before, rng.Tokens
-	}
-	if Decide(request) == abi.ReasonAllowed {
-		var queue abi.QueueSignal
-		queue, f.release = c.cfg.Limiter.take(now, now.Add(2*queueFactor*q.Timeout))
-		if f.release == nil || request.Signals.Queue == nil {
-			request.Signals.Queue = &queue
-		}
-	}
-	return request
-}
-
-// sample is what a decision depends on, but for what is to be compacted.
-func (c *Compactor) sample(t *thread, now time.Time) *abi.AdmitRequest {
-	q := &c.cfg.Quota
-	return &abi.AdmitRequest{
-		ThreadID: t.id, NowMS: now.UnixMilli(), ThresholdTokens: c.cfg.Policy.ThresholdTokens,
-		WindowTokens: c.cfg.Policy.WindowTokens, AttemptCount: int64(t.state.Attempts),
-		MaxAttempts: int64(q.MaxAttempts), CooldownMS: q.Cooldown.Milliseconds(),
-		CooldownRemainingMS: c.cooldown(t, now), Signals: c.cfg.Signals(),
-	}
-}
-
-// cooldown is how long the next start must wait, in milliseconds, rounded up.
-func (c *Compactor) cooldown(t *thread, now time.Time) int64 {
-	until := t.state.NotBefore
-	later := func(at time.Time) {
-		if at.After(until) {
-			until = at
-		}
-	}
-	if s := &t.state; !s.LastStart.IsZero() {
-		later(s.LastStart.Add(c.cfg.Quota.Cooldown))
-	}
-	if s := &t.state; s.Failures > 0 {
-		later(s.LastFail.Add(min(time.Second<<min(s.Failures-1, 16), maxBackoff)))
-	}
-	if !until.After(now) {
-		return 0
-	}
-	return (until.Sub(now) + time.Millisecond - 1).Milliseconds()
 }
 
 // tell passes a decision on. Equal refusals in a row are told once at first, and
@@ -254,7 +211,7 @@ func (c *Compactor) book(t *thread, f *flight) bool {
 	}
 	t.flight = nil
 	f.leave()
-	t.state.NotBefore = c.cfg.Now().Add(storePause)
+	c.hold(t, storePause, versionOf(c.cfg.Admitter))
 	c.observe(t, Event{
 		Kind: EventFailed, AttemptID: f.ID, Attempt: f.Attempt, Policy: f.Policy, PreTokens: f.Before,
 		Reason: fmt.Sprintf("the reservation could not be stored: %v", err),

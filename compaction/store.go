@@ -47,8 +47,9 @@ type State struct {
 	OpenUntil     time.Time `json:"open_until,omitzero"`
 	LastStart     time.Time `json:"last_start,omitzero"`
 	LastFail      time.Time `json:"last_fail,omitzero"`
-	// NotBefore is when the admission policy wants to be asked again.
-	NotBefore time.Time `json:"not_before,omitzero"`
+	// NotBefore is when the admission policy of that version wants to be asked again.
+	NotBefore        time.Time `json:"not_before,omitzero"`
+	NotBeforeVersion string    `json:"not_before_version,omitempty"`
 }
 
 // Undone is a compaction that was taken back. None starts by itself before the view has grown

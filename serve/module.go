@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/mortise-dev/mortise/compaction/trial"
 )
 
 // Modules are the loaded plugins and policies. It is safe for concurrent use.
@@ -41,12 +43,11 @@ type Module struct {
 	LastError string   `json:"last_error,omitempty"`
 }
 
-// Swapped is what a module was replaced with, by SHA-256. Trial is how the new one did on
-// earlier requests.
+// Swapped is what a module was replaced with, by SHA-256.
 type Swapped struct {
-	From  string `json:"from"`
-	To    string `json:"to"`
-	Trial any    `json:"trial,omitempty"`
+	From  string        `json:"from"`
+	To    string        `json:"to"`
+	Trial *trial.Report `json:"trial,omitempty" doc:"How a policy and the one before did on recorded requests, side by side."`
 }
 
 // Change is one in the history of a module.

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mortise-dev/mortise/compaction/trial"
 	"github.com/mortise-dev/mortise/mailbox/mailboxtest"
 	"github.com/mortise-dev/mortise/serve"
 	"github.com/mortise-dev/mortise/store/memstore"
@@ -29,7 +30,7 @@ func (*shelf) List(context.Context) []serve.Module {
 func (*shelf) Swap(_ context.Context, name string, wasm []byte) (serve.Swapped, error) {
 	switch string(wasm) {
 	case "\x00asm good":
-		return serve.Swapped{From: "1", To: name, Trial: map[string]int{"requests": 3}}, nil
+		return serve.Swapped{From: "1", To: name, Trial: &trial.Report{OldSurvival: 0.75, NewSurvival: 0.8}}, nil
 	case "\x00asm lost":
 		return serve.Swapped{}, errors.New("open /root/modules: no space left")
 	}
@@ -56,7 +57,7 @@ func TestModules(t *testing.T) {
 		}
 		var out serve.Swapped
 		w.want(http.StatusOK, http.MethodPut, base+"/"+name, "\x00asm good", "Content-Type", "application/wasm").decode(t, &out)
-		if out.From != "1" || out.To != name || out.Trial == nil {
+		if out.From != "1" || out.To != name || out.Trial == nil || out.Trial.NewSurvival != 0.8 {
 			t.Errorf("%s: swapped %+v", base, out)
 		}
 		if p := w.refused(http.StatusUnprocessableEntity, http.MethodPut, base+"/"+name, "bad", "Content-Type", "application/wasm"); p.Detail != "it traps on request 2" {

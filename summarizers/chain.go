@@ -34,6 +34,7 @@ type Chain struct{ links []Link }
 var (
 	_ compaction.Summarizer = (*Chain)(nil)
 	_ compaction.Versioned  = (*Chain)(nil)
+	_ compaction.Judged     = (*Chain)(nil)
 )
 
 // NewChain checks the links.
@@ -64,6 +65,13 @@ func (c *Chain) Version() string {
 func (c *Chain) RollBack(version, reason string) bool {
 	v, ok := c.links[0].Summarizer.(compaction.Versioned)
 	return ok && v.RollBack(version, reason)
+}
+
+// Refused implements compaction.Judged for the first link.
+func (c *Chain) Refused(version, reason string) {
+	if j, ok := c.links[0].Summarizer.(compaction.Judged); ok {
+		j.Refused(version, reason)
+	}
 }
 
 // Summarize implements compaction.Summarizer.

@@ -1,7 +1,7 @@
 // Package summarizers makes guests into compaction policies: a [Policy] wraps a
 // module that answers summarize, admit, or both, and implements
 // compaction.Summarizer and compaction.Admitter. [Policy.Swap] puts another binary in
-// its place while it is in use. A [Chain] asks another summarizer when one fails.
+// its place while it is in use, after a trial on recorded requests. A [Chain] asks another summarizer when one fails.
 //
 // Package bundled, below this one, embeds the bundled policies.
 //

@@ -2,9 +2,11 @@ package summarizers_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/mortise-dev/mortise/abi"
+	"github.com/mortise-dev/mortise/compaction/trial"
 	"github.com/mortise-dev/mortise/host"
 	"github.com/mortise-dev/mortise/summarizers"
 )
@@ -57,8 +59,14 @@ func ExamplePolicy_Swap() {
 		fmt.Println(err)
 		return
 	}
-	before := policy.Name()
-	err = policy.Swap(ctx, host.Spec{Path: "../internal/cli/testdata/fixed.wasm"}, host.SwapOptions{})
-	fmt.Println(before, "->", policy.Name(), err)
-	// Output: summarizers -> fixed <nil>
+	// A binary that says the same of everything does not take over.
+	report, err := policy.Swap(ctx, host.Spec{Path: "../internal/cli/testdata/fixed.wasm"}, summarizers.SwapOptions{})
+	var refusal *trial.Refusal
+	fmt.Println(errors.As(err, &refusal), report.OldSurvival > 0.3, report.NewSurvival, policy.Name())
+	// Without the trial it does.
+	_, err = policy.Swap(ctx, host.Spec{Path: "../internal/cli/testdata/fixed.wasm"}, summarizers.SwapOptions{Untried: true})
+	fmt.Println(policy.Name(), err)
+	// Output:
+	// true true 0 summarizers
+	// fixed <nil>
 }

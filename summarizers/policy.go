@@ -1,15 +1,18 @@
 package summarizers
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/compaction"
+	"github.com/mortise-dev/mortise/compaction/trial"
 	"github.com/mortise-dev/mortise/host"
 	"github.com/mortise-dev/mortise/internal/guest"
 )
@@ -34,6 +37,8 @@ type Config struct {
 	// Grants are those that the module was loaded with. What a policy asks for and
 	// does not find there is an error.
 	Grants host.Grants
+	// Trial bounds what a swap tries on recorded requests. Model and Spent are set by the Policy.
+	Trial trial.Config
 }
 
 // ErrPolicy means that a module has no policy of the name in Config.Policy.
@@ -41,14 +46,18 @@ var ErrPolicy = errors.New("knows no policy")
 
 // Policy is a guest that summarizes or admits.
 type Policy struct {
-	live *guest.Live
-	cfg  Config
+	module *host.Module
+	live   *guest.Live
+	cfg    Config
+	// recorded are the latest requests, for the trial of what replaces the module.
+	recorded trial.Recorder
 }
 
 var (
 	_ compaction.Summarizer = (*Policy)(nil)
 	_ compaction.Admitter   = (*Policy)(nil)
 	_ compaction.Versioned  = (*Policy)(nil)
+	_ compaction.Judged     = (*Policy)(nil)
 )
 
 // Open asks the module to describe itself and checks that it can serve: that it
@@ -57,8 +66,11 @@ func Open(ctx context.Context, m *host.Module, cfg Config) (*Policy, error) {
 	if cfg.Use != UseSummarize && cfg.Use != UseAdmit {
 		return nil, fmt.Errorf("summarizers: Config.Use %q: must be %q or %q", cfg.Use, UseSummarize, UseAdmit)
 	}
-	p := &Policy{cfg: cfg}
-	var err error
+	err := cfg.Trial.Validate()
+	if err != nil {
+		return nil, fmt.Errorf("summarizers: Config.Trial: %w", err)
+	}
+	p := &Policy{module: m, cfg: cfg}
 	if p.live, err = guest.NewLive(ctx, m, cfg.Grants, p.admit); err != nil {
 		return nil, err
 	}
@@ -77,43 +89,8 @@ func (p *Policy) admit(ctx context.Context, g *guest.Guest) error {
 	return g.ValidateConfig(ctx, p.cfg.Config)
 }
 
-// minWatched is after how many calls a policy may be rolled back: compactions are
-// rare, and three failures in a row open their breaker by default.
-const minWatched = 3
-
-// Swap puts another binary, or another spec, in the place of the policy's, while
-// it is in use. It must know the same policy, accept the same config and answer a small built-in
-// sample; its name may be another. Requests in progress end on the binary before. See
-// host.Module.Swap for probes, the watch and roll-back, and for the error. Watch.MinCalls is 3 by
-// default.
-//
-// During the watch an answer that cannot be used counts as a failure, and
-// compaction's breaker rolls the binary back where it would open.
-//
-// A module that serves two policies is swapped for both: the other one finds out at
-// its next request, and fails there when the binary does not serve it.
-func (p *Policy) Swap(ctx context.Context, spec host.Spec, opts host.SwapOptions) error {
-	if w := &opts.Watch; w.MinCalls == 0 && (w.Calls == 0 || w.Calls > minWatched) {
-		w.MinCalls = minWatched
-	}
-	also := opts.Check
-	opts.Check = func(ctx context.Context, gen *host.Generation) error {
-		if err := p.probe(ctx, gen); err != nil || also == nil {
-			return err
-		}
-		return also(ctx, gen)
-	}
-	return p.live.Swap(ctx, spec, opts)
-}
-
 // Version implements compaction.Versioned: the checksum of the binary in use.
 func (p *Policy) Version() string { return p.live.Edition().Generation.Info().SHA256 }
-
-// RollBack implements compaction.Versioned.
-func (p *Policy) RollBack(version, reason string) bool {
-	gen := p.live.Edition().Generation
-	return gen.Info().SHA256 == version && gen.RollBack(context.Background(), reason) //nolint:forbidigo // nothing waits for it
-}
 
 func orNone(names []string) string {
 	if len(names) == 0 {
@@ -144,17 +121,19 @@ func (p *Policy) Name() string {
 	return name
 }
 
-// Summarize asks the guest to stand in for a range of messages. When the guest names a way in
-// which its policy did so (as hybrid does), that stands in the compaction's event.
+// Summarize asks the guest to stand in for a range of messages. An answer that cannot be a summary is an error.
+// When the guest names a way in which its policy did so (as hybrid does), that stands in the compaction's event.
 func (p *Policy) Summarize(ctx context.Context, r *abi.SummarizeRequest) (*abi.Summary, error) {
 	var summary *abi.Summary
-	err := p.live.DoOn(ctx, func(e *guest.Edition) (err error) {
-		summary, err = p.summarize(ctx, e.Guest, r)
-		if err == nil {
-			e.Generation.Fault(ctx, check(r, summary))
+	kept := trial.Request{Summarize: r, Bytes: sourceBytes(r)}
+	err := p.live.DoOn(ctx, p.keeping(ctx, &kept, func(e *guest.Edition) (err error) {
+		if summary, err = p.summarize(ctx, e.Guest, r); err == nil {
+			kept.Summary, err = summary, check(r, summary)
+			e.Generation.Fault(ctx, err)
+			return err
 		}
 		return undecodable(ctx, e, err)
-	})
+	}))
 	if err != nil {
 		return nil, err
 	}
@@ -162,6 +141,19 @@ func (p *Policy) Summarize(ctx context.Context, r *abi.SummarizeRequest) (*abi.S
 		compaction.Note(ctx, p.Name()+"/"+clip(way), "")
 	}
 	return summary, nil
+}
+
+// keeping records a request with its answer, unless the caller gave it up or a swap came between.
+func (p *Policy) keeping(ctx context.Context, q *trial.Request, ask func(*guest.Edition) error) func(*guest.Edition) error {
+	return func(e *guest.Edition) error {
+		start := time.Now()
+		err := ask(e)
+		if !errors.Is(context.Cause(ctx), context.Canceled) && !errors.Is(err, host.ErrRetired) && !errors.Is(err, host.ErrClosed) {
+			q.Version, q.Err, q.Took = e.Generation.Info().SHA256, cmp.Or(err, q.Err), time.Since(start)
+			p.recorded.Add(*q)
+		}
+		return err
+	}
 }
 
 func (p *Policy) summarize(ctx context.Context, g *guest.Guest, r *abi.SummarizeRequest) (*abi.Summary, error) {
@@ -212,18 +204,22 @@ func clip(s string) string {
 // Admit asks the guest whether a compaction may start now.
 func (p *Policy) Admit(ctx context.Context, r *abi.AdmitRequest) (*abi.Decision, error) {
 	var decision *abi.Decision
-	err := p.live.DoOn(ctx, func(e *guest.Edition) (err error) {
-		decision, err = p.decide(ctx, e.Guest, r)
-		if err == nil {
-			e.Generation.Fault(ctx, compaction.CheckDecision(decision))
+	kept := trial.Request{Admit: r, Bytes: admitBytes}
+	err := p.live.DoOn(ctx, p.keeping(ctx, &kept, func(e *guest.Edition) (err error) {
+		if decision, err = p.decide(ctx, e.Guest, r); err == nil {
+			kept.Decision, kept.Err = decision, compaction.CheckDecision(decision)
+			e.Generation.Fault(ctx, kept.Err)
 		}
 		return undecodable(ctx, e, err)
-	})
+	}))
 	if err != nil {
 		return nil, err
 	}
 	return decision, nil
 }
+
+// admitBytes is about how large a request of an admission policy is.
+const admitBytes = 1 << 10
 
 func (p *Policy) decide(ctx context.Context, g *guest.Guest, r *abi.AdmitRequest) (*abi.Decision, error) {
 	request, decision := *r, &abi.Decision{}

@@ -7,17 +7,12 @@ import (
 
 	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/compaction"
-	"github.com/mortise-dev/mortise/host"
 	"github.com/mortise-dev/mortise/internal/guest"
 )
 
-// probe asks a generation that takes no requests yet for an answer to a sample, and returns why
+// probe asks a guest that takes no requests yet for an answer to a sample, and returns why
 // compaction could not use it.
-func (p *Policy) probe(ctx context.Context, gen *host.Generation) error {
-	g, err := guest.Open(ctx, gen)
-	if err != nil {
-		return err
-	}
+func (p *Policy) probe(ctx context.Context, g *guest.Guest) (err error) {
 	if p.cfg.Use == UseSummarize {
 		err = p.probeSummary(ctx, g)
 	} else {

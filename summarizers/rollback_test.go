@@ -32,7 +32,7 @@ func TestSwapProbes(t *testing.T) {
 		"panic": "guest panicked: on purpose", "trap": "exit code 3", "nil": "neither an answer nor an error",
 		"empty": "it answered nothing", "input": "its answer has", "lies": "which was not asked for",
 	} {
-		err := p.Swap(t.Context(), broken(t, mode), host.SwapOptions{})
+		_, err := p.Swap(t.Context(), broken(t, mode), summarizers.SwapOptions{})
 		if err == nil || !strings.Contains(err.Error(), "summarize fails on the built-in sample") || !strings.Contains(err.Error(), says) {
 			t.Errorf("%s: error %v does not say %q", mode, err, says)
 		}
@@ -58,7 +58,7 @@ func TestSwapRollsBack(t *testing.T) {
 			good, bad := p.Version(), broken(t, mode)
 			for name, s := range map[string]compaction.Summarizer{"alone": p, "chain": chain} {
 				before := m.Stats().Rollbacks
-				if err := p.Swap(t.Context(), bad, host.SwapOptions{}); err != nil || chain.Version() == good {
+				if _, err := p.Swap(t.Context(), bad, summarizers.SwapOptions{Untried: true}); err != nil || chain.Version() == good {
 					t.Fatalf("%s: %v, version %s", name, err, chain.Version())
 				}
 				for range 3 {
@@ -71,7 +71,7 @@ func TestSwapRollsBack(t *testing.T) {
 					t.Errorf("%s: after the roll-back: %s: %s", name, e.Kind, e.Reason)
 				}
 			}
-			if err := p.Swap(t.Context(), bad, host.SwapOptions{}); err != nil {
+			if _, err := p.Swap(t.Context(), bad, summarizers.SwapOptions{Untried: true}); err != nil {
 				t.Fatal(err)
 			}
 			version := chain.Version()
@@ -95,11 +95,11 @@ func TestSwapAdmissionProbes(t *testing.T) {
 	for answer, says := range map[string]string{
 		`{"allowed":false}`: "refused without a reason", `{"allowed":false,"reason":"Not now!"}`: "no snake_case word", `{"allowed":`: "cannot be decoded",
 	} {
-		if err := p.Swap(t.Context(), admitting(t, answer, answer), host.SwapOptions{}); err == nil || !strings.Contains(err.Error(), says) {
+		if _, err := p.Swap(t.Context(), admitting(t, answer, answer), summarizers.SwapOptions{}); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("error %v does not say %q", err, says)
 		}
 	}
-	if err := p.Swap(t.Context(), admitting(t, `{"allowed":true}`, `{"allowed":false}`), host.SwapOptions{}); err != nil {
+	if _, err := p.Swap(t.Context(), admitting(t, `{"allowed":true}`, `{"allowed":false}`), summarizers.SwapOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	request := &abi.AdmitRequest{ThreadID: "t"}
@@ -116,6 +116,18 @@ func TestSwapAdmissionProbes(t *testing.T) {
 	}
 	if p.Version() != good || m.Stats().Rollbacks != 1 {
 		t.Errorf("version %s, %+v", p.Version(), m.Stats())
+	}
+	// Now there is a request that the policy in use has answered.
+	if _, err := p.Admit(t.Context(), request); err != nil {
+		t.Fatal(err)
+	}
+	_, err = p.Swap(t.Context(), admitting(t, `{"allowed":true}`, `{"allowed":false}`), summarizers.SwapOptions{})
+	if err == nil || !strings.Contains(err.Error(), "trial: it fails on recorded request 1 of 4: the policy refused without a reason") {
+		t.Errorf("error %v", err)
+	}
+	report, err := p.Swap(t.Context(), admitting(t, `{"allowed":true}`, `{"allowed":true}`), summarizers.SwapOptions{})
+	if err != nil || len(report.Requests) != 4 || report.Requests[0].Old.Decision != abi.ReasonNoPreparation || report.Requests[0].New.Decision != abi.ReasonAllowed {
+		t.Errorf("%+v, %v", report, err)
 	}
 }
 

@@ -55,7 +55,7 @@ func TestSwapPolicy(t *testing.T) {
 					}
 				})
 			}
-			if err := p.Swap(t.Context(), fixed(t), host.SwapOptions{}); err != nil {
+			if _, err := p.Swap(t.Context(), fixed(t), summarizers.SwapOptions{Untried: true}); err != nil {
 				t.Error(err)
 			}
 			stop.Store(true)
@@ -84,7 +84,7 @@ func TestSwapPolicyRefuses(t *testing.T) {
 		"was not found; check":        {Path: "gone.wasm"},
 		`Spec.Name is "other"; leave`: {Path: "gone.wasm", Name: "other"},
 	} {
-		if err := p.Swap(t.Context(), spec, host.SwapOptions{}); err == nil || !strings.Contains(err.Error(), says) {
+		if _, err := p.Swap(t.Context(), spec, summarizers.SwapOptions{}); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("error %v does not say %q", err, says)
 		}
 	}
@@ -145,11 +145,11 @@ func TestPolicyThatAsks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := p.Swap(t.Context(), asking, host.SwapOptions{}); err == nil || !strings.Contains(err.Error(), says) {
+	if _, err := p.Swap(t.Context(), asking, summarizers.SwapOptions{Untried: true}); err == nil || !strings.Contains(err.Error(), says) {
 		t.Errorf("error %v", err)
 	}
 	asking.Grants.Clock = true
-	if err := p.Swap(t.Context(), asking, host.SwapOptions{}); err != nil {
+	if _, err := p.Swap(t.Context(), asking, summarizers.SwapOptions{Untried: true}); err != nil {
 		t.Fatal(err)
 	}
 	granted, notes := p.Granted()

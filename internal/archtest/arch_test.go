@@ -20,7 +20,7 @@ const module = "github.com/mortise-dev/mortise"
 func arrows() map[string][]string {
 	return map[string][]string{
 		".":                                   {"agent", "background", "compaction", "llm", "mailbox", "mailbox/agentrun", "outbox", "phases", "record", "store/memstore", "abi"},
-		"serve":                               {".", "agent", "compaction", "mailbox", "mailbox/agentrun", "phases", "record", "internal/agui", "abi"},
+		"serve":                               {".", "agent", "compaction", "compaction/trial", "mailbox", "mailbox/agentrun", "phases", "record", "internal/agui", "abi"},
 		"internal/acp":                        {"serve", "agent", "agent/mcp", "mailbox", "mailbox/agentrun", "phases", "abi"},
 		"internal/agui":                       {"abi"},
 		"internal/agui/aguitest":              {},
@@ -63,7 +63,7 @@ func arrows() map[string][]string {
 		"mailbox/agentrun/agentruntest":       {"mailbox/agentrun", "mailbox/mailboxtest", "mailbox", "agent", "phases", "llm", "internal/killtest", "abi"},
 		"store":                               {"mailbox"},
 		"plugins":                             {"phases", "host", "internal/guest", "internal/schema", "internal/wire", "abi"},
-		"summarizers":                         {"compaction", "host", "internal/guest", "internal/wire", "abi"},
+		"summarizers":                         {"compaction", "compaction/trial", "host", "internal/guest", "internal/wire", "abi"},
 		"summarizers/bundled":                 {"host"},
 		"summarizers/role":                    {"llm", "host", "abi"},
 		"internal/cli":                        {"*"},
@@ -73,6 +73,7 @@ func arrows() map[string][]string {
 		"internal/warm":                       {"host"},
 		"internal/pgtest":                     {"internal/testskip"},
 		"compaction/signals":                  {"abi"},
+		"compaction/trial":                    {"compaction", "abi"},
 		"compaction/storetest":                {"compaction", "abi"},
 		"session":                             {"compaction", "abi"},
 		"session/sessiontest":                 {"session", "compaction", "compaction/storetest", "internal/killtest", "abi"},

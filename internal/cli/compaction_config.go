@@ -1,13 +1,16 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/mortise-dev/mortise/compaction"
+	"github.com/mortise-dev/mortise/compaction/trial"
 	"github.com/mortise-dev/mortise/relay"
 )
 
@@ -20,6 +23,24 @@ func (c *CompactionConfig) policy() compaction.Policy {
 		MinSavingsRatio: c.MinSavingsRatio, MinSurvival: c.MinSurvival, Bars: compaction.Bars(c.Bars),
 		MaskTokens: c.MaskTokens, NeverMask: slices.Concat(c.NeverMask, []string{relay.ToolReadRelay}), BreakerFailures: c.BreakerFailures,
 	}
+}
+
+// TrialConfig bounds the trial of a policy that is to replace another one.
+type TrialConfig struct {
+	// Timeout is for all recorded requests together.
+	Timeout Duration `yaml:"timeout"`
+	// MaxLoss is how much less may survive, from 0 to 1.
+	MaxLoss *float64 `yaml:"max_loss"`
+}
+
+// trial is what the section says of trials.
+func (c *TrialConfig) trial() trial.Config {
+	const none = 1e-9 // 0 is the default
+	out := trial.Config{Timeout: time.Duration(c.Timeout)}
+	if c.MaxLoss != nil {
+		out.MaxLoss = cmp.Or(*c.MaxLoss, none)
+	}
+	return out
 }
 
 // policyKeys turns the names of a policy's fields into those of the config.
@@ -45,6 +66,9 @@ func (c *CompactionConfig) validate() error {
 	}
 	if c.MinSavingsRatio < 0 || c.MinSavingsRatio >= 1 {
 		return fmt.Errorf("compaction.min_savings_ratio: is %v, must be at least 0 and below 1", c.MinSavingsRatio)
+	}
+	if l := c.Trial.MaxLoss; l != nil && !(*l >= 0 && *l <= 1) {
+		return fmt.Errorf("compaction.trial.max_loss: is %v, must be from 0 to 1", *l)
 	}
 	if c.MinSurvival < 0 || c.MinSurvival > 1 {
 		return fmt.Errorf("compaction.min_survival: is %v, must be from 0 to 1", c.MinSurvival)

@@ -158,6 +158,7 @@ func compactionConfig(parts *parts) (compaction.Config, error) {
 			Forget: time.Duration(c.Admission.Quota.Forget),
 		},
 		Summarizer: summarizer, PolicyName: parts.summarizer.Name(), Limiter: parts.shared.limiter, Signals: parts.shared.sampler.Sample,
+		Cost: parts.cfg.models.cost,
 	}
 	if parts.shared.session != nil {
 		out.Store = parts.shared.session

@@ -119,6 +119,7 @@ type CompactionConfig struct {
 	// Fallback summarizes when Summarizer fails.
 	Fallback  PolicyConfig    `yaml:"fallback"`
 	Admission AdmissionConfig `yaml:"admission"`
+	Trial     TrialConfig     `yaml:"trial"`
 }
 
 // PolicyConfig is a compaction policy in a module; in the bundled guest when no module is
@@ -128,7 +129,7 @@ type PolicyConfig struct {
 	ModuleConfig `yaml:",inline"`
 }
 
-// AdmissionConfig is the native quota, and a policy that is asked after it.
+// AdmissionConfig is the policy that decides, the default rules when it names none, and what it is given.
 type AdmissionConfig struct {
 	PolicyConfig `yaml:",inline"`
 	Quota        QuotaConfig   `yaml:"quota"`

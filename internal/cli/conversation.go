@@ -218,11 +218,17 @@ func (v *conversation) steer(ctx context.Context) {
 // are for the context that was sent then, not for the one that is sent now.
 type unbilled struct{ *compaction.Compactor }
 
-// It makes room at once as well.
-var _ agent.Shrinker = unbilled{}
+// It makes room at once as well, and leaves bills alone.
+var (
+	_ agent.Shrinker = unbilled{}
+	_ agent.Billing  = unbilled{}
+)
 
 // Calibrate does nothing.
 func (unbilled) Calibrate(string, int64, []abi.Message) {}
+
+// Billed does nothing.
+func (unbilled) Billed(string, string, abi.Usage) {}
 
 func (v *conversation) compaction(e compaction.Event) {
 	v.collector.compaction(e)

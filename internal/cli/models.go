@@ -176,6 +176,14 @@ func (k KeyConfig) read(c *Config) (string, error) {
 	return "", fmt.Errorf("the environment variable %.80q is not set", k.Env)
 }
 
+// cost is what a usage of a model costs, in USD; 0 when its price is not known.
+func (m models) cost(model string, u abi.Usage) float64 {
+	for _, o := range m {
+		return o.cost(model, u) // the same for all
+	}
+	return 0
+}
+
 // grant lets guests ask models by the names of roles.
 func (m models) grant(roles map[string]string) (*host.Model, error) {
 	if len(roles) == 0 {

@@ -12,9 +12,11 @@ import (
 	"sync"
 	"time"
 
+	"github.com/mortise-dev/mortise/compaction/trial"
 	"github.com/mortise-dev/mortise/host"
 	"github.com/mortise-dev/mortise/plugins"
 	"github.com/mortise-dev/mortise/serve"
+	"github.com/mortise-dev/mortise/summarizers"
 )
 
 // maxHistory bounds the changes that are kept of each module.
@@ -24,6 +26,9 @@ const maxHistory = 100
 type modules struct {
 	parts *parts
 
+	// turn is held by the one swap under way, which takes as long as its trial.
+	turn sync.Mutex
+	// mu guards the maps, and is held for moments: a run may wait for it, when its call rolls a module back.
 	mu sync.Mutex
 	// before are the specs that were in use before the latest swap, by module.
 	before  map[string]host.Spec
@@ -96,66 +101,83 @@ func (m *modules) List(context.Context) []serve.Module {
 
 // Swap implements serve.Modules.
 func (m *modules) Swap(ctx context.Context, name string, wasm []byte) (serve.Swapped, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	spec, ok := m.current[name]
+	m.turn.Lock()
+	defer m.turn.Unlock()
+	next, ok := m.spec(name)
 	if !ok {
 		return serve.Swapped{}, unknownModule(name)
 	}
 	digest := hexSum(wasm)
-	next := spec
 	next.Wasm, next.Path, next.SHA256 = wasm, "uploaded/"+digest[:12]+".wasm", digest
 	out, err := m.swap(ctx, name, next, changeSwapped)
 	if err == nil {
+		m.mu.Lock()
+		defer m.mu.Unlock()
 		delete(m.files, name) // a reload leaves it alone
 	}
 	return out, err
 }
 
-// RollBack implements serve.Modules: it swaps to what was in use before the latest swap.
-func (m *modules) RollBack(ctx context.Context, name string) (serve.Swapped, error) {
+// spec is what a module runs.
+func (m *modules) spec(name string) (host.Spec, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if _, ok := m.current[name]; !ok {
+	spec, ok := m.current[name]
+	return spec, ok
+}
+
+// RollBack implements serve.Modules: it swaps to what was in use before the latest swap.
+func (m *modules) RollBack(ctx context.Context, name string) (serve.Swapped, error) {
+	m.turn.Lock()
+	defer m.turn.Unlock()
+	if _, ok := m.spec(name); !ok {
 		return serve.Swapped{}, unknownModule(name)
 	}
+	m.mu.Lock()
 	spec, ok := m.before[name]
+	m.mu.Unlock()
 	if !ok {
 		return serve.Swapped{}, &serve.Refused{Reason: "it was not swapped since the program started", Hint: "upload the module that it should run"}
 	}
 	return m.swap(ctx, name, spec, changeRolledBack)
 }
 
-// swap tries a module and lets it take over. M.mu is held, so that swaps come one at a time.
+// swap tries a module and lets it take over. M.turn is held, so that swaps come one at a time.
 func (m *modules) swap(ctx context.Context, name string, next host.Spec, kind string) (serve.Swapped, error) {
-	from := m.digest(name)
-	err := m.apply(ctx, name, next)
-	change := serve.Change{At: time.Now().UTC(), Kind: kind, From: from, To: m.digest(name)}
+	change := serve.Change{Kind: kind, From: m.digest(name)}
+	report, err := m.apply(ctx, name, next, kind == changeRolledBack)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	change.At, change.To = time.Now().UTC(), m.digest(name)
 	if err != nil {
 		change.Kind, change.Reason = changeRefused, clip(worded(err), 1000)
 		m.note(name, change)
 		return serve.Swapped{}, &serve.Refused{Reason: change.Reason, Hint: "the module that was in use stays in use"}
+	}
+	if next.Wasm != nil && change.To != hexSum(next.Wasm) {
+		return serve.Swapped{}, &serve.Refused{Reason: "it failed at once and was rolled back", Hint: "the history of the module has the reason"}
 	}
 	if m.before[name] = m.current[name]; kind == changeRolledBack {
 		delete(m.before, name)
 	}
 	m.current[name] = next
 	m.note(name, change)
-	return serve.Swapped{From: change.From, To: change.To}, nil
+	return serve.Swapped{From: change.From, To: change.To, Trial: report}, nil
 }
 
-func (m *modules) apply(ctx context.Context, name string, next host.Spec) error {
+// apply swaps a plugin or a policy. What was in use before needs no trial.
+func (m *modules) apply(ctx context.Context, name string, next host.Spec, untried bool) (*trial.Report, error) {
 	for _, l := range m.parts.policies {
 		if l.name == name {
-			return l.policy.Swap(ctx, next, host.SwapOptions{})
+			return l.policy.Swap(ctx, next, summarizers.SwapOptions{Untried: untried})
 		}
 	}
 	for _, s := range m.parts.set.Status() {
 		if s.Name == name && s.State == plugins.StateLoaded {
-			return m.parts.set.Swap(ctx, name, next, host.SwapOptions{})
+			return nil, m.parts.set.Swap(ctx, name, next, host.SwapOptions{})
 		}
 	}
-	return fmt.Errorf("%s is disabled: %w", name, errors.ErrUnsupported)
+	return nil, fmt.Errorf("%s is disabled: %w", name, errors.ErrUnsupported)
 }
 
 func (m *modules) digest(name string) string {
@@ -187,7 +209,8 @@ func (m *modules) rolledBack(e host.SwapEvent) {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if before, ok := m.before[e.Module]; ok {
+	// It may come before swap has noted what it swapped, or after a trial of the next module has begun.
+	if before, ok := m.before[e.Module]; ok && hexSum(m.current[e.Module].Wasm) == e.SHA256 {
 		m.current[e.Module] = before
 		delete(m.before, e.Module)
 	}
@@ -199,16 +222,19 @@ func (m *modules) rolledBack(e host.SwapEvent) {
 
 // reload swaps modules whose files have changed since they were loaded.
 func (m *modules) reload(ctx context.Context) (swapped int, failed error) {
+	m.turn.Lock()
+	defer m.turn.Unlock()
 	m.mu.Lock()
-	defer m.mu.Unlock()
+	files := maps.Clone(m.files)
+	m.mu.Unlock()
 	var errs []error
-	for _, name := range slices.Sorted(maps.Keys(m.files)) {
-		b, err := os.ReadFile(m.files[name])
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		b, err := os.ReadFile(files[name])
 		if err == nil && hexSum(b) == m.digest(name) {
 			continue
 		}
-		next := m.current[name]
-		next.Wasm, next.Path = b, m.files[name]
+		next, _ := m.spec(name)
+		next.Wasm, next.Path = b, files[name]
 		if err == nil {
 			_, err = m.swap(ctx, name, next, changeSwapped)
 		}

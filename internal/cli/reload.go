@@ -12,6 +12,7 @@ import (
 
 	"github.com/mortise-dev/mortise/host"
 	"github.com/mortise-dev/mortise/plugins"
+	"github.com/mortise-dev/mortise/summarizers"
 )
 
 // reloader swaps modules whose files have changed, at each SIGHUP, while a run uses them.
@@ -71,7 +72,7 @@ func (r *reloader) reload(ctx context.Context) {
 			continue // bundled: there is no file
 		}
 		swapped += r.one(ctx, p.name, p.spec, p.policy.Info(), func() (host.Info, error) {
-			err := p.policy.Swap(ctx, p.spec, host.SwapOptions{})
+			_, err := p.policy.Swap(ctx, p.spec, summarizers.SwapOptions{})
 			return p.policy.Info(), err
 		})
 	}

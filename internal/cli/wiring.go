@@ -198,7 +198,9 @@ func (p *parts) openPolicy(
 	}
 	p.modules = append(p.modules, module)
 	*info = module.Info()
-	policy, err := summarizers.Open(ctx, module, summarizers.Config{Use: use, Policy: c.Policy, Config: config, Grants: spec.Grants})
+	policy, err := summarizers.Open(ctx, module, summarizers.Config{
+		Use: use, Policy: c.Policy, Config: config, Grants: spec.Grants, Trial: p.cfg.Compaction.Trial.trial(),
+	})
 	if err != nil {
 		return nil, err
 	}

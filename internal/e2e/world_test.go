@@ -43,6 +43,12 @@ type proc struct {
 // newWorld writes the configs of so many processes and starts the provider.
 func newWorld(t *testing.T, store string, processes int) *world {
 	t.Helper()
+	return newWorldOf(t, config, reply)
+}
+
+// newWorldOf is newWorld with another config and another model.
+func newWorldOf(t *testing.T, config string, reply func(providertest.Query) providertest.Answer) *world {
+	t.Helper()
 	provider, err := providertest.New(providertest.Config{Reply: reply})
 	must(t, err)
 	t.Cleanup(func() { _ = provider.Close() })

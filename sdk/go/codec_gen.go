@@ -217,6 +217,24 @@ func (v *AdmitRequest) MarshalTo(e *Encoder) {
 	if v.Config != nil {
 		n++
 	}
+	if v.Requested {
+		n++
+	}
+	if v.LastStartMS != 0 {
+		n++
+	}
+	if v.Failures != 0 {
+		n++
+	}
+	if v.BackoffRemainingMS != 0 {
+		n++
+	}
+	if v.Cache != nil {
+		n++
+	}
+	if v.Cost != nil {
+		n++
+	}
 	e.OpenMap(n)
 	e.raw("\xa3abi")
 	e.Int(int64(v.ABI))
@@ -267,6 +285,30 @@ func (v *AdmitRequest) MarshalTo(e *Encoder) {
 	if v.Config != nil {
 		e.raw("\xa6config")
 		e.Value(v.Config)
+	}
+	if v.Requested {
+		e.raw("\xa9requested")
+		e.Bool(v.Requested)
+	}
+	if v.LastStartMS != 0 {
+		e.raw("\xadlast_start_ms")
+		e.Int(v.LastStartMS)
+	}
+	if v.Failures != 0 {
+		e.raw("\xa8failures")
+		e.Int(v.Failures)
+	}
+	if v.BackoffRemainingMS != 0 {
+		e.raw("\xb4backoff_remaining_ms")
+		e.Int(v.BackoffRemainingMS)
+	}
+	if v.Cache != nil {
+		e.raw("\xa5cache")
+		v.Cache.MarshalTo(e)
+	}
+	if v.Cost != nil {
+		e.raw("\xa4cost")
+		v.Cost.MarshalTo(e)
 	}
 	e.Close()
 }
@@ -329,6 +371,149 @@ func (v *AdmitRequest) UnmarshalFrom(d *Decoder) {
 		case "config":
 			d.once(&seen, 1<<14)
 			v.Config = d.Value()
+		case "requested":
+			d.once(&seen, 1<<15)
+			v.Requested = d.Bool()
+		case "last_start_ms":
+			d.once(&seen, 1<<16)
+			v.LastStartMS = d.Int()
+		case "failures":
+			d.once(&seen, 1<<17)
+			v.Failures = d.Int()
+		case "backoff_remaining_ms":
+			d.once(&seen, 1<<18)
+			v.BackoffRemainingMS = d.Int()
+		case "cache":
+			d.once(&seen, 1<<19)
+			if !d.Null() {
+				v.Cache = new(CacheUse)
+				v.Cache.UnmarshalFrom(d)
+			}
+		case "cost":
+			d.once(&seen, 1<<20)
+			if !d.Null() {
+				v.Cost = new(CompactionCost)
+				v.Cost.UnmarshalFrom(d)
+			}
+		default:
+			d.Skip()
+		}
+		if d.err != nil {
+			return
+		}
+	}
+	d.Close()
+}
+
+// MarshalTo writes v.
+func (v *CacheUse) MarshalTo(e *Encoder) {
+	n := 2
+	if v.ReadTokens != 0 {
+		n++
+	}
+	if v.WrittenTokens != 0 {
+		n++
+	}
+	e.OpenMap(n)
+	e.raw("\xa5at_ms")
+	e.Int(v.AtMS)
+	e.raw("\xadprompt_tokens")
+	e.Int(v.PromptTokens)
+	if v.ReadTokens != 0 {
+		e.raw("\xabread_tokens")
+		e.Int(v.ReadTokens)
+	}
+	if v.WrittenTokens != 0 {
+		e.raw("\xaewritten_tokens")
+		e.Int(v.WrittenTokens)
+	}
+	e.Close()
+}
+
+// UnmarshalFrom replaces v by what it reads.
+func (v *CacheUse) UnmarshalFrom(d *Decoder) {
+	*v = CacheUse{}
+	n, ok := d.OpenMap()
+	if !ok {
+		return
+	}
+	var seen uint64
+	for range n {
+		switch d.Key() {
+		case "at_ms":
+			d.once(&seen, 1<<0)
+			v.AtMS = d.Int()
+		case "prompt_tokens":
+			d.once(&seen, 1<<1)
+			v.PromptTokens = d.Int()
+		case "read_tokens":
+			d.once(&seen, 1<<2)
+			v.ReadTokens = d.Int()
+		case "written_tokens":
+			d.once(&seen, 1<<3)
+			v.WrittenTokens = d.Int()
+		default:
+			d.Skip()
+		}
+		if d.err != nil {
+			return
+		}
+	}
+	d.Close()
+}
+
+// MarshalTo writes v.
+func (v *CompactionCost) MarshalTo(e *Encoder) {
+	n := 3
+	if v.RewriteMicros != 0 {
+		n++
+	}
+	if v.SavedMicros != 0 {
+		n++
+	}
+	e.OpenMap(n)
+	e.raw("\xaesummary_tokens")
+	e.Int(v.SummaryTokens)
+	e.raw("\xaerewrite_tokens")
+	e.Int(v.RewriteTokens)
+	e.raw("\xacsaved_tokens")
+	e.Int(v.SavedTokens)
+	if v.RewriteMicros != 0 {
+		e.raw("\xaerewrite_micros")
+		e.Int(v.RewriteMicros)
+	}
+	if v.SavedMicros != 0 {
+		e.raw("\xacsaved_micros")
+		e.Int(v.SavedMicros)
+	}
+	e.Close()
+}
+
+// UnmarshalFrom replaces v by what it reads.
+func (v *CompactionCost) UnmarshalFrom(d *Decoder) {
+	*v = CompactionCost{}
+	n, ok := d.OpenMap()
+	if !ok {
+		return
+	}
+	var seen uint64
+	for range n {
+		switch d.Key() {
+		case "summary_tokens":
+			d.once(&seen, 1<<0)
+			v.SummaryTokens = d.Int()
+		case "rewrite_tokens":
+			d.once(&seen, 1<<1)
+			v.RewriteTokens = d.Int()
+		case "saved_tokens":
+			d.once(&seen, 1<<2)
+			v.SavedTokens = d.Int()
+		case "rewrite_micros":
+			d.once(&seen, 1<<3)
+			v.RewriteMicros = d.Int()
+		case "saved_micros":
+			d.once(&seen, 1<<4)
+			v.SavedMicros = d.Int()
 		default:
 			d.Skip()
 		}

@@ -23,14 +23,16 @@ func init() { //nolint:gochecknoinits // a guest registers before the host calls
 func main() {}
 
 // mode is set by the linker and names a policy: all requests fail as that one does, or those after the
-// host's sample, with "later-" before the name.
+// host's sample, with "later-" before the name, or those with a summary from before, with "next-".
 var mode string
 
 func summarize(req *mortise.SummarizeRequest) (*mortise.Summary, error) {
 	policy := req.Policy
 	if later, ok := strings.CutPrefix(mode, "later-"); ok && req.ThreadID != "sample" {
 		policy = later
-	} else if mode != "" && !ok {
+	} else if next, isNext := strings.CutPrefix(mode, "next-"); isNext && req.PreviousSummary != nil {
+		policy = next
+	} else if mode != "" && !ok && !isNext {
 		policy = mode
 	}
 	switch policy {

@@ -69,6 +69,9 @@ func Decide(req *mortise.AdmitRequest) mortise.Decision {
 		return mortise.Decision{Allowed: true, Reason: mortise.ReasonAllowed, Detail: "The context takes " + num(before*1000/window) + " per mille of the window, past the force mark of " + num(t.force) + "."}
 	}
 	saving, cost := t.weigh(before, min(clamp(req.RangeTokens), before))
+	if mortise.IntOr(req.Config, "input_price", -1) < 0 && req.Cost != nil && req.Cost.SavedMicros > 0 {
+		saving, cost = t.byHost(req.Cost, clamp(req.RangeTokens))
+	}
 	detail := "It saves about " + num(saving) + " in " + num(t.steps) + " steps and costs about " + num(cost) + ", in millionths of money."
 	if saving*1000 < cost*t.margin || saving == 0 {
 		return mortise.Decision{Reason: ReasonSavesTooLittle, Detail: detail, RetryAfterMS: t.retry}
@@ -83,6 +86,12 @@ func (t *terms) weigh(before, rng int64) (saving, cost int64) {
 	saving = (rng - summary) * p / million * t.steps
 	cost = up(rng*t.writeIn) + up(summary*t.writeOut) + up((before-rng+summary)*(t.input-p))
 	return saving, cost
+}
+
+// byHost is weigh with the host's estimate, which knows the prices and the cache of the latest inference.
+func (t *terms) byHost(c *mortise.CompactionCost, rng int64) (saving, cost int64) {
+	saving = clamp(c.SavedMicros) * t.steps
+	return saving, clamp(c.RewriteMicros) + up(rng*t.writeIn) + up(clamp(c.SummaryTokens)*t.writeOut)
 }
 
 // up divides by a million, rounded up.

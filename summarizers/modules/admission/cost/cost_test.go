@@ -57,6 +57,37 @@ func TestDecide(t *testing.T) {
 	}
 }
 
+// TestHostEstimate: the host's prices count, unless the config has some.
+func TestHostEstimate(t *testing.T) {
+	t.Parallel()
+	estimate := mortise.CompactionCost{SummaryTokens: 1000, RewriteTokens: 30_000, SavedTokens: 80_000, RewriteMicros: 200_000, SavedMicros: 24_000}
+	for name, tc := range map[string]struct {
+		change func(*mortise.CompactionCost)
+		config map[string]any
+		reason string
+	}{
+		"worth it":              {nil, nil, "allowed"},
+		"few steps":             {nil, map[string]any{"remaining_steps": int64(8)}, "saves_too_little"},
+		"a dear rewrite":        {func(c *mortise.CompactionCost) { c.RewriteMicros = 481_000 }, nil, "saves_too_little"},
+		"a dear summarizer":     {nil, map[string]any{"summarizer_input_price": int64(3_000_000)}, "saves_too_little"},
+		"prices of the config":  {func(c *mortise.CompactionCost) { c.RewriteMicros = 481_000 }, map[string]any{"input_price": int64(3_000_000)}, "allowed"},
+		"prices are not known":  {func(c *mortise.CompactionCost) { c.RewriteMicros, c.SavedMicros = 0, 0 }, nil, "allowed"},
+		"nothing behind it all": {func(c *mortise.CompactionCost) { c.RewriteMicros = 0 }, map[string]any{"remaining_steps": int64(1)}, "allowed"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r, c := req(120_000, 100_000, tc.config), estimate
+			if tc.change != nil {
+				tc.change(&c)
+			}
+			r.Cost = &c
+			if d := cost.Decide(r); d.Reason != tc.reason {
+				t.Errorf("got %+v, want %s", d, tc.reason)
+			}
+		})
+	}
+}
+
 // TestMonotone: more steps never make a compaction less worth, a dearer summarizer never more.
 func TestMonotone(t *testing.T) {
 	t.Parallel()

@@ -14,6 +14,9 @@
 //	saving * 1000 >= cost * margin_per_mille
 //
 // or when the context takes force_per_mille of the window, since then cost is not the question.
+// Without an input_price in the config the host's estimate takes the place of the prices where there is
+// one: saving is N times its SavedMicros, and the last term of cost its RewriteMicros.
+//
 // All of it is integer arithmetic; a saving is rounded down and a cost up.
 //
 // # Concurrency

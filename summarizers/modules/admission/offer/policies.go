@@ -1,6 +1,9 @@
 package offer
 
 import (
+	"maps"
+
+	mortise "github.com/mortise-dev/mortise/sdk/go"
 	"github.com/mortise-dev/mortise/summarizers/modules/admission/cost"
 	"github.com/mortise-dev/mortise/summarizers/modules/admission/quota"
 	"github.com/mortise-dev/mortise/summarizers/modules/admission/threshold"
@@ -19,29 +22,41 @@ func Quota() Offer {
 			"ignore_memory":    flag,
 			"ignore_provider":  flag,
 			"ignore_queue":     flag,
-			"retry_after_ms":   retry(),
+			"retry_after_ms":   map[string]any{"type": "integer", "minimum": int64(0), "maximum": int64(3_600_000)},
 		},
 	}
 }
 
-// Threshold is package threshold as a policy.
+// within is a policy that is asked when the quota allows, with the config of both.
+func within(o Offer) Offer {
+	own, q := o.Decide, Quota()
+	o.Decide = func(req *mortise.AdmitRequest) mortise.Decision {
+		if d := q.Decide(req); !d.Allowed {
+			return d
+		}
+		return own(req)
+	}
+	maps.Copy(o.Properties, q.Properties)
+	return o
+}
+
+// Threshold is package threshold as a policy, within the quota.
 func Threshold() Offer {
-	return Offer{
+	return within(Offer{
 		Name: threshold.Policy, Summary: "By the share of the window, with hysteresis.", Decide: threshold.Decide,
 		Properties: map[string]any{
 			"high_per_mille":    integer(1, 1000, threshold.DefaultHigh),
 			"low_per_mille":     integer(1, 1000, threshold.DefaultLow),
 			"force_per_mille":   integer(1, 1000, threshold.DefaultForce),
 			"summary_per_mille": integer(1, 1000, threshold.DefaultSummary),
-			"retry_after_ms":    retry(),
 		},
-	}
+	})
 }
 
-// Cost is package cost as a policy.
+// Cost is package cost as a policy, within the quota.
 func Cost() Offer {
 	const price, steps, margin = 1_000_000_000, 10_000, 10_000
-	return Offer{
+	return within(Offer{
 		Name: cost.Policy, Summary: "By whether it saves more than it costs.", Decide: cost.Decide,
 		Properties: map[string]any{
 			"input_price":             integer(0, price, cost.DefaultInput),
@@ -53,14 +68,8 @@ func Cost() Offer {
 			"summary_per_mille":       integer(1, 1000, cost.DefaultSummary),
 			"margin_per_mille":        integer(1, margin, cost.DefaultMargin),
 			"force_per_mille":         integer(1, 1000, cost.DefaultForce),
-			"retry_after_ms":          retry(),
 		},
-	}
-}
-
-// retry has no default here, since quota has one and the others do without.
-func retry() map[string]any {
-	return map[string]any{"type": "integer", "minimum": int64(0), "maximum": int64(3_600_000)}
+	})
 }
 
 func integer(least, most, def int64) map[string]any {

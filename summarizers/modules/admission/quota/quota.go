@@ -21,8 +21,9 @@ type settings struct {
 	noMemory, noProvider, noQueue              bool
 }
 
-// resolve applies the config. A cooldown of the config moves the end of the
-// host's cooldown by the difference, as the guest knows no start time.
+// resolve applies the config. A cooldown of the config counts from the latest start; from a host that
+// does not give that, it moves the end of the host's cooldown by the difference. The wait after
+// failures stays.
 func resolve(req *mortise.AdmitRequest) settings {
 	s := settings{
 		maxAttempts: positive(mortise.IntOr(req.Config, "max_attempts", 0), positive(req.MaxAttempts, defaultMaxAttempts)),
@@ -33,7 +34,11 @@ func resolve(req *mortise.AdmitRequest) settings {
 		noQueue:     mortise.BoolOr(req.Config, "ignore_queue", false),
 	}
 	s.cooldownLeft = max(0, req.CooldownRemainingMS)
-	if want := mortise.IntOr(req.Config, "cooldown_ms", -1); want >= 0 && s.cooldownLeft > 0 {
+	switch want := mortise.IntOr(req.Config, "cooldown_ms", -1); {
+	case want < 0:
+	case req.LastStartMS > 0:
+		s.cooldownLeft = max(0, req.LastStartMS+want-req.NowMS, req.BackoffRemainingMS)
+	case s.cooldownLeft > 0:
 		s.cooldownLeft = max(0, s.cooldownLeft+want-positive(req.CooldownMS, defaultCooldownMS))
 	}
 	return s

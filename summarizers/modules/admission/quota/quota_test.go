@@ -44,6 +44,9 @@ func TestDecide(t *testing.T) {
 		"queue without limit":       {mortise.AdmitRequest{TokensBefore: ready, Signals: mortise.Signals{Queue: &mortise.QueueSignal{QueuedRequests: 99}}}, "allowed", 0},
 		"config attempts":           {mortise.AdmitRequest{AttemptCount: 2, MaxAttempts: 9, TokensBefore: ready, Config: map[string]any{"max_attempts": int64(2)}}, "session_attempt_limit", 0},
 		"config shorter cooldown":   {mortise.AdmitRequest{CooldownMS: 60_000, CooldownRemainingMS: 20_000, TokensBefore: ready, Config: map[string]any{"cooldown_ms": int64(30_000)}}, "allowed", 0},
+		"config longer cooldown":    {mortise.AdmitRequest{NowMS: 100_000, LastStartMS: 70_000, TokensBefore: ready, Config: map[string]any{"cooldown_ms": int64(40_000)}}, "cooldown", 10_000},
+		"config no cooldown":        {mortise.AdmitRequest{NowMS: 100_000, LastStartMS: 70_000, CooldownMS: 60_000, CooldownRemainingMS: 30_000, TokensBefore: ready, Config: map[string]any{"cooldown_ms": int64(0)}}, "allowed", 0},
+		"config leaves the backoff": {mortise.AdmitRequest{NowMS: 100_000, LastStartMS: 70_000, CooldownRemainingMS: 8000, BackoffRemainingMS: 8000, TokensBefore: ready, Config: map[string]any{"cooldown_ms": int64(0)}}, "cooldown", 8000},
 		"config range":              {mortise.AdmitRequest{TokensBefore: ready, RangeTokens: 10, Config: map[string]any{"min_range_tokens": int64(11)}}, "no_preparation", 0},
 		"config ignores the memory": {mortise.AdmitRequest{TokensBefore: ready, Signals: mortise.Signals{Memory: bad().Memory}, Config: map[string]any{"ignore_memory": true}}, "allowed", 0},
 	} {
