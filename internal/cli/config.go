@@ -16,6 +16,7 @@ import (
 
 	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/compaction"
+	"github.com/mortise-dev/mortise/llm"
 )
 
 // configName is the file that is looked for in the current folder.
@@ -52,6 +53,8 @@ type Config struct {
 	home *home
 	// models are those of the config, once they are opened.
 	models models
+	// observe receives what modules ask of models; nil for nobody.
+	observe llm.Observe
 }
 
 // LimitsConfig bounds modules; zero is the host's default.
