@@ -116,7 +116,8 @@ func tellCompaction(ctx context.Context, logger *slog.Logger, e *compaction.Even
 	switch e.Kind {
 	case compaction.EventSwapped, compaction.EventRefused, compaction.EventFailed:
 		t.note(func() {
-			if t.swaps++; t.swaps > storyCompactions {
+			t.swaps++
+			if t.swaps > storyCompactions {
 				level = slog.LevelDebug
 			}
 		})
@@ -127,7 +128,7 @@ func tellCompaction(ctx context.Context, logger *slog.Logger, e *compaction.Even
 	if t == nil {
 		about = []any{"thread_id", e.Thread}
 	}
-	logger.Log(ctx, level, "compaction_"+string(e.Kind), append(about, "policy", e.Policy, "attempt", e.Attempt,
+	logger.Log(ctx, level, "compaction", append(about, "kind", string(e.Kind), "policy", e.Policy, "attempt", e.Attempt,
 		"before_tokens", e.PreTokens, "after_tokens", e.PostTokens, "took", e.Duration)...)
 }
 

@@ -75,7 +75,8 @@ func TestCall(t *testing.T) {
 				{Type: llm.DeltaUsage, Usage: &abi.Usage{PromptTokens: 100, CompletionTokens: 1}}, {Type: llm.DeltaText, Text: "Hel"},
 			}, err: &llm.Error{Kind: llm.KindStreamInterrupted}},
 			{deltas: []llm.Delta{
-				{Type: llm.DeltaText, Text: "lo"}, {Type: llm.DeltaUsage, Usage: &abi.Usage{PromptTokens: 110, CompletionTokens: 2, CacheReadTokens: 90}},
+				{Type: llm.DeltaText, Text: "lo"},
+				{Type: llm.DeltaUsage, Usage: &abi.Usage{PromptTokens: 110, CompletionTokens: 2, CacheReadTokens: 90}},
 				{Type: llm.DeltaStop, Stop: abi.StopEndTurn, Name: "first-2026"},
 			}},
 		}}}

@@ -127,17 +127,17 @@ func (m *Metrics) Observer() mortise.Observer {
 // Inference is an llm.Observe. It is part of [Metrics.Observer]; use it for models that are asked by others than agents.
 func (m *Metrics) Inference(ctx context.Context, _ llm.Call) (context.Context, func(llm.Call)) {
 	return ctx, func(c llm.Call) {
-		agent, model := m.agents.value(c.AgentID), m.models.value(c.Model)
-		m.requests.WithLabelValues(agent, model, cmp.Or(m.kind(c.Kind()), "ok")).Inc()
-		m.asked.WithLabelValues(agent, model).Observe(c.Took.Seconds())
+		name, model := m.agents.value(c.AgentID), m.models.value(c.Model)
+		m.requests.WithLabelValues(name, model, cmp.Or(m.kind(c.Kind()), "ok")).Inc()
+		m.asked.WithLabelValues(name, model).Observe(c.Took.Seconds())
 		if c.First > 0 {
-			m.first.WithLabelValues(agent, model).Observe(c.First.Seconds())
+			m.first.WithLabelValues(name, model).Observe(c.First.Seconds())
 		}
-		m.prompt.WithLabelValues(agent, model).Add(float64(c.Usage.PromptTokens))
-		m.completion.WithLabelValues(agent, model).Add(float64(c.Usage.CompletionTokens))
-		m.cacheRead.WithLabelValues(agent, model).Add(float64(c.Usage.CacheReadTokens))
-		m.cacheWrite.WithLabelValues(agent, model).Add(float64(c.Usage.CacheCreationTokens))
-		m.cost.WithLabelValues(agent, model).Add(max(0, c.Cost))
+		m.prompt.WithLabelValues(name, model).Add(float64(c.Usage.PromptTokens))
+		m.completion.WithLabelValues(name, model).Add(float64(c.Usage.CompletionTokens))
+		m.cacheRead.WithLabelValues(name, model).Add(float64(c.Usage.CacheReadTokens))
+		m.cacheWrite.WithLabelValues(name, model).Add(float64(c.Usage.CacheCreationTokens))
+		m.cost.WithLabelValues(name, model).Add(max(0, c.Cost))
 	}
 }
 
