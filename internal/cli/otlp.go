@@ -76,7 +76,11 @@ func newOTLP(getenv func(string) string, logger *slog.Logger) (*otlp, error) {
 	}
 	return &otlp{
 		url: to, headers: headers, timeout: time.Duration(ms) * time.Millisecond, gzip: otlpSetting(getenv, "COMPRESSION") == "gzip",
-		http: &http.Client{Transport: http.DefaultTransport.(*http.Transport).Clone()}, logger: logger, //nolint:forcetypeassert // it is one
+		http: &http.Client{
+			Transport:     &http.Transport{Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true},
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // the headers may be secrets
+		},
+		logger: logger,
 	}, nil
 }
 

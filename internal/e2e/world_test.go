@@ -23,6 +23,8 @@ const model = "claude-sonnet-4-5"
 type world struct {
 	provider *providertest.Server
 	dir      string
+	// env are further variables of the server.
+	env []string
 
 	mu    sync.Mutex
 	api   string
@@ -83,6 +85,7 @@ func (w *world) start(t *testing.T) {
 	args := []string{"serve", "--config", w.path("mortise.yaml"), "--store", w.path("mortise.db"), "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"}
 	cmd := exec.Command(self) //nolint:gosec // this binary; the test kills it
 	cmd.Env = append(os.Environ(), commandArgs+"="+strings.Join(args, "\n"))
+	cmd.Env = append(cmd.Env, w.env...)
 	cmd.Stderr = &logged{w}
 	out, err := cmd.StdoutPipe()
 	must(t, err)
