@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -46,6 +47,26 @@ func (caller) Infer(_ context.Context, r llm.Request) (*abi.Response, error) {
 	return out, nil
 }
 
+// buffer is a log that may be read while it is written.
+type buffer struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (b *buffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(p)
+}
+
+// take returns what was written since it was last called.
+func (b *buffer) take() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	defer b.text.Reset()
+	return b.text.String()
+}
+
 // looks is a tool whose every third call fails.
 type looks struct{}
 
@@ -72,7 +93,7 @@ func busy() *compaction.Config {
 func TestStory(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		var log bytes.Buffer
+		var log buffer
 		r, err := mortise.New(t.Context(), mortise.Config{
 			Agents: map[string]mortise.Agent{"a": {
 				Model: caller{}, ModelName: "m", Tools: looks{}, Cost: func(string, abi.Usage) float64 { return 0.25 },
@@ -87,11 +108,11 @@ func TestStory(t *testing.T) {
 			20: {"requests=2 failed_requests=0 tools=20 failed_tools=1", "prompt_tokens=100 completion_tokens=10 cost=0.5 termination=natural"},
 			-1: {"level=WARN msg=run_failed", "requests=1 failed_requests=1 tools=0", "class=permanent_error kind=invalid_request"},
 		} {
-			log.Reset()
+			log.take()
 			d := ask(t, r, fmt.Sprintf("%s %s %d", strings.Repeat("filler ", 800), secret, calls))
 			time.Sleep(time.Minute)
 			synctest.Wait()
-			text, lines := log.String(), 0
+			text, lines := log.take(), 0
 			for line := range strings.Lines(text) {
 				if strings.Contains(line, "run_id="+d.RunID) && strings.Contains(line, "thread_id=t") {
 					lines++
@@ -116,31 +137,39 @@ func TestStory(t *testing.T) {
 func TestObservers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
 		var order []string
 		seen := map[string]int{}
+		saw := func(what string) {
+			mu.Lock()
+			defer mu.Unlock()
+			seen[what]++
+		}
 		type mark struct{}
 		observer := func(name string) mortise.Observer {
 			in := func(ctx context.Context, what string) context.Context {
 				outer, _ := ctx.Value(mark{}).(string)
 				if what == "tool" {
+					mu.Lock()
+					defer mu.Unlock()
 					order = append(order, outer+">"+name)
 				}
 				return context.WithValue(ctx, mark{}, outer+">"+name+":"+what)
 			}
 			return mortise.Observer{
 				Run: func(ctx context.Context, agent string, j *mailbox.Job) (context.Context, func(mailbox.Result, error)) {
-					return in(ctx, "run"), func(mailbox.Result, error) { seen["run "+agent+" "+j.Dispatch.Thread]++ }
+					return in(ctx, "run"), func(mailbox.Result, error) { saw("run " + agent + " " + j.Dispatch.Thread) }
 				},
 				Inference: func(ctx context.Context, c llm.Call) (context.Context, func(llm.Call)) {
-					return ctx, func(end llm.Call) { seen[fmt.Sprintf("inference %s %s %v", c.AgentID, end.Model, end.Cost)]++ }
+					return ctx, func(end llm.Call) { saw(fmt.Sprintf("inference %s %s %v", c.AgentID, end.Model, end.Cost)) }
 				},
 				Tool: func(ctx context.Context, agent string, call abi.ToolCall) (context.Context, func(abi.ToolResult, error)) {
-					return in(ctx, "tool"), func(_ abi.ToolResult, err error) { seen[fmt.Sprint("tool ", agent, call.Name, err != nil)]++ }
+					return in(ctx, "tool"), func(_ abi.ToolResult, err error) { saw(fmt.Sprint("tool ", agent, call.Name, err != nil)) }
 				},
-				Event:      func(_ context.Context, e agent.Event) { seen[string(e.Type)]++ },
-				Hook:       func(r phases.Record) { seen["hook "+r.Plugin]++ },
-				Compaction: func(_ context.Context, e compaction.Event) { seen[string(e.Kind)]++ },
-				Task:       func(e background.Event) { seen["task "+string(e.Kind)]++ },
+				Event:      func(_ context.Context, e agent.Event) { saw(string(e.Type)) },
+				Hook:       func(r phases.Record) { saw("hook " + r.Plugin) },
+				Compaction: func(_ context.Context, e compaction.Event) { saw(string(e.Kind)) },
+				Task:       func(e background.Event) { saw("task " + string(e.Kind)) },
 			}
 		}
 		r, err := mortise.New(t.Context(), mortise.Config{
