@@ -1,7 +1,6 @@
 package mortise
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -59,11 +58,11 @@ type Config struct {
 	// Patience is how long a run waits for a decision or for tasks, see [agentrun.Config].
 	Patience func(run agent.Record, w agent.Waiting) time.Duration
 
-	// Observe receives each request to a model, and Listen each event of a run, from all runs
-	// concurrently. A run waits for both.
-	Observe func(llm.Call)
-	Listen  func(context.Context, agent.Event)
-	Logger  *slog.Logger
+	// Observers receive what runs do. Each begins inside of the one before it.
+	Observers []Observer
+	// Logger gets a few lines about each run at level info, its inferences and tool calls at level debug, and what went
+	// wrong: ids, names and counts, no content. Nil discards.
+	Logger *slog.Logger
 }
 
 // Agent is a model with its instructions and tools. Model is required.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/mortise-dev/mortise/abi"
@@ -24,9 +25,11 @@ type Runtime struct {
 	runs      *agentrun.Runtime
 	box       *mailbox.Mailbox
 
+	observers observers
+
 	mu sync.Mutex
-	// jobs are the executions in this process, by thread.
-	jobs map[string]*mailbox.Job
+	// live are the executions in this process, by thread.
+	live map[string]*execution
 }
 
 // New checks the config and connects the parts. Nothing runs before [Runtime.Start].
@@ -35,7 +38,7 @@ func New(ctx context.Context, cfg Config) (*Runtime, error) {
 	if err != nil {
 		return nil, fmt.Errorf("mortise: %w", err)
 	}
-	r := &Runtime{cfg: cfg, jobs: make(map[string]*mailbox.Job)}
+	r := &Runtime{cfg: cfg, observers: append(slices.Clone(cfg.Observers), story(cfg.Logger)), live: make(map[string]*execution)}
 	if err := r.connect(ctx); err != nil {
 		return nil, fmt.Errorf("mortise: %w", errors.Join(err, r.Close(ctx)))
 	}
@@ -52,11 +55,18 @@ func (r *Runtime) connect(ctx context.Context) (err error) {
 	}
 	tasks := r.cfg.Tasks
 	tasks.Ledger, tasks.Logger = r.out, cmp.Or(tasks.Logger, r.cfg.Logger)
+	observe := tasks.Observe
+	tasks.Observe = func(e background.Event) {
+		r.observers.task(e)
+		if observe != nil {
+			observe(e)
+		}
+	}
 	tasks.Deliver = func(ctx context.Context, thread string, n abi.Notice) error { return r.runs.Deliver(ctx, thread, n) }
 	if r.tasks, err = background.New(tasks); err != nil {
 		return err
 	}
-	if err := r.connectCompaction(); err != nil {
+	if err := r.connectCompaction(ctx); err != nil {
 		return err
 	}
 	requeue := func(ctx context.Context, req mailbox.Request) (mailbox.Submission, error) {
@@ -66,20 +76,20 @@ func (r *Runtime) connect(ctx context.Context) (err error) {
 		return err
 	}
 	box := r.cfg.Mailbox
-	box.Store, box.Runtime, box.Wake, box.Logger = r.cfg.Store, r.runs, agentrun.Wake, cmp.Or(box.Logger, r.cfg.Logger)
+	box.Store, box.Runtime, box.Wake, box.Logger = r.cfg.Store, runs{r.runs, r}, agentrun.Wake, cmp.Or(box.Logger, r.cfg.Logger)
 	r.box, err = mailbox.New(ctx, box)
 	return err
 }
 
-func (r *Runtime) connectCompaction() (err error) {
+func (r *Runtime) connectCompaction(ctx context.Context) (err error) {
 	if r.cfg.Compaction == nil {
 		return nil
 	}
 	c := *r.cfg.Compaction
 	c.Spawn, c.LiveTasks, c.Logger = r.tasks.Housekeep, r.tasks.LiveTasks, cmp.Or(c.Logger, r.cfg.Logger)
-	observe := c.Observe
+	observe, idle := c.Observe, context.WithoutCancel(ctx)
 	c.Observe = func(e compaction.Event) {
-		r.compacted(e)
+		r.compacted(idle, e)
 		if observe != nil {
 			observe(e)
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/mortise-dev/mortise/background"
 	"github.com/mortise-dev/mortise/compaction"
 	"github.com/mortise-dev/mortise/mailbox"
+	"github.com/mortise-dev/mortise/mailbox/agentrun"
 	"github.com/mortise-dev/mortise/phases"
 	"github.com/mortise-dev/mortise/record"
 )
@@ -22,6 +23,21 @@ const (
 	EventPlugin     = "plugin"
 	EventCompaction = "compaction"
 )
+
+// runs are the executions of runs, observed.
+type runs struct {
+	*agentrun.Runtime
+
+	r *Runtime
+}
+
+// Run implements mailbox.Runtime.
+func (x runs) Run(ctx context.Context, j *mailbox.Job) (mailbox.Result, error) {
+	ctx, end := x.r.observers.run(ctx, cmp.Or(j.Run.Agent, x.r.cfg.Default), j)
+	result, err := x.Runtime.Run(ctx, j)
+	end(result, err)
+	return result, err //nolint:wrapcheck // the run's own
+}
 
 // agentOf configures the agent of one execution.
 func (r *Runtime) agentOf(ctx context.Context, j *mailbox.Job) (agent.Config, error) {
@@ -34,7 +50,7 @@ func (r *Runtime) agentOf(ctx context.Context, j *mailbox.Job) (agent.Config, er
 	out := agent.Config{
 		Model: p.Model, Phases: p.Phases, Tools: p.Tools, SystemPrompt: p.SystemPrompt, ModelName: p.ModelName, Override: p.Override,
 		AgentID: name, MaxRounds: own.MaxRounds, Stop: own.Stop, Cost: own.Cost, Retry: own.Retry, Breaker: own.Breaker,
-		ToolTimeout: own.ToolTimeout, Observe: r.cfg.Observe,
+		ToolTimeout: own.ToolTimeout, Observe: r.observers.inference,
 		Pending: r.tasks.HasBlocking, ToolContext: background.ToolContext, Words: r.cfg.Words,
 		Take:    func(ctx context.Context, thread string) (agent.Delivery, error) { return r.out.Take(ctx, thread) },
 		Resolve: func(ctx context.Context, id string) (agent.Profile, error) { return r.profile(ctx, j, id) },
@@ -57,22 +73,18 @@ func (r *Runtime) profile(ctx context.Context, j *mailbox.Job, name string) (age
 	if err != nil {
 		return agent.Profile{}, err
 	}
-	tools := own.Tools
-	if len(own.Background) > 0 && tools != nil {
-		tools = inBackground{own: tools, names: own.Background, thread: j.Dispatch.Thread, tasks: r.tasks}
-	}
-	tools, err = r.toolsOf(context.WithoutCancel(ctx), j, name, tools)
+	all, err := r.toolsOf(context.WithoutCancel(ctx), j, name, &own)
 	if err != nil {
 		return agent.Profile{}, err
 	}
 	return agent.Profile{
-		Model: own.Model, Phases: hooks, Tools: tools, SystemPrompt: own.SystemPrompt, ModelName: own.ModelName, Override: own.Override,
+		Model: own.Model, Phases: hooks, Tools: tools{all, name, r.observers}, SystemPrompt: own.SystemPrompt, ModelName: own.ModelName, Override: own.Override,
 	}, nil
 }
 
 // toolsOf adds to an agent's tools those with which it manages its thread's background
 // tasks, for as long as there are such tasks.
-func (r *Runtime) toolsOf(ctx context.Context, j *mailbox.Job, name string, own agent.Tools) (agent.Tools, error) {
+func (r *Runtime) toolsOf(ctx context.Context, j *mailbox.Job, name string, a *Agent) (agent.Tools, error) {
 	thread := j.Dispatch.Thread
 	manage, err := r.tasks.Tools(background.ToolsConfig{
 		Thread: thread, Agent: name, ParentThread: j.Request.ParentThreadID,
@@ -90,6 +102,10 @@ func (r *Runtime) toolsOf(ctx context.Context, j *mailbox.Job, name string, own 
 	if r.cfg.ThreadTools != nil {
 		more = r.cfg.ThreadTools(thread)
 	}
+	own := a.Tools
+	if len(a.Background) > 0 && own != nil {
+		own = inBackground{own: own, names: a.Background, thread: thread, tasks: r.tasks}
+	}
 	return agent.LayerTools(own, more, agent.ToolsWhile(manage, known)), nil
 }
 
@@ -97,7 +113,7 @@ func (r *Runtime) toolsOf(ctx context.Context, j *mailbox.Job, name string, own 
 func (r *Runtime) listen(ctx context.Context, j *mailbox.Job, e agent.Event) {
 	switch e.Type {
 	case agent.EventRunStart:
-		r.enter(j)
+		r.enter(ctx, j)
 		identity := abi.RunIdentity{ThreadID: e.ThreadID, RunID: e.RunID}
 		if e.Identity != nil {
 			identity = *e.Identity
@@ -108,9 +124,7 @@ func (r *Runtime) listen(ctx context.Context, j *mailbox.Job, e agent.Event) {
 		r.record(func(s record.Store) error { return s.End(e.RunID, endOf(e)) })
 	default: // decides nothing
 	}
-	if r.cfg.Listen != nil {
-		r.cfg.Listen(ctx, e)
-	}
+	r.observers.event(ctx, e)
 }
 
 // maxDetail bounds the text of a record's end, in bytes.
@@ -131,21 +145,24 @@ func (r *Runtime) decided(j *mailbox.Job, rec *phases.Record) {
 	if rec.Plugin == background.PluginName {
 		return
 	}
+	r.observers.hook(rec)
 	entry := record.Of(rec)
 	emit(j, EventPlugin, entry)
 	r.record(func(s record.Store) error { return s.Add(j.Run.ID, entry) })
 }
 
 // compacted passes on what happened to a thread's compaction, to its run if it has one.
-func (r *Runtime) compacted(e compaction.Event) {
+func (r *Runtime) compacted(idle context.Context, e compaction.Event) {
 	r.mu.Lock()
-	j := r.jobs[e.Thread]
+	x := r.live[e.Thread]
 	r.mu.Unlock()
-	if j == nil {
+	if x == nil {
+		r.observers.compaction(idle, e)
 		return
 	}
-	emit(j, EventCompaction, e)
-	r.record(func(s record.Store) error { return s.Add(j.Run.ID, record.Entry{At: e.At, Compaction: &e}) })
+	x.observe(e)
+	emit(x.job, EventCompaction, e)
+	r.record(func(s record.Store) error { return s.Add(x.job.Run.ID, record.Entry{At: e.At, Compaction: &e}) })
 }
 
 func emit(j *mailbox.Job, kind string, v any) {
@@ -164,16 +181,24 @@ func (r *Runtime) record(write func(record.Store) error) {
 	}
 }
 
-func (r *Runtime) enter(j *mailbox.Job) {
+// execution is a run that this process executes.
+type execution struct {
+	job *mailbox.Job
+	// observe passes what happens to a compaction to the observers, with the context of the run.
+	observe func(compaction.Event)
+}
+
+func (r *Runtime) enter(ctx context.Context, j *mailbox.Job) {
+	ctx = context.WithoutCancel(ctx)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.jobs[j.Dispatch.Thread] = j
+	r.live[j.Dispatch.Thread] = &execution{job: j, observe: func(e compaction.Event) { r.observers.compaction(ctx, e) }}
 }
 
 func (r *Runtime) leave(j *mailbox.Job) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.jobs[j.Dispatch.Thread] == j {
-		delete(r.jobs, j.Dispatch.Thread)
+	if x := r.live[j.Dispatch.Thread]; x != nil && x.job == j {
+		delete(r.live, j.Dispatch.Thread)
 	}
 }

@@ -68,9 +68,8 @@ type Config struct {
 	Retry    llm.Retry
 	Breaker  *llm.Breaker
 	Partials llm.Partials
-	// Observe hears of each request to a model, see llm.ClientConfig. It is called
-	// from all runs.
-	Observe func(llm.Call)
+	// Observe receives each request to a model, from all runs concurrently.
+	Observe llm.Observe
 	// ToolMode is [Sequential] when empty. MaxParallel bounds the calls at a time, 8
 	// when 0.
 	ToolMode    ToolMode

@@ -59,13 +59,19 @@ func (r *run) bill(response *abi.Response) {
 		return
 	}
 	llm.AddUsage(&r.record.Usage, response.Usage)
+	r.record.Cost += r.agent.cost(response.Model, *response.Usage)
+}
+
+// cost is what a usage costs. A function that panics costs nothing.
+func (a *Agent) cost(model string, u abi.Usage) (cost float64) {
 	err := recovered(func() error {
-		r.record.Cost += max(0, r.cfg.Cost(response.Model, *response.Usage))
+		cost = max(0, a.cfg.Cost(model, u))
 		return nil
 	})
 	if err != nil {
-		r.cfg.Logger.Error("cost function panicked", "run_id", r.id.RunID, "error", err)
+		a.cfg.Logger.Error("cost function panicked", "model", model, "error", err)
 	}
+	return cost
 }
 
 // heard passes on what is streamed.

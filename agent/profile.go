@@ -33,7 +33,7 @@ func (a *Agent) profile(id string, p Profile) (profile, error) {
 	}
 	client, err := llm.NewClient(llm.ClientConfig{
 		Model: p.Model, Retry: a.cfg.Retry, Breaker: a.cfg.Breaker, Partials: a.cfg.Partials, Grace: a.cfg.Grace, Logger: a.cfg.Logger,
-		Observe: a.cfg.Observe,
+		Observe: a.cfg.Observe, Cost: a.cost,
 	})
 	if err != nil {
 		return profile{}, fmt.Errorf("agent: %w", err)

@@ -135,7 +135,7 @@ func (r *run) request() llm.Request {
 	tools := r.tools()
 	r.context.exclude, r.context.include, r.context.override = nil, nil, nil
 	return llm.Request{
-		ThreadID: r.id.ThreadID, RunID: r.id.RunID, Step: r.step, Model: r.who.model,
+		ThreadID: r.id.ThreadID, RunID: r.id.RunID, AgentID: r.id.AgentID, Step: r.step, Model: r.who.model,
 		Messages: messages, Tools: tools, Override: override, KeepMalformed: r.who.phases.CanRewrite(),
 	}
 }

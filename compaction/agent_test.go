@@ -133,7 +133,9 @@ func providerSignal(t *testing.T) {
 	failures := 2
 	a, err := agent.New(agent.Config{
 		Phases: quiet(t), Compactor: c, Retry: llm.Retry{MaxRetries: 2, BackoffBaseMS: 1},
-		Observe: func(c llm.Call) { sampler.Observe(c.Took, c.Fault()) },
+		Observe: func(ctx context.Context, _ llm.Call) (context.Context, func(llm.Call)) {
+			return ctx, func(c llm.Call) { sampler.Observe(c.Took, c.Fault()) }
+		},
 		Model: model(func(llm.Request) (*abi.Response, error) {
 			if failures > 0 {
 				failures--

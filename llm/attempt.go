@@ -139,7 +139,9 @@ func (a *ask) read(ctx context.Context, r Request, deltas <-chan Delta, done <-c
 		select {
 		case d := <-deltas:
 			idle.Reset(limit)
-			begun = begun || d.Type != DeltaUsage && d.Type != DeltaStop
+			if !begun && d.Type != DeltaUsage && d.Type != DeltaStop {
+				begun, a.first = true, time.Now()
+			}
 			if err := a.delta(ctx, &d); err != nil {
 				return begun, false, err
 			}

@@ -24,29 +24,15 @@ type ClientConfig struct {
 	Breaker *Breaker
 	// Partials keeps streams under way, by run and step. Nil keeps none.
 	Partials Partials
-	// Observe hears of each request that was sent, when it is over. It is called on the
-	// caller's goroutine and must return soon; nil hears nothing.
-	Observe func(Call)
+	// Observe receives each request; nil observes nothing.
+	Observe Observe
+	// Cost is what a usage costs, for [Call]; nil costs nothing.
+	Cost func(model string, u abi.Usage) float64
 	// Grace is how long a request that was given up may take to return, 5 s when 0.
 	// One that takes longer is left behind, with its goroutine.
 	Grace time.Duration
 	// Logger gets retries and requests that were left behind. Nil discards.
 	Logger *slog.Logger
-}
-
-// Call is one request to a model that is over.
-type Call struct {
-	Model string
-	Took  time.Duration
-	// Err is nil when there was an answer.
-	Err error
-}
-
-// Fault says whether the request failed for a reason that lies with the provider:
-// the same request may succeed when it is asked again.
-func (c Call) Fault() bool {
-	failure, ok := errors.AsType[*Error](c.Err)
-	return ok && failure.Retryable()
 }
 
 // Client asks a model until there is an answer: it retries, falls back to other
@@ -84,8 +70,8 @@ func NewClient(cfg ClientConfig) (*Client, error) {
 		return nil, err
 	}
 	cfg.Grace = cmp.Or(cfg.Grace, 5*time.Second)
-	if cfg.Observe == nil {
-		cfg.Observe = func(Call) {}
+	if cfg.Cost == nil {
+		cfg.Cost = func(string, abi.Usage) float64 { return 0 }
 	}
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
@@ -145,6 +131,8 @@ type ask struct {
 	places                    []int // of malformed calls among all of the answer
 	calls                     []abi.ToolCall
 	over                      bool
+	// first is when the first piece of the latest answer came.
+	first time.Time
 }
 
 // request sends the request until it is answered, to one model after the other.
@@ -168,9 +156,7 @@ func (a *ask) request(ctx context.Context) (broken bool, err error) {
 func (a *ask) try(ctx context.Context, model string, last error) (broken, next bool, err error) {
 	err = last
 	for n := 0; a.cfg.Breaker.Allow(model); n++ {
-		start := time.Now()
-		broken, err = a.attempt(ctx, model)
-		a.cfg.Observe(Call{Model: model, Took: time.Since(start), Err: err})
+		broken, err = a.observed(ctx, model)
 		failure, known := errors.AsType[*Error](err)
 		if err != nil && !known {
 			failure = &Error{Kind: KindInvalidRequest}
@@ -250,12 +236,17 @@ func (a *ask) partly(ctx context.Context) Answer {
 
 // bill is what all requests cost together, or nil if nobody said.
 func (a *ask) bill() *abi.Usage {
-	total := a.usage
-	AddUsage(&total, &a.got.usage)
+	total := a.total()
 	if total == (abi.Usage{}) {
 		return nil
 	}
 	return &total
+}
+
+func (a *ask) total() abi.Usage {
+	total := a.usage
+	AddUsage(&total, &a.got.usage)
+	return total
 }
 
 func sleep(ctx context.Context, d time.Duration) error {

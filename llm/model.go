@@ -14,10 +14,11 @@ type Model interface {
 
 // Request is one question to a model.
 type Request struct {
-	// ThreadID, RunID and Step say who asks. They are for records, not for the
+	// ThreadID, RunID, AgentID and Step say who asks. They are for records, not for the
 	// provider.
 	ThreadID string
 	RunID    string
+	AgentID  string
 	// Step counts from 1.
 	Step int
 	// Model is the provider's name of the model, any override applied.

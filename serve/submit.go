@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"net/http"
 	"reflect"
+	"regexp"
 	"strings"
 	"time"
 
@@ -80,6 +81,8 @@ type newThreadInput struct {
 	OnDisconnect string `query:"on_disconnect" enum:"continue,cancel" doc:"Of a stream: what becomes of the run when the client leaves. It continues by default."`
 	Accept       string `header:"Accept" doc:"text/event-stream answers with the events of the run."`
 	Key          string `header:"Idempotency-Key" maxLength:"256"`
+	TraceParent  string `header:"Traceparent" doc:"The trace that the run belongs to, as W3C Trace Context has it. What is not valid is ignored."`
+	TraceState   string `header:"Tracestate"`
 	Body         runRequest
 }
 
@@ -92,6 +95,8 @@ type submitInput struct {
 	OnDisconnect string `query:"on_disconnect" enum:"continue,cancel" doc:"Of a stream: what becomes of the run when the client leaves. It continues by default."`
 	Accept       string `header:"Accept" doc:"text/event-stream answers with the events of the run."`
 	Key          string `header:"Idempotency-Key" maxLength:"256"`
+	TraceParent  string `header:"Traceparent" doc:"The trace that the run belongs to, as W3C Trace Context has it. What is not valid is ignored."`
+	TraceState   string `header:"Tracestate"`
 	Body         runRequest
 }
 
@@ -109,7 +114,9 @@ type streamed struct {
 }
 
 func (s *Server) newThread(ctx context.Context, in *newThreadInput) (*streamed, error) {
-	return s.submit(ctx, &submitInput{After: in.After, Format: in.Format, OnDisconnect: in.OnDisconnect, Accept: in.Accept, Key: in.Key, Body: in.Body})
+	return s.submit(ctx, &submitInput{
+		After: in.After, Format: in.Format, OnDisconnect: in.OnDisconnect, Accept: in.Accept, Key: in.Key, TraceParent: in.TraceParent, TraceState: in.TraceState, Body: in.Body,
+	})
 }
 
 func (s *Server) submit(ctx context.Context, in *submitInput) (*streamed, error) {
@@ -204,6 +211,7 @@ func (s *Server) request(in *submitInput) (mailbox.Request, error) {
 	r := mailbox.Request{
 		Thread: in.Thread, Tenant: b.Tenant, Agent: b.Agent, Parent: b.ParentRunID, Adapter: adapterHTTP, Priority: b.Priority, Key: key,
 	}
+	r.Trace = traceOf(in.TraceParent, in.TraceState)
 	if b.NotBefore != nil {
 		r.At = b.NotBefore.UTC()
 	}
@@ -230,6 +238,24 @@ func (s *Server) request(in *submitInput) (mailbox.Request, error) {
 	}
 	return r, nil
 }
+
+// maxTraceState bounds the header tracestate, as W3C Trace Context does.
+const maxTraceState = 512
+
+// traceOf is the trace of a request, as mailboxtrace reads it.
+func traceOf(parent, state string) map[string]string {
+	if !traceParent.MatchString(parent) {
+		return nil
+	}
+	out := map[string]string{"traceparent": parent}
+	if state != "" && len(state) <= maxTraceState {
+		out["tracestate"] = state
+	}
+	return out
+}
+
+// traceParent is what a header traceparent of version 00 looks like.
+var traceParent = regexp.MustCompile(`^00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$`)
 
 func keyOf(header, body string) (string, error) {
 	if header != "" && body != "" && header != body {

@@ -121,8 +121,10 @@ func (s *shared) shelfOf(tasks *taskDesk) *relay.Relay {
 	return s.shelf
 }
 
-// observe tells the sampler of a request to the model.
-func (s *shared) observe(c llm.Call) { s.sampler.Observe(c.Took, c.Fault()) }
+// observe tells the sampler of each request to the model.
+func (s *shared) observe(ctx context.Context, _ llm.Call) (context.Context, func(llm.Call)) {
+	return ctx, func(c llm.Call) { s.sampler.Observe(c.Took, c.Fault()) }
+}
 
 // newCompactor makes the compactor that the config describes.
 func newCompactor(

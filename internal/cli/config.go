@@ -17,6 +17,7 @@ import (
 	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/agent"
 	"github.com/mortise-dev/mortise/compaction"
+	"github.com/mortise-dev/mortise/llm"
 )
 
 // configName is the file that is looked for in the current folder.
@@ -55,6 +56,8 @@ type Config struct {
 	models models
 	// threadTools are the tools of one thread, nil for none.
 	threadTools func(thread string) agent.Tools
+	// observe receives what modules ask of models; nil for nobody.
+	observe llm.Observe
 }
 
 // LimitsConfig bounds modules; zero is the host's default.

@@ -9,6 +9,8 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace"
+
 	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/agent"
 	"github.com/mortise-dev/mortise/background"
@@ -81,3 +83,12 @@ func PlotStyles(n, policies int) (out [][3]string) {
 
 // Worded is an error in the words of the config.
 func Worded(err error) string { return worded(err) }
+
+// NewOTLP makes the client for spans that an environment describes, or nil.
+func NewOTLP(getenv func(string) string, log io.Writer) (otlptrace.Client, error) {
+	o, err := newOTLP(getenv, slog.New(slog.NewTextHandler(log, nil)))
+	if o == nil {
+		return nil, err
+	}
+	return o, err
+}

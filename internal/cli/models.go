@@ -106,6 +106,8 @@ type openModel struct {
 
 	cfg  ModelConfig
 	cost func(model string, u abi.Usage) float64
+	// observe receives what modules ask; nil for nobody.
+	observe llm.Observe
 }
 
 // openModels makes the models of the config. It connects to nothing.
@@ -126,7 +128,7 @@ func openModels(cfg *Config) (models, error) {
 		if err != nil {
 			return nil, fmt.Errorf("config: models.%.64s: %w", name, err)
 		}
-		out[name] = openModel{Model: m, cfg: cfg.Models[name], cost: cost}
+		out[name] = openModel{Model: m, cfg: cfg.Models[name], cost: cost, observe: cfg.observe}
 	}
 	return out, nil
 }
@@ -196,7 +198,7 @@ func (m models) grant(roles map[string]string) (*host.Model, error) {
 			return nil, fmt.Errorf("grants.model.%.64s: there is no model %.64q; models has %.400q", name, roles[name], slices.Sorted(maps.Keys(m)))
 		}
 		out.Roles[name] = host.ModelRole{
-			Answer: role.Answer(model.Model, model.cfg.Name), WindowTokens: cmp.Or(model.cfg.WindowTokens, defaultWindow),
+			Answer: role.Answer(llm.Watched(model.Model, model.observe, model.cost), model.cfg.Name), WindowTokens: cmp.Or(model.cfg.WindowTokens, defaultWindow),
 			InputPrice: model.micros(abi.Usage{PromptTokens: 1e6}), OutputPrice: model.micros(abi.Usage{CompletionTokens: 1e6}),
 		}
 	}

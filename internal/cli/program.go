@@ -11,14 +11,12 @@ import (
 	"sync"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/mortise-dev/mortise"
 	"github.com/mortise-dev/mortise/agent/mcp"
 	"github.com/mortise-dev/mortise/host"
 	"github.com/mortise-dev/mortise/mailbox"
-	"github.com/mortise-dev/mortise/mailbox/mailboxmetrics"
 	"github.com/mortise-dev/mortise/outbox"
 	"github.com/mortise-dev/mortise/record"
 	"github.com/mortise-dev/mortise/serve"
@@ -27,14 +25,14 @@ import (
 
 // program is everything that mortise serve and live runs consist of.
 type program struct {
-	cfg     *Config
-	logger  *slog.Logger
-	parts   *parts
-	modules *modules
-	servers *mcp.Servers
-	runtime *mortise.Runtime
-	server  *serve.Server
-	metrics *prometheus.Registry
+	cfg       *Config
+	logger    *slog.Logger
+	parts     *parts
+	modules   *modules
+	servers   *mcp.Servers
+	runtime   *mortise.Runtime
+	server    *serve.Server
+	telemetry telemetry
 
 	store   mailbox.Store
 	records record.Store // nil keeps none
@@ -47,7 +45,7 @@ type program struct {
 // openProgram opens and connects what the config names. It must be closed also after an error.
 func openProgram(ctx context.Context, cfg *Config, logger *slog.Logger) (*program, error) {
 	p := &program{cfg: cfg, logger: logger}
-	steps := []func(context.Context) error{p.openStores, p.openModules, p.openServers, p.openRuntime, p.openServer}
+	steps := []func(context.Context) error{p.openStores, p.openTelemetry, p.openModules, p.openServers, p.openRuntime, p.openServer}
 	for _, step := range steps {
 		if err := step(ctx); err != nil {
 			return p, with(ExitConfig, err)
@@ -137,17 +135,12 @@ func (p *program) openRuntime(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	p.metrics = prometheus.NewRegistry()
-	observer, err := mailboxmetrics.New(mailboxmetrics.Config{Registry: p.metrics, Store: p.store})
-	if err != nil {
-		return err
-	}
 	cfg := mortise.Config{
 		Agents: agents, Default: p.cfg.DefaultAgent, Plugins: p.parts.set.Plugins(), HookTimeout: p.cfg.hookTimeout(),
 		Store: p.store, Outbox: p.outbox, Records: p.records, Words: p.cfg.Tasks.words, ThreadTools: p.cfg.threadTools,
-		Observe: p.parts.shared.observe, Logger: p.logger,
+		Observers: append(p.telemetry.runs, mortise.Observer{Inference: p.parts.shared.observe}), Logger: p.logger,
 		Mailbox: mailbox.Config{
-			Observers: []mailbox.Observer{observer},
+			Observers: p.telemetry.mailbox,
 			Workers:   p.cfg.Serve.Workers, MaxAttempts: p.cfg.Serve.MaxAttempts,
 			Lease: time.Duration(p.cfg.Serve.Lease), Renew: time.Duration(p.cfg.Serve.Lease) / renewals,
 			CloseWait: cmp.Or(time.Duration(p.cfg.Serve.Grace), defaultGrace),
@@ -171,7 +164,7 @@ func (p *program) openServer(context.Context) error {
 	}
 	cfg := serve.Config{
 		Runtime: p.runtime, Store: p.store, Modules: p.modules, Records: p.records, Tokens: tokens,
-		Metrics: promhttp.HandlerFor(p.metrics, promhttp.HandlerOpts{}), Version: versionText(), Origins: p.cfg.Serve.Origins, Hosts: p.cfg.Serve.Hosts, Logger: p.logger,
+		Metrics: promhttp.HandlerFor(p.telemetry.registry, promhttp.HandlerOpts{}), Version: versionText(), Origins: p.cfg.Serve.Origins, Hosts: p.cfg.Serve.Hosts, Logger: p.logger,
 		Reload: p.reload,
 		Ready: func(ctx context.Context) error {
 			_, _, err := p.store.Find(ctx, mailbox.KindRun, "ready")
@@ -212,6 +205,7 @@ func (p *program) close(ctx context.Context) error {
 	}
 	add(p.server != nil, func() error { return p.server.Close() })
 	add(p.runtime != nil, func() error { return p.runtime.Close(ctx) })
+	add(p.telemetry.traces != nil, func() error { return p.telemetry.traces.Shutdown(ctx) })
 	add(p.servers != nil, func() error { return p.servers.Close(ctx) })
 	add(p.parts != nil, func() error { return p.parts.close(ctx) })
 	add(p.lock != nil, func() error { return p.lock.Close() })

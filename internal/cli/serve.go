@@ -67,7 +67,7 @@ func runServe(ctx context.Context, s Streams, o serveOptions) error {
 	if err := level.UnmarshalText([]byte(o.logLevel)); err != nil {
 		return with(ExitUsage, fmt.Errorf("--log-level %q: must be debug, info, warn or error", o.logLevel))
 	}
-	logger := slog.New(slog.NewTextHandler(s.Err, &slog.HandlerOptions{Level: level}))
+	logger := logging(s, level)
 	cfg, err := loadConfig(cmp.Or(o.config, os.Getenv("MORTISE_CONFIG")))
 	if err == nil {
 		cfg.Store = cmp.Or(o.store, os.Getenv("MORTISE_STORE"), cfg.path(cfg.Store))

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math/rand/v2"
 	"net/http"
 	"strconv"
@@ -19,6 +20,8 @@ import (
 type client struct {
 	w    *world
 	http *http.Client
+	// header is sent with each request.
+	header http.Header
 }
 
 // retry is how long to wait for a server that is not there.
@@ -50,6 +53,7 @@ func (c *client) once(ctx context.Context, admin bool, method, path string, data
 	if err != nil {
 		return 0, nil, err
 	}
+	maps.Copy(req.Header, c.header)
 	switch {
 	case method == http.MethodPut:
 		req.Header.Set("Content-Type", "application/wasm")

@@ -289,7 +289,7 @@ func (p *policies) byFile(digest string) {
 	hangup := func() {
 		p.w.mu.Lock()
 		defer p.w.mu.Unlock()
-		must(t, p.w.cmd.Process.Signal(syscall.SIGHUP))
+		must(t, p.w.procs[0].cmd.Process.Signal(syscall.SIGHUP))
 	}
 	replace(policy(t, "r", "p"))
 	status, data, err := p.once(p.ctx, true, http.MethodPost, "/v1/reload", nil)

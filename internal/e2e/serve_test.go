@@ -62,7 +62,9 @@ func TestServe_killed(t *testing.T) {
 			if os.Getenv("MORTISE_E2E") == "full" {
 				n = c.full
 			}
-			newWorld(t, c.store(t), c.processes).killed(t, n)
+			w := newWorldWith(t, options{config, reply, c.store(t), c.processes})
+			w.start(t)
+			w.killed(t, n)
 		})
 	}
 }
@@ -83,7 +85,7 @@ func (w *world) killed(t *testing.T, n size) {
 			}
 			p := w.procs[rand.IntN(len(w.procs))]
 			w.kill(p)
-			w.start(t, p)
+			w.launch(t, p)
 		}
 	})
 	runs := w.ask(ctx, t, n)
@@ -123,7 +125,8 @@ func jetstream(t *testing.T) string {
 // TestServe_bills: without a kill, usage and cost of the runs are what the provider billed.
 func TestServe_bills(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, "", 1)
+	w := newWorld(t)
+	w.start(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	n := size{runs: 8, clients: 4, threads: 4}
@@ -380,7 +383,8 @@ func (c *client) messages(ctx context.Context, thread string) (out []abi.Message
 // stays, and a roll-back returns to the module before.
 func TestServe_swap(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, "", 1)
+	w := newWorld(t)
+	w.start(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	c := &client{w: w, http: &http.Client{Transport: &http.Transport{}}}

@@ -26,6 +26,8 @@ type world struct {
 	dir      string
 	store    string
 	procs    []*proc
+	// env are further variables of the server.
+	env []string
 
 	mu sync.Mutex
 	// log is what all processes wrote to standard error.
@@ -40,8 +42,16 @@ type proc struct {
 	cmd    *exec.Cmd
 }
 
-// newWorld writes the configs of so many processes and starts the provider.
-func newWorld(t *testing.T, store string, processes int) *world {
+// options make a world: what a config has, the model, the URL of the store, a file if empty, and how many processes there are.
+type options struct {
+	config    string
+	reply     func(providertest.Query) providertest.Answer
+	store     string
+	processes int
+}
+
+// newWorld is one process with a file.
+func newWorld(t *testing.T) *world {
 	t.Helper()
 	return newWorldOf(t, config, reply)
 }
@@ -49,34 +59,48 @@ func newWorld(t *testing.T, store string, processes int) *world {
 // newWorldOf is newWorld with another config and another model.
 func newWorldOf(t *testing.T, config string, reply func(providertest.Query) providertest.Answer) *world {
 	t.Helper()
-	provider, err := providertest.New(providertest.Config{Reply: reply})
+	return newWorldWith(t, options{config, reply, "", 1})
+}
+
+// newWorldWith writes the configs and starts the provider.
+func newWorldWith(t *testing.T, o options) *world {
+	t.Helper()
+	provider, err := providertest.New(providertest.Config{Reply: o.reply})
 	must(t, err)
 	t.Cleanup(func() { _ = provider.Close() })
 	self, err := os.Executable()
 	must(t, err)
-	w := &world{provider: provider, dir: t.TempDir(), store: store}
-	if store == "" {
+	w := &world{provider: provider, dir: t.TempDir(), store: o.store}
+	if o.store == "" {
 		w.store = w.path("mortise.db")
 	}
 	guests, err := filepath.Abs(filepath.Join("..", "..", "testdata", "guests"))
 	must(t, err)
-	for i := range processes {
+	for i := range o.processes {
 		tasks := ""
-		if processes > 1 {
+		if o.processes > 1 {
 			tasks = fmt.Sprintf("tasks: {dir: tasks-%d}", i)
 		}
 		text := strings.NewReplacer(
 			"$GUESTS", guests, "$URL", provider.URL(), "$SELF", self, "$LOG", w.toolLog(), "$MODEL", model, "$TASKS", tasks,
-		).Replace(config)
-		p := &proc{config: w.path(fmt.Sprintf("mortise-%d.yaml", i))}
+		).Replace(o.config)
+		p := &proc{config: w.path("mortise.yaml")}
+		if i > 0 {
+			p.config = w.path(fmt.Sprintf("mortise-%d.yaml", i))
+		}
 		must(t, os.WriteFile(p.config, []byte(text), 0o600))
 		w.procs = append(w.procs, p)
 	}
 	must(t, os.WriteFile(w.path("key"), []byte(provider.Key()), 0o600))
-	for _, p := range w.procs {
-		w.start(t, p)
-	}
 	return w
+}
+
+// start starts all servers.
+func (w *world) start(t *testing.T) {
+	t.Helper()
+	for _, p := range w.procs {
+		w.launch(t, p)
+	}
 }
 
 const config = `
@@ -106,14 +130,15 @@ $TASKS
 func (w *world) path(name string) string { return filepath.Join(w.dir, name) }
 func (w *world) toolLog() string         { return w.path("tool.log") }
 
-// start starts a server and waits until it is ready.
-func (w *world) start(t *testing.T, p *proc) {
+// launch starts a server and waits until it is ready.
+func (w *world) launch(t *testing.T, p *proc) {
 	t.Helper()
 	self, err := os.Executable()
 	must(t, err)
 	args := []string{"serve", "--config", p.config, "--store", w.store, "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"}
 	cmd := exec.Command(self) //nolint:gosec // this binary; the test kills it
 	cmd.Env = append(os.Environ(), commandArgs+"="+strings.Join(args, "\n"))
+	cmd.Env = append(cmd.Env, w.env...)
 	cmd.Stderr = &logged{w}
 	out, err := cmd.StdoutPipe()
 	must(t, err)

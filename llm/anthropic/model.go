@@ -47,7 +47,11 @@ type Model struct {
 var (
 	_ llm.Streamer = (*Model)(nil)
 	_ llm.Counter  = (*Model)(nil)
+	_ llm.Provided = (*Model)(nil)
 )
+
+// Provider implements [llm.Provided].
+func (*Model) Provider() string { return "anthropic" }
 
 // New checks the config and returns a model. It sends no request.
 func New(cfg Config) (*Model, error) {

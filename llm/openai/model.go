@@ -85,6 +85,9 @@ func New(cfg Config) (*Model, error) {
 	return &Model{cfg: cfg, client: sdk.Client{Options: options}}, nil
 }
 
+// Provider implements [llm.Provided].
+func (*Model) Provider() string { return "openai" }
+
 // Infer asks without streaming.
 func (m *Model) Infer(ctx context.Context, r llm.Request) (*abi.Response, error) {
 	return llm.Collect(func(emit func(llm.Delta) bool) error { return m.ask(ctx, r, false, emit) })

@@ -1,6 +1,7 @@
 package openai_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -274,11 +275,12 @@ func TestClientRecovers(t *testing.T) {
 	var requests int
 	client, err := llm.NewClient(llm.ClientConfig{
 		Model: open(t, w, openai.Config{}), Retry: llm.Retry{BackoffBaseMS: 1},
-		Observe: func(c llm.Call) {
+		Observe: func(ctx context.Context, _ llm.Call) (context.Context, func(llm.Call)) {
 			requests++
-			if requests == 1 {
+			if requests == 2 {
 				w.body = events(`{"type":"response.output_text.delta","output_index":0,"delta":"lo"}`, `{"type":"response.completed","response":{"status":"completed"}}`)
 			}
+			return ctx, nil
 		},
 	})
 	if err != nil {

@@ -10,5 +10,6 @@
 //
 // # Errors
 //
-// [New] needs a provider. Errors of operations and runs are the status of their spans.
+// [New] needs a provider. A span whose operation or run failed has the status error, and error.type says what kind of error. The text of the error, which
+// may quote what a user wrote, is not in the span.
 package mailboxtrace

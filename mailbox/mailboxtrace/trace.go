@@ -80,7 +80,8 @@ func (*Tracer) Signal(context.Context, mailbox.SignalEvent) {}
 
 func end(span trace.Span, err error) {
 	if err != nil {
-		span.SetStatus(codes.Error, err.Error())
+		span.SetStatus(codes.Error, "")
+		span.SetAttributes(attribute.String("error.type", string(mailbox.Classify(err))))
 	}
 	span.End()
 }
