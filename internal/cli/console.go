@@ -88,7 +88,7 @@ func (c *console) text(delta string) {
 	if !c.raw {
 		delta = visible(delta)
 	}
-	_, _ = io.WriteString(c.out, delta)
+	fmt.Fprint(c.out, delta)
 }
 
 // reasoning writes a part of the model's reasoning, dimmed, if standard error is a terminal.
@@ -103,7 +103,7 @@ func (c *console) reasoning(delta string) {
 		fmt.Fprint(c.err, "\x1b[2m")
 		c.thinking = true
 	}
-	_, _ = io.WriteString(c.err, visible(delta))
+	fmt.Fprint(c.err, visible(delta))
 }
 
 // step begins a new part of the answer.

@@ -6,10 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/agent"
+	"github.com/mortise-dev/mortise/background"
 	"github.com/mortise-dev/mortise/mailbox"
 	"github.com/mortise-dev/mortise/mailbox/agentrun"
 	"github.com/mortise-dev/mortise/serve"
@@ -118,7 +120,9 @@ func (v *live) execute(ctx context.Context, r mailbox.Request) (run mailbox.Run,
 	defer cancel()
 	stop := context.AfterFunc(ctx, func() {
 		time.AfterFunc(closeTimeout, cancel)
-		_ = v.cancel(ctx, sub.Run) // its end is in the stream
+		if err := v.cancel(ctx, sub.Run); err != nil { // else its end is in the stream
+			v.out.say("the run could not be interrupted: %v", err)
+		}
 	})
 	defer stop()
 	if d, _, err = box.Queue().Dispatch(after, sub.Dispatch); err != nil {
@@ -205,7 +209,8 @@ const compactionPatience = 30 * time.Second
 // await waits for a compaction of the thread, so that a thread whose runs are short is compacted, too. Its result
 // reaches the thread's next run.
 func (v *live) await(ctx context.Context, thread string) {
-	if v.p.cfg.home == nil || len(v.p.runtime.Tasks().LiveTasks(thread)) == 0 {
+	under := func(i background.Info) bool { return !i.Status.Terminal() }
+	if v.p.cfg.home == nil || !slices.ContainsFunc(v.p.runtime.Tasks().List(thread), under) {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, compactionPatience)

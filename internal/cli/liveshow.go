@@ -40,7 +40,7 @@ func (v *live) show(e mailbox.Event) {
 		v.out.reasoning(event.Delta)
 	case agent.EventToolCallReady:
 		v.note("tool %s", callLine(event.Call))
-	case agent.EventToolCallDone:
+	case agent.EventToolCallDone, agent.EventToolCallResumed:
 		v.note("%s", resultLine(event.Call, event.Result))
 	case agent.EventToolCallCancel:
 		v.note("  not executed: %s", plain(event.Reason, shownResult))

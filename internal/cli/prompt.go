@@ -2,7 +2,7 @@ package cli
 
 import (
 	"bytes"
-	"cmp"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -16,37 +16,69 @@ import (
 // maxPrompt bounds what is read from standard input as a prompt, in bytes.
 const maxPrompt = 8 << 20
 
-// Flags of mortise run that are for one of its two uses.
+// use is what mortise run is used for.
+type use string
+
+// Uses of mortise run, as errors name them.
 const (
-	liveFlags   = "thread agent model approve json"
-	replayFlags = "output conversation pace lenient record-dir no-record session-dir strict"
+	useUnknown use = ""
+	usePrompt  use = "a prompt"
+	useReplay  use = "a recording"
 )
 
-// promptOf reports whether the argument of mortise run is a prompt, and returns it. An existing file or folder is a recording, and so
-// is JSON on standard input, which is returned to be read again.
-func promptOf(in io.Reader, arg string) (prompt string, again io.Reader, live bool, err error) {
-	if arg == "-" {
-		return promptFrom(in)
+// useOf is what the flags say. Those of both uses contradict each other.
+func useOf(flags *pflag.FlagSet) (use, error) {
+	const live, replay = "thread agent model approve json", "output conversation pace lenient record-dir no-record session-dir strict"
+	found, by := useUnknown, ""
+	for _, of := range []struct {
+		use   use
+		names string
+	}{{usePrompt, live}, {useReplay, replay}} {
+		for name := range strings.FieldsSeq(of.names) {
+			switch {
+			case !flags.Changed(name):
+			case found != useUnknown && found != of.use:
+				return "", with(ExitUsage, fmt.Errorf("run: --%s is for %s, and --%s for %s", by, found, name, of.use))
+			default:
+				found, by = of.use, name
+			}
+		}
 	}
-	if _, err := os.Stat(arg); err == nil || missingFile(arg) {
+	return found, nil
+}
+
+// promptOf returns the prompt if the argument of mortise run is one. An existing file or folder is a recording, as is JSON on
+// standard input, which can be read again. What flags say decides about all else.
+func promptOf(in io.Reader, arg string, as use) (prompt string, again io.Reader, live bool, err error) {
+	if arg == "-" && as == useReplay {
 		return "", in, false, nil
 	}
-	if strings.TrimSpace(arg) == "" {
-		return "", in, false, with(ExitUsage, fmt.Errorf("run: the prompt is empty; write what the agent should do"))
+	if arg == "-" {
+		return promptFrom(in, as)
+	}
+	_, failed := os.Stat(arg)
+	switch {
+	case failed == nil && as == usePrompt:
+		return "", in, false, with(ExitUsage, fmt.Errorf("run: %s is there: an argument that is a file or folder is a recording; to send its name as a prompt, use standard input: mortise run -", exact(arg)))
+	case failed == nil, as == useReplay, missingFile(arg):
+		return "", in, false, nil
+	case strings.TrimSpace(arg) == "":
+		return "", in, false, with(ExitUsage, errors.New("run: the prompt is empty; write what the agent should do"))
 	}
 	return arg, in, true, nil
 }
 
-func promptFrom(in io.Reader) (prompt string, again io.Reader, live bool, err error) {
+func promptFrom(in io.Reader, as use) (prompt string, again io.Reader, live bool, err error) {
 	head := make([]byte, 512)
 	n, err := io.ReadFull(in, head)
 	head = head[:n]
 	again = io.MultiReader(bytes.NewReader(head), in)
-	if start := bytes.TrimLeft(head, "\ufeff \t\r\n"); len(start) > 0 && (start[0] == '{' || start[0] == '[') {
-		return "", again, false, nil
+	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+		return "", nil, false, with(ExitSession, fmt.Errorf("standard input: %w", err))
 	}
-	if err != nil && n == 0 && err != io.EOF { //nolint:errorlint // of ReadFull
-		return "", again, false, with(ExitSession, fmt.Errorf("standard input: %w", err))
+	start := bytes.TrimLeft(head, "\ufeff \t\r\n")
+	if as != usePrompt && len(start) > 0 && (start[0] == '{' || start[0] == '[') {
+		return "", again, false, nil
 	}
 	text, err := io.ReadAll(io.LimitReader(again, maxPrompt+1))
 	switch {
@@ -55,7 +87,7 @@ func promptFrom(in io.Reader) (prompt string, again io.Reader, live bool, err er
 	case len(text) > maxPrompt:
 		return "", nil, false, with(ExitUsage, fmt.Errorf("standard input: a prompt has at most %d MiB", maxPrompt>>20))
 	case len(bytes.TrimSpace(text)) == 0:
-		return "", nil, false, with(ExitUsage, fmt.Errorf("standard input: is empty; write a prompt or a recording to it"))
+		return "", nil, false, with(ExitUsage, errors.New("standard input: is empty; write a prompt or a recording to it"))
 	}
 	return string(text), in, true, nil
 }
@@ -66,19 +98,4 @@ func missingFile(arg string) bool {
 		return false
 	}
 	return strings.ContainsAny(arg, `/\`) || regexp.MustCompile(`^\.[A-Za-z][A-Za-z0-9]{0,6}$`).MatchString(filepath.Ext(arg))
-}
-
-// checkFlags refuses flags of the other use of mortise run.
-func checkFlags(flags *pflag.FlagSet, live bool) error {
-	other, what := replayFlags, "a recording, and the argument is a prompt"
-	if !live {
-		other, what = liveFlags, "a prompt, and the argument is a recording"
-	}
-	var err error
-	for name := range strings.FieldsSeq(other) {
-		if flags.Changed(name) {
-			err = cmp.Or(err, with(ExitUsage, fmt.Errorf("run: --%s is for %s", name, what)))
-		}
-	}
-	return err
 }

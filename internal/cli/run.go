@@ -119,10 +119,11 @@ func newRun(s Streams) *cobra.Command {
 
 // runEither is mortise run.
 func runEither(cmd *cobra.Command, s Streams, arg string, o runOptions) error {
-	prompt, in, live, err := promptOf(s.In, arg)
-	if err == nil {
-		err = checkFlags(cmd.Flags(), live)
+	as, err := useOf(cmd.Flags())
+	if err != nil {
+		return err
 	}
+	prompt, in, live, err := promptOf(s.In, arg, as)
 	switch {
 	case err != nil:
 		return err
