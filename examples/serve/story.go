@@ -33,7 +33,7 @@ func tell(ctx context.Context, out io.Writer, root string) (err error) {
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	model := &script{swapped: make(chan struct{})}
 	swapped := sync.OnceFunc(func() { close(model.swapped) })
-	provider, err := providertest.New(providertest.Config{Reply: model.reply})
+	provider, err := providertest.New(providertest.Config{Reply: model.reply}) //nolint:contextcheck // it is closed below
 	if err != nil {
 		return err
 	}

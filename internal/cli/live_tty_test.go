@@ -250,23 +250,28 @@ func TestRun_environment(t *testing.T) {
 	}{
 		"anthropic": {
 			[]string{"ANTHROPIC_API_KEY=" + p.Key(), "ANTHROPIC_BASE_URL=" + p.URL()},
-			[]string{"run", "hello"}, cli.ExitOK, "anthropic.messages heard hello", "model claude-sonnet-4-5 of anthropic at http://127.0.0.1",
+			[]string{"run", "hello"},
+			cli.ExitOK, "anthropic.messages heard hello", "model claude-sonnet-4-5 of anthropic at http://127.0.0.1",
 		},
 		"openai": {
 			[]string{"OPENAI_API_KEY=" + p.Key(), "OPENAI_BASE_URL=" + p.URL() + "/v1"},
-			[]string{"run", "hello"}, cli.ExitOK, "openai.chat heard hello", "model gpt-5 of openai-chat",
+			[]string{"run", "hello"},
+			cli.ExitOK, "openai.chat heard hello", "model gpt-5 of openai-chat",
 		},
 		"by model": {
 			[]string{"ANTHROPIC_API_KEY=x", "OPENAI_API_KEY=" + p.Key(), "OPENAI_BASE_URL=" + p.URL() + "/v1"},
-			[]string{"run", "--model", "gpt-4.1", "hello"}, cli.ExitOK, "openai.chat heard hello", "model gpt-4.1",
+			[]string{"run", "--model", "gpt-4.1", "hello"},
+			cli.ExitOK, "openai.chat heard hello", "model gpt-4.1",
 		},
 		"local without a model": {
 			[]string{"OPENAI_BASE_URL=" + p.URL() + "/v1"},
-			[]string{"run", "hello"}, cli.ExitUsage, "", "--model: is missing; name a model of the server at http://127.0.0.1",
+			[]string{"run", "hello"},
+			cli.ExitUsage, "", "--model: is missing; name a model of the server at http://127.0.0.1",
 		},
 		"wrong key": {
 			[]string{"ANTHROPIC_API_KEY=wrong", "ANTHROPIC_BASE_URL=" + p.URL()},
-			[]string{"run", "hello"}, cli.ExitRun, "", "the run failed: ",
+			[]string{"run", "hello"},
+			cli.ExitRun, "", "the run failed: ",
 		},
 		"no key":    {nil, []string{"run", "hello"}, cli.ExitConfig, "", "export ANTHROPIC_API_KEY="},
 		"recording": {nil, []string{"run", "--quiet", session}, cli.ExitOK, "summarizers/hybrid", ""},

@@ -51,13 +51,15 @@ type program struct {
 // openProgram opens and connects what the config names. It must be closed also after an error.
 func openProgram(ctx context.Context, cfg *Config, logger *slog.Logger) (*program, error) {
 	p := &program{cfg: cfg, logger: logger, out: newProgress(io.Discard, true)}
-	return p, p.open(ctx, p.openStores, p.openModules, p.openServers, p.openRuntime, p.openServer)
+	err := p.open(ctx, p.openStores, p.openModules, p.openServers, p.openRuntime, p.openServer)
+	return p, err
 }
 
 // openLive is openProgram without a server.
 func openLive(ctx context.Context, cfg *Config, logger *slog.Logger, out *progress) (*program, error) {
 	p := &program{cfg: cfg, logger: logger, out: out, live: true}
-	return p, p.open(ctx, p.openStores, p.openModules, p.openServers, p.openRuntime)
+	err := p.open(ctx, p.openStores, p.openModules, p.openServers, p.openRuntime)
+	return p, err
 }
 
 func (p *program) open(ctx context.Context, steps ...func(context.Context) error) error {

@@ -236,7 +236,7 @@ func transcript(t *testing.T, path string) {
 	}
 }
 
-// TestDemo is what make demo runs.
+// TestDemo is what make demo-replay runs.
 func TestDemo(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"review.jsonl", "metering.jsonl"} {
