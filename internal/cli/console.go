@@ -132,7 +132,11 @@ func (c *console) event(e serve.Event) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	_, _ = c.out.Write(append(e.Data, '\n'))
+	text := string(e.Data)
+	if !c.raw {
+		text = visible(text) // it is JSON still
+	}
+	fmt.Fprintln(c.out, text)
 }
 
 // sum prints what a run has cost.
@@ -175,7 +179,11 @@ func escaped(s, keep string) string {
 	for _, r := range s { // invalid UTF-8 becomes U+FFFD
 		if unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Co) && !strings.ContainsRune(keep, r) {
 			quoted := strconv.QuoteRuneToASCII(r)
-			b.WriteString(quoted[1 : len(quoted)-1])
+			quoted = quoted[1 : len(quoted)-1]
+			if r == '\x7f' {
+				quoted = `\u007f` // as JSON has it
+			}
+			b.WriteString(quoted)
 			continue
 		}
 		b.WriteRune(r)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -13,9 +14,14 @@ import (
 	"testing"
 	"time"
 
+	runtime "github.com/mortise-dev/mortise"
 	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/internal/cli"
+	"github.com/mortise-dev/mortise/llm/anthropic"
 	"github.com/mortise-dev/mortise/llm/providertest"
+	"github.com/mortise-dev/mortise/mailbox"
+	"github.com/mortise-dev/mortise/mailbox/agentrun"
+	"github.com/mortise-dev/mortise/store/sqlitestore"
 )
 
 // provider is a fake of the vendors, which keeps what it was asked.
@@ -326,4 +332,45 @@ func TestRun_interrupted(t *testing.T) {
 	if code != cli.ExitInterrupted || !strings.Contains(stderr.String(), "mortise: interrupted") {
 		t.Errorf("exit code %d: %s", code, &stderr)
 	}
+}
+
+func noError(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestRun_leavesOthers: what a store has queued for a server stays queued.
+func TestRun_leavesOthers(t *testing.T) {
+	t.Parallel()
+	p := newProvider(t, func(providertest.Query) providertest.Answer { return said("hello") })
+	model, err := anthropic.New(anthropic.Config{BaseURL: p.URL(), Key: p.Key()})
+	noError(t, err)
+	path := filepath.Join(t.TempDir(), "mortise.db")
+	// server opens what a server has, which is not started.
+	server := func(use func(*mailbox.Mailbox)) {
+		store, err := sqlitestore.Open(t.Context(), sqlitestore.Config{Path: path})
+		noError(t, err)
+		r, err := runtime.New(t.Context(), runtime.Config{Agents: map[string]runtime.Agent{"clerk": {Model: model}}, Store: store})
+		noError(t, err)
+		use(r.Mailbox())
+		noError(t, errors.Join(r.Close(t.Context()), store.Close(t.Context())))
+	}
+	var queued mailbox.Submission
+	server(func(m *mailbox.Mailbox) {
+		input, err := agentrun.Inputs(abi.Message{Role: abi.RoleUser, Content: []abi.ContentBlock{abi.Text("later")}})
+		noError(t, err)
+		queued, err = m.SubmitBackground(t.Context(), mailbox.Request{Thread: "other", Messages: input})
+		noError(t, err)
+	})
+	if code, _, stderr := mortise(t.Context(), "", "run", "-c", p.config(t, ""), "--store", path, "hi"); code != cli.ExitOK {
+		t.Errorf("exit code %d: %s", code, stderr)
+	}
+	server(func(m *mailbox.Mailbox) {
+		d, _, err := m.Queue().Dispatch(t.Context(), queued.Dispatch)
+		if err != nil || d.Status != mailbox.Queued || len(p.queries()) != 1 {
+			t.Errorf("%s %v after %d requests", d.Status, err, len(p.queries()))
+		}
+	})
 }

@@ -169,21 +169,25 @@ func TestRun_hostile(t *testing.T) {
 			},
 		}
 	})
-	s := newScreen(t)
-	code := s.run(t.Context(), "run", "-c", p.config(t, ""), "Pay "+evil)
-	s.await(t, "all = allow")
-	s.types(t, "a "+"\"paid\"")
-	if got := <-code; got != cli.ExitOK {
-		t.Errorf("exit code %d", got)
-	}
-	text := s.end()
-	for i, r := range strings.ReplaceAll(text, "\r\n", "\n") { // the terminal makes \r\n of \n
-		if r != '\n' && r != '\t' && unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl) {
-			t.Fatalf("%U at %d: %q", r, i, text)
+	cfg := p.config(t, "")
+	const shown = `done \x1b]0;owned\a\x1b[2J\u009b31m\rover\b\b\u007f\u202eright\u2066\u2028 end`
+	for flag, want := range map[string]string{"--log-level=info": shown, "--json": `\u009b31m`} {
+		s := newScreen(t)
+		code := s.run(t.Context(), "run", flag, "-c", cfg, "Pay "+evil)
+		s.await(t, "all = allow")
+		s.types(t, `a "paid"`)
+		if got := <-code; got != cli.ExitOK {
+			t.Errorf("%s: exit code %d", flag, got)
 		}
-	}
-	if !strings.Contains(text, `done \x1b]0;owned\a\x1b[2J\u009b31m\rover\b\b\x7f\u202eright\u2066\u2028 end`) {
-		t.Errorf("%q", text)
+		text := strings.ReplaceAll(s.end(), "\r\n", "\n") // the terminal makes \r\n of \n
+		for i, r := range text {
+			if r != '\n' && r != '\t' && unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl) {
+				t.Fatalf("%s: %U at %d: %q", flag, r, i, text)
+			}
+		}
+		if !strings.Contains(text, want) {
+			t.Errorf("%s: no %q in %q", flag, want, text)
+		}
 	}
 }
 

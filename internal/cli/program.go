@@ -115,6 +115,9 @@ func (p *program) openOutbox(ctx context.Context) (err error) {
 	case h == nil:
 	case isFile(h):
 		p.outbox, p.lock, err = h.outbox(ctx, "")
+		if errors.Is(err, outbox.ErrLocked) {
+			return fmt.Errorf("store: %w: another process uses this file; use its API, name another file, or use a NATS or PostgreSQL store", err)
+		}
 		if err != nil {
 			return fmt.Errorf("store: %w", err)
 		}
