@@ -24,7 +24,11 @@ tests = @mkdir -p bin; rm -f $(SKIPPED); echo "$(GO) test $(1) ./..."; \
 list-skipped = if test -s $(SKIPPED); then echo "SKIPPED:"; sort -u $(SKIPPED) | sed 's/^/  /'; else echo "no test was skipped"; fi
 
 .PHONY: demo
-demo: ## replay a recorded session through plugins and background compaction
+demo: ## mortise serve at work, offline: runs, compactions, a swap and its roll-back
+	$(GO) run ./examples/serve
+
+.PHONY: demo-replay
+demo-replay: ## replay a recorded session through plugins and background compaction
 	$(GO) run ./cmd/mortise run --config examples/mortise.yaml examples/sessions/review.jsonl
 
 .PHONY: test

@@ -19,6 +19,12 @@ type Event struct {
 	Fields map[string]json.RawMessage
 }
 
+// JSON is the event on the wire.
+func (e *Event) JSON() string {
+	data, _ := json.Marshal(e.Fields) //nolint:errchkjson // all of it was JSON
+	return string(data)
+}
+
 // Decode reads the fields that v has.
 func (e *Event) Decode(v any) error {
 	data, err := json.Marshal(e.Fields)
@@ -48,7 +54,7 @@ func (s *Server) Follow(ctx context.Context, run string, each func(context.Conte
 	}
 	defer leave()
 	f := &follower{s: s, run: run, thread: r.Thread, idle: func() error { return nil }}
-	f.send = func(f frame) error { return each(ctx, Event{ID: f.id.String(), Type: f.name, Fields: f.data}) }
+	f.send = func(f frame) error { return each(ctx, f.event()) }
 	for err = errSlow; errors.Is(err, errSlow); { // it continues where it was
 		f.caught = false
 		err = f.follow(ctx)

@@ -34,6 +34,10 @@ type program struct {
 	server    *serve.Server
 	telemetry telemetry
 
+	// live is a program that executes one run for the terminal and serves nobody.
+	live bool
+	out  *progress // of the compilation of modules
+
 	store   mailbox.Store
 	records record.Store // nil keeps none
 	outbox  outbox.Store
@@ -44,14 +48,25 @@ type program struct {
 
 // openProgram opens and connects what the config names. It must be closed also after an error.
 func openProgram(ctx context.Context, cfg *Config, logger *slog.Logger) (*program, error) {
-	p := &program{cfg: cfg, logger: logger}
-	steps := []func(context.Context) error{p.openStores, p.openTelemetry, p.openModules, p.openServers, p.openRuntime, p.openServer}
+	p := &program{cfg: cfg, logger: logger, out: newProgress(io.Discard, true)}
+	err := p.open(ctx, p.openStores, p.openTelemetry, p.openModules, p.openServers, p.openRuntime, p.openServer)
+	return p, err
+}
+
+// openLive is openProgram without a server.
+func openLive(ctx context.Context, cfg *Config, logger *slog.Logger, out *progress) (*program, error) {
+	p := &program{cfg: cfg, logger: logger, out: out, live: true}
+	err := p.open(ctx, p.openStores, p.openTelemetry, p.openModules, p.openServers, p.openRuntime)
+	return p, err
+}
+
+func (p *program) open(ctx context.Context, steps ...func(context.Context) error) error {
 	for _, step := range steps {
 		if err := step(ctx); err != nil {
-			return p, with(ExitConfig, err)
+			return with(ExitConfig, err)
 		}
 	}
-	return p, nil
+	return nil
 }
 
 // openStores opens the store of the config. Without one everything is kept in memory.
@@ -61,17 +76,27 @@ func (p *program) openStores(ctx context.Context) (err error) {
 	}
 	h := p.cfg.home
 	if h == nil {
-		p.logger.WarnContext(ctx, "no store: runs and threads are lost when the process ends")
+		if !p.live {
+			p.logger.WarnContext(ctx, "no store: runs and threads are lost when the process ends")
+		}
 		p.store = memstore.New()
 		return p.openOutbox(ctx)
 	}
 	p.store = h.threads()
 	if !p.cfg.Record.Disabled {
-		if p.records, err = h.records(ctx, record.Config{Keep: p.cfg.Record.Keep, Source: "serve"}); err != nil {
+		if p.records, err = h.records(ctx, record.Config{Keep: p.cfg.Record.Keep, Source: p.source()}); err != nil {
 			return fmt.Errorf("store: %w", err)
 		}
 	}
 	return p.openOutbox(ctx)
+}
+
+// source is how decision records name the command.
+func (p *program) source() string {
+	if p.live {
+		return "run"
+	}
+	return "serve"
 }
 
 // openOutbox opens the outbox of this process: in the folder of tasks if there is one, and else
@@ -88,6 +113,9 @@ func (p *program) openOutbox(ctx context.Context) (err error) {
 	case h == nil:
 	case isFile(h):
 		p.outbox, p.lock, err = h.outbox(ctx, "")
+		if errors.Is(err, outbox.ErrLocked) {
+			return fmt.Errorf("store: %w: another process uses this file; use its API, name another file, or use a NATS or PostgreSQL store", err)
+		}
 		if err != nil {
 			return fmt.Errorf("store: %w", err)
 		}
@@ -110,7 +138,7 @@ func (p *program) openModules(ctx context.Context) (err error) {
 	}
 	c := newCollector()
 	c.swapped = func(e host.SwapEvent) { p.modules.rolledBack(e) }
-	p.parts, err = assemble(ctx, p.cfg, p.logger, newProgress(io.Discard, true), c)
+	p.parts, err = assemble(ctx, p.cfg, p.logger, p.out, c)
 	if err == nil {
 		p.modules = newModules(p.parts)
 	}
@@ -152,6 +180,9 @@ func (p *program) openRuntime(ctx context.Context) error {
 			return err
 		}
 		cfg.Compaction = &c
+	}
+	if p.live {
+		liveMailbox(&cfg.Mailbox)
 	}
 	p.runtime, err = mortise.New(ctx, cfg)
 	return err

@@ -233,8 +233,9 @@ func TestLenientKeepsTheRest(t *testing.T) {
 func TestBadCommandLines(t *testing.T) {
 	t.Parallel()
 	for args, says := range map[string]string{
-		"run":                    "mortise: run: SESSION is missing; write mortise run SESSION; mortise run --help says more",
-		"run a b":                `mortise: run: takes one SESSION, and got 2: ["a" "b"]`,
+		"run":                    "mortise: run: PROMPT or SESSION is missing; write mortise run PROMPT or SESSION; mortise run --help says more",
+		"run a b":                `mortise: run: takes one PROMPT or SESSION, and got 2: ["a" "b"]; put a prompt in quotes`,
+		"run --json --pace 1s x": "mortise: run: --json is for a prompt, and --pace for a recording",
 		"run --output xml x":     `--output "xml": must be table or json`,
 		"run --no-such x":        "mortise: run: unknown flag: --no-such; mortise run --help says more",
 		"run --outptu json x":    "mortise: run: unknown flag: --outptu; did you mean --output?",

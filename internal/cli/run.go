@@ -32,53 +32,76 @@ type runOptions struct {
 	noRecord     bool
 	sessionDir   string
 	store        string
+
+	// The rest is for prompts.
+	thread  string
+	agent   string
+	model   string
+	approve string
+	json    bool
 }
 
-const runLong = `Replay a recorded session: the user, the model and the tools say what they said
-then; phases fire, plugins run, and compaction happens beside it, as they would
-live. At the end a report says who did what.
+const runLong = `Run an agent on a prompt, or replay a recorded session. An argument that is a file, or
+looks like the path of one, is a recording; everything else is a prompt. - reads
+either from standard input: JSON is a recording.
 
-SESSION is a file, or - for standard input. Its format is found by content: pi
-and Claude Code sessions, message lists of OpenAI, Anthropic, the AI SDK and
-Bedrock, mini-swe-agent, tau-bench, BFCL memory, QMSum. A file with several
-conversations is replayed one after the other.
+PROMPT runs the agent of the config as mortise serve does, without serving. Without a
+mortise.yaml it takes the model of ANTHROPIC_API_KEY or OPENAI_API_KEY (and
+ANTHROPIC_BASE_URL or OPENAI_BASE_URL) and the bundled compaction policies. The
+answer goes to standard output as it comes; calls of tools, compactions and
+questions go to standard error. On a terminal you are asked about calls that need an
+approval; elsewhere they are denied, unless --approve always. With a store the
+thread is kept, and --thread continues it. Ctrl-C ends the run; a second one ends
+the process.
 
-Progress goes to standard error, the report to standard output. What each plugin
-decided is kept in a folder of the user's own; mortise explain RUN prints it.
+SESSION replays: the user, the model and the tools say what they said then; phases
+fire, plugins run, and compaction happens in the background, as they would live. At the end
+a report says who did what. The format is found by content: pi and Claude Code
+sessions, message lists of OpenAI, Anthropic, the AI SDK and Bedrock, mini-swe-agent,
+tau-bench, BFCL memory, QMSum. A file with several conversations is replayed one after
+the other. Progress goes to standard error, the report to standard output. What each
+plugin decided is kept in a folder of the user's own; mortise explain RUN prints it.
 
 --store keeps messages, compactions and decisions in one SQLite file, on NATS
 (nats://HOST:4222/NAME?replicas=3) or in PostgreSQL
 (postgres://USER@HOST/DATABASE?sslmode=verify-full&schema=NAME), which mortise
 compact show, compact undo and explain read. Passwords can be in the environment
-(PGPASSWORD) or a password file, as for every client of PostgreSQL. A conversation
-that is there already goes on: what the recording has more is played.
+(PGPASSWORD) or a password file, as for every client of PostgreSQL. A replayed conversation
+that is there already continues: what the recording has more is played.
 
-When standard error is not a terminal, SIGHUP swaps the modules whose files have
+In a replay whose standard error is not a terminal, SIGHUP swaps the modules whose files have
 changed, while the run continues; one that cannot take over is refused, and one
 that fails afterwards is rolled back. A SIGHUP that arrives while modules are
 loaded waits for that. The config is not read again. On a terminal SIGHUP means
 that the terminal is gone: the run ends as at Ctrl-C.
 
-Exit codes: 0 done, 1 a run failed (with --strict also a plugin or policy), 2 wrong
-command line or nothing of that name, 3 wrong config, 4 unreadable session, 5 a
-module failed to load, 130 interrupted (the report is partial).`
+Exit codes: 0 done, 1 a run failed or was stopped (with --strict also a plugin or
+policy), 2 wrong command line or nothing of that name, 3 wrong config or no model, 4
+unreadable session, 5 a module failed to load, 130 interrupted (the report is partial).`
 
 func newRun(s Streams) *cobra.Command {
 	var o runOptions
 	cmd := &cobra.Command{
-		Use:   "run SESSION",
-		Short: "Replay a recorded session through plugins and compaction",
+		Use:   "run PROMPT|SESSION",
+		Short: "Run an agent on a prompt, or replay a recorded session",
 		Long:  runLong,
-		Example: `  mortise run --config examples/mortise.yaml examples/sessions/review.jsonl
+		Example: `  mortise run "What is a write-ahead log?"
+  mortise run --store mortise.db --thread t1 "And how do I fix it?"
+  mortise run --config examples/mortise.yaml examples/sessions/review.jsonl
   mortise run --output json session.jsonl > report.json`,
-		Args: takesOne("SESSION"),
+		Args: takesOne("PROMPT or SESSION", "put a prompt in quotes"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			o.paceSet, o.session = cmd.Flags().Changed("pace"), args[0]
-			o.logSet = cmd.Flags().Changed("log-level")
-			return runSession(cmd.Context(), s, args[0], o)
+			f := cmd.Flags()
+			o.paceSet, o.session, o.logSet = f.Changed("pace"), args[0], f.Changed("log-level")
+			return runEither(cmd, s, args[0], o)
 		},
 	}
 	f := cmd.Flags()
+	f.StringVar(&o.thread, "thread", "", "prompt: continue this thread of the store")
+	f.StringVar(&o.agent, "agent", "", "prompt: an agent of the config (default default_agent)")
+	f.StringVar(&o.model, "model", "", "prompt: a model of the config, or the provider's name of another one")
+	f.StringVar(&o.approve, "approve", "", "prompt: ask, always or never allow calls that need an approval (default ask on a terminal, else never)")
+	f.BoolVar(&o.json, "json", false, "prompt: print the events of the run as lines of JSON, as docs/http.md has them")
 	f.StringVarP(&o.config, "config", "c", "", "config file (default mortise.yaml in the current folder)")
 	f.StringVarP(&o.output, "output", "o", "table", "report as table or json")
 	f.StringVar(&o.conversation, "conversation", "", "replay only the conversation with this id")
@@ -94,7 +117,24 @@ func newRun(s Streams) *cobra.Command {
 	return cmd
 }
 
-// runSession is mortise run.
+// runEither is mortise run.
+func runEither(cmd *cobra.Command, s Streams, arg string, o runOptions) error {
+	as, err := useOf(cmd.Flags())
+	if err != nil {
+		return err
+	}
+	prompt, in, live, err := promptOf(s.In, arg, as)
+	switch {
+	case err != nil:
+		return err
+	case live:
+		return runLive(cmd.Context(), s, prompt, o)
+	}
+	s.In = in
+	return runSession(cmd.Context(), s, arg, o)
+}
+
+// runSession is mortise run SESSION.
 func runSession(ctx context.Context, s Streams, path string, o runOptions) error {
 	start := time.Now()
 	if o.output != "table" && o.output != "json" {
@@ -104,7 +144,7 @@ func runSession(ctx context.Context, s Streams, path string, o runOptions) error
 	if err := level.UnmarshalText([]byte(o.logLevel)); err != nil {
 		return with(ExitUsage, fmt.Errorf("--log-level %q: must be debug, info, warn or error", o.logLevel))
 	}
-	cfg, err := loadConfig(o.config)
+	cfg, err := loadOrBundled(o.config)
 	if err != nil {
 		return with(ExitConfig, err)
 	}
@@ -183,7 +223,7 @@ func readSession(in io.Reader, path string, o runOptions) (*transcript.File, err
 		case errors.As(err, &line) && !o.lenient:
 			mend = "; --lenient leaves broken lines out"
 		case errors.Is(err, os.ErrNotExist):
-			mend = "; check the path, or write - for standard input"
+			mend = "; check the path; a prompt that looks like one can come from standard input: mortise run -"
 		case failed == nil && info.IsDir():
 			mend = "; name a file in this folder"
 		}

@@ -252,7 +252,7 @@ func transcript(t *testing.T, path string) (due, compacted int) {
 	return due, compacted
 }
 
-// TestDemo is what make demo runs.
+// TestDemo is what make demo-replay runs.
 func TestDemo(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"review.jsonl", "metering.jsonl"} {

@@ -9,7 +9,7 @@ import (
 )
 
 // takesOne demands one argument, and says which when it is not there.
-func takesOne(name string) cobra.PositionalArgs {
+func takesOne(name string, hints ...string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		switch len(args) {
 		case 1:
@@ -17,7 +17,8 @@ func takesOne(name string) cobra.PositionalArgs {
 		case 0:
 			return fmt.Errorf("%s%s is missing; write %s %s%s", of(cmd), name, cmd.CommandPath(), name, more(cmd))
 		default:
-			return fmt.Errorf("%stakes one %s, and got %d: %s%s", of(cmd), name, len(args), clip(fmt.Sprintf("%q", args), 200), more(cmd))
+			hint := strings.Join(append([]string{clip(fmt.Sprintf("%q", args), 200)}, hints...), "; ")
+			return fmt.Errorf("%stakes one %s, and got %d: %s%s", of(cmd), name, len(args), hint, more(cmd))
 		}
 	}
 }

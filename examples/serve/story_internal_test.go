@@ -1,0 +1,68 @@
+package main
+
+import (
+	"context"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) {
+	beChild()
+	goleak.VerifyTestMain(m)
+}
+
+// TestStory runs what make demo shows, and checks what it says.
+func TestStory(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	var out strings.Builder
+	if err := tell(ctx, &out, "../.."); err != nil {
+		t.Fatalf("%v\n%s", err, &out)
+	}
+	text := out.String()
+	last := 0
+	for _, want := range []string{ // in this order
+		`THE MODEL IS A STAND-IN`,
+		`step 1: mcp__files__read docs/performance.md part 0: success`,
+		`compaction_started    the policy summarizes \d+ messages of \d+ tokens in the background; the run continues`,
+		`settled               natural: I have read docs/performance.md`,
+		`step 1: mcp__files__read docs/capabilities.md`,
+		`--data-binary @README.md \$ADMIN/v1/policies/summarizer\n     422 .*is not WebAssembly.*stays`,
+		`--data-binary @fixed.wasm \$ADMIN/v1/policies/summarizer\n     200 `,
+		`POST \$ADMIN/v1/policies/summarizer/rollback\n     200 `,
+		`settled               natural: I have read docs/compaction.md`,
+		`30 requests were billed`,
+	} {
+		at := regexp.MustCompile(want).FindStringIndex(text[last:])
+		if at == nil {
+			t.Fatalf("no %q after byte %d of\n%s", want, last, text)
+		}
+		last += at[1]
+	}
+	swapped := regexp.MustCompile(`compaction_swapped    through the inbox after \S+: \d+ -> \d+ tokens; (\d+) %`).FindAllStringSubmatchIndex(text, -1)
+	// When a compaction is swapped in depends on the machine. The poor policy keeps nothing, and no other one does so.
+	poor, good := 0, 0
+	for _, m := range swapped {
+		if text[m[2]:m[3]] != "0" {
+			good++
+			continue
+		}
+		poor++
+		if m[0] < strings.Index(text, "fixed.wasm") {
+			t.Errorf("nothing survived a compaction before the swap:\n%s", text)
+		}
+	}
+	if poor == 0 || good == 0 {
+		t.Errorf("%d compactions of the poor policy, %d of the other one:\n%s", poor, good, text)
+	}
+	for _, never := range []string{"compaction_failed", "compaction_refused"} {
+		if strings.Contains(text, never) {
+			t.Errorf("there is a %s in\n%s", never, text)
+		}
+	}
+}
