@@ -109,7 +109,7 @@ func (c Config) checked() (Config, error) {
 		if c.Agents[name].Model == nil {
 			return c, fmt.Errorf("agent %.80q: Model is nil", name)
 		}
-		if _, err := c.hooks(c.Agents[name], nil, nil); err != nil {
+		if _, err := setupOf(&c).hooks(c.Agents[name], c.Logger, nil, nil); err != nil {
 			return c, fmt.Errorf("agent %.80q: %w", name, err)
 		}
 	}
@@ -120,11 +120,4 @@ func (c Config) checked() (Config, error) {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
 	return c, nil
-}
-
-// hooks makes the phase runtime of an agent.
-func (c *Config) hooks(a Agent, builtins []phases.Plugin, note func(phases.Record)) (*phases.Runtime, error) {
-	return phases.New(phases.Config{
-		Plugins: c.Plugins, Builtins: builtins, Active: a.Plugins, HookTimeout: c.HookTimeout, Record: note, Logger: c.Logger,
-	})
 }

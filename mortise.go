@@ -27,7 +27,8 @@ type Runtime struct {
 
 	observers observers
 
-	mu sync.Mutex
+	mu    sync.Mutex
+	setup *setup
 	// live are the executions in this process, by thread.
 	live map[string]*execution
 }
@@ -38,7 +39,9 @@ func New(ctx context.Context, cfg Config) (*Runtime, error) {
 	if err != nil {
 		return nil, fmt.Errorf("mortise: %w", err)
 	}
-	r := &Runtime{cfg: cfg, observers: append(slices.Clone(cfg.Observers), story(cfg.Logger)), live: make(map[string]*execution)}
+	r := &Runtime{
+		cfg: cfg, setup: setupOf(&cfg), observers: append(slices.Clone(cfg.Observers), story(cfg.Logger)), live: make(map[string]*execution),
+	}
 	if err := r.connect(ctx); err != nil {
 		return nil, fmt.Errorf("mortise: %w", errors.Join(err, r.Close(ctx)))
 	}
@@ -77,6 +80,7 @@ func (r *Runtime) connect(ctx context.Context) (err error) {
 	}
 	box := r.cfg.Mailbox
 	box.Store, box.Runtime, box.Wake, box.Logger = r.cfg.Store, runs{r.runs, r}, agentrun.Wake, cmp.Or(box.Logger, r.cfg.Logger)
+	box.Observers = append(slices.Clone(box.Observers), setups{r})
 	r.box, err = mailbox.New(ctx, box)
 	return err
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -41,19 +42,23 @@ func (x runs) Run(ctx context.Context, j *mailbox.Job) (mailbox.Result, error) {
 
 // agentOf configures the agent of one execution.
 func (r *Runtime) agentOf(ctx context.Context, j *mailbox.Job) (agent.Config, error) {
-	name := cmp.Or(j.Run.Agent, r.cfg.Default)
-	p, err := r.profile(ctx, j, name)
+	now, ok := ctx.Value(setupKey{}).(*setup)
+	if !ok {
+		return agent.Config{}, errors.New("mortise: the execution has no agents") // the mailbox observes each
+	}
+	name := cmp.Or(j.Run.Agent, now.byName)
+	p, err := r.profile(ctx, now, j, name)
 	if err != nil {
 		return agent.Config{}, err
 	}
-	own := r.cfg.Agents[name]
+	own := now.agents[name]
 	out := agent.Config{
 		Model: p.Model, Phases: p.Phases, Tools: p.Tools, SystemPrompt: p.SystemPrompt, ModelName: p.ModelName, Override: p.Override,
 		AgentID: name, MaxRounds: own.MaxRounds, Stop: own.Stop, Cost: own.Cost, Retry: own.Retry, Breaker: own.Breaker,
 		ToolTimeout: own.ToolTimeout, Observe: r.observers.inference,
 		Pending: r.tasks.HasBlocking, ToolContext: background.ToolContext, Words: r.cfg.Words,
 		Take:    func(ctx context.Context, thread string) (agent.Delivery, error) { return r.out.Take(ctx, thread) },
-		Resolve: func(ctx context.Context, id string) (agent.Profile, error) { return r.profile(ctx, j, id) },
+		Resolve: func(ctx context.Context, id string) (agent.Profile, error) { return r.profile(ctx, now, j, id) },
 		Listen:  func(ctx context.Context, e agent.Event) { r.listen(ctx, j, e) },
 		Logger:  r.cfg.Logger,
 	}
@@ -64,12 +69,12 @@ func (r *Runtime) agentOf(ctx context.Context, j *mailbox.Job) (agent.Config, er
 }
 
 // profile is an agent as an execution sees it.
-func (r *Runtime) profile(ctx context.Context, j *mailbox.Job, name string) (agent.Profile, error) {
-	own, ok := r.cfg.Agents[name]
+func (r *Runtime) profile(ctx context.Context, now *setup, j *mailbox.Job, name string) (agent.Profile, error) {
+	own, ok := now.agents[name]
 	if !ok {
 		return agent.Profile{}, fmt.Errorf("%w %.120q", agent.ErrNoAgent, name)
 	}
-	hooks, err := r.cfg.hooks(own, []phases.Plugin{r.tasks.Plugin()}, func(rec phases.Record) { r.decided(j, &rec) })
+	hooks, err := now.hooks(own, r.cfg.Logger, []phases.Plugin{r.tasks.Plugin()}, func(rec phases.Record) { r.decided(j, &rec) })
 	if err != nil {
 		return agent.Profile{}, err
 	}

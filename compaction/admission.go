@@ -204,7 +204,7 @@ func (c *Compactor) askPolicy(ctx context.Context, r *abi.AdmitRequest) (answer 
 			answer, err = nil, fmt.Errorf("compaction: the admission policy panicked: %v", p)
 		}
 	}()
-	answer, err = c.cfg.Admitter.Admit(ctx, r)
+	answer, err = c.conf().Admitter.Admit(ctx, r)
 	switch {
 	case err != nil:
 		return nil, err

@@ -62,12 +62,12 @@ func (c *Compactor) ready(t *thread, f *flight, r *Result) bool {
 	f.Result = r
 	// It is not thrown away because it is read late; but if its notice gets lost, it
 	// is swapped in after this.
-	f.deadline = c.cfg.Now().Add(c.cfg.Quota.Timeout)
+	f.deadline = c.conf().Now().Add(c.conf().Quota.Timeout)
 	if err := c.commit(t, holds(f.ID), func(s *State) {
 		held := f.InFlight
 		s.InFlight = &held
 	}); err != nil {
-		c.cfg.Logger.Warn("a summary could not be stored before it is swapped in", "thread_id", t.id, "error", err)
+		c.conf().Logger.Warn("a summary could not be stored before it is swapped in", "thread_id", t.id, "error", err)
 	}
 	return true
 }
@@ -131,11 +131,11 @@ func checkPart(r *abi.SummarizeRequest, s *abi.Summary) error {
 func (c *Compactor) part(ctx context.Context, t *thread, f *flight, r *abi.SummarizeRequest) (*abi.Summary, error) {
 	t.mu.Lock()
 	if t.flight == f {
-		f.deadline = c.cfg.Now().Add(c.cfg.Quota.Timeout)
+		f.deadline = c.conf().Now().Add(c.conf().Quota.Timeout)
 	}
 	t.mu.Unlock()
-	late := fmt.Errorf("compaction: timed out after %s", c.cfg.Quota.Timeout)
-	ctx, cancel := context.WithTimeoutCause(ctx, c.cfg.Quota.Timeout, late)
+	late := fmt.Errorf("compaction: timed out after %s", c.conf().Quota.Timeout)
+	ctx, cancel := context.WithTimeoutCause(ctx, c.conf().Quota.Timeout, late)
 	defer cancel()
 	s, err := c.ask(ctx, f, r)
 	if err != nil && errors.Is(context.Cause(ctx), late) {
@@ -151,9 +151,9 @@ func (c *Compactor) ask(ctx context.Context, f *flight, r *abi.SummarizeRequest)
 			err = fmt.Errorf("compaction: the summarizer panicked: %v", p)
 		}
 	}()
-	writer := c.cfg.Summarizer
+	writer := c.conf().Summarizer
 	if !f.main {
-		writer = c.cfg.Fallback
+		writer = c.conf().Fallback
 	}
 	s, err = writer.Summarize(ctx, r)
 	switch {

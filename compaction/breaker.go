@@ -34,13 +34,13 @@ type Judged interface {
 
 // refused passes a refusal on, unless another one wrote in the summarizer's place.
 func (c *Compactor) refused(f *flight, reason string) {
-	if j, ok := c.cfg.Summarizer.(Judged); ok && f.main && f.Result.Note == "" {
+	if j, ok := c.conf().Summarizer.(Judged); ok && f.main && f.Result.Note == "" {
 		j.Refused(f.version, reason)
 	}
 }
 
 // version names what summarizes now, empty if there is only one.
-func (c *Compactor) version() string { return versionOf(c.cfg.Summarizer) }
+func (c *Compactor) version() string { return versionOf(c.conf().Summarizer) }
 
 // versionOf is the version of a policy that has some.
 func versionOf(policy any) string {
@@ -53,14 +53,14 @@ func versionOf(policy any) string {
 // open reports whether the fallback writes now. When the time is over the summarizer
 // gets one try.
 func (c *Compactor) open(t *thread) bool {
-	most, s := c.cfg.Policy.BreakerFailures, &t.state
-	return most > 0 && s.Broken >= most && s.BrokenVersion == c.version() && c.cfg.Now().Before(s.OpenUntil)
+	most, s := c.conf().Policy.BreakerFailures, &t.state
+	return most > 0 && s.Broken >= most && s.BrokenVersion == c.version() && c.conf().Now().Before(s.OpenUntil)
 }
 
 // broke counts a failure of the summarizer, and reports whether that opens the breaker. A failure
 // of a version that is no longer in use does not count.
 func (c *Compactor) broke(s *State, f *flight, permanent bool) bool {
-	most := c.cfg.Policy.BreakerFailures
+	most := c.conf().Policy.BreakerFailures
 	if !f.main || most < 0 || f.version != c.version() {
 		return false
 	}
@@ -74,7 +74,7 @@ func (c *Compactor) broke(s *State, f *flight, permanent bool) bool {
 	if s.Broken < most {
 		return false
 	}
-	s.OpenUntil = c.cfg.Now().Add(min(minOpen<<min(s.Broken-most, 16), maxOpen))
+	s.OpenUntil = c.conf().Now().Add(min(minOpen<<min(s.Broken-most, 16), maxOpen))
 	return true
 }
 
@@ -84,10 +84,10 @@ func (c *Compactor) opened(t *thread, f *flight, opened bool, reason string) {
 		return
 	}
 	failed := fmt.Sprintf("the summarizer failed %s in a row", times(t.state.Broken))
-	if v, ok := c.cfg.Summarizer.(Versioned); ok && v.RollBack(f.version, clip(failed+": "+reason)) {
+	if v, ok := c.conf().Summarizer.(Versioned); ok && v.RollBack(f.version, clip(failed+": "+reason)) {
 		return
 	}
-	c.observe(t, Event{Kind: EventBreaker, Policy: nameOf(c.cfg.Fallback), Reason: fmt.Sprintf(
+	c.observe(t, Event{Kind: EventBreaker, Policy: nameOf(c.conf().Fallback), Reason: fmt.Sprintf(
 		"%s; until %s the fallback writes", failed, t.state.OpenUntil.UTC().Format(time.RFC3339))})
 }
 

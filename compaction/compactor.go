@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -90,7 +91,7 @@ type Config struct {
 // that it is given only grow: it remembers what it read, so whoever changes a
 // message in a log must copy the log first.
 type Compactor struct {
-	cfg    Config
+	cfg    atomic.Pointer[Config] // never changed in place
 	scorer *Scorer
 
 	mu      sync.Mutex
@@ -99,17 +100,10 @@ type Compactor struct {
 
 // New checks the config and returns a compactor.
 func New(cfg Config) (*Compactor, error) {
-	if cfg.Summarizer == nil {
-		return nil, errors.New("compaction: Config.Summarizer is missing")
-	}
 	if cfg.Spawn == nil {
 		return nil, errors.New("compaction: Config.Spawn is missing")
 	}
-	var err error
-	if cfg.Policy, err = cfg.Policy.withDefaults(); err != nil {
-		return nil, err
-	}
-	if cfg.Quota, err = cfg.Quota.withDefaults(); err != nil {
+	if err := cfg.check(); err != nil {
 		return nil, err
 	}
 	if cfg.Fallback == nil {
@@ -127,12 +121,6 @@ func New(cfg Config) (*Compactor, error) {
 	if cfg.Signals == nil {
 		cfg.Signals = func() abi.Signals { return abi.Signals{} }
 	}
-	if cfg.Admitter == nil {
-		cfg.Admitter = Rules{}
-	}
-	if cfg.Cost == nil {
-		cfg.Cost = func(string, abi.Usage) float64 { return 0 }
-	}
 	if cfg.LiveTasks == nil {
 		cfg.LiveTasks = func(string) []string { return nil }
 	}
@@ -146,8 +134,45 @@ func New(cfg Config) (*Compactor, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Compactor{cfg: cfg, scorer: NewScorer(), threads: make(map[string]*thread)}, nil
+	c := &Compactor{scorer: NewScorer(), threads: make(map[string]*thread)}
+	c.cfg.Store(&cfg)
+	return c, nil
 }
+
+// check sets the defaults of what [Compactor.Reconfigure] takes.
+func (cfg *Config) check() (err error) {
+	if cfg.Summarizer == nil {
+		return errors.New("compaction: Config.Summarizer is missing")
+	}
+	if cfg.Admitter == nil {
+		cfg.Admitter = Rules{}
+	}
+	if cfg.Cost == nil {
+		cfg.Cost = func(string, abi.Usage) float64 { return 0 }
+	}
+	if cfg.Policy, err = cfg.Policy.withDefaults(); err != nil {
+		return err
+	}
+	cfg.Quota, err = cfg.Quota.withDefaults()
+	return err
+}
+
+// Reconfigure takes Policy, Quota, Summarizer, PolicyName, Admitter and Cost of cfg, for all threads, and
+// reads nothing else of it. A request to the summarizer before ends there; the next one of the same compaction
+// goes to the new one. After an error nothing has changed.
+func (c *Compactor) Reconfigure(cfg Config) error {
+	if err := cfg.check(); err != nil {
+		return err
+	}
+	next := *c.conf()
+	next.Policy, next.Quota, next.Admitter, next.Cost = cfg.Policy, cfg.Quota, cfg.Admitter, cfg.Cost
+	next.Summarizer, next.PolicyName = cfg.Summarizer, cfg.PolicyName
+	c.cfg.Store(&next)
+	return nil
+}
+
+// conf is the config that is in force.
+func (c *Compactor) conf() *Config { return c.cfg.Load() }
 
 // use locks a thread whose state was loaded, if the store lets it.
 func (c *Compactor) use(id string) *thread {
@@ -213,7 +238,7 @@ func (c *Compactor) follow(t *thread, log []abi.Message) {
 // look follows the log, and swaps in what waits for it.
 func (c *Compactor) look(t *thread, log []abi.Message) {
 	c.follow(t, log)
-	now := c.cfg.Now()
+	now := c.conf().Now()
 	if f := t.flight; f != nil && f.Result != nil && (f.orphan || now.After(f.deadline)) && !now.Before(f.retryAt) {
 		c.swap(t, log, f) // its notice was lost, or its process
 	}
@@ -227,7 +252,7 @@ func (c *Compactor) View(id string, log []abi.Message) []abi.Message {
 	defer t.mu.Unlock()
 	c.look(t, log)
 	view, estimate := t.view(log)
-	limit := c.cfg.Policy.WindowTokens - c.cfg.Policy.ReserveTokens
+	limit := c.conf().Policy.WindowTokens - c.conf().Policy.ReserveTokens
 	tokens := t.bill.apply(estimate)
 	if tokens <= limit {
 		t.fallback = false
@@ -259,13 +284,13 @@ func (t *thread) view(log []abi.Message) ([]abi.Message, int64) {
 // observe tells of an event, and keeps it. Steps of a run wait for it, so it comes
 // seldom: nothing is told twice in a row.
 func (c *Compactor) observe(t *thread, e Event) {
-	e.Thread, e.At, e.Reason = t.id, c.cfg.Now(), clip(e.Reason)
+	e.Thread, e.At, e.Reason = t.id, c.conf().Now(), clip(e.Reason)
 	if e.Model == "" {
-		e.Model = c.cfg.Model
+		e.Model = c.conf().Model
 	}
-	c.cfg.Observe(e)
-	if err := c.cfg.Store.Record(e); err != nil {
-		c.cfg.Logger.Warn("an event of a compaction could not be stored", "thread_id", t.id, "kind", string(e.Kind), "error", err)
+	c.conf().Observe(e)
+	if err := c.conf().Store.Record(e); err != nil {
+		c.conf().Logger.Warn("an event of a compaction could not be stored", "thread_id", t.id, "kind", string(e.Kind), "error", err)
 	}
 }
 

@@ -63,8 +63,8 @@ func (c *Compactor) seat(t *thread, f *flight) bool {
 	if t.flight != f {
 		return true // the reservation is lost, which is found out later
 	}
-	now := c.cfg.Now()
-	f.release = c.cfg.Limiter.take(now, now.Add(2*queueFactor*c.cfg.Quota.Timeout))
+	now := c.conf().Now()
+	f.release = c.conf().Limiter.take(now, now.Add(2*queueFactor*c.conf().Quota.Timeout))
 	return f.release != nil
 }
 
@@ -75,7 +75,7 @@ func (c *Compactor) offer(t *thread, f *flight) *abi.Compaction {
 	return &abi.Compaction{
 		ID: f.ID, Policy: f.Policy, FromID: f.Range.FromID, ToID: f.Range.ToID, Messages: len(f.source),
 		TokensBefore: f.Before, RangeTokens: f.Range.Tokens, Focus: t.focus,
-		ThresholdTokens: c.cfg.Policy.ThresholdTokens, WindowTokens: c.cfg.Policy.WindowTokens,
+		ThresholdTokens: c.conf().Policy.ThresholdTokens, WindowTokens: c.conf().Policy.WindowTokens,
 	}
 }
 
@@ -113,7 +113,7 @@ func (c *Compactor) ending(t *thread, f *flight, e *Event) {
 	out := abi.Compaction{
 		ID: f.ID, Policy: e.Policy, FromID: e.FromID, ToID: e.ToID, Messages: e.Messages,
 		TokensBefore: e.PreTokens, TokensAfter: e.PostTokens, RangeTokens: f.Range.Tokens,
-		ThresholdTokens: c.cfg.Policy.ThresholdTokens, WindowTokens: c.cfg.Policy.WindowTokens,
+		ThresholdTokens: c.conf().Policy.ThresholdTokens, WindowTokens: c.conf().Policy.WindowTokens,
 		Outcome: outcome, Reason: e.Reason,
 	}
 	if f.Result != nil && outcome != abi.CompactionFailed {

@@ -98,7 +98,7 @@ func orUnknown(s string) string {
 // fail gives the reservation back, ends the summarizer, and counts the failure.
 func (c *Compactor) fail(t *thread, f *flight, reason string, permanent bool) {
 	c.drop(t, f, reason)
-	now := c.cfg.Now()
+	now := c.conf().Now()
 	opened := false
 	c.clear(t, reason, func(s *State) {
 		s.Failures++
@@ -126,7 +126,7 @@ func (c *Compactor) end(f *flight, kind EventKind) Event {
 	return Event{
 		Kind: kind, TaskID: f.TaskID, AttemptID: f.ID, Attempt: f.Attempt, Policy: f.Policy,
 		FromID: f.Range.FromID, ToID: f.Range.ToID, Messages: f.Range.To - f.Range.From + 1,
-		StepsMeanwhile: f.steps, Duration: c.cfg.Now().Sub(f.started),
+		StepsMeanwhile: f.steps, Duration: c.conf().Now().Sub(f.started),
 	}
 }
 
@@ -175,7 +175,7 @@ func (c *Compactor) swap(t *thread, log []abi.Message, f *flight) {
 
 func (c *Compactor) marker(t *thread, f *flight) Marker {
 	m := Marker{
-		ID: f.ID, ThreadID: t.id, FromID: f.Range.FromID, ToID: f.Range.ToID, Summary: f.Result.Summary, At: c.cfg.Now(),
+		ID: f.ID, ThreadID: t.id, FromID: f.Range.FromID, ToID: f.Range.ToID, Summary: f.Result.Summary, At: c.conf().Now(),
 		TaskID: f.TaskID, Policy: cmp.Or(f.Result.Policy, f.Policy), Quality: f.Result.Quality, ReadFiles: f.Range.ReadFiles, ModifiedFiles: f.Range.ModifiedFiles,
 	}
 	if prev := t.latest(); prev != nil && f.Continues {
@@ -216,7 +216,7 @@ func (c *Compactor) place(t *thread, f *flight, m Marker) bool {
 	e := c.end(f, EventStale)
 	e.Reason = fmt.Sprintf("another process has taken the thread over: %v", err)
 	if !errors.Is(err, ErrConflict) {
-		now := c.cfg.Now()
+		now := c.conf().Now()
 		f.retries++
 		f.retryAt, f.deadline = now.Add(min(storePause<<min(f.retries, 6), time.Minute)), now
 		if f.retries < maxStoreRetries {
@@ -249,7 +249,7 @@ func (t *thread) outdated(f *flight) string {
 
 // refuse is the quality gate. It returns why a summary must not be swapped in.
 func (c *Compactor) refuse(f *flight, m *Marker) string {
-	p := c.cfg.Policy
+	p := c.conf().Policy
 	switch from, to := f.Result.FromID, f.Result.ToID; {
 	case strings.TrimSpace(m.Summary) == "":
 		return "the summary is empty"

@@ -15,7 +15,7 @@ func (c *Compactor) load(t *thread) bool {
 	if t.loaded {
 		return true
 	}
-	now := c.cfg.Now()
+	now := c.conf().Now()
 	if now.Before(t.loadAfter) {
 		return false
 	}
@@ -31,7 +31,7 @@ func (c *Compactor) load(t *thread) bool {
 }
 
 func (c *Compactor) read(t *thread) error {
-	s, rev, err := c.cfg.Store.Load(t.id)
+	s, rev, err := c.conf().Store.Load(t.id)
 	if err != nil {
 		return err
 	}
@@ -47,12 +47,12 @@ func (c *Compactor) inherit(t *thread, f InFlight) {
 	reason := fmt.Sprintf("attempt %d was under way when its process ended", f.Attempt)
 	if f.Result != nil {
 		reason += "; its summary is there and is swapped in"
-		t.flight = &flight{InFlight: f, orphan: true, main: true, started: time.UnixMilli(f.StartedMS), deadline: c.cfg.Now()}
+		t.flight = &flight{InFlight: f, orphan: true, main: true, started: time.UnixMilli(f.StartedMS), deadline: c.conf().Now()}
 	} else {
 		reason += "; it is tried again"
 		c.clear(t, reason, func(s *State) {
 			s.Failures++
-			s.LastFail = c.cfg.Now()
+			s.LastFail = c.conf().Now()
 		})
 	}
 	c.observe(t, Event{
@@ -68,7 +68,7 @@ func (c *Compactor) commit(t *thread, still func(*State) bool, change func(*Stat
 	for range 3 {
 		next := t.state.clone()
 		change(&next)
-		rev, err := c.cfg.Store.Swap(t.id, t.rev, next)
+		rev, err := c.conf().Store.Swap(t.id, t.rev, next)
 		if err == nil {
 			t.state, t.rev = next, rev
 			return nil
@@ -101,7 +101,7 @@ func (c *Compactor) clear(t *thread, reason string, change func(*State)) {
 	}
 	if err := c.commit(t, func(*State) bool { return true }, end); err != nil {
 		end(&t.state)
-		c.cfg.Logger.Warn("the end of a compaction could not be stored", "thread_id", t.id, "reason", reason, "error", err)
+		c.conf().Logger.Warn("the end of a compaction could not be stored", "thread_id", t.id, "reason", reason, "error", err)
 	}
 }
 
@@ -118,7 +118,7 @@ func (c *Compactor) foreign(t *thread) bool {
 	if f == nil || t.flight != nil {
 		return false
 	}
-	if f.Owner != c.cfg.Owner && c.cfg.Now().UnixMilli() <= f.DeadlineMS {
+	if f.Owner != c.conf().Owner && c.conf().Now().UnixMilli() <= f.DeadlineMS {
 		return true
 	}
 	held := *f

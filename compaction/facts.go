@@ -9,11 +9,11 @@ import (
 
 // question plans, and gathers the facts that the admission policy weighs.
 func (c *Compactor) question(t *thread, f *flight, log []abi.Message, now time.Time) *abi.AdmitRequest {
-	if s := &t.state; s.Attempts > 0 && now.Sub(s.LastStart) >= c.cfg.Quota.Forget {
+	if s := &t.state; s.Attempts > 0 && now.Sub(s.LastStart) >= c.conf().Quota.Forget {
 		s.Attempts, f.Attempt = 0, 1
 	}
 	request := c.sample(t, now)
-	if rng, ok := t.index.plan(log, t.latest(), c.cfg.Policy, t.bill.apply); ok {
+	if rng, ok := t.index.plan(log, t.latest(), c.conf().Policy, t.bill.apply); ok {
 		f.Range, f.source = *rng, log[rng.From:rng.To+1]
 		f.BoundaryID, f.Continues = rng.ToID, rng.PreviousSummary != nil
 		request.TokensBefore, request.RangeTokens = &f.Before, rng.Tokens
@@ -24,12 +24,12 @@ func (c *Compactor) question(t *thread, f *flight, log []abi.Message, now time.T
 
 // sample is what a decision depends on, but for what is to be compacted.
 func (c *Compactor) sample(t *thread, now time.Time) *abi.AdmitRequest {
-	s, q := &t.state, &c.cfg.Quota
+	s, q := &t.state, &c.conf().Quota
 	r := &abi.AdmitRequest{
-		ThreadID: t.id, NowMS: now.UnixMilli(), ThresholdTokens: c.cfg.Policy.ThresholdTokens,
-		WindowTokens: c.cfg.Policy.WindowTokens, AttemptCount: int64(s.Attempts),
+		ThreadID: t.id, NowMS: now.UnixMilli(), ThresholdTokens: c.conf().Policy.ThresholdTokens,
+		WindowTokens: c.conf().Policy.WindowTokens, AttemptCount: int64(s.Attempts),
 		MaxAttempts: int64(q.MaxAttempts), CooldownMS: q.Cooldown.Milliseconds(),
-		Signals: c.cfg.Signals(), Requested: t.requested, Failures: int64(s.Failures), Cache: t.cache,
+		Signals: c.conf().Signals(), Requested: t.requested, Failures: int64(s.Failures), Cache: t.cache,
 	}
 	if !s.LastStart.IsZero() {
 		r.LastStartMS = s.LastStart.UnixMilli()
@@ -42,7 +42,7 @@ func (c *Compactor) sample(t *thread, now time.Time) *abi.AdmitRequest {
 	if c.held(t, now) {
 		r.CooldownRemainingMS = max(r.CooldownRemainingMS, remaining(s.NotBefore, now))
 	}
-	if signal := c.cfg.Limiter.look(now); signal.Saturated || r.Signals.Queue == nil {
+	if signal := c.conf().Limiter.look(now); signal.Saturated || r.Signals.Queue == nil {
 		r.Signals.Queue = &signal
 	}
 	return r
@@ -58,11 +58,11 @@ func remaining(until, now time.Time) int64 {
 
 // hold keeps a version of the policy from being asked for a while. Another one is asked at once.
 func (c *Compactor) hold(t *thread, wait time.Duration, version string) {
-	t.state.NotBefore, t.state.NotBeforeVersion = c.cfg.Now().Add(wait), version
+	t.state.NotBefore, t.state.NotBeforeVersion = c.conf().Now().Add(wait), version
 }
 
 func (c *Compactor) held(t *thread, now time.Time) bool {
-	return t.state.NotBefore.After(now) && t.state.NotBeforeVersion == versionOf(c.cfg.Admitter)
+	return t.state.NotBefore.After(now) && t.state.NotBeforeVersion == versionOf(c.conf().Admitter)
 }
 
 // estimate is what the compaction costs and saves. The caller holds the thread.
@@ -90,7 +90,7 @@ func (c *Compactor) estimate(t *thread, f *flight) *abi.CompactionCost {
 // micros is what a usage costs with the model of the latest inference, 0 when that is not known.
 func (c *Compactor) micros(t *thread, u abi.Usage) int64 {
 	const most = 1 << 53
-	return int64(min(max(0, math.Round(c.cfg.Cost(t.model, u)*1e6)), most))
+	return int64(min(max(0, math.Round(c.conf().Cost(t.model, u)*1e6)), most))
 }
 
 // Billed learns what the thread's latest inference used, and of which model.
@@ -100,6 +100,6 @@ func (c *Compactor) Billed(id, model string, u abi.Usage) {
 	defer t.mu.Unlock()
 	t.model = model
 	t.cache = &abi.CacheUse{
-		AtMS: c.cfg.Now().UnixMilli(), PromptTokens: u.PromptTokens, ReadTokens: u.CacheReadTokens, WrittenTokens: u.CacheCreationTokens,
+		AtMS: c.conf().Now().UnixMilli(), PromptTokens: u.PromptTokens, ReadTokens: u.CacheReadTokens, WrittenTokens: u.CacheCreationTokens,
 	}
 }

@@ -33,7 +33,7 @@ type blockKey struct {
 // mask shortens long tool outputs that the model has read: those before its newest
 // message. The index must have read the log.
 func (c *Compactor) mask(t *thread, log []abi.Message) {
-	if c.cfg.Keep == nil {
+	if c.conf().Keep == nil {
 		return
 	}
 	x, k := t.index, &t.masks
@@ -43,7 +43,7 @@ func (c *Compactor) mask(t *thread, log []abi.Message) {
 	first := -1
 	for i := k.done; i < x.said; i++ {
 		e := &x.entries[i]
-		if !e.tool || e.pinned || e.raw < c.cfg.Policy.MaskTokens || slices.Contains(c.cfg.Policy.NeverMask, toolName(x, log, i)) {
+		if !e.tool || e.pinned || e.raw < c.conf().Policy.MaskTokens || slices.Contains(c.conf().Policy.NeverMask, toolName(x, log, i)) {
 			continue
 		}
 		m, ok := c.masked(k, &log[i], toolName(x, log, i))
@@ -82,15 +82,15 @@ func (c *Compactor) masked(k *masks, m *abi.Message, tool string) (abi.Message, 
 	out, changed := *m, false
 	for j := range m.Content {
 		b := &m.Content[j]
-		if b.Type != abi.BlockText || textTokens(b.Text) < c.cfg.Policy.MaskTokens {
+		if b.Type != abi.BlockText || textTokens(b.Text) < c.conf().Policy.MaskTokens {
 			continue
 		}
 		key := blockKey{m.ID, j, len(b.Text)}
 		text, ok := k.kept[key]
 		if !ok {
-			handle, err := c.cfg.Keep(tool, b.Text)
+			handle, err := c.conf().Keep(tool, b.Text)
 			if err != nil {
-				c.cfg.Logger.Warn("a long tool output cannot be put aside and is shown whole", "message_id", m.ID, "bytes", len(b.Text), "error", err)
+				c.conf().Logger.Warn("a long tool output cannot be put aside and is shown whole", "message_id", m.ID, "bytes", len(b.Text), "error", err)
 				continue
 			}
 			text = maskText(b.Text, handle)

@@ -17,7 +17,7 @@ func (c *Compactor) parts(r *abi.SummarizeRequest, bill calibration) [][]abi.Mes
 	if r.PreviousSummary != nil {
 		previous = max(previous, textTokens(*r.PreviousSummary))
 	}
-	most := c.cfg.Policy.SummarizerTokens
+	most := c.conf().Policy.SummarizerTokens
 	if bill.factor > 0 {
 		most = int64(float64(most) / bill.factor)
 	}

@@ -15,10 +15,10 @@ func (c *Compactor) Shrink(id string, view []abi.Message) ([]abi.Message, bool) 
 		return view, false
 	}
 	before := t.bill.apply(estimate)
-	if seen := min(float64(c.cfg.Policy.WindowTokens)/float64(estimate), maxFactor); seen > 1 {
+	if seen := min(float64(c.conf().Policy.WindowTokens)/float64(estimate), maxFactor); seen > 1 {
 		t.bill.factor = max(t.bill.factor, seen)
 	}
-	limit := c.cfg.Policy.WindowTokens - c.cfg.Policy.ReserveTokens
+	limit := c.conf().Policy.WindowTokens - c.conf().Policy.ReserveTokens
 	fits := int64(float64(limit) * float64(estimate) / float64(t.bill.apply(estimate)))
 	cut := Truncate(view, min(estimate/2, fits))
 	after := t.index.weigh(cut)

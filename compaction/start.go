@@ -55,7 +55,7 @@ type query struct {
 // happens, so that two steps cannot both start one. It returns nil when there is
 // nothing to consider.
 func (c *Compactor) reserve(t *thread, log []abi.Message) *query {
-	now := c.cfg.Now()
+	now := c.conf().Now()
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if !c.load(t) {
@@ -70,13 +70,13 @@ func (c *Compactor) reserve(t *thread, log []abi.Message) *query {
 		t.flight.steps++
 	}
 	tokens := t.bill.apply(t.size(t.latest()))
-	if tokens < c.cfg.Policy.ThresholdTokens && !t.requested {
+	if tokens < c.conf().Policy.ThresholdTokens && !t.requested {
 		if !pending {
 			c.repeated(t)
 		}
 		return nil
 	}
-	q := &query{held: c.held(t, now), version: versionOf(c.cfg.Admitter)}
+	q := &query{held: c.held(t, now), version: versionOf(c.conf().Admitter)}
 	if pending {
 		q.request = c.sample(t, now)
 		q.request.Pending, q.request.TokensBefore = true, &tokens
@@ -100,10 +100,10 @@ func (t *thread) underWay() *flight {
 }
 
 func (c *Compactor) newFlight(t *thread, tokens int64, now time.Time) *flight {
-	patience := queueFactor * c.cfg.Quota.Timeout
+	patience := queueFactor * c.conf().Quota.Timeout
 	f := &flight{started: now, deadline: now.Add(patience), main: true}
 	f.InFlight = InFlight{
-		ID: c.cfg.NewID(), Owner: c.cfg.Owner, Attempt: t.state.Attempts + 1, Before: tokens, Policy: c.cfg.PolicyName,
+		ID: c.conf().NewID(), Owner: c.conf().Owner, Attempt: t.state.Attempts + 1, Before: tokens, Policy: c.conf().PolicyName,
 		StartedMS: now.UnixMilli(), DeadlineMS: now.Add(2 * patience).UnixMilli(),
 	}
 	if m := t.latest(); m != nil {
@@ -141,7 +141,7 @@ func (c *Compactor) repeated(t *thread) {
 }
 
 func (c *Compactor) admission(f *flight, d *AdmissionDecision, detail string) Event {
-	e := Event{Kind: EventAdmission, Decision: d, Reason: detail, Policy: c.cfg.PolicyName, PreTokens: int64(tokensOf(d))}
+	e := Event{Kind: EventAdmission, Decision: d, Reason: detail, Policy: c.conf().PolicyName, PreTokens: int64(tokensOf(d))}
 	if f != nil {
 		e.AttemptID, e.Attempt = f.ID, f.Attempt
 	}
@@ -165,12 +165,12 @@ func (c *Compactor) launch(ctx context.Context, t *thread, f *flight) bool {
 	request := &abi.SummarizeRequest{
 		ThreadID: t.id, Messages: f.source, PreviousSummary: f.Range.PreviousSummary,
 		BudgetTokens: c.budget(&f.Range), Focus: t.focus,
-		ReadFiles: f.Range.ReadFiles, ModifiedFiles: f.Range.ModifiedFiles, LiveTasks: c.cfg.LiveTasks(t.id),
+		ReadFiles: f.Range.ReadFiles, ModifiedFiles: f.Range.ModifiedFiles, LiveTasks: c.conf().LiveTasks(t.id),
 	}
 	t.requested, t.focus = false, ""
 	scale := t.bill
 	t.mu.Unlock()
-	task, err := c.cfg.Spawn(ctx, t.id, TaskType, taskDescription, func(ctx context.Context, emit func(string, any) bool) error {
+	task, err := c.conf().Spawn(ctx, t.id, TaskType, taskDescription, func(ctx context.Context, emit func(string, any) bool) error {
 		return c.summarize(ctx, t, f, request, scale, emit)
 	})
 	t.mu.Lock()
@@ -192,7 +192,7 @@ func (c *Compactor) launch(ctx context.Context, t *thread, f *flight) bool {
 // is what was planned on.
 func (c *Compactor) book(t *thread, f *flight) bool {
 	if c.open(t) {
-		f.main, f.Policy = false, nameOf(c.cfg.Fallback)
+		f.main, f.Policy = false, nameOf(c.conf().Fallback)
 	}
 	f.version = c.version()
 	free := func(s *State) bool {
@@ -211,7 +211,7 @@ func (c *Compactor) book(t *thread, f *flight) bool {
 	}
 	t.flight = nil
 	f.leave()
-	c.hold(t, storePause, versionOf(c.cfg.Admitter))
+	c.hold(t, storePause, versionOf(c.conf().Admitter))
 	c.observe(t, Event{
 		Kind: EventFailed, AttemptID: f.ID, Attempt: f.Attempt, Policy: f.Policy, PreTokens: f.Before,
 		Reason: fmt.Sprintf("the reservation could not be stored: %v", err),
@@ -230,8 +230,8 @@ func (c *Compactor) budget(r *Range) int64 {
 		tokens += textTokens(*r.PreviousSummary)
 	}
 	// A summarizer counts tokens in its own way: a fifth is left for that.
-	most := float64(tokens) * (1 - c.cfg.Policy.MinSavingsRatio) * 0.8
-	return max(1, min(c.cfg.Policy.SummaryTokens, int64(most)))
+	most := float64(tokens) * (1 - c.conf().Policy.MinSavingsRatio) * 0.8
+	return max(1, min(c.conf().Policy.SummaryTokens, int64(most)))
 }
 
 // started learns the id of the task, from Spawn or from the task's own result,

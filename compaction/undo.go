@@ -61,11 +61,11 @@ func (c *Compactor) undone(t *thread, tokens int64) bool {
 	if u == nil || t.requested {
 		return false
 	}
-	p := c.cfg.Policy
+	p := c.conf().Policy
 	if u.ViewTokens == 0 {
 		same := func(s *State) bool { return s.Undone != nil && s.Undone.ID == u.ID }
 		if err := c.commit(t, same, func(s *State) { s.Undone.ViewTokens = tokens }); err != nil {
-			c.cfg.Logger.Warn("the size of a view after an undo could not be stored", "thread_id", t.id, "error", err)
+			c.conf().Logger.Warn("the size of a view after an undo could not be stored", "thread_id", t.id, "error", err)
 			return true // and stored at the next step
 		}
 		u = t.state.Undone

@@ -79,18 +79,7 @@ func Load(ctx context.Context, h *host.Host, entries []Entry) (*Set, error) {
 	var failures []error
 	seen := make(map[string]bool, len(entries))
 	for i, e := range entries {
-		name := cmp.Or(e.Name, e.Module.Name, fmt.Sprintf("plugin %d", i+1))
-		if e.Disabled {
-			s.entries = append(s.entries, outcome{status: Status{Name: name, State: StateSkipped, Reason: "disabled in the config"}})
-			continue
-		}
-		out, err := s.load(ctx, e, seen)
-		if err != nil {
-			out.status.Name = cmp.Or(out.status.Name, name)
-			out.status.State, out.status.Reason, out.status.Err = StateFailed, err.Error(), err
-			failures = append(failures, err)
-		}
-		s.entries = append(s.entries, out)
+		failures = append(failures, s.add(ctx, i, e, seen))
 	}
 	return s, errors.Join(failures...)
 }
@@ -118,7 +107,7 @@ func admit(ctx context.Context, m *host.Module, e Entry, seen map[string]bool) (
 	}
 	status := p.status()
 	if seen[p.shape.Name] {
-		return nil, status, fmt.Errorf("plugins: %q: the name is taken by an earlier entry; give one of them another name", p.shape.Name)
+		return nil, status, taken(p.shape.Name)
 	}
 	// What phases would refuse is refused here, where the entry can be named.
 	if _, err := phases.New(phases.Config{Plugins: []phases.Plugin{p}}); err != nil {
@@ -129,6 +118,10 @@ func admit(ctx context.Context, m *host.Module, e Entry, seen map[string]bool) (
 	}
 	seen[p.shape.Name] = true
 	return p, status, nil
+}
+
+func taken(name string) error {
+	return fmt.Errorf("plugins: %q: the name is taken by an earlier entry; give one of them another name", name)
 }
 
 // status says what the plugin is now, which a swap changes.
@@ -218,11 +211,4 @@ func (s *Set) Stats() map[string]host.Stats {
 }
 
 // Close closes the modules. It waits for calls in flight until ctx is done.
-func (s *Set) Close(ctx context.Context) error {
-	var errs []error
-	for _, p := range s.plugins {
-		errs = append(errs, p.module.Close(ctx))
-		p.runs.close()
-	}
-	return errors.Join(errs...)
-}
+func (s *Set) Close(ctx context.Context) error { return s.CloseExcept(ctx, nil) }

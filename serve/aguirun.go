@@ -119,8 +119,8 @@ func (s *Server) submitAGUI(ctx context.Context, in *aguiInput) (mailbox.Run, po
 
 func (s *Server) checkAGUI(in *aguiInput) error {
 	switch {
-	case !s.cfg.agent(in.Agent):
-		return problem(http.StatusUnprocessableEntity, "there is no such agent", fmt.Sprintf("it is one of %.400q", s.cfg.agentNames())).about("query.agent")
+	case !s.access.Load().agent(in.Agent):
+		return problem(http.StatusUnprocessableEntity, "there is no such agent", fmt.Sprintf("it is one of %.400q", s.access.Load().agentNames())).about("query.agent")
 	case len(in.Body.Tools) > 0:
 		return problem(http.StatusUnprocessableEntity, "tools of the client cannot be called", "give the agent its tools in the configuration of the server").about("body.tools")
 	}

@@ -47,8 +47,8 @@ func (s *Server) authorize(c huma.Context, next func(huma.Context)) {
 // everybody's.
 func (s *Server) permit(r *http.Request, scope string) (caller string, p *Problem) {
 	caller = peer(r)
-	if scope != "" && len(s.cfg.Tokens) > 0 {
-		token := s.keys.find(bearer(r.Header))
+	if a := accessIn(r.Context()); scope != "" && !a.open() {
+		token := a.keys.find(bearer(r.Header))
 		switch {
 		case token == nil:
 			if wait := s.rate.take("unknown " + caller); wait > 0 {

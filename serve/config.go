@@ -4,10 +4,8 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net/http"
-	"slices"
 	"time"
 
 	"github.com/mortise-dev/mortise"
@@ -37,8 +35,11 @@ type Config struct {
 	Origins, Hosts []string
 	Limits         Limits
 
-	// Reload reads the configuration again. An error that is a [*Refused] is shown to the client.
-	Reload func(context.Context) error
+	// Reload reads the configuration again and returns what has changed. An error that is a [*Refused] is
+	// shown to the client.
+	Reload func(context.Context) (changed []string, err error)
+	// Facts is called for each GET /v1/status.
+	Facts func() Facts
 	// Ready fails when requests cannot be served, as when the store does not respond.
 	Ready func(context.Context) error
 	// Metrics is GET /metrics.
@@ -99,15 +100,8 @@ func (c Config) checked() (Config, error) {
 	case c.Store == nil:
 		return c, errors.New("Config.Store is nil: use the store of the Runtime")
 	}
-	for i, t := range c.Tokens {
-		if err := t.check(); err != nil {
-			return c, fmt.Errorf("Config.Tokens[%d] %.80q: %w", i, t.Name, err)
-		}
-	}
-	for _, o := range c.Origins {
-		if !validOrigin(o) {
-			return c, fmt.Errorf("Config.Origins: %.200q is not an origin: write it as https://app.example.com", o)
-		}
+	if err := c.CheckAccess(); err != nil {
+		return c, err
 	}
 	c.Limits, c.Version = c.Limits.withDefaults(), cmp.Or(c.Version, "dev")
 	if c.Now == nil {
@@ -117,17 +111,4 @@ func (c Config) checked() (Config, error) {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
 	return c, nil
-}
-
-// agent reports whether requests may name an agent.
-func (c *Config) agent(name string) bool {
-	return name == "" || len(c.Agents) == 0 || slices.ContainsFunc(c.Agents, func(a AgentInfo) bool { return a.Name == name })
-}
-
-func (c *Config) agentNames() (names []string) {
-	for _, a := range c.Agents {
-		names = append(names, a.Name)
-	}
-	slices.Sort(names)
-	return names
 }

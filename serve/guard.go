@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"context"
 	"net"
 	"net/http"
 	"net/netip"
@@ -15,6 +16,7 @@ func (s *Server) guard(mux *http.ServeMux) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		out := newWriter(w, s.cfg.Limits.Write)
 		defer s.recovered(out, r)
+		r = r.WithContext(context.WithValue(r.Context(), accessKey{}, s.access.Load()))
 		if p := s.admit(out, r); p != nil {
 			p.write(out)
 			return
@@ -47,12 +49,12 @@ func (s *Server) recovered(w *writer, r *http.Request) {
 // admit refuses requests of web pages that may not use the API, and without tokens all that do
 // not come from this machine.
 func (s *Server) admit(w http.ResponseWriter, r *http.Request) *Problem {
-	h := w.Header()
+	h, a := w.Header(), accessIn(r.Context())
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Cache-Control", "no-store")
 	h.Add("Vary", "Origin")
 	origin := r.Header.Get("Origin")
-	listed := origin != "" && slices.Contains(s.cfg.Origins, origin)
+	listed := origin != "" && slices.Contains(a.origins, origin)
 	if listed {
 		h.Set("Access-Control-Allow-Origin", origin)
 		h.Set("Access-Control-Expose-Headers", "Location, Retry-After")
@@ -61,17 +63,17 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request) *Problem {
 		h.Set("Access-Control-Max-Age", "600")
 	}
 	preflight := r.Method == http.MethodOptions
-	if len(s.cfg.Tokens) > 0 && !preflight {
+	if !a.open() && !preflight {
 		return nil // a page of another origin has no token
 	}
 	switch {
 	case origin != "" && !listed && !ownOrigin(origin, r.Host), origin == "" && crossSite(r):
 		return problem(http.StatusForbidden, "the request comes from a web page of another origin", "add its origin to the configured ones")
-	case preflight && len(s.cfg.Tokens) > 0:
+	case preflight && !a.open():
 		return nil
 	case !localPeer(r):
 		return problem(http.StatusForbidden, "without tokens only clients on this machine are served", "configure tokens")
-	case !s.ownHost(r.Host):
+	case !a.ownHost(r.Host):
 		return problem(http.StatusForbidden, "the server is not known under this host name", "use localhost, or add the name to the configured hosts")
 	}
 	return nil
@@ -106,7 +108,7 @@ func localPeer(r *http.Request) bool {
 }
 
 // ownHost refuses the names under which web pages reach this machine by DNS rebinding.
-func (s *Server) ownHost(host string) bool {
+func (a *access) ownHost(host string) bool {
 	name := host
 	if h, _, err := net.SplitHostPort(host); err == nil {
 		name = h
@@ -115,7 +117,7 @@ func (s *Server) ownHost(host string) bool {
 	if addr, err := netip.ParseAddr(name); err == nil && addr.IsLoopback() {
 		return true
 	}
-	return name == "localhost" || slices.ContainsFunc(s.cfg.Hosts, func(h string) bool { return strings.EqualFold(h, name) })
+	return name == "localhost" || slices.ContainsFunc(a.hosts, func(h string) bool { return strings.EqualFold(h, name) })
 }
 
 // noRoute is the problem of a request that no route takes.

@@ -4,57 +4,23 @@ import (
 	"context"
 	"io"
 	"net/http"
-	"time"
 )
 
 type reloadOutput struct {
 	Body struct {
-		Reloaded bool `json:"reloaded"`
+		Reloaded bool     `json:"reloaded"`
+		Changed  []string `json:"changed" doc:"Keys of the configuration and modules that have changed."`
 	}
 }
 
 func (s *Server) reload(ctx context.Context, _ *struct{}) (*reloadOutput, error) {
-	if err := s.cfg.Reload(ctx); err != nil {
+	changed, err := s.cfg.Reload(ctx)
+	if err != nil {
 		return nil, s.refusal(ctx, err, "the configuration")
 	}
 	s.cfg.Logger.InfoContext(ctx, "configuration_reloaded", "caller", callerOf(ctx))
 	out := &reloadOutput{}
-	out.Body.Reloaded = true
-	return out, nil
-}
-
-type statusOutput struct {
-	Body struct {
-		Version    string         `json:"version"`
-		StartedAt  time.Time      `json:"started_at"`
-		Draining   bool           `json:"draining"`
-		Streams    int            `json:"streams" doc:"Event streams that are open."`
-		Executing  int            `json:"executing" doc:"Runs that this process executes."`
-		Dispatches map[string]int `json:"dispatches" doc:"Requests in the store by status, of all processes."`
-		Claims     map[string]int `json:"claims" doc:"Threads that are executed by tenant, of all processes."`
-		Agents     []AgentInfo    `json:"agents"`
-	}
-}
-
-func (s *Server) status(ctx context.Context, _ *struct{}) (*statusOutput, error) {
-	counts, err := s.cfg.Store.Count(ctx)
-	if err != nil {
-		return nil, s.failure(ctx, err)
-	}
-	claims, err := s.cfg.Store.Claims(ctx)
-	if err != nil {
-		return nil, s.failure(ctx, err)
-	}
-	out := &statusOutput{}
-	b := &out.Body
-	b.Version, b.StartedAt, b.Executing = s.cfg.Version, s.started.UTC(), len(s.box().Executing())
-	b.Claims, b.Agents, b.Dispatches = claims, append([]AgentInfo{}, s.cfg.Agents...), map[string]int{}
-	for status, n := range counts.Status {
-		b.Dispatches[string(status)] = n
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	b.Draining, b.Streams = s.drained, len(s.streams)
+	out.Body.Reloaded, out.Body.Changed = true, append([]string{}, changed...)
 	return out, nil
 }
 

@@ -16,8 +16,8 @@ import (
 
 func ready(context.Context) error { return nil }
 
-func reload(context.Context) error {
-	return &serve.Refused{Reason: `unknown key "colour"`, Hint: "did you mean color?"}
+func reload(context.Context) ([]string, error) {
+	return nil, &serve.Refused{Reason: `unknown key "colour"`, Hint: "did you mean color?"}
 }
 
 // shelf has a plugin and a policy.
@@ -173,21 +173,23 @@ func TestDrain(t *testing.T) {
 // TestStatus: the status counts what is in the store.
 func TestStatus(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, options{serve: func(c *serve.Config) { c.Ready, c.Version = ready, "v1.2.3" }})
+	w := newWorld(t, options{serve: func(c *serve.Config) {
+		c.Ready, c.Version, c.Modules = ready, "v1.2.3", &shelf{}
+		c.Facts = func() serve.Facts {
+			return serve.Facts{Store: "memory", Compactions: 2, Servers: []serve.ServerInfo{{Name: "files", State: "ready"}}}
+		}
+	}})
 	run := w.submit("/v1/threads/t/runs", say("hold")).Run
 	<-w.mind.begun
 	s := w.follow(run, "")
 	s.until("run_started")
 	w.submit("/v1/threads/t/runs", say("say next"))
-	var out struct {
-		Version            string
-		Draining           bool
-		Streams, Executing int
-		Dispatches         map[string]int
-		Agents             []serve.AgentInfo
-	}
+	var out serve.Status
 	w.want(http.StatusOK, http.MethodGet, "/v1/status", "").decode(t, &out)
 	if out.Streams != 1 || out.Executing != 1 || out.Dispatches["claimed"] != 1 || out.Dispatches["queued"] != 1 || out.Version != "v1.2.3" || len(out.Agents) != 1 || out.Draining {
+		t.Errorf("the status is %+v", out)
+	}
+	if out.Queued != 1 || out.DeadLetters != 0 || out.Store != "memory" || out.Compactions != 2 || len(out.Servers) != 1 || len(out.Modules) != 2 {
 		t.Errorf("the status is %+v", out)
 	}
 	w.want(http.StatusOK, http.MethodGet, "/readyz", "")

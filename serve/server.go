@@ -14,8 +14,8 @@ import (
 
 // Server serves a Runtime by HTTP. Make one with [New].
 type Server struct {
-	cfg     Config
-	keys    *keyring
+	cfg     Config // without what access has
+	access  atomic.Pointer[access]
 	rate    *limiter
 	changes changes
 	started time.Time
@@ -41,10 +41,11 @@ func New(cfg Config) (*Server, error) {
 		return nil, fmt.Errorf("serve: %w", err)
 	}
 	s := &Server{
-		cfg: cfg, keys: newKeyring(cfg.Tokens), rate: newLimiter(cfg.Limits), started: cfg.Now(),
+		cfg: cfg, rate: newLimiter(cfg.Limits), started: cfg.Now(),
 		draining: make(chan struct{}), streams: map[uint64]context.CancelCauseFunc{},
 	}
-	s.cfg.Tokens = s.keys.tokens // without their secrets
+	s.access.Store(accessOf(&cfg))
+	s.cfg.Agents, s.cfg.Tokens, s.cfg.Origins, s.cfg.Hosts = nil, nil, nil, nil
 	s.public, s.admin = s.handler(false), s.handler(true)
 	return s, nil
 }

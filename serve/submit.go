@@ -217,8 +217,8 @@ func (s *Server) request(in *submitInput) (mailbox.Request, error) {
 	}
 	input := b.messages()
 	switch {
-	case !s.cfg.agent(b.Agent):
-		return r, problem(http.StatusUnprocessableEntity, "there is no such agent", fmt.Sprintf("it is one of %.400q", s.cfg.agentNames())).about("body.agent")
+	case !s.access.Load().agent(b.Agent):
+		return r, problem(http.StatusUnprocessableEntity, "there is no such agent", fmt.Sprintf("it is one of %.400q", s.access.Load().agentNames())).about("body.agent")
 	case b.NotBefore != nil && b.Mode == modeForeground:
 		return r, problem(http.StatusUnprocessableEntity, "a run in the foreground begins at once", "use mode background").about("body.not_before")
 	case len(input) == 0 && len(b.Decisions) == 0:

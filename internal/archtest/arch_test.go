@@ -125,6 +125,7 @@ func owners() map[string][]string {
 		"golang.org/x/term":                 {"internal/cli"},
 		"golang.org/x/time":                 {"serve"},
 		"gonum.org/v1/plot":                 {"internal/cli"},
+		"github.com/invopop/jsonschema":     {"internal/cli"},
 		"github.com/santhosh-tekuri/jsonsc": {"internal/schema"},
 		"github.com/openai/openai-go":       {"llm/openai"},
 		"github.com/google/jsonschema-go":   {"agent"},

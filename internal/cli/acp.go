@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mortise-dev/mortise/abi"
+	"github.com/mortise-dev/mortise/agent"
 	"github.com/mortise-dev/mortise/internal/acp"
 )
 
@@ -119,10 +120,9 @@ const handOverTimeout = time.Second
 // toolKinds are the kinds of the tools that are there when the program starts.
 func (p *program) toolKinds() map[string]abi.ToolKind {
 	out := map[string]abi.ToolKind{}
-	for _, list := range [][]abi.Tool{p.parts.tools.Tools(), p.servers.Tools()} {
-		for _, t := range list {
-			out[t.Name] = t.Kind
-		}
+	now := p.now.Load()
+	for _, t := range agent.LayerTools(now.parts.tools, now.servers.of(nil)).Tools() {
+		out[t.Name] = t.Kind
 	}
 	return out
 }

@@ -22,7 +22,7 @@ type AgentsConfig map[string]LiveAgentConfig
 // LiveAgentConfig is an agent that asks a model.
 type LiveAgentConfig struct {
 	// Model is a key of models.
-	Model        string `yaml:"model"`
+	Model        string `yaml:"model" jsonschema:"required"`
 	SystemPrompt string `yaml:"system_prompt"`
 	// PromptFile holds the system prompt instead.
 	PromptFile string `yaml:"system_prompt_file"`
@@ -43,44 +43,44 @@ type LiveAgentConfig struct {
 }
 
 func (c *Config) validateAgents() error {
+	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(c.Agents)) {
-		if err := c.validateAgent(c.Agents[name]); err != nil {
-			return fmt.Errorf("agents.%.64s: %w", name, err)
-		}
+		errs = append(errs, under(fmt.Sprintf("agents.%.64s", name), c.validateAgent(c.Agents[name])))
 	}
 	if d := c.DefaultAgent; d != "" {
 		if _, ok := c.Agents[d]; !ok {
-			return fmt.Errorf("default_agent: there is no agent %.64q; agents has %.400q", d, slices.Sorted(maps.Keys(c.Agents)))
+			errs = append(errs, fmt.Errorf("default_agent: there is no agent %.64q; agents has %.400q", d, slices.Sorted(maps.Keys(c.Agents))))
 		}
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 func (c *Config) validateAgent(a LiveAgentConfig) error {
+	var errs []error
 	if _, ok := c.Models[a.Model]; !ok {
-		return fmt.Errorf("model: there is no model %.64q; models has %.400q", a.Model, slices.Sorted(maps.Keys(c.Models)))
+		errs = append(errs, fmt.Errorf("model: there is no model %.64q; models has %.400q", a.Model, slices.Sorted(maps.Keys(c.Models))))
 	}
 	if a.SystemPrompt != "" && a.PromptFile != "" {
-		return errors.New("names both system_prompt and system_prompt_file; name one")
+		errs = append(errs, errors.New("names both system_prompt and system_prompt_file; name one"))
 	}
 	if a.MaxRounds < 0 || a.MaxCost < 0 {
-		return errors.New("max_rounds and max_cost_usd must not be negative")
+		errs = append(errs, errors.New("max_rounds and max_cost_usd must not be negative"))
 	}
 	for _, name := range a.Plugins {
 		if !slices.ContainsFunc(c.Plugins, func(p PluginConfig) bool { return p.Name == name }) {
-			return fmt.Errorf("plugins: there is no plugin %.64q; give one of the entries of plugins this name", name)
+			errs = append(errs, fmt.Errorf("plugins: there is no plugin %.64q; give one of the entries of plugins this name", name))
 		}
 	}
 	for _, name := range a.MCP {
 		if !slices.ContainsFunc(c.MCP, func(m MCPConfig) bool { return m.Name == name }) {
-			return fmt.Errorf("mcp: there is no server %.64q; give one of the entries of mcp this name", name)
+			errs = append(errs, fmt.Errorf("mcp: there is no server %.64q; give one of the entries of mcp this name", name))
 		}
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 // liveAgents makes the agents of the config. Plugins' tools are every agent's.
-func liveAgents(cfg *Config, plugins agent.Tools, servers *mcp.Servers) (map[string]mortise.Agent, error) {
+func liveAgents(cfg *Config, plugins agent.Tools, servers servers) (map[string]mortise.Agent, error) {
 	out := make(map[string]mortise.Agent)
 	for name, a := range cfg.Agents {
 		prompt, err := a.prompt(cfg)
@@ -90,7 +90,7 @@ func liveAgents(cfg *Config, plugins agent.Tools, servers *mcp.Servers) (map[str
 		model := cfg.models[a.Model]
 		out[name] = mortise.Agent{
 			Model: model.Model, ModelName: model.cfg.Name, SystemPrompt: prompt, Plugins: a.Plugins, Background: a.Background,
-			Tools: agent.LayerTools(plugins, servers.Of(a.MCP...)), MaxRounds: a.MaxRounds, ToolTimeout: time.Duration(a.ToolTimeout),
+			Tools: agent.LayerTools(plugins, servers.of(a.MCP)), MaxRounds: a.MaxRounds, ToolTimeout: time.Duration(a.ToolTimeout),
 			Override: a.override(), Cost: model.cost, Stop: a.stop(),
 			Retry: llm.Retry{MaxRetries: model.cfg.Retry.Max, FallbackModels: model.cfg.Retry.Fallbacks},
 		}
@@ -143,27 +143,32 @@ type MCPConfig struct {
 
 func (c *Config) validateMCP() error {
 	seen := map[string]bool{}
+	var errs []error
 	for i, m := range c.MCP {
-		where := fmt.Sprintf("mcp[%d] (%.64s)", i, cmp.Or(m.Name, "without a name"))
+		var own []error
 		switch {
 		case m.Name == "":
-			return fmt.Errorf("%s: name is missing; the names of its tools begin with it", where)
+			own = append(own, errors.New("name is missing; the names of its tools begin with it"))
 		case seen[m.Name]:
-			return fmt.Errorf("%s: the name is taken by an earlier entry; give it another", where)
-		case (len(m.Command) == 0) == (m.URL == ""):
-			return fmt.Errorf("%s: name either a command or a url", where)
-		case m.OutputKiB < 0:
-			return fmt.Errorf("%s: output_kib: is negative", where)
+			own = append(own, errors.New("the name is taken by an earlier entry; give it another"))
+		}
+		if (len(m.Command) == 0) == (m.URL == "") {
+			own = append(own, errors.New("name either a command or a url"))
+		}
+		if m.OutputKiB < 0 {
+			own = append(own, errors.New("output_kib: is negative"))
 		}
 		seen[m.Name] = true
+		errs = append(errs, under(fmt.Sprintf("mcp[%d] (%.64s)", i, cmp.Or(m.Name, "without a name")), own...))
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 // mcp is what the section says, with the values of its headers.
 func (c *Config) mcp() (mcp.Config, error) {
 	var out mcp.Config
-	for _, m := range c.MCP {
+	var errs []error
+	for i, m := range c.MCP {
 		s := mcp.ServerConfig{
 			Name: m.Name, Env: m.Env, Dir: c.path(m.Dir), URL: m.URL, Include: m.Tools, Exclude: m.Exclude, Required: m.Required,
 			StartTimeout: time.Duration(m.StartTimeout), CallTimeout: time.Duration(m.CallTimeout), MaxOutput: m.OutputKiB << 10,
@@ -171,10 +176,10 @@ func (c *Config) mcp() (mcp.Config, error) {
 		if len(m.Command) > 0 {
 			s.Command, s.Args = m.Command[0], m.Command[1:]
 		}
-		for name, from := range m.Headers {
-			value, err := from.read(c)
+		for _, name := range slices.Sorted(maps.Keys(m.Headers)) {
+			value, err := m.Headers[name].read(c)
 			if err != nil {
-				return out, fmt.Errorf("config: mcp (%.64s): headers.%.64s: %w", m.Name, name, err)
+				errs = append(errs, fmt.Errorf("config: mcp[%d] (%.64s): headers.%.64s: %w", i, m.Name, name, err))
 			}
 			if s.Headers == nil {
 				s.Headers = make(map[string]string)
@@ -183,5 +188,5 @@ func (c *Config) mcp() (mcp.Config, error) {
 		}
 		out.Servers = append(out.Servers, s)
 	}
-	return out, nil
+	return out, errors.Join(errs...)
 }

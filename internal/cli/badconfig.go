@@ -24,8 +24,18 @@ func (b *valueError) Error() string { return b.text }
 
 // badConfig says in the config's own words what is wrong with it, and where.
 func badConfig(data []byte, err error) error {
-	var at *token.Token
-	text := err.Error()
+	text, at := wrongAt(data, err)
+	if at == nil {
+		return errors.New(strings.TrimSpace(text))
+	}
+	// The lines around are of help, unless somebody wrote a secret into one of them.
+	source := !bytes.Contains(data, []byte("secrets:"))
+	return errors.New(strings.TrimSpace(yaml.FormatErrorWithToken(text, at, false, source)))
+}
+
+// wrongAt words what is wrong with a config, and returns where, if that is known.
+func wrongAt(data []byte, err error) (text string, at *token.Token) {
+	text = err.Error()
 	var value *valueError
 	var kind *yaml.TypeError
 	var node *yaml.UnexpectedNodeTypeError
@@ -51,12 +61,7 @@ func badConfig(data []byte, err error) error {
 	case errors.As(err, &other):
 		at, text = other.GetToken(), other.GetMessage()
 	}
-	if at == nil {
-		return errors.New(strings.TrimSpace(text))
-	}
-	// The lines around are of help, unless somebody wrote a secret into one of them.
-	source := !bytes.Contains(data, []byte("secrets:"))
-	return errors.New(strings.TrimSpace(yaml.FormatErrorWithToken(text, at, false, source)))
+	return text, at
 }
 
 // kindOf words the kind of a value.

@@ -53,25 +53,21 @@ var policyKeys = strings.NewReplacer( //nolint:gochecknoglobals // a table
 
 // validate checks the section, also when it names no summarizer.
 func (c *CompactionConfig) validate() error {
-	for _, e := range []struct {
-		name  string
-		entry *PolicyConfig
-	}{{"summarizer", &c.Summarizer}, {"fallback", &c.Fallback}, {"admission", &c.Admission.PolicyConfig}} {
+	var errs []error
+	for _, e := range c.policies() {
 		if e.entry.on() && !c.Summarizer.on() {
-			return fmt.Errorf("compaction.%s: names a policy, but compaction.summarizer does not; name both or neither", e.name)
+			errs = append(errs, fmt.Errorf("compaction.%s: names a policy, but compaction.summarizer does not; name both or neither", e.name))
 		}
-		if err := e.entry.validate(); err != nil {
-			return fmt.Errorf("compaction.%s: %w", e.name, err)
-		}
+		errs = append(errs, under("compaction."+e.name, e.entry.validate()))
 	}
 	if c.MinSavingsRatio < 0 || c.MinSavingsRatio >= 1 {
-		return fmt.Errorf("compaction.min_savings_ratio: is %v, must be at least 0 and below 1", c.MinSavingsRatio)
+		errs = append(errs, fmt.Errorf("compaction.min_savings_ratio: is %v, must be at least 0 and below 1", c.MinSavingsRatio))
 	}
 	if l := c.Trial.MaxLoss; l != nil && !(*l >= 0 && *l <= 1) {
 		return fmt.Errorf("compaction.trial.max_loss: is %v, must be from 0 to 1", *l)
 	}
 	if c.MinSurvival < 0 || c.MinSurvival > 1 {
-		return fmt.Errorf("compaction.min_survival: is %v, must be from 0 to 1", c.MinSurvival)
+		errs = append(errs, fmt.Errorf("compaction.min_survival: is %v, must be from 0 to 1", c.MinSurvival))
 	}
 	for _, f := range []struct {
 		name  string
@@ -85,16 +81,25 @@ func (c *CompactionConfig) validate() error {
 		{"admission.signals.max_error_rate", c.Admission.Signals.MaxErrorRate},
 	} {
 		if f.value < 0 {
-			return fmt.Errorf("compaction.%s: is %d, must not be negative", f.name, f.value)
+			errs = append(errs, fmt.Errorf("compaction.%s: is %d, must not be negative", f.name, f.value))
 		}
 	}
 	if n := c.Admission.Signals.MaxErrorRate; n > 1000 {
-		return fmt.Errorf("compaction.admission.signals.max_error_rate: is %d, must be at most 1000 (it is per mille)", n)
+		errs = append(errs, fmt.Errorf("compaction.admission.signals.max_error_rate: is %d, must be at most 1000 (it is per mille)", n))
 	}
-	if err := c.policy().Validate(); err != nil {
-		return errors.New(policyKeys.Replace(err.Error()))
+	if err := c.policy().Validate(); err != nil && errors.Join(errs...) == nil {
+		errs = append(errs, errors.New(policyKeys.Replace(err.Error())))
 	}
-	return nil
+	return errors.Join(errs...)
+}
+
+type namedPolicy struct {
+	name  string
+	entry *PolicyConfig
+}
+
+func (c *CompactionConfig) policies() []namedPolicy {
+	return []namedPolicy{{"summarizer", &c.Summarizer}, {"fallback", &c.Fallback}, {"admission", &c.Admission.PolicyConfig}}
 }
 
 // tell says it when the section is there and does nothing.

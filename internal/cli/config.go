@@ -6,9 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"time"
 
 	"github.com/goccy/go-yaml"
@@ -17,6 +19,7 @@ import (
 	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/agent"
 	"github.com/mortise-dev/mortise/compaction"
+	"github.com/mortise-dev/mortise/host"
 	"github.com/mortise-dev/mortise/llm"
 )
 
@@ -27,10 +30,10 @@ const configName = "mortise.yaml"
 // file's folder.
 type Config struct {
 	// Version of the format, 1.
-	Version int `yaml:"version"`
+	Version int `yaml:"version" jsonschema:"required,enum=1"`
 	// CacheDir holds compiled modules; the user's cache folder when empty.
 	CacheDir string         `yaml:"cache_dir"`
-	Engine   string         `yaml:"engine"`
+	Engine   string         `yaml:"engine" jsonschema:"enum=native,enum=extism"`
 	Limits   LimitsConfig   `yaml:"limits"`
 	Agent    AgentConfig    `yaml:"agent"`
 	Plugins  []PluginConfig `yaml:"plugins"`
@@ -173,14 +176,25 @@ func (d *Duration) UnmarshalYAML(node ast.Node) error {
 // loadConfig reads a config file; with no path, mortise.yaml of the current
 // folder.
 func loadConfig(path string) (*Config, error) {
-	name := path
-	if name == "" {
-		name = configName
+	data, err := readConfig(cmp.Or(path, configName))
+	if err != nil {
+		return nil, err
 	}
+	name := cmp.Or(path, configName)
+	cfg, err := decodeConfig(data)
+	if err != nil {
+		return nil, under("config: "+name, err)
+	}
+	cfg.dir = filepath.Dir(name)
+	return cfg, nil
+}
+
+// readConfig reads the file of a config.
+func readConfig(name string) ([]byte, error) {
 	data, err := os.ReadFile(name)
 	if errors.Is(err, os.ErrNotExist) {
 		mend := "name a file with --config"
-		if path == "" {
+		if name == configName {
 			mend = "write one (examples/mortise.yaml is a start) or name a file with --config"
 		}
 		return nil, fmt.Errorf("config: %s: there is no such file; %s", name, mend)
@@ -191,12 +205,7 @@ func loadConfig(path string) (*Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("config: %w", err)
 	}
-	cfg, err := decodeConfig(data)
-	if err != nil {
-		return nil, fmt.Errorf("config: %s: %w", name, err)
-	}
-	cfg.dir = filepath.Dir(name)
-	return cfg, nil
+	return data, nil
 }
 
 func decodeConfig(data []byte) (*Config, error) {
@@ -215,67 +224,65 @@ func decodeConfig(data []byte) (*Config, error) {
 }
 
 func (c *Config) validate() error {
+	var errs []error
 	if c.Version == 0 {
-		return errors.New("version: is missing; write version: 1")
+		errs = append(errs, errors.New("version: is missing; write version: 1"))
+	} else if c.Version != 1 {
+		errs = append(errs, fmt.Errorf("version: is %d, this mortise reads 1; write version: 1", c.Version))
 	}
-	if c.Version != 1 {
-		return fmt.Errorf("version: is %d, this mortise reads 1; write version: 1", c.Version)
+	if e := host.EngineName(c.Engine); e != "" && e != host.EngineNative && e != host.EngineExtism {
+		errs = append(errs, fmt.Errorf("engine: %.40q must be native or extism", c.Engine))
 	}
-	if err := cmp.Or(c.Limits.validate(), c.validateInput(LimitsConfig{})); err != nil {
-		return err
-	}
+	errs = append(errs, c.Limits.validate(), c.validateInput(LimitsConfig{}))
 	if n := c.Agent.MaxRounds; n < 0 {
-		return fmt.Errorf("agent.max_rounds: is %d; write a number from 1, or leave it out for no limit", n)
+		errs = append(errs, fmt.Errorf("agent.max_rounds: is %d; write a number from 1, or leave it out for no limit", n))
 	}
-	if err := c.validatePlugins(); err != nil {
-		return err
-	}
-	if err := cmp.Or(c.validateModels(), c.validateMCP(), c.validateAgents(), c.Serve.validate()); err != nil {
-		return err
-	}
-	if err := c.Tasks.validate(); err != nil {
-		return err
-	}
-	if err := c.Record.validate(); err != nil {
-		return err
-	}
+	errs = append(errs, c.validatePlugins(), c.validateModels(), c.validateMCP(), c.validateAgents(), c.Serve.validate(), c.Tasks.validate(), c.Record.validate())
 	if c.Store != "" && c.Record.Dir != "" && !c.Record.Disabled {
-		return fmt.Errorf("store %s and record.dir %s both say where decision records are kept; name one", shown(c.Store), c.Record.Dir)
+		errs = append(errs, fmt.Errorf("store %s and record.dir %s both say where decision records are kept; name one", shown(c.Store), c.Record.Dir))
 	}
-	for name, p := range map[string]PolicyConfig{
-		"summarizer": c.Compaction.Summarizer, "fallback": c.Compaction.Fallback, "admission": c.Compaction.Admission.PolicyConfig,
-	} {
-		if err := c.validateInput(p.Limits); err != nil {
-			return fmt.Errorf("compaction.%s: %w", name, err)
-		}
+	for _, p := range c.Compaction.policies() {
+		errs = append(errs, under("compaction."+p.name, c.validateInput(p.entry.Limits), c.validateRoles(p.entry.Grants)))
 	}
-	return c.Compaction.validate()
+	return errors.Join(each(append(errs, c.Compaction.validate())...)...)
 }
 
 func (c *Config) validatePlugins() error {
 	names := make(map[string]bool)
+	var errs []error
 	for i, p := range c.Plugins {
 		where := fmt.Sprintf("plugins[%d]", i)
 		if p.Name != "" {
 			where = fmt.Sprintf("plugins[%d] (%s)", i, p.Name)
 		}
+		var own []error
 		if p.Module == "" {
-			return fmt.Errorf("%s: module is missing; name a .wasm file", where)
+			own = append(own, errors.New("module is missing; name a .wasm file"))
 		}
-		if err := cmp.Or(p.ModuleConfig.validate(), c.validateInput(p.Limits)); err != nil {
-			return fmt.Errorf("%s: %w", where, err)
-		}
+		own = append(own, p.ModuleConfig.validate(), c.validateInput(p.Limits), c.validateRoles(p.Grants))
 		if p.Name != "" && names[p.Name] {
-			return fmt.Errorf("%s: the name is taken by an earlier entry; give it another", where)
+			own = append(own, errors.New("the name is taken by an earlier entry; give it another"))
 		}
 		names[p.Name] = true
 		switch p.OnFailure {
 		case "", abi.FailRun, abi.FailIgnore, abi.FailQuarantine:
 		default:
-			return fmt.Errorf("%s: on_failure %q: must be fail, ignore or quarantine", where, p.OnFailure)
+			own = append(own, fmt.Errorf("on_failure %q: must be fail, ignore or quarantine", p.OnFailure))
+		}
+		errs = append(errs, under(where, own...))
+	}
+	return errors.Join(errs...)
+}
+
+// validateRoles refuses models that there are not.
+func (c *Config) validateRoles(g GrantsConfig) error {
+	var errs []error
+	for _, role := range slices.Sorted(maps.Keys(g.Model)) {
+		if _, ok := c.Models[g.Model[role]]; !ok {
+			errs = append(errs, fmt.Errorf("grants.model.%.64s: there is no model %.64q; models has %.400q", role, g.Model[role], slices.Sorted(maps.Keys(c.Models))))
 		}
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 // Checksum is a SHA-256 in hexadecimal, as sha256sum prints it.
@@ -298,19 +305,18 @@ func checksumText() *regexp.Regexp { return regexp.MustCompile(`^(sha256:)?[0-9a
 
 // validate names the first key that is wrong.
 func (c *ModuleConfig) validate() error {
-	if err := c.Limits.validate(); err != nil {
-		return err
-	}
-	return c.Grants.validate()
+	return errors.Join(c.Limits.validate(), c.Grants.validate())
 }
 
 // validate names the first key that is wrong, so that no unit overflows.
 func (l LimitsConfig) validate() error {
 	const leastMiB, memoryMiB, instances = 2, 4096, 1 << 16
+	var memory error
 	if l.MemoryMiB != 0 && l.MemoryMiB < leastMiB || l.MemoryMiB > memoryMiB {
-		return fmt.Errorf("limits.memory_mib: is %d; write a number from %d to %d, or leave it out for the default", l.MemoryMiB, leastMiB, memoryMiB)
+		memory = fmt.Errorf("limits.memory_mib: is %d; write a number from %d to %d, or leave it out for the default", l.MemoryMiB, leastMiB, memoryMiB)
 	}
-	return cmp.Or(
+	return errors.Join(
+		memory,
 		within("limits.input_mib", int64(l.InputMiB), memoryMiB),
 		within("limits.output_mib", int64(l.OutputMiB), memoryMiB),
 		within("limits.instances", int64(l.Instances), instances),

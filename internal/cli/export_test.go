@@ -92,3 +92,6 @@ func NewOTLP(getenv func(string) string, log io.Writer) (otlptrace.Client, error
 	}
 	return o, err
 }
+
+// Problems decodes a config and returns all that is wrong with it.
+func Problems(data []byte) (*Config, []Problem) { return problemsOf(data) }

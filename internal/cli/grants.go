@@ -21,10 +21,17 @@ type granter struct {
 	logger *slog.Logger
 	files  map[string]*sqlitekv.Store
 	memory host.KV
+	// dry opens no file of a key-value space.
+	dry bool
 }
 
 func newGranter(cfg *Config, logger *slog.Logger) *granter {
 	return &granter{cfg: cfg, logger: logger, files: map[string]*sqlitekv.Store{}, memory: host.NewMemoryKV()}
+}
+
+// of grants what another config names, from the same stores.
+func (r *granter) of(cfg *Config) *granter {
+	return &granter{cfg: cfg, logger: r.logger, files: r.files, memory: r.memory}
 }
 
 // grants opens what a module's entry names. The error names the key below grants.
@@ -92,7 +99,7 @@ func (r *granter) space(ctx context.Context, k *KVConfig) (*host.KVSpace, error)
 		Store: r.memory, Namespace: k.Namespace, ReadOnly: k.ReadOnly,
 		Keys: k.Keys, Bytes: k.MiB << 20, ValueBytes: k.ValueKiB << 10,
 	}
-	if k.Memory {
+	if k.Memory || r.dry {
 		return out, nil
 	}
 	path, err := filepath.Abs(r.cfg.path(k.Path))

@@ -15,7 +15,7 @@ import (
 type GrantsConfig struct {
 	Log bool `yaml:"log"`
 	// LogLevel is the least level of a module's messages; debug when empty.
-	LogLevel string            `yaml:"log_level"`
+	LogLevel string            `yaml:"log_level" jsonschema:"enum=debug,enum=info,enum=warn,enum=error"`
 	Clock    bool              `yaml:"clock"`
 	Random   bool              `yaml:"random"`
 	Sticky   bool              `yaml:"sticky"`
@@ -55,7 +55,7 @@ type SecretConfig struct {
 	Headers []string `yaml:"headers"`
 	Plain   bool     `yaml:"plain"`
 	// Value is there to be refused.
-	Value any `yaml:"value"`
+	Value any `yaml:"value" jsonschema:"-"`
 }
 
 // KVConfig grants a key-value space.
@@ -86,37 +86,26 @@ const (
 
 // validate names the first key that is wrong.
 func (g *GrantsConfig) validate() error {
-	if _, err := g.level(); err != nil {
-		return err
-	}
+	_, err := g.level()
+	errs := []error{err, g.HTTP.validate(), g.KV.validate()}
 	if g.LogLevel != "" && !g.Log {
-		return errors.New("grants.log_level: is of no use without log; write log: true")
-	}
-	if err := g.HTTP.validate(); err != nil {
-		return err
+		errs = append(errs, errors.New("grants.log_level: is of no use without log; write log: true"))
 	}
 	if len(g.Secrets) > 0 && g.HTTP == nil {
-		return errors.New("grants.secrets: are of no use without http; grant http with its hosts, or leave them out")
+		errs = append(errs, errors.New("grants.secrets: are of no use without http; grant http with its hosts, or leave them out"))
 	}
 	for _, name := range slices.Sorted(maps.Keys(g.Secrets)) {
 		secret := g.Secrets[name]
-		if err := secret.validate(); err != nil {
-			return fmt.Errorf("grants.secrets.%.64q: %w", name, err)
-		}
-	}
-	if err := g.KV.validate(); err != nil {
-		return err
+		errs = append(errs, under(fmt.Sprintf("grants.secrets.%.64q", name), secret.validate()))
 	}
 	for i, f := range g.Files {
 		at := fmt.Sprintf("grants.files[%d]", i)
 		if f.Host == "" || f.Guest == "" {
-			return fmt.Errorf("%s: host or guest is missing; write {host: FOLDER, guest: /data}", at)
+			errs = append(errs, fmt.Errorf("%s: host or guest is missing; write {host: FOLDER, guest: /data}", at))
 		}
-		if err := within(at+".mib", f.MiB, maxMiB); err != nil {
-			return err
-		}
+		errs = append(errs, within(at+".mib", f.MiB, maxMiB))
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 // level is the least level of messages.
@@ -132,22 +121,22 @@ func (h *HTTPConfig) validate() error {
 	if h == nil {
 		return nil
 	}
+	_, err := h.private()
+	errs := []error{err}
 	if len(h.Hosts) == 0 {
-		return errors.New(`grants.http.hosts: is empty; name the hosts, or "*" for any public one`)
-	}
-	if _, err := h.private(); err != nil {
-		return err
+		errs = append(errs, errors.New(`grants.http.hosts: is empty; name the hosts, or "*" for any public one`))
 	}
 	if h.Redirects < -1 {
-		return fmt.Errorf("grants.http.redirects: is %d; write a number, or -1 for none", h.Redirects)
+		errs = append(errs, fmt.Errorf("grants.http.redirects: is %d; write a number, or -1 for none", h.Redirects))
 	}
-	return cmp.Or(
+	return errors.Join(append(
+		errs,
 		within("grants.http.per_minute", int64(h.PerMinute), maxMiB),
 		within("grants.http.bytes_per_minute", h.BytesPerMinute, maxMiB<<20),
 		within("grants.http.concurrent", int64(h.Concurrent), maxKiB),
 		within("grants.http.request_kib", int64(h.RequestKiB), maxKiB),
 		within("grants.http.response_kib", int64(h.ResponseKiB), maxKiB),
-	)
+	)...)
 }
 
 // private reads the address ranges; an address alone is a range of one.
@@ -185,7 +174,7 @@ func (k *KVConfig) validate() error {
 	case (k.Path == "") != k.Memory:
 		return errors.New("grants.kv: name either a file with path, or write memory: true")
 	}
-	return cmp.Or(
+	return errors.Join(
 		within("grants.kv.keys", int64(k.Keys), maxMiB),
 		within("grants.kv.mib", k.MiB, maxMiB),
 		within("grants.kv.value_kib", int64(k.ValueKiB), maxKiB),

@@ -128,7 +128,7 @@ func TestStore_refusedURLs(t *testing.T) {
 		"postgres://me:" + secret + "@h/db?sslmode=%%" + secret:  "what is behind the ? is not of the form",
 		"postgres://me:" + secret + "@h/db?sslmode=" + "perhaps": "not a PostgreSQL URL or keyword string",
 		"redis://me:" + secret + "@localhost":                    `"redis" is no kind of store; name a SQLite file, nats://HOST:4222/NAME, or postgres://`,
-		"nats://me:" + secret + "@127.0.0.1:1/x?replicas=2":      "Config.Replicas is 2; it can be 1, 3 or 5",
+		"nats://me:" + secret + "@127.0.0.1:1/x?replicas=2":      "replicas is 2; it can be 1, 3 or 5",
 		"nats://me:" + secret + "@127.0.0.1:1/x?replicas=a":      `replicas="a": it can be 1, 3 or 5`,
 		"nats://me:" + secret + "@127.0.0.1:1/x?copies=3":        `there is no option "copies"; replicas is one`,
 		"nats://me:" + secret + "@127.0.0.1:1/a.b":               "use letters, digits, - and _",

@@ -21,9 +21,9 @@ import (
 type ModelConfig struct {
 	// Provider is anthropic, openai (the Responses API) or openai-chat (Chat Completions, which
 	// most compatible servers have).
-	Provider string `yaml:"provider"`
+	Provider string `yaml:"provider" jsonschema:"required,enum=anthropic,enum=openai,enum=openai-chat"`
 	// Name is the provider's name of the model.
-	Name string `yaml:"name"`
+	Name string `yaml:"name" jsonschema:"required"`
 	// BaseURL is that of a compatible server; the vendor's own when empty.
 	BaseURL string `yaml:"base_url"`
 	// Key is ANTHROPIC_API_KEY or OPENAI_API_KEY of the environment when it names nothing.
@@ -39,7 +39,7 @@ type KeyConfig struct {
 	Env  string `yaml:"env"`
 	File string `yaml:"file"`
 	// Value is refused: a key does not belong in the config.
-	Value any `yaml:"value"`
+	Value any `yaml:"value" jsonschema:"-"`
 }
 
 // PriceConfig is in USD per million tokens.
@@ -67,27 +67,31 @@ const (
 const defaultWindow = 128_000
 
 func (c *Config) validateModels() error {
+	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(c.Models)) {
-		if err := c.Models[name].validate(); err != nil {
-			return fmt.Errorf("models.%.64s.%w", name, err)
+		for _, err := range each(c.Models[name].validate()) {
+			errs = append(errs, fmt.Errorf("models.%.64s.%w", name, err))
 		}
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 func (m ModelConfig) validate() error {
 	known := []string{providerAnthropic, providerOpenAI, providerOpenAIChat}
-	switch {
-	case !slices.Contains(known, m.Provider):
-		return fmt.Errorf("provider: is %.40q; write one of %s", m.Provider, strings.Join(known, ", "))
-	case m.Name == "":
-		return errors.New("name: is missing; write the provider's name of the model")
-	case m.Key.Value != nil:
-		return errors.New("key: value: a key does not stand in the config; name a variable with env, or a private file with file")
-	case m.Key.Env != "" && m.Key.File != "":
-		return errors.New("key: names both env and file; name one")
+	var errs []error
+	if !slices.Contains(known, m.Provider) {
+		errs = append(errs, fmt.Errorf("provider: is %.40q; write one of %s", m.Provider, strings.Join(known, ", ")))
 	}
-	return cmp.Or(within("window_tokens", m.WindowTokens, 1<<31), within("max_tokens", m.MaxTokens, 1<<31), m.Price.validate())
+	if m.Name == "" {
+		errs = append(errs, errors.New("name: is missing; write the provider's name of the model"))
+	}
+	if m.Key.Value != nil {
+		errs = append(errs, errors.New("key: value: a key does not stand in the config; name a variable with env, or a private file with file"))
+	}
+	if m.Key.Env != "" && m.Key.File != "" {
+		errs = append(errs, errors.New("key: names both env and file; name one"))
+	}
+	return errors.Join(append(errs, within("window_tokens", m.WindowTokens, 1<<31), within("max_tokens", m.MaxTokens, 1<<31), m.Price.validate())...)
 }
 
 func (p *PriceConfig) validate() error {
@@ -105,6 +109,7 @@ type openModel struct {
 	llm.Model
 
 	cfg  ModelConfig
+	key  string
 	cost func(model string, u abi.Usage) float64
 	// observe receives what modules ask; nil for nobody.
 	observe llm.Observe
@@ -119,25 +124,27 @@ func openModels(cfg *Config) (models, error) {
 			prices[m.Name] = llm.Price{Input: p.Input, Output: p.Output, CacheRead: p.CacheRead, CacheWrite: p.CacheWrite}
 		}
 	}
+	var errs []error
 	cost := func(model string, u abi.Usage) float64 {
 		usd, _ := prices.Cost(model, u)
 		return usd
 	}
 	for _, name := range slices.Sorted(maps.Keys(cfg.Models)) {
-		m, err := openProvider(cfg, cfg.Models[name])
-		if err != nil {
-			return nil, fmt.Errorf("config: models.%.64s: %w", name, err)
+		key, err := cfg.Models[name].key(cfg)
+		var m llm.Model
+		if err == nil {
+			m, err = openProvider(cfg.Models[name], key)
 		}
-		out[name] = openModel{Model: m, cfg: cfg.Models[name], cost: cost, observe: cfg.observe}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("config: models.%.64s: %w", name, err))
+			continue
+		}
+		out[name] = openModel{Model: m, cfg: cfg.Models[name], key: key, cost: cost, observe: cfg.observe}
 	}
-	return out, nil
+	return out, errors.Join(errs...)
 }
 
-func openProvider(cfg *Config, m ModelConfig) (llm.Model, error) {
-	key, err := m.key(cfg)
-	if err != nil {
-		return nil, err
-	}
+func openProvider(m ModelConfig, key string) (llm.Model, error) {
 	switch m.Provider {
 	case providerAnthropic:
 		return anthropic.New(anthropic.Config{BaseURL: m.BaseURL, Key: key, MaxTokens: m.MaxTokens})

@@ -6,10 +6,9 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
-	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/mortise-dev/mortise/compaction/trial"
@@ -24,7 +23,8 @@ const maxHistory = 100
 
 // modules lets operators of mortise serve swap plugins and policies.
 type modules struct {
-	parts *parts
+	// now is what is loaded. It changes while mu is held.
+	now atomic.Pointer[parts]
 
 	// turn is held by the one swap under way, which takes as long as its trial.
 	turn sync.Mutex
@@ -38,15 +38,8 @@ type modules struct {
 	files map[string]string
 }
 
-func newModules(p *parts) *modules {
-	m := &modules{parts: p, before: map[string]host.Spec{}, current: map[string]host.Spec{}, history: map[string][]serve.Change{}, files: map[string]string{}}
-	for i, s := range p.set.Status() {
-		m.keep(s.Name, p.entries[i].Module, s.Module.SHA256)
-	}
-	for _, l := range p.policies {
-		m.keep(l.name, l.spec, l.policy.Info().SHA256)
-	}
-	return m
+func newModules() *modules {
+	return &modules{before: map[string]host.Spec{}, current: map[string]host.Spec{}, history: map[string][]serve.Change{}, files: map[string]string{}}
 }
 
 // keep remembers what a module was loaded from, with its bytes: its file may be another one when it is to be rolled back.
@@ -78,15 +71,16 @@ func unknownModule(name string) error {
 
 // List implements serve.Modules.
 func (m *modules) List(context.Context) []serve.Module {
+	now := m.now.Load()
 	used := map[string]GuestReport{}
-	for _, g := range m.parts.guests() {
+	for _, g := range now.guests() {
 		used[g.Name] = g
 	}
-	status := m.parts.status()
+	status := now.status()
 	out := make([]serve.Module, 0, len(status))
 	for i, s := range status {
 		role := serve.RolePlugin
-		if i >= len(m.parts.entries) {
+		if i >= len(now.entries) {
 			role = s.Name
 		}
 		g := used[s.Name]
@@ -167,21 +161,21 @@ func (m *modules) swap(ctx context.Context, name string, next host.Spec, kind st
 
 // apply swaps a plugin or a policy. What was in use before needs no trial.
 func (m *modules) apply(ctx context.Context, name string, next host.Spec, untried bool) (*trial.Report, error) {
-	for _, l := range m.parts.policies {
+	for _, l := range m.now.Load().policies {
 		if l.name == name {
 			return l.policy.Swap(ctx, next, summarizers.SwapOptions{Untried: untried})
 		}
 	}
-	for _, s := range m.parts.set.Status() {
+	for _, s := range m.now.Load().set.Status() {
 		if s.Name == name && s.State == plugins.StateLoaded {
-			return nil, m.parts.set.Swap(ctx, name, next, host.SwapOptions{})
+			return nil, m.now.Load().set.Swap(ctx, name, next, host.SwapOptions{})
 		}
 	}
 	return nil, fmt.Errorf("%s is disabled: %w", name, errors.ErrUnsupported)
 }
 
 func (m *modules) digest(name string) string {
-	for _, s := range m.parts.status() {
+	for _, s := range m.now.Load().status() {
 		if s.Name == name {
 			return s.Module.SHA256
 		}
@@ -218,31 +212,4 @@ func (m *modules) rolledBack(e host.SwapEvent) {
 		At: time.Now().UTC(), Kind: changeRolledBack, From: e.SHA256, To: e.CurrentSHA256,
 		Reason: fmt.Sprintf("%d of %d calls failed: %s", e.Failures, e.Calls, clip(e.Reason, 500)),
 	})
-}
-
-// reload swaps modules whose files have changed since they were loaded.
-func (m *modules) reload(ctx context.Context) (swapped int, failed error) {
-	m.turn.Lock()
-	defer m.turn.Unlock()
-	m.mu.Lock()
-	files := maps.Clone(m.files)
-	m.mu.Unlock()
-	var errs []error
-	for _, name := range slices.Sorted(maps.Keys(files)) {
-		b, err := os.ReadFile(files[name])
-		if err == nil && hexSum(b) == m.digest(name) {
-			continue
-		}
-		next, _ := m.spec(name)
-		next.Wasm, next.Path = b, files[name]
-		if err == nil {
-			_, err = m.swap(ctx, name, next, changeSwapped)
-		}
-		if err != nil {
-			errs = append(errs, fmt.Errorf("%s: %w", name, err))
-			continue
-		}
-		swapped++
-	}
-	return swapped, errors.Join(errs...)
 }

@@ -9,13 +9,12 @@ import (
 	"log/slog"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/mortise-dev/mortise"
-	"github.com/mortise-dev/mortise/agent/mcp"
-	"github.com/mortise-dev/mortise/host"
 	"github.com/mortise-dev/mortise/mailbox"
 	"github.com/mortise-dev/mortise/outbox"
 	"github.com/mortise-dev/mortise/record"
@@ -25,11 +24,9 @@ import (
 
 // program is everything that mortise serve and live runs consist of.
 type program struct {
-	cfg       *Config
+	cfg       *Config // of the start; now has that of the latest reload
 	logger    *slog.Logger
-	parts     *parts
 	modules   *modules
-	servers   *mcp.Servers
 	runtime   *mortise.Runtime
 	server    *serve.Server
 	telemetry telemetry
@@ -44,20 +41,34 @@ type program struct {
 	lock    io.Closer // of the outbox
 
 	listeners sync.WaitGroup
+
+	// read reads the config again.
+	read      func() (*Config, error)
+	reloading sync.Mutex
+	// live is replaced while reloading is held.
+	now      atomic.Pointer[current]
+	retiring *retiring
 }
 
 // openProgram opens and connects what the config names. It must be closed also after an error.
 func openProgram(ctx context.Context, cfg *Config, logger *slog.Logger) (*program, error) {
-	p := &program{cfg: cfg, logger: logger, out: newProgress(io.Discard, true)}
+	p := newProgram(ctx, cfg, logger, newProgress(io.Discard, true))
 	err := p.open(ctx, p.openStores, p.openTelemetry, p.openModules, p.openServers, p.openRuntime, p.openServer)
 	return p, err
 }
 
 // openLive is openProgram without a server.
 func openLive(ctx context.Context, cfg *Config, logger *slog.Logger, out *progress) (*program, error) {
-	p := &program{cfg: cfg, logger: logger, out: out, live: true}
+	p := newProgram(ctx, cfg, logger, out)
+	p.live = true
 	err := p.open(ctx, p.openStores, p.openTelemetry, p.openModules, p.openServers, p.openRuntime)
 	return p, err
+}
+
+func newProgram(ctx context.Context, cfg *Config, logger *slog.Logger, out *progress) *program {
+	p := &program{cfg: cfg, logger: logger, out: out, modules: newModules(), retiring: newRetiring(ctx)}
+	p.now.Store(&current{cfg: cfg})
+	return p
 }
 
 func (p *program) open(ctx context.Context, steps ...func(context.Context) error) error {
@@ -137,21 +148,17 @@ func (p *program) openModules(ctx context.Context) (err error) {
 		return err
 	}
 	c := newCollector()
-	c.swapped = func(e host.SwapEvent) { p.modules.rolledBack(e) }
-	p.parts, err = assemble(ctx, p.cfg, p.logger, p.out, c)
+	c.swapped = p.modules.rolledBack
+	p.now.Load().parts, err = assemble(ctx, p.cfg, p.logger, p.out, c)
 	if err == nil {
-		p.modules = newModules(p.parts)
+		p.modules.adopt(p.now.Load().parts)
 	}
 	return err
 }
 
 // openServers starts the MCP servers.
 func (p *program) openServers(ctx context.Context) (err error) {
-	cfg, err := p.cfg.mcp()
-	if err == nil {
-		cfg.Logger = p.logger
-		p.servers, err = mcp.Open(ctx, cfg)
-	}
+	p.now.Load().servers, err = openServers(ctx, p.cfg, p.logger, nil)
 	return err
 }
 
@@ -159,27 +166,18 @@ func (p *program) openServers(ctx context.Context) (err error) {
 const renewals = 3
 
 func (p *program) openRuntime(ctx context.Context) error {
-	agents, err := liveAgents(p.cfg, p.parts.tools, p.servers)
+	cfg, err := p.now.Load().runtime()
 	if err != nil {
 		return err
 	}
-	cfg := mortise.Config{
-		Agents: agents, Default: p.cfg.DefaultAgent, Plugins: p.parts.set.Plugins(), HookTimeout: p.cfg.hookTimeout(),
-		Store: p.store, Outbox: p.outbox, Records: p.records, Words: p.cfg.Tasks.words, ThreadTools: p.cfg.threadTools,
-		Observers: append(p.telemetry.runs, mortise.Observer{Inference: p.parts.shared.observe}), Logger: p.logger,
-		Mailbox: mailbox.Config{
-			Observers: p.telemetry.mailbox,
-			Workers:   p.cfg.Serve.Workers, MaxAttempts: p.cfg.Serve.MaxAttempts,
-			Lease: time.Duration(p.cfg.Serve.Lease), Renew: time.Duration(p.cfg.Serve.Lease) / renewals,
-			CloseWait: cmp.Or(time.Duration(p.cfg.Serve.Grace), defaultGrace),
-		},
-	}
-	if p.parts.summarizer != nil {
-		c, err := compactionConfig(p.parts)
-		if err != nil {
-			return err
-		}
-		cfg.Compaction = &c
+	cfg.Store, cfg.Outbox, cfg.Records, cfg.Words, cfg.Logger = p.store, p.outbox, p.records, p.cfg.Tasks.words, p.logger
+	cfg.ThreadTools = p.cfg.threadTools
+	cfg.Observers = append(p.telemetry.runs, mortise.Observer{Inference: p.now.Load().parts.shared.observe})
+	cfg.Mailbox = mailbox.Config{
+		Observers: p.telemetry.mailbox,
+		Workers:   p.cfg.Serve.Workers, MaxAttempts: p.cfg.Serve.MaxAttempts,
+		Lease: time.Duration(p.cfg.Serve.Lease), Renew: time.Duration(p.cfg.Serve.Lease) / renewals,
+		CloseWait: cmp.Or(time.Duration(p.cfg.Serve.Grace), defaultGrace),
 	}
 	if p.live {
 		liveMailbox(&cfg.Mailbox)
@@ -189,38 +187,22 @@ func (p *program) openRuntime(ctx context.Context) error {
 }
 
 func (p *program) openServer(context.Context) error {
-	tokens, err := p.cfg.tokens()
+	cfg, err := p.now.Load().access()
 	if err != nil {
 		return err
 	}
-	cfg := serve.Config{
-		Runtime: p.runtime, Store: p.store, Modules: p.modules, Records: p.records, Tokens: tokens,
-		Metrics: promhttp.HandlerFor(p.telemetry.registry, promhttp.HandlerOpts{}), Version: versionText(), Origins: p.cfg.Serve.Origins, Hosts: p.cfg.Serve.Hosts, Logger: p.logger,
-		Reload: p.reload,
-		Ready: func(ctx context.Context) error {
-			_, _, err := p.store.Find(ctx, mailbox.KindRun, "ready")
-			return err
-		},
+	cfg.Runtime, cfg.Store, cfg.Modules, cfg.Records = p.runtime, p.store, p.modules, p.records
+	cfg.Metrics, cfg.Version, cfg.Logger, cfg.Reload = promhttp.HandlerFor(p.telemetry.registry, promhttp.HandlerOpts{}), versionText(), p.logger, p.reload
+	cfg.Facts = p.facts
+	cfg.Ready = func(ctx context.Context) error {
+		_, _, err := p.store.Find(ctx, mailbox.KindRun, "ready")
+		return err
 	}
-	if s := p.parts.shared.session; s != nil {
+	if s := p.now.Load().parts.shared.session; s != nil {
 		cfg.Sessions = s
-	}
-	for name, a := range p.cfg.Agents {
-		cfg.Agents = append(cfg.Agents, serve.AgentInfo{Name: name, Model: p.cfg.Models[a.Model].Name})
 	}
 	p.server, err = serve.New(cfg)
 	return err
-}
-
-// reload swaps modules whose files have changed. The config is not read again.
-func (p *program) reload(ctx context.Context) error {
-	n, err := p.modules.reload(ctx)
-	if err != nil {
-		p.logger.WarnContext(ctx, "reload refused a module", "swapped", n, "error", err)
-		return &serve.Refused{Reason: clip(err.Error(), 1000), Hint: "the modules that were in use stay in use"}
-	}
-	p.logger.InfoContext(ctx, "reloaded", "swapped", n)
-	return nil
 }
 
 // close ends what runs and closes everything.
@@ -237,8 +219,11 @@ func (p *program) close(ctx context.Context) error {
 	add(p.server != nil, func() error { return p.server.Close() })
 	add(p.runtime != nil, func() error { return p.runtime.Close(ctx) })
 	add(p.telemetry.traces != nil, func() error { return p.telemetry.traces.Shutdown(ctx) })
-	add(p.servers != nil, func() error { return p.servers.Close(ctx) })
-	add(p.parts != nil, func() error { return p.parts.close(ctx) })
+	p.reloading.Lock()
+	defer p.reloading.Unlock()
+	p.retiring.close()
+	add(true, func() error { return p.now.Load().servers.closeExcept(ctx, nil) })
+	add(p.now.Load().parts != nil, func() error { return p.now.Load().parts.close(ctx) })
 	add(p.lock != nil, func() error { return p.lock.Close() })
 	add(p.records != nil, func() error { return p.records.Close() })
 	add(p.cfg.home != nil, func() error { return p.cfg.home.close(ctx) })

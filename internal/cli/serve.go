@@ -34,7 +34,7 @@ serve.admin say otherwise; beyond loopback both need tokens.
 
 The first SIGINT or SIGTERM drains: no run is claimed any more, runs under way
 continue to a checkpoint, and another process or the next start resumes them. The
-second ends the process. SIGHUP swaps the modules whose files have changed.
+second ends the process. SIGHUP reads the config again.
 
 Exit codes: 0 drained, 1 not everything ended in time, 2 wrong command line, 3 wrong config, 5 a module failed to
 load.`
@@ -68,24 +68,39 @@ func runServe(ctx context.Context, s Streams, o serveOptions) error {
 		return with(ExitUsage, fmt.Errorf("--log-level %q: must be debug, info, warn or error", o.logLevel))
 	}
 	logger := logging(s, level)
-	cfg, err := loadConfig(cmp.Or(o.config, os.Getenv("MORTISE_CONFIG")))
-	if err == nil {
-		cfg.Store = cmp.Or(o.store, os.Getenv("MORTISE_STORE"), cfg.path(cfg.Store))
-		err = cfg.Serve.override(o.listen, o.admin, o.workers)
-	}
-	if err == nil && len(cfg.Agents) == 0 {
-		err = errors.New("config: agents: is empty; name an agent and its model, as in docs/serve.md")
-	}
+	cfg, err := o.read()
 	if err != nil {
 		return with(ExitConfig, err)
 	}
 	p, err := openProgram(ctx, cfg, logger)
+	p.read = o.read
 	if err == nil {
 		err = p.serve(ctx, s)
 	}
 	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
 	defer cancel()
 	return errors.Join(err, with(ExitRun, p.close(closing)))
+}
+
+// read reads the config and applies variables and flags.
+func (o *serveOptions) read() (*Config, error) {
+	cfg, err := loadConfig(cmp.Or(o.config, os.Getenv("MORTISE_CONFIG")))
+	if err != nil {
+		return nil, err
+	}
+	cfg.Store = o.storeOf(cfg)
+	if err := cfg.Serve.override(o.listen, o.admin, o.workers); err != nil {
+		return nil, err
+	}
+	if len(cfg.Agents) == 0 {
+		return nil, errors.New("config: agents: is empty; name an agent and its model, as in docs/serve.md")
+	}
+	return cfg, nil
+}
+
+// storeOf is the store of the flag, the variable or the config.
+func (o *serveOptions) storeOf(cfg *Config) string {
+	return cmp.Or(o.store, os.Getenv("MORTISE_STORE"), cfg.path(cfg.Store))
 }
 
 // serve listens until ctx is done, and then drains.
@@ -112,7 +127,7 @@ func (p *program) serve(ctx context.Context, s Streams) error {
 	return errors.Join(err, p.drain(context.WithoutCancel(ctx), servers))
 }
 
-// wait returns when the program should end. Meanwhile SIGHUP reloads modules.
+// wait returns when the program should end. Meanwhile SIGHUP reloads the config.
 func (p *program) wait(ctx context.Context, hangups <-chan os.Signal, failed <-chan error) error {
 	for {
 		select {
@@ -121,7 +136,7 @@ func (p *program) wait(ctx context.Context, hangups <-chan os.Signal, failed <-c
 		case err := <-failed:
 			return err
 		case <-hangups:
-			_ = p.reload(ctx) // it is logged
+			_, _ = p.reload(ctx) // it is logged
 		}
 	}
 }

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -37,9 +38,9 @@ type TokenConfig struct {
 	Name   string   `yaml:"name"`
 	Env    string   `yaml:"env"`
 	File   string   `yaml:"file"`
-	Scopes []string `yaml:"scopes"`
+	Scopes []string `yaml:"scopes" jsonschema:"required,enum=run,enum=read,enum=admin"`
 	// Value is refused: a token does not belong in the config.
-	Value any `yaml:"value"`
+	Value any `yaml:"value" jsonschema:"-"`
 }
 
 // Defaults of ServeConfig.
@@ -67,38 +68,46 @@ func (c *ServeConfig) override(listen, admin string, workers int) error {
 }
 
 func (c *ServeConfig) validate() error {
+	var errs []error
 	if c.Workers < 0 || c.MaxAttempts < 0 {
-		return fmt.Errorf("serve.workers and serve.max_attempts: are %d and %d; write a number from 1, or leave it out", c.Workers, c.MaxAttempts)
+		errs = append(errs, fmt.Errorf("serve.workers and serve.max_attempts: are %d and %d; write a number from 1, or leave it out", c.Workers, c.MaxAttempts))
 	}
 	if c.Lease != 0 && time.Duration(c.Lease) < time.Second {
-		return fmt.Errorf("serve.lease: is %s; write 1s or more", time.Duration(c.Lease))
+		errs = append(errs, fmt.Errorf("serve.lease: is %s; write 1s or more", time.Duration(c.Lease)))
 	}
 	seen := map[string]bool{}
 	for i, t := range c.Tokens {
-		where := fmt.Sprintf("serve.tokens[%d] (%.64s)", i, cmp.Or(t.Name, "without a name"))
-		switch {
-		case t.Value != nil:
-			return fmt.Errorf("%s: value: a token does not stand in the config; name a variable with env, or a private file with file", where)
-		case t.Name == "" || seen[t.Name]:
-			return fmt.Errorf("%s: name: is missing or taken; logs name the token by it", where)
-		case (t.Env == "") == (t.File == ""):
-			return fmt.Errorf("%s: name either env or file", where)
-		case len(t.Scopes) == 0:
-			return fmt.Errorf("%s: scopes: is empty; name some of run, read, admin", where)
-		}
-		for _, s := range t.Scopes {
-			if !slices.Contains([]string{serve.ScopeRun, serve.ScopeRead, serve.ScopeAdmin}, s) {
-				return fmt.Errorf("%s: scopes: %.40q is not one of run, read, admin", where, s)
-			}
-		}
-		seen[t.Name] = true
+		errs = append(errs, under(fmt.Sprintf("serve.tokens[%d] (%.64s)", i, cmp.Or(t.Name, "without a name")), t.validate(seen)))
 	}
-	for key, address := range map[string]string{"listen": c.Listen, "admin": c.Admin} {
-		if err := c.validateAddress(address); err != nil {
-			return fmt.Errorf("serve.%s: %w", key, err)
+	for i, o := range c.Origins {
+		if err := (&serve.Config{Origins: []string{o}}).CheckAccess(); err != nil {
+			errs = append(errs, fmt.Errorf("serve.origins[%d]: %.200q is not an origin; write it as https://app.example.com", i, o))
 		}
 	}
-	return nil
+	return errors.Join(append(errs, under("serve.listen", c.validateAddress(c.Listen)), under("serve.admin", c.validateAddress(c.Admin)))...)
+}
+
+// validate notes the name in seen.
+func (t *TokenConfig) validate(seen map[string]bool) error {
+	var errs []error
+	if t.Value != nil {
+		errs = append(errs, errors.New("value: a token does not stand in the config; name a variable with env, or a private file with file"))
+	} else if (t.Env == "") == (t.File == "") {
+		errs = append(errs, errors.New("name either env or file"))
+	}
+	if t.Name == "" || seen[t.Name] {
+		errs = append(errs, errors.New("name: is missing or taken; logs name the token by it"))
+	}
+	seen[t.Name] = true
+	if len(t.Scopes) == 0 {
+		errs = append(errs, errors.New("scopes: is empty; name some of run, read, admin"))
+	}
+	for _, s := range t.Scopes {
+		if !slices.Contains([]string{serve.ScopeRun, serve.ScopeRead, serve.ScopeAdmin}, s) {
+			errs = append(errs, fmt.Errorf("scopes: %.40q is not one of run, read, admin", s))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 func (c *ServeConfig) validateAddress(address string) error {
@@ -125,15 +134,17 @@ func loopback(host string) bool {
 // tokens reads the values of the tokens.
 func (c *Config) tokens() ([]serve.Token, error) {
 	var out []serve.Token
+	var errs []error
 	for _, t := range c.Serve.Tokens {
 		secret, err := KeyConfig{Env: t.Env, File: t.File}.read(c)
 		if err == nil && len(secret) < minToken {
 			err = fmt.Errorf("the token has %d bytes; use at least %d random ones, as of openssl rand -hex 32", len(secret), minToken)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("serve.tokens (%.64s): %w", t.Name, err)
+			errs = append(errs, fmt.Errorf("serve.tokens (%.64s): %w", t.Name, err))
+			continue
 		}
 		out = append(out, serve.Token{Name: t.Name, Secret: secret, Scopes: t.Scopes})
 	}
-	return out, nil
+	return out, errors.Join(errs...)
 }

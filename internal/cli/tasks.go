@@ -27,7 +27,7 @@ type TasksConfig struct {
 	// outputs, and the store the others.
 	Dir string `yaml:"dir"`
 	// Wording of news for the model: events, follow_up or reminder.
-	Wording string `yaml:"wording"`
+	Wording string `yaml:"wording" jsonschema:"enum=events,enum=follow_up,enum=reminder"`
 	// NewsBytes bounds the news in one message. OutputBytes is the size from which an
 	// output is kept in the folder, QuotaMiB what the folder may hold of them.
 	NewsBytes   int `yaml:"news_bytes"`

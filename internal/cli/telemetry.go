@@ -42,7 +42,7 @@ func (p *program) openTelemetry(ctx context.Context) error {
 	}
 	m, err := metrics.New(metrics.Config{
 		Registry: p.telemetry.registry, Agents: slices.Collect(maps.Keys(p.cfg.Agents)), Models: p.cfg.modelNames(), Values: 2 * metrics.DefaultValues,
-		Modules: func() map[string]host.Stats { return p.parts.stats() },
+		Modules: func() map[string]host.Stats { return p.now.Load().parts.stats() },
 		Tasks:   func() background.Stats { return p.runtime.Tasks().Stats() },
 	})
 	if err != nil {

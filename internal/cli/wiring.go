@@ -37,6 +37,8 @@ type parts struct {
 	fallback   *summarizers.Policy
 	admitter   *summarizers.Policy
 	shared     *shared
+	// newHost makes a host with the limits of a config.
+	newHost func(*Config) (*host.Host, error)
 	// failed are policies that did not load.
 	failed []plugins.Status
 }
@@ -60,16 +62,8 @@ func assemble(ctx context.Context, cfg *Config, logger *slog.Logger, p *progress
 	if err != nil {
 		return out, with(ExitConfig, err)
 	}
-	out.host, err = host.New(host.Config{
-		Engine: host.EngineName(cfg.Engine), CacheDir: cache, Compile: compileProcess(), Logger: logger,
-		Limits: cfg.Limits.limits(host.Limits{}), OnCompile: compileLine(p), OnSwap: func(e host.SwapEvent) {
-			rolledBack(p, c.reloaded)(e)
-			if c.swapped != nil {
-				c.swapped(e)
-			}
-		},
-	})
-	if err != nil {
+	out.newHost = func(cfg *Config) (*host.Host, error) { return newHost(cfg, cache, logger, p, c) }
+	if out.host, err = out.newHost(cfg); err != nil {
 		return out, with(ExitConfig, err)
 	}
 	if err := out.entriesOf(ctx); err != nil {
@@ -91,6 +85,19 @@ func assemble(ctx context.Context, cfg *Config, logger *slog.Logger, p *progress
 	return out, with(ExitConfig, err)
 }
 
+// newHost makes a host with the limits of a config.
+func newHost(cfg *Config, cache string, logger *slog.Logger, p *progress, c *collector) (*host.Host, error) {
+	return host.New(host.Config{
+		Engine: host.EngineName(cfg.Engine), CacheDir: cache, Compile: compileProcess(), Logger: logger,
+		Limits: cfg.Limits.limits(host.Limits{}), OnCompile: compileLine(p), OnSwap: func(e host.SwapEvent) {
+			rolledBack(p, c.reloaded)(e)
+			if c.swapped != nil {
+				c.swapped(e)
+			}
+		},
+	})
+}
+
 // hookTimeout is how long a hook may take that has no limit of its own.
 func (c *Config) hookTimeout() time.Duration {
 	return cmp.Or(time.Duration(c.Agent.HookTimeout), max(time.Duration(c.Limits.Timeout), defaultHookTimeout))
@@ -106,21 +113,30 @@ func (c *Config) timeLimit(own LimitsConfig) time.Duration {
 func (p *parts) entriesOf(ctx context.Context) error {
 	var failures []error
 	p.entries = make([]plugins.Entry, len(p.cfg.Plugins))
-	for i, e := range p.cfg.Plugins {
-		entry := plugins.Entry{Name: e.Name, Disabled: e.Disabled, Priority: e.Priority, OnFailure: e.OnFailure}
-		if !e.Disabled {
-			where := fmt.Sprintf("plugins[%d] (%s)", i, cmp.Or(e.Name, e.Module))
-			var err error
-			if entry.Config, err = wire.Value(e.Config); err != nil {
-				failures = append(failures, fmt.Errorf("config: %s: config: %w", where, err))
-			}
-			if entry.Module, err = p.spec(ctx, e.Name, e.ModuleConfig); err != nil {
-				failures = append(failures, fmt.Errorf("config: %s: %w", where, err))
-			}
-		}
-		p.entries[i] = entry
+	for i := range p.cfg.Plugins {
+		failures = append(failures, under("config: "+p.cfg.pluginAt(i), p.entry(ctx, i)))
 	}
 	return errors.Join(failures...)
+}
+
+// pluginAt is where a plugin is in the config.
+func (c *Config) pluginAt(i int) string {
+	return fmt.Sprintf("plugins[%d] (%s)", i, cmp.Or(c.Plugins[i].Name, c.Plugins[i].Module))
+}
+
+// entry makes the entry of a plugin.
+func (p *parts) entry(ctx context.Context, i int) error {
+	e, entry := p.cfg.Plugins[i], &p.entries[i]
+	*entry = plugins.Entry{Name: e.Name, Disabled: e.Disabled, Priority: e.Priority, OnFailure: e.OnFailure}
+	if e.Disabled {
+		return nil
+	}
+	var configErr, err error
+	if entry.Config, configErr = wire.Value(e.Config); configErr != nil {
+		configErr = fmt.Errorf("config: %w", configErr)
+	}
+	entry.Module, err = p.spec(ctx, e.Name, e.ModuleConfig)
+	return errors.Join(configErr, err)
 }
 
 // status says what became of each module, and what it is now.
@@ -176,7 +192,7 @@ func (p *parts) policy(ctx context.Context, name string, use summarizers.Use, c 
 	var info host.Info
 	policy, err := p.openPolicy(ctx, name, use, c, &info)
 	if err != nil {
-		p.failed = append(p.failed, plugins.Status{Name: name, State: plugins.StateFailed, Reason: worded(err), Module: info})
+		p.failed = append(p.failed, plugins.Status{Name: name, State: plugins.StateFailed, Reason: worded(err), Err: err, Module: info})
 	}
 	return policy, err
 }

@@ -24,12 +24,29 @@ func settingKeys() map[string]string {
 	}
 }
 
+// storeKeys are the parts of a store's URL for the settings that stores name.
+var storeKeys = strings.NewReplacer( //nolint:gochecknoglobals // a table
+	"Config.Replicas is not set: say 3,", "the number of replicas is not given: write ?replicas=3 behind the URL,",
+	"loses nothing, or 1 to keep", "loses nothing, or ?replicas=1 to keep",
+	"Config.Replicas is ", "replicas is ",
+	"take another Config.Name", "name another one, as in nats://HOST:4222/NAME",
+	"natsstore: Config.Name ", "natsstore: the name in the URL, ",
+	"pgstore: Config.Schema ", "pgstore: schema of the URL, ",
+	"Config.URL", "the URL",
+	"record: Config.Keep ", "record.keep ",
+	"FileConfig.", "",
+)
+
 // worded returns an error's text for the users of the command, whose settings are keys of the config
 // and not fields of Go.
 func worded(err error) string {
 	if err == nil {
 		return ""
 	}
+	return storeKeys.Replace(wordedKeys(err))
+}
+
+func wordedKeys(err error) string {
 	text := err.Error()
 	if load, ok := err.(*host.LoadError); ok { //nolint:errorlint // those below are found one by one
 		return loadWords(load)
@@ -43,7 +60,7 @@ func worded(err error) string {
 		}
 	}
 	for _, e := range below {
-		if was, is := e.Error(), worded(e); was != is {
+		if was, is := e.Error(), wordedKeys(e); was != is {
 			text = strings.Replace(text, was, is, 1)
 		}
 	}

@@ -342,7 +342,7 @@ func TestACP_leftRun(t *testing.T) {
 	if got := again.prompt(id, "hello"); got != acp.StopReasonEndTurn {
 		t.Errorf("the prompt ended with %s", got)
 	}
-	if got := again.seen(); !strings.HasSuffix(got, "You said hello") {
+	if got := again.seen(); !strings.HasSuffix(got, "hello") {
 		t.Errorf("the updates are\n%s", got)
 	}
 	again.leave()

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"syscall"
@@ -68,27 +69,18 @@ func newWorldWith(t *testing.T, o options) *world {
 	provider, err := providertest.New(providertest.Config{Reply: o.reply})
 	must(t, err)
 	t.Cleanup(func() { _ = provider.Close() })
-	self, err := os.Executable()
-	must(t, err)
 	w := &world{provider: provider, dir: t.TempDir(), store: o.store}
 	if o.store == "" {
 		w.store = w.path("mortise.db")
 	}
-	guests, err := filepath.Abs(filepath.Join("..", "..", "testdata", "guests"))
-	must(t, err)
 	for i := range o.processes {
-		tasks := ""
-		if o.processes > 1 {
-			tasks = fmt.Sprintf("tasks: {dir: tasks-%d}", i)
-		}
-		text := strings.NewReplacer(
-			"$GUESTS", guests, "$URL", provider.URL(), "$SELF", self, "$LOG", w.toolLog(), "$MODEL", model, "$TASKS", tasks,
-		).Replace(o.config)
 		p := &proc{config: w.path("mortise.yaml")}
-		if i > 0 {
+		text := strings.ReplaceAll(o.config, "$TASKS", "")
+		if o.processes > 1 {
 			p.config = w.path(fmt.Sprintf("mortise-%d.yaml", i))
+			text = strings.ReplaceAll(o.config, "$TASKS", fmt.Sprintf("tasks: {dir: tasks-%d}", i))
 		}
-		must(t, os.WriteFile(p.config, []byte(text), 0o600))
+		w.write(t, p.config, text)
 		w.procs = append(w.procs, p)
 	}
 	must(t, os.WriteFile(w.path("key"), []byte(provider.Key()), 0o600))
@@ -101,6 +93,23 @@ func (w *world) start(t *testing.T) {
 	for _, p := range w.procs {
 		w.launch(t, p)
 	}
+}
+
+// configure writes the config of a world of one process.
+func (w *world) configure(t *testing.T, config string) {
+	t.Helper()
+	w.write(t, w.procs[0].config, config)
+}
+
+func (w *world) write(t *testing.T, path, config string) {
+	t.Helper()
+	self, err := os.Executable()
+	must(t, err)
+	guests, err := filepath.Abs(filepath.Join("..", "..", "testdata", "guests"))
+	must(t, err)
+	text := strings.NewReplacer("$GUESTS", guests, "$URL", w.provider.URL(), "$SELF", self, "$LOG", w.toolLog(), "$MODEL", model).Replace(config)
+	must(t, os.WriteFile(path+".new", []byte(text), 0o600))
+	must(t, os.Rename(path+".new", path))
 }
 
 const config = `
@@ -217,6 +226,9 @@ func (w *world) at(admin bool) string {
 // checked says whether a task is checked in the background.
 func checked(task string) bool { return strings.HasSuffix(task, "0") || strings.HasSuffix(task, "5") }
 
+// named finds the names of tasks.
+var named = regexp.MustCompile(`task-\d+`)
+
 // reply is the model: it calls the tool once for each task, has some checked in the background, and then answers that the task is done.
 func reply(q providertest.Query) providertest.Answer {
 	task, worked := "", false
@@ -227,6 +239,13 @@ func reply(q providertest.Query) providertest.Answer {
 			worked = false
 		}
 		worked = worked || m.Role == abi.RoleTool
+	}
+	if task == "" { // it was compacted, and the model goes on for news of a background task
+		for i := range q.Messages {
+			if found := named.FindAllString(q.Messages[i].Text(), -1); found != nil {
+				task, worked = found[len(found)-1], true
+			}
+		}
 	}
 	if !worked {
 		call := func(name string) abi.ToolCall {
