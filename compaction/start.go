@@ -43,12 +43,12 @@ func (c *Compactor) decided(t *thread, f *flight, d *AdmissionDecision, detail s
 // reserve takes the thread's one place for a compaction, before anything else
 // happens, so that two steps cannot both start one. It returns nil when there is
 // nothing to consider, and when the place is taken, which is a decision: pending.
-func (c *Compactor) reserve(t *thread, log []abi.Message) (*flight, *abi.AdmitRequest) {
+func (c *Compactor) reserve(id string, log []abi.Message) (*thread, *flight, *abi.AdmitRequest) {
 	now := c.cfg.Now()
-	t.mu.Lock()
+	t := c.hold(id)
 	defer t.mu.Unlock()
 	if !c.load(t) {
-		return nil, nil
+		return t, nil, nil
 	}
 	c.look(t, log)
 	if f := t.flight; f != nil && f.Result == nil && now.After(f.deadline) {
@@ -63,21 +63,21 @@ func (c *Compactor) reserve(t *thread, log []abi.Message) (*flight, *abi.AdmitRe
 		if !pending {
 			c.repeated(t)
 		}
-		return nil, nil
+		return t, nil, nil
 	}
 	if pending {
 		request := c.sample(t, now)
 		request.Pending, request.TokensBefore = true, &tokens
 		c.tell(t, t.underWay(), decide(request), "")
-		return nil, nil
+		return t, nil, nil
 	}
 	if c.undone(t, tokens) {
-		return nil, nil
+		return t, nil, nil
 	}
 	f := c.newFlight(t, tokens, now)
 	request := c.question(t, f, log, now)
 	t.flight, t.early = f, make(map[string]string)
-	return f, request
+	return t, f, request
 }
 
 // underWay is the compaction that has the thread's place, of whichever process.
