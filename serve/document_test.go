@@ -106,12 +106,12 @@ func (d *documented) note(v any) {
 	_ = json.Unmarshal(text, &again)
 	switch v := again.(type) {
 	case map[string]any:
-		for _, inner := range v {
-			d.note(inner)
+		for _, e := range v {
+			d.note(e)
 		}
 	case []any:
-		for _, inner := range v {
-			d.note(inner)
+		for _, e := range v {
+			d.note(e)
 		}
 	}
 }
@@ -140,7 +140,7 @@ func TestDocument_valid(t *testing.T) {
 	var doc map[string]any
 	text := whole(t, nil).want(http.StatusOK, http.MethodGet, "/openapi.json", "")
 	text.decode(t, &doc)
-	schemas := doc["components"].(map[string]any)["schemas"].(map[string]any)
+	schemas := inner(doc, "components", "schemas")
 	for _, ref := range regexp.MustCompile(`"#/components/schemas/(\w+)"`).FindAllSubmatch(text.body, -1) {
 		if schemas[string(ref[1])] == nil {
 			t.Errorf("the document has no schema %s", ref[1])
@@ -153,7 +153,7 @@ func TestDocument_valid(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	doc["paths"].(map[string]any)["/v1/runs"].(map[string]any)["post"].(map[string]any)["responses"] = 5
+	inner(doc, "paths", "/v1/runs", "post")["responses"] = 5
 	if err := s.Validate(doc); err == nil {
 		t.Error("a wrong document is valid, too")
 	}
@@ -203,16 +203,20 @@ func TestDocument_examples(t *testing.T) {
 
 // examples are the bodies of a route in the document.
 func (d *documented) examples(r route) map[string]any {
-	item, _ := d.doc["paths"].(map[string]any)[r.path].(map[string]any)[strings.ToLower(r.method)].(map[string]any)
-	body, _ := item["requestBody"].(map[string]any)
-	content, _ := body["content"].(map[string]any)
-	media, _ := content["application/json"].(map[string]any)
-	named, _ := media["examples"].(map[string]any)
+	named := inner(d.doc, "paths", r.path, strings.ToLower(r.method), "requestBody", "content", "application/json", "examples")
 	out := map[string]any{}
-	for name, e := range named {
-		out[name] = e.(map[string]any)["value"]
+	for name := range named {
+		out[name] = inner(named, name)["value"]
 	}
 	return out
+}
+
+// inner is an object in an object, or nil.
+func inner(v map[string]any, names ...string) map[string]any {
+	for _, name := range names {
+		v, _ = v[name].(map[string]any)
+	}
+	return v
 }
 
 // events reads events as the examples of the document have them, after each of them.
@@ -237,27 +241,27 @@ func examplesIn(v any, at string) map[string]any {
 	out := map[string]any{}
 	switch v := v.(type) {
 	case []any:
-		for i, inner := range v {
-			maps.Copy(out, examplesIn(inner, fmt.Sprintf("%s/%d", at, i)))
+		for i, e := range v {
+			maps.Copy(out, examplesIn(e, fmt.Sprintf("%s/%d", at, i)))
 		}
 	case map[string]any:
-		for name, inner := range v {
+		for name, field := range v {
 			place := at + "/" + name
-			list, several := inner.([]any)
-			named, objects := inner.(map[string]any)
+			list, several := field.([]any)
+			named, objects := field.(map[string]any)
 			switch {
 			case name == "example":
-				out[place] = inner
+				out[place] = field
 			case name == "examples" && several:
 				for i, e := range list {
 					out[fmt.Sprintf("%s/%d", place, i)] = e
 				}
 			case name == "examples" && objects:
-				for key, e := range named {
-					out[place+"/"+key] = e.(map[string]any)["value"]
+				for key := range named {
+					out[place+"/"+key] = inner(named, key)["value"]
 				}
 			default:
-				maps.Copy(out, examplesIn(inner, place))
+				maps.Copy(out, examplesIn(field, place))
 			}
 		}
 	}
