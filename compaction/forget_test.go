@@ -8,6 +8,7 @@ import (
 	"weak"
 
 	"github.com/mortise-dev/mortise/abi"
+	"github.com/mortise-dev/mortise/compaction"
 )
 
 // TestCompactor_forgets: the logs of threads that are idle do not stay in memory, while what matters of a thread
@@ -15,10 +16,12 @@ import (
 func TestCompactor_forgets(t *testing.T) {
 	t.Parallel()
 	d := newDesk()
-	c := d.at(t, says("SUMMARY"), nil)
+	c := d.at(t, says("SUMMARY"), func(cfg *compaction.Config) { cfg.Policy.ThresholdTokens = 50_000 })
 	log := filler()
+	c.Request(thread, "")
 	c.Consider(t.Context(), thread, log)
 	consume(t, c, log, d.run())
+	c.Request("pending", "")
 	c.Consider(t.Context(), "pending", log)
 	c.Request("requested", "")
 	var logs []weak.Pointer[abi.Message]
@@ -40,13 +43,16 @@ func TestCompactor_forgets(t *testing.T) {
 	if view := c.View(thread, log); len(view) != 2 {
 		t.Errorf("the view is %v", ids(view))
 	}
+	if !c.Pending("pending") {
+		t.Errorf("the compaction under way was forgotten: %v", d.kinds())
+	}
 	for _, n := range d.run() {
 		c.Consume("pending", log, n)
 	}
 	if c.Total("pending") != 1 {
-		t.Errorf("the compaction under way was forgotten: %v", d.kinds())
+		t.Errorf("the compaction under way did not land: %v", d.kinds())
 	}
-	if !c.Consider(t.Context(), "requested", rounds(30)) {
+	if !c.Consider(t.Context(), "requested", log) {
 		t.Errorf("the request was forgotten: %v", d.last(t))
 	}
 }

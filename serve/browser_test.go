@@ -199,9 +199,9 @@ func TestBrowser_follows(t *testing.T) {
 	}
 }
 
-// attacks is a page that tries to start runs at the server of location.hash, and to read from it.
+// attacks is a page that tries to start runs at the server and the run of location.hash, and to read from it.
 const attacks = `
-const api = decodeURIComponent(location.hash.slice(1)), run = JSON.stringify({input: "say hi"}), out = {};
+const [api, id] = location.hash.slice(1).split("!"), run = JSON.stringify({input: "say hi"}), out = {};
 const attempt = async (name, path, options) => {
 	try { const r = await fetch(api + path, options); out[name] = r.type == "opaque" ? "opaque" : r.status + " " + await r.text(); }
 	catch (e) { out[name] = "refused"; }
@@ -219,10 +219,10 @@ const source = url => new Promise(done => {
 	await attempt("key", "/v1/threads/key/runs", {method: "POST", headers: {...json, "Idempotency-Key": "k"}, body: run});
 	await attempt("read", "/v1/threads/mine/messages");
 	await attempt("hidden", "/v1/threads/mine/messages", {mode: "no-cors"});
-	await attempt("cancel", "/v1/runs/RUN/cancel", {method: "POST", mode: "no-cors"});
+	await attempt("cancel", "/v1/runs/" + id + "/cancel", {method: "POST", mode: "no-cors"});
 	await attempt("delete", "/v1/threads/mine/compactions/latest", {method: "DELETE"});
 	out.beacon = navigator.sendBeacon(api + "/v1/threads/beacon/runs", run) ? "sent" : "refused";
-	out.source = await source(api + "/v1/runs/RUN/events");
+	out.source = await source(api + "/v1/runs/" + id + "/events");
 	await fetch("/result", {method: "POST", body: JSON.stringify(out)});
 	const form = document.body.appendChild(document.createElement("form"));
 	form.method = "POST"; form.action = api + "/v1/threads/form/runs"; form.enctype = "text/plain";
@@ -236,10 +236,7 @@ const source = url => new Promise(done => {
 func TestBrowser_otherOrigin(t *testing.T) {
 	t.Parallel()
 	results, forms := make(chan string, 8), make(chan string, 8)
-	var run string
-	front := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
-		pages(strings.ReplaceAll(attacks, "RUN", run), results, http.NotFoundHandler()).ServeHTTP(out, r)
-	}))
+	front := httptest.NewServer(pages(attacks, results, http.NotFoundHandler()))
 	t.Cleanup(front.Close)
 	for name, allowed := range map[string]bool{"foreign": false, "configured": true} {
 		w := newWorld(t, options{serve: func(c *serve.Config) {
@@ -247,7 +244,7 @@ func TestBrowser_otherOrigin(t *testing.T) {
 				c.Origins = []string{front.URL}
 			}
 		}})
-		run = w.submit("/v1/threads/mine/runs", say("hold")).Run
+		run := w.submit("/v1/threads/mine/runs", say("hold")).Run
 		<-w.mind.begun
 		api := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
 			w.server.Public().ServeHTTP(out, r)
@@ -261,7 +258,7 @@ func TestBrowser_otherOrigin(t *testing.T) {
 		}))
 		t.Cleanup(api.Close)
 		var page map[string]string
-		must(t, json.Unmarshal([]byte(browse(t, front.URL+"/page#"+api.URL, forms)), &page))
+		must(t, json.Unmarshal([]byte(browse(t, front.URL+"/page#"+api.URL+"!"+run, forms)), &page))
 		started := map[string]bool{}
 		for _, thread := range []string{"simple", "blob", "json", "key", "beacon", "form"} {
 			started[thread] = w.do(http.MethodGet, "/v1/threads/"+thread, "").StatusCode != http.StatusNotFound
