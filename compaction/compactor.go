@@ -89,13 +89,15 @@ type Config struct {
 
 // Compactor compacts threads in the background. Make one with [New]. The logs
 // that it is given only grow: it remembers what it read, so whoever changes a
-// message in a log must copy the log first.
+// message in a log must copy the log first. Of threads that are idle it remembers those that
+// were used last.
 type Compactor struct {
 	cfg    atomic.Pointer[Config] // never changed in place
 	scorer *Scorer
 
 	mu      sync.Mutex
 	threads map[string]*thread
+	uses    uint64
 }
 
 // New checks the config and returns a compactor.
@@ -176,8 +178,7 @@ func (c *Compactor) conf() *Config { return c.cfg.Load() }
 
 // use locks a thread whose state was loaded, if the store lets it.
 func (c *Compactor) use(id string) *thread {
-	t := c.thread(id)
-	t.mu.Lock()
+	t := c.hold(id)
 	c.load(t)
 	return t
 }
@@ -215,16 +216,14 @@ func (c *Compactor) Pending(id string) bool {
 // an undo too.
 // The focus is passed to the summarizer.
 func (c *Compactor) Request(id, focus string) {
-	t := c.thread(id)
-	t.mu.Lock()
+	t := c.hold(id)
 	defer t.mu.Unlock()
 	t.requested, t.focus = true, focus
 }
 
 // Calibrate learns from what a provider billed for messages that were sent.
 func (c *Compactor) Calibrate(id string, promptTokens int64, sent []abi.Message) {
-	t := c.thread(id)
-	t.mu.Lock()
+	t := c.hold(id)
 	defer t.mu.Unlock()
 	t.bill.learn(promptTokens, t.index.weigh(sent))
 }

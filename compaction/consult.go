@@ -21,8 +21,7 @@ const (
 // is not empty keeps the compaction from starting, and is recorded as a decision for
 // abi.ReasonVetoed. It may be asked again at the next step.
 func (c *Compactor) ConsiderWith(ctx context.Context, id string, log []abi.Message, ask func(context.Context, *abi.Compaction) (focus, veto string)) bool {
-	t := c.thread(id)
-	q := c.reserve(t, log)
+	t, q := c.reserve(id, log)
 	if q == nil {
 		return false
 	}
@@ -94,8 +93,7 @@ func (t *thread) addFocus(focus string) {
 // Ended returns the compactions of a thread that ended since Ended was last called, oldest
 // first, and at most the newest 8. They are kept in memory only.
 func (c *Compactor) Ended(id string) []abi.Compaction {
-	t := c.thread(id)
-	t.mu.Lock()
+	t := c.hold(id)
 	defer t.mu.Unlock()
 	out := t.ended
 	t.ended = nil

@@ -35,48 +35,36 @@ func ExamplePlan() {
 	// 6 user
 }
 
-// The run goes on while a summarizer works in the background, and swaps its
-// summary in when the notice comes.
+// The run continues while a summarizer works in the background, and swaps its summary in when the
+// notification of it arrives.
 func ExampleCompactor() {
-	ctx := context.Background()
-	notices := make(chan abi.Notice, 8)
-	tasks, err := background.New(background.Config{
+	ctx, notices := context.Background(), make(chan abi.Notice, 8)
+	tasks := expect(background.New(background.Config{
 		Deliver: func(_ context.Context, _ string, n abi.Notice) error { notices <- n; return nil },
-	})
-	if err != nil {
-		panic(err)
-	}
-	c, err := compaction.New(compaction.Config{
-		Policy:     compaction.Policy{WindowTokens: 8_000, KeepRecentTokens: 500},
-		Summarizer: says("The user asked for three reports."),
+	}))
+	defer tasks.Close(ctx)
+	c := expect(compaction.New(compaction.Config{
+		Policy:     compaction.Policy{WindowTokens: 8_000, KeepRecentTokens: 1, KeepRecentMessages: 1},
+		Summarizer: compaction.Digest{}, // needs no model
 		Spawn:      tasks.Housekeep,
 		Observe:    func(e compaction.Event) { fmt.Println(e.Kind) },
-	})
-	if err != nil {
-		panic(err)
-	}
-	var log []abi.Message
-	for i := range 3 {
-		log = append(log,
-			user(fmt.Sprintf("u%d", i), "Write a report."), assistant(fmt.Sprintf("a%d", i), strings.Repeat("report ", 2000)))
-	}
-	log = append(log, user("u3", "Thank you."))
+	}))
+	log := []abi.Message{user("u1", "Write a report."), assistant("a1", strings.Repeat("report ", 6000)), user("u2", "Thanks.")}
 	fmt.Println("started:", c.Consider(ctx, "thread-1", log), "messages:", len(c.View("thread-1", log)))
-	for range 2 { // the result, and the end of the task
+	for range 2 { // its result, and the end of the task
 		c.Consume("thread-1", log, <-notices)
 	}
 	fmt.Println("messages:", len(c.View("thread-1", log)))
 	c.Undo("thread-1")
 	fmt.Println("messages:", len(c.View("thread-1", log)))
-	_ = tasks.Close(ctx)
 	// Output:
 	// admission
 	// started
-	// started: true messages: 7
+	// started: true messages: 3
 	// swapped
-	// messages: 3
+	// messages: 2
 	// undone
-	// messages: 7
+	// messages: 3
 }
 
 // A process ends with a summary that nobody has read. The next one, on the same

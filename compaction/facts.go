@@ -56,8 +56,8 @@ func remaining(until, now time.Time) int64 {
 	return (until.Sub(now) + time.Millisecond - 1).Milliseconds()
 }
 
-// hold keeps a version of the policy from being asked for a while. Another one is asked at once.
-func (c *Compactor) hold(t *thread, wait time.Duration, version string) {
+// postpone keeps a version of the policy from being asked for a while. Another one is asked at once.
+func (c *Compactor) postpone(t *thread, wait time.Duration, version string) {
 	t.state.NotBefore, t.state.NotBeforeVersion = c.conf().Now().Add(wait), version
 }
 
@@ -95,8 +95,7 @@ func (c *Compactor) micros(t *thread, u abi.Usage) int64 {
 
 // Billed learns what the thread's latest inference used, and of which model.
 func (c *Compactor) Billed(id, model string, u abi.Usage) {
-	t := c.thread(id)
-	t.mu.Lock()
+	t := c.hold(id)
 	defer t.mu.Unlock()
 	t.model = model
 	t.cache = &abi.CacheUse{

@@ -30,11 +30,13 @@ type Marker struct {
 	ModifiedFiles []string  `json:"modified_files,omitempty"`
 }
 
-// Tags around a summary in the view.
+// Tags around a summary in the view, and around the lists of files behind it.
 const (
 	summaryTag   = "conversation-summary"
 	summaryOpen  = "<" + summaryTag + ">\n"
 	summaryClose = "\n</" + summaryTag + ">"
+	readTag      = "read-files"
+	modifiedTag  = "modified-files"
 )
 
 // message is the summary as the model sees it. Text that looks like the tags is
@@ -57,7 +59,7 @@ func (m *Marker) text() string {
 	for _, l := range []struct {
 		tag   string
 		files []string
-	}{{"read-files", m.ReadFiles}, {"modified-files", m.ModifiedFiles}} {
+	}{{readTag, m.ReadFiles}, {modifiedTag, m.ModifiedFiles}} {
 		missing := make([]string, 0, maxListed)
 		for _, path := range l.files {
 			if path = shownPath(path); len(missing) < maxListed && !strings.Contains(m.Summary, path) {

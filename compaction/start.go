@@ -25,7 +25,7 @@ func (c *Compactor) decided(t *thread, q *query, d *AdmissionDecision, detail st
 	defer t.mu.Unlock()
 	f := q.flight
 	if retry > 0 {
-		c.hold(t, retry, q.version)
+		c.postpone(t, retry, q.version)
 	}
 	c.tell(t, f, d, detail)
 	if d.Reason == abi.ReasonNoPreparation {
@@ -54,12 +54,12 @@ type query struct {
 // reserve takes the thread's one place for a compaction, before anything else
 // happens, so that two steps cannot both start one. It returns nil when there is
 // nothing to consider.
-func (c *Compactor) reserve(t *thread, log []abi.Message) *query {
+func (c *Compactor) reserve(id string, log []abi.Message) (*thread, *query) {
 	now := c.conf().Now()
-	t.mu.Lock()
+	t := c.hold(id)
 	defer t.mu.Unlock()
 	if !c.load(t) {
-		return nil
+		return t, nil
 	}
 	c.look(t, log)
 	if f := t.flight; f != nil && f.Result == nil && now.After(f.deadline) {
@@ -74,21 +74,21 @@ func (c *Compactor) reserve(t *thread, log []abi.Message) *query {
 		if !pending {
 			c.repeated(t)
 		}
-		return nil
+		return t, nil
 	}
 	q := &query{held: c.held(t, now), version: versionOf(c.conf().Admitter)}
 	if pending {
 		q.request = c.sample(t, now)
 		q.request.Pending, q.request.TokensBefore = true, &tokens
-		return q
+		return t, q
 	}
 	if c.undone(t, tokens) {
-		return nil
+		return t, nil
 	}
 	q.flight = c.newFlight(t, tokens, now)
 	q.request = c.question(t, q.flight, log, now)
 	t.flight, t.early = q.flight, make(map[string]string)
-	return q
+	return t, q
 }
 
 // underWay is the compaction that has the thread's place, of whichever process.
@@ -211,7 +211,7 @@ func (c *Compactor) book(t *thread, f *flight) bool {
 	}
 	t.flight = nil
 	f.leave()
-	c.hold(t, storePause, versionOf(c.conf().Admitter))
+	c.postpone(t, storePause, versionOf(c.conf().Admitter))
 	c.observe(t, Event{
 		Kind: EventFailed, AttemptID: f.ID, Attempt: f.Attempt, Policy: f.Policy, PreTokens: f.Before,
 		Reason: fmt.Sprintf("the reservation could not be stored: %v", err),

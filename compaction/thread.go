@@ -15,8 +15,12 @@ const maxMarkers = 16
 // thread is what a compactor knows of one.
 type thread struct {
 	id string
+	// used orders threads by their last use, for Compactor.mu.
+	used uint64
 
 	mu sync.Mutex
+	// gone means that the compactor has forgotten the thread: another one has its id.
+	gone bool
 	// state is what the store has at revision rev, once loaded.
 	state  State
 	rev    uint64
@@ -89,15 +93,57 @@ func (f *flight) leave() {
 	}
 }
 
+// maxIdle is how many threads a compactor remembers at most, besides those that it must.
+const maxIdle = 128
+
+// hold returns a thread, locked.
+func (c *Compactor) hold(id string) *thread {
+	for {
+		t := c.thread(id)
+		t.mu.Lock()
+		if !t.gone {
+			return t
+		}
+		t.mu.Unlock()
+	}
+}
+
 func (c *Compactor) thread(id string) *thread {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	t, ok := c.threads[id]
 	if !ok {
+		if len(c.threads) >= maxIdle {
+			c.forget()
+		}
 		t = &thread{id: id, index: newIndex(0)}
 		c.threads[id] = t
 	}
+	c.uses++
+	t.used = c.uses
 	return t
+}
+
+// forget drops the thread that was not used for the longest time, with all that its log holds in memory: the
+// next use reads log and store again. A thread stays that has a compaction under way, or that one was requested for.
+func (c *Compactor) forget() {
+	var oldest *thread
+	for _, t := range c.threads {
+		if (oldest == nil || t.used < oldest.used) && t.mu.TryLock() {
+			if t.flight == nil && !t.requested {
+				oldest = t
+			}
+			t.mu.Unlock()
+		}
+	}
+	if oldest == nil || !oldest.mu.TryLock() {
+		return // all are in use
+	}
+	defer oldest.mu.Unlock()
+	if oldest.flight == nil && !oldest.requested {
+		oldest.gone = true
+		delete(c.threads, oldest.id)
+	}
 }
 
 func (t *thread) latest() *Marker {

@@ -22,8 +22,8 @@ import (
 type aguiRequest struct {
 	_ struct{} `additionalProperties:"true"`
 
-	ThreadID        string         `json:"threadId" minLength:"1" maxLength:"256" example:"t1"`
-	RunID           string         `json:"runId" minLength:"1" maxLength:"256" doc:"A new id; the run has it." example:"r1"`
+	ThreadID        string         `json:"threadId" minLength:"1" maxLength:"256"`
+	RunID           string         `json:"runId" minLength:"1" maxLength:"256" doc:"A new id; the run has it."`
 	ProtocolVersion string         `json:"protocolVersion,omitempty" maxLength:"64"`
 	ParentRunID     string         `json:"parentRunId,omitempty" maxLength:"256"`
 	State           any            `json:"state,omitempty" doc:"Ignored: plugins keep the state."`

@@ -23,7 +23,7 @@ type Problem struct {
 	Status int    `json:"status" doc:"The HTTP status." example:"422"`
 	Detail string `json:"detail,omitempty" doc:"What went wrong." example:"expected string"`
 	Hint   string `json:"hint,omitempty" doc:"What to do about it."`
-	Field  string `json:"field,omitempty" doc:"Which part of the request it is about." example:"body.input"`
+	Field  string `json:"field,omitempty" doc:"Which part of the request it is about." example:"body.agent"`
 
 	retryAfter int
 }

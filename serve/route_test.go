@@ -51,8 +51,13 @@ type route struct {
 	RequestBody  *struct {
 		Content map[string]struct{ Schema map[string]any }
 	}
-	Parameters []struct{ Name, In string }
-	Responses  map[string]any
+	Parameters []struct {
+		Name, In string
+		Schema   map[string]any
+	}
+	// fields are the schemas of the body's fields.
+	fields    map[string]any
+	Responses map[string]any
 }
 
 // scope is what the route wants of a token.
@@ -81,8 +86,11 @@ func (r route) at(values map[string]string) string {
 func routes(t *testing.T, w *world, header ...string) (list []route) {
 	t.Helper()
 	var doc struct {
-		OpenAPI string
-		Paths   map[string]map[string]route
+		OpenAPI    string
+		Paths      map[string]map[string]route
+		Components struct {
+			Schemas map[string]struct{ Properties map[string]any }
+		}
 	}
 	w.want(http.StatusOK, http.MethodGet, "/openapi.json", "", header...).decode(t, &doc)
 	if !strings.HasPrefix(doc.OpenAPI, "3.1") {
@@ -91,6 +99,10 @@ func routes(t *testing.T, w *world, header ...string) (list []route) {
 	for path, item := range doc.Paths {
 		for method, r := range item {
 			r.method, r.path = strings.ToUpper(method), path
+			if r.takes() == "application/json" {
+				ref, _ := r.RequestBody.Content[r.takes()].Schema["$ref"].(string)
+				r.fields = doc.Components.Schemas[strings.TrimPrefix(ref, "#/components/schemas/")].Properties
+			}
 			list = append(list, r)
 		}
 	}
@@ -161,6 +173,14 @@ func (w *world) faults(r route) {
 		return w.refused(status, method, path, body, "Authorization", auth, "Content-Type", r.takes())
 	}
 	w.refused(http.StatusUnauthorized, r.method, path, body, "Content-Type", r.takes())
+	w.refused(http.StatusUnauthorized, r.method, path, body, "Authorization", auth+"x", "Content-Type", r.takes())
+	for _, q := range r.Parameters {
+		if q.In == "query" && q.Schema["type"] != "string" {
+			if p := send(http.StatusUnprocessableEntity, r.method, path+"?"+q.Name+"=wrong", body); p.Field != "query."+q.Name {
+				w.t.Errorf("%s: the problem is %+v", q.Name, p)
+			}
+		}
+	}
 	other := runToken
 	if r.scope() == serve.ScopeRun {
 		other = readToken
@@ -183,6 +203,7 @@ func (w *world) faults(r route) {
 		must(w.t, json.Unmarshal([]byte(body), &fields))
 		fields["unknown"] = 1
 		more, _ := json.Marshal(fields)
+		w.wrongTypes(r, path, body, auth)
 		if r.path == "/v1/ag-ui" { // later versions of the protocol have more
 			fields["threadId"] = ""
 			more, _ = json.Marshal(fields)
@@ -195,6 +216,27 @@ func (w *world) faults(r route) {
 	}
 	send(http.StatusRequestEntityTooLarge, r.method, path, strings.Repeat("x", 5000))
 	w.refused(http.StatusUnsupportedMediaType, r.method, path, body, "Authorization", auth, "Content-Type", "text/plain")
+}
+
+// wrongTypes sends each field of a body with a value of another type.
+func (w *world) wrongTypes(r route, path, body, auth string) {
+	w.t.Helper()
+	if len(r.fields) == 0 {
+		w.t.Error("the body has no fields in the document")
+	}
+	for name := range r.fields {
+		if name == "state" || name == "forwardedProps" {
+			continue // AG-UI's: they may be anything, and are ignored
+		}
+		var fields map[string]any
+		must(w.t, json.Unmarshal([]byte(body), &fields))
+		fields[name] = true // no field is a boolean
+		wrong, _ := json.Marshal(fields)
+		p := w.refused(http.StatusUnprocessableEntity, r.method, path, string(wrong), "Authorization", auth, "Content-Type", r.takes())
+		if !strings.HasPrefix(p.Field, "body."+name) {
+			w.t.Errorf("%s: the problem is %+v", name, p)
+		}
+	}
 }
 
 // TestSchemas: the schemas of requests are valid, and take what the routes take.

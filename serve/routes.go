@@ -53,15 +53,16 @@ func streams(op huma.Operation, r huma.Registry, accepted any) huma.Operation {
 func (s *Server) runRoutes(api huma.API) {
 	r := api.OpenAPI().Components.Schemas
 	submit := s.operation(http.MethodPost, "/v1/runs", "new-run", ScopeRun, "Submit a run to a new thread")
-	register(api, streams(submit, r, submitted{}), s.newThread)
+	register(api, streams(bodies(submit, runExamples()), r, submitted{}), s.newThread)
 	submit = s.operation(http.MethodPost, "/v1/threads/{thread}/runs", "submit-run", ScopeRun, "Submit a run to a thread")
-	register(api, streams(submit, r, submitted{}), s.submit)
+	register(api, streams(bodies(submit, runExamples()), r, submitted{}), s.submit)
 	agui := s.operation(http.MethodPost, "/v1/ag-ui", "ag-ui", ScopeRun, "Run an agent as a client of the AG-UI protocol asks for")
 	register(api, streams(agui, r, nil), s.runAGUI)
 	register(api, s.operation(http.MethodGet, "/v1/runs/{run}", "get-run", ScopeRead, "A run"), s.getRun)
 	events := s.operation(http.MethodGet, "/v1/runs/{run}/events", "run-events", ScopeRead, "The events of a run, as server-sent events")
 	register(api, streams(events, r, nil), s.events)
-	register(api, s.operation(http.MethodPost, "/v1/runs/{run}/decisions", "decide", ScopeRun, "Answer what a run waits for"), s.decide)
+	decide := s.operation(http.MethodPost, "/v1/runs/{run}/decisions", "decide", ScopeRun, "Answer what a run waits for")
+	register(api, bodies(decide, decisionExamples()), s.decide)
 	register(api, s.operation(http.MethodPost, "/v1/runs/{run}/cancel", "cancel-run", ScopeRun, "Cancel a run"), s.cancel)
 	register(api, s.operation(http.MethodPost, "/v1/runs/{run}/interrupt", "interrupt-run", ScopeRun, "Interrupt a run and what is queued behind it"), s.interrupt)
 }
@@ -75,7 +76,7 @@ func (s *Server) threadRoutes(api huma.API) {
 	if s.cfg.Runtime.Compactor() != nil {
 		request := s.operation(http.MethodPost, "/v1/threads/{thread}/compactions", "request-compaction", ScopeRun, "Compact a thread at its next step")
 		request.DefaultStatus = http.StatusAccepted
-		register(api, request, s.compact)
+		register(api, bodies(request, compactExamples()), s.compact)
 		register(api, s.operation(http.MethodDelete, "/v1/threads/{thread}/compactions/latest", "undo-compaction", ScopeRun, "Undo the latest compaction"), s.undo)
 	}
 	if s.cfg.Records != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"reflect"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -72,6 +73,9 @@ func (s *Server) handler(admin bool) http.Handler {
 		s.operatorRoutes(api)
 		s.probes(mux)
 	}
+	// Errors are Problems, see register.
+	delete(api.OpenAPI().Components.Schemas.Map(), schemaName(reflect.TypeFor[huma.ErrorModel](), ""))
+	delete(api.OpenAPI().Components.Schemas.Map(), schemaName(reflect.TypeFor[huma.ErrorDetail](), ""))
 	return s.guard(mux)
 }
 

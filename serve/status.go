@@ -14,7 +14,7 @@ type Status struct {
 	StartedAt   time.Time      `json:"started_at"`
 	Uptime      int64          `json:"uptime_seconds"`
 	Draining    bool           `json:"draining"`
-	Store       string         `json:"store,omitempty" doc:"The kind of store." example:"sqlite"`
+	Store       string         `json:"store,omitempty" doc:"The kind of store."`
 	Streams     int            `json:"streams" doc:"Event streams that are open."`
 	Executing   int            `json:"executing" doc:"Runs that this process executes."`
 	Queued      int            `json:"queued" doc:"Requests that wait for their turn, of all processes."`

@@ -28,13 +28,12 @@ func (l small) Accept() (net.Conn, error) {
 	return c, err
 }
 
-// TestSlowReader: a reader that kept up and then falls behind is cut, and gets the rest when it
+// TestSlowReader: a reader that kept up and then falls more than 1 MiB behind is cut, and gets the rest when it
 // connects again; one that begins far behind is not cut.
 func TestSlowReader(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, options{
 		runtime: func(c *mortise.Config) { c.Mailbox.Events, c.Mailbox.EventBytes = 10_000, 64<<20 },
-		serve:   func(c *serve.Config) { c.Limits.SlowBytes = 128 << 10 },
 	})
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)

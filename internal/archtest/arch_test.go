@@ -66,7 +66,7 @@ func arrows() map[string][]string {
 		"store":                               {"mailbox"},
 		"plugins":                             {"phases", "host", "internal/guest", "internal/schema", "internal/wire", "abi"},
 		"summarizers":                         {"compaction", "compaction/trial", "host", "internal/guest", "internal/wire", "abi"},
-		"summarizers/bundled":                 {"host"},
+		"summarizers/bundled":                 {"host", "summarizers"},
 		"summarizers/role":                    {"llm", "host", "abi"},
 		"internal/cli":                        {"*"},
 		"cmd":                                 {"*"},

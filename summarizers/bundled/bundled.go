@@ -3,6 +3,7 @@ package bundled
 import (
 	"bytes"
 	"compress/gzip"
+	"context"
 	"crypto/sha256"
 	_ "embed" // the guests
 	"encoding/hex"
@@ -11,8 +12,10 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/mortise-dev/mortise/host"
+	"github.com/mortise-dev/mortise/summarizers"
 )
 
 //go:embed summarizers.wasm.gz
@@ -39,6 +42,33 @@ func Summarizers() (host.Spec, error) {
 
 // Admission returns the guest with the bundled admission policies.
 func Admission() (host.Spec, error) { return spec("admission", packedAdmission, sumAdmission) }
+
+// summarizeTimeout is how long a call of a summarizer may take, on a long conversation and a busy
+// machine.
+const summarizeTimeout = 2 * time.Minute
+
+// Open loads the bundled summarizers into a host, and opens one that needs no model: extract, mask, or hybrid
+// without its model half. It belongs to the host, and is closed with it. For another limit, a model or a configuration load
+// [Summarizers] and use summarizers.Open.
+func Open(ctx context.Context, h *host.Host, policy string) (*summarizers.Policy, error) {
+	if NeedsModel(policy) {
+		return nil, fmt.Errorf("bundled: policy %q needs a model: load Summarizers with Grants.Model", policy)
+	}
+	spec, err := Summarizers()
+	if err != nil {
+		return nil, err
+	}
+	spec.Limits.Timeout = summarizeTimeout
+	m, err := h.Load(ctx, spec)
+	if err != nil {
+		return nil, fmt.Errorf("bundled: %w", err)
+	}
+	p, err := summarizers.Open(ctx, m, summarizers.Config{Use: summarizers.UseSummarize, Policy: policy})
+	if err != nil {
+		return nil, fmt.Errorf("bundled: %w", errors.Join(err, m.Close(ctx)))
+	}
+	return p, nil
+}
 
 // NeedsModel tells whether a bundled summarizer cannot do without a model.
 func NeedsModel(policy string) bool { return slices.Contains([]string{"anchored"}, policy) }

@@ -231,3 +231,18 @@ func build(t *testing.T, dir, pkg string) []byte {
 	}
 	return wasm
 }
+
+// TestOpen_refuses: a policy that cannot work is refused, by its name.
+func TestOpen_refuses(t *testing.T) {
+	t.Parallel()
+	h, err := host.New(host.Config{CacheDir: cacheDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.Close(t.Context())
+	for policy, want := range map[string]string{"anchored": `policy "anchored" needs a model`, "nothing": "nothing"} {
+		if _, err := bundled.Open(t.Context(), h, policy); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", policy, err)
+		}
+	}
+}

@@ -2,8 +2,8 @@
 // mask, anchored, hybrid) and one with the admissions (quota, threshold, cost). They are embedded
 // compressed, and only in programs that import this package.
 //
-// A program that uses one loads what [Summarizers] or [Admission] return, and chooses a policy
-// with summarizers.Config.Policy. Sources, and a guest for each policy alone, are in the folder
+// [Open] opens a summarizer. A program that needs more control loads what [Summarizers] or [Admission] return, and
+// chooses a policy with summarizers.Config.Policy. Sources, and a guest for each policy alone, are in the folder
 // modules beside this package.
 //
 // # Concurrency
@@ -13,5 +13,6 @@
 //
 // # Errors
 //
-// An error means that the program's own binary is damaged: the checksum is compared.
+// An error of [Summarizers] and [Admission] means that the program's own binary is damaged: the checksum is compared.
+// Open also returns those of host and summarizers.
 package bundled
