@@ -8,6 +8,7 @@ import (
 	"io"
 	"log/slog"
 	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -172,7 +173,7 @@ func (p *program) openRuntime(ctx context.Context) error {
 	}
 	cfg.Store, cfg.Outbox, cfg.Records, cfg.Words, cfg.Logger = p.store, p.outbox, p.records, p.cfg.Tasks.words, p.logger
 	cfg.ThreadTools = p.cfg.threadTools
-	cfg.Observers = append(p.telemetry.runs, mortise.Observer{Inference: p.now.Load().parts.shared.observe})
+	cfg.Observers = append(slices.Clone(p.telemetry.runs), mortise.Observer{Inference: p.now.Load().parts.shared.observe})
 	cfg.Mailbox = mailbox.Config{
 		Observers: p.telemetry.mailbox,
 		Workers:   p.cfg.Serve.Workers, MaxAttempts: p.cfg.Serve.MaxAttempts,

@@ -230,7 +230,7 @@ func checkStream(t *testing.T, r *run) {
 		case "step_started", "stream_reset":
 			text = ""
 		case "text_delta":
-			text += e.data["delta"].(string)
+			text += fmt.Sprint(e.data["delta"])
 		}
 	}
 	if names["settled"] != 1 || names["run_ended"] != 1 || names["run_started"] == 0 || names["gap"] != 0 {
