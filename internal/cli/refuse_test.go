@@ -294,7 +294,7 @@ func TestBadPlaces(t *testing.T) {
 		"run on cut off":      {[]string{"run", "-c", cfg, "--store", cut, session}, cli.ExitConfig, "the file is damaged or cut off: put a copy in its place"},
 		"store is text":       {[]string{"run", "-c", cfg, "--store", text, session}, cli.ExitConfig, text + " is no SQLite file, and it stays as it is; name another file"},
 		"store is a folder":   {[]string{"run", "-c", cfg, "--store", empty, session}, cli.ExitConfig, empty + " is a folder; name a file"},
-		"session is missing":  {[]string{"run", "-c", cfg, "gone.jsonl"}, cli.ExitUsage, "check the path, or write - for standard input"},
+		"session is missing":  {[]string{"run", "-c", cfg, "gone.jsonl"}, cli.ExitUsage, "check the path; a prompt that looks like one can come from standard input"},
 		"session is a folder": {[]string{"run", "-c", cfg, empty}, cli.ExitSession, "name a file in this folder"},
 		"config is a folder":  {[]string{"run", "-c", empty, session}, cli.ExitConfig, empty + " is a folder; name the file, " + filepath.Join(empty, "mortise.yaml")},
 	} {
