@@ -129,7 +129,6 @@ func neverComesBack(t *testing.T, engine host.EngineName, granted bool, policy a
 		}
 	})
 	spec := small("spin")
-	spec.Limits.Timeout = time.Minute
 	spec.Grants.Log = granted // Then it has a goroutine of its own.
 	set, err := load(t, h, plugins.Entry{Module: spec, OnFailure: policy})
 	if err != nil {
