@@ -65,7 +65,7 @@ func (t *story) chapters(ctx context.Context) error {
 	if err := t.run(ctx, "Read "+documents()[0]+".", func(event) error { return nil }); err != nil {
 		return err
 	}
-	t.say("\n3. The next run of the same thread. While it goes on, an operator swaps the summarizer for a poor one")
+	t.say("\n3. The next run of the same thread. While it goes on, an operator swaps the summarizer: what fails its trial is refused, a new build of it takes over")
 	done := false
 	swap := func(e event) error {
 		if done || e.Type != "tool_result" {
@@ -78,32 +78,37 @@ func (t *story) chapters(ctx context.Context) error {
 	if err := t.run(ctx, "Now read "+documents()[1]+".", swap); err != nil {
 		return err
 	}
-	t.say("\n4. The summaries are worse now. The operator returns to the summarizer before; the thread's next run has it again\n")
-	if err := t.operate(ctx, http.MethodPost, "/v1/policies/summarizer/rollback", ""); err != nil {
+	t.say("\n4. The operator returns to the build before; the thread's next run has it again\n")
+	if err := t.operate(ctx, http.MethodPost, "/v1/policies/summarizer/rollback", "", nil); err != nil {
 		return err
 	}
 	return t.run(ctx, "Now read "+documents()[2]+".", func(event) error { return nil })
 }
 
-// swap uploads something that is no module, and then a summarizer that says the same of everything.
+// swap uploads something that is no module, a summarizer that says the same of everything, and a new build of
+// the one in use.
 func (t *story) swap(ctx context.Context) error {
-	err := t.operate(ctx, http.MethodPut, "/v1/policies/summarizer", "README.md")
-	if err == nil {
-		err = t.operate(ctx, http.MethodPut, "/v1/policies/summarizer", "internal/cli/testdata/fixed.wasm")
-	}
-	return err
-}
-
-// operate sends a request to the operator's API, with the bytes of a file.
-func (t *story) operate(ctx context.Context, method, path, file string) error {
-	var body []byte
-	command := "curl -X " + method
-	if file != "" {
-		var err error
-		if body, err = os.ReadFile(filepath.Join(t.root, filepath.FromSlash(file))); err != nil {
+	for _, file := range []string{"README.md", "internal/cli/testdata/fixed.wasm", "testdata/guests/summarizers.wasm"} {
+		body, err := os.ReadFile(filepath.Join(t.root, filepath.FromSlash(file)))
+		if err != nil {
 			return err
 		}
-		command += " -H 'Content-Type: application/wasm' --data-binary @" + filepath.Base(file)
+		name := filepath.Base(file)
+		if name == "summarizers.wasm" {
+			name, body = "build-2.wasm", append(body, 0, 8, 7, 'b', 'u', 'i', 'l', 'd', '-', '2') // a custom section
+		}
+		if err := t.operate(ctx, http.MethodPut, "/v1/policies/summarizer", name, body); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// operate sends a request to the operator's API, with the bytes of a file if it has a name.
+func (t *story) operate(ctx context.Context, method, path, file string, body []byte) error {
+	command := "curl -X " + method
+	if file != "" {
+		command += " -H 'Content-Type: application/wasm' --data-binary @" + file
 	}
 	status, answer, err := call(ctx, method, t.s.admin+path, "application/wasm", body)
 	if err != nil {
@@ -113,7 +118,7 @@ func (t *story) operate(ctx context.Context, method, path, file string) error {
 	if json.Unmarshal([]byte(answer), &problem) == nil && problem.Detail != "" {
 		answer = problem.Detail + "; " + problem.Hint
 	}
-	t.say("   $ %s $ADMIN%s\n     %d %s", command, path, status, answer)
+	t.say("   $ %s $ADMIN%s\n     %d %.600s", command, path, status, answer)
 	return nil
 }
 

@@ -33,7 +33,8 @@ func TestStory(t *testing.T) {
 		`settled               natural: I have read docs/performance.md`,
 		`step 1: mcp__files__read docs/capabilities.md`,
 		`--data-binary @README.md \$ADMIN/v1/policies/summarizer\n     422 .*is not WebAssembly.*stays`,
-		`--data-binary @fixed.wasm \$ADMIN/v1/policies/summarizer\n     200 `,
+		`--data-binary @fixed.wasm \$ADMIN/v1/policies/summarizer\n     422 .*trial: it loses more.*stays`,
+		`--data-binary @build-2.wasm \$ADMIN/v1/policies/summarizer\n     200 .*"trial"`,
 		`POST \$ADMIN/v1/policies/summarizer/rollback\n     200 `,
 		`settled               natural: I have read docs/compaction.md`,
 		`30 requests were billed`,
@@ -45,20 +46,13 @@ func TestStory(t *testing.T) {
 		last += at[1]
 	}
 	swapped := regexp.MustCompile(`compaction_swapped    through the inbox after \S+: \d+ -> \d+ tokens; (\d+) %`).FindAllStringSubmatchIndex(text, -1)
-	// When a compaction is swapped in depends on the machine. The poor policy keeps nothing, and no other one does so.
-	poor, good := 0, 0
 	for _, m := range swapped {
-		if text[m[2]:m[3]] != "0" {
-			good++
-			continue
-		}
-		poor++
-		if m[0] < strings.Index(text, "fixed.wasm") {
-			t.Errorf("nothing survived a compaction before the swap:\n%s", text)
+		if text[m[2]:m[3]] == "0" {
+			t.Errorf("nothing survived a compaction:\n%s", text)
 		}
 	}
-	if poor == 0 || good == 0 {
-		t.Errorf("%d compactions of the poor policy, %d of the other one:\n%s", poor, good, text)
+	if len(swapped) < 2 {
+		t.Errorf("%d compactions were swapped in:\n%s", len(swapped), text)
 	}
 	for _, never := range []string{"compaction_failed", "compaction_refused"} {
 		if strings.Contains(text, never) {
