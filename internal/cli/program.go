@@ -46,7 +46,7 @@ type program struct {
 	// read reads the config again.
 	read      func() (*Config, error)
 	reloading sync.Mutex
-	// live is replaced while reloading is held.
+	// now is replaced while reloading is held.
 	now      atomic.Pointer[current]
 	retiring *retiring
 }
