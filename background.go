@@ -6,13 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/agent"
 	"github.com/mortise-dev/mortise/background"
 )
 
-// taskTool is the type of background tasks that carry out a call of a tool.
+// taskTool is the type of background tasks that execute a call of a tool.
 const taskTool = "tool_call"
 
 // maxArguments bounds the arguments in the description of a task, in bytes.
@@ -21,7 +22,7 @@ const maxArguments = 1024
 // errDecides fails a call in the background whose tool wants a decision.
 var errDecides = errors.New("the tool asks for a decision, and nobody can give it in the background")
 
-// inBackground carries out calls of some tools as background tasks of a thread.
+// inBackground executes calls of some tools as background tasks of a thread.
 type inBackground struct {
 	own    agent.Tools
 	names  []string
@@ -50,7 +51,7 @@ func (b inBackground) CallTool(ctx context.Context, call abi.ToolCall) (abi.Tool
 		return abi.ToolResult{}, fmt.Errorf("arguments: %w", err)
 	}
 	id, err := b.tasks.Spawn(ctx, background.Spec{
-		Thread: b.thread, Type: taskTool, Description: call.Name + " " + string(arguments[:min(len(arguments), maxArguments)]),
+		Thread: b.thread, Type: taskTool, Description: call.Name + " " + strings.ToValidUTF8(string(arguments[:min(len(arguments), maxArguments)]), ""),
 		Body: func(ctx context.Context, _ *background.Task) (any, error) { return b.result(ctx, call) },
 	})
 	if err != nil {

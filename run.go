@@ -34,7 +34,11 @@ type runs struct {
 
 // Run implements mailbox.Runtime.
 func (x runs) Run(ctx context.Context, j *mailbox.Job) (mailbox.Result, error) {
-	ctx, end := x.r.observers.run(ctx, cmp.Or(j.Run.Agent, x.r.cfg.Default), j)
+	name := j.Run.Agent
+	if now, ok := ctx.Value(setupKey{}).(*setup); ok {
+		name = cmp.Or(name, now.byName)
+	}
+	ctx, end := x.r.observers.run(ctx, name, j)
 	result, err := x.Runtime.Run(ctx, j)
 	end(result, err)
 	return result, err //nolint:wrapcheck // the run's own

@@ -176,7 +176,7 @@ func (f *follower) ended(ctx context.Context, feed *mailbox.Feed, id string, end
 		}
 	}
 	switch f.last {
-	case "", string(agent.EventRunFinish), mailbox.EventRefused, mailbox.EventFailed:
+	case "", string(agent.EventRunFinish), mailbox.EventRefused, mailbox.EventFailed, mailbox.EventSettled: // the last: none is kept
 		return nil
 	}
 	run, _, err := f.s.box().Queue().Run(ctx, f.run)

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/mortise-dev/mortise/mailbox"
 	"github.com/mortise-dev/mortise/store/memstore"
@@ -82,6 +83,10 @@ func TestLostEnd(t *testing.T) {
 		}
 		before.close()
 		if want.status == "done" {
+			must(t, store.PurgeEvents(t.Context(), time.Now().Add(time.Hour)))
+			if again := newWorld(t, options{store: store, idle: true}).follow(run, list[at].id).rest(); told(again) != "settled" {
+				t.Errorf("%s: when no event is kept any more, after the end comes %s", text, told(again))
+			}
 			other.want(http.StatusNoContent, http.MethodGet, "/v1/runs/"+run+"/events", "", "Last-Event-ID", list[at+1].id)
 		}
 	}
