@@ -35,7 +35,7 @@ func (b inBackground) Tools() []abi.Tool {
 	list := slices.Clone(b.own.Tools())
 	for i := range list {
 		if slices.Contains(b.names, list[i].Name) {
-			list[i].Description += "\n\nThe call runs in the background: it returns a task id at once, and you are told the result when it ends."
+			list[i].Description += "\n\nThe call runs in the background: it returns a task id at once, and the result comes as a notification."
 		}
 	}
 	return list
@@ -59,7 +59,7 @@ func (b inBackground) CallTool(ctx context.Context, call abi.ToolCall) (abi.Tool
 	}
 	return abi.ToolResult{
 		Status: abi.ToolSuccess, Data: map[string]any{"task_id": id},
-		Message: "Started as background task " + id + ". You are told when it ends; do not wait for it.",
+		Message: "Started as background task " + id + ". Its result comes as a notification; do not wait for it.",
 	}, nil
 }
 

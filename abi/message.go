@@ -24,8 +24,8 @@ const VisibilityInternal Visibility = "internal"
 // gets.
 const MetadataOriginal = "mortise_original"
 
-// MetadataIsError is true in [Message.Metadata] of a tool message whose call failed. Providers
-// that have a word for that are told so.
+// MetadataIsError is true in [Message.Metadata] of a tool message whose call failed. It is sent
+// to providers that have such a mark.
 const MetadataIsError = "is_error"
 
 // Message is one entry of a conversation.

@@ -18,9 +18,9 @@ var (
 	ErrAmbiguous = errors.New("the id is ambiguous")
 	// ErrCancelled is the cause of a run that [Control.Cancel] ended.
 	ErrCancelled = errors.New("the run was cancelled")
-	// ErrGoesOn is the cause of a context that ends a run here because another process goes on
-	// with it. An answer that is cut off then is counted and not kept: the model is asked again.
-	ErrGoesOn = errors.New("another process goes on with the run")
+	// ErrContinued is the cause of a context that ends a run here because another process continues
+	// it. An answer that is cut off then is counted and not kept: the model is asked again.
+	ErrContinued = errors.New("another process continues the run")
 )
 
 // Control steers a run that is under way. It is safe for concurrent use, and does

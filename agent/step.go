@@ -75,13 +75,13 @@ func (r *run) takeStep(ctx context.Context, messageID string) (called bool, stop
 }
 
 // keepPartial keeps what the model had said when it came to an end. It is not kept when another
-// process goes on with the run, which asks again; what it cost is counted.
+// process continues the run and asks again; its cost is counted.
 func (r *run) keepPartial(ctx context.Context, response *abi.Response, messageID string) {
 	if response == nil {
 		return
 	}
 	r.bill(response)
-	if response.Message.Text() == "" || errors.Is(context.Cause(ctx), ErrGoesOn) {
+	if response.Message.Text() == "" || errors.Is(context.Cause(ctx), ErrContinued) {
 		return
 	}
 	m := r.fit(response, messageID).Message

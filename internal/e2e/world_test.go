@@ -223,7 +223,7 @@ func (w *world) at(admin bool) string {
 	return p.api
 }
 
-// checked says whether a task is checked in the background.
+// checked reports whether a task is checked in the background.
 func checked(task string) bool { return strings.HasSuffix(task, "0") || strings.HasSuffix(task, "5") }
 
 // named finds the names of tasks.

@@ -88,7 +88,7 @@ func (r *Runtime) Run(ctx context.Context, j *mailbox.Job) (mailbox.Result, erro
 	}
 	x := &activity{agent: a, keep: k, thread: j.Dispatch.Thread}
 	r.enter(j.Run.ID, x)
-	inner, cancel := goesOn(ctx)
+	inner, cancel := continued(ctx)
 	out, err := a.Run(inner, *req)
 	cancel()
 	r.leave(j.Run.ID, x)
@@ -96,14 +96,14 @@ func (r *Runtime) Run(ctx context.Context, j *mailbox.Job) (mailbox.Result, erro
 	return k.outcome(out, err)
 }
 
-// goesOn is a context that tells the agent, when ctx ends, whether somebody else goes on with
-// the run: all causes but mailbox.ErrStopped mean so.
-func goesOn(ctx context.Context) (context.Context, context.CancelFunc) {
+// continued is a context that ends with ctx, because of agent.ErrContinued unless the cause is
+// mailbox.ErrStopped: another process continues the run then.
+func continued(ctx context.Context) (context.Context, context.CancelFunc) {
 	inner, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() {
 		cause := context.Cause(ctx)
 		if !errors.Is(cause, mailbox.ErrStopped) {
-			cause = fmt.Errorf("%w: %w", agent.ErrGoesOn, cause)
+			cause = fmt.Errorf("%w: %w", agent.ErrContinued, cause)
 		}
 		cancel(cause)
 	})
