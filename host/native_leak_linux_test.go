@@ -155,7 +155,7 @@ func swapRound(t *testing.T, h *host.Host, limits host.Limits, calls int) {
 	}
 }
 
-// TestNative_leak makes 100,000 calls. It runs in a process of its own, because other tests hold things too.
+// TestNative_leak makes 100,000 calls, and fewer under the race detector. It runs in a process of its own, because other tests hold things too.
 func TestNative_leak(t *testing.T) {
 	t.Parallel()
 	const child = "MORTISE_TEST_LEAK"
@@ -170,9 +170,9 @@ func TestNative_leak(t *testing.T) {
 		return
 	}
 	for _, portable := range []bool{false, true} {
-		calls := 80_000
+		calls := leakCalls / 5 * 4
 		if portable {
-			calls = 20_000
+			calls = leakCalls / 5
 		}
 		_ = trapRound(t, portable, 2000) // the runtime's own mappings grow at first
 		before := holdings(t)

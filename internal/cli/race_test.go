@@ -3,4 +3,4 @@
 package cli_test
 
 // largest bounds the recordings that are run, in bytes: the race detector makes the large ones take ten minutes.
-const largest = 1 << 20
+const largest = 256 << 10

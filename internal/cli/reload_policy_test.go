@@ -22,9 +22,18 @@ import (
 	"github.com/mortise-dev/mortise/internal/testskip"
 )
 
-// faulty builds the guest whose policies all fail in that way, none for the empty one, and compiles
-// it into a cache.
-func faulty(t *testing.T, mode, cache string) (wasm []byte, sum string) {
+// compiled is the cache in which packages keep the modules that their tests compile.
+func compiled(t *testing.T) string {
+	t.Helper()
+	dir, err := os.UserCacheDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return filepath.Join(dir, "mortise-test")
+}
+
+// faulty builds the guest whose policies all fail in that way, none for the empty one, and compiles it.
+func faulty(t *testing.T, mode string) (wasm []byte, sum string) {
 	t.Helper()
 	if testing.Short() {
 		testskip.Skip(t, "builds a guest; run without -short")
@@ -40,7 +49,7 @@ func faulty(t *testing.T, mode, cache string) (wasm []byte, sum string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h, err := host.New(host.Config{CacheDir: cache})
+	h, err := host.New(host.Config{CacheDir: compiled(t)})
 	if err == nil {
 		_, err = h.Load(t.Context(), host.Spec{Name: "faulty", Wasm: wasm})
 	}
@@ -66,31 +75,34 @@ func replace(t *testing.T, path string, data []byte) {
 }
 
 // TestReloadOfAFaultyPolicy swaps a summarizer by the signal for one that fails. One that fails on the sample, or on a
-// request that the one in use has answered, does not go live; one that fails on other requests is rolled back after
-// three failures, and the one before it writes again.
+// request that the one in use has answered, does not go live; one that fails once it is live is rolled back after three
+// failures, and the one before it writes again.
 func TestReloadOfAFaultyPolicy(t *testing.T) {
 	t.Parallel()
-	cache := t.TempDir()
-	good, from := faulty(t, "", cache)
+	good, from := faulty(t, "")
 	for mode, until := range map[string]string{
-		"panic": "fails on the built-in sample", "later-panic": "trial: it fails on recorded request 1 of ", "next-panic": "summarizer was rolled back",
+		"panic": "fails on the built-in sample", "later-panic": "trial: it fails on recorded request 1 of ", "switched-panic": "summarizer was rolled back",
 	} {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
-			bad, to := faulty(t, mode, cache)
-			module := write(t, "m.wasm", good)
-			cfg := config(t, "cache_dir: "+cache+strings.ReplaceAll(compacting, "{module: $ROOT/testdata/guests/summarizers.wasm}",
-				"{module: "+module+", policy: extract, limits: {timeout: 30s}}"))
+			bad, to := faulty(t, mode)
+			module, folder := write(t, "m.wasm", good), t.TempDir()
+			cfg := config(t, "cache_dir: "+compiled(t)+strings.ReplaceAll(compacting, "{module: $ROOT/testdata/guests/summarizers.wasm}",
+				"{module: "+module+", policy: extract, limits: {timeout: 30s}, grants: {files: [{host: "+folder+", guest: /switch}]}}"))
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			var swapped, over atomic.Bool
 			var out bytes.Buffer
-			stderr := &trigger{on: "swapped in", do: func() {}}
+			stderr := &trigger{on: "swap", do: func() {}}
 			stderr.do = func() {
 				lines := strings.Split(strings.TrimSpace(stderr.String()), "\n")
 				last := lines[len(lines)-1]
 				switch {
-				case !swapped.Swap(true):
+				case strings.Contains(last, "summarizer was swapped"):
+					if err := os.WriteFile(filepath.Join(folder, "on"), nil, 0o600); err != nil {
+						t.Error(err)
+					}
+				case strings.Contains(last, "swapped in") && !swapped.Swap(true):
 					replace(t, module, bad)
 					if err := syscall.Kill(os.Getpid(), syscall.SIGHUP); err != nil {
 						t.Error(err)
@@ -118,7 +130,7 @@ func TestReloadOfAFaultyPolicy(t *testing.T) {
 				t.Fatalf("exit code %d, %v, %d requests: %s", code, err, r.ReloadRequests, stderr)
 			}
 			guest := r.Guests[len(r.Guests)-1]
-			if mode != "next-panic" {
+			if mode != "switched-panic" {
 				if l := r.Reloads[0]; l.From != from || l.To != "" || !strings.Contains(l.Error, until) || guest.Swaps != 0 {
 					t.Errorf("%+v, %+v", l, guest)
 				}
@@ -143,7 +155,7 @@ func TestReloadOfAFaultyPolicy(t *testing.T) {
 // say which policy wrote.
 func TestVerdictOfAFallback(t *testing.T) {
 	t.Parallel()
-	bad, _ := faulty(t, "panic", t.TempDir())
+	bad, _ := faulty(t, "panic")
 	cfg := config(t, strings.ReplaceAll(compacting, "{module: $ROOT/testdata/guests/summarizers.wasm}",
 		"{module: "+write(t, "m.wasm", bad)+", policy: extract}\n  fallback: {policy: extract}"))
 	args := []string{"run", "-q", "-c", cfg, "--pace", "1ms", "--no-record", review(t)}

@@ -4,11 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -93,7 +95,7 @@ func (w *world) killed(t *testing.T, n size) {
 	killer.Wait()
 	checkRuns(t, runs, n.runs)
 	w.checkBills(t, runs, n)
-	w.checkThreads(ctx, t, n)
+	w.checkThreads(t, n)
 	w.stop(t)
 }
 
@@ -266,11 +268,12 @@ func (w *world) checkBills(t *testing.T, runs []*run, n size) {
 
 // checkThreads: each task is in its thread once, each of its calls was answered once, by the tool or with the word that it was
 // interrupted, no task was executed twice, and compactions were swapped in.
-func (w *world) checkThreads(ctx context.Context, t *testing.T, n size) {
+func (w *world) checkThreads(t *testing.T, n size) {
 	t.Helper()
+	ctx := t.Context()
 	c := &client{w: w, http: &http.Client{Transport: &http.Transport{}}}
 	defer c.http.CloseIdleConnections()
-	told, started := map[string]int{}, 0 // how often threads were told of the end of a background task
+	told, started := w.told(ctx, t, c, n.threads)
 	asked, worked, marked, compactions := map[string]int{}, map[string]int{}, map[string]int{}, 0
 	for i := range n.threads {
 		path := "/v1/threads/t" + strconv.Itoa(i)
@@ -286,12 +289,7 @@ func (w *world) checkThreads(ctx context.Context, t *testing.T, n size) {
 			switch {
 			case m.Role == abi.RoleUser:
 				asked[text]++
-				for _, found := range ended.FindAllStringSubmatch(text, -1) {
-					told[found[1]]++
-				}
 			case m.Role == abi.RoleTool && began.MatchString(text):
-				told[began.FindStringSubmatch(text)[1]] += 0
-				started++
 			case m.Role == abi.RoleTool && strings.HasPrefix(text, "worked on "+task[m.ToolCallID]+","):
 				worked[task[m.ToolCallID]]++
 			case m.Role == abi.RoleTool && strings.Contains(text, "interrupted"):
@@ -330,6 +328,31 @@ func (w *world) checkThreads(ctx context.Context, t *testing.T, n size) {
 		t.Error("no background task was started")
 	}
 	t.Logf("%d tasks, %d executed, %d marked as interrupted, %d compactions, %d background tasks", n.runs, len(executed), len(marked), compactions, started)
+}
+
+// told is how often the threads were told of the end of each background task, and how many there are. What a killed server
+// leaves is told by the one that takes over, which may be after the last run: it waits for a minute until each is told.
+func (w *world) told(ctx context.Context, t *testing.T, c *client, threads int) (told map[string]int, started int) {
+	t.Helper()
+	for until := time.Now().Add(time.Minute); ; time.Sleep(100 * time.Millisecond) {
+		told, started = map[string]int{}, 0
+		for i := range threads {
+			list, err := c.messages(ctx, "/v1/threads/t"+strconv.Itoa(i))
+			must(t, err)
+			for _, m := range list {
+				if found := began.FindStringSubmatch(m.Text()); found != nil && m.Role == abi.RoleTool {
+					told[found[1]] += 0
+					started++
+				}
+				for _, found := range ended.FindAllStringSubmatch(m.Text(), -1) {
+					told[found[1]]++
+				}
+			}
+		}
+		if missing := slices.Contains(slices.Collect(maps.Values(told)), 0); !missing || time.Now().After(until) {
+			return told, started
+		}
+	}
 }
 
 // began and ended find the ids of background tasks in what the model reads.

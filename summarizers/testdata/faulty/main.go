@@ -14,6 +14,7 @@ func init() { //nolint:gochecknoinits // a guest registers before the host calls
 	summarizer.Register(summarizer.Summarizer{
 		Description: mortise.Description{
 			Name: "faulty", Version: "1.0.0",
+			Capabilities: []mortise.Capability{{Name: mortise.CapabilityFS, Optional: true, Reason: "To fail when it is told to."}},
 			Policies: []string{"extract", "trap", "deep", "panic", "hang", "error", "nil", "empty", "blank", "input", "larger", "huge", "tags", "lies", "grow", "fine"},
 		},
 		Summarize: summarize,
@@ -23,16 +24,18 @@ func init() { //nolint:gochecknoinits // a guest registers before the host calls
 func main() {}
 
 // mode is set by the linker and names a policy: all requests fail as that one does, or those after the
-// host's sample, with "later-" before the name, or those with a summary from before, with "next-".
+// host's sample, with "later-" before the name, or those since there is a file /switch/on, with "switched-".
 var mode string
 
 func summarize(req *mortise.SummarizeRequest) (*mortise.Summary, error) {
 	policy := req.Policy
 	if later, ok := strings.CutPrefix(mode, "later-"); ok && req.ThreadID != "sample" {
 		policy = later
-	} else if next, isNext := strings.CutPrefix(mode, "next-"); isNext && req.PreviousSummary != nil {
-		policy = next
-	} else if mode != "" && !ok && !isNext {
+	} else if switched, isSwitched := strings.CutPrefix(mode, "switched-"); isSwitched {
+		if _, err := os.Stat("/switch/on"); err == nil {
+			policy = switched
+		}
+	} else if mode != "" && !ok {
 		policy = mode
 	}
 	switch policy {
