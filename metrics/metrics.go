@@ -133,10 +133,10 @@ func (m *Metrics) Inference(ctx context.Context, _ llm.Call) (context.Context, f
 		if c.First > 0 {
 			m.first.WithLabelValues(name, model).Observe(c.First.Seconds())
 		}
-		m.prompt.WithLabelValues(name, model).Add(float64(c.Usage.PromptTokens))
-		m.completion.WithLabelValues(name, model).Add(float64(c.Usage.CompletionTokens))
-		m.cacheRead.WithLabelValues(name, model).Add(float64(c.Usage.CacheReadTokens))
-		m.cacheWrite.WithLabelValues(name, model).Add(float64(c.Usage.CacheCreationTokens))
+		m.prompt.WithLabelValues(name, model).Add(float64(max(0, c.Usage.PromptTokens)))
+		m.completion.WithLabelValues(name, model).Add(float64(max(0, c.Usage.CompletionTokens)))
+		m.cacheRead.WithLabelValues(name, model).Add(float64(max(0, c.Usage.CacheReadTokens)))
+		m.cacheWrite.WithLabelValues(name, model).Add(float64(max(0, c.Usage.CacheCreationTokens)))
 		m.cost.WithLabelValues(name, model).Add(max(0, c.Cost))
 	}
 }

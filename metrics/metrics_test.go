@@ -181,7 +181,7 @@ mortise_tasks state=running: 2`,
 }
 
 // TestHostileLabels: 10,000 names that models, plugins or clients make up do not make as many series, and the known ones
-// still count apart.
+// still count apart. Tokens below zero count as none.
 func TestHostileLabels(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -189,7 +189,7 @@ func TestHostileLabels(t *testing.T) {
 	const many = 10_000
 	for i := range many {
 		name := fmt.Sprintf("evil-%d-%s\xff", i, strings.Repeat("x", i%300))
-		w.infer(ctx, llm.Call{AgentID: name, Model: name, First: 1, Err: &llm.Error{Kind: llm.Kind(name)}})
+		w.infer(ctx, llm.Call{AgentID: name, Model: name, First: 1, Err: &llm.Error{Kind: llm.Kind(name)}, Usage: abi.Usage{PromptTokens: -1}})
 		w.call(ctx, name, abi.ToolResult{}, nil)
 		w.observer.Hook(phases.Record{Plugin: name, Phase: abi.RunStart, Attempt: 1, Err: name})
 		w.observer.Compaction(ctx, compaction.Event{Kind: compaction.EventSwapped, Policy: name})

@@ -25,9 +25,12 @@ type Tracer struct {
 	tracer trace.Tracer
 
 	mu sync.Mutex
-	// open are the spans of compactions under way, by attempt.
+	// open are the spans of compactions under way, by attempt, at most maxOpen.
 	open map[string]trace.Span
 }
+
+// maxOpen bounds the spans of compactions that are open. The end of a compaction may come in another process.
+const maxOpen = 1000
 
 // New makes a Tracer whose spans go to a provider, which the caller shuts down after the runtime.
 func New(provider trace.TracerProvider) (*Tracer, error) {
@@ -150,6 +153,13 @@ func (t *Tracer) compaction(ctx context.Context, e compaction.Event) {
 		))
 		t.mu.Lock()
 		defer t.mu.Unlock()
+		for attempt, other := range t.open {
+			if len(t.open) < maxOpen {
+				break
+			}
+			other.End()
+			delete(t.open, attempt)
+		}
 		t.open[e.AttemptID] = span
 	case compaction.EventSwapped, compaction.EventRefused, compaction.EventFailed, compaction.EventStale:
 		t.mu.Lock()

@@ -239,6 +239,21 @@ func (w *world) silent(t *testing.T) {
 	}
 }
 
+// TestCompactionsThatEndElsewhere: spans of compactions whose end comes in another process do not pile up.
+func TestCompactionsThatEndElsewhere(t *testing.T) {
+	t.Parallel()
+	exported := tracetest.NewInMemoryExporter()
+	tracer, err := spans.New(sdktrace.NewTracerProvider(sdktrace.WithSyncer(exported)))
+	must(t, err)
+	const many, most = 3000, 1000
+	for i := range many {
+		tracer.Observer().Compaction(t.Context(), compaction.Event{Kind: compaction.EventStarted, AttemptID: fmt.Sprint(i)})
+	}
+	if n := len(exported.GetSpans()); n != many-most {
+		t.Errorf("%d of %d spans ended, want %d", n, many, many-most)
+	}
+}
+
 func TestNew_refuses(t *testing.T) {
 	t.Parallel()
 	if _, err := spans.New(nil); err == nil {
