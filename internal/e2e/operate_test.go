@@ -90,6 +90,44 @@ func TestDoctor(t *testing.T) {
 	}
 }
 
+// TestDoctor_servers: on a server, the store that was never used is not made, one that was used is read, and a server that is gone
+// is an error.
+func TestDoctor_servers(t *testing.T) {
+	t.Parallel()
+	gone, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	must(t, gone.Close())
+	for name, c := range map[string]struct {
+		url  func(*testing.T) string
+		gone string
+	}{
+		"PostgreSQL": {postgres, "postgres://mortise:sk-secret-0123456789@" + gone.Addr().String() + "/mortise"},
+		"NATS":       {jetstream, "nats://mortise:sk-secret-0123456789@" + gone.Addr().String() + "/runs"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+			defer cancel()
+			w := newWorldWith(t, options{"version: 1\nmodels:\n  main: {provider: anthropic, name: $MODEL, base_url: \"$URL\", key: {file: key}, max_tokens: 4000}\n" +
+				"agents:\n  worker: {model: main}\nserve: {listen: \"127.0.0.1:0\"}\n", reply, c.url(t), 1})
+			for _, want := range []string{"does not exist yet", "does not exist yet", "was used"} {
+				if want == "was used" {
+					w.start(t)
+					w.stop(t)
+				}
+				code, out, log := command(ctx, t, nil, "doctor", "--config", w.path("mortise.yaml"), "--store", w.store)
+				if code != 0 || strings.Contains(out, "does not exist yet") != (want == "does not exist yet") {
+					t.Errorf("want that the store %s: %d %s%s", want, code, out, log)
+				}
+			}
+			code, out, log := command(ctx, t, nil, "doctor", "--config", w.path("mortise.yaml"), "--store", c.gone)
+			if code != 1 || !strings.Contains(out, "see that the server runs") || strings.Contains(out+log, "sk-secret") {
+				t.Errorf("without a server: %d %s%s", code, out, log)
+			}
+		})
+	}
+}
+
 // TestStatus: a short page of a running server, and a clear error without a token, with a wrong one, and without a server.
 func TestStatus(t *testing.T) {
 	t.Parallel()
