@@ -13,7 +13,7 @@ import (
 // phase and, as a message, to the model. It says whether the model has something
 // new to read.
 func (r *run) settle() (arrived bool) {
-	waiting := r.box.DrainTo(r.thread.TakeHeld())
+	waiting := append(r.thread.TakeHeld(), r.box.Drain()...)
 	news := make([]item, len(waiting))
 	for i, n := range waiting {
 		news[i].notice = n

@@ -113,10 +113,9 @@ func benchEvents(b *testing.B) time.Duration {
 // read reads so many notices, all of one kind.
 func read(b *testing.B, box *inbox.Box, kind abi.NoticeKind, n int) {
 	b.Helper()
-	var all []abi.Notice
 	for n > 0 {
-		var err error
-		if all, err = box.RecvAll(b.Context(), all); err != nil {
+		all, err := box.RecvAll(b.Context())
+		if err != nil {
 			b.Fatal(err)
 		}
 		for i := range all {

@@ -27,8 +27,7 @@ func BenchmarkSend(b *testing.B) {
 		{"channel", benchChannel},
 		{"one-by-one", func(b *testing.B) { b.Helper(); benchBox(b, func(*inbox.Box) int { return 0 }) }},
 		{"all", benchAll},
-		{"drained", benchDrained},
-		{"drained-anew", func(b *testing.B) { b.Helper(); benchBox(b, func(box *inbox.Box) int { return len(box.Drain()) }) }},
+		{"drained", func(b *testing.B) { b.Helper(); benchBox(b, func(box *inbox.Box) int { return len(box.Drain()) }) }},
 	}
 	took := make([][]time.Duration, len(ways))
 	for b.Loop() {
@@ -77,17 +76,7 @@ func fromMany(send func(abi.Notice)) {
 	}
 }
 
-// benchDrained reads into one slice again and again.
-func benchDrained(b *testing.B) {
-	b.Helper()
-	var all []abi.Notice
-	benchBox(b, func(box *inbox.Box) int {
-		all = box.DrainTo(all[:0])
-		return len(all)
-	})
-}
-
-// benchAll takes all each time, and gives back what it took.
+// benchAll takes all each time.
 func benchAll(b *testing.B) {
 	b.Helper()
 	box, err := inbox.New(inbox.Config{})
@@ -95,11 +84,12 @@ func benchAll(b *testing.B) {
 		b.Fatal(err)
 	}
 	fromMany(func(n abi.Notice) { _ = box.Send(b.Context(), n) })
-	var all []abi.Notice
-	for read := 0; read < benchSenders*benchEach; read += len(all) {
-		if all, err = box.RecvAll(b.Context(), all); err != nil {
+	for read := 0; read < benchSenders*benchEach; {
+		all, err := box.RecvAll(b.Context())
+		if err != nil {
 			b.Fatal(err)
 		}
+		read += len(all)
 	}
 }
 

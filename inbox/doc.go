@@ -1,4 +1,4 @@
-// Package inbox carries news from background work to the run that waits for it.
+// Package inbox carries notifications from background work to the run that waits for them.
 //
 // A [Box] is a bounded first-in first-out queue of [abi.Notice] values. Many
 // senders, one reader. What was accepted is read, or handed back by
@@ -7,9 +7,9 @@
 // # Closing
 //
 // A run that is about to end calls [Box.Close] first and looks at what comes
-// back, then decides. A notice sent before that call is in what comes back, one
+// back, then decides. A notification sent before that call is in what comes back, one
 // sent after it goes to the fallback of the [Config]. There is no moment in
-// between at which a notice is accepted and then lost.
+// between at which a notification is accepted and then lost.
 //
 // # Concurrency
 //
@@ -20,5 +20,5 @@
 //
 // [ErrClosed] says that the box is closed, [ErrFull] that TrySend found no room.
 // Otherwise the error of the context
-// comes back, wrapped.
+// is returned, wrapped.
 package inbox

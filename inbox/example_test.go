@@ -27,20 +27,19 @@ func Example() {
 	// after the run: bg_2
 }
 
-// A reader that keeps up with many senders takes all that there is, and gives back the
-// memory of what it took before.
+// A reader that keeps up with many senders takes all that there is.
 func ExampleBox_RecvAll() {
 	box, err := inbox.New(inbox.Config{})
 	if err != nil {
 		panic(err)
 	}
 	ctx := context.Background()
-	var all []abi.Notice
 	for round := range 2 {
 		for i := range 2 {
 			_ = box.Send(ctx, abi.Notice{Kind: abi.NoticeCustom, TaskID: fmt.Sprintf("bg_%d%d", round, i)})
 		}
-		if all, err = box.RecvAll(ctx, all); err != nil {
+		all, err := box.RecvAll(ctx)
+		if err != nil {
 			panic(err)
 		}
 		for i := range all {

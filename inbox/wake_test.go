@@ -25,10 +25,10 @@ func TestSmallBoxNeverSleeps(t *testing.T) {
 			},
 			"drain": func(ctx context.Context, b *inbox.Box) (int, error) {
 				_, err := b.Recv(ctx)
-				return 1 + len(b.DrainTo(nil)), err
+				return 1 + len(b.Drain()), err
 			},
 			"all": func(ctx context.Context, b *inbox.Box) (int, error) {
-				all, err := b.RecvAll(ctx, nil)
+				all, err := b.RecvAll(ctx)
 				return len(all), err
 			},
 		} {
