@@ -21,6 +21,7 @@ import (
 
 	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/internal/pgtest"
+	"github.com/mortise-dev/mortise/llm/providertest"
 )
 
 // size is how much a test does, and over how many threads its runs are spread. MORTISE_E2E=full is what make e2e runs.
@@ -97,6 +98,47 @@ func (w *world) killed(t *testing.T, n size) {
 	w.checkBills(t, runs, n)
 	w.checkThreads(t, n)
 	w.stop(t)
+}
+
+// TestServe_terminated: a server gets SIGTERM while twenty runs are under way, and another follows. Each run ends once, and since
+// the server has time to write what it knows, what is billed is what the runs count.
+func TestServe_terminated(t *testing.T) {
+	t.Parallel()
+	n := size{runs: 40, clients: 20, threads: 20}
+	w := newWorldOf(t, strings.NewReplacer("workers: 8", "workers: 24", "grace: 10s", "grace: 100ms").Replace(config), func(q providertest.Query) providertest.Answer {
+		a := reply(q)
+		a.Pace = 10 * time.Millisecond
+		return a
+	})
+	w.start(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	defer cancel()
+	var operator sync.WaitGroup
+	operator.Go(func() {
+		for w.executing(ctx, t) < n.clients && ctx.Err() == nil {
+			time.Sleep(10 * time.Millisecond)
+		}
+		w.stop(t)
+		w.launch(t, w.procs[0])
+	})
+	runs := w.ask(ctx, t, n)
+	operator.Wait()
+	checkRuns(t, runs, n.runs)
+	w.checkBills(t, runs, n)
+	w.checkThreads(t, n)
+	w.stop(t)
+}
+
+// executing is how many runs the server executes.
+func (w *world) executing(ctx context.Context, t *testing.T) int {
+	t.Helper()
+	c := &client{w: w, http: http.DefaultClient}
+	code, data, err := c.call(ctx, true, http.MethodGet, "/v1/status", nil)
+	var status struct{ Executing int }
+	if err != nil || code != http.StatusOK || json.Unmarshal(data, &status) != nil {
+		t.Errorf("status: %d %s %v", code, data, err)
+	}
+	return status.Executing
 }
 
 // postgres is the URL of a server of PostgreSQL.
