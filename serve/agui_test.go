@@ -268,13 +268,16 @@ func TestAGUI_run(t *testing.T) {
 	}
 }
 
-// TestAGUI_deny: an answer that does not approve denies the call, whatever its words.
+// TestAGUI_deny: an answer that does not approve denies the call, whatever its words or its type.
 func TestAGUI_deny(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, options{})
 	for answer, want := range map[string]string{
 		`"status":"resolved","payload":{"approved":false,"reason":"too loud"}`: "too loud",
 		`"status":"cancelled"`: "no answer",
+		`"status":"resolved","payload":{"approved":"false","reason":"in a text"}`: "in a text",
+		`"status":"resolved","payload":{"approved":null,"reason":"nothing"}`:      "nothing",
+		`"status":"resolved","payload":false`:                                     "did not approve",
 	} {
 		w.agui(http.MethodPost, "/v1/ag-ui", runInput(want, "run "+want, "ask"))
 		list := w.agui(http.MethodPost, "/v1/ag-ui", fmt.Sprintf(`{"threadId":%q,"runId":"next %s","messages":[],"resume":[{"interruptId":"ticket",%s}]}`, want, want, answer))

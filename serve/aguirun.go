@@ -46,7 +46,7 @@ type aguiResume struct {
 
 	InterruptID string `json:"interruptId" minLength:"1" maxLength:"256"`
 	Status      string `json:"status" enum:"resolved,cancelled"`
-	Payload     any    `json:"payload,omitempty" doc:"The answer. {\"approved\": false} denies the call."`
+	Payload     any    `json:"payload,omitempty" doc:"The answer. {\"approved\": false} denies the call, as does any other value than true, and false alone."`
 }
 
 type aguiInput struct {
@@ -171,13 +171,13 @@ func (b *aguiRequest) decisions() ([]mailbox.Decision, error) {
 	for i, r := range b.Resume {
 		d := decision{Target: r.InterruptID, Action: actionAllow, Result: r.Payload}
 		answer, _ := r.Payload.(map[string]any)
-		approved, asked := answer["approved"].(bool)
+		approved, asked := answer["approved"]
 		switch {
 		case r.Status == "cancelled":
 			d = decision{Target: r.InterruptID, Action: actionDeny, Reason: "the user gave no answer"}
 		case answer["editedArgs"] != nil:
 			return nil, problem(http.StatusUnprocessableEntity, "arguments of a call cannot be edited", "deny the call, and say in the reason what to do instead").about(fmt.Sprintf("body.resume[%d].payload", i))
-		case asked && !approved:
+		case asked && approved != true, r.Payload == false:
 			reason, _ := answer["reason"].(string)
 			d = decision{Target: r.InterruptID, Action: actionDeny, Reason: cmp.Or(reason, "the user did not approve")}
 		}
