@@ -139,9 +139,9 @@ func TestDeadLetters(t *testing.T) {
 func TestDrain(t *testing.T) {
 	t.Parallel()
 	one := newWorld(t, options{})
-	two := newWorld(t, options{store: one.store, mind: one.mind})
 	run := one.submit("/v1/threads/t/runs", say("hold")).Run
 	<-one.mind.begun
+	two := newWorld(t, options{store: one.store, mind: one.mind}) // it comes when the run is taken
 	s := one.follow(run, "")
 	list := s.until("step_started")
 	var out struct{ Executing int }

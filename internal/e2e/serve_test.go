@@ -258,11 +258,12 @@ func checkRuns(t *testing.T, runs []*run, want int) {
 	}
 }
 
-// checkStream: ids grow, nothing comes twice, the last answer is whole, the run ends once, and settled is last and once.
+// checkStream: ids grow, nothing comes twice, the last answer is whole, each attempt ends once, and settled is last and once. What a
+// step says that is cut off does not count: another process starts the run again, and the step too unless there is nothing left to do.
 func checkStream(t *testing.T, r *run) {
 	t.Helper()
 	var dispatch, seq uint64
-	names, text := map[string]int{}, ""
+	names, text, ended := map[string]int{}, "", ""
 	for _, e := range r.events {
 		d, s := e.place()
 		if d < dispatch || d == dispatch && s <= seq {
@@ -273,16 +274,39 @@ func checkStream(t *testing.T, r *run) {
 		switch e.name {
 		case "step_started", "stream_reset":
 			text = ""
+		case "step_ended":
+			ended = text
+		case "run_started":
+			text = ended
 		case "text_delta":
 			text += fmt.Sprint(e.data["delta"])
 		}
 	}
-	if names["settled"] != 1 || names["run_ended"] != 1 || names["run_started"] == 0 || names["gap"] != 0 {
+	if names["settled"] != 1 || names["run_ended"] < 1 || names["run_ended"] > 1+names["attempt_failed"] || names["run_started"] == 0 || names["gap"] != 0 {
 		t.Errorf("%s: the events are %v", r.task, names)
 	}
 	if text != r.Output {
-		t.Errorf("%s: the stream says %q, the run %q", r.task, text, r.Output)
+		t.Errorf("%s: the stream says %q, the run %q; the events are %s", r.task, text, r.Output, outline(r.events))
 	}
+}
+
+// outline is the last events of a stream by id and name, without the text.
+func outline(list []event) string {
+	var b strings.Builder
+	deltas := 0
+	for i, e := range list {
+		if e.name == "text_delta" && i+1 < len(list) && list[i+1].name == "text_delta" {
+			deltas++
+			continue
+		}
+		fmt.Fprintf(&b, " %s %s", e.id, e.name)
+		if deltas > 0 {
+			fmt.Fprintf(&b, " (%d before)", deltas)
+		}
+		deltas = 0
+	}
+	text := b.String()
+	return text[max(0, len(text)-3000):]
 }
 
 // checkBills compares what the runs count with what the provider billed. An inference that a kill cut off is billed and

@@ -230,13 +230,16 @@ func checked(task string) bool { return strings.HasSuffix(task, "0") || strings.
 var named = regexp.MustCompile(`task-\d+`)
 
 // reply is the model: it calls the tool once for each task, has some checked in the background, and then answers that the task is done.
+// What a user asks is a block of its own, beside a summary or a notification in the same message.
 func reply(q providertest.Query) providertest.Answer {
 	task, worked := "", false
 	for i := range q.Messages {
 		m := &q.Messages[i]
-		if rest, ok := strings.CutPrefix(m.Text(), "Please do "); ok && m.Role == abi.RoleUser {
-			task, _, _ = strings.Cut(rest, " ")
-			worked = false
+		for _, b := range m.Content {
+			if rest, ok := strings.CutPrefix(b.Text, "Please do "); ok && m.Role == abi.RoleUser {
+				task, _, _ = strings.Cut(rest, " ")
+				worked = false
+			}
 		}
 		worked = worked || m.Role == abi.RoleTool
 	}
