@@ -76,6 +76,7 @@ type sender struct {
 	n abi.Notice
 	// decided gets true when the notification was queued and false when the box closed.
 	decided chan bool
+	place   *list.Element // in Box.waiting
 }
 
 // New makes an empty box.
@@ -97,21 +98,21 @@ func New(cfg Config) (*Box, error) {
 // and Send returns nil, or [ErrClosed] when there is no fallback. A notification for which an
 // error is returned was not accepted.
 func (b *Box) Send(ctx context.Context, n abi.Notice) error {
-	waits, err := b.offer(ctx, n)
+	w, err := b.offer(ctx, n)
 	switch {
 	case err != nil:
 		return b.fallBack(n)
-	case waits == nil:
+	case w == nil:
 		return nil
 	}
-	queued := false
+	var queued bool
 	select {
-	case queued = <-waits.Value.(*sender).decided:
+	case queued = <-w.decided:
 	case <-ctx.Done():
-		if b.giveUp(waits) {
+		if b.giveUp(w) {
 			return fmt.Errorf("%w: %w", ErrFull, context.Cause(ctx))
 		}
-		queued = <-waits.Value.(*sender).decided // decided in the same moment
+		queued = <-w.decided // decided in the same moment
 	}
 	if queued {
 		return nil
@@ -119,8 +120,8 @@ func (b *Box) Send(ctx context.Context, n abi.Notice) error {
 	return b.fallBack(n)
 }
 
-// offer queues n, or returns the place in the line of those that wait for room.
-func (b *Box) offer(ctx context.Context, n abi.Notice) (*list.Element, error) {
+// offer queues n, or puts a sender in the line of those that wait for room.
+func (b *Box) offer(ctx context.Context, n abi.Notice) (*sender, error) {
 	err := b.TrySend(ctx, n)
 	if err == nil || errors.Is(err, ErrClosed) {
 		return nil, err
@@ -131,19 +132,20 @@ func (b *Box) offer(ctx context.Context, n abi.Notice) (*list.Element, error) {
 		return nil, ErrClosed
 	}
 	b.stats.Waited++
-	waits := b.waiting.PushBack(&sender{n, make(chan bool, 1)})
+	w := &sender{n: n, decided: make(chan bool, 1)}
+	w.place = b.waiting.PushBack(w)
 	b.admit() // the reader may have made room since
-	return waits, nil
+	return w, nil
 }
 
 // giveUp leaves the line of those that wait. It is false when the sender has been decided on already.
-func (b *Box) giveUp(waits *list.Element) bool {
+func (b *Box) giveUp(w *sender) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if len(waits.Value.(*sender).decided) > 0 {
+	if len(w.decided) > 0 {
 		return false
 	}
-	b.waiting.Remove(waits)
+	b.waiting.Remove(w.place)
 	return true
 }
 
@@ -194,11 +196,24 @@ func (b *Box) wake() {
 
 // admit queues what senders hold that wait, as long as there is room.
 func (b *Box) admit() {
-	for first := b.waiting.Front(); first != nil && len(b.queue) < b.depth; first = b.waiting.Front() {
-		w := b.waiting.Remove(first).(*sender)
+	for len(b.queue) < b.depth {
+		w := b.first()
+		if w == nil {
+			return
+		}
 		b.push(w.n)
 		w.decided <- true
 	}
+}
+
+// first takes the first sender out of the line, nil if none waits.
+func (b *Box) first() *sender {
+	e := b.waiting.Front()
+	if e == nil {
+		return nil
+	}
+	w, _ := b.waiting.Remove(e).(*sender) // as all in the list
+	return w
 }
 
 // takeOne takes the oldest notification, of which there is one.
@@ -295,10 +310,9 @@ func (b *Box) Close() []abi.Notice {
 	left := b.queue
 	b.queue = nil
 	b.stats.HandedBack = uint64(len(left))
-	for e := b.waiting.Front(); e != nil; e = e.Next() {
-		e.Value.(*sender).decided <- false
+	for w := b.first(); w != nil; w = b.first() {
+		w.decided <- false
 	}
-	b.waiting.Init()
 	b.wake()
 	return left
 }
