@@ -243,13 +243,16 @@ func (t *Thread) forget(keys []string) {
 	}
 }
 
-// known returns what the log has of news that was taken. What a checkpoint says and
-// does not come again any more was done before its process ended.
+// maxTaken is how many keys of notifications a thread remembers that may never come again.
+const maxTaken = 1000
+
+// known returns which of the notifications the log has, and whether the model has answered them. A key that
+// does not come may belong to another process, whose queue delivers it when that process is back; one that
+// was acknowledged just before its process ended never comes. So keys are kept until there are too many.
 func (t *Thread) known(news iter.Seq2[string, abi.Notice]) map[string]bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.restored {
-		t.restored = false
+	if len(t.taken) > maxTaken {
 		still := make(map[string]bool)
 		for key := range news {
 			if answered, ok := t.taken[key]; ok {

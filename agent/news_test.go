@@ -3,6 +3,7 @@ package agent_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 	"slices"
 	"strings"
@@ -88,6 +89,42 @@ func TestNewsThatIsNotDoneComesAgain(t *testing.T) {
 	}
 	if c, _, _ := store.LoadThread(t.Context(), "t"); len(c.Taken) != 0 {
 		t.Errorf("the checkpoint still holds %v", c.Taken)
+	}
+}
+
+// TestNewsOfAnotherProcess: a process whose queue has nothing runs the thread in between, and the first one,
+// which could not say that its notification was used, delivers it again: it is not written a second time.
+func TestNewsOfAnotherProcess(t *testing.T) {
+	t.Parallel()
+	s := &shelf{news: []abi.Notice{{Kind: abi.NoticeCompleted, TaskID: "bg_1", Result: "x"}}, doneFails: errors.New("killed")}
+	store := agent.NewMemory()
+	mustRun(t, newBench(t, &script{answers: []abi.Message{says("one")}}, agent.Config{Take: s.take, Checkpoints: store}), request(user("go")))
+	other := newBench(t, &script{answers: []abi.Message{says("two")}}, agent.Config{Take: new(shelf).take, Checkpoints: store})
+	mustRun(t, other, request(user("more")))
+	s.doneFails = nil
+	back := newBench(t, &script{answers: []abi.Message{says("three")}}, agent.Config{Take: s.take, Checkpoints: store})
+	mustRun(t, back, request(user("again")))
+	all := strings.Join(texts(back.agent.Thread("t").Messages()), "\n")
+	if strings.Count(all, "<background-task-event") != 1 || len(s.news) != 0 {
+		t.Errorf("%d news are left, the log is %s", len(s.news), all)
+	}
+}
+
+// TestNewsIsForgottenInTheEnd: keys that never come again do not pile up without bound.
+func TestNewsIsForgottenInTheEnd(t *testing.T) {
+	t.Parallel()
+	store := agent.NewMemory()
+	keys := map[string]bool{}
+	for i := range 1001 {
+		keys[fmt.Sprint("old ", i)] = true
+	}
+	if err := store.SaveCheckpoint(t.Context(), agent.Checkpoint{Run: agent.Record{ThreadID: "t", RunID: "r", Status: agent.StatusDone}, Taken: keys}); err != nil {
+		t.Fatal(err)
+	}
+	b := newBench(t, &script{answers: []abi.Message{says("ok")}}, agent.Config{Take: new(shelf).take, Checkpoints: store})
+	mustRun(t, b, request(user("go")))
+	if c, _, err := store.LoadThread(t.Context(), "t"); err != nil || len(c.Taken) != 0 {
+		t.Errorf("the checkpoint holds %d keys, %v", len(c.Taken), err)
 	}
 }
 

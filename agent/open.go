@@ -229,7 +229,6 @@ func (t *Thread) restore(c Checkpoint, found bool) error {
 	t.runs[c.Run.RunID] = true
 	t.keepHeld(c.Held)
 	maps.Copy(t.taken, c.Taken)
-	t.restored = true
 	return nil
 }
 

@@ -47,9 +47,8 @@ type Thread struct {
 	// sealed says that the run takes no decisions any more.
 	sealed bool
 	// taken are the keys of news that the log has and that may come again, and whether
-	// it was answered. restored says that they are those of another process.
-	taken    map[string]bool
-	restored bool
+	// it was answered.
+	taken map[string]bool
 	// heard is closed when a run looks for news.
 	heard chan struct{}
 	// room is closed when what is held was taken, or a run began.
