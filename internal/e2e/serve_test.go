@@ -259,11 +259,11 @@ func checkRuns(t *testing.T, runs []*run, want int) {
 }
 
 // checkStream: ids grow, nothing comes twice, the last answer is whole, each attempt ends once, and settled is last and once. What a
-// step says that is cut off does not count: another process starts the run again, and the step too unless there is nothing left to do.
+// step says that is cut off does not count: run_started of the process that takes the run over says which step was the last to be answered.
 func checkStream(t *testing.T, r *run) {
 	t.Helper()
 	var dispatch, seq uint64
-	names, text, ended := map[string]int{}, "", ""
+	names, text, ended, step := map[string]int{}, "", "", 0.0
 	for _, e := range r.events {
 		d, s := e.place()
 		if d < dispatch || d == dispatch && s <= seq {
@@ -272,12 +272,17 @@ func checkStream(t *testing.T, r *run) {
 		dispatch, seq = d, s
 		names[e.name]++
 		switch e.name {
-		case "step_started", "stream_reset":
+		case "step_started":
+			step, _ = e.data["step"].(float64)
+			text = ""
+		case "stream_reset":
 			text = ""
 		case "step_ended":
 			ended = text
 		case "run_started":
-			text = ended
+			if answered, _ := e.data["step"].(float64); answered < step {
+				text = ended
+			}
 		case "text_delta":
 			text += fmt.Sprint(e.data["delta"])
 		}
