@@ -114,7 +114,7 @@ func (c Config) checked() (Config, error) {
 		}
 	}
 	if c.Store == nil {
-		c.Store = memstore.New()
+		c.Store = mailbox.On(memstore.New())
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)

@@ -67,7 +67,7 @@ func closed(t *testing.T, m *mailbox.Mailbox) (time.Duration, error) {
 }
 
 func closeDeaf(t *testing.T) {
-	store := memstore.New()
+	store := mailbox.On(memstore.New())
 	release := make(chan struct{})
 	w := &witness{}
 	m := started(t, mailbox.Config{Runtime: deafRun(release), Store: store, Observers: []mailbox.Observer{w}})

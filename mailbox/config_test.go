@@ -31,10 +31,10 @@ func TestConfig(t *testing.T) {
 		},
 		"wrong_values": func(t *testing.T) {
 			for name, cfg := range map[string]mailbox.Config{
-				"Store": {Runtime: &script{}}, "Runtime": {Store: memstore.New()},
-				"Renew": {Runtime: &script{}, Store: memstore.New(), Lease: time.Second}, "Workers": {Runtime: &script{}, Store: memstore.New(), Workers: -1},
-				"StartAttempts": {Runtime: &script{}, Store: memstore.New(), StartAttempts: -1},
-				"SignalWait":    {Runtime: &script{}, Store: memstore.New(), SignalWait: -1},
+				"Store": {Runtime: &script{}}, "Runtime": {Store: mailbox.On(memstore.New())},
+				"Renew": {Runtime: &script{}, Store: mailbox.On(memstore.New()), Lease: time.Second}, "Workers": {Runtime: &script{}, Store: mailbox.On(memstore.New()), Workers: -1},
+				"StartAttempts": {Runtime: &script{}, Store: mailbox.On(memstore.New()), StartAttempts: -1},
+				"SignalWait":    {Runtime: &script{}, Store: mailbox.On(memstore.New()), SignalWait: -1},
 			} {
 				if _, err := mailbox.New(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), "Config."+name) {
 					t.Errorf("%s: %v", name, err)
@@ -43,7 +43,7 @@ func TestConfig(t *testing.T) {
 		},
 		"mailbox_lifecycle_config_defaults": func(t *testing.T) {
 			for attempts, want := range map[int]time.Duration{0: 0, 3: 500 * time.Millisecond} { // one attempt, and 250 ms between
-				down := &mailboxtest.Faulty{Store: memstore.New(), Plan: func(context.Context, string) mailboxtest.Fault { return mailboxtest.FaultBefore }}
+				down := &mailboxtest.Faulty{Store: mailbox.On(memstore.New()), Plan: func(context.Context, string) mailboxtest.Fault { return mailboxtest.FaultBefore }}
 				m := open(t, mailbox.Config{Runtime: &script{}, Store: down, StartAttempts: attempts})
 				begin := time.Now()
 				if err := m.Start(t.Context()); err == nil || time.Since(begin) != want {
@@ -59,7 +59,7 @@ func TestConfig(t *testing.T) {
 			}
 		},
 		"inline_claim_guard_is_reasonable": func(t *testing.T) {
-			m := started(t, mailbox.Config{Runtime: &script{}, Store: memstore.New()})
+			m := started(t, mailbox.Config{Runtime: &script{}, Store: mailbox.On(memstore.New())})
 			// A process that interrupts and dies leaves the thread reserved for a while.
 			_, err := m.Queue().Interrupt(t.Context(), "t", mailbox.Interrupt{Reserve: 2 * mailbox.DefaultStopWait})
 			must(t, err)
@@ -81,7 +81,7 @@ func TestConfig(t *testing.T) {
 		},
 		"dispatch_status_queued_zero": func(t *testing.T) {
 			equal(t, "the first status", mailbox.Statuses()[0], mailbox.Queued)
-			c, err := memstore.New().Count(t.Context())
+			c, err := mailbox.On(memstore.New()).Count(t.Context())
 			must(t, err)
 			equal(t, "queued in an empty store", c.Status[mailbox.Queued], 0)
 			d := background(t, open(t, mailbox.Config{Runtime: &script{}}), request("t", "x"))
@@ -140,7 +140,7 @@ func defaults(t *testing.T) {
 		return mailbox.Result{}, nil
 	}}
 	ticks := 0
-	m := started(t, mailbox.Config{Runtime: s, Store: plain{memstore.New()}, Poll: time.Hour, Maintain: func(context.Context) error {
+	m := started(t, mailbox.Config{Runtime: s, Store: plain{mailbox.On(memstore.New())}, Poll: time.Hour, Maintain: func(context.Context) error {
 		ticks++
 		return nil
 	}})
@@ -186,7 +186,7 @@ func TestErrors(t *testing.T) {
 			}
 		},
 		"mailbox_error_store_variant": func(t *testing.T) {
-			down := &mailboxtest.Faulty{Store: memstore.New(), Plan: func(context.Context, string) mailboxtest.Fault { return mailboxtest.FaultBefore }}
+			down := &mailboxtest.Faulty{Store: mailbox.On(memstore.New()), Plan: func(context.Context, string) mailboxtest.Fault { return mailboxtest.FaultBefore }}
 			m := open(t, mailbox.Config{Runtime: &script{}, Store: down})
 			_, err := m.SubmitBackground(t.Context(), request("t", "x"))
 			if !errors.Is(err, mailboxtest.ErrInjected) || !errors.Is(err, mailbox.ErrUnknownOutcome) || !strings.Contains(err.Error(), `thread "t"`) {

@@ -24,7 +24,7 @@ func TestDamagedThread(t *testing.T) {
 
 // breakable is a store of which some threads fail, and that counts how often they are asked for.
 type breakable struct {
-	store  *memstore.Store
+	store  *mailbox.Records
 	broken atomic.Bool
 	asked  atomic.Int64
 }
@@ -41,7 +41,7 @@ func (b *breakable) open() mailbox.Store {
 }
 
 func damagedBacksOff(t *testing.T) {
-	b := &breakable{store: memstore.New()}
+	b := &breakable{store: mailbox.On(memstore.New())}
 	former := open(t, mailbox.Config{Runtime: &script{}, Store: b.store})
 	bad := queued(t, former, request("bad", "bad"))
 	b.broken.Store(true)
@@ -64,7 +64,7 @@ func damagedBacksOff(t *testing.T) {
 }
 
 // waitingBad makes a run of the thread that waits for tasks of a process that is gone.
-func waitingBad(t *testing.T, store *memstore.Store) mailbox.Submission {
+func waitingBad(t *testing.T, store *mailbox.Records) mailbox.Submission {
 	t.Helper()
 	former := started(t, mailbox.Config{Runtime: &script{do: waitsOnce(mailbox.WaitTasks)}, Store: store})
 	sub := background(t, former, request("bad", "x"))
@@ -79,7 +79,7 @@ func wakeUp(mailbox.Run) (mailbox.Request, bool) {
 }
 
 func damagedWakes(t *testing.T) {
-	b := &breakable{store: memstore.New()}
+	b := &breakable{store: mailbox.On(memstore.New())}
 	sub := waitingBad(t, b.store)
 	b.broken.Store(true)
 	s := &script{}
@@ -95,7 +95,7 @@ func damagedWakes(t *testing.T) {
 }
 
 func damagedWentOn(t *testing.T) {
-	b := &breakable{store: memstore.New()}
+	b := &breakable{store: mailbox.On(memstore.New())}
 	sub := waitingBad(t, b.store)
 	b.broken.Store(true)
 	waits := func(context.Context, *mailbox.Job) (mailbox.Result, error) {
@@ -114,7 +114,7 @@ func damagedWentOn(t *testing.T) {
 // damagedStore holds that a store that takes no update is tried at a bounded rate, and that all goes on when it is back.
 func damagedStore(t *testing.T) {
 	const threads = 1100
-	store := memstore.New()
+	store := mailbox.On(memstore.New())
 	former := open(t, mailbox.Config{Runtime: &script{}, Store: store})
 	for i := range threads {
 		queued(t, former, request(string(rune('a'+i)), "x"))
@@ -146,7 +146,7 @@ func damagedStore(t *testing.T) {
 
 // damagedStream holds that the streams of other dispatches end, of which another process carries on.
 func damagedStream(t *testing.T) {
-	b := &breakable{store: memstore.New()}
+	b := &breakable{store: mailbox.On(memstore.New())}
 	m := started(t, mailbox.Config{Runtime: fails(context.DeadlineExceeded), Store: plain{b.open()}, RetryDelay: time.Hour, MaxRetryDelay: time.Hour, Lease: time.Minute})
 	bad, good := background(t, m, request("bad", "x")), background(t, m, request("good", "x"))
 	sleep(time.Second)

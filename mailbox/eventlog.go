@@ -1,57 +1,20 @@
 package mailbox
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"math"
 	"strings"
-	"time"
+
+	"github.com/mortise-dev/mortise/store"
 )
 
-// EventLog is a [Store] that keeps the latest events of dispatches for readers in other processes: see [Mailbox.Attach].
-// Events are not the truth about a run, which is in its thread's log: those of the last moments before a crash may be
-// lost. What is kept is in order, and nothing of it comes twice.
-type EventLog interface {
-	// AppendEvents adds batches, of a dispatch each, as [EventBatch.Follows] says. Refused are the dispatches whose batch
-	// does not follow. The same batch may come twice. An error may come although some of them were added.
-	AppendEvents(ctx context.Context, list ...EventBatch) (refused []string, err error)
-	// ReadEvents returns the batches of a dispatch with Last after a number, in order, limit at most. When there are
-	// none it waits for one, until wait is over.
-	ReadEvents(ctx context.Context, dispatch string, after uint64, limit int, wait time.Duration) ([]EventBatch, error)
-	// PurgeEvents drops batches that were added before a moment. A store may do that by itself.
-	PurgeEvents(ctx context.Context, before time.Time) error
-}
+// EventLog is a [Store] that keeps the latest events of dispatches for readers in other processes: see [Mailbox.Attach]. A stream has the
+// id of its dispatch.
+type EventLog = store.Events
 
-// EventBatch is some events of a dispatch that follow on each other. The store does not read them.
-type EventBatch struct {
-	Dispatch string
-	// Fence is that of the claim under which they were sent.
-	Fence uint64
-	// First and Last are the numbers of the first and the last one.
-	First, Last uint64
-	// Keep is the number below which earlier batches may be dropped.
-	Keep uint64
-	// At is when it was added.
-	At   time.Time
-	Data []byte
-}
-
-// Follows says whether a batch is to be added to a log whose last batch is that one, zero if there is none; or refused,
-// because it is of a former holder, or because what it has is there already. A batch that came before is
-// neither.
-func (b *EventBatch) Follows(last EventBatch) (add, refused bool) {
-	switch {
-	case last.Last == 0:
-		return true, false
-	case last.Fence == b.Fence && last.First == b.First:
-		return false, false
-	case last.Fence > b.Fence, last.Last >= b.First:
-		return false, true
-	default:
-		return true, false
-	}
-}
+// EventBatch is some events of a dispatch that follow on each other.
+type EventBatch = store.EventBatch
 
 // Bounds of what is shared: events and bytes of a batch, batches that are added at once, and bytes of an
 // event's data and of its type. NATS takes no message of more than 1 MiB.
@@ -109,7 +72,7 @@ func encodeEvents(list []Event) ([]byte, error) {
 func decodeEvents(b EventBatch, after uint64) ([]Event, error) {
 	var list []sharedEvent
 	if err := json.Unmarshal(b.Data, &list); err != nil {
-		return nil, fmt.Errorf("mailbox: events of dispatch %.80q: %w", b.Dispatch, err)
+		return nil, fmt.Errorf("mailbox: events of dispatch %.80q: %w", b.Stream, err)
 	}
 	var out []Event
 	for i, e := range list {

@@ -51,7 +51,7 @@ func (a approval) Run(ctx context.Context, j *mailbox.Job) (mailbox.Result, erro
 // A decision answers what the run waits for. One that comes twice, or too early, is refused, and the run waits on.
 func ExampleMailbox_Decide() {
 	ctx := context.Background()
-	box, err := mailbox.New(ctx, mailbox.Config{Store: memstore.New(), Runtime: approval{}})
+	box, err := mailbox.New(ctx, mailbox.Config{Store: mailbox.On(memstore.New()), Runtime: approval{}})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -97,7 +97,7 @@ func ExampleMailbox_Decide() {
 func ExampleQueue_Drop() {
 	ctx := context.Background()
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	q, err := mailbox.NewQueue(mailbox.QueueConfig{Store: memstore.New(), Now: func() time.Time { return now }, Skew: -1})
+	q, err := mailbox.NewQueue(mailbox.QueueConfig{Store: mailbox.On(memstore.New()), Now: func() time.Time { return now }, Skew: -1})
 	if err != nil {
 		fmt.Println(err)
 		return

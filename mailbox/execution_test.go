@@ -61,7 +61,7 @@ func TestExecution(t *testing.T) {
 		},
 		"interrupt_between_claim_and_execution_supersedes_without_runtime_start": func(t *testing.T) {
 			s := &script{}
-			store := &meanwhile{Store: memstore.New()}
+			store := &meanwhile{Store: mailbox.On(memstore.New())}
 			m := open(t, mailbox.Config{Runtime: s, Store: store})
 			sub := queued(t, m, request("t", "x"))
 			other := open(t, mailbox.Config{Runtime: &script{}, Store: store.Store})
@@ -143,7 +143,7 @@ func TestExecution(t *testing.T) {
 			}
 		},
 		"mailbox_lease_renewal_is_wired_and_prevents_reclaim": func(t *testing.T) {
-			store := memstore.New()
+			store := mailbox.On(memstore.New())
 			s := &script{do: func(ctx context.Context, _ *mailbox.Job) (mailbox.Result, error) {
 				timer := time.NewTimer(10 * mailbox.DefaultLease)
 				defer timer.Stop()
@@ -220,7 +220,7 @@ func TestExecution(t *testing.T) {
 		},
 		"worker_status_not_corrupted_after_empty_claim": func(t *testing.T) {
 			s := &script{}
-			m := started(t, mailbox.Config{Runtime: s, Store: plain{memstore.New()}})
+			m := started(t, mailbox.Config{Runtime: s, Store: plain{mailbox.On(memstore.New())}})
 			sub := background(t, m, request("t", "first"))
 			sleep(0)
 			_, ok, err := m.Queue().Claim(t.Context(), "t", mailbox.ClaimRequest{Token: "x", Lease: time.Second})
@@ -241,7 +241,7 @@ func TestExecution(t *testing.T) {
 			wantRun(t, m, sub.Run, mailbox.RunDone, mailbox.TerminationError)
 		},
 		"gc_idle_workers_removes_idle_with_no_dispatches": func(t *testing.T) {
-			m := started(t, mailbox.Config{Runtime: &script{}, Store: plain{memstore.New()}, Poll: time.Hour})
+			m := started(t, mailbox.Config{Runtime: &script{}, Store: plain{mailbox.On(memstore.New())}, Poll: time.Hour})
 			sub := background(t, m, request("t", "x"))
 			sleep(0)
 			equal(t, "executions", len(m.Executing()), 0)
@@ -254,7 +254,7 @@ func TestExecution(t *testing.T) {
 		},
 		"gc_idle_workers_keeps_worker_with_queued_dispatches": func(t *testing.T) {
 			s := &script{}
-			m := started(t, mailbox.Config{Runtime: s, Store: plain{memstore.New()}, Poll: time.Hour})
+			m := started(t, mailbox.Config{Runtime: s, Store: plain{mailbox.On(memstore.New())}, Poll: time.Hour})
 			r := request("t", "x")
 			r.At = time.Now().Add(3 * mailbox.DefaultTTL)
 			sub := background(t, m, r)
@@ -314,7 +314,7 @@ func TestExecution(t *testing.T) {
 // end together.
 func deadByExpiry(t *testing.T, fault mailboxtest.Fault) {
 	t.Helper()
-	store := memstore.New()
+	store := mailbox.On(memstore.New())
 	former := open(t, mailbox.Config{Runtime: &script{}, Store: store, MaxAttempts: 1})
 	sub := queued(t, former, request("t", "x"))
 	_, ok, err := former.Queue().Claim(t.Context(), "t", mailbox.ClaimRequest{Token: "dead", Lease: time.Second})

@@ -18,7 +18,7 @@ import (
 
 // flaky is a store that fails to add events: it does not add them, or adds them and says that it failed.
 type flaky struct {
-	*memstore.Store
+	*mailbox.Records
 
 	fail func(n int) (before, after bool)
 	mu   sync.Mutex
@@ -33,7 +33,7 @@ func (f *flaky) AppendEvents(ctx context.Context, list ...mailbox.EventBatch) ([
 	if before {
 		return nil, errors.New("not added")
 	}
-	refused, err := f.Store.AppendEvents(ctx, list...)
+	refused, err := f.Records.AppendEvents(ctx, list...)
 	if after {
 		return nil, errors.New("added, and not heard of")
 	}
@@ -52,7 +52,7 @@ func TestSharedEventsSurviveFaults(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				store := &flaky{Store: memstore.New(), fail: fail}
+				store := &flaky{Records: mailbox.On(memstore.New()), fail: fail}
 				run := &script{do: func(_ context.Context, j *mailbox.Job) (mailbox.Result, error) {
 					for i := range 40 {
 						j.Emit("n", fmt.Append(nil, i))
@@ -101,7 +101,7 @@ func read(t *testing.T, m *mailbox.Mailbox, dispatch string, seq uint64) (out []
 func TestEventsOfALargeRun(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		store := memstore.New()
+		store := mailbox.On(memstore.New())
 		run := &script{do: func(_ context.Context, j *mailbox.Job) (mailbox.Result, error) {
 			for range 600 {
 				j.Emit("small", []byte("x"))
@@ -139,7 +139,7 @@ func TestEventsOfALargeRun(t *testing.T) {
 
 // weighed is a store that knows its largest batch.
 type weighed struct {
-	*memstore.Store
+	*mailbox.Records
 
 	most atomic.Int64
 }
@@ -148,7 +148,7 @@ func (w *weighed) AppendEvents(ctx context.Context, list ...mailbox.EventBatch) 
 	for i := range list {
 		w.most.Store(max(w.most.Load(), int64(len(list[i].Data))))
 	}
-	return w.Store.AppendEvents(ctx, list...)
+	return w.Records.AppendEvents(ctx, list...)
 }
 
 // TestEventsWithLargeTypes holds that no type makes a batch that a store may refuse for its size, which would keep
@@ -156,7 +156,7 @@ func (w *weighed) AppendEvents(ctx context.Context, list ...mailbox.EventBatch) 
 func TestEventsWithLargeTypes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		store := &weighed{Store: memstore.New()}
+		store := &weighed{Records: mailbox.On(memstore.New())}
 		run := &script{do: func(_ context.Context, j *mailbox.Job) (mailbox.Result, error) {
 			for range 8 {
 				j.Emit(strings.Repeat("t", 300<<10), nil)
@@ -194,7 +194,7 @@ func TestEventsWithLargeTypes(t *testing.T) {
 func TestAttachAlone(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		store := memstore.New()
+		store := mailbox.On(memstore.New())
 		said := make(chan struct{})
 		run := &script{do: func(_ context.Context, j *mailbox.Job) (mailbox.Result, error) {
 			j.Emit("n", []byte("a"))
@@ -219,7 +219,7 @@ func TestAttachAlone(t *testing.T) {
 func TestFeedBehind(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		store := memstore.New()
+		store := mailbox.On(memstore.New())
 		said, end := make(chan struct{}), make(chan struct{})
 		run := &script{do: func(_ context.Context, j *mailbox.Job) (mailbox.Result, error) {
 			j.Emit("n", make([]byte, 1000))
@@ -248,7 +248,7 @@ func TestFeedBehind(t *testing.T) {
 func TestJob_Commit_shares(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		store := memstore.New()
+		store := mailbox.On(memstore.New())
 		var shared []mailbox.EventBatch
 		do := func(ctx context.Context, j *mailbox.Job) (mailbox.Result, error) {
 			j.Emit("said", []byte("hello"))

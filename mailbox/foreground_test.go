@@ -67,7 +67,7 @@ func TestSubmission(t *testing.T) {
 		},
 		"submit_inline_claim_empty_cancels_precreated_run": func(t *testing.T) {
 			claim := mailbox.ClaimRequest{Token: "other", Owner: "other", Lease: time.Hour}
-			store := &meanwhile{Store: memstore.New()}
+			store := &meanwhile{Store: mailbox.On(memstore.New())}
 			m := open(t, mailbox.Config{Runtime: &script{}, Store: plain{store}})
 			other := open(t, mailbox.Config{Runtime: &script{}, Store: store.Store})
 			// Another process takes the thread between the interrupt and the claim.
@@ -148,7 +148,7 @@ func TestSubmission(t *testing.T) {
 			equal(t, "told", sub.Superseded[0].ID, prior.Dispatch)
 		},
 		"foreground_submit_sends_live_cancel_for_remote_active_dispatch": func(t *testing.T) {
-			store := memstore.New()
+			store := mailbox.On(memstore.New())
 			s := &script{do: untilStopped}
 			there := started(t, mailbox.Config{Runtime: s, Store: store, Owner: "there"})
 			first := background(t, there, request("t", "first"))
@@ -212,7 +212,7 @@ func (s *meanwhile) Update(ctx context.Context, thread string, need mailbox.Need
 // givesUp: what is under way does not stop in time; nothing is written for the new request.
 func givesUp(t *testing.T, remote bool) {
 	t.Helper()
-	store := memstore.New()
+	store := mailbox.On(memstore.New())
 	release := make(chan struct{})
 	there := started(t, mailbox.Config{Store: store, Runtime: &script{do: func(context.Context, *mailbox.Job) (mailbox.Result, error) {
 		<-release // deaf
@@ -243,7 +243,7 @@ func givesUp(t *testing.T, remote bool) {
 
 // waitsForRelease: the run has stopped, and its claim cannot be settled since the store fails.
 func waitsForRelease(t *testing.T) {
-	store := memstore.New()
+	store := mailbox.On(memstore.New())
 	var down atomic.Bool
 	s := &script{do: func(ctx context.Context, _ *mailbox.Job) (mailbox.Result, error) {
 		<-ctx.Done()

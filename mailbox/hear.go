@@ -10,6 +10,27 @@ import (
 // signalPause is how long to wait after the store failed to give signals.
 const signalPause = 250 * time.Millisecond
 
+// changes is a [Store] that notifies of what other processes queue.
+type changes interface {
+	Changes(ctx context.Context) (<-chan struct{}, error)
+}
+
+// watch polls as soon as another process has queued something.
+func (m *Mailbox) watch(ctx context.Context, c changes) {
+	for ctx.Err() == nil {
+		list, err := c.Changes(ctx)
+		if err != nil {
+			if !wait(ctx, signalPause) {
+				return
+			}
+			continue
+		}
+		for range list {
+			m.wake()
+		}
+	}
+}
+
 // hear takes signals until ctx is done, and waits for those that it has taken.
 func (m *Mailbox) hear(ctx context.Context, signals Signals) {
 	var handlers sync.WaitGroup

@@ -54,7 +54,7 @@ func (l *leaving) Update(ctx context.Context, thread string, need mailbox.Need, 
 func goesAway(t *testing.T, update int, submit func(context.Context, *mailbox.Mailbox)) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
-	store := &leaving{Store: plain{memstore.New()}, left: update, hook: cancel}
+	store := &leaving{Store: plain{mailbox.On(memstore.New())}, left: update, hook: cancel}
 	s := &script{}
 	m := started(t, mailbox.Config{Runtime: s, Store: store})
 	submit(ctx, m)
@@ -71,7 +71,7 @@ func goesAway(t *testing.T, update int, submit func(context.Context, *mailbox.Ma
 }
 
 func leftByClose(t *testing.T) {
-	store := &leaving{Store: plain{memstore.New()}}
+	store := &leaving{Store: plain{mailbox.On(memstore.New())}}
 	s := &script{}
 	m := started(t, mailbox.Config{Runtime: s, Store: store})
 	former := open(t, mailbox.Config{Runtime: s, Store: store})

@@ -69,6 +69,9 @@ func (m *Mailbox) begin() {
 	if signals, ok := m.cfg.Store.(Signals); ok {
 		l.loops.Go(func() { m.hear(ctx, signals) })
 	}
+	if c, ok := m.cfg.Store.(changes); ok {
+		l.loops.Go(func() { m.watch(ctx, c) })
+	}
 	go func() {
 		l.loops.Wait()
 		if former != nil {

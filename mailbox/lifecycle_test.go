@@ -45,7 +45,7 @@ func TestLifecycle(t *testing.T) {
 		"start_lifecycle_ready_fails_when_startup_recovery_fails": func(t *testing.T) {
 			g := &gate{}
 			g.fail.Store(1 << 20)
-			m := open(t, mailbox.Config{Runtime: &script{}, Store: &mailboxtest.Faulty{Store: memstore.New(), Plan: g.plan}})
+			m := open(t, mailbox.Config{Runtime: &script{}, Store: &mailboxtest.Faulty{Store: mailbox.On(memstore.New()), Plan: g.plan}})
 			err := m.Start(t.Context())
 			if !errors.Is(err, mailboxtest.ErrInjected) || !strings.Contains(err.Error(), mailboxtest.ErrInjected.Error()) {
 				t.Errorf("start gave %v", err)
@@ -59,7 +59,7 @@ func TestLifecycle(t *testing.T) {
 			g := &gate{}
 			g.fail.Store(2)
 			m := open(t, mailbox.Config{
-				Runtime: &script{}, Store: &mailboxtest.Faulty{Store: memstore.New(), Plan: g.plan}, StartAttempts: 3, StartRetry: time.Second,
+				Runtime: &script{}, Store: &mailboxtest.Faulty{Store: mailbox.On(memstore.New()), Plan: g.plan}, StartAttempts: 3, StartRetry: time.Second,
 			})
 			begin := time.Now()
 			must(t, m.Start(t.Context()))
@@ -84,7 +84,7 @@ func TestLifecycle(t *testing.T) {
 func startsConcurrently(n int) func(*testing.T) {
 	return func(t *testing.T) {
 		g := &gate{open: make(chan struct{})}
-		m := open(t, mailbox.Config{Runtime: &script{}, Store: &mailboxtest.Faulty{Store: memstore.New(), Plan: g.plan}, Poll: time.Hour})
+		m := open(t, mailbox.Config{Runtime: &script{}, Store: &mailboxtest.Faulty{Store: mailbox.On(memstore.New()), Plan: g.plan}, Poll: time.Hour})
 		var wg sync.WaitGroup
 		for range n {
 			wg.Go(func() {
@@ -109,7 +109,7 @@ func startsConcurrently(n int) func(*testing.T) {
 // context.
 func startWaits(t *testing.T) {
 	g := &gate{open: make(chan struct{})}
-	m := open(t, mailbox.Config{Runtime: &script{}, Store: &mailboxtest.Faulty{Store: memstore.New(), Plan: g.plan}, Poll: time.Hour})
+	m := open(t, mailbox.Config{Runtime: &script{}, Store: &mailboxtest.Faulty{Store: mailbox.On(memstore.New()), Plan: g.plan}, Poll: time.Hour})
 	first := make(chan error, 1)
 	go func() { first <- m.Start(t.Context()) }()
 	synctest.Wait()
@@ -201,7 +201,7 @@ func stopWaits(t *testing.T) {
 }
 
 func startsQueued(t *testing.T) {
-	store := memstore.New()
+	store := mailbox.On(memstore.New())
 	former := open(t, mailbox.Config{Runtime: &script{}, Store: plain{store}})
 	sub := queued(t, former, request("t", "x"))
 	s := &script{}
@@ -212,7 +212,7 @@ func startsQueued(t *testing.T) {
 }
 
 func startsExpired(t *testing.T) {
-	store := memstore.New()
+	store := mailbox.On(memstore.New())
 	former := open(t, mailbox.Config{Runtime: &script{}, Store: store})
 	sub := queued(t, former, request("t", "x"))
 	_, ok, err := former.Queue().Claim(t.Context(), "t", mailbox.ClaimRequest{Token: "dead", Owner: "dead", Lease: time.Second})
@@ -238,7 +238,7 @@ func startsExpired(t *testing.T) {
 
 // wakesOrphans: whatever starts again, a run is woken once for each time that it came to wait.
 func wakesOrphans(t *testing.T) {
-	store := memstore.New()
+	store := mailbox.On(memstore.New())
 	waits := func(_ context.Context, j *mailbox.Job) (mailbox.Result, error) {
 		return mailbox.Result{Status: mailbox.RunWaiting, Wait: string(j.Request.Messages[0].Data)}, nil
 	}
@@ -283,7 +283,7 @@ func wakesOrphans(t *testing.T) {
 
 // crashAtEnd: a dispatch and its run end in one transition, so that a crash leaves nothing to mend.
 func crashAtEnd(t *testing.T) {
-	store := memstore.New()
+	store := mailbox.On(memstore.New())
 	calm := open(t, mailbox.Config{Runtime: &script{}, Store: store})
 	var crash atomic.Bool
 	frail := open(t, mailbox.Config{Runtime: &script{}, Queue: mailbox.QueueConfig{Tries: 1}, Store: &mailboxtest.Faulty{

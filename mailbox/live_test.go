@@ -17,7 +17,7 @@ func TestSteer(t *testing.T) {
 	t.Parallel()
 	for _, remote := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
-			store := memstore.New()
+			store := mailbox.On(memstore.New())
 			var heard []string
 			s := &script{do: untilStopped, steer: func(run string, c mailbox.Command) bool {
 				heard = append(heard, run+" "+string(c.Kind))
@@ -60,7 +60,7 @@ func TestCancel(t *testing.T) {
 	t.Parallel()
 	for _, remote := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
-			store := memstore.New()
+			store := mailbox.On(memstore.New())
 			s := &script{do: untilStopped}
 			here := started(t, mailbox.Config{Runtime: s, Store: store})
 			from := here
@@ -96,7 +96,7 @@ func TestCancel(t *testing.T) {
 func TestCancelIsDurable(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		store := memstore.New()
+		store := mailbox.On(memstore.New())
 		deaf := struct{ mailbox.Store }{store} // no live channels
 		s := &script{do: untilStopped}
 		here := started(t, mailbox.Config{Runtime: s, Store: deaf})
@@ -151,7 +151,7 @@ func TestLeaseAndStoreFaults(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				store := memstore.New()
+				store := mailbox.On(memstore.New())
 				begin := time.Now()
 				faulty := &mailboxtest.Faulty{Store: store, Plan: func(context.Context, string) mailboxtest.Fault {
 					if at := time.Since(begin); at > time.Second && at < away {
@@ -259,7 +259,7 @@ func TestFencedCommit(t *testing.T) {
 			}
 			return mailbox.Result{}, j.Commit(ctx, c)
 		}}
-		store := memstore.New()
+		store := mailbox.On(memstore.New())
 		m := started(t, mailbox.Config{Runtime: s, Store: store})
 		background(t, m, request("t", "one"))
 		background(t, m, request("t", "two"))

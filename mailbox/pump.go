@@ -5,6 +5,8 @@ import (
 	"log/slog"
 	"sync"
 	"time"
+
+	"github.com/mortise-dev/mortise/store"
 )
 
 // shared is what a stream has of the log that other processes read. It is guarded by the stream's lock.
@@ -56,7 +58,7 @@ func (s *Stream) batch(most, mostBytes int) (*EventBatch, error) {
 		return nil, err
 	}
 	h.trying = &EventBatch{
-		Dispatch: h.dispatch, Fence: h.fence, First: list[0].Seq, Last: list[len(list)-1].Seq, Data: data,
+		Stream: h.dispatch, Fence: h.fence, First: list[0].Seq, Last: list[len(list)-1].Seq, Data: data,
 	}
 	h.trying.Keep = h.keep(keptBatch{first: list[0].Seq, events: len(list), bytes: len(data)}, most, mostBytes)
 	return h.trying, nil
@@ -122,6 +124,9 @@ func (s *Stream) left() bool {
 
 func newPump(m *Mailbox) *pump {
 	log, ok := m.cfg.Store.(EventLog)
+	if r, on := m.cfg.Store.(*Records); on {
+		_, ok = r.store.(store.Events)
+	}
 	if !ok || m.cfg.EventPause < 0 {
 		return nil
 	}

@@ -14,129 +14,133 @@ const (
 // are small.
 type Dispatch struct {
 	// ID is unique in the store, Thread and RunID say what it is for.
-	ID     string
-	Thread string
-	RunID  string
+	ID     string `json:"id,omitzero"`
+	Thread string `json:"thread,omitzero"`
+	RunID  string `json:"run_id,omitzero"`
 	// Seq orders the dispatches of a thread: a later one has a greater one.
-	Seq      uint64
-	Priority uint8
+	Seq      uint64 `json:"seq,omitzero"`
+	Priority uint8  `json:"priority,omitzero"`
 	// Epoch is that of the thread at the time. A dispatch whose epoch is below the
 	// thread's is stale. One that an interrupt superseded while it was queued has the epoch that the interrupt began.
-	Epoch uint64
+	Epoch uint64 `json:"epoch,omitzero"`
 	// Dedupe is a key that only one dispatch of the thread may have that is not terminal.
-	Dedupe string
+	Dedupe string `json:"dedupe,omitzero"`
 	// Origin is who asked: user, internal, or a word of the embedder.
-	Origin string
-	Status Status
+	Origin string `json:"origin,omitzero"`
+	Status Status `json:"status,omitzero"`
 
-	AvailableAt time.Time
-	Attempts    int
-	MaxAttempts int
-	LastError   string
+	AvailableAt time.Time `json:"available_at,omitzero"`
+	Attempts    int       `json:"attempts,omitzero"`
+	MaxAttempts int       `json:"max_attempts,omitzero"`
+	LastError   string    `json:"last_error,omitzero"`
 	// Holding says that it failed and keeps its place: what is behind it waits.
-	Holding bool
+	Holding bool `json:"holding,omitzero"`
 
 	// Token, Fence and Owner are those of the latest claim, and End is how the dispatch
 	// lost it; it is empty while it has it. The lease is in the thread's [Claim].
-	Token string
-	Fence uint64
-	Owner string
-	End   ClaimEnd
+	Token string   `json:"token,omitzero"`
+	Fence uint64   `json:"fence,omitzero"`
+	Owner string   `json:"owner,omitzero"`
+	End   ClaimEnd `json:"end,omitzero"`
 
 	// Instance is that of the latest execution. RunStatus, Termination, Response and
 	// RunError are what it came to.
-	Instance    string
-	RunStatus   RunStatus
-	Termination string
-	Response    string
-	RunError    string
+	Instance    string    `json:"instance,omitzero"`
+	RunStatus   RunStatus `json:"run_status,omitzero"`
+	Termination string    `json:"termination,omitzero"`
+	Response    string    `json:"response,omitzero"`
+	RunError    string    `json:"run_error,omitzero"`
 
-	CreatedAt   time.Time
-	UpdatedAt   time.Time
-	CompletedAt time.Time
+	CreatedAt   time.Time `json:"created_at,omitzero"`
+	UpdatedAt   time.Time `json:"updated_at,omitzero"`
+	CompletedAt time.Time `json:"completed_at,omitzero"`
 
 	// Request is the payload. It is written when the dispatch is first put and never
 	// changes; a put of a dispatch that is there leaves it as it is. Lists leave it out.
-	Request []byte
+	Request []byte `json:"-"`
 	// Digest tells requests apart under one idempotency key.
-	Digest string
+	Digest string `json:"digest,omitzero"`
 }
 
 // Claim is the lease of a thread.
 type Claim struct {
-	Dispatch string
+	Dispatch string `json:"dispatch,omitzero"`
 	// Token names the claim; nobody can guess it. Fence grows with each claim of the thread.
-	Token string
-	Fence uint64
-	Owner string
-	Until time.Time
+	Token string    `json:"token,omitzero"`
+	Fence uint64    `json:"fence,omitzero"`
+	Owner string    `json:"owner,omitzero"`
+	Until time.Time `json:"until,omitzero"`
 	// Stop is set when the holder was asked to stop, and says why.
-	Stop string
+	Stop string `json:"stop,omitzero"`
 }
 
 // Head is what a thread comes down to. A thread that was never written to has a
 // Head with nothing but its id.
 type Head struct {
-	Thread string
+	Thread string `json:"thread,omitzero"`
 	// Tenant owns the thread. It is set by the first dispatch.
-	Tenant string
+	Tenant string `json:"tenant,omitzero"`
 	// Epoch counts interrupts, Fence claims, and Seq dispatches.
-	Epoch, Fence, Seq uint64
+	Epoch uint64 `json:"epoch,omitzero"`
+	Fence uint64 `json:"fence,omitzero"`
+	Seq   uint64 `json:"seq,omitzero"`
 	// Queued is how many dispatches are queued, Messages how long the log is.
-	Queued   int
-	Messages int
-	Claim    *Claim
+	Queued   int    `json:"queued,omitzero"`
+	Messages int    `json:"messages,omitzero"`
+	Claim    *Claim `json:"claim,omitzero"`
 	// Latest is the run that was made last, Open the one that is not done.
-	Latest, Open RunRef
+	Latest RunRef `json:"latest,omitzero"`
+	Open   RunRef `json:"open,omitzero"`
 	// Commit and Interrupt are the ids of the latest of each, which may come twice.
-	Commit, Interrupt string
+	Commit    string `json:"commit,omitzero"`
+	Interrupt string `json:"interrupt,omitzero"`
 	// ReservedUntil keeps the thread free for whoever made the latest interrupt.
-	ReservedUntil time.Time
+	ReservedUntil time.Time `json:"reserved_until,omitzero"`
 	// DueAt is when somebody should look at the thread: something can be claimed, or a
 	// lease or a wait is over. It may be too early, but never too late; zero is never.
 	// Rank is the place among all threads that are due, lower is earlier.
-	DueAt time.Time
-	Rank  int64
+	DueAt time.Time `json:"due_at,omitzero"`
+	Rank  int64     `json:"rank,omitzero"`
 
-	UpdatedAt time.Time
+	UpdatedAt time.Time `json:"updated_at,omitzero"`
 }
 
 // RunRef is what a [Head] knows of a run.
 type RunRef struct {
-	ID     string
-	Agent  string
-	Status RunStatus
+	ID     string    `json:"id,omitzero"`
+	Agent  string    `json:"agent,omitzero"`
+	Status RunStatus `json:"status,omitzero"`
 	// Wait is the reason of a run that waits, and WaitUntil when that is over at the latest.
-	Wait      string
-	WaitUntil time.Time
+	Wait      string    `json:"wait,omitzero"`
+	WaitUntil time.Time `json:"wait_until,omitzero"`
 }
 
 // Run is the record of a run.
 type Run struct {
-	ID     string
-	Thread string
-	Agent  string
-	Parent string
-	Status RunStatus
+	ID     string    `json:"id,omitzero"`
+	Thread string    `json:"thread,omitzero"`
+	Agent  string    `json:"agent,omitzero"`
+	Parent string    `json:"parent,omitzero"`
+	Status RunStatus `json:"status,omitzero"`
 	// Termination says why it is done, Wait what it waits for, until WaitUntil.
-	Termination string
-	Wait        string
-	WaitUntil   time.Time
+	Termination string    `json:"termination,omitzero"`
+	Wait        string    `json:"wait,omitzero"`
+	WaitUntil   time.Time `json:"wait_until,omitzero"`
 	// Output is its last text, Error why it failed.
-	Output string
-	Error  string
+	Output string `json:"output,omitzero"`
+	Error  string `json:"error,omitzero"`
 	// Dispatch is the latest one, Session the execution of it, and Attempt its number.
-	Dispatch string
-	Session  string
+	Dispatch string `json:"dispatch,omitzero"`
+	Session  string `json:"session,omitzero"`
 	// Input are the ids of the messages that its dispatches brought.
-	Input []string
+	Input []string `json:"input,omitzero"`
 	// Data is the runtime's own record.
-	Data []byte
+	Data []byte `json:"-"`
 
-	CreatedAt  time.Time
-	StartedAt  time.Time
-	FinishedAt time.Time
-	UpdatedAt  time.Time
+	CreatedAt  time.Time `json:"created_at,omitzero"`
+	StartedAt  time.Time `json:"started_at,omitzero"`
+	FinishedAt time.Time `json:"finished_at,omitzero"`
+	UpdatedAt  time.Time `json:"updated_at,omitzero"`
 }
 
 // Ref is what a [Head] keeps of the run.
@@ -147,11 +151,11 @@ func (r Run) Ref() RunRef {
 // Message is an entry of a thread's log.
 type Message struct {
 	// Seq is its place, from 1.
-	Seq int
+	Seq int `json:"seq,omitzero"`
 	// ID is unique in its thread.
-	ID   string
-	Run  string
-	Data []byte
+	ID   string `json:"id,omitzero"`
+	Run  string `json:"run,omitzero"`
+	Data []byte `json:"data,omitzero"`
 	// At is when it was first written.
-	At time.Time
+	At time.Time `json:"at,omitzero"`
 }

@@ -54,7 +54,7 @@ func (c *crowd) add(tenant string, n int) {
 func TestSharedCaps(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		store, c := memstore.New(), &crowd{}
+		store, c := mailbox.On(memstore.New()), &crowd{}
 		var boxes []*mailbox.Mailbox
 		for i := range 4 {
 			boxes = append(boxes, started(t, mailbox.Config{
@@ -93,7 +93,7 @@ func TestSharedCaps(t *testing.T) {
 func TestSharedCapsAndTheForeground(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		store := memstore.New()
+		store := mailbox.On(memstore.New())
 		one := started(t, mailbox.Config{Runtime: &script{do: untilStopped}, Store: store, MaxClaims: 1})
 		two := open(t, mailbox.Config{Runtime: &script{do: untilStopped}, Store: store, MaxClaims: 1})
 		first := background(t, one, request("t", "first"))

@@ -122,7 +122,7 @@ func emits(n, size int) *script {
 }
 
 func largeEvents(t *testing.T) {
-	m := started(t, mailbox.Config{Runtime: emits(mailbox.DefaultEvents, 64<<10), Store: plain{memstore.New()}})
+	m := started(t, mailbox.Config{Runtime: emits(mailbox.DefaultEvents, 64<<10), Store: plain{mailbox.On(memstore.New())}})
 	sub := background(t, m, request("t", "x"))
 	sleep(time.Second)
 	n, bytes, first := kept(t, sub.Events)
@@ -136,7 +136,7 @@ func largeEvents(t *testing.T) {
 }
 
 func largeEvent(t *testing.T) {
-	m := started(t, mailbox.Config{Runtime: emits(1, 1000), EventBytes: 500, Store: plain{memstore.New()}})
+	m := started(t, mailbox.Config{Runtime: emits(1, 1000), EventBytes: 500, Store: plain{mailbox.On(memstore.New())}})
 	sub := background(t, m, request("t", "x"))
 	sleep(time.Second)
 	if got := fmt.Sprint(events(t, sub.Events)); got != "[1:mailbox_skipped:e 2:mailbox_settled:acked]" {
@@ -146,7 +146,7 @@ func largeEvent(t *testing.T) {
 
 // largeStreams: the streams of dispatches that ended go, oldest first, when they are too large together.
 func largeStreams(t *testing.T) {
-	m := started(t, mailbox.Config{Runtime: emits(1, 1000), StreamBytes: 3500, Store: plain{memstore.New()}})
+	m := started(t, mailbox.Config{Runtime: emits(1, 1000), StreamBytes: 3500, Store: plain{mailbox.On(memstore.New())}})
 	var subs []mailbox.Submission
 	for i := range 5 {
 		subs = append(subs, background(t, m, request(fmt.Sprint("t", i), "x")))

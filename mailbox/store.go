@@ -121,8 +121,8 @@ type Change struct {
 	Dispatches []Dispatch
 	Runs       []Run
 	// Messages are put at their Seq. Those up to the length of the log as it was take
-	// the place of others, which have the same ids; the rest follow on it without a gap, and their
-	// ids are new to the thread. The store refuses others with [ErrConflict].
+	// the place of others, which have the same ids; the rest follow on it without a gap, no id
+	// twice. The store refuses others with [ErrConflict].
 	Messages []Message
 	// Image takes the place of the thread's, if it is not nil.
 	Image []byte

@@ -285,7 +285,7 @@ func TestIdempotencyKey(t *testing.T) {
 func TestIdempotencyKey_atOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		inner := memstore.New()
+		inner := mailbox.On(memstore.New())
 		one := started(t, mailbox.Config{Runtime: &script{do: untilStopped}, Store: inner})
 		r := request("t", "x")
 		r.Key = "order 66"
@@ -311,7 +311,7 @@ func TestIdempotencyKey_atOnce(t *testing.T) {
 func TestTwoProcesses(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		store := memstore.New()
+		store := mailbox.On(memstore.New())
 		dead := &script{do: func(ctx context.Context, _ *mailbox.Job) (mailbox.Result, error) {
 			<-ctx.Done()
 			return mailbox.Result{}, ctx.Err()

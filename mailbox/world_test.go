@@ -78,7 +78,7 @@ func (s *script) wantRan(t *testing.T, want ...string) {
 func open(t *testing.T, cfg mailbox.Config) *mailbox.Mailbox {
 	t.Helper()
 	if cfg.Store == nil {
-		cfg.Store = memstore.New()
+		cfg.Store = mailbox.On(memstore.New())
 	}
 	m, err := mailbox.New(t.Context(), cfg)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 
 // killed is a store that has what a process leaves which is killed right after the end of a run: of its events the last
 // one, which is shared after the end, is lost.
-type killed struct{ *memstore.Store }
+type killed struct{ *mailbox.Records }
 
 func (k killed) AppendEvents(ctx context.Context, list ...mailbox.EventBatch) ([]string, error) {
 	var kept []mailbox.EventBatch
@@ -40,7 +40,7 @@ func (k killed) AppendEvents(ctx context.Context, list ...mailbox.EventBatch) ([
 		b.Data, _ = json.Marshal(events) //nolint:errchkjson // it was JSON
 		kept = append(kept, b)
 	}
-	return k.Store.AppendEvents(ctx, kept...)
+	return k.Records.AppendEvents(ctx, kept...)
 }
 
 // TestLostEnd: a stream whose last event is lost has it all the same, once, wherever a client continues; it says where
@@ -51,7 +51,7 @@ func TestLostEnd(t *testing.T) {
 		"say some words": {"run_ended settled", "done"},
 		"ask":            {"run_waiting", "waiting"},
 	} {
-		store := killed{memstore.New()}
+		store := killed{mailbox.On(memstore.New())}
 		w := newWorld(t, options{store: store})
 		run := w.submit("/v1/threads/t/runs", say(text)).Run
 		name, _, _ := strings.Cut(want.end, " ")

@@ -49,7 +49,7 @@ func TestStream(t *testing.T) {
 func TestReattach(t *testing.T) {
 	t.Parallel()
 	file := sqlite(t)
-	shared := memstore.New()
+	shared := mailbox.On(memstore.New())
 	for name, open := range map[string]func() mailbox.Store{"memory": func() mailbox.Store { return shared }, "sqlite": file} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

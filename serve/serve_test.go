@@ -138,7 +138,7 @@ func newWorld(t *testing.T, o options) *world {
 	t.Helper()
 	w := &world{t: t, mind: o.mind, store: o.store}
 	if w.store == nil {
-		w.store = memstore.New()
+		w.store = mailbox.On(memstore.New())
 	}
 	if w.mind == nil {
 		w.mind = newMind()

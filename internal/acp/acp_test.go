@@ -17,6 +17,7 @@ import (
 	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/internal/acp"
 	"github.com/mortise-dev/mortise/llm"
+	"github.com/mortise-dev/mortise/mailbox"
 	"github.com/mortise-dev/mortise/phases"
 	"github.com/mortise-dev/mortise/serve"
 	"github.com/mortise-dev/mortise/store/memstore"
@@ -135,7 +136,7 @@ func (c *client) all() string {
 // connect serves a runtime to a client until the test ends.
 func connect(t *testing.T, m *mind, answer sdk.PermissionOptionId) *client {
 	t.Helper()
-	store := memstore.New()
+	store := mailbox.On(memstore.New())
 	a := mortise.Agent{Model: m, Tools: tools{}, MaxRounds: 3}
 	a.Retry.BackoffBaseMS = 1
 	servers := &acp.Tools{Logger: slog.New(slog.DiscardHandler)}

@@ -91,7 +91,7 @@ func (p *program) openStores(ctx context.Context) (err error) {
 		if !p.live {
 			p.logger.WarnContext(ctx, "no store: runs and threads are lost when the process ends")
 		}
-		p.store = memstore.New()
+		p.store = mailbox.On(memstore.New())
 		return p.openOutbox(ctx)
 	}
 	p.store = h.threads()

@@ -66,7 +66,7 @@ func TestKilledBetween(t *testing.T) {
 // killedBetween reports whether the process lost its store at all.
 func killedBetween(t *testing.T, after int32, fault mailboxtest.Fault, heals time.Duration) bool {
 	t.Helper()
-	store := memstore.New()
+	store := mailbox.On(memstore.New())
 	frail, died := dying(store, after, fault, heals)
 	s := &tools{}
 	one := newProcess(t, frail, "one", &counter{rounds: 2}, s, counts{})
@@ -114,7 +114,7 @@ func killedBetween(t *testing.T, after int32, fault mailboxtest.Fault, heals tim
 func TestHandOver(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		store := memstore.New()
+		store := mailbox.On(memstore.New())
 		s := &slow{}
 		one := newProcess(t, store, "one", &counter{rounds: 2}, s)
 		sub := one.submit(t, request(t, "t", user("go")))

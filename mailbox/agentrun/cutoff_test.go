@@ -37,7 +37,7 @@ func TestCutOff(t *testing.T) {
 	t.Parallel()
 	for _, cancelled := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
-			store, model := memstore.New(), &halting{}
+			store, model := mailbox.On(memstore.New()), &halting{}
 			one := newProcess(t, store, "one", model, &tools{})
 			sub := one.submit(t, request(t, "t", user("go")))
 			synctest.Wait()

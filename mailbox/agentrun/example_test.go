@@ -37,7 +37,7 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	box, err := mailbox.New(ctx, mailbox.Config{Store: memstore.New(), Runtime: runtime, Wake: agentrun.Wake})
+	box, err := mailbox.New(ctx, mailbox.Config{Store: mailbox.On(memstore.New()), Runtime: runtime, Wake: agentrun.Wake})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -85,7 +85,7 @@ func ExampleConfig() {
 		fmt.Println(err)
 		return
 	}
-	box, err := mailbox.New(ctx, mailbox.Config{Store: memstore.New(), Runtime: runtime})
+	box, err := mailbox.New(ctx, mailbox.Config{Store: mailbox.On(memstore.New()), Runtime: runtime})
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/mortise-dev/mortise/mailbox"
 	"github.com/mortise-dev/mortise/mailbox/mailboxtest"
 	"github.com/mortise-dev/mortise/store/memstore"
 )
@@ -29,7 +30,7 @@ func TestUnreadSurvives(t *testing.T) {
 
 func unreadSurvives(t *testing.T, after int32, fault mailboxtest.Fault) {
 	t.Helper()
-	store := memstore.New()
+	store := mailbox.On(memstore.New())
 	var armed, died atomic.Bool
 	var updates atomic.Int32
 	frail := &mailboxtest.Faulty{Store: store, Plan: func(_ context.Context, operation string) mailboxtest.Fault {

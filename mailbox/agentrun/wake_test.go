@@ -60,7 +60,7 @@ func (s starts) CallTool(ctx context.Context, _ abi.ToolCall) (abi.ToolResult, e
 
 // wired is a mailbox whose runs have tasks, as docs/tasks.md wires them.
 type wired struct {
-	store *memstore.Store
+	store *mailbox.Records
 	tasks *background.Manager
 	out   *outbox.Outbox
 	run   *agentrun.Runtime
@@ -71,7 +71,7 @@ type wired struct {
 // completes the config of each run.
 func newWired(t *testing.T, direct bool, change func(w *wired, c *agent.Config)) *wired {
 	t.Helper()
-	w := &wired{store: memstore.New()}
+	w := &wired{store: mailbox.On(memstore.New())}
 	var err error
 	w.out, err = outbox.New(t.Context(), outbox.Config{Acknowledged: func(ctx context.Context, thread string, ids ...string) { w.tasks.Acknowledge(ctx, thread, ids...) }})
 	must(t, err)
@@ -171,7 +171,7 @@ func TestWakerQueuesOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := &slow{}
-		p := newProcess(t, memstore.New(), "one", &counter{rounds: 1}, s)
+		p := newProcess(t, mailbox.On(memstore.New()), "one", &counter{rounds: 1}, s)
 		wake := agentrun.Waker(p.box)
 		if err := wake(t.Context(), "t"); err == nil || !strings.Contains(err.Error(), "no such thread") {
 			t.Errorf("an unknown thread: %v", err)

@@ -54,7 +54,7 @@ type eventWorld struct {
 
 func (w *eventWorld) batch(fence, first, last uint64) mailbox.EventBatch {
 	return mailbox.EventBatch{
-		Dispatch: "d", Fence: fence, First: first, Last: last, At: w.clock.Now(), Data: fmt.Appendf(nil, "%d: %d to %d", fence, first, last),
+		Stream: "d", Fence: fence, First: first, Last: last, At: w.clock.Now(), Data: fmt.Appendf(nil, "%d: %d to %d", fence, first, last),
 	}
 }
 
@@ -72,8 +72,8 @@ func (w *eventWorld) read(dispatch string, after uint64, limit int) (out []strin
 	list, err := w.b.ReadEvents(w.ctx(), dispatch, after, limit, 0)
 	must(w.t, err)
 	for _, b := range list {
-		if want := fmt.Sprintf("%d: %d to %d", b.Fence, b.First, b.Last); string(b.Data) != want || b.Dispatch != dispatch {
-			w.t.Errorf("batch %s of %s has %q", want, b.Dispatch, b.Data)
+		if want := fmt.Sprintf("%d: %d to %d", b.Fence, b.First, b.Last); string(b.Data) != want || b.Stream != dispatch {
+			w.t.Errorf("batch %s of %s has %q", want, b.Stream, b.Data)
 		}
 		out = append(out, string(b.Data))
 	}
@@ -83,7 +83,7 @@ func (w *eventWorld) read(dispatch string, after uint64, limit int) (out []strin
 func eventsInOrder(w *eventWorld) {
 	same(w.t, "nothing", w.read("d", 0, 10))
 	other := w.batch(4, 1, 9)
-	other.Dispatch = "e"
+	other.Stream = "e"
 	same(w.t, "refused", w.append(w.batch(1, 1, 2), other))
 	same(w.t, "refused", w.append(w.batch(1, 3, 3)))
 	same(w.t, "refused", w.append(w.batch(3, 3<<32+1, 3<<32+7)))
@@ -100,7 +100,7 @@ func eventsRefused(w *eventWorld) {
 	same(w.t, "refused of what overlaps", w.append(w.batch(2, 3, 5)), "d")
 	same(w.t, "refused of a former holder", w.append(w.batch(1, 4, 5)), "d")
 	free := w.batch(1, 1, 1)
-	free.Dispatch = "e"
+	free.Stream = "e"
 	same(w.t, "refused of two", w.append(w.batch(1, 9, 9), free), "d")
 	refused, err := w.b.AppendEvents(w.ctx(), w.batch(5, 5<<32+1, 5<<32+1)) // an heir in the other process
 	must(w.t, err)

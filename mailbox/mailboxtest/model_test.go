@@ -132,7 +132,7 @@ func TestModel_notices(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c.broken.Store = memstore.New()
+			c.broken.Store = mailbox.On(memstore.New())
 			got := mailboxtest.Trouble(t.Context(), c.broken, 200)
 			if (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
 				t.Errorf("the model says %.2000q, want %q", got, c.want)

@@ -145,3 +145,7 @@ func (x faultyEvents) ReadEvents(ctx context.Context, dispatch string, after uin
 func (x faultyEvents) PurgeEvents(ctx context.Context, before time.Time) error {
 	return x.f.do(ctx, "purge_events", func() error { return x.events.PurgeEvents(ctx, before) })
 }
+
+func (x faultyEvents) DropEvents(ctx context.Context, dispatches ...string) error {
+	return x.f.do(ctx, "drop_events", func() error { return x.events.DropEvents(ctx, dispatches...) })
+}

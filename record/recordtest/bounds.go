@@ -79,9 +79,14 @@ func prune(t *testing.T, open func(record.Config) record.Store) {
 	if got := listed(t, s, 10); !slices.Equal(got, []string{"r5", "r4", "r3", "r2", "r1", "r0"}) {
 		t.Errorf("before it is opened again: %q", got)
 	}
-	s = open(record.Config{Keep: 2})
-	if got := listed(t, s, 10); !slices.Equal(got, []string{"r5", "r4"}) {
-		t.Errorf("kept %q", got)
+	var kept []string
+	pruned := func() bool {
+		s = open(record.Config{Keep: 2})
+		kept = listed(t, s, 10)
+		return slices.Equal(kept, []string{"r5", "r4"})
+	}
+	if !soon(pruned) {
+		t.Errorf("kept %q", kept)
 	}
 	if _, err := s.Load("r3"); !errors.Is(err, record.ErrUnknown) {
 		t.Errorf("a record that went: %v", err)
@@ -134,8 +139,8 @@ func handles(t *testing.T, open func(record.Config) record.Store) {
 	}
 	wg.Wait()
 	for _, s := range append(all, open(record.Config{})) {
-		if got := listed(t, s, 100); len(got) != len(all)*each {
-			t.Errorf("runs %q", got)
+		if !soon(func() bool { return len(listed(t, s, 100)) == len(all)*each }) {
+			t.Errorf("runs %q", listed(t, s, 100))
 		}
 		for h := range all {
 			for r := range each {
@@ -212,7 +217,7 @@ func closed(t *testing.T, open func(record.Config) record.Store) {
 	}
 	keep(t, other, "r", 1)
 	expect(t, other, "r", 2, 1, 1)
-	if got := listed(t, other, 10); !slices.Equal(got, []string{"r"}) {
-		t.Errorf("runs %q", got)
+	if !soon(func() bool { return slices.Equal(listed(t, other, 10), []string{"r"}) }) {
+		t.Errorf("runs %q", listed(t, other, 10))
 	}
 }

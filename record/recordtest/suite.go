@@ -127,6 +127,20 @@ func listed(t *testing.T, s record.Store, n int) []string {
 	return out
 }
 
+// soon waits until ok reports true: a handle may list late what another one wrote.
+func soon(ok func() bool) bool {
+	for late := time.After(10 * time.Second); ; {
+		if ok() {
+			return true
+		}
+		select {
+		case <-time.After(5 * time.Millisecond):
+		case <-late:
+			return false
+		}
+	}
+}
+
 func roundTrip(t *testing.T, open func(record.Config) record.Store) {
 	s := open(record.Config{Source: "s.jsonl"})
 	begin(t, s, "run-1")
@@ -147,6 +161,7 @@ func roundTrip(t *testing.T, open func(record.Config) record.Store) {
 		if !reflect.DeepEqual(got, &record.Run{Starts: []record.Start{first}, Entries: want, Ends: []record.End{last}}) {
 			t.Errorf("read %+v", got)
 		}
+		soon(func() bool { return len(listed(t, s, 5)) == 1 })
 		if known, err := s.List(5); err != nil || !reflect.DeepEqual(known, []record.Known{{ID: "run-1", Start: first}}) {
 			t.Errorf("listed %+v (%v)", known, err)
 		}
@@ -177,6 +192,7 @@ func runs(t *testing.T, open func(record.Config) record.Store) {
 		expect(t, s, fmt.Sprint("r", i), 1, 3, 1)
 	}
 	expect(t, s, "r3", 1, 3, 0)
+	soon(func() bool { return len(listed(t, s, 4)) == 4 })
 	for n, want := range []int{0, 1, 2, 3, 4, 4} {
 		got := listed(t, s, n)
 		slices.Sort(got)

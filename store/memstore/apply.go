@@ -2,202 +2,181 @@ package memstore
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"slices"
-	"time"
 
-	"github.com/mortise-dev/mortise/mailbox"
+	"github.com/tidwall/btree"
+
+	"github.com/mortise-dev/mortise/store"
 )
 
-// apply makes a change, or nothing.
-func (s *Store) apply(id string, c mailbox.Change) error {
-	t := s.threads[id]
+// Apply implements store.Store. It checks the whole batch before it changes anything.
+func (s *Store) Apply(ctx context.Context, b store.Batch) (uint64, error) {
+	if err := b.Validate(); err != nil {
+		return 0, err
+	}
+	if err := context.Cause(ctx); err != nil {
+		return 0, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t := s.threads[b.Thread]
 	if t == nil {
-		t = newThread(id)
+		t = newThread()
 	}
-	if c.Drop {
-		s.forget(t, c.Head.Fence)
-		return nil
+	if b.ID != "" {
+		if n := slices.IndexFunc(t.applied, func(a applied) bool { return a.id == b.ID }); n >= 0 {
+			return t.applied[n].revision, nil
+		}
 	}
-	if err := s.check(t, c); err != nil {
-		return err
+	if b.Base != store.AnyRevision && b.Base != t.revision {
+		return 0, fmt.Errorf("memstore: thread %.80q: %w: it has %d, the batch was made for %d", b.Thread, store.ErrConflict, t.revision, b.Base)
 	}
-	if s.threads[id] == nil || t.head.Seq == 0 {
-		s.threads[id] = t
-		s.names.Set(id)
+	if err := t.checkEntries(&b); err != nil {
+		return 0, err
 	}
-	s.putHead(t, *c.Head)
-	for i := range c.Dispatches {
-		s.put(t, c.Dispatches[i])
+	if err := s.checkUnique(&b); err != nil {
+		return 0, err
 	}
-	for i := range c.Runs {
-		s.runs[c.Runs[i].ID] = cloneRun(c.Runs[i])
+	s.change(t, &b)
+	for _, topic := range b.Notify {
+		s.notify(topic)
 	}
-	for _, m := range c.Messages {
-		t.write(m)
+	return t.revision, nil
+}
+
+// checkEntries refuses entries whose numbers are not those that they would get.
+func (t *thread) checkEntries(b *store.Batch) error {
+	last := map[string]uint64{}
+	for name, l := range t.logs {
+		if !b.Drop {
+			last[name] = l.last()
+		}
 	}
-	if c.Image != nil {
-		t.image = bytes.Clone(c.Image)
-	}
-	if c.Signal {
-		s.bells.ring(id, c.Dispatch)
+	for i := range b.Append {
+		e := &b.Append[i]
+		last[e.Log]++
+		if e.Seq != 0 && e.Seq != last[e.Log] {
+			return fmt.Errorf("memstore: thread %.80q: log %.80q: %w: the next entry is %d, not %d", b.Thread, e.Log, store.ErrConflict, last[e.Log], e.Seq)
+		}
 	}
 	return nil
 }
 
-// check refuses what does not fit. Nothing has been written then.
-func (s *Store) check(t *thread, c mailbox.Change) error {
-	for i := range c.Dispatches {
-		d := &c.Dispatches[i]
-		if old, ok := s.dispatches[d.ID]; (ok && old.Thread != t.head.Thread) || d.Thread != t.head.Thread {
-			return fmt.Errorf("memstore: dispatch %.80q: %w in another thread", d.ID, mailbox.ErrExists)
+// checkUnique refuses unique places that other cells will still have when the batch is applied.
+func (s *Store) checkUnique(b *store.Batch) error {
+	taken := map[place]cellID{}
+	for i := range b.Put {
+		c := &b.Put[i]
+		id := cellID{thread: b.Thread, kind: c.Kind, key: c.Key}
+		for _, k := range c.Index {
+			if !k.Unique {
+				continue
+			}
+			p := place{name: k.Name, group: k.Group, key: k.Key}
+			holder, held := s.unique[p]
+			if held && rewrites(b, holder) {
+				held = false // the batch deletes that cell, or puts it with other index keys
+			}
+			if _, twice := taken[p]; twice || held {
+				return fmt.Errorf("memstore: thread %.80q: cell %.80q of kind %q: index %q: %w", b.Thread, c.Key, c.Kind, k.Name, store.ErrExists)
+			}
+			taken[p] = id
 		}
-		if owner := t.live[d.Dedupe]; d.Dedupe != "" && !d.Status.Terminal() && owner != "" && owner != d.ID {
-			return fmt.Errorf("memstore: dispatch %.80q: dedupe key: %w", d.ID, mailbox.ErrExists)
-		}
-	}
-	for i := range c.Runs {
-		r := &c.Runs[i]
-		if old, ok := s.runs[r.ID]; (ok && old.Thread != t.head.Thread) || r.Thread != t.head.Thread {
-			return fmt.Errorf("memstore: run %.80q: %w in another thread", r.ID, mailbox.ErrExists)
-		}
-	}
-	return t.checkLog(c)
-}
-
-func (t *thread) checkLog(c mailbox.Change) error {
-	length := len(t.log)
-	fresh := map[string]bool{}
-	for _, m := range c.Messages {
-		at, known := t.seqs[m.ID]
-		switch {
-		case m.Seq >= 1 && m.Seq <= len(t.log) && known && at == m.Seq:
-		case m.Seq == length+1 && !known && !fresh[m.ID] && m.ID != "":
-			length, fresh[m.ID] = length+1, true
-		default:
-			return fmt.Errorf("memstore: thread %.80q: message %.80q at %d: %w: the log has %d", t.head.Thread, m.ID, m.Seq, mailbox.ErrConflict, length)
-		}
-	}
-	if c.Head.Messages != length {
-		return fmt.Errorf("memstore: thread %.80q: %w: the log would have %d messages, the head says %d", t.head.Thread, mailbox.ErrConflict, length, c.Head.Messages)
 	}
 	return nil
 }
 
-func (t *thread) write(m mailbox.Message) {
-	m.Data = bytes.Clone(m.Data)
-	if m.Seq > len(t.log) {
-		t.log = append(t.log, m)
-		t.seqs[m.ID] = m.Seq
+// rewrites reports whether a batch deletes or puts a cell.
+func rewrites(b *store.Batch, id cellID) bool {
+	if id.thread != b.Thread {
+		return false
+	}
+	return b.Drop ||
+		slices.ContainsFunc(b.Delete, func(r store.Range) bool { return r.Kind == id.kind && r.Contains(id.key) }) ||
+		slices.ContainsFunc(b.Put, func(c store.Cell) bool { return c.Kind == id.kind && c.Key == id.key })
+}
+
+// change applies a batch that was checked.
+func (s *Store) change(t *thread, b *store.Batch) {
+	if b.Drop {
+		for kind := range t.cells {
+			s.remove(t, b.Thread, store.All(kind))
+		}
+		t.logs = map[string]*log{}
+	}
+	for _, r := range b.Delete {
+		r.Limit = 0
+		s.remove(t, b.Thread, r)
+	}
+	for i := range b.Put { // all old places first: a unique one may go from one cell to another
+		s.remove(t, b.Thread, store.One(b.Put[i].Kind, b.Put[i].Key))
+	}
+	for i := range b.Put {
+		s.put(t, b.Thread, b.Put[i])
+	}
+	for _, trim := range b.Trim {
+		if l := t.logs[trim.Log]; l != nil && trim.Before > l.after+1 {
+			n := min(trim.Before-1, l.last()) - l.after
+			l.after, l.entries = l.after+n, slices.Clone(l.entries[n:])
+		}
+	}
+	for i := range b.Append {
+		e := &b.Append[i]
+		if t.logs[e.Log] == nil {
+			t.logs[e.Log] = &log{}
+		}
+		t.logs[e.Log].entries = append(t.logs[e.Log].entries, bytes.Clone(e.Data))
+	}
+	s.revision++
+	if len(t.cells) == 0 && len(t.logs) == 0 && b.Drop {
+		delete(s.threads, b.Thread)
+		t.revision = s.revision
 		return
 	}
-	old := t.log[m.Seq-1]
-	m.At, m.Run = old.At, old.Run
-	t.log[m.Seq-1] = m
+	s.threads[b.Thread], t.revision = t, s.revision
+	if b.ID != "" {
+		t.applied = append(t.applied, applied{id: b.ID, revision: t.revision})
+		t.applied = t.applied[max(len(t.applied)-store.Remembered, 0):]
+	}
 }
 
-func (s *Store) putHead(t *thread, h mailbox.Head) {
-	if !t.head.DueAt.IsZero() {
-		s.byRank.Delete(dueOf(t.head))
-		s.byTime.Delete(dueOf(t.head))
+// put adds a cell that is not there.
+func (s *Store) put(t *thread, id string, c store.Cell) {
+	c.Value, c.Index = bytes.Clone(c.Value), slices.Clone(c.Index)
+	if t.cells[c.Kind] == nil {
+		t.cells[c.Kind] = &btree.Map[string, store.Cell]{}
 	}
-	if t.head.Claim != nil {
-		s.claims[t.head.Tenant]--
-		if s.claims[t.head.Tenant] == 0 {
-			delete(s.claims, t.head.Tenant)
+	t.cells[c.Kind].Set(c.Key, c)
+	for _, k := range c.Index {
+		group := place{name: k.Name, group: k.Group}
+		if s.indexes[group] == nil {
+			s.indexes[group] = btree.NewBTreeGOptions(store.Ref.Before, btree.Options{NoLocks: true})
 		}
-	}
-	t.head = cloneHead(h)
-	if h.Claim != nil {
-		s.claims[h.Tenant]++
-	}
-	if !h.DueAt.IsZero() {
-		s.byRank.Set(dueOf(h))
-		s.byTime.Set(dueOf(h))
-	}
-}
-
-func (s *Store) put(t *thread, d mailbox.Dispatch) {
-	if old, ok := s.dispatches[d.ID]; ok {
-		s.drop(t, old)
-		d.Request = old.Request
-	} else {
-		d.Request = bytes.Clone(d.Request)
-	}
-	s.dispatches[d.ID] = d
-	e := entryOf(d)
-	s.counts.Status[d.Status]++
-	s.history.Set(e)
-	t.all.Set(e)
-	if d.Dedupe != "" && !d.Status.Terminal() {
-		t.live[d.Dedupe] = d.ID
-	}
-	if d.Status == mailbox.Queued {
-		t.queue.Set(e)
-		t.times.Set(e)
-		if d.Holding {
-			t.holders.Set(e)
+		s.indexes[group].Set(store.Ref{IndexKey: k.Key, Thread: id, Kind: c.Kind, Key: c.Key})
+		if k.Unique {
+			s.unique[place{name: k.Name, group: k.Group, key: k.Key}] = cellID{thread: id, kind: c.Kind, key: c.Key}
 		}
 	}
 }
 
-// forget drops a thread with all that is in it but its fence.
-func (s *Store) forget(t *thread, fence uint64) {
-	s.putHead(t, mailbox.Head{Thread: t.head.Thread})
-	for _, e := range t.all.Items() {
-		s.drop(t, s.dispatches[e.id])
-		delete(s.dispatches, e.id)
-		s.events.forget(e.id)
-	}
-	for id := range s.runs {
-		if s.runs[id].Thread == t.head.Thread {
-			delete(s.runs, id)
+// remove deletes the cells of a range and their places in indexes.
+func (s *Store) remove(t *thread, id string, r store.Range) {
+	for _, c := range t.selected(r) {
+		t.cells[c.Kind].Delete(c.Key)
+		for _, k := range c.Index {
+			group := place{name: k.Name, group: k.Group}
+			s.indexes[group].Delete(store.Ref{IndexKey: k.Key, Thread: id, Kind: c.Kind, Key: c.Key})
+			if s.indexes[group].Len() == 0 {
+				delete(s.indexes, group)
+			}
+			if k.Unique {
+				delete(s.unique, place{name: k.Name, group: k.Group, key: k.Key})
+			}
 		}
 	}
-	s.bells.drop(t.head.Thread)
-	delete(s.threads, t.head.Thread)
-	s.names.Delete(t.head.Thread)
-	if fence > 0 {
-		s.threads[t.head.Thread] = newThread(t.head.Thread)
-		s.threads[t.head.Thread].head.Fence = fence
+	if cells := t.cells[r.Kind]; cells != nil && cells.Len() == 0 {
+		delete(t.cells, r.Kind)
 	}
-}
-
-// drop takes a dispatch out of every index.
-func (s *Store) drop(t *thread, d mailbox.Dispatch) {
-	e := entryOf(d)
-	s.counts.Status[d.Status]--
-	s.history.Delete(e)
-	if d.Dedupe != "" && t.live[d.Dedupe] == d.ID {
-		delete(t.live, d.Dedupe)
-	}
-	t.all.Delete(e)
-	t.queue.Delete(e)
-	t.times.Delete(e)
-	t.holders.Delete(e)
-}
-
-func cloneHead(h mailbox.Head) mailbox.Head {
-	if h.Claim != nil {
-		c := *h.Claim
-		h.Claim = &c
-	}
-	return h
-}
-
-func cloneRun(r mailbox.Run) mailbox.Run {
-	r.Input, r.Data = slices.Clone(r.Input), bytes.Clone(r.Data)
-	return r
-}
-
-// later is the first time in an index that is after now.
-func (t *thread) later(now time.Time) (at time.Time) {
-	t.times.Ascend(entry{available: now, seq: ^uint64(0)}, func(e entry) bool {
-		at = e.available
-		return !at.After(now)
-	})
-	if !at.After(now) {
-		return time.Time{}
-	}
-	return at
 }

@@ -1,13 +1,5 @@
-// Package memstore keeps a mailbox in memory, for tests and for programs whose work
-// may end with them. It is the reference for the stores that last.
+// Package memstore keeps threads in memory, for tests and for programs whose work may end with them. It is the specification of the other
+// stores: read apply.go first.
 //
-// # Concurrency
-//
-// A [Store] is safe for concurrent use. It starts no goroutine and needs no Close.
-// Mailboxes that share one behave like processes that share a database.
-//
-// # Errors
-//
-// mailbox.ErrExists says that an id belongs to another thread, mailbox.ErrConflict that
-// messages do not follow the log. A context that is over gives its error.
+// A [Store] is safe for concurrent use. It starts no goroutine but those of Watch, which end with their contexts, and needs no Close.
 package memstore

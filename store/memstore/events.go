@@ -6,25 +6,23 @@ import (
 	"sync"
 	"time"
 
-	"github.com/mortise-dev/mortise/mailbox"
+	"github.com/mortise-dev/mortise/store"
 )
 
-var _ mailbox.EventLog = (*Store)(nil)
-
-// events are the batches of each dispatch.
+// events are the batches of each stream.
 type events struct {
 	mu   sync.Mutex
-	logs map[string][]mailbox.EventBatch
+	logs map[string][]store.EventBatch
 	// more is closed when something is added.
 	more chan struct{}
 }
 
 func newEvents() events {
-	return events{logs: map[string][]mailbox.EventBatch{}, more: make(chan struct{})}
+	return events{logs: map[string][]store.EventBatch{}, more: make(chan struct{})}
 }
 
-// AppendEvents implements mailbox.EventLog.
-func (s *Store) AppendEvents(ctx context.Context, list ...mailbox.EventBatch) (refused []string, err error) {
+// AppendEvents implements store.Events.
+func (s *Store) AppendEvents(ctx context.Context, list ...store.EventBatch) (refused []string, err error) {
 	if err := context.Cause(ctx); err != nil {
 		return nil, err
 	}
@@ -32,36 +30,36 @@ func (s *Store) AppendEvents(ctx context.Context, list ...mailbox.EventBatch) (r
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, b := range list {
-		log := e.logs[b.Dispatch]
-		var last mailbox.EventBatch
+		log := e.logs[b.Stream]
+		var last store.EventBatch
 		if len(log) > 0 {
 			last = log[len(log)-1]
 		}
 		add, no := b.Follows(last)
 		if no {
-			refused = append(refused, b.Dispatch)
+			refused = append(refused, b.Stream)
 		}
 		if !add {
 			continue
 		}
 		b.Data = slices.Clone(b.Data)
-		log = slices.DeleteFunc(log, func(old mailbox.EventBatch) bool { return old.Last < b.Keep })
-		e.logs[b.Dispatch] = append(log, b)
+		log = slices.DeleteFunc(log, func(old store.EventBatch) bool { return old.Last < b.Keep })
+		e.logs[b.Stream] = append(log, b)
 	}
 	close(e.more)
 	e.more = make(chan struct{})
 	return refused, nil
 }
 
-// ReadEvents implements mailbox.EventLog.
-func (s *Store) ReadEvents(ctx context.Context, dispatch string, after uint64, limit int, wait time.Duration) ([]mailbox.EventBatch, error) {
+// ReadEvents implements store.Events.
+func (s *Store) ReadEvents(ctx context.Context, stream string, after uint64, limit int, wait time.Duration) ([]store.EventBatch, error) {
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
 	for {
 		if err := context.Cause(ctx); err != nil {
 			return nil, err
 		}
-		list, more := s.events.after(dispatch, after, limit)
+		list, more := s.events.after(stream, after, limit)
 		if len(list) > 0 || wait <= 0 {
 			return list, nil
 		}
@@ -74,11 +72,11 @@ func (s *Store) ReadEvents(ctx context.Context, dispatch string, after uint64, l
 	}
 }
 
-func (e *events) after(dispatch string, after uint64, limit int) ([]mailbox.EventBatch, <-chan struct{}) {
+func (e *events) after(stream string, after uint64, limit int) ([]store.EventBatch, <-chan struct{}) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	var list []mailbox.EventBatch
-	for _, b := range e.logs[dispatch] {
+	var list []store.EventBatch
+	for _, b := range e.logs[stream] {
 		if b.Last > after && len(list) < limit {
 			b.Data = slices.Clone(b.Data)
 			list = append(list, b)
@@ -87,17 +85,17 @@ func (e *events) after(dispatch string, after uint64, limit int) ([]mailbox.Even
 	return list, e.more
 }
 
-// PurgeEvents implements mailbox.EventLog.
+// PurgeEvents implements store.Events.
 func (s *Store) PurgeEvents(ctx context.Context, before time.Time) error {
 	if err := context.Cause(ctx); err != nil {
 		return err
 	}
-	s.events.drop(func(b mailbox.EventBatch) bool { return b.At.Before(before) })
+	s.events.drop(func(b store.EventBatch) bool { return b.At.Before(before) })
 	return nil
 }
 
 // drop drops batches.
-func (e *events) drop(old func(mailbox.EventBatch) bool) {
+func (e *events) drop(old func(store.EventBatch) bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for id, log := range e.logs {
@@ -109,9 +107,15 @@ func (e *events) drop(old func(mailbox.EventBatch) bool) {
 	}
 }
 
-// forget drops all that a dispatch has.
-func (e *events) forget(dispatch string) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	delete(e.logs, dispatch)
+// DropEvents implements store.Events.
+func (s *Store) DropEvents(ctx context.Context, streams ...string) error {
+	if err := context.Cause(ctx); err != nil {
+		return err
+	}
+	s.events.mu.Lock()
+	defer s.events.mu.Unlock()
+	for _, stream := range streams {
+		delete(s.events.logs, stream)
+	}
+	return nil
 }

@@ -5,19 +5,29 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/mortise-dev/mortise/mailbox"
-	"github.com/mortise-dev/mortise/mailbox/mailboxtest"
+	"github.com/mortise-dev/mortise/store"
 	"github.com/mortise-dev/mortise/store/memstore"
+	"github.com/mortise-dev/mortise/store/storetest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func TestStore(t *testing.T) {
-	t.Parallel()
-	mailboxtest.TestStore(t, func(*testing.T) mailbox.Store { return memstore.New() })
+func open(*testing.T) (one, other store.Store) {
+	s := memstore.New()
+	return s, s
 }
 
-func TestStore_model(t *testing.T) {
+func TestStore(t *testing.T) {
 	t.Parallel()
-	mailboxtest.TestModel(t, func(*testing.T) mailbox.Store { return memstore.New() }, 4000)
+	storetest.TestStore(t, open)
+}
+
+func TestEvents(t *testing.T) {
+	t.Parallel()
+	storetest.TestEvents(t, open)
+}
+
+func TestModel(t *testing.T) {
+	t.Parallel()
+	storetest.TestModel(t, open, 300)
 }

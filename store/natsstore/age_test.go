@@ -38,7 +38,7 @@ func TestEvents_age(t *testing.T) {
 	}
 	add := func(n uint64) time.Time {
 		t.Helper()
-		if _, err := one.AppendEvents(t.Context(), mailbox.EventBatch{Dispatch: "d", Fence: 1, First: n, Last: n}); err != nil {
+		if _, err := one.AppendEvents(t.Context(), mailbox.EventBatch{Stream: "d", Fence: 1, First: n, Last: n}); err != nil {
 			t.Fatal(err)
 		}
 		return state().State.LastTime

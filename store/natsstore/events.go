@@ -111,14 +111,14 @@ func (s *Store) AppendEvents(ctx context.Context, list ...mailbox.EventBatch) (r
 	for i := range list {
 		no, err := s.appendBatch(ctx, stream, &list[i])
 		if errors.Is(err, errDamaged) { // which no other try mends: it must not keep the others out
-			s.cfg.Logger.WarnContext(ctx, "natsstore_events_damaged", "dispatch", list[i].Dispatch, "error", err)
+			s.cfg.Logger.WarnContext(ctx, "natsstore_events_damaged", "dispatch", list[i].Stream, "error", err)
 			no, err = true, nil
 		}
 		if err != nil {
-			return nil, fmt.Errorf("natsstore: events of dispatch %.80q: %w", list[i].Dispatch, err)
+			return nil, fmt.Errorf("natsstore: events of dispatch %.80q: %w", list[i].Stream, err)
 		}
 		if no {
-			refused = append(refused, list[i].Dispatch)
+			refused = append(refused, list[i].Stream)
 		}
 	}
 	return refused, nil
@@ -136,7 +136,7 @@ func (s *Store) appendBatch(ctx context.Context, stream *jet.Stream, b *mailbox.
 		if err == nil {
 			return refused, nil
 		}
-		s.events.forget(b.Dispatch) // what is there may be another one
+		s.events.forget(b.Stream) // what is there may be another one
 		if !overtaken(err) && !transient(err) {
 			return false, err
 		}
@@ -149,9 +149,9 @@ func (s *Store) appendBatch(ctx context.Context, stream *jet.Stream, b *mailbox.
 func (s *Store) tryBatch(ctx context.Context, stream *jet.Stream, b *mailbox.EventBatch) (refused bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.Wait)
 	defer cancel()
-	t := s.events.tail(b.Dispatch)
+	t := s.events.tail(b.Stream)
 	if t == nil {
-		if t, err = s.lastBatch(ctx, stream, b.Dispatch); err != nil {
+		if t, err = s.lastBatch(ctx, stream, b.Stream); err != nil {
 			return false, err
 		}
 	}
@@ -159,7 +159,7 @@ func (s *Store) tryBatch(ctx context.Context, stream *jet.Stream, b *mailbox.Eve
 	if !add {
 		return refused, nil
 	}
-	msg := nats.NewMsg(s.eventSubject(b.Dispatch))
+	msg := nats.NewMsg(s.eventSubject(b.Stream))
 	msg.Header.Set(fenceHeader, strconv.FormatUint(b.Fence, 10))
 	msg.Header.Set(firstHeader, strconv.FormatUint(b.First, 10))
 	msg.Header.Set(lastHeader, strconv.FormatUint(b.Last, 10))
@@ -175,7 +175,7 @@ func (s *Store) tryBatch(ctx context.Context, stream *jet.Stream, b *mailbox.Eve
 		cut++
 	}
 	next.own = next.own[cut:]
-	s.events.keep(b.Dispatch, next)
+	s.events.keep(b.Stream, next)
 	if cut == 0 {
 		return false, nil
 	}
@@ -222,7 +222,7 @@ func (s *Store) lastBatch(ctx context.Context, stream *jet.Stream, dispatch stri
 
 // batchOf reads a batch.
 func batchOf(dispatch string, msg *jetstream.RawStreamMsg) (b mailbox.EventBatch, err error) {
-	b = mailbox.EventBatch{Dispatch: dispatch, At: msg.Time.UTC(), Data: msg.Data}
+	b = mailbox.EventBatch{Stream: dispatch, At: msg.Time.UTC(), Data: msg.Data}
 	for header, to := range map[string]*uint64{fenceHeader: &b.Fence, firstHeader: &b.First, lastHeader: &b.Last} {
 		n, bad := strconv.ParseUint(msg.Header.Get(header), 10, 64)
 		if bad != nil {
@@ -381,3 +381,6 @@ func (s *Store) dropEvents(ctx context.Context, keys []birthKey) error {
 	}
 	return err
 }
+
+// DropEvents implements mailbox.EventLog. Dropping a dispatch has done that already.
+func (*Store) DropEvents(context.Context, ...string) error { return nil }

@@ -47,7 +47,7 @@ func TestEvents_apart(t *testing.T) {
 	t.Parallel()
 	s := open(t, named("apart"))
 	batch := func(dispatch string) mailbox.EventBatch {
-		return mailbox.EventBatch{Dispatch: dispatch, Fence: 1, First: 1, Last: 1, Data: []byte("[]")}
+		return mailbox.EventBatch{Stream: dispatch, Fence: 1, First: 1, Last: 1, Data: []byte("[]")}
 	}
 	if _, err := s.AppendEvents(t.Context(), batch("first")); err != nil { // makes the stream
 		t.Fatal(err)
@@ -129,7 +129,7 @@ func TestEvents_unheard(t *testing.T) {
 		got <- list
 	}()
 	<-waits.now
-	if _, err := writer.AppendEvents(t.Context(), mailbox.EventBatch{Dispatch: "d", Fence: 1, First: 1, Last: 1}); err != nil {
+	if _, err := writer.AppendEvents(t.Context(), mailbox.EventBatch{Stream: "d", Fence: 1, First: 1, Last: 1}); err != nil {
 		t.Fatal(err)
 	}
 	if list := <-got; len(list) != 1 {
@@ -153,7 +153,7 @@ func TestEvents_foreign(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = s.AppendEvents(t.Context(), mailbox.EventBatch{Dispatch: "d", Fence: 1, First: 1, Last: 1})
+	_, err = s.AppendEvents(t.Context(), mailbox.EventBatch{Stream: "d", Fence: 1, First: 1, Last: 1})
 	if err == nil || !strings.Contains(err.Error(), "it was not made for the latest events; take another Config.Name") {
 		t.Errorf("got %v", err)
 	}

@@ -78,10 +78,10 @@ const appendEvents = `WITH follows AS (
 // AppendEvents implements mailbox.EventLog.
 func (s *Store) AppendEvents(ctx context.Context, list ...mailbox.EventBatch) (refused []string, err error) {
 	list = slices.Clone(list)
-	slices.SortStableFunc(list, func(a, b mailbox.EventBatch) int { return cmp.Compare(a.Dispatch, b.Dispatch) }) // whoever locks, in one order
+	slices.SortStableFunc(list, func(a, b mailbox.EventBatch) int { return cmp.Compare(a.Stream, b.Stream) }) // whoever locks, in one order
 	notices, err := toldOfEvents(list)
 	if err != nil {
-		return nil, broken("events of dispatch", list[0].Dispatch, err)
+		return nil, broken("events of dispatch", list[0].Stream, err)
 	}
 	err = s.try(ctx, func(c *pgx.Conn) error {
 		refused = nil
@@ -92,7 +92,7 @@ func (s *Store) AppendEvents(ctx context.Context, list ...mailbox.EventBatch) (r
 				var there bool
 				err := row.Scan(&there)
 				if err == nil && !there {
-					refused = append(refused, list[i].Dispatch)
+					refused = append(refused, list[i].Stream)
 				}
 				return err
 			})
@@ -102,14 +102,14 @@ func (s *Store) AppendEvents(ctx context.Context, list ...mailbox.EventBatch) (r
 		return c.SendBatch(ctx, b).Close()
 	})
 	if err != nil {
-		return nil, broken("events of dispatch", list[0].Dispatch, err)
+		return nil, broken("events of dispatch", list[0].Stream, err)
 	}
 	return refused, nil
 }
 
 func eventArgs(e *mailbox.EventBatch) []any {
 	return []any{
-		name(e.Dispatch), int64(e.First), int64(e.Last), int64(e.Fence), e.At.UnixMilli(), append([]byte{}, e.Data...), int64(e.Keep), //nolint:gosec // counters
+		name(e.Stream), int64(e.First), int64(e.Last), int64(e.Fence), e.At.UnixMilli(), append([]byte{}, e.Data...), int64(e.Keep), //nolint:gosec // counters
 	}
 }
 
@@ -119,9 +119,9 @@ func toldOfEvents(list []mailbox.EventBatch) (out []string, err error) {
 	for len(list) > 0 {
 		var n notice
 		size, i := 0, 0
-		for ; i < len(list) && (i == 0 || size+len(list[i].Dispatch)+2 <= most); i++ {
-			size += len(list[i].Dispatch) + 2
-			n.Events = append(n.Events, list[i].Dispatch)
+		for ; i < len(list) && (i == 0 || size+len(list[i].Stream)+2 <= most); i++ {
+			size += len(list[i].Stream) + 2
+			n.Events = append(n.Events, list[i].Stream)
 		}
 		text, err := json.Marshal(n)
 		if err != nil {
@@ -175,7 +175,7 @@ func (s *Store) eventsAfter(ctx context.Context, dispatch string, after uint64, 
 		if err != nil {
 			return err
 		}
-		b := mailbox.EventBatch{Dispatch: dispatch}
+		b := mailbox.EventBatch{Stream: dispatch}
 		_, err = pgx.ForEachRow(rows, []any{&b.First, &b.Last, &b.Fence, millisTo{&b.At}, &b.Data}, func() error {
 			list = append(list, b)
 			b.Data = nil
@@ -196,3 +196,6 @@ func (s *Store) PurgeEvents(ctx context.Context, before time.Time) error {
 	})
 	return broken("purge of events of schema", s.cfg.Schema, err)
 }
+
+// DropEvents implements mailbox.EventLog. Dropping a dispatch has done that already.
+func (*Store) DropEvents(context.Context, ...string) error { return nil }

@@ -111,7 +111,7 @@ func TestStore_purgeEvents(t *testing.T) {
 	s := open(t, config(t))
 	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	for i := range uint64(3) {
-		b := mailbox.EventBatch{Dispatch: "d", Fence: 1, First: i + 1, Last: i + 1, At: at.Add(time.Duration(i) * time.Hour), Data: []byte("x")} //nolint:gosec // few
+		b := mailbox.EventBatch{Stream: "d", Fence: 1, First: i + 1, Last: i + 1, At: at.Add(time.Duration(i) * time.Hour), Data: []byte("x")} //nolint:gosec // few
 		if _, err := s.AppendEvents(t.Context(), b); err != nil {
 			t.Fatal(err)
 		}

@@ -63,13 +63,13 @@ func (s *Store) AppendEvents(ctx context.Context, list ...mailbox.EventBatch) (r
 				return err
 			}
 			if no {
-				refused = append(refused, list[i].Dispatch)
+				refused = append(refused, list[i].Stream)
 			}
 		}
 		return nil
 	})
 	if err != nil {
-		return nil, wrap("events of dispatch", list[0].Dispatch, err)
+		return nil, wrap("events of dispatch", list[0].Stream, err)
 	}
 	s.added.ring()
 	return refused, nil
@@ -77,7 +77,7 @@ func (s *Store) AppendEvents(ctx context.Context, list ...mailbox.EventBatch) (r
 
 func appendEvents(c *engine.Conn, b *mailbox.EventBatch) (refused bool, err error) {
 	var last mailbox.EventBatch
-	err = c.Query(func(r *engine.Row) { last.First, last.Last, last.Fence = r.Uint(), r.Uint(), r.Uint() }, lastEvents, b.Dispatch)
+	err = c.Query(func(r *engine.Row) { last.First, last.Last, last.Fence = r.Uint(), r.Uint(), r.Uint() }, lastEvents, b.Stream)
 	if err != nil {
 		return false, err
 	}
@@ -89,10 +89,10 @@ func appendEvents(c *engine.Conn, b *mailbox.EventBatch) (refused bool, err erro
 	if data == nil {
 		data = []byte{}
 	}
-	if _, err := c.Exec(putEvents, b.Dispatch, b.First, b.Last, b.Fence, milli(b.At), data); err != nil || b.Keep == 0 {
+	if _, err := c.Exec(putEvents, b.Stream, b.First, b.Last, b.Fence, milli(b.At), data); err != nil || b.Keep == 0 {
 		return false, err
 	}
-	_, err = c.Exec(cutEvents, b.Dispatch, b.Keep, b.Keep)
+	_, err = c.Exec(cutEvents, b.Stream, b.Keep, b.Keep)
 	return false, err
 }
 
@@ -122,7 +122,7 @@ func (s *Store) eventsAfter(ctx context.Context, dispatch string, after uint64, 
 		list = nil
 		return c.Query(func(r *engine.Row) {
 			list = append(list, mailbox.EventBatch{
-				Dispatch: dispatch, First: r.Uint(), Last: r.Uint(), Fence: r.Uint(), At: r.Time(), Data: r.Bytes(),
+				Stream: dispatch, First: r.Uint(), Last: r.Uint(), Fence: r.Uint(), At: r.Time(), Data: r.Bytes(),
 			})
 		}, readEvents, dispatch, after, dispatch, after, max(limit, 0))
 	})
@@ -143,3 +143,6 @@ func (s *Store) PurgeEvents(ctx context.Context, before time.Time) error {
 	}
 	return nil
 }
+
+// DropEvents implements mailbox.EventLog. Dropping a dispatch has done that already.
+func (*Store) DropEvents(context.Context, ...string) error { return nil }

@@ -1,4 +1,4 @@
-package memstore
+package mailbox
 
 import (
 	"cmp"
@@ -7,14 +7,16 @@ import (
 	"time"
 
 	"github.com/tidwall/btree"
-
-	"github.com/mortise-dev/mortise/mailbox"
 )
 
-// answerTime is how long whoever got a signal has for the answer. Then it comes again.
-const answerTime = 30 * time.Second
+const (
+	// answerTime is how long a receiver of a signal has for the answer. Then the signal comes again.
+	answerTime = 30 * time.Second
+	// mostBells bounds the signals of a process that no loop receives. The due index has what was left out.
+	mostBells = 10_000
+)
 
-// bells are the signals that nobody has acknowledged, one for each thread at most.
+// bells are the signals of this process that were not acknowledged, one for each thread at most.
 type bells struct {
 	mu sync.Mutex
 	of map[string]*bell
@@ -34,17 +36,20 @@ type bell struct {
 }
 
 func newBells() bells {
-	return bells{of: map[string]*bell{}, more: make(chan struct{}), times: sorted(func(a, b *bell) bool {
+	return bells{of: map[string]*bell{}, more: make(chan struct{}), times: btree.NewBTreeGOptions(func(a, b *bell) bool {
 		return cmp.Or(a.at.Compare(b.at), cmp.Compare(a.thread, b.thread)) < 0
-	})}
+	}, btree.Options{NoLocks: true})}
 }
 
-// ring makes a signal, in place of an older one of the thread.
+// ring makes a signal, which replaces an older one of the thread.
 func (s *bells) ring(thread, dispatch string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	b := s.of[thread]
 	if b == nil {
+		if len(s.of) >= mostBells {
+			return
+		}
 		b = &bell{thread: thread}
 		s.of[thread] = b
 	}
@@ -70,8 +75,8 @@ func (s *bells) drop(thread string) {
 	}
 }
 
-// take gives out what is due, and says how long to wait when there is nothing.
-func (s *bells) take(limit int) (out []mailbox.Signal, pause time.Duration, more <-chan struct{}) {
+// take returns what is due, and how long to wait when there is nothing.
+func (s *bells) take(limit int) (out []Signal, pause time.Duration, more <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()
@@ -89,21 +94,21 @@ func (s *bells) take(limit int) (out []mailbox.Signal, pause time.Duration, more
 		b.at = now.Add(answerTime)
 		b.deliveries++
 		s.times.Set(b)
-		out = append(out, mailbox.Signal{
+		out = append(out, Signal{
 			Thread: b.thread, Dispatch: b.dispatch, Deliveries: b.deliveries, Receipt: receipt{bells: s, bell: b, round: b.round},
 		})
 	}
 	return out, pause, s.more
 }
 
-// Pull implements mailbox.Signals.
-func (s *Store) Pull(ctx context.Context, limit int, wait time.Duration) ([]mailbox.Signal, error) {
+// Pull implements Signals.
+func (r *Records) Pull(ctx context.Context, limit int, wait time.Duration) ([]Signal, error) {
 	end := time.Now().Add(wait)
 	for {
 		if err := context.Cause(ctx); err != nil {
 			return nil, err
 		}
-		out, pause, more := s.bells.take(limit)
+		out, pause, more := r.bells.take(limit)
 		left := time.Until(end)
 		if len(out) > 0 || left <= 0 {
 			return out, nil
@@ -125,12 +130,12 @@ type receipt struct {
 	round int
 }
 
-// current says whether the signal is the latest of its thread. The caller holds the lock.
+// current reports whether the signal is the latest of its thread. The caller holds the lock.
 func (r receipt) current() bool {
 	return r.bells.of[r.bell.thread] == r.bell && r.bell.round == r.round
 }
 
-// Ack implements mailbox.Receipt.
+// Ack implements Receipt.
 func (r receipt) Ack(context.Context) error {
 	r.bells.mu.Lock()
 	defer r.bells.mu.Unlock()
@@ -141,7 +146,7 @@ func (r receipt) Ack(context.Context) error {
 	return nil
 }
 
-// Nack implements mailbox.Receipt.
+// Nack implements Receipt.
 func (r receipt) Nack(_ context.Context, delay time.Duration) error {
 	r.bells.mu.Lock()
 	defer r.bells.mu.Unlock()
@@ -152,4 +157,22 @@ func (r receipt) Nack(_ context.Context, delay time.Duration) error {
 		r.bells.woken()
 	}
 	return nil
+}
+
+// topicDue is notified with each change that other processes should look at.
+const topicDue = "mailbox:due"
+
+// Changes returns a channel that receives when a process has queued something. It is closed when ctx is done.
+func (r *Records) Changes(ctx context.Context) (<-chan struct{}, error) {
+	return r.store.Watch(ctx, topicDue)
+}
+
+// rang rings for a change of this process.
+func (r *Records) rang(thread string, c Change) {
+	switch {
+	case c.Drop:
+		r.bells.drop(thread)
+	case c.Signal:
+		r.bells.ring(thread, c.Dispatch)
+	}
 }

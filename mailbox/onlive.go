@@ -1,0 +1,200 @@
+package mailbox
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/mortise-dev/mortise/store"
+)
+
+// A command for a run of another process is a cell of a thread that its target has for itself. The listener deletes it and puts an answer.
+const (
+	kindCommand = "command"
+	kindAnswer  = "answer"
+	// answerPoll is how often a sender looks for the answer without being notified, and notifies the listener again.
+	answerPoll = 500 * time.Millisecond
+)
+
+// sent is a command in the store.
+type sent struct {
+	Kind    CommandKind `json:"kind"`
+	ID      string      `json:"id"`
+	Payload []byte      `json:"payload,omitempty"`
+}
+
+// address is the store's thread for commands to a target, and the topic of the listener.
+func address(t Target) string {
+	sum := sha256.Sum256(encode([]string{t.Thread, t.Run, t.Dispatch}))
+	return "live:" + hex.EncodeToString(sum[:])
+}
+
+// lines are the listeners of this process.
+type lines struct {
+	mu   sync.Mutex
+	open map[Target]*line
+}
+
+// line is one listener.
+type line struct {
+	accept func(context.Context, Command) bool
+	// turn has an entry while no command is being accepted; gone is closed when the listener is.
+	turn chan struct{}
+	gone chan struct{}
+}
+
+// Listen implements [Live]. Listeners of one target in two processes are not kept apart: a target is the execution of a claim.
+func (r *Records) Listen(ctx context.Context, t Target, accept func(context.Context, Command) bool) (stop func(), err error) {
+	l := &line{accept: accept, turn: make(chan struct{}, 1), gone: make(chan struct{})}
+	l.turn <- struct{}{}
+	listening, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	commands, err := r.store.Watch(listening, address(t))
+	if err != nil {
+		cancel()
+		return nil, fmt.Errorf("mailbox: listen for thread %.80q: %w", t.Thread, err)
+	}
+	r.lines.mu.Lock()
+	r.lines.open[t] = l
+	r.lines.mu.Unlock()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for range commands {
+			r.receive(listening, t, l)
+		}
+	}()
+	return sync.OnceFunc(func() {
+		r.lines.mu.Lock()
+		if r.lines.open[t] == l {
+			delete(r.lines.open, t)
+		}
+		r.lines.mu.Unlock()
+		close(l.gone)
+		<-l.turn
+		cancel()
+		<-done
+	}), nil
+}
+
+// Deliver implements [Live]: to a listener of this process, or else to the process that holds the thread for the dispatch.
+func (r *Records) Deliver(ctx context.Context, t Target, c Command) (bool, error) {
+	r.lines.mu.Lock()
+	l := r.lines.open[t]
+	r.lines.mu.Unlock()
+	if l != nil {
+		return l.hand(ctx, c)
+	}
+	s, err := r.Load(ctx, t.Thread, Need{})
+	if err != nil || s.Head.Claim == nil || s.Head.Claim.Dispatch != t.Dispatch {
+		return false, err
+	}
+	ok, err := r.send(ctx, address(t), c)
+	return ok, wrap("command for thread", t.Thread, err)
+}
+
+// hand gives a command to a listener of this process.
+func (l *line) hand(ctx context.Context, c Command) (bool, error) {
+	select {
+	case <-l.gone:
+		return false, nil
+	case <-l.turn:
+	case <-ctx.Done():
+		return false, context.Cause(ctx)
+	}
+	accepted := make(chan bool, 1)
+	go func() {
+		defer func() { l.turn <- struct{}{} }()
+		accepted <- l.accept(context.WithoutCancel(ctx), c)
+	}()
+	select {
+	case ok := <-accepted:
+		return ok, nil
+	case <-ctx.Done():
+		return false, context.Cause(ctx)
+	}
+}
+
+// send puts a command, waits for the answer and deletes it.
+func (r *Records) send(ctx context.Context, thread string, c Command) (bool, error) {
+	id := uuid.Must(uuid.NewV7()).String()
+	watching, cancel := context.WithCancel(ctx)
+	defer cancel()
+	answers, err := r.store.Watch(watching, thread+id)
+	if err != nil {
+		return false, err
+	}
+	b := store.Batch{
+		Thread: thread, ID: id, Base: store.AnyRevision, Notify: []string{thread},
+		Put: []store.Cell{{Kind: kindCommand, Key: id, Value: encode(sent{Kind: c.Kind, ID: c.ID, Payload: c.Payload})}},
+	}
+	if _, err := store.ApplySurely(ctx, r.store, b); err != nil {
+		return false, err
+	}
+	for {
+		timer := time.NewTimer(answerPoll)
+		select {
+		case <-answers:
+		case <-timer.C:
+		case <-ctx.Done():
+		}
+		timer.Stop()
+		ok, answered, err := r.answer(context.WithoutCancel(ctx), thread, id, ctx.Err() != nil)
+		switch {
+		case answered || err != nil:
+			return ok, err
+		case ctx.Err() != nil:
+			return false, context.Cause(ctx)
+		}
+		b = store.Batch{Thread: thread, Base: store.AnyRevision, Notify: []string{thread}}
+		if _, err := r.store.Apply(ctx, b); err != nil && ctx.Err() == nil {
+			return false, err
+		}
+	}
+}
+
+// answer takes the answer to a command, if it is there; with recall it takes the command back if it is not.
+func (r *Records) answer(ctx context.Context, thread, id string, recall bool) (ok, answered bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, answerPoll)
+	defer cancel()
+	q := store.Query{Cells: []store.Range{store.All(kindAnswer), store.All(kindCommand)}}
+	_, err = store.Update(ctx, r.store, thread, q, func(s store.Snapshot) (*store.Batch, error) {
+		var value []byte
+		if value, answered = s.Cell(kindAnswer, id); !answered && !recall {
+			return nil, nil
+		}
+		ok = string(value) == "true"
+		others := slices.ContainsFunc(s.Cells, func(c store.Cell) bool { return c.Key != id })
+		return &store.Batch{Drop: !others, Delete: []store.Range{store.One(kindAnswer, id), store.One(kindCommand, id)}}, nil
+	})
+	return ok, answered, err
+}
+
+// receive takes the commands that other processes sent, and answers them.
+func (r *Records) receive(ctx context.Context, t Target, l *line) {
+	thread := address(t)
+	s, err := r.store.Read(ctx, thread, store.Query{Cells: []store.Range{store.All(kindCommand)}})
+	if err != nil {
+		return // the sender notifies again
+	}
+	for _, c := range s.Cells {
+		var in sent
+		ok := json.Unmarshal(c.Value, &in) == nil
+		if ok {
+			ok, err = l.hand(ctx, Command{Kind: in.Kind, ID: in.ID, Payload: in.Payload})
+			if err != nil {
+				return
+			}
+		}
+		_, _ = store.ApplySurely(ctx, r.store, store.Batch{ // without an answer the sender does not rely on it
+			Thread: thread, Base: store.AnyRevision, Delete: []store.Range{store.One(kindCommand, c.Key)}, Notify: []string{thread + c.Key},
+			Put: []store.Cell{{Kind: kindAnswer, Key: c.Key, Value: fmt.Append(nil, ok)}},
+		})
+	}
+}

@@ -1,0 +1,73 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// Attempts of [ApplySurely] and [Update], and the pause before the second one, which doubles.
+const (
+	sureAttempts   = 4
+	surePause      = 20 * time.Millisecond
+	updateAttempts = 100
+)
+
+// ErrOutcomeUnknown is an error of [ApplySurely]: the batch may have been applied.
+var ErrOutcomeUnknown = errors.New("outcome unknown")
+
+// certain reports whether an error of Apply says that nothing was changed.
+func certain(err error) bool {
+	return errors.Is(err, ErrConflict) || errors.Is(err, ErrExists) || errors.Is(err, ErrInvalid)
+}
+
+// ApplySurely applies a batch and repeats it when the store fails, so that the outcome is known if the store comes back soon. A batch
+// without an ID gets one.
+func ApplySurely(ctx context.Context, s Store, b Batch) (uint64, error) {
+	if b.ID == "" {
+		b.ID = uuid.NewString()
+	}
+	var failed error
+	for attempt := range sureAttempts {
+		revision, err := s.Apply(ctx, b)
+		if err == nil || certain(err) && failed == nil {
+			return revision, err
+		}
+		if certain(err) { // a batch that dropped its thread is not remembered
+			return 0, fmt.Errorf("store: thread %.80q: %w: %w, after %w", b.Thread, ErrOutcomeUnknown, err, failed)
+		}
+		failed = err
+		timer := time.NewTimer(surePause << attempt)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return 0, fmt.Errorf("store: thread %.80q: %w: %w", b.Thread, ErrOutcomeUnknown, errors.Join(failed, context.Cause(ctx)))
+		}
+	}
+	return 0, fmt.Errorf("store: thread %.80q: %w: %w", b.Thread, ErrOutcomeUnknown, failed)
+}
+
+// Update reads part of a thread, asks change for a batch and applies it, until no other batch has come between. Thread, Base and, if empty,
+// ID of the batch are set by Update. An error of change is returned as it is. A nil batch changes nothing.
+func Update(ctx context.Context, s Store, thread string, q Query, change func(Snapshot) (*Batch, error)) (uint64, error) {
+	for range updateAttempts {
+		snapshot, err := s.Read(ctx, thread, q)
+		if err != nil {
+			return 0, err
+		}
+		b, err := change(snapshot)
+		if err != nil || b == nil {
+			return snapshot.Revision, err
+		}
+		b.Thread, b.Base = thread, snapshot.Revision
+		revision, err := ApplySurely(ctx, s, *b)
+		if !errors.Is(err, ErrConflict) || errors.Is(err, ErrOutcomeUnknown) {
+			return revision, err
+		}
+	}
+	return 0, fmt.Errorf("store: thread %.80q: %w after %d attempts", thread, ErrConflict, updateAttempts)
+}

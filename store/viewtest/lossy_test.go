@@ -1,0 +1,137 @@
+package viewtest_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+
+	"github.com/mortise-dev/mortise/abi"
+	"github.com/mortise-dev/mortise/compaction"
+	"github.com/mortise-dev/mortise/outbox"
+	"github.com/mortise-dev/mortise/record"
+	"github.com/mortise-dev/mortise/session"
+	"github.com/mortise-dev/mortise/store"
+	"github.com/mortise-dev/mortise/store/memstore"
+)
+
+// lossy is a store that loses the acknowledgement of one batch in three, and another one before it is applied.
+type lossy struct {
+	store.Store
+	calls atomic.Int64
+}
+
+var errLost = errors.New("connection lost")
+
+func (l *lossy) Apply(ctx context.Context, b store.Batch) (uint64, error) {
+	n := l.calls.Add(1) % 3
+	if n == 0 {
+		return 0, errLost
+	}
+	revision, err := l.Store.Apply(ctx, b)
+	if err == nil && n == 1 {
+		return 0, errLost
+	}
+	return revision, err
+}
+
+// lostRounds is how often each test writes.
+const lostRounds = 12
+
+// What a view wrote is there once, whatever acknowledgements were lost.
+func TestLostAcknowledgements(t *testing.T) {
+	t.Parallel()
+	for name, run := range map[string]func(*testing.T, store.Store){"session": lostSession, "record": lostRecord, "outbox": lostOutbox} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) { run(t, &lossy{Store: memstore.New()}) })
+		})
+	}
+}
+
+func must(t *testing.T, errs ...error) {
+	t.Helper()
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func lostSession(t *testing.T, s store.Store) {
+	t.Helper()
+	threads := session.On(s)
+	var rev uint64
+	for i := range lostRounds {
+		next, err := threads.Swap("t", rev, compaction.State{Total: i + 1})
+		if next <= rev {
+			t.Errorf("revision %d after %d", next, rev)
+		}
+		rev = next
+		must(
+			t, err, threads.Append("t", abi.Message{ID: fmt.Sprint(i), Role: abi.RoleUser}),
+			threads.Replace("t", abi.Message{ID: fmt.Sprint(i), Role: abi.RoleAssistant}),
+			threads.Record(compaction.Event{Thread: "t", Attempt: i}),
+		)
+	}
+	log, err := threads.Log("t")
+	events, err1 := threads.Events("t")
+	state, at, err2 := threads.Load("t")
+	must(t, err, err1, err2)
+	if len(log) != lostRounds || len(events) != lostRounds || state.Total != lostRounds || at != rev {
+		t.Fatalf("%d messages, %d events, state %d at %d", len(log), len(events), state.Total, at)
+	}
+	for i := range lostRounds {
+		if log[i].ID != fmt.Sprint(i) || log[i].Role != abi.RoleAssistant || events[i].Attempt != i {
+			t.Errorf("message %d is %+v, the event %+v", i, log[i], events[i])
+		}
+	}
+}
+
+func lostRecord(t *testing.T, s store.Store) {
+	t.Helper()
+	runs, err := record.On(s, record.Config{})
+	must(t, err)
+	for i := range lostRounds {
+		run := fmt.Sprint("run-", i)
+		must(t, runs.Start(record.Start{Run: abi.RunIdentity{RunID: run}}))
+		must(t, runs.Add(run, record.Entry{Step: i}), runs.End(run, record.End{Steps: 1}))
+	}
+	for i := range lostRounds {
+		r, err := runs.Load(fmt.Sprint("run-", i))
+		must(t, err)
+		if len(r.Starts) != 1 || len(r.Entries) != 1 || len(r.Ends) != 1 {
+			t.Errorf("run %d is %+v", i, r)
+		}
+	}
+	runs, err = record.On(s, record.Config{Keep: 3})
+	must(t, err)
+	known, err := runs.List(100)
+	must(t, err)
+	if len(known) != 3 || known[0].ID != fmt.Sprint("run-", lostRounds-1) {
+		t.Errorf("runs %+v", known)
+	}
+}
+
+func lostOutbox(t *testing.T, s store.Store) {
+	t.Helper()
+	box := outbox.On(s)
+	for i := range lostRounds {
+		task := fmt.Sprint("task ", i)
+		seq, err := box.Append(t.Context(), outbox.Change{Thread: "t", Task: task, Record: []byte("r"), Data: []byte(task), Key: task})
+		must(t, err)
+		pending, err := box.Pending(t.Context(), "t", 0, 100)
+		must(t, err)
+		if len(pending) != i+1 || pending[i].Seq != seq || string(pending[i].Data) != task {
+			t.Fatalf("number %d: %+v", seq, pending)
+		}
+	}
+	pending, err := box.Pending(t.Context(), "t", 0, 100)
+	must(t, err)
+	for _, e := range pending {
+		must(t, box.Remove(t.Context(), "t", e.Seq), box.Forget(t.Context(), "t", string(e.Data)))
+	}
+	if threads, err := box.Threads(t.Context()); err != nil || len(threads) != 0 {
+		t.Errorf("threads %q, %v", threads, err)
+	}
+}

@@ -1,0 +1,175 @@
+package viewtest
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/mortise-dev/mortise/abi" //nolint:depguard // the views are those of agents
+	"github.com/mortise-dev/mortise/compaction"
+	"github.com/mortise-dev/mortise/outbox"
+	"github.com/mortise-dev/mortise/record"
+	"github.com/mortise-dev/mortise/session"
+	"github.com/mortise-dev/mortise/store"
+)
+
+// The conversation has the name that the thread of its run would have if its prefix were text.
+const (
+	conversation = "record/c"
+	run          = "c"
+	rounds       = 10
+)
+
+// TestTogether uses all views at the same time, in one conversation whose thread has cells of another view too, and deletes the data of
+// one view after that of another.
+func TestTogether(t *testing.T, open OpenFunc) {
+	t.Helper()
+	one, other := open(t)
+	records, err := record.On(one, record.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := &views{T: t, store: one, threads: session.On(one), runs: records, outbox: outbox.On(one)}
+	foreign := store.Cell{Kind: "message", Key: "m", Value: []byte("kept"), Index: []store.IndexKey{{Name: "foreign", Group: "g"}}}
+	v.must(store.ApplySurely(t.Context(), one, store.Batch{Thread: conversation, Put: []store.Cell{foreign}}))
+	v.fill()
+	seen := &views{T: t, store: other, threads: session.On(other), runs: record.ReadOnly(other), outbox: outbox.On(other)}
+	for _, v := range []*views{v, seen} {
+		v.same("all", "10 messages, state 10, 10 events, 1 starts, 10 entries, 1 ends, 10 pending, 10 tasks, kept")
+	}
+	v.lists()
+
+	v.empty()
+	seen.same("without the outbox", "10 messages, state 10, 10 events, 1 starts, 10 entries, 1 ends, 0 pending, 0 tasks, kept")
+	v.prune()
+	seen.same("without records", "10 messages, state 10, 10 events, 0 starts, 0 entries, 0 ends, 0 pending, 0 tasks, kept")
+	v.fill()
+	seen.same("again", "20 messages, state 20, 20 events, 1 starts, 10 entries, 1 ends, 10 pending, 10 tasks, kept")
+	v.must(store.ApplySurely(t.Context(), one, store.Batch{Thread: conversation, Base: store.AnyRevision, Drop: true}))
+	seen.same("without the conversation", "0 messages, state 0, 0 events, 1 starts, 10 entries, 1 ends, 0 pending, 0 tasks, ")
+}
+
+// views are all views of one store.
+type views struct {
+	*testing.T
+	store   store.Store
+	threads *session.Threads
+	runs    *record.Runs
+	outbox  *outbox.Threads
+	// messages is how many fill wrote.
+	messages int
+}
+
+func (v *views) must(_ uint64, err error) {
+	v.Helper()
+	if err != nil {
+		v.Fatal(err)
+	}
+}
+
+// fill writes with all views at once.
+func (v *views) fill() {
+	start := record.Start{Run: abi.RunIdentity{ThreadID: conversation, RunID: run}}
+	v.must(0, v.runs.Start(start))
+	var wg sync.WaitGroup
+	for _, write := range []func(i int) error{
+		func(int) error {
+			v.messages++
+			m := abi.Message{ID: fmt.Sprint(v.messages), Role: abi.RoleUser, Content: []abi.ContentBlock{abi.Text("text")}}
+			return errors.Join(v.threads.Append(conversation, m), v.threads.Replace(conversation, m))
+		},
+		func(int) error {
+			state, rev, err := v.threads.Load(conversation)
+			if err == nil {
+				state.Total++
+				_, err = v.threads.Swap(conversation, rev, state)
+			}
+			return errors.Join(err, v.threads.Record(compaction.Event{Thread: conversation}))
+		},
+		func(i int) error { return v.runs.Add(run, record.Entry{Step: i}) },
+		func(i int) error {
+			task := fmt.Sprint("task ", i)
+			c := outbox.Change{Thread: conversation, Task: task, Record: []byte("r"), Data: []byte("d"), Key: task}
+			_, err := v.outbox.Append(v.Context(), c)
+			return err
+		},
+	} {
+		wg.Go(func() {
+			for i := range rounds {
+				if err := write(i); err != nil {
+					v.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	v.must(0, v.runs.End(run, record.End{}))
+}
+
+// same checks what all views have of the conversation and of its run.
+func (v *views) same(when, want string) {
+	v.Helper()
+	log, err := v.threads.Log(conversation)
+	if errors.Is(err, session.ErrUnknown) {
+		err = nil
+	}
+	state, _, err1 := v.threads.Load(conversation)
+	events, err2 := v.threads.Events(conversation)
+	r, err3 := v.runs.Load(run)
+	if errors.Is(err3, record.ErrUnknown) {
+		r, err3 = &record.Run{}, nil
+	}
+	pending, err4 := v.outbox.Pending(v.Context(), conversation, 0, 100)
+	tasks, err5 := v.outbox.Records(v.Context(), conversation)
+	foreign, err6 := v.store.Read(v.Context(), conversation, store.Query{Cells: []store.Range{store.One("message", "m")}})
+	if err := errors.Join(err, err1, err2, err3, err4, err5, err6); err != nil {
+		v.Fatalf("%s: %v", when, err)
+	}
+	value, _ := foreign.Cell("message", "m")
+	got := fmt.Sprintf("%d messages, state %d, %d events, %d starts, %d entries, %d ends, %d pending, %d tasks, %s",
+		len(log), state.Total, len(events), len(r.Starts), len(r.Entries), len(r.Ends), len(pending), len(tasks), value)
+	if got != want {
+		v.Errorf("%s: got %s, want %s", when, got, want)
+	}
+}
+
+// lists checks that each view lists its own.
+func (v *views) lists() {
+	v.Helper()
+	threads, err := v.threads.Threads()
+	runs, err1 := v.runs.List(10)
+	boxes, err2 := v.outbox.Threads(v.Context())
+	foreign, err3 := v.store.Count(v.Context(), "foreign")
+	if err := errors.Join(err, err1, err2, err3); err != nil {
+		v.Fatal(err)
+	}
+	only := []string{conversation}
+	own := slices.Equal(threads, only) && slices.Equal(boxes, only) && len(runs) == 1 && runs[0].ID == run
+	if !own || !maps.Equal(foreign, map[string]int{"g": 1}) {
+		v.Errorf("threads %q, runs %+v, outboxes %q, others %v", threads, runs, boxes, foreign)
+	}
+}
+
+// empty removes all that the outbox has.
+func (v *views) empty() {
+	v.Helper()
+	pending, err := v.outbox.Pending(v.Context(), conversation, 0, 100)
+	v.must(0, err)
+	for _, e := range pending {
+		v.must(0, v.outbox.Remove(v.Context(), conversation, e.Seq))
+	}
+	tasks, err := v.outbox.Records(v.Context(), conversation)
+	v.must(0, err)
+	v.must(0, v.outbox.Forget(v.Context(), conversation, slices.Collect(maps.Keys(tasks))...))
+}
+
+// prune removes the run: another one is newer.
+func (v *views) prune() {
+	v.Helper()
+	v.must(0, v.runs.Start(record.Start{Run: abi.RunIdentity{RunID: "newer"}}))
+	_, err := record.On(v.store, record.Config{Keep: 1})
+	v.must(0, err)
+}
