@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -95,9 +96,18 @@ func (r *Records) Deliver(ctx context.Context, t Target, c Command) (bool, error
 	if err != nil || s.Head.Claim == nil || s.Head.Claim.Dispatch != t.Dispatch {
 		return false, err
 	}
-	ok, err := r.send(ctx, address(t), c)
+	// A process that is gone answers nothing. When its lease is over, another one may have the thread.
+	leased, cancel := context.WithDeadlineCause(ctx, s.Head.Claim.Until.Add(answerPoll), errGone)
+	defer cancel()
+	ok, err := r.send(leased, address(t), c)
+	if errors.Is(err, errGone) {
+		err = nil
+	}
 	return ok, wrap("command for thread", t.Thread, err)
 }
+
+// errGone is a holder whose lease ended without an answer.
+var errGone = errors.New("the lease is over")
 
 // hand gives a command to a listener of this process.
 func (l *line) hand(ctx context.Context, c Command) (bool, error) {

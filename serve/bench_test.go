@@ -23,6 +23,7 @@ import (
 	"github.com/mortise-dev/mortise"
 	"github.com/mortise-dev/mortise/compaction"
 	"github.com/mortise-dev/mortise/internal/testskip"
+	"github.com/mortise-dev/mortise/mailbox"
 	"github.com/mortise-dev/mortise/record"
 	"github.com/mortise-dev/mortise/serve"
 	"github.com/mortise-dev/mortise/store/sqlitestore"
@@ -43,8 +44,9 @@ func newBench(b *testing.B) *bench {
 			b.Fatal(err)
 		}
 	}
-	store, err := sqlitestore.Open(b.Context(), sqlitestore.Config{Path: filepath.Join(b.TempDir(), "mailbox.db")})
+	file, err := sqlitestore.Open(b.Context(), sqlitestore.Config{Path: filepath.Join(b.TempDir(), "mailbox.db")})
 	check(err)
+	store := mailbox.On(file)
 	records, err := record.Open(b.TempDir(), record.Config{})
 	check(err)
 	w := &bench{b: b, mind: newMind()}
@@ -64,7 +66,7 @@ func newBench(b *testing.B) *bench {
 		w.http.Close()
 		_ = process.Close(context.Background())
 		_ = records.Close()
-		_ = store.Close(context.Background())
+		_ = file.Close(context.Background())
 	})
 	return w
 }

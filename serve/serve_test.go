@@ -184,7 +184,7 @@ func sqlite(t *testing.T) func() mailbox.Store {
 		s, err := sqlitestore.Open(t.Context(), sqlitestore.Config{Path: path})
 		must(t, err)
 		t.Cleanup(func() { _ = s.Close(context.Background()) })
-		return s
+		return mailbox.On(s)
 	}
 }
 

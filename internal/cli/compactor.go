@@ -69,7 +69,7 @@ func newShared(ctx context.Context, cfg *Config, sessionDir string, logger *slog
 	if err != nil {
 		return s, fmt.Errorf("config: compaction.admission.signals: %w", err)
 	}
-	if s.session, err = keepSessions(ctx, cfg, sessionDir); err != nil {
+	if s.session, err = keepSessions(cfg, sessionDir); err != nil {
 		return s, err
 	}
 	s.masks = c.MaskTokens > 0

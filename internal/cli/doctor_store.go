@@ -29,7 +29,7 @@ func (c *Config) checkStore(ctx context.Context) finding {
 	h, err := openStore(ctx, c.Store, slog.New(slog.DiscardHandler), true)
 	var counts mailbox.Counts
 	if err == nil {
-		counts, err = h.threads().Count(ctx)
+		counts, err = h.mailbox.Count(ctx)
 	}
 	if errors.Is(err, fs.ErrNotExist) {
 		_ = h.close(ctx)
@@ -40,10 +40,8 @@ func (c *Config) checkStore(ctx context.Context) finding {
 		return failed("see that the server runs, that the name and the credentials are right, and that this mortise is not older than the store", err)
 	}
 	out := fine("%s, %d queued, %d dead letters", place, counts.Status[mailbox.Queued], counts.Status[mailbox.DeadLetter])
-	if clock, ok := h.threads().(mailbox.Clock); ok {
-		out = checkClock(ctx, clock, out)
-	}
-	if isFile(h) && c.Tasks.Dir == "" && out.State == checkOK {
+	out = checkClock(ctx, h.mailbox, out)
+	if h.path != "" && c.Tasks.Dir == "" && out.State == checkOK {
 		out = c.checkLock(out)
 	}
 	if err := h.close(ctx); err != nil {

@@ -17,55 +17,60 @@ import (
 	"github.com/mortise-dev/mortise/outbox"
 	"github.com/mortise-dev/mortise/record"
 	"github.com/mortise-dev/mortise/session"
+	"github.com/mortise-dev/mortise/store/storeurl"
 )
 
-// home is the store that keeps what a command leaves: a SQLite file, streams of NATS, or a schema of PostgreSQL.
+// home is the store that keeps what a command leaves, with the views of it.
 type home struct {
-	// name is the file, or the URL without credentials.
-	name string
-	drawers
+	// name is the file, or the URL without credentials; path is the file alone.
+	name, path string
+	store      storeurl.Store
+	mailbox    *mailbox.Records
 }
 
-// drawers are what a home has, each for something else. What they open is closed before the home.
-type drawers interface {
-	sessions(ctx context.Context) (session.Store, error)
-	records(ctx context.Context, cfg record.Config) (record.Store, error)
-	// look opens the records for whoever only reads.
-	look(ctx context.Context) (record.Store, error)
-	// outbox opens what one process at a time may use, which holds the lock. Folder is where the tasks of this one are.
-	outbox(ctx context.Context, folder string) (store outbox.Store, lock io.Closer, err error)
-	// threads has threads, runs and their queue.
-	threads() mailbox.Store
-	shut(ctx context.Context) error
-}
-
-// openHome opens the store of a file or a URL, and makes it if need be. No name is no home. The logger is told what is wrong with servers;
-// nil is nobody.
+// openHome opens the store of a file or a URL, and creates it if need be. Without a name there is none. The logger gets what is wrong with
+// servers; nil discards it.
 func openHome(ctx context.Context, name string, logger *slog.Logger) (*home, error) {
 	return openStore(ctx, name, logger, false)
 }
 
-// openStore opens the store of a file or a URL. An existing one is not made: what is not there is an fs.ErrNotExist.
+// openStore opens the store of a file or a URL. An existing one is not created: what is missing is an fs.ErrNotExist.
 func openStore(ctx context.Context, name string, logger *slog.Logger, existing bool) (*home, error) {
-	var err error
-	h := &home{name: shown(name)}
-	scheme, _, isURL := strings.Cut(name, "://")
-	switch {
-	case name == "":
+	if name == "" {
 		return nil, nil //nolint:nilnil // there is none
-	case !isURL:
-		h.drawers, err = openFileHome(ctx, name, existing)
-	case scheme == "nats" || scheme == "tls":
-		h.drawers, err = openNATSHome(ctx, name, logger, existing)
-	case scheme == "postgres" || scheme == "postgresql":
-		h.drawers, err = openPostgresHome(ctx, name, logger, existing)
-	default:
-		err = fmt.Errorf("%.20q is no kind of store; name a SQLite file, nats://HOST:4222/NAME, or postgres://USER@HOST/DATABASE", scheme)
 	}
-	if err != nil {
+	h := &home{name: shown(name)}
+	if !isURL(name) {
+		h.path = name
+	}
+	var err error
+	if h.store, err = storeurl.Open(ctx, name, storeurl.Options{Existing: existing, Logger: logger}); err != nil {
+		if h.path != "" {
+			err = badStore(name, err)
+		}
 		return nil, fmt.Errorf("store: %w", err)
 	}
+	h.mailbox = mailbox.On(h.store)
 	return h, nil
+}
+
+func (h *home) sessions() session.Store { return session.On(h.store) }
+
+func (h *home) records(cfg record.Config) (record.Store, error) { return record.On(h.store, cfg) }
+
+// outbox opens the outbox of a process, which holds the lock: of the file, or of the folder where its tasks are.
+func (h *home) outbox(folder string) (outbox.Store, io.Closer, error) {
+	var lock io.Closer
+	var err error
+	if h.path != "" {
+		lock, err = outbox.Lock(h.path + "-outbox")
+	} else {
+		lock, err = lockOutbox(folder)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	return outbox.On(h.store), lock, nil
 }
 
 // shown is the name of a store without credentials, and without options, of which one may be a password. What could be either is left out.
@@ -110,7 +115,7 @@ func (h *home) close(ctx context.Context) error {
 	}
 	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
 	defer cancel()
-	return h.shut(closing)
+	return h.store.Close(closing)
 }
 
 // chooseStore sets the store to the one of the command line, or of the config, and refuses a folder for the
@@ -140,14 +145,10 @@ func (c *Config) chooseStore(o runOptions) error {
 }
 
 // keepSessions is where threads are kept: the store, a folder, or nowhere.
-func keepSessions(ctx context.Context, cfg *Config, dir string) (session.Store, error) {
+func keepSessions(cfg *Config, dir string) (session.Store, error) {
 	switch {
 	case cfg.home != nil:
-		s, err := cfg.home.sessions(ctx)
-		if err != nil {
-			return nil, fmt.Errorf("store: %w", err)
-		}
-		return s, nil
+		return cfg.home.sessions(), nil
 	case dir != "":
 		d, err := session.Create(dir)
 		if err != nil {
@@ -174,7 +175,7 @@ type recordReader interface {
 	io.Closer
 }
 
-// noRecords are those of a store to which all runs were written without records. The place is where they are not.
+// noRecords are the records of a store that has none. The place is its name.
 type noRecords struct{ place string }
 
 func (noRecords) List(int) ([]record.Known, error) { return nil, nil }
@@ -206,9 +207,7 @@ func openSessions(ctx context.Context, path string) (*archive, error) {
 	if k.home, err = openStore(ctx, path, nil, true); err != nil {
 		return nil, k.absent(err)
 	}
-	if k.sessions, err = k.home.sessions(ctx); err != nil {
-		return nil, errors.Join(k.absent(err), k.home.close(ctx))
-	}
+	k.sessions = k.home.sessions()
 	return k, nil
 }
 
@@ -237,11 +236,9 @@ func openKeptRecords(ctx context.Context, path string) (*archive, error) {
 	if k.home, err = openStore(ctx, path, nil, true); err != nil {
 		return nil, err
 	}
-	switch k.records, err = k.home.look(ctx); {
-	case errors.Is(err, fs.ErrNotExist):
+	k.records = record.ReadOnly(k.home.store)
+	if list, err := k.records.List(1); err == nil && len(list) == 0 {
 		k.records = noRecords{located(path)}
-	case err != nil:
-		return nil, errors.Join(err, k.home.close(ctx))
 	}
 	return k, nil
 }

@@ -107,7 +107,7 @@ func TestStoreIsNotMade_nats(t *testing.T) {
 	}
 	for _, args := range append(readers(store+"?replicas=3"), []string{"run", "-q", "-c", config(t, ""), "--store", store + "?replicas=3", review(t)}) {
 		code, _, stderr := mortise(t.Context(), "", args...)
-		if code == cli.ExitOK || !strings.Contains(stderr, `stream "runs": it is kept on 1 of the servers, and replicas is 3`) || !strings.Contains(stderr, "nats stream edit runs --replicas 3") {
+		if code == cli.ExitOK || !strings.Contains(stderr, `stream "runs": it has 1 replicas, and replicas is 3`) || !strings.Contains(stderr, "nats stream edit runs --replicas 3") {
 			t.Errorf("%v: exit code %d: %s", args[:2], code, stderr)
 		}
 	}

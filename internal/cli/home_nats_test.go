@@ -13,8 +13,7 @@ import (
 
 	"github.com/mortise-dev/mortise/internal/cli"
 	"github.com/mortise-dev/mortise/outbox"
-	"github.com/mortise-dev/mortise/store/natsstore"
-	"github.com/mortise-dev/mortise/store/natsstore/outboxstore"
+	"github.com/mortise-dev/mortise/store/next/natsstore"
 )
 
 // secret is the password of the server of a test.
@@ -91,16 +90,12 @@ func TestStore_natsOutbox(t *testing.T) {
 		t.Error("there is an outbox in the folder too")
 	}
 	i := strings.LastIndex(url, "/")
-	s, err := natsstore.Open(t.Context(), natsstore.Config{URL: url[:i], Name: url[i+1:]})
+	s, err := natsstore.Open(t.Context(), natsstore.Config{URL: url[:i], Stream: url[i+1:]})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer s.Close(context.WithoutCancel(t.Context()))
-	box, err := outboxstore.New(t.Context(), s, outboxstore.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := box.Append(t.Context(), outbox.Change{Thread: "t", Data: []byte("x")}); err != nil {
+	if _, err := outbox.On(s).Append(t.Context(), outbox.Change{Thread: "t", Data: []byte("x")}); err != nil {
 		t.Error(err)
 	}
 	lock, err := outbox.Lock(filepath.Join(tasks, "outbox"))
@@ -127,13 +122,13 @@ func TestStore_refusedURLs(t *testing.T) {
 		"postgres://me:" + secret + "%@h/db":                     "special characters of a password are written as %XX in a URL",
 		"postgres://me:" + secret + "@h/db?sslmode=%%" + secret:  "what is behind the ? is not of the form",
 		"postgres://me:" + secret + "@h/db?sslmode=" + "perhaps": "not a PostgreSQL URL or keyword string",
-		"redis://me:" + secret + "@localhost":                    `"redis" is no kind of store; name a SQLite file, nats://HOST:4222/NAME, or postgres://`,
+		"redis://me:" + secret + "@localhost":                    `"redis" is no kind of store; name a SQLite file, nats://HOST:4222/STREAM, or postgres://`,
 		"nats://me:" + secret + "@127.0.0.1:1/x?replicas=2":      "replicas is 2; it can be 1, 3 or 5",
 		"nats://me:" + secret + "@127.0.0.1:1/x?replicas=a":      `replicas="a": it can be 1, 3 or 5`,
 		"nats://me:" + secret + "@127.0.0.1:1/x?copies=3":        `there is no option "copies"; replicas is one`,
 		"nats://me:" + secret + "@127.0.0.1:1/a.b":               "use letters, digits, - and _",
 		"nats://me:" + secret + "@127.0.0.1:1/x":                 "connect: nats: no servers available",
-		"nats:///x":                                              "no server is named, as in nats://HOST:4222/NAME",
+		"nats:///x":                                              "no server is named, as in nats://HOST:4222/STREAM",
 	} {
 		for _, words := range [][]string{{"run", "--config", cfg, "--store", url, session}, {"compact", "show", url}, {"compact", "undo", url}, {"explain", "--store", url}} {
 			code, stdout, stderr := mortise(t.Context(), "", words...)

@@ -11,8 +11,7 @@ import (
 	"github.com/mortise-dev/mortise/internal/cli"
 	"github.com/mortise-dev/mortise/internal/pgtest"
 	"github.com/mortise-dev/mortise/outbox"
-	"github.com/mortise-dev/mortise/store/pgstore"
-	"github.com/mortise-dev/mortise/store/pgstore/outboxstore"
+	"github.com/mortise-dev/mortise/store/next/pgstore"
 )
 
 // postgres starts a server that asks for a password over TCP.
@@ -119,11 +118,7 @@ func TestStore_postgresOutbox(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer mailbox.Close(context.WithoutCancel(t.Context()))
-	box, err := outboxstore.New(t.Context(), mailbox)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := box.Append(t.Context(), outbox.Change{Thread: "t", Data: []byte("x")}); err != nil {
+	if _, err := outbox.On(mailbox).Append(t.Context(), outbox.Change{Thread: "t", Data: []byte("x")}); err != nil {
 		t.Error(err)
 	}
 	lock, err := outbox.Lock(filepath.Join(tasks, "outbox"))

@@ -14,9 +14,8 @@ import (
 
 	"github.com/mortise-dev/mortise/internal/cli"
 	"github.com/mortise-dev/mortise/outbox"
+	"github.com/mortise-dev/mortise/session"
 	"github.com/mortise-dev/mortise/store/sqlitestore"
-	"github.com/mortise-dev/mortise/store/sqlitestore/outboxstore"
-	"github.com/mortise-dev/mortise/store/sqlitestore/sessionstore"
 )
 
 // review is a recording of some 170 messages.
@@ -64,11 +63,7 @@ func ids(t *testing.T, path, thread string) (all []string) {
 		t.Fatal(err)
 	}
 	defer file.Close(context.WithoutCancel(t.Context()))
-	s, err := sessionstore.New(t.Context(), file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	log, err := s.Log(thread)
+	log, err := session.On(file).Log(thread)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -335,7 +330,7 @@ func TestStoreHasTheOutbox(t *testing.T) {
 }
 
 // news opens the outbox of a store.
-func news(t *testing.T, path string) *outboxstore.Store {
+func news(t *testing.T, path string) *outbox.Threads {
 	t.Helper()
 	file, err := sqlitestore.Open(t.Context(), sqlitestore.Config{Path: path})
 	if err != nil {
@@ -346,11 +341,7 @@ func news(t *testing.T, path string) *outboxstore.Store {
 			t.Error(err)
 		}
 	})
-	s, err := outboxstore.New(t.Context(), file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
+	return outbox.On(file)
 }
 
 // copied puts what a folder has of a thread into a store.

@@ -352,7 +352,7 @@ func TestRun_leavesOthers(t *testing.T) {
 	server := func(use func(*mailbox.Mailbox)) {
 		store, err := sqlitestore.Open(t.Context(), sqlitestore.Config{Path: path})
 		noError(t, err)
-		r, err := runtime.New(t.Context(), runtime.Config{Agents: map[string]runtime.Agent{"clerk": {Model: model}}, Store: store})
+		r, err := runtime.New(t.Context(), runtime.Config{Agents: map[string]runtime.Agent{"clerk": {Model: model}}, Store: mailbox.On(store)})
 		noError(t, err)
 		use(r.Mailbox())
 		noError(t, errors.Join(r.Close(t.Context()), store.Close(t.Context())))

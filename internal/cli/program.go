@@ -94,9 +94,9 @@ func (p *program) openStores(ctx context.Context) (err error) {
 		p.store = mailbox.On(memstore.New())
 		return p.openOutbox(ctx)
 	}
-	p.store = h.threads()
+	p.store = h.mailbox
 	if !p.cfg.Record.Disabled {
-		if p.records, err = h.records(ctx, record.Config{Keep: p.cfg.Record.Keep, Source: p.source()}); err != nil {
+		if p.records, err = h.records(record.Config{Keep: p.cfg.Record.Keep, Source: p.source()}); err != nil {
 			return fmt.Errorf("store: %w", err)
 		}
 	}
@@ -123,8 +123,8 @@ func (p *program) openOutbox(ctx context.Context) (err error) {
 		}
 		p.outbox, p.lock = file, file
 	case h == nil:
-	case isFile(h):
-		p.outbox, p.lock, err = h.outbox(ctx, "")
+	case h.path != "":
+		p.outbox, p.lock, err = h.outbox("")
 		if errors.Is(err, outbox.ErrLocked) {
 			return fmt.Errorf("store: %w: another process uses this file; use its API, name another file, or use a NATS or PostgreSQL store", err)
 		}
@@ -135,12 +135,6 @@ func (p *program) openOutbox(ctx context.Context) (err error) {
 		p.logger.WarnContext(ctx, "results of background tasks are lost when the process ends; name a folder of this process with tasks.dir")
 	}
 	return nil
-}
-
-// isFile reports whether a store is a file, which one process at a time uses for its outbox.
-func isFile(h *home) bool {
-	_, ok := h.drawers.(*fileHome)
-	return ok
 }
 
 // openModules loads plugins and policies.

@@ -7,15 +7,15 @@ import (
 	"testing"
 
 	"github.com/mortise-dev/mortise/internal/cli"
-	"github.com/mortise-dev/mortise/store/natsstore"
-	"github.com/mortise-dev/mortise/store/pgstore"
+	"github.com/mortise-dev/mortise/store/next/natsstore"
+	"github.com/mortise-dev/mortise/store/next/pgstore"
 )
 
 // TestStoreWords: what stores refuse is worded with the parts of the URL, and not with fields of Go.
 func TestStoreWords(t *testing.T) {
 	t.Parallel()
 	_, replicas := natsstore.Open(t.Context(), natsstore.Config{URL: "nats://127.0.0.1:1", Replicas: 2})
-	_, name := natsstore.Open(t.Context(), natsstore.Config{URL: "nats://127.0.0.1:1", Name: "a.b"})
+	_, name := natsstore.Open(t.Context(), natsstore.Config{URL: "nats://127.0.0.1:1", Stream: "a.b"})
 	_, schema := pgstore.Open(t.Context(), pgstore.Config{URL: "postgres://a@127.0.0.1:1/b", Schema: "A-B"})
 	_, url := pgstore.Open(t.Context(), pgstore.Config{URL: "postgres://a:b@127.0.0.1:x/b"})
 	for want, err := range map[string]error{"replicas is 2": replicas, "the name in the URL": name, "schema of the URL": schema, "the URL": url} {

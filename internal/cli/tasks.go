@@ -140,7 +140,7 @@ func (d *taskDesk) openOutbox(ctx context.Context, h *home, path string) (outbox
 	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
 		return nil, cmp.Or(err, fmt.Errorf("%s is an outbox, and the store %s has another; use up its news without the store, or remove it", path, h.name))
 	}
-	store, lock, err := h.outbox(ctx, filepath.Dir(path))
+	store, lock, err := h.outbox(filepath.Dir(path))
 	d.file = lock
 	return store, err
 }

@@ -26,11 +26,10 @@ func settingKeys() map[string]string {
 
 // storeKeys are the parts of a store's URL for the settings that stores name.
 var storeKeys = strings.NewReplacer( //nolint:gochecknoglobals // a table
-	"Config.Replicas is not set: say 3,", "the number of replicas is not given: write ?replicas=3 behind the URL,",
-	"loses nothing, or 1 to keep", "loses nothing, or ?replicas=1 to keep",
+	"Config.Replicas is not set: use 3,", "the number of replicas is not given: use ?replicas=3 behind the URL,",
 	"Config.Replicas is ", "replicas is ",
-	"take another Config.Name", "name another one, as in nats://HOST:4222/NAME",
-	"natsstore: Config.Name ", "natsstore: the name in the URL, ",
+	"use another Config.Stream", "name another one, as in nats://HOST:4222/STREAM",
+	"natsstore: Config.Stream ", "natsstore: the name in the URL, ",
 	"pgstore: Config.Schema ", "pgstore: schema of the URL, ",
 	"Config.URL", "the URL",
 	"record: Config.Keep ", "record.keep ",

@@ -1,165 +1,170 @@
 package sqlitestore
 
 import (
+	"context"
 	"fmt"
+	"math"
 
-	"github.com/mortise-dev/mortise/mailbox"
-	"github.com/mortise-dev/mortise/store/sqlitestore/internal/engine"
+	"github.com/mortise-dev/mortise/store"
 )
 
-// apply writes a change. An error means that the transaction has to be undone.
-func (v *view) apply(change mailbox.Change) error {
-	if change.Drop {
-		v.cache.clear()
-		return v.drop(*change.Head)
+const (
+	selectThread = `SELECT t.id, t.revision, t.remembered,
+		coalesce((SELECT a.revision FROM applied a WHERE a.thread = t.id AND a.id = ?), 0) FROM thread t WHERE t.name = ?`
+	insertThread = "INSERT INTO thread (name, revision, remembered) VALUES (?, ?, ?)"
+	updateThread = "UPDATE thread SET revision = ?, remembered = ? WHERE id = ?"
+	putApplied   = "INSERT OR REPLACE INTO applied (thread, slot, id, revision) VALUES (?, ?, ?, ?)"
+
+	selectLog   = "SELECT last FROM log WHERE thread = ? AND log = ?"
+	putLog      = "INSERT INTO log (thread, log, last) VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET last = excluded.last"
+	insertEntry = "INSERT INTO entry (thread, log, seq, data) VALUES (?, ?, ?, ?)"
+	trimEntries = "DELETE FROM entry WHERE thread = ? AND log = ? AND seq < ?"
+)
+
+// blob is a name or a key as an argument.
+func blob(s string) []byte { return []byte(s) }
+
+// value is a value as an argument: nil would be NULL.
+func value(b []byte) []byte {
+	if b == nil {
+		return []byte{}
 	}
-	if err := v.check(change); err != nil {
+	return b
+}
+
+// number is a number as an argument. SQLite has no larger ones.
+func number(n uint64) int64 {
+	return int64(min(n, math.MaxInt64)) //nolint:gosec // it is bounded
+}
+
+// Apply implements store.Store.
+func (s *Store) Apply(ctx context.Context, b store.Batch) (revision uint64, err error) {
+	if err := b.Validate(); err != nil {
+		return 0, fmt.Errorf("sqlitestore: %w", err)
+	}
+	err = s.writer.write(ctx, &job{size: size(&b), do: func(ctx context.Context, t *tx) (err error) {
+		revision, err = t.apply(ctx, &b)
 		return err
-	}
-	var sum tally
-	for i := range change.Dispatches {
-		d := &change.Dispatches[i]
-		old := v.dispatches[d.ID]
-		if err := putDispatch(v.c, d, old.thread != ""); err != nil {
-			return taken("dispatch", d.ID, err)
-		}
-		sum.add(old.status, -1)
-		sum.add(d.Status, 1)
-		v.dispatches[d.ID] = place{thread: v.id, status: d.Status}
-	}
-	for i := range change.Runs {
-		r := &change.Runs[i]
-		old := v.runs[r.ID]
-		if err := putRun(v.c, r, old.thread != "", old.data); err != nil {
-			return taken("run", r.ID, err)
-		}
-		v.runs[r.ID] = place{thread: v.id, data: digestOf(r.Data)}
-	}
-	if err := v.putLog(change); err != nil {
-		return err
-	}
-	if change.Image != nil {
-		if err := v.putImage(change.Image); err != nil {
-			return err
-		}
-	}
-	if err := sum.write(v.c); err != nil {
-		return err
-	}
-	if err := putHead(v.c, *change.Head, v.known); err != nil {
-		return err
-	}
-	v.cache.put(change)
-	return nil
-}
-
-// taken says that a key is taken, if that is it.
-func taken(what, id string, err error) error {
-	if engine.IsConstraint(err) {
-		return fmt.Errorf("%s %.80q: a key of it: %w: %w", what, id, mailbox.ErrExists, err)
-	}
-	return err
-}
-
-// check looks for what the change writes, and refuses what is another thread's. Nothing has been
-// written then. What a thread brings that is not there yet, the keys of the tables compare.
-func (v *view) check(change mailbox.Change) error {
-	for i := range change.Dispatches {
-		d := &change.Dispatches[i]
-		if err := v.loadDispatch(d.ID, false, map[string]mailbox.Dispatch{}); err != nil {
-			return err
-		}
-		if at := v.dispatches[d.ID].thread; d.Thread != v.id || at != "" && at != v.id {
-			return fmt.Errorf("dispatch %.80q: %w in another thread", d.ID, mailbox.ErrExists)
-		}
-	}
-	for i := range change.Runs {
-		r := &change.Runs[i]
-		if err := v.loadRun(r.ID, map[string]mailbox.Run{}); err != nil {
-			return err
-		}
-		if at := v.runs[r.ID].thread; r.Thread != v.id || at != "" && at != v.id {
-			return fmt.Errorf("run %.80q: %w in another thread", r.ID, mailbox.ErrExists)
-		}
-	}
-	return v.checkLog(change)
-}
-
-// checkLog refuses places that do not follow the log. Ids are for the tables to compare.
-func (v *view) checkLog(change mailbox.Change) error {
-	length := v.head.Messages
-	for i := range change.Messages {
-		m := &change.Messages[i]
-		switch {
-		case m.ID == "" || m.Seq < 1 || m.Seq > length+1:
-			return fmt.Errorf("message %.80q at %d: %w: the log has %d", m.ID, m.Seq, mailbox.ErrConflict, length)
-		case m.Seq == length+1:
-			length++
-		case m.Seq > v.head.Messages:
-			return fmt.Errorf("message %.80q at %d: %w: it comes twice", m.ID, m.Seq, mailbox.ErrConflict)
-		}
-	}
-	if change.Head.Messages != length {
-		return fmt.Errorf("%w: the log would have %d messages, the head says %d", mailbox.ErrConflict, length, change.Head.Messages)
-	}
-	return nil
-}
-
-func (v *view) putLog(change mailbox.Change) error {
-	for i := range change.Messages {
-		m := &change.Messages[i]
-		var n int64
-		var err error
-		if m.Seq <= v.head.Messages {
-			n, err = v.c.Exec("UPDATE message SET data = ? WHERE thread = ? AND seq = ? AND id = ?", m.Data, v.id, m.Seq, m.ID)
-		} else {
-			n, err = v.c.Exec("INSERT INTO message (thread, seq, id, run, data, at) VALUES (?, ?, ?, ?, ?, ?)", v.id, m.Seq, m.ID, m.Run, m.Data, m.At)
-		}
-		if engine.IsConstraint(err) || err == nil && n == 0 {
-			return fmt.Errorf("message %.80q at %d: %w: the id is another's", m.ID, m.Seq, mailbox.ErrConflict)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (v *view) putImage(data []byte) error {
-	if len(data) == 0 {
-		_, err := v.c.Exec("DELETE FROM image WHERE thread = ?", v.id)
-		return err
-	}
-	_, err := v.c.Exec("INSERT INTO image VALUES (?, ?) ON CONFLICT (thread) DO UPDATE SET data = excluded.data", v.id, data)
-	return err
-}
-
-// drop forgets the thread. Its head stays if it has a fence.
-func (v *view) drop(left mailbox.Head) error {
-	var sum tally
-	err := v.c.Query(func(r *engine.Row) { sum.add(mailbox.Status(r.Text()), -int(r.Int())) },
-		"SELECT status, count(*) FROM dispatch WHERE thread = ? GROUP BY status", v.id)
+	}})
 	if err != nil {
-		return err
+		return 0, wrap("thread", b.Thread, err)
 	}
-	for _, text := range []string{
-		"DELETE FROM event WHERE dispatch IN (SELECT id FROM dispatch WHERE thread = ?)",
-		"DELETE FROM request WHERE dispatch IN (SELECT id FROM dispatch WHERE thread = ?)",
-		"DELETE FROM dispatch WHERE thread = ?",
-		"DELETE FROM run_data WHERE run IN (SELECT id FROM run WHERE thread = ?)",
-		"DELETE FROM run WHERE thread = ?",
-		"DELETE FROM message WHERE thread = ?",
-		"DELETE FROM image WHERE thread = ?",
-		"DELETE FROM thread WHERE id = ?",
-	} {
-		if _, err := v.c.Exec(text, v.id); err != nil {
-			return err
+	return revision, nil
+}
+
+// size returns about how many bytes a batch writes.
+func size(b *store.Batch) int {
+	n := 0
+	for i := range b.Put {
+		n += len(b.Put[i].Value)
+	}
+	for i := range b.Append {
+		n += len(b.Append[i].Data)
+	}
+	return n
+}
+
+// thread is a thread while a batch is applied.
+type thread struct {
+	// id is 0 for a thread that does not exist.
+	id                             int64
+	revision, remembered, repeated int64
+	// first and last are the numbers of the entries that the batch appends to each log.
+	first, last map[string]uint64
+	// empty is set when the thread has no cells and logs.
+	empty bool
+}
+
+// apply makes the changes of a batch. It checks what it can before it changes anything: the order is that of memstore.
+func (t *tx) apply(ctx context.Context, b *store.Batch) (uint64, error) {
+	var th thread
+	if _, err := t.row(ctx, []any{&th.id, &th.revision, &th.remembered, &th.repeated}, selectThread, blob(b.ID), blob(b.Thread)); err != nil {
+		return 0, err
+	}
+	if th.repeated != 0 && b.ID != "" {
+		return uint64(th.repeated), nil //nolint:gosec // revisions are positive
+	}
+	if b.Base != store.AnyRevision && number(b.Base) != th.revision {
+		return 0, fmt.Errorf("%w: it has revision %d, the batch was made for %d", store.ErrConflict, th.revision, b.Base)
+	}
+	th.empty = th.id == 0 || b.Drop
+	if err := t.checkEntries(ctx, &th, b); err != nil {
+		return 0, err
+	}
+	t.revision++
+	t.topics = append(t.topics, b.Notify...)
+	if b.Drop && th.id != 0 {
+		t.drop(ctx, th.id, b.Thread)
+	}
+	if b.Drop && len(b.Put)+len(b.Append) == 0 {
+		t.run(ctx, "DELETE FROM applied WHERE thread = ?", th.id)
+		t.run(ctx, "DELETE FROM thread WHERE id = ?", th.id)
+	} else {
+		t.putThread(ctx, &th, b)
+		t.applyCells(ctx, &th, b)
+		t.applyLogs(ctx, &th, b)
+	}
+	return uint64(t.revision), t.err //nolint:gosec // revisions are positive
+}
+
+// checkEntries reads the logs, and refuses entries whose numbers are not those that they would get.
+func (t *tx) checkEntries(ctx context.Context, th *thread, b *store.Batch) error {
+	th.first, th.last = map[string]uint64{}, map[string]uint64{}
+	for i := range b.Append {
+		e := &b.Append[i]
+		last, known := th.last[e.Log]
+		if !known && !th.empty {
+			if _, err := t.row(ctx, []any{&last}, selectLog, th.id, blob(e.Log)); err != nil {
+				return err
+			}
+		}
+		last++
+		if e.Seq != 0 && e.Seq != last {
+			return fmt.Errorf("log %.80q: %w: the next entry is %d, not %d", e.Log, store.ErrConflict, last, e.Seq)
+		}
+		if th.last[e.Log] = last; !known {
+			th.first[e.Log] = last
 		}
 	}
-	if left.Fence > 0 {
-		if err := putHead(v.c, left, false); err != nil {
-			return err
+	return nil
+}
+
+// drop deletes the cells and logs of a thread.
+func (t *tx) drop(ctx context.Context, id int64, name string) {
+	t.run(ctx, "DELETE FROM place WHERE thread = ?", blob(name))
+	t.run(ctx, "DELETE FROM cell WHERE thread = ?", id)
+	t.run(ctx, "DELETE FROM entry WHERE thread = ?", id)
+	t.run(ctx, "DELETE FROM log WHERE thread = ?", id)
+}
+
+// putThread writes the new revision, and remembers the batch.
+func (t *tx) putThread(ctx context.Context, th *thread, b *store.Batch) {
+	slot := th.remembered % store.Remembered
+	if b.ID != "" {
+		th.remembered++
+	}
+	if th.id != 0 {
+		t.run(ctx, updateThread, t.revision, th.remembered, th.id)
+	} else {
+		th.id = t.insert(ctx, insertThread, blob(b.Thread), t.revision, th.remembered)
+	}
+	if b.ID != "" {
+		t.run(ctx, putApplied, th.id, slot, blob(b.ID), t.revision)
+	}
+}
+
+func (t *tx) applyLogs(ctx context.Context, th *thread, b *store.Batch) {
+	if !th.empty {
+		for _, trim := range b.Trim {
+			t.run(ctx, trimEntries, th.id, blob(trim.Log), number(trim.Before))
 		}
 	}
-	return sum.write(v.c)
+	for log, last := range th.last {
+		t.run(ctx, putLog, th.id, blob(log), number(last))
+	}
+	for i := range b.Append {
+		e := &b.Append[i]
+		t.run(ctx, insertEntry, th.id, blob(e.Log), number(th.first[e.Log]), value(e.Data))
+		th.first[e.Log]++
+	}
 }

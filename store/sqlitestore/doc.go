@@ -1,24 +1,22 @@
-// Package sqlitestore keeps a mailbox in one SQLite file, without cgo. It is what an
-// operator starts with: one binary, one file, as many processes as there are on the machine.
+// Package sqlitestore keeps a store in one SQLite file, without cgo.
 //
-// What was acknowledged is on the disk: the file is in WAL mode with synchronous FULL. Writes that come
-// together share a flush. The file has to be on a local disk, since SQLite's locks
-// do not hold on network file systems.
+// An operator starts with it: one binary, one file, and any number of processes on the same machine. The file must be on a local disk,
+// because SQLite's locks do not hold on network file systems.
 //
-// Events of dispatches (mailbox.EventLog) are in the file, too; a process that waits for those of others looks for them some ten times a second.
+// Durability: the file is in WAL mode with synchronous=FULL. Apply returns after the flush of its transaction. Batches that are applied
+// concurrently share one transaction. Events are not flushed: a crash of the machine may lose the last ones, a crash of the process does
+// not.
 //
 // The tables are in schema/, one file for each version.
 //
 // # Concurrency
 //
-// A [Store] is safe for concurrent use, and a file for several stores, in one process or in
-// many. A store writes one group at a time, on the goroutine of whoever asks while nobody else does, or on one of its
-// own, which Close ends, and reads on other connections. Commands to runs under way go to other processes through the file. A process
-// looks for them while it carries something out. New work of other processes is found by time (mailbox.Config.Poll), since
-// a file wakes nobody.
+// A [Store] is safe for concurrent use. It has two goroutines, one that writes and one that polls for what other processes wrote while
+// there is a Watch or a waiting ReadEvents. Close ends both.
 //
 // # Errors
 //
-// mailbox.ErrExists and mailbox.ErrConflict are as the interface says. A file of another program, or of
-// a newer version of this one, is refused by [Open]. Calls after Close fail.
+// store.ErrConflict, store.ErrExists and store.ErrInvalid are as package store defines them. [ErrClosed] reports a call after Close,
+// [ErrMoved] a file that was moved, replaced or removed while it was open. Open refuses files of other programs, of older and of newer
+// versions of Mortise, and files that other users of the machine can read, and does not change them. Other errors are SQLite's.
 package sqlitestore

@@ -2,63 +2,37 @@ package sqlitestore
 
 import (
 	"context"
-	"sync"
+	"database/sql"
+	"strings"
 	"time"
 
-	"github.com/mortise-dev/mortise/mailbox"
-	"github.com/mortise-dev/mortise/store/sqlitestore/internal/engine"
+	"github.com/mortise-dev/mortise/store"
 )
-
-var _ mailbox.EventLog = (*Store)(nil)
-
-// How often to look for events of other processes, at first and when none come.
-const (
-	eventPoll     = 10 * time.Millisecond
-	eventLastPoll = 160 * time.Millisecond
-)
-
-// bell rings when this process adds events.
-type bell struct {
-	mu   sync.Mutex
-	rung chan struct{}
-}
-
-func (b *bell) wait() <-chan struct{} {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.rung == nil {
-		b.rung = make(chan struct{})
-	}
-	return b.rung
-}
-
-func (b *bell) ring() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.rung != nil {
-		close(b.rung)
-		b.rung = nil
-	}
-}
 
 const (
-	lastEvents = `SELECT first, last, fence FROM event WHERE dispatch = ? ORDER BY first DESC LIMIT 1`
-	putEvents  = `INSERT INTO event (dispatch, first, last, fence, at, data) VALUES (?, ?, ?, ?, ?, ?)`
-	cutEvents  = `DELETE FROM event WHERE dispatch = ? AND first < ? AND last < ?`
-	// Batches do not overlap: the one before the first that begins later may have it.
-	readEvents = `SELECT first, last, fence, at, data FROM event WHERE dispatch = ? AND last > ?
-		AND first >= coalesce((SELECT max(first) FROM event WHERE dispatch = ? AND first <= ?), 0) ORDER BY first LIMIT ?`
+	lastEvent    = "SELECT first, last, fence FROM event WHERE stream = ? ORDER BY last DESC LIMIT 1"
+	insertEvent  = "INSERT INTO event (stream, first, last, fence, at, data) VALUES (?, ?, ?, ?, ?, ?)"
+	trimEvents   = "DELETE FROM event WHERE stream = ? AND last < ?"
+	selectEvents = "SELECT first, last, fence, at, data FROM event WHERE stream = ? AND last > ? ORDER BY last LIMIT ?"
+	purgeEvents  = "DELETE FROM event WHERE (stream, last) IN (SELECT stream, last FROM event WHERE at < ? ORDER BY at LIMIT ?)"
+
+	// purgeBatch is how many batches of events are deleted in one transaction, so that other writers do not wait for long.
+	purgeBatch = 1000
 )
 
-// AppendEvents implements mailbox.EventLog. It waits for no flush: a crash of the machine may lose the last ones.
-func (s *Store) AppendEvents(ctx context.Context, list ...mailbox.EventBatch) (refused []string, err error) {
+// AppendEvents implements store.Events. It does not wait for a flush.
+func (s *Store) AppendEvents(ctx context.Context, list ...store.EventBatch) (refused []string, err error) {
 	if len(list) == 0 {
-		return nil, nil
+		return nil, context.Cause(ctx)
 	}
-	err = s.file.WriteSoft(ctx, func(c *engine.Conn) error {
-		refused = nil // it may run again
+	n := 0
+	for i := range list {
+		n += len(list[i].Data)
+	}
+	err = s.writer.write(ctx, &job{size: n, soft: true, do: func(ctx context.Context, t *tx) error {
+		refused, t.events = nil, true
 		for i := range list {
-			no, err := appendEvents(c, &list[i])
+			no, err := t.appendEvents(ctx, &list[i])
 			if err != nil {
 				return err
 			}
@@ -67,82 +41,103 @@ func (s *Store) AppendEvents(ctx context.Context, list ...mailbox.EventBatch) (r
 			}
 		}
 		return nil
-	})
+	}})
 	if err != nil {
-		return nil, wrap("events of dispatch", list[0].Stream, err)
+		return nil, wrap("stream", list[0].Stream, err)
 	}
-	s.added.ring()
 	return refused, nil
 }
 
-func appendEvents(c *engine.Conn, b *mailbox.EventBatch) (refused bool, err error) {
-	var last mailbox.EventBatch
-	err = c.Query(func(r *engine.Row) { last.First, last.Last, last.Fence = r.Uint(), r.Uint(), r.Uint() }, lastEvents, b.Stream)
-	if err != nil {
+func (t *tx) appendEvents(ctx context.Context, b *store.EventBatch) (refused bool, err error) {
+	var last store.EventBatch
+	if _, err := t.row(ctx, []any{&last.First, &last.Last, &last.Fence}, lastEvent, blob(b.Stream)); err != nil {
 		return false, err
 	}
 	add, refused := b.Follows(last)
 	if !add {
 		return refused, nil
 	}
-	data := b.Data
-	if data == nil {
-		data = []byte{}
+	if b.Keep > 0 {
+		t.run(ctx, trimEvents, blob(b.Stream), number(b.Keep))
 	}
-	if _, err := c.Exec(putEvents, b.Stream, b.First, b.Last, b.Fence, milli(b.At), data); err != nil || b.Keep == 0 {
-		return false, err
-	}
-	_, err = c.Exec(cutEvents, b.Stream, b.Keep, b.Keep)
-	return false, err
+	t.run(ctx, insertEvent, blob(b.Stream), number(b.First), number(b.Last), number(b.Fence), b.At.UnixMicro(), value(b.Data))
+	return false, t.err
 }
 
-// ReadEvents implements mailbox.EventLog. What another process adds is found within some tens of milliseconds while
-// events come, and within some hundred when they have ceased.
-func (s *Store) ReadEvents(ctx context.Context, dispatch string, after uint64, limit int, wait time.Duration) ([]mailbox.EventBatch, error) {
-	until := time.Now().Add(wait)
-	for pause := eventPoll; ; pause = min(2*pause, eventLastPoll) {
-		rung := s.added.wait()
-		list, err := s.eventsAfter(ctx, dispatch, after, limit)
-		left := time.Until(until)
-		if err != nil || len(list) > 0 || left <= 0 {
-			return list, wrap("events of dispatch", dispatch, err)
+// ReadEvents implements store.Events. Batches of other processes are found by polling.
+func (s *Store) ReadEvents(ctx context.Context, stream string, after uint64, limit int, wait time.Duration) ([]store.EventBatch, error) {
+	list, err := s.eventsAfter(ctx, stream, after, limit)
+	if err != nil || len(list) > 0 || wait <= 0 {
+		return list, wrap("stream", stream, err)
+	}
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	s.hub.mu.Lock()
+	s.hub.join()
+	s.hub.mu.Unlock()
+	defer func() {
+		s.hub.mu.Lock()
+		defer s.hub.mu.Unlock()
+		s.hub.watches--
+	}()
+	for {
+		s.hub.mu.Lock()
+		more, closed := s.hub.more, s.hub.closed
+		s.hub.mu.Unlock()
+		if closed {
+			return nil, wrap("stream", stream, ErrClosed)
 		}
-		timer := time.NewTimer(min(pause, left))
+		list, err := s.eventsAfter(ctx, stream, after, limit)
+		if err != nil || len(list) > 0 {
+			return list, wrap("stream", stream, err)
+		}
 		select {
-		case <-rung:
+		case <-more:
 		case <-timer.C:
-		case <-ctx.Done(): // the next look says so
+			return nil, nil
+		case <-ctx.Done(): // the next read returns the cause
 		}
-		timer.Stop()
 	}
 }
 
-func (s *Store) eventsAfter(ctx context.Context, dispatch string, after uint64, limit int) (list []mailbox.EventBatch, err error) {
-	err = s.file.Read(ctx, func(c *engine.Conn) error {
+func (s *Store) eventsAfter(ctx context.Context, stream string, after uint64, limit int) (list []store.EventBatch, err error) {
+	err = s.read(ctx, func(c *conn) error {
 		list = nil
-		return c.Query(func(r *engine.Row) {
-			list = append(list, mailbox.EventBatch{
-				Stream: dispatch, First: r.Uint(), Last: r.Uint(), Fence: r.Uint(), At: r.Time(), Data: r.Bytes(),
-			})
-		}, readEvents, dispatch, after, dispatch, after, max(limit, 0))
+		return c.rows(ctx, func(rows *sql.Rows) error {
+			b := store.EventBatch{Stream: stream}
+			var at int64
+			if err := rows.Scan(&b.First, &b.Last, &b.Fence, &at, &b.Data); err != nil {
+				return err
+			}
+			b.At = time.UnixMicro(at).UTC()
+			list = append(list, b)
+			return nil
+		}, selectEvents, blob(stream), number(after), max(limit, 0))
 	})
 	return list, err
 }
 
-// PurgeEvents implements mailbox.EventLog.
+// PurgeEvents implements store.Events.
 func (s *Store) PurgeEvents(ctx context.Context, before time.Time) error {
-	const once = 10_000 // so that nobody waits for long
-	for n := int64(once); n == once; {
-		err := s.file.Write(ctx, func(c *engine.Conn) (err error) {
-			n, err = c.Exec("DELETE FROM event WHERE (dispatch, first) IN (SELECT dispatch, first FROM event WHERE at < ? ORDER BY at LIMIT ?)", milli(before), once)
-			return err
-		})
+	for n := int64(purgeBatch); n == purgeBatch; {
+		err := s.writer.write(ctx, &job{soft: true, do: func(ctx context.Context, t *tx) error {
+			n = t.count(ctx, purgeEvents, before.UnixMicro(), purgeBatch)
+			return t.err
+		}})
 		if err != nil {
-			return wrap("purge of events before", before.String(), err)
+			return wrap("events before", before.String(), err)
 		}
 	}
 	return nil
 }
 
-// DropEvents implements mailbox.EventLog. Dropping a dispatch has done that already.
-func (*Store) DropEvents(context.Context, ...string) error { return nil }
+// DropEvents implements store.Events.
+func (s *Store) DropEvents(ctx context.Context, streams ...string) error {
+	err := s.writer.write(ctx, &job{do: func(ctx context.Context, t *tx) error {
+		for _, stream := range streams {
+			t.run(ctx, "DELETE FROM event WHERE stream = ?", blob(stream))
+		}
+		return t.err
+	}})
+	return wrap("streams", strings.Join(streams, " "), err)
+}

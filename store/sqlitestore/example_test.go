@@ -6,19 +6,11 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/mortise-dev/mortise/mailbox"
+	"github.com/mortise-dev/mortise/store"
 	"github.com/mortise-dev/mortise/store/sqlitestore"
 )
 
-// echo is a runtime that answers at once.
-type echo struct{ done chan string }
-
-func (e echo) Run(_ context.Context, j *mailbox.Job) (mailbox.Result, error) {
-	e.done <- string(j.Request.Messages[0].Data)
-	return mailbox.Result{Status: mailbox.RunDone, Termination: "natural"}, nil
-}
-
-// What was queued before the process ended is carried out by the next one.
+// What one process wrote is there for the next one.
 func ExampleOpen() {
 	ctx := context.Background()
 	dir, err := os.MkdirTemp("", "example")
@@ -27,34 +19,31 @@ func ExampleOpen() {
 		return
 	}
 	defer os.RemoveAll(dir)
-	runtime := echo{done: make(chan string, 1)}
-	process := func(work func(*mailbox.Mailbox) error) {
-		store, err := sqlitestore.Open(ctx, sqlitestore.Config{Path: filepath.Join(dir, "mailbox.db")})
+	process := func(work func(*sqlitestore.Store) error) {
+		s, err := sqlitestore.Open(ctx, sqlitestore.Config{Path: filepath.Join(dir, "mortise.db")})
 		if err != nil {
 			fmt.Println(err)
 			return
 		}
-		defer store.Close(ctx)
-		box, err := mailbox.New(ctx, mailbox.Config{Store: store, Runtime: runtime})
-		if err != nil {
-			fmt.Println(err)
-			return
-		}
-		defer box.Close(ctx)
-		if err := work(box); err != nil {
+		defer s.Close(ctx)
+		if err := work(s); err != nil {
 			fmt.Println(err)
 		}
 	}
-	process(func(box *mailbox.Mailbox) error {
-		_, err := box.SubmitBackground(ctx, mailbox.Request{Thread: "inbox", Messages: []mailbox.Input{{Data: []byte("hello")}}})
+	process(func(s *sqlitestore.Store) error {
+		_, err := s.Apply(ctx, store.Batch{
+			Thread: "conversation",
+			Put:    []store.Cell{{Kind: "state", Value: []byte("waiting"), Index: []store.IndexKey{{Name: "status", Group: "waiting"}}}},
+			Append: []store.Entry{{Log: "messages", Data: []byte("hello")}},
+		})
 		return err
 	})
-	process(func(box *mailbox.Mailbox) error {
-		if err := box.Start(ctx); err != nil {
-			return err
+	process(func(s *sqlitestore.Store) error {
+		list, err := s.Scan(ctx, store.Scan{Index: "status", Group: "waiting", Limit: 10, Values: true})
+		for _, ref := range list {
+			fmt.Printf("%s: %s\n", ref.Thread, ref.Value)
 		}
-		fmt.Println("ran", <-runtime.done)
-		return nil
+		return err
 	})
-	// Output: ran hello
+	// Output: conversation: waiting
 }

@@ -1,52 +1,44 @@
 package sqlitestore_test
 
 import (
-	"context"
-	"database/sql"
 	"errors"
 	"io/fs"
 	"os"
-	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/mortise-dev/mortise/store/sqlitestore"
-	"github.com/mortise-dev/mortise/store/sqlitestore/sessionstore"
 )
 
 // TestExisting holds that a program which only reads makes no file and no tables, and migrates none.
 func TestExisting(t *testing.T) {
 	t.Parallel()
-	path := filepath.Join(t.TempDir(), "mailbox.db")
+	path := fresh(t)
 	existing := sqlitestore.Config{Path: path, Existing: true}
-	if _, err := sqlitestore.Open(t.Context(), existing); !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), path) {
-		t.Errorf("a file that is not there: %v", err)
+	absent := func() {
+		t.Helper()
+		refused(t, existing, path)
+		if _, err := sqlitestore.Open(t.Context(), existing); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("got %v", err)
+		}
 	}
+	absent()
 	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
 		t.Fatalf("it was made: %v", err)
 	}
-	if err := open(t, path).Close(context.WithoutCancel(t.Context())); err != nil {
-		t.Fatal(err)
+	must(t, os.WriteFile(path, nil, 0o600))
+	absent()
+	s := open(t, path)
+	_, err := s.Apply(t.Context(), put("t", "1", "value"))
+	must(t, err)
+	for range 2 { // while it is open, and when it was closed
+		reader, err := sqlitestore.Open(t.Context(), existing)
+		must(t, err)
+		if got := cells(t, reader, "t"); len(got) != 1 {
+			t.Errorf("got %+v", got)
+		}
+		must(t, reader.Close(t.Context()))
+		must(t, s.Close(t.Context()))
 	}
-	s, err := sqlitestore.Open(t.Context(), existing)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := sessionstore.New(t.Context(), s); !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), "it has no tables of session") {
-		t.Errorf("tables that are not there: %v", err)
-	}
-	if err := s.Close(context.WithoutCancel(t.Context())); err != nil {
-		t.Fatal(err)
-	}
-	db, err := sql.Open("sqlite", path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
-	if _, err := db.ExecContext(t.Context(), `UPDATE schema_version SET version = 1 WHERE name = 'mailbox'`); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := sqlitestore.Open(t.Context(), existing); err == nil || errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), "have version 1, and this program has version 3; let a program that writes open it first") {
-		t.Errorf("tables of an older program: %v", err)
-	}
+	alter(t, path, "PRAGMA user_version = 0")
+	absent()
 }

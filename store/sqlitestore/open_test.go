@@ -1,6 +1,7 @@
 package sqlitestore_test
 
 import (
+	"bytes"
 	"context"
 	"database/sql"
 	"errors"
@@ -12,11 +13,9 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/mortise-dev/mortise/internal/testskip"
-	"github.com/mortise-dev/mortise/mailbox"
-	"github.com/mortise-dev/mortise/mailbox/mailboxtest"
+	"github.com/mortise-dev/mortise/store"
 	"github.com/mortise-dev/mortise/store/sqlitestore"
 )
 
@@ -27,117 +26,139 @@ func must(t *testing.T, err error) {
 	}
 }
 
-func entry(thread, id string) mailbox.Entry {
-	return mailbox.Entry{ID: id, Thread: thread, NewRun: "run-" + id, Priority: mailbox.PriorityDefault, MaxAttempts: 5, Request: []byte(id)}
+// put is a batch that puts a cell.
+func put(thread, key, value string) store.Batch {
+	return store.Batch{Thread: thread, Base: store.AnyRevision, Put: []store.Cell{{Kind: "k", Key: key, Value: []byte(value)}}}
 }
 
-func TestStore_model(t *testing.T) {
-	t.Parallel()
-	schedules := 400
-	if testing.Short() {
-		schedules = 50
+// cells returns the cells of a thread.
+func cells(t *testing.T, s store.Store, thread string) []store.Cell {
+	t.Helper()
+	out, err := s.Read(t.Context(), thread, store.Query{Cells: []store.Range{store.All("k")}})
+	must(t, err)
+	return out.Cells
+}
+
+// alter runs statements on a file, as another program would, and leaves it private.
+func alter(t *testing.T, path string, statements ...string) {
+	t.Helper()
+	db, err := sql.Open("sqlite", "file:"+path+"?_pragma=busy_timeout(10000)")
+	must(t, err)
+	db.SetMaxOpenConns(1)
+	for _, text := range statements {
+		_, err := db.ExecContext(t.Context(), text)
+		must(t, err)
 	}
-	mailboxtest.TestModel(t, func(t *testing.T) mailbox.Store {
-		t.Helper()
-		return open(t, filepath.Join(t.TempDir(), "mailbox.db"))
-	}, schedules)
+	must(t, errors.Join(db.Close(), os.Chmod(path, 0o600)))
 }
 
-// TestStore_keeps holds that a file is found again under a name that a URL would take apart, and
-// that a closed store says so.
-func TestStore_keeps(t *testing.T) {
+// refused opens a file that must not be opened, and holds that it stays as it was.
+func refused(t *testing.T, cfg sqlitestore.Config, want ...string) {
+	t.Helper()
+	before, _ := os.ReadFile(cfg.Path)
+	s, err := sqlitestore.Open(t.Context(), cfg)
+	if err == nil {
+		_ = s.Close(t.Context())
+		t.Fatalf("%s was opened; want %q", cfg.Path, want)
+	}
+	for _, text := range want {
+		if !strings.Contains(err.Error(), text) {
+			t.Errorf("%s: %v; want %s", cfg.Path, err, text)
+		}
+	}
+	if after, _ := os.ReadFile(cfg.Path); !bytes.Equal(after, before) {
+		t.Errorf("%s was changed", cfg.Path)
+	}
+}
+
+// TestOpen_keeps holds that a file is found again under a name that a URL would take apart.
+func TestOpen_keeps(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "a b?c=d&e#f%41.db")
-	s, err := sqlitestore.Open(t.Context(), sqlitestore.Config{Path: path})
+	s := open(t, path)
+	_, err := s.Apply(t.Context(), put("t", "1", "value"))
 	must(t, err)
-	_, err = benchQueue(t, s).Enqueue(t.Context(), entry("t", "d1"))
-	must(t, err)
-	must(t, errors.Join(s.Close(t.Context()), s.Close(t.Context())))
-	if _, err := s.Load(t.Context(), "t", mailbox.Need{}); err == nil {
-		t.Error("a closed store answered")
+	must(t, s.Close(t.Context()))
+	if _, err := os.Stat(path); err != nil {
+		t.Error(err)
 	}
-	if _, err := benchQueue(t, s).Enqueue(t.Context(), entry("t", "d2")); err == nil {
-		t.Error("a closed store wrote")
-	}
-	d, found, err := benchQueue(t, open(t, path)).Dispatch(t.Context(), "d1")
-	if err != nil || !found || d.Thread != "t" {
-		t.Errorf("%+v, %t, %v", d, found, err)
+	if got := cells(t, open(t, path), "t"); len(got) != 1 || string(got[0].Value) != "value" {
+		t.Errorf("got %+v", got)
 	}
 }
 
+// TestOpen_private holds that only the owner can use the files.
 func TestOpen_private(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS == "windows" {
 		testskip.Skip(t, "modes of files mean nothing here")
 	}
 	dir := t.TempDir()
-	_, err := benchQueue(t, open(t, filepath.Join(dir, "mailbox.db"))).Enqueue(t.Context(), entry("t", "d1"))
+	_, err := open(t, filepath.Join(dir, "store.db")).Apply(t.Context(), put("t", "1", "value"))
 	must(t, err)
-	files := 0
-	err = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
-			return err
+	files, err := filepath.Glob(filepath.Join(dir, "*"))
+	must(t, err)
+	for _, path := range files {
+		if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
+			t.Errorf("%s has mode %s, %v", path, info.Mode(), err)
 		}
-		files++
-		info, err := d.Info()
-		if err == nil && info.Mode().Perm() != 0o600 {
-			t.Errorf("%s has mode %s", path, info.Mode())
-		}
-		return err
-	})
-	if err != nil || files < 2 {
-		t.Errorf("%d files, %v", files, err)
 	}
-	shared := filepath.Join(t.TempDir(), "shared.db")
+	if len(files) < 2 {
+		t.Errorf("there is no log: %q", files)
+	}
+	shared := fresh(t)
 	must(t, os.WriteFile(shared, nil, 0o600))
-	must(t, os.Chmod(shared, 0o644))
-	refused(t, shared, "use chmod 600")
+	must(t, os.Chmod(shared, 0o644)) //nolint:gosec // that is the test
+	refused(t, sqlitestore.Config{Path: shared}, shared, "use chmod 600")
 }
 
-func refused(t *testing.T, path, want string) {
-	t.Helper()
-	s, err := sqlitestore.Open(t.Context(), sqlitestore.Config{Path: path})
-	if err == nil {
-		_ = s.Close(t.Context())
+// TestOpen_link holds that a symbolic link and its target are one file with one log.
+func TestOpen_link(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS == "windows" {
+		testskip.Skip(t, "links need rights here")
 	}
-	if err == nil || !strings.Contains(err.Error(), want) {
-		t.Errorf("%s: %v; want %s", path, err, want)
-	}
-}
-
-// alter runs statements on a file, which has to be a private one.
-func alter(t *testing.T, path, statements string) {
-	t.Helper()
-	db, err := sql.Open("sqlite", "file:"+path+"?_pragma=busy_timeout(10000)")
+	path, link := fresh(t), fresh(t)
+	must(t, os.Symlink(path, link))
+	refused(t, sqlitestore.Config{Path: link}, "no such file") // it would be made with the mode of a file of nobody
+	one := open(t, path)
+	other := open(t, link)
+	_, err := one.Apply(t.Context(), put("t", "1", "x"))
 	must(t, err)
-	_, err = db.ExecContext(t.Context(), statements)
-	must(t, errors.Join(err, db.Close(), os.Chmod(path, 0o600)))
+	_, err = other.Apply(t.Context(), put("t", "2", "y"))
+	must(t, err)
+	if len(cells(t, one, "t")) != 2 || len(cells(t, other, "t")) != 2 {
+		t.Error("the link is another file")
+	}
+	if _, err := os.Stat(link + "-wal"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a log beside the link: %v", err)
+	}
 }
 
+// TestOpen_refused holds that Open refuses what is not a file of a store, and does not change it.
 func TestOpen_refused(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	refused(t, "", "Path is empty")
-	refused(t, filepath.Join(dir, "no", "folder"), "no such file")
-	refused(t, dir, "directory")
+	refused(t, sqlitestore.Config{}, "Path is empty")
+	refused(t, sqlitestore.Config{Path: filepath.Join(dir, "x"), Readers: -1}, "Readers is negative")
+	refused(t, sqlitestore.Config{Path: filepath.Join(dir, "no", "folder")}, "no such file")
+	refused(t, sqlitestore.Config{Path: dir}, "directory")
 	text := filepath.Join(dir, "text")
 	must(t, os.WriteFile(text, []byte(strings.Repeat("this is not a database. ", 100)), 0o600))
-	refused(t, text, "not a database")
+	refused(t, sqlitestore.Config{Path: text}, text, "not a database")
 	theirs := filepath.Join(dir, "theirs.db")
 	alter(t, theirs, "CREATE TABLE theirs (x); INSERT INTO theirs VALUES (1)")
-	refused(t, theirs, "another program")
-	newer := filepath.Join(dir, "newer.db")
-	must(t, open(t, newer).Close(t.Context()))
-	alter(t, newer, "UPDATE schema_version SET version = 99 WHERE name = 'mailbox'")
-	refused(t, newer, "its tables of mailbox have version 99, and this program knows 3; use a newer program")
+	refused(t, sqlitestore.Config{Path: theirs}, theirs, "another program")
+	marked := filepath.Join(dir, "marked.db")
+	alter(t, marked, "PRAGMA application_id = 7")
+	refused(t, sqlitestore.Config{Path: marked, Existing: true}, marked, "another program")
 }
 
-// TestStore_two holds that stores on one file, opened at the same moment as a new one and used at
-// once, behave like one.
-func TestStore_two(t *testing.T) {
+// TestOpen_together holds that stores which open one new file at once, and write to it, lose nothing.
+func TestOpen_together(t *testing.T) {
 	t.Parallel()
-	const stores, each = 3, 20
-	path := filepath.Join(t.TempDir(), "mailbox.db")
+	const stores, each = 4, 20
+	path := fresh(t)
 	var wg sync.WaitGroup
 	for i := range stores {
 		wg.Go(func() {
@@ -151,9 +172,8 @@ func TestStore_two(t *testing.T) {
 					t.Error(err)
 				}
 			}()
-			q := benchQueue(t, s)
 			for n := range each {
-				if _, err := q.Enqueue(t.Context(), entry(fmt.Sprint("t", n%2), fmt.Sprintf("d%d-%d", i, n))); err != nil {
+				if _, err := s.Apply(t.Context(), put(fmt.Sprint("t", n%2), fmt.Sprint(i, ".", n), "")); err != nil {
 					t.Error(err)
 				}
 			}
@@ -161,54 +181,47 @@ func TestStore_two(t *testing.T) {
 	}
 	wg.Wait()
 	s := open(t, path)
-	q := benchQueue(t, s)
 	for _, thread := range []string{"t0", "t1"} {
-		h, err := q.Head(t.Context(), thread)
-		must(t, err)
-		if h.Queued != stores*each/2 || h.Seq != stores*each/2 {
-			t.Errorf("thread %s: %d queued, seq %d", thread, h.Queued, h.Seq)
+		if n := len(cells(t, s, thread)); n != stores*each/2 {
+			t.Errorf("thread %s has %d cells", thread, n)
 		}
 	}
+	must(t, s.Health(t.Context()))
 }
 
-// TestStore_waits holds that a writer waits for another process, until its context or the store
-// ends, and that reading does not.
-func TestStore_waits(t *testing.T) {
+// TestMoved holds that nothing is acknowledged that goes to a file which no process finds any more.
+func TestMoved(t *testing.T) {
 	t.Parallel()
-	path := filepath.Join(t.TempDir(), "mailbox.db")
-	s := open(t, path)
-	q := benchQueue(t, s)
-	db, err := sql.Open("sqlite", path+"?_txlock=immediate")
-	must(t, err)
-	defer db.Close()
-	tx, err := db.BeginTx(t.Context(), nil)
-	must(t, err)
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-	defer cancel()
-	if _, err := q.Enqueue(ctx, entry("t", "d1")); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("another process holds the file: %v", err)
+	if runtime.GOOS == "windows" {
+		testskip.Skip(t, "an open file cannot be moved here")
 	}
-	if h, err := q.Head(t.Context(), "t"); err != nil || h.Seq != 0 {
-		t.Errorf("reading waits for a writer: %+v, %v", h, err)
+	for _, suffix := range []string{"", "-wal"} {
+		for _, replaced := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%q_%t", suffix, replaced), func(t *testing.T) {
+				t.Parallel()
+				path := fresh(t)
+				s := open(t, path)
+				_, err := s.Apply(t.Context(), put("t", "1", "before"))
+				must(t, err)
+				must(t, os.Rename(path+suffix, path+".aside"))
+				if replaced {
+					must(t, os.WriteFile(path+suffix, nil, 0o600))
+				}
+				for range 2 {
+					if _, err := s.Apply(t.Context(), put("t", "2", "lost")); !errors.Is(err, sqlitestore.ErrMoved) {
+						t.Errorf("apply: %v", err)
+					}
+				}
+				if err := s.Health(t.Context()); !errors.Is(err, sqlitestore.ErrMoved) {
+					t.Errorf("health: %v", err)
+				}
+				must(t, os.Rename(path+".aside", path+suffix))
+				_, err = s.Apply(t.Context(), put("t", "3", "after"))
+				must(t, err)
+				if got := cells(t, s, "t"); len(got) != 2 {
+					t.Errorf("got %+v", got)
+				}
+			})
+		}
 	}
-	done := make(chan error, 1)
-	go func() {
-		_, err := q.Enqueue(t.Context(), entry("t", "d2"))
-		done <- err
-	}()
-	must(t, tx.Rollback())
-	must(t, <-done)
-	tx, err = db.BeginTx(t.Context(), nil)
-	must(t, err)
-	go func() {
-		_, err := q.Enqueue(t.Context(), entry("t", "d3"))
-		done <- err
-	}()
-	short, end := context.WithTimeout(t.Context(), 50*time.Millisecond)
-	defer end()
-	must(t, s.Close(short))
-	if err := <-done; err == nil {
-		t.Error("written although another process held the file")
-	}
-	must(t, tx.Rollback())
 }

@@ -1,121 +1,177 @@
 package sqlitestore
 
 import (
+	"cmp"
 	"context"
-	"embed"
+	"database/sql"
 	"errors"
 	"fmt"
+	"math/rand/v2"
+	"sync"
 	"time"
 
-	"github.com/mortise-dev/mortise/mailbox"
-	"github.com/mortise-dev/mortise/store/sqlitestore/internal/engine"
+	_ "modernc.org/sqlite" // the driver
+
+	"github.com/mortise-dev/mortise/store"
 )
 
-//go:embed schema/*.sql
-var scripts embed.FS
+const defaultReaders = 4
 
 // Config opens a [Store].
 type Config struct {
-	// Path of the file. It is made when it is not there, for its owner alone; its folder
-	// must be. Required.
+	// Path of the file. Open creates a missing file, with mode 0600, but not its folder. Required.
 	Path string
-	// Readers is how many may read at once, 4 when zero. Others wait.
+	// Readers is the number of concurrent reads; 4 when zero. Others wait.
 	Readers int
-	// Existing opens only what is there: nothing is made or migrated, and a file or tables that are not there are an fs.ErrNotExist. It is
-	// for programs that read.
+	// Existing opens only a file that has tables of this version: Open creates and migrates nothing. A missing file or missing tables are
+	// an fs.ErrNotExist. It is for programs that read.
 	Existing bool
 }
 
-// Store is a mailbox.Store in a file, with mailbox.Live and mailbox.EventLog.
+// Store is a store.Store in a file, with store.Events and store.Clock. Make one with [Open]. It is safe for concurrent use, and several
+// stores may have the same file open, in one process or in many.
 type Store struct {
-	file *engine.File
-	live lines
-	// cache is the writer's.
-	cache cache
-	// added rings when this process has added events.
-	added bell
+	db     *sql.DB
+	place  *place
+	writer *writer
+	hub    *hub
+	// readers has an element for each read that may run, nil where no connection was made yet. Close closes it.
+	readers chan *conn
+	// origin marks the notices of this Store.
+	origin int64
+
+	once   sync.Once
+	closed chan struct{}
+	err    error
 }
 
 var (
-	_ mailbox.Store = (*Store)(nil)
-	_ mailbox.Clock = (*Store)(nil)
+	_ store.Store  = (*Store)(nil)
+	_ store.Events = (*Store)(nil)
+	_ store.Clock  = (*Store)(nil)
 )
 
-// Open opens the file and brings its tables to the current version.
+// Open opens the file and brings its tables to the current version. It waits for other processes until ctx is done.
 func Open(ctx context.Context, cfg Config) (*Store, error) {
-	schema, err := engine.SchemaOf("mailbox", scripts)
+	if cfg.Readers < 0 {
+		return nil, errors.New("sqlitestore: config: Readers is negative")
+	}
+	path, err := locate(cfg.Path, cfg.Existing)
 	if err != nil {
-		return nil, fmt.Errorf("sqlitestore: %w", err)
+		return nil, fmt.Errorf("sqlitestore: open: %w", err)
 	}
-	file, err := engine.Open(ctx, engine.Config{Path: cfg.Path, Readers: cfg.Readers, Existing: cfg.Existing})
+	db, err := sql.Open("sqlite", source(path))
 	if err != nil {
-		return nil, fmt.Errorf("sqlitestore: %w", err)
+		return nil, fmt.Errorf("sqlitestore: open %s: %w", path, err)
 	}
-	if err := file.Migrate(ctx, schema); err != nil {
-		return nil, fmt.Errorf("sqlitestore: %w", errors.Join(err, file.Close(ctx)))
+	s := &Store{
+		db: db, place: &place{path: path}, hub: newHub(), closed: make(chan struct{}), origin: rand.Int64(), //nolint:gosec // not a secret
+		readers: make(chan *conn, cmp.Or(cfg.Readers, defaultReaders)),
 	}
-	return &Store{file: file, live: lines{open: map[mailbox.Target]*line{}}}, nil
+	for range cap(s.readers) {
+		s.readers <- nil
+	}
+	if err := s.start(ctx, cfg.Existing); err != nil {
+		return nil, fmt.Errorf("sqlitestore: open %s: %w", path, errors.Join(err, db.Close()))
+	}
+	return s, nil
 }
 
-// File returns the file, for the other packages that have tables in it.
-func (s *Store) File() *engine.File { return s.file }
+// start checks the file and starts the goroutines.
+func (s *Store) start(ctx context.Context, existing bool) error {
+	var c *conn
+	err := retry(ctx, func() (err error) {
+		c, err = connect(ctx, s.db, "synchronous = FULL", "fullfsync = ON")
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	err = c.migrate(ctx, existing)
+	if err == nil {
+		err = retry(ctx, func() error {
+			_, err := c.row(ctx, []any{&s.hub.seen}, "SELECT coalesce(max(id), 0) FROM notice")
+			return err
+		})
+	}
+	if err == nil {
+		err = s.place.check()
+	}
+	if err != nil {
+		return errors.Join(err, c.close())
+	}
+	s.writer = newWriter(ctx, c, s)
+	s.hub.start(ctx, s.poll)
+	return nil
+}
 
-// Close waits until what was asked for is written, and closes the file. When ctx is done before, what
-// still waits for another process fails. Closing again waits again.
+// Close waits until the batches that wait are written, and closes the file. When ctx is done before, batches that wait for another process
+// fail with [ErrClosed]. A second call waits for the first one.
 func (s *Store) Close(ctx context.Context) error {
-	s.live.hangUp()
-	if err := s.file.Close(ctx); err != nil {
-		return fmt.Errorf("sqlitestore: close: %w", err)
+	s.once.Do(func() {
+		defer close(s.closed)
+		s.err = s.writer.close(ctx)
+		s.hub.close()
+		for range cap(s.readers) {
+			if c := <-s.readers; c != nil {
+				s.err = errors.Join(s.err, c.close())
+			}
+		}
+		close(s.readers)
+		s.err = errors.Join(s.err, s.db.Close())
+	})
+	<-s.closed
+	if s.err != nil {
+		return fmt.Errorf("sqlitestore: close %s: %w", s.place.path, s.err)
 	}
 	return nil
 }
 
-// Update implements mailbox.Store.
-func (s *Store) Update(ctx context.Context, thread string, need mailbox.Need, decide func(mailbox.State) (mailbox.Change, error)) error {
-	err := s.file.Write(ctx, func(c *engine.Conn) error {
-		v := newView(c, thread)
-		v.cache = s.cache.at(c.Epoch())
-		state, err := v.load(need)
-		if err != nil {
+// Health reports whether the file can be read and is where it was opened.
+func (s *Store) Health(ctx context.Context) error {
+	err := s.read(ctx, func(c *conn) error {
+		if err := s.place.check(); err != nil {
 			return err
 		}
-		change, err := decide(state)
-		if err != nil || change.Head == nil {
-			return err
-		}
-		return v.apply(change)
-	})
-	return wrap("thread", thread, err)
-}
-
-// Load implements mailbox.Store.
-func (s *Store) Load(ctx context.Context, thread string, need mailbox.Need) (state mailbox.State, err error) {
-	err = s.file.Read(ctx, func(c *engine.Conn) (err error) {
-		state, err = newView(c, thread).load(need)
+		_, err := c.counter(ctx)
 		return err
 	})
-	return state, wrap("thread", thread, err)
+	return wrap("file", s.place.path, err)
 }
 
-// Time implements mailbox.Clock: all processes that share the file are on one machine, and this is its clock.
+// Time implements store.Clock: the processes that share the file are on one machine, and this is its clock.
 func (*Store) Time(context.Context) (time.Time, error) { return time.Now(), nil }
 
-// Find implements mailbox.Store.
-func (s *Store) Find(ctx context.Context, kind mailbox.Kind, id string) (thread string, found bool, err error) {
-	text := "SELECT thread FROM dispatch WHERE id = ?"
-	if kind == mailbox.KindRun {
-		text = "SELECT thread FROM run WHERE id = ?"
+// read calls do with a connection that only reads. Do may be called several times.
+func (s *Store) read(ctx context.Context, do func(*conn) error) error {
+	if err := context.Cause(ctx); err != nil {
+		return err
 	}
-	err = s.file.Read(ctx, func(c *engine.Conn) error {
-		found = false
-		return c.Query(func(r *engine.Row) { thread, found = r.Text(), true }, text, id)
+	var c *conn
+	var open bool
+	select {
+	case c, open = <-s.readers:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	if !open {
+		return ErrClosed
+	}
+	defer func() { s.readers <- c }()
+	return retry(ctx, func() (err error) {
+		if c == nil {
+			if c, err = s.reader(ctx); err != nil {
+				return err
+			}
+		}
+		return do(c)
 	})
-	return thread, found, wrap(string(kind), id, err)
 }
 
-func wrap(what, id string, err error) error {
-	if err == nil {
-		return nil
+// reader opens a connection that only reads.
+func (s *Store) reader(ctx context.Context) (*conn, error) {
+	if err := s.place.check(); err != nil {
+		return nil, err
 	}
-	return fmt.Errorf("sqlitestore: %s %.80q: %w", what, id, err)
+	return connect(ctx, s.db, "query_only = ON")
 }

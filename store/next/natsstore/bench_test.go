@@ -1,0 +1,57 @@
+package natsstore_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+
+	"github.com/mortise-dev/mortise/store"
+	"github.com/mortise-dev/mortise/store/next/natsstore"
+)
+
+// BenchmarkApply puts a cell and appends an entry, on a server that writes to the disk before it acknowledges; with a unique place also takes
+// a new one each time.
+func BenchmarkApply(b *testing.B) {
+	srv, err := server.NewServer(&server.Options{
+		Host: "127.0.0.1", Port: server.RANDOM_PORT, JetStream: true, StoreDir: b.TempDir(), NoSigs: true, NoLog: true, SyncAlways: true,
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	srv.Start()
+	defer srv.WaitForShutdown()
+	defer srv.Shutdown()
+	if !srv.ReadyForConnections(20 * time.Second) {
+		b.Fatal("the server did not start")
+	}
+	s, err := natsstore.Open(b.Context(), natsstore.Config{URL: srv.ClientURL(), Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer func() { _ = s.Close(context.Background()) }() // the server ends anyway
+	for _, unique := range []bool{false, true} {
+		b.Run(fmt.Sprintf("unique=%t", unique), func(b *testing.B) {
+			for i := 0; b.Loop(); i++ {
+				c := store.Cell{Kind: "a", Value: make([]byte, 500)}
+				if unique {
+					c.Index = []store.IndexKey{{Name: "u", Key: fmt.Sprint(i), Unique: true}}
+				}
+				_, err := s.Apply(b.Context(), store.Batch{Thread: "t", Base: store.AnyRevision, Put: []store.Cell{c}, Append: []store.Entry{{Log: "l", Data: make([]byte, 200)}}})
+				if err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+	b.Run("read", func(b *testing.B) {
+		for b.Loop() {
+			if _, err := s.Read(b.Context(), "t", store.Query{Cells: []store.Range{store.All("a")}}); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}

@@ -1,0 +1,171 @@
+package natsstore_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+
+	"github.com/mortise-dev/mortise/store"
+	"github.com/mortise-dev/mortise/store/next/natsstore"
+	"github.com/mortise-dev/mortise/store/storetest"
+)
+
+const nodes = 3
+
+type cluster struct {
+	url     string
+	servers []*server.Server
+}
+
+// newCluster starts three servers and ends them with the test.
+func newCluster(t *testing.T) *cluster {
+	t.Helper()
+	c := &cluster{}
+	var ports []int
+	var held []net.Listener
+	for range 2 * nodes {
+		l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		ports, held = append(ports, portOf(t, l.Addr().String())), append(held, l)
+	}
+	for _, l := range held { // all at once: the ports must differ
+		_ = l.Close()
+	}
+	var urls []string
+	var routes []*url.URL
+	for i := range nodes {
+		routes = append(routes, &url.URL{Scheme: "nats", Host: fmt.Sprintf("127.0.0.1:%d", ports[nodes+i])})
+		urls = append(urls, fmt.Sprintf("nats://127.0.0.1:%d", ports[i]))
+	}
+	c.url = strings.Join(urls, ",")
+	c.servers = make([]*server.Server, nodes)
+	return c.start(t, ports, routes)
+}
+
+func (c *cluster) start(t *testing.T, ports []int, routes []*url.URL) *cluster {
+	t.Helper()
+	t.Cleanup(func() {
+		for _, s := range c.servers {
+			if s != nil {
+				s.Shutdown()
+				s.WaitForShutdown()
+			}
+		}
+	})
+	for i := range nodes {
+		s, err := server.NewServer(&server.Options{
+			Host: "127.0.0.1", Port: ports[i], JetStream: true, StoreDir: t.TempDir(), NoSigs: true, NoLog: true, Routes: routes,
+			JetStreamMaxMemory: 64 << 20, JetStreamMaxStore: 4 << 30, ServerName: fmt.Sprint("node", i),
+			Cluster: server.ClusterOpts{Name: "test", Host: "127.0.0.1", Port: ports[nodes+i]},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.servers[i] = s
+		go s.Start()
+	}
+	for _, s := range c.servers {
+		if !s.ReadyForConnections(20 * time.Second) {
+			t.Fatal("a server did not start")
+		}
+	}
+	return c
+}
+
+func (c *cluster) replicated(cfg *natsstore.Config) {
+	cfg.Replicas, cfg.Wait, cfg.Patience = nodes, 2*time.Second, time.Minute
+}
+
+// stopLeader ends the server that leads a stream.
+func (c *cluster) stopLeader(t *testing.T, stream string) {
+	t.Helper()
+	eventually(t, "no server leads the stream", func() bool {
+		for i, s := range c.servers {
+			if s != nil && s.JetStreamIsStreamLeader(server.DEFAULT_GLOBAL_ACCOUNT, stream) {
+				s.Shutdown()
+				s.WaitForShutdown()
+				c.servers[i] = nil
+				return true
+			}
+		}
+		return false
+	})
+}
+
+// TestCluster runs the contract on three servers.
+func TestCluster(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	storetest.TestStore(t, func(t *testing.T) (one, other store.Store) {
+		t.Helper()
+		name := newStream()
+		return open(t, c.url, name, c.replicated), open(t, c.url, name, c.replicated)
+	})
+}
+
+// TestLeader ends the server that leads the stream while two processes write.
+func TestLeader(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	const writers, each = 4, 25
+	name := newStream()
+	stores := []*natsstore.Store{open(t, c.url, name, c.replicated), open(t, c.url, name, c.replicated)}
+	var wg sync.WaitGroup
+	half := make(chan struct{}, writers)
+	for w := range writers {
+		wg.Go(func() {
+			for i := range each {
+				if i == each/2 {
+					half <- struct{}{}
+				}
+				b := store.Batch{
+					Thread: fmt.Sprint("t", w%2), ID: fmt.Sprint(w, "/", i), Base: store.AnyRevision, Append: []store.Entry{{Log: "l", Data: fmt.Append(nil, w, "/", i)}},
+				}
+				if i%5 == 0 {
+					b.Put = []store.Cell{{Kind: "a", Key: b.ID, Index: []store.IndexKey{{Name: "u", Key: b.ID, Unique: true}}}}
+				}
+				if err := patiently(t.Context(), stores[w%2], b); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	for range writers {
+		<-half
+	}
+	c.stopLeader(t, name)
+	wg.Wait()
+	for _, s := range stores {
+		for _, thread := range []string{"t0", "t1"} {
+			snap, err := s.Read(t.Context(), thread, store.Query{Entries: []store.Span{{Log: "l", Limit: 1000}}})
+			seen := map[string]bool{}
+			for _, e := range snap.Entries {
+				seen[string(e.Data)] = true
+			}
+			if err != nil || len(seen) != 2*each || len(snap.Entries) != 2*each {
+				t.Errorf("thread %s has %d entries, %d of them different, want %d; %v", thread, len(snap.Entries), len(seen), 2*each, err)
+			}
+		}
+	}
+}
+
+// patiently applies a batch until the outcome is known.
+func patiently(ctx context.Context, s store.Store, b store.Batch) error {
+	for {
+		_, err := s.Apply(ctx, b)
+		if err == nil || errors.Is(err, store.ErrConflict) || errors.Is(err, store.ErrExists) || ctx.Err() != nil {
+			return err
+		}
+	}
+}

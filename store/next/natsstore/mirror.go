@@ -1,0 +1,134 @@
+package natsstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+)
+
+// mirror has the state as far as this process has received it.
+type mirror struct {
+	mu    sync.Mutex
+	state *state
+	// seen is the sequence of the latest message that was folded, moved is closed with the next one.
+	seen  uint64
+	moved chan struct{}
+	// failed is why the state cannot be trusted any more, doubt that some messages may be late.
+	failed error
+	doubt  bool
+	topics map[string]map[chan struct{}]bool
+}
+
+func newMirror(memory int) *mirror {
+	return &mirror{state: newState(memory), moved: make(chan struct{}), topics: map[string]map[chan struct{}]bool{}}
+}
+
+// errBehind is a mirror that did not receive in time what the servers have.
+var errBehind = errors.New("the operations that the servers have did not arrive in time")
+
+// await waits until a condition on the state holds, which is called with the lock, and has the consumer made again meanwhile. It fails with
+// errBehind after twice Config.Wait.
+func (s *Store) await(ctx context.Context, holds func(*state) bool) error {
+	const checks = 4
+	ticker := time.NewTicker(s.cfg.Wait / checks)
+	defer ticker.Stop()
+	m := s.mirror
+	for n := 0; ; {
+		m.mu.Lock()
+		ok, failed, moved := holds(m.state), m.failed, m.moved
+		m.mu.Unlock()
+		switch {
+		case failed != nil:
+			return failed
+		case ok:
+			return nil
+		}
+		select {
+		case <-moved:
+		case <-ticker.C:
+			if n++; n == 2*checks {
+				return errBehind
+			}
+			select {
+			case s.late <- struct{}{}:
+			default: // the consumer is being made again
+			}
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// view reads the state.
+func (s *Store) view(read func(*state)) error {
+	s.mirror.mu.Lock()
+	defer s.mirror.mu.Unlock()
+	if s.mirror.failed != nil {
+		return s.mirror.failed
+	}
+	read(s.mirror.state)
+	return nil
+}
+
+// fail makes all calls fail from now on.
+func (m *mirror) fail(err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.failed == nil {
+		m.failed = err
+	}
+	m.wake()
+}
+
+// wake wakes those that await. The caller holds the lock.
+func (m *mirror) wake() {
+	close(m.moved)
+	m.moved = make(chan struct{})
+}
+
+// catchUp waits until the state has the operations of all threads that were written before.
+func (s *Store) catchUp(ctx context.Context) error {
+	for ctx.Err() == nil {
+		if _, err := s.sameStream(ctx); err != nil {
+			return err
+		}
+		last, err := s.lastSeq(ctx, s.names.threads())
+		if err != nil {
+			return err
+		}
+		before := s.progress()
+		err = s.await(ctx, func(*state) bool { return s.mirror.seen >= last })
+		if err == nil {
+			return s.view(func(*state) { s.mirror.doubt = false })
+		}
+		if !errors.Is(err, errBehind) || s.progress() == before {
+			return err
+		}
+	}
+	return context.Cause(ctx)
+}
+
+func (s *Store) progress() uint64 {
+	s.mirror.mu.Lock()
+	defer s.mirror.mu.Unlock()
+	return s.mirror.seen
+}
+
+// current makes sure that the state lags by some seconds at most.
+func (s *Store) current(ctx context.Context) error {
+	if err := context.Cause(ctx); err != nil {
+		return err
+	}
+	s.mirror.mu.Lock()
+	doubt := s.mirror.doubt || !s.nc.IsConnected()
+	s.mirror.mu.Unlock()
+	if !doubt {
+		return nil
+	}
+	if err := s.catchUp(ctx); err != nil {
+		return fmt.Errorf("natsstore: stream %q: %w", s.cfg.Stream, err)
+	}
+	return nil
+}

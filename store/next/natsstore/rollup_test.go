@@ -1,0 +1,158 @@
+package natsstore_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/mortise-dev/mortise/store"
+)
+
+// streamOf is the stream of a store as an operator sees it.
+func streamOf(t *testing.T, url, name string) jetstream.Stream {
+	t.Helper()
+	nc, err := nats.Connect(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(nc.Close)
+	js, err := jetstream.New(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := js.Stream(t.Context(), name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// eventually waits until a condition holds.
+func eventually(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	for end := time.Now().Add(15 * time.Second); !holds(); {
+		if time.Now().After(end) {
+			t.Fatal(what)
+		}
+		<-time.After(5 * time.Millisecond)
+	}
+}
+
+func state(t *testing.T, s jetstream.Stream, subjects string) jetstream.StreamState {
+	t.Helper()
+	info, err := s.Info(t.Context(), jetstream.WithSubjectFilter(subjects))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return info.State
+}
+
+func describe(t *testing.T, s store.Store, thread string) string {
+	t.Helper()
+	got, err := s.Read(t.Context(), thread, store.Query{
+		Cells:   []store.Range{store.All("a"), store.All("b")},
+		Entries: []store.Span{{Log: "l", Limit: 10_000}, {Log: "m", Limit: 10_000}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprint(got)
+}
+
+func apply(t *testing.T, s store.Store, b store.Batch) uint64 {
+	t.Helper()
+	r, err := s.Apply(t.Context(), b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// TestRollUp: the messages of a thread stay few, and add up to the same for a process that comes later.
+func TestRollUp(t *testing.T) {
+	t.Parallel()
+	url := serve(t).ClientURL()
+	name := newStream()
+	one, other := open(t, url, name), open(t, url, name)
+	operator := streamOf(t, url, name)
+	data := strings.Repeat("x", 5000) // entries that are not kept in memory
+	var last uint64
+	for i := range 700 {
+		b := store.Batch{Thread: "t", ID: fmt.Sprint(i), Base: store.AnyRevision, Put: []store.Cell{
+			{Kind: "a", Key: fmt.Sprint(i % 7), Value: fmt.Appendf(nil, "%d %s", i, data[:100]), Index: []store.IndexKey{{Name: "u", Key: fmt.Sprint(i % 7), Unique: true}}},
+		}}
+		switch {
+		case i%50 == 0:
+			b.Append = []store.Entry{{Log: "l", Data: fmt.Append(nil, i, data)}}
+		case i%10 == 0:
+			b.Append = []store.Entry{{Log: "m", Data: fmt.Append(nil, i)}}
+		case i == 321:
+			b.Trim = []store.Trim{{Log: "m", Before: 20}, {Log: "l", Before: 3}}
+		}
+		s := one
+		if i%100 > 90 {
+			s = other
+		}
+		last = apply(t, s, b)
+	}
+	eventually(t, "the log of the thread stays long", func() bool {
+		st := state(t, operator, name+".>")
+		return st.Msgs < 200 && st.Bytes < 256<<10
+	})
+	want := describe(t, one, "t")
+	again := open(t, url, name)
+	if got := describe(t, other, "t"); got != want {
+		t.Errorf("the other process has %.300s, want %.300s", got, want)
+	}
+	if got := describe(t, again, "t"); got != want {
+		t.Errorf("opened again it has %.300s, want %.300s", got, want)
+	}
+	for _, s := range []store.Store{other, again} {
+		if r := apply(t, s, store.Batch{Thread: "t", ID: "699", Base: store.AnyRevision}); r != last {
+			t.Errorf("the last batch has revision %d, and %d at first", r, last)
+		}
+	}
+	list, err := again.Scan(t.Context(), store.Scan{Index: "u", Limit: 100})
+	if err != nil || len(list) != 7 {
+		t.Errorf("the index has %d cells, %v", len(list), err)
+	}
+}
+
+// TestDropLeavesNothing: of a dropped thread a tombstone is left, and nothing of its places and entries.
+func TestDropLeavesNothing(t *testing.T) {
+	t.Parallel()
+	url := serve(t).ClientURL()
+	name := newStream()
+	s := open(t, url, name)
+	operator := streamOf(t, url, name)
+	value := make([]byte, 100<<10)
+	for i := range 20 {
+		apply(t, s, store.Batch{Thread: "t", Base: store.AnyRevision, Append: []store.Entry{{Log: "l", Data: fmt.Append(nil, i)}}, Put: []store.Cell{
+			{Kind: "a", Value: value, Index: []store.IndexKey{{Name: "u", Key: "k", Unique: true}}},
+		}})
+	}
+	apply(t, s, store.Batch{Thread: "t", Base: store.AnyRevision, Drop: true})
+	eventually(t, "something is left of a dropped thread", func() bool { return state(t, operator, name+".>").Msgs == 1 })
+	again := open(t, url, name)
+	if snap, err := again.Read(t.Context(), "t", store.Query{}); err != nil || snap.Revision != 0 {
+		t.Errorf("got %+v, %v", snap, err)
+	}
+	// The servers delete the tombstone some day.
+	if err := operator.Purge(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range []store.Store{s, again} {
+		r, err := s.Read(t.Context(), "t", store.Query{})
+		if err != nil || r.Revision != 0 {
+			t.Errorf("got %+v, %v", r, err)
+		}
+	}
+	first := apply(t, s, store.Batch{Thread: "t", Put: []store.Cell{{Kind: "a"}}})
+	if r := apply(t, again, store.Batch{Thread: "t", Base: first, Put: []store.Cell{{Kind: "b"}}}); r <= first {
+		t.Errorf("revision %d after %d", r, first)
+	}
+}

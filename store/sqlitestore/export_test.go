@@ -1,0 +1,66 @@
+package sqlitestore
+
+import (
+	"context"
+	"database/sql"
+	"strings"
+)
+
+// Commits returns how many transactions the writer committed.
+func (s *Store) Commits() int {
+	s.writer.mu.Lock()
+	defer s.writer.mu.Unlock()
+	return s.writer.commits
+}
+
+// Waiting returns how many jobs wait for the writer.
+func (s *Store) Waiting() int {
+	s.writer.mu.Lock()
+	defer s.writer.mu.Unlock()
+	return len(s.writer.queue)
+}
+
+// Script runs statements on the writer's connection, in a transaction.
+func (s *Store) Script(ctx context.Context, text string) error {
+	return s.writer.write(ctx, &job{do: func(ctx context.Context, t *tx) error {
+		t.wrote = true
+		return t.script(ctx, text)
+	}})
+}
+
+// KeptNotices is how many notices stay at least.
+const KeptNotices = keptNotices
+
+// Number returns the number that a query selects.
+func (s *Store) Number(ctx context.Context, text string) (n int64, err error) {
+	err = s.read(ctx, func(c *conn) error {
+		_, err := c.row(ctx, []any{&n}, text)
+		return err
+	})
+	return n, err
+}
+
+// Statements returns those that run often, by what they do.
+func Statements() map[string]string {
+	return map[string]string{
+		"thread": selectThread, "find": findThread, "log": selectLog, "trim": trimEntries, "delete cells": deleteCells + " AND key < ?",
+		"delete places": deletePlaces + " AND cell < ?", "places": selectPlaces, "delete place": deletePlace,
+		"drop places": "DELETE FROM place WHERE thread = ?",
+		"cells":       selectCells + " ORDER BY key", "entries": selectEntries, "scan": scanPlaces + scanValues + scanWhere + scanTo + scanOrder,
+		"count": countPlaces, "last event": lastEvent, "trim events": trimEvents, "events": selectEvents, "purge": purgeEvents,
+	}
+}
+
+// Plan returns how SQLite runs a statement.
+func (s *Store) Plan(ctx context.Context, text string) (plan string, err error) {
+	err = s.read(ctx, func(c *conn) error {
+		return c.rows(ctx, func(rows *sql.Rows) error {
+			var id, parent, unused int
+			var detail string
+			err := rows.Scan(&id, &parent, &unused, &detail)
+			plan += detail + "\n"
+			return err
+		}, "EXPLAIN QUERY PLAN "+text, make([]any, strings.Count(text, "?"))...)
+	})
+	return plan, err
+}
