@@ -22,6 +22,8 @@ const (
 	kindAnswer  = "answer"
 	// answerPoll is how often a sender looks for the answer without being notified, and notifies the listener again.
 	answerPoll = 500 * time.Millisecond
+	// replyTime bounds a reply.
+	replyTime = 5 * time.Second
 )
 
 // sent is a command in the store.
@@ -202,9 +204,16 @@ func (r *Records) receive(ctx context.Context, t Target, l *line) {
 				return
 			}
 		}
-		_, _ = store.ApplySurely(ctx, r.store, store.Batch{ // without an answer the sender does not rely on it
-			Thread: thread, Base: store.AnyRevision, Delete: []store.Range{store.One(kindCommand, c.Key)}, Notify: []string{thread + c.Key},
-			Put: []store.Cell{{Kind: kindAnswer, Key: c.Key, Value: fmt.Append(nil, ok)}},
-		})
+		r.reply(ctx, thread, c.Key, ok)
 	}
+}
+
+// reply answers a command, also when it has ended the listener. A sender without an answer does not rely on the command.
+func (r *Records) reply(ctx context.Context, thread, id string, ok bool) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), replyTime)
+	defer cancel()
+	_, _ = store.ApplySurely(ctx, r.store, store.Batch{
+		Thread: thread, Base: store.AnyRevision, Delete: []store.Range{store.One(kindCommand, id)}, Notify: []string{thread + id},
+		Put: []store.Cell{{Kind: kindAnswer, Key: id, Value: fmt.Append(nil, ok)}},
+	})
 }

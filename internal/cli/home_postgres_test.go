@@ -11,7 +11,7 @@ import (
 	"github.com/mortise-dev/mortise/internal/cli"
 	"github.com/mortise-dev/mortise/internal/pgtest"
 	"github.com/mortise-dev/mortise/outbox"
-	"github.com/mortise-dev/mortise/store/next/pgstore"
+	"github.com/mortise-dev/mortise/store/pgstore"
 )
 
 // postgres starts a server that asks for a password over TCP.

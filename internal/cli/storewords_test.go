@@ -8,7 +8,7 @@ import (
 
 	"github.com/mortise-dev/mortise/internal/cli"
 	"github.com/mortise-dev/mortise/store/next/natsstore"
-	"github.com/mortise-dev/mortise/store/next/pgstore"
+	"github.com/mortise-dev/mortise/store/pgstore"
 )
 
 // TestStoreWords: what stores refuse is worded with the parts of the URL, and not with fields of Go.

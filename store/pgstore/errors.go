@@ -5,93 +5,86 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"github.com/mortise-dev/mortise/mailbox"
+	"github.com/mortise-dev/mortise/store"
 )
 
-// tries is how often a statement or a transaction is begun.
-const tries = 5
-
-// SQLSTATE codes.
 const (
-	codeSerialization = "40001"
-	codeDeadlock      = "40P01"
-	codeUnique        = "23505"
-	codeNotNull       = "23502"
+	// attempts is how often a statement is begun that changed nothing.
+	attempts = 8
+	// grace is what a call has beyond Config.StatementTimeout, so that the server is the first to give up.
+	grace = time.Second
 )
 
-// errAgain is a failure before anything was written.
-var errAgain = errors.New("nothing was written")
+// read runs a statement that changes nothing, again if its connection broke.
+func (s *Store) read(ctx context.Context, what string, run func(context.Context, *pgx.Conn) error) error {
+	return s.run(ctx, what, true, run)
+}
 
-// try runs a function with a connection, again if it failed without having changed
-// anything.
-func (s *Store) try(ctx context.Context, run func(*pgx.Conn) error) error {
+// write runs a statement, again if it certainly changed nothing.
+func (s *Store) write(ctx context.Context, what string, run func(context.Context, *pgx.Conn) error) error {
+	return s.run(ctx, what, false, run)
+}
+
+func (s *Store) run(ctx context.Context, what string, harmless bool, run func(context.Context, *pgx.Conn) error) error {
 	if err := context.Cause(ctx); err != nil {
 		return err
 	}
-	var err error
-	for n := range tries {
-		if err = s.once(ctx, run); !again(err) || ctx.Err() != nil {
-			return err
-		}
-		if !pause(ctx, n) {
-			break
+	limited, cancel := s.limit(ctx)
+	defer cancel()
+	for n := 0; ; n++ {
+		broke, err := s.once(limited, run)
+		again := transient(err) || broke && harmless
+		if err == nil || !again || n+1 == attempts || !pause(limited, time.Millisecond<<n) {
+			return s.failed(limited, what, err)
 		}
 	}
-	return err
 }
 
-// read is try for what only reads.
-func (s *Store) read(ctx context.Context, run func(*pgx.Conn) error) error {
-	return s.try(ctx, func(c *pgx.Conn) error { return s.harmless(ctx, c, run(c)) })
+func (s *Store) limit(ctx context.Context) (context.Context, context.CancelFunc) {
+	limit := s.cfg.StatementTimeout + grace
+	return context.WithTimeoutCause(ctx, limit, fmt.Errorf("no answer within %v: %w", limit, context.DeadlineExceeded))
 }
 
-// harmless marks an error that came before anything was written, if the connection broke.
-func (s *Store) harmless(ctx context.Context, c *pgx.Conn, err error) error {
-	if err == nil || !c.IsClosed() || ctx.Err() != nil {
-		return err
-	}
-	return fmt.Errorf("%w: %w", errAgain, err)
-}
-
-func (s *Store) once(ctx context.Context, run func(*pgx.Conn) error) error {
+// once runs with a connection. A connection that broke lets the pool replace all: the server was stopped, most likely.
+func (s *Store) once(ctx context.Context, run func(context.Context, *pgx.Conn) error) (broke bool, err error) {
 	c, err := s.pool.Acquire(ctx)
 	if err != nil {
-		return err
+		return false, err
 	}
-	defer c.Release() // which closes a connection that broke, or is still in a transaction
-	err = run(c.Conn())
-	switch {
-	case err == nil:
-	case c.Conn().IsClosed():
-		if ctx.Err() == nil {
-			s.pool.Reset() // the server went away: the others are broken, too
-			s.recent.clear()
-		}
-	case c.Conn().PgConn().TxStatus() != 'I':
-		_, rollback := c.Exec(context.WithoutCancel(ctx), `ROLLBACK`)
-		_ = rollback // the connection is closed then
+	defer c.Release()
+	err = run(ctx, c.Conn())
+	if err == nil || !c.Conn().IsClosed() || ctx.Err() != nil {
+		return false, err
 	}
-	return err
+	s.pool.Reset()
+	return true, err
 }
 
-// again says whether an error leaves everything as it was and may be gone the next time.
-func again(err error) bool {
-	if errors.Is(err, errAgain) {
+// transient reports whether an error left everything as it was and may not come again.
+func transient(err error) bool {
+	switch code(err) {
+	case "40001", "40P01": // serialization failure, deadlock
 		return true
 	}
-	var pg *pgconn.PgError
-	return errors.As(err, &pg) && (pg.Code == codeSerialization || pg.Code == codeDeadlock)
+	return err != nil && pgconn.SafeToRetry(err) && !errors.As(err, new(*pgconn.ConnectError))
 }
 
-// pause waits a little, longer each time.
-func pause(ctx context.Context, n int) bool {
-	most := int64(time.Millisecond) << n
-	timer := time.NewTimer(time.Duration(most/2 + rand.Int64N(most))) //nolint:gosec // not a secret
+func code(err error) string {
+	if pg := (*pgconn.PgError)(nil); errors.As(err, &pg) {
+		return pg.Code
+	}
+	return ""
+}
+
+// pause waits about that long.
+func pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d/2 + rand.N(d)) //nolint:gosec // not a secret
 	defer timer.Stop()
 	select {
 	case <-timer.C:
@@ -101,31 +94,49 @@ func pause(ctx context.Context, n int) bool {
 	}
 }
 
-// refusal translates what the tables refuse.
-func refusal(err error) error {
-	var pg *pgconn.PgError
-	if !errors.As(err, &pg) {
-		return err
+// failed returns an error for the caller, in one line.
+func (s *Store) failed(ctx context.Context, what string, err error) error {
+	if err == nil {
+		return nil
 	}
-	switch {
-	case pg.Code == codeUnique && pg.ConstraintName == "thread_pkey":
-		return fmt.Errorf("%w: %w", errAgain, err)
-	case pg.Code == codeUnique && pg.ConstraintName == "dispatch_dedupe":
-		return fmt.Errorf("dedupe key: %w", mailbox.ErrExists)
-	case pg.Code == codeNotNull && pg.ColumnName == "thread":
-		return fmt.Errorf("%s: %w in another thread", pg.TableName, mailbox.ErrExists)
-	case pg.Code == codeUnique && pg.ConstraintName == "dispatch_claimed":
-		return fmt.Errorf("a second claim: %w", mailbox.ErrConflict)
-	case pg.Code == codeUnique && pg.TableName == "message", pg.Code == codeNotNull && pg.TableName == "message":
-		return fmt.Errorf("message: %w: another id at its place, or its id elsewhere", mailbox.ErrConflict)
+	pg := (*pgconn.PgError)(nil)
+	if errors.As(err, &pg) && pg.Code == "23505" && pg.ConstraintName == "place_sole" {
+		return fmt.Errorf("pgstore: %s: unique index key: %w", what, store.ErrExists)
+	}
+	if cause := context.Cause(ctx); cause != nil && !errors.Is(err, cause) {
+		err = fmt.Errorf("%w: %w", cause, err)
+	}
+	if hint := s.hint(err); hint != "" {
+		err = fmt.Errorf("%w; %s", err, hint)
+	}
+	err = fmt.Errorf("pgstore: %s: %w", what, err)
+	if strings.Contains(err.Error(), "\n") {
+		return line{err}
 	}
 	return err
 }
 
-// broken wraps an error with what was being done.
-func broken(what, id string, err error) error {
-	if err == nil {
-		return nil
+// hint returns what an operator can do.
+func (s *Store) hint(err error) string {
+	switch code(err) {
+	case "42501":
+		return fmt.Sprintf("grant the role USAGE on schema %s and its sequences, and SELECT, INSERT, UPDATE and DELETE on its tables; "+
+			"to create or migrate them, CREATE on the schema, or on the database", s.cfg.Schema)
+	case "3F000", "42P01", "42883":
+		return fmt.Sprintf("is schema %s still there? Opening the store creates it", s.cfg.Schema)
+	case "53300":
+		return "raise max_connections of the server, or lower Config.Conns"
+	case "26000", "42P05":
+		return "is a pooler between? Add default_query_exec_mode=cache_describe to the URL"
 	}
-	return fmt.Errorf("pgstore: %s %.80q: %w", what, id, err)
+	return ""
 }
+
+// line is an error whose text has one line.
+type line struct{ error }
+
+func (l line) Error() string {
+	return strings.NewReplacer(":\n\t", ": ", "\n\t", "; ", "\n", "; ").Replace(strings.TrimSpace(l.error.Error()))
+}
+
+func (l line) Unwrap() error { return l.error }

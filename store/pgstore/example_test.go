@@ -5,20 +5,20 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/mortise-dev/mortise/mailbox"
+	"github.com/mortise-dev/mortise/store"
 	"github.com/mortise-dev/mortise/store/pgstore"
 )
 
-// The URL comes from the environment, so that the password is in no argument and no file of the program.
-// Without it the example only says so.
+// The URL comes from the environment, so that no argument and no file of the program has the password.
 func Example() {
 	ctx := context.Background()
-	store, err := pgstore.Open(ctx, pgstore.Config{URL: os.Getenv("MORTISE_EXAMPLE_POSTGRES"), Schema: "example"})
+	s, err := pgstore.Open(ctx, pgstore.Config{URL: os.Getenv("MORTISE_EXAMPLE_POSTGRES"), Schema: "example"})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	head, err := store.Load(ctx, "a thread", mailbox.Need{})
-	fmt.Println(head.Head.Queued, err, store.Close(ctx))
+	hello := store.Entry{Log: "messages", Data: []byte("hello")}
+	revision, err := s.Apply(ctx, store.Batch{Thread: "t", Base: store.AnyRevision, Append: []store.Entry{hello}})
+	fmt.Println(revision > 0, err, s.Close(ctx))
 	// Output: pgstore: Config.URL is empty; give a URL such as postgres://user@host/database
 }

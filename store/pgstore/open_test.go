@@ -3,16 +3,43 @@ package pgstore_test
 import (
 	"bytes"
 	"context"
+	"errors"
+	"io/fs"
 	"log/slog"
 	"net/url"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/mortise-dev/mortise/internal/testskip"
-	"github.com/mortise-dev/mortise/mailbox"
+	"github.com/mortise-dev/mortise/store"
 	"github.com/mortise-dev/mortise/store/pgstore"
 )
+
+// refuse opens a store that must not open.
+func refuse(t *testing.T, c pgstore.Config, want ...string) error {
+	t.Helper()
+	s, err := pgstore.Open(t.Context(), c)
+	if err == nil {
+		_ = s.Close(t.Context())
+		t.Fatalf("opened, want %q", want)
+	}
+	for _, text := range append([]string{"pgstore: "}, want...) {
+		if !strings.Contains(err.Error(), text) {
+			t.Errorf("got %v, want %q", err, text)
+		}
+	}
+	if strings.Contains(err.Error(), "\n") {
+		t.Errorf("the error has several lines: %v", err)
+	}
+	for _, part := range []string{"s3cr", "et@", "n0t-the"} {
+		if strings.Contains(err.Error(), part) {
+			t.Errorf("the error has a part of the password: %v", err)
+		}
+	}
+	return err
+}
 
 func TestOpen_config(t *testing.T) {
 	t.Parallel()
@@ -20,49 +47,45 @@ func TestOpen_config(t *testing.T) {
 		cfg  pgstore.Config
 		want string
 	}{
-		"no URL":          {pgstore.Config{}, "Config.URL is empty"},
-		"schema":          {pgstore.Config{URL: "postgres://x", Schema: `a"; DROP`}, "Config.Schema"},
-		"connections":     {pgstore.Config{URL: "postgres://x", Conns: -1}, "Config.Conns"},
-		"timeout":         {pgstore.Config{URL: "postgres://x", StatementTimeout: 1}, "Config.StatementTimeout"},
-		"slash":           {pgstore.Config{URL: "postgres://me:s3cr/et@host/db"}, "Config.URL"},
-		"broken escape":   {pgstore.Config{URL: "postgres://me:s3cr%zzet@host/db"}, "Config.URL"},
-		"keyword":         {pgstore.Config{URL: "host=h port=no password='s3cret'"}, "Config.URL"},
-		"unclosed":        {pgstore.Config{URL: "password='s3cret"}, "Config.URL"},
-		"nobody's socket": {pgstore.Config{URL: "postgres://me:s3cret@/db?host=/nowhere"}, "pgstore: open schema mortise"},
+		"no URL":        {pgstore.Config{}, "Config.URL is empty"},
+		"schema":        {pgstore.Config{URL: "postgres://x", Schema: `a"; DROP`}, "Config.Schema"},
+		"connections":   {pgstore.Config{URL: "postgres://x", Conns: -1}, "Config.Conns"},
+		"timeout":       {pgstore.Config{URL: "postgres://x", StatementTimeout: 1}, "Config.StatementTimeout"},
+		"slash":         {pgstore.Config{URL: "postgres://me:s3cr/et@host/db"}, "Config.URL"},
+		"broken escape": {pgstore.Config{URL: "postgres://me:s3cr%zzet@host/db"}, "Config.URL"},
+		"keyword":       {pgstore.Config{URL: "host=h port=no password='s3cret'"}, "Config.URL"},
+		"unclosed":      {pgstore.Config{URL: "password='s3cret"}, "Config.URL"},
+		"no socket":     {pgstore.Config{URL: "postgres://me:s3cret@/db?host=/nowhere"}, "open schema mortise"},
+		"no port":       {pgstore.Config{URL: "postgres://me:s3cret@127.0.0.1:1,127.0.0.1:2/db"}, "refused"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			_, err := pgstore.Open(t.Context(), c.cfg)
-			if err == nil || !strings.Contains(err.Error(), c.want) {
-				t.Fatalf("opened: %v; want %q", err, c.want)
-			}
-			if strings.Contains(err.Error(), "s3cr") || strings.Contains(err.Error(), "et@") {
-				t.Errorf("the error has a part of the password: %v", err)
-			}
+			_ = refuse(t, c.cfg, c.want)
 		})
 	}
 }
 
 func TestOpen_wrongPassword(t *testing.T) {
 	t.Parallel()
-	u, err := url.Parse(shared.URL(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := config(t)
 	if shared.Server() == nil {
 		testskip.Skip(t, "the server is not ours, and may ask for no password")
 	}
-	u.User = url.UserPassword(u.User.Username(), "n0t-the-password")
-	_, err = pgstore.Open(t.Context(), pgstore.Config{URL: u.String()})
-	if err == nil || !strings.Contains(err.Error(), "password authentication failed") {
-		t.Fatalf("opened: %v", err)
-	}
-	if strings.Contains(err.Error(), "n0t-the") {
-		t.Errorf("the error has the password: %v", err)
-	}
+	c.URL = withUser(t, c.URL, "mortise", "n0t-the-password")
+	_ = refuse(t, c, "password authentication failed")
 }
 
-func TestOpen_twiceAtOnce(t *testing.T) {
+func withUser(t *testing.T, address, name, password string) string {
+	t.Helper()
+	u, err := url.Parse(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	u.User = url.UserPassword(name, password)
+	return u.String()
+}
+
+func TestOpen_atOnce(t *testing.T) {
 	t.Parallel()
 	c := config(t)
 	var wg sync.WaitGroup
@@ -79,20 +102,42 @@ func TestOpen_twiceAtOnce(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	var versions int
-	if err := connect(t, c).QueryRow(t.Context(), `SELECT count(*) FROM `+c.Schema+`.migration`).Scan(&versions); err != nil || versions != 2 {
-		t.Errorf("%d versions were applied: %v", versions, err)
-	}
 }
 
-func TestOpen_newerSchema(t *testing.T) {
+func TestOpen_existing(t *testing.T) {
+	t.Parallel()
+	c := config(t)
+	c.Existing = true
+	if err := refuse(t, c, "has no schema "+c.Schema); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("got %v", err)
+	}
+	sql(t, c, `CREATE SCHEMA `+c.Schema)
+	if err := refuse(t, c, "schema "+c.Schema+" has no tables"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("got %v", err)
+	}
+	c.Existing = false
+	apply(t, open(t, c), "t")
+	c.Existing = true
+	s := open(t, c)
+	if out, err := s.Read(t.Context(), "t", store.Query{}); err != nil || out.Revision == 0 {
+		t.Errorf("got %+v, %v", out, err)
+	}
+	sql(t, c, `DELETE FROM `+c.Schema+`.schema_version WHERE version = 2`)
+	_ = refuse(t, c, "let a program that writes open it first")
+}
+
+func TestOpen_otherVersions(t *testing.T) {
 	t.Parallel()
 	c := config(t)
 	open(t, c)
-	exec(t, c, `INSERT INTO `+c.Schema+`.migration (version) VALUES (99)`)
-	_, err := pgstore.Open(t.Context(), c)
-	if err == nil || !strings.Contains(err.Error(), "run the newer program") {
-		t.Errorf("an older program opened a newer schema: %v", err)
+	sql(t, c, `INSERT INTO `+c.Schema+`.schema_version (version) VALUES (99)`)
+	_ = refuse(t, c, c.Schema+" has version 99", "run the newer program")
+	for _, table := range []string{"migration", "outbox_migration"} {
+		c := config(t)
+		sql(t, c, `CREATE SCHEMA `+c.Schema+`; CREATE TABLE `+c.Schema+`.`+table+` (version bigint)`)
+		_ = refuse(t, c, "an older version of Mortise wrote schema "+c.Schema, "use another schema, or drop it")
+		c.Existing = true
+		_ = refuse(t, c, "an older version of Mortise wrote schema "+c.Schema)
 	}
 }
 
@@ -100,51 +145,40 @@ func TestOpen_newerSchema(t *testing.T) {
 func TestOpen_wholeMigration(t *testing.T) {
 	t.Parallel()
 	c := config(t)
-	exec(t, c, `CREATE SCHEMA `+c.Schema)
-	exec(t, c, `CREATE TABLE `+c.Schema+`.message (mine int)`)
-	if _, err := pgstore.Open(t.Context(), c); err == nil || !strings.Contains(err.Error(), "migration 0001.sql") {
-		t.Fatalf("opened over a table of somebody else: %v", err)
-	}
-	var tables int
-	if err := connect(t, c).QueryRow(t.Context(), `SELECT count(*) FROM pg_tables WHERE schemaname = $1`, c.Schema).Scan(&tables); err != nil || tables != 1 {
-		t.Errorf("%d tables are left: %v", tables, err)
-	}
-	exec(t, c, `DROP TABLE `+c.Schema+`.message`)
-	open(t, c)
+	sql(t, c, `CREATE SCHEMA `+c.Schema+`; CREATE TABLE `+c.Schema+`.event (mine int)`)
+	_ = refuse(t, c, "migration 0001", "already exists")
+	sql(t, c, `DROP TABLE `+c.Schema+`.event`)
+	apply(t, open(t, c), "t")
 }
 
-// A role that may not make schemas uses one that was made for it, and two schemas know nothing of
-// each other.
-func TestOpen_schemas(t *testing.T) {
+// TestOpen_privileges holds that a role needs no more than the documentation of the package lists, and gets a hint if it has less.
+func TestOpen_privileges(t *testing.T) {
 	t.Parallel()
-	a, b := config(t), config(t)
-	admin := a
-	exec(t, a, `CREATE ROLE role_`+a.Schema+` LOGIN PASSWORD 'p'`)
-	exec(t, a, `CREATE SCHEMA `+a.Schema+` AUTHORIZATION role_`+a.Schema)
-	t.Cleanup(func() {
-		exec(t, admin, `DROP OWNED BY role_`+a.Schema+` CASCADE`)
-		exec(t, admin, `DROP ROLE role_`+a.Schema)
-	})
-	u, err := url.Parse(a.URL)
-	if err != nil {
-		t.Fatal(err)
+	owner, admin := config(t), config(t)
+	role := "role_" + owner.Schema
+	sql(t, admin, `CREATE ROLE `+role+` LOGIN PASSWORD 'p'`)
+	t.Cleanup(func() { sql(t, admin, `DROP OWNED BY `+role+` CASCADE; DROP ROLE `+role) })
+	c := owner
+	c.URL = withUser(t, c.URL, role, "p")
+	_ = refuse(t, c, "permission denied for database", "CREATE on the schema, or on the database")
+	open(t, owner)
+	_ = refuse(t, c, "permission denied for schema", "grant the role USAGE on schema "+c.Schema)
+	sql(t, owner, `GRANT USAGE ON SCHEMA `+c.Schema+` TO `+role)
+	_ = refuse(t, c, "permission denied for table", "grant the role USAGE on schema "+c.Schema)
+	sql(t, owner, `GRANT SELECT ON ALL TABLES IN SCHEMA `+c.Schema+` TO `+role)
+	s := open(t, c)
+	if _, err := s.Read(t.Context(), "t", store.Query{}); err != nil {
+		t.Error(err)
 	}
-	u.User = url.UserPassword("role_"+a.Schema, "p")
-	a.URL = u.String()
-	first, second := newQueue(t, open(t, a)), newQueue(t, open(t, b))
-	if err := cycle(t.Context(), first, "d1"); err != nil {
-		t.Fatal(err)
+	if _, err := s.Apply(t.Context(), put("t", 0)); err == nil || !strings.Contains(err.Error(), "INSERT, UPDATE and DELETE on its tables") {
+		t.Errorf("got %v", err)
 	}
-	if _, found, err := second.Dispatch(t.Context(), "d1"); found || err != nil {
-		t.Errorf("found in another schema: %v, %v", found, err)
-	}
-	b.URL, b.Schema = a.URL, b.Schema+"_other"
-	if _, err := pgstore.Open(t.Context(), b); err == nil || !strings.Contains(err.Error(), "let the role make schemas") {
-		t.Errorf("opened without a right: %v", err)
-	}
+	sql(t, owner, `GRANT INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA `+c.Schema+` TO `+role)
+	sql(t, owner, `GRANT USAGE ON ALL SEQUENCES IN SCHEMA `+c.Schema+` TO `+role)
+	apply(t, s, "t")
 }
 
-// The shared server does not flush. That is told, and nothing of the URL is.
+// The shared server does not flush. The log has that, and nothing of the URL.
 func TestOpen_warns(t *testing.T) {
 	t.Parallel()
 	c := config(t)
@@ -153,15 +187,11 @@ func TestOpen_warns(t *testing.T) {
 	}
 	var log bytes.Buffer
 	c.Logger = slog.New(slog.NewTextHandler(&log, nil))
-	s := open(t, c)
-	if err := s.Close(t.Context()); err != nil {
+	if err := open(t, c).Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(log.String(), "pgstore_server_not_durable setting=fsync") {
+	if !strings.Contains(log.String(), "pgstore_server_not_durable fsync=off") || strings.Contains(log.String(), shared.Server().Password()) {
 		t.Errorf("log: %s", log.String())
-	}
-	if strings.Contains(log.String(), shared.Server().Password()) {
-		t.Error("the log has the password")
 	}
 }
 
@@ -169,7 +199,8 @@ func TestClose(t *testing.T) {
 	t.Parallel()
 	c := config(t)
 	s := open(t, c)
-	stop, err := s.Listen(t.Context(), mailbox.Target{Thread: "t"}, func(context.Context, mailbox.Command) bool { return true })
+	ctx, cancel := context.WithCancel(t.Context())
+	w, err := s.Watch(ctx, "topic")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -178,12 +209,21 @@ func TestClose(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	stop()
-	if _, err := s.Load(t.Context(), "t", mailbox.Need{}); err == nil {
+	if _, err := s.Read(t.Context(), "t", store.Query{}); err == nil || !strings.HasPrefix(err.Error(), "pgstore: ") {
+		t.Errorf("a closed store answers: %v", err)
+	}
+	if _, err := s.Apply(t.Context(), put("t", 0)); err == nil {
 		t.Error("a closed store answers")
 	}
-	other := open(t, c)
-	if ok, err := other.Deliver(t.Context(), mailbox.Target{Thread: "t"}, mailbox.Command{Kind: mailbox.CommandCancel}); ok || err != nil {
-		t.Errorf("delivered to a store that is closed: %v, %v", ok, err)
+	cancel()
+	for range w {
+	}
+}
+
+func TestTime(t *testing.T) {
+	t.Parallel()
+	now, err := open(t, config(t)).Time(t.Context())
+	if d := time.Since(now).Abs(); err != nil || d > time.Minute {
+		t.Errorf("%v off: %v", d, err)
 	}
 }

@@ -6,15 +6,15 @@ import (
 	"os"
 	"sync/atomic"
 	"testing"
-	"time"
 
+	"github.com/jackc/pgx/v5"
 	"go.uber.org/goleak"
 
 	"github.com/mortise-dev/mortise/internal/pgtest"
-	"github.com/mortise-dev/mortise/mailbox"
-	"github.com/mortise-dev/mortise/mailbox/agentrun/agentruntest"
-	"github.com/mortise-dev/mortise/mailbox/mailboxtest"
+	"github.com/mortise-dev/mortise/store"
 	"github.com/mortise-dev/mortise/store/pgstore"
+	"github.com/mortise-dev/mortise/store/storetest"
+	"github.com/mortise-dev/mortise/store/viewtest"
 )
 
 var (
@@ -35,16 +35,15 @@ func (s suite) Run() int {
 }
 
 func TestMain(m *testing.M) {
-	mailboxtest.CrashChild(openName)
-	agentruntest.Child(openSchema)
+	viewtest.Child(openNamed)
 	goleak.VerifyTestMain(suite{m})
 }
 
-// config is that of a new schema, which goes when the test ends.
+// config has a new schema, which the end of the test drops.
 func config(tb testing.TB) pgstore.Config {
 	tb.Helper()
 	c := pgstore.Config{URL: shared.URL(tb), Schema: fmt.Sprintf("test_%d_%d", os.Getpid(), schemas.Add(1)), Conns: 4}
-	tb.Cleanup(func() { exec(tb, c, `DROP SCHEMA IF EXISTS `+c.Schema+` CASCADE`) })
+	tb.Cleanup(func() { sql(tb, c, `DROP SCHEMA IF EXISTS `+c.Schema+` CASCADE`) })
 	return c
 }
 
@@ -62,73 +61,50 @@ func open(tb testing.TB, c pgstore.Config) *pgstore.Store {
 	return s
 }
 
-func TestStore(t *testing.T) {
-	t.Parallel()
-	mailboxtest.TestStore(t, func(t *testing.T) mailbox.Store {
-		t.Helper()
-		return open(t, config(t))
-	})
-}
-
-// TestStore_events holds that events cross from one pool to another.
-func TestStore_events(t *testing.T) {
-	t.Parallel()
-	mailboxtest.TestEvents(t, func(t *testing.T) (one, other mailbox.Store) {
-		t.Helper()
-		c := config(t)
-		return open(t, c), open(t, c)
-	})
-}
-
-// TestStore_clocks holds that leases go by the server's clock.
-func TestStore_clocks(t *testing.T) {
-	t.Parallel()
-	mailboxtest.TestClocks(t, func(t *testing.T) (one, other mailbox.Store) {
-		t.Helper()
-		c := config(t)
-		return open(t, c), open(t, c)
-	})
-}
-
-// TestStore_caps holds that processes that claim at once count the claims of one another.
-func TestStore_caps(t *testing.T) {
-	t.Parallel()
-	mailboxtest.TestCaps(t, func(t *testing.T, n int) []mailbox.Store {
-		t.Helper()
-		c := config(t)
-		c.Conns = 2
-		var list []mailbox.Store
-		for range n {
-			list = append(list, open(t, c))
-		}
-		return list
-	})
-}
-
-// TestStore_purgeEvents holds that old events are dropped, and young ones are not.
-func TestStore_purgeEvents(t *testing.T) {
-	t.Parallel()
-	s := open(t, config(t))
-	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	for i := range uint64(3) {
-		b := mailbox.EventBatch{Stream: "d", Fence: 1, First: i + 1, Last: i + 1, At: at.Add(time.Duration(i) * time.Hour), Data: []byte("x")} //nolint:gosec // few
-		if _, err := s.AppendEvents(t.Context(), b); err != nil {
-			t.Fatal(err)
-		}
+// sql runs statements on a connection of their own.
+func sql(tb testing.TB, c pgstore.Config, text string) {
+	tb.Helper()
+	ctx := context.WithoutCancel(tb.Context())
+	conn, err := pgx.Connect(ctx, c.URL)
+	if err == nil {
+		_, err = conn.Exec(ctx, text, pgx.QueryExecModeSimpleProtocol)
+		_ = conn.Close(ctx)
 	}
-	if err := s.PurgeEvents(t.Context(), at.Add(time.Hour)); err != nil {
+	if err != nil {
+		tb.Errorf("%s: %v", text, err)
+	}
+}
+
+func twice(t *testing.T) (one, other store.Store) {
+	t.Helper()
+	c := config(t)
+	return open(t, c), open(t, c)
+}
+
+func put(thread string, base uint64, cells ...store.Cell) store.Batch {
+	return store.Batch{Thread: thread, Base: base, Put: cells}
+}
+
+// apply applies a small batch.
+func apply(t *testing.T, s store.Store, thread string) {
+	t.Helper()
+	if _, err := store.ApplySurely(t.Context(), s, put(thread, store.AnyRevision, store.Cell{Kind: "a", Value: []byte("x")})); err != nil {
 		t.Fatal(err)
 	}
-	list, err := s.ReadEvents(t.Context(), "d", 0, 10, 0)
-	if err != nil || len(list) != 2 || list[0].First != 2 || !list[1].At.Equal(at.Add(2*time.Hour)) {
-		t.Errorf("left are %+v, %v", list, err)
-	}
 }
 
-func TestStore_model(t *testing.T) {
+func TestStore(t *testing.T) {
 	t.Parallel()
-	mailboxtest.TestModel(t, func(t *testing.T) mailbox.Store {
-		t.Helper()
-		return open(t, config(t))
-	}, 400)
+	storetest.TestStore(t, twice)
+}
+
+func TestEvents(t *testing.T) {
+	t.Parallel()
+	storetest.TestEvents(t, twice)
+}
+
+func TestModel(t *testing.T) {
+	t.Parallel()
+	one, other := twice(t) // the model uses names of its own in each round
+	storetest.TestModel(t, func(*testing.T) (_, _ store.Store) { return one, other }, 60)
 }

@@ -19,7 +19,7 @@ import (
 
 	"github.com/mortise-dev/mortise/store"
 	"github.com/mortise-dev/mortise/store/next/natsstore"
-	"github.com/mortise-dev/mortise/store/next/pgstore"
+	"github.com/mortise-dev/mortise/store/pgstore"
 	"github.com/mortise-dev/mortise/store/sqlitestore"
 )
 

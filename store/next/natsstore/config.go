@@ -39,8 +39,6 @@ type Config struct {
 	Memory int
 	// EventTTL is how long the servers keep events, if this process makes their stream.
 	EventTTL time.Duration
-	// Monitor has the addresses of the servers' monitoring, as in http://127.0.0.1:8222. Their sync_always is checked.
-	Monitor []string
 	// Logger receives what is wrong with the servers. Nil discards, except that slog.Default() gets the warnings of [Open] about servers that
 	// may lose what they acknowledge.
 	Logger *slog.Logger

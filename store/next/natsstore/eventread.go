@@ -12,11 +12,14 @@ import (
 	"github.com/mortise-dev/mortise/store"
 )
 
+// A reader that waits reads again so long after a message, and then ever later: a message arrives before it is stored, or not at all.
+const (
+	readSoon = 5 * time.Millisecond
+	readLate = 2 * time.Second
+)
+
 // ReadEvents implements store.Events.
 func (s *Store) ReadEvents(ctx context.Context, name string, after uint64, limit int, wait time.Duration) (list []store.EventBatch, err error) {
-	if err := context.Cause(ctx); err != nil {
-		return nil, err
-	}
 	stream, err := s.eventStream(ctx)
 	if err == nil {
 		list, err = s.batches(ctx, stream, name, after, limit)
@@ -30,15 +33,10 @@ func (s *Store) ReadEvents(ctx context.Context, name string, after uint64, limit
 	return list, nil
 }
 
-// A reader that waits reads again so long after a message, and then ever later: a message arrives before it is stored, or not at all.
-const (
-	readSoon = 5 * time.Millisecond
-	readLate = 2 * time.Second
-)
-
 // awaitBatches subscribes to the messages of a stream, and reads when there is one.
 func (s *Store) awaitBatches(ctx context.Context, stream jetstream.Stream, name string, after uint64, limit int, wait time.Duration) ([]store.EventBatch, error) {
-	sub, err := s.nc.SubscribeSync(s.names.events(name))
+	arrived := make(chan *nats.Msg, 1)
+	sub, err := s.nc.ChanSubscribe(s.names.events(name), arrived)
 	if err != nil {
 		return nil, err
 	}
@@ -46,45 +44,30 @@ func (s *Store) awaitBatches(ctx context.Context, stream jetstream.Stream, name 
 	if err := s.ask(ctx, s.nc.FlushWithContext); err != nil {
 		return nil, err
 	}
-	until, cancel := context.WithTimeout(ctx, wait)
-	defer cancel()
+	over := time.NewTimer(wait)
+	defer over.Stop()
 	for late := readSoon; ; late = min(2*late, readLate) {
 		list, err := s.batches(ctx, stream, name, after, limit)
 		if err != nil || len(list) > 0 {
 			return list, err
 		}
-		arrived, err := next(until, sub, late)
-		if arrived {
+		again := time.NewTimer(late)
+		select {
+		case <-arrived:
 			late = readSoon / 2
-		}
-		switch {
-		case ctx.Err() != nil:
-			return nil, context.Cause(ctx)
-		case until.Err() != nil:
+		case <-again.C:
+		case <-over.C:
 			return nil, nil
-		case err != nil:
-			return nil, err
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
 		}
+		again.Stop()
 	}
-}
-
-// next waits for a message, for no longer than until and late allow.
-func next(until context.Context, sub *nats.Subscription, late time.Duration) (bool, error) {
-	ctx, cancel := context.WithTimeout(until, late)
-	defer cancel()
-	_, err := sub.NextMsgWithContext(ctx)
-	switch {
-	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
-		return false, nil
-	case errors.Is(err, nats.ErrSlowConsumer): // which lost some
-		return true, nil
-	}
-	return err == nil, err
 }
 
 // batches reads what comes after a number.
 func (s *Store) batches(ctx context.Context, stream jetstream.Stream, name string, after uint64, limit int) (list []store.EventBatch, err error) {
-	last, err := s.lastBatch(ctx, stream, name)
+	last, _, err := s.lastBatch(ctx, stream, s.names.events(name))
 	if err != nil || last.Last <= after {
 		return nil, err
 	}
@@ -111,13 +94,20 @@ func (s *Store) walk(ctx context.Context, stream jetstream.Stream, subject strin
 		if err != nil {
 			return 0, err
 		}
-		b, err := batchOf("", msg)
-		if err != nil {
-			return 0, err
-		}
-		if !take(b) {
-			return msg.Sequence, nil
+		if b, err := batchOf(msg); err != nil || !take(b) {
+			return msg.Sequence, err
 		}
 		at = msg.Sequence + 1
 	}
+}
+
+// dropBatches deletes the first batches of a subject that are old.
+func (s *Store) dropBatches(ctx context.Context, stream jetstream.Stream, subject string, old func(store.EventBatch) bool) error {
+	end, err := s.walk(ctx, stream, subject, old)
+	if err != nil || end <= 1 {
+		return err
+	}
+	return s.ask(ctx, func(ctx context.Context) error {
+		return stream.Purge(ctx, jetstream.WithPurgeSubject(subject), jetstream.WithPurgeSequence(end))
+	})
 }

@@ -16,20 +16,7 @@ import (
 type events struct {
 	mu     sync.Mutex
 	stream jetstream.Stream // nil until it is needed
-	// tails are the last batches of streams, without their data, and their sequences.
-	tails map[string]tail
 }
-
-type tail struct {
-	store.EventBatch
-
-	seq uint64
-}
-
-// maxTails is how many streams a process remembers.
-const maxTails = 4096
-
-func newEvents() events { return events{tails: map[string]tail{}} }
 
 // eventRecord is the message of a batch.
 type eventRecord struct {
@@ -44,6 +31,9 @@ func (n names) events(stream string) string { return n.root + "-events." + token
 
 // eventStream opens the stream of the events, and makes it if it does not exist.
 func (s *Store) eventStream(ctx context.Context) (jetstream.Stream, error) {
+	if err := context.Cause(ctx); err != nil {
+		return nil, err
+	}
 	e := &s.events
 	e.mu.Lock()
 	stream := e.stream
@@ -65,9 +55,6 @@ func (s *Store) eventStream(ctx context.Context) (jetstream.Stream, error) {
 
 // AppendEvents implements store.Events.
 func (s *Store) AppendEvents(ctx context.Context, list ...store.EventBatch) (refused []string, err error) {
-	if err := context.Cause(ctx); err != nil {
-		return nil, err
-	}
 	stream, err := s.eventStream(ctx)
 	if err != nil {
 		return nil, err
@@ -84,18 +71,14 @@ func (s *Store) AppendEvents(ctx context.Context, list ...store.EventBatch) (ref
 	return refused, nil
 }
 
-// appendBatch adds a batch after the last one, again if another process was first.
+// appendBatch adds a batch after the last one, again if another process was first. A batch that landed without an answer is found then.
 func (s *Store) appendBatch(ctx context.Context, stream jetstream.Stream, b *store.EventBatch) (refused bool, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, s.cfg.Patience, errPatience)
 	defer cancel()
 	for n := 0; ; n++ {
 		refused, err = s.tryBatch(ctx, stream, b)
-		if err == nil {
-			return refused, nil
-		}
-		s.events.forget(b.Stream)
-		if !errors.Is(err, errStale) && !transient(err) { // a batch that landed without an answer is found
-			return false, err
+		if err == nil || !errors.Is(err, errStale) && !transient(err) {
+			return refused, err
 		}
 		if late := pause(ctx, n); late != nil {
 			return false, errors.Join(late, err)
@@ -104,17 +87,12 @@ func (s *Store) appendBatch(ctx context.Context, stream jetstream.Stream, b *sto
 }
 
 func (s *Store) tryBatch(ctx context.Context, stream jetstream.Stream, b *store.EventBatch) (refused bool, err error) {
-	last, known := s.events.tail(b.Stream)
-	if !known {
-		if last, err = s.lastBatch(ctx, stream, b.Stream); err != nil {
-			return false, err
-		}
+	subject := s.names.events(b.Stream)
+	last, seq, err := s.lastBatch(ctx, stream, subject)
+	if err != nil {
+		return false, err
 	}
-	add, refused := b.Follows(last.EventBatch)
-	if !add && known { // another process may have dropped the stream
-		s.events.forget(b.Stream)
-		return s.tryBatch(ctx, stream, b)
-	}
+	add, refused := b.Follows(last)
 	if !add {
 		return refused, nil
 	}
@@ -122,60 +100,65 @@ func (s *Store) tryBatch(ctx context.Context, stream jetstream.Stream, b *store.
 	if err != nil {
 		return false, err
 	}
-	seq, err := s.request(ctx, expecting(s.names.events(b.Stream), data, last.seq))
-	if err != nil {
+	if _, err = s.request(ctx, expecting(subject, data, seq)); err != nil || b.Keep == 0 {
 		return false, err
 	}
-	next := tail{EventBatch: *b, seq: seq}
-	next.Data = nil
-	s.events.remember(b.Stream, next)
-	if b.Keep > 0 {
-		return false, s.drop(ctx, stream, s.names.events(b.Stream), func(old store.EventBatch) bool { return old.Last < b.Keep })
-	}
-	return false, nil
+	return false, s.dropBatches(ctx, stream, subject, func(old store.EventBatch) bool { return old.Last < b.Keep })
 }
 
-func (e *events) tail(name string) (t tail, known bool) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	t, known = e.tails[name]
-	return t, known
-}
-
-func (e *events) remember(name string, t tail) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if len(e.tails) >= maxTails {
-		clear(e.tails)
-	}
-	e.tails[name] = t
-}
-
-func (e *events) forget(name string) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	delete(e.tails, name)
-}
-
-// lastBatch reads the last batch of a stream, a zero one if there is none.
-func (s *Store) lastBatch(ctx context.Context, stream jetstream.Stream, name string) (t tail, err error) {
+// lastBatch reads the last batch of a subject and its sequence, a zero one if there is none.
+func (s *Store) lastBatch(ctx context.Context, stream jetstream.Stream, subject string) (b store.EventBatch, seq uint64, err error) {
 	err = s.ask(ctx, func(ctx context.Context) error {
-		msg, err := stream.GetLastMsgForSubject(ctx, s.names.events(name))
+		msg, err := stream.GetLastMsgForSubject(ctx, subject)
 		if errors.Is(err, jetstream.ErrMsgNotFound) {
 			return nil
 		}
-		if err != nil {
-			return err
+		if err == nil {
+			seq = msg.Sequence
+			b, err = batchOf(msg)
 		}
-		t.seq = msg.Sequence
-		t.EventBatch, err = batchOf(name, msg)
 		return err
 	})
-	return t, err
+	return b, seq, err
 }
 
-func batchOf(name string, msg *jetstream.RawStreamMsg) (store.EventBatch, error) {
+func batchOf(msg *jetstream.RawStreamMsg) (store.EventBatch, error) {
 	var r eventRecord
 	err := decode(msg.Data, &r)
-	return store.EventBatch{Stream: name, Fence: r.Fence, First: r.First, Last: r.Last, At: time.Unix(0, r.At).UTC(), Data: r.Data}, err
+	return store.EventBatch{Fence: r.Fence, First: r.First, Last: r.Last, At: time.Unix(0, r.At).UTC(), Data: r.Data}, err
+}
+
+// PurgeEvents implements store.Events.
+func (s *Store) PurgeEvents(ctx context.Context, before time.Time) error {
+	stream, err := s.eventStream(ctx)
+	if err != nil {
+		return err
+	}
+	subjects, err := s.subjects(ctx, stream, s.names.eventStream()+".*")
+	for _, subject := range subjects {
+		if err == nil {
+			err = s.dropBatches(ctx, stream, subject, func(b store.EventBatch) bool { return b.At.Before(before) })
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("natsstore: purge events: %w", err)
+	}
+	return nil
+}
+
+// DropEvents implements store.Events.
+func (s *Store) DropEvents(ctx context.Context, streams ...string) error {
+	stream, err := s.eventStream(ctx)
+	if err != nil {
+		return err
+	}
+	for _, name := range streams {
+		err := s.ask(ctx, func(ctx context.Context) error {
+			return stream.Purge(ctx, jetstream.WithPurgeSubject(s.names.events(name)))
+		})
+		if err != nil {
+			return fmt.Errorf("natsstore: events of %.80q: %w", name, err)
+		}
+	}
+	return nil
 }

@@ -75,12 +75,12 @@ func (s *Store) consume(ctx context.Context) error {
 	defer list.Stop()
 	interrupt(list.Stop)
 	if consumer.CachedInfo().NumPending == 0 {
-		s.synced = now
+		s.settled(now)
 	}
 	for next := uint64(1); ; next++ {
 		msg, err := list.Next()
 		if ctx.Err() != nil {
-			return nil //nolint:nilerr // a new consumer is due, or the store is closed
+			return nil // a new consumer is due, or the store is closed
 		}
 		if err != nil {
 			return err
@@ -89,10 +89,10 @@ func (s *Store) consume(ctx context.Context) error {
 		if err != nil || meta.Sequence.Consumer != next {
 			return errors.Join(errCut, err)
 		}
-		if meta.NumPending == 0 {
-			s.synced = now
-		}
 		s.receive(base, msg, meta.Sequence.Stream)
+		if meta.NumPending == 0 {
+			s.settled(now)
+		}
 	}
 }
 

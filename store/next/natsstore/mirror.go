@@ -48,7 +48,8 @@ func (s *Store) await(ctx context.Context, holds func(*state) bool) error {
 		select {
 		case <-moved:
 		case <-ticker.C:
-			if n++; n == 2*checks {
+			n++
+			if n == 2*checks {
 				return errBehind
 			}
 			select {

@@ -19,8 +19,11 @@ func token(parts ...string) string {
 
 // subjects are those of the stream.
 func (n names) subjects() []string {
-	return []string{n.root + ".t.*", n.root + ".u.*", n.root + ".p.*", n.root + ".e.>", n.root + ".q"}
+	return append(n.parts(), n.threads(), n.quorum())
 }
+
+// parts are what operations refer to.
+func (n names) parts() []string { return []string{n.root + ".u.*", n.root + ".p.*", n.root + ".e.>"} }
 
 // threads has the operations of all threads.
 func (n names) threads() string { return n.root + ".t.*" }

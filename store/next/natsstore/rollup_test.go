@@ -12,8 +12,8 @@ import (
 	"github.com/mortise-dev/mortise/store"
 )
 
-// streamOf is the stream of a store as an operator sees it.
-func streamOf(t *testing.T, url, name string) jetstream.Stream {
+// jetstreamOf is what an operator has.
+func jetstreamOf(t *testing.T, url string) jetstream.JetStream {
 	t.Helper()
 	nc, err := nats.Connect(url)
 	if err != nil {
@@ -24,7 +24,13 @@ func streamOf(t *testing.T, url, name string) jetstream.Stream {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := js.Stream(t.Context(), name)
+	return js
+}
+
+// streamOf is the stream of a store as an operator sees it.
+func streamOf(t *testing.T, url, name string) jetstream.Stream {
+	t.Helper()
+	s, err := jetstreamOf(t, url).Stream(t.Context(), name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -137,12 +143,28 @@ func TestDropLeavesNothing(t *testing.T) {
 	}
 	apply(t, s, store.Batch{Thread: "t", Base: store.AnyRevision, Drop: true})
 	eventually(t, "something is left of a dropped thread", func() bool { return state(t, operator, name+".>").Msgs == 1 })
+	gone := ""
+	for subject := range state(t, operator, name+".>").Subjects {
+		gone = subject
+	}
 	again := open(t, url, name)
 	if snap, err := again.Read(t.Context(), "t", store.Query{}); err != nil || snap.Revision != 0 {
 		t.Errorf("got %+v, %v", snap, err)
 	}
+	// What a process left that ended before it could purge is swept.
+	left := fmt.Sprint(name, ".u.left")
+	if _, err := jetstreamOf(t, url).Publish(t.Context(), left, nil); err != nil {
+		t.Fatal(err)
+	}
+	apply(t, s, store.Batch{Thread: "v", Put: []store.Cell{{Kind: "a", Value: value, Index: []store.IndexKey{{Name: "u", Key: "k", Unique: true}}}}})
+	before := state(t, operator, name+".>").Msgs
+	s.Sweep()
+	eventually(t, "what is left is not swept", func() bool { return state(t, operator, name+".>").Msgs == before-1 })
+	if len(state(t, operator, left).Subjects) != 0 {
+		t.Error("something else was swept")
+	}
 	// The servers delete the tombstone some day.
-	if err := operator.Purge(t.Context()); err != nil {
+	if err := operator.Purge(t.Context(), jetstream.WithPurgeSubject(gone)); err != nil {
 		t.Fatal(err)
 	}
 	for _, s := range []store.Store{s, again} {

@@ -28,9 +28,10 @@ type Store struct {
 	turns  turns
 	events events
 	jobs   jobs
-	// following is done when the mirror receives nothing more. Its goroutine has synced: the server's time when nothing was missing.
-	following sync.WaitGroup
-	synced    time.Time
+	// following is done when the mirror receives nothing more. Its goroutine has synced, the server's time
+	// when nothing was missing, and sweepAt, that of the next sweep.
+	following       sync.WaitGroup
+	synced, sweepAt time.Time
 	// late receives when messages are late.
 	late chan struct{}
 }
@@ -54,7 +55,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	}
 	s := &Store{
 		cfg: cfg, id: uuid.NewString(), names: names{root: cfg.Stream}, nc: nc, mirror: newMirror(cfg.Memory),
-		turns: turns{of: map[string]*turn{}}, events: newEvents(), late: make(chan struct{}),
+		turns: turns{of: map[string]*turn{}}, late: make(chan struct{}),
 	}
 	if err := s.start(ctx); err != nil {
 		return nil, errors.Join(redact(cfg.URL, err), s.Close(ctx))
@@ -72,7 +73,8 @@ func (s *Store) start(ctx context.Context) (err error) {
 		return err
 	}
 	s.created = s.stream.CachedInfo().Created
-	s.checkServers(ctx)
+	s.cfg.warnings.WarnContext(ctx, "natsstore_sync_unknown", "stream", s.cfg.Stream,
+		"hint", "a power cut loses what was acknowledged unless the jetstream block of the servers has sync_interval: always")
 	s.following.Go(func() { s.follow(base) })
 	if err := s.catchUp(ctx); err != nil {
 		return fmt.Errorf("natsstore: stream %q: %w", s.cfg.Stream, err)

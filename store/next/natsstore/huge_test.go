@@ -1,0 +1,25 @@
+package natsstore_test
+
+import (
+	"testing"
+
+	"github.com/mortise-dev/mortise/store"
+)
+
+// TestLargest: a value of the largest size comes back.
+func TestLargest(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("64 MiB")
+	}
+	url := serve(t).ClientURL()
+	name := newStream()
+	s := open(t, url, name)
+	value := make([]byte, store.MaxValue)
+	value[0], value[store.MaxValue-1] = 1, 2
+	apply(t, s, store.Batch{Thread: "t", Put: []store.Cell{{Kind: "a", Value: value}}})
+	snap, err := open(t, url, name).Read(t.Context(), "t", store.Query{Cells: []store.Range{store.All("a")}})
+	if err != nil || len(snap.Cells) != 1 || len(snap.Cells[0].Value) != store.MaxValue || snap.Cells[0].Value[store.MaxValue-1] != 2 {
+		t.Errorf("%d cells, %v", len(snap.Cells), err)
+	}
+}

@@ -1,0 +1,40 @@
+package pgstore_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mortise-dev/mortise/store"
+	"github.com/mortise-dev/mortise/store/pgstore"
+	"github.com/mortise-dev/mortise/store/viewtest"
+)
+
+func TestViews(t *testing.T) {
+	t.Parallel()
+	viewtest.TestViews(t, twice)
+}
+
+func TestMailbox(t *testing.T) {
+	t.Parallel()
+	viewtest.TestMailbox(t, twice, 100)
+}
+
+func openNamed(ctx context.Context, name string) (store.Store, func(context.Context) error, error) {
+	schema, url, _ := strings.Cut(name, " ")
+	s, err := pgstore.Open(ctx, pgstore.Config{URL: url, Schema: schema, Conns: 4})
+	if err != nil {
+		return nil, nil, err
+	}
+	return s, s.Close, nil
+}
+
+func TestViews_killed(t *testing.T) {
+	t.Parallel()
+	viewtest.TestKilled(t, openNamed, func(t *testing.T) string {
+		t.Helper()
+		c := config(t)
+		return c.Schema + " " + c.URL
+	}, 90*time.Second)
+}

@@ -1,0 +1,28 @@
+package pgstore
+
+// statements are the calls, as SQL. The casts are for modes in which pgx does not ask the server for types.
+type statements struct{ version, apply, notify, read, scan, count, poll, appendEvents, readEvents, purgeEvents, dropEvents string }
+
+func newStatements(schema string) statements {
+	return statements{
+		version: expand(schema, `SELECT coalesce(max(version), 0) FROM @.schema_version`),
+		apply: expand(schema, `SELECT revision, outcome FROM @.apply($1::bytea, $2::bytea, $3::bigint, $4::boolean,
+			$5::bytea[], $6::bytea[], $7::bytea[], $8::bytea[], $9::bytea[], $10::bytea[], $11::integer[], $12::integer[],
+			$13::integer[], $14::bytea[], $15::bytea[], $16::bytea[], $17::bytea[], $18::boolean[],
+			$19::bytea[], $20::bigint[], $21::bytea[], $22::bigint[], $23::bigint[], $24::bytea[])`),
+		notify: expand(schema, `SELECT @.tell($1::text[])`),
+		read: expand(schema, `SELECT what, nth::bigint, cell_key, number, bytes
+			FROM @.read($1::bytea, $2::bytea[], $3::bytea[], $4::bytea[], $5::bigint[], $6::bytea[], $7::bigint[], $8::bigint[])`),
+		scan: expand(schema, `SELECT place_key, place_ref, cell_value
+			FROM @.scan($1::bytea, $2::bytea, $3::bytea, $4::bytea, $5::bigint, $6::boolean)`),
+		count: expand(schema, `SELECT (SELECT p.group_name FROM @.place p WHERE p.slot = s.slot LIMIT 1), s.n
+			FROM (SELECT slot, count(*) AS n FROM @.place WHERE slot >= $1::bytea AND slot < $2::bytea GROUP BY slot) s`),
+		poll: expand(schema, `SELECT snapshot, payloads FROM @.poll($1::text)`),
+		appendEvents: expand(schema, `SELECT @.append_events($1::bytea[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[],
+			$7::bytea[], $8::text[], $9::bigint[])`),
+		readEvents: expand(schema, `SELECT fence, first, last, at, data FROM @.event WHERE stream = $1::bytea AND last > $2::bigint
+			ORDER BY last LIMIT $3::bigint`),
+		purgeEvents: expand(schema, `DELETE FROM @.event WHERE at < $1::bigint`),
+		dropEvents:  expand(schema, `DELETE FROM @.event WHERE stream = ANY ($1::bytea[])`),
+	}
+}
