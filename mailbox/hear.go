@@ -95,7 +95,10 @@ func (m *Mailbox) answer(ctx context.Context, s Signal) (SignalEvent, time.Durat
 	if until := m.asides.until(s.Thread, now); !until.IsZero() {
 		return SignalNacked, until.Sub(now)
 	}
-	h, err := m.queue.Head(ctx, s.Thread)
+	if free, _ := m.room(); free == 0 {
+		return SignalAcked, 0 // a worker that becomes free polls the due index
+	}
+	h, err := m.recent(ctx, s.Thread)
 	if err != nil {
 		return m.failed(ctx, s, err)
 	}
@@ -111,7 +114,7 @@ func (m *Mailbox) answer(ctx context.Context, s Signal) (SignalEvent, time.Durat
 		return SignalDelayed, jitter(2 * m.cfg.NackDelay)
 	case err != nil:
 		return m.failed(ctx, s, err)
-	case claimed:
+	case claimed, m.handles(s.Thread):
 		return SignalAcked, 0
 	}
 	waits, err := m.waits(ctx, h, s)
@@ -123,6 +126,28 @@ func (m *Mailbox) answer(ctx context.Context, s Signal) (SignalEvent, time.Durat
 	default:
 		return SignalAcked, 0
 	}
+}
+
+// handles reports whether this process claims or executes a thread: what is queued then is looked at when that is over.
+func (m *Mailbox) handles(thread string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.taking[thread] != nil || m.running[thread] != nil
+}
+
+// recaller is a [Store] that knows threads without a read, as far as this process has seen them.
+type recaller interface {
+	Recall(thread string) (Head, bool)
+}
+
+// recent returns the head of a thread as this process knows it, or else reads it. It is for what the store checks again.
+func (m *Mailbox) recent(ctx context.Context, thread string) (Head, error) {
+	if r, ok := m.cfg.Store.(recaller); ok {
+		if h, known := r.Recall(thread); known {
+			return h, nil
+		}
+	}
+	return m.queue.Head(ctx, thread)
 }
 
 // failed sets the thread of a signal aside, and lets the signal come again when that is over.

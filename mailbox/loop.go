@@ -1,9 +1,11 @@
 package mailbox
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 )
 
@@ -80,34 +82,62 @@ func (m *Mailbox) round(ctx context.Context) (time.Time, error) {
 	return earliest(next, later), nil
 }
 
+// claimers is how many threads a process looks at at once: a claim is a round trip to the store, and workers wait for it.
+const claimers = 16
+
 // lookAt looks at threads that are due, most of them at most. One that fails is set aside, and the others have their turn. It
-// says whether another look would find others, and when the first one that was set aside is to be looked at again.
+// reports whether another look would find others, and when the first one that was set aside is to be looked at again.
 func (m *Mailbox) lookAt(ctx context.Context, due []Head, most int) (moved bool, later time.Time, err error) {
+	var mu sync.Mutex
+	var working sync.WaitGroup
+	free := make(chan struct{}, claimers)
+	failed := func() bool {
+		mu.Lock()
+		defer mu.Unlock()
+		return err != nil
+	}
 	for i := range due {
 		if until := m.asides.until(due[i].Thread, m.queue.now()); !until.IsZero() {
+			mu.Lock()
 			later = earliest(later, until)
+			mu.Unlock()
 			continue
 		}
 		if most == 0 {
 			break
 		}
 		most--
-		did, err := m.look(ctx, due[i])
-		switch {
-		case err == nil:
-			m.asides.well(due[i].Thread)
-			moved = moved || did
-		case errors.Is(err, errCrowded), ctx.Err() != nil:
-			return moved, later, err
-		default:
-			pause := m.setAside(ctx, due[i].Thread, err)
-			if pause == 0 {
-				return moved, later, err
-			}
-			moved, later = true, earliest(later, m.queue.now().Add(pause))
+		free <- struct{}{}
+		if failed() {
+			break
 		}
+		working.Go(func() {
+			defer func() { <-free }()
+			did, again, failure := m.lookOrAside(ctx, due[i])
+			mu.Lock()
+			defer mu.Unlock()
+			moved, later, err = moved || did, earliest(later, again), cmp.Or(err, failure)
+		})
 	}
-	return moved, later, nil
+	working.Wait()
+	return moved, later, err
+}
+
+// lookOrAside looks at a thread, and sets it aside when that fails. An error is one that concerns all threads.
+func (m *Mailbox) lookOrAside(ctx context.Context, h Head) (moved bool, again time.Time, err error) {
+	did, err := m.look(ctx, h)
+	switch {
+	case err == nil:
+		m.asides.well(h.Thread)
+		return did, time.Time{}, nil
+	case errors.Is(err, errCrowded), ctx.Err() != nil:
+		return false, time.Time{}, err
+	}
+	pause := m.setAside(ctx, h.Thread, err)
+	if pause == 0 {
+		return false, time.Time{}, err
+	}
+	return true, m.queue.now().Add(pause), nil
 }
 
 func (m *Mailbox) due(ctx context.Context, q DueQuery) (list []Head, next time.Time, err error) {

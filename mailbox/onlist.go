@@ -24,10 +24,17 @@ func (r *Records) Due(ctx context.Context, q DueQuery) (due []Head, next time.Ti
 	if q.Limit <= 0 {
 		return nil, time.Time{}, context.Cause(ctx)
 	}
-	later, next, err := r.later(ctx, q)
-	if err != nil {
-		return nil, time.Time{}, err
+	type list struct {
+		heads []Head
+		next  time.Time
+		err   error
 	}
+	first := make(chan list, 1) // at once: each is a round trip
+	go func() {
+		var l list
+		l.heads, l.next, l.err = r.later(ctx, q)
+		first <- l
+	}()
 	ready, err := r.scanHeads(ctx, store.Scan{Index: indexReady}, q.Limit, func(h Head) bool {
 		if h.DueAt.After(q.By) {
 			next = earliest(next, h.DueAt)
@@ -35,10 +42,12 @@ func (r *Records) Due(ctx context.Context, q DueQuery) (due []Head, next time.Ti
 		}
 		return !slices.Contains(q.Skip, h.Tenant)
 	})
-	if err != nil {
+	later := <-first
+	if err = cmp.Or(err, later.err); err != nil {
 		return nil, time.Time{}, err
 	}
-	due = append(ready, later...)
+	next = earliest(next, later.next)
+	due = append(ready, later.heads...)
 	slices.SortStableFunc(due, func(a, b Head) int {
 		return cmp.Or(cmp.Compare(a.Rank, b.Rank), cmp.Compare(a.Thread, b.Thread))
 	})

@@ -105,6 +105,18 @@ func (r *Records) Load(ctx context.Context, thread string, need Need) (State, er
 	return State{}, fmt.Errorf("mailbox: thread %.80q: %w %d times", thread, errMoved, updateAttempts)
 }
 
+// Recall returns the head of a thread as this process wrote or read it last.
+func (r *Records) Recall(thread string) (Head, bool) {
+	v := r.view(thread, true)
+	cells, ok := r.memory.cells(thread, v.revision, store.One(kindHead, ""))
+	if !v.started || !ok {
+		return Head{}, false
+	}
+	v.add(store.One(kindHead, ""), cells)
+	h, err := v.head()
+	return h, err == nil
+}
+
 // translated gives errors of the store the names that the mailbox has for them.
 func translated(err error) error {
 	switch {

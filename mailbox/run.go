@@ -147,7 +147,8 @@ func (x *execution) execute(ctx context.Context) Settlement {
 		return x.verdict(ctx, Result{}, err)
 	}
 	request.Thread, request.Tenant = x.hold.Thread, x.taken.Head.Tenant
-	h, err := x.box.queue.Head(ctx, x.hold.Thread)
+	// Commands of other processes since the claim reach the listener; this is for those of this process.
+	h, err := x.box.recent(ctx, x.hold.Thread)
 	switch {
 	case err != nil: // the lease tells whether the thread is ours
 	case h.Epoch > x.taken.Dispatch.Epoch:

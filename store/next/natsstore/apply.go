@@ -92,7 +92,7 @@ func (s *Store) try(ctx context.Context, p *attempt) (uint64, error) {
 	if err != nil {
 		return 0, err
 	}
-	return seq, s.await(ctx, func(st *state) bool { return st.seq(p.b.Thread) >= seq })
+	return seq, s.awaitSeq(ctx, p.b.Thread, seq)
 }
 
 // refuse returns a refusal if the state was that of the stream when it was decided, and otherwise makes it so.

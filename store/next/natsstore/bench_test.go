@@ -13,8 +13,8 @@ import (
 	"github.com/mortise-dev/mortise/store/next/natsstore"
 )
 
-// BenchmarkApply puts a cell and appends an entry, on a server that writes to the disk before it acknowledges; with a unique place also takes
-// a new one each time.
+// BenchmarkApply puts a cell and appends an entry, on a server that writes to the disk before it acknowledges; with a unique place also
+// takes a new one each time.
 func BenchmarkApply(b *testing.B) {
 	srv, err := server.NewServer(&server.Options{
 		Host: "127.0.0.1", Port: server.RANDOM_PORT, JetStream: true, StoreDir: b.TempDir(), NoSigs: true, NoLog: true, SyncAlways: true,
@@ -40,7 +40,9 @@ func BenchmarkApply(b *testing.B) {
 				if unique {
 					c.Index = []store.IndexKey{{Name: "u", Key: fmt.Sprint(i), Unique: true}}
 				}
-				_, err := s.Apply(b.Context(), store.Batch{Thread: "t", Base: store.AnyRevision, Put: []store.Cell{c}, Append: []store.Entry{{Log: "l", Data: make([]byte, 200)}}})
+				_, err := s.Apply(b.Context(), store.Batch{
+					Thread: "t", Base: store.AnyRevision, Put: []store.Cell{c}, Append: []store.Entry{{Log: "l", Data: make([]byte, 200)}},
+				})
 				if err != nil {
 					b.Fatal(err)
 				}

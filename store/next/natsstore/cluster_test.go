@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
 
 	"github.com/mortise-dev/mortise/store"
 	"github.com/mortise-dev/mortise/store/next/natsstore"
@@ -129,7 +130,8 @@ func TestLeader(t *testing.T) {
 					half <- struct{}{}
 				}
 				b := store.Batch{
-					Thread: fmt.Sprint("t", w%2), ID: fmt.Sprint(w, "/", i), Base: store.AnyRevision, Append: []store.Entry{{Log: "l", Data: fmt.Append(nil, w, "/", i)}},
+					Thread: fmt.Sprint("t", w%2), ID: fmt.Sprint(w, "/", i), Base: store.AnyRevision,
+					Append: []store.Entry{{Log: "l", Data: fmt.Append(nil, w, "/", i)}},
 				}
 				if i%5 == 0 {
 					b.Put = []store.Cell{{Kind: "a", Key: b.ID, Index: []store.IndexKey{{Name: "u", Key: b.ID, Unique: true}}}}
@@ -167,5 +169,40 @@ func patiently(ctx context.Context, s store.Store, b store.Batch) error {
 		if err == nil || errors.Is(err, store.ErrConflict) || errors.Is(err, store.ErrExists) || ctx.Err() != nil {
 			return err
 		}
+	}
+}
+
+// TestCutOff: a leader without the others answers no read, although it does not know yet that it leads no longer.
+func TestCutOff(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	name := newStream()
+	apply(t, open(t, c.url, name, c.replicated), store.Batch{Thread: "t", Put: []store.Cell{{Kind: "a"}}})
+	leader := -1
+	eventually(t, "no server leads the stream", func() bool {
+		for i, s := range c.servers {
+			if s.JetStreamIsStreamLeader(server.DEFAULT_GLOBAL_ACCOUNT, name) {
+				leader = i
+			}
+		}
+		return leader >= 0
+	})
+	s := open(t, c.servers[leader].ClientURL(), name, c.replicated, func(cfg *natsstore.Config) {
+		cfg.Wait, cfg.Patience, cfg.Options = time.Second, 2*time.Second, []nats.Option{nats.IgnoreDiscoveredServers()}
+	})
+	if _, err := s.Read(t.Context(), "t", store.Query{}); err != nil {
+		t.Fatal(err)
+	}
+	for i, other := range c.servers {
+		if i != leader {
+			other.Shutdown()
+			c.servers[i] = nil
+		}
+	}
+	if snap, err := s.Read(t.Context(), "t", store.Query{}); err == nil {
+		t.Errorf("a leader that is alone answered %+v", snap)
+	}
+	if _, err := s.Apply(t.Context(), store.Batch{Thread: "t", Base: store.AnyRevision}); err == nil {
+		t.Error("a leader that is alone acknowledged a batch")
 	}
 }

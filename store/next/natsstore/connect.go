@@ -18,7 +18,8 @@ const (
 // connect makes the connection, which reconnects until it is closed.
 func connect(cfg Config) (*nats.Conn, error) {
 	options := append([]nats.Option{
-		nats.Name("mortise " + cfg.Stream), nats.MaxReconnects(-1), nats.ReconnectWait(reconnectWait), nats.ReconnectJitter(reconnectWait, reconnectWait),
+		nats.Name("mortise " + cfg.Stream), nats.MaxReconnects(-1),
+		nats.ReconnectWait(reconnectWait), nats.ReconnectJitter(reconnectWait, reconnectWait),
 		nats.PingInterval(pingInterval), nats.MaxPingsOutstanding(2), nats.Timeout(cfg.Wait),
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
 			if err != nil {

@@ -69,7 +69,8 @@ func (t *thread) checkEntries(b *store.Batch) error {
 		e := &b.Append[i]
 		last[e.Log]++
 		if e.Seq != 0 && e.Seq != last[e.Log] {
-			return fmt.Errorf("natsstore: thread %.80q: log %.80q: %w: the next entry is %d, not %d", b.Thread, e.Log, store.ErrConflict, last[e.Log], e.Seq)
+			return fmt.Errorf("natsstore: thread %.80q: log %.80q: %w: the next entry is %d, not %d",
+				b.Thread, e.Log, store.ErrConflict, last[e.Log], e.Seq)
 		}
 	}
 	return nil

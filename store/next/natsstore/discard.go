@@ -12,8 +12,8 @@ type purge struct {
 	below   uint64
 }
 
-// discard deletes what an operation of this store made unnecessary, in the background. If that fails, it stays until the next time: messages
-// that nothing refers to do no harm. The caller holds the lock of the mirror.
+// discard deletes what an operation of this store made unnecessary, in the background. If that fails, it stays until the next time:
+// messages that nothing refers to do no harm. The caller holds the lock of the mirror.
 func (s *Store) discard(m *message, seq uint64, t *thread, old leftover) {
 	var list []purge
 	for _, p := range old.places {

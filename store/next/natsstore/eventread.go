@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -19,8 +20,13 @@ const (
 )
 
 // ReadEvents implements store.Events.
-func (s *Store) ReadEvents(ctx context.Context, name string, after uint64, limit int, wait time.Duration) (list []store.EventBatch, err error) {
+func (s *Store) ReadEvents(
+	ctx context.Context, name string, after uint64, limit int, wait time.Duration,
+) (list []store.EventBatch, err error) {
 	stream, err := s.eventStream(ctx)
+	if errors.Is(err, fs.ErrNotExist) { // Config.Existing, and no process has written events yet
+		return nil, idle(ctx, wait)
+	}
 	if err == nil {
 		list, err = s.batches(ctx, stream, name, after, limit)
 	}
@@ -33,8 +39,22 @@ func (s *Store) ReadEvents(ctx context.Context, name string, after uint64, limit
 	return list, nil
 }
 
+// idle waits.
+func idle(ctx context.Context, wait time.Duration) error {
+	over := time.NewTimer(wait)
+	defer over.Stop()
+	select {
+	case <-over.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
 // awaitBatches subscribes to the messages of a stream, and reads when there is one.
-func (s *Store) awaitBatches(ctx context.Context, stream jetstream.Stream, name string, after uint64, limit int, wait time.Duration) ([]store.EventBatch, error) {
+func (s *Store) awaitBatches(
+	ctx context.Context, stream jetstream.Stream, name string, after uint64, limit int, wait time.Duration,
+) ([]store.EventBatch, error) {
 	arrived := make(chan *nats.Msg, 1)
 	sub, err := s.nc.ChanSubscribe(s.names.events(name), arrived)
 	if err != nil {
@@ -66,7 +86,9 @@ func (s *Store) awaitBatches(ctx context.Context, stream jetstream.Stream, name 
 }
 
 // batches reads what comes after a number.
-func (s *Store) batches(ctx context.Context, stream jetstream.Stream, name string, after uint64, limit int) (list []store.EventBatch, err error) {
+func (s *Store) batches(
+	ctx context.Context, stream jetstream.Stream, name string, after uint64, limit int,
+) (list []store.EventBatch, err error) {
 	last, _, err := s.lastBatch(ctx, stream, s.names.events(name))
 	if err != nil || last.Last <= after {
 		return nil, err

@@ -28,7 +28,9 @@ func share(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	srv, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, JetStream: true, StoreDir: dir, NoSigs: true, NoLog: true})
+	srv, err := server.NewServer(&server.Options{
+		Host: "127.0.0.1", Port: server.RANDOM_PORT, JetStream: true, StoreDir: dir, NoSigs: true, NoLog: true,
+	})
 	if err != nil {
 		return err
 	}
@@ -59,11 +61,13 @@ func greet(ctx context.Context, one, other store.Store) error {
 	if err != nil {
 		return err
 	}
-	_, err = store.ApplySurely(ctx, other, store.Batch{Thread: "t", Base: first, Append: []store.Entry{{Log: "words", Data: []byte("to all")}}})
+	words := []store.Entry{{Log: "words", Data: []byte("to all")}}
+	_, err = store.ApplySurely(ctx, other, store.Batch{Thread: "t", Base: first, Append: words})
 	if err != nil {
 		return err
 	}
-	snap, err := one.Read(ctx, "t", store.Query{Cells: []store.Range{store.All("greeting")}, Entries: []store.Span{{Log: "words", Limit: 10}}})
+	q := store.Query{Cells: []store.Range{store.All("greeting")}, Entries: []store.Span{{Log: "words", Limit: 10}}}
+	snap, err := one.Read(ctx, "t", q)
 	if err != nil {
 		return err
 	}

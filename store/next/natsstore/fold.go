@@ -47,6 +47,9 @@ func (s *Store) unpack(ctx context.Context, seq uint64, data []byte) (*message, 
 		return nil, err
 	}
 	body := m.Body
+	if m.Parts > maxMessages || m.Back >= seq {
+		return nil, fmt.Errorf("natsstore: %d parts, the first one %d before message %d", m.Parts, m.Back, seq)
+	}
 	if m.Parts > 0 {
 		var err error
 		if m.body, err = s.blob(ctx, seq-m.Back, m.Parts); err != nil {

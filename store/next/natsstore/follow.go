@@ -43,8 +43,8 @@ func (s *Store) follow(ctx context.Context) {
 	}
 }
 
-// consume receives operations in order, until something is wrong or a new consumer is due. A process that did not for so long that tombstones
-// may have ended cannot know what was dropped.
+// consume receives operations in order, until something is wrong or a new consumer is due. A process that did not for so long that
+// tombstones may have ended cannot know what was dropped.
 func (s *Store) consume(ctx context.Context) error {
 	base := ctx
 	ctx, cancel := context.WithTimeout(ctx, followRenewal)
@@ -66,7 +66,8 @@ func (s *Store) consume(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	list, err := consumer.Messages(jetstream.PullExpiry(followExpiry), jetstream.PullHeartbeat(followHeartbeat), jetstream.WithMessagesErrOnMissingHeartbeat(true))
+	list, err := consumer.Messages(
+		jetstream.PullExpiry(followExpiry), jetstream.PullHeartbeat(followHeartbeat), jetstream.WithMessagesErrOnMissingHeartbeat(true))
 	if err != nil {
 		return err
 	}

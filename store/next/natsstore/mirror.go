@@ -28,8 +28,8 @@ func newMirror(memory int) *mirror {
 // errBehind is a mirror that did not receive in time what the servers have.
 var errBehind = errors.New("the operations that the servers have did not arrive in time")
 
-// await waits until a condition on the state holds, which is called with the lock, and has the consumer made again meanwhile. It fails with
-// errBehind after twice Config.Wait.
+// await waits until a condition on the state holds, which is called with the lock, and has the consumer made again meanwhile. It fails
+// with errBehind after twice Config.Wait.
 func (s *Store) await(ctx context.Context, holds func(*state) bool) error {
 	const checks = 4
 	ticker := time.NewTicker(s.cfg.Wait / checks)
@@ -62,6 +62,16 @@ func (s *Store) await(ctx context.Context, holds func(*state) bool) error {
 	}
 }
 
+// awaitSeq waits until a message of a thread was folded that was written just now: a large one takes its time.
+func (s *Store) awaitSeq(ctx context.Context, thread string, seq uint64) error {
+	for {
+		err := s.await(ctx, func(st *state) bool { return st.seq(thread) >= seq })
+		if !errors.Is(err, errBehind) {
+			return err
+		}
+	}
+}
+
 // view reads the state.
 func (s *Store) view(read func(*state)) error {
 	s.mirror.mu.Lock()
@@ -89,9 +99,9 @@ func (m *mirror) wake() {
 	m.moved = make(chan struct{})
 }
 
-// catchUp waits until the state has the operations of all threads that were written before.
+// catchUp waits until the state has the operations of all threads that were written before. It takes its time while it makes progress.
 func (s *Store) catchUp(ctx context.Context) error {
-	for ctx.Err() == nil {
+	for since := time.Now(); ctx.Err() == nil; {
 		if _, err := s.sameStream(ctx); err != nil {
 			return err
 		}
@@ -104,7 +114,10 @@ func (s *Store) catchUp(ctx context.Context) error {
 		if err == nil {
 			return s.view(func(*state) { s.mirror.doubt = false })
 		}
-		if !errors.Is(err, errBehind) || s.progress() == before {
+		if s.progress() > before {
+			since = time.Now()
+		}
+		if !errors.Is(err, errBehind) || time.Since(since) > s.cfg.Patience {
 			return err
 		}
 	}

@@ -79,7 +79,8 @@ func TestForeignStream(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "old", Subjects: []string{"old.>"}, MaxMsgsPerSubject: 1}); err != nil {
+	old := jetstream.StreamConfig{Name: "old", Subjects: []string{"old.>"}, MaxMsgsPerSubject: 1}
+	if _, err := js.CreateStream(t.Context(), old); err != nil {
 		t.Fatal(err)
 	}
 	_ = refuse(t, natsstore.Config{URL: url, Stream: "old"}, `"old": it was written by an older version of Mortise`)
@@ -110,6 +111,9 @@ func TestExisting(t *testing.T) {
 	}
 	apply(t, open(t, url, name), store.Batch{Thread: "t", Put: []store.Cell{{Kind: "a", Value: []byte("x")}}})
 	reader := open(t, url, name, func(c *natsstore.Config) { c.Existing = true })
+	if list, err := reader.ReadEvents(t.Context(), "e", 0, 1, time.Millisecond); err != nil || len(list) != 0 {
+		t.Errorf("events: got %v, %v", list, err)
+	}
 	if got := describe(t, reader, "t"); !strings.Contains(got, "a") {
 		t.Errorf("got %s", got)
 	}
@@ -134,7 +138,8 @@ func TestRestart(t *testing.T) {
 	url, port := first.ClientURL(), first.Addr().String()
 	name := newStream()
 	s := open(t, url, name)
-	apply(t, s, store.Batch{Thread: "t", ID: "1", Put: []store.Cell{{Kind: "a", Value: []byte("x")}}, Append: []store.Entry{{Log: "l", Data: make([]byte, 1<<20)}}})
+	large := []store.Entry{{Log: "l", Data: make([]byte, 1<<20)}}
+	apply(t, s, store.Batch{Thread: "t", ID: "1", Put: []store.Cell{{Kind: "a", Value: []byte("x")}}, Append: large})
 	want := describe(t, s, "t")
 	first.Shutdown()
 	first.WaitForShutdown()

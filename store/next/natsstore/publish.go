@@ -33,7 +33,7 @@ const (
 	window = 8
 	// maxMessages is how many messages servers accept in one atomic batch.
 	maxMessages = 1000
-	// tombstoneTTL is how long the message stays that says that a thread was dropped.
+	// tombstoneTTL is how long the tombstone of a dropped thread stays.
 	tombstoneTTL = 7 * 24 * time.Hour
 )
 
@@ -56,8 +56,8 @@ func (s *Store) split(subject string, body []byte) (msgs []*nats.Msg) {
 	return msgs
 }
 
-// publish writes messages, all or none, and returns the sequence of the last one. The ones before have the sequences before it. An error that
-// is neither errStale nor an answer of a server leaves open whether they were written.
+// publish writes messages, all or none, and returns the sequence of the last one. The ones before have the sequences before it. An
+// error that is neither errStale nor an answer of a server leaves open whether they were written.
 func (s *Store) publish(ctx context.Context, msgs []*nats.Msg) (uint64, error) {
 	if len(msgs) > maxMessages {
 		return 0, fmt.Errorf("%d messages are needed, and servers accept %d at once: make smaller batches", len(msgs), maxMessages)
@@ -105,7 +105,8 @@ func (s *Store) request(ctx context.Context, m *nats.Msg) (uint64, error) {
 	switch {
 	case ack.Error == nil:
 		return ack.Seq, nil
-	case ack.Error.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence || ack.Error.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequenceConstant:
+	case ack.Error.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence,
+		ack.Error.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequenceConstant:
 		return 0, fmt.Errorf("%w: %w", errStale, ack.Error)
 	}
 	return 0, ack.Error

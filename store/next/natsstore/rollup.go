@@ -11,8 +11,8 @@ import (
 	"github.com/mortise-dev/mortise/store"
 )
 
-// When a thread's messages are replaced by a snapshot: when they have twice the bytes of the state, have doubled since the last snapshot, and
-// are many bytes or many messages.
+// When a thread's messages are replaced by a snapshot: when they have twice the bytes of the state, have doubled since the last
+// snapshot, and are many bytes or many messages.
 const (
 	rollUpBytes     = 64 << 10
 	rollUpOps       = 100
@@ -25,7 +25,8 @@ func (s *Store) grown(thread string) (yes bool) {
 	err := s.view(func(st *state) {
 		t := st.thread(thread)
 		logged := t.logged + t.ops*messageOverhead
-		yes = t.exists && !t.damaged && logged > 2*t.live && t.logged > 2*t.base && (logged >= rollUpBytes || t.ops >= rollUpOps)
+		yes = logged > 2*t.live && t.logged > 2*t.base && (logged >= rollUpBytes || t.ops >= rollUpOps) || s.eager && t.ops > 2
+		yes = yes && t.exists && !t.damaged
 	})
 	return yes && err == nil
 }
@@ -109,7 +110,7 @@ func (s *Store) snapshot(ctx context.Context, thread string, c copied) error {
 	if err != nil {
 		return err
 	}
-	return s.await(ctx, func(st *state) bool { return st.seq(thread) >= seq })
+	return s.awaitSeq(ctx, thread, seq)
 }
 
 // keep adds the chunks of entries to the record, and returns the entries that are in none: these are the last ones.
@@ -121,7 +122,9 @@ func (r *logRecord) keep(entries []entry) (tail []entry) {
 		}
 		if e.chunk != last {
 			last = e.chunk
-			r.Chunks = append(r.Chunks, chunkRecord{Count: last.count, Skip: uint64(e.index), Seq: last.seq, Parts: last.parts}) //nolint:gosec // not negative
+			r.Chunks = append(r.Chunks, chunkRecord{
+				Count: last.count, Skip: uint64(e.index), Seq: last.seq, Parts: last.parts, //nolint:gosec // not negative
+			})
 		}
 	}
 	return nil

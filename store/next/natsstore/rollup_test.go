@@ -88,9 +88,10 @@ func TestRollUp(t *testing.T) {
 	data := strings.Repeat("x", 5000) // entries that are not kept in memory
 	var last uint64
 	for i := range 700 {
-		b := store.Batch{Thread: "t", ID: fmt.Sprint(i), Base: store.AnyRevision, Put: []store.Cell{
-			{Kind: "a", Key: fmt.Sprint(i % 7), Value: fmt.Appendf(nil, "%d %s", i, data[:100]), Index: []store.IndexKey{{Name: "u", Key: fmt.Sprint(i % 7), Unique: true}}},
-		}}
+		key := fmt.Sprint(i % 7)
+		b := store.Batch{Thread: "t", ID: fmt.Sprint(i), Base: store.AnyRevision, Put: []store.Cell{{
+			Kind: "a", Key: key, Value: fmt.Appendf(nil, "%d %s", i, data[:100]), Index: []store.IndexKey{{Name: "u", Key: key, Unique: true}},
+		}}}
 		switch {
 		case i%50 == 0:
 			b.Append = []store.Entry{{Log: "l", Data: fmt.Append(nil, i, data)}}
@@ -136,10 +137,9 @@ func TestDropLeavesNothing(t *testing.T) {
 	s := open(t, url, name)
 	operator := streamOf(t, url, name)
 	value := make([]byte, 100<<10)
+	taking := []store.Cell{{Kind: "a", Value: value, Index: []store.IndexKey{{Name: "u", Key: "k", Unique: true}}}}
 	for i := range 20 {
-		apply(t, s, store.Batch{Thread: "t", Base: store.AnyRevision, Append: []store.Entry{{Log: "l", Data: fmt.Append(nil, i)}}, Put: []store.Cell{
-			{Kind: "a", Value: value, Index: []store.IndexKey{{Name: "u", Key: "k", Unique: true}}},
-		}})
+		apply(t, s, store.Batch{Thread: "t", Base: store.AnyRevision, Append: []store.Entry{{Log: "l", Data: fmt.Append(nil, i)}}, Put: taking})
 	}
 	apply(t, s, store.Batch{Thread: "t", Base: store.AnyRevision, Drop: true})
 	eventually(t, "something is left of a dropped thread", func() bool { return state(t, operator, name+".>").Msgs == 1 })
@@ -156,7 +156,7 @@ func TestDropLeavesNothing(t *testing.T) {
 	if _, err := jetstreamOf(t, url).Publish(t.Context(), left, nil); err != nil {
 		t.Fatal(err)
 	}
-	apply(t, s, store.Batch{Thread: "v", Put: []store.Cell{{Kind: "a", Value: value, Index: []store.IndexKey{{Name: "u", Key: "k", Unique: true}}}}})
+	apply(t, s, store.Batch{Thread: "v", Put: taking})
 	before := state(t, operator, name+".>").Msgs
 	s.Sweep()
 	eventually(t, "what is left is not swept", func() bool { return state(t, operator, name+".>").Msgs == before-1 })

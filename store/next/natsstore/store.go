@@ -34,6 +34,8 @@ type Store struct {
 	synced, sweepAt time.Time
 	// late receives when messages are late.
 	late chan struct{}
+	// eager writes a snapshot after each two operations, for tests.
+	eager bool
 }
 
 var (
@@ -42,8 +44,8 @@ var (
 	_ store.Clock  = (*Store)(nil)
 )
 
-// Open connects, makes the stream if it does not exist, and receives the state of all threads. It warns about servers that may lose what they
-// acknowledge. A stream of an older version of Mortise is refused.
+// Open connects, makes the stream if it does not exist, and receives the state of all threads. It warns about servers that may lose
+// what they acknowledge. A stream of an older version of Mortise is refused.
 func Open(ctx context.Context, cfg Config) (*Store, error) {
 	cfg = cfg.withDefaults()
 	if err := cfg.validate(); err != nil {
@@ -111,11 +113,14 @@ func (s *Store) Health(ctx context.Context) error {
 	return nil
 }
 
+var errClosed = errors.New("natsstore: the store is closed")
+
 // Close ends the connection and waits for all goroutines. Calls in progress fail. Closing again does nothing.
 func (s *Store) Close(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, s.cfg.Wait, errPatience)
 	defer cancel()
 	err := s.jobs.close(ctx)
+	s.mirror.fail(errClosed)
 	s.following.Wait()
 	s.nc.Close()
 	return err

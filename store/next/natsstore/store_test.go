@@ -81,6 +81,25 @@ func TestStore(t *testing.T) {
 	storetest.TestStore(t, two(serve(t).ClientURL()))
 }
 
+// TestEager runs the contract with a snapshot after each two operations.
+func TestEager(t *testing.T) {
+	t.Parallel()
+	url := serve(t).ClientURL()
+	eager := func(t *testing.T) (one, other store.Store) {
+		t.Helper()
+		name := newStream()
+		return open(t, url, name).Eager(), open(t, url, name, func(c *natsstore.Config) { c.Memory = 1 }).Eager()
+	}
+	t.Run("contract", func(t *testing.T) {
+		t.Parallel()
+		storetest.TestStore(t, eager)
+	})
+	t.Run("model", func(t *testing.T) {
+		t.Parallel()
+		storetest.TestModel(t, eager, 20)
+	})
+}
+
 func TestEvents(t *testing.T) {
 	t.Parallel()
 	storetest.TestEvents(t, two(serve(t).ClientURL()))

@@ -52,7 +52,8 @@ func (s *Store) makeStream(ctx context.Context, want jetstream.StreamConfig) (je
 		return nil, fmt.Errorf("the servers have no such stream; check the name: %w", fs.ErrNotExist)
 	}
 	if name := s.nc.ConnectedClusterName(); name != "" && s.cfg.Replicas == 0 {
-		return nil, fmt.Errorf("the servers are a cluster, %.80q, and Config.Replicas is not set: use 3, so that the loss of a server loses nothing, or 1", name)
+		return nil, fmt.Errorf("the servers are a cluster, %.80q, and Config.Replicas is not set: "+
+			"use 3, so that the loss of a server loses nothing, or 1", name)
 	}
 	stream, err := s.js.CreateStream(ctx, want)
 	if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
@@ -83,7 +84,8 @@ func (s *Store) fits(c, want jetstream.StreamConfig) error {
 	case c.PersistMode != jetstream.DefaultPersistMode:
 		return errors.New("it is not written at once: set persist_mode to default")
 	case c.Replicas < s.cfg.Replicas:
-		return fmt.Errorf("it has %d replicas, and Config.Replicas is %d: run nats stream edit %s --replicas %d", c.Replicas, s.cfg.Replicas, c.Name, s.cfg.Replicas)
+		return fmt.Errorf("it has %d replicas, and Config.Replicas is %d: run nats stream edit %s --replicas %d",
+			c.Replicas, s.cfg.Replicas, c.Name, s.cfg.Replicas)
 	}
 	return nil
 }

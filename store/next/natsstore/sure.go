@@ -19,8 +19,8 @@ var (
 	errGone = errors.New("a message is missing")
 )
 
-// sure returns when the state of a thread has all that was acknowledged before the call. On a single server the leader is asked. A leader of
-// replicas may be one no longer and not know it, so these must accept a write on the condition that the state is the latest.
+// sure returns when the state of a thread has all that was acknowledged before the call. On a single server the leader is asked. A
+// leader of replicas may be one no longer and not know it, so these must accept a write on the condition that the state is the latest.
 func (s *Store) sure(ctx context.Context, thread string) error {
 	for n := 0; ; n++ {
 		if !s.alone() {
@@ -33,7 +33,7 @@ func (s *Store) sure(ctx context.Context, thread string) error {
 			}
 		}
 		err := s.fetch(ctx, thread)
-		if s.alone() || err != nil && !errors.Is(err, errBehind) {
+		if err == nil && s.alone() || err != nil && !errors.Is(err, errBehind) {
 			return err
 		}
 		if late := pause(ctx, n); late != nil {
@@ -88,14 +88,15 @@ func (s *Store) fetch(ctx context.Context, thread string) error {
 		return t.seq >= last && !damaged
 	})
 	if errors.Is(err, errBehind) && damaged {
-		return fmt.Errorf("operations before message %d are missing from stream %q: restore it, or delete the thread with: nats stream purge %s --subject %s",
+		return fmt.Errorf("operations before message %d are missing from stream %q: restore it, "+
+			"or delete the thread with: nats stream purge %s --subject %s",
 			last, s.cfg.Stream, s.cfg.Stream, s.names.thread(thread))
 	}
 	return err
 }
 
-// receded handles a thread of which the leader has less than was received. It reports whether the state is known: the tombstone of a dropped
-// thread ends by itself. A leader of replicas may lag.
+// receded handles a thread of which the leader has less than was received. It reports whether the state is known: the tombstone of a
+// dropped thread ends by itself. A leader of replicas may lag.
 func (s *Store) receded(thread string, before, last uint64) (known bool, err error) {
 	s.mirror.mu.Lock()
 	defer s.mirror.mu.Unlock()
@@ -109,7 +110,8 @@ func (s *Store) receded(thread string, before, last uint64) (known bool, err err
 	case !s.alone():
 		return false, nil
 	}
-	return false, fmt.Errorf("stream %q has lost operations of the thread: its latest message is %d, and %d was received before; restart the program", s.cfg.Stream, last, before)
+	return false, fmt.Errorf("stream %q has lost operations of the thread: its latest message is %d, and %d was received before; "+
+		"restart the program", s.cfg.Stream, last, before)
 }
 
 // lastSeq asks the leader for the sequence of the latest message of a subject, 0 if there is none.
@@ -181,12 +183,5 @@ const maxDoublings = 8
 // pause waits before the nth try, longer each time. It fails when ctx is done.
 func pause(ctx context.Context, n int) error {
 	d := time.Millisecond << min(n, maxDoublings)
-	timer := time.NewTimer(d/2 + rand.N(d)) //nolint:gosec // not a secret
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
+	return idle(ctx, d/2+rand.N(d)) //nolint:gosec // not a secret
 }

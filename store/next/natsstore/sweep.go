@@ -31,15 +31,14 @@ func (s *Store) settled(now time.Time) {
 // written in one atomic batch with the operation that needs it, so what the state does not have is not on its way.
 func (s *Store) sweep() {
 	var places []place
-	logs := map[string][]string{}
-	below := uint64(0)
+	logs, below, damaged := map[string][]string{}, uint64(0), false
 	err := s.view(func(st *state) {
 		below = s.mirror.seen
 		for p := range st.unique {
 			places = append(places, p)
 		}
 		for name, t := range st.threads {
-			if !t.exists && !t.damaged {
+			if damaged = damaged || t.damaged; !t.exists {
 				continue
 			}
 			logs[name] = []string{}
@@ -48,7 +47,7 @@ func (s *Store) sweep() {
 			}
 		}
 	})
-	if err != nil {
+	if err != nil || damaged {
 		return
 	}
 	s.work(func(ctx context.Context) {
