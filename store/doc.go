@@ -16,8 +16,8 @@
 // loses what was not flushed, unless sync_interval is "always".
 //
 // Order: batches of one thread are ordered by their revisions. A read sees every batch that was acknowledged before it began, in whatever
-// process, also behind a partition: a server that cannot be sure of that answers with an error. Scan and Count see every batch that the same
-// Store acknowledged, and those of other processes after at most some seconds.
+// process, also behind a partition: a server that cannot be sure of that answers with an error. So do Scan and Count, but that a leader of JetStream
+// which was cut off from the others may lag by some seconds.
 //
 // Failures: an error other than the ones below means that the batch may have been applied. The caller repeats it under the same ID, or reads.
 // [ApplySurely] and [Update] do that.

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/mortise-dev/mortise/internal/cli"
-	"github.com/mortise-dev/mortise/store/next/natsstore"
+	"github.com/mortise-dev/mortise/store/natsstore"
 	"github.com/mortise-dev/mortise/store/pgstore"
 )
 

@@ -4,151 +4,205 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
+	"net"
+	"net/url"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/mortise-dev/mortise/store"
 	"github.com/mortise-dev/mortise/store/natsstore"
-	"github.com/mortise-dev/mortise/store/natsstore/internal/servertest"
+	"github.com/mortise-dev/mortise/store/storetest"
 )
-
-// cluster is three servers, each a process, which can be killed and started again.
-type cluster struct {
-	t     *testing.T
-	place place
-	specs []childSpec
-	nodes []*child
-	url   string
-}
 
 const nodes = 3
 
-// restTime is how long the copies of a stream may take to be the same again, on a machine that has much else to do.
-const restTime = 2 * time.Minute
-
-// place says where the nodes of a cluster are.
-type place struct {
-	hosts [nodes]string
-	// via are the words that start a command where a node is, options reach the nodes from here.
-	via     [nodes][]string
-	options []nats.Option
+type cluster struct {
+	url     string
+	servers []*server.Server
 }
 
+// newCluster starts three servers and ends them with the test.
 func newCluster(t *testing.T) *cluster {
 	t.Helper()
-	return newClusterAt(t, place{hosts: [nodes]string{"127.0.0.1", "127.0.0.1", "127.0.0.1"}})
-}
-
-func newClusterAt(t *testing.T, p place) *cluster {
-	t.Helper()
-	c := &cluster{t: t, place: p, nodes: make([]*child, nodes)}
-	ports := servertest.FreePorts(t, 2*nodes)
-	var routes, urls []string
-	for i, host := range p.hosts {
-		routes = append(routes, fmt.Sprintf("%s:%d", host, ports[nodes+i]))
-		urls = append(urls, fmt.Sprintf("nats://%s:%d", host, ports[i]))
+	c := &cluster{}
+	var ports []int
+	var held []net.Listener
+	for range 2 * nodes {
+		l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		ports, held = append(ports, portOf(t, l.Addr().String())), append(held, l)
+	}
+	for _, l := range held { // all at once: the ports must differ
+		_ = l.Close()
+	}
+	var urls []string
+	var routes []*url.URL
+	for i := range nodes {
+		routes = append(routes, &url.URL{Scheme: "nats", Host: fmt.Sprintf("127.0.0.1:%d", ports[nodes+i])})
+		urls = append(urls, fmt.Sprintf("nats://127.0.0.1:%d", ports[i]))
 	}
 	c.url = strings.Join(urls, ",")
-	for i, host := range p.hosts {
-		c.specs = append(c.specs, childSpec{
-			Node: fmt.Sprint("node", i), Dir: t.TempDir(), Host: host, Port: ports[i], Routed: ports[nodes+i], Routes: routes, Via: p.via[i],
+	c.servers = make([]*server.Server, nodes)
+	return c.start(t, ports, routes)
+}
+
+func (c *cluster) start(t *testing.T, ports []int, routes []*url.URL) *cluster {
+	t.Helper()
+	t.Cleanup(func() {
+		for _, s := range c.servers {
+			if s != nil {
+				s.Shutdown()
+				s.WaitForShutdown()
+			}
+		}
+	})
+	for i := range nodes {
+		s, err := server.NewServer(&server.Options{
+			Host: "127.0.0.1", Port: ports[i], JetStream: true, StoreDir: t.TempDir(), NoSigs: true, NoLog: true, Routes: routes,
+			JetStreamMaxMemory: 64 << 20, JetStreamMaxStore: 4 << 30, ServerName: fmt.Sprint("node", i),
+			Cluster: server.ClusterOpts{Name: "test", Host: "127.0.0.1", Port: ports[nodes+i]},
 		})
-		c.start(i)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.servers[i] = s
+		go s.Start()
 	}
-	for _, n := range c.nodes {
-		n.await(t)
+	for _, s := range c.servers {
+		if !s.ReadyForConnections(20 * time.Second) {
+			t.Fatal("a server did not start")
+		}
 	}
 	return c
 }
 
-func (c *cluster) start(i int) {
-	c.nodes[i] = startChild(c.t, c.specs[i], func(string) {})
+func (c *cluster) replicated(cfg *natsstore.Config) {
+	cfg.Replicas, cfg.Wait, cfg.Patience = nodes, 2*time.Second, time.Minute
 }
 
-// work starts a worker beside each node.
-func (c *cluster) work(box string, said *heard) (workers []*child) {
-	c.t.Helper()
-	for i := range c.nodes {
-		workers = append(workers, c.worker(i, box, said))
-	}
-	for _, w := range workers {
-		w.await(c.t)
-	}
-	return workers
-}
-
-func (c *cluster) worker(i int, box string, said *heard) *child {
-	return startChild(c.t, childSpec{URL: c.url, Name: box, Via: c.place.via[i]}, said.from(i))
-}
-
-// open opens a store with three replicas, as soon as the cluster can make one.
-func (c *cluster) open(name string) *natsstore.Store {
-	c.t.Helper()
-	return open(c.t, func(cfg *natsstore.Config) {
-		cfg.URL, cfg.Name, cfg.Replicas, cfg.Wait, cfg.Options = c.url, name, nodes, 5*time.Second, c.place.options
+// stopLeader ends the server that leads a stream.
+func (c *cluster) stopLeader(t *testing.T, stream string) {
+	t.Helper()
+	eventually(t, "no server leads the stream", func() bool {
+		for i, s := range c.servers {
+			if s != nil && s.JetStreamIsStreamLeader(server.DEFAULT_GLOBAL_ACCOUNT, stream) {
+				s.Shutdown()
+				s.WaitForShutdown()
+				c.servers[i] = nil
+				return true
+			}
+		}
+		return false
 	})
 }
 
-// settle waits until all copies of a stream are up to date, and returns the node that leads it.
-func (c *cluster) settle(stream string) int {
-	c.t.Helper()
-	leader, err := c.settled(stream)
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	return leader
+// TestCluster runs the contract on three servers.
+func TestCluster(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	storetest.TestStore(t, func(t *testing.T) (one, other store.Store) {
+		t.Helper()
+		name := newStream()
+		return open(t, c.url, name, c.replicated), open(t, c.url, name, c.replicated)
+	})
 }
 
-func (c *cluster) settled(stream string) (leader int, err error) {
-	nc, err := nats.Connect(c.url, c.place.options...)
-	if err != nil {
-		return 0, err
+// TestLeader ends the server that leads the stream while two processes write.
+func TestLeader(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	const writers, each = 4, 25
+	name := newStream()
+	stores := []*natsstore.Store{open(t, c.url, name, c.replicated), open(t, c.url, name, c.replicated)}
+	var wg sync.WaitGroup
+	half := make(chan struct{}, writers)
+	for w := range writers {
+		wg.Go(func() {
+			for i := range each {
+				if i == each/2 {
+					half <- struct{}{}
+				}
+				b := store.Batch{
+					Thread: fmt.Sprint("t", w%2), ID: fmt.Sprint(w, "/", i), Base: store.AnyRevision,
+					Append: []store.Entry{{Log: "l", Data: fmt.Append(nil, w, "/", i)}},
+				}
+				if i%5 == 0 {
+					b.Put = []store.Cell{{Kind: "a", Key: b.ID, Index: []store.IndexKey{{Name: "u", Key: b.ID, Unique: true}}}}
+				}
+				if err := patiently(t.Context(), stores[w%2], b); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
 	}
-	defer nc.Close()
-	js, err := jetstream.New(nc)
-	if err != nil {
-		return 0, err
+	for range writers {
+		<-half
 	}
-	ctx, cancel := context.WithTimeout(c.t.Context(), restTime)
-	defer cancel()
+	c.stopLeader(t, name)
+	wg.Wait()
+	for _, s := range stores {
+		for _, thread := range []string{"t0", "t1"} {
+			snap, err := s.Read(t.Context(), thread, store.Query{Entries: []store.Span{{Log: "l", Limit: 1000}}})
+			seen := map[string]bool{}
+			for _, e := range snap.Entries {
+				seen[string(e.Data)] = true
+			}
+			if err != nil || len(seen) != 2*each || len(snap.Entries) != 2*each {
+				t.Errorf("thread %s has %d entries, %d of them different, want %d; %v", thread, len(snap.Entries), len(seen), 2*each, err)
+			}
+		}
+	}
+}
+
+// patiently applies a batch until the outcome is known.
+func patiently(ctx context.Context, s store.Store, b store.Batch) error {
 	for {
-		once, stop := context.WithTimeout(ctx, 2*time.Second)
-		s, err := js.Stream(once, stream)
-		stop()
-		if err == nil {
-			if i := slices.Index([]string{"node0", "node1", "node2"}, s.CachedInfo().Cluster.Leader); i >= 0 && current(s.CachedInfo().Cluster) {
-				return i, nil
-			}
-		}
-		select {
-		case <-time.After(100 * time.Millisecond):
-		case <-ctx.Done():
-			if err == nil {
-				err = errors.New(tell(s.CachedInfo().Cluster))
-			}
-			return 0, fmt.Errorf("the copies of stream %q are not the same after %s: %w", stream, restTime, err)
+		_, err := s.Apply(ctx, b)
+		if err == nil || errors.Is(err, store.ErrConflict) || errors.Is(err, store.ErrExists) || ctx.Err() != nil {
+			return err
 		}
 	}
 }
 
-// tell says who leads, and how far behind the others are.
-func tell(info *jetstream.ClusterInfo) string {
-	text := fmt.Sprintf("the leader is %q", info.Leader)
-	for _, r := range info.Replicas {
-		text += fmt.Sprintf("; %s is current: %v, offline: %v, %d behind, heard of %s ago", r.Name, r.Current, r.Offline, r.Lag, r.Active)
+// TestCutOff: a leader without the others answers no read, although it does not know yet that it leads no longer.
+func TestCutOff(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	name := newStream()
+	apply(t, open(t, c.url, name, c.replicated), store.Batch{Thread: "t", Put: []store.Cell{{Kind: "a"}}})
+	leader := -1
+	eventually(t, "no server leads the stream", func() bool {
+		for i, s := range c.servers {
+			if s.JetStreamIsStreamLeader(server.DEFAULT_GLOBAL_ACCOUNT, name) {
+				leader = i
+			}
+		}
+		return leader >= 0
+	})
+	s := open(t, c.servers[leader].ClientURL(), name, c.replicated, func(cfg *natsstore.Config) {
+		cfg.Wait, cfg.Patience, cfg.Options = time.Second, 2*time.Second, []nats.Option{nats.IgnoreDiscoveredServers()}
+	})
+	if _, err := s.Read(t.Context(), "t", store.Query{}); err != nil {
+		t.Fatal(err)
 	}
-	return text
-}
-
-func current(info *jetstream.ClusterInfo) bool {
-	for _, r := range info.Replicas {
-		if r.Offline || !r.Current {
-			return false
+	for i, other := range c.servers {
+		if i != leader {
+			other.Shutdown()
+			c.servers[i] = nil
 		}
 	}
-	return len(info.Replicas) == nodes-1
+	if snap, err := s.Read(t.Context(), "t", store.Query{}); err == nil {
+		t.Errorf("a leader that is alone answered %+v", snap)
+	}
+	if _, err := s.Apply(t.Context(), store.Batch{Thread: "t", Base: store.AnyRevision}); err == nil {
+		t.Error("a leader that is alone acknowledged a batch")
+	}
 }

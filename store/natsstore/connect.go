@@ -5,14 +5,21 @@ import (
 	"fmt"
 	"net/url"
 	"strings"
+	"time"
 
 	"github.com/nats-io/nats.go"
 )
 
-// connect makes the connection. It goes on for ever once it was there.
+const (
+	reconnectWait = 250 * time.Millisecond
+	pingInterval  = 5 * time.Second
+)
+
+// connect makes the connection, which reconnects until it is closed.
 func connect(cfg Config) (*nats.Conn, error) {
 	options := append([]nats.Option{
-		nats.Name("mortise mailbox " + cfg.Name), nats.MaxReconnects(-1), nats.ReconnectWait(reconnectWait), nats.ReconnectJitter(reconnectWait, reconnectWait),
+		nats.Name("mortise " + cfg.Stream), nats.MaxReconnects(-1),
+		nats.ReconnectWait(reconnectWait), nats.ReconnectJitter(reconnectWait, reconnectWait),
 		nats.PingInterval(pingInterval), nats.MaxPingsOutstanding(2), nats.Timeout(cfg.Wait),
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
 			if err != nil {
@@ -30,44 +37,40 @@ func connect(cfg Config) (*nats.Conn, error) {
 	return nc, nil
 }
 
-// redact takes credentials out of an error. Errors without any stay as they are.
+// redact removes the credentials of the URLs from an error. An error without any is returned as it is.
 func redact(servers string, err error) error {
 	if err == nil {
 		return nil
 	}
-	text := err.Error()
-	clean := text
+	clean := err.Error()
 	for server := range strings.SplitSeq(servers, ",") {
-		clean = withoutSecrets(clean, strings.TrimSpace(server))
+		for _, secret := range secrets(strings.TrimSpace(server)) {
+			clean = strings.ReplaceAll(clean, secret, "xxxxx")
+		}
 	}
-	if clean == text {
+	if clean == err.Error() {
 		return err
 	}
 	return errors.New(clean)
 }
 
-// withoutSecrets replaces what stands before the @ of a URL, and each part of it.
-func withoutSecrets(text, server string) string {
-	if i := strings.Index(server, "://"); i >= 0 {
-		server = server[i+3:]
+// secrets are the texts of a URL that must not be logged, as written and decoded.
+func secrets(server string) (list []string) {
+	if _, rest, ok := strings.Cut(server, "://"); ok {
+		server = rest
 	}
 	at := strings.LastIndex(server, "@")
 	if at <= 0 {
-		return text
+		return nil
 	}
 	user, password, _ := strings.Cut(server[:at], ":")
-	secrets := []string{server[:at], password}
-	if password == "" {
-		secrets = append(secrets, user) // a token
+	secret := password
+	if secret == "" {
+		secret = user // a token
 	}
-	for _, secret := range secrets {
-		if secret == "" {
-			continue
-		}
-		text = strings.ReplaceAll(text, secret, "xxxxx")
-		if plain, err := url.PathUnescape(secret); err == nil {
-			text = strings.ReplaceAll(text, plain, "xxxxx")
-		}
+	list = append(list, server[:at], secret)
+	if plain, err := url.PathUnescape(secret); err == nil {
+		list = append(list, plain)
 	}
-	return text
+	return list
 }

@@ -1,64 +1,38 @@
-// Package natsstore keeps a mailbox in NATS JetStream, for several machines that share a cluster.
+// Package natsstore keeps threads in NATS JetStream, for several machines that share a cluster. It needs nats-server 2.12 or later.
 //
-// All that is known of a thread hangs on one record, its head, which is written by
-// compare-and-swap: it holds the queue as references, the claim, and what has changed lately. All else is
-// written before it, under a name of its own, and never changed: requests, messages, images, and pages of what
-// changed longer ago. So a transition is made when its head is, and what a loser wrote is
-// dropped. Records of dispatches and runs by id, their births, are created before the head that needs them: they find the
-// thread, and keep ids unique. The birth of a dispatch takes along what has ended in the thread since the one before, so that a head is short
-// whatever the history, and a cycle of a dispatch is five messages. What a process wrote that died before the head is dropped when it is old enough ([Store.Sweep]).
+// A stream has the operations of each thread on a subject of its own: a message for each batch, which the servers refuse unless the
+// latest message of the subject is the one that the writer knew. Every process has a mirror, which consumes the operations and answers
+// from what they add up to. When most of a thread's messages are out of date, its writer replaces them by a snapshot. The entries of
+// logs are then moved to messages of their own, once, and deleted when they are trimmed. A dropped thread leaves a tombstone, which the
+// servers delete after a week. What one message cannot hold, the claims of unique places and an operation are one atomic batch. The
+// events are in a second stream, named after the first one with "-events".
 //
-// An update starts from what the process knows of a thread, if it does: the head is compared when it is written. What writes
-// nothing is decided by what the leader has.
+// # Reads
 //
-// Every process follows the heads as they are written, and answers Due, Threads, Claims and Count
-// from that; a listing first asks the leader how far they go. The same heads are delivered
-// as signals, each to one process ([Store.Pull]): a thread that is due is heard of even if whoever wrote it died at
-// once. Commands to runs go by request and reply and are not kept.
+// Before a read the leader of the stream is asked for the thread's latest message, and the mirror must have it. A leader of replicas
+// may be cut off and not know it, so a stream with replicas must accept a write instead, on the condition that the mirror has the
+// latest message. This needs the permission to publish, also with Config.Existing. Scan and Count ask the leader alone. Cells are in memory, and the entries of logs up to
+// Config.Memory.
 //
 // # Durability
 //
-// JetStream acknowledges before the disk has what it acknowledges, unless the servers run with
-// sync_interval: always. Without it, and on fewer than three servers, a power cut loses what was acknowledged.
-// [Open] warns about what a client can see of that; give Config.Monitor to let it see all.
+// JetStream acknowledges before the disk has what it acknowledges, unless the servers run with sync_interval: always. Without it, and on
+// fewer than three servers, a power cut loses what was acknowledged. [Open] warns about that: a client cannot see the option.
 //
-// # Failures
+// # Limits
 //
-// When the server dies that leads the stream, nothing is acknowledged until another one does, which takes 4 to 10 s, and
-// twice as long if two stand for election at once. The store hears of the new leader and goes on at once, if
-// it may subscribe to $JS.EVENT.ADVISORY.STREAM.LEADER_ELECTED; otherwise within Config.Wait.
-// A leader that is cut off from the others acknowledges nothing, but answers reads until it notices, which takes 4 to 20 s. So a stream with
-// replicas is not believed: before a store answers Load, Find or a listing, and before an update says that there is nothing to do, it
-// has the leader write an empty record (a subject of its own, "q"), which those share that ask at once. On the side that is cut off these fail
-// within Config.Patience. Due, Count and events are not made sure: they run behind there, and what is done about them is refused.
-// When it is back, both servers answer for some seconds, until it hears of the other one: these wait until one does.
-//
-// # Formats
-//
-// Heads have a version. Records of earlier ones are read, and written anew as they change. A head of a later one is refused with an
-// error that says so, as one of this version is by processes from before there was one, which call it damaged: stop all processes of
-// a stream before the first is upgraded.
-//
-// # Beside a mailbox
-//
-// Packages outboxstore, sessionstore and recordstore keep what else an agent leaves, in streams of their own, over the connection of
-// a [Store].
-//
-// # Subjects
-//
-// Thread, dispatch and run ids are in the subjects of messages, encoded; who may subscribe may read them.
-//
-// The events of dispatches (mailbox.EventLog) are in a stream of their own, named after the other one with "-events", which is made when there are
-// some. They are kept for as long as the mailboxes that share it want (mailbox.Config.EventTTL).
+// A batch may take about 990 new unique places, or have about 500 MiB: servers accept 1,000 messages at once. Larger ones fail. Servers
+// accept 50 atomic batches of a stream at a time; a store tries again. Subjects have hashes of names, messages the names and values
+// themselves: who may subscribe to the stream reads them.
 //
 // # Concurrency
 //
-// A [Store] is safe for concurrent use, and any number of processes may share a cluster. It starts goroutines and a connection;
+// A [Store] is safe for concurrent use, and any number of processes may share a stream. It starts goroutines and a connection;
 // [Store.Close] ends them.
 //
 // # Errors
 //
-// mailbox.ErrExists says that an id belongs to another thread or a dedupe key is taken, mailbox.ErrConflict that
-// messages do not follow the log. A store rides out elections and restarts of servers for Config.Patience; an error after
-// that says nothing about what was written. Errors and logs have no credentials.
+// The errors are those of package store. While no server answers, calls are tried again for Config.Patience, except for writes that may
+// have landed. Operations that were deleted behind the store's back, a stream that was deleted or made again, and a process that was
+// suspended for days are errors; a restart reads the stream as it is then. Errors and logs have no credentials.
 package natsstore

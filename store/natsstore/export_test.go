@@ -1,9 +1,10 @@
 package natsstore
 
-import "github.com/nats-io/nats.go"
+// Sweep deletes what is left over, as happens once a day.
+func (s *Store) Sweep() { s.sweep() }
 
-// CountWork makes the store count what it looks at of queues, and the connection tells what goes over it. Nothing else uses the store meanwhile.
-func CountWork(s *Store) (work *int, traffic func() nats.Statistics) {
-	s.looks = new(int)
-	return s.looks, s.nc.Stats
+// Eager makes a store write a snapshot after each two operations.
+func (s *Store) Eager() *Store {
+	s.eager = true
+	return s
 }

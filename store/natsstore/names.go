@@ -1,81 +1,49 @@
 package natsstore
 
 import (
+	"crypto/sha256"
 	"encoding/base64"
-	"strings"
-
-	"github.com/google/uuid"
-
-	"github.com/mortise-dev/mortise/mailbox"
 )
 
-// names makes subjects. Ids are encoded: they may hold anything.
+// names makes subjects. Names of threads, logs and places may have any bytes, so the subjects have hashes of them.
 type names struct{ root string }
 
-func token(id string) string { return base64.RawURLEncoding.EncodeToString([]byte(id)) }
+func token(parts ...string) string {
+	h := sha256.New()
+	for _, part := range parts {
+		sum := sha256.Sum256([]byte(part))
+		h.Write(sum[:])
+	}
+	return base64.RawURLEncoding.EncodeToString(h.Sum(nil)[:18])
+}
 
-func (n names) all() string { return n.root + ".>" }
+// subjects are those of the stream.
+func (n names) subjects() []string {
+	return append(n.parts(), n.threads(), n.quorum())
+}
 
-func (n names) heads() string { return n.root + ".h.*" }
+// parts are what operations refer to.
+func (n names) parts() []string { return []string{n.root + ".u.*", n.root + ".p.*", n.root + ".e.>"} }
 
-// others are all records but heads.
-func (n names) others() []string { return []string{n.root + ".d.*", n.root + ".r.*", n.root + ".x.>"} }
+// threads has the operations of all threads.
+func (n names) threads() string { return n.root + ".t.*" }
 
-// quorum is written to see that the leader leads.
+// thread has the operations of a thread.
+func (n names) thread(name string) string { return n.root + ".t." + token(name) }
+
+// pieces has the parts of a thread's operations that are too large for one message.
+func (n names) pieces(thread string) string { return n.root + ".p." + token(thread) }
+
+// chunks has the entries of a log that were moved out of operations.
+func (n names) chunks(thread, log string) string {
+	return n.root + ".e." + token(thread) + "." + token(log)
+}
+
+// logs has the chunks of all logs of a thread.
+func (n names) logs(thread string) string { return n.root + ".e." + token(thread) + ".*" }
+
+// place has the thread that took a unique place last.
+func (n names) place(p place) string { return n.root + ".u." + token(p.name, p.group, p.key) }
+
+// quorum is written to verify a read on a replicated stream.
 func (n names) quorum() string { return n.root + ".q" }
-
-// alarm is the record that tells the server when it next has to drop one.
-func (n names) alarm() string { return n.root + ".t" }
-
-func (n names) head(thread string) string { return n.root + ".h." + token(thread) }
-
-// threadOf is the thread of a head.
-func (n names) threadOf(head string) string {
-	return named(strings.TrimPrefix(head, n.root+".h."))
-}
-
-// named is the id of a token, empty if it is none.
-func named(token string) string {
-	id, err := base64.RawURLEncoding.DecodeString(token)
-	if err != nil {
-		return ""
-	}
-	return string(id)
-}
-
-// birth is the record that makes an id taken.
-func (n names) birth(kind mailbox.Kind, id string) string {
-	if kind == mailbox.KindRun {
-		return n.root + ".r." + token(id)
-	}
-	return n.root + ".d." + token(id)
-}
-
-// parts are all records that only the head of a thread refers to.
-func (n names) parts(thread string) string { return n.root + ".x." + token(thread) + ".>" }
-
-// part is the name of a new one.
-func (n names) part(thread string) string {
-	return n.root + ".x." + token(thread) + "." + uuid.NewString()
-}
-
-// messages are the records of a message of that id, of which the head knows one at most.
-func (n names) messages(thread, id string) string {
-	return n.root + ".x." + token(thread) + ".m." + token(id) + ".*"
-}
-
-func (n names) message(thread, id string) string {
-	return n.root + ".x." + token(thread) + ".m." + token(id) + "." + uuid.NewString()
-}
-
-// live is the subject of a run under way.
-func (n names) live(t mailbox.Target) string {
-	return n.root + "-live." + orNone(t.Thread) + "." + orNone(t.Run) + "." + orNone(t.Dispatch)
-}
-
-func orNone(id string) string {
-	if id == "" {
-		return "_"
-	}
-	return token(id)
-}

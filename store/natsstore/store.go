@@ -1,7 +1,6 @@
 package natsstore
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,50 +11,41 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/mortise-dev/mortise/mailbox"
-	"github.com/mortise-dev/mortise/store/natsstore/internal/jet"
+	"github.com/mortise-dev/mortise/store"
 )
 
-// Store is a mailbox.Store with mailbox.Live, mailbox.Signals and mailbox.EventLog. Make one with [Open].
+// Store is a store.Store with store.Events and store.Clock. Make one with [Open].
 type Store struct {
-	cfg    Config
-	id     string
-	names  names
-	nc     *nats.Conn
-	link   *jet.Link
-	stream *jet.Stream
+	cfg     Config
+	id      string
+	names   names
+	nc      *nats.Conn
+	js      jetstream.JetStream
+	stream  jetstream.Stream
+	created time.Time
+
 	mirror *mirror
-	lines  lines
-	cache  *cache
-	shelf  *shelf
 	turns  turns
-	events eventLog
-
-	// trash takes records that nobody refers to any more.
-	trash chan []ref
-	// sweeping is held by who sweeps, and swept is how far it has come.
-	sweeping sync.Mutex
-	swept    uint64
-
-	// looks counts what is looked at of queues, for tests.
-	looks *int
-
-	consumer  sync.Mutex
-	signals   jetstream.Consumer
-	stop      context.CancelFunc
-	work      sync.WaitGroup
-	closeOnce sync.Once
+	events events
+	jobs   jobs
+	// following is done when the mirror receives nothing more. Its goroutine has synced, the server's time
+	// when nothing was missing, and sweepAt, that of the next sweep.
+	following       sync.WaitGroup
+	synced, sweepAt time.Time
+	// late receives when messages are late.
+	late chan struct{}
+	// eager writes a snapshot after each two operations, for tests.
+	eager bool
 }
 
 var (
-	_ mailbox.Store   = (*Store)(nil)
-	_ mailbox.Live    = (*Store)(nil)
-	_ mailbox.Signals = (*Store)(nil)
-	_ mailbox.Clock   = (*Store)(nil)
+	_ store.Store  = (*Store)(nil)
+	_ store.Events = (*Store)(nil)
+	_ store.Clock  = (*Store)(nil)
 )
 
-// Open connects, makes the stream if it is not there, and reads all heads. It warns about servers that may lose what
-// they acknowledge.
+// Open connects, makes the stream if it does not exist, and receives the state of all threads. It warns about servers that may lose
+// what they acknowledge. A stream of an older version of Mortise is refused.
 func Open(ctx context.Context, cfg Config) (*Store, error) {
 	cfg = cfg.withDefaults()
 	if err := cfg.validate(); err != nil {
@@ -66,51 +56,37 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 		return nil, err
 	}
 	s := &Store{
-		cfg: cfg, id: uuid.NewString(), names: names{root: cfg.Name}, nc: nc, mirror: newMirror(), trash: make(chan []ref, trashSize),
-		lines: lines{open: map[mailbox.Target]*line{}}, cache: newCache(cfg.Memory / 2), shelf: newShelf(cfg.Memory / 2), turns: turns{of: map[string]*turn{}},
-		events: eventLog{tails: map[string]*tail{}, next: map[place]uint64{}},
+		cfg: cfg, id: uuid.NewString(), names: names{root: cfg.Stream}, nc: nc, mirror: newMirror(cfg.Memory),
+		turns: turns{of: map[string]*turn{}}, late: make(chan struct{}),
 	}
 	if err := s.start(ctx); err != nil {
-		nc.Close()
-		return nil, redact(cfg.URL, err)
+		return nil, errors.Join(redact(cfg.URL, err), s.Close(ctx))
 	}
 	return s, nil
 }
 
 func (s *Store) start(ctx context.Context) (err error) {
-	js, err := jetstream.New(s.nc, jetstream.WithDefaultTimeout(s.cfg.Wait), jetstream.WithPublishAsyncTimeout(s.cfg.Wait))
-	if err != nil {
+	base, stop := context.WithCancel(context.WithoutCancel(ctx))
+	s.jobs.start(base, stop)
+	if s.js, err = jetstream.New(s.nc, jetstream.WithDefaultTimeout(s.cfg.Wait)); err != nil {
 		return fmt.Errorf("natsstore: %w", err)
 	}
-	s.link = &jet.Link{JS: js, Name: s.cfg.Name, Replicas: s.cfg.Replicas, Asked: s.cfg.Replicas, Existing: s.cfg.Existing, Wait: s.cfg.Wait, Patience: s.cfg.Patience, Logger: s.cfg.Logger, Warnings: s.cfg.warnings}
-	if err := s.link.Watch(s.nc); err != nil {
+	if s.stream, err = s.openStream(ctx, s.wanted()); err != nil {
 		return err
 	}
-	if s.stream, err = s.link.Open(ctx, "the mailbox", s.wanted()); err != nil {
-		return err
-	}
-	s.link.Replicas = cmp.Or(s.link.Replicas, s.stream.CachedInfo().Config.Replicas)
-	s.checkServers(ctx)
-	if !s.cfg.Existing {
-		s.setAlarm(ctx)
-	}
-	base, stop := context.WithCancel(context.WithoutCancel(ctx))
-	s.stop = stop
-	s.work.Go(func() { s.sweep(base) })
-	if !s.cfg.Existing {
-		s.work.Go(func() { s.sweepAll(base) })
-	}
-	if err := s.follow(ctx, base); err != nil {
-		stop()
-		s.work.Wait()
-		return err
+	s.created = s.stream.CachedInfo().Created
+	s.cfg.warnings.WarnContext(ctx, "natsstore_sync_unknown", "stream", s.cfg.Stream,
+		"hint", "a power cut loses what was acknowledged unless the jetstream block of the servers has sync_interval: always")
+	s.following.Go(func() { s.follow(base) })
+	if err := s.catchUp(ctx); err != nil {
+		return fmt.Errorf("natsstore: stream %q: %w", s.cfg.Stream, err)
 	}
 	return nil
 }
 
-// Time implements mailbox.Clock: it is that of the server which leads the stream.
+// Time implements store.Clock: the clock of the server that leads the stream.
 func (s *Store) Time(ctx context.Context) (now time.Time, err error) {
-	err = s.stream.Ask(ctx, func(ctx context.Context) error {
+	err = s.ask(ctx, func(ctx context.Context) error {
 		info, err := s.stream.Info(ctx)
 		if err == nil {
 			now = info.TimeStamp
@@ -118,7 +94,7 @@ func (s *Store) Time(ctx context.Context) (now time.Time, err error) {
 		return err
 	})
 	if err == nil && now.IsZero() {
-		err = errors.New("the server is too old to tell")
+		err = errors.New("the server is too old to have it")
 	}
 	if err != nil {
 		return time.Time{}, fmt.Errorf("natsstore: time of the servers: %w", err)
@@ -126,54 +102,70 @@ func (s *Store) Time(ctx context.Context) (now time.Time, err error) {
 	return now, nil
 }
 
-// Link is for what is kept beside a mailbox: outboxes, sessions, records.
-func (s *Store) Link() *jet.Link { return s.link }
-
-// Close ends the connection and waits until all has ended. Calls under way fail. Closing again does nothing.
-func (s *Store) Close(context.Context) error {
-	s.closeOnce.Do(func() {
-		s.stop()
-		s.work.Wait()
-		s.nc.Close()
-		s.mirror.stop()
-	})
+// Health returns an error if the store cannot answer, as when its stream was deleted.
+func (s *Store) Health(ctx context.Context) error {
+	if err := s.view(func(*state) {}); err != nil {
+		return fmt.Errorf("natsstore: %w", err)
+	}
+	if err := s.catchUp(ctx); err != nil {
+		return fmt.Errorf("natsstore: %w", redact(s.cfg.URL, err))
+	}
 	return nil
 }
 
-const trashSize = 1024
+var errClosed = errors.New("natsstore: the store is closed")
 
-// discard drops records some time.
-func (s *Store) discard(list []ref) {
-	if len(list) == 0 {
-		return
+// Close ends the connection and waits for all goroutines. Calls in progress fail. Closing again does nothing.
+func (s *Store) Close(ctx context.Context) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, s.cfg.Wait, errPatience)
+	defer cancel()
+	err := s.jobs.close(ctx)
+	s.mirror.fail(errClosed)
+	s.following.Wait()
+	s.nc.Close()
+	return err
+}
+
+// jobs are what runs in the background.
+type jobs struct {
+	mu     sync.Mutex
+	base   context.Context //nolint:containedctx // that of the goroutines, which close ends
+	stop   context.CancelFunc
+	closed bool
+	wg     sync.WaitGroup
+}
+
+func (j *jobs) start(base context.Context, stop context.CancelFunc) { j.base, j.stop = base, stop }
+
+// work runs a job in the background. It reports whether it does: not after Close.
+func (s *Store) work(job func(context.Context)) bool {
+	j := &s.jobs
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.closed {
+		return false
 	}
+	j.wg.Go(func() { job(j.base) })
+	return true
+}
+
+// close waits for the jobs, which are ended when ctx is done.
+func (j *jobs) close(ctx context.Context) error {
+	j.mu.Lock()
+	j.closed = true
+	j.mu.Unlock()
+	done := make(chan struct{})
+	go func() {
+		j.wg.Wait()
+		close(done)
+	}()
+	var err error
 	select {
-	case s.trash <- list:
-	default: // space is lost, and nothing else
+	case <-done:
+	case <-ctx.Done():
+		err = fmt.Errorf("natsstore: close: %w", context.Cause(ctx))
 	}
-}
-
-// sweep drops what was discarded.
-func (s *Store) sweep(ctx context.Context) {
-	for {
-		select {
-		case list := <-s.trash:
-			for _, r := range list {
-				s.drop(ctx, r)
-			}
-		case <-ctx.Done():
-			return
-		}
-	}
-}
-
-func (s *Store) drop(ctx context.Context, r ref) {
-	for _, seq := range append(r.Parts, r.Seq) {
-		once, cancel := context.WithTimeout(ctx, s.cfg.Wait)
-		err := s.stream.DeleteMsg(once, seq)
-		cancel()
-		if err != nil && ctx.Err() == nil && !errors.Is(err, jetstream.ErrMsgNotFound) && !errors.Is(err, jetstream.ErrMsgDeleteUnsuccessful) {
-			s.cfg.Logger.DebugContext(ctx, "natsstore_record_not_dropped", "stream", s.cfg.Name, "record", seq, "error", err)
-		}
-	}
+	j.stop()
+	<-done
+	return err
 }

@@ -18,7 +18,7 @@ import (
 	"strings"
 
 	"github.com/mortise-dev/mortise/store"
-	"github.com/mortise-dev/mortise/store/next/natsstore"
+	"github.com/mortise-dev/mortise/store/natsstore"
 	"github.com/mortise-dev/mortise/store/pgstore"
 	"github.com/mortise-dev/mortise/store/sqlitestore"
 )

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/mortise-dev/mortise/store"
-	"github.com/mortise-dev/mortise/store/next/natsstore"
+	"github.com/mortise-dev/mortise/store/natsstore"
 )
 
 // TestEntriesOnServer: entries that are not kept in memory are read from the servers, in operations and after a roll-up, also large ones.

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/mortise-dev/mortise/store"
-	"github.com/mortise-dev/mortise/store/next/natsstore"
+	"github.com/mortise-dev/mortise/store/natsstore"
 )
 
 // TestLargest: a value of the largest size comes back.

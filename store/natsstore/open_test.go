@@ -16,7 +16,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/mortise-dev/mortise/store"
-	"github.com/mortise-dev/mortise/store/next/natsstore"
+	"github.com/mortise-dev/mortise/store/natsstore"
 )
 
 // buffer is a log.

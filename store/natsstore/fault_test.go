@@ -13,7 +13,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/mortise-dev/mortise/store"
-	"github.com/mortise-dev/mortise/store/next/natsstore"
+	"github.com/mortise-dev/mortise/store/natsstore"
 )
 
 func portOf(t *testing.T, address string) int {

@@ -1,0 +1,38 @@
+package natsstore_test
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mortise-dev/mortise/store"
+	"github.com/mortise-dev/mortise/store/natsstore"
+	"github.com/mortise-dev/mortise/store/viewtest"
+)
+
+func TestViews(t *testing.T) {
+	t.Parallel()
+	viewtest.TestViews(t, two(serve(t).ClientURL()))
+}
+
+func TestMailbox(t *testing.T) {
+	t.Parallel()
+	viewtest.TestMailbox(t, two(serve(t).ClientURL()), 30)
+}
+
+func openNamed(ctx context.Context, name string) (store.Store, func(context.Context) error, error) {
+	stream, url, _ := strings.Cut(name, " ")
+	s, err := natsstore.Open(ctx, natsstore.Config{URL: url, Stream: stream, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		return nil, nil, err
+	}
+	return s, s.Close, nil
+}
+
+func TestViews_killed(t *testing.T) {
+	t.Parallel()
+	url := serve(t).ClientURL()
+	viewtest.TestKilled(t, openNamed, func(*testing.T) string { return newStream() + " " + url }, 90*time.Second)
+}
