@@ -43,11 +43,10 @@ func (r *Records) Due(ctx context.Context, q DueQuery) (due []Head, next time.Ti
 		return !slices.Contains(q.Skip, h.Tenant)
 	})
 	later := <-first
-	if err = cmp.Or(err, later.err); err != nil {
-		return nil, time.Time{}, err
+	if err != nil || later.err != nil {
+		return nil, time.Time{}, cmp.Or(err, later.err)
 	}
-	next = earliest(next, later.next)
-	due = append(ready, later.heads...)
+	next, due = earliest(next, later.next), slices.Concat(ready, later.heads)
 	slices.SortStableFunc(due, func(a, b Head) int {
 		return cmp.Or(cmp.Compare(a.Rank, b.Rank), cmp.Compare(a.Thread, b.Thread))
 	})

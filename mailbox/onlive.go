@@ -144,7 +144,7 @@ func (r *Records) send(ctx context.Context, thread string, c Command) (bool, err
 	}
 	b := store.Batch{
 		Thread: thread, ID: id, Base: store.AnyRevision, Notify: []string{thread},
-		Put: []store.Cell{{Kind: kindCommand, Key: id, Value: encode(sent{Kind: c.Kind, ID: c.ID, Payload: c.Payload})}},
+		Put: []store.Cell{{Kind: kindCommand, Key: id, Value: encode(sent(c))}},
 	}
 	if _, err := store.ApplySurely(ctx, r.store, b); err != nil {
 		return false, err
@@ -199,7 +199,7 @@ func (r *Records) receive(ctx context.Context, t Target, l *line) {
 		var in sent
 		ok := json.Unmarshal(c.Value, &in) == nil
 		if ok {
-			ok, err = l.hand(ctx, Command{Kind: in.Kind, ID: in.ID, Payload: in.Payload})
+			ok, err = l.hand(ctx, Command(in))
 			if err != nil {
 				return
 			}

@@ -41,13 +41,13 @@ type Runs struct {
 var _ Store = (*Runs)(nil)
 
 // On returns the records of a store, and removes the oldest beyond Config.Keep. The caller closes the store, after the Runs.
-func On(s store.Store, cfg Config) (*Runs, error) {
+func On(ctx context.Context, s store.Store, cfg Config) (*Runs, error) {
 	cfg, err := cfg.Checked()
 	if err != nil {
 		return nil, err
 	}
 	r := newRuns(s, cfg)
-	if err := r.prune(cfg.Keep); err != nil {
+	if err := r.prune(ctx, cfg.Keep); err != nil {
 		return nil, fmt.Errorf("record: remove old records: %w", err)
 	}
 	return r, nil

@@ -104,15 +104,15 @@ func (r *Runs) page(ctx context.Context, after store.Ref) ([]store.Ref, error) {
 }
 
 // prune removes all records but the newest.
-func (r *Runs) prune(keep int) error {
-	for refs, err := range r.pages(background()) {
+func (r *Runs) prune(ctx context.Context, keep int) error {
+	for refs, err := range r.pages(ctx) {
 		if err != nil {
 			return err
 		}
 		old := refs[min(keep, len(refs)):]
 		keep -= len(refs) - len(old)
 		for _, ref := range old {
-			if err := r.remove(ref); err != nil {
+			if err := r.remove(ctx, ref); err != nil {
 				return err
 			}
 		}
@@ -121,8 +121,8 @@ func (r *Runs) prune(keep int) error {
 }
 
 // remove removes a record, unless it was written to since it was listed.
-func (r *Runs) remove(ref store.Ref) error {
-	ctx, cancel := context.WithTimeout(background(), onCallTime)
+func (r *Runs) remove(ctx context.Context, ref store.Ref) error {
+	ctx, cancel := context.WithTimeout(ctx, onCallTime)
 	defer cancel()
 	cell := store.Query{Cells: []store.Range{store.One(runKind, "")}}
 	drop := func(s store.Snapshot) (*store.Batch, error) {

@@ -15,7 +15,7 @@ import (
 
 func on(t *testing.T, s store.Store, cfg record.Config) *record.Runs {
 	t.Helper()
-	r, err := record.On(s, cfg)
+	r, err := record.On(t.Context(), s, cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,7 +54,7 @@ func TestReadOnly(t *testing.T) {
 	if got := newest(t, r); got != "r" {
 		t.Errorf("runs %s", got)
 	}
-	if _, err := record.On(s, record.Config{Keep: -1}); err == nil || !strings.Contains(err.Error(), "Config.Keep -1") {
+	if _, err := record.On(t.Context(), s, record.Config{Keep: -1}); err == nil || !strings.Contains(err.Error(), "Config.Keep -1") {
 		t.Errorf("a wrong config: %v", err)
 	}
 }

@@ -1,6 +1,9 @@
 package store
 
-import "fmt"
+import (
+	"errors"
+	"fmt"
+)
 
 // Batch is a change of one thread. Its parts are applied in the order of the fields.
 type Batch struct {
@@ -37,53 +40,65 @@ func (b *Batch) Validate() error {
 
 func (b *Batch) validate() error {
 	if b.Thread == "" {
-		return fmt.Errorf("no thread")
+		return errors.New("no thread")
 	}
-	names := []string{b.Thread, b.ID}
+	names := append([]string{b.Thread, b.ID}, b.Notify...)
 	for _, r := range b.Delete {
 		names = append(names, r.Kind, r.From, r.To)
+	}
+	for _, t := range b.Trim {
+		names = append(names, t.Log)
 	}
 	put := map[[2]string]bool{}
 	for i := range b.Put {
 		c := &b.Put[i]
-		if c.Kind == "" {
-			return fmt.Errorf("cell %.80q has no kind", c.Key)
-		}
 		if id := [2]string{c.Kind, c.Key}; put[id] {
 			return fmt.Errorf("cell %.80q of kind %q is put twice", c.Key, c.Kind)
-		} else {
-			put[id] = true
 		}
-		if len(c.Value) > MaxValue {
-			return fmt.Errorf("cell %.80q of kind %q has %d bytes, at most are %d", c.Key, c.Kind, len(c.Value), MaxValue)
+		put[[2]string{c.Kind, c.Key}] = true
+		more, err := c.names()
+		if err != nil {
+			return fmt.Errorf("cell %.80q of kind %q: %w", c.Key, c.Kind, err)
 		}
-		names = append(names, c.Kind, c.Key)
-		indexes := map[string]bool{}
-		for _, k := range c.Index {
-			if k.Name == "" || indexes[k.Name] {
-				return fmt.Errorf("cell %.80q of kind %q: index %q is empty or comes twice", c.Key, c.Kind, k.Name)
-			}
-			indexes[k.Name] = true
-			names = append(names, k.Name, k.Group, k.Key)
-		}
-	}
-	for _, t := range b.Trim {
-		names = append(names, t.Log)
+		names = append(names, more...)
 	}
 	for i := range b.Append {
 		e := &b.Append[i]
 		if e.Log == "" {
 			return fmt.Errorf("entry %d has no log", i)
 		}
-		if len(e.Data) > MaxValue {
-			return fmt.Errorf("entry of log %.80q has %d bytes, at most are %d", e.Log, len(e.Data), MaxValue)
+		if err := fits(e.Data); err != nil {
+			return fmt.Errorf("entry of log %.80q: %w", e.Log, err)
 		}
 		names = append(names, e.Log)
 	}
-	for _, name := range append(names, b.Notify...) {
+	for _, name := range names {
 		if len(name) > MaxKey {
 			return fmt.Errorf("name %.80q has %d bytes, at most are %d", name, len(name), MaxKey)
 		}
+	}
+	return nil
+}
+
+// names returns the names of a cell and of its index keys.
+func (c *Cell) names() ([]string, error) {
+	if c.Kind == "" {
+		return nil, errors.New("it has no kind")
+	}
+	names, indexes := []string{c.Kind, c.Key}, map[string]bool{}
+	for _, k := range c.Index {
+		if k.Name == "" || indexes[k.Name] {
+			return nil, fmt.Errorf("index %q is empty or comes twice", k.Name)
+		}
+		indexes[k.Name] = true
+		names = append(names, k.Name, k.Group, k.Key)
+	}
+	return names, fits(c.Value)
+}
+
+func fits(value []byte) error {
+	if len(value) > MaxValue {
+		return fmt.Errorf("it has %d bytes, at most are %d", len(value), MaxValue)
 	}
 	return nil
 }

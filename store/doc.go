@@ -22,6 +22,10 @@
 // Failures: an error other than the ones below means that the batch may have been applied. The caller repeats it under the same ID, or reads.
 // [ApplySurely] and [Update] do that.
 //
+// # Concurrency
+//
+// Every Store is safe for concurrent use, also by several processes if its engine has a place that they share.
+//
 // # Errors
 //
 // [ErrConflict] reports another revision than Batch.Base, [ErrExists] a unique index key that another cell has, [ErrInvalid] a batch that no

@@ -58,7 +58,7 @@ type shared struct {
 }
 
 // newShared makes what the config describes. It must be closed.
-func newShared(ctx context.Context, cfg *Config, sessionDir string, logger *slog.Logger) (*shared, error) {
+func newShared(cfg *Config, sessionDir string, logger *slog.Logger) (*shared, error) {
 	c := &cfg.Compaction
 	s := &shared{limiter: compaction.NewLimiter(c.Concurrent)}
 	var err error

@@ -56,7 +56,9 @@ func openStore(ctx context.Context, name string, logger *slog.Logger, existing b
 
 func (h *home) sessions() session.Store { return session.On(h.store) }
 
-func (h *home) records(cfg record.Config) (record.Store, error) { return record.On(h.store, cfg) }
+func (h *home) records(ctx context.Context, cfg record.Config) (record.Store, error) {
+	return record.On(ctx, h.store, cfg)
+}
 
 // outbox opens the outbox of a process, which holds the lock: of the file, or of the folder where its tasks are.
 func (h *home) outbox(folder string) (outbox.Store, io.Closer, error) {

@@ -14,7 +14,7 @@ import (
 
 	"github.com/mortise-dev/mortise/internal/cli"
 	"github.com/mortise-dev/mortise/outbox"
-	"github.com/mortise-dev/mortise/session"
+	sessions "github.com/mortise-dev/mortise/session"
 	"github.com/mortise-dev/mortise/store/sqlitestore"
 )
 
@@ -63,7 +63,7 @@ func ids(t *testing.T, path, thread string) (all []string) {
 		t.Fatal(err)
 	}
 	defer file.Close(context.WithoutCancel(t.Context()))
-	log, err := session.On(file).Log(thread)
+	log, err := sessions.On(file).Log(thread)
 	if err != nil {
 		t.Fatal(err)
 	}

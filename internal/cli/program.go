@@ -96,7 +96,7 @@ func (p *program) openStores(ctx context.Context) (err error) {
 	}
 	p.store = h.mailbox
 	if !p.cfg.Record.Disabled {
-		if p.records, err = h.records(record.Config{Keep: p.cfg.Record.Keep, Source: p.source()}); err != nil {
+		if p.records, err = h.records(ctx, record.Config{Keep: p.cfg.Record.Keep, Source: p.source()}); err != nil {
 			return fmt.Errorf("store: %w", err)
 		}
 	}

@@ -92,7 +92,7 @@ func newRecorder(ctx context.Context, o runOptions, cfg *Config, warn func(error
 	if cfg.home != nil {
 		var err error
 		out.place = cfg.home.name
-		out.store, err = cfg.home.records(keep)
+		out.store, err = cfg.home.records(ctx, keep)
 		return out, err
 	}
 	dir, chosen, err := recordDir(o.recordDir, cfg)

@@ -97,7 +97,7 @@ func (d *taskDesk) open(
 		d.Acknowledge(ctx, thread, tasks...)
 	}}
 	if dir := cfg.path(cfg.Tasks.Dir); dir != "" {
-		if news.Store, err = d.openOutbox(ctx, cfg.home, filepath.Join(dir, "outbox")); err != nil {
+		if news.Store, err = d.openOutbox(cfg.home, filepath.Join(dir, "outbox")); err != nil {
 			if errors.Is(err, outbox.ErrLocked) {
 				err = fmt.Errorf("%w; end the process that uses it, or give this one another %s", err, place(cfg.home))
 			}
@@ -129,7 +129,7 @@ func place(h *home) string {
 }
 
 // openOutbox opens the outbox in the store, or the file at path if there is none.
-func (d *taskDesk) openOutbox(ctx context.Context, h *home, path string) (outbox.Store, error) {
+func (d *taskDesk) openOutbox(h *home, path string) (outbox.Store, error) {
 	if h == nil {
 		file, err := outbox.OpenFile(outbox.FileConfig{Path: path})
 		if err == nil {

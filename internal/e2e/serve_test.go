@@ -385,6 +385,7 @@ func (w *world) checkThreads(t *testing.T, n size) {
 		}
 		if executed[task] > 1 || worked[task] > executed[task] || worked[task]+marked[task] == 0 || executed[task] > worked[task]+marked[task] {
 			t.Errorf("%s was executed %d times; %d results are in its thread, and %d calls are marked as interrupted", task, executed[task], worked[task], marked[task])
+			w.logShown(t, task)
 		}
 	}
 	for id, n := range told {

@@ -33,6 +33,10 @@ type world struct {
 	mu sync.Mutex
 	// log is what all processes wrote to standard error.
 	log strings.Builder
+
+	shownMu sync.Mutex
+	// shown is what the model was shown, in short.
+	shown []string
 }
 
 // proc is one of the processes. What it is is guarded by the lock of its world.
@@ -66,10 +70,11 @@ func newWorldOf(t *testing.T, config string, reply func(providertest.Query) prov
 // newWorldWith writes the configs and starts the provider.
 func newWorldWith(t *testing.T, o options) *world {
 	t.Helper()
-	provider, err := providertest.New(providertest.Config{Reply: o.reply})
+	w := &world{dir: t.TempDir(), store: o.store}
+	var err error
+	w.provider, err = providertest.New(providertest.Config{Reply: w.note(o.reply)})
 	must(t, err)
-	t.Cleanup(func() { _ = provider.Close() })
-	w := &world{provider: provider, dir: t.TempDir(), store: o.store}
+	t.Cleanup(func() { _ = w.provider.Close() })
 	if o.store == "" {
 		w.store = w.path("mortise.db")
 	}
@@ -83,7 +88,7 @@ func newWorldWith(t *testing.T, o options) *world {
 		w.write(t, p.config, text)
 		w.procs = append(w.procs, p)
 	}
-	must(t, os.WriteFile(w.path("key"), []byte(provider.Key()), 0o600))
+	must(t, os.WriteFile(w.path("key"), []byte(w.provider.Key()), 0o600))
 	return w
 }
 
@@ -262,6 +267,33 @@ func reply(q providertest.Query) providertest.Answer {
 	}
 	text := "I have read /srv/app/" + task + ".go. " + strings.Repeat("It needed a change in many places. ", 50) + "done " + task
 	return providertest.Answer{Content: []abi.ContentBlock{abi.Text(text)}, Pace: 3 * time.Millisecond}
+}
+
+// note keeps what the model was shown, in short, and passes the question on.
+func (w *world) note(reply func(providertest.Query) providertest.Answer) func(providertest.Query) providertest.Answer {
+	return func(q providertest.Query) providertest.Answer {
+		text := fmt.Sprint(q.N)
+		for i := range q.Messages {
+			m := &q.Messages[i]
+			text += fmt.Sprintf(" | %s, %d calls: %.300s", m.Role, len(m.ToolCalls), m.Text())
+		}
+		w.shownMu.Lock()
+		w.shown = append(w.shown, text)
+		w.shownMu.Unlock()
+		return reply(q)
+	}
+}
+
+// logShown logs what the model was shown of a task.
+func (w *world) logShown(t *testing.T, task string) {
+	t.Helper()
+	w.shownMu.Lock()
+	defer w.shownMu.Unlock()
+	for _, text := range w.shown {
+		if strings.Contains(text, task+" ") {
+			t.Log(text)
+		}
+	}
 }
 
 func must(t *testing.T, err error) {

@@ -24,8 +24,13 @@ func TestEvents(t *testing.T, open OpenFunc) {
 	for name, run := range cases {
 		t.Run(strings.ReplaceAll(name, " ", "_"), func(t *testing.T) {
 			t.Parallel()
-			one, other := open(t)
-			run(&eventWorld{T: t, one: one.(store.Events), other: other.(store.Events), now: time.Now().UTC().Truncate(time.Millisecond)}) //nolint:forcetypeassert // the contract
+			a, b := open(t)
+			one, first := a.(store.Events)
+			other, second := b.(store.Events)
+			if !first || !second {
+				t.Fatal("the store has no events")
+			}
+			run(&eventWorld{T: t, one: one, other: other, now: time.Now().UTC().Truncate(time.Millisecond)})
 		})
 	}
 }

@@ -1,10 +1,3 @@
-// Package storeurl opens a store by its name: the path of a SQLite file, or the URL of a PostgreSQL database or of NATS servers.
-//
-//	data/mortise.db
-//	postgres://USER@HOST/DATABASE?sslmode=verify-full&schema=NAME
-//	nats://HOST:4222,HOST:4222/STREAM?replicas=3
-//
-// The package imports all engines. A program that knows its engine imports that one alone.
 package storeurl
 
 import (

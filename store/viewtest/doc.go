@@ -1,3 +1,11 @@
-// Package viewtest tests the views of a store: that of package session, that of package record and that of package outbox. Each runs the
-// contract suite of its package over the store that is given, and all of them work together in one conversation.
+// Package viewtest runs the suites of everything that is kept in a store on one engine: sessions, decision records, the outbox and the
+// mailbox, alone and together, by one process and by two, and while processes are killed.
+//
+// # Concurrency
+//
+// The cases open stores of their own and run in parallel. Two handles of a store take turns as two processes would.
+//
+// # Errors
+//
+// They are failures of the test.
 package viewtest

@@ -90,7 +90,7 @@ func lostSession(t *testing.T, s store.Store) {
 
 func lostRecord(t *testing.T, s store.Store) {
 	t.Helper()
-	runs, err := record.On(s, record.Config{})
+	runs, err := record.On(t.Context(), s, record.Config{})
 	must(t, err)
 	for i := range lostRounds {
 		run := fmt.Sprint("run-", i)
@@ -104,7 +104,7 @@ func lostRecord(t *testing.T, s store.Store) {
 			t.Errorf("run %d is %+v", i, r)
 		}
 	}
-	runs, err = record.On(s, record.Config{Keep: 3})
+	runs, err = record.On(t.Context(), s, record.Config{Keep: 3})
 	must(t, err)
 	known, err := runs.List(100)
 	must(t, err)

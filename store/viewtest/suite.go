@@ -33,7 +33,7 @@ func TestViews(t *testing.T, open OpenFunc) {
 			one, other := open(t)
 			stores := turns(one, other)
 			return func(cfg record.Config) record.Store {
-				r, err := record.On(stores(), cfg)
+				r, err := record.On(t.Context(), stores(), cfg)
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/mortise-dev/mortise/abi" //nolint:depguard // the views are those of agents
+	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/compaction"
 	"github.com/mortise-dev/mortise/outbox"
 	"github.com/mortise-dev/mortise/record"
@@ -28,7 +28,7 @@ const (
 func TestTogether(t *testing.T, open OpenFunc) {
 	t.Helper()
 	one, other := open(t)
-	records, err := record.On(one, record.Config{})
+	records, err := record.On(t.Context(), one, record.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -170,6 +170,6 @@ func (v *views) empty() {
 func (v *views) prune() {
 	v.Helper()
 	v.must(0, v.runs.Start(record.Start{Run: abi.RunIdentity{RunID: "newer"}}))
-	_, err := record.On(v.store, record.Config{Keep: 1})
+	_, err := record.On(v.Context(), v.store, record.Config{Keep: 1})
 	v.must(0, err)
 }
