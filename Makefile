@@ -125,7 +125,8 @@ npm-modules: ## from npm: plugins of Extism's kit for AssemblyScript into bin/np
 
 .PHONY: model
 model: ## compare 10,000 random schedules on every store with the model in memory, with the race detector (a long run)
-	MORTISE_TEST_MAILBOX_SCHEDULES=10000 $(GO) test $(RACE) -count=1 -p 1 -v -timeout 90m -run '^Test(Store_)?[mM]odel(OfTwo)?$$' ./store/memstore ./store/sqlitestore ./store/pgstore ./store/natsstore
+	MORTISE_TEST_MAILBOX_SCHEDULES=10000 $(GO) test $(RACE) -count=1 -p 1 -v -timeout 90m -run '^Test(Records_model|Model)$$' ./mailbox ./store/memstore
+	MORTISE_TEST_MAILBOX_SCHEDULES=10000 $(GO) test $(RACE) -count=1 -p 1 -v -timeout 90m -run '^TestMailbox$$/^model$$' ./store/sqlitestore ./store/pgstore ./store/natsstore
 
 .PHONY: modules
 modules: ## test the SDK and the guests natively, and vet them for Wasm
