@@ -35,6 +35,12 @@ const (
 	indexOrder    = "order"    // dispatches (thread, place)
 	indexStatus   = "status"   // dispatches (status, time of change and id)
 	indexRun      = "run"      // runs (, id), unique
+	// The others have runs by when they were made, the newest first.
+	indexRuns       = "runs"        // all
+	indexRunsStatus = "runs-status" // by status
+	indexRunsAgent  = "runs-agent"  // by agent
+	indexRunsTenant = "runs-tenant" // by the tenant of the thread
+	indexRunsThread = "runs-thread" // by thread
 )
 
 // cellID names a cell of a thread.
@@ -116,6 +122,17 @@ func dispatchCell(d *Dispatch) store.Cell {
 // changedKey orders dispatches by their latest change, then by id.
 func changedKey(d *Dispatch) string { return store.Number(d.UpdatedAt.UnixMilli()) + d.ID }
 
-func runCell(r *Run) store.Cell {
-	return store.Cell{Kind: kindRun, Key: r.ID, Value: encode(r), Index: []store.IndexKey{{Name: indexRun, Key: r.ID, Unique: true}}}
+// madeKey orders runs by when they were made, the newest first, then by id.
+func madeKey(r *Run) string { return store.Number(-r.CreatedAt.UnixMilli()) + r.ID }
+
+func runCell(r *Run, tenant string) store.Cell {
+	c := store.Cell{Kind: kindRun, Key: r.ID, Value: encode(r), Index: []store.IndexKey{{Name: indexRun, Key: r.ID, Unique: true}}}
+	for name, group := range map[string]string{
+		indexRuns: "", indexRunsStatus: string(r.Status), indexRunsAgent: r.Agent, indexRunsTenant: tenant, indexRunsThread: r.Thread,
+	} {
+		if group != "" || name == indexRuns {
+			c.Index = append(c.Index, store.IndexKey{Name: name, Group: group, Key: madeKey(r)})
+		}
+	}
+	return c
 }

@@ -36,7 +36,7 @@ func (v *view) batch(ctx context.Context, c Change) (*store.Batch, error) {
 		if r.Thread != v.thread {
 			return nil, fmt.Errorf("mailbox: run %.80q: %w in another thread", r.ID, ErrExists)
 		}
-		b.Put = append(b.Put, runCell(r))
+		b.Put = append(b.Put, runCell(r, c.Head.Tenant))
 		if old, ok := v.cells[cellID{kindRunData, r.ID}]; !ok && len(r.Data) > 0 || ok && !bytes.Equal(old.Value, r.Data) {
 			b.Put = append(b.Put, store.Cell{Kind: kindRunData, Key: r.ID, Value: r.Data})
 		}

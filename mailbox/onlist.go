@@ -149,6 +149,62 @@ func (r *Records) Threads(ctx context.Context, q ThreadQuery) ([]Head, error) {
 	})
 }
 
+// Runs implements [Reader].
+func (r *Records) Runs(ctx context.Context, q RunQuery) (out []Run, err error) {
+	if q.Limit <= 0 {
+		return nil, context.Cause(ctx)
+	}
+	s := store.Scan{Index: indexRuns, Values: true}
+	switch { // the one that selects most comes first
+	case q.Thread != "":
+		s.Index, s.Group = indexRunsThread, q.Thread
+	case q.Status != "" && q.Status != RunDone:
+		s.Index, s.Group = indexRunsStatus, string(q.Status)
+	case q.Tenant != "":
+		s.Index, s.Group = indexRunsTenant, q.Tenant
+	case q.Agent != "":
+		s.Index, s.Group = indexRunsAgent, q.Agent
+	case q.Status != "":
+		s.Index, s.Group = indexRunsStatus, string(q.Status)
+	}
+	if q.After.ID != "" {
+		s.From = madeKey(&q.After) + "\x00"
+	}
+	if !q.Since.IsZero() {
+		s.To = store.Number(-q.Since.UnixMilli() + 1)
+	}
+	err = r.scan(ctx, s, q.Limit, func(ref store.Ref) error {
+		var run Run
+		if err := decode(ref.Thread, store.Cell{Kind: ref.Kind, Key: ref.Key, Value: ref.Value}, &run); err != nil {
+			return err
+		}
+		selected, err := r.selects(ctx, q, &run)
+		if selected {
+			out = append(out, run)
+		}
+		if len(out) == q.Limit {
+			return errFull
+		}
+		return err
+	})
+	if errors.Is(err, errFull) {
+		err = nil
+	}
+	return out, err
+}
+
+// selects reports whether a query selects a run of a listing. The tenant is that of the thread.
+func (r *Records) selects(ctx context.Context, q RunQuery, run *Run) (bool, error) {
+	if q.Status != "" && run.Status != q.Status || q.Agent != "" && run.Agent != q.Agent || q.Thread != "" && run.Thread != q.Thread {
+		return false, nil
+	}
+	if q.Tenant == "" {
+		return true, nil
+	}
+	s, err := r.Load(ctx, run.Thread, Need{})
+	return s.Head.Tenant == q.Tenant, err
+}
+
 // Find implements [Store].
 func (r *Records) Find(ctx context.Context, kind Kind, id string) (thread string, found bool, err error) {
 	q := store.Scan{Index: indexDispatch, From: id, To: id + "\x00", Limit: 1}

@@ -47,6 +47,8 @@ type Reader interface {
 	Dispatches(ctx context.Context, q DispatchQuery) ([]Dispatch, error)
 	// Messages lists messages of a thread's log by Seq, from the one at from, limit at most.
 	Messages(ctx context.Context, thread string, from, limit int) ([]Message, error)
+	// Runs lists runs without their data, the newest first.
+	Runs(ctx context.Context, q RunQuery) ([]Run, error)
 	// Threads lists heads by thread.
 	Threads(ctx context.Context, q ThreadQuery) ([]Head, error)
 	// Count counts dispatches by status, and may go through all of them.
@@ -154,6 +156,19 @@ type DispatchQuery struct {
 	// After is the last one of the page before; its key fields are enough. Zero is
 	// the first page.
 	After Dispatch
+	Limit int
+}
+
+// RunQuery selects runs. Zero fields select nothing out.
+type RunQuery struct {
+	Status RunStatus
+	Agent  string
+	Tenant string
+	Thread string
+	// Since is when they were made at the earliest.
+	Since time.Time
+	// After is the last run of the page before; ID and CreatedAt are enough.
+	After Run
 	Limit int
 }
 

@@ -5,6 +5,8 @@ import (
 	"encoding/base64"
 	"fmt"
 	"net/http"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/mortise-dev/mortise/mailbox"
@@ -33,10 +35,11 @@ type lettersOutput struct {
 }
 
 func (s *Server) deadLetters(ctx context.Context, in *lettersInput) (*lettersOutput, error) {
-	after, err := parseCursor(in.After)
+	at, id, err := parseCursor(in.After)
 	if err != nil {
 		return nil, err
 	}
+	after := mailbox.Dispatch{UpdatedAt: at, ID: id}
 	list, err := s.box().DeadLetters(ctx, after, in.Limit+1)
 	if err != nil {
 		return nil, s.failure(ctx, err)
@@ -44,7 +47,7 @@ func (s *Server) deadLetters(ctx context.Context, in *lettersInput) (*lettersOut
 	out := &lettersOutput{}
 	if len(list) > in.Limit {
 		list = list[:in.Limit]
-		out.Body.Next = cursorOf(&list[in.Limit-1])
+		out.Body.Next = cursorOf(list[in.Limit-1].UpdatedAt, list[in.Limit-1].ID)
 	}
 	out.Body.Letters = []letter{}
 	for i := range list {
@@ -56,25 +59,22 @@ func (s *Server) deadLetters(ctx context.Context, in *lettersInput) (*lettersOut
 	return out, nil
 }
 
-// cursorOf is the place after a dispatch in a listing by time.
-func cursorOf(d *mailbox.Dispatch) string {
-	return base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, "%d %s", d.UpdatedAt.UnixMilli(), d.ID))
+// cursorOf is the place after something in a listing by time.
+func cursorOf(at time.Time, id string) string {
+	return base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, "%d %s", at.UnixMilli(), id))
 }
 
-func parseCursor(cursor string) (d mailbox.Dispatch, err error) {
+func parseCursor(cursor string) (at time.Time, id string, err error) {
 	if cursor == "" {
-		return d, nil
+		return at, "", nil
 	}
 	data, err := base64.RawURLEncoding.DecodeString(cursor)
-	var ms int64
-	if err == nil {
-		_, err = fmt.Sscanf(string(data), "%d %s", &ms, &d.ID)
+	ms, id, found := strings.Cut(string(data), " ")
+	n, bad := strconv.ParseInt(ms, 10, 64)
+	if err != nil || bad != nil || !found || id == "" {
+		return at, "", problem(http.StatusUnprocessableEntity, "it is no place in the list", "use next of the page before").about("query.after")
 	}
-	if err != nil {
-		return d, problem(http.StatusUnprocessableEntity, "it is no place in the list", "use next of the page before").about("query.after")
-	}
-	d.UpdatedAt = time.UnixMilli(ms).UTC()
-	return d, nil
+	return time.UnixMilli(n).UTC(), id, nil
 }
 
 type letterInput struct {

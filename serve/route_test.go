@@ -113,7 +113,7 @@ func routes(t *testing.T, w *world, header ...string) (list []route) {
 // valid are bodies that routes take, by path.
 func valid(r route) string {
 	switch {
-	case strings.HasSuffix(r.path, "/runs"):
+	case r.method == http.MethodPost && strings.HasSuffix(r.path, "/runs"):
 		return say("say hi")
 	case r.path == "/v1/ag-ui":
 		return `{"threadId":"t","runId":"r","messages":[{"id":"m","role":"user","content":"say hi"}]}`
@@ -151,8 +151,8 @@ func TestDocument(t *testing.T) {
 		"POST /v1/ag-ui", "GET /v1/dead-letters", "DELETE /v1/dead-letters/{dispatch}", "POST /v1/dead-letters/{dispatch}/replay", "POST /v1/drain",
 		"GET /v1/plugins", "PUT /v1/plugins/{name}", "GET /v1/plugins/{name}/history", "POST /v1/plugins/{name}/rollback",
 		"GET /v1/policies", "PUT /v1/policies/{name}", "GET /v1/policies/{name}/history", "POST /v1/policies/{name}/rollback",
-		"POST /v1/reload", "POST /v1/runs", "GET /v1/runs/{run}", "POST /v1/runs/{run}/cancel", "POST /v1/runs/{run}/decisions",
-		"GET /v1/runs/{run}/events", "POST /v1/runs/{run}/interrupt", "GET /v1/status", "GET /v1/threads/{thread}",
+		"POST /v1/reload", "GET /v1/runs", "POST /v1/runs", "GET /v1/runs/{run}", "POST /v1/runs/{run}/cancel", "POST /v1/runs/{run}/decisions",
+		"GET /v1/runs/{run}/events", "POST /v1/runs/{run}/interrupt", "GET /v1/status", "GET /v1/threads", "GET /v1/threads/{thread}",
 		"GET /v1/threads/{thread}/compactions", "POST /v1/threads/{thread}/compactions", "DELETE /v1/threads/{thread}/compactions/latest",
 		"GET /v1/threads/{thread}/decisions", "GET /v1/threads/{thread}/messages", "POST /v1/threads/{thread}/runs",
 	}
@@ -270,5 +270,5 @@ func TestNoRoute(t *testing.T) {
 	for _, path := range []string{"/", "/v1", "/v1/plugins", "/v1/reload", "/v2/runs", "/docs", "/v1/threads/t/compactions", "/metrics"} {
 		w.refused(http.StatusNotFound, http.MethodGet, path, "")
 	}
-	w.refused(http.StatusMethodNotAllowed, http.MethodGet, "/v1/runs", "")
+	w.refused(http.StatusMethodNotAllowed, http.MethodPut, "/v1/runs", "")
 }

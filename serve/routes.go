@@ -58,6 +58,7 @@ func (s *Server) runRoutes(api huma.API) {
 	register(api, streams(bodies(submit, runExamples()), r, submitted{}), s.submit)
 	agui := s.operation(http.MethodPost, "/v1/ag-ui", "ag-ui", ScopeRun, "Run an agent as a client of the AG-UI protocol asks for")
 	register(api, streams(agui, r, nil), s.runAGUI)
+	register(api, s.operation(http.MethodGet, "/v1/runs", "list-runs", ScopeRead, "Runs, the newest first"), s.listRuns)
 	register(api, s.operation(http.MethodGet, "/v1/runs/{run}", "get-run", ScopeRead, "A run"), s.getRun)
 	events := s.operation(http.MethodGet, "/v1/runs/{run}/events", "run-events", ScopeRead, "The events of a run, as server-sent events")
 	register(api, streams(events, r, nil), s.events)
@@ -68,6 +69,7 @@ func (s *Server) runRoutes(api huma.API) {
 }
 
 func (s *Server) threadRoutes(api huma.API) {
+	register(api, s.operation(http.MethodGet, "/v1/threads", "list-threads", ScopeRead, "Threads, by their ids"), s.listThreads)
 	register(api, s.operation(http.MethodGet, "/v1/threads/{thread}", "get-thread", ScopeRead, "A thread"), s.getThread)
 	register(api, s.operation(http.MethodGet, "/v1/threads/{thread}/messages", "list-messages", ScopeRead, "Messages of a thread, the newest page first"), s.messages)
 	if s.cfg.Sessions != nil {

@@ -60,10 +60,14 @@ func (s *Server) getThread(ctx context.Context, in *threadInput) (*threadOutput,
 	if err != nil {
 		return nil, err
 	}
-	return &threadOutput{Body: threadView{
+	return &threadOutput{Body: viewOf(&h)}, nil
+}
+
+func viewOf(h *mailbox.Head) threadView {
+	return threadView{
 		ID: h.Thread, Tenant: h.Tenant, Messages: h.Messages, Queued: h.Queued, Executing: h.Claim != nil,
 		OpenRun: refOf(h.Open), LatestRun: refOf(h.Latest), UpdatedAt: h.UpdatedAt,
-	}}, nil
+	}
 }
 
 type messagesInput struct {

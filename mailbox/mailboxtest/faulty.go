@@ -140,6 +140,15 @@ func (f *Faulty) Messages(ctx context.Context, thread string, from, limit int) (
 	return list, err
 }
 
+// Runs implements mailbox.Reader.
+func (f *Faulty) Runs(ctx context.Context, q mailbox.RunQuery) (list []mailbox.Run, err error) {
+	err = f.do(ctx, "runs", func() (err error) {
+		list, err = f.Store.Runs(ctx, q)
+		return err
+	})
+	return list, err
+}
+
 // Threads implements mailbox.Reader.
 func (f *Faulty) Threads(ctx context.Context, q mailbox.ThreadQuery) (list []mailbox.Head, err error) {
 	err = f.do(ctx, "threads", func() (err error) {

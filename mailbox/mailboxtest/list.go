@@ -19,6 +19,7 @@ func listCases() []testCase {
 		{"queued_threads", queuedThreads},
 		{"threads_by_wait_and_tenant", threadsByWait},
 		{"find", find},
+		{"runs_by_status_agent_tenant_and_thread", listRuns},
 	}
 }
 
@@ -208,4 +209,50 @@ func find(w *world) {
 			equal(w.t, "thread", thread, "t")
 		}
 	}
+}
+
+func listRuns(w *world) {
+	start := w.clock.Now()
+	for i, thread := range []string{"a", "b", "c", "a", "b"} {
+		w.enqueue(thread, fmt.Sprint("d", i), func(e *mailbox.Entry) {
+			e.Agent = []string{"clerk", "cook"}[i%2]
+			if thread != "c" {
+				e.Tenant = "tenant-" + thread
+			}
+		})
+		w.clock.Add(time.Second)
+	}
+	_, err := w.queue.Settle(w.ctx(), hold(w.claim("a")), mailbox.Settlement{Verdict: mailbox.Ack, Result: mailbox.Result{Status: mailbox.RunDone}})
+	must(w.t, err)
+	w.claim("b")
+	check := func(what string, q mailbox.RunQuery, want ...string) {
+		w.t.Helper()
+		var got []string
+		for q.Limit = 2; ; {
+			list, err := w.store.Runs(w.ctx(), q)
+			must(w.t, err)
+			for i := range list {
+				got = append(got, list[i].ID)
+				if list[i].Data != nil {
+					w.t.Errorf("%s: run %s has data", what, list[i].ID)
+				}
+			}
+			if len(list) < 2 {
+				break
+			}
+			q.After = mailbox.Run{ID: list[1].ID, CreatedAt: list[1].CreatedAt}
+		}
+		same(w.t, what, got, want...)
+	}
+	check("all", mailbox.RunQuery{}, "run-d4", "run-d3", "run-d2", "run-d1", "run-d0")
+	check("of a thread", mailbox.RunQuery{Thread: "a"}, "run-d3", "run-d0")
+	check("of a tenant", mailbox.RunQuery{Tenant: "tenant-b"}, "run-d4", "run-d1")
+	check("of an agent", mailbox.RunQuery{Agent: "cook"}, "run-d3", "run-d1")
+	check("by agent and tenant", mailbox.RunQuery{Agent: "cook", Tenant: "tenant-a"}, "run-d3")
+	check("by thread and another tenant", mailbox.RunQuery{Thread: "a", Tenant: "tenant-b"})
+	check("created", mailbox.RunQuery{Status: mailbox.RunCreated}, "run-d4", "run-d3", "run-d2")
+	check("running", mailbox.RunQuery{Status: mailbox.RunRunning}, "run-d1")
+	check("done", mailbox.RunQuery{Status: mailbox.RunDone}, "run-d0")
+	check("since", mailbox.RunQuery{Since: start.Add(3 * time.Second)}, "run-d4", "run-d3")
+	check("of nobody", mailbox.RunQuery{Tenant: "nobody"})
 }

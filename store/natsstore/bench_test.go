@@ -11,28 +11,13 @@ import (
 
 	"github.com/mortise-dev/mortise/store"
 	"github.com/mortise-dev/mortise/store/natsstore"
+	"github.com/mortise-dev/mortise/store/viewtest"
 )
 
 // BenchmarkApply puts a cell and appends an entry, on a server that writes to the disk before it acknowledges; with a unique place also
 // takes a new one each time.
 func BenchmarkApply(b *testing.B) {
-	srv, err := server.NewServer(&server.Options{
-		Host: "127.0.0.1", Port: server.RANDOM_PORT, JetStream: true, StoreDir: b.TempDir(), NoSigs: true, NoLog: true, SyncAlways: true,
-	})
-	if err != nil {
-		b.Fatal(err)
-	}
-	srv.Start()
-	defer srv.WaitForShutdown()
-	defer srv.Shutdown()
-	if !srv.ReadyForConnections(20 * time.Second) {
-		b.Fatal("the server did not start")
-	}
-	s, err := natsstore.Open(b.Context(), natsstore.Config{URL: srv.ClientURL(), Logger: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer func() { _ = s.Close(context.Background()) }() // the server ends anyway
+	s := opened(b)
 	for _, unique := range []bool{false, true} {
 		b.Run(fmt.Sprintf("unique=%t", unique), func(b *testing.B) {
 			for i := 0; b.Loop(); i++ {
@@ -57,3 +42,32 @@ func BenchmarkApply(b *testing.B) {
 		}
 	})
 }
+
+// opened is a new store on a server of its own, which writes to the disk before it acknowledges.
+func opened(b *testing.B) store.Store {
+	b.Helper()
+	srv, err := server.NewServer(&server.Options{
+		Host: "127.0.0.1", Port: server.RANDOM_PORT, JetStream: true, StoreDir: b.TempDir(), NoSigs: true, NoLog: true, SyncAlways: true,
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	srv.Start()
+	b.Cleanup(func() {
+		srv.Shutdown()
+		srv.WaitForShutdown()
+	})
+	if !srv.ReadyForConnections(20 * time.Second) {
+		b.Fatal("the server did not start")
+	}
+	s, err := natsstore.Open(b.Context(), natsstore.Config{URL: srv.ClientURL(), Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { _ = s.Close(context.Background()) }) // the server ends anyway
+	return s
+}
+
+func BenchmarkCycle(b *testing.B) { viewtest.BenchmarkCycle(b, opened) }
+
+func BenchmarkBacklog(b *testing.B) { viewtest.BenchmarkBacklog(b, opened) }

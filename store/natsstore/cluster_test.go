@@ -30,18 +30,7 @@ type cluster struct {
 func newCluster(t *testing.T) *cluster {
 	t.Helper()
 	c := &cluster{}
-	var ports []int
-	var held []net.Listener
-	for range 2 * nodes {
-		l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		ports, held = append(ports, portOf(t, l.Addr().String())), append(held, l)
-	}
-	for _, l := range held { // all at once: the ports must differ
-		_ = l.Close()
-	}
+	ports := freePorts(t, 2*nodes)
 	var urls []string
 	var routes []*url.URL
 	for i := range nodes {
@@ -51,6 +40,20 @@ func newCluster(t *testing.T) *cluster {
 	c.url = strings.Join(urls, ",")
 	c.servers = make([]*server.Server, nodes)
 	return c.start(t, ports, routes)
+}
+
+// freePorts are ports on loopback that no process has.
+func freePorts(t *testing.T, n int) (ports []int) {
+	t.Helper()
+	for range n {
+		l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close() //nolint:gocritic // all at once, at the end: the ports must differ
+		ports = append(ports, portOf(t, l.Addr().String()))
+	}
+	return ports
 }
 
 func (c *cluster) start(t *testing.T, ports []int, routes []*url.URL) *cluster {

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
+
 	"github.com/mortise-dev/mortise/store"
 	"github.com/mortise-dev/mortise/store/natsstore"
 	"github.com/mortise-dev/mortise/store/viewtest"
@@ -22,9 +24,12 @@ func TestMailbox(t *testing.T) {
 	viewtest.TestMailbox(t, two(serve(t).ClientURL()), 30)
 }
 
+// openNamed opens the store "stream URL". Its connection notices a host that is cut off while a call still lasts.
 func openNamed(ctx context.Context, name string) (store.Store, func(context.Context) error, error) {
 	stream, url, _ := strings.Cut(name, " ")
-	s, err := natsstore.Open(ctx, natsstore.Config{URL: url, Stream: stream, Logger: slog.New(slog.DiscardHandler)})
+	s, err := natsstore.Open(ctx, natsstore.Config{
+		URL: url, Stream: stream, Patience: time.Minute, Logger: slog.New(slog.DiscardHandler), Options: []nats.Option{nats.PingInterval(2 * time.Second)},
+	})
 	if err != nil {
 		return nil, nil, err
 	}

@@ -18,6 +18,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	beChild()
 	viewtest.Child(openNamed)
 	goleak.VerifyTestMain(m)
 }

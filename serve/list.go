@@ -1,0 +1,104 @@
+package serve
+
+import (
+	"context"
+	"time"
+
+	"github.com/mortise-dev/mortise/mailbox"
+)
+
+type runsInput struct {
+	Status string    `query:"status" enum:"created,running,waiting,done"`
+	Agent  string    `query:"agent" maxLength:"256"`
+	Tenant string    `query:"tenant" maxLength:"256"`
+	Thread string    `query:"thread" maxLength:"256"`
+	Since  time.Time `query:"since" doc:"When the runs were made at the earliest."`
+	After  string    `query:"after" maxLength:"1024" doc:"What next was in the page before."`
+	Limit  int       `query:"limit" minimum:"1" maximum:"500" default:"100"`
+}
+
+// runEntry is a run in a list. GET /v1/runs/{run} has the rest of it.
+type runEntry struct {
+	ID          string     `json:"id"`
+	ThreadID    string     `json:"thread_id"`
+	Agent       string     `json:"agent,omitempty"`
+	ParentRunID string     `json:"parent_run_id,omitempty"`
+	Status      string     `json:"status" enum:"created,running,waiting,done"`
+	Termination string     `json:"termination,omitempty" doc:"Why it is done."`
+	Wait        string     `json:"wait,omitempty" doc:"What it waits for."`
+	WaitUntil   *time.Time `json:"wait_until,omitempty"`
+	Error       string     `json:"error,omitempty"`
+	CreatedAt   time.Time  `json:"created_at"`
+	StartedAt   *time.Time `json:"started_at,omitempty"`
+	FinishedAt  *time.Time `json:"finished_at,omitempty"`
+}
+
+type runsOutput struct {
+	Body struct {
+		Runs []runEntry `json:"runs"`
+		Next string     `json:"next,omitempty" doc:"What after is for the next page. Without it there is none."`
+	}
+}
+
+func (s *Server) listRuns(ctx context.Context, in *runsInput) (*runsOutput, error) {
+	at, id, err := parseCursor(in.After)
+	if err != nil {
+		return nil, err
+	}
+	list, err := s.cfg.Store.Runs(ctx, mailbox.RunQuery{
+		Status: mailbox.RunStatus(in.Status), Agent: in.Agent, Tenant: in.Tenant, Thread: in.Thread, Since: in.Since,
+		After: mailbox.Run{CreatedAt: at, ID: id}, Limit: in.Limit + 1,
+	})
+	if err != nil {
+		return nil, s.failure(ctx, err)
+	}
+	out := &runsOutput{}
+	if len(list) > in.Limit {
+		list = list[:in.Limit]
+		out.Body.Next = cursorOf(list[in.Limit-1].CreatedAt, list[in.Limit-1].ID)
+	}
+	out.Body.Runs = []runEntry{}
+	for i := range list {
+		r := &list[i]
+		out.Body.Runs = append(out.Body.Runs, runEntry{
+			ID: r.ID, ThreadID: r.Thread, Agent: r.Agent, ParentRunID: r.Parent, Status: string(r.Status), Termination: r.Termination,
+			Wait: r.Wait, WaitUntil: maybe(r.WaitUntil), Error: r.Error,
+			CreatedAt: r.CreatedAt, StartedAt: maybe(r.StartedAt), FinishedAt: maybe(r.FinishedAt),
+		})
+	}
+	return out, nil
+}
+
+type threadsInput struct {
+	Tenant string `query:"tenant" maxLength:"256"`
+	Wait   string `query:"wait" maxLength:"256" doc:"What the open run waits for, as tool_permission."`
+	Queued bool   `query:"queued" doc:"Threads with requests that wait."`
+	After  string `query:"after" maxLength:"256" doc:"The id of the last thread of the page before."`
+	Limit  int    `query:"limit" minimum:"1" maximum:"500" default:"100"`
+}
+
+type threadsOutput struct {
+	Body struct {
+		Threads []threadView `json:"threads"`
+		Next    string       `json:"next,omitempty" doc:"What after is for the next page. Without it there is none."`
+	}
+}
+
+func (s *Server) listThreads(ctx context.Context, in *threadsInput) (*threadsOutput, error) {
+	list, err := s.cfg.Store.Threads(ctx, mailbox.ThreadQuery{
+		Tenant: in.Tenant, Wait: in.Wait, Queued: in.Queued, After: in.After, Limit: in.Limit + 1,
+	})
+	if err != nil {
+		return nil, s.failure(ctx, err)
+	}
+	out := &threadsOutput{}
+	if len(list) > in.Limit {
+		list = list[:in.Limit]
+		out.Body.Next = list[in.Limit-1].Thread
+	}
+	out.Body.Threads = []threadView{}
+	for i := range list {
+		out.Body.Threads = append(out.Body.Threads, viewOf(&list[i]))
+	}
+	return out, nil
+}
