@@ -19,6 +19,8 @@ type Entry struct {
 	// Agent of a new run; that of the thread's latest run when empty.
 	Agent  string
 	Parent string
+	// ParentThread is the thread above a new one.
+	ParentThread string
 	// Priority is as in [Dispatch]; 0 is the highest.
 	Priority    uint8
 	Dedupe      string
@@ -59,7 +61,7 @@ func (e Entry) validate() error {
 		return fmt.Errorf("%w: it is to be due in the year %d; the last one is %d", ErrInvalid, year, maxYear)
 	}
 	for name, id := range map[string]string{
-		"dispatch id": e.ID, "thread": e.Thread, "tenant": e.Tenant, "run id": e.Run, "new run id": e.NewRun, "dedupe key": e.Dedupe, "agent": e.Agent, "parent": e.Parent, "origin": e.Origin,
+		"dispatch id": e.ID, "thread": e.Thread, "tenant": e.Tenant, "run id": e.Run, "new run id": e.NewRun, "dedupe key": e.Dedupe, "agent": e.Agent, "parent": e.Parent, "parent thread": e.ParentThread, "origin": e.Origin,
 	} {
 		if err := checkID(name, id); err != nil {
 			return err
@@ -89,6 +91,12 @@ func enqueue(t *turn, e Entry) (Change, Taken, error) {
 	}
 	if t.head.Tenant == "" {
 		t.head.Tenant = e.Tenant
+	}
+	if t.head.Seq == 0 && e.ParentThread != e.Thread {
+		t.head.Parent = e.ParentThread
+	}
+	if t.head.CreatedAt.IsZero() {
+		t.head.CreatedAt = t.now
 	}
 	t.head.Seq++
 	d := Dispatch{

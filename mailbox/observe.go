@@ -44,6 +44,7 @@ const (
 	OpReplay        OperationName = "replay"
 	OpDiscard       OperationName = "discard"
 	OpDrop          OperationName = "drop_thread"
+	OpDescribe      OperationName = "describe_thread"
 	OpLoadDispatch  OperationName = "load_dispatch"
 	OpLoadThread    OperationName = "load_thread"
 	OpDue           OperationName = "due"

@@ -28,6 +28,7 @@ const (
 	indexThread   = "thread"   // heads (, thread)
 	indexTenant   = "tenant"   // heads (tenant, thread)
 	indexWait     = "wait"     // heads (reason, thread)
+	indexChild    = "child"    // heads (thread above, thread)
 	indexReady    = "ready"    // heads that were due when they were written (, rank and thread)
 	indexLater    = "later"    // other heads that will be due (, time and thread)
 	indexClaim    = "claim"    // heads with a claim (tenant, thread)
@@ -97,6 +98,9 @@ func headCell(h Head, dropped bool) store.Cell {
 	}
 	if h.Open.Wait != "" {
 		index(indexWait, h.Open.Wait, h.Thread)
+	}
+	if h.Parent != "" {
+		index(indexChild, h.Parent, h.Thread)
 	}
 	if h.Claim != nil {
 		index(indexClaim, h.Tenant, h.Thread)

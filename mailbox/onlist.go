@@ -136,6 +136,8 @@ func (r *Records) scanHeads(ctx context.Context, q store.Scan, limit int, want f
 func (r *Records) Threads(ctx context.Context, q ThreadQuery) ([]Head, error) {
 	s := store.Scan{Index: indexThread}
 	switch {
+	case q.Parent != "":
+		s.Index, s.Group = indexChild, q.Parent
 	case q.Wait != "":
 		s.Index, s.Group = indexWait, q.Wait
 	case q.Tenant != "":
@@ -145,7 +147,7 @@ func (r *Records) Threads(ctx context.Context, q ThreadQuery) ([]Head, error) {
 		s.From = q.After + "\x00"
 	}
 	return r.scanHeads(ctx, s, q.Limit, func(h Head) bool {
-		return (q.Tenant == "" || h.Tenant == q.Tenant) && (!q.Queued || h.Queued > 0)
+		return (q.Tenant == "" || h.Tenant == q.Tenant) && (q.Wait == "" || h.Open.Wait == q.Wait) && (!q.Queued || h.Queued > 0)
 	})
 }
 

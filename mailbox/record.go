@@ -102,6 +102,13 @@ type Head struct {
 	DueAt time.Time `json:"due_at,omitzero"`
 	Rank  int64     `json:"rank,omitzero"`
 
+	// Parent is the thread above it, set by the first dispatch. Title and Metadata, a JSON object, are those of [Queue.Describe].
+	Parent   string `json:"parent,omitzero"`
+	Title    string `json:"title,omitzero"`
+	Metadata string `json:"metadata,omitzero"`
+
+	// CreatedAt is when the first dispatch was queued.
+	CreatedAt time.Time `json:"created_at,omitzero"`
 	UpdatedAt time.Time `json:"updated_at,omitzero"`
 }
 

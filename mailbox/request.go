@@ -177,7 +177,7 @@ func (m *Mailbox) entry(r Request, foreground bool) (Entry, error) {
 		return Entry{}, err
 	}
 	e := Entry{
-		ID: r.DispatchIDHint, Thread: r.Thread, Tenant: r.Tenant, Run: r.Run, NewRun: r.NewRun, Agent: r.Agent, Parent: r.Parent,
+		ID: r.DispatchIDHint, Thread: r.Thread, Tenant: r.Tenant, Run: r.Run, NewRun: r.NewRun, Agent: r.Agent, Parent: r.Parent, ParentThread: r.ParentThreadID,
 		Priority: uint8(int(r.Priority) + int(PriorityDefault)), Dedupe: r.Dedupe, Origin: r.Origin, AvailableAt: r.At, //nolint:gosec // from 0 to 255
 		MaxAttempts: r.MaxAttempts, Request: payload, Follow: len(r.Messages) == 0,
 	}

@@ -175,6 +175,8 @@ type RunQuery struct {
 // ThreadQuery selects threads. Zero fields select nothing out.
 type ThreadQuery struct {
 	Tenant string
+	// Parent is the thread above.
+	Parent string
 	// Wait is what the open run of the thread waits for.
 	Wait string
 	// Queued selects those with queued dispatches.

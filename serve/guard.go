@@ -58,7 +58,7 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request) *Problem {
 	if listed {
 		h.Set("Access-Control-Allow-Origin", origin)
 		h.Set("Access-Control-Expose-Headers", "Location, Retry-After")
-		h.Set("Access-Control-Allow-Methods", "GET, POST, PUT, DELETE")
+		h.Set("Access-Control-Allow-Methods", "GET, POST, PUT, PATCH, DELETE")
 		h.Set("Access-Control-Allow-Headers", "Authorization, Content-Type, Idempotency-Key, Last-Event-ID")
 		h.Set("Access-Control-Max-Age", "600")
 	}
@@ -123,7 +123,7 @@ func (a *access) ownHost(host string) bool {
 // noRoute is the problem of a request that no route takes.
 func noRoute(mux *http.ServeMux, r *http.Request) *Problem {
 	var allowed []string
-	for _, m := range []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodDelete} {
+	for _, m := range []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete} {
 		other := r.Clone(r.Context())
 		other.Method = m
 		if _, pattern := mux.Handler(other); pattern != "" {

@@ -71,6 +71,7 @@ func (s *Server) listRuns(ctx context.Context, in *runsInput) (*runsOutput, erro
 
 type threadsInput struct {
 	Tenant string `query:"tenant" maxLength:"256"`
+	Parent string `query:"parent" maxLength:"256" doc:"Threads below that one."`
 	Wait   string `query:"wait" maxLength:"256" doc:"What the open run waits for, as tool_permission."`
 	Queued bool   `query:"queued" doc:"Threads with requests that wait."`
 	After  string `query:"after" maxLength:"256" doc:"The id of the last thread of the page before."`
@@ -86,7 +87,7 @@ type threadsOutput struct {
 
 func (s *Server) listThreads(ctx context.Context, in *threadsInput) (*threadsOutput, error) {
 	list, err := s.cfg.Store.Threads(ctx, mailbox.ThreadQuery{
-		Tenant: in.Tenant, Wait: in.Wait, Queued: in.Queued, After: in.After, Limit: in.Limit + 1,
+		Tenant: in.Tenant, Parent: in.Parent, Wait: in.Wait, Queued: in.Queued, After: in.After, Limit: in.Limit + 1,
 	})
 	if err != nil {
 		return nil, s.failure(ctx, err)

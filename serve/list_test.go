@@ -74,3 +74,47 @@ func TestLists(t *testing.T) {
 		}
 	}
 }
+
+// TestThread_describedAndDeleted: a thread has a title, metadata and times; it is deleted with the threads below it of its tenant, and not
+// while a run is under way.
+func TestThread_describedAndDeleted(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, options{})
+	under := func(thread, parent, tenant, text string) ids {
+		t.Helper()
+		return w.submit("/v1/threads/"+thread+"/runs", fmt.Sprintf(`{"input":%q,"tenant":%q,"parent_thread_id":%q}`, text, tenant, parent))
+	}
+	for _, thread := range [][3]string{{"top", "", "acme"}, {"middle", "top", "acme"}, {"low", "middle", "acme"}, {"stranger", "top", "other"}} {
+		id := under(thread[0], thread[1], thread[2], "say hi")
+		w.follow(id.Run, "").until("settled")
+	}
+	var v struct {
+		ID, Title string
+		Parent    string `json:"parent_thread_id"`
+		Metadata  map[string]any
+		Created   string `json:"created_at"`
+		Messages  int
+	}
+	w.want(http.StatusOK, http.MethodPatch, "/v1/threads/middle", `{"title":"A talk","metadata":{"color":"red","n":[1]}}`).decode(t, &v)
+	w.want(http.StatusOK, http.MethodPatch, "/v1/threads/middle", `{"title":"Another"}`)
+	w.want(http.StatusOK, http.MethodGet, "/v1/threads/middle", "").decode(t, &v)
+	if v.Title != "Another" || v.Metadata["color"] != "red" || v.Parent != "top" || v.Created == "" || v.Messages == 0 {
+		t.Errorf("the thread is %+v", v)
+	}
+	w.refused(http.StatusNotFound, http.MethodPatch, "/v1/threads/none", `{"title":"x"}`)
+	w.refused(http.StatusUnprocessableEntity, http.MethodPatch, "/v1/threads/middle", `{"metadata":[1]}`)
+	w.refused(http.StatusRequestEntityTooLarge, http.MethodPatch, "/v1/threads/middle", `{"metadata":{"long":"`+strings.Repeat("x", 9000)+`"}}`)
+	w.refused(http.StatusNotFound, http.MethodDelete, "/v1/threads/none", "")
+
+	busy := under("low", "", "acme", "hold")
+	<-w.mind.begun
+	w.refused(http.StatusConflict, http.MethodDelete, "/v1/threads/top", "")
+	close(w.mind.release)
+	w.follow(busy.Run, "").until("settled")
+	w.want(http.StatusNoContent, http.MethodDelete, "/v1/threads/top", "")
+	for _, thread := range []string{"top", "middle", "low"} {
+		w.refused(http.StatusNotFound, http.MethodGet, "/v1/threads/"+thread, "")
+	}
+	w.refused(http.StatusNotFound, http.MethodGet, "/v1/runs/"+busy.Run, "")
+	w.want(http.StatusOK, http.MethodGet, "/v1/threads/stranger", "")
+}

@@ -27,7 +27,7 @@ func find(doc *huma.OpenAPI, op huma.Operation) *huma.Operation {
 	if item == nil {
 		return nil
 	}
-	for _, o := range []*huma.Operation{item.Get, item.Post, item.Put, item.Delete} {
+	for _, o := range []*huma.Operation{item.Get, item.Post, item.Put, item.Patch, item.Delete} {
 		if o != nil && o.OperationID == op.OperationID {
 			return o
 		}

@@ -152,7 +152,7 @@ func TestDocument(t *testing.T) {
 		"GET /v1/plugins", "PUT /v1/plugins/{name}", "GET /v1/plugins/{name}/history", "POST /v1/plugins/{name}/rollback",
 		"GET /v1/policies", "PUT /v1/policies/{name}", "GET /v1/policies/{name}/history", "POST /v1/policies/{name}/rollback",
 		"POST /v1/reload", "GET /v1/runs", "POST /v1/runs", "GET /v1/runs/{run}", "POST /v1/runs/{run}/cancel", "POST /v1/runs/{run}/decisions",
-		"GET /v1/runs/{run}/events", "POST /v1/runs/{run}/interrupt", "GET /v1/status", "GET /v1/threads", "GET /v1/threads/{thread}",
+		"GET /v1/runs/{run}/events", "POST /v1/runs/{run}/interrupt", "GET /v1/status", "GET /v1/threads", "GET /v1/threads/{thread}", "PATCH /v1/threads/{thread}", "DELETE /v1/threads/{thread}",
 		"GET /v1/threads/{thread}/compactions", "POST /v1/threads/{thread}/compactions", "DELETE /v1/threads/{thread}/compactions/latest",
 		"GET /v1/threads/{thread}/decisions", "GET /v1/threads/{thread}/messages", "POST /v1/threads/{thread}/runs",
 	}
@@ -186,7 +186,7 @@ func (w *world) faults(r route) {
 		other = readToken
 	}
 	w.refused(http.StatusForbidden, r.method, path, body, "Authorization", "Bearer "+other, "Content-Type", r.takes())
-	if p := send(http.StatusMethodNotAllowed, http.MethodPatch, path, ""); !strings.Contains(p.Hint, r.method) {
+	if p := send(http.StatusMethodNotAllowed, "PROPFIND", path, ""); !strings.Contains(p.Hint, r.method) {
 		w.t.Errorf("the problem is %+v", p)
 	}
 	if p := send(http.StatusBadRequest, r.method, path+"?unknown=1", body); p.Field != "query.unknown" {

@@ -71,6 +71,8 @@ func (s *Server) runRoutes(api huma.API) {
 func (s *Server) threadRoutes(api huma.API) {
 	register(api, s.operation(http.MethodGet, "/v1/threads", "list-threads", ScopeRead, "Threads, by their ids"), s.listThreads)
 	register(api, s.operation(http.MethodGet, "/v1/threads/{thread}", "get-thread", ScopeRead, "A thread"), s.getThread)
+	register(api, s.operation(http.MethodPatch, "/v1/threads/{thread}", "describe-thread", ScopeRun, "Change the title and the metadata of a thread"), s.describe)
+	register(api, s.operation(http.MethodDelete, "/v1/threads/{thread}", "delete-thread", ScopeRun, "Delete a thread and those below it"), s.deleteThread)
 	register(api, s.operation(http.MethodGet, "/v1/threads/{thread}/messages", "list-messages", ScopeRead, "Messages of a thread, the newest page first"), s.messages)
 	if s.cfg.Sessions != nil {
 		register(api, s.operation(http.MethodGet, "/v1/threads/{thread}/compactions", "list-compactions", ScopeRead, "Compactions of a thread"), s.compactions)

@@ -43,6 +43,7 @@ type runRequest struct {
 	Priority       int8       `json:"priority,omitempty" minimum:"-128" maximum:"127" doc:"The lowest is first."`
 	Tenant         string     `json:"tenant,omitempty" maxLength:"256" doc:"The owner of the thread."`
 	ParentRunID    string     `json:"parent_run_id,omitempty" maxLength:"256" doc:"The run that asked for this one."`
+	ParentThreadID string     `json:"parent_thread_id,omitempty" maxLength:"256" doc:"The thread above a new one, with which it is deleted."`
 	NotBefore      *time.Time `json:"not_before,omitempty" doc:"When the run may begin. Not with mode foreground."`
 	Decisions      []decision `json:"decisions,omitempty" maxItems:"256" doc:"Decisions that the thread's waiting run waits for."`
 }
@@ -209,7 +210,7 @@ func (s *Server) request(in *submitInput) (mailbox.Request, error) {
 		return mailbox.Request{}, err
 	}
 	r := mailbox.Request{
-		Thread: in.Thread, Tenant: b.Tenant, Agent: b.Agent, Parent: b.ParentRunID, Adapter: adapterHTTP, Priority: b.Priority, Key: key,
+		Thread: in.Thread, Tenant: b.Tenant, Agent: b.Agent, Parent: b.ParentRunID, ParentThreadID: b.ParentThreadID, Adapter: adapterHTTP, Priority: b.Priority, Key: key,
 	}
 	r.Trace = traceOf(in.TraceParent, in.TraceState)
 	if b.NotBefore != nil {

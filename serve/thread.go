@@ -2,6 +2,8 @@ package serve
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"net/http"
 	"time"
 
@@ -18,11 +20,15 @@ type threadInput struct {
 type threadView struct {
 	ID        string    `json:"id"`
 	Tenant    string    `json:"tenant,omitempty"`
+	Parent    string    `json:"parent_thread_id,omitempty" doc:"The thread above it."`
+	Title     string    `json:"title,omitempty"`
+	Metadata  any       `json:"metadata,omitempty" doc:"A JSON object of the clients."`
 	Messages  int       `json:"messages" doc:"The length of its log."`
 	Queued    int       `json:"queued" doc:"How many requests wait."`
 	Executing bool      `json:"executing" doc:"Whether a process executes its run."`
 	OpenRun   *runRef   `json:"open_run,omitempty" doc:"The run that is not done."`
 	LatestRun *runRef   `json:"latest_run,omitempty" doc:"The run that was made last."`
+	CreatedAt time.Time `json:"created_at"`
 	UpdatedAt time.Time `json:"updated_at"`
 }
 
@@ -64,10 +70,55 @@ func (s *Server) getThread(ctx context.Context, in *threadInput) (*threadOutput,
 }
 
 func viewOf(h *mailbox.Head) threadView {
-	return threadView{
-		ID: h.Thread, Tenant: h.Tenant, Messages: h.Messages, Queued: h.Queued, Executing: h.Claim != nil,
-		OpenRun: refOf(h.Open), LatestRun: refOf(h.Latest), UpdatedAt: h.UpdatedAt,
+	v := threadView{
+		ID: h.Thread, Tenant: h.Tenant, Parent: h.Parent, Title: h.Title, Messages: h.Messages, Queued: h.Queued, Executing: h.Claim != nil,
+		OpenRun: refOf(h.Open), LatestRun: refOf(h.Latest), CreatedAt: h.CreatedAt, UpdatedAt: h.UpdatedAt,
 	}
+	if h.Metadata != "" {
+		v.Metadata = json.RawMessage(h.Metadata)
+	}
+	return v
+}
+
+type describeInput struct {
+	Thread string `path:"thread" maxLength:"256"`
+	Body   struct {
+		Title    *string        `json:"title,omitempty" maxLength:"1000"`
+		Metadata map[string]any `json:"metadata,omitempty" doc:"Replaces all of the metadata."`
+	}
+}
+
+func (s *Server) describe(ctx context.Context, in *describeInput) (*threadOutput, error) {
+	d := mailbox.Description{Title: in.Body.Title}
+	if in.Body.Metadata != nil {
+		data, err := json.Marshal(in.Body.Metadata)
+		if err != nil {
+			return nil, s.failure(ctx, err)
+		}
+		d.Metadata = data
+	}
+	h, err := s.box().Queue().Describe(ctx, in.Thread, d)
+	if errors.Is(err, mailbox.ErrNotFound) {
+		return nil, notFound("thread")
+	}
+	if err != nil {
+		return nil, s.failure(ctx, err)
+	}
+	return &threadOutput{Body: viewOf(&h)}, nil
+}
+
+// deleteThread deletes a thread with everything in it. Decision records of its runs stay until they are too many.
+func (s *Server) deleteThread(ctx context.Context, in *threadInput) (*struct{}, error) {
+	_, err := s.box().Queue().Delete(ctx, in.Thread)
+	switch {
+	case errors.Is(err, mailbox.ErrNotFound):
+		return nil, notFound("thread")
+	case errors.Is(err, mailbox.ErrBusy):
+		return nil, problem(http.StatusConflict, "a run of the thread, or of one below it, is under way", "cancel or interrupt it, and delete the thread when it has ended")
+	case err != nil:
+		return nil, s.failure(ctx, err)
+	}
+	return nil, nil //nolint:nilnil // no content
 }
 
 type messagesInput struct {

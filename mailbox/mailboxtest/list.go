@@ -1,6 +1,7 @@
 package mailboxtest
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -20,6 +21,7 @@ func listCases() []testCase {
 		{"threads_by_wait_and_tenant", threadsByWait},
 		{"find", find},
 		{"runs_by_status_agent_tenant_and_thread", listRuns},
+		{"threads_are_described_and_deleted_with_those_below", describeAndDelete},
 	}
 }
 
@@ -255,4 +257,39 @@ func listRuns(w *world) {
 	check("done", mailbox.RunQuery{Status: mailbox.RunDone}, "run-d0")
 	check("since", mailbox.RunQuery{Since: start.Add(3 * time.Second)}, "run-d4", "run-d3")
 	check("of nobody", mailbox.RunQuery{Tenant: "nobody"})
+}
+
+func describeAndDelete(w *world) {
+	for i, e := range [][3]string{{"top", "", "acme"}, {"middle", "top", "acme"}, {"low", "middle", "acme"}, {"stranger", "top", "other"}} {
+		w.enqueue(e[0], fmt.Sprint("d", i), func(to *mailbox.Entry) { to.ParentThread, to.Tenant = e[1], e[2] })
+		w.settle(w.claim(e[0]), mailbox.Ack)
+	}
+	title := "A talk"
+	_, err := w.queue.Describe(w.ctx(), "low", mailbox.Description{Title: &title, Metadata: []byte(`{"n":1}`)})
+	must(w.t, err)
+	made := w.clock.Now()
+	w.clock.Add(time.Minute)
+	w.enqueue("low", "again", func(e *mailbox.Entry) { e.ParentThread, e.Tenant = "elsewhere", "acme" })
+	h := w.head("low")
+	equal(w.t, "thread", [4]string{h.Title, h.Metadata, h.Parent, h.CreatedAt.String()}, [4]string{title, `{"n":1}`, "middle", made.String()})
+	same(w.t, "below top", w.threads(mailbox.ThreadQuery{Parent: "top"}), "middle", "stranger")
+	same(w.t, "below top, of the tenant", w.threads(mailbox.ThreadQuery{Parent: "top", Tenant: "acme"}), "middle")
+	for _, d := range []mailbox.Description{{Metadata: []byte(`[1]`)}, {Metadata: []byte(`{`)}} {
+		if _, err := w.queue.Describe(w.ctx(), "low", d); !errors.Is(err, mailbox.ErrInvalid) {
+			w.t.Errorf("metadata %s: %v", d.Metadata, err)
+		}
+	}
+	if _, err := w.queue.Describe(w.ctx(), "none", mailbox.Description{Title: &title}); !errors.Is(err, mailbox.ErrNotFound) {
+		w.t.Errorf("a thread that is not there: %v", err)
+	}
+	k := w.claim("low")
+	if _, err := w.queue.Delete(w.ctx(), "top"); !errors.Is(err, mailbox.ErrBusy) {
+		w.t.Errorf("deleted with a run under way: %v", err)
+	}
+	w.settle(k, mailbox.Ack)
+	n, err := w.queue.Delete(w.ctx(), "top")
+	must(w.t, err)
+	equal(w.t, "deleted", n, 3)
+	same(w.t, "threads left", w.threads(mailbox.ThreadQuery{}), "stranger")
+	same(w.t, "dispatches left", w.list(mailbox.DispatchQuery{}), "d3")
 }
