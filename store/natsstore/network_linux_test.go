@@ -119,6 +119,6 @@ func (n *network) must(words ...string) {
 }
 
 func ip(words ...string) (string, error) {
-	out, err := exec.Command("ip", words...).CombinedOutput() //nolint:noctx // the test removes namespaces when its context is over
+	out, err := exec.Command("ip", words...).CombinedOutput()
 	return strings.TrimSpace(string(out)), err
 }

@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"runtime"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -43,6 +45,9 @@ func TestPartition(t *testing.T) {
 	cmd.Env = append(os.Environ(), hubEnv+"="+n.prefix)
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} // it ends with the thread that starts it
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
 	err = cmd.Run()
 	if err != nil || !strings.Contains(out.String(), "--- PASS: TestPartition") {
 		t.Errorf("on the hub: %v", err)
@@ -61,7 +66,13 @@ func partition(t *testing.T, n *network) {
 		if err != nil {
 			return err
 		}
-		return errors.Join(c.cutOff(n, leader), n.join(leader), c.said.await(1, func() int { return c.said.of(leader) }))
+		if err := errors.Join(c.cutOff(n, leader), n.join(leader)); err != nil {
+			return err
+		}
+		joined := time.Now()
+		err = c.said.await(1, func() int { return c.said.of(leader) })
+		t.Logf("the worker of the host acknowledges again %v after it was connected", time.Since(joined).Round(time.Millisecond))
+		return err
 	})
 }
 

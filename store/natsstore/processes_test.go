@@ -24,14 +24,16 @@ import (
 const (
 	serverEnv = "MORTISE_TEST_NATS_SERVER"
 	workerEnv = "MORTISE_TEST_NATS_WORKER"
-	// suiteEnv makes it a child of the suite, too, which executes.
+	// suiteEnv makes it a child of the suite, too.
 	suiteEnv = "MORTISE_TEST_MAILBOX_CRASH"
+	// suiteThreads is how many threads those have.
+	suiteThreads = 6
 )
 
 // workPause is between two submits of a worker.
 const workPause = 250 * time.Millisecond
 
-// beChild makes this process a server or a worker, if it was started as one. It returns if the suite's child has to do the rest.
+// beChild makes this process a server or a worker, if it was started as one. A worker is a child of the suite, too, which does the rest.
 func beChild() {
 	conf, name := os.Getenv(serverEnv), os.Getenv(workerEnv)
 	switch {
@@ -74,7 +76,9 @@ func submit(ctx context.Context, name string) error {
 		return err
 	}
 	for i := os.Getpid(); ; i++ {
-		sub, err := box.SubmitBackground(ctx, mailbox.Request{Thread: fmt.Sprint("t", i%6), Messages: []mailbox.Input{{Data: []byte("hello")}}})
+		sub, err := box.SubmitBackground(ctx, mailbox.Request{
+			Thread: fmt.Sprint("t", i%suiteThreads), Messages: []mailbox.Input{{Data: []byte("hello")}}, MaxAttempts: 10_000, // others are killed
+		})
 		if err != nil {
 			fmt.Println("refused", err)
 		} else {
@@ -98,8 +102,8 @@ type child struct {
 	err         error
 }
 
-// startChild starts a process, which lives until it is killed or the test is over, and hands each of its lines to hear.
-func startChild(t *testing.T, at host, hear func(line string), env ...string) *child {
+// startChild starts a process, which lives until it is killed or the test is over, and calls receive with each of its lines.
+func startChild(t *testing.T, at host, receive func(line string), env ...string) *child {
 	t.Helper()
 	c := &child{ready: make(chan struct{}), done: make(chan struct{})}
 	self, err := os.Executable()
@@ -109,7 +113,7 @@ func startChild(t *testing.T, at host, hear func(line string), env ...string) *c
 		return c
 	}
 	words := append(slices.Clone(at.via), self, "-test.run=^$")
-	c.cmd = exec.CommandContext(context.WithoutCancel(t.Context()), words[0], words[1:]...)
+	c.cmd = exec.Command(words[0], words[1:]...)
 	c.cmd.Env = append(os.Environ(), env...)
 	var trouble strings.Builder
 	c.cmd.Stderr = &trouble
@@ -131,7 +135,7 @@ func startChild(t *testing.T, at host, hear func(line string), env ...string) *c
 			if first {
 				close(c.ready)
 			}
-			hear(lines.Text())
+			receive(lines.Text())
 		}
 		var exit *exec.ExitError
 		if err := c.cmd.Wait(); !errors.As(err, &exit) || exit.Exited() {
@@ -176,8 +180,8 @@ type said struct {
 	stall     time.Duration
 }
 
-// hear keeps a line of the worker of a server.
-func (s *said) hear(worker int, line string) {
+// record keeps a line of the worker of a server.
+func (s *said) record(worker int, line string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	what, rest, _ := strings.Cut(line, " ")
@@ -199,7 +203,7 @@ func (s *said) hear(worker int, line string) {
 	}
 }
 
-// all is how many submits were acknowledged, of how many of them by a worker.
+// all is how many submits were acknowledged, of how many of them to one worker.
 func (s *said) all() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
