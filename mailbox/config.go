@@ -144,8 +144,11 @@ type Config struct {
 	Observers []Observer
 	// Now is the clock of this process; time.Now when nil. Where the store has a clock, see [Clock], that one counts, and a Now that
 	// differs from it is logged.
-	Now    func() time.Time
-	NewID  func() string
+	Now   func() time.Time
+	NewID func() string
+
+	// ownIDs is set if NewID is the default: its ids are random.
+	ownIDs bool
 	Logger *slog.Logger
 }
 
@@ -154,6 +157,7 @@ func (c Config) withDefaults() Config {
 		c.Now = time.Now
 	}
 	if c.NewID == nil {
+		c.ownIDs = true
 		c.NewID = newID
 	}
 	if c.Logger == nil {

@@ -36,6 +36,9 @@ type Entry struct {
 	Claim *ClaimRequest
 	// Interrupt is the id of the interrupt that reserved the thread for the claim.
 	Interrupt string
+
+	// ownID and ownRun are set if the mailbox made ID and NewRun at random.
+	ownID, ownRun bool
 }
 
 // ClaimRequest is how somebody wants to hold a thread.
@@ -102,7 +105,7 @@ func enqueue(t *turn, e Entry) (Change, Taken, error) {
 	d := Dispatch{
 		ID: e.ID, Thread: e.Thread, RunID: run.ID, Seq: t.head.Seq, Priority: e.Priority, Epoch: t.head.Epoch, Dedupe: e.Dedupe,
 		Origin: e.Origin, Status: Queued, AvailableAt: e.AvailableAt, MaxAttempts: max(e.MaxAttempts, 1),
-		CreatedAt: t.now, Request: e.Request, Digest: e.Digest,
+		CreatedAt: t.now, Request: e.Request, Digest: e.Digest, Own: e.ownID,
 	}
 	t.putRun(run)
 	t.put(d)
@@ -182,6 +185,7 @@ func (t *turn) runFor(e Entry) (Run, error) {
 	}
 	return Run{
 		ID: id, Thread: e.Thread, Agent: agent, Parent: e.Parent, Status: RunCreated, Input: e.Input, CreatedAt: t.now,
+		Own: e.ownRun && id == e.NewRun && id != e.Run,
 	}, nil
 }
 

@@ -32,10 +32,10 @@ const (
 	indexReady    = "ready"    // heads that were due when they were written (, rank and thread)
 	indexLater    = "later"    // other heads that will be due (, time and thread)
 	indexClaim    = "claim"    // heads with a claim (tenant, thread)
-	indexDispatch = "dispatch" // dispatches (, id), unique
+	indexDispatch = "dispatch" // dispatches (, id), unique if a caller chose the id
 	indexOrder    = "order"    // dispatches (thread, place)
 	indexStatus   = "status"   // dispatches (status, time of change and id)
-	indexRun      = "run"      // runs (, id), unique
+	indexRun      = "run"      // runs (, id), unique if a caller chose the id
 	// The others have runs by when they were made, the newest first.
 	indexRuns       = "runs"        // all
 	indexRunsStatus = "runs-status" // by status
@@ -117,7 +117,7 @@ func headCell(h Head, dropped bool) store.Cell {
 
 func dispatchCell(d *Dispatch) store.Cell {
 	return store.Cell{Kind: kindDispatch, Key: d.ID, Value: encode(d), Index: []store.IndexKey{
-		{Name: indexDispatch, Key: d.ID, Unique: true},
+		{Name: indexDispatch, Key: d.ID, Unique: !d.Own},
 		{Name: indexOrder, Group: d.Thread, Key: place(d.Priority, d.Seq)},
 		{Name: indexStatus, Group: string(d.Status), Key: changedKey(d)},
 	}}
@@ -130,7 +130,7 @@ func changedKey(d *Dispatch) string { return store.Number(d.UpdatedAt.UnixMilli(
 func madeKey(r *Run) string { return store.Number(-r.CreatedAt.UnixMilli()) + r.ID }
 
 func runCell(r *Run, tenant string) store.Cell {
-	c := store.Cell{Kind: kindRun, Key: r.ID, Value: encode(r), Index: []store.IndexKey{{Name: indexRun, Key: r.ID, Unique: true}}}
+	c := store.Cell{Kind: kindRun, Key: r.ID, Value: encode(r), Index: []store.IndexKey{{Name: indexRun, Key: r.ID, Unique: !r.Own}}}
 	for name, group := range map[string]string{
 		indexRuns: "", indexRunsStatus: string(r.Status), indexRunsAgent: r.Agent, indexRunsTenant: tenant, indexRunsThread: r.Thread,
 	} {

@@ -33,10 +33,11 @@ type sent struct {
 	Payload []byte      `json:"payload,omitempty"`
 }
 
-// address is the store's thread for commands to a target, and the topic of the listener.
+// address is the store's thread for commands to a target, and the topic of the listener. No thread of the mailbox has such a name: it is not
+// valid UTF-8.
 func address(t Target) string {
 	sum := sha256.Sum256(encode([]string{t.Thread, t.Run, t.Dispatch}))
-	return "live:" + hex.EncodeToString(sum[:])
+	return "\xfflive/" + hex.EncodeToString(sum[:])
 }
 
 // lines are the listeners of this process.

@@ -141,6 +141,9 @@ func (q *Queue) Enqueue(ctx context.Context, e Entry) (taken Taken, err error) {
 	if err := cmp.Or(e.validate(), q.limits.fitsRequest(len(e.Request))); err != nil {
 		return Taken{}, wrap("entry", e.ID, err)
 	}
+	if err := q.chosen(ctx, e); err != nil {
+		return Taken{}, wrap("entry", e.ID, err)
+	}
 	e.AvailableAt = milli(e.AvailableAt)
 	if now := q.now(); e.AvailableAt.Before(now) {
 		e.AvailableAt = now
@@ -151,6 +154,27 @@ func (q *Queue) Enqueue(ctx context.Context, e Entry) (taken Taken, err error) {
 		return out
 	})
 	return taken, cmp.Or(err, wrap("entry", e.ID, verdict))
+}
+
+// chosen refuses ids that a caller chose and another thread has: the store compares them only with others that were chosen.
+func (q *Queue) chosen(ctx context.Context, e Entry) error {
+	for _, c := range []struct {
+		kind Kind
+		id   string
+		own  bool
+	}{{KindDispatch, e.ID, e.ownID}, {KindRun, e.Run, false}, {KindRun, e.NewRun, e.ownRun}} {
+		if c.id == "" || c.own {
+			continue
+		}
+		thread, found, err := q.find(ctx, c.kind, c.id)
+		if err != nil {
+			return err
+		}
+		if found && thread != e.Thread {
+			return fmt.Errorf("%w: %s '%.80s' is in another thread", ErrExists, c.kind, c.id)
+		}
+	}
+	return nil
 }
 
 // Claim claims a thread for the first dispatch in its queue that is due. It is false

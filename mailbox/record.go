@@ -60,6 +60,8 @@ type Dispatch struct {
 	Request []byte `json:"-"`
 	// Digest tells requests apart under one idempotency key.
 	Digest string `json:"digest,omitzero"`
+	// Own is set if the mailbox made the id at random: no other dispatch can have it.
+	Own bool `json:"own,omitzero"`
 }
 
 // Claim is the lease of a thread.
@@ -143,6 +145,9 @@ type Run struct {
 	Input []string `json:"input,omitzero"`
 	// Data is the runtime's own record.
 	Data []byte `json:"-"`
+
+	// Own is set if the mailbox made the id at random: no other run can have it.
+	Own bool `json:"own,omitzero"`
 
 	CreatedAt  time.Time `json:"created_at,omitzero"`
 	StartedAt  time.Time `json:"started_at,omitzero"`

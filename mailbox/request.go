@@ -185,7 +185,7 @@ func (m *Mailbox) entry(r Request, foreground bool) (Entry, error) {
 		e.MaxAttempts = m.cfg.MaxAttempts
 	}
 	if e.NewRun == "" {
-		e.NewRun = m.cfg.NewID()
+		e.NewRun, e.ownRun = m.cfg.NewID(), m.cfg.ownIDs
 	}
 	if r.Key != "" {
 		e.ID = derived(r.Thread, r.Key, "dispatch")
@@ -194,7 +194,7 @@ func (m *Mailbox) entry(r Request, foreground bool) (Entry, error) {
 		sum := sha256.Sum256(asked) // whether it comes in the foreground or not
 		e.Digest = hex.EncodeToString(sum[:16])
 	} else {
-		e.ID = m.cfg.NewID()
+		e.ID, e.ownID = m.cfg.NewID(), m.cfg.ownIDs
 	}
 	for i := range r.Messages {
 		e.Input = append(e.Input, r.Messages[i].ID)

@@ -18,6 +18,7 @@ func hostileCases() []testCase {
 		{"pages_without_a_size", strangePages},
 		{"key_of_another_tenant", strangersKey},
 		{"run_id_that_is_taken", takenRun},
+		{"ids_of_the_mailbox_that_a_caller_chooses", takenOwn},
 		{"times_far_away", farTimes},
 	}
 }
@@ -156,4 +157,25 @@ func farTimes(w *world) {
 	}
 	w.clock.Add(1000 * time.Hour)
 	same(w.t, "due much later", w.due(), "d1")
+}
+
+// takenOwn holds that no caller can have an id that the mailbox has made, in another thread.
+func takenOwn(w *world) {
+	m := w.box(mailbox.Config{Store: w.store, Runtime: done{}})
+	victim := w.submit(m, "victim")
+	e := w.entry("attacker", victim.Dispatch)
+	if _, err := w.queue.Enqueue(w.ctx(), e); !errors.Is(err, mailbox.ErrExists) {
+		w.t.Errorf("a dispatch with the id of another one: %v", err)
+	}
+	for i, change := range []func(*mailbox.Entry){
+		func(e *mailbox.Entry) { e.NewRun = victim.Run }, func(e *mailbox.Entry) { e.Run = victim.Run },
+	} {
+		e := w.entry("attacker", fmt.Sprint("d", i))
+		change(&e)
+		if _, err := w.queue.Enqueue(w.ctx(), e); !errors.Is(err, mailbox.ErrExists) {
+			w.t.Errorf("a run with the id of another one: %v", err)
+		}
+	}
+	equal(w.t, "thread of the run", w.run(victim.Run).Thread, "victim")
+	same(w.t, "threads", w.threads(mailbox.ThreadQuery{}), "victim")
 }

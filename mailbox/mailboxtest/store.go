@@ -34,11 +34,11 @@ func everyField(w *world) {
 		ID: "d1", Thread: "t", RunID: "r1", Seq: 7, Priority: 3, Epoch: 2, Dedupe: "k", Origin: "user", Status: mailbox.Claimed,
 		AvailableAt: at(1), Attempts: 2, MaxAttempts: 9, LastError: "e", Holding: true, Token: "tok", Fence: 5, Owner: "o", End: mailbox.EndExpired,
 		Instance: "i", RunStatus: mailbox.RunWaiting, Termination: "term", Response: "resp", RunError: "re",
-		CreatedAt: at(2), UpdatedAt: at(3), CompletedAt: at(4), Request: []byte("req"), Digest: "dig",
+		CreatedAt: at(2), UpdatedAt: at(3), CompletedAt: at(4), Request: []byte("req"), Digest: "dig", Own: true,
 	}
 	r := mailbox.Run{
 		ID: "r1", Thread: "t", Agent: "a", Parent: "p", Status: mailbox.RunWaiting, Termination: "term", Wait: "w", WaitUntil: at(5), Output: "out", Error: "err",
-		Dispatch: "d1", Session: "s", Input: []string{"m1", "m2"}, Data: []byte("data"), CreatedAt: at(6), StartedAt: at(7), FinishedAt: at(8), UpdatedAt: at(9),
+		Dispatch: "d1", Session: "s", Input: []string{"m1", "m2"}, Data: []byte("data"), Own: true, CreatedAt: at(6), StartedAt: at(7), FinishedAt: at(8), UpdatedAt: at(9),
 	}
 	h := mailbox.Head{
 		Thread: "t", Tenant: "ten", Epoch: 2, Fence: 5, Seq: 7, Queued: 0, Messages: 0, Claim: &mailbox.Claim{Dispatch: "d1", Token: "tok", Fence: 5, Owner: "o", Until: at(10), Stop: "st"},

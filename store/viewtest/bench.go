@@ -19,7 +19,11 @@ import (
 // milliseconds for a cycle.
 func BenchmarkCycle(b *testing.B, open func(b *testing.B) store.Store) {
 	b.Helper()
-	q := queueOn(b, mailbox.On(open(b)))
+	box, err := mailbox.New(b.Context(), mailbox.Config{Store: mailbox.On(open(b)), Runtime: steered{}})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { _ = box.Close(context.WithoutCancel(b.Context())) })
 	var count atomic.Int64
 	for _, workers := range []int{1, 8} {
 		b.Run(fmt.Sprintf("workers=%d", workers), func(b *testing.B) {
@@ -30,7 +34,7 @@ func BenchmarkCycle(b *testing.B, open func(b *testing.B) store.Store) {
 			for range workers {
 				wg.Go(func() {
 					for left.Add(-1) >= 0 {
-						cycle(b, q, fmt.Sprint("cycle-", count.Add(1)))
+						cycle(b, box, fmt.Sprint("cycle-", count.Add(1)))
 					}
 				})
 			}
@@ -55,11 +59,11 @@ func entry(thread string) mailbox.Entry {
 	}
 }
 
-func cycle(b *testing.B, q *mailbox.Queue, thread string) {
+func cycle(b *testing.B, box *mailbox.Mailbox, thread string) {
 	b.Helper()
-	_, err := q.Enqueue(b.Context(), entry(thread))
+	_, err := box.SubmitBackground(b.Context(), mailbox.Request{Thread: thread, Messages: []mailbox.Input{{Data: make([]byte, 200)}}})
 	if err == nil {
-		settle(b, q, thread, mailbox.Settlement{Verdict: mailbox.Ack, Result: mailbox.Result{Status: mailbox.RunDone}})
+		settle(b, box.Queue(), thread, mailbox.Settlement{Verdict: mailbox.Ack, Result: mailbox.Result{Status: mailbox.RunDone}})
 		return
 	}
 	b.Error(err)
