@@ -77,7 +77,7 @@ func (r *Records) later(ctx context.Context, q DueQuery) (due []Head, next time.
 	return due, next, err
 }
 
-// headOf decodes a head of a listing. One that is damaged is a head with nothing but its thread: whoever reads the thread gets the error.
+// headOf decodes a head of a listing. A damaged one comes as a head with nothing but its thread: a read of the thread returns the error.
 func headOf(ref store.Ref) Head {
 	h := Head{Thread: ref.Thread}
 	if err := json.Unmarshal(ref.Value, &h); err != nil {

@@ -99,8 +99,12 @@ func (r *Records) Deliver(ctx context.Context, t Target, c Command) (bool, error
 	if err != nil || s.Head.Claim == nil || s.Head.Claim.Dispatch != t.Dispatch {
 		return false, err
 	}
-	// A process that is gone answers nothing. When its lease is over, another one may have the thread.
-	leased, cancel := context.WithDeadlineCause(ctx, s.Head.Claim.Until.Add(answerPoll), errGone)
+	now, err := r.Time(ctx)
+	if err != nil {
+		return false, wrap("command for thread", t.Thread, err)
+	}
+	// A process that is gone answers nothing. When its lease is over, by the clock of the store, another one may have the thread.
+	leased, cancel := context.WithTimeoutCause(ctx, s.Head.Claim.Until.Sub(now)+answerPoll, errGone)
 	defer cancel()
 	ok, err := r.send(leased, address(t), c)
 	if errors.Is(err, errGone) {

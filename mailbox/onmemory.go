@@ -146,7 +146,7 @@ func (m *memory) wrote(b *store.Batch, revision uint64) {
 	m.keep(b.Thread, t)
 }
 
-// set takes a cell. A large value is left out, and nil stands for it.
+// set takes a cell. A large value is left out: it is nil.
 func (t *memorized) set(c store.Cell) {
 	id := cellID{c.Kind, c.Key}
 	t.drop(id)

@@ -195,7 +195,11 @@ func (v *view) lenient(ctx context.Context) (State, error) {
 			return out, nil
 		}
 	}
-	out.Head.UpdatedAt = milli(time.Now())
+	now, err := v.records.Time(ctx)
+	if err != nil {
+		return State{}, err
+	}
+	out.Head.UpdatedAt = milli(now)
 	b := store.Batch{Thread: v.thread, Base: v.revision, Put: []store.Cell{{Kind: kindDamaged, Value: []byte(out.Head.UpdatedAt.Format(time.RFC3339Nano))}}}
 	if _, err := store.ApplySurely(ctx, v.records.store, b); err != nil {
 		return State{}, err

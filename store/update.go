@@ -19,7 +19,7 @@ const (
 // ErrOutcomeUnknown is an error of [ApplySurely]: the batch may have been applied.
 var ErrOutcomeUnknown = errors.New("outcome unknown")
 
-// certain reports whether an error of Apply says that nothing was changed.
+// certain reports whether nothing was changed, by an error of Apply.
 func certain(err error) bool {
 	return errors.Is(err, ErrConflict) || errors.Is(err, ErrExists) || errors.Is(err, ErrInvalid)
 }

@@ -120,7 +120,7 @@ func TestOpen_link(t *testing.T) {
 	}
 	path, link := fresh(t), fresh(t)
 	must(t, os.Symlink(path, link))
-	refused(t, sqlitestore.Config{Path: link}, "no such file") // it would be made with the mode of a file of nobody
+	refused(t, sqlitestore.Config{Path: link}, "no such file") // SQLite would make it, with another mode
 	one := open(t, path)
 	other := open(t, link)
 	_, err := one.Apply(t.Context(), put("t", "1", "x"))
