@@ -17,6 +17,7 @@ import (
 	"github.com/mortise-dev/mortise/outbox"
 	"github.com/mortise-dev/mortise/phases"
 	"github.com/mortise-dev/mortise/record"
+	"github.com/mortise-dev/mortise/store"
 	"github.com/mortise-dev/mortise/store/memstore"
 )
 
@@ -33,7 +34,7 @@ type Config struct {
 	HookTimeout time.Duration
 
 	// Store keeps threads, runs and their queue.
-	Store mailbox.Store
+	Store store.Store
 	// Outbox keeps notifications and records of background tasks. One process at a time uses it.
 	Outbox outbox.Store
 	// Records keeps what plugins and policies decided; nil keeps nothing.
@@ -114,7 +115,7 @@ func (c Config) checked() (Config, error) {
 		}
 	}
 	if c.Store == nil {
-		c.Store = mailbox.On(memstore.New())
+		c.Store = memstore.New()
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)

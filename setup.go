@@ -91,12 +91,9 @@ func (o setups) Execution(ctx context.Context, _ *mailbox.Job) (_ context.Contex
 }
 
 // Operation implements mailbox.Observer.
-func (setups) Operation(ctx context.Context, _ mailbox.Operation) (_ context.Context, end func(mailbox.OperationResult, error)) {
-	return ctx, func(mailbox.OperationResult, error) {}
+func (setups) Operation(ctx context.Context, _ mailbox.Operation) (_ context.Context, end func(string, error)) {
+	return ctx, func(string, error) {}
 }
 
 // Settled implements mailbox.Observer.
-func (setups) Settled(context.Context, mailbox.Taken) {}
-
-// Signal implements mailbox.Observer.
-func (setups) Signal(context.Context, mailbox.SignalEvent) {}
+func (setups) Settled(context.Context, mailbox.Dispatch, mailbox.Run) {}

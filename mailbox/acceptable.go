@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// acceptable refuses what a thread would not take, however free it were: a request of another tenant, or for a run that it cannot
+// acceptable refuses what a thread would not accept, however free it were: a request of another tenant, or for a run that it cannot
 // have.
 func (m *Mailbox) acceptable(ctx context.Context, r Request) error {
 	m.mu.Lock()
@@ -14,24 +14,23 @@ func (m *Mailbox) acceptable(ctx context.Context, r Request) error {
 	if closing {
 		return fmt.Errorf("mailbox: %w", ErrShutdown)
 	}
-	s, err := m.queue.load(ctx, r.Thread, Need{Runs: named(r.Run)})
+	t, run, found, err := m.queue.RunOf(ctx, r.Thread, r.Run)
 	if err != nil {
 		return err
 	}
-	if err := s.Head.admits(r.Tenant); err != nil {
+	if err := t.Admits(r.Tenant); err != nil {
 		return wrap("request for thread", r.Thread, err)
 	}
 	if r.DispatchIDHint != "" {
-		if _, found, err := m.queue.find(ctx, KindDispatch, r.DispatchIDHint); err != nil || found {
+		if taken, err := m.queue.HasDispatch(ctx, r.DispatchIDHint); err != nil || taken {
 			return wrap("dispatch", r.DispatchIDHint, orExists(err))
 		}
 	}
-	run, found := s.Runs[r.Run]
 	switch {
 	case !found:
-		return m.unused(ctx, named(r.Run, r.NewRun)...)
+		return m.unused(ctx, r.Run, r.NewRun)
 	case run.Status == RunDone, run.Status != RunWaiting && len(r.Messages) > 0:
-		// The interrupt would end the run that is to go on, under way or queued.
+		// The interrupt would end the run that is to continue, under way or queued.
 		return wrap("request for thread", r.Thread, fmt.Errorf("%w: run_id '%.80s' is not open for dispatch", ErrInvalid, r.Run))
 	}
 	return nil
@@ -40,7 +39,7 @@ func (m *Mailbox) acceptable(ctx context.Context, r Request) error {
 // unused refuses ids of new runs that some thread has.
 func (m *Mailbox) unused(ctx context.Context, ids ...string) error {
 	for _, id := range ids {
-		if _, found, err := m.queue.find(ctx, KindRun, id); err != nil || found {
+		if taken, err := m.queue.HasRun(ctx, id); err != nil || taken {
 			return wrap("run", id, orExists(err))
 		}
 	}
@@ -52,14 +51,4 @@ func orExists(err error) error {
 		return ErrExists
 	}
 	return err
-}
-
-// named leaves out the ids that are empty.
-func named(ids ...string) (list []string) {
-	for _, id := range ids {
-		if id != "" {
-			list = append(list, id)
-		}
-	}
-	return list
 }

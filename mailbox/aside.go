@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"github.com/mortise-dev/mortise/internal/queue"
 )
 
 // maxAside is how many threads may be set aside at once. When more fail it is the store that does, not they.
@@ -43,8 +45,8 @@ func (a *asides) until(thread string, now time.Time) time.Time {
 	return time.Time{}
 }
 
-// put counts a failure of a thread, and says how often it failed, and for how long it is left alone; 0 if there
-// are too many of them.
+// put counts a failure of a thread, and returns how often it failed, and for how long it is left alone; 0 if there are too many of
+// them.
 func (a *asides) put(thread string, now time.Time, pause func(times int) time.Duration) (times int, left time.Duration) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -69,17 +71,15 @@ func (a *asides) well(thread string) {
 	delete(a.of, thread)
 }
 
-// setAside leaves a thread alone that failed, longer each time that it fails, and tells. It says for how long; 0
-// if too many threads failed.
+// setAside leaves a thread alone that failed, longer each time that it fails. It returns for how long; 0 if too many threads failed.
 func (m *Mailbox) setAside(ctx context.Context, thread string, err error) time.Duration {
-	times, pause := m.asides.put(thread, m.queue.now(), func(times int) time.Duration {
-		return NackDelay(m.cfg.NackDelay, m.cfg.MaxNackDelay, times)
+	times, pause := m.asides.put(thread, m.queue.Now(), func(times int) time.Duration {
+		return doubled(m.cfg.Retry.Aside, m.cfg.Retry.MaxAside, times, 16)
 	})
 	if pause == 0 {
 		return 0
 	}
-	ctx, end := m.queue.begin(ctx, Operation{Name: OpSetAside, Thread: thread})
-	end(false, err)
+	m.event(ctx, queue.OpSetAside, thread, "", err)
 	m.cfg.Logger.WarnContext(ctx, "mailbox_thread_set_aside", "thread", thread, "failures", times, "pause", pause, "error", err)
 	return pause
 }

@@ -7,209 +7,170 @@ import (
 	"fmt"
 	"log/slog"
 	"time"
+
+	"github.com/mortise-dev/mortise/internal/queue"
+	"github.com/mortise-dev/mortise/store"
 )
 
-// Defaults of [Config].
-const (
-	DefaultLease          = 30 * time.Second
-	DefaultSuspendedLease = 10 * time.Minute
-	DefaultRenew          = 10 * time.Second
-	DefaultPoll           = time.Second
-	DefaultGCInterval     = time.Minute
-	DefaultTTL            = 24 * time.Hour
-	DefaultDeadTTL        = 30 * 24 * time.Hour
-	DefaultMaxAttempts    = 5
-	DefaultRetryDelay     = 250 * time.Millisecond
-	DefaultMaxRetryDelay  = 30 * time.Second
-	DefaultWorkers        = 32
-	DefaultStopWait       = 5 * time.Second
-	DefaultLiveWait       = 5 * time.Second
-	DefaultCloseWait      = 5 * time.Second
-	DefaultEvents         = 1024
-	DefaultStreams        = 256
-	DefaultStreamTTL      = 5 * time.Minute
-	DefaultEventBytes     = 4 << 20
-	DefaultStreamBytes    = 64 << 20
-	DefaultEventPause     = 100 * time.Millisecond
-	DefaultEventTTL       = time.Hour
-	DefaultStartAttempts  = 1
-	DefaultStartRetry     = 250 * time.Millisecond
-	DefaultSignalBatch    = 32
-	DefaultSignalWait     = 500 * time.Millisecond
-	DefaultSignalHandlers = 32
-	DefaultNackDelay      = 500 * time.Millisecond
-	DefaultMaxNackDelay   = 30 * time.Second
-)
-
-// Runtime carries out runs.
-type Runtime interface {
-	// Run carries out one execution. It ends soon when ctx does; context.Cause says why:
-	// [ErrStopped], [ErrLeaseLost] or [ErrShutdown]. An error counts as in [Classify]. What it
-	// writes it writes with the job, which nobody else can then.
-	Run(ctx context.Context, j *Job) (Result, error)
-}
-
-// Steerer is a [Runtime] whose runs take commands under way.
-type Steerer interface {
-	// Steer hands a command to a run under way. True means that the run has it and
-	// will not lose it. The same command may come twice, under one id. A panic refuses it.
-	Steer(ctx context.Context, run string, c Command) bool
-}
-
-// Judge is a [Runtime] that can tell what decisions are about before they are queued.
-type Judge interface {
-	// Judge binds decisions about a run to what it waits for, so that none is taken for an answer to a later question. It goes by
-	// the thread's image alone, and is quick. With an [ErrRefused] one of them is about nothing that waits; the others come back
-	// bound all the same, and that one too as far as it is known what it was about.
-	Judge(run string, image []byte, list []Decision) ([]Decision, error)
-}
-
-// Causes for which the context of an execution ends.
-var (
-	// ErrStopped is an execution that somebody cancelled or interrupted.
-	ErrStopped = errors.New("stopped")
-	// ErrLeaseLost is one that does not hold its thread any more.
-	ErrLeaseLost = errors.New("the lease was lost")
-	// ErrShutdown is one whose mailbox closes; somebody else will carry it out.
-	ErrShutdown = errors.New("the mailbox is closing")
-)
-
-// ErrPermanent marks an error that no retry mends.
-var ErrPermanent = errors.New("permanent failure")
-
-// Config makes a [Mailbox]. Zero fields mean their defaults.
+// Config makes a [Mailbox]. Zero fields mean their defaults, those of its parts too.
 type Config struct {
-	// Store and Runtime are required. Whoever made them closes them, after the Mailbox.
-	Store   Store
+	// Store and Runtime are required. The caller closes them, after the Mailbox.
+	Store   store.Store
 	Runtime Runtime
 	// Owner names this process among those that share the store; made up when empty.
 	Owner string
-	// Queue bounds and orders what is queued; its Store, Observers, Now and NewID are those of
-	// this Config.
-	Queue QueueConfig
 
-	// Lease is how long a claim lasts without being renewed, SuspendedLease while its
-	// run waits for somebody, and Renew how often it is renewed.
-	Lease, SuspendedLease, Renew time.Duration
-	// Poll is how often to look for what other processes have queued.
+	Lease     Lease
+	Retry     Retry
+	Limits    Limits
+	Waits     Waits
+	Events    Events
+	Retention Retention
+	// Poll is how often the store is polled for what is due, 1 s. A process is notified of what others queue, and polls at once then.
 	Poll time.Duration
-	// GCInterval is how often old dispatches are dropped: dead letters after DeadTTL, others
-	// after TTL. Negative never. Runs, messages and the image stay for as long as their thread does: see [Queue.Drop].
-	GCInterval, TTL, DeadTTL time.Duration
-	// MaxAttempts and the delays between them are for requests that say nothing of it.
-	MaxAttempts               int
-	RetryDelay, MaxRetryDelay time.Duration
-	// Workers is how many executions this process has at once. TenantWorkers is how many of
-	// them a tenant may have; 0 is no limit. A foreground request gets one beyond these bounds.
-	Workers, TenantWorkers int
-	// MaxClaims is how many executions all processes that share the store have at once, and
-	// MaxTenantClaims how many of them a tenant may have; 0 is no limit. They hold for foreground
-	// requests, too. All processes should have the same bounds. They are never exceeded, see [Reader.Claims]; processes that
-	// claim at once may all give back, and try again.
-	MaxClaims, MaxTenantClaims int
-	// StopWait is how long a foreground request waits for the run before it to give way.
-	StopWait time.Duration
-	// LiveWait is how long a command to another process may take.
-	LiveWait time.Duration
-	// CloseWait is how long Close waits for executions that it asked to end.
-	CloseWait time.Duration
-	// Events is how many events of a dispatch are kept for those who attach later, with no more than EventBytes: the
-	// latest ones. Streams of dispatches that are terminal are kept for StreamTTL, Streams of them at most, with no more than
-	// StreamBytes together.
-	Events, Streams         int
-	EventBytes, StreamBytes int
-	StreamTTL               time.Duration
-	// EventPause is how long events wait to be shared with other processes in one write, if the store has an
-	// [EventLog]; none are shared if it is negative. The latest of a dispatch are kept there for EventTTL: as many as Events, and of
-	// no more than EventBytes, about; an execution in another process counts anew.
-	EventPause, EventTTL time.Duration
-	// StartAttempts is how often Start looks at what is left from former processes before it
-	// gives up, StartRetry the pause between.
-	StartAttempts int
-	StartRetry    time.Duration
-	// Wake makes the request by which a run goes on that waits for background tasks while the
-	// mailbox starts, or returns false to leave it. It is asked once for each time that a run
-	// came to wait, whatever starts again. Nil leaves them all.
+
+	// Wake makes the request by which a run continues that waits for background tasks while the mailbox starts, or returns false to leave
+	// it. It is called once for each time that a run came to wait, whatever starts again. Nil leaves them all.
 	Wake func(Run) (Request, bool)
-	// Maintain is called after each GC, on its goroutine.
-	Maintain func(context.Context) error
-	// SignalBatch is how many signals to take at once, SignalWait how long to wait for one, and
-	// SignalHandlers how many are looked at concurrently. A signal for a thread that is claimed
-	// comes again after NackDelay, doubled each time up to MaxNackDelay; a thread that fails is left alone as long, and the
-	// others have their turn.
-	SignalBatch, SignalHandlers         int
-	SignalWait, NackDelay, MaxNackDelay time.Duration
-
-	// Observers are told what happens, in their order.
+	// Observers receive what happens, in their order.
 	Observers []Observer
-	// Now is the clock of this process; time.Now when nil. Where the store has a clock, see [Clock], that one counts, and a Now that
+	// Now is the clock of this process; time.Now when nil. Where the store has a clock, see [store.Clock], that one counts, and a Now that
 	// differs from it is logged.
-	Now   func() time.Time
-	NewID func() string
-
-	// ownIDs is set if NewID is the default: its ids are random.
-	ownIDs bool
+	Now    func() time.Time
+	NewID  func() string
 	Logger *slog.Logger
+}
+
+// Lease bounds claims.
+type Lease struct {
+	// Duration is how long a claim lasts without being renewed, 30 s; Suspended while its run waits within the process, 10 min; and Renew
+	// how often it is renewed, 10 s.
+	Duration, Suspended, Renew time.Duration
+	// Skew is how long a lease is left alone after its end, since clocks differ, 1 s; none if it is negative: then Now is the clock of all
+	// processes, and that of the store is not read.
+	Skew time.Duration
+}
+
+// Retry bounds attempts.
+type Retry struct {
+	// Attempts is how often a request is tried that has no number of its own, 5. Between two is Delay, 250 ms, doubled each time up to
+	// MaxDelay, 30 s.
+	Attempts        int
+	Delay, MaxDelay time.Duration
+	// Aside is how long a thread whose claim failed is left alone, so that the others have their turn, 500 ms, doubled each time up to
+	// MaxAside, 30 s.
+	Aside, MaxAside time.Duration
+	// Starts is how often Start reads what former processes left before it fails, 1, and StartDelay the pause between, 250 ms.
+	Starts     int
+	StartDelay time.Duration
+}
+
+// Limits bound what is queued and executed.
+type Limits struct {
+	// Workers is how many executions this process has at once, 32. TenantWorkers is how many of them a tenant may have; 0 is no limit. A
+	// foreground request gets one beyond these bounds.
+	Workers, TenantWorkers int
+	// Claims is how many executions all processes that share the store have at once, and TenantClaims how many of them a tenant may have;
+	// 0 is no limit. They hold for foreground requests, too. All processes should have the same bounds. They are never exceeded; processes
+	// that claim at once may all give back, and try again.
+	Claims, TenantClaims int
+	// Depth is how many dispatches of a thread may be queued, 1000.
+	Depth int
+	// Request is how many bytes a request may have as it is kept, 8 MiB: bytes in it take a third more there. Commit is how many an
+	// execution may write at once, 16 MiB: messages, the image, the run's data and result. What is larger is [ErrTooLarge].
+	Request, Commit int
+}
+
+// Waits bound how long calls wait for others.
+type Waits struct {
+	// Stop is how long a foreground request waits for the run before it to yield, 5 s; Live how long a command to another process may
+	// take, 5 s; and Close how long [Mailbox.Close] waits for executions that it asked to end, 5 s.
+	Stop, Live, Close time.Duration
+}
+
+// Events bounds the events that are kept for readers who attach later.
+type Events struct {
+	// Count is how many events of a dispatch are kept, 1024, with no more than Bytes, 4 MiB: the latest ones.
+	Count, Bytes int
+	// Streams is how many streams of terminal dispatches are kept, 256, with no more than StreamBytes together, 64 MiB, for StreamTTL,
+	// 5 min.
+	Streams, StreamBytes int
+	StreamTTL            time.Duration
+	// Pause is how long events wait to be shared with other processes in one write, 100 ms, if the store has [store.Events]; none are
+	// shared if it is negative. The latest of a dispatch are kept there for TTL, 1 h: about Count and Bytes; an execution in another
+	// process counts anew.
+	Pause, TTL time.Duration
+}
+
+// Retention bounds how long dispatches are kept. Runs, messages and the image stay for as long as their thread does: see [Mailbox.Delete].
+type Retention struct {
+	// Interval is how often old dispatches are dropped, 1 min; never if it is negative: dead letters after DeadTTL, 30 days, others after
+	// TTL, 24 h.
+	Interval, TTL, DeadTTL time.Duration
+	// Maintain is called after each time, on its goroutine.
+	Maintain func(context.Context) error
 }
 
 func (c Config) withDefaults() Config {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
-	if c.NewID == nil {
-		c.ownIDs = true
-		c.NewID = newID
-	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
-	if c.Owner == "" {
-		c.Owner = c.NewID()
+	if c.NewID == nil {
+		c.NewID = queue.NewID
 	}
-	for _, f := range []struct {
-		field *time.Duration
-		value time.Duration
-	}{
-		{&c.Lease, DefaultLease},
-		{&c.SuspendedLease, DefaultSuspendedLease},
-		{&c.Renew, DefaultRenew},
-		{&c.Poll, DefaultPoll},
-		{&c.GCInterval, DefaultGCInterval},
-		{&c.TTL, DefaultTTL},
-		{&c.DeadTTL, DefaultDeadTTL},
-		{&c.RetryDelay, DefaultRetryDelay},
-		{&c.MaxRetryDelay, DefaultMaxRetryDelay},
-		{&c.StopWait, DefaultStopWait},
-		{&c.LiveWait, DefaultLiveWait},
-		{&c.CloseWait, DefaultCloseWait},
-		{&c.StreamTTL, DefaultStreamTTL},
-		{&c.EventPause, DefaultEventPause},
-		{&c.EventTTL, DefaultEventTTL},
-		{&c.StartRetry, DefaultStartRetry},
-		{&c.SignalWait, DefaultSignalWait},
-		{&c.NackDelay, DefaultNackDelay},
-		{&c.MaxNackDelay, DefaultMaxNackDelay},
-	} {
+	c.Owner = cmp.Or(c.Owner, c.NewID())
+	c.Retention.Interval = cmp.Or(c.Retention.Interval, time.Minute)
+	c.Events.Pause = cmp.Or(c.Events.Pause, 100*time.Millisecond)
+	for _, f := range c.durations() {
 		*f.field = cmp.Or(*f.field, f.value)
 	}
-	for _, f := range []struct {
-		field *int
-		value int
-	}{
-		{&c.MaxAttempts, DefaultMaxAttempts},
-		{&c.Workers, DefaultWorkers},
-		{&c.Events, DefaultEvents},
-		{&c.Streams, DefaultStreams},
-		{&c.EventBytes, DefaultEventBytes},
-		{&c.StreamBytes, DefaultStreamBytes},
-		{&c.StartAttempts, DefaultStartAttempts},
-		{&c.SignalBatch, DefaultSignalBatch},
-		{&c.SignalHandlers, DefaultSignalHandlers},
-	} {
+	for _, f := range c.counts() {
 		*f.field = cmp.Or(*f.field, f.value)
 	}
-	c.Queue.Store, c.Queue.Observers, c.Queue.Now, c.Queue.NewID = c.Store, c.Observers, c.Now, c.NewID
 	return c
+}
+
+// setting is a field that must be positive, with its default.
+type setting[T any] struct {
+	name  string
+	field *T
+	value T
+}
+
+func (c *Config) durations() []setting[time.Duration] {
+	return []setting[time.Duration]{
+		{"Lease.Duration", &c.Lease.Duration, 30 * time.Second},
+		{"Lease.Suspended", &c.Lease.Suspended, 10 * time.Minute},
+		{"Lease.Renew", &c.Lease.Renew, 10 * time.Second},
+		{"Poll", &c.Poll, time.Second},
+		{"Retention.TTL", &c.Retention.TTL, 24 * time.Hour},
+		{"Retention.DeadTTL", &c.Retention.DeadTTL, 30 * 24 * time.Hour},
+		{"Retry.Delay", &c.Retry.Delay, 250 * time.Millisecond},
+		{"Retry.MaxDelay", &c.Retry.MaxDelay, 30 * time.Second},
+		{"Retry.Aside", &c.Retry.Aside, 500 * time.Millisecond},
+		{"Retry.MaxAside", &c.Retry.MaxAside, 30 * time.Second},
+		{"Retry.StartDelay", &c.Retry.StartDelay, 250 * time.Millisecond},
+		{"Waits.Stop", &c.Waits.Stop, 5 * time.Second},
+		{"Waits.Live", &c.Waits.Live, 5 * time.Second},
+		{"Waits.Close", &c.Waits.Close, 5 * time.Second},
+		{"Events.StreamTTL", &c.Events.StreamTTL, 5 * time.Minute},
+		{"Events.TTL", &c.Events.TTL, time.Hour},
+	}
+}
+
+func (c *Config) counts() []setting[int] {
+	return []setting[int]{
+		{"Retry.Attempts", &c.Retry.Attempts, 5},
+		{"Retry.Starts", &c.Retry.Starts, 1},
+		{"Limits.Workers", &c.Limits.Workers, 32},
+		{"Events.Count", &c.Events.Count, 1024},
+		{"Events.Bytes", &c.Events.Bytes, 4 << 20},
+		{"Events.Streams", &c.Events.Streams, 256},
+		{"Events.StreamBytes", &c.Events.StreamBytes, 64 << 20},
+	}
 }
 
 func (c Config) validate() error {
@@ -218,25 +179,37 @@ func (c Config) validate() error {
 		return errors.New("mailbox: Config.Store is nil; open one of the packages in store")
 	case c.Runtime == nil:
 		return errors.New("mailbox: Config.Runtime is nil")
-	case c.Renew >= c.Lease:
-		return fmt.Errorf("mailbox: Config.Renew is %v, and a lease lasts %v; renew at least twice in that time", c.Renew, c.Lease)
+	case c.Lease.Renew >= c.Lease.Duration:
+		return fmt.Errorf("mailbox: Config.Lease.Renew is %v, and a lease lasts %v; renew at least twice in that time", c.Lease.Renew, c.Lease.Duration)
 	}
-	if err := checkID("owner", c.Owner); err != nil {
+	if err := queue.CheckID("owner", c.Owner); err != nil {
 		return fmt.Errorf("mailbox: Config.Owner: %w", err)
 	}
-	for name, value := range map[string]int64{
-		"Lease": int64(c.Lease), "SuspendedLease": int64(c.SuspendedLease), "Renew": int64(c.Renew), "Poll": int64(c.Poll), "TTL": int64(c.TTL), "DeadTTL": int64(c.DeadTTL),
-		"RetryDelay": int64(c.RetryDelay), "MaxRetryDelay": int64(c.MaxRetryDelay), "MaxAttempts": int64(c.MaxAttempts),
-		"Workers": int64(c.Workers), "StopWait": int64(c.StopWait), "LiveWait": int64(c.LiveWait), "CloseWait": int64(c.CloseWait), "Events": int64(c.Events),
-		"Streams": int64(c.Streams), "StreamTTL": int64(c.StreamTTL), "EventTTL": int64(c.EventTTL), "EventBytes": int64(c.EventBytes),
-		"StreamBytes":   int64(c.StreamBytes),
-		"StartAttempts": int64(c.StartAttempts), "StartRetry": int64(c.StartRetry),
-		"SignalBatch": int64(c.SignalBatch), "SignalHandlers": int64(c.SignalHandlers), "SignalWait": int64(c.SignalWait),
-		"NackDelay": int64(c.NackDelay), "MaxNackDelay": int64(c.MaxNackDelay),
-	} {
-		if value <= 0 {
-			return fmt.Errorf("mailbox: Config.%s is negative", name)
+	for _, f := range c.durations() {
+		if *f.field <= 0 {
+			return fmt.Errorf("mailbox: Config.%s is negative", f.name)
+		}
+	}
+	for _, f := range c.counts() {
+		if *f.field <= 0 {
+			return fmt.Errorf("mailbox: Config.%s is negative", f.name)
 		}
 	}
 	return nil
+}
+
+// openQueue makes the queue below a mailbox.
+func (c *Config) openQueue() (*queue.Queue, error) {
+	observers := make([]queue.Observer, len(c.Observers))
+	for i, o := range c.Observers {
+		observers[i] = o
+	}
+	q, err := queue.New(queue.Config{
+		Store: c.Store, Depth: c.Limits.Depth, RequestBytes: c.Limits.Request, CommitBytes: c.Limits.Commit, Skew: c.Lease.Skew,
+		Observers: observers, Now: c.Now, NewID: c.NewID,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("mailbox: Config.Limits: %w", err)
+	}
+	return q, nil
 }

@@ -4,11 +4,13 @@ import (
 	"context"
 	"fmt"
 	"runtime/debug"
+
+	"github.com/mortise-dev/mortise/internal/queue"
 )
 
 // steer hands a command to the run. A panic of the runtime refuses it: it may come from another process, on a goroutine of the store.
 func (x *execution) steer(ctx context.Context, s Steerer, c Command) (taken bool) {
-	ctx, end := x.box.queue.begin(ctx, Operation{Name: OpSteer, Thread: x.hold.Thread, Dispatch: x.hold.Dispatch})
+	ctx, end := x.box.queue.Begin(ctx, Operation{Name: queue.OpSteer, Thread: x.hold.Thread, Dispatch: x.hold.Dispatch})
 	var err error
 	defer func() {
 		if p := recover(); p != nil {

@@ -3,11 +3,13 @@ package mailbox
 import (
 	"context"
 	"errors"
+
+	"github.com/mortise-dev/mortise/internal/queue"
 )
 
 // Decide hands decisions to a run: one under way takes them at once if it can, and else they are queued for it, and
 // it gets them when it comes to wait. True says that they are kept, whatever ends meanwhile; not that a call waits for them: a
-// decision that is too late is recorded with its dispatch ([Dispatch.LastError]), and the run goes on as it was. It
+// decision that is too late is recorded with its dispatch ([Dispatch.LastError]), and the run continues as it was. It
 // is false when there is no such run, or it has ended. It is [ErrRefused] when the run waits, and not for that, as far as the
 // [Runtime] can tell (see [Judge]).
 func (m *Mailbox) Decide(ctx context.Context, run string, decisions ...Decision) (bool, error) {
@@ -15,14 +17,14 @@ func (m *Mailbox) Decide(ctx context.Context, run string, decisions ...Decision)
 	if err != nil || !found || r.Status == RunDone || len(decisions) == 0 {
 		return false, err
 	}
-	s, err := m.queue.load(ctx, r.Thread, Need{Image: true})
+	t, image, err := m.queue.Image(ctx, r.Thread)
 	if err != nil {
 		return false, err
 	}
-	request := Request{Thread: r.Thread, Tenant: s.Head.Tenant, Run: run, Decisions: decisions, Mode: ModeResume}
-	if h := s.Head; h.Claim != nil && h.Open.ID == run && h.Open.Status == RunRunning {
-		request.Decisions, _ = m.bound(run, s.Image, decisions) // what it does not wait for yet it may come to wait for
-		taken, err := m.decideLive(ctx, request, h.Claim.Dispatch)
+	request := Request{Thread: r.Thread, Tenant: t.Tenant, Run: run, Decisions: decisions, Mode: modeResume}
+	if t.Claim != nil && t.Open.ID == run && t.Open.Status == RunRunning {
+		request.Decisions, _ = m.bound(run, image, decisions) // what it does not wait for yet it may come to wait for
+		taken, err := m.decideLive(ctx, request, t.Claim.Dispatch)
 		if taken || err != nil {
 			return taken, err
 		}
@@ -35,7 +37,7 @@ func (m *Mailbox) Decide(ctx context.Context, run string, decisions ...Decision)
 	return err == nil, err
 }
 
-// decideLive says whether a run under way has taken decisions. One that did may not have been heard to say so. An error is one of
+// decideLive reports whether a run under way has taken decisions. One that did may be reported not to have. An error is one of
 // the decisions.
 func (m *Mailbox) decideLive(ctx context.Context, r Request, dispatch string) (bool, error) {
 	payload, err := m.encode(r)
@@ -60,22 +62,22 @@ func (m *Mailbox) bound(run string, image []byte, list []Decision) ([]Decision, 
 }
 
 // judge binds the decisions of a request that is to be queued. It refuses them when the run waits, and not for all of them: then
-// nothing that is said before they are carried out can make them fit. Messages are queued all the same, and so is what was
+// nothing that comes before they are executed can make them fit. Messages are queued all the same, and so is what was
 // queued before under the same key.
-func (m *Mailbox) judge(ctx context.Context, r Request, e *Entry, foreground bool) error {
+func (m *Mailbox) judge(ctx context.Context, r Request, e *queue.Entry, foreground bool) error {
 	if _, ok := m.cfg.Runtime.(Judge); !ok || len(r.Decisions) == 0 {
 		return nil
 	}
-	s, err := m.queue.load(ctx, r.Thread, Need{Image: true})
+	t, image, err := m.queue.Image(ctx, r.Thread)
 	if err != nil {
 		return err
 	}
-	open := s.Head.Open
+	open := t.Open
 	if open.ID == "" || r.Run != "" && r.Run != open.ID {
 		return nil
 	}
-	list, refusal := m.bound(open.ID, s.Image, r.Decisions)
-	waits := open.Status == RunWaiting && s.Head.Claim == nil && !r.At.After(m.queue.now())
+	list, refusal := m.bound(open.ID, image, r.Decisions)
+	waits := open.Status == RunWaiting && t.Claim == nil && !r.At.After(m.queue.Now())
 	if refusal != nil && waits && r.decides() && !r.Late {
 		_, before, err := m.submitted(ctx, *e, r)
 		if err != nil || !before {
@@ -88,5 +90,5 @@ func (m *Mailbox) judge(ctx context.Context, r Request, e *Entry, foreground boo
 	return err
 }
 
-// decides says whether a request brings nothing but decisions.
+// decides reports whether a request brings nothing but decisions.
 func (r Request) decides() bool { return len(r.Messages) == 0 }

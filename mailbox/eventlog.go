@@ -9,13 +9,6 @@ import (
 	"github.com/mortise-dev/mortise/store"
 )
 
-// EventLog is a [Store] that keeps the latest events of dispatches for readers in other processes: see [Mailbox.Attach]. A stream has the
-// id of its dispatch.
-type EventLog = store.Events
-
-// EventBatch is some events of a dispatch that follow on each other.
-type EventBatch = store.EventBatch
-
 // Bounds of what is shared: events and bytes of a batch, batches that are added at once, and bytes of an
 // event's data and of its type. NATS takes no message of more than 1 MiB.
 const (
@@ -26,7 +19,7 @@ const (
 	maxEventType = 256
 )
 
-// bounded is the event, or what stands in its place if it is too large to be shared.
+// bounded is the event, or what replaces it if it is too large to be shared.
 func (e Event) bounded() Event {
 	if len(e.Data) <= maxEventData && len(e.Type) <= maxEventType {
 		return e
@@ -34,7 +27,7 @@ func (e Event) bounded() Event {
 	return e.skipped()
 }
 
-// skipped is what stands in the place of an event.
+// skipped is what replaces an event.
 func (e Event) skipped() Event {
 	kind := strings.ToValidUTF8(e.Type[:min(len(e.Type), maxEventType)], "")
 	return Event{Seq: e.Seq, Type: EventSkipped, Data: []byte(kind)}
@@ -50,7 +43,7 @@ const maxSeq = math.MaxInt64 - 1
 // turnBase is the number before the first event of a turn.
 func turnBase(fence uint64) uint64 { return fence << turnBits }
 
-// beginsTurn says whether an event is the first one of its turn, so that nothing is missing before it.
+// beginsTurn reports whether an event is the first one of its turn, so that nothing is missing before it.
 func beginsTurn(seq uint64) bool { return seq&(1<<turnBits-1) == 1 }
 
 // sharedEvent is an event in a batch.
@@ -69,7 +62,7 @@ func encodeEvents(list []Event) ([]byte, error) {
 }
 
 // decodeEvents reads the events of a batch that come after a number.
-func decodeEvents(b EventBatch, after uint64) ([]Event, error) {
+func decodeEvents(b store.EventBatch, after uint64) ([]Event, error) {
 	var list []sharedEvent
 	if err := json.Unmarshal(b.Data, &list); err != nil {
 		return nil, fmt.Errorf("mailbox: events of dispatch %.80q: %w", b.Stream, err)

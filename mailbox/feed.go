@@ -52,7 +52,7 @@ func (m *Mailbox) Attach(ctx context.Context, dispatch string) (*Feed, error) {
 // [GapError] when events between were dropped, since they were too many, or too old; and [ErrEnd] when there are no more. What
 // was sent right before a crash may be missing without a word, but then the numbers begin a new turn. The
 // end comes also when the process that knew of it is gone. A number beyond the last event is that of one who knows the rest: after it
-// comes the end. When nothing is kept any more, since all is older than Config.EventTTL, only the end comes. One that no event can have is [ErrInvalid].
+// comes the end. When nothing is kept any more, since all is older than Config.Events.TTL, only the end comes. One that no event can have is [ErrInvalid].
 func (f *Feed) Next(ctx context.Context, seq uint64) (Event, error) {
 	if seq > maxSeq {
 		return Event{}, wrap("events of dispatch", f.dispatch, fmt.Errorf("%w: no event has the number %d", ErrInvalid, seq))

@@ -17,7 +17,7 @@ type shared struct {
 	// sent is the number of the last event that the log has, or that was given up.
 	sent uint64
 	// trying is a batch of which nobody knows whether it was added.
-	trying *EventBatch
+	trying *store.EventBatch
 	// kept are the batches in the log, of events many and bytes large.
 	kept          []keptBatch
 	events, bytes int
@@ -45,7 +45,7 @@ func (h *shared) mark(s *Stream) {
 }
 
 // batch is what is to be added to the log next, or nothing.
-func (s *Stream) batch(most, mostBytes int) (*EventBatch, error) {
+func (s *Stream) batch(most, mostBytes int) (*store.EventBatch, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	h := &s.shared
@@ -57,7 +57,7 @@ func (s *Stream) batch(most, mostBytes int) (*EventBatch, error) {
 	if err != nil {
 		return nil, err
 	}
-	h.trying = &EventBatch{
+	h.trying = &store.EventBatch{
 		Stream: h.dispatch, Fence: h.fence, First: list[0].Seq, Last: list[len(list)-1].Seq, Data: data,
 	}
 	h.trying.Keep = h.keep(keptBatch{first: list[0].Seq, events: len(list), bytes: len(data)}, most, mostBytes)
@@ -109,7 +109,7 @@ func (h *shared) keep(b keptBatch, most, mostBytes int) uint64 {
 }
 
 // added says that a batch is in the log, or never will be.
-func (s *Stream) added(b *EventBatch) {
+func (s *Stream) added(b *store.EventBatch) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.shared.trying, s.shared.sent, s.shared.waiting = nil, b.Last, s.ring.sizeAfter(b.Last)
@@ -123,22 +123,19 @@ func (s *Stream) left() bool {
 }
 
 func newPump(m *Mailbox) *pump {
-	log, ok := m.cfg.Store.(EventLog)
-	if r, on := m.cfg.Store.(*Records); on {
-		_, ok = r.store.(store.Events)
-	}
-	if !ok || m.cfg.EventPause < 0 {
+	log, ok := m.cfg.Store.(store.Events)
+	if !ok || m.cfg.Events.Pause < 0 {
 		return nil
 	}
 	return &pump{
-		log: log, pause: m.cfg.EventPause, events: m.cfg.Events, bytes: m.cfg.EventBytes, logger: m.cfg.Logger, now: m.queue.now,
+		log: log, pause: m.cfg.Events.Pause, events: m.cfg.Events.Count, bytes: m.cfg.Events.Bytes, logger: m.cfg.Logger, now: m.queue.Now,
 		base: m.base, stop: make(chan struct{}), kick: make(chan struct{}, 1), adding: make(chan struct{}, 1), marked: map[*Stream]bool{},
 	}
 }
 
 // pump adds what streams have to share to a log, some time after it came, so that nobody waits for it.
 type pump struct {
-	log    EventLog
+	log    store.Events
 	pause  time.Duration
 	events int
 	bytes  int
@@ -250,8 +247,8 @@ func (p *pump) again(list []*Stream) {
 
 // add adds one batch of each stream.
 func (p *pump) add(ctx context.Context, list []*Stream) error {
-	var batches []EventBatch
-	of := map[*Stream]*EventBatch{}
+	var batches []store.EventBatch
+	of := map[*Stream]*store.EventBatch{}
 	for _, s := range list {
 		b, err := s.batch(p.events, p.bytes)
 		if err != nil {

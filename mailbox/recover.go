@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+
+	"github.com/mortise-dev/mortise/internal/queue"
 )
 
-// WaitTasks is what a run waits for that has tasks in the background, as package agent has it.
-const WaitTasks = "background_tasks"
+// waitTasks is what a run waits for that has tasks in the background, as package agent has it.
+const waitTasks = "background_tasks"
 
 // recoverBatch bounds what Recover does in one look at the store. The loop does the rest.
 const recoverBatch = 100
@@ -23,11 +25,11 @@ func (m *Mailbox) Recover(ctx context.Context) (int, error) {
 
 // recoverAll tells the errors of threads from one of the store, with which it ends.
 func (m *Mailbox) recoverAll(ctx context.Context) (n int, failed []error, err error) {
-	now, err := m.queue.time(ctx)
+	now, err := m.queue.Time(ctx)
 	if err != nil {
 		return 0, nil, fmt.Errorf("mailbox: recovery: %w", err)
 	}
-	due, _, err := m.due(ctx, DueQuery{By: now, Limit: recoverBatch})
+	due, _, err := m.due(ctx, queue.DueQuery{By: now, Limit: recoverBatch})
 	if err != nil {
 		return 0, nil, err
 	}
@@ -35,12 +37,12 @@ func (m *Mailbox) recoverAll(ctx context.Context) (n int, failed []error, err er
 		if due[i].Claim == nil || m.renews(due[i]) {
 			continue
 		}
-		k, ok, err := m.queue.Expire(ctx, due[i].Thread)
+		k, ok, err := m.queue.Expire(ctx, due[i].ID)
 		switch {
 		case err != nil && ctx.Err() != nil:
 			return n, failed, err
 		case err != nil:
-			m.setAside(ctx, due[i].Thread, err)
+			m.setAside(ctx, due[i].ID, err)
 			failed = append(failed, err)
 		case ok:
 			m.settled(k.Dispatch)
@@ -49,15 +51,15 @@ func (m *Mailbox) recoverAll(ctx context.Context) (n int, failed []error, err er
 	}
 	woken, left, err := m.wakeWaiting(ctx)
 	m.mu.Lock()
-	m.unwoken = left.heads
+	m.unwoken = left.threads
 	m.mu.Unlock()
 	return n + woken, append(failed, left.errs...), err
 }
 
 // unwoken are the threads whose runs could not be woken, and why.
 type unwoken struct {
-	heads []Head
-	errs  []error
+	threads []Thread
+	errs    []error
 }
 
 // wakeWaiting wakes runs that wait for background tasks, which may have ended with their process.
@@ -65,35 +67,35 @@ func (m *Mailbox) wakeWaiting(ctx context.Context) (woken int, left unwoken, err
 	if m.cfg.Wake == nil {
 		return 0, left, nil
 	}
-	q := ThreadQuery{Wait: WaitTasks, Limit: recoverBatch}
+	q := ThreadQuery{Wait: waitTasks, Limit: recoverBatch}
 	for {
-		heads, err := m.cfg.Store.Threads(ctx, q)
+		threads, err := m.queue.Threads(ctx, q)
 		if err != nil {
 			return woken, left, fmt.Errorf("mailbox: threads that wait: %w", err)
 		}
-		n, failed := m.wakeRuns(ctx, heads)
+		n, failed := m.wakeRuns(ctx, threads)
 		woken += n
-		left.heads, left.errs = append(left.heads, failed.heads...), append(left.errs, failed.errs...)
+		left.threads, left.errs = append(left.threads, failed.threads...), append(left.errs, failed.errs...)
 		switch {
 		case ctx.Err() != nil:
 			return woken, left, context.Cause(ctx)
-		case len(left.heads) > maxAside:
-			return woken, left, fmt.Errorf("mailbox: threads that wait: %d of them failed, the last one with: %w", len(left.heads), left.errs[len(left.errs)-1])
-		case len(heads) < recoverBatch:
+		case len(left.threads) > maxAside:
+			return woken, left, fmt.Errorf("mailbox: threads that wait: %d of them failed, the last one with: %w", len(left.threads), left.errs[len(left.errs)-1])
+		case len(threads) < recoverBatch:
 			return woken, left, nil
 		}
-		q.After = heads[len(heads)-1].Thread
+		q.After = threads[len(threads)-1].ID
 	}
 }
 
 // wakeRuns wakes the runs of threads. Those that fail are left.
-func (m *Mailbox) wakeRuns(ctx context.Context, heads []Head) (woken int, left unwoken) {
-	for i := range heads {
-		ok, err := m.wakeRun(ctx, heads[i])
+func (m *Mailbox) wakeRuns(ctx context.Context, threads []Thread) (woken int, left unwoken) {
+	for i := range threads {
+		ok, err := m.wakeRun(ctx, threads[i])
 		switch {
 		case err != nil:
-			m.cfg.Logger.WarnContext(ctx, "mailbox_wake_failed", "thread", heads[i].Thread, "run", heads[i].Open.ID, "error", err)
-			left.heads, left.errs = append(left.heads, heads[i]), append(left.errs, err)
+			m.cfg.Logger.WarnContext(ctx, "mailbox_wake_failed", "thread", threads[i].ID, "run", threads[i].Open.ID, "error", err)
+			left.threads, left.errs = append(left.threads, threads[i]), append(left.errs, err)
 		case ok:
 			woken++
 		}
@@ -104,11 +106,11 @@ func (m *Mailbox) wakeRuns(ctx context.Context, heads []Head) (woken int, left u
 // wakeLeft tries again to wake what could not be woken at the start, and still waits as it did then.
 func (m *Mailbox) wakeLeft(ctx context.Context) {
 	m.mu.Lock()
-	heads := m.unwoken
+	threads := m.unwoken
 	m.mu.Unlock()
-	var same, unread []Head
-	for _, h := range heads {
-		switch now, err := m.queue.Head(ctx, h.Thread); {
+	var same, unread []Thread
+	for _, h := range threads {
+		switch now, err := m.queue.Thread(ctx, h.ID); {
 		case err != nil:
 			unread = append(unread, h)
 		case now.Open.ID == h.Open.ID && now.UpdatedAt.Equal(h.UpdatedAt):
@@ -117,12 +119,12 @@ func (m *Mailbox) wakeLeft(ctx context.Context) {
 	}
 	_, failed := m.wakeRuns(ctx, same)
 	m.mu.Lock()
-	m.unwoken = slices.Concat(unread, failed.heads)
+	m.unwoken = slices.Concat(unread, failed.threads)
 	m.mu.Unlock()
 }
 
 // wakeRun queues a request for a run that waits, once for each time that it came to wait.
-func (m *Mailbox) wakeRun(ctx context.Context, h Head) (bool, error) {
+func (m *Mailbox) wakeRun(ctx context.Context, h Thread) (bool, error) {
 	if h.Claim != nil || h.Queued > 0 {
 		return false, nil // it goes on anyway
 	}
@@ -135,7 +137,7 @@ func (m *Mailbox) wakeRun(ctx context.Context, h Head) (bool, error) {
 		return false, nil
 	}
 	r.Thread, r.Tenant, r.Run = run.Thread, h.Tenant, run.ID
-	r.Origin, r.Mode, r.Key = OriginInternal, ModeInternalWake, "wake "+run.Session
+	r.Origin, r.Mode, r.Key = OriginInternal, modeInternalWake, "wake "+run.Session
 	sub, err := m.SubmitBackground(ctx, r)
 	if errors.Is(err, ErrInvalid) || errors.Is(err, ErrExists) {
 		m.cfg.Logger.WarnContext(ctx, "mailbox_wake_refused", "thread", run.Thread, "run", run.ID, "error", err)

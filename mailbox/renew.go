@@ -13,11 +13,11 @@ func (x *execution) keepLease(ctx context.Context) {
 	x.renewing.Store(true)
 	defer x.renewing.Store(false)
 	until := x.taken.Claim.Until
-	over := time.AfterFunc(until.Sub(x.box.queue.now()), func() {
+	over := time.AfterFunc(until.Sub(x.box.queue.Now()), func() {
 		x.cancel(fmt.Errorf("%w: it was not renewed in time", ErrLeaseLost))
 	})
 	defer over.Stop()
-	pause := x.box.cfg.Renew
+	pause := x.box.cfg.Lease.Renew
 	for {
 		if !x.pause(ctx, pause) {
 			return
@@ -30,25 +30,25 @@ func (x *execution) keepLease(ctx context.Context) {
 			x.cancel(fmt.Errorf("%w: %s", ErrStopped, claim.Stop))
 			return
 		case err == nil:
-			until, pause = claim.Until, x.box.cfg.Renew
-			over.Reset(until.Sub(x.box.queue.now()))
+			until, pause = claim.Until, x.box.cfg.Lease.Renew
+			over.Reset(until.Sub(x.box.queue.Now()))
 		case errors.Is(err, ErrConflict) && claim.Token == x.hold.Token:
 			x.cancel(fmt.Errorf("%w: interrupted", ErrStopped))
 			return
-		case errors.Is(err, ErrConflict), errors.Is(err, ErrNotFound), !x.box.queue.now().Before(until):
+		case errors.Is(err, ErrConflict), errors.Is(err, ErrNotFound), !x.box.queue.Now().Before(until):
 			x.cancel(fmt.Errorf("%w: %w", ErrLeaseLost, err))
 			return
 		default:
 			x.box.cfg.Logger.WarnContext(ctx, "mailbox_lease_not_renewed", "thread", x.hold.Thread, "dispatch", x.hold.Dispatch, "error", err)
-			pause = min(max(until.Sub(x.box.queue.now())/4, 10*time.Millisecond), x.box.cfg.Renew)
+			pause = min(max(until.Sub(x.box.queue.Now())/4, 10*time.Millisecond), x.box.cfg.Lease.Renew)
 		}
 	}
 }
 
 // renews says whether the claim of a thread, which seems to be over, is that of an execution of this process which keeps it, and has it
 // renewed now: the clock was set, or the machine was asleep.
-func (m *Mailbox) renews(h Head) bool {
-	x := m.execution(h.Thread)
+func (m *Mailbox) renews(h Thread) bool {
+	x := m.execution(h.ID)
 	if x == nil || x.hold.Token != h.Claim.Token || !x.renewing.Load() {
 		return false
 	}
@@ -66,9 +66,9 @@ func (x *execution) renewNow() {
 // lease is how long to hold the thread.
 func (x *execution) lease() time.Duration {
 	if x.suspended.Load() {
-		return max(x.box.cfg.SuspendedLease, x.box.cfg.Lease)
+		return max(x.box.cfg.Lease.Suspended, x.box.cfg.Lease.Duration)
 	}
-	return x.box.cfg.Lease
+	return x.box.cfg.Lease.Duration
 }
 
 // pause waits until it is time to renew, or the run was suspended or resumed.

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/mortise-dev/mortise/internal/queue"
 )
 
 // Origins of requests that the mailbox itself knows.
@@ -19,10 +21,10 @@ const (
 
 // Modes of runs, as abi.RunMode has them.
 const (
-	ModeForeground   = "foreground"
-	ModeScheduled    = "scheduled"
-	ModeResume       = "resume"
-	ModeInternalWake = "internal_wake"
+	modeForeground   = "foreground"
+	modeScheduled    = "scheduled"
+	modeResume       = "resume"
+	modeInternalWake = "internal_wake"
 )
 
 // Request asks for a run.
@@ -117,7 +119,7 @@ func (r Request) complete(newID func() string) (Request, error) {
 		if r.Messages[i].ID == "" {
 			r.Messages[i].ID = r.messageID(i, newID)
 		}
-		if err := checkID("message id", r.Messages[i].ID); err != nil {
+		if err := queue.CheckID("message id", r.Messages[i].ID); err != nil {
 			return r, fmt.Errorf("mailbox: request: %w", err)
 		}
 		if id := r.Messages[i].ID; seen[id] {
@@ -134,8 +136,8 @@ func (r Request) checkNames() error {
 		return fmt.Errorf("%w: it has the dispatch id hint %.80q and a key, of which that id is made; leave one of them out", ErrInvalid, r.DispatchIDHint)
 	}
 	return cmp.Or(
-		checkID("transport request id", r.TransportRequestID), checkID("sender id", r.SenderID),
-		checkID("parent thread id", r.ParentThreadID), checkID("dispatch id hint", r.DispatchIDHint),
+		queue.CheckID("transport request id", r.TransportRequestID), queue.CheckID("sender id", r.SenderID),
+		queue.CheckID("parent thread id", r.ParentThreadID), queue.CheckID("dispatch id hint", r.DispatchIDHint),
 	)
 }
 
@@ -153,39 +155,39 @@ func (r Request) mode(foreground bool) string {
 	case r.Mode != "":
 		return r.Mode
 	case len(r.Decisions) > 0 || r.Run != "":
-		return ModeResume
+		return modeResume
 	case r.Origin == OriginInternal:
-		return ModeInternalWake
+		return modeInternalWake
 	case foreground:
-		return ModeForeground
+		return modeForeground
 	default:
-		return ModeScheduled
+		return modeScheduled
 	}
 }
 
 // entry is what is queued for a request.
-func (m *Mailbox) entry(r Request, foreground bool) (Entry, error) {
+func (m *Mailbox) entry(r Request, foreground bool) (queue.Entry, error) {
 	same := r
 	same.Trace, same.TransportRequestID = nil, "" // another try of the same request has others
 	asked, err := m.encode(same)
 	if err != nil {
-		return Entry{}, err
+		return queue.Entry{}, err
 	}
 	r.Mode = r.mode(foreground)
 	payload, err := m.encode(r)
 	if err != nil {
-		return Entry{}, err
+		return queue.Entry{}, err
 	}
-	e := Entry{
+	e := queue.Entry{
 		ID: r.DispatchIDHint, Thread: r.Thread, Tenant: r.Tenant, Run: r.Run, NewRun: r.NewRun, Agent: r.Agent, Parent: r.Parent, ParentThread: r.ParentThreadID,
-		Priority: uint8(int(r.Priority) + int(PriorityDefault)), Dedupe: r.Dedupe, Origin: r.Origin, AvailableAt: r.At, //nolint:gosec // from 0 to 255
+		Priority: uint8(int(r.Priority) + int(queue.PriorityDefault)), Dedupe: r.Dedupe, Origin: r.Origin, AvailableAt: r.At, //nolint:gosec // from 0 to 255
 		MaxAttempts: r.MaxAttempts, Request: payload, Follow: len(r.Messages) == 0,
 	}
 	if e.MaxAttempts <= 0 {
-		e.MaxAttempts = m.cfg.MaxAttempts
+		e.MaxAttempts = m.cfg.Retry.Attempts
 	}
 	if e.NewRun == "" {
-		e.NewRun, e.ownRun = m.cfg.NewID(), m.cfg.ownIDs
+		e.NewRun, e.OwnRun = m.cfg.NewID(), m.ownIDs
 	}
 	if r.Key != "" {
 		e.ID = derived(r.Thread, r.Key, "dispatch")
@@ -194,12 +196,12 @@ func (m *Mailbox) entry(r Request, foreground bool) (Entry, error) {
 		sum := sha256.Sum256(asked) // whether it comes in the foreground or not
 		e.Digest = hex.EncodeToString(sum[:16])
 	} else {
-		e.ID, e.ownID = m.cfg.NewID(), m.cfg.ownIDs
+		e.ID, e.OwnID = m.cfg.NewID(), m.ownIDs
 	}
 	for i := range r.Messages {
 		e.Input = append(e.Input, r.Messages[i].ID)
 	}
-	return e, wrap("request for thread", r.Thread, e.validate())
+	return e, wrap("request for thread", r.Thread, e.Validate())
 }
 
 // derived makes an id of an idempotency key. Nobody has to keep the key, then.

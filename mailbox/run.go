@@ -8,6 +8,8 @@ import (
 	"runtime/debug"
 	"sync/atomic"
 	"time"
+
+	"github.com/mortise-dev/mortise/internal/queue"
 )
 
 // Job is one execution of a dispatch.
@@ -36,22 +38,27 @@ func (j *Job) Commit(ctx context.Context, c Commit) error {
 	j.x.share(ctx)
 	err := j.x.box.queue.Commit(ctx, j.x.hold, c)
 	if errors.Is(err, ErrConflict) {
-		if h, lookup := j.x.box.queue.Head(ctx, j.x.hold.Thread); lookup == nil && (h.Claim == nil || h.Claim.Token != j.x.hold.Token) {
+		if h, lookup := j.x.box.queue.Thread(ctx, j.x.hold.Thread); lookup == nil && (h.Claim == nil || h.Claim.Token != j.x.hold.Token) {
 			j.x.cancel(ErrLeaseLost)
 		}
 	}
 	return err
 }
 
-// Load reads the thread.
-func (j *Job) Load(ctx context.Context, need Need) (State, error) {
-	return j.x.box.queue.load(ctx, j.x.hold.Thread, need)
+// Load returns the record and the image of the thread.
+func (j *Job) Load(ctx context.Context) (Thread, []byte, error) {
+	return j.x.box.queue.Image(ctx, j.x.hold.Thread)
+}
+
+// LoadRun returns a run of the thread with its data, or false.
+func (j *Job) LoadRun(ctx context.Context, id string) (Run, bool, error) {
+	_, r, found, err := j.x.box.queue.RunOf(ctx, j.x.hold.Thread, id)
+	return r, found, err
 }
 
 // Log lists messages of the thread's log by Seq, from the one at from, limit at most.
 func (j *Job) Log(ctx context.Context, from, limit int) ([]Message, error) {
-	list, err := j.x.box.cfg.Store.Messages(ctx, j.x.hold.Thread, from, limit)
-	return list, wrap("log of thread", j.x.hold.Thread, err)
+	return j.x.box.queue.Messages(ctx, j.x.hold.Thread, from, limit)
 }
 
 // Emit sends an event to whoever reads the run's stream, in this process or, a little later, in others. It never waits.
@@ -67,8 +74,8 @@ func (j *Job) Suspended(yes bool) {
 // execution is a dispatch that this process carries out.
 type execution struct {
 	box       *Mailbox
-	taken     Taken
-	hold      Hold
+	taken     queue.State
+	hold      queue.Hold
 	events    *Stream
 	cancel    context.CancelCauseFunc
 	suspended atomic.Bool
@@ -82,16 +89,16 @@ type execution struct {
 
 // spawn carries a claimed dispatch out. A worker was reserved for it. The execution
 // outlives the call that led to it, and ends with the Mailbox.
-func (m *Mailbox) spawn(k Taken) *execution {
+func (m *Mailbox) spawn(k queue.State) *execution {
 	x := &execution{
-		box: m, taken: k, hold: k.hold(),
+		box: m, taken: k, hold: k.Hold(),
 		renew: make(chan struct{}, 1), done: make(chan struct{}),
 	}
 	ctx, cancel := context.WithCancelCause(m.base)
 	x.cancel = cancel
 	m.mu.Lock()
 	m.running[x.hold.Thread] = x
-	x.events = m.streams.take(k, keep{events: m.cfg.Events, bytes: m.cfg.EventBytes}, m.pump)
+	x.events = m.streams.take(k, keep{events: m.cfg.Events.Count, bytes: m.cfg.Events.Bytes}, m.pump)
 	m.mu.Unlock()
 	go x.work(ctx)
 	return x
@@ -117,7 +124,7 @@ func (x *execution) work(ctx context.Context) {
 // share lets other processes read what was sent so far, so that it is there before the end is.
 func (x *execution) share(ctx context.Context) {
 	if p := x.box.pump; p != nil && x.events.left() {
-		ctx, cancel := context.WithTimeout(ctx, min(x.box.cfg.LiveWait, x.box.cfg.Lease/2))
+		ctx, cancel := context.WithTimeout(ctx, min(x.box.cfg.Waits.Live, x.box.cfg.Lease.Duration/2))
 		defer cancel()
 		p.flush(ctx, x.events)
 	}
@@ -136,37 +143,37 @@ func (x *execution) leave() {
 		x.events.finish(EventMoved, nil) // nobody here would follow it
 	}
 	close(x.done)
-	m.release(x.taken.Head.Tenant)
+	m.release(x.taken.Thread.Tenant)
 	m.wake()
 }
 
 // execute runs it, unless the thread was interrupted since the claim, and says how to settle.
-func (x *execution) execute(ctx context.Context) Settlement {
+func (x *execution) execute(ctx context.Context) queue.Settlement {
 	request, err := DecodeRequest(x.taken.Dispatch.Request)
 	if err != nil {
 		return x.verdict(ctx, Result{}, err)
 	}
-	request.Thread, request.Tenant = x.hold.Thread, x.taken.Head.Tenant
+	request.Thread, request.Tenant = x.hold.Thread, x.taken.Thread.Tenant
 	// Commands of other processes since the claim reach the listener; this is for those of this process.
-	h, err := x.box.recent(ctx, x.hold.Thread)
+	t, err := x.box.queue.Recent(ctx, x.hold.Thread)
 	switch {
 	case err != nil: // the lease tells whether the thread is ours
-	case h.Epoch > x.taken.Dispatch.Epoch:
-		return Settlement{Verdict: Supersede, Error: staleText}
-	case h.Claim != nil && h.Claim.Token == x.hold.Token && h.Claim.Stop != "":
-		return Settlement{Verdict: Withdraw, Error: h.Claim.Stop}
+	case t.Epoch > x.taken.Dispatch.Epoch:
+		return queue.Settlement{Verdict: queue.Supersede, Error: queue.StaleText}
+	case t.Claim != nil && t.Claim.Token == x.hold.Token && t.Claim.Stop != "":
+		return queue.Settlement{Verdict: queue.Withdraw, Error: t.Claim.Stop}
 	}
 	j := &Job{
-		Dispatch: x.taken.Dispatch, Run: x.taken.Run, Request: request, Fence: x.taken.Claim.Fence, StartedAt: x.box.queue.now(),
-		Attempt: x.taken.Dispatch.Attempts + 1, Messages: x.taken.Head.Messages, x: x,
+		Dispatch: x.taken.Dispatch, Run: x.taken.Run, Request: request, Fence: x.taken.Claim.Fence, StartedAt: x.box.queue.Now(),
+		Attempt: x.taken.Dispatch.Attempts + 1, Messages: x.taken.Thread.Messages, x: x,
 	}
 	inner, end := x.box.observed(ctx, j)
 	result, err := x.call(inner, j)
-	if large := x.box.queue.limits.fitsCommit(result.bytes()); large != nil {
+	if large := x.box.queue.Limits().FitsCommit(result.Bytes()); large != nil {
 		result, err = Result{}, cmp.Or(err, fmt.Errorf("mailbox: result of dispatch %.80q: %w", x.hold.Dispatch, large))
 	}
 	s := x.verdict(ctx, result, err)
-	end(s.Verdict.outcome(err), caused(ctx, err))
+	end(outcomeBy(s.Verdict, err), caused(ctx, err))
 	return s
 }
 
@@ -176,18 +183,6 @@ func caused(ctx context.Context, err error) error {
 		return fmt.Errorf("%w: %w", cause, err)
 	}
 	return err
-}
-
-// outcome is how an execution came out that ends so.
-func (v Verdict) outcome(err error) Outcome {
-	switch v {
-	case Withdraw:
-		return OutcomeCancelled
-	case Supersede:
-		return OutcomeSuperseded
-	default:
-		return Classify(err)
-	}
 }
 
 // call runs the runtime; a panic is an error.
@@ -201,42 +196,29 @@ func (x *execution) call(ctx context.Context, j *Job) (result Result, err error)
 	return x.box.cfg.Runtime.Run(ctx, j)
 }
 
-// Outcome is how an execution came out.
-type Outcome string
-
-// Outcomes, as metrics name them.
-const (
-	OutcomeCompleted      Outcome = "completed"
-	OutcomeTransientError Outcome = "transient_error"
-	OutcomePermanentError Outcome = "permanent_error"
-	OutcomeSuperseded     Outcome = "superseded"
-	OutcomeCancelled      Outcome = "cancelled"
-	OutcomeDeadLetter     Outcome = "dead_letter"
-)
-
 // Classify says whether an error is worth another attempt: any is, unless it is
 // [ErrPermanent] or [ErrInvalid]. [ErrRefused] is no failure.
 func Classify(err error) Outcome {
 	switch {
 	case err == nil, errors.Is(err, ErrRefused):
-		return OutcomeCompleted
+		return outcomeCompleted
 	case errors.Is(err, ErrPermanent), errors.Is(err, ErrInvalid):
-		return OutcomePermanentError
+		return outcomePermanentError
 	default:
-		return OutcomeTransientError
+		return outcomeTransientError
 	}
 }
 
 // verdict says how to settle what an execution came to.
-func (x *execution) verdict(ctx context.Context, result Result, err error) Settlement {
+func (x *execution) verdict(ctx context.Context, result Result, err error) queue.Settlement {
 	cause := context.Cause(ctx)
 	if err != nil && errors.Is(cause, ErrShutdown) {
-		return Settlement{Verdict: GiveBack}
+		return queue.Settlement{Verdict: queue.GiveBack}
 	}
-	s := Settlement{Verdict: Ack, Result: result}
+	s := queue.Settlement{Verdict: queue.Ack, Result: result}
 	s.Result.Status = cmp.Or(s.Result.Status, RunDone)
 	if errors.Is(cause, ErrStopped) && (err != nil || result.Termination == TerminationCancelled) {
-		s.Verdict, s.Error = Withdraw, cause.Error()
+		s.Verdict, s.Error = queue.Withdraw, cause.Error()
 		s.Result.Termination = cmp.Or(result.Termination, TerminationCancelled)
 		return s
 	}
@@ -250,19 +232,19 @@ func (x *execution) verdict(ctx context.Context, result Result, err error) Settl
 	}
 	s.Error, s.Result.Error = err.Error(), err.Error()
 	x.events.send(EventFailed, []byte(s.Error))
-	if Classify(err) == OutcomePermanentError {
-		s.Verdict, s.Result.Status, s.Result.Termination = Bury, RunDone, TerminationError
+	if Classify(err) == outcomePermanentError {
+		s.Verdict, s.Result.Status, s.Result.Termination = queue.Bury, RunDone, TerminationError
 		return s
 	}
-	s.Verdict = Retry
-	s.RetryAt = x.box.queue.now().Add(backoff(x.box.cfg.RetryDelay, x.box.cfg.MaxRetryDelay, x.taken.Dispatch.Attempts))
+	s.Verdict = queue.Retry
+	s.RetryAt = x.box.queue.Now().Add(backoff(x.box.cfg.Retry.Delay, x.box.cfg.Retry.MaxDelay, x.taken.Dispatch.Attempts))
 	return s
 }
 
 // settle ends the claim, and tries until it has or its lease is over.
-func (x *execution) settle(ctx context.Context, s Settlement) {
+func (x *execution) settle(ctx context.Context, s queue.Settlement) {
 	m := x.box
-	ctx, cancel := context.WithTimeout(ctx, m.cfg.Lease)
+	ctx, cancel := context.WithTimeout(ctx, m.cfg.Lease.Duration)
 	defer cancel()
 	for attempt := 1; ; attempt++ {
 		k, err := m.queue.Settle(ctx, x.hold, s)
@@ -274,7 +256,7 @@ func (x *execution) settle(ctx context.Context, s Settlement) {
 			return
 		}
 		m.cfg.Logger.WarnContext(ctx, "mailbox_settlement_failed", "thread", x.hold.Thread, "dispatch", x.hold.Dispatch, "attempt", attempt, "error", err)
-		if !wait(ctx, doubled(m.cfg.RetryDelay, m.cfg.Renew, attempt, 16)) {
+		if !wait(ctx, doubled(m.cfg.Retry.Delay, m.cfg.Lease.Renew, attempt, 16)) {
 			return // the lease runs out, and somebody looks at what the run came to
 		}
 	}
@@ -287,7 +269,7 @@ func (m *Mailbox) settled(d Dispatch) {
 		return
 	}
 	m.mu.Lock()
-	s, own := m.streams.ended(d, m.queue.now(), m.cfg.StreamTTL)
+	s, own := m.streams.ended(d, m.queue.Now(), m.cfg.Events.StreamTTL)
 	m.mu.Unlock()
 	switch {
 	case s == nil:

@@ -34,7 +34,7 @@ const (
 	// of the other one, if that is known.
 	EventMoved = "mailbox_moved"
 	// EventSkipped is in the place of an event that is too large to be shared between processes, or to be kept at all
-	// (Config.EventBytes). Data is its type, or the beginning of that.
+	// (Config.Events.Bytes). Data is its type, or the beginning of that.
 	EventSkipped = "mailbox_skipped"
 )
 

@@ -3,6 +3,8 @@ package mailbox
 import (
 	"context"
 	"time"
+
+	"github.com/mortise-dev/mortise/internal/queue"
 )
 
 // streams are those of the dispatches that this process carries out, or has carried out
@@ -24,7 +26,7 @@ type keptStream struct {
 
 // take is the stream of a dispatch that is to be carried out: the one of the attempts
 // before, or a new one.
-func (s *streams) take(k Taken, most keep, p *pump) *Stream {
+func (s *streams) take(k queue.State, most keep, p *pump) *Stream {
 	id := k.Dispatch.ID
 	stream := s.open[id]
 	if stream == nil || stream.isEnded() {
@@ -71,12 +73,12 @@ func (s *streams) forget(now time.Time) {
 }
 
 // Events returns the events of a dispatch that this process carries out, or has carried out
-// not long ago (Config.StreamTTL). Read it from any sequence number on, as often as you like. [Mailbox.Attach] has
+// not long ago (Config.Events.StreamTTL). Read it from any sequence number on, as often as you like. [Mailbox.Attach] has
 // also those of other processes. What a run has said is in its thread's log.
 func (m *Mailbox) Events(dispatch string) (*Stream, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.streams.forget(m.queue.now())
+	m.streams.forget(m.queue.Now())
 	s, ok := m.streams.open[dispatch]
 	return s, ok
 }
@@ -158,7 +160,7 @@ func (m *Mailbox) forgetStream(dispatch string, s *Stream) {
 func (m *Mailbox) idle() map[string]*Stream {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.streams.forget(m.queue.now())
+	m.streams.forget(m.queue.Now())
 	busy := make(map[string]bool, len(m.running))
 	for _, x := range m.running {
 		busy[x.hold.Dispatch] = true

@@ -80,11 +80,11 @@ func (s *Server) submitAGUI(ctx context.Context, in *aguiInput) (mailbox.Run, po
 	if err := s.checkAGUI(in); err != nil {
 		return mailbox.Run{}, position{}, err
 	}
-	head, err := s.box().Queue().Head(ctx, b.ThreadID)
+	head, err := s.box().Thread(ctx, b.ThreadID)
 	if err != nil {
 		return mailbox.Run{}, position{}, err //nolint:wrapcheck // see the caller
 	}
-	if run, found, err := s.box().Queue().Run(ctx, b.RunID); err != nil || found && run.Thread == b.ThreadID {
+	if run, found, err := s.box().Run(ctx, b.RunID); err != nil || found && run.Thread == b.ThreadID {
 		return run, position{}, err //nolint:wrapcheck // see the caller
 	}
 	r := mailbox.Request{Thread: b.ThreadID, Agent: in.Agent, Parent: b.ParentRunID, Adapter: adapterAGUI, NewRun: b.RunID}
@@ -128,7 +128,7 @@ func (s *Server) checkAGUI(in *aguiInput) error {
 }
 
 // newMessages are the user's last messages that the thread has not got yet.
-func (s *Server) newMessages(ctx context.Context, b *aguiRequest, head mailbox.Head) (out []abi.Message, err error) {
+func (s *Server) newMessages(ctx context.Context, b *aguiRequest, head mailbox.Thread) (out []abi.Message, err error) {
 	latest := agui.Latest(b.Messages)
 	from := max(head.Messages-pageSize, 0) + 1
 	known := map[string]bool{}

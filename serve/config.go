@@ -10,15 +10,12 @@ import (
 
 	"github.com/mortise-dev/mortise"
 	"github.com/mortise-dev/mortise/compaction"
-	"github.com/mortise-dev/mortise/mailbox"
 	"github.com/mortise-dev/mortise/record"
 )
 
-// Config makes a [Server]. Runtime and Store are required. Routes for what is nil are absent.
+// Config makes a [Server]. Runtime is required. Routes for what is nil are absent.
 type Config struct {
 	Runtime *mortise.Runtime
-	// Store is the Runtime's.
-	Store mailbox.Store
 	// Agents are those of the Runtime. Requests for others are refused; none are when it is empty.
 	Agents []AgentInfo
 	// Modules are the loaded plugins and policies.
@@ -97,8 +94,6 @@ func (c Config) checked() (Config, error) {
 	switch {
 	case c.Runtime == nil:
 		return c, errors.New("Config.Runtime is nil: make one with mortise.New")
-	case c.Store == nil:
-		return c, errors.New("Config.Store is nil: use the store of the Runtime")
 	}
 	if err := c.CheckAccess(); err != nil {
 		return c, err

@@ -41,7 +41,7 @@ type follower struct {
 func (f *follower) follow(ctx context.Context) error {
 	var seen mailbox.Run // as it was when nothing was to come before it changes
 	for poll := firstPoll; ; poll = min(2*poll, lastPoll) {
-		run, found, err := f.s.box().Queue().Run(ctx, f.run)
+		run, found, err := f.s.box().Run(ctx, f.run)
 		if err != nil || !found {
 			return cmp.Or(err, mailbox.ErrNotFound)
 		}
@@ -160,7 +160,7 @@ func (f *follower) next(ctx context.Context, feed *mailbox.Feed, d *mailbox.Disp
 // ended sends what is missing at the end of a dispatch: events are shared some time after they were sent, and the
 // process may have died before. Where a run stands is in the store.
 func (f *follower) ended(ctx context.Context, feed *mailbox.Feed, id string, end uint64) error {
-	d, found, err := f.s.box().Queue().Dispatch(ctx, id)
+	d, found, err := f.s.box().Dispatch(ctx, id)
 	if err != nil || !found || d.Termination == agentrun.Duplicate {
 		return err
 	}
@@ -179,7 +179,7 @@ func (f *follower) ended(ctx context.Context, feed *mailbox.Feed, id string, end
 	case "", string(agent.EventRunFinish), mailbox.EventRefused, mailbox.EventFailed, mailbox.EventSettled: // the last: none is kept
 		return nil
 	}
-	run, _, err := f.s.box().Queue().Run(ctx, f.run)
+	run, _, err := f.s.box().Run(ctx, f.run)
 	if err != nil || run.Dispatch != id || d.Status != mailbox.Acked {
 		return err
 	}
@@ -203,7 +203,7 @@ const pageSize = 500
 func (s *Server) dispatches(ctx context.Context, run mailbox.Run) (out []mailbox.Dispatch, err error) {
 	query := mailbox.DispatchQuery{Thread: run.Thread, Limit: pageSize}
 	for {
-		page, err := s.cfg.Store.Dispatches(ctx, query)
+		page, err := s.box().Dispatches(ctx, query)
 		if err != nil {
 			return nil, err //nolint:wrapcheck // clients do not see it
 		}

@@ -45,7 +45,7 @@ func (s *Server) listRuns(ctx context.Context, in *runsInput) (*runsOutput, erro
 	if err != nil {
 		return nil, err
 	}
-	list, err := s.cfg.Store.Runs(ctx, mailbox.RunQuery{
+	list, err := s.box().Runs(ctx, mailbox.RunQuery{
 		Status: mailbox.RunStatus(in.Status), Agent: in.Agent, Tenant: in.Tenant, Thread: in.Thread, Since: in.Since,
 		After: mailbox.Run{CreatedAt: at, ID: id}, Limit: in.Limit + 1,
 	})
@@ -86,7 +86,7 @@ type threadsOutput struct {
 }
 
 func (s *Server) listThreads(ctx context.Context, in *threadsInput) (*threadsOutput, error) {
-	list, err := s.cfg.Store.Threads(ctx, mailbox.ThreadQuery{
+	list, err := s.box().Threads(ctx, mailbox.ThreadQuery{
 		Tenant: in.Tenant, Parent: in.Parent, Wait: in.Wait, Queued: in.Queued, After: in.After, Limit: in.Limit + 1,
 	})
 	if err != nil {
@@ -95,7 +95,7 @@ func (s *Server) listThreads(ctx context.Context, in *threadsInput) (*threadsOut
 	out := &threadsOutput{}
 	if len(list) > in.Limit {
 		list = list[:in.Limit]
-		out.Body.Next = list[in.Limit-1].Thread
+		out.Body.Next = list[in.Limit-1].ID
 	}
 	out.Body.Threads = []threadView{}
 	for i := range list {

@@ -64,7 +64,7 @@ type runOutput struct{ Body runView }
 
 // run reads a run, or fails with a [Problem].
 func (s *Server) run(ctx context.Context, id string) (mailbox.Run, error) {
-	run, found, err := s.box().Queue().Run(ctx, id)
+	run, found, err := s.box().Run(ctx, id)
 	if err != nil || !found {
 		return run, cmp.Or(s.failure(ctx, err), error(notFound("run")))
 	}
@@ -77,7 +77,7 @@ func (s *Server) getRun(ctx context.Context, in *runInput) (*runOutput, error) {
 	if err != nil {
 		return nil, err
 	}
-	d, _, err := s.box().Queue().Dispatch(ctx, run.Dispatch)
+	d, _, err := s.box().Dispatch(ctx, run.Dispatch)
 	if err != nil {
 		return nil, s.failure(ctx, err)
 	}
@@ -102,11 +102,11 @@ func (s *Server) record(ctx context.Context, run mailbox.Run) (r agent.Record, e
 	if json.Unmarshal(run.Data, &r) != nil || run.Status != mailbox.RunWaiting {
 		return r, nil //nolint:nilerr // there is none yet
 	}
-	state, err := s.cfg.Store.Load(ctx, run.Thread, mailbox.Need{Image: true})
+	image, err := s.box().Image(ctx, run.Thread)
 	if err != nil {
 		return r, err //nolint:wrapcheck // clients do not see it
 	}
-	if waiting, err := agentrun.DecodeRun(state.Image); err == nil && waiting.RunID == run.ID {
+	if waiting, err := agentrun.DecodeRun(image); err == nil && waiting.RunID == run.ID {
 		r = waiting
 	}
 	return r, nil
@@ -189,7 +189,7 @@ func (s *Server) interrupt(ctx context.Context, in *runInput) (*effectOutput, er
 	if err != nil {
 		return nil, err
 	}
-	head, err := s.box().Queue().Head(ctx, run.Thread)
+	head, err := s.box().Thread(ctx, run.Thread)
 	if err != nil {
 		return nil, s.failure(ctx, err)
 	}

@@ -46,21 +46,21 @@ type ServerInfo struct {
 type statusOutput struct{ Body Status }
 
 func (s *Server) status(ctx context.Context, _ *struct{}) (*statusOutput, error) {
-	counts, err := s.cfg.Store.Count(ctx)
+	counts, err := s.box().Count(ctx)
 	if err != nil {
 		return nil, s.failure(ctx, err)
 	}
-	claims, err := s.cfg.Store.Claims(ctx)
+	claims, err := s.box().Claims(ctx)
 	if err != nil {
 		return nil, s.failure(ctx, err)
 	}
 	out := &statusOutput{Status{
 		Version: s.cfg.Version, StartedAt: s.started.UTC(), Uptime: int64(s.cfg.Now().Sub(s.started).Seconds()), Executing: len(s.box().Executing()),
-		Queued: counts.Status[mailbox.Queued], DeadLetters: counts.Status[mailbox.DeadLetter], Dispatches: map[string]int{}, Claims: claims,
+		Queued: counts[mailbox.Queued], DeadLetters: counts[mailbox.DeadLetter], Dispatches: map[string]int{}, Claims: claims,
 		Agents: append([]AgentInfo{}, s.access.Load().agents...), Modules: []Module{}, Servers: []ServerInfo{},
 	}}
 	b := &out.Body
-	for status, n := range counts.Status {
+	for status, n := range counts {
 		b.Dispatches[string(status)] = n
 	}
 	if s.cfg.Modules != nil {

@@ -177,11 +177,11 @@ func (s *Server) closed(asStream bool) *Problem {
 
 // standing reads what became of a submission.
 func (s *Server) standing(ctx context.Context, sub mailbox.Submission) (mailbox.Run, mailbox.Dispatch, error) {
-	run, found, err := s.box().Queue().Run(ctx, sub.Run)
+	run, found, err := s.box().Run(ctx, sub.Run)
 	if err != nil || !found {
 		return run, mailbox.Dispatch{}, cmp.Or(err, mailbox.ErrNotFound)
 	}
-	d, _, err := s.box().Queue().Dispatch(ctx, sub.Dispatch)
+	d, _, err := s.box().Dispatch(ctx, sub.Dispatch)
 	return run, d, err //nolint:wrapcheck // clients do not see it
 }
 

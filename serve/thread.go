@@ -49,8 +49,8 @@ func refOf(r mailbox.RunRef) *runRef {
 }
 
 // head reads a thread, or fails with a [Problem].
-func (s *Server) head(ctx context.Context, thread string) (mailbox.Head, error) {
-	h, err := s.box().Queue().Head(ctx, thread)
+func (s *Server) head(ctx context.Context, thread string) (mailbox.Thread, error) {
+	h, err := s.box().Thread(ctx, thread)
 	if err != nil {
 		return h, s.failure(ctx, err)
 	}
@@ -69,9 +69,9 @@ func (s *Server) getThread(ctx context.Context, in *threadInput) (*threadOutput,
 	return &threadOutput{Body: viewOf(&h)}, nil
 }
 
-func viewOf(h *mailbox.Head) threadView {
+func viewOf(h *mailbox.Thread) threadView {
 	v := threadView{
-		ID: h.Thread, Tenant: h.Tenant, Parent: h.Parent, Title: h.Title, Messages: h.Messages, Queued: h.Queued, Executing: h.Claim != nil,
+		ID: h.ID, Tenant: h.Tenant, Parent: h.Parent, Title: h.Title, Messages: h.Messages, Queued: h.Queued, Executing: h.Claim != nil,
 		OpenRun: refOf(h.Open), LatestRun: refOf(h.Latest), CreatedAt: h.CreatedAt, UpdatedAt: h.UpdatedAt,
 	}
 	if h.Metadata != "" {
@@ -97,7 +97,7 @@ func (s *Server) describe(ctx context.Context, in *describeInput) (*threadOutput
 		}
 		d.Metadata = data
 	}
-	h, err := s.box().Queue().Describe(ctx, in.Thread, d)
+	h, err := s.box().Describe(ctx, in.Thread, d)
 	if errors.Is(err, mailbox.ErrNotFound) {
 		return nil, notFound("thread")
 	}
@@ -109,7 +109,7 @@ func (s *Server) describe(ctx context.Context, in *describeInput) (*threadOutput
 
 // deleteThread deletes a thread with everything in it. Decision records of its runs stay until they are too many.
 func (s *Server) deleteThread(ctx context.Context, in *threadInput) (*struct{}, error) {
-	_, err := s.box().Queue().Delete(ctx, in.Thread)
+	_, err := s.box().Delete(ctx, in.Thread)
 	switch {
 	case errors.Is(err, mailbox.ErrNotFound):
 		return nil, notFound("thread")
@@ -173,7 +173,7 @@ func (s *Server) messages(ctx context.Context, in *messagesInput) (*messagesOutp
 func (s *Server) log(ctx context.Context, thread string, from, limit int) ([]logMessage, error) {
 	out := []logMessage{}
 	for limit > 0 {
-		page, err := s.cfg.Store.Messages(ctx, thread, from, min(limit, pageSize))
+		page, err := s.box().Messages(ctx, thread, from, min(limit, pageSize))
 		if err != nil || len(page) == 0 {
 			return out, err //nolint:wrapcheck // clients do not see it
 		}
@@ -190,8 +190,8 @@ func (s *Server) log(ctx context.Context, thread string, from, limit int) ([]log
 }
 
 // modelView is the log as the model sees it.
-func (s *Server) modelView(ctx context.Context, h mailbox.Head) (*messagesOutput, error) {
-	list, err := s.log(ctx, h.Thread, 1, h.Messages)
+func (s *Server) modelView(ctx context.Context, h mailbox.Thread) (*messagesOutput, error) {
+	list, err := s.log(ctx, h.ID, 1, h.Messages)
 	if err != nil {
 		return nil, s.failure(ctx, err)
 	}
@@ -205,7 +205,7 @@ func (s *Server) modelView(ctx context.Context, h mailbox.Head) (*messagesOutput
 		known[list[i].Message.ID] = &list[i]
 	}
 	out := []logMessage{}
-	for _, m := range c.View(h.Thread, plain) {
+	for _, m := range c.View(h.ID, plain) {
 		v := logMessage{Message: m}
 		if from := known[m.ID]; from != nil {
 			v.Seq, v.RunID, v.At = from.Seq, from.RunID, from.At

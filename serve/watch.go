@@ -41,7 +41,7 @@ func (e *Event) Decode(v any) error {
 // processes that execute it: a client within the process. It returns what each returns, [mailbox.ErrNotFound] if there is no such
 // run, and [ErrDraining] when the server shuts down; each gets a context that ends then. It counts as a stream, see [Limits].
 func (s *Server) Follow(ctx context.Context, run string, each func(context.Context, Event) error) error {
-	r, found, err := s.box().Queue().Run(ctx, run)
+	r, found, err := s.box().Run(ctx, run)
 	if err != nil || !found {
 		return fmt.Errorf("serve: run %.80q: %w", run, orNotFound(err))
 	}

@@ -136,7 +136,7 @@ func (c *client) all() string {
 // connect serves a runtime to a client until the test ends.
 func connect(t *testing.T, m *mind, answer sdk.PermissionOptionId) *client {
 	t.Helper()
-	store := mailbox.On(memstore.New())
+	store := memstore.New()
 	a := mortise.Agent{Model: m, Tools: tools{}, MaxRounds: 3}
 	a.Retry.BackoffBaseMS = 1
 	servers := &acp.Tools{Logger: slog.New(slog.DiscardHandler)}
@@ -145,14 +145,14 @@ func connect(t *testing.T, m *mind, answer sdk.PermissionOptionId) *client {
 	})
 	must(t, err)
 	must(t, runtime.Start(t.Context()))
-	server, err := serve.New(serve.Config{Runtime: runtime, Store: store})
+	server, err := serve.New(serve.Config{Runtime: runtime})
 	must(t, err)
 	in, ours := io.Pipe()
 	theirs, out := io.Pipe()
 	served := make(chan error, 1)
 	go func() {
 		served <- acp.Serve(t.Context(), acp.Config{
-			Server: server, Mailbox: runtime.Mailbox(), Store: store, Tools: servers, Version: "1", Logger: slog.New(slog.DiscardHandler),
+			Server: server, Mailbox: runtime.Mailbox(), Tools: servers, Version: "1", Logger: slog.New(slog.DiscardHandler),
 		}, in, out)
 	}()
 	c := &client{answer: answer}

@@ -11,7 +11,7 @@ import (
 
 // LoadSession implements [sdk.AgentLoader]: it shows the client what is in the thread.
 func (a *peer) LoadSession(ctx context.Context, p sdk.LoadSessionRequest) (sdk.LoadSessionResponse, error) {
-	head, err := a.cfg.Mailbox.Queue().Head(ctx, string(p.SessionId))
+	head, err := a.cfg.Mailbox.Thread(ctx, string(p.SessionId))
 	if err != nil {
 		return sdk.LoadSessionResponse{}, failure(err)
 	}
@@ -22,7 +22,7 @@ func (a *peer) LoadSession(ctx context.Context, p sdk.LoadSessionRequest) (sdk.L
 		return sdk.LoadSessionResponse{}, err
 	}
 	for from := 1; ; {
-		page, err := a.cfg.Store.Messages(ctx, string(p.SessionId), from, pageSize)
+		page, err := a.cfg.Mailbox.Messages(ctx, string(p.SessionId), from, pageSize)
 		if err != nil {
 			return sdk.LoadSessionResponse{}, failure(err)
 		}

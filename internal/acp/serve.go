@@ -17,10 +17,9 @@ import (
 
 // Config is what is served. All fields but Agent, Kind and Version are required.
 type Config struct {
-	// Server follows runs; it need not listen. Mailbox and Store are its runtime's.
+	// Server follows runs; it need not listen. Mailbox is its runtime's.
 	Server  *serve.Server
 	Mailbox *mailbox.Mailbox
-	Store   mailbox.Store
 	// Tools has the tools of the sessions' MCP servers, see [Tools].
 	Tools *Tools
 	// Agent of new runs; the runtime's default one when empty.

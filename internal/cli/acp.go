@@ -101,7 +101,7 @@ func (p *program) acp(ctx context.Context, s Streams, o acpOptions, tools *acp.T
 	}
 	kinds := p.toolKinds()
 	err := acp.Serve(ctx, acp.Config{
-		Server: p.server, Mailbox: p.runtime.Mailbox(), Store: p.store, Tools: tools, Agent: o.agent,
+		Server: p.server, Mailbox: p.runtime.Mailbox(), Tools: tools, Agent: o.agent,
 		Kind: func(tool string) abi.ToolKind { return kinds[tool] }, Version: versionText(), Logger: p.logger,
 	}, s.In, s.Out)
 	ctx = context.WithoutCancel(ctx)

@@ -10,7 +10,9 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/mortise-dev/mortise/internal/queue"
 	"github.com/mortise-dev/mortise/mailbox"
+	"github.com/mortise-dev/mortise/store"
 	"github.com/mortise-dev/mortise/outbox"
 )
 
@@ -27,9 +29,9 @@ func (c *Config) checkStore(ctx context.Context) finding {
 	}
 	place := located(c.Store)
 	h, err := openStore(ctx, c.Store, slog.New(slog.DiscardHandler), true)
-	var counts mailbox.Counts
+	var counts map[mailbox.Status]int
 	if err == nil {
-		counts, err = h.mailbox.Count(ctx)
+		counts, err = h.dispatches(ctx)
 	}
 	if errors.Is(err, fs.ErrNotExist) {
 		_ = h.close(ctx)
@@ -39,8 +41,10 @@ func (c *Config) checkStore(ctx context.Context) finding {
 		_ = h.close(ctx)
 		return failed("see that the server runs, that the name and the credentials are right, and that this mortise is not older than the store", err)
 	}
-	out := fine("%s, %d queued, %d dead letters", place, counts.Status[mailbox.Queued], counts.Status[mailbox.DeadLetter])
-	out = checkClock(ctx, h.mailbox, out)
+	out := fine("%s, %d queued, %d dead letters", place, counts[mailbox.Queued], counts[mailbox.DeadLetter])
+	if clock, ok := h.store.(store.Clock); ok {
+		out = checkClock(ctx, clock, out)
+	}
 	if h.path != "" && c.Tasks.Dir == "" && out.State == checkOK {
 		out = c.checkLock(out)
 	}
@@ -50,8 +54,17 @@ func (c *Config) checkStore(ctx context.Context) finding {
 	return out
 }
 
+// dispatches counts what the mailbox of the store has.
+func (h *home) dispatches(ctx context.Context) (map[mailbox.Status]int, error) {
+	q, err := queue.New(queue.Config{Store: h.store})
+	if err != nil {
+		return nil, err
+	}
+	return q.Count(ctx)
+}
+
 // checkClock compares the clocks of the store and of this machine.
-func checkClock(ctx context.Context, clock mailbox.Clock, ok finding) finding {
+func checkClock(ctx context.Context, clock store.Clock, ok finding) finding {
 	before := time.Now()
 	there, err := clock.Time(ctx)
 	if err != nil {

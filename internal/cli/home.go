@@ -13,7 +13,6 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/mortise-dev/mortise/mailbox"
 	"github.com/mortise-dev/mortise/outbox"
 	"github.com/mortise-dev/mortise/record"
 	"github.com/mortise-dev/mortise/session"
@@ -25,7 +24,6 @@ type home struct {
 	// name is the file, or the URL without credentials; path is the file alone.
 	name, path string
 	store      storeurl.Store
-	mailbox    *mailbox.Records
 }
 
 // openHome opens the store of a file or a URL, and creates it if need be. Without a name there is none. The logger gets what is wrong with
@@ -50,7 +48,6 @@ func openStore(ctx context.Context, name string, logger *slog.Logger, existing b
 		}
 		return nil, fmt.Errorf("store: %w", err)
 	}
-	h.mailbox = mailbox.On(h.store)
 	return h, nil
 }
 

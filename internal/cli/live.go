@@ -66,14 +66,17 @@ func runLive(ctx context.Context, s Streams, prompt string, o runOptions) error 
 // leaseOfRun is how long the thread of a live run that was killed stays claimed.
 const leaseOfRun = 10 * time.Second
 
+// stopWait is how long a run on the same thread has to yield.
+const stopWait = 5 * time.Second
+
 // liveMailbox configures the mailbox of one run. Its loop is not started: the requests of others that the store has are not
 // this process's to execute.
 func liveMailbox(c *mailbox.Config) {
 	const events, eventBytes = 1 << 20, 64 << 20
-	c.Lease = cmp.Or(c.Lease, leaseOfRun)
-	c.Renew = c.Lease / renewals
-	c.StopWait = c.Lease + mailbox.DefaultStopWait // for one that was killed on the same thread
-	c.Events, c.EventBytes = events, eventBytes
+	c.Lease.Duration = cmp.Or(c.Lease.Duration, leaseOfRun)
+	c.Lease.Renew = c.Lease.Duration / renewals
+	c.Waits.Stop = c.Lease.Duration + stopWait // for one that was killed on the same thread
+	c.Events.Count, c.Events.Bytes = events, eventBytes
 }
 
 // run submits the prompt, and decisions for as long as the run waits for some.
@@ -125,11 +128,11 @@ func (v *live) execute(ctx context.Context, r mailbox.Request) (run mailbox.Run,
 		}
 	})
 	defer stop()
-	if d, _, err = box.Queue().Dispatch(after, sub.Dispatch); err != nil {
+	if d, _, err = box.Dispatch(after, sub.Dispatch); err != nil {
 		return run, d, err
 	}
 	if err = v.follow(after, sub.Events, d); err == nil {
-		run, _, err = box.Queue().Run(after, sub.Run)
+		run, _, err = box.Run(after, sub.Run)
 	}
 	return run, d, err
 }
@@ -164,11 +167,11 @@ func (v *live) follow(ctx context.Context, events *mailbox.Stream, d mailbox.Dis
 
 // decide asks for what a waiting run needs.
 func (v *live) decide(ctx context.Context, run mailbox.Run) ([]mailbox.Decision, error) {
-	state, err := v.p.store.Load(ctx, run.Thread, mailbox.Need{Image: true})
+	image, err := v.p.runtime.Mailbox().Image(ctx, run.Thread)
 	if err != nil {
 		return nil, err
 	}
-	record, err := agentrun.DecodeRun(state.Image)
+	record, err := agentrun.DecodeRun(image)
 	if err != nil {
 		return nil, err
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/mortise-dev/mortise/outbox"
 	"github.com/mortise-dev/mortise/record"
 	"github.com/mortise-dev/mortise/serve"
+	"github.com/mortise-dev/mortise/store"
 	"github.com/mortise-dev/mortise/store/memstore"
 )
 
@@ -36,7 +37,7 @@ type program struct {
 	live bool
 	out  *progress // of the compilation of modules
 
-	store   mailbox.Store
+	store   store.Store
 	records record.Store // nil keeps none
 	outbox  outbox.Store
 	lock    io.Closer // of the outbox
@@ -91,10 +92,10 @@ func (p *program) openStores(ctx context.Context) (err error) {
 		if !p.live {
 			p.logger.WarnContext(ctx, "no store: runs and threads are lost when the process ends")
 		}
-		p.store = mailbox.On(memstore.New())
+		p.store = memstore.New()
 		return p.openOutbox(ctx)
 	}
-	p.store = h.mailbox
+	p.store = h.store
 	if !p.cfg.Record.Disabled {
 		if p.records, err = h.records(ctx, record.Config{Keep: p.cfg.Record.Keep, Source: p.source()}); err != nil {
 			return fmt.Errorf("store: %w", err)
@@ -170,9 +171,10 @@ func (p *program) openRuntime(ctx context.Context) error {
 	cfg.Observers = append(slices.Clone(p.telemetry.runs), mortise.Observer{Inference: p.now.Load().parts.shared.observe})
 	cfg.Mailbox = mailbox.Config{
 		Observers: p.telemetry.mailbox,
-		Workers:   p.cfg.Serve.Workers, MaxAttempts: p.cfg.Serve.MaxAttempts,
-		Lease: time.Duration(p.cfg.Serve.Lease), Renew: time.Duration(p.cfg.Serve.Lease) / renewals,
-		CloseWait: cmp.Or(time.Duration(p.cfg.Serve.Grace), defaultGrace),
+		Limits:    mailbox.Limits{Workers: p.cfg.Serve.Workers},
+		Retry:     mailbox.Retry{Attempts: p.cfg.Serve.MaxAttempts},
+		Lease:     mailbox.Lease{Duration: time.Duration(p.cfg.Serve.Lease), Renew: time.Duration(p.cfg.Serve.Lease) / renewals},
+		Waits:     mailbox.Waits{Close: cmp.Or(time.Duration(p.cfg.Serve.Grace), defaultGrace)},
 	}
 	if p.live {
 		liveMailbox(&cfg.Mailbox)
@@ -186,11 +188,11 @@ func (p *program) openServer(context.Context) error {
 	if err != nil {
 		return err
 	}
-	cfg.Runtime, cfg.Store, cfg.Modules, cfg.Records = p.runtime, p.store, p.modules, p.records
+	cfg.Runtime, cfg.Modules, cfg.Records = p.runtime, p.modules, p.records
 	cfg.Metrics, cfg.Version, cfg.Logger, cfg.Reload = promhttp.HandlerFor(p.telemetry.registry, promhttp.HandlerOpts{}), versionText(), p.logger, p.reload
 	cfg.Facts = p.facts
 	cfg.Ready = func(ctx context.Context) error {
-		_, _, err := p.store.Find(ctx, mailbox.KindRun, "ready")
+		_, _, err := p.runtime.Mailbox().Run(ctx, "ready")
 		return err
 	}
 	if s := p.now.Load().parts.shared.session; s != nil {

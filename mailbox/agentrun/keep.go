@@ -45,17 +45,17 @@ type keeper struct {
 // open reads the thread.
 func open(ctx context.Context, j *mailbox.Job, cause func() error) (*keeper, error) {
 	k := &keeper{job: j, cause: cause, seqs: map[string]int{}}
-	s, err := j.Load(ctx, mailbox.Need{Image: true})
+	t, image, err := j.Load(ctx)
 	if err != nil {
 		return nil, err
 	}
-	for len(k.log) < s.Head.Messages {
+	for len(k.log) < t.Messages {
 		list, err := j.Log(ctx, len(k.log)+1, page)
 		if err != nil {
 			return nil, err
 		}
 		if len(list) == 0 {
-			return nil, fmt.Errorf("agentrun: thread %.80q: its log has %d messages, and ends after %d", j.Dispatch.Thread, s.Head.Messages, len(k.log))
+			return nil, fmt.Errorf("agentrun: thread %.80q: its log has %d messages, and ends after %d", j.Dispatch.Thread, t.Messages, len(k.log))
 		}
 		for _, m := range list {
 			var v abi.Message
@@ -67,8 +67,8 @@ func open(ctx context.Context, j *mailbox.Job, cause func() error) (*keeper, err
 			k.seqs[m.ID] = m.Seq
 		}
 	}
-	k.found = len(s.Image) > 0 || len(k.log) > 0
-	k.thread, k.accepted, err = getImage(s.Image)
+	k.found = len(image) > 0 || len(k.log) > 0
+	k.thread, k.accepted, err = getImage(image)
 	k.thread.Run.ThreadID = j.Dispatch.Thread
 	k.dropKnown()
 	return k, err
@@ -94,13 +94,9 @@ func (k *keeper) FindRun(ctx context.Context, id string) (agent.Record, bool, er
 	if id == k.job.Run.ID && id != k.thread.Run.RunID {
 		return agent.Record{}, false, nil
 	}
-	s, err := k.job.Load(ctx, mailbox.Need{Runs: []string{id}})
-	if err != nil {
-		return agent.Record{}, false, err
-	}
-	run, ok := s.Runs[id]
-	if !ok || len(run.Data) == 0 {
-		return agent.Record{}, false, nil // nothing was said in it yet
+	run, found, err := k.job.LoadRun(ctx, id)
+	if err != nil || !found || len(run.Data) == 0 {
+		return agent.Record{}, false, err // nothing was said in it yet
 	}
 	r, err := decodeRecord(run.Data)
 	return r, err == nil, err

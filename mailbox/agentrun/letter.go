@@ -39,7 +39,6 @@ func (k *keeper) brought(ctx context.Context, message string) (bool, error) {
 	if err != nil || len(list) == 0 {
 		return false, err
 	}
-	run := list[0].Run
-	s, err := k.job.Load(ctx, mailbox.Need{Runs: []string{run}})
-	return s.Runs[run].Dispatch == k.job.Dispatch.ID, err
+	run, _, err := k.job.LoadRun(ctx, list[0].Run)
+	return run.Dispatch == k.job.Dispatch.ID, err
 }

@@ -89,7 +89,7 @@ func Decisions(list ...agent.Decision) ([]mailbox.Decision, error) {
 func Wake(run mailbox.Run) (mailbox.Request, bool) {
 	inputs, err := Inputs(abi.Message{Role: abi.RoleUser, Visibility: abi.VisibilityInternal, Content: []abi.ContentBlock{abi.Text(WakeText)}})
 	return mailbox.Request{
-		Thread: run.Thread, Run: run.ID, Origin: mailbox.OriginInternal, Mode: mailbox.ModeInternalWake, Adapter: mailbox.OriginInternal, Messages: inputs,
+		Thread: run.Thread, Run: run.ID, Origin: mailbox.OriginInternal, Mode: string(abi.RunInternalWake), Adapter: mailbox.OriginInternal, Messages: inputs,
 	}, err == nil
 }
 

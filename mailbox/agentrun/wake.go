@@ -16,14 +16,14 @@ import (
 // notifications too; the caller repeats it until they are read.
 func Waker(box *mailbox.Mailbox) func(ctx context.Context, thread string) error {
 	return func(ctx context.Context, thread string) error {
-		head, err := box.Queue().Head(ctx, thread)
+		t, err := box.Thread(ctx, thread)
 		if err != nil {
 			return err
 		}
-		if head.Seq == 0 {
+		if t.Seq == 0 {
 			return fmt.Errorf("agentrun: wake thread %.80q: the mailbox has no such thread; submit its first request before its tasks end", thread)
 		}
-		r, due := wakeOf(head)
+		r, due := wakeOf(t)
 		if !due {
 			return nil
 		}
@@ -36,17 +36,17 @@ func Waker(box *mailbox.Mailbox) func(ctx context.Context, thread string) error 
 }
 
 // wakeOf is the request that wakes a thread, if it needs one.
-func wakeOf(head mailbox.Head) (r mailbox.Request, due bool) {
-	run := mailbox.Run{Thread: head.Thread}
+func wakeOf(t mailbox.Thread) (r mailbox.Request, due bool) {
+	run := mailbox.Run{Thread: t.ID}
 	switch {
-	case head.Claim != nil, head.Queued > 0 && !head.DueAt.After(time.Now()):
+	case t.Claim != nil, t.Queued > 0 && !t.DueAt.After(time.Now()):
 		return mailbox.Request{}, false
-	case head.Open.Status == mailbox.RunRunning: // it is tried again
+	case t.Open.Status == mailbox.RunRunning: // it is tried again
 		return mailbox.Request{}, false
-	case head.Open.Status == mailbox.RunWaiting:
-		run.ID = head.Open.ID
+	case t.Open.Status == mailbox.RunWaiting:
+		run.ID = t.Open.ID
 	}
 	r, due = Wake(run)
-	r.Tenant, r.Dedupe = head.Tenant, "agentrun wake"
+	r.Tenant, r.Dedupe = t.Tenant, "agentrun wake"
 	return r, due
 }

@@ -6,7 +6,9 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/mortise-dev/mortise/internal/queue"
 	"github.com/mortise-dev/mortise/mailbox"
+	"github.com/mortise-dev/mortise/store"
 )
 
 // countTime is how long a collection may take to count the store.
@@ -14,7 +16,8 @@ const countTime = 5 * time.Second
 
 // depths counts the store whenever it is collected.
 type depths struct {
-	store  Counter
+	store  store.Store
+	box    *queue.Queue
 	queue  *prometheus.Desc
 	depth  *prometheus.Desc
 	age    *prometheus.Desc
@@ -23,14 +26,14 @@ type depths struct {
 	now    func() time.Time
 }
 
-// planner tells what is due. A mailbox.Store is one.
-type planner interface {
-	Due(ctx context.Context, q mailbox.DueQuery) (due []mailbox.Head, next time.Time, err error)
-}
-
-func newDepths(store Counter, now func() time.Time) *depths {
+func newDepths(s store.Store, now func() time.Time) (*depths, error) {
+	q, err := queue.New(queue.Config{Store: s, Now: now})
+	if err != nil {
+		return nil, err
+	}
 	return &depths{
-		store: store,
+		store: s,
+		box:   q,
 		now:   now,
 		age:   prometheus.NewDesc("mortise_mailbox_due_age_seconds", "How long the thread that comes next has been due; 0 if none is.", nil, nil),
 		clock: prometheus.NewDesc("mortise_mailbox_clock_offset_seconds",
@@ -38,7 +41,7 @@ func newDepths(store Counter, now func() time.Time) *depths {
 		queue:  prometheus.NewDesc("mortise_mailbox_queue_depth", "Dispatches that are queued.", nil, nil),
 		depth:  prometheus.NewDesc("mortise_mailbox_dispatch_depth", "Dispatches that the store holds, by status.", []string{"status"}, nil),
 		errors: counter("mortise_mailbox_depth_errors_total", "Collections for which the store could not be counted."),
-	}
+	}, nil
 }
 
 // Describe implements prometheus.Collector.
@@ -54,13 +57,13 @@ func (d *depths) Describe(out chan<- *prometheus.Desc) {
 func (d *depths) Collect(out chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), countTime) //nolint:forbidigo // a collection has no context
 	defer cancel()
-	c, err := d.store.Count(ctx)
+	counts, err := d.box.Count(ctx)
 	if err != nil {
 		d.errors.Inc()
 	} else {
-		out <- prometheus.MustNewConstMetric(d.queue, prometheus.GaugeValue, float64(c.Status[mailbox.Queued]))
+		out <- prometheus.MustNewConstMetric(d.queue, prometheus.GaugeValue, float64(counts[mailbox.Queued]))
 		for _, s := range mailbox.Statuses() {
-			out <- prometheus.MustNewConstMetric(d.depth, prometheus.GaugeValue, float64(c.Status[s]), string(s))
+			out <- prometheus.MustNewConstMetric(d.depth, prometheus.GaugeValue, float64(counts[s]), string(s))
 		}
 	}
 	d.collectAge(ctx, out, d.collectClock(ctx, out))
@@ -70,11 +73,11 @@ func (d *depths) Collect(out chan<- prometheus.Metric) {
 // collectClock compares the clock of this process with the store's, if it has one, and returns the time by which leases go.
 func (d *depths) collectClock(ctx context.Context, out chan<- prometheus.Metric) time.Time {
 	began := d.now()
-	store, ok := d.store.(mailbox.Clock)
+	clock, ok := d.store.(store.Clock)
 	if !ok {
 		return began
 	}
-	now, err := store.Time(ctx)
+	now, err := clock.Time(ctx)
 	if err != nil {
 		d.errors.Inc()
 		return began
@@ -84,13 +87,9 @@ func (d *depths) collectClock(ctx context.Context, out chan<- prometheus.Metric)
 	return now
 }
 
-// collectAge asks what is due first: work that nobody takes, or a lease that is over.
+// collectAge reads what is due first: work that no process claims, or a lease that is over.
 func (d *depths) collectAge(ctx context.Context, out chan<- prometheus.Metric, now time.Time) {
-	store, ok := d.store.(planner)
-	if !ok {
-		return
-	}
-	due, _, err := store.Due(ctx, mailbox.DueQuery{By: now, Limit: 1})
+	due, _, err := d.box.Due(ctx, queue.DueQuery{By: now, Limit: 1})
 	if err != nil {
 		d.errors.Inc()
 		return

@@ -15,7 +15,7 @@ func class(err error) string {
 		return "shutdown"
 	case errors.Is(err, mailbox.ErrStopped):
 		return "stopped"
-	case mailbox.Classify(err) == mailbox.OutcomePermanentError:
+	case mailbox.Classify(err) == "permanent_error":
 		return "permanent"
 	default:
 		return "transient"

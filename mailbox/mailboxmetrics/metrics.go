@@ -1,7 +1,6 @@
 package mailboxmetrics
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -9,20 +8,15 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/mortise-dev/mortise/mailbox"
+	"github.com/mortise-dev/mortise/store"
 )
-
-// Counter counts what a store holds. A mailbox.Store is one.
-type Counter interface {
-	Count(ctx context.Context) (mailbox.Counts, error)
-}
 
 // Config makes [Metrics].
 type Config struct {
 	// Registry takes the metrics. Required.
 	Registry prometheus.Registerer
-	// Store is counted at each collection, and asked for what is due if it can tell, as a mailbox.Store can; nil leaves the depths
-	// out.
-	Store Counter
+	// Store is the mailbox's. It is counted at each collection; nil leaves the depths out.
+	Store store.Store
 	// Now is the clock of the mailbox; time.Now when nil.
 	Now func() time.Time
 }
@@ -34,10 +28,6 @@ type Metrics struct {
 	active       prometheus.Gauge
 	operations   *prometheus.CounterVec
 	durations    *prometheus.HistogramVec
-	pulled       prometheus.Counter
-	acked        prometheus.Counter
-	redelivered  prometheus.Counter
-	nacked       *prometheus.CounterVec
 	runs         *prometheus.CounterVec
 	runDurations *prometheus.HistogramVec
 	enqueued     prometheus.Histogram
@@ -61,11 +51,15 @@ func New(cfg Config) (*Metrics, error) {
 		m.now = time.Now
 	}
 	all := []prometheus.Collector{
-		m.active, m.operations, m.durations, m.pulled, m.acked, m.redelivered, m.nacked, m.runs, m.runDurations, m.enqueued, m.eligible, m.claimed,
+		m.active, m.operations, m.durations, m.runs, m.runDurations, m.enqueued, m.eligible, m.claimed,
 		m.runtime, m.complete, m.failures, m.oldest,
 	}
 	if cfg.Store != nil {
-		all = append(all, newDepths(cfg.Store, m.now))
+		depths, err := newDepths(cfg.Store, m.now)
+		if err != nil {
+			return nil, fmt.Errorf("mailboxmetrics: %w", err)
+		}
+		all = append(all, depths)
 	}
 	for i, c := range all {
 		if err := cfg.Registry.Register(c); err != nil {
@@ -80,16 +74,11 @@ func New(cfg Config) (*Metrics, error) {
 
 func newMetrics() *Metrics {
 	return &Metrics{
-		active: gauge("mortise_active_runs", "Runs that this process carries out now."),
+		active: gauge("mortise_active_runs", "Runs that this process executes now."),
 		operations: counters("mortise_mailbox_operations_total", "Operations on the mailbox's store, by what they do and how they came out.",
 			"operation", "result"),
 		durations: histograms("mortise_mailbox_operation_duration_seconds", "How long operations on the mailbox's store take.", quick(),
 			"operation", "result"),
-		pulled:      counter("mortise_mailbox_dispatch_signal_pulled_total", "Signals that were taken."),
-		acked:       counter("mortise_mailbox_dispatch_signal_ack_total", "Signals that were acknowledged."),
-		redelivered: counter("mortise_mailbox_dispatch_signal_redelivery_total", "Signals that did not come for the first time."),
-		nacked: counters("mortise_mailbox_dispatch_signal_nack_total", "Signals that were given back, delayed when their thread was claimed.",
-			"delayed"),
 		runs:         counters("mortise_runs_total", "Dispatches that came to an end, by their outcome.", "outcome"),
 		runDurations: histograms("mortise_run_duration_seconds", "Time from the first start of a run to its end.", slow(), "outcome"),
 		enqueued:     histogram("mortise_mailbox_dispatch_enqueue_to_start_seconds", "Time from the submission to the start of an execution."),

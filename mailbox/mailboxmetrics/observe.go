@@ -10,11 +10,11 @@ import (
 )
 
 // Operation implements mailbox.Observer.
-func (m *Metrics) Operation(ctx context.Context, o mailbox.Operation) (context.Context, func(mailbox.OperationResult, error)) {
+func (m *Metrics) Operation(ctx context.Context, o mailbox.Operation) (context.Context, func(string, error)) {
 	begin := time.Now()
-	return ctx, func(r mailbox.OperationResult, _ error) {
-		m.operations.WithLabelValues(string(o.Name), string(r)).Inc()
-		m.durations.WithLabelValues(string(o.Name), string(r)).Observe(time.Since(begin).Seconds())
+	return ctx, func(r string, _ error) {
+		m.operations.WithLabelValues(o.Name, r).Inc()
+		m.durations.WithLabelValues(o.Name, r).Observe(time.Since(begin).Seconds())
 	}
 }
 
@@ -36,28 +36,12 @@ func (m *Metrics) Execution(ctx context.Context, j *mailbox.Job) (context.Contex
 }
 
 // Settled implements mailbox.Observer.
-func (m *Metrics) Settled(_ context.Context, k mailbox.Taken) {
-	outcome := string(k.Dispatch.Outcome())
+func (m *Metrics) Settled(_ context.Context, d mailbox.Dispatch, r mailbox.Run) {
+	outcome := string(mailbox.OutcomeOf(d))
 	m.runs.WithLabelValues(outcome).Inc()
-	since(m.complete.WithLabelValues(outcome), k.Dispatch.CreatedAt, k.Dispatch.CompletedAt)
-	if k.Run.Status == mailbox.RunDone && !k.Run.StartedAt.IsZero() {
-		since(m.runDurations.WithLabelValues(outcome), k.Run.StartedAt, k.Run.FinishedAt)
-	}
-}
-
-// Signal implements mailbox.Observer.
-func (m *Metrics) Signal(_ context.Context, e mailbox.SignalEvent) {
-	switch e {
-	case mailbox.SignalPulled:
-		m.pulled.Inc()
-	case mailbox.SignalRedelivered:
-		m.redelivered.Inc()
-	case mailbox.SignalAcked:
-		m.acked.Inc()
-	case mailbox.SignalNacked:
-		m.nacked.WithLabelValues("false").Inc()
-	case mailbox.SignalDelayed:
-		m.nacked.WithLabelValues("true").Inc()
+	since(m.complete.WithLabelValues(outcome), d.CreatedAt, d.CompletedAt)
+	if r.Status == mailbox.RunDone && !r.StartedAt.IsZero() {
+		since(m.runDurations.WithLabelValues(outcome), r.StartedAt, r.FinishedAt)
 	}
 }
 

@@ -41,15 +41,15 @@ func Inject(ctx context.Context, r mailbox.Request) mailbox.Request {
 }
 
 // Operation implements mailbox.Observer.
-func (t *Tracer) Operation(ctx context.Context, o mailbox.Operation) (context.Context, func(mailbox.OperationResult, error)) {
+func (t *Tracer) Operation(ctx context.Context, o mailbox.Operation) (context.Context, func(string, error)) {
 	if !trace.SpanContextFromContext(ctx).IsValid() {
-		return ctx, func(mailbox.OperationResult, error) {}
+		return ctx, func(string, error) {}
 	}
-	ctx, span := t.tracer.Start(ctx, "mailbox "+string(o.Name), trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(known(
+	ctx, span := t.tracer.Start(ctx, "mailbox "+o.Name, trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(known(
 		attribute.String("mortise.thread.id", o.Thread), attribute.String("mortise.dispatch.id", o.Dispatch),
 	)...))
-	return ctx, func(r mailbox.OperationResult, err error) {
-		span.SetAttributes(attribute.String("mortise.result", string(r)))
+	return ctx, func(r string, err error) {
+		span.SetAttributes(attribute.String("mortise.result", r))
 		end(span, err)
 	}
 }
@@ -69,14 +69,11 @@ func (t *Tracer) Execution(ctx context.Context, j *mailbox.Job) (context.Context
 }
 
 // Settled implements mailbox.Observer: an event of the span under way.
-func (*Tracer) Settled(ctx context.Context, k mailbox.Taken) {
+func (*Tracer) Settled(ctx context.Context, d mailbox.Dispatch, _ mailbox.Run) {
 	trace.SpanFromContext(ctx).AddEvent("settled", trace.WithAttributes(
-		attribute.String("mortise.dispatch.id", k.Dispatch.ID), attribute.String("mortise.outcome", string(k.Dispatch.Outcome())),
+		attribute.String("mortise.dispatch.id", d.ID), attribute.String("mortise.outcome", string(mailbox.OutcomeOf(d))),
 	))
 }
-
-// Signal implements mailbox.Observer.
-func (*Tracer) Signal(context.Context, mailbox.SignalEvent) {}
 
 func end(span trace.Span, err error) {
 	if err != nil {

@@ -1,13 +1,14 @@
-package mailbox
+package queue
 
 import (
 	"cmp"
+	"context"
 	"time"
 )
 
-// Texts of what the mailbox decides by itself.
+// Texts of what the queue decides by itself.
 const (
-	staleText   = "queued dispatch superseded by newer dispatch epoch"
+	StaleText   = "queued dispatch superseded by newer dispatch epoch"
 	deadText    = "mailbox dispatch dead-lettered"
 	expiredText = "the lease ran out"
 )
@@ -23,11 +24,11 @@ const (
 	Retry Verdict = "retry"
 	// Bury: it failed and will always fail.
 	Bury Verdict = "dead_letter"
-	// GiveBack: it was not carried out and is for somebody else. It costs no attempt.
+	// GiveBack: it was not executed and is for another process. It costs no attempt.
 	GiveBack Verdict = "release"
-	// Withdraw: it was cancelled while it was carried out.
+	// Withdraw: it was cancelled while it was executed.
 	Withdraw Verdict = "cancel"
-	// Supersede: something newer takes its place.
+	// Supersede: something newer replaces it.
 	Supersede Verdict = "supersede"
 )
 
@@ -36,7 +37,7 @@ type Settlement struct {
 	Verdict Verdict
 	// RetryAt is when a retry is due.
 	RetryAt time.Time
-	// Error says what went wrong, why it was superseded, or what of it was refused.
+	// Error is what went wrong, why it was superseded, or what of it was refused.
 	Error  string
 	Result Result
 }
@@ -52,47 +53,66 @@ type Result struct {
 	WaitUntil   time.Time
 }
 
-func settleNeed(h Hold, now time.Time) Need {
-	return Need{Dispatches: []string{h.Dispatch}, Next: true, Now: now, RunsOf: true}
+// Settle ends a claim. A claim whose thread was interrupted ends as superseded, and that is an error, too; what the run had come to is
+// kept.
+func (q *Queue) Settle(ctx context.Context, h Hold, s Settlement) (out State, err error) {
+	ctx, end := q.Begin(ctx, Operation{Name: s.Verdict.operation(), Thread: h.Thread, Dispatch: h.Dispatch})
+	defer func() { end(false, err) }()
+	s.RetryAt, s.Result = milli(s.RetryAt), s.Result.kept()
+	s.Error, s.Result.Error = Clip(s.Error), Clip(s.Result.Error)
+	if err := q.limits.FitsCommit(s.Result.Bytes()); err != nil {
+		return State{}, wrap("settlement of dispatch", h.Dispatch, err)
+	}
+	var stale error // is written, and is an error
+	err = q.transition(ctx, h.Thread, need{dispatches: []string{h.Dispatch}, next: true, runsOf: true}, func(t *turn) (err error) {
+		stale, err = settle(t, h, s)
+		out = t.state(h.Dispatch)
+		return err
+	})
+	if err == nil {
+		err = wrap("settlement of dispatch", h.Dispatch, stale)
+	}
+	return out, err
 }
 
-// settle ends a claim. A claim whose thread was interrupted ends as superseded, and
-// that is an error, too; what the run had come to is kept.
-func settle(t *turn, h Hold, s Settlement) (Change, Taken, error) {
-	d, ok := t.s.Dispatches[h.Dispatch]
+// settle returns the error of a claim that was stale, and one when nothing was settled.
+func settle(t *turn, h Hold, s Settlement) (stale, err error) {
+	d, ok := t.dispatches[h.Dispatch]
 	switch {
 	case !ok:
-		return Change{}, Taken{}, wrap("dispatch", h.Dispatch, ErrNotFound)
-	case d.Token == h.Token && d.End == EndSettled || d.Token == h.Token && d.End == EndReleased && s.Verdict == GiveBack:
-		return Change{}, t.taken(d.ID), t.staleness(d, s)
-	case d.Token == h.Token && d.End == EndExpired && d.Status == Queued && s.Verdict == Ack && t.head.Claim == nil && d.Epoch == t.head.Epoch:
-		// The lease ran out, and nobody has begun anew: the work is done.
+		return nil, about(h.Dispatch, ErrNotFound)
+	case d.Token == h.Token && (d.End == EndSettled || d.End == EndReleased && s.Verdict == GiveBack):
+		return t.staleness(d, s), nil
+	case d.Token == h.Token && d.End == EndExpired && d.Status == Queued && s.Verdict == Ack && t.thread.Claim == nil && d.Epoch == t.thread.Epoch:
+		// The lease ran out, and no process has begun anew: the work is done.
 	default:
-		if err := t.holds(h); err != nil {
-			return Change{}, t.taken(d.ID), err
+		if err := t.held(h); err != nil {
+			return nil, err
 		}
 	}
 	t.record(&d, s)
-	if d.Epoch < t.head.Epoch && s.Verdict != Supersede {
-		t.supersede(d, cmp.Or(s.Error, staleText))
-		return t.free(), t.taken(d.ID), &ConflictError{Expected: d.Epoch, Actual: t.head.Epoch}
+	if d.Epoch < t.thread.Epoch && s.Verdict != Supersede {
+		stale = &ConflictError{Expected: d.Epoch, Actual: t.thread.Epoch}
+		t.supersede(d, cmp.Or(s.Error, StaleText))
+	} else {
+		t.apply(d, s)
 	}
-	t.apply(d, s)
-	return t.free(), t.taken(d.ID), nil
+	t.free()
+	return stale, nil
 }
 
 // staleness is the error that a settlement got the first time.
 func (t *turn) staleness(d Dispatch, s Settlement) error {
 	if d.Status == Superseded && s.Verdict != Supersede {
-		return &ConflictError{Expected: d.Epoch, Actual: t.head.Epoch}
+		return &ConflictError{Expected: d.Epoch, Actual: t.thread.Epoch}
 	}
 	return nil
 }
 
 func (t *turn) apply(d Dispatch, s Settlement) {
 	stop := ""
-	if t.head.Claim != nil {
-		stop = t.head.Claim.Stop
+	if t.thread.Claim != nil {
+		stop = t.thread.Claim.Stop
 	}
 	switch {
 	case s.Verdict == Ack:
@@ -128,7 +148,7 @@ func (t *turn) failed(d Dispatch, text string, at time.Time, final bool) {
 	t.put(cleared(d))
 }
 
-// cleared takes the result of an execution off a dispatch that is queued again.
+// cleared removes the result of an execution from a dispatch that is queued again.
 func cleared(d Dispatch) Dispatch {
 	d.RunStatus, d.Termination, d.Response, d.RunError = "", "", "", ""
 	d.CompletedAt = time.Time{}
@@ -156,7 +176,7 @@ func (t *turn) record(d *Dispatch, s Settlement) {
 		return
 	}
 	d.RunStatus, d.Termination, d.Response, d.RunError = r.Status, r.Termination, r.Response, r.Error
-	run, ok := t.s.Runs[d.RunID]
+	run, ok := t.runs[d.RunID]
 	if !ok || run.Status == RunDone || s.Verdict == Retry || s.Verdict == GiveBack {
 		return
 	}
@@ -165,52 +185,13 @@ func (t *turn) record(d *Dispatch, s Settlement) {
 
 // finishRun ends the run of a dispatch, if it has not ended.
 func (t *turn) finishRun(d Dispatch, termination, failure string) {
-	run, ok := t.s.Runs[d.RunID]
+	run, ok := t.runs[d.RunID]
 	if !ok || run.Status == RunDone || run.Status == RunWaiting && run.Dispatch != d.ID {
-		return // it has ended, or waits since an earlier dispatch and goes on waiting
+		return // it has ended, or waits since an earlier dispatch and continues to wait
 	}
 	run.Status, run.Termination, run.Error = RunDone, termination, failure
 	run.Wait, run.WaitUntil, run.FinishedAt = "", time.Time{}, t.now
 	run.Dispatch = d.ID
 	run.Session = cmp.Or(d.Instance, run.Session)
 	t.putRun(run)
-}
-
-// expired is the dispatch of a claim, if an earlier try of this expiry ended it.
-func (t *turn) expired(c Claim) string {
-	d, ok := t.s.Dispatches[c.Dispatch]
-	if !ok || c.Token == "" || d.Token != c.Token || d.Status == Claimed || !d.UpdatedAt.Equal(t.now) {
-		return ""
-	}
-	return d.ID
-}
-
-// expire takes the thread from a holder whose lease is over. It says whether it did,
-// for which dispatch.
-func expire(t *turn) (out Change, expired string) {
-	c := t.head.Claim
-	if c == nil || !t.now.After(c.Until.Add(t.skew)) {
-		return Change{}, ""
-	}
-	d, ok := t.s.Dispatches[c.Dispatch]
-	if !ok {
-		// It cannot be: claimed dispatches are never dropped.
-		return t.free(), ""
-	}
-	switch {
-	case t.ended(d):
-		t.acknowledge(d, EndExpired)
-	case d.Epoch < t.head.Epoch:
-		t.supersede(d, staleText)
-	case c.Stop != "":
-		d.LastError = c.Stop
-		t.settled(d, Cancelled, EndExpired)
-		t.finishRun(d, TerminationCancelled, "")
-	default:
-		t.failed(d, expiredText, t.now, false)
-		d = t.s.Dispatches[d.ID]
-		d.End = EndExpired
-		t.put(d)
-	}
-	return t.free(), d.ID
 }

@@ -1,32 +1,27 @@
-package mailbox
+package queue
 
 import (
 	"context"
 	"fmt"
 	"sync"
 	"time"
-)
 
-// Clock is a [Store] with a clock that all processes which share it can read. Leases, delays and ages go by that clock then, so that it
-// does not matter how the clocks of these processes are set.
-type Clock interface {
-	// Time returns the store's time, as of some moment during the call.
-	Time(ctx context.Context) (time.Time, error)
-}
+	"github.com/mortise-dev/mortise/store"
+)
 
 const (
 	// clockAge is how old a reading of the store's clock may become, clockWait how long another one may take.
 	clockAge  = 10 * time.Second
 	clockWait = 2 * time.Second
 	// clockStep is by how much the wall clock and the monotonic one may differ before the store's is read again: a machine that was
-	// asleep. It is also by how much time may stand still rather than go backwards.
+	// asleep. It is also by how much time may stand still rather than move backwards.
 	clockStep = time.Second
 )
 
-// clock is the time by which a Queue goes: the store's, continued by the monotonic clock of this process since the latest reading.
+// clock is the time by which a Queue counts: the store's, continued by the monotonic clock of this process since the latest reading.
 type clock struct {
 	local func() time.Time
-	store Clock // nil if the local clock counts
+	store store.Clock // nil if the local clock counts
 
 	// reading is held while the store's clock is read again.
 	reading sync.Mutex
@@ -38,10 +33,10 @@ type clock struct {
 	last time.Time
 }
 
-func newClock(cfg QueueConfig) *clock {
+func newClock(cfg Config) *clock {
 	c := &clock{local: cfg.Now}
 	if cfg.Skew >= 0 {
-		c.store, _ = cfg.Store.(Clock)
+		c.store, _ = cfg.Store.(store.Clock)
 	}
 	return c
 }
@@ -119,22 +114,10 @@ func (c *clock) read(ctx context.Context) error {
 	return nil
 }
 
-// ahead is how far the local clock was ahead of the store's at the latest reading; behind if it is negative.
-func (c *clock) ahead() time.Duration {
+// Ahead is how far the local clock was ahead of the store's at the latest reading; behind if it is negative.
+func (q *Queue) Ahead() time.Duration {
+	c := q.clock
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.shown.Sub(c.base)
-}
-
-// checkClock warns of a local clock that differs from the store's by more than [QueueConfig] allows, once for each time that it was set.
-// It returns the difference of which it has warned.
-func (m *Mailbox) checkClock(ctx context.Context, warned time.Duration) time.Duration {
-	ahead := m.queue.clock.ahead()
-	bound := m.queue.limits.skew
-	if ahead.Abs() <= bound || (ahead-warned).Abs() <= bound {
-		return warned
-	}
-	m.cfg.Logger.WarnContext(ctx, "mailbox_clock_differs", "ahead", ahead, "bound", bound,
-		"hint", "the clock of this machine is not that of the store, by which leases go; synchronize it (NTP)")
-	return ahead
 }

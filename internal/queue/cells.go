@@ -1,4 +1,4 @@
-package mailbox
+package queue
 
 import (
 	"encoding/json"
@@ -8,30 +8,30 @@ import (
 	"github.com/mortise-dev/mortise/store"
 )
 
-// Kinds of cells that a thread has in the store. Keys are ids, but where something else is said. Messages are entries of the log of that
-// kind; cells of it, by place, hold those that were replaced.
+// Kinds of cells of a thread. Keys are ids, unless the comment says otherwise. Messages are entries of the log of that kind; cells of it,
+// by place, hold those that were replaced.
 const (
-	kindHead     = "head" // one, without a key
+	kindThread   = "thread" // the thread record; without a key
 	kindDispatch = "dispatch"
 	kindRequest  = "request"
 	kindRun      = "run"
 	kindRunData  = "rundata"
 	kindQueue    = "queue"  // what is queued, by place
 	kindDedupe   = "dedupe" // the dispatch that has a key, by key
-	kindImage    = "image"  // one, without a key
+	kindImage    = "image"  // without a key
 	kindMessage  = "message"
 	kindDamaged  = "damaged" // when a damaged thread was noticed; without a key
 )
 
 // Indexes of cells. Groups and keys are in parentheses.
 const (
-	indexThread   = "thread"   // heads (, thread)
-	indexTenant   = "tenant"   // heads (tenant, thread)
-	indexWait     = "wait"     // heads (reason, thread)
-	indexChild    = "child"    // heads (thread above, thread)
-	indexReady    = "ready"    // heads that were due when they were written (, rank and thread)
-	indexLater    = "later"    // other heads that will be due (, time and thread)
-	indexClaim    = "claim"    // heads with a claim (tenant, thread)
+	indexThread   = "thread"   // threads (, thread)
+	indexTenant   = "tenant"   // threads (tenant, thread)
+	indexWait     = "wait"     // threads (reason, thread)
+	indexChild    = "child"    // threads (thread above, thread)
+	indexReady    = "ready"    // threads that were due when they were written (, rank and thread)
+	indexLater    = "later"    // other threads that will be due (, time and thread)
+	indexClaim    = "claim"    // threads with a claim (tenant, thread)
 	indexDispatch = "dispatch" // dispatches (, id), unique if a caller chose the id
 	indexOrder    = "order"    // dispatches (thread, place)
 	indexStatus   = "status"   // dispatches (status, time of change and id)
@@ -76,41 +76,38 @@ func encode(v any) []byte {
 	return data
 }
 
-func decode(thread string, c store.Cell, into any) error {
-	if err := json.Unmarshal(c.Value, into); err != nil {
-		return fmt.Errorf("mailbox: thread %.80q: %s %.80q is damaged: %w", thread, c.Kind, c.Key, err)
+func decode(thread string, id cellID, value []byte, into any) error {
+	if err := json.Unmarshal(value, into); err != nil {
+		return fmt.Errorf("%s %.80q of thread %.80q is damaged: %w", id.kind, id.key, thread, err)
 	}
 	return nil
 }
 
-// headCell is the cell of a head. Listings leave out one that is dropped.
-func headCell(h Head, dropped bool) store.Cell {
-	c := store.Cell{Kind: kindHead, Value: encode(h)}
-	if dropped {
-		return c
-	}
+// threadCell is the cell of a thread record.
+func threadCell(t *Thread) store.Cell {
+	c := store.Cell{Kind: kindThread, Value: encode(t)}
 	index := func(name, group, key string) {
 		c.Index = append(c.Index, store.IndexKey{Name: name, Group: group, Key: key})
 	}
-	index(indexThread, "", h.Thread)
-	if h.Tenant != "" {
-		index(indexTenant, h.Tenant, h.Thread)
+	index(indexThread, "", t.ID)
+	if t.Tenant != "" {
+		index(indexTenant, t.Tenant, t.ID)
 	}
-	if h.Open.Wait != "" {
-		index(indexWait, h.Open.Wait, h.Thread)
+	if t.Open.Wait != "" {
+		index(indexWait, t.Open.Wait, t.ID)
 	}
-	if h.Parent != "" {
-		index(indexChild, h.Parent, h.Thread)
+	if t.Parent != "" {
+		index(indexChild, t.Parent, t.ID)
 	}
-	if h.Claim != nil {
-		index(indexClaim, h.Tenant, h.Thread)
+	if t.Claim != nil {
+		index(indexClaim, t.Tenant, t.ID)
 	}
 	switch {
-	case h.DueAt.IsZero():
-	case h.DueAt.After(h.UpdatedAt):
-		index(indexLater, "", store.Number(h.DueAt.UnixMilli())+h.Thread)
+	case t.DueAt.IsZero():
+	case t.DueAt.After(t.UpdatedAt):
+		index(indexLater, "", store.Number(t.DueAt.UnixMilli())+t.ID)
 	default:
-		index(indexReady, "", store.Number(h.Rank)+h.Thread)
+		index(indexReady, "", store.Number(t.Rank)+t.ID)
 	}
 	return c
 }

@@ -1,4 +1,4 @@
-package mailbox
+package queue
 
 import "time"
 
@@ -25,7 +25,7 @@ type Dispatch struct {
 	Epoch uint64 `json:"epoch,omitzero"`
 	// Dedupe is a key that only one dispatch of the thread may have that is not terminal.
 	Dedupe string `json:"dedupe,omitzero"`
-	// Origin is who asked: user, internal, or a word of the embedder.
+	// Origin is where the request comes from: user, internal, or a word of the embedder.
 	Origin string `json:"origin,omitzero"`
 	Status Status `json:"status,omitzero"`
 
@@ -33,7 +33,7 @@ type Dispatch struct {
 	Attempts    int       `json:"attempts,omitzero"`
 	MaxAttempts int       `json:"max_attempts,omitzero"`
 	LastError   string    `json:"last_error,omitzero"`
-	// Holding says that it failed and keeps its place: what is behind it waits.
+	// Holding is set when it failed and keeps its place: what is behind it waits.
 	Holding bool `json:"holding,omitzero"`
 
 	// Token, Fence and Owner are those of the latest claim, and End is how the dispatch
@@ -55,10 +55,9 @@ type Dispatch struct {
 	UpdatedAt   time.Time `json:"updated_at,omitzero"`
 	CompletedAt time.Time `json:"completed_at,omitzero"`
 
-	// Request is the payload. It is written when the dispatch is first put and never
-	// changes; a put of a dispatch that is there leaves it as it is. Lists leave it out.
+	// Request is the payload. It never changes. Only a claim returns it.
 	Request []byte `json:"-"`
-	// Digest tells requests apart under one idempotency key.
+	// Digest distinguishes requests under one idempotency key.
 	Digest string `json:"digest,omitzero"`
 	// Own is set if the mailbox made the id at random: no other dispatch can have it.
 	Own bool `json:"own,omitzero"`
@@ -67,7 +66,7 @@ type Dispatch struct {
 // Claim is the lease of a thread.
 type Claim struct {
 	Dispatch string `json:"dispatch,omitzero"`
-	// Token names the claim; nobody can guess it. Fence grows with each claim of the thread.
+	// Token names the claim and cannot be guessed. Fence grows with each claim of the thread.
 	Token string    `json:"token,omitzero"`
 	Fence uint64    `json:"fence,omitzero"`
 	Owner string    `json:"owner,omitzero"`
@@ -76,10 +75,9 @@ type Claim struct {
 	Stop string `json:"stop,omitzero"`
 }
 
-// Head is what a thread comes down to. A thread that was never written to has a
-// Head with nothing but its id.
-type Head struct {
-	Thread string `json:"thread,omitzero"`
+// Thread is the record of a thread. That of a thread that was never written to has nothing but its id.
+type Thread struct {
+	ID string `json:"thread,omitzero"`
 	// Tenant owns the thread. It is set by the first dispatch.
 	Tenant string `json:"tenant,omitzero"`
 	// Epoch counts interrupts, Fence claims, and Seq dispatches.
@@ -96,15 +94,14 @@ type Head struct {
 	// Commit and Interrupt are the ids of the latest of each, which may come twice.
 	Commit    string `json:"commit,omitzero"`
 	Interrupt string `json:"interrupt,omitzero"`
-	// ReservedUntil keeps the thread free for whoever made the latest interrupt.
+	// ReservedUntil keeps the thread free for the request that made the latest interrupt.
 	ReservedUntil time.Time `json:"reserved_until,omitzero"`
-	// DueAt is when somebody should look at the thread: something can be claimed, or a
-	// lease or a wait is over. It may be too early, but never too late; zero is never.
-	// Rank is the place among all threads that are due, lower is earlier.
+	// DueAt is when a process should poll the thread: something can be claimed, or a lease or a wait is over. It may be too early,
+	// but never too late; zero is never. Rank is the place among all threads that are due, lower is earlier.
 	DueAt time.Time `json:"due_at,omitzero"`
 	Rank  int64     `json:"rank,omitzero"`
 
-	// Parent is the thread above it, set by the first dispatch. Title and Metadata, a JSON object, are those of [Queue.Describe].
+	// Parent is the thread above it, set by the first dispatch. Title and Metadata, a JSON object, are set by Describe.
 	Parent   string `json:"parent,omitzero"`
 	Title    string `json:"title,omitzero"`
 	Metadata string `json:"metadata,omitzero"`
@@ -114,7 +111,7 @@ type Head struct {
 	UpdatedAt time.Time `json:"updated_at,omitzero"`
 }
 
-// RunRef is what a [Head] knows of a run.
+// RunRef is what a [Thread] has of a run.
 type RunRef struct {
 	ID     string    `json:"id,omitzero"`
 	Agent  string    `json:"agent,omitzero"`
@@ -143,7 +140,7 @@ type Run struct {
 	Session  string `json:"session,omitzero"`
 	// Input are the ids of the messages that its dispatches brought.
 	Input []string `json:"input,omitzero"`
-	// Data is the runtime's own record.
+	// Data is the runtime's own record. Lists leave it out.
 	Data []byte `json:"-"`
 
 	// Own is set if the mailbox made the id at random: no other run can have it.
@@ -155,7 +152,7 @@ type Run struct {
 	UpdatedAt  time.Time `json:"updated_at,omitzero"`
 }
 
-// Ref is what a [Head] keeps of the run.
+// Ref returns what a [Thread] keeps of the run.
 func (r Run) Ref() RunRef {
 	return RunRef{ID: r.ID, Agent: r.Agent, Status: r.Status, Wait: r.Wait, WaitUntil: r.WaitUntil}
 }

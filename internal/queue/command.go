@@ -1,4 +1,4 @@
-package mailbox
+package queue
 
 import (
 	"context"
@@ -16,11 +16,32 @@ import (
 	"github.com/mortise-dev/mortise/store"
 )
 
+// Target is a run under way.
+type Target struct{ Thread, Run, Dispatch string }
+
+// CommandKind is what a command asks.
+type CommandKind string
+
+// Kinds of commands. Others are refused.
+const (
+	CommandMessages CommandKind = "messages"
+	CommandCancel   CommandKind = "cancel"
+	CommandDecision CommandKind = "decision"
+)
+
+// Command steers a run under way. It is not kept.
+type Command struct {
+	Kind CommandKind
+	// ID names the command, so that one that came twice is known.
+	ID      string
+	Payload []byte
+}
+
 // A command for a run of another process is a cell of a thread that its target has for itself. The listener deletes it and puts an answer.
 const (
 	kindCommand = "command"
 	kindAnswer  = "answer"
-	// answerPoll is how often a sender looks for the answer without being notified, and notifies the listener again.
+	// answerPoll is how often a sender polls for the answer, and notifies the listener again.
 	answerPoll = 500 * time.Millisecond
 	// replyTime bounds a reply.
 	replyTime = 5 * time.Second
@@ -54,32 +75,33 @@ type line struct {
 	gone chan struct{}
 }
 
-// Listen implements [Live]. Listeners of one target in two processes are not kept apart: a target is the execution of a claim.
-func (r *Records) Listen(ctx context.Context, t Target, accept func(context.Context, Command) bool) (stop func(), err error) {
+// Listen calls accept for each command to exactly the target until stop is called, one at a time. A second listener replaces the first.
+// When stop returns, accept runs no more. Listeners of one target in two processes are not kept apart: a target is the execution of a claim.
+func (q *Queue) Listen(ctx context.Context, t Target, accept func(context.Context, Command) bool) (stop func(), err error) {
 	l := &line{accept: accept, turn: make(chan struct{}, 1), gone: make(chan struct{})}
 	l.turn <- struct{}{}
 	listening, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	commands, err := r.store.Watch(listening, address(t))
+	commands, err := q.store.Watch(listening, address(t))
 	if err != nil {
 		cancel()
 		return nil, fmt.Errorf("mailbox: listen for thread %.80q: %w", t.Thread, err)
 	}
-	r.lines.mu.Lock()
-	r.lines.open[t] = l
-	r.lines.mu.Unlock()
+	q.lines.mu.Lock()
+	q.lines.open[t] = l
+	q.lines.mu.Unlock()
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		for range commands {
-			r.receive(listening, t, l)
+			q.receive(listening, t, l)
 		}
 	}()
 	return sync.OnceFunc(func() {
-		r.lines.mu.Lock()
-		if r.lines.open[t] == l {
-			delete(r.lines.open, t)
+		q.lines.mu.Lock()
+		if q.lines.open[t] == l {
+			delete(q.lines.open, t)
 		}
-		r.lines.mu.Unlock()
+		q.lines.mu.Unlock()
 		close(l.gone)
 		<-l.turn
 		cancel()
@@ -87,26 +109,27 @@ func (r *Records) Listen(ctx context.Context, t Target, accept func(context.Cont
 	}), nil
 }
 
-// Deliver implements [Live]: to a listener of this process, or else to the process that holds the thread for the dispatch.
-func (r *Records) Deliver(ctx context.Context, t Target, c Command) (bool, error) {
-	r.lines.mu.Lock()
-	l := r.lines.open[t]
-	r.lines.mu.Unlock()
+// Deliver hands a command to the listener of a target: in this process, or else in the one that holds the thread for the dispatch. It
+// reports whether the listener accepted it. False, and any error, mean that it probably did not.
+func (q *Queue) Deliver(ctx context.Context, t Target, c Command) (bool, error) {
+	q.lines.mu.Lock()
+	l := q.lines.open[t]
+	q.lines.mu.Unlock()
 	if l != nil {
 		return l.hand(ctx, c)
 	}
-	s, err := r.Load(ctx, t.Thread, Need{})
-	if err != nil || s.Head.Claim == nil || s.Head.Claim.Dispatch != t.Dispatch {
+	claimed, err := q.Thread(ctx, t.Thread)
+	if err != nil || claimed.Claim == nil || claimed.Claim.Dispatch != t.Dispatch {
 		return false, err
 	}
-	now, err := r.Time(ctx)
+	now, err := q.Time(ctx)
 	if err != nil {
 		return false, wrap("command for thread", t.Thread, err)
 	}
 	// A process that is gone answers nothing. When its lease is over, by the clock of the store, another one may have the thread.
-	leased, cancel := context.WithTimeoutCause(ctx, s.Head.Claim.Until.Sub(now)+answerPoll, errGone)
+	leased, cancel := context.WithTimeoutCause(ctx, claimed.Claim.Until.Sub(now)+answerPoll, errGone)
 	defer cancel()
-	ok, err := r.send(leased, address(t), c)
+	ok, err := q.send(leased, address(t), c)
 	if errors.Is(err, errGone) {
 		err = nil
 	}
@@ -139,11 +162,11 @@ func (l *line) hand(ctx context.Context, c Command) (bool, error) {
 }
 
 // send puts a command, waits for the answer and deletes it.
-func (r *Records) send(ctx context.Context, thread string, c Command) (bool, error) {
+func (q *Queue) send(ctx context.Context, thread string, c Command) (bool, error) {
 	id := uuid.Must(uuid.NewV7()).String()
 	watching, cancel := context.WithCancel(ctx)
 	defer cancel()
-	answers, err := r.store.Watch(watching, thread+id)
+	answers, err := q.store.Watch(watching, thread+id)
 	if err != nil {
 		return false, err
 	}
@@ -151,7 +174,7 @@ func (r *Records) send(ctx context.Context, thread string, c Command) (bool, err
 		Thread: thread, ID: id, Base: store.AnyRevision, Notify: []string{thread},
 		Put: []store.Cell{{Kind: kindCommand, Key: id, Value: encode(sent(c))}},
 	}
-	if _, err := store.ApplySurely(ctx, r.store, b); err != nil {
+	if _, err := store.ApplySurely(ctx, q.store, b); err != nil {
 		return false, err
 	}
 	for {
@@ -162,7 +185,7 @@ func (r *Records) send(ctx context.Context, thread string, c Command) (bool, err
 		case <-ctx.Done():
 		}
 		timer.Stop()
-		ok, answered, err := r.answer(context.WithoutCancel(ctx), thread, id, ctx.Err() != nil)
+		ok, answered, err := q.answer(context.WithoutCancel(ctx), thread, id, ctx.Err() != nil)
 		switch {
 		case answered || err != nil:
 			return ok, err
@@ -170,18 +193,18 @@ func (r *Records) send(ctx context.Context, thread string, c Command) (bool, err
 			return false, context.Cause(ctx)
 		}
 		b = store.Batch{Thread: thread, Base: store.AnyRevision, Notify: []string{thread}}
-		if _, err := r.store.Apply(ctx, b); err != nil && ctx.Err() == nil {
+		if _, err := q.store.Apply(ctx, b); err != nil && ctx.Err() == nil {
 			return false, err
 		}
 	}
 }
 
 // answer takes the answer to a command, if it is there; with recall it takes the command back if it is not.
-func (r *Records) answer(ctx context.Context, thread, id string, recall bool) (ok, answered bool, err error) {
+func (q *Queue) answer(ctx context.Context, thread, id string, recall bool) (ok, answered bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, answerPoll)
 	defer cancel()
-	q := store.Query{Cells: []store.Range{store.All(kindAnswer), store.All(kindCommand)}}
-	_, err = store.Update(ctx, r.store, thread, q, func(s store.Snapshot) (*store.Batch, error) {
+	query := store.Query{Cells: []store.Range{store.All(kindAnswer), store.All(kindCommand)}}
+	_, err = store.Update(ctx, q.store, thread, query, func(s store.Snapshot) (*store.Batch, error) {
 		var value []byte
 		if value, answered = s.Cell(kindAnswer, id); !answered && !recall {
 			return nil, nil
@@ -194,9 +217,9 @@ func (r *Records) answer(ctx context.Context, thread, id string, recall bool) (o
 }
 
 // receive takes the commands that other processes sent, and answers them.
-func (r *Records) receive(ctx context.Context, t Target, l *line) {
+func (q *Queue) receive(ctx context.Context, t Target, l *line) {
 	thread := address(t)
-	s, err := r.store.Read(ctx, thread, store.Query{Cells: []store.Range{store.All(kindCommand)}})
+	s, err := q.store.Read(ctx, thread, store.Query{Cells: []store.Range{store.All(kindCommand)}})
 	if err != nil {
 		return // the sender notifies again
 	}
@@ -209,15 +232,15 @@ func (r *Records) receive(ctx context.Context, t Target, l *line) {
 				return
 			}
 		}
-		r.reply(ctx, thread, c.Key, ok)
+		q.reply(ctx, thread, c.Key, ok)
 	}
 }
 
 // reply answers a command, also when it has ended the listener. A sender without an answer does not rely on the command.
-func (r *Records) reply(ctx context.Context, thread, id string, ok bool) {
+func (q *Queue) reply(ctx context.Context, thread, id string, ok bool) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), replyTime)
 	defer cancel()
-	_, _ = store.ApplySurely(ctx, r.store, store.Batch{
+	_, _ = store.ApplySurely(ctx, q.store, store.Batch{
 		Thread: thread, Base: store.AnyRevision, Delete: []store.Range{store.One(kindCommand, id)}, Notify: []string{thread + id},
 		Put: []store.Cell{{Kind: kindAnswer, Key: id, Value: fmt.Append(nil, ok)}},
 	})

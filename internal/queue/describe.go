@@ -1,4 +1,4 @@
-package mailbox
+package queue
 
 import (
 	"context"
@@ -34,62 +34,57 @@ func (d Description) validate() error {
 	}
 }
 
-// Describe changes the title and the metadata of a thread, and returns its head. A thread without a dispatch is [ErrNotFound].
-func (q *Queue) Describe(ctx context.Context, thread string, d Description) (h Head, err error) {
-	ctx, end := q.begin(ctx, Operation{Name: OpDescribe, Thread: thread})
+// Describe changes the title and the metadata of a thread, and returns its record. A thread without a dispatch is [ErrNotFound].
+func (q *Queue) Describe(ctx context.Context, thread string, d Description) (out Thread, err error) {
+	ctx, end := q.Begin(ctx, Operation{Name: OpDescribe, Thread: thread})
 	defer func() { end(false, err) }()
 	if err := d.validate(); err != nil {
-		return Head{}, wrap("thread", thread, err)
+		return Thread{}, wrap("thread", thread, err)
 	}
-	var verdict error
-	err = q.update(ctx, thread, Need{}, func(t *turn) (out Change) {
-		verdict = nil
-		if t.head.Seq == 0 {
-			verdict = wrap("thread", thread, ErrNotFound)
-			return Change{}
+	err = q.transition(ctx, thread, need{}, func(t *turn) error {
+		if t.thread.Seq == 0 {
+			return ErrNotFound
 		}
 		if d.Title != nil {
-			t.head.Title = clip(*d.Title)
+			t.thread.Title = Clip(*d.Title)
 		}
 		if d.Metadata != nil {
-			t.head.Metadata = string(d.Metadata)
+			t.thread.Metadata = string(d.Metadata)
 		}
-		h = t.head
-		return t.keep()
+		t.keep()
+		out = t.thread
+		return nil
 	})
-	if err == nil {
-		err = verdict
-	}
-	return h, err
+	return out, err
 }
 
 // Delete drops a thread and the threads below it that belong to its tenant, with everything that the store has in them, the lowest first.
 // It returns how many there were. One that a process holds is [ErrBusy], as with [Queue.Drop]: those above it stay then.
 func (q *Queue) Delete(ctx context.Context, thread string) (n int, err error) {
-	h, err := q.Head(ctx, thread)
+	t, err := q.Thread(ctx, thread)
 	if err != nil {
 		return 0, err
 	}
-	if h.Seq == 0 {
+	if t.Seq == 0 {
 		return 0, wrap("thread", thread, ErrNotFound)
 	}
-	return q.delete(ctx, h, map[string]bool{thread: true})
+	return q.delete(ctx, t, map[string]bool{thread: true})
 }
 
 // childPage is how many threads below another one are listed at once.
 const childPage = 100
 
-func (q *Queue) delete(ctx context.Context, h Head, seen map[string]bool) (n int, err error) {
+func (q *Queue) delete(ctx context.Context, t Thread, seen map[string]bool) (n int, err error) {
 	for after := ""; ; {
-		list, err := q.cfg.Store.Threads(ctx, ThreadQuery{Parent: h.Thread, After: after, Limit: childPage})
+		list, err := q.Threads(ctx, ThreadQuery{Parent: t.ID, After: after, Limit: childPage})
 		if err != nil {
-			return n, wrap("threads below", h.Thread, err)
+			return n, wrap("threads below", t.ID, err)
 		}
 		for _, child := range list {
-			if child.Tenant != h.Tenant || seen[child.Thread] {
-				continue // a name that a stranger has given, or a circle
+			if child.Tenant != t.Tenant || seen[child.ID] {
+				continue // a parent that another tenant has named, or a circle
 			}
-			seen[child.Thread] = true
+			seen[child.ID] = true
 			below, err := q.delete(ctx, child, seen)
 			n += below
 			if err != nil {
@@ -99,9 +94,9 @@ func (q *Queue) delete(ctx context.Context, h Head, seen map[string]bool) (n int
 		if len(list) < childPage {
 			break
 		}
-		after = list[len(list)-1].Thread
+		after = list[len(list)-1].ID
 	}
-	if err := q.Drop(ctx, h.Thread); err != nil {
+	if err := q.Drop(ctx, t.ID); err != nil {
 		return n, err
 	}
 	return n + 1, nil

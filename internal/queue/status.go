@@ -1,4 +1,4 @@
-package mailbox
+package queue
 
 import "slices"
 
@@ -20,10 +20,10 @@ func Statuses() []Status {
 	return []Status{Queued, Claimed, Acked, Cancelled, Superseded, DeadLetter}
 }
 
-// Terminal says whether nothing comes after s. Only a dead letter can be replayed.
+// Terminal reports whether nothing comes after s. Only a dead letter can be replayed.
 func (s Status) Terminal() bool { return s != Queued && s != Claimed }
 
-// Valid says whether s is one of [Statuses].
+// Valid reports whether s is one of [Statuses].
 func (s Status) Valid() bool { return slices.Contains(Statuses(), s) }
 
 // RunStatus is where a run stands, which may take several dispatches.
@@ -37,7 +37,7 @@ const (
 	RunDone    RunStatus = "done"
 )
 
-// Words for why a run is done, as far as the mailbox itself decides it.
+// Terminations of runs that the queue itself ends.
 const (
 	TerminationCancelled = "cancelled"
 	TerminationError     = "error"

@@ -1,0 +1,239 @@
+package queue
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"time"
+)
+
+// ClaimRequest asks for the lease of a thread.
+type ClaimRequest struct {
+	// Token is new for each attempt to claim.
+	Token string
+	Owner string
+	Lease time.Duration
+	// Instance names the execution.
+	Instance string
+	// NewRun is the id of the run that a dispatch gets whose own has ended without it; Instance when empty.
+	NewRun string
+}
+
+// Hold names a claim, as its holder does.
+type Hold struct{ Thread, Dispatch, Token string }
+
+// State is a dispatch as a transition left it, with its run and its thread, and the claim if the thread is claimed for it.
+type State struct {
+	Dispatch Dispatch
+	Claim    *Claim
+	Run      Run
+	Thread   Thread
+	// Repeated is set when what was to be queued was there already.
+	Repeated bool
+	// First is set when the claim is the first one of the dispatch.
+	First bool
+}
+
+// Holds reports whether the dispatch has been claimed with the token and still is.
+func (s State) Holds(token string) bool {
+	return s.Claim != nil && s.Claim.Token == token && s.Claim.Dispatch == s.Dispatch.ID
+}
+
+// Hold is the claim of a dispatch as its holder names it.
+func (s State) Hold() Hold {
+	return Hold{Thread: s.Dispatch.Thread, Dispatch: s.Dispatch.ID, Token: s.Dispatch.Token}
+}
+
+// state describes a dispatch after what was put.
+func (t *turn) state(id string) State {
+	d := t.dispatches[id]
+	s := State{Dispatch: d, Run: t.runs[d.RunID], Thread: t.thread, First: id != "" && id == t.first}
+	if c := t.thread.Claim; c != nil {
+		own := *c
+		s.Thread.Claim = &own
+		if c.Dispatch == id {
+			s.Claim = &own
+		}
+	}
+	return s
+}
+
+// Claim claims a thread for the first dispatch in its queue that is due. It is false when there is none, or the thread is claimed.
+func (q *Queue) Claim(ctx context.Context, thread string, r ClaimRequest) (State, bool, error) {
+	ctx, end := q.Begin(ctx, Operation{Name: OpClaim, Thread: thread})
+	s, ok, err := q.claim(ctx, thread, "", r)
+	end(!ok, err)
+	return s, ok, err
+}
+
+// ClaimDispatch claims a thread for a dispatch, due or not. It is false when that is not queued, or the thread is claimed.
+func (q *Queue) ClaimDispatch(ctx context.Context, id string, r ClaimRequest) (s State, ok bool, err error) {
+	ctx, end := q.Begin(ctx, Operation{Name: OpClaimDispatch, Dispatch: id})
+	defer func() { end(!ok, err) }()
+	thread, found, err := q.find(ctx, indexDispatch, id)
+	if err != nil || !found {
+		return State{}, false, err
+	}
+	return q.claim(ctx, thread, id, r)
+}
+
+func (q *Queue) claim(ctx context.Context, thread, id string, r ClaimRequest) (s State, ok bool, err error) {
+	if r.Token == "" || r.Lease <= 0 {
+		return State{}, false, wrap("claim of thread", thread, fmt.Errorf("%w: a claim needs a token and a lease", ErrInvalid))
+	}
+	n := need{dispatches: named(id), next: true, claimed: true, runsOf: true, requests: true}
+	for more := true; more; {
+		err = q.transition(ctx, thread, n, func(t *turn) error {
+			var won string
+			won, more = claimNext(t, id, r)
+			s, ok = t.state(won), won != ""
+			return nil
+		})
+		if err != nil {
+			return State{}, false, err
+		}
+	}
+	return s, ok, nil
+}
+
+// claimNext claims the thread for a dispatch: the one with that id, due or not, or the next one. It returns which, or none; once more is
+// set when it settled one that needs no execution.
+func claimNext(t *turn, id string, r ClaimRequest) (claimed string, more bool) {
+	if c := t.thread.Claim; c != nil {
+		if c.Token == r.Token {
+			return c.Dispatch, false
+		}
+		return "", false
+	}
+	if t.now.Before(t.thread.ReservedUntil) {
+		t.correct(id)
+		return "", false
+	}
+	d, ok := t.candidate(id)
+	switch {
+	case !ok:
+		t.correct(id)
+		return "", false
+	case d.Epoch < t.thread.Epoch:
+		t.supersede(d, StaleText)
+	case t.ended(d):
+		t.acknowledge(d, EndSettled)
+	default:
+		t.claim(t.revived(d, r), r)
+		return d.ID, false
+	}
+	t.free()
+	return "", id == ""
+}
+
+// revived gives a dispatch a new run if its own has ended without it, as that of two messages for a run that waited: what it
+// brings is not lost, and the run that ended stays as it is.
+func (t *turn) revived(d Dispatch, r ClaimRequest) Dispatch {
+	id := cmp.Or(r.NewRun, r.Instance)
+	old, ok := t.runs[d.RunID]
+	if !ok || old.Status != RunDone || id == "" {
+		return d
+	}
+	d.RunID = id
+	t.putRun(Run{ID: id, Thread: d.Thread, Agent: old.Agent, Parent: old.Parent, Status: RunCreated, CreatedAt: t.now})
+	return d
+}
+
+// candidate is the dispatch to claim.
+func (t *turn) candidate(id string) (Dispatch, bool) {
+	if id != "" {
+		d, ok := t.dispatches[id]
+		return d, ok && d.Status == Queued
+	}
+	if ready, _ := t.ready(); !ready {
+		return Dispatch{}, false
+	}
+	return t.dispatches[t.next], true
+}
+
+// correct writes when the thread is due, if it was due for nothing.
+func (t *turn) correct(id string) {
+	if id != "" || t.thread.DueAt.IsZero() || t.thread.DueAt.After(t.now) {
+		return
+	}
+	due := t.later
+	if t.next != "" && t.now.Before(t.thread.ReservedUntil) {
+		due = t.thread.ReservedUntil
+	}
+	t.write(due, rankOf(due, PriorityDefault))
+}
+
+// ended reports whether the run of a dispatch came to an end, or to wait, with this dispatch: only the acknowledgement is missing.
+func (t *turn) ended(d Dispatch) bool {
+	r, ok := t.runs[d.RunID]
+	return ok && r.Dispatch == d.ID && (r.Status == RunDone || r.Status == RunWaiting)
+}
+
+// acknowledge ends a dispatch whose run came to an end before.
+func (t *turn) acknowledge(d Dispatch, end ClaimEnd) {
+	r := t.runs[d.RunID]
+	d.RunStatus, d.Termination, d.Response, d.RunError = r.Status, r.Termination, r.Output, r.Error
+	t.settled(d, Acked, end)
+}
+
+// claim gives the thread to a dispatch.
+func (t *turn) claim(d Dispatch, r ClaimRequest) {
+	if d.Token == "" {
+		t.first = d.ID
+	}
+	t.thread.Fence++
+	t.thread.ReservedUntil = time.Time{}
+	t.thread.Claim = &Claim{Dispatch: d.ID, Token: r.Token, Fence: t.thread.Fence, Owner: r.Owner, Until: t.now.Add(r.Lease)}
+	d.Status, d.Token, d.Fence, d.Owner, d.End = Claimed, r.Token, t.thread.Fence, r.Owner, ""
+	d.Instance, d.RunStatus = r.Instance, RunRunning
+	d.Termination, d.Response, d.RunError, d.Holding = "", "", "", false
+	t.put(d)
+	if run, ok := t.runs[d.RunID]; ok {
+		run.Status, run.Wait, run.WaitUntil = RunRunning, "", time.Time{}
+		run.Dispatch, run.Session = d.ID, r.Instance
+		if run.StartedAt.IsZero() {
+			run.StartedAt = t.now
+		}
+		t.putRun(run)
+	}
+	t.notify = false
+	t.write(time.Time{}, 0)
+}
+
+// Extend moves the end of a lease to lease from now. A claim whose thread was interrupted is not extended; its holder may still write and
+// settle until the lease is over.
+func (q *Queue) Extend(ctx context.Context, h Hold, lease time.Duration) (c Claim, err error) {
+	ctx, end := q.Begin(ctx, Operation{Name: OpRenew, Thread: h.Thread, Dispatch: h.Dispatch})
+	defer func() { end(false, err) }()
+	err = q.transition(ctx, h.Thread, need{dispatches: []string{h.Dispatch}}, func(t *turn) (err error) {
+		c, err = extend(t, h, lease)
+		return err
+	})
+	return c, err
+}
+
+func extend(t *turn, h Hold, lease time.Duration) (Claim, error) {
+	if err := t.held(h); err != nil {
+		return Claim{}, err
+	}
+	if d := t.dispatches[h.Dispatch]; d.Epoch < t.thread.Epoch {
+		return *t.thread.Claim, &ConflictError{Expected: d.Epoch, Actual: t.thread.Epoch}
+	}
+	t.thread.Claim.Until = t.now.Add(lease)
+	t.write(time.Time{}, 0)
+	return *t.thread.Claim, nil
+}
+
+// held refuses a claim that is not that of the thread.
+func (t *turn) held(h Hold) error {
+	if _, ok := t.dispatches[h.Dispatch]; !ok {
+		return about(h.Dispatch, ErrNotFound)
+	}
+	if c := t.thread.Claim; c == nil || c.Token != h.Token || c.Dispatch != h.Dispatch {
+		return about(h.Dispatch, wrongToken())
+	}
+	return nil
+}
+
+// about names the dispatch in an error of a rule.
+func about(dispatch string, err error) error { return fmt.Errorf("dispatch %.80q: %w", dispatch, err) }

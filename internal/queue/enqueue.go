@@ -1,0 +1,225 @@
+package queue
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"time"
+)
+
+// Entry is what is to be queued.
+type Entry struct {
+	// ID of the dispatch and Thread are required.
+	ID     string
+	Thread string
+	Tenant string
+	// Run is the run that continues, or a new one of that id. Without it the thread's waiting run continues, and else NewRun is made.
+	Run, NewRun string
+	// Follow lets Run be under way: the entry is for what it comes to. Without it such a run is refused.
+	Follow bool
+	// Agent of a new run; that of the thread's latest run when empty.
+	Agent  string
+	Parent string
+	// ParentThread is the thread above a new one.
+	ParentThread string
+	// Priority is as in [Dispatch]; 0 is the highest.
+	Priority    uint8
+	Dedupe      string
+	Origin      string
+	AvailableAt time.Time
+	MaxAttempts int
+	Request     []byte
+	Digest      string
+	// Input are the ids of the messages that it brings.
+	Input []string
+	// Claim asks for the thread at once: either it is claimed for the entry, or nothing is queued.
+	Claim *ClaimRequest
+	// Interrupt is the id of the interrupt that reserved the thread for the claim.
+	Interrupt string
+
+	// OwnID and OwnRun are set if ID and NewRun were made at random.
+	OwnID, OwnRun bool
+}
+
+// maxYear is the last one that every store can keep.
+const maxYear = 9999
+
+// Validate refuses an entry that no thread accepts.
+func (e *Entry) Validate() error {
+	if e.ID == "" || e.Thread == "" {
+		return fmt.Errorf("%w: an entry needs an id and a thread", ErrInvalid)
+	}
+	if year := e.AvailableAt.Year(); year > maxYear {
+		return fmt.Errorf("%w: it is to be due in the year %d; the last one is %d", ErrInvalid, year, maxYear)
+	}
+	for name, id := range map[string]string{
+		"dispatch id": e.ID, "thread": e.Thread, "tenant": e.Tenant, "run id": e.Run, "new run id": e.NewRun, "dedupe key": e.Dedupe,
+		"agent": e.Agent, "parent": e.Parent, "parent thread": e.ParentThread, "origin": e.Origin,
+	} {
+		if err := CheckID(name, id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Enqueue queues an entry. The same entry again gives what became of it.
+func (q *Queue) Enqueue(ctx context.Context, e Entry) (s State, err error) {
+	ctx, end := q.Begin(ctx, Operation{Name: OpEnqueue, Thread: e.Thread, Dispatch: e.ID})
+	defer func() { end(false, err) }()
+	if err := cmp.Or(e.Validate(), q.limits.FitsRequest(len(e.Request)), q.chosen(ctx, &e)); err != nil {
+		return State{}, wrap("entry", e.ID, err)
+	}
+	e.AvailableAt = milli(e.AvailableAt)
+	if now := q.Now(); e.AvailableAt.Before(now) {
+		e.AvailableAt = now
+	}
+	n := need{dispatches: []string{e.ID}, dedupe: e.Dedupe, runsOf: true, runs: named(e.Run, e.NewRun)}
+	err = q.transition(ctx, e.Thread, n, func(t *turn) (err error) {
+		s, err = enqueue(t, &e)
+		return err
+	})
+	if err != nil {
+		return State{}, err
+	}
+	return s, nil
+}
+
+// chosen refuses ids that a caller chose and another thread has: the store compares them only with others that were chosen.
+func (q *Queue) chosen(ctx context.Context, e *Entry) error {
+	for _, c := range []struct {
+		kind, id string
+		own      bool
+	}{{indexDispatch, e.ID, e.OwnID}, {indexRun, e.Run, false}, {indexRun, e.NewRun, e.OwnRun}} {
+		if c.id == "" || c.own {
+			continue
+		}
+		thread, found, err := q.find(ctx, c.kind, c.id)
+		if err != nil {
+			return err
+		}
+		if found && thread != e.Thread {
+			return fmt.Errorf("%w: %s '%.80s' is in another thread", ErrExists, c.kind, c.id)
+		}
+	}
+	return nil
+}
+
+// enqueue queues an entry, once for each id. With a claim it is claimed in the same turn, or not queued at all.
+func enqueue(t *turn, e *Entry) (State, error) {
+	if d, ok := t.dispatches[e.ID]; ok {
+		return t.again(d, e)
+	}
+	if err := t.admit(e); err != nil {
+		return State{}, err
+	}
+	run, err := t.runFor(e)
+	if err != nil {
+		return State{}, err
+	}
+	if t.thread.Tenant == "" {
+		t.thread.Tenant = e.Tenant
+	}
+	if t.thread.Seq == 0 && e.ParentThread != e.Thread {
+		t.thread.Parent = e.ParentThread
+	}
+	if t.thread.CreatedAt.IsZero() {
+		t.thread.CreatedAt = t.now
+	}
+	t.thread.Seq++
+	d := Dispatch{
+		ID: e.ID, Thread: e.Thread, RunID: run.ID, Seq: t.thread.Seq, Priority: e.Priority, Epoch: t.thread.Epoch, Dedupe: e.Dedupe,
+		Origin: e.Origin, Status: Queued, AvailableAt: e.AvailableAt, MaxAttempts: max(e.MaxAttempts, 1),
+		CreatedAt: t.now, Request: e.Request, Digest: e.Digest, Own: e.OwnID,
+	}
+	t.putRun(run)
+	t.put(d)
+	if e.Claim != nil {
+		t.claim(d, *e.Claim)
+	} else {
+		t.sooner(d)
+	}
+	return t.state(d.ID), nil
+}
+
+// again answers for an entry that is there already.
+func (t *turn) again(d Dispatch, e *Entry) (State, error) {
+	if err := t.thread.Admits(e.Tenant); err != nil {
+		return State{}, err
+	}
+	if d.Digest != e.Digest || (e.Run != "" && e.Run != d.RunID) {
+		return State{}, fmt.Errorf("%w: dispatch %.80q is there, and is another request", ErrExists, d.ID)
+	}
+	if e.Claim != nil && d.Token != e.Claim.Token {
+		return State{}, fmt.Errorf("%w: dispatch %.80q", ErrExists, d.ID)
+	}
+	s := t.state(d.ID)
+	s.Repeated = true
+	return s, nil
+}
+
+// admit refuses an entry that the thread does not accept now.
+func (t *turn) admit(e *Entry) error {
+	if err := t.thread.Admits(e.Tenant); err != nil {
+		return err
+	}
+	switch {
+	case t.duplicate != "":
+		return fmt.Errorf("%w: dedupe_key=%.80s", ErrExists, e.Dedupe)
+	case e.Claim != nil && (t.thread.Claim != nil || t.now.Before(t.thread.ReservedUntil) && t.thread.Interrupt != e.Interrupt):
+		return ErrBusy
+	case e.Claim == nil && t.thread.Queued >= t.Depth:
+		return fmt.Errorf("%w: thread %.80q has %d queued dispatches; wait or cancel some", ErrFull, e.Thread, t.thread.Queued)
+	}
+	return nil
+}
+
+// Admits refuses a tenant that does not own the thread.
+func (t *Thread) Admits(tenant string) error {
+	if t.Seq > 0 && t.Tenant != tenant {
+		return fmt.Errorf("%w: thread %.80q belongs to another tenant", ErrInvalid, t.ID)
+	}
+	return nil
+}
+
+// runFor is the run that an entry is for.
+func (t *turn) runFor(e *Entry) (Run, error) {
+	id := e.Run
+	if id == "" && t.thread.Open.Status == RunWaiting {
+		id = t.thread.Open.ID
+	}
+	if r, ok := t.runs[id]; ok {
+		if r.Status == RunDone || r.Status == RunRunning && !e.Follow {
+			return Run{}, fmt.Errorf("%w: run_id '%.80s' is not open for dispatch", ErrInvalid, id)
+		}
+		r.Input = append(r.Input, e.Input...)
+		return r, nil
+	}
+	if id == "" {
+		id = e.NewRun
+	}
+	if id == "" {
+		return Run{}, fmt.Errorf("%w: an entry needs the id of a run", ErrInvalid)
+	}
+	if _, taken := t.runs[id]; taken {
+		return Run{}, fmt.Errorf("%w: run_id '%.80s'", ErrExists, id)
+	}
+	agent := e.Agent
+	if agent == "" {
+		agent = t.thread.Latest.Agent
+	}
+	return Run{
+		ID: id, Thread: e.Thread, Agent: agent, Parent: e.Parent, Status: RunCreated, Input: e.Input, CreatedAt: t.now,
+		Own: e.OwnRun && id == e.NewRun && id != e.Run,
+	}, nil
+}
+
+// sooner makes the thread due for a new dispatch, if it was not before.
+func (t *turn) sooner(d Dispatch) {
+	rank := rankOf(d.AvailableAt, d.Priority)
+	if !t.thread.DueAt.IsZero() {
+		rank = min(rank, t.thread.Rank)
+	}
+	t.notify = true
+	t.write(Earliest(t.thread.DueAt, d.AvailableAt), rank)
+}

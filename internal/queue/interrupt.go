@@ -1,0 +1,138 @@
+package queue
+
+import (
+	"cmp"
+	"context"
+	"time"
+)
+
+// Interrupt describes how a thread is interrupted.
+type Interrupt struct {
+	// ID names it; made when empty.
+	ID string
+	// Keep reports what of the queue stays; nil keeps nothing.
+	Keep func(Dispatch) bool
+	// Reserve keeps the thread free that long for an entry with the same Interrupt id.
+	Reserve time.Duration
+	// Unless is the id of a dispatch: when the thread has it, nothing is interrupted.
+	Unless string
+}
+
+// Interruption is what an interrupt came to.
+type Interruption struct {
+	ID string
+	// Epoch is the thread's new one.
+	Epoch uint64
+	// Active is what the thread is claimed for; it is stale now.
+	Active *State
+	// Superseded were queued, and Kept still are.
+	Superseded []Dispatch
+	Kept       int
+	// Found is set when nothing was interrupted, since the dispatch of Interrupt.Unless is there.
+	Found bool
+}
+
+// Interrupt makes what a thread is claimed for stale, and supersedes what is queued for it.
+func (q *Queue) Interrupt(ctx context.Context, thread string, i Interrupt) (out Interruption, err error) {
+	ctx, end := q.Begin(ctx, Operation{Name: OpInterrupt, Thread: thread})
+	defer func() { end(false, err) }()
+	i.ID = cmp.Or(i.ID, q.newID())
+	again := false
+	n := need{claimed: true, queued: true, runsOf: true, dispatches: named(i.Unless)}
+	err = q.transition(ctx, thread, n, func(t *turn) error {
+		out, again = interrupt(t, i)
+		return nil
+	})
+	if err == nil && again {
+		out.Superseded, err = q.superseded(ctx, thread, out.Epoch)
+	}
+	return out, err
+}
+
+// superseded lists what the interrupt superseded that began an epoch, as far as it is kept.
+func (q *Queue) superseded(ctx context.Context, thread string, epoch uint64) (out []Dispatch, err error) {
+	const page = 500
+	query := DispatchQuery{Thread: thread, Statuses: []Status{Superseded}, Limit: page}
+	for {
+		list, err := q.Dispatches(ctx, query)
+		if err != nil {
+			return nil, err
+		}
+		for i := range list {
+			// What was claimed then and was superseded later has an earlier epoch.
+			if d := list[i]; d.Epoch == epoch && d.RunStatus == "" {
+				out = append(out, d)
+			}
+		}
+		if len(list) < page {
+			return out, nil
+		}
+		query.After = list[page-1]
+	}
+}
+
+// interrupt makes what is claimed stale and supersedes what is queued, except for what is to be kept. The same interrupt may come twice:
+// what it superseded is found by its epoch then.
+func interrupt(t *turn, i Interrupt) (out Interruption, again bool) {
+	out.ID, again = i.ID, t.thread.Interrupt == i.ID
+	if _, found := t.dispatches[i.Unless]; found && !again {
+		out.Epoch, out.Found = t.thread.Epoch, true
+		return out, false
+	}
+	if c := t.thread.Claim; c != nil && (!again || t.dispatches[c.Dispatch].Epoch < t.thread.Epoch) {
+		active := t.state(c.Dispatch)
+		out.Active = &active
+	}
+	if again {
+		out.Epoch, out.Kept = t.thread.Epoch, t.thread.Queued
+		return out, true
+	}
+	t.thread.Epoch++
+	t.thread.Interrupt, t.thread.ReservedUntil = i.ID, time.Time{}
+	if i.Reserve > 0 {
+		t.thread.ReservedUntil = t.now.Add(i.Reserve)
+	}
+	out.Epoch = t.thread.Epoch
+	t.clear(i.Keep, &out)
+	return out, false
+}
+
+// clear supersedes what is queued, except for what is to be kept.
+func (t *turn) clear(keep func(Dispatch) bool, out *Interruption) {
+	held := false
+	for _, id := range t.queued {
+		d := t.dispatches[id]
+		d.Epoch = t.thread.Epoch
+		if keep != nil && keep(d) {
+			t.put(d)
+			out.Kept++
+			continue
+		}
+		held = held || d.Holding
+		t.supersede(d, StaleText)
+		out.Superseded = append(out.Superseded, t.dispatches[id])
+	}
+	switch {
+	case held && out.Kept > 0:
+		t.released()
+	case out.Kept > 0 || t.thread.Claim != nil:
+		t.keep()
+	default:
+		t.write(t.later, 0)
+	}
+}
+
+// released ends a turn that ended a dispatch which held up those behind it: the thread is to be polled now.
+func (t *turn) released() {
+	switch {
+	case t.thread.Claim != nil:
+		t.keep()
+	case t.thread.Queued == 0:
+		// A run that waits may have been in time because of it, and is not any more.
+		t.notify = true
+		t.write(t.thread.DueAt, t.thread.Rank)
+	default:
+		t.notify = true
+		t.write(t.now, rankOf(t.now, PriorityDefault))
+	}
+}

@@ -1,0 +1,122 @@
+package queue
+
+import (
+	"context"
+	"errors"
+)
+
+// Observer receives what a queue does.
+type Observer interface {
+	// Operation is called when a transition or a read begins, and end when it is over. The operation gets the returned context.
+	Operation(ctx context.Context, o Operation) (_ context.Context, end func(result string, err error))
+	// Settled is called after this process made a dispatch terminal, once for each.
+	Settled(ctx context.Context, d Dispatch, r Run)
+}
+
+// Operations. Those from OpAck to OpSupersede settle a claim.
+const (
+	OpEnqueue       = "enqueue"
+	OpClaim         = "claim"
+	OpClaimDispatch = "claim_dispatch"
+	OpRenew         = "lease_renewal"
+	OpCommit        = "commit"
+	OpAck           = "ack"
+	OpNack          = "nack"
+	OpDeadLetter    = "dead_letter"
+	OpRelease       = "release"
+	OpWithdraw      = "cancel_claimed"
+	OpSupersede     = "supersede_claimed"
+	OpInterrupt     = "interrupt"
+	OpCancel        = "cancel"
+	OpCancelRun     = "cancel_run"
+	OpReclaim       = "reclaim_dispatch"
+	OpLapse         = "lapse"
+	OpReplay        = "replay"
+	OpDiscard       = "discard"
+	OpDrop          = "drop_thread"
+	OpDescribe      = "describe_thread"
+	OpLoadDispatch  = "load_dispatch"
+	OpLoadThread    = "load_thread"
+	OpDue           = "due"
+	OpClaims        = "count_claims"
+	OpPurge         = "purge_terminal"
+	OpLive          = "live_delivery"
+	OpSteer         = "steer"
+	OpAbandon       = "abandon"
+	OpSetAside      = "set_aside"
+)
+
+// Operation is one that begins. Thread and Dispatch are set as far as they are known.
+type Operation struct {
+	// Name is as in metrics: enqueue, claim, lease_renewal, commit, ack, nack, ... A few are not asked for: steer hands a command to a run
+	// under way, abandon leaves an execution that did not end when the mailbox was closed, set_aside leaves a thread that failed alone for
+	// a while.
+	Name             string
+	Thread, Dispatch string
+}
+
+// Results of operations. Empty is one that found nothing to do, lost one of a process that does not hold the thread any more.
+const (
+	resultOK    = "ok"
+	resultError = "error"
+	resultEmpty = "empty"
+	resultLost  = "lost"
+)
+
+// operation is what metrics call a settlement.
+func (v Verdict) operation() string {
+	switch v {
+	case Ack:
+		return OpAck
+	case Retry:
+		return OpNack
+	case Bury:
+		return OpDeadLetter
+	case GiveBack:
+		return OpRelease
+	case Withdraw:
+		return OpWithdraw
+	default:
+		return OpSupersede
+	}
+}
+
+func operationResult(empty bool, err error) string {
+	switch {
+	case errors.Is(err, ErrConflict):
+		return resultLost
+	case err != nil:
+		return resultError
+	case empty:
+		return resultEmpty
+	default:
+		return resultOK
+	}
+}
+
+// Begin passes an operation to the observers, and end its result: empty when there was nothing to do.
+func (q *Queue) Begin(ctx context.Context, o Operation) (_ context.Context, end func(empty bool, err error)) {
+	_ = q.clock.sync(ctx) // what needs the time fails by itself if there is none
+	if len(q.observers) == 0 {
+		return ctx, func(bool, error) {}
+	}
+	ends := make([]func(string, error), len(q.observers))
+	for i, observer := range q.observers {
+		ctx, ends[i] = observer.Operation(ctx, o) //nolint:fatcontext // each observer adds its own
+	}
+	return ctx, func(empty bool, err error) {
+		for _, end := range ends {
+			end(operationResult(empty, err), err)
+		}
+	}
+}
+
+// ended passes what a turn made terminal to the observers.
+func (q *Queue) ended(ctx context.Context, t *turn) {
+	for _, id := range t.ends {
+		s := t.state(id)
+		for _, observer := range q.observers {
+			observer.Settled(ctx, s.Dispatch, s.Run)
+		}
+	}
+}

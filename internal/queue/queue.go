@@ -1,0 +1,162 @@
+package queue
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/mortise-dev/mortise/store"
+)
+
+// Defaults of [Config].
+const (
+	defaultDepth        = 1000
+	defaultRequestBytes = 8 << 20
+	defaultCommitBytes  = 16 << 20
+	defaultSkew         = time.Second
+	rankStep            = 250 * time.Millisecond
+)
+
+// Config makes a [Queue]. Zero fields mean their defaults.
+type Config struct {
+	// Store keeps everything. Required. The caller closes it.
+	Store store.Store
+	// Depth is how many dispatches of a thread may be queued, 1000.
+	Depth int
+	// RequestBytes is how large a request may be as it is kept, 8 MiB: bytes in it take a third more there. CommitBytes is how much an
+	// execution may write at once, 16 MiB: messages, the image, the run's data and result. What is larger is [ErrTooLarge].
+	RequestBytes, CommitBytes int
+	// Skew is how long a lease is left alone after its end, since clocks differ, 1 s; none if it is negative: then Now is the clock of
+	// all processes, and that of the store, see [store.Clock], is not read.
+	Skew time.Duration
+	// Observers receive each operation.
+	Observers []Observer
+	// Now is the clock of this process; time.Now when nil. Where the store has a clock, that one counts.
+	Now   func() time.Time
+	NewID func() string
+}
+
+// Queue has the transitions of dispatches. Each is atomic, and a second call with the same ids and tokens finds what the first one did.
+// Make one with [New], one for each process: it remembers what the process wrote last. It is safe for concurrent use and needs no Close.
+type Queue struct {
+	store     store.Store
+	observers []Observer
+	newID     func() string
+	limits    Limits
+	clock     *clock
+	memory    *memory
+	lines     lines
+}
+
+// New checks the config and makes a Queue.
+func New(cfg Config) (*Queue, error) {
+	if cfg.Store == nil {
+		return nil, errors.New("Store is nil; open one of the packages in store")
+	}
+	for name, n := range map[string]int{"Depth": cfg.Depth, "Request": cfg.RequestBytes, "Commit": cfg.CommitBytes} {
+		if n < 0 {
+			return nil, fmt.Errorf("%s is negative", name)
+		}
+	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	if cfg.NewID == nil {
+		cfg.NewID = NewID
+	}
+	return &Queue{
+		store: cfg.Store, observers: cfg.Observers, newID: cfg.NewID, clock: newClock(cfg), memory: &memory{threads: map[string]*memorized{}},
+		lines: lines{open: map[Target]*line{}},
+		limits: Limits{
+			Skew: max(cmp.Or(cfg.Skew, defaultSkew), 0), Depth: cmp.Or(cfg.Depth, defaultDepth),
+			Request: cmp.Or(cfg.RequestBytes, defaultRequestBytes), Commit: cmp.Or(cfg.CommitBytes, defaultCommitBytes),
+		},
+	}, nil
+}
+
+// NewID makes random ids that grow with time.
+func NewID() string { return uuid.Must(uuid.NewV7()).String() }
+
+// Limits returns what the queue's rules go by.
+func (q *Queue) Limits() Limits { return q.limits }
+
+// Now returns the time of the latest reading of the store's clock, continued by the clock of this process. It has milliseconds, as stores
+// do.
+func (q *Queue) Now() time.Time { return milli(q.clock.now()) }
+
+// Time is Now, after the store's clock was read if need be.
+func (q *Queue) Time(ctx context.Context) (time.Time, error) {
+	err := q.clock.sync(ctx)
+	return q.Now(), err
+}
+
+func milli(t time.Time) time.Time { return t.UTC().Truncate(time.Millisecond) }
+
+// attempts is how often a transition is tried when other processes come between.
+const attempts = 100
+
+// transition reads what a rule needs, applies the rule and writes what it changed, all or nothing. A rule may be applied several times, to
+// newer states; the last one counts. Nothing is written after an error of the rule.
+func (q *Queue) transition(ctx context.Context, thread string, n need, rule func(*turn) error) error {
+	now, err := q.Time(ctx)
+	if err != nil {
+		return wrap("thread", thread, err)
+	}
+	remembered := true
+	for range attempts {
+		if err := context.Cause(ctx); err != nil {
+			return wrap("thread", thread, err)
+		}
+		v, t := q.view(thread, remembered), q.turn(thread)
+		t.now = now
+		err := v.load(ctx, n, t)
+		if err == nil {
+			t.length = t.thread.Messages
+			err = rule(t)
+		}
+		written := false
+		if err == nil && t.changed {
+			written, err = true, q.write(ctx, t.batch(v.revision))
+		}
+		switch {
+		case errors.Is(err, errMoved), written && errors.Is(err, store.ErrConflict) && !errors.Is(err, ErrUnknownOutcome):
+		case v.guessed && (!written || errors.Is(err, store.ErrExists)):
+			// What was remembered may be old: refusals, and decisions to change nothing, count only after a read.
+		case err != nil:
+			return wrap("thread", thread, translated(err))
+		default:
+			q.ended(ctx, t)
+			return nil
+		}
+		q.memory.forget(thread)
+		remembered = false
+	}
+	return wrap("thread", thread, fmt.Errorf("%w: other processes came between %d times", ErrConflict, attempts))
+}
+
+// write applies a batch, once, also if the store's answer is lost and comes later.
+func (q *Queue) write(ctx context.Context, b *store.Batch) error {
+	revision, err := store.ApplySurely(ctx, q.store, *b)
+	if err != nil {
+		q.memory.forget(b.Thread)
+		return err
+	}
+	q.memory.wrote(b, revision)
+	return nil
+}
+
+// translated gives errors of the store the names that the queue has for them.
+func translated(err error) error {
+	switch {
+	case errors.Is(err, store.ErrExists):
+		return fmt.Errorf("%w: %w", ErrExists, err)
+	case errors.Is(err, store.ErrInvalid):
+		return fmt.Errorf("%w: %w", ErrInvalid, err)
+	default:
+		return err
+	}
+}

@@ -1,0 +1,79 @@
+package queue
+
+import (
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// text makes valid UTF-8 without NUL: not every store keeps the rest, and a settlement that none can keep would have the run executed
+// again.
+func text(s string) string {
+	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
+}
+
+// Clip bounds a text that is kept with a record.
+func Clip(s string) string {
+	const most = 4096
+	if len(s) > most {
+		s = strings.ToValidUTF8(s[:most], "")
+	}
+	return text(s)
+}
+
+// kept is the result as stores keep it.
+func (r Result) kept() Result {
+	r.Termination, r.Response, r.Error, r.Wait = text(r.Termination), text(r.Response), text(r.Error), text(r.Wait)
+	if r.WaitUntil = milli(r.WaitUntil); r.WaitUntil.Year() > maxYear {
+		r.WaitUntil = time.Time{} // for ever
+	}
+	return r
+}
+
+// maxID bounds ids, keys and owners, in bytes.
+const maxID = 256
+
+// CheckID refuses a text that is no id.
+func CheckID(name, id string) error {
+	if !validID(id) {
+		return fmt.Errorf("%w: the %s must be UTF-8 without NUL, at most %d bytes", ErrInvalid, name, maxID)
+	}
+	return nil
+}
+
+func validID(id string) bool {
+	return len(id) <= maxID && utf8.ValidString(id) && !strings.ContainsRune(id, 0)
+}
+
+// tooLarge refuses what has more bytes than it may have. Field is the one of mailbox.Limits that bounds it.
+func tooLarge(what string, n, most int, field, hint string) error {
+	if n <= most {
+		return nil
+	}
+	return fmt.Errorf("%w: %w: the %s has %d bytes, and Limits.%s is %d; %s, or raise that", ErrInvalid, ErrTooLarge, what, n, field, most, hint)
+}
+
+// FitsRequest refuses a request that is too large.
+func (l Limits) FitsRequest(n int) error {
+	return tooLarge("request", n, l.Request, "Request", "keep large data elsewhere and send a reference")
+}
+
+// FitsCommit refuses what an execution writes at once and that is too large.
+func (l Limits) FitsCommit(n int) error {
+	return tooLarge("commit", n, l.Commit, "Commit", "write less at a time, or keep large data elsewhere")
+}
+
+// bytes is what a commit writes, besides names.
+func (c *Commit) bytes() int {
+	n := len(c.Image) + len(c.Data) + c.Result.Bytes()
+	for _, list := range [][]Message{c.Append, c.Replace} {
+		for i := range list {
+			n += len(list[i].ID) + len(list[i].Run) + len(list[i].Data)
+		}
+	}
+	return n
+}
+
+// Bytes is the size of a result.
+func (r Result) Bytes() int { return len(r.Termination) + len(r.Response) + len(r.Error) + len(r.Wait) }

@@ -1,0 +1,165 @@
+package mailbox
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+
+	"github.com/mortise-dev/mortise/internal/queue"
+)
+
+// Submission is what became of a request.
+type Submission struct {
+	Dispatch string
+	Run      string
+	Thread   string
+	// Running is set when the thread was claimed by this process at once: for the request if it is a foreground
+	// one, for what comes first in its queue if not.
+	Running bool
+	// Repeated is set when it was there already, under the same idempotency key.
+	Repeated bool
+	// Events are those of the dispatch, if this process carries it out; see also [Mailbox.Attach].
+	Events *Stream
+	// Superseded were queued, and yielded to a foreground request.
+	Superseded []Dispatch
+}
+
+// Submit starts a run in the foreground. What the thread does is interrupted; what users have queued for it is superseded, and returned.
+// It fails with [ErrBusy], and queues nothing, when the run before does not yield in time. A request that brings nothing but decisions interrupts nothing: it fails with [ErrBusy]
+// while the thread is claimed, since the run may be past what they are about, and [Mailbox.Decide] is for a run under way.
+func (m *Mailbox) Submit(ctx context.Context, r Request) (Submission, error) {
+	r, err := r.complete(m.cfg.NewID)
+	if err != nil {
+		return Submission{}, err
+	}
+	e, err := m.entry(r, true)
+	if err != nil {
+		return Submission{}, err
+	}
+	if sub, done, err := m.submitted(ctx, e, r); done || err != nil {
+		return sub, err
+	}
+	if err := m.allowed(ctx, r); err != nil {
+		return Submission{}, err
+	}
+	if err := m.judge(ctx, r, &e, true); err != nil {
+		return Submission{}, err
+	}
+	var interrupted queue.Interruption
+	if !r.decides() {
+		if interrupted, err = m.yield(ctx, r.Thread, e.ID); err != nil {
+			return Submission{}, err
+		}
+	}
+	if interrupted.Found { // the same request has come at the same time
+		sub, done, err := m.submitted(ctx, e, r)
+		if err == nil && !done {
+			err = wrap("request for thread", r.Thread, fmt.Errorf("%w: dispatch %.80q", ErrExists, e.ID))
+		}
+		return sub, err
+	}
+	claim := m.claimRequest()
+	e.Claim, e.Interrupt = &claim, interrupted.ID
+	if err := m.reserve(r.Tenant, false); err != nil {
+		return Submission{}, err
+	}
+	ctx, cancel := m.lasting(ctx)
+	defer cancel()
+	taken, err := m.queue.Enqueue(ctx, e)
+	if err != nil || !taken.Holds(claim.Token) {
+		m.release(r.Tenant)
+		if err == nil {
+			err = wrap("thread", r.Thread, ErrBusy)
+		}
+		return Submission{}, err
+	}
+	if ok, err := m.admitted(ctx, taken, queue.Settlement{Verdict: queue.Withdraw, Error: ErrFull.Error()}); err != nil || !ok {
+		m.release(r.Tenant)
+		return Submission{}, wrap("thread", r.Thread, cmp.Or(err, ErrFull))
+	}
+	x := m.spawn(taken) //nolint:contextcheck // see spawn
+	sub := submission(taken.Dispatch)
+	sub.Running, sub.Events, sub.Superseded = true, x.events, interrupted.Superseded
+	return sub, nil
+}
+
+// submitted returns what became of a request with the same idempotency key before.
+func (m *Mailbox) submitted(ctx context.Context, e queue.Entry, r Request) (Submission, bool, error) {
+	if r.Key == "" {
+		return Submission{}, false, nil
+	}
+	t, d, found, err := m.queue.DispatchOf(ctx, e.Thread, e.ID)
+	if err != nil || !found {
+		return Submission{}, false, err
+	}
+	if err := t.Admits(r.Tenant); err != nil {
+		return Submission{}, false, wrap("request with key", r.Key, err)
+	}
+	if d.Digest != e.Digest {
+		return Submission{}, false, wrap("request with key", r.Key, fmt.Errorf("%w, for another request", ErrExists))
+	}
+	sub := submission(d)
+	sub.Repeated, sub.Running = true, d.Status == Claimed
+	sub.Events, _ = m.Events(d.ID)
+	return sub, true, nil
+}
+
+func submission(d Dispatch) Submission {
+	return Submission{Dispatch: d.ID, Run: d.RunID, Thread: d.Thread}
+}
+
+// SubmitBackground queues a run. It is executed when the thread is free and
+// the time has come, by this process or another one.
+func (m *Mailbox) SubmitBackground(ctx context.Context, r Request) (Submission, error) {
+	r, err := r.complete(m.cfg.NewID)
+	if err != nil {
+		return Submission{}, err
+	}
+	e, err := m.entry(r, false)
+	if err != nil {
+		return Submission{}, err
+	}
+	if err := m.judge(ctx, r, &e, false); err != nil {
+		return Submission{}, err
+	}
+	taken, err := m.queue.Enqueue(ctx, e)
+	if err != nil {
+		return Submission{}, err
+	}
+	sub := submission(taken.Dispatch)
+	sub.Repeated = taken.Repeated
+	if taken.Dispatch.Status != Queued {
+		sub.Running = taken.Dispatch.Status == Claimed
+		sub.Events, _ = m.Events(sub.Dispatch)
+		return sub, nil
+	}
+	if taken.Thread.Claim == nil && !e.AvailableAt.After(m.queue.Now()) {
+		sub.Running = m.dispatchNow(ctx, taken.Thread)
+	}
+	m.wake()
+	if sub.Events, _ = m.Events(sub.Dispatch); sub.Events != nil && !taken.Repeated {
+		sub.Running = true // the loop may have been first, and the execution may be over
+	}
+	return sub, nil
+}
+
+// dispatchNow claims a thread if a worker is free, or waits for the loop that does, and reports whether it is executed here. What fails is left to
+// the loop.
+func (m *Mailbox) dispatchNow(ctx context.Context, h Thread) bool {
+	if !m.Running() {
+		return false
+	}
+	if ok, err := m.takeOne(ctx, h); ok || err != nil {
+		return ok
+	}
+	m.mu.Lock()
+	t := m.taking[h.ID]
+	m.mu.Unlock()
+	if t != nil {
+		select {
+		case <-t.over:
+		case <-ctx.Done():
+		}
+	}
+	return m.execution(h.ID) != nil
+}

@@ -1,0 +1,117 @@
+package mailbox
+
+import (
+	"context"
+	"errors"
+
+	"github.com/mortise-dev/mortise/internal/queue"
+)
+
+// poll does what a thread is due for, and reports whether it did something.
+func (m *Mailbox) poll(ctx context.Context, h Thread) (bool, error) {
+	if h.Claim != nil {
+		if m.renews(h) {
+			return false, nil
+		}
+		k, ok, err := m.queue.Expire(ctx, h.ID)
+		if ok {
+			m.settled(k.Dispatch)
+		}
+		return ok, err
+	}
+	if h.Lapsed(m.queue.Now()) {
+		if run, err := m.queue.Lapse(ctx, h.ID); run != "" || err != nil {
+			return true, err
+		}
+	}
+	return m.take(ctx, h)
+}
+
+// errCrowded is a claim that was not made, or was given back, since all processes together had as many as they may.
+var errCrowded = errors.New("as many executions as there may be")
+
+// takeOne is take, unless all processes together have as many executions as they may: [errCrowded].
+func (m *Mailbox) takeOne(ctx context.Context, h Thread) (bool, error) {
+	claims, total, err := m.held(ctx)
+	if err == nil && m.over(claims, total, h.Tenant, 1) {
+		err = errCrowded
+	}
+	if err != nil {
+		return false, err
+	}
+	return m.take(ctx, h)
+}
+
+// take claims a thread and executes what it was claimed for, if a worker is free. It reports whether it did.
+func (m *Mailbox) take(ctx context.Context, h Thread) (bool, error) {
+	if err := context.Cause(ctx); err != nil {
+		return false, err
+	}
+	t := m.takes(h.ID)
+	if t == nil {
+		return false, nil // another goroutine does it
+	}
+	done := false
+	defer func() { m.took(h.ID, t, done) }()
+	if err := m.reserve(h.Tenant, true); err != nil {
+		return false, nil // the others may have room
+	}
+	ctx, cancel := m.lasting(ctx)
+	defer cancel()
+	taken, ok, err := m.queue.Claim(ctx, h.ID, m.claimRequest())
+	if err == nil && ok && !m.Running() {
+		_, err = m.queue.Settle(ctx, taken.Hold(), queue.Settlement{Verdict: queue.GiveBack})
+		ok = false
+	}
+	if err == nil && ok {
+		if ok, err = m.admitted(ctx, taken, queue.Settlement{Verdict: queue.GiveBack}); err == nil && !ok {
+			err = errCrowded
+		}
+	}
+	if err != nil || !ok {
+		m.release(h.Tenant)
+		return false, err
+	}
+	m.spawn(taken) //nolint:contextcheck // see spawn
+	done = true
+	return true, nil
+}
+
+// taking is a claim under way. It is over when that is closed.
+type taking struct {
+	over chan struct{}
+	// missed is set when another goroutine wanted to make it.
+	missed bool
+}
+
+// takes begins a claim. It returns nil while another one of the thread is under way in this process: of the two one would find that there is
+// nothing to do, and not that it is being done here.
+func (m *Mailbox) takes(thread string) *taking {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if t := m.taking[thread]; t != nil {
+		t.missed = true
+		return nil
+	}
+	t := &taking{over: make(chan struct{})}
+	m.taking[thread] = t
+	return t
+}
+
+// took ends it. When it was missed, and nothing came of it, the loop polls again.
+func (m *Mailbox) took(thread string, t *taking, done bool) {
+	m.mu.Lock()
+	delete(m.taking, thread)
+	again := t.missed && !done
+	m.mu.Unlock()
+	close(t.over)
+	if again {
+		m.wake()
+	}
+}
+
+// lasting is a context in which to claim a thread. It outlives the call that asks for it, and the loops: what was claimed
+// has to be known then, or no process executes it until its lease is over.
+func (m *Mailbox) lasting(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), min(m.cfg.Waits.Live, m.cfg.Lease.Duration/2))
+}
