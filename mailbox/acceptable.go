@@ -3,6 +3,7 @@ package mailbox
 import (
 	"context"
 	"fmt"
+	"time"
 )
 
 // acceptable refuses what a thread would not accept, however free it were: a request of another tenant, or for a run that it cannot
@@ -20,6 +21,12 @@ func (m *Mailbox) acceptable(ctx context.Context, r Request) error {
 	}
 	if err := t.Admits(r.Tenant); err != nil {
 		return wrap("request for thread", r.Thread, err)
+	}
+	if !t.PausedAt.IsZero() {
+		return wrap("thread", r.Thread, fmt.Errorf("%w since %s; resume it, or submit in the background", ErrPaused, t.PausedAt.Format(time.RFC3339)))
+	}
+	if m.pauses.has(r.Tenant) {
+		return wrap("thread", r.Thread, fmt.Errorf("%w: its tenant, or the whole mailbox; resume that, or submit in the background", ErrPaused))
 	}
 	if r.DispatchIDHint != "" {
 		if taken, err := m.queue.HasDispatch(ctx, r.DispatchIDHint); err != nil || taken {

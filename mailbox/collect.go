@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"time"
 
 	"github.com/mortise-dev/mortise/internal/queue"
 )
@@ -14,7 +15,7 @@ func (m *Mailbox) collect(ctx context.Context) {
 	for wait(ctx, m.cfg.Retention.Interval) {
 		m.wakeLeft(ctx)
 		if err := errors.Join(m.GC(ctx), m.maintain(ctx)); err != nil && ctx.Err() == nil {
-			m.cfg.Logger.WarnContext(ctx, "mailbox_gc_failed", "error", err)
+			m.warn(ctx, "mailbox_gc_failed", err)
 		}
 	}
 }
@@ -33,18 +34,20 @@ func (m *Mailbox) maintain(ctx context.Context) (err error) {
 	return m.cfg.Retention.Maintain(ctx)
 }
 
-// GC drops dispatches and events that are old enough.
+// gcBatch is how much is dropped at a time.
+const gcBatch = 1000
+
+// GC drops what [Retention] does not keep.
 func (m *Mailbox) GC(ctx context.Context) error {
-	const batch = 1000
 	now, err := m.queue.Time(ctx)
 	if err != nil {
 		return fmt.Errorf("mailbox: gc: %w", err)
 	}
 	for _, q := range []queue.PurgeQuery{
-		{Statuses: []Status{Acked, Cancelled, Superseded}, Before: now.Add(-m.cfg.Retention.TTL), Limit: batch},
-		{Statuses: []Status{DeadLetter}, Before: now.Add(-m.cfg.Retention.DeadTTL), Limit: batch},
+		{Statuses: []Status{Acked, Cancelled, Superseded}, Before: now.Add(-m.cfg.Retention.TTL), Limit: gcBatch},
+		{Statuses: []Status{DeadLetter}, Before: now.Add(-m.cfg.Retention.DeadTTL), Limit: gcBatch},
 	} {
-		for n := batch; n == batch; {
+		for n := gcBatch; n == gcBatch; {
 			inner, end := m.queue.Begin(ctx, Operation{Name: queue.OpPurge})
 			var err error
 			n, err = m.queue.Purge(inner, q)
@@ -54,6 +57,9 @@ func (m *Mailbox) GC(ctx context.Context) error {
 			}
 		}
 	}
+	if err := m.retain(ctx, now); err != nil {
+		return err
+	}
 	if m.pump == nil {
 		return nil
 	}
@@ -62,3 +68,40 @@ func (m *Mailbox) GC(ctx context.Context) error {
 	}
 	return nil
 }
+
+// retain drops threads and runs. Runs are counted in the threads that were changed since the last time.
+func (m *Mailbox) retain(ctx context.Context, now time.Time) error {
+	c := m.cfg.Retention
+	if c.Threads == 0 && c.MaxThreads == 0 && c.Runs == 0 && c.MaxRuns == 0 {
+		return nil
+	}
+	r := queue.Retain{Threads: c.MaxThreads, Runs: c.MaxRuns, Limit: gcBatch}
+	if c.Threads > 0 {
+		r.ThreadsBefore = now.Add(-c.Threads)
+	}
+	if c.Runs > 0 {
+		r.RunsBefore = now.Add(-c.Runs)
+	}
+	m.mu.Lock()
+	r.Since = m.retained
+	m.mu.Unlock()
+	for {
+		out, err := m.queue.Retain(ctx, r)
+		if err != nil {
+			return err
+		}
+		if out.Threads+out.Runs > 0 {
+			m.cfg.Logger.InfoContext(ctx, "mailbox_retention", "threads", out.Threads, "runs", out.Runs)
+		}
+		if max(out.Threads, out.Runs) < gcBatch {
+			break
+		}
+	}
+	m.mu.Lock()
+	m.retained = now.Add(-retainOverlap)
+	m.mu.Unlock()
+	return nil
+}
+
+// retainOverlap is for changes whose times are a little earlier than when they could be listed.
+const retainOverlap = time.Minute

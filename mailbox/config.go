@@ -102,11 +102,19 @@ type Events struct {
 	Pause, TTL time.Duration
 }
 
-// Retention bounds how long dispatches are kept. Runs, messages and the image stay for as long as their thread does: see [Mailbox.Delete].
+// Retention bounds what is kept. Nothing is dropped that is queued, executed, waiting or paused. Messages and the image stay for as long as
+// their thread does.
 type Retention struct {
-	// Interval is how often old dispatches are dropped, 1 min; never if it is negative: dead letters after DeadTTL, 30 days, others after
-	// TTL, 24 h.
+	// Interval is how often old things are dropped, 1 min; never if it is negative. Dead letters are dropped after DeadTTL, 30 days, other
+	// dispatches after TTL, 24 h.
 	Interval, TTL, DeadTTL time.Duration
+	// Threads is how long a thread is kept after its last change, and MaxThreads how many are kept in all, those that were changed last;
+	// a thread is dropped with all that is in it, and not before the threads below it. Zero keeps all.
+	Threads    time.Duration
+	MaxThreads int
+	// Runs is how long a run is kept after its end, and MaxRuns how many of a thread; a thread's last run is always kept. Zero keeps all.
+	Runs    time.Duration
+	MaxRuns int
 	// Maintain is called after each time, on its goroutine.
 	Maintain func(context.Context) error
 }
@@ -194,6 +202,9 @@ func (c Config) validate() error {
 		if *f.field <= 0 {
 			return fmt.Errorf("mailbox: Config.%s is negative", f.name)
 		}
+	}
+	if r := c.Retention; min(r.Threads, r.Runs) < 0 || min(r.MaxThreads, r.MaxRuns) < 0 {
+		return errors.New("mailbox: Config.Retention: a bound of threads or runs is negative; zero keeps all")
 	}
 	return nil
 }

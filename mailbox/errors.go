@@ -22,6 +22,8 @@ var (
 	ErrInvalid = queue.ErrInvalid
 	// ErrTooLarge is an [ErrInvalid] that has more bytes than it may have: see [Limits].
 	ErrTooLarge = queue.ErrTooLarge
+	// ErrPaused is a foreground request for a thread that an operator paused, or whose tenant or mailbox is paused.
+	ErrPaused = queue.ErrPaused
 	// ErrBusy is a thread that has a run which does not yield.
 	ErrBusy = queue.ErrBusy
 	// ErrUnknownOutcome is a change that may have been made: the store did not answer to it. Repeat it with the same ids.
@@ -41,6 +43,8 @@ var (
 	ErrLeaseLost = errors.New("the lease was lost")
 	// ErrShutdown is one whose mailbox closes; another process will execute the dispatch.
 	ErrShutdown = errors.New("the mailbox is closing")
+	// ErrTimeout is one that took longer than Request.Timeout. It counts as failed.
+	ErrTimeout = errors.New("the execution took longer than its request allows")
 )
 
 func wrap(what, id string, err error) error {

@@ -49,13 +49,19 @@ func (m *Mailbox) interrupt(ctx context.Context, thread string, i queue.Interrup
 
 // stopRun asks the execution of a dispatch to stop.
 func (m *Mailbox) stopRun(ctx context.Context, k queue.State, why string) {
+	m.ask(ctx, k, fmt.Errorf("%w: %s", ErrStopped, why), Command{Kind: queue.CommandCancel, Payload: []byte(why)})
+}
+
+// ask ends the context of an execution in this process because of a cause, or sends a command to another one.
+func (m *Mailbox) ask(ctx context.Context, k queue.State, cause error, c Command) {
 	if x := m.execution(k.Dispatch.Thread); x != nil && x.taken.Dispatch.ID == k.Dispatch.ID {
-		x.cancel(fmt.Errorf("%w: %s", ErrStopped, why))
+		x.cancel(cause)
 		return
 	}
-	_, err := m.deliver(ctx, k.Dispatch, Command{Kind: queue.CommandCancel, ID: m.cfg.NewID(), Payload: []byte(why)})
+	c.ID = m.cfg.NewID()
+	_, err := m.deliver(ctx, k.Dispatch, c)
 	if err != nil {
-		m.cfg.Logger.WarnContext(ctx, "mailbox_stop_not_delivered", "thread", k.Dispatch.Thread, "dispatch", k.Dispatch.ID, "error", err)
+		m.warn(ctx, "mailbox_stop_not_delivered", err, "thread", k.Dispatch.Thread, "dispatch", k.Dispatch.ID)
 	}
 }
 
@@ -68,7 +74,7 @@ func (m *Mailbox) yield(ctx context.Context, thread, dispatch string) (queue.Int
 	ctx, cancel := context.WithTimeout(ctx, m.cfg.Waits.Stop)
 	defer cancel()
 	for {
-		if err := m.pause(ctx, thread, out.Active.Dispatch.ID); err != nil {
+		if err := m.awaitEnd(ctx, thread, out.Active.Dispatch.ID); err != nil {
 			return out, wrap("thread", thread, errors.Join(ErrBusy, err))
 		}
 		h, err := m.queue.Thread(ctx, thread)
@@ -87,9 +93,9 @@ func (m *Mailbox) yield(ctx context.Context, thread, dispatch string) (queue.Int
 	}
 }
 
-// pause waits until an execution of this process has ended, or a little while if
+// awaitEnd waits until an execution of this process has ended, or a little while if
 // another one has it.
-func (m *Mailbox) pause(ctx context.Context, thread, dispatch string) error {
+func (m *Mailbox) awaitEnd(ctx context.Context, thread, dispatch string) error {
 	var done <-chan struct{}
 	if x := m.execution(thread); x != nil && x.taken.Dispatch.ID == dispatch {
 		done = x.done

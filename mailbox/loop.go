@@ -27,7 +27,7 @@ func (m *Mailbox) schedule(ctx context.Context) {
 		next, err := m.round(ctx)
 		warned = m.checkClock(ctx, warned)
 		if err != nil && ctx.Err() == nil {
-			m.cfg.Logger.WarnContext(ctx, "mailbox_round_failed", "error", err)
+			m.warn(ctx, "mailbox_round_failed", err)
 		}
 		pause := m.cfg.Poll
 		if !next.IsZero() {
@@ -51,6 +51,11 @@ func (m *Mailbox) round(ctx context.Context) (time.Time, error) {
 	if free == 0 {
 		return time.Time{}, nil // whoever ends wakes the loop
 	}
+	paused, all, err := m.paused(ctx)
+	if err != nil || all {
+		return time.Time{}, err
+	}
+	skip = append(skip, paused...)
 	claims, total, err := m.held(ctx)
 	if err != nil {
 		return time.Time{}, err
@@ -71,6 +76,7 @@ func (m *Mailbox) round(ctx context.Context) (time.Time, error) {
 	if err != nil {
 		return time.Time{}, err
 	}
+	m.available(ctx)
 	moved, later, err := m.each(ctx, due, free)
 	if errors.Is(err, errCrowded) {
 		return m.queue.Now().Add(jitter(m.cfg.Poll)), nil
@@ -133,6 +139,9 @@ func (m *Mailbox) pollOrAside(ctx context.Context, h Thread) (moved bool, again 
 		m.asides.well(h.ID)
 		return did, time.Time{}, nil
 	case errors.Is(err, errCrowded), ctx.Err() != nil:
+		return false, time.Time{}, err
+	}
+	if m.storeFails(ctx) {
 		return false, time.Time{}, err
 	}
 	pause := m.setAside(ctx, h.ID, err)

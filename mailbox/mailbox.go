@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/mortise-dev/mortise/internal/queue"
 )
@@ -25,10 +26,15 @@ type Mailbox struct {
 	streams streams
 	pump    *pump // nil if events are not shared
 	asides  asides
+	pauses  pauses
 	// unwoken are the threads whose runs could not be woken at the start.
 	unwoken []Thread
 	claims  int
 	closing bool
+	// retained is up to when the runs of changed threads were counted.
+	retained time.Time
+	// down is why the store cannot be used, since which time.
+	down health
 	// life is set while the loops are at work, latest from the first start on.
 	life, latest *life
 

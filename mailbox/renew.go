@@ -29,6 +29,9 @@ func (x *execution) keepLease(ctx context.Context) {
 		case err == nil && claim.Stop != "":
 			x.cancel(fmt.Errorf("%w: %s", ErrStopped, claim.Stop))
 			return
+		case err == nil && claim.Paused:
+			x.cancel(ErrPaused)
+			return
 		case err == nil:
 			until, pause = claim.Until, x.box.cfg.Lease.Renew
 			over.Reset(until.Sub(x.box.queue.Now()))
@@ -39,7 +42,7 @@ func (x *execution) keepLease(ctx context.Context) {
 			x.cancel(fmt.Errorf("%w: %w", ErrLeaseLost, err))
 			return
 		default:
-			x.box.cfg.Logger.WarnContext(ctx, "mailbox_lease_not_renewed", "thread", x.hold.Thread, "dispatch", x.hold.Dispatch, "error", err)
+			x.box.warn(ctx, "mailbox_lease_not_renewed", err, "thread", x.hold.Thread, "dispatch", x.hold.Dispatch)
 			pause = min(max(until.Sub(x.box.queue.Now())/4, 10*time.Millisecond), x.box.cfg.Lease.Renew)
 		}
 	}

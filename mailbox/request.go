@@ -71,6 +71,9 @@ type Request struct {
 	// At is when it is due, now when zero.
 	At          time.Time `json:"-"`
 	MaxAttempts int       `json:"-"`
+	// Timeout is how long one execution may take; 0 is no limit. One that takes longer ends with [ErrTimeout], which counts as failed: the
+	// next attempt continues from what the run has committed.
+	Timeout time.Duration `json:"timeout,omitempty"`
 }
 
 // Decision is one about a call that waits.
@@ -106,6 +109,9 @@ func (r Request) complete(newID func() string) (Request, error) {
 	}
 	if err := r.checkNames(); err != nil {
 		return r, fmt.Errorf("mailbox: request: %w", err)
+	}
+	if r.Timeout < 0 {
+		return r, fmt.Errorf("mailbox: request: %w: its timeout is negative; zero is none", ErrInvalid)
 	}
 	if len(r.Messages) == 0 && len(r.Decisions) == 0 {
 		return r, fmt.Errorf("mailbox: request: %w: at least one message is required", ErrInvalid)

@@ -168,7 +168,15 @@ func (x *execution) execute(ctx context.Context) queue.Settlement {
 		Attempt: x.taken.Dispatch.Attempts + 1, Messages: x.taken.Thread.Messages, x: x,
 	}
 	inner, end := x.box.observed(ctx, j)
+	if request.Timeout > 0 {
+		limited, cancel := context.WithTimeoutCause(inner, request.Timeout, fmt.Errorf("%w: %v", ErrTimeout, request.Timeout))
+		defer cancel()
+		inner = limited
+	}
 	result, err := x.call(inner, j)
+	if err != nil && ctx.Err() == nil {
+		err = caused(inner, err)
+	}
 	if large := x.box.queue.Limits().FitsCommit(result.Bytes()); large != nil {
 		result, err = Result{}, cmp.Or(err, fmt.Errorf("mailbox: result of dispatch %.80q: %w", x.hold.Dispatch, large))
 	}
@@ -212,7 +220,7 @@ func Classify(err error) Outcome {
 // verdict says how to settle what an execution came to.
 func (x *execution) verdict(ctx context.Context, result Result, err error) queue.Settlement {
 	cause := context.Cause(ctx)
-	if err != nil && errors.Is(cause, ErrShutdown) {
+	if err != nil && (errors.Is(cause, ErrShutdown) || errors.Is(cause, ErrPaused)) {
 		return queue.Settlement{Verdict: queue.GiveBack}
 	}
 	s := queue.Settlement{Verdict: queue.Ack, Result: result}
@@ -231,6 +239,10 @@ func (x *execution) verdict(ctx context.Context, result Result, err error) queue
 		return s
 	}
 	s.Error, s.Result.Error = err.Error(), err.Error()
+	var later *postponed
+	if errors.As(err, &later) && !later.counts {
+		return queue.Settlement{Verdict: queue.Postpone, RetryAt: later.at, Error: s.Error, Result: Result{Status: RunWaiting, Wait: later.wait}}
+	}
 	x.events.send(EventFailed, []byte(s.Error))
 	if Classify(err) == outcomePermanentError {
 		s.Verdict, s.Result.Status, s.Result.Termination = queue.Bury, RunDone, TerminationError
@@ -238,6 +250,9 @@ func (x *execution) verdict(ctx context.Context, result Result, err error) queue
 	}
 	s.Verdict = queue.Retry
 	s.RetryAt = x.box.queue.Now().Add(backoff(x.box.cfg.Retry.Delay, x.box.cfg.Retry.MaxDelay, x.taken.Dispatch.Attempts))
+	if later != nil {
+		s.RetryAt = later.at
+	}
 	return s
 }
 
@@ -255,7 +270,7 @@ func (x *execution) settle(ctx context.Context, s queue.Settlement) {
 			}
 			return
 		}
-		m.cfg.Logger.WarnContext(ctx, "mailbox_settlement_failed", "thread", x.hold.Thread, "dispatch", x.hold.Dispatch, "attempt", attempt, "error", err)
+		m.warn(ctx, "mailbox_settlement_failed", err, "thread", x.hold.Thread, "dispatch", x.hold.Dispatch, "attempt", attempt)
 		if !wait(ctx, doubled(m.cfg.Retry.Delay, m.cfg.Lease.Renew, attempt, 16)) {
 			return // the lease runs out, and somebody looks at what the run came to
 		}

@@ -75,7 +75,7 @@ func (x *execution) listen(ctx context.Context) (stop func()) {
 	target := queue.Target{Thread: x.hold.Thread, Run: x.taken.Dispatch.RunID, Dispatch: x.hold.Dispatch}
 	stop, err := x.box.queue.Listen(ctx, target, x.accept)
 	if err != nil {
-		x.box.cfg.Logger.WarnContext(ctx, "mailbox_not_listening", "thread", x.hold.Thread, "dispatch", x.hold.Dispatch, "error", err)
+		x.box.warn(ctx, "mailbox_not_listening", err, "thread", x.hold.Thread, "dispatch", x.hold.Dispatch)
 		return func() {}
 	}
 	return stop
@@ -86,6 +86,9 @@ func (x *execution) accept(ctx context.Context, c Command) bool {
 	switch c.Kind {
 	case queue.CommandCancel:
 		x.cancel(fmt.Errorf("%w: %s", ErrStopped, queue.Clip(string(c.Payload))))
+		return true
+	case queue.CommandPause:
+		x.cancel(ErrPaused)
 		return true
 	case CommandMessages, CommandDecision:
 		s, ok := x.box.cfg.Runtime.(Steerer)

@@ -32,6 +32,9 @@ var errCrowded = errors.New("as many executions as there may be")
 
 // takeOne is take, unless all processes together have as many executions as they may: [errCrowded].
 func (m *Mailbox) takeOne(ctx context.Context, h Thread) (bool, error) {
+	if m.pauses.has(h.Tenant) {
+		return false, nil
+	}
 	claims, total, err := m.held(ctx)
 	if err == nil && m.over(claims, total, h.Tenant, 1) {
 		err = errCrowded

@@ -13,7 +13,7 @@ func (m *Mailbox) watch(ctx context.Context) {
 	for ctx.Err() == nil {
 		notifications, err := m.queue.Watch(ctx)
 		if err != nil {
-			m.cfg.Logger.WarnContext(ctx, "mailbox_not_watching", "error", err)
+			m.warn(ctx, "mailbox_not_watching", err)
 			wait(ctx, watchPause)
 			continue
 		}

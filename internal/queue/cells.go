@@ -32,6 +32,7 @@ const (
 	indexReady    = "ready"    // threads that were due when they were written (, rank and thread)
 	indexLater    = "later"    // other threads that will be due (, time and thread)
 	indexClaim    = "claim"    // threads with a claim (tenant, thread)
+	indexIdle     = "idle"     // threads in which nothing is to be done (, time of change and thread)
 	indexDispatch = "dispatch" // dispatches (, id), unique if a caller chose the id
 	indexOrder    = "order"    // dispatches (thread, place)
 	indexStatus   = "status"   // dispatches (status, time of change and id)
@@ -102,6 +103,9 @@ func threadCell(t *Thread) store.Cell {
 	if t.Claim != nil {
 		index(indexClaim, t.Tenant, t.ID)
 	}
+	if t.idle() {
+		index(indexIdle, "", changedThread(t))
+	}
 	switch {
 	case t.DueAt.IsZero():
 	case t.DueAt.After(t.UpdatedAt):
@@ -111,6 +115,14 @@ func threadCell(t *Thread) store.Cell {
 	}
 	return c
 }
+
+// idle reports whether nothing of the thread is queued, executed, waiting or paused: it may be dropped when it is old.
+func (t *Thread) idle() bool {
+	return t.Seq > 0 && t.Claim == nil && t.Queued == 0 && t.Open.ID == "" && t.PausedAt.IsZero()
+}
+
+// changedThread orders threads by their latest change, then by id.
+func changedThread(t *Thread) string { return store.Number(t.UpdatedAt.UnixMilli()) + t.ID }
 
 func dispatchCell(d *Dispatch) store.Cell {
 	return store.Cell{Kind: kindDispatch, Key: d.ID, Value: encode(d), Index: []store.IndexKey{

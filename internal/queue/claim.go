@@ -105,7 +105,7 @@ func claimNext(t *turn, id string, r ClaimRequest) (claimed string, more bool) {
 		}
 		return "", false
 	}
-	if t.now.Before(t.thread.ReservedUntil) {
+	if t.now.Before(t.thread.ReservedUntil) || !t.thread.PausedAt.IsZero() {
 		t.correct(id)
 		return "", false
 	}
@@ -166,7 +166,7 @@ func (t *turn) correct(id string) {
 // ended reports whether the run of a dispatch came to an end, or to wait, with this dispatch: only the acknowledgement is missing.
 func (t *turn) ended(d Dispatch) bool {
 	r, ok := t.runs[d.RunID]
-	return ok && r.Dispatch == d.ID && (r.Status == RunDone || r.Status == RunWaiting)
+	return ok && r.Dispatch == d.ID && (r.Status == RunDone || r.Status == RunWaiting && !r.Ref().Postponed())
 }
 
 // acknowledge ends a dispatch whose run came to an end before.
@@ -189,7 +189,7 @@ func (t *turn) claim(d Dispatch, r ClaimRequest) {
 	d.Termination, d.Response, d.RunError, d.Holding = "", "", "", false
 	t.put(d)
 	if run, ok := t.runs[d.RunID]; ok {
-		run.Status, run.Wait, run.WaitUntil = RunRunning, "", time.Time{}
+		run.Status, run.Wait, run.WaitUntil, run.Tickets = RunRunning, "", time.Time{}, nil
 		run.Dispatch, run.Session = d.ID, r.Instance
 		if run.StartedAt.IsZero() {
 			run.StartedAt = t.now
@@ -221,7 +221,9 @@ func extend(t *turn, h Hold, lease time.Duration) (Claim, error) {
 	}
 	t.thread.Claim.Until = t.now.Add(lease)
 	t.write(time.Time{}, 0)
-	return *t.thread.Claim, nil
+	c := *t.thread.Claim
+	c.Paused = !t.thread.PausedAt.IsZero()
+	return c, nil
 }
 
 // held refuses a claim that is not that of the thread.

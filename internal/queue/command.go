@@ -27,6 +27,7 @@ const (
 	CommandMessages CommandKind = "messages"
 	CommandCancel   CommandKind = "cancel"
 	CommandDecision CommandKind = "decision"
+	CommandPause    CommandKind = "pause"
 )
 
 // Command steers a run under way. It is not kept.

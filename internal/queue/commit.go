@@ -68,11 +68,11 @@ func commit(t *turn, h Hold, c *Commit, replaced map[int]Message) error {
 	}
 	t.image = c.Image
 	d := t.dispatches[h.Dispatch]
-	if c.Progress && d.Attempts > 0 {
-		d.Attempts = 0
+	if c.Progress && d.Attempts+d.Postponed > 0 {
+		d.Attempts, d.Postponed = 0, 0
 		t.put(d)
 	}
-	if run, ok := t.runs[d.RunID]; ok && (c.Data != nil || c.Result.Status != "") {
+	if run, ok := t.runs[d.RunID]; ok && (c.Data != nil || c.Result.Status != "" || c.Result.Totals != (Totals{})) {
 		run.Data = c.Data
 		t.standing(run, c.Result)
 	}
@@ -122,10 +122,13 @@ func (t *turn) append(list []Message) error {
 func (t *turn) standing(run Run, r Result) {
 	if r.Status != "" {
 		run.Status, run.Termination, run.Output, run.Error = r.Status, r.Termination, r.Response, r.Error
-		run.Wait, run.WaitUntil = r.Wait, r.WaitUntil
+		run.Wait, run.WaitUntil, run.Tickets = r.Wait, r.WaitUntil, r.Tickets
 		if r.Status == RunDone {
 			run.FinishedAt = t.now
 		}
+	}
+	if r.Totals != (Totals{}) {
+		run.Totals = r.Totals
 	}
 	t.putRun(run)
 }

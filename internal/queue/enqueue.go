@@ -164,6 +164,8 @@ func (t *turn) admit(e *Entry) error {
 		return err
 	}
 	switch {
+	case e.Claim != nil && !t.thread.PausedAt.IsZero():
+		return fmt.Errorf("%w since %s; resume it, or queue the request in the background", ErrPaused, t.thread.PausedAt.Format(time.RFC3339))
 	case t.duplicate != "":
 		return fmt.Errorf("%w: dedupe_key=%.80s", ErrExists, e.Dedupe)
 	case e.Claim != nil && (t.thread.Claim != nil || t.now.Before(t.thread.ReservedUntil) && t.thread.Interrupt != e.Interrupt):
@@ -185,11 +187,11 @@ func (t *Thread) Admits(tenant string) error {
 // runFor is the run that an entry is for.
 func (t *turn) runFor(e *Entry) (Run, error) {
 	id := e.Run
-	if id == "" && t.thread.Open.Status == RunWaiting {
+	if id == "" && t.thread.Open.Status == RunWaiting && !t.thread.Open.Postponed() {
 		id = t.thread.Open.ID
 	}
 	if r, ok := t.runs[id]; ok {
-		if r.Status == RunDone || r.Status == RunRunning && !e.Follow {
+		if r.Status == RunDone || (r.Status == RunRunning || r.Ref().Postponed()) && !e.Follow {
 			return Run{}, fmt.Errorf("%w: run_id '%.80s' is not open for dispatch", ErrInvalid, id)
 		}
 		r.Input = append(r.Input, e.Input...)

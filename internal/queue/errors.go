@@ -15,6 +15,7 @@ var (
 	ErrFull     = errors.New("queue is full")
 	ErrInvalid  = errors.New("validation error")
 	ErrTooLarge = errors.New("too large")
+	ErrPaused   = errors.New("paused")
 	ErrBusy     = errors.New("thread has an active run; cannot claim inline")
 	// ErrUnknownOutcome is a change that may have been made: the store did not answer.
 	ErrUnknownOutcome = store.ErrOutcomeUnknown

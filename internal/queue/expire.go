@@ -72,5 +72,5 @@ const lapsedText = "nothing came in time for which it waited: "
 // Lapsed reports whether the open run has waited long enough, unless something came in time.
 func (t *Thread) Lapsed(now time.Time) bool {
 	open := &t.Open
-	return t.Claim == nil && open.Status == RunWaiting && !open.WaitUntil.IsZero() && !open.WaitUntil.After(now)
+	return t.Claim == nil && t.PausedAt.IsZero() && open.Status == RunWaiting && !open.WaitUntil.IsZero() && !open.WaitUntil.After(now)
 }

@@ -24,6 +24,7 @@ const (
 	OpNack          = "nack"
 	OpDeadLetter    = "dead_letter"
 	OpRelease       = "release"
+	OpPostpone      = "postpone"
 	OpWithdraw      = "cancel_claimed"
 	OpSupersede     = "supersede_claimed"
 	OpInterrupt     = "interrupt"
@@ -35,6 +36,7 @@ const (
 	OpDiscard       = "discard"
 	OpDrop          = "drop_thread"
 	OpDescribe      = "describe_thread"
+	OpPause         = "pause_thread"
 	OpLoadDispatch  = "load_dispatch"
 	OpLoadThread    = "load_thread"
 	OpDue           = "due"
@@ -74,6 +76,8 @@ func (v Verdict) operation() string {
 		return OpDeadLetter
 	case GiveBack:
 		return OpRelease
+	case Postpone:
+		return OpPostpone
 	case Withdraw:
 		return OpWithdraw
 	default:

@@ -78,6 +78,14 @@ func New(cfg Config) (*Queue, error) {
 	}, nil
 }
 
+// Within returns the queue over another view of the same store, which remembers nothing. It shares clock, limits and observers.
+func (q *Queue) Within(s store.Store) *Queue {
+	return &Queue{
+		store: s, observers: q.observers, newID: q.newID, limits: q.limits, clock: q.clock,
+		memory: &memory{threads: map[string]*memorized{}}, lines: lines{open: map[Target]*line{}},
+	}
+}
+
 // NewID makes random ids that grow with time.
 func NewID() string { return uuid.Must(uuid.NewV7()).String() }
 

@@ -35,6 +35,8 @@ type Dispatch struct {
 	LastError   string    `json:"last_error,omitzero"`
 	// Holding is set when it failed and keeps its place: what is behind it waits.
 	Holding bool `json:"holding,omitzero"`
+	// Postponed is how often it was postponed without an attempt, since it last failed.
+	Postponed int `json:"postponed,omitzero"`
 
 	// Token, Fence and Owner are those of the latest claim, and End is how the dispatch
 	// lost it; it is empty while it has it. The lease is in the thread's [Claim].
@@ -73,6 +75,8 @@ type Claim struct {
 	Until time.Time `json:"until,omitzero"`
 	// Stop is set when the holder was asked to stop, and says why.
 	Stop string `json:"stop,omitzero"`
+	// Paused is set in the answer to an extension if the thread is paused.
+	Paused bool `json:"-"`
 }
 
 // Thread is the record of a thread. That of a thread that was never written to has nothing but its id.
@@ -100,6 +104,9 @@ type Thread struct {
 	// but never too late; zero is never. Rank is the place among all threads that are due, lower is earlier.
 	DueAt time.Time `json:"due_at,omitzero"`
 	Rank  int64     `json:"rank,omitzero"`
+
+	// PausedAt is when an operator paused the thread: nothing of it is claimed until it is resumed. Zero if it is not paused.
+	PausedAt time.Time `json:"paused_at,omitzero"`
 
 	// Parent is the thread above it, set by the first dispatch. Title and Metadata, a JSON object, are set by Describe.
 	Parent   string `json:"parent,omitzero"`
@@ -140,6 +147,9 @@ type Run struct {
 	Session  string `json:"session,omitzero"`
 	// Input are the ids of the messages that its dispatches brought.
 	Input []string `json:"input,omitzero"`
+	// Totals are what the run has used so far, Tickets the calls that wait for a decision.
+	Totals  Totals   `json:"totals,omitzero"`
+	Tickets []Ticket `json:"tickets,omitempty"`
 	// Data is the runtime's own record. Lists leave it out.
 	Data []byte `json:"-"`
 
@@ -150,6 +160,44 @@ type Run struct {
 	StartedAt  time.Time `json:"started_at,omitzero"`
 	FinishedAt time.Time `json:"finished_at,omitzero"`
 	UpdatedAt  time.Time `json:"updated_at,omitzero"`
+}
+
+// Totals are what a run has used: inferences, tokens of the prompts, of them those that were read from and written to the provider's cache,
+// tokens of the answers, and what all that cost, in the unit of the runtime.
+type Totals struct {
+	Steps      int     `json:"steps,omitzero"`
+	Prompt     int64   `json:"prompt,omitzero"`
+	CacheRead  int64   `json:"cache_read,omitzero"`
+	CacheWrite int64   `json:"cache_write,omitzero"`
+	Completion int64   `json:"completion,omitzero"`
+	Cost       float64 `json:"cost,omitzero"`
+}
+
+// Ticket is a call that waits for a decision, as lists have it.
+type Ticket struct {
+	ID      string `json:"id"`
+	Call    string `json:"call,omitzero"`
+	Tool    string `json:"tool,omitzero"`
+	Action  string `json:"action,omitzero"`
+	Message string `json:"message,omitzero"`
+	By      string `json:"by,omitzero"`
+}
+
+// maxTickets bounds the tickets that a run record has, and maxTicketText each of their texts, in bytes. The runtime's own record has all.
+const (
+	maxTickets    = 32
+	maxTicketText = 512
+)
+
+// Reasons to wait that the queue itself knows: for a time, or for an operator. A dispatch of such a run is still queued.
+const (
+	WaitRate  = "rate_limit"
+	WaitPause = "manual_pause"
+)
+
+// Postponed reports whether a run waits with a dispatch that is queued, and not for another one.
+func (r RunRef) Postponed() bool {
+	return r.Status == RunWaiting && (r.Wait == WaitRate || r.Wait == WaitPause)
 }
 
 // Ref returns what a [Thread] keeps of the run.

@@ -24,6 +24,8 @@ const (
 	Retry Verdict = "retry"
 	// Bury: it failed and will always fail.
 	Bury Verdict = "dead_letter"
+	// Postpone: it cannot be executed before a time, as when a provider has a rate limit. It keeps its place, and costs no attempt.
+	Postpone Verdict = "postpone"
 	// GiveBack: it was not executed and is for another process. It costs no attempt.
 	GiveBack Verdict = "release"
 	// Withdraw: it was cancelled while it was executed.
@@ -51,6 +53,9 @@ type Result struct {
 	Error       string
 	Wait        string
 	WaitUntil   time.Time
+	// Tickets are the calls that wait for a decision, the first of them. Totals are those of the run, left as they are if they are zero.
+	Tickets []Ticket
+	Totals  Totals
 }
 
 // Settle ends a claim. A claim whose thread was interrupted ends as superseded, and that is an error, too; what the run had come to is
@@ -127,14 +132,42 @@ func (t *turn) apply(d Dispatch, s Settlement) {
 	case s.Verdict == GiveBack:
 		d.Status, d.End, d.AvailableAt = Queued, EndReleased, t.now
 		t.put(cleared(d))
+		if !t.thread.PausedAt.IsZero() {
+			t.suspend(d, WaitPause, time.Time{})
+		}
+	case s.Verdict == Postpone && d.Postponed < maxPostponed:
+		d.Status, d.End, d.AvailableAt, d.Holding, d.LastError = Queued, EndSettled, later(s.RetryAt, t.now), true, s.Error
+		d.Postponed++
+		t.put(cleared(d))
+		t.suspend(d, cmp.Or(s.Result.Wait, WaitRate), d.AvailableAt)
 	default:
 		t.failed(d, s.Error, s.RetryAt, s.Verdict == Bury)
 	}
 }
 
+// maxPostponed is how often a dispatch may be postponed in a row. After that it counts as failed.
+const maxPostponed = 100
+
+// suspend lets the run of a dispatch that is queued again wait.
+func (t *turn) suspend(d Dispatch, reason string, until time.Time) {
+	if run, ok := t.runs[d.RunID]; ok && run.Status == RunRunning {
+		run.Status, run.Wait, run.WaitUntil = RunWaiting, reason, until
+		t.putRun(run)
+	}
+}
+
+// later returns a time that is not before now.
+func later(at, now time.Time) time.Time {
+	if at.Before(now) {
+		return now
+	}
+	return at
+}
+
 // failed counts an attempt that failed: the dispatch is queued again, or is a dead letter.
 func (t *turn) failed(d Dispatch, text string, at time.Time, final bool) {
 	d.Attempts++
+	d.Postponed = 0
 	d.LastError = text
 	if final || d.Attempts >= d.MaxAttempts {
 		t.settled(d, DeadLetter, EndSettled)
@@ -177,7 +210,7 @@ func (t *turn) record(d *Dispatch, s Settlement) {
 	}
 	d.RunStatus, d.Termination, d.Response, d.RunError = r.Status, r.Termination, r.Response, r.Error
 	run, ok := t.runs[d.RunID]
-	if !ok || run.Status == RunDone || s.Verdict == Retry || s.Verdict == GiveBack {
+	if !ok || run.Status == RunDone || s.Verdict == Retry || s.Verdict == GiveBack || s.Verdict == Postpone {
 		return
 	}
 	t.standing(run, r)
@@ -190,7 +223,7 @@ func (t *turn) finishRun(d Dispatch, termination, failure string) {
 		return // it has ended, or waits since an earlier dispatch and continues to wait
 	}
 	run.Status, run.Termination, run.Error = RunDone, termination, failure
-	run.Wait, run.WaitUntil, run.FinishedAt = "", time.Time{}, t.now
+	run.Wait, run.WaitUntil, run.Tickets, run.FinishedAt = "", time.Time{}, nil, t.now
 	run.Dispatch = d.ID
 	run.Session = cmp.Or(d.Instance, run.Session)
 	t.putRun(run)

@@ -2,6 +2,8 @@ package queue
 
 import (
 	"fmt"
+	"math"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -15,7 +17,10 @@ func text(s string) string {
 
 // Clip bounds a text that is kept with a record.
 func Clip(s string) string {
-	const most = 4096
+	return cut(s, 4096)
+}
+
+func cut(s string, most int) string {
 	if len(s) > most {
 		s = strings.ToValidUTF8(s[:most], "")
 	}
@@ -27,6 +32,16 @@ func (r Result) kept() Result {
 	r.Termination, r.Response, r.Error, r.Wait = text(r.Termination), text(r.Response), text(r.Error), text(r.Wait)
 	if r.WaitUntil = milli(r.WaitUntil); r.WaitUntil.Year() > maxYear {
 		r.WaitUntil = time.Time{} // for ever
+	}
+	r.Tickets = slices.Clone(r.Tickets[:min(len(r.Tickets), maxTickets)])
+	for i := range r.Tickets {
+		k := &r.Tickets[i]
+		for _, s := range []*string{&k.ID, &k.Call, &k.Tool, &k.Action, &k.Message, &k.By} {
+			*s = cut(*s, maxTicketText)
+		}
+	}
+	if math.IsNaN(r.Totals.Cost) || math.IsInf(r.Totals.Cost, 0) {
+		r.Totals.Cost = 0
 	}
 	return r
 }

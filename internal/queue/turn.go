@@ -110,13 +110,15 @@ func (t *turn) project(r Run) {
 	}
 }
 
-// write ends the turn. Without a claim the thread is due at the given time, or at the end of a wait; with one it is due at the end of the
-// lease.
+// write ends the turn. Without a claim the thread is due at the given time, or at the end of a wait, and never while it is paused; with
+// one it is due at the end of the lease.
 func (t *turn) write(due time.Time, rank int64) {
 	switch {
 	case t.thread.Claim != nil:
 		due = t.thread.Claim.Until.Add(t.Skew)
 		rank = rankOf(due, PriorityDefault)
+	case !t.thread.PausedAt.IsZero():
+		due, rank = time.Time{}, 0
 	case due.Before(t.thread.ReservedUntil) && t.now.Before(t.thread.ReservedUntil):
 		if !due.IsZero() {
 			due = t.thread.ReservedUntil

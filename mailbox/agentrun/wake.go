@@ -41,7 +41,7 @@ func wakeOf(t mailbox.Thread) (r mailbox.Request, due bool) {
 	switch {
 	case t.Claim != nil, t.Queued > 0 && !t.DueAt.After(time.Now()):
 		return mailbox.Request{}, false
-	case t.Open.Status == mailbox.RunRunning: // it is tried again
+	case t.Open.Status == mailbox.RunRunning, t.Open.Postponed(): // it is tried again
 		return mailbox.Request{}, false
 	case t.Open.Status == mailbox.RunWaiting:
 		run.ID = t.Open.ID

@@ -1,0 +1,84 @@
+package mailbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/mortise-dev/mortise/internal/queue"
+)
+
+// health is why the store cannot be used, and since when.
+type health struct {
+	mu    sync.Mutex
+	err   error
+	since time.Time
+}
+
+// Health returns nil while the store can be used, and else why not and since when. A process learns of it when it uses the store, at the
+// latest within Config.Poll between Start and Stop. It is logged once when it begins, and once when it ends.
+func (m *Mailbox) Health() error {
+	m.down.mu.Lock()
+	defer m.down.mu.Unlock()
+	if m.down.err == nil {
+		return nil
+	}
+	return fmt.Errorf("mailbox: the store cannot be used since %s: %w", m.down.since.UTC().Format(time.RFC3339), m.down.err)
+}
+
+// available is called after the store was used.
+func (m *Mailbox) available(ctx context.Context) {
+	m.down.mu.Lock()
+	defer m.down.mu.Unlock()
+	if m.down.err != nil {
+		m.cfg.Logger.InfoContext(ctx, "mailbox_store_available", "after", time.Since(m.down.since).Round(time.Millisecond))
+	}
+	m.down.err = nil
+}
+
+func (m *Mailbox) unavailable(ctx context.Context, err error) {
+	m.down.mu.Lock()
+	defer m.down.mu.Unlock()
+	if m.down.err == nil {
+		m.down.since = time.Now()
+		m.cfg.Logger.ErrorContext(ctx, "mailbox_store_unavailable", "error", err,
+			"hint", "nothing is executed, and requests are refused, until the store can be used again; queued work is not lost")
+	}
+	m.down.err = err
+}
+
+// checker is a store that reports whether it can be used.
+type checker interface {
+	Health(ctx context.Context) error
+}
+
+// storeFails reports whether an error of one thread is an error of the whole store.
+func (m *Mailbox) storeFails(ctx context.Context) bool {
+	if m.Health() != nil {
+		return true
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), m.cfg.Waits.Live)
+	defer cancel()
+	var err error
+	if c, ok := m.cfg.Store.(checker); ok {
+		err = c.Health(ctx)
+	} else {
+		_, _, err = m.queue.Due(ctx, queue.DueQuery{Limit: 1})
+	}
+	if err != nil {
+		m.unavailable(ctx, err)
+	}
+	return err != nil
+}
+
+// warn logs what fails because of the store. While the whole store fails that is not worth a line each.
+func (m *Mailbox) warn(ctx context.Context, message string, err error, args ...any) {
+	level := slog.LevelWarn
+	if !errors.Is(err, ErrConflict) && m.storeFails(ctx) {
+		level = slog.LevelDebug
+	}
+	m.cfg.Logger.Log(ctx, level, message, append(args, "error", err)...)
+}
