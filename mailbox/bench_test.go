@@ -25,7 +25,7 @@ func BenchmarkEmit(b *testing.B) {
 	for name, pause := range map[string]time.Duration{"alone": -1, "shared": mailbox.DefaultEventPause} {
 		b.Run(name, func(b *testing.B) {
 			run := &emitter{events: 100_000}
-			box, err := mailbox.New(b.Context(), mailbox.Config{Store: mailbox.On(memstore.New()), Runtime: run, EventPause: pause})
+			box, err := mailbox.New(b.Context(), mailbox.Config{Store: memstore.New(), Runtime: run, Events: mailbox.Events{Pause: pause}})
 			if err != nil {
 				b.Fatal(err)
 			}

@@ -17,7 +17,7 @@ import (
 
 // timed is a store whose clock can be set, fails, and takes its time.
 type timed struct {
-	mailbox.Store
+	store.Store
 
 	clock  shifted
 	broken atomic.Bool
@@ -115,7 +115,7 @@ type clockWorld struct {
 
 func newClockWorld(t *testing.T, skew time.Duration) *clockWorld {
 	t.Helper()
-	w := &clockWorld{t: t, store: &timed{Store: plain{mailbox.On(memstore.New())}}, local: &shifted{}}
+	w := &clockWorld{t: t, store: &timed{Store: plain{memstore.New()}}, local: &shifted{}}
 	w.local.by.Store(int64(time.Minute))
 	var err error
 	w.queue, err = mailbox.NewQueue(mailbox.QueueConfig{Store: w.store, Now: w.local.now, Skew: skew})
@@ -142,7 +142,7 @@ func (w *clockWorld) writes(want time.Duration) {
 
 // clockLogged holds that a clock which differs is logged once each time that it was set.
 func clockLogged(t *testing.T) {
-	store, local := &timed{Store: plain{mailbox.On(memstore.New())}}, &shifted{}
+	store, local := &timed{Store: plain{memstore.New()}}, &shifted{}
 	local.by.Store(int64(500 * time.Millisecond))
 	var out bytes.Buffer
 	started(t, mailbox.Config{Runtime: &script{}, Store: store, Now: local.now, Logger: slog.New(slog.NewTextHandler(&out, nil))})

@@ -25,11 +25,11 @@ func TestClose(t *testing.T) {
 func closeAfterStop(t *testing.T) {
 	release := make(chan struct{})
 	entered := make(chan struct{})
-	m := started(t, mailbox.Config{Runtime: &script{}, GCInterval: time.Minute, Maintain: func(context.Context) error {
+	m := started(t, mailbox.Config{Runtime: &script{}, Retention: mailbox.Retention{Interval: time.Minute, Maintain: func(context.Context) error {
 		close(entered)
 		<-release
 		return nil
-	}})
+	}}})
 	<-entered
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
@@ -67,7 +67,7 @@ func closed(t *testing.T, m *mailbox.Mailbox) (time.Duration, error) {
 }
 
 func closeDeaf(t *testing.T) {
-	store := mailbox.On(memstore.New())
+	store := memstore.New()
 	release := make(chan struct{})
 	w := &witness{}
 	m := started(t, mailbox.Config{Runtime: deafRun(release), Store: store, Observers: []mailbox.Observer{w}})
@@ -102,11 +102,11 @@ func closeDeaf(t *testing.T) {
 func closeMaintenance(t *testing.T) {
 	release := make(chan struct{})
 	entered := make(chan struct{})
-	m := started(t, mailbox.Config{Runtime: &script{}, GCInterval: time.Minute, Maintain: func(context.Context) error {
+	m := started(t, mailbox.Config{Runtime: &script{}, Retention: mailbox.Retention{Interval: time.Minute, Maintain: func(context.Context) error {
 		close(entered)
 		<-release
 		return nil
-	}})
+	}}})
 	<-entered
 	took, err := closed(t, m)
 	equal(t, "time to close", took, time.Second+mailbox.DefaultCloseWait)

@@ -19,7 +19,8 @@ func TestConfig(t *testing.T) {
 		"mailbox_config_defaults": defaults,
 		"mailbox_config_custom_values": func(t *testing.T) {
 			m := started(t, mailbox.Config{
-				Runtime: &script{do: untilStopped}, Lease: 8 * time.Second, Renew: 3 * time.Second, MaxAttempts: 2, Owner: "me",
+				Runtime: &script{do: untilStopped}, Lease: mailbox.Lease{Duration: 8 * time.Second, Renew: 3 * time.Second},
+				Retry: mailbox.Retry{Attempts: 2}, Owner: "me",
 			})
 			sub := background(t, m, request("t", "x"))
 			equal(t, "lease of a claim", time.Until(head(t, m, "t").Claim.Until), 8*time.Second)
@@ -31,10 +32,10 @@ func TestConfig(t *testing.T) {
 		},
 		"wrong_values": func(t *testing.T) {
 			for name, cfg := range map[string]mailbox.Config{
-				"Store": {Runtime: &script{}}, "Runtime": {Store: mailbox.On(memstore.New())},
-				"Renew": {Runtime: &script{}, Store: mailbox.On(memstore.New()), Lease: time.Second}, "Workers": {Runtime: &script{}, Store: mailbox.On(memstore.New()), Workers: -1},
-				"StartAttempts": {Runtime: &script{}, Store: mailbox.On(memstore.New()), StartAttempts: -1},
-				"SignalWait":    {Runtime: &script{}, Store: mailbox.On(memstore.New()), SignalWait: -1},
+				"Store": {Runtime: &script{}}, "Runtime": {Store: memstore.New()},
+				"Renew": {Runtime: &script{}, Store: memstore.New(), Lease: time.Second}, "Workers": {Runtime: &script{}, Store: memstore.New(), Workers: -1},
+				"StartAttempts": {Runtime: &script{}, Store: memstore.New(), StartAttempts: -1},
+				"SignalWait":    {Runtime: &script{}, Store: memstore.New(), SignalWait: -1},
 			} {
 				if _, err := mailbox.New(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), "Config."+name) {
 					t.Errorf("%s: %v", name, err)
@@ -43,8 +44,8 @@ func TestConfig(t *testing.T) {
 		},
 		"mailbox_lifecycle_config_defaults": func(t *testing.T) {
 			for attempts, want := range map[int]time.Duration{0: 0, 3: 500 * time.Millisecond} { // one attempt, and 250 ms between
-				down := &mailboxtest.Faulty{Store: mailbox.On(memstore.New()), Plan: func(context.Context, string) mailboxtest.Fault { return mailboxtest.FaultBefore }}
-				m := open(t, mailbox.Config{Runtime: &script{}, Store: down, StartAttempts: attempts})
+				down := &mailboxtest.Faulty{Store: memstore.New(), Plan: func(context.Context, string) mailboxtest.Fault { return mailboxtest.FaultBefore }}
+				m := open(t, mailbox.Config{Runtime: &script{}, Store: down, Retry: mailbox.Retry{Starts: attempts}})
 				begin := time.Now()
 				if err := m.Start(t.Context()); err == nil || time.Since(begin) != want {
 					t.Errorf("%d attempts: after %v: %v", attempts, time.Since(begin), err)
@@ -59,7 +60,7 @@ func TestConfig(t *testing.T) {
 			}
 		},
 		"inline_claim_guard_is_reasonable": func(t *testing.T) {
-			m := started(t, mailbox.Config{Runtime: &script{}, Store: mailbox.On(memstore.New())})
+			m := started(t, mailbox.Config{Runtime: &script{}, Store: memstore.New()})
 			// A process that interrupts and dies leaves the thread reserved for a while.
 			_, err := m.Queue().Interrupt(t.Context(), "t", mailbox.Interrupt{Reserve: 2 * mailbox.DefaultStopWait})
 			must(t, err)
@@ -81,7 +82,7 @@ func TestConfig(t *testing.T) {
 		},
 		"dispatch_status_queued_zero": func(t *testing.T) {
 			equal(t, "the first status", mailbox.Statuses()[0], mailbox.Queued)
-			c, err := mailbox.On(memstore.New()).Count(t.Context())
+			c, err := memstore.New().Count(t.Context())
 			must(t, err)
 			equal(t, "queued in an empty store", c.Status[mailbox.Queued], 0)
 			d := background(t, open(t, mailbox.Config{Runtime: &script{}}), request("t", "x"))
@@ -103,7 +104,7 @@ func TestConfig(t *testing.T) {
 				"cancelled": untilStopped,
 			} {
 				w := &witness{}
-				m := started(t, mailbox.Config{Runtime: &script{do: do}, MaxAttempts: 1, Observers: []mailbox.Observer{w}})
+				m := started(t, mailbox.Config{Runtime: &script{do: do}, Retry: mailbox.Retry{Attempts: 1}, Observers: []mailbox.Observer{w}})
 				sub := background(t, m, request("t", "x"))
 				sleep(0)
 				if want == "cancelled" {
@@ -140,10 +141,10 @@ func defaults(t *testing.T) {
 		return mailbox.Result{}, nil
 	}}
 	ticks := 0
-	m := started(t, mailbox.Config{Runtime: s, Store: plain{mailbox.On(memstore.New())}, Poll: time.Hour, Maintain: func(context.Context) error {
+	m := started(t, mailbox.Config{Runtime: s, Store: plain{memstore.New()}, Poll: time.Hour, Retention: mailbox.Retention{Maintain: func(context.Context) error {
 		ticks++
 		return nil
-	}})
+	}}})
 	lease := func() time.Duration { return time.Until(head(t, m, "held").Claim.Until) }
 	held := background(t, m, request("held", "held"))
 	equal(t, "lease", lease(), 30*time.Second)
@@ -162,11 +163,11 @@ func defaults(t *testing.T) {
 	sleep(24*time.Hour - time.Minute)
 	wantStatus(t, m, held.Dispatch, mailbox.Acked)
 	sleep(2 * time.Minute)
-	if _, found, err := m.Queue().Dispatch(t.Context(), held.Dispatch); found || err != nil {
+	if _, found, err := m.Dispatch(t.Context(), held.Dispatch); found || err != nil {
 		t.Errorf("a dispatch that ended a day ago is there: %v", err)
 	}
 	equal(t, "first pause between attempts", pauses(t, mailbox.Config{})[0], 250*time.Millisecond)
-	long := pauses(t, mailbox.Config{RetryDelay: 10 * time.Second})
+	long := pauses(t, mailbox.Config{Retry: mailbox.Retry{Delay: 10 * time.Second}})
 	equal(t, "longest pause", long[len(long)-1], 30*time.Second)
 }
 
@@ -186,7 +187,7 @@ func TestErrors(t *testing.T) {
 			}
 		},
 		"mailbox_error_store_variant": func(t *testing.T) {
-			down := &mailboxtest.Faulty{Store: mailbox.On(memstore.New()), Plan: func(context.Context, string) mailboxtest.Fault { return mailboxtest.FaultBefore }}
+			down := &mailboxtest.Faulty{Store: memstore.New(), Plan: func(context.Context, string) mailboxtest.Fault { return mailboxtest.FaultBefore }}
 			m := open(t, mailbox.Config{Runtime: &script{}, Store: down})
 			_, err := m.SubmitBackground(t.Context(), request("t", "x"))
 			if !errors.Is(err, mailboxtest.ErrInjected) || !errors.Is(err, mailbox.ErrUnknownOutcome) || !strings.Contains(err.Error(), `thread "t"`) {
@@ -236,7 +237,7 @@ func TestBackoff(t *testing.T) {
 			}
 		},
 		"nack_backoff_caps_at_max": func(t *testing.T) {
-			got := pauses(t, mailbox.Config{MaxRetryDelay: 5 * time.Second})
+			got := pauses(t, mailbox.Config{Retry: mailbox.Retry{MaxDelay: 5 * time.Second}})
 			equal(t, "pause before the cap", got[5], 4000*ms)
 			equal(t, "pause at the cap", got[6], 5000*ms)
 			equal(t, "last pause", got[len(got)-1], 5000*ms)
@@ -247,7 +248,7 @@ func TestBackoff(t *testing.T) {
 		"nack_backoff_high_attempt_stays_capped": func(t *testing.T) {
 			got := pauses(t, mailbox.Config{})
 			equal(t, "last pause", got[len(got)-1], 16000*ms)
-			got = pauses(t, mailbox.Config{MaxRetryDelay: 10 * time.Second})
+			got = pauses(t, mailbox.Config{Retry: mailbox.Retry{MaxDelay: 10 * time.Second}})
 			equal(t, "last pause with a cap", got[len(got)-1], 10000*ms)
 		},
 	})

@@ -19,9 +19,9 @@ type party struct {
 }
 
 // newParty starts it. Store is what the process here sees.
-func newParty(t *testing.T, accept func(mailbox.Command) bool, see func(*mailbox.Records) mailbox.Store) *party {
+func newParty(t *testing.T, accept func(mailbox.Command) bool, see func(*mailbox.Records) store.Store) *party {
 	t.Helper()
-	store := mailbox.On(memstore.New())
+	store := memstore.New()
 	p := &party{}
 	s := &script{do: untilStopped, steer: func(_ string, c mailbox.Command) bool {
 		p.heard++
@@ -34,7 +34,7 @@ func newParty(t *testing.T, accept func(mailbox.Command) bool, see func(*mailbox
 	return p
 }
 
-func all(s *mailbox.Records) mailbox.Store { return s }
+func all(s *mailbox.Records) store.Store { return s }
 
 // dispatches is how many the thread has.
 func (p *party) dispatches(t *testing.T) int {
@@ -109,7 +109,7 @@ func TestLive(t *testing.T) {
 			synctest.Wait()
 		},
 		"live_then_queue_is_at_least_once_when_ack_lost": func(t *testing.T) {
-			p := newParty(t, accept, func(s *mailbox.Records) mailbox.Store { return lossy{s} })
+			p := newParty(t, accept, func(s *mailbox.Records) store.Store { return lossy{s} })
 			p.wantQueued(t, p.send(t, ""))
 			equal(t, "heard", p.heard, 1)
 		},
@@ -119,7 +119,7 @@ func TestLive(t *testing.T) {
 			equal(t, "heard", p.heard, 0)
 		},
 		"live_then_queue_falls_back_to_queue_when_no_remote_subscriber": func(t *testing.T) {
-			p := newParty(t, accept, func(s *mailbox.Records) mailbox.Store { return plain{s} })
+			p := newParty(t, accept, func(s *mailbox.Records) store.Store { return plain{s} })
 			p.wantQueued(t, p.send(t, ""))
 			equal(t, "heard", p.heard, 0)
 		},
@@ -130,7 +130,7 @@ func TestLive(t *testing.T) {
 			equal(t, "taken", ok, false)
 		},
 		"send_decision_live_delivers_to_remote_waiting_run": func(t *testing.T) {
-			store := mailbox.On(memstore.New())
+			store := memstore.New()
 			s := &script{do: waitsOnce("tool_permission")}
 			there := started(t, mailbox.Config{Runtime: s, Store: store, Owner: "there"})
 			here := open(t, mailbox.Config{Runtime: &script{}, Store: store, Owner: "here"})
@@ -171,8 +171,8 @@ func reactivates(wait string) func(*testing.T) {
 func TestStreamsAcrossProcesses(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		store := mailbox.On(memstore.New())
-		here := started(t, mailbox.Config{Store: store, Owner: "here", RetryDelay: time.Second, Runtime: &script{do: func(_ context.Context, j *mailbox.Job) (mailbox.Result, error) {
+		store := memstore.New()
+		here := started(t, mailbox.Config{Store: store, Owner: "here", Retry: mailbox.Retry{Delay: time.Second}, Runtime: &script{do: func(_ context.Context, j *mailbox.Job) (mailbox.Result, error) {
 			j.Emit("text", []byte("a"))
 			return mailbox.Result{}, errors.New("blip")
 		}}})
@@ -209,7 +209,7 @@ func TestStreamsAcrossProcesses(t *testing.T) {
 func TestKeptStreamsAreBounded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		m := started(t, mailbox.Config{Runtime: &script{}, Streams: 2, StreamTTL: time.Minute})
+		m := started(t, mailbox.Config{Runtime: &script{}, Events: mailbox.Events{Streams: 2, StreamTTL: time.Minute}})
 		var subs []mailbox.Submission
 		for range 3 {
 			subs = append(subs, background(t, m, request("", "x")))

@@ -29,7 +29,7 @@ type breakable struct {
 	asked  atomic.Int64
 }
 
-func (b *breakable) open() mailbox.Store {
+func (b *breakable) open() store.Store {
 	f := &mailboxtest.Faulty{Store: b.store, Damaged: func(thread string) bool {
 		if thread != "bad" || !b.broken.Load() {
 			return false
@@ -41,12 +41,12 @@ func (b *breakable) open() mailbox.Store {
 }
 
 func damagedBacksOff(t *testing.T) {
-	b := &breakable{store: mailbox.On(memstore.New())}
+	b := &breakable{store: memstore.New()}
 	former := open(t, mailbox.Config{Runtime: &script{}, Store: b.store})
 	bad := queued(t, former, request("bad", "bad"))
 	b.broken.Store(true)
 	w, s := &witness{}, &script{}
-	m := started(t, mailbox.Config{Runtime: s, Store: b.open(), Workers: 1, Observers: []mailbox.Observer{w}})
+	m := started(t, mailbox.Config{Runtime: s, Store: b.open(), Limits: mailbox.Limits{Workers: 1}, Observers: []mailbox.Observer{w}})
 	background(t, m, request("good", "good"))
 	sleep(0)
 	s.wantRan(t, "good")
@@ -79,7 +79,7 @@ func wakeUp(mailbox.Run) (mailbox.Request, bool) {
 }
 
 func damagedWakes(t *testing.T) {
-	b := &breakable{store: mailbox.On(memstore.New())}
+	b := &breakable{store: memstore.New()}
 	sub := waitingBad(t, b.store)
 	b.broken.Store(true)
 	s := &script{}
@@ -95,7 +95,7 @@ func damagedWakes(t *testing.T) {
 }
 
 func damagedWentOn(t *testing.T) {
-	b := &breakable{store: mailbox.On(memstore.New())}
+	b := &breakable{store: memstore.New()}
 	sub := waitingBad(t, b.store)
 	b.broken.Store(true)
 	waits := func(context.Context, *mailbox.Job) (mailbox.Result, error) {
@@ -114,7 +114,7 @@ func damagedWentOn(t *testing.T) {
 // damagedStore holds that a store that takes no update is tried at a bounded rate, and that all goes on when it is back.
 func damagedStore(t *testing.T) {
 	const threads = 1100
-	store := mailbox.On(memstore.New())
+	store := memstore.New()
 	former := open(t, mailbox.Config{Runtime: &script{}, Store: store})
 	for i := range threads {
 		queued(t, former, request(string(rune('a'+i)), "x"))
@@ -146,8 +146,8 @@ func damagedStore(t *testing.T) {
 
 // damagedStream holds that the streams of other dispatches end, of which another process carries on.
 func damagedStream(t *testing.T) {
-	b := &breakable{store: mailbox.On(memstore.New())}
-	m := started(t, mailbox.Config{Runtime: fails(context.DeadlineExceeded), Store: plain{b.open()}, RetryDelay: time.Hour, MaxRetryDelay: time.Hour, Lease: time.Minute})
+	b := &breakable{store: memstore.New()}
+	m := started(t, mailbox.Config{Runtime: fails(context.DeadlineExceeded), Store: plain{b.open()}, Retry: mailbox.Retry{Delay: time.Hour, MaxDelay: time.Hour}, Lease: mailbox.Lease{Duration: time.Minute}})
 	bad, good := background(t, m, request("bad", "x")), background(t, m, request("good", "x"))
 	sleep(time.Second)
 	b.broken.Store(true)

@@ -51,7 +51,7 @@ func (a approval) Run(ctx context.Context, j *mailbox.Job) (mailbox.Result, erro
 // A decision answers what the run waits for. One that comes twice, or too early, is refused, and the run waits on.
 func ExampleMailbox_Decide() {
 	ctx := context.Background()
-	box, err := mailbox.New(ctx, mailbox.Config{Store: mailbox.On(memstore.New()), Runtime: approval{}})
+	box, err := mailbox.New(ctx, mailbox.Config{Store: memstore.New(), Runtime: approval{}})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -73,7 +73,7 @@ func ExampleMailbox_Decide() {
 	for _, call := range []string{"announce", "deploy", "deploy", "announce"} {
 		ok, err := box.Decide(ctx, sub.Run, mailbox.Decision{Call: call, Data: []byte("yes")})
 		fmt.Println(call, ok, errors.Is(err, mailbox.ErrRefused))
-		list, err := box.Queue().Dispatches(ctx, mailbox.DispatchQuery{Thread: "t", Limit: 10})
+		list, err := box.Dispatches(ctx, mailbox.DispatchQuery{Thread: "t", Limit: 10})
 		if err != nil {
 			fmt.Println(err)
 			return
@@ -83,7 +83,7 @@ func ExampleMailbox_Decide() {
 			return
 		}
 	}
-	run, _, err := box.Queue().Run(ctx, sub.Run)
+	run, _, err := box.Run(ctx, sub.Run)
 	fmt.Printf("%s %q %v\n", run.Status, run.Output, err)
 	// Output:
 	// announce false true
@@ -97,7 +97,7 @@ func ExampleMailbox_Decide() {
 func ExampleQueue_Drop() {
 	ctx := context.Background()
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	q, err := mailbox.NewQueue(mailbox.QueueConfig{Store: mailbox.On(memstore.New()), Now: func() time.Time { return now }, Skew: -1})
+	q, err := mailbox.NewQueue(mailbox.QueueConfig{Store: memstore.New(), Now: func() time.Time { return now }, Skew: -1})
 	if err != nil {
 		fmt.Println(err)
 		return

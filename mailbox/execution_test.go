@@ -61,7 +61,7 @@ func TestExecution(t *testing.T) {
 		},
 		"interrupt_between_claim_and_execution_supersedes_without_runtime_start": func(t *testing.T) {
 			s := &script{}
-			store := &meanwhile{Store: mailbox.On(memstore.New())}
+			store := &meanwhile{Store: memstore.New()}
 			m := open(t, mailbox.Config{Runtime: s, Store: store})
 			sub := queued(t, m, request("t", "x"))
 			other := open(t, mailbox.Config{Runtime: &script{}, Store: store.Store})
@@ -96,11 +96,11 @@ func TestExecution(t *testing.T) {
 			m := open(t, mailbox.Config{Runtime: &script{}})
 			one, two := queued(t, m, request("t", "one")), queued(t, m, request("t", "two"))
 			queued(t, m, request("other", "x"))
-			list, err := m.Queue().Dispatches(t.Context(), mailbox.DispatchQuery{Thread: "t", Limit: 10})
+			list, err := m.Dispatches(t.Context(), mailbox.DispatchQuery{Thread: "t", Limit: 10})
 			must(t, err)
 			equal(t, "dispatches", len(list), 2)
 			equal(t, "their order", list[0].ID+list[1].ID, one.Dispatch+two.Dispatch)
-			list, err = m.Queue().Dispatches(t.Context(), mailbox.DispatchQuery{Thread: "t", Statuses: []mailbox.Status{mailbox.Claimed}, Limit: 10})
+			list, err = m.Dispatches(t.Context(), mailbox.DispatchQuery{Thread: "t", Statuses: []mailbox.Status{mailbox.Claimed}, Limit: 10})
 			must(t, err)
 			equal(t, "claimed ones", len(list), 0)
 		},
@@ -143,7 +143,7 @@ func TestExecution(t *testing.T) {
 			}
 		},
 		"mailbox_lease_renewal_is_wired_and_prevents_reclaim": func(t *testing.T) {
-			store := mailbox.On(memstore.New())
+			store := memstore.New()
 			s := &script{do: func(ctx context.Context, _ *mailbox.Job) (mailbox.Result, error) {
 				timer := time.NewTimer(10 * mailbox.DefaultLease)
 				defer timer.Stop()
@@ -220,7 +220,7 @@ func TestExecution(t *testing.T) {
 		},
 		"worker_status_not_corrupted_after_empty_claim": func(t *testing.T) {
 			s := &script{}
-			m := started(t, mailbox.Config{Runtime: s, Store: plain{mailbox.On(memstore.New())}})
+			m := started(t, mailbox.Config{Runtime: s, Store: plain{memstore.New()}})
 			sub := background(t, m, request("t", "first"))
 			sleep(0)
 			_, ok, err := m.Queue().Claim(t.Context(), "t", mailbox.ClaimRequest{Token: "x", Lease: time.Second})
@@ -234,19 +234,19 @@ func TestExecution(t *testing.T) {
 		},
 		"classify_error_phase_error_is_completed": func(t *testing.T) {
 			s := fails(errors.New("plugin index: on_phase: it broke"))
-			m := started(t, mailbox.Config{Runtime: s, MaxAttempts: 2})
+			m := started(t, mailbox.Config{Runtime: s, Retry: mailbox.Retry{Attempts: 2}})
 			sub := background(t, m, request("t", "x"))
 			sleep(time.Minute)
 			equal(t, "attempts", wantStatus(t, m, sub.Dispatch, mailbox.DeadLetter).Attempts, 2)
 			wantRun(t, m, sub.Run, mailbox.RunDone, mailbox.TerminationError)
 		},
 		"gc_idle_workers_removes_idle_with_no_dispatches": func(t *testing.T) {
-			m := started(t, mailbox.Config{Runtime: &script{}, Store: plain{mailbox.On(memstore.New())}, Poll: time.Hour})
+			m := started(t, mailbox.Config{Runtime: &script{}, Store: plain{memstore.New()}, Poll: time.Hour})
 			sub := background(t, m, request("t", "x"))
 			sleep(0)
 			equal(t, "executions", len(m.Executing()), 0)
 			sleep(mailbox.DefaultTTL + 2*mailbox.DefaultGCInterval)
-			_, found, err := m.Queue().Dispatch(t.Context(), sub.Dispatch)
+			_, found, err := m.Dispatch(t.Context(), sub.Dispatch)
 			must(t, err)
 			equal(t, "the old dispatch is there", found, false)
 			_, there := m.Events(sub.Dispatch)
@@ -254,7 +254,7 @@ func TestExecution(t *testing.T) {
 		},
 		"gc_idle_workers_keeps_worker_with_queued_dispatches": func(t *testing.T) {
 			s := &script{}
-			m := started(t, mailbox.Config{Runtime: s, Store: plain{mailbox.On(memstore.New())}, Poll: time.Hour})
+			m := started(t, mailbox.Config{Runtime: s, Store: plain{memstore.New()}, Poll: time.Hour})
 			r := request("t", "x")
 			r.At = time.Now().Add(3 * mailbox.DefaultTTL)
 			sub := background(t, m, r)
@@ -314,14 +314,14 @@ func TestExecution(t *testing.T) {
 // end together.
 func deadByExpiry(t *testing.T, fault mailboxtest.Fault) {
 	t.Helper()
-	store := mailbox.On(memstore.New())
-	former := open(t, mailbox.Config{Runtime: &script{}, Store: store, MaxAttempts: 1})
+	store := memstore.New()
+	former := open(t, mailbox.Config{Runtime: &script{}, Store: store, Retry: mailbox.Retry{Attempts: 1}})
 	sub := queued(t, former, request("t", "x"))
 	_, ok, err := former.Queue().Claim(t.Context(), "t", mailbox.ClaimRequest{Token: "dead", Lease: time.Second})
 	must(t, err)
 	equal(t, "claimed", ok, true)
 	sleep(time.Minute)
-	m := open(t, mailbox.Config{Runtime: &script{}, Queue: mailbox.QueueConfig{Tries: 1}, Store: &mailboxtest.Faulty{
+	m := open(t, mailbox.Config{Runtime: &script{}, Store: &mailboxtest.Faulty{
 		Store: store, Plan: func(_ context.Context, operation string) mailboxtest.Fault {
 			if operation == "update" {
 				return fault

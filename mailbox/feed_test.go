@@ -52,7 +52,7 @@ func TestSharedEventsSurviveFaults(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				store := &flaky{Records: mailbox.On(memstore.New()), fail: fail}
+				store := &flaky{Records: memstore.New(), fail: fail}
 				run := &script{do: func(_ context.Context, j *mailbox.Job) (mailbox.Result, error) {
 					for i := range 40 {
 						j.Emit("n", fmt.Append(nil, i))
@@ -101,7 +101,7 @@ func read(t *testing.T, m *mailbox.Mailbox, dispatch string, seq uint64) (out []
 func TestEventsOfALargeRun(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		store := mailbox.On(memstore.New())
+		store := memstore.New()
 		run := &script{do: func(_ context.Context, j *mailbox.Job) (mailbox.Result, error) {
 			for range 600 {
 				j.Emit("small", []byte("x"))
@@ -156,7 +156,7 @@ func (w *weighed) AppendEvents(ctx context.Context, list ...mailbox.EventBatch) 
 func TestEventsWithLargeTypes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		store := &weighed{Records: mailbox.On(memstore.New())}
+		store := &weighed{Records: memstore.New()}
 		run := &script{do: func(_ context.Context, j *mailbox.Job) (mailbox.Result, error) {
 			for range 8 {
 				j.Emit(strings.Repeat("t", 300<<10), nil)
@@ -194,7 +194,7 @@ func TestEventsWithLargeTypes(t *testing.T) {
 func TestAttachAlone(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		store := mailbox.On(memstore.New())
+		store := memstore.New()
 		said := make(chan struct{})
 		run := &script{do: func(_ context.Context, j *mailbox.Job) (mailbox.Result, error) {
 			j.Emit("n", []byte("a"))
@@ -202,8 +202,8 @@ func TestAttachAlone(t *testing.T) {
 			j.Emit("n", []byte("b"))
 			return mailbox.Result{Termination: "natural"}, nil
 		}}
-		worker := open(t, mailbox.Config{Store: store, Runtime: run, EventPause: -1})
-		reader := open(t, mailbox.Config{Store: store, Runtime: run, EventPause: -1})
+		worker := open(t, mailbox.Config{Store: store, Runtime: run, Events: mailbox.Events{Pause: -1}})
+		reader := open(t, mailbox.Config{Store: store, Runtime: run, Events: mailbox.Events{Pause: -1}})
 		sub, err := worker.Submit(t.Context(), request("t", "go"))
 		must(t, err)
 		there := make(chan string)
@@ -219,7 +219,7 @@ func TestAttachAlone(t *testing.T) {
 func TestFeedBehind(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		store := mailbox.On(memstore.New())
+		store := memstore.New()
 		said, end := make(chan struct{}), make(chan struct{})
 		run := &script{do: func(_ context.Context, j *mailbox.Job) (mailbox.Result, error) {
 			j.Emit("n", make([]byte, 1000))
@@ -248,7 +248,7 @@ func TestFeedBehind(t *testing.T) {
 func TestJob_Commit_shares(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		store := mailbox.On(memstore.New())
+		store := memstore.New()
 		var shared []mailbox.EventBatch
 		do := func(ctx context.Context, j *mailbox.Job) (mailbox.Result, error) {
 			j.Emit("said", []byte("hello"))
@@ -258,7 +258,7 @@ func TestJob_Commit_shares(t *testing.T) {
 			must(t, err)
 			return mailbox.Result{}, nil
 		}
-		m := started(t, mailbox.Config{Runtime: &script{do: do}, Store: store, EventPause: time.Hour})
+		m := started(t, mailbox.Config{Runtime: &script{do: do}, Store: store, Events: mailbox.Events{Pause: time.Hour}})
 		background(t, m, request("t", "x"))
 		sleep(0)
 		if len(shared) != 1 || shared[0].First != shared[0].Last {

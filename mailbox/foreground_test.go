@@ -67,7 +67,7 @@ func TestSubmission(t *testing.T) {
 		},
 		"submit_inline_claim_empty_cancels_precreated_run": func(t *testing.T) {
 			claim := mailbox.ClaimRequest{Token: "other", Owner: "other", Lease: time.Hour}
-			store := &meanwhile{Store: mailbox.On(memstore.New())}
+			store := &meanwhile{Store: memstore.New()}
 			m := open(t, mailbox.Config{Runtime: &script{}, Store: plain{store}})
 			other := open(t, mailbox.Config{Runtime: &script{}, Store: store.Store})
 			// Another process takes the thread between the interrupt and the claim.
@@ -83,7 +83,7 @@ func TestSubmission(t *testing.T) {
 			if !errors.Is(err, mailbox.ErrBusy) || !strings.Contains(err.Error(), "thread has an active run; cannot claim inline") {
 				t.Errorf("submit gave %v", err)
 			}
-			_, found, err := m.Queue().Run(t.Context(), "mine")
+			_, found, err := m.Run(t.Context(), "mine")
 			must(t, err)
 			equal(t, "a run is left", found, false)
 			equal(t, "queued", head(t, m, "t").Queued, 0)
@@ -133,7 +133,7 @@ func TestSubmission(t *testing.T) {
 			}
 			wg.Wait()
 			synctest.Wait()
-			claimed, err := m.Queue().Dispatches(t.Context(), mailbox.DispatchQuery{Thread: "t", Statuses: []mailbox.Status{mailbox.Claimed}, Limit: 10})
+			claimed, err := m.Dispatches(t.Context(), mailbox.DispatchQuery{Thread: "t", Statuses: []mailbox.Status{mailbox.Claimed}, Limit: 10})
 			must(t, err)
 			equal(t, "claimed", len(claimed), 1)
 			equal(t, "executions", len(m.Executing()), 1)
@@ -148,7 +148,7 @@ func TestSubmission(t *testing.T) {
 			equal(t, "told", sub.Superseded[0].ID, prior.Dispatch)
 		},
 		"foreground_submit_sends_live_cancel_for_remote_active_dispatch": func(t *testing.T) {
-			store := mailbox.On(memstore.New())
+			store := memstore.New()
 			s := &script{do: untilStopped}
 			there := started(t, mailbox.Config{Runtime: s, Store: store, Owner: "there"})
 			first := background(t, there, request("t", "first"))
@@ -184,7 +184,7 @@ func TestSubmission(t *testing.T) {
 
 // meanwhile is a store where something happens after some updates.
 type meanwhile struct {
-	mailbox.Store
+	store.Store
 	mu   sync.Mutex
 	left int
 	do   func(context.Context)
@@ -212,7 +212,7 @@ func (s *meanwhile) Update(ctx context.Context, thread string, need mailbox.Need
 // givesUp: what is under way does not stop in time; nothing is written for the new request.
 func givesUp(t *testing.T, remote bool) {
 	t.Helper()
-	store := mailbox.On(memstore.New())
+	store := memstore.New()
 	release := make(chan struct{})
 	there := started(t, mailbox.Config{Store: store, Runtime: &script{do: func(context.Context, *mailbox.Job) (mailbox.Result, error) {
 		<-release // deaf
@@ -231,7 +231,7 @@ func givesUp(t *testing.T, remote bool) {
 		t.Errorf("submit gave %v", err)
 	}
 	equal(t, "time that it waited", time.Since(begin), mailbox.DefaultStopWait)
-	_, found, err := here.Queue().Run(t.Context(), "replacement")
+	_, found, err := here.Run(t.Context(), "replacement")
 	must(t, err)
 	equal(t, "the replacement is there", found, false)
 	list, err := memList(t, here, "t")
@@ -243,7 +243,7 @@ func givesUp(t *testing.T, remote bool) {
 
 // waitsForRelease: the run has stopped, and its claim cannot be settled since the store fails.
 func waitsForRelease(t *testing.T) {
-	store := mailbox.On(memstore.New())
+	store := memstore.New()
 	var down atomic.Bool
 	s := &script{do: func(ctx context.Context, _ *mailbox.Job) (mailbox.Result, error) {
 		<-ctx.Done()

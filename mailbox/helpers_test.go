@@ -31,8 +31,8 @@ type witness struct {
 	signals    map[mailbox.SignalEvent]int
 }
 
-func (w *witness) Operation(ctx context.Context, o mailbox.Operation) (context.Context, func(mailbox.OperationResult, error)) {
-	return ctx, func(r mailbox.OperationResult, _ error) {
+func (w *witness) Operation(ctx context.Context, o mailbox.Operation) (context.Context, func(string, error)) {
+	return ctx, func(r string, _ error) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		if w.operations == nil {
@@ -78,7 +78,7 @@ func (w *witness) heard(e mailbox.SignalEvent) int {
 }
 
 // plain is a store without signals and live channels.
-type plain struct{ mailbox.Store }
+type plain struct{ store.Store }
 
 // switched counts the operations of a store and lets some fail.
 type switched struct {
@@ -115,9 +115,9 @@ func (s *switched) asked(operation string) int {
 }
 
 // head reads a thread.
-func head(t *testing.T, m *mailbox.Mailbox, thread string) mailbox.Head {
+func head(t *testing.T, m *mailbox.Mailbox, thread string) mailbox.Thread {
 	t.Helper()
-	h, err := m.Queue().Head(t.Context(), thread)
+	h, err := m.Thread(t.Context(), thread)
 	must(t, err)
 	return h
 }

@@ -37,7 +37,7 @@ func jumps(t *testing.T, by time.Duration) {
 			return mailbox.Result{}, context.Cause(ctx)
 		}
 	}}
-	m := started(t, mailbox.Config{Runtime: s, Store: plain{mailbox.On(memstore.New())}, Now: clock.now})
+	m := started(t, mailbox.Config{Runtime: s, Store: plain{memstore.New()}, Now: clock.now})
 	sub := background(t, m, request("t", "x"))
 	sleep(time.Second)
 	clock.by.Store(int64(by))
@@ -58,7 +58,7 @@ func jumps(t *testing.T, by time.Duration) {
 func jumpsDeaf(t *testing.T) {
 	clock := &shifted{}
 	release := make(chan struct{})
-	m := started(t, mailbox.Config{Runtime: deafRun(release), Store: plain{mailbox.On(memstore.New())}, Now: clock.now})
+	m := started(t, mailbox.Config{Runtime: deafRun(release), Store: plain{memstore.New()}, Now: clock.now})
 	sub := background(t, m, request("t", "x"))
 	sleep(time.Second)
 	_, err := m.Interrupt(t.Context(), "t")

@@ -28,7 +28,7 @@ func TestWhoAskedGoesAway(t *testing.T) {
 // leaving is a store that answers an update with the error of its context, if that has ended meanwhile: it was made all the same. It
 // calls hook during one of them.
 type leaving struct {
-	mailbox.Store
+	store.Store
 
 	mu   sync.Mutex
 	left int
@@ -54,7 +54,7 @@ func (l *leaving) Update(ctx context.Context, thread string, need mailbox.Need, 
 func goesAway(t *testing.T, update int, submit func(context.Context, *mailbox.Mailbox)) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
-	store := &leaving{Store: plain{mailbox.On(memstore.New())}, left: update, hook: cancel}
+	store := &leaving{Store: plain{memstore.New()}, left: update, hook: cancel}
 	s := &script{}
 	m := started(t, mailbox.Config{Runtime: s, Store: store})
 	submit(ctx, m)
@@ -71,7 +71,7 @@ func goesAway(t *testing.T, update int, submit func(context.Context, *mailbox.Ma
 }
 
 func leftByClose(t *testing.T) {
-	store := &leaving{Store: plain{mailbox.On(memstore.New())}}
+	store := &leaving{Store: plain{memstore.New()}}
 	s := &script{}
 	m := started(t, mailbox.Config{Runtime: s, Store: store})
 	former := open(t, mailbox.Config{Runtime: s, Store: store})

@@ -12,15 +12,15 @@ import (
 
 func TestRecords(t *testing.T) {
 	t.Parallel()
-	mailboxtest.TestStore(t, func(*testing.T) mailbox.Store { return mailbox.On(memstore.New()) })
+	mailboxtest.TestStore(t, func(*testing.T) store.Store { return memstore.New() })
 }
 
 // TestRecords_model holds also that what one process remembers does not count when another one has written since.
 func TestRecords_model(t *testing.T) {
 	t.Parallel()
-	mailboxtest.TestModel(t, func(*testing.T) mailbox.Store {
+	mailboxtest.TestModel(t, func(*testing.T) store.Store {
 		s := memstore.New()
-		return mailboxtest.InTurns(mailbox.On(s), mailbox.On(s))
+		return mailboxtest.InTurns(s, s)
 	}, 2000)
 }
 
@@ -28,14 +28,14 @@ func TestRecords_model(t *testing.T) {
 func TestRecords_damaged(t *testing.T) {
 	t.Parallel()
 	var raw sync.Map // the store below each view
-	open := func(*testing.T) mailbox.Store {
+	open := func(*testing.T) store.Store {
 		s := memstore.New()
-		r := mailbox.On(s)
-		raw.Store(mailbox.Store(r), s)
+		r := s
+		raw.Store(store.Store(r), s)
 		return r
 	}
-	damage := func(kind string, key func(k mailbox.Taken) string) func(*testing.T, mailbox.Store, mailbox.Taken) {
-		return func(t *testing.T, r mailbox.Store, k mailbox.Taken) {
+	damage := func(kind string, key func(k mailbox.Taken) string) func(*testing.T, store.Store, mailbox.Taken) {
+		return func(t *testing.T, r store.Store, k mailbox.Taken) {
 			t.Helper()
 			below, _ := raw.Load(r)
 			s, ok := below.(*memstore.Store)

@@ -29,7 +29,7 @@ func carried(t *testing.T, r mailbox.Request) *mailbox.Job {
 func TestRequest(t *testing.T) {
 	t.Parallel()
 	check := func(r mailbox.Request) (mailbox.Submission, error) {
-		m, err := mailbox.New(t.Context(), mailbox.Config{Store: mailbox.On(memstore.New()), Runtime: &script{}})
+		m, err := mailbox.New(t.Context(), mailbox.Config{Store: memstore.New(), Runtime: &script{}})
 		if err != nil {
 			return mailbox.Submission{}, err
 		}
@@ -304,7 +304,7 @@ func TestPrepare(t *testing.T) {
 			equal(t, "run that goes on", background(t, m, request("t", "more")).Run, waits.Run)
 		},
 		"thread_context_cache_used_by_reusable_waiting_run_id": func(t *testing.T) {
-			store, off := mailbox.On(memstore.New()), &switched{}
+			store, off := memstore.New(), &switched{}
 			m := started(t, mailbox.Config{Runtime: &script{do: waitsOnce("user_input")}, Store: store})
 			waits := background(t, m, request("t", "first"))
 			sleep(0)
@@ -321,7 +321,7 @@ func TestPrepare(t *testing.T) {
 			}
 		},
 		"prepare_run_falls_back_to_store_without_cache": func(t *testing.T) {
-			store := mailbox.On(memstore.New())
+			store := memstore.New()
 			m := started(t, mailbox.Config{Runtime: &script{do: waitsOnce("user_input")}, Store: store})
 			waits := background(t, m, request("t", "first"))
 			sleep(0)
@@ -330,7 +330,7 @@ func TestPrepare(t *testing.T) {
 		},
 		"prepare_run_uses_durable_messages_when_active_cache_is_stale": durableMessages,
 		"reusable_waiting_run_id_ignores_stale_worker_cache": func(t *testing.T) {
-			store := mailbox.On(memstore.New())
+			store := memstore.New()
 			here := started(t, mailbox.Config{Runtime: &script{do: waitsOnce("user_input")}, Store: plain{store}})
 			waits := background(t, here, request("t", "first"))
 			sleep(0)
@@ -352,7 +352,7 @@ func TestPrepare(t *testing.T) {
 			}
 		},
 		"thread_context_cache_cleared_on_idle_transition": func(t *testing.T) {
-			store := mailbox.On(memstore.New())
+			store := memstore.New()
 			s := &script{do: remembers}
 			here := started(t, mailbox.Config{Runtime: s, Store: store, Owner: "here"})
 			background(t, here, request("t", "one"))
@@ -368,7 +368,7 @@ func TestPrepare(t *testing.T) {
 			equal(t, "messages that the second execution here found", s.jobs[1].Messages, 2)
 		},
 		"thread_context_load_populates_run_cache": func(t *testing.T) {
-			store, off, s := mailbox.On(memstore.New()), &switched{}, &script{}
+			store, off, s := memstore.New(), &switched{}, &script{}
 			m := started(t, mailbox.Config{Runtime: s, Store: &mailboxtest.Faulty{Store: store, Plan: off.plan}})
 			r := request("t", "x")
 			r.Agent = "writer"
@@ -383,7 +383,7 @@ func TestPrepare(t *testing.T) {
 
 // durableMessages: two processes take turns on a thread, and each finds what the other one wrote.
 func durableMessages(t *testing.T) {
-	store := mailbox.On(memstore.New())
+	store := memstore.New()
 	boxes := []*mailbox.Mailbox{}
 	for _, owner := range []string{"a", "b"} {
 		boxes = append(boxes, started(t, mailbox.Config{Runtime: &script{do: remembers}, Store: plain{store}, Owner: owner}))

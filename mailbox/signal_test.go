@@ -18,11 +18,11 @@ type signalling struct {
 
 // deaf hides what is due, so that only signals lead to a claim.
 type deaf struct {
-	mailbox.Store
+	store.Store
 	mailbox.Signals
 }
 
-func (deaf) Due(context.Context, mailbox.DueQuery) ([]mailbox.Head, time.Time, error) {
+func (deaf) Due(context.Context, mailbox.DueQuery) ([]mailbox.Thread, time.Time, error) {
 	return nil, time.Time{}, nil
 }
 
@@ -38,7 +38,7 @@ func TestSignalLoop(t *testing.T) {
 }
 
 func signalClaims(t *testing.T) {
-	store := mailbox.On(memstore.New())
+	store := memstore.New()
 	w, s := &witness{}, &script{}
 	m := started(t, mailbox.Config{Runtime: s, Store: deaf{store, store}, Observers: []mailbox.Observer{w}})
 	other := open(t, mailbox.Config{Runtime: &script{}, Store: store})
@@ -51,7 +51,7 @@ func signalClaims(t *testing.T) {
 }
 
 func signalError(t *testing.T) {
-	store := mailbox.On(memstore.New())
+	store := memstore.New()
 	var off switched
 	w, s := &witness{}, &script{}
 	faulty := &mailboxtest.Faulty{Store: deaf{store, store}, Plan: off.plan}
@@ -70,7 +70,7 @@ func signalError(t *testing.T) {
 }
 
 func signalBlocked(t *testing.T) {
-	store := mailbox.On(memstore.New())
+	store := memstore.New()
 	w, s := &witness{}, &script{}
 	m := started(t, mailbox.Config{Runtime: s, Store: deaf{store, store}, Observers: []mailbox.Observer{w}})
 	other := open(t, mailbox.Config{Runtime: &script{}, Store: plain{store}})
@@ -97,7 +97,7 @@ func signalBlocked(t *testing.T) {
 }
 
 func signalBusy(t *testing.T) {
-	store := mailbox.On(memstore.New())
+	store := memstore.New()
 	release := make(chan struct{})
 	w := &witness{}
 	s := &script{do: func(context.Context, *mailbox.Job) (mailbox.Result, error) {
@@ -117,7 +117,7 @@ func signalBusy(t *testing.T) {
 }
 
 func signalEarly(t *testing.T) {
-	store := mailbox.On(memstore.New())
+	store := memstore.New()
 	w, s := &witness{}, &script{}
 	m := started(t, mailbox.Config{Runtime: s, Store: store, Observers: []mailbox.Observer{w}})
 	r := request("t", "x")

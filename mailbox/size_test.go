@@ -36,7 +36,7 @@ func largeRequest(t *testing.T) {
 	heard := 0
 	s := &script{do: untilStopped, steer: func(string, mailbox.Command) bool { heard++; return true }}
 	w := &witness{}
-	m := started(t, mailbox.Config{Runtime: s, Queue: mailbox.QueueConfig{RequestBytes: 1000}, Observers: []mailbox.Observer{w}})
+	m := started(t, mailbox.Config{Runtime: s, Limits: mailbox.Limits{Request: 1000}, Observers: []mailbox.Observer{w}})
 	first := background(t, m, request("t", strings.Repeat("x", 600)))
 	sleep(0)
 	for _, size := range []int{800, 2000} { // 800 bytes are more than 1000 when they are encoded
@@ -65,7 +65,7 @@ func largeResult(t *testing.T) {
 	s := &script{do: func(context.Context, *mailbox.Job) (mailbox.Result, error) {
 		return mailbox.Result{Termination: "natural", Response: strings.Repeat("x", 1001)}, nil
 	}}
-	m := started(t, mailbox.Config{Runtime: s, Queue: mailbox.QueueConfig{CommitBytes: 1000}})
+	m := started(t, mailbox.Config{Runtime: s, Limits: mailbox.Limits{Commit: 1000}})
 	sub := background(t, m, request("t", "x"))
 	sleep(time.Minute)
 	d := wantStatus(t, m, sub.Dispatch, mailbox.DeadLetter)
@@ -82,7 +82,7 @@ func largeCommit(t *testing.T) {
 		return mailbox.Result{}, j.Commit(ctx, c)
 	}}
 	w := &witness{}
-	m := started(t, mailbox.Config{Runtime: s, Queue: mailbox.QueueConfig{CommitBytes: 1000}, Observers: []mailbox.Observer{w}})
+	m := started(t, mailbox.Config{Runtime: s, Limits: mailbox.Limits{Commit: 1000}, Observers: []mailbox.Observer{w}})
 	sub := background(t, m, request("t", "x"))
 	sleep(time.Minute)
 	if d := wantStatus(t, m, sub.Dispatch, mailbox.DeadLetter); !strings.Contains(d.LastError, "QueueConfig.CommitBytes") {
@@ -122,7 +122,7 @@ func emits(n, size int) *script {
 }
 
 func largeEvents(t *testing.T) {
-	m := started(t, mailbox.Config{Runtime: emits(mailbox.DefaultEvents, 64<<10), Store: plain{mailbox.On(memstore.New())}})
+	m := started(t, mailbox.Config{Runtime: emits(mailbox.DefaultEvents, 64<<10), Store: plain{memstore.New()}})
 	sub := background(t, m, request("t", "x"))
 	sleep(time.Second)
 	n, bytes, first := kept(t, sub.Events)
@@ -136,7 +136,7 @@ func largeEvents(t *testing.T) {
 }
 
 func largeEvent(t *testing.T) {
-	m := started(t, mailbox.Config{Runtime: emits(1, 1000), EventBytes: 500, Store: plain{mailbox.On(memstore.New())}})
+	m := started(t, mailbox.Config{Runtime: emits(1, 1000), Events: mailbox.Events{Bytes: 500}, Store: plain{memstore.New()}})
 	sub := background(t, m, request("t", "x"))
 	sleep(time.Second)
 	if got := fmt.Sprint(events(t, sub.Events)); got != "[1:mailbox_skipped:e 2:mailbox_settled:acked]" {
@@ -146,7 +146,7 @@ func largeEvent(t *testing.T) {
 
 // largeStreams: the streams of dispatches that ended go, oldest first, when they are too large together.
 func largeStreams(t *testing.T) {
-	m := started(t, mailbox.Config{Runtime: emits(1, 1000), StreamBytes: 3500, Store: plain{mailbox.On(memstore.New())}})
+	m := started(t, mailbox.Config{Runtime: emits(1, 1000), Events: mailbox.Events{StreamBytes: 3500}, Store: plain{memstore.New()}})
 	var subs []mailbox.Submission
 	for i := range 5 {
 		subs = append(subs, background(t, m, request(fmt.Sprint("t", i), "x")))

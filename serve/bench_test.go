@@ -46,7 +46,7 @@ func newBench(b *testing.B) *bench {
 	}
 	file, err := sqlitestore.Open(b.Context(), sqlitestore.Config{Path: filepath.Join(b.TempDir(), "mailbox.db")})
 	check(err)
-	store := mailbox.On(file)
+	store := file
 	records, err := record.Open(b.TempDir(), record.Config{})
 	check(err)
 	w := &bench{b: b, mind: newMind()}

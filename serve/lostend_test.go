@@ -51,7 +51,7 @@ func TestLostEnd(t *testing.T) {
 		"say some words": {"run_ended settled", "done"},
 		"ask":            {"run_waiting", "waiting"},
 	} {
-		store := killed{mailbox.On(memstore.New())}
+		store := killed{memstore.New()}
 		w := newWorld(t, options{store: store})
 		run := w.submit("/v1/threads/t/runs", say(text)).Run
 		name, _, _ := strings.Cut(want.end, " ")

@@ -49,8 +49,8 @@ func TestStream(t *testing.T) {
 func TestReattach(t *testing.T) {
 	t.Parallel()
 	file := sqlite(t)
-	shared := mailbox.On(memstore.New())
-	for name, open := range map[string]func() mailbox.Store{"memory": func() mailbox.Store { return shared }, "sqlite": file} {
+	shared := memstore.New()
+	for name, open := range map[string]func() store.Store{"memory": func() store.Store { return shared }, "sqlite": file} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			one := newWorld(t, options{store: open()})

@@ -119,7 +119,7 @@ func (s tools) CallTool(ctx context.Context, c abi.ToolCall) (abi.ToolResult, er
 type world struct {
 	t       *testing.T
 	mind    *mind
-	store   mailbox.Store
+	store   store.Store
 	runtime *mortise.Runtime
 	server  *serve.Server
 	http    *httptest.Server
@@ -127,7 +127,7 @@ type world struct {
 
 // options change a world.
 type options struct {
-	store   mailbox.Store
+	store   store.Store
 	mind    *mind
 	runtime func(*mortise.Config)
 	serve   func(*serve.Config)
@@ -138,7 +138,7 @@ func newWorld(t *testing.T, o options) *world {
 	t.Helper()
 	w := &world{t: t, mind: o.mind, store: o.store}
 	if w.store == nil {
-		w.store = mailbox.On(memstore.New())
+		w.store = memstore.New()
 	}
 	if w.mind == nil {
 		w.mind = newMind()
@@ -177,14 +177,14 @@ func (w *world) close() {
 }
 
 // sqlite opens stores of one file.
-func sqlite(t *testing.T) func() mailbox.Store {
+func sqlite(t *testing.T) func() store.Store {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "mailbox.db")
-	return func() mailbox.Store {
+	return func() store.Store {
 		s, err := sqlitestore.Open(t.Context(), sqlitestore.Config{Path: path})
 		must(t, err)
 		t.Cleanup(func() { _ = s.Close(context.Background()) })
-		return mailbox.On(s)
+		return s
 	}
 }
 

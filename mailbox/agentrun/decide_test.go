@@ -100,7 +100,7 @@ func TestDecisionSurvives(t *testing.T) {
 // it had taken the decision.
 func decisionSurvives(t *testing.T, after int32, fault mailboxtest.Fault) (lost, took bool) {
 	t.Helper()
-	store := mailbox.On(memstore.New())
+	store := memstore.New()
 	frail, died := dying(store, after, fault, 0)
 	s, begun, release := held()
 	one := newProcess(t, frail, "one", pair{}, s, asksFirst{})
@@ -137,10 +137,10 @@ func decisionSurvives(t *testing.T, after int32, fault mailboxtest.Fault) (lost,
 func TestDecisionIsTakenOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		store := mailbox.On(memstore.New())
+		store := memstore.New()
 		s, begun, release := held()
 		one := newProcess(t, store, "one", pair{}, s, asksFirst{})
-		two := newProcess(t, struct{ mailbox.Store }{store}, "two", pair{}, s, asksFirst{}) // nobody hears it
+		two := newProcess(t, struct{ store.Store }{store}, "two", pair{}, s, asksFirst{}) // nobody hears it
 		sub := one.submit(t, request(t, "t", user("go")))
 		<-begun
 		for _, p := range []*process{one, two, one} {
@@ -176,7 +176,7 @@ func TestDecisionIsTakenOnce(t *testing.T) {
 func TestMessagesForARunThatEnds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		store := mailbox.On(memstore.New())
+		store := memstore.New()
 		p := newProcess(t, store, "one", &counter{rounds: 1}, &tools{}, asks{})
 		sub := p.submit(t, request(t, "t", user("go")))
 		p.await(t, sub)

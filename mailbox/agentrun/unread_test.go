@@ -30,7 +30,7 @@ func TestUnreadSurvives(t *testing.T) {
 
 func unreadSurvives(t *testing.T, after int32, fault mailboxtest.Fault) {
 	t.Helper()
-	store := mailbox.On(memstore.New())
+	store := memstore.New()
 	var armed, died atomic.Bool
 	var updates atomic.Int32
 	frail := &mailboxtest.Faulty{Store: store, Plan: func(_ context.Context, operation string) mailboxtest.Fault {

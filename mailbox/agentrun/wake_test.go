@@ -71,7 +71,7 @@ type wired struct {
 // completes the config of each run.
 func newWired(t *testing.T, direct bool, change func(w *wired, c *agent.Config)) *wired {
 	t.Helper()
-	w := &wired{store: mailbox.On(memstore.New())}
+	w := &wired{store: memstore.New()}
 	var err error
 	w.out, err = outbox.New(t.Context(), outbox.Config{Acknowledged: func(ctx context.Context, thread string, ids ...string) { w.tasks.Acknowledge(ctx, thread, ids...) }})
 	must(t, err)
@@ -171,7 +171,7 @@ func TestWakerQueuesOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := &slow{}
-		p := newProcess(t, mailbox.On(memstore.New()), "one", &counter{rounds: 1}, s)
+		p := newProcess(t, memstore.New(), "one", &counter{rounds: 1}, s)
 		wake := agentrun.Waker(p.box)
 		if err := wake(t.Context(), "t"); err == nil || !strings.Contains(err.Error(), "no such thread") {
 			t.Errorf("an unknown thread: %v", err)
@@ -191,7 +191,7 @@ func TestWakerQueuesOnce(t *testing.T) {
 			must(t, wake(t.Context(), "t"))
 		}
 		synctest.Wait()
-		head, err := p.box.Queue().Head(t.Context(), "t")
+		head, err := p.box.Thread(t.Context(), "t")
 		must(t, err)
 		if head.Seq != 3 || head.Queued != 1 || head.Open.ID != "" {
 			t.Errorf("thread is %+v", head)

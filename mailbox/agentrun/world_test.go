@@ -118,7 +118,7 @@ type process struct {
 	run *agentrun.Runtime
 }
 
-func newProcess(t *testing.T, store mailbox.Store, owner string, model llm.Model, s agent.Tools, plugins ...phases.Plugin) *process {
+func newProcess(t *testing.T, store store.Store, owner string, model llm.Model, s agent.Tools, plugins ...phases.Plugin) *process {
 	t.Helper()
 	runtime, err := phases.New(phases.Config{Plugins: plugins})
 	must(t, err)
@@ -177,7 +177,7 @@ func (p *process) await(t *testing.T, sub mailbox.Submission) mailbox.Dispatch {
 
 func (p *process) runOf(t *testing.T, id string) mailbox.Run {
 	t.Helper()
-	r, found, err := p.box.Queue().Run(t.Context(), id)
+	r, found, err := p.box.Run(t.Context(), id)
 	must(t, err)
 	if !found {
 		t.Fatalf("run %q is not there", id)
@@ -186,7 +186,7 @@ func (p *process) runOf(t *testing.T, id string) mailbox.Run {
 }
 
 // log reads a thread as another agent would.
-func log(t *testing.T, store mailbox.Store, thread string) (texts []string) {
+func log(t *testing.T, store store.Store, thread string) (texts []string) {
 	t.Helper()
 	list, err := store.Messages(t.Context(), thread, 1, 1000)
 	must(t, err)
@@ -203,7 +203,7 @@ func log(t *testing.T, store mailbox.Store, thread string) (texts []string) {
 	return texts
 }
 
-func wantLog(t *testing.T, store mailbox.Store, thread string, want ...string) {
+func wantLog(t *testing.T, store store.Store, thread string, want ...string) {
 	t.Helper()
 	if got := log(t, store, thread); !slices.Equal(got, want) {
 		t.Errorf("log of %s is\n%q, want\n%q", thread, got, want)

@@ -53,7 +53,7 @@ func must(t *testing.T, err error) {
 
 func newBox(t *testing.T) (*mailbox.Mailbox, *prometheus.Registry) {
 	t.Helper()
-	store, registry := mailbox.On(memstore.New()), prometheus.NewRegistry()
+	store, registry := memstore.New(), prometheus.NewRegistry()
 	m, err := mailboxmetrics.New(mailboxmetrics.Config{Registry: registry, Store: store})
 	must(t, err)
 	box, err := mailbox.New(t.Context(), mailbox.Config{Store: store, Runtime: second{}, Observers: []mailbox.Observer{m}})
@@ -136,7 +136,7 @@ func counted(t *testing.T, r *prometheus.Registry, name string, want map[string]
 func TestClockOffset(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		store, registry := mailbox.On(memstore.New()), prometheus.NewRegistry()
+		store, registry := memstore.New(), prometheus.NewRegistry()
 		_, err := mailboxmetrics.New(mailboxmetrics.Config{
 			Registry: registry, Store: store, Now: func() time.Time { return time.Now().Add(time.Minute) },
 		})
@@ -263,7 +263,7 @@ func TestTrouble(t *testing.T) {
 func TestLiveDeliveries(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		store, registry := mailbox.On(memstore.New()), prometheus.NewRegistry()
+		store, registry := memstore.New(), prometheus.NewRegistry()
 		m, err := mailboxmetrics.New(mailboxmetrics.Config{Registry: registry})
 		must(t, err)
 		there, err := mailbox.New(t.Context(), mailbox.Config{Store: store, Runtime: second{}})

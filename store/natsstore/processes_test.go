@@ -71,7 +71,7 @@ func submit(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	box, err := mailbox.New(ctx, mailbox.Config{Store: mailbox.On(s), Runtime: none{}})
+	box, err := mailbox.New(ctx, mailbox.Config{Store: s, Runtime: none{}})
 	if err != nil {
 		return err
 	}
@@ -237,7 +237,7 @@ func (s *said) stalled() time.Duration {
 }
 
 // check checks that what was acknowledged is there. The suite checks the rest.
-func (s *said) check(store mailbox.Store) {
+func (s *said) check(store store.Store) {
 	list, err := store.Dispatches(s.t.Context(), mailbox.DispatchQuery{Limit: 1_000_000})
 	if err != nil {
 		s.t.Error(err)

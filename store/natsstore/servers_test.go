@@ -155,13 +155,13 @@ func (c *servers) judge(patience time.Duration, disturb func() error) {
 		}
 	}()
 	defer func() { <-over }()
-	mailboxtest.TestCrashFor(t, func(ctx context.Context, name string) (mailbox.Store, func(context.Context) error, error) {
+	mailboxtest.TestCrashFor(t, func(ctx context.Context, name string) (store.Store, func(context.Context) error, error) {
 		<-over
 		s, closeStore, err := openNamed(ctx, name)
 		if err != nil {
 			return nil, nil, err
 		}
-		return mailbox.On(s), closeStore, nil
+		return s, closeStore, nil
 	}, c.name(), patience)
 	<-over
 	c.said.check(witness)

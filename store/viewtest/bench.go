@@ -19,7 +19,7 @@ import (
 // milliseconds for a cycle.
 func BenchmarkCycle(b *testing.B, open func(b *testing.B) store.Store) {
 	b.Helper()
-	box, err := mailbox.New(b.Context(), mailbox.Config{Store: mailbox.On(open(b)), Runtime: steered{}})
+	box, err := mailbox.New(b.Context(), mailbox.Config{Store: open(b), Runtime: steered{}})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -97,7 +97,7 @@ func BenchmarkBacklog(b *testing.B, open func(b *testing.B) store.Store) {
 	}
 	var polls [2]func()
 	for i, n := range []int{10, many} {
-		r := mailbox.On(open(b))
+		r := open(b)
 		q := queueOn(b, r)
 		fill(b, q, n)
 		polls[i] = func() { poll(b, r, q) }

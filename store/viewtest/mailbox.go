@@ -16,12 +16,12 @@ import (
 // and what crosses from one process to another.
 func TestMailbox(t *testing.T, open OpenFunc, schedules int) {
 	t.Helper()
-	two := func(t *testing.T) (one, other mailbox.Store) {
+	two := func(t *testing.T) (one, other store.Store) {
 		t.Helper()
 		a, b := open(t)
-		return mailbox.On(a), mailbox.On(b)
+		return a, b
 	}
-	first := func(t *testing.T) mailbox.Store {
+	first := func(t *testing.T) store.Store {
 		t.Helper()
 		one, _ := two(t)
 		return one
@@ -36,15 +36,15 @@ func TestMailbox(t *testing.T, open OpenFunc, schedules int) {
 	run("events", func(t *testing.T) { mailboxtest.TestEvents(t, two) })
 	run("clocks", func(t *testing.T) { mailboxtest.TestClocks(t, two) })
 	run("caps", func(t *testing.T) {
-		mailboxtest.TestCaps(t, func(t *testing.T, n int) []mailbox.Store {
+		mailboxtest.TestCaps(t, func(t *testing.T, n int) []store.Store {
 			t.Helper()
 			one, other := two(t)
-			return slices.Repeat([]mailbox.Store{one, other}, n)[:n]
+			return slices.Repeat([]store.Store{one, other}, n)[:n]
 		})
 	})
 	run("live", func(t *testing.T) { testLive(t, two) })
 	run("model", func(t *testing.T) {
-		mailboxtest.TestModel(t, func(t *testing.T) mailbox.Store {
+		mailboxtest.TestModel(t, func(t *testing.T) store.Store {
 			t.Helper()
 			return mailboxtest.InTurns(two(t))
 		}, schedules)
@@ -55,12 +55,12 @@ func TestMailbox(t *testing.T, open OpenFunc, schedules int) {
 type NameFunc = func(ctx context.Context, name string) (s store.Store, closeStore func(context.Context) error, err error)
 
 func named(open NameFunc) mailboxtest.OpenFunc {
-	return func(ctx context.Context, name string) (mailbox.Store, func(context.Context) error, error) {
+	return func(ctx context.Context, name string) (store.Store, func(context.Context) error, error) {
 		s, closeStore, err := open(ctx, name)
 		if err != nil {
 			return nil, nil, err
 		}
-		return mailbox.On(s), closeStore, nil
+		return s, closeStore, nil
 	}
 }
 
@@ -107,12 +107,12 @@ func (s steered) Steer(_ context.Context, _ string, c mailbox.Command) bool {
 }
 
 // testLive sends messages to a run of another process: one that the run refuses is queued, and one that it takes ends it.
-func testLive(t *testing.T, open func(t *testing.T) (one, other mailbox.Store)) {
+func testLive(t *testing.T, open func(t *testing.T) (one, other store.Store)) {
 	t.Helper()
 	one, other := open(t)
 	s := steered{begun: make(chan string, 2), got: make(chan string, 2)}
-	box := func(on mailbox.Store) *mailbox.Mailbox {
-		m, err := mailbox.New(t.Context(), mailbox.Config{Store: on, Runtime: s, LiveWait: 30 * time.Second})
+	box := func(on store.Store) *mailbox.Mailbox {
+		m, err := mailbox.New(t.Context(), mailbox.Config{Store: on, Runtime: s, Waits: mailbox.Waits{Live: 30 * time.Second}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -101,7 +101,7 @@ func (k kill) check(t *testing.T, open mailboxtest.OpenFunc) {
 	defer func() { must(t, box.Close(ctx)) }()
 	d, err := box.Await(ctx, sub.Dispatch)
 	must(t, err)
-	run, found, err := box.Queue().Run(ctx, sub.Run)
+	run, found, err := box.Run(ctx, sub.Run)
 	must(t, err)
 	if d.Status != mailbox.Acked || !found || run.Status != mailbox.RunDone || run.Output != "done" {
 		t.Errorf("dispatch is %+v, run is %+v", d, run)
@@ -136,7 +136,7 @@ func (k kill) seen(t *testing.T) (inferences int, keys map[string]string) {
 	return inferences, keys
 }
 
-func (k kill) checkLog(t *testing.T, store mailbox.Store, run string, keys map[string]string) {
+func (k kill) checkLog(t *testing.T, store store.Store, run string, keys map[string]string) {
 	t.Helper()
 	list, err := store.Messages(t.Context(), thread, 1, 100)
 	must(t, err)

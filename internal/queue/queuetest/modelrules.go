@@ -1,11 +1,11 @@
-package mailboxtest
+package queuetest
 
 import (
 	"fmt"
 	"slices"
 	"time"
 
-	"github.com/mortise-dev/mortise/mailbox"
+	"github.com/mortise-dev/mortise/internal/queue"
 )
 
 // do takes a step and says how it comes out.
@@ -48,31 +48,31 @@ func (m *model) do(s step, now time.Time) string {
 func (m *model) enqueue(s step, d *modelDispatch, token, run string, now time.Time) string {
 	if d != nil {
 		if s.Do == doInline {
-			return mailbox.ErrExists.Error() // claimed by another token, or by none
+			return queue.ErrExists.Error() // claimed by another token, or by none
 		}
 		return fmt.Sprint("ok ", d.id, " ", d.status)
 	}
 	for _, o := range m.dispatches {
 		if s.Dedupe != "" && o.dedupe == s.Dedupe && !o.status.Terminal() {
-			return mailbox.ErrExists.Error()
+			return queue.ErrExists.Error()
 		}
 	}
 	if s.Do == doInline && m.claim != nil {
-		return mailbox.ErrBusy.Error()
+		return queue.ErrBusy.Error()
 	}
 	if s.Do == doEnqueue && len(m.queue()) >= modelDepth {
-		return mailbox.ErrFull.Error()
+		return queue.ErrFull.Error()
 	}
-	if open := m.runs[m.open]; open != nil && open.status == mailbox.RunWaiting {
+	if open := m.runs[m.open]; open != nil && open.status == queue.RunWaiting {
 		run = m.open
 	} else {
 		m.runs[run] = &modelRun{}
-		m.setRun(run, mailbox.RunCreated)
+		m.setRun(run, queue.RunCreated)
 	}
 	m.seq++
 	d = &modelDispatch{
 		id: modelID(s.ID), run: run, dedupe: s.Dedupe, internal: s.Internal, seq: m.seq, epoch: m.epoch, priority: s.Priority,
-		status: mailbox.Queued, available: now.Add(s.Delay), max: s.Max,
+		status: queue.Queued, available: now.Add(s.Delay), max: s.Max,
 	}
 	m.dispatches[d.id] = d
 	if s.Do == doInline {
@@ -88,7 +88,7 @@ func (m *model) claimNext(token, run string, now time.Time) string {
 			break
 		}
 		if m.over(d) {
-			m.finish(d, mailbox.Acked, mailbox.EndSettled)
+			m.finish(d, queue.Acked, queue.EndSettled)
 			continue
 		}
 		m.renew(d, run)
@@ -99,11 +99,11 @@ func (m *model) claimNext(token, run string, now time.Time) string {
 }
 
 func (m *model) claimOne(d *modelDispatch, token, run string, now time.Time) string {
-	if d == nil || m.claim != nil || d.status != mailbox.Queued {
+	if d == nil || m.claim != nil || d.status != queue.Queued {
 		return "nothing"
 	}
 	if m.over(d) {
-		m.finish(d, mailbox.Acked, mailbox.EndSettled)
+		m.finish(d, queue.Acked, queue.EndSettled)
 		return "nothing"
 	}
 	m.renew(d, run)
@@ -113,9 +113,9 @@ func (m *model) claimOne(d *modelDispatch, token, run string, now time.Time) str
 
 // renew gives a dispatch a run of its own if that which it was queued for has ended.
 func (m *model) renew(d *modelDispatch, run string) {
-	if m.runs[d.run].status == mailbox.RunDone {
+	if m.runs[d.run].status == queue.RunDone {
 		d.run, m.runs[run] = run, &modelRun{}
-		m.setRun(run, mailbox.RunCreated)
+		m.setRun(run, queue.RunCreated)
 	}
 }
 
@@ -124,9 +124,9 @@ func (m *model) held(s step) (*modelClaim, string) {
 	d := m.dispatches[m.lastHolder(s.Token)]
 	switch {
 	case d == nil:
-		return nil, mailbox.ErrNotFound.Error()
+		return nil, queue.ErrNotFound.Error()
 	case m.claim == nil || m.claim.d != d || m.claim.token != m.lastToken(s.Token):
-		return nil, mailbox.ErrConflict.Error()
+		return nil, queue.ErrConflict.Error()
 	default:
 		return m.claim, ""
 	}
@@ -138,7 +138,7 @@ func (m *model) extend(s step, now time.Time) string {
 	case c == nil:
 		return refused
 	case c.d.epoch < m.epoch:
-		return mailbox.ErrConflict.Error()
+		return queue.ErrConflict.Error()
 	}
 	c.until = now.Add(lease)
 	return "ok"
@@ -167,27 +167,27 @@ func (m *model) stand(d *modelDispatch, s step, now time.Time) {
 func (m *model) settle(s step, now time.Time) string {
 	d := m.dispatches[m.lastHolder(s.Token)]
 	if d == nil {
-		return mailbox.ErrNotFound.Error()
+		return queue.ErrNotFound.Error()
 	}
 	mine := d.token == m.lastToken(s.Token)
-	if mine && (d.end == mailbox.EndSettled || d.end == mailbox.EndReleased && s.Verdict == mailbox.GiveBack) {
-		if d.status == mailbox.Superseded && s.Verdict != mailbox.Supersede {
-			return mailbox.ErrConflict.Error()
+	if mine && (d.end == queue.EndSettled || d.end == queue.EndReleased && s.Verdict == queue.GiveBack) {
+		if d.status == queue.Superseded && s.Verdict != queue.Supersede {
+			return queue.ErrConflict.Error()
 		}
 		return "ok" // it was settled already
 	}
-	late := mine && d.end == mailbox.EndExpired && d.status == mailbox.Queued && s.Verdict == mailbox.Ack && m.claim == nil && d.epoch == m.epoch
+	late := mine && d.end == queue.EndExpired && d.status == queue.Queued && s.Verdict == queue.Ack && m.claim == nil && d.epoch == m.epoch
 	c, refused := m.held(s)
 	if c == nil && !late {
 		return refused
 	}
-	if r := m.runs[d.run]; s.Result != "" && r.status != mailbox.RunDone && s.Verdict != mailbox.Retry && s.Verdict != mailbox.GiveBack {
+	if r := m.runs[d.run]; s.Result != "" && r.status != queue.RunDone && s.Verdict != queue.Retry && s.Verdict != queue.GiveBack {
 		m.stand(d, s, now)
 	}
-	if d.epoch < m.epoch && s.Verdict != mailbox.Supersede {
-		m.finish(d, mailbox.Superseded, mailbox.EndSettled)
-		m.stopRun(d, mailbox.TerminationCancelled)
-		return mailbox.ErrConflict.Error()
+	if d.epoch < m.epoch && s.Verdict != queue.Supersede {
+		m.finish(d, queue.Superseded, queue.EndSettled)
+		m.stopRun(d, queue.TerminationCancelled)
+		return queue.ErrConflict.Error()
 	}
 	m.judge(d, s, now, c != nil && c.stop)
 	return "ok"
@@ -196,19 +196,19 @@ func (m *model) settle(s step, now time.Time) string {
 // judge makes of a dispatch what a verdict says.
 func (m *model) judge(d *modelDispatch, s step, now time.Time, stop bool) {
 	switch {
-	case s.Verdict == mailbox.Ack:
-		m.finish(d, mailbox.Acked, mailbox.EndSettled)
-	case s.Verdict == mailbox.Supersede:
-		m.finish(d, mailbox.Superseded, mailbox.EndSettled)
-		m.stopRun(d, mailbox.TerminationCancelled)
-	case s.Verdict == mailbox.Withdraw || stop:
-		m.finish(d, mailbox.Cancelled, mailbox.EndSettled)
-		m.stopRun(d, mailbox.TerminationCancelled)
-	case s.Verdict == mailbox.GiveBack:
-		m.finish(d, mailbox.Queued, mailbox.EndReleased)
+	case s.Verdict == queue.Ack:
+		m.finish(d, queue.Acked, queue.EndSettled)
+	case s.Verdict == queue.Supersede:
+		m.finish(d, queue.Superseded, queue.EndSettled)
+		m.stopRun(d, queue.TerminationCancelled)
+	case s.Verdict == queue.Withdraw || stop:
+		m.finish(d, queue.Cancelled, queue.EndSettled)
+		m.stopRun(d, queue.TerminationCancelled)
+	case s.Verdict == queue.GiveBack:
+		m.finish(d, queue.Queued, queue.EndReleased)
 		d.available = now
 	default:
-		m.fail(d, now.Add(s.Delay), mailbox.EndSettled, s.Verdict == mailbox.Bury)
+		m.fail(d, now.Add(s.Delay), queue.EndSettled, s.Verdict == queue.Bury)
 	}
 }
 
@@ -221,8 +221,8 @@ func (m *model) interrupt(s step) string {
 			kept++
 			continue
 		}
-		m.finish(d, mailbox.Superseded, mailbox.EndSettled)
-		m.stopRun(d, mailbox.TerminationCancelled)
+		m.finish(d, queue.Superseded, queue.EndSettled)
+		m.stopRun(d, queue.TerminationCancelled)
 		superseded++
 	}
 	return fmt.Sprintf("ok, superseded %d, kept %d", superseded, kept)
@@ -230,12 +230,12 @@ func (m *model) interrupt(s step) string {
 
 func (m *model) cancel(d *modelDispatch) string {
 	switch {
-	case d == nil || d.status.Terminal() && d.status != mailbox.Cancelled:
+	case d == nil || d.status.Terminal() && d.status != queue.Cancelled:
 		return "nothing"
-	case d.status == mailbox.Queued:
-		m.finish(d, mailbox.Cancelled, mailbox.EndSettled)
-		m.stopRun(d, mailbox.TerminationCancelled)
-	case d.status == mailbox.Claimed:
+	case d.status == queue.Queued:
+		m.finish(d, queue.Cancelled, queue.EndSettled)
+		m.stopRun(d, queue.TerminationCancelled)
+	case d.status == queue.Claimed:
 		m.claim.stop = true
 	}
 	return "ok"
@@ -243,14 +243,14 @@ func (m *model) cancel(d *modelDispatch) string {
 
 func (m *model) cancelRun(id string) string {
 	r := m.runs[id]
-	if r == nil || r.status != mailbox.RunWaiting {
-		if r != nil && r.status == mailbox.RunDone && r.termination == mailbox.TerminationCancelled {
+	if r == nil || r.status != queue.RunWaiting {
+		if r != nil && r.status == queue.RunDone && r.termination == queue.TerminationCancelled {
 			return "ok"
 		}
 		return "nothing"
 	}
-	r.termination = mailbox.TerminationCancelled
-	m.setRun(id, mailbox.RunDone)
+	r.termination = queue.TerminationCancelled
+	m.setRun(id, queue.RunDone)
 	return "ok"
 }
 
@@ -262,26 +262,26 @@ func (m *model) expire(now time.Time) string {
 	d := c.d
 	switch {
 	case m.over(d):
-		m.finish(d, mailbox.Acked, mailbox.EndExpired)
+		m.finish(d, queue.Acked, queue.EndExpired)
 	case d.epoch < m.epoch:
-		m.finish(d, mailbox.Superseded, mailbox.EndSettled)
-		m.stopRun(d, mailbox.TerminationCancelled)
+		m.finish(d, queue.Superseded, queue.EndSettled)
+		m.stopRun(d, queue.TerminationCancelled)
 	case c.stop:
-		m.finish(d, mailbox.Cancelled, mailbox.EndExpired)
-		m.stopRun(d, mailbox.TerminationCancelled)
+		m.finish(d, queue.Cancelled, queue.EndExpired)
+		m.stopRun(d, queue.TerminationCancelled)
 	default:
-		m.fail(d, now, mailbox.EndExpired, false)
+		m.fail(d, now, queue.EndExpired, false)
 	}
 	return "ok " + d.id
 }
 
 func (m *model) lapse(now time.Time) string {
 	r := m.runs[m.open]
-	if m.claim != nil || m.came(now) || r == nil || r.status != mailbox.RunWaiting || r.until.IsZero() || r.until.After(now) {
+	if m.claim != nil || m.came(now) || r == nil || r.status != queue.RunWaiting || r.until.IsZero() || r.until.After(now) {
 		return "nothing"
 	}
-	r.termination = mailbox.TerminationCancelled
-	m.setRun(m.open, mailbox.RunDone)
+	r.termination = queue.TerminationCancelled
+	m.setRun(m.open, queue.RunDone)
 	return "ok"
 }
 
@@ -294,31 +294,31 @@ func (m *model) came(now time.Time) bool {
 func (m *model) letter(do action, d *modelDispatch, run string, now time.Time) string {
 	switch {
 	case d == nil:
-		return mailbox.ErrNotFound.Error()
-	case do == doDiscard && d.status == mailbox.Cancelled:
+		return queue.ErrNotFound.Error()
+	case do == doDiscard && d.status == queue.Cancelled:
 		return "ok"
-	case d.status != mailbox.DeadLetter:
-		return mailbox.ErrConflict.Error()
+	case d.status != queue.DeadLetter:
+		return queue.ErrConflict.Error()
 	case do == doDiscard:
-		d.status = mailbox.Cancelled
+		d.status = queue.Cancelled
 		return "ok"
 	case len(m.queue()) >= modelDepth:
-		return mailbox.ErrFull.Error()
+		return queue.ErrFull.Error()
 	}
 	for _, o := range m.dispatches {
 		if d.dedupe != "" && o.dedupe == d.dedupe && !o.status.Terminal() {
-			return mailbox.ErrExists.Error()
+			return queue.ErrExists.Error()
 		}
 	}
-	d.status, d.attempts, d.epoch, d.run, d.end, d.available, d.holding = mailbox.Queued, 0, m.epoch, run, "", now, false
+	d.status, d.attempts, d.epoch, d.run, d.end, d.available, d.holding = queue.Queued, 0, m.epoch, run, "", now, false
 	m.runs[run] = &modelRun{}
-	m.setRun(run, mailbox.RunCreated)
+	m.setRun(run, queue.RunCreated)
 	return "ok"
 }
 
 func (m *model) drop(now time.Time) string {
 	if m.claim != nil && !now.After(m.claim.until) {
-		return mailbox.ErrBusy.Error()
+		return queue.ErrBusy.Error()
 	}
 	tokens, holders, count, fence := m.tokens, m.holders, m.count, m.fence
 	*m = *newModel()

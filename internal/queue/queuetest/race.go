@@ -1,4 +1,4 @@
-package mailboxtest
+package queuetest
 
 import (
 	"errors"
@@ -6,7 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/mortise-dev/mortise/mailbox"
+	"github.com/mortise-dev/mortise/internal/queue"
 )
 
 func raceCases() []testCase {
@@ -53,10 +53,10 @@ func raceEnqueue(w *world) {
 		})
 	}
 	wg.Wait()
-	h := w.head("t")
+	h := w.record("t")
 	equal(w.t, "queued", h.Queued, racers*5)
 	equal(w.t, "seq", h.Seq, racers*5)
-	list, err := w.store.Dispatches(w.ctx(), mailbox.DispatchQuery{Thread: "t", Limit: 100})
+	list, err := w.queue.Dispatches(w.ctx(), queue.DispatchQuery{Thread: "t", Limit: 100})
 	must(w.t, err)
 	seen := map[uint64]bool{}
 	for i := range list {
@@ -78,7 +78,7 @@ func raceWork(w *world) {
 		wg.Go(func() {
 			for n := 0; done.Load() < threads*each; n++ {
 				at := (i + n) % threads
-				r := mailbox.ClaimRequest{Token: fmt.Sprintf("w%d-%d", i, n), Owner: "w", Lease: lease}
+				r := queue.ClaimRequest{Token: fmt.Sprintf("w%d-%d", i, n), Owner: "w", Lease: lease}
 				k, ok, err := q.Claim(w.ctx(), fmt.Sprintf("t%d", at), r)
 				if err != nil {
 					w.t.Error(err)
@@ -90,9 +90,9 @@ func raceWork(w *world) {
 				if busy[at].Add(1) != 1 {
 					w.t.Error("two claims of one thread at once")
 				}
-				err = q.Commit(w.ctx(), hold(k), mailbox.Commit{ID: k.Dispatch.ID, From: k.Head.Messages, Append: []mailbox.Message{{ID: k.Dispatch.ID}}})
+				err = q.Commit(w.ctx(), hold(k), queue.Commit{ID: k.Dispatch.ID, From: k.Thread.Messages, Append: []queue.Message{{ID: k.Dispatch.ID}}})
 				busy[at].Add(-1)
-				_, settled := q.Settle(w.ctx(), hold(k), mailbox.Settlement{Verdict: mailbox.Ack})
+				_, settled := q.Settle(w.ctx(), hold(k), queue.Settlement{Verdict: queue.Ack})
 				if err = errors.Join(err, settled); err != nil {
 					w.t.Error(err)
 					return
@@ -105,6 +105,6 @@ func raceWork(w *world) {
 	for i := range threads {
 		thread := fmt.Sprintf("t%d", i)
 		equal(w.t, "log of "+thread, len(w.log(thread, 1, 100)), each)
-		equal(w.t, "queued", w.head(thread).Queued, 0)
+		equal(w.t, "queued", w.record(thread).Queued, 0)
 	}
 }

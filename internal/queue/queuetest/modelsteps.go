@@ -1,12 +1,12 @@
-package mailboxtest
+package queuetest
 
 import (
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"time"
 
-	"github.com/mortise-dev/mortise/mailbox"
+	"github.com/mortise-dev/mortise/internal/queue"
+	"github.com/mortise-dev/mortise/mailbox/mailboxtest"
 )
 
 // action is a kind of step.
@@ -49,9 +49,9 @@ type step struct {
 	Internal bool
 	Max      int
 	Delay    time.Duration
-	Verdict  mailbox.Verdict
-	Result   mailbox.RunStatus
-	Fault    Fault
+	Verdict  queue.Verdict
+	Result   queue.RunStatus
+	Fault    mailboxtest.Fault
 }
 
 const (
@@ -64,7 +64,7 @@ func schedule(seed uint64) []step {
 	r := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // not a secret
 	often := slices.DeleteFunc(actions(), func(a action) bool { return (a == doDrop || a == doInterrupt) && r.IntN(4) > 0 })
 	often = append(often, doClaim, doSettle, doSettle, doWait, doExpire, doExpire, doExtend, doLapse, doLapse, doLapse, doLapse, doLapse, doCancelRun, doReplay, doReplay, doDiscard)
-	m, now := newModel(), NewClock().Now()
+	m, now := newModel(), mailboxtest.NewClock().Now()
 	steps, before := make([]step, 0, modelSteps), m.snapshot()
 	for len(steps) < modelSteps {
 		s := draw(r, often)
@@ -94,15 +94,9 @@ func draw(r *rand.Rand, from []action) step {
 	return step{
 		Do: pick(r, from...), ID: r.IntN(modelIDs), Token: pick(r, 0, 0, 0, 1, 2), Priority: pick[uint8](r, 128, 128, 0),
 		Dedupe: pick(r, "", "k"), Internal: r.IntN(3) == 0, Max: pick(r, 1, 3), Delay: pick(r, 0, 0, time.Second, time.Minute),
-		Verdict: pick(r, mailbox.Ack, mailbox.Ack, mailbox.Ack, mailbox.Retry, mailbox.Bury, mailbox.Bury, mailbox.GiveBack, mailbox.Withdraw, mailbox.Supersede),
-		Result:  pick(r, "", mailbox.RunDone, mailbox.RunWaiting, mailbox.RunWaiting), Fault: pick(r, FaultNone, FaultNone, FaultBefore, FaultAfter, FaultTwice),
+		Verdict: pick(r, queue.Ack, queue.Ack, queue.Ack, queue.Retry, queue.Bury, queue.Bury, queue.GiveBack, queue.Withdraw, queue.Supersede),
+		Result:  pick(r, "", queue.RunDone, queue.RunWaiting, queue.RunWaiting), Fault: pick(r, mailboxtest.FaultNone, mailboxtest.FaultNone, mailboxtest.FaultBefore, mailboxtest.FaultAfter, mailboxtest.FaultTwice),
 	}
-}
-
-// forgets says whether nobody can tell any more how a step came out, when its first answer was lost: what
-// was to be done is done, and by nobody's token.
-func (s step) forgets(want string) bool {
-	return s.Fault == FaultAfter && (s.Do == doExpire || s.Do == doLapse || s.Do == doInterrupt) && strings.HasPrefix(want, "ok")
 }
 
 func pick[T any](r *rand.Rand, from ...T) T { return from[r.IntN(len(from))] }

@@ -1,9 +1,9 @@
-package mailboxtest
+package queuetest
 
 import (
 	"time"
 
-	"github.com/mortise-dev/mortise/mailbox"
+	"github.com/mortise-dev/mortise/internal/queue"
 )
 
 func holdingCases() []testCase {
@@ -17,8 +17,8 @@ func holdingCases() []testCase {
 // holds makes a dispatch that failed and waits for its retry, and one behind it.
 func (w *world) holds() {
 	w.enqueue("t", "d1")
-	w.enqueue("t", "d2", func(e *mailbox.Entry) { e.Origin = "internal" })
-	_, err := w.queue.Settle(w.ctx(), hold(w.claim("t")), mailbox.Settlement{Verdict: mailbox.Retry, RetryAt: w.clock.Now().Add(time.Minute)})
+	w.enqueue("t", "d2", func(e *queue.Entry) { e.Origin = "internal" })
+	_, err := w.queue.Settle(w.ctx(), hold(w.claim("t")), queue.Settlement{Verdict: queue.Retry, RetryAt: w.clock.Now().Add(time.Minute)})
 	must(w.t, err)
 	same(w.t, "due while the first one waits", w.due())
 }
@@ -32,7 +32,7 @@ func cancelHolder(w *world) {
 
 func supersedeHolder(w *world) {
 	w.holds()
-	_, err := w.queue.Interrupt(w.ctx(), "t", mailbox.Interrupt{Keep: func(d mailbox.Dispatch) bool { return d.Origin == "internal" }})
+	_, err := w.queue.Interrupt(w.ctx(), "t", queue.Interrupt{Keep: func(d queue.Dispatch) bool { return d.Origin == "internal" }})
 	must(w.t, err)
 	same(w.t, "due", w.due(), "t")
 	equal(w.t, "dispatch", w.claim("t").Dispatch.ID, "d2")
@@ -43,13 +43,13 @@ func finishHolder(w *world) {
 	w.enqueue("t", "d1")
 	w.enqueue("t", "d2")
 	k := w.claim("t")
-	must(w.t, w.queue.Commit(w.ctx(), hold(k), mailbox.Commit{ID: "c", Result: mailbox.Result{Status: mailbox.RunDone}}))
-	_, err := w.queue.Settle(w.ctx(), hold(k), mailbox.Settlement{Verdict: mailbox.Retry, RetryAt: w.clock.Now().Add(time.Minute)})
+	must(w.t, w.queue.Commit(w.ctx(), hold(k), queue.Commit{ID: "c", Result: queue.Result{Status: queue.RunDone}}))
+	_, err := w.queue.Settle(w.ctx(), hold(k), queue.Settlement{Verdict: queue.Retry, RetryAt: w.clock.Now().Add(time.Minute)})
 	must(w.t, err)
 	_, ok, err := w.queue.ClaimDispatch(w.ctx(), "d1", w.request())
 	must(w.t, err)
 	equal(w.t, "claimed what was done", ok, false)
-	equal(w.t, "status", w.load("d1").Status, mailbox.Acked)
+	equal(w.t, "status", w.load("d1").Status, queue.Acked)
 	same(w.t, "due", w.due(), "t")
 	equal(w.t, "dispatch", w.claim("t").Dispatch.ID, "d2")
 }

@@ -1,4 +1,4 @@
-package mailboxtest
+package queuetest
 
 import (
 	"fmt"
@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"testing"
 
-	"github.com/mortise-dev/mortise/mailbox"
+	"github.com/mortise-dev/mortise/store"
 )
 
 // Environment variables: the seed of the first schedule, and how many schedules there are
@@ -31,7 +31,7 @@ const (
 // twice, and compares each answer and each state with those of a model in memory that was written apart. Each schedule
 // has a thread of its own; several are played at once on one store, and when all of them have ended the listings of the
 // store are compared with all models. A schedule that goes wrong is shortened and printed; its seed runs it again.
-func TestModel(t *testing.T, open func(t *testing.T) mailbox.Store, schedules int) {
+func TestModel(t *testing.T, open func(t *testing.T) (one, other store.Store), schedules int) {
 	t.Helper()
 	first := fromEnv(t, modelSeed, rand.Uint64())                                  //nolint:gosec // not a secret
 	schedules = int(fromEnv(t, modelSchedules, uint64(schedules)) & math.MaxInt32) //nolint:gosec // not negative
@@ -46,7 +46,7 @@ func TestModel(t *testing.T, open func(t *testing.T) mailbox.Store, schedules in
 				if all.Failed() {
 					return
 				}
-				s.store = open(t)
+				s.one, s.other = open(t)
 				if trouble := s.play(t.Context(), alone); trouble != "" {
 					t.Error(trouble)
 				}

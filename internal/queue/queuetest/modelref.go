@@ -1,4 +1,4 @@
-package mailboxtest
+package queuetest
 
 import (
 	"cmp"
@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/mortise-dev/mortise/mailbox"
+	"github.com/mortise-dev/mortise/internal/queue"
 )
 
 // model is what a thread should be, kept in the plainest way.
@@ -28,15 +28,15 @@ type modelDispatch struct {
 	internal               bool
 	seq, epoch             uint64
 	priority               uint8
-	status                 mailbox.Status
+	status                 queue.Status
 	available              time.Time
 	attempts, max          int
 	holding                bool
-	end                    mailbox.ClaimEnd
+	end                    queue.ClaimEnd
 }
 
 type modelRun struct {
-	status      mailbox.RunStatus
+	status      queue.RunStatus
 	termination string
 	dispatch    string
 	until       time.Time
@@ -75,7 +75,7 @@ func (m *model) runID(i int) string {
 func (m *model) queue() []*modelDispatch {
 	var out []*modelDispatch
 	for _, d := range m.dispatches {
-		if d.status == mailbox.Queued {
+		if d.status == queue.Queued {
 			out = append(out, d)
 		}
 	}
@@ -100,13 +100,13 @@ func (m *model) next(now time.Time) *modelDispatch {
 }
 
 // setRun keeps which run is open.
-func (m *model) setRun(id string, status mailbox.RunStatus) {
+func (m *model) setRun(id string, status queue.RunStatus) {
 	m.runs[id].status = status
 	open := m.open != "" && m.open != id
 	switch {
-	case status == mailbox.RunDone && m.open == id:
+	case status == queue.RunDone && m.open == id:
 		m.open = ""
-	case status == mailbox.RunDone || status == mailbox.RunCreated && open:
+	case status == queue.RunDone || status == queue.RunCreated && open:
 	default:
 		m.open = id
 	}
@@ -115,15 +115,15 @@ func (m *model) setRun(id string, status mailbox.RunStatus) {
 // give gives the thread to a dispatch.
 func (m *model) give(d *modelDispatch, token string, now time.Time) {
 	m.fence++
-	d.status, d.token, d.end, d.holding = mailbox.Claimed, token, "", false
+	d.status, d.token, d.end, d.holding = queue.Claimed, token, "", false
 	m.claim = &modelClaim{d: d, token: token, until: now.Add(lease)}
 	m.holders, m.tokens = append(m.holders, d.id), append(m.tokens, token)
 	m.runs[d.run].dispatch = d.id
-	m.setRun(d.run, mailbox.RunRunning)
+	m.setRun(d.run, queue.RunRunning)
 }
 
 // finish ends a dispatch.
-func (m *model) finish(d *modelDispatch, s mailbox.Status, end mailbox.ClaimEnd) {
+func (m *model) finish(d *modelDispatch, s queue.Status, end queue.ClaimEnd) {
 	d.status, d.end, d.holding = s, end, false
 	if m.claim != nil && m.claim.d == d {
 		m.claim = nil
@@ -134,28 +134,28 @@ func (m *model) finish(d *modelDispatch, s mailbox.Status, end mailbox.ClaimEnd)
 // goes on waiting.
 func (m *model) stopRun(d *modelDispatch, termination string) {
 	r := m.runs[d.run]
-	if r.status == mailbox.RunDone || r.status == mailbox.RunWaiting && r.dispatch != d.id {
+	if r.status == queue.RunDone || r.status == queue.RunWaiting && r.dispatch != d.id {
 		return
 	}
 	r.termination, r.dispatch = termination, d.id
-	m.setRun(d.run, mailbox.RunDone)
+	m.setRun(d.run, queue.RunDone)
 }
 
 // over says whether the run of a dispatch ended or waits with it.
 func (m *model) over(d *modelDispatch) bool {
 	r := m.runs[d.run]
-	return r.dispatch == d.id && (r.status == mailbox.RunDone || r.status == mailbox.RunWaiting)
+	return r.dispatch == d.id && (r.status == queue.RunDone || r.status == queue.RunWaiting)
 }
 
 // fail counts an attempt.
-func (m *model) fail(d *modelDispatch, at time.Time, end mailbox.ClaimEnd, final bool) {
+func (m *model) fail(d *modelDispatch, at time.Time, end queue.ClaimEnd, final bool) {
 	d.attempts++
 	if final || d.attempts >= d.max {
-		m.finish(d, mailbox.DeadLetter, end)
-		m.stopRun(d, mailbox.TerminationError)
+		m.finish(d, queue.DeadLetter, end)
+		m.stopRun(d, queue.TerminationError)
 		return
 	}
-	m.finish(d, mailbox.Queued, end)
+	m.finish(d, queue.Queued, end)
 	d.available, d.holding = at, true
 }
 
@@ -178,7 +178,7 @@ type item struct {
 	epoch, seq uint64
 	available  time.Time
 	holding    bool
-	end        mailbox.ClaimEnd
+	end        queue.ClaimEnd
 	run        string
 }
 
@@ -213,7 +213,7 @@ func (m *model) snapshot() snapshot {
 func (m *model) invariants(s snapshot, now time.Time) string {
 	holders := 0
 	for _, i := range s.items {
-		if i.status == string(mailbox.Claimed) {
+		if i.status == string(queue.Claimed) {
 			holders++
 		}
 	}
@@ -246,7 +246,7 @@ func (m *model) soonest(now time.Time) (at time.Time, some bool) {
 			break // what is behind it waits as long
 		}
 	}
-	if r := m.runs[m.open]; r != nil && r.status == mailbox.RunWaiting && !r.until.IsZero() && !m.came(r.until) {
+	if r := m.runs[m.open]; r != nil && r.status == queue.RunWaiting && !r.until.IsZero() && !m.came(r.until) {
 		earlier(r.until)
 	}
 	return at, some

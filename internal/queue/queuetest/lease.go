@@ -1,10 +1,11 @@
-package mailboxtest
+package queuetest
 
 import (
 	"errors"
 	"time"
 
-	"github.com/mortise-dev/mortise/mailbox"
+	"github.com/mortise-dev/mortise/internal/queue"
+	"github.com/mortise-dev/mortise/store"
 )
 
 func leaseCases() []testCase {
@@ -30,7 +31,7 @@ func extendLease(w *world) {
 	c, err := w.queue.Extend(w.ctx(), hold(k), lease)
 	must(w.t, err)
 	equal(w.t, "lease", c.Until, w.clock.Now().Add(lease))
-	equal(w.t, "lease as kept", w.head("t").Claim.Until, w.clock.Now().Add(lease))
+	equal(w.t, "lease as kept", w.record("t").Claim.Until, w.clock.Now().Add(lease))
 	w.clock.Add(lease)
 	_, expired, err := w.queue.Expire(w.ctx(), "t")
 	must(w.t, err)
@@ -42,19 +43,19 @@ func extendWrongToken(w *world) {
 	k := w.claim("t")
 	h := hold(k)
 	h.Token = "stolen"
-	if _, err := w.queue.Extend(w.ctx(), h, time.Hour); !errors.Is(err, mailbox.ErrConflict) {
+	if _, err := w.queue.Extend(w.ctx(), h, time.Hour); !errors.Is(err, queue.ErrConflict) {
 		w.t.Fatalf("extended with a wrong token: %v", err)
 	}
-	equal(w.t, "lease", w.head("t").Claim.Until, k.Claim.Until)
-	w.settle(k, mailbox.Ack)
-	if _, err := w.queue.Extend(w.ctx(), hold(k), lease); !errors.Is(err, mailbox.ErrConflict) {
+	equal(w.t, "lease", w.record("t").Claim.Until, k.Claim.Until)
+	w.settle(k, queue.Ack)
+	if _, err := w.queue.Extend(w.ctx(), hold(k), lease); !errors.Is(err, queue.ErrConflict) {
 		w.t.Fatalf("extended after the end: %v", err)
 	}
 }
 
-func (w *world) interrupt(thread string) mailbox.Interruption {
+func (w *world) interrupt(thread string) queue.Interruption {
 	w.t.Helper()
-	out, err := w.queue.Interrupt(w.ctx(), thread, mailbox.Interrupt{})
+	out, err := w.queue.Interrupt(w.ctx(), thread, queue.Interrupt{})
 	must(w.t, err)
 	return out
 }
@@ -63,32 +64,32 @@ func extendStale(w *world) {
 	w.enqueue("t", "d1")
 	k := w.claim("t")
 	w.interrupt("t")
-	var conflict *mailbox.ConflictError
-	if _, err := w.queue.Extend(w.ctx(), hold(k), lease); !errors.As(err, &conflict) || *conflict != (mailbox.ConflictError{Expected: 0, Actual: 1}) {
+	var conflict *queue.ConflictError
+	if _, err := w.queue.Extend(w.ctx(), hold(k), lease); !errors.As(err, &conflict) || *conflict != (queue.ConflictError{Expected: 0, Actual: 1}) {
 		w.t.Fatalf("extended a stale claim: %v", err)
 	}
-	equal(w.t, "lease", w.head("t").Claim.Until, k.Claim.Until)
+	equal(w.t, "lease", w.record("t").Claim.Until, k.Claim.Until)
 	// What it had come to can still be kept.
-	must(w.t, w.queue.Commit(w.ctx(), hold(k), mailbox.Commit{ID: "c", Append: []mailbox.Message{{ID: "m", Data: []byte("partial")}}}))
+	must(w.t, w.queue.Commit(w.ctx(), hold(k), queue.Commit{ID: "c", Append: []queue.Message{{ID: "m", Data: []byte("partial")}}}))
 }
 
 func settleStale(w *world) {
-	for _, v := range []mailbox.Verdict{mailbox.Ack, mailbox.Retry, mailbox.Bury} {
+	for _, v := range []queue.Verdict{queue.Ack, queue.Retry, queue.Bury} {
 		thread := "t-" + string(v)
 		w.enqueue(thread, "d-"+string(v))
 		k := w.claim(thread)
 		w.interrupt(thread)
 		for range 2 {
-			if _, err := w.queue.Settle(w.ctx(), hold(k), mailbox.Settlement{Verdict: v}); !errors.Is(err, mailbox.ErrConflict) {
+			if _, err := w.queue.Settle(w.ctx(), hold(k), queue.Settlement{Verdict: v}); !errors.Is(err, queue.ErrConflict) {
 				w.t.Errorf("%s of a stale claim: %v", v, err)
 			}
 		}
-		equal(w.t, "status after "+string(v), w.load(k.Dispatch.ID).Status, mailbox.Superseded)
-		equal(w.t, "run after "+string(v), w.run(k.Dispatch.RunID).Termination, mailbox.TerminationCancelled)
+		equal(w.t, "status after "+string(v), w.load(k.Dispatch.ID).Status, queue.Superseded)
+		equal(w.t, "run after "+string(v), w.run(k.Dispatch.RunID).Termination, queue.TerminationCancelled)
 	}
 }
 
-func (w *world) expire(thread string) (mailbox.Taken, bool) {
+func (w *world) expire(thread string) (queue.State, bool) {
 	w.t.Helper()
 	k, ok, err := w.queue.Expire(w.ctx(), thread)
 	must(w.t, err)
@@ -96,7 +97,7 @@ func (w *world) expire(thread string) (mailbox.Taken, bool) {
 }
 
 func reclaimRequeues(w *world) {
-	w.enqueue("t", "d1", func(e *mailbox.Entry) { e.AvailableAt = w.clock.Now().Add(time.Hour) })
+	w.enqueue("t", "d1", func(e *queue.Entry) { e.AvailableAt = w.clock.Now().Add(time.Hour) })
 	k, ok, err := w.queue.ClaimDispatch(w.ctx(), "d1", w.request())
 	must(w.t, err)
 	equal(w.t, "claimed", ok, true)
@@ -110,7 +111,7 @@ func reclaimRequeues(w *world) {
 	w.clock.Add(time.Millisecond)
 	again, ok := w.expire("t")
 	equal(w.t, "expired", ok, true)
-	equal(w.t, "status", again.Dispatch.Status, mailbox.Queued)
+	equal(w.t, "status", again.Dispatch.Status, queue.Queued)
 	equal(w.t, "attempts", again.Dispatch.Attempts, 1)
 	equal(w.t, "available", again.Dispatch.AvailableAt, w.clock.Now())
 	same(w.t, "due", w.due(), "t")
@@ -123,13 +124,13 @@ func reclaimRequeues(w *world) {
 }
 
 func reclaimDeadLetters(w *world) {
-	w.enqueue("t", "d1", func(e *mailbox.Entry) { e.MaxAttempts = 1 })
+	w.enqueue("t", "d1", func(e *queue.Entry) { e.MaxAttempts = 1 })
 	w.claim("t")
 	w.clock.Add(lease + time.Second)
 	k, ok := w.expire("t")
 	equal(w.t, "expired", ok, true)
-	equal(w.t, "status", k.Dispatch.Status, mailbox.DeadLetter)
-	equal(w.t, "termination of the run", w.run("run-d1").Termination, mailbox.TerminationError)
+	equal(w.t, "status", k.Dispatch.Status, queue.DeadLetter)
+	equal(w.t, "termination of the run", w.run("run-d1").Termination, queue.TerminationError)
 	w.idle("t")
 }
 
@@ -140,23 +141,23 @@ func reclaimStale(w *world) {
 	w.clock.Add(lease + time.Second)
 	k, ok := w.expire("t")
 	equal(w.t, "expired", ok, true)
-	equal(w.t, "status", k.Dispatch.Status, mailbox.Superseded)
+	equal(w.t, "status", k.Dispatch.Status, queue.Superseded)
 	equal(w.t, "attempts", k.Dispatch.Attempts, 0)
-	equal(w.t, "termination of the run", w.run("run-d1").Termination, mailbox.TerminationCancelled)
+	equal(w.t, "termination of the run", w.run("run-d1").Termination, queue.TerminationCancelled)
 	w.idle("t")
 }
 
 // A worker that dies between its last commit and the acknowledgement has done the work.
 func reclaimFinished(w *world) {
-	for _, status := range []mailbox.RunStatus{mailbox.RunDone, mailbox.RunWaiting} {
+	for _, status := range []queue.RunStatus{queue.RunDone, queue.RunWaiting} {
 		thread := "t-" + string(status)
 		w.enqueue(thread, "d-"+string(status))
 		k := w.claim(thread)
-		must(w.t, w.queue.Commit(w.ctx(), hold(k), mailbox.Commit{ID: "c", Result: mailbox.Result{Status: status, Response: "hello"}}))
+		must(w.t, w.queue.Commit(w.ctx(), hold(k), queue.Commit{ID: "c", Result: queue.Result{Status: status, Response: "hello"}}))
 		w.clock.Add(lease + time.Second)
 		again, ok := w.expire(thread)
 		equal(w.t, "expired", ok, true)
-		equal(w.t, "status of the dispatch of a run that is "+string(status), again.Dispatch.Status, mailbox.Acked)
+		equal(w.t, "status of the dispatch of a run that is "+string(status), again.Dispatch.Status, queue.Acked)
 		equal(w.t, "response of the dispatch", again.Dispatch.Response, "hello")
 		equal(w.t, "status of the run", w.run(k.Dispatch.RunID).Status, status)
 		w.idle(thread)
@@ -168,7 +169,7 @@ func lateAck(w *world) {
 	first := w.claim("t")
 	w.clock.Add(lease + time.Second)
 	w.expire("t")
-	equal(w.t, "status", w.settle(first, mailbox.Ack).Status, mailbox.Acked)
+	equal(w.t, "status", w.settle(first, queue.Ack).Status, queue.Acked)
 	w.idle("t")
 
 	w.enqueue("t", "d2")
@@ -176,43 +177,43 @@ func lateAck(w *world) {
 	w.clock.Add(lease + time.Second)
 	w.expire("t")
 	second := w.claim("t")
-	if _, err := w.queue.Settle(w.ctx(), hold(slow), mailbox.Settlement{Verdict: mailbox.Ack}); !errors.Is(err, mailbox.ErrConflict) {
+	if _, err := w.queue.Settle(w.ctx(), hold(slow), queue.Settlement{Verdict: queue.Ack}); !errors.Is(err, queue.ErrConflict) {
 		w.t.Errorf("acknowledged after somebody else began: %v", err)
 	}
-	w.settle(second, mailbox.Ack)
+	w.settle(second, queue.Ack)
 }
 
 func fencing(w *world) {
 	w.enqueue("t", "d1")
 	zombie := w.claim("t")
-	must(w.t, w.queue.Commit(w.ctx(), hold(zombie), mailbox.Commit{ID: "c1", Append: []mailbox.Message{{ID: "m1", Data: []byte("one")}}}))
+	must(w.t, w.queue.Commit(w.ctx(), hold(zombie), queue.Commit{ID: "c1", Append: []queue.Message{{ID: "m1", Data: []byte("one")}}}))
 	w.clock.Add(lease + time.Second)
 	w.expire("t")
-	late := mailbox.Commit{ID: "c2", From: 1, Append: []mailbox.Message{{ID: "m2"}}, Data: []byte("late"), Image: []byte("late")}
-	if err := w.queue.Commit(w.ctx(), hold(zombie), late); !errors.Is(err, mailbox.ErrConflict) {
+	late := queue.Commit{ID: "c2", From: 1, Append: []queue.Message{{ID: "m2"}}, Data: []byte("late"), Image: []byte("late")}
+	if err := w.queue.Commit(w.ctx(), hold(zombie), late); !errors.Is(err, queue.ErrConflict) {
 		w.t.Errorf("written after the lease was taken: %v", err)
 	}
 	heir := w.claim("t")
-	if err := w.queue.Commit(w.ctx(), hold(zombie), late); !errors.Is(err, mailbox.ErrConflict) {
+	if err := w.queue.Commit(w.ctx(), hold(zombie), late); !errors.Is(err, queue.ErrConflict) {
 		w.t.Errorf("written beside the heir: %v", err)
 	}
-	if _, err := w.queue.Extend(w.ctx(), hold(zombie), lease); !errors.Is(err, mailbox.ErrConflict) {
+	if _, err := w.queue.Extend(w.ctx(), hold(zombie), lease); !errors.Is(err, queue.ErrConflict) {
 		w.t.Errorf("extended beside the heir: %v", err)
 	}
-	for _, v := range []mailbox.Verdict{mailbox.Ack, mailbox.Retry, mailbox.Bury, mailbox.GiveBack, mailbox.Supersede} {
-		if _, err := w.queue.Settle(w.ctx(), hold(zombie), mailbox.Settlement{Verdict: v}); !errors.Is(err, mailbox.ErrConflict) {
+	for _, v := range []queue.Verdict{queue.Ack, queue.Retry, queue.Bury, queue.GiveBack, queue.Supersede} {
+		if _, err := w.queue.Settle(w.ctx(), hold(zombie), queue.Settlement{Verdict: v}); !errors.Is(err, queue.ErrConflict) {
 			w.t.Errorf("%s beside the heir: %v", v, err)
 		}
 	}
-	equal(w.t, "messages", w.head("t").Messages, 1)
+	equal(w.t, "messages", w.record("t").Messages, 1)
 	equal(w.t, "data of the run", len(w.run("run-d1").Data), 0)
-	w.settle(heir, mailbox.Ack)
+	w.settle(heir, queue.Ack)
 }
 
 // skewedClock is about a store that has no clock of its own.
 func skewedClock(w *world) {
-	fast, err := mailbox.NewQueue(mailbox.QueueConfig{
-		Store: struct{ mailbox.Store }{w.store}, Skew: 5 * time.Second, Now: func() time.Time { return w.clock.Now().Add(3 * time.Second) },
+	fast, err := queue.New(queue.Config{
+		Store: struct{ store.Store }{w.store}, Skew: 5 * time.Second, Now: func() time.Time { return w.clock.Now().Add(3 * time.Second) },
 	})
 	must(w.t, err)
 	w.enqueue("t", "d1")

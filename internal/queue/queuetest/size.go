@@ -1,11 +1,11 @@
-package mailboxtest
+package queuetest
 
 import (
 	"bytes"
 	"errors"
 	"fmt"
 
-	"github.com/mortise-dev/mortise/mailbox"
+	"github.com/mortise-dev/mortise/internal/queue"
 )
 
 func sizeCases() []testCase {
@@ -35,7 +35,7 @@ const (
 // bounded gives the world a queue with these bounds.
 func (w *world) bounded() {
 	w.t.Helper()
-	q, err := mailbox.NewQueue(mailbox.QueueConfig{Store: w.store, Now: w.clock.Now, Skew: -1, RequestBytes: requestBytes, CommitBytes: commitBytes})
+	q, err := queue.New(queue.Config{Store: w.store, Now: w.clock.Now, Skew: -1, RequestBytes: requestBytes, CommitBytes: commitBytes})
 	must(w.t, err)
 	w.queue = q
 }
@@ -45,16 +45,16 @@ func (w *world) bounded() {
 func largestRequest(w *world) {
 	w.bounded()
 	largest := filled(requestBytes, 1)
-	w.enqueue("t", "d1", func(e *mailbox.Entry) { e.Request = largest })
+	w.enqueue("t", "d1", func(e *queue.Entry) { e.Request = largest })
 	if got := w.claim("t").Dispatch.Request; !bytes.Equal(got, largest) {
 		w.t.Errorf("a request of %d bytes came back with %d", len(largest), len(got))
 	}
 	e := w.entry("t", "d2")
 	e.Request = filled(requestBytes+1, 1)
-	if _, err := w.queue.Enqueue(w.ctx(), e); !errors.Is(err, mailbox.ErrTooLarge) || !errors.Is(err, mailbox.ErrInvalid) {
+	if _, err := w.queue.Enqueue(w.ctx(), e); !errors.Is(err, queue.ErrTooLarge) || !errors.Is(err, queue.ErrInvalid) {
 		w.t.Errorf("a request that is larger: %v", err)
 	}
-	equal(w.t, "seq", w.head("t").Seq, 1)
+	equal(w.t, "seq", w.record("t").Seq, 1)
 }
 
 // largestCommit holds the same of what an execution writes at once, and of its result.
@@ -63,32 +63,30 @@ func largestCommit(w *world) {
 	w.enqueue("t", "d1")
 	k := w.claim("t")
 	const piece = commitBytes / 8
-	c := mailbox.Commit{ID: "c", Image: filled(piece, 1), Data: filled(piece, 2)}
+	c := queue.Commit{ID: "c", Image: filled(piece, 1), Data: filled(piece, 2)}
 	for i := range byte(6) {
-		c.Append = append(c.Append, mailbox.Message{ID: fmt.Sprintf("m%d", i), Data: filled(piece, i)[:piece-2]})
+		c.Append = append(c.Append, queue.Message{ID: fmt.Sprintf("m%d", i), Data: filled(piece, i)[:piece-2]})
 	}
 	larger := c
 	larger.Data = append(bytes.Clone(c.Data), 0)
-	if err := w.queue.Commit(w.ctx(), hold(k), larger); !errors.Is(err, mailbox.ErrTooLarge) {
+	if err := w.queue.Commit(w.ctx(), hold(k), larger); !errors.Is(err, queue.ErrTooLarge) {
 		w.t.Errorf("a commit that is larger: %v", err)
 	}
-	equal(w.t, "messages of a commit that is larger", w.head("t").Messages, 0)
+	equal(w.t, "messages of a commit that is larger", w.record("t").Messages, 0)
 	must(w.t, w.queue.Commit(w.ctx(), hold(k), c))
-	list, err := w.store.Messages(w.ctx(), "t", 1, 10)
+	list, err := w.queue.Messages(w.ctx(), "t", 1, 10)
 	must(w.t, err)
 	equal(w.t, "messages", len(list), len(c.Append))
 	for i := range list {
 		equal(w.t, "message "+c.Append[i].ID, bytes.Equal(list[i].Data, c.Append[i].Data), true)
 	}
-	s, err := w.store.Load(w.ctx(), "t", mailbox.Need{Runs: []string{"run-d1"}, Image: true})
-	must(w.t, err)
-	equal(w.t, "image", bytes.Equal(s.Image, c.Image), true)
-	equal(w.t, "data of the run", bytes.Equal(s.Runs["run-d1"].Data, c.Data), true)
-	_, err = w.queue.Settle(w.ctx(), hold(k), mailbox.Settlement{
-		Verdict: mailbox.Ack, Result: mailbox.Result{Status: mailbox.RunDone, Response: string(filled(commitBytes+1, 3))},
+	equal(w.t, "image", bytes.Equal(w.image("t"), c.Image), true)
+	equal(w.t, "data of the run", bytes.Equal(w.run("run-d1").Data, c.Data), true)
+	_, err = w.queue.Settle(w.ctx(), hold(k), queue.Settlement{
+		Verdict: queue.Ack, Result: queue.Result{Status: queue.RunDone, Response: string(filled(commitBytes+1, 3))},
 	})
-	if !errors.Is(err, mailbox.ErrTooLarge) {
+	if !errors.Is(err, queue.ErrTooLarge) {
 		w.t.Errorf("a result that is larger: %v", err)
 	}
-	w.settle(k, mailbox.Ack)
+	w.settle(k, queue.Ack)
 }

@@ -1,4 +1,4 @@
-package mailboxtest
+package queuetest
 
 import (
 	"context"
@@ -6,12 +6,14 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/mortise-dev/mortise/mailbox"
+	"github.com/mortise-dev/mortise/internal/queue"
+	"github.com/mortise-dev/mortise/store"
 )
 
 // share plays the schedules of some seeds on one store.
 type share struct {
-	store mailbox.Store
+	// one and other are handles of one store.
+	one, other store.Store
 
 	mu sync.Mutex
 	// next is the seed that is played next, end the first one that is not.
@@ -44,7 +46,7 @@ func (k *takings) add(of map[action]int) {
 // play plays all schedules, several at once unless the share is to be played alone and has two stores, and says what is wrong.
 func (s *share) play(ctx context.Context, alone bool) string {
 	players := modelPlayers
-	if _, two := s.store.(*pair); two && alone {
+	if alone {
 		players = 1
 	}
 	var wg sync.WaitGroup
@@ -60,7 +62,11 @@ func (s *share) play(ctx context.Context, alone bool) string {
 	if s.failure != "" {
 		return fmt.Sprintf("%s=%d: %s", modelSeed, s.seed, s.explain(ctx))
 	}
-	a := audit{store: s.store, players: s.done}
+	q, err := queue.New(queue.Config{Store: s.one})
+	if err != nil {
+		return err.Error()
+	}
+	a := audit{queue: q, players: s.done}
 	if err := a.run(ctx); err != nil {
 		return err.Error()
 	}
@@ -84,7 +90,7 @@ func (s *share) playOne(ctx context.Context, steps []step) (*player, string) {
 	s.names++
 	name := s.names
 	s.mu.Unlock()
-	p, err := newPlayer(s.store, name)
+	p, err := newPlayer(s.one, s.other, name)
 	if err != nil {
 		return p, err.Error()
 	}

@@ -1,4 +1,4 @@
-package mailboxtest
+package queuetest
 
 import (
 	"cmp"
@@ -8,7 +8,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/mortise-dev/mortise/mailbox"
+	"github.com/mortise-dev/mortise/internal/queue"
+	"github.com/mortise-dev/mortise/mailbox/mailboxtest"
 )
 
 // auditPage is shorter than the lists are.
@@ -16,7 +17,7 @@ const auditPage = 40
 
 // audit compares what a store lists with all models, when nothing is under way.
 type audit struct {
-	store   mailbox.Store
+	queue   *queue.Queue
 	players []*player
 	// wrong is what differs.
 	wrong []string
@@ -55,15 +56,15 @@ func (a *audit) threads(ctx context.Context) error {
 		if len(m.queue()) > 0 {
 			queued = append(queued, thread)
 		}
-		if r := m.runs[m.open]; r != nil && r.status == mailbox.RunWaiting {
+		if r := m.runs[m.open]; r != nil && r.status == queue.RunWaiting {
 			waiting = append(waiting, thread)
 		}
 		if m.claim != nil {
 			claims++
 		}
 	}
-	var heads [3][]mailbox.Head
-	for i, q := range []mailbox.ThreadQuery{{}, {Queued: true}, {Wait: modelWaits}} {
+	var heads [3][]queue.Thread
+	for i, q := range []queue.ThreadQuery{{}, {Queued: true}, {Wait: modelWaits}} {
 		var err error
 		if heads[i], err = a.list(ctx, q); err != nil {
 			return err
@@ -72,7 +73,7 @@ func (a *audit) threads(ctx context.Context) error {
 	a.same("threads", names(heads[0]), sorted(all))
 	a.same("threads with a queue", names(heads[1]), sorted(queued))
 	a.same("threads that wait", names(heads[2]), sorted(waiting))
-	counted, err := a.store.Claims(ctx)
+	counted, err := a.queue.Claims(ctx)
 	if err != nil {
 		return err
 	}
@@ -82,30 +83,30 @@ func (a *audit) threads(ctx context.Context) error {
 
 // dispatches compares the dispatches of each status, and their number, with those of all models.
 func (a *audit) dispatches(ctx context.Context) error {
-	want := map[mailbox.Status][]string{}
+	want := map[queue.Status][]string{}
 	for _, p := range a.players {
 		for id, d := range p.model.dispatches {
 			want[d.status] = append(want[d.status], p.prefix+id)
 		}
 	}
-	counts, err := a.store.Count(ctx)
+	counts, err := a.queue.Count(ctx)
 	if err != nil {
 		return err
 	}
-	for _, status := range append([]mailbox.Status{mailbox.Queued, mailbox.Claimed}, terminal...) {
-		list, err := a.store.Dispatches(ctx, mailbox.DispatchQuery{Statuses: []mailbox.Status{status}, Limit: modelShare*modelIDs + 1})
+	for _, status := range append([]queue.Status{queue.Queued, queue.Claimed}, terminal...) {
+		list, err := a.queue.Dispatches(ctx, queue.DispatchQuery{Statuses: []queue.Status{status}, Limit: modelShare*modelIDs + 1})
 		if err != nil {
 			return err
 		}
 		a.same("dispatches listed as "+string(status), sorted(ids(list)), sorted(want[status]))
-		a.equal("dispatches counted as "+string(status), counts.Status[status], len(want[status]))
+		a.equal("dispatches counted as "+string(status), counts[status], len(want[status]))
 	}
 	return nil
 }
 
-func names(heads []mailbox.Head) (out []string) {
+func names(heads []queue.Thread) (out []string) {
 	for i := range heads {
-		out = append(out, heads[i].Thread)
+		out = append(out, heads[i].ID)
 	}
 	return out
 }
@@ -116,9 +117,9 @@ func sorted(list []string) []string {
 }
 
 // list lists heads, page by page.
-func (a *audit) list(ctx context.Context, q mailbox.ThreadQuery) (all []mailbox.Head, err error) {
-	for q.Limit = auditPage; ; q.After = all[len(all)-1].Thread {
-		page, err := a.store.Threads(ctx, q)
+func (a *audit) list(ctx context.Context, q queue.ThreadQuery) (all []queue.Thread, err error) {
+	for q.Limit = auditPage; ; q.After = all[len(all)-1].ID {
+		page, err := a.queue.Threads(ctx, q)
 		if all = append(all, page...); err != nil || len(page) < auditPage {
 			return all, err
 		}
@@ -126,25 +127,25 @@ func (a *audit) list(ctx context.Context, q mailbox.ThreadQuery) (all []mailbox.
 }
 
 // due compares what is due at several times with what the heads say.
-func (a *audit) due(ctx context.Context, heads []mailbox.Head) error {
-	heads = slices.DeleteFunc(heads, func(h mailbox.Head) bool { return h.DueAt.IsZero() })
-	slices.SortFunc(heads, func(a, b mailbox.Head) int {
-		return cmp.Or(cmp.Compare(a.Rank, b.Rank), cmp.Compare(a.Thread, b.Thread))
+func (a *audit) due(ctx context.Context, heads []queue.Thread) error {
+	heads = slices.DeleteFunc(heads, func(h queue.Thread) bool { return h.DueAt.IsZero() })
+	slices.SortFunc(heads, func(a, b queue.Thread) int {
+		return cmp.Or(cmp.Compare(a.Rank, b.Rank), cmp.Compare(a.ID, b.ID))
 	})
-	begin := NewClock().Now()
+	begin := mailboxtest.NewClock().Now()
 	for _, by := range []time.Time{begin.Add(-time.Second), begin.Add(time.Minute), begin.Add(5 * time.Minute), begin.Add(time.Hour)} {
 		var want []string
 		var later time.Time
 		for i := range heads {
 			switch h := &heads[i]; {
 			case !h.DueAt.After(by):
-				want = append(want, h.Thread)
+				want = append(want, h.ID)
 			case later.IsZero() || h.DueAt.Before(later):
 				later = h.DueAt
 			}
 		}
 		for _, limit := range []int{len(heads) + 1, auditPage} {
-			due, next, err := a.store.Due(ctx, mailbox.DueQuery{By: by, Limit: limit})
+			due, next, err := a.queue.Due(ctx, queue.DueQuery{By: by, Limit: limit})
 			if err != nil {
 				return err
 			}
@@ -168,9 +169,9 @@ func (a *audit) purge(ctx context.Context) error {
 			return d.status.Terminal()
 		})
 	}
-	q := mailbox.PurgeQuery{Statuses: terminal, Before: NewClock().Now().Add(24 * time.Hour), Limit: auditPage}
+	q := queue.PurgeQuery{Statuses: terminal, Before: mailboxtest.NewClock().Now().Add(24 * time.Hour), Limit: auditPage}
 	for more := true; more; {
-		n, err := a.store.Purge(ctx, q)
+		n, err := a.queue.Purge(ctx, q)
 		if err != nil {
 			return err
 		}
