@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mortise-dev/mortise/internal/queue"
 	"github.com/mortise-dev/mortise/mailbox"
 	"github.com/mortise-dev/mortise/mailbox/mailboxtest"
 	"github.com/mortise-dev/mortise/store/memstore"
@@ -33,9 +34,10 @@ func TestConfig(t *testing.T) {
 		"wrong_values": func(t *testing.T) {
 			for name, cfg := range map[string]mailbox.Config{
 				"Store": {Runtime: &script{}}, "Runtime": {Store: memstore.New()},
-				"Renew": {Runtime: &script{}, Store: memstore.New(), Lease: time.Second}, "Workers": {Runtime: &script{}, Store: memstore.New(), Workers: -1},
-				"StartAttempts": {Runtime: &script{}, Store: memstore.New(), StartAttempts: -1},
-				"SignalWait":    {Runtime: &script{}, Store: memstore.New(), SignalWait: -1},
+				"Lease.Renew":    {Runtime: &script{}, Store: memstore.New(), Lease: mailbox.Lease{Duration: time.Second}},
+				"Limits.Workers": {Runtime: &script{}, Store: memstore.New(), Limits: mailbox.Limits{Workers: -1}},
+				"Retry.Starts":   {Runtime: &script{}, Store: memstore.New(), Retry: mailbox.Retry{Starts: -1}},
+				"Limits":         {Runtime: &script{}, Store: memstore.New(), Limits: mailbox.Limits{Depth: -1}},
 			} {
 				if _, err := mailbox.New(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), "Config."+name) {
 					t.Errorf("%s: %v", name, err)
@@ -53,19 +55,28 @@ func TestConfig(t *testing.T) {
 			}
 		},
 		"dispatch_signal_blocked_nack_delay_backs_off_and_caps": func(t *testing.T) {
-			for deliveries, want := range map[int]time.Duration{
-				0: 500 * time.Millisecond, 1: 500 * time.Millisecond, 2: time.Second, 3: 2 * time.Second, 100: 30 * time.Second,
-			} {
-				equal(t, fmt.Sprint("delay after ", deliveries), mailbox.NackDelay(mailbox.DefaultNackDelay, mailbox.DefaultMaxNackDelay, deliveries), want)
+			var at []time.Time
+			store := memstore.New()
+			background(t, open(t, mailbox.Config{Runtime: &script{}, Store: store}), request("t", "x"))
+			down := &mailboxtest.Faulty{Store: store, Damaged: func(thread string) bool {
+				at = append(at, time.Now())
+				return true
+			}}
+			started(t, mailbox.Config{Runtime: &script{}, Store: down})
+			sleep(5 * time.Minute)
+			for i, want := range []time.Duration{500 * time.Millisecond, time.Second, 2 * time.Second} {
+				equal(t, fmt.Sprint("delay after attempt ", i+1), at[i+1].Sub(at[i]), want)
 			}
+			last := len(at) - 1
+			equal(t, "longest delay", at[last].Sub(at[last-1]), 30*time.Second)
 		},
 		"inline_claim_guard_is_reasonable": func(t *testing.T) {
 			m := started(t, mailbox.Config{Runtime: &script{}, Store: memstore.New()})
 			// A process that interrupts and dies leaves the thread reserved for a while.
-			_, err := m.Queue().Interrupt(t.Context(), "t", mailbox.Interrupt{Reserve: 2 * mailbox.DefaultStopWait})
+			_, err := m.Queue().Interrupt(t.Context(), "t", queue.Interrupt{Reserve: 2 * (5 * time.Second)})
 			must(t, err)
 			sub := background(t, m, request("t", "x"))
-			sleep(2*mailbox.DefaultStopWait - time.Millisecond)
+			sleep(2*(5*time.Second) - time.Millisecond)
 			wantStatus(t, m, sub.Dispatch, mailbox.Queued)
 			sleep(time.Second)
 			wantStatus(t, m, sub.Dispatch, mailbox.Acked)
@@ -82,14 +93,15 @@ func TestConfig(t *testing.T) {
 		},
 		"dispatch_status_queued_zero": func(t *testing.T) {
 			equal(t, "the first status", mailbox.Statuses()[0], mailbox.Queued)
-			c, err := memstore.New().Count(t.Context())
+			m := open(t, mailbox.Config{Runtime: &script{}})
+			c, err := m.Count(t.Context())
 			must(t, err)
-			equal(t, "queued in an empty store", c.Status[mailbox.Queued], 0)
-			d := background(t, open(t, mailbox.Config{Runtime: &script{}}), request("t", "x"))
+			equal(t, "queued in an empty store", c[mailbox.Queued], 0)
+			d := background(t, m, request("t", "x"))
 			equal(t, "running", d.Running, false)
 		},
 		"mailbox_run_outcome_debug": func(t *testing.T) {
-			equal(t, "words", fmt.Sprintln(mailbox.OutcomeCompleted, mailbox.OutcomeTransientError, mailbox.OutcomePermanentError),
+			equal(t, "words", fmt.Sprintln(mailbox.Outcome("completed"), mailbox.Outcome("transient_error"), mailbox.Outcome("permanent_error")),
 				"completed transient_error permanent_error\n")
 		},
 		"mailbox_run_outcome_metric_labels_are_stable": func(t *testing.T) {
@@ -118,7 +130,7 @@ func TestConfig(t *testing.T) {
 				mailbox.Acked: "completed", mailbox.Cancelled: "cancelled", mailbox.Superseded: "superseded", mailbox.DeadLetter: "dead_letter",
 				mailbox.Queued: "", mailbox.Claimed: "",
 			} {
-				equal(t, "outcome of "+string(status), mailbox.Dispatch{Status: status}.Outcome(), want)
+				equal(t, "outcome of "+string(status), mailbox.OutcomeOf(mailbox.Dispatch{Status: status}), want)
 			}
 		},
 		"mailbox_construction_depends_on_runtime_boundary_not_agent_runtime": func(t *testing.T) {
@@ -178,31 +190,38 @@ func TestErrors(t *testing.T) {
 			m := open(t, mailbox.Config{Runtime: &script{}})
 			_, err := m.SubmitBackground(t.Context(), mailbox.Request{Thread: "t"})
 			equal(t, "text", err.Error(), "mailbox: request: validation error: at least one message is required")
-			equal(t, "text", (&mailbox.ConflictError{Expected: 3, Actual: 4}).Error(), "version conflict: expected 3, actual 4")
+			equal(t, "text", (&queue.ConflictError{Expected: 3, Actual: 4}).Error(), "version conflict: expected 3, actual 4")
 			for want, err := range map[string]error{
-				"not found": mailbox.ErrNotFound, "already exists": mailbox.ErrExists, "commit outcome unknown": mailbox.ErrUnknownOutcome,
+				"not found": mailbox.ErrNotFound, "already exists": mailbox.ErrExists, "outcome unknown": mailbox.ErrUnknownOutcome,
 				"validation error": mailbox.ErrInvalid, "thread has an active run; cannot claim inline": mailbox.ErrBusy,
 			} {
 				equal(t, "text", err.Error(), want)
 			}
 		},
 		"mailbox_error_store_variant": func(t *testing.T) {
-			down := &mailboxtest.Faulty{Store: memstore.New(), Plan: func(context.Context, string) mailboxtest.Fault { return mailboxtest.FaultBefore }}
-			m := open(t, mailbox.Config{Runtime: &script{}, Store: down})
-			_, err := m.SubmitBackground(t.Context(), request("t", "x"))
-			if !errors.Is(err, mailboxtest.ErrInjected) || !errors.Is(err, mailbox.ErrUnknownOutcome) || !strings.Contains(err.Error(), `thread "t"`) {
-				t.Errorf("a store that fails gives %v", err)
+			for name, unknown := range map[string]bool{"apply": true, "read": false} {
+				down := &mailboxtest.Faulty{Store: memstore.New(), Plan: func(_ context.Context, operation string) mailboxtest.Fault {
+					if operation == name {
+						return mailboxtest.FaultBefore
+					}
+					return mailboxtest.FaultNone
+				}}
+				m := open(t, mailbox.Config{Runtime: &script{}, Store: down})
+				_, err := m.SubmitBackground(t.Context(), request("t", "x"))
+				if !errors.Is(err, mailboxtest.ErrInjected) || errors.Is(err, mailbox.ErrUnknownOutcome) != unknown || !strings.Contains(err.Error(), `thread "t"`) {
+					t.Errorf("a store whose %s fails gives %v", name, err)
+				}
 			}
 		},
 		"classify_error_ok_is_completed": func(t *testing.T) {
-			equal(t, "outcome", mailbox.Classify(nil), mailbox.OutcomeCompleted)
+			equal(t, "outcome", mailbox.Classify(nil), mailbox.Outcome("completed"))
 		},
 		"classify_error_storage_error_is_transient": func(t *testing.T) {
 			err := fmt.Errorf("storage failed: %w", mailboxtest.ErrInjected)
-			equal(t, "outcome", mailbox.Classify(err), mailbox.OutcomeTransientError)
+			equal(t, "outcome", mailbox.Classify(err), mailbox.Outcome("transient_error"))
 		},
 		"classify_error_thread_already_running_is_permanent": func(t *testing.T) {
-			equal(t, "outcome", mailbox.Classify(mailbox.ErrBusy), mailbox.OutcomeTransientError)
+			equal(t, "outcome", mailbox.Classify(mailbox.ErrBusy), mailbox.Outcome("transient_error"))
 		},
 	})
 }
@@ -215,7 +234,7 @@ func pauses(t *testing.T, cfg mailbox.Config) (out []time.Duration) {
 		at = append(at, time.Now())
 		return mailbox.Result{}, errors.New("a blip")
 	}}
-	cfg.Poll, cfg.MaxAttempts = time.Hour, 12
+	cfg.Poll, cfg.Retry.Attempts = time.Hour, 12
 	m := started(t, cfg)
 	sub := background(t, m, request("t", "x"))
 	sleep(time.Hour)

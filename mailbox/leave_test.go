@@ -6,7 +6,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mortise-dev/mortise/internal/queue"
 	"github.com/mortise-dev/mortise/mailbox"
+	"github.com/mortise-dev/mortise/store"
 	"github.com/mortise-dev/mortise/store/memstore"
 )
 
@@ -25,7 +27,7 @@ func TestWhoAskedGoesAway(t *testing.T) {
 	})
 }
 
-// leaving is a store that answers an update with the error of its context, if that has ended meanwhile: it was made all the same. It
+// leaving is a store that answers a write with the error of its context, if that has ended meanwhile: it was made all the same. It
 // calls hook during one of them.
 type leaving struct {
 	store.Store
@@ -35,9 +37,9 @@ type leaving struct {
 	hook func()
 }
 
-func (l *leaving) Update(ctx context.Context, thread string, need mailbox.Need, decide func(mailbox.State) (mailbox.Change, error)) error {
+func (l *leaving) Apply(ctx context.Context, b store.Batch) (uint64, error) {
 	if err := context.Cause(ctx); err != nil {
-		return err
+		return 0, err
 	}
 	l.mu.Lock()
 	l.left--
@@ -45,10 +47,11 @@ func (l *leaving) Update(ctx context.Context, thread string, need mailbox.Need, 
 		l.hook()
 	}
 	l.mu.Unlock()
-	if err := l.Store.Update(context.WithoutCancel(ctx), thread, need, decide); err != nil {
-		return err
+	revision, err := l.Store.Apply(context.WithoutCancel(ctx), b)
+	if err != nil {
+		return 0, err
 	}
-	return context.Cause(ctx)
+	return revision, context.Cause(ctx)
 }
 
 func goesAway(t *testing.T, update int, submit func(context.Context, *mailbox.Mailbox)) {
@@ -92,5 +95,5 @@ func leftByClose(t *testing.T) {
 	s.wantRan(t)
 	d := wantStatus(t, former, sub.Dispatch, mailbox.Queued)
 	equal(t, "attempts", d.Attempts, 0)
-	equal(t, "end of its claim", d.End, mailbox.EndReleased)
+	equal(t, "end of its claim", d.End, queue.EndReleased)
 }

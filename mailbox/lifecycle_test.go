@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/mortise-dev/mortise/internal/queue"
 	"github.com/mortise-dev/mortise/mailbox"
 	"github.com/mortise-dev/mortise/mailbox/mailboxtest"
 	"github.com/mortise-dev/mortise/store/memstore"
@@ -23,7 +24,7 @@ type gate struct {
 }
 
 func (g *gate) plan(ctx context.Context, operation string) mailboxtest.Fault {
-	if operation != "due" {
+	if operation != "scan ready" {
 		return mailboxtest.FaultNone
 	}
 	g.entered.Add(1)
@@ -216,7 +217,7 @@ func startsExpired(t *testing.T) {
 	store := memstore.New()
 	former := open(t, mailbox.Config{Runtime: &script{}, Store: store})
 	sub := queued(t, former, request("t", "x"))
-	_, ok, err := former.Queue().Claim(t.Context(), "t", mailbox.ClaimRequest{Token: "dead", Owner: "dead", Lease: time.Second})
+	_, ok, err := former.Queue().Claim(t.Context(), "t", queue.ClaimRequest{Token: "dead", Owner: "dead", Lease: time.Second})
 	must(t, err)
 	equal(t, "claimed", ok, true)
 	sleep(time.Minute)
@@ -244,31 +245,31 @@ func wakesOrphans(t *testing.T) {
 		return mailbox.Result{Status: mailbox.RunWaiting, Wait: string(j.Request.Messages[0].Data)}, nil
 	}
 	former := started(t, mailbox.Config{Runtime: &script{do: waits}, Store: store})
-	tasks := background(t, former, request("tasks", mailbox.WaitTasks))
+	tasks := background(t, former, request("tasks", "background_tasks"))
 	input := background(t, former, request("input", "user_input"))
 	sleep(0)
 	must(t, former.Close(t.Context()))
 	s := &script{do: func(_ context.Context, j *mailbox.Job) (mailbox.Result, error) {
 		equal(t, "run", j.Run.ID, tasks.Run)
-		equal(t, "mode", j.Request.Mode, mailbox.ModeInternalWake)
+		equal(t, "mode", j.Request.Mode, "internal_wake")
 		equal(t, "origin", j.Request.Origin, mailbox.OriginInternal)
 		equal(t, "adapter", j.Request.Adapter, mailbox.OriginInternal)
-		return mailbox.Result{Status: mailbox.RunWaiting, Wait: mailbox.WaitTasks}, nil
+		return mailbox.Result{Status: mailbox.RunWaiting, Wait: "background_tasks"}, nil
 	}}
 	wake := func(mailbox.Run) (mailbox.Request, bool) {
 		return mailbox.Request{Adapter: mailbox.OriginInternal, Messages: []mailbox.Input{{Data: []byte("wake")}}}, true
 	}
-	queue := open(t, mailbox.Config{Runtime: s, Store: store, Wake: wake})
+	left := open(t, mailbox.Config{Runtime: s, Store: store, Wake: wake})
 	for _, want := range []int{1, 0} {
-		n, err := queue.Recover(t.Context())
+		n, err := left.Recover(t.Context())
 		must(t, err)
 		equal(t, "woken", n, want)
 	}
-	must(t, queue.Start(t.Context()))
+	must(t, left.Start(t.Context()))
 	sleep(0)
 	s.wantRan(t, "wake")
-	wantRun(t, queue, input.Run, mailbox.RunWaiting, "")
-	must(t, queue.Close(t.Context()))
+	wantRun(t, left, input.Run, mailbox.RunWaiting, "")
+	must(t, left.Close(t.Context()))
 	// It came to wait once more, and is woken once more.
 	again := &script{}
 	m := started(t, mailbox.Config{Runtime: again, Store: store, Wake: wake})
@@ -289,7 +290,7 @@ func crashAtEnd(t *testing.T) {
 	var crash atomic.Bool
 	frail := open(t, mailbox.Config{Runtime: &script{}, Store: &mailboxtest.Faulty{
 		Store: store, Plan: func(_ context.Context, operation string) mailboxtest.Fault {
-			if crash.Load() && operation == "update" {
+			if crash.Load() && operation == "apply" {
 				return mailboxtest.FaultAfter
 			}
 			return mailboxtest.FaultNone

@@ -142,7 +142,7 @@ func TestWaitsDoNotStarve(t *testing.T) {
 			}
 			sleep(2 * time.Minute)
 			sub := queued(t, other, request("c", "now"))
-			sleep(2 * mailbox.DefaultPoll)
+			sleep(2 * time.Second)
 			wantStatus(t, m, sub.Dispatch, mailbox.Acked)
 			for _, d := range later {
 				wantStatus(t, m, d.Dispatch, mailbox.Queued)

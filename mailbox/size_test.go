@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mortise-dev/mortise/internal/queue"
 	"github.com/mortise-dev/mortise/mailbox"
 	"github.com/mortise-dev/mortise/store/memstore"
 )
@@ -42,21 +43,21 @@ func largeRequest(t *testing.T) {
 	for _, size := range []int{800, 2000} { // 800 bytes are more than 1000 when they are encoded
 		large := request("t", strings.Repeat("x", size))
 		_, err := m.Submit(t.Context(), large)
-		tooLarge(t, "submit", err, "QueueConfig.RequestBytes")
+		tooLarge(t, "submit", err, "Limits.Request")
 		_, err = m.SubmitBackground(t.Context(), large)
-		tooLarge(t, "in the background", err, "QueueConfig.RequestBytes")
+		tooLarge(t, "in the background", err, "Limits.Request")
 		_, err = m.SubmitLive(t.Context(), large, first.Run)
-		tooLarge(t, "live", err, "QueueConfig.RequestBytes")
+		tooLarge(t, "live", err, "Limits.Request")
 		_, err = m.Decide(t.Context(), first.Run, mailbox.Decision{Call: "c", Data: make([]byte, size)})
-		tooLarge(t, "a decision", err, "QueueConfig.RequestBytes")
+		tooLarge(t, "a decision", err, "Limits.Request")
 	}
 	wantStatus(t, m, first.Dispatch, mailbox.Claimed)
 	h := head(t, m, "t")
 	equal(t, "dispatches", h.Seq, 1)
 	equal(t, "interrupts", h.Epoch, 0)
 	equal(t, "commands", heard, 0)
-	_, err := m.Queue().Enqueue(t.Context(), mailbox.Entry{ID: "d", Thread: "t", NewRun: "r", Request: make([]byte, 1001)})
-	tooLarge(t, "an entry", err, "QueueConfig.RequestBytes")
+	_, err := m.Queue().Enqueue(t.Context(), queue.Entry{ID: "d", Thread: "t", NewRun: "r", Request: make([]byte, 1001)})
+	tooLarge(t, "an entry", err, "Limits.Request")
 	equal(t, "refused entries", w.count("enqueue error"), 1)
 }
 
@@ -69,7 +70,7 @@ func largeResult(t *testing.T) {
 	sub := background(t, m, request("t", "x"))
 	sleep(time.Minute)
 	d := wantStatus(t, m, sub.Dispatch, mailbox.DeadLetter)
-	if !strings.Contains(d.LastError, "QueueConfig.CommitBytes") {
+	if !strings.Contains(d.LastError, "Limits.Commit") {
 		t.Errorf("last error is %q", d.LastError)
 	}
 	equal(t, "executions", len(s.jobs), 1)
@@ -85,7 +86,7 @@ func largeCommit(t *testing.T) {
 	m := started(t, mailbox.Config{Runtime: s, Limits: mailbox.Limits{Commit: 1000}, Observers: []mailbox.Observer{w}})
 	sub := background(t, m, request("t", "x"))
 	sleep(time.Minute)
-	if d := wantStatus(t, m, sub.Dispatch, mailbox.DeadLetter); !strings.Contains(d.LastError, "QueueConfig.CommitBytes") {
+	if d := wantStatus(t, m, sub.Dispatch, mailbox.DeadLetter); !strings.Contains(d.LastError, "Limits.Commit") {
 		t.Errorf("last error is %q", d.LastError)
 	}
 	equal(t, "executions", len(s.jobs), 1)
@@ -122,14 +123,14 @@ func emits(n, size int) *script {
 }
 
 func largeEvents(t *testing.T) {
-	m := started(t, mailbox.Config{Runtime: emits(mailbox.DefaultEvents, 64<<10), Store: plain{memstore.New()}})
+	m := started(t, mailbox.Config{Runtime: emits(1024, 64<<10), Store: plain{memstore.New()}})
 	sub := background(t, m, request("t", "x"))
 	sleep(time.Second)
 	n, bytes, first := kept(t, sub.Events)
-	if bytes > mailbox.DefaultEventBytes || bytes < mailbox.DefaultEventBytes-(128<<10) {
-		t.Errorf("%d events of %d bytes are kept, and %d bytes may be", n, bytes, mailbox.DefaultEventBytes)
+	if bytes > (4<<20) || bytes < (4<<20)-(128<<10) {
+		t.Errorf("%d events of %d bytes are kept, and %d bytes may be", n, bytes, (4 << 20))
 	}
-	equal(t, "the first one", first, uint64(mailbox.DefaultEvents+1-n+1)) //nolint:gosec // few
+	equal(t, "the first one", first, uint64(1024+1-n+1)) //nolint:gosec // few
 	if _, err := sub.Events.Next(t.Context(), 0); !errors.Is(err, mailbox.ErrGap) {
 		t.Errorf("the first event: %v", err)
 	}

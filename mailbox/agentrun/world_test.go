@@ -16,6 +16,7 @@ import (
 	"github.com/mortise-dev/mortise/mailbox"
 	"github.com/mortise-dev/mortise/mailbox/agentrun"
 	"github.com/mortise-dev/mortise/phases"
+	"github.com/mortise-dev/mortise/store"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

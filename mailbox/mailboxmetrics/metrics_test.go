@@ -15,6 +15,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	"go.uber.org/goleak"
 
+	"github.com/mortise-dev/mortise/internal/queue"
 	"github.com/mortise-dev/mortise/mailbox"
 	"github.com/mortise-dev/mortise/mailbox/mailboxmetrics"
 	"github.com/mortise-dev/mortise/store/memstore"
@@ -143,7 +144,7 @@ func TestClockOffset(t *testing.T) {
 		must(t, err)
 		q, err := mailbox.NewQueue(mailbox.QueueConfig{Store: store})
 		must(t, err)
-		_, err = q.Enqueue(t.Context(), mailbox.Entry{ID: "d", Thread: "t", NewRun: "r"})
+		_, err = q.Enqueue(t.Context(), queue.Entry{ID: "d", Thread: "t", NewRun: "r"})
 		must(t, err)
 		time.Sleep(5 * time.Second)
 		for name, want := range map[string]float64{"mortise_mailbox_clock_offset_seconds": 60, "mortise_mailbox_due_age_seconds": 5} {

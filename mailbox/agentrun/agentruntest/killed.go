@@ -15,6 +15,7 @@ import (
 	"github.com/mortise-dev/mortise/mailbox"
 	"github.com/mortise-dev/mortise/mailbox/agentrun"
 	"github.com/mortise-dev/mortise/mailbox/mailboxtest"
+	"github.com/mortise-dev/mortise/store"
 )
 
 // kind is that of the children. A child holds its thread for lease after its death, and the run is

@@ -13,6 +13,7 @@ import (
 	"github.com/mortise-dev/mortise/mailbox"
 	"github.com/mortise-dev/mortise/mailbox/agentrun"
 	"github.com/mortise-dev/mortise/phases"
+	"github.com/mortise-dev/mortise/store"
 )
 
 // thread is that of the run, tokens what each inference is billed.
