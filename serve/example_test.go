@@ -30,7 +30,7 @@ func Example() {
 	agents := map[string]mortise.Agent{"echo": {Model: echo{}}}
 	runtime := expect(mortise.New(ctx, mortise.Config{Agents: agents, Store: store}))
 	defer runtime.Close(ctx)
-	server := expect(serve.New(serve.Config{Runtime: runtime, Store: store}))
+	server := expect(serve.New(serve.Config{Runtime: runtime}))
 	defer server.Close()
 	_ = expect(runtime, runtime.Start(ctx))
 	listener := httptest.NewServer(server.Public()) // a program calls server.HTTP(server.Public()).ListenAndServe
@@ -73,7 +73,7 @@ func ExampleServer_Follow() {
 		return
 	}
 	defer runtime.Close(ctx)
-	server, err := serve.New(serve.Config{Runtime: runtime, Store: store})
+	server, err := serve.New(serve.Config{Runtime: runtime})
 	if err != nil {
 		fmt.Println(err)
 		return

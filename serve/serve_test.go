@@ -19,8 +19,8 @@ import (
 	"github.com/mortise-dev/mortise"
 	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/llm"
-	"github.com/mortise-dev/mortise/mailbox"
 	"github.com/mortise-dev/mortise/serve"
+	"github.com/mortise-dev/mortise/store"
 	"github.com/mortise-dev/mortise/store/memstore"
 	"github.com/mortise-dev/mortise/store/sqlitestore"
 )
@@ -153,7 +153,7 @@ func newWorld(t *testing.T, o options) *world {
 	if !o.idle {
 		must(t, w.runtime.Start(t.Context()))
 	}
-	sc := serve.Config{Runtime: w.runtime, Store: w.store, Agents: []serve.AgentInfo{{Name: "a"}}}
+	sc := serve.Config{Runtime: w.runtime, Agents: []serve.AgentInfo{{Name: "a"}}}
 	if o.serve != nil {
 		o.serve(&sc)
 	}

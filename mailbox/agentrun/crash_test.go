@@ -30,7 +30,7 @@ func dying(store store.Store, after int32, last mailboxtest.Fault, heals time.Du
 			}
 			return mailboxtest.FaultBefore
 		}
-		if operation != "update" || updates.Add(1) < after {
+		if operation != "apply" || updates.Add(1) < after {
 			return mailboxtest.FaultNone
 		}
 		end.Store(time.Now().Add(heals).UnixNano())

@@ -141,7 +141,7 @@ func TestDecisionIsTakenOnce(t *testing.T) {
 		store := memstore.New()
 		s, begun, release := held()
 		one := newProcess(t, store, "one", pair{}, s, asksFirst{})
-		two := newProcess(t, struct{ store.Store }{store}, "two", pair{}, s, asksFirst{}) // nobody hears it
+		two := newProcess(t, unwatched{store}, "two", pair{}, s, asksFirst{}) // nobody hears it
 		sub := one.submit(t, request(t, "t", user("go")))
 		<-begun
 		for _, p := range []*process{one, two, one} {
@@ -162,7 +162,7 @@ func TestDecisionIsTakenOnce(t *testing.T) {
 		if len(s.keys) != 2 || s.keys[0] == s.keys[1] {
 			t.Errorf("calls with the keys %q", s.keys)
 		}
-		list, err := store.Dispatches(t.Context(), mailbox.DispatchQuery{Thread: "t", Limit: 10})
+		list, err := queueOf(t, store).Dispatches(t.Context(), mailbox.DispatchQuery{Thread: "t", Limit: 10})
 		must(t, err)
 		for _, d := range list {
 			if d.Status != mailbox.Acked {
@@ -194,4 +194,13 @@ func TestMessagesForARunThatEnds(t *testing.T) {
 			t.Errorf("run is %+v", r)
 		}
 	})
+}
+
+// unwatched is a store without notifications.
+type unwatched struct{ store.Store }
+
+func (unwatched) Watch(ctx context.Context, _ string) (<-chan struct{}, error) {
+	none := make(chan struct{})
+	context.AfterFunc(ctx, func() { close(none) })
+	return none, nil
 }

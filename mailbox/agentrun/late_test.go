@@ -12,11 +12,12 @@ import (
 	"github.com/mortise-dev/mortise/agent"
 	"github.com/mortise-dev/mortise/mailbox"
 	"github.com/mortise-dev/mortise/mailbox/agentrun"
+	"github.com/mortise-dev/mortise/store"
 	"github.com/mortise-dev/mortise/store/memstore"
 )
 
 // asking is a run that waits for a decision about its first call of two.
-func asking(t *testing.T) (*mailbox.Records, *process, mailbox.Submission) {
+func asking(t *testing.T) (store.Store, *process, mailbox.Submission) {
 	t.Helper()
 	store := memstore.New()
 	p := newProcess(t, store, "one", &counter{rounds: 2}, &tools{}, asks{})

@@ -11,7 +11,6 @@ import (
 	"github.com/mortise-dev/mortise/agent"
 	"github.com/mortise-dev/mortise/mailbox"
 	"github.com/mortise-dev/mortise/mailbox/agentrun"
-	"github.com/mortise-dev/mortise/store"
 	"github.com/mortise-dev/mortise/store/memstore"
 )
 
@@ -137,7 +136,7 @@ func TestUnread(t *testing.T) {
 		close(late.leave)
 		synctest.Wait()
 		wantLog(t, store, "t", "user: go", "assistant: counted to 0", "user: one more", "assistant: counted to 0")
-		list, err := store.Dispatches(t.Context(), mailbox.DispatchQuery{Thread: "t", Limit: 10})
+		list, err := queueOf(t, store).Dispatches(t.Context(), mailbox.DispatchQuery{Thread: "t", Limit: 10})
 		must(t, err)
 		if len(list) != 2 || list[1].Status != mailbox.Acked || list[1].Termination != "natural" {
 			t.Errorf("dispatches: %+v", list)

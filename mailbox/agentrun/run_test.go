@@ -19,7 +19,6 @@ import (
 	"github.com/mortise-dev/mortise/mailbox"
 	"github.com/mortise-dev/mortise/mailbox/agentrun"
 	"github.com/mortise-dev/mortise/phases"
-	"github.com/mortise-dev/mortise/store"
 	"github.com/mortise-dev/mortise/store/memstore"
 )
 
@@ -94,9 +93,9 @@ func TestWaitsAndGoesOn(t *testing.T) {
 		if run := one.runOf(t, sub.Run); run.Status != mailbox.RunWaiting || run.Wait != string(agent.WaitPermission) {
 			t.Errorf("run is %+v", run)
 		}
-		state, err := store.Load(t.Context(), "t", mailbox.Need{Image: true})
+		image, err := one.box.Image(t.Context(), "t")
 		must(t, err)
-		if r, err := agentrun.DecodeRun(state.Image); err != nil || r.RunID != sub.Run || r.Waiting == nil || len(r.Waiting.Tickets) != 1 {
+		if r, err := agentrun.DecodeRun(image); err != nil || r.RunID != sub.Run || r.Waiting == nil || len(r.Waiting.Tickets) != 1 {
 			t.Errorf("the image has %+v, %v", r, err)
 		}
 		must(t, one.box.Close(t.Context()))
@@ -286,7 +285,7 @@ func TestSteer(t *testing.T) {
 				t.Errorf("the second inference saw %q", last)
 			}
 			wantLog(t, store, "t", "user: go", "assistant: ", "tool: ok", "user: psst", "assistant: ", "tool: ok", "assistant: counted to 1")
-			list, err := store.Dispatches(t.Context(), mailbox.DispatchQuery{Thread: "t", Limit: 10})
+			list, err := queueOf(t, store).Dispatches(t.Context(), mailbox.DispatchQuery{Thread: "t", Limit: 10})
 			must(t, err)
 			if len(list) != 1 {
 				t.Errorf("%d dispatches", len(list))
@@ -327,7 +326,7 @@ func TestWakeAfterRestart(t *testing.T) {
 		if r := one.runOf(t, sub.Run); r.Status != mailbox.RunDone {
 			t.Errorf("run is %+v", r)
 		}
-		list, err := store.Dispatches(t.Context(), mailbox.DispatchQuery{Thread: "t", Limit: 10})
+		list, err := queueOf(t, store).Dispatches(t.Context(), mailbox.DispatchQuery{Thread: "t", Limit: 10})
 		must(t, err)
 		if len(list) != 2 || list[1].Origin != mailbox.OriginInternal || list[1].RunID != sub.Run {
 			t.Errorf("dispatches: %+v", list)
@@ -398,7 +397,7 @@ func TestWakeRequest(t *testing.T) {
 		synctest.Wait()
 		waiting, _, err := box.Run(t.Context(), sub.Run)
 		must(t, err)
-		if waiting.Status != mailbox.RunWaiting || waiting.Wait != mailbox.WaitTasks {
+		if waiting.Status != mailbox.RunWaiting || waiting.Wait != string(agent.WaitTasks) {
 			t.Errorf("run is %+v", waiting)
 		}
 		pending = false
@@ -418,7 +417,7 @@ func TestWakeRequest(t *testing.T) {
 			t.Errorf("run is %+v", done)
 		}
 		wantLog(t, store, "t", "user: go", "assistant: counted to 0", "user: "+agentrun.WakeText, "assistant: counted to 0")
-		list, err := store.Dispatches(t.Context(), mailbox.DispatchQuery{Thread: "t", Limit: 10})
+		list, err := queueOf(t, store).Dispatches(t.Context(), mailbox.DispatchQuery{Thread: "t", Limit: 10})
 		must(t, err)
 		if len(list) != 2 || list[1].Origin != mailbox.OriginInternal {
 			t.Errorf("dispatches: %+v", list)

@@ -36,7 +36,7 @@ func unreadSurvives(t *testing.T, after int32, fault mailboxtest.Fault) {
 		switch {
 		case died.Load():
 			return mailboxtest.FaultBefore
-		case !armed.Load() || operation != "update" || updates.Add(1) < after:
+		case !armed.Load() || operation != "apply" || updates.Add(1) < after:
 			return mailboxtest.FaultNone
 		}
 		died.Store(true)

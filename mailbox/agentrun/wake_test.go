@@ -17,6 +17,7 @@ import (
 	"github.com/mortise-dev/mortise/mailbox/agentrun"
 	"github.com/mortise-dev/mortise/outbox"
 	"github.com/mortise-dev/mortise/phases"
+	"github.com/mortise-dev/mortise/store"
 	"github.com/mortise-dev/mortise/store/memstore"
 )
 
@@ -60,7 +61,7 @@ func (s starts) CallTool(ctx context.Context, _ abi.ToolCall) (abi.ToolResult, e
 
 // wired is a mailbox whose runs have tasks, as docs/tasks.md wires them.
 type wired struct {
-	store *mailbox.Records
+	store store.Store
 	tasks *background.Manager
 	out   *outbox.Outbox
 	run   *agentrun.Runtime
@@ -108,7 +109,7 @@ func (w *wired) close(t *testing.T) {
 
 func (w *wired) dispatches(t *testing.T) []mailbox.Dispatch {
 	t.Helper()
-	list, err := w.store.Dispatches(t.Context(), mailbox.DispatchQuery{Thread: "t", Limit: 20})
+	list, err := w.box.Dispatches(t.Context(), mailbox.DispatchQuery{Thread: "t", Limit: 20})
 	must(t, err)
 	return list
 }

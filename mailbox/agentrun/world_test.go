@@ -12,6 +12,7 @@ import (
 
 	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/agent"
+	"github.com/mortise-dev/mortise/internal/queue"
 	"github.com/mortise-dev/mortise/llm"
 	"github.com/mortise-dev/mortise/mailbox"
 	"github.com/mortise-dev/mortise/mailbox/agentrun"
@@ -186,10 +187,18 @@ func (p *process) runOf(t *testing.T, id string) mailbox.Run {
 	return r
 }
 
+// queueOf reads what a store has.
+func queueOf(t *testing.T, s store.Store) *queue.Queue {
+	t.Helper()
+	q, err := queue.New(queue.Config{Store: s})
+	must(t, err)
+	return q
+}
+
 // log reads a thread as another agent would.
 func log(t *testing.T, store store.Store, thread string) (texts []string) {
 	t.Helper()
-	list, err := store.Messages(t.Context(), thread, 1, 1000)
+	list, err := queueOf(t, store).Messages(t.Context(), thread, 1, 1000)
 	must(t, err)
 	var messages []abi.Message
 	for _, m := range list {

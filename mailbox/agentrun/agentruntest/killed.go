@@ -15,7 +15,6 @@ import (
 	"github.com/mortise-dev/mortise/mailbox"
 	"github.com/mortise-dev/mortise/mailbox/agentrun"
 	"github.com/mortise-dev/mortise/mailbox/mailboxtest"
-	"github.com/mortise-dev/mortise/store"
 )
 
 // kind is that of the children. A child holds its thread for lease after its death, and the run is
@@ -113,7 +112,7 @@ func (k kill) check(t *testing.T, open mailboxtest.OpenFunc) {
 	if inferences != 2 || record.Usage.TotalTokens != int64(inferences)*tokens || record.Steps != inferences {
 		t.Errorf("%d inferences were billed; the run counts %+v in %d steps", inferences, record.Usage, record.Steps)
 	}
-	k.checkLog(t, store, sub.Run, keys)
+	k.checkLog(t, box, sub.Run, keys)
 }
 
 // seen is how many inferences the witness saw, and by call under which key it was executed. A call that
@@ -137,9 +136,9 @@ func (k kill) seen(t *testing.T) (inferences int, keys map[string]string) {
 	return inferences, keys
 }
 
-func (k kill) checkLog(t *testing.T, store store.Store, run string, keys map[string]string) {
+func (k kill) checkLog(t *testing.T, box *mailbox.Mailbox, run string, keys map[string]string) {
 	t.Helper()
-	list, err := store.Messages(t.Context(), thread, 1, 100)
+	list, err := box.Messages(t.Context(), thread, 1, 100)
 	must(t, err)
 	var log []abi.Message
 	for _, m := range list {
