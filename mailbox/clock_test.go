@@ -11,13 +11,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mortise-dev/mortise/internal/queue"
 	"github.com/mortise-dev/mortise/mailbox"
+	"github.com/mortise-dev/mortise/store"
 	"github.com/mortise-dev/mortise/store/memstore"
 )
 
 // timed is a store whose clock can be set, fails, and takes its time.
 type timed struct {
-	mailbox.Store
+	store.Store
 
 	clock  shifted
 	broken atomic.Bool
@@ -86,7 +88,7 @@ func TestClock(t *testing.T) {
 			if _, err := w.enqueue(); err == nil || !strings.Contains(err.Error(), "clock of the store: no answer") {
 				t.Errorf("queued without a time: %v", err)
 			}
-			h, err := w.queue.Head(t.Context(), "t")
+			h, err := w.queue.Thread(t.Context(), "t")
 			must(t, err)
 			equal(t, "dispatches", h.Seq, 0)
 			w.store.broken.Store(false)
@@ -109,16 +111,16 @@ type clockWorld struct {
 	t     *testing.T
 	store *timed
 	local *shifted
-	queue *mailbox.Queue
+	queue *queue.Queue
 	count int
 }
 
 func newClockWorld(t *testing.T, skew time.Duration) *clockWorld {
 	t.Helper()
-	w := &clockWorld{t: t, store: &timed{Store: plain{mailbox.On(memstore.New())}}, local: &shifted{}}
+	w := &clockWorld{t: t, store: &timed{Store: plain{memstore.New()}}, local: &shifted{}}
 	w.local.by.Store(int64(time.Minute))
 	var err error
-	w.queue, err = mailbox.NewQueue(mailbox.QueueConfig{Store: w.store, Now: w.local.now, Skew: skew})
+	w.queue, err = queue.New(queue.Config{Store: w.store, Now: w.local.now, Skew: skew})
 	must(t, err)
 	return w
 }
@@ -126,7 +128,7 @@ func newClockWorld(t *testing.T, skew time.Duration) *clockWorld {
 func (w *clockWorld) enqueue() (mailbox.Dispatch, error) {
 	w.count++
 	id := fmt.Sprint("d", w.count)
-	k, err := w.queue.Enqueue(w.t.Context(), mailbox.Entry{ID: id, Thread: "t", NewRun: "run of " + id})
+	k, err := w.queue.Enqueue(w.t.Context(), queue.Entry{ID: id, Thread: "t", NewRun: "run of " + id})
 	return k.Dispatch, err
 }
 
@@ -142,7 +144,7 @@ func (w *clockWorld) writes(want time.Duration) {
 
 // clockLogged holds that a clock which differs is logged once each time that it was set.
 func clockLogged(t *testing.T) {
-	store, local := &timed{Store: plain{mailbox.On(memstore.New())}}, &shifted{}
+	store, local := &timed{Store: plain{memstore.New()}}, &shifted{}
 	local.by.Store(int64(500 * time.Millisecond))
 	var out bytes.Buffer
 	started(t, mailbox.Config{Runtime: &script{}, Store: store, Now: local.now, Logger: slog.New(slog.NewTextHandler(&out, nil))})
@@ -151,7 +153,7 @@ func clockLogged(t *testing.T) {
 		want int
 	}{{500 * time.Millisecond, 0}, {time.Minute, 1}, {time.Minute, 1}, {-time.Hour, 2}} {
 		local.by.Store(int64(step.by))
-		sleep(3 * mailbox.DefaultPoll)
+		sleep(3 * time.Second)
 		lines := strings.Count(out.String(), "mailbox_clock_differs")
 		if last := fmt.Sprintf("ahead=%v", step.by); lines != step.want || lines > 0 && !strings.Contains(out.String(), last) {
 			t.Errorf("%d lines with a clock that is %v ahead: %s", lines, step.by, out.String())

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mortise-dev/mortise/internal/queue"
 	"github.com/mortise-dev/mortise/mailbox"
 	"github.com/mortise-dev/mortise/store/memstore"
 )
@@ -25,11 +26,11 @@ func TestClose(t *testing.T) {
 func closeAfterStop(t *testing.T) {
 	release := make(chan struct{})
 	entered := make(chan struct{})
-	m := started(t, mailbox.Config{Runtime: &script{}, GCInterval: time.Minute, Maintain: func(context.Context) error {
+	m := started(t, mailbox.Config{Runtime: &script{}, Retention: mailbox.Retention{Interval: time.Minute, Maintain: func(context.Context) error {
 		close(entered)
 		<-release
 		return nil
-	}})
+	}}})
 	<-entered
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
@@ -40,7 +41,7 @@ func closeAfterStop(t *testing.T) {
 	if err := m.Stop(ctx); err == nil {
 		t.Error("stopped without waiting for what another stop left")
 	}
-	if _, err := closed(t, m); err == nil || !strings.Contains(err.Error(), "Config.Maintain") {
+	if _, err := closed(t, m); err == nil || !strings.Contains(err.Error(), "Config.Retention.Maintain") {
 		t.Errorf("close gave %v", err)
 	}
 	close(release)
@@ -67,7 +68,7 @@ func closed(t *testing.T, m *mailbox.Mailbox) (time.Duration, error) {
 }
 
 func closeDeaf(t *testing.T) {
-	store := mailbox.On(memstore.New())
+	store := memstore.New()
 	release := make(chan struct{})
 	w := &witness{}
 	m := started(t, mailbox.Config{Runtime: deafRun(release), Store: store, Observers: []mailbox.Observer{w}})
@@ -75,7 +76,7 @@ func closeDeaf(t *testing.T) {
 	sleep(time.Second)
 	for range 2 {
 		took, err := closed(t, m)
-		equal(t, "time to close", took, time.Second+mailbox.DefaultCloseWait)
+		equal(t, "time to close", took, time.Second+5*time.Second)
 		if err == nil || !strings.Contains(err.Error(), sub.Dispatch) || !strings.Contains(err.Error(), `thread "t"`) || !strings.Contains(err.Error(), "heed its context") {
 			t.Errorf("close gave %v", err)
 		}
@@ -86,7 +87,7 @@ func closeDeaf(t *testing.T) {
 	}
 	s := &script{}
 	heir := started(t, mailbox.Config{Runtime: s, Store: store})
-	sleep(mailbox.DefaultLease + 2*mailbox.DefaultSkew)
+	sleep(30*time.Second + 2*time.Second)
 	d := wantStatus(t, heir, sub.Dispatch, mailbox.Acked)
 	s.wantRan(t, "x")
 	close(release)
@@ -102,15 +103,15 @@ func closeDeaf(t *testing.T) {
 func closeMaintenance(t *testing.T) {
 	release := make(chan struct{})
 	entered := make(chan struct{})
-	m := started(t, mailbox.Config{Runtime: &script{}, GCInterval: time.Minute, Maintain: func(context.Context) error {
+	m := started(t, mailbox.Config{Runtime: &script{}, Retention: mailbox.Retention{Interval: time.Minute, Maintain: func(context.Context) error {
 		close(entered)
 		<-release
 		return nil
-	}})
+	}}})
 	<-entered
 	took, err := closed(t, m)
-	equal(t, "time to close", took, time.Second+mailbox.DefaultCloseWait)
-	if err == nil || !strings.Contains(err.Error(), "Config.Maintain") {
+	equal(t, "time to close", took, time.Second+5*time.Second)
+	if err == nil || !strings.Contains(err.Error(), "Config.Retention.Maintain") {
 		t.Errorf("close gave %v", err)
 	}
 	close(release)
@@ -120,7 +121,7 @@ func closeMaintenance(t *testing.T) {
 func closeSlow(t *testing.T) {
 	s := &script{do: func(ctx context.Context, _ *mailbox.Job) (mailbox.Result, error) {
 		<-ctx.Done()
-		timer := time.NewTimer(mailbox.DefaultCloseWait - time.Millisecond) // what it has to put in order
+		timer := time.NewTimer(5*time.Second - time.Millisecond) // what it has to put in order
 		defer timer.Stop()
 		<-timer.C
 		return mailbox.Result{}, context.Cause(ctx)
@@ -132,6 +133,6 @@ func closeSlow(t *testing.T) {
 		t.Errorf("close gave %v", err)
 	}
 	d := wantStatus(t, m, sub.Dispatch, mailbox.Queued)
-	equal(t, "end of its claim", d.End, mailbox.EndReleased)
+	equal(t, "end of its claim", d.End, queue.EndReleased)
 	equal(t, "attempts", d.Attempts, 0)
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mortise-dev/mortise/internal/queue"
 	"github.com/mortise-dev/mortise/mailbox"
 	"github.com/mortise-dev/mortise/mailbox/mailboxtest"
 	"github.com/mortise-dev/mortise/store/memstore"
@@ -19,7 +20,8 @@ func TestConfig(t *testing.T) {
 		"mailbox_config_defaults": defaults,
 		"mailbox_config_custom_values": func(t *testing.T) {
 			m := started(t, mailbox.Config{
-				Runtime: &script{do: untilStopped}, Lease: 8 * time.Second, Renew: 3 * time.Second, MaxAttempts: 2, Owner: "me",
+				Runtime: &script{do: untilStopped}, Lease: mailbox.Lease{Duration: 8 * time.Second, Renew: 3 * time.Second},
+				Retry: mailbox.Retry{Attempts: 2}, Owner: "me",
 			})
 			sub := background(t, m, request("t", "x"))
 			equal(t, "lease of a claim", time.Until(head(t, m, "t").Claim.Until), 8*time.Second)
@@ -31,10 +33,11 @@ func TestConfig(t *testing.T) {
 		},
 		"wrong_values": func(t *testing.T) {
 			for name, cfg := range map[string]mailbox.Config{
-				"Store": {Runtime: &script{}}, "Runtime": {Store: mailbox.On(memstore.New())},
-				"Renew": {Runtime: &script{}, Store: mailbox.On(memstore.New()), Lease: time.Second}, "Workers": {Runtime: &script{}, Store: mailbox.On(memstore.New()), Workers: -1},
-				"StartAttempts": {Runtime: &script{}, Store: mailbox.On(memstore.New()), StartAttempts: -1},
-				"SignalWait":    {Runtime: &script{}, Store: mailbox.On(memstore.New()), SignalWait: -1},
+				"Store": {Runtime: &script{}}, "Runtime": {Store: memstore.New()},
+				"Lease.Renew":    {Runtime: &script{}, Store: memstore.New(), Lease: mailbox.Lease{Duration: time.Second}},
+				"Limits.Workers": {Runtime: &script{}, Store: memstore.New(), Limits: mailbox.Limits{Workers: -1}},
+				"Retry.Starts":   {Runtime: &script{}, Store: memstore.New(), Retry: mailbox.Retry{Starts: -1}},
+				"Limits":         {Runtime: &script{}, Store: memstore.New(), Limits: mailbox.Limits{Depth: -1}},
 			} {
 				if _, err := mailbox.New(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), "Config."+name) {
 					t.Errorf("%s: %v", name, err)
@@ -43,8 +46,8 @@ func TestConfig(t *testing.T) {
 		},
 		"mailbox_lifecycle_config_defaults": func(t *testing.T) {
 			for attempts, want := range map[int]time.Duration{0: 0, 3: 500 * time.Millisecond} { // one attempt, and 250 ms between
-				down := &mailboxtest.Faulty{Store: mailbox.On(memstore.New()), Plan: func(context.Context, string) mailboxtest.Fault { return mailboxtest.FaultBefore }}
-				m := open(t, mailbox.Config{Runtime: &script{}, Store: down, StartAttempts: attempts})
+				down := &mailboxtest.Faulty{Store: memstore.New(), Plan: func(context.Context, string) mailboxtest.Fault { return mailboxtest.FaultBefore }}
+				m := open(t, mailbox.Config{Runtime: &script{}, Store: down, Retry: mailbox.Retry{Starts: attempts}})
 				begin := time.Now()
 				if err := m.Start(t.Context()); err == nil || time.Since(begin) != want {
 					t.Errorf("%d attempts: after %v: %v", attempts, time.Since(begin), err)
@@ -52,19 +55,28 @@ func TestConfig(t *testing.T) {
 			}
 		},
 		"dispatch_signal_blocked_nack_delay_backs_off_and_caps": func(t *testing.T) {
-			for deliveries, want := range map[int]time.Duration{
-				0: 500 * time.Millisecond, 1: 500 * time.Millisecond, 2: time.Second, 3: 2 * time.Second, 100: 30 * time.Second,
-			} {
-				equal(t, fmt.Sprint("delay after ", deliveries), mailbox.NackDelay(mailbox.DefaultNackDelay, mailbox.DefaultMaxNackDelay, deliveries), want)
+			var at []time.Time
+			store := memstore.New()
+			background(t, open(t, mailbox.Config{Runtime: &script{}, Store: store}), request("t", "x"))
+			down := &mailboxtest.Faulty{Store: store, Damaged: func(thread string) bool {
+				at = append(at, time.Now())
+				return true
+			}}
+			started(t, mailbox.Config{Runtime: &script{}, Store: down})
+			sleep(5 * time.Minute)
+			for i, want := range []time.Duration{500 * time.Millisecond, time.Second, 2 * time.Second} {
+				equal(t, fmt.Sprint("delay after attempt ", i+1), at[i+1].Sub(at[i]), want)
 			}
+			last := len(at) - 1
+			equal(t, "longest delay", at[last].Sub(at[last-1]), 30*time.Second)
 		},
 		"inline_claim_guard_is_reasonable": func(t *testing.T) {
-			m := started(t, mailbox.Config{Runtime: &script{}, Store: mailbox.On(memstore.New())})
+			m := started(t, mailbox.Config{Runtime: &script{}, Store: memstore.New()})
 			// A process that interrupts and dies leaves the thread reserved for a while.
-			_, err := m.Queue().Interrupt(t.Context(), "t", mailbox.Interrupt{Reserve: 2 * mailbox.DefaultStopWait})
+			_, err := m.Queue().Interrupt(t.Context(), "t", queue.Interrupt{Reserve: 2 * (5 * time.Second)})
 			must(t, err)
 			sub := background(t, m, request("t", "x"))
-			sleep(2*mailbox.DefaultStopWait - time.Millisecond)
+			sleep(2*(5*time.Second) - time.Millisecond)
 			wantStatus(t, m, sub.Dispatch, mailbox.Queued)
 			sleep(time.Second)
 			wantStatus(t, m, sub.Dispatch, mailbox.Acked)
@@ -81,14 +93,15 @@ func TestConfig(t *testing.T) {
 		},
 		"dispatch_status_queued_zero": func(t *testing.T) {
 			equal(t, "the first status", mailbox.Statuses()[0], mailbox.Queued)
-			c, err := mailbox.On(memstore.New()).Count(t.Context())
+			m := open(t, mailbox.Config{Runtime: &script{}})
+			c, err := m.Count(t.Context())
 			must(t, err)
-			equal(t, "queued in an empty store", c.Status[mailbox.Queued], 0)
-			d := background(t, open(t, mailbox.Config{Runtime: &script{}}), request("t", "x"))
+			equal(t, "queued in an empty store", c[mailbox.Queued], 0)
+			d := background(t, m, request("t", "x"))
 			equal(t, "running", d.Running, false)
 		},
 		"mailbox_run_outcome_debug": func(t *testing.T) {
-			equal(t, "words", fmt.Sprintln(mailbox.OutcomeCompleted, mailbox.OutcomeTransientError, mailbox.OutcomePermanentError),
+			equal(t, "words", fmt.Sprintln(mailbox.Outcome("completed"), mailbox.Outcome("transient_error"), mailbox.Outcome("permanent_error")),
 				"completed transient_error permanent_error\n")
 		},
 		"mailbox_run_outcome_metric_labels_are_stable": func(t *testing.T) {
@@ -103,7 +116,7 @@ func TestConfig(t *testing.T) {
 				"cancelled": untilStopped,
 			} {
 				w := &witness{}
-				m := started(t, mailbox.Config{Runtime: &script{do: do}, MaxAttempts: 1, Observers: []mailbox.Observer{w}})
+				m := started(t, mailbox.Config{Runtime: &script{do: do}, Retry: mailbox.Retry{Attempts: 1}, Observers: []mailbox.Observer{w}})
 				sub := background(t, m, request("t", "x"))
 				sleep(0)
 				if want == "cancelled" {
@@ -117,7 +130,7 @@ func TestConfig(t *testing.T) {
 				mailbox.Acked: "completed", mailbox.Cancelled: "cancelled", mailbox.Superseded: "superseded", mailbox.DeadLetter: "dead_letter",
 				mailbox.Queued: "", mailbox.Claimed: "",
 			} {
-				equal(t, "outcome of "+string(status), mailbox.Dispatch{Status: status}.Outcome(), want)
+				equal(t, "outcome of "+string(status), mailbox.OutcomeOf(mailbox.Dispatch{Status: status}), want)
 			}
 		},
 		"mailbox_construction_depends_on_runtime_boundary_not_agent_runtime": func(t *testing.T) {
@@ -140,10 +153,10 @@ func defaults(t *testing.T) {
 		return mailbox.Result{}, nil
 	}}
 	ticks := 0
-	m := started(t, mailbox.Config{Runtime: s, Store: plain{mailbox.On(memstore.New())}, Poll: time.Hour, Maintain: func(context.Context) error {
+	m := started(t, mailbox.Config{Runtime: s, Store: plain{memstore.New()}, Poll: time.Hour, Retention: mailbox.Retention{Maintain: func(context.Context) error {
 		ticks++
 		return nil
-	}})
+	}}})
 	lease := func() time.Duration { return time.Until(head(t, m, "held").Claim.Until) }
 	held := background(t, m, request("held", "held"))
 	equal(t, "lease", lease(), 30*time.Second)
@@ -162,11 +175,11 @@ func defaults(t *testing.T) {
 	sleep(24*time.Hour - time.Minute)
 	wantStatus(t, m, held.Dispatch, mailbox.Acked)
 	sleep(2 * time.Minute)
-	if _, found, err := m.Queue().Dispatch(t.Context(), held.Dispatch); found || err != nil {
+	if _, found, err := m.Dispatch(t.Context(), held.Dispatch); found || err != nil {
 		t.Errorf("a dispatch that ended a day ago is there: %v", err)
 	}
 	equal(t, "first pause between attempts", pauses(t, mailbox.Config{})[0], 250*time.Millisecond)
-	long := pauses(t, mailbox.Config{RetryDelay: 10 * time.Second})
+	long := pauses(t, mailbox.Config{Retry: mailbox.Retry{Delay: 10 * time.Second}})
 	equal(t, "longest pause", long[len(long)-1], 30*time.Second)
 }
 
@@ -177,31 +190,38 @@ func TestErrors(t *testing.T) {
 			m := open(t, mailbox.Config{Runtime: &script{}})
 			_, err := m.SubmitBackground(t.Context(), mailbox.Request{Thread: "t"})
 			equal(t, "text", err.Error(), "mailbox: request: validation error: at least one message is required")
-			equal(t, "text", (&mailbox.ConflictError{Expected: 3, Actual: 4}).Error(), "version conflict: expected 3, actual 4")
+			equal(t, "text", (&queue.ConflictError{Expected: 3, Actual: 4}).Error(), "version conflict: expected 3, actual 4")
 			for want, err := range map[string]error{
-				"not found": mailbox.ErrNotFound, "already exists": mailbox.ErrExists, "commit outcome unknown": mailbox.ErrUnknownOutcome,
+				"not found": mailbox.ErrNotFound, "already exists": mailbox.ErrExists, "outcome unknown": mailbox.ErrUnknownOutcome,
 				"validation error": mailbox.ErrInvalid, "thread has an active run; cannot claim inline": mailbox.ErrBusy,
 			} {
 				equal(t, "text", err.Error(), want)
 			}
 		},
 		"mailbox_error_store_variant": func(t *testing.T) {
-			down := &mailboxtest.Faulty{Store: mailbox.On(memstore.New()), Plan: func(context.Context, string) mailboxtest.Fault { return mailboxtest.FaultBefore }}
-			m := open(t, mailbox.Config{Runtime: &script{}, Store: down})
-			_, err := m.SubmitBackground(t.Context(), request("t", "x"))
-			if !errors.Is(err, mailboxtest.ErrInjected) || !errors.Is(err, mailbox.ErrUnknownOutcome) || !strings.Contains(err.Error(), `thread "t"`) {
-				t.Errorf("a store that fails gives %v", err)
+			for name, unknown := range map[string]bool{"apply": true, "read": false} {
+				down := &mailboxtest.Faulty{Store: memstore.New(), Plan: func(_ context.Context, operation string) mailboxtest.Fault {
+					if operation == name {
+						return mailboxtest.FaultBefore
+					}
+					return mailboxtest.FaultNone
+				}}
+				m := open(t, mailbox.Config{Runtime: &script{}, Store: down})
+				_, err := m.SubmitBackground(t.Context(), request("t", "x"))
+				if !errors.Is(err, mailboxtest.ErrInjected) || errors.Is(err, mailbox.ErrUnknownOutcome) != unknown || !strings.Contains(err.Error(), `thread "t"`) {
+					t.Errorf("a store whose %s fails gives %v", name, err)
+				}
 			}
 		},
 		"classify_error_ok_is_completed": func(t *testing.T) {
-			equal(t, "outcome", mailbox.Classify(nil), mailbox.OutcomeCompleted)
+			equal(t, "outcome", mailbox.Classify(nil), mailbox.Outcome("completed"))
 		},
 		"classify_error_storage_error_is_transient": func(t *testing.T) {
 			err := fmt.Errorf("storage failed: %w", mailboxtest.ErrInjected)
-			equal(t, "outcome", mailbox.Classify(err), mailbox.OutcomeTransientError)
+			equal(t, "outcome", mailbox.Classify(err), mailbox.Outcome("transient_error"))
 		},
 		"classify_error_thread_already_running_is_permanent": func(t *testing.T) {
-			equal(t, "outcome", mailbox.Classify(mailbox.ErrBusy), mailbox.OutcomeTransientError)
+			equal(t, "outcome", mailbox.Classify(mailbox.ErrBusy), mailbox.Outcome("transient_error"))
 		},
 	})
 }
@@ -214,7 +234,7 @@ func pauses(t *testing.T, cfg mailbox.Config) (out []time.Duration) {
 		at = append(at, time.Now())
 		return mailbox.Result{}, errors.New("a blip")
 	}}
-	cfg.Poll, cfg.MaxAttempts = time.Hour, 12
+	cfg.Poll, cfg.Retry.Attempts = time.Hour, 12
 	m := started(t, cfg)
 	sub := background(t, m, request("t", "x"))
 	sleep(time.Hour)
@@ -236,7 +256,7 @@ func TestBackoff(t *testing.T) {
 			}
 		},
 		"nack_backoff_caps_at_max": func(t *testing.T) {
-			got := pauses(t, mailbox.Config{MaxRetryDelay: 5 * time.Second})
+			got := pauses(t, mailbox.Config{Retry: mailbox.Retry{MaxDelay: 5 * time.Second}})
 			equal(t, "pause before the cap", got[5], 4000*ms)
 			equal(t, "pause at the cap", got[6], 5000*ms)
 			equal(t, "last pause", got[len(got)-1], 5000*ms)
@@ -247,7 +267,7 @@ func TestBackoff(t *testing.T) {
 		"nack_backoff_high_attempt_stays_capped": func(t *testing.T) {
 			got := pauses(t, mailbox.Config{})
 			equal(t, "last pause", got[len(got)-1], 16000*ms)
-			got = pauses(t, mailbox.Config{MaxRetryDelay: 10 * time.Second})
+			got = pauses(t, mailbox.Config{Retry: mailbox.Retry{MaxDelay: 10 * time.Second}})
 			equal(t, "last pause with a cap", got[len(got)-1], 10000*ms)
 		},
 	})

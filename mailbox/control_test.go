@@ -3,11 +3,13 @@ package mailbox_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/mortise-dev/mortise/mailbox"
+	"github.com/mortise-dev/mortise/store"
 	"github.com/mortise-dev/mortise/store/memstore"
 )
 
@@ -19,22 +21,28 @@ type party struct {
 }
 
 // newParty starts it. Store is what the process here sees.
-func newParty(t *testing.T, accept func(mailbox.Command) bool, see func(*mailbox.Records) mailbox.Store) *party {
+func newParty(t *testing.T, accept func(mailbox.Command) bool, see func(*memstore.Store) store.Store) *party {
 	t.Helper()
-	store := mailbox.On(memstore.New())
+	store := memstore.New()
+	return partyOf(t, accept, see(store), store)
+}
+
+// partyOf starts it on the stores that the processes see.
+func partyOf(t *testing.T, accept func(mailbox.Command) bool, here, there store.Store) *party {
+	t.Helper()
 	p := &party{}
 	s := &script{do: untilStopped, steer: func(_ string, c mailbox.Command) bool {
 		p.heard++
 		return accept(c)
 	}}
-	p.there = started(t, mailbox.Config{Runtime: s, Store: store, Owner: "there"})
-	p.here = open(t, mailbox.Config{Runtime: &script{}, Store: see(store), Owner: "here"})
+	p.there = started(t, mailbox.Config{Runtime: s, Store: there, Owner: "there"})
+	p.here = open(t, mailbox.Config{Runtime: &script{}, Store: here, Owner: "here"})
 	p.first = background(t, p.there, request("t", "first"))
 	synctest.Wait()
 	return p
 }
 
-func all(s *mailbox.Records) mailbox.Store { return s }
+func all(s *memstore.Store) store.Store { return s }
 
 // dispatches is how many the thread has.
 func (p *party) dispatches(t *testing.T) int {
@@ -61,12 +69,15 @@ func (p *party) wantQueued(t *testing.T, sub mailbox.Submission) {
 	equal(t, "dispatches", p.dispatches(t), 2)
 }
 
-// lossy is a store whose live channel loses the acknowledgement.
-type lossy struct{ *mailbox.Records }
+// lossy is a store that loses the answers to commands.
+type lossy struct{ *memstore.Store }
 
-func (s lossy) Deliver(ctx context.Context, target mailbox.Target, c mailbox.Command) (bool, error) {
-	_, err := s.Records.Deliver(ctx, target, c)
-	return false, errors.Join(err, errors.New("no acknowledgement came"))
+func (s lossy) Read(ctx context.Context, thread string, q store.Query) (store.Snapshot, error) {
+	out, err := s.Store.Read(ctx, thread, q)
+	if strings.HasPrefix(thread, "\xfflive/") {
+		err = errors.Join(err, errors.New("no acknowledgement came"))
+	}
+	return out, err
 }
 
 func TestLive(t *testing.T) {
@@ -104,12 +115,12 @@ func TestLive(t *testing.T) {
 			p := newParty(t, func(mailbox.Command) bool { <-release; return true }, all)
 			begin := time.Now()
 			p.wantQueued(t, p.send(t, ""))
-			equal(t, "time that it waited", time.Since(begin), mailbox.DefaultLiveWait)
+			equal(t, "time that it waited", time.Since(begin), 5*time.Second)
 			close(release)
 			synctest.Wait()
 		},
 		"live_then_queue_is_at_least_once_when_ack_lost": func(t *testing.T) {
-			p := newParty(t, accept, func(s *mailbox.Records) mailbox.Store { return lossy{s} })
+			p := newParty(t, accept, func(s *memstore.Store) store.Store { return lossy{s} })
 			p.wantQueued(t, p.send(t, ""))
 			equal(t, "heard", p.heard, 1)
 		},
@@ -119,7 +130,8 @@ func TestLive(t *testing.T) {
 			equal(t, "heard", p.heard, 0)
 		},
 		"live_then_queue_falls_back_to_queue_when_no_remote_subscriber": func(t *testing.T) {
-			p := newParty(t, accept, func(s *mailbox.Records) mailbox.Store { return plain{s} })
+			shared := memstore.New()
+			p := partyOf(t, accept, shared, plain{shared}) // it is not notified of commands
 			p.wantQueued(t, p.send(t, ""))
 			equal(t, "heard", p.heard, 0)
 		},
@@ -130,7 +142,7 @@ func TestLive(t *testing.T) {
 			equal(t, "taken", ok, false)
 		},
 		"send_decision_live_delivers_to_remote_waiting_run": func(t *testing.T) {
-			store := mailbox.On(memstore.New())
+			store := memstore.New()
 			s := &script{do: waitsOnce("tool_permission")}
 			there := started(t, mailbox.Config{Runtime: s, Store: store, Owner: "there"})
 			here := open(t, mailbox.Config{Runtime: &script{}, Store: store, Owner: "here"})
@@ -140,10 +152,10 @@ func TestLive(t *testing.T) {
 			ok, err := here.Decide(t.Context(), sub.Run, mailbox.Decision{Call: "c", Data: []byte("yes")})
 			must(t, err)
 			equal(t, "taken", ok, true)
-			sleep(mailbox.DefaultPoll)
+			sleep(time.Second)
 			wantRun(t, here, sub.Run, mailbox.RunDone, "natural")
 			equal(t, "decision", s.jobs[1].Request.Decisions[0].Call+string(s.jobs[1].Request.Decisions[0].Data), "cyes")
-			equal(t, "mode", s.jobs[1].Request.Mode, mailbox.ModeResume)
+			equal(t, "mode", s.jobs[1].Request.Mode, "resume")
 		},
 		"waiting_thread_is_reactivated_by_incoming_message":                  reactivates("background_tasks"),
 		"structured_user_input_waiting_thread_is_reused_by_incoming_message": reactivates("user_input"),
@@ -171,8 +183,8 @@ func reactivates(wait string) func(*testing.T) {
 func TestStreamsAcrossProcesses(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		store := mailbox.On(memstore.New())
-		here := started(t, mailbox.Config{Store: store, Owner: "here", RetryDelay: time.Second, Runtime: &script{do: func(_ context.Context, j *mailbox.Job) (mailbox.Result, error) {
+		store := memstore.New()
+		here := started(t, mailbox.Config{Store: store, Owner: "here", Retry: mailbox.Retry{Delay: time.Second}, Runtime: &script{do: func(_ context.Context, j *mailbox.Job) (mailbox.Result, error) {
 			j.Emit("text", []byte("a"))
 			return mailbox.Result{}, errors.New("blip")
 		}}})
@@ -184,7 +196,7 @@ func TestStreamsAcrossProcesses(t *testing.T) {
 		there := started(t, mailbox.Config{Store: store, Owner: "there", Runtime: &script{do: untilStopped}})
 		sleep(2 * time.Second)
 		must(t, here.Start(t.Context()))
-		sleep(mailbox.DefaultPoll)
+		sleep(time.Second)
 		got := events(t, stream)
 		if want := "3:mailbox_moved:there"; len(got) != 3 || got[2] != want {
 			t.Errorf("events %q, want the last to be %s", got, want)
@@ -209,7 +221,7 @@ func TestStreamsAcrossProcesses(t *testing.T) {
 func TestKeptStreamsAreBounded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		m := started(t, mailbox.Config{Runtime: &script{}, Streams: 2, StreamTTL: time.Minute})
+		m := started(t, mailbox.Config{Runtime: &script{}, Events: mailbox.Events{Streams: 2, StreamTTL: time.Minute}})
 		var subs []mailbox.Submission
 		for range 3 {
 			subs = append(subs, background(t, m, request("", "x")))

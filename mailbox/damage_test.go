@@ -8,6 +8,7 @@ import (
 
 	"github.com/mortise-dev/mortise/mailbox"
 	"github.com/mortise-dev/mortise/mailbox/mailboxtest"
+	"github.com/mortise-dev/mortise/store"
 	"github.com/mortise-dev/mortise/store/memstore"
 )
 
@@ -24,12 +25,12 @@ func TestDamagedThread(t *testing.T) {
 
 // breakable is a store of which some threads fail, and that counts how often they are asked for.
 type breakable struct {
-	store  *mailbox.Records
+	store  *memstore.Store
 	broken atomic.Bool
 	asked  atomic.Int64
 }
 
-func (b *breakable) open() mailbox.Store {
+func (b *breakable) open() store.Store {
 	f := &mailboxtest.Faulty{Store: b.store, Damaged: func(thread string) bool {
 		if thread != "bad" || !b.broken.Load() {
 			return false
@@ -37,16 +38,16 @@ func (b *breakable) open() mailbox.Store {
 		b.asked.Add(1)
 		return true
 	}}
-	return f.Whole()
+	return f
 }
 
 func damagedBacksOff(t *testing.T) {
-	b := &breakable{store: mailbox.On(memstore.New())}
+	b := &breakable{store: memstore.New()}
 	former := open(t, mailbox.Config{Runtime: &script{}, Store: b.store})
 	bad := queued(t, former, request("bad", "bad"))
 	b.broken.Store(true)
 	w, s := &witness{}, &script{}
-	m := started(t, mailbox.Config{Runtime: s, Store: b.open(), Workers: 1, Observers: []mailbox.Observer{w}})
+	m := started(t, mailbox.Config{Runtime: s, Store: b.open(), Limits: mailbox.Limits{Workers: 1}, Observers: []mailbox.Observer{w}})
 	background(t, m, request("good", "good"))
 	sleep(0)
 	s.wantRan(t, "good")
@@ -59,14 +60,14 @@ func damagedBacksOff(t *testing.T) {
 		t.Errorf("set aside %d times", n)
 	}
 	b.broken.Store(false)
-	sleep(mailbox.DefaultMaxNackDelay)
+	sleep(30 * time.Second)
 	wantStatus(t, m, bad.Dispatch, mailbox.Acked)
 }
 
 // waitingBad makes a run of the thread that waits for tasks of a process that is gone.
-func waitingBad(t *testing.T, store *mailbox.Records) mailbox.Submission {
+func waitingBad(t *testing.T, store *memstore.Store) mailbox.Submission {
 	t.Helper()
-	former := started(t, mailbox.Config{Runtime: &script{do: waitsOnce(mailbox.WaitTasks)}, Store: store})
+	former := started(t, mailbox.Config{Runtime: &script{do: waitsOnce("background_tasks")}, Store: store})
 	sub := background(t, former, request("bad", "x"))
 	background(t, former, request("good", "x"))
 	sleep(0)
@@ -79,7 +80,7 @@ func wakeUp(mailbox.Run) (mailbox.Request, bool) {
 }
 
 func damagedWakes(t *testing.T) {
-	b := &breakable{store: mailbox.On(memstore.New())}
+	b := &breakable{store: memstore.New()}
 	sub := waitingBad(t, b.store)
 	b.broken.Store(true)
 	s := &script{}
@@ -87,7 +88,7 @@ func damagedWakes(t *testing.T) {
 	sleep(10 * time.Minute)
 	s.wantRan(t, "wake")
 	b.broken.Store(false)
-	sleep(mailbox.DefaultGCInterval)
+	sleep(time.Minute)
 	s.wantRan(t, "wake", "wake")
 	wantRun(t, m, sub.Run, mailbox.RunDone, "natural")
 	sleep(time.Hour)
@@ -95,11 +96,11 @@ func damagedWakes(t *testing.T) {
 }
 
 func damagedWentOn(t *testing.T) {
-	b := &breakable{store: mailbox.On(memstore.New())}
+	b := &breakable{store: memstore.New()}
 	sub := waitingBad(t, b.store)
 	b.broken.Store(true)
 	waits := func(context.Context, *mailbox.Job) (mailbox.Result, error) {
-		return mailbox.Result{Status: mailbox.RunWaiting, Wait: mailbox.WaitTasks}, nil
+		return mailbox.Result{Status: mailbox.RunWaiting, Wait: "background_tasks"}, nil
 	}
 	s := &script{do: waits}
 	m := started(t, mailbox.Config{Runtime: s, Store: b.open(), Wake: wakeUp})
@@ -114,7 +115,7 @@ func damagedWentOn(t *testing.T) {
 // damagedStore holds that a store that takes no update is tried at a bounded rate, and that all goes on when it is back.
 func damagedStore(t *testing.T) {
 	const threads = 1100
-	store := mailbox.On(memstore.New())
+	store := memstore.New()
 	former := open(t, mailbox.Config{Runtime: &script{}, Store: store})
 	for i := range threads {
 		queued(t, former, request(string(rune('a'+i)), "x"))
@@ -125,7 +126,7 @@ func damagedStore(t *testing.T) {
 	w := &witness{}
 	m := started(t, mailbox.Config{Runtime: &script{}, Observers: []mailbox.Observer{w}, Store: plain{&mailboxtest.Faulty{
 		Store: store, Plan: func(_ context.Context, operation string) mailboxtest.Fault {
-			if operation != "update" || !down.Load() {
+			if operation != "apply" || !down.Load() {
 				return mailboxtest.FaultNone
 			}
 			asked.Add(1)
@@ -137,24 +138,24 @@ func damagedStore(t *testing.T) {
 		t.Errorf("asked %d times in 20 s", n)
 	}
 	down.Store(false)
-	sleep(mailbox.DefaultMaxNackDelay + time.Second)
-	c, err := store.Count(t.Context())
+	sleep(30*time.Second + time.Second)
+	c, err := m.Count(t.Context())
 	must(t, err)
-	equal(t, "carried out", c.Status[mailbox.Acked], threads)
+	equal(t, "executed", c[mailbox.Acked], threads)
 	equal(t, "executing", len(m.Executing()), 0)
 }
 
 // damagedStream holds that the streams of other dispatches end, of which another process carries on.
 func damagedStream(t *testing.T) {
-	b := &breakable{store: mailbox.On(memstore.New())}
-	m := started(t, mailbox.Config{Runtime: fails(context.DeadlineExceeded), Store: plain{b.open()}, RetryDelay: time.Hour, MaxRetryDelay: time.Hour, Lease: time.Minute})
+	b := &breakable{store: memstore.New()}
+	m := started(t, mailbox.Config{Runtime: fails(context.DeadlineExceeded), Store: plain{b.open()}, Retry: mailbox.Retry{Delay: time.Hour, MaxDelay: time.Hour}, Lease: mailbox.Lease{Duration: time.Minute}})
 	bad, good := background(t, m, request("bad", "x")), background(t, m, request("good", "x"))
 	sleep(time.Second)
 	b.broken.Store(true)
 	other := open(t, mailbox.Config{Runtime: &script{}, Store: b.store})
 	_, err := other.Cancel(t.Context(), good.Dispatch)
 	must(t, err)
-	sleep(2 * mailbox.DefaultPoll)
+	sleep(2 * time.Second)
 	if got := events(t, good.Events); len(got) != 2 || got[1] != "2:mailbox_settled:cancelled" {
 		t.Errorf("events %q", got)
 	}

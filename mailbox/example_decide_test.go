@@ -29,29 +29,29 @@ func (a approval) Judge(_ string, image []byte, list []mailbox.Decision) ([]mail
 }
 
 func (a approval) Run(ctx context.Context, j *mailbox.Job) (mailbox.Result, error) {
-	s, err := j.Load(ctx, mailbox.Need{Image: true})
+	thread, image, err := j.Load(ctx)
 	if err != nil {
 		return mailbox.Result{}, err
 	}
-	_, refused := a.Judge(j.Run.ID, s.Image, j.Request.Decisions)
+	_, refused := a.Judge(j.Run.ID, image, j.Request.Decisions)
 	if refused == nil {
 		for _, d := range j.Request.Decisions {
-			s.Image = fmt.Appendf(s.Image, "%s: %s\n", d.Call, d.Data)
+			image = fmt.Appendf(image, "%s: %s\n", d.Call, d.Data)
 		}
-		if err := j.Commit(ctx, mailbox.Commit{ID: j.Dispatch.Instance, From: s.Head.Messages, Image: s.Image}); err != nil {
+		if err := j.Commit(ctx, mailbox.Commit{ID: j.Dispatch.Instance, From: thread.Messages, Image: image}); err != nil {
 			return mailbox.Result{}, err
 		}
 	}
-	if call := a.waits(s.Image); call != "" {
+	if call := a.waits(image); call != "" {
 		return mailbox.Result{Status: mailbox.RunWaiting, Wait: call}, refused
 	}
-	return mailbox.Result{Termination: "natural", Response: string(s.Image)}, refused
+	return mailbox.Result{Termination: "natural", Response: string(image)}, refused
 }
 
 // A decision answers what the run waits for. One that comes twice, or too early, is refused, and the run waits on.
 func ExampleMailbox_Decide() {
 	ctx := context.Background()
-	box, err := mailbox.New(ctx, mailbox.Config{Store: mailbox.On(memstore.New()), Runtime: approval{}})
+	box, err := mailbox.New(ctx, mailbox.Config{Store: memstore.New(), Runtime: approval{}})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -73,7 +73,7 @@ func ExampleMailbox_Decide() {
 	for _, call := range []string{"announce", "deploy", "deploy", "announce"} {
 		ok, err := box.Decide(ctx, sub.Run, mailbox.Decision{Call: call, Data: []byte("yes")})
 		fmt.Println(call, ok, errors.Is(err, mailbox.ErrRefused))
-		list, err := box.Queue().Dispatches(ctx, mailbox.DispatchQuery{Thread: "t", Limit: 10})
+		list, err := box.Dispatches(ctx, mailbox.DispatchQuery{Thread: "t", Limit: 10})
 		if err != nil {
 			fmt.Println(err)
 			return
@@ -83,7 +83,7 @@ func ExampleMailbox_Decide() {
 			return
 		}
 	}
-	run, _, err := box.Queue().Run(ctx, sub.Run)
+	run, _, err := box.Run(ctx, sub.Run)
 	fmt.Printf("%s %q %v\n", run.Status, run.Output, err)
 	// Output:
 	// announce false true
@@ -93,32 +93,23 @@ func ExampleMailbox_Decide() {
 	// done "deploy: yes\nannounce: yes\n" <nil>
 }
 
-// A thread can be given up when nobody holds it. Its fence goes on.
-func ExampleQueue_Drop() {
+// A thread can be dropped when no process holds it.
+func ExampleMailbox_Drop() {
 	ctx := context.Background()
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	q, err := mailbox.NewQueue(mailbox.QueueConfig{Store: mailbox.On(memstore.New()), Now: func() time.Time { return now }, Skew: -1})
+	box, err := mailbox.New(ctx, mailbox.Config{
+		Store: memstore.New(), Runtime: approval{}, Now: func() time.Time { return now }, Lease: mailbox.Lease{Skew: -1},
+	})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	claim := func(id string) {
-		_, err := q.Enqueue(ctx, mailbox.Entry{ID: id, Thread: "t", NewRun: "run of " + id})
-		k, ok, err2 := q.Claim(ctx, "t", mailbox.ClaimRequest{Token: "token of " + id, Owner: "worker", Lease: time.Minute})
-		if !ok || err != nil || err2 != nil {
-			fmt.Println(ok, err, err2)
-			return
-		}
-		fmt.Println("fence", k.Claim.Fence)
-	}
-	claim("first")
-	fmt.Println(q.Drop(ctx, "t"))
-	now = now.Add(time.Hour)
-	fmt.Println(q.Drop(ctx, "t"))
-	claim("second")
+	defer box.Close(ctx)
+	_, err = box.SubmitBackground(ctx, mailbox.Request{Thread: "t", Messages: []mailbox.Input{{Data: []byte("hello")}}})
+	fmt.Println(err, box.Drop(ctx, "t"))
+	thread, err := box.Thread(ctx, "t")
+	fmt.Println(thread.Queued, err)
 	// Output:
-	// fence 1
-	// mailbox: thread "t": thread has an active run; cannot claim inline: "worker" holds it until 2026-03-01T12:01:00Z; interrupt it first, or wait
-	// <nil>
-	// fence 2
+	// <nil> <nil>
+	// 0 <nil>
 }

@@ -24,7 +24,7 @@ func (r *mended) Run(context.Context, *mailbox.Job) (mailbox.Result, error) {
 func ExampleMailbox_Replay() {
 	ctx := context.Background()
 	runtime := &mended{}
-	box, err := mailbox.New(ctx, mailbox.Config{Store: mailbox.On(memstore.New()), Runtime: runtime})
+	box, err := mailbox.New(ctx, mailbox.Config{Store: memstore.New(), Runtime: runtime})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -89,7 +89,7 @@ func (r patient) Run(ctx context.Context, j *mailbox.Job) (mailbox.Result, error
 func ExampleMailbox_Cancel() {
 	ctx := context.Background()
 	runtime := patient{began: make(chan string, 1)}
-	box, err := mailbox.New(ctx, mailbox.Config{Store: mailbox.On(memstore.New()), Runtime: runtime, MaxClaims: 1})
+	box, err := mailbox.New(ctx, mailbox.Config{Store: memstore.New(), Runtime: runtime, Limits: mailbox.Limits{Claims: 1}})
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -20,7 +20,7 @@ func (upper) Run(_ context.Context, j *mailbox.Job) (mailbox.Result, error) {
 // A request in the foreground comes with the events of its run.
 func ExampleMailbox_Submit() {
 	ctx := context.Background()
-	box, err := mailbox.New(ctx, mailbox.Config{Store: mailbox.On(memstore.New()), Runtime: upper{}})
+	box, err := mailbox.New(ctx, mailbox.Config{Store: memstore.New(), Runtime: upper{}})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -50,7 +50,7 @@ func ExampleMailbox_Submit() {
 // that it has.
 func ExampleMailbox_Start() {
 	ctx := context.Background()
-	box, err := mailbox.New(ctx, mailbox.Config{Store: mailbox.On(memstore.New()), Runtime: upper{}})
+	box, err := mailbox.New(ctx, mailbox.Config{Store: memstore.New(), Runtime: upper{}})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -84,7 +84,7 @@ func ExampleMailbox_Start() {
 // A client that lost its connection reads on from another process, from the last number that it has.
 func ExampleMailbox_Attach() {
 	ctx := context.Background()
-	store := mailbox.On(memstore.New()) // or one of the others, opened by each process
+	store := memstore.New() // or one of the others, opened by each process
 	worker, err := mailbox.New(ctx, mailbox.Config{Store: store, Runtime: upper{}})
 	if err != nil {
 		fmt.Println(err)

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/mortise-dev/mortise/internal/queue"
 	"github.com/mortise-dev/mortise/mailbox"
 	"github.com/mortise-dev/mortise/mailbox/mailboxtest"
 	"github.com/mortise-dev/mortise/store/memstore"
@@ -48,7 +49,7 @@ func TestExecution(t *testing.T) {
 		"reconstruct_failure_cleans_worker_and_dispatches_next_queued": func(t *testing.T) {
 			s := &script{}
 			m := open(t, mailbox.Config{Runtime: s})
-			_, err := m.Queue().Enqueue(t.Context(), mailbox.Entry{ID: "broken", Thread: "t", NewRun: "r", MaxAttempts: 5, Priority: 128, Request: []byte("{")})
+			_, err := m.Queue().Enqueue(t.Context(), queue.Entry{ID: "broken", Thread: "t", NewRun: "r", MaxAttempts: 5, Priority: 128, Request: []byte("{")})
 			must(t, err)
 			next := queued(t, m, request("t", "next"))
 			must(t, m.Start(t.Context()))
@@ -61,12 +62,11 @@ func TestExecution(t *testing.T) {
 		},
 		"interrupt_between_claim_and_execution_supersedes_without_runtime_start": func(t *testing.T) {
 			s := &script{}
-			store := &meanwhile{Store: mailbox.On(memstore.New())}
+			store := &meanwhile{Store: memstore.New()}
 			m := open(t, mailbox.Config{Runtime: s, Store: store})
 			sub := queued(t, m, request("t", "x"))
-			other := open(t, mailbox.Config{Runtime: &script{}, Store: store.Store})
 			store.after(1, func(ctx context.Context) {
-				_, err := other.Queue().Interrupt(ctx, "t", mailbox.Interrupt{})
+				_, err := m.Queue().Interrupt(ctx, "t", queue.Interrupt{})
 				must(t, err)
 			})
 			must(t, m.Start(t.Context()))
@@ -89,18 +89,18 @@ func TestExecution(t *testing.T) {
 			wantRun(t, m, sub.Run, mailbox.RunDone, mailbox.TerminationCancelled)
 			equal(t, "cancellations that went well", w.count("cancel ok"), 2)
 			equal(t, "dispatches that ended", len(w.settled), 1)
-			equal(t, "outcome", w.settled[0].Dispatch.Outcome(), mailbox.OutcomeCancelled)
+			equal(t, "outcome", mailbox.OutcomeOf(w.settled[0].Dispatch), mailbox.Outcome("cancelled"))
 			equal(t, "its run", w.settled[0].Run.Status, mailbox.RunDone)
 		},
 		"list_dispatches_returns_entries": func(t *testing.T) {
 			m := open(t, mailbox.Config{Runtime: &script{}})
 			one, two := queued(t, m, request("t", "one")), queued(t, m, request("t", "two"))
 			queued(t, m, request("other", "x"))
-			list, err := m.Queue().Dispatches(t.Context(), mailbox.DispatchQuery{Thread: "t", Limit: 10})
+			list, err := m.Dispatches(t.Context(), mailbox.DispatchQuery{Thread: "t", Limit: 10})
 			must(t, err)
 			equal(t, "dispatches", len(list), 2)
 			equal(t, "their order", list[0].ID+list[1].ID, one.Dispatch+two.Dispatch)
-			list, err = m.Queue().Dispatches(t.Context(), mailbox.DispatchQuery{Thread: "t", Statuses: []mailbox.Status{mailbox.Claimed}, Limit: 10})
+			list, err = m.Dispatches(t.Context(), mailbox.DispatchQuery{Thread: "t", Statuses: []mailbox.Status{mailbox.Claimed}, Limit: 10})
 			must(t, err)
 			equal(t, "claimed ones", len(list), 0)
 		},
@@ -135,7 +135,7 @@ func TestExecution(t *testing.T) {
 			background(t, m, request("t", "x"))
 			sleep(0)
 			equal(t, "executions", len(w.executions), 1)
-			equal(t, "outcome", w.executions[0], mailbox.OutcomeCompleted)
+			equal(t, "outcome", w.executions[0], mailbox.Outcome("completed"))
 			equal(t, "ends", len(w.settled), 1)
 			d := w.settled[0].Dispatch
 			if d.CreatedAt.IsZero() || d.AvailableAt.IsZero() || d.CompletedAt.IsZero() || w.settled[0].Run.StartedAt.IsZero() {
@@ -143,9 +143,9 @@ func TestExecution(t *testing.T) {
 			}
 		},
 		"mailbox_lease_renewal_is_wired_and_prevents_reclaim": func(t *testing.T) {
-			store := mailbox.On(memstore.New())
+			store := memstore.New()
 			s := &script{do: func(ctx context.Context, _ *mailbox.Job) (mailbox.Result, error) {
-				timer := time.NewTimer(10 * mailbox.DefaultLease)
+				timer := time.NewTimer(10 * (30 * time.Second))
 				defer timer.Stop()
 				select {
 				case <-timer.C:
@@ -160,12 +160,12 @@ func TestExecution(t *testing.T) {
 			heir := &script{}
 			there := started(t, mailbox.Config{Runtime: heir, Store: store, Owner: "there"})
 			for range 9 {
-				sleep(mailbox.DefaultLease)
+				sleep(30 * time.Second)
 				_, err := there.Recover(t.Context())
 				must(t, err)
 			}
 			wantStatus(t, there, sub.Dispatch, mailbox.Claimed)
-			sleep(2 * mailbox.DefaultLease)
+			sleep(2 * (30 * time.Second))
 			d := wantStatus(t, there, sub.Dispatch, mailbox.Acked)
 			equal(t, "owner", d.Owner, "here")
 			equal(t, "attempts", d.Attempts, 0)
@@ -183,16 +183,16 @@ func TestExecution(t *testing.T) {
 			}
 			lost := background(t, here, request("t", "y"))
 			sleep(time.Second)
-			thief, err := mailbox.NewQueue(mailbox.QueueConfig{Store: store, Skew: -1, Now: func() time.Time { return time.Now().Add(mailbox.DefaultLease) }})
+			thief, err := queue.New(queue.Config{Store: store, Skew: -1, Now: func() time.Time { return time.Now().Add(30 * time.Second) }})
 			must(t, err)
 			_, expired, err := thief.Expire(t.Context(), "t")
 			must(t, err)
 			equal(t, "taken", expired, true)
-			_, claimed, err := thief.ClaimDispatch(t.Context(), lost.Dispatch, mailbox.ClaimRequest{Token: "thief", Owner: "thief", Lease: time.Hour})
+			_, claimed, err := thief.ClaimDispatch(t.Context(), lost.Dispatch, queue.ClaimRequest{Token: "thief", Owner: "thief", Lease: time.Hour})
 			must(t, err)
 			equal(t, "claimed", claimed, true)
-			sleep(mailbox.DefaultRenew)
-			equal(t, "end of the execution", ended, mailbox.DefaultRenew)
+			sleep(10 * time.Second)
+			equal(t, "end of the execution", ended, 10*time.Second)
 			if !errors.Is(why, mailbox.ErrLeaseLost) {
 				t.Errorf("it ended with %v", why)
 			}
@@ -210,7 +210,7 @@ func TestExecution(t *testing.T) {
 			for _, step := range []struct {
 				suspended bool
 				lease     time.Duration
-			}{{true, mailbox.DefaultSuspendedLease}, {false, mailbox.DefaultLease}} {
+			}{{true, 10 * time.Minute}, {false, 30 * time.Second}} {
 				steps <- step.suspended
 				synctest.Wait()
 				equal(t, "lease", time.Until(head(t, m, "t").Claim.Until), step.lease)
@@ -220,10 +220,10 @@ func TestExecution(t *testing.T) {
 		},
 		"worker_status_not_corrupted_after_empty_claim": func(t *testing.T) {
 			s := &script{}
-			m := started(t, mailbox.Config{Runtime: s, Store: plain{mailbox.On(memstore.New())}})
+			m := started(t, mailbox.Config{Runtime: s, Store: plain{memstore.New()}})
 			sub := background(t, m, request("t", "first"))
 			sleep(0)
-			_, ok, err := m.Queue().Claim(t.Context(), "t", mailbox.ClaimRequest{Token: "x", Lease: time.Second})
+			_, ok, err := m.Queue().Claim(t.Context(), "t", queue.ClaimRequest{Token: "x", Lease: time.Second})
 			must(t, err)
 			equal(t, "something to claim", ok, false)
 			equal(t, "executions", len(m.Executing()), 0)
@@ -234,19 +234,19 @@ func TestExecution(t *testing.T) {
 		},
 		"classify_error_phase_error_is_completed": func(t *testing.T) {
 			s := fails(errors.New("plugin index: on_phase: it broke"))
-			m := started(t, mailbox.Config{Runtime: s, MaxAttempts: 2})
+			m := started(t, mailbox.Config{Runtime: s, Retry: mailbox.Retry{Attempts: 2}})
 			sub := background(t, m, request("t", "x"))
 			sleep(time.Minute)
 			equal(t, "attempts", wantStatus(t, m, sub.Dispatch, mailbox.DeadLetter).Attempts, 2)
 			wantRun(t, m, sub.Run, mailbox.RunDone, mailbox.TerminationError)
 		},
 		"gc_idle_workers_removes_idle_with_no_dispatches": func(t *testing.T) {
-			m := started(t, mailbox.Config{Runtime: &script{}, Store: plain{mailbox.On(memstore.New())}, Poll: time.Hour})
+			m := started(t, mailbox.Config{Runtime: &script{}, Store: plain{memstore.New()}, Poll: time.Hour})
 			sub := background(t, m, request("t", "x"))
 			sleep(0)
 			equal(t, "executions", len(m.Executing()), 0)
-			sleep(mailbox.DefaultTTL + 2*mailbox.DefaultGCInterval)
-			_, found, err := m.Queue().Dispatch(t.Context(), sub.Dispatch)
+			sleep(24*time.Hour + 2*time.Minute)
+			_, found, err := m.Dispatch(t.Context(), sub.Dispatch)
 			must(t, err)
 			equal(t, "the old dispatch is there", found, false)
 			_, there := m.Events(sub.Dispatch)
@@ -254,14 +254,14 @@ func TestExecution(t *testing.T) {
 		},
 		"gc_idle_workers_keeps_worker_with_queued_dispatches": func(t *testing.T) {
 			s := &script{}
-			m := started(t, mailbox.Config{Runtime: s, Store: plain{mailbox.On(memstore.New())}, Poll: time.Hour})
+			m := started(t, mailbox.Config{Runtime: s, Store: plain{memstore.New()}, Poll: time.Hour})
 			r := request("t", "x")
-			r.At = time.Now().Add(3 * mailbox.DefaultTTL)
+			r.At = time.Now().Add(3 * (24 * time.Hour))
 			sub := background(t, m, r)
-			sleep(2 * mailbox.DefaultTTL)
+			sleep(2 * (24 * time.Hour))
 			must(t, m.GC(t.Context()))
 			wantStatus(t, m, sub.Dispatch, mailbox.Queued)
-			sleep(mailbox.DefaultTTL)
+			sleep(24 * time.Hour)
 			s.wantRan(t, "x")
 		},
 		"gc_idle_workers_noop_when_empty": func(t *testing.T) {
@@ -314,16 +314,16 @@ func TestExecution(t *testing.T) {
 // end together.
 func deadByExpiry(t *testing.T, fault mailboxtest.Fault) {
 	t.Helper()
-	store := mailbox.On(memstore.New())
-	former := open(t, mailbox.Config{Runtime: &script{}, Store: store, MaxAttempts: 1})
+	store := memstore.New()
+	former := open(t, mailbox.Config{Runtime: &script{}, Store: store, Retry: mailbox.Retry{Attempts: 1}})
 	sub := queued(t, former, request("t", "x"))
-	_, ok, err := former.Queue().Claim(t.Context(), "t", mailbox.ClaimRequest{Token: "dead", Lease: time.Second})
+	_, ok, err := former.Queue().Claim(t.Context(), "t", queue.ClaimRequest{Token: "dead", Lease: time.Second})
 	must(t, err)
 	equal(t, "claimed", ok, true)
 	sleep(time.Minute)
-	m := open(t, mailbox.Config{Runtime: &script{}, Queue: mailbox.QueueConfig{Tries: 1}, Store: &mailboxtest.Faulty{
+	m := open(t, mailbox.Config{Runtime: &script{}, Store: &mailboxtest.Faulty{
 		Store: store, Plan: func(_ context.Context, operation string) mailboxtest.Fault {
-			if operation == "update" {
+			if operation == "apply" {
 				return fault
 			}
 			return mailboxtest.FaultNone

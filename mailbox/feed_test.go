@@ -13,19 +13,20 @@ import (
 	"time"
 
 	"github.com/mortise-dev/mortise/mailbox"
+	"github.com/mortise-dev/mortise/store"
 	"github.com/mortise-dev/mortise/store/memstore"
 )
 
 // flaky is a store that fails to add events: it does not add them, or adds them and says that it failed.
 type flaky struct {
-	*mailbox.Records
+	*memstore.Store
 
 	fail func(n int) (before, after bool)
 	mu   sync.Mutex
 	n    int
 }
 
-func (f *flaky) AppendEvents(ctx context.Context, list ...mailbox.EventBatch) ([]string, error) {
+func (f *flaky) AppendEvents(ctx context.Context, list ...store.EventBatch) ([]string, error) {
 	f.mu.Lock()
 	f.n++
 	before, after := f.fail(f.n)
@@ -33,7 +34,7 @@ func (f *flaky) AppendEvents(ctx context.Context, list ...mailbox.EventBatch) ([
 	if before {
 		return nil, errors.New("not added")
 	}
-	refused, err := f.Records.AppendEvents(ctx, list...)
+	refused, err := f.Store.AppendEvents(ctx, list...)
 	if after {
 		return nil, errors.New("added, and not heard of")
 	}
@@ -52,12 +53,12 @@ func TestSharedEventsSurviveFaults(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				store := &flaky{Records: mailbox.On(memstore.New()), fail: fail}
+				store := &flaky{Store: memstore.New(), fail: fail}
 				run := &script{do: func(_ context.Context, j *mailbox.Job) (mailbox.Result, error) {
 					for i := range 40 {
 						j.Emit("n", fmt.Append(nil, i))
 						if i%5 == 0 {
-							time.Sleep(mailbox.DefaultEventPause)
+							time.Sleep(100 * time.Millisecond)
 						}
 					}
 					return mailbox.Result{Termination: "natural"}, nil
@@ -101,7 +102,7 @@ func read(t *testing.T, m *mailbox.Mailbox, dispatch string, seq uint64) (out []
 func TestEventsOfALargeRun(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		store := mailbox.On(memstore.New())
+		store := memstore.New()
 		run := &script{do: func(_ context.Context, j *mailbox.Job) (mailbox.Result, error) {
 			for range 600 {
 				j.Emit("small", []byte("x"))
@@ -139,16 +140,16 @@ func TestEventsOfALargeRun(t *testing.T) {
 
 // weighed is a store that knows its largest batch.
 type weighed struct {
-	*mailbox.Records
+	*memstore.Store
 
 	most atomic.Int64
 }
 
-func (w *weighed) AppendEvents(ctx context.Context, list ...mailbox.EventBatch) ([]string, error) {
+func (w *weighed) AppendEvents(ctx context.Context, list ...store.EventBatch) ([]string, error) {
 	for i := range list {
 		w.most.Store(max(w.most.Load(), int64(len(list[i].Data))))
 	}
-	return w.Records.AppendEvents(ctx, list...)
+	return w.Store.AppendEvents(ctx, list...)
 }
 
 // TestEventsWithLargeTypes holds that no type makes a batch that a store may refuse for its size, which would keep
@@ -156,7 +157,7 @@ func (w *weighed) AppendEvents(ctx context.Context, list ...mailbox.EventBatch) 
 func TestEventsWithLargeTypes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		store := &weighed{Records: mailbox.On(memstore.New())}
+		store := &weighed{Store: memstore.New()}
 		run := &script{do: func(_ context.Context, j *mailbox.Job) (mailbox.Result, error) {
 			for range 8 {
 				j.Emit(strings.Repeat("t", 300<<10), nil)
@@ -194,7 +195,7 @@ func TestEventsWithLargeTypes(t *testing.T) {
 func TestAttachAlone(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		store := mailbox.On(memstore.New())
+		store := memstore.New()
 		said := make(chan struct{})
 		run := &script{do: func(_ context.Context, j *mailbox.Job) (mailbox.Result, error) {
 			j.Emit("n", []byte("a"))
@@ -202,8 +203,8 @@ func TestAttachAlone(t *testing.T) {
 			j.Emit("n", []byte("b"))
 			return mailbox.Result{Termination: "natural"}, nil
 		}}
-		worker := open(t, mailbox.Config{Store: store, Runtime: run, EventPause: -1})
-		reader := open(t, mailbox.Config{Store: store, Runtime: run, EventPause: -1})
+		worker := open(t, mailbox.Config{Store: store, Runtime: run, Events: mailbox.Events{Pause: -1}})
+		reader := open(t, mailbox.Config{Store: store, Runtime: run, Events: mailbox.Events{Pause: -1}})
 		sub, err := worker.Submit(t.Context(), request("t", "go"))
 		must(t, err)
 		there := make(chan string)
@@ -219,7 +220,7 @@ func TestAttachAlone(t *testing.T) {
 func TestFeedBehind(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		store := mailbox.On(memstore.New())
+		store := memstore.New()
 		said, end := make(chan struct{}), make(chan struct{})
 		run := &script{do: func(_ context.Context, j *mailbox.Job) (mailbox.Result, error) {
 			j.Emit("n", make([]byte, 1000))
@@ -248,17 +249,17 @@ func TestFeedBehind(t *testing.T) {
 func TestJob_Commit_shares(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		store := mailbox.On(memstore.New())
-		var shared []mailbox.EventBatch
+		events := memstore.New()
+		var shared []store.EventBatch
 		do := func(ctx context.Context, j *mailbox.Job) (mailbox.Result, error) {
 			j.Emit("said", []byte("hello"))
 			must(t, j.Commit(ctx, mailbox.Commit{ID: "c", From: j.Messages}))
 			var err error
-			shared, err = store.ReadEvents(ctx, j.Dispatch.ID, 0, 10, 0)
+			shared, err = events.ReadEvents(ctx, j.Dispatch.ID, 0, 10, 0)
 			must(t, err)
 			return mailbox.Result{}, nil
 		}
-		m := started(t, mailbox.Config{Runtime: &script{do: do}, Store: store, EventPause: time.Hour})
+		m := started(t, mailbox.Config{Runtime: &script{do: do}, Store: events, Events: mailbox.Events{Pause: time.Hour}})
 		background(t, m, request("t", "x"))
 		sleep(0)
 		if len(shared) != 1 || shared[0].First != shared[0].Last {

@@ -10,8 +10,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/mortise-dev/mortise/internal/queue"
 	"github.com/mortise-dev/mortise/mailbox"
 	"github.com/mortise-dev/mortise/mailbox/mailboxtest"
+	"github.com/mortise-dev/mortise/store"
 	"github.com/mortise-dev/mortise/store/memstore"
 )
 
@@ -34,7 +36,7 @@ func TestSubmission(t *testing.T) {
 			sub := background(t, m, r)
 			sleep(0)
 			j := s.jobs[0]
-			equal(t, "mode and adapter", j.Request.Mode+" "+j.Request.Adapter, mailbox.ModeScheduled+" acp")
+			equal(t, "mode and adapter", j.Request.Mode+" "+j.Request.Adapter, "scheduled"+" acp")
 			equal(t, "dispatch", j.Dispatch.ID, sub.Dispatch)
 			run := wantRun(t, m, sub.Run, mailbox.RunDone, "natural")
 			if run.Dispatch != sub.Dispatch || run.Session == "" || run.Session != j.Dispatch.Instance {
@@ -56,7 +58,7 @@ func TestSubmission(t *testing.T) {
 		},
 		"submit_returns_event_channel": func(t *testing.T) {
 			s := &script{do: func(_ context.Context, j *mailbox.Job) (mailbox.Result, error) {
-				equal(t, "mode", j.Request.Mode, mailbox.ModeForeground)
+				equal(t, "mode", j.Request.Mode, "foreground")
 				j.Emit("text", []byte("hello"))
 				return mailbox.Result{}, nil
 			}}
@@ -66,15 +68,15 @@ func TestSubmission(t *testing.T) {
 			equal(t, "events", strings.Join(events(t, sub.Events), " "), "1:text:hello 2:mailbox_settled:acked")
 		},
 		"submit_inline_claim_empty_cancels_precreated_run": func(t *testing.T) {
-			claim := mailbox.ClaimRequest{Token: "other", Owner: "other", Lease: time.Hour}
-			store := &meanwhile{Store: mailbox.On(memstore.New())}
+			claim := queue.ClaimRequest{Token: "other", Owner: "other", Lease: time.Hour}
+			store := &meanwhile{Store: memstore.New()}
 			m := open(t, mailbox.Config{Runtime: &script{}, Store: plain{store}})
 			other := open(t, mailbox.Config{Runtime: &script{}, Store: store.Store})
 			// Another process takes the thread between the interrupt and the claim.
 			store.after(1, func(ctx context.Context) {
-				_, err := other.Queue().Interrupt(ctx, "t", mailbox.Interrupt{})
+				_, err := other.Queue().Interrupt(ctx, "t", queue.Interrupt{})
 				must(t, err)
-				_, err = other.Queue().Enqueue(ctx, mailbox.Entry{ID: "other", Thread: "t", NewRun: "other-run", Claim: &claim})
+				_, err = other.Queue().Enqueue(ctx, queue.Entry{ID: "other", Thread: "t", NewRun: "other-run", Claim: &claim})
 				must(t, err)
 			})
 			r := request("t", "x")
@@ -83,15 +85,15 @@ func TestSubmission(t *testing.T) {
 			if !errors.Is(err, mailbox.ErrBusy) || !strings.Contains(err.Error(), "thread has an active run; cannot claim inline") {
 				t.Errorf("submit gave %v", err)
 			}
-			_, found, err := m.Queue().Run(t.Context(), "mine")
+			_, found, err := m.Run(t.Context(), "mine")
 			must(t, err)
 			equal(t, "a run is left", found, false)
 			equal(t, "queued", head(t, m, "t").Queued, 0)
 		},
 		"submit_inline_claim_fails_when_thread_already_claimed": func(t *testing.T) {
 			m := open(t, mailbox.Config{Runtime: &script{}})
-			claim := mailbox.ClaimRequest{Token: "other", Owner: "other", Lease: time.Hour}
-			_, err := m.Queue().Enqueue(t.Context(), mailbox.Entry{ID: "other", Thread: "t", NewRun: "other-run", Claim: &claim})
+			claim := queue.ClaimRequest{Token: "other", Owner: "other", Lease: time.Hour}
+			_, err := m.Queue().Enqueue(t.Context(), queue.Entry{ID: "other", Thread: "t", NewRun: "other-run", Claim: &claim})
 			must(t, err)
 			if _, err := m.Submit(t.Context(), request("t", "x")); !errors.Is(err, mailbox.ErrBusy) {
 				t.Errorf("submit gave %v", err)
@@ -133,7 +135,7 @@ func TestSubmission(t *testing.T) {
 			}
 			wg.Wait()
 			synctest.Wait()
-			claimed, err := m.Queue().Dispatches(t.Context(), mailbox.DispatchQuery{Thread: "t", Statuses: []mailbox.Status{mailbox.Claimed}, Limit: 10})
+			claimed, err := m.Dispatches(t.Context(), mailbox.DispatchQuery{Thread: "t", Statuses: []mailbox.Status{mailbox.Claimed}, Limit: 10})
 			must(t, err)
 			equal(t, "claimed", len(claimed), 1)
 			equal(t, "executions", len(m.Executing()), 1)
@@ -148,7 +150,7 @@ func TestSubmission(t *testing.T) {
 			equal(t, "told", sub.Superseded[0].ID, prior.Dispatch)
 		},
 		"foreground_submit_sends_live_cancel_for_remote_active_dispatch": func(t *testing.T) {
-			store := mailbox.On(memstore.New())
+			store := memstore.New()
 			s := &script{do: untilStopped}
 			there := started(t, mailbox.Config{Runtime: s, Store: store, Owner: "there"})
 			first := background(t, there, request("t", "first"))
@@ -182,9 +184,9 @@ func TestSubmission(t *testing.T) {
 	})
 }
 
-// meanwhile is a store where something happens after some updates.
+// meanwhile is a store where something happens after some writes.
 type meanwhile struct {
-	mailbox.Store
+	store.Store
 	mu   sync.Mutex
 	left int
 	do   func(context.Context)
@@ -196,8 +198,8 @@ func (s *meanwhile) after(updates int, do func(context.Context)) {
 	s.left, s.do = updates, do
 }
 
-func (s *meanwhile) Update(ctx context.Context, thread string, need mailbox.Need, decide func(mailbox.State) (mailbox.Change, error)) error {
-	err := s.Store.Update(ctx, thread, need, decide)
+func (s *meanwhile) Apply(ctx context.Context, b store.Batch) (uint64, error) {
+	revision, err := s.Store.Apply(ctx, b)
 	s.mu.Lock()
 	s.left--
 	do := s.do
@@ -206,13 +208,13 @@ func (s *meanwhile) Update(ctx context.Context, thread string, need mailbox.Need
 	if now {
 		do(ctx)
 	}
-	return err
+	return revision, err
 }
 
 // givesUp: what is under way does not stop in time; nothing is written for the new request.
 func givesUp(t *testing.T, remote bool) {
 	t.Helper()
-	store := mailbox.On(memstore.New())
+	store := memstore.New()
 	release := make(chan struct{})
 	there := started(t, mailbox.Config{Store: store, Runtime: &script{do: func(context.Context, *mailbox.Job) (mailbox.Result, error) {
 		<-release // deaf
@@ -230,8 +232,8 @@ func givesUp(t *testing.T, remote bool) {
 	if _, err := here.Submit(t.Context(), r); !errors.Is(err, mailbox.ErrBusy) {
 		t.Errorf("submit gave %v", err)
 	}
-	equal(t, "time that it waited", time.Since(begin), mailbox.DefaultStopWait)
-	_, found, err := here.Queue().Run(t.Context(), "replacement")
+	equal(t, "time that it waited", time.Since(begin), 5*time.Second)
+	_, found, err := here.Run(t.Context(), "replacement")
 	must(t, err)
 	equal(t, "the replacement is there", found, false)
 	list, err := memList(t, here, "t")
@@ -243,7 +245,7 @@ func givesUp(t *testing.T, remote bool) {
 
 // waitsForRelease: the run has stopped, and its claim cannot be settled since the store fails.
 func waitsForRelease(t *testing.T) {
-	store := mailbox.On(memstore.New())
+	store := memstore.New()
 	var down atomic.Bool
 	s := &script{do: func(ctx context.Context, _ *mailbox.Job) (mailbox.Result, error) {
 		<-ctx.Done()
@@ -251,7 +253,7 @@ func waitsForRelease(t *testing.T) {
 		return mailbox.Result{}, ctx.Err()
 	}}
 	m := started(t, mailbox.Config{Runtime: s, Store: &mailboxtest.Faulty{Store: store, Plan: func(_ context.Context, operation string) mailboxtest.Fault {
-		if down.Load() && operation == "update" {
+		if down.Load() && operation == "apply" {
 			return mailboxtest.FaultBefore
 		}
 		return mailboxtest.FaultNone

@@ -9,6 +9,7 @@ import (
 
 	"github.com/mortise-dev/mortise/mailbox"
 	"github.com/mortise-dev/mortise/mailbox/mailboxtest"
+	"github.com/mortise-dev/mortise/store"
 )
 
 // cases runs each as a parallel subtest with a clock of its own.
@@ -22,23 +23,28 @@ func cases(t *testing.T, list map[string]func(*testing.T)) {
 	}
 }
 
+// settled is a dispatch that became terminal.
+type settled struct {
+	Dispatch mailbox.Dispatch
+	Run      mailbox.Run
+}
+
 // witness is an observer that remembers what it was told.
 type witness struct {
 	mu         sync.Mutex
 	operations map[string]int
 	executions []mailbox.Outcome
-	settled    []mailbox.Taken
-	signals    map[mailbox.SignalEvent]int
+	settled    []settled
 }
 
-func (w *witness) Operation(ctx context.Context, o mailbox.Operation) (context.Context, func(mailbox.OperationResult, error)) {
-	return ctx, func(r mailbox.OperationResult, _ error) {
+func (w *witness) Operation(ctx context.Context, o mailbox.Operation) (context.Context, func(string, error)) {
+	return ctx, func(r string, _ error) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		if w.operations == nil {
 			w.operations = map[string]int{}
 		}
-		w.operations[string(o.Name)+" "+string(r)]++
+		w.operations[o.Name+" "+r]++
 	}
 }
 
@@ -50,19 +56,10 @@ func (w *witness) Execution(ctx context.Context, _ *mailbox.Job) (context.Contex
 	}
 }
 
-func (w *witness) Settled(_ context.Context, k mailbox.Taken) {
+func (w *witness) Settled(_ context.Context, d mailbox.Dispatch, r mailbox.Run) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.settled = append(w.settled, k)
-}
-
-func (w *witness) Signal(_ context.Context, e mailbox.SignalEvent) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.signals == nil {
-		w.signals = map[mailbox.SignalEvent]int{}
-	}
-	w.signals[e]++
+	w.settled = append(w.settled, settled{d, r})
 }
 
 func (w *witness) count(operation string) int {
@@ -71,14 +68,14 @@ func (w *witness) count(operation string) int {
 	return w.operations[operation]
 }
 
-func (w *witness) heard(e mailbox.SignalEvent) int {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.signals[e]
-}
+// plain is a store without events and notifications.
+type plain struct{ store.Store }
 
-// plain is a store without signals and live channels.
-type plain struct{ mailbox.Store }
+func (plain) Watch(ctx context.Context, _ string) (<-chan struct{}, error) {
+	none := make(chan struct{})
+	context.AfterFunc(ctx, func() { close(none) })
+	return none, nil
+}
 
 // switched counts the operations of a store and lets some fail.
 type switched struct {
@@ -115,9 +112,9 @@ func (s *switched) asked(operation string) int {
 }
 
 // head reads a thread.
-func head(t *testing.T, m *mailbox.Mailbox, thread string) mailbox.Head {
+func head(t *testing.T, m *mailbox.Mailbox, thread string) mailbox.Thread {
 	t.Helper()
-	h, err := m.Queue().Head(t.Context(), thread)
+	h, err := m.Thread(t.Context(), thread)
 	must(t, err)
 	return h
 }

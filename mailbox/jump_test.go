@@ -37,11 +37,11 @@ func jumps(t *testing.T, by time.Duration) {
 			return mailbox.Result{}, context.Cause(ctx)
 		}
 	}}
-	m := started(t, mailbox.Config{Runtime: s, Store: plain{mailbox.On(memstore.New())}, Now: clock.now})
+	m := started(t, mailbox.Config{Runtime: s, Store: plain{memstore.New()}, Now: clock.now})
 	sub := background(t, m, request("t", "x"))
 	sleep(time.Second)
 	clock.by.Store(int64(by))
-	sleep(3 * mailbox.DefaultLease)
+	sleep(3 * (30 * time.Second))
 	d := wantStatus(t, m, sub.Dispatch, mailbox.Claimed)
 	equal(t, "attempts", d.Attempts, 0)
 	equal(t, "the lease goes on", head(t, m, "t").Claim.Until.After(clock.now()), true)
@@ -58,13 +58,13 @@ func jumps(t *testing.T, by time.Duration) {
 func jumpsDeaf(t *testing.T) {
 	clock := &shifted{}
 	release := make(chan struct{})
-	m := started(t, mailbox.Config{Runtime: deafRun(release), Store: plain{mailbox.On(memstore.New())}, Now: clock.now})
+	m := started(t, mailbox.Config{Runtime: deafRun(release), Store: plain{memstore.New()}, Now: clock.now})
 	sub := background(t, m, request("t", "x"))
 	sleep(time.Second)
 	_, err := m.Interrupt(t.Context(), "t")
 	must(t, err)
 	clock.by.Store(int64(time.Hour))
-	sleep(2 * mailbox.DefaultPoll)
+	sleep(2 * time.Second)
 	wantStatus(t, m, sub.Dispatch, mailbox.Superseded)
 	close(release)
 	sleep(0)

@@ -6,7 +6,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mortise-dev/mortise/internal/queue"
 	"github.com/mortise-dev/mortise/mailbox"
+	"github.com/mortise-dev/mortise/store"
 	"github.com/mortise-dev/mortise/store/memstore"
 )
 
@@ -25,19 +27,19 @@ func TestWhoAskedGoesAway(t *testing.T) {
 	})
 }
 
-// leaving is a store that answers an update with the error of its context, if that has ended meanwhile: it was made all the same. It
+// leaving is a store that answers a write with the error of its context, if that has ended meanwhile: it was made all the same. It
 // calls hook during one of them.
 type leaving struct {
-	mailbox.Store
+	store.Store
 
 	mu   sync.Mutex
 	left int
 	hook func()
 }
 
-func (l *leaving) Update(ctx context.Context, thread string, need mailbox.Need, decide func(mailbox.State) (mailbox.Change, error)) error {
+func (l *leaving) Apply(ctx context.Context, b store.Batch) (uint64, error) {
 	if err := context.Cause(ctx); err != nil {
-		return err
+		return 0, err
 	}
 	l.mu.Lock()
 	l.left--
@@ -45,16 +47,17 @@ func (l *leaving) Update(ctx context.Context, thread string, need mailbox.Need, 
 		l.hook()
 	}
 	l.mu.Unlock()
-	if err := l.Store.Update(context.WithoutCancel(ctx), thread, need, decide); err != nil {
-		return err
+	revision, err := l.Store.Apply(context.WithoutCancel(ctx), b)
+	if err != nil {
+		return 0, err
 	}
-	return context.Cause(ctx)
+	return revision, context.Cause(ctx)
 }
 
 func goesAway(t *testing.T, update int, submit func(context.Context, *mailbox.Mailbox)) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
-	store := &leaving{Store: plain{mailbox.On(memstore.New())}, left: update, hook: cancel}
+	store := &leaving{Store: plain{memstore.New()}, left: update, hook: cancel}
 	s := &script{}
 	m := started(t, mailbox.Config{Runtime: s, Store: store})
 	submit(ctx, m)
@@ -71,7 +74,7 @@ func goesAway(t *testing.T, update int, submit func(context.Context, *mailbox.Ma
 }
 
 func leftByClose(t *testing.T) {
-	store := &leaving{Store: plain{mailbox.On(memstore.New())}}
+	store := &leaving{Store: plain{memstore.New()}}
 	s := &script{}
 	m := started(t, mailbox.Config{Runtime: s, Store: store})
 	former := open(t, mailbox.Config{Runtime: s, Store: store})
@@ -92,5 +95,5 @@ func leftByClose(t *testing.T) {
 	s.wantRan(t)
 	d := wantStatus(t, former, sub.Dispatch, mailbox.Queued)
 	equal(t, "attempts", d.Attempts, 0)
-	equal(t, "end of its claim", d.End, mailbox.EndReleased)
+	equal(t, "end of its claim", d.End, queue.EndReleased)
 }

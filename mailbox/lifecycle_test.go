@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/mortise-dev/mortise/internal/queue"
 	"github.com/mortise-dev/mortise/mailbox"
 	"github.com/mortise-dev/mortise/mailbox/mailboxtest"
 	"github.com/mortise-dev/mortise/store/memstore"
@@ -23,7 +24,7 @@ type gate struct {
 }
 
 func (g *gate) plan(ctx context.Context, operation string) mailboxtest.Fault {
-	if operation != "due" {
+	if operation != "scan ready" {
 		return mailboxtest.FaultNone
 	}
 	g.entered.Add(1)
@@ -45,7 +46,7 @@ func TestLifecycle(t *testing.T) {
 		"start_lifecycle_ready_fails_when_startup_recovery_fails": func(t *testing.T) {
 			g := &gate{}
 			g.fail.Store(1 << 20)
-			m := open(t, mailbox.Config{Runtime: &script{}, Store: &mailboxtest.Faulty{Store: mailbox.On(memstore.New()), Plan: g.plan}})
+			m := open(t, mailbox.Config{Runtime: &script{}, Store: &mailboxtest.Faulty{Store: memstore.New(), Plan: g.plan}})
 			err := m.Start(t.Context())
 			if !errors.Is(err, mailboxtest.ErrInjected) || !strings.Contains(err.Error(), mailboxtest.ErrInjected.Error()) {
 				t.Errorf("start gave %v", err)
@@ -59,7 +60,8 @@ func TestLifecycle(t *testing.T) {
 			g := &gate{}
 			g.fail.Store(2)
 			m := open(t, mailbox.Config{
-				Runtime: &script{}, Store: &mailboxtest.Faulty{Store: mailbox.On(memstore.New()), Plan: g.plan}, StartAttempts: 3, StartRetry: time.Second,
+				Runtime: &script{}, Store: &mailboxtest.Faulty{Store: memstore.New(), Plan: g.plan},
+				Retry: mailbox.Retry{Starts: 3, StartDelay: time.Second},
 			})
 			begin := time.Now()
 			must(t, m.Start(t.Context()))
@@ -84,7 +86,7 @@ func TestLifecycle(t *testing.T) {
 func startsConcurrently(n int) func(*testing.T) {
 	return func(t *testing.T) {
 		g := &gate{open: make(chan struct{})}
-		m := open(t, mailbox.Config{Runtime: &script{}, Store: &mailboxtest.Faulty{Store: mailbox.On(memstore.New()), Plan: g.plan}, Poll: time.Hour})
+		m := open(t, mailbox.Config{Runtime: &script{}, Store: &mailboxtest.Faulty{Store: memstore.New(), Plan: g.plan}, Poll: time.Hour})
 		var wg sync.WaitGroup
 		for range n {
 			wg.Go(func() {
@@ -109,7 +111,7 @@ func startsConcurrently(n int) func(*testing.T) {
 // context.
 func startWaits(t *testing.T) {
 	g := &gate{open: make(chan struct{})}
-	m := open(t, mailbox.Config{Runtime: &script{}, Store: &mailboxtest.Faulty{Store: mailbox.On(memstore.New()), Plan: g.plan}, Poll: time.Hour})
+	m := open(t, mailbox.Config{Runtime: &script{}, Store: &mailboxtest.Faulty{Store: memstore.New(), Plan: g.plan}, Poll: time.Hour})
 	first := make(chan error, 1)
 	go func() { first <- m.Start(t.Context()) }()
 	synctest.Wait()
@@ -154,20 +156,20 @@ func restarts(t *testing.T) {
 
 func maintains(t *testing.T) {
 	calls := 0
-	m := open(t, mailbox.Config{Runtime: &script{}, GCInterval: time.Minute, TTL: 90 * time.Second, Maintain: func(context.Context) error {
+	m := open(t, mailbox.Config{Runtime: &script{}, Retention: mailbox.Retention{Interval: time.Minute, TTL: 90 * time.Second, Maintain: func(context.Context) error {
 		calls++
 		if calls == 2 {
 			panic("oh") // the next one comes all the same
 		}
 		return errors.New("not now")
-	}})
+	}}})
 	must(t, m.Start(t.Context()))
 	sub := background(t, m, request("t", "x"))
 	sleep(time.Minute + time.Second)
 	wantStatus(t, m, sub.Dispatch, mailbox.Acked)
 	sleep(2 * time.Minute)
 	equal(t, "calls", calls, 3)
-	if _, found, err := m.Queue().Dispatch(t.Context(), sub.Dispatch); found || err != nil {
+	if _, found, err := m.Dispatch(t.Context(), sub.Dispatch); found || err != nil {
 		t.Errorf("an old dispatch was not collected: %v", err)
 	}
 	must(t, m.Stop(t.Context()))
@@ -177,11 +179,11 @@ func maintains(t *testing.T) {
 
 func stopWaits(t *testing.T) {
 	entered, release := make(chan struct{}), make(chan struct{})
-	m := started(t, mailbox.Config{Runtime: &script{}, GCInterval: time.Minute, Maintain: func(context.Context) error {
+	m := started(t, mailbox.Config{Runtime: &script{}, Retention: mailbox.Retention{Interval: time.Minute, Maintain: func(context.Context) error {
 		close(entered)
 		<-release
 		return nil
-	}})
+	}}})
 	<-entered
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
@@ -201,7 +203,7 @@ func stopWaits(t *testing.T) {
 }
 
 func startsQueued(t *testing.T) {
-	store := mailbox.On(memstore.New())
+	store := memstore.New()
 	former := open(t, mailbox.Config{Runtime: &script{}, Store: plain{store}})
 	sub := queued(t, former, request("t", "x"))
 	s := &script{}
@@ -212,10 +214,10 @@ func startsQueued(t *testing.T) {
 }
 
 func startsExpired(t *testing.T) {
-	store := mailbox.On(memstore.New())
+	store := memstore.New()
 	former := open(t, mailbox.Config{Runtime: &script{}, Store: store})
 	sub := queued(t, former, request("t", "x"))
-	_, ok, err := former.Queue().Claim(t.Context(), "t", mailbox.ClaimRequest{Token: "dead", Owner: "dead", Lease: time.Second})
+	_, ok, err := former.Queue().Claim(t.Context(), "t", queue.ClaimRequest{Token: "dead", Owner: "dead", Lease: time.Second})
 	must(t, err)
 	equal(t, "claimed", ok, true)
 	sleep(time.Minute)
@@ -238,36 +240,36 @@ func startsExpired(t *testing.T) {
 
 // wakesOrphans: whatever starts again, a run is woken once for each time that it came to wait.
 func wakesOrphans(t *testing.T) {
-	store := mailbox.On(memstore.New())
+	store := memstore.New()
 	waits := func(_ context.Context, j *mailbox.Job) (mailbox.Result, error) {
 		return mailbox.Result{Status: mailbox.RunWaiting, Wait: string(j.Request.Messages[0].Data)}, nil
 	}
 	former := started(t, mailbox.Config{Runtime: &script{do: waits}, Store: store})
-	tasks := background(t, former, request("tasks", mailbox.WaitTasks))
+	tasks := background(t, former, request("tasks", "background_tasks"))
 	input := background(t, former, request("input", "user_input"))
 	sleep(0)
 	must(t, former.Close(t.Context()))
 	s := &script{do: func(_ context.Context, j *mailbox.Job) (mailbox.Result, error) {
 		equal(t, "run", j.Run.ID, tasks.Run)
-		equal(t, "mode", j.Request.Mode, mailbox.ModeInternalWake)
+		equal(t, "mode", j.Request.Mode, "internal_wake")
 		equal(t, "origin", j.Request.Origin, mailbox.OriginInternal)
 		equal(t, "adapter", j.Request.Adapter, mailbox.OriginInternal)
-		return mailbox.Result{Status: mailbox.RunWaiting, Wait: mailbox.WaitTasks}, nil
+		return mailbox.Result{Status: mailbox.RunWaiting, Wait: "background_tasks"}, nil
 	}}
 	wake := func(mailbox.Run) (mailbox.Request, bool) {
 		return mailbox.Request{Adapter: mailbox.OriginInternal, Messages: []mailbox.Input{{Data: []byte("wake")}}}, true
 	}
-	queue := open(t, mailbox.Config{Runtime: s, Store: store, Wake: wake})
+	left := open(t, mailbox.Config{Runtime: s, Store: store, Wake: wake})
 	for _, want := range []int{1, 0} {
-		n, err := queue.Recover(t.Context())
+		n, err := left.Recover(t.Context())
 		must(t, err)
 		equal(t, "woken", n, want)
 	}
-	must(t, queue.Start(t.Context()))
+	must(t, left.Start(t.Context()))
 	sleep(0)
 	s.wantRan(t, "wake")
-	wantRun(t, queue, input.Run, mailbox.RunWaiting, "")
-	must(t, queue.Close(t.Context()))
+	wantRun(t, left, input.Run, mailbox.RunWaiting, "")
+	must(t, left.Close(t.Context()))
 	// It came to wait once more, and is woken once more.
 	again := &script{}
 	m := started(t, mailbox.Config{Runtime: again, Store: store, Wake: wake})
@@ -283,12 +285,12 @@ func wakesOrphans(t *testing.T) {
 
 // crashAtEnd: a dispatch and its run end in one transition, so that a crash leaves nothing to mend.
 func crashAtEnd(t *testing.T) {
-	store := mailbox.On(memstore.New())
+	store := memstore.New()
 	calm := open(t, mailbox.Config{Runtime: &script{}, Store: store})
 	var crash atomic.Bool
-	frail := open(t, mailbox.Config{Runtime: &script{}, Queue: mailbox.QueueConfig{Tries: 1}, Store: &mailboxtest.Faulty{
+	frail := open(t, mailbox.Config{Runtime: &script{}, Store: &mailboxtest.Faulty{
 		Store: store, Plan: func(_ context.Context, operation string) mailboxtest.Fault {
-			if crash.Load() && operation == "update" {
+			if crash.Load() && operation == "apply" {
 				return mailboxtest.FaultAfter
 			}
 			return mailboxtest.FaultNone

@@ -17,7 +17,7 @@ func TestSteer(t *testing.T) {
 	t.Parallel()
 	for _, remote := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
-			store := mailbox.On(memstore.New())
+			store := memstore.New()
 			var heard []string
 			s := &script{do: untilStopped, steer: func(run string, c mailbox.Command) bool {
 				heard = append(heard, run+" "+string(c.Kind))
@@ -60,7 +60,7 @@ func TestCancel(t *testing.T) {
 	t.Parallel()
 	for _, remote := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
-			store := mailbox.On(memstore.New())
+			store := memstore.New()
 			s := &script{do: untilStopped}
 			here := started(t, mailbox.Config{Runtime: s, Store: store})
 			from := here
@@ -96,8 +96,8 @@ func TestCancel(t *testing.T) {
 func TestCancelIsDurable(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		store := mailbox.On(memstore.New())
-		deaf := struct{ mailbox.Store }{store} // no live channels
+		store := memstore.New()
+		deaf := plain{store} // no commands
 		s := &script{do: untilStopped}
 		here := started(t, mailbox.Config{Runtime: s, Store: deaf})
 		there := open(t, mailbox.Config{Runtime: &script{}, Store: deaf})
@@ -108,7 +108,7 @@ func TestCancelIsDurable(t *testing.T) {
 		if !ok {
 			t.Error("not cancelled")
 		}
-		time.Sleep(mailbox.DefaultRenew)
+		time.Sleep(10 * time.Second)
 		synctest.Wait()
 		wantStatus(t, here, sub.Dispatch, mailbox.Cancelled)
 	})
@@ -151,7 +151,7 @@ func TestLeaseAndStoreFaults(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				store := mailbox.On(memstore.New())
+				store := memstore.New()
 				begin := time.Now()
 				faulty := &mailboxtest.Faulty{Store: store, Plan: func(context.Context, string) mailboxtest.Fault {
 					if at := time.Since(begin); at > time.Second && at < away {
@@ -175,7 +175,7 @@ func TestLeaseAndStoreFaults(t *testing.T) {
 				heir := &script{do: func(context.Context, *mailbox.Job) (mailbox.Result, error) {
 					select {
 					case at := <-ended:
-						if at == 0 || at > mailbox.DefaultLease+time.Second {
+						if at == 0 || at > 30*time.Second+time.Second {
 							t.Errorf("the first execution ended at %v", at)
 						}
 					default:
@@ -199,7 +199,7 @@ func TestPanicIsAFailure(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{do: func(context.Context, *mailbox.Job) (mailbox.Result, error) { panic("oh") }}
-		m := started(t, mailbox.Config{Runtime: s, MaxAttempts: 1})
+		m := started(t, mailbox.Config{Runtime: s, Retry: mailbox.Retry{Attempts: 1}})
 		sub := background(t, m, request("t", "x"))
 		synctest.Wait()
 		if d := wantStatus(t, m, sub.Dispatch, mailbox.DeadLetter); !strings.Contains(d.LastError, "panicked: oh") {
@@ -231,7 +231,7 @@ func TestCaps(t *testing.T) {
 			s.mu.Unlock()
 			return mailbox.Result{}, nil
 		}
-		m := started(t, mailbox.Config{Runtime: s, Workers: 3, TenantWorkers: 2})
+		m := started(t, mailbox.Config{Runtime: s, Limits: mailbox.Limits{Workers: 3, TenantWorkers: 2}})
 		for i := range 12 {
 			r := request(string(rune('a'+i)), "x")
 			r.Tenant = map[bool]string{true: "big", false: "small"}[i < 9]
@@ -259,12 +259,12 @@ func TestFencedCommit(t *testing.T) {
 			}
 			return mailbox.Result{}, j.Commit(ctx, c)
 		}}
-		store := mailbox.On(memstore.New())
+		store := memstore.New()
 		m := started(t, mailbox.Config{Runtime: s, Store: store})
 		background(t, m, request("t", "one"))
 		background(t, m, request("t", "two"))
 		synctest.Wait()
-		log, err := store.Messages(t.Context(), "t", 1, 10)
+		log, err := m.Messages(t.Context(), "t", 1, 10)
 		must(t, err)
 		if len(log) != 2 || string(log[0].Data) != "one" || string(log[1].Data) != "two" {
 			t.Errorf("log is %+v", log)

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mortise-dev/mortise/internal/queue"
 	"github.com/mortise-dev/mortise/mailbox"
 	"github.com/mortise-dev/mortise/mailbox/mailboxtest"
 	"github.com/mortise-dev/mortise/store/memstore"
@@ -29,7 +30,7 @@ func carried(t *testing.T, r mailbox.Request) *mailbox.Job {
 func TestRequest(t *testing.T) {
 	t.Parallel()
 	check := func(r mailbox.Request) (mailbox.Submission, error) {
-		m, err := mailbox.New(t.Context(), mailbox.Config{Store: mailbox.On(memstore.New()), Runtime: &script{}})
+		m, err := mailbox.New(t.Context(), mailbox.Config{Store: memstore.New(), Runtime: &script{}})
 		if err != nil {
 			return mailbox.Submission{}, err
 		}
@@ -107,7 +108,7 @@ func TestRequest(t *testing.T) {
 			background(t, m, r)
 			sleep(0)
 			got := s.jobs[0].Request
-			equal(t, "mode", got.Mode, mailbox.ModeResume)
+			equal(t, "mode", got.Mode, "resume")
 			equal(t, "extras", string(got.Extras), "e")
 			equal(t, "decisions", len(got.Decisions), 2)
 			equal(t, "decision", got.Decisions[0].Call+string(got.Decisions[0].Data)+got.Decisions[1].Call, "c1yesc2")
@@ -135,7 +136,7 @@ func TestRequest(t *testing.T) {
 			equal(t, "ids from outside", strings.Join([]string{j.Request.ParentThreadID, j.Request.SenderID, j.Request.TransportRequestID}, " "), "parent thread alice acp-7")
 			equal(t, "origin", j.Request.Origin+" "+j.Dispatch.Origin, "internal internal")
 			equal(t, "adapter", j.Request.Adapter, "acp")
-			equal(t, "mode", j.Request.Mode, mailbox.ModeInternalWake)
+			equal(t, "mode", j.Request.Mode, "internal_wake")
 		},
 		"prepare_run_defaults_origin_to_user": func(t *testing.T) {
 			j := carried(t, request("t", "x"))
@@ -148,13 +149,13 @@ func TestRequest(t *testing.T) {
 			equal(t, "parent run", j.Run.Parent, "parent run")
 			equal(t, "adapter and sender", j.Request.Adapter+" "+j.Request.SenderID, "a2a peer")
 			equal(t, "origin", j.Request.Origin+" "+j.Dispatch.Origin, "a2a a2a")
-			equal(t, "mode", j.Request.Mode, mailbox.ModeScheduled)
+			equal(t, "mode", j.Request.Mode, "scheduled")
 		},
 		"build_dispatch_sets_correct_fields": func(t *testing.T) {
 			m := open(t, mailbox.Config{Runtime: &script{}})
 			sub := queued(t, m, request("t", "x"))
 			d := wantStatus(t, m, sub.Dispatch, mailbox.Queued)
-			equal(t, "priority", d.Priority, mailbox.PriorityDefault)
+			equal(t, "priority", d.Priority, queue.PriorityDefault)
 			equal(t, "numbers", [3]int{d.Attempts, d.MaxAttempts, int(d.Epoch)}, [3]int{0, 5, 0})
 			equal(t, "what it has not", d.Dedupe+d.LastError+d.Token+d.Owner+d.Instance+string(d.RunStatus)+d.Termination+d.Response+d.RunError, "")
 			equal(t, "due", d.AvailableAt, time.Now().UTC())
@@ -163,7 +164,7 @@ func TestRequest(t *testing.T) {
 		},
 		"build_dispatch_requires_prepared_run_id": func(t *testing.T) {
 			m := open(t, mailbox.Config{Runtime: &script{}})
-			_, err := m.Queue().Enqueue(t.Context(), mailbox.Entry{ID: "d", Thread: "t"})
+			_, err := m.Queue().Enqueue(t.Context(), queue.Entry{ID: "d", Thread: "t"})
 			if !errors.Is(err, mailbox.ErrInvalid) || !strings.Contains(err.Error(), "id of a run") {
 				t.Errorf("an entry without a run: %v", err)
 			}
@@ -273,9 +274,9 @@ func TestPrepare(t *testing.T) {
 		"prepare_run_for_dispatch_inherits_previous_runtime_state": func(t *testing.T) {
 			var found []string
 			s := &script{do: func(ctx context.Context, j *mailbox.Job) (mailbox.Result, error) {
-				state, err := j.Load(ctx, mailbox.Need{Image: true})
+				_, image, err := j.Load(ctx)
 				must(t, err)
-				found = append(found, string(state.Image))
+				found = append(found, string(image))
 				return remembers(ctx, j)
 			}}
 			m := started(t, mailbox.Config{Runtime: s})
@@ -304,14 +305,14 @@ func TestPrepare(t *testing.T) {
 			equal(t, "run that goes on", background(t, m, request("t", "more")).Run, waits.Run)
 		},
 		"thread_context_cache_used_by_reusable_waiting_run_id": func(t *testing.T) {
-			store, off := mailbox.On(memstore.New()), &switched{}
+			store, off := memstore.New(), &switched{}
 			m := started(t, mailbox.Config{Runtime: &script{do: waitsOnce("user_input")}, Store: store})
 			waits := background(t, m, request("t", "first"))
 			sleep(0)
 			counted := open(t, mailbox.Config{Runtime: &script{}, Store: &mailboxtest.Faulty{Store: store, Plan: off.plan}})
 			equal(t, "run", background(t, counted, request("t", "more")).Run, waits.Run)
-			equal(t, "transitions", off.asked("update"), 1)
-			equal(t, "looks", off.asked("load")+off.asked("find"), 0)
+			equal(t, "transitions", off.asked("apply"), 1)
+			equal(t, "looks", off.asked("scan dispatch")+off.asked("scan run"), 0)
 		},
 		"thread_context_cache_updated_after_prepare_checkpoint": func(t *testing.T) {
 			m := open(t, mailbox.Config{Runtime: &script{}})
@@ -321,7 +322,7 @@ func TestPrepare(t *testing.T) {
 			}
 		},
 		"prepare_run_falls_back_to_store_without_cache": func(t *testing.T) {
-			store := mailbox.On(memstore.New())
+			store := memstore.New()
 			m := started(t, mailbox.Config{Runtime: &script{do: waitsOnce("user_input")}, Store: store})
 			waits := background(t, m, request("t", "first"))
 			sleep(0)
@@ -330,7 +331,7 @@ func TestPrepare(t *testing.T) {
 		},
 		"prepare_run_uses_durable_messages_when_active_cache_is_stale": durableMessages,
 		"reusable_waiting_run_id_ignores_stale_worker_cache": func(t *testing.T) {
-			store := mailbox.On(memstore.New())
+			store := memstore.New()
 			here := started(t, mailbox.Config{Runtime: &script{do: waitsOnce("user_input")}, Store: plain{store}})
 			waits := background(t, here, request("t", "first"))
 			sleep(0)
@@ -352,7 +353,7 @@ func TestPrepare(t *testing.T) {
 			}
 		},
 		"thread_context_cache_cleared_on_idle_transition": func(t *testing.T) {
-			store := mailbox.On(memstore.New())
+			store := memstore.New()
 			s := &script{do: remembers}
 			here := started(t, mailbox.Config{Runtime: s, Store: store, Owner: "here"})
 			background(t, here, request("t", "one"))
@@ -368,7 +369,7 @@ func TestPrepare(t *testing.T) {
 			equal(t, "messages that the second execution here found", s.jobs[1].Messages, 2)
 		},
 		"thread_context_load_populates_run_cache": func(t *testing.T) {
-			store, off, s := mailbox.On(memstore.New()), &switched{}, &script{}
+			store, off, s := memstore.New(), &switched{}, &script{}
 			m := started(t, mailbox.Config{Runtime: s, Store: &mailboxtest.Faulty{Store: store, Plan: off.plan}})
 			r := request("t", "x")
 			r.Agent = "writer"
@@ -376,14 +377,14 @@ func TestPrepare(t *testing.T) {
 			sleep(0)
 			j := s.jobs[0]
 			equal(t, "run", j.Run.ID+" "+j.Run.Agent+" "+string(j.Run.Status), sub.Run+" writer running")
-			equal(t, "looks besides the claim", off.asked("load"), 1)
+			equal(t, "reads", off.asked("read"), 1)
 		},
 	})
 }
 
 // durableMessages: two processes take turns on a thread, and each finds what the other one wrote.
 func durableMessages(t *testing.T) {
-	store := mailbox.On(memstore.New())
+	store := memstore.New()
 	boxes := []*mailbox.Mailbox{}
 	for _, owner := range []string{"a", "b"} {
 		boxes = append(boxes, started(t, mailbox.Config{Runtime: &script{do: remembers}, Store: plain{store}, Owner: owner}))
@@ -393,7 +394,7 @@ func durableMessages(t *testing.T) {
 		sleep(0)
 		wantStatus(t, boxes[0], sub.Dispatch, mailbox.Acked)
 	}
-	list, err := store.Messages(t.Context(), "t", 1, 10)
+	list, err := boxes[0].Messages(t.Context(), "t", 1, 10)
 	must(t, err)
 	var texts []string
 	for _, m := range list {

@@ -29,7 +29,7 @@ func TestRefusedForeground(t *testing.T) {
 		list[name] = func(t *testing.T) { refusedForeground(t, refused.change, refused.want) }
 	}
 	list["after_close"] = func(t *testing.T) {
-		store := mailbox.On(memstore.New())
+		store := memstore.New()
 		owner := started(t, mailbox.Config{Runtime: &script{do: untilStopped}, Store: store})
 		sub := background(t, owner, request("t", "active"))
 		closed := open(t, mailbox.Config{Runtime: &script{}, Store: store})
@@ -129,8 +129,8 @@ func TestWaitsDoNotStarve(t *testing.T) {
 				return mailbox.Result{}, nil
 			}}
 			w := &witness{}
-			store := plain{mailbox.On(memstore.New())}
-			m := started(t, mailbox.Config{Runtime: s, Store: store, Workers: 2, Observers: []mailbox.Observer{w}})
+			store := plain{memstore.New()}
+			m := started(t, mailbox.Config{Runtime: s, Store: store, Limits: mailbox.Limits{Workers: 2}, Observers: []mailbox.Observer{w}})
 			other := open(t, mailbox.Config{Runtime: s, Store: store})
 			later := map[string]mailbox.Submission{}
 			for _, thread := range []string{"a", "b"} {
@@ -142,7 +142,7 @@ func TestWaitsDoNotStarve(t *testing.T) {
 			}
 			sleep(2 * time.Minute)
 			sub := queued(t, other, request("c", "now"))
-			sleep(2 * mailbox.DefaultPoll)
+			sleep(2 * time.Second)
 			wantStatus(t, m, sub.Dispatch, mailbox.Acked)
 			for _, d := range later {
 				wantStatus(t, m, d.Dispatch, mailbox.Queued)
@@ -164,7 +164,7 @@ func TestFarNumbers(t *testing.T) {
 	t.Parallel()
 	cases(t, map[string]func(*testing.T){
 		"end": func(t *testing.T) {
-			store := mailbox.On(memstore.New())
+			store := memstore.New()
 			m := started(t, mailbox.Config{Runtime: &script{}, Store: store})
 			other := open(t, mailbox.Config{Runtime: &script{}, Store: store})
 			sub := background(t, m, request("t", "x"))

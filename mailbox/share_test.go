@@ -54,11 +54,11 @@ func (c *crowd) add(tenant string, n int) {
 func TestSharedCaps(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		store, c := mailbox.On(memstore.New()), &crowd{}
+		store, c := memstore.New(), &crowd{}
 		var boxes []*mailbox.Mailbox
 		for i := range 4 {
 			boxes = append(boxes, started(t, mailbox.Config{
-				Runtime: c, Store: store, Owner: fmt.Sprint(i), MaxClaims: 5, MaxTenantClaims: 3,
+				Runtime: c, Store: store, Owner: fmt.Sprint(i), Limits: mailbox.Limits{Claims: 5, TenantClaims: 3},
 			}))
 		}
 		const requests = 40
@@ -93,15 +93,15 @@ func TestSharedCaps(t *testing.T) {
 func TestSharedCapsAndTheForeground(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		store := mailbox.On(memstore.New())
-		one := started(t, mailbox.Config{Runtime: &script{do: untilStopped}, Store: store, MaxClaims: 1})
-		two := open(t, mailbox.Config{Runtime: &script{do: untilStopped}, Store: store, MaxClaims: 1})
+		store := memstore.New()
+		one := started(t, mailbox.Config{Runtime: &script{do: untilStopped}, Store: store, Limits: mailbox.Limits{Claims: 1}})
+		two := open(t, mailbox.Config{Runtime: &script{do: untilStopped}, Store: store, Limits: mailbox.Limits{Claims: 1}})
 		first := background(t, one, request("t", "first"))
 		synctest.Wait()
 		if _, err := two.Submit(t.Context(), request("other", "x")); !errors.Is(err, mailbox.ErrFull) {
 			t.Errorf("one too many: %v", err)
 		}
-		_, found, err := two.Queue().Run(t.Context(), "other")
+		_, found, err := two.Run(t.Context(), "other")
 		must(t, err)
 		equal(t, "something is left", found || head(t, two, "other").Seq > 0, false)
 		// One that takes the place of another is not one too many.

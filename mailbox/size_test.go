@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mortise-dev/mortise/internal/queue"
 	"github.com/mortise-dev/mortise/mailbox"
 	"github.com/mortise-dev/mortise/store/memstore"
 )
@@ -36,27 +37,27 @@ func largeRequest(t *testing.T) {
 	heard := 0
 	s := &script{do: untilStopped, steer: func(string, mailbox.Command) bool { heard++; return true }}
 	w := &witness{}
-	m := started(t, mailbox.Config{Runtime: s, Queue: mailbox.QueueConfig{RequestBytes: 1000}, Observers: []mailbox.Observer{w}})
+	m := started(t, mailbox.Config{Runtime: s, Limits: mailbox.Limits{Request: 1000}, Observers: []mailbox.Observer{w}})
 	first := background(t, m, request("t", strings.Repeat("x", 600)))
 	sleep(0)
 	for _, size := range []int{800, 2000} { // 800 bytes are more than 1000 when they are encoded
 		large := request("t", strings.Repeat("x", size))
 		_, err := m.Submit(t.Context(), large)
-		tooLarge(t, "submit", err, "QueueConfig.RequestBytes")
+		tooLarge(t, "submit", err, "Limits.Request")
 		_, err = m.SubmitBackground(t.Context(), large)
-		tooLarge(t, "in the background", err, "QueueConfig.RequestBytes")
+		tooLarge(t, "in the background", err, "Limits.Request")
 		_, err = m.SubmitLive(t.Context(), large, first.Run)
-		tooLarge(t, "live", err, "QueueConfig.RequestBytes")
+		tooLarge(t, "live", err, "Limits.Request")
 		_, err = m.Decide(t.Context(), first.Run, mailbox.Decision{Call: "c", Data: make([]byte, size)})
-		tooLarge(t, "a decision", err, "QueueConfig.RequestBytes")
+		tooLarge(t, "a decision", err, "Limits.Request")
 	}
 	wantStatus(t, m, first.Dispatch, mailbox.Claimed)
 	h := head(t, m, "t")
 	equal(t, "dispatches", h.Seq, 1)
 	equal(t, "interrupts", h.Epoch, 0)
 	equal(t, "commands", heard, 0)
-	_, err := m.Queue().Enqueue(t.Context(), mailbox.Entry{ID: "d", Thread: "t", NewRun: "r", Request: make([]byte, 1001)})
-	tooLarge(t, "an entry", err, "QueueConfig.RequestBytes")
+	_, err := m.Queue().Enqueue(t.Context(), queue.Entry{ID: "d", Thread: "t", NewRun: "r", Request: make([]byte, 1001)})
+	tooLarge(t, "an entry", err, "Limits.Request")
 	equal(t, "refused entries", w.count("enqueue error"), 1)
 }
 
@@ -65,11 +66,11 @@ func largeResult(t *testing.T) {
 	s := &script{do: func(context.Context, *mailbox.Job) (mailbox.Result, error) {
 		return mailbox.Result{Termination: "natural", Response: strings.Repeat("x", 1001)}, nil
 	}}
-	m := started(t, mailbox.Config{Runtime: s, Queue: mailbox.QueueConfig{CommitBytes: 1000}})
+	m := started(t, mailbox.Config{Runtime: s, Limits: mailbox.Limits{Commit: 1000}})
 	sub := background(t, m, request("t", "x"))
 	sleep(time.Minute)
 	d := wantStatus(t, m, sub.Dispatch, mailbox.DeadLetter)
-	if !strings.Contains(d.LastError, "QueueConfig.CommitBytes") {
+	if !strings.Contains(d.LastError, "Limits.Commit") {
 		t.Errorf("last error is %q", d.LastError)
 	}
 	equal(t, "executions", len(s.jobs), 1)
@@ -82,10 +83,10 @@ func largeCommit(t *testing.T) {
 		return mailbox.Result{}, j.Commit(ctx, c)
 	}}
 	w := &witness{}
-	m := started(t, mailbox.Config{Runtime: s, Queue: mailbox.QueueConfig{CommitBytes: 1000}, Observers: []mailbox.Observer{w}})
+	m := started(t, mailbox.Config{Runtime: s, Limits: mailbox.Limits{Commit: 1000}, Observers: []mailbox.Observer{w}})
 	sub := background(t, m, request("t", "x"))
 	sleep(time.Minute)
-	if d := wantStatus(t, m, sub.Dispatch, mailbox.DeadLetter); !strings.Contains(d.LastError, "QueueConfig.CommitBytes") {
+	if d := wantStatus(t, m, sub.Dispatch, mailbox.DeadLetter); !strings.Contains(d.LastError, "Limits.Commit") {
 		t.Errorf("last error is %q", d.LastError)
 	}
 	equal(t, "executions", len(s.jobs), 1)
@@ -122,21 +123,21 @@ func emits(n, size int) *script {
 }
 
 func largeEvents(t *testing.T) {
-	m := started(t, mailbox.Config{Runtime: emits(mailbox.DefaultEvents, 64<<10), Store: plain{mailbox.On(memstore.New())}})
+	m := started(t, mailbox.Config{Runtime: emits(1024, 64<<10), Store: plain{memstore.New()}})
 	sub := background(t, m, request("t", "x"))
 	sleep(time.Second)
 	n, bytes, first := kept(t, sub.Events)
-	if bytes > mailbox.DefaultEventBytes || bytes < mailbox.DefaultEventBytes-(128<<10) {
-		t.Errorf("%d events of %d bytes are kept, and %d bytes may be", n, bytes, mailbox.DefaultEventBytes)
+	if bytes > (4<<20) || bytes < (4<<20)-(128<<10) {
+		t.Errorf("%d events of %d bytes are kept, and %d bytes may be", n, bytes, (4 << 20))
 	}
-	equal(t, "the first one", first, uint64(mailbox.DefaultEvents+1-n+1)) //nolint:gosec // few
+	equal(t, "the first one", first, uint64(1024+1-n+1)) //nolint:gosec // few
 	if _, err := sub.Events.Next(t.Context(), 0); !errors.Is(err, mailbox.ErrGap) {
 		t.Errorf("the first event: %v", err)
 	}
 }
 
 func largeEvent(t *testing.T) {
-	m := started(t, mailbox.Config{Runtime: emits(1, 1000), EventBytes: 500, Store: plain{mailbox.On(memstore.New())}})
+	m := started(t, mailbox.Config{Runtime: emits(1, 1000), Events: mailbox.Events{Bytes: 500}, Store: plain{memstore.New()}})
 	sub := background(t, m, request("t", "x"))
 	sleep(time.Second)
 	if got := fmt.Sprint(events(t, sub.Events)); got != "[1:mailbox_skipped:e 2:mailbox_settled:acked]" {
@@ -146,7 +147,7 @@ func largeEvent(t *testing.T) {
 
 // largeStreams: the streams of dispatches that ended go, oldest first, when they are too large together.
 func largeStreams(t *testing.T) {
-	m := started(t, mailbox.Config{Runtime: emits(1, 1000), StreamBytes: 3500, Store: plain{mailbox.On(memstore.New())}})
+	m := started(t, mailbox.Config{Runtime: emits(1, 1000), Events: mailbox.Events{StreamBytes: 3500}, Store: plain{memstore.New()}})
 	var subs []mailbox.Submission
 	for i := range 5 {
 		subs = append(subs, background(t, m, request(fmt.Sprint("t", i), "x")))

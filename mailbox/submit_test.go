@@ -32,7 +32,7 @@ func TestBackground(t *testing.T) {
 			t.Errorf("run is %+v", r)
 		}
 		j := s.jobs[0]
-		if j.Request.Mode != mailbox.ModeScheduled || j.Request.Origin != mailbox.OriginUser || j.Attempt != 1 || j.Fence != 1 {
+		if j.Request.Mode != "scheduled" || j.Request.Origin != mailbox.OriginUser || j.Attempt != 1 || j.Fence != 1 {
 			t.Errorf("job is %+v", j)
 		}
 	})
@@ -95,7 +95,7 @@ func TestDeadLetter(t *testing.T) {
 			}
 			return mailbox.Result{}, nil
 		}}
-		m := started(t, mailbox.Config{Runtime: s, MaxAttempts: 2})
+		m := started(t, mailbox.Config{Runtime: s, Retry: mailbox.Retry{Attempts: 2}})
 		sub := background(t, m, request("t", "x"))
 		time.Sleep(time.Minute)
 		synctest.Wait()
@@ -174,7 +174,7 @@ func TestStreamDropsTheOldest(t *testing.T) {
 			}
 			return mailbox.Result{}, nil
 		}}
-		m := started(t, mailbox.Config{Runtime: s, Events: 10})
+		m := started(t, mailbox.Config{Runtime: s, Events: mailbox.Events{Count: 10}})
 		sub, err := m.Submit(t.Context(), request("t", "x"))
 		must(t, err)
 		synctest.Wait()
@@ -240,7 +240,7 @@ func TestForegroundGivesUp(t *testing.T) {
 		synctest.Wait()
 		start := time.Now()
 		_, err := m.Submit(t.Context(), request("t", "second"))
-		if !errors.Is(err, mailbox.ErrBusy) || time.Since(start) != mailbox.DefaultStopWait {
+		if !errors.Is(err, mailbox.ErrBusy) || time.Since(start) != 5*time.Second {
 			t.Errorf("after %v: %v", time.Since(start), err)
 		}
 		list, err := memList(t, m, "t")
@@ -254,7 +254,7 @@ func TestForegroundGivesUp(t *testing.T) {
 
 func memList(t *testing.T, m *mailbox.Mailbox, thread string) ([]mailbox.Dispatch, error) {
 	t.Helper()
-	return m.Queue().Dispatches(t.Context(), mailbox.DispatchQuery{Thread: thread, Limit: 100})
+	return m.Dispatches(t.Context(), mailbox.DispatchQuery{Thread: thread, Limit: 100})
 }
 
 func TestIdempotencyKey(t *testing.T) {
@@ -285,7 +285,7 @@ func TestIdempotencyKey(t *testing.T) {
 func TestIdempotencyKey_atOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		inner := mailbox.On(memstore.New())
+		inner := memstore.New()
 		one := started(t, mailbox.Config{Runtime: &script{do: untilStopped}, Store: inner})
 		r := request("t", "x")
 		r.Key = "order 66"
@@ -311,7 +311,7 @@ func TestIdempotencyKey_atOnce(t *testing.T) {
 func TestTwoProcesses(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		store := mailbox.On(memstore.New())
+		store := memstore.New()
 		dead := &script{do: func(ctx context.Context, _ *mailbox.Job) (mailbox.Result, error) {
 			<-ctx.Done()
 			return mailbox.Result{}, ctx.Err()
@@ -321,13 +321,13 @@ func TestTwoProcesses(t *testing.T) {
 		synctest.Wait()
 		heir := &script{}
 		b := started(t, mailbox.Config{Runtime: heir, Store: store, Owner: "b"})
-		time.Sleep(2 * mailbox.DefaultLease)
+		time.Sleep(2 * (30 * time.Second))
 		heir.wantRan(t)
 		// The first process hands over when it closes.
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		must(t, a.Close(ctx))
-		time.Sleep(mailbox.DefaultPoll)
+		time.Sleep(time.Second)
 		synctest.Wait()
 		heir.wantRan(t, "x")
 		if d := wantStatus(t, b, sub.Dispatch, mailbox.Acked); d.Attempts != 0 || d.Owner != "b" {

@@ -78,7 +78,7 @@ func (s *script) wantRan(t *testing.T, want ...string) {
 func open(t *testing.T, cfg mailbox.Config) *mailbox.Mailbox {
 	t.Helper()
 	if cfg.Store == nil {
-		cfg.Store = mailbox.On(memstore.New())
+		cfg.Store = memstore.New()
 	}
 	m, err := mailbox.New(t.Context(), cfg)
 	if err != nil {
@@ -122,7 +122,7 @@ func background(t *testing.T, m *mailbox.Mailbox, r mailbox.Request) mailbox.Sub
 // wantStatus checks where a dispatch stands.
 func wantStatus(t *testing.T, m *mailbox.Mailbox, dispatch string, want mailbox.Status) mailbox.Dispatch {
 	t.Helper()
-	d, found, err := m.Queue().Dispatch(t.Context(), dispatch)
+	d, found, err := m.Dispatch(t.Context(), dispatch)
 	must(t, err)
 	if !found || d.Status != want {
 		t.Errorf("dispatch is %q (found %v, attempts %d, error %q), want %q", d.Status, found, d.Attempts, d.LastError, want)
@@ -132,7 +132,7 @@ func wantStatus(t *testing.T, m *mailbox.Mailbox, dispatch string, want mailbox.
 
 func wantRun(t *testing.T, m *mailbox.Mailbox, run string, status mailbox.RunStatus, termination string) mailbox.Run {
 	t.Helper()
-	r, found, err := m.Queue().Run(t.Context(), run)
+	r, found, err := m.Run(t.Context(), run)
 	must(t, err)
 	if !found || r.Status != status || r.Termination != termination {
 		t.Errorf("run is %q, %q (found %v, error %q), want %q, %q", r.Status, r.Termination, found, r.Error, status, termination)

@@ -145,7 +145,7 @@ func aguiRuns(t *testing.T) map[string]func() (*world, string) {
 			return ended(w, w.submit("/v1/threads/t/runs", say("stutter")).Run)
 		},
 		"lost events": func() (*world, string) {
-			w := newWorld(t, options{runtime: func(c *mortise.Config) { c.Mailbox.Events, c.Mailbox.EventPause = 4, -1 }})
+			w := newWorld(t, options{runtime: func(c *mortise.Config) { c.Mailbox.Events.Count, c.Mailbox.Events.Pause = 4, -1 }})
 			return ended(w, w.submit("/v1/threads/t/runs", say("say a b c d e f")).Run)
 		},
 		"two processes": func() (*world, string) {

@@ -18,12 +18,11 @@ import (
 	"testing"
 	"time"
 
-	_ "modernc.org/sqlite" // of the floor
+	_ "modernc.org/sqlite"
 
 	"github.com/mortise-dev/mortise"
 	"github.com/mortise-dev/mortise/compaction"
 	"github.com/mortise-dev/mortise/internal/testskip"
-	"github.com/mortise-dev/mortise/mailbox"
 	"github.com/mortise-dev/mortise/record"
 	"github.com/mortise-dev/mortise/serve"
 	"github.com/mortise-dev/mortise/store/sqlitestore"
@@ -46,7 +45,7 @@ func newBench(b *testing.B) *bench {
 	}
 	file, err := sqlitestore.Open(b.Context(), sqlitestore.Config{Path: filepath.Join(b.TempDir(), "mailbox.db")})
 	check(err)
-	store := mailbox.On(file)
+	store := file
 	records, err := record.Open(b.TempDir(), record.Config{})
 	check(err)
 	w := &bench{b: b, mind: newMind()}
@@ -56,7 +55,7 @@ func newBench(b *testing.B) *bench {
 	})
 	check(err)
 	check(process.Start(b.Context()))
-	server, err := serve.New(serve.Config{Runtime: process, Store: store, Records: records, Limits: serve.Limits{Rate: -1, Streams: 2000}})
+	server, err := serve.New(serve.Config{Runtime: process, Records: records, Limits: serve.Limits{Rate: -1, Streams: 2000}})
 	check(err)
 	w.http = httptest.NewUnstartedServer(nil)
 	w.http.Config = server.HTTP(server.Public())

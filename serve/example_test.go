@@ -26,11 +26,11 @@ func (echo) Infer(_ context.Context, r llm.Request) (*abi.Response, error) {
 
 // A server for an agent with a model of its own. A client submits a run, and reads its events.
 func Example() {
-	ctx, store := context.Background(), mailbox.On(memstore.New())
+	ctx, store := context.Background(), memstore.New()
 	agents := map[string]mortise.Agent{"echo": {Model: echo{}}}
 	runtime := expect(mortise.New(ctx, mortise.Config{Agents: agents, Store: store}))
 	defer runtime.Close(ctx)
-	server := expect(serve.New(serve.Config{Runtime: runtime, Store: store}))
+	server := expect(serve.New(serve.Config{Runtime: runtime}))
 	defer server.Close()
 	_ = expect(runtime, runtime.Start(ctx))
 	listener := httptest.NewServer(server.Public()) // a program calls server.HTTP(server.Public()).ListenAndServe
@@ -64,7 +64,7 @@ func expect[T any](v T, err error) T {
 
 // A program follows a run of its own runtime, without HTTP.
 func ExampleServer_Follow() {
-	ctx, store := context.Background(), mailbox.On(memstore.New())
+	ctx, store := context.Background(), memstore.New()
 	runtime, err := mortise.New(ctx, mortise.Config{
 		Agents: map[string]mortise.Agent{"echo": {Model: echo{}}}, Store: store,
 	})
@@ -73,7 +73,7 @@ func ExampleServer_Follow() {
 		return
 	}
 	defer runtime.Close(ctx)
-	server, err := serve.New(serve.Config{Runtime: runtime, Store: store})
+	server, err := serve.New(serve.Config{Runtime: runtime})
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -121,10 +121,9 @@ func TestRate(t *testing.T) {
 func TestNew_refuses(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, options{})
-	ok := serve.Config{Runtime: w.runtime, Store: w.store}
+	ok := serve.Config{Runtime: w.runtime}
 	for want, change := range map[string]func(*serve.Config){
 		"Config.Runtime":     func(c *serve.Config) { c.Runtime = nil },
-		"Config.Store":       func(c *serve.Config) { c.Store = nil },
 		"less than 16 bytes": func(c *serve.Config) { c.Tokens = []serve.Token{{Name: "t", Secret: "short", Scopes: []string{"run"}}} },
 		"no scopes":          func(c *serve.Config) { c.Tokens = []serve.Token{{Name: "t", Secret: runToken}} },
 		`scope "root"`: func(c *serve.Config) {

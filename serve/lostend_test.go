@@ -9,16 +9,16 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mortise-dev/mortise/mailbox"
+	"github.com/mortise-dev/mortise/store"
 	"github.com/mortise-dev/mortise/store/memstore"
 )
 
 // killed is a store that has what a process leaves which is killed right after the end of a run: of its events the last
 // one, which is shared after the end, is lost.
-type killed struct{ *mailbox.Records }
+type killed struct{ *memstore.Store }
 
-func (k killed) AppendEvents(ctx context.Context, list ...mailbox.EventBatch) ([]string, error) {
-	var kept []mailbox.EventBatch
+func (k killed) AppendEvents(ctx context.Context, list ...store.EventBatch) ([]string, error) {
+	var kept []store.EventBatch
 	for _, b := range list {
 		var events []struct {
 			Type string `json:"t"`
@@ -40,7 +40,7 @@ func (k killed) AppendEvents(ctx context.Context, list ...mailbox.EventBatch) ([
 		b.Data, _ = json.Marshal(events) //nolint:errchkjson // it was JSON
 		kept = append(kept, b)
 	}
-	return k.Records.AppendEvents(ctx, kept...)
+	return k.Store.AppendEvents(ctx, kept...)
 }
 
 // TestLostEnd: a stream whose last event is lost has it all the same, once, wherever a client continues; it says where
@@ -51,12 +51,12 @@ func TestLostEnd(t *testing.T) {
 		"say some words": {"run_ended settled", "done"},
 		"ask":            {"run_waiting", "waiting"},
 	} {
-		store := killed{mailbox.On(memstore.New())}
-		w := newWorld(t, options{store: store})
+		broken := killed{memstore.New()}
+		w := newWorld(t, options{store: broken})
 		run := w.submit("/v1/threads/t/runs", say(text)).Run
 		name, _, _ := strings.Cut(want.end, " ")
 		w.follow(run, "").until(name) // by the process that ran it
-		other := newWorld(t, options{store: store, idle: true})
+		other := newWorld(t, options{store: broken, idle: true})
 		list := other.follow(run, "").until(name)
 		if want.status == "done" {
 			list = append(list, other.follow(run, list[len(list)-1].id).rest()...)
@@ -83,8 +83,8 @@ func TestLostEnd(t *testing.T) {
 		}
 		before.close()
 		if want.status == "done" {
-			must(t, store.PurgeEvents(t.Context(), time.Now().Add(time.Hour)))
-			if again := newWorld(t, options{store: store, idle: true}).follow(run, list[at].id).rest(); told(again) != "settled" {
+			must(t, broken.PurgeEvents(t.Context(), time.Now().Add(time.Hour)))
+			if again := newWorld(t, options{store: broken, idle: true}).follow(run, list[at].id).rest(); told(again) != "settled" {
 				t.Errorf("%s: when no event is kept any more, after the end comes %s", text, told(again))
 			}
 			other.want(http.StatusNoContent, http.MethodGet, "/v1/runs/"+run+"/events", "", "Last-Event-ID", list[at+1].id)

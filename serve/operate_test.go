@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/mortise-dev/mortise/compaction/trial"
-	"github.com/mortise-dev/mortise/mailbox"
 	"github.com/mortise-dev/mortise/mailbox/mailboxtest"
 	"github.com/mortise-dev/mortise/serve"
 	"github.com/mortise-dev/mortise/store/memstore"
@@ -210,7 +209,7 @@ func TestOutage(t *testing.T) {
 			return mailboxtest.FaultNone
 		}
 	}
-	faulty := newWorld(t, options{store: &mailboxtest.Faulty{Store: mailbox.On(memstore.New()), Plan: failing}, idle: true})
+	faulty := newWorld(t, options{store: &mailboxtest.Faulty{Store: memstore.New(), Plan: failing}, idle: true})
 	faulty.want(http.StatusOK, http.MethodGet, "/v1/status", "")
 	id := faulty.submit("/v1/threads/t/runs", say("say hi"))
 	close(down)

@@ -10,8 +10,8 @@ import (
 	"testing"
 
 	"github.com/mortise-dev/mortise"
-	"github.com/mortise-dev/mortise/mailbox"
 	"github.com/mortise-dev/mortise/serve"
+	"github.com/mortise-dev/mortise/store"
 	"github.com/mortise-dev/mortise/store/memstore"
 )
 
@@ -49,8 +49,8 @@ func TestStream(t *testing.T) {
 func TestReattach(t *testing.T) {
 	t.Parallel()
 	file := sqlite(t)
-	shared := mailbox.On(memstore.New())
-	for name, open := range map[string]func() mailbox.Store{"memory": func() mailbox.Store { return shared }, "sqlite": file} {
+	shared := memstore.New()
+	for name, open := range map[string]func() store.Store{"memory": func() store.Store { return shared }, "sqlite": file} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			one := newWorld(t, options{store: open()})
@@ -287,7 +287,7 @@ func TestIdempotency(t *testing.T) {
 // TestGap: events that are not kept become a gap, with the number from which it continues.
 func TestGap(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, options{runtime: func(c *mortise.Config) { c.Mailbox.Events, c.Mailbox.EventPause = 4, -1 }})
+	w := newWorld(t, options{runtime: func(c *mortise.Config) { c.Mailbox.Events.Count, c.Mailbox.Events.Pause = 4, -1 }})
 	run := w.stream(http.MethodPost, "/v1/threads/t/runs", say("say a b c d e f")).until("settled")[0].run(t)
 	list := w.follow(run, "1-1").rest()
 	if list[0].name != "gap" || list[0].field(t, "messages") != "/v1/threads/t/messages" || !strings.HasSuffix(told(list), "run_ended settled") {

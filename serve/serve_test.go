@@ -19,8 +19,8 @@ import (
 	"github.com/mortise-dev/mortise"
 	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/llm"
-	"github.com/mortise-dev/mortise/mailbox"
 	"github.com/mortise-dev/mortise/serve"
+	"github.com/mortise-dev/mortise/store"
 	"github.com/mortise-dev/mortise/store/memstore"
 	"github.com/mortise-dev/mortise/store/sqlitestore"
 )
@@ -119,7 +119,7 @@ func (s tools) CallTool(ctx context.Context, c abi.ToolCall) (abi.ToolResult, er
 type world struct {
 	t       *testing.T
 	mind    *mind
-	store   mailbox.Store
+	store   store.Store
 	runtime *mortise.Runtime
 	server  *serve.Server
 	http    *httptest.Server
@@ -127,7 +127,7 @@ type world struct {
 
 // options change a world.
 type options struct {
-	store   mailbox.Store
+	store   store.Store
 	mind    *mind
 	runtime func(*mortise.Config)
 	serve   func(*serve.Config)
@@ -138,7 +138,7 @@ func newWorld(t *testing.T, o options) *world {
 	t.Helper()
 	w := &world{t: t, mind: o.mind, store: o.store}
 	if w.store == nil {
-		w.store = mailbox.On(memstore.New())
+		w.store = memstore.New()
 	}
 	if w.mind == nil {
 		w.mind = newMind()
@@ -153,7 +153,7 @@ func newWorld(t *testing.T, o options) *world {
 	if !o.idle {
 		must(t, w.runtime.Start(t.Context()))
 	}
-	sc := serve.Config{Runtime: w.runtime, Store: w.store, Agents: []serve.AgentInfo{{Name: "a"}}}
+	sc := serve.Config{Runtime: w.runtime, Agents: []serve.AgentInfo{{Name: "a"}}}
 	if o.serve != nil {
 		o.serve(&sc)
 	}
@@ -177,14 +177,14 @@ func (w *world) close() {
 }
 
 // sqlite opens stores of one file.
-func sqlite(t *testing.T) func() mailbox.Store {
+func sqlite(t *testing.T) func() store.Store {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "mailbox.db")
-	return func() mailbox.Store {
+	return func() store.Store {
 		s, err := sqlitestore.Open(t.Context(), sqlitestore.Config{Path: path})
 		must(t, err)
 		t.Cleanup(func() { _ = s.Close(context.Background()) })
-		return mailbox.On(s)
+		return s
 	}
 }
 

@@ -33,7 +33,7 @@ func (l small) Accept() (net.Conn, error) {
 func TestSlowReader(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, options{
-		runtime: func(c *mortise.Config) { c.Mailbox.Events, c.Mailbox.EventBytes = 10_000, 64<<20 },
+		runtime: func(c *mortise.Config) { c.Mailbox.Events.Count, c.Mailbox.Events.Bytes = 10_000, 64<<20 },
 	})
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)

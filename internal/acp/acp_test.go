@@ -17,7 +17,6 @@ import (
 	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/internal/acp"
 	"github.com/mortise-dev/mortise/llm"
-	"github.com/mortise-dev/mortise/mailbox"
 	"github.com/mortise-dev/mortise/phases"
 	"github.com/mortise-dev/mortise/serve"
 	"github.com/mortise-dev/mortise/store/memstore"

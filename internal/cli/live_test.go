@@ -352,7 +352,7 @@ func TestRun_leavesOthers(t *testing.T) {
 	server := func(use func(*mailbox.Mailbox)) {
 		store, err := sqlitestore.Open(t.Context(), sqlitestore.Config{Path: path})
 		noError(t, err)
-		r, err := runtime.New(t.Context(), runtime.Config{Agents: map[string]runtime.Agent{"clerk": {Model: model}}, Store: mailbox.On(store)})
+		r, err := runtime.New(t.Context(), runtime.Config{Agents: map[string]runtime.Agent{"clerk": {Model: model}}, Store: store})
 		noError(t, err)
 		use(r.Mailbox())
 		noError(t, errors.Join(r.Close(t.Context()), store.Close(t.Context())))
@@ -368,7 +368,7 @@ func TestRun_leavesOthers(t *testing.T) {
 		t.Errorf("exit code %d: %s", code, stderr)
 	}
 	server(func(m *mailbox.Mailbox) {
-		d, _, err := m.Queue().Dispatch(t.Context(), queued.Dispatch)
+		d, _, err := m.Dispatch(t.Context(), queued.Dispatch)
 		if err != nil || d.Status != mailbox.Queued || len(p.queries()) != 1 {
 			t.Errorf("%s %v after %d requests", d.Status, err, len(p.queries()))
 		}

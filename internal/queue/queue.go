@@ -131,7 +131,8 @@ func (q *Queue) transition(ctx context.Context, thread string, n need, rule func
 			written, err = true, q.write(ctx, t.batch(v.revision))
 		}
 		switch {
-		case errors.Is(err, errMoved), written && errors.Is(err, store.ErrConflict) && !errors.Is(err, ErrUnknownOutcome):
+		case errors.Is(err, errMoved), written && errors.Is(err, store.ErrConflict):
+			// Also when an answer was lost before: the rule finds what it did, by id and token.
 		case v.guessed && (!written || errors.Is(err, store.ErrExists)):
 			// What was remembered may be old: refusals, and decisions to change nothing, count only after a read.
 		case err != nil:

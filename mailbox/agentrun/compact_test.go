@@ -113,7 +113,7 @@ func TestDeliverAtTheEndOfARun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		end := &atEnd{entered: make(chan struct{}), leave: make(chan struct{})}
 		model := &counter{}
-		p := newProcess(t, mailbox.On(memstore.New()), "one", model, &tools{}, end)
+		p := newProcess(t, memstore.New(), "one", model, &tools{}, end)
 		sub := p.submit(t, request(t, "t", user("go")))
 		<-end.entered
 		must(t, p.run.Deliver(t.Context(), "t", abi.Notice{Kind: abi.NoticeCompleted, TaskID: "bg_1", Result: "built"}))
@@ -137,7 +137,7 @@ func TestDeliverAtTheEndOfARun(t *testing.T) {
 func TestDeliverIsReadOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		store, pause := mailbox.On(memstore.New()), func(context.Context, abi.ToolCall) { time.Sleep(time.Millisecond) }
+		store, pause := memstore.New(), func(context.Context, abi.ToolCall) { time.Sleep(time.Millisecond) }
 		p := newProcess(t, store, "one", &counter{rounds: 1}, &tools{during: pause})
 		var wg sync.WaitGroup
 		accepted, refused := map[string]bool{}, 0

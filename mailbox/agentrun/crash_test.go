@@ -13,12 +13,13 @@ import (
 
 	"github.com/mortise-dev/mortise/mailbox"
 	"github.com/mortise-dev/mortise/mailbox/mailboxtest"
+	"github.com/mortise-dev/mortise/store"
 	"github.com/mortise-dev/mortise/store/memstore"
 )
 
 // dying is a store that a process loses after some updates, the last of which fails in the
 // given way. With heals set it comes back after that time.
-func dying(store mailbox.Store, after int32, last mailboxtest.Fault, heals time.Duration) (_ mailbox.Store, died *atomic.Bool) {
+func dying(store store.Store, after int32, last mailboxtest.Fault, heals time.Duration) (_ store.Store, died *atomic.Bool) {
 	died = &atomic.Bool{}
 	var updates atomic.Int32
 	var end atomic.Int64
@@ -29,7 +30,7 @@ func dying(store mailbox.Store, after int32, last mailboxtest.Fault, heals time.
 			}
 			return mailboxtest.FaultBefore
 		}
-		if operation != "update" || updates.Add(1) < after {
+		if operation != "apply" || updates.Add(1) < after {
 			return mailboxtest.FaultNone
 		}
 		end.Store(time.Now().Add(heals).UnixNano())
@@ -66,7 +67,7 @@ func TestKilledBetween(t *testing.T) {
 // killedBetween reports whether the process lost its store at all.
 func killedBetween(t *testing.T, after int32, fault mailboxtest.Fault, heals time.Duration) bool {
 	t.Helper()
-	store := mailbox.On(memstore.New())
+	store := memstore.New()
 	frail, died := dying(store, after, fault, heals)
 	s := &tools{}
 	one := newProcess(t, frail, "one", &counter{rounds: 2}, s, counts{})
@@ -114,7 +115,7 @@ func killedBetween(t *testing.T, after int32, fault mailboxtest.Fault, heals tim
 func TestHandOver(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		store := mailbox.On(memstore.New())
+		store := memstore.New()
 		s := &slow{}
 		one := newProcess(t, store, "one", &counter{rounds: 2}, s)
 		sub := one.submit(t, request(t, "t", user("go")))
@@ -127,7 +128,7 @@ func TestHandOver(t *testing.T) {
 		if d := two.await(t, sub); d.Status != mailbox.Acked || d.Attempts != 0 || d.Owner != "two" {
 			t.Errorf("dispatch is %+v", d)
 		}
-		if took := time.Since(begin); took > mailbox.DefaultPoll {
+		if took := time.Since(begin); took > time.Second {
 			t.Errorf("it took %v", took)
 		}
 		got := log(t, store, "t")

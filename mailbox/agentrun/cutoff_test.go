@@ -37,7 +37,7 @@ func TestCutOff(t *testing.T) {
 	t.Parallel()
 	for _, cancelled := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
-			store, model := mailbox.On(memstore.New()), &halting{}
+			store, model := memstore.New(), &halting{}
 			one := newProcess(t, store, "one", model, &tools{})
 			sub := one.submit(t, request(t, "t", user("go")))
 			synctest.Wait()
@@ -59,7 +59,7 @@ func TestCutOff(t *testing.T) {
 			if got := strings.Join(log(t, store, "t"), "|"); got != want {
 				t.Errorf("log is %q, want %q", got, want)
 			}
-			run, _, err := one.box.Queue().Run(t.Context(), sub.Run)
+			run, _, err := one.box.Run(t.Context(), sub.Run)
 			must(t, err)
 			var r agent.Record
 			must(t, json.Unmarshal(run.Data, &r))

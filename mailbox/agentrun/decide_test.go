@@ -14,6 +14,7 @@ import (
 	"github.com/mortise-dev/mortise/mailbox"
 	"github.com/mortise-dev/mortise/mailbox/agentrun"
 	"github.com/mortise-dev/mortise/mailbox/mailboxtest"
+	"github.com/mortise-dev/mortise/store"
 	"github.com/mortise-dev/mortise/store/memstore"
 )
 
@@ -100,7 +101,7 @@ func TestDecisionSurvives(t *testing.T) {
 // it had taken the decision.
 func decisionSurvives(t *testing.T, after int32, fault mailboxtest.Fault) (lost, took bool) {
 	t.Helper()
-	store := mailbox.On(memstore.New())
+	store := memstore.New()
 	frail, died := dying(store, after, fault, 0)
 	s, begun, release := held()
 	one := newProcess(t, frail, "one", pair{}, s, asksFirst{})
@@ -137,10 +138,10 @@ func decisionSurvives(t *testing.T, after int32, fault mailboxtest.Fault) (lost,
 func TestDecisionIsTakenOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		store := mailbox.On(memstore.New())
+		store := memstore.New()
 		s, begun, release := held()
 		one := newProcess(t, store, "one", pair{}, s, asksFirst{})
-		two := newProcess(t, struct{ mailbox.Store }{store}, "two", pair{}, s, asksFirst{}) // nobody hears it
+		two := newProcess(t, unwatched{store}, "two", pair{}, s, asksFirst{}) // nobody hears it
 		sub := one.submit(t, request(t, "t", user("go")))
 		<-begun
 		for _, p := range []*process{one, two, one} {
@@ -161,7 +162,7 @@ func TestDecisionIsTakenOnce(t *testing.T) {
 		if len(s.keys) != 2 || s.keys[0] == s.keys[1] {
 			t.Errorf("calls with the keys %q", s.keys)
 		}
-		list, err := store.Dispatches(t.Context(), mailbox.DispatchQuery{Thread: "t", Limit: 10})
+		list, err := queueOf(t, store).Dispatches(t.Context(), mailbox.DispatchQuery{Thread: "t", Limit: 10})
 		must(t, err)
 		for _, d := range list {
 			if d.Status != mailbox.Acked {
@@ -176,7 +177,7 @@ func TestDecisionIsTakenOnce(t *testing.T) {
 func TestMessagesForARunThatEnds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		store := mailbox.On(memstore.New())
+		store := memstore.New()
 		p := newProcess(t, store, "one", &counter{rounds: 1}, &tools{}, asks{})
 		sub := p.submit(t, request(t, "t", user("go")))
 		p.await(t, sub)
@@ -193,4 +194,13 @@ func TestMessagesForARunThatEnds(t *testing.T) {
 			t.Errorf("run is %+v", r)
 		}
 	})
+}
+
+// unwatched is a store without notifications.
+type unwatched struct{ store.Store }
+
+func (unwatched) Watch(ctx context.Context, _ string) (<-chan struct{}, error) {
+	none := make(chan struct{})
+	context.AfterFunc(ctx, func() { close(none) })
+	return none, nil
 }

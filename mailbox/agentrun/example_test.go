@@ -37,7 +37,7 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	box, err := mailbox.New(ctx, mailbox.Config{Store: mailbox.On(memstore.New()), Runtime: runtime, Wake: agentrun.Wake})
+	box, err := mailbox.New(ctx, mailbox.Config{Store: memstore.New(), Runtime: runtime, Wake: agentrun.Wake})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -85,7 +85,7 @@ func ExampleConfig() {
 		fmt.Println(err)
 		return
 	}
-	box, err := mailbox.New(ctx, mailbox.Config{Store: mailbox.On(memstore.New()), Runtime: runtime})
+	box, err := mailbox.New(ctx, mailbox.Config{Store: memstore.New(), Runtime: runtime})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -105,7 +105,7 @@ func ExampleConfig() {
 		fmt.Println(err)
 		return
 	}
-	run, _, err := box.Queue().Run(ctx, sub.Run)
+	run, _, err := box.Run(ctx, sub.Run)
 	fmt.Println(run.Status, run.Wait, run.WaitUntil.Sub(run.UpdatedAt).Round(time.Hour), err)
 	// Output: waiting tool_permission 24h0m0s <nil>
 }

@@ -12,13 +12,14 @@ import (
 	"github.com/mortise-dev/mortise/agent"
 	"github.com/mortise-dev/mortise/mailbox"
 	"github.com/mortise-dev/mortise/mailbox/agentrun"
+	"github.com/mortise-dev/mortise/store"
 	"github.com/mortise-dev/mortise/store/memstore"
 )
 
 // asking is a run that waits for a decision about its first call of two.
-func asking(t *testing.T) (*mailbox.Records, *process, mailbox.Submission) {
+func asking(t *testing.T) (store.Store, *process, mailbox.Submission) {
 	t.Helper()
-	store := mailbox.On(memstore.New())
+	store := memstore.New()
 	p := newProcess(t, store, "one", &counter{rounds: 2}, &tools{}, asks{})
 	sub := p.submit(t, request(t, "t", user("go")))
 	p.await(t, sub)
@@ -170,7 +171,7 @@ func TestSecondQuestion(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := &nosy{}
-		p := newProcess(t, mailbox.On(memstore.New()), "one", &counter{rounds: 1}, s)
+		p := newProcess(t, memstore.New(), "one", &counter{rounds: 1}, s)
 		sub := p.submit(t, request(t, "t", user("go")))
 		p.await(t, sub)
 		r := mailbox.Request{Thread: "t", Run: sub.Run, Decisions: yes(t, "ask_call_1_0"), At: time.Now().Add(time.Second)}
@@ -194,7 +195,7 @@ func TestLapsedDecision(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := &tools{}
-		p := newProcess(t, mailbox.On(memstore.New()), "one", &counter{rounds: 1}, s, asks{})
+		p := newProcess(t, memstore.New(), "one", &counter{rounds: 1}, s, asks{})
 		sub := p.submit(t, request(t, "t", user("go")))
 		p.await(t, sub)
 		_, err := p.box.CancelRun(t.Context(), sub.Run)

@@ -27,7 +27,7 @@ func TestDeadLetterIsReplayed(t *testing.T) {
 
 func replayed(t *testing.T, newer bool) {
 	t.Helper()
-	store := mailbox.On(memstore.New())
+	store := memstore.New()
 	var broken atomic.Bool
 	model := &counter{rounds: 1, fail: func(int) error {
 		if broken.Load() {
@@ -76,7 +76,7 @@ func replayed(t *testing.T, newer bool) {
 func TestOvertakenRetry(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		store := mailbox.On(memstore.New())
+		store := memstore.New()
 		const fails = 3
 		p := &process{}
 		model := &counter{}

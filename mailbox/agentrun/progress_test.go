@@ -21,7 +21,7 @@ func TestProgress(t *testing.T) {
 	const deaths = 7
 	for _, moves := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
-			store := mailbox.On(memstore.New())
+			store := memstore.New()
 			var sub mailbox.Submission
 			for n := range deaths + 1 {
 				var dead atomic.Bool

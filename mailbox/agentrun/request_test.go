@@ -46,7 +46,7 @@ func TestExtras(t *testing.T) {
 			}
 		}
 		synctest.Test(t, func(t *testing.T) {
-			p := newProcess(t, mailbox.On(memstore.New()), "one", &counter{}, &tools{})
+			p := newProcess(t, memstore.New(), "one", &counter{}, &tools{})
 			r := request(t, "t", user("go"))
 			r.Extras = []byte("\xc1")
 			if d := p.await(t, p.submit(t, r)); d.Status != mailbox.DeadLetter || d.Attempts != 1 {
@@ -93,7 +93,7 @@ type seen struct {
 // identities carries a request out and says what the run was told.
 func identities(t *testing.T, r mailbox.Request) (out seen) {
 	t.Helper()
-	store := mailbox.On(memstore.New())
+	store := memstore.New()
 	run, err := agentrun.New(agentrun.Config{Agent: func(_ context.Context, j *mailbox.Job) (agent.Config, error) {
 		out.request = j.Request
 		return agent.Config{
@@ -112,7 +112,7 @@ func identities(t *testing.T, r mailbox.Request) (out seen) {
 	must(t, err)
 	out.dispatch, err = box.Await(t.Context(), sub.Dispatch)
 	must(t, err)
-	out.run, _, err = box.Queue().Run(t.Context(), sub.Run)
+	out.run, _, err = box.Run(t.Context(), sub.Run)
 	must(t, err)
 	must(t, box.Close(t.Context()))
 	return out
@@ -122,7 +122,7 @@ func identities(t *testing.T, r mailbox.Request) (out seen) {
 func TestUnread(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		store := mailbox.On(memstore.New())
+		store := memstore.New()
 		model := &counter{}
 		late := &atEnd{entered: make(chan struct{}), leave: make(chan struct{})}
 		p := newProcess(t, store, "one", model, &tools{}, late)
@@ -136,7 +136,7 @@ func TestUnread(t *testing.T) {
 		close(late.leave)
 		synctest.Wait()
 		wantLog(t, store, "t", "user: go", "assistant: counted to 0", "user: one more", "assistant: counted to 0")
-		list, err := store.Dispatches(t.Context(), mailbox.DispatchQuery{Thread: "t", Limit: 10})
+		list, err := queueOf(t, store).Dispatches(t.Context(), mailbox.DispatchQuery{Thread: "t", Limit: 10})
 		must(t, err)
 		if len(list) != 2 || list[1].Status != mailbox.Acked || list[1].Termination != "natural" {
 			t.Errorf("dispatches: %+v", list)

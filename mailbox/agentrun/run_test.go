@@ -39,7 +39,7 @@ func TestReplay(t *testing.T) {
 		must(t, err)
 		r, err := replay.New(file.Conversations[0], replay.Config{})
 		must(t, err)
-		store := mailbox.On(memstore.New())
+		store := memstore.New()
 		one := newProcess(t, store, "one", r, r)
 		turn, _ := r.Next()
 		sub, err := one.box.Submit(t.Context(), request(t, "t", turn.Messages...))
@@ -79,7 +79,7 @@ func TestReplay(t *testing.T) {
 func TestWaitsAndGoesOn(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		store := mailbox.On(memstore.New())
+		store := memstore.New()
 		s := &tools{}
 		one := newProcess(t, store, "one", &counter{rounds: 1}, s, asks{}, counts{})
 		sub := one.submit(t, request(t, "t", user("go")))
@@ -93,9 +93,9 @@ func TestWaitsAndGoesOn(t *testing.T) {
 		if run := one.runOf(t, sub.Run); run.Status != mailbox.RunWaiting || run.Wait != string(agent.WaitPermission) {
 			t.Errorf("run is %+v", run)
 		}
-		state, err := store.Load(t.Context(), "t", mailbox.Need{Image: true})
+		image, err := one.box.Image(t.Context(), "t")
 		must(t, err)
-		if r, err := agentrun.DecodeRun(state.Image); err != nil || r.RunID != sub.Run || r.Waiting == nil || len(r.Waiting.Tickets) != 1 {
+		if r, err := agentrun.DecodeRun(image); err != nil || r.RunID != sub.Run || r.Waiting == nil || len(r.Waiting.Tickets) != 1 {
 			t.Errorf("the image has %+v, %v", r, err)
 		}
 		must(t, one.box.Close(t.Context()))
@@ -139,14 +139,14 @@ func TestPatience(t *testing.T) {
 			})
 			must(t, err)
 			p := &process{run: run}
-			p.box, err = mailbox.New(t.Context(), mailbox.Config{Store: mailbox.On(memstore.New()), Runtime: run})
+			p.box, err = mailbox.New(t.Context(), mailbox.Config{Store: memstore.New(), Runtime: run})
 			must(t, err)
 			defer func() { must(t, p.box.Close(t.Context())) }()
 			must(t, p.box.Start(t.Context()))
 			began := time.Now().UTC().Truncate(time.Millisecond)
 			sub := p.submit(t, request(t, "t", user("go")))
 			p.await(t, sub)
-			h, err := p.box.Queue().Head(t.Context(), "t")
+			h, err := p.box.Thread(t.Context(), "t")
 			must(t, err)
 			if r := p.runOf(t, sub.Run); !r.WaitUntil.Equal(began.Add(time.Hour)) || !h.DueAt.Equal(r.WaitUntil) {
 				t.Errorf("it waits until %v, is due at %v; it began at %v", r.WaitUntil, h.DueAt, began)
@@ -176,7 +176,7 @@ func TestPatience(t *testing.T) {
 func TestRetryGoesOn(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		store := mailbox.On(memstore.New())
+		store := memstore.New()
 		model := &counter{rounds: 2, fail: func(n int) error {
 			if n == 2 || n == 3 {
 				return &llm.Error{Kind: llm.KindOverloaded}
@@ -200,7 +200,7 @@ func TestPermanentFailure(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []llm.Kind{llm.KindUnauthorized, llm.KindModelNotFound, llm.KindContentFiltered, llm.KindInvalidRequest} {
 		synctest.Test(t, func(t *testing.T) {
-			store := mailbox.On(memstore.New())
+			store := memstore.New()
 			model := &counter{fail: func(n int) error {
 				if n == 1 {
 					return &llm.Error{Kind: kind}
@@ -227,7 +227,7 @@ func TestPermanentFailure(t *testing.T) {
 func TestCancelKeepsWhatWasSaid(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		store := mailbox.On(memstore.New())
+		store := memstore.New()
 		s := &tools{}
 		s.during = func(ctx context.Context, _ abi.ToolCall) {
 			if len(s.keys) == 2 {
@@ -258,7 +258,7 @@ func TestSteer(t *testing.T) {
 	t.Parallel()
 	for _, remote := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
-			store := mailbox.On(memstore.New())
+			store := memstore.New()
 			release := make(chan struct{})
 			s := &tools{during: func(context.Context, abi.ToolCall) { <-release }}
 			model := &counter{rounds: 1}
@@ -285,7 +285,7 @@ func TestSteer(t *testing.T) {
 				t.Errorf("the second inference saw %q", last)
 			}
 			wantLog(t, store, "t", "user: go", "assistant: ", "tool: ok", "user: psst", "assistant: ", "tool: ok", "assistant: counted to 1")
-			list, err := store.Dispatches(t.Context(), mailbox.DispatchQuery{Thread: "t", Limit: 10})
+			list, err := queueOf(t, store).Dispatches(t.Context(), mailbox.DispatchQuery{Thread: "t", Limit: 10})
 			must(t, err)
 			if len(list) != 1 {
 				t.Errorf("%d dispatches", len(list))
@@ -304,7 +304,7 @@ func TestSteer(t *testing.T) {
 func TestWakeAfterRestart(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		store := mailbox.On(memstore.New())
+		store := memstore.New()
 		waiting := true
 		start := func(owner string) *process {
 			p := newProcess(t, store, owner, &counter{}, &tools{})
@@ -326,7 +326,7 @@ func TestWakeAfterRestart(t *testing.T) {
 		if r := one.runOf(t, sub.Run); r.Status != mailbox.RunDone {
 			t.Errorf("run is %+v", r)
 		}
-		list, err := store.Dispatches(t.Context(), mailbox.DispatchQuery{Thread: "t", Limit: 10})
+		list, err := queueOf(t, store).Dispatches(t.Context(), mailbox.DispatchQuery{Thread: "t", Limit: 10})
 		must(t, err)
 		if len(list) != 2 || list[1].Origin != mailbox.OriginInternal || list[1].RunID != sub.Run {
 			t.Errorf("dispatches: %+v", list)
@@ -362,7 +362,7 @@ func TestAgentErrors(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				run, err := agentrun.New(agentrun.Config{Agent: func(context.Context, *mailbox.Job) (agent.Config, error) { return c.make() }})
 				must(t, err)
-				box, err := mailbox.New(t.Context(), mailbox.Config{Store: mailbox.On(memstore.New()), Runtime: run})
+				box, err := mailbox.New(t.Context(), mailbox.Config{Store: memstore.New(), Runtime: run})
 				must(t, err)
 				must(t, box.Start(t.Context()))
 				r := request(t, "t", user("go"))
@@ -384,7 +384,7 @@ func TestAgentErrors(t *testing.T) {
 func TestWakeRequest(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		store, pending := mailbox.On(memstore.New()), true
+		store, pending := memstore.New(), true
 		run, err := agentrun.New(agentrun.Config{Agent: func(context.Context, *mailbox.Job) (agent.Config, error) {
 			return agent.Config{Model: &counter{}, Phases: emptyPhases(t), Pending: func(string) bool { return pending }}, nil
 		}})
@@ -395,9 +395,9 @@ func TestWakeRequest(t *testing.T) {
 		sub, err := box.SubmitBackground(t.Context(), request(t, "t", user("go")))
 		must(t, err)
 		synctest.Wait()
-		waiting, _, err := box.Queue().Run(t.Context(), sub.Run)
+		waiting, _, err := box.Run(t.Context(), sub.Run)
 		must(t, err)
-		if waiting.Status != mailbox.RunWaiting || waiting.Wait != mailbox.WaitTasks {
+		if waiting.Status != mailbox.RunWaiting || waiting.Wait != string(agent.WaitTasks) {
 			t.Errorf("run is %+v", waiting)
 		}
 		pending = false
@@ -411,13 +411,13 @@ func TestWakeRequest(t *testing.T) {
 		_, err = box.SubmitBackground(t.Context(), wake)
 		must(t, err)
 		synctest.Wait()
-		done, _, err := box.Queue().Run(t.Context(), sub.Run)
+		done, _, err := box.Run(t.Context(), sub.Run)
 		must(t, err)
 		if done.Status != mailbox.RunDone {
 			t.Errorf("run is %+v", done)
 		}
 		wantLog(t, store, "t", "user: go", "assistant: counted to 0", "user: "+agentrun.WakeText, "assistant: counted to 0")
-		list, err := store.Dispatches(t.Context(), mailbox.DispatchQuery{Thread: "t", Limit: 10})
+		list, err := queueOf(t, store).Dispatches(t.Context(), mailbox.DispatchQuery{Thread: "t", Limit: 10})
 		must(t, err)
 		if len(list) != 2 || list[1].Origin != mailbox.OriginInternal {
 			t.Errorf("dispatches: %+v", list)

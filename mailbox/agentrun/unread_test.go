@@ -9,7 +9,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/mortise-dev/mortise/mailbox"
 	"github.com/mortise-dev/mortise/mailbox/mailboxtest"
 	"github.com/mortise-dev/mortise/store/memstore"
 )
@@ -30,14 +29,14 @@ func TestUnreadSurvives(t *testing.T) {
 
 func unreadSurvives(t *testing.T, after int32, fault mailboxtest.Fault) {
 	t.Helper()
-	store := mailbox.On(memstore.New())
+	store := memstore.New()
 	var armed, died atomic.Bool
 	var updates atomic.Int32
 	frail := &mailboxtest.Faulty{Store: store, Plan: func(_ context.Context, operation string) mailboxtest.Fault {
 		switch {
 		case died.Load():
 			return mailboxtest.FaultBefore
-		case !armed.Load() || operation != "update" || updates.Add(1) < after:
+		case !armed.Load() || operation != "apply" || updates.Add(1) < after:
 			return mailboxtest.FaultNone
 		}
 		died.Store(true)

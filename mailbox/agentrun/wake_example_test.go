@@ -78,7 +78,7 @@ func ExampleWaker() {
 		}, nil
 	}})
 	check(err)
-	box, err := mailbox.New(ctx, mailbox.Config{Store: mailbox.On(memstore.New()), Runtime: run, Wake: agentrun.Wake})
+	box, err := mailbox.New(ctx, mailbox.Config{Store: memstore.New(), Runtime: run, Wake: agentrun.Wake})
 	check(err)
 	check(tasks.Recover(ctx)) // what the process before left behind
 	check(box.Start(ctx))

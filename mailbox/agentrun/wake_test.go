@@ -17,6 +17,7 @@ import (
 	"github.com/mortise-dev/mortise/mailbox/agentrun"
 	"github.com/mortise-dev/mortise/outbox"
 	"github.com/mortise-dev/mortise/phases"
+	"github.com/mortise-dev/mortise/store"
 	"github.com/mortise-dev/mortise/store/memstore"
 )
 
@@ -60,7 +61,7 @@ func (s starts) CallTool(ctx context.Context, _ abi.ToolCall) (abi.ToolResult, e
 
 // wired is a mailbox whose runs have tasks, as docs/tasks.md wires them.
 type wired struct {
-	store *mailbox.Records
+	store store.Store
 	tasks *background.Manager
 	out   *outbox.Outbox
 	run   *agentrun.Runtime
@@ -71,7 +72,7 @@ type wired struct {
 // completes the config of each run.
 func newWired(t *testing.T, direct bool, change func(w *wired, c *agent.Config)) *wired {
 	t.Helper()
-	w := &wired{store: mailbox.On(memstore.New())}
+	w := &wired{store: memstore.New()}
 	var err error
 	w.out, err = outbox.New(t.Context(), outbox.Config{Acknowledged: func(ctx context.Context, thread string, ids ...string) { w.tasks.Acknowledge(ctx, thread, ids...) }})
 	must(t, err)
@@ -108,7 +109,7 @@ func (w *wired) close(t *testing.T) {
 
 func (w *wired) dispatches(t *testing.T) []mailbox.Dispatch {
 	t.Helper()
-	list, err := w.store.Dispatches(t.Context(), mailbox.DispatchQuery{Thread: "t", Limit: 20})
+	list, err := w.box.Dispatches(t.Context(), mailbox.DispatchQuery{Thread: "t", Limit: 20})
 	must(t, err)
 	return list
 }
@@ -171,7 +172,7 @@ func TestWakerQueuesOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := &slow{}
-		p := newProcess(t, mailbox.On(memstore.New()), "one", &counter{rounds: 1}, s)
+		p := newProcess(t, memstore.New(), "one", &counter{rounds: 1}, s)
 		wake := agentrun.Waker(p.box)
 		if err := wake(t.Context(), "t"); err == nil || !strings.Contains(err.Error(), "no such thread") {
 			t.Errorf("an unknown thread: %v", err)
@@ -191,7 +192,7 @@ func TestWakerQueuesOnce(t *testing.T) {
 			must(t, wake(t.Context(), "t"))
 		}
 		synctest.Wait()
-		head, err := p.box.Queue().Head(t.Context(), "t")
+		head, err := p.box.Thread(t.Context(), "t")
 		must(t, err)
 		if head.Seq != 3 || head.Queued != 1 || head.Open.ID != "" {
 			t.Errorf("thread is %+v", head)

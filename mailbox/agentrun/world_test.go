@@ -12,10 +12,12 @@ import (
 
 	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/agent"
+	"github.com/mortise-dev/mortise/internal/queue"
 	"github.com/mortise-dev/mortise/llm"
 	"github.com/mortise-dev/mortise/mailbox"
 	"github.com/mortise-dev/mortise/mailbox/agentrun"
 	"github.com/mortise-dev/mortise/phases"
+	"github.com/mortise-dev/mortise/store"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -118,7 +120,7 @@ type process struct {
 	run *agentrun.Runtime
 }
 
-func newProcess(t *testing.T, store mailbox.Store, owner string, model llm.Model, s agent.Tools, plugins ...phases.Plugin) *process {
+func newProcess(t *testing.T, store store.Store, owner string, model llm.Model, s agent.Tools, plugins ...phases.Plugin) *process {
 	t.Helper()
 	runtime, err := phases.New(phases.Config{Plugins: plugins})
 	must(t, err)
@@ -177,7 +179,7 @@ func (p *process) await(t *testing.T, sub mailbox.Submission) mailbox.Dispatch {
 
 func (p *process) runOf(t *testing.T, id string) mailbox.Run {
 	t.Helper()
-	r, found, err := p.box.Queue().Run(t.Context(), id)
+	r, found, err := p.box.Run(t.Context(), id)
 	must(t, err)
 	if !found {
 		t.Fatalf("run %q is not there", id)
@@ -185,10 +187,18 @@ func (p *process) runOf(t *testing.T, id string) mailbox.Run {
 	return r
 }
 
-// log reads a thread as another agent would.
-func log(t *testing.T, store mailbox.Store, thread string) (texts []string) {
+// queueOf reads what a store has.
+func queueOf(t *testing.T, s store.Store) *queue.Queue {
 	t.Helper()
-	list, err := store.Messages(t.Context(), thread, 1, 1000)
+	q, err := queue.New(queue.Config{Store: s})
+	must(t, err)
+	return q
+}
+
+// log reads a thread as another agent would.
+func log(t *testing.T, store store.Store, thread string) (texts []string) {
+	t.Helper()
+	list, err := queueOf(t, store).Messages(t.Context(), thread, 1, 1000)
 	must(t, err)
 	var messages []abi.Message
 	for _, m := range list {
@@ -203,7 +213,7 @@ func log(t *testing.T, store mailbox.Store, thread string) (texts []string) {
 	return texts
 }
 
-func wantLog(t *testing.T, store mailbox.Store, thread string, want ...string) {
+func wantLog(t *testing.T, store store.Store, thread string, want ...string) {
 	t.Helper()
 	if got := log(t, store, thread); !slices.Equal(got, want) {
 		t.Errorf("log of %s is\n%q, want\n%q", thread, got, want)

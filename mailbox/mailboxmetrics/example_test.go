@@ -20,7 +20,7 @@ func (instant) Run(context.Context, *mailbox.Job) (mailbox.Result, error) {
 
 // Metrics are an observer of the mailbox; the registry is served by promhttp.
 func ExampleNew() {
-	ctx, store, registry := context.Background(), mailbox.On(memstore.New()), prometheus.NewRegistry()
+	ctx, store, registry := context.Background(), memstore.New(), prometheus.NewRegistry()
 	metrics, err := mailboxmetrics.New(mailboxmetrics.Config{Registry: registry, Store: store})
 	if err != nil {
 		fmt.Println(err)

@@ -11,12 +11,13 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/testutil"
 	dto "github.com/prometheus/client_model/go"
 	"go.uber.org/goleak"
 
+	"github.com/mortise-dev/mortise/internal/queue"
 	"github.com/mortise-dev/mortise/mailbox"
 	"github.com/mortise-dev/mortise/mailbox/mailboxmetrics"
+	"github.com/mortise-dev/mortise/store"
 	"github.com/mortise-dev/mortise/store/memstore"
 )
 
@@ -53,7 +54,7 @@ func must(t *testing.T, err error) {
 
 func newBox(t *testing.T) (*mailbox.Mailbox, *prometheus.Registry) {
 	t.Helper()
-	store, registry := mailbox.On(memstore.New()), prometheus.NewRegistry()
+	store, registry := memstore.New(), prometheus.NewRegistry()
 	m, err := mailboxmetrics.New(mailboxmetrics.Config{Registry: registry, Store: store})
 	must(t, err)
 	box, err := mailbox.New(t.Context(), mailbox.Config{Store: store, Runtime: second{}, Observers: []mailbox.Observer{m}})
@@ -136,14 +137,14 @@ func counted(t *testing.T, r *prometheus.Registry, name string, want map[string]
 func TestClockOffset(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		store, registry := mailbox.On(memstore.New()), prometheus.NewRegistry()
+		store, registry := memstore.New(), prometheus.NewRegistry()
 		_, err := mailboxmetrics.New(mailboxmetrics.Config{
 			Registry: registry, Store: store, Now: func() time.Time { return time.Now().Add(time.Minute) },
 		})
 		must(t, err)
-		q, err := mailbox.NewQueue(mailbox.QueueConfig{Store: store})
+		q, err := queue.New(queue.Config{Store: store})
 		must(t, err)
-		_, err = q.Enqueue(t.Context(), mailbox.Entry{ID: "d", Thread: "t", NewRun: "r"})
+		_, err = q.Enqueue(t.Context(), queue.Entry{ID: "d", Thread: "t", NewRun: "r"})
 		must(t, err)
 		time.Sleep(5 * time.Second)
 		for name, want := range map[string]float64{"mortise_mailbox_clock_offset_seconds": 60, "mortise_mailbox_due_age_seconds": 5} {
@@ -201,27 +202,6 @@ func TestOutcomes(t *testing.T) {
 	})
 }
 
-func TestSignalsAreCounted(t *testing.T) {
-	t.Parallel()
-	registry := prometheus.NewRegistry()
-	m, err := mailboxmetrics.New(mailboxmetrics.Config{Registry: registry})
-	must(t, err)
-	for _, e := range []mailbox.SignalEvent{
-		mailbox.SignalPulled, mailbox.SignalRedelivered, mailbox.SignalAcked, mailbox.SignalNacked, mailbox.SignalDelayed, mailbox.SignalDelayed,
-	} {
-		m.Signal(t.Context(), e)
-	}
-	must(t, testutil.GatherAndCompare(registry, strings.NewReader(`
-# HELP mortise_mailbox_dispatch_signal_nack_total Signals that were given back, delayed when their thread was claimed.
-# TYPE mortise_mailbox_dispatch_signal_nack_total counter
-mortise_mailbox_dispatch_signal_nack_total{delayed="false"} 1
-mortise_mailbox_dispatch_signal_nack_total{delayed="true"} 2
-# HELP mortise_mailbox_dispatch_signal_pulled_total Signals that were taken.
-# TYPE mortise_mailbox_dispatch_signal_pulled_total counter
-mortise_mailbox_dispatch_signal_pulled_total 1
-`), "mortise_mailbox_dispatch_signal_nack_total", "mortise_mailbox_dispatch_signal_pulled_total"))
-}
-
 // What failed, by class, how long it took so far, and how late what is due is.
 func TestTrouble(t *testing.T) {
 	t.Parallel()
@@ -263,7 +243,7 @@ func TestTrouble(t *testing.T) {
 func TestLiveDeliveries(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		store, registry := mailbox.On(memstore.New()), prometheus.NewRegistry()
+		store, registry := memstore.New(), prometheus.NewRegistry()
 		m, err := mailboxmetrics.New(mailboxmetrics.Config{Registry: registry})
 		must(t, err)
 		there, err := mailbox.New(t.Context(), mailbox.Config{Store: store, Runtime: second{}})
@@ -291,19 +271,17 @@ func TestLiveDeliveries(t *testing.T) {
 }
 
 // down is a store that cannot be counted.
-type down struct{}
+type down struct{ store.Store }
 
-func (down) Count(context.Context) (mailbox.Counts, error) {
-	return mailbox.Counts{}, errors.New("down")
-}
+func (down) Count(context.Context, string) (map[string]int, error) { return nil, errors.New("down") }
 
 func TestStoreThatCannotBeCounted(t *testing.T) {
 	t.Parallel()
 	registry := prometheus.NewRegistry()
-	_, err := mailboxmetrics.New(mailboxmetrics.Config{Registry: registry, Store: down{}})
+	_, err := mailboxmetrics.New(mailboxmetrics.Config{Registry: registry, Store: down{memstore.New()}})
 	must(t, err)
 	if n := len(gathered(t, registry, "mortise_mailbox_queue_depth")); n != 0 {
-		t.Error("a depth that nobody knows is told")
+		t.Error("a depth that is not known is reported")
 	}
 	if n := gathered(t, registry, "mortise_mailbox_depth_errors_total")[""].GetCounter().GetValue(); n < 1 {
 		t.Errorf("%v errors", n)

@@ -9,26 +9,27 @@ import (
 	"time"
 
 	"github.com/mortise-dev/mortise/mailbox"
+	"github.com/mortise-dev/mortise/store"
 )
 
-// Bounds of the processes of TestCaps, and what they are asked to do.
+// Bounds of the processes of testCaps, and what they are asked to do.
 const (
 	capAll, capTenant = 2, 1
 	capProcesses      = 4
 	capRequests       = 28
 )
 
-// TestCaps holds that several processes never carry out more at once than they may together, in all and of one tenant, and that all is
+// testCaps holds that several processes never carry out more at once than they may together, in all and of one tenant, and that all is
 // carried out in the end, at the first attempt. Open gives n stores on the same data, as processes have them.
-func TestCaps(t *testing.T, open func(t *testing.T, n int) []mailbox.Store) {
+func testCaps(t *testing.T, open func(t *testing.T, n int) []store.Store) {
 	t.Helper()
 	c := &crowd{tenants: map[string]int{}}
 	var boxes []*mailbox.Mailbox
 	for i, store := range open(t, capProcesses) {
 		w := &world{t: t, store: store}
 		boxes = append(boxes, w.started(mailbox.Config{
-			Runtime: c, Owner: fmt.Sprint(i), MaxClaims: capAll, MaxTenantClaims: capTenant,
-			Poll: 10 * time.Millisecond, NackDelay: 10 * time.Millisecond, MaxNackDelay: 20 * time.Millisecond,
+			Runtime: c, Owner: fmt.Sprint(i), Limits: mailbox.Limits{Claims: capAll, TenantClaims: capTenant},
+			Poll: 10 * time.Millisecond, Retry: mailbox.Retry{Aside: 10 * time.Millisecond, MaxAside: 20 * time.Millisecond},
 		}))
 	}
 	subs := make([]mailbox.Submission, capRequests)

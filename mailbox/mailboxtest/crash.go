@@ -12,12 +12,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mortise-dev/mortise/mailbox"
+	"github.com/mortise-dev/mortise/store"
 )
 
 // OpenFunc opens the store of a name, such as a path or a URL. The name is the same in all
 // processes that share the store.
-type OpenFunc func(ctx context.Context, name string) (s mailbox.Store, closeStore func(context.Context) error, err error)
+type OpenFunc func(ctx context.Context, name string) (s store.Store, closeStore func(context.Context) error, err error)
 
 // How often a child is killed, how many live at once, and when the test is content with fewer
 // because the machine is slow. It says so then. What the dead have left may take as long as it takes, if it does not stand still for

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mortise-dev/mortise/internal/queue"
 	"github.com/mortise-dev/mortise/mailbox"
 )
 
@@ -14,7 +15,7 @@ import (
 type crashCheck struct {
 	t     *testing.T
 	said  *saidLog
-	store mailbox.Store
+	queue *queue.Queue
 	// found and repeated are for the report.
 	found, repeated int
 }
@@ -30,10 +31,11 @@ func (c *crashCheck) drain(open OpenFunc, name string) {
 			c.t.Errorf("close: %v", err)
 		}
 	}()
-	c.store = store
+	c.queue, err = queue.New(queue.Config{Store: store})
+	must(c.t, err)
 	c.oneClaim(ctx)
 	cfg := crashConfig(store, func(format string, args ...any) { c.said.note(fmt.Sprintf(format, args...)) })
-	cfg.Lease = crashStill // nobody kills it: it loses no claim because the machine is busy
+	cfg.Lease.Duration = crashStill // nobody kills it: it loses no claim because the machine is busy
 	box, err := mailbox.New(ctx, cfg)
 	must(c.t, err)
 	must(c.t, box.Start(ctx))
@@ -48,13 +50,13 @@ func (c *crashCheck) finish(ctx context.Context) {
 	c.t.Helper()
 	ended, since := -1, time.Now()
 	for !c.idle(ctx) {
-		counts, err := c.store.Count(ctx)
+		counts, err := c.queue.Count(ctx)
 		must(c.t, err)
-		if n := counts.Status[mailbox.Acked]; n != ended {
+		if n := counts[mailbox.Acked]; n != ended {
 			ended, since = n, time.Now()
 		}
 		if time.Since(since) > crashStill {
-			c.t.Fatalf("some of what was left does not end: %v, for %v", counts.Status, crashStill)
+			c.t.Fatalf("some of what was left does not end: %v, for %v", counts, crashStill)
 		}
 		<-time.After(20 * time.Millisecond)
 	}
@@ -63,7 +65,7 @@ func (c *crashCheck) finish(ctx context.Context) {
 // idle says whether nothing is left.
 func (c *crashCheck) idle(ctx context.Context) bool {
 	c.t.Helper()
-	list, err := c.store.Dispatches(ctx, mailbox.DispatchQuery{Statuses: []mailbox.Status{mailbox.Queued, mailbox.Claimed}, Limit: 1})
+	list, err := c.queue.Dispatches(ctx, mailbox.DispatchQuery{Statuses: []mailbox.Status{mailbox.Queued, mailbox.Claimed}, Limit: 1})
 	must(c.t, err)
 	return len(list) == 0
 }
@@ -71,15 +73,15 @@ func (c *crashCheck) idle(ctx context.Context) bool {
 // oneClaim checks what the dead have left: claims, one for each thread, which the heads know.
 func (c *crashCheck) oneClaim(ctx context.Context) {
 	c.t.Helper()
-	list, err := c.store.Dispatches(ctx, mailbox.DispatchQuery{Statuses: []mailbox.Status{mailbox.Claimed}, Limit: 1000})
+	list, err := c.queue.Dispatches(ctx, mailbox.DispatchQuery{Statuses: []mailbox.Status{mailbox.Claimed}, Limit: 1000})
 	must(c.t, err)
 	seen := map[string]bool{}
 	for i := range list {
 		d := &list[i]
-		s, err := c.store.Load(ctx, d.Thread, mailbox.Need{})
+		h, err := c.queue.Thread(ctx, d.Thread)
 		must(c.t, err)
-		if seen[d.Thread] || s.Head.Claim == nil || s.Head.Claim.Dispatch != d.ID || s.Head.Claim.Token != d.Token {
-			c.t.Errorf("thread %q: dispatch %q is claimed; the head has the claim %+v", d.Thread, d.ID, s.Head.Claim)
+		if seen[d.Thread] || h.Claim == nil || h.Claim.Dispatch != d.ID || h.Claim.Token != d.Token {
+			c.t.Errorf("thread %q: dispatch %q is claimed; the thread record has the claim %+v", d.Thread, d.ID, h.Claim)
 		}
 		seen[d.Thread] = true
 	}
@@ -91,7 +93,7 @@ func (c *crashCheck) dispatches(ctx context.Context) {
 	there := map[string]bool{}
 	q := mailbox.DispatchQuery{Limit: 1000}
 	for {
-		list, err := c.store.Dispatches(ctx, q)
+		list, err := c.queue.Dispatches(ctx, q)
 		must(c.t, err)
 		if len(list) == 0 {
 			break
@@ -99,9 +101,9 @@ func (c *crashCheck) dispatches(ctx context.Context) {
 		for i := range list {
 			d := &list[i]
 			there[d.ID] = true
-			s, err := c.store.Load(ctx, d.Thread, mailbox.Need{Runs: []string{d.RunID}})
+			_, run, _, err := c.queue.RunOf(ctx, d.Thread, d.RunID)
 			must(c.t, err)
-			if run := s.Runs[d.RunID]; d.Status != mailbox.Acked || run.Status != mailbox.RunDone || run.Termination != "natural" {
+			if d.Status != mailbox.Acked || run.Status != mailbox.RunDone || run.Termination != "natural" {
 				c.t.Errorf("dispatch %q is %s (%s), its run %q is %s, %s", d.ID, d.Status, d.LastError, d.RunID, run.Status, run.Termination)
 			}
 		}
@@ -121,17 +123,17 @@ func (c *crashCheck) dispatches(ctx context.Context) {
 // threads checks the heads and logs.
 func (c *crashCheck) threads(ctx context.Context) {
 	c.t.Helper()
-	heads, err := c.store.Threads(ctx, mailbox.ThreadQuery{Limit: 1000})
+	heads, err := c.queue.Threads(ctx, mailbox.ThreadQuery{Limit: 1000})
 	must(c.t, err)
 	for i := range heads {
 		h := &heads[i]
 		if h.Claim != nil || h.Queued != 0 || h.Open.ID != "" || !h.DueAt.IsZero() {
-			c.t.Errorf("thread %q has not come to rest: %+v", h.Thread, h)
+			c.t.Errorf("thread %q has not come to rest: %+v", h.ID, h)
 		}
-		log, err := c.store.Messages(ctx, h.Thread, 1, 1_000_000)
+		log, err := c.queue.Messages(ctx, h.ID, 1, 1_000_000)
 		must(c.t, err)
-		equal(c.t, "length of the log of "+h.Thread, len(log), h.Messages)
-		c.log(h.Thread, log)
+		equal(c.t, "length of the log of "+h.ID, len(log), h.Messages)
+		c.log(h.ID, log)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/mortise-dev/mortise/mailbox"
+	"github.com/mortise-dev/mortise/store"
 )
 
 // crashEnv has the name of the store for a child of [TestCrash].
@@ -75,11 +76,13 @@ func crashChild(ctx context.Context, open OpenFunc, name string) error {
 
 // crashConfig has short leases, so that what the dead held is soon free, and more attempts than a
 // child is killed.
-func crashConfig(store mailbox.Store, say func(format string, args ...any)) mailbox.Config {
+func crashConfig(store store.Store, say func(format string, args ...any)) mailbox.Config {
 	return mailbox.Config{
-		Store: store, Runtime: crashRuntime{say: say}, Lease: crashLease, Renew: 200 * time.Millisecond, Poll: 20 * time.Millisecond,
-		MaxAttempts: 10_000, RetryDelay: time.Millisecond, MaxRetryDelay: 10 * time.Millisecond, GCInterval: -1,
-		Queue: mailbox.QueueConfig{Skew: 50 * time.Millisecond},
+		Store: store, Runtime: crashRuntime{say: say},
+		Lease:     mailbox.Lease{Duration: crashLease, Renew: 200 * time.Millisecond, Skew: 50 * time.Millisecond},
+		Poll:      20 * time.Millisecond,
+		Retry:     mailbox.Retry{Attempts: 10_000, Delay: time.Millisecond, MaxDelay: 10 * time.Millisecond},
+		Retention: mailbox.Retention{Interval: -1},
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/mortise-dev/mortise/internal/queue"
 	"github.com/mortise-dev/mortise/mailbox"
 )
 
@@ -18,8 +19,8 @@ func damageCases() []testCase {
 // done is a runtime whose runs are done at once.
 type done struct{}
 
-func (done) Run(context.Context, *mailbox.Job) (mailbox.Result, error) {
-	return mailbox.Result{Termination: "natural"}, nil
+func (done) Run(context.Context, *mailbox.Job) (queue.Result, error) {
+	return queue.Result{Termination: "natural"}, nil
 }
 
 // box is a process on a store, by the real clock. It is not started, and closed at the end of the test.
@@ -46,7 +47,7 @@ func (w *world) submit(m *mailbox.Mailbox, thread string) mailbox.Submission {
 }
 
 // await waits until a dispatch is terminal, and checks how.
-func (w *world) await(m *mailbox.Mailbox, dispatch string, want mailbox.Status) mailbox.Dispatch {
+func (w *world) await(m *mailbox.Mailbox, dispatch string, want queue.Status) queue.Dispatch {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(w.ctx(), time.Minute)
 	defer cancel()
@@ -65,9 +66,9 @@ func damagedThread(w *world) {
 	for _, thread := range []string{"bad-held", "bad-first", "bad-second"} {
 		bad = append(bad, w.submit(client, thread))
 	}
-	past, err := mailbox.NewQueue(mailbox.QueueConfig{Store: w.store, Skew: -1, Now: func() time.Time { return time.Now().Add(-time.Hour) }})
+	past, err := queue.New(queue.Config{Store: w.store, Skew: -1, Now: func() time.Time { return time.Now().Add(-time.Hour) }})
 	must(w.t, err)
-	_, ok, err := past.ClaimDispatch(w.ctx(), bad[0].Dispatch, mailbox.ClaimRequest{Token: "dead", Owner: "dead", Lease: time.Second})
+	_, ok, err := past.ClaimDispatch(w.ctx(), bad[0].Dispatch, queue.ClaimRequest{Token: "dead", Owner: "dead", Lease: time.Second})
 	must(w.t, err)
 	equal(w.t, "claimed by a process that is gone", ok, true)
 	good := w.submit(client, "good")
@@ -75,14 +76,15 @@ func damagedThread(w *world) {
 	var mended atomic.Bool
 	faulty := &Faulty{Store: w.store, Damaged: func(thread string) bool { return !mended.Load() && thread != "good" && thread != "late" }}
 	m := w.box(mailbox.Config{
-		Store: faulty.Whole(), Runtime: done{}, Workers: 1, Poll: 10 * time.Millisecond, NackDelay: 10 * time.Millisecond, MaxNackDelay: 50 * time.Millisecond,
+		Store: faulty, Runtime: done{}, Limits: mailbox.Limits{Workers: 1}, Poll: 10 * time.Millisecond,
+		Retry: mailbox.Retry{Aside: 10 * time.Millisecond, MaxAside: 50 * time.Millisecond},
 	})
 	if _, err := m.Recover(w.ctx()); !errors.Is(err, ErrInjected) {
 		w.t.Errorf("nobody is told of the thread that failed: %v", err)
 	}
 	must(w.t, m.Start(w.ctx()))
-	w.await(client, good.Dispatch, mailbox.Acked)
-	w.await(client, w.submit(client, "late").Dispatch, mailbox.Acked)
+	w.await(client, good.Dispatch, queue.Acked)
+	w.await(client, w.submit(client, "late").Dispatch, queue.Acked)
 	for i := range bad {
 		if d := w.load(bad[i].Dispatch); d.Status.Terminal() {
 			w.t.Errorf("dispatch of thread %q is %s", d.Thread, d.Status)
@@ -90,6 +92,6 @@ func damagedThread(w *world) {
 	}
 	mended.Store(true)
 	for i := range bad {
-		w.await(client, bad[i].Dispatch, mailbox.Acked)
+		w.await(client, bad[i].Dispatch, queue.Acked)
 	}
 }

@@ -25,7 +25,7 @@ type deaf struct {
 func (d *deaf) Run(ctx context.Context, j *mailbox.Job) (mailbox.Result, error) {
 	close(d.running)
 	<-d.release
-	err := j.Commit(context.WithoutCancel(ctx), mailbox.Commit{ID: "late", From: j.Messages, Append: []mailbox.Message{message("late", "late")}})
+	err := j.Commit(context.WithoutCancel(ctx), mailbox.Commit{ID: "late", From: j.Messages, Append: []mailbox.Message{{ID: "late", Data: []byte("late")}}})
 	d.written <- err
 	return mailbox.Result{Response: "late"}, err
 }
@@ -34,9 +34,9 @@ func (d *deaf) Run(ctx context.Context, j *mailbox.Job) (mailbox.Result, error) 
 // lease; what the run still writes is refused.
 func abandoned(w *world) {
 	d := &deaf{running: make(chan struct{}), release: make(chan struct{}), written: make(chan error, 1)}
-	fast := mailbox.QueueConfig{Skew: -1}
 	m, err := mailbox.New(w.ctx(), mailbox.Config{
-		Store: w.store, Runtime: d, Queue: fast, Lease: 2 * time.Second, Renew: 500 * time.Millisecond, CloseWait: 10 * time.Millisecond,
+		Store: w.store, Runtime: d, Lease: mailbox.Lease{Duration: 2 * time.Second, Renew: 500 * time.Millisecond, Skew: -1},
+		Waits: mailbox.Waits{Close: 10 * time.Millisecond},
 	})
 	must(w.t, err)
 	must(w.t, m.Start(w.ctx()))
@@ -47,7 +47,7 @@ func abandoned(w *world) {
 	if err := m.Close(ctx); err == nil || !strings.Contains(err.Error(), sub.Dispatch) {
 		w.t.Errorf("closed with a run that is deaf: %v", err)
 	}
-	heir := w.box(mailbox.Config{Store: w.store, Runtime: done{}, Queue: fast, Poll: 10 * time.Millisecond})
+	heir := w.box(mailbox.Config{Store: w.store, Runtime: done{}, Lease: mailbox.Lease{Skew: -1}, Poll: 10 * time.Millisecond})
 	must(w.t, heir.Start(w.ctx()))
 	w.await(heir, sub.Dispatch, mailbox.Acked)
 	close(d.release)
@@ -56,5 +56,5 @@ func abandoned(w *world) {
 	}
 	must(w.t, m.Close(w.ctx()))
 	equal(w.t, "response", w.load(sub.Dispatch).Response, "")
-	equal(w.t, "messages", w.head("t").Messages, 0)
+	equal(w.t, "messages", w.record("t").Messages, 0)
 }

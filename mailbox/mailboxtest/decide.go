@@ -14,7 +14,6 @@ func decideCases() []testCase {
 		{"decision_for_a_run_that_comes_to_wait_is_queued", decideMeanwhile},
 		{"decision_that_the_run_takes_is_not_queued", decideTaken},
 		{"decision_for_a_run_that_fails_is_kept", decideBetweenTries},
-		{"dispatch_gets_a_run_of_its_own_if_its_own_has_ended", runHasEnded},
 	}
 }
 
@@ -75,7 +74,7 @@ func (w *world) decide(m *mailbox.Mailbox, run string) {
 // so many dispatches.
 func (w *world) decided(m *mailbox.Mailbox, sub mailbox.Submission, dispatches int) {
 	w.t.Helper()
-	list, err := w.store.Dispatches(w.ctx(), mailbox.DispatchQuery{Thread: sub.Thread, Limit: 100})
+	list, err := w.queue.Dispatches(w.ctx(), mailbox.DispatchQuery{Thread: sub.Thread, Limit: 100})
 	must(w.t, err)
 	equal(w.t, "dispatches", len(list), dispatches)
 	for i := range list {
@@ -83,7 +82,7 @@ func (w *world) decided(m *mailbox.Mailbox, sub mailbox.Submission, dispatches i
 		must(w.t, err)
 		equal(w.t, "dispatch "+d.ID, d.Status, mailbox.Acked)
 	}
-	run, _, err := m.Queue().Run(w.ctx(), sub.Run)
+	run, _, err := m.Run(w.ctx(), sub.Run)
 	must(w.t, err)
 	equal(w.t, "termination of the run", run.Termination, "decided")
 	equal(w.t, "what the run came to", run.Output, "yes")
@@ -101,7 +100,12 @@ func decideRefused(w *world) {
 
 func decideUnheard(w *world) {
 	s := newDecider()
-	deaf := struct{ mailbox.Store }{w.store} // no live channels
+	deaf := &Faulty{Store: w.store, Plan: func(_ context.Context, operation string) Fault { // no commands
+		if operation == "watch" {
+			return FaultBefore
+		}
+		return FaultNone
+	}}
 	m := w.started(mailbox.Config{Runtime: s, Store: deaf})
 	other := w.started(mailbox.Config{Runtime: newDecider(), Store: deaf})
 	must(w.t, other.Stop(w.ctx()))
@@ -135,7 +139,7 @@ func decideTaken(w *world) {
 	sub := w.submit(m, "t")
 	<-s.begun
 	w.decide(m, sub.Run)
-	list, err := w.store.Dispatches(w.ctx(), mailbox.DispatchQuery{Thread: "t", Limit: 100})
+	list, err := w.queue.Dispatches(w.ctx(), mailbox.DispatchQuery{Thread: "t", Limit: 100})
 	must(w.t, err)
 	equal(w.t, "dispatches", len(list), 1)
 	close(s.goOn)
@@ -145,37 +149,13 @@ func decideTaken(w *world) {
 func decideBetweenTries(w *world) {
 	s := newDecider()
 	s.fail = context.DeadlineExceeded
-	m := w.started(mailbox.Config{Runtime: s, RetryDelay: 300 * time.Millisecond})
+	m := w.started(mailbox.Config{Runtime: s, Retry: mailbox.Retry{Delay: 300 * time.Millisecond}})
 	sub := w.submit(m, "t")
 	<-s.begun
 	close(s.goOn)
-	for w.head("t").Claim != nil {
+	for w.record("t").Claim != nil {
 		must(w.t, w.ctx().Err())
 	}
 	w.decide(m, sub.Run)
 	w.decided(m, sub, 2)
-}
-
-func runHasEnded(w *world) {
-	w.waits("t", "d1", time.Time{})
-	w.enqueue("t", "d2")
-	w.enqueue("t", "d3")
-	equal(w.t, "run of the third", w.load("d3").RunID, "run-d1")
-	k := w.claim("t")
-	_, err := w.queue.Settle(w.ctx(), hold(k), mailbox.Settlement{Verdict: mailbox.Ack, Result: mailbox.Result{Status: mailbox.RunDone, Termination: "natural", Response: "all done"}})
-	must(w.t, err)
-	r := w.request()
-	r.NewRun = "run-new"
-	k, ok, err := w.queue.Claim(w.ctx(), "t", r)
-	must(w.t, err)
-	equal(w.t, "claimed", ok, true)
-	equal(w.t, "run", k.Run.ID+" "+string(k.Run.Status), "run-new running")
-	k, _, err = w.queue.Claim(w.ctx(), "t", r) // once more, since the answer was lost
-	must(w.t, err)
-	equal(w.t, "run", k.Run.ID, "run-new")
-	w.settle(k, mailbox.Bury)
-	done := w.run("run-d1")
-	equal(w.t, "the run that had ended", string(done.Status)+" "+done.Termination+" "+done.Output, "done natural all done")
-	equal(w.t, "the new one", w.run("run-new").Termination, mailbox.TerminationError)
-	equal(w.t, "run of the third", w.load("d3").RunID, "run-new")
 }

@@ -1,7 +1,7 @@
-// Package mailboxtest proves that a mailbox.Store keeps its contract.
+// Package mailboxtest proves that a store.Store keeps its contract.
 //
 //	func TestStore(t *testing.T) {
-//		mailboxtest.TestStore(t, func(t *testing.T) mailbox.Store { ... })
+//		TestStore(t, func(t *testing.T) store.Store { ... })
 //	}
 //
 // [TestStore] opens a new, empty store for each case; open registers what is to be closed with t.Cleanup. [Faulty] is

@@ -8,38 +8,29 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mortise-dev/mortise/internal/queue"
 	"github.com/mortise-dev/mortise/mailbox"
+	"github.com/mortise-dev/mortise/store"
 )
 
-// TestEvents proves the event log of a store that has one. Open opens one store twice, as two processes
-// do.
-func TestEvents(t *testing.T, open func(t *testing.T) (one, other mailbox.Store)) {
+// testEvents holds that readers in every process get a dispatch's events.
+func testEvents(t *testing.T, open func(t *testing.T) (one, other store.Store)) {
 	t.Helper()
 	for _, c := range []struct {
 		name string
 		run  func(*eventWorld)
 	}{
-		{"in_order", eventsInOrder},
-		{"refused", eventsRefused},
-		{"bounded", eventsBounded},
-		{"purged", eventsPurged},
-		{"awaited", eventsAwaited},
 		{"dropped_with_the_thread", eventsDropped},
 		{"followed_elsewhere", eventsFollowed},
-		{"heir_goes_on", eventsOfAnHeir},
-		{"gap_is_told", eventsWithAGap},
+		{"heir_continues", eventsOfAnHeir},
+		{"gap_is_returned", eventsWithAGap},
 		{"settled_comes_once_and_last", settledOnce},
 		{"reader_of_a_former_holder", readerOfAFormerHolder},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			one, other := open(t)
-			a, shares := one.(mailbox.EventLog)
-			b, also := other.(mailbox.EventLog)
-			if !shares || !also {
-				return // an optional ability
-			}
-			c.run(&eventWorld{world: newWorld(t, one), a: a, b: b, other: other})
+			c.run(&eventWorld{world: newWorld(t, one), other: other})
 		})
 	}
 }
@@ -48,126 +39,22 @@ func TestEvents(t *testing.T, open func(t *testing.T) (one, other mailbox.Store)
 type eventWorld struct {
 	*world
 
-	a, b  mailbox.EventLog
-	other mailbox.Store
-}
-
-func (w *eventWorld) batch(fence, first, last uint64) mailbox.EventBatch {
-	return mailbox.EventBatch{
-		Stream: "d", Fence: fence, First: first, Last: last, At: w.clock.Now(), Data: fmt.Appendf(nil, "%d: %d to %d", fence, first, last),
-	}
-}
-
-// append adds batches, and says what was refused.
-func (w *eventWorld) append(list ...mailbox.EventBatch) []string {
-	w.t.Helper()
-	refused, err := w.a.AppendEvents(w.ctx(), list...)
-	must(w.t, err)
-	return refused
-}
-
-// read reads from the other process.
-func (w *eventWorld) read(dispatch string, after uint64, limit int) (out []string) {
-	w.t.Helper()
-	list, err := w.b.ReadEvents(w.ctx(), dispatch, after, limit, 0)
-	must(w.t, err)
-	for _, b := range list {
-		if want := fmt.Sprintf("%d: %d to %d", b.Fence, b.First, b.Last); string(b.Data) != want || b.Stream != dispatch {
-			w.t.Errorf("batch %s of %s has %q", want, b.Stream, b.Data)
-		}
-		out = append(out, string(b.Data))
-	}
-	return out
-}
-
-func eventsInOrder(w *eventWorld) {
-	same(w.t, "nothing", w.read("d", 0, 10))
-	other := w.batch(4, 1, 9)
-	other.Stream = "e"
-	same(w.t, "refused", w.append(w.batch(1, 1, 2), other))
-	same(w.t, "refused", w.append(w.batch(1, 3, 3)))
-	same(w.t, "refused", w.append(w.batch(3, 3<<32+1, 3<<32+7)))
-	same(w.t, "all", w.read("d", 0, 10), "1: 1 to 2", "1: 3 to 3", fmt.Sprintf("3: %d to %d", uint64(3<<32+1), uint64(3<<32+7)))
-	same(w.t, "from the middle of a batch", w.read("d", 1, 2), "1: 1 to 2", "1: 3 to 3")
-	same(w.t, "from the end of one", w.read("d", 2, 1), "1: 3 to 3")
-	same(w.t, "from the end", w.read("d", 3<<32+7, 10))
-	same(w.t, "of another dispatch", w.read("e", 0, 10), "4: 1 to 9")
-}
-
-func eventsRefused(w *eventWorld) {
-	same(w.t, "refused", w.append(w.batch(2, 1, 3)))
-	same(w.t, "refused of what came before", w.append(w.batch(2, 1, 3)))
-	same(w.t, "refused of what overlaps", w.append(w.batch(2, 3, 5)), "d")
-	same(w.t, "refused of a former holder", w.append(w.batch(1, 4, 5)), "d")
-	free := w.batch(1, 1, 1)
-	free.Stream = "e"
-	same(w.t, "refused of two", w.append(w.batch(1, 9, 9), free), "d")
-	refused, err := w.b.AppendEvents(w.ctx(), w.batch(5, 5<<32+1, 5<<32+1)) // an heir in the other process
-	must(w.t, err)
-	same(w.t, "refused of the heir", refused)
-	same(w.t, "refused of who has an heir", w.append(w.batch(2, 4, 4)), "d")
-	same(w.t, "what is there", w.read("d", 0, 10), "2: 1 to 3", fmt.Sprintf("5: %d to %d", uint64(5<<32+1), uint64(5<<32+1)))
-	same(w.t, "what is there of the other", w.read("e", 0, 10), "1: 1 to 1")
-}
-
-func eventsBounded(w *eventWorld) {
-	for i := range uint64(5) {
-		same(w.t, "refused", w.append(w.batch(1, 10*i+1, 10*i+10)))
-	}
-	b := w.batch(1, 51, 60)
-	b.Keep = 31
-	same(w.t, "refused", w.append(b))
-	same(w.t, "kept", w.read("d", 0, 10), "1: 31 to 40", "1: 41 to 50", "1: 51 to 60")
-	must(w.t, w.a.PurgeEvents(w.ctx(), w.clock.Now().Add(-time.Hour)))
-	equal(w.t, "batches that are young", len(w.read("d", 0, 10)), 3)
-}
-
-// Only what is old is dropped, and the numbers go on.
-func eventsPurged(w *eventWorld) {
-	must(w.t, w.a.PurgeEvents(w.ctx(), w.clock.Now()))
-	same(w.t, "refused", w.append(w.batch(1, 1, 2)))
-	same(w.t, "refused", w.append(w.batch(1, 3, 3)))
-	must(w.t, w.b.PurgeEvents(w.ctx(), w.clock.Now().Add(-25*time.Hour)))
-	equal(w.t, "batches that are young", len(w.read("d", 0, 10)), 2)
-	late := w.clock.Now() // some stores take the times of a server
-	if now := time.Now(); now.After(late) {
-		late = now
-	}
-	must(w.t, w.b.PurgeEvents(w.ctx(), late.Add(time.Hour)))
-	same(w.t, "what is left", w.read("d", 0, 10))
-	same(w.t, "refused", w.append(w.batch(1, 4, 5)))
-	same(w.t, "what came then", w.read("d", 3, 10), "1: 4 to 5")
-}
-
-func eventsAwaited(w *eventWorld) {
-	got := make(chan int)
-	for range 2 {
-		go func() {
-			list, err := w.b.ReadEvents(w.ctx(), "d", 2, 10, time.Minute)
-			if err != nil {
-				w.t.Error(err)
-			}
-			got <- len(list)
-		}()
-	}
-	same(w.t, "refused", w.append(w.batch(1, 1, 2)))
-	same(w.t, "refused", w.append(w.batch(1, 3, 4)))
-	equal(w.t, "batches that were awaited", <-got+<-got, 2)
-	ctx, cancel := context.WithCancel(w.ctx())
-	cancel()
-	if _, err := w.b.ReadEvents(ctx, "d", 4, 10, time.Minute); !errors.Is(err, context.Canceled) {
-		w.t.Errorf("read with a context that is over: %v", err)
-	}
-	list, err := w.b.ReadEvents(w.ctx(), "d", 4, 10, time.Millisecond)
-	must(w.t, err)
-	equal(w.t, "batches that did not come", len(list), 0)
+	other store.Store
 }
 
 func eventsDropped(w *eventWorld) {
-	w.enqueue("t", "d")
-	same(w.t, "refused", w.append(w.batch(1, 1, 2)))
+	events, ok := w.store.(store.Events)
+	if !ok {
+		w.t.Fatal("the store has no events")
+	}
+	_, err := w.queue.Enqueue(w.ctx(), queue.Entry{ID: "d", Thread: "t", NewRun: "r"})
+	must(w.t, err)
+	_, err = events.AppendEvents(w.ctx(), store.EventBatch{Stream: "d", Fence: 1, First: 1, Last: 1, At: w.clock.Now(), Data: []byte("x")})
+	must(w.t, err)
 	must(w.t, w.queue.Drop(w.ctx(), "t"))
-	same(w.t, "what is left", w.read("d", 0, 10))
+	list, err := events.ReadEvents(w.ctx(), "d", 0, 10, 0)
+	must(w.t, err)
+	equal(w.t, "batches that are left", len(list), 0)
 }
 
 // speaker is a runtime that sends an event for each word it is given, and ends when there are no
@@ -185,12 +72,13 @@ func (s *speaker) Run(_ context.Context, j *mailbox.Job) (mailbox.Result, error)
 }
 
 // box is a process. It is not started.
-func (w *eventWorld) box(store mailbox.Store, change ...func(*mailbox.Config)) (*mailbox.Mailbox, *speaker) {
+func (w *eventWorld) box(store store.Store, change ...func(*mailbox.Config)) (*mailbox.Mailbox, *speaker) {
 	w.t.Helper()
 	s := &speaker{words: make(chan string)}
 	cfg := mailbox.Config{
-		Store: store, Runtime: s, Now: w.clock.Now, Owner: w.id("owner"), Poll: 20 * time.Millisecond, EventPause: time.Millisecond,
-		Lease: time.Hour, Renew: 50 * time.Minute, Queue: mailbox.QueueConfig{Skew: -1}, // only the clock ends a lease
+		Store: store, Runtime: s, Now: w.clock.Now, Owner: w.id("owner"), Poll: 20 * time.Millisecond,
+		Events: mailbox.Events{Pause: time.Millisecond},
+		Lease:  mailbox.Lease{Duration: time.Hour, Renew: 50 * time.Minute, Skew: -1},
 	}
 	for _, f := range change {
 		f(&cfg)
@@ -303,7 +191,7 @@ func eventsOfAnHeir(w *eventWorld) {
 }
 
 func eventsWithAGap(w *eventWorld) {
-	a, said := w.box(w.store, func(c *mailbox.Config) { c.Events = 3 })
+	a, said := w.box(w.store, func(c *mailbox.Config) { c.Events.Count = 3 })
 	b, _ := w.box(w.other)
 	sub := w.submit(a)
 	f := w.attach(b, sub.Dispatch)

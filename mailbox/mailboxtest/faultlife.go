@@ -10,11 +10,15 @@ import (
 	"github.com/mortise-dev/mortise/mailbox"
 )
 
-// operations are all that a store can be asked for, with its optional abilities.
+func lifeCases() []testCase {
+	return []testCase{{"fault_at_operations_of_a_life", faultsOfAMailbox}}
+}
+
+// operations are those of a store that a life needs.
 func operations() []string {
 	return []string{
-		"update", "load", "due", "find", "purge", "dispatches", "messages", "threads", "claims",
-		"pull", "signal_ack", "signal_nack", "listen", "deliver", "append_events", "read_events", "purge_events",
+		"read", "apply", "watch", "scan ready", "scan later", "scan dispatch", "scan status", "scan wait", "count claim", "append_events", "read_events",
+		"purge_events",
 	}
 }
 
@@ -137,26 +141,7 @@ func faultsOfAMailbox(w *world) {
 // everyOperation checks that all that the store can do was reached.
 func (w *world) everyOperation(reached map[string]map[Fault]int) {
 	w.t.Helper()
-	_, signals := w.store.(mailbox.Signals)
-	_, live := w.store.(mailbox.Live)
-	_, events := w.store.(mailbox.EventLog)
 	for _, name := range operations() {
-		switch name {
-		case "signal_ack", "signal_nack":
-			continue // they fail as others do, if a signal comes before a life is over: the due index is as fast
-		case "pull":
-			if !signals {
-				continue
-			}
-		case "listen", "deliver":
-			if !live {
-				continue
-			}
-		case "append_events", "read_events", "purge_events":
-			if !events {
-				continue
-			}
-		}
 		if n := reached[name]; n[FaultBefore] == 0 || n[FaultAfter] == 0 {
 			w.t.Errorf("%q failed %d times before it was done, and %d times after", name, n[FaultBefore], n[FaultAfter])
 		}
@@ -170,11 +155,13 @@ func (w *world) mailboxLife(name string, plan func(context.Context, string) Faul
 	r := newWorker()
 	faulty := &Faulty{Store: w.store, Plan: plan}
 	cfg := mailbox.Config{
-		Store: faulty.Whole(), Runtime: r, Poll: 5 * time.Millisecond, RetryDelay: time.Millisecond, MaxRetryDelay: 4 * time.Millisecond,
-		NackDelay: time.Millisecond, MaxNackDelay: 4 * time.Millisecond, EventPause: time.Millisecond, MaxClaims: 100, StartAttempts: 3, StartRetry: time.Millisecond,
-		SignalWait: 5 * time.Millisecond, GCInterval: -1, Queue: mailbox.QueueConfig{Tries: 1, Skew: -1}, Lease: 2 * time.Second, Renew: 500 * time.Millisecond,
+		Store: faulty, Runtime: r, Poll: 5 * time.Millisecond,
+		Retry:  mailbox.Retry{Delay: time.Millisecond, MaxDelay: 4 * time.Millisecond, Aside: time.Millisecond, MaxAside: 4 * time.Millisecond, Starts: 3, StartDelay: time.Millisecond},
+		Events: mailbox.Events{Pause: time.Millisecond}, Limits: mailbox.Limits{Claims: 100},
+		Retention: mailbox.Retention{Interval: -1},
+		Lease:     mailbox.Lease{Skew: -1, Duration: 2 * time.Second, Renew: 500 * time.Millisecond},
 	}
-	l := &mailboxLife{world: w, thread: name, worker: r, faulty: faulty, here: w.newBox(cfg)}
+	l := &mailboxLife{world: w, thread: name, worker: r, here: w.newBox(cfg)}
 	cfg.Runtime = newWorker()
 	l.there = w.newBox(cfg)
 	must(w.t, l.here.Start(w.ctx()))

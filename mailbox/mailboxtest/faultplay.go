@@ -15,7 +15,6 @@ type mailboxLife struct {
 
 	thread      string
 	worker      *worker
-	faulty      mailbox.Store
 	here, there *mailbox.Mailbox
 }
 
@@ -150,7 +149,7 @@ func (l *mailboxLife) collected() {
 	l.t.Helper()
 	l.insist("gc", l.there.GC)
 	l.insist("threads", func(ctx context.Context) error {
-		_, err := l.faulty.Threads(ctx, mailbox.ThreadQuery{Wait: "user_input", Limit: 1})
+		_, err := l.there.Threads(ctx, mailbox.ThreadQuery{Wait: "user_input", Limit: 1})
 		return err
 	})
 }
@@ -159,7 +158,7 @@ func (l *mailboxLife) collected() {
 func (l *mailboxLife) told() {
 	l.t.Helper()
 	seen := map[string]int{}
-	list, err := l.store.Messages(l.ctx(), l.thread, 1, 100)
+	list, err := l.queue.Messages(l.ctx(), l.thread, 1, 100)
 	must(l.t, err)
 	for i := range list {
 		seen[list[i].ID]++
@@ -168,7 +167,7 @@ func (l *mailboxLife) told() {
 		equal(l.t, l.thread+": times that the log has "+word, seen[word], 1)
 	}
 	equal(l.t, l.thread+": times that the log has what was cancelled", seen["work4"], 0)
-	h := l.head(l.thread)
+	h := l.record(l.thread)
 	equal(l.t, l.thread+": queued", h.Queued, 0)
 	equal(l.t, l.thread+": claimed", h.Claim != nil, false)
 	equal(l.t, l.thread+": open run", h.Open.ID, "")

@@ -51,15 +51,15 @@ func (s *quiz) Judge(_ string, image []byte, list []mailbox.Decision) ([]mailbox
 }
 
 func (s *quiz) Run(ctx context.Context, j *mailbox.Job) (mailbox.Result, error) {
-	now, err := j.Load(ctx, mailbox.Need{Image: true})
+	now, image, err := j.Load(ctx)
 	if err != nil {
 		return mailbox.Result{}, err
 	}
-	answers, err := s.read(now.Image)
+	answers, err := s.read(image)
 	if err != nil {
 		return mailbox.Result{}, err
 	}
-	_, refusal := s.Judge(j.Run.ID, now.Image, j.Request.Decisions)
+	_, refusal := s.Judge(j.Run.ID, image, j.Request.Decisions)
 	if refusal == nil {
 		for _, d := range j.Request.Decisions {
 			answers = append(answers, d.Call+"="+string(d.Data))
@@ -68,7 +68,7 @@ func (s *quiz) Run(ctx context.Context, j *mailbox.Job) (mailbox.Result, error) 
 		if err != nil {
 			return mailbox.Result{}, err
 		}
-		if err := j.Commit(ctx, mailbox.Commit{ID: j.Dispatch.Instance, From: now.Head.Messages, Image: image}); err != nil {
+		if err := j.Commit(ctx, mailbox.Commit{ID: j.Dispatch.Instance, From: now.Messages, Image: image}); err != nil {
 			return mailbox.Result{}, err
 		}
 	}
@@ -100,7 +100,7 @@ func (w *world) answer(m *mailbox.Mailbox, run, call, with string) {
 // settledAll waits until all dispatches of the thread have been acknowledged.
 func (w *world) settledAll(m *mailbox.Mailbox) (list []mailbox.Dispatch) {
 	w.t.Helper()
-	list, err := w.store.Dispatches(w.ctx(), mailbox.DispatchQuery{Thread: "t", Limit: 100})
+	list, err := w.queue.Dispatches(w.ctx(), mailbox.DispatchQuery{Thread: "t", Limit: 100})
 	must(w.t, err)
 	for i := range list {
 		list[i] = w.await(m, list[i].ID, mailbox.Acked)
@@ -190,7 +190,7 @@ func decidedByTwo(w *world) {
 	m, sub := w.asked()
 	other := w.started(mailbox.Config{Runtime: threeCalls()})
 	var wg sync.WaitGroup
-	for i := range racers {
+	for i := range 8 {
 		wg.Go(func() {
 			box := []*mailbox.Mailbox{m, other}[i%2]
 			_, err := box.Decide(w.ctx(), sub.Run, mailbox.Decision{Call: "a", Data: []byte("yes")})

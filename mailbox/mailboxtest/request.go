@@ -34,7 +34,7 @@ func requestComesWhole(w *world) {
 	must(w.t, err)
 	equal(w.t, "dispatch", sub.Dispatch, "hint")
 	a := asked{make(chan mailbox.Request, 2)}
-	m := w.box(mailbox.Config{Store: w.store, Runtime: a, Poll: 10 * time.Millisecond, RetryDelay: time.Millisecond})
+	m := w.box(mailbox.Config{Store: w.store, Runtime: a, Poll: 10 * time.Millisecond, Retry: mailbox.Retry{Delay: time.Millisecond}})
 	must(w.t, m.Start(w.ctx()))
 	w.await(m, sub.Dispatch, mailbox.Acked)
 	for range 2 {

@@ -22,8 +22,8 @@ type handover struct {
 // handOver lets the former process send "failed" and the heir send words.
 func (w *eventWorld) handOver(words ...string) handover {
 	w.t.Helper()
-	a, said := w.box(w.store, func(c *mailbox.Config) { c.Workers = 1 })
-	b, heir := w.box(w.other, func(c *mailbox.Config) { c.EventPause = time.Hour }) // its end is in the log when it is closed
+	a, said := w.box(w.store, func(c *mailbox.Config) { c.Limits.Workers = 1 })
+	b, heir := w.box(w.other, func(c *mailbox.Config) { c.Events.Pause = time.Hour }) // its end is in the log when it is closed
 	c, _ := w.box(w.other)
 	must(w.t, a.Start(w.ctx()))
 	sub := w.submit(a)

@@ -42,7 +42,7 @@ func TestTraceGoesAlong(t *testing.T) {
 	provider := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(recorder))
 	tracer, err := mailboxtrace.New(provider)
 	must(t, err)
-	store, run := mailbox.On(memstore.New()), &runtime{}
+	store, run := memstore.New(), &runtime{}
 	submitter, err := mailbox.New(t.Context(), mailbox.Config{Store: store, Runtime: &runtime{}, Observers: []mailbox.Observer{tracer}})
 	must(t, err)
 	worker, err := mailbox.New(t.Context(), mailbox.Config{Store: store, Runtime: run, Observers: []mailbox.Observer{tracer}, Owner: "worker"})

@@ -17,7 +17,9 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 
+	"github.com/mortise-dev/mortise/internal/queue"
 	"github.com/mortise-dev/mortise/mailbox"
+	"github.com/mortise-dev/mortise/store"
 )
 
 // What a child is: a server with the configuration in a file, or a worker on the store of a name.
@@ -71,7 +73,7 @@ func submit(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	box, err := mailbox.New(ctx, mailbox.Config{Store: mailbox.On(s), Runtime: none{}})
+	box, err := mailbox.New(ctx, mailbox.Config{Store: s, Runtime: none{}})
 	if err != nil {
 		return err
 	}
@@ -237,8 +239,13 @@ func (s *said) stalled() time.Duration {
 }
 
 // check checks that what was acknowledged is there. The suite checks the rest.
-func (s *said) check(store mailbox.Store) {
-	list, err := store.Dispatches(s.t.Context(), mailbox.DispatchQuery{Limit: 1_000_000})
+func (s *said) check(on store.Store) {
+	q, err := queue.New(queue.Config{Store: on})
+	if err != nil {
+		s.t.Error(err)
+		return
+	}
+	list, err := q.Dispatches(s.t.Context(), mailbox.DispatchQuery{Limit: 1_000_000})
 	if err != nil {
 		s.t.Error(err)
 		return

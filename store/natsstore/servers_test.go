@@ -15,8 +15,8 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/mortise-dev/mortise/mailbox"
 	"github.com/mortise-dev/mortise/mailbox/mailboxtest"
+	"github.com/mortise-dev/mortise/store"
 )
 
 // killsEnv names the variable with the number of servers that TestCluster_killed kills, however long it takes.
@@ -139,7 +139,7 @@ func startServers(t *testing.T, hosts []host) *servers {
 func (c *servers) judge(patience time.Duration, disturb func() error) {
 	t := c.t
 	t.Helper()
-	witness := mailbox.On(open(t, c.url, c.stream, (&cluster{}).replicated)) // it is there all the time
+	witness := open(t, c.url, c.stream, (&cluster{}).replicated) // it is there all the time
 	over := make(chan struct{})
 	go func() {
 		defer close(over)
@@ -155,13 +155,13 @@ func (c *servers) judge(patience time.Duration, disturb func() error) {
 		}
 	}()
 	defer func() { <-over }()
-	mailboxtest.TestCrashFor(t, func(ctx context.Context, name string) (mailbox.Store, func(context.Context) error, error) {
+	mailboxtest.TestCrashFor(t, func(ctx context.Context, name string) (store.Store, func(context.Context) error, error) {
 		<-over
 		s, closeStore, err := openNamed(ctx, name)
 		if err != nil {
 			return nil, nil, err
 		}
-		return mailbox.On(s), closeStore, nil
+		return s, closeStore, nil
 	}, c.name(), patience)
 	<-over
 	c.said.check(witness)

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mortise-dev/mortise/mailbox"
+	"github.com/mortise-dev/mortise/internal/queue"
 	"github.com/mortise-dev/mortise/store"
 )
 
@@ -19,11 +19,7 @@ import (
 // milliseconds for a cycle.
 func BenchmarkCycle(b *testing.B, open func(b *testing.B) store.Store) {
 	b.Helper()
-	box, err := mailbox.New(b.Context(), mailbox.Config{Store: mailbox.On(open(b)), Runtime: steered{}})
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.Cleanup(func() { _ = box.Close(context.WithoutCancel(b.Context())) })
+	q := queueOn(b, open(b))
 	var count atomic.Int64
 	for _, workers := range []int{1, 8} {
 		b.Run(fmt.Sprintf("workers=%d", workers), func(b *testing.B) {
@@ -34,7 +30,7 @@ func BenchmarkCycle(b *testing.B, open func(b *testing.B) store.Store) {
 			for range workers {
 				wg.Go(func() {
 					for left.Add(-1) >= 0 {
-						cycle(b, box, fmt.Sprint("cycle-", count.Add(1)))
+						cycle(b, q, fmt.Sprint("cycle-", count.Add(1)))
 					}
 				})
 			}
@@ -44,37 +40,37 @@ func BenchmarkCycle(b *testing.B, open func(b *testing.B) store.Store) {
 	}
 }
 
-func queueOn(b *testing.B, r *mailbox.Records) *mailbox.Queue {
+func queueOn(b *testing.B, s store.Store) *queue.Queue {
 	b.Helper()
-	q, err := mailbox.NewQueue(mailbox.QueueConfig{Store: r})
+	q, err := queue.New(queue.Config{Store: s})
 	if err != nil {
 		b.Fatal(err)
 	}
 	return q
 }
 
-func entry(thread string) mailbox.Entry {
-	return mailbox.Entry{
-		ID: "d-" + thread, Thread: thread, NewRun: "r-" + thread, Priority: mailbox.PriorityDefault, MaxAttempts: 5, Request: make([]byte, 200),
+func entry(thread string) queue.Entry {
+	return queue.Entry{
+		ID: "d-" + thread, Thread: thread, NewRun: "r-" + thread, OwnID: true, OwnRun: true, Priority: queue.PriorityDefault, MaxAttempts: 5, Request: make([]byte, 200),
 	}
 }
 
-func cycle(b *testing.B, box *mailbox.Mailbox, thread string) {
+func cycle(b *testing.B, q *queue.Queue, thread string) {
 	b.Helper()
-	_, err := box.SubmitBackground(b.Context(), mailbox.Request{Thread: thread, Messages: []mailbox.Input{{Data: make([]byte, 200)}}})
+	_, err := q.Enqueue(b.Context(), entry(thread))
 	if err == nil {
-		settle(b, box.Queue(), thread, mailbox.Settlement{Verdict: mailbox.Ack, Result: mailbox.Result{Status: mailbox.RunDone}})
+		settle(b, q, thread, queue.Settlement{Verdict: queue.Ack, Result: queue.Result{Status: queue.RunDone}})
 		return
 	}
 	b.Error(err)
 }
 
 // settle claims a thread and settles its dispatch.
-func settle(b *testing.B, q *mailbox.Queue, thread string, s mailbox.Settlement) {
+func settle(b *testing.B, q *queue.Queue, thread string, s queue.Settlement) {
 	b.Helper()
-	k, ok, err := q.Claim(b.Context(), thread, mailbox.ClaimRequest{Token: "token", Owner: "worker", Lease: time.Minute, Instance: "instance"})
+	k, ok, err := q.Claim(b.Context(), thread, queue.ClaimRequest{Token: "token", Owner: "worker", Lease: time.Minute, Instance: "instance"})
 	if err == nil && ok {
-		_, err = q.Settle(b.Context(), mailbox.Hold{Thread: thread, Dispatch: k.Dispatch.ID, Token: "token"}, s)
+		_, err = q.Settle(b.Context(), queue.Hold{Thread: thread, Dispatch: k.Dispatch.ID, Token: "token"}, s)
 	}
 	if err != nil || !ok {
 		b.Error(ok, err)
@@ -97,10 +93,9 @@ func BenchmarkBacklog(b *testing.B, open func(b *testing.B) store.Store) {
 	}
 	var polls [2]func()
 	for i, n := range []int{10, many} {
-		r := mailbox.On(open(b))
-		q := queueOn(b, r)
+		q := queueOn(b, open(b))
 		fill(b, q, n)
-		polls[i] = func() { poll(b, r, q) }
+		polls[i] = func() { poll(b, q) }
 	}
 	var times [2][]float64
 	for b.Loop() {
@@ -120,7 +115,7 @@ func BenchmarkBacklog(b *testing.B, open func(b *testing.B) store.Store) {
 }
 
 // fill queues a dispatch in each of n threads.
-func fill(b *testing.B, q *mailbox.Queue, n int) {
+func fill(b *testing.B, q *queue.Queue, n int) {
 	b.Helper()
 	var next atomic.Int64
 	var wg sync.WaitGroup
@@ -137,11 +132,11 @@ func fill(b *testing.B, q *mailbox.Queue, n int) {
 	wg.Wait()
 }
 
-func poll(b *testing.B, r *mailbox.Records, q *mailbox.Queue) {
+func poll(b *testing.B, q *queue.Queue) {
 	b.Helper()
-	due, _, err := r.Due(context.WithoutCancel(b.Context()), mailbox.DueQuery{By: time.Now(), Limit: 5})
+	due, _, err := q.Due(context.WithoutCancel(b.Context()), queue.DueQuery{By: time.Now(), Limit: 5})
 	if err != nil || len(due) == 0 {
 		b.Fatal(len(due), err)
 	}
-	settle(b, q, due[0].Thread, mailbox.Settlement{Verdict: mailbox.GiveBack})
+	settle(b, q, due[0].ID, queue.Settlement{Verdict: queue.GiveBack})
 }

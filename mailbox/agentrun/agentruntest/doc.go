@@ -1,5 +1,5 @@
 // Package agentruntest proves that a run of an agent survives the death of its process on a
-// mailbox.Store: [TestKilled] kills real processes inside the tools of a step. A store that keeps
+// store.Store: [TestKilled] kills real processes inside the tools of a step. A store that keeps
 // the contract of mailboxtest passes it.
 //
 // # Concurrency

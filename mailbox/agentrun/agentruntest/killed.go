@@ -101,7 +101,7 @@ func (k kill) check(t *testing.T, open mailboxtest.OpenFunc) {
 	defer func() { must(t, box.Close(ctx)) }()
 	d, err := box.Await(ctx, sub.Dispatch)
 	must(t, err)
-	run, found, err := box.Queue().Run(ctx, sub.Run)
+	run, found, err := box.Run(ctx, sub.Run)
 	must(t, err)
 	if d.Status != mailbox.Acked || !found || run.Status != mailbox.RunDone || run.Output != "done" {
 		t.Errorf("dispatch is %+v, run is %+v", d, run)
@@ -112,7 +112,7 @@ func (k kill) check(t *testing.T, open mailboxtest.OpenFunc) {
 	if inferences != 2 || record.Usage.TotalTokens != int64(inferences)*tokens || record.Steps != inferences {
 		t.Errorf("%d inferences were billed; the run counts %+v in %d steps", inferences, record.Usage, record.Steps)
 	}
-	k.checkLog(t, store, sub.Run, keys)
+	k.checkLog(t, box, sub.Run, keys)
 }
 
 // seen is how many inferences the witness saw, and by call under which key it was executed. A call that
@@ -136,9 +136,9 @@ func (k kill) seen(t *testing.T) (inferences int, keys map[string]string) {
 	return inferences, keys
 }
 
-func (k kill) checkLog(t *testing.T, store mailbox.Store, run string, keys map[string]string) {
+func (k kill) checkLog(t *testing.T, box *mailbox.Mailbox, run string, keys map[string]string) {
 	t.Helper()
-	list, err := store.Messages(t.Context(), thread, 1, 100)
+	list, err := box.Messages(t.Context(), thread, 1, 100)
 	must(t, err)
 	var log []abi.Message
 	for _, m := range list {

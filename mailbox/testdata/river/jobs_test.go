@@ -153,7 +153,7 @@ func newMailbox(b *testing.B, address string, workers int) func(*testing.B, int)
 	s, err := pgstore.Open(b.Context(), pgstore.Config{URL: address, Conns: 16})
 	check(b, err)
 	n := &nothing{}
-	m, err := mailbox.New(b.Context(), mailbox.Config{Store: mailbox.On(s), Runtime: n, Workers: workers})
+	m, err := mailbox.New(b.Context(), mailbox.Config{Store: s, Runtime: n, Limits: mailbox.Limits{Workers: workers}})
 	check(b, err)
 	check(b, m.Start(b.Context()))
 	b.Cleanup(func() {

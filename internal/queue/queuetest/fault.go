@@ -1,0 +1,215 @@
+package queuetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/mortise-dev/mortise/internal/queue"
+	"github.com/mortise-dev/mortise/mailbox/mailboxtest"
+	"github.com/mortise-dev/mortise/store"
+)
+
+func faultCases() []testCase {
+	return []testCase{
+		{"fault_at_every_write_of_a_life", faultEverywhere},
+		{"store_that_is_down_changes_nothing", storeDown},
+		{"read_that_fails_is_no_unknown_outcome", readFails},
+		{"lost_answers_are_no_second_change", lostAnswers},
+	}
+}
+
+// life takes a thread through every transition, and returns what it came to.
+func (w *world) life(t string) string {
+	id := func(n int) string { return fmt.Sprint(t, "-d", n) }
+	w.enqueue(t, id(1), func(e *queue.Entry) { e.Dedupe = "k" })
+	k := w.claim(t)
+	must(w.t, w.queue.Commit(w.ctx(), hold(k), queue.Commit{ID: "c1", Append: []queue.Message{message("m1", "a")}, Data: []byte("d"), Image: []byte("i")}))
+	_, err := w.queue.Extend(w.ctx(), hold(k), lease)
+	must(w.t, err)
+	w.settle(k, queue.Retry)
+	w.claim(t)
+	w.clock.Add(lease + time.Second)
+	w.expire(t)
+	k = w.claim(t)
+	w.settle(k, queue.GiveBack)
+	k = w.claim(t)
+	must(w.t, w.queue.Commit(w.ctx(), hold(k), queue.Commit{ID: "c2", From: 1, Append: []queue.Message{message("m2", "b")}}))
+	w.settle(k, queue.Ack)
+	w.enqueue(t, id(2))
+	w.enqueue(t, id(3))
+	w.cancel(id(2))
+	k = w.claim(t)
+	w.cancel(id(3))
+	w.enqueue(t, id(4))
+	w.interrupt(t)
+	if _, err = w.queue.Settle(w.ctx(), hold(k), queue.Settlement{Verdict: queue.Ack}); !errors.Is(err, queue.ErrConflict) {
+		w.t.Fatalf("a stale claim was settled: %v", err)
+	}
+	w.enqueue(t, id(5))
+	w.settle(w.claim(t), queue.Bury)
+	_, err = w.queue.Replay(w.ctx(), id(5), t+"-again")
+	must(w.t, err)
+	w.settle(w.claim(t), queue.Bury)
+	must(w.t, w.queue.Discard(w.ctx(), id(5)))
+	out := w.describe(t)
+	must(w.t, w.queue.Drop(w.ctx(), t))
+	return strings.ReplaceAll(out, t, "t")
+}
+
+// describe puts all that matters of a thread into words.
+func (w *world) describe(thread string) string {
+	w.t.Helper()
+	var out strings.Builder
+	fmt.Fprintf(&out, "log %q\n", w.log(thread, 1, 100))
+	list, err := w.queue.Dispatches(w.ctx(), queue.DispatchQuery{Thread: thread, Limit: 100})
+	must(w.t, err)
+	for i := range list {
+		d := &list[i]
+		r := w.run(d.RunID)
+		fmt.Fprintf(&out, "%s %s seq %d epoch %d attempts %d fence %d %q run %s %s %q\n", d.ID, d.Status, d.Seq, d.Epoch, d.Attempts, d.Fence, d.LastError, r.ID, r.Status, r.Termination)
+	}
+	h := w.record(thread)
+	fmt.Fprintf(&out, "epoch %d fence %d seq %d queued %d claimed %v open %q", h.Epoch, h.Fence, h.Seq, h.Queued, h.Claim != nil, h.Open.ID)
+	return out.String()
+}
+
+// faultEverywhere lets each write of a life fail once, in each way; the life comes out the same each time.
+func faultEverywhere(w *world) {
+	rounds, want := 0, w.on(w.store).life("clean")
+	for _, fault := range []mailboxtest.Fault{mailboxtest.FaultBefore, mailboxtest.FaultAfter, mailboxtest.FaultTwice} {
+		for nth, reached := 1, true; reached && !w.t.Failed(); nth++ {
+			reached = false
+			left := nth
+			v := w.on(&mailboxtest.Faulty{Store: w.store, Plan: func(_ context.Context, operation string) mailboxtest.Fault {
+				if operation == "apply" {
+					left--
+				}
+				if operation != "apply" || left != 0 {
+					return mailboxtest.FaultNone
+				}
+				reached = true
+				return fault
+			}})
+			if got := v.life(fmt.Sprintf("%s-%d", fault, nth)); reached && got != want {
+				w.t.Errorf("write %d failing %s:\n%s\nwant\n%s", nth, fault, got, want)
+			}
+			rounds++
+		}
+	}
+	if rounds < 30 {
+		w.t.Errorf("only %d faults were injected", rounds)
+	}
+}
+
+// on is a world of its own on a store.
+func (w *world) on(s store.Store) *world {
+	v := &world{t: w.t, store: s, clock: mailboxtest.NewClock()}
+	v.queue = v.newQueue(s)
+	return v
+}
+
+// readFails holds that only a write can have an outcome that is unknown.
+func readFails(w *world) {
+	w.enqueue("t", "d1")
+	k := w.claim("t")
+	failing := mailboxtest.FaultBefore
+	q := w.newQueue(&mailboxtest.Faulty{Store: w.store, Plan: func(_ context.Context, operation string) mailboxtest.Fault {
+		if operation == "read" {
+			return failing
+		}
+		return mailboxtest.FaultNone
+	}})
+	for _, failing = range []mailboxtest.Fault{mailboxtest.FaultBefore, mailboxtest.FaultAfter} {
+		_, err := q.Settle(w.ctx(), hold(k), queue.Settlement{Verdict: queue.Ack})
+		if !errors.Is(err, mailboxtest.ErrInjected) || errors.Is(err, queue.ErrUnknownOutcome) || !strings.Contains(err.Error(), `thread "t"`) {
+			w.t.Errorf("a read that fails %s: %v", failing, err)
+		}
+	}
+	equal(w.t, "status", w.load("d1").Status, queue.Claimed)
+	w.settle(k, queue.Ack)
+}
+
+// ledger is an observer that lists what became terminal.
+type ledger struct{ settled []string }
+
+func (*ledger) Operation(ctx context.Context, _ queue.Operation) (context.Context, func(string, error)) {
+	return ctx, func(string, error) {}
+}
+
+func (l *ledger) Settled(_ context.Context, d queue.Dispatch, _ queue.Run) {
+	l.settled = append(l.settled, d.ID+" "+string(d.Status))
+}
+
+// lostAnswers holds that transitions whose first answer is lost return what they changed, and observers receive it once.
+func lostAnswers(w *world) {
+	w.enqueue("t", "active")
+	w.claim("t")
+	w.enqueue("t", "d1")
+	w.enqueue("t", "kept", func(e *queue.Entry) { e.Origin = "internal" })
+	w.enqueue("held", "d2", func(e *queue.Entry) { e.MaxAttempts = 1 })
+	w.claim("held")
+	w.waits("waiting", "d3", w.clock.Now().Add(time.Second))
+	l, lose := &ledger{}, 0
+	q, err := queue.New(queue.Config{Now: w.clock.Now, Skew: -1, Observers: []queue.Observer{l}, Store: &mailboxtest.Faulty{Store: w.store,
+		Plan: func(_ context.Context, operation string) mailboxtest.Fault {
+			if operation == "apply" && lose > 0 {
+				lose--
+				return mailboxtest.FaultAfter
+			}
+			return mailboxtest.FaultNone
+		}}})
+	must(w.t, err)
+	i := queue.Interrupt{ID: "i", Keep: func(d queue.Dispatch) bool { return d.Origin == "internal" }}
+	for lose = 2; lose >= 0; lose-- { // the second and third time it is the same interrupt
+		out, err := q.Interrupt(w.ctx(), "t", i)
+		must(w.t, err)
+		same(w.t, "superseded", ids(out.Superseded), "d1")
+		equal(w.t, "kept", out.Kept, 1)
+		equal(w.t, "active", out.Active.Dispatch.ID, "active")
+	}
+	w.clock.Add(2 * lease)
+	lose = 2
+	k, ok, err := q.Expire(w.ctx(), "held")
+	must(w.t, err)
+	equal(w.t, "expired "+k.Dispatch.ID, ok, true)
+	lose = 2
+	run, err := q.Lapse(w.ctx(), "waiting")
+	must(w.t, err)
+	equal(w.t, "lapsed", run, "run-d3")
+	run, err = q.Lapse(w.ctx(), "waiting")
+	must(w.t, err)
+	equal(w.t, "lapsed again", run, "")
+	same(w.t, "settled", l.settled, "d1 superseded", "d2 dead_letter")
+}
+
+func storeDown(w *world) {
+	w.enqueue("t", "d1")
+	k := w.claim("t")
+	down := w.newQueue(&mailboxtest.Faulty{Store: w.store, Plan: func(context.Context, string) mailboxtest.Fault { return mailboxtest.FaultBefore }})
+	for name, try := range map[string]func() error{
+		"enqueue": func() error { _, err := down.Enqueue(w.ctx(), w.entry("t", "d2")); return err },
+		"claim":   func() error { _, _, err := down.Claim(w.ctx(), "t", w.request()); return err },
+		"settle": func() error {
+			_, err := down.Settle(w.ctx(), hold(k), queue.Settlement{Verdict: queue.Ack})
+			return err
+		},
+		"extend":    func() error { _, err := down.Extend(w.ctx(), hold(k), lease); return err },
+		"commit":    func() error { return down.Commit(w.ctx(), hold(k), queue.Commit{ID: "c"}) },
+		"interrupt": func() error { _, err := down.Interrupt(w.ctx(), "t", queue.Interrupt{}); return err },
+		"cancel":    func() error { _, _, err := down.Cancel(w.ctx(), "d1", ""); return err },
+		"expire":    func() error { _, _, err := down.Expire(w.ctx(), "t"); return err },
+		"dispatch":  func() error { _, _, err := down.Dispatch(w.ctx(), "d1"); return err },
+		"run":       func() error { _, _, err := down.Run(w.ctx(), "run-d1"); return err },
+		"thread":    func() error { _, err := down.Thread(w.ctx(), "t"); return err },
+	} {
+		if err := try(); !errors.Is(err, mailboxtest.ErrInjected) {
+			w.t.Errorf("%s on a store that is down: %v", name, err)
+		}
+	}
+	equal(w.t, "status", w.load("d1").Status, queue.Claimed)
+	w.settle(k, queue.Ack)
+	w.idle("t")
+}

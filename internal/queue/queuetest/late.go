@@ -1,0 +1,85 @@
+package queuetest
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/mortise-dev/mortise/internal/queue"
+	"github.com/mortise-dev/mortise/mailbox/mailboxtest"
+)
+
+func lateCases() []testCase {
+	return []testCase{
+		{"dispatch_gets_a_run_of_its_own_if_its_own_has_ended", runHasEnded},
+		{"slow_store_and_a_lease_that_ran_out_meanwhile", slowHolder},
+	}
+}
+
+func runHasEnded(w *world) {
+	w.waits("t", "d1", time.Time{})
+	w.enqueue("t", "d2")
+	w.enqueue("t", "d3")
+	equal(w.t, "run of the third", w.load("d3").RunID, "run-d1")
+	k := w.claim("t")
+	_, err := w.queue.Settle(w.ctx(), hold(k), queue.Settlement{Verdict: queue.Ack, Result: queue.Result{Status: queue.RunDone, Termination: "natural", Response: "all done"}})
+	must(w.t, err)
+	r := w.request()
+	r.NewRun = "run-new"
+	k, ok, err := w.queue.Claim(w.ctx(), "t", r)
+	must(w.t, err)
+	equal(w.t, "claimed", ok, true)
+	equal(w.t, "run", k.Run.ID+" "+string(k.Run.Status), "run-new running")
+	k, _, err = w.queue.Claim(w.ctx(), "t", r) // once more, since the answer was lost
+	must(w.t, err)
+	equal(w.t, "run", k.Run.ID, "run-new")
+	w.settle(k, queue.Bury)
+	done := w.run("run-d1")
+	equal(w.t, "the run that had ended", string(done.Status)+" "+done.Termination+" "+done.Output, "done natural all done")
+	equal(w.t, "the new one", w.run("run-new").Termination, queue.TerminationError)
+	equal(w.t, "run of the third", w.load("d3").RunID, "run-new")
+}
+
+// slowHolder holds that what a holder asks for while its lease runs out and another one takes the thread is refused when the store gets to
+// it: it takes nothing from the other one, and writes nothing.
+func slowHolder(w *world) {
+	for name, late := range map[string]func(*queue.Queue, queue.State) error{
+		"extend": func(q *queue.Queue, k queue.State) error {
+			_, err := q.Extend(w.ctx(), hold(k), lease)
+			return err
+		},
+		"commit": func(q *queue.Queue, k queue.State) error {
+			return q.Commit(w.ctx(), hold(k), queue.Commit{ID: "late", Append: []queue.Message{message("late", "late")}, Data: []byte("late")})
+		},
+		"ack": func(q *queue.Queue, k queue.State) error {
+			_, err := q.Settle(w.ctx(), hold(k), queue.Settlement{Verdict: queue.Ack, Result: queue.Result{Status: queue.RunDone}})
+			return err
+		},
+		"retry": func(q *queue.Queue, k queue.State) error {
+			_, err := q.Settle(w.ctx(), hold(k), queue.Settlement{Verdict: queue.Retry, Error: "late"})
+			return err
+		},
+	} {
+		w.enqueue(name, name)
+		k := w.claim(name)
+		var heir queue.State
+		slow := w.newQueue(&mailboxtest.Faulty{Store: w.store, Plan: func(context.Context, string) mailboxtest.Fault {
+			if heir.Claim == nil { // the store takes its time
+				w.clock.Add(lease + time.Second)
+				w.expire(name)       //nolint:contextcheck // the test's own
+				heir = w.claim(name) //nolint:contextcheck // the test's own
+			}
+			return mailboxtest.FaultNone
+		}})
+		if err := late(slow, k); !errors.Is(err, queue.ErrConflict) {
+			w.t.Errorf("%s when another one holds the thread: %v", name, err)
+		}
+		h := w.record(name)
+		if h.Claim == nil || h.Claim.Token != heir.Claim.Token || !h.Claim.Until.Equal(heir.Claim.Until) || h.Messages != 0 {
+			w.t.Errorf("after a late %s the thread is %+v, claimed by %+v; want the claim %+v", name, h, h.Claim, heir.Claim)
+		}
+		equal(w.t, "data of the run after a late "+name, len(w.run("run-"+name).Data), 0)
+		w.settle(heir, queue.Ack)
+		equal(w.t, "status", w.load(name).Status, queue.Acked)
+	}
+}

@@ -1,0 +1,182 @@
+package queuetest
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/mortise-dev/mortise/internal/queue"
+	"github.com/mortise-dev/mortise/mailbox/mailboxtest"
+)
+
+// auditPage is shorter than the lists are.
+const auditPage = 40
+
+// audit compares what a store lists with all models, when nothing is under way.
+type audit struct {
+	queue   *queue.Queue
+	players []*player
+	// wrong is what differs.
+	wrong []string
+}
+
+// run compares before and after what is terminal was dropped.
+func (a *audit) run(ctx context.Context) error {
+	for _, do := range []func(context.Context) error{a.threads, a.dispatches, a.purge, a.threads, a.dispatches} {
+		if err := do(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (a *audit) same(what string, got, want []string) {
+	if !slices.Equal(got, want) {
+		a.wrong = append(a.wrong, fmt.Sprintf("%s: %q, want %q", what, got, want))
+	}
+}
+
+func (a *audit) equal(what string, got, want int) {
+	if got != want {
+		a.wrong = append(a.wrong, fmt.Sprintf("%s: %d, want %d", what, got, want))
+	}
+}
+
+func (a *audit) threads(ctx context.Context) error {
+	var all, queued, waiting []string
+	claims := 0
+	for _, p := range a.players {
+		m, thread := p.model, p.prefix+modelThread
+		if m.epoch > 0 || m.seq > 0 {
+			all = append(all, thread)
+		}
+		if len(m.queue()) > 0 {
+			queued = append(queued, thread)
+		}
+		if r := m.runs[m.open]; r != nil && r.status == queue.RunWaiting {
+			waiting = append(waiting, thread)
+		}
+		if m.claim != nil {
+			claims++
+		}
+	}
+	var heads [3][]queue.Thread
+	for i, q := range []queue.ThreadQuery{{}, {Queued: true}, {Wait: modelWaits}} {
+		var err error
+		if heads[i], err = a.list(ctx, q); err != nil {
+			return err
+		}
+	}
+	a.same("threads", names(heads[0]), sorted(all))
+	a.same("threads with a queue", names(heads[1]), sorted(queued))
+	a.same("threads that wait", names(heads[2]), sorted(waiting))
+	counted, err := a.queue.Claims(ctx)
+	if err != nil {
+		return err
+	}
+	a.equal("claims counted", counted[""], claims)
+	return a.due(ctx, heads[0])
+}
+
+// dispatches compares the dispatches of each status, and their number, with those of all models.
+func (a *audit) dispatches(ctx context.Context) error {
+	want := map[queue.Status][]string{}
+	for _, p := range a.players {
+		for id, d := range p.model.dispatches {
+			want[d.status] = append(want[d.status], p.prefix+id)
+		}
+	}
+	counts, err := a.queue.Count(ctx)
+	if err != nil {
+		return err
+	}
+	for _, status := range append([]queue.Status{queue.Queued, queue.Claimed}, terminal...) {
+		list, err := a.queue.Dispatches(ctx, queue.DispatchQuery{Statuses: []queue.Status{status}, Limit: modelShare*modelIDs + 1})
+		if err != nil {
+			return err
+		}
+		a.same("dispatches listed as "+string(status), sorted(ids(list)), sorted(want[status]))
+		a.equal("dispatches counted as "+string(status), counts[status], len(want[status]))
+	}
+	return nil
+}
+
+func names(heads []queue.Thread) (out []string) {
+	for i := range heads {
+		out = append(out, heads[i].ID)
+	}
+	return out
+}
+
+func sorted(list []string) []string {
+	slices.Sort(list)
+	return list
+}
+
+// list lists heads, page by page.
+func (a *audit) list(ctx context.Context, q queue.ThreadQuery) (all []queue.Thread, err error) {
+	for q.Limit = auditPage; ; q.After = all[len(all)-1].ID {
+		page, err := a.queue.Threads(ctx, q)
+		if all = append(all, page...); err != nil || len(page) < auditPage {
+			return all, err
+		}
+	}
+}
+
+// due compares what is due at several times with what the heads say.
+func (a *audit) due(ctx context.Context, heads []queue.Thread) error {
+	heads = slices.DeleteFunc(heads, func(h queue.Thread) bool { return h.DueAt.IsZero() })
+	slices.SortFunc(heads, func(a, b queue.Thread) int {
+		return cmp.Or(cmp.Compare(a.Rank, b.Rank), cmp.Compare(a.ID, b.ID))
+	})
+	begin := mailboxtest.NewClock().Now()
+	for _, by := range []time.Time{begin.Add(-time.Second), begin.Add(time.Minute), begin.Add(5 * time.Minute), begin.Add(time.Hour)} {
+		var want []string
+		var later time.Time
+		for i := range heads {
+			switch h := &heads[i]; {
+			case !h.DueAt.After(by):
+				want = append(want, h.ID)
+			case later.IsZero() || h.DueAt.Before(later):
+				later = h.DueAt
+			}
+		}
+		for _, limit := range []int{len(heads) + 1, auditPage} {
+			due, next, err := a.queue.Due(ctx, queue.DueQuery{By: by, Limit: limit})
+			if err != nil {
+				return err
+			}
+			a.same("due", names(due), want[:min(limit, len(want))])
+			if !next.Equal(later) {
+				a.wrong = append(a.wrong, fmt.Sprintf("of what is not due by %v the first is due at %v, want %v", by, next, later))
+			}
+		}
+	}
+	return nil
+}
+
+// purge drops what is terminal, from the models, too.
+func (a *audit) purge(ctx context.Context) error {
+	want, got := 0, 0
+	for _, p := range a.players {
+		maps.DeleteFunc(p.model.dispatches, func(_ string, d *modelDispatch) bool {
+			if d.status.Terminal() {
+				want++
+			}
+			return d.status.Terminal()
+		})
+	}
+	q := queue.PurgeQuery{Statuses: terminal, Before: mailboxtest.NewClock().Now().Add(24 * time.Hour), Limit: auditPage}
+	for more := true; more; {
+		n, err := a.queue.Purge(ctx, q)
+		if err != nil {
+			return err
+		}
+		got, more = got+n, n == q.Limit
+	}
+	a.equal("dispatches dropped", got, want)
+	return nil
+}

@@ -1,0 +1,110 @@
+package queuetest
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/mortise-dev/mortise/internal/queue"
+)
+
+func raceCases() []testCase {
+	return []testCase{
+		{"race_one_winner_of_a_claim", raceClaim},
+		{"race_enqueues_keep_count", raceEnqueue},
+		{"race_one_claim_at_once_for_a_thread", raceWork},
+	}
+}
+
+const racers = 8
+
+func raceClaim(w *world) {
+	w.enqueue("t", "d1")
+	var won atomic.Int32
+	var wg sync.WaitGroup
+	for i := range racers {
+		r := w.request()
+		r.Owner = fmt.Sprintf("worker%d", i)
+		q := w.newQueue(w.store)
+		wg.Go(func() {
+			_, ok, err := q.Claim(w.ctx(), "t", r)
+			if err != nil {
+				w.t.Error(err)
+			}
+			if ok {
+				won.Add(1)
+			}
+		})
+	}
+	wg.Wait()
+	equal(w.t, "winners", won.Load(), 1)
+}
+
+func raceEnqueue(w *world) {
+	var wg sync.WaitGroup
+	for i := range racers {
+		wg.Go(func() {
+			for j := range 5 {
+				if _, err := w.queue.Enqueue(w.ctx(), w.entry("t", fmt.Sprintf("d%d-%d", i, j))); err != nil {
+					w.t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	h := w.record("t")
+	equal(w.t, "queued", h.Queued, racers*5)
+	equal(w.t, "seq", h.Seq, racers*5)
+	list, err := w.queue.Dispatches(w.ctx(), queue.DispatchQuery{Thread: "t", Limit: 100})
+	must(w.t, err)
+	seen := map[uint64]bool{}
+	for i := range list {
+		seen[list[i].Seq] = true
+	}
+	equal(w.t, "different places", len(seen), racers*5)
+}
+
+func raceWork(w *world) {
+	const threads, each = 2, 6
+	for i := range threads * each {
+		w.enqueue(fmt.Sprintf("t%d", i%threads), fmt.Sprintf("d%d", i))
+	}
+	var busy [threads]atomic.Int32
+	var done atomic.Int32
+	var wg sync.WaitGroup
+	for i := range racers {
+		q := w.newQueue(w.store)
+		wg.Go(func() {
+			for n := 0; done.Load() < threads*each; n++ {
+				at := (i + n) % threads
+				r := queue.ClaimRequest{Token: fmt.Sprintf("w%d-%d", i, n), Owner: "w", Lease: lease}
+				k, ok, err := q.Claim(w.ctx(), fmt.Sprintf("t%d", at), r)
+				if err != nil {
+					w.t.Error(err)
+					return
+				}
+				if !ok {
+					continue
+				}
+				if busy[at].Add(1) != 1 {
+					w.t.Error("two claims of one thread at once")
+				}
+				err = q.Commit(w.ctx(), hold(k), queue.Commit{ID: k.Dispatch.ID, From: k.Thread.Messages, Append: []queue.Message{{ID: k.Dispatch.ID}}})
+				busy[at].Add(-1)
+				_, settled := q.Settle(w.ctx(), hold(k), queue.Settlement{Verdict: queue.Ack})
+				if err = errors.Join(err, settled); err != nil {
+					w.t.Error(err)
+					return
+				}
+				done.Add(1)
+			}
+		})
+	}
+	wg.Wait()
+	for i := range threads {
+		thread := fmt.Sprintf("t%d", i)
+		equal(w.t, "log of "+thread, len(w.log(thread, 1, 100)), each)
+		equal(w.t, "queued", w.record(thread).Queued, 0)
+	}
+}
