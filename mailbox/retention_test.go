@@ -30,7 +30,7 @@ func TestRetention(t *testing.T) {
 	}
 	cases(t, map[string]func(*testing.T){
 		"threads by age, but none that waits": func(t *testing.T) {
-			m := started(t, mailbox.Config{Runtime: &script{do: waits}, Retention: mailbox.Retention{Threads: 48 * time.Hour}})
+			m := started(t, mailbox.Config{Runtime: &script{do: waits}, Poll: time.Hour, Retention: mailbox.Retention{Interval: time.Hour, Threads: 48 * time.Hour}})
 			background(t, m, request("done", "first"))
 			background(t, m, request("asks", "ask"))
 			later := request("later", "first")
@@ -49,7 +49,7 @@ func TestRetention(t *testing.T) {
 			}
 		},
 		"a thread stays as long as those below it": func(t *testing.T) {
-			m := started(t, mailbox.Config{Runtime: &script{do: waits}, Retention: mailbox.Retention{Threads: 48 * time.Hour}})
+			m := started(t, mailbox.Config{Runtime: &script{do: waits}, Poll: time.Hour, Retention: mailbox.Retention{Interval: time.Hour, Threads: 48 * time.Hour}})
 			background(t, m, request("above", "first"))
 			below := request("below", "first")
 			below.ParentThreadID = "above"
@@ -61,18 +61,18 @@ func TestRetention(t *testing.T) {
 			equal(t, "threads", fmt.Sprint(threads(t, m)), "[]")
 		},
 		"threads by number, the latest": func(t *testing.T) {
-			m := started(t, mailbox.Config{Runtime: &script{do: waits}, Retention: mailbox.Retention{MaxThreads: 2}})
+			m := started(t, mailbox.Config{Runtime: &script{do: waits}, Poll: time.Hour, Retention: mailbox.Retention{Interval: time.Hour, MaxThreads: 2}})
 			for i := range 5 {
 				background(t, m, request(fmt.Sprint("t", i), "first"))
 				sleep(time.Second)
 			}
 			background(t, m, request("asks", "ask"))
-			sleep(2 * time.Minute)
+			sleep(2 * time.Hour)
 			equal(t, "threads", fmt.Sprint(threads(t, m)), "[asks t3 t4]")
 		},
 		"runs by age and number, but the last one": func(t *testing.T) {
 			for name, r := range map[string]mailbox.Retention{"age": {Runs: 24 * time.Hour}, "number": {MaxRuns: 2}} {
-				m := started(t, mailbox.Config{Runtime: &script{do: waits}, Retention: r})
+				m := started(t, mailbox.Config{Runtime: &script{do: waits}, Poll: time.Hour, Retention: r})
 				for range 5 {
 					background(t, m, request("t", "first"))
 					sleep(time.Second)
@@ -90,7 +90,7 @@ func TestRetention(t *testing.T) {
 			}
 		},
 		"nothing without bounds": func(t *testing.T) {
-			m := started(t, mailbox.Config{Runtime: &script{do: waits}})
+			m := started(t, mailbox.Config{Runtime: &script{do: waits}, Poll: time.Hour})
 			background(t, m, request("t", "first"))
 			sleep(400 * 24 * time.Hour)
 			equal(t, "threads", fmt.Sprint(threads(t, m)), "[t]")
