@@ -112,7 +112,7 @@ func (b *batch) ask(ctx context.Context, t *turn) (verdict, *Termination, error)
 	}
 	if v.action == abi.GateAllow && b.run.frontend(t.Name) {
 		v.action, v.gate.Ticket = abi.GateSuspend, &abi.SuspendTicket{
-			ID: "suspend_" + t.ID, Action: "tool:" + t.Name, Mode: abi.ResumeUseDecision, Parameters: t.Arguments,
+			ID: "suspend_" + t.ID, Action: clientTool + t.Name, Mode: abi.ResumeUseDecision, Parameters: t.Arguments,
 		}
 	}
 	return v, nil, nil

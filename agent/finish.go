@@ -43,7 +43,7 @@ func (r *run) finish(ctx context.Context, stop *Termination, err error) (Result,
 		Status: r.record.Status, StatusReason: r.record.Reason,
 	}
 	if w := r.record.Waiting; w != nil {
-		result.Tickets = w.Tickets
+		result.Tickets, result.Wait = w.Tickets, w.Reason
 	}
 	r.showMessages(ctx)
 	r.showState(ctx)
@@ -96,7 +96,7 @@ func (r *run) over(end Termination) {
 	r.record.Final, r.record.Error = r.thread.text(r.last), ""
 	switch {
 	case end.Type == Suspended:
-		r.wait(WaitPermission, suspendedText)
+		r.wait(waitOfAll(r.thread.openTickets()), suspendedText)
 	case end.Type == NaturalEnd && r.tasks:
 		r.wait(WaitTasks, awaitingTasks)
 	default:

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -36,11 +37,53 @@ func (s RunStatus) To(next RunStatus) bool {
 // WaitReason is what a waiting run waits for.
 type WaitReason string
 
-// Reasons to wait.
+// Reasons to wait. A call that is suspended names its reason as the action of its ticket; any other action asks for permission.
 const (
+	// WaitTasks waits for tasks in the background, WaitPermission for the decision about a call.
 	WaitTasks      WaitReason = "background_tasks"
 	WaitPermission WaitReason = "tool_permission"
+	// WaitInput waits for an answer of the user, WaitEvent for something outside of the program, such as a payment or a tool
+	// that the client executes. The answer comes as a decision.
+	WaitInput WaitReason = "user_input"
+	WaitEvent WaitReason = "external_event"
+	// WaitRate waits until a provider accepts requests again, WaitPause until an operator resumes the thread.
+	WaitRate  WaitReason = "rate_limit"
+	WaitPause WaitReason = "manual_pause"
 )
+
+// Decided reports whether decisions end the wait.
+func (w WaitReason) Decided() bool {
+	return w != "" && w != WaitTasks && w != WaitRate && w != WaitPause
+}
+
+// clientTool begins the action of a call of a tool that the client executes.
+const clientTool = "tool:"
+
+// waitOf returns what the holder of a ticket waits for, by the ticket's action.
+func waitOf(action string) WaitReason {
+	switch {
+	case slices.Contains([]string{"user_input", "input_required", "user_input_required"}, action):
+		return WaitInput
+	case action == "external_event", strings.HasPrefix(action, clientTool):
+		return WaitEvent
+	default:
+		return WaitPermission
+	}
+}
+
+// waitOfAll returns what a run with tickets waits for: permission if one of them asks for it, else input, else an event.
+func waitOfAll(tickets []Ticket) WaitReason {
+	reasons := map[WaitReason]bool{}
+	for i := range tickets {
+		reasons[waitOf(tickets[i].Action)] = true
+	}
+	for _, w := range []WaitReason{WaitPermission, WaitInput, WaitEvent} {
+		if reasons[w] {
+			return w
+		}
+	}
+	return WaitPermission
+}
 
 // Words for the status of a waiting run, as run_finish has them.
 const (

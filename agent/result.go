@@ -38,8 +38,9 @@ type Result struct {
 	// Status is done or waiting, and StatusReason how it was done or what it waits for.
 	Status       RunStatus `json:"status"`
 	StatusReason string    `json:"status_reason,omitempty"`
-	// Tickets are the calls that wait for a decision.
-	Tickets []Ticket `json:"tickets,omitempty"`
+	// Wait is what a waiting run waits for, Tickets are its calls that wait for a decision.
+	Wait    WaitReason `json:"wait,omitempty"`
+	Tickets []Ticket   `json:"tickets,omitempty"`
 	// Steps and Usage are totals of the run, also of the times before it waited.
 	Steps int       `json:"steps"`
 	Usage abi.Usage `json:"usage,omitzero"`

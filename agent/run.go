@@ -132,7 +132,7 @@ func (a *Agent) Run(ctx context.Context, req Request) (Result, error) {
 // next is the activation that follows when what the run waited for has come.
 func (r *run) next() *run {
 	mode := abi.RunInternalWake
-	if r.record.Waiting != nil && r.record.Waiting.Reason == WaitPermission {
+	if r.record.Waiting != nil && r.record.Waiting.Reason.Decided() {
 		mode = abi.RunResume
 	}
 	n := &run{

@@ -95,7 +95,7 @@ func (s *Server) submitAGUI(ctx context.Context, in *aguiInput) (mailbox.Run, po
 	if r.Messages, err = agentrun.Inputs(messages...); err == nil {
 		r.Decisions, err = b.decisions()
 	}
-	asks := head.Open.Status == mailbox.RunWaiting && head.Open.Wait == string(agent.WaitPermission)
+	asks := head.Open.Status == mailbox.RunWaiting && agent.WaitReason(head.Open.Wait).Decided()
 	switch {
 	case err != nil:
 		return mailbox.Run{}, position{}, err

@@ -212,18 +212,11 @@ func (k *keeper) outcome(out agent.Result, err error) (mailbox.Result, error) {
 		}
 		return result, Classify(err)
 	case out.Status == agent.StatusWaiting:
-		result.Status, result.Wait, result.WaitUntil = mailbox.RunWaiting, wait(out), k.until(k.thread.Run)
+		result.Status, result.Wait, result.WaitUntil = mailbox.RunWaiting, string(out.Wait), k.until(k.thread.Run)
 	default:
 		result.Status, result.Termination = mailbox.RunDone, out.Termination.Reason()
 	}
 	return result, nil
-}
-
-func wait(out agent.Result) string {
-	if out.Termination.Type == agent.Suspended {
-		return string(agent.WaitPermission)
-	}
-	return string(agent.WaitTasks)
 }
 
 // Classify marks an error of a run as mailbox.ErrPermanent when no retry mends it: a
