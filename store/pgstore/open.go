@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/mortise-dev/mortise/store"
+	"github.com/mortise-dev/mortise/store/internal/wait"
 )
 
 // Store is a store.Store with store.Events and store.Clock. Open one with [Open].
@@ -21,7 +22,7 @@ type Store struct {
 	pool *pgxpool.Pool
 	// sql has the statements, with the schema.
 	sql statements
-	hub hub
+	hub wait.Hub
 	// notices are the topics to notify.
 	notices notices
 	stop    context.CancelFunc
@@ -44,7 +45,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{cfg: cfg, sql: newStatements(cfg.Schema), hub: newHub(), notices: newNotices()}
+	s := &Store{cfg: cfg, sql: newStatements(cfg.Schema), notices: newNotices()}
 	limited, cancel := s.limit(ctx)
 	defer cancel()
 	if err := s.open(limited, pc); err != nil {
