@@ -27,7 +27,7 @@ type cluster struct {
 }
 
 // newCluster starts three servers and ends them with the test.
-func newCluster(t *testing.T) *cluster {
+func newCluster(t testing.TB, change ...func(*server.Options)) *cluster {
 	t.Helper()
 	c := &cluster{}
 	ports := freePorts(t, 2*nodes)
@@ -39,11 +39,11 @@ func newCluster(t *testing.T) *cluster {
 	}
 	c.url = strings.Join(urls, ",")
 	c.servers = make([]*server.Server, nodes)
-	return c.start(t, ports, routes)
+	return c.start(t, ports, routes, change)
 }
 
 // freePorts are ports on loopback that no process has.
-func freePorts(t *testing.T, n int) (ports []int) {
+func freePorts(t testing.TB, n int) (ports []int) {
 	t.Helper()
 	for range n {
 		l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -56,7 +56,7 @@ func freePorts(t *testing.T, n int) (ports []int) {
 	return ports
 }
 
-func (c *cluster) start(t *testing.T, ports []int, routes []*url.URL) *cluster {
+func (c *cluster) start(t testing.TB, ports []int, routes []*url.URL, change []func(*server.Options)) *cluster {
 	t.Helper()
 	t.Cleanup(func() {
 		for _, s := range c.servers {
@@ -67,11 +67,15 @@ func (c *cluster) start(t *testing.T, ports []int, routes []*url.URL) *cluster {
 		}
 	})
 	for i := range nodes {
-		s, err := server.NewServer(&server.Options{
+		o := &server.Options{
 			Host: "127.0.0.1", Port: ports[i], JetStream: true, StoreDir: t.TempDir(), NoSigs: true, NoLog: true, Routes: routes,
 			JetStreamMaxMemory: 64 << 20, JetStreamMaxStore: 4 << 30, ServerName: fmt.Sprint("node", i),
 			Cluster: server.ClusterOpts{Name: "test", Host: "127.0.0.1", Port: ports[nodes+i]},
-		})
+		}
+		for _, f := range change {
+			f(o)
+		}
+		s, err := server.NewServer(o)
 		if err != nil {
 			t.Fatal(err)
 		}

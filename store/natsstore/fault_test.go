@@ -16,7 +16,7 @@ import (
 	"github.com/mortise-dev/mortise/store/natsstore"
 )
 
-func portOf(t *testing.T, address string) int {
+func portOf(t testing.TB, address string) int {
 	t.Helper()
 	_, port, err := net.SplitHostPort(address)
 	if err != nil {
