@@ -86,7 +86,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 func (s *Store) start(ctx context.Context, existing bool) error {
 	var c *conn
 	err := retry(ctx, func() (err error) {
-		c, err = connect(ctx, s.db, "synchronous = FULL", "fullfsync = ON", fmt.Sprint("journal_size_limit = ", longLog))
+		c, err = connect(ctx, s.db, "synchronous = FULL", "fullfsync = ON", fmt.Sprint("journal_size_limit = ", keptLog))
 		return err
 	})
 	if err != nil {

@@ -16,8 +16,9 @@ const (
 	vacuumPages = "256"
 	// fewFree is how many free pages stay in any file. Of a larger one an eighth may be free: batches soon need it.
 	fewFree = 64
-	// longLog is the size of a write-ahead log that is shortened.
-	longLog = 4 << 20
+	// keptLog is how large the write-ahead log stays, longLog how large it may become before writers wait until it is truncated.
+	keptLog = 4 << 20
+	longLog = 4 * keptLog
 
 	// selectFree counts free pages, and all pages. A file from before space was given back has none that could be.
 	selectFree = `SELECT iif(v.auto_vacuum = 2, f.freelist_count, 0), p.page_count
@@ -55,7 +56,7 @@ func (w *writer) tidy(ctx context.Context) {
 	}
 }
 
-// shrink gives some free pages back, or when there are few shortens the write-ahead log. It reports whether there is more to do.
+// shrink gives some free pages back, or when there are few truncates the write-ahead log. It reports whether there is more to do.
 func (w *writer) shrink(ctx context.Context) (more bool, err error) {
 	if err := w.store.place.check(); err != nil {
 		return false, nil //nolint:nilerr // batches fail with it
@@ -71,8 +72,17 @@ func (w *writer) shrink(ctx context.Context) (more bool, err error) {
 		w.tidier.shrunk = true
 		return true, w.conn.rows(ctx, func(*sql.Rows) error { return nil }, "PRAGMA incremental_vacuum("+vacuumPages+")")
 	}
+	return w.truncate(ctx)
+}
+
+// truncate makes a checkpoint and truncates the write-ahead log, if it is large or the file has pages that were given back.
+func (w *writer) truncate(ctx context.Context) (more bool, err error) {
+	most := int64(keptLog)
+	if waiting, _ := w.state(); waiting {
+		most = longLog
+	}
 	log, err := os.Stat(w.store.place.path + "-wal")
-	if errors.Is(err, fs.ErrNotExist) || err == nil && log.Size() <= longLog && !w.tidier.shrunk {
+	if errors.Is(err, fs.ErrNotExist) || err == nil && log.Size() <= most && !w.tidier.shrunk {
 		return false, nil
 	}
 	var busy bool
