@@ -38,6 +38,9 @@ func (s *Store) run(ctx context.Context, what string, harmless bool, run func(co
 	}
 	limited, cancel := s.limit(ctx)
 	defer cancel()
+	if s.tx != nil {
+		return s.failed(limited, what, s.inside(limited, run))
+	}
 	for n := 0; ; n++ {
 		broke, err := s.once(limited, run)
 		again := transient(err) || broke && harmless

@@ -18,11 +18,13 @@ import (
 
 // Store is a store.Store with store.Events and store.Clock. Open one with [Open].
 type Store struct {
-	cfg  Config
-	pool *pgxpool.Pool
+	cfg Config
 	// sql has the statements, with the schema.
-	sql statements
-	hub wait.Hub
+	sql  statements
+	pool *pgxpool.Pool
+	hub  wait.Hub
+	// tx is the caller's transaction, of a store that Within has returned. Such a store has nothing else but the two fields above.
+	tx pgx.Tx
 	// notices are the topics to notify.
 	notices notices
 	stop    context.CancelFunc
