@@ -5,8 +5,8 @@
 //
 // # Implementations
 //
-// [memstore] keeps everything in memory and is the specification to read. sqlitestore, pgstore and natsstore last. Package storetest has the
-// contract as tests.
+// memstore keeps everything in memory, in a state that is the specification to read. sqlitestore, pgstore and natsstore last. Package
+// storetest has the contract as tests.
 //
 // # What a store promises
 //

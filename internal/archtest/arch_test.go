@@ -81,15 +81,17 @@ func arrows() map[string][]string {
 		"session/sessiontest":           {"session", "compaction", "compaction/storetest", "internal/killtest", "abi"},
 		"record":                        {"phases", "compaction", "store", "abi"},
 		"record/recordtest":             {"record", "internal/killtest", "abi"},
-		"store/memstore":                {"store"},
+		"store/internal/state":          {"store"},
+		"store/internal/wait":           {"store"},
+		"store/memstore":                {"store", "store/internal/state", "store/internal/wait"},
 		"store/storetest":               {"store", "store/memstore"},
 		"store/viewtest": {
 			"store", "session", "session/sessiontest", "record", "record/recordtest", "outbox", "outbox/outboxtest",
 			"mailbox", "mailbox/mailboxtest", "mailbox/agentrun/agentruntest", "compaction", "abi",
 		},
-		"store/sqlitestore": {"store"},
-		"store/pgstore":     {"store"},
-		"store/natsstore":   {"store"},
+		"store/sqlitestore": {"store", "store/internal/wait"},
+		"store/pgstore":     {"store", "store/internal/wait"},
+		"store/natsstore":   {"store", "store/internal/state", "store/internal/wait"},
 		"store/storeurl":    {"store", "store/sqlitestore", "store/pgstore", "store/natsstore"},
 	}
 }
@@ -107,7 +109,7 @@ func owners() map[string][]string {
 		"github.com/prometheus":             {"mailbox/mailboxmetrics", "metrics", "internal/cli"},
 		"go.opentelemetry.io":               {"mailbox/mailboxtrace", "spans", "internal/cli"},
 		"github.com/jackc/pgx":              {"store/pgstore"},
-		"github.com/tidwall/btree":          {"store/memstore", "store/natsstore", "mailbox"},
+		"github.com/tidwall/btree":          {"store/internal/state", "mailbox"},
 		"github.com/nats-io/nats.go":        {"store/natsstore"},
 		"github.com/nats-io/nats-server":    {"store/natsstore", "internal/cli"}, // only tests
 		"github.com/anthropics":             {"llm/anthropic"},

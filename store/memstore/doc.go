@@ -1,5 +1,5 @@
-// Package memstore keeps threads in memory, for tests and for programs whose work may end with them. It is the specification of the other
-// stores: read apply.go first.
+// Package memstore keeps threads in memory, for tests and for programs whose work may end with them. What it does is the specification of
+// the other stores: read store/internal/state.
 //
 // # Concurrency
 //

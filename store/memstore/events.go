@@ -7,18 +7,13 @@ import (
 	"time"
 
 	"github.com/mortise-dev/mortise/store"
+	"github.com/mortise-dev/mortise/store/internal/wait"
 )
 
 // events are the batches of each stream.
 type events struct {
 	mu   sync.Mutex
 	logs map[string][]store.EventBatch
-	// more is closed when something is added.
-	more chan struct{}
-}
-
-func newEvents() events {
-	return events{logs: map[string][]store.EventBatch{}, more: make(chan struct{})}
 }
 
 // AppendEvents implements store.Events.
@@ -45,44 +40,28 @@ func (s *Store) AppendEvents(ctx context.Context, list ...store.EventBatch) (ref
 		b.Data = slices.Clone(b.Data)
 		log = slices.DeleteFunc(log, func(old store.EventBatch) bool { return old.Last < b.Keep })
 		e.logs[b.Stream] = append(log, b)
+		s.hub.Notify(wait.StreamTopic(b.Stream))
 	}
-	close(e.more)
-	e.more = make(chan struct{})
 	return refused, nil
 }
 
 // ReadEvents implements store.Events.
-func (s *Store) ReadEvents(ctx context.Context, stream string, after uint64, limit int, wait time.Duration) ([]store.EventBatch, error) {
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
-	for {
-		if err := context.Cause(ctx); err != nil {
-			return nil, err
-		}
-		list, more := s.events.after(stream, after, limit)
-		if len(list) > 0 || wait <= 0 {
-			return list, nil
-		}
-		select {
-		case <-more:
-		case <-timer.C:
-			return nil, nil
-		case <-ctx.Done():
-		}
-	}
+func (s *Store) ReadEvents(ctx context.Context, stream string, after uint64, limit int, patience time.Duration) ([]store.EventBatch, error) {
+	return s.hub.Events(ctx, wait.StreamTopic(stream), patience, func() ([]store.EventBatch, error) {
+		return s.events.after(stream, after, limit), context.Cause(ctx)
+	})
 }
 
-func (e *events) after(stream string, after uint64, limit int) ([]store.EventBatch, <-chan struct{}) {
+func (e *events) after(stream string, after uint64, limit int) (list []store.EventBatch) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	var list []store.EventBatch
 	for _, b := range e.logs[stream] {
 		if b.Last > after && len(list) < limit {
 			b.Data = slices.Clone(b.Data)
 			list = append(list, b)
 		}
 	}
-	return list, e.more
+	return list
 }
 
 // PurgeEvents implements store.Events.
@@ -90,21 +69,17 @@ func (s *Store) PurgeEvents(ctx context.Context, before time.Time) error {
 	if err := context.Cause(ctx); err != nil {
 		return err
 	}
-	s.events.drop(func(b store.EventBatch) bool { return b.At.Before(before) })
-	return nil
-}
-
-// drop drops batches.
-func (e *events) drop(old func(store.EventBatch) bool) {
+	e := &s.events
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	for id, log := range e.logs {
-		if log = slices.DeleteFunc(log, old); len(log) == 0 {
-			delete(e.logs, id)
+	for stream, log := range e.logs {
+		if log = slices.DeleteFunc(log, func(b store.EventBatch) bool { return b.At.Before(before) }); len(log) == 0 {
+			delete(e.logs, stream)
 		} else {
-			e.logs[id] = log
+			e.logs[stream] = log
 		}
 	}
+	return nil
 }
 
 // DropEvents implements store.Events.

@@ -8,6 +8,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/mortise-dev/mortise/store"
+	"github.com/mortise-dev/mortise/store/internal/state"
 )
 
 // errStale is a message that was refused because of what was written before it.
@@ -33,7 +34,10 @@ func (s *Store) Apply(ctx context.Context, b store.Batch) (uint64, error) {
 		return revision, nil
 	}
 	leave()
-	if err != nil && !errors.Is(err, store.ErrConflict) && !errors.Is(err, store.ErrExists) {
+	switch {
+	case errors.Is(err, store.ErrConflict) || errors.Is(err, store.ErrExists): // it names the thread
+		err = fmt.Errorf("natsstore: %w", err)
+	case err != nil:
 		err = fmt.Errorf("natsstore: thread %.80q: %w", b.Thread, redact(s.cfg.URL, err))
 	}
 	return revision, err
@@ -41,7 +45,7 @@ func (s *Store) Apply(ctx context.Context, b store.Batch) (uint64, error) {
 
 // apply decides and writes until one of both is certain. The caller has the thread's turn.
 func (s *Store) apply(ctx context.Context, b *store.Batch) (uint64, error) {
-	p := attempt{b: b, claims: map[place]uint64{}}
+	p := attempt{b: b, claims: map[state.Place]uint64{}}
 	ctx, cancel := context.WithTimeoutCause(ctx, s.cfg.Patience, errPatience)
 	defer cancel()
 	for n := 0; ; n++ {
@@ -67,23 +71,23 @@ type attempt struct {
 	sure   bool
 	holder string
 	// places are those that the batch takes, claims the sequences of their latest messages, as far as they are known.
-	places []place
-	claims map[place]uint64
+	places []state.Place
+	claims map[state.Place]uint64
 }
 
 // try decides about a batch, and writes it if it is accepted.
 func (s *Store) try(ctx context.Context, p *attempt) (uint64, error) {
 	var v verdict
-	if err := s.view(func(st *state) { v = st.decide(p.b) }); err != nil {
+	if err := s.view(func(m *mirror) { v = m.decide(p.b) }); err != nil {
 		return 0, err
 	}
-	if v.revision != 0 {
-		return v.revision, nil
+	if v.Revision != 0 {
+		return v.Revision, nil
 	}
-	if v.refusal != nil {
+	if v.Refusal != nil {
 		return s.refuse(ctx, p, v)
 	}
-	p.places = v.places
+	p.places = v.Places
 	msgs, err := s.operation(p, v)
 	if err != nil {
 		return 0, err
@@ -97,18 +101,18 @@ func (s *Store) try(ctx context.Context, p *attempt) (uint64, error) {
 
 // refuse returns a refusal if the state was that of the stream when it was decided, and otherwise makes it so.
 func (s *Store) refuse(ctx context.Context, p *attempt, v verdict) (uint64, error) {
-	if p.sure && (v.holder == "" || v.holder == p.holder) {
-		return 0, v.refusal
+	if p.sure && (v.Holder == "" || v.Holder == p.holder) {
+		return 0, v.Refusal
 	}
 	if err := s.sure(ctx, p.b.Thread); err != nil {
 		return 0, err
 	}
-	if v.holder != "" && v.holder != p.b.Thread {
-		if err := s.sure(ctx, v.holder); err != nil {
+	if v.Holder != "" && v.Holder != p.b.Thread {
+		if err := s.sure(ctx, v.Holder); err != nil {
 			return 0, err
 		}
 	}
-	p.sure, p.holder = true, v.holder
+	p.sure, p.holder = true, v.Holder
 	return s.try(ctx, p)
 }
 
@@ -130,7 +134,7 @@ func (s *Store) operation(p *attempt, v verdict) ([]*nats.Msg, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, place := range v.places {
+	for _, place := range v.Places {
 		claims = append(claims, expecting(s.names.place(place), data, p.claims[place]))
 	}
 	return s.wrap(e, claims)

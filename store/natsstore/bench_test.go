@@ -60,14 +60,29 @@ func opened(b *testing.B) store.Store {
 	if !srv.ReadyForConnections(20 * time.Second) {
 		b.Fatal("the server did not start")
 	}
-	s, err := natsstore.Open(b.Context(), natsstore.Config{URL: srv.ClientURL(), Logger: slog.New(slog.DiscardHandler)})
+	return openedAt(b, natsstore.Config{URL: srv.ClientURL()})
+}
+
+func openedAt(b *testing.B, cfg natsstore.Config) store.Store {
+	b.Helper()
+	cfg.Logger = slog.New(slog.DiscardHandler)
+	s, err := natsstore.Open(b.Context(), cfg)
 	if err != nil {
 		b.Fatal(err)
 	}
-	b.Cleanup(func() { _ = s.Close(context.Background()) }) // the server ends anyway
+	b.Cleanup(func() { _ = s.Close(context.Background()) }) // the servers end anyway
 	return s
 }
 
+// replicated is a new store on three servers of its own, which write to the disk before they acknowledge.
+func replicated(b *testing.B) store.Store {
+	b.Helper()
+	c := newCluster(b, func(o *server.Options) { o.SyncAlways = true })
+	return openedAt(b, natsstore.Config{URL: c.url, Replicas: nodes})
+}
+
 func BenchmarkCycle(b *testing.B) { viewtest.BenchmarkCycle(b, opened) }
+
+func BenchmarkCycleR3(b *testing.B) { viewtest.BenchmarkCycle(b, replicated) }
 
 func BenchmarkBacklog(b *testing.B) { viewtest.BenchmarkBacklog(b, opened) }

@@ -9,45 +9,39 @@ import (
 	"sync"
 
 	"github.com/nats-io/nats.go/jetstream"
-
-	"github.com/mortise-dev/mortise/store"
 )
 
 // fetches is how many messages are read at once.
 const fetches = 8
 
-// missing is an entry that is not in memory, and where it is wanted.
-type missing struct {
-	entry
-
-	at int
-}
-
-// complete gets the data of entries. It fails with errGone if some were moved meanwhile.
-func (s *Store) complete(ctx context.Context, list []missing, out []store.Entry) error {
-	known := map[uint64][][]byte{}
-	for _, m := range list {
-		at := m.seq
-		if m.chunk != nil {
-			at = m.chunk.seq
+// entries gets the data of entries from memory and from the servers. It fails with errGone if some were moved meanwhile.
+func (s *Store) entries(ctx context.Context, list []entry) ([][]byte, error) {
+	out, read := make([][]byte, len(list)), map[uint64][][]byte{}
+	for i, e := range list {
+		if out[i] = e.data; e.data != nil {
+			continue
 		}
-		if known[at] == nil {
-			entries, err := s.entries(ctx, m.entry)
+		at := e.seq
+		if e.chunk != nil {
+			at = e.chunk.seq
+		}
+		if read[at] == nil {
+			data, err := s.fetchEntries(ctx, e)
 			if err != nil {
-				return err
+				return nil, err
 			}
-			known[at] = entries
+			read[at] = data
 		}
-		if m.index >= len(known[at]) {
-			return fmt.Errorf("message %d is damaged: entry %d is missing", at, m.index)
+		if e.index >= len(read[at]) {
+			return nil, fmt.Errorf("message %d is damaged: entry %d is missing", at, e.index)
 		}
-		out[m.at].Data = bytes.Clone(known[at][m.index])
+		out[i] = bytes.Clone(read[at][e.index])
 	}
-	return nil
+	return out, nil
 }
 
-// entries reads the entries of the chunk or of the operation that has one.
-func (s *Store) entries(ctx context.Context, e entry) (list [][]byte, err error) {
+// fetchEntries reads the entries of the chunk or of the operation that has one.
+func (s *Store) fetchEntries(ctx context.Context, e entry) (list [][]byte, err error) {
 	if e.chunk != nil {
 		data, err := s.blob(ctx, e.chunk.seq, e.chunk.parts)
 		if err != nil {

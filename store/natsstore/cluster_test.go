@@ -27,10 +27,10 @@ type cluster struct {
 }
 
 // newCluster starts three servers and ends them with the test.
-func newCluster(t *testing.T) *cluster {
-	t.Helper()
+func newCluster(tb testing.TB, change ...func(*server.Options)) *cluster {
+	tb.Helper()
 	c := &cluster{}
-	ports := freePorts(t, 2*nodes)
+	ports := freePorts(tb, 2*nodes)
 	var urls []string
 	var routes []*url.URL
 	for i := range nodes {
@@ -39,26 +39,26 @@ func newCluster(t *testing.T) *cluster {
 	}
 	c.url = strings.Join(urls, ",")
 	c.servers = make([]*server.Server, nodes)
-	return c.start(t, ports, routes)
+	return c.start(tb, ports, routes, change)
 }
 
 // freePorts are ports on loopback that no process has.
-func freePorts(t *testing.T, n int) (ports []int) {
-	t.Helper()
+func freePorts(tb testing.TB, n int) (ports []int) {
+	tb.Helper()
 	for range n {
-		l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+		l, err := new(net.ListenConfig).Listen(tb.Context(), "tcp", "127.0.0.1:0")
 		if err != nil {
-			t.Fatal(err)
+			tb.Fatal(err)
 		}
 		defer l.Close() //nolint:gocritic // all at once, at the end: the ports must differ
-		ports = append(ports, portOf(t, l.Addr().String()))
+		ports = append(ports, portOf(tb, l.Addr().String()))
 	}
 	return ports
 }
 
-func (c *cluster) start(t *testing.T, ports []int, routes []*url.URL) *cluster {
-	t.Helper()
-	t.Cleanup(func() {
+func (c *cluster) start(tb testing.TB, ports []int, routes []*url.URL, change []func(*server.Options)) *cluster {
+	tb.Helper()
+	tb.Cleanup(func() {
 		for _, s := range c.servers {
 			if s != nil {
 				s.Shutdown()
@@ -67,20 +67,24 @@ func (c *cluster) start(t *testing.T, ports []int, routes []*url.URL) *cluster {
 		}
 	})
 	for i := range nodes {
-		s, err := server.NewServer(&server.Options{
-			Host: "127.0.0.1", Port: ports[i], JetStream: true, StoreDir: t.TempDir(), NoSigs: true, NoLog: true, Routes: routes,
+		o := &server.Options{
+			Host: "127.0.0.1", Port: ports[i], JetStream: true, StoreDir: tb.TempDir(), NoSigs: true, NoLog: true, Routes: routes,
 			JetStreamMaxMemory: 64 << 20, JetStreamMaxStore: 4 << 30, ServerName: fmt.Sprint("node", i),
 			Cluster: server.ClusterOpts{Name: "test", Host: "127.0.0.1", Port: ports[nodes+i]},
-		})
+		}
+		for _, f := range change {
+			f(o)
+		}
+		s, err := server.NewServer(o)
 		if err != nil {
-			t.Fatal(err)
+			tb.Fatal(err)
 		}
 		c.servers[i] = s
 		go s.Start()
 	}
 	for _, s := range c.servers {
 		if !s.ReadyForConnections(20 * time.Second) {
-			t.Fatal("a server did not start")
+			tb.Fatal("a server did not start")
 		}
 	}
 	return c

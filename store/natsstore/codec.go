@@ -7,6 +7,7 @@ import (
 	"github.com/vmihailenco/msgpack/v5"
 
 	"github.com/mortise-dev/mortise/store"
+	"github.com/mortise-dev/mortise/store/internal/state"
 )
 
 // Structs are encoded as MessagePack arrays of their fields, in order: a new field goes to the end. TestFormat has the bytes.
@@ -45,12 +46,19 @@ type operation struct {
 	Notify []string
 }
 
+// batch returns the batch that an operation was.
+func (op *operation) batch(thread string) store.Batch {
+	return store.Batch{
+		Thread: thread, ID: op.ID, Drop: op.Drop, Delete: op.Delete, Put: op.Put, Trim: op.Trim, Append: op.Append, Notify: op.Notify,
+	}
+}
+
 // snapshot is all of a thread.
 type snapshot struct {
 	Revision uint64
 	Cells    []store.Cell
 	Logs     []logRecord
-	Applied  []applied
+	Applied  []state.Applied
 }
 
 // logRecord is a log of a snapshot. All its entries are in chunks.
@@ -63,12 +71,6 @@ type logRecord struct {
 // chunkRecord is some entries of a log: Count of them, of which the first Skip were trimmed. They are in Parts messages from Seq on, or
 // from Back before the snapshot.
 type chunkRecord struct{ Count, Skip, Seq, Back, Parts uint64 }
-
-// applied is a batch that the thread remembers.
-type applied struct {
-	ID       string
-	Revision uint64
-}
 
 // claim is the message of a unique place.
 type claim struct{ Thread string }

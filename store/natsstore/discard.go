@@ -14,19 +14,19 @@ type purge struct {
 
 // discard deletes what an operation of this store made unnecessary, in the background. If that fails, it stays until the next time:
 // messages that nothing refers to do no harm. The caller holds the lock of the mirror.
-func (s *Store) discard(m *message, seq uint64, t *thread, old leftover) {
+func (s *Store) discard(m *message, seq uint64, old leftover) {
 	var list []purge
 	for _, p := range old.places {
 		list = append(list, purge{s.names.place(p), seq})
 	}
 	switch m.Kind {
 	case kindGone:
-		list = append(list, purge{s.names.logs(t.name), seq}, purge{s.names.pieces(t.name), seq})
+		list = append(list, purge{s.names.logs(m.Thread), seq}, purge{s.names.pieces(m.Thread), seq})
 	case kindSnapshot:
-		list = append(list, purge{s.names.pieces(t.name), seq - m.Back})
+		list = append(list, purge{s.names.pieces(m.Thread), seq - m.Back})
 	case kindOperation:
 		for name, below := range old.chunks {
-			list = append(list, purge{s.names.chunks(t.name, name), below})
+			list = append(list, purge{s.names.chunks(m.Thread, name), below})
 		}
 	}
 	if len(list) > 0 {

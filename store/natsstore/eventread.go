@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/mortise-dev/mortise/store"
+	"github.com/mortise-dev/mortise/store/internal/wait"
 )
 
 // A reader that waits reads again so long after a message, and then ever later: a message arrives before it is stored, or not at all.
@@ -21,17 +22,17 @@ const (
 
 // ReadEvents implements store.Events.
 func (s *Store) ReadEvents(
-	ctx context.Context, name string, after uint64, limit int, wait time.Duration,
+	ctx context.Context, name string, after uint64, limit int, patience time.Duration,
 ) (list []store.EventBatch, err error) {
 	stream, err := s.eventStream(ctx)
 	if errors.Is(err, fs.ErrNotExist) { // Config.Existing, and no process has written events yet
-		return nil, idle(ctx, wait)
+		return nil, wait.For(ctx, patience)
 	}
 	if err == nil {
 		list, err = s.batches(ctx, stream, name, after, limit)
 	}
-	if err == nil && len(list) == 0 && wait > 0 {
-		list, err = s.awaitBatches(ctx, stream, name, after, limit, wait)
+	if err == nil && len(list) == 0 && patience > 0 {
+		list, err = s.awaitBatches(ctx, stream, name, after, limit, patience)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("natsstore: events of %.80q: %w", name, err)
@@ -39,21 +40,9 @@ func (s *Store) ReadEvents(
 	return list, nil
 }
 
-// idle waits.
-func idle(ctx context.Context, wait time.Duration) error {
-	over := time.NewTimer(wait)
-	defer over.Stop()
-	select {
-	case <-over.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}
-
 // awaitBatches subscribes to the messages of a stream, and reads when there is one.
 func (s *Store) awaitBatches(
-	ctx context.Context, stream jetstream.Stream, name string, after uint64, limit int, wait time.Duration,
+	ctx context.Context, stream jetstream.Stream, name string, after uint64, limit int, patience time.Duration,
 ) ([]store.EventBatch, error) {
 	arrived := make(chan *nats.Msg, 1)
 	sub, err := s.nc.ChanSubscribe(s.names.events(name), arrived)
@@ -64,7 +53,7 @@ func (s *Store) awaitBatches(
 	if err := s.ask(ctx, s.nc.FlushWithContext); err != nil {
 		return nil, err
 	}
-	over := time.NewTimer(wait)
+	over := time.NewTimer(patience)
 	defer over.Stop()
 	for late := readSoon; ; late = min(2*late, readLate) {
 		list, err := s.batches(ctx, stream, name, after, limit)

@@ -16,15 +16,15 @@ import (
 	"github.com/mortise-dev/mortise/store/natsstore"
 )
 
-func portOf(t *testing.T, address string) int {
-	t.Helper()
+func portOf(tb testing.TB, address string) int {
+	tb.Helper()
 	_, port, err := net.SplitHostPort(address)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	n, err := strconv.Atoi(port)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return n
 }

@@ -68,62 +68,42 @@ func (s *Store) unpack(ctx context.Context, seq uint64, data []byte) (*message, 
 }
 
 // fold makes the changes of a message.
-func (s *Store) fold(m *message, seq uint64, damaged bool) {
-	s.mirror.mu.Lock()
-	defer s.mirror.mu.Unlock()
-	st := s.mirror.state
-	t := st.thread(m.Thread)
-	st.threads[m.Thread] = t
-	skipped := m.Prev != t.seq
+func (s *Store) fold(msg *message, seq uint64, damaged bool) {
+	m := s.mirror
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	t := m.thread(msg.Thread)
+	m.threads[msg.Thread] = t
+	skipped := msg.Prev != t.seq
 	var old leftover
 	switch {
 	case damaged:
 		t.damaged = true
-	case m.Kind == kindSnapshot:
-		st.load(t, &m.snap, seq, skipped)
-		t.logged, t.base, t.ops = m.size, m.size, 1
-	case m.Kind == kindGone || m.Fresh:
-		if m.Fresh {
-			st.clear(t)
+	case msg.Kind == kindSnapshot:
+		m.load(msg.Thread, &msg.snap, seq, skipped)
+		t.logged, t.base, t.ops = msg.size, msg.size, 1
+	case msg.Kind == kindGone || msg.Fresh:
+		if msg.Fresh {
+			m.clear(msg.Thread)
 		}
-		old = st.change(t, &m.op, seq)
-		if m.Kind == kindGone {
-			st.clear(t)
+		old = m.apply(msg.Thread, &msg.op, seq)
+		if msg.Kind == kindGone {
+			m.clear(msg.Thread)
 		}
-		t.logged, t.ops = m.size, 1
+		t.logged, t.ops = msg.size, 1
 	case skipped || t.damaged:
 		t.damaged = true
 	default:
-		old = st.change(t, &m.op, seq)
-		t.logged, t.ops = t.logged+m.size, t.ops+1
+		old = m.apply(msg.Thread, &msg.op, seq)
+		t.logged, t.ops = t.logged+msg.size, t.ops+1
 	}
-	t.seq = seq
-	if m.Writer == s.id {
-		s.discard(m, seq, t, old)
+	t.seq, m.seen = seq, seq
+	if msg.Writer == s.id {
+		s.discard(msg, seq, old)
 	}
-	s.mirror.seen = seq
-	s.mirror.notify(m.op.Notify)
-	if skipped {
-		s.mirror.notifyAll()
+	m.hub.Notify(msg.op.Notify...)
+	if skipped { // operations were replaced by a snapshot before they arrived
+		m.hub.NotifyAll()
 	}
-	s.mirror.wake()
-}
-
-// notify wakes those who watch a topic. The caller holds the lock.
-func (m *mirror) notify(topics []string) {
-	for _, topic := range topics {
-		for c := range m.topics[topic] {
-			select {
-			case c <- struct{}{}:
-			default:
-			}
-		}
-	}
-}
-
-// notifyAll wakes all who watch: operations were replaced by a snapshot before they arrived.
-func (m *mirror) notifyAll() {
-	for topic := range m.topics {
-		m.notify([]string{topic})
-	}
+	m.wake()
 }

@@ -6,23 +6,37 @@ import (
 	"fmt"
 	"sync"
 	"time"
+
+	"github.com/mortise-dev/mortise/store/internal/state"
+	"github.com/mortise-dev/mortise/store/internal/wait"
 )
 
 // mirror has the state as far as this process has received it.
 type mirror struct {
-	mu    sync.Mutex
-	state *state
+	mu      sync.Mutex
+	state   *state.State[entry]
+	threads map[string]*thread
+	// memory is how many more bytes of entries may be kept.
+	memory int
 	// seen is the sequence of the latest message that was folded, moved is closed with the next one.
 	seen  uint64
 	moved chan struct{}
 	// failed is why the state cannot be trusted any more, doubt that some messages may be late.
 	failed error
 	doubt  bool
-	topics map[string]map[chan struct{}]bool
+	hub    wait.Hub
 }
 
 func newMirror(memory int) *mirror {
-	return &mirror{state: newState(memory), moved: make(chan struct{}), topics: map[string]map[chan struct{}]bool{}}
+	return &mirror{state: state.New[entry](), threads: map[string]*thread{}, memory: memory, moved: make(chan struct{})}
+}
+
+// thread returns what is known of a thread, which may be nothing.
+func (m *mirror) thread(name string) *thread {
+	if t := m.threads[name]; t != nil {
+		return t
+	}
+	return &thread{}
 }
 
 // errBehind is a mirror that did not receive in time what the servers have.
@@ -30,14 +44,14 @@ var errBehind = errors.New("the operations that the servers have did not arrive 
 
 // await waits until a condition on the state holds, which is called with the lock, and has the consumer made again meanwhile. It fails
 // with errBehind after twice Config.Wait.
-func (s *Store) await(ctx context.Context, holds func(*state) bool) error {
+func (s *Store) await(ctx context.Context, holds func(*mirror) bool) error {
 	const checks = 4
 	ticker := time.NewTicker(s.cfg.Wait / checks)
 	defer ticker.Stop()
 	m := s.mirror
 	for n := 0; ; {
 		m.mu.Lock()
-		ok, failed, moved := holds(m.state), m.failed, m.moved
+		ok, failed, moved := holds(m), m.failed, m.moved
 		m.mu.Unlock()
 		switch {
 		case failed != nil:
@@ -65,7 +79,7 @@ func (s *Store) await(ctx context.Context, holds func(*state) bool) error {
 // awaitSeq waits until a message of a thread was folded that was written just now: a large one takes its time.
 func (s *Store) awaitSeq(ctx context.Context, thread string, seq uint64) error {
 	for {
-		err := s.await(ctx, func(st *state) bool { return st.seq(thread) >= seq })
+		err := s.await(ctx, func(m *mirror) bool { return m.thread(thread).seq >= seq })
 		if !errors.Is(err, errBehind) {
 			return err
 		}
@@ -73,13 +87,13 @@ func (s *Store) awaitSeq(ctx context.Context, thread string, seq uint64) error {
 }
 
 // view reads the state.
-func (s *Store) view(read func(*state)) error {
+func (s *Store) view(read func(*mirror)) error {
 	s.mirror.mu.Lock()
 	defer s.mirror.mu.Unlock()
 	if s.mirror.failed != nil {
 		return s.mirror.failed
 	}
-	read(s.mirror.state)
+	read(s.mirror)
 	return nil
 }
 
@@ -110,9 +124,9 @@ func (s *Store) catchUp(ctx context.Context) error {
 			return err
 		}
 		before := s.progress()
-		err = s.await(ctx, func(*state) bool { return s.mirror.seen >= last })
+		err = s.await(ctx, func(m *mirror) bool { return m.seen >= last })
 		if err == nil {
-			return s.view(func(*state) { s.mirror.doubt = false })
+			return s.view(func(m *mirror) { m.doubt = false })
 		}
 		if s.progress() > before {
 			since = time.Now()
@@ -143,7 +157,7 @@ func (s *Store) current(ctx context.Context) error {
 	if !doubt {
 		var last uint64
 		if last, err = s.lastSeq(ctx, s.names.threads()); err == nil {
-			err = s.await(ctx, func(*state) bool { return s.mirror.seen >= last })
+			err = s.await(ctx, func(m *mirror) bool { return m.seen >= last })
 		}
 	}
 	if errors.Is(err, errBehind) {

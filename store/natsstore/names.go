@@ -3,6 +3,8 @@ package natsstore
 import (
 	"crypto/sha256"
 	"encoding/base64"
+
+	"github.com/mortise-dev/mortise/store/internal/state"
 )
 
 // names makes subjects. Names of threads, logs and places may have any bytes, so the subjects have hashes of them.
@@ -43,7 +45,7 @@ func (n names) chunks(thread, log string) string {
 func (n names) logs(thread string) string { return n.root + ".e." + token(thread) + ".*" }
 
 // place has the thread that took a unique place last.
-func (n names) place(p place) string { return n.root + ".u." + token(p.name, p.group, p.key) }
+func (n names) place(p state.Place) string { return n.root + ".u." + token(p.Name, p.Group, p.Key) }
 
 // quorum is written to verify a read on a replicated stream.
 func (n names) quorum() string { return n.root + ".q" }

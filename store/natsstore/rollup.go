@@ -7,8 +7,6 @@ import (
 	"slices"
 
 	"github.com/nats-io/nats.go"
-
-	"github.com/mortise-dev/mortise/store"
 )
 
 // When a thread's messages are replaced by a snapshot: when they have twice the bytes of the state, have doubled since the last
@@ -22,11 +20,11 @@ const (
 
 // grown reports whether a thread needs a snapshot.
 func (s *Store) grown(thread string) (yes bool) {
-	err := s.view(func(st *state) {
-		t := st.thread(thread)
+	err := s.view(func(m *mirror) {
+		t := m.thread(thread)
 		logged := t.logged + t.ops*messageOverhead
 		yes = logged > 2*t.live && t.logged > 2*t.base && (logged >= rollUpBytes || t.ops >= rollUpOps) || s.eager && t.ops > 2
-		yes = yes && t.exists && !t.damaged
+		yes = yes && m.state.Has(thread) && !t.damaged
 	})
 	return yes && err == nil
 }
@@ -36,7 +34,7 @@ func (s *Store) rollUp(ctx context.Context, thread string) {
 	ctx, cancel := context.WithTimeoutCause(ctx, s.cfg.Patience, errPatience)
 	defer cancel()
 	var c copied
-	err := s.view(func(st *state) { c = st.thread(thread).copy() })
+	err := s.view(func(m *mirror) { c = m.copy(thread) })
 	if err == nil {
 		err = s.snapshot(ctx, thread, c)
 	}
@@ -46,7 +44,7 @@ func (s *Store) rollUp(ctx context.Context, thread string) {
 	s.cfg.Logger.WarnContext(ctx, "natsstore_not_rolled_up", "stream", s.cfg.Stream, "error", redact(s.cfg.URL, err))
 	s.mirror.mu.Lock()
 	defer s.mirror.mu.Unlock()
-	if t := s.mirror.state.threads[thread]; t != nil {
+	if t := s.mirror.threads[thread]; t != nil {
 		t.base = t.logged // the next try is when there is twice as much
 	}
 }
@@ -58,14 +56,14 @@ type copied struct {
 	logs map[string][]entry
 }
 
-func (t *thread) copy() copied {
-	c := copied{seq: t.seq, logs: map[string][]entry{}, snap: snapshot{Revision: t.revision, Applied: slices.Clone(t.applied)}}
-	for _, kind := range slices.Sorted(maps.Keys(t.cells)) {
-		c.snap.Cells = append(c.snap.Cells, t.selected(store.All(kind))...)
-	}
-	for _, name := range slices.Sorted(maps.Keys(t.logs)) {
-		c.logs[name] = slices.Clone(t.logs[name].entries)
-		c.snap.Logs = append(c.snap.Logs, logRecord{Name: name, After: t.logs[name].after})
+func (m *mirror) copy(thread string) copied {
+	t := m.state.Thread(thread)
+	c := copied{seq: m.thread(thread).seq, logs: map[string][]entry{}, snap: snapshot{
+		Revision: t.Revision, Cells: t.Cells(), Applied: slices.Clone(t.Applied),
+	}}
+	for _, name := range slices.Sorted(maps.Keys(t.Logs)) {
+		c.logs[name] = slices.Clone(t.Logs[name].Entries)
+		c.snap.Logs = append(c.snap.Logs, logRecord{Name: name, After: t.Logs[name].After})
 	}
 	return c
 }
@@ -77,7 +75,7 @@ func (s *Store) snapshot(ctx context.Context, thread string, c copied) error {
 	for i := range c.snap.Logs {
 		l := &c.snap.Logs[i]
 		tail := l.keep(c.logs[l.Name])
-		data, err := s.data(ctx, tail)
+		data, err := s.entries(ctx, tail)
 		if err != nil {
 			return err
 		}
@@ -128,25 +126,6 @@ func (r *logRecord) keep(entries []entry) (tail []entry) {
 		}
 	}
 	return nil
-}
-
-// data gets the data of entries.
-func (s *Store) data(ctx context.Context, entries []entry) ([][]byte, error) {
-	var list []missing
-	out := make([]store.Entry, len(entries))
-	for i, e := range entries {
-		if out[i].Data = e.data; e.data == nil {
-			list = append(list, missing{entry: e, at: i})
-		}
-	}
-	if err := s.complete(ctx, list, out); err != nil {
-		return nil, err
-	}
-	data := make([][]byte, 0, len(out))
-	for i := range out {
-		data = append(data, out[i].Data)
-	}
-	return data, nil
 }
 
 // groups divides entries into those of one chunk each.

@@ -3,6 +3,7 @@ package natsstore_test
 import (
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -176,5 +177,60 @@ func TestDropLeavesNothing(t *testing.T) {
 	first := apply(t, s, store.Batch{Thread: "t", Put: []store.Cell{{Kind: "a"}}})
 	if r := apply(t, again, store.Batch{Thread: "t", Base: first, Put: []store.Cell{{Kind: "b"}}}); r <= first {
 		t.Errorf("revision %d after %d", r, first)
+	}
+}
+
+// TestSpace: the stream becomes small when most threads are dropped, while another process writes.
+func TestSpace(t *testing.T) {
+	t.Parallel()
+	const threads = 1000
+	url := serve(t).ClientURL()
+	name := newStream()
+	one, other := open(t, url, name), open(t, url, name)
+	operator := streamOf(t, url, name)
+	each := func(batch func(i int) store.Batch) {
+		var wg sync.WaitGroup
+		for n := range 8 {
+			wg.Go(func() {
+				for i := n; i < threads; i += 8 {
+					if _, err := one.Apply(t.Context(), batch(i)); err != nil {
+						t.Error(err)
+						return
+					}
+				}
+			})
+		}
+		wg.Wait()
+	}
+	each(func(i int) store.Batch {
+		b := store.Batch{Thread: fmt.Sprint("t", i), Put: []store.Cell{{
+			Kind: "a", Value: make([]byte, 4000), Index: []store.IndexKey{{Name: "u", Key: fmt.Sprint(i), Unique: true}},
+		}}}
+		for range 8 {
+			b.Append = append(b.Append, store.Entry{Log: "l", Data: make([]byte, 500)})
+		}
+		return b
+	})
+	before := state(t, operator, name+".>").Bytes
+	stop := make(chan struct{})
+	var busy sync.WaitGroup
+	busy.Go(func() {
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				apply(t, other, store.Batch{Thread: "busy", Base: store.AnyRevision, Put: []store.Cell{{Kind: "a", Value: make([]byte, 500)}}})
+			}
+		}
+	})
+	each(func(i int) store.Batch {
+		return store.Batch{Thread: fmt.Sprint("t", i), Base: store.AnyRevision, Drop: true}
+	})
+	eventually(t, "the stream stays large", func() bool { return state(t, operator, name+".>").Bytes <= before/4 })
+	close(stop)
+	busy.Wait()
+	for pattern, most := range map[string]int{name + ".u.*": 0, name + ".e.>": 0, name + ".p.*": 0, name + ".t.*": threads + 1} {
+		eventually(t, "something is left at "+pattern, func() bool { return len(state(t, operator, pattern).Subjects) <= most })
 	}
 }

@@ -1,52 +1,22 @@
 package natsstore
 
 import (
-	"github.com/tidwall/btree"
+	"fmt"
 
 	"github.com/mortise-dev/mortise/store"
+	"github.com/mortise-dev/mortise/store/internal/state"
 )
 
-// state is what the operations add up to. The lock of the mirror guards it.
-type state struct {
-	threads map[string]*thread
-	// indexes has the cells of each group in the order of Scan, unique the holder of each unique place.
-	indexes map[place]*btree.BTreeG[store.Ref]
-	unique  map[place]cellID
-	// memory is how many more bytes of entries may be kept.
-	memory int
-}
-
-// place is a group of an index, or a place in it.
-type place struct{ name, group, key string }
-
-// cellID names a cell.
-type cellID struct{ thread, kind, key string }
-
-// thread is the state of one.
+// thread is what is known of the messages of a thread. That of a dropped one has the tombstone.
 type thread struct {
-	name string
-	// seq is the sequence of the latest message, revision that of the latest operation, which a snapshot keeps.
-	seq, revision uint64
-	// exists is false for a thread that was dropped, of which only the tombstone is left.
-	exists bool
+	// seq is the sequence of the latest message.
+	seq uint64
 	// damaged is set while operations are missing: a snapshot that replaced them may be on its way.
 	damaged bool
-	cells   map[string]*btree.Map[string, store.Cell] // by kind
-	logs    map[string]*log
-	applied []applied
-
 	// live is about how many bytes a snapshot would have, logged how many the messages have, base how many of these the last snapshot has,
 	// ops how many messages there are.
 	live, logged, base, ops int
 }
-
-// log has the entries after a number.
-type log struct {
-	after   uint64
-	entries []entry
-}
-
-func (l *log) last() uint64 { return l.after + uint64(len(l.entries)) }
 
 // entry is an entry, or where it is.
 type entry struct {
@@ -59,56 +29,23 @@ type entry struct {
 	size int
 }
 
-// first is the chunk of the first entry, nil if it is in none.
-func (l *log) first() *chunk {
-	if len(l.entries) == 0 {
-		return nil
-	}
-	return l.entries[0].chunk
-}
-
 // chunk is entries of a log in messages of their own.
 type chunk struct{ seq, parts, count uint64 }
 
-func newState(memory int) *state {
-	return &state{
-		threads: map[string]*thread{}, indexes: map[place]*btree.BTreeG[store.Ref]{}, unique: map[place]cellID{}, memory: memory,
-	}
-}
-
-func newThread(name string) *thread {
-	return &thread{name: name, cells: map[string]*btree.Map[string, store.Cell]{}, logs: map[string]*log{}}
-}
-
-// thread returns a thread, an empty one if there is none.
-func (s *state) thread(name string) *thread {
-	if t := s.threads[name]; t != nil {
-		return t
-	}
-	return newThread(name)
-}
-
-// seq is the sequence of the latest message of a thread.
-func (s *state) seq(name string) uint64 { return s.thread(name).seq }
-
-// selected returns the cells of a range.
-func (t *thread) selected(r store.Range) (out []store.Cell) {
-	cells := t.cells[r.Kind]
-	if cells == nil {
+// firstChunk is the chunk of the first entry, nil if it is in none.
+func firstChunk(list []entry) *chunk {
+	if len(list) == 0 {
 		return nil
 	}
-	cells.Ascend(r.From, func(key string, c store.Cell) bool {
-		if !r.Contains(key) {
-			return false
-		}
-		out = append(out, c)
-		return r.Limit <= 0 || len(out) < r.Limit
-	})
-	return out
+	return list[0].chunk
 }
 
-// cellOverhead is about what a cell or an entry adds to a message besides its bytes.
-const cellOverhead = 16
+const (
+	// cellOverhead is about what a cell or an entry adds to a message besides its bytes.
+	cellOverhead = 16
+	// maxKept is the size of the largest entry that is kept in memory.
+	maxKept = 4 << 10
+)
 
 func sizeOf(c store.Cell) int {
 	n := cellOverhead + len(c.Kind) + len(c.Key) + len(c.Value)
@@ -116,4 +53,134 @@ func sizeOf(c store.Cell) int {
 		n += cellOverhead + len(k.Name) + len(k.Group) + len(k.Key)
 	}
 	return n
+}
+
+// verdict is what becomes of a batch.
+type verdict struct {
+	state.Verdict
+
+	// The message to write if it is accepted, and what must precede it.
+	prev        uint64
+	fresh, gone bool
+}
+
+// decide checks a batch. A refusal counts if the state is that of the stream.
+func (m *mirror) decide(b *store.Batch) (v verdict) {
+	t := m.thread(b.Thread)
+	if t.damaged {
+		v.Refusal = fmt.Errorf("%w: operations are missing", errStale)
+		return v
+	}
+	v.Verdict = m.state.Check(b)
+	v.prev, v.fresh = t.seq, !m.state.Has(b.Thread)
+	v.gone = b.Drop && len(b.Put)+len(b.Append) == 0
+	return v
+}
+
+// leftover is what an operation made unnecessary in the stream.
+type leftover struct {
+	places []state.Place
+	// chunks has the logs whose chunks before a sequence have no entries.
+	chunks map[string]uint64
+}
+
+// apply makes the changes of an operation.
+func (m *mirror) apply(name string, op *operation, seq uint64) leftover {
+	b, t := op.batch(name), m.threads[name]
+	old := m.state.Apply(&b, seq, func(n int) entry {
+		e := m.entry(b.Append[n].Data)
+		e.seq, e.index = seq, n
+		t.live += e.size
+		return e
+	})
+	for i := range b.Put {
+		t.live += sizeOf(b.Put[i])
+	}
+	return m.forget(name, old, seq)
+}
+
+// entry makes an entry of an operation, and keeps its data if there is room.
+func (m *mirror) entry(data []byte) entry {
+	e := entry{size: cellOverhead + len(data)}
+	if n := len(data); n <= maxKept && n <= m.memory {
+		e.data = append([]byte{}, data...)
+		m.memory -= n
+	}
+	return e
+}
+
+// forget accounts for what was removed from a thread.
+func (m *mirror) forget(name string, removed state.Removed[entry], seq uint64) leftover {
+	old, t := leftover{chunks: map[string]uint64{}}, m.threads[name]
+	for _, c := range removed.Cells {
+		t.live -= sizeOf(c)
+		for _, k := range c.Index {
+			if p := (state.Place{Name: k.Name, Group: k.Group, Key: k.Key}); k.Unique && !m.state.Held(p) {
+				old.places = append(old.places, p)
+			}
+		}
+	}
+	for log, list := range removed.Entries {
+		for i := range list {
+			m.memory += len(list[i].data)
+			t.live -= list[i].size
+		}
+		var left *chunk
+		if l := m.state.Thread(name).Logs[log]; l != nil {
+			left = firstChunk(l.Entries)
+		}
+		switch first := firstChunk(list); {
+		case first == nil || first == left: // no chunk has become empty
+		case left != nil:
+			old.chunks[log] = left.seq
+		default:
+			old.chunks[log] = seq
+		}
+	}
+	return old
+}
+
+// clear deletes all that is known of a thread.
+func (m *mirror) clear(name string) {
+	m.forget(name, m.state.Drop(name), 0)
+	*m.threads[name] = thread{}
+}
+
+// load replaces a thread by a snapshot. Entries that are in memory stay there if no message was missed.
+func (m *mirror) load(name string, snap *snapshot, seq uint64, missed bool) {
+	t, known := m.threads[name], m.state.Thread(name).Logs
+	if missed || t.damaged {
+		known = nil
+	}
+	m.clear(name)
+	logs := map[string]*state.Log[entry]{}
+	for _, r := range snap.Logs {
+		l := r.log(seq)
+		if old := known[r.Name]; old != nil {
+			for i := range min(len(l.Entries), len(old.Entries)) {
+				l.Entries[i].data = old.Entries[i].data
+				m.memory -= len(l.Entries[i].data)
+			}
+		}
+		logs[r.Name] = l
+	}
+	for _, c := range snap.Cells {
+		t.live += sizeOf(c)
+	}
+	m.state.Restore(name, &state.Thread[entry]{Revision: snap.Revision, Logs: logs, Applied: snap.Applied}, snap.Cells)
+}
+
+// log makes the log of a snapshot.
+func (r *logRecord) log(seq uint64) *state.Log[entry] {
+	l := &state.Log[entry]{After: r.After}
+	for _, record := range r.Chunks {
+		c := &chunk{seq: record.Seq, parts: record.Parts, count: record.Count}
+		if record.Back > 0 {
+			c.seq = seq - record.Back
+		}
+		for i := record.Skip; i < record.Count; i++ {
+			l.Entries = append(l.Entries, entry{chunk: c, index: int(i)}) //nolint:gosec // it is small
+		}
+	}
+	return l
 }

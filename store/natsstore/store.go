@@ -104,7 +104,7 @@ func (s *Store) Time(ctx context.Context) (now time.Time, err error) {
 
 // Health returns an error if the store cannot answer, as when its stream was deleted.
 func (s *Store) Health(ctx context.Context) error {
-	if err := s.view(func(*state) {}); err != nil {
+	if err := s.view(func(*mirror) {}); err != nil {
 		return fmt.Errorf("natsstore: %w", err)
 	}
 	if err := s.catchUp(ctx); err != nil {

@@ -10,6 +10,9 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/mortise-dev/mortise/store/internal/state"
+	"github.com/mortise-dev/mortise/store/internal/wait"
 )
 
 var (
@@ -47,8 +50,8 @@ func (s *Store) alone() bool { return s.stream.CachedInfo().Config.Replicas <= 1
 
 // local is the sequence of a thread's latest message that was received. It fails while operations are missing.
 func (s *Store) local(thread string) (seq uint64, err error) {
-	failed := s.view(func(st *state) {
-		if seq = st.seq(thread); st.thread(thread).damaged {
+	failed := s.view(func(m *mirror) {
+		if seq = m.thread(thread).seq; m.thread(thread).damaged {
 			err = fmt.Errorf("%w: operations are missing", errStale)
 		}
 	})
@@ -69,7 +72,7 @@ func (s *Store) verify(ctx context.Context, thread string, seq uint64) error {
 // fetch waits until the state of a thread has the latest message that the leader has.
 func (s *Store) fetch(ctx context.Context, thread string) error {
 	before := uint64(0)
-	if err := s.view(func(st *state) { before = st.seq(thread) }); err != nil {
+	if err := s.view(func(m *mirror) { before = m.thread(thread).seq }); err != nil {
 		return err
 	}
 	last, err := s.lastSeq(ctx, s.names.thread(thread))
@@ -82,8 +85,8 @@ func (s *Store) fetch(ctx context.Context, thread string) error {
 		}
 	}
 	damaged := false
-	err = s.await(ctx, func(st *state) bool {
-		t := st.thread(thread)
+	err = s.await(ctx, func(m *mirror) bool {
+		t := m.thread(thread)
 		damaged = t.damaged
 		return t.seq >= last && !damaged
 	})
@@ -98,14 +101,14 @@ func (s *Store) fetch(ctx context.Context, thread string) error {
 // receded handles a thread of which the leader has less than was received. It reports whether the state is known: the tombstone of a
 // dropped thread ends by itself. A leader of replicas may lag.
 func (s *Store) receded(thread string, before, last uint64) (known bool, err error) {
-	s.mirror.mu.Lock()
-	defer s.mirror.mu.Unlock()
-	t := s.mirror.state.thread(thread)
+	m := s.mirror
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	switch {
-	case t.seq > before:
+	case m.thread(thread).seq > before:
 		return true, nil
-	case last == 0 && !t.exists:
-		delete(s.mirror.state.threads, thread)
+	case last == 0 && !m.state.Has(thread):
+		delete(m.threads, thread)
 		return true, nil
 	case !s.alone():
 		return false, nil
@@ -124,7 +127,7 @@ func (s *Store) lastSeq(ctx context.Context, subject string) (seq uint64, err er
 }
 
 // lastClaim asks the leader which thread took a place last.
-func (s *Store) lastClaim(ctx context.Context, p place) (seq uint64, thread string, err error) {
+func (s *Store) lastClaim(ctx context.Context, p state.Place) (seq uint64, thread string, err error) {
 	msg, err := s.last(ctx, s.names.place(p))
 	if msg == nil {
 		return 0, "", err
@@ -183,5 +186,5 @@ const maxDoublings = 8
 // pause waits before the nth try, longer each time. It fails when ctx is done.
 func pause(ctx context.Context, n int) error {
 	d := time.Millisecond << min(n, maxDoublings)
-	return idle(ctx, d/2+rand.N(d)) //nolint:gosec // not a secret
+	return wait.For(ctx, d/2+rand.N(d)) //nolint:gosec // not a secret
 }

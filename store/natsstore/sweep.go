@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/mortise-dev/mortise/store/internal/state"
 )
 
 // A process sweeps after it ran for a while, and then rarely.
@@ -30,20 +32,14 @@ func (s *Store) settled(now time.Time) {
 // sweep deletes what no thread refers to, such as what a process left that ended between a drop and the purges after it. Each message is
 // written in one atomic batch with the operation that needs it, so what the state does not have is not on its way.
 func (s *Store) sweep() {
-	var places []place
+	var places []state.Place
 	logs, below, damaged := map[string][]string{}, uint64(0), false
-	err := s.view(func(st *state) {
-		below = s.mirror.seen
-		for p := range st.unique {
-			places = append(places, p)
-		}
-		for name, t := range st.threads {
-			if damaged = damaged || t.damaged; !t.exists {
-				continue
-			}
-			logs[name] = []string{}
-			for log := range t.logs {
-				logs[name] = append(logs[name], log)
+	err := s.view(func(m *mirror) {
+		below, places = m.seen, m.state.Places()
+		for name, t := range m.threads {
+			damaged = damaged || t.damaged
+			if m.state.Has(name) {
+				logs[name] = slices.Collect(maps.Keys(m.state.Thread(name).Logs))
 			}
 		}
 	})

@@ -37,7 +37,11 @@ func (s *Store) Apply(ctx context.Context, b store.Batch) (uint64, error) {
 	case outcome == outcomeEntries:
 		return 0, fmt.Errorf("pgstore: %s: %w: entries do not follow their logs", what, store.ErrConflict)
 	}
-	s.notices.add(b.Notify)
+	if s.tx == nil {
+		s.notices.add(b.Notify)
+	} else if err := s.notifyInside(ctx, b.Notify); err != nil {
+		return 0, err
+	}
 	return uint64(revision), nil //nolint:gosec // not negative
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/mortise-dev/mortise/store"
+	"github.com/mortise-dev/mortise/store/internal/wait"
 )
 
 const (
@@ -37,10 +38,13 @@ func (s *Store) run(ctx context.Context, what string, harmless bool, run func(co
 	}
 	limited, cancel := s.limit(ctx)
 	defer cancel()
+	if s.tx != nil {
+		return s.failed(limited, what, s.inside(limited, run))
+	}
 	for n := 0; ; n++ {
 		broke, err := s.once(limited, run)
 		again := transient(err) || broke && harmless
-		if err == nil || !again || n+1 == attempts || !pause(limited, time.Millisecond<<n) {
+		if err == nil || !again || n+1 == attempts || wait.For(limited, jitter(time.Millisecond<<n)) != nil {
 			return s.failed(limited, what, err)
 		}
 	}
@@ -82,17 +86,8 @@ func code(err error) string {
 	return ""
 }
 
-// pause waits about that long.
-func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d/2 + rand.N(d)) //nolint:gosec // not a secret
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
+// jitter returns about that long.
+func jitter(d time.Duration) time.Duration { return d/2 + rand.N(d) } //nolint:gosec // not a secret
 
 // failed returns an error for the caller, in one line.
 func (s *Store) failed(ctx context.Context, what string, err error) error {

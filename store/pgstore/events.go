@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/mortise-dev/mortise/store"
+	"github.com/mortise-dev/mortise/store/internal/wait"
 )
 
 // AppendEvents implements store.Events. The batches are added at once, or none.
@@ -40,7 +41,7 @@ func (s *Store) eventArgs(list []store.EventBatch) []any {
 		fences, keeps = append(fences, number(b.Fence)), append(keeps, number(b.Keep))
 		firsts, lasts = append(firsts, number(b.First)), append(lasts, number(b.Last))
 		ats, datas = append(ats, b.At.UnixMicro()), append(datas, full(b.Data))
-		topics = append(topics, topicDigest(streamTopic(b.Stream)))
+		topics = append(topics, topicDigest(wait.StreamTopic(b.Stream)))
 		digest := slot(s.cfg.Schema, b.Stream)[indexDigest:]
 		locks = append(locks, int64(binary.BigEndian.Uint64([]byte(digest)))) //nolint:gosec // the bits are meant
 	}
@@ -48,30 +49,11 @@ func (s *Store) eventArgs(list []store.EventBatch) []any {
 	return []any{streams.at(0), fences, firsts, lasts, keeps, ats, datas, topics, slices.Compact(locks)}
 }
 
-// streamTopic is what ReadEvents watches. No batch has that topic: it is too long.
-func streamTopic(stream string) string {
-	return fmt.Sprintf("%-*s%s", store.MaxKey, "events", stream)
-}
-
 // ReadEvents implements store.Events.
-func (s *Store) ReadEvents(ctx context.Context, stream string, after uint64, limit int, wait time.Duration) ([]store.EventBatch, error) {
-	more, remove := s.hub.add(topicDigest(streamTopic(stream)))
-	defer remove()
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
-	for {
-		list, err := s.events(ctx, stream, after, limit)
-		if err != nil || len(list) > 0 || wait <= 0 {
-			return list, err
-		}
-		select {
-		case <-more:
-		case <-timer.C:
-			return nil, nil
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
-		}
-	}
+func (s *Store) ReadEvents(ctx context.Context, stream string, after uint64, limit int, patience time.Duration) ([]store.EventBatch, error) {
+	return s.hub.Events(ctx, topicDigest(wait.StreamTopic(stream)), patience, func() ([]store.EventBatch, error) {
+		return s.events(ctx, stream, after, limit)
+	})
 }
 
 func (s *Store) events(ctx context.Context, stream string, after uint64, limit int) (out []store.EventBatch, err error) {

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/mortise-dev/mortise/store/internal/wait"
 )
 
 // notifyAfter is how long a notification waits for others.
@@ -54,7 +56,7 @@ func (s *Store) notifying(ctx context.Context) {
 	for {
 		select {
 		case <-s.notices.some:
-			pause(ctx, notifyAfter)
+			_ = wait.For(ctx, notifyAfter)
 			s.notify(ctx)
 		case <-ctx.Done():
 			s.notify(ctx)

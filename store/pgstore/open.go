@@ -13,15 +13,18 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/mortise-dev/mortise/store"
+	"github.com/mortise-dev/mortise/store/internal/wait"
 )
 
 // Store is a store.Store with store.Events and store.Clock. Open one with [Open].
 type Store struct {
-	cfg  Config
-	pool *pgxpool.Pool
+	cfg Config
 	// sql has the statements, with the schema.
-	sql statements
-	hub hub
+	sql  statements
+	pool *pgxpool.Pool
+	hub  wait.Hub
+	// tx is the caller's transaction, of a store that Within has returned. Such a store has nothing else but the two fields above.
+	tx pgx.Tx
 	// notices are the topics to notify.
 	notices notices
 	stop    context.CancelFunc
@@ -44,7 +47,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{cfg: cfg, sql: newStatements(cfg.Schema), hub: newHub(), notices: newNotices()}
+	s := &Store{cfg: cfg, sql: newStatements(cfg.Schema), notices: newNotices()}
 	limited, cancel := s.limit(ctx)
 	defer cancel()
 	if err := s.open(limited, pc); err != nil {

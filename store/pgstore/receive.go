@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/mortise-dev/mortise/store/internal/wait"
 )
 
 const (
@@ -67,19 +69,19 @@ func (s *Store) listening(ctx context.Context, conn *pgx.Conn) {
 		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), brief)
 		_ = conn.Close(closing) // it is lost, or not needed any more
 		cancel()
-		for wait := shortestPause; ; wait = min(2*wait, longestPause) {
+		for pause := shortestPause; ; pause = min(2*pause, longestPause) {
 			if ctx.Err() != nil {
 				return
 			}
 			s.cfg.Logger.WarnContext(ctx, "pgstore_not_listening", "error", err)
-			if !pause(ctx, wait) {
+			if wait.For(ctx, jitter(pause)) != nil {
 				return
 			}
 			if conn, err = s.listen(ctx); err == nil {
 				break
 			}
 		}
-		s.hub.wakeAll()
+		s.hub.NotifyAll()
 	}
 }
 
@@ -92,7 +94,7 @@ func (s *Store) notified(ctx context.Context, conn *pgx.Conn) error {
 		cancel()
 		switch {
 		case err == nil:
-			s.hub.wake(n.Payload)
+			s.wake(n.Payload)
 		case ctx.Err() != nil || !silent || conn.IsClosed():
 			return err
 		default:
@@ -119,7 +121,7 @@ func (s *Store) polling(ctx context.Context, since string) {
 		}
 		var err error
 		if since, err = s.poll(ctx, since); err != nil && ctx.Err() == nil {
-			s.hub.wakeAll()
+			s.hub.NotifyAll()
 			if !failing {
 				s.cfg.Logger.WarnContext(ctx, "pgstore_not_polling", "error", err)
 			}
@@ -135,7 +137,7 @@ func (s *Store) poll(ctx context.Context, since string) (next string, err error)
 		return c.QueryRow(ctx, s.sql.poll, since).Scan(&next, &payloads)
 	})
 	for _, p := range payloads {
-		s.hub.wake(p)
+		s.wake(p)
 	}
 	if err != nil {
 		return since, err

@@ -7,6 +7,9 @@
 // concurrently share one transaction. Events are not flushed: a crash of the machine may lose the last ones, a crash of the process does
 // not.
 //
+// Space: what is deleted is given back in the background, in steps of some milliseconds, until an eighth of the file is free, and the
+// write-ahead log is truncated. A file that an earlier build made stays as large as it is; VACUUM with auto_vacuum = INCREMENTAL changes it.
+//
 // The tables are in schema/, one file for each version.
 //
 // # Concurrency

@@ -11,6 +11,7 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 
 	"github.com/mortise-dev/mortise/store"
+	"github.com/mortise-dev/mortise/store/internal/wait"
 )
 
 // ErrClosed reports a call of a store that was closed.
@@ -57,25 +58,13 @@ func refused(err error) bool {
 
 // retry calls run until the file is not locked, or ctx is done.
 func retry(ctx context.Context, run func() error) error {
-	for wait := firstPause; ; wait = min(2*wait, lastPause) {
+	for pause := firstPause; ; pause = min(2*pause, lastPause) {
 		err := run()
 		if !locked(err) {
 			return err
 		}
-		if !pause(ctx, wait/2+rand.N(wait)) { //nolint:gosec // not a secret
-			return fmt.Errorf("%w, while another process has the lock: %w", context.Cause(ctx), err)
+		if over := wait.For(ctx, pause/2+rand.N(pause)); over != nil { //nolint:gosec // not a secret
+			return fmt.Errorf("%w, while another process has the lock: %w", over, err)
 		}
-	}
-}
-
-// pause waits, and reports whether ctx is not done.
-func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
 	}
 }

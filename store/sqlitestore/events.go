@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/mortise-dev/mortise/store"
+	"github.com/mortise-dev/mortise/store/internal/wait"
 )
 
 const (
@@ -64,40 +65,12 @@ func (t *tx) appendEvents(ctx context.Context, b *store.EventBatch) (refused boo
 	return false, t.err
 }
 
-// ReadEvents implements store.Events. Batches of other processes are found by polling.
-func (s *Store) ReadEvents(ctx context.Context, stream string, after uint64, limit int, wait time.Duration) ([]store.EventBatch, error) {
-	list, err := s.eventsAfter(ctx, stream, after, limit)
-	if err != nil || len(list) > 0 || wait <= 0 {
-		return list, wrap("stream", stream, err)
-	}
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
-	s.hub.mu.Lock()
-	s.hub.join()
-	s.hub.mu.Unlock()
-	defer func() {
-		s.hub.mu.Lock()
-		defer s.hub.mu.Unlock()
-		s.hub.watches--
-	}()
-	for {
-		s.hub.mu.Lock()
-		more, closed := s.hub.more, s.hub.closed
-		s.hub.mu.Unlock()
-		if closed {
-			return nil, wrap("stream", stream, ErrClosed)
-		}
-		list, err := s.eventsAfter(ctx, stream, after, limit)
-		if err != nil || len(list) > 0 {
-			return list, wrap("stream", stream, err)
-		}
-		select {
-		case <-more:
-		case <-timer.C:
-			return nil, nil
-		case <-ctx.Done(): // the next read returns the cause
-		}
-	}
+// ReadEvents implements store.Events. All streams share a topic: polling does not show which one another process added to.
+func (s *Store) ReadEvents(ctx context.Context, stream string, after uint64, limit int, patience time.Duration) ([]store.EventBatch, error) {
+	list, err := s.hub.Events(ctx, wait.StreamTopic(""), patience, func() ([]store.EventBatch, error) {
+		return s.eventsAfter(ctx, stream, after, limit)
+	})
+	return list, wrap("stream", stream, err)
 }
 
 func (s *Store) eventsAfter(ctx context.Context, stream string, after uint64, limit int) (list []store.EventBatch, err error) {

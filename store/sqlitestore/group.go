@@ -5,6 +5,8 @@ import (
 	"errors"
 	"slices"
 	"time"
+
+	"github.com/mortise-dev/mortise/store/internal/wait"
 )
 
 // Notices that stay in the table, and how often older ones are deleted. A process that lags by more misses some.
@@ -41,7 +43,10 @@ func (w *writer) group(ctx context.Context) {
 	}
 	err = w.commit(ctx, t)
 	if err == nil {
-		w.store.hub.notify(t.topics, t.events)
+		w.store.hub.Notify(t.topics...)
+		if t.events {
+			w.store.hub.Notify(wait.StreamTopic(""))
+		}
 	}
 	finish(jobs, err)
 }
@@ -114,7 +119,7 @@ func (w *writer) begin(ctx context.Context) (*tx, error) {
 func (w *writer) yield(ctx context.Context) {
 	if now := time.Now(); now.Sub(w.busy) > longHold {
 		if now.Before(w.shared) {
-			pause(ctx, breakTime)
+			_ = wait.For(ctx, breakTime)
 		}
 		w.busy = now
 	}

@@ -85,7 +85,7 @@ func (c *conn) migrate(ctx context.Context, existing bool) error {
 	case existing:
 		return nil
 	}
-	if err := retry(ctx, func() error { return c.logAhead(ctx) }); err != nil {
+	if err := retry(ctx, func() error { return c.logAhead(ctx, version == 0) }); err != nil {
 		return err
 	}
 	for version < len(scripts) {
@@ -96,8 +96,13 @@ func (c *conn) migrate(ctx context.Context, existing bool) error {
 	return nil
 }
 
-// logAhead brings the file to WAL mode, where it stays.
-func (c *conn) logAhead(ctx context.Context) error {
+// logAhead brings the file to WAL mode, where it stays. Free pages can be given back only if an empty file was prepared for that.
+func (c *conn) logAhead(ctx context.Context, empty bool) error {
+	if empty {
+		if err := c.script(ctx, "PRAGMA auto_vacuum = INCREMENTAL"); err != nil {
+			return err
+		}
+	}
 	var mode string
 	_, err := c.row(ctx, []any{&mode}, "PRAGMA journal_mode = WAL")
 	if err == nil && mode != "wal" {

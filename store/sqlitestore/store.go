@@ -13,6 +13,7 @@ import (
 	_ "modernc.org/sqlite" // the driver
 
 	"github.com/mortise-dev/mortise/store"
+	"github.com/mortise-dev/mortise/store/internal/wait"
 )
 
 const defaultReaders = 4
@@ -34,7 +35,11 @@ type Store struct {
 	db     *sql.DB
 	place  *place
 	writer *writer
-	hub    *hub
+	hub    wait.Hub
+	// polling is the goroutine that polls, which seen belongs to: the latest notice that was delivered.
+	polling     sync.WaitGroup
+	stopPolling context.CancelFunc
+	seen        int64
 	// readers has an element for each read that may run, nil where no connection was made yet. Close closes it.
 	readers chan *conn
 	// origin marks the notices of this Store.
@@ -65,7 +70,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 		return nil, fmt.Errorf("sqlitestore: open %s: %w", path, err)
 	}
 	s := &Store{
-		db: db, place: &place{path: path}, hub: newHub(), closed: make(chan struct{}), origin: rand.Int64(), //nolint:gosec // not a secret
+		db: db, place: &place{path: path}, hub: wait.Hub{Added: make(chan struct{}, 1)}, closed: make(chan struct{}), origin: rand.Int64(), //nolint:gosec // not a secret
 		readers: make(chan *conn, cmp.Or(cfg.Readers, defaultReaders)),
 	}
 	for range cap(s.readers) {
@@ -81,7 +86,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 func (s *Store) start(ctx context.Context, existing bool) error {
 	var c *conn
 	err := retry(ctx, func() (err error) {
-		c, err = connect(ctx, s.db, "synchronous = FULL", "fullfsync = ON")
+		c, err = connect(ctx, s.db, "synchronous = FULL", "fullfsync = ON", fmt.Sprint("journal_size_limit = ", keptLog))
 		return err
 	})
 	if err != nil {
@@ -90,7 +95,7 @@ func (s *Store) start(ctx context.Context, existing bool) error {
 	err = c.migrate(ctx, existing)
 	if err == nil {
 		err = retry(ctx, func() error {
-			_, err := c.row(ctx, []any{&s.hub.seen}, "SELECT coalesce(max(id), 0) FROM notice")
+			_, err := c.row(ctx, []any{&s.seen}, "SELECT coalesce(max(id), 0) FROM notice")
 			return err
 		})
 	}
@@ -101,7 +106,8 @@ func (s *Store) start(ctx context.Context, existing bool) error {
 		return errors.Join(err, c.close())
 	}
 	s.writer = newWriter(ctx, c, s)
-	s.hub.start(ctx, s.poll)
+	ctx, s.stopPolling = context.WithCancel(context.WithoutCancel(ctx))
+	s.polling.Go(func() { s.poll(ctx) })
 	return nil
 }
 
@@ -111,13 +117,15 @@ func (s *Store) Close(ctx context.Context) error {
 	s.once.Do(func() {
 		defer close(s.closed)
 		s.err = s.writer.close(ctx)
-		s.hub.close()
+		s.stopPolling()
+		s.polling.Wait()
 		for range cap(s.readers) {
 			if c := <-s.readers; c != nil {
 				s.err = errors.Join(s.err, c.close())
 			}
 		}
 		close(s.readers)
+		s.hub.NotifyAll() // calls that wait for events read again, and fail
 		s.err = errors.Join(s.err, s.db.Close())
 	})
 	<-s.closed

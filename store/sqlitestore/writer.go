@@ -53,10 +53,11 @@ type writer struct {
 	// expected to write.
 	last         int64
 	busy, shared time.Time
+	tidier       tidier
 }
 
 func newWriter(ctx context.Context, c *conn, s *Store) *writer {
-	w := &writer{conn: c, store: s, wake: make(chan struct{}, 1), ended: make(chan struct{})}
+	w := &writer{conn: c, store: s, wake: make(chan struct{}, 1), ended: make(chan struct{}), tidier: newTidier()}
 	ctx, w.stop = context.WithCancel(context.WithoutCancel(ctx))
 	go w.loop(ctx)
 	return w
@@ -123,12 +124,23 @@ func (w *writer) loop(ctx context.Context) {
 		switch waiting, closed := w.state(); {
 		case waiting:
 			w.group(ctx)
+			w.tidier.schedule()
+			select {
+			case <-w.tidier.due.C:
+				w.tidy(ctx)
+			default:
+			}
 		case closed:
+			w.tidier.due.Stop()
 			w.err = w.conn.close()
 			return
 		default:
-			<-w.wake
-			w.busy = time.Now()
+			select {
+			case <-w.wake:
+				w.busy = time.Now()
+			case <-w.tidier.due.C:
+				w.tidy(ctx)
+			}
 		}
 	}
 }

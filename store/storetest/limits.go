@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/mortise-dev/mortise/store"
@@ -42,55 +43,42 @@ func concurrent(w *world) {
 }
 
 func race(w *world) {
-	for round := range 20 {
+	compete(w, store.ErrConflict, func(round int) func(n int) store.Batch {
 		base := w.read(w.one, "t", store.Query{}).Revision
-		var wins, conflicts int
-		var mu sync.Mutex
-		var wg sync.WaitGroup
-		for n := range 4 {
-			s := []store.Store{w.one, w.other}[n%2]
-			wg.Go(func() {
-				_, err := s.Apply(w.Context(), store.Batch{Thread: "t", ID: fmt.Sprint(round, n), Base: base, Put: []store.Cell{cell("a", "", fmt.Sprint(n))}})
-				mu.Lock()
-				defer mu.Unlock()
-				switch {
-				case err == nil:
-					wins++
-				case errors.Is(err, store.ErrConflict):
-					conflicts++
-				default:
-					w.Error(err)
-				}
-			})
+		return func(n int) store.Batch {
+			return store.Batch{Thread: "t", ID: fmt.Sprint(round, n), Base: base, Put: []store.Cell{cell("a", "", fmt.Sprint(n))}}
 		}
-		wg.Wait()
-		if wins != 1 || conflicts != 3 {
-			w.Fatalf("%d of 4 succeeded, %d conflicts", wins, conflicts)
-		}
-	}
+	})
 }
 
 func uniqueRace(w *world) {
+	compete(w, store.ErrExists, func(round int) func(n int) store.Batch {
+		return func(n int) store.Batch {
+			return put(fmt.Sprintf("t%d.%d", round, n), 0, cell("a", "", "", only("u", fmt.Sprint(round))))
+		}
+	})
+}
+
+// compete has four writers apply a batch each, 20 times. One of them succeeds, and the others are refused.
+func compete(w *world, refusal error, begin func(round int) func(n int) store.Batch) {
 	for round := range 20 {
-		var wins int
-		var mu sync.Mutex
+		batch := begin(round)
+		var wins atomic.Int64
 		var wg sync.WaitGroup
 		for n := range 4 {
 			s := []store.Store{w.one, w.other}[n%2]
 			wg.Go(func() {
-				_, err := s.Apply(w.Context(), put(fmt.Sprintf("t%d.%d", round, n), 0, cell("a", "", "", only("u", fmt.Sprint(round)))))
-				mu.Lock()
-				defer mu.Unlock()
+				_, err := s.Apply(w.Context(), batch(n))
 				if err == nil {
-					wins++
-				} else if !errors.Is(err, store.ErrExists) {
+					wins.Add(1)
+				} else if !errors.Is(err, refusal) {
 					w.Error(err)
 				}
 			})
 		}
 		wg.Wait()
-		if wins != 1 {
-			w.Fatalf("%d of 4 have the unique place", wins)
+		if wins.Load() != 1 {
+			w.Fatalf("%d of 4 succeeded", wins.Load())
 		}
 	}
 }
