@@ -12,6 +12,10 @@ type (
 	Run = queue.Run
 	// RunRef is what a [Thread] has of a run.
 	RunRef = queue.RunRef
+	// Totals are what a run has used.
+	Totals = queue.Totals
+	// Ticket is a call that waits for a decision, as lists have it.
+	Ticket = queue.Ticket
 	// Message is an entry of a thread's log.
 	Message = queue.Message
 	// Status is where a dispatch stands.

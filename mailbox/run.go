@@ -239,11 +239,11 @@ func (x *execution) verdict(ctx context.Context, result Result, err error) queue
 		return s
 	}
 	s.Error, s.Result.Error = err.Error(), err.Error()
+	x.events.send(EventFailed, []byte(s.Error))
 	var later *postponed
 	if errors.As(err, &later) && !later.counts {
 		return queue.Settlement{Verdict: queue.Postpone, RetryAt: later.at, Error: s.Error, Result: Result{Status: RunWaiting, Wait: later.wait}}
 	}
-	x.events.send(EventFailed, []byte(s.Error))
 	if Classify(err) == outcomePermanentError {
 		s.Verdict, s.Result.Status, s.Result.Termination = queue.Bury, RunDone, TerminationError
 		return s

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/mailbox"
 )
 
@@ -12,6 +13,7 @@ type runsInput struct {
 	Agent  string    `query:"agent" maxLength:"256"`
 	Tenant string    `query:"tenant" maxLength:"256"`
 	Thread string    `query:"thread" maxLength:"256"`
+	Wait   string    `query:"wait" maxLength:"256" doc:"What the runs wait for, as tool_permission."`
 	Since  time.Time `query:"since" doc:"When the runs were made at the earliest."`
 	After  string    `query:"after" maxLength:"1024" doc:"What next was in the page before."`
 	Limit  int       `query:"limit" minimum:"1" maximum:"500" default:"100"`
@@ -19,18 +21,32 @@ type runsInput struct {
 
 // runEntry is a run in a list. GET /v1/runs/{run} has the rest of it.
 type runEntry struct {
-	ID          string     `json:"id"`
-	ThreadID    string     `json:"thread_id"`
-	Agent       string     `json:"agent,omitempty"`
-	ParentRunID string     `json:"parent_run_id,omitempty"`
-	Status      string     `json:"status" enum:"created,running,waiting,done"`
-	Termination string     `json:"termination,omitempty" doc:"Why it is done."`
-	Wait        string     `json:"wait,omitempty" doc:"What it waits for."`
-	WaitUntil   *time.Time `json:"wait_until,omitempty"`
-	Error       string     `json:"error,omitempty"`
-	CreatedAt   time.Time  `json:"created_at"`
-	StartedAt   *time.Time `json:"started_at,omitempty"`
-	FinishedAt  *time.Time `json:"finished_at,omitempty"`
+	ID          string      `json:"id"`
+	ThreadID    string      `json:"thread_id"`
+	Agent       string      `json:"agent,omitempty"`
+	ParentRunID string      `json:"parent_run_id,omitempty"`
+	Status      string      `json:"status" enum:"created,running,waiting,done"`
+	Termination string      `json:"termination,omitempty" doc:"Why it is done."`
+	Wait        string      `json:"wait,omitempty" doc:"What it waits for."`
+	WaitUntil   *time.Time  `json:"wait_until,omitempty"`
+	Tickets     []runTicket `json:"tickets,omitempty" doc:"The calls that wait for a decision, 32 at most."`
+	Steps       int         `json:"steps"`
+	Usage       abi.Usage   `json:"usage"`
+	Cost        float64     `json:"cost,omitempty"`
+	Error       string      `json:"error,omitempty"`
+	CreatedAt   time.Time   `json:"created_at"`
+	StartedAt   *time.Time  `json:"started_at,omitempty"`
+	FinishedAt  *time.Time  `json:"finished_at,omitempty"`
+}
+
+// runTicket is a call that waits for a decision. GET /v1/runs/{run} has what it is asked with.
+type runTicket struct {
+	ID      string `json:"id"`
+	CallID  string `json:"call_id,omitempty"`
+	Tool    string `json:"tool,omitempty"`
+	Action  string `json:"action,omitempty"`
+	Message string `json:"message,omitempty"`
+	By      string `json:"by,omitempty" doc:"The plugin that asks."`
 }
 
 type runsOutput struct {
@@ -46,7 +62,7 @@ func (s *Server) listRuns(ctx context.Context, in *runsInput) (*runsOutput, erro
 		return nil, err
 	}
 	list, err := s.box().Runs(ctx, mailbox.RunQuery{
-		Status: mailbox.RunStatus(in.Status), Agent: in.Agent, Tenant: in.Tenant, Thread: in.Thread, Since: in.Since,
+		Status: mailbox.RunStatus(in.Status), Agent: in.Agent, Tenant: in.Tenant, Thread: in.Thread, Wait: in.Wait, Since: in.Since,
 		After: mailbox.Run{CreatedAt: at, ID: id}, Limit: in.Limit + 1,
 	})
 	if err != nil {
@@ -60,13 +76,25 @@ func (s *Server) listRuns(ctx context.Context, in *runsInput) (*runsOutput, erro
 	out.Body.Runs = []runEntry{}
 	for i := range list {
 		r := &list[i]
-		out.Body.Runs = append(out.Body.Runs, runEntry{
+		entry := runEntry{
 			ID: r.ID, ThreadID: r.Thread, Agent: r.Agent, ParentRunID: r.Parent, Status: string(r.Status), Termination: r.Termination,
 			Wait: r.Wait, WaitUntil: maybe(r.WaitUntil), Error: r.Error,
 			CreatedAt: r.CreatedAt, StartedAt: maybe(r.StartedAt), FinishedAt: maybe(r.FinishedAt),
-		})
+			Steps: r.Totals.Steps, Usage: usageOf(r.Totals), Cost: r.Totals.Cost,
+		}
+		for _, t := range r.Tickets {
+			entry.Tickets = append(entry.Tickets, runTicket{ID: t.ID, CallID: t.Call, Tool: t.Tool, Action: t.Action, Message: t.Message, By: t.By})
+		}
+		out.Body.Runs = append(out.Body.Runs, entry)
 	}
 	return out, nil
+}
+
+func usageOf(t mailbox.Totals) abi.Usage {
+	return abi.Usage{
+		PromptTokens: t.Prompt, CompletionTokens: t.Completion, TotalTokens: t.Prompt + t.Completion,
+		CacheReadTokens: t.CacheRead, CacheCreationTokens: t.CacheWrite,
+	}
 }
 
 type threadsInput struct {

@@ -66,6 +66,9 @@ func (s *Server) ready(ctx context.Context) *Problem {
 	if s.isDraining() {
 		return draining()
 	}
+	if s.box().Health() != nil { // the mailbox has logged it
+		return problem(http.StatusServiceUnavailable, "the store cannot be used", "see the log").later(1)
+	}
 	if s.cfg.Ready != nil {
 		if err := s.cfg.Ready(ctx); err != nil {
 			_ = s.failure(ctx, err) // logged

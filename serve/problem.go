@@ -107,6 +107,8 @@ func (s *Server) failure(ctx context.Context, err error) error {
 		return problem(http.StatusConflict, "the id or the idempotency key belongs to another request", "use a new key for a new request")
 	case errors.Is(err, mailbox.ErrConflict):
 		return problem(http.StatusConflict, "the object is in another state", "read it, and decide again")
+	case errors.Is(err, mailbox.ErrPaused):
+		return problem(http.StatusConflict, "the thread, its tenant or the queue is paused", "resume it, or submit with mode background")
 	case errors.Is(err, mailbox.ErrBusy):
 		return problem(http.StatusConflict, "the thread has a run that does not yield", "wait for it, cancel it, or submit with mode background").later(1)
 	case errors.Is(err, mailbox.ErrFull):
@@ -120,10 +122,14 @@ func (s *Server) failure(ctx context.Context, err error) error {
 	case ctx.Err() != nil:
 		return problem(http.StatusRequestTimeout, "the client has left", "")
 	}
-	if !s.outage.Swap(true) {
+	if !s.outage.Swap(true) && s.box().Health() == nil { // or the mailbox has logged it
 		s.cfg.Logger.WarnContext(ctx, "store_unavailable", "error", err)
 	}
-	return problem(http.StatusServiceUnavailable, "the store does not respond", "try again; nothing is known of what became of the request").later(5)
+	hint := "try again; the request has changed nothing"
+	if errors.Is(err, mailbox.ErrUnknownOutcome) {
+		hint = "try again with the same idempotency key; the store did not confirm the change, which may have been made"
+	}
+	return problem(http.StatusServiceUnavailable, "the store does not respond", hint).later(5)
 }
 
 func draining() *Problem {

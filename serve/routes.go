@@ -56,6 +56,9 @@ func (s *Server) runRoutes(api huma.API) {
 	register(api, streams(bodies(submit, runExamples()), r, submitted{}), s.newThread)
 	submit = s.operation(http.MethodPost, "/v1/threads/{thread}/runs", "submit-run", ScopeRun, "Submit a run to a thread")
 	register(api, streams(bodies(submit, runExamples()), r, submitted{}), s.submit)
+	batch := s.operation(http.MethodPost, "/v1/runs/batch", "submit-runs", ScopeRun, "Queue many runs")
+	batch.DefaultStatus = http.StatusAccepted
+	register(api, batch, s.submitBatch)
 	agui := s.operation(http.MethodPost, "/v1/ag-ui", "ag-ui", ScopeRun, "Run an agent as a client of the AG-UI protocol asks for")
 	register(api, streams(agui, r, nil), s.runAGUI)
 	register(api, s.operation(http.MethodGet, "/v1/runs", "list-runs", ScopeRead, "Runs, the newest first"), s.listRuns)
@@ -73,6 +76,8 @@ func (s *Server) threadRoutes(api huma.API) {
 	register(api, s.operation(http.MethodGet, "/v1/threads/{thread}", "get-thread", ScopeRead, "A thread"), s.getThread)
 	register(api, s.operation(http.MethodPatch, "/v1/threads/{thread}", "describe-thread", ScopeRun, "Change the title and the metadata of a thread"), s.describe)
 	register(api, s.operation(http.MethodDelete, "/v1/threads/{thread}", "delete-thread", ScopeRun, "Delete a thread and those below it"), s.deleteThread)
+	register(api, s.operation(http.MethodPost, "/v1/threads/{thread}/pause", "pause-thread", ScopeRun, "Pause a thread at the next step of its run"), s.pauseThread)
+	register(api, s.operation(http.MethodPost, "/v1/threads/{thread}/resume", "resume-thread", ScopeRun, "Continue a thread that is paused"), s.resumeThread)
 	register(api, s.operation(http.MethodGet, "/v1/threads/{thread}/messages", "list-messages", ScopeRead, "Messages of a thread, the newest page first"), s.messages)
 	if s.cfg.Sessions != nil {
 		register(api, s.operation(http.MethodGet, "/v1/threads/{thread}/compactions", "list-compactions", ScopeRead, "Compactions of a thread"), s.compactions)
@@ -99,6 +104,8 @@ func (s *Server) operatorRoutes(api huma.API) {
 	if s.cfg.Reload != nil {
 		register(api, s.operation(http.MethodPost, "/v1/reload", "reload", ScopeAdmin, "Read the configuration again"), s.reload)
 	}
+	register(api, s.operation(http.MethodPost, "/v1/pause", "pause", ScopeAdmin, "Begin no runs, of a tenant or at all, until that is resumed"), s.pause)
+	register(api, s.operation(http.MethodPost, "/v1/resume", "resume", ScopeAdmin, "End a pause"), s.resume)
 	drain := s.operation(http.MethodPost, "/v1/drain", "drain", ScopeAdmin, "Take no runs any more, and end the streams")
 	drain.DefaultStatus = http.StatusAccepted
 	register(api, drain, s.drain)

@@ -2,6 +2,7 @@ package serve
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/mortise-dev/mortise/mailbox"
@@ -15,6 +16,9 @@ type Status struct {
 	Uptime      int64          `json:"uptime_seconds"`
 	Draining    bool           `json:"draining"`
 	Store       string         `json:"store,omitempty" doc:"The kind of store."`
+	StoreError  string         `json:"store_error,omitempty" doc:"Why the store cannot be used, and since when."`
+	Paused      bool           `json:"paused" doc:"Whether an operator has paused the queue of all processes."`
+	Tenants     []string       `json:"paused_tenants" doc:"The tenants whose threads are paused."`
 	Streams     int            `json:"streams" doc:"Event streams that are open."`
 	Executing   int            `json:"executing" doc:"Runs that this process executes."`
 	Queued      int            `json:"queued" doc:"Requests that wait for their turn, of all processes."`
@@ -46,6 +50,13 @@ type ServerInfo struct {
 type statusOutput struct{ Body Status }
 
 func (s *Server) status(ctx context.Context, _ *struct{}) (*statusOutput, error) {
+	if err := s.box().Health(); err != nil {
+		return &statusOutput{s.degraded(err)}, nil
+	}
+	paused, tenants, err := s.pausedTenants(ctx)
+	if err != nil {
+		return nil, s.failure(ctx, err)
+	}
 	counts, err := s.box().Count(ctx)
 	if err != nil {
 		return nil, s.failure(ctx, err)
@@ -54,12 +65,10 @@ func (s *Server) status(ctx context.Context, _ *struct{}) (*statusOutput, error)
 	if err != nil {
 		return nil, s.failure(ctx, err)
 	}
-	out := &statusOutput{Status{
-		Version: s.cfg.Version, StartedAt: s.started.UTC(), Uptime: int64(s.cfg.Now().Sub(s.started).Seconds()), Executing: len(s.box().Executing()),
-		Queued: counts[mailbox.Queued], DeadLetters: counts[mailbox.DeadLetter], Dispatches: map[string]int{}, Claims: claims,
-		Agents: append([]AgentInfo{}, s.access.Load().agents...), Modules: []Module{}, Servers: []ServerInfo{},
-	}}
+	out := &statusOutput{s.local()}
 	b := &out.Body
+	b.Queued, b.DeadLetters, b.Claims = counts[mailbox.Queued], counts[mailbox.DeadLetter], claims
+	b.Paused, b.Tenants = paused, tenants
 	for status, n := range counts {
 		b.Dispatches[string(status)] = n
 	}
@@ -70,8 +79,28 @@ func (s *Server) status(ctx context.Context, _ *struct{}) (*statusOutput, error)
 		f := s.cfg.Facts()
 		b.Store, b.Compactions, b.Servers = f.Store, f.Compactions, append(b.Servers, f.Servers...)
 	}
+	return out, nil
+}
+
+// local is the status as far as the store is not asked.
+func (s *Server) local() Status {
+	b := Status{
+		Version: s.cfg.Version, StartedAt: s.started.UTC(), Uptime: int64(s.cfg.Now().Sub(s.started).Seconds()), Executing: len(s.box().Executing()),
+		Dispatches: map[string]int{}, Claims: map[string]int{}, Tenants: []string{}, Agents: append([]AgentInfo{}, s.access.Load().agents...),
+		Modules: []Module{}, Servers: []ServerInfo{},
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	b.Draining, b.Streams = s.drained, len(s.streams)
-	return out, nil
+	return b
+}
+
+// degraded is the status while the store cannot be used. What the store says of itself is for the log.
+func (s *Server) degraded(err error) Status {
+	b := s.local()
+	b.StoreError, _, _ = strings.Cut(strings.TrimPrefix(err.Error(), "mailbox: "), "Z: ")
+	if s.cfg.Facts != nil {
+		b.Store = s.cfg.Facts().Store
+	}
+	return b
 }

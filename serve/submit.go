@@ -45,6 +45,7 @@ type runRequest struct {
 	ParentRunID    string     `json:"parent_run_id,omitempty" maxLength:"256" doc:"The run that asked for this one."`
 	ParentThreadID string     `json:"parent_thread_id,omitempty" maxLength:"256" doc:"The thread above a new one, with which it is deleted."`
 	NotBefore      *time.Time `json:"not_before,omitempty" doc:"When the run may begin. Not with mode foreground."`
+	TimeoutSeconds float64    `json:"timeout_seconds,omitempty" minimum:"0" maximum:"604800" doc:"How long one execution may take. One that takes longer has failed, and is tried again from its last step."`
 	Decisions      []decision `json:"decisions,omitempty" maxItems:"256" doc:"Decisions that the thread's waiting run waits for."`
 }
 
@@ -212,6 +213,7 @@ func (s *Server) request(in *submitInput) (mailbox.Request, error) {
 	r := mailbox.Request{
 		Thread: in.Thread, Tenant: b.Tenant, Agent: b.Agent, Parent: b.ParentRunID, ParentThreadID: b.ParentThreadID, Adapter: adapterHTTP, Priority: b.Priority, Key: key,
 	}
+	r.Timeout = time.Duration(b.TimeoutSeconds * float64(time.Second))
 	r.Trace = traceOf(in.TraceParent, in.TraceState)
 	if b.NotBefore != nil {
 		r.At = b.NotBefore.UTC()

@@ -18,18 +18,19 @@ type threadInput struct {
 }
 
 type threadView struct {
-	ID        string    `json:"id"`
-	Tenant    string    `json:"tenant,omitempty"`
-	Parent    string    `json:"parent_thread_id,omitempty" doc:"The thread above it."`
-	Title     string    `json:"title,omitempty"`
-	Metadata  any       `json:"metadata,omitempty" doc:"A JSON object of the clients."`
-	Messages  int       `json:"messages" doc:"The length of its log."`
-	Queued    int       `json:"queued" doc:"How many requests wait."`
-	Executing bool      `json:"executing" doc:"Whether a process executes its run."`
-	OpenRun   *runRef   `json:"open_run,omitempty" doc:"The run that is not done."`
-	LatestRun *runRef   `json:"latest_run,omitempty" doc:"The run that was made last."`
-	CreatedAt time.Time `json:"created_at"`
-	UpdatedAt time.Time `json:"updated_at"`
+	ID        string     `json:"id"`
+	Tenant    string     `json:"tenant,omitempty"`
+	Parent    string     `json:"parent_thread_id,omitempty" doc:"The thread above it."`
+	Title     string     `json:"title,omitempty"`
+	Metadata  any        `json:"metadata,omitempty" doc:"A JSON object of the clients."`
+	Messages  int        `json:"messages" doc:"The length of its log."`
+	Queued    int        `json:"queued" doc:"How many requests wait."`
+	Executing bool       `json:"executing" doc:"Whether a process executes its run."`
+	PausedAt  *time.Time `json:"paused_at,omitempty" doc:"Since when an operator has paused it."`
+	OpenRun   *runRef    `json:"open_run,omitempty" doc:"The run that is not done."`
+	LatestRun *runRef    `json:"latest_run,omitempty" doc:"The run that was made last."`
+	CreatedAt time.Time  `json:"created_at"`
+	UpdatedAt time.Time  `json:"updated_at"`
 }
 
 type runRef struct {
@@ -73,6 +74,7 @@ func viewOf(h *mailbox.Thread) threadView {
 	v := threadView{
 		ID: h.ID, Tenant: h.Tenant, Parent: h.Parent, Title: h.Title, Messages: h.Messages, Queued: h.Queued, Executing: h.Claim != nil,
 		OpenRun: refOf(h.Open), LatestRun: refOf(h.Latest), CreatedAt: h.CreatedAt, UpdatedAt: h.UpdatedAt,
+		PausedAt: maybe(h.PausedAt),
 	}
 	if h.Metadata != "" {
 		v.Metadata = json.RawMessage(h.Metadata)

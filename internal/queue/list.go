@@ -27,6 +27,8 @@ type RunQuery struct {
 	Agent  string
 	Tenant string
 	Thread string
+	// Wait is what they wait for.
+	Wait string
 	// Since is when they were made at the earliest.
 	Since time.Time
 	// After is the last run of the page before; ID and CreatedAt are enough.
@@ -72,6 +74,9 @@ func (q *Queue) Runs(ctx context.Context, query RunQuery) (out []Run, err error)
 	if query.Limit <= 0 {
 		return nil, context.Cause(ctx)
 	}
+	if query.Wait != "" && query.Status == "" {
+		query.Status = RunWaiting
+	}
 	s := store.Scan{Index: indexRuns, Values: true}
 	switch { // the one that selects most comes first
 	case query.Thread != "":
@@ -110,7 +115,7 @@ func (q *Queue) Runs(ctx context.Context, query RunQuery) (out []Run, err error)
 
 // selects reports whether a query selects a run of a listing. The tenant is that of the thread.
 func (q *Queue) selects(ctx context.Context, query RunQuery, run *Run) (bool, error) {
-	if query.Status != "" && run.Status != query.Status || query.Agent != "" && run.Agent != query.Agent || query.Thread != "" && run.Thread != query.Thread {
+	if query.Status != "" && run.Status != query.Status || query.Wait != "" && run.Wait != query.Wait || query.Agent != "" && run.Agent != query.Agent || query.Thread != "" && run.Thread != query.Thread {
 		return false, nil
 	}
 	if query.Tenant == "" {

@@ -299,17 +299,34 @@ func (k *keeper) until(r agent.Record) time.Time {
 
 // result is where a run stands after a checkpoint.
 func (k *keeper) result(r agent.Record) mailbox.Result {
-	out := mailbox.Result{Response: r.Final, Error: r.Error}
+	out := mailbox.Result{Response: r.Final, Error: r.Error, Totals: totals(&r)}
 	switch r.Status {
 	case agent.StatusWaiting:
 		out.Status = mailbox.RunWaiting
 		if r.Waiting != nil {
-			out.Wait, out.WaitUntil = string(r.Waiting.Reason), k.until(r)
+			out.Wait, out.WaitUntil, out.Tickets = string(r.Waiting.Reason), k.until(r), tickets(r.Waiting.Tickets)
 		}
 	case agent.StatusDone:
 		out.Status, out.Termination = mailbox.RunDone, r.Reason
 	default:
-		return mailbox.Result{}
+		return mailbox.Result{Totals: out.Totals}
+	}
+	return out
+}
+
+// totals are what a run has used, as lists have it.
+func totals(r *agent.Record) mailbox.Totals {
+	return mailbox.Totals{
+		Steps: r.Steps, Prompt: r.Usage.PromptTokens, CacheRead: r.Usage.CacheReadTokens, CacheWrite: r.Usage.CacheCreationTokens,
+		Completion: r.Usage.CompletionTokens, Cost: r.Cost,
+	}
+}
+
+// tickets are those that wait for a decision, as lists have them.
+func tickets(list []agent.Ticket) (out []mailbox.Ticket) {
+	for i := range list {
+		t := &list[i]
+		out = append(out, mailbox.Ticket{ID: t.ID, Call: t.Call.ID, Tool: t.Call.Name, Action: t.Action, Message: t.Message, By: t.By})
 	}
 	return out
 }

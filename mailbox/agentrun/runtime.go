@@ -204,19 +204,31 @@ func (k *keeper) asItStands(j *mailbox.Job) mailbox.Result {
 
 // outcome is what the mailbox hears of a run.
 func (k *keeper) outcome(out agent.Result, err error) (mailbox.Result, error) {
-	result := mailbox.Result{Response: out.Response}
+	result := mailbox.Result{Response: out.Response, Totals: totals(&k.thread.Run)}
 	switch {
+	case err != nil && limitedUntil(err) > 0:
+		return result, mailbox.Postpone(time.Now().Add(limitedUntil(err)), mailbox.WaitRate, err)
 	case err != nil:
 		if out.Termination.Type == agent.Cancelled {
 			result.Termination = mailbox.TerminationCancelled
 		}
 		return result, Classify(err)
 	case out.Status == agent.StatusWaiting:
+		result.Tickets = tickets(out.Tickets)
 		result.Status, result.Wait, result.WaitUntil = mailbox.RunWaiting, string(out.Wait), k.until(k.thread.Run)
 	default:
 		result.Status, result.Termination = mailbox.RunDone, out.Termination.Reason()
 	}
 	return result, nil
+}
+
+// limitedUntil returns how long a provider asks to wait that refused a request because of its rate, and 0 for other errors.
+func limitedUntil(err error) time.Duration {
+	var failure *llm.Error
+	if !errors.As(err, &failure) || failure.Kind != llm.KindRateLimited && failure.Kind != llm.KindOverloaded {
+		return 0
+	}
+	return failure.RetryAfter
 }
 
 // Classify marks an error of a run as mailbox.ErrPermanent when no retry mends it: a
