@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 
 	"github.com/mortise-dev/mortise/mailbox"
 )
@@ -67,7 +68,7 @@ func (s *Server) submitBatch(ctx context.Context, in *batchInput) (*batchOutput,
 
 func (s *Server) batched(r *batchRun) (mailbox.Request, error) {
 	if r.Run.Mode != "" && r.Run.Mode != modeBackground {
-		return mailbox.Request{}, problem(http.StatusUnprocessableEntity, "runs of a batch are queued", "leave mode out").about("run.mode")
+		return mailbox.Request{}, problem(http.StatusUnprocessableEntity, "runs of a batch are queued", "leave mode out").about("body.mode")
 	}
 	return s.request(&submitInput{Thread: r.Thread, Body: r.Run})
 }
@@ -79,6 +80,10 @@ func (s *Server) problemOf(ctx context.Context, err error, i int) *Problem {
 		return problem(http.StatusInternalServerError, "the request failed", "see the log of the server")
 	}
 	own := *p
-	own.Field = fmt.Sprintf("body.runs[%d]%s", i, own.Field)
+	place := fmt.Sprintf("body.runs[%d]", i)
+	if own.Field = strings.TrimPrefix(own.Field, "body"); own.Field != "" {
+		place += ".run"
+	}
+	own.Field = place + own.Field
 	return &own
 }

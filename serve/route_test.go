@@ -115,6 +115,8 @@ func valid(r route) string {
 	switch {
 	case r.method == http.MethodPost && strings.HasSuffix(r.path, "/runs"):
 		return say("say hi")
+	case r.path == "/v1/runs/batch":
+		return `{"runs":[{"run":{"input":"say hi"}}]}`
 	case r.path == "/v1/ag-ui":
 		return `{"threadId":"t","runId":"r","messages":[{"id":"m","role":"user","content":"say hi"}]}`
 	case strings.HasSuffix(r.path, "/runs/{run}/decisions"):
@@ -151,6 +153,7 @@ func TestDocument(t *testing.T) {
 		"POST /v1/ag-ui", "GET /v1/dead-letters", "DELETE /v1/dead-letters/{dispatch}", "POST /v1/dead-letters/{dispatch}/replay", "POST /v1/drain",
 		"GET /v1/plugins", "PUT /v1/plugins/{name}", "GET /v1/plugins/{name}/history", "POST /v1/plugins/{name}/rollback",
 		"GET /v1/policies", "PUT /v1/policies/{name}", "GET /v1/policies/{name}/history", "POST /v1/policies/{name}/rollback",
+		"POST /v1/pause", "POST /v1/resume", "POST /v1/runs/batch", "POST /v1/threads/{thread}/pause", "POST /v1/threads/{thread}/resume",
 		"POST /v1/reload", "GET /v1/runs", "POST /v1/runs", "GET /v1/runs/{run}", "POST /v1/runs/{run}/cancel", "POST /v1/runs/{run}/decisions",
 		"GET /v1/runs/{run}/events", "POST /v1/runs/{run}/interrupt", "GET /v1/status", "GET /v1/threads", "GET /v1/threads/{thread}", "PATCH /v1/threads/{thread}", "DELETE /v1/threads/{thread}",
 		"GET /v1/threads/{thread}/compactions", "POST /v1/threads/{thread}/compactions", "DELETE /v1/threads/{thread}/compactions/latest",

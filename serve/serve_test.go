@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -42,6 +43,8 @@ func must(t *testing.T, err error) {
 //	slow        calls the tool slow, which waits until it is cancelled
 //	flood       streams 2 MiB after it was released
 //	fail        fails for good
+//	bill        says a word, and what it cost
+//	limited     has a rate limit for an hour, the first time, and then says a word
 //	stutter     thinks and breaks off once, and then says a word
 type mind struct {
 	begun, release chan struct{}
@@ -69,6 +72,14 @@ func (m *mind) Stream(ctx context.Context, r llm.Request, emit func(llm.Delta) b
 	case "ask", "slow":
 		emit(llm.Delta{Type: llm.DeltaCallStart, CallID: "call_" + what, Name: what})
 		emit(llm.Delta{Type: llm.DeltaCallArguments, CallID: "call_" + what, Text: `{"a":1}`})
+	case "bill":
+		emit(llm.Delta{Type: llm.DeltaText, Text: "done"})
+		emit(llm.Delta{Type: llm.DeltaUsage, Usage: &abi.Usage{PromptTokens: 100, CacheReadTokens: 60, CompletionTokens: 7}})
+	case "limited":
+		if !m.broke.Swap(true) {
+			return &llm.Error{Kind: llm.KindRateLimited, RetryAfter: time.Hour}
+		}
+		emit(llm.Delta{Type: llm.DeltaText, Text: "well"})
 	case "stutter":
 		if !m.broke.Swap(true) {
 			emit(llm.Delta{Type: llm.DeltaReasoning, Text: "well"})
