@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/goccy/go-yaml"
@@ -162,15 +164,30 @@ type Duration time.Duration
 // UnmarshalYAML reads a duration.
 func (d *Duration) UnmarshalYAML(node ast.Node) error {
 	text := node.GetToken().Value
-	v, err := time.ParseDuration(text)
+	v, err := parseDuration(text)
 	if err != nil {
-		return &valueError{node.GetToken(), fmt.Sprintf("%q is not a duration: write for example 500ms, 10s or 2m", text)}
+		return &valueError{node.GetToken(), fmt.Sprintf("%q is not a duration: write for example 500ms, 10s, 2m or 30d", text)}
 	}
 	if v < 0 {
 		return &valueError{node.GetToken(), fmt.Sprintf("%q is negative; write 0s or more", text)}
 	}
 	*d = Duration(v)
 	return nil
+}
+
+// maxDays is as many as a duration can have.
+const maxDays = 100_000
+
+// parseDuration reads a duration, whole days too.
+func parseDuration(text string) (time.Duration, error) {
+	if days, ok := strings.CutSuffix(text, "d"); ok {
+		n, err := strconv.Atoi(days)
+		if err != nil || n < -maxDays || n > maxDays {
+			return 0, errors.New("the days are no whole number, or too many")
+		}
+		return time.Duration(n) * 24 * time.Hour, nil
+	}
+	return time.ParseDuration(text)
 }
 
 // loadConfig reads a config file; with no path, mortise.yaml of the current

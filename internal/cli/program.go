@@ -174,6 +174,7 @@ func (p *program) openRuntime(ctx context.Context) error {
 		Limits:    mailbox.Limits{Workers: p.cfg.Serve.Workers},
 		Retry:     mailbox.Retry{Attempts: p.cfg.Serve.MaxAttempts},
 		Lease:     mailbox.Lease{Duration: time.Duration(p.cfg.Serve.Lease), Renew: time.Duration(p.cfg.Serve.Lease) / renewals},
+		Retention: p.cfg.Serve.Retention.mailbox(),
 		Waits:     mailbox.Waits{Close: cmp.Or(time.Duration(p.cfg.Serve.Grace), defaultGrace)},
 	}
 	if p.live {

@@ -80,7 +80,7 @@ func (c *Config) needsRestart(next *Config) error {
 		return map[string]any{
 			"store": c.Store, "engine": c.Engine, "cache_dir": c.CacheDir, "tasks": c.Tasks, "record": c.Record,
 			"serve.listen": c.Serve.Listen, "serve.admin": c.Serve.Admin, "serve.workers": c.Serve.Workers, "serve.lease": c.Serve.Lease,
-			"serve.max_attempts": c.Serve.MaxAttempts, "serve.grace": c.Serve.Grace,
+			"serve.max_attempts": c.Serve.MaxAttempts, "serve.grace": c.Serve.Grace, "serve.retention": c.Serve.Retention,
 			"compaction.concurrent": c.Compaction.Concurrent, "compaction.admission.signals": c.Compaction.Admission.Signals,
 			"compaction.trial":                  c.Compaction.Trial,
 			"compaction.summarizer (on or off)": c.Compaction.Summarizer.on(),

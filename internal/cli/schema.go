@@ -17,7 +17,7 @@ func ConfigSchema() any {
 		Mapper: func(t reflect.Type) *jsonschema.Schema {
 			switch t {
 			case reflect.TypeFor[Duration]():
-				return &jsonschema.Schema{Type: "string", Pattern: `^\+?([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|ms|s|m|h)([0-9.]+(ns|us|µs|ms|s|m|h))*$|^0$`}
+				return &jsonschema.Schema{Type: "string", Pattern: `^\+?([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|ms|s|m|h)([0-9.]+(ns|us|µs|ms|s|m|h))*$|^[0-9]{1,6}d$|^0$`}
 			case reflect.TypeFor[Checksum]():
 				return &jsonschema.Schema{Type: "string", Pattern: checksumText().String()}
 			case reflect.TypeFor[abi.FailurePolicy]():

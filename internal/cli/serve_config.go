@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/mortise-dev/mortise/mailbox"
 	"github.com/mortise-dev/mortise/serve"
 )
 
@@ -31,6 +32,35 @@ type ServeConfig struct {
 	MaxAttempts int `yaml:"max_attempts"`
 	// Grace is how long shutdown waits for runs to reach a checkpoint.
 	Grace Duration `yaml:"grace"`
+	// Retention is how long things are kept. Nothing is dropped that is queued, executed, waiting or paused.
+	Retention RetentionConfig `yaml:"retention"`
+}
+
+// RetentionConfig bounds what the store keeps. Zero is the default: all threads and runs are kept.
+type RetentionConfig struct {
+	// Threads is how long a thread is kept after its last change, MaxThreads how many are kept.
+	Threads    Duration `yaml:"threads"`
+	MaxThreads int      `yaml:"max_threads"`
+	// Runs is how long a run is kept after its end, MaxRuns how many of a thread.
+	Runs    Duration `yaml:"runs"`
+	MaxRuns int      `yaml:"max_runs"`
+	// Requests is how long a request is kept that was executed, and DeadLetters one that failed.
+	Requests    Duration `yaml:"requests"`
+	DeadLetters Duration `yaml:"dead_letters"`
+}
+
+func (c *RetentionConfig) mailbox() mailbox.Retention {
+	return mailbox.Retention{
+		TTL: time.Duration(c.Requests), DeadTTL: time.Duration(c.DeadLetters), Threads: time.Duration(c.Threads), MaxThreads: c.MaxThreads,
+		Runs: time.Duration(c.Runs), MaxRuns: c.MaxRuns,
+	}
+}
+
+func (c *RetentionConfig) validate() error {
+	if c.MaxThreads < 0 || c.MaxRuns < 0 {
+		return fmt.Errorf("serve.retention.max_threads and max_runs: are %d and %d; write a number from 1, or leave it out", c.MaxThreads, c.MaxRuns)
+	}
+	return nil
 }
 
 // TokenConfig is a bearer token and what it may be used for: run, read, admin.
@@ -75,6 +105,7 @@ func (c *ServeConfig) validate() error {
 	if c.Lease != 0 && time.Duration(c.Lease) < time.Second {
 		errs = append(errs, fmt.Errorf("serve.lease: is %s; write 1s or more", time.Duration(c.Lease)))
 	}
+	errs = append(errs, c.Retention.validate())
 	seen := map[string]bool{}
 	for i, t := range c.Tokens {
 		errs = append(errs, under(fmt.Sprintf("serve.tokens[%d] (%.64s)", i, cmp.Or(t.Name, "without a name")), t.validate(seen)))

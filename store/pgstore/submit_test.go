@@ -1,0 +1,73 @@
+package pgstore_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/mortise-dev/mortise/mailbox"
+)
+
+// runtime executes anything.
+type runtime struct{ ran chan string }
+
+func (r runtime) Run(_ context.Context, j *mailbox.Job) (mailbox.Result, error) {
+	r.ran <- string(j.Request.Messages[0].Data)
+	return mailbox.Result{Termination: "natural"}, nil
+}
+
+// TestSubmitWithin: a request that is submitted in a transaction of the caller is executed after the commit, soon and once; one whose
+// transaction is rolled back never was.
+func TestSubmitWithin(t *testing.T) {
+	t.Parallel()
+	c := config(t)
+	s := open(t, c)
+	r := runtime{ran: make(chan string, 10)}
+	m, err := mailbox.New(t.Context(), mailbox.Config{Store: s, Runtime: r, Poll: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = m.Close(context.WithoutCancel(t.Context())) }()
+	if err := m.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	submit := func(text string) (mailbox.Submission, func(context.Context) error, func(context.Context) error) {
+		tx := begun(t, c)
+		sub, err := m.SubmitWithin(t.Context(), s.Within(tx), mailbox.Request{
+			Thread: "t", Key: text, Messages: []mailbox.Input{{Data: []byte(text)}},
+		})
+		if err != nil || sub.Running {
+			t.Fatalf("submission %+v, error %v", sub, err)
+		}
+		return sub, tx.Commit, tx.Rollback
+	}
+	lost, _, rollback := submit("lost")
+	if err := rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	kept, commit, _ := submit("kept")
+	if _, found, err := m.Dispatch(t.Context(), kept.Dispatch); found || err != nil {
+		t.Errorf("before the commit the request is there: %v, %v", found, err)
+	}
+	if err := commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case text := <-r.ran:
+		if text != "kept" {
+			t.Errorf("executed was %q", text)
+		}
+	case <-time.After(10 * time.Second): // a poll is a minute away: the commit notifies
+		t.Fatal("nothing was executed")
+	}
+	if _, err := m.Await(t.Context(), kept.Dispatch); err != nil {
+		t.Fatal(err)
+	}
+	if _, found, err := m.Dispatch(t.Context(), lost.Dispatch); found || err != nil {
+		t.Errorf("after the rollback the request is there: %v, %v", found, err)
+	}
+	again, err := m.SubmitBackground(t.Context(), mailbox.Request{Thread: "t", Key: "kept", Messages: []mailbox.Input{{Data: []byte("kept")}}})
+	if err != nil || !again.Repeated || len(r.ran) != 0 {
+		t.Errorf("submitted again: %+v, %v, %d executions", again, err, len(r.ran))
+	}
+}
