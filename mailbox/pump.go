@@ -11,12 +11,12 @@ import (
 
 // shared is what a stream has of the log that other processes read. It is guarded by the stream's lock.
 type shared struct {
-	pump     *pump // nil if nobody else can read it
+	pump     *pump // nil if no other process can read it
 	dispatch string
 	fence    uint64
 	// sent is the number of the last event that the log has, or that was given up.
 	sent uint64
-	// trying is a batch of which nobody knows whether it was added.
+	// trying is a batch of which it is not known whether it was added.
 	trying *store.EventBatch
 	// kept are the batches in the log, of events many and bytes large.
 	kept          []keptBatch
@@ -30,7 +30,7 @@ type keptBatch struct {
 	events, bytes int
 }
 
-// mark says that the stream has something to share.
+// mark notes that the stream has something to share.
 func (h *shared) mark(s *Stream) {
 	if h.pump == nil {
 		return
@@ -64,7 +64,7 @@ func (s *Stream) batch(most, mostBytes int) (*store.EventBatch, error) {
 	return h.trying, nil
 }
 
-// unsent says whether there are events that are not in a batch yet.
+// unsent reports whether there are events that are not in a batch yet.
 func (s *Stream) unsent() bool {
 	n := s.sharable()
 	return n > 0 && s.ring.nth(n-1).Seq > s.shared.sent
@@ -108,14 +108,14 @@ func (h *shared) keep(b keptBatch, most, mostBytes int) uint64 {
 	return h.kept[0].first
 }
 
-// added says that a batch is in the log, or never will be.
+// added notes that a batch is in the log, or never will be.
 func (s *Stream) added(b *store.EventBatch) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.shared.trying, s.shared.sent, s.shared.waiting = nil, b.Last, s.ring.sizeAfter(b.Last)
 }
 
-// left says whether there is more to share.
+// left reports whether there is more to share.
 func (s *Stream) left() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -133,7 +133,7 @@ func newPump(m *Mailbox) *pump {
 	}
 }
 
-// pump adds what streams have to share to a log, some time after it came, so that nobody waits for it.
+// pump adds what streams have to share to a log, some time after it came, so that no call waits for it.
 type pump struct {
 	log    store.Events
 	pause  time.Duration
@@ -147,7 +147,7 @@ type pump struct {
 	// kick has an entry when there is much to add.
 	kick chan struct{}
 	work sync.WaitGroup
-	// adding has an entry while somebody adds.
+	// adding has an entry while events are being added.
 	adding chan struct{}
 
 	mu     sync.Mutex
@@ -156,7 +156,7 @@ type pump struct {
 	closed bool
 }
 
-// mark says that a stream has something to share.
+// mark notes that a stream has something to share.
 func (p *pump) mark(s *Stream) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -208,7 +208,7 @@ func (p *pump) run() {
 // longestPause is how long to wait when the store fails.
 const longestPause = 5 * time.Second
 
-// flush adds what streams have, and says whether it did. What goes wrong is tried again later, as long as it is kept.
+// flush adds what streams have, and reports whether it did. What goes wrong is tried again later, as long as it is kept.
 func (p *pump) flush(ctx context.Context, list ...*Stream) bool {
 	select {
 	case p.adding <- struct{}{}:
@@ -269,7 +269,7 @@ func (p *pump) add(ctx context.Context, list []*Stream) error {
 		return err
 	}
 	for _, dispatch := range refused {
-		p.logger.DebugContext(ctx, "mailbox_events_refused", "dispatch", dispatch) // somebody else goes on with it
+		p.logger.DebugContext(ctx, "mailbox_events_refused", "dispatch", dispatch) // another process continues with it
 	}
 	for s, b := range of {
 		s.added(b)

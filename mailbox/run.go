@@ -32,7 +32,7 @@ type Job struct {
 }
 
 // Commit writes to the thread, as long as the execution holds it. An error that is
-// [ErrConflict] says that it does not. Events that were sent before it are shared before it, so that a reader
+// [ErrConflict] means that it does not. Events that were sent before it are shared before it, so that a reader
 // finds what led to whatever is in the log.
 func (j *Job) Commit(ctx context.Context, c Commit) error {
 	j.x.share(ctx)
@@ -61,17 +61,17 @@ func (j *Job) Log(ctx context.Context, from, limit int) ([]Message, error) {
 	return j.x.box.queue.Messages(ctx, j.x.hold.Thread, from, limit)
 }
 
-// Emit sends an event to whoever reads the run's stream, in this process or, a little later, in others. It never waits.
+// Emit sends an event to readers of the run's stream, in this process or, a little later, in others. It never waits.
 // Data is not changed any more.
 func (j *Job) Emit(kind string, data []byte) { j.x.events.send(kind, data) }
 
-// Suspended says whether the run waits for somebody in the process: the lease is longer then.
+// Suspended reports whether the run waits for something in the process: the lease is longer then.
 func (j *Job) Suspended(yes bool) {
 	j.x.suspended.Store(yes)
 	j.x.renewNow()
 }
 
-// execution is a dispatch that this process carries out.
+// execution is a dispatch that this process executes.
 type execution struct {
 	box       *Mailbox
 	taken     queue.State
@@ -87,7 +87,7 @@ type execution struct {
 	done      chan struct{}
 }
 
-// spawn carries a claimed dispatch out. A worker was reserved for it. The execution
+// spawn executes a claimed dispatch. A worker was reserved for it. The execution
 // outlives the call that led to it, and ends with the Mailbox.
 func (m *Mailbox) spawn(k queue.State) *execution {
 	x := &execution{
@@ -140,14 +140,14 @@ func (x *execution) leave() {
 	}
 	m.mu.Unlock()
 	if !m.Running() {
-		x.events.finish(EventMoved, nil) // nobody here would follow it
+		x.events.finish(EventMoved, nil) // this process would not follow it
 	}
 	close(x.done)
 	m.release(x.taken.Thread.Tenant)
 	m.wake()
 }
 
-// execute runs it, unless the thread was interrupted since the claim, and says how to settle.
+// execute runs it, unless the thread was interrupted since the claim, and returns how to settle.
 func (x *execution) execute(ctx context.Context) queue.Settlement {
 	request, err := DecodeRequest(x.taken.Dispatch.Request)
 	if err != nil {
@@ -157,7 +157,7 @@ func (x *execution) execute(ctx context.Context) queue.Settlement {
 	// Commands of other processes since the claim reach the listener; this is for those of this process.
 	t, err := x.box.queue.Recent(ctx, x.hold.Thread)
 	switch {
-	case err != nil: // the lease tells whether the thread is ours
+	case err != nil: // the lease reports whether the thread is ours
 	case t.Epoch > x.taken.Dispatch.Epoch:
 		return queue.Settlement{Verdict: queue.Supersede, Error: queue.StaleText}
 	case t.Claim != nil && t.Claim.Token == x.hold.Token && t.Claim.Stop != "":
@@ -196,7 +196,7 @@ func (x *execution) call(ctx context.Context, j *Job) (result Result, err error)
 	return x.box.cfg.Runtime.Run(ctx, j)
 }
 
-// Classify says whether an error is worth another attempt: any is, unless it is
+// Classify reports whether an error is worth another attempt: any is, unless it is
 // [ErrPermanent] or [ErrInvalid]. [ErrRefused] is no failure.
 func Classify(err error) Outcome {
 	switch {
@@ -209,7 +209,7 @@ func Classify(err error) Outcome {
 	}
 }
 
-// verdict says how to settle what an execution came to.
+// verdict returns how to settle what an execution came to.
 func (x *execution) verdict(ctx context.Context, result Result, err error) queue.Settlement {
 	cause := context.Cause(ctx)
 	if err != nil && errors.Is(cause, ErrShutdown) {
@@ -257,7 +257,7 @@ func (x *execution) settle(ctx context.Context, s queue.Settlement) {
 		}
 		m.cfg.Logger.WarnContext(ctx, "mailbox_settlement_failed", "thread", x.hold.Thread, "dispatch", x.hold.Dispatch, "attempt", attempt, "error", err)
 		if !wait(ctx, doubled(m.cfg.Retry.Delay, m.cfg.Lease.Renew, attempt, 16)) {
-			return // the lease runs out, and somebody looks at what the run came to
+			return // the lease runs out, and another process finds what the run came to
 		}
 	}
 }
@@ -280,7 +280,7 @@ func (m *Mailbox) settled(d Dispatch) {
 	}
 }
 
-// wait waits, and says whether it did so to the end.
+// wait waits, and reports whether it did so to the end.
 func wait(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -157,7 +157,7 @@ func eventsFollowed(w *eventWorld) {
 	equal(w.t, "from a number", w.rest(w.attach(b, sub.Dispatch), 2), "three acked")
 }
 
-// eventsOfAnHeir holds that a reader elsewhere goes on with the process that takes over, that the numbers tell, and
+// eventsOfAnHeir holds that a reader elsewhere continues with the process that takes over, that the numbers tell, and
 // that what the former one says late is not heard.
 func eventsOfAnHeir(w *eventWorld) {
 	a, said := w.box(w.store)

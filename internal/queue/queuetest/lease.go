@@ -178,7 +178,7 @@ func lateAck(w *world) {
 	w.expire("t")
 	second := w.claim("t")
 	if _, err := w.queue.Settle(w.ctx(), hold(slow), queue.Settlement{Verdict: queue.Ack}); !errors.Is(err, queue.ErrConflict) {
-		w.t.Errorf("acknowledged after somebody else began: %v", err)
+		w.t.Errorf("acknowledged after another process else began: %v", err)
 	}
 	w.settle(second, queue.Ack)
 }

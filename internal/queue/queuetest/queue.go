@@ -200,7 +200,7 @@ func nackRequeues(w *world) {
 	at := w.clock.Now().Add(5 * time.Second)
 	result := queue.Result{Status: queue.RunDone, Termination: "error", Error: "boom"}
 	s := queue.Settlement{Verdict: queue.Retry, RetryAt: at, Error: "boom", Result: result}
-	for range 2 { // the second is somebody who did not hear of the first
+	for range 2 { // the second is another process who did not hear of the first
 		_, err := w.queue.Settle(w.ctx(), hold(k), s)
 		must(w.t, err)
 	}
