@@ -12,8 +12,8 @@ import (
 
 	"github.com/mortise-dev/mortise/internal/queue"
 	"github.com/mortise-dev/mortise/mailbox"
-	"github.com/mortise-dev/mortise/store"
 	"github.com/mortise-dev/mortise/outbox"
+	"github.com/mortise-dev/mortise/store"
 )
 
 // Offsets of clocks that are worth a warning, and that break leases.

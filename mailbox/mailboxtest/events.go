@@ -72,11 +72,11 @@ func (s *speaker) Run(_ context.Context, j *mailbox.Job) (mailbox.Result, error)
 }
 
 // box is a process. It is not started.
-func (w *eventWorld) box(store store.Store, change ...func(*mailbox.Config)) (*mailbox.Mailbox, *speaker) {
+func (w *eventWorld) box(on store.Store, change ...func(*mailbox.Config)) (*mailbox.Mailbox, *speaker) {
 	w.t.Helper()
 	s := &speaker{words: make(chan string)}
 	cfg := mailbox.Config{
-		Store: store, Runtime: s, Now: w.clock.Now, Owner: w.id("owner"), Poll: 20 * time.Millisecond,
+		Store: on, Runtime: s, Now: w.clock.Now, Owner: w.id("owner"), Poll: 20 * time.Millisecond,
 		Events: mailbox.Events{Pause: time.Millisecond},
 		Lease:  mailbox.Lease{Duration: time.Hour, Renew: 50 * time.Minute, Skew: -1},
 	}

@@ -190,11 +190,11 @@ func (s snapshot) equal(o snapshot) bool {
 }
 
 func (m *model) snapshot() snapshot {
-	queue := []string{}
+	waiting := []string{}
 	for _, d := range m.queue() {
-		queue = append(queue, d.id)
+		waiting = append(waiting, d.id)
 	}
-	out := snapshot{epoch: m.epoch, fence: m.fence, queued: len(queue), log: len(m.log), open: m.open, queue: fmt.Sprint(queue)}
+	out := snapshot{epoch: m.epoch, fence: m.fence, queued: len(waiting), log: len(m.log), open: m.open, queue: fmt.Sprint(waiting)}
 	if c := m.claim; c != nil {
 		out.claim, out.until, out.stop = c.d.id+" "+c.token, c.until, c.stop
 	}
