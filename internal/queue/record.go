@@ -140,7 +140,7 @@ type Run struct {
 	Session  string `json:"session,omitzero"`
 	// Input are the ids of the messages that its dispatches brought.
 	Input []string `json:"input,omitzero"`
-	// Data is the runtime's own record. Lists leave it out.
+	// Data is the runtime's own record. Lists and claims leave it out.
 	Data []byte `json:"-"`
 
 	// Own is set if the mailbox made the id at random: no other run can have it.
