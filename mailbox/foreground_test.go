@@ -71,7 +71,7 @@ func TestSubmission(t *testing.T) {
 			claim := queue.ClaimRequest{Token: "other", Owner: "other", Lease: time.Hour}
 			mem := &meanwhile{Store: memstore.New()}
 			m := open(t, mailbox.Config{Runtime: &script{}, Store: plain{mem}})
-			other := open(t, mailbox.Config{Runtime: &script{}, Store: store.Store})
+			other := open(t, mailbox.Config{Runtime: &script{}, Store: mem.Store})
 			// Another process takes the thread between the interrupt and the claim.
 			mem.after(1, func(ctx context.Context) {
 				_, err := other.Queue().Interrupt(ctx, "t", queue.Interrupt{})
