@@ -85,7 +85,7 @@ func TestClock(t *testing.T) {
 		"no_answer": func(t *testing.T) {
 			w := newClockWorld(t, 0)
 			w.mem.broken.Store(true)
-			if _, err := w.enqueue(); err == nil || !strings.Contains(err.Error(), "clock of the mem: no answer") {
+			if _, err := w.enqueue(); err == nil || !strings.Contains(err.Error(), "clock of the store: no answer") {
 				t.Errorf("queued without a time: %v", err)
 			}
 			h, err := w.queue.Thread(t.Context(), "t")
