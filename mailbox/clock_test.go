@@ -52,7 +52,7 @@ func TestClock(t *testing.T) {
 			w := newClockWorld(t, 0)
 			w.writes(0)
 			w.local.by.Store(int64(time.Hour))
-			w.store.clock.by.Store(int64(time.Hour))
+			w.mem.clock.by.Store(int64(time.Hour))
 			w.writes(time.Hour)
 		},
 		"store_goes_back_a_little": func(t *testing.T) {
@@ -60,7 +60,7 @@ func TestClock(t *testing.T) {
 			w.writes(0)
 			sleep(9900 * time.Millisecond)
 			w.writes(0)
-			w.store.clock.by.Store(int64(-500 * time.Millisecond))
+			w.mem.clock.by.Store(int64(-500 * time.Millisecond))
 			sleep(200 * time.Millisecond)
 			w.writes(-200 * time.Millisecond) // it stands still
 			sleep(time.Second)
@@ -69,7 +69,7 @@ func TestClock(t *testing.T) {
 		"store_is_set_back": func(t *testing.T) {
 			w := newClockWorld(t, 0)
 			w.writes(0)
-			w.store.clock.by.Store(int64(-time.Hour))
+			w.mem.clock.by.Store(int64(-time.Hour))
 			sleep(5 * time.Second)
 			w.writes(0) // the reading is young
 			sleep(6 * time.Second)
@@ -78,22 +78,22 @@ func TestClock(t *testing.T) {
 		"slow_answer_moves_nothing": func(t *testing.T) {
 			w := newClockWorld(t, 0)
 			w.writes(0)
-			w.store.slow.Store(int64(1500 * time.Millisecond))
+			w.mem.slow.Store(int64(1500 * time.Millisecond))
 			sleep(11 * time.Second)
 			w.writes(0)
 		},
 		"no_answer": func(t *testing.T) {
 			w := newClockWorld(t, 0)
-			w.store.broken.Store(true)
+			w.mem.broken.Store(true)
 			if _, err := w.enqueue(); err == nil || !strings.Contains(err.Error(), "clock of the store: no answer") {
 				t.Errorf("queued without a time: %v", err)
 			}
 			h, err := w.queue.Thread(t.Context(), "t")
 			must(t, err)
 			equal(t, "dispatches", h.Seq, 0)
-			w.store.broken.Store(false)
+			w.mem.broken.Store(false)
 			w.writes(0)
-			w.store.broken.Store(true)
+			w.mem.broken.Store(true)
 			w.local.by.Store(int64(time.Hour))
 			sleep(time.Minute)
 			w.writes(0)
@@ -109,7 +109,7 @@ func TestClock(t *testing.T) {
 
 type clockWorld struct {
 	t     *testing.T
-	store *timed
+	mem   *timed
 	local *shifted
 	queue *queue.Queue
 	count int
@@ -117,10 +117,10 @@ type clockWorld struct {
 
 func newClockWorld(t *testing.T, skew time.Duration) *clockWorld {
 	t.Helper()
-	w := &clockWorld{t: t, store: &timed{Store: plain{memstore.New()}}, local: &shifted{}}
+	w := &clockWorld{t: t, mem: &timed{Store: plain{memstore.New()}}, local: &shifted{}}
 	w.local.by.Store(int64(time.Minute))
 	var err error
-	w.queue, err = queue.New(queue.Config{Store: w.store, Now: w.local.now, Skew: skew})
+	w.queue, err = queue.New(queue.Config{Store: w.mem, Now: w.local.now, Skew: skew})
 	must(t, err)
 	return w
 }
@@ -144,10 +144,10 @@ func (w *clockWorld) writes(want time.Duration) {
 
 // clockLogged holds that a clock which differs is logged once each time that it was set.
 func clockLogged(t *testing.T) {
-	store, local := &timed{Store: plain{memstore.New()}}, &shifted{}
+	mem, local := &timed{Store: plain{memstore.New()}}, &shifted{}
 	local.by.Store(int64(500 * time.Millisecond))
 	var out bytes.Buffer
-	started(t, mailbox.Config{Runtime: &script{}, Store: store, Now: local.now, Logger: slog.New(slog.NewTextHandler(&out, nil))})
+	started(t, mailbox.Config{Runtime: &script{}, Store: mem, Now: local.now, Logger: slog.New(slog.NewTextHandler(&out, nil))})
 	for _, step := range []struct {
 		by   time.Duration
 		want int

@@ -9,8 +9,8 @@ import (
 	"github.com/mortise-dev/mortise/internal/queue"
 )
 
-// Close takes nothing new and waits until what is being carried out has ended. When ctx is
-// done before, the rest is asked to end, and given back for other processes. What goes on all the same for
+// Close takes nothing new and waits until what is being executed has ended. When ctx is
+// done before, the rest is asked to end, and given back for other processes. What continues all the same for
 // Config.Waits.Close is abandoned: Close returns an error that names it, its lease is renewed no more, so that another process can go
 // on when it is over, and what it still writes is refused then. Closing again waits again.
 func (m *Mailbox) Close(ctx context.Context) error {
@@ -62,11 +62,11 @@ func (m *Mailbox) end(ctx context.Context, done, loops <-chan struct{}) error {
 		return m.abandon(ctx)
 	default:
 		return errors.Join(m.abandon(ctx),
-			fmt.Errorf("mailbox: close: a look at the store, or Config.Retention.Maintain, went on for %v after it was asked to end; let it heed its context", m.cfg.Waits.Close))
+			fmt.Errorf("mailbox: close: a poll of the store, or Config.Retention.Maintain, continued for %v after it was asked to end; let it heed its context", m.cfg.Waits.Close))
 	}
 }
 
-// abandon leaves the executions that go on to themselves, and tells which.
+// abandon leaves the executions that continue to themselves, and returns which.
 func (m *Mailbox) abandon(ctx context.Context) error {
 	m.mu.Lock()
 	var left, untold []*execution
@@ -80,7 +80,7 @@ func (m *Mailbox) abandon(ctx context.Context) error {
 	m.mu.Unlock()
 	var errs []error
 	for _, x := range left {
-		errs = append(errs, fmt.Errorf("mailbox: close: dispatch %.80q of thread %.80q went on for %v after it was asked to end, and was abandoned; let its runtime heed its context",
+		errs = append(errs, fmt.Errorf("mailbox: close: dispatch %.80q of thread %.80q continued for %v after it was asked to end, and was abandoned; let its runtime heed its context",
 			x.hold.Dispatch, x.hold.Thread, m.cfg.Waits.Close))
 	}
 	for _, x := range untold {

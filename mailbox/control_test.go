@@ -23,8 +23,8 @@ type party struct {
 // newParty starts it. Store is what the process here sees.
 func newParty(t *testing.T, accept func(mailbox.Command) bool, see func(*memstore.Store) store.Store) *party {
 	t.Helper()
-	store := memstore.New()
-	return partyOf(t, accept, see(store), store)
+	mem := memstore.New()
+	return partyOf(t, accept, see(mem), mem)
 }
 
 // partyOf starts it on the stores that the processes see.
@@ -142,10 +142,10 @@ func TestLive(t *testing.T) {
 			equal(t, "taken", ok, false)
 		},
 		"send_decision_live_delivers_to_remote_waiting_run": func(t *testing.T) {
-			store := memstore.New()
+			mem := memstore.New()
 			s := &script{do: waitsOnce("tool_permission")}
-			there := started(t, mailbox.Config{Runtime: s, Store: store, Owner: "there"})
-			here := open(t, mailbox.Config{Runtime: &script{}, Store: store, Owner: "here"})
+			there := started(t, mailbox.Config{Runtime: s, Store: mem, Owner: "there"})
+			here := open(t, mailbox.Config{Runtime: &script{}, Store: mem, Owner: "here"})
 			sub := background(t, there, request("t", "x"))
 			synctest.Wait()
 			wantRun(t, here, sub.Run, mailbox.RunWaiting, "")
@@ -183,8 +183,8 @@ func reactivates(wait string) func(*testing.T) {
 func TestStreamsAcrossProcesses(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		store := memstore.New()
-		here := started(t, mailbox.Config{Store: store, Owner: "here", Retry: mailbox.Retry{Delay: time.Second}, Runtime: &script{do: func(_ context.Context, j *mailbox.Job) (mailbox.Result, error) {
+		mem := memstore.New()
+		here := started(t, mailbox.Config{Store: mem, Owner: "here", Retry: mailbox.Retry{Delay: time.Second}, Runtime: &script{do: func(_ context.Context, j *mailbox.Job) (mailbox.Result, error) {
 			j.Emit("text", []byte("a"))
 			return mailbox.Result{}, errors.New("blip")
 		}}})
@@ -193,7 +193,7 @@ func TestStreamsAcrossProcesses(t *testing.T) {
 		stream, ok := here.Events(sub.Dispatch)
 		equal(t, "attached", ok, true)
 		must(t, here.Stop(t.Context()))
-		there := started(t, mailbox.Config{Store: store, Owner: "there", Runtime: &script{do: untilStopped}})
+		there := started(t, mailbox.Config{Store: mem, Owner: "there", Runtime: &script{do: untilStopped}})
 		sleep(2 * time.Second)
 		must(t, here.Start(t.Context()))
 		sleep(time.Second)

@@ -25,13 +25,13 @@ func TestDamagedThread(t *testing.T) {
 
 // breakable is a store of which some threads fail, and that counts how often they are asked for.
 type breakable struct {
-	store  *memstore.Store
+	mem    *memstore.Store
 	broken atomic.Bool
 	asked  atomic.Int64
 }
 
 func (b *breakable) open() store.Store {
-	f := &mailboxtest.Faulty{Store: b.store, Damaged: func(thread string) bool {
+	f := &mailboxtest.Faulty{Store: b.mem, Damaged: func(thread string) bool {
 		if thread != "bad" || !b.broken.Load() {
 			return false
 		}
@@ -42,8 +42,8 @@ func (b *breakable) open() store.Store {
 }
 
 func damagedBacksOff(t *testing.T) {
-	b := &breakable{store: memstore.New()}
-	former := open(t, mailbox.Config{Runtime: &script{}, Store: b.store})
+	b := &breakable{mem: memstore.New()}
+	former := open(t, mailbox.Config{Runtime: &script{}, Store: b.mem})
 	bad := queued(t, former, request("bad", "bad"))
 	b.broken.Store(true)
 	w, s := &witness{}, &script{}
@@ -65,9 +65,9 @@ func damagedBacksOff(t *testing.T) {
 }
 
 // waitingBad makes a run of the thread that waits for tasks of a process that is gone.
-func waitingBad(t *testing.T, store *memstore.Store) mailbox.Submission {
+func waitingBad(t *testing.T, mem *memstore.Store) mailbox.Submission {
 	t.Helper()
-	former := started(t, mailbox.Config{Runtime: &script{do: waitsOnce("background_tasks")}, Store: store})
+	former := started(t, mailbox.Config{Runtime: &script{do: waitsOnce("background_tasks")}, Store: mem})
 	sub := background(t, former, request("bad", "x"))
 	background(t, former, request("good", "x"))
 	sleep(0)
@@ -80,8 +80,8 @@ func wakeUp(mailbox.Run) (mailbox.Request, bool) {
 }
 
 func damagedWakes(t *testing.T) {
-	b := &breakable{store: memstore.New()}
-	sub := waitingBad(t, b.store)
+	b := &breakable{mem: memstore.New()}
+	sub := waitingBad(t, b.mem)
 	b.broken.Store(true)
 	s := &script{}
 	m := started(t, mailbox.Config{Runtime: s, Store: b.open(), Wake: wakeUp})
@@ -96,8 +96,8 @@ func damagedWakes(t *testing.T) {
 }
 
 func damagedWentOn(t *testing.T) {
-	b := &breakable{store: memstore.New()}
-	sub := waitingBad(t, b.store)
+	b := &breakable{mem: memstore.New()}
+	sub := waitingBad(t, b.mem)
 	b.broken.Store(true)
 	waits := func(context.Context, *mailbox.Job) (mailbox.Result, error) {
 		return mailbox.Result{Status: mailbox.RunWaiting, Wait: "background_tasks"}, nil
@@ -115,8 +115,8 @@ func damagedWentOn(t *testing.T) {
 // damagedStore holds that a store that takes no update is tried at a bounded rate, and that all goes on when it is back.
 func damagedStore(t *testing.T) {
 	const threads = 1100
-	store := memstore.New()
-	former := open(t, mailbox.Config{Runtime: &script{}, Store: store})
+	mem := memstore.New()
+	former := open(t, mailbox.Config{Runtime: &script{}, Store: mem})
 	for i := range threads {
 		queued(t, former, request(string(rune('a'+i)), "x"))
 	}
@@ -125,7 +125,7 @@ func damagedStore(t *testing.T) {
 	down.Store(true)
 	w := &witness{}
 	m := started(t, mailbox.Config{Runtime: &script{}, Observers: []mailbox.Observer{w}, Store: plain{&mailboxtest.Faulty{
-		Store: store, Plan: func(_ context.Context, operation string) mailboxtest.Fault {
+		Store: mem, Plan: func(_ context.Context, operation string) mailboxtest.Fault {
 			if operation != "apply" || !down.Load() {
 				return mailboxtest.FaultNone
 			}
@@ -147,12 +147,12 @@ func damagedStore(t *testing.T) {
 
 // damagedStream holds that the streams of other dispatches end, of which another process carries on.
 func damagedStream(t *testing.T) {
-	b := &breakable{store: memstore.New()}
+	b := &breakable{mem: memstore.New()}
 	m := started(t, mailbox.Config{Runtime: fails(context.DeadlineExceeded), Store: plain{b.open()}, Retry: mailbox.Retry{Delay: time.Hour, MaxDelay: time.Hour}, Lease: mailbox.Lease{Duration: time.Minute}})
 	bad, good := background(t, m, request("bad", "x")), background(t, m, request("good", "x"))
 	sleep(time.Second)
 	b.broken.Store(true)
-	other := open(t, mailbox.Config{Runtime: &script{}, Store: b.store})
+	other := open(t, mailbox.Config{Runtime: &script{}, Store: b.mem})
 	_, err := other.Cancel(t.Context(), good.Dispatch)
 	must(t, err)
 	sleep(2 * time.Second)

@@ -8,7 +8,7 @@ import (
 )
 
 // Decide hands decisions to a run: one under way takes them at once if it can, and else they are queued for it, and
-// it gets them when it comes to wait. True says that they are kept, whatever ends meanwhile; not that a call waits for them: a
+// it gets them when it comes to wait. True means that they are kept, whatever ends meanwhile; not that a call waits for them: a
 // decision that is too late is recorded with its dispatch ([Dispatch.LastError]), and the run continues as it was. It
 // is false when there is no such run, or it has ended. It is [ErrRefused] when the run waits, and not for that, as far as the
 // [Runtime] can tell (see [Judge]).

@@ -7,20 +7,20 @@ import (
 	"sync"
 )
 
-// GapError is an [ErrGap] that says where to go on.
+// GapError is an [ErrGap] that has where to continue.
 type GapError struct {
 	// Next is the place before the next event that is kept.
 	Next uint64
 }
 
 func (e *GapError) Error() string {
-	return fmt.Sprintf("mailbox: %v; go on from %d", ErrGap, e.Next)
+	return fmt.Sprintf("mailbox: %v; continue from %d", ErrGap, e.Next)
 }
 
 // Is makes it an [ErrGap].
 func (e *GapError) Is(target error) bool { return target == ErrGap }
 
-// Feed is the events of a dispatch, whichever processes carry it out. It is safe for concurrent use, and
+// Feed is the events of a dispatch, whichever processes execute it. It is safe for concurrent use, and
 // needs no closing.
 type Feed struct {
 	box      *Mailbox
@@ -75,7 +75,7 @@ func (f *Feed) Next(ctx context.Context, seq uint64) (Event, error) {
 	}
 }
 
-// remote looks for the event among what others share, for a while.
+// remote searches the event among what others share, for a while.
 func (f *Feed) remote(ctx context.Context, seq uint64) (Event, error) {
 	if e, ok := f.paged(seq); ok {
 		return e, nil
@@ -154,7 +154,7 @@ func (f *Feed) read(ctx context.Context, after, seq uint64, atOnce bool) error {
 			if len(page) == 0 {
 				return &GapError{Next: b.First - 1}
 			}
-			break // it is told when the reader is there
+			break // the gap comes when the reader is there
 		}
 		events, err := decodeEvents(b, after)
 		if err != nil {

@@ -53,7 +53,7 @@ func TestSharedEventsSurviveFaults(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				store := &flaky{Store: memstore.New(), fail: fail}
+				mem := &flaky{Store: memstore.New(), fail: fail}
 				run := &script{do: func(_ context.Context, j *mailbox.Job) (mailbox.Result, error) {
 					for i := range 40 {
 						j.Emit("n", fmt.Append(nil, i))
@@ -63,8 +63,8 @@ func TestSharedEventsSurviveFaults(t *testing.T) {
 					}
 					return mailbox.Result{Termination: "natural"}, nil
 				}}
-				worker := open(t, mailbox.Config{Store: store, Runtime: run})
-				reader := open(t, mailbox.Config{Store: store, Runtime: run})
+				worker := open(t, mailbox.Config{Store: mem, Runtime: run})
+				reader := open(t, mailbox.Config{Store: mem, Runtime: run})
 				sub, err := worker.Submit(t.Context(), request("t", "go"))
 				must(t, err)
 				time.Sleep(time.Minute) // it is over, and all that is to be added was
@@ -102,7 +102,7 @@ func read(t *testing.T, m *mailbox.Mailbox, dispatch string, seq uint64) (out []
 func TestEventsOfALargeRun(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		store := memstore.New()
+		mem := memstore.New()
 		run := &script{do: func(_ context.Context, j *mailbox.Job) (mailbox.Result, error) {
 			for range 600 {
 				j.Emit("small", []byte("x"))
@@ -113,8 +113,8 @@ func TestEventsOfALargeRun(t *testing.T) {
 			j.Emit("huge", make([]byte, 300<<10))
 			return mailbox.Result{Termination: "natural"}, nil
 		}}
-		worker := open(t, mailbox.Config{Store: store, Runtime: run})
-		reader := open(t, mailbox.Config{Store: store, Runtime: run})
+		worker := open(t, mailbox.Config{Store: mem, Runtime: run})
+		reader := open(t, mailbox.Config{Store: mem, Runtime: run})
 		sub, err := worker.Submit(t.Context(), request("t", "go"))
 		must(t, err)
 		synctest.Wait()
@@ -157,7 +157,7 @@ func (w *weighed) AppendEvents(ctx context.Context, list ...store.EventBatch) ([
 func TestEventsWithLargeTypes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		store := &weighed{Store: memstore.New()}
+		mem := &weighed{Store: memstore.New()}
 		run := &script{do: func(_ context.Context, j *mailbox.Job) (mailbox.Result, error) {
 			for range 8 {
 				j.Emit(strings.Repeat("t", 300<<10), nil)
@@ -165,8 +165,8 @@ func TestEventsWithLargeTypes(t *testing.T) {
 			j.Emit("small", nil)
 			return mailbox.Result{Termination: "natural"}, nil
 		}}
-		worker := open(t, mailbox.Config{Store: store, Runtime: run})
-		reader := open(t, mailbox.Config{Store: store, Runtime: run})
+		worker := open(t, mailbox.Config{Store: mem, Runtime: run})
+		reader := open(t, mailbox.Config{Store: mem, Runtime: run})
 		sub, err := worker.Submit(t.Context(), request("t", "go"))
 		must(t, err)
 		synctest.Wait()
@@ -185,7 +185,7 @@ func TestEventsWithLargeTypes(t *testing.T) {
 			}
 		}
 		equal(t, "events", fmt.Sprint(kinds), fmt.Sprint(append(slices.Repeat([]string{mailbox.EventSkipped}, 8), "small", mailbox.EventSettled)))
-		if most := store.most.Load(); most == 0 || most > 1<<20 {
+		if most := mem.most.Load(); most == 0 || most > 1<<20 {
 			t.Errorf("the largest batch has %d bytes", most)
 		}
 	})
@@ -195,7 +195,7 @@ func TestEventsWithLargeTypes(t *testing.T) {
 func TestAttachAlone(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		store := memstore.New()
+		mem := memstore.New()
 		said := make(chan struct{})
 		run := &script{do: func(_ context.Context, j *mailbox.Job) (mailbox.Result, error) {
 			j.Emit("n", []byte("a"))
@@ -203,8 +203,8 @@ func TestAttachAlone(t *testing.T) {
 			j.Emit("n", []byte("b"))
 			return mailbox.Result{Termination: "natural"}, nil
 		}}
-		worker := open(t, mailbox.Config{Store: store, Runtime: run, Events: mailbox.Events{Pause: -1}})
-		reader := open(t, mailbox.Config{Store: store, Runtime: run, Events: mailbox.Events{Pause: -1}})
+		worker := open(t, mailbox.Config{Store: mem, Runtime: run, Events: mailbox.Events{Pause: -1}})
+		reader := open(t, mailbox.Config{Store: mem, Runtime: run, Events: mailbox.Events{Pause: -1}})
 		sub, err := worker.Submit(t.Context(), request("t", "go"))
 		must(t, err)
 		there := make(chan string)
@@ -220,7 +220,7 @@ func TestAttachAlone(t *testing.T) {
 func TestFeedBehind(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		store := memstore.New()
+		mem := memstore.New()
 		said, end := make(chan struct{}), make(chan struct{})
 		run := &script{do: func(_ context.Context, j *mailbox.Job) (mailbox.Result, error) {
 			j.Emit("n", make([]byte, 1000))
@@ -229,7 +229,7 @@ func TestFeedBehind(t *testing.T) {
 			<-end
 			return mailbox.Result{Termination: "natural"}, nil
 		}}
-		worker, reader := open(t, mailbox.Config{Store: store, Runtime: run}), open(t, mailbox.Config{Store: store, Runtime: run})
+		worker, reader := open(t, mailbox.Config{Store: mem, Runtime: run}), open(t, mailbox.Config{Store: mem, Runtime: run})
 		sub, err := worker.Submit(t.Context(), request("t", "go"))
 		must(t, err)
 		<-said

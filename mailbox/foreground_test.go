@@ -69,11 +69,11 @@ func TestSubmission(t *testing.T) {
 		},
 		"submit_inline_claim_empty_cancels_precreated_run": func(t *testing.T) {
 			claim := queue.ClaimRequest{Token: "other", Owner: "other", Lease: time.Hour}
-			store := &meanwhile{Store: memstore.New()}
-			m := open(t, mailbox.Config{Runtime: &script{}, Store: plain{store}})
-			other := open(t, mailbox.Config{Runtime: &script{}, Store: store.Store})
+			mem := &meanwhile{Store: memstore.New()}
+			m := open(t, mailbox.Config{Runtime: &script{}, Store: plain{mem}})
+			other := open(t, mailbox.Config{Runtime: &script{}, Store: mem.Store})
 			// Another process takes the thread between the interrupt and the claim.
-			store.after(1, func(ctx context.Context) {
+			mem.after(1, func(ctx context.Context) {
 				_, err := other.Queue().Interrupt(ctx, "t", queue.Interrupt{})
 				must(t, err)
 				_, err = other.Queue().Enqueue(ctx, queue.Entry{ID: "other", Thread: "t", NewRun: "other-run", Claim: &claim})
@@ -150,11 +150,11 @@ func TestSubmission(t *testing.T) {
 			equal(t, "told", sub.Superseded[0].ID, prior.Dispatch)
 		},
 		"foreground_submit_sends_live_cancel_for_remote_active_dispatch": func(t *testing.T) {
-			store := memstore.New()
+			mem := memstore.New()
 			s := &script{do: untilStopped}
-			there := started(t, mailbox.Config{Runtime: s, Store: store, Owner: "there"})
+			there := started(t, mailbox.Config{Runtime: s, Store: mem, Owner: "there"})
 			first := background(t, there, request("t", "first"))
-			here := open(t, mailbox.Config{Runtime: &script{}, Store: store, Owner: "here"})
+			here := open(t, mailbox.Config{Runtime: &script{}, Store: mem, Owner: "here"})
 			sub, err := here.Submit(t.Context(), request("t", "second"))
 			must(t, err)
 			equal(t, "running", sub.Running, true)
@@ -214,9 +214,9 @@ func (s *meanwhile) Apply(ctx context.Context, b store.Batch) (uint64, error) {
 // givesUp: what is under way does not stop in time; nothing is written for the new request.
 func givesUp(t *testing.T, remote bool) {
 	t.Helper()
-	store := memstore.New()
+	mem := memstore.New()
 	release := make(chan struct{})
-	there := started(t, mailbox.Config{Store: store, Runtime: &script{do: func(context.Context, *mailbox.Job) (mailbox.Result, error) {
+	there := started(t, mailbox.Config{Store: mem, Runtime: &script{do: func(context.Context, *mailbox.Job) (mailbox.Result, error) {
 		<-release // deaf
 		return mailbox.Result{}, nil
 	}}})
@@ -224,7 +224,7 @@ func givesUp(t *testing.T, remote bool) {
 	synctest.Wait()
 	here := there
 	if remote {
-		here = open(t, mailbox.Config{Runtime: &script{}, Store: store})
+		here = open(t, mailbox.Config{Runtime: &script{}, Store: mem})
 	}
 	r := request("t", "second")
 	r.NewRun = "replacement"
@@ -245,14 +245,14 @@ func givesUp(t *testing.T, remote bool) {
 
 // waitsForRelease: the run has stopped, and its claim cannot be settled since the store fails.
 func waitsForRelease(t *testing.T) {
-	store := memstore.New()
+	mem := memstore.New()
 	var down atomic.Bool
 	s := &script{do: func(ctx context.Context, _ *mailbox.Job) (mailbox.Result, error) {
 		<-ctx.Done()
 		down.Store(true)
 		return mailbox.Result{}, ctx.Err()
 	}}
-	m := started(t, mailbox.Config{Runtime: s, Store: &mailboxtest.Faulty{Store: store, Plan: func(_ context.Context, operation string) mailboxtest.Fault {
+	m := started(t, mailbox.Config{Runtime: s, Store: &mailboxtest.Faulty{Store: mem, Plan: func(_ context.Context, operation string) mailboxtest.Fault {
 		if down.Load() && operation == "apply" {
 			return mailboxtest.FaultBefore
 		}

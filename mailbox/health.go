@@ -29,8 +29,11 @@ func (m *Mailbox) Health() error {
 	return fmt.Errorf("mailbox: the store cannot be used since %s: %w", m.down.since.UTC().Format(time.RFC3339), m.down.err)
 }
 
-// available is called after the store was used.
+// available is called when the store has answered. One that was down has to answer a probe as well: what a process remembers may answer, too.
 func (m *Mailbox) available(ctx context.Context) {
+	if m.Health() == nil || m.probe(ctx) != nil {
+		return
+	}
 	m.down.mu.Lock()
 	defer m.down.mu.Unlock()
 	if m.down.err != nil {
@@ -60,18 +63,22 @@ func (m *Mailbox) storeFails(ctx context.Context) bool {
 	if m.Health() != nil {
 		return true
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), m.cfg.Waits.Live)
-	defer cancel()
-	var err error
-	if c, ok := m.cfg.Store.(checker); ok {
-		err = c.Health(ctx)
-	} else {
-		_, _, err = m.queue.Due(ctx, queue.DueQuery{Limit: 1})
-	}
+	err := m.probe(ctx)
 	if err != nil {
 		m.unavailable(ctx, err)
 	}
 	return err != nil
+}
+
+// probe asks the store whether it can be used.
+func (m *Mailbox) probe(ctx context.Context) (err error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), m.cfg.Waits.Live)
+	defer cancel()
+	if c, ok := m.cfg.Store.(checker); ok {
+		return c.Health(ctx)
+	}
+	_, _, err = m.queue.Due(ctx, queue.DueQuery{Limit: 1})
+	return err
 }
 
 // warn logs what fails because of the store. While the whole store fails that is not worth a line each.

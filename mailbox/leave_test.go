@@ -57,9 +57,9 @@ func (l *leaving) Apply(ctx context.Context, b store.Batch) (uint64, error) {
 func goesAway(t *testing.T, update int, submit func(context.Context, *mailbox.Mailbox)) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
-	store := &leaving{Store: plain{memstore.New()}, left: update, hook: cancel}
+	mem := &leaving{Store: plain{memstore.New()}, left: update, hook: cancel}
 	s := &script{}
-	m := started(t, mailbox.Config{Runtime: s, Store: store})
+	m := started(t, mailbox.Config{Runtime: s, Store: mem})
 	submit(ctx, m)
 	if ctx.Err() == nil {
 		t.Fatal("nobody went away")
@@ -74,15 +74,15 @@ func goesAway(t *testing.T, update int, submit func(context.Context, *mailbox.Ma
 }
 
 func leftByClose(t *testing.T) {
-	store := &leaving{Store: plain{memstore.New()}}
+	mem := &leaving{Store: plain{memstore.New()}}
 	s := &script{}
-	m := started(t, mailbox.Config{Runtime: s, Store: store})
-	former := open(t, mailbox.Config{Runtime: s, Store: store})
+	m := started(t, mailbox.Config{Runtime: s, Store: mem})
+	former := open(t, mailbox.Config{Runtime: s, Store: mem})
 	sub := queued(t, former, request("t", "x"))
 	over := make(chan error, 1)
 	closing := make(chan struct{})
-	store.mu.Lock()
-	store.left, store.hook = 1, func() {
+	mem.mu.Lock()
+	mem.left, mem.hook = 1, func() {
 		go func() {
 			close(closing)
 			over <- m.Close(context.Background())
@@ -90,7 +90,7 @@ func leftByClose(t *testing.T) {
 		<-closing
 		time.Sleep(time.Millisecond) // of the bubble: when all others wait
 	}
-	store.mu.Unlock()
+	mem.mu.Unlock()
 	must(t, <-over)
 	s.wantRan(t)
 	d := wantStatus(t, former, sub.Dispatch, mailbox.Queued)

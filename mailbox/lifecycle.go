@@ -14,8 +14,8 @@ type life struct {
 	done chan struct{}
 }
 
-// Start looks at what is left from processes that ended, see [Mailbox.Recover], and begins to carry out
-// what is queued. It fails, and starts nothing, when it cannot look. Threads that fail by themselves are logged, and tried again
+// Start reads what is left from processes that ended, see [Mailbox.Recover], and begins to execute
+// what is queued. It fails, and starts nothing, when it cannot read that. Threads that fail by themselves are logged, and tried again
 // later. Starting again
 // does nothing; a Start while another one is under way waits for it. When it has returned, ctx has no
 // meaning for the Mailbox any more.
@@ -35,11 +35,11 @@ func (m *Mailbox) Start(ctx context.Context) error {
 	if m.closing {
 		return fmt.Errorf("mailbox: start: %w", ErrShutdown)
 	}
-	m.begin() //nolint:contextcheck // the loops outlive whoever starts them
+	m.begin() //nolint:contextcheck // the loops outlive the call that starts them
 	return nil
 }
 
-// recovered looks at what is left, as often as the config says. Threads that fail do not keep it from starting.
+// recovered reads what is left, as often as Config.Retry has it. Threads that fail do not keep it from starting.
 func (m *Mailbox) recovered(ctx context.Context) error {
 	for attempt := 1; ; attempt++ {
 		n, failed, err := m.recoverAll(ctx)
@@ -73,7 +73,7 @@ func (m *Mailbox) begin() {
 	}()
 }
 
-// Running says whether the Mailbox carries out what is queued: between Start and Stop.
+// Running reports whether the Mailbox executes what is queued: between Start and Stop.
 func (m *Mailbox) Running() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -81,7 +81,7 @@ func (m *Mailbox) Running() bool {
 }
 
 // Stop takes nothing from the queue any more, and waits until the loops and Config.Retention.Maintain have ended. What
-// is being carried out goes on. The Mailbox can be started again. When ctx is done before, Stop
+// is being executed continues. The Mailbox can be started again. When ctx is done before, Stop
 // returns its error, and has stopped all the same.
 func (m *Mailbox) Stop(ctx context.Context) error {
 	if err := m.enter(ctx); err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/mortise-dev/mortise/internal/queue"
 )
 
-// wake asks the loop to look now.
+// wake asks the loop to poll now.
 func (m *Mailbox) wake() {
 	select {
 	case m.poke <- struct{}{}:
@@ -19,7 +19,7 @@ func (m *Mailbox) wake() {
 	}
 }
 
-// schedule carries out what is due, whenever it is.
+// schedule executes what is due, whenever it is.
 func (m *Mailbox) schedule(ctx context.Context) {
 	var warned time.Duration
 	for {
@@ -45,11 +45,11 @@ func (m *Mailbox) schedule(ctx context.Context) {
 	}
 }
 
-// round looks once at all that is due and says when to look again.
+// round polls once for all that is due and returns when to poll again.
 func (m *Mailbox) round(ctx context.Context) (time.Time, error) {
 	free, skip := m.room()
 	if free == 0 {
-		return time.Time{}, nil // whoever ends wakes the loop
+		return time.Time{}, nil // an execution that ends wakes the loop
 	}
 	paused, all, err := m.paused(ctx)
 	if err != nil || all {
@@ -94,7 +94,7 @@ func (m *Mailbox) round(ctx context.Context) (time.Time, error) {
 const claimers = 16
 
 // each polls threads that are due, most of them at most. One that fails is set aside, and the others have their turn. It
-// reports whether another look would find others, and when the first one that was set aside is to be looked at again.
+// reports whether another poll would find others, and when the first one that was set aside is to be polled again.
 func (m *Mailbox) each(ctx context.Context, due []Thread, most int) (moved bool, later time.Time, err error) {
 	var mu sync.Mutex
 	var working sync.WaitGroup

@@ -71,7 +71,7 @@ func (m *Mailbox) claimRequest() queue.ClaimRequest {
 	return queue.ClaimRequest{Token: m.cfg.NewID(), Owner: m.cfg.Owner, Lease: m.cfg.Lease.Duration, Instance: m.cfg.NewID()}
 }
 
-// reserve takes a worker. A foreground request gets one beyond the bounds, since somebody waits.
+// reserve takes a worker. A foreground request gets one beyond the bounds, since its caller waits.
 func (m *Mailbox) reserve(tenant string, bounded bool) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -106,7 +106,7 @@ func (m *Mailbox) execution(thread string) *execution {
 	return m.running[thread]
 }
 
-// Executing lists what this process carries out, in no order.
+// Executing lists what this process executes, in no order.
 func (m *Mailbox) Executing() []Dispatch {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -12,11 +12,11 @@ import (
 // waitTasks is what a run waits for that has tasks in the background, as package agent has it.
 const waitTasks = "background_tasks"
 
-// recoverBatch bounds what Recover does in one look at the store. The loop does the rest.
+// recoverBatch bounds what Recover does in one poll of the store. The loop does the rest.
 const recoverBatch = 100
 
 // Recover takes threads from holders whose lease is over, and wakes runs that wait for
-// background tasks, as Config.Wake says. It says how many. Start does it first; what is due later,
+// background tasks, by Config.Wake. It returns how many. Start does it first; what is due later,
 // the Mailbox does by itself. A thread that fails does not keep the others back: the errors come together.
 func (m *Mailbox) Recover(ctx context.Context) (int, error) {
 	n, failed, err := m.recoverAll(ctx)
@@ -126,7 +126,7 @@ func (m *Mailbox) wakeLeft(ctx context.Context) {
 // wakeRun queues a request for a run that waits, once for each time that it came to wait.
 func (m *Mailbox) wakeRun(ctx context.Context, h Thread) (bool, error) {
 	if h.Claim != nil || h.Queued > 0 {
-		return false, nil // it goes on anyway
+		return false, nil // it continues anyway
 	}
 	run, found, err := m.queue.Run(ctx, h.Open.ID)
 	if err != nil || !found || run.Status != RunWaiting {

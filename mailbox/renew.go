@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// keepLease renews the lease until ctx is done. When the store fails it goes on
+// keepLease renews the lease until ctx is done. When the store fails it continues
 // trying, faster; when the lease is over all the same, the execution ends, also if the store has not answered yet.
 func (x *execution) keepLease(ctx context.Context) {
 	x.renewing.Store(true)
@@ -48,7 +48,7 @@ func (x *execution) keepLease(ctx context.Context) {
 	}
 }
 
-// renews says whether the claim of a thread, which seems to be over, is that of an execution of this process which keeps it, and has it
+// renews reports whether the claim of a thread, which seems to be over, is that of an execution of this process which keeps it, and has it
 // renewed now: the clock was set, or the machine was asleep.
 func (m *Mailbox) renews(h Thread) bool {
 	x := m.execution(h.ID)

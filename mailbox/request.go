@@ -37,10 +37,10 @@ type Request struct {
 	// of messages are filled in.
 	Messages  []Input    `json:"messages,omitempty"`
 	Decisions []Decision `json:"decisions,omitempty"`
-	// Late says that the run may have the decisions already, since it was asked while it was under way: that one of them is about a
-	// call that does not wait is found when they are carried out, and not before.
+	// Late is set when the run may have the decisions already, since it was asked while it was under way: that one of them is about a
+	// call that does not wait is found when they are executed, and not before.
 	Late bool `json:"late,omitempty"`
-	// Run continues a run. Without it the thread's waiting run goes on, and else a new one is
+	// Run continues a run. Without it the thread's waiting run continues, and else a new one is
 	// made, with the id NewRun if that is set.
 	Run    string `json:"run,omitempty"`
 	NewRun string `json:"-"`
@@ -60,7 +60,7 @@ type Request struct {
 	DispatchIDHint string `json:"dispatch_id_hint,omitempty"`
 	// Extras are the runtime's own.
 	Extras []byte `json:"extras,omitempty"`
-	// Trace says which trace the request belongs to, as mailboxtrace.Inject writes it.
+	// Trace names the trace that the request belongs to, as mailboxtrace.Inject writes it.
 	Trace map[string]string `json:"trace,omitempty"`
 	// Key makes a request that comes twice one: of the same thread, which is required then, as long as the dispatch is kept.
 	Key string `json:"-"`
@@ -210,7 +210,7 @@ func (m *Mailbox) entry(r Request, foreground bool) (queue.Entry, error) {
 	return e, wrap("request for thread", r.Thread, e.Validate())
 }
 
-// derived makes an id of an idempotency key. Nobody has to keep the key, then.
+// derived makes an id of an idempotency key. The key need not be kept, then.
 func derived(thread, key, what string) string {
 	sum := sha256.Sum256([]byte(thread + "\x00" + key + "\x00" + what))
 	return "k-" + hex.EncodeToString(sum[:16])

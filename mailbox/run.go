@@ -12,66 +12,7 @@ import (
 	"github.com/mortise-dev/mortise/internal/queue"
 )
 
-// Job is one execution of a dispatch.
-type Job struct {
-	Dispatch Dispatch
-	Run      Run
-	// Request is what was submitted.
-	Request Request
-	// Fence grows with each claim of the thread: systems outside that keep the greatest they
-	// have seen can refuse an execution that has lost its lease.
-	Fence uint64
-	// Attempt counts from 1.
-	Attempt int
-	// StartedAt is when the execution began, by the clock of the mailbox.
-	StartedAt time.Time
-	// Messages is the length of the thread's log at the start.
-	Messages int
-
-	x *execution
-}
-
-// Commit writes to the thread, as long as the execution holds it. An error that is
-// [ErrConflict] says that it does not. Events that were sent before it are shared before it, so that a reader
-// finds what led to whatever is in the log.
-func (j *Job) Commit(ctx context.Context, c Commit) error {
-	j.x.share(ctx)
-	err := j.x.box.queue.Commit(ctx, j.x.hold, c)
-	if errors.Is(err, ErrConflict) {
-		if h, lookup := j.x.box.queue.Thread(ctx, j.x.hold.Thread); lookup == nil && (h.Claim == nil || h.Claim.Token != j.x.hold.Token) {
-			j.x.cancel(ErrLeaseLost)
-		}
-	}
-	return err
-}
-
-// Load returns the record and the image of the thread.
-func (j *Job) Load(ctx context.Context) (Thread, []byte, error) {
-	return j.x.box.queue.Image(ctx, j.x.hold.Thread)
-}
-
-// LoadRun returns a run of the thread with its data, or false.
-func (j *Job) LoadRun(ctx context.Context, id string) (Run, bool, error) {
-	_, r, found, err := j.x.box.queue.RunOf(ctx, j.x.hold.Thread, id)
-	return r, found, err
-}
-
-// Log lists messages of the thread's log by Seq, from the one at from, limit at most.
-func (j *Job) Log(ctx context.Context, from, limit int) ([]Message, error) {
-	return j.x.box.queue.Messages(ctx, j.x.hold.Thread, from, limit)
-}
-
-// Emit sends an event to whoever reads the run's stream, in this process or, a little later, in others. It never waits.
-// Data is not changed any more.
-func (j *Job) Emit(kind string, data []byte) { j.x.events.send(kind, data) }
-
-// Suspended says whether the run waits for somebody in the process: the lease is longer then.
-func (j *Job) Suspended(yes bool) {
-	j.x.suspended.Store(yes)
-	j.x.renewNow()
-}
-
-// execution is a dispatch that this process carries out.
+// execution is a dispatch that this process executes.
 type execution struct {
 	box       *Mailbox
 	taken     queue.State
@@ -87,7 +28,7 @@ type execution struct {
 	done      chan struct{}
 }
 
-// spawn carries a claimed dispatch out. A worker was reserved for it. The execution
+// spawn executes a claimed dispatch. A worker was reserved for it. The execution
 // outlives the call that led to it, and ends with the Mailbox.
 func (m *Mailbox) spawn(k queue.State) *execution {
 	x := &execution{
@@ -140,14 +81,14 @@ func (x *execution) leave() {
 	}
 	m.mu.Unlock()
 	if !m.Running() {
-		x.events.finish(EventMoved, nil) // nobody here would follow it
+		x.events.finish(EventMoved, nil) // this process would not follow it
 	}
 	close(x.done)
 	m.release(x.taken.Thread.Tenant)
 	m.wake()
 }
 
-// execute runs it, unless the thread was interrupted since the claim, and says how to settle.
+// execute runs it, unless the thread was interrupted since the claim, and returns how to settle.
 func (x *execution) execute(ctx context.Context) queue.Settlement {
 	request, err := DecodeRequest(x.taken.Dispatch.Request)
 	if err != nil {
@@ -157,7 +98,7 @@ func (x *execution) execute(ctx context.Context) queue.Settlement {
 	// Commands of other processes since the claim reach the listener; this is for those of this process.
 	t, err := x.box.queue.Recent(ctx, x.hold.Thread)
 	switch {
-	case err != nil: // the lease tells whether the thread is ours
+	case err != nil: // the lease reports whether the thread is ours
 	case t.Epoch > x.taken.Dispatch.Epoch:
 		return queue.Settlement{Verdict: queue.Supersede, Error: queue.StaleText}
 	case t.Claim != nil && t.Claim.Token == x.hold.Token && t.Claim.Stop != "":
@@ -204,7 +145,7 @@ func (x *execution) call(ctx context.Context, j *Job) (result Result, err error)
 	return x.box.cfg.Runtime.Run(ctx, j)
 }
 
-// Classify says whether an error is worth another attempt: any is, unless it is
+// Classify reports whether an error is worth another attempt: any is, unless it is
 // [ErrPermanent] or [ErrInvalid]. [ErrRefused] is no failure.
 func Classify(err error) Outcome {
 	switch {
@@ -217,7 +158,7 @@ func Classify(err error) Outcome {
 	}
 }
 
-// verdict says how to settle what an execution came to.
+// verdict returns how to settle what an execution came to.
 func (x *execution) verdict(ctx context.Context, result Result, err error) queue.Settlement {
 	cause := context.Cause(ctx)
 	if err != nil && (errors.Is(cause, ErrShutdown) || errors.Is(cause, ErrPaused)) {
@@ -272,7 +213,7 @@ func (x *execution) settle(ctx context.Context, s queue.Settlement) {
 		}
 		m.warn(ctx, "mailbox_settlement_failed", err, "thread", x.hold.Thread, "dispatch", x.hold.Dispatch, "attempt", attempt)
 		if !wait(ctx, doubled(m.cfg.Retry.Delay, m.cfg.Lease.Renew, attempt, 16)) {
-			return // the lease runs out, and somebody looks at what the run came to
+			return // the lease runs out, and another process finds what the run came to
 		}
 	}
 }
@@ -295,7 +236,7 @@ func (m *Mailbox) settled(d Dispatch) {
 	}
 }
 
-// wait waits, and says whether it did so to the end.
+// wait waits, and reports whether it did so to the end.
 func wait(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -9,7 +9,7 @@ import (
 	"github.com/mortise-dev/mortise/internal/queue"
 )
 
-// shared says whether executions are bounded over all processes.
+// shared reports whether executions are bounded over all processes.
 func (m *Mailbox) shared() bool { return m.cfg.Limits.Claims > 0 || m.cfg.Limits.TenantClaims > 0 }
 
 // held counts the claims of all processes by tenant, if they are bounded.
@@ -29,7 +29,7 @@ func (m *Mailbox) held(ctx context.Context) (claims map[string]int, total int, e
 	return claims, total, nil
 }
 
-// over says whether there would be too many claims with so many more.
+// over reports whether there would be too many claims with so many more.
 func (m *Mailbox) over(claims map[string]int, total int, tenant string, more int) bool {
 	return m.cfg.Limits.Claims > 0 && total+more > m.cfg.Limits.Claims ||
 		m.cfg.Limits.TenantClaims > 0 && claims[tenant]+more > m.cfg.Limits.TenantClaims
@@ -52,7 +52,7 @@ func (m *Mailbox) full(claims map[string]int, total int) (tenants []string, left
 	return tenants, left
 }
 
-// admitted counts after a claim was made, and says whether its execution may begin. Of
+// admitted counts after a claim was made, and reports whether its execution may begin. Of
 // those that claim at once the last to count sees all, see [queue.Queue.Claims], so that never more begin than may. One that may not is given
 // back, and costs no attempt.
 func (m *Mailbox) admitted(ctx context.Context, k queue.State, otherwise queue.Settlement) (bool, error) {
@@ -67,7 +67,7 @@ func (m *Mailbox) admitted(ctx context.Context, k queue.State, otherwise queue.S
 }
 
 // allowed refuses a foreground request that would be refused anyway, before it interrupts anything, and one that would be one
-// execution too many. One that takes the place of another does not count.
+// execution too many. One that replaces another does not count.
 func (m *Mailbox) allowed(ctx context.Context, r Request) error {
 	if err := m.acceptable(ctx, r); err != nil {
 		return err

@@ -45,7 +45,7 @@ func (m *Mailbox) SubmitLive(ctx context.Context, r Request, expected string) (S
 	return sub, nil
 }
 
-// steers says whether a request may be handed to the run that a thread has: it brings messages, for now, and for that run.
+// steers reports whether a request may be handed to the run that a thread has: it brings messages, for now, and for that run.
 func (m *Mailbox) steers(h Thread, r Request, expected string) bool {
 	switch {
 	case h.Claim == nil, h.Open.Status != RunRunning, h.Tenant != r.Tenant:

@@ -15,7 +15,7 @@ var ErrEnd = errors.New("the stream has ended")
 // Event is one event of a dispatch.
 type Event struct {
 	// Seq names the event within its dispatch, for all processes. It grows: by one, from 1, in what one process sends
-	// without a break. When another one goes on, the numbers go on far above, so that none of them was given before.
+	// without a break. When another one continues, the numbers continue far above, so that none of them was given before.
 	Seq  uint64
 	Type string
 	Data []byte
@@ -38,8 +38,8 @@ const (
 	EventSkipped = "mailbox_skipped"
 )
 
-// Stream keeps the last events of a dispatch for whoever reads them, from whatever place. Who
-// writes never waits. It is safe for concurrent use.
+// Stream keeps the last events of a dispatch for readers, from any number on. A
+// writer never waits. It is safe for concurrent use.
 type Stream struct {
 	mu   sync.Mutex
 	ring ring
@@ -62,7 +62,7 @@ func newStream(k keep) *Stream {
 }
 
 // Next returns the first event after the one with the number seq, waiting for it if it has not come. It is
-// [ErrGap] when that one was dropped: start again from what [Stream.First] says; and [ErrEnd]
+// [ErrGap] when that one was dropped: start again from [Stream.First]; and [ErrEnd]
 // when there are no more.
 func (s *Stream) Next(ctx context.Context, seq uint64) (Event, error) {
 	for {
@@ -107,7 +107,7 @@ func (s *Stream) First() uint64 {
 	return s.dropped
 }
 
-// begins moves the numbers to those of a turn. What was sent by this process right before goes on.
+// begins moves the numbers to those of a turn. What was sent by this process right before continues.
 func (s *Stream) begins(fence uint64, first bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -180,7 +180,7 @@ func (s *Stream) isEnded() bool {
 	return s.ended
 }
 
-// knows says whether this process can tell what comes after a number.
+// knows reports whether this process can tell what comes after a number.
 func (s *Stream) knows(seq uint64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

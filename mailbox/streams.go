@@ -7,7 +7,7 @@ import (
 	"github.com/mortise-dev/mortise/internal/queue"
 )
 
-// streams are those of the dispatches that this process carries out, or has carried out
+// streams are those of the dispatches that this process executes, or has executed
 // a while ago.
 type streams struct {
 	// open finds all, by dispatch; kept are those that have ended, oldest first.
@@ -24,7 +24,7 @@ type keptStream struct {
 	until    time.Time
 }
 
-// take is the stream of a dispatch that is to be carried out: the one of the attempts
+// take is the stream of a dispatch that is to be executed: the one of the attempts
 // before, or a new one.
 func (s *streams) take(k queue.State, most keep, p *pump) *Stream {
 	id := k.Dispatch.ID
@@ -72,7 +72,7 @@ func (s *streams) forget(now time.Time) {
 	s.kept = append([]keptStream(nil), s.kept[n:]...)
 }
 
-// Events returns the events of a dispatch that this process carries out, or has carried out
+// Events returns the events of a dispatch that this process executes, or has executed
 // not long ago (Config.Events.StreamTTL). Read it from any sequence number on, as often as you like. [Mailbox.Attach] has
 // also those of other processes. What a run has said is in its thread's log.
 func (m *Mailbox) Events(dispatch string) (*Stream, bool) {
@@ -83,8 +83,8 @@ func (m *Mailbox) Events(dispatch string) (*Stream, bool) {
 	return s, ok
 }
 
-// Where says which process (Config.Owner) carries a dispatch out, or did last; it is empty
-// for one that nobody has begun.
+// Where returns which process (Config.Owner) executes a dispatch, or did last; it is empty
+// for one that no process has begun.
 func (m *Mailbox) Where(ctx context.Context, dispatch string) (owner string, err error) {
 	d, found, err := m.queue.Dispatch(ctx, dispatch)
 	if err == nil && !found {
@@ -93,7 +93,7 @@ func (m *Mailbox) Where(ctx context.Context, dispatch string) (owner string, err
 	return d.Owner, err
 }
 
-// Await waits until a dispatch is terminal, whoever carries it out, and returns it as it
+// Await waits until a dispatch is terminal, in whatever process, and returns it as it
 // is then.
 func (m *Mailbox) Await(ctx context.Context, dispatch string) (Dispatch, error) {
 	for {
@@ -130,7 +130,7 @@ func (m *Mailbox) pauseFor(ctx context.Context, dispatch string) error {
 }
 
 // follow ends the streams of dispatches that left this process without an end: they were settled
-// by another one, or it goes on with them.
+// by another one, or it continues with them.
 func (m *Mailbox) follow(ctx context.Context) {
 	for id, s := range m.idle() {
 		d, found, err := m.queue.Dispatch(ctx, id)
@@ -156,7 +156,7 @@ func (m *Mailbox) forgetStream(dispatch string, s *Stream) {
 	}
 }
 
-// idle are the streams that have not ended, of dispatches that are not carried out here.
+// idle are the streams that have not ended, of dispatches that are not executed here.
 func (m *Mailbox) idle() map[string]*Stream {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -18,7 +18,7 @@ type Submission struct {
 	Running bool
 	// Repeated is set when it was there already, under the same idempotency key.
 	Repeated bool
-	// Events are those of the dispatch, if this process carries it out; see also [Mailbox.Attach].
+	// Events are those of the dispatch, if this process executes it; see also [Mailbox.Attach].
 	Events *Stream
 	// Superseded were queued, and yielded to a foreground request.
 	Superseded []Dispatch

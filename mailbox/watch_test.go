@@ -30,10 +30,10 @@ func TestSignalLoop(t *testing.T) {
 }
 
 func notificationClaims(t *testing.T) {
-	store := memstore.New()
+	mem := memstore.New()
 	w, s := &witness{}, &script{}
-	m := started(t, notified(store, s, w))
-	other := open(t, mailbox.Config{Runtime: &script{}, Store: store})
+	m := started(t, notified(mem, s, w))
+	other := open(t, mailbox.Config{Runtime: &script{}, Store: mem})
 	sub := queued(t, other, request("t", "x"))
 	sleep(0)
 	wantStatus(t, m, sub.Dispatch, mailbox.Acked)
@@ -41,11 +41,11 @@ func notificationClaims(t *testing.T) {
 }
 
 func notificationError(t *testing.T) {
-	store := memstore.New()
+	mem := memstore.New()
 	var off switched
 	w, s := &witness{}, &script{}
-	m := started(t, notified(&mailboxtest.Faulty{Store: store, Plan: off.plan}, s, w))
-	other := open(t, mailbox.Config{Runtime: &script{}, Store: store})
+	m := started(t, notified(&mailboxtest.Faulty{Store: mem, Plan: off.plan}, s, w))
+	other := open(t, mailbox.Config{Runtime: &script{}, Store: mem})
 	off.fail("read", 1)
 	sub := queued(t, other, request("t", "x"))
 	sleep(0)
@@ -57,10 +57,10 @@ func notificationError(t *testing.T) {
 }
 
 func notificationBlocked(t *testing.T) {
-	store := memstore.New()
+	mem := memstore.New()
 	w, s := &witness{}, &script{}
-	m := started(t, notified(store, s, w))
-	other := open(t, mailbox.Config{Runtime: &script{}, Store: store})
+	m := started(t, notified(mem, s, w))
+	other := open(t, mailbox.Config{Runtime: &script{}, Store: mem})
 	claim := queue.ClaimRequest{Token: "other", Owner: "other", Lease: time.Hour}
 	held, err := other.Queue().Enqueue(t.Context(), queue.Entry{ID: "held", Thread: "t", NewRun: "r", Claim: &claim, Request: []byte("{}")})
 	must(t, err)
@@ -106,12 +106,12 @@ func notificationEarly(t *testing.T) {
 }
 
 func watchFails(t *testing.T) {
-	store := memstore.New()
+	mem := memstore.New()
 	var off switched
 	off.fail("watch", 3)
 	s := &script{}
-	m := started(t, notified(&mailboxtest.Faulty{Store: store, Plan: off.plan}, s, &witness{}))
-	other := open(t, mailbox.Config{Runtime: &script{}, Store: store})
+	m := started(t, notified(&mailboxtest.Faulty{Store: mem, Plan: off.plan}, s, &witness{}))
+	other := open(t, mailbox.Config{Runtime: &script{}, Store: mem})
 	sleep(time.Second)
 	sub := queued(t, other, request("t", "x"))
 	sleep(0)

@@ -91,8 +91,7 @@ func (l Limits) withDefaults() Limits {
 }
 
 func (c Config) checked() (Config, error) {
-	switch {
-	case c.Runtime == nil:
+	if c.Runtime == nil {
 		return c, errors.New("Config.Runtime is nil: make one with mortise.New")
 	}
 	if err := c.CheckAccess(); err != nil {

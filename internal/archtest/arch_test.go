@@ -19,7 +19,7 @@ const module = "github.com/mortise-dev/mortise"
 // prefix of its folder that has an entry. "*" is everything.
 func arrows() map[string][]string {
 	return map[string][]string{
-		".":                             {"agent", "background", "compaction", "llm", "mailbox", "mailbox/agentrun", "outbox", "phases", "record", "store/memstore", "abi"},
+		".":                             {"agent", "background", "compaction", "llm", "mailbox", "mailbox/agentrun", "outbox", "phases", "record", "store", "store/memstore", "abi"},
 		"serve":                         {".", "agent", "compaction", "compaction/trial", "mailbox", "mailbox/agentrun", "phases", "record", "internal/agui", "abi"},
 		"internal/acp":                  {"serve", "agent", "agent/mcp", "mailbox", "mailbox/agentrun", "phases", "abi"},
 		"internal/agui":                 {"abi"},
@@ -57,12 +57,14 @@ func arrows() map[string][]string {
 		"llm/llmtest":                   {"llm", "llm/providertest", "abi"},
 		"agent":                         {"phases", "inbox", "notice", "llm", "abi", "internal/schema"}, // a plugin's arguments for a call must fit the tool, native or not
 		"agent/mcp":                     {"agent", "internal/schema", "abi"},
-		"mailbox":                       {"store"},
-		"mailbox/mailboxtest":           {"mailbox"},
-		"mailbox/mailboxmetrics":        {"mailbox"},
+		"internal/queue":                {"store"},
+		"internal/queue/queuetest":      {"internal/queue", "mailbox/mailboxtest", "store"},
+		"mailbox":                       {"store", "internal/queue"},
+		"mailbox/mailboxtest":           {"mailbox", "internal/queue", "store"},
+		"mailbox/mailboxmetrics":        {"mailbox", "internal/queue", "store"},
 		"mailbox/mailboxtrace":          {"mailbox"},
 		"mailbox/agentrun":              {"mailbox", "agent", "llm", "internal/wire", "abi"},
-		"mailbox/agentrun/agentruntest": {"mailbox/agentrun", "mailbox/mailboxtest", "mailbox", "agent", "phases", "llm", "internal/killtest", "abi"},
+		"mailbox/agentrun/agentruntest": {"mailbox/agentrun", "mailbox/mailboxtest", "mailbox", "store", "agent", "phases", "llm", "internal/killtest", "abi"},
 		"store":                         {},
 		"plugins":                       {"phases", "host", "internal/guest", "internal/schema", "internal/wire", "abi"},
 		"summarizers":                   {"compaction", "compaction/trial", "host", "internal/guest", "internal/wire", "abi"},
@@ -87,7 +89,7 @@ func arrows() map[string][]string {
 		"store/storetest":               {"store", "store/memstore"},
 		"store/viewtest": {
 			"store", "session", "session/sessiontest", "record", "record/recordtest", "outbox", "outbox/outboxtest",
-			"mailbox", "mailbox/mailboxtest", "mailbox/agentrun/agentruntest", "compaction", "abi",
+			"internal/queue", "internal/queue/queuetest", "mailbox/mailboxtest", "mailbox/agentrun/agentruntest", "compaction", "abi",
 		},
 		"store/sqlitestore": {"store", "store/internal/wait"},
 		"store/pgstore":     {"store", "store/internal/wait"},
@@ -109,7 +111,7 @@ func owners() map[string][]string {
 		"github.com/prometheus":             {"mailbox/mailboxmetrics", "metrics", "internal/cli"},
 		"go.opentelemetry.io":               {"mailbox/mailboxtrace", "spans", "internal/cli"},
 		"github.com/jackc/pgx":              {"store/pgstore"},
-		"github.com/tidwall/btree":          {"store/internal/state", "mailbox"},
+		"github.com/tidwall/btree":          {"store/internal/state"},
 		"github.com/nats-io/nats.go":        {"store/natsstore"},
 		"github.com/nats-io/nats-server":    {"store/natsstore", "internal/cli"}, // only tests
 		"github.com/anthropics":             {"llm/anthropic"},

@@ -8,7 +8,7 @@ import (
 	"github.com/mortise-dev/mortise/store"
 )
 
-// Kinds of cells of a thread. Keys are ids, unless the comment says otherwise. Messages are entries of the log of that kind; cells of it,
+// Kinds of cells of a thread. Keys are ids, unless a comment follows. Messages are entries of the log of that kind; cells of it,
 // by place, hold those that were replaced.
 const (
 	kindThread   = "thread" // the thread record; without a key

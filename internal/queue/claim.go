@@ -19,45 +19,6 @@ type ClaimRequest struct {
 	NewRun string
 }
 
-// Hold names a claim, as its holder does.
-type Hold struct{ Thread, Dispatch, Token string }
-
-// State is a dispatch as a transition left it, with its run and its thread, and the claim if the thread is claimed for it.
-type State struct {
-	Dispatch Dispatch
-	Claim    *Claim
-	Run      Run
-	Thread   Thread
-	// Repeated is set when what was to be queued was there already.
-	Repeated bool
-	// First is set when the claim is the first one of the dispatch.
-	First bool
-}
-
-// Holds reports whether the dispatch has been claimed with the token and still is.
-func (s State) Holds(token string) bool {
-	return s.Claim != nil && s.Claim.Token == token && s.Claim.Dispatch == s.Dispatch.ID
-}
-
-// Hold is the claim of a dispatch as its holder names it.
-func (s State) Hold() Hold {
-	return Hold{Thread: s.Dispatch.Thread, Dispatch: s.Dispatch.ID, Token: s.Dispatch.Token}
-}
-
-// state describes a dispatch after what was put.
-func (t *turn) state(id string) State {
-	d := t.dispatches[id]
-	s := State{Dispatch: d, Run: t.runs[d.RunID], Thread: t.thread, First: id != "" && id == t.first}
-	if c := t.thread.Claim; c != nil {
-		own := *c
-		s.Thread.Claim = &own
-		if c.Dispatch == id {
-			s.Claim = &own
-		}
-	}
-	return s
-}
-
 // Claim claims a thread for the first dispatch in its queue that is due. It is false when there is none, or the thread is claimed.
 func (q *Queue) Claim(ctx context.Context, thread string, r ClaimRequest) (State, bool, error) {
 	ctx, end := q.Begin(ctx, Operation{Name: OpClaim, Thread: thread})
@@ -199,43 +160,3 @@ func (t *turn) claim(d Dispatch, r ClaimRequest) {
 	t.notify = false
 	t.write(time.Time{}, 0)
 }
-
-// Extend moves the end of a lease to lease from now. A claim whose thread was interrupted is not extended; its holder may still write and
-// settle until the lease is over.
-func (q *Queue) Extend(ctx context.Context, h Hold, lease time.Duration) (c Claim, err error) {
-	ctx, end := q.Begin(ctx, Operation{Name: OpRenew, Thread: h.Thread, Dispatch: h.Dispatch})
-	defer func() { end(false, err) }()
-	err = q.transition(ctx, h.Thread, need{dispatches: []string{h.Dispatch}}, func(t *turn) (err error) {
-		c, err = extend(t, h, lease)
-		return err
-	})
-	return c, err
-}
-
-func extend(t *turn, h Hold, lease time.Duration) (Claim, error) {
-	if err := t.held(h); err != nil {
-		return Claim{}, err
-	}
-	if d := t.dispatches[h.Dispatch]; d.Epoch < t.thread.Epoch {
-		return *t.thread.Claim, &ConflictError{Expected: d.Epoch, Actual: t.thread.Epoch}
-	}
-	t.thread.Claim.Until = t.now.Add(lease)
-	t.write(time.Time{}, 0)
-	c := *t.thread.Claim
-	c.Paused = !t.thread.PausedAt.IsZero()
-	return c, nil
-}
-
-// held refuses a claim that is not that of the thread.
-func (t *turn) held(h Hold) error {
-	if _, ok := t.dispatches[h.Dispatch]; !ok {
-		return about(h.Dispatch, ErrNotFound)
-	}
-	if c := t.thread.Claim; c == nil || c.Token != h.Token || c.Dispatch != h.Dispatch {
-		return about(h.Dispatch, wrongToken())
-	}
-	return nil
-}
-
-// about names the dispatch in an error of a rule.
-func about(dispatch string, err error) error { return fmt.Errorf("dispatch %.80q: %w", dispatch, err) }

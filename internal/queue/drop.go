@@ -69,7 +69,7 @@ func (q *Queue) drop(thread string, s store.Snapshot, now time.Time) (b *store.B
 	return b, nil, nil
 }
 
-// damaged stands for a thread record that cannot be read. It has a claim, for all that is known, and a fence that the thread cannot have
+// damaged replaces a thread record that cannot be read. It has a claim, for all that is known, and a fence that the thread cannot have
 // reached: each claim makes a revision. Its lease is counted from when the damage was first noticed, which the batch writes.
 func damaged(thread string, s store.Snapshot, now time.Time) (t Thread, b *store.Batch, err error) {
 	if s.Revision > math.MaxInt64 {

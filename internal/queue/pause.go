@@ -2,7 +2,6 @@ package queue
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/mortise-dev/mortise/store"
@@ -48,6 +47,7 @@ func (t *turn) pause(pause bool) {
 const (
 	pauseThread = "\xffpause"
 	kindPause   = "pause"
+	indexPause  = "pause" // (, tenant)
 )
 
 // PauseTenant writes whether a tenant is paused; the empty one is all of them.
@@ -61,7 +61,9 @@ func (q *Queue) PauseTenant(ctx context.Context, tenant string, pause bool) erro
 	}
 	b := store.Batch{Thread: pauseThread, Base: store.AnyRevision, Notify: []string{topicDue}}
 	if pause {
-		b.Put = []store.Cell{{Kind: kindPause, Key: tenant, Value: now.AppendFormat(nil, time.RFC3339Nano)}}
+		b.Put = []store.Cell{{
+			Kind: kindPause, Key: tenant, Value: now.AppendFormat(nil, time.RFC3339Nano), Index: []store.IndexKey{{Name: indexPause, Key: tenant}},
+		}}
 	} else {
 		b.Delete = []store.Range{store.One(kindPause, tenant)}
 	}
@@ -71,12 +73,9 @@ func (q *Queue) PauseTenant(ctx context.Context, tenant string, pause bool) erro
 
 // Pauses lists the tenants that are paused. An empty one is for all.
 func (q *Queue) Pauses(ctx context.Context) (tenants []string, err error) {
-	s, err := q.store.Read(ctx, pauseThread, store.Query{Cells: []store.Range{store.All(kindPause)}})
-	if err != nil {
-		return nil, fmt.Errorf("mailbox: what is paused: %w", err)
-	}
-	for _, c := range s.Cells {
-		tenants = append(tenants, c.Key)
-	}
-	return tenants, nil
+	err = q.scan(ctx, store.Scan{Index: indexPause}, maxPage, func(ref store.Ref) error {
+		tenants = append(tenants, ref.IndexKey)
+		return nil
+	})
+	return tenants, err
 }

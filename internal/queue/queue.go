@@ -55,7 +55,7 @@ type Queue struct {
 // New checks the config and makes a Queue.
 func New(cfg Config) (*Queue, error) {
 	if cfg.Store == nil {
-		return nil, errors.New("Store is nil; open one of the packages in store")
+		return nil, errors.New("store is nil; open one of the packages in store")
 	}
 	for name, n := range map[string]int{"Depth": cfg.Depth, "Request": cfg.RequestBytes, "Commit": cfg.CommitBytes} {
 		if n < 0 {

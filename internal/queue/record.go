@@ -13,7 +13,7 @@ const (
 // times and empty strings mean that there is none. All fields but Request and Seq
 // are small.
 type Dispatch struct {
-	// ID is unique in the store, Thread and RunID say what it is for.
+	// ID is unique in the store, Thread and RunID name what it is for.
 	ID     string `json:"id,omitzero"`
 	Thread string `json:"thread,omitzero"`
 	RunID  string `json:"run_id,omitzero"`
@@ -73,7 +73,7 @@ type Claim struct {
 	Fence uint64    `json:"fence,omitzero"`
 	Owner string    `json:"owner,omitzero"`
 	Until time.Time `json:"until,omitzero"`
-	// Stop is set when the holder was asked to stop, and says why.
+	// Stop is set when the holder was asked to stop, and is why.
 	Stop string `json:"stop,omitzero"`
 	// Paused is set in the answer to an extension if the thread is paused.
 	Paused bool `json:"-"`
@@ -135,7 +135,7 @@ type Run struct {
 	Agent  string    `json:"agent,omitzero"`
 	Parent string    `json:"parent,omitzero"`
 	Status RunStatus `json:"status,omitzero"`
-	// Termination says why it is done, Wait what it waits for, until WaitUntil.
+	// Termination is why it is done, Wait what it waits for, until WaitUntil.
 	Termination string    `json:"termination,omitzero"`
 	Wait        string    `json:"wait,omitzero"`
 	WaitUntil   time.Time `json:"wait_until,omitzero"`
@@ -150,7 +150,7 @@ type Run struct {
 	// Totals are what the run has used so far, Tickets the calls that wait for a decision.
 	Totals  Totals   `json:"totals,omitzero"`
 	Tickets []Ticket `json:"tickets,omitempty"`
-	// Data is the runtime's own record. Lists leave it out.
+	// Data is the runtime's own record. Lists and claims leave it out.
 	Data []byte `json:"-"`
 
 	// Own is set if the mailbox made the id at random: no other run can have it.

@@ -1,6 +1,9 @@
 package queue
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Limits are what the rules go by besides the state and the time.
 type Limits struct {
@@ -87,10 +90,8 @@ func (t *turn) putRun(r Run) {
 }
 
 func added(list []string, id string) []string {
-	for _, known := range list {
-		if known == id {
-			return list
-		}
+	if slices.Contains(list, id) {
+		return list
 	}
 	return append(list, id)
 }

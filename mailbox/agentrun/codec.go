@@ -25,7 +25,7 @@ type image struct {
 	Revision int64          `json:"revision,omitempty"`
 	Values   map[string]any `json:"values,omitempty"`
 	Held     []abi.Notice   `json:"held,omitempty"`
-	// Taken are the keys of news that the log has, and that may come again: Answered by the model, or not yet.
+	// Taken are the keys of notifications that the log has, and that may come again: Answered by the model, or not yet.
 	Taken    []string `json:"taken,omitempty"`
 	Answered []string `json:"answered,omitempty"`
 	// Accepted were handed to a run under way, and may not be in the log yet.
@@ -55,7 +55,7 @@ type ticket struct {
 	UpdatedAt int64             `json:"updated_at,omitempty"`
 }
 
-// decision is an agent.Decision. About is the question that it answers, if whoever was asked could tell: a call may ask several times.
+// decision is an agent.Decision. About is the question that it answers, if that is known: a call may ask several times.
 type decision struct {
 	ID     string `json:"id,omitempty"`
 	Target string `json:"target,omitempty"`

@@ -19,7 +19,7 @@ import (
 
 // dying is a store that a process loses after some updates, the last of which fails in the
 // given way. With heals set it comes back after that time.
-func dying(store store.Store, after int32, last mailboxtest.Fault, heals time.Duration) (_ store.Store, died *atomic.Bool) {
+func dying(mem store.Store, after int32, last mailboxtest.Fault, heals time.Duration) (_ store.Store, died *atomic.Bool) {
 	died = &atomic.Bool{}
 	var updates atomic.Int32
 	var end atomic.Int64
@@ -37,7 +37,7 @@ func dying(store store.Store, after int32, last mailboxtest.Fault, heals time.Du
 		died.Store(true)
 		return last
 	}
-	return &mailboxtest.Faulty{Store: store, Plan: plan}, died
+	return &mailboxtest.Faulty{Store: mem, Plan: plan}, died
 }
 
 // TestKilledBetween: wherever a process loses its store, another one goes on with the run when the lease is over,
@@ -67,8 +67,8 @@ func TestKilledBetween(t *testing.T) {
 // killedBetween reports whether the process lost its store at all.
 func killedBetween(t *testing.T, after int32, fault mailboxtest.Fault, heals time.Duration) bool {
 	t.Helper()
-	store := memstore.New()
-	frail, died := dying(store, after, fault, heals)
+	mem := memstore.New()
+	frail, died := dying(mem, after, fault, heals)
 	s := &tools{}
 	one := newProcess(t, frail, "one", &counter{rounds: 2}, s, counts{})
 	r := request(t, "t", user("go"))
@@ -77,7 +77,7 @@ func killedBetween(t *testing.T, after int32, fault mailboxtest.Fault, heals tim
 		t.Fatal(err)
 	}
 	synctest.Wait()
-	two := newProcess(t, store, "two", &counter{rounds: 2}, s, counts{})
+	two := newProcess(t, mem, "two", &counter{rounds: 2}, s, counts{})
 	sub := two.submit(t, r) // whoever got no answer asks again
 	d := two.await(t, sub)
 	time.Sleep(2 * time.Minute) // a former process has its say
@@ -95,7 +95,7 @@ func killedBetween(t *testing.T, after int32, fault mailboxtest.Fault, heals tim
 		}
 		keys[call] = key
 	}
-	got := log(t, store, "t")
+	got := log(t, mem, "t")
 	calls := 0
 	for i, text := range got {
 		if strings.HasPrefix(text, "tool: ") {
@@ -115,15 +115,15 @@ func killedBetween(t *testing.T, after int32, fault mailboxtest.Fault, heals tim
 func TestHandOver(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		store := memstore.New()
+		mem := memstore.New()
 		s := &slow{}
-		one := newProcess(t, store, "one", &counter{rounds: 2}, s)
+		one := newProcess(t, mem, "one", &counter{rounds: 2}, s)
 		sub := one.submit(t, request(t, "t", user("go")))
 		synctest.Wait()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		must(t, one.box.Close(ctx))
-		two := newProcess(t, store, "two", &counter{rounds: 2}, &tools{})
+		two := newProcess(t, mem, "two", &counter{rounds: 2}, &tools{})
 		begin := time.Now()
 		if d := two.await(t, sub); d.Status != mailbox.Acked || d.Attempts != 0 || d.Owner != "two" {
 			t.Errorf("dispatch is %+v", d)
@@ -131,7 +131,7 @@ func TestHandOver(t *testing.T) {
 		if took := time.Since(begin); took > time.Second {
 			t.Errorf("it took %v", took)
 		}
-		got := log(t, store, "t")
+		got := log(t, mem, "t")
 		if len(got) != 6 || got[5] != "assistant: counted to 2" {
 			t.Errorf("log is %q", got)
 		}

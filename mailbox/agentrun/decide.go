@@ -9,12 +9,12 @@ import (
 	"github.com/mortise-dev/mortise/mailbox"
 )
 
-// decide hands decisions to the run, and makes them durable before it says that it did. The run has them first: one that has
+// decide hands decisions to the run, and makes them durable before it returns. The run has them first: one that has
 // come to its end refuses them. They are all taken or none.
 func (k *keeper) decide(ctx context.Context, list []decision, hand func(...agent.Decision) error) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	// A run that waits, as far as anybody can know, goes on with a dispatch of its own.
+	// A run that waits, as far as anybody can know, continues with a dispatch of its own.
 	if r := k.thread.Run; k.closed || r.RunID != k.job.Run.ID || r.Status != agent.StatusRunning {
 		return false
 	}
@@ -34,12 +34,12 @@ func (k *keeper) decide(ctx context.Context, list []decision, hand func(...agent
 	if err := hand(plain(list)...); err != nil {
 		return false
 	}
-	// Also if the commit fails: the run has it, and its next checkpoint says so.
+	// Also if the commit fails: the run has it, and its next checkpoint has it.
 	k.taken = append(k.taken, added...)
 	return k.extra(ctx, k.accepted, k.taken) == nil
 }
 
-// has says whether a decision came before. The caller holds the lock.
+// has reports whether a decision came before. The caller holds the lock.
 func (k *keeper) has(d decision) bool {
 	return slices.ContainsFunc(k.taken, func(o decided) bool { return o.Decision.ID == d.ID }) ||
 		slices.ContainsFunc(k.thread.Tickets, func(t agent.Ticket) bool { return t.Decision != nil && t.Decision.ID == d.ID })
@@ -72,7 +72,7 @@ func plain(list []decision) (out []agent.Decision) {
 	return out
 }
 
-// refusal says which decisions nobody waits for.
+// refusal names the decisions that no call waits for.
 func refusal(targets []string) error {
 	return fmt.Errorf("agentrun: %w: no call or suspension %.120q waits for such a decision: it was decided before, or never asked", mailbox.ErrRefused, targets)
 }
@@ -98,7 +98,7 @@ func placeOf(t agent.Ticket) place {
 func (r *Runtime) Judge(run string, image []byte, list []mailbox.Decision) ([]mailbox.Decision, error) {
 	c, _, err := getImage(image)
 	if err != nil {
-		return list, nil //nolint:nilerr // who carries it out says what is wrong
+		return list, nil //nolint:nilerr // its execution returns what is wrong
 	}
 	in := decisions(list)
 	_, refused := admit(c, run, in)
@@ -124,7 +124,7 @@ func (r *Runtime) Judge(run string, image []byte, list []mailbox.Decision) ([]ma
 	return out, nil
 }
 
-// about says whether a decision is about a ticket as it is.
+// about reports whether a decision is about a ticket as it is.
 func (d decided) about(t agent.Ticket) bool {
 	return t.Status == agent.TicketOpen && t.MessageID == d.MessageID && int64(t.Rounds) == d.Rounds
 }
@@ -151,7 +151,7 @@ func resolved(tickets []agent.Ticket, list []decided) []agent.Ticket {
 	return tickets
 }
 
-// due says whether a run goes on with its tickets as they are: one was decided about, or all of them were.
+// due reports whether a run continues with its tickets as they are: one was decided about, or all of them were.
 func due(tickets []agent.Ticket, all bool) bool {
 	open := func(t agent.Ticket) bool { return t.Status == agent.TicketOpen }
 	left := slices.DeleteFunc(slices.Clone(tickets), open)

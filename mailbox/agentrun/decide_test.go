@@ -101,8 +101,8 @@ func TestDecisionSurvives(t *testing.T) {
 // it had taken the decision.
 func decisionSurvives(t *testing.T, after int32, fault mailboxtest.Fault) (lost, took bool) {
 	t.Helper()
-	store := memstore.New()
-	frail, died := dying(store, after, fault, 0)
+	mem := memstore.New()
+	frail, died := dying(mem, after, fault, 0)
 	s, begun, release := held()
 	one := newProcess(t, frail, "one", pair{}, s, asksFirst{})
 	r := request(t, "t", user("go"))
@@ -118,7 +118,7 @@ func decisionSurvives(t *testing.T, after int32, fault mailboxtest.Fault) (lost,
 	}
 	close(release)
 	synctest.Wait()
-	two := newProcess(t, store, "two", pair{}, &tools{}, asksFirst{})
+	two := newProcess(t, mem, "two", pair{}, &tools{}, asksFirst{})
 	sub = two.submit(t, r)
 	two.await(t, sub)
 	time.Sleep(2 * time.Minute)
@@ -128,8 +128,8 @@ func decisionSurvives(t *testing.T, after int32, fault mailboxtest.Fault) (lost,
 		return died.Load(), false
 	}
 	// What was under way when the process ended was interrupted, and may have been carried out.
-	if run.Status != mailbox.RunDone || run.Output == "" || !slices.Contains(log(t, store, "t"), "tool: ok") {
-		t.Errorf("store lost at update %d, %s: the run is %s, waits for %q, came to %q (%q)\n%q", after, fault, run.Status, run.Wait, run.Output, run.Error, log(t, store, "t"))
+	if run.Status != mailbox.RunDone || run.Output == "" || !slices.Contains(log(t, mem, "t"), "tool: ok") {
+		t.Errorf("store lost at update %d, %s: the run is %s, waits for %q, came to %q (%q)\n%q", after, fault, run.Status, run.Wait, run.Output, run.Error, log(t, mem, "t"))
 	}
 	return died.Load(), died.Load()
 }
@@ -138,10 +138,10 @@ func decisionSurvives(t *testing.T, after int32, fault mailboxtest.Fault) (lost,
 func TestDecisionIsTakenOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		store := memstore.New()
+		mem := memstore.New()
 		s, begun, release := held()
-		one := newProcess(t, store, "one", pair{}, s, asksFirst{})
-		two := newProcess(t, unwatched{store}, "two", pair{}, s, asksFirst{}) // nobody hears it
+		one := newProcess(t, mem, "one", pair{}, s, asksFirst{})
+		two := newProcess(t, unwatched{mem}, "two", pair{}, s, asksFirst{}) // nobody hears it
 		sub := one.submit(t, request(t, "t", user("go")))
 		<-begun
 		for _, p := range []*process{one, two, one} {
@@ -162,7 +162,7 @@ func TestDecisionIsTakenOnce(t *testing.T) {
 		if len(s.keys) != 2 || s.keys[0] == s.keys[1] {
 			t.Errorf("calls with the keys %q", s.keys)
 		}
-		list, err := queueOf(t, store).Dispatches(t.Context(), mailbox.DispatchQuery{Thread: "t", Limit: 10})
+		list, err := queueOf(t, mem).Dispatches(t.Context(), mailbox.DispatchQuery{Thread: "t", Limit: 10})
 		must(t, err)
 		for _, d := range list {
 			if d.Status != mailbox.Acked {
@@ -177,8 +177,8 @@ func TestDecisionIsTakenOnce(t *testing.T) {
 func TestMessagesForARunThatEnds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		store := memstore.New()
-		p := newProcess(t, store, "one", &counter{rounds: 1}, &tools{}, asks{})
+		mem := memstore.New()
+		p := newProcess(t, mem, "one", &counter{rounds: 1}, &tools{}, asks{})
 		sub := p.submit(t, request(t, "t", user("go")))
 		p.await(t, sub)
 		at := time.Now().Add(time.Second)

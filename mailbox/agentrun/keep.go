@@ -26,7 +26,7 @@ type keeper struct {
 	patience func(agent.Record, agent.Waiting) time.Duration
 
 	mu sync.Mutex
-	// thread is what was kept last, without messages; found says whether there is anything.
+	// thread is what was kept last, without messages; found reports whether there is anything.
 	thread agent.Checkpoint
 	found  bool
 	log    []abi.Message
@@ -38,7 +38,7 @@ type keeper struct {
 	taken   []decided
 	all     bool
 	commits int
-	// closed says that nothing more is taken under way.
+	// closed is set when nothing more is taken under way.
 	closed bool
 }
 
@@ -88,7 +88,7 @@ func (k *keeper) LoadThread(context.Context, string) (agent.Checkpoint, bool, er
 	return out, k.found, nil
 }
 
-// FindRun implements agent.Checkpointer. The run that is carried out is not found if others had their turn since it began: it begins
+// FindRun implements agent.Checkpointer. The run that is executed is not found if others had their turn since it began: it begins
 // anew then.
 func (k *keeper) FindRun(ctx context.Context, id string) (agent.Record, bool, error) {
 	if id == k.job.Run.ID && id != k.thread.Run.RunID {
@@ -126,7 +126,7 @@ func (k *keeper) SaveCheckpoint(ctx context.Context, c agent.Checkpoint) error {
 	return nil
 }
 
-// standing is what to write of a run: one that may go on elsewhere is not done yet, nor is one that has not read all that it took, before
+// standing is what to write of a run: one that may continue elsewhere is not done yet, nor is one that has not read all that it took, before
 // that is queued; and one that waits for what was decided does not wait.
 func (k *keeper) standing(c agent.Checkpoint) agent.Record {
 	r := c.Run
@@ -213,7 +213,7 @@ func missing(list []abi.Message, seqs map[string]int, c agent.Checkpoint) []abi.
 	})
 }
 
-// accept makes messages durable that were sent to the run under way. It says whether it did, and which of them
+// accept makes messages durable that were sent to the run under way. It reports whether it did, and which of them
 // are new.
 func (k *keeper) accept(ctx context.Context, list []abi.Message) (added []abi.Message, ok bool) {
 	k.mu.Lock()
@@ -245,7 +245,7 @@ func (k *keeper) extra(ctx context.Context, accepted []abi.Message, taken []deci
 	return k.job.Commit(ctx, mailbox.Commit{ID: k.nextID(), From: len(k.log), Image: data})
 }
 
-// knows says whether a message is in the log, or waits for the run. The caller holds the lock.
+// knows reports whether a message is in the log, or waits for the run. The caller holds the lock.
 func (k *keeper) knows(id string) bool {
 	one := []abi.Message{{ID: id}}
 	return len(missing(one, k.seqs, k.thread)) == 0 || slices.ContainsFunc(k.accepted, func(m abi.Message) bool { return m.ID == id })

@@ -19,11 +19,11 @@ import (
 // asking is a run that waits for a decision about its first call of two.
 func asking(t *testing.T) (store.Store, *process, mailbox.Submission) {
 	t.Helper()
-	store := memstore.New()
-	p := newProcess(t, store, "one", &counter{rounds: 2}, &tools{}, asks{})
+	mem := memstore.New()
+	p := newProcess(t, mem, "one", &counter{rounds: 2}, &tools{}, asks{})
 	sub := p.submit(t, request(t, "t", user("go")))
 	p.await(t, sub)
-	return store, p, sub
+	return mem, p, sub
 }
 
 // wantRefused holds that a dispatch was acknowledged, and says that what it brought was refused.
@@ -110,8 +110,8 @@ func TestGarbledDecision(t *testing.T) {
 func TestLateDecision(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		store, p, sub := asking(t)
-		client, err := mailbox.New(t.Context(), mailbox.Config{Store: store, Runtime: struct{ mailbox.Runtime }{p.run}, Owner: "client"})
+		mem, p, sub := asking(t)
+		client, err := mailbox.New(t.Context(), mailbox.Config{Store: mem, Runtime: struct{ mailbox.Runtime }{p.run}, Owner: "client"})
 		must(t, err)
 		defer func() { must(t, client.Close(context.WithoutCancel(t.Context()))) }()
 		must(t, p.box.Stop(t.Context()))
@@ -121,7 +121,7 @@ func TestLateDecision(t *testing.T) {
 			must(t, err)
 			queued = append(queued, s)
 		}
-		two := newProcess(t, store, "two", &counter{rounds: 2}, &tools{}, asks{})
+		two := newProcess(t, mem, "two", &counter{rounds: 2}, &tools{}, asks{})
 		if d := two.await(t, queued[0]); d.Status != mailbox.Acked || d.LastError != "" {
 			t.Errorf("dispatch is %+v", d)
 		}
@@ -133,7 +133,7 @@ func TestLateDecision(t *testing.T) {
 		if r := two.runOf(t, sub.Run); r.Status != mailbox.RunDone || r.Output != counted {
 			t.Errorf("run is %+v", r)
 		}
-		wantLog(t, store, "t", "user: go", "assistant: ", "tool: ok", "assistant: ", "tool: ok", "assistant: counted to 2")
+		wantLog(t, mem, "t", "user: go", "assistant: ", "tool: ok", "assistant: ", "tool: ok", "assistant: counted to 2")
 	})
 }
 

@@ -29,7 +29,7 @@ func (k *keeper) askAgain(ctx context.Context, r *mailbox.Request) error {
 	return nil
 }
 
-// brought says whether a message of the log is of a run whose latest dispatch is the one that is carried out.
+// brought reports whether a message of the log is of a run whose latest dispatch is the one that is executed.
 func (k *keeper) brought(ctx context.Context, message string) (bool, error) {
 	seq := k.seqs[message]
 	if seq == 0 {

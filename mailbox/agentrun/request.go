@@ -12,9 +12,9 @@ import (
 // WakeText is what a run reads that is woken since its background tasks may have changed.
 const WakeText = "<background-tasks-updated />"
 
-// Extras are what a request says to the agent besides its messages.
+// Extras are what a request has for the agent besides its messages.
 type Extras struct {
-	// FrontendTools are carried out by whoever asked.
+	// FrontendTools are executed by the client.
 	FrontendTools []abi.Tool `json:"frontend_tools,omitempty"`
 	// Override changes each inference of the run.
 	Override *abi.InferenceOverride `json:"override,omitempty"`
@@ -84,7 +84,7 @@ func Decisions(list ...agent.Decision) ([]mailbox.Decision, error) {
 	return out, nil
 }
 
-// Wake is the request by which a run goes on whose background tasks may have changed. It can be
+// Wake is the request by which a run continues whose background tasks may have changed. It can be
 // mailbox.Config.Wake.
 func Wake(run mailbox.Run) (mailbox.Request, bool) {
 	inputs, err := Inputs(abi.Message{Role: abi.RoleUser, Visibility: abi.VisibilityInternal, Content: []abi.ContentBlock{abi.Text(WakeText)}})

@@ -18,7 +18,7 @@ import (
 
 // Config makes a [Runtime].
 type Config struct {
-	// Agent says what a run is carried out with. Checkpoints are set by the Runtime; Listen is called beside
+	// Agent returns what a run is executed with. Checkpoints are set by the Runtime; Listen is called beside
 	// it. An agent that is not known is an agent.ErrNoAgent, and no retry follows. Required.
 	Agent func(ctx context.Context, j *mailbox.Job) (agent.Config, error)
 	// Requeue queues a request for what a run was sent and had no time to read: Mailbox.SubmitBackground. Without
@@ -57,7 +57,7 @@ var (
 // New checks the config and makes a Runtime.
 func New(cfg Config) (*Runtime, error) {
 	if cfg.Agent == nil {
-		return nil, errors.New("agentrun: Config.Agent is nil: say which agent carries out a run")
+		return nil, errors.New("agentrun: Config.Agent is nil: name the agent that executes a run")
 	}
 	return &Runtime{cfg: cfg, live: map[string]*activity{}, unread: map[string][]abi.Notice{}}, nil
 }
@@ -134,7 +134,7 @@ func (r *Runtime) agent(ctx context.Context, j *mailbox.Job, k *keeper) (*agent.
 	return a, nil
 }
 
-// request is what the agent is asked for, or nil when nothing is left to do. Refused says which decisions it leaves out.
+// request is what the agent is asked for, or nil when nothing is left to do. Refused has the decisions that it leaves out.
 func (k *keeper) request(j *mailbox.Job) (req *agent.Request, refused, err error) {
 	extras, err := DecodeExtras(j.Request.Extras)
 	if err != nil {
@@ -202,7 +202,7 @@ func (k *keeper) asItStands(j *mailbox.Job) mailbox.Result {
 	return mailbox.Result{Status: mailbox.RunDone, Termination: Duplicate}
 }
 
-// outcome is what the mailbox hears of a run.
+// outcome is what the mailbox receives of a run.
 func (k *keeper) outcome(out agent.Result, err error) (mailbox.Result, error) {
 	result := mailbox.Result{Response: out.Response, Totals: totals(&k.thread.Run)}
 	switch {
@@ -231,7 +231,7 @@ func limitedUntil(err error) time.Duration {
 	return failure.RetryAfter
 }
 
-// Classify marks an error of a run as mailbox.ErrPermanent when no retry mends it: a
+// Classify marks an error of a run as mailbox.ErrPermanent when no retry fixes it: a
 // model that refuses the request, the credentials or the content, or that does not exist, an agent that is not known, and requests that do
 // not fit their thread. All else may pass.
 func Classify(err error) error {

@@ -40,7 +40,7 @@ func (r *Runtime) activity(run string) *activity {
 	return r.live[run]
 }
 
-// Steer implements mailbox.Steerer. Messages and decisions are durable before it says yes: they are in the thread
+// Steer implements mailbox.Steerer. Messages and decisions are durable before it returns true: they are in the thread
 // whatever becomes of the run.
 func (r *Runtime) Steer(ctx context.Context, run string, c mailbox.Command) bool {
 	a := r.activity(run)

@@ -120,7 +120,7 @@ type process struct {
 	run *agentrun.Runtime
 }
 
-func newProcess(t *testing.T, store store.Store, owner string, model llm.Model, s agent.Tools, plugins ...phases.Plugin) *process {
+func newProcess(t *testing.T, mem store.Store, owner string, model llm.Model, s agent.Tools, plugins ...phases.Plugin) *process {
 	t.Helper()
 	runtime, err := phases.New(phases.Config{Plugins: plugins})
 	must(t, err)
@@ -134,7 +134,7 @@ func newProcess(t *testing.T, store store.Store, owner string, model llm.Model, 
 		},
 	})
 	must(t, err)
-	p.box, err = mailbox.New(t.Context(), mailbox.Config{Store: store, Runtime: p.run, Owner: owner, Wake: agentrun.Wake})
+	p.box, err = mailbox.New(t.Context(), mailbox.Config{Store: mem, Runtime: p.run, Owner: owner, Wake: agentrun.Wake})
 	must(t, err)
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
@@ -196,9 +196,9 @@ func queueOf(t *testing.T, s store.Store) *queue.Queue {
 }
 
 // log reads a thread as another agent would.
-func log(t *testing.T, store store.Store, thread string) (texts []string) {
+func log(t *testing.T, mem store.Store, thread string) (texts []string) {
 	t.Helper()
-	list, err := queueOf(t, store).Messages(t.Context(), thread, 1, 1000)
+	list, err := queueOf(t, mem).Messages(t.Context(), thread, 1, 1000)
 	must(t, err)
 	var messages []abi.Message
 	for _, m := range list {
@@ -213,9 +213,9 @@ func log(t *testing.T, store store.Store, thread string) (texts []string) {
 	return texts
 }
 
-func wantLog(t *testing.T, store store.Store, thread string, want ...string) {
+func wantLog(t *testing.T, mem store.Store, thread string, want ...string) {
 	t.Helper()
-	if got := log(t, store, thread); !slices.Equal(got, want) {
+	if got := log(t, mem, thread); !slices.Equal(got, want) {
 		t.Errorf("log of %s is\n%q, want\n%q", thread, got, want)
 	}
 }

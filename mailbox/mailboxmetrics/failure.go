@@ -6,7 +6,7 @@ import (
 	"github.com/mortise-dev/mortise/mailbox"
 )
 
-// class is what kind of error an execution ended with: why it had to end, or whether another attempt may mend it.
+// class is what kind of error an execution ended with: why it had to end, or whether another attempt may fix it.
 func class(err error) string {
 	switch {
 	case errors.Is(err, mailbox.ErrLeaseLost), errors.Is(err, mailbox.ErrConflict):

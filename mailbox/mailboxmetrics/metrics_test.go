@@ -54,10 +54,10 @@ func must(t *testing.T, err error) {
 
 func newBox(t *testing.T) (*mailbox.Mailbox, *prometheus.Registry) {
 	t.Helper()
-	store, registry := memstore.New(), prometheus.NewRegistry()
-	m, err := mailboxmetrics.New(mailboxmetrics.Config{Registry: registry, Store: store})
+	mem, registry := memstore.New(), prometheus.NewRegistry()
+	m, err := mailboxmetrics.New(mailboxmetrics.Config{Registry: registry, Store: mem})
 	must(t, err)
-	box, err := mailbox.New(t.Context(), mailbox.Config{Store: store, Runtime: second{}, Observers: []mailbox.Observer{m}})
+	box, err := mailbox.New(t.Context(), mailbox.Config{Store: mem, Runtime: second{}, Observers: []mailbox.Observer{m}})
 	must(t, err)
 	t.Cleanup(func() { must(t, box.Close(context.Background())) })
 	must(t, box.Start(t.Context()))
@@ -137,12 +137,12 @@ func counted(t *testing.T, r *prometheus.Registry, name string, want map[string]
 func TestClockOffset(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		store, registry := memstore.New(), prometheus.NewRegistry()
+		mem, registry := memstore.New(), prometheus.NewRegistry()
 		_, err := mailboxmetrics.New(mailboxmetrics.Config{
-			Registry: registry, Store: store, Now: func() time.Time { return time.Now().Add(time.Minute) },
+			Registry: registry, Store: mem, Now: func() time.Time { return time.Now().Add(time.Minute) },
 		})
 		must(t, err)
-		q, err := queue.New(queue.Config{Store: store})
+		q, err := queue.New(queue.Config{Store: mem})
 		must(t, err)
 		_, err = q.Enqueue(t.Context(), queue.Entry{ID: "d", Thread: "t", NewRun: "r"})
 		must(t, err)
@@ -243,14 +243,14 @@ func TestTrouble(t *testing.T) {
 func TestLiveDeliveries(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		store, registry := memstore.New(), prometheus.NewRegistry()
+		mem, registry := memstore.New(), prometheus.NewRegistry()
 		m, err := mailboxmetrics.New(mailboxmetrics.Config{Registry: registry})
 		must(t, err)
-		there, err := mailbox.New(t.Context(), mailbox.Config{Store: store, Runtime: second{}})
+		there, err := mailbox.New(t.Context(), mailbox.Config{Store: mem, Runtime: second{}})
 		must(t, err)
 		defer func() { must(t, there.Close(t.Context())) }()
 		must(t, there.Start(t.Context()))
-		here, err := mailbox.New(t.Context(), mailbox.Config{Store: store, Runtime: second{}, Observers: []mailbox.Observer{m}})
+		here, err := mailbox.New(t.Context(), mailbox.Config{Store: mem, Runtime: second{}, Observers: []mailbox.Observer{m}})
 		must(t, err)
 		defer func() { must(t, here.Close(t.Context())) }()
 		sub := submit(t, there, "t", "x")

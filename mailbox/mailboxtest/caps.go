@@ -19,8 +19,8 @@ const (
 	capRequests       = 28
 )
 
-// testCaps holds that several processes never carry out more at once than they may together, in all and of one tenant, and that all is
-// carried out in the end, at the first attempt. Open gives n stores on the same data, as processes have them.
+// testCaps holds that several processes never execute more at once than they may together, in all and of one tenant, and that all is
+// executed in the end, at the first attempt. Open gives n stores on the same data, as processes have them.
 func testCaps(t *testing.T, open func(t *testing.T, n int) []store.Store) {
 	t.Helper()
 	c := &crowd{tenants: map[string]int{}}
@@ -70,7 +70,7 @@ func (c *crowd) Run(ctx context.Context, j *mailbox.Job) (mailbox.Result, error)
 	tenant := string(j.Request.Messages[0].Data)
 	c.add(tenant, 1)
 	defer c.add(tenant, -1)
-	// A commit takes the place of the claim among what stores tell one another.
+	// A commit replaces the claim among what stores tell one another.
 	if err := j.Commit(ctx, mailbox.Commit{ID: j.Dispatch.ID, From: j.Messages, Data: []byte("begun")}); err != nil {
 		return mailbox.Result{}, err
 	}

@@ -32,8 +32,8 @@ const (
 
 // TestCrash kills processes that submit, claim, run and acknowledge on one store, at random moments and
 // 200 times, and compares what they said with what the store has in the end: no acknowledged request is lost, no
-// claim is given twice, nobody writes to a thread after its next claim, no thread has two claims, what was done is not done
-// again, and every run ends. Some are stopped for longer than a lease first, and go on as if they had their
+// claim is given twice, no process writes to a thread after its next claim, no thread has two claims, what was done is not done
+// again, and every run ends. Some are stopped for longer than a lease first, and continue as if they had their
 // claims. The children are the test binary itself: its TestMain calls [CrashChild]
 // first. With -short it kills 40.
 func TestCrash(t *testing.T, open OpenFunc, name string) {
@@ -83,7 +83,7 @@ func TestCrashFor(t *testing.T, open OpenFunc, name string, patience time.Durati
 type saidLog struct {
 	t  *testing.T
 	mu sync.Mutex
-	// submitted are dispatches, began the claims "thread fence" that were carried out.
+	// submitted are dispatches, began the claims "thread fence" that were executed.
 	submitted []string
 	began     map[string]int
 }
@@ -123,7 +123,7 @@ func (s *saidLog) life(name string) {
 }
 
 // end kills a child. One in twenty is stopped first, until others have what it held, and has a
-// moment to go on.
+// moment to continue.
 func (s *saidLog) end(p *os.Process) {
 	if rand.IntN(20) == 0 { //nolint:gosec // not a secret
 		err := freeze(p)
@@ -137,7 +137,7 @@ func (s *saidLog) end(p *os.Process) {
 }
 
 // watch reads what a child says and kills it after a random while, counted from its
-// first work, and sometimes before that. It says whether the child ended before.
+// first work, and sometimes before that. It reports whether the child ended before.
 func (s *saidLog) watch(lines *bufio.Reader, kill func()) (ended bool) {
 	after := time.Duration(rand.IntN(40_000)) * time.Microsecond //nolint:gosec // not a secret
 	first, killed := make(chan struct{}), make(chan struct{})
@@ -192,7 +192,7 @@ func (s *saidLog) note(line string) {
 	case "began":
 		s.began[rest]++
 		if s.began[rest] > 1 {
-			s.t.Errorf("the claim %q was carried out %d times", rest, s.began[rest])
+			s.t.Errorf("the claim %q was executed %d times", rest, s.began[rest])
 		}
 	case "wrong":
 		s.t.Errorf("a child says: %s", rest)

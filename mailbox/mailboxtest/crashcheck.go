@@ -35,7 +35,7 @@ func (c *crashCheck) drain(open OpenFunc, name string) {
 	must(c.t, err)
 	c.oneClaim(ctx)
 	cfg := crashConfig(store, func(format string, args ...any) { c.said.note(fmt.Sprintf(format, args...)) })
-	cfg.Lease.Duration = crashStill // nobody kills it: it loses no claim because the machine is busy
+	cfg.Lease.Duration = crashStill // no process kills it: it loses no claim because the machine is busy
 	box, err := mailbox.New(ctx, cfg)
 	must(c.t, err)
 	must(c.t, box.Start(ctx))
@@ -62,7 +62,7 @@ func (c *crashCheck) finish(ctx context.Context) {
 	}
 }
 
-// idle says whether nothing is left.
+// idle reports whether nothing is left.
 func (c *crashCheck) idle(ctx context.Context) bool {
 	c.t.Helper()
 	list, err := c.queue.Dispatches(ctx, mailbox.DispatchQuery{Statuses: []mailbox.Status{mailbox.Queued, mailbox.Claimed}, Limit: 1})
@@ -137,7 +137,7 @@ func (c *crashCheck) threads(ctx context.Context) {
 	}
 }
 
-// log checks that nobody wrote after the next claim, or half of a step, and that what was
+// log checks that no process wrote after the next claim, or half of a step, and that what was
 // finished was not begun again.
 func (c *crashCheck) log(thread string, log []mailbox.Message) {
 	c.t.Helper()

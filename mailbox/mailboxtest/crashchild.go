@@ -43,11 +43,11 @@ func CrashChild(open OpenFunc) {
 
 func crashChild(ctx context.Context, open OpenFunc, name string) error {
 	say := crashVoice(os.Stdout)
-	store, _, err := open(ctx, name)
+	s, _, err := open(ctx, name)
 	if err != nil {
 		return err
 	}
-	box, err := mailbox.New(ctx, crashConfig(store, say))
+	box, err := mailbox.New(ctx, crashConfig(s, say))
 	if err != nil {
 		return err
 	}
@@ -76,9 +76,9 @@ func crashChild(ctx context.Context, open OpenFunc, name string) error {
 
 // crashConfig has short leases, so that what the dead held is soon free, and more attempts than a
 // child is killed.
-func crashConfig(store store.Store, say func(format string, args ...any)) mailbox.Config {
+func crashConfig(s store.Store, say func(format string, args ...any)) mailbox.Config {
 	return mailbox.Config{
-		Store: store, Runtime: crashRuntime{say: say},
+		Store: s, Runtime: crashRuntime{say: say},
 		Lease:     mailbox.Lease{Duration: crashLease, Renew: 200 * time.Millisecond, Skew: 50 * time.Millisecond},
 		Poll:      20 * time.Millisecond,
 		Retry:     mailbox.Retry{Attempts: 10_000, Delay: time.Millisecond, MaxDelay: 10 * time.Millisecond},

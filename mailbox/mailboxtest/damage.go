@@ -58,8 +58,8 @@ func (w *world) await(m *mailbox.Mailbox, dispatch string, want queue.Status) qu
 	return d
 }
 
-// damagedThread holds that a process starts and carries out what it can, when threads fail that come before all others: one whose
-// holder is gone, and two that are queued. When they are mended they are carried out, too.
+// damagedThread holds that a process starts and executes what it can, when threads fail that come before all others: one whose
+// holder is gone, and two that are queued. When they are fixed they are executed, too.
 func damagedThread(w *world) {
 	client := w.box(mailbox.Config{Store: w.store, Runtime: done{}, Poll: 10 * time.Millisecond})
 	var bad []mailbox.Submission
@@ -80,7 +80,7 @@ func damagedThread(w *world) {
 		Retry: mailbox.Retry{Aside: 10 * time.Millisecond, MaxAside: 50 * time.Millisecond},
 	})
 	if _, err := m.Recover(w.ctx()); !errors.Is(err, ErrInjected) {
-		w.t.Errorf("nobody is told of the thread that failed: %v", err)
+		w.t.Errorf("no process is told of the thread that failed: %v", err)
 	}
 	must(w.t, m.Start(w.ctx()))
 	w.await(client, good.Dispatch, queue.Acked)

@@ -17,7 +17,7 @@ func decideCases() []testCase {
 	}
 }
 
-// decider is a runtime whose runs wait for a decision once they may go on.
+// decider is a runtime whose runs wait for a decision once they may continue.
 type decider struct {
 	begun, goOn chan struct{}
 	steer       func(ctx context.Context, run string) bool
@@ -49,7 +49,7 @@ func (s *decider) Steer(ctx context.Context, run string, _ mailbox.Command) bool
 	return s.steer != nil && s.steer(ctx, run)
 }
 
-// started is a process on the store that carries out what is queued.
+// started is a process on the store that executes what is queued.
 func (w *world) started(cfg mailbox.Config) *mailbox.Mailbox {
 	w.t.Helper()
 	if cfg.Store == nil {
@@ -60,7 +60,7 @@ func (w *world) started(cfg mailbox.Config) *mailbox.Mailbox {
 	return m
 }
 
-// decide decides about a run, and checks that somebody has the decision.
+// decide decides about a run, and checks that another process has the decision.
 func (w *world) decide(m *mailbox.Mailbox, run string) {
 	w.t.Helper()
 	ok, err := m.Decide(w.ctx(), run, mailbox.Decision{Call: "c", Data: []byte("yes")})
@@ -145,7 +145,7 @@ func decideTaken(w *world) {
 	close(s.goOn)
 }
 
-// decideBetweenTries: nobody has the thread, since an attempt has failed.
+// decideBetweenTries: no process has the thread, since an attempt has failed.
 func decideBetweenTries(w *world) {
 	s := newDecider()
 	s.fail = context.DeadlineExceeded

@@ -72,11 +72,11 @@ func (s *speaker) Run(_ context.Context, j *mailbox.Job) (mailbox.Result, error)
 }
 
 // box is a process. It is not started.
-func (w *eventWorld) box(store store.Store, change ...func(*mailbox.Config)) (*mailbox.Mailbox, *speaker) {
+func (w *eventWorld) box(on store.Store, change ...func(*mailbox.Config)) (*mailbox.Mailbox, *speaker) {
 	w.t.Helper()
 	s := &speaker{words: make(chan string)}
 	cfg := mailbox.Config{
-		Store: store, Runtime: s, Now: w.clock.Now, Owner: w.id("owner"), Poll: 20 * time.Millisecond,
+		Store: on, Runtime: s, Now: w.clock.Now, Owner: w.id("owner"), Poll: 20 * time.Millisecond,
 		Events: mailbox.Events{Pause: time.Millisecond},
 		Lease:  mailbox.Lease{Duration: time.Hour, Renew: 50 * time.Minute, Skew: -1},
 	}
@@ -157,7 +157,7 @@ func eventsFollowed(w *eventWorld) {
 	equal(w.t, "from a number", w.rest(w.attach(b, sub.Dispatch), 2), "three acked")
 }
 
-// eventsOfAnHeir holds that a reader elsewhere goes on with the process that takes over, that the numbers tell, and
+// eventsOfAnHeir holds that a reader elsewhere continues with the process that takes over, that the numbers tell, and
 // that what the former one says late is not heard.
 func eventsOfAnHeir(w *eventWorld) {
 	a, said := w.box(w.store)

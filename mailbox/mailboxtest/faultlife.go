@@ -22,7 +22,7 @@ func operations() []string {
 	}
 }
 
-// worker is a runtime that does what the message says: it fails the first time, waits, or goes on until it is told to end. It
+// worker is a runtime that does what the message says: it fails the first time, waits, or continues until it is told to end. It
 // writes the message to the log.
 type worker struct {
 	mu sync.Mutex
@@ -148,7 +148,7 @@ func (w *world) everyOperation(reached map[string]map[Fault]int) {
 	}
 }
 
-// mailboxLife takes a thread through a life of two processes, one of which carries out, whose stores fail as planned. Who asks asks again when it
+// mailboxLife takes a thread through a life of two processes, one of which executes, whose stores fail as planned. Who asks asks again when it
 // failed, under the same key.
 func (w *world) mailboxLife(name string, plan func(context.Context, string) Fault) {
 	w.t.Helper()

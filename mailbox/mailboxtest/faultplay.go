@@ -9,7 +9,7 @@ import (
 	"github.com/mortise-dev/mortise/mailbox"
 )
 
-// mailboxLife is one life of a thread in a process that carries out, asked for by another one.
+// mailboxLife is one life of a thread in a process that executes, asked for by another one.
 type mailboxLife struct {
 	*world
 
@@ -67,7 +67,7 @@ func (l *mailboxLife) play() {
 	l.ended(l.queued("fail1"), mailbox.Acked)
 	l.steered()
 	l.ended(l.queued("wait1"), mailbox.Acked)
-	l.ended(l.queued("work2"), mailbox.Acked) // the run goes on
+	l.ended(l.queued("work2"), mailbox.Acked) // the run continues
 	l.replaced()
 	l.buried()
 	l.collected()
@@ -91,7 +91,7 @@ func (l *mailboxLife) steered() {
 	l.ended(long, mailbox.Acked)
 }
 
-// begun waits until a dispatch is carried out, and its message is in the log.
+// begun waits until a dispatch is executed, and its message is in the log.
 func (l *mailboxLife) begun(sub mailbox.Submission) {
 	l.t.Helper()
 	l.insist("attach", func(ctx context.Context) error {

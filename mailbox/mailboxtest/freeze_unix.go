@@ -7,6 +7,6 @@ import (
 	"syscall"
 )
 
-// freeze stops a process, thaw lets it go on.
+// freeze stops a process, thaw lets it continue.
 func freeze(p *os.Process) error { return p.Signal(syscall.SIGSTOP) }
 func thaw(p *os.Process) error   { return p.Signal(syscall.SIGCONT) }

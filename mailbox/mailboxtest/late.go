@@ -78,7 +78,7 @@ func (s *quiz) Run(ctx context.Context, j *mailbox.Job) (mailbox.Result, error) 
 	return mailbox.Result{Status: mailbox.RunWaiting, Wait: "tool_permission", WaitUntil: j.Run.CreatedAt.Add(time.Hour)}, refusal
 }
 
-// asked is a run that waits for a decision about "a", of a process that carries out.
+// asked is a run that waits for a decision about "a", of a process that executes.
 func (w *world) asked() (*mailbox.Mailbox, mailbox.Submission) {
 	w.t.Helper()
 	m := w.started(mailbox.Config{Runtime: threeCalls()})
@@ -87,7 +87,7 @@ func (w *world) asked() (*mailbox.Mailbox, mailbox.Submission) {
 	return m, sub
 }
 
-// answer decides about a call, and waits until that was carried out.
+// answer decides about a call, and waits until that was executed.
 func (w *world) answer(m *mailbox.Mailbox, run, call, with string) {
 	w.t.Helper()
 	ok, err := m.Decide(w.ctx(), run, mailbox.Decision{Call: call, Data: []byte(with)})

@@ -9,7 +9,7 @@ import (
 	"github.com/mortise-dev/mortise/store"
 )
 
-// steered is a runtime whose runs go on until one is given the word "end", and panic at the word "panic".
+// steered is a runtime whose runs continue until one is given the word "end", and panic at the word "panic".
 type steered struct {
 	running chan string // its runs, as they begin
 	end     chan struct{}

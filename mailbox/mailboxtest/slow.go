@@ -15,7 +15,7 @@ func slowCases() []testCase {
 	}
 }
 
-// slowRenewal holds that an execution ends with its lease when the store does not answer to its renewal, and that another process goes on
+// slowRenewal holds that an execution ends with its lease when the store does not answer to its renewal, and that another process continues
 // then.
 func slowRenewal(w *world) {
 	var stuck atomic.Bool
@@ -52,7 +52,7 @@ func slowRenewal(w *world) {
 	equal(w.t, "owner at last", w.load(sub.Dispatch).Owner, "heir")
 }
 
-// watched is a runtime whose store is stuck as soon as it runs, and that goes on until its context ends.
+// watched is a runtime whose store is stuck as soon as it runs, and that continues until its context ends.
 type watched struct {
 	stuck *atomic.Bool
 	ended chan<- error

@@ -11,17 +11,10 @@ func controlCases() []testCase {
 	return []testCase{
 		{"cancel_queued", cancelQueued},
 		{"cancel_claimed_asks_to_stop", cancelClaimed},
-		{"cancel_of_a_dead_holder", cancelDeadHolder},
 		{"cancel_waiting_run", cancelWaitingRun},
-		{"cancel_leaves_a_waiting_run_alone", cancelLeavesWaiting},
-		{"interrupt_supersedes_queued", interruptSupersedes},
-		{"interrupt_returns_active", interruptActive},
 		{"interrupt_keeps_what_it_is_told_to", interruptKeeps},
 		{"interrupt_reserves_the_thread", interruptReserves},
-		{"epoch_tracks_interrupt", epochTracks},
-		{"supersede_claimed", supersedeClaimed},
 		{"replay_and_discard", replayDiscard},
-		{"wait_lapses", waitLapses},
 		{"wait_lapses_although_something_is_queued_for_later", waitLapsesAlone},
 		{"wait_lapses_when_what_came_in_time_is_cancelled", waitLapsesAgain},
 		{"drop_forgets_a_thread", dropForgets},
@@ -67,22 +60,6 @@ func cancelClaimed(w *world) {
 	equal(w.t, "status", w.load("d1").Status, queue.Acked)
 }
 
-func cancelDeadHolder(w *world) {
-	w.enqueue("t", "d1")
-	w.claim("t")
-	w.cancel("d1")
-	w.clock.Add(lease + time.Second)
-	k, ok := w.expire("t")
-	equal(w.t, "expired", ok, true)
-	equal(w.t, "status", k.Dispatch.Status, queue.Cancelled)
-	equal(w.t, "termination of the run", w.run("run-d1").Termination, queue.TerminationCancelled)
-
-	w.enqueue("t", "d2")
-	failing := w.claim("t")
-	w.cancel("d2")
-	equal(w.t, "status of one that failed", w.settle(failing, queue.Retry).Status, queue.Cancelled)
-}
-
 // waits makes a run that waits for a permission.
 func (w *world) waits(thread, id string, until time.Time) {
 	w.t.Helper()
@@ -105,45 +82,6 @@ func cancelWaitingRun(w *world) {
 	ok, err := w.queue.CancelRun(w.ctx(), "t", "nobody", "no more")
 	must(w.t, err)
 	equal(w.t, "cancelled what is not there", ok, false)
-}
-
-func cancelLeavesWaiting(w *world) {
-	w.waits("t", "d1", time.Time{})
-	equal(w.t, "run", w.enqueue("t", "d2").RunID, "run-d1")
-	w.cancel("d2")
-	equal(w.t, "status of the run", w.run("run-d1").Status, queue.RunWaiting)
-	equal(w.t, "open run", w.record("t").Open.ID, "run-d1")
-}
-
-func interruptSupersedes(w *world) {
-	w.enqueue("t", "d1")
-	w.enqueue("t", "d2")
-	w.enqueue("other", "d3")
-	out := w.interrupt("t")
-	equal(w.t, "epoch", out.Epoch, 1)
-	same(w.t, "superseded", ids(out.Superseded), "d1", "d2")
-	if out.Active != nil {
-		w.t.Error("there was nothing active")
-	}
-	for _, id := range []string{"d1", "d2"} {
-		equal(w.t, "status", w.load(id).Status, queue.Superseded)
-		equal(w.t, "termination of the run", w.run("run-"+id).Termination, queue.TerminationCancelled)
-	}
-	equal(w.t, "queued", w.record("t").Queued, 0)
-	w.idle("t")
-	same(w.t, "due", w.due(), "other")
-}
-
-func interruptActive(w *world) {
-	w.enqueue("t", "d1")
-	k := w.claim("t")
-	out := w.interrupt("t")
-	if out.Active == nil {
-		w.t.Fatal("nothing is active")
-	}
-	equal(w.t, "active", out.Active.Dispatch.ID, "d1")
-	equal(w.t, "its token", out.Active.Claim.Token, k.Claim.Token)
-	equal(w.t, "its status", w.load("d1").Status, queue.Claimed)
 }
 
 func interruptKeeps(w *world) {
@@ -187,34 +125,6 @@ func interruptReserves(w *world) {
 	w.claim("t")
 }
 
-func epochTracks(w *world) {
-	equal(w.t, "epoch", w.record("t").Epoch, 0)
-	equal(w.t, "epoch of a dispatch", w.enqueue("t", "d1").Epoch, 0)
-	w.interrupt("t")
-	w.interrupt("t")
-	equal(w.t, "epoch", w.record("t").Epoch, 2)
-	equal(w.t, "epoch of a dispatch", w.enqueue("t", "d2").Epoch, 2)
-	equal(w.t, "epoch of another thread", w.enqueue("other", "d3").Epoch, 0)
-}
-
-func supersedeClaimed(w *world) {
-	w.enqueue("t", "d1")
-	k := w.claim("t")
-	h := hold(k)
-	h.Token = "stolen"
-	s := queue.Settlement{Verdict: queue.Supersede, Error: "something newer"}
-	if _, err := w.queue.Settle(w.ctx(), h, s); !errors.Is(err, queue.ErrConflict) {
-		w.t.Errorf("superseded with a wrong token: %v", err)
-	}
-	out, err := w.queue.Settle(w.ctx(), hold(k), s)
-	must(w.t, err)
-	equal(w.t, "status", out.Dispatch.Status, queue.Superseded)
-	equal(w.t, "why", w.load("d1").LastError, "something newer")
-	equal(w.t, "termination of the run", w.run("run-d1").Termination, queue.TerminationCancelled)
-	w.enqueue("t", "d2")
-	w.claim("t")
-}
-
 func replayDiscard(w *world) {
 	w.enqueue("t", "d1")
 	w.settle(w.claim("t"), queue.Bury)
@@ -242,21 +152,6 @@ func replayDiscard(w *world) {
 	if err := w.queue.Discard(w.ctx(), "nobody"); !errors.Is(err, queue.ErrNotFound) {
 		w.t.Errorf("discarded what is not there: %v", err)
 	}
-}
-
-func waitLapses(w *world) {
-	w.waits("t", "d1", w.clock.Now().Add(time.Hour))
-	same(w.t, "due", w.due())
-	run, err := w.queue.Lapse(w.ctx(), "t")
-	must(w.t, err)
-	equal(w.t, "run that lapsed early", run, "")
-	w.clock.Add(time.Hour)
-	same(w.t, "due", w.due(), "t")
-	run, err = w.queue.Lapse(w.ctx(), "t")
-	must(w.t, err)
-	equal(w.t, "run that lapsed", run, "run-d1")
-	equal(w.t, "status", w.run("run-d1").Status, queue.RunDone)
-	same(w.t, "due", w.due())
 }
 
 // waitLapsesAlone holds that what is queued for later is no reason to wait longer, and makes the thread due when it is due itself;

@@ -26,7 +26,7 @@ type Damage struct {
 	Claim bool
 }
 
-// TestDamage holds that damaged threads can be dropped when nobody can hold them any more, and not before.
+// TestDamage holds that damaged threads can be dropped when no process can hold them any more, and not before.
 func TestDamage(t *testing.T, open func(t *testing.T) store.Store, list ...Damage) {
 	t.Helper()
 	for _, d := range list {
@@ -117,7 +117,7 @@ func (w *world) isFenced(k queue.State) {
 	}
 }
 
-// dropFences holds that the fence goes on over several drops, and under the id of a dispatch that was there before.
+// dropFences holds that the fence continues over several drops, and under the id of a dispatch that was there before.
 func dropFences(w *world) {
 	for n := range uint64(3) {
 		w.enqueue("t", "d")

@@ -153,17 +153,18 @@ func lostAnswers(w *world) {
 	w.claim("held")
 	w.waits("waiting", "d3", w.clock.Now().Add(time.Second))
 	l, lose := &ledger{}, 0
-	q, err := queue.New(queue.Config{Now: w.clock.Now, Skew: -1, Observers: []queue.Observer{l}, Store: &mailboxtest.Faulty{Store: w.store,
-		Plan: func(_ context.Context, operation string) mailboxtest.Fault {
-			if operation == "apply" && lose > 0 {
-				lose--
-				return mailboxtest.FaultAfter
-			}
-			return mailboxtest.FaultNone
-		}}})
+	lossy := &mailboxtest.Faulty{Store: w.store, Plan: func(_ context.Context, operation string) mailboxtest.Fault {
+		if operation == "apply" && lose > 0 {
+			lose--
+			return mailboxtest.FaultAfter
+		}
+		return mailboxtest.FaultNone
+	}}
+	q, err := queue.New(queue.Config{Store: lossy, Now: w.clock.Now, Skew: -1, Observers: []queue.Observer{l}})
 	must(w.t, err)
 	i := queue.Interrupt{ID: "i", Keep: func(d queue.Dispatch) bool { return d.Origin == "internal" }}
-	for lose = 2; lose >= 0; lose-- { // the second and third time it is the same interrupt
+	for range 3 { // the second and third time it is the same interrupt
+		lose = 2
 		out, err := q.Interrupt(w.ctx(), "t", i)
 		must(w.t, err)
 		same(w.t, "superseded", ids(out.Superseded), "d1")

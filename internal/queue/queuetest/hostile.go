@@ -101,7 +101,7 @@ func strangePages(w *world) {
 	}
 }
 
-// strangersKey holds that an entry which is there already is told to nobody but its tenant.
+// strangersKey holds that an entry which is there already is told to no process but its tenant.
 func strangersKey(w *world) {
 	e := w.entry("t", "d1")
 	e.Tenant, e.Digest = "owner", "same"
@@ -115,7 +115,7 @@ func strangersKey(w *world) {
 	}
 }
 
-// takenRun holds that no entry takes the place of a run that there is, in its thread or another.
+// takenRun holds that no entry replaces a run that there is, in its thread or another.
 func takenRun(w *world) {
 	_, err := w.queue.Settle(w.ctx(), hold(w.claimOf("t", "d1")), queue.Settlement{Verdict: queue.Ack, Result: queue.Result{Status: queue.RunDone}})
 	must(w.t, err)

@@ -61,7 +61,7 @@ func TestModel(t *testing.T, open func(t *testing.T) (one, other store.Store), s
 	t.Logf("%d schedules of %d steps from %s=%d", schedules, modelSteps, modelSeed, first)
 }
 
-// LongModel says whether the environment asks [TestModel] for another number of schedules.
+// LongModel reports whether the environment asks [TestModel] for another number of schedules.
 func LongModel() bool { return os.Getenv(modelSchedules) != "" }
 
 // fromEnv is a number of the environment, or otherwise.

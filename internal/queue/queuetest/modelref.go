@@ -131,7 +131,7 @@ func (m *model) finish(d *modelDispatch, s queue.Status, end queue.ClaimEnd) {
 }
 
 // stopRun ends the run of a dispatch that did not end by itself. A run that waits since an earlier dispatch
-// goes on waiting.
+// continues waiting.
 func (m *model) stopRun(d *modelDispatch, termination string) {
 	r := m.runs[d.run]
 	if r.status == queue.RunDone || r.status == queue.RunWaiting && r.dispatch != d.id {
@@ -141,7 +141,7 @@ func (m *model) stopRun(d *modelDispatch, termination string) {
 	m.setRun(d.run, queue.RunDone)
 }
 
-// over says whether the run of a dispatch ended or waits with it.
+// over reports whether the run of a dispatch ended or waits with it.
 func (m *model) over(d *modelDispatch) bool {
 	r := m.runs[d.run]
 	return r.dispatch == d.id && (r.status == queue.RunDone || r.status == queue.RunWaiting)
@@ -190,11 +190,11 @@ func (s snapshot) equal(o snapshot) bool {
 }
 
 func (m *model) snapshot() snapshot {
-	queue := []string{}
+	waiting := []string{}
 	for _, d := range m.queue() {
-		queue = append(queue, d.id)
+		waiting = append(waiting, d.id)
 	}
-	out := snapshot{epoch: m.epoch, fence: m.fence, queued: len(queue), log: len(m.log), open: m.open, queue: fmt.Sprint(queue)}
+	out := snapshot{epoch: m.epoch, fence: m.fence, queued: len(waiting), log: len(m.log), open: m.open, queue: fmt.Sprint(waiting)}
 	if c := m.claim; c != nil {
 		out.claim, out.until, out.stop = c.d.id+" "+c.token, c.until, c.stop
 	}

@@ -285,7 +285,7 @@ func (m *model) lapse(now time.Time) string {
 	return "ok"
 }
 
-// came says whether something is queued that was due: what is for later does not count.
+// came reports whether something is queued that was due: what is for later does not count.
 func (m *model) came(now time.Time) bool {
 	return slices.ContainsFunc(m.queue(), func(d *modelDispatch) bool { return d.holding || !d.available.After(now) })
 }

@@ -12,7 +12,6 @@ import (
 func raceCases() []testCase {
 	return []testCase{
 		{"race_one_winner_of_a_claim", raceClaim},
-		{"race_enqueues_keep_count", raceEnqueue},
 		{"race_one_claim_at_once_for_a_thread", raceWork},
 	}
 }
@@ -39,30 +38,6 @@ func raceClaim(w *world) {
 	}
 	wg.Wait()
 	equal(w.t, "winners", won.Load(), 1)
-}
-
-func raceEnqueue(w *world) {
-	var wg sync.WaitGroup
-	for i := range racers {
-		wg.Go(func() {
-			for j := range 5 {
-				if _, err := w.queue.Enqueue(w.ctx(), w.entry("t", fmt.Sprintf("d%d-%d", i, j))); err != nil {
-					w.t.Error(err)
-				}
-			}
-		})
-	}
-	wg.Wait()
-	h := w.record("t")
-	equal(w.t, "queued", h.Queued, racers*5)
-	equal(w.t, "seq", h.Seq, racers*5)
-	list, err := w.queue.Dispatches(w.ctx(), queue.DispatchQuery{Thread: "t", Limit: 100})
-	must(w.t, err)
-	seen := map[uint64]bool{}
-	for i := range list {
-		seen[list[i].Seq] = true
-	}
-	equal(w.t, "different places", len(seen), racers*5)
 }
 
 func raceWork(w *world) {

@@ -10,7 +10,7 @@ import (
 func TestQueue(t *testing.T, open func(t *testing.T) store.Store) {
 	t.Helper()
 	for _, group := range [][]testCase{
-		queueCases(), leaseCases(), controlCases(), listCases(), dueCases(), logCases(), faultCases(), raceCases(), holdingCases(), sizeCases(),
+		queueCases(), leaseCases(), controlCases(), listCases(), dueCases(), logCases(), faultCases(), raceCases(), sizeCases(),
 		dropCases(), hostileCases(), lateCases(),
 	} {
 		for _, c := range group {

@@ -23,17 +23,17 @@ type world struct {
 
 const lease = 30 * time.Second
 
-func newWorld(t *testing.T, store store.Store) *world {
+func newWorld(t *testing.T, s store.Store) *world {
 	t.Helper()
-	w := &world{t: t, store: store, clock: mailboxtest.NewClock()}
-	w.queue = w.newQueue(store)
+	w := &world{t: t, store: s, clock: mailboxtest.NewClock()}
+	w.queue = w.newQueue(s)
 	return w
 }
 
 // newQueue makes another queue on a store, as in another process.
-func (w *world) newQueue(store store.Store) *queue.Queue {
+func (w *world) newQueue(s store.Store) *queue.Queue {
 	w.t.Helper()
-	q, err := queue.New(queue.Config{Store: store, Now: w.clock.Now, Skew: -1})
+	q, err := queue.New(queue.Config{Store: s, Now: w.clock.Now, Skew: -1})
 	must(w.t, err)
 	return q
 }

@@ -73,7 +73,7 @@ func (s tools) CallTool(_ context.Context, c abi.ToolCall) (abi.ToolResult, erro
 
 // start begins the mailbox of a process, and submits the request of the run, which is the same
 // whichever process submits it.
-func start(ctx context.Context, store store.Store, k kill, hang func(call, moment string)) (*mailbox.Mailbox, mailbox.Submission, error) {
+func start(ctx context.Context, on store.Store, k kill, hang func(call, moment string)) (*mailbox.Mailbox, mailbox.Submission, error) {
 	fired, err := phases.New(phases.Config{})
 	if err != nil {
 		return nil, mailbox.Submission{}, err
@@ -85,7 +85,7 @@ func start(ctx context.Context, store store.Store, k kill, hang func(call, momen
 		return nil, mailbox.Submission{}, err
 	}
 	box, err := mailbox.New(ctx, mailbox.Config{
-		Store: store, Runtime: run, Wake: agentrun.Wake,
+		Store: on, Runtime: run, Wake: agentrun.Wake,
 		Lease: mailbox.Lease{Duration: lease, Renew: lease / 5, Skew: 50 * time.Millisecond}, Poll: 20 * time.Millisecond,
 		Retry:     mailbox.Retry{Delay: time.Millisecond, MaxDelay: 10 * time.Millisecond},
 		Retention: mailbox.Retention{Interval: -1},

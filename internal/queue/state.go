@@ -1,0 +1,40 @@
+package queue
+
+// Hold names a claim, as its holder does.
+type Hold struct{ Thread, Dispatch, Token string }
+
+// State is a dispatch as a transition left it, with its run and its thread, and the claim if the thread is claimed for it.
+type State struct {
+	Dispatch Dispatch
+	Claim    *Claim
+	Run      Run
+	Thread   Thread
+	// Repeated is set when what was to be queued was there already.
+	Repeated bool
+	// First is set when the claim is the first one of the dispatch.
+	First bool
+}
+
+// Holds reports whether the dispatch has been claimed with the token and still is.
+func (s State) Holds(token string) bool {
+	return s.Claim != nil && s.Claim.Token == token && s.Claim.Dispatch == s.Dispatch.ID
+}
+
+// Hold is the claim of a dispatch as its holder names it.
+func (s State) Hold() Hold {
+	return Hold{Thread: s.Dispatch.Thread, Dispatch: s.Dispatch.ID, Token: s.Dispatch.Token}
+}
+
+// state describes a dispatch after what was put.
+func (t *turn) state(id string) State {
+	d := t.dispatches[id]
+	s := State{Dispatch: d, Run: t.runs[d.RunID], Thread: t.thread, First: id != "" && id == t.first}
+	if c := t.thread.Claim; c != nil {
+		own := *c
+		s.Thread.Claim = &own
+		if c.Dispatch == id {
+			s.Claim = &own
+		}
+	}
+	return s
+}
