@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/mortise-dev/mortise/store"
+	"github.com/mortise-dev/mortise/thread"
 )
 
 // Kinds of cells that a thread has in the store. Keys are ids, but where something else is said. Messages are entries of the log of that
@@ -19,7 +20,7 @@ const (
 	kindQueue    = "queue"  // what is queued, by place
 	kindDedupe   = "dedupe" // the dispatch that has a key, by key
 	kindImage    = "image"  // one, without a key
-	kindMessage  = "message"
+	kindMessage  = thread.MessageKind
 	kindDamaged  = "damaged" // when a damaged thread was noticed; without a key
 )
 
@@ -53,14 +54,6 @@ type queued struct {
 	Run       string    `json:"run"`
 	Available time.Time `json:"available"`
 	Holding   bool      `json:"holding,omitzero"`
-}
-
-// logged is a message in the store. Replaced messages are cells in the same form.
-type logged struct {
-	ID   string    `json:"id"`
-	Run  string    `json:"run,omitzero"`
-	At   time.Time `json:"at"`
-	Data []byte    `json:"data"`
 }
 
 // place orders the dispatches of a thread: by priority, then by Seq.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/mortise-dev/mortise/store"
+	"github.com/mortise-dev/mortise/thread"
 )
 
 // batch translates a change of the thread as the view has it.
@@ -124,16 +125,25 @@ func (v *view) putMessages(ctx context.Context, b *store.Batch, c Change) error 
 			if len(known) != 1 || known[0].ID != m.ID {
 				return refused
 			}
-			l := logged{ID: m.ID, Run: known[0].Run, At: known[0].At, Data: m.Data}
-			b.Put = append(b.Put, store.Cell{Kind: kindMessage, Key: store.Number(int64(m.Seq)), Value: encode(l)})
+			data, err := thread.Message{ID: m.ID, Run: known[0].Run, At: known[0].At, Data: m.Data}.Encode()
+			if err != nil {
+				return err
+			}
+			b.Put = append(b.Put, store.Cell{Kind: kindMessage, Key: thread.Place(uint64(m.Seq)), Value: data}) //nolint:gosec // counts from 1
 			continue
 		}
 		if m.Seq != length+1 || m.ID == "" || fresh[m.ID] {
 			return refused
 		}
 		length, fresh[m.ID] = length+1, true
-		l := logged{ID: m.ID, Run: m.Run, At: m.At, Data: m.Data}
-		b.Append = append(b.Append, store.Entry{Log: kindMessage, Seq: uint64(m.Seq), Data: encode(l)}) //nolint:gosec // counts from 1
+		if m.Seq == 1 {
+			b.Put = append(b.Put, thread.Listed(v.thread))
+		}
+		data, err := thread.Message{ID: m.ID, Run: m.Run, At: m.At, Data: m.Data}.Encode()
+		if err != nil {
+			return err
+		}
+		b.Append = append(b.Append, store.Entry{Log: kindMessage, Seq: uint64(m.Seq), Data: data}) //nolint:gosec // counts from 1
 	}
 	if c.Head.Messages != length {
 		return fmt.Errorf("mailbox: thread %.80q: %w: the log would have %d messages, the head %d", v.thread, ErrConflict, length, c.Head.Messages)

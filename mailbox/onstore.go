@@ -176,6 +176,8 @@ type view struct {
 	// started is set when the revision is known, guessed when it was remembered and nothing was read.
 	started, guessed bool
 	cells            map[cellID]store.Cell
+	// length is that of the log, if it was read: others than the mailbox may have written to it, also before there was a head.
+	length int
 	// read has the ranges that cells has all of.
 	read []store.Range
 }
@@ -208,7 +210,12 @@ func (v *view) want(ctx context.Context, ranges ...store.Range) error {
 	if len(missing) == 0 && v.started {
 		return nil
 	}
-	s, err := v.records.store.Read(ctx, v.thread, store.Query{Cells: missing})
+	query := store.Query{Cells: missing}
+	head := slices.Contains(missing, store.One(kindHead, ""))
+	if head {
+		query.Entries = []store.Span{{Log: kindMessage}}
+	}
+	s, err := v.records.store.Read(ctx, v.thread, query)
 	if err != nil {
 		return fmt.Errorf("mailbox: thread %.80q: %w", v.thread, err)
 	}
@@ -216,6 +223,9 @@ func (v *view) want(ctx context.Context, ranges ...store.Range) error {
 		return errMoved
 	}
 	v.revision, v.started, v.guessed = s.Revision, true, false
+	if head {
+		v.length = int(s.Last[kindMessage]) //nolint:gosec // a count
+	}
 	v.records.memory.learn(v.thread, s.Revision, missing, s.Cells)
 	for _, q := range missing {
 		v.add(q, s.Cells)

@@ -134,9 +134,11 @@ func (v *view) head() (Head, error) {
 	h := Head{Thread: v.thread}
 	c, ok := v.cells[cellID{kindHead, ""}]
 	if !ok {
+		h.Messages = v.length
 		return h, nil
 	}
 	err := decode(v.thread, c, &h)
+	h.Messages = max(h.Messages, v.length)
 	return h, err
 }
 

@@ -24,9 +24,9 @@ import (
 	"github.com/mortise-dev/mortise/compaction"
 	"github.com/mortise-dev/mortise/internal/testskip"
 	"github.com/mortise-dev/mortise/mailbox"
-	"github.com/mortise-dev/mortise/record"
 	"github.com/mortise-dev/mortise/serve"
 	"github.com/mortise-dev/mortise/store/sqlitestore"
+	"github.com/mortise-dev/mortise/thread"
 )
 
 // bench is a server with a SQLite store, as a program has it.
@@ -47,7 +47,7 @@ func newBench(b *testing.B) *bench {
 	file, err := sqlitestore.Open(b.Context(), sqlitestore.Config{Path: filepath.Join(b.TempDir(), "mailbox.db")})
 	check(err)
 	store := mailbox.On(file)
-	records, err := record.Open(b.TempDir(), record.Config{})
+	records, err := thread.NewRecorder(b.Context(), file, thread.RecordConfig{})
 	check(err)
 	w := &bench{b: b, mind: newMind()}
 	process, err := mortise.New(b.Context(), mortise.Config{
@@ -56,7 +56,7 @@ func newBench(b *testing.B) *bench {
 	})
 	check(err)
 	check(process.Start(b.Context()))
-	server, err := serve.New(serve.Config{Runtime: process, Store: store, Records: records, Limits: serve.Limits{Rate: -1, Streams: 2000}})
+	server, err := serve.New(serve.Config{Runtime: process, Store: store, Records: thread.RecordsOf(file), Limits: serve.Limits{Rate: -1, Streams: 2000}})
 	check(err)
 	w.http = httptest.NewUnstartedServer(nil)
 	w.http.Config = server.HTTP(server.Public())

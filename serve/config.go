@@ -11,7 +11,7 @@ import (
 	"github.com/mortise-dev/mortise"
 	"github.com/mortise-dev/mortise/compaction"
 	"github.com/mortise-dev/mortise/mailbox"
-	"github.com/mortise-dev/mortise/record"
+	"github.com/mortise-dev/mortise/thread"
 )
 
 // Config makes a [Server]. Runtime and Store are required. Routes for what is nil are absent.
@@ -24,7 +24,7 @@ type Config struct {
 	// Modules are the loaded plugins and policies.
 	Modules Modules
 	// Records has the decisions of runs, Sessions the compactions of threads.
-	Records  record.Store
+	Records  RecordReader
 	Sessions SessionReader
 
 	// Tokens are those that clients use. Without tokens only loopback peers are served.
@@ -56,7 +56,12 @@ type AgentInfo struct {
 	Model string `json:"model,omitempty"`
 }
 
-// SessionReader reads what is kept of a thread's compactions. A session.Store is one.
+// RecordReader reads the decision record of a run. A [thread.Records] is one.
+type RecordReader interface {
+	In(ctx context.Context, thread, run string) (*thread.Record, error)
+}
+
+// SessionReader reads what is kept of a thread's compactions. A [thread.Threads] is one.
 type SessionReader interface {
 	Events(thread string) ([]compaction.Event, error)
 	Load(thread string) (compaction.State, uint64, error)

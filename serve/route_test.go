@@ -11,14 +11,16 @@ import (
 	"github.com/mortise-dev/mortise"
 	"github.com/mortise-dev/mortise/compaction"
 	"github.com/mortise-dev/mortise/internal/schema"
-	"github.com/mortise-dev/mortise/record"
 	"github.com/mortise-dev/mortise/serve"
+	"github.com/mortise-dev/mortise/store/memstore"
+	"github.com/mortise-dev/mortise/thread"
 )
 
 // whole is a server that has all routes.
 func whole(t *testing.T, more func(*serve.Config)) *world {
 	t.Helper()
-	records, err := record.Open(t.TempDir(), record.Config{})
+	kept := memstore.New()
+	records, err := thread.NewRecorder(t.Context(), kept, thread.RecordConfig{})
 	must(t, err)
 	t.Cleanup(func() { _ = records.Close() })
 	memory := compaction.NewMemory()
@@ -28,7 +30,7 @@ func whole(t *testing.T, more func(*serve.Config)) *world {
 			c.Compaction = &compaction.Config{Policy: compaction.Policy{WindowTokens: 100_000}, Summarizer: compaction.Digest{}, Store: memory}
 		},
 		serve: func(c *serve.Config) {
-			c.Records, c.Sessions, c.Modules = records, sessions{memory}, &shelf{}
+			c.Records, c.Sessions, c.Modules = thread.RecordsOf(kept), sessions{memory}, &shelf{}
 			c.Reload, c.Ready = reload, ready
 			c.Metrics = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "up 1") })
 			if more != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/mailbox"
 	"github.com/mortise-dev/mortise/mailbox/agentrun"
-	"github.com/mortise-dev/mortise/record"
+	"github.com/mortise-dev/mortise/thread"
 )
 
 type threadInput struct {
@@ -107,7 +107,7 @@ func (s *Server) describe(ctx context.Context, in *describeInput) (*threadOutput
 	return &threadOutput{Body: viewOf(&h)}, nil
 }
 
-// deleteThread deletes a thread with everything in it. Decision records of its runs stay until they are too many.
+// deleteThread deletes a thread with everything in it, also the decision records of its runs.
 func (s *Server) deleteThread(ctx context.Context, in *threadInput) (*struct{}, error) {
 	_, err := s.box().Queue().Delete(ctx, in.Thread)
 	switch {
@@ -222,10 +222,10 @@ type decidedInput struct {
 
 type decidedOutput struct {
 	Body struct {
-		RunID   string         `json:"run_id"`
-		Entries []record.Entry `json:"entries"`
-		Ends    []record.End   `json:"ends,omitempty"`
-		Dropped int            `json:"dropped,omitempty" doc:"Entries that had no room in the record."`
+		RunID   string            `json:"run_id"`
+		Entries []thread.Decision `json:"entries"`
+		Ends    []thread.RunEnd   `json:"ends,omitempty"`
+		Dropped int               `json:"dropped,omitempty" doc:"Entries that had no room in the record."`
 	}
 }
 
@@ -244,12 +244,15 @@ func (s *Server) decided(ctx context.Context, in *decidedInput) (*decidedOutput,
 			return nil, notFound("run in this thread")
 		}
 	}
-	r, err := s.cfg.Records.Load(id)
-	if err != nil || r.ID() != id {
+	r, err := s.cfg.Records.In(ctx, in.Thread, id)
+	if errors.Is(err, thread.ErrNoRecord) {
 		return nil, notFound("record of this run")
 	}
+	if err != nil {
+		return nil, s.failure(ctx, err)
+	}
 	out := &decidedOutput{}
-	out.Body.RunID, out.Body.Entries, out.Body.Ends = id, append([]record.Entry{}, r.Entries...), r.Ends
+	out.Body.RunID, out.Body.Entries, out.Body.Ends = id, append([]thread.Decision{}, r.Entries...), r.Ends
 	for _, e := range r.Ends {
 		out.Body.Dropped += e.Dropped
 	}

@@ -19,8 +19,8 @@ const module = "github.com/mortise-dev/mortise"
 // prefix of its folder that has an entry. "*" is everything.
 func arrows() map[string][]string {
 	return map[string][]string{
-		".":                             {"agent", "background", "compaction", "llm", "mailbox", "mailbox/agentrun", "outbox", "phases", "record", "store/memstore", "abi"},
-		"serve":                         {".", "agent", "compaction", "compaction/trial", "mailbox", "mailbox/agentrun", "phases", "record", "internal/agui", "abi"},
+		".":                             {"agent", "background", "compaction", "llm", "mailbox", "mailbox/agentrun", "outbox", "phases", "store/memstore", "thread", "abi"},
+		"serve":                         {".", "agent", "compaction", "compaction/trial", "mailbox", "mailbox/agentrun", "phases", "thread", "internal/agui", "abi"},
 		"internal/acp":                  {"serve", "agent", "agent/mcp", "mailbox", "mailbox/agentrun", "phases", "abi"},
 		"internal/agui":                 {"abi"},
 		"internal/agui/aguitest":        {},
@@ -57,11 +57,11 @@ func arrows() map[string][]string {
 		"llm/llmtest":                   {"llm", "llm/providertest", "abi"},
 		"agent":                         {"phases", "inbox", "notice", "llm", "abi", "internal/schema"}, // a plugin's arguments for a call must fit the tool, native or not
 		"agent/mcp":                     {"agent", "internal/schema", "abi"},
-		"mailbox":                       {"store"},
+		"mailbox":                       {"store", "thread"},
 		"mailbox/mailboxtest":           {"mailbox"},
 		"mailbox/mailboxmetrics":        {"mailbox"},
 		"mailbox/mailboxtrace":          {"mailbox"},
-		"mailbox/agentrun":              {"mailbox", "agent", "llm", "internal/wire", "abi"},
+		"mailbox/agentrun":              {"mailbox", "agent", "llm", "thread", "internal/wire", "abi"},
 		"mailbox/agentrun/agentruntest": {"mailbox/agentrun", "mailbox/mailboxtest", "mailbox", "agent", "phases", "llm", "internal/killtest", "abi"},
 		"store":                         {},
 		"plugins":                       {"phases", "host", "internal/guest", "internal/schema", "internal/wire", "abi"},
@@ -77,14 +77,12 @@ func arrows() map[string][]string {
 		"compaction/signals":            {"abi"},
 		"compaction/trial":              {"compaction", "abi"},
 		"compaction/storetest":          {"compaction", "abi"},
-		"session":                       {"compaction", "store", "abi"},
-		"session/sessiontest":           {"session", "compaction", "compaction/storetest", "internal/killtest", "abi"},
-		"record":                        {"phases", "compaction", "store", "abi"},
-		"record/recordtest":             {"record", "internal/killtest", "abi"},
+		"thread":                        {"store", "phases", "compaction", "internal/wire", "abi"},
+		"thread/threadtest":             {"thread", "store", "compaction", "compaction/storetest", "abi"},
 		"store/memstore":                {"store"},
 		"store/storetest":               {"store", "store/memstore"},
 		"store/viewtest": {
-			"store", "session", "session/sessiontest", "record", "record/recordtest", "outbox", "outbox/outboxtest",
+			"store", "thread", "thread/threadtest", "outbox", "outbox/outboxtest",
 			"mailbox", "mailbox/mailboxtest", "mailbox/agentrun/agentruntest", "compaction", "abi",
 		},
 		"store/sqlitestore": {"store"},

@@ -15,7 +15,7 @@ import (
 	"github.com/mortise-dev/mortise/agent"
 	"github.com/mortise-dev/mortise/background"
 	"github.com/mortise-dev/mortise/compaction/eval"
-	"github.com/mortise-dev/mortise/record"
+	"github.com/mortise-dev/mortise/thread"
 )
 
 // OpenTasks opens the tasks of a folder and returns their manager, the tools of a
@@ -30,7 +30,7 @@ func OpenTasks(ctx context.Context, dir, thread string, own agent.Tools) (*backg
 }
 
 // EntryWords is what explain prints of a decision.
-func EntryWords(e *record.Entry) []string { return words(e) }
+func EntryWords(e *thread.Decision) []string { return words(e) }
 
 // SameMessage reports whether a message of a stored log is a recorded one.
 func SameMessage(recorded, kept *abi.Message) bool { return same(recorded, kept) }

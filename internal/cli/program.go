@@ -18,9 +18,9 @@ import (
 	"github.com/mortise-dev/mortise"
 	"github.com/mortise-dev/mortise/mailbox"
 	"github.com/mortise-dev/mortise/outbox"
-	"github.com/mortise-dev/mortise/record"
 	"github.com/mortise-dev/mortise/serve"
 	"github.com/mortise-dev/mortise/store/memstore"
+	"github.com/mortise-dev/mortise/thread"
 )
 
 // program is everything that mortise serve and live runs consist of.
@@ -37,7 +37,7 @@ type program struct {
 	out  *progress // of the compilation of modules
 
 	store   mailbox.Store
-	records record.Store // nil keeps none
+	records *thread.Recorder // nil keeps none
 	outbox  outbox.Store
 	lock    io.Closer // of the outbox
 
@@ -96,7 +96,7 @@ func (p *program) openStores(ctx context.Context) (err error) {
 	}
 	p.store = h.mailbox
 	if !p.cfg.Record.Disabled {
-		if p.records, err = h.records(ctx, record.Config{Keep: p.cfg.Record.Keep, Source: p.source()}); err != nil {
+		if p.records, err = thread.NewRecorder(ctx, h.store, thread.RecordConfig{Keep: p.cfg.Record.Keep, Source: p.source()}); err != nil {
 			return fmt.Errorf("store: %w", err)
 		}
 	}
@@ -165,7 +165,10 @@ func (p *program) openRuntime(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	cfg.Store, cfg.Outbox, cfg.Records, cfg.Words, cfg.Logger = p.store, p.outbox, p.records, p.cfg.Tasks.words, p.logger
+	cfg.Store, cfg.Outbox, cfg.Words, cfg.Logger = p.store, p.outbox, p.cfg.Tasks.words, p.logger
+	if p.records != nil {
+		cfg.Records = p.records
+	}
 	cfg.ThreadTools = p.cfg.threadTools
 	cfg.Observers = append(slices.Clone(p.telemetry.runs), mortise.Observer{Inference: p.now.Load().parts.shared.observe})
 	cfg.Mailbox = mailbox.Config{
@@ -186,14 +189,17 @@ func (p *program) openServer(context.Context) error {
 	if err != nil {
 		return err
 	}
-	cfg.Runtime, cfg.Store, cfg.Modules, cfg.Records = p.runtime, p.store, p.modules, p.records
+	cfg.Runtime, cfg.Store, cfg.Modules = p.runtime, p.store, p.modules
+	if p.records != nil {
+		cfg.Records = thread.RecordsOf(p.cfg.home.store)
+	}
 	cfg.Metrics, cfg.Version, cfg.Logger, cfg.Reload = promhttp.HandlerFor(p.telemetry.registry, promhttp.HandlerOpts{}), versionText(), p.logger, p.reload
 	cfg.Facts = p.facts
 	cfg.Ready = func(ctx context.Context) error {
 		_, _, err := p.store.Find(ctx, mailbox.KindRun, "ready")
 		return err
 	}
-	if s := p.now.Load().parts.shared.session; s != nil {
+	if s := p.now.Load().parts.shared.threads; s != nil {
 		cfg.Sessions = s
 	}
 	p.server, err = serve.New(cfg)
