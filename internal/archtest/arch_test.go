@@ -78,7 +78,7 @@ func arrows() map[string][]string {
 		"compaction/trial":              {"compaction", "abi"},
 		"compaction/storetest":          {"compaction", "abi"},
 		"thread":                        {"store", "phases", "compaction", "internal/wire", "abi"},
-		"thread/threadtest":             {"thread", "store", "compaction", "compaction/storetest", "abi"},
+		"thread/threadtest":             {"thread", "store", "compaction", "compaction/storetest", "internal/killtest", "abi"},
 		"store/memstore":                {"store"},
 		"store/storetest":               {"store", "store/memstore"},
 		"store/viewtest": {

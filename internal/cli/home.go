@@ -152,6 +152,9 @@ func openThreads(ctx context.Context, name string) (*archive, error) {
 	}
 	var err error
 	k.home, err = openStore(ctx, name, nil, true)
+	if errors.Is(err, fs.ErrNotExist) && !isURL(name) {
+		return nil, notFound(fmt.Errorf("%s: there is no such file; name the one that mortise run --store has made", name))
+	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, notFound(fmt.Errorf("the %s holds no thread; mortise run --store makes one: %w", k.what, err))
 	}
