@@ -150,7 +150,7 @@ func TestRuntime_meets(t *testing.T) {
 			t.Errorf("the stream is %q", kinds)
 		}
 		must(t, r.Close(t.Context()))
-		must(t, records.Close())
+		must(t, records.Close(t.Context()))
 		run, err := thread.RecordsOf(kept).In(t.Context(), "t", last.RunID)
 		must(t, err)
 		if !slices.ContainsFunc(run.Entries, func(e thread.Decision) bool { return e.Plugin == "pins" }) {

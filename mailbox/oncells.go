@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/mortise-dev/mortise/store"
-	"github.com/mortise-dev/mortise/thread"
+	threads "github.com/mortise-dev/mortise/thread"
 )
 
 // Kinds of cells that a thread has in the store. Keys are ids, but where something else is said. Messages are entries of the log of that
@@ -20,7 +20,7 @@ const (
 	kindQueue    = "queue"  // what is queued, by place
 	kindDedupe   = "dedupe" // the dispatch that has a key, by key
 	kindImage    = "image"  // one, without a key
-	kindMessage  = thread.MessageKind
+	kindMessage  = threads.MessageKind
 	kindDamaged  = "damaged" // when a damaged thread was noticed; without a key
 )
 

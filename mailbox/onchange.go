@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"github.com/mortise-dev/mortise/store"
-	"github.com/mortise-dev/mortise/thread"
+	threads "github.com/mortise-dev/mortise/thread"
 )
 
 // batch translates a change of the thread as the view has it.
@@ -125,28 +125,40 @@ func (v *view) putMessages(ctx context.Context, b *store.Batch, c Change) error 
 			if len(known) != 1 || known[0].ID != m.ID {
 				return refused
 			}
-			data, err := thread.Message{ID: m.ID, Run: known[0].Run, At: known[0].At, Data: m.Data}.Encode()
-			if err != nil {
+			m.Run, m.At = known[0].Run, known[0].At
+			if err := putMessage(b, m, false); err != nil {
 				return err
 			}
-			b.Put = append(b.Put, store.Cell{Kind: kindMessage, Key: thread.Place(uint64(m.Seq)), Value: data}) //nolint:gosec // counts from 1
 			continue
 		}
 		if m.Seq != length+1 || m.ID == "" || fresh[m.ID] {
 			return refused
 		}
 		length, fresh[m.ID] = length+1, true
-		if m.Seq == 1 {
-			b.Put = append(b.Put, thread.Listed(v.thread))
-		}
-		data, err := thread.Message{ID: m.ID, Run: m.Run, At: m.At, Data: m.Data}.Encode()
-		if err != nil {
+		if err := putMessage(b, m, true); err != nil {
 			return err
 		}
-		b.Append = append(b.Append, store.Entry{Log: kindMessage, Seq: uint64(m.Seq), Data: data}) //nolint:gosec // counts from 1
 	}
 	if c.Head.Messages != length {
 		return fmt.Errorf("mailbox: thread %.80q: %w: the log would have %d messages, the head %d", v.thread, ErrConflict, length, c.Head.Messages)
 	}
+	return nil
+}
+
+// putMessage appends a message to the log, or replaces the one at its place.
+func putMessage(b *store.Batch, m Message, fresh bool) error {
+	data, err := threads.Message{ID: m.ID, Run: m.Run, At: m.At, Data: m.Data}.Encode()
+	if err != nil {
+		return err
+	}
+	seq := uint64(m.Seq) //nolint:gosec // counts from 1
+	if !fresh {
+		b.Put = append(b.Put, store.Cell{Kind: kindMessage, Key: threads.Place(seq), Value: data})
+		return nil
+	}
+	if seq == 1 {
+		b.Put = append(b.Put, threads.Listed(b.Thread))
+	}
+	b.Append = append(b.Append, store.Entry{Log: kindMessage, Seq: seq, Data: data})
 	return nil
 }

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/mortise-dev/mortise/store"
-	"github.com/mortise-dev/mortise/thread"
+	threads "github.com/mortise-dev/mortise/thread"
 )
 
 // Statuses are all that a dispatch can have.
@@ -280,17 +280,17 @@ func dispatchOf(ref store.Ref) (Dispatch, error) {
 }
 
 // Messages implements [Reader].
-func (r *Records) Messages(ctx context.Context, id string, from, limit int) ([]Message, error) {
+func (r *Records) Messages(ctx context.Context, thread string, from, limit int) ([]Message, error) {
 	if limit <= 0 {
 		return nil, context.Cause(ctx)
 	}
-	s, err := r.store.Read(ctx, id, thread.MessagesQuery(uint64(max(from, 1)), limit)) //nolint:gosec // at least 1
+	s, err := r.store.Read(ctx, thread, threads.MessagesQuery(uint64(max(from, 1)), limit)) //nolint:gosec // at least 1
 	if err != nil {
-		return nil, wrap("log of thread", id, err)
+		return nil, wrap("log of thread", thread, err)
 	}
-	first, all, err := thread.MessagesOf(s)
+	first, all, err := threads.MessagesOf(s)
 	if err != nil {
-		return nil, wrap("log of thread", id, err)
+		return nil, wrap("log of thread", thread, err)
 	}
 	out := make([]Message, len(all))
 	for i, m := range all {

@@ -65,7 +65,7 @@ func newBench(b *testing.B) *bench {
 		_ = server.Close()
 		w.http.Close()
 		_ = process.Close(context.Background())
-		_ = records.Close()
+		_ = records.Close(context.Background())
 		_ = file.Close(context.Background())
 	})
 	return w

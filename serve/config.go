@@ -63,8 +63,8 @@ type RecordReader interface {
 
 // SessionReader reads what is kept of a thread's compactions. A [thread.Threads] is one.
 type SessionReader interface {
-	Events(thread string) ([]compaction.Event, error)
-	Load(thread string) (compaction.State, uint64, error)
+	Events(ctx context.Context, thread string) ([]compaction.Event, error)
+	State(ctx context.Context, thread string) (compaction.State, uint64, error)
 }
 
 // Limits bound requests. Zero fields take defaults, negative ones are no limit.

@@ -1,6 +1,7 @@
 package serve_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -22,7 +23,7 @@ func whole(t *testing.T, more func(*serve.Config)) *world {
 	kept := memstore.New()
 	records, err := thread.NewRecorder(t.Context(), kept, thread.RecordConfig{})
 	must(t, err)
-	t.Cleanup(func() { _ = records.Close() })
+	t.Cleanup(func() { _ = records.Close(context.WithoutCancel(t.Context())) })
 	memory := compaction.NewMemory()
 	return newWorld(t, options{
 		runtime: func(c *mortise.Config) {
@@ -42,8 +43,12 @@ func whole(t *testing.T, more func(*serve.Config)) *world {
 
 type sessions struct{ *compaction.Memory }
 
-func (s sessions) Events(thread string) ([]compaction.Event, error) {
+func (s sessions) Events(_ context.Context, thread string) ([]compaction.Event, error) {
 	return s.Memory.Events(thread), nil
+}
+
+func (s sessions) State(_ context.Context, thread string) (compaction.State, uint64, error) {
+	return s.Load(thread)
 }
 
 // route is one of the document.

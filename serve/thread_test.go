@@ -85,7 +85,7 @@ func TestCompaction(t *testing.T) {
 	kept := memstore.New()
 	records, err := thread.NewRecorder(t.Context(), kept, thread.RecordConfig{})
 	must(t, err)
-	t.Cleanup(func() { _ = records.Close() })
+	t.Cleanup(func() { _ = records.Close(context.WithoutCancel(t.Context())) })
 	memory, swapped := compaction.NewMemory(), make(chan compaction.Event, 100)
 	w := newWorld(t, options{
 		runtime: func(c *mortise.Config) {

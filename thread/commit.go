@@ -212,10 +212,10 @@ func (c *Commit) events(b *store.Batch, s store.Snapshot) error {
 // last leaves out cells that are put again later: a message may be replaced twice.
 func last(cells []store.Cell) []store.Cell {
 	seen, out := map[[2]string]bool{}, make([]store.Cell, 0, len(cells))
-	for i := len(cells) - 1; i >= 0; i-- {
-		if id := [2]string{cells[i].Kind, cells[i].Key}; !seen[id] {
+	for _, c := range slices.Backward(cells) {
+		if id := [2]string{c.Kind, c.Key}; !seen[id] {
 			seen[id] = true
-			out = append(out, cells[i])
+			out = append(out, c)
 		}
 	}
 	return out

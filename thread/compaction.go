@@ -23,8 +23,13 @@ type stateCell struct {
 }
 
 // Load implements compaction.Store.
-func (t *Threads) Load(thread string) (state compaction.State, rev uint64, err error) {
-	err = t.call(background(), thread, func(ctx context.Context) error {
+func (t *Threads) Load(thread string) (compaction.State, uint64, error) {
+	return t.State(background(), thread)
+}
+
+// State returns the compaction state of a thread and its revision: nothing and 0 for a new one.
+func (t *Threads) State(ctx context.Context, thread string) (state compaction.State, rev uint64, err error) {
+	err = t.call(ctx, thread, func(ctx context.Context) error {
 		s, err := t.store.Read(ctx, thread, store.Query{Cells: []store.Range{store.One(compactionKind, "")}})
 		if err != nil {
 			return err
@@ -52,8 +57,8 @@ func (t *Threads) Record(e compaction.Event) error {
 }
 
 // Events reads what was recorded of a thread's compactions, oldest first: the newest [MaxEvents].
-func (t *Threads) Events(thread string) (all []compaction.Event, err error) {
-	err = t.call(background(), thread, func(ctx context.Context) error {
+func (t *Threads) Events(ctx context.Context, thread string) (all []compaction.Event, err error) {
+	err = t.call(ctx, thread, func(ctx context.Context) error {
 		s, err := t.store.Read(ctx, thread, store.Query{Entries: []store.Span{{Log: compactionKind, From: 1, Limit: math.MaxInt32}}})
 		if err != nil {
 			return err

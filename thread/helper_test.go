@@ -7,7 +7,7 @@ import (
 	"github.com/mortise-dev/mortise/store/sqlitestore"
 )
 
-func example() context.Context { return context.Background() } //nolint:forbidigo // an example has none
+func example() context.Context { return context.Background() }
 
 func openFile(ctx context.Context, name string) (store.Store, func() error, error) {
 	s, err := sqlitestore.Open(ctx, sqlitestore.Config{Path: name})

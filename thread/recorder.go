@@ -102,7 +102,7 @@ func (r *Recorder) Start(s RunStart) error {
 		r.open[run] = o
 	}
 	r.mu.Unlock()
-	return wrapRun(run, errors.Join(r.flush(o), r.write(o, line, 1, true)))
+	return wrapRun(run, errors.Join(r.flush(background(), o), r.write(o, line, true)))
 }
 
 // Add adds a decision to the record of a run that this recorder has started. One that has no room is counted; one of another run is left
@@ -122,7 +122,7 @@ func (r *Recorder) Add(run string, d Decision) error {
 	full := r.put(o, line)
 	r.mu.Unlock()
 	if full {
-		err = errors.Join(err, r.flush(o))
+		err = errors.Join(err, r.flush(background(), o))
 	}
 	return wrapRun(run, err)
 }
@@ -141,7 +141,7 @@ func (r *Recorder) put(o *openRecord, line []byte) (full bool) {
 		r.timers.Add(1)
 		o.timer = time.AfterFunc(lineDelay, func() {
 			defer r.timers.Done()
-			if err := r.flush(o); err != nil {
+			if err := r.flush(background(), o); err != nil {
 				r.mu.Lock()
 				o.failed = err
 				r.mu.Unlock()
@@ -160,20 +160,20 @@ func (r *Recorder) End(run string, e RunEnd) error {
 	if o == nil {
 		return nil
 	}
-	failed := r.flush(o)
+	failed := r.flush(background(), o)
 	r.mu.Lock()
 	e.Dropped = o.missing
 	failed = errors.Join(o.failed, failed)
 	r.mu.Unlock()
 	line, err := Line{End: &e}.encode()
 	if err == nil {
-		err = r.write(o, line, 1, false)
+		err = r.write(o, line, false)
 	}
 	return wrapRun(run, errors.Join(failed, err))
 }
 
 // flush writes the lines that wait.
-func (r *Recorder) flush(o *openRecord) error {
+func (r *Recorder) flush(ctx context.Context, o *openRecord) error {
 	o.writing.Lock()
 	defer o.writing.Unlock()
 	r.mu.Lock()
@@ -187,23 +187,23 @@ func (r *Recorder) flush(o *openRecord) error {
 	if count == 0 {
 		return nil
 	}
-	return r.writeLocked(o, lines, count, r.cfg.RunBytes, nil)
+	return r.writeLocked(ctx, o, lines, count, r.cfg.RunBytes, nil)
 }
 
 // write writes a line that begins or ends a record.
-func (r *Recorder) write(o *openRecord, line []byte, count int, begins bool) error {
+func (r *Recorder) write(o *openRecord, line []byte, begins bool) error {
 	o.writing.Lock()
 	defer o.writing.Unlock()
 	var first []byte
 	if begins {
 		first = line
 	}
-	return r.writeLocked(o, line, count, r.cfg.RunBytes+EndRoom, first)
+	return r.writeLocked(background(), o, line, 1, r.cfg.RunBytes+EndRoom, first)
 }
 
 // writeLocked appends lines to a record if it is there and has room, and begins it with first if that is set. The caller holds o.writing.
-func (r *Recorder) writeLocked(o *openRecord, lines []byte, count int, limit int64, first []byte) error {
-	ctx, cancel := context.WithTimeout(background(), callTime)
+func (r *Recorder) writeLocked(ctx context.Context, o *openRecord, lines []byte, count int, limit int64, first []byte) error {
+	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
 	var size int64
 	kept := false
@@ -243,14 +243,14 @@ func (r *Recorder) now(before int64) int64 {
 }
 
 // Close writes the lines that wait. Start fails after it, Add and End do nothing. Closing again does nothing.
-func (r *Recorder) Close() error {
+func (r *Recorder) Close(ctx context.Context) error {
 	r.mu.Lock()
 	open := r.open
 	r.open, r.closed = nil, true
 	r.mu.Unlock()
 	var errs []error
 	for run, o := range open {
-		errs = append(errs, wrapRun(run, r.flush(o)))
+		errs = append(errs, wrapRun(run, r.flush(ctx, o)))
 	}
 	r.timers.Wait()
 	return errors.Join(errs...)

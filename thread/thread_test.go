@@ -94,7 +94,7 @@ func TestDamaged(t *testing.T) {
 	threads := thread.On(s)
 	_, log := threads.Messages(t.Context(), "t")
 	_, rev, load := threads.Load("t")
-	_, events := threads.Events("t")
+	_, events := threads.Events(t.Context(), "t")
 	_, record := thread.RecordsOf(s).In(t.Context(), "t", "r")
 	for want, err := range map[string]error{
 		`thread "t": message 1 is damaged: `: log, `thread "t": compaction state: unexpected end`: load, `thread "t": event 1: `: events,
@@ -148,7 +148,7 @@ func TestRecorder_batches(t *testing.T) {
 		if len(record.Entries) != 72 || len(record.Ends) != 1 {
 			t.Errorf("%d entries, %d ends", len(record.Entries), len(record.Ends))
 		}
-		noError(t, r.Close())
+		noError(t, r.Close(t.Context()))
 	})
 }
 

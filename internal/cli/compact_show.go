@@ -127,11 +127,11 @@ func readThread(ctx context.Context, s *thread.Threads, id string) (*ThreadCompa
 	if err != nil {
 		return nil, err
 	}
-	state, _, err := s.Load(id)
+	state, _, err := s.State(ctx, id)
 	if err != nil {
 		return nil, err
 	}
-	events, err := s.Events(id)
+	events, err := s.Events(ctx, id)
 	if err != nil {
 		return nil, err
 	}

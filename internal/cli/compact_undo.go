@@ -78,7 +78,7 @@ func undo(ctx context.Context, path, id string) (compaction.Marker, error) {
 }
 
 func undoOnce(ctx context.Context, s *thread.Threads, id string) (compaction.Marker, error) {
-	state, rev, err := s.Load(id)
+	state, rev, err := s.State(ctx, id)
 	if err != nil {
 		return compaction.Marker{}, err
 	}

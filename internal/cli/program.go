@@ -226,7 +226,7 @@ func (p *program) close(ctx context.Context) error {
 	add(true, func() error { return p.now.Load().servers.closeExcept(ctx, nil) })
 	add(p.now.Load().parts != nil, func() error { return p.now.Load().parts.close(ctx) })
 	add(p.lock != nil, func() error { return p.lock.Close() })
-	add(p.records != nil, func() error { return p.records.Close() })
+	add(p.records != nil, func() error { return p.records.Close(ctx) })
 	add(p.cfg.home != nil, func() error { return p.cfg.home.close(ctx) })
 	return errors.Join(errs...)
 }

@@ -11,6 +11,7 @@ import (
 	"runtime"
 	"sync"
 
+	"github.com/mortise-dev/mortise"
 	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/agent"
 	"github.com/mortise-dev/mortise/compaction"
@@ -66,10 +67,16 @@ func stateDir() (string, error) {
 	return filepath.Join(home, ".local", "state"), err
 }
 
+// decisions writes decision records.
+type decisions interface {
+	mortise.Recorder
+	Close(ctx context.Context) error
+}
+
 // recorder keeps the decisions of the runs of a command. The first failure is reported, and the runs continue. It is safe for concurrent
 // use; a nil one keeps nothing.
 type recorder struct {
-	records *thread.Recorder
+	records decisions
 	// home is the store of the records alone, nil if it is that of the command; place is its name.
 	home  *home
 	place string
@@ -202,5 +209,5 @@ func (r *recorder) close(ctx context.Context) error {
 	if r == nil {
 		return nil
 	}
-	return errors.Join(r.records.Close(), r.home.close(ctx))
+	return errors.Join(r.records.Close(ctx), r.home.close(ctx))
 }

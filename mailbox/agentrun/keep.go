@@ -12,7 +12,7 @@ import (
 	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/agent"
 	"github.com/mortise-dev/mortise/mailbox"
-	"github.com/mortise-dev/mortise/thread"
+	threads "github.com/mortise-dev/mortise/thread"
 )
 
 // page is how many messages of a log are read at a time.
@@ -181,7 +181,7 @@ func (k *keeper) nextID() string {
 }
 
 func (k *keeper) message(m abi.Message) (mailbox.Message, error) {
-	data, err := thread.Encode(&m)
+	data, err := threads.Encode(&m)
 	return mailbox.Message{ID: m.ID, Run: k.job.Run.ID, Data: data}, err
 }
 

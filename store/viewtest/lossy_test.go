@@ -74,7 +74,7 @@ func lostThread(t *testing.T, s store.Store) {
 		)
 	}
 	log, err := threads.Messages(t.Context(), "t")
-	events, err1 := threads.Events("t")
+	events, err1 := threads.Events(t.Context(), "t")
 	state, at, err2 := threads.Load("t")
 	must(t, err, err1, err2)
 	if len(log) != lostRounds || len(events) != lostRounds || state.Total != lostRounds || at != rev {
@@ -96,7 +96,7 @@ func lostRecord(t *testing.T, s store.Store) {
 		must(t, recorder.Start(thread.RunStart{Run: abi.RunIdentity{ThreadID: "t", RunID: run}}))
 		must(t, recorder.Add(run, thread.Decision{Step: i}), recorder.End(run, thread.RunEnd{Steps: 1}))
 	}
-	must(t, recorder.Close())
+	must(t, recorder.Close(t.Context()))
 	runs := thread.RecordsOf(s)
 	for i := range lostRounds {
 		r, err := runs.In(t.Context(), "t", fmt.Sprint("run-", i))

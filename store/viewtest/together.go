@@ -102,7 +102,7 @@ func (v *views) fill() {
 	}
 	wg.Wait()
 	v.must(0, records.End(run, thread.RunEnd{}))
-	v.must(0, records.Close())
+	v.must(0, records.Close(v.Context()))
 }
 
 func startOf(id, run string) thread.RunStart {
@@ -117,7 +117,7 @@ func (v *views) same(when, want string) {
 		err = nil
 	}
 	state, _, err1 := v.threads.Load(conversation)
-	events, err2 := v.threads.Events(conversation)
+	events, err2 := v.threads.Events(v.Context(), conversation)
 	r, err3 := v.runs.In(v.Context(), conversation, run)
 	if errors.Is(err3, thread.ErrNoRecord) {
 		r, err3 = &thread.Record{}, nil
@@ -172,7 +172,7 @@ func (v *views) prune() {
 	records, err := thread.NewRecorder(v.Context(), v.store, thread.RecordConfig{})
 	v.must(0, err)
 	v.must(0, records.Start(startOf("", "newer")))
-	v.must(0, records.Close())
+	v.must(0, records.Close(v.Context()))
 	_, err = thread.NewRecorder(v.Context(), v.store, thread.RecordConfig{Keep: 1})
 	v.must(0, err)
 }

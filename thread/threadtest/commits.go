@@ -53,7 +53,7 @@ func writers(w *world) {
 	for n := range workers {
 		own := fmt.Sprint("own ", n)
 		log, err := w.one.Messages(w.Context(), own)
-		events, err2 := w.one.Events(own)
+		events, err2 := w.one.Events(w.Context(), own)
 		if err := errors.Join(err, err2); err != nil || len(log) != calls || len(events) != calls || events[calls-1].Attempt != calls-1 {
 			w.Errorf("writer %d has %d messages and %d events of %d (%v)", n, len(log), len(events), calls, err)
 		}
@@ -78,7 +78,7 @@ func events(w *world) {
 	for i := range newest {
 		w.must(w.one.Record(compaction.Event{Thread: "t", Kind: compaction.EventSwapped, Attempt: i}))
 	}
-	got, err := w.two.Events("t")
+	got, err := w.two.Events(w.Context(), "t")
 	if err != nil || len(got) != thread.MaxEvents {
 		w.Fatalf("%d events come back, want %d (%v)", len(got), thread.MaxEvents, err)
 	}
@@ -109,7 +109,7 @@ func commit(w *world) {
 		w.Helper()
 		w.expect("t", message("a", "changed"), message("b", "2"))
 		state, at, err := w.two.Load("t")
-		all, err2 := w.two.Events("t")
+		all, err2 := w.two.Events(w.Context(), "t")
 		if err := errors.Join(err, err2); err != nil || state.Total != 1 || at != rev || len(all) != 1 {
 			w.Errorf("state %d at %d, want 1 at %d; %d events (%v)", state.Total, at, rev, len(all), err)
 		}

@@ -29,7 +29,11 @@ func CrashChild(open OpenNamedFunc) {
 		}
 		failed := make(chan error)
 		go func() { failed <- grow(ctx, thread.On(s), fmt.Sprint("log", l.Slot), say) }()
-		go func() { failed <- record(ctx, s, l, say) }()
+		r, err := thread.NewRecorder(ctx, s, thread.RecordConfig{})
+		if err != nil {
+			return err
+		}
+		go func() { failed <- record(r, l, say) }()
 		return <-failed
 	})
 }
@@ -42,7 +46,7 @@ func grow(ctx context.Context, s *thread.Threads, id string, say func(...any)) e
 		if err != nil && !errors.Is(err, thread.ErrUnknown) {
 			return err
 		}
-		state, rev, err := s.Load(id)
+		state, rev, err := s.State(ctx, id)
 		if err != nil {
 			return err
 		}
@@ -65,12 +69,15 @@ func grow(ctx context.Context, s *thread.Threads, id string, say func(...any)) e
 // runEntries is how many decisions a run of a child has.
 const runEntries = 7
 
+// writer is a thread.Recorder.
+type writer interface {
+	Start(s thread.RunStart) error
+	Add(run string, d thread.Decision) error
+	End(run string, e thread.RunEnd) error
+}
+
 // record keeps run after run.
-func record(ctx context.Context, s store.Store, l killtest.Life, say func(...any)) error {
-	r, err := thread.NewRecorder(ctx, s, thread.RecordConfig{})
-	if err != nil {
-		return err
-	}
+func record(r writer, l killtest.Life, say func(...any)) error {
 	for n := 0; ; n++ {
 		run := fmt.Sprintf("r%d.%d.%d", l.Slot, l.Number, n)
 		if err := r.Start(start(run)); err != nil {
@@ -121,7 +128,7 @@ func TestCrash(t *testing.T, open OpenNamedFunc, name string) {
 // grown checks a conversation of which so many commits were acknowledged. Another child may add more.
 func grown(t *testing.T, s *thread.Threads, id string, commits int) {
 	t.Helper()
-	all, err := s.Events(id)
+	all, err := s.Events(t.Context(), id)
 	log, err2 := s.Messages(t.Context(), id)
 	state, _, err3 := s.Load(id)
 	if err := errors.Join(err, err2, err3); err != nil || state.Total < commits || len(log) < 2*commits || len(all) < commits {

@@ -1,6 +1,7 @@
 package threadtest
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"reflect"
@@ -47,7 +48,7 @@ func (s *shelf) recorder(cfg thread.RecordConfig, other bool) *thread.Recorder {
 	r, err := thread.NewRecorder(s.Context(), on, cfg)
 	s.must(err)
 	s.Cleanup(func() {
-		if err := r.Close(); err != nil {
+		if err := r.Close(context.WithoutCancel(s.Context())); err != nil {
 			s.Error(err)
 		}
 	})
@@ -316,7 +317,7 @@ func late(s *shelf) {
 	s.expect("big", 1, 1, 0)
 	s.must(r.Start(start("end")))
 	s.put(r, "end", 2)
-	s.must(r.Close())
+	s.must(r.Close(s.Context()))
 	s.expect("end", 1, 2, 0)
 }
 
@@ -341,7 +342,7 @@ func dropped(s *shelf) {
 // closed recorders fail, and affect no other.
 func closed(s *shelf) {
 	r, other := s.recorder(thread.RecordConfig{}, false), s.recorder(thread.RecordConfig{}, true)
-	s.must(r.Start(start("r")), r.Close(), r.Close())
+	s.must(r.Start(start("r")), r.Close(s.Context()), r.Close(s.Context()))
 	if err := r.Start(start("late")); err == nil {
 		s.Error("start after close")
 	}

@@ -191,7 +191,7 @@ func unknown(w *world) {
 			w.Errorf("replace in %q: %v", id, err)
 		}
 	}
-	if events, err := w.two.Events("never"); err != nil || len(events) != 0 {
+	if events, err := w.two.Events(w.Context(), "never"); err != nil || len(events) != 0 {
 		w.Errorf("%d events, %v", len(events), err)
 	}
 	w.listed()
@@ -236,7 +236,7 @@ func names(w *world) {
 	for i, id := range all {
 		w.expect(id, message("m", fmt.Sprint(i)))
 		state, _, err := w.two.Load(id)
-		got, err2 := w.two.Events(id)
+		got, err2 := w.two.Events(w.Context(), id)
 		if err := errors.Join(err, err2); err != nil || state.Total != i+1 || len(got) != 1 || got[0].Attempt != i+1 || got[0].Thread != id {
 			w.Errorf("%.40q has state %d, events %+v, want %d (%v)", id, state.Total, got, i+1, err)
 		}
