@@ -94,9 +94,9 @@ func (r *Runtime) profile(ctx context.Context, now *setup, j *mailbox.Job, name 
 // toolsOf adds to an agent's tools those with which it manages its thread's background
 // tasks, for as long as there are such tasks.
 func (r *Runtime) toolsOf(ctx context.Context, j *mailbox.Job, name string, a *Agent) (agent.Tools, error) {
-	thread := j.Dispatch.Thread
+	id := j.Dispatch.Thread
 	manage, err := r.tasks.Tools(background.ToolsConfig{
-		Thread: thread, Agent: name, ParentThread: j.Request.ParentThreadID,
+		Thread: id, Agent: name, ParentThread: j.Request.ParentThreadID,
 		Stop: func(run string) {
 			_, _ = r.box.CancelRun(ctx, run) // a run that is over needs no end
 		},
@@ -105,15 +105,15 @@ func (r *Runtime) toolsOf(ctx context.Context, j *mailbox.Job, name string, a *A
 		return nil, err
 	}
 	known := func() bool {
-		return slices.ContainsFunc(r.tasks.List(thread), func(i background.Info) bool { return i.Class != background.Housekeeping })
+		return slices.ContainsFunc(r.tasks.List(id), func(i background.Info) bool { return i.Class != background.Housekeeping })
 	}
 	var more agent.Tools
 	if r.cfg.ThreadTools != nil {
-		more = r.cfg.ThreadTools(thread)
+		more = r.cfg.ThreadTools(id)
 	}
 	own := a.Tools
 	if len(a.Background) > 0 && own != nil {
-		own = inBackground{own: own, names: a.Background, thread: thread, tasks: r.tasks}
+		own = inBackground{own: own, names: a.Background, thread: id, tasks: r.tasks}
 	}
 	return agent.LayerTools(own, more, agent.ToolsWhile(manage, known)), nil
 }

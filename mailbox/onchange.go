@@ -126,18 +126,14 @@ func (v *view) putMessages(ctx context.Context, b *store.Batch, c Change) error 
 				return refused
 			}
 			m.Run, m.At = known[0].Run, known[0].At
-			if err := putMessage(b, m, false); err != nil {
-				return err
-			}
+			putMessage(b, m, false)
 			continue
 		}
 		if m.Seq != length+1 || m.ID == "" || fresh[m.ID] {
 			return refused
 		}
 		length, fresh[m.ID] = length+1, true
-		if err := putMessage(b, m, true); err != nil {
-			return err
-		}
+		putMessage(b, m, true)
 	}
 	if c.Head.Messages != length {
 		return fmt.Errorf("mailbox: thread %.80q: %w: the log would have %d messages, the head %d", v.thread, ErrConflict, length, c.Head.Messages)
@@ -146,19 +142,15 @@ func (v *view) putMessages(ctx context.Context, b *store.Batch, c Change) error 
 }
 
 // putMessage appends a message to the log, or replaces the one at its place.
-func putMessage(b *store.Batch, m Message, fresh bool) error {
-	data, err := threads.Message{ID: m.ID, Run: m.Run, At: m.At, Data: m.Data}.Encode()
-	if err != nil {
-		return err
-	}
+func putMessage(b *store.Batch, m Message, fresh bool) {
+	data := threads.Message{ID: m.ID, Run: m.Run, At: m.At, Data: m.Data}.Encode()
 	seq := uint64(m.Seq) //nolint:gosec // counts from 1
 	if !fresh {
 		b.Put = append(b.Put, store.Cell{Kind: kindMessage, Key: threads.Place(seq), Value: data})
-		return nil
+		return
 	}
 	if seq == 1 {
 		b.Put = append(b.Put, threads.Listed(b.Thread))
 	}
 	b.Append = append(b.Append, store.Entry{Log: kindMessage, Seq: seq, Data: data})
-	return nil
 }

@@ -43,12 +43,12 @@ func whole(t *testing.T, more func(*serve.Config)) *world {
 
 type sessions struct{ *compaction.Memory }
 
-func (s sessions) Events(_ context.Context, thread string) ([]compaction.Event, error) {
-	return s.Memory.Events(thread), nil
+func (s sessions) Events(_ context.Context, id string) ([]compaction.Event, error) {
+	return s.Memory.Events(id), nil
 }
 
-func (s sessions) State(_ context.Context, thread string) (compaction.State, uint64, error) {
-	return s.Load(thread)
+func (s sessions) State(_ context.Context, id string) (compaction.State, uint64, error) {
+	return s.Load(id)
 }
 
 // route is one of the document.

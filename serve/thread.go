@@ -49,8 +49,8 @@ func refOf(r mailbox.RunRef) *runRef {
 }
 
 // head reads a thread, or fails with a [Problem].
-func (s *Server) head(ctx context.Context, thread string) (mailbox.Head, error) {
-	h, err := s.box().Queue().Head(ctx, thread)
+func (s *Server) head(ctx context.Context, id string) (mailbox.Head, error) {
+	h, err := s.box().Queue().Head(ctx, id)
 	if err != nil {
 		return h, s.failure(ctx, err)
 	}
@@ -170,10 +170,10 @@ func (s *Server) messages(ctx context.Context, in *messagesInput) (*messagesOutp
 }
 
 // log reads messages of a thread's log.
-func (s *Server) log(ctx context.Context, thread string, from, limit int) ([]logMessage, error) {
+func (s *Server) log(ctx context.Context, id string, from, limit int) ([]logMessage, error) {
 	out := []logMessage{}
 	for limit > 0 {
-		page, err := s.cfg.Store.Messages(ctx, thread, from, min(limit, pageSize))
+		page, err := s.cfg.Store.Messages(ctx, id, from, min(limit, pageSize))
 		if err != nil || len(page) == 0 {
 			return out, err //nolint:wrapcheck // clients do not see it
 		}

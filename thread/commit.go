@@ -144,7 +144,7 @@ func encoded(m *abi.Message, run string, at time.Time) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return Message{ID: m.ID, Run: run, At: at, Data: data}.Encode()
+	return Message{ID: m.ID, Run: run, At: at, Data: data}.Encode(), nil
 }
 
 // replace puts messages in the places of those with their ids. Run and time stay.

@@ -40,16 +40,16 @@ type logged struct {
 }
 
 // Encode returns the message as an entry of a log, or a cell that replaces one, has it.
-func (m Message) Encode() ([]byte, error) {
+func (m Message) Encode() []byte {
 	out := logged{ID: m.ID, Run: m.Run, Data: m.Data}
 	if !m.At.IsZero() {
 		out.At = m.At.UnixNano()
 	}
 	data, err := format.Marshal(&out)
 	if err != nil {
-		return nil, fmt.Errorf("thread: message %.80q: %w", m.ID, err)
+		panic(fmt.Sprintf("thread: message %.80q: %v", m.ID, err)) // strings, bytes and a number can be encoded
 	}
-	return data, nil
+	return data
 }
 
 // DecodeMessage reverses [Message.Encode].

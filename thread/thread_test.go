@@ -2,6 +2,7 @@ package thread_test
 
 import (
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"reflect"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/compaction"
+	"github.com/mortise-dev/mortise/mailbox"
 	"github.com/mortise-dev/mortise/store"
 	"github.com/mortise-dev/mortise/store/memstore"
 	"github.com/mortise-dev/mortise/thread"
@@ -54,10 +56,7 @@ func TestMessage_form(t *testing.T) {
 		t.Fatal(err)
 	}
 	in := thread.Message{ID: "m1", Run: "r1", At: time.Unix(1, 5).UTC(), Data: data}
-	entry, err := in.Encode()
-	if err != nil {
-		t.Fatal(err)
-	}
+	entry := in.Encode()
 	const form = "84a26964a26d31a372756ea27231a26174ce3b9aca05a464617461c4"
 	if text := hex.EncodeToString(entry); !strings.HasPrefix(text, form) || !strings.HasSuffix(text, hex.EncodeToString(data)) {
 		t.Errorf("the entry is %s", text)
@@ -84,7 +83,8 @@ func TestDamaged(t *testing.T) {
 		Thread: "t",
 		Put:    []store.Cell{{Kind: "compaction", Value: []byte("{")}},
 		Append: []store.Entry{
-			{Log: thread.MessageKind, Data: []byte("{")}, {Log: "compaction", Data: []byte("[]")},
+			{Log: thread.MessageKind, Data: []byte("{")},
+			{Log: "compaction", Data: []byte("[]")},
 			{Log: "decision/r", Data: []byte("noise\n{}\n")},
 		},
 	})
@@ -172,4 +172,24 @@ func Example() {
 	state, _, err3 := threads.Load("main")
 	fmt.Println(len(log), "message,", len(state.Markers), "marker", err, err2, err3)
 	// Output: 1 message, 1 marker <nil> <nil> <nil>
+}
+
+// Deleting a thread of the mailbox deletes its decision records.
+func TestRecords_ofADeletedThread(t *testing.T) {
+	t.Parallel()
+	s := memstore.New()
+	q, err := mailbox.NewQueue(mailbox.QueueConfig{Store: mailbox.On(s)})
+	noError(t, err)
+	_, err = q.Enqueue(t.Context(), mailbox.Entry{ID: "d", Thread: "t", NewRun: "r", Priority: mailbox.PriorityDefault, MaxAttempts: 5, Request: []byte("{}")})
+	noError(t, err)
+	r, err := thread.NewRecorder(t.Context(), s, thread.RecordConfig{})
+	noError(t, err)
+	noError(t, r.Start(thread.RunStart{Run: abi.RunIdentity{ThreadID: "t", RunID: "r"}}))
+	noError(t, r.End("r", thread.RunEnd{}))
+	noError(t, r.Close(t.Context()))
+	_, err = q.Delete(t.Context(), "t")
+	noError(t, err)
+	if _, err := thread.RecordsOf(s).Load(t.Context(), "r"); !errors.Is(err, thread.ErrNoRecord) {
+		t.Errorf("the record of a deleted thread: %v", err)
+	}
 }

@@ -48,7 +48,7 @@ policy and time; what is under way; and why others did not start.
 --view prints what the model sees instead, one message a line as JSON.`
 
 func newCompactShow(s Streams) *cobra.Command {
-	var thread, output string
+	var id, output string
 	var view bool
 	cmd := &cobra.Command{
 		Use:   "show FILE|URL",
@@ -62,7 +62,7 @@ func newCompactShow(s Streams) *cobra.Command {
 			if output != "table" && output != "json" {
 				return with(ExitUsage, fmt.Errorf("--output %q: must be table or json", output))
 			}
-			r, err := readCompactions(cmd.Context(), args[0], thread)
+			r, err := readCompactions(cmd.Context(), args[0], id)
 			if err != nil {
 				return with(ExitSession, err)
 			}
@@ -73,7 +73,7 @@ func newCompactShow(s Streams) *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&thread, "thread", "", "only the thread with this id")
+	f.StringVar(&id, "thread", "", "only the thread with this id")
 	f.StringVarP(&output, "output", "o", "table", "table or json")
 	f.BoolVar(&view, "view", false, "print what the model sees, one message a line as JSON")
 	return cmd
@@ -103,7 +103,7 @@ func readCompactions(ctx context.Context, path, id string) (*CompactionsReport, 
 }
 
 // pick picks all threads, or the named one if it is there.
-func (k *archive) pick(ctx context.Context, thread string) ([]string, error) {
+func (k *archive) pick(ctx context.Context, named string) ([]string, error) {
 	all, err := k.threads.List(ctx)
 	if err != nil {
 		return nil, err
@@ -111,15 +111,15 @@ func (k *archive) pick(ctx context.Context, thread string) ([]string, error) {
 	if len(all) == 0 {
 		return nil, notFound(fmt.Errorf("the %s holds no thread; mortise run --store makes one", k.what))
 	}
-	if thread == "" {
+	if named == "" {
 		return all, nil
 	}
 	for _, id := range all {
-		if id == thread {
+		if id == named {
 			return []string{id}, nil
 		}
 	}
-	return nil, notFound(fmt.Errorf("the %s holds no thread %q; it holds %s", k.what, thread, clip(strings.Join(all, ", "), 400)))
+	return nil, notFound(fmt.Errorf("the %s holds no thread %q; it holds %s", k.what, named, clip(strings.Join(all, ", "), 400)))
 }
 
 func readThread(ctx context.Context, s *thread.Threads, id string) (*ThreadCompactionsReport, error) {

@@ -17,7 +17,7 @@ the model saw before it is there again, byte for byte. Doing it again takes the 
 before back. The next compaction of the thread starts when what the model sees has grown.`
 
 func newCompactUndo(s Streams) *cobra.Command {
-	var thread string
+	var id string
 	cmd := &cobra.Command{
 		Use:     "undo FILE|URL",
 		Short:   "Take the newest compaction of a thread back",
@@ -25,7 +25,7 @@ func newCompactUndo(s Streams) *cobra.Command {
 		Example: `  mortise compact undo mortise.db --thread main`,
 		Args:    takesOne("FILE|URL"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			m, err := undo(cmd.Context(), args[0], thread)
+			m, err := undo(cmd.Context(), args[0], id)
 			if err != nil {
 				return with(ExitSession, err)
 			}
@@ -39,7 +39,7 @@ func newCompactUndo(s Streams) *cobra.Command {
 			return err
 		},
 	}
-	cmd.Flags().StringVar(&thread, "thread", "", "the thread's id; needed when there are several")
+	cmd.Flags().StringVar(&id, "thread", "", "the thread's id; needed when there are several")
 	return cmd
 }
 

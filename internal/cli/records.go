@@ -188,10 +188,10 @@ func (r *recorder) event(e agent.Event) {
 	}
 }
 
-func (r *recorder) enter(thread, run string) {
+func (r *recorder) enter(id, run string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.live[thread] = run
+	r.live[id] = run
 }
 
 // compaction keeps what was decided about a thread's compaction while it has a run.
