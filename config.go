@@ -16,7 +16,6 @@ import (
 	"github.com/mortise-dev/mortise/mailbox"
 	"github.com/mortise-dev/mortise/outbox"
 	"github.com/mortise-dev/mortise/phases"
-	"github.com/mortise-dev/mortise/record"
 	"github.com/mortise-dev/mortise/store"
 	"github.com/mortise-dev/mortise/store/memstore"
 )
@@ -38,7 +37,7 @@ type Config struct {
 	// Outbox keeps notifications and records of background tasks. One process at a time uses it.
 	Outbox outbox.Store
 	// Records keeps what plugins and policies decided; nil keeps nothing.
-	Records record.Store
+	Records Recorder
 
 	// ThreadTools are tools that one thread has besides those of its agent, whose names take precedence; nil adds none. It is called
 	// concurrently, and may return nil.

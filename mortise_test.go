@@ -23,7 +23,8 @@ import (
 	"github.com/mortise-dev/mortise/mailbox/agentrun"
 	"github.com/mortise-dev/mortise/notice"
 	"github.com/mortise-dev/mortise/phases"
-	"github.com/mortise-dev/mortise/record"
+	"github.com/mortise-dev/mortise/store/memstore"
+	"github.com/mortise-dev/mortise/thread"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -108,7 +109,8 @@ func ask(t *testing.T, r *mortise.Runtime, text string) mailbox.Dispatch {
 func TestRuntime_meets(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		records, err := record.Open(t.TempDir(), record.Config{})
+		kept := memstore.New()
+		records, err := thread.NewRecorder(t.Context(), kept, thread.RecordConfig{})
 		must(t, err)
 		model := &worker{}
 		r, err := mortise.New(t.Context(), mortise.Config{
@@ -148,12 +150,12 @@ func TestRuntime_meets(t *testing.T) {
 			t.Errorf("the stream is %q", kinds)
 		}
 		must(t, r.Close(t.Context()))
-		run, err := records.Load(last.RunID)
+		must(t, records.Close(t.Context()))
+		run, err := thread.RecordsOf(kept).In(t.Context(), "t", last.RunID)
 		must(t, err)
-		if !slices.ContainsFunc(run.Entries, func(e record.Entry) bool { return e.Plugin == "pins" }) {
+		if !slices.ContainsFunc(run.Entries, func(e thread.Decision) bool { return e.Plugin == "pins" }) {
 			t.Errorf("the record has %+v", run.Entries)
 		}
-		must(t, records.Close())
 	})
 }
 

@@ -15,11 +15,11 @@ import (
 	"github.com/mortise-dev/mortise/mailbox"
 	"github.com/mortise-dev/mortise/mailbox/agentrun"
 	"github.com/mortise-dev/mortise/phases"
-	"github.com/mortise-dev/mortise/record"
+	"github.com/mortise-dev/mortise/thread"
 )
 
 // Events of a run's stream besides those of package agent. Their data is JSON: a
-// [record.Entry] and a [compaction.Event].
+// [thread.Decision] and a [compaction.Event].
 const (
 	EventPlugin     = "plugin"
 	EventCompaction = "compaction"
@@ -94,9 +94,9 @@ func (r *Runtime) profile(ctx context.Context, now *setup, j *mailbox.Job, name 
 // toolsOf adds to an agent's tools those with which it manages its thread's background
 // tasks, for as long as there are such tasks.
 func (r *Runtime) toolsOf(ctx context.Context, j *mailbox.Job, name string, a *Agent) (agent.Tools, error) {
-	thread := j.Dispatch.Thread
+	id := j.Dispatch.Thread
 	manage, err := r.tasks.Tools(background.ToolsConfig{
-		Thread: thread, Agent: name, ParentThread: j.Request.ParentThreadID,
+		Thread: id, Agent: name, ParentThread: j.Request.ParentThreadID,
 		Stop: func(run string) {
 			_, _ = r.box.CancelRun(ctx, run) // a run that is over needs no end
 		},
@@ -105,15 +105,15 @@ func (r *Runtime) toolsOf(ctx context.Context, j *mailbox.Job, name string, a *A
 		return nil, err
 	}
 	known := func() bool {
-		return slices.ContainsFunc(r.tasks.List(thread), func(i background.Info) bool { return i.Class != background.Housekeeping })
+		return slices.ContainsFunc(r.tasks.List(id), func(i background.Info) bool { return i.Class != background.Housekeeping })
 	}
 	var more agent.Tools
 	if r.cfg.ThreadTools != nil {
-		more = r.cfg.ThreadTools(thread)
+		more = r.cfg.ThreadTools(id)
 	}
 	own := a.Tools
 	if len(a.Background) > 0 && own != nil {
-		own = inBackground{own: own, names: a.Background, thread: thread, tasks: r.tasks}
+		own = inBackground{own: own, names: a.Background, thread: id, tasks: r.tasks}
 	}
 	return agent.LayerTools(own, more, agent.ToolsWhile(manage, known)), nil
 }
@@ -127,10 +127,10 @@ func (r *Runtime) listen(ctx context.Context, j *mailbox.Job, e agent.Event) {
 		if e.Identity != nil {
 			identity = *e.Identity
 		}
-		r.record(func(s record.Store) error { return s.Start(record.Start{At: e.At, Run: identity}) })
+		r.record(func(s Recorder) error { return s.Start(thread.RunStart{At: e.At, Run: identity}) })
 	case agent.EventRunFinish:
 		r.leave(j)
-		r.record(func(s record.Store) error { return s.End(e.RunID, endOf(e)) })
+		r.record(func(s Recorder) error { return s.End(e.RunID, endOf(e)) })
 	default: // decides nothing
 	}
 	r.observers.event(ctx, e)
@@ -139,8 +139,8 @@ func (r *Runtime) listen(ctx context.Context, j *mailbox.Job, e agent.Event) {
 // maxDetail bounds the text of a record's end, in bytes.
 const maxDetail = 1024
 
-func endOf(e agent.Event) record.End {
-	end := record.End{At: e.At, Steps: e.Step}
+func endOf(e agent.Event) thread.RunEnd {
+	end := thread.RunEnd{At: e.At, Steps: e.Step}
 	if e.Outcome != nil {
 		t := e.Outcome.Termination
 		end.Type, end.Code, end.Steps = string(t.Type), t.Code, e.Outcome.Steps
@@ -155,9 +155,9 @@ func (r *Runtime) decided(j *mailbox.Job, rec *phases.Record) {
 		return
 	}
 	r.observers.hook(rec)
-	entry := record.Of(rec)
+	entry := thread.DecisionOf(rec)
 	emit(j, EventPlugin, entry)
-	r.record(func(s record.Store) error { return s.Add(j.Run.ID, entry) })
+	r.record(func(s Recorder) error { return s.Add(j.Run.ID, entry) })
 }
 
 // compacted passes on what happened to a thread's compaction, to its run if it has one.
@@ -171,7 +171,7 @@ func (r *Runtime) compacted(idle context.Context, e compaction.Event) {
 	}
 	x.observe(e)
 	emit(x.job, EventCompaction, e)
-	r.record(func(s record.Store) error { return s.Add(x.job.Run.ID, record.Entry{At: e.At, Compaction: &e}) })
+	r.record(func(s Recorder) error { return s.Add(x.job.Run.ID, thread.Decision{At: e.At, Compaction: &e}) })
 }
 
 func emit(j *mailbox.Job, kind string, v any) {
@@ -180,8 +180,15 @@ func emit(j *mailbox.Job, kind string, v any) {
 	}
 }
 
+// Recorder keeps what plugins and policies decide in runs. A [thread.Recorder] is one. It is safe for concurrent use.
+type Recorder interface {
+	Start(s thread.RunStart) error
+	Add(run string, d thread.Decision) error
+	End(run string, e thread.RunEnd) error
+}
+
 // record writes to Config.Records. Runs do not fail when that fails.
-func (r *Runtime) record(write func(record.Store) error) {
+func (r *Runtime) record(write func(Recorder) error) {
 	if r.cfg.Records == nil {
 		return
 	}

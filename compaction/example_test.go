@@ -71,7 +71,7 @@ func ExampleCompactor() {
 // store, swaps it in.
 func ExampleStore() {
 	ctx := context.Background()
-	store := compaction.NewMemory() // session.Dir keeps it in a folder
+	store := compaction.NewMemory() // thread.On keeps it in a store
 	summarizer := says("The user asked for three reports.")
 	process := func() (*compaction.Compactor, func()) {
 		var task func(context.Context, func(string, any) bool) error

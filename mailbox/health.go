@@ -7,8 +7,6 @@ import (
 	"log/slog"
 	"sync"
 	"time"
-
-	"github.com/mortise-dev/mortise/internal/queue"
 )
 
 // health is why the store cannot be used, and since when.
@@ -16,6 +14,8 @@ type health struct {
 	mu    sync.Mutex
 	err   error
 	since time.Time
+	// probed is when the loop asked last.
+	probed time.Time
 }
 
 // Health returns nil while the store can be used, and else why not and since when. A process learns of it when it uses the store, at the
@@ -58,6 +58,24 @@ type checker interface {
 	Health(ctx context.Context) error
 }
 
+// check probes the store once in a Config.Poll: a listing may be answered from what the process remembers.
+func (m *Mailbox) check(ctx context.Context) error {
+	m.down.mu.Lock()
+	due := time.Since(m.down.probed) >= m.cfg.Poll
+	if due {
+		m.down.probed = time.Now()
+	}
+	m.down.mu.Unlock()
+	if !due {
+		return nil
+	}
+	err := m.probe(ctx)
+	if err != nil && ctx.Err() == nil {
+		m.unavailable(ctx, err)
+	}
+	return err
+}
+
 // storeFails reports whether an error of one thread is an error of the whole store.
 func (m *Mailbox) storeFails(ctx context.Context) bool {
 	if m.Health() != nil {
@@ -77,7 +95,7 @@ func (m *Mailbox) probe(ctx context.Context) (err error) {
 	if c, ok := m.cfg.Store.(checker); ok {
 		return c.Health(ctx)
 	}
-	_, _, err = m.queue.Due(ctx, queue.DueQuery{Limit: 1})
+	_, err = m.queue.Pauses(ctx)
 	return err
 }
 

@@ -51,6 +51,9 @@ func (m *Mailbox) round(ctx context.Context) (time.Time, error) {
 	if free == 0 {
 		return time.Time{}, nil // an execution that ends wakes the loop
 	}
+	if err := m.check(ctx); err != nil {
+		return time.Time{}, err
+	}
 	paused, all, err := m.paused(ctx)
 	if err != nil || all {
 		return time.Time{}, err

@@ -23,9 +23,9 @@ import (
 	"github.com/mortise-dev/mortise"
 	"github.com/mortise-dev/mortise/compaction"
 	"github.com/mortise-dev/mortise/internal/testskip"
-	"github.com/mortise-dev/mortise/record"
 	"github.com/mortise-dev/mortise/serve"
 	"github.com/mortise-dev/mortise/store/sqlitestore"
+	"github.com/mortise-dev/mortise/thread"
 )
 
 // bench is a server with a SQLite store, as a program has it.
@@ -46,7 +46,7 @@ func newBench(b *testing.B) *bench {
 	file, err := sqlitestore.Open(b.Context(), sqlitestore.Config{Path: filepath.Join(b.TempDir(), "mailbox.db")})
 	check(err)
 	store := file
-	records, err := record.Open(b.TempDir(), record.Config{})
+	records, err := thread.NewRecorder(b.Context(), file, thread.RecordConfig{})
 	check(err)
 	w := &bench{b: b, mind: newMind()}
 	process, err := mortise.New(b.Context(), mortise.Config{
@@ -55,7 +55,7 @@ func newBench(b *testing.B) *bench {
 	})
 	check(err)
 	check(process.Start(b.Context()))
-	server, err := serve.New(serve.Config{Runtime: process, Records: records, Limits: serve.Limits{Rate: -1, Streams: 2000}})
+	server, err := serve.New(serve.Config{Runtime: process, Records: thread.RecordsOf(file), Limits: serve.Limits{Rate: -1, Streams: 2000}})
 	check(err)
 	w.http = httptest.NewUnstartedServer(nil)
 	w.http.Config = server.HTTP(server.Public())
@@ -64,7 +64,7 @@ func newBench(b *testing.B) *bench {
 		_ = server.Close()
 		w.http.Close()
 		_ = process.Close(context.Background())
-		_ = records.Close()
+		_ = records.Close(context.Background())
 		_ = file.Close(context.Background())
 	})
 	return w

@@ -20,11 +20,11 @@ func (s *Server) compactions(ctx context.Context, in *threadInput) (*compactions
 	if _, err := s.head(ctx, in.Thread); err != nil {
 		return nil, err
 	}
-	state, _, err := s.cfg.Sessions.Load(in.Thread)
+	state, _, err := s.cfg.Sessions.State(ctx, in.Thread)
 	if err != nil {
 		return nil, s.failure(ctx, err)
 	}
-	events, err := s.cfg.Sessions.Events(in.Thread)
+	events, err := s.cfg.Sessions.Events(ctx, in.Thread)
 	if err != nil {
 		return nil, s.failure(ctx, err)
 	}

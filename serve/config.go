@@ -10,7 +10,7 @@ import (
 
 	"github.com/mortise-dev/mortise"
 	"github.com/mortise-dev/mortise/compaction"
-	"github.com/mortise-dev/mortise/record"
+	"github.com/mortise-dev/mortise/thread"
 )
 
 // Config makes a [Server]. Runtime is required. Routes for what is nil are absent.
@@ -21,7 +21,7 @@ type Config struct {
 	// Modules are the loaded plugins and policies.
 	Modules Modules
 	// Records has the decisions of runs, Sessions the compactions of threads.
-	Records  record.Store
+	Records  RecordReader
 	Sessions SessionReader
 
 	// Tokens are those that clients use. Without tokens only loopback peers are served.
@@ -53,10 +53,15 @@ type AgentInfo struct {
 	Model string `json:"model,omitempty"`
 }
 
-// SessionReader reads what is kept of a thread's compactions. A session.Store is one.
+// RecordReader reads the decision record of a run. A [thread.Records] is one.
+type RecordReader interface {
+	In(ctx context.Context, thread, run string) (*thread.Record, error)
+}
+
+// SessionReader reads what is kept of a thread's compactions. A [thread.Threads] is one.
 type SessionReader interface {
-	Events(thread string) ([]compaction.Event, error)
-	Load(thread string) (compaction.State, uint64, error)
+	Events(ctx context.Context, thread string) ([]compaction.Event, error)
+	State(ctx context.Context, thread string) (compaction.State, uint64, error)
 }
 
 // Limits bound requests. Zero fields take defaults, negative ones are no limit.

@@ -1,6 +1,7 @@
 package serve_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -11,16 +12,18 @@ import (
 	"github.com/mortise-dev/mortise"
 	"github.com/mortise-dev/mortise/compaction"
 	"github.com/mortise-dev/mortise/internal/schema"
-	"github.com/mortise-dev/mortise/record"
 	"github.com/mortise-dev/mortise/serve"
+	"github.com/mortise-dev/mortise/store/memstore"
+	"github.com/mortise-dev/mortise/thread"
 )
 
 // whole is a server that has all routes.
 func whole(t *testing.T, more func(*serve.Config)) *world {
 	t.Helper()
-	records, err := record.Open(t.TempDir(), record.Config{})
+	kept := memstore.New()
+	records, err := thread.NewRecorder(t.Context(), kept, thread.RecordConfig{})
 	must(t, err)
-	t.Cleanup(func() { _ = records.Close() })
+	t.Cleanup(func() { _ = records.Close(context.WithoutCancel(t.Context())) })
 	memory := compaction.NewMemory()
 	return newWorld(t, options{
 		runtime: func(c *mortise.Config) {
@@ -28,7 +31,7 @@ func whole(t *testing.T, more func(*serve.Config)) *world {
 			c.Compaction = &compaction.Config{Policy: compaction.Policy{WindowTokens: 100_000}, Summarizer: compaction.Digest{}, Store: memory}
 		},
 		serve: func(c *serve.Config) {
-			c.Records, c.Sessions, c.Modules = records, sessions{memory}, &shelf{}
+			c.Records, c.Sessions, c.Modules = thread.RecordsOf(kept), sessions{memory}, &shelf{}
 			c.Reload, c.Ready = reload, ready
 			c.Metrics = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "up 1") })
 			if more != nil {
@@ -40,8 +43,12 @@ func whole(t *testing.T, more func(*serve.Config)) *world {
 
 type sessions struct{ *compaction.Memory }
 
-func (s sessions) Events(thread string) ([]compaction.Event, error) {
-	return s.Memory.Events(thread), nil
+func (s sessions) Events(_ context.Context, id string) ([]compaction.Event, error) {
+	return s.Memory.Events(id), nil
+}
+
+func (s sessions) State(_ context.Context, id string) (compaction.State, uint64, error) {
+	return s.Load(id)
 }
 
 // route is one of the document.

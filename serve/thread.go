@@ -10,7 +10,7 @@ import (
 	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/mailbox"
 	"github.com/mortise-dev/mortise/mailbox/agentrun"
-	"github.com/mortise-dev/mortise/record"
+	"github.com/mortise-dev/mortise/thread"
 )
 
 type threadInput struct {
@@ -50,8 +50,8 @@ func refOf(r mailbox.RunRef) *runRef {
 }
 
 // head reads a thread, or fails with a [Problem].
-func (s *Server) head(ctx context.Context, thread string) (mailbox.Thread, error) {
-	h, err := s.box().Thread(ctx, thread)
+func (s *Server) head(ctx context.Context, id string) (mailbox.Thread, error) {
+	h, err := s.box().Thread(ctx, id)
 	if err != nil {
 		return h, s.failure(ctx, err)
 	}
@@ -109,7 +109,7 @@ func (s *Server) describe(ctx context.Context, in *describeInput) (*threadOutput
 	return &threadOutput{Body: viewOf(&h)}, nil
 }
 
-// deleteThread deletes a thread with everything in it. Decision records of its runs stay until they are too many.
+// deleteThread deletes a thread with everything in it, also the decision records of its runs.
 func (s *Server) deleteThread(ctx context.Context, in *threadInput) (*struct{}, error) {
 	_, err := s.box().Delete(ctx, in.Thread)
 	switch {
@@ -172,10 +172,10 @@ func (s *Server) messages(ctx context.Context, in *messagesInput) (*messagesOutp
 }
 
 // log reads messages of a thread's log.
-func (s *Server) log(ctx context.Context, thread string, from, limit int) ([]logMessage, error) {
+func (s *Server) log(ctx context.Context, id string, from, limit int) ([]logMessage, error) {
 	out := []logMessage{}
 	for limit > 0 {
-		page, err := s.box().Messages(ctx, thread, from, min(limit, pageSize))
+		page, err := s.box().Messages(ctx, id, from, min(limit, pageSize))
 		if err != nil || len(page) == 0 {
 			return out, err //nolint:wrapcheck // clients do not see it
 		}
@@ -224,10 +224,10 @@ type decidedInput struct {
 
 type decidedOutput struct {
 	Body struct {
-		RunID   string         `json:"run_id"`
-		Entries []record.Entry `json:"entries"`
-		Ends    []record.End   `json:"ends,omitempty"`
-		Dropped int            `json:"dropped,omitempty" doc:"Entries that had no room in the record."`
+		RunID   string            `json:"run_id"`
+		Entries []thread.Decision `json:"entries"`
+		Ends    []thread.RunEnd   `json:"ends,omitempty"`
+		Dropped int               `json:"dropped,omitempty" doc:"Entries that had no room in the record."`
 	}
 }
 
@@ -246,12 +246,15 @@ func (s *Server) decided(ctx context.Context, in *decidedInput) (*decidedOutput,
 			return nil, notFound("run in this thread")
 		}
 	}
-	r, err := s.cfg.Records.Load(id)
-	if err != nil || r.ID() != id {
+	r, err := s.cfg.Records.In(ctx, in.Thread, id)
+	if errors.Is(err, thread.ErrNoRecord) {
 		return nil, notFound("record of this run")
 	}
+	if err != nil {
+		return nil, s.failure(ctx, err)
+	}
 	out := &decidedOutput{}
-	out.Body.RunID, out.Body.Entries, out.Body.Ends = id, append([]record.Entry{}, r.Entries...), r.Ends
+	out.Body.RunID, out.Body.Entries, out.Body.Ends = id, append([]thread.Decision{}, r.Entries...), r.Ends
 	for _, e := range r.Ends {
 		out.Body.Dropped += e.Dropped
 	}

@@ -12,8 +12,9 @@ import (
 	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/compaction"
 	"github.com/mortise-dev/mortise/phases"
-	"github.com/mortise-dev/mortise/record"
 	"github.com/mortise-dev/mortise/serve"
+	"github.com/mortise-dev/mortise/store/memstore"
+	"github.com/mortise-dev/mortise/thread"
 )
 
 // pins is a plugin that adds a message to each request.
@@ -81,9 +82,10 @@ func TestThread(t *testing.T) {
 // shows, and the decisions of its runs too; then it is undone.
 func TestCompaction(t *testing.T) {
 	t.Parallel()
-	records, err := record.Open(t.TempDir(), record.Config{})
+	kept := memstore.New()
+	records, err := thread.NewRecorder(t.Context(), kept, thread.RecordConfig{})
 	must(t, err)
-	t.Cleanup(func() { _ = records.Close() })
+	t.Cleanup(func() { _ = records.Close(context.WithoutCancel(t.Context())) })
 	memory, swapped := compaction.NewMemory(), make(chan compaction.Event, 100)
 	w := newWorld(t, options{
 		runtime: func(c *mortise.Config) {
@@ -101,7 +103,7 @@ func TestCompaction(t *testing.T) {
 				},
 			}
 		},
-		serve: func(c *serve.Config) { c.Sessions, c.Records = sessions{memory}, records },
+		serve: func(c *serve.Config) { c.Sessions, c.Records = sessions{memory}, thread.RecordsOf(kept) },
 	})
 	talk := func(text string) string {
 		run := w.submit("/v1/threads/t/runs", say("say "+text)).Run
@@ -137,10 +139,10 @@ func TestCompaction(t *testing.T) {
 	}
 	var decided struct {
 		Run     string `json:"run_id"`
-		Entries []record.Entry
+		Entries []thread.Decision
 	}
 	w.want(http.StatusOK, http.MethodGet, "/v1/threads/t/decisions", "").decode(t, &decided)
-	if decided.Run != run || !slices.ContainsFunc(decided.Entries, func(e record.Entry) bool { return e.Plugin == "pins" }) {
+	if decided.Run != run || !slices.ContainsFunc(decided.Entries, func(e thread.Decision) bool { return e.Plugin == "pins" }) {
 		t.Errorf("decided is %+v", decided)
 	}
 	w.want(http.StatusOK, http.MethodGet, "/v1/threads/t/decisions?run="+run, "")

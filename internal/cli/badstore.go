@@ -1,18 +1,21 @@
 package cli
 
 import (
-	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 )
 
 // badStore adds to an error of opening a store what to do about it.
 func badStore(path string, err error) error {
-	if info, failed := os.Stat(path); failed == nil && info.Size() > 0 {
-		if store, failed := isStore(path); failed == nil && !store {
-			return fmt.Errorf("%s is a folder; name a file", path)
-		} else if failed != nil && !errors.Is(failed, os.ErrPermission) {
+	info, failed := os.Stat(path)
+	switch {
+	case failed != nil:
+	case info.IsDir():
+		return fmt.Errorf("%s is a folder; threads and decision records are kept in a SQLite file, as %s, or at a nats:// or postgres:// URL", path, filepath.Join(path, "mortise.db"))
+	case info.Size() > 0:
+		if file, failed := isFile(path); failed == nil && !file {
 			return fmt.Errorf("%s is no SQLite file, and it stays as it is; name another file, or one that is not there yet", path)
 		}
 	}

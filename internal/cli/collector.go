@@ -17,7 +17,7 @@ import (
 	"github.com/mortise-dev/mortise/llm/transcript"
 	"github.com/mortise-dev/mortise/phases"
 	"github.com/mortise-dev/mortise/plugins"
-	"github.com/mortise-dev/mortise/record"
+	"github.com/mortise-dev/mortise/thread"
 )
 
 // Bounds on lists in a report; what is beyond them is still counted.
@@ -61,7 +61,7 @@ func (c *collector) record(r phases.Record) {
 	if r.Plugin == recordingName || r.Plugin == background.PluginName {
 		return // the replay's own, and the runtime's
 	}
-	e := record.Of(&r)
+	e := thread.DecisionOf(&r)
 	c.records.decided(&r, e)
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -92,7 +92,7 @@ func (c *collector) record(r phases.Record) {
 	}
 }
 
-func (c *collector) hook(e *record.Entry) *HookReport {
+func (c *collector) hook(e *thread.Decision) *HookReport {
 	key := [2]string{e.Plugin, string(e.Phase)}
 	h := c.hooks[key]
 	if h == nil {
@@ -102,7 +102,7 @@ func (c *collector) hook(e *record.Entry) *HookReport {
 	return h
 }
 
-func (c *collector) change(plugin string, change record.Change) {
+func (c *collector) change(plugin string, change thread.Change) {
 	key := [3]string{plugin, change.What, change.Note}
 	entry := c.changes[key]
 	if entry == nil {
@@ -185,7 +185,7 @@ func (c *collector) done() *Report {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	r := c.report
-	r.RecordDir, r.Tools = c.records.dir(), c.tools.all()
+	r.RecordStore, r.Tools = c.records.name(), c.tools.all()
 	r.Evidence = evidence(r.Admissions, &c.steps)
 	order := make(map[string]int)
 	for i, p := range slices.Concat(abi.Phases(), abi.CompactionPhases()) {

@@ -12,7 +12,7 @@ import (
 
 	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/compaction"
-	"github.com/mortise-dev/mortise/session"
+	"github.com/mortise-dev/mortise/thread"
 )
 
 // showSchema names the format of what mortise compact show prints as JSON.
@@ -41,28 +41,28 @@ type ThreadCompactionsReport struct {
 	view []abi.Message
 }
 
-const showLong = `Show what became of the compactions of a session that mortise run kept with
---session-dir or --store: each with its range, the size of the view before and after, scores,
+const showLong = `Show what became of the compactions of the threads in a store, those that mortise run
+--store kept and those of mortise serve: each with its range, the size of the view before and after, scores,
 policy and time; what is under way; and why others did not start.
 
 --view prints what the model sees instead, one message a line as JSON.`
 
 func newCompactShow(s Streams) *cobra.Command {
-	var thread, output string
+	var id, output string
 	var view bool
 	cmd := &cobra.Command{
-		Use:   "show DIR|FILE|URL",
-		Short: "Show the compactions of a kept session",
+		Use:   "show FILE|URL",
+		Short: "Show the compactions of a store's threads",
 		Long:  showLong,
-		Example: `  mortise run --session-dir kept session.jsonl
-  mortise compact show kept
+		Example: `  mortise run --store mortise.db session.jsonl
+  mortise compact show mortise.db
   mortise compact show mortise.db --thread main`,
-		Args: takesOne("DIR|FILE"),
+		Args: takesOne("FILE|URL"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if output != "table" && output != "json" {
 				return with(ExitUsage, fmt.Errorf("--output %q: must be table or json", output))
 			}
-			r, err := readCompactions(cmd.Context(), args[0], thread)
+			r, err := readCompactions(cmd.Context(), args[0], id)
 			if err != nil {
 				return with(ExitSession, err)
 			}
@@ -73,26 +73,26 @@ func newCompactShow(s Streams) *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&thread, "thread", "", "only the thread with this id")
+	f.StringVar(&id, "thread", "", "only the thread with this id")
 	f.StringVarP(&output, "output", "o", "table", "table or json")
 	f.BoolVar(&view, "view", false, "print what the model sees, one message a line as JSON")
 	return cmd
 }
 
-// readCompactions reads the threads of a session's folder or file, or the one that is named.
-func readCompactions(ctx context.Context, path, thread string) (*CompactionsReport, error) {
-	k, err := openSessions(ctx, path)
+// readCompactions reads the threads of a store, or the one that is named.
+func readCompactions(ctx context.Context, path, id string) (*CompactionsReport, error) {
+	k, err := openThreads(ctx, path)
 	if err != nil {
 		return nil, err
 	}
-	defer k.close(ctx)
-	threads, err := k.pick(thread)
+	defer k.home.close(ctx)
+	threads, err := k.pick(ctx, id)
 	if err != nil {
 		return nil, err
 	}
 	r := &CompactionsReport{Schema: showSchema}
-	for _, id := range threads {
-		t, err := readThread(k.sessions, id)
+	for _, one := range threads {
+		t, err := readThread(ctx, k.threads, one)
 		if err != nil {
 			return nil, err
 		}
@@ -103,35 +103,35 @@ func readCompactions(ctx context.Context, path, thread string) (*CompactionsRepo
 }
 
 // pick picks all threads, or the named one if it is there.
-func (k *archive) pick(thread string) ([]string, error) {
-	all, err := k.sessions.Threads()
+func (k *archive) pick(ctx context.Context, named string) ([]string, error) {
+	all, err := k.threads.List(ctx)
 	if err != nil {
 		return nil, err
 	}
 	if len(all) == 0 {
-		return nil, notFound(fmt.Errorf("the %s holds no thread; mortise run %s makes one", k.what, k.flag))
+		return nil, notFound(fmt.Errorf("the %s holds no thread; mortise run --store makes one", k.what))
 	}
-	if thread == "" {
+	if named == "" {
 		return all, nil
 	}
 	for _, id := range all {
-		if id == thread {
+		if id == named {
 			return []string{id}, nil
 		}
 	}
-	return nil, notFound(fmt.Errorf("the %s holds no thread %q; it holds %s", k.what, thread, clip(strings.Join(all, ", "), 400)))
+	return nil, notFound(fmt.Errorf("the %s holds no thread %q; it holds %s", k.what, named, clip(strings.Join(all, ", "), 400)))
 }
 
-func readThread(s session.Store, id string) (*ThreadCompactionsReport, error) {
-	log, err := s.Log(id)
+func readThread(ctx context.Context, s *thread.Threads, id string) (*ThreadCompactionsReport, error) {
+	log, err := s.Messages(ctx, id)
 	if err != nil {
 		return nil, err
 	}
-	state, _, err := s.Load(id)
+	state, _, err := s.State(ctx, id)
 	if err != nil {
 		return nil, err
 	}
-	events, err := s.Events(id)
+	events, err := s.Events(ctx, id)
 	if err != nil {
 		return nil, err
 	}

@@ -65,9 +65,9 @@ func show(t *testing.T, folder string) *shown {
 // it back, byte for byte, down to the log itself.
 func TestCompactShowAndUndo(t *testing.T) {
 	t.Parallel()
-	folder := filepath.Join(t.TempDir(), "kept")
+	path := filepath.Join(t.TempDir(), "kept.db")
 	recording := filepath.Join(root(t), "examples", "sessions", "review.jsonl")
-	code, r, stderr := run(t, demoConfig(t), recording, "--session-dir", folder)
+	code, r, stderr := run(t, demoConfig(t), recording, "--store", path)
 	if code != cli.ExitOK {
 		t.Fatalf("exit code %d: %s", code, stderr)
 	}
@@ -79,7 +79,7 @@ func TestCompactShowAndUndo(t *testing.T) {
 		e.ForegroundImpact.P99 < e.ForegroundImpact.P95 || e.ForegroundImpact.P99 > 60_000 {
 		t.Errorf("evidence %+v of %d decisions", e, decisions)
 	}
-	s := show(t, folder)
+	s := show(t, path)
 	v := s.Threads[0]
 	n := len(v.State.Markers)
 	if s.Schema != "mortise.compact.show.v1" || v.ID != r.Threads[0].ID || n == 0 || n != r.Threads[0].Compactions || v.State.Total != n ||
@@ -97,38 +97,33 @@ func TestCompactShowAndUndo(t *testing.T) {
 			t.Errorf("event %+v", e)
 		}
 	}
-	table := must(t, "compact", "show", folder)
+	table := must(t, "compact", "show", path)
 	for _, want := range []string{"thread " + v.ID, v.State.Markers[0].ID, "summarizers/extract", "what survives", fmt.Sprintf("%d admitted", n)} {
 		if !strings.Contains(table, want) {
 			t.Errorf("%q is missing from\n%s", want, table)
 		}
 	}
 	var log bytes.Buffer
-	undoAll(t, folder, n, &log)
+	undoAll(t, path, n, &log)
 	if lines := strings.Count(log.String(), "\n"); lines != v.Messages {
 		t.Errorf("the last view has %d messages, the log %d", lines, v.Messages)
 	}
-	if code, _, stderr := mortise(t.Context(), "", "compact", "undo", folder); code != cli.ExitUsage || !strings.Contains(stderr, "has no compaction that can be undone") {
+	if code, _, stderr := mortise(t.Context(), "", "compact", "undo", path); code != cli.ExitUsage || !strings.Contains(stderr, "has no compaction that can be undone") {
 		t.Errorf("exit code %d: %s", code, stderr)
 	}
-	if again := show(t, folder).Threads[0]; again.State.Total != n || len(again.State.Markers) != 0 || again.Events[len(again.Events)-1].Kind != "undone" {
+	if again := show(t, path).Threads[0]; again.State.Total != n || len(again.State.Markers) != 0 || again.Events[len(again.Events)-1].Kind != "undone" {
 		t.Errorf("shown is %+v", again.State)
-	}
-	// A replay does not go on in the middle of another one.
-	code, _, stderr = mortise(t.Context(), "", "run", "-q", "-c", demoConfig(t), "--session-dir", folder, recording)
-	if code != cli.ExitRun || !strings.Contains(stderr, "is there already; name another folder") {
-		t.Errorf("exit code %d: %s", code, stderr)
 	}
 }
 
 // undoAll takes one compaction after the other back. The messages behind what each one
 // covered stand there as they did, and the last view is written to log.
-func undoAll(t *testing.T, folder string, n int, log *bytes.Buffer) {
+func undoAll(t *testing.T, path string, n int, log *bytes.Buffer) {
 	t.Helper()
-	view := must(t, "compact", "show", folder, "--view")
+	view := must(t, "compact", "show", path, "--view")
 	for i := range n {
-		out := must(t, "compact", "undo", folder)
-		before := must(t, "compact", "show", folder, "--view")
+		out := must(t, "compact", "undo", path)
+		before := must(t, "compact", "show", path, "--view")
 		if !strings.Contains(out, leftAfter(n-i-1)) || before == view {
 			t.Fatalf("undo %d: %s", i, out)
 		}
@@ -152,11 +147,10 @@ func TestCompactRefuses(t *testing.T) {
 		code cli.ExitCode
 		want string
 	}{
-		"no folder":    {[]string{"show", filepath.Join(folder, "missing")}, cli.ExitUsage, "no such file"},
-		"empty folder": {[]string{"show", folder}, cli.ExitUsage, "the folder " + folder + " holds no thread; mortise run --session-dir makes one"},
-		"undo nothing": {[]string{"undo", folder}, cli.ExitUsage, "holds no thread"},
-		"output":       {[]string{"show", folder, "-o", "xml"}, cli.ExitUsage, "must be table or json"},
-		"no argument":  {[]string{"undo"}, cli.ExitUsage, "DIR|FILE is missing"},
+		"no file":     {[]string{"show", filepath.Join(folder, "missing")}, cli.ExitUsage, "there is no such file; name the one that mortise run --store has made"},
+		"a folder":    {[]string{"undo", folder}, cli.ExitSession, folder + " is a folder"},
+		"output":      {[]string{"show", folder, "-o", "xml"}, cli.ExitUsage, "must be table or json"},
+		"no argument": {[]string{"undo"}, cli.ExitUsage, "FILE|URL is missing"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -179,12 +173,12 @@ compaction:
   summarizer: {module: $ROOT/testdata/guests/summarizers.wasm}
 `
 
-// Long outputs are masked in the view and put aside, and the log keeps them.
+// Long outputs are masked in the view, and the log keeps them.
 func TestMasking(t *testing.T) {
 	t.Parallel()
-	folder := filepath.Join(t.TempDir(), "kept")
+	path := filepath.Join(t.TempDir(), "kept.db")
 	recording := filepath.Join(root(t), "examples", "sessions", "review.jsonl")
-	code, r, stderr := run(t, config(t, masked), recording, "--session-dir", folder)
+	code, r, stderr := run(t, config(t, masked), recording, "--store", path)
 	if code != cli.ExitOK || len(r.Compactions) > 0 {
 		t.Fatalf("exit code %d, %d compactions: %s", code, len(r.Compactions), stderr)
 	}
@@ -192,11 +186,7 @@ func TestMasking(t *testing.T) {
 	if v.ViewTokens >= v.Tokens {
 		t.Errorf("the model sees %d of %d tokens", v.ViewTokens, v.Tokens)
 	}
-	outputs, err := os.ReadDir(filepath.Join(folder, "outputs"))
-	if err != nil || len(outputs) == 0 {
-		t.Errorf("%d outputs were put aside (%v)", len(outputs), err)
-	}
-	if log := must(t, "compact", "show", folder, "--view"); strings.Contains(log, "[Content compacted: original ~") {
+	if log := must(t, "compact", "show", path, "--view"); strings.Contains(log, "[Content compacted: original ~") {
 		t.Error("the log was masked")
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mortise-dev/mortise/compaction"
-	"github.com/mortise-dev/mortise/session"
+	"github.com/mortise-dev/mortise/thread"
 )
 
 const undoLong = `Take the newest compaction of a thread back. The log kept every message, so what
@@ -17,15 +17,15 @@ the model saw before it is there again, byte for byte. Doing it again takes the 
 before back. The next compaction of the thread starts when what the model sees has grown.`
 
 func newCompactUndo(s Streams) *cobra.Command {
-	var thread string
+	var id string
 	cmd := &cobra.Command{
-		Use:     "undo DIR|FILE|URL",
-		Short:   "Take the newest compaction of a kept session back",
+		Use:     "undo FILE|URL",
+		Short:   "Take the newest compaction of a thread back",
 		Long:    undoLong,
-		Example: `  mortise compact undo kept --thread main`,
-		Args:    takesOne("DIR|FILE"),
+		Example: `  mortise compact undo mortise.db --thread main`,
+		Args:    takesOne("FILE|URL"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			m, err := undo(cmd.Context(), args[0], thread)
+			m, err := undo(cmd.Context(), args[0], id)
 			if err != nil {
 				return with(ExitSession, err)
 			}
@@ -39,7 +39,7 @@ func newCompactUndo(s Streams) *cobra.Command {
 			return err
 		},
 	}
-	cmd.Flags().StringVar(&thread, "thread", "", "the thread's id; needed when there are several")
+	cmd.Flags().StringVar(&id, "thread", "", "the thread's id; needed when there are several")
 	return cmd
 }
 
@@ -55,13 +55,13 @@ func left(n int) string {
 const undoTries = 5
 
 // undo takes the newest marker of a thread back, where that is kept.
-func undo(ctx context.Context, path, thread string) (compaction.Marker, error) {
-	k, err := openSessions(ctx, path)
+func undo(ctx context.Context, path, id string) (compaction.Marker, error) {
+	k, err := openThreads(ctx, path)
 	if err != nil {
 		return compaction.Marker{}, err
 	}
-	defer k.close(ctx)
-	threads, err := k.pick(thread)
+	defer k.home.close(ctx)
+	threads, err := k.pick(ctx, id)
 	if err != nil {
 		return compaction.Marker{}, err
 	}
@@ -69,7 +69,7 @@ func undo(ctx context.Context, path, thread string) (compaction.Marker, error) {
 		return compaction.Marker{}, notFound(fmt.Errorf("the %s holds %d threads; name one with --thread (mortise compact show lists them)", k.what, len(threads)))
 	}
 	for range undoTries {
-		m, err := undoOnce(k.sessions, threads[0])
+		m, err := undoOnce(ctx, k.threads, threads[0])
 		if !errors.Is(err, compaction.ErrConflict) {
 			return m, err
 		}
@@ -77,21 +77,22 @@ func undo(ctx context.Context, path, thread string) (compaction.Marker, error) {
 	return compaction.Marker{}, errors.New("a run changes the thread all the time; try again when it has ended")
 }
 
-func undoOnce(s session.Store, thread string) (compaction.Marker, error) {
-	state, rev, err := s.Load(thread)
+func undoOnce(ctx context.Context, s *thread.Threads, id string) (compaction.Marker, error) {
+	state, rev, err := s.State(ctx, id)
 	if err != nil {
 		return compaction.Marker{}, err
 	}
 	m, ok := state.Undo()
 	if !ok {
-		return compaction.Marker{}, notFound(fmt.Errorf("thread %q has no compaction that can be undone", thread))
+		return compaction.Marker{}, notFound(fmt.Errorf("thread %q has no compaction that can be undone", id))
 	}
-	m.ThreadID = thread
-	if _, err := s.Swap(thread, rev, state); err != nil {
+	m.ThreadID = id
+	undone := compaction.Event{
+		Kind: compaction.EventUndone, Thread: id, At: time.Now(), AttemptID: m.ID, Policy: m.Policy,
+		FromID: m.FromID, ToID: m.ToID, PreTokens: m.PostTokens, PostTokens: m.PreTokens,
+	}
+	if _, err := s.Commit(ctx, id, thread.Commit{State: &state, Base: rev, Events: []compaction.Event{undone}}); err != nil {
 		return compaction.Marker{}, err
 	}
-	return m, s.Record(compaction.Event{
-		Kind: compaction.EventUndone, Thread: thread, At: time.Now(), AttemptID: m.ID, Policy: m.Policy,
-		FromID: m.FromID, ToID: m.ToID, PreTokens: m.PostTokens, PostTokens: m.PreTokens,
-	})
+	return m, nil
 }

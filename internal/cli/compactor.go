@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/mortise-dev/mortise/background"
@@ -14,7 +13,7 @@ import (
 	"github.com/mortise-dev/mortise/compaction/signals"
 	"github.com/mortise-dev/mortise/llm"
 	"github.com/mortise-dev/mortise/relay"
-	"github.com/mortise-dev/mortise/session"
+	"github.com/mortise-dev/mortise/thread"
 )
 
 // recordedModel is whose context is compacted: nobody's name is known.
@@ -47,8 +46,8 @@ type SignalsConfig struct {
 type shared struct {
 	limiter *compaction.Limiter
 	sampler *signals.Sampler
-	// session keeps threads; nil keeps none.
-	session session.Store
+	// threads keeps conversations; nil keeps none.
+	threads *thread.Threads
 	// masks says whether long outputs are put aside. Shelf is where, unless tasks have
 	// a folder for that.
 	masks bool
@@ -58,7 +57,7 @@ type shared struct {
 }
 
 // newShared makes what the config describes. It must be closed.
-func newShared(cfg *Config, sessionDir string, logger *slog.Logger) (*shared, error) {
+func newShared(cfg *Config, logger *slog.Logger) (*shared, error) {
 	c := &cfg.Compaction
 	s := &shared{limiter: compaction.NewLimiter(c.Concurrent)}
 	var err error
@@ -69,27 +68,22 @@ func newShared(cfg *Config, sessionDir string, logger *slog.Logger) (*shared, er
 	if err != nil {
 		return s, fmt.Errorf("config: compaction.admission.signals: %w", err)
 	}
-	if s.session, err = keepSessions(cfg, sessionDir); err != nil {
-		return s, err
+	if cfg.home != nil {
+		s.threads = thread.On(cfg.home.store)
 	}
 	s.masks = c.MaskTokens > 0
 	if s.masks && cfg.Tasks.Dir == "" {
-		err = s.openShelf(sessionDir, logger)
+		err = s.openShelf(logger)
 	}
 	return s, err
 }
 
-// openShelf opens the folder of long outputs: that of the session, or one that goes
-// with the run.
-func (s *shared) openShelf(sessionDir string, logger *slog.Logger) (err error) {
-	folder := filepath.Join(sessionDir, "outputs")
-	if sessionDir == "" {
-		if s.folder, err = os.MkdirTemp("", "mortise-outputs-"); err != nil {
-			return fmt.Errorf("compaction.mask_tokens: %w", err)
-		}
-		folder = s.folder
+// openShelf opens a folder of long outputs, which goes with the command.
+func (s *shared) openShelf(logger *slog.Logger) (err error) {
+	if s.folder, err = os.MkdirTemp("", "mortise-outputs-"); err != nil {
+		return fmt.Errorf("compaction.mask_tokens: %w", err)
 	}
-	s.shelf, err = relay.New(relay.Config{Folder: folder, Logger: logger})
+	s.shelf, err = relay.New(relay.Config{Folder: s.folder, Logger: logger})
 	return err
 }
 
@@ -98,9 +92,6 @@ func (s *shared) close() error {
 		return nil
 	}
 	var errs []error
-	if s.session != nil {
-		errs = append(errs, s.session.Close())
-	}
 	if s.shelf != nil {
 		errs = append(errs, s.shelf.Close())
 	}
@@ -128,11 +119,14 @@ func (s *shared) observe(ctx context.Context, _ llm.Call) (context.Context, func
 
 // newCompactor makes the compactor that the config describes.
 func newCompactor(
-	parts *parts, tasks *background.Manager, shelf *relay.Relay, observe func(compaction.Event), logger *slog.Logger,
+	parts *parts, tasks *background.Manager, shelf *relay.Relay, k *keeper, observe func(compaction.Event), logger *slog.Logger,
 ) (*compaction.Compactor, error) {
 	config, err := compactionConfig(parts)
 	if err != nil {
 		return nil, err
+	}
+	if k != nil {
+		config.Store = k
 	}
 	config.Spawn, config.LiveTasks, config.Observe = tasks.Housekeep, tasks.LiveTasks, observe
 	config.Logger, config.Model = logger, recordedModel
@@ -162,8 +156,8 @@ func compactionConfig(parts *parts) (compaction.Config, error) {
 		Summarizer: summarizer, PolicyName: parts.summarizer.Name(), Limiter: parts.shared.limiter, Signals: parts.shared.sampler.Sample,
 		Cost: parts.cfg.models.cost,
 	}
-	if parts.shared.session != nil {
-		out.Store = parts.shared.session
+	if parts.shared.threads != nil {
+		out.Store = parts.shared.threads
 	}
 	if parts.admitter != nil {
 		out.Admitter = parts.admitter

@@ -53,8 +53,8 @@ type Config struct {
 	// Store is a SQLite file, or a URL as in nats://HOST:4222/NAME or postgres://USER@HOST/DATABASE, that keeps sessions, decision records and the outbox.
 	Store string `yaml:"store"`
 
-	// dir is the folder of the file. sessionDir comes from the command line.
-	dir, sessionDir string
+	// dir is the folder of the file.
+	dir string
 	// home is the open store, nil for none.
 	home *home
 	// models are those of the config, once they are opened.
@@ -255,8 +255,8 @@ func (c *Config) validate() error {
 		errs = append(errs, fmt.Errorf("agent.max_rounds: is %d; write a number from 1, or leave it out for no limit", n))
 	}
 	errs = append(errs, c.validatePlugins(), c.validateModels(), c.validateMCP(), c.validateAgents(), c.Serve.validate(), c.Tasks.validate(), c.Record.validate())
-	if c.Store != "" && c.Record.Dir != "" && !c.Record.Disabled {
-		errs = append(errs, fmt.Errorf("store %s and record.dir %s both say where decision records are kept; name one", shown(c.Store), c.Record.Dir))
+	if c.Store != "" && c.Record.Store != "" && !c.Record.Disabled {
+		errs = append(errs, fmt.Errorf("store %s and record.store %s both name where decision records are kept; name one", shown(c.Store), shown(c.Record.Store)))
 	}
 	for _, p := range c.Compaction.policies() {
 		errs = append(errs, under("compaction."+p.name, c.validateInput(p.entry.Limits), c.validateRoles(p.entry.Grants)))

@@ -54,7 +54,7 @@ func replayConversation(
 	}
 	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
 	defer cancel()
-	failures = append(failures, v.tasks.close(closing), v.keeper.finish(v.agent.Thread(v.id).Messages()))
+	failures = append(failures, v.tasks.close(closing), v.keeper.finish(closing))
 	col.thread(v.result())
 	if err := errors.Join(failures...); err != nil {
 		return fmt.Errorf("conversation %s: %w", c.ID, err)
@@ -95,7 +95,7 @@ func (v *conversation) wire(ctx context.Context, parts *parts, c transcript.Conv
 	if err != nil {
 		return err
 	}
-	if v.keeper, err = newKeeper(parts.shared.session, v.id); err != nil {
+	if v.keeper, err = newKeeper(ctx, parts.shared.threads, v.id); err != nil {
 		return err
 	}
 	config := agent.Config{
@@ -107,7 +107,7 @@ func (v *conversation) wire(ctx context.Context, parts *parts, c transcript.Conv
 		config.MaxRounds = parts.cfg.Agent.MaxRounds
 	}
 	if parts.summarizer != nil {
-		if v.compactor, err = newCompactor(parts, v.tasks.Manager, shelf, v.compaction, logger); err != nil {
+		if v.compactor, err = newCompactor(parts, v.tasks.Manager, shelf, v.keeper, v.compaction, logger); err != nil {
 			return err
 		}
 		config.Compactor = unbilled{v.compactor}
@@ -115,6 +115,7 @@ func (v *conversation) wire(ctx context.Context, parts *parts, c transcript.Conv
 	if v.agent, err = agent.New(config); err != nil {
 		return err
 	}
+	v.keeper.follow(func() []abi.Message { return v.agent.Thread(v.id).Messages() })
 	return v.goOn(ctx, c)
 }
 
@@ -143,7 +144,7 @@ func (v *conversation) play(ctx context.Context) []error {
 			if err := v.agent.Append(ctx, v.id, m); err != nil {
 				failures = append(failures, err)
 			}
-			v.position()
+			v.position(ctx)
 		}
 	}
 	return failures
@@ -191,7 +192,7 @@ func (v *conversation) event(ctx context.Context, e agent.Event) {
 	case agent.EventToolCallDone:
 		v.calls++
 	case agent.EventStepEnd:
-		v.position()
+		v.position(ctx)
 		v.steer(ctx)
 	default: // the others are only passed on
 	}
@@ -236,9 +237,9 @@ func (v *conversation) compaction(e compaction.Event) {
 }
 
 // position tells the progress how far the replay is.
-func (v *conversation) position() {
+func (v *conversation) position(ctx context.Context) {
 	done, all := v.replay.Position()
-	v.keeper.keep(v.agent.Thread(v.id).Messages())
+	v.keeper.keep(ctx)
 	r := v.result()
 	v.progress.position(v.id, done, all, r.Tokens, r.ViewTokens)
 }

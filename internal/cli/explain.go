@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -15,17 +14,16 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/mortise-dev/mortise/record"
+	"github.com/mortise-dev/mortise/thread"
 )
 
 // explainOptions are the flags of mortise explain.
 type explainOptions struct {
-	config    string
-	output    string
-	recordDir string
-	store     string
-	plugin    string
-	all       bool
+	config string
+	output string
+	store  string
+	plugin string
+	all    bool
 }
 
 const explainLong = `Print the decision record of a run: which plugin was called when, how much of the
@@ -36,8 +34,8 @@ between, where they happened.
 RUN is the id of a run, as in the report of mortise run, or its beginning. Without
 it the newest runs are listed.
 
-Records are written by mortise run, to the store or record.dir of the config, or the
-user's state folder. They hold names, sizes and reasons, and no messages.`
+Records are written by mortise run and serve, to the store or record.store of the config,
+or to a file in the user's state folder. They hold names, sizes and reasons, and no messages.`
 
 // maxListed is how many runs are listed.
 const maxListed = 20
@@ -59,9 +57,7 @@ func newExplain(s Streams) *cobra.Command {
 	f := cmd.Flags()
 	f.StringVarP(&o.config, "config", "c", "", "config file (default mortise.yaml in the current folder, if there is one)")
 	f.StringVarP(&o.output, "output", "o", "table", "table or json")
-	f.StringVar(&o.recordDir, "record-dir", "", "folder or SQLite file of the records (overrides MORTISE_RECORD_DIR and the config)")
-	f.StringVar(&o.store, "store", "", "the SQLite file, nats:// or postgres:// URL of the records, as for mortise run")
-	cmd.MarkFlagsMutuallyExclusive("store", "record-dir")
+	f.StringVar(&o.store, "store", "", "the SQLite file, nats:// or postgres:// URL of the records, as for mortise run (overrides MORTISE_RECORD_STORE and the config)")
 	f.StringVar(&o.plugin, "plugin", "", "only what this plugin did")
 	f.BoolVar(&o.all, "all", false, "in the table, also hooks that had nothing to say")
 	return cmd
@@ -72,18 +68,19 @@ func explain(ctx context.Context, s Streams, run string, o explainOptions) error
 	if o.output != "table" && o.output != "json" {
 		return with(ExitUsage, fmt.Errorf("--output %q: must be table or json", o.output))
 	}
-	k, path, err := openRecords(ctx, o)
+	h, path, err := openRecords(ctx, o)
 	if err != nil {
 		return with(ExitConfig, err)
 	}
-	defer k.close(ctx)
+	defer h.close(ctx)
+	records := thread.RecordsOf(h.store)
 	if run == "" {
-		return listRuns(s.Out, k.records, path, o.output)
+		return listRuns(ctx, s.Out, records, shown(path), o.output)
 	}
-	found, err := k.records.Load(run)
+	found, err := records.Load(ctx, run)
 	switch {
-	case errors.Is(err, record.ErrUnknown) || errors.Is(err, record.ErrAmbiguous):
-		return notFound(err)
+	case errors.Is(err, thread.ErrNoRecord) || errors.Is(err, thread.ErrAmbiguous):
+		return notFound(fmt.Errorf("%s: %w", located(path), err))
 	case err != nil:
 		return with(ExitSession, err)
 	}
@@ -92,7 +89,7 @@ func explain(ctx context.Context, s Streams, run string, o explainOptions) error
 		return writeJSON(s.Out, struct {
 			Schema string `json:"schema"`
 			RunID  string `json:"run_id"`
-			*record.Run
+			*thread.Record
 		}{"mortise.explain.v1", found.ID(), found})
 	}
 	t := newTable(s.Out)
@@ -100,30 +97,30 @@ func explain(ctx context.Context, s Streams, run string, o explainOptions) error
 	return t.end()
 }
 
-// openRecords finds the folder or the file, and says which it is.
-func openRecords(ctx context.Context, o explainOptions) (k *archive, path string, err error) {
+// openRecords opens the store of the records, and returns its name.
+func openRecords(ctx context.Context, o explainOptions) (h *home, path string, err error) {
 	var cfg *Config
 	if _, err := os.Stat(configName); o.config != "" || err == nil {
 		if cfg, err = loadConfig(o.config); err != nil {
 			return nil, "", err
 		}
 	}
-	if path, _, err = recordDir(cmp.Or(o.store, o.recordDir), cfg); err != nil {
+	if path, _, err = recordStore(o.store, cfg); err != nil {
 		return nil, "", err
 	}
-	k, err = openKeptRecords(ctx, path)
+	h, err = openStore(ctx, path, nil, true)
 	if errors.Is(err, fs.ErrNotExist) {
-		err = notFound(fmt.Errorf("records: there are none: %s is not there; mortise run writes them, --record-dir says where they are", located(path)))
+		err = notFound(fmt.Errorf("records: there are none: %s is not there; mortise run writes them, --store names where they are", located(path)))
 	}
-	return k, shown(path), err
+	return h, path, err
 }
 
 // only leaves out what others did.
-func only(entries []record.Entry, plugin string) []record.Entry {
+func only(entries []thread.Decision, plugin string) []thread.Decision {
 	if plugin == "" {
 		return entries
 	}
-	var out []record.Entry
+	var out []thread.Decision
 	for _, e := range entries {
 		if e.Plugin == plugin {
 			out = append(out, e)
@@ -132,20 +129,20 @@ func only(entries []record.Entry, plugin string) []record.Entry {
 	return out
 }
 
-func listRuns(out io.Writer, records recordReader, path, format string) error {
-	known, err := records.List(maxListed)
+func listRuns(ctx context.Context, out io.Writer, records *thread.Records, path, format string) error {
+	known, err := records.List(ctx, maxListed)
 	if err != nil {
 		return with(ExitSession, err)
 	}
 	if format == "json" {
-		starts := make([]record.Start, len(known))
+		starts := make([]thread.RunStart, len(known))
 		for i := range known {
 			starts[i] = known[i].Start
 		}
 		return writeJSON(out, struct {
-			Schema string         `json:"schema"`
-			Dir    string         `json:"dir"`
-			Runs   []record.Start `json:"runs"`
+			Schema string            `json:"schema"`
+			Store  string            `json:"store"`
+			Runs   []thread.RunStart `json:"runs"`
 		}{"mortise.runs.v1", path, starts})
 	}
 	t := newTable(out)

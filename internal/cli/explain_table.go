@@ -6,14 +6,14 @@ import (
 	"time"
 
 	"github.com/mortise-dev/mortise/compaction"
-	"github.com/mortise-dev/mortise/record"
+	"github.com/mortise-dev/mortise/thread"
 )
 
 // maxReason is how much of a reason the table shows, in characters.
 const maxReason = 160
 
 // explainTable prints a record.
-func explainTable(t *table, r *record.Run, all bool) {
+func explainTable(t *table, r *thread.Record, all bool) {
 	first := r.Starts[0]
 	t.row("run %s  thread %s  agent %s", first.Run.RunID, plain(first.Run.ThreadID, 60), dash(plain(first.Run.AgentID, 40)))
 	if first.Source != "" {
@@ -33,7 +33,7 @@ func explainTable(t *table, r *record.Run, all bool) {
 	silent, shown := 0, 0
 	for i := range r.Entries {
 		e := &r.Entries[i]
-		if e.Verdict == record.NoOpinion && !all {
+		if e.Verdict == thread.NoOpinion && !all {
 			silent++
 			continue
 		}
@@ -49,7 +49,7 @@ func explainTable(t *table, r *record.Run, all bool) {
 }
 
 // ending says how the time after a start ended.
-func ending(r *record.Run, i int) string {
+func ending(r *thread.Record, i int) string {
 	if i >= len(r.Ends) {
 		return ", and the record does not say how it ended: the process was ended, or goes on"
 	}
@@ -68,7 +68,7 @@ func ending(r *record.Run, i int) string {
 }
 
 // entryRows prints a decision, with a row for each thing that it was about.
-func entryRows(t *table, e *record.Entry) {
+func entryRows(t *table, e *thread.Decision) {
 	if e.Compaction != nil {
 		t.row("  \t%s\t%s\t\t\t%s\t%s", "compaction", dash(plain(e.Compaction.Policy, 30)), plain(string(e.Compaction.Kind), 20), compactionWords(e.Compaction))
 		return
@@ -92,7 +92,7 @@ func entryRows(t *table, e *record.Entry) {
 }
 
 // words says what was decided, a line for each thing.
-func words(e *record.Entry) []string {
+func words(e *thread.Decision) []string {
 	var out []string
 	say := func(format string, args ...any) { out = append(out, plain(fmt.Sprintf(format, args...), 2*maxReason)) }
 	switch by := strings.Join(e.RewrittenBy, ", "); {

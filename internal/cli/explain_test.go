@@ -49,14 +49,14 @@ type explained struct {
 // and the report.
 func recorded(t *testing.T) (dir string, r *report) {
 	t.Helper()
-	dir = filepath.Join(t.TempDir(), "records")
+	dir = filepath.Join(t.TempDir(), "records.db")
 	cfg := config(t, `
 plugins:
   - {name: guard, module: $ROOT/testdata/guests/guard.wasm}
   - {name: second, module: $ROOT/plugins/testdata/json.wasm, priority: 10}
   - {name: broken, module: $ROOT/plugins/testdata/trap.wasm, on_failure: ignore}
 `)
-	code, r, stderr := run(t, cfg, write(t, "s.jsonl", []byte(twoTurns)), "--record-dir", dir)
+	code, r, stderr := run(t, cfg, write(t, "s.jsonl", []byte(twoTurns)), "--record-store", dir)
 	if code != cli.ExitOK {
 		t.Fatalf("exit code %d: %s", code, stderr)
 	}
@@ -66,11 +66,11 @@ plugins:
 func TestExplain(t *testing.T) {
 	t.Parallel()
 	dir, r := recorded(t)
-	if len(r.Runs.List) != r.Runs.Count || r.RecordDir != dir {
-		t.Fatalf("report lists %+v, %d runs, records in %q", r.Runs.List, r.Runs.Count, r.RecordDir)
+	if len(r.Runs.List) != r.Runs.Count || r.RecordStore != dir {
+		t.Fatalf("report lists %+v, %d runs, records in %q", r.Runs.List, r.Runs.Count, r.RecordStore)
 	}
 	first := r.Runs.List[0]
-	code, stdout, stderr := mortise(t.Context(), "", "explain", first.ID, "--record-dir", dir, "--output", "json")
+	code, stdout, stderr := mortise(t.Context(), "", "explain", first.ID, "--store", dir, "--output", "json")
 	var e explained
 	if err := json.Unmarshal([]byte(stdout), &e); err != nil || code != cli.ExitOK {
 		t.Fatalf("exit code %d, %v: %s", code, err, stderr)
@@ -116,7 +116,7 @@ func TestExplainTable(t *testing.T) {
 	t.Parallel()
 	dir, r := recorded(t)
 	id := r.Runs.List[0].ID
-	code, stdout, stderr := mortise(t.Context(), "", "explain", id[:len(id)-4], "--record-dir", dir)
+	code, stdout, stderr := mortise(t.Context(), "", "explain", id[:len(id)-4], "--store", dir)
 	if code != cli.ExitOK {
 		t.Fatalf("exit code %d: %s", code, stderr)
 	}
@@ -127,7 +127,7 @@ func TestExplainTable(t *testing.T) {
 			t.Errorf("the table does not say %q:\n%s", want, stdout)
 		}
 	}
-	_, stdout, _ = mortise(t.Context(), "", "explain", id, "--record-dir", dir, "--plugin", "second")
+	_, stdout, _ = mortise(t.Context(), "", "explain", id, "--store", dir, "--plugin", "second")
 	if strings.Contains(stdout, "recursive_delete  ") || !strings.Contains(stdout, "said in JSON") || strings.Contains(stdout, "unreachable") {
 		t.Errorf("of one plugin:\n%s", stdout)
 	}
@@ -138,26 +138,26 @@ func TestExplainTable(t *testing.T) {
 func TestExplainLists(t *testing.T) {
 	t.Parallel()
 	dir, r := recorded(t)
-	_, stdout, _ := mortise(t.Context(), "", "explain", "--record-dir", dir)
+	_, stdout, _ := mortise(t.Context(), "", "explain", "--store", dir)
 	for _, run := range r.Runs.List {
 		if !strings.Contains(stdout, run.ID) {
 			t.Errorf("%s is not listed:\n%s", run.ID, stdout)
 		}
 	}
-	cfg := config(t, "record: {dir: "+dir+"}\n")
+	cfg := config(t, "record: {store: "+dir+"}\n")
 	code, stdout, stderr := mortise(t.Context(), "", "explain", "-c", cfg, "-o", "json")
 	var list struct {
-		Dir  string
-		Runs []struct{ Source string }
+		Store string
+		Runs  []struct{ Source string }
 	}
-	if err := json.Unmarshal([]byte(stdout), &list); err != nil || code != cli.ExitOK || list.Dir != dir || len(list.Runs) != r.Runs.Count {
+	if err := json.Unmarshal([]byte(stdout), &list); err != nil || code != cli.ExitOK || list.Store != dir || len(list.Runs) != r.Runs.Count {
 		t.Errorf("exit code %d, %v, %+v: %s", code, err, list, stderr)
 	}
 }
 
 func TestExplainEnvironment(t *testing.T) {
 	dir, r := recorded(t)
-	t.Setenv("MORTISE_RECORD_DIR", dir)
+	t.Setenv("MORTISE_RECORD_STORE", dir)
 	if code, stdout, stderr := mortise(t.Context(), "", "explain", r.Runs.List[0].ID); code != cli.ExitOK || !strings.Contains(stdout, "blocked") {
 		t.Errorf("exit code %d: %s%s", code, stdout, stderr)
 	}
@@ -167,21 +167,17 @@ func TestExplainRefuses(t *testing.T) {
 	t.Parallel()
 	dir, r := recorded(t)
 	known := r.Runs.List[0].ID
-	if err := os.WriteFile(filepath.Join(dir, "noise.jsonl"), []byte("not a record\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
 	for name, tc := range map[string]struct {
 		args []string
 		code cli.ExitCode
 		says string
 	}{
-		"unknown":         {[]string{"zzz", "--record-dir", dir}, cli.ExitUsage, known},
-		"ambiguous":       {[]string{known[:4], "--record-dir", dir}, cli.ExitUsage, "write more of it"},
-		"not a record":    {[]string{"noise", "--record-dir", dir}, cli.ExitSession, "not a record of the format"},
-		"no folder":       {[]string{known, "--record-dir", filepath.Join(dir, "none")}, cli.ExitUsage, "mortise run writes them"},
+		"unknown":         {[]string{"zzz", "--store", dir}, cli.ExitUsage, known},
+		"ambiguous":       {[]string{known[:4], "--store", dir}, cli.ExitUsage, "write more of it"},
+		"no file":         {[]string{known, "--store", dir + "none"}, cli.ExitUsage, "mortise run writes them"},
 		"no config":       {[]string{known, "-c", "nowhere.yaml"}, cli.ExitConfig, "there is no such file"},
 		"output":          {[]string{known, "-o", "xml"}, cli.ExitUsage, "must be table or json"},
-		"out of the room": {[]string{"../secret", "--record-dir", dir}, cli.ExitUsage, "there is no record of it"},
+		"out of the room": {[]string{"../secret", "--store", dir}, cli.ExitUsage, "there is no record of it"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -203,15 +199,15 @@ func TestNoRecord(t *testing.T) {
 		config string
 		args   []string
 	}{
-		"flag":   {"plugins: []\n", []string{"--no-record", "--record-dir", dir}},
-		"config": {"record: {dir: " + dir + ", disabled: true}\n", nil},
+		"flag":   {"plugins: []\n", []string{"--no-record", "--record-store", dir}},
+		"config": {"record: {store: " + dir + ", disabled: true}\n", nil},
 	} {
 		code, r, stderr := run(t, config(t, tc.config), session, tc.args...)
-		if _, err := os.Stat(dir); code != cli.ExitOK || err == nil || r.RecordDir != "" {
-			t.Errorf("%s: exit code %d, folder %v, report %q: %s", name, code, err, r.RecordDir, stderr)
+		if _, err := os.Stat(dir); code != cli.ExitOK || err == nil || r.RecordStore != "" {
+			t.Errorf("%s: exit code %d, folder %v, report %q: %s", name, code, err, r.RecordStore, stderr)
 		}
 	}
-	for _, bad := range []string{"record: {keep: -1}\n", "record: {dir: " + session + "}\n"} {
+	for _, bad := range []string{"record: {keep: -1}\n", "record: {store: " + session + "}\n"} {
 		code, _, stderr := mortise(t.Context(), "", "run", "-q", "-c", config(t, bad), session)
 		if code != cli.ExitConfig || !strings.Contains(stderr, "record") {
 			t.Errorf("%q: exit code %d: %s", bad, code, stderr)

@@ -15,22 +15,22 @@ import (
 	"github.com/mortise-dev/mortise/agent"
 	"github.com/mortise-dev/mortise/background"
 	"github.com/mortise-dev/mortise/compaction/eval"
-	"github.com/mortise-dev/mortise/record"
+	"github.com/mortise-dev/mortise/thread"
 )
 
 // OpenTasks opens the tasks of a folder and returns their manager, the tools of a
 // thread, and how to close it.
-func OpenTasks(ctx context.Context, dir, thread string, own agent.Tools) (*background.Manager, agent.Tools, func(context.Context) error, error) {
+func OpenTasks(ctx context.Context, dir, id string, own agent.Tools) (*background.Manager, agent.Tools, func(context.Context) error, error) {
 	d, err := openTasks(ctx, &Config{Tasks: TasksConfig{Dir: dir}}, slog.New(slog.DiscardHandler), func(context.Context, string, abi.Notice) error { return nil })
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	tools, err := d.tools(thread, own, func(string) {})
+	tools, err := d.tools(id, own, func(string) {})
 	return d.Manager, tools, d.close, err
 }
 
 // EntryWords is what explain prints of a decision.
-func EntryWords(e *record.Entry) []string { return words(e) }
+func EntryWords(e *thread.Decision) []string { return words(e) }
 
 // SameMessage reports whether a message of a stored log is a recorded one.
 func SameMessage(recorded, kept *abi.Message) bool { return same(recorded, kept) }

@@ -14,12 +14,11 @@ import (
 	"strings"
 
 	"github.com/mortise-dev/mortise/outbox"
-	"github.com/mortise-dev/mortise/record"
-	"github.com/mortise-dev/mortise/session"
 	"github.com/mortise-dev/mortise/store/storeurl"
+	"github.com/mortise-dev/mortise/thread"
 )
 
-// home is the store that keeps what a command leaves, with the views of it.
+// home is the store of a command.
 type home struct {
 	// name is the file, or the URL without credentials; path is the file alone.
 	name, path string
@@ -49,12 +48,6 @@ func openStore(ctx context.Context, name string, logger *slog.Logger, existing b
 		return nil, fmt.Errorf("store: %w", err)
 	}
 	return h, nil
-}
-
-func (h *home) sessions() session.Store { return session.On(h.store) }
-
-func (h *home) records(ctx context.Context, cfg record.Config) (record.Store, error) {
-	return record.On(ctx, h.store, cfg)
 }
 
 // outbox opens the outbox of a process, which holds the lock: of the file, or of the folder where its tasks are.
@@ -117,8 +110,7 @@ func (h *home) close(ctx context.Context) error {
 	return h.store.Close(closing)
 }
 
-// chooseStore sets the store to the one of the command line, or of the config, and refuses a folder for the
-// same things beside it.
+// chooseStore sets the store to the one of the command line, or of the config, and refuses another one for decision records.
 func (c *Config) chooseStore(o runOptions) error {
 	store, name := o.store, "--store "+shown(o.store)
 	if store == "" && c.Store != "" {
@@ -127,144 +119,57 @@ func (c *Config) chooseStore(o runOptions) error {
 	if store == "" {
 		return nil
 	}
-	kept := !o.noRecord && !c.Record.Disabled
-	env := os.Getenv(recordDirEnv)
+	env := os.Getenv(recordStoreEnv)
 	switch {
-	case o.sessionDir != "":
-		return with(ExitUsage, fmt.Errorf("%s and --session-dir %s both say where messages are kept; name one", name, o.sessionDir))
-	case kept && o.recordDir != "":
-		return with(ExitUsage, fmt.Errorf("%s and --record-dir %s both say where decision records are kept; name one", name, o.recordDir))
-	case kept && env != "":
-		return with(ExitUsage, fmt.Errorf("%s and %s %s both say where decision records are kept; unset one", name, recordDirEnv, env))
-	case kept && c.Record.Dir != "":
-		return with(ExitUsage, fmt.Errorf("%s and record.dir %s of the config both say where decision records are kept; name one", name, c.Record.Dir))
+	case o.noRecord || c.Record.Disabled:
+	case o.recordStore != "":
+		return with(ExitUsage, fmt.Errorf("%s and --record-store %s both name where decision records are kept; name one", name, shown(o.recordStore)))
+	case env != "":
+		return with(ExitUsage, fmt.Errorf("%s and %s %s both name where decision records are kept; unset one", name, recordStoreEnv, shown(env)))
+	case c.Record.Store != "":
+		return with(ExitUsage, fmt.Errorf("%s and record.store %s of the config both name where decision records are kept; name one", name, shown(c.Record.Store)))
 	}
 	c.Store = store
 	return nil
 }
 
-// keepSessions is where threads are kept: the store, a folder, or nowhere.
-func keepSessions(cfg *Config, dir string) (session.Store, error) {
-	switch {
-	case cfg.home != nil:
-		return cfg.home.sessions(), nil
-	case dir != "":
-		d, err := session.Create(dir)
-		if err != nil {
-			return nil, fmt.Errorf("--session-dir: %w", err)
-		}
-		return d, nil
-	}
-	return nil, nil //nolint:nilnil // nobody is to keep anything
-}
-
-// archive is what was kept, in a folder or a file that somebody names.
+// archive has the threads of a store that the user names.
 type archive struct {
-	sessions session.Store
-	records  recordReader
-	// what is the folder, the file or the store, and flag what makes one.
-	what, flag string
-	home       *home
+	home    *home
+	threads *thread.Threads
+	// what is the file or the store.
+	what string
 }
 
-// recordReader is the part of a record.Store that reads.
-type recordReader interface {
-	List(n int) ([]record.Known, error)
-	Load(id string) (*record.Run, error)
-	io.Closer
-}
-
-// noRecords are the records of a store that has none. The place is its name.
-type noRecords struct{ place string }
-
-func (noRecords) List(int) ([]record.Known, error) { return nil, nil }
-
-func (r noRecords) Load(id string) (*record.Run, error) {
-	return nil, fmt.Errorf("record: run %.140q: %w, and there are none in %s", id, record.ErrUnknown, r.place)
-}
-
-func (noRecords) Close() error { return nil }
-
-// openSessions opens the threads in a folder, a file or a store with a URL, whichever it is.
-func openSessions(ctx context.Context, path string) (*archive, error) {
-	k := &archive{what: "store " + located(path), flag: "--store"}
-	if !isURL(path) {
-		file, err := isStore(path)
-		if errors.Is(err, os.ErrNotExist) {
-			return nil, notFound(fmt.Errorf("%s: there is no such file or folder; name the one that mortise run --store or --session-dir has written", path))
-		}
-		if err != nil {
-			return nil, err
-		}
-		if !file {
-			d, err := session.Open(path)
-			return &archive{sessions: d, what: "folder " + path, flag: "--session-dir"}, err
-		}
-		k.what = "file " + path
+// openThreads opens the threads of an existing store.
+func openThreads(ctx context.Context, name string) (*archive, error) {
+	k := &archive{what: "store " + located(name)}
+	if !isURL(name) {
+		k.what = "file " + name
 	}
 	var err error
-	if k.home, err = openStore(ctx, path, nil, true); err != nil {
-		return nil, k.absent(err)
+	k.home, err = openStore(ctx, name, nil, true)
+	if errors.Is(err, fs.ErrNotExist) && !isURL(name) {
+		return nil, notFound(fmt.Errorf("%s: there is no such file; name the one that mortise run --store has made", name))
 	}
-	k.sessions = k.home.sessions()
-	return k, nil
-}
-
-// absent adds to the error of a store that is not there, or has no sessions, what makes it.
-func (k *archive) absent(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
-		return notFound(fmt.Errorf("the %s holds no thread; mortise run %s makes one: %w", k.what, k.flag, err))
+		return nil, notFound(fmt.Errorf("the %s holds no thread; mortise run --store makes one: %w", k.what, err))
 	}
-	return err
-}
-
-// openKeptRecords opens the records in a folder, a file or a store with a URL, whichever it is.
-func openKeptRecords(ctx context.Context, path string) (*archive, error) {
-	if !isURL(path) {
-		file, err := isStore(path)
-		if err != nil {
-			return nil, err
-		}
-		if !file {
-			f, err := record.Look(path)
-			return &archive{records: f}, err
-		}
-	}
-	k := &archive{}
-	var err error
-	if k.home, err = openStore(ctx, path, nil, true); err != nil {
+	if err != nil {
 		return nil, err
 	}
-	k.records = record.ReadOnly(k.home.store)
-	if list, err := k.records.List(1); err == nil && len(list) == 0 {
-		k.records = noRecords{located(path)}
-	}
+	k.threads = thread.On(k.home.store)
 	return k, nil
-}
-
-func (k *archive) close(ctx context.Context) error {
-	var errs []error
-	if k.sessions != nil {
-		errs = append(errs, k.sessions.Close())
-	}
-	if k.records != nil {
-		errs = append(errs, k.records.Close())
-	}
-	return errors.Join(append(errs, k.home.close(ctx))...)
 }
 
 // sqliteHead is how a file of SQLite begins.
 const sqliteHead = "SQLite format 3\x00"
 
-// isStore says whether a path is that of a store, and not of a folder.
-func isStore(path string) (bool, error) {
+// isFile reports whether a path is that of a SQLite file.
+func isFile(path string) (bool, error) {
 	info, err := os.Stat(path)
-	if err != nil || info.IsDir() {
+	if err != nil || !info.Mode().IsRegular() {
 		return false, err
-	}
-	neither := fmt.Errorf("%s is neither a folder that mortise run writes to nor a file that mortise run --store has made", path)
-	if !info.Mode().IsRegular() {
-		return false, neither
 	}
 	f, err := os.Open(path)
 	if err != nil {
@@ -275,8 +180,5 @@ func isStore(path string) (bool, error) {
 	if err = errors.Join(err, f.Close()); err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
 		return false, err
 	}
-	if !bytes.Equal(head, []byte(sqliteHead)) {
-		return false, neither
-	}
-	return true, nil
+	return bytes.Equal(head, []byte(sqliteHead)), nil
 }

@@ -48,8 +48,8 @@ func keepsAll(t *testing.T, url, secret, begins, ends string) {
 	t.Helper()
 	cfg := config(t, compacting)
 	code, first, stderr := run(t, cfg, beginning(t, review(t), 101), "--store", url)
-	if code != cli.ExitOK || !strings.HasPrefix(first.RecordDir, begins) || !strings.HasSuffix(first.RecordDir, ends) {
-		t.Fatalf("exit code %d, records in %q: %s", code, first.RecordDir, stderr)
+	if code != cli.ExitOK || !strings.HasPrefix(first.RecordStore, begins) || !strings.HasSuffix(first.RecordStore, ends) {
+		t.Fatalf("exit code %d, records in %q: %s", code, first.RecordStore, stderr)
 	}
 	if strings.Contains(stderr, secret) {
 		t.Errorf("the log says %s", stderr)

@@ -59,8 +59,8 @@ func TestStore_postgresPasswords(t *testing.T) {
 		"two": unlocked(t, s, url.Values{"schema": {"two"}, "passfile": {passwords}}),
 	} {
 		code, report, stderr := run(t, cfg, beginning(t, review(t), 30), "--store", store)
-		if code != cli.ExitOK || strings.Contains(report.RecordDir+stderr, s.Password()) {
-			t.Errorf("schema %s: exit code %d, records in %q: %s", schema, code, report.RecordDir, stderr)
+		if code != cli.ExitOK || strings.Contains(report.RecordStore+stderr, s.Password()) {
+			t.Errorf("schema %s: exit code %d, records in %q: %s", schema, code, report.RecordStore, stderr)
 		}
 		if out := must(t, "compact", "show", store); strings.Contains(out, s.Password()) {
 			t.Errorf("shown is %s", out)

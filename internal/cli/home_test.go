@@ -14,8 +14,8 @@ import (
 
 	"github.com/mortise-dev/mortise/internal/cli"
 	"github.com/mortise-dev/mortise/outbox"
-	sessions "github.com/mortise-dev/mortise/session"
 	"github.com/mortise-dev/mortise/store/sqlitestore"
+	threads "github.com/mortise-dev/mortise/thread"
 )
 
 // review is a recording of some 170 messages.
@@ -63,7 +63,7 @@ func ids(t *testing.T, path, thread string) (all []string) {
 		t.Fatal(err)
 	}
 	defer file.Close(context.WithoutCancel(t.Context()))
-	log, err := sessions.On(file).Log(thread)
+	log, err := threads.On(file).Messages(t.Context(), thread)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,8 +80,8 @@ func TestStore(t *testing.T) {
 	dir, cfg := t.TempDir(), config(t, compacting)
 	path := filepath.Join(dir, "mortise.db")
 	code, first, stderr := run(t, cfg, beginning(t, review(t), 101), "--store", path)
-	if code != cli.ExitOK || first.RecordDir != path {
-		t.Fatalf("exit code %d, records in %q: %s", code, first.RecordDir, stderr)
+	if code != cli.ExitOK || first.RecordStore != path {
+		t.Fatalf("exit code %d, records in %q: %s", code, first.RecordStore, stderr)
 	}
 	v := show(t, path).Threads[0]
 	n := len(v.State.Markers)
@@ -125,24 +125,22 @@ func TestStore(t *testing.T) {
 	}
 }
 
-// explainedIn checks that the file explains the runs of a report, whichever way it is named.
+// explainedIn checks that a store explains the runs of a report.
 func explainedIn(t *testing.T, path string, r *report) {
 	t.Helper()
-	for _, flag := range []string{"--record-dir", "--store"} {
-		for _, known := range r.Runs.List {
-			var e explained
-			if err := json.Unmarshal([]byte(must(t, "explain", known.ID, flag, path, "-o", "json")), &e); err != nil {
-				t.Fatal(err)
-			}
-			if e.RunID != known.ID || len(e.Starts) != 1 || len(e.Ends) != 1 || e.Ends[0].Type != known.Termination || len(e.Entries) == 0 ||
-				!strings.HasSuffix(e.Starts[0].Source, "review.jsonl") {
-				t.Errorf("explained %+v, the report has %+v", e, known)
-			}
+	for _, known := range r.Runs.List {
+		var e explained
+		if err := json.Unmarshal([]byte(must(t, "explain", known.ID, "--store", path, "-o", "json")), &e); err != nil {
+			t.Fatal(err)
 		}
-		list := must(t, "explain", flag, path)
-		if !strings.Contains(list, "newest runs in "+r.RecordDir) || !strings.Contains(list, r.Runs.List[0].ID) {
-			t.Errorf("listed %s", list)
+		if e.RunID != known.ID || len(e.Starts) != 1 || len(e.Ends) != 1 || e.Ends[0].Type != known.Termination || len(e.Entries) == 0 ||
+			!strings.HasSuffix(e.Starts[0].Source, "review.jsonl") {
+			t.Errorf("explained %+v, the report has %+v", e, known)
 		}
+	}
+	list := must(t, "explain", "--store", path)
+	if !strings.Contains(list, "newest runs in "+r.RecordStore) || !strings.Contains(list, r.Runs.List[0].ID) {
+		t.Errorf("listed %s", list)
 	}
 }
 
@@ -176,8 +174,8 @@ func TestStoreOfTheConfig(t *testing.T) {
 	cfg := config(t, "store: kept.db\nrecord: {keep: 2}\nplugins: [{module: $ROOT/testdata/guests/guard.wasm}]\n")
 	path := filepath.Join(filepath.Dir(cfg), "kept.db")
 	code, r, stderr := run(t, cfg, write(t, "s.jsonl", []byte(twoTurns)))
-	if code != cli.ExitOK || r.RecordDir != path || r.Runs.Count < 2 || len(r.Runs.List) != r.Runs.Count {
-		t.Fatalf("exit code %d, %q, %d runs: %s", code, r.RecordDir, r.Runs.Count, stderr)
+	if code != cli.ExitOK || r.RecordStore != path || r.Runs.Count < 2 || len(r.Runs.List) != r.Runs.Count {
+		t.Fatalf("exit code %d, %q, %d runs: %s", code, r.RecordStore, r.Runs.Count, stderr)
 	}
 	if out := must(t, "explain", r.Runs.List[0].ID, "-c", cfg); !strings.Contains(out, "recursive_delete") {
 		t.Errorf("explained %s", out)
@@ -216,7 +214,7 @@ func TestStoreOfTheConfig(t *testing.T) {
 func TestStoreRefuses(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	store, session := filepath.Join(dir, "x.db"), write(t, "s.jsonl", []byte(chat))
+	store, other, session := filepath.Join(dir, "x.db"), filepath.Join(dir, "y.db"), write(t, "s.jsonl", []byte(chat))
 	text := write(t, "notes.txt", []byte("not a database, but long enough to be one"))
 	both := config(t, "store: kept.db\n")
 	for name, tc := range map[string]struct {
@@ -224,18 +222,20 @@ func TestStoreRefuses(t *testing.T) {
 		code cli.ExitCode
 		says []string
 	}{
-		"session folder":  {[]string{"run", "-c", config(t, ""), "--store", store, "--session-dir", dir, session}, cli.ExitUsage, []string{"--store " + store, "--session-dir " + dir, "where messages are kept"}},
-		"record folder":   {[]string{"run", "-c", config(t, ""), "--store", store, "--record-dir", dir, session}, cli.ExitUsage, []string{"--store " + store, "--record-dir " + dir, "where decision records are kept"}},
-		"config and flag": {[]string{"run", "-c", both, "--session-dir", dir, session}, cli.ExitUsage, []string{"store kept.db of the config", "--session-dir " + dir}},
-		"flag and config": {[]string{"run", "-c", config(t, "record: {dir: there}\n"), "--store", store, session}, cli.ExitUsage, []string{"--store " + store, "record.dir there of the config"}},
-		"config":          {[]string{"run", "-c", config(t, "store: a.db\nrecord: {dir: there}\n"), session}, cli.ExitConfig, []string{"store a.db", "record.dir there"}},
+		"record store":    {[]string{"run", "-c", config(t, ""), "--store", store, "--record-store", other, session}, cli.ExitUsage, []string{"--store " + store, "--record-store " + other, "where decision records are kept"}},
+		"flag and config": {[]string{"run", "-c", config(t, "record: {store: there.db}\n"), "--store", store, session}, cli.ExitUsage, []string{"--store " + store, "record.store there.db of the config"}},
+		"config and flag": {[]string{"run", "-c", both, "--record-store", other, session}, cli.ExitUsage, []string{"store kept.db of the config", "--record-store " + other}},
+		"config":          {[]string{"run", "-c", config(t, "store: a.db\nrecord: {store: there.db}\n"), session}, cli.ExitConfig, []string{"store a.db", "record.store there.db"}},
 		"a text file":     {[]string{"run", "-c", config(t, ""), "--store", text, session}, cli.ExitConfig, []string{"store: ", text, "is no SQLite file, and it stays as it is"}},
+		"a folder":        {[]string{"run", "-c", config(t, ""), "--store", dir, session}, cli.ExitConfig, []string{dir + " is a folder", "in a SQLite file, as " + filepath.Join(dir, "mortise.db"), "nats://", "postgres://"}},
+		"record folder":   {[]string{"run", "-c", config(t, ""), "--record-store", dir, session}, cli.ExitConfig, []string{"records: ", dir + " is a folder", "--no-record"}},
+		"show a folder":   {[]string{"compact", "show", dir}, cli.ExitSession, []string{dir + " is a folder"}},
+		"explain folder":  {[]string{"explain", "--store", dir}, cli.ExitConfig, []string{dir + " is a folder"}},
 		"no such folder":  {[]string{"run", "-c", config(t, ""), "--store", filepath.Join(dir, "no", "x.db"), session}, cli.ExitConfig, []string{"store: ", "no such file"}},
-		"show neither":    {[]string{"compact", "show", text}, cli.ExitSession, []string{text + " is neither a folder that mortise run writes to nor a file that mortise run --store has made"}},
-		"undo neither":    {[]string{"compact", "undo", text}, cli.ExitSession, []string{"is neither a folder"}},
-		"explain neither": {[]string{"explain", "--record-dir", text}, cli.ExitConfig, []string{"is neither a folder"}},
+		"show neither":    {[]string{"compact", "show", text}, cli.ExitSession, []string{text + " is no SQLite file"}},
+		"undo neither":    {[]string{"compact", "undo", text}, cli.ExitSession, []string{"is no SQLite file"}},
+		"explain neither": {[]string{"explain", "--store", text}, cli.ExitConfig, []string{"is no SQLite file"}},
 		"explain nowhere": {[]string{"explain", "--store", store}, cli.ExitUsage, []string{"records: there are none: " + store + " is not there"}},
-		"explain both":    {[]string{"explain", "--store", store, "--record-dir", dir}, cli.ExitUsage, []string{"record-dir", "store"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -256,7 +256,7 @@ func TestStoreRefuses(t *testing.T) {
 func TestStoreIsNotMade(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "x.db")
-	for _, args := range [][]string{{"compact", "show", path}, {"compact", "undo", path}, {"explain", "--record-dir", path}} {
+	for _, args := range [][]string{{"compact", "show", path}, {"compact", "undo", path}, {"explain", "--store", path}} {
 		if code, _, stderr := mortise(t.Context(), "", args...); code == cli.ExitOK || stderr == "" {
 			t.Errorf("%v: exit code %d", args, code)
 		}
@@ -276,19 +276,19 @@ func TestStoreIsNotMade(t *testing.T) {
 	}
 }
 
-// The environment is a folder too.
+// The environment names a store of records too.
 func TestStoreEnvironment(t *testing.T) {
-	dir := t.TempDir()
-	t.Setenv("MORTISE_RECORD_DIR", dir)
+	dir := filepath.Join(t.TempDir(), "records.db")
+	t.Setenv("MORTISE_RECORD_STORE", dir)
 	store, session := filepath.Join(t.TempDir(), "x.db"), write(t, "s.jsonl", []byte(chat))
 	code, _, stderr := mortise(t.Context(), "", "run", "-q", "-c", config(t, ""), "--store", store, session)
-	if code != cli.ExitUsage || !strings.Contains(stderr, "--store "+store+" and MORTISE_RECORD_DIR "+dir) {
+	if code != cli.ExitUsage || !strings.Contains(stderr, "--store "+store+" and MORTISE_RECORD_STORE "+dir) {
 		t.Errorf("exit code %d: %s", code, stderr)
 	}
-	if code, r, stderr := run(t, config(t, ""), session, "--store", store, "--no-record"); code != cli.ExitOK || r.RecordDir != "" {
-		t.Errorf("exit code %d, records in %q: %s", code, r.RecordDir, stderr)
+	if code, r, stderr := run(t, config(t, ""), session, "--store", store, "--no-record"); code != cli.ExitOK || r.RecordStore != "" {
+		t.Errorf("exit code %d, records in %q: %s", code, r.RecordStore, stderr)
 	}
-	t.Setenv("MORTISE_RECORD_DIR", store)
+	t.Setenv("MORTISE_RECORD_STORE", store)
 	if code, stdout, stderr := mortise(t.Context(), "", "explain"); code != cli.ExitOK || !strings.Contains(stdout, store) {
 		t.Errorf("exit code %d: %s", code, stderr)
 	}

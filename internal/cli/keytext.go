@@ -196,7 +196,7 @@ var keyTexts = map[string]string{ //nolint:gochecknoglobals // a table
 	"TasksConfig.OutputBytes": "Size from which an output is kept in the folder.",
 	"TasksConfig.QuotaMiB":    "Outputs in the folder, in MiB.",
 
-	"RecordConfig.Dir":      "Folder of records. Default: runs in the user's state folder.",
+	"RecordConfig.Store":    "SQLite file or URL of records. Default: mortise/runs.db in the user's state folder.",
 	"RecordConfig.Keep":     "How many runs are kept. Default: 1000.",
 	"RecordConfig.Disabled": "True keeps nothing.",
 }

@@ -248,6 +248,40 @@ compaction:
 	if text := all.String(); !strings.Contains(stderr.String(), "swapped in") || !strings.Contains(text, "<conversation-summary>") {
 		t.Errorf("the last run was sent\n%.300s\nstandard error: %s", text, stderr)
 	}
+	v := show(t, store).Threads[0]
+	n := len(v.State.Markers)
+	if v.ID != "t1" || v.Messages < 6 || n == 0 || v.Evidence.AdmittedCount == 0 {
+		t.Fatalf("shown is %+v", v)
+	}
+	if list := must(t, "explain", "--store", store); strings.Count(list, "t1") < 2 {
+		t.Errorf("listed %s", list)
+	}
+	if out := must(t, "compact", "undo", store, "--thread", "t1"); !strings.Contains(out, leftAfter(n-1)) {
+		t.Errorf("undo says %s", out)
+	}
+}
+
+// TestRun_continuesAReplay: a thread that a replay wrote is a thread like any other.
+func TestRun_continuesAReplay(t *testing.T) {
+	t.Parallel()
+	p := newProvider(t, func(providertest.Query) providertest.Answer { return said("Fine.") })
+	store := filepath.Join(t.TempDir(), "mortise.db")
+	code, r, stderr := run(t, config(t, ""), write(t, "chat.jsonl", []byte(chat)), "--store", store)
+	if code != cli.ExitOK {
+		t.Fatalf("exit code %d: %s", code, stderr)
+	}
+	before := show(t, store).Threads[0]
+	for i := range 2 {
+		if code, _, stderr := mortise(t.Context(), "", "run", "-c", p.config(t, ""), "--store", store, "--thread", r.Threads[0].ID, "And now?"); code != cli.ExitOK {
+			t.Fatalf("exit code %d: %s", code, stderr)
+		}
+		if q := p.queries()[i]; len(q.Messages) != before.Messages+2*i+1 {
+			t.Errorf("the model was sent %d messages, and the recording has %d", len(q.Messages), before.Messages)
+		}
+		if after := show(t, store).Threads[0]; after.ID != before.ID || after.Messages != before.Messages+2*i+2 {
+			t.Errorf("the thread has %d messages, after %d", after.Messages, before.Messages)
+		}
+	}
 }
 
 // TestRun_json: standard output has the events of the run as the HTTP API has them, a line each.

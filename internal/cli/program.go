@@ -18,10 +18,10 @@ import (
 	"github.com/mortise-dev/mortise"
 	"github.com/mortise-dev/mortise/mailbox"
 	"github.com/mortise-dev/mortise/outbox"
-	"github.com/mortise-dev/mortise/record"
 	"github.com/mortise-dev/mortise/serve"
 	"github.com/mortise-dev/mortise/store"
 	"github.com/mortise-dev/mortise/store/memstore"
+	"github.com/mortise-dev/mortise/thread"
 )
 
 // program is everything that mortise serve and live runs consist of.
@@ -38,7 +38,7 @@ type program struct {
 	out  *progress // of the compilation of modules
 
 	store   store.Store
-	records record.Store // nil keeps none
+	records *thread.Recorder // nil keeps none
 	outbox  outbox.Store
 	lock    io.Closer // of the outbox
 
@@ -97,7 +97,7 @@ func (p *program) openStores(ctx context.Context) (err error) {
 	}
 	p.store = h.store
 	if !p.cfg.Record.Disabled {
-		if p.records, err = h.records(ctx, record.Config{Keep: p.cfg.Record.Keep, Source: p.source()}); err != nil {
+		if p.records, err = thread.NewRecorder(ctx, h.store, thread.RecordConfig{Keep: p.cfg.Record.Keep, Source: p.source()}); err != nil {
 			return fmt.Errorf("store: %w", err)
 		}
 	}
@@ -166,7 +166,10 @@ func (p *program) openRuntime(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	cfg.Store, cfg.Outbox, cfg.Records, cfg.Words, cfg.Logger = p.store, p.outbox, p.records, p.cfg.Tasks.words, p.logger
+	cfg.Store, cfg.Outbox, cfg.Words, cfg.Logger = p.store, p.outbox, p.cfg.Tasks.words, p.logger
+	if p.records != nil {
+		cfg.Records = p.records
+	}
 	cfg.ThreadTools = p.cfg.threadTools
 	cfg.Observers = append(slices.Clone(p.telemetry.runs), mortise.Observer{Inference: p.now.Load().parts.shared.observe})
 	cfg.Mailbox = mailbox.Config{
@@ -189,14 +192,17 @@ func (p *program) openServer(context.Context) error {
 	if err != nil {
 		return err
 	}
-	cfg.Runtime, cfg.Modules, cfg.Records = p.runtime, p.modules, p.records
+	cfg.Runtime, cfg.Modules = p.runtime, p.modules
+	if p.records != nil {
+		cfg.Records = thread.RecordsOf(p.cfg.home.store)
+	}
 	cfg.Metrics, cfg.Version, cfg.Logger, cfg.Reload = promhttp.HandlerFor(p.telemetry.registry, promhttp.HandlerOpts{}), versionText(), p.logger, p.reload
 	cfg.Facts = p.facts
 	cfg.Ready = func(ctx context.Context) error {
 		_, _, err := p.runtime.Mailbox().Run(ctx, "ready")
 		return err
 	}
-	if s := p.now.Load().parts.shared.session; s != nil {
+	if s := p.now.Load().parts.shared.threads; s != nil {
 		cfg.Sessions = s
 	}
 	p.server, err = serve.New(cfg)
@@ -223,7 +229,7 @@ func (p *program) close(ctx context.Context) error {
 	add(true, func() error { return p.now.Load().servers.closeExcept(ctx, nil) })
 	add(p.now.Load().parts != nil, func() error { return p.now.Load().parts.close(ctx) })
 	add(p.lock != nil, func() error { return p.lock.Close() })
-	add(p.records != nil, func() error { return p.records.Close() })
+	add(p.records != nil, func() error { return p.records.Close(ctx) })
 	add(p.cfg.home != nil, func() error { return p.cfg.home.close(ctx) })
 	return errors.Join(errs...)
 }

@@ -28,7 +28,7 @@ const (
 
 // useOf is what the flags say. Those of both uses contradict each other.
 func useOf(flags *pflag.FlagSet) (use, error) {
-	const live, replay = "thread agent model approve json", "output conversation pace lenient record-dir no-record session-dir strict"
+	const live, replay = "thread agent model approve json", "output conversation pace lenient record-store no-record strict"
 	found, by := useUnknown, ""
 	for _, of := range []struct {
 		use   use

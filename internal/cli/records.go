@@ -3,24 +3,26 @@ package cli
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"runtime"
 	"sync"
 
+	"github.com/mortise-dev/mortise"
 	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/agent"
 	"github.com/mortise-dev/mortise/compaction"
 	"github.com/mortise-dev/mortise/phases"
-	"github.com/mortise-dev/mortise/record"
+	"github.com/mortise-dev/mortise/thread"
 )
 
-// RecordConfig says whether and where the decisions of runs are kept, for mortise
-// explain.
+// RecordConfig names where the decisions of runs are kept, for mortise explain.
 type RecordConfig struct {
-	// Dir is the folder; runs in the user's state folder when empty.
-	Dir string `yaml:"dir"`
+	// Store is a SQLite file or a URL, as for store; a file in the user's state folder when empty.
+	Store string `yaml:"store"`
 	// Keep so many runs, 1000 when 0.
 	Keep int `yaml:"keep"`
 	// Disabled keeps nothing.
@@ -34,25 +36,23 @@ func (c *RecordConfig) validate() error {
 	return nil
 }
 
-// recordDirEnv names the folder of records.
-const recordDirEnv = "MORTISE_RECORD_DIR"
+// recordStoreEnv names the store of records.
+const recordStoreEnv = "MORTISE_RECORD_STORE"
 
-// recordDir is where records are: as the flag says, the environment, the config with its store or its
-// folder, or by default. Chosen says that somebody asked for that.
-func recordDir(flag string, cfg *Config) (dir string, chosen bool, err error) {
-	if dir := cmp.Or(flag, os.Getenv(recordDirEnv)); dir != "" {
-		return dir, true, nil
+// recordStore names where records are: the store of the flag, of the environment, of the config, or else the default one. Chosen reports
+// whether the user has named it.
+func recordStore(flag string, cfg *Config) (name string, chosen bool, err error) {
+	if name := cmp.Or(flag, os.Getenv(recordStoreEnv)); name != "" {
+		return name, true, nil
 	}
-	if cfg != nil && cfg.Store != "" {
-		return cfg.path(cfg.Store), true, nil
+	if cfg != nil && cmp.Or(cfg.Store, cfg.Record.Store) != "" {
+		return cfg.path(cmp.Or(cfg.Store, cfg.Record.Store)), true, nil
 	}
-	if cfg != nil && cfg.Record.Dir != "" {
-		return cfg.path(cfg.Record.Dir), true, nil
+	dir, err := stateDir()
+	if err != nil {
+		return "", false, fmt.Errorf("records: there is no user state folder (%w); set record.store or --record-store", err)
 	}
-	if dir, err = stateDir(); err != nil {
-		return "", false, fmt.Errorf("records: there is no user state folder (%w); set record.dir or --record-dir", err)
-	}
-	return filepath.Join(dir, "mortise", "runs"), false, nil
+	return filepath.Join(dir, "mortise", "runs.db"), false, nil
 }
 
 // stateDir is the user's folder for what programs remember.
@@ -67,11 +67,18 @@ func stateDir() (string, error) {
 	return filepath.Join(home, ".local", "state"), err
 }
 
-// recorder keeps the decisions of the runs of a command. What cannot be written is
-// told once, and the runs go on. It is safe for concurrent use; a nil one keeps nothing.
+// decisions writes decision records.
+type decisions interface {
+	mortise.Recorder
+	Close(ctx context.Context) error
+}
+
+// recorder keeps the decisions of the runs of a command. The first failure is reported, and the runs continue. It is safe for concurrent
+// use; a nil one keeps nothing.
 type recorder struct {
-	store record.Store
-	// place is where that is.
+	records decisions
+	// home is the store of the records alone, nil if it is that of the command; place is its name.
+	home  *home
 	place string
 	warn  func(error)
 
@@ -81,32 +88,39 @@ type recorder struct {
 	failed error
 }
 
-// newRecorder opens the store, or the folder. A folder that nobody asked for, as in a container whose
-// home cannot be written, is only warned about.
-func newRecorder(ctx context.Context, o runOptions, cfg *Config, warn func(error)) (*recorder, error) {
+// newRecorder opens the records of the command's store, or of one of their own. A default one that cannot be used, as in a container whose
+// home folder cannot be written, is only warned about.
+func newRecorder(ctx context.Context, o runOptions, cfg *Config, logger *slog.Logger, warn func(error)) (*recorder, error) {
 	if o.noRecord || cfg.Record.Disabled {
 		return nil, nil //nolint:nilnil // keeps nothing
 	}
 	out := &recorder{warn: warn, live: make(map[string]string)}
-	keep := record.Config{Keep: cfg.Record.Keep, Source: sourceOf(o.session)}
+	keep := thread.RecordConfig{Keep: cfg.Record.Keep, Source: sourceOf(o.session)}
 	if cfg.home != nil {
 		var err error
 		out.place = cfg.home.name
-		out.store, err = cfg.home.records(ctx, keep)
+		out.records, err = thread.NewRecorder(ctx, cfg.home.store, keep)
 		return out, err
 	}
-	dir, chosen, err := recordDir(o.recordDir, cfg)
+	name, chosen, err := recordStore(o.recordStore, cfg)
+	if err == nil && !chosen {
+		err = os.MkdirAll(filepath.Dir(name), 0o700)
+	}
 	if err == nil {
-		out.place = dir
-		out.store, err = record.Open(dir, keep)
+		out.home, err = openHome(ctx, name, logger)
+	}
+	if err == nil {
+		out.place = out.home.name
+		out.records, err = thread.NewRecorder(ctx, out.home.store, keep)
 	}
 	switch {
 	case err == nil:
 		return out, nil
 	case chosen:
-		return nil, fmt.Errorf("config: %w; name another folder with record.dir or --record-dir, or use --no-record", err)
+		err = fmt.Errorf("records: %w; name another file or URL with record.store or --record-store, or use --no-record", err)
+		return nil, errors.Join(err, out.home.close(ctx))
 	default:
-		warn(err)
+		warn(errors.Join(err, out.home.close(ctx)))
 		return nil, nil //nolint:nilnil // keeps nothing
 	}
 }
@@ -119,8 +133,8 @@ func sourceOf(session string) string {
 	return session
 }
 
-// dir is where records go, or nothing.
-func (r *recorder) dir() string {
+// name names where records go, or nothing.
+func (r *recorder) name() string {
 	if r == nil {
 		return ""
 	}
@@ -143,9 +157,9 @@ func (r *recorder) note(err error) {
 }
 
 // decided keeps what one hook call came to.
-func (r *recorder) decided(p *phases.Record, e record.Entry) {
+func (r *recorder) decided(p *phases.Record, e thread.Decision) {
 	if r != nil {
-		r.note(r.store.Add(p.Run.RunID, e))
+		r.note(r.records.Add(p.Run.RunID, e))
 	}
 }
 
@@ -161,23 +175,23 @@ func (r *recorder) event(e agent.Event) {
 		if e.Identity != nil {
 			identity = *e.Identity
 		}
-		r.note(r.store.Start(record.Start{At: e.At, Run: identity}))
+		r.note(r.records.Start(thread.RunStart{At: e.At, Run: identity}))
 	case agent.EventRunFinish:
 		r.enter(e.ThreadID, "")
-		end := record.End{At: e.At, Steps: e.Step}
+		end := thread.RunEnd{At: e.At, Steps: e.Step}
 		if e.Outcome != nil {
 			t := e.Outcome.Termination
 			end.Type, end.Code, end.Detail, end.Steps = string(t.Type), t.Code, clip(t.Detail, 1024), e.Outcome.Steps
 		}
-		r.note(r.store.End(e.RunID, end))
+		r.note(r.records.End(e.RunID, end))
 	default: // the others decide nothing
 	}
 }
 
-func (r *recorder) enter(thread, run string) {
+func (r *recorder) enter(id, run string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.live[thread] = run
+	r.live[id] = run
 }
 
 // compaction keeps what was decided about a thread's compaction while it has a run.
@@ -188,12 +202,12 @@ func (r *recorder) compaction(e compaction.Event) {
 	r.mu.Lock()
 	run := r.live[e.Thread]
 	r.mu.Unlock()
-	r.note(r.store.Add(run, record.Entry{At: e.At, Compaction: &e}))
+	r.note(r.records.Add(run, thread.Decision{At: e.At, Compaction: &e}))
 }
 
-func (r *recorder) close() error {
+func (r *recorder) close(ctx context.Context) error {
 	if r == nil {
 		return nil
 	}
-	return r.store.Close()
+	return errors.Join(r.records.Close(ctx), r.home.close(ctx))
 }

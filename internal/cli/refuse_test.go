@@ -247,8 +247,8 @@ func TestBadCommandLines(t *testing.T) {
 		"--colour":               "mortise: unknown flag: --colour; mortise --help says more",
 		"version now":            `mortise: version: takes no argument, and got "now"`,
 		"compact shwo x":         `mortise: compact: there is no command "shwo"; did you mean show?`,
-		"compact show":           "mortise: compact show: DIR|FILE is missing; write mortise compact show DIR|FILE",
-		"compact undo a b c":     "mortise: compact undo: takes one DIR|FILE, and got 3",
+		"compact show":           "mortise: compact show: FILE|URL is missing; write mortise compact show FILE|URL",
+		"compact undo a b c":     "mortise: compact undo: takes one FILE|URL, and got 3",
 		"compact eval":           "mortise: compact eval: TRANSCRIPT|FOLDER is missing",
 		"explain a b":            "mortise: explain: takes one RUN, and got 2",
 	} {
@@ -287,13 +287,13 @@ func TestBadPlaces(t *testing.T) {
 		code cli.ExitCode
 		says string
 	}{
-		"nothing there":       {[]string{"compact", "show", "nofile.db"}, cli.ExitUsage, "nofile.db: there is no such file or folder; name the one that mortise run"},
-		"no thread":           {[]string{"compact", "show", empty}, cli.ExitUsage, "folder " + empty + " holds no thread; mortise run --session-dir makes one"},
+		"nothing there":       {[]string{"compact", "show", "nofile.db"}, cli.ExitUsage, "nofile.db: there is no such file; name the one that mortise run --store has made"},
+		"no thread":           {[]string{"compact", "show", empty}, cli.ExitSession, empty + " is a folder; threads and decision records are kept in a SQLite file"},
 		"no such thread":      {[]string{"compact", "undo", store, "--thread", "x"}, cli.ExitUsage, "file " + store + ` holds no thread "x"; it holds `},
 		"cut off":             {[]string{"compact", "show", cut}, cli.ExitSession, "the file is damaged or cut off: put a copy in its place"},
 		"run on cut off":      {[]string{"run", "-c", cfg, "--store", cut, session}, cli.ExitConfig, "the file is damaged or cut off: put a copy in its place"},
 		"store is text":       {[]string{"run", "-c", cfg, "--store", text, session}, cli.ExitConfig, text + " is no SQLite file, and it stays as it is; name another file"},
-		"store is a folder":   {[]string{"run", "-c", cfg, "--store", empty, session}, cli.ExitConfig, empty + " is a folder; name a file"},
+		"store is a folder":   {[]string{"run", "-c", cfg, "--store", empty, session}, cli.ExitConfig, empty + " is a folder; threads and decision records are kept in a SQLite file"},
 		"session is missing":  {[]string{"run", "-c", cfg, "gone.jsonl"}, cli.ExitUsage, "check the path; a prompt that looks like one can come from standard input"},
 		"session is a folder": {[]string{"run", "-c", cfg, empty}, cli.ExitSession, "name a file in this folder"},
 		"config is a folder":  {[]string{"run", "-c", empty, session}, cli.ExitConfig, empty + " is a folder; name the file, " + filepath.Join(empty, "mortise.yaml")},

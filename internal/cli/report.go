@@ -41,8 +41,8 @@ type Report struct {
 	// Evidence sums the admissions up, with how long the steps took meanwhile.
 	Evidence *compaction.AdmissionEvidence `json:"evidence,omitempty"`
 	WallMS   int64                         `json:"wall_ms"`
-	// RecordDir is where mortise explain finds the decisions of the runs.
-	RecordDir string `json:"record_dir,omitempty"`
+	// RecordStore is where mortise explain finds the decisions of the runs.
+	RecordStore string `json:"record_store,omitempty"`
 	// Interrupted means that the report is partial.
 	Interrupted bool   `json:"interrupted"`
 	Error       string `json:"error,omitempty"`

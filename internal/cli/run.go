@@ -28,9 +28,8 @@ type runOptions struct {
 	logSet       bool
 	strict       bool
 	session      string
-	recordDir    string
+	recordStore  string
 	noRecord     bool
-	sessionDir   string
 	store        string
 
 	// The rest is for prompts.
@@ -60,7 +59,7 @@ a report says who did what. The format is found by content: pi and Claude Code
 sessions, message lists of OpenAI, Anthropic, the AI SDK and Bedrock, mini-swe-agent,
 tau-bench, BFCL memory, QMSum. A file with several conversations is replayed one after
 the other. Progress goes to standard error, the report to standard output. What each
-plugin decided is kept in a folder of the user's own; mortise explain RUN prints it.
+plugin decided is kept in a SQLite file of the user's own; mortise explain RUN prints it.
 
 --store keeps messages, compactions and decisions in one SQLite file, on NATS
 (nats://HOST:4222/NAME?replicas=3) or in PostgreSQL
@@ -108,9 +107,8 @@ func newRun(s Streams) *cobra.Command {
 	f.StringVar(&o.logLevel, "log-level", "warn", "debug, info, warn or error, to standard error")
 	f.DurationVar(&o.pace, "pace", 0, "how long each recorded inference takes (overrides the config)")
 	f.BoolVar(&o.lenient, "lenient", false, "leave out lines that cannot be read, and list them")
-	f.StringVar(&o.recordDir, "record-dir", "", "folder for the decision records (overrides MORTISE_RECORD_DIR and the config)")
+	f.StringVar(&o.recordStore, "record-store", "", "keep decision records in this SQLite file, or at this nats:// or postgres:// URL (overrides MORTISE_RECORD_STORE and the config)")
 	f.BoolVar(&o.noRecord, "no-record", false, "keep no decision records")
-	f.StringVar(&o.sessionDir, "session-dir", "", "keep messages and compactions in this folder, for mortise compact show and undo")
 	f.StringVar(&o.store, "store", "", "keep messages, compactions and decision records in this SQLite file, or at this nats:// or postgres:// URL (overrides store of the config)")
 	f.BoolVar(&o.strict, "strict", false, "exit with 1 when a plugin or policy failed, or replied something that was refused")
 	f.BoolVarP(&o.quiet, "quiet", "q", false, "no progress, and no log without --log-level")
@@ -148,7 +146,6 @@ func runSession(ctx context.Context, s Streams, path string, o runOptions) error
 	if err != nil {
 		return with(ExitConfig, err)
 	}
-	cfg.sessionDir = o.sessionDir
 	if err := cfg.chooseStore(o); err != nil {
 		return err
 	}
@@ -167,12 +164,12 @@ func runSession(ctx context.Context, s Streams, path string, o runOptions) error
 	if cfg.home, err = openHome(ctx, cfg.Store, logger); err != nil {
 		return with(ExitConfig, err)
 	}
-	c.records, err = newRecorder(ctx, o, cfg, func(err error) { p.say("the decision record is not complete: %v", err) })
+	c.records, err = newRecorder(ctx, o, cfg, logger, func(err error) { p.say("the decision record is not complete: %v", err) })
 	if err != nil {
 		return with(ExitConfig, errors.Join(err, cfg.home.close(ctx)))
 	}
 	failure := replayFile(ctx, cfg, file, logger, p, c, s.hangups)
-	c.records.note(errors.Join(c.records.close(), cfg.home.close(ctx)))
+	c.records.note(errors.Join(c.records.close(ctx), cfg.home.close(ctx)))
 	p.close()
 	return finish(ctx, s, o, c.done(), start, failure)
 }

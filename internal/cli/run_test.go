@@ -75,8 +75,8 @@ type report struct {
 		Failures     []string
 		List         []struct{ ID, Thread, Termination string }
 	}
-	RecordDir string `json:"record_dir"`
-	Threads   []struct {
+	RecordStore string `json:"record_store"`
+	Threads     []struct {
 		ID          string
 		Messages    int
 		Tokens      int64

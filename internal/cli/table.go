@@ -180,8 +180,8 @@ func (r *Report) runTable(t *table) {
 	for _, f := range r.Runs.Failures {
 		t.row("  failed: %s", whole(f))
 	}
-	if n := len(r.Runs.List); r.RecordDir != "" && n > 0 {
-		t.row("  who decided what, and why: mortise explain RUN; records are in %s", r.RecordDir)
+	if n := len(r.Runs.List); r.RecordStore != "" && n > 0 {
+		t.row("  who decided what, and why: mortise explain RUN; records are in %s", r.RecordStore)
 		for _, run := range r.Runs.List[max(0, n-maxLines):] {
 			t.row("  run %s of %s: %s, %d steps", run.ID, clip(run.Thread, 36), run.Termination, run.Steps)
 		}

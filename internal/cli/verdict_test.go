@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -72,19 +73,20 @@ func TestErrorsAreSaidOnce(t *testing.T) {
 // TestEmptyLists: lists of the JSON documents are empty and not null, and each begins with its schema.
 func TestEmptyLists(t *testing.T) {
 	t.Parallel()
-	dir, records, session := t.TempDir(), t.TempDir(), beginning(t, review(t), 3)
-	_, report, _ := mortise(t.Context(), "", "run", "-q", "-o", "json", "-c", config(t, ""), "--session-dir", dir, "--record-dir", records, session)
+	dir, records, session := filepath.Join(t.TempDir(), "x.db"), filepath.Join(t.TempDir(), "y.db"), beginning(t, review(t), 3)
+	_, report, _ := mortise(t.Context(), "", "run", "-q", "-o", "json", "-c", config(t, ""), "--store", dir, "--no-record", session)
+	_, recorded, _ := mortise(t.Context(), "", "run", "-q", "-o", "json", "-c", config(t, ""), "--record-store", records, session)
 	var r struct {
 		Runs struct{ List []struct{ ID string } }
 	}
-	if err := json.Unmarshal([]byte(report), &r); err != nil || len(r.Runs.List) == 0 {
+	if err := json.Unmarshal([]byte(recorded), &r); err != nil || len(r.Runs.List) == 0 {
 		t.Fatalf("%v: %s", err, report)
 	}
 	for name, text := range map[string]string{
 		"report":  report,
 		"show":    must(t, "compact", "show", dir, "-o", "json"),
-		"explain": must(t, "explain", r.Runs.List[0].ID, "--record-dir", records, "-o", "json", "--plugin", "none"),
-		"runs":    must(t, "explain", "--record-dir", records, "-o", "json"),
+		"explain": must(t, "explain", r.Runs.List[0].ID, "--store", records, "-o", "json", "--plugin", "none"),
+		"runs":    must(t, "explain", "--store", records, "-o", "json"),
 	} {
 		if !strings.HasPrefix(text, "{\n  \"schema\": \"mortise.") || regexp.MustCompile(`"(modules|guests|threads|hooks|changes|gates|admissions|compactions|events|entries|runs|problems)": null`).MatchString(text) {
 			t.Errorf("%s: %s", name, text)

@@ -2,6 +2,7 @@ package queue
 
 import (
 	"github.com/mortise-dev/mortise/store"
+	threads "github.com/mortise-dev/mortise/thread"
 )
 
 // topicDue is notified with each change that makes something due.
@@ -25,18 +26,26 @@ func (t *turn) batch(revision uint64) *store.Batch {
 		b.Put = append(b.Put, store.Cell{Kind: kindImage, Value: t.image})
 	}
 	for i := range t.messages {
-		m := &t.messages[i]
-		l := encode(logged{ID: m.ID, Run: m.Run, At: m.At, Data: m.Data})
-		if m.Seq <= t.length {
-			b.Put = append(b.Put, store.Cell{Kind: kindMessage, Key: store.Number(int64(m.Seq)), Value: l})
-			continue
-		}
-		b.Append = append(b.Append, store.Entry{Log: kindMessage, Seq: uint64(m.Seq), Data: l}) //nolint:gosec // counts from 1
+		t.batchMessage(b, &t.messages[i])
 	}
 	if t.notify {
 		b.Notify = []string{topicDue}
 	}
 	return b
+}
+
+// batchMessage appends a message to the log, or replaces the one at its place.
+func (t *turn) batchMessage(b *store.Batch, m *Message) {
+	data := threads.Message{ID: m.ID, Run: m.Run, At: m.At, Data: m.Data}.Encode()
+	seq := uint64(m.Seq) //nolint:gosec // counts from 1
+	if m.Seq <= t.length {
+		b.Put = append(b.Put, store.Cell{Kind: kindMessage, Key: threads.Place(seq), Value: data})
+		return
+	}
+	if seq == 1 {
+		b.Put = append(b.Put, threads.Listed(b.Thread))
+	}
+	b.Append = append(b.Append, store.Entry{Log: kindMessage, Seq: seq, Data: data})
 }
 
 // batchDispatch puts a dispatch, its request if it is new, and its places in the queue and among the dedupe keys. A dispatch that is not

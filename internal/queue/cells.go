@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/mortise-dev/mortise/store"
+	threads "github.com/mortise-dev/mortise/thread"
 )
 
 // Kinds of cells of a thread. Keys are ids, unless a comment follows. Messages are entries of the log of that kind; cells of it,
@@ -19,7 +20,7 @@ const (
 	kindQueue    = "queue"  // what is queued, by place
 	kindDedupe   = "dedupe" // the dispatch that has a key, by key
 	kindImage    = "image"  // without a key
-	kindMessage  = "message"
+	kindMessage  = threads.MessageKind
 	kindDamaged  = "damaged" // when a damaged thread was noticed; without a key
 )
 
@@ -54,14 +55,6 @@ type queued struct {
 	Run       string    `json:"run"`
 	Available time.Time `json:"available"`
 	Holding   bool      `json:"holding,omitzero"`
-}
-
-// logged is a message in the store. Replaced messages are cells in the same form.
-type logged struct {
-	ID   string    `json:"id"`
-	Run  string    `json:"run,omitzero"`
-	At   time.Time `json:"at"`
-	Data []byte    `json:"data"`
 }
 
 // place orders the dispatches of a thread: by priority, then by Seq.

@@ -3,11 +3,11 @@ package queue
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
 	"time"
 
 	"github.com/mortise-dev/mortise/store"
+	threads "github.com/mortise-dev/mortise/thread"
 )
 
 // DispatchQuery selects dispatches.
@@ -179,29 +179,17 @@ func (q *Queue) Messages(ctx context.Context, thread string, from, limit int) ([
 	if limit <= 0 {
 		return nil, context.Cause(ctx)
 	}
-	from = max(from, 1)
-	s, err := q.store.Read(ctx, thread, store.Query{
-		Entries: []store.Span{{Log: kindMessage, From: uint64(from), Limit: limit}}, //nolint:gosec // at least 1
-		Cells:   []store.Range{{Kind: kindMessage, From: store.Number(int64(from)), To: store.Number(int64(from) + int64(limit))}},
-	})
+	s, err := q.store.Read(ctx, thread, threads.MessagesQuery(uint64(max(from, 1)), limit)) //nolint:gosec // at least 1
 	if err != nil {
 		return nil, wrap("log of thread", thread, err)
 	}
-	replaced := map[string][]byte{}
-	for _, c := range s.Cells {
-		replaced[c.Key] = c.Value
+	first, all, err := threads.MessagesOf(s)
+	if err != nil {
+		return nil, wrap("log of thread", thread, err)
 	}
-	out := make([]Message, 0, len(s.Entries))
-	for _, e := range s.Entries {
-		key := store.Number(int64(e.Seq)) //nolint:gosec // a count
-		if data, ok := replaced[key]; ok {
-			e.Data = data
-		}
-		var l logged
-		if err := decode(thread, cellID{kindMessage, fmt.Sprint(e.Seq)}, e.Data, &l); err != nil {
-			return nil, wrap("log of thread", thread, err)
-		}
-		out = append(out, Message{Seq: int(e.Seq), ID: l.ID, Run: l.Run, Data: l.Data, At: l.At}) //nolint:gosec // a count
+	out := make([]Message, len(all))
+	for i, m := range all {
+		out[i] = Message{Seq: int(first) + i, ID: m.ID, Run: m.Run, Data: m.Data, At: m.At} //nolint:gosec // a count
 	}
 	return out, nil
 }

@@ -33,6 +33,8 @@ type view struct {
 	// started is set when the revision is known, guessed when it was remembered and nothing was read.
 	started, guessed bool
 	cells            map[cellID][]byte
+	// length is that of the log, if it was read: other views than the queue may have written to it, also before there was a thread record.
+	length int
 	// read has the ranges of which all cells are known.
 	read []store.Range
 }
@@ -66,7 +68,12 @@ func (v *view) want(ctx context.Context, ranges ...store.Range) error {
 	if len(missing) == 0 && v.started {
 		return nil
 	}
-	s, err := v.q.store.Read(ctx, v.thread, store.Query{Cells: missing})
+	query := store.Query{Cells: missing}
+	record := slices.Contains(missing, store.One(kindThread, ""))
+	if record {
+		query.Entries = []store.Span{{Log: kindMessage}}
+	}
+	s, err := v.q.store.Read(ctx, v.thread, query)
 	if err != nil {
 		return err
 	}
@@ -74,6 +81,9 @@ func (v *view) want(ctx context.Context, ranges ...store.Range) error {
 		return errMoved
 	}
 	v.revision, v.started, v.guessed = s.Revision, true, false
+	if record {
+		v.length = int(s.Last[kindMessage]) //nolint:gosec // a count
+	}
 	v.q.memory.learn(v.thread, s.Revision, missing, s.Cells)
 	v.read = append(v.read, missing...)
 	for _, c := range s.Cells {
@@ -97,6 +107,7 @@ func (v *view) load(ctx context.Context, n need, t *turn) error {
 	if err := v.decode(cellID{kindThread, ""}, &t.thread); err != nil {
 		return err
 	}
+	t.thread.Messages = max(t.thread.Messages, v.length)
 	list, err := v.queue()
 	if err != nil {
 		return err

@@ -12,6 +12,7 @@ import (
 	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/agent"
 	"github.com/mortise-dev/mortise/mailbox"
+	threads "github.com/mortise-dev/mortise/thread"
 )
 
 // page is how many messages of a log are read at a time.
@@ -58,11 +59,10 @@ func open(ctx context.Context, j *mailbox.Job, cause func() error) (*keeper, err
 			return nil, fmt.Errorf("agentrun: thread %.80q: its log has %d messages, and ends after %d", j.Dispatch.Thread, t.Messages, len(k.log))
 		}
 		for _, m := range list {
-			var v abi.Message
-			if err := decode("message of a log", m.Data, &v); err != nil {
+			v, err := DecodeMessage(m)
+			if err != nil {
 				return nil, err
 			}
-			v.ID = m.ID
 			k.log = append(k.log, v)
 			k.seqs[m.ID] = m.Seq
 		}
@@ -177,7 +177,7 @@ func (k *keeper) nextID() string {
 }
 
 func (k *keeper) message(m abi.Message) (mailbox.Message, error) {
-	data, err := encode("message", &m)
+	data, err := threads.Encode(&m)
 	return mailbox.Message{ID: m.ID, Run: k.job.Run.ID, Data: data}, err
 }
 

@@ -7,6 +7,7 @@ import (
 	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/agent"
 	"github.com/mortise-dev/mortise/mailbox"
+	threads "github.com/mortise-dev/mortise/thread"
 )
 
 // WakeText is what a run reads that is woken since its background tasks may have changed.
@@ -123,7 +124,7 @@ func decisions(list []mailbox.Decision) []decision {
 
 // DecodeMessage reads a message of a thread's log.
 func DecodeMessage(m mailbox.Message) (out abi.Message, err error) {
-	err = decode("message", m.Data, &out)
+	out, err = threads.Decode(m.Data)
 	out.ID = m.ID
 	return out, err
 }

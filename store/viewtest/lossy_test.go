@@ -11,10 +11,9 @@ import (
 	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/compaction"
 	"github.com/mortise-dev/mortise/outbox"
-	"github.com/mortise-dev/mortise/record"
-	"github.com/mortise-dev/mortise/session"
 	"github.com/mortise-dev/mortise/store"
 	"github.com/mortise-dev/mortise/store/memstore"
+	"github.com/mortise-dev/mortise/thread"
 )
 
 // lossy is a store that loses the acknowledgement of one batch in three, and another one before it is applied.
@@ -43,7 +42,7 @@ const lostRounds = 12
 // What a view wrote is there once, whatever acknowledgements were lost.
 func TestLostAcknowledgements(t *testing.T) {
 	t.Parallel()
-	for name, run := range map[string]func(*testing.T, store.Store){"session": lostSession, "record": lostRecord, "outbox": lostOutbox} {
+	for name, run := range map[string]func(*testing.T, store.Store){"thread": lostThread, "record": lostRecord, "outbox": lostOutbox} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) { run(t, &lossy{Store: memstore.New()}) })
@@ -58,9 +57,9 @@ func must(t *testing.T, errs ...error) {
 	}
 }
 
-func lostSession(t *testing.T, s store.Store) {
+func lostThread(t *testing.T, s store.Store) {
 	t.Helper()
-	threads := session.On(s)
+	threads := thread.On(s)
 	var rev uint64
 	for i := range lostRounds {
 		next, err := threads.Swap("t", rev, compaction.State{Total: i + 1})
@@ -69,13 +68,13 @@ func lostSession(t *testing.T, s store.Store) {
 		}
 		rev = next
 		must(
-			t, err, threads.Append("t", abi.Message{ID: fmt.Sprint(i), Role: abi.RoleUser}),
-			threads.Replace("t", abi.Message{ID: fmt.Sprint(i), Role: abi.RoleAssistant}),
+			t, err, threads.Append(t.Context(), "t", abi.Message{ID: fmt.Sprint(i), Role: abi.RoleUser}),
+			threads.Replace(t.Context(), "t", abi.Message{ID: fmt.Sprint(i), Role: abi.RoleAssistant}),
 			threads.Record(compaction.Event{Thread: "t", Attempt: i}),
 		)
 	}
-	log, err := threads.Log("t")
-	events, err1 := threads.Events("t")
+	log, err := threads.Messages(t.Context(), "t")
+	events, err1 := threads.Events(t.Context(), "t")
 	state, at, err2 := threads.Load("t")
 	must(t, err, err1, err2)
 	if len(log) != lostRounds || len(events) != lostRounds || state.Total != lostRounds || at != rev {
@@ -90,23 +89,25 @@ func lostSession(t *testing.T, s store.Store) {
 
 func lostRecord(t *testing.T, s store.Store) {
 	t.Helper()
-	runs, err := record.On(t.Context(), s, record.Config{})
+	recorder, err := thread.NewRecorder(t.Context(), s, thread.RecordConfig{})
 	must(t, err)
 	for i := range lostRounds {
 		run := fmt.Sprint("run-", i)
-		must(t, runs.Start(record.Start{Run: abi.RunIdentity{RunID: run}}))
-		must(t, runs.Add(run, record.Entry{Step: i}), runs.End(run, record.End{Steps: 1}))
+		must(t, recorder.Start(thread.RunStart{Run: abi.RunIdentity{ThreadID: "t", RunID: run}}))
+		must(t, recorder.Add(run, thread.Decision{Step: i}), recorder.End(run, thread.RunEnd{Steps: 1}))
 	}
+	must(t, recorder.Close(t.Context()))
+	runs := thread.RecordsOf(s)
 	for i := range lostRounds {
-		r, err := runs.Load(fmt.Sprint("run-", i))
+		r, err := runs.In(t.Context(), "t", fmt.Sprint("run-", i))
 		must(t, err)
 		if len(r.Starts) != 1 || len(r.Entries) != 1 || len(r.Ends) != 1 {
 			t.Errorf("run %d is %+v", i, r)
 		}
 	}
-	runs, err = record.On(t.Context(), s, record.Config{Keep: 3})
+	_, err = thread.NewRecorder(t.Context(), s, thread.RecordConfig{Keep: 3})
 	must(t, err)
-	known, err := runs.List(100)
+	known, err := runs.List(t.Context(), 100)
 	must(t, err)
 	if len(known) != 3 || known[0].ID != fmt.Sprint("run-", lostRounds-1) {
 		t.Errorf("runs %+v", known)

@@ -11,15 +11,13 @@ import (
 	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/compaction"
 	"github.com/mortise-dev/mortise/outbox"
-	"github.com/mortise-dev/mortise/record"
-	"github.com/mortise-dev/mortise/session"
 	"github.com/mortise-dev/mortise/store"
+	"github.com/mortise-dev/mortise/thread"
 )
 
-// The conversation has the name that the thread of its run would have if its prefix were text.
 const (
-	conversation = "record/c"
-	run          = "c"
+	conversation = "c"
+	run          = "r"
 	rounds       = 10
 )
 
@@ -28,15 +26,11 @@ const (
 func TestTogether(t *testing.T, open OpenFunc) {
 	t.Helper()
 	one, other := open(t)
-	records, err := record.On(t.Context(), one, record.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	v := &views{T: t, store: one, threads: session.On(one), runs: records, outbox: outbox.On(one)}
-	foreign := store.Cell{Kind: "message", Key: "m", Value: []byte("kept"), Index: []store.IndexKey{{Name: "foreign", Group: "g"}}}
+	v := &views{T: t, store: one, threads: thread.On(one), runs: thread.RecordsOf(one), outbox: outbox.On(one)}
+	foreign := store.Cell{Kind: "foreign", Key: "m", Value: []byte("kept"), Index: []store.IndexKey{{Name: "foreign", Group: "g"}}}
 	v.must(store.ApplySurely(t.Context(), one, store.Batch{Thread: conversation, Put: []store.Cell{foreign}}))
 	v.fill()
-	seen := &views{T: t, store: other, threads: session.On(other), runs: record.ReadOnly(other), outbox: outbox.On(other)}
+	seen := &views{T: t, store: other, threads: thread.On(other), runs: thread.RecordsOf(other), outbox: outbox.On(other)}
 	for _, v := range []*views{v, seen} {
 		v.same("all", "10 messages, state 10, 10 events, 1 starts, 10 entries, 1 ends, 10 pending, 10 tasks, kept")
 	}
@@ -49,15 +43,15 @@ func TestTogether(t *testing.T, open OpenFunc) {
 	v.fill()
 	seen.same("again", "20 messages, state 20, 20 events, 1 starts, 10 entries, 1 ends, 10 pending, 10 tasks, kept")
 	v.must(store.ApplySurely(t.Context(), one, store.Batch{Thread: conversation, Base: store.AnyRevision, Drop: true}))
-	seen.same("without the conversation", "0 messages, state 0, 0 events, 1 starts, 10 entries, 1 ends, 0 pending, 0 tasks, ")
+	seen.same("without the conversation", "0 messages, state 0, 0 events, 0 starts, 0 entries, 0 ends, 0 pending, 0 tasks, ")
 }
 
 // views are all views of one store.
 type views struct {
 	*testing.T
 	store   store.Store
-	threads *session.Threads
-	runs    *record.Runs
+	threads *thread.Threads
+	runs    *thread.Records
 	outbox  *outbox.Threads
 	// messages is how many fill wrote.
 	messages int
@@ -72,14 +66,15 @@ func (v *views) must(_ uint64, err error) {
 
 // fill writes with all views at once.
 func (v *views) fill() {
-	start := record.Start{Run: abi.RunIdentity{ThreadID: conversation, RunID: run}}
-	v.must(0, v.runs.Start(start))
+	records, err := thread.NewRecorder(v.Context(), v.store, thread.RecordConfig{})
+	v.must(0, err)
+	v.must(0, records.Start(startOf(conversation, run)))
 	var wg sync.WaitGroup
 	for _, write := range []func(i int) error{
 		func(int) error {
 			v.messages++
 			m := abi.Message{ID: fmt.Sprint(v.messages), Role: abi.RoleUser, Content: []abi.ContentBlock{abi.Text("text")}}
-			return errors.Join(v.threads.Append(conversation, m), v.threads.Replace(conversation, m))
+			return errors.Join(v.threads.Append(v.Context(), conversation, m), v.threads.Replace(v.Context(), conversation, m))
 		},
 		func(int) error {
 			state, rev, err := v.threads.Load(conversation)
@@ -89,7 +84,7 @@ func (v *views) fill() {
 			}
 			return errors.Join(err, v.threads.Record(compaction.Event{Thread: conversation}))
 		},
-		func(i int) error { return v.runs.Add(run, record.Entry{Step: i}) },
+		func(i int) error { return records.Add(run, thread.Decision{Step: i}) },
 		func(i int) error {
 			task := fmt.Sprint("task ", i)
 			c := outbox.Change{Thread: conversation, Task: task, Record: []byte("r"), Data: []byte("d"), Key: task}
@@ -106,29 +101,34 @@ func (v *views) fill() {
 		})
 	}
 	wg.Wait()
-	v.must(0, v.runs.End(run, record.End{}))
+	v.must(0, records.End(run, thread.RunEnd{}))
+	v.must(0, records.Close(v.Context()))
+}
+
+func startOf(id, run string) thread.RunStart {
+	return thread.RunStart{Run: abi.RunIdentity{ThreadID: id, RunID: run}}
 }
 
 // same checks what all views have of the conversation and of its run.
 func (v *views) same(when, want string) {
 	v.Helper()
-	log, err := v.threads.Log(conversation)
-	if errors.Is(err, session.ErrUnknown) {
+	log, err := v.threads.Messages(v.Context(), conversation)
+	if errors.Is(err, thread.ErrUnknown) {
 		err = nil
 	}
 	state, _, err1 := v.threads.Load(conversation)
-	events, err2 := v.threads.Events(conversation)
-	r, err3 := v.runs.Load(run)
-	if errors.Is(err3, record.ErrUnknown) {
-		r, err3 = &record.Run{}, nil
+	events, err2 := v.threads.Events(v.Context(), conversation)
+	r, err3 := v.runs.In(v.Context(), conversation, run)
+	if errors.Is(err3, thread.ErrNoRecord) {
+		r, err3 = &thread.Record{}, nil
 	}
 	pending, err4 := v.outbox.Pending(v.Context(), conversation, 0, 100)
 	tasks, err5 := v.outbox.Records(v.Context(), conversation)
-	foreign, err6 := v.store.Read(v.Context(), conversation, store.Query{Cells: []store.Range{store.One("message", "m")}})
+	foreign, err6 := v.store.Read(v.Context(), conversation, store.Query{Cells: []store.Range{store.One("foreign", "m")}})
 	if err := errors.Join(err, err1, err2, err3, err4, err5, err6); err != nil {
 		v.Fatalf("%s: %v", when, err)
 	}
-	value, _ := foreign.Cell("message", "m")
+	value, _ := foreign.Cell("foreign", "m")
 	got := fmt.Sprintf("%d messages, state %d, %d events, %d starts, %d entries, %d ends, %d pending, %d tasks, %s",
 		len(log), state.Total, len(events), len(r.Starts), len(r.Entries), len(r.Ends), len(pending), len(tasks), value)
 	if got != want {
@@ -139,8 +139,8 @@ func (v *views) same(when, want string) {
 // lists checks that each view lists its own.
 func (v *views) lists() {
 	v.Helper()
-	threads, err := v.threads.Threads()
-	runs, err1 := v.runs.List(10)
+	threads, err := v.threads.List(v.Context())
+	runs, err1 := v.runs.List(v.Context(), 10)
 	boxes, err2 := v.outbox.Threads(v.Context())
 	foreign, err3 := v.store.Count(v.Context(), "foreign")
 	if err := errors.Join(err, err1, err2, err3); err != nil {
@@ -169,7 +169,10 @@ func (v *views) empty() {
 // prune removes the run: another one is newer.
 func (v *views) prune() {
 	v.Helper()
-	v.must(0, v.runs.Start(record.Start{Run: abi.RunIdentity{RunID: "newer"}}))
-	_, err := record.On(v.Context(), v.store, record.Config{Keep: 1})
+	records, err := thread.NewRecorder(v.Context(), v.store, thread.RecordConfig{})
+	v.must(0, err)
+	v.must(0, records.Start(startOf("", "newer")))
+	v.must(0, records.Close(v.Context()))
+	_, err = thread.NewRecorder(v.Context(), v.store, thread.RecordConfig{Keep: 1})
 	v.must(0, err)
 }

@@ -79,7 +79,11 @@ func TestModel_finds(t *testing.T) {
 		"a lost place":    {&broken{batch: without("queue")}, "step"},
 		"another message": {&broken{batch: func(b *store.Batch) {
 			for i := range b.Append {
-				b.Append[i].Data = bytes.Replace(b.Append[i].Data, []byte(`"id":"n`), []byte(`"id":"x`), 1)
+				data := bytes.Clone(b.Append[i].Data)
+				if at := bytes.Index(data, []byte("\xa2id")) + 4; at > 4 && data[at] == 'n' { // a map of MessagePack, with the key id
+					data[at] = 'x'
+				}
+				b.Append[i].Data = data
 			}
 		}}, "the log is"},
 		"a longer queue":                {&broken{batch: func(b *store.Batch) { b.Delete = nil }}, "step"},

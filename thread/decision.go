@@ -1,4 +1,4 @@
-package record
+package thread
 
 import (
 	"time"
@@ -8,11 +8,11 @@ import (
 	"github.com/mortise-dev/mortise/phases"
 )
 
-// Schema names the format of a record.
-const Schema = "mortise.record.v1"
+// RecordSchema names the format of a decision record.
+const RecordSchema = "mortise.record.v1"
 
-// Start is the beginning of a run, or of the time after it waited.
-type Start struct {
+// RunStart is the beginning of a run, or of the time after it waited.
+type RunStart struct {
 	Schema string          `json:"schema"`
 	At     time.Time       `json:"at"`
 	Run    abi.RunIdentity `json:"run"`
@@ -20,45 +20,44 @@ type Start struct {
 	Source string `json:"source,omitempty"`
 }
 
-// End is the end of a run, or of the time before it waits.
-type End struct {
+// RunEnd is the end of a run, or of the time before it waits.
+type RunEnd struct {
 	At     time.Time `json:"at"`
 	Type   string    `json:"type"`
 	Code   string    `json:"code,omitempty"`
 	Detail string    `json:"detail,omitempty"`
 	Steps  int       `json:"steps"`
-	// Dropped entries had no room in the file.
+	// Dropped decisions had no room in the record, or could not be written.
 	Dropped int `json:"dropped,omitempty"`
 }
 
-// Verdict is in a word what became of what a hook answered.
+// Verdict is in a word what became of a hook's reply.
 type Verdict string
 
 // Verdicts.
 const (
-	// NoOpinion: the hook had nothing to say.
+	// NoOpinion is an empty reply.
 	NoOpinion Verdict = "no_opinion"
-	// Applied: all that was asked for was done. Of a gate: its decision was taken.
+	// Applied is a reply that was applied as a whole. Of a gate: its decision counts.
 	Applied Verdict = "applied"
-	// Overridden: another hook's decision counts, for all or a part of the answer.
+	// Overridden is a reply of which all or a part lost to another hook's.
 	Overridden Verdict = "overridden"
-	// Refused: the answer was dropped whole, for the reasons given.
+	// Refused is a reply that was dropped as a whole, for the reasons given.
 	Refused Verdict = "refused"
-	// Deferred: the answer was dropped, and the hook called again on what the others
-	// had made of the state.
+	// Deferred is a reply that was dropped; the hook was called again on the state that the others had made.
 	Deferred Verdict = "deferred"
-	// Failed: there was no answer.
+	// Failed is a call without a reply.
 	Failed Verdict = "failed"
-	// Skipped: the hook was in quarantine and was not called.
+	// Skipped is a hook in quarantine, which was not called.
 	Skipped Verdict = "skipped"
 )
 
-// Entry is one decision.
-type Entry struct {
+// Decision is what one call of a hook came to, or what was decided about a compaction.
+type Decision struct {
 	At    time.Time `json:"at"`
 	Phase abi.Phase `json:"phase,omitempty"`
 	Step  int       `json:"step"`
-	// Plugin answered, by Handler if it is one of its actions or effects.
+	// Plugin replied, by Handler if it is one of its actions or effects.
 	Plugin  string `json:"plugin,omitempty"`
 	Handler string `json:"handler,omitempty"`
 	// CallID and Tool are those of the tool call that it was about.
@@ -80,12 +79,11 @@ type Entry struct {
 	Error       string    `json:"error,omitempty"`
 	Quarantined bool      `json:"quarantined,omitempty"`
 
-	// Compaction is set instead of the others: what was decided about the thread's
-	// compaction while the run went on.
+	// Compaction is set instead of the others: what was decided about the thread's compaction during the run.
 	Compaction *compaction.Event `json:"compaction,omitempty"`
 }
 
-// Saw is what the hook was shown.
+// Saw is how much of the conversation the hook received.
 type Saw struct {
 	// Messages of the Total in the conversation, beginning with index From.
 	Messages int `json:"messages"`
@@ -103,14 +101,13 @@ type Change struct {
 	Overridden bool   `json:"overridden,omitempty"`
 }
 
-// Refusal is one part of an answer that was refused.
+// Refusal is one part of a reply that was refused.
 type Refusal struct {
 	What   string `json:"what"`
 	Reason string `json:"reason"`
 }
 
-// Gate is a decision about a tool call. What a ticket asks and what a result says is
-// not in the record.
+// Gate is a decision about a tool call. The texts of tickets and results are not in the record.
 type Gate struct {
 	Action     abi.GateAction `json:"action"`
 	Reason     string         `json:"reason,omitempty"`
@@ -118,9 +115,9 @@ type Gate struct {
 	Overridden bool           `json:"overridden,omitempty"`
 }
 
-// Of makes an entry of what the phase runtime says of one call.
-func Of(r *phases.Record) Entry {
-	e := Entry{
+// DecisionOf returns the decision of what the phase runtime recorded of one call.
+func DecisionOf(r *phases.Record) Decision {
+	e := Decision{
 		At: r.At, Phase: r.Phase, Step: r.Step, Plugin: r.Plugin, Handler: r.Handler, CallID: r.CallID, Tool: r.ToolName,
 		Attempt: r.Attempt, DurationMS: float64(r.Duration) / float64(time.Millisecond),
 		DeferredBy: r.Deferred, Error: r.Err, Quarantined: r.Quarantined, RewrittenBy: r.RewrittenBy, Recheck: r.Recheck,
@@ -144,7 +141,7 @@ func Of(r *phases.Record) Entry {
 	return e
 }
 
-func verdict(e *Entry) Verdict {
+func verdict(e *Decision) Verdict {
 	switch {
 	case e.Attempt == 0 && e.Error == "":
 		return Skipped
@@ -163,7 +160,7 @@ func verdict(e *Entry) Verdict {
 	}
 }
 
-func overridden(e *Entry) bool {
+func overridden(e *Decision) bool {
 	if e.Gate != nil && e.Gate.Overridden {
 		return true
 	}

@@ -1,0 +1,109 @@
+package thread
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/mortise-dev/mortise/abi"
+	"github.com/mortise-dev/mortise/compaction"
+	"github.com/mortise-dev/mortise/store"
+)
+
+// Threads with a log are listed by a cell without a key, and by an index of it.
+const (
+	listKind  = "log"
+	listIndex = "log"
+	// listPage is how many threads are listed at a time.
+	listPage = 1000
+)
+
+// callTime bounds a call.
+const callTime = 5 * time.Second
+
+// ErrUnknown is a thread that has no log.
+var ErrUnknown = errors.New("it has no log")
+
+// Threads is the view of the conversations of a store. The id of a conversation is valid UTF-8 of 1 to store.MaxKey bytes. Each call takes
+// 5 s at most.
+type Threads struct{ store store.Store }
+
+var _ compaction.Store = (*Threads)(nil)
+
+// On returns the conversations of a store.
+func On(s store.Store) *Threads { return &Threads{store: s} }
+
+// Listed is the cell that lists a thread. It comes with the first message of the log.
+func Listed(thread string) store.Cell {
+	return store.Cell{Kind: listKind, Index: []store.IndexKey{{Name: listIndex, Key: thread}}}
+}
+
+// call runs a call with a deadline.
+func (t *Threads) call(ctx context.Context, thread string, do func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	err := do(ctx)
+	if err == nil || errors.Is(err, compaction.ErrConflict) {
+		return err
+	}
+	return fmt.Errorf("thread %.80q: %w", thread, err)
+}
+
+// Append appends messages to a log, next to each other. The log begins with the first of them: no messages make no log.
+func (t *Threads) Append(ctx context.Context, thread string, messages ...abi.Message) error {
+	_, err := t.Commit(ctx, thread, Commit{Append: messages})
+	return err
+}
+
+// Replace replaces the messages with these ids. It fails, and replaces none, when the log lacks one of them. It reads the whole log.
+func (t *Threads) Replace(ctx context.Context, thread string, messages ...abi.Message) error {
+	_, err := t.Commit(ctx, thread, Commit{Replace: messages})
+	return err
+}
+
+// Messages reads a log. It fails with [ErrUnknown] when there is none.
+func (t *Threads) Messages(ctx context.Context, thread string) (messages []abi.Message, err error) {
+	err = t.call(ctx, thread, func(ctx context.Context) error {
+		s, err := t.store.Read(ctx, thread, MessagesQuery(1, math.MaxInt32))
+		if err != nil {
+			return err
+		}
+		if s.Last[MessageKind] == 0 {
+			return ErrUnknown
+		}
+		_, all, err := MessagesOf(s)
+		if err != nil {
+			return err
+		}
+		messages = make([]abi.Message, len(all))
+		for i := range all {
+			if messages[i], err = Decode(all[i].Data); err != nil {
+				messages = nil
+				return fmt.Errorf("message %.80q: %w", all[i].ID, err)
+			}
+			messages[i].ID = all[i].ID
+		}
+		return nil
+	})
+	return messages, err
+}
+
+// List lists the threads that have a log, in order. Those that another process has just begun may be missing.
+func (t *Threads) List(ctx context.Context) (all []string, err error) {
+	scan := store.Scan{Index: listIndex, Limit: listPage}
+	for {
+		refs, err := t.store.Scan(ctx, scan)
+		if err != nil {
+			return nil, fmt.Errorf("threads: %w", err)
+		}
+		for _, ref := range refs {
+			all = append(all, ref.Thread)
+		}
+		if len(refs) < listPage {
+			return all, nil
+		}
+		scan.After = refs[len(refs)-1]
+	}
+}
