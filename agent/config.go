@@ -11,7 +11,6 @@ import (
 	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/inbox"
 	"github.com/mortise-dev/mortise/llm"
-	"github.com/mortise-dev/mortise/notice"
 	"github.com/mortise-dev/mortise/phases"
 )
 
@@ -93,7 +92,7 @@ type Config struct {
 	Take func(ctx context.Context, thread string) (Delivery, error)
 	// Words makes one text for the model of the news of tasks, and says how many of
 	// them, from the first on, it covers; the rest follows. Foreign text in it must be
-	// escaped, as package notice does. Nil means notice.Events with its budget.
+	// escaped, as package notice does. Nil means inbox.Events with its budget.
 	Words func(news []abi.Notice) (text string, used int)
 	// ToolContext makes the context of a tool, as to tell what it starts where it comes
 	// from. background.ToolContext is one. Nil leaves the context as it is.
@@ -167,7 +166,7 @@ func (c *Config) setDefaults() {
 		c.Cost = func(string, abi.Usage) float64 { return 0 }
 	}
 	if c.Words == nil {
-		c.Words = func(news []abi.Notice) (string, int) { return notice.Events(news, 0) }
+		c.Words = func(news []abi.Notice) (string, int) { return inbox.Events(news, 0) }
 	}
 	if c.ToolContext == nil {
 		c.ToolContext = func(ctx context.Context, _ abi.RunIdentity, _ abi.ToolCall) context.Context { return ctx }

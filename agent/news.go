@@ -8,7 +8,7 @@ import (
 	"maps"
 
 	"github.com/mortise-dev/mortise/abi"
-	"github.com/mortise-dev/mortise/notice"
+	"github.com/mortise-dev/mortise/inbox"
 )
 
 // Delivery is news that was taken from where it is kept. outbox.Delivery is one.
@@ -211,7 +211,7 @@ func (r *run) words(news []abi.Notice) (text string, used int) {
 	})
 	if err != nil {
 		r.cfg.Logger.Error("news is worded plainly", "thread_id", r.thread.id, "error", err)
-		text, used = notice.Events(news, 0)
+		text, used = inbox.Events(news, 0)
 	}
 	return text, used
 }

@@ -19,7 +19,7 @@ const module = "github.com/mortise-dev/mortise"
 // prefix of its folder that has an entry. "*" is everything.
 func arrows() map[string][]string {
 	return map[string][]string{
-		".":                             {"agent", "background", "compaction", "llm", "mailbox", "mailbox/agentrun", "outbox", "phases", "record", "store/memstore", "abi"},
+		".":                             {"agent", "background", "compaction", "llm", "mailbox", "mailbox/agentrun", "inbox", "phases", "record", "store", "store/memstore", "abi"},
 		"serve":                         {".", "agent", "compaction", "compaction/trial", "mailbox", "mailbox/agentrun", "phases", "record", "internal/agui", "abi"},
 		"internal/acp":                  {"serve", "agent", "agent/mcp", "mailbox", "mailbox/agentrun", "phases", "abi"},
 		"internal/agui":                 {"abi"},
@@ -42,11 +42,9 @@ func arrows() map[string][]string {
 		"phases/phasestest":             {"phases", "abi"},
 		"compaction":                    {"abi"},
 		"compaction/eval":               {"compaction", "abi"},
-		"inbox":                         {"abi"},
+		"inbox":                         {"store", "abi"},
+		"inbox/inboxtest":               {"inbox", "store", "abi"},
 		"background":                    {"inbox", "abi"},
-		"notice":                        {"abi"},
-		"outbox":                        {"store", "abi"},
-		"outbox/outboxtest":             {"outbox", "abi"},
 		"relay":                         {"abi"},
 		"llm":                           {"abi"},
 		"llm/transcript":                {"abi"},
@@ -55,7 +53,7 @@ func arrows() map[string][]string {
 		"llm/openai":                    {"llm", "abi"},
 		"llm/providertest":              {"abi"},
 		"llm/llmtest":                   {"llm", "llm/providertest", "abi"},
-		"agent":                         {"phases", "inbox", "notice", "llm", "abi", "internal/schema"}, // a plugin's arguments for a call must fit the tool, native or not
+		"agent":                         {"phases", "inbox", "llm", "abi", "internal/schema"}, // a plugin's arguments for a call must fit the tool, native or not
 		"agent/mcp":                     {"agent", "internal/schema", "abi"},
 		"mailbox":                       {"store"},
 		"mailbox/mailboxtest":           {"mailbox"},
@@ -84,7 +82,7 @@ func arrows() map[string][]string {
 		"store/memstore":                {"store"},
 		"store/storetest":               {"store", "store/memstore"},
 		"store/viewtest": {
-			"store", "session", "session/sessiontest", "record", "record/recordtest", "outbox", "outbox/outboxtest",
+			"store", "session", "session/sessiontest", "record", "record/recordtest", "inbox", "inbox/inboxtest",
 			"mailbox", "mailbox/mailboxtest", "mailbox/agentrun/agentruntest", "compaction", "abi",
 		},
 		"store/sqlitestore": {"store"},

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/mortise-dev/mortise/mailbox"
-	"github.com/mortise-dev/mortise/outbox"
 )
 
 // Offsets of clocks that are worth a warning, and that break leases.
@@ -41,7 +40,7 @@ func (c *Config) checkStore(ctx context.Context) finding {
 	}
 	out := fine("%s, %d queued, %d dead letters", place, counts.Status[mailbox.Queued], counts.Status[mailbox.DeadLetter])
 	out = checkClock(ctx, h.mailbox, out)
-	if h.path != "" && c.Tasks.Dir == "" && out.State == checkOK {
+	if h.path != "" && out.State == checkOK {
 		out = c.checkLock(out)
 	}
 	if err := h.close(ctx); err != nil {
@@ -69,18 +68,18 @@ func checkClock(ctx context.Context, clock mailbox.Clock, ok finding) finding {
 	return ok
 }
 
-// checkLock sees whether another process uses the outbox of a SQLite file.
+// checkLock reports another process that uses the inbox of a SQLite file.
 func (c *Config) checkLock(ok finding) finding {
-	path := c.Store + "-outbox"
+	path := c.Store + "-inbox"
 	if _, err := os.Stat(path + ".lock"); err != nil {
 		return ok // nothing has used it
 	}
-	lock, err := outbox.Lock(path)
-	if errors.Is(err, outbox.ErrLocked) {
-		return failed("end the other process, or name a folder of this one with tasks.dir", errors.New("another process uses the file"))
+	held, err := lock(path)
+	if errors.Is(err, errLocked) {
+		return failed("end the other process, or name another file", errors.New("another process uses the file"))
 	}
 	if err == nil {
-		err = lock.Close()
+		err = held.Close()
 	}
 	if err != nil {
 		return failed("", err)

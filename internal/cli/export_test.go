@@ -29,6 +29,9 @@ func OpenTasks(ctx context.Context, dir, thread string, own agent.Tools) (*backg
 	return d.Manager, tools, d.close, err
 }
 
+// Lock takes what is at a path for this process.
+func Lock(path string) (io.Closer, error) { return lock(path) }
+
 // EntryWords is what explain prints of a decision.
 func EntryWords(e *record.Entry) []string { return words(e) }
 

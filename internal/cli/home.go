@@ -10,11 +10,9 @@ import (
 	"log/slog"
 	"net/url"
 	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/mortise-dev/mortise/mailbox"
-	"github.com/mortise-dev/mortise/outbox"
 	"github.com/mortise-dev/mortise/record"
 	"github.com/mortise-dev/mortise/session"
 	"github.com/mortise-dev/mortise/store/storeurl"
@@ -60,21 +58,6 @@ func (h *home) records(ctx context.Context, cfg record.Config) (record.Store, er
 	return record.On(ctx, h.store, cfg)
 }
 
-// outbox opens the outbox of a process, which holds the lock: of the file, or of the folder where its tasks are.
-func (h *home) outbox(folder string) (outbox.Store, io.Closer, error) {
-	var lock io.Closer
-	var err error
-	if h.path != "" {
-		lock, err = outbox.Lock(h.path + "-outbox")
-	} else {
-		lock, err = lockOutbox(folder)
-	}
-	if err != nil {
-		return nil, nil, err
-	}
-	return outbox.On(h.store), lock, nil
-}
-
 // shown is the name of a store without credentials, and without options, of which one may be a password. What could be either is left out.
 func shown(name string) string {
 	scheme, rest, _ := strings.Cut(name, "://")
@@ -99,15 +82,7 @@ func located(name string) string {
 	return shown(name)
 }
 
-// lockOutbox keeps others out that have the same folder. Those on other machines it cannot: the news that both read reach both.
-func lockOutbox(folder string) (io.Closer, error) {
-	if err := os.MkdirAll(folder, 0o700); err != nil {
-		return nil, err
-	}
-	return outbox.Lock(filepath.Join(folder, "outbox"))
-}
-
-// isURL says whether a store is named by a URL, and not by a path.
+// isURL reports whether a store is named by a URL, and not by a path.
 func isURL(name string) bool { return strings.Contains(name, "://") }
 
 // close closes the store, after all that uses it.
@@ -259,7 +234,7 @@ func (k *archive) close(ctx context.Context) error {
 // sqliteHead is how a file of SQLite begins.
 const sqliteHead = "SQLite format 3\x00"
 
-// isStore says whether a path is that of a store, and not of a folder.
+// isStore reports whether a path is that of a store, and not of a folder.
 func isStore(path string) (bool, error) {
 	info, err := os.Stat(path)
 	if err != nil || info.IsDir() {
