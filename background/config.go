@@ -85,10 +85,10 @@ type Config struct {
 	// Observe hears when a task starts and when it has finished, on the goroutine of
 	// the task. It must return soon. Nil hears nothing.
 	Observe func(Event)
-	// Shorten returns what is said of a text in its place when it is large, and
-	// keeps the text elsewhere. It gets results that are text, and everything larger
+	// Shorten stores a large text of a thread elsewhere and returns what replaces it; blob.Store.Shorten is one.
+	// It gets results that are text, and everything larger
 	// than MaxPayload; label is the type of the task. Nil cuts.
-	Shorten func(ctx context.Context, label, text string) string
+	Shorten func(ctx context.Context, thread, label, text string) string
 	// Resume returns the body with which a task goes on after a restart, or nil when
 	// it cannot. Nil resumes nothing.
 	Resume func(Info) Body

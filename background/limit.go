@@ -92,7 +92,7 @@ func (m *Manager) shorten(ctx context.Context, t *Task, text string) (short stri
 			ok = false
 		}
 	}()
-	return m.cfg.Shorten(ctx, t.spec.Type, text), true
+	return m.cfg.Shorten(ctx, t.spec.Thread, t.spec.Type, text), true
 }
 
 // cutError keeps the head of an error's text.

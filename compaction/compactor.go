@@ -68,10 +68,10 @@ type Config struct {
 	// process at a time: what another one had begun is taken over with the first use.
 	Store Store
 	Owner string
-	// Keep puts a long tool output aside and returns the handle with which the model
-	// can read it. relay.Relay.Keep is one. Nil masks no output. An output for which
+	// Keep stores a long tool output of a thread and returns the handle with which the model
+	// can read it; blob.Store.Put is for it. Nil masks no output. An output for which
 	// it fails stays as it is.
-	Keep func(label, text string) (handle string, err error)
+	Keep func(thread, label, text string) (handle string, err error)
 	// Model is the name of the model whose context is compacted, for records.
 	Model string
 	// Cost is what a usage of a model costs, for the admission policy; nil is not known. agent.Config.Cost

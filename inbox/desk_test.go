@@ -3,24 +3,24 @@ package inbox_test
 import (
 	"context"
 	"fmt"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 
 	"github.com/mortise-dev/mortise/background"
+	"github.com/mortise-dev/mortise/blob"
 	"github.com/mortise-dev/mortise/inbox"
-	"github.com/mortise-dev/mortise/relay"
+	"github.com/mortise-dev/mortise/store/memstore"
 )
 
-// desk is a task manager whose ledger is an outbox, with a relay for large
+// desk is a task manager whose ledger is an outbox, with a store for large
 // results, as an embedder wires them.
 type desk struct {
 	*background.Manager
 
-	out    *inbox.Inbox
-	folder string
+	out   *inbox.Inbox
+	blobs *blob.Store
 
 	mu   sync.Mutex
 	seen []background.Event
@@ -28,14 +28,15 @@ type desk struct {
 
 func newDesk(t *testing.T, cfg background.Config) *desk {
 	t.Helper()
-	d := &desk{folder: filepath.Join(t.TempDir(), "relay")}
-	r, err := relay.New(relay.Config{Folder: d.folder})
+	d := &desk{}
+	r, err := blob.New(blob.Config{Store: memstore.New()})
 	if err != nil {
 		t.Fatal(err)
 	}
 	d.out = newInbox(t, inbox.Config{Acknowledged: func(ctx context.Context, thread string, ids ...string) {
 		d.Acknowledge(ctx, thread, ids...)
 	}})
+	d.blobs = r
 	cfg.Ledger, cfg.Shorten = d.out, r.Shorten
 	if cfg.Observe == nil {
 		cfg.Observe = d.observe
@@ -43,7 +44,6 @@ func newDesk(t *testing.T, cfg background.Config) *desk {
 	if d.Manager, err = background.New(cfg); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = r.Close() })
 	return d
 }
 

@@ -3,7 +3,6 @@ package inbox_test
 import (
 	"context"
 	"errors"
-	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -72,8 +71,10 @@ func TestTasks(t *testing.T) {
 			t.Helper()
 			id := d.end(t, strings.Repeat("line\n", 5000))[0]
 			stored, _ := d.info(t, id).Result.(string)
-			files, err := os.ReadDir(d.folder)
-			if err != nil || len(files) != 1 || !strings.Contains(stored, "`read_relay`") || !strings.Contains(stored, files[0].Name()) || len(stored) > 2000 {
+			_, rest, _ := strings.Cut(stored, "stored as ")
+			handle, _, _ := strings.Cut(rest, ". Use")
+			page, err := d.blobs.Read(t.Context(), "a", handle, 0, 5)
+			if err != nil || page.Text != "line\n" || !strings.Contains(stored, "`read_output`") || len(stored) > 2000 {
 				t.Fatalf("stored is %q", stored)
 			}
 		},
@@ -306,7 +307,7 @@ func TestObserver(t *testing.T) {
 			t.Helper()
 			text := strings.Repeat("line\n", 5000)
 			d.end(t, text)
-			if got, _ := d.finished()[0].Result.(string); len(got) > len(text)/2 || !strings.Contains(got, "`read_relay`") {
+			if got, _ := d.finished()[0].Result.(string); len(got) > len(text)/2 || !strings.Contains(got, "`read_output`") {
 				t.Fatalf("heard %q", got)
 			}
 		},

@@ -163,23 +163,21 @@ func (o *Inbox) wakeThread(thread string, q *queue, due time.Time) {
 	}
 }
 
-// callWake calls the wake function, unless another process acknowledged all there was.
+// callWake calls the wake function, unless the thread was deleted or another process acknowledged all there was.
 func (o *Inbox) callWake(ctx context.Context, thread string, q *queue) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("wake panicked: %.256v", p)
 		}
 	}()
-	if o.cfg.Shared {
-		if err := o.scan(ctx, thread, func(*queue, []entry) bool { return true }); err != nil {
-			return err
-		}
-		o.mu.Lock()
-		unread := q.unread
-		o.mu.Unlock()
-		if unread == 0 {
-			return nil
-		}
+	if err := o.scan(ctx, thread, func(*queue, []entry) bool { return true }); err != nil {
+		return err
+	}
+	o.mu.Lock()
+	unread := q.unread
+	o.mu.Unlock()
+	if unread == 0 {
+		return nil
 	}
 	return o.wake(ctx, thread)
 }

@@ -45,7 +45,7 @@ func arrows() map[string][]string {
 		"inbox":                         {"store", "abi"},
 		"inbox/inboxtest":               {"inbox", "store", "abi"},
 		"background":                    {"inbox", "abi"},
-		"relay":                         {"abi"},
+		"blob":                          {"store", "abi"},
 		"llm":                           {"abi"},
 		"llm/transcript":                {"abi"},
 		"llm/replay":                    {"llm", "llm/transcript", "abi"},

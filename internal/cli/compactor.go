@@ -5,16 +5,18 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"time"
 
 	"github.com/mortise-dev/mortise/background"
+	"github.com/mortise-dev/mortise/blob"
 	"github.com/mortise-dev/mortise/compaction"
 	"github.com/mortise-dev/mortise/compaction/signals"
 	"github.com/mortise-dev/mortise/llm"
-	"github.com/mortise-dev/mortise/relay"
 	"github.com/mortise-dev/mortise/session"
+	"github.com/mortise-dev/mortise/store"
+	"github.com/mortise-dev/mortise/store/memstore"
+	"github.com/mortise-dev/mortise/store/storeurl"
 )
 
 // recordedModel is whose context is compacted: nobody's name is known.
@@ -49,12 +51,12 @@ type shared struct {
 	sampler *signals.Sampler
 	// session keeps threads; nil keeps none.
 	session session.Store
-	// masks says whether long outputs are put aside. Shelf is where, unless tasks have
+	// masks reports whether long outputs are masked. Shelf keeps them, unless tasks have
 	// a folder for that.
 	masks bool
-	shelf *relay.Relay
-	// folder is to be removed at the end.
-	folder string
+	shelf *blob.Store
+	// outputs is the store of the shelf, nil if others close it.
+	outputs storeurl.Store
 }
 
 // newShared makes what the config describes. It must be closed.
@@ -74,22 +76,25 @@ func newShared(cfg *Config, sessionDir string, logger *slog.Logger) (*shared, er
 	}
 	s.masks = c.MaskTokens > 0
 	if s.masks && cfg.Tasks.Dir == "" {
-		err = s.openShelf(sessionDir, logger)
+		err = s.openShelf(cfg, sessionDir, logger)
 	}
 	return s, err
 }
 
-// openShelf opens the folder of long outputs: that of the session, or one that goes
-// with the run.
-func (s *shared) openShelf(sessionDir string, logger *slog.Logger) (err error) {
-	folder := filepath.Join(sessionDir, "outputs")
-	if sessionDir == "" {
-		if s.folder, err = os.MkdirTemp("", "mortise-outputs-"); err != nil {
+// openShelf opens where long outputs are kept: in the store, in a file beside the session, or in memory.
+func (s *shared) openShelf(cfg *Config, sessionDir string, logger *slog.Logger) (err error) {
+	var kept store.Store = memstore.New()
+	switch {
+	case cfg.home != nil:
+		kept = cfg.home.store
+	case sessionDir != "":
+		file := filepath.Join(sessionDir, "outputs.db")
+		if s.outputs, err = storeurl.Open(context.Background(), file, storeurl.Options{Logger: logger}); err != nil {
 			return fmt.Errorf("compaction.mask_tokens: %w", err)
 		}
-		folder = s.folder
+		kept = s.outputs
 	}
-	s.shelf, err = relay.New(relay.Config{Folder: folder, Logger: logger})
+	s.shelf, err = blob.New(blob.Config{Store: kept, Logger: logger})
 	return err
 }
 
@@ -101,22 +106,19 @@ func (s *shared) close() error {
 	if s.session != nil {
 		errs = append(errs, s.session.Close())
 	}
-	if s.shelf != nil {
-		errs = append(errs, s.shelf.Close())
-	}
-	if s.folder != "" {
-		errs = append(errs, os.RemoveAll(s.folder))
+	if s.outputs != nil {
+		errs = append(errs, s.outputs.Close(context.Background()))
 	}
 	return errors.Join(errs...)
 }
 
 // shelfOf is where a conversation puts long outputs, nil for nowhere.
-func (s *shared) shelfOf(tasks *taskDesk) *relay.Relay {
+func (s *shared) shelfOf(tasks *taskDesk) *blob.Store {
 	switch {
 	case !s.masks:
 		return nil
-	case tasks.relay != nil:
-		return tasks.relay
+	case tasks.blobs != nil:
+		return tasks.blobs
 	}
 	return s.shelf
 }
@@ -128,7 +130,7 @@ func (s *shared) observe(ctx context.Context, _ llm.Call) (context.Context, func
 
 // newCompactor makes the compactor that the config describes.
 func newCompactor(
-	parts *parts, tasks *background.Manager, shelf *relay.Relay, observe func(compaction.Event), logger *slog.Logger,
+	parts *parts, tasks *background.Manager, shelf *blob.Store, observe func(compaction.Event), logger *slog.Logger,
 ) (*compaction.Compactor, error) {
 	config, err := compactionConfig(parts)
 	if err != nil {
@@ -137,7 +139,9 @@ func newCompactor(
 	config.Spawn, config.LiveTasks, config.Observe = tasks.Housekeep, tasks.LiveTasks, observe
 	config.Logger, config.Model = logger, recordedModel
 	if shelf != nil {
-		config.Keep = shelf.Keep
+		config.Keep = func(thread, label, text string) (string, error) {
+			return shelf.Put(context.Background(), thread, label, text)
+		}
 	}
 	return compaction.New(config)
 }

@@ -6,14 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"path/filepath"
 	"slices"
 
 	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/agent"
 	"github.com/mortise-dev/mortise/background"
+	"github.com/mortise-dev/mortise/blob"
 	"github.com/mortise-dev/mortise/inbox"
-	"github.com/mortise-dev/mortise/relay"
+	"github.com/mortise-dev/mortise/store"
 	"github.com/mortise-dev/mortise/store/memstore"
 )
 
@@ -58,6 +58,11 @@ func (c *TasksConfig) validate() error {
 	return nil
 }
 
+// blobs configures where large outputs are kept.
+func (c *TasksConfig) blobs(s store.Store, logger *slog.Logger) blob.Config {
+	return blob.Config{Store: s, InlineBytes: c.OutputBytes, MaxBytes: int64(c.QuotaMiB) << 20, Logger: logger}
+}
+
 // words is the wording that the config chose.
 func (c *TasksConfig) words(list []abi.Notice) (string, int) {
 	return wordings()[cmp.Or(c.Wording, "events")](list, c.NewsBytes)
@@ -69,7 +74,7 @@ type taskDesk struct {
 
 	inbox *inbox.Inbox
 	store inboxStore
-	relay *relay.Relay // nil without a folder
+	blobs *blob.Store // nil without a folder
 }
 
 // openTasks opens what the config names, with what the process before left of it.
@@ -89,17 +94,14 @@ func (d *taskDesk) open(
 	ctx context.Context, cfg *Config, logger *slog.Logger, deliver func(ctx context.Context, thread string, n abi.Notice) error,
 ) (err error) {
 	config := background.Config{Logger: logger, Deliver: deliver}
-	if dir := cfg.path(cfg.Tasks.Dir); dir != "" {
+	if cfg.Tasks.Dir != "" {
 		if d.store, err = openInbox(ctx, cfg, logger); err != nil {
 			return fmt.Errorf("config: %w", err)
 		}
-		d.relay, err = relay.New(relay.Config{
-			Folder: filepath.Join(dir, "relay"), MaxBytes: cfg.Tasks.OutputBytes, Quota: int64(cfg.Tasks.QuotaMiB) << 20, Logger: logger,
-		})
-		if err != nil {
-			return fmt.Errorf("config: tasks.dir: %w", err)
+		if d.blobs, err = blob.New(cfg.Tasks.blobs(d.store.store, logger)); err != nil {
+			return fmt.Errorf("config: tasks: %w", err)
 		}
-		config.Shorten = d.relay.Shorten
+		config.Shorten = d.blobs.Shorten
 	} else {
 		d.store.store = memstore.New()
 	}
@@ -127,9 +129,6 @@ func (d *taskDesk) close(ctx context.Context) error {
 		errs = append(errs, d.inbox.Close(ctx))
 	}
 	errs = append(errs, d.store.end(ctx))
-	if d.relay != nil {
-		errs = append(errs, d.relay.Close())
-	}
 	return errors.Join(errs...)
 }
 
@@ -146,8 +145,8 @@ func (d *taskDesk) tools(thread string, own agent.Tools, stop func(runID string)
 		return nil, err
 	}
 	more := []agent.Tools{tasks}
-	if d.relay != nil {
-		more = append(more, d.relay)
+	if d.blobs != nil {
+		more = append(more, d.blobs.Tools(thread))
 	}
 	joined, err := agent.JoinTools(more...)
 	if err != nil {

@@ -175,17 +175,17 @@ func TestToolsOfTasks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := names(); got != "read_file send_message cancel_task list_tasks task_result wait_task read_relay" {
+	if got := names(); got != "read_file send_message cancel_task list_tasks task_result wait_task read_output" {
 		t.Errorf("with tasks the tools are %s", got)
 	}
 	text := call("wait_task", map[string]any{"task_id": id})
-	_, rest, _ := strings.Cut(text, "`read_relay`")
+	_, rest, _ := strings.Cut(text, "`read_output`")
 	if !strings.Contains(text, "state: completed") || len(text) > 5000 || rest == "" {
 		t.Fatalf("the result is %.500s", text)
 	}
-	handle := regexp.MustCompile(`build-\d+-\w+`).FindString(text)
-	if got := call("read_relay", map[string]any{"handle": handle, "offset": int64(10)}); !strings.HasPrefix(got, "line\nline\n") {
-		t.Errorf("%s of %q is %.200s", "read_relay", handle, got)
+	handle := regexp.MustCompile(`build-[A-Z2-7]{26}`).FindString(text)
+	if got := call("read_output", map[string]any{"handle": handle, "offset": int64(10)}); !strings.HasPrefix(got, "line\nline\n") {
+		t.Errorf("%s of %q is %.200s", "read_output", handle, got)
 	}
 	if got := call("send_message", nil); got != "own send_message" {
 		t.Errorf("send_message answers %q", got)

@@ -1,17 +1,16 @@
-package relay
+package blob
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"strings"
 
 	"github.com/mortise-dev/mortise/abi"
+	"github.com/mortise-dev/mortise/store"
 )
 
-// ToolReadRelay is the name of the tool.
-const ToolReadRelay = "read_relay"
+// ToolReadOutput is the name of the tool.
+const ToolReadOutput = "read_output"
 
 // maxPage is how many bytes one page has at most.
 const maxPage = 8192
@@ -28,49 +27,50 @@ type Page struct {
 
 // Read returns limit bytes of a text from offset on; 0, and more than 8 KiB, mean
 // 8 KiB. An offset behind the end gives an empty page.
-func (r *Relay) Read(handle string, offset int64, limit int) (Page, error) {
+func (s *Store) Read(ctx context.Context, thread, handle string, offset int64, limit int) (Page, error) {
 	if limit <= 0 || limit > maxPage {
 		limit = maxPage
 	}
-	r.mu.Lock()
-	known, ok := r.files[handle]
-	if ok {
-		known.used = r.cfg.Now()
-		r.files[handle] = known
+	unknown := fmt.Errorf("blob: handle %.80q: %w", handle, ErrUnknown)
+	if len(handle) > store.MaxKey {
+		return Page{}, unknown
 	}
-	r.mu.Unlock()
-	if !ok {
-		return Page{}, fmt.Errorf("relay: handle %.80q: %w", handle, ErrUnknown)
-	}
-	f, err := r.root.Open(handle)
+	snapshot, err := s.cfg.Store.Read(ctx, thread, store.Query{Cells: []store.Range{store.One(cellKind, handle)}})
 	if err != nil {
-		return Page{}, fmt.Errorf("relay: handle %.80q: %w", handle, ErrUnknown)
+		return Page{}, fmt.Errorf("blob: handle %.80q: %w", handle, err)
 	}
-	defer f.Close()
-	_ = r.root.Chtimes(handle, known.used, known.used) // so that a restart knows it too
-	p := Page{Offset: min(max(offset, 0), known.size), Total: known.size}
-	buf := make([]byte, limit+1) // one more, to see whether a character ends at limit
-	n, err := f.ReadAt(buf, p.Offset)
-	if err != nil && !errors.Is(err, io.EOF) {
-		return Page{}, fmt.Errorf("relay: handle %.80q: %w", handle, err)
+	whole, ok := snapshot.Cell(cellKind, handle)
+	if !ok {
+		return Page{}, unknown
 	}
-	text := string(buf[:n])
-	p.Text = cutHead(text, limit)
+	total := int64(len(whole))
+	p := Page{Offset: min(max(offset, 0), total), Total: total}
+	rest := string(whole[p.Offset:min(total, p.Offset+int64(limit)+1)]) // one more, to see whether a character ends at limit
+	p.Text = cutHead(rest, limit)
 	if p.Text == "" {
-		p.Text = text[:min(limit, len(text))] // not UTF-8, or a limit below one character
+		p.Text = rest[:min(limit, len(rest))] // not UTF-8, or a limit below one character
 	}
-	if next := p.Offset + int64(len(p.Text)); next < known.size {
+	if next := p.Offset + int64(len(p.Text)); next < total {
 		p.Next = next
 	}
 	p.Text = strings.ToValidUTF8(p.Text, "\uFFFD")
 	return p, nil
 }
 
+// Tools is the tool with which a model reads texts of one thread. It is safe for concurrent use.
+type Tools struct {
+	s      *Store
+	thread string
+}
+
+// Tools makes the tool of a thread.
+func (s *Store) Tools(thread string) Tools { return Tools{s, thread} }
+
 // Tools lists the one tool.
-func (*Relay) Tools() []abi.Tool {
+func (Tools) Tools() []abi.Tool {
 	whole := map[string]any{"type": "integer", "minimum": int64(0)}
 	return []abi.Tool{{
-		Name: ToolReadRelay, Kind: abi.ToolRead,
+		Name: ToolReadOutput, Kind: abi.ToolRead,
 		Description: "Read part of a large output that was stored under a handle. Offset and limit are in bytes.",
 		Parameters: map[string]any{
 			"type": "object", "required": []any{"handle"},
@@ -79,10 +79,10 @@ func (*Relay) Tools() []abi.Tool {
 	}}
 }
 
-// CallTool answers a call of read_relay. What is wrong is said in the result.
-func (r *Relay) CallTool(_ context.Context, call abi.ToolCall) (abi.ToolResult, error) {
-	if call.Name != ToolReadRelay {
-		return abi.ToolResult{}, fmt.Errorf("relay: tool %.80q not found", call.Name)
+// CallTool answers a call of read_output. Wrong arguments are reported in the result.
+func (t Tools) CallTool(ctx context.Context, call abi.ToolCall) (abi.ToolResult, error) {
+	if call.Name != ToolReadOutput {
+		return abi.ToolResult{}, fmt.Errorf("blob: tool %.80q not found", call.Name)
 	}
 	result := abi.ToolResult{CallID: call.ID, ToolName: call.Name, Status: abi.ToolSuccess}
 	args, _ := call.Arguments.(map[string]any)
@@ -91,14 +91,14 @@ func (r *Relay) CallTool(_ context.Context, call abi.ToolCall) (abi.ToolResult, 
 		result.Status, result.Message = abi.ToolError, "Invalid arguments: missing 'handle'"
 		return result, nil
 	}
-	p, err := r.Read(handle, whole(args["offset"]), int(min(whole(args["limit"]), maxPage)))
+	p, err := t.s.Read(ctx, t.thread, handle, whole(args["offset"]), int(min(whole(args["limit"]), maxPage)))
 	if err != nil {
 		result.Status, result.Message = abi.ToolError, err.Error()
-		return result, nil //nolint:nilerr // it is said to the model
+		return result, nil //nolint:nilerr // it is reported to the model
 	}
 	end := fmt.Sprintf("[bytes %d to %d of %d; this is the end]", p.Offset, p.Total, p.Total)
 	if p.Next > 0 {
-		end = fmt.Sprintf("[bytes %d to %d of %d; go on with offset %d]", p.Offset, p.Next, p.Total, p.Next)
+		end = fmt.Sprintf("[bytes %d to %d of %d; continue with offset %d]", p.Offset, p.Next, p.Total, p.Next)
 	}
 	result.Content = []abi.ContentBlock{abi.Text(p.Text + "\n" + end)}
 	return result, nil

@@ -1,31 +1,26 @@
-package relay_test
+package blob_test
 
 import (
 	"context"
 	"fmt"
-	"os"
 	"strings"
 
-	"github.com/mortise-dev/mortise/relay"
+	"github.com/mortise-dev/mortise/blob"
+	"github.com/mortise-dev/mortise/store/memstore"
 )
 
 // A large result is kept aside, and read where it matters.
 func Example() {
-	folder, err := os.MkdirTemp("", "relay")
+	ctx := context.Background()
+	r, err := blob.New(blob.Config{Store: memstore.New()})
 	if err != nil {
 		panic(err)
 	}
-	defer os.RemoveAll(folder)
-	r, err := relay.New(relay.Config{Folder: folder})
-	if err != nil {
-		panic(err)
-	}
-	defer r.Close()
-	shown := r.Shorten(context.Background(), "build", strings.Repeat("a line of output\n", 5000))
+	shown := r.Shorten(ctx, "thread-1", "build", strings.Repeat("a line of output\n", 5000))
 	fmt.Println(len(shown) < 3000, strings.Contains(shown, "[… 4900 lines elided …]"))
 	_, rest, _ := strings.Cut(shown, "stored as ")
 	handle, _, _ := strings.Cut(rest, ". Use")
-	page, err := r.Read(handle, 17_000, 16)
+	page, err := r.Read(ctx, "thread-1", handle, 17_000, 16)
 	fmt.Println(page.Text, page.Total, err)
 	// Output:
 	// true true

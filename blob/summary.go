@@ -1,10 +1,13 @@
-package relay
+package blob
 
 import (
 	"fmt"
 	"strings"
 	"unicode/utf8"
 )
+
+// headLines and tailLines are what is shown of a text with many lines.
+const headLines, tailLines = 50, 50
 
 // lines counts lines; the last needs no end.
 func lines(text string) int {
