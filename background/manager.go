@@ -146,9 +146,15 @@ func (m *Manager) register(t *Task) error {
 	case t.spec.Name != "" && m.names[key] != "":
 		return fmt.Errorf("background: a running task named '%s' already exists", t.spec.Name)
 	}
-	id, err := m.freshID()
-	if err != nil {
-		return err
+	id := t.spec.ID
+	if id == "" {
+		var err error
+		if id, err = m.freshID(); err != nil {
+			return err
+		}
+	}
+	if m.tasks[id] != nil {
+		return fmt.Errorf("background: Spec.ID %s is taken", id)
 	}
 	t.info = Info{
 		ID: id, Thread: t.spec.Thread, Type: t.spec.Type, Name: t.spec.Name, Description: t.spec.Description,
@@ -219,19 +225,17 @@ func (m *Manager) unregister(t *Task) {
 	t.cancel(nil)
 }
 
-// Housekeep spawns a housekeeping task. Its types are builtin, so that a package
-// that must not know this one can take it as a function.
-func (m *Manager) Housekeep(
-	ctx context.Context, thread, taskType, description string,
-	body func(ctx context.Context, emit func(eventType string, payload any) bool) error,
-) (string, error) {
+// Housekeep spawns a housekeeping task. Its parameters have builtin types, so that a package
+// that must not import this one can take it as a function.
+func (m *Manager) Housekeep(ctx context.Context, thread, id, taskType, description string, body func(ctx context.Context) error) error {
 	if body == nil {
-		return "", fmt.Errorf("background: housekeeping task %q has no body", taskType)
+		return fmt.Errorf("background: housekeeping task %q has no body", taskType)
 	}
-	return m.Spawn(ctx, Spec{
-		Thread: thread, Type: taskType, Description: description, Class: Housekeeping,
-		Body: func(ctx context.Context, t *Task) (any, error) { return nil, body(ctx, t.Emit) },
+	_, err := m.Spawn(ctx, Spec{
+		ID: id, Thread: thread, Type: taskType, Description: description, Class: Housekeeping,
+		Body: func(ctx context.Context, _ *Task) (any, error) { return nil, body(ctx) },
 	})
+	return err
 }
 
 // tell gives a notice of a task under way to its owner. It is called for each event,

@@ -27,7 +27,9 @@ const (
 
 // Spec describes a task to spawn.
 type Spec struct {
-	// Thread owns the task and gets its notices. Required.
+	// ID of the task, unique across processes, at most 128 bytes. Empty means one of Config.NewID.
+	ID string
+	// Thread owns the task and gets its notifications. Required.
 	Thread string
 	// Type is a word for reports, "context_compaction" for example. Required, at
 	// most 64 bytes.
@@ -67,7 +69,7 @@ func (s *Spec) validate() error {
 		name  string
 		value string
 		limit int
-	}{{"Type", s.Type, maxType}, {"Name", s.Name, maxName}, {"Description", s.Description, maxDescription}} {
+	}{{"Type", s.Type, maxType}, {"ID", s.ID, maxName}, {"Name", s.Name, maxName}, {"Description", s.Description, maxDescription}} {
 		if len(f.value) > f.limit {
 			return fmt.Errorf("background: Spec.%s has %d bytes, at most %d are allowed", f.name, len(f.value), f.limit)
 		}

@@ -58,7 +58,7 @@ func TestMaskedOutputIsRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := strings.Repeat("a line of output\n", 3000) + "the needle is 4711\n"
-	tools, err := agent.JoinTools(dump{text}, shelf.Tools("t"))
+	tools, err := agent.JoinTools(dump{text}, shelf.Tools(thread))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -163,8 +163,8 @@ func TestToolsOfTasks(t *testing.T) {
 		m := abi.Message{Content: r.Content}
 		return m.Text() + r.Message
 	}
-	nothing := func(context.Context, func(string, any) bool) error { return nil }
-	if _, err := tasks.Housekeep(t.Context(), "a", "compaction", "", nothing); err != nil {
+	nothing := func(context.Context) error { return nil }
+	if err := tasks.Housekeep(t.Context(), "a", "bg_0", "compaction", "", nothing); err != nil {
 		t.Fatal(err)
 	}
 	if got := names(); got != "read_file send_message" {
