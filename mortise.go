@@ -52,6 +52,7 @@ func (r *Runtime) connect(ctx context.Context) (err error) {
 	r.inbox, err = inbox.New(ctx, inbox.Config{
 		Store: r.cfg.Inbox, Shared: r.cfg.Shared, Logger: r.cfg.Logger, Debounce: r.cfg.WakeDelay,
 		Acknowledged: func(ctx context.Context, thread string, tasks ...string) { r.tasks.Acknowledge(ctx, thread, tasks...) },
+		Expired:      r.recover,
 	})
 	if err != nil {
 		return err
@@ -113,6 +114,13 @@ func (r *Runtime) Start(ctx context.Context) error {
 	}
 	r.inbox.Start(agentrun.Waker(r.box))
 	return nil
+}
+
+// recover takes over the tasks of a process that has ended.
+func (r *Runtime) recover(ctx context.Context) {
+	if err := r.tasks.Recover(ctx); err != nil {
+		r.cfg.Logger.WarnContext(ctx, "background tasks of another process cannot be recovered", "error", err)
+	}
 }
 
 // Mailbox takes requests for runs. It is closed by [Runtime.Close].

@@ -52,6 +52,14 @@ type Ledger interface {
 	Unread(ctx context.Context, thread string) ([]string, error)
 }
 
+// Owners is what a [Ledger] of several processes also implements. inbox.Inbox does.
+type Owners interface {
+	// Owner is the name of this process.
+	Owner() string
+	// Alive returns the processes whose tasks must not be recovered.
+	Alive(ctx context.Context) (map[string]bool, error)
+}
+
 // EventKind is what happened to a task.
 type EventKind string
 

@@ -158,10 +158,18 @@ func (m *Manager) register(t *Task) error {
 	}
 	t.info = Info{
 		ID: id, Thread: t.spec.Thread, Type: t.spec.Type, Name: t.spec.Name, Description: t.spec.Description,
-		Class: t.spec.Class, Status: Queued, CreatedAt: m.cfg.Now(), Parent: t.spec.Parent, Attempt: 1,
+		Class: t.spec.Class, Status: Queued, CreatedAt: m.cfg.Now(), Parent: t.spec.Parent, Attempt: 1, Owner: m.owner(),
 	}
 	m.enter(t)
 	return nil
+}
+
+// owner is the name of this process, empty if it has none.
+func (m *Manager) owner() string {
+	if l, ok := m.cfg.Ledger.(Owners); ok {
+		return l.Owner()
+	}
+	return ""
 }
 
 // freshID takes an id that no task has. A generator that counts from nought goes

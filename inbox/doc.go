@@ -23,7 +23,8 @@
 //
 // Processes may share a store (Config.Shared). Each takes the notifications of all, wakes the threads
 // for which it committed one, and, every MaxRetry, those for which another process did. Two of them
-// may deliver the same notification; its key is the same then.
+// may deliver the same notification; its key is the same then. Tasks belong to the process that started
+// them, for as long as it is alive ([Inbox.Alive]); another one recovers them a minute later.
 //
 // # Runs
 //
@@ -32,7 +33,7 @@
 // # Concurrency
 //
 // Everything is safe for concurrent use. A Box starts no goroutine; the run that made it closes it. An
-// Inbox has one goroutine once it is started, and one for each wake under way; its owner calls Close
+// Inbox has one goroutine once it is started, two more when its store is shared, and one for each wake under way; its owner calls Close
 // before it closes the store, and after it has closed the background.Manager whose ledger the Inbox is.
 //
 // # Errors

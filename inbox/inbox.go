@@ -9,6 +9,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/store"
 )
@@ -26,8 +28,10 @@ const (
 type Config struct {
 	// Store keeps what is queued. The caller closes it, after the Inbox.
 	Store store.Store
-	// Shared reports that other processes use the store, too.
-	Shared bool
+	// Shared reports that other processes use the store, too. Expired is called when one of them has ended
+	// without closing its Inbox; background.Manager.Recover is for it.
+	Shared  bool
+	Expired func(ctx context.Context)
 	// Acknowledged is called with the tasks whose ends were acknowledged, in order to forget them.
 	// background.Manager.Acknowledge is for it.
 	Acknowledged func(ctx context.Context, thread string, tasks ...string)
@@ -46,6 +50,9 @@ type Config struct {
 }
 
 func (c Config) withDefaults() Config {
+	if c.Expired == nil {
+		c.Expired = func(context.Context) {}
+	}
 	if c.Acknowledged == nil {
 		c.Acknowledged = func(context.Context, string, ...string) {}
 	}
@@ -82,6 +89,7 @@ func (c Config) validate() error {
 // Inbox keeps notifications for threads until they are acknowledged. Make one with [New].
 type Inbox struct {
 	cfg    Config
+	owner  string
 	stored stored
 	wake   func(ctx context.Context, thread string) error // set by Start, before the waker begins
 	once   sync.Once
@@ -103,11 +111,19 @@ func New(ctx context.Context, cfg Config) (*Inbox, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	o := &Inbox{cfg: cfg, stored: stored{cfg.Store}, queues: map[string]*queue{}, alarm: make(chan struct{}, 1)}
+	o := &Inbox{cfg: cfg, owner: uuid.NewString(), stored: stored{cfg.Store}, queues: map[string]*queue{}, alarm: make(chan struct{}, 1)}
+	if cfg.Shared {
+		if err := o.renew(ctx); err != nil {
+			return nil, err
+		}
+	}
 	if err := o.load(ctx); err != nil {
 		return nil, fmt.Errorf("inbox: open: %w", err)
 	}
 	o.stop, o.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	if cfg.Shared {
+		o.wg.Go(o.keepAlive)
+	}
 	return o, nil
 }
 
@@ -191,6 +207,9 @@ func (o *Inbox) Close(ctx context.Context) error {
 	}()
 	select {
 	case <-done:
+		if o.cfg.Shared {
+			return o.leave(ctx)
+		}
 		return nil
 	case <-ctx.Done():
 		return fmt.Errorf("inbox: close: %w", context.Cause(ctx))

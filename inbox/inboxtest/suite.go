@@ -2,6 +2,7 @@ package inboxtest
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -48,7 +49,11 @@ func start(t *testing.T, s store.Store) *inbox.Inbox {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = o.Close(t.Context()) })
+	t.Cleanup(func() {
+		if err := o.Close(context.WithoutCancel(t.Context())); err != nil {
+			t.Error(err)
+		}
+	})
 	return o
 }
 
@@ -250,6 +255,10 @@ func (s *suite) processes() {
 	s.must(second.Done(s.Context(), keys...))
 	second.Release()
 	s.expect("a")
+	alive, err := s.a.Alive(s.Context())
+	if err != nil || len(alive) != 2 || !alive[s.a.Owner()] || !alive[s.b.Owner()] || s.a.Owner() == s.b.Owner() {
+		s.Fatalf("alive are %v, %v", alive, err)
+	}
 	if s.a.Waiting("a") != 0 || s.b.Waiting("a") != 0 {
 		s.Fatalf("%d and %d wait", s.a.Waiting("a"), s.b.Waiting("a"))
 	}

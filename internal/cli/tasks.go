@@ -108,6 +108,11 @@ func (d *taskDesk) open(
 	d.inbox, err = inbox.New(ctx, inbox.Config{
 		Store: d.store.store, Shared: d.store.shared, Logger: logger,
 		Acknowledged: func(ctx context.Context, thread string, tasks ...string) { d.Acknowledge(ctx, thread, tasks...) },
+		Expired: func(ctx context.Context) {
+			if err := d.Recover(ctx); err != nil {
+				logger.WarnContext(ctx, "background tasks of another process cannot be recovered", "error", err)
+			}
+		},
 	})
 	if err != nil {
 		return err

@@ -1,6 +1,7 @@
 package viewtest
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -58,7 +59,7 @@ func openInbox(t *testing.T, s store.Store) *inbox.Inbox {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = o.Close(t.Context()) })
+	t.Cleanup(func() { _ = o.Close(context.WithoutCancel(t.Context())) })
 	return o
 }
 
