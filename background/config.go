@@ -34,7 +34,7 @@ var (
 	ErrQueueFull = errors.New("background: too many tasks wait for a place")
 )
 
-// Ledger keeps tasks and their notices beyond the process. outbox.Outbox is one.
+// Ledger keeps tasks and their notices beyond the process. inbox.Inbox is one.
 // One ledger belongs to one Manager. It must be safe for concurrent use.
 type Ledger interface {
 	// Commit keeps the record of a task, if one is named, and queues a notice for
