@@ -36,7 +36,7 @@ type ending struct {
 	pause    time.Duration // after the next that fails
 }
 
-// full is an error that says that there was no room, as those of inbox and outbox do.
+// full is an error that says that there was no room, as inbox.ErrFull does.
 type full interface{ Full() bool }
 
 func isFull(err error) bool {
@@ -49,10 +49,10 @@ func isFull(err error) bool {
 // it tries again; it gives up when Deliver refuses for good, or when the Manager is
 // closed.
 func (m *Manager) commit(t *Task, o outcome, op string, ahead ...abi.Notice) {
-	t.over.Store(true) // an Emit that begins gives up
-	t.end()            // and one that waits, too
-	t.emit.lock()      // the last one is through
-	t.emit.unlock()
+	t.over.Store(true)   // an Emit that begins gives up
+	t.end()              // and one that waits, too
+	t.emit <- struct{}{} // the last one is through
+	<-t.emit
 
 	ctx := context.WithoutCancel(t.life)
 	e := &ending{t: t, o: o, op: op}

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"sync"
 
+	"golang.org/x/time/rate"
+
 	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/inbox"
 )
@@ -84,7 +86,8 @@ func (m *Manager) newTask(ctx context.Context, spec Spec, box *inbox.Box) *Task 
 		timeout = m.cfg.ServiceTimeout
 	}
 	spec.Timeout = cmp.Or(spec.Timeout, timeout)
-	t := &Task{m: m, spec: spec, box: box, emit: newGate(), turn: make(chan struct{}), rate: rate{perSecond: m.cfg.EventsPerSecond}}
+	t := &Task{m: m, spec: spec, box: box, emit: make(chan struct{}, 1), turn: make(chan struct{})}
+	t.rate = rate.NewLimiter(rate.Limit(m.cfg.EventsPerSecond), m.cfg.EventsPerSecond)
 	t.life, t.end = context.WithCancel(context.WithoutCancel(ctx))
 	return t
 }

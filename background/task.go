@@ -8,6 +8,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/time/rate"
+
 	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/inbox"
 )
@@ -83,7 +85,7 @@ type Task struct {
 	spec Spec
 	info Info       // guarded by Manager.mu, but for the id
 	box  *inbox.Box // of a sub-agent, else nil
-	rate rate
+	rate *rate.Limiter
 
 	seq    uint64
 	cancel context.CancelCauseFunc // ends the context of the body
@@ -101,9 +103,9 @@ type Task struct {
 	waiting     int
 	gone, acked bool
 
-	// emit orders the notices of this task; over is set before the terminal one, and
-	// while others hold emit.
-	emit *gate
+	// emit is held by the one that sends a notification of this task: a channel, which may be held while its
+	// holder waits. over is set before the terminal one, and while others hold emit.
+	emit chan struct{}
 	over atomic.Bool
 	// refused reports whether Deliver refused a notice that the ledger then took. It belongs to
 	// who holds emit, and then to the end of the task.
@@ -122,9 +124,9 @@ func (t *Task) Emit(eventType string, payload any) bool {
 	if t.over.Load() {
 		return false // without the lock, of which the end of the task must get hold
 	}
-	t.emit.lock()
-	defer t.emit.unlock()
-	if t.over.Load() || len(eventType) > maxType || !t.rate.wait(t.life) {
+	t.emit <- struct{}{}
+	defer func() { <-t.emit }()
+	if t.over.Load() || len(eventType) > maxType || t.rate.Wait(t.life) != nil {
 		return false
 	}
 	n := abi.Notice{

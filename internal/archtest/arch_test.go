@@ -110,7 +110,7 @@ func owners() map[string][]string {
 		"github.com/nats-io/nats-server":    {"store/natsstore", "internal/cli"}, // only tests
 		"github.com/anthropics":             {"llm/anthropic"},
 		"golang.org/x/term":                 {"internal/cli"},
-		"golang.org/x/time":                 {"serve"},
+		"golang.org/x/time":                 {"serve", "background"},
 		"gonum.org/v1/plot":                 {"internal/cli"},
 		"github.com/invopop/jsonschema":     {"internal/cli"},
 		"github.com/santhosh-tekuri/jsonsc": {"internal/schema"},
