@@ -25,7 +25,7 @@ type Manager struct {
 	places  places
 	tasks   map[string]*Task
 	names   map[name]string    // names of live tasks, to ids
-	threads map[string]*thread // that have live tasks, or are looked at
+	threads map[string]*thread // that have live tasks, or readers
 	alive   int                // all tasks that have not ended
 	acked   []string           // ended tasks that may be forgotten, oldest first
 	unacked []string           // ended tasks whose notice is still needed, and some that no longer are
@@ -92,7 +92,7 @@ func (m *Manager) newTask(ctx context.Context, spec Spec, box *inbox.Box) *Task 
 	return t
 }
 
-// drop lets go of a task that was never started.
+// drop releases a task that was never started.
 func (t *Task) drop() {
 	t.end()
 	if t.box != nil {
@@ -249,8 +249,8 @@ func (m *Manager) Housekeep(ctx context.Context, thread, id, taskType, descripti
 	return err
 }
 
-// tell gives a notice of a task under way to its owner. It is called for each event,
-// so the notice is copied to the heap only where somebody may keep it.
+// tell delivers a notification of a task under way. It is called for each event,
+// so the notification is copied to the heap only where the receiver may keep it.
 func (m *Manager) tell(ctx context.Context, t *Task, n *abi.Notice) (err error) {
 	if m.durable(t) {
 		own := *n
@@ -299,7 +299,7 @@ func (m *Manager) hand(ctx context.Context, t *Task, record []byte, n *abi.Notic
 	}
 }
 
-// observe tells the observer, which may be somebody else's code.
+// observe notifies the observer, whose code may panic.
 func (m *Manager) observe(ctx context.Context, kind EventKind, info Info) {
 	if m.cfg.Observe == nil {
 		return

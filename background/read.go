@@ -64,13 +64,13 @@ func (m *Manager) Get(id string) (Info, bool) {
 	if t == nil {
 		return Info{}, false
 	}
-	defer m.look(t.spec.Thread)()
+	defer m.read(t.spec.Thread)()
 	return t.info, true
 }
 
 // List returns the tasks of a thread, oldest first.
 func (m *Manager) List(thread string) []Info {
-	defer m.look(thread)()
+	defer m.read(thread)()
 	return m.list(thread)
 }
 
@@ -98,7 +98,7 @@ func (m *Manager) Snapshot(thread string) Snapshot {
 // HasBlocking reports whether a blocking task of the thread has not ended. When
 // it returns false, the notices of all blocking tasks have been delivered.
 func (m *Manager) HasBlocking(thread string) bool {
-	defer m.look(thread)()
+	defer m.read(thread)()
 	return m.thread(thread).blocking > 0
 }
 
@@ -106,7 +106,7 @@ func (m *Manager) HasBlocking(thread string) bool {
 // class, or when ctx is done. A body must not wait for its own thread.
 func (m *Manager) Wait(ctx context.Context, thread string) error {
 	for {
-		// No look is needed: who has ended was handed on.
+		// No lock is needed: the end of a task that has ended was accepted.
 		m.mu.Lock()
 		n, changed := m.thread(thread).live, m.changed
 		m.mu.Unlock()
@@ -148,7 +148,7 @@ func (m *Manager) WaitTask(ctx context.Context, id string) (Info, error) {
 }
 
 // standing returns what is known of a task, and what is closed when that may change.
-// It does not look: an end that it does not see may be at the owner.
+// It does not lock: the owner may have an end that it does not see.
 func (m *Manager) standing(id string) (Info, bool, <-chan struct{}) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
