@@ -57,7 +57,7 @@ func (o *Inbox) enqueue(ctx context.Context, c *change, quiet bool) error {
 	}
 	o.mu.Unlock()
 	if err == nil && seq == 0 { // an attempt before may have queued it and failed afterwards
-		err = o.scan(ctx, c.thread, func(*queue, []entry) bool { return true })
+		err = o.scan(ctx, c.thread, true, func(*queue, []entry) bool { return true })
 	}
 	return err
 }

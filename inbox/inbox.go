@@ -134,7 +134,7 @@ func (o *Inbox) load(ctx context.Context) error {
 		return err
 	}
 	for _, thread := range threads {
-		if err := o.scan(ctx, thread, func(*queue, []entry) bool { return true }); err != nil {
+		if err := o.scan(ctx, thread, true, func(*queue, []entry) bool { return true }); err != nil {
 			return err
 		}
 	}
@@ -145,8 +145,9 @@ func (o *Inbox) load(ctx context.Context) error {
 const pageSize = 256
 
 // scan reads the entries of a thread, oldest first, and corrects what is known of it. It calls visit with
-// each page, under the lock, until visit returns false.
-func (o *Inbox) scan(ctx context.Context, thread string, visit func(q *queue, page []entry) (more bool)) error {
+// each page, under the lock, until visit returns false. Entries that are not known are entered if adopt is true or other
+// processes may have queued them.
+func (o *Inbox) scan(ctx context.Context, thread string, adopt bool, visit func(q *queue, page []entry) (more bool)) error {
 	for after := uint64(0); ; {
 		page, upTo, err := o.stored.page(ctx, thread, after, pageSize)
 		if err != nil {
@@ -156,7 +157,7 @@ func (o *Inbox) scan(ctx context.Context, thread string, visit func(q *queue, pa
 		q := o.queue(thread)
 		q.reconcile(page, after, upTo)
 		for i := range page {
-			if q.promised == 0 && q.open[page[i].seq] == nil { // else its sender may be about to add it
+			if (adopt || o.cfg.Shared) && q.promised == 0 && q.open[page[i].seq] == nil { // else its sender may be about to add it
 				n, err := decodeNotice(page[i].data)
 				q.add(page[i].seq, err == nil && n.Housekeeping)
 			}
@@ -240,7 +241,7 @@ func (o *Inbox) Records(ctx context.Context, thread string) (map[string][]byte, 
 
 // Unread lists the tasks of a thread whose ends are not acknowledged, oldest first.
 func (o *Inbox) Unread(ctx context.Context, thread string) (tasks []string, err error) {
-	err = o.scan(ctx, thread, func(_ *queue, page []entry) bool {
+	err = o.scan(ctx, thread, false, func(_ *queue, page []entry) bool {
 		for i := range page {
 			if n, err := decodeNotice(page[i].data); err == nil && ends(n.Kind) {
 				tasks = append(tasks, n.TaskID)

@@ -1,6 +1,7 @@
 package inbox
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"fmt"
@@ -50,7 +51,7 @@ func (o *Inbox) Take(ctx context.Context, thread string) (*Delivery, error) {
 		return d, nil
 	}
 	now := o.cfg.Now()
-	err := o.scan(ctx, thread, func(q *queue, page []entry) (more bool) {
+	err := o.scan(ctx, thread, false, func(q *queue, page []entry) (more bool) {
 		for i := range page {
 			if len(d.list) < maxTake && q.take(page[i].seq, d, now, now.Add(o.cfg.Lease)) {
 				d.list = append(d.list, o.read(ctx, thread, &page[i]))
@@ -63,7 +64,18 @@ func (o *Inbox) Take(ctx context.Context, thread string) (*Delivery, error) {
 		d.Release()
 		return nil, err
 	}
+	o.missed(thread)
 	return d, nil
+}
+
+// missed schedules a wake for entries that arrived while a reader took others: the wake that covered them is answered.
+func (o *Inbox) missed(thread string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if q := o.queues[thread]; q != nil && q.unread > 0 {
+		q.wake.unread, q.wake.back = true, cmp.Or(q.wake.back, o.cfg.Retry)
+		o.schedule(q, o.cfg.Now().Add(o.cfg.Debounce))
+	}
 }
 
 // read decodes an entry.

@@ -170,7 +170,7 @@ func (o *Inbox) callWake(ctx context.Context, thread string, q *queue) (err erro
 			err = fmt.Errorf("wake panicked: %.256v", p)
 		}
 	}()
-	if err := o.scan(ctx, thread, func(*queue, []entry) bool { return true }); err != nil {
+	if err := o.scan(ctx, thread, false, func(*queue, []entry) bool { return true }); err != nil {
 		return err
 	}
 	o.mu.Lock()
