@@ -14,7 +14,6 @@ import (
 	"github.com/mortise-dev/mortise/compaction"
 	"github.com/mortise-dev/mortise/llm"
 	"github.com/mortise-dev/mortise/mailbox"
-	"github.com/mortise-dev/mortise/outbox"
 	"github.com/mortise-dev/mortise/phases"
 	"github.com/mortise-dev/mortise/store"
 	"github.com/mortise-dev/mortise/store/memstore"
@@ -34,8 +33,9 @@ type Config struct {
 
 	// Store keeps threads, runs and their queue.
 	Store store.Store
-	// Outbox keeps notifications and records of background tasks. One process at a time uses it.
-	Outbox outbox.Store
+	// Inbox keeps notifications and records of background tasks. Shared reports that other processes use it, too.
+	Inbox  store.Store
+	Shared bool
 	// Records keeps what plugins and policies decided; nil keeps nothing.
 	Records Recorder
 
@@ -115,6 +115,9 @@ func (c Config) checked() (Config, error) {
 	}
 	if c.Store == nil {
 		c.Store = memstore.New()
+	}
+	if c.Inbox == nil {
+		c.Inbox = memstore.New()
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)

@@ -4,7 +4,7 @@
 // whether or not it has a run, and waiting runs continue by themselves.
 //
 // The parts are packages that stand alone: agent, phases, plugins, compaction, background,
-// outbox, mailbox. Import them directly to build something else.
+// inbox, mailbox. Import them directly to build something else.
 //
 // # Concurrency
 //

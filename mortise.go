@@ -11,16 +11,16 @@ import (
 	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/background"
 	"github.com/mortise-dev/mortise/compaction"
+	"github.com/mortise-dev/mortise/inbox"
 	"github.com/mortise-dev/mortise/mailbox"
 	"github.com/mortise-dev/mortise/mailbox/agentrun"
-	"github.com/mortise-dev/mortise/outbox"
 )
 
 // Runtime runs agents. Make one with [New], and then call [Runtime.Start].
 type Runtime struct {
 	cfg       Config
 	tasks     *background.Manager
-	out       *outbox.Outbox
+	inbox     *inbox.Inbox
 	compactor *compaction.Compactor // nil compacts nothing
 	runs      *agentrun.Runtime
 	box       *mailbox.Mailbox
@@ -49,15 +49,16 @@ func New(ctx context.Context, cfg Config) (*Runtime, error) {
 }
 
 func (r *Runtime) connect(ctx context.Context) (err error) {
-	r.out, err = outbox.New(ctx, outbox.Config{
-		Store: r.cfg.Outbox, Logger: r.cfg.Logger, Debounce: r.cfg.WakeDelay,
+	r.inbox, err = inbox.New(ctx, inbox.Config{
+		Store: r.cfg.Inbox, Shared: r.cfg.Shared, Logger: r.cfg.Logger, Debounce: r.cfg.WakeDelay,
 		Acknowledged: func(ctx context.Context, thread string, tasks ...string) { r.tasks.Acknowledge(ctx, thread, tasks...) },
+		Expired:      r.recover,
 	})
 	if err != nil {
 		return err
 	}
 	tasks := r.cfg.Tasks
-	tasks.Ledger, tasks.Logger = r.out, cmp.Or(tasks.Logger, r.cfg.Logger)
+	tasks.Ledger, tasks.Logger = r.inbox, cmp.Or(tasks.Logger, r.cfg.Logger)
 	observe := tasks.Observe
 	tasks.Observe = func(e background.Event) {
 		r.observers.task(e)
@@ -111,8 +112,15 @@ func (r *Runtime) Start(ctx context.Context) error {
 	if err := r.box.Start(ctx); err != nil {
 		return fmt.Errorf("mortise: mailbox: %w", err)
 	}
-	r.out.Start(agentrun.Waker(r.box))
+	r.inbox.Start(agentrun.Waker(r.box))
 	return nil
+}
+
+// recover takes over the tasks of a process that has ended.
+func (r *Runtime) recover(ctx context.Context) {
+	if err := r.tasks.Recover(ctx); err != nil {
+		r.cfg.Logger.WarnContext(ctx, "background tasks of another process cannot be recovered", "error", err)
+	}
 }
 
 // Mailbox takes requests for runs. It is closed by [Runtime.Close].
@@ -134,8 +142,8 @@ func (r *Runtime) Close(ctx context.Context) error {
 	if r.tasks != nil {
 		errs = append(errs, r.tasks.Close(ctx))
 	}
-	if r.out != nil {
-		errs = append(errs, r.out.Close(ctx))
+	if r.inbox != nil {
+		errs = append(errs, r.inbox.Close(ctx))
 	}
 	return errors.Join(errs...)
 }

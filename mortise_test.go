@@ -18,10 +18,10 @@ import (
 	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/agent"
 	"github.com/mortise-dev/mortise/compaction"
+	"github.com/mortise-dev/mortise/inbox"
 	"github.com/mortise-dev/mortise/llm"
 	"github.com/mortise-dev/mortise/mailbox"
 	"github.com/mortise-dev/mortise/mailbox/agentrun"
-	"github.com/mortise-dev/mortise/notice"
 	"github.com/mortise-dev/mortise/phases"
 	"github.com/mortise-dev/mortise/store/memstore"
 	"github.com/mortise-dev/mortise/thread"
@@ -116,7 +116,7 @@ func TestRuntime_meets(t *testing.T) {
 		r, err := mortise.New(t.Context(), mortise.Config{
 			Agents:  map[string]mortise.Agent{"a": {Model: model, Tools: builds{}, Background: []string{"build"}}},
 			Plugins: []phases.Plugin{pins{}}, Records: records,
-			Words: func(list []abi.Notice) (string, int) { return notice.FollowUp(list, 4096) },
+			Words: func(list []abi.Notice) (string, int) { return inbox.FollowUp(list, 4096) },
 			Compaction: &compaction.Config{
 				Policy: compaction.Policy{
 					WindowTokens: 100_000, ThresholdTokens: 1_000, KeepRecentTokens: 1, KeepRecentMessages: 1,

@@ -61,7 +61,7 @@ func (r *Runtime) agentOf(ctx context.Context, j *mailbox.Job) (agent.Config, er
 		AgentID: name, MaxRounds: own.MaxRounds, Stop: own.Stop, Cost: own.Cost, Retry: own.Retry, Breaker: own.Breaker,
 		ToolTimeout: own.ToolTimeout, Observe: r.observers.inference,
 		Pending: r.tasks.HasBlocking, ToolContext: background.ToolContext, Words: r.cfg.Words,
-		Take:    func(ctx context.Context, thread string) (agent.Delivery, error) { return r.out.Take(ctx, thread) },
+		Take:    func(ctx context.Context, thread string) (agent.Delivery, error) { return r.inbox.Take(ctx, thread) },
 		Resolve: func(ctx context.Context, id string) (agent.Profile, error) { return r.profile(ctx, now, j, id) },
 		Listen:  func(ctx context.Context, e agent.Event) { r.listen(ctx, j, e) },
 		Logger:  r.cfg.Logger,

@@ -11,7 +11,6 @@ import (
 	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/inbox"
 	"github.com/mortise-dev/mortise/llm"
-	"github.com/mortise-dev/mortise/notice"
 	"github.com/mortise-dev/mortise/phases"
 )
 
@@ -88,12 +87,12 @@ type Config struct {
 	Pending func(thread string) bool
 	// Take takes the news that is kept for a thread, and does not wait. A run takes at
 	// its start and after each step, and has it done when a checkpoint holds the
-	// model's answer. Outbox.Take of package outbox is one, in a function that returns
+	// model's answer. Inbox.Take of package inbox is one, in a function that returns
 	// this type. Nil means that news comes by [Agent.Deliver] alone.
 	Take func(ctx context.Context, thread string) (Delivery, error)
 	// Words makes one text for the model of the news of tasks, and says how many of
 	// them, from the first on, it covers; the rest follows. Foreign text in it must be
-	// escaped, as package notice does. Nil means notice.Events with its budget.
+	// escaped, as package inbox does. Nil means inbox.Events with its budget.
 	Words func(news []abi.Notice) (text string, used int)
 	// ToolContext makes the context of a tool, as to tell what it starts where it comes
 	// from. background.ToolContext is one. Nil leaves the context as it is.
@@ -167,7 +166,7 @@ func (c *Config) setDefaults() {
 		c.Cost = func(string, abi.Usage) float64 { return 0 }
 	}
 	if c.Words == nil {
-		c.Words = func(news []abi.Notice) (string, int) { return notice.Events(news, 0) }
+		c.Words = func(news []abi.Notice) (string, int) { return inbox.Events(news, 0) }
 	}
 	if c.ToolContext == nil {
 		c.ToolContext = func(ctx context.Context, _ abi.RunIdentity, _ abi.ToolCall) context.Context { return ctx }

@@ -8,10 +8,10 @@ import (
 	"maps"
 
 	"github.com/mortise-dev/mortise/abi"
-	"github.com/mortise-dev/mortise/notice"
+	"github.com/mortise-dev/mortise/inbox"
 )
 
-// Delivery is news that was taken from where it is kept. outbox.Delivery is one.
+// Delivery is news that was taken from where it is kept. inbox.Delivery is one.
 type Delivery interface {
 	// All yields what was taken, oldest first. The key of a notice is its own, and the
 	// same when it comes again.
@@ -211,7 +211,7 @@ func (r *run) words(news []abi.Notice) (text string, used int) {
 	})
 	if err != nil {
 		r.cfg.Logger.Error("news is worded plainly", "thread_id", r.thread.id, "error", err)
-		text, used = notice.Events(news, 0)
+		text, used = inbox.Events(news, 0)
 	}
 	return text, used
 }
@@ -268,7 +268,7 @@ func (t *Thread) known(news iter.Seq2[string, abi.Notice]) map[string]bool {
 // it has, or when ctx is done: a run that it has goes on if it waits, and else takes
 // the news after its step. Without a run, or when that ends before, one begins, which
 // asks nobody if there is no news; the error is that of this run. It is for
-// Outbox.Start of package outbox.
+// Inbox.Start of package inbox.
 func (a *Agent) Wake(ctx context.Context, thread string) error {
 	t := a.Thread(thread)
 	heard := t.looked()

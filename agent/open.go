@@ -21,7 +21,7 @@ func (t *Thread) claim(c *Control, depth int) (*inbox.Box, error) {
 	if t.box != nil {
 		return nil, ErrThreadBusy
 	}
-	box, err := inbox.New(inbox.Config{Depth: depth, Fallback: t.hold})
+	box, err := inbox.NewBox(inbox.BoxConfig{Depth: depth, Fallback: t.hold})
 	if err != nil {
 		return nil, err
 	}

@@ -62,8 +62,8 @@ func compactor(t *testing.T, window int64, observe func(compaction.Event)) *comp
 	c, err := compaction.New(compaction.Config{
 		Policy: compaction.Policy{WindowTokens: window}, Observe: observe,
 		Summarizer: noSummary{},
-		Spawn: func(context.Context, string, string, string, func(context.Context, func(string, any) bool) error) (string, error) {
-			return "bg_1", nil // It is never carried out.
+		Spawn: func(context.Context, string, string, string, string, func(context.Context) error) error {
+			return nil // it is never executed
 		},
 	})
 	if err != nil {

@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/mortise-dev/mortise/abi"
-	"github.com/mortise-dev/mortise/notice"
+	"github.com/mortise-dev/mortise/inbox"
 	"github.com/mortise-dev/mortise/phases"
 )
 
@@ -46,7 +46,7 @@ func (r *run) worded(news []item) (messages []abi.Message, used int) {
 
 // said is a message of the runtime to the model.
 func (r *run) said(text string) abi.Message {
-	m := notice.Message(text)
+	m := inbox.Message(text)
 	m.ID = r.freshID()
 	return m
 }
@@ -64,7 +64,7 @@ func (r *run) fitting(n abi.Notice) []abi.Message {
 	}
 	if err := phases.CheckStructure(messages); err != nil {
 		r.cfg.Logger.Warn("messages of a notice do not fit the conversation", "thread_id", r.thread.id, "task_id", n.TaskID, "error", err)
-		return []abi.Message{r.said(notice.EventText(n))}
+		return []abi.Message{r.said(inbox.EventText(n))}
 	}
 	return messages
 }

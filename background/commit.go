@@ -9,8 +9,8 @@ import (
 	"github.com/mortise-dev/mortise/abi"
 )
 
-// patience is how long the first attempt to hand on an end may go on when somebody
-// waits to look; the next one may take twice as long, up to maxPatience, unless it was
+// patience is how long the first attempt to commit an end may take when a reader
+// waits; the next one may take twice as long, up to maxPatience, unless it was
 // for want of room. The pauses after attempts that failed grow alike. lastPatience is
 // for an attempt that begins when the Manager is as good as closed.
 const (
@@ -36,7 +36,7 @@ type ending struct {
 	pause    time.Duration // after the next that fails
 }
 
-// full is an error that says that there was no room, as those of inbox and outbox do.
+// full is an error that reports that there was no room, as inbox.ErrFull does.
 type full interface{ Full() bool }
 
 func isFull(err error) bool {
@@ -49,10 +49,10 @@ func isFull(err error) bool {
 // it tries again; it gives up when Deliver refuses for good, or when the Manager is
 // closed.
 func (m *Manager) commit(t *Task, o outcome, op string, ahead ...abi.Notice) {
-	t.over.Store(true) // an Emit that begins gives up
-	t.end()            // and one that waits, too
-	t.emit.lock()      // the last one is through
-	t.emit.unlock()
+	t.over.Store(true)   // an Emit that begins gives up
+	t.end()              // and one that waits, too
+	t.emit <- struct{}{} // the last one is through
+	<-t.emit
 
 	ctx := context.WithoutCancel(t.life)
 	e := &ending{t: t, o: o, op: op}
@@ -91,7 +91,7 @@ func (m *Manager) pause(e *ending) {
 }
 
 // attempt tries once to hand on the notice. When that is decided, and the notice is the
-// end, it makes the end visible. Nobody can look meanwhile.
+// end, it makes the end visible. No reader comes between.
 func (m *Manager) attempt(ctx context.Context, e *ending, cancel context.CancelFunc) (decided bool) {
 	thread := e.t.spec.Thread
 	m.mu.Lock()
@@ -128,7 +128,7 @@ func (m *Manager) handOnce(ctx context.Context, e *ending) error {
 	return m.hand(ctx, e.t, record, &n)
 }
 
-// isLate says whether owners get no more time.
+// isLate reports whether owners get no more time.
 func (m *Manager) isLate() bool {
 	select {
 	case <-m.late:
@@ -138,7 +138,7 @@ func (m *Manager) isLate() bool {
 	}
 }
 
-// decided says whether an attempt that failed was the last, and counts it.
+// decided reports whether an attempt that failed was the last, and counts it.
 func (m *Manager) decided(ctx context.Context, e *ending, err error) bool {
 	cut, noRoom, last := ctx.Err() != nil, isFull(err), m.isLate()
 	switch {
@@ -186,7 +186,7 @@ func (s *Stats) refused(e *ending, waited, last bool) {
 	}
 }
 
-// durable says whether the ledger has a task.
+// durable reports whether the ledger has a task.
 func (m *Manager) durable(t *Task) bool {
 	return m.cfg.Ledger != nil && (m.cfg.Deliver == nil || t.spec.Class != Housekeeping)
 }
@@ -209,8 +209,8 @@ func (m *Manager) ended(t *Task, o outcome) Info {
 	return info
 }
 
-// finish makes the end visible. The caller holds the lock, and an attempt keeps others
-// from looking.
+// finish makes the end visible. The caller holds the lock, and an attempt keeps
+// readers out.
 func (m *Manager) finish(t *Task, info *Info) {
 	// Only what changes: the id is read without the lock.
 	t.info.Status, t.info.Result, t.info.Error, t.info.EndedAt = info.Status, info.Result, info.Error, info.EndedAt
@@ -229,7 +229,7 @@ func (m *Manager) retire(t *Task) {
 	m.unacked = append(m.unacked, t.info.ID)
 }
 
-// Acknowledge says that what the tasks reported has been used, and kept where it
+// Acknowledge reports that what the tasks reported was used, and is persisted where it
 // was used. From then on they may be forgotten, the oldest first. It is for the
 // owner of the Ledger; without one a notice that was accepted counts as used.
 func (m *Manager) Acknowledge(ctx context.Context, thread string, ids ...string) {

@@ -20,7 +20,7 @@ func TestOneCommit(t *testing.T) {
 	pause := func() { <-time.After(5 * time.Millisecond) }
 	setUp := func(t *testing.T) (*background.Manager, *inbox.Box, string) {
 		t.Helper()
-		box, err := inbox.New(inbox.Config{})
+		box, err := inbox.NewBox(inbox.BoxConfig{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -84,7 +84,7 @@ func TestOneCommit(t *testing.T) {
 func TestFullInboxDoesNotDeadlock(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		box, err := inbox.New(inbox.Config{Depth: 1})
+		box, err := inbox.NewBox(inbox.BoxConfig{Depth: 1})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -112,7 +112,7 @@ func TestFullInboxDoesNotDeadlock(t *testing.T) {
 func TestCloseGivesUpOnAFullInbox(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		box, err := inbox.New(inbox.Config{Depth: 1})
+		box, err := inbox.NewBox(inbox.BoxConfig{Depth: 1})
 		if err != nil {
 			t.Fatal(err)
 		}

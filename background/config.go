@@ -34,7 +34,7 @@ var (
 	ErrQueueFull = errors.New("background: too many tasks wait for a place")
 )
 
-// Ledger keeps tasks and their notices beyond the process. outbox.Outbox is one.
+// Ledger keeps tasks and their notices beyond the process. inbox.Inbox is one.
 // One ledger belongs to one Manager. It must be safe for concurrent use.
 type Ledger interface {
 	// Commit keeps the record of a task, if one is named, and queues a notice for
@@ -50,6 +50,14 @@ type Ledger interface {
 	Records(ctx context.Context, thread string) (map[string][]byte, error)
 	// Unread lists the tasks of a thread whose ends are queued and not acknowledged.
 	Unread(ctx context.Context, thread string) ([]string, error)
+}
+
+// Owners is what a [Ledger] of several processes also implements. inbox.Inbox does.
+type Owners interface {
+	// Owner is the name of this process.
+	Owner() string
+	// Alive returns the processes whose tasks must not be recovered.
+	Alive(ctx context.Context) (map[string]bool, error)
 }
 
 // EventKind is what happened to a task.
@@ -85,10 +93,10 @@ type Config struct {
 	// Observe hears when a task starts and when it has finished, on the goroutine of
 	// the task. It must return soon. Nil hears nothing.
 	Observe func(Event)
-	// Shorten returns what is said of a text in its place when it is large, and
-	// keeps the text elsewhere. It gets results that are text, and everything larger
+	// Shorten stores a large text of a thread elsewhere and returns what replaces it; blob.Store.Shorten is one.
+	// It gets results that are text, and everything larger
 	// than MaxPayload; label is the type of the task. Nil cuts.
-	Shorten func(ctx context.Context, label, text string) string
+	Shorten func(ctx context.Context, thread, label, text string) string
 	// Resume returns the body with which a task goes on after a restart, or nil when
 	// it cannot. Nil resumes nothing.
 	Resume func(Info) Body

@@ -1,5 +1,5 @@
-// Package background runs work beside a conversation and tells the conversation
-// when it is done.
+// Package background runs tasks of a conversation in the background and notifies the conversation
+// when they have ended.
 //
 // A [Manager] runs task bodies on goroutines of their own. What a body emits,
 // and how it ended, is delivered as [abi.Notice] values to the thread that owns
@@ -9,16 +9,15 @@
 // # One commit
 //
 // A task has exactly one terminal notice. The notice is delivered and the status
-// changes in one step: nobody sees the one without the other through Get, List,
-// HasBlocking or Wait. While Deliver waits for room, or the Ledger fails, the task is
+// changes in one step: no caller of Get, List, HasBlocking or Wait sees the one without the other. While Deliver waits for room, or the Ledger fails, the task is
 // shown as running, and the step is tried again until it is through. With a Ledger the
 // task's record is part of the step.
 //
-// Who looks never waits for room: what hands a notice on gives way to who looks. The
-// context of Deliver or Commit is cancelled when somebody wants to know how the thread
-// stands; what was not accepted is handed on anew when they have seen that the task
+// Readers never wait for room: the delivery yields to them. The
+// context of Deliver or Commit is cancelled when a caller asks for the tasks of the thread;
+// the delivery is repeated after the caller has seen that the task
 // still runs. A first attempt has 20 ms in which to finish before it is cancelled. One
-// that fails for want of room leaves none for the next, which gives way at once; one
+// that fails for want of room leaves none for the next, which yields at once; one
 // that fails otherwise doubles it, up to 5 s, so that a slow disk gets its time. Threads
 // do not wait for each other.
 //
@@ -26,14 +25,14 @@
 //
 // [Manager.Recover] takes over what a Ledger kept; without one, the [Plugin] keeps
 // a thread's tasks in the thread's state and [Manager.Restore] takes them over. A
-// task that was running goes on if Config.Resume knows how, a bounded number of
-// times, and else ends as failed, with a notice. A sub-agent that goes on has no
+// task that was running is resumed if Config.Resume has a body for it, a bounded number of
+// times, and else ends as failed, with a notification. A sub-agent that is resumed has no
 // inbox.
 //
 // # Limits
 //
 // Bodies need a place. Places are counted for each thread and in all, apart for
-// work, services and housekeeping; who finds none waits in a bounded queue, and a
+// work, services and housekeeping; a task that finds none waits in a bounded queue, and a
 // thread that has all of its own lets others pass. A body that waits for another
 // task with [Manager.WaitTask] gives its place to others meanwhile. Run time, rate
 // and size of events, results, errors and names are bounded, and so is what is
@@ -48,7 +47,7 @@
 // # Cancellation
 //
 // A body runs on a context that keeps the spawner's values but not its end. It
-// is cancelled by Cancel, by its timeout, and by Close. A body that goes on after
+// is cancelled by Cancel, by its timeout, and by Close. A body that still runs after
 // that is abandoned when the grace period is over: the task ends as failed, and
 // what the body does later is ignored. Go cannot stop such a goroutine; it is
 // counted and logged.
@@ -58,12 +57,12 @@
 // Everything is safe for concurrent use. Deliver and the Ledger's Commit are called
 // from many goroutines, also for one thread, and while the status of the thread's tasks
 // is held back: they must not call the Manager, and must return when their context is
-// done. Whoever made the Manager calls Close.
+// done. The owner of the Manager calls Close.
 //
 // # Errors
 //
 // Spawn returns [ErrClosed], [ErrQueueFull], an error that names what is wrong with
-// the [Spec], or what the Ledger said. SendMessage has a sentinel for each reason.
+// the [Spec], or the error of the Ledger. SendMessage has a sentinel for each reason.
 // A body's error, panic or timeout is not an error of the package: it is the end of
-// the task, and its notice says so. What was lost or abandoned is in [Stats].
+// the task, and its notification has it. What was lost or abandoned is in [Stats].
 package background

@@ -171,7 +171,7 @@ func TestEvents(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				box, err := inbox.New(inbox.Config{})
+				box, err := inbox.NewBox(inbox.BoxConfig{})
 				if err != nil {
 					t.Fatal(err)
 				}

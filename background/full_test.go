@@ -20,7 +20,7 @@ const stuck = 20 * time.Second
 // read, and tasks of it that end. The owner of any other thread has room for all.
 func fullInbox(t *testing.T, ends int) (*background.Manager, *inbox.Box, []string) {
 	t.Helper()
-	box, err := inbox.New(inbox.Config{Depth: 1})
+	box, err := inbox.NewBox(inbox.BoxConfig{Depth: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -235,11 +235,15 @@ func (b slowBook) Commit(ctx context.Context, thread, task string, record []byte
 func TestNoRoomIsNoRefusal(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		box, err := inbox.New(inbox.Config{Depth: 1})
+		box, err := inbox.NewBox(inbox.BoxConfig{Depth: 1})
 		if err != nil {
 			t.Fatal(err)
 		}
-		m := newManager(t, background.Config{Deliver: func(ctx context.Context, _ string, n abi.Notice) error { return box.TrySend(ctx, n) }})
+		m := newManager(t, background.Config{Deliver: func(ctx context.Context, _ string, n abi.Notice) error {
+			ctx, cancel := context.WithCancel(ctx)
+			cancel() // does not wait
+			return box.Send(ctx, n)
+		}})
 		for range 3 {
 			spawn(t, m, "a", func(context.Context, *background.Task) (any, error) { return nil, nil })
 		}

@@ -92,3 +92,13 @@ func untilCancelled(ctx context.Context, _ *background.Task) (any, error) {
 	<-ctx.Done()
 	return nil, ctx.Err()
 }
+
+// housekeep starts a housekeeping task of thread a.
+func housekeep(t *testing.T, m *background.Manager, body background.Body) string {
+	t.Helper()
+	id, err := m.Spawn(t.Context(), background.Spec{Thread: "a", Type: "compaction", Description: "secret", Class: background.Housekeeping, Body: body})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return id
+}

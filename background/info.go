@@ -54,6 +54,8 @@ type Info struct {
 	// CreatedAt and EndedAt are written as created_at_ms and completed_at_ms.
 	CreatedAt time.Time `json:"-"`
 	EndedAt   time.Time `json:"-"`
+	// Owner is the process that runs the task, see [Owners].
+	Owner string `json:"owner,omitempty"`
 	// Parent is where the task comes from.
 	Parent Lineage `json:"parent_context,omitzero"`
 	// Attempt counts how often the body was started, from 1. It grows when a task

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -113,19 +114,18 @@ func TestHousekeep(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &ledger{}
 		m := newManager(t, background.Config{Deliver: l.deliver})
-		id, err := m.Housekeep(t.Context(), "a", "sweep", "sweeps", func(_ context.Context, emit func(string, any) bool) error {
-			emit("swept", int64(3))
-			return nil
-		})
-		if err != nil {
+		if err := m.Housekeep(t.Context(), "a", "sweep-1", "sweep", "sweeps", func(context.Context) error { return nil }); err != nil {
 			t.Fatal(err)
+		}
+		if err := m.Housekeep(t.Context(), "a", "sweep-1", "sweep", "", func(context.Context) error { return nil }); err == nil || !strings.Contains(err.Error(), "Spec.ID sweep-1 is taken") {
+			t.Fatalf("the same id again: %v", err)
 		}
 		wait(t, m, "a")
 		got := l.of("a")
-		if len(got) != 2 || !got[0].Housekeeping || !got[1].Housekeeping || got[0].Payload != int64(3) || got[1].TaskID != id {
-			t.Fatalf("notices are %+v", got)
+		if len(got) != 1 || !got[0].Housekeeping || got[0].TaskID != "sweep-1" || got[0].Kind != abi.NoticeCompleted {
+			t.Fatalf("notifications are %+v", got)
 		}
-		if _, err := m.Housekeep(t.Context(), "a", "sweep", "", nil); err == nil {
+		if err := m.Housekeep(t.Context(), "a", "", "sweep", "", nil); err == nil {
 			t.Fatal("a task without a body was accepted")
 		}
 		closeManager(t, m)

@@ -5,53 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
-	"time"
 	"unicode/utf8"
 )
-
-// rate lets so many events a second pass, and a burst of as many at once. The gate
-// of the task's events guards it.
-type rate struct {
-	perSecond int
-	// free events may pass before the clock is looked at; it was at filled last.
-	free   int
-	filled time.Time
-}
-
-// wait returns when the event may pass, or false when ctx is done before.
-func (r *rate) wait(ctx context.Context) bool {
-	delay := r.take()
-	if delay <= 0 {
-		return true
-	}
-	timer := time.NewTimer(delay)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
-
-// take takes the place of one event and says how long it has to wait for it.
-func (r *rate) take() time.Duration {
-	if r.free > 0 {
-		r.free--
-		return 0
-	}
-	step, now := time.Second/time.Duration(r.perSecond), time.Now()
-	if earliest := now.Add(-time.Second); r.filled.Before(earliest) {
-		r.filled = earliest
-	}
-	if n := int(now.Sub(r.filled) / step); n > 0 {
-		r.free = n - 1
-		r.filled = r.filled.Add(time.Duration(n) * step)
-		return 0
-	}
-	r.filled = r.filled.Add(step)
-	return r.filled.Sub(now)
-}
 
 // fit makes v a value of the ABI that is no larger than the limit. Text goes
 // through Shorten if it is a result, anything else only when it is too large.
@@ -92,7 +47,7 @@ func (m *Manager) shorten(ctx context.Context, t *Task, text string) (short stri
 			ok = false
 		}
 	}()
-	return m.cfg.Shorten(ctx, t.spec.Type, text), true
+	return m.cfg.Shorten(ctx, t.spec.Thread, t.spec.Type, text), true
 }
 
 // cutError keeps the head of an error's text.

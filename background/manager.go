@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"sync"
 
+	"golang.org/x/time/rate"
+
 	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/inbox"
 )
@@ -23,7 +25,7 @@ type Manager struct {
 	places  places
 	tasks   map[string]*Task
 	names   map[name]string    // names of live tasks, to ids
-	threads map[string]*thread // that have live tasks, or are looked at
+	threads map[string]*thread // that have live tasks, or readers
 	alive   int                // all tasks that have not ended
 	acked   []string           // ended tasks that may be forgotten, oldest first
 	unacked []string           // ended tasks whose notice is still needed, and some that no longer are
@@ -84,12 +86,13 @@ func (m *Manager) newTask(ctx context.Context, spec Spec, box *inbox.Box) *Task 
 		timeout = m.cfg.ServiceTimeout
 	}
 	spec.Timeout = cmp.Or(spec.Timeout, timeout)
-	t := &Task{m: m, spec: spec, box: box, emit: newGate(), turn: make(chan struct{}), rate: rate{perSecond: m.cfg.EventsPerSecond}}
+	t := &Task{m: m, spec: spec, box: box, emit: make(chan struct{}, 1), turn: make(chan struct{})}
+	t.rate = rate.NewLimiter(rate.Limit(m.cfg.EventsPerSecond), m.cfg.EventsPerSecond)
 	t.life, t.end = context.WithCancel(context.WithoutCancel(ctx))
 	return t
 }
 
-// drop lets go of a task that was never started.
+// drop releases a task that was never started.
 func (t *Task) drop() {
 	t.end()
 	if t.box != nil {
@@ -146,16 +149,30 @@ func (m *Manager) register(t *Task) error {
 	case t.spec.Name != "" && m.names[key] != "":
 		return fmt.Errorf("background: a running task named '%s' already exists", t.spec.Name)
 	}
-	id, err := m.freshID()
-	if err != nil {
-		return err
+	id := t.spec.ID
+	if id == "" {
+		var err error
+		if id, err = m.freshID(); err != nil {
+			return err
+		}
+	}
+	if m.tasks[id] != nil {
+		return fmt.Errorf("background: Spec.ID %s is taken", id)
 	}
 	t.info = Info{
 		ID: id, Thread: t.spec.Thread, Type: t.spec.Type, Name: t.spec.Name, Description: t.spec.Description,
-		Class: t.spec.Class, Status: Queued, CreatedAt: m.cfg.Now(), Parent: t.spec.Parent, Attempt: 1,
+		Class: t.spec.Class, Status: Queued, CreatedAt: m.cfg.Now(), Parent: t.spec.Parent, Attempt: 1, Owner: m.owner(),
 	}
 	m.enter(t)
 	return nil
+}
+
+// owner is the name of this process, empty if it has none.
+func (m *Manager) owner() string {
+	if l, ok := m.cfg.Ledger.(Owners); ok {
+		return l.Owner()
+	}
+	return ""
 }
 
 // freshID takes an id that no task has. A generator that counts from nought goes
@@ -219,23 +236,21 @@ func (m *Manager) unregister(t *Task) {
 	t.cancel(nil)
 }
 
-// Housekeep spawns a housekeeping task. Its types are builtin, so that a package
-// that must not know this one can take it as a function.
-func (m *Manager) Housekeep(
-	ctx context.Context, thread, taskType, description string,
-	body func(ctx context.Context, emit func(eventType string, payload any) bool) error,
-) (string, error) {
+// Housekeep spawns a housekeeping task. Its parameters have builtin types, so that a package
+// that must not import this one can take it as a function.
+func (m *Manager) Housekeep(ctx context.Context, thread, id, taskType, description string, body func(ctx context.Context) error) error {
 	if body == nil {
-		return "", fmt.Errorf("background: housekeeping task %q has no body", taskType)
+		return fmt.Errorf("background: housekeeping task %q has no body", taskType)
 	}
-	return m.Spawn(ctx, Spec{
-		Thread: thread, Type: taskType, Description: description, Class: Housekeeping,
-		Body: func(ctx context.Context, t *Task) (any, error) { return nil, body(ctx, t.Emit) },
+	_, err := m.Spawn(ctx, Spec{
+		ID: id, Thread: thread, Type: taskType, Description: description, Class: Housekeeping,
+		Body: func(ctx context.Context, _ *Task) (any, error) { return nil, body(ctx) },
 	})
+	return err
 }
 
-// tell gives a notice of a task under way to its owner. It is called for each event,
-// so the notice is copied to the heap only where somebody may keep it.
+// tell delivers a notification of a task under way. It is called for each event,
+// so the notification is copied to the heap only where the receiver may keep it.
 func (m *Manager) tell(ctx context.Context, t *Task, n *abi.Notice) (err error) {
 	if m.durable(t) {
 		own := *n
@@ -284,7 +299,7 @@ func (m *Manager) hand(ctx context.Context, t *Task, record []byte, n *abi.Notic
 	}
 }
 
-// observe tells the observer, which may be somebody else's code.
+// observe notifies the observer, whose code may panic.
 func (m *Manager) observe(ctx context.Context, kind EventKind, info Info) {
 	if m.cfg.Observe == nil {
 		return

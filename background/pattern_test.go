@@ -177,7 +177,7 @@ func TestLateCompletion(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var woken []abi.Notice
-		box, err := inbox.New(inbox.Config{Fallback: func(n abi.Notice) { woken = append(woken, n) }})
+		box, err := inbox.NewBox(inbox.BoxConfig{Fallback: func(n abi.Notice) { woken = append(woken, n) }})
 		if err != nil {
 			t.Fatal(err)
 		}

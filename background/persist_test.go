@@ -442,12 +442,10 @@ func TestHousekeepingBesideALedger(t *testing.T) {
 	b, l := &book{}, &ledger{}
 	m := newManager(t, background.Config{Ledger: b, Deliver: l.deliver, NewID: counter(), Keep: 1})
 	for range 3 {
-		if _, err := m.Housekeep(t.Context(), "a", "compaction", "compacts", func(_ context.Context, emit func(string, any) bool) error {
-			emit("compacted", "x")
-			return nil
-		}); err != nil {
-			t.Fatal(err)
-		}
+		housekeep(t, m, func(_ context.Context, task *background.Task) (any, error) {
+			task.Emit("compacted", "x")
+			return nil, nil
+		})
 		wait(t, m, "a")
 	}
 	spawn(t, m, "a", func(context.Context, *background.Task) (any, error) { return "mine", nil })

@@ -128,9 +128,7 @@ func TestPlugin(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := m.Housekeep(t.Context(), "a", "context_compaction", "secret", func(ctx context.Context, _ func(string, any) bool) error { <-ctx.Done(); return nil }); err != nil {
-				t.Fatal(err)
-			}
+			housekeep(t, m, untilCancelled)
 			synctest.Wait()
 			s, out := fired(t, m, nil, abi.RunStart, abi.BeforeInference)
 			if len(out.Context) != 1 {

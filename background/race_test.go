@@ -37,7 +37,7 @@ func TestDecideRace(t *testing.T) {
 	schedules(t, 2000, func(t *testing.T) {
 		t.Helper()
 		var late atomic.Int32
-		box, err := inbox.New(inbox.Config{Depth: 2, Fallback: func(abi.Notice) { late.Add(1) }})
+		box, err := inbox.NewBox(inbox.BoxConfig{Depth: 2, Fallback: func(abi.Notice) { late.Add(1) }})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -74,7 +74,7 @@ func TestNextRunRace(t *testing.T) {
 		var mu sync.Mutex
 		var fellBack []string
 		open := func() *inbox.Box {
-			b, err := inbox.New(inbox.Config{Fallback: func(n abi.Notice) {
+			b, err := inbox.NewBox(inbox.BoxConfig{Fallback: func(n abi.Notice) {
 				mu.Lock()
 				defer mu.Unlock()
 				fellBack = append(fellBack, n.TaskID)

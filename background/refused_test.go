@@ -70,15 +70,12 @@ func TestRefusedHousekeeping(t *testing.T) {
 					}
 					return owner.deliver(ctx, thread, notice)
 				}})
-				_, err := m.Housekeep(t.Context(), "a", "compaction", "compacts", func(_ context.Context, emit func(string, any) bool) error {
-					if !emit("one", 1) || !emit("two", 2) {
+				housekeep(t, m, func(_ context.Context, task *background.Task) (any, error) {
+					if !task.Emit("one", 1) || !task.Emit("two", 2) {
 						t.Error("an event was not accepted")
 					}
-					return nil
+					return nil, nil
 				})
-				if err != nil {
-					t.Fatal(err)
-				}
 				wait(t, m, "a")
 				if got := kinds(owner.of("a")); !slices.Equal(got, test.wantOwner) {
 					t.Errorf("the owner got %q, want %q", got, test.wantOwner)
@@ -122,10 +119,7 @@ func TestRefusedAtTheEnd(t *testing.T) {
 			<-ctx.Done()
 			return ctx.Err()
 		}})
-		_, err := m.Housekeep(t.Context(), "a", "compaction", "compacts", func(context.Context, func(string, any) bool) error { return nil })
-		if err != nil {
-			t.Fatal(err)
-		}
+		housekeep(t, m, func(context.Context, *background.Task) (any, error) { return nil, nil })
 		time.Sleep(time.Second)
 		_ = m.Close(t.Context()) // the owner was given up
 		if got := kinds(b.of("a")); !slices.Equal(got, []string{"completed"}) || m.Stats().LostNotices != 0 {

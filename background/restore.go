@@ -6,20 +6,30 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 )
 
 // Orphaned is the error of a task that was running when the process ended.
 const Orphaned = "task orphaned: runtime restarted while running"
 
-// Recover takes over what the Ledger kept of the process before: tasks that had
-// ended stay readable, those that had not go on if Config.Resume has a body for
-// them, and else end as failed, with a notice. A record that cannot be read is
-// reported in the error; the others are recovered all the same. Call it once,
-// before the first Spawn.
+// Recover takes over what the Ledger kept of processes that have ended: tasks that had
+// ended stay readable, the others are resumed if Config.Resume has a body for
+// them, and else end as failed, with a notification. A record that cannot be read is
+// reported in the error; the others are recovered all the same. Call it
+// before the first Spawn, and again when another process has ended ([Owners]).
 func (m *Manager) Recover(ctx context.Context) error {
 	if m.cfg.Ledger == nil {
 		return errors.New("background: Recover: there is no Config.Ledger")
+	}
+	alive := map[string]bool{}
+	if l, ok := m.cfg.Ledger.(Owners); ok {
+		others, err := l.Alive(ctx)
+		if err != nil {
+			return fmt.Errorf("background: recover: %w", err)
+		}
+		maps.Copy(alive, others)
+		alive[l.Owner()] = true
 	}
 	threads, err := m.cfg.Ledger.Threads(ctx)
 	if err != nil {
@@ -27,32 +37,41 @@ func (m *Manager) Recover(ctx context.Context) error {
 	}
 	var errs []error
 	for _, thread := range threads {
-		records, err := m.cfg.Ledger.Records(ctx, thread)
-		if err != nil {
+		if err := m.recoverThread(ctx, thread, alive); err != nil {
 			errs = append(errs, fmt.Errorf("background: recover thread %s: %w", thread, err))
-			continue
 		}
-		unread, err := m.cfg.Ledger.Unread(ctx, thread)
-		if err != nil {
-			errs = append(errs, fmt.Errorf("background: recover thread %s: %w", thread, err))
-			continue
-		}
-		snapshot := Snapshot{Tasks: make(map[string]Info, len(records))}
-		var used []string
-		for id, data := range records {
-			var info Info
-			if err := json.Unmarshal(data, &info); err != nil {
-				errs = append(errs, fmt.Errorf("background: recover task %.80q of thread %s: %w", id, thread, err))
-				continue
-			}
-			snapshot.Tasks[id] = info
-			if info.Status.Terminal() && !slices.Contains(unread, id) {
-				used = append(used, id)
-			}
-		}
-		errs = append(errs, m.Restore(ctx, thread, snapshot))
-		m.Acknowledge(ctx, thread, used...)
 	}
+	return errors.Join(errs...)
+}
+
+// recoverThread takes over the tasks of a thread that do not run in a process that is alive.
+func (m *Manager) recoverThread(ctx context.Context, thread string, alive map[string]bool) error {
+	records, err := m.cfg.Ledger.Records(ctx, thread)
+	if err != nil {
+		return err
+	}
+	unread, err := m.cfg.Ledger.Unread(ctx, thread)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	var used []string
+	snapshot := Snapshot{Tasks: make(map[string]Info, len(records))}
+	for id, data := range records {
+		var info Info
+		switch err := json.Unmarshal(data, &info); {
+		case err != nil:
+			errs = append(errs, fmt.Errorf("task %.80q: %w", id, err))
+			continue
+		case info.Status.Terminal() || !alive[info.Owner]:
+			snapshot.Tasks[id] = info
+		}
+		if info.Status.Terminal() && !slices.Contains(unread, id) {
+			used = append(used, id)
+		}
+	}
+	errs = append(errs, m.Restore(ctx, thread, snapshot))
+	m.Acknowledge(ctx, thread, used...)
 	return errors.Join(errs...)
 }
 
@@ -130,6 +149,7 @@ func (m *Manager) adopt(t *Task, info Info, goesOn bool) (known bool, err error)
 	}
 	if goesOn {
 		t.info.Attempt++
+		t.info.Owner = m.owner()
 		t.info.Status = Queued
 	}
 	m.enter(t)

@@ -49,7 +49,7 @@ func (m *Manager) SpawnAgent(ctx context.Context, spec Spec, body AgentBody) (st
 	if body == nil {
 		return "", errors.New("background: SpawnAgent: the body is missing")
 	}
-	box, err := inbox.New(inbox.Config{Depth: agentDepth, Logger: m.cfg.Logger})
+	box, err := inbox.NewBox(inbox.BoxConfig{Depth: agentDepth, Logger: m.cfg.Logger})
 	if err != nil {
 		return "", err
 	}

@@ -198,7 +198,7 @@ func TestSendMessageRefuses(t *testing.T) {
 				return nil, nil
 			})
 			wait(t, m, "a")
-			if !(<-boxes).Closed() {
+			if err := (<-boxes).Send(t.Context(), abi.Notice{}); !errors.Is(err, inbox.ErrClosed) {
 				t.Fatal("the inbox outlives the agent")
 			}
 			refused(t, m.SendMessage(t.Context(), id, "a", "x", "y"), background.ErrTerminated, "task already completed")

@@ -8,6 +8,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/time/rate"
+
 	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/inbox"
 )
@@ -27,7 +29,9 @@ const (
 
 // Spec describes a task to spawn.
 type Spec struct {
-	// Thread owns the task and gets its notices. Required.
+	// ID of the task, unique across processes, at most 128 bytes. Empty means one of Config.NewID.
+	ID string
+	// Thread owns the task and gets its notifications. Required.
 	Thread string
 	// Type is a word for reports, "context_compaction" for example. Required, at
 	// most 64 bytes.
@@ -67,7 +71,7 @@ func (s *Spec) validate() error {
 		name  string
 		value string
 		limit int
-	}{{"Type", s.Type, maxType}, {"Name", s.Name, maxName}, {"Description", s.Description, maxDescription}} {
+	}{{"Type", s.Type, maxType}, {"ID", s.ID, maxName}, {"Name", s.Name, maxName}, {"Description", s.Description, maxDescription}} {
 		if len(f.value) > f.limit {
 			return fmt.Errorf("background: Spec.%s has %d bytes, at most %d are allowed", f.name, len(f.value), f.limit)
 		}
@@ -81,7 +85,7 @@ type Task struct {
 	spec Spec
 	info Info       // guarded by Manager.mu, but for the id
 	box  *inbox.Box // of a sub-agent, else nil
-	rate rate
+	rate *rate.Limiter
 
 	seq    uint64
 	cancel context.CancelCauseFunc // ends the context of the body
@@ -99,9 +103,9 @@ type Task struct {
 	waiting     int
 	gone, acked bool
 
-	// emit orders the notices of this task; over is set before the terminal one, and
-	// while others hold emit.
-	emit *gate
+	// emit is held by the one that sends a notification of this task: a channel, which may be held while its
+	// holder waits. over is set before the terminal one, and while others hold emit.
+	emit chan struct{}
 	over atomic.Bool
 	// refused reports whether Deliver refused a notice that the ledger then took. It belongs to
 	// who holds emit, and then to the end of the task.
@@ -120,9 +124,9 @@ func (t *Task) Emit(eventType string, payload any) bool {
 	if t.over.Load() {
 		return false // without the lock, of which the end of the task must get hold
 	}
-	t.emit.lock()
-	defer t.emit.unlock()
-	if t.over.Load() || len(eventType) > maxType || !t.rate.wait(t.life) {
+	t.emit <- struct{}{}
+	defer func() { <-t.emit }()
+	if t.over.Load() || len(eventType) > maxType || t.rate.Wait(t.life) != nil {
 		return false
 	}
 	n := abi.Notice{

@@ -8,31 +8,29 @@ import (
 // thread is what the Manager knows of a thread while it has tasks that have not
 // ended. Manager.mu guards it.
 //
-// While an end of one of its tasks is being handed on, nobody can say what is to be
-// seen of the thread: the owner may have the notice already, and the status comes
-// next. So who looks waits until no such attempt is under way, and no attempt begins
-// before all that waited have looked. An attempt may itself wait, for room or for a
-// disk. It gives way to who looks: it is cut short, and made again when they have
-// looked. It is granted some patience before, in which to finish what is no wait for
-// room.
+// While the end of one of its tasks is being committed, the status of the thread is undecided: the owner may
+// have the notification already, and the status comes next. So readers wait until no such attempt is under way,
+// and no attempt begins before all readers that waited are done. An attempt may itself wait, for room or for a
+// disk. It yields to readers: it is cancelled, and repeated after them. Before that it has some patience, in which
+// to finish what is not a wait for room.
 type thread struct {
 	live, blocking int // tasks that have not ended, and those of them that are blocking
 	attempts       []*attempt
-	lookers        int           // who wait until there are no attempts, or have just done so
+	readers        int           // that wait until there are no attempts, or have just done so
 	quiet          chan struct{} // closed when there are none
-	looked         chan struct{} // closed when the last looker has looked
+	read           chan struct{} // closed when the last reader is done
 }
 
-// attempt is one that hands on an end.
+// attempt is an attempt to commit an end.
 type attempt struct {
 	cancel   context.CancelFunc
 	since    time.Time
 	patience time.Duration
-	timer    *time.Timer // cuts it when its patience is over; set once somebody waits
+	timer    *time.Timer // cancels it when its patience is over; set once a reader waits
 	at       int         // in the attempts of its thread
 }
 
-// hurry cuts the attempt short as soon as it has had its patience.
+// hurry cancels the attempt when its patience is over.
 func (a *attempt) hurry() {
 	if left := a.patience - time.Since(a.since); left <= 0 {
 		a.cancel()
@@ -50,17 +48,17 @@ func (m *Manager) thread(id string) thread {
 	return thread{}
 }
 
-// look locks what is to be seen of a thread and returns the unlock.
-func (m *Manager) look(id string) func() {
+// read locks the status of a thread and returns the unlock.
+func (m *Manager) read(id string) func() {
 	m.mu.Lock()
 	th := m.threads[id]
 	if th == nil || len(th.attempts) == 0 {
 		return m.mu.Unlock
 	}
-	if th.lookers == 0 {
-		th.quiet, th.looked = make(chan struct{}), make(chan struct{})
+	if th.readers == 0 {
+		th.quiet, th.read = make(chan struct{}), make(chan struct{})
 	}
-	th.lookers++
+	th.readers++
 	for _, a := range th.attempts {
 		a.hurry()
 	}
@@ -69,23 +67,23 @@ func (m *Manager) look(id string) func() {
 	<-quiet
 	m.mu.Lock()
 	return func() {
-		th.lookers--
-		if th.lookers == 0 {
-			close(th.looked)
+		th.readers--
+		if th.readers == 0 {
+			close(th.read)
 		}
 		m.tidy(id, th)
 		m.mu.Unlock()
 	}
 }
 
-// begin waits until nobody looks and begins an attempt. The caller holds the lock,
+// begin waits until there are no readers and begins an attempt. The caller holds the lock,
 // which is free meanwhile; the task has not ended, so its thread is there.
 func (m *Manager) begin(id string, patience time.Duration, cancel context.CancelFunc) *attempt {
 	th := m.threads[id]
-	for th.lookers > 0 {
-		looked := th.looked
+	for th.readers > 0 {
+		read := th.read
 		m.mu.Unlock()
-		<-looked
+		<-read
 		m.mu.Lock()
 	}
 	a := &attempt{cancel: cancel, since: time.Now(), patience: patience, at: len(th.attempts)}
@@ -105,16 +103,16 @@ func (m *Manager) over(id string, a *attempt) {
 	if a.timer != nil {
 		a.timer.Stop()
 	}
-	if last == 0 && th.lookers > 0 {
+	if last == 0 && th.readers > 0 {
 		close(th.quiet)
 	}
 	m.tidy(id, th)
 }
 
-// tidy forgets a thread that has no tasks and that nobody looks at. The caller holds
+// tidy forgets a thread that has no tasks and that has no readers. The caller holds
 // the lock.
 func (m *Manager) tidy(id string, th *thread) {
-	if th.live == 0 && th.lookers == 0 && len(th.attempts) == 0 {
+	if th.live == 0 && th.readers == 0 && len(th.attempts) == 0 {
 		delete(m.threads, id)
 	}
 }

@@ -181,10 +181,7 @@ func TestReadTools(t *testing.T) {
 		slow := spawn(t, m, "a", func(context.Context, *background.Task) (any, error) { <-goOn; return "the answer", nil })
 		bad := spawn(t, m, "a", func(context.Context, *background.Task) (any, error) { return nil, errors.New("no") })
 		foreign := spawn(t, m, "b", untilCancelled)
-		hidden, err := m.Housekeep(t.Context(), "a", "sweep", "", func(ctx context.Context, _ func(string, any) bool) error { <-ctx.Done(); return nil })
-		if err != nil {
-			t.Fatal(err)
-		}
+		hidden := housekeep(t, m, untilCancelled)
 		synctest.Wait()
 		result := func(id string) abi.ToolResult { return call(t, t.Context(), m, "task_result", args{"task_id": id}) }
 		if got := text(result(slow)); got != "task_id: "+slow+"\nstate: running" {

@@ -104,7 +104,7 @@ func TestUnreadMessagesWaitForRoom(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const limit = 100
-		box, err := inbox.New(inbox.Config{Depth: 1})
+		box, err := inbox.NewBox(inbox.BoxConfig{Depth: 1})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// watch looks that a body ends when its context has. It is a timer and no goroutine, of
+// watch ends a task whose body does not end with its context. It is a timer and no goroutine, of
 // which there are as many as tasks.
 type watch struct {
 	mu      sync.Mutex
@@ -44,7 +44,7 @@ func (w *watch) over() bool {
 	return first
 }
 
-// abandon ends a task whose body goes on.
+// abandon ends a task whose body still runs.
 func (m *Manager) abandon(ctx context.Context, t *Task, w *watch) {
 	if !w.over() {
 		return

@@ -13,11 +13,12 @@ import (
 	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/agent"
 	"github.com/mortise-dev/mortise/background"
+	"github.com/mortise-dev/mortise/blob"
 	"github.com/mortise-dev/mortise/compaction"
 	"github.com/mortise-dev/mortise/compaction/signals"
 	"github.com/mortise-dev/mortise/llm"
 	"github.com/mortise-dev/mortise/phases"
-	"github.com/mortise-dev/mortise/relay"
+	"github.com/mortise-dev/mortise/store/memstore"
 )
 
 // model is a model that a test writes.
@@ -52,18 +53,18 @@ func quiet(t *testing.T) *phases.Runtime {
 // the original.
 func TestMaskedOutputIsRead(t *testing.T) {
 	t.Parallel()
-	shelf, err := relay.New(relay.Config{Folder: t.TempDir()})
+	shelf, err := blob.New(blob.Config{Store: memstore.New()})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer shelf.Close()
 	text := strings.Repeat("a line of output\n", 3000) + "the needle is 4711\n"
-	tools, err := agent.JoinTools(dump{text}, shelf)
+	tools, err := agent.JoinTools(dump{text}, shelf.Tools(thread))
 	if err != nil {
 		t.Fatal(err)
 	}
 	c := newDesk().at(t, says("short"), func(cfg *compaction.Config) {
-		cfg.Policy, cfg.Keep = compaction.Policy{NeverMask: []string{relay.ToolReadRelay}}, shelf.Keep
+		cfg.Policy = compaction.Policy{NeverMask: []string{blob.ToolReadOutput}}
+		cfg.Keep = func(thread, label, text string) (string, error) { return shelf.Put(t.Context(), thread, label, text) }
 	})
 	handle := regexp.MustCompile("stored as ([^;]+);")
 	step := 0
@@ -85,7 +86,7 @@ func TestMaskedOutputIsRead(t *testing.T) {
 						t.Errorf("masked is %+v", m)
 					}
 					offset := float64(strings.Index(text, "the needle"))
-					return answers("", abi.ToolCall{ID: "c2", Name: relay.ToolReadRelay, Arguments: map[string]any{"handle": found[1], "offset": offset}}), nil
+					return answers("", abi.ToolCall{ID: "c2", Name: blob.ToolReadOutput, Arguments: map[string]any{"handle": found[1], "offset": offset}}), nil
 				}
 			}
 			return nil, errors.New("no handle is there")

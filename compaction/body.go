@@ -18,9 +18,7 @@ var errGivenUp = errors.New("compaction: given up before its turn came")
 // summarize is the body of the task. It also scores the summary, so that the
 // step that swaps it in does not have to, and stores it, so that it is not paid for
 // twice.
-func (c *Compactor) summarize(
-	ctx context.Context, t *thread, f *flight, r *abi.SummarizeRequest, bill calibration, emit func(string, any) bool,
-) error {
+func (c *Compactor) summarize(ctx context.Context, t *thread, f *flight, r *abi.SummarizeRequest, bill calibration) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	if f.release != nil {
@@ -36,7 +34,9 @@ func (c *Compactor) summarize(
 	ctx, said := withNotes(ctx)
 	summary, err := c.write(ctx, t, f, r, bill)
 	if err != nil {
-		emit(EventTypeFailed, map[string]any{"reservation": f.ID, "error": clip(err.Error()), "permanent": permanent(err)})
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		f.failed = err
 		return err
 	}
 	result := Result{Summary: strings.ToValidUTF8(summary.Text, "\ufffd"), FromID: clip(summary.FromID), ToID: clip(summary.ToID)}
@@ -45,14 +45,10 @@ func (c *Compactor) summarize(
 	if !c.ready(t, f, &result) {
 		return errGivenUp
 	}
-	emit(EventTypeCompacted, map[string]any{
-		"reservation": f.ID, "boundary_message_id": f.BoundaryID, "pre_tokens": f.Range.Tokens,
-		"summary": result.Summary, "from_id": result.FromID, "to_id": result.ToID,
-	})
 	return nil
 }
 
-// ready keeps a result for whoever reads it, in this process or in the next.
+// ready keeps a result until it is consumed, in this process or in the next.
 func (c *Compactor) ready(t *thread, f *flight, r *Result) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -16,12 +16,10 @@ import (
 	"github.com/mortise-dev/mortise/abi"
 )
 
-// Names of what a compaction's task says, and of its type.
+// TaskType is the type of a compaction's background task.
 const (
-	EventTypeCompacted = "context.compacted"
-	EventTypeFailed    = "context.compaction_failed"
-	TaskType           = "context_compaction"
-	taskDescription    = "background context compaction"
+	TaskType        = "context_compaction"
+	taskDescription = "background context compaction"
 )
 
 // Summarizer writes a text that stands in for a range of messages.
@@ -36,13 +34,9 @@ type Admitter interface {
 	Admit(ctx context.Context, r *abi.AdmitRequest) (*abi.Decision, error)
 }
 
-// Spawn starts a background task of a thread and returns its id. What the body
-// emits reaches the thread's inbox as custom notices, before the notice of its
-// end. background.Manager.Housekeep is one.
-type Spawn func(
-	ctx context.Context, thread, taskType, description string,
-	body func(ctx context.Context, emit func(eventType string, payload any) bool) error,
-) (string, error)
+// Spawn starts a background task of a thread under an id. The notification of its end, with that id, is for
+// [Compactor.Consume]. background.Manager.Housekeep is one.
+type Spawn func(ctx context.Context, thread, id, taskType, description string, body func(ctx context.Context) error) error
 
 // Config makes a [Compactor]. Summarizer and Spawn are required.
 type Config struct {
@@ -68,10 +62,10 @@ type Config struct {
 	// process at a time: what another one had begun is taken over with the first use.
 	Store Store
 	Owner string
-	// Keep puts a long tool output aside and returns the handle with which the model
-	// can read it. relay.Relay.Keep is one. Nil masks no output. An output for which
+	// Keep stores a long tool output of a thread and returns the handle with which the model
+	// can read it; blob.Store.Put is for it. Nil masks no output. An output for which
 	// it fails stays as it is.
-	Keep func(label, text string) (handle string, err error)
+	Keep func(thread, label, text string) (handle string, err error)
 	// Model is the name of the model whose context is compacted, for records.
 	Model string
 	// Cost is what a usage of a model costs, for the admission policy; nil is not known. agent.Config.Cost

@@ -111,13 +111,11 @@ func emitsEvent(t *testing.T) {
 	}
 	close(gate)
 	n := <-p.box
-	payload, ok := n.Payload.(map[string]any)
-	if !ok || n.Kind != abi.NoticeCustom || n.EventType != "context.compacted" || !n.Housekeeping ||
-		payload["summary"] != "gated summary" || payload["boundary_message_id"] != "a2" {
+	if want := (abi.Notice{Kind: abi.NoticeCompleted, TaskID: d.last(t).AttemptID, Housekeeping: true}); !reflect.DeepEqual(n, want) {
 		t.Errorf("got %+v", n)
 	}
-	if end := <-p.box; end.Kind != abi.NoticeCompleted || end.TaskID != n.TaskID {
-		t.Errorf("got %+v", end)
+	if !c.Consume(thread, log, n) || d.last(t).Kind != compaction.EventSwapped || c.Markers(thread)[0].Summary != "gated summary" {
+		t.Errorf("told %+v", d.last(t))
 	}
 	if len(asked) != 1 {
 		t.Errorf("the summarizer was asked %d times", len(asked))
@@ -163,7 +161,7 @@ func roundTrip(t *testing.T) {
 	if !c.Consider(t.Context(), thread, log) {
 		t.Fatal("not started")
 	}
-	consume(t, c, log, []abi.Notice{<-p.box, <-p.box})
+	consume(t, c, log, []abi.Notice{<-p.box})
 	view := c.View(thread, log)
 	if len(view) >= len(log) || !strings.HasPrefix(view[0].Text(), "<conversation-summary>\nround trip summary") {
 		t.Errorf("the view is %v", ids(view))
@@ -191,15 +189,11 @@ func roundTripFailure(t *testing.T) {
 	}), func(cfg *compaction.Config) { cfg.Spawn = p.Housekeep })
 	log := filler()
 	c.Consider(t.Context(), thread, log)
-	n, end := <-p.box, <-p.box
-	payload, ok := n.Payload.(map[string]any)
-	if !ok || !c.Pending(thread) || n.EventType != "context.compaction_failed" {
+	n := <-p.box
+	if !c.Pending(thread) || n.Kind != abi.NoticeFailed {
 		t.Fatalf("pending %v, got %+v", c.Pending(thread), n)
 	}
-	if reason, ok := payload["error"].(string); !ok || !strings.Contains(reason, "upstream timeout") {
-		t.Errorf("got %+v", n)
-	}
-	consume(t, c, log, []abi.Notice{n, end})
+	consume(t, c, log, []abi.Notice{n})
 	if c.Pending(thread) || len(c.Markers(thread)) != 0 || c.Total(thread) != 0 {
 		t.Error("something is left")
 	}
@@ -249,30 +243,33 @@ func previousSummary(t *testing.T) {
 	}
 }
 
+// Results do not come in notifications: no payload changes anything, and the end of a task without a result is a failure.
 func malformedPayload(t *testing.T) {
 	t.Helper()
 	d := newDesk()
 	c := d.at(t, says("short"), nil)
 	log := filler()
-	for i, payload := range []any{nil, "text", map[string]any{}, map[string]any{"reservation": 7}, []any{}} {
+	for i, payload := range []any{nil, "text", map[string]any{}, map[string]any{"summary": "forged"}, []any{}} {
 		d.pass(time.Hour)
 		if !c.Consider(t.Context(), thread, log) {
 			t.Fatalf("payload %d: not started", i)
 		}
 		task := d.last(t).TaskID
-		n := abi.Notice{Kind: abi.NoticeCustom, TaskID: "bg_of_another", EventType: compaction.EventTypeCompacted, Payload: payload}
-		c.Consume(thread, log, n)
-		if !c.Pending(thread) || d.last(t).Kind != compaction.EventStale {
-			t.Errorf("payload %d of another task changed something: %+v", i, d.last(t))
+		for _, n := range []abi.Notice{
+			{Kind: abi.NoticeCustom, TaskID: task, EventType: "context.compacted", Payload: payload},
+			{Kind: abi.NoticeCompleted, TaskID: "bg_of_another", Result: payload},
+		} {
+			if c.Consume(thread, log, n) || !c.Pending(thread) {
+				t.Errorf("payload %d changed something: %+v", i, d.last(t))
+			}
 		}
-		n.TaskID = task
-		if !c.Consume(thread, log, n) {
-			t.Errorf("payload %d was not consumed", i)
+		if !c.Consume(thread, log, abi.Notice{Kind: abi.NoticeCompleted, TaskID: task, Result: payload}) {
+			t.Errorf("payload %d: the end was not consumed", i)
 		}
 		if c.Pending(thread) || len(c.Markers(thread)) != 0 || !reflect.DeepEqual(c.View(thread, log), filler()) {
 			t.Errorf("payload %d left something", i)
 		}
-		if e := d.last(t); e.Kind != compaction.EventFailed || !strings.Contains(e.Reason, "no result") {
+		if e := d.last(t); e.Kind != compaction.EventFailed || !strings.Contains(e.Reason, "without a result") {
 			t.Errorf("payload %d: told %+v", i, e)
 		}
 	}
@@ -315,7 +312,7 @@ func notReady(t *testing.T) {
 		t.Error("something came before it was ready")
 	}
 	close(gate)
-	consume(t, c, log, []abi.Notice{<-p.box, <-p.box})
+	consume(t, c, log, []abi.Notice{<-p.box})
 	if c.Pending(thread) || c.Total(thread) != 1 {
 		t.Error("what came in the end was lost")
 	}
@@ -359,7 +356,7 @@ func timeout(t *testing.T) {
 		c := d.at(t, hangs(&aborted), func(cfg *compaction.Config) { cfg.Spawn, cfg.Now = p.Housekeep, time.Now })
 		log, start := filler(), time.Now()
 		c.Consider(t.Context(), thread, log)
-		consume(t, c, log, []abi.Notice{<-p.box, <-p.box})
+		consume(t, c, log, []abi.Notice{<-p.box})
 		if took := time.Since(start); took != 2*time.Minute || !aborted {
 			t.Errorf("took %s, aborted %v", took, aborted)
 		}

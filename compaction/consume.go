@@ -11,81 +11,28 @@ import (
 	"github.com/mortise-dev/mortise/abi"
 )
 
-// Consume applies a notice that is about a compaction of the thread, and reports
-// whether it was: then nobody else needs to see it. The notice must name the
-// reservation under way; one that names another changes nothing.
+// Consume takes the result of a compaction of the thread whose task has ended, and reports whether n is
+// about one. The notification has only the id of the task: the result is in the compactor, or
+// in the store if another process made it.
 func (c *Compactor) Consume(id string, log []abi.Message, n abi.Notice) bool {
-	switch n.Kind {
-	case abi.NoticeCustom:
-		if n.EventType != EventTypeCompacted && n.EventType != EventTypeFailed {
-			return false
-		}
-		t := c.use(id)
-		defer t.mu.Unlock()
-		c.result(t, log, n)
-		return true
-	case abi.NoticeCompleted, abi.NoticeFailed, abi.NoticeCancelled:
-		t := c.use(id)
-		defer t.mu.Unlock()
-		return c.ended(t, log, n)
-	default:
+	if n.Kind != abi.NoticeCompleted && n.Kind != abi.NoticeFailed && n.Kind != abi.NoticeCancelled {
 		return false
 	}
-}
-
-// result takes what a compaction's task says.
-func (c *Compactor) result(t *thread, log []abi.Message, n abi.Notice) {
-	payload, _ := n.Payload.(map[string]any)
-	f := t.flight
-	ours := f != nil && !f.orphan && (f.TaskID == "" || f.TaskID == n.TaskID)
-	switch {
-	case ours && text(payload, "reservation") == f.ID:
-	case ours && f.TaskID != "" && f.Result == nil:
-		c.fail(t, f, "the task sent something that is no result", false)
-		return
-	default:
-		c.observe(t, Event{Kind: EventStale, TaskID: n.TaskID, Reason: "the result belongs to no compaction under way"})
-		return
-	}
-	c.started(t, f, n.TaskID)
-	if n.EventType == EventTypeFailed {
-		permanent, _ := payload["permanent"].(bool)
-		c.fail(t, f, orUnknown(text(payload, "error")), permanent)
-		return
-	}
-	c.follow(t, log)
-	if f.Result == nil {
-		f.Result = &Result{Summary: text(payload, "summary"), FromID: text(payload, "from_id"), ToID: text(payload, "to_id")}
-		f.Result.Quality = c.score(f, f.Result.Summary)
-	}
-	c.swap(t, log, f)
-}
-
-// maxEarly bounds the tasks that may end while one is being spawned.
-const maxEarly = 64
-
-// ended takes the end of a compaction's task. Normally its result came before; if
-// not, and if it left none behind, the task died and the reservation is given back.
-func (c *Compactor) ended(t *thread, log []abi.Message, n abi.Notice) bool {
+	t := c.use(id)
+	defer t.mu.Unlock()
 	f := t.flight
 	switch {
-	case f != nil && f.TaskID != "" && f.TaskID == n.TaskID && f.Result != nil:
+	case f == nil || f.ID != n.TaskID:
+		return slices.Contains(t.recent, n.TaskID)
+	case f.Result != nil:
 		c.follow(t, log)
 		c.swap(t, log, f)
-		return true
-	case f != nil && f.TaskID != "" && f.TaskID == n.TaskID:
+	case f.failed != nil:
+		c.fail(t, f, clip(f.failed.Error()), permanent(f.failed))
+	default:
 		c.fail(t, f, "the task ended without a result: "+orUnknown(n.Error), false)
-		return true
-	case f != nil && f.TaskID == "" && len(t.early) < maxEarly:
-		// It may be the task that is being spawned.
-		t.early[n.TaskID] = orUnknown(n.Error)
 	}
-	return slices.Contains(t.recent, n.TaskID)
-}
-
-func text(payload map[string]any, key string) string {
-	s, _ := payload[key].(string)
-	return s
+	return true
 }
 
 func orUnknown(s string) string {
@@ -112,7 +59,7 @@ func (c *Compactor) fail(t *thread, f *flight, reason string, permanent bool) {
 	c.opened(t, f, opened, reason)
 }
 
-// drop forgets a flight. Its summarizer is told to stop.
+// drop forgets a flight and cancels its summarizer.
 func (c *Compactor) drop(t *thread, f *flight, reason string) {
 	t.flight = nil
 	f.leave()
@@ -124,7 +71,7 @@ func (c *Compactor) drop(t *thread, f *flight, reason string) {
 // end is an event about the end of a flight.
 func (c *Compactor) end(f *flight, kind EventKind) Event {
 	return Event{
-		Kind: kind, TaskID: f.TaskID, AttemptID: f.ID, Attempt: f.Attempt, Policy: f.Policy,
+		Kind: kind, TaskID: f.ID, AttemptID: f.ID, Attempt: f.Attempt, Policy: f.Policy,
 		FromID: f.Range.FromID, ToID: f.Range.ToID, Messages: f.Range.To - f.Range.From + 1,
 		StepsMeanwhile: f.steps, Duration: c.conf().Now().Sub(f.started),
 	}
@@ -134,7 +81,7 @@ func (c *Compactor) end(f *flight, kind EventKind) Event {
 // it was written for.
 func (c *Compactor) swap(t *thread, log []abi.Message, f *flight) {
 	e := c.end(f, EventRefused)
-	// Whoever undid a compaction made the result useless; that is no failure.
+	// An undo makes the result useless; that is no failure.
 	if e.Reason = t.outdated(f); e.Reason != "" {
 		c.drop(t, f, e.Reason)
 		c.clear(t, e.Reason, func(*State) {})
@@ -176,7 +123,7 @@ func (c *Compactor) swap(t *thread, log []abi.Message, f *flight) {
 func (c *Compactor) marker(t *thread, f *flight) Marker {
 	m := Marker{
 		ID: f.ID, ThreadID: t.id, FromID: f.Range.FromID, ToID: f.Range.ToID, Summary: f.Result.Summary, At: c.conf().Now(),
-		TaskID: f.TaskID, Policy: cmp.Or(f.Result.Policy, f.Policy), Quality: f.Result.Quality, ReadFiles: f.Range.ReadFiles, ModifiedFiles: f.Range.ModifiedFiles,
+		TaskID: f.ID, Policy: cmp.Or(f.Result.Policy, f.Policy), Quality: f.Result.Quality, ReadFiles: f.Range.ReadFiles, ModifiedFiles: f.Range.ModifiedFiles,
 	}
 	if prev := t.latest(); prev != nil && f.Continues {
 		m.FromID = prev.FromID
@@ -232,7 +179,7 @@ func (c *Compactor) place(t *thread, f *flight, m Marker) bool {
 	return false
 }
 
-// outdated says why a result no longer fits the thread, if it does not.
+// outdated returns why a result no longer fits the thread, if it does not.
 func (t *thread) outdated(f *flight) string {
 	latest := ""
 	if l := t.latest(); l != nil {

@@ -331,12 +331,12 @@ func reservedBeforeSpawn(t *testing.T) {
 	d, memory := newDesk(), compaction.NewMemory()
 	c := d.at(t, says("x"), func(cfg *compaction.Config) {
 		cfg.Store, cfg.Owner = memory, "p1"
-		cfg.Spawn = func(ctx context.Context, id, kind, what string, body func(context.Context, func(string, any) bool) error) (string, error) {
-			s, _, err := memory.Load(id)
-			if f := s.InFlight; err != nil || f == nil || f.Owner != "p1" || f.Attempt != 1 || f.BoundaryID != "a2" {
+		cfg.Spawn = func(ctx context.Context, thread, id, kind, what string, body func(context.Context) error) error {
+			s, _, err := memory.Load(thread)
+			if f := s.InFlight; err != nil || f == nil || f.ID != id || f.Owner != "p1" || f.Attempt != 1 || f.BoundaryID != "a2" {
 				t.Errorf("the store holds %+v (%v) when the task is spawned", s.InFlight, err)
 			}
-			return d.spawn(ctx, id, kind, what, body)
+			return d.spawn(ctx, thread, id, kind, what, body)
 		}
 	})
 	if !c.Consider(t.Context(), thread, filler()) {
@@ -347,7 +347,7 @@ func reservedBeforeSpawn(t *testing.T) {
 func inFlightRoundTrip(t *testing.T) {
 	t.Helper()
 	in := compaction.State{InFlight: &compaction.InFlight{
-		ID: "r1", Owner: "p1", Attempt: 2, TaskID: "bg_77", BoundaryID: "msg-9", StartedMS: 4242, DeadlineMS: 5000,
+		ID: "bg_77", Owner: "p1", Attempt: 2, BoundaryID: "msg-9", StartedMS: 4242, DeadlineMS: 5000,
 		Range: compaction.Range{FromID: "msg-1", ToID: "msg-9", To: 8, Tokens: 7, ReadFiles: []string{"a"}},
 	}}
 	out, err := json.Marshal(in)

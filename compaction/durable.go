@@ -56,7 +56,7 @@ func (c *Compactor) inherit(t *thread, f InFlight) {
 		})
 	}
 	c.observe(t, Event{
-		Kind: EventRecovered, TaskID: f.TaskID, AttemptID: f.ID, Attempt: f.Attempt, Policy: f.Policy,
+		Kind: EventRecovered, TaskID: f.ID, AttemptID: f.ID, Attempt: f.Attempt, Policy: f.Policy,
 		FromID: f.Range.FromID, ToID: f.Range.ToID, PreTokens: f.Before, Reason: reason,
 	})
 }

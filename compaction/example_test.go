@@ -51,9 +51,7 @@ func ExampleCompactor() {
 	}))
 	log := []abi.Message{user("u1", "Write a report."), assistant("a1", strings.Repeat("report ", 6000)), user("u2", "Thanks.")}
 	fmt.Println("started:", c.Consider(ctx, "thread-1", log), "messages:", len(c.View("thread-1", log)))
-	for range 2 { // its result, and the end of the task
-		c.Consume("thread-1", log, <-notices)
-	}
+	c.Consume("thread-1", log, <-notices) // its task has ended
 	fmt.Println("messages:", len(c.View("thread-1", log)))
 	c.Undo("thread-1")
 	fmt.Println("messages:", len(c.View("thread-1", log)))
@@ -74,19 +72,19 @@ func ExampleStore() {
 	store := compaction.NewMemory() // thread.On keeps it in a store
 	summarizer := says("The user asked for three reports.")
 	process := func() (*compaction.Compactor, func()) {
-		var task func(context.Context, func(string, any) bool) error
+		var task func(context.Context) error
 		c, err := compaction.New(compaction.Config{
 			Policy: compaction.Policy{WindowTokens: 8_000, KeepRecentTokens: 500}, Summarizer: summarizer, Store: store,
-			Spawn: func(_ context.Context, _, _, _ string, body func(context.Context, func(string, any) bool) error) (string, error) {
+			Spawn: func(_ context.Context, _, _, _, _ string, body func(context.Context) error) error {
 				task = body
-				return "bg_1", nil
+				return nil
 			},
 			Observe: func(e compaction.Event) { fmt.Println(strings.TrimSpace(string(e.Kind) + " " + e.Reason)) },
 		})
 		if err != nil {
 			panic(err)
 		}
-		return c, func() { _ = task(ctx, func(string, any) bool { return true }) }
+		return c, func() { _ = task(ctx) }
 	}
 	var log []abi.Message
 	for i := range 3 {
@@ -114,9 +112,7 @@ func ExampleLimiter() {
 	limiter := compaction.NewLimiter(1)
 	c, err := compaction.New(compaction.Config{
 		Policy: compaction.Policy{WindowTokens: 8_000, KeepRecentTokens: 1}, Summarizer: says("short"), Limiter: limiter,
-		Spawn: func(context.Context, string, string, string, func(context.Context, func(string, any) bool) error) (string, error) {
-			return "bg_1", nil
-		},
+		Spawn: func(context.Context, string, string, string, string, func(context.Context) error) error { return nil },
 		Observe: func(e compaction.Event) {
 			if e.Decision != nil {
 				fmt.Println(e.Thread, e.Decision.Reason)

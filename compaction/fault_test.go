@@ -191,8 +191,8 @@ func TestSpawnFaults(t *testing.T) {
 		t.Parallel()
 		d := newDesk()
 		c := d.at(t, says("short"), func(cfg *compaction.Config) {
-			cfg.Spawn = func(context.Context, string, string, string, func(context.Context, func(string, any) bool) error) (string, error) {
-				return "", errors.New("too many tasks")
+			cfg.Spawn = func(context.Context, string, string, string, string, func(context.Context) error) error {
+				return errors.New("too many tasks")
 			}
 		})
 		if c.Consider(t.Context(), thread, log) || c.Pending(thread) {
@@ -200,37 +200,33 @@ func TestSpawnFaults(t *testing.T) {
 		}
 		intact(t, d, c, log, compaction.EventFailed, "could not be started: too many tasks")
 	})
-	t.Run("the result is faster than the id", func(t *testing.T) {
+	t.Run("the task ends before Spawn returns", func(t *testing.T) {
 		t.Parallel()
 		d := newDesk()
 		var c *compaction.Compactor
 		c = d.at(t, says("short"), func(cfg *compaction.Config) {
-			cfg.Spawn = func(ctx context.Context, id, a, b string, body func(context.Context, func(string, any) bool) error) (string, error) {
-				task, err := d.spawn(ctx, id, a, b, body)
-				for _, n := range d.run() {
-					if !c.Consume(thread, log, n) {
-						t.Errorf("%s was not consumed", n.Kind)
-					}
-				}
-				return task, err
+			cfg.Spawn = func(ctx context.Context, thread, id, a, b string, body func(context.Context) error) error {
+				err := d.spawn(ctx, thread, id, a, b, body)
+				consume(t, c, log, d.run())
+				return err
 			}
 		})
 		if !c.Consider(t.Context(), thread, log) || c.Pending(thread) || c.Total(thread) != 1 {
 			t.Errorf("pending %v, %d swaps", c.Pending(thread), c.Total(thread))
 		}
 		want := []compaction.EventKind{compaction.EventAdmission, compaction.EventStarted, compaction.EventSwapped}
-		if !slices.Equal(d.kinds(), want) || d.last(t).TaskID != "bg_1" {
+		if !slices.Equal(d.kinds(), want) {
 			t.Errorf("told %v", d.kinds())
 		}
 	})
-	t.Run("the task dies before its id is known", func(t *testing.T) {
+	t.Run("the task dies before Spawn returns", func(t *testing.T) {
 		t.Parallel()
 		d := newDesk()
 		var c *compaction.Compactor
 		c = d.at(t, says("short"), func(cfg *compaction.Config) {
-			cfg.Spawn = func(context.Context, string, string, string, func(context.Context, func(string, any) bool) error) (string, error) {
-				c.Consume(thread, log, abi.Notice{Kind: abi.NoticeCancelled, TaskID: "bg_9"})
-				return "bg_9", nil
+			cfg.Spawn = func(_ context.Context, thread, id, _, _ string, _ func(context.Context) error) error {
+				c.Consume(thread, log, abi.Notice{Kind: abi.NoticeCancelled, TaskID: id})
+				return nil
 			}
 		})
 		c.Consider(t.Context(), thread, log)
@@ -295,7 +291,7 @@ func TestRacingSteps(t *testing.T) {
 			t.Errorf("%d were started", started)
 		}
 		close(gate)
-		consume(t, c, log, []abi.Notice{<-p.box, <-p.box})
+		consume(t, c, log, []abi.Notice{<-p.box})
 		if c.Total(thread) != 1 {
 			t.Errorf("%d swaps", c.Total(thread))
 		}

@@ -114,23 +114,20 @@ type desk struct {
 type job struct {
 	task string
 	ctx  context.Context
-	body func(context.Context, func(string, any) bool) error
+	body func(context.Context) error
 }
 
 func newDesk() *desk { return &desk{now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)} }
 
-func (d *desk) spawn(
-	ctx context.Context, _, _, _ string, body func(context.Context, func(string, any) bool) error,
-) (string, error) {
+func (d *desk) spawn(ctx context.Context, _, id, _, _ string, body func(context.Context) error) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.n++
-	id := fmt.Sprintf("bg_%d", d.n)
 	d.jobs = append(d.jobs, job{task: id, ctx: ctx, body: body})
-	return id, nil
+	return nil
 }
 
-// run runs the tasks that wait, and returns their notices.
+// run runs the tasks that wait, and returns the notifications of their ends.
 func (d *desk) run() []abi.Notice {
 	d.mu.Lock()
 	jobs := d.jobs
@@ -138,12 +135,7 @@ func (d *desk) run() []abi.Notice {
 	d.mu.Unlock()
 	var out []abi.Notice
 	for _, j := range jobs {
-		err := j.body(j.ctx, func(eventType string, payload any) bool {
-			out = append(out, abi.Notice{
-				Kind: abi.NoticeCustom, TaskID: j.task, EventType: eventType, Payload: payload, Housekeeping: true,
-			})
-			return true
-		})
+		err := j.body(j.ctx)
 		end := abi.Notice{Kind: abi.NoticeCompleted, TaskID: j.task, Housekeeping: true}
 		if err != nil {
 			end.Kind, end.Error = abi.NoticeFailed, err.Error()

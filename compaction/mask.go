@@ -46,7 +46,7 @@ func (c *Compactor) mask(t *thread, log []abi.Message) {
 		if !e.tool || e.pinned || e.raw < c.conf().Policy.MaskTokens || slices.Contains(c.conf().Policy.NeverMask, toolName(x, log, i)) {
 			continue
 		}
-		m, ok := c.masked(k, &log[i], toolName(x, log, i))
+		m, ok := c.masked(t, &log[i], toolName(x, log, i))
 		if !ok {
 			continue
 		}
@@ -78,8 +78,8 @@ func toolName(x *index, log []abi.Message, i int) string {
 
 // masked is a message with its long blocks shortened. It reports false when there
 // are none, or when they cannot be put aside: then nothing may be cut.
-func (c *Compactor) masked(k *masks, m *abi.Message, tool string) (abi.Message, bool) {
-	out, changed := *m, false
+func (c *Compactor) masked(t *thread, m *abi.Message, tool string) (abi.Message, bool) {
+	k, out, changed := &t.masks, *m, false
 	for j := range m.Content {
 		b := &m.Content[j]
 		if b.Type != abi.BlockText || textTokens(b.Text) < c.conf().Policy.MaskTokens {
@@ -88,7 +88,7 @@ func (c *Compactor) masked(k *masks, m *abi.Message, tool string) (abi.Message, 
 		key := blockKey{m.ID, j, len(b.Text)}
 		text, ok := k.kept[key]
 		if !ok {
-			handle, err := c.conf().Keep(tool, b.Text)
+			handle, err := c.conf().Keep(t.id, tool, b.Text)
 			if err != nil {
 				c.conf().Logger.Warn("a long tool output cannot be put aside and is shown whole", "message_id", m.ID, "bytes", len(b.Text), "error", err)
 				continue
@@ -107,7 +107,7 @@ func (c *Compactor) masked(k *masks, m *abi.Message, tool string) (abi.Message, 
 	return out, changed
 }
 
-// maskText is what stands for an output.
+// maskText replaces an output.
 func maskText(s, handle string) string {
 	head, chars, lines := len(s), 0, 0
 	for i, c := range s {
@@ -120,7 +120,7 @@ func maskText(s, handle string) string {
 			lines++
 		}
 	}
-	return fmt.Sprintf("%s\n\n[Content compacted: original ~%d tokens, showing first %d chars]\n[The whole output is stored as %s; read it with the tool `read_relay`, by offset and limit.]",
+	return fmt.Sprintf("%s\n\n[Content compacted: original ~%d tokens, showing first %d chars]\n[The whole output is stored as %s; read it with the tool `read_output`, by offset and limit.]",
 		strings.ToValidUTF8(s[:head], "\ufffd"), textTokens(s), chars, handle)
 }
 

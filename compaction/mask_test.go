@@ -19,7 +19,7 @@ type shelf struct {
 	full  bool
 }
 
-func (s *shelf) keep(label, text string) (string, error) {
+func (s *shelf) keep(_, label, text string) (string, error) {
 	if s.full {
 		return "", errors.New("no space left")
 	}
@@ -59,7 +59,7 @@ func TestMask(t *testing.T) {
 		}
 	}
 	want := strings.Repeat("0123456789 line\n", 24) + fmt.Sprintf("\n\n[Content compacted: original ~%d tokens, showing first 384 chars]", compaction.Estimate(log[2:3])-4)
-	if got := view[2].Text(); !strings.HasPrefix(got, want) || !strings.Contains(got, "stored as shell-1; read it with the tool `read_relay`") || s.texts[0] != long {
+	if got := view[2].Text(); !strings.HasPrefix(got, want) || !strings.Contains(got, "stored as shell-1; read it with the tool `read_output`") || s.texts[0] != long {
 		t.Errorf("shown is %q", got)
 	}
 	if c.Tokens(thread, view) != compaction.Estimate(view) {

@@ -42,7 +42,7 @@ func whilePending(t *testing.T) {
 	if !c.Consider(t.Context(), "thread-2", filler()) {
 		t.Error("another thread was held up")
 	}
-	consume(t, c, filler(), d.run()[:2])
+	consume(t, c, filler(), d.run()[:1])
 	if e := d.last(t); e.StepsMeanwhile != 3 {
 		t.Errorf("%d steps meanwhile", e.StepsMeanwhile)
 	}
@@ -256,7 +256,7 @@ func priority(t *testing.T) {
 	}
 
 	d.jobs = nil // the task dies without a result
-	if !c.Consume(thread, log, abi.Notice{Kind: abi.NoticeFailed, TaskID: "bg_1", Error: "killed", Housekeeping: true}) {
+	if !c.Consume(thread, log, abi.Notice{Kind: abi.NoticeFailed, TaskID: attempt, Error: "killed", Housekeeping: true}) {
 		t.Fatal("the end of the task was not consumed")
 	}
 	decided(abi.ReasonAttemptLimit, 0)

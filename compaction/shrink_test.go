@@ -23,9 +23,7 @@ func shrinker(t *testing.T, window int64) (*compaction.Compactor, *[]compaction.
 	var told []compaction.Event
 	c, err := compaction.New(compaction.Config{
 		Policy: compaction.Policy{WindowTokens: window}, Summarizer: mute{}, Observe: func(e compaction.Event) { told = append(told, e) },
-		Spawn: func(context.Context, string, string, string, func(context.Context, func(string, any) bool) error) (string, error) {
-			return "bg_1", nil
-		},
+		Spawn: func(context.Context, string, string, string, string, func(context.Context) error) error { return nil },
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -87,7 +87,7 @@ func (c *Compactor) reserve(id string, log []abi.Message) (*thread, *query) {
 	}
 	q.flight = c.newFlight(t, tokens, now)
 	q.request = c.question(t, q.flight, log, now)
-	t.flight, t.early = q.flight, make(map[string]string)
+	t.flight = q.flight
 	return t, q
 }
 
@@ -169,23 +169,20 @@ func (c *Compactor) launch(ctx context.Context, t *thread, f *flight) bool {
 	}
 	t.requested, t.focus = false, ""
 	scale := t.bill
+	c.started(t, f)
 	t.mu.Unlock()
-	task, err := c.conf().Spawn(ctx, t.id, TaskType, taskDescription, func(ctx context.Context, emit func(string, any) bool) error {
-		return c.summarize(ctx, t, f, request, scale, emit)
+	err := c.conf().Spawn(ctx, t.id, f.ID, TaskType, taskDescription, func(ctx context.Context) error {
+		return c.summarize(ctx, t, f, request, scale)
 	})
+	if err == nil {
+		return true
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if err != nil {
-		if t.flight == f {
-			c.fail(t, f, fmt.Sprintf("the task could not be started: %v", err), false)
-		}
-		return false
+	if t.flight == f {
+		c.fail(t, f, fmt.Sprintf("the task could not be started: %v", err), false)
 	}
-	c.started(t, f, task)
-	if cause, ok := t.early[task]; ok && t.flight == f {
-		c.fail(t, f, "the task ended without a result: "+cause, false)
-	}
-	return true
+	return false
 }
 
 // book writes the reservation into the store, if nobody else has one and the thread
@@ -234,22 +231,14 @@ func (c *Compactor) budget(r *Range) int64 {
 	return max(1, min(c.conf().Policy.SummaryTokens, int64(most)))
 }
 
-// started learns the id of the task, from Spawn or from the task's own result,
-// whichever comes first.
-func (c *Compactor) started(t *thread, f *flight, task string) {
-	if f.TaskID != "" {
-		return
-	}
-	f.TaskID = task
-	if held := t.state.InFlight; held != nil && held.ID == f.ID {
-		held.TaskID = task // stored with the next change
-	}
-	t.recent = append(t.recent, task)
+// started notes a compaction whose task is about to be spawned.
+func (c *Compactor) started(t *thread, f *flight) {
+	t.recent = append(t.recent, f.ID)
 	if len(t.recent) > 2*maxMarkers {
 		t.recent = t.recent[1:]
 	}
 	c.observe(t, Event{
-		Kind: EventStarted, TaskID: task, AttemptID: f.ID, Attempt: f.Attempt, Policy: f.Policy,
+		Kind: EventStarted, TaskID: f.ID, AttemptID: f.ID, Attempt: f.Attempt, Policy: f.Policy,
 		FromID: f.Range.FromID, ToID: f.Range.ToID, PreTokens: f.Range.Tokens, Messages: len(f.source),
 	})
 }

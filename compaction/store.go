@@ -63,12 +63,11 @@ type Undone struct {
 
 // InFlight is the reservation of a thread's one place for a compaction.
 type InFlight struct {
-	// ID names the reservation. The marker that comes of it has the same.
-	ID string `json:"id"`
+	// ID names the reservation. Its background task and its marker have the same.
+	ID string `json:"task_id"`
 	// Owner is the process that reserved, Attempt which start in a row it was.
 	Owner   string `json:"owner"`
 	Attempt int    `json:"attempt"`
-	TaskID  string `json:"task_id,omitempty"`
 	// BoundaryID is the last message of the range.
 	BoundaryID string `json:"boundary_message_id"`
 	// StartedMS and DeadlineMS are in milliseconds since 1970.

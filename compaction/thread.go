@@ -28,13 +28,10 @@ type thread struct {
 	// loadAfter is when the store is asked again after it failed.
 	loadAfter time.Time
 	flight    *flight
-	// recent are the tasks of the last compactions, whose end nobody else needs
-	// to hear of.
+	// recent are the last compactions of this process.
 	recent []string
-	// early are tasks that ended before Spawn had told their id.
-	early map[string]string
-	index *index
-	bill  calibration
+	index  *index
+	bill   calibration
 	// summary is the newest marker as the model sees it.
 	summary *shown
 	masks   masks
@@ -74,6 +71,8 @@ type flight struct {
 	main     bool // written by Config.Summarizer, not by the fallback
 	// version is what summarized when the flight began, see Versioned.
 	version string
+	// failed is why the summarizer gave no result, nil before it has ended.
+	failed error
 	// begun means that the task has its turn. Release gives the limiter's place
 	// back, cancel ends the summarizer.
 	begun   bool

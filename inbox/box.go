@@ -12,52 +12,40 @@ import (
 	"github.com/mortise-dev/mortise/abi"
 )
 
-// DefaultDepth is how many notifications a box holds when [Config] does not say.
+// DefaultDepth is how many unread notifications a box or a thread of an inbox may have by default.
 const DefaultDepth = 4096
 
-// warnEvery is the depth at whose multiples a warning is logged, before senders block.
+// warnEvery is the depth at whose multiples a box logs a warning.
 const warnEvery = 256
 
-// ErrClosed is returned by Send and Recv on a closed box.
-var ErrClosed = errors.New("inbox: box is closed")
-
-// ErrFull reports that the box has no room: at once from TrySend, and from Send that it
-// waited for room until its context was done. It has a method Full, by which packages
-// that do not import this one tell it from a refusal.
-var ErrFull error = fullError{}
+// Errors for errors.Is.
+var (
+	// ErrClosed reports that the box or the inbox was closed.
+	ErrClosed = errors.New("inbox: closed")
+	// ErrFull reports that there was no room until the context was done. It has a method Full, by which
+	// packages that do not import this one distinguish it from a refusal.
+	ErrFull error = fullError{}
+	// ErrTooLarge reports that a notification is larger than Config.MaxEntry.
+	ErrTooLarge = errors.New("inbox: notification is too large")
+)
 
 type fullError struct{}
 
-func (fullError) Error() string { return "inbox: box is full" }
+func (fullError) Error() string { return "inbox: full" }
 func (fullError) Full() bool    { return true }
 
-// Stats counts what went through a box. Accepted is the sum of Read, HandedBack
-// and what is unread.
-type Stats struct {
-	// Accepted notifications were queued; FellBack ones went to the fallback instead.
-	Accepted, FellBack uint64
-	// Read notifications were taken by Recv, TryRecv, RecvAll and Drain; HandedBack ones by Close.
-	Read, HandedBack uint64
-	// Waiting senders wait for room now; Waited is how often one had to.
-	Waiting int
-	Waited  uint64
-	// Peak is the greatest number of unread notifications so far.
-	Peak int
-}
-
-// Config makes a [Box]. The zero Config is valid.
-type Config struct {
-	// Depth is how many unread notifications the box holds before Send waits. Zero means
-	// [DefaultDepth].
+// BoxConfig makes a [Box]. The zero BoxConfig is valid.
+type BoxConfig struct {
+	// Depth is how many unread notifications the box holds before Send waits, [DefaultDepth] when 0.
 	Depth int
-	// Fallback takes notifications that arrive after Close, each exactly once. It must
-	// be safe for concurrent use. Nil makes Send return [ErrClosed] instead.
+	// Fallback takes notifications that arrive after Close, each exactly once, on the goroutine of the
+	// sender. It must be safe for concurrent use. Nil makes Send return [ErrClosed] instead.
 	Fallback func(abi.Notice)
 	// Logger gets a warning when unread notifications pile up. Nil discards.
 	Logger *slog.Logger
 }
 
-// Box is a bounded queue of notifications.
+// Box is the bounded queue of a thread in memory, first in, first out.
 type Box struct {
 	fallback func(abi.Notice)
 	log      *slog.Logger
@@ -68,22 +56,21 @@ type Box struct {
 	waiting list.List     // of *sender, first come first; empty unless queue is full
 	arrived chan struct{} // closed when a notification arrives or the box closes; nil if no reader waits
 	closed  bool
-	stats   Stats
 }
 
 // sender waits for room with a notification.
 type sender struct {
 	n abi.Notice
-	// decided gets true when the notification was queued and false when the box closed.
-	decided chan bool
+	// decided gets nil when the notification was queued and ErrClosed when the box closed.
+	decided chan error
 	place   *list.Element // in Box.waiting
 }
 
-// New makes an empty box.
-func New(cfg Config) (*Box, error) {
+// NewBox makes an empty box.
+func NewBox(cfg BoxConfig) (*Box, error) {
 	depth := cmp.Or(cfg.Depth, DefaultDepth)
 	if depth < 0 {
-		return nil, fmt.Errorf("inbox: Config.Depth is %d, want 0 or more", depth)
+		return nil, fmt.Errorf("inbox: BoxConfig.Depth is %d, want 0 or more", depth)
 	}
 	log := cfg.Logger
 	if log == nil {
@@ -94,96 +81,61 @@ func New(cfg Config) (*Box, error) {
 
 // Send puts a notification at the end of the queue. When the box is full it waits for room
 // until ctx is done ([ErrFull]); senders get room in the order in which they came. When there is
-// room it is taken, also when ctx is done. On a closed box the notification goes to the fallback
-// and Send returns nil, or [ErrClosed] when there is no fallback. A notification for which an
-// error is returned was not accepted.
+// room the notification is accepted, also when ctx is done. On a closed box the notification goes to
+// the fallback and Send returns nil, or [ErrClosed] when there is no fallback. A notification for
+// which an error is returned was not accepted.
 func (b *Box) Send(ctx context.Context, n abi.Notice) error {
 	w, err := b.offer(ctx, n)
-	switch {
-	case err != nil:
-		return b.fallBack(n)
-	case w == nil:
+	if w != nil {
+		err = b.await(ctx, w)
+	}
+	if errors.Is(err, ErrClosed) && b.fallback != nil {
+		b.fallback(n)
 		return nil
 	}
-	var queued bool
-	select {
-	case queued = <-w.decided:
-	case <-ctx.Done():
-		if b.giveUp(w) {
-			return fmt.Errorf("%w: %w", ErrFull, context.Cause(ctx))
-		}
-		queued = <-w.decided // decided in the same moment
-	}
-	if queued {
-		return nil
-	}
-	return b.fallBack(n)
+	return err
 }
 
-// offer queues n, or puts a sender in the line of those that wait for room.
+// offer queues n, or returns its place among those that wait for room.
 func (b *Box) offer(ctx context.Context, n abi.Notice) (*sender, error) {
-	err := b.TrySend(ctx, n)
-	if err == nil || errors.Is(err, ErrClosed) {
-		return nil, err
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.closed {
-		return nil, ErrClosed
-	}
-	b.stats.Waited++
-	w := &sender{n: n, decided: make(chan bool, 1)}
-	w.place = b.waiting.PushBack(w)
-	b.admit() // the reader may have made room since
-	return w, nil
-}
-
-// giveUp leaves the line of those that wait. It is false when the sender has been decided on already.
-func (b *Box) giveUp(w *sender) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if len(w.decided) > 0 {
-		return false
-	}
-	b.waiting.Remove(w.place)
-	return true
-}
-
-// fallBack hands a notification that came too late to the fallback.
-func (b *Box) fallBack(n abi.Notice) error {
-	if b.fallback == nil {
-		return ErrClosed
-	}
-	b.fallback(n)
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.stats.FellBack++
-	return nil
-}
-
-// TrySend is Send without waiting and without the fallback: [ErrFull] when there
-// is no room, [ErrClosed] when the box is closed.
-func (b *Box) TrySend(ctx context.Context, n abi.Notice) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	switch {
 	case b.closed:
-		return ErrClosed
-	case len(b.queue) >= b.depth:
-		return ErrFull
+		return nil, ErrClosed
+	case len(b.queue) < b.depth:
+		b.push(n)
+		if unread := len(b.queue); unread%warnEvery == 0 {
+			b.log.WarnContext(ctx, "inbox is piling up", "unread", unread, "depth", b.depth)
+		}
+		return nil, nil
 	}
-	b.push(n)
-	if unread := len(b.queue); unread%warnEvery == 0 {
-		b.log.WarnContext(ctx, "inbox is piling up", "unread", unread, "depth", b.depth)
-	}
-	return nil
+	w := &sender{n: n, decided: make(chan error, 1)}
+	w.place = b.waiting.PushBack(w)
+	return w, nil
 }
 
-// push queues a notification and wakes readers. The caller holds mu, as of all that follow.
+// await returns when the box has room, is closed, or ctx is done.
+func (b *Box) await(ctx context.Context, w *sender) error {
+	select {
+	case err := <-w.decided:
+		return err
+	case <-ctx.Done():
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	select {
+	case err := <-w.decided: // in the same moment
+		return err
+	default:
+		b.waiting.Remove(w.place)
+		return fmt.Errorf("%w: %w", ErrFull, context.Cause(ctx))
+	}
+}
+
+// push queues a notification and wakes readers. The caller holds mu, as in all functions that follow.
 func (b *Box) push(n abi.Notice) {
 	b.queue = append(b.queue, n)
-	b.stats.Accepted++
-	b.stats.Peak = max(b.stats.Peak, len(b.queue))
 	b.wake()
 }
 
@@ -194,112 +146,69 @@ func (b *Box) wake() {
 	}
 }
 
-// admit queues what senders hold that wait, as long as there is room.
-func (b *Box) admit() {
-	for len(b.queue) < b.depth {
+// take removes the first n notifications, and gives their room to senders that wait.
+func (b *Box) take(n int) []abi.Notice {
+	taken := b.queue[:n:n]
+	b.queue = b.queue[n:]
+	if len(b.queue) == 0 {
+		b.queue = nil // releases the payloads
+	}
+	for len(b.queue) < b.depth && b.waiting.Len() > 0 {
 		w := b.first()
-		if w == nil {
-			return
-		}
 		b.push(w.n)
-		w.decided <- true
+		w.decided <- nil
 	}
+	return taken
 }
 
-// first takes the first sender out of the line, nil if none waits.
+// first removes the first sender that waits, of which there is one.
 func (b *Box) first() *sender {
-	e := b.waiting.Front()
-	if e == nil {
-		return nil
-	}
-	w, _ := b.waiting.Remove(e).(*sender) // as all in the list
+	w, _ := b.waiting.Remove(b.waiting.Front()).(*sender) // as all in the list
 	return w
-}
-
-// takeOne takes the oldest notification, of which there is one.
-func (b *Box) takeOne() abi.Notice {
-	n := b.queue[0]
-	b.queue[0] = abi.Notice{} // lets go of the payload
-	b.queue = b.queue[1:]
-	b.stats.Read++
-	b.admit()
-	return n
-}
-
-// takeAll takes all that is queued.
-func (b *Box) takeAll() []abi.Notice {
-	all := b.queue
-	b.queue = nil
-	b.stats.Read += uint64(len(all))
-	b.admit()
-	return all
 }
 
 // Recv takes the oldest notification. It waits until there is one, ctx is done, or the
 // box is closed ([ErrClosed]).
-func (b *Box) Recv(ctx context.Context) (n abi.Notice, err error) {
-	err = b.wait(ctx, func() { n = b.takeOne() })
-	return n, err
-}
-
-// RecvAll waits as [Box.Recv] does, and takes all that is queued then, oldest first.
-func (b *Box) RecvAll(ctx context.Context) (all []abi.Notice, err error) {
-	err = b.wait(ctx, func() { all = b.takeAll() })
-	return all, err
-}
-
-// wait calls take when there is a notification.
-func (b *Box) wait(ctx context.Context, take func()) error {
+func (b *Box) Recv(ctx context.Context) (abi.Notice, error) {
 	for {
-		arrived, err := b.takeOrWait(take)
+		n, arrived, err := b.tryRecv()
 		if arrived == nil {
-			return err
+			return n, err
 		}
 		select {
 		case <-arrived:
 		case <-ctx.Done():
-			return fmt.Errorf("inbox: receive: %w", context.Cause(ctx))
+			return abi.Notice{}, fmt.Errorf("inbox: receive: %w", context.Cause(ctx))
 		}
 	}
 }
 
-// takeOrWait calls take, or returns what to wait on.
-func (b *Box) takeOrWait(take func()) (arrived <-chan struct{}, err error) {
+// tryRecv takes the oldest notification, or returns what to wait for.
+func (b *Box) tryRecv() (n abi.Notice, arrived <-chan struct{}, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	switch {
 	case len(b.queue) > 0:
-		take()
-		return nil, nil
+		return b.take(1)[0], nil, nil
 	case b.closed:
-		return nil, ErrClosed
+		return abi.Notice{}, nil, ErrClosed
 	case b.arrived == nil:
 		b.arrived = make(chan struct{})
 	}
-	return b.arrived, nil
+	return abi.Notice{}, b.arrived, nil
 }
 
-// TryRecv takes the oldest notification, if there is one.
-func (b *Box) TryRecv() (abi.Notice, bool) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if len(b.queue) == 0 {
-		return abi.Notice{}, false
-	}
-	return b.takeOne(), true
-}
-
-// Drain takes everything that is queued, oldest first, and does not wait. What
-// senders hold that wait for room is queued next, for the next call.
+// Drain takes everything that is queued, oldest first, and does not wait. Notifications of
+// senders that wait for room are queued next, for the next call.
 func (b *Box) Drain() []abi.Notice {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.takeAll()
+	return b.take(len(b.queue))
 }
 
-// Close closes the box and returns what was not read, oldest first, in one
-// atomic step. Senders that wait for room go to the fallback. A second Close
-// returns nil.
+// Close closes the box and returns what was not read, oldest first, in one atomic step: a
+// notification sent before is in what it returns, one sent after goes to the fallback. Notifications of
+// senders that wait for room go to the fallback. A second Close returns nil.
 func (b *Box) Close() []abi.Notice {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -309,19 +218,11 @@ func (b *Box) Close() []abi.Notice {
 	b.closed = true
 	left := b.queue
 	b.queue = nil
-	b.stats.HandedBack = uint64(len(left))
-	for w := b.first(); w != nil; w = b.first() {
-		w.decided <- false
+	for b.waiting.Len() > 0 {
+		b.first().decided <- ErrClosed
 	}
 	b.wake()
 	return left
-}
-
-// Closed reports whether the box is closed.
-func (b *Box) Closed() bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.closed
 }
 
 // Len is the number of unread notifications.
@@ -329,14 +230,4 @@ func (b *Box) Len() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return len(b.queue)
-}
-
-// Stats returns the counts at this moment: a sender that waits and a peak near
-// the depth show that the run does not keep up.
-func (b *Box) Stats() Stats {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	s := b.stats
-	s.Waiting = b.waiting.Len()
-	return s
 }

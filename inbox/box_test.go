@@ -10,17 +10,13 @@ import (
 	"testing/synctest"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/inbox"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-func newBox(t *testing.T, cfg inbox.Config) *inbox.Box {
+func newBox(t *testing.T, cfg inbox.BoxConfig) *inbox.Box {
 	t.Helper()
-	b, err := inbox.New(cfg)
+	b, err := inbox.NewBox(cfg)
 	if err != nil {
 		t.Fatalf("new: %v", err)
 	}
@@ -33,7 +29,7 @@ func notice(i int) abi.Notice {
 
 func TestNewRefusesNegativeDepth(t *testing.T) {
 	t.Parallel()
-	if _, err := inbox.New(inbox.Config{Depth: -1}); err == nil {
+	if _, err := inbox.NewBox(inbox.BoxConfig{Depth: -1}); err == nil {
 		t.Fatal("a negative depth was accepted")
 	}
 }
@@ -42,7 +38,7 @@ func TestBox(t *testing.T) {
 	t.Parallel()
 	t.Run("send_and_drain", func(t *testing.T) {
 		t.Parallel()
-		b := newBox(t, inbox.Config{})
+		b := newBox(t, inbox.BoxConfig{})
 		for i := range 5 {
 			if err := b.Send(t.Context(), notice(i)); err != nil {
 				t.Fatalf("send: %v", err)
@@ -63,13 +59,13 @@ func TestBox(t *testing.T) {
 	})
 	t.Run("inbox_drain_empty_when_no_events", func(t *testing.T) {
 		t.Parallel()
-		if got := newBox(t, inbox.Config{}).Drain(); len(got) != 0 {
+		if got := newBox(t, inbox.BoxConfig{}).Drain(); len(got) != 0 {
 			t.Fatalf("an empty box gave %v", got)
 		}
 	})
 	t.Run("recv_in_order", func(t *testing.T) {
 		t.Parallel()
-		b := newBox(t, inbox.Config{})
+		b := newBox(t, inbox.BoxConfig{})
 		for i := range 3 {
 			_ = b.Send(t.Context(), notice(i))
 		}
@@ -82,7 +78,7 @@ func TestBox(t *testing.T) {
 	})
 	t.Run("closed_without_fallback", func(t *testing.T) {
 		t.Parallel()
-		b := newBox(t, inbox.Config{})
+		b := newBox(t, inbox.BoxConfig{})
 		_ = b.Send(t.Context(), notice(7))
 		if left := b.Close(); len(left) != 1 || left[0].TaskID != "bg_7" {
 			t.Fatalf("close gave %v", left)
@@ -103,7 +99,7 @@ func TestBox(t *testing.T) {
 	t.Run("on_closed_fires_when_inbox_receiver_dropped", func(t *testing.T) {
 		t.Parallel()
 		var got []abi.Notice
-		b := newBox(t, inbox.Config{Fallback: func(n abi.Notice) { got = append(got, n) }})
+		b := newBox(t, inbox.BoxConfig{Fallback: func(n abi.Notice) { got = append(got, n) }})
 		b.Close()
 		for i := range 3 {
 			if err := b.Send(t.Context(), notice(i)); err != nil {
@@ -121,7 +117,7 @@ func TestBoxFull(t *testing.T) {
 	t.Run("waits_for_room", func(t *testing.T) {
 		t.Parallel()
 		synctest.Test(t, func(t *testing.T) {
-			b := newBox(t, inbox.Config{Depth: 2})
+			b := newBox(t, inbox.BoxConfig{Depth: 2})
 			_ = b.Send(t.Context(), notice(0))
 			_ = b.Send(t.Context(), notice(1))
 			sent := make(chan error, 1)
@@ -146,7 +142,7 @@ func TestBoxFull(t *testing.T) {
 	t.Run("gives_up_with_the_context", func(t *testing.T) {
 		t.Parallel()
 		synctest.Test(t, func(t *testing.T) {
-			b := newBox(t, inbox.Config{Depth: 1})
+			b := newBox(t, inbox.BoxConfig{Depth: 1})
 			_ = b.Send(t.Context(), notice(0))
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			defer cancel()
@@ -162,7 +158,7 @@ func TestBoxFull(t *testing.T) {
 		t.Parallel()
 		synctest.Test(t, func(t *testing.T) {
 			var fell atomic.Int32
-			b := newBox(t, inbox.Config{Depth: 1, Fallback: func(abi.Notice) { fell.Add(1) }})
+			b := newBox(t, inbox.BoxConfig{Depth: 1, Fallback: func(abi.Notice) { fell.Add(1) }})
 			_ = b.Send(t.Context(), notice(0))
 			var wg sync.WaitGroup
 			for i := range 3 {
@@ -185,7 +181,7 @@ func TestRecvWakes(t *testing.T) {
 	t.Run("one_notice_wakes_one_reader", func(t *testing.T) {
 		t.Parallel()
 		synctest.Test(t, func(t *testing.T) {
-			b := newBox(t, inbox.Config{})
+			b := newBox(t, inbox.BoxConfig{})
 			got := make(chan abi.Notice, 1)
 			for i := range 3 { // each time the box was empty before
 				go func() {
@@ -203,7 +199,7 @@ func TestRecvWakes(t *testing.T) {
 	t.Run("every_waiting_reader", func(t *testing.T) {
 		t.Parallel()
 		synctest.Test(t, func(t *testing.T) {
-			b := newBox(t, inbox.Config{})
+			b := newBox(t, inbox.BoxConfig{})
 			var wg sync.WaitGroup
 			var got atomic.Int32
 			for range 4 {
@@ -226,7 +222,7 @@ func TestRecvWakes(t *testing.T) {
 	t.Run("on_close_and_on_cancel", func(t *testing.T) {
 		t.Parallel()
 		synctest.Test(t, func(t *testing.T) {
-			b := newBox(t, inbox.Config{})
+			b := newBox(t, inbox.BoxConfig{})
 			ctx, cancel := context.WithCancel(t.Context())
 			errs := make(chan error, 2)
 			go func() { _, err := b.Recv(ctx); errs <- err }()
@@ -262,7 +258,7 @@ func TestNothingIsLost(t *testing.T) {
 					seen[n.TaskID]++
 				}
 			}
-			b := newBox(t, inbox.Config{Depth: 16, Fallback: func(n abi.Notice) { count(n) }})
+			b := newBox(t, inbox.BoxConfig{Depth: 16, Fallback: func(n abi.Notice) { count(n) }})
 			var wg sync.WaitGroup
 			for s := range senders {
 				wg.Go(func() {

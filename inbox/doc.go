@@ -1,24 +1,44 @@
-// Package inbox carries notifications from background work to the run that waits for them.
+// Package inbox carries notifications from background tasks to the threads that own them.
 //
-// A [Box] is a bounded first-in first-out queue of [abi.Notice] values. Many
-// senders, one reader. What was accepted is read, or handed back by
-// [Box.Close]; it is never dropped.
+// A [Box] is the queue of one thread in memory, while a run of it is live: many senders, one reader.
+// What was accepted is read, or handed back by [Box.Close].
 //
-// # Closing
+// An [Inbox] keeps the notifications of all threads in a store until they are acknowledged. With the
+// record of a task, the notification of its end is one commit. A reader takes what there is
+// ([Inbox.Take]), puts it into the conversation, persists the conversation, and acknowledges
+// ([Delivery.Done]). A notification that is not acknowledged comes again: after Release, after the
+// lease, after a restart. One that is acknowledged never does.
 //
-// A run that is about to end calls [Box.Close] first and looks at what comes
-// back, then decides. A notification sent before that call is in what comes back, one
-// sent after it goes to the fallback of the [Config]. There is no moment in
-// between at which a notification is accepted and then lost.
+// [FollowUp], [Reminder] and [Events] render notifications as one text for a model. What tasks report
+// is foreign text: it is escaped and cut, so that it can neither close a tag nor pose as the
+// notification of another task.
+//
+// # Wakes
+//
+// Once an Inbox is started, a notification that no reader takes wakes its thread: once for all
+// that arrived within the debounce time, then again with growing pauses until a reader acknowledges
+// it. Housekeeping wakes no thread.
+//
+// # Several processes
+//
+// Processes may share a store (Config.Shared). Each takes the notifications of all, wakes the threads
+// for which it committed one, and, every MaxRetry, those for which another process did. Two of them
+// may deliver the same notification; its key is the same then. Tasks belong to the process that started
+// them, for as long as it is alive ([Inbox.Alive]); another one recovers them a minute later.
+//
+// # Runs
+//
+// An agent.Agent reads an Inbox: Take is for its Config, and its Wake for [Inbox.Start].
 //
 // # Concurrency
 //
-// A Box is safe for concurrent use and starts no goroutine. The run that made it
-// closes it. The fallback runs on the goroutine of the sender.
+// Everything is safe for concurrent use. A Box starts no goroutine; the run that made it closes it. An
+// Inbox has one goroutine once it is started, two more when its store is shared, and one for each wake under way; its owner calls Close
+// before it closes the store, and after it has closed the background.Manager whose ledger the Inbox is.
 //
 // # Errors
 //
-// [ErrClosed] says that the box is closed, [ErrFull] that TrySend found no room.
-// Otherwise the error of the context
-// is returned, wrapped.
+// [ErrFull] reports that a box or a thread has no room, [ErrTooLarge] that one notification is too large,
+// [ErrClosed] that the box or inbox was closed. Errors of the store come back wrapped, with the
+// thread; the notification was not queued then.
 package inbox

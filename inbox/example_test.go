@@ -10,9 +10,9 @@ import (
 
 // A run closes its box first, looks at what is left, and only then decides
 // whether it is done.
-func Example() {
+func ExampleBox() {
 	late := func(n abi.Notice) { fmt.Println("after the run:", n.TaskID) }
-	box, err := inbox.New(inbox.Config{Fallback: late})
+	box, err := inbox.NewBox(inbox.BoxConfig{Fallback: late})
 	if err != nil {
 		panic(err)
 	}
@@ -25,30 +25,4 @@ func Example() {
 	// Output:
 	// left in the box: bg_1
 	// after the run: bg_2
-}
-
-// A reader that keeps up with many senders takes all that there is.
-func ExampleBox_RecvAll() {
-	box, err := inbox.New(inbox.Config{})
-	if err != nil {
-		panic(err)
-	}
-	ctx := context.Background()
-	for round := range 2 {
-		for i := range 2 {
-			_ = box.Send(ctx, abi.Notice{Kind: abi.NoticeCustom, TaskID: fmt.Sprintf("bg_%d%d", round, i)})
-		}
-		all, err := box.RecvAll(ctx)
-		if err != nil {
-			panic(err)
-		}
-		for i := range all {
-			fmt.Println(all[i].TaskID)
-		}
-	}
-	// Output:
-	// bg_00
-	// bg_01
-	// bg_10
-	// bg_11
 }

@@ -27,13 +27,9 @@ func TestSmallBoxNeverSleeps(t *testing.T) {
 				_, err := b.Recv(ctx)
 				return 1 + len(b.Drain()), err
 			},
-			"all": func(ctx context.Context, b *inbox.Box) (int, error) {
-				all, err := b.RecvAll(ctx)
-				return len(all), err
-			},
 		} {
 			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute) // of which it needs none when it works
-			b := newBox(t, inbox.Config{Depth: depth})
+			b := newBox(t, inbox.BoxConfig{Depth: depth})
 			var wg sync.WaitGroup
 			for range senders {
 				wg.Go(func() {

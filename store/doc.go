@@ -1,7 +1,7 @@
 // Package store defines where threads are kept.
 //
 // A thread is a set of cells, which change, and of logs, whose entries do not. Both have one revision: a [Batch] changes any number of them
-// at once, or nothing. What the cells and entries mean is up to the packages above: mailbox, thread and outbox are views of a store.
+// at once, or nothing. What the cells and entries mean is up to the packages above: mailbox, thread and inbox are views of a store.
 //
 // # Implementations
 //

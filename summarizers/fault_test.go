@@ -60,19 +60,16 @@ type desk struct {
 	events  []compaction.Event
 }
 
-func (d *desk) spawn(ctx context.Context, _, _, _ string, body func(context.Context, func(string, any) bool) error) (string, error) {
+func (d *desk) spawn(ctx context.Context, _, id, _, _ string, body func(context.Context) error) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	err := body(ctx, func(eventType string, payload any) bool {
-		d.notices = append(d.notices, abi.Notice{Kind: abi.NoticeCustom, TaskID: "bg_1", EventType: eventType, Payload: payload})
-		return true
-	})
-	end := abi.Notice{Kind: abi.NoticeCompleted, TaskID: "bg_1"}
+	err := body(ctx)
+	end := abi.Notice{Kind: abi.NoticeCompleted, TaskID: id}
 	if err != nil {
 		end.Kind, end.Error = abi.NoticeFailed, err.Error()
 	}
 	d.notices = append(d.notices, end)
-	return "bg_1", nil
+	return nil
 }
 
 // compact runs one compaction and returns what became of it.

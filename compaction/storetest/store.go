@@ -38,7 +38,7 @@ func full() compaction.State {
 	q := compaction.Quality{Paths: compaction.Survival{Total: 4, Kept: 3}, Overall: 0.75, Savings: 0.5}
 	return compaction.State{
 		InFlight: &compaction.InFlight{
-			ID: "r1", Owner: "p1", Attempt: 2, TaskID: "bg_1", BoundaryID: "m9", StartedMS: 7, DeadlineMS: 8,
+			ID: "r1", Owner: "p1", Attempt: 2, BoundaryID: "m9", StartedMS: 7, DeadlineMS: 8,
 			Range:  compaction.Range{FromID: "m5", ToID: "m9", From: 5, To: 9, Tokens: 100, ReadFiles: []string{"a"}, ModifiedFiles: []string{"b"}},
 			Policy: "p", Marker: "r0", Continues: true, Before: 200,
 			Result: &compaction.Result{Summary: "</x>\n\"é\u2028", FromID: "m5", ToID: "m9", Quality: q},

@@ -19,7 +19,7 @@ const module = "github.com/mortise-dev/mortise"
 // prefix of its folder that has an entry. "*" is everything.
 func arrows() map[string][]string {
 	return map[string][]string{
-		".":                             {"agent", "background", "compaction", "llm", "mailbox", "mailbox/agentrun", "outbox", "phases", "store", "store/memstore", "thread", "abi"},
+		".":                             {"agent", "background", "compaction", "llm", "mailbox", "mailbox/agentrun", "inbox", "phases", "store", "store/memstore", "thread", "abi"},
 		"serve":                         {".", "agent", "compaction", "compaction/trial", "mailbox", "mailbox/agentrun", "phases", "thread", "internal/agui", "abi"},
 		"internal/acp":                  {"serve", "agent", "agent/mcp", "mailbox", "mailbox/agentrun", "phases", "abi"},
 		"internal/agui":                 {"abi"},
@@ -42,12 +42,10 @@ func arrows() map[string][]string {
 		"phases/phasestest":             {"phases", "abi"},
 		"compaction":                    {"abi"},
 		"compaction/eval":               {"compaction", "abi"},
-		"inbox":                         {"abi"},
+		"inbox":                         {"store", "abi"},
+		"inbox/inboxtest":               {"inbox", "store", "abi"},
 		"background":                    {"inbox", "abi"},
-		"notice":                        {"abi"},
-		"outbox":                        {"store", "abi"},
-		"outbox/outboxtest":             {"outbox", "abi"},
-		"relay":                         {"abi"},
+		"blob":                          {"store", "abi"},
 		"llm":                           {"abi"},
 		"llm/transcript":                {"abi"},
 		"llm/replay":                    {"llm", "llm/transcript", "abi"},
@@ -55,7 +53,7 @@ func arrows() map[string][]string {
 		"llm/openai":                    {"llm", "abi"},
 		"llm/providertest":              {"abi"},
 		"llm/llmtest":                   {"llm", "llm/providertest", "abi"},
-		"agent":                         {"phases", "inbox", "notice", "llm", "abi", "internal/schema"}, // a plugin's arguments for a call must fit the tool, native or not
+		"agent":                         {"phases", "inbox", "llm", "abi", "internal/schema"}, // a plugin's arguments for a call must fit the tool, native or not
 		"agent/mcp":                     {"agent", "internal/schema", "abi"},
 		"internal/queue":                {"store", "thread"},
 		"internal/queue/queuetest":      {"internal/queue", "mailbox/mailboxtest", "store"},
@@ -86,7 +84,7 @@ func arrows() map[string][]string {
 		"store/memstore":                {"store", "store/internal/state", "store/internal/wait"},
 		"store/storetest":               {"store", "store/memstore"},
 		"store/viewtest": {
-			"store", "thread", "thread/threadtest", "outbox", "outbox/outboxtest",
+			"store", "thread", "thread/threadtest", "inbox", "inbox/inboxtest",
 			"internal/queue", "internal/queue/queuetest", "mailbox/mailboxtest", "mailbox/agentrun/agentruntest", "compaction", "abi",
 		},
 		"store/sqlitestore": {"store", "store/internal/wait"},
@@ -114,7 +112,7 @@ func owners() map[string][]string {
 		"github.com/nats-io/nats-server":    {"store/natsstore", "internal/cli"}, // only tests
 		"github.com/anthropics":             {"llm/anthropic"},
 		"golang.org/x/term":                 {"internal/cli"},
-		"golang.org/x/time":                 {"serve"},
+		"golang.org/x/time":                 {"serve", "background"},
 		"gonum.org/v1/plot":                 {"internal/cli"},
 		"github.com/invopop/jsonschema":     {"internal/cli"},
 		"github.com/santhosh-tekuri/jsonsc": {"internal/schema"},

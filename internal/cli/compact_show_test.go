@@ -2,14 +2,15 @@ package cli_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/mortise-dev/mortise/internal/cli"
+	"github.com/mortise-dev/mortise/store/sqlitestore"
 )
 
 // shown is the part of what mortise compact show prints that tests look at.
@@ -200,9 +201,24 @@ func TestMaskingBesideTasks(t *testing.T) {
 	if code != cli.ExitOK || r.Threads[0].ViewTokens >= r.Threads[0].Tokens {
 		t.Fatalf("exit code %d: %s", code, stderr)
 	}
-	if outputs, err := os.ReadDir(filepath.Join(folder, "relay")); err != nil || len(outputs) == 0 {
-		t.Errorf("%d outputs were put aside (%v)", len(outputs), err)
+	if n := outputs(t, filepath.Join(folder, "tasks.db")); n == 0 {
+		t.Error("no outputs were stored")
 	}
+}
+
+// outputs counts the outputs in a file.
+func outputs(t *testing.T, path string) int {
+	t.Helper()
+	file, err := sqlitestore.Open(t.Context(), sqlitestore.Config{Path: path, Existing: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close(context.WithoutCancel(t.Context()))
+	all, err := file.Count(t.Context(), "blob")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all["all"]
 }
 
 // Wrong settings are told by their name.

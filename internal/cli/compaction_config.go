@@ -9,9 +9,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/mortise-dev/mortise/blob"
 	"github.com/mortise-dev/mortise/compaction"
 	"github.com/mortise-dev/mortise/compaction/trial"
-	"github.com/mortise-dev/mortise/relay"
 )
 
 // policy is what the section says of when to compact and what to keep.
@@ -21,7 +21,7 @@ func (c *CompactionConfig) policy() compaction.Policy {
 		KeepRecentTokens: c.KeepRecentTokens, ReserveTokens: c.ReserveTokens,
 		SummaryTokens: c.SummaryTokens, SummarizerTokens: c.SummarizerTokens,
 		MinSavingsRatio: c.MinSavingsRatio, MinSurvival: c.MinSurvival, Bars: compaction.Bars(c.Bars),
-		MaskTokens: c.MaskTokens, NeverMask: slices.Concat(c.NeverMask, []string{relay.ToolReadRelay}), BreakerFailures: c.BreakerFailures,
+		MaskTokens: c.MaskTokens, NeverMask: slices.Concat(c.NeverMask, []string{blob.ToolReadOutput}), BreakerFailures: c.BreakerFailures,
 	}
 }
 

@@ -2,17 +2,17 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"time"
 
 	"github.com/mortise-dev/mortise/background"
+	"github.com/mortise-dev/mortise/blob"
 	"github.com/mortise-dev/mortise/compaction"
 	"github.com/mortise-dev/mortise/compaction/signals"
 	"github.com/mortise-dev/mortise/llm"
-	"github.com/mortise-dev/mortise/relay"
+	"github.com/mortise-dev/mortise/store"
+	"github.com/mortise-dev/mortise/store/memstore"
 	"github.com/mortise-dev/mortise/thread"
 )
 
@@ -48,12 +48,10 @@ type shared struct {
 	sampler *signals.Sampler
 	// threads keeps conversations; nil keeps none.
 	threads *thread.Threads
-	// masks says whether long outputs are put aside. Shelf is where, unless tasks have
+	// masks reports whether long outputs are masked. Shelf keeps them, unless tasks have
 	// a folder for that.
 	masks bool
-	shelf *relay.Relay
-	// folder is to be removed at the end.
-	folder string
+	shelf *blob.Store
 }
 
 // newShared makes what the config describes. It must be closed.
@@ -73,41 +71,28 @@ func newShared(cfg *Config, logger *slog.Logger) (*shared, error) {
 	}
 	s.masks = c.MaskTokens > 0
 	if s.masks && cfg.Tasks.Dir == "" {
-		err = s.openShelf(logger)
+		err = s.openShelf(cfg, logger)
 	}
 	return s, err
 }
 
-// openShelf opens a folder of long outputs, which goes with the command.
-func (s *shared) openShelf(logger *slog.Logger) (err error) {
-	if s.folder, err = os.MkdirTemp("", "mortise-outputs-"); err != nil {
-		return fmt.Errorf("compaction.mask_tokens: %w", err)
+// openShelf opens where long outputs are kept: in the store, or in memory.
+func (s *shared) openShelf(cfg *Config, logger *slog.Logger) (err error) {
+	var kept store.Store = memstore.New()
+	if cfg.home != nil {
+		kept = cfg.home.store
 	}
-	s.shelf, err = relay.New(relay.Config{Folder: s.folder, Logger: logger})
+	s.shelf, err = blob.New(blob.Config{Store: kept, Logger: logger})
 	return err
 }
 
-func (s *shared) close() error {
-	if s == nil {
-		return nil
-	}
-	var errs []error
-	if s.shelf != nil {
-		errs = append(errs, s.shelf.Close())
-	}
-	if s.folder != "" {
-		errs = append(errs, os.RemoveAll(s.folder))
-	}
-	return errors.Join(errs...)
-}
-
 // shelfOf is where a conversation puts long outputs, nil for nowhere.
-func (s *shared) shelfOf(tasks *taskDesk) *relay.Relay {
+func (s *shared) shelfOf(tasks *taskDesk) *blob.Store {
 	switch {
 	case !s.masks:
 		return nil
-	case tasks.relay != nil:
-		return tasks.relay
+	case tasks.blobs != nil:
+		return tasks.blobs
 	}
 	return s.shelf
 }
@@ -119,7 +104,7 @@ func (s *shared) observe(ctx context.Context, _ llm.Call) (context.Context, func
 
 // newCompactor makes the compactor that the config describes.
 func newCompactor(
-	parts *parts, tasks *background.Manager, shelf *relay.Relay, k *keeper, observe func(compaction.Event), logger *slog.Logger,
+	parts *parts, tasks *background.Manager, shelf *blob.Store, k *keeper, observe func(compaction.Event), logger *slog.Logger,
 ) (*compaction.Compactor, error) {
 	config, err := compactionConfig(parts)
 	if err != nil {
@@ -131,7 +116,9 @@ func newCompactor(
 	config.Spawn, config.LiveTasks, config.Observe = tasks.Housekeep, tasks.LiveTasks, observe
 	config.Logger, config.Model = logger, recordedModel
 	if shelf != nil {
-		config.Keep = shelf.Keep
+		config.Keep = func(id, label, text string) (string, error) {
+			return shelf.Put(context.Background(), id, label, text)
+		}
 	}
 	return compaction.New(config)
 }

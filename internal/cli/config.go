@@ -50,7 +50,7 @@ type Config struct {
 	Tasks        TasksConfig            `yaml:"tasks"`
 	Replay       ReplayConfig           `yaml:"replay"`
 	Record       RecordConfig           `yaml:"record"`
-	// Store is a SQLite file, or a URL as in nats://HOST:4222/NAME or postgres://USER@HOST/DATABASE, that keeps sessions, decision records and the outbox.
+	// Store is a SQLite file, or a URL as in nats://HOST:4222/NAME or postgres://USER@HOST/DATABASE, that keeps sessions, decision records and the inbox.
 	Store string `yaml:"store"`
 
 	// dir is the folder of the file.

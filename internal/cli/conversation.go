@@ -85,7 +85,7 @@ func (v *conversation) wire(ctx context.Context, parts *parts, c transcript.Conv
 	}
 	shelf := parts.shared.shelfOf(v.tasks)
 	if shelf != nil {
-		tools = agent.LayerTools(tools, shelf)
+		tools = agent.LayerTools(tools, shelf.Tools(v.id))
 	}
 	prompt := parts.cfg.Agent.SystemPrompt
 	if recorded := v.replay.SystemPrompt(); recorded != "" {

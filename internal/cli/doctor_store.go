@@ -12,7 +12,6 @@ import (
 
 	"github.com/mortise-dev/mortise/internal/queue"
 	"github.com/mortise-dev/mortise/mailbox"
-	"github.com/mortise-dev/mortise/outbox"
 	"github.com/mortise-dev/mortise/store"
 )
 
@@ -45,7 +44,7 @@ func (c *Config) checkStore(ctx context.Context) finding {
 	if clock, ok := h.store.(store.Clock); ok {
 		out = checkClock(ctx, clock, out)
 	}
-	if h.path != "" && c.Tasks.Dir == "" && out.State == checkOK {
+	if h.path != "" && out.State == checkOK {
 		out = c.checkLock(out)
 	}
 	if err := h.close(ctx); err != nil {
@@ -82,18 +81,18 @@ func checkClock(ctx context.Context, clock store.Clock, ok finding) finding {
 	return ok
 }
 
-// checkLock sees whether another process uses the outbox of a SQLite file.
+// checkLock reports another process that uses the inbox of a SQLite file.
 func (c *Config) checkLock(ok finding) finding {
-	path := c.Store + "-outbox"
+	path := c.Store + "-inbox"
 	if _, err := os.Stat(path + ".lock"); err != nil {
 		return ok // nothing has used it
 	}
-	lock, err := outbox.Lock(path)
-	if errors.Is(err, outbox.ErrLocked) {
-		return failed("end the other process, or name a folder of this one with tasks.dir", errors.New("another process uses the file"))
+	held, err := lock(path)
+	if errors.Is(err, errLocked) {
+		return failed("end the other process, or name another file", errors.New("another process uses the file"))
 	}
 	if err == nil {
-		err = lock.Close()
+		err = held.Close()
 	}
 	if err != nil {
 		return failed("", err)

@@ -29,6 +29,9 @@ func OpenTasks(ctx context.Context, dir, id string, own agent.Tools) (*backgroun
 	return d.Manager, tools, d.close, err
 }
 
+// Lock takes what is at a path for this process.
+func Lock(path string) (io.Closer, error) { return lock(path) }
+
 // EntryWords is what explain prints of a decision.
 func EntryWords(e *thread.Decision) []string { return words(e) }
 

@@ -10,10 +10,8 @@ import (
 	"log/slog"
 	"net/url"
 	"os"
-	"path/filepath"
 	"strings"
 
-	"github.com/mortise-dev/mortise/outbox"
 	"github.com/mortise-dev/mortise/store/storeurl"
 	"github.com/mortise-dev/mortise/thread"
 )
@@ -50,21 +48,6 @@ func openStore(ctx context.Context, name string, logger *slog.Logger, existing b
 	return h, nil
 }
 
-// outbox opens the outbox of a process, which holds the lock: of the file, or of the folder where its tasks are.
-func (h *home) outbox(folder string) (outbox.Store, io.Closer, error) {
-	var lock io.Closer
-	var err error
-	if h.path != "" {
-		lock, err = outbox.Lock(h.path + "-outbox")
-	} else {
-		lock, err = lockOutbox(folder)
-	}
-	if err != nil {
-		return nil, nil, err
-	}
-	return outbox.On(h.store), lock, nil
-}
-
 // shown is the name of a store without credentials, and without options, of which one may be a password. What could be either is left out.
 func shown(name string) string {
 	scheme, rest, _ := strings.Cut(name, "://")
@@ -89,15 +72,7 @@ func located(name string) string {
 	return shown(name)
 }
 
-// lockOutbox keeps others out that have the same folder. Those on other machines it cannot: the news that both read reach both.
-func lockOutbox(folder string) (io.Closer, error) {
-	if err := os.MkdirAll(folder, 0o700); err != nil {
-		return nil, err
-	}
-	return outbox.Lock(filepath.Join(folder, "outbox"))
-}
-
-// isURL says whether a store is named by a URL, and not by a path.
+// isURL reports whether a store is named by a URL, and not by a path.
 func isURL(name string) bool { return strings.Contains(name, "://") }
 
 // close closes the store, after all that uses it.

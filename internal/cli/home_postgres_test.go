@@ -8,9 +8,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/mortise-dev/mortise/abi"
+	"github.com/mortise-dev/mortise/inbox"
 	"github.com/mortise-dev/mortise/internal/cli"
 	"github.com/mortise-dev/mortise/internal/pgtest"
-	"github.com/mortise-dev/mortise/outbox"
 	"github.com/mortise-dev/mortise/store/pgstore"
 )
 
@@ -101,8 +102,8 @@ func TestStore_postgresTLS(t *testing.T) {
 	}
 }
 
-// What tasks report is kept beside the rest, by one process at a time of those that have the same folder.
-func TestStore_postgresOutbox(t *testing.T) {
+// Notifications of tasks are in the store, which processes share.
+func TestStore_postgresInbox(t *testing.T) {
 	t.Parallel()
 	store := postgres(t).LoopbackURL(nil)
 	tasks := filepath.Join(t.TempDir(), "tasks")
@@ -110,24 +111,23 @@ func TestStore_postgresOutbox(t *testing.T) {
 	if code, _, stderr := run(t, cfg, beginning(t, review(t), 30)); code != cli.ExitOK {
 		t.Fatalf("exit code %d: %s", code, stderr)
 	}
-	if _, err := os.Stat(filepath.Join(tasks, "outbox")); err == nil {
-		t.Error("there is an outbox in the folder too")
+	if _, err := os.Stat(filepath.Join(tasks, "tasks.db")); err == nil {
+		t.Error("there is an inbox in the folder, too")
 	}
 	mailbox, err := pgstore.Open(t.Context(), pgstore.Config{URL: store})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer mailbox.Close(context.WithoutCancel(t.Context()))
-	if _, err := outbox.On(mailbox).Append(t.Context(), outbox.Change{Thread: "t", Data: []byte("x")}); err != nil {
-		t.Error(err)
-	}
-	lock, err := outbox.Lock(filepath.Join(tasks, "outbox"))
+	o, err := inbox.New(t.Context(), inbox.Config{Store: mailbox, Shared: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer lock.Close()
-	code, _, stderr := run(t, cfg, beginning(t, review(t), 30))
-	if code != cli.ExitConfig || !strings.Contains(stderr, "end the process that uses it") {
-		t.Errorf("exit code %d beside another process: %s", code, stderr)
+	defer o.Close(context.WithoutCancel(t.Context()))
+	if err := o.Deliver(t.Context(), "t", abi.Notice{Kind: abi.NoticeCustom}); err != nil {
+		t.Error(err)
+	}
+	if code, _, stderr := run(t, cfg, beginning(t, review(t), 30)); code != cli.ExitOK {
+		t.Errorf("exit code %d while another process uses the store: %s", code, stderr)
 	}
 }

@@ -13,7 +13,6 @@ import (
 	"testing"
 
 	"github.com/mortise-dev/mortise/internal/cli"
-	"github.com/mortise-dev/mortise/outbox"
 	"github.com/mortise-dev/mortise/store/sqlitestore"
 	threads "github.com/mortise-dev/mortise/thread"
 )
@@ -294,87 +293,32 @@ func TestStoreEnvironment(t *testing.T) {
 	}
 }
 
-// News that a process left in the store comes up once, as from a folder; and one process at a time
-// has it.
-func TestStoreHasTheOutbox(t *testing.T) {
+// Notifications that a process left in the store come up once, as from a folder; and one process at a time
+// has them.
+func TestStoreHasTheInbox(t *testing.T) {
 	t.Parallel()
 	session := write(t, "chat.jsonl", []byte(chat))
 	_, plain, _ := run(t, config(t, ""), session)
 	thread := plain.Threads[0].ID
 	dir, path := t.TempDir(), filepath.Join(t.TempDir(), "x.db")
-	copied(t, dead(t, thread), path, thread)
+	dead(t, path, thread)
 	tasks := config(t, "tasks: {dir: '"+dir+"', wording: follow_up}\n")
 	if code, r, stderr := run(t, tasks, session, "--store", path); code != cli.ExitOK || r.Threads[0].Messages != 3 {
 		t.Fatalf("exit code %d, %+v: %s", code, r.Threads, stderr)
 	}
-	if _, err := os.Stat(filepath.Join(dir, "outbox")); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("the folder has an outbox: %v", err)
+	if _, err := os.Stat(filepath.Join(dir, "tasks.db")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the folder has an inbox: %v", err)
 	}
-	if n := waiting(t, path, thread); n != 0 {
-		t.Errorf("%d notices are left", n)
+	if n, _ := left(t, path, thread); n != 0 {
+		t.Errorf("%d notifications are left", n)
 	}
-	lock, err := outbox.Lock(path + "-outbox")
+	held, err := cli.Lock(path + "-inbox")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer lock.Close()
+	defer held.Close()
 	code, _, stderr := mortise(t.Context(), "", "run", "-q", "-c", tasks, "--store", path, session)
-	if code != cli.ExitConfig || !strings.Contains(stderr, "tasks.dir") || !strings.Contains(stderr, "end the process that uses it, or give this one another store") {
+	if code != cli.ExitConfig || !strings.Contains(stderr, "another process uses it") || !strings.Contains(stderr, "name another file") {
 		t.Errorf("exit code %d: %s", code, stderr)
 	}
-	old := config(t, "tasks: {dir: '"+dead(t, thread)+"'}\n")
-	code, _, stderr = mortise(t.Context(), "", "run", "-q", "-c", old, "--store", filepath.Join(t.TempDir(), "y.db"), session)
-	if code != cli.ExitConfig || !strings.Contains(stderr, "is an outbox, and the store") {
-		t.Errorf("a folder with news: exit code %d: %s", code, stderr)
-	}
-}
-
-// news opens the outbox of a store.
-func news(t *testing.T, path string) *outbox.Threads {
-	t.Helper()
-	file, err := sqlitestore.Open(t.Context(), sqlitestore.Config{Path: path})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := file.Close(context.Background()); err != nil {
-			t.Error(err)
-		}
-	})
-	return outbox.On(file)
-}
-
-// copied puts what a folder has of a thread into a store.
-func copied(t *testing.T, dir, path, thread string) {
-	t.Helper()
-	file, err := outbox.OpenFile(outbox.FileConfig{Path: filepath.Join(dir, "outbox")})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer file.Close()
-	entries, err := file.Pending(t.Context(), thread, 0, 100)
-	records, err2 := file.Records(t.Context(), thread)
-	if err := errors.Join(err, err2); err != nil || len(entries) == 0 || len(records) == 0 {
-		t.Fatalf("%d entries, %d records (%v)", len(entries), len(records), err)
-	}
-	s := news(t, path)
-	for task, record := range records {
-		if _, err := s.Append(t.Context(), outbox.Change{Thread: thread, Task: task, Record: record}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for _, e := range entries {
-		if _, err := s.Append(t.Context(), outbox.Change{Thread: thread, Data: e.Data, At: e.At}); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
-func waiting(t *testing.T, path, thread string) int {
-	t.Helper()
-	entries, err := news(t, path).Pending(t.Context(), thread, 0, 100)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return len(entries)
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"path/filepath"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -17,7 +16,6 @@ import (
 
 	"github.com/mortise-dev/mortise"
 	"github.com/mortise-dev/mortise/mailbox"
-	"github.com/mortise-dev/mortise/outbox"
 	"github.com/mortise-dev/mortise/serve"
 	"github.com/mortise-dev/mortise/store"
 	"github.com/mortise-dev/mortise/store/memstore"
@@ -39,8 +37,7 @@ type program struct {
 
 	store   store.Store
 	records *thread.Recorder // nil keeps none
-	outbox  outbox.Store
-	lock    io.Closer // of the outbox
+	inbox   inboxStore
 
 	listeners sync.WaitGroup
 
@@ -93,7 +90,7 @@ func (p *program) openStores(ctx context.Context) (err error) {
 			p.logger.WarnContext(ctx, "no store: runs and threads are lost when the process ends")
 		}
 		p.store = memstore.New()
-		return p.openOutbox(ctx)
+		return p.openInbox(ctx)
 	}
 	p.store = h.store
 	if !p.cfg.Record.Disabled {
@@ -101,7 +98,7 @@ func (p *program) openStores(ctx context.Context) (err error) {
 			return fmt.Errorf("store: %w", err)
 		}
 	}
-	return p.openOutbox(ctx)
+	return p.openInbox(ctx)
 }
 
 // source is how decision records name the command.
@@ -112,30 +109,10 @@ func (p *program) source() string {
 	return "serve"
 }
 
-// openOutbox opens the outbox of this process: in the folder of tasks if there is one, and else
-// in a store of one process alone.
-func (p *program) openOutbox(ctx context.Context) (err error) {
-	h, dir := p.cfg.home, p.cfg.path(p.cfg.Tasks.Dir)
-	switch {
-	case dir != "":
-		file, err := outbox.OpenFile(outbox.FileConfig{Path: filepath.Join(dir, "outbox")})
-		if err != nil {
-			return fmt.Errorf("tasks.dir: %w", err)
-		}
-		p.outbox, p.lock = file, file
-	case h == nil:
-	case h.path != "":
-		p.outbox, p.lock, err = h.outbox("")
-		if errors.Is(err, outbox.ErrLocked) {
-			return fmt.Errorf("store: %w: another process uses this file; use its API, name another file, or use a NATS or PostgreSQL store", err)
-		}
-		if err != nil {
-			return fmt.Errorf("store: %w", err)
-		}
-	default:
-		p.logger.WarnContext(ctx, "results of background tasks are lost when the process ends; name a folder of this process with tasks.dir")
-	}
-	return nil
+// openInbox opens the inbox. Without a store and a folder of tasks it is in memory.
+func (p *program) openInbox(ctx context.Context) (err error) {
+	p.inbox, err = openInbox(ctx, p.cfg, p.logger)
+	return err
 }
 
 // openModules loads plugins and policies.
@@ -166,7 +143,7 @@ func (p *program) openRuntime(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	cfg.Store, cfg.Outbox, cfg.Words, cfg.Logger = p.store, p.outbox, p.cfg.Tasks.words, p.logger
+	cfg.Store, cfg.Inbox, cfg.Shared, cfg.Words, cfg.Logger = p.store, p.inbox.store, p.inbox.shared, p.cfg.Tasks.words, p.logger
 	if p.records != nil {
 		cfg.Records = p.records
 	}
@@ -228,7 +205,7 @@ func (p *program) close(ctx context.Context) error {
 	p.retiring.close()
 	add(true, func() error { return p.now.Load().servers.closeExcept(ctx, nil) })
 	add(p.now.Load().parts != nil, func() error { return p.now.Load().parts.close(ctx) })
-	add(p.lock != nil, func() error { return p.lock.Close() })
+	add(true, func() error { return p.inbox.end(ctx) })
 	add(p.records != nil, func() error { return p.records.Close(ctx) })
 	add(p.cfg.home != nil, func() error { return p.cfg.home.close(ctx) })
 	return errors.Join(errs...)

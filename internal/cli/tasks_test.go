@@ -3,6 +3,8 @@ package cli_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -10,23 +12,39 @@ import (
 
 	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/background"
+	"github.com/mortise-dev/mortise/inbox"
 	"github.com/mortise-dev/mortise/internal/cli"
-	"github.com/mortise-dev/mortise/outbox"
+	"github.com/mortise-dev/mortise/store/sqlitestore"
 )
 
 // chat is a recording of one question.
 const chat = `{"messages":[{"role":"user","content":"hello"},{"role":"assistant","content":"good day"}]}
 `
 
-// dead is a process that died: one task had ended, one was running. It returns the
-// folder of its tasks.
-func dead(t *testing.T, thread string) string {
+// opened opens the inbox of a SQLite file.
+func opened(t *testing.T, path string) (o *inbox.Inbox, end func()) {
 	t.Helper()
-	dir := t.TempDir()
-	file, err := outbox.OpenFile(outbox.FileConfig{Path: filepath.Join(dir, "outbox")})
+	file, err := sqlitestore.Open(t.Context(), sqlitestore.Config{Path: path})
 	if err != nil {
 		t.Fatal(err)
 	}
+	if o, err = inbox.New(t.Context(), inbox.Config{Store: file}); err != nil {
+		t.Fatal(err)
+	}
+	return o, func() {
+		ctx := context.WithoutCancel(t.Context())
+		if err := errors.Join(o.Close(ctx), file.Close(ctx)); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// dead is a process that died: one task had ended, one was running. It leaves the
+// file at path.
+func dead(t *testing.T, path, thread string) {
+	t.Helper()
+	o, end := opened(t, path)
+	defer end()
 	for _, info := range []background.Info{
 		{ID: "bg_1", Thread: thread, Type: "build", Class: background.Blocking, Status: background.Completed, Result: "42 pages"},
 		{ID: "bg_2", Thread: thread, Type: "build", Class: background.Blocking, Status: background.Running, Attempt: 1},
@@ -35,36 +53,26 @@ func dead(t *testing.T, thread string) string {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c := outbox.Change{Thread: thread, Task: info.ID, Record: record}
+		var n *abi.Notice
 		if info.Status == background.Completed {
-			c.Key, c.Data = info.ID, []byte(`{"kind":"completed","task_id":"bg_1","result":"42 pages"}`)
+			n = &abi.Notice{Kind: abi.NoticeCompleted, TaskID: info.ID, Result: "42 pages"}
 		}
-		if _, err := file.Append(t.Context(), c); err != nil {
+		if err := o.Commit(t.Context(), thread, info.ID, record, n); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := file.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return dir
 }
 
-// left is how many notices a folder has, and which tasks.
-func left(t *testing.T, dir, thread string) (notices int, tasks map[string][]byte) {
+// left is how many notifications a file has, and which tasks.
+func left(t *testing.T, path, thread string) (waiting int, tasks map[string][]byte) {
 	t.Helper()
-	file, err := outbox.OpenFile(outbox.FileConfig{Path: filepath.Join(dir, "outbox")})
+	o, end := opened(t, path)
+	defer end()
+	tasks, err := o.Records(t.Context(), thread)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer file.Close()
-	entries, err := file.Pending(context.Background(), thread, 0, 100)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if tasks, err = file.Records(context.Background(), thread); err != nil {
-		t.Fatal(err)
-	}
-	return len(entries), tasks
+	return o.Waiting(thread), tasks
 }
 
 // TestNewsOfTheProcessBefore: what a process left in the folder, and that its running
@@ -77,13 +85,14 @@ func TestNewsOfTheProcessBefore(t *testing.T) {
 		t.Fatalf("the recording alone is %+v: %s", plain.Threads, stderr)
 	}
 	thread := plain.Threads[0].ID
-	dir := dead(t, thread)
+	dir := t.TempDir()
+	dead(t, filepath.Join(dir, "tasks.db"), thread)
 	for i, want := range []int{3, 2} { // one message for both; and none the next time
 		code, r, stderr := run(t, config(t, "tasks: {dir: '"+dir+"', wording: follow_up}\n"), session)
 		if code != cli.ExitOK || len(r.Threads) != 1 || r.Threads[0].Messages != want || !r.Threads[0].Complete || r.Runs.Steps != 1 {
 			t.Fatalf("run %d ends with %d, %+v, %+v: %s", i, code, r.Threads, r.Runs, stderr)
 		}
-		if n, tasks := left(t, dir, thread); n != 0 || len(tasks) != 2 || !strings.Contains(string(tasks["bg_2"]), background.Orphaned) {
+		if n, tasks := left(t, filepath.Join(dir, "tasks.db"), thread); n != 0 || len(tasks) != 2 || !strings.Contains(string(tasks["bg_2"]), background.Orphaned) {
 			t.Fatalf("after run %d %d notices are left, and %q", i, n, tasks)
 		}
 	}
@@ -93,13 +102,26 @@ func TestNewsOfTheProcessBefore(t *testing.T) {
 func TestFolderOfTasksInUse(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	file, err := outbox.OpenFile(outbox.FileConfig{Path: filepath.Join(dir, "outbox")})
+	held, err := cli.Lock(filepath.Join(dir, "tasks.db"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer file.Close()
+	defer held.Close()
 	code, r, _ := run(t, config(t, "tasks: {dir: '"+dir+"'}\n"), write(t, "chat.jsonl", []byte(chat)))
-	if code != cli.ExitConfig || !strings.Contains(r.Error, "tasks.dir") || !strings.Contains(r.Error, "give this one another folder") {
+	if code != cli.ExitConfig || !strings.Contains(r.Error, "tasks.dir") || !strings.Contains(r.Error, "name another folder") {
+		t.Fatalf("exit code %d: %s", code, r.Error)
+	}
+}
+
+// TestFolderWithAJournal: a folder of a version that had journals is refused, with a hint.
+func TestFolderWithAJournal(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "outbox"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	code, r, _ := run(t, config(t, "tasks: {dir: '"+dir+"'}\n"), write(t, "chat.jsonl", []byte(chat)))
+	if code != cli.ExitConfig || !strings.Contains(r.Error, "journal of an earlier version") || !strings.Contains(r.Error, "or remove the file") {
 		t.Fatalf("exit code %d: %s", code, r.Error)
 	}
 }
@@ -141,8 +163,8 @@ func TestToolsOfTasks(t *testing.T) {
 		m := abi.Message{Content: r.Content}
 		return m.Text() + r.Message
 	}
-	nothing := func(context.Context, func(string, any) bool) error { return nil }
-	if _, err := tasks.Housekeep(t.Context(), "a", "compaction", "", nothing); err != nil {
+	nothing := func(context.Context) error { return nil }
+	if err := tasks.Housekeep(t.Context(), "a", "bg_0", "compaction", "", nothing); err != nil {
 		t.Fatal(err)
 	}
 	if got := names(); got != "read_file send_message" {
@@ -153,17 +175,17 @@ func TestToolsOfTasks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := names(); got != "read_file send_message cancel_task list_tasks task_result wait_task read_relay" {
+	if got := names(); got != "read_file send_message cancel_task list_tasks task_result wait_task read_output" {
 		t.Errorf("with tasks the tools are %s", got)
 	}
 	text := call("wait_task", map[string]any{"task_id": id})
-	_, rest, _ := strings.Cut(text, "`read_relay`")
+	_, rest, _ := strings.Cut(text, "`read_output`")
 	if !strings.Contains(text, "state: completed") || len(text) > 5000 || rest == "" {
 		t.Fatalf("the result is %.500s", text)
 	}
-	handle := regexp.MustCompile(`build-\d+-\w+`).FindString(text)
-	if got := call("read_relay", map[string]any{"handle": handle, "offset": int64(10)}); !strings.HasPrefix(got, "line\nline\n") {
-		t.Errorf("%s of %q is %.200s", "read_relay", handle, got)
+	handle := regexp.MustCompile(`build-[A-Z2-7]{26}`).FindString(text)
+	if got := call("read_output", map[string]any{"handle": handle, "offset": int64(10)}); !strings.HasPrefix(got, "line\nline\n") {
+		t.Errorf("%s of %q is %.200s", "read_output", handle, got)
 	}
 	if got := call("send_message", nil); got != "own send_message" {
 		t.Errorf("send_message answers %q", got)

@@ -280,7 +280,7 @@ func (p *parts) close(ctx context.Context) error {
 	if p.host != nil {
 		errs = append(errs, p.host.Close(ctx))
 	}
-	errs = append(errs, p.granter.close(), p.shared.close())
+	errs = append(errs, p.granter.close())
 	return errors.Join(errs...)
 }
 

@@ -14,7 +14,7 @@
 //
 // # Tasks
 //
-// The notifications of background tasks and of compactions come from an outbox, by agent.Config.Take. Its wake is
+// The notifications of background tasks and of compactions come from an inbox, by agent.Config.Take. Its wake is
 // [Waker]: a run that waits for its tasks continues when one has ended.
 //
 // # Concurrency

@@ -10,7 +10,7 @@ import (
 )
 
 // Waker returns what wakes a thread of a mailbox that has notifications to read, as when a background
-// task has ended: it is for Outbox.Start of package outbox. It queues the request by which the
+// task has ended: it is for Inbox.Start of package inbox. It queues the request by which the
 // thread's waiting run continues ([Wake]), or without one a request that begins a run. It queues
 // nothing while the thread has a run under way or a request that is due, since these read the
 // notifications too; the caller repeats it until they are read.

@@ -7,11 +7,10 @@ import (
 	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/agent"
 	"github.com/mortise-dev/mortise/background"
+	"github.com/mortise-dev/mortise/inbox"
 	"github.com/mortise-dev/mortise/llm"
 	"github.com/mortise-dev/mortise/mailbox"
 	"github.com/mortise-dev/mortise/mailbox/agentrun"
-	"github.com/mortise-dev/mortise/notice"
-	"github.com/mortise-dev/mortise/outbox"
 	"github.com/mortise-dev/mortise/phases"
 	"github.com/mortise-dev/mortise/store/memstore"
 )
@@ -46,8 +45,8 @@ func (b builder) CallTool(ctx context.Context, _ abi.ToolCall) (abi.ToolResult, 
 	return abi.ToolResult{Message: "started " + id}, err
 }
 
-// Runs of a mailbox whose tasks report through an outbox. The run that started the task waits for it
-// without a worker; when the task ends, the outbox wakes the thread, and the run continues.
+// Runs of a mailbox whose tasks report through an inbox. The run that started the task waits for it
+// without a worker; when the task ends, the inbox wakes the thread, and the run continues.
 func ExampleWaker() {
 	ctx := context.Background()
 	check := func(err error) {
@@ -56,7 +55,8 @@ func ExampleWaker() {
 		}
 	}
 	var tasks *background.Manager
-	out, err := outbox.New(ctx, outbox.Config{
+	out, err := inbox.New(ctx, inbox.Config{
+		Store:        memstore.New(),
 		Acknowledged: func(ctx context.Context, thread string, ids ...string) { tasks.Acknowledge(ctx, thread, ids...) },
 	})
 	check(err)
@@ -69,7 +69,7 @@ func ExampleWaker() {
 		return agent.Config{
 			Model: builds{}, Phases: hooks, Tools: builder{tasks, built}, Pending: tasks.HasBlocking, ToolContext: background.ToolContext,
 			Take:  func(ctx context.Context, thread string) (agent.Delivery, error) { return out.Take(ctx, thread) },
-			Words: func(list []abi.Notice) (string, int) { return notice.FollowUp(list, 4096) },
+			Words: func(list []abi.Notice) (string, int) { return inbox.FollowUp(list, 4096) },
 			Listen: func(_ context.Context, e agent.Event) {
 				if e.Type == agent.EventRunFinish && e.Outcome.Status == agent.StatusDone {
 					answers <- e.Outcome.Response

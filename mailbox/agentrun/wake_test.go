@@ -12,10 +12,10 @@ import (
 	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/agent"
 	"github.com/mortise-dev/mortise/background"
+	"github.com/mortise-dev/mortise/inbox"
 	"github.com/mortise-dev/mortise/llm"
 	"github.com/mortise-dev/mortise/mailbox"
 	"github.com/mortise-dev/mortise/mailbox/agentrun"
-	"github.com/mortise-dev/mortise/outbox"
 	"github.com/mortise-dev/mortise/phases"
 	"github.com/mortise-dev/mortise/store"
 	"github.com/mortise-dev/mortise/store/memstore"
@@ -63,7 +63,7 @@ func (s starts) CallTool(ctx context.Context, _ abi.ToolCall) (abi.ToolResult, e
 type wired struct {
 	store store.Store
 	tasks *background.Manager
-	out   *outbox.Outbox
+	out   *inbox.Inbox
 	run   *agentrun.Runtime
 	box   *mailbox.Mailbox
 }
@@ -74,7 +74,7 @@ func newWired(t *testing.T, direct bool, change func(w *wired, c *agent.Config))
 	t.Helper()
 	w := &wired{store: memstore.New()}
 	var err error
-	w.out, err = outbox.New(t.Context(), outbox.Config{Acknowledged: func(ctx context.Context, thread string, ids ...string) { w.tasks.Acknowledge(ctx, thread, ids...) }})
+	w.out, err = inbox.New(t.Context(), inbox.Config{Store: memstore.New(), Acknowledged: func(ctx context.Context, thread string, ids ...string) { w.tasks.Acknowledge(ctx, thread, ids...) }})
 	must(t, err)
 	cfg := background.Config{Ledger: w.out}
 	if direct {

@@ -1,4 +1,4 @@
-// Package viewtest runs the suites of everything that is kept in a store on one engine: conversations, decision records, the outbox and the
+// Package viewtest runs the suites of everything that is kept in a store on one engine: conversations, decision records, the inbox and the
 // mailbox, alone and together, by one process and by two, and while processes are killed.
 //
 // # Concurrency

@@ -10,7 +10,7 @@ import (
 
 	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/compaction"
-	"github.com/mortise-dev/mortise/outbox"
+	"github.com/mortise-dev/mortise/inbox"
 	"github.com/mortise-dev/mortise/store"
 	"github.com/mortise-dev/mortise/store/memstore"
 	"github.com/mortise-dev/mortise/thread"
@@ -42,7 +42,7 @@ const lostRounds = 12
 // What a view wrote is there once, whatever acknowledgements were lost.
 func TestLostAcknowledgements(t *testing.T) {
 	t.Parallel()
-	for name, run := range map[string]func(*testing.T, store.Store){"thread": lostThread, "record": lostRecord, "outbox": lostOutbox} {
+	for name, run := range map[string]func(*testing.T, store.Store){"thread": lostThread, "record": lostRecord, "inbox": lostInbox} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) { run(t, &lossy{Store: memstore.New()}) })
@@ -114,25 +114,26 @@ func lostRecord(t *testing.T, s store.Store) {
 	}
 }
 
-func lostOutbox(t *testing.T, s store.Store) {
+func lostInbox(t *testing.T, s store.Store) {
 	t.Helper()
-	box := outbox.On(s)
+	box, err := inbox.New(t.Context(), inbox.Config{Store: s, Shared: true})
+	must(t, err)
 	for i := range lostRounds {
 		task := fmt.Sprint("task ", i)
-		seq, err := box.Append(t.Context(), outbox.Change{Thread: "t", Task: task, Record: []byte("r"), Data: []byte(task), Key: task})
+		must(t, box.Commit(t.Context(), "t", task, []byte("r"), &abi.Notice{Kind: abi.NoticeCompleted, TaskID: task}))
+		pending, err := box.Unread(t.Context(), "t")
 		must(t, err)
-		pending, err := box.Pending(t.Context(), "t", 0, 100)
-		must(t, err)
-		if len(pending) != i+1 || pending[i].Seq != seq || string(pending[i].Data) != task {
-			t.Fatalf("number %d: %+v", seq, pending)
+		if len(pending) != i+1 || pending[i] != task {
+			t.Fatalf("task %d: %q", i, pending)
 		}
 	}
-	pending, err := box.Pending(t.Context(), "t", 0, 100)
+	d, err := box.Take(t.Context(), "t")
 	must(t, err)
-	for _, e := range pending {
-		must(t, box.Remove(t.Context(), "t", e.Seq), box.Forget(t.Context(), "t", string(e.Data)))
+	for key, n := range d.All() {
+		must(t, d.Done(t.Context(), key), box.Forget(t.Context(), "t", n.TaskID))
 	}
 	if threads, err := box.Threads(t.Context()); err != nil || len(threads) != 0 {
 		t.Errorf("threads %q, %v", threads, err)
 	}
+	must(t, box.Close(t.Context()))
 }

@@ -3,8 +3,7 @@ package viewtest
 import (
 	"testing"
 
-	"github.com/mortise-dev/mortise/outbox"
-	"github.com/mortise-dev/mortise/outbox/outboxtest"
+	"github.com/mortise-dev/mortise/inbox/inboxtest"
 	"github.com/mortise-dev/mortise/store"
 	"github.com/mortise-dev/mortise/thread/threadtest"
 )
@@ -24,12 +23,9 @@ func TestViews(t *testing.T, open OpenFunc) {
 		t.Parallel()
 		threadtest.TestRecords(t, open)
 	})
-	t.Run("outbox", func(t *testing.T) {
+	t.Run("inbox", func(t *testing.T) {
 		t.Parallel()
-		outboxtest.TestStore(t, func(t *testing.T) (outbox.Store, func() outbox.Store) {
-			one, other := open(t)
-			return outbox.On(one), func() outbox.Store { return outbox.On(other) }
-		})
+		inboxtest.TestStore(t, open)
 	})
 	t.Run("together", func(t *testing.T) {
 		t.Parallel()

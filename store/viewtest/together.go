@@ -1,6 +1,7 @@
 package viewtest
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -10,7 +11,7 @@ import (
 
 	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/compaction"
-	"github.com/mortise-dev/mortise/outbox"
+	"github.com/mortise-dev/mortise/inbox"
 	"github.com/mortise-dev/mortise/store"
 	"github.com/mortise-dev/mortise/thread"
 )
@@ -26,18 +27,18 @@ const (
 func TestTogether(t *testing.T, open OpenFunc) {
 	t.Helper()
 	one, other := open(t)
-	v := &views{T: t, store: one, threads: thread.On(one), runs: thread.RecordsOf(one), outbox: outbox.On(one)}
+	v := &views{T: t, store: one, threads: thread.On(one), runs: thread.RecordsOf(one), inbox: openInbox(t, one)}
 	foreign := store.Cell{Kind: "foreign", Key: "m", Value: []byte("kept"), Index: []store.IndexKey{{Name: "foreign", Group: "g"}}}
 	v.must(store.ApplySurely(t.Context(), one, store.Batch{Thread: conversation, Put: []store.Cell{foreign}}))
 	v.fill()
-	seen := &views{T: t, store: other, threads: thread.On(other), runs: thread.RecordsOf(other), outbox: outbox.On(other)}
+	seen := &views{T: t, store: other, threads: thread.On(other), runs: thread.RecordsOf(other), inbox: openInbox(t, other)}
 	for _, v := range []*views{v, seen} {
 		v.same("all", "10 messages, state 10, 10 events, 1 starts, 10 entries, 1 ends, 10 pending, 10 tasks, kept")
 	}
 	v.lists()
 
 	v.empty()
-	seen.same("without the outbox", "10 messages, state 10, 10 events, 1 starts, 10 entries, 1 ends, 0 pending, 0 tasks, kept")
+	seen.same("without the inbox", "10 messages, state 10, 10 events, 1 starts, 10 entries, 1 ends, 0 pending, 0 tasks, kept")
 	v.prune()
 	seen.same("without records", "10 messages, state 10, 10 events, 0 starts, 0 entries, 0 ends, 0 pending, 0 tasks, kept")
 	v.fill()
@@ -46,13 +47,23 @@ func TestTogether(t *testing.T, open OpenFunc) {
 	seen.same("without the conversation", "0 messages, state 0, 0 events, 0 starts, 0 entries, 0 ends, 0 pending, 0 tasks, ")
 }
 
+func openInbox(t *testing.T, s store.Store) *inbox.Inbox {
+	t.Helper()
+	o, err := inbox.New(t.Context(), inbox.Config{Store: s, Shared: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = o.Close(context.WithoutCancel(t.Context())) })
+	return o
+}
+
 // views are all views of one store.
 type views struct {
 	*testing.T
 	store   store.Store
 	threads *thread.Threads
 	runs    *thread.Records
-	outbox  *outbox.Threads
+	inbox   *inbox.Inbox
 	// messages is how many fill wrote.
 	messages int
 }
@@ -87,9 +98,8 @@ func (v *views) fill() {
 		func(i int) error { return records.Add(run, thread.Decision{Step: i}) },
 		func(i int) error {
 			task := fmt.Sprint("task ", i)
-			c := outbox.Change{Thread: conversation, Task: task, Record: []byte("r"), Data: []byte("d"), Key: task}
-			_, err := v.outbox.Append(v.Context(), c)
-			return err
+			n := abi.Notice{Kind: abi.NoticeCompleted, TaskID: task}
+			return v.inbox.Commit(v.Context(), conversation, task, []byte("r"), &n)
 		},
 	} {
 		wg.Go(func() {
@@ -122,8 +132,8 @@ func (v *views) same(when, want string) {
 	if errors.Is(err3, thread.ErrNoRecord) {
 		r, err3 = &thread.Record{}, nil
 	}
-	pending, err4 := v.outbox.Pending(v.Context(), conversation, 0, 100)
-	tasks, err5 := v.outbox.Records(v.Context(), conversation)
+	pending, err4 := v.inbox.Unread(v.Context(), conversation)
+	tasks, err5 := v.inbox.Records(v.Context(), conversation)
 	foreign, err6 := v.store.Read(v.Context(), conversation, store.Query{Cells: []store.Range{store.One("foreign", "m")}})
 	if err := errors.Join(err, err1, err2, err3, err4, err5, err6); err != nil {
 		v.Fatalf("%s: %v", when, err)
@@ -141,7 +151,7 @@ func (v *views) lists() {
 	v.Helper()
 	threads, err := v.threads.List(v.Context())
 	runs, err1 := v.runs.List(v.Context(), 10)
-	boxes, err2 := v.outbox.Threads(v.Context())
+	boxes, err2 := v.inbox.Threads(v.Context())
 	foreign, err3 := v.store.Count(v.Context(), "foreign")
 	if err := errors.Join(err, err1, err2, err3); err != nil {
 		v.Fatal(err)
@@ -149,21 +159,21 @@ func (v *views) lists() {
 	only := []string{conversation}
 	own := slices.Equal(threads, only) && slices.Equal(boxes, only) && len(runs) == 1 && runs[0].ID == run
 	if !own || !maps.Equal(foreign, map[string]int{"g": 1}) {
-		v.Errorf("threads %q, runs %+v, outboxes %q, others %v", threads, runs, boxes, foreign)
+		v.Errorf("threads %q, runs %+v, inboxes %q, others %v", threads, runs, boxes, foreign)
 	}
 }
 
-// empty removes all that the outbox has.
+// empty removes all that the inbox has.
 func (v *views) empty() {
 	v.Helper()
-	pending, err := v.outbox.Pending(v.Context(), conversation, 0, 100)
+	d, err := v.inbox.Take(v.Context(), conversation)
 	v.must(0, err)
-	for _, e := range pending {
-		v.must(0, v.outbox.Remove(v.Context(), conversation, e.Seq))
+	for key := range d.All() {
+		v.must(0, d.Done(v.Context(), key))
 	}
-	tasks, err := v.outbox.Records(v.Context(), conversation)
+	tasks, err := v.inbox.Records(v.Context(), conversation)
 	v.must(0, err)
-	v.must(0, v.outbox.Forget(v.Context(), conversation, slices.Collect(maps.Keys(tasks))...))
+	v.must(0, v.inbox.Forget(v.Context(), conversation, slices.Collect(maps.Keys(tasks))...))
 }
 
 // prune removes the run: another one is newer.

@@ -1,0 +1,89 @@
+package blob
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/mortise-dev/mortise/store"
+)
+
+// Prune is due after pruneEvery, or when so many texts were stored that they fill 1/pruneShare of MaxBytes.
+const (
+	pruneEvery = time.Hour
+	pruneShare = 16
+)
+
+// scanPage is how many texts are listed at a time.
+const scanPage = 1000
+
+// place is the key of a text in the index: by age, with its size.
+func place(at time.Time, size int64) string { return store.Number(at.UnixMilli()) + store.Number(size) }
+
+// due notes that a text was stored and reports whether it is time to prune.
+func (s *Store) due(size int64) bool {
+	now := s.cfg.Now()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.added += size
+	if now.Before(s.pruneAt) && s.added < s.cfg.MaxBytes/pruneShare {
+		return false
+	}
+	s.added, s.pruneAt = 0, now.Add(min(pruneEvery, s.cfg.MaxAge))
+	return true
+}
+
+// listed is a text as the index has it.
+type listed struct {
+	thread, handle string
+	at, size       int64
+}
+
+// Prune deletes texts that are too old, and the oldest ones while all have more than MaxBytes. It returns how many
+// texts it deleted, and their bytes.
+func (s *Store) Prune(ctx context.Context) (n int, bytes int64, err error) {
+	all, total, err := s.list(ctx)
+	if err != nil {
+		return 0, 0, err
+	}
+	oldest := s.cfg.Now().Add(-s.cfg.MaxAge).UnixMilli()
+	for _, l := range all {
+		if l.at >= oldest && total-bytes <= s.cfg.MaxBytes {
+			break
+		}
+		_, err := store.ApplySurely(ctx, s.cfg.Store, store.Batch{
+			Thread: l.thread, Base: store.AnyRevision, Delete: []store.Range{store.One(cellKind, l.handle)},
+		})
+		if err != nil {
+			return n, bytes, fmt.Errorf("blob: prune: thread %.80q: %w", l.thread, err)
+		}
+		n++
+		bytes += l.size
+	}
+	return n, bytes, nil
+}
+
+// list returns all texts, the oldest first, and their bytes.
+func (s *Store) list(ctx context.Context) (all []listed, total int64, err error) {
+	var after store.Ref
+	for {
+		page, err := s.cfg.Store.Scan(ctx, store.Scan{Index: index, Group: group, After: after, Limit: scanPage})
+		if err != nil {
+			return nil, 0, fmt.Errorf("blob: list: %w", err)
+		}
+		for _, ref := range page {
+			l := listed{thread: ref.Thread, handle: ref.Key}
+			if l.at, err = store.ParseNumber(ref.IndexKey); err == nil {
+				l.size, err = store.ParseNumber(ref.IndexKey[len(store.Number(0)):])
+			}
+			if err != nil {
+				return nil, 0, fmt.Errorf("blob: list: %w", err)
+			}
+			all, total = append(all, l), total+l.size
+		}
+		if len(page) < scanPage {
+			return all, total, nil
+		}
+		after = page[len(page)-1]
+	}
+}

@@ -1,0 +1,260 @@
+package inbox
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/mortise-dev/mortise/abi"
+	"github.com/mortise-dev/mortise/store"
+)
+
+// Defaults of [Config].
+const (
+	DefaultMaxEntry = 1 << 20
+	DefaultDebounce = 50 * time.Millisecond
+	DefaultRetry    = time.Second
+	DefaultMaxRetry = 5 * time.Minute
+	DefaultLease    = time.Hour
+)
+
+// Config makes an [Inbox]. Store is required. A zero limit means its default.
+type Config struct {
+	// Store keeps what is queued. The caller closes it, after the Inbox.
+	Store store.Store
+	// Shared reports that other processes use the store, too. Expired is called when one of them has ended
+	// without closing its Inbox; background.Manager.Recover is for it.
+	Shared  bool
+	Expired func(ctx context.Context)
+	// Acknowledged is called with the tasks whose ends were acknowledged, in order to forget them.
+	// background.Manager.Acknowledge is for it.
+	Acknowledged func(ctx context.Context, thread string, tasks ...string)
+	// Depth is how many entries of a thread may be unacknowledged, [DefaultDepth] when 0. Senders wait
+	// while there are more.
+	Depth int
+	// MaxEntry bounds one notification, in bytes of JSON.
+	MaxEntry int
+	// Debounce is how long to wait for more notifications before the first wake; Retry is how
+	// long until the second. The time doubles up to MaxRetry.
+	Debounce, Retry, MaxRetry time.Duration
+	// Lease is how long a delivery has its notifications before another one may take them.
+	Lease  time.Duration
+	Now    func() time.Time
+	Logger *slog.Logger
+}
+
+func (c Config) withDefaults() Config {
+	if c.Expired == nil {
+		c.Expired = func(context.Context) {}
+	}
+	if c.Acknowledged == nil {
+		c.Acknowledged = func(context.Context, string, ...string) {}
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	c.Depth = cmp.Or(c.Depth, DefaultDepth)
+	c.MaxEntry = cmp.Or(c.MaxEntry, DefaultMaxEntry)
+	c.Debounce = cmp.Or(c.Debounce, DefaultDebounce)
+	c.Retry = cmp.Or(c.Retry, DefaultRetry)
+	c.MaxRetry = cmp.Or(c.MaxRetry, DefaultMaxRetry)
+	c.Lease = cmp.Or(c.Lease, DefaultLease)
+	return c
+}
+
+func (c Config) validate() error {
+	if c.Store == nil {
+		return errors.New("inbox: Config.Store is missing")
+	}
+	for name, value := range map[string]int64{
+		"Depth": int64(c.Depth), "MaxEntry": int64(c.MaxEntry), "Debounce": int64(c.Debounce),
+		"Retry": int64(c.Retry), "MaxRetry": int64(c.MaxRetry), "Lease": int64(c.Lease),
+	} {
+		if value < 0 {
+			return fmt.Errorf("inbox: Config.%s is negative", name)
+		}
+	}
+	return nil
+}
+
+// Inbox keeps notifications for threads until they are acknowledged. Make one with [New].
+type Inbox struct {
+	cfg    Config
+	owner  string
+	stored stored
+	wake   func(ctx context.Context, thread string) error // set by Start, before the waker begins
+	once   sync.Once
+
+	mu     sync.Mutex
+	queues map[string]*queue
+	closed bool
+	next   time.Time       // when a wake is due next, zero when that is not known
+	alarm  chan struct{}   // notifies the waker that next is earlier
+	stop   context.Context //nolint:containedctx // ends wakes when the Inbox closes
+	cancel context.CancelFunc
+	wg     sync.WaitGroup
+}
+
+// New makes an Inbox. Unacknowledged entries of its store are unread. It wakes
+// no thread before [Inbox.Start].
+func New(ctx context.Context, cfg Config) (*Inbox, error) {
+	cfg = cfg.withDefaults()
+	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
+	o := &Inbox{cfg: cfg, owner: uuid.NewString(), stored: stored{cfg.Store}, queues: map[string]*queue{}, alarm: make(chan struct{}, 1)}
+	if cfg.Shared {
+		if err := o.renew(ctx); err != nil {
+			return nil, err
+		}
+	}
+	if err := o.load(ctx); err != nil {
+		return nil, fmt.Errorf("inbox: open: %w", err)
+	}
+	o.stop, o.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	if cfg.Shared {
+		o.wg.Go(o.keepAlive)
+	}
+	return o, nil
+}
+
+// load enters what is in the store.
+func (o *Inbox) load(ctx context.Context) error {
+	threads, err := o.stored.threads(ctx)
+	if err != nil {
+		return err
+	}
+	for _, thread := range threads {
+		if err := o.scan(ctx, thread, true, func(*queue, []entry) bool { return true }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// pageSize is how many entries are read from the store at a time.
+const pageSize = 256
+
+// scan reads the entries of a thread, oldest first, and corrects what is known of it. It calls visit with
+// each page, under the lock, until visit returns false. Entries that are not known are entered if adopt is true or other
+// processes may have queued them.
+func (o *Inbox) scan(ctx context.Context, thread string, adopt bool, visit func(q *queue, page []entry) (more bool)) error {
+	for after := uint64(0); ; {
+		page, upTo, err := o.stored.page(ctx, thread, after, pageSize)
+		if err != nil {
+			return wrap(thread, err)
+		}
+		o.mu.Lock()
+		q := o.queue(thread)
+		q.reconcile(page, after, upTo)
+		for i := range page {
+			if (adopt || o.cfg.Shared) && q.promised == 0 && q.open[page[i].seq] == nil { // else its sender may be about to add it
+				n, err := decodeNotice(page[i].data)
+				q.add(page[i].seq, err == nil && n.Housekeeping)
+			}
+		}
+		more := visit(q, page) && len(page) == pageSize
+		o.taken(q)
+		o.arrived(q)
+		o.tidy(thread)
+		o.mu.Unlock()
+		if !more {
+			return nil
+		}
+		after = upTo
+	}
+}
+
+// queue returns that of a thread. The caller holds the lock.
+func (o *Inbox) queue(thread string) *queue {
+	q := o.queues[thread]
+	if q == nil {
+		q = newQueue()
+		o.queues[thread] = q
+	}
+	return q
+}
+
+// tidy forgets a thread of which nothing is queued. The caller holds the lock.
+func (o *Inbox) tidy(thread string) {
+	if q := o.queues[thread]; q != nil && q.waiting() == 0 && !q.wake.running {
+		delete(o.queues, thread)
+	}
+}
+
+// Close stops wakes and waits for those that run, or until ctx is done. What is
+// queued stays in the store. Closing again waits again.
+func (o *Inbox) Close(ctx context.Context) error {
+	o.mu.Lock()
+	o.closed = true
+	for _, q := range o.queues {
+		q.madeRoom() // they find the inbox closed
+	}
+	o.mu.Unlock()
+	o.cancel()
+	done := make(chan struct{})
+	go func() {
+		o.wg.Wait()
+		close(done)
+	}()
+	select {
+	case <-done:
+		if o.cfg.Shared {
+			return o.leave(ctx)
+		}
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("inbox: close: %w", context.Cause(ctx))
+	}
+}
+
+// Deliver queues a notification for a thread. It has the form of background.Config's Deliver.
+func (o *Inbox) Deliver(ctx context.Context, thread string, n abi.Notice) error {
+	return o.Commit(ctx, thread, "", nil, &n)
+}
+
+// Forget drops the records of tasks, and allows their ids to be used again.
+func (o *Inbox) Forget(ctx context.Context, thread string, tasks ...string) error {
+	return wrap(thread, o.stored.forget(ctx, thread, tasks...))
+}
+
+// Threads lists the threads that have records or notifications.
+func (o *Inbox) Threads(ctx context.Context) ([]string, error) {
+	threads, err := o.stored.threads(ctx)
+	return threads, wrap("", err)
+}
+
+// Records returns the last record of each task of a thread.
+func (o *Inbox) Records(ctx context.Context, thread string) (map[string][]byte, error) {
+	records, err := o.stored.records(ctx, thread)
+	return records, wrap(thread, err)
+}
+
+// Unread lists the tasks of a thread whose ends are not acknowledged, oldest first.
+func (o *Inbox) Unread(ctx context.Context, thread string) (tasks []string, err error) {
+	err = o.scan(ctx, thread, false, func(_ *queue, page []entry) bool {
+		for i := range page {
+			if n, err := decodeNotice(page[i].data); err == nil && ends(n.Kind) {
+				tasks = append(tasks, n.TaskID)
+			}
+		}
+		return true
+	})
+	return tasks, err
+}
+
+func wrap(thread string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("inbox: thread %.80q: %w", thread, err)
+}

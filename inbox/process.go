@@ -1,0 +1,102 @@
+package inbox
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/mortise-dev/mortise/store"
+)
+
+// Processes that share a store have a cell each, in a thread of their own. Its value is until when the process is alive.
+const (
+	processThread = "inbox/processes"
+	processKind   = "inbox-process"
+	// processLease is how long a process is alive after a renewal, by the clocks of the processes.
+	processLease = time.Minute
+	processRenew = processLease / 4
+)
+
+// Owner is the name of this process. It is different for each Inbox.
+func (o *Inbox) Owner() string { return o.owner }
+
+// Alive returns the processes that use the store. It is empty when the store is not shared.
+func (o *Inbox) Alive(ctx context.Context) (map[string]bool, error) {
+	if !o.cfg.Shared {
+		return nil, nil //nolint:nilnil // none is no error
+	}
+	_, alive, err := o.processes(ctx)
+	return alive, wrap(processThread, err)
+}
+
+// processes reads the cells of all processes.
+func (o *Inbox) processes(ctx context.Context) (s store.Snapshot, alive map[string]bool, err error) {
+	s, err = o.cfg.Store.Read(ctx, processThread, store.Query{Cells: []store.Range{store.All(processKind)}})
+	alive = make(map[string]bool, len(s.Cells))
+	now := o.cfg.Now().UnixMilli()
+	for _, c := range s.Cells {
+		if until, err := store.ParseNumber(string(c.Value)); err == nil && until > now {
+			alive[c.Key] = true
+		}
+	}
+	return s, alive, err
+}
+
+// renew makes this process alive for the next minute.
+func (o *Inbox) renew(ctx context.Context) error {
+	until := store.Number(o.cfg.Now().Add(processLease).UnixMilli())
+	_, err := store.ApplySurely(ctx, o.cfg.Store, store.Batch{
+		Thread: processThread, Base: store.AnyRevision, Put: []store.Cell{{Kind: processKind, Key: o.owner, Value: []byte(until)}},
+	})
+	return wrap(processThread, err)
+}
+
+// keepAlive renews until the Inbox closes, and reports processes that ended without closing theirs.
+func (o *Inbox) keepAlive() {
+	ticker := time.NewTicker(processRenew)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-o.stop.Done():
+			return
+		case <-ticker.C:
+		}
+		if err := errors.Join(o.renew(o.stop), o.expire(o.stop)); err != nil && o.stop.Err() == nil {
+			o.cfg.Logger.Warn("the process cannot be renewed, and others may take over its tasks", "owner", o.owner, "error", err)
+		}
+	}
+}
+
+// expire removes processes that are not alive, and calls Config.Expired if there were any. Another process may come
+// first.
+func (o *Inbox) expire(ctx context.Context) error {
+	s, alive, err := o.processes(ctx)
+	if err != nil {
+		return err
+	}
+	var gone []store.Range
+	for _, c := range s.Cells {
+		if !alive[c.Key] && c.Key != o.owner {
+			gone = append(gone, store.One(processKind, c.Key))
+		}
+	}
+	if len(gone) == 0 {
+		return nil
+	}
+	_, err = store.ApplySurely(ctx, o.cfg.Store, store.Batch{Thread: processThread, Base: s.Revision, Delete: gone})
+	if errors.Is(err, store.ErrConflict) {
+		return nil
+	}
+	if err == nil {
+		o.cfg.Expired(ctx)
+	}
+	return err
+}
+
+// leave removes this process.
+func (o *Inbox) leave(ctx context.Context) error {
+	_, err := store.ApplySurely(ctx, o.cfg.Store, store.Batch{
+		Thread: processThread, Base: store.AnyRevision, Delete: []store.Range{store.One(processKind, o.owner)},
+	})
+	return wrap(processThread, err)
+}

@@ -1,0 +1,111 @@
+package inbox_test
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mortise-dev/mortise/background"
+	"github.com/mortise-dev/mortise/inbox"
+	"github.com/mortise-dev/mortise/store"
+	"github.com/mortise-dev/mortise/store/memstore"
+)
+
+// process is one of several that share a store.
+type process struct {
+	*background.Manager
+	out *inbox.Inbox
+}
+
+func join(t *testing.T, s store.Store) *process {
+	t.Helper()
+	p := &process{}
+	p.out = newInbox(t, inbox.Config{
+		Store: s, Shared: true,
+		Acknowledged: func(ctx context.Context, thread string, ids ...string) { p.Acknowledge(ctx, thread, ids...) },
+		Expired: func(ctx context.Context) {
+			if err := p.Recover(ctx); err != nil {
+				t.Error(err)
+			}
+		},
+	})
+	var err error
+	if p.Manager, err = background.New(background.Config{Ledger: p.out}); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Recover(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func (p *process) close(t *testing.T) {
+	t.Helper()
+	if err := p.Manager.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+	closeInbox(t, p.out)
+}
+
+// mute is a store that a process does not reach anymore.
+type mute struct {
+	store.Store
+	dead atomic.Bool
+}
+
+func (m *mute) Apply(ctx context.Context, b store.Batch) (uint64, error) {
+	if m.dead.Load() {
+		return 0, errDead
+	}
+	return m.Store.Apply(ctx, b)
+}
+
+// TestProcessesOfOneStore: a process that starts or waits leaves the tasks of another one alone for as long as that is
+// alive, and takes them over when it is not. Its end wakes the thread in whichever process is there.
+func TestProcessesOfOneStore(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		shared := memstore.New()
+		dying := &mute{Store: shared}
+		first := join(t, dying)
+		id, err := first.Spawn(t.Context(), background.Spec{Thread: "a", Type: "task", Body: hanging})
+		if err != nil {
+			t.Fatal(err)
+		}
+		second := join(t, shared)
+		<-time.After(5 * time.Minute)
+		if second.HasBlocking("a") || second.out.Waiting("a") != 0 {
+			t.Fatalf("a task of a process that is alive was taken over: %+v", second.List("a"))
+		}
+		dying.dead.Store(true) // from here on, nothing of it arrives
+		woken := make(chan string, 1)
+		second.out.Start(func(_ context.Context, thread string) error {
+			select {
+			case woken <- thread:
+			default:
+			}
+			return nil
+		})
+		if thread := <-woken; thread != "a" {
+			t.Fatalf("thread %q was woken", thread)
+		}
+		d := take(t, second.out)
+		if list := d.Notifications(); len(list) != 1 || list[0].TaskID != id || list[0].Error != background.Orphaned {
+			t.Fatalf("notifications are %+v", list)
+		}
+		if err := ack(t.Context(), d, 1); err != nil {
+			t.Fatal(err)
+		}
+		second.close(t)
+		dying.dead.Store(false)
+		first.CancelAll("a")
+		first.close(t)
+		third := join(t, shared)
+		if third.out.Waiting("a") != 0 {
+			t.Error("the end of the task was queued twice")
+		}
+		third.close(t)
+	})
+}

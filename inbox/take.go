@@ -1,0 +1,165 @@
+package inbox
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"iter"
+	"slices"
+	"time"
+
+	"github.com/mortise-dev/mortise/abi"
+)
+
+// maxTake is how many notifications one Take returns.
+const maxTake = 256
+
+// Notification is one notification of a delivery.
+type Notification struct {
+	abi.Notice
+
+	// Seq identifies it within the inbox; At is when it was queued. Key
+	// identifies it anywhere: it is the same whenever the notification comes, and no other
+	// notification of any inbox has it.
+	Seq uint64
+	At  time.Time
+	Key string
+}
+
+// key makes the key of an entry. A number alone would come again in another store.
+func (e *entry) key() string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%d %s", e.at.UnixMilli(), e.data))
+	return fmt.Sprintf("%d-%x", e.seq, sum[:8])
+}
+
+// Delivery is what a reader has taken: no other delivery of the Inbox gets it until it is released or
+// its lease is over. It is safe for concurrent use.
+type Delivery struct {
+	o      *Inbox
+	thread string
+	list   []Notification
+}
+
+// Take takes the unread notifications of a thread, oldest first, 256 at most, without
+// waiting. A run takes at its boundaries, puts them into the conversation, and
+// calls Done when the conversation is persisted. When that fails it
+// calls Release. A process that dies does neither: then all are unread in the next one.
+func (o *Inbox) Take(ctx context.Context, thread string) (*Delivery, error) {
+	d := &Delivery{o: o, thread: thread}
+	if !o.cfg.Shared && o.Waiting(thread) == 0 {
+		return d, nil
+	}
+	now := o.cfg.Now()
+	err := o.scan(ctx, thread, false, func(q *queue, page []entry) (more bool) {
+		for i := range page {
+			if len(d.list) < maxTake && q.take(page[i].seq, d, now, now.Add(o.cfg.Lease)) {
+				d.list = append(d.list, o.read(ctx, thread, &page[i]))
+			}
+		}
+		q.wake.taken = q.wake.taken || len(d.list) > 0
+		return len(d.list) < maxTake
+	})
+	if err != nil {
+		d.Release()
+		return nil, err
+	}
+	o.missed(thread)
+	return d, nil
+}
+
+// missed schedules a wake for entries that arrived while a reader took others: the wake that covered them is answered.
+func (o *Inbox) missed(thread string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if q := o.queues[thread]; q != nil && q.unread > 0 {
+		q.wake.unread, q.wake.back = true, cmp.Or(q.wake.back, o.cfg.Retry)
+		o.schedule(q, o.cfg.Now().Add(o.cfg.Debounce))
+	}
+}
+
+// read decodes an entry.
+func (o *Inbox) read(ctx context.Context, thread string, e *entry) Notification {
+	n, err := decodeNotice(e.data)
+	if err != nil {
+		o.cfg.Logger.ErrorContext(ctx, "an entry cannot be read", "thread_id", thread, "seq", e.seq, "error", err)
+		n = abi.Notice{Kind: abi.NoticeCustom, EventType: "unreadable_entry"}
+	}
+	return Notification{Notice: n, Seq: e.seq, At: e.at, Key: e.key()}
+}
+
+// Notifications returns what was taken and is neither acknowledged nor released, oldest first.
+func (d *Delivery) Notifications() []Notification {
+	d.o.mu.Lock()
+	defer d.o.mu.Unlock()
+	return slices.Clone(d.list)
+}
+
+// All yields [Delivery.Notifications] by key.
+func (d *Delivery) All() iter.Seq2[string, abi.Notice] {
+	return func(yield func(string, abi.Notice) bool) {
+		for _, n := range d.Notifications() {
+			if !yield(n.Key, n.Notice) {
+				return
+			}
+		}
+	}
+}
+
+// Done acknowledges the notifications with these keys: they were used, and are persisted where they
+// were used. They are never delivered again. A key that the delivery does not have was acknowledged
+// before. On an error the delivery still has them.
+func (d *Delivery) Done(ctx context.Context, keys ...string) error {
+	var seqs []uint64
+	var tasks []string
+	for _, n := range d.Notifications() {
+		if !slices.Contains(keys, n.Key) {
+			continue
+		}
+		seqs = append(seqs, n.Seq)
+		if ends(n.Kind) && n.TaskID != "" {
+			tasks = append(tasks, n.TaskID)
+		}
+	}
+	if len(seqs) == 0 {
+		return nil
+	}
+	if err := d.o.stored.remove(ctx, d.thread, seqs...); err != nil {
+		return wrap(d.thread, err)
+	}
+	d.acknowledged(seqs)
+	if len(tasks) > 0 {
+		d.o.cfg.Acknowledged(ctx, d.thread, tasks...)
+	}
+	return nil
+}
+
+// acknowledged drops entries from the queue. Another delivery may have acknowledged one after a lease was over.
+func (d *Delivery) acknowledged(seqs []uint64) {
+	o := d.o
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	d.list = slices.DeleteFunc(slices.Clone(d.list), func(n Notification) bool { return slices.Contains(seqs, n.Seq) })
+	q := o.queue(d.thread)
+	for _, seq := range seqs {
+		q.drop(seq)
+	}
+	q.wake.back = o.cfg.Retry
+	q.madeRoom()
+	o.taken(q)
+	o.tidy(d.thread)
+}
+
+// Release gives back what is not acknowledged: it is unread again, in its old order.
+func (d *Delivery) Release() {
+	o := d.o
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	q := o.queue(d.thread)
+	for i := range d.list {
+		q.release(d.list[i].Seq, d)
+	}
+	d.list = nil
+	o.arrived(q)
+	o.tidy(d.thread)
+}
