@@ -80,6 +80,13 @@ func (m *Mailbox) Running() bool {
 	return m.life != nil && !m.closing
 }
 
+// wasStarted reports whether the Mailbox executes what is queued, or did: one that was never started has nothing that continues a run later.
+func (m *Mailbox) wasStarted() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.latest != nil
+}
+
 // Stop takes nothing from the queue any more, and waits until the loops and Config.Retention.Maintain have ended. What
 // is being executed continues. The Mailbox can be started again. When ctx is done before, Stop
 // returns its error, and has stopped all the same.

@@ -32,7 +32,7 @@ func (p *postponed) Unwrap() error { return p.cause }
 func RetryAt(at time.Time, cause error) error { return &postponed{at: at, counts: true, cause: cause} }
 
 // Postpone is for a [Runtime]: it returns an error with which an execution ends that cannot be made before a time, as when a provider has a
-// rate limit. It costs no attempt, up to 100 times in a row, and the dispatch keeps its place. The run waits until then, for reason:
+// rate limit. In a mailbox that was never started it counts as failed. Else it costs no attempt, up to 100 times in a row, and the dispatch keeps its place. The run waits until then, for reason:
 // [WaitRate] if it is empty.
 func Postpone(at time.Time, reason string, cause error) error {
 	return &postponed{at: at, wait: reason, cause: cause}

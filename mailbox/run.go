@@ -182,7 +182,7 @@ func (x *execution) verdict(ctx context.Context, result Result, err error) queue
 	s.Error, s.Result.Error = err.Error(), err.Error()
 	x.events.send(EventFailed, []byte(s.Error))
 	var later *postponed
-	if errors.As(err, &later) && !later.counts {
+	if errors.As(err, &later) && !later.counts && x.box.wasStarted() {
 		return queue.Settlement{Verdict: queue.Postpone, RetryAt: later.at, Error: s.Error, Result: Result{Status: RunWaiting, Wait: later.wait}}
 	}
 	if Classify(err) == outcomePermanentError {
