@@ -1,0 +1,4 @@
+package ledger
+
+// statement keeps a sentence of a dialogue.
+func (l *Ledger) statement(n int, by, s string) {}

@@ -1,0 +1,2 @@
+// Package ledger keeps the state of a conversation.
+package ledger

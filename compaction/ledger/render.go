@@ -1,0 +1,300 @@
+package ledger
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/mortise-dev/mortise/abi"
+)
+
+// shares are the parts of a page that sections may use.
+type shares struct {
+	goal, open, plan, rules, requests, steps, files, commits, commands, errors, findings, lookups, values, statements float64
+	// least is how many bytes of the first and of the latest request are shown.
+	least int
+	small bool
+}
+
+func normalShares() shares {
+	return shares{
+		goal: .12, open: .10, plan: .06, rules: .06, requests: .13, steps: .13, files: .30, commits: .04, commands: .06, errors: .05, findings: .07, lookups: .03,
+		values: .5, statements: .5, least: 300,
+	}
+}
+
+// smallShares are those of a page that is too short for prose.
+func smallShares() shares {
+	return shares{goal: .05, open: .06, rules: .03, requests: .02, steps: .03, files: .10, commits: .02, values: .5, statements: .5, least: 300, small: true}
+}
+
+// smallPage is below how many bytes a page is small.
+const smallPage = 5000
+
+// MinBudget is the least number of bytes for which Render writes anything.
+const MinBudget = 120
+
+// Render writes a state as text, in at most budget bytes: the same bytes for the same state and
+// budget. Below [MinBudget] it is empty.
+func Render(s *abi.Ledger, budget int) string {
+	if budget < MinBudget {
+		return ""
+	}
+	p := &page{s: s, limit: budget, shown: map[string]bool{}, share: normalShares()}
+	if budget < smallPage || int64(budget)*60 < s.Bytes {
+		p.share = smallShares()
+	}
+	p.dir = p.folder()
+	p.names = best(s, namesFor(budget))
+	p.head()
+	p.goal()
+	p.section(secOpen, p.share.open, p.open())
+	if s.Talk.Plan != nil {
+		p.section(secPlan, p.share.plan, []string{"- " + at(s.Talk.Plan.Message) + " " + quoteCut(s.Talk.Plan.Text, s.Talk.Plan.Size, int(p.share.plan*float64(budget))-30)})
+	}
+	p.section(secRules, p.share.rules, p.rules())
+	p.section(secRequests, p.share.requests, p.requests())
+	p.section(secSteps, p.share.steps, p.steps())
+	p.files()
+	p.section(secCommits, p.share.commits, p.commits())
+	p.section(secCommands, p.share.commands, p.commands())
+	p.section(secErrors, p.share.errors, p.errors())
+	p.section(secFindings, p.share.findings, p.findings())
+	p.section(secLookups, p.share.lookups, p.lookups())
+	p.section(secValues, p.share.values, p.values())
+	p.section(secStatement, p.share.statements, p.statements())
+	p.others()
+	return strings.TrimRight(string(p.b), "\n")
+}
+
+// namesFor is how many names a page may need.
+func namesFor(budget int) int { return budget/8 + 64 }
+
+// Trim leaves out of a state what a rendering under the budget cannot show, and returns the rest. It
+// shares memory with the state.
+func Trim(s abi.Ledger, budget int) abi.Ledger {
+	list := best(&s, namesFor(budget))
+	keep := make(map[string]bool, len(list))
+	for i := range list {
+		keep[list[i].name.Text] = true
+	}
+	names := make([]abi.LedgerName, 0, len(list))
+	for i := range s.Names {
+		if keep[s.Names[i].Text] {
+			names = append(names, s.Names[i])
+		}
+	}
+	s.Names, s.Calls = names, nil
+	return s
+}
+
+func (p *page) head() {
+	p.b = append(p.b, headStart+strconv.Itoa(p.s.Messages)...)
+	if p.dir != "" && len(p.dir) < p.limit/8 {
+		p.b = append(p.b, ", in "+clean(p.dir)...)
+	}
+	if p.s.Branch != "" && len(p.s.Branch) < p.limit/8 {
+		p.b = append(p.b, ", on branch "+line(p.s.Branch, maxLine)...)
+	}
+	p.b = append(p.b, " (mN: message number)\n"...)
+	if len(p.b) > p.limit {
+		p.b = p.b[:0]
+	}
+}
+
+// folder is the working directory, or the deepest one that holds all changed files.
+func (p *page) folder() string {
+	if p.s.Folder != "" {
+		return p.s.Folder
+	}
+	dir, n := "", 0
+	for i := range p.s.Work.Files {
+		f := &p.s.Work.Files[i]
+		if !strings.HasPrefix(f.Path, "/") || f.Changes == 0 {
+			continue
+		}
+		d := f.Path[:strings.LastIndexByte(f.Path, '/')]
+		if n++; n == 1 {
+			dir = d
+			continue
+		}
+		for dir != "" && d != dir && !strings.HasPrefix(d, dir+"/") {
+			dir = dir[:max(0, strings.LastIndexByte(dir, '/'))]
+		}
+	}
+	if n < 2 || strings.Count(dir, "/") < 2 || len(dir) > maxPath {
+		return ""
+	}
+	return dir
+}
+
+// goal quotes the first and the latest request.
+func (p *page) goal() {
+	list := p.s.Talk.Requests
+	if len(list) == 0 {
+		return
+	}
+	least := p.share.least
+	if p.limit < 2000 {
+		least = p.limit / 7
+	}
+	most := max(least, int(p.share.goal*float64(p.limit))/2) + len(openQuote+closeQuote+cutMark) + len(" (10000 characters)")
+	first, last := &list[0], &list[len(list)-1]
+	p.b = append(p.b, "\n## "+secGoal+"\n"...)
+	if len(list) > 1 {
+		p.goalItem("- First request, ", first, most)
+		p.goalItem("- Latest request, ", last, most)
+		return
+	}
+	p.goalItem("- Request, ", first, 2*most)
+}
+
+func (p *page) goalItem(label string, r *abi.LedgerRequest, most int) {
+	text := label + at(r.Message) + ": "
+	q := quoteLines(r.Text, r.Size, most, p.share.least)
+	if q == "" || len(p.b)+len(text)+len(q)+1 > p.limit {
+		return
+	}
+	p.b = append(append(append(p.b, text...), q...), '\n')
+	if r.Question != nil && len(r.Text) < 200 {
+		if a := "  → " + asked(r.Question, 240) + "\n"; len(p.b)+len(a) <= p.limit {
+			p.b = append(p.b, a...)
+		}
+	}
+}
+
+// quoteLines is quoteCut, but shows at least so many bytes of a text of many lines, whose
+// indentation would take the room.
+func quoteLines(s string, size, n, least int) string {
+	head := cut(s, min(least, len(s)))
+	return quoteCut(s, size, n+min(strings.Count(head, "\n")*len(margin), n))
+}
+
+func asked(q *abi.LedgerText, n int) string {
+	return "the agent had asked at " + at(q.Message) + ": " + quoteCut(q.Text, q.Size, n)
+}
+
+// open lists what is not finished.
+func (p *page) open() []string {
+	var out []string
+	t := &p.s.Talk
+	for _, state := range []string{abi.TaskDoing, abi.TaskOpen} {
+		for i := range t.Tasks {
+			if task := &t.Tasks[i]; task.Status == state {
+				out = append(out, "- ["+state+"] "+numbered(task.ID)+line(task.Text, maxLine))
+			}
+		}
+	}
+	if q := t.Question; q != nil {
+		out = append(out, "- the agent asked at "+at(q.Message)+": "+quoteCut(q.Text, q.Size, 260))
+	}
+	for i := range slices.Backward(p.s.Work.Errors) {
+		e := &p.s.Work.Errors[i]
+		if e.Passed != 0 || !e.Check && e.Runs < 2 && e.Message < p.s.Messages-p.s.Messages/10-10 {
+			continue
+		}
+		out = append(out, failure(e))
+	}
+	var stopped []string
+	for i := range slices.Backward(t.Requests) {
+		if r := &t.Requests[i]; r.Stopped != 0 {
+			stopped = append(stopped, "- stopped at "+at(r.Stopped)+": request "+at(r.Message)+" "+quoteCut(firstLine(r.Text), 0, 90))
+		}
+	}
+	return append(out, stopped...)
+}
+
+func failure(e *abi.LedgerError) string {
+	out := "- failed at " + at(e.Message) + ", not seen to pass since: `" + line(e.Key, 160) + "`"
+	if e.Line != "" {
+		out += "\n  → " + quoteCut(e.Line, 0, 200)
+	}
+	if len(e.Edits) > 0 {
+		out += "\n  → changed since: " + baseNames(e.Edits, 4)
+	}
+	return out
+}
+
+func numbered(id string) string {
+	if id == "" {
+		return ""
+	}
+	return "#" + line(id, 40) + " "
+}
+
+// baseNames lists files by their last element.
+func baseNames(list []string, n int) string {
+	var b strings.Builder
+	for i, f := range list {
+		if i == n && len(list) > n+1 {
+			b.WriteString(" and " + strconv.Itoa(len(list)-i) + " more")
+			break
+		}
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		b.WriteString(line(base(f), 80))
+	}
+	return b.String()
+}
+
+// recency is from 0 to 1.
+func (p *page) recency(m int) float64 { return float64(m) / float64(max(p.s.Messages, 1)) }
+
+// rules are the newest and the strongest, in order of their importance.
+func (p *page) rules() []string {
+	strong := strongCues()
+	return p.byScore(p.s.Talk.Rules, p.share.rules, func(r *abi.LedgerText) float64 {
+		score := p.recency(r.Message)
+		if r.Kind == "refusal" || hasCue(strings.ToLower(r.Text), strong) {
+			score += .5
+		}
+		return score
+	})
+}
+
+// byScore quotes the texts of the highest scores that fit into a share, in order of messages.
+func (p *page) byScore(list []abi.LedgerText, share float64, score func(*abi.LedgerText) float64) []string {
+	type scored struct {
+		i     int
+		score float64
+	}
+	order := make([]scored, len(list))
+	for i := range list {
+		order[i] = scored{i, score(&list[i])}
+	}
+	slices.SortFunc(order, func(a, b scored) int { return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(b.i, a.i)) })
+	room := int(share*float64(p.limit)) - 48
+	items := make([]string, len(list))
+	for _, o := range order {
+		t := &list[o.i]
+		item := "- " + at(t.Message) + " " + quoteCut(t.Text, t.Size, maxSentence)
+		if len(item)+1 <= room {
+			room -= len(item) + 1
+			items[o.i] = item
+		}
+	}
+	return items
+}
+
+func (p *page) findings() []string {
+	top := make(map[string]bool, len(p.names))
+	for i := range p.names[:min(len(p.names), p.limit/24)] {
+		top[p.names[i].name.Text] = true
+	}
+	c := newClasses()
+	return p.byScore(p.s.Talk.Findings, p.share.findings, func(t *abi.LedgerText) float64 {
+		n := 0
+		for sc := (scanner{c: c, s: t.Text}); ; {
+			k, ok := sc.next()
+			if !ok {
+				break
+			}
+			if top[k.text] {
+				n++
+			}
+		}
+		return (.4 + p.recency(t.Message)) * (1 + .3*float64(n))
+	})
+}
