@@ -278,8 +278,8 @@ func TestFuture(t *testing.T) {
 			}
 			if *misses && size.name == "vendor size" {
 				for _, n := range w.needed {
-					if !strings.Contains(text, n) {
-						fmt.Printf("%s misses %s\n", w.session[:8], n)
+					if x := bareIndex(&s, size.bytes); !strings.Contains(text, n) {
+						fmt.Printf("%s misses %s, in index at %.2f\n", w.session[:8], n, float64(strings.Index(x, n))/float64(len(x)))
 					}
 				}
 			}

@@ -58,7 +58,7 @@ func (t *nameTable) read(text string, m int, by author, home string) {
 		if !ok {
 			return
 		}
-		t.count(k.text, m, by, home)
+		t.count(k, m, by, home)
 	}
 }
 
@@ -112,8 +112,8 @@ func (t *nameTable) evict(m int) {
 
 // Weights of a rank.
 const (
-	countPower  = 0.33
-	callWeight  = 3
+	countPower  = 0.25
+	callWeight  = 4
 	userWeight  = 3
 	agentWeight = 1.5
 	plainAge    = 0.2

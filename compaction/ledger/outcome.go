@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"strconv"
 	"strings"
 
 	"github.com/mortise-dev/mortise/abi"
@@ -69,6 +70,9 @@ func (l *Ledger) readOutput(text string, check, failed bool) reading {
 		r.last = line
 		score, fails := l.failing(line, check)
 		r.fails = r.fails || fails
+		if score == 3 && !fails && !failed {
+			score = 0
+		}
 		if score == 0 && failed && len(line) < 400 && hasReason(line) && !isStatusLine(line) {
 			score = 1
 		}
@@ -100,8 +104,13 @@ func (l *Ledger) failing(line string, check bool) (score int, fails bool) {
 			return s.weight + 1, true
 		}
 	}
-	if check && place(line) {
-		return 4, true
+	switch place(line) {
+	case 3:
+		if check {
+			return 4, true
+		}
+	case 2:
+		return 3, false
 	}
 	for _, s := range l.failParts {
 		if strings.Contains(line, s.text) {
@@ -127,17 +136,32 @@ func isStatusLine(line string) bool {
 	return len(line) < 24 && (strings.HasPrefix(line, "Exit code") || strings.HasPrefix(line, "exit code") || strings.HasPrefix(line, "Error: Exit code"))
 }
 
-// place reports a line that begins with file:line:column: or file:line:.
-func place(line string) bool {
+// place is 3 for a line that begins with file:line:column:, 2 for one with file:line:, which a log of
+// a test that passes also has, and else 0.
+func place(line string) int {
 	i := strings.IndexByte(line, ':')
 	if i < 3 || i > 200 || strings.IndexByte(line[:i], '.') < 0 || strings.ContainsAny(line[:i], " \t\"'=(") {
-		return false
+		return 0
 	}
-	j := i + 1
-	for j < len(line) && line[j] >= '0' && line[j] <= '9' {
-		j++
+	j := digits(line, i+1)
+	if j == i+1 || j+1 >= len(line) || line[j] != ':' {
+		return 0
 	}
-	return j > i+1 && j+1 < len(line) && line[j] == ':' && (line[j+1] == ' ' || line[j+1] >= '0' && line[j+1] <= '9')
+	if k := digits(line, j+1); k > j+1 && k < len(line) && line[k] == ':' {
+		return 3
+	}
+	if line[j+1] == ' ' {
+		return 2
+	}
+	return 0
+}
+
+// digits is where the digits that begin at i end.
+func digits(s string, i int) int {
+	for i < len(s) && s[i] >= '0' && s[i] <= '9' {
+		i++
+	}
+	return i
 }
 
 // exitCode finds the exit code that an agent wrote into a result; ok is false when there is none.
@@ -151,13 +175,9 @@ func exitCode(text string) (code int, ok bool) {
 				continue
 			}
 			rest := strings.TrimLeft(low[i+len(mark):], ": \t")
-			n, digits := 0, 0
-			for digits < len(rest) && digits < 4 && rest[digits] >= '0' && rest[digits] <= '9' {
-				n = n*10 + int(rest[digits]-'0')
-				digits++
-			}
-			if digits > 0 {
-				return n, true
+			n := min(digits(rest, 0), 4)
+			if code, err := strconv.Atoi(rest[:n]); err == nil {
+				return code, true
 			}
 		}
 	}

@@ -19,7 +19,7 @@ type shares struct {
 
 func normalShares() shares {
 	return shares{
-		goal: .12, open: .10, plan: .06, rules: .06, requests: .13, steps: .13, files: .30, commits: .04, commands: .06, errors: .05, findings: .07, lookups: .03,
+		goal: .12, open: .10, plan: .06, rules: .04, requests: .10, steps: .10, files: .30, commits: .04, commands: .04, errors: .03, findings: .05, lookups: .03,
 		values: .5, statements: .5, least: 300,
 	}
 }
@@ -29,8 +29,25 @@ func smallShares() shares {
 	return shares{goal: .05, open: .06, rules: .03, requests: .02, steps: .03, files: .10, commits: .02, values: .5, statements: .5, least: 300, small: true}
 }
 
-// smallPage is below how many bytes a page is small.
-const smallPage = 5000
+// Pages below smallPage bytes are small, and those below a smallPart of what was read. From fullPage
+// on prose has its whole share, on a page between it has less.
+const (
+	smallPage = 5000
+	fullPage  = 20000
+	smallPart = 60
+)
+
+func sharesFor(budget int, read int64) shares {
+	if budget < smallPage || int64(budget)*smallPart < read {
+		return smallShares()
+	}
+	s := normalShares()
+	part := min(1, .5+.5*float64(budget-smallPage)/(fullPage-smallPage))
+	for _, share := range []*float64{&s.goal, &s.open, &s.rules, &s.requests, &s.steps, &s.commands, &s.errors, &s.findings} {
+		*share *= part
+	}
+	return s
+}
 
 // MinBudget is the least number of bytes for which Render writes anything.
 const MinBudget = 120
@@ -41,10 +58,7 @@ func Render(s *abi.Ledger, budget int) string {
 	if budget < MinBudget {
 		return ""
 	}
-	p := &page{s: s, limit: budget, shown: map[string]bool{}, share: normalShares()}
-	if budget < smallPage || int64(budget)*60 < s.Bytes {
-		p.share = smallShares()
-	}
+	p := &page{s: s, limit: budget, shown: map[string]bool{}, share: sharesFor(budget, s.Bytes)}
 	p.dir = p.folder()
 	p.names = best(s, namesFor(budget))
 	p.head()
@@ -103,30 +117,31 @@ func (p *page) head() {
 	}
 }
 
-// folder is the working directory, or the deepest one that holds all changed files.
+// folder is the working directory, or the deepest one that holds most of the changed files.
 func (p *page) folder() string {
 	if p.s.Folder != "" {
 		return p.s.Folder
 	}
-	dir, n := "", 0
+	counts := map[string]int{}
+	all := 0
 	for i := range p.s.Work.Files {
 		f := &p.s.Work.Files[i]
 		if !strings.HasPrefix(f.Path, "/") || f.Changes == 0 {
 			continue
 		}
-		d := f.Path[:strings.LastIndexByte(f.Path, '/')]
-		if n++; n == 1 {
-			dir = d
-			continue
-		}
-		for dir != "" && d != dir && !strings.HasPrefix(d, dir+"/") {
-			dir = dir[:max(0, strings.LastIndexByte(dir, '/'))]
+		all++
+		for d := f.Path; strings.Count(d, "/") > 2; {
+			d = d[:strings.LastIndexByte(d, '/')]
+			counts[d]++
 		}
 	}
-	if n < 2 || strings.Count(dir, "/") < 2 || len(dir) > maxPath {
-		return ""
+	best := ""
+	for d, n := range counts {
+		if n*4 >= all*3 && len(d) > len(best) && all > 1 && len(d) <= maxPath {
+			best = d
+		}
 	}
-	return dir
+	return best
 }
 
 // goal quotes the first and the latest request.
@@ -291,7 +306,7 @@ func (p *page) findings() []string {
 			if !ok {
 				break
 			}
-			if top[k.text] {
+			if top[k] {
 				n++
 			}
 		}

@@ -12,6 +12,9 @@ import (
 // perFile is how many names stand behind a file.
 const perFile = 14
 
+// nameSize is about how many bytes of a page a name takes, with what stands around names.
+const nameSize = 24
+
 // files lists the changed files, all of them if they fit, then those that were only read.
 func (p *page) files() {
 	changed, read := p.splitFiles()
@@ -22,27 +25,34 @@ func (p *page) files() {
 	if len(changed)+len(read) == 0 {
 		return
 	}
-	head := "\n## " + secFiles + "\n"
 	mark := len(p.b)
-	p.b = append(p.b, head...)
-	if p.share.small {
+	p.b = append(p.b, "\n## "+secFiles+"\n"...)
+	empty := len(p.b)
+	lines, bare := make([]string, 0, len(changed)), 0
+	for _, f := range changed {
+		lines = append(lines, fileLine(f))
+		bare += len(lines[len(lines)-1]) + 1
+	}
+	if p.share.small || bare > p.limit*2/5 {
 		p.grouped(changed, mark)
-	} else {
-		p.listed(changed, behind, mark)
+		lines, changed = lines[:0], nil
+		bare = 0
 	}
 	for _, f := range read {
-		item := "- read " + at(f.Read) + " " + clean(f.Path)
-		if !p.share.small {
-			item += p.namesOf(behind[f.Path])
-		}
-		if len(p.b)+len(item)+1 <= limit {
-			p.b = append(append(p.b, item...), '\n')
+		if item := "- read " + at(f.Read) + " " + clean(f.Path); len(p.b)+bare+len(item)+1 <= limit {
+			lines, changed = append(lines, item), append(changed, f)
+			bare += len(item) + 1
 		}
 	}
-	if len(p.b) == mark+len(head) {
-		p.b = p.b[:mark]
+	room := max(limit, len(p.b)+p.limit*45/100) - len(p.b) - bare
+	for i, item := range lines {
+		if names := p.namesOf(behind[changed[i].Path], changed[i].Names); !p.share.small && len(names) <= room {
+			room -= len(names)
+			item += names
+		}
+		p.b = append(append(p.b, item...), '\n')
 	}
-	if len(p.b) > p.limit {
+	if len(p.b) == empty || len(p.b) > p.limit {
 		p.b = p.b[:mark]
 	}
 }
@@ -74,7 +84,7 @@ func (p *page) splitFiles() (changed, read []*abi.LedgerFile) {
 // homes are the best names by the file that they belong to.
 func (p *page) homes() map[string][]string {
 	out := map[string][]string{}
-	for i := range p.names[:min(len(p.names), p.limit/22)] {
+	for i := range p.names[:min(len(p.names), p.limit/nameSize)] {
 		n := p.names[i].name
 		if n.Home != "" && !strings.Contains(n.Home, n.Text) && len(out[n.Home]) < perFile {
 			out[n.Home] = append(out[n.Home], n.Text)
@@ -83,47 +93,24 @@ func (p *page) homes() map[string][]string {
 	return out
 }
 
-// namesOf lists names that the page does not hold yet.
-func (p *page) namesOf(list []string) string {
+// namesOf lists names that the page does not hold yet: those of the highest rank, then those that
+// the file defines.
+func (p *page) namesOf(list, defined []string) string {
 	var b strings.Builder
-	for _, n := range list {
-		if p.shown[n] {
-			continue
+	n := 0
+	for _, l := range [][]string{list, defined} {
+		for _, name := range l {
+			if n >= perFile || p.shown[name] {
+				continue
+			}
+			p.shown[name] = true
+			if n++; n == 1 {
+				b.WriteString(":")
+			}
+			b.WriteString(" " + clean(name))
 		}
-		p.shown[n] = true
-		if b.Len() == 0 {
-			b.WriteString(":")
-		}
-		b.WriteString(" " + clean(n))
 	}
 	return b.String()
-}
-
-// listed writes a line for each changed file. When there is no room for names, only the files.
-func (p *page) listed(changed []*abi.LedgerFile, behind map[string][]string, mark int) {
-	bare := 0
-	for _, f := range changed {
-		bare += len(fileLine(f)) + 1
-	}
-	if len(p.b)+bare > mark+p.limit*2/5 {
-		p.grouped(changed, mark)
-		return
-	}
-	room := p.limit*45/100 - bare
-	for _, f := range changed {
-		item := fileLine(f)
-		defined := slices.Clone(behind[f.Path])
-		for _, n := range f.Names {
-			if len(defined) < perFile && !contains(defined, n) {
-				defined = append(defined, n)
-			}
-		}
-		if names := p.namesOf(defined); len(names) <= room {
-			room -= len(names)
-			item += names
-		}
-		p.b = append(append(p.b, item...), '\n')
-	}
 }
 
 // fileLine says what happened to a changed file.

@@ -71,7 +71,7 @@ func (p *page) held() holding {
 		if !ok {
 			return h
 		}
-		h.add(k.text)
+		h.add(k)
 	}
 }
 

@@ -54,12 +54,6 @@ func newClasses() *classes {
 	return &c
 }
 
-// token is a part of a text and the class bits of its bytes but the first.
-type token struct {
-	text string
-	bits uint8
-}
-
 // scanner cuts a text into tokens.
 type scanner struct {
 	c  *classes
@@ -68,7 +62,7 @@ type scanner struct {
 }
 
 // next returns the next run that may be a token, false at the end.
-func (t *scanner) next() (token, bool) {
+func (t *scanner) next() (string, bool) {
 	s, c := t.s, t.c
 	i := t.at
 	for i < len(s) {
@@ -97,12 +91,27 @@ func (t *scanner) next() (token, bool) {
 			}
 		}
 		t.at = i
-		if text := t.trim(s[start:i]); len(text) >= minToken && len(text) <= maxToken {
-			return token{text: text, bits: bits}, true
+		if text := t.trim(s[start:i]); len(text) >= minToken && len(text) <= maxToken && t.tells(text) {
+			return text, true
 		}
 	}
 	t.at = i
-	return token{}, false
+	return "", false
+}
+
+// tells reports a token that is more than a word: one with a mark, a digit, a hyphen or a capital
+// inside.
+func (t *scanner) tells(s string) bool {
+	c := t.c
+	if c[s[0]]&(isMark|isDigit) != 0 {
+		return true
+	}
+	for i := 1; i < len(s); i++ {
+		if c[s[i]]&(isMark|isDigit|isHyphen|isUpper) != 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // width skips punctuation beyond ASCII whole.
