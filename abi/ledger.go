@@ -6,8 +6,8 @@ const LedgerVersion = 1
 // Ledger is the state of a conversation: what was asked, what was done, what is open, and the
 // names that occur in it. The host keeps it while the conversation grows. A summary is a rendering
 // of it under a budget. Messages are referred to by number, which is their position in the log,
-// from 1. All lists are bounded; texts are those of the log, byte for byte, and are cut where
-// [LedgerText.Size] exceeds their length.
+// from 1. All lists are bounded; texts are those of the log, byte for byte. A text with a Size is cut:
+// that is the length of the whole in bytes, or negative when it is not known.
 type Ledger struct {
 	Version int `json:"version"`
 	// Messages and Bytes count what was read.
@@ -39,6 +39,8 @@ type LedgerTalk struct {
 	Question *LedgerText  `json:"question,omitempty"`
 	Last     *LedgerText  `json:"last,omitempty"`
 	Tasks    []LedgerTask `json:"tasks,omitempty"`
+	// Before is a summary by another program of what came before the log.
+	Before *LedgerText `json:"before,omitempty"`
 	// Statements are sentences of a dialogue that hold facts, with their speakers.
 	Statements []LedgerText `json:"statements,omitempty"`
 }
@@ -60,7 +62,7 @@ type LedgerText struct {
 	// By is the speaker: a role, or a name that the message gives.
 	By   string `json:"by,omitempty"`
 	Text string `json:"text"`
-	// Size is the length of the whole text in bytes, 0 when Text is whole.
+	// Size is 0 when Text is whole.
 	Size int `json:"size,omitempty"`
 	// Kind is the reason why the text is kept, such as "decision".
 	Kind string `json:"kind,omitempty"`

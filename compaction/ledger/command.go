@@ -89,6 +89,12 @@ func onlyReads(parts []part) bool {
 	return true
 }
 
+// readsOnly is onlyReads for the key of a command.
+func readsOnly(key string) bool {
+	parts, _ := parse(key)
+	return onlyReads(parts)
+}
+
 // checkers are programs and their arguments that build, test or lint.
 func checkers() []string {
 	return []string{
@@ -99,8 +105,10 @@ func checkers() []string {
 }
 
 // isCheck reports a command that builds, tests or lints.
-func (l *Ledger) isCheck(key string) bool {
-	for _, c := range l.checks {
+func (l *Ledger) isCheck(key string) bool { return isCheck(l.checks, key) }
+
+func isCheck(checks []string, key string) bool {
+	for _, c := range checks {
 		at := strings.Index(key, c)
 		if at < 0 || at > 0 && (at < 2 || strings.IndexByte("&;|", key[at-2]) < 0) {
 			continue

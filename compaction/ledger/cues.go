@@ -1,15 +1,14 @@
 package ledger
 
-// ruleCues mark sentences of the user that hold beyond the moment. The strong ones hold always.
+// ruleCues mark sentences of the user that hold beyond the moment.
 func ruleCues() []string {
-	return []string{
-		"don't", "do not", "dont", "never", "always", "must", "mustn't", "should", "shouldn't", "instead", "prefer", "rather", "make sure", "ensure", "avoid", "only",
-		"keep", "without", "remember", "not allowed", "no need", "from now on", "want", "need to", "has to", "have to", "important", "stop", "can't", "cannot", "use",
-	}
+	return append(strongCues(), "should", "shouldn't", "instead", "prefer", "prefere", "ensure", "keep", "no need", "want", "wanted", "dont", "stop doing", "rather than", "only")
 }
 
+// strongCues mark those that hold always. In a long text, which the user may have pasted, no other
+// sentences count.
 func strongCues() []string {
-	return []string{"never", "always", "must", "only", "don't", "do not", "make sure", "from now on", "remember", "important", "mustn't", "not allowed", "avoid"}
+	return []string{"never", "always", "must", "don't", "do not", "make sure", "from now on", "remember to", "important", "mustn't", "not allowed", "avoid", "under no circumstances"}
 }
 
 // findingCues mark sentences of the agent about a cause, a decision or a result.

@@ -218,6 +218,30 @@ func recall(text string, needed []string) (strict, lenient int) {
 	return strict, lenient
 }
 
+// chain compacts a log n times when only the text survives.
+func chain(log []abi.Message, n, budget int) string {
+	text := ""
+	for i := range n {
+		from, to := whole(log, len(log)*i/n), whole(log, len(log)*(i+1)/n)
+		l := ledger.New()
+		if s, ok := ledger.ReadBack(text); ok {
+			l = ledger.From(s)
+		}
+		l.Add(log[from:to]...)
+		s := l.State()
+		text = ledger.Render(&s, budget)
+	}
+	return text
+}
+
+// whole moves a cut behind the results of a call.
+func whole(log []abi.Message, at int) int {
+	for at < len(log) && log[at].Role == abi.RoleTool {
+		at++
+	}
+	return at
+}
+
 // flat is a log as text.
 func flat(list []abi.Message) string {
 	var b strings.Builder
@@ -270,6 +294,9 @@ func TestFuture(t *testing.T) {
 			add(size.name+": last n", tail[max(0, len(tail)-size.bytes):], w)
 			add(size.name+": index", bareIndex(&s, size.bytes), w)
 			add(size.name+": ledger", text, w)
+			for _, n := range []int{8, 31} {
+				add(fmt.Sprintf("%s: text chain of %d", size.name, n), chain(w.before, n, size.bytes), w)
+			}
 			if *dump != "" {
 				name := filepath.Join(*dump, w.session[:8]+"-"+strings.ReplaceAll(size.name, " ", "")+".md")
 				if err := os.WriteFile(name, []byte(text), 0o600); err != nil {

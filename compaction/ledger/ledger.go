@@ -24,7 +24,7 @@ type Ledger struct {
 }
 
 // cues are the English words that the keeper looks for.
-type cues struct{ rule, finding, filler, notUser, summary, refusal, failed []string }
+type cues struct{ rule, strong, finding, filler, notUser, summary, refusal, failed []string }
 
 // New returns an empty ledger.
 func New() *Ledger { return From(abi.Ledger{Version: abi.LedgerVersion}) }
@@ -34,7 +34,7 @@ func New() *Ledger { return From(abi.Ledger{Version: abi.LedgerVersion}) }
 func From(state abi.Ledger) *Ledger {
 	l := &Ledger{
 		s: clone(&state), kinds: newKinds(), checks: checkers(), passStarts: passStarts(), failStarts: failStarts(), failParts: failParts(),
-		cues: cues{rule: ruleCues(), finding: findingCues(), filler: fillers(), notUser: notUser(), summary: summaryStarts(), refusal: refusals(), failed: errorStarts()},
+		cues: cues{rule: ruleCues(), strong: strongCues(), finding: findingCues(), filler: fillers(), notUser: notUser(), summary: summaryStarts(), refusal: refusals(), failed: errorStarts()},
 	}
 	l.s.Version = abi.LedgerVersion
 	l.names = newNameTable(l.s.Names)
@@ -78,7 +78,7 @@ func clone(s *abi.Ledger) abi.Ledger {
 		r.Files, r.Commits = slices.Clone(r.Files), slices.Clone(r.Commits)
 	}
 	t.Rules, t.Findings, t.Tasks, t.Statements = slices.Clone(t.Rules), slices.Clone(t.Findings), slices.Clone(t.Tasks), slices.Clone(t.Statements)
-	t.Plan, t.Question, t.Last = clonePointer(t.Plan), clonePointer(t.Question), clonePointer(t.Last)
+	t.Plan, t.Question, t.Last, t.Before = clonePointer(t.Plan), clonePointer(t.Question), clonePointer(t.Last), clonePointer(t.Before)
 	w.Files, w.Commands, w.Errors = slices.Clone(w.Files), slices.Clone(w.Commands), slices.Clone(w.Errors)
 	for i := range w.Files {
 		w.Files[i].Names = slices.Clone(w.Files[i].Names)
@@ -152,17 +152,22 @@ func (l *Ledger) summary(n int, text string) bool {
 	}
 	if len(l.s.Talk.Requests) == 0 && len(l.s.Work.Files) == 0 {
 		if old, ok := ReadBack(text); ok {
-			l.restore(old, n)
+			l.restore(old)
 			return true
 		}
 	}
 	l.shown(n, text)
+	if _, from, ok := strings.Cut(text, "Primary Request and Intent"); ok {
+		text = strings.TrimLeft(from, ":* \n")
+	}
+	l.s.Talk.Before = &abi.LedgerText{Message: n, By: "summary", Text: clip(text, maxText), Size: sizeOf(text, maxText)}
 	return true
 }
 
-// restore continues the ledger of a summary. Its messages count as read before.
-func (l *Ledger) restore(old abi.Ledger, n int) {
-	old.Messages = max(old.Messages, n)
+// restore continues the ledger of a summary, whose messages count as read. The summary itself is the
+// message after them.
+func (l *Ledger) restore(old abi.Ledger) {
+	old.Messages++
 	old.Bytes += l.s.Bytes
 	for i := range l.names.list {
 		if len(old.Names) < maxNames {

@@ -116,9 +116,11 @@ const (
 	callWeight  = 4
 	userWeight  = 3
 	agentWeight = 1.5
-	plainAge    = 0.2
-	lastAge     = 0.6
-	ownAge      = 0.6
+	// measureWeight is that of a short number with a unit, such as a duration, in a result.
+	measureWeight = 0.3
+	plainAge      = 0.2
+	lastAge       = 0.6
+	ownAge        = 0.6
 )
 
 // rank orders names by how likely the agent needs them again.
@@ -133,8 +135,19 @@ func rank(n *abi.LedgerName, size int) float64 {
 	if n.Agent {
 		w += agentWeight
 	}
+	if !n.Call && !n.User && measure(n.Text) {
+		w *= measureWeight
+	}
 	total := float64(max(size, 1))
 	return w * (plainAge + lastAge*float64(n.Last)/total + ownAge*float64(n.Own)/total)
+}
+
+// measure reports a time, a duration or a version.
+func measure(s string) bool {
+	if len(s) > 9 || s[0] < '0' || s[0] > '9' {
+		return false
+	}
+	return strings.Trim(s, "0123456789.:ms%x-") == ""
 }
 
 // ranked is a name with its rank.

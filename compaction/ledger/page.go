@@ -10,6 +10,14 @@ import (
 // headStart begins every rendering.
 const headStart = "State of the conversation after message m"
 
+// Parts of the first line.
+const (
+	headFolder = ", in "
+	headBelow  = ", most changes below "
+	headBranch = ", on branch "
+	headEnd    = " (mN: message number)"
+)
+
 // Headings of a rendering.
 const (
 	secGoal      = "Goal"
@@ -27,6 +35,7 @@ const (
 	secValues    = "Records"
 	secStatement = "What was said"
 	secNames     = "Other names"
+	secBefore    = "From a summary of what came before the log"
 )
 
 // page is a rendering under way. It is never longer than its limit.
@@ -77,23 +86,22 @@ func quote(s string) string {
 	return openQuote + indent(clean(s)) + closeQuote
 }
 
-// quoteCut is a quotation of at most n bytes, the marks included, of a text whose whole size is
-// given unless it is 0. What is missing is counted behind it. It is empty when n is too small.
+// quoteCut is a quotation of at most n bytes, the marks included, of a text that may be cut already,
+// as its size reports. What is missing is counted behind it where that is known. It is empty when n is too
+// small.
 func quoteCut(s string, size, n int) string {
-	size = max(size, len(s))
-	if q := quote(s); len(q) <= n && size == len(s) {
+	if q := quote(s); len(q) <= n && (size == 0 || size == len(s)) {
 		return q
 	}
 	mark := cutMark
-	if size > 400 {
-		mark += " (" + strconv.Itoa(size) + " characters)"
+	if size >= 0 && max(size, len(s)) > 400 {
+		mark += " (" + strconv.Itoa(max(size, len(s))) + " characters)"
 	}
 	room := n - len(openQuote) - len(closeQuote) - len(mark)
 	if room < 8 {
 		return ""
 	}
-	short := fit(clean(s), room)
-	return openQuote + indent(short) + closeQuote + mark
+	return openQuote + indent(fit(clean(s), room)) + closeQuote + mark
 }
 
 // fit is the beginning of a text that is at most n bytes long when it is indented, and ends with

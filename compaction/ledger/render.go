@@ -67,6 +67,9 @@ func Render(s *abi.Ledger, budget int) string {
 	if s.Talk.Plan != nil {
 		p.section(secPlan, p.share.plan, []string{"- " + at(s.Talk.Plan.Message) + " " + quoteCut(s.Talk.Plan.Text, s.Talk.Plan.Size, int(p.share.plan*float64(budget))-30)})
 	}
+	if b := s.Talk.Before; b != nil {
+		p.section(secBefore, .06, []string{"- " + at(b.Message) + " " + quoteCut(b.Text, b.Size, int(.06*float64(budget))-60)})
+	}
 	p.section(secRules, p.share.rules, p.rules())
 	p.section(secRequests, p.share.requests, p.requests())
 	p.section(secSteps, p.share.steps, p.steps())
@@ -105,13 +108,17 @@ func Trim(s abi.Ledger, budget int) abi.Ledger {
 
 func (p *page) head() {
 	p.b = append(p.b, headStart+strconv.Itoa(p.s.Messages)...)
-	if p.dir != "" && len(p.dir) < p.limit/8 {
-		p.b = append(p.b, ", in "+clean(p.dir)...)
+	switch {
+	case p.dir == "" || len(p.dir) >= p.limit/8:
+	case p.s.Folder != "":
+		p.b = append(p.b, headFolder+line(p.dir, maxPath)...)
+	default:
+		p.b = append(p.b, headBelow+line(p.dir, maxPath)...)
 	}
 	if p.s.Branch != "" && len(p.s.Branch) < p.limit/8 {
-		p.b = append(p.b, ", on branch "+line(p.s.Branch, maxLine)...)
+		p.b = append(p.b, headBranch+line(p.s.Branch, maxLine)...)
 	}
-	p.b = append(p.b, " (mN: message number)\n"...)
+	p.b = append(p.b, headEnd+"\n"...)
 	if len(p.b) > p.limit {
 		p.b = p.b[:0]
 	}
@@ -206,18 +213,35 @@ func (p *page) open() []string {
 	}
 	for i := range slices.Backward(p.s.Work.Errors) {
 		e := &p.s.Work.Errors[i]
-		if e.Passed != 0 || !e.Check && e.Runs < 2 && e.Message < p.s.Messages-p.s.Messages/10-10 {
+		recent := e.Message >= p.s.Messages-p.s.Messages/10-10
+		if e.Passed != 0 || !e.Check && !recent && (e.Runs < 2 || readsOnly(e.Key)) {
 			continue
 		}
 		out = append(out, failure(e))
 	}
-	var stopped []string
-	for i := range slices.Backward(t.Requests) {
-		if r := &t.Requests[i]; r.Stopped != 0 {
-			stopped = append(stopped, "- stopped at "+at(r.Stopped)+": request "+at(r.Message)+" "+quoteCut(firstLine(r.Text), 0, 90))
+	return append(out, stopped(t.Requests)...)
+}
+
+// maxStopped is how many requests that were stopped are quoted; of older ones the number is given.
+const maxStopped = 8
+
+func stopped(list []abi.LedgerRequest) []string {
+	var out []string
+	older := ""
+	for i := range slices.Backward(list) {
+		r := &list[i]
+		switch {
+		case r.Stopped == 0:
+		case len(out) < maxStopped:
+			out = append(out, "- stopped at "+at(r.Stopped)+": request "+at(r.Message)+" "+quoteCut(firstLine(r.Text), 0, 90))
+		case len(older) < 200:
+			older += " " + at(r.Message)
 		}
 	}
-	return append(out, stopped...)
+	if older != "" {
+		out = append(out, "- stopped earlier: requests"+older)
+	}
+	return out
 }
 
 func failure(e *abi.LedgerError) string {

@@ -29,7 +29,7 @@ func (p *page) requests() []string {
 		if items[i] != "" {
 			continue
 		}
-		short := "- " + at(list[i].Message) + " " + quoteCut(firstLine(list[i].Text), 0, 76)
+		short := "- " + at(list[i].Message) + " " + quoteFirst(list[i].Text, list[i].Size, 76)
 		if len(short)+1 <= room {
 			items[i] = short
 			room -= len(short) + 1
@@ -38,8 +38,17 @@ func (p *page) requests() []string {
 	return items
 }
 
+// quoteFirst quotes the first line of a text.
+func quoteFirst(s string, size, n int) string {
+	first := firstLine(s)
+	if size == 0 && len(first) < len(strings.TrimSpace(s)) {
+		size = len(s)
+	}
+	return quoteCut(first, size, n)
+}
+
 func (p *page) requestItem(r *abi.LedgerRequest) string {
-	out := "- " + at(r.Message) + " " + quoteCut(firstLine(r.Text), sizeOf(r.Text, len(firstLine(r.Text))), 180)
+	out := "- " + at(r.Message) + " " + quoteFirst(r.Text, r.Size, 180)
 	if r.Question != nil && len(r.Text) < 80 {
 		out += "\n  → " + asked(r.Question, 160)
 	}
@@ -57,13 +66,10 @@ func (p *page) requestItem(r *abi.LedgerRequest) string {
 		out += "\n  → " + strings.Join(done, "; ")
 	}
 	if r.Outcome != nil {
-		out += "\n  → the agent at " + at(r.Outcome.Message) + ": " + quoteCut(p.relativeQuote(r.Outcome.Text), r.Outcome.Size, 160)
+		out += "\n  → the agent at " + at(r.Outcome.Message) + ": " + quoteCut(r.Outcome.Text, r.Outcome.Size, 160)
 	}
 	return out
 }
-
-// relativeQuote leaves a quotation as it is; paths are made short only in lines of tools.
-func (p *page) relativeQuote(s string) string { return s }
 
 // steps are the latest events in order.
 func (p *page) steps() []string {
@@ -88,7 +94,7 @@ func (p *page) stepItem(s *abi.LedgerStep, last bool) string {
 	}
 	switch s.By {
 	case abi.RoleUser:
-		return "- " + at(s.Message) + " the user: " + quoteCut(firstLine(s.Text), s.Size, 90)
+		return "- " + at(s.Message) + " the user: " + quoteFirst(s.Text, s.Size, 90)
 	case abi.RoleTool:
 		out := "- " + at(s.Message) + " " + line(p.relative(s.Text), 160)
 		if s.Result != "" && s.Result != abi.CommandEnded {
@@ -122,16 +128,19 @@ func (p *page) commands() []string {
 		order[i] = i
 	}
 	list := p.s.Work.Commands
-	score := func(c *abi.LedgerCommand) float64 {
+	scores := make([]float64, len(list))
+	for i := range list {
+		c := &list[i]
 		w := 1.0
-		if c.Check {
+		switch {
+		case c.Check:
 			w = 2
+		case readsOnly(c.Key):
+			w = .4
 		}
-		return w * math.Sqrt(float64(c.Runs)) * (.3 + p.recency(c.Message))
+		scores[i] = w * math.Sqrt(float64(c.Runs)) * (.3 + p.recency(c.Message))
 	}
-	slices.SortFunc(order, func(a, b int) int {
-		return cmp.Or(cmp.Compare(score(&list[b]), score(&list[a])), cmp.Compare(b, a))
-	})
+	slices.SortFunc(order, func(a, b int) int { return cmp.Or(cmp.Compare(scores[b], scores[a]), cmp.Compare(b, a)) })
 	var out []string
 	for _, i := range order {
 		c := &list[i]

@@ -13,25 +13,44 @@ func (l *Ledger) shell(n int, c *abi.LedgerCall, text string, marked bool) {
 	if len(parts) == 0 {
 		return
 	}
+	if strings.HasPrefix(text, "<tool_use_error>") { // it did not run
+		l.became(c, "did not run")
+		return
+	}
 	outcome, line := l.outcome(c, parts, text, marked)
 	l.shellChanges(c, parts, outcome, text)
 	l.versionControl(c, parts, text, outcome)
-	what := outcome
-	if outcome == abi.CommandFailed && line != "" {
-		what += ": " + line
-	}
-	l.became(c, what)
 	key := keyOf(parts)
+	check := l.isCheck(key)
+	switch {
+	case outcome == abi.CommandFailed && line != "":
+		l.became(c, outcome+": "+line)
+	case outcome == abi.CommandFailed || check:
+		l.became(c, outcome)
+	}
 	if key == "" {
 		return
 	}
-	check := l.isCheck(key)
 	l.command(c, key, outcome, line, check)
 	switch outcome {
 	case abi.CommandFailed:
 		l.failed(n, key, line, check)
 	case abi.CommandOK:
 		l.passed(n, key)
+		l.partsPassed(c, key)
+	}
+}
+
+// partsPassed notes the success of a chain at its parts, where they ran alone before.
+func (l *Ledger) partsPassed(c *abi.LedgerCall, key string) {
+	if !strings.Contains(key, " && ") {
+		return
+	}
+	for part := range strings.SplitSeq(key, " && ") {
+		if i, ok := l.commands[part]; ok {
+			k := &l.s.Work.Commands[i]
+			k.Message, k.Outcome, k.Line = c.Message, abi.CommandOK, ""
+		}
 	}
 }
 

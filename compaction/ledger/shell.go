@@ -41,7 +41,8 @@ type shellParser struct {
 	i     int
 	cur   part
 	parts []part
-	redir bool
+	redir bool // the next word is a target,
+	skip  bool // or the end mark of a here-document
 }
 
 func (p *shellParser) end(sep string) {
@@ -112,8 +113,16 @@ func (p *shellParser) operator(c byte) {
 func (p *shellParser) redirection(c byte) {
 	p.i++
 	if c == '<' {
+		if strings.HasPrefix(p.s[p.i:], "<") { // a here-document, whose word is no argument
+			p.i = min(len(p.s), p.i+1)
+			p.skip, p.redir = true, true
+			if strings.HasPrefix(p.s[p.i:], "-") {
+				p.i++
+			}
+		}
 		return
 	}
+	p.skip = false
 	for p.i < len(p.s) && (p.s[p.i] == '>' || p.s[p.i] == '|') {
 		p.i++
 	}
@@ -161,6 +170,8 @@ func (p *shellParser) word() {
 		return
 	}
 	switch {
+	case p.redir && p.skip:
+		p.redir, p.skip = false, false
 	case p.redir:
 		p.redir = false
 		p.cur.writes = append(p.cur.writes, w)

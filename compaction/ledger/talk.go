@@ -86,14 +86,25 @@ func (l *Ledger) request(n int, text string) {
 // sentencesOf keeps the sentences of the user that set rules, and those that hold facts.
 func (l *Ledger) sentencesOf(n int, text string) {
 	speaker := speakerOf(text)
-	kept := 0
+	kept, most, list := 0, 12, l.cues.rule
+	if len(text) > longText {
+		most, list = 5, l.cues.strong
+	}
 	sentences(text, func(s string) {
-		if kept < 12 && len(s) <= maxSentence && len(s) >= 8 && !strings.HasSuffix(s, "?") && hasCue(strings.ToLower(s), l.cues.rule) {
+		if kept < most && len(s) <= maxSentence && len(s) >= 8 && startsPlain(s) && !strings.HasSuffix(s, "?") && hasCue(strings.ToLower(s), list) {
 			l.rule(n, s, "")
 			kept++
 		}
 		l.statement(n, speaker, s)
 	})
+}
+
+// longText is from how many bytes on a text of the user may be pasted.
+const longText = 900
+
+// startsPlain reports a sentence that begins as prose does, not as code or output.
+func startsPlain(s string) bool {
+	return letter(s[0]) || s[0] == '"' || s[0] == '`' || s[0] >= '0' && s[0] <= '9'
 }
 
 // rule keeps a sentence, and forgets an earlier one with the same words.

@@ -71,6 +71,10 @@ func (t *scanner) next() (string, bool) {
 			i += width(b)
 			continue
 		}
+		if b == '/' && i > 0 && s[i-1] == '<' { // the end of a tag
+			i++
+			continue
+		}
 		start := i
 		if escaped(s, i) {
 			start++

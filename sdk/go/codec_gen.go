@@ -2433,6 +2433,9 @@ func (v *LedgerTalk) MarshalTo(e *Encoder) {
 	if len(v.Tasks) > 0 {
 		n++
 	}
+	if v.Before != nil {
+		n++
+	}
 	if len(v.Statements) > 0 {
 		n++
 	}
@@ -2464,6 +2467,10 @@ func (v *LedgerTalk) MarshalTo(e *Encoder) {
 	if len(v.Tasks) > 0 {
 		e.raw("\xa5tasks")
 		e.ledgerTaskList(v.Tasks)
+	}
+	if v.Before != nil {
+		e.raw("\xa6before")
+		v.Before.MarshalTo(e)
 	}
 	if len(v.Statements) > 0 {
 		e.raw("\xaastatements")
@@ -2512,8 +2519,14 @@ func (v *LedgerTalk) UnmarshalFrom(d *Decoder) {
 		case "tasks":
 			d.once(&seen, 1<<6)
 			v.Tasks = d.ledgerTaskList()
-		case "statements":
+		case "before":
 			d.once(&seen, 1<<7)
+			if !d.Null() {
+				v.Before = new(LedgerText)
+				v.Before.UnmarshalFrom(d)
+			}
+		case "statements":
+			d.once(&seen, 1<<8)
 			v.Statements = d.ledgerTextList()
 		default:
 			d.Skip()
@@ -3460,9 +3473,6 @@ func (v *LedgerCall) MarshalTo(e *Encoder) {
 	if len(v.Tasks) > 0 {
 		n++
 	}
-	if v.Step != 0 {
-		n++
-	}
 	e.OpenMap(n)
 	e.raw("\xa1m")
 	e.Int(int64(v.Message))
@@ -3487,10 +3497,6 @@ func (v *LedgerCall) MarshalTo(e *Encoder) {
 	if len(v.Tasks) > 0 {
 		e.raw("\xa5tasks")
 		e.ledgerTaskList(v.Tasks)
-	}
-	if v.Step != 0 {
-		e.raw("\xa4step")
-		e.Int(int64(v.Step))
 	}
 	e.Close()
 }
@@ -3529,9 +3535,6 @@ func (v *LedgerCall) UnmarshalFrom(d *Decoder) {
 		case "tasks":
 			d.once(&seen, 1<<7)
 			v.Tasks = d.ledgerTaskList()
-		case "step":
-			d.once(&seen, 1<<8)
-			v.Step = d.int()
 		default:
 			d.Skip()
 		}
