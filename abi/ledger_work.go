@@ -100,4 +100,6 @@ type LedgerCall struct {
 	// Names are defined in the text that it writes.
 	Names []string     `json:"names,omitempty"`
 	Tasks []LedgerTask `json:"tasks,omitempty"`
+	// Owner is the record that its arguments name.
+	Owner string `json:"owner,omitempty"`
 }

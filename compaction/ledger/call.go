@@ -71,6 +71,9 @@ func (l *Ledger) describe(out *abi.LedgerCall, k kind, args map[string]any, raw 
 		out.Text = clip(firstLine(str(args, "skill", "name", "query", "question", "prompt", "path", "id")), maxLine)
 	}
 	out.Kind = string(k)
+	if k == kindOther {
+		out.Owner = strings.Clone(ownerOf(args))
+	}
 	return home
 }
 

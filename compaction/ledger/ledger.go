@@ -21,6 +21,10 @@ type Ledger struct {
 	checks, passStarts    []string
 	failStarts, failParts []sign
 	cues                  cues
+	said                  []struct {
+		kind string
+		cues []string
+	}
 }
 
 // cues are the English words that the keeper looks for.
@@ -33,7 +37,7 @@ func New() *Ledger { return From(abi.Ledger{Version: abi.LedgerVersion}) }
 // read as far as its fields are known.
 func From(state abi.Ledger) *Ledger {
 	l := &Ledger{
-		s: clone(&state), kinds: newKinds(), checks: checkers(), passStarts: passStarts(), failStarts: failStarts(), failParts: failParts(),
+		s: clone(&state), kinds: newKinds(), said: statementCues(), checks: checkers(), passStarts: passStarts(), failStarts: failStarts(), failParts: failParts(),
 		cues: cues{rule: ruleCues(), strong: strongCues(), finding: findingCues(), filler: fillers(), notUser: notUser(), summary: summaryStarts(), refusal: refusals(), failed: errorStarts()},
 	}
 	l.s.Version = abi.LedgerVersion

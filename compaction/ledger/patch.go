@@ -92,9 +92,6 @@ func definition(line string) string {
 			return rest[:n]
 		}
 	}
-	if strings.HasPrefix(line, "## ") && len(line) < 80 {
-		return strings.TrimSpace(strings.TrimLeft(line, "#"))
-	}
 	return ""
 }
 

@@ -767,6 +767,8 @@ type LedgerCall struct {
 	// Names are defined in the text that it writes.
 	Names []string     `json:"names,omitempty"`
 	Tasks []LedgerTask `json:"tasks,omitempty"`
+	// Owner is the record that its arguments name.
+	Owner string `json:"owner,omitempty"`
 }
 
 // Role is who a message is from.

@@ -3473,6 +3473,9 @@ func (v *LedgerCall) MarshalTo(e *Encoder) {
 	if len(v.Tasks) > 0 {
 		n++
 	}
+	if v.Owner != "" {
+		n++
+	}
 	e.OpenMap(n)
 	e.raw("\xa1m")
 	e.Int(int64(v.Message))
@@ -3497,6 +3500,10 @@ func (v *LedgerCall) MarshalTo(e *Encoder) {
 	if len(v.Tasks) > 0 {
 		e.raw("\xa5tasks")
 		e.ledgerTaskList(v.Tasks)
+	}
+	if v.Owner != "" {
+		e.raw("\xa5owner")
+		e.Str(v.Owner)
 	}
 	e.Close()
 }
@@ -3535,6 +3542,9 @@ func (v *LedgerCall) UnmarshalFrom(d *Decoder) {
 		case "tasks":
 			d.once(&seen, 1<<7)
 			v.Tasks = d.ledgerTaskList()
+		case "owner":
+			d.once(&seen, 1<<8)
+			v.Owner = d.Str()
 		default:
 			d.Skip()
 		}
