@@ -1,7 +1,6 @@
 package ledger
 
 import (
-	"encoding/json"
 	"maps"
 	"slices"
 	"strings"
@@ -71,8 +70,9 @@ func (l *Ledger) describe(out *abi.LedgerCall, k kind, args map[string]any, raw 
 		out.Text = clip(firstLine(str(args, "skill", "name", "query", "question", "prompt", "path", "id")), maxLine)
 	}
 	out.Kind = string(k)
-	if k == kindOther {
+	if k == kindOther && len(args) > 0 {
 		out.Owner = strings.Clone(ownerOf(args))
+		out.Text = fields(args, maxStep)
 	}
 	return home
 }
@@ -83,8 +83,9 @@ func arguments(v any) map[string]any {
 	case map[string]any:
 		return v
 	case string:
-		var out map[string]any
-		if len(v) < 1<<20 && strings.HasPrefix(strings.TrimSpace(v), "{") && json.Unmarshal([]byte(v), &out) == nil {
+		if len(v) < 1<<20 && strings.HasPrefix(strings.TrimSpace(v), "{") {
+			parsed, _ := parseJSON(v)
+			out, _ := parsed.(map[string]any)
 			return out
 		}
 	}
@@ -227,7 +228,50 @@ func stepText(c *abi.LedgerCall) string {
 	case c.Text != "":
 		text += " " + firstLine(c.Text)
 	}
-	return clip(strings.TrimSpace(text), maxLine)
+	most := maxLine
+	if kind(c.Kind) == kindOther {
+		most = maxStep
+	}
+	return clip(strings.TrimSpace(text), most)
+}
+
+// fields writes arguments as "key=value key=value", at most n bytes.
+func fields(args map[string]any, n int) string {
+	var b strings.Builder
+	write := func(k, v string) {
+		if v = strings.Join(strings.Fields(cut(v, maxValue)), " "); v == "" || b.Len()+len(k)+len(v)+2 > n {
+			return
+		}
+		if b.Len() > 0 {
+			b.WriteByte(' ')
+		}
+		b.WriteString(k + "=" + v)
+	}
+	var walk func(k string, v any, depth int)
+	walk = func(k string, v any, depth int) {
+		switch v := v.(type) {
+		case map[string]any:
+			for _, name := range slices.Sorted(maps.Keys(v)) {
+				if depth < maxDepth/2 {
+					walk(cut(name, 60), v[name], depth+1)
+				}
+			}
+		case []any:
+			if text, ok := plainList(v); ok {
+				write(k, text)
+				return
+			}
+			for _, e := range v {
+				if depth < maxDepth/2 && b.Len() < n-2 {
+					walk(k, e, depth+1)
+				}
+			}
+		default:
+			write(k, scalar(v))
+		}
+	}
+	walk("", args, 0)
+	return b.String()
 }
 
 // step appends to the latest events.

@@ -43,7 +43,7 @@ func (l *Ledger) kindOfStatement(low string) string {
 
 const (
 	minStatement = 12
-	longClause   = 220
+	longClause   = 80
 )
 
 // statement keeps a sentence of a dialogue. Of a conversation in which the agent works on files it

@@ -4,6 +4,7 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"os"
 	"path/filepath"
 	"testing"
 
@@ -71,8 +72,8 @@ func TestDialogues(t *testing.T) {
 		fmt.Printf("=== %s, %d of %d characters\n%s\n", name, chars/10, chars, ledger.Render(&s, chars/10))
 	}
 	report, err := eval.Run(t.Context(), eval.Config{
-		Sets: sets, Contenders: append(eval.Baselines(), eval.Contender{Name: "ledger", Summarizer: summarizer{}}),
-		Budgets: []eval.Budget{{Share: .05}, {Share: .1}, {Share: .2}}, Chains: []int{1, 8},
+		Sets: sets, Contenders: contenders(),
+		Budgets: []eval.Budget{{Share: .05}, {Share: .1}, {Share: .2}}, Chains: chains(),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -82,4 +83,19 @@ func TestDialogues(t *testing.T) {
 			fmt.Printf("%-15s %-5v chain %d %-12s %.3f / %.3f\n", c.Set, c.Budget, c.Chain, c.Contender, c.Literal, c.Grounded)
 		}
 	}
+}
+
+func chains() []int {
+	if os.Getenv("Q") != "" {
+		return []int{1}
+	}
+	return []int{1, 8}
+}
+
+func contenders() []eval.Contender {
+	z := eval.Contender{Name: "ledger", Summarizer: summarizer{}}
+	if os.Getenv("Q") != "" {
+		return []eval.Contender{z}
+	}
+	return append(eval.Baselines(), z)
 }

@@ -33,7 +33,7 @@ const (
 	secFindings  = "Findings, in the agent's words"
 	secLookups   = "Looked up"
 	secValues    = "Records"
-	secStatement = "What was said"
+	secStatement = "What was said, word for word"
 	secNames     = "Other names"
 	secBefore    = "From a summary of what came before the log"
 )

@@ -9,20 +9,15 @@ import (
 // statement reads the statements of one message.
 func (r *reader) statement(it *item) {
 	m, rest, ok := handle(it.text)
-	by, quotes, isSaid := strings.Cut(rest, ": "+openQuote)
+	by, list, isSaid := strings.Cut(rest, ": ")
 	if !ok || !isSaid {
 		return
 	}
-	for q := range strings.SplitSeq(quotes, closeQuote+betweenQuotes+openQuote) {
-		t := abi.LedgerText{Message: m, By: by}
-		text, tail := q, ""
-		if i := strings.LastIndex(q, closeQuote); i >= 0 {
-			text, tail = q[:i], q[i+len(closeQuote):]
-		}
-		t.Text = text
-		if earlier, ok := strings.CutPrefix(tail, " (earlier: "); ok {
+	for text := range strings.SplitSeq(list, betweenSaid) {
+		t := abi.LedgerText{Message: m, By: by, Text: text}
+		if before, earlier, ok := strings.Cut(text, " (earlier: "); ok {
+			t.Text, t.Kind = before, saidChange
 			t.Replaces, _, _ = handle(strings.TrimSuffix(earlier, ")"))
-			t.Kind = saidChange
 		}
 		r.s.Talk.Statements = append(r.s.Talk.Statements, t)
 	}

@@ -15,6 +15,7 @@ type shares struct {
 	// least is how many bytes of the first and of the latest request are shown.
 	least int
 	small bool
+	talk  bool
 }
 
 func normalShares() shares {
@@ -37,16 +38,36 @@ const (
 	smallPart = 60
 )
 
-func sharesFor(budget int, read int64) shares {
+// tinyTalk is below how many bytes a page about a dialogue with tools has more names than sentences.
+const tinyTalk = 1200
+
+// talkShares are those of a conversation without files and commands. With records, what the tools were
+// asked comes first.
+func talkShares(records, tiny bool) shares {
+	out := shares{goal: .04, open: .03, statements: .9, least: 300, talk: true}
+	switch {
+	case records && tiny:
+		out.goal, out.steps, out.values, out.statements = .08, .3, .2, .05
+	case records:
+		out.goal, out.steps, out.values, out.statements = .08, .5, .1, .05
+	}
+	return out
+}
+
+func sharesFor(s *abi.Ledger, budget int) shares {
+	read := s.Bytes
+	if len(s.Work.Files)+len(s.Work.Commands) == 0 {
+		return talkShares(len(s.Work.Values) > 0, budget < tinyTalk)
+	}
 	if budget < smallPage || int64(budget)*smallPart < read {
 		return smallShares()
 	}
-	s := normalShares()
+	out := normalShares()
 	part := min(1, .5+.5*float64(budget-smallPage)/(fullPage-smallPage))
-	for _, share := range []*float64{&s.goal, &s.open, &s.rules, &s.requests, &s.steps, &s.commands, &s.errors, &s.findings} {
+	for _, share := range []*float64{&out.goal, &out.open, &out.rules, &out.requests, &out.steps, &out.commands, &out.errors, &out.findings} {
 		*share *= part
 	}
-	return s
+	return out
 }
 
 // MinBudget is the least number of bytes for which Render writes anything.
@@ -58,7 +79,7 @@ func Render(s *abi.Ledger, budget int) string {
 	if budget < MinBudget {
 		return ""
 	}
-	p := &page{s: s, limit: budget, shown: map[string]bool{}, share: sharesFor(budget, s.Bytes)}
+	p := &page{s: s, limit: budget, shown: map[string]bool{}, share: sharesFor(s, budget)}
 	p.dir = p.folder()
 	p.names = best(s, namesFor(budget))
 	p.head()
@@ -158,8 +179,8 @@ func (p *page) goal() {
 		return
 	}
 	least := p.share.least
-	if p.limit < 2000 {
-		least = p.limit / 7
+	if p.limit < 2000 || p.share.talk {
+		least = min(least, p.limit/14)
 	}
 	most := max(least, int(p.share.goal*float64(p.limit))/2) + len(openQuote+closeQuote+cutMark) + len(" (10000 characters)")
 	first, last := &list[0], &list[len(list)-1]
@@ -337,3 +358,4 @@ func (p *page) findings() []string {
 		return (.4 + p.recency(t.Message)) * (1 + .3*float64(n))
 	})
 }
+

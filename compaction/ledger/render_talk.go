@@ -11,11 +11,13 @@ import (
 
 // Weights of words in a statement.
 const (
-	numberWeight = 3
-	properWeight = 2
+	numberWeight = 6
+	properWeight = 4
+	rareWeight   = 0.2
 	kindBonus    = 1.3
 	agentPart    = 0.8 // what the agent said counts less than what people said
 	lengthPower  = 0.8
+	lineCost     = 14 // bytes that a statement takes besides its text, about
 )
 
 // candidate is a statement that may be shown.
@@ -75,7 +77,7 @@ func (x *lexicon) id(w, low string, first bool) int32 {
 		x.weight, x.count = append(x.weight, 1), append(x.count, 0)
 	}
 	switch {
-	case strings.ContainsAny(w, "0123456789"):
+	case strings.ContainsAny(w, "0123456789") || strings.Contains(numberWords, " "+low+" "):
 		x.weight[id] = max(x.weight[id], numberWeight)
 	case !first && w[0] >= 'A' && w[0] <= 'Z':
 		x.weight[id] = max(x.weight[id], properWeight)
@@ -95,7 +97,7 @@ func (p *page) statements() []string {
 		}
 	}
 	for i := range x.weight {
-		x.weight[i] *= 1 + math.Log(float64(len(list)+1)/float64(x.count[i]+1))/2
+		x.weight[i] *= 1 + math.Log(float64(len(list)+1)/float64(x.count[i]+1))*rareWeight
 	}
 	x.seen = make([]bool, len(x.weight))
 	room := int(p.share.statements*float64(p.limit)) - len(secStatement) - 8
@@ -121,7 +123,7 @@ func (p *page) choose(all []candidate, x *lexicon, room int) {
 		for _, i := range queue[:half] {
 			c := &all[i]
 			g := p.gain(c, x)
-			cost := len(c.text.Text) + 14 + len(c.text.By)
+			cost := len(c.text.Text) + 10
 			switch {
 			case g < c.gain*.9:
 				c.gain = g
@@ -155,13 +157,13 @@ func (p *page) gain(c *candidate, x *lexicon) float64 {
 		sum *= agentPart
 	}
 	sum *= .9 + .2*p.recency(c.text.Message)
-	return sum / math.Pow(float64(len(c.text.Text)+14), lengthPower)
+	return sum / math.Pow(float64(len(c.text.Text))+lineCost, lengthPower)
 }
 
-// betweenQuotes separates the statements of one message.
-const betweenQuotes = " · "
+// betweenSaid separates the statements of one message.
+const betweenSaid = " · "
 
-// saidItems puts the statements of one message and speaker on a line.
+// saidItems puts the statements of one message and speaker on a line, word for word.
 func (p *page) saidItems(all []candidate) []string {
 	var out []string
 	line, m, by := "", -1, ""
@@ -171,12 +173,12 @@ func (p *page) saidItems(all []candidate) []string {
 			continue
 		}
 		if t.Message == m && t.By == by && line != "" {
-			line += betweenQuotes + quote(t.Text)
+			line += betweenSaid + clean(t.Text)
 		} else {
 			if line != "" {
 				out = append(out, line)
 			}
-			line, m, by = "- "+at(t.Message)+" "+clean(t.By)+": "+quote(t.Text), t.Message, t.By
+			line, m, by = "- "+at(t.Message)+" "+clean(t.By)+": "+clean(t.Text), t.Message, t.By
 		}
 		if t.Replaces != 0 {
 			line += " (earlier: " + at(t.Replaces) + ")"

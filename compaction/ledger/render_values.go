@@ -43,10 +43,11 @@ func (p *page) values() []string {
 	slices.SortStableFunc(records, func(a, b *owned) int {
 		return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(b.latest, a.latest))
 	})
+	own := p.ownWords()
 	out := make([]string, 0, len(records))
 	room := int(p.share.values * float64(p.limit))
 	for _, o := range records {
-		item := p.record(o, room)
+		item := p.record(o, own, min(room, max(160, room/3)))
 		if item == "" {
 			continue
 		}
@@ -56,11 +57,38 @@ func (p *page) values() []string {
 	return out
 }
 
-// record is a line for a record; values that the agent used stand first.
-func (p *page) record(o *owned, room int) string {
+// ownWords are texts of the user and calls of the agent.
+func (p *page) ownWords() string {
+	var b strings.Builder
+	for i := range p.s.Steps {
+		b.WriteString(p.s.Steps[i].Text + "\n")
+	}
+	for i := range p.s.Talk.Requests {
+		b.WriteString(p.s.Talk.Requests[i].Text + "\n")
+	}
+	return b.String()
+}
+
+// record is a line for a record. Values that changed stand first, then those that the user or the agent
+// used.
+func (p *page) record(o *owned, own string, room int) string {
+	_, id, _ := strings.Cut(o.owner, " ")
+	rank := func(v *abi.LedgerValue) int {
+		switch {
+		case v.Before != "":
+			return 0
+		case len(v.Value) > 2 && strings.Contains(own, v.Value):
+			return 1
+		}
+		return 2
+	}
+	slices.SortStableFunc(o.list, func(a, b *abi.LedgerValue) int { return cmp.Compare(rank(a), rank(b)) })
 	out := "- " + line(o.owner, 120) + " (" + at(o.latest) + "): "
 	n := 0
 	for _, v := range o.list {
+		if v.Value == id {
+			continue
+		}
 		one := line(v.Key, 60) + " " + line(v.Value, maxValue)
 		if v.Before != "" {
 			one += " (was " + line(v.Before, 60) + ")"

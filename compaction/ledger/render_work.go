@@ -77,8 +77,14 @@ func (p *page) steps() []string {
 	room := int(p.share.steps*float64(p.limit)) - len(secSteps) - 8
 	items := make([]string, len(list))
 	for i := range slices.Backward(list) {
+		if p.share.talk && list[i].By != abi.RoleTool { // what was said has a section of its own
+			continue
+		}
 		item := p.stepItem(&list[i], i == len(list)-1)
 		if len(item)+1 > room {
+			if p.share.talk {
+				continue
+			}
 			break
 		}
 		items[i] = item
@@ -96,7 +102,11 @@ func (p *page) stepItem(s *abi.LedgerStep, last bool) string {
 	case abi.RoleUser:
 		return "- " + at(s.Message) + " the user: " + quoteFirst(s.Text, s.Size, 90)
 	case abi.RoleTool:
-		out := "- " + at(s.Message) + " " + line(p.relative(s.Text), 160)
+		most := 160
+		if p.share.talk {
+			most = maxStep
+		}
+		out := "- " + at(s.Message) + " " + line(p.relative(s.Text), most)
 		if s.Result != "" && s.Result != abi.CommandEnded {
 			out += " → " + line(p.relative(s.Result), 160)
 		}

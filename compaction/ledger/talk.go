@@ -175,8 +175,13 @@ func (l *Ledger) findings(n int, text string) {
 // speakerOf is the name in front of a line of a dialogue, such as "Anna: …", else the user.
 func speakerOf(text string) string {
 	name, rest, ok := strings.Cut(cut(text, 64), ":")
-	if !ok || rest == "" || rest[0] != ' ' || len(name) < 2 || len(name) > 40 || name[0] < 'A' || name[0] > 'Z' || strings.ContainsAny(name, ".,!?\n\"`/=") || strings.Count(name, " ") > 3 {
+	if !ok || rest == "" || rest[0] != ' ' || len(name) < 2 || len(name) > 40 || strings.Count(name, " ") > 3 {
 		return string(abi.RoleUser)
+	}
+	for w := range strings.FieldsSeq(name) {
+		if w[0] < 'A' || w[0] > 'Z' || strings.ContainsAny(w, ",!?\"'`/=*") || strings.Contains(w, "’") {
+			return string(abi.RoleUser)
+		}
 	}
 	return strings.Clone(name)
 }

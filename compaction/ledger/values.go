@@ -1,7 +1,6 @@
 package ledger
 
 import (
-	"encoding/json"
 	"maps"
 	"slices"
 	"strconv"
@@ -25,10 +24,8 @@ func (l *Ledger) records(n int, c *abi.LedgerCall, text string) {
 	if len(text) > maxRecord || text == "" || text[0] != '{' && text[0] != '[' {
 		return
 	}
-	d := json.NewDecoder(strings.NewReader(text))
-	d.UseNumber()
-	var v any
-	if d.Decode(&v) != nil {
+	v, ok := parseJSON(text)
+	if !ok {
 		return
 	}
 	w := recordWalk{l: l, m: n, left: maxFields}
@@ -117,8 +114,8 @@ func scalar(v any) string {
 	switch v := v.(type) {
 	case string:
 		return v
-	case json.Number:
-		return v.String()
+	case number:
+		return string(v)
 	case bool:
 		return strconv.FormatBool(v)
 	case float64:

@@ -12,6 +12,10 @@ const plainWords = " that this with have from they what your when would there th
 	"something anything things thing kind maybe here after before actually basically mean sort little again same every while through many first good great sure thanks thank please need time people " +
 	"said says tell talk look looking come came back take took give gave done doing made say see get got let lot bit way "
 
+// numberWords count as numbers.
+const numberWords = " seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen twenty thirty forty fifty sixty seventy eighty ninety hundred thousand million dozen " +
+	"three four five six twice half double monday tuesday wednesday thursday friday saturday sunday "
+
 // contentWords are the words of a text that may carry a fact, in lower case.
 func contentWords(s string) []string {
 	var out []string
@@ -32,5 +36,5 @@ func isFactWord(w, low string) bool {
 	if w[0] >= 0x80 {
 		return true
 	}
-	return len(w) >= 4 && !strings.Contains(plainWords, " "+low+" ")
+	return len(w) >= 4 && !strings.Contains(plainWords, " "+low+" ") || strings.Contains(numberWords, " "+low+" ")
 }
