@@ -21,13 +21,13 @@ type shares struct {
 func normalShares() shares {
 	return shares{
 		goal: .12, open: .10, plan: .06, rules: .04, requests: .10, steps: .10, files: .30, commits: .04, commands: .04, errors: .03, findings: .05, lookups: .03,
-		values: .5, statements: .5, least: 300,
+		values: .03, least: 300,
 	}
 }
 
 // smallShares are those of a page that is too short for prose.
 func smallShares() shares {
-	return shares{goal: .05, open: .06, rules: .03, requests: .02, steps: .03, files: .10, commits: .02, values: .5, statements: .5, least: 300, small: true}
+	return shares{goal: .05, open: .06, rules: .03, requests: .02, steps: .03, files: .10, commits: .02, least: 300, small: true}
 }
 
 // Pages below smallPage bytes are small, and those below a smallPart of what was read. From fullPage
@@ -358,4 +358,3 @@ func (p *page) findings() []string {
 		return (.4 + p.recency(t.Message)) * (1 + .3*float64(n))
 	})
 }
-

@@ -88,6 +88,9 @@ func (x *lexicon) id(w, low string, first bool) int32 {
 // statements are those that cover the most words which no other one has, in order of messages.
 func (p *page) statements() []string {
 	list := p.s.Talk.Statements
+	if p.share.statements == 0 {
+		return nil
+	}
 	x := &lexicon{ids: map[string]int32{}}
 	all := make([]candidate, len(list))
 	for i := range list {
