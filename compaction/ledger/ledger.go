@@ -161,11 +161,22 @@ func (l *Ledger) summary(n int, text string) bool {
 		}
 	}
 	l.shown(n, text)
+	l.before(n, text)
+	return true
+}
+
+// Before notes what another program wrote about the conversation before the messages that are added. A
+// rendering of a ledger is for [ReadBack].
+func (l *Ledger) Before(text string) {
+	l.shown(l.s.Messages, text)
+	l.before(l.s.Messages, text)
+}
+
+func (l *Ledger) before(n int, text string) {
 	if _, from, ok := strings.Cut(text, "Primary Request and Intent"); ok {
 		text = strings.TrimLeft(from, ":* \n")
 	}
 	l.s.Talk.Before = &abi.LedgerText{Message: n, By: "summary", Text: clip(text, maxText), Size: sizeOf(text, maxText)}
-	return true
 }
 
 // restore continues the ledger of a summary, whose messages count as read. The summary itself is the

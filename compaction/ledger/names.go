@@ -168,3 +168,15 @@ func best(s *abi.Ledger, n int) []ranked {
 	})
 	return list[:min(n, len(list))]
 }
+
+// Focus raises the names that a text holds, as if the user had written them.
+func Focus(s *abi.Ledger, text string) {
+	if text == "" {
+		return
+	}
+	for i := range s.Names {
+		if strings.Contains(text, s.Names[i].Text) {
+			s.Names[i].User, s.Names[i].Own, s.Names[i].Last = true, s.Messages, s.Messages
+		}
+	}
+}
