@@ -34,8 +34,9 @@ type LedgerCommand struct {
 	// Outcome is one of the outcomes of a command, Line the line of its output that shows it.
 	Outcome string `json:"outcome"`
 	Line    string `json:"line,omitempty"`
-	// Check reports a command that builds, tests or lints.
+	// Check reports a command that builds, tests or lints, Reads one that only shows what is there.
 	Check bool `json:"check,omitempty"`
+	Reads bool `json:"reads,omitempty"`
 }
 
 // Outcomes of a command.

@@ -112,7 +112,6 @@ func (t *nameTable) evict(m int) {
 
 // Weights of a rank.
 const (
-	countPower  = 0.25
 	callWeight  = 4
 	userWeight  = 3
 	agentWeight = 1.5
@@ -123,9 +122,10 @@ const (
 	ownAge        = 0.6
 )
 
-// rank orders names by how likely the agent needs them again.
+// rank orders names by how likely the agent needs them again. Like all scores here it is made up of exact
+// operations, each rounded by its conversion, so that it is the same on every platform.
 func rank(n *abi.LedgerName, size int) float64 {
-	w := math.Pow(float64(n.Count), countPower)
+	w := math.Sqrt(math.Sqrt(float64(n.Count)))
 	if n.Call {
 		w += callWeight
 	}
@@ -136,10 +136,11 @@ func rank(n *abi.LedgerName, size int) float64 {
 		w += agentWeight
 	}
 	if !n.Call && !n.User && measure(n.Text) {
-		w *= measureWeight
+		w = float64(w * measureWeight)
 	}
 	total := float64(max(size, 1))
-	return w * (plainAge + lastAge*float64(n.Last)/total + ownAge*float64(n.Own)/total)
+	age := plainAge + float64(lastAge*(float64(n.Last)/total)) + float64(ownAge*(float64(n.Own)/total))
+	return float64(w * age)
 }
 
 // measure reports a time, a duration or a version.
@@ -154,7 +155,6 @@ func measure(s string) bool {
 type ranked struct {
 	name *abi.LedgerName
 	rank float64
-	used bool
 }
 
 // best returns the names of the highest rank, at most n.
@@ -164,7 +164,15 @@ func best(s *abi.Ledger, n int) []ranked {
 		list[i] = ranked{name: &s.Names[i], rank: rank(&s.Names[i], s.Messages)}
 	}
 	slices.SortFunc(list, func(a, b ranked) int {
-		return cmp.Or(cmp.Compare(b.rank, a.rank), cmp.Compare(b.name.Own, a.name.Own), cmp.Compare(a.name.Text, b.name.Text))
+		switch {
+		case a.rank > b.rank:
+			return -1
+		case a.rank < b.rank:
+			return 1
+		case a.name.Own != b.name.Own:
+			return cmp.Compare(b.name.Own, a.name.Own)
+		}
+		return strings.Compare(a.name.Text, b.name.Text)
 	})
 	return list[:min(n, len(list))]
 }

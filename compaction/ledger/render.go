@@ -355,6 +355,6 @@ func (p *page) findings() []string {
 				n++
 			}
 		}
-		return (.4 + p.recency(t.Message)) * (1 + .3*float64(n))
+		return float64((.4 + p.recency(t.Message)) * (1 + float64(.3*float64(n))))
 	})
 }

@@ -3147,6 +3147,9 @@ func (v *LedgerCommand) MarshalTo(e *Encoder) {
 	if v.Check {
 		n++
 	}
+	if v.Reads {
+		n++
+	}
 	e.OpenMap(n)
 	e.raw("\xa3key")
 	e.Str(v.Key)
@@ -3165,6 +3168,10 @@ func (v *LedgerCommand) MarshalTo(e *Encoder) {
 	if v.Check {
 		e.raw("\xa5check")
 		e.Bool(v.Check)
+	}
+	if v.Reads {
+		e.raw("\xa5reads")
+		e.Bool(v.Reads)
 	}
 	e.Close()
 }
@@ -3200,6 +3207,9 @@ func (v *LedgerCommand) UnmarshalFrom(d *Decoder) {
 		case "check":
 			d.once(&seen, 1<<6)
 			v.Check = d.Bool()
+		case "reads":
+			d.once(&seen, 1<<7)
+			v.Reads = d.Bool()
 		default:
 			d.Skip()
 		}

@@ -156,7 +156,6 @@ func measure(s string) bool {
 type ranked struct {
 	name *abi.LedgerName
 	rank float64
-	used bool
 }
 
 // best returns the names of the highest rank, at most n.
@@ -166,7 +165,15 @@ func best(s *abi.Ledger, n int) []ranked {
 		list[i] = ranked{name: &s.Names[i], rank: rank(&s.Names[i], s.Messages)}
 	}
 	slices.SortFunc(list, func(a, b ranked) int {
-		return cmp.Or(cmp.Compare(b.rank, a.rank), cmp.Compare(b.name.Own, a.name.Own), cmp.Compare(a.name.Text, b.name.Text))
+		switch {
+		case a.rank > b.rank:
+			return -1
+		case a.rank < b.rank:
+			return 1
+		case a.name.Own != b.name.Own:
+			return cmp.Compare(b.name.Own, a.name.Own)
+		}
+		return strings.Compare(a.name.Text, b.name.Text)
 	})
 	return list[:min(n, len(list))]
 }

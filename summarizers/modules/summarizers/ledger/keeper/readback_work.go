@@ -179,7 +179,7 @@ func (r *reader) command(s string) {
 		}
 		c.Line = strings.TrimPrefix(strings.TrimPrefix(tail, ":"), " ")
 		c.Runs = max(c.Runs, 1)
-		c.Check = isCheck(checkers(), c.Key)
+		c.Check, c.Reads = isCheck(checkers(), c.Key), readsOnly(c.Key)
 		r.s.Work.Commands = append(r.s.Work.Commands, c)
 		return
 	}

@@ -147,7 +147,7 @@ func (p *page) commands() []string {
 		switch {
 		case c.Check:
 			w = 2
-		case readsOnly(c.Key):
+		case c.Reads:
 			w = .4
 		}
 		scores[i] = w * math.Sqrt(float64(c.Runs)) * (.3 + p.recency(c.Message))

@@ -66,7 +66,7 @@ func (l *Ledger) command(c *abi.LedgerCall, key, outcome, line string, check boo
 		i = len(l.s.Work.Commands)
 		key = strings.Clone(key)
 		l.commands[key] = i
-		l.s.Work.Commands = append(l.s.Work.Commands, abi.LedgerCommand{Key: key, Check: check})
+		l.s.Work.Commands = append(l.s.Work.Commands, abi.LedgerCommand{Key: key, Check: check, Reads: readsOnly(key)})
 	}
 	k := &l.s.Work.Commands[i]
 	k.Text, k.Message, k.Outcome, k.Line = clip(firstLine(c.Text), maxKey), c.Message, outcome, line
