@@ -36,6 +36,7 @@ type reader struct {
 	requests map[int]*abi.LedgerRequest
 	order    []int
 	names    []abi.LedgerName
+	earlier  []int // requests that were stopped and are not quoted
 }
 
 // item is an entry of a section: its first line, with the further lines of a quotation in it, and the
@@ -288,6 +289,12 @@ func (r *reader) open(it *item) {
 		r.s.Talk.Question = quotedBy(s[len("the agent asked at "):], abi.RoleAssistant)
 	case strings.HasPrefix(s, "failed at "):
 		r.failed(s[len("failed at "):], it.subs)
+	case strings.HasPrefix(s, stoppedEarlier[2:]):
+		for one := range strings.FieldsSeq(s[len(stoppedEarlier)-2:]) {
+			if m, _, ok := handle(one); ok && len(r.earlier) < maxRequests {
+				r.earlier = append(r.earlier, m)
+			}
+		}
 	case strings.HasPrefix(s, "stopped at "):
 		by, rest, ok := handle(s[len("stopped at "):])
 		if t, isQuote := quoted(strings.TrimPrefix(rest, "request ")); ok && isQuote {
@@ -330,6 +337,11 @@ func (r *reader) finish(text string) {
 }
 
 func (r *reader) sortRequests() {
+	for _, m := range r.earlier {
+		if q, ok := r.requests[m]; ok && q.Stopped == 0 {
+			q.Stopped = m
+		}
+	}
 	for _, m := range r.order {
 		r.s.Talk.Requests = append(r.s.Talk.Requests, *r.requests[m])
 	}

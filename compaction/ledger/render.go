@@ -12,7 +12,7 @@ import (
 // shares are the parts of a page that sections may use.
 type shares struct {
 	goal, open, plan, rules, requests, steps, files, commits, commands, errors, findings, lookups, values, statements float64
-	// least is how many bytes of the first and of the latest request are shown.
+	// least is how many bytes of the first and of the latest request are shown, and a word more.
 	least int
 	small bool
 	talk  bool
@@ -21,13 +21,13 @@ type shares struct {
 func normalShares() shares {
 	return shares{
 		goal: .12, open: .10, plan: .06, rules: .04, requests: .10, steps: .10, files: .30, commits: .04, commands: .04, errors: .03, findings: .05, lookups: .03,
-		values: .03, least: 300,
+		values: .03, least: 330,
 	}
 }
 
 // smallShares are those of a page that is too short for prose.
 func smallShares() shares {
-	return shares{goal: .05, open: .06, rules: .03, requests: .02, steps: .03, files: .10, commits: .02, least: 300, small: true}
+	return shares{goal: .05, open: .06, rules: .03, requests: .02, steps: .03, files: .10, commits: .02, least: 330, small: true}
 }
 
 // Pages below smallPage bytes are small, and those below a smallPart of what was read. From fullPage
@@ -44,7 +44,7 @@ const tinyTalk = 1200
 // talkShares are those of a conversation without files and commands. With records, what the tools were
 // asked comes first.
 func talkShares(records, tiny bool) shares {
-	out := shares{goal: .04, open: .03, statements: .9, least: 300, talk: true}
+	out := shares{goal: .04, open: .05, plan: .06, steps: .15, lookups: .06, statements: .9, least: 330, talk: true}
 	switch {
 	case records && tiny:
 		out.goal, out.steps, out.values, out.statements = .08, .3, .2, .05
@@ -240,30 +240,35 @@ func (p *page) open() []string {
 		}
 		out = append(out, failure(e))
 	}
-	return append(out, stopped(t.Requests)...)
+	return append(out, stopped(t.Requests, int(p.share.open*float64(p.limit))/300)...)
 }
 
-// maxStopped is how many requests that were stopped are quoted; of older ones the number is given.
+// maxStopped is how many requests that were stopped are quoted at most.
 const maxStopped = 8
 
-func stopped(list []abi.LedgerRequest) []string {
+// stopped lists the requests that were stopped: the latest n are quoted, of older ones the number is given.
+func stopped(list []abi.LedgerRequest, n int) []string {
+	n = max(1, min(n, maxStopped))
 	var out []string
 	older := ""
 	for i := range slices.Backward(list) {
 		r := &list[i]
 		switch {
 		case r.Stopped == 0:
-		case len(out) < maxStopped:
+		case len(out) < n:
 			out = append(out, "- stopped at "+at(r.Stopped)+": request "+at(r.Message)+" "+quoteCut(firstLine(r.Text), 0, 90))
-		case len(older) < 200:
+		case len(older) < 400:
 			older += " " + at(r.Message)
 		}
 	}
 	if older != "" {
-		out = append(out, "- stopped earlier: requests"+older)
+		out = slices.Insert(out, 0, stoppedEarlier+older)
 	}
 	return out
 }
+
+// stoppedEarlier begins the list of those that are not quoted.
+const stoppedEarlier = "- stopped earlier: requests"
 
 func failure(e *abi.LedgerError) string {
 	out := "- failed at " + at(e.Message) + ", not seen to pass since: `" + line(e.Key, 160) + "`"

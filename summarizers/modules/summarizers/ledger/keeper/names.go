@@ -114,7 +114,6 @@ func (t *nameTable) evict(m int) {
 
 // Weights of a rank.
 const (
-	countPower  = 0.25
 	callWeight  = 4
 	userWeight  = 3
 	agentWeight = 1.5
@@ -125,9 +124,10 @@ const (
 	ownAge        = 0.6
 )
 
-// rank orders names by how likely the agent needs them again.
+// rank orders names by how likely the agent needs them again. Like all scores here it is made up of exact
+// operations, each rounded by its conversion, so that it is the same on every platform.
 func rank(n *abi.LedgerName, size int) float64 {
-	w := math.Pow(float64(n.Count), countPower)
+	w := math.Sqrt(math.Sqrt(float64(n.Count)))
 	if n.Call {
 		w += callWeight
 	}
@@ -138,10 +138,11 @@ func rank(n *abi.LedgerName, size int) float64 {
 		w += agentWeight
 	}
 	if !n.Call && !n.User && measure(n.Text) {
-		w *= measureWeight
+		w = float64(w * measureWeight)
 	}
 	total := float64(max(size, 1))
-	return w * (plainAge + lastAge*float64(n.Last)/total + ownAge*float64(n.Own)/total)
+	age := plainAge + float64(lastAge*(float64(n.Last)/total)) + float64(ownAge*(float64(n.Own)/total))
+	return float64(w * age)
 }
 
 // measure reports a time, a duration or a version.

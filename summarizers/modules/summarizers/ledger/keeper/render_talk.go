@@ -5,6 +5,7 @@ package keeper
 import (
 	"cmp"
 	"math"
+	"math/bits"
 	"slices"
 	"strings"
 
@@ -15,11 +16,10 @@ import (
 const (
 	numberWeight = 6
 	properWeight = 4
-	rareWeight   = 0.2
+	rareWeight   = 0.14
 	kindBonus    = 1.3
 	agentPart    = 0.8 // what the agent said counts less than what people said
-	lengthPower  = 0.8
-	lineCost     = 14 // bytes that a statement takes besides its text, about
+	lineCost     = 14  // bytes that a statement takes besides its text, about
 )
 
 // candidate is a statement that may be shown.
@@ -102,7 +102,7 @@ func (p *page) statements() []string {
 		}
 	}
 	for i := range x.weight {
-		x.weight[i] *= 1 + math.Log(float64(len(list)+1)/float64(x.count[i]+1))*rareWeight
+		x.weight[i] *= 1 + float64(rareWeight*float64(bits.Len(uint((len(list)+1)/(x.count[i]+1)))))
 	}
 	x.seen = make([]bool, len(x.weight))
 	room := int(p.share.statements*float64(p.limit)) - len(secStatement) - 8
@@ -161,8 +161,9 @@ func (p *page) gain(c *candidate, x *lexicon) float64 {
 	if c.text.By == string(abi.RoleAssistant) {
 		sum *= agentPart
 	}
-	sum *= .9 + .2*p.recency(c.text.Message)
-	return sum / math.Pow(float64(len(c.text.Text))+lineCost, lengthPower)
+	sum *= .9 + float64(.2*p.recency(c.text.Message))
+	size := float64(len(c.text.Text) + lineCost)
+	return sum / (size / math.Sqrt(math.Sqrt(size))) // to the power of 3/4
 }
 
 // betweenSaid separates the statements of one message.

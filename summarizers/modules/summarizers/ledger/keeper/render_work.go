@@ -150,7 +150,7 @@ func (p *page) commands() []string {
 		case c.Reads:
 			w = .4
 		}
-		scores[i] = w * math.Sqrt(float64(c.Runs)) * (.3 + p.recency(c.Message))
+		scores[i] = float64(w*math.Sqrt(float64(c.Runs))) * (.3 + p.recency(c.Message))
 	}
 	slices.SortFunc(order, func(a, b int) int { return cmp.Or(cmp.Compare(scores[b], scores[a]), cmp.Compare(b, a)) })
 	var out []string
