@@ -45,7 +45,7 @@ func TestHostileLogs(t *testing.T) {
 	for range 10_000 {
 		deep = map[string]any{"k": deep}
 	}
-	for name, text := range map[string]string{"wide": wide, "binary": binary, "quotes": quotes, "nested": nested, "here-documents": strings.Repeat("<<A\n", 50_000), "colons": strings.Repeat("a:", 200_000)} {
+	for name, text := range map[string]string{"wide": wide, "binary": binary, "broken": strings.Repeat("\x80", 100_000), "quotes": quotes, "nested": nested, "here-documents": strings.Repeat("<<A\n", 50_000), "colons": strings.Repeat("a:", 200_000)} {
 		s := (&story{}).user(text).agent(text).bash(text, text).call("Edit", map[string]any{"file_path": text, "new_string": text}, text).
 			call("apply_patch", "*** Begin Patch\n*** Update File: "+text, text).call("other", map[string]any{"a_id": text, "b": deep}, "{\"id\": \""+text+"\"}").call("other", text, text).
 			call("TodoWrite", map[string]any{"todos": []any{text, nil, map[string]any{"content": text}}}, text)

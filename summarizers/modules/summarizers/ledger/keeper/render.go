@@ -250,7 +250,7 @@ const maxStopped = 8
 
 // stopped lists the requests that were stopped: the latest n are quoted, of older ones the number is given.
 func stopped(list []abi.LedgerRequest, n int) []string {
-	n = max(1, min(n, maxStopped))
+	n = max(3, min(n, maxStopped))
 	var out []string
 	older := ""
 	for i := range slices.Backward(list) {
