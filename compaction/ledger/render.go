@@ -70,6 +70,13 @@ func sharesFor(s *abi.Ledger, budget int) shares {
 	return out
 }
 
+func newPage(s *abi.Ledger, budget int) *page {
+	p := &page{s: s, limit: budget, shown: map[string]bool{}, share: sharesFor(s, budget)}
+	p.dir = p.folder()
+	p.names = best(s, namesFor(budget))
+	return p
+}
+
 // MinBudget is the least number of bytes for which Render writes anything.
 const MinBudget = 120
 
@@ -79,9 +86,7 @@ func Render(s *abi.Ledger, budget int) string {
 	if budget < MinBudget {
 		return ""
 	}
-	p := &page{s: s, limit: budget, shown: map[string]bool{}, share: sharesFor(s, budget)}
-	p.dir = p.folder()
-	p.names = best(s, namesFor(budget))
+	p := newPage(s, budget)
 	p.head()
 	p.goal()
 	p.section(secOpen, p.share.open, p.open())
@@ -104,27 +109,6 @@ func Render(s *abi.Ledger, budget int) string {
 	p.section(secStatement, p.share.statements, p.statements())
 	p.others()
 	return strings.TrimRight(string(p.b), "\n")
-}
-
-// namesFor is how many names a page may need.
-func namesFor(budget int) int { return budget/8 + 64 }
-
-// Trim leaves out of a state what a rendering under the budget cannot show, and returns the rest. It
-// shares memory with the state.
-func Trim(s abi.Ledger, budget int) abi.Ledger {
-	list := best(&s, namesFor(budget))
-	keep := make(map[string]bool, len(list))
-	for i := range list {
-		keep[list[i].name.Text] = true
-	}
-	names := make([]abi.LedgerName, 0, len(list))
-	for i := range s.Names {
-		if keep[s.Names[i].Text] {
-			names = append(names, s.Names[i])
-		}
-	}
-	s.Names, s.Calls = names, nil
-	return s
 }
 
 func (p *page) head() {
@@ -309,47 +293,70 @@ func (p *page) recency(m int) float64 { return float64(m) / float64(max(p.s.Mess
 
 // rules are the newest and the strongest, in order of their importance.
 func (p *page) rules() []string {
+	return p.byScore(p.s.Talk.Rules, p.share.rules, p.ruleScore())
+}
+
+func (p *page) ruleScore() func(*abi.LedgerText) float64 {
 	strong := strongCues()
-	return p.byScore(p.s.Talk.Rules, p.share.rules, func(r *abi.LedgerText) float64 {
+	return func(r *abi.LedgerText) float64 {
 		score := p.recency(r.Message)
 		if r.Kind == "refusal" || hasCue(strings.ToLower(r.Text), strong) {
 			score += .5
 		}
 		return score
-	})
+	}
 }
 
 // byScore quotes the texts of the highest scores that fit into a share, in order of messages.
 func (p *page) byScore(list []abi.LedgerText, share float64, score func(*abi.LedgerText) float64) []string {
-	type scored struct {
-		i     int
-		score float64
-	}
-	order := make([]scored, len(list))
-	for i := range list {
-		order[i] = scored{i, score(&list[i])}
-	}
-	slices.SortFunc(order, func(a, b scored) int { return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(b.i, a.i)) })
+	order := ordered(list, score)
 	room := int(share*float64(p.limit)) - 48
 	items := make([]string, len(list))
-	for _, o := range order {
-		t := &list[o.i]
+	for _, i := range order[:candidates(list, order, room)] {
+		t := &list[i]
 		item := "- " + at(t.Message) + " " + quoteCut(t.Text, t.Size, maxSentence)
 		if len(item)+1 <= room {
 			room -= len(item) + 1
-			items[o.i] = item
+			items[i] = item
 		}
 	}
 	return items
 }
 
+// ordered returns the places of texts by their scores, the newest first among equals.
+func ordered(list []abi.LedgerText, score func(*abi.LedgerText) float64) []int {
+	scores, order := make([]float64, len(list)), make([]int, len(list))
+	for i := range list {
+		scores[i], order[i] = score(&list[i]), i
+	}
+	slices.SortFunc(order, func(a, b int) int { return cmp.Or(cmp.Compare(scores[b], scores[a]), cmp.Compare(b, a)) })
+	return order
+}
+
+// candidates is how many of the best texts are looked at to fill a room: those that would fill it twice.
+func candidates(list []abi.LedgerText, order []int, room int) int {
+	sum := 0
+	for n, i := range order {
+		if sum > 2*room {
+			return n
+		}
+		sum += len(list[i].Text)
+	}
+	return len(order)
+}
+
 func (p *page) findings() []string {
+	return p.byScore(p.s.Talk.Findings, p.share.findings, p.findingScore())
+}
+
+// findingScore weighs a finding by its age and by how many of the best names it holds.
+func (p *page) findingScore() func(*abi.LedgerText) float64 {
 	top := make(map[string]bool, len(p.names))
 	for i := range p.names[:min(len(p.names), p.limit/24)] {
 		top[p.names[i].name.Text] = true
 	}
 	c := newClasses()
-	return p.byScore(p.s.Talk.Findings, p.share.findings, func(t *abi.LedgerText) float64 {
+	return func(t *abi.LedgerText) float64 {
 		n := 0
 		for sc := (scanner{c: c, s: t.Text}); ; {
 			k, ok := sc.next()
@@ -361,5 +368,5 @@ func (p *page) findings() []string {
 			}
 		}
 		return float64((.4 + p.recency(t.Message)) * (1 + float64(.3*float64(n))))
-	})
+	}
 }

@@ -22,8 +22,8 @@ func (p *page) values() []string {
 		return nil
 	}
 	used := map[string]float64{}
-	for i := range p.s.Names {
-		n := &p.s.Names[i]
+	for i := range p.names {
+		n := p.names[i].name
 		if n.Call || n.User || n.Agent {
 			used[n.Text] = 1 + p.recency(n.Own)
 		}

@@ -3,7 +3,6 @@ package ledger_test
 import (
 	"strings"
 	"testing"
-
 )
 
 const vendorSummary = "This session is being continued from a previous conversation that ran out of context. The conversation is summarized below:\n" +
@@ -149,4 +148,3 @@ func itoa(n int) string {
 	}
 	return string(b)
 }
-

@@ -60,7 +60,7 @@ func (l *Ledger) statement(n int, by, s string) {
 	for len(s) > 0 {
 		part := s
 		if len(s) > longClause {
-			part = s[:clauseEnd(s)]
+			part = s[:max(1, clauseEnd(s))]
 		}
 		l.keep(n, by, strings.TrimSpace(part))
 		s = strings.TrimLeft(s[len(part):], " ")

@@ -12,10 +12,14 @@ func cut(s string, n int) string {
 	if len(s) <= n {
 		return s
 	}
-	for n > 0 && !utf8.RuneStart(s[n]) {
-		n--
+	whole := n
+	for whole > 0 && n-whole < utf8.UTFMax && !utf8.RuneStart(s[whole]) {
+		whole--
 	}
-	return s[:n]
+	if !utf8.RuneStart(s[whole]) { // no text at all
+		whole = n
+	}
+	return s[:whole]
 }
 
 // clip is cut with memory of its own, so that a long text can be released.
