@@ -91,10 +91,12 @@ func BenchmarkLedgerLong(b *testing.B) {
 	whole := longSession(b)
 	l := ledger.New()
 	l.Add(whole.Messages...)
+	// The host refuses an answer that is longer than its source.
+	source := []abi.Message{{ID: "m", Role: abi.RoleUser, Content: []abi.ContentBlock{abi.Text(strings.Repeat("a long source ", 10_000))}}}
 	for name, r := range map[string]struct {
 		tokens   int64
 		messages []abi.Message
-	}{"4000 tokens": {4000, whole.Messages[:40]}, "10 percent": {whole.BudgetTokens, whole.Messages[:120]}, "4000 tokens and all messages": {4000, whole.Messages}} {
+	}{"4000 tokens": {4000, source}, "10 percent": {whole.BudgetTokens, source}, "4000 tokens and all messages": {4000, whole.Messages}} {
 		state := ledger.Trim(l.State(), int(r.tokens)*4)
 		request := &abi.SummarizeRequest{ABI: 1, ThreadID: "t", Policy: "ledger", Messages: r.messages, BudgetTokens: r.tokens, Ledger: &state}
 		b.Run(strings.ReplaceAll(name, " ", "-"), func(b *testing.B) {

@@ -59,9 +59,14 @@ func (p *page) files() {
 
 // splitFiles returns the changed files, newest first, and those that were only read, by rank.
 func (p *page) splitFiles() (changed, read []*abi.LedgerFile) {
-	ranks := make(map[string]float64, len(p.names))
+	ranks := make(map[string]float64, len(p.s.Work.Files))
+	for i := range p.s.Work.Files {
+		ranks[p.s.Work.Files[i].Path] = 0
+	}
 	for i := range p.names {
-		ranks[p.names[i].name.Text] = p.names[i].rank
+		if _, ok := ranks[p.names[i].name.Text]; ok {
+			ranks[p.names[i].name.Text] = p.names[i].rank
+		}
 	}
 	for i := range p.s.Work.Files {
 		f := &p.s.Work.Files[i]

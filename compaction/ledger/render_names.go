@@ -65,7 +65,7 @@ func form(n string) int {
 type holding struct{ set map[string]bool }
 
 func (p *page) held() holding {
-	h := holding{set: make(map[string]bool, len(p.b)/8)}
+	h := holding{set: make(map[string]bool, len(p.b)/6)}
 	for sc := (scanner{c: newClasses(), s: string(p.b)}); ; {
 		k, ok := sc.next()
 		if !ok {

@@ -10,6 +10,9 @@ import (
 	"github.com/mortise-dev/mortise/abi"
 )
 
+// leastItem is the room below which no item is tried.
+const leastItem = 24
+
 // requests lists what the user asked for and what became of it, the newest whole, the others in
 // short, in order of messages.
 func (p *page) requests() []string {
@@ -18,6 +21,9 @@ func (p *page) requests() []string {
 	long := room * 3 / 4
 	items := make([]string, len(list))
 	for i := range slices.Backward(list) {
+		if long < leastItem {
+			break
+		}
 		full := p.requestItem(&list[i])
 		if len(full)+1 <= long {
 			items[i] = full
@@ -26,6 +32,9 @@ func (p *page) requests() []string {
 		}
 	}
 	for i := range slices.Backward(list) {
+		if room < leastItem {
+			break
+		}
 		if items[i] != "" {
 			continue
 		}
