@@ -214,13 +214,7 @@ func stepText(c *abi.LedgerCall) string {
 	text := c.Tool
 	switch {
 	case kind(c.Kind) == kindPatch:
-		for i, f := range patchFiles(c.Text) {
-			if i == 6 {
-				text += " …"
-				break
-			}
-			text += " " + f.path
-		}
+		text += " " + patched(c.Text)
 	case kind(c.Kind) == kindTask:
 		text += " #" + strings.Replace(c.Text, "\n", " ", 1)
 	case len(c.Paths) > 0:
@@ -235,43 +229,62 @@ func stepText(c *abi.LedgerCall) string {
 	return clip(strings.TrimSpace(text), most)
 }
 
-// fields writes arguments as "key=value key=value", at most n bytes.
+// patched lists the files of a patch.
+func patched(text string) string {
+	var names []string
+	for i, f := range patchFiles(text) {
+		if i == 6 {
+			names = append(names, "…")
+			break
+		}
+		names = append(names, f.path)
+	}
+	return strings.Join(names, " ")
+}
+
+// fieldList writes arguments as "key=value key=value".
+type fieldList struct {
+	b    strings.Builder
+	most int
+}
+
 func fields(args map[string]any, n int) string {
-	var b strings.Builder
-	write := func(k, v string) {
-		if v = strings.Join(strings.Fields(cut(v, maxValue)), " "); v == "" || b.Len()+len(k)+len(v)+2 > n {
+	f := fieldList{most: n}
+	f.walk("", args, 0)
+	return f.b.String()
+}
+
+func (f *fieldList) walk(key string, v any, depth int) {
+	if depth > maxDepth/2 || f.b.Len() >= f.most {
+		return
+	}
+	switch v := v.(type) {
+	case map[string]any:
+		for _, name := range slices.Sorted(maps.Keys(v)) {
+			f.walk(cut(name, 60), v[name], depth+1)
+		}
+	case []any:
+		if text, ok := plainList(v); ok {
+			f.write(key, text)
 			return
 		}
-		if b.Len() > 0 {
-			b.WriteByte(' ')
+		for _, e := range v {
+			f.walk(key, e, depth+1)
 		}
-		b.WriteString(k + "=" + v)
+	default:
+		f.write(key, scalar(v))
 	}
-	var walk func(k string, v any, depth int)
-	walk = func(k string, v any, depth int) {
-		switch v := v.(type) {
-		case map[string]any:
-			for _, name := range slices.Sorted(maps.Keys(v)) {
-				if depth < maxDepth/2 {
-					walk(cut(name, 60), v[name], depth+1)
-				}
-			}
-		case []any:
-			if text, ok := plainList(v); ok {
-				write(k, text)
-				return
-			}
-			for _, e := range v {
-				if depth < maxDepth/2 && b.Len() < n-2 {
-					walk(k, e, depth+1)
-				}
-			}
-		default:
-			write(k, scalar(v))
-		}
+}
+
+func (f *fieldList) write(key, v string) {
+	v = strings.Join(strings.Fields(cut(v, maxValue)), " ")
+	if v == "" || f.b.Len()+len(key)+len(v)+2 > f.most {
+		return
 	}
-	walk("", args, 0)
-	return b.String()
+	if f.b.Len() > 0 {
+		f.b.WriteByte(' ')
+	}
+	f.b.WriteString(key + "=" + v)
 }
 
 // step appends to the latest events.

@@ -34,11 +34,17 @@ func keyOf(parts []part) string {
 	return cut(strings.Join(strings.Fields(b.String()), " "), maxKey)
 }
 
+// filters show a part of what they read.
+const filters = " head tail grep less cat more wc sort uniq tee "
+
+// oneOf reports a word of a list with a blank around each.
+func oneOf(list, word string) bool { return strings.Contains(list, " "+word+" ") }
+
 // onlyFilters reports a pipe into commands that show a part of what they read.
 func onlyFilters(parts []part) bool {
 	for i := range parts {
 		words := plain(parts[i].words)
-		if len(words) == 0 || !strings.Contains(" head tail grep less cat more wc sort uniq tee ", " "+words[0].text+" ") {
+		if len(words) == 0 || !oneOf(filters, words[0].text) {
 			return false
 		}
 		if a := parts[i].after; a != "|" && a != "" {
@@ -77,12 +83,12 @@ func onlyReads(parts []part) bool {
 		}
 		name := path.Base(words[0].text)
 		if name == "git" || name == "gh" {
-			if len(words) < 2 || name == "git" && !strings.Contains(gitReaders, " "+words[1].text+" ") {
+			if len(words) < 2 || name == "git" && !oneOf(gitReaders, words[1].text) {
 				return false
 			}
 			continue
 		}
-		if !strings.Contains(readers, " "+name+" ") {
+		if !oneOf(readers, name) {
 			return false
 		}
 	}
@@ -91,8 +97,7 @@ func onlyReads(parts []part) bool {
 
 // readsOnly is onlyReads for the key of a command.
 func readsOnly(key string) bool {
-	parts, _ := parse(key)
-	return onlyReads(parts)
+	return onlyReads(parse(key))
 }
 
 // checkers are programs and their arguments that build, test or lint.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"flag"
 	"fmt"
-	"os"
 	"path/filepath"
 	"testing"
 
@@ -17,7 +16,7 @@ import (
 var dialogues = flag.Bool("dialogues", false, "print what renderings of dialogues keep")
 
 // summarizer renders a ledger of the messages.
-type summarizer struct{ dump string }
+type summarizer struct{}
 
 func (z summarizer) Summarize(_ context.Context, r *abi.SummarizeRequest) (*abi.Summary, error) {
 	l := ledger.New()
@@ -31,7 +30,7 @@ func (z summarizer) Summarize(_ context.Context, r *abi.SummarizeRequest) (*abi.
 	return &abi.Summary{Text: ledger.Render(&s, int(float64(r.BudgetTokens)*3.6))}, nil
 }
 
-func TestDialogues(t *testing.T) {
+func TestDialogues(t *testing.T) { //nolint:paralleltest // it prints a table
 	if !*dialogues {
 		t.Skip("a measurement: run with -dialogues")
 	}
@@ -72,8 +71,8 @@ func TestDialogues(t *testing.T) {
 		fmt.Printf("=== %s, %d of %d characters\n%s\n", name, chars/10, chars, ledger.Render(&s, chars/10))
 	}
 	report, err := eval.Run(t.Context(), eval.Config{
-		Sets: sets, Contenders: contenders(),
-		Budgets: []eval.Budget{{Share: .05}, {Share: .1}, {Share: .2}}, Chains: chains(),
+		Sets: sets, Contenders: append(eval.Baselines(), eval.Contender{Name: "ledger", Summarizer: summarizer{}}),
+		Budgets: []eval.Budget{{Share: .05}, {Share: .1}, {Share: .2}}, Chains: []int{1, 8},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -83,19 +82,4 @@ func TestDialogues(t *testing.T) {
 			fmt.Printf("%-15s %-5v chain %d %-12s %.3f / %.3f\n", c.Set, c.Budget, c.Chain, c.Contender, c.Literal, c.Grounded)
 		}
 	}
-}
-
-func chains() []int {
-	if os.Getenv("Q") != "" {
-		return []int{1}
-	}
-	return []int{1, 8}
-}
-
-func contenders() []eval.Contender {
-	z := eval.Contender{Name: "ledger", Summarizer: summarizer{}}
-	if os.Getenv("Q") != "" {
-		return []eval.Contender{z}
-	}
-	return append(eval.Baselines(), z)
 }

@@ -29,30 +29,30 @@ var (
 )
 
 // shared returns a folder of real recordings, which are not part of the repository.
-func shared(t testing.TB, parts ...string) string {
-	t.Helper()
+func shared(tb testing.TB, parts ...string) string {
+	tb.Helper()
 	dir := os.Getenv("MORTISE_SHARED")
 	if dir == "" {
 		dir = filepath.Join("..", "..", "..", "shared")
 	}
 	dir = filepath.Join(append([]string{dir, "data"}, parts...)...)
 	if _, err := os.Stat(dir); err != nil {
-		testskip.Skip(t, "no real recordings in %s of the shared folder (set MORTISE_SHARED): %v", filepath.Join(parts...), err)
+		testskip.Skip(tb, "no real recordings in %s of the shared folder (set MORTISE_SHARED): %v", filepath.Join(parts...), err)
 	}
 	return dir
 }
 
 // load reads the messages of a recording, with failures marked as a host marks them.
-func load(t testing.TB, path string) []transcript.Entry {
-	t.Helper()
+func load(tb testing.TB, path string) []transcript.Entry {
+	tb.Helper()
 	f, err := os.Open(path)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	defer f.Close()
 	file, err := transcript.Read(f, transcript.Options{Lenient: true})
 	if err != nil {
-		t.Fatalf("%s: %v", path, err)
+		tb.Fatalf("%s: %v", path, err)
 	}
 	list := file.Conversations[0].Entries
 	for i := range list {
@@ -257,7 +257,7 @@ func flat(list []abi.Message) string {
 // bareIndex lists the ranked names and nothing else.
 func bareIndex(s *abi.Ledger, budget int) string { return ledger.Index(s, budget) }
 
-func TestFuture(t *testing.T) {
+func TestFuture(t *testing.T) { //nolint:paralleltest // it prints a table
 	if !*future {
 		t.Skip("a measurement: run with -future")
 	}

@@ -138,7 +138,7 @@ func indent(s string) string { return strings.ReplaceAll(s, "\n", "\n"+margin) }
 // and line ends.
 func clean(s string) string {
 	ok := true
-	for i := 0; i < len(s); i++ {
+	for i := range len(s) {
 		if c := s[i]; c < ' ' && c != '\n' && c != '\t' || c >= 0x7f {
 			ok = false
 			break

@@ -1,6 +1,9 @@
 package ledger
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // patchFiles returns the files that a patch in the form of apply_patch, or a unified diff,
 // changes.
@@ -62,7 +65,7 @@ func definedNames(text string, out []string) []string {
 	for at := 0; at < len(text) && len(out) < maxDefined; {
 		line, next := lineAt(text, at)
 		at = next
-		if name := definition(strings.TrimLeft(line, " \t+-")); name != "" && !contains(out, name) {
+		if name := definition(strings.TrimLeft(line, " \t+-")); name != "" && !slices.Contains(out, name) {
 			out = append(out, strings.Clone(name))
 		}
 	}
@@ -84,22 +87,18 @@ func definition(line string) string {
 				rest = strings.TrimLeft(after, " ")
 			}
 		}
-		n := 0
-		for n < len(rest) && (rest[n] == '_' || rest[n] >= '0' && rest[n] <= '9' || rest[n] >= 'A' && rest[n] <= 'Z' || rest[n] >= 'a' && rest[n] <= 'z') {
-			n++
-		}
-		if n >= 3 && n <= 80 {
+		if n := nameEnd(rest); n >= 3 && n <= 80 {
 			return rest[:n]
 		}
 	}
 	return ""
 }
 
-func contains(list []string, s string) bool {
-	for _, v := range list {
-		if v == s {
-			return true
-		}
+// nameEnd is where the name at the beginning of a text ends.
+func nameEnd(s string) int {
+	n := 0
+	for n < len(s) && (s[n] == '_' || s[n] >= '0' && s[n] <= '9' || s[n] >= 'A' && s[n] <= 'Z' || s[n] >= 'a' && s[n] <= 'z') {
+		n++
 	}
-	return false
+	return n
 }

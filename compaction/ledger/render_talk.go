@@ -54,7 +54,7 @@ func (x *lexicon) words(s string) []int32 {
 			out = append(out, x.id(w, low, first))
 		}
 	}
-	for i := 0; i < len(s); i++ {
+	for i := range len(s) {
 		c := s[i]
 		in := letter(c) || c >= '0' && c <= '9' || c == '\'' || c == '_' || (c == '.' || c == ',' || c == ':') && i+1 < len(s) && s[i+1] >= '0' && s[i+1] <= '9'
 		switch {
@@ -141,7 +141,7 @@ func (p *page) choose(all []candidate, x *lexicon, room int) {
 				}
 			}
 		}
-		queue = append(again, rest...)
+		queue = slices.Concat(again, rest)
 	}
 }
 

@@ -84,7 +84,7 @@ func (l *Ledger) refused(n int, c *abi.LedgerCall, text string) {
 		if reason = strings.TrimSpace(reason); ok && reason != "" {
 			reason, _, _ = strings.Cut(reason, "\n\nNote: ")
 			l.rule(n, clip(reason, maxSentence), "refusal")
-			what += ": " + quote(clip(firstLine(reason), maxLine))
+			what = "refused by the user: " + quote(clip(firstLine(reason), maxLine))
 			break
 		}
 	}
@@ -213,7 +213,7 @@ func (l *Ledger) changed(c *abi.LedgerCall, p, verb string, created bool) {
 	f.Verb, f.State, f.At = verb, "", 0
 	names := slices.Clone(c.Names)
 	for _, n := range f.Names {
-		if len(names) < maxDefined && !contains(names, n) {
+		if len(names) < maxDefined && !slices.Contains(names, n) {
 			names = append(names, n)
 		}
 	}
@@ -223,11 +223,11 @@ func (l *Ledger) changed(c *abi.LedgerCall, p, verb string, created bool) {
 
 // touched notes a changed file at the current request and at open errors.
 func (l *Ledger) touched(p string) {
-	if r := l.current(); r != nil && len(r.Files) < maxPaths && !contains(r.Files, p) {
+	if r := l.current(); r != nil && len(r.Files) < maxPaths && !slices.Contains(r.Files, p) {
 		r.Files = append(r.Files, p)
 	}
 	for i := range l.s.Work.Errors {
-		if e := &l.s.Work.Errors[i]; e.Passed == 0 && len(e.Edits) < 6 && !contains(e.Edits, p) {
+		if e := &l.s.Work.Errors[i]; e.Passed == 0 && len(e.Edits) < 6 && !slices.Contains(e.Edits, p) {
 			e.Edits = append(e.Edits, p)
 		}
 	}

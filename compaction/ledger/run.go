@@ -9,7 +9,7 @@ import (
 
 // shell reads the output of a command.
 func (l *Ledger) shell(n int, c *abi.LedgerCall, text string, marked bool) {
-	parts, _ := parse(c.Text)
+	parts := parse(c.Text)
 	if len(parts) == 0 {
 		return
 	}
@@ -19,7 +19,7 @@ func (l *Ledger) shell(n int, c *abi.LedgerCall, text string, marked bool) {
 	}
 	outcome, line := l.outcome(c, parts, text, marked)
 	l.shellChanges(c, parts, outcome, text)
-	l.versionControl(c, parts, text, outcome)
+	l.versionControl(c, parts, text)
 	key := keyOf(parts)
 	check := l.isCheck(key)
 	switch {
@@ -216,7 +216,7 @@ func (l *Ledger) resolve(p string) string {
 }
 
 // versionControl finds commits and the branch in the output of a command.
-func (l *Ledger) versionControl(c *abi.LedgerCall, parts []part, text, outcome string) {
+func (l *Ledger) versionControl(c *abi.LedgerCall, parts []part, text string) {
 	if !usesGit(parts) {
 		return
 	}

@@ -25,15 +25,15 @@ const (
 )
 
 // parse reads a shell command as far as the ledger needs: words, redirections and separators.
-// Bodies of here-documents are left out; the second result is the first one.
-func parse(cmd string) ([]part, string) {
-	cmd, body := withoutHeredocs(cmd)
+// Bodies of here-documents are left out.
+func parse(cmd string) []part {
+	cmd, _ = withoutHeredocs(cmd)
 	p := shellParser{s: cmd}
 	for p.i < len(p.s) && len(p.parts) < maxParts {
 		p.step()
 	}
 	p.end("")
-	return p.parts, body
+	return p.parts
 }
 
 type shellParser struct {
@@ -261,9 +261,5 @@ func heredocEnd(line string) string {
 	if q := rest[0]; q == '\'' || q == '"' {
 		return rest[1 : 1+closing(rest[1:], q)]
 	}
-	n := 0
-	for n < len(rest) && (rest[n] == '_' || rest[n] >= 'A' && rest[n] <= 'Z' || rest[n] >= 'a' && rest[n] <= 'z' || rest[n] >= '0' && rest[n] <= '9') {
-		n++
-	}
-	return rest[:n]
+	return rest[:nameEnd(rest)]
 }

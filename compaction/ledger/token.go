@@ -61,46 +61,43 @@ type scanner struct {
 	at int
 }
 
-// next returns the next run that may be a token, false at the end.
+// next returns the next token, false at the end.
 func (t *scanner) next() (string, bool) {
-	s, c := t.s, t.c
-	i := t.at
-	for i < len(s) {
-		b := s[i]
-		if c[b]&(isWord|isLead) == 0 {
-			i += width(b)
+	for t.at < len(t.s) {
+		b := t.s[t.at]
+		if t.c[b]&(isWord|isLead) == 0 || b == '/' && t.at > 0 && t.s[t.at-1] == '<' { // also the end of a tag
+			t.at += width(b)
 			continue
 		}
-		if b == '/' && i > 0 && s[i-1] == '<' { // the end of a tag
-			i++
-			continue
-		}
-		start := i
-		if escaped(s, i) {
-			start++
-		}
-		var bits uint8
-		for i++; i < len(s) && c[s[i]]&(isWord|isJoin) != 0; i++ {
-			bits |= c[s[i]]
-		}
-		if i-start < minToken {
-			continue
-		}
-		if bits&(isMark|isDigit|isUpper|isHyphen) == 0 && c[s[start]]&isMark == 0 {
-			continue
-		}
-		if k := schemeEnd(s[start:i]); k > 0 {
-			for i < len(s) && c[s[i]]&(inURL) != 0 {
-				i++
-			}
-		}
-		t.at = i
-		if text := t.trim(s[start:i]); len(text) >= minToken && len(text) <= maxToken && t.tells(text) {
+		if text := t.run(); len(text) >= minToken && len(text) <= maxToken && t.tells(text) {
 			return text, true
 		}
 	}
-	t.at = i
 	return "", false
+}
+
+// run reads a run of word and joining bytes, and returns it trimmed if it may be a token.
+func (t *scanner) run() string {
+	s, c, i := t.s, t.c, t.at
+	start := i
+	if escaped(s, i) {
+		start++
+	}
+	var bits uint8
+	for i++; i < len(s) && c[s[i]]&(isWord|isJoin) != 0; i++ {
+		bits |= c[s[i]]
+	}
+	t.at = i
+	if i-start < minToken || bits&(isMark|isDigit|isUpper|isHyphen) == 0 && c[s[start]]&isMark == 0 {
+		return ""
+	}
+	if schemeEnd(s[start:i]) > 0 {
+		for i < len(s) && c[s[i]]&inURL != 0 {
+			i++
+		}
+		t.at = i
+	}
+	return t.trim(s[start:i])
 }
 
 // tells reports a token that is more than a word: one with a mark, a digit, a hyphen or a capital

@@ -50,7 +50,7 @@ const flagged = " bash shell shell_command exec_command local_shell container.ex
 func newKinds() map[string]kind {
 	out := map[string]kind{}
 	for k, names := range toolNames() {
-		for _, n := range strings.Fields(names) {
+		for n := range strings.FieldsSeq(names) {
 			out[n] = k
 		}
 	}

@@ -57,7 +57,7 @@ func (l *Ledger) statement(n int, by, s string) {
 	if by != string(abi.RoleAssistant) && strings.HasPrefix(s, by+": ") {
 		s = s[len(by)+2:]
 	}
-	for len(s) > 0 {
+	for s != "" {
 		part := s
 		if len(s) > longClause {
 			part = s[:max(1, clauseEnd(s))]

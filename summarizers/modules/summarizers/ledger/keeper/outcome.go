@@ -19,9 +19,29 @@ type sign struct {
 // 2 the reason, 1 only that something failed.
 func failStarts() []sign {
 	return []sign{
-		{"--- FAIL", 3}, {"panic:", 3}, {"fatal:", 3}, {"FAIL\t", 2}, {"FAILED ", 3}, {"error[", 3}, {"error:", 2}, {"Error:", 2}, {"ERROR:", 2}, {"E   ", 3},
-		{"Traceback (most recent call last)", 2}, {"SyntaxError", 3}, {"TypeError", 3}, {"ReferenceError", 3}, {"ImportError", 3}, {"ModuleNotFoundError", 3},
-		{"AssertionError", 3}, {"make: ***", 1}, {"npm ERR!", 1}, {"FAIL", 1}, {"exit status ", 1}, {"BUILD FAILED", 1}, {"Tests failed", 1},
+		{"--- FAIL", 3},
+		{"panic:", 3},
+		{"fatal:", 3},
+		{"FAIL\t", 2},
+		{"FAILED ", 3},
+		{"error[", 3},
+		{"error:", 2},
+		{"Error:", 2},
+		{"ERROR:", 2},
+		{"E   ", 3},
+		{"Traceback (most recent call last)", 2},
+		{"SyntaxError", 3},
+		{"TypeError", 3},
+		{"ReferenceError", 3},
+		{"ImportError", 3},
+		{"ModuleNotFoundError", 3},
+		{"AssertionError", 3},
+		{"make: ***", 1},
+		{"npm ERR!", 1},
+		{"FAIL", 1},
+		{"exit status ", 1},
+		{"BUILD FAILED", 1},
+		{"Tests failed", 1},
 	}
 }
 
@@ -172,11 +192,11 @@ func exitCode(text string) (code int, ok bool) {
 	for _, s := range []string{head, tail} {
 		low := strings.ToLower(s)
 		for _, mark := range []string{"exit code", "exit_code\"", "exited with code", "returncode>", "exit status", "exited with status"} {
-			i := strings.Index(low, mark)
-			if i < 0 {
+			_, rest, ok := strings.Cut(low, mark)
+			if !ok {
 				continue
 			}
-			rest := strings.TrimLeft(low[i+len(mark):], ": \t")
+			rest = strings.TrimLeft(rest, ": \t")
 			n := min(digits(rest, 0), 4)
 			if code, err := strconv.Atoi(rest[:n]); err == nil {
 				return code, true

@@ -111,7 +111,8 @@ func (p *page) namesOf(list, defined []string) string {
 				continue
 			}
 			p.shown[name] = true
-			if n++; n == 1 {
+			n++
+			if n == 1 {
 				b.WriteString(":")
 			}
 			b.WriteString(" " + clean(name))

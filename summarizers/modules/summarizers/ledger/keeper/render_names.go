@@ -18,7 +18,7 @@ func (p *page) others() {
 		if room < minToken+1 {
 			break
 		}
-		if held.has(n) || len(n)+1 > room {
+		if held.has(n) || len(n) >= room {
 			continue
 		}
 		g := &groups[form(n)]
@@ -49,7 +49,7 @@ func form(n string) int {
 		return 0
 	}
 	digits := 0
-	for i := 0; i < len(n); i++ {
+	for i := range len(n) {
 		if n[i] >= '0' && n[i] <= '9' {
 			digits++
 		}

@@ -75,7 +75,7 @@ func sentences(text string, f func(s string)) {
 
 // sentenceEnd is where the first sentence of a line ends.
 func sentenceEnd(line string) int {
-	for i := 0; i < len(line); i++ {
+	for i := range len(line) {
 		switch line[i] {
 		case '.', '?', '!':
 			end := i + 1
