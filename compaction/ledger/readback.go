@@ -11,7 +11,7 @@ import (
 // alone. It reports false for other texts. What the rendering left out is lost; of cut quotations the
 // beginning is there.
 func ReadBack(text string) (abi.Ledger, bool) {
-	text = strings.TrimSpace(text)
+	text = clean(strings.TrimSpace(text))
 	if _, inside, ok := strings.Cut(text, "<conversation-summary>"); ok {
 		inside, _, _ = strings.Cut(inside, "</conversation-summary>")
 		text = strings.TrimSpace(inside)

@@ -108,7 +108,7 @@ func Render(s *abi.Ledger, budget int) string {
 	p.section(secValues, p.share.values, p.values())
 	p.section(secStatement, p.share.statements, p.statements())
 	p.others()
-	return strings.TrimRight(string(p.b), "\n")
+	return strings.ToValidUTF8(strings.TrimRight(string(p.b), "\n"), "?")
 }
 
 func (p *page) head() {

@@ -131,7 +131,7 @@ func (p *page) commits() []string {
 	room := int(p.share.commits*float64(p.limit)) - len(secCommits) - 8
 	for i := range slices.Backward(list) {
 		c := &list[i]
-		item := "- " + at(c.Message) + " " + c.Hash + " on " + line(c.Branch, 80) + ": " + line(c.Text, 120)
+		item := "- " + at(c.Message) + " " + line(c.Hash, 40) + " on " + line(c.Branch, 80) + ": " + line(c.Text, 120)
 		if len(item)+1 <= room {
 			items[i] = item
 			room -= len(item) + 1
