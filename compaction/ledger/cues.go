@@ -2,7 +2,7 @@ package ledger
 
 // ruleCues mark sentences of the user that hold beyond the moment.
 func ruleCues() []string {
-	return append(strongCues(), "should", "shouldn't", "instead", "prefer", "prefere", "ensure", "keep", "no need", "want", "wanted", "dont", "stop doing", "rather than", "only")
+	return append(strongCues(), "should", "shouldn't", "instead", "prefer", "prefere", "ensure", "keep", "no need", "want", "wanted", "dont", "stop doing", "rather than", "let's not")
 }
 
 // strongCues mark those that hold always. In a long text, which the user may have pasted, no other

@@ -224,7 +224,7 @@ func (l *Ledger) outcome(c *abi.LedgerCall, parts []part, text string, marked bo
 		return abi.CommandFailed, clip(r.line, maxLine)
 	case r.fails && !reads:
 		return abi.CommandEnded, clip(r.last, maxLine)
-	case r.passes && (check || !reads):
+	case r.passes && (check || !reads) && showsEnd(parts):
 		return abi.CommandOK, ""
 	case !hidden(parts) && (coded || strings.Contains(flagged, " "+strings.ToLower(c.Tool)+" ")):
 		return abi.CommandOK, ""

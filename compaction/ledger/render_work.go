@@ -47,9 +47,18 @@ func (p *page) requests() []string {
 	return items
 }
 
+// shortLine is below how many bytes a first line is quoted with the next one.
+const shortLine = 24
+
 // quoteFirst quotes the first line of a text.
 func quoteFirst(s string, size, n int) string {
 	first := firstLine(s)
+	if len(first) < shortLine && len(first) < len(strings.TrimSpace(s)) { // a heading, which does not say much
+		start := strings.Index(s, first)
+		_, next := lineAt(s, start)
+		second := firstLine(s[next:])
+		first = s[start : next+strings.Index(s[next:], second)+len(second)]
+	}
 	if size == 0 && len(first) < len(strings.TrimSpace(s)) {
 		size = len(s)
 	}

@@ -56,6 +56,18 @@ func onlyFilters(parts []part) bool {
 	return true
 }
 
+// showsEnd reports a command whose output is shown to its end, where programs report success. Behind head
+// or grep a line of success is one of many.
+func showsEnd(parts []part) bool {
+	for i := 1; i < len(parts); i++ {
+		words := plain(parts[i].words)
+		if parts[i-1].after == "|" && (len(words) == 0 || !oneOf(" tail cat tee less more ", words[0].text)) {
+			return false
+		}
+	}
+	return true
+}
+
 // hidden reports a command whose status is not that of all its parts.
 func hidden(parts []part) bool {
 	for i := range parts {

@@ -49,9 +49,18 @@ func (p *page) requests() []string {
 	return items
 }
 
+// shortLine is below how many bytes a first line is quoted with the next one.
+const shortLine = 24
+
 // quoteFirst quotes the first line of a text.
 func quoteFirst(s string, size, n int) string {
 	first := firstLine(s)
+	if len(first) < shortLine && len(first) < len(strings.TrimSpace(s)) { // a heading, which does not say much
+		start := strings.Index(s, first)
+		_, next := lineAt(s, start)
+		second := firstLine(s[next:])
+		first = s[start : next+strings.Index(s[next:], second)+len(second)]
+	}
 	if size == 0 && len(first) < len(strings.TrimSpace(s)) {
 		size = len(s)
 	}
@@ -133,7 +142,7 @@ func (p *page) commits() []string {
 	room := int(p.share.commits*float64(p.limit)) - len(secCommits) - 8
 	for i := range slices.Backward(list) {
 		c := &list[i]
-		item := "- " + at(c.Message) + " " + c.Hash + " on " + line(c.Branch, 80) + ": " + line(c.Text, 120)
+		item := "- " + at(c.Message) + " " + line(c.Hash, 40) + " on " + line(c.Branch, 80) + ": " + line(c.Text, 120)
 		if len(item)+1 <= room {
 			items[i] = item
 			room -= len(item) + 1

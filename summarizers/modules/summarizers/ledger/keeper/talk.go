@@ -93,7 +93,7 @@ func (l *Ledger) sentencesOf(n int, text string) {
 		most, list = 5, l.cues.strong
 	}
 	sentences(text, func(s string) {
-		if kept < most && len(s) <= maxSentence && len(s) >= 8 && startsPlain(s) && !strings.HasSuffix(s, "?") && hasCue(strings.ToLower(s), list) {
+		if kept < most && len(s) <= maxSentence && len(s) >= 8 && startsPlain(s) && !strings.HasSuffix(s, "?") && !strings.HasSuffix(s, ":") && hasCue(strings.ToLower(s), list) {
 			l.rule(n, s, "")
 			kept++
 		}
