@@ -173,7 +173,7 @@ func argumentTexts(v any, f func(string)) {
 }
 
 // needed are the facts of the messages before that a later tool call of the agent holds before
-// anybody else showed them again.
+// anyone else showed them again.
 func needed(before, after []abi.Message) (list []string, chars int) {
 	known, shown := map[string]bool{}, map[string]bool{}
 	note := func(s string) { known[s] = true }

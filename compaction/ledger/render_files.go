@@ -119,7 +119,7 @@ func (p *page) namesOf(list, defined []string) string {
 	return b.String()
 }
 
-// fileLine says what happened to a changed file.
+// fileLine is the line of a changed file.
 func fileLine(f *abi.LedgerFile) string {
 	out := "- changed "
 	if f.Created != 0 {

@@ -69,7 +69,7 @@ func (t *scanner) next() (string, bool) {
 			t.at += width(b)
 			continue
 		}
-		if text := t.run(); len(text) >= minToken && len(text) <= maxToken && t.tells(text) {
+		if text := t.run(); len(text) >= minToken && len(text) <= maxToken && t.isName(text) {
 			return text, true
 		}
 	}
@@ -100,9 +100,9 @@ func (t *scanner) run() string {
 	return t.trim(s[start:i])
 }
 
-// tells reports a token that is more than a word: one with a mark, a digit, a hyphen or a capital
+// isName reports a token that is more than a word: one with a mark, a digit, a hyphen or a capital
 // inside.
-func (t *scanner) tells(s string) bool {
+func (t *scanner) isName(s string) bool {
 	c := t.c
 	if c[s[0]]&(isMark|isDigit) != 0 {
 		return true

@@ -40,7 +40,7 @@ func changesOf(parts []part) (list []change, last []bool) {
 	return list, last
 }
 
-// plain leaves out what stands in front of the name of a command.
+// plain leaves out what precedes the name of a command.
 func plain(words []word) []word {
 	for len(words) > 0 {
 		w := words[0]
