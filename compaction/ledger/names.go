@@ -1,7 +1,6 @@
 package ledger
 
 import (
-	"cmp"
 	"math"
 	"slices"
 	"strings"
@@ -160,21 +159,27 @@ type ranked struct {
 // best returns the names of the highest rank, at most n.
 func best(s *abi.Ledger, n int) []ranked {
 	list := make([]ranked, len(s.Names))
+	order := make([]int, len(s.Names))
 	for i := range s.Names {
-		list[i] = ranked{name: &s.Names[i], rank: rank(&s.Names[i], s.Messages)}
+		list[i], order[i] = ranked{name: &s.Names[i], rank: rank(&s.Names[i], s.Messages)}, i
 	}
-	slices.SortFunc(list, func(a, b ranked) int {
+	slices.SortFunc(order, func(i, k int) int {
+		a, b := &list[i], &list[k]
 		switch {
 		case a.rank > b.rank:
 			return -1
 		case a.rank < b.rank:
 			return 1
 		case a.name.Own != b.name.Own:
-			return cmp.Compare(b.name.Own, a.name.Own)
+			return b.name.Own - a.name.Own
 		}
 		return strings.Compare(a.name.Text, b.name.Text)
 	})
-	return list[:min(n, len(list))]
+	out := make([]ranked, 0, min(n, len(list)))
+	for _, i := range order[:min(n, len(list))] {
+		out = append(out, list[i])
+	}
+	return out
 }
 
 // Focus raises the names that a text holds, as if the user had written them.

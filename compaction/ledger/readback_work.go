@@ -9,8 +9,19 @@ import (
 	"github.com/mortise-dev/mortise/abi"
 )
 
+// sortBy sorts by a key, and keeps the order of equals. It sorts places, so that the guest holds one sort
+// and not one for each type.
 func sortBy[T any](list []T, key func(*T) int) {
-	slices.SortStableFunc(list, func(a, b T) int { return cmp.Compare(key(&a), key(&b)) })
+	order := make([]int, len(list))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(a, b int) int { return cmp.Or(key(&list[a])-key(&list[b]), a-b) })
+	sorted := make([]T, len(list))
+	for i, at := range order {
+		sorted[i] = list[at]
+	}
+	copy(list, sorted)
 }
 
 // step reads a call, or a text of the agent or of the user.

@@ -65,7 +65,7 @@ type scanner struct {
 func (t *scanner) next() (string, bool) {
 	for t.at < len(t.s) {
 		b := t.s[t.at]
-		if t.c[b]&(isWord|isLead) == 0 || b == '/' && t.at > 0 && t.s[t.at-1] == '<' { // also the end of a tag
+		if t.c[b]&(isWord|isLead) == 0 || b == '/' && t.at > 0 && (t.s[t.at-1] == '<' || t.s[t.at-1] == '*') { // also the end of a tag, a pattern
 			t.at += width(b)
 			continue
 		}
