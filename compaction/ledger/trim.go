@@ -7,7 +7,7 @@ import (
 )
 
 // namesFor is how many names a page may need.
-func namesFor(budget int) int { return budget/12 + 64 }
+func namesFor(budget int) int { return budget/16 + 64 }
 
 // Bytes of texts that a page shows at most, and some more.
 const (
