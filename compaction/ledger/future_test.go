@@ -28,18 +28,26 @@ var (
 	misses = flag.Bool("misses", false, "print what is missing at the vendor's size")
 )
 
-// shared returns a folder of real recordings, which are not part of the repository.
-func shared(tb testing.TB, parts ...string) string {
-	tb.Helper()
+// sharedFolder is the folder of real recordings, which are not part of the repository.
+func sharedFolder() (string, bool) {
 	dir := os.Getenv("MORTISE_SHARED")
 	if dir == "" {
 		dir = filepath.Join("..", "..", "..", "shared")
 	}
-	dir = filepath.Join(append([]string{dir, "data"}, parts...)...)
-	if _, err := os.Stat(dir); err != nil {
+	dir = filepath.Join(dir, "data")
+	_, err := os.Stat(dir)
+	return dir, err == nil
+}
+
+// shared returns a file or folder of real recordings, and skips the test where they are missing.
+func shared(tb testing.TB, parts ...string) string {
+	tb.Helper()
+	dir, _ := sharedFolder()
+	path := filepath.Join(append([]string{dir}, parts...)...)
+	if _, err := os.Stat(path); err != nil {
 		testskip.Skip(tb, "no real recordings in %s of the shared folder (set MORTISE_SHARED): %v", filepath.Join(parts...), err)
 	}
-	return dir
+	return path
 }
 
 // load reads the messages of a recording, with failures marked as a host marks them.
