@@ -22,6 +22,9 @@ type SummarizeRequest struct {
 	// LiveTasks are background tasks that the model must not forget.
 	LiveTasks []string `json:"live_tasks,omitempty"`
 	Config    any      `json:"config,omitempty"`
+	// Ledger is the state of the conversation up to the end of the range, what came before the
+	// range included. A host that keeps none leaves it out.
+	Ledger *Ledger `json:"ledger,omitempty"`
 }
 
 // Summary is what a summarizer answers.

@@ -15,7 +15,7 @@ type file struct {
 	data []byte
 }
 
-// generate reads the abi package below root and returns the generated files.
+// generate reads the abi package and the keeper of ledgers below root, and returns the generated files.
 func generate(root string) ([]file, error) {
 	pkg, err := load(filepath.Join(root, "abi"))
 	if err != nil {
@@ -29,10 +29,14 @@ func generate(root string) ([]file, error) {
 	if err != nil {
 		return nil, err
 	}
-	return []file{
+	keeper, err := keeperFiles(root)
+	if err != nil {
+		return nil, err
+	}
+	return append([]file{
 		{path: "sdk/go/abi_gen.go", data: types},
 		{path: "sdk/go/codec_gen.go", data: codec},
-	}, nil
+	}, keeper...), nil
 }
 
 // findRoot walks up from the working directory to the folder of the abi package.
@@ -54,7 +58,7 @@ func findRoot() (string, error) {
 }
 
 func compare(root string, files []file) error {
-	var stale []error
+	stale := []error{strays(root, files)}
 	for _, f := range files {
 		have, err := os.ReadFile(filepath.Join(root, f.path))
 		if err != nil {
@@ -69,6 +73,9 @@ func compare(root string, files []file) error {
 }
 
 func write(root string, files []file, out io.Writer) error {
+	if err := strays(root, files); err != nil {
+		return err
+	}
 	for _, f := range files {
 		if err := os.WriteFile(filepath.Join(root, f.path), f.data, 0o644); err != nil {
 			return fmt.Errorf("abigen: %s: %w", f.path, err)

@@ -1,6 +1,7 @@
-// Command abigen writes the Go SDK's copy of the abi package and its codec.
+// Command abigen writes the Go SDK's copy of the abi package and its codec, and the guests' copy of the
+// keeper of ledgers.
 //
-//	go run ./internal/abigen         writes sdk/go/abi_gen.go and sdk/go/codec_gen.go
+//	go run ./internal/abigen         writes sdk/go/abi_gen.go, sdk/go/codec_gen.go and summarizers/modules/summarizers/ledger/keeper
 //	go run ./internal/abigen -check  compares them and fails when they are stale
 //
 // It runs in any folder of the repository.

@@ -181,6 +181,7 @@ func compactionVectors() []vector {
 			Focus: "the failing test", ReadFiles: []string{"a.go", "b.go"}, ModifiedFiles: []string{"b.go"}, LiveTasks: []string{"bg_1: index"},
 			Config: map[string]any{"keep": int64(3)},
 		}},
+		{name: "summarize_request.ledger", value: &abi.SummarizeRequest{ABI: 1, ThreadID: "t1", Policy: "ledger", BudgetTokens: 2000, Ledger: fullLedger()}},
 		{name: "summary.minimal", value: &abi.Summary{Text: "Nothing happened."}},
 		{name: "summary.full", value: &abi.Summary{Text: "## Goal\nFind the largest file.", FromID: "m1", ToID: "m5", Policy: "extractive"}},
 		{name: "admit_request.minimal", value: &abi.AdmitRequest{ABI: 1, ThreadID: "t1", NowMS: 1767225600000}},
@@ -199,6 +200,40 @@ func compactionVectors() []vector {
 		}},
 		{name: "decision.allowed", value: &abi.Decision{Allowed: true, Reason: abi.ReasonAllowed}},
 		{name: "decision.refused", value: &abi.Decision{Reason: abi.ReasonCooldown, Detail: "The last one was 3 s ago.", RetryAfterMS: 57000}},
+	}
+}
+
+// fullLedger has each field of a ledger once.
+func fullLedger() *abi.Ledger {
+	text := func(m int, s string) *abi.LedgerText { return &abi.LedgerText{Message: m, By: "assistant", Text: s} }
+	return &abi.Ledger{
+		Version: abi.LedgerVersion, Messages: 40, Bytes: 9000, Folder: "/work", Branch: "main",
+		Talk: abi.LedgerTalk{
+			Requests: []abi.LedgerRequest{{
+				Message: 1, Text: "Fix the queue.", Size: 900, Question: text(2, "Which one?"), Files: []string{"queue.go"}, Commits: []string{"1a2b3c4"},
+				Outcome: text(8, "Fixed."), Stopped: 9,
+			}},
+			Rules:    []abi.LedgerText{{Message: 1, By: "user", Text: "Never push.", Kind: "refusal"}},
+			Findings: []abi.LedgerText{*text(5, "The lock is held too long.")},
+			Plan:     text(3, "Split it."), Question: text(39, "Shall I push?"), Last: text(39, "Done."), Before: &abi.LedgerText{Message: 1, By: "summary", Text: "Before.", Size: -1},
+			Tasks:      []abi.LedgerTask{{ID: "1", Message: 4, Text: "test it", Status: abi.TaskDoing}},
+			Statements: []abi.LedgerText{{Message: 6, By: "Anna", Text: "I prefer trains.", Kind: "change", Replaces: 2}},
+		},
+		Work: abi.LedgerWork{
+			Files: []abi.LedgerFile{{
+				Path: "/work/queue.go", Read: 2, Reads: 1, Changed: 7, Changes: 2, Created: 3, Verb: "sed -i", State: abi.FileDeleted, At: 7, Names: []string{"NewQueue"},
+			}},
+			Commands: []abi.LedgerCommand{{Key: "go test", Text: "go test | tail", Message: 8, Runs: 2, Outcome: abi.CommandFailed, Line: "FAIL", Check: true, Reads: true}},
+			Errors:   []abi.LedgerError{{Message: 9, Key: "go test", Line: "FAIL", Edits: []string{"queue.go"}, Passed: 12, Runs: 2, Check: true}},
+			Commits:  []abi.LedgerCommit{{Message: 20, Hash: "1a2b3c4", Branch: "main", Text: "Fix"}},
+			Lookups:  []abi.LedgerLookup{{Message: 21, Tool: "WebSearch", Query: "queue", Line: "results"}},
+			Values:   []abi.LedgerValue{{Message: 22, Owner: "order W1", Key: "status", Value: "sent", Before: "open"}},
+		},
+		Steps: []abi.LedgerStep{{Message: 38, By: abi.RoleTool, Text: "Bash ls", Size: 90, Result: "ok"}},
+		Names: []abi.LedgerName{{Text: "queue.go", Count: 4, Call: true, User: true, Agent: true, Last: 38, Own: 30, Home: "/work/queue.go"}},
+		Calls: []abi.LedgerCall{{
+			Message: 40, ID: "c1", Tool: "Edit", Kind: "edit", Paths: []string{"a.go"}, Text: "x", Names: []string{"A"}, Tasks: []abi.LedgerTask{{Message: 40, Text: "t"}}, Owner: "order W1",
+		}},
 	}
 }
 

@@ -24,6 +24,9 @@ type SummarizeRequest struct {
 	// LiveTasks are background tasks that the model must not forget.
 	LiveTasks []string `json:"live_tasks,omitempty"`
 	Config    any      `json:"config,omitempty"`
+	// Ledger is the state of the conversation up to the end of the range, what came before the
+	// range included. A host that keeps none leaves it out.
+	Ledger *Ledger `json:"ledger,omitempty"`
 }
 
 // Summary is what a summarizer answers.
@@ -535,6 +538,239 @@ const (
 	MarkAssistant = 3
 	MarkTool      = 4
 )
+
+// LedgerVersion is the version of [Ledger] that this package describes.
+const LedgerVersion = 1
+
+// Ledger is the state of a conversation: what was asked, what was done, what is open, and the
+// names that occur in it. The host keeps it while the conversation grows. A summary is a rendering
+// of it under a budget. Messages are referred to by number, which is their position in the log,
+// from 1. All lists are bounded; texts are those of the log, byte for byte. A text with a Size is cut:
+// that is the length of the whole in bytes, or negative when it is not known.
+type Ledger struct {
+	Version int `json:"version"`
+	// Messages and Bytes count what was read.
+	Messages int   `json:"messages"`
+	Bytes    int64 `json:"bytes"`
+	// Folder is the working directory and Branch the branch, where they are known.
+	Folder string     `json:"folder,omitempty"`
+	Branch string     `json:"branch,omitempty"`
+	Talk   LedgerTalk `json:"talk"`
+	Work   LedgerWork `json:"work"`
+	// Steps are the latest events, oldest first.
+	Steps []LedgerStep `json:"steps,omitempty"`
+	Names []LedgerName `json:"names,omitempty"`
+	// Calls wait for their results.
+	Calls []LedgerCall `json:"calls,omitempty"`
+}
+
+// LedgerTalk is what was said.
+type LedgerTalk struct {
+	// Requests are the messages of the user, the first and the latest whole.
+	Requests []LedgerRequest `json:"requests,omitempty"`
+	// Rules are sentences of the user that say what must or must not be done. Findings are
+	// sentences of the agent about a cause, a decision or a result.
+	Rules    []LedgerText `json:"rules,omitempty"`
+	Findings []LedgerText `json:"findings,omitempty"`
+	// Plan is the latest plan, Question the latest question of the agent without an answer, Last
+	// the agent's latest text.
+	Plan     *LedgerText  `json:"plan,omitempty"`
+	Question *LedgerText  `json:"question,omitempty"`
+	Last     *LedgerText  `json:"last,omitempty"`
+	Tasks    []LedgerTask `json:"tasks,omitempty"`
+	// Before is a summary by another program of what came before the log.
+	Before *LedgerText `json:"before,omitempty"`
+	// Statements are sentences of a dialogue that hold facts, with their speakers.
+	Statements []LedgerText `json:"statements,omitempty"`
+}
+
+// LedgerWork is what was done with tools.
+type LedgerWork struct {
+	Files    []LedgerFile    `json:"files,omitempty"`
+	Commands []LedgerCommand `json:"commands,omitempty"`
+	Errors   []LedgerError   `json:"errors,omitempty"`
+	Commits  []LedgerCommit  `json:"commits,omitempty"`
+	Lookups  []LedgerLookup  `json:"lookups,omitempty"`
+	// Values are fields of records that tools returned, with the record that owns them.
+	Values []LedgerValue `json:"values,omitempty"`
+}
+
+// LedgerText is a quotation.
+type LedgerText struct {
+	Message int `json:"m"`
+	// By is the speaker: a role, or a name that the message gives.
+	By   string `json:"by,omitempty"`
+	Text string `json:"text"`
+	// Size is 0 when Text is whole.
+	Size int `json:"size,omitempty"`
+	// Kind is the reason why the text is kept, such as "decision".
+	Kind string `json:"kind,omitempty"`
+	// Replaces is the message of an earlier statement on the same subject.
+	Replaces int `json:"replaces,omitempty"`
+}
+
+// LedgerRequest is a message of the user and what became of it.
+type LedgerRequest struct {
+	Message int    `json:"m"`
+	Text    string `json:"text"`
+	Size    int    `json:"size,omitempty"`
+	// Question is what the agent had asked before.
+	Question *LedgerText `json:"question,omitempty"`
+	// Files were changed and Commits made until the next request, Outcome is the agent's last
+	// text before it.
+	Files   []string    `json:"files,omitempty"`
+	Commits []string    `json:"commits,omitempty"`
+	Outcome *LedgerText `json:"outcome,omitempty"`
+	// Stopped is the message with which the user stopped the work, 0 for none.
+	Stopped int `json:"stopped,omitempty"`
+}
+
+// LedgerTask is an item of a todo list.
+type LedgerTask struct {
+	ID      string `json:"id,omitempty"`
+	Message int    `json:"m"`
+	Text    string `json:"text"`
+	// Status is one of the task states.
+	Status string `json:"status,omitempty"`
+}
+
+// States of a task.
+const (
+	TaskOpen  = "to do"
+	TaskDoing = "doing"
+	TaskDone  = "done"
+)
+
+// LedgerStep is one event.
+type LedgerStep struct {
+	Message int    `json:"m"`
+	By      Role   `json:"by"`
+	Text    string `json:"text"`
+	Size    int    `json:"size,omitempty"`
+	// Result is what became of a call, where that is known.
+	Result string `json:"result,omitempty"`
+}
+
+// LedgerName is a path, identifier, address or number, and who used it.
+type LedgerName struct {
+	Text  string `json:"t"`
+	Count int    `json:"n"`
+	// Call, User and Agent report who wrote it: the agent in a tool call, the user, the agent in
+	// a text. None of them means that it only occurred in results.
+	Call  bool `json:"call,omitempty"`
+	User  bool `json:"user,omitempty"`
+	Agent bool `json:"agent,omitempty"`
+	// Last is the latest message that holds it, Own the latest of the agent or user.
+	Last int `json:"last"`
+	Own  int `json:"own,omitempty"`
+	// Home is the file in whose reading or editing it occurred first.
+	Home string `json:"home,omitempty"`
+}
+
+// LedgerFile is a file that the agent touched. Numbers are those of the latest message of that
+// kind, 0 for none.
+type LedgerFile struct {
+	Path    string `json:"path"`
+	Read    int    `json:"read,omitempty"`
+	Reads   int    `json:"reads,omitempty"`
+	Changed int    `json:"changed,omitempty"`
+	Changes int    `json:"changes,omitempty"`
+	Created int    `json:"created,omitempty"`
+	// Verb is the shell command that changed it, when no file tool did.
+	Verb string `json:"verb,omitempty"`
+	// State is one of the file states, At the message that led to it.
+	State string `json:"state,omitempty"`
+	At    int    `json:"at,omitempty"`
+	// Names are defined in the parts that were changed, newest first.
+	Names []string `json:"names,omitempty"`
+}
+
+// States of a file. A file without one is as the last change left it.
+const (
+	FileDeleted  = "deleted"
+	FileRestored = "restored"
+)
+
+// LedgerCommand is a shell command, the latest run of it.
+type LedgerCommand struct {
+	// Key is the command without what differs between runs of the same.
+	Key     string `json:"key"`
+	Text    string `json:"text"`
+	Message int    `json:"m"`
+	Runs    int    `json:"runs"`
+	// Outcome is one of the outcomes of a command, Line the line of its output that shows it.
+	Outcome string `json:"outcome"`
+	Line    string `json:"line,omitempty"`
+	// Check reports a command that builds, tests or lints, Reads one that only shows what is there.
+	Check bool `json:"check,omitempty"`
+	Reads bool `json:"reads,omitempty"`
+}
+
+// Outcomes of a command.
+const (
+	CommandOK     = "ok"
+	CommandFailed = "failed"
+	// CommandEnded means that the log does not show whether it succeeded.
+	CommandEnded = "ended"
+)
+
+// LedgerError is a failure, open until the same command succeeds.
+type LedgerError struct {
+	Message int    `json:"m"`
+	Key     string `json:"key"`
+	Line    string `json:"line"`
+	// Edits are files that were changed since.
+	Edits []string `json:"edits,omitempty"`
+	// Passed is the message that shows the command succeed, 0 for none.
+	Passed int  `json:"passed,omitempty"`
+	Runs   int  `json:"runs,omitempty"`
+	Check  bool `json:"check,omitempty"`
+}
+
+// LedgerCommit is a commit that the log shows.
+type LedgerCommit struct {
+	Message int    `json:"m"`
+	Hash    string `json:"hash"`
+	Branch  string `json:"branch,omitempty"`
+	Text    string `json:"text,omitempty"`
+}
+
+// LedgerLookup is a search in the web, a call of an MCP server or a question to a sub-agent.
+type LedgerLookup struct {
+	Message int    `json:"m"`
+	Tool    string `json:"tool"`
+	Query   string `json:"query"`
+	// Line is the first line of the result.
+	Line string `json:"line,omitempty"`
+}
+
+// LedgerValue is a field of a record.
+type LedgerValue struct {
+	Message int `json:"m"`
+	// Owner is the record, as "kind id".
+	Owner string `json:"owner"`
+	Key   string `json:"key"`
+	Value string `json:"value"`
+	// Before is the value that this one replaced.
+	Before string `json:"before,omitempty"`
+}
+
+// LedgerCall is a tool call whose result has not been read.
+type LedgerCall struct {
+	Message int    `json:"m"`
+	ID      string `json:"id"`
+	Tool    string `json:"tool"`
+	// Kind is what the tool does, in the words of the keeper.
+	Kind string `json:"kind"`
+	// Paths are files that it names. Text is its command, query, plan or content of a list.
+	Paths []string `json:"paths,omitempty"`
+	Text  string   `json:"text,omitempty"`
+	// Names are defined in the text that it writes.
+	Names []string     `json:"names,omitempty"`
+	Tasks []LedgerTask `json:"tasks,omitempty"`
+	// Owner is the record that its arguments name.
+	Owner string `json:"owner,omitempty"`
+}
 
 // Role is who a message is from.
 type Role string

@@ -26,6 +26,9 @@ func (v *SummarizeRequest) MarshalTo(e *Encoder) {
 	if v.Config != nil {
 		n++
 	}
+	if v.Ledger != nil {
+		n++
+	}
 	e.OpenMap(n)
 	e.raw("\xa3abi")
 	e.Int(int64(v.ABI))
@@ -62,6 +65,10 @@ func (v *SummarizeRequest) MarshalTo(e *Encoder) {
 	if v.Config != nil {
 		e.raw("\xa6config")
 		e.Value(v.Config)
+	}
+	if v.Ledger != nil {
+		e.raw("\xa6ledger")
+		v.Ledger.MarshalTo(e)
 	}
 	e.Close()
 }
@@ -112,6 +119,12 @@ func (v *SummarizeRequest) UnmarshalFrom(d *Decoder) {
 		case "config":
 			d.once(&seen, 1<<10)
 			v.Config = d.Value()
+		case "ledger":
+			d.once(&seen, 1<<11)
+			if !d.Null() {
+				v.Ledger = new(Ledger)
+				v.Ledger.UnmarshalFrom(d)
+			}
 		default:
 			d.Skip()
 		}
@@ -2295,6 +2308,1264 @@ func (v *Notice) UnmarshalFrom(d *Decoder) {
 }
 
 // MarshalTo writes v.
+func (v *Ledger) MarshalTo(e *Encoder) {
+	n := 5
+	if v.Folder != "" {
+		n++
+	}
+	if v.Branch != "" {
+		n++
+	}
+	if len(v.Steps) > 0 {
+		n++
+	}
+	if len(v.Names) > 0 {
+		n++
+	}
+	if len(v.Calls) > 0 {
+		n++
+	}
+	e.OpenMap(n)
+	e.raw("\xa7version")
+	e.Int(int64(v.Version))
+	e.raw("\xa8messages")
+	e.Int(int64(v.Messages))
+	e.raw("\xa5bytes")
+	e.Int(v.Bytes)
+	if v.Folder != "" {
+		e.raw("\xa6folder")
+		e.Str(v.Folder)
+	}
+	if v.Branch != "" {
+		e.raw("\xa6branch")
+		e.Str(v.Branch)
+	}
+	e.raw("\xa4talk")
+	v.Talk.MarshalTo(e)
+	e.raw("\xa4work")
+	v.Work.MarshalTo(e)
+	if len(v.Steps) > 0 {
+		e.raw("\xa5steps")
+		e.ledgerStepList(v.Steps)
+	}
+	if len(v.Names) > 0 {
+		e.raw("\xa5names")
+		e.ledgerNameList(v.Names)
+	}
+	if len(v.Calls) > 0 {
+		e.raw("\xa5calls")
+		e.ledgerCallList(v.Calls)
+	}
+	e.Close()
+}
+
+// UnmarshalFrom replaces v by what it reads.
+func (v *Ledger) UnmarshalFrom(d *Decoder) {
+	*v = Ledger{}
+	n, ok := d.OpenMap()
+	if !ok {
+		return
+	}
+	var seen uint64
+	for range n {
+		switch d.Key() {
+		case "version":
+			d.once(&seen, 1<<0)
+			v.Version = d.int()
+		case "messages":
+			d.once(&seen, 1<<1)
+			v.Messages = d.int()
+		case "bytes":
+			d.once(&seen, 1<<2)
+			v.Bytes = d.Int()
+		case "folder":
+			d.once(&seen, 1<<3)
+			v.Folder = d.Str()
+		case "branch":
+			d.once(&seen, 1<<4)
+			v.Branch = d.Str()
+		case "talk":
+			d.once(&seen, 1<<5)
+			v.Talk.UnmarshalFrom(d)
+		case "work":
+			d.once(&seen, 1<<6)
+			v.Work.UnmarshalFrom(d)
+		case "steps":
+			d.once(&seen, 1<<7)
+			v.Steps = d.ledgerStepList()
+		case "names":
+			d.once(&seen, 1<<8)
+			v.Names = d.ledgerNameList()
+		case "calls":
+			d.once(&seen, 1<<9)
+			v.Calls = d.ledgerCallList()
+		default:
+			d.Skip()
+		}
+		if d.err != nil {
+			return
+		}
+	}
+	d.Close()
+}
+
+// MarshalTo writes v.
+func (v *LedgerTalk) MarshalTo(e *Encoder) {
+	n := 0
+	if len(v.Requests) > 0 {
+		n++
+	}
+	if len(v.Rules) > 0 {
+		n++
+	}
+	if len(v.Findings) > 0 {
+		n++
+	}
+	if v.Plan != nil {
+		n++
+	}
+	if v.Question != nil {
+		n++
+	}
+	if v.Last != nil {
+		n++
+	}
+	if len(v.Tasks) > 0 {
+		n++
+	}
+	if v.Before != nil {
+		n++
+	}
+	if len(v.Statements) > 0 {
+		n++
+	}
+	e.OpenMap(n)
+	if len(v.Requests) > 0 {
+		e.raw("\xa8requests")
+		e.ledgerRequestList(v.Requests)
+	}
+	if len(v.Rules) > 0 {
+		e.raw("\xa5rules")
+		e.ledgerTextList(v.Rules)
+	}
+	if len(v.Findings) > 0 {
+		e.raw("\xa8findings")
+		e.ledgerTextList(v.Findings)
+	}
+	if v.Plan != nil {
+		e.raw("\xa4plan")
+		v.Plan.MarshalTo(e)
+	}
+	if v.Question != nil {
+		e.raw("\xa8question")
+		v.Question.MarshalTo(e)
+	}
+	if v.Last != nil {
+		e.raw("\xa4last")
+		v.Last.MarshalTo(e)
+	}
+	if len(v.Tasks) > 0 {
+		e.raw("\xa5tasks")
+		e.ledgerTaskList(v.Tasks)
+	}
+	if v.Before != nil {
+		e.raw("\xa6before")
+		v.Before.MarshalTo(e)
+	}
+	if len(v.Statements) > 0 {
+		e.raw("\xaastatements")
+		e.ledgerTextList(v.Statements)
+	}
+	e.Close()
+}
+
+// UnmarshalFrom replaces v by what it reads.
+func (v *LedgerTalk) UnmarshalFrom(d *Decoder) {
+	*v = LedgerTalk{}
+	n, ok := d.OpenMap()
+	if !ok {
+		return
+	}
+	var seen uint64
+	for range n {
+		switch d.Key() {
+		case "requests":
+			d.once(&seen, 1<<0)
+			v.Requests = d.ledgerRequestList()
+		case "rules":
+			d.once(&seen, 1<<1)
+			v.Rules = d.ledgerTextList()
+		case "findings":
+			d.once(&seen, 1<<2)
+			v.Findings = d.ledgerTextList()
+		case "plan":
+			d.once(&seen, 1<<3)
+			if !d.Null() {
+				v.Plan = new(LedgerText)
+				v.Plan.UnmarshalFrom(d)
+			}
+		case "question":
+			d.once(&seen, 1<<4)
+			if !d.Null() {
+				v.Question = new(LedgerText)
+				v.Question.UnmarshalFrom(d)
+			}
+		case "last":
+			d.once(&seen, 1<<5)
+			if !d.Null() {
+				v.Last = new(LedgerText)
+				v.Last.UnmarshalFrom(d)
+			}
+		case "tasks":
+			d.once(&seen, 1<<6)
+			v.Tasks = d.ledgerTaskList()
+		case "before":
+			d.once(&seen, 1<<7)
+			if !d.Null() {
+				v.Before = new(LedgerText)
+				v.Before.UnmarshalFrom(d)
+			}
+		case "statements":
+			d.once(&seen, 1<<8)
+			v.Statements = d.ledgerTextList()
+		default:
+			d.Skip()
+		}
+		if d.err != nil {
+			return
+		}
+	}
+	d.Close()
+}
+
+// MarshalTo writes v.
+func (v *LedgerWork) MarshalTo(e *Encoder) {
+	n := 0
+	if len(v.Files) > 0 {
+		n++
+	}
+	if len(v.Commands) > 0 {
+		n++
+	}
+	if len(v.Errors) > 0 {
+		n++
+	}
+	if len(v.Commits) > 0 {
+		n++
+	}
+	if len(v.Lookups) > 0 {
+		n++
+	}
+	if len(v.Values) > 0 {
+		n++
+	}
+	e.OpenMap(n)
+	if len(v.Files) > 0 {
+		e.raw("\xa5files")
+		e.ledgerFileList(v.Files)
+	}
+	if len(v.Commands) > 0 {
+		e.raw("\xa8commands")
+		e.ledgerCommandList(v.Commands)
+	}
+	if len(v.Errors) > 0 {
+		e.raw("\xa6errors")
+		e.ledgerErrorList(v.Errors)
+	}
+	if len(v.Commits) > 0 {
+		e.raw("\xa7commits")
+		e.ledgerCommitList(v.Commits)
+	}
+	if len(v.Lookups) > 0 {
+		e.raw("\xa7lookups")
+		e.ledgerLookupList(v.Lookups)
+	}
+	if len(v.Values) > 0 {
+		e.raw("\xa6values")
+		e.ledgerValueList(v.Values)
+	}
+	e.Close()
+}
+
+// UnmarshalFrom replaces v by what it reads.
+func (v *LedgerWork) UnmarshalFrom(d *Decoder) {
+	*v = LedgerWork{}
+	n, ok := d.OpenMap()
+	if !ok {
+		return
+	}
+	var seen uint64
+	for range n {
+		switch d.Key() {
+		case "files":
+			d.once(&seen, 1<<0)
+			v.Files = d.ledgerFileList()
+		case "commands":
+			d.once(&seen, 1<<1)
+			v.Commands = d.ledgerCommandList()
+		case "errors":
+			d.once(&seen, 1<<2)
+			v.Errors = d.ledgerErrorList()
+		case "commits":
+			d.once(&seen, 1<<3)
+			v.Commits = d.ledgerCommitList()
+		case "lookups":
+			d.once(&seen, 1<<4)
+			v.Lookups = d.ledgerLookupList()
+		case "values":
+			d.once(&seen, 1<<5)
+			v.Values = d.ledgerValueList()
+		default:
+			d.Skip()
+		}
+		if d.err != nil {
+			return
+		}
+	}
+	d.Close()
+}
+
+// MarshalTo writes v.
+func (v *LedgerText) MarshalTo(e *Encoder) {
+	n := 2
+	if v.By != "" {
+		n++
+	}
+	if v.Size != 0 {
+		n++
+	}
+	if v.Kind != "" {
+		n++
+	}
+	if v.Replaces != 0 {
+		n++
+	}
+	e.OpenMap(n)
+	e.raw("\xa1m")
+	e.Int(int64(v.Message))
+	if v.By != "" {
+		e.raw("\xa2by")
+		e.Str(v.By)
+	}
+	e.raw("\xa4text")
+	e.Str(v.Text)
+	if v.Size != 0 {
+		e.raw("\xa4size")
+		e.Int(int64(v.Size))
+	}
+	if v.Kind != "" {
+		e.raw("\xa4kind")
+		e.Str(v.Kind)
+	}
+	if v.Replaces != 0 {
+		e.raw("\xa8replaces")
+		e.Int(int64(v.Replaces))
+	}
+	e.Close()
+}
+
+// UnmarshalFrom replaces v by what it reads.
+func (v *LedgerText) UnmarshalFrom(d *Decoder) {
+	*v = LedgerText{}
+	n, ok := d.OpenMap()
+	if !ok {
+		return
+	}
+	var seen uint64
+	for range n {
+		switch d.Key() {
+		case "m":
+			d.once(&seen, 1<<0)
+			v.Message = d.int()
+		case "by":
+			d.once(&seen, 1<<1)
+			v.By = d.Str()
+		case "text":
+			d.once(&seen, 1<<2)
+			v.Text = d.Str()
+		case "size":
+			d.once(&seen, 1<<3)
+			v.Size = d.int()
+		case "kind":
+			d.once(&seen, 1<<4)
+			v.Kind = d.Str()
+		case "replaces":
+			d.once(&seen, 1<<5)
+			v.Replaces = d.int()
+		default:
+			d.Skip()
+		}
+		if d.err != nil {
+			return
+		}
+	}
+	d.Close()
+}
+
+// MarshalTo writes v.
+func (v *LedgerRequest) MarshalTo(e *Encoder) {
+	n := 2
+	if v.Size != 0 {
+		n++
+	}
+	if v.Question != nil {
+		n++
+	}
+	if len(v.Files) > 0 {
+		n++
+	}
+	if len(v.Commits) > 0 {
+		n++
+	}
+	if v.Outcome != nil {
+		n++
+	}
+	if v.Stopped != 0 {
+		n++
+	}
+	e.OpenMap(n)
+	e.raw("\xa1m")
+	e.Int(int64(v.Message))
+	e.raw("\xa4text")
+	e.Str(v.Text)
+	if v.Size != 0 {
+		e.raw("\xa4size")
+		e.Int(int64(v.Size))
+	}
+	if v.Question != nil {
+		e.raw("\xa8question")
+		v.Question.MarshalTo(e)
+	}
+	if len(v.Files) > 0 {
+		e.raw("\xa5files")
+		e.stringList(v.Files)
+	}
+	if len(v.Commits) > 0 {
+		e.raw("\xa7commits")
+		e.stringList(v.Commits)
+	}
+	if v.Outcome != nil {
+		e.raw("\xa7outcome")
+		v.Outcome.MarshalTo(e)
+	}
+	if v.Stopped != 0 {
+		e.raw("\xa7stopped")
+		e.Int(int64(v.Stopped))
+	}
+	e.Close()
+}
+
+// UnmarshalFrom replaces v by what it reads.
+func (v *LedgerRequest) UnmarshalFrom(d *Decoder) {
+	*v = LedgerRequest{}
+	n, ok := d.OpenMap()
+	if !ok {
+		return
+	}
+	var seen uint64
+	for range n {
+		switch d.Key() {
+		case "m":
+			d.once(&seen, 1<<0)
+			v.Message = d.int()
+		case "text":
+			d.once(&seen, 1<<1)
+			v.Text = d.Str()
+		case "size":
+			d.once(&seen, 1<<2)
+			v.Size = d.int()
+		case "question":
+			d.once(&seen, 1<<3)
+			if !d.Null() {
+				v.Question = new(LedgerText)
+				v.Question.UnmarshalFrom(d)
+			}
+		case "files":
+			d.once(&seen, 1<<4)
+			v.Files = d.stringList()
+		case "commits":
+			d.once(&seen, 1<<5)
+			v.Commits = d.stringList()
+		case "outcome":
+			d.once(&seen, 1<<6)
+			if !d.Null() {
+				v.Outcome = new(LedgerText)
+				v.Outcome.UnmarshalFrom(d)
+			}
+		case "stopped":
+			d.once(&seen, 1<<7)
+			v.Stopped = d.int()
+		default:
+			d.Skip()
+		}
+		if d.err != nil {
+			return
+		}
+	}
+	d.Close()
+}
+
+// MarshalTo writes v.
+func (v *LedgerTask) MarshalTo(e *Encoder) {
+	n := 2
+	if v.ID != "" {
+		n++
+	}
+	if v.Status != "" {
+		n++
+	}
+	e.OpenMap(n)
+	if v.ID != "" {
+		e.raw("\xa2id")
+		e.Str(v.ID)
+	}
+	e.raw("\xa1m")
+	e.Int(int64(v.Message))
+	e.raw("\xa4text")
+	e.Str(v.Text)
+	if v.Status != "" {
+		e.raw("\xa6status")
+		e.Str(v.Status)
+	}
+	e.Close()
+}
+
+// UnmarshalFrom replaces v by what it reads.
+func (v *LedgerTask) UnmarshalFrom(d *Decoder) {
+	*v = LedgerTask{}
+	n, ok := d.OpenMap()
+	if !ok {
+		return
+	}
+	var seen uint64
+	for range n {
+		switch d.Key() {
+		case "id":
+			d.once(&seen, 1<<0)
+			v.ID = d.Str()
+		case "m":
+			d.once(&seen, 1<<1)
+			v.Message = d.int()
+		case "text":
+			d.once(&seen, 1<<2)
+			v.Text = d.Str()
+		case "status":
+			d.once(&seen, 1<<3)
+			v.Status = d.Str()
+		default:
+			d.Skip()
+		}
+		if d.err != nil {
+			return
+		}
+	}
+	d.Close()
+}
+
+// MarshalTo writes v.
+func (v *LedgerStep) MarshalTo(e *Encoder) {
+	n := 3
+	if v.Size != 0 {
+		n++
+	}
+	if v.Result != "" {
+		n++
+	}
+	e.OpenMap(n)
+	e.raw("\xa1m")
+	e.Int(int64(v.Message))
+	e.raw("\xa2by")
+	e.Str(string(v.By))
+	e.raw("\xa4text")
+	e.Str(v.Text)
+	if v.Size != 0 {
+		e.raw("\xa4size")
+		e.Int(int64(v.Size))
+	}
+	if v.Result != "" {
+		e.raw("\xa6result")
+		e.Str(v.Result)
+	}
+	e.Close()
+}
+
+// UnmarshalFrom replaces v by what it reads.
+func (v *LedgerStep) UnmarshalFrom(d *Decoder) {
+	*v = LedgerStep{}
+	n, ok := d.OpenMap()
+	if !ok {
+		return
+	}
+	var seen uint64
+	for range n {
+		switch d.Key() {
+		case "m":
+			d.once(&seen, 1<<0)
+			v.Message = d.int()
+		case "by":
+			d.once(&seen, 1<<1)
+			v.By = Role(d.Str())
+		case "text":
+			d.once(&seen, 1<<2)
+			v.Text = d.Str()
+		case "size":
+			d.once(&seen, 1<<3)
+			v.Size = d.int()
+		case "result":
+			d.once(&seen, 1<<4)
+			v.Result = d.Str()
+		default:
+			d.Skip()
+		}
+		if d.err != nil {
+			return
+		}
+	}
+	d.Close()
+}
+
+// MarshalTo writes v.
+func (v *LedgerName) MarshalTo(e *Encoder) {
+	n := 3
+	if v.Call {
+		n++
+	}
+	if v.User {
+		n++
+	}
+	if v.Agent {
+		n++
+	}
+	if v.Own != 0 {
+		n++
+	}
+	if v.Home != "" {
+		n++
+	}
+	e.OpenMap(n)
+	e.raw("\xa1t")
+	e.Str(v.Text)
+	e.raw("\xa1n")
+	e.Int(int64(v.Count))
+	if v.Call {
+		e.raw("\xa4call")
+		e.Bool(v.Call)
+	}
+	if v.User {
+		e.raw("\xa4user")
+		e.Bool(v.User)
+	}
+	if v.Agent {
+		e.raw("\xa5agent")
+		e.Bool(v.Agent)
+	}
+	e.raw("\xa4last")
+	e.Int(int64(v.Last))
+	if v.Own != 0 {
+		e.raw("\xa3own")
+		e.Int(int64(v.Own))
+	}
+	if v.Home != "" {
+		e.raw("\xa4home")
+		e.Str(v.Home)
+	}
+	e.Close()
+}
+
+// UnmarshalFrom replaces v by what it reads.
+func (v *LedgerName) UnmarshalFrom(d *Decoder) {
+	*v = LedgerName{}
+	n, ok := d.OpenMap()
+	if !ok {
+		return
+	}
+	var seen uint64
+	for range n {
+		switch d.Key() {
+		case "t":
+			d.once(&seen, 1<<0)
+			v.Text = d.Str()
+		case "n":
+			d.once(&seen, 1<<1)
+			v.Count = d.int()
+		case "call":
+			d.once(&seen, 1<<2)
+			v.Call = d.Bool()
+		case "user":
+			d.once(&seen, 1<<3)
+			v.User = d.Bool()
+		case "agent":
+			d.once(&seen, 1<<4)
+			v.Agent = d.Bool()
+		case "last":
+			d.once(&seen, 1<<5)
+			v.Last = d.int()
+		case "own":
+			d.once(&seen, 1<<6)
+			v.Own = d.int()
+		case "home":
+			d.once(&seen, 1<<7)
+			v.Home = d.Str()
+		default:
+			d.Skip()
+		}
+		if d.err != nil {
+			return
+		}
+	}
+	d.Close()
+}
+
+// MarshalTo writes v.
+func (v *LedgerFile) MarshalTo(e *Encoder) {
+	n := 1
+	if v.Read != 0 {
+		n++
+	}
+	if v.Reads != 0 {
+		n++
+	}
+	if v.Changed != 0 {
+		n++
+	}
+	if v.Changes != 0 {
+		n++
+	}
+	if v.Created != 0 {
+		n++
+	}
+	if v.Verb != "" {
+		n++
+	}
+	if v.State != "" {
+		n++
+	}
+	if v.At != 0 {
+		n++
+	}
+	if len(v.Names) > 0 {
+		n++
+	}
+	e.OpenMap(n)
+	e.raw("\xa4path")
+	e.Str(v.Path)
+	if v.Read != 0 {
+		e.raw("\xa4read")
+		e.Int(int64(v.Read))
+	}
+	if v.Reads != 0 {
+		e.raw("\xa5reads")
+		e.Int(int64(v.Reads))
+	}
+	if v.Changed != 0 {
+		e.raw("\xa7changed")
+		e.Int(int64(v.Changed))
+	}
+	if v.Changes != 0 {
+		e.raw("\xa7changes")
+		e.Int(int64(v.Changes))
+	}
+	if v.Created != 0 {
+		e.raw("\xa7created")
+		e.Int(int64(v.Created))
+	}
+	if v.Verb != "" {
+		e.raw("\xa4verb")
+		e.Str(v.Verb)
+	}
+	if v.State != "" {
+		e.raw("\xa5state")
+		e.Str(v.State)
+	}
+	if v.At != 0 {
+		e.raw("\xa2at")
+		e.Int(int64(v.At))
+	}
+	if len(v.Names) > 0 {
+		e.raw("\xa5names")
+		e.stringList(v.Names)
+	}
+	e.Close()
+}
+
+// UnmarshalFrom replaces v by what it reads.
+func (v *LedgerFile) UnmarshalFrom(d *Decoder) {
+	*v = LedgerFile{}
+	n, ok := d.OpenMap()
+	if !ok {
+		return
+	}
+	var seen uint64
+	for range n {
+		switch d.Key() {
+		case "path":
+			d.once(&seen, 1<<0)
+			v.Path = d.Str()
+		case "read":
+			d.once(&seen, 1<<1)
+			v.Read = d.int()
+		case "reads":
+			d.once(&seen, 1<<2)
+			v.Reads = d.int()
+		case "changed":
+			d.once(&seen, 1<<3)
+			v.Changed = d.int()
+		case "changes":
+			d.once(&seen, 1<<4)
+			v.Changes = d.int()
+		case "created":
+			d.once(&seen, 1<<5)
+			v.Created = d.int()
+		case "verb":
+			d.once(&seen, 1<<6)
+			v.Verb = d.Str()
+		case "state":
+			d.once(&seen, 1<<7)
+			v.State = d.Str()
+		case "at":
+			d.once(&seen, 1<<8)
+			v.At = d.int()
+		case "names":
+			d.once(&seen, 1<<9)
+			v.Names = d.stringList()
+		default:
+			d.Skip()
+		}
+		if d.err != nil {
+			return
+		}
+	}
+	d.Close()
+}
+
+// MarshalTo writes v.
+func (v *LedgerCommand) MarshalTo(e *Encoder) {
+	n := 5
+	if v.Line != "" {
+		n++
+	}
+	if v.Check {
+		n++
+	}
+	if v.Reads {
+		n++
+	}
+	e.OpenMap(n)
+	e.raw("\xa3key")
+	e.Str(v.Key)
+	e.raw("\xa4text")
+	e.Str(v.Text)
+	e.raw("\xa1m")
+	e.Int(int64(v.Message))
+	e.raw("\xa4runs")
+	e.Int(int64(v.Runs))
+	e.raw("\xa7outcome")
+	e.Str(v.Outcome)
+	if v.Line != "" {
+		e.raw("\xa4line")
+		e.Str(v.Line)
+	}
+	if v.Check {
+		e.raw("\xa5check")
+		e.Bool(v.Check)
+	}
+	if v.Reads {
+		e.raw("\xa5reads")
+		e.Bool(v.Reads)
+	}
+	e.Close()
+}
+
+// UnmarshalFrom replaces v by what it reads.
+func (v *LedgerCommand) UnmarshalFrom(d *Decoder) {
+	*v = LedgerCommand{}
+	n, ok := d.OpenMap()
+	if !ok {
+		return
+	}
+	var seen uint64
+	for range n {
+		switch d.Key() {
+		case "key":
+			d.once(&seen, 1<<0)
+			v.Key = d.Str()
+		case "text":
+			d.once(&seen, 1<<1)
+			v.Text = d.Str()
+		case "m":
+			d.once(&seen, 1<<2)
+			v.Message = d.int()
+		case "runs":
+			d.once(&seen, 1<<3)
+			v.Runs = d.int()
+		case "outcome":
+			d.once(&seen, 1<<4)
+			v.Outcome = d.Str()
+		case "line":
+			d.once(&seen, 1<<5)
+			v.Line = d.Str()
+		case "check":
+			d.once(&seen, 1<<6)
+			v.Check = d.Bool()
+		case "reads":
+			d.once(&seen, 1<<7)
+			v.Reads = d.Bool()
+		default:
+			d.Skip()
+		}
+		if d.err != nil {
+			return
+		}
+	}
+	d.Close()
+}
+
+// MarshalTo writes v.
+func (v *LedgerError) MarshalTo(e *Encoder) {
+	n := 3
+	if len(v.Edits) > 0 {
+		n++
+	}
+	if v.Passed != 0 {
+		n++
+	}
+	if v.Runs != 0 {
+		n++
+	}
+	if v.Check {
+		n++
+	}
+	e.OpenMap(n)
+	e.raw("\xa1m")
+	e.Int(int64(v.Message))
+	e.raw("\xa3key")
+	e.Str(v.Key)
+	e.raw("\xa4line")
+	e.Str(v.Line)
+	if len(v.Edits) > 0 {
+		e.raw("\xa5edits")
+		e.stringList(v.Edits)
+	}
+	if v.Passed != 0 {
+		e.raw("\xa6passed")
+		e.Int(int64(v.Passed))
+	}
+	if v.Runs != 0 {
+		e.raw("\xa4runs")
+		e.Int(int64(v.Runs))
+	}
+	if v.Check {
+		e.raw("\xa5check")
+		e.Bool(v.Check)
+	}
+	e.Close()
+}
+
+// UnmarshalFrom replaces v by what it reads.
+func (v *LedgerError) UnmarshalFrom(d *Decoder) {
+	*v = LedgerError{}
+	n, ok := d.OpenMap()
+	if !ok {
+		return
+	}
+	var seen uint64
+	for range n {
+		switch d.Key() {
+		case "m":
+			d.once(&seen, 1<<0)
+			v.Message = d.int()
+		case "key":
+			d.once(&seen, 1<<1)
+			v.Key = d.Str()
+		case "line":
+			d.once(&seen, 1<<2)
+			v.Line = d.Str()
+		case "edits":
+			d.once(&seen, 1<<3)
+			v.Edits = d.stringList()
+		case "passed":
+			d.once(&seen, 1<<4)
+			v.Passed = d.int()
+		case "runs":
+			d.once(&seen, 1<<5)
+			v.Runs = d.int()
+		case "check":
+			d.once(&seen, 1<<6)
+			v.Check = d.Bool()
+		default:
+			d.Skip()
+		}
+		if d.err != nil {
+			return
+		}
+	}
+	d.Close()
+}
+
+// MarshalTo writes v.
+func (v *LedgerCommit) MarshalTo(e *Encoder) {
+	n := 2
+	if v.Branch != "" {
+		n++
+	}
+	if v.Text != "" {
+		n++
+	}
+	e.OpenMap(n)
+	e.raw("\xa1m")
+	e.Int(int64(v.Message))
+	e.raw("\xa4hash")
+	e.Str(v.Hash)
+	if v.Branch != "" {
+		e.raw("\xa6branch")
+		e.Str(v.Branch)
+	}
+	if v.Text != "" {
+		e.raw("\xa4text")
+		e.Str(v.Text)
+	}
+	e.Close()
+}
+
+// UnmarshalFrom replaces v by what it reads.
+func (v *LedgerCommit) UnmarshalFrom(d *Decoder) {
+	*v = LedgerCommit{}
+	n, ok := d.OpenMap()
+	if !ok {
+		return
+	}
+	var seen uint64
+	for range n {
+		switch d.Key() {
+		case "m":
+			d.once(&seen, 1<<0)
+			v.Message = d.int()
+		case "hash":
+			d.once(&seen, 1<<1)
+			v.Hash = d.Str()
+		case "branch":
+			d.once(&seen, 1<<2)
+			v.Branch = d.Str()
+		case "text":
+			d.once(&seen, 1<<3)
+			v.Text = d.Str()
+		default:
+			d.Skip()
+		}
+		if d.err != nil {
+			return
+		}
+	}
+	d.Close()
+}
+
+// MarshalTo writes v.
+func (v *LedgerLookup) MarshalTo(e *Encoder) {
+	n := 3
+	if v.Line != "" {
+		n++
+	}
+	e.OpenMap(n)
+	e.raw("\xa1m")
+	e.Int(int64(v.Message))
+	e.raw("\xa4tool")
+	e.Str(v.Tool)
+	e.raw("\xa5query")
+	e.Str(v.Query)
+	if v.Line != "" {
+		e.raw("\xa4line")
+		e.Str(v.Line)
+	}
+	e.Close()
+}
+
+// UnmarshalFrom replaces v by what it reads.
+func (v *LedgerLookup) UnmarshalFrom(d *Decoder) {
+	*v = LedgerLookup{}
+	n, ok := d.OpenMap()
+	if !ok {
+		return
+	}
+	var seen uint64
+	for range n {
+		switch d.Key() {
+		case "m":
+			d.once(&seen, 1<<0)
+			v.Message = d.int()
+		case "tool":
+			d.once(&seen, 1<<1)
+			v.Tool = d.Str()
+		case "query":
+			d.once(&seen, 1<<2)
+			v.Query = d.Str()
+		case "line":
+			d.once(&seen, 1<<3)
+			v.Line = d.Str()
+		default:
+			d.Skip()
+		}
+		if d.err != nil {
+			return
+		}
+	}
+	d.Close()
+}
+
+// MarshalTo writes v.
+func (v *LedgerValue) MarshalTo(e *Encoder) {
+	n := 4
+	if v.Before != "" {
+		n++
+	}
+	e.OpenMap(n)
+	e.raw("\xa1m")
+	e.Int(int64(v.Message))
+	e.raw("\xa5owner")
+	e.Str(v.Owner)
+	e.raw("\xa3key")
+	e.Str(v.Key)
+	e.raw("\xa5value")
+	e.Str(v.Value)
+	if v.Before != "" {
+		e.raw("\xa6before")
+		e.Str(v.Before)
+	}
+	e.Close()
+}
+
+// UnmarshalFrom replaces v by what it reads.
+func (v *LedgerValue) UnmarshalFrom(d *Decoder) {
+	*v = LedgerValue{}
+	n, ok := d.OpenMap()
+	if !ok {
+		return
+	}
+	var seen uint64
+	for range n {
+		switch d.Key() {
+		case "m":
+			d.once(&seen, 1<<0)
+			v.Message = d.int()
+		case "owner":
+			d.once(&seen, 1<<1)
+			v.Owner = d.Str()
+		case "key":
+			d.once(&seen, 1<<2)
+			v.Key = d.Str()
+		case "value":
+			d.once(&seen, 1<<3)
+			v.Value = d.Str()
+		case "before":
+			d.once(&seen, 1<<4)
+			v.Before = d.Str()
+		default:
+			d.Skip()
+		}
+		if d.err != nil {
+			return
+		}
+	}
+	d.Close()
+}
+
+// MarshalTo writes v.
+func (v *LedgerCall) MarshalTo(e *Encoder) {
+	n := 4
+	if len(v.Paths) > 0 {
+		n++
+	}
+	if v.Text != "" {
+		n++
+	}
+	if len(v.Names) > 0 {
+		n++
+	}
+	if len(v.Tasks) > 0 {
+		n++
+	}
+	if v.Owner != "" {
+		n++
+	}
+	e.OpenMap(n)
+	e.raw("\xa1m")
+	e.Int(int64(v.Message))
+	e.raw("\xa2id")
+	e.Str(v.ID)
+	e.raw("\xa4tool")
+	e.Str(v.Tool)
+	e.raw("\xa4kind")
+	e.Str(v.Kind)
+	if len(v.Paths) > 0 {
+		e.raw("\xa5paths")
+		e.stringList(v.Paths)
+	}
+	if v.Text != "" {
+		e.raw("\xa4text")
+		e.Str(v.Text)
+	}
+	if len(v.Names) > 0 {
+		e.raw("\xa5names")
+		e.stringList(v.Names)
+	}
+	if len(v.Tasks) > 0 {
+		e.raw("\xa5tasks")
+		e.ledgerTaskList(v.Tasks)
+	}
+	if v.Owner != "" {
+		e.raw("\xa5owner")
+		e.Str(v.Owner)
+	}
+	e.Close()
+}
+
+// UnmarshalFrom replaces v by what it reads.
+func (v *LedgerCall) UnmarshalFrom(d *Decoder) {
+	*v = LedgerCall{}
+	n, ok := d.OpenMap()
+	if !ok {
+		return
+	}
+	var seen uint64
+	for range n {
+		switch d.Key() {
+		case "m":
+			d.once(&seen, 1<<0)
+			v.Message = d.int()
+		case "id":
+			d.once(&seen, 1<<1)
+			v.ID = d.Str()
+		case "tool":
+			d.once(&seen, 1<<2)
+			v.Tool = d.Str()
+		case "kind":
+			d.once(&seen, 1<<3)
+			v.Kind = d.Str()
+		case "paths":
+			d.once(&seen, 1<<4)
+			v.Paths = d.stringList()
+		case "text":
+			d.once(&seen, 1<<5)
+			v.Text = d.Str()
+		case "names":
+			d.once(&seen, 1<<6)
+			v.Names = d.stringList()
+		case "tasks":
+			d.once(&seen, 1<<7)
+			v.Tasks = d.ledgerTaskList()
+		case "owner":
+			d.once(&seen, 1<<8)
+			v.Owner = d.Str()
+		default:
+			d.Skip()
+		}
+		if d.err != nil {
+			return
+		}
+	}
+	d.Close()
+}
+
+// MarshalTo writes v.
 func (v *Message) MarshalTo(e *Encoder) {
 	n := 1
 	if v.ID != "" {
@@ -4215,6 +5486,342 @@ func (d *Decoder) hookList() []Hook {
 		return nil
 	}
 	list := make([]Hook, n)
+	for i := range list {
+		list[i].UnmarshalFrom(d)
+		if d.err != nil {
+			return nil
+		}
+	}
+	d.Close()
+	return list
+}
+
+func (e *Encoder) ledgerCallList(v []LedgerCall) {
+	if v == nil {
+		e.Nil()
+		return
+	}
+	e.OpenArray(len(v))
+	for i := range v {
+		v[i].MarshalTo(e)
+	}
+	e.Close()
+}
+
+func (d *Decoder) ledgerCallList() []LedgerCall {
+	n, ok := d.OpenArray()
+	if !ok {
+		return nil
+	}
+	list := make([]LedgerCall, n)
+	for i := range list {
+		list[i].UnmarshalFrom(d)
+		if d.err != nil {
+			return nil
+		}
+	}
+	d.Close()
+	return list
+}
+
+func (e *Encoder) ledgerCommandList(v []LedgerCommand) {
+	if v == nil {
+		e.Nil()
+		return
+	}
+	e.OpenArray(len(v))
+	for i := range v {
+		v[i].MarshalTo(e)
+	}
+	e.Close()
+}
+
+func (d *Decoder) ledgerCommandList() []LedgerCommand {
+	n, ok := d.OpenArray()
+	if !ok {
+		return nil
+	}
+	list := make([]LedgerCommand, n)
+	for i := range list {
+		list[i].UnmarshalFrom(d)
+		if d.err != nil {
+			return nil
+		}
+	}
+	d.Close()
+	return list
+}
+
+func (e *Encoder) ledgerCommitList(v []LedgerCommit) {
+	if v == nil {
+		e.Nil()
+		return
+	}
+	e.OpenArray(len(v))
+	for i := range v {
+		v[i].MarshalTo(e)
+	}
+	e.Close()
+}
+
+func (d *Decoder) ledgerCommitList() []LedgerCommit {
+	n, ok := d.OpenArray()
+	if !ok {
+		return nil
+	}
+	list := make([]LedgerCommit, n)
+	for i := range list {
+		list[i].UnmarshalFrom(d)
+		if d.err != nil {
+			return nil
+		}
+	}
+	d.Close()
+	return list
+}
+
+func (e *Encoder) ledgerErrorList(v []LedgerError) {
+	if v == nil {
+		e.Nil()
+		return
+	}
+	e.OpenArray(len(v))
+	for i := range v {
+		v[i].MarshalTo(e)
+	}
+	e.Close()
+}
+
+func (d *Decoder) ledgerErrorList() []LedgerError {
+	n, ok := d.OpenArray()
+	if !ok {
+		return nil
+	}
+	list := make([]LedgerError, n)
+	for i := range list {
+		list[i].UnmarshalFrom(d)
+		if d.err != nil {
+			return nil
+		}
+	}
+	d.Close()
+	return list
+}
+
+func (e *Encoder) ledgerFileList(v []LedgerFile) {
+	if v == nil {
+		e.Nil()
+		return
+	}
+	e.OpenArray(len(v))
+	for i := range v {
+		v[i].MarshalTo(e)
+	}
+	e.Close()
+}
+
+func (d *Decoder) ledgerFileList() []LedgerFile {
+	n, ok := d.OpenArray()
+	if !ok {
+		return nil
+	}
+	list := make([]LedgerFile, n)
+	for i := range list {
+		list[i].UnmarshalFrom(d)
+		if d.err != nil {
+			return nil
+		}
+	}
+	d.Close()
+	return list
+}
+
+func (e *Encoder) ledgerLookupList(v []LedgerLookup) {
+	if v == nil {
+		e.Nil()
+		return
+	}
+	e.OpenArray(len(v))
+	for i := range v {
+		v[i].MarshalTo(e)
+	}
+	e.Close()
+}
+
+func (d *Decoder) ledgerLookupList() []LedgerLookup {
+	n, ok := d.OpenArray()
+	if !ok {
+		return nil
+	}
+	list := make([]LedgerLookup, n)
+	for i := range list {
+		list[i].UnmarshalFrom(d)
+		if d.err != nil {
+			return nil
+		}
+	}
+	d.Close()
+	return list
+}
+
+func (e *Encoder) ledgerNameList(v []LedgerName) {
+	if v == nil {
+		e.Nil()
+		return
+	}
+	e.OpenArray(len(v))
+	for i := range v {
+		v[i].MarshalTo(e)
+	}
+	e.Close()
+}
+
+func (d *Decoder) ledgerNameList() []LedgerName {
+	n, ok := d.OpenArray()
+	if !ok {
+		return nil
+	}
+	list := make([]LedgerName, n)
+	for i := range list {
+		list[i].UnmarshalFrom(d)
+		if d.err != nil {
+			return nil
+		}
+	}
+	d.Close()
+	return list
+}
+
+func (e *Encoder) ledgerRequestList(v []LedgerRequest) {
+	if v == nil {
+		e.Nil()
+		return
+	}
+	e.OpenArray(len(v))
+	for i := range v {
+		v[i].MarshalTo(e)
+	}
+	e.Close()
+}
+
+func (d *Decoder) ledgerRequestList() []LedgerRequest {
+	n, ok := d.OpenArray()
+	if !ok {
+		return nil
+	}
+	list := make([]LedgerRequest, n)
+	for i := range list {
+		list[i].UnmarshalFrom(d)
+		if d.err != nil {
+			return nil
+		}
+	}
+	d.Close()
+	return list
+}
+
+func (e *Encoder) ledgerStepList(v []LedgerStep) {
+	if v == nil {
+		e.Nil()
+		return
+	}
+	e.OpenArray(len(v))
+	for i := range v {
+		v[i].MarshalTo(e)
+	}
+	e.Close()
+}
+
+func (d *Decoder) ledgerStepList() []LedgerStep {
+	n, ok := d.OpenArray()
+	if !ok {
+		return nil
+	}
+	list := make([]LedgerStep, n)
+	for i := range list {
+		list[i].UnmarshalFrom(d)
+		if d.err != nil {
+			return nil
+		}
+	}
+	d.Close()
+	return list
+}
+
+func (e *Encoder) ledgerTaskList(v []LedgerTask) {
+	if v == nil {
+		e.Nil()
+		return
+	}
+	e.OpenArray(len(v))
+	for i := range v {
+		v[i].MarshalTo(e)
+	}
+	e.Close()
+}
+
+func (d *Decoder) ledgerTaskList() []LedgerTask {
+	n, ok := d.OpenArray()
+	if !ok {
+		return nil
+	}
+	list := make([]LedgerTask, n)
+	for i := range list {
+		list[i].UnmarshalFrom(d)
+		if d.err != nil {
+			return nil
+		}
+	}
+	d.Close()
+	return list
+}
+
+func (e *Encoder) ledgerTextList(v []LedgerText) {
+	if v == nil {
+		e.Nil()
+		return
+	}
+	e.OpenArray(len(v))
+	for i := range v {
+		v[i].MarshalTo(e)
+	}
+	e.Close()
+}
+
+func (d *Decoder) ledgerTextList() []LedgerText {
+	n, ok := d.OpenArray()
+	if !ok {
+		return nil
+	}
+	list := make([]LedgerText, n)
+	for i := range list {
+		list[i].UnmarshalFrom(d)
+		if d.err != nil {
+			return nil
+		}
+	}
+	d.Close()
+	return list
+}
+
+func (e *Encoder) ledgerValueList(v []LedgerValue) {
+	if v == nil {
+		e.Nil()
+		return
+	}
+	e.OpenArray(len(v))
+	for i := range v {
+		v[i].MarshalTo(e)
+	}
+	e.Close()
+}
+
+func (d *Decoder) ledgerValueList() []LedgerValue {
+	n, ok := d.OpenArray()
+	if !ok {
+		return nil
+	}
+	list := make([]LedgerValue, n)
 	for i := range list {
 		list[i].UnmarshalFrom(d)
 		if d.err != nil {

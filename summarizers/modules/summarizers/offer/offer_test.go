@@ -29,8 +29,8 @@ func summarize(t *testing.T, offers []offer.Offer, policy string) (mortise.Summa
 
 func TestGuest(t *testing.T) {
 	t.Parallel()
-	all := []offer.Offer{offer.Extract(), offer.Mask(), offer.Anchored(), offer.Hybrid()}
-	for policy, by := range map[string]string{"": "extract", "extract": "extract", "mask": "mask", "hybrid": "hybrid/extract"} {
+	all := []offer.Offer{offer.Extract(), offer.Mask(), offer.Anchored(), offer.Hybrid(), offer.Ledger()}
+	for policy, by := range map[string]string{"": "extract", "extract": "extract", "mask": "mask", "hybrid": "hybrid/extract", "ledger": "ledger"} {
 		if s, err := summarize(t, all, policy); err != nil || s.Policy != by || !strings.Contains(s.Text, "mira-7") {
 			t.Errorf("%q: %+v, %v", policy, s, err)
 		}

@@ -6,6 +6,7 @@ import (
 	"github.com/mortise-dev/mortise/summarizers/modules/summarizers/anchored"
 	"github.com/mortise-dev/mortise/summarizers/modules/summarizers/extract"
 	"github.com/mortise-dev/mortise/summarizers/modules/summarizers/hybrid"
+	"github.com/mortise-dev/mortise/summarizers/modules/summarizers/ledger"
 	"github.com/mortise-dev/mortise/summarizers/modules/summarizers/mask"
 )
 
@@ -14,6 +15,13 @@ func Extract() Offer {
 	return Offer{
 		Name: extract.Policy, Summary: "No model: facts, files, commands and open items in fixed sections.", Summarize: extract.Summarize,
 		Properties: join(budget(), caps(), map[string]any{"total_cap": integer(4096, 16<<20, 2097152)}),
+	}
+}
+
+// Ledger is package ledger as a policy.
+func Ledger() Offer {
+	return Offer{
+		Name: ledger.Policy, Summary: "No model: the state of the conversation, as the host keeps it.", Summarize: ledger.Summarize, Properties: budget(),
 	}
 }
 

@@ -1,0 +1,148 @@
+package ledger
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/mortise-dev/mortise/abi"
+)
+
+// Kinds of statements.
+const (
+	saidDecision   = "decision"
+	saidPromise    = "promise"
+	saidPreference = "preference"
+	saidChange     = "change"
+)
+
+// statementCues are words that mark a kind of statement, strongest kind first.
+func statementCues() []struct {
+	kind string
+	cues []string
+} {
+	return []struct {
+		kind string
+		cues []string
+	}{
+		{saidChange, []string{"no longer", "changed my mind", "actually", "instead of", "used to", "not anymore", "switched", "moved to", "from now on", "correction", "changed to", "updated"}},
+		{saidDecision, []string{"decided", "agreed", "agree that", "decision", "we'll go with", "let's go with", "let's do", "settled on", "the plan is", "conclusion", "approved", "voted"}},
+		{saidPromise, []string{"i'll", "i will", "we'll", "we will", "i promise", "going to", "commit to", "by tomorrow", "next week", "deadline"}},
+		{saidPreference, []string{"i prefer", "i like", "i love", "i hate", "favorite", "favourite", "i'd rather", "i want", "i need", "my name", "i'm allergic", "i live", "i work", "i am a"}},
+	}
+}
+
+// kindOfStatement is the kind that a sentence of lower case has, empty for none.
+func (l *Ledger) kindOfStatement(low string) string {
+	for i := range l.said {
+		if hasCue(low, l.said[i].cues) {
+			return l.said[i].kind
+		}
+	}
+	return ""
+}
+
+const (
+	minStatement = 12
+	longClause   = 80
+)
+
+// statement keeps a sentence of a dialogue. Of a conversation in which the agent works on files it
+// keeps none: there the work is the state.
+func (l *Ledger) statement(n int, by, s string) {
+	if len(s) < minStatement || len(l.s.Work.Files)+len(l.s.Work.Commands) > 0 {
+		return
+	}
+	if by != string(abi.RoleAssistant) && strings.HasPrefix(s, by+": ") {
+		s = s[len(by)+2:]
+	}
+	for s != "" {
+		part := s
+		if len(s) > longClause {
+			part = s[:max(1, clauseEnd(s))]
+		}
+		l.keep(n, by, strings.TrimSpace(part))
+		s = strings.TrimLeft(s[len(part):], " ")
+	}
+}
+
+// clauseEnd is where a long sentence can be cut: behind a comma, semicolon or dash, else behind a word.
+func clauseEnd(s string) int {
+	s = cut(s, longClause)
+	for _, mark := range []string{"; ", ", and ", ", but ", " — ", "—", " - ", ", ", " "} {
+		if i := strings.LastIndex(s, mark); i > longClause/3 {
+			return i + len(strings.TrimRight(mark, " andbut"))
+		}
+	}
+	return len(s)
+}
+
+func (l *Ledger) keep(n int, by, s string) {
+	if len(s) < minStatement {
+		return
+	}
+	list := &l.s.Talk.Statements
+	if len(*list) >= maxStatements {
+		l.dropStatements()
+	}
+	t := abi.LedgerText{Message: n, By: by, Text: strings.Clone(s), Kind: l.kindOfStatement(strings.ToLower(s))}
+	if t.Kind == saidChange {
+		t.Replaces = l.earlier(&t)
+	}
+	*list = append(*list, t)
+}
+
+// lookBack is how many statements are searched for one that a change is about.
+const lookBack = 400
+
+// earlier finds the latest statement of the same speaker that shares two content words with a change, 0
+// for none.
+func (l *Ledger) earlier(t *abi.LedgerText) int {
+	words := contentWords(t.Text)
+	list := l.s.Talk.Statements
+	for i := range slices.Backward(list[max(0, len(list)-lookBack):]) {
+		o := &list[max(0, len(list)-lookBack)+i]
+		if o.By != t.By || o.Message == t.Message {
+			continue
+		}
+		low, shared := strings.ToLower(o.Text), 0
+		for _, w := range words {
+			if len(w) >= 5 && strings.Contains(low, w) {
+				shared++
+			}
+		}
+		if shared >= 2 {
+			return o.Message
+		}
+	}
+	return 0
+}
+
+// dropStatements forgets a third of the statements: those with the least that could be a fact.
+func (l *Ledger) dropStatements() {
+	list := l.s.Talk.Statements
+	scores := make([]int, len(list))
+	for i := range list {
+		scores[i] = facts(&list[i])*len(list) + i
+	}
+	sorted := slices.Clone(scores)
+	slices.Sort(sorted)
+	floor := sorted[len(sorted)/3]
+	at := -1
+	l.s.Talk.Statements = slices.DeleteFunc(list, func(abi.LedgerText) bool { at++; return scores[at] < floor })
+}
+
+// facts counts what in a statement may be asked for: numbers, names, a kind.
+func facts(t *abi.LedgerText) int {
+	n := 0
+	if t.Kind != "" {
+		n += 2
+	}
+	for i, w := range strings.Fields(t.Text) {
+		if strings.ContainsAny(w, "0123456789") {
+			n += 2
+		} else if i > 0 && w[0] >= 'A' && w[0] <= 'Z' && len(w) > 1 {
+			n++
+		}
+	}
+	return n
+}

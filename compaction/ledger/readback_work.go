@@ -1,0 +1,230 @@
+package ledger
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/mortise-dev/mortise/abi"
+)
+
+// sortBy sorts by a key, and keeps the order of equals. It sorts places, so that the guest holds one sort
+// and not one for each type.
+func sortBy[T any](list []T, key func(*T) int) {
+	order := make([]int, len(list))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(a, b int) int { return cmp.Or(key(&list[a])-key(&list[b]), a-b) })
+	sorted := make([]T, len(list))
+	for i, at := range order {
+		sorted[i] = list[at]
+	}
+	copy(list, sorted)
+}
+
+// step reads a call, or a text of the agent or of the user.
+func (r *reader) step(it *item) {
+	m, rest, ok := handle(it.text)
+	if !ok {
+		return
+	}
+	s := abi.LedgerStep{Message: m, By: abi.RoleTool, Text: rest}
+	if text, size, ok := unquote(strings.TrimPrefix(rest, "the user: ")); ok && (strings.HasPrefix(rest, openQuote) || strings.HasPrefix(rest, "the user: ")) {
+		s.By, s.Text, s.Size = abi.RoleAssistant, text, size
+		if strings.HasPrefix(rest, "the user: ") {
+			s.By = abi.RoleUser
+		}
+	} else if i := strings.LastIndex(rest, " → "); i >= 0 {
+		s.Text, s.Result = rest[:i], rest[i+len(" → "):]
+	}
+	r.s.Steps = append(r.s.Steps, s)
+}
+
+// failed reads a failure that is open: what is behind its message number, and the lines below.
+func (r *reader) failed(s string, subs []string) {
+	m, rest, ok := handle(s)
+	rest, isOpen := strings.CutPrefix(rest, ", not seen to pass since: `")
+	if !ok || !isOpen {
+		return
+	}
+	e := abi.LedgerError{Message: m, Key: strings.TrimSuffix(rest, "`"), Runs: 2, Check: true}
+	for _, sub := range subs {
+		if list, ok := strings.CutPrefix(sub, "changed since: "); ok {
+			e.Edits = listed(list)
+		} else if text, _, ok := unquote(sub); ok {
+			e.Line = text
+		}
+	}
+	r.s.Work.Errors = append(r.s.Work.Errors, e)
+}
+
+// fixed reads a failure that was seen to pass.
+func (r *reader) fixed(it *item) {
+	m, rest, ok := handle(it.text)
+	key, line, isQuote := strings.Cut(strings.TrimPrefix(rest, "`"), "`: ")
+	text, _, isText := unquote(line)
+	if !ok || !isQuote || !isText || len(it.subs) == 0 {
+		return
+	}
+	e := abi.LedgerError{Message: m, Key: key, Line: text, Runs: 1}
+	passed, edits, _ := strings.Cut(strings.TrimPrefix(it.subs[0], "passed at "), " after changes to ")
+	e.Passed, _, _ = handle(passed)
+	if edits != "" {
+		e.Edits = listed(edits)
+	}
+	if e.Passed > 0 {
+		r.s.Work.Errors = append(r.s.Work.Errors, e)
+	}
+}
+
+// file reads a line of the list of files.
+func (r *reader) file(s string) {
+	switch {
+	case strings.HasPrefix(s, "changed in "):
+		r.group(s[len("changed in "):])
+	case strings.HasPrefix(s, "read "):
+		m, rest, ok := handle(s[len("read "):])
+		if ok {
+			r.add(rest, abi.LedgerFile{Read: m, Reads: 1})
+		}
+	case strings.HasPrefix(s, "created ") || strings.HasPrefix(s, "changed "):
+		r.changed(s)
+	}
+}
+
+func (r *reader) changed(s string) {
+	f := abi.LedgerFile{Changes: 1}
+	rest, created := strings.CutPrefix(s, "created ")
+	ok := true
+	if created {
+		f.Created, rest, ok = handle(rest)
+		f.Changed = f.Created
+		rest = strings.TrimPrefix(rest, ", ")
+	}
+	if again, isChange := strings.CutPrefix(rest, "changed "); isChange {
+		f.Changed, rest, ok = handle(again)
+	}
+	if inside, after, isVerb := strings.Cut(rest, ") "); isVerb && strings.HasPrefix(inside, "(") {
+		f.Verb, rest = inside[1:], after
+	}
+	if ok {
+		r.add(rest, f)
+	}
+}
+
+// add reads a path, its state and the names behind it.
+func (r *reader) add(s string, f abi.LedgerFile) {
+	path, names, _ := strings.Cut(s, ": ")
+	if before, state, ok := strings.Cut(path, " (now "); ok {
+		path, f.State, f.At = before, strings.TrimSuffix(state, ")"), f.Changed
+	}
+	f.Path = path
+	r.s.Work.Files = append(r.s.Work.Files, f)
+	list := strings.Fields(names)
+	r.name(path, 0, 1, "")
+	for i, n := range list {
+		r.name(n, i, len(list), path)
+	}
+}
+
+// group reads "folder: a.go (m3), b.go (created m9, now deleted)".
+func (r *reader) group(s string) {
+	dir, list, ok := strings.Cut(s, ": ")
+	if !ok {
+		return
+	}
+	if dir == "." {
+		dir = ""
+	} else if dir != "/" {
+		dir += "/"
+	}
+	for one := range strings.SplitSeq(list, "), ") {
+		name, what, ok := strings.Cut(strings.TrimSuffix(one, ")"), " (")
+		if !ok {
+			continue
+		}
+		f := abi.LedgerFile{Path: dir + name, Changes: 1}
+		what, created := strings.CutPrefix(what, "created ")
+		m, rest, _ := handle(what)
+		f.Changed = m
+		if created {
+			f.Created = m
+		}
+		if state, ok := strings.CutPrefix(rest, ", now "); ok {
+			f.State, f.At = state, m
+		}
+		r.s.Work.Files = append(r.s.Work.Files, f)
+		r.name(f.Path, 0, 1, "")
+	}
+}
+
+func (r *reader) commit(s string) {
+	m, rest, ok := handle(s)
+	hash, rest, isHash := strings.Cut(rest, " on ")
+	branch, text, isText := strings.Cut(rest, ": ")
+	if ok && isHash && isText {
+		r.s.Work.Commits = append(r.s.Work.Commits, abi.LedgerCommit{Message: m, Hash: hash, Branch: branch, Text: text})
+	}
+}
+
+func (r *reader) command(s string) {
+	m, rest, ok := handle(s)
+	if !ok || !strings.HasPrefix(rest, "`") {
+		return
+	}
+	for _, outcome := range []string{abi.CommandOK, abi.CommandFailed, abi.CommandEnded} {
+		i := strings.LastIndex(rest, "` "+outcome)
+		if i < 1 {
+			continue
+		}
+		c := abi.LedgerCommand{Key: rest[1:i], Text: rest[1:i], Message: m, Runs: 1, Outcome: outcome}
+		tail := rest[i+2+len(outcome):]
+		if runs, ok := strings.CutPrefix(tail, ", "); ok {
+			n := digits(runs, 0)
+			c.Runs, _ = strconv.Atoi(runs[:n])
+			tail = strings.TrimPrefix(runs[n:], " runs")
+		}
+		c.Line = strings.TrimPrefix(strings.TrimPrefix(tail, ":"), " ")
+		c.Runs = max(c.Runs, 1)
+		c.Check, c.Reads = isCheck(checkers(), c.Key), readsOnly(c.Key)
+		r.s.Work.Commands = append(r.s.Work.Commands, c)
+		return
+	}
+}
+
+func (r *reader) lookup(it *item) {
+	m, rest, ok := handle(it.text)
+	tool, query, isTool := strings.Cut(rest, " ")
+	text, _, isQuote := unquote(query)
+	if !ok || !isTool || !isQuote {
+		return
+	}
+	k := abi.LedgerLookup{Message: m, Tool: tool, Query: text}
+	if len(it.subs) > 0 {
+		k.Line, _, _ = unquote(it.subs[0])
+	}
+	r.s.Work.Lookups = append(r.s.Work.Lookups, k)
+}
+
+// others reads a line of names.
+func (r *reader) others(s string) {
+	_, list, ok := strings.Cut(s, ":")
+	if !ok {
+		return
+	}
+	names := strings.Fields(list)
+	for i, n := range names {
+		r.name(n, i, len(names), "")
+	}
+}
+
+// name restores a name. Its place in the list is its rank.
+func (r *reader) name(text string, i, of int, home string) {
+	if len(r.names) >= maxNames || len(text) < minToken || len(text) > maxToken {
+		return
+	}
+	m := max(1, r.s.Messages-r.s.Messages*i*6/10/max(of, 1))
+	r.names = append(r.names, abi.LedgerName{Text: text, Count: 1, Call: true, Last: m, Own: m, Home: home})
+}

@@ -1,0 +1,140 @@
+package ledger
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/mortise-dev/mortise/abi"
+)
+
+func newPage(s *abi.Ledger, budget int) *page {
+	p := &page{s: s, limit: budget, shown: map[string]bool{}, share: sharesFor(s, budget)}
+	p.dir = p.folder()
+	p.names = best(s, namesFor(budget))
+	return p
+}
+
+// MinBudget is the least number of bytes for which Render writes anything.
+const MinBudget = 120
+
+// Render writes a state as text, in at most budget bytes: the same bytes for the same state and
+// budget. Below [MinBudget] it is empty.
+func Render(s *abi.Ledger, budget int) string {
+	if budget < MinBudget {
+		return ""
+	}
+	p := newPage(s, budget)
+	p.head()
+	p.goal()
+	p.section(secOpen, p.share.open, p.open())
+	if s.Talk.Plan != nil {
+		p.section(secPlan, p.share.plan, []string{"- " + at(s.Talk.Plan.Message) + " " + quoteCut(s.Talk.Plan.Text, s.Talk.Plan.Size, int(p.share.plan*float64(budget))-30)})
+	}
+	if b := s.Talk.Before; b != nil {
+		p.section(secBefore, .06, []string{"- " + at(b.Message) + " " + quoteCut(b.Text, b.Size, int(.06*float64(budget))-60)})
+	}
+	p.section(secRules, p.share.rules, p.rules())
+	p.section(secRequests, p.share.requests, p.requests())
+	p.section(secSteps, p.share.steps, p.steps())
+	p.files()
+	p.section(secCommits, p.share.commits, p.commits())
+	p.section(secCommands, p.share.commands, p.commands())
+	p.section(secErrors, p.share.errors, p.errors())
+	p.section(secFindings, p.share.findings, p.findings())
+	p.section(secLookups, p.share.lookups, p.lookups())
+	p.section(secValues, p.share.values, p.values())
+	p.section(secStatement, p.share.statements, p.statements())
+	p.others()
+	return strings.ToValidUTF8(strings.TrimRight(string(p.b), "\n"), "?")
+}
+
+func (p *page) head() {
+	p.b = append(p.b, headStart+strconv.Itoa(p.s.Messages)...)
+	switch {
+	case p.dir == "" || len(p.dir) >= p.limit/8:
+	case p.s.Folder != "":
+		p.b = append(p.b, headFolder+line(p.dir, maxPath)...)
+	default:
+		p.b = append(p.b, headBelow+line(p.dir, maxPath)...)
+	}
+	if p.s.Branch != "" && len(p.s.Branch) < p.limit/8 {
+		p.b = append(p.b, headBranch+line(p.s.Branch, maxLine)...)
+	}
+	p.b = append(p.b, headEnd+"\n"...)
+	if len(p.b) > p.limit {
+		p.b = p.b[:0]
+	}
+}
+
+// folder is the working directory, or the deepest one that holds most of the changed files.
+func (p *page) folder() string {
+	if p.s.Folder != "" {
+		return p.s.Folder
+	}
+	counts := map[string]int{}
+	all := 0
+	for i := range p.s.Work.Files {
+		f := &p.s.Work.Files[i]
+		if !strings.HasPrefix(f.Path, "/") || f.Changes == 0 {
+			continue
+		}
+		all++
+		for d := f.Path; strings.Count(d, "/") > 2; {
+			d = d[:strings.LastIndexByte(d, '/')]
+			counts[d]++
+		}
+	}
+	best := ""
+	for d, n := range counts {
+		if n*4 >= all*3 && len(d) > len(best) && all > 1 && len(d) <= maxPath {
+			best = d
+		}
+	}
+	return best
+}
+
+// goal quotes the first and the latest request.
+func (p *page) goal() {
+	list := p.s.Talk.Requests
+	if len(list) == 0 {
+		return
+	}
+	least := p.share.least
+	if p.limit < 2000 || p.share.talk {
+		least = min(least, p.limit/14)
+	}
+	most := max(least, int(p.share.goal*float64(p.limit))/2) + len(openQuote+closeQuote+cutMark) + len(" (10000 characters)")
+	first, last := &list[0], &list[len(list)-1]
+	p.b = append(p.b, "\n## "+secGoal+"\n"...)
+	if len(list) > 1 {
+		p.goalItem("- First request, ", first, most)
+		p.goalItem("- Latest request, ", last, most)
+		return
+	}
+	p.goalItem("- Request, ", first, 2*most)
+}
+
+func (p *page) goalItem(label string, r *abi.LedgerRequest, most int) {
+	text := label + at(r.Message) + ": "
+	q := quoteLines(r.Text, r.Size, most, p.share.least)
+	if q == "" || len(p.b)+len(text)+len(q)+1 > p.limit {
+		return
+	}
+	p.b = append(append(append(p.b, text...), q...), '\n')
+	if r.Question != nil && len(r.Text) < 200 {
+		if a := "  → " + asked(r.Question, 240) + "\n"; len(p.b)+len(a) <= p.limit {
+			p.b = append(p.b, a...)
+		}
+	}
+}
+
+// quoteLines is quoteCut, but shows at least so many bytes of a text of many lines, whose
+// indentation would take the room.
+func quoteLines(s string, size, n, least int) string {
+	head := cut(s, min(least, len(s)))
+	return quoteCut(s, size, n+min(strings.Count(head, "\n")*len(margin), n))
+}
+
+func asked(q *abi.LedgerText, n int) string {
+	return "the agent had asked at " + at(q.Message) + ": " + quoteCut(q.Text, q.Size, n)
+}

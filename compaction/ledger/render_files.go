@@ -1,0 +1,188 @@
+package ledger
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/mortise-dev/mortise/abi"
+)
+
+// perFile is how many names stand behind a file.
+const perFile = 14
+
+// nameSize is about how many bytes of a page a name takes, with what stands around names.
+const nameSize = 24
+
+// files lists the changed files, all of them if they fit, then those that were only read.
+func (p *page) files() {
+	changed, read := p.splitFiles()
+	behind := p.homes()
+	limit := len(p.b) + int(p.share.files*float64(p.limit))
+	limit = min(limit, p.limit)
+	p.share.files = 0
+	if len(changed)+len(read) == 0 {
+		return
+	}
+	mark := len(p.b)
+	p.b = append(p.b, "\n## "+secFiles+"\n"...)
+	empty := len(p.b)
+	lines, bare := make([]string, 0, len(changed)), 0
+	for _, f := range changed {
+		lines = append(lines, fileLine(f))
+		bare += len(lines[len(lines)-1]) + 1
+	}
+	if p.share.small || bare > p.limit*2/5 {
+		p.grouped(changed, mark)
+		lines, changed = lines[:0], nil
+		bare = 0
+	}
+	for _, f := range read {
+		if item := "- read " + at(f.Read) + " " + clean(f.Path); len(p.b)+bare+len(item)+1 <= limit {
+			lines, changed = append(lines, item), append(changed, f)
+			bare += len(item) + 1
+		}
+	}
+	room := max(limit, len(p.b)+p.limit*45/100) - len(p.b) - bare
+	for i, item := range lines {
+		if names := p.namesOf(behind[changed[i].Path], changed[i].Names); !p.share.small && len(names) <= room {
+			room -= len(names)
+			item += names
+		}
+		p.b = append(append(p.b, item...), '\n')
+	}
+	if len(p.b) == empty || len(p.b) > p.limit {
+		p.b = p.b[:mark]
+	}
+}
+
+// splitFiles returns the changed files, newest first, and those that were only read, by rank.
+func (p *page) splitFiles() (changed, read []*abi.LedgerFile) {
+	ranks := make(map[string]float64, len(p.s.Work.Files))
+	for i := range p.s.Work.Files {
+		ranks[p.s.Work.Files[i].Path] = 0
+	}
+	for i := range p.names {
+		if _, ok := ranks[p.names[i].name.Text]; ok {
+			ranks[p.names[i].name.Text] = p.names[i].rank
+		}
+	}
+	for i := range p.s.Work.Files {
+		f := &p.s.Work.Files[i]
+		switch {
+		case f.Changes > 0:
+			changed = append(changed, f)
+		case f.Reads > 0:
+			read = append(read, f)
+		}
+	}
+	slices.SortFunc(changed, func(a, b *abi.LedgerFile) int {
+		return cmp.Or(cmp.Compare(b.Changed, a.Changed), cmp.Compare(a.Path, b.Path))
+	})
+	slices.SortFunc(read, func(a, b *abi.LedgerFile) int {
+		return cmp.Or(cmp.Compare(ranks[b.Path], ranks[a.Path]), cmp.Compare(b.Read, a.Read), cmp.Compare(a.Path, b.Path))
+	})
+	return changed, read
+}
+
+// homes are the best names by the file that they belong to.
+func (p *page) homes() map[string][]string {
+	out := map[string][]string{}
+	for i := range p.names[:min(len(p.names), p.limit/nameSize)] {
+		n := p.names[i].name
+		if n.Home != "" && !strings.Contains(n.Home, n.Text) && len(out[n.Home]) < perFile {
+			out[n.Home] = append(out[n.Home], n.Text)
+		}
+	}
+	return out
+}
+
+// namesOf lists names that the page does not hold yet: those of the highest rank, then those that
+// the file defines.
+func (p *page) namesOf(list, defined []string) string {
+	var b strings.Builder
+	n := 0
+	for _, l := range [][]string{list, defined} {
+		for _, name := range l {
+			if n >= perFile || p.shown[name] {
+				continue
+			}
+			p.shown[name] = true
+			n++
+			if n == 1 {
+				b.WriteString(":")
+			}
+			b.WriteString(" " + clean(name))
+		}
+	}
+	return b.String()
+}
+
+// fileLine is the line of a changed file.
+func fileLine(f *abi.LedgerFile) string {
+	out := "- changed "
+	if f.Created != 0 {
+		out = "- created " + at(f.Created) + ", changed "
+	}
+	if f.Created == f.Changed {
+		out = "- created "
+	}
+	out += at(f.Changed) + " "
+	if f.Verb != "" {
+		out += "(" + f.Verb + ") "
+	}
+	out += clean(f.Path)
+	if f.State != "" {
+		out += " (now " + f.State + ")"
+	}
+	return out
+}
+
+// grouped writes a line for each folder.
+func (p *page) grouped(changed []*abi.LedgerFile, mark int) {
+	var dirs []string
+	by := map[string][]*abi.LedgerFile{}
+	for _, f := range changed {
+		dir := f.Path[:strings.LastIndexByte(f.Path, '/')+1]
+		if by[dir] == nil {
+			dirs = append(dirs, dir)
+		}
+		by[dir] = append(by[dir], f)
+	}
+	limit := min(p.limit, mark+p.limit*2/5)
+	left := 0
+	for _, dir := range dirs {
+		item := "- changed in " + clean(cmp.Or(strings.TrimSuffix(dir, "/"), ".")) + ": "
+		n := 0
+		for _, f := range by[dir] {
+			one := groupedFile(f)
+			if n > 0 {
+				one = ", " + one
+			}
+			if len(p.b)+len(item)+len(one)+1 > limit {
+				left++
+				continue
+			}
+			item += one
+			n++
+		}
+		if n > 0 {
+			p.b = append(append(p.b, item...), '\n')
+		}
+	}
+	if note := "- and " + strconv.Itoa(left) + " more changed files\n"; left > 0 && len(p.b)+len(note) <= p.limit {
+		p.b = append(p.b, note...)
+	}
+}
+
+func groupedFile(f *abi.LedgerFile) string {
+	out := clean(base(f.Path)) + " (" + at(f.Changed)
+	if f.Created != 0 && f.Created == f.Changed {
+		out = clean(base(f.Path)) + " (created " + at(f.Changed)
+	}
+	if f.State != "" {
+		out += ", now " + f.State
+	}
+	return out + ")"
+}

@@ -1,0 +1,95 @@
+package ledger
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/mortise-dev/mortise/abi"
+)
+
+// open lists what is not finished.
+func (p *page) open() []string {
+	var out []string
+	t := &p.s.Talk
+	for _, state := range []string{abi.TaskDoing, abi.TaskOpen} {
+		for i := range t.Tasks {
+			if task := &t.Tasks[i]; task.Status == state {
+				out = append(out, "- ["+state+"] "+numbered(task.ID)+line(task.Text, maxLine))
+			}
+		}
+	}
+	if q := t.Question; q != nil {
+		out = append(out, "- the agent asked at "+at(q.Message)+": "+quoteCut(q.Text, q.Size, 260))
+	}
+	for i := range slices.Backward(p.s.Work.Errors) {
+		e := &p.s.Work.Errors[i]
+		recent := e.Message >= p.s.Messages-p.s.Messages/10-10
+		if e.Passed != 0 || !e.Check && (!recent && e.Runs < 2 || readsOnly(e.Key)) {
+			continue
+		}
+		out = append(out, failure(e))
+	}
+	return append(out, stopped(t.Requests, int(p.share.open*float64(p.limit))/300)...)
+}
+
+// maxStopped is how many requests that were stopped are quoted at most.
+const maxStopped = 8
+
+// stopped lists the requests that were stopped: the latest n are quoted, of older ones the number is given.
+func stopped(list []abi.LedgerRequest, n int) []string {
+	n = max(3, min(n, maxStopped))
+	var out []string
+	older := ""
+	for i := range slices.Backward(list) {
+		r := &list[i]
+		switch {
+		case r.Stopped == 0:
+		case len(out) < n:
+			out = append(out, "- stopped at "+at(r.Stopped)+": request "+at(r.Message)+" "+quoteCut(firstLine(r.Text), 0, 90))
+		case len(older) < 400:
+			older += " " + at(r.Message)
+		}
+	}
+	if older != "" {
+		out = slices.Insert(out, 0, stoppedEarlier+older)
+	}
+	return out
+}
+
+// stoppedEarlier begins the list of those that are not quoted.
+const stoppedEarlier = "- stopped earlier: requests"
+
+func failure(e *abi.LedgerError) string {
+	out := "- failed at " + at(e.Message) + ", not seen to pass since: `" + line(e.Key, 160) + "`"
+	if e.Line != "" {
+		out += "\n  → " + quoteCut(e.Line, 0, 200)
+	}
+	if len(e.Edits) > 0 {
+		out += "\n  → changed since: " + baseNames(e.Edits, 4)
+	}
+	return out
+}
+
+func numbered(id string) string {
+	if id == "" {
+		return ""
+	}
+	return "#" + line(id, 40) + " "
+}
+
+// baseNames lists files by their last element.
+func baseNames(list []string, n int) string {
+	var b strings.Builder
+	for i, f := range list {
+		if i == n && len(list) > n+1 {
+			b.WriteString(" and " + strconv.Itoa(len(list)-i) + " more")
+			break
+		}
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		b.WriteString(line(base(f), 80))
+	}
+	return b.String()
+}

@@ -1,0 +1,215 @@
+package ledger
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/mortise-dev/mortise/abi"
+)
+
+// leastItem is the room below which no item is tried.
+const leastItem = 24
+
+// requests lists what the user asked for and what became of it, the newest whole, the others in
+// short, in order of messages.
+func (p *page) requests() []string {
+	list := p.s.Talk.Requests
+	room := int(p.share.requests*float64(p.limit)) - len(secRequests) - 8
+	long := room * 3 / 4
+	items := make([]string, len(list))
+	for i := range slices.Backward(list) {
+		if long < leastItem {
+			break
+		}
+		full := p.requestItem(&list[i])
+		if len(full)+1 <= long {
+			items[i] = full
+			long -= len(full) + 1
+			room -= len(full) + 1
+		}
+	}
+	for i := range slices.Backward(list) {
+		if room < leastItem {
+			break
+		}
+		if items[i] != "" {
+			continue
+		}
+		short := "- " + at(list[i].Message) + " " + quoteFirst(list[i].Text, list[i].Size, 76)
+		if len(short)+1 <= room {
+			items[i] = short
+			room -= len(short) + 1
+		}
+	}
+	return items
+}
+
+// shortLine is below how many bytes a first line is quoted with the next one.
+const shortLine = 24
+
+// quoteFirst quotes the first line of a text.
+func quoteFirst(s string, size, n int) string {
+	first := firstLine(s)
+	if len(first) < shortLine && len(first) < len(strings.TrimSpace(s)) { // a heading, which does not say much
+		start := strings.Index(s, first)
+		_, next := lineAt(s, start)
+		second := firstLine(s[next:])
+		first = s[start : next+strings.Index(s[next:], second)+len(second)]
+	}
+	if size == 0 && len(first) < len(strings.TrimSpace(s)) {
+		size = len(s)
+	}
+	return quoteCut(first, size, n)
+}
+
+func (p *page) requestItem(r *abi.LedgerRequest) string {
+	out := "- " + at(r.Message) + " " + quoteFirst(r.Text, r.Size, 180)
+	if r.Question != nil && len(r.Text) < 80 {
+		out += "\n  → " + asked(r.Question, 160)
+	}
+	var done []string
+	if len(r.Files) > 0 {
+		done = append(done, "changed "+baseNames(r.Files, 5))
+	}
+	if len(r.Commits) > 0 {
+		done = append(done, "committed "+baseNames(r.Commits, 3))
+	}
+	if r.Stopped != 0 {
+		done = append(done, "stopped at "+at(r.Stopped))
+	}
+	if len(done) > 0 {
+		out += "\n  → " + strings.Join(done, "; ")
+	}
+	if r.Outcome != nil {
+		out += "\n  → the agent at " + at(r.Outcome.Message) + ": " + quoteCut(r.Outcome.Text, r.Outcome.Size, 160)
+	}
+	return out
+}
+
+// steps are the latest events in order.
+func (p *page) steps() []string {
+	list := p.s.Steps
+	room := int(p.share.steps*float64(p.limit)) - len(secSteps) - 8
+	items := make([]string, len(list))
+	for i := range slices.Backward(list) {
+		if p.share.talk && list[i].By != abi.RoleTool { // what was said has a section of its own
+			continue
+		}
+		item := p.stepItem(&list[i], i == len(list)-1)
+		if len(item)+1 > room {
+			if p.share.talk {
+				continue
+			}
+			break
+		}
+		items[i] = item
+		room -= len(item) + 1
+	}
+	return items
+}
+
+func (p *page) stepItem(s *abi.LedgerStep, last bool) string {
+	most := 260
+	if last {
+		most = maxStep
+	}
+	switch s.By {
+	case abi.RoleUser:
+		return "- " + at(s.Message) + " the user: " + quoteFirst(s.Text, s.Size, 90)
+	case abi.RoleTool:
+		most := 160
+		if p.share.talk {
+			most = maxStep
+		}
+		out := "- " + at(s.Message) + " " + line(p.relative(s.Text), most)
+		if s.Result != "" && s.Result != abi.CommandEnded {
+			out += " → " + line(p.relative(s.Result), 160)
+		}
+		return out
+	default:
+	}
+	return "- " + at(s.Message) + " " + quoteCut(s.Text, s.Size, most)
+}
+
+func (p *page) commits() []string {
+	list := p.s.Work.Commits
+	items := make([]string, len(list))
+	room := int(p.share.commits*float64(p.limit)) - len(secCommits) - 8
+	for i := range slices.Backward(list) {
+		c := &list[i]
+		item := "- " + at(c.Message) + " " + line(c.Hash, 40) + " on " + line(c.Branch, 80) + ": " + line(c.Text, 120)
+		if len(item)+1 <= room {
+			items[i] = item
+			room -= len(item) + 1
+		}
+	}
+	return items
+}
+
+// commands are the most used and the latest that are not among the failures.
+func (p *page) commands() []string {
+	order := make([]int, len(p.s.Work.Commands))
+	for i := range order {
+		order[i] = i
+	}
+	list := p.s.Work.Commands
+	scores := make([]float64, len(list))
+	for i := range list {
+		c := &list[i]
+		w := 1.0
+		switch {
+		case c.Check:
+			w = 2
+		case c.Reads:
+			w = .4
+		}
+		scores[i] = float64(w*math.Sqrt(float64(c.Runs))) * (.3 + p.recency(c.Message))
+	}
+	slices.SortFunc(order, func(a, b int) int { return cmp.Or(cmp.Compare(scores[b], scores[a]), cmp.Compare(b, a)) })
+	var out []string
+	for _, i := range order {
+		c := &list[i]
+		item := "- " + at(c.Message) + " `" + line(c.Key, 200) + "` " + c.Outcome
+		if c.Runs > 1 {
+			item += ", " + strconv.Itoa(c.Runs) + " runs"
+		}
+		if c.Line != "" && c.Outcome == abi.CommandFailed {
+			item += ": " + line(c.Line, 120)
+		}
+		out = append(out, item)
+	}
+	return out
+}
+
+// errors are the failures that were seen to pass later, newest first.
+func (p *page) errors() []string {
+	var out []string
+	for i := range slices.Backward(p.s.Work.Errors) {
+		e := &p.s.Work.Errors[i]
+		if e.Passed == 0 || e.Line == "" {
+			continue
+		}
+		item := "- " + at(e.Message) + " `" + line(e.Key, 100) + "`: " + quoteCut(e.Line, 0, 160) + "\n  → passed at " + at(e.Passed)
+		if len(e.Edits) > 0 {
+			item += " after changes to " + baseNames(e.Edits, 3)
+		}
+		out = append(out, item)
+	}
+	return out
+}
+
+func (p *page) lookups() []string {
+	var out []string
+	for i := range slices.Backward(p.s.Work.Lookups) {
+		k := &p.s.Work.Lookups[i]
+		item := "- " + at(k.Message) + " " + line(k.Tool, 60) + " " + quoteCut(k.Query, 0, 160)
+		if k.Line != "" {
+			item += "\n  → " + quoteCut(k.Line, 0, 160)
+		}
+		out = append(out, item)
+	}
+	return out
+}

@@ -1,0 +1,64 @@
+package ledger
+
+import "github.com/mortise-dev/mortise/abi"
+
+// shares are the parts of a page that sections may use.
+type shares struct {
+	goal, open, plan, rules, requests, steps, files, commits, commands, errors, findings, lookups, values, statements float64
+	// least is how many bytes of the first and of the latest request are shown, and a word more.
+	least int
+	small bool
+	talk  bool
+}
+
+func normalShares() shares {
+	return shares{
+		goal: .12, open: .10, plan: .06, rules: .04, requests: .10, steps: .10, files: .30, commits: .04, commands: .04, errors: .03, findings: .05, lookups: .03,
+		values: .03, least: 330,
+	}
+}
+
+// smallShares are those of a page that is too short for prose.
+func smallShares() shares {
+	return shares{goal: .05, open: .06, rules: .03, requests: .02, steps: .03, files: .10, commits: .02, least: 330, small: true}
+}
+
+// tinyTalk is below how many bytes a page about a dialogue with tools has more names than sentences.
+const tinyTalk = 1200
+
+// talkShares are those of a conversation without files and commands. With records, what the tools were
+// asked comes first.
+func talkShares(records, tiny bool) shares {
+	out := shares{goal: .04, open: .05, plan: .06, steps: .15, lookups: .06, statements: .9, least: 330, talk: true}
+	switch {
+	case records && tiny:
+		out.goal, out.steps, out.values, out.statements = .08, .3, .2, .05
+	case records:
+		out.goal, out.steps, out.values, out.statements = .08, .5, .1, .05
+	}
+	return out
+}
+
+// Pages below smallPage bytes are small, and those below a smallPart of what was read. From fullPage
+// on prose has its whole share, on a page between it has less.
+const (
+	smallPage = 5000
+	fullPage  = 20000
+	smallPart = 60
+)
+
+func sharesFor(s *abi.Ledger, budget int) shares {
+	read := s.Bytes
+	if len(s.Work.Files)+len(s.Work.Commands) == 0 {
+		return talkShares(len(s.Work.Values) > 0, budget < tinyTalk)
+	}
+	if budget < smallPage || int64(budget)*smallPart < read {
+		return smallShares()
+	}
+	out := normalShares()
+	part := min(1, .5+.5*float64(budget-smallPage)/(fullPage-smallPage))
+	for _, share := range []*float64{&out.goal, &out.open, &out.rules, &out.requests, &out.steps, &out.commands, &out.errors, &out.findings} {
+		*share *= part
+	}
+	return out
+}

@@ -1,0 +1,99 @@
+package ledger
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/mortise-dev/mortise/abi"
+)
+
+// isFinish reports tools with which an agent ends its turn.
+func isFinish(name string) bool {
+	switch strings.ToLower(name) {
+	case "finish", "submit", "attempt_completion", "complete_task", "done", "respond", "final_answer", "stop":
+		return true
+	}
+	return false
+}
+
+// stepText is a call in one line.
+func stepText(c *abi.LedgerCall) string {
+	text := c.Tool
+	switch {
+	case kind(c.Kind) == kindPatch:
+		text += " " + patched(c.Text)
+	case kind(c.Kind) == kindTask:
+		text += " #" + strings.Replace(c.Text, "\n", " ", 1)
+	case len(c.Paths) > 0:
+		text += " " + c.Paths[0]
+	case c.Text != "":
+		text += " " + firstLine(c.Text)
+	}
+	most := maxLine
+	if kind(c.Kind) == kindOther {
+		most = maxStep
+	}
+	return clip(strings.TrimSpace(text), most)
+}
+
+// patched lists the files of a patch.
+func patched(text string) string {
+	var names []string
+	for i, f := range patchFiles(text) {
+		if i == 6 {
+			names = append(names, "…")
+			break
+		}
+		names = append(names, f.path)
+	}
+	return strings.Join(names, " ")
+}
+
+// fieldList writes arguments as "key=value key=value".
+type fieldList struct {
+	b    strings.Builder
+	most int
+}
+
+func fields(args map[string]any, n int) string {
+	f := fieldList{most: n}
+	f.walk("", args, 0)
+	return f.b.String()
+}
+
+func (f *fieldList) walk(key string, v any, depth int) {
+	if depth > maxDepth/2 || f.b.Len() >= f.most {
+		return
+	}
+	switch v := v.(type) {
+	case map[string]any:
+		for _, name := range slices.Sorted(maps.Keys(v)) {
+			f.walk(cut(name, 60), v[name], depth+1)
+		}
+	case []any:
+		if text, ok := plainList(v); ok {
+			f.write(key, text)
+			return
+		}
+		for _, e := range v {
+			f.walk(key, e, depth+1)
+		}
+	default:
+		f.write(key, scalar(v))
+	}
+}
+
+func (f *fieldList) write(key, v string) {
+	v = strings.Join(strings.Fields(cut(v, maxValue)), " ")
+	if v == "" || f.b.Len()+len(key)+len(v)+2 > f.most {
+		return
+	}
+	if f.b.Len() > 0 {
+		f.b.WriteByte(' ')
+	}
+	f.b.WriteString(key + "=" + v)
+}
+
+// step appends to the latest events.
+func (l *Ledger) step(s abi.LedgerStep) { l.s.Steps = appendBounded(l.s.Steps, s, maxSteps) }

@@ -1,0 +1,187 @@
+package ledger
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/mortise-dev/mortise/abi"
+)
+
+// current is the request under way, nil before the first.
+func (l *Ledger) current() *abi.LedgerRequest {
+	if n := len(l.s.Talk.Requests); n > 0 {
+		return &l.s.Talk.Requests[n-1]
+	}
+	return nil
+}
+
+// userText reads a message that stands as the user's in the log.
+func (l *Ledger) userText(n int, text string) {
+	if l.summary(n, text) {
+		return
+	}
+	own := l.ownWords(text)
+	if own == "" {
+		l.shown(n, text)
+		if strings.HasPrefix(text, "[Request interrupted") {
+			if r := l.current(); r != nil && r.Stopped == 0 {
+				r.Stopped = n
+			}
+		}
+		return
+	}
+	if len(own) < len(text) {
+		l.shown(n, text)
+	}
+	l.names.read(own, n, byUser, "")
+	l.request(n, own)
+	l.sentencesOf(n, own)
+	l.step(abi.LedgerStep{Message: n, By: abi.RoleUser, Text: clip(own, maxStep), Size: sizeOf(own, maxStep)})
+}
+
+// ownWords is the part of a text that the user wrote, empty for none.
+func (l *Ledger) ownWords(text string) string {
+	text = strings.TrimSpace(text)
+	if _, args, ok := strings.Cut(text, "<command-args>"); ok {
+		args, _, _ = strings.Cut(args, "</command-args>")
+		return strings.TrimSpace(args)
+	}
+	for strings.HasPrefix(text, "<system-reminder>") {
+		_, rest, ok := strings.Cut(text, "</system-reminder>")
+		if !ok {
+			return ""
+		}
+		text = strings.TrimSpace(rest)
+	}
+	if startsWith(text, l.cues.notUser) {
+		return ""
+	}
+	if i := strings.Index(text, "<system-reminder>"); i > 0 {
+		text = strings.TrimSpace(text[:i])
+	}
+	return text
+}
+
+// request begins a request, and ends the one before.
+func (l *Ledger) request(n int, text string) {
+	t := &l.s.Talk
+	if r := l.current(); r != nil {
+		if k := len(l.s.Steps); k > 0 && l.s.Steps[k-1].By == abi.RoleTool && r.Stopped == 0 {
+			r.Stopped = n
+		}
+		if len(t.Requests) > 1 && len(r.Text) > maxRequest {
+			r.Size = max(r.Size, len(r.Text))
+			r.Text = clip(r.Text, maxRequest)
+		}
+	}
+	if len(t.Requests) >= maxRequests {
+		first := t.Requests[0]
+		t.Requests = append(t.Requests[:0], t.Requests[maxRequests/4:]...)
+		t.Requests[0] = first
+	}
+	t.Requests = append(t.Requests, abi.LedgerRequest{Message: n, Text: clip(text, maxFirst), Size: sizeOf(text, maxFirst), Question: t.Question})
+	t.Question = nil
+}
+
+// sentencesOf keeps the sentences of the user that set rules, and those that hold facts.
+func (l *Ledger) sentencesOf(n int, text string) {
+	speaker := speakerOf(text)
+	kept, most, list := 0, 12, l.cues.rule
+	if len(text) > longText {
+		most, list = 5, l.cues.strong
+	}
+	sentences(text, func(s string) {
+		if kept < most && len(s) <= maxSentence && len(s) >= 8 && startsPlain(s) && !strings.HasSuffix(s, "?") && !strings.HasSuffix(s, ":") && hasCue(strings.ToLower(s), list) {
+			l.rule(n, s, "")
+			kept++
+		}
+		l.statement(n, speaker, s)
+	})
+}
+
+// longText is from how many bytes on a text of the user may be pasted.
+const longText = 900
+
+// startsPlain reports a sentence that begins as prose does, not as code or output.
+func startsPlain(s string) bool {
+	return letter(s[0]) || s[0] == '"' || s[0] == '`' || s[0] >= '0' && s[0] <= '9'
+}
+
+// rule keeps a sentence, and forgets an earlier one with the same words.
+func (l *Ledger) rule(n int, s, why string) {
+	list := &l.s.Talk.Rules
+	*list = slices.DeleteFunc(*list, func(o abi.LedgerText) bool { return o.Text == s })
+	*list = appendBounded(*list, abi.LedgerText{Message: n, By: string(abi.RoleUser), Text: strings.Clone(s), Kind: why}, maxRules)
+}
+
+// agentText reads what the agent wrote.
+func (l *Ledger) agentText(n int, text string) {
+	trimmed := strings.TrimSpace(text)
+	if trimmed == "" {
+		return
+	}
+	l.names.read(text, n, byAgent, "")
+	t := &l.s.Talk
+	t.Last = &abi.LedgerText{Message: n, By: string(abi.RoleAssistant), Text: clip(trimmed, maxText), Size: sizeOf(trimmed, maxText)}
+	t.Question = nil
+	if q := lastQuestion(trimmed); q != "" {
+		t.Question = &abi.LedgerText{Message: n, By: string(abi.RoleAssistant), Text: strings.Clone(q)}
+	}
+	if r := l.current(); r != nil {
+		line := firstLine(trimmed)
+		line = line[:sentenceEnd(line)]
+		r.Outcome = &abi.LedgerText{Message: n, By: string(abi.RoleAssistant), Text: clip(line, maxOutcome), Size: sizeOf(line, maxOutcome)}
+	}
+	l.findings(n, trimmed)
+	l.step(abi.LedgerStep{Message: n, By: abi.RoleAssistant, Text: clip(trimmed, maxStep), Size: sizeOf(trimmed, maxStep)})
+}
+
+// lastQuestion is the last sentence of a text, if it is a question.
+func lastQuestion(text string) string {
+	tail := text[max(0, len(text)-600):]
+	if i := strings.IndexByte(tail, '\n'); len(text) > 600 && i >= 0 {
+		tail = tail[i+1:]
+	}
+	if !strings.HasSuffix(strings.TrimRight(tail, "*_` \n"), "?") {
+		return ""
+	}
+	last := ""
+	sentences(tail, func(s string) { last = s })
+	if strings.Contains(last, "?") && len(last) <= maxSentence {
+		return last
+	}
+	return ""
+}
+
+// findings keeps sentences of the agent that hold a cause, a decision or a result.
+func (l *Ledger) findings(n int, text string) {
+	kept := 0
+	sentences(text, func(s string) {
+		l.statement(n, string(abi.RoleAssistant), s)
+		if kept >= 6 || len(s) < 30 || len(s) > maxSentence || strings.HasSuffix(s, ":") || strings.HasSuffix(s, "?") {
+			return
+		}
+		low := strings.ToLower(s)
+		if startsWith(low, l.cues.filler) || !hasCue(low, l.cues.finding) {
+			return
+		}
+		list := &l.s.Talk.Findings
+		*list = slices.DeleteFunc(*list, func(o abi.LedgerText) bool { return o.Text == s })
+		*list = appendBounded(*list, abi.LedgerText{Message: n, By: string(abi.RoleAssistant), Text: strings.Clone(s)}, maxFindings)
+		kept++
+	})
+}
+
+// speakerOf is the name in front of a line of a dialogue, such as "Anna: …", else the user.
+func speakerOf(text string) string {
+	name, rest, ok := strings.Cut(cut(text, 64), ":")
+	if !ok || rest == "" || rest[0] != ' ' || len(name) < 2 || len(name) > 40 || strings.Count(name, " ") > 3 {
+		return string(abi.RoleUser)
+	}
+	for w := range strings.FieldsSeq(name) {
+		if w[0] < 'A' || w[0] > 'Z' || strings.ContainsAny(w, ",!?\"'`/=*") || strings.Contains(w, "’") {
+			return string(abi.RoleUser)
+		}
+	}
+	return strings.Clone(name)
+}

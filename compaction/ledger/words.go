@@ -1,0 +1,40 @@
+package ledger
+
+import (
+	"strings"
+	"unicode"
+)
+
+// plainWords carry no fact. They are those of four letters and more that are the most common in
+// English talk; shorter ones do not count in the first place.
+const plainWords = " that this with have from they what your when would there their which about could other were just like them than then some into know think going really right yeah okay also " +
+	"because been being does doesn don't didn't that's it's i'm i've you're we're they're there's these those where will well want make more most much very only over such even should still " +
+	"something anything things thing kind maybe here after before actually basically mean sort little again same every while through many first good great sure thanks thank please need time people " +
+	"said says tell talk look looking come came back take took give gave done doing made say see get got let lot bit way "
+
+// numberWords count as numbers.
+const numberWords = " seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen twenty thirty forty fifty sixty seventy eighty ninety hundred thousand million dozen " +
+	"three four five six twice half double monday tuesday wednesday thursday friday saturday sunday "
+
+// contentWords are the words of a text that may carry a fact, in lower case.
+func contentWords(s string) []string {
+	var out []string
+	for _, w := range strings.FieldsFunc(s, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) && r != '\'' }) {
+		low := strings.ToLower(w)
+		if isFactWord(w, low) {
+			out = append(out, low)
+		}
+	}
+	return out
+}
+
+// isFactWord reports a word that is no common one: numbers, and words of four letters and more.
+func isFactWord(w, low string) bool {
+	if w[0] >= '0' && w[0] <= '9' {
+		return true
+	}
+	if w[0] >= 0x80 {
+		return true
+	}
+	return len(w) >= 4 && !strings.Contains(plainWords, " "+low+" ") || strings.Contains(numberWords, " "+low+" ")
+}

@@ -1,0 +1,110 @@
+package summarizers_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mortise-dev/mortise/abi"
+	"github.com/mortise-dev/mortise/compaction/ledger"
+	"github.com/mortise-dev/mortise/host"
+	"github.com/mortise-dev/mortise/llm/transcript"
+	"github.com/mortise-dev/mortise/summarizers"
+)
+
+// review is the repository's own session.
+func review(tb testing.TB) []abi.Message {
+	tb.Helper()
+	f, err := transcript.Open(filepath.Join("..", "examples", "sessions", "review.jsonl"), transcript.Options{})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return f.Conversations[0].Messages()
+}
+
+// TestLedgerInTheGuest compares the guest's rendering with the host's: of a ledger that the request
+// holds, of messages alone, and of a previous rendering with messages behind it.
+func TestLedgerInTheGuest(t *testing.T) {
+	t.Parallel()
+	p, err := summarizers.Open(t.Context(), load(t, host.EngineNative, "summarizers"), summarizers.Config{Use: summarizers.UseSummarize, Policy: "ledger"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	log := review(t)
+	render := func(l *ledger.Ledger, budget int) string {
+		s := l.State()
+		return ledger.Render(&s, budget)
+	}
+	for _, tokens := range []int64{200, 600} {
+		budget := int(float64(tokens) * 3.6)
+		l := ledger.New()
+		l.Add(log...)
+		want := render(l, budget)
+		state := ledger.Trim(l.State(), budget)
+		half := ledger.New()
+		half.Add(log[:len(log)/2]...)
+		previous := render(half, budget)
+		old, _ := ledger.ReadBack(previous)
+		chained := ledger.From(old)
+		chained.Add(log[len(log)/2:]...)
+		for name, tc := range map[string]struct {
+			request abi.SummarizeRequest
+			want    string
+		}{
+			"ledger":   {abi.SummarizeRequest{Messages: log, Ledger: &state}, want},
+			"messages": {abi.SummarizeRequest{Messages: log}, want},
+			"text":     {abi.SummarizeRequest{Messages: log[len(log)/2:], PreviousSummary: &previous}, render(chained, budget)},
+		} {
+			tc.request.ABI, tc.request.ThreadID, tc.request.Policy, tc.request.BudgetTokens = 1, "t", "ledger", tokens
+			s, err := p.Summarize(t.Context(), &tc.request)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if s.Text != tc.want || s.Policy != "ledger" {
+				t.Errorf("%s, %d tokens:\n%s\n\nwant:\n%s", name, tokens, s.Text, tc.want)
+			}
+		}
+	}
+}
+
+// BenchmarkLedgerLong renders the ledger of a long session in the guest, decoding included.
+func BenchmarkLedgerLong(b *testing.B) {
+	cache := ""
+	if dir, err := os.UserCacheDir(); err == nil {
+		cache = filepath.Join(dir, "mortise-test")
+	}
+	h, err := host.New(host.Config{CacheDir: cache, Limits: host.Limits{Timeout: time.Minute}})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer h.Close(b.Context())
+	m, err := h.Load(b.Context(), host.Spec{Path: filepath.Join("..", "testdata", "guests", "summarizers.wasm")})
+	if err != nil {
+		b.Fatal(err)
+	}
+	p, err := summarizers.Open(b.Context(), m, summarizers.Config{Use: summarizers.UseSummarize, Policy: "ledger"})
+	if err != nil {
+		b.Fatal(err)
+	}
+	whole := longSession(b)
+	l := ledger.New()
+	l.Add(whole.Messages...)
+	// The host refuses an answer that is longer than its source.
+	source := []abi.Message{{ID: "m", Role: abi.RoleUser, Content: []abi.ContentBlock{abi.Text(strings.Repeat("a long source ", 10_000))}}}
+	for name, r := range map[string]struct {
+		tokens   int64
+		messages []abi.Message
+	}{"4000 tokens": {4000, source}, "10 percent": {whole.BudgetTokens, source}, "4000 tokens and all messages": {4000, whole.Messages}} {
+		state := ledger.Trim(l.State(), int(r.tokens)*4)
+		request := &abi.SummarizeRequest{ABI: 1, ThreadID: "t", Policy: "ledger", Messages: r.messages, BudgetTokens: r.tokens, Ledger: &state}
+		b.Run(strings.ReplaceAll(name, " ", "-"), func(b *testing.B) {
+			for b.Loop() {
+				if _, err := p.Summarize(b.Context(), request); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
