@@ -19,6 +19,7 @@ const (
 type draft struct {
 	id, title string
 	entries   []Entry
+	cuts      []cut
 	notes     []Note
 }
 

@@ -233,6 +233,7 @@ func (r *reader) finish() (*File, error) {
 		if !readable(c.Entries) {
 			empty += len(c.Entries)
 		}
+		c.Compactions = place(d.cuts, c.Entries)
 		nameMessages(c.Entries)
 		slices.SortStableFunc(c.Notes, func(a, b Note) int { return cmp.Compare(a.Line, b.Line) })
 		if c.ID == "" || len(c.ID) > maxIDLength {

@@ -47,6 +47,8 @@ type Conversation struct {
 	// there are any, else m000001 and so on; unique in the conversation. So are
 	// the ids of tool calls.
 	Entries []Entry
+	// Compactions are those that were made while it was recorded, in order.
+	Compactions []Compaction
 	// Notes say what was repaired, in the order of the file.
 	Notes []Note
 }
