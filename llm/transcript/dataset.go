@@ -42,6 +42,9 @@ func (d *dataset) record(line int, data []byte) error {
 		if trial := o.text("trial"); trial != "" {
 			got.id += "/" + trial
 		}
+	case isResponses(o):
+		got, err = d.responses(o, lines)
+		format = FormatResponses
 	case o.is("meeting_transcripts", '['):
 		format = FormatQMSum
 		got, err = d.meeting(o, lines)

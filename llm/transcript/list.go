@@ -14,6 +14,8 @@ import (
 // listMessage is the union of the messages of OpenAI-style and Anthropic-style
 // lists.
 type listMessage struct {
+	// Type is that of items of the Responses API.
+	Type       looseString
 	ID         looseString
 	Role       string
 	Name       looseString
@@ -86,6 +88,7 @@ type messageList struct {
 	// reports a system prompt beside the list.
 	format Format
 	system bool
+	items  *itemReader // of a list that holds items of the Responses API
 }
 
 func (l *messageList) finish() (Format, []draft) {
@@ -108,6 +111,9 @@ func (l *messageList) record(line int, data []byte) error {
 		return fmt.Errorf("message: %w", err)
 	}
 	l.r.firstMessage(data)
+	if m.Role == "" && isItem(string(m.Type)) {
+		return l.item(line, data)
+	}
 	role, err := listRole(m.Role)
 	if err != nil {
 		return err
@@ -130,7 +136,22 @@ func (l *messageList) record(line int, data []byte) error {
 		e.StopReason = stopReason(string(m.StopReason+m.FinishReason) + m.Extra.Stop)
 		e.Usage = mergeUsage(parseUsage(m.Usage), parseUsage(m.Extra.Usage))
 	}
+	if m.Type == "message" {
+		l.format = cmp.Or(l.format, FormatResponses)
+	}
+	if l.items != nil {
+		return l.items.message(&l.draft, e, c)
+	}
 	return l.r.add(&l.draft, e, c)
+}
+
+// item reads an item of the Responses API, which a list may hold beside messages.
+func (l *messageList) item(line int, data []byte) error {
+	if l.items == nil {
+		l.items = &itemReader{r: l.r, open: -1}
+	}
+	l.format = cmp.Or(l.format, FormatResponses)
+	return l.items.item(&l.draft, Entry{Line: line}, data)
 }
 
 // firstMessage keeps the names of the fields of the first message of a list.

@@ -18,6 +18,8 @@ const (
 	FormatAISDK        Format = "ai_sdk"
 	FormatAISDKUI      Format = "ai_sdk_ui"
 	FormatBedrock      Format = "bedrock_converse"
+	FormatResponses    Format = "openai_responses"
+	FormatCodex        Format = "codex"
 	FormatMiniSWEAgent Format = "mini_swe_agent"
 	FormatTauBench     Format = "tau_bench"
 	FormatBFCLMemory   Format = "bfcl_memory"
