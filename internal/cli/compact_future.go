@@ -194,7 +194,7 @@ func (r *FutureReport) window(l sessionLog) (future.Window, error) {
 
 // futureSession marks failed calls, which a message alone does not show.
 func futureSession(name string, c *transcript.Conversation) future.Session {
-	s := future.Session{Name: name, Messages: c.Messages()}
+	s := future.Session{Name: name, Messages: c.Messages(), Partial: c.Partial}
 	for i := range c.Entries {
 		s.Times = append(s.Times, c.Entries[i].At)
 		if c.Entries[i].Message.Role == abi.RoleTool && c.Entries[i].Status == abi.ToolError {

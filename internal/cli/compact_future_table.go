@@ -55,6 +55,7 @@ func futureLegend() []string {
 		"\nneeded: facts that the agent writes into a call later, before anything shows them again: strict (lenient) [95 % interval of strict]",
 		"grounded: with a word of prose of the same sentence, item or line; chain: strict (lenient) after so many compactions, of which only the text survives",
 		"changed: files listed as changed that are right, changed files that are listed / that are named at all; read, created: right and found",
+		"what texts state is held against the logs that begin at their beginning",
 		"first, latest: texts that hold the user's request word for word, up to 300 characters; stopped, tasks: open work that is named",
 		"false: of the statements that could be checked: files listed as changed, outcomes of commands, words of the user",
 		"cost: of the calls behind it, as a share of no compaction, under the rules of a prompt cache (read 0.1, write 1.25); a vendor's includes its own call",
@@ -103,7 +104,7 @@ func (r *FutureReport) size(t *table, size future.Size) {
 			w.Modified.Right, w.Modified.Listed, w.Modified.Found, w.Modified.Named, w.Modified.Touched,
 			w.Created.Right, w.Created.Listed, w.Created.Found, w.Created.Touched,
 			w.Read.Right, w.Read.Listed, w.Read.Found, w.Read.Touched,
-			w.FirstRequest, w.Windows, w.LatestRequest, w.Windows, w.Stopped.Kept, w.Stopped.Total, w.Tasks.Kept, w.Tasks.Total,
+			w.FirstRequest, w.Whole, w.LatestRequest, w.Whole, w.Stopped.Kept, w.Stopped.Total, w.Tasks.Kept, w.Tasks.Total,
 			wrong(w.FalseFiles), wrong(w.FalseOutcomes), wrong(w.FalseWords))
 	}
 	for _, w := range rows {

@@ -49,6 +49,8 @@ type claudeLog struct {
 	// under is the number of the last compaction that an entry continues from,
 	// by the entry's id.
 	under map[string]int
+	// begun reports that the first linked entry was read.
+	begun bool
 }
 
 // claudeThread is a draft whose last answer may still grow: one answer of the

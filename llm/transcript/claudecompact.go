@@ -6,6 +6,10 @@ func (l *claudeLog) link(line int, c *claudeLine) {
 	if _, repeated := l.under[c.UUID]; repeated || bool(c.IsSidechain) {
 		return
 	}
+	if c.UUID != "" && !l.begun {
+		l.begun = true
+		l.main.draft.partial = c.ParentUUID != ""
+	}
 	cuts := &l.main.draft.cuts
 	boundary := c.Subtype == "compact_boundary"
 	if boundary || bool(c.IsCompactSummary) && !l.pending() {
@@ -48,4 +52,5 @@ func (l *claudeLog) summarized(c *claudeLine, text string) {
 	last := &cuts[len(cuts)-1]
 	last.Summary = text
 	last.void = len(l.main.draft.entries) == 0
+	l.main.draft.partial = l.main.draft.partial || last.void
 }

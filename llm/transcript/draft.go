@@ -20,6 +20,7 @@ type draft struct {
 	id, title string
 	entries   []Entry
 	cuts      []cut
+	partial   bool
 	notes     []Note
 }
 

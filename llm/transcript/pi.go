@@ -140,6 +140,7 @@ func (p *piSession) link(line int, l *piLine, from int) {
 		case known:
 			n.parent = parent
 		default:
+			p.draft.partial = p.draft.partial || at == 0
 			p.draft.note(line, "parent %q is not in the file, the entry before stands in", clip(string(l.ParentID), maxIDLength))
 		}
 		if p.ids == nil {

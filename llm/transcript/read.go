@@ -224,7 +224,7 @@ func (r *reader) finish() (*File, error) {
 	empty := 0 // messages of conversations that nothing could be read of
 	for i := range drafts {
 		d := &drafts[i]
-		c := Conversation{ID: d.id, Title: d.title}
+		c := Conversation{ID: d.id, Title: d.title, Partial: d.partial}
 		c.Entries, c.Notes = repair(d)
 		if len(c.Entries) == 0 { // nothing, or results without calls
 			r.skip("empty conversation")

@@ -49,6 +49,9 @@ type Conversation struct {
 	// there are any, else m000001 and so on; unique in the conversation. So are
 	// the ids of tool calls.
 	Entries []Entry
+	// Partial reports that the recording begins in the middle: its first entry
+	// refers to one that is not in the file, or is the summary of what came before.
+	Partial bool
 	// Compactions are those that were made while it was recorded, in order.
 	Compactions []Compaction
 	// Notes say what was repaired, in the order of the file.

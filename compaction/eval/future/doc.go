@@ -27,7 +27,8 @@
 //   - open: requests that were stopped, and items of the to-do list that are not done.
 //
 // Statements that the rules do not recognize are not counted, neither for nor
-// against a text.
+// against a text. Of a session whose log begins in the middle no statement is
+// checked.
 //
 // # Sizes
 //

@@ -3,6 +3,7 @@ package future
 import (
 	"regexp"
 	"strings"
+	"unicode"
 
 	"github.com/mortise-dev/mortise/abi"
 )
@@ -11,8 +12,8 @@ import (
 // single words in quotation marks are names.
 const minQuote = 12
 
-// spoken is what the user said, with white space as blanks: messages, arguments
-// of commands, and reasons and answers that stand in results.
+// spoken is what the user said, word by word: messages, commands with their
+// arguments, and reasons and answers that stand in results.
 func spoken(messages []abi.Message) string {
 	var b strings.Builder
 	for i := range messages {
@@ -20,15 +21,24 @@ func spoken(messages []abi.Message) string {
 		text := m.Text()
 		switch m.Role {
 		case abi.RoleUser:
-			b.WriteString(flow(text) + " ")
+			b.WriteString(" " + plain(text))
+			if name, ok := between(text, "<command-name>", "</command-name>"); ok {
+				b.WriteString(" " + plain(name+" "+request(m)))
+			}
 		case abi.RoleTool:
 			if low := strings.ToLower(headOf(text, 400)); strings.Contains(low, "user said") || strings.Contains(low, "user has answered") ||
 				strings.Contains(low, "user doesn't want") || strings.Contains(low, "user provided") {
-				b.WriteString(flow(text) + " ")
+				b.WriteString(" " + plain(text))
 			}
 		}
 	}
 	return b.String()
+}
+
+func between(s, from, to string) (string, bool) {
+	_, s, ok := strings.Cut(s, from)
+	s, _, closed := strings.Cut(s, to)
+	return s, ok && closed
 }
 
 // quotePattern finds what stands in quotation marks.
@@ -103,19 +113,27 @@ func ofUser(before, section string) bool {
 	return strings.Contains(section, "user") || strings.Contains(section, "goal") || strings.Contains(section, "request")
 }
 
-// holds reports that all parts of a quotation were said, as an ellipsis parts it.
+// cuts are what parts a quotation: an ellipsis, and remarks in brackets.
+func cuts() *regexp.Regexp {
+	return regexp.MustCompile(`…(?: \(\d+ characters\))?|\.\.\.+|\[[^\]]*\]`)
+}
+
+// holds reports that all parts of a quotation were said, word by word. Signs and
+// line breaks do not count.
 func holds(said, quote string) bool {
-	for _, cut := range []string{"…", "..."} {
-		quote = strings.ReplaceAll(quote, cut, "\x00")
-	}
-	for part := range strings.SplitSeq(quote, "\x00") {
-		part = strings.Trim(part, " ()[].,")
-		if strings.HasSuffix(part, "characters") { // " … (120 characters)"
-			continue
-		}
-		if part != "" && !strings.Contains(said, part) {
+	for _, part := range cuts().Split(quote, -1) {
+		if !strings.Contains(said, plain(part)) {
 			return false
 		}
 	}
 	return true
+}
+
+// plain are the words of a text, in lower case, with blanks around them.
+func plain(s string) string {
+	fields := strings.FieldsFunc(strings.ToLower(s), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
+	if len(fields) == 0 {
+		return ""
+	}
+	return " " + strings.Join(fields, " ") + " "
 }

@@ -23,6 +23,7 @@ type WindowSummary struct {
 	Messages int `json:"messages"`
 	// VendorBytes is the size of the vendor's own summary.
 	VendorBytes int      `json:"vendor_bytes"`
+	Partial     bool     `json:"partial,omitempty"`
 	Needed      []string `json:"needed"`
 }
 
@@ -34,6 +35,9 @@ type Row struct {
 	Chain     int       `json:"chain"`
 	Windows   int       `json:"windows"`
 	Facts     int       `json:"facts"`
+	// Whole are the windows whose texts are held against the log: of a partial one
+	// the log does not hold everything.
+	Whole int `json:"whole"`
 	// Strict, Lenient and Grounded are shares of the needed facts; the last one of
 	// those that something could ground.
 	Strict   Share `json:"strict"`
@@ -53,7 +57,7 @@ type Row struct {
 }
 
 func (r *Report) window(s *subject) {
-	w := WindowSummary{Session: s.Session, Bytes: s.bytes, Messages: len(s.Before), VendorBytes: len(s.Vendor)}
+	w := WindowSummary{Session: s.Session, Bytes: s.bytes, Messages: len(s.Before), VendorBytes: len(s.Vendor), Partial: s.Partial}
 	for _, f := range s.Needed {
 		w.Needed = append(w.Needed, f.Text)
 	}
@@ -89,6 +93,10 @@ func (r *row) add(s *subject, text string, p Prices, model bool) {
 	r.grounded = append(r.grounded, count{float64(n.Grounded), float64(n.Groundable)})
 	r.cost = append(r.cost, count{p.behind(&s.Window, tokensOf(text), model), p.whole(&s.Window)})
 	r.bytes = append(r.bytes, count{float64(len(text)), float64(s.bytes)})
+	if s.Partial {
+		return
+	}
+	r.Whole++
 	stated := s.state(text)
 	r.Statements.add(&stated)
 }

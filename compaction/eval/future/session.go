@@ -13,6 +13,9 @@ type Session struct {
 	Name        string
 	Messages    []abi.Message
 	Compactions []Compaction
+	// Partial sessions begin in the middle: a summary may state what the log does not
+	// hold.
+	Partial bool
 	// Times are when the messages were recorded; nil when that is not known.
 	Times []time.Time
 }
@@ -39,6 +42,8 @@ type Window struct {
 	Vendor string
 	// Needed are the facts of Before that After needs.
 	Needed []Fact
+	// Partial windows are those of partial sessions.
+	Partial bool
 }
 
 // First returns the first compaction of a session as a window. It reports false
@@ -56,7 +61,7 @@ func First(s Session) (Window, bool) {
 		if i+1 < len(s.Compactions) {
 			end = s.Compactions[i+1].At
 		}
-		w := Window{Session: s.Name, Before: withoutSystem(s.Messages[:c.At]), After: s.Messages[c.At:end], Vendor: c.Summary}
+		w := Window{Session: s.Name, Before: withoutSystem(s.Messages[:c.At]), After: s.Messages[c.At:end], Vendor: c.Summary, Partial: s.Partial}
 		if len(s.Times) == len(s.Messages) {
 			w.Times = s.Times[c.At-len(w.Before) : end]
 		}

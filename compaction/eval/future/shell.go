@@ -117,7 +117,8 @@ func skipDocument(command string, at int) int {
 }
 
 // shellWrites returns the files that a command line writes, moves or deletes, as
-// far as the command line shows them.
+// far as the command line shows them. What is added to a commit was changed by
+// something that the log does not show, such as a formatter.
 func shellWrites(command string) []string {
 	var out []string
 	folder := ""
@@ -133,7 +134,7 @@ func shellWrites(command string) []string {
 			case !words[i].sign:
 				simple = append(simple, words[i].text)
 			case words[i].text[0] == '>' && i+1 < to:
-				out = append(out, path.Join(folder, words[i+1].text))
+				out = append(out, join(folder, words[i+1].text))
 				i++
 			case i+1 < to && words[i].text == "<":
 				i++
@@ -193,7 +194,7 @@ func written(words []string) []string {
 			return files
 		}
 	case "git":
-		if len(files) > 1 && slices.Contains([]string{"rm", "mv", "restore", "checkout"}, files[0]) {
+		if len(files) > 1 && (slices.Contains([]string{"add", "rm", "mv", "restore"}, files[0]) || files[0] == "checkout" && (flag("--ours") || flag("--theirs") || slices.Contains(rest, "--"))) {
 			return files[1:]
 		}
 	}

@@ -28,8 +28,8 @@ type reader struct {
 	// file and indent belong to the item that a file begins.
 	file   string
 	indent int
-	// code reports a fenced block.
-	code bool
+	// code reports a fenced block, blank an empty line since the heading.
+	code, blank bool
 
 	patterns
 }
@@ -38,7 +38,7 @@ type patterns struct{ file, item, heading, marked, verb, sentence, grouped *rege
 
 // filePattern is a path or a file name with one of the endings that source trees
 // have. What is called as a function or is a field is none.
-const filePattern = `(?:~?/|\.{1,2}/)?(?:[\w@+-][\w@.+-]*/)*[\w@+.-]*\.(?:go|mod|sum|ts|tsx|js|jsx|mjs|cjs|py|rs|java|kt|c|h|cc|cpp|hpp|cs|rb|php|swift|` +
+const filePattern = `(?:~?/|\.{1,2}/)?(?:[\w@+-][\w@.+-]*/)*[\w@+.-]*\w\.(?:go|mod|sum|ts|tsx|js|jsx|mjs|cjs|py|rs|java|kt|c|h|cc|cpp|hpp|cs|rb|php|swift|` +
 	`md|mdx|txt|json|jsonl|yaml|yml|toml|ini|cfg|conf|env|sh|bash|zsh|sql|proto|html|css|scss|vue|svelte|xml|svg|csv|lock|wat|tmpl|ipynb|tf|gradle)\b`
 
 func newPatterns() patterns {
@@ -46,7 +46,7 @@ func newPatterns() patterns {
 	return patterns{
 		file:     regexp.MustCompile(filePattern),
 		item:     regexp.MustCompile(`^(?:[-*•+]|\d+[.)])?\s*(?:\*\*)?(?:(?i:(modified|edited|changed|updated|created|added|new(?: file)?|read|viewed))\s*:?\s*)?` + name),
-		heading:  regexp.MustCompile(`^(?:#{1,6}\s+(.*)|\*\*([^*]+)\*\*:?|<([a-z][a-z_-]+)>|(?:\d+[.)]\s+)?([A-Z][^:` + "`" + `]{2,60}):)$`),
+		heading:  regexp.MustCompile(`^(?:#{1,6}\s+(.*)|[-*•]?\s*\*\*([^*]+)\*\*:?|<([a-z][a-z_-]+)>|(?:\d+[.)]\s+)?([A-Z][^:` + "`" + `]{2,60}):)$`),
 		marked:   regexp.MustCompile(`(?i)(?:[(\[*—–-]\s*\**|^\s+(?:was |is )?)(created|new file|new|modified|edited|changed|updated|rewritten|read|viewed|unchanged)\b`),
 		verb:     regexp.MustCompile(`(?i)^(?:[-*•+]\s*)?\**(?:(added|modified|updated|changed|fixed|removed|replaced|rewrote|refactored|extended|edited|renamed)|(created|new (?:file|test file|module|package))|(read|reviewed|viewed|examined))\b`),
 		grouped:  regexp.MustCompile(`(?i)^[-*•]?\s*(?:changed|modified) in ` + "`?([^`:]+)`?" + `:\s*(.*)$`),
@@ -69,14 +69,15 @@ func (r *reader) line(line string) {
 		r.code = !r.code
 		return
 	}
+	if body == "" {
+		r.blank = true
+	}
 	if body == "" || r.code {
 		return
 	}
 	if title := r.title(body); title != "" {
-		r.section, r.file = classOf(title), ""
-		if !r.patterns.file.MatchString(body) {
-			return
-		}
+		r.section, r.file, r.blank = classOf(title), "", false
+		return
 	}
 	if m := r.grouped.FindStringSubmatch(body); m != nil {
 		r.group(m[1], m[2])
@@ -85,7 +86,7 @@ func (r *reader) line(line string) {
 	indent := len(line) - len(strings.TrimLeft(line, " \t"))
 	if m := r.item.FindStringSubmatch(body); m != nil {
 		r.file, r.indent = m[2], indent
-		r.begin(m[1], strings.TrimPrefix(body, m[0]))
+		r.begin(m[1], strings.TrimPrefix(body, m[0]), strings.ContainsAny(body[:1], "-*•+0123456789"))
 	} else if r.file != "" && indent > r.indent {
 		if m := r.verb.FindStringSubmatch(body); m != nil {
 			r.state(r.file, first3(m[1], m[2], m[3]))
@@ -100,17 +101,15 @@ func (r *reader) line(line string) {
 	}
 }
 
-// title returns what a heading says, "" for another line.
+// title returns what a heading says, "" for another line. The name of a file is
+// no heading, whatever is around it.
 func (r *reader) title(body string) string {
-	m := r.heading.FindStringSubmatch(strings.TrimLeft(body, "-*• "))
-	if m == nil || strings.HasPrefix(body, "- `") {
-		m = r.heading.FindStringSubmatch(body)
-	}
+	m := r.heading.FindStringSubmatch(body)
 	if m == nil {
 		return ""
 	}
 	for _, s := range m[1:] {
-		if s != "" {
+		if s != "" && !r.patterns.file.MatchString(s) {
 			return s
 		}
 	}
@@ -118,8 +117,9 @@ func (r *reader) title(body string) string {
 }
 
 // begin reads an item that begins with a file: a word before the name or a mark
-// behind it states something, else the heading does.
-func (r *reader) begin(before, rest string) {
+// behind it states something, else the heading does, which ends at an empty line for
+// what is no item of a list.
+func (r *reader) begin(before, rest string, item bool) {
 	rest, _, _ = strings.Cut(rest, ". ")
 	c := classOf(before)
 	if c == unsaid {
@@ -130,7 +130,7 @@ func (r *reader) begin(before, rest string) {
 			}
 		}
 	}
-	if c == unsaid {
+	if c == unsaid && (item || !r.blank) {
 		c = r.section
 	}
 	r.state(r.file, c)
@@ -167,7 +167,7 @@ func classOf(s string) class {
 		return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(s, w) })
 	}
 	switch {
-	case s == "", holds("unmodified", "unchanged", "to modify", "to change", "not modified"):
+	case s == "", holds("examined/modified", "read/modified", "viewed/modified", "read or modified", "read and modified"), holds("unmodified", "unchanged", "to modify", "to change", "not modified"):
 		return unsaid
 	case holds("modif", "chang", "edit", "updated", "written", "rewritten", "touched"):
 		return stateModified
