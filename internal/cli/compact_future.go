@@ -47,7 +47,7 @@ func compactFuture(ctx context.Context, s Streams, paths []string, o evalOptions
 	case ctx.Err() != nil:
 		return with(ExitInterrupted, errors.New("interrupted; there is no report"))
 	case errors.Is(err, future.ErrNoWindows):
-		return with(ExitSession, fmt.Errorf("sessions: %w; at least %d are needed in a session:\n  %s", err, leastFacts, strings.Join(out.LeftOut, "\n  ")))
+		return with(ExitSession, fmt.Errorf("sessions: %w; at least %d are needed in a session: %s", err, leastFacts, several(out.LeftOut)))
 	case err != nil:
 		return with(ExitRun, err)
 	}
@@ -119,7 +119,7 @@ func (o *evalOptions) windows(paths []string, in io.Reader, report *FutureReport
 		}
 	}
 	if len(out) == 0 {
-		return nil, fmt.Errorf("sessions: no compaction to measure:\n  %s", strings.Join(report.LeftOut, "\n  "))
+		return nil, fmt.Errorf("sessions: no compaction to measure: %s", several(report.LeftOut))
 	}
 	return out, nil
 }

@@ -32,7 +32,7 @@ func (o *evalOptions) sets(paths []string, in io.Reader, report *EvalReport, p *
 		return nil, fmt.Errorf("sessions: %s: holds no recording; name a file, or a folder with files that mortise run reads", strings.Join(paths, ", "))
 	}
 	if len(o.probes) > 0 {
-		return o.probed(files, report)
+		return o.probed(files, report, p)
 	}
 	var out []eval.Set
 	for _, f := range files {
@@ -51,7 +51,7 @@ func (o *evalOptions) sets(paths []string, in io.Reader, report *EvalReport, p *
 }
 
 // probed makes a set of each file of probes.
-func (o *evalOptions) probed(files []eval.Recording, report *EvalReport) ([]eval.Set, error) {
+func (o *evalOptions) probed(files []eval.Recording, report *EvalReport, p *evalProgress) ([]eval.Set, error) {
 	var out []eval.Set
 	names := make(map[string]bool)
 	for _, path := range o.probes {
@@ -76,11 +76,29 @@ func (o *evalOptions) probed(files []eval.Recording, report *EvalReport) ([]eval
 			if err != nil {
 				return nil, err
 			}
+			if n := len(eval.Withdraw(&s)); n > 0 {
+				report.leftOut(p, "%s: %d of %d probes are withdrawn: the last message of their conversation, which no agent saw, gives them away", name, n, len(probes))
+			}
+			if len(s.Probes) == 0 {
+				continue
+			}
 			out = append(out, s)
 			report.set(&s, false)
 		}
 	}
+	if len(out) == 0 {
+		return nil, fmt.Errorf("probes: nothing to measure: %s", several(report.LeftOut))
+	}
 	return out, nil
+}
+
+// several lists some of many.
+func several(list []string) string {
+	const most = 5
+	if n := len(list) - most; n > 0 {
+		list = append(slices.Clone(list[:most]), fmt.Sprintf("and %d others", n))
+	}
+	return strings.Join(list, "; ")
 }
 
 // recordings reads a session, or all in a folder. What is in a folder and is no
