@@ -328,7 +328,7 @@ func TestCompactEvalOnRealInputs(t *testing.T) {
 	for _, c := range r.Cells {
 		grounded[c.Set+" "+c.Contender] = c.Grounded
 	}
-	if len(r.LeftOut) != 1 || !strings.Contains(r.LeftOut[0], "mini-swe-agent: 12 of 12 probes are withdrawn") {
+	if !slices.ContainsFunc(r.LeftOut, func(s string) bool { return strings.HasPrefix(s, "mini-swe-agent: 12 of 12 probes are withdrawn") }) {
 		t.Errorf("left out: %q", r.LeftOut)
 	}
 	// On QMSum extract is below the baselines since words of other sentences no
