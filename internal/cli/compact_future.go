@@ -139,7 +139,7 @@ func (o *evalOptions) logs(path string, in io.Reader, report *FutureReport, p *e
 		}
 		return []sessionLog{{"stdin", f}}, nil
 	}
-	list, err := filesOf(path, ".json", ".jsonl")
+	list, err := filesOf(path, ".json", ".jsonl", ".traj")
 	if err != nil {
 		return nil, fmt.Errorf("sessions: %w", err)
 	}
@@ -157,7 +157,7 @@ func (o *evalOptions) logs(path string, in io.Reader, report *FutureReport, p *e
 		}
 	}
 	if len(list) == 0 {
-		report.leftOut(p, "%s: holds no .json or .jsonl file", path)
+		report.leftOut(p, "%s: holds no .json, .jsonl or .traj file", path)
 	}
 	return out, nil
 }
@@ -184,7 +184,7 @@ func (r *FutureReport) window(l sessionLog) (future.Window, error) {
 	}
 	switch {
 	case found == 0:
-		return future.Window{}, fmt.Errorf("no compaction in it; found are %d messages in the format %s. Compactions are known in logs of Claude Code, Codex and pi",
+		return future.Window{}, fmt.Errorf("no compaction in it; found are %d messages in the format %s. Compactions are known in logs of Claude Code, Codex, pi, OpenCode and OpenHands",
 			messages, l.file.Format)
 	case unrecorded > 0:
 		return future.Window{}, fmt.Errorf("the first of %d compactions has no summary in the log, which is encrypted or left out", found)

@@ -151,7 +151,7 @@ func TestCompactEvalFutureErrors(t *testing.T) {
 		code cli.ExitCode
 		want string
 	}{
-		"no compaction":      {[]string{none}, cli.ExitSession, "session notes.json: no compaction in it; found are 4 messages in the format openai. Compactions are known in logs of Claude Code, Codex and pi"},
+		"no compaction":      {[]string{none}, cli.ExitSession, "session notes.json: no compaction in it; found are 4 messages in the format openai. Compactions are known in logs of Claude Code, Codex, pi, OpenCode and OpenHands"},
 		"few facts":          {[]string{few}, cli.ExitSession, "session few.jsonl: only 2 facts are needed after the first of 1 compactions, at least 8"},
 		"encrypted":          {[]string{encrypted}, cli.ExitSession, "session rollout.jsonl: the first of 1 compactions has no summary in the log"},
 		"nothing follows":    {[]string{last}, cli.ExitSession, "session last.jsonl: nothing continues from the first of 1 compactions"},

@@ -111,7 +111,7 @@ func (o *evalOptions) recordings(path string, in io.Reader, report *EvalReport, 
 		}
 		return []eval.Recording{recorded("stdin", f)}, nil
 	}
-	list, err := filesOf(path, ".json", ".jsonl")
+	list, err := filesOf(path, ".json", ".jsonl", ".traj")
 	if err != nil {
 		return nil, fmt.Errorf("sessions: %w", err)
 	}

@@ -17,8 +17,14 @@ func (r *reader) detect(data []byte) (format, error) {
 	}
 	kind := o.text("type")
 	switch {
+	case isGeminiSession(o):
+		return &geminiLog{r: r}, nil
 	case isConversation(o):
 		return newDataset(r), nil
+	case isHands(o):
+		return newHandsLog(r), nil
+	case isGooseHead(o):
+		return newGooseLog(r), nil
 	case isPi(kind, o):
 		return &piSession{r: r}, nil
 	case isClaude(kind, o):
@@ -65,7 +71,8 @@ func isClaude(kind string, o object) bool {
 // isConversation says whether an object holds a whole conversation.
 func isConversation(o object) bool {
 	return o.is("messages", '[') || o.is("traj", '[') || o.is("meeting_transcripts", '[') ||
-		o.is("question", '[') && strings.TrimSpace(o.text("id")) != "" || isResponses(o)
+		o.is("question", '[') && strings.TrimSpace(o.text("id")) != "" || isResponses(o) ||
+		o.is("conversation", '[') || o.is("history", '[')
 }
 
 // isResponses reports a request or an answer of the Responses API, or a list of

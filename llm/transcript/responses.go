@@ -143,7 +143,7 @@ func (t *itemReader) call(d *draft, e Entry, i *item) error {
 		return nil
 	}
 	e.Message = abi.Message{Role: abi.RoleTool, ToolCallID: id}
-	e.Status = status(failed)
+	e.Status, e.Model = status(failed), ""
 	return t.r.add(d, e, result)
 }
 
@@ -186,8 +186,8 @@ func (t *itemReader) output(d *draft, e Entry, i *item) error {
 	if err != nil {
 		return err
 	}
-	e.Message.Role, e.Message.ToolCallID, e.Status = abi.RoleTool, string(cmp.Or(i.CallID, i.ID)), status(failed || i.Status == "failed")
-	e.Message.ID = ""
+	e.Message = abi.Message{Role: abi.RoleTool, ToolCallID: string(cmp.Or(i.CallID, i.ID))}
+	e.Status, e.Model = status(failed || i.Status == "failed"), ""
 	return t.r.add(d, e, c)
 }
 
