@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/mortise-dev/mortise/compaction/eval/future"
 )
@@ -87,16 +88,15 @@ func (r *FutureReport) size(t *table, size future.Size) {
 	}
 	t.head("at "+name, append(columns, "size", "cost")...)
 	for _, w := range rows {
-		line := fmt.Sprintf("  %s\t%s\t%s\t%s", w.Contender, w.Kind, needed(w)+interval(w.Strict), two(w.Grounded.Value))
+		cells := []string{w.Contender, string(w.Kind), needed(w) + interval(w.Strict), two(w.Grounded.Value)}
 		for _, k := range chains {
-			c, ok := r.Find(w.Contender, size, k)
-			if !ok {
-				line += "\t-"
-				continue
+			cell := "-"
+			if c, ok := r.Find(w.Contender, size, k); ok {
+				cell = needed(c)
 			}
-			line += "\t" + needed(c)
+			cells = append(cells, cell)
 		}
-		t.row("%s\t%.1f%%\t%s", line, 100*w.Bytes, two(w.Cost.Value))
+		t.row("  %s\t%.1f%%\t%s", strings.Join(cells, "\t"), 100*w.Bytes, two(w.Cost.Value))
 	}
 	t.head("", "", "changed", "created", "read", "first", "latest", "stopped", "tasks", "false files", "outcomes", "words")
 	for _, w := range rows {

@@ -63,33 +63,43 @@ func (o *evalOptions) probed(files []eval.Recording, report *EvalReport, p *eval
 			return nil, fmt.Errorf("probes: %s: holds no .jsonl file", path)
 		}
 		for _, file := range list {
-			probes, err := eval.OpenProbes(file)
-			if err != nil {
-				return nil, err
-			}
 			name := strings.TrimSuffix(filepath.Base(file), filepath.Ext(file))
 			if names[name] {
 				name = file
 			}
 			names[name] = true
-			s, err := eval.NewSet(name, files, probes)
+			s, err := probeSet(name, file, files, report, p)
 			if err != nil {
 				return nil, err
 			}
-			if n := len(eval.Withdraw(&s)); n > 0 {
-				report.leftOut(p, "%s: %d of %d probes are withdrawn: the last message of their conversation, which no agent saw, gives them away", name, n, len(probes))
+			if len(s.Probes) > 0 {
+				out = append(out, s)
 			}
-			if len(s.Probes) == 0 {
-				continue
-			}
-			out = append(out, s)
-			report.set(&s, false)
 		}
 	}
 	if len(out) == 0 {
 		return nil, fmt.Errorf("probes: nothing to measure: %s", several(report.LeftOut))
 	}
 	return out, nil
+}
+
+// probeSet makes a set of a file of probes, without those that leak.
+func probeSet(name, file string, files []eval.Recording, report *EvalReport, p *evalProgress) (eval.Set, error) {
+	probes, err := eval.OpenProbes(file)
+	if err != nil {
+		return eval.Set{}, err
+	}
+	s, err := eval.NewSet(name, files, probes)
+	if err != nil {
+		return s, err
+	}
+	if n := len(eval.Withdraw(&s)); n > 0 {
+		report.leftOut(p, "%s: %d of %d probes are withdrawn: the last message of their conversation, which no agent saw, gives them away", name, n, len(probes))
+	}
+	if len(s.Probes) > 0 {
+		report.set(&s, false)
+	}
+	return s, nil
 }
 
 // several lists some of many.

@@ -162,12 +162,7 @@ func (l *geminiLog) message(line int, data []byte) error {
 		for _, t := range m.Thoughts {
 			c.add(abi.ContentBlock{Type: abi.BlockThinking, Text: strings.TrimSpace(string(t.Subject + "\n" + t.Description))})
 		}
-		if t := m.Tokens.value; t != nil && t.Total > 0 {
-			e.Usage = &abi.Usage{
-				PromptTokens: int64(t.Input), CompletionTokens: int64(t.Output), TotalTokens: int64(t.Total),
-				CacheReadTokens: int64(t.Cached), ThinkingTokens: int64(t.Thoughts),
-			}
-		}
+		e.Usage = m.usage()
 	default: // info, error, warning: shown to the user, not to the model
 		l.r.skip(cmp.Or(m.Type, "without a type"))
 		return nil
@@ -175,6 +170,25 @@ func (l *geminiLog) message(line int, data []byte) error {
 	if err := c.geminiParts(m.Content); err != nil {
 		return err
 	}
+	if err := m.calls(&c); err != nil {
+		return err
+	}
+	return l.r.add(&l.draft, e, c)
+}
+
+func (m *geminiMessage) usage() *abi.Usage {
+	t := m.Tokens.value
+	if t == nil || t.Total == 0 {
+		return nil
+	}
+	return &abi.Usage{
+		PromptTokens: int64(t.Input), CompletionTokens: int64(t.Output), TotalTokens: int64(t.Total),
+		CacheReadTokens: int64(t.Cached), ThinkingTokens: int64(t.Thoughts),
+	}
+}
+
+// calls reads the calls of an answer and their results.
+func (m *geminiMessage) calls(c *content) error {
 	for _, call := range m.ToolCalls {
 		if err := c.addCall(string(call.ID), string(call.Name), arguments(call.Args)); err != nil {
 			return err
@@ -195,7 +209,7 @@ func (l *geminiLog) message(line int, data []byte) error {
 			return err
 		}
 	}
-	return l.r.add(&l.draft, e, c)
+	return nil
 }
 
 // geminiParts reads text, a part, or a list of both.

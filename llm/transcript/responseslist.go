@@ -1,8 +1,6 @@
 package transcript
 
 import (
-	"fmt"
-
 	"github.com/mortise-dev/mortise/abi"
 )
 
@@ -17,26 +15,8 @@ func (d *dataset) responses(o object, lines *lineCounter) (draft, error) {
 		}
 	}
 	for _, field := range []string{"input", "data", "output"} {
-		v := o[field]
-		if first(v.raw) == '"' {
-			var c content
-			if err := c.parse(v.raw); err != nil {
-				return l.draft, fmt.Errorf("%s: %w", field, err)
-			}
-			if err := l.items.message(&l.draft, Entry{Message: abi.Message{Role: abi.RoleUser}, Line: lines.at(v.offset)}, c); err != nil {
-				return l.draft, err
-			}
-			continue
-		}
-		if first(v.raw) != '[' {
-			continue
-		}
-		for offset, part := range elements(v.raw) {
-			if err := l.record(lines.at(v.offset+offset), part); err != nil {
-				if err := d.broken(lines.line, err); err != nil {
-					return l.draft, err
-				}
-			}
+		if err := d.responseItems(l, o[field], lines); err != nil {
+			return l.draft, err
 		}
 	}
 	if at := l.draft.lastAnswer(); at >= 0 && o.text("object") == "response" {
@@ -45,4 +25,27 @@ func (d *dataset) responses(o object, lines *lineCounter) (draft, error) {
 	}
 	l.draft.id = o.text("id")
 	return l.draft, nil
+}
+
+// responseItems reads a list of items, or the text of the user that replaces it.
+func (d *dataset) responseItems(l *messageList, v value, lines *lineCounter) error {
+	switch first(v.raw) {
+	case '"':
+		var c content
+		if err := c.parse(v.raw); err != nil {
+			return err
+		}
+		return l.items.message(&l.draft, Entry{Message: abi.Message{Role: abi.RoleUser}, Line: lines.at(v.offset)}, c)
+	case '[':
+	default:
+		return nil
+	}
+	for offset, part := range elements(v.raw) {
+		if err := l.record(lines.at(v.offset+offset), part); err != nil {
+			if err := d.broken(lines.line, err); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }

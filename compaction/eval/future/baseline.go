@@ -91,10 +91,10 @@ const ownWeight = 4
 
 // name is what is known of a token.
 type name struct {
-	text            string
-	n, first, last  int
-	own             bool
-	weight, recency float64
+	text           string
+	n, first, last int
+	own            bool
+	weight         float64
 }
 
 func index(parts []part, size int, own bool) string {

@@ -49,4 +49,10 @@
 // # Concurrency
 //
 // [Run] works on one goroutine. Everything else is pure.
+//
+// # Errors
+//
+// [ErrNoWindows] means that no window has enough needed facts. Otherwise [Run]
+// fails only on a config that cannot be measured and when its context ends; what a
+// contender fails at is counted in its row.
 package future

@@ -21,19 +21,18 @@ type touched struct {
 // paths is a set of files.
 type paths map[string]bool
 
-// has finds a file by its name: the whole one, or the end of it. It returns the
-// name in the set.
-func (p paths) has(file string) (string, bool) {
+// has finds a file by its name: the whole one, or the end of it.
+func (p paths) has(file string) bool {
 	file = path.Clean(file)
 	if p[file] {
-		return file, true
+		return true
 	}
 	for known := range p {
 		if strings.HasSuffix(known, "/"+file) || strings.HasSuffix(file, "/"+known) {
-			return known, true
+			return true
 		}
 	}
-	return "", false
+	return false
 }
 
 func touchedBy(messages []abi.Message) *touched {
@@ -96,7 +95,7 @@ func (t *touched) call(c abi.ToolCall, result string) {
 	case "read", "read_file", "view", "cat", "open_file", "notebookread":
 		t.read[file] = true
 	case "write", "write_file", "create_file", "create":
-		_, known := t.read.has(file)
+		known := t.read.has(file)
 		if low := strings.ToLower(headOf(result, 200)); strings.Contains(low, "created") || !known && !t.modified[file] && !strings.Contains(low, "updated") {
 			t.created[file] = true
 		}
@@ -128,17 +127,10 @@ func (t *touched) patch(text string) {
 
 // wrote reports whether a call changed a file, as far as the log shows.
 func (t *touched) wrote(file string) bool {
-	if _, ok := t.modified.has(file); ok {
-		return true
-	}
-	_, ok := t.shell.has(file)
-	return ok
+	return t.modified.has(file) || t.shell.has(file)
 }
 
 // saw reports whether a call read or named a file.
 func (t *touched) saw(file string) bool {
-	if _, ok := t.read.has(file); ok || t.wrote(file) {
-		return true
-	}
-	return strings.Contains(t.named, file)
+	return t.read.has(file) || t.wrote(file) || strings.Contains(t.named, file)
 }

@@ -123,9 +123,7 @@ func (s *subject) state(text string) Statements {
 	out.Read = against(list.read, s.touched.read, text, s.touched.saw)
 	out.Modified = against(changed, s.touched.modified, text, s.touched.wrote)
 	out.Created = against(list.created, s.touched.created, text, func(f string) bool {
-		_, ok := s.touched.created.has(f)
-		_, shell := s.touched.shell.has(f)
-		return ok || shell
+		return s.touched.created.has(f) || s.touched.shell.has(f)
 	})
 	for _, f := range slices.Sorted(maps.Keys(changed)) {
 		out.FalseFiles.Checked++
@@ -176,7 +174,7 @@ func against(list, touched paths, text string, right func(string) bool) Files {
 		}
 	}
 	for file := range touched {
-		if _, ok := list.has(file); ok {
+		if list.has(file) {
 			f.Found++
 		}
 		short := newFact(file)

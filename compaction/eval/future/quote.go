@@ -19,17 +19,15 @@ func spoken(messages []abi.Message) string {
 	for i := range messages {
 		m := &messages[i]
 		text := m.Text()
-		switch m.Role {
-		case abi.RoleUser:
+		if m.Role == abi.RoleUser {
 			b.WriteString(" " + plain(text))
 			if name, ok := between(text, "<command-name>", "</command-name>"); ok {
 				b.WriteString(" " + plain(name+" "+request(m)))
 			}
-		case abi.RoleTool:
-			if low := strings.ToLower(headOf(text, 400)); strings.Contains(low, "user said") || strings.Contains(low, "user has answered") ||
-				strings.Contains(low, "user doesn't want") || strings.Contains(low, "user provided") {
-				b.WriteString(" " + plain(text))
-			}
+		}
+		if low := strings.ToLower(headOf(text, 400)); m.Role == abi.RoleTool && (strings.Contains(low, "user said") || strings.Contains(low, "user has answered") ||
+			strings.Contains(low, "user doesn't want") || strings.Contains(low, "user provided")) {
+			b.WriteString(" " + plain(text))
 		}
 	}
 	return b.String()

@@ -52,9 +52,7 @@ func Run(ctx context.Context, c Config) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := r.vendor(); err != nil {
-		return nil, err
-	}
+	r.vendor()
 	for i := range c.Contenders {
 		for _, size := range r.cfg.Sizes {
 			for _, chain := range r.cfg.Chains {
@@ -116,13 +114,12 @@ func newRunner(c Config) (*runner, error) {
 }
 
 // vendor measures the vendor's own texts.
-func (r *runner) vendor() error {
+func (r *runner) vendor() {
 	row := newRow(Vendor, eval.KindBaseline, Size{}, 1)
 	for _, s := range r.subjects {
 		row.add(s, s.Vendor, r.cfg.Prices, true)
 	}
 	r.report.Rows = append(r.report.Rows, row.done())
-	return nil
 }
 
 // row measures a contender at a size and a length of chain.

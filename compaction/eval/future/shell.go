@@ -37,63 +37,83 @@ type word struct {
 	sign bool
 }
 
+// lexer reads a command line.
+type lexer struct {
+	out  []word
+	b    strings.Builder
+	open bool
+}
+
 // split reads a command line into words. Bodies of here-documents are left out;
 // a quoted string is one word.
 func split(command string) []word {
-	var out []word
-	var b strings.Builder
-	open := false
-	flush := func() {
-		if open {
-			out = append(out, word{text: b.String()})
-		}
-		b.Reset()
-		open = false
-	}
+	var l lexer
 	for i := 0; i < len(command); i++ {
 		switch c := command[i]; c {
 		case '\'', '"':
-			end := i + 1
-			for end < len(command) && command[end] != c {
-				if c == '"' && command[end] == '\\' {
-					end++
-				}
-				end++
-			}
-			b.WriteString(command[i+1 : min(end, len(command))])
-			open = true
+			end := quoteEnd(command, i)
+			l.add(command[i+1 : min(end, len(command))])
 			i = end
 		case '\\':
 			i++
 			if i < len(command) && command[i] != '\n' {
-				b.WriteByte(command[i])
-				open = true
+				l.add(command[i : i+1])
 			}
 		case ' ', '\t':
-			flush()
+			l.flush()
 		case '\n', ';', '|', '&', '>', '<':
-			if c == '>' && open && (b.String() == "1" || b.String() == "2") { // a number of a stream
-				b.Reset()
-				open = false
-			}
-			flush()
-			end := i + 1
-			for end < len(command) && command[end] == c && c != '\n' {
-				end++
-			}
-			sign := command[i:end]
-			if sign == "<<" {
-				end = skipDocument(command, end)
-			}
-			out = append(out, word{text: sign, sign: true})
-			i = end - 1
+			i = l.sign(command, i) - 1
 		default:
-			b.WriteByte(c)
-			open = true
+			l.add(command[i : i+1])
 		}
 	}
-	flush()
-	return out
+	l.flush()
+	return l.out
+}
+
+func (l *lexer) add(s string) {
+	l.b.WriteString(s)
+	l.open = true
+}
+
+func (l *lexer) flush() {
+	if l.open {
+		l.out = append(l.out, word{text: l.b.String()})
+	}
+	l.b.Reset()
+	l.open = false
+}
+
+// sign reads an operator and returns its end.
+func (l *lexer) sign(command string, at int) int {
+	c := command[at]
+	if s := l.b.String(); c == '>' && (s == "1" || s == "2") { // the number of a stream
+		l.b.Reset()
+		l.open = false
+	}
+	l.flush()
+	end := at + 1
+	for end < len(command) && command[end] == c && c != '\n' {
+		end++
+	}
+	text := command[at:end]
+	if text == "<<" {
+		end = skipDocument(command, end)
+	}
+	l.out = append(l.out, word{text: text, sign: true})
+	return end
+}
+
+// quoteEnd is where a quoted string ends that begins at a place.
+func quoteEnd(command string, at int) int {
+	end := at + 1
+	for end < len(command) && command[end] != command[at] {
+		if command[at] == '"' && command[end] == '\\' {
+			end++
+		}
+		end++
+	}
+	return end
 }
 
 // skipDocument returns the end of the body of a here-document, the rest of whose

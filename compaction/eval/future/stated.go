@@ -194,6 +194,7 @@ func first3(modified, created, read string) class {
 func (r *reader) state(file string, c class) {
 	file = path.Clean(file)
 	switch c {
+	case unsaid:
 	case stateRead:
 		r.out.read[file] = true
 	case stateModified:
