@@ -127,11 +127,11 @@ func (t *tokenCounter) piece() {
 // lines counts line breaks; white space between them is the same token, and signs
 // before them take them along.
 func (t *tokenCounter) lines() {
-	for at := t.at; t.run(lineClass) > 0; at = t.at {
-		at = t.at
+	for t.run(lineClass) > 0 {
+		end := t.at
 		t.run(blankClass)
 		if k, _ := t.peek(); t.at == len(t.s) || k != lineClass {
-			t.at = at
+			t.at = end
 			break
 		}
 	}
@@ -189,15 +189,14 @@ func (t *tokenCounter) scrambled(caps, n int) bool {
 	if t.at < len(t.s) {
 		next, _ = t.peek()
 	}
-	switch t.before {
-	case digitClass:
+	inside := t.before == lowerClass || t.before == upperClass
+	switch {
+	case t.before == digitClass:
 		return true
-	case blankClass, lineClass:
+	case t.before == blankClass || t.before == lineClass:
 		return false
-	case lowerClass, upperClass:
-		if n <= 3 && caps > 0 && next != blankClass {
-			return true
-		}
+	case inside && n <= 3 && caps > 0 && next != blankClass:
+		return true
 	}
 	return next == digitClass && n <= 4
 }
@@ -215,7 +214,7 @@ func (t *tokenCounter) signs() {
 		t.n += joined
 		return
 	}
-	for len(run) > 0 {
+	for run != "" {
 		if same := len(run) - len(strings.TrimLeft(run, run[:1])); same >= 3 {
 			t.n += ruleCost(run[0], same)
 			run = run[same:]
@@ -248,7 +247,7 @@ func ruleCost(c byte, n int) int64 {
 // longRun is where three equal signs begin, -1 for nowhere.
 func longRun(s string) int {
 	for i := 1; i+2 < len(s); i++ {
-		if s[i] == s[i+1] && s[i] == s[i+2] {
+		if s[i:i+2] == s[i+1:i+3] {
 			return i
 		}
 	}

@@ -10,8 +10,8 @@ import (
 )
 
 // TestAgents reads the sessions of other agents. The files are made from the
-// formats' sources; what is expected stands beside each, with -update it is
-// written.
+// formats' sources; what is expected is in a file beside each, which
+// UPDATE=1 writes.
 func TestAgents(t *testing.T) {
 	t.Parallel()
 	for name, format := range map[string]transcript.Format{

@@ -47,12 +47,12 @@ func TestRecallOfAFact(t *testing.T) {
 		fact, text      string
 		strict, lenient bool
 	}{
-		"the whole path":        {"/work/src/gate/open.go", "see /work/src/gate/open.go", true, true},
-		"its last two parts":    {"/work/src/gate/open.go", "see gate/open.go", false, true},
-		"its name":              {"/work/src/gate/open.go", "see open.go", false, true},
-		"a name that is short":  {"/work/src/gate/a.c", "see a.c", false, false},
-		"another folder":        {"/work/src/gate/a.c", "see gate/a.c", false, true},
-		"nothing":               {"/work/src/gate/open.go", "see the gate", false, false},
+		"the whole path":        {"/repo/src/gate/open.go", "see /repo/src/gate/open.go", true, true},
+		"its last two parts":    {"/repo/src/gate/open.go", "see gate/open.go", false, true},
+		"its name":              {"/repo/src/gate/open.go", "see open.go", false, true},
+		"a name that is short":  {"/repo/src/gate/a.c", "see a.c", false, false},
+		"another folder":        {"/repo/src/gate/a.c", "see gate/a.c", false, true},
+		"nothing":               {"/repo/src/gate/open.go", "see the gate", false, false},
 		"no path, no short one": {"readGauge", "readGaug", false, false},
 		"case counts":           {"readGauge", "readgauge", false, false},
 	} {
