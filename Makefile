@@ -158,7 +158,8 @@ compact-eval: ## the tables of docs/compaction.md: what each compaction policy k
 	@if test -d $(SHARED)/probes; then \
 	  $(GO) run ./cmd/mortise compact eval --quiet --budgets 10% \
 	    --probes $(SHARED)/probes $(SHARED)/transcripts && \
-	  $(GO) run ./cmd/mortise compact eval --quiet --budgets 10% $(SHARED)/transcripts/pi-mono; \
+	  $(GO) run ./cmd/mortise compact eval --quiet --budgets 10% $(SHARED)/transcripts/pi-mono && \
+	  $(GO) run ./cmd/mortise compact eval --quiet --future $(SHARED)/transcripts/claude-code-compactions; \
 	else echo "SKIPPED: compact-eval on real inputs: $(SHARED)/probes is missing; set MORTISE_SHARED to the folder that holds data/"; fi
 	@$(GO) run ./cmd/mortise compact eval --quiet --budgets 10% examples/sessions
 

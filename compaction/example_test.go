@@ -49,7 +49,7 @@ func ExampleCompactor() {
 		Spawn:      tasks.Housekeep,
 		Observe:    func(e compaction.Event) { fmt.Println(e.Kind) },
 	}))
-	log := []abi.Message{user("u1", "Write a report."), assistant("a1", strings.Repeat("report ", 6000)), user("u2", "Thanks.")}
+	log := []abi.Message{user("u1", "Write a report."), assistant("a1", strings.Repeat("report ", 5300)), user("u2", "Thanks.")}
 	fmt.Println("started:", c.Consider(ctx, "thread-1", log), "messages:", len(c.View("thread-1", log)))
 	c.Consume("thread-1", log, <-notices) // its task has ended
 	fmt.Println("messages:", len(c.View("thread-1", log)))

@@ -47,7 +47,7 @@ func pinned(m abi.Message) abi.Message {
 }
 
 // words is text of about n tokens.
-func words(n int) string { return strings.TrimSpace(strings.Repeat("some word ", n*113/200+1)) }
+func words(n int) string { return strings.TrimSpace(strings.Repeat("some word ", n/2+1)) }
 
 // filler is the conversation of seed 000: three large rounds and a short question.
 func filler() []abi.Message {

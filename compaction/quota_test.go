@@ -168,7 +168,7 @@ func preparedWorkload(t *testing.T) {
 			return &abi.Decision{Allowed: true, Reason: abi.ReasonAllowed}, nil
 		})
 	})
-	log := []abi.Message{system("s", "x"), assistant("a", strings.Repeat("a ", 180_679)), assistant("b", "x"), user("u", strings.Repeat("b ", 22_700))}
+	log := []abi.Message{system("s", "x"), assistant("a", strings.Repeat("a ", 159_888)), assistant("b", "x"), user("u", strings.Repeat("b ", 20_092))}
 	if n := compaction.Estimate(log); n != 180_000 {
 		t.Fatalf("the fixture has %d tokens", n)
 	}

@@ -76,7 +76,7 @@ func TestUndoSticks(t *testing.T) {
 func TestUndoAndAFullWindow(t *testing.T) {
 	t.Parallel()
 	d := newDesk()
-	c := d.at(t, says("short"), func(cfg *compaction.Config) { cfg.Policy.WindowTokens, cfg.Policy.ReserveTokens = 1700, 1 })
+	c := d.at(t, says("short"), func(cfg *compaction.Config) { cfg.Policy.WindowTokens, cfg.Policy.ReserveTokens = 1921, 1 })
 	log := filler()
 	if !c.Consider(t.Context(), thread, log) {
 		t.Fatalf("%+v", d.last(t))

@@ -2,10 +2,10 @@ package eval
 
 import "github.com/mortise-dev/mortise/abi"
 
-// parts cuts a conversation at the ends of rounds into n parts of about equal
+// Split cuts a conversation at the ends of rounds into n parts of about equal
 // size in bytes, or as many as it has rounds. A round is a message with the tool
 // results that follow it.
-func parts(messages []abi.Message, n int) [][]abi.Message {
+func Split(messages []abi.Message, n int) [][]abi.Message {
 	total := 0
 	sizes := make([]int, len(messages))
 	for i := range messages {

@@ -11,8 +11,8 @@
 //
 //   - literal: the needle stands in the text, in any case, and touches no letter,
 //     digit or underscore of ASCII at its ends.
-//   - grounded: at one of those places a content word stands within 200 bytes
-//     before or behind it.
+//   - grounded: at one of those places a content word stands in the same unit: the
+//     sentence, item or line, of which at most 200 bytes on each side are read.
 //
 // Content words are those of the question, and are found where a word begins with
 // one. Without a question they come from the sentences that held the needle in the

@@ -64,7 +64,7 @@ func (r *runner) total() int {
 	for _, s := range r.sets {
 		for _, sub := range s.subjects {
 			_ = r.variants(func(chain int, _ Growth) error {
-				n += len(parts(sub.messages, chain))
+				n += len(Split(sub.messages, chain))
 				return nil
 			})
 		}
@@ -99,7 +99,7 @@ func (r *runner) contender(ctx context.Context, s *prepared, c *Contender) error
 func (r *runner) chain(ctx context.Context, t *tally, sub *subject, c *Contender) error {
 	var previous *string
 	said := 0
-	list := parts(sub.messages, t.cell.Chain)
+	list := Split(sub.messages, t.cell.Chain)
 	for i, part := range list {
 		r.progress.Set, r.progress.Contender, r.progress.Subject = t.cell.Set, c.Name, sub.id
 		r.cfg.Progress(r.progress)

@@ -35,6 +35,11 @@ type needle struct {
 	end int
 }
 
+// groundable reports that something could ground the fact.
+func (f *fact) groundable() bool {
+	return slices.ContainsFunc(f.needles, func(n needle) bool { return len(n.words) > 0 })
+}
+
 // newFact finds what grounds a probe. Needles that the conversation does not
 // state word for word are left out; nothing of them could survive.
 func newFact(p *Probe, conversation *document, l *lexicon) fact {
@@ -50,7 +55,8 @@ func newFact(p *Probe, conversation *document, l *lexicon) fact {
 		if !n.asked {
 			var held strings.Builder
 			for _, i := range at {
-				held.WriteString(sentenceAround(conversation.text, i, i+len(n.text)) + "\n")
+				from, to := unitAround(conversation.text, i, i+len(n.text))
+				held.WriteString(conversation.text[from:to] + "\n")
 			}
 			for _, w := range l.prose(held.String()) {
 				n.words = append(n.words, w.word)
@@ -89,7 +95,7 @@ func (n *needle) find(d *document, l *lexicon) Score {
 	for _, i := range places(d.fold, n.text, maxPlaces) {
 		s.Literal = 1
 		end := i + len(n.text)
-		from, to := max(0, i-near), min(len(d.text), end+near)
+		from, to := unitAround(d.text, i, end)
 		if n.grounds(d, from, i, l) || n.grounds(d, end, to, l) {
 			return Score{Literal: 1, Grounded: 1}
 		}
@@ -141,4 +147,36 @@ func Grade(p Probe, conversation Conversation, text string) (Score, bool) {
 	f := newFact(&p, newDocument(Flatten(conversation.Messages)), newLexicon())
 	m := f.score(newDocument(text), -1)
 	return m.score(), m.literal > 0
+}
+
+// Facts are probes that were prepared on a conversation, for scoring many texts.
+type Facts struct{ facts []fact }
+
+// Verdict is the score of a probe in a text.
+type Verdict struct {
+	Score
+	// Groundable reports that something could ground the fact. Where it is false
+	// Grounded is 0 and says nothing.
+	Groundable bool
+}
+
+// Prepare finds what grounds the probes of a conversation.
+func Prepare(c Conversation, probes []Probe) *Facts {
+	l, d := newLexicon(), newDocument(Flatten(c.Messages))
+	f := &Facts{facts: make([]fact, len(probes))}
+	for i := range probes {
+		f.facts[i] = newFact(&probes[i], d, l)
+	}
+	return f
+}
+
+// Score scores a text for each probe, in their order.
+func (f *Facts) Score(text string) []Verdict {
+	d := newDocument(text)
+	out := make([]Verdict, len(f.facts))
+	for i := range f.facts {
+		m := f.facts[i].score(d, -1)
+		out[i] = Verdict{Score: m.score(), Groundable: f.facts[i].groundable()}
+	}
+	return out
 }

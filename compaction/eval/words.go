@@ -7,7 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// near is how far a content word may be from a needle, in bytes.
+// near is how much of a unit is read on each side of a needle, in bytes: a line
+// without an end would hold every word.
 const near = 200
 
 // minWord is how long a content word is at least, in characters.
@@ -106,10 +107,11 @@ func (l *lexicon) prose(text string) []proseWord {
 	return out
 }
 
-// sentenceAround is the sentence of a text that holds text[from:to], of which at
-// most near bytes on each side are read. A sentence ends at a line's end, and at
-// a full stop, question or exclamation mark before white space.
-func sentenceAround(text string, from, to int) string {
+// unitAround finds the unit of a text that holds text[from:to], of which at most
+// near bytes on each side are read. A unit ends at a line's end, behind a
+// semicolon, and at a full stop, question or exclamation mark before white space:
+// it is a sentence, an item of a list or a row of a table.
+func unitAround(text string, from, to int) (int, int) {
 	start, end := max(0, from-near), min(len(text), to+near)
 	for i := from; i > start; i-- {
 		if ends(text, i-1) {
@@ -123,15 +125,15 @@ func sentenceAround(text string, from, to int) string {
 			break
 		}
 	}
-	return text[start:end]
+	return start, end
 }
 
-// ends says whether a sentence ends with the byte at i.
+// ends reports whether a unit ends with the byte at i.
 func ends(text string, i int) bool {
 	switch text[i] {
 	case '\n':
 		return true
-	case '.', '?', '!':
+	case '.', '?', '!', ';':
 		return i+1 < len(text) && (text[i+1] == ' ' || text[i+1] == '\n')
 	}
 	return false

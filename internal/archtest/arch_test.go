@@ -42,6 +42,7 @@ func arrows() map[string][]string {
 		"phases/phasestest":             {"phases", "abi"},
 		"compaction":                    {"abi"},
 		"compaction/eval":               {"compaction", "abi"},
+		"compaction/eval/future":        {"compaction", "compaction/eval", "abi"},
 		"inbox":                         {"store", "abi"},
 		"inbox/inboxtest":               {"inbox", "store", "abi"},
 		"background":                    {"inbox", "abi"},

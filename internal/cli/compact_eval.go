@@ -29,6 +29,12 @@ type evalOptions struct {
 	minGrounded float64
 	lenient     bool
 	quiet       bool
+	// The rest belongs to --future.
+	future bool
+	json   bool
+	sizes  []string
+	// set reports flags that the command line names.
+	set func(flag string) bool
 }
 
 const evalLong = `Compact recorded sessions by each policy, at each budget, once and in chains, and
@@ -52,6 +58,10 @@ chain of k the session is cut into k parts, and each part is summarized on top o
 summary before. With --growth whole each compaction has the budget of the whole
 session, with said that of what was said so far.
 
+With --future the sessions are logs of Claude Code, Codex or pi in which the agent
+compacted. The vendor's own summary, the baselines and the policies are compared at
+the same size: what the agent needed later, files, false statements, open work, cost.
+
 Progress goes to standard error, the report to standard output.
 
 Exit codes: 0 done, 1 a policy keeps less than --min-survival or --min-grounded,
@@ -66,9 +76,19 @@ func newCompactEval(s Streams) *cobra.Command {
 		Long:  evalLong,
 		Example: `  mortise compact eval examples/sessions/review.jsonl
   mortise compact eval --module mine.wasm --budgets 5%,10% --plot survival.svg sessions/
-  mortise compact eval --probes probes/ --policies extract --min-survival 0.8 sessions/`,
+  mortise compact eval --probes probes/ --policies extract --min-survival 0.8 sessions/
+  mortise compact eval --future ~/.claude/projects/`,
 		Args: takesSome("TRANSCRIPT|FOLDER"),
-		RunE: func(cmd *cobra.Command, args []string) error { return compactEval(cmd.Context(), s, args, o) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.set = cmd.Flags().Changed
+			if o.json {
+				o.output = "json"
+			}
+			if o.future {
+				return compactFuture(cmd.Context(), s, args, o)
+			}
+			return compactEval(cmd.Context(), s, args, o)
+		},
 	}
 	f := cmd.Flags()
 	f.StringVarP(&o.config, "config", "c", "", "config file whose summarizer is measured (default mortise.yaml in the current folder, if there is one)")
@@ -84,6 +104,9 @@ func newCompactEval(s Streams) *cobra.Command {
 	f.Float64Var(&o.minGrounded, "min-grounded", 0, "least grounded score of a policy, from 0 to 1")
 	f.BoolVar(&o.lenient, "lenient", false, "leave out lines that cannot be read")
 	f.BoolVarP(&o.quiet, "quiet", "q", false, "no progress")
+	f.BoolVar(&o.future, "future", false, "measure on the compactions that the sessions hold what the agent needed later")
+	f.StringSliceVar(&o.sizes, "sizes", []string{"vendor", "1%", "4.3%", "10%"}, "with --future, how long a text may be: as the vendor's own summary, or a share")
+	f.BoolVar(&o.json, "json", false, "short for --output json")
 	return cmd
 }
 

@@ -42,6 +42,12 @@ const (
 // that has it is asked in bytes.
 const perToken = "bytes_per_token"
 
+// evalNotes is what a report says of modules, and of what was not measured.
+type evalNotes interface {
+	module(p *summarizers.Policy)
+	leftOut(p *evalProgress, format string, args ...any)
+}
+
 // policyLoader makes contenders of what --policies names.
 type policyLoader struct {
 	parts *parts
@@ -49,7 +55,9 @@ type policyLoader struct {
 	modules map[string]*host.Module
 	// prefixes are the names that files go by.
 	prefixes map[string]string
-	out      *evalProgress
+	// rules are what the groups of baselines consist of.
+	rules []eval.Contender
+	out   *evalProgress
 }
 
 // newPolicyLoader reads the config, when there is one.
@@ -66,7 +74,7 @@ func newPolicyLoader(o evalOptions, p *evalProgress) (*policyLoader, error) {
 		cfg.Compaction.Summarizer = PolicyConfig{ModuleConfig: ModuleConfig{Module: o.module}}
 	}
 	logger := slog.New(slog.NewTextHandler(p.writer(), &slog.HandlerOptions{Level: slog.LevelWarn}))
-	l := &policyLoader{parts: &parts{cfg: cfg, granter: newGranter(cfg, logger)}, modules: make(map[string]*host.Module), prefixes: make(map[string]string), out: p}
+	l := &policyLoader{parts: &parts{cfg: cfg, granter: newGranter(cfg, logger)}, modules: make(map[string]*host.Module), prefixes: make(map[string]string), rules: eval.Baselines(), out: p}
 	cache, err := cacheDir(cfg)
 	if err != nil {
 		return nil, err
@@ -90,7 +98,7 @@ func (l *policyLoader) close(ctx context.Context) {
 }
 
 // contenders makes what the names stand for, each once, in their order.
-func (l *policyLoader) contenders(ctx context.Context, names []string, report *EvalReport) ([]eval.Contender, error) {
+func (l *policyLoader) contenders(ctx context.Context, names []string, report evalNotes) ([]eval.Contender, error) {
 	var out []eval.Contender
 	for _, name := range names {
 		list, err := l.named(ctx, strings.TrimSpace(name), report)
@@ -107,8 +115,8 @@ func (l *policyLoader) contenders(ctx context.Context, names []string, report *E
 }
 
 // named makes what one name stands for.
-func (l *policyLoader) named(ctx context.Context, name string, report *EvalReport) ([]eval.Contender, error) {
-	rules := eval.Baselines()
+func (l *policyLoader) named(ctx context.Context, name string, report evalNotes) ([]eval.Contender, error) {
+	rules := l.rules
 	of := func(k eval.Kind) []eval.Contender {
 		return slices.DeleteFunc(slices.Clone(rules), func(c eval.Contender) bool { return c.Kind != k })
 	}
@@ -124,7 +132,7 @@ func (l *policyLoader) named(ctx context.Context, name string, report *EvalRepor
 	case groupFallback:
 		return of(eval.KindFallback), nil
 	}
-	for _, c := range rules {
+	for _, c := range slices.Concat(rules, eval.Baselines()) {
 		if c.Name == name {
 			return []eval.Contender{c}, nil
 		}
@@ -157,7 +165,7 @@ func splitModule(name string) (file, policy string, ok bool) {
 }
 
 // policies opens one policy of a module, or all.
-func (l *policyLoader) policies(ctx context.Context, c *PolicyConfig, policy, prefix string, report *EvalReport) ([]eval.Contender, error) {
+func (l *policyLoader) policies(ctx context.Context, c *PolicyConfig, policy, prefix string, report evalNotes) ([]eval.Contender, error) {
 	config, err := wire.Value(c.Config)
 	if err != nil {
 		return nil, with(ExitConfig, fmt.Errorf("config: compaction.summarizer: config: %w", err))

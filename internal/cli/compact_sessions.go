@@ -32,7 +32,7 @@ func (o *evalOptions) sets(paths []string, in io.Reader, report *EvalReport, p *
 		return nil, fmt.Errorf("sessions: %s: holds no recording; name a file, or a folder with files that mortise run reads", strings.Join(paths, ", "))
 	}
 	if len(o.probes) > 0 {
-		return o.probed(files, report)
+		return o.probed(files, report, p)
 	}
 	var out []eval.Set
 	for _, f := range files {
@@ -51,7 +51,7 @@ func (o *evalOptions) sets(paths []string, in io.Reader, report *EvalReport, p *
 }
 
 // probed makes a set of each file of probes.
-func (o *evalOptions) probed(files []eval.Recording, report *EvalReport) ([]eval.Set, error) {
+func (o *evalOptions) probed(files []eval.Recording, report *EvalReport, p *evalProgress) ([]eval.Set, error) {
 	var out []eval.Set
 	names := make(map[string]bool)
 	for _, path := range o.probes {
@@ -63,24 +63,52 @@ func (o *evalOptions) probed(files []eval.Recording, report *EvalReport) ([]eval
 			return nil, fmt.Errorf("probes: %s: holds no .jsonl file", path)
 		}
 		for _, file := range list {
-			probes, err := eval.OpenProbes(file)
-			if err != nil {
-				return nil, err
-			}
 			name := strings.TrimSuffix(filepath.Base(file), filepath.Ext(file))
 			if names[name] {
 				name = file
 			}
 			names[name] = true
-			s, err := eval.NewSet(name, files, probes)
+			s, err := probeSet(name, file, files, report, p)
 			if err != nil {
 				return nil, err
 			}
-			out = append(out, s)
-			report.set(&s, false)
+			if len(s.Probes) > 0 {
+				out = append(out, s)
+			}
 		}
 	}
+	if len(out) == 0 {
+		return nil, fmt.Errorf("probes: nothing to measure: %s", several(report.LeftOut))
+	}
 	return out, nil
+}
+
+// probeSet makes a set of a file of probes, without those that leak.
+func probeSet(name, file string, files []eval.Recording, report *EvalReport, p *evalProgress) (eval.Set, error) {
+	probes, err := eval.OpenProbes(file)
+	if err != nil {
+		return eval.Set{}, err
+	}
+	s, err := eval.NewSet(name, files, probes)
+	if err != nil {
+		return s, err
+	}
+	if n := len(eval.Withdraw(&s)); n > 0 {
+		report.leftOut(p, "%s: %d of %d probes are withdrawn: the last message of their conversation, which no agent saw, gives them away", name, n, len(probes))
+	}
+	if len(s.Probes) > 0 {
+		report.set(&s, false)
+	}
+	return s, nil
+}
+
+// several lists some of many.
+func several(list []string) string {
+	const most = 5
+	if n := len(list) - most; n > 0 {
+		list = append(slices.Clone(list[:most]), fmt.Sprintf("and %d others", n))
+	}
+	return strings.Join(list, "; ")
 }
 
 // recordings reads a session, or all in a folder. What is in a folder and is no
@@ -93,7 +121,7 @@ func (o *evalOptions) recordings(path string, in io.Reader, report *EvalReport, 
 		}
 		return []eval.Recording{recorded("stdin", f)}, nil
 	}
-	list, err := filesOf(path, ".json", ".jsonl")
+	list, err := filesOf(path, ".json", ".jsonl", ".traj")
 	if err != nil {
 		return nil, fmt.Errorf("sessions: %w", err)
 	}

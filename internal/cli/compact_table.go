@@ -15,7 +15,12 @@ import (
 // EvalReport is what mortise compact eval prints.
 type EvalReport struct {
 	eval.Report
-	Sets    []EvalSet    `json:"sets"`
+	Sets []EvalSet `json:"sets"`
+	Measured
+}
+
+// Measured is what every report of a measurement holds.
+type Measured struct {
 	Modules []EvalModule `json:"modules"`
 	// LeftOut says what was not measured, and why.
 	LeftOut []string `json:"left_out,omitempty"`
@@ -42,14 +47,14 @@ func (r *EvalReport) set(s *eval.Set, derived bool) {
 	r.Sets = append(r.Sets, EvalSet{Name: s.Name, Conversations: len(s.Conversations), Probes: len(s.Probes), Derived: derived})
 }
 
-func (r *EvalReport) module(p *summarizers.Policy) {
+func (r *Measured) module(p *summarizers.Policy) {
 	m := EvalModule{Name: p.Description().Name, Version: p.Description().Version, SHA256: p.Info().SHA256}
 	if !slices.Contains(r.Modules, m) {
 		r.Modules = append(r.Modules, m)
 	}
 }
 
-func (r *EvalReport) leftOut(p *evalProgress, format string, args ...any) {
+func (r *Measured) leftOut(p *evalProgress, format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
 	r.LeftOut = append(r.LeftOut, text)
 	p.say("left out: %s", text)

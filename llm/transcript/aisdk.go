@@ -40,14 +40,23 @@ type aiInvocation struct {
 	Result     json.RawMessage
 }
 
-// parts reads the parts of a UI message, each of which has a type.
+// parts reads the parts of a UI message, each of which has a type, or of the
+// Gemini API, which have none.
 func (c *content) parts(raw []byte) error {
-	c.is(FormatAISDKUI)
 	for _, part := range elements(raw) {
-		if o, ok := parseObject(part); ok && o.text("type") == "" {
+		o, ok := parseObject(part)
+		switch {
+		case ok && o.text("type") == "" && isGemini(o):
+			c.is(FormatGemini)
+			if err := c.gemini(part); err != nil {
+				return err
+			}
+			continue
+		case ok && o.text("type") == "":
 			c.unknown = append(c.unknown, "without a type")
 			continue
 		}
+		c.is(FormatAISDKUI)
 		if err := c.block(part); err != nil {
 			return err
 		}

@@ -12,7 +12,10 @@ import (
 // claudeLine is one line of a Claude Code session.
 type claudeLine struct {
 	Type              string
+	Subtype           looseString
 	UUID              string
+	ParentUUID        looseString
+	CompactMetadata   loose[struct{ PreTokens tokens }]
 	SessionID         looseString
 	Session           looseString `json:"session_id"`
 	Timestamp         looseString
@@ -43,6 +46,11 @@ type claudeLog struct {
 	// sidechain counts entries of side.
 	sidechain int
 	seen      map[string]bool
+	// under is the number of the last compaction that an entry continues from,
+	// by the entry's id.
+	under map[string]int
+	// begun reports that the first linked entry was read.
+	begun bool
 }
 
 // claudeThread is a draft whose last answer may still grow: one answer of the
@@ -56,7 +64,7 @@ type claudeThread struct {
 }
 
 func newClaudeLog(r *reader) *claudeLog {
-	return &claudeLog{r: r, main: claudeThread{last: -1}, side: claudeThread{last: -1}, seen: map[string]bool{}}
+	return &claudeLog{r: r, main: claudeThread{last: -1}, side: claudeThread{last: -1}, seen: map[string]bool{}, under: map[string]int{}}
 }
 
 func (l *claudeLog) finish() (Format, []draft) {
@@ -78,6 +86,7 @@ func (l *claudeLog) record(line int, data []byte) error {
 	if l.main.draft.id == "" {
 		l.main.draft.id = string(c.SessionID + c.Session)
 	}
+	l.link(line, &c)
 	switch c.Type {
 	case "":
 		return errors.New("an entry has no type")
@@ -128,6 +137,7 @@ func (l *claudeLog) message(line int, c *claudeLine) error {
 	}
 	switch {
 	case bool(c.IsCompactSummary):
+		l.summarized(c, body.string())
 		return thread.summary(l.r, e, body)
 	case c.Type == "user":
 		return thread.user(l.r, e, body)

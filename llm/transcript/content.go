@@ -29,6 +29,7 @@ type content struct {
 // result is a tool result that stands in a block of a message.
 type result struct {
 	callID string
+	name   string // of the tool, for a result without an id
 	failed bool
 	blocks []abi.ContentBlock
 }
@@ -60,6 +61,7 @@ type block struct {
 	File       json.RawMessage
 	aiBlock
 	bedrockBlock
+	geminiBlock
 }
 
 // parseContent reads content that is null, a string, a block or a list of
@@ -173,8 +175,12 @@ func (c *content) block(raw []byte) error {
 		c.text(string(b.Text))
 	case "refusal":
 		c.text(string(b.Refusal))
-	case "thinking", "redacted_thinking":
+	case "thinking", "redacted_thinking", "redactedThinking":
 		c.thinking(&b)
+	case "toolRequest", "frontendToolRequest":
+		return c.gooseRequest(raw)
+	case "toolResponse":
+		return c.gooseResponse(raw)
 	case "toolCall":
 		return c.call(&b)
 	case "tool_use", "server_tool_use", "mcp_tool_use":
@@ -212,7 +218,7 @@ func (c *content) other(b *block) error {
 
 func (c *content) thinking(b *block) {
 	t := abi.ContentBlock{Type: abi.BlockThinking, Text: string(b.Thinking), Signature: string(b.Signature + b.ThinkingSignature)}
-	if b.Type == "redacted_thinking" {
+	if b.Type != "thinking" {
 		t.Signature = string(b.Data)
 	}
 	if t.Text != "" || t.Signature != "" {

@@ -33,6 +33,9 @@ func (d *dataset) record(line int, data []byte) error {
 		err    error
 	)
 	switch {
+	case isOpenCode(o):
+		got, err = d.openCode(o, lines)
+		format = FormatOpenCode
 	case o.is("messages", '['):
 		got, format, err = d.messages(o, "messages", lines)
 	case o.is("traj", '['):
@@ -42,6 +45,13 @@ func (d *dataset) record(line int, data []byte) error {
 		if trial := o.text("trial"); trial != "" {
 			got.id += "/" + trial
 		}
+	case isResponses(o):
+		got, err = d.responses(o, lines)
+		format = FormatResponses
+	case o.is("conversation", '['): // an exported session of Goose
+		got, format, err = d.messages(o, "conversation", lines)
+	case o.is("history", '['):
+		got, format, err = d.history(o, lines)
 	case o.is("meeting_transcripts", '['):
 		format = FormatQMSum
 		got, err = d.meeting(o, lines)

@@ -17,13 +17,21 @@ func (r *reader) detect(data []byte) (format, error) {
 	}
 	kind := o.text("type")
 	switch {
+	case isGeminiSession(o):
+		return &geminiLog{r: r}, nil
 	case isConversation(o):
 		return newDataset(r), nil
+	case isHands(o):
+		return newHandsLog(r), nil
+	case isGooseHead(o):
+		return newGooseLog(r), nil
 	case isPi(kind, o):
 		return &piSession{r: r}, nil
 	case isClaude(kind, o):
 		return newClaudeLog(r), nil
-	case o.is("role", '"'):
+	case isCodex(kind, o):
+		return newCodexLog(r), nil
+	case o.is("role", '"'), isItem(kind):
 		return &messageList{r: r}, nil
 	case kind != "" && r.undecided < maxUndecided:
 		r.undecided++
@@ -63,5 +71,14 @@ func isClaude(kind string, o object) bool {
 // isConversation says whether an object holds a whole conversation.
 func isConversation(o object) bool {
 	return o.is("messages", '[') || o.is("traj", '[') || o.is("meeting_transcripts", '[') ||
-		o.is("question", '[') && strings.TrimSpace(o.text("id")) != ""
+		o.is("question", '[') && strings.TrimSpace(o.text("id")) != "" || isResponses(o) ||
+		o.is("conversation", '[') || o.is("history", '[')
+}
+
+// isResponses reports a request or an answer of the Responses API, or a list of
+// its items.
+func isResponses(o object) bool {
+	kind := o.text("object")
+	return kind == "response" && o.is("output", '[') || o.is("input", '[') && (o.is("model", '"') || o.is("instructions", '"')) ||
+		kind == "list" && o.is("data", '[')
 }

@@ -3,10 +3,13 @@
 //
 //   - pi sessions: JSON lines, a tree of entries or, in older files, a list
 //   - Claude Code sessions: JSON lines of Anthropic content blocks
-//   - message lists in the style of OpenAI, Anthropic, the Vercel AI SDK (core
-//     and UI messages) and the Converse API of Amazon Bedrock: a JSON array, an
-//     object with messages, or JSON lines of either
-//   - mini-swe-agent trajectories, tau-bench results
+//   - Codex rollouts of all versions, Gemini CLI sessions, exported sessions of
+//     OpenCode, events of OpenHands (0.x and 1.x), sessions of Goose
+//   - message lists in the style of OpenAI (chat messages and items of the
+//     Responses API), Anthropic, Gemini, the Vercel AI SDK (core and UI messages)
+//     and the Converse API of Amazon Bedrock: a JSON array, an object with
+//     messages, or JSON lines of either
+//   - SWE-agent and mini-swe-agent trajectories, tau-bench results
 //   - BFCL memory questions and QMSum meetings, which hold user turns only
 //
 // A conversation that comes out is structurally valid: each tool call of an
@@ -17,10 +20,11 @@
 //
 // # Choices
 //
-// The history is kept whole. Entries that stand for a compaction made while the
-// session was recorded are counted, not read, because the messages that they
-// stand for are still in the file. A summary that a Claude Code session begins
-// with is a system message. What Claude Code writes in the user's place, such as
+// The history is kept whole. A compaction made while the session was recorded is
+// listed in [Conversation.Compactions], with the vendor's summary; the messages that
+// it replaced are still in the file. They are found in the logs of Claude Code,
+// Codex, pi, OpenCode and OpenHands. A summary that a Claude Code session begins
+// with is a system message. What an agent writes in the user's place, such as
 // a notification of a task or of an interrupt, has [abi.VisibilityInternal]. An
 // answer that holds results of its own calls becomes a message for each step, and
 // results that are not text become JSON. Answers that were aborted before their first

@@ -19,6 +19,8 @@ const (
 type draft struct {
 	id, title string
 	entries   []Entry
+	cuts      []cut
+	partial   bool
 	notes     []Note
 }
 
@@ -97,8 +99,8 @@ func (d *draft) lastAnswer() int {
 func (d *draft) results(e Entry, list []result) {
 	for _, r := range list {
 		d.entries = append(d.entries, Entry{
-			Message: abi.Message{ID: e.Message.ID, Role: abi.RoleTool, Content: r.blocks, ToolCallID: r.callID},
-			Status:  status(r.failed), Line: e.Line, At: e.At,
+			Message:  abi.Message{ID: e.Message.ID, Role: abi.RoleTool, Content: r.blocks, ToolCallID: r.callID},
+			ToolName: r.name, Status: status(r.failed), Line: e.Line, At: e.At,
 		})
 	}
 }

@@ -6,9 +6,10 @@ import (
 )
 
 // understood lists the formats, for errors.
-const understood = "understood are: pi sessions, Claude Code sessions, " +
-	"message lists in the style of OpenAI, Anthropic, the Vercel AI SDK (core and UI messages) and Amazon Bedrock Converse " +
-	"(array, object with messages, JSON lines), mini-swe-agent trajectories, tau-bench results, BFCL memory questions, QMSum meetings"
+const understood = "understood are: pi sessions, Claude Code sessions, Codex rollouts, Gemini CLI sessions, OpenCode exports, OpenHands events, " +
+	"Goose sessions, message lists in the style of OpenAI (chat messages and items of the Responses API), Anthropic, Gemini, the Vercel AI SDK " +
+	"(core and UI messages) and Amazon Bedrock Converse (array, object with messages, JSON lines), SWE-agent and mini-swe-agent trajectories, " +
+	"tau-bench results, BFCL memory questions, QMSum meetings"
 
 var (
 	// ErrEmpty means that there is nothing in the file.

@@ -34,6 +34,8 @@ func TestErrors(t *testing.T) {
 		{"other types", `{"type":"a"}` + "\n" + `{"type":"b"}`, "not a recorded session", transcript.ErrUnknownFormat},
 		{"a list of numbers", `[1, 2]`, "line 1: not an object: not a recorded session", transcript.ErrUnknownFormat},
 		{"an empty list", `[]`, "an empty list: the recording holds no messages", transcript.ErrNoMessages},
+		{"no messages but others", `{"type":"session_meta","payload":{"id":"x"}}` + "\n" + `{"type":"event_msg","payload":{"type":"task_started"}}`, "holds no messages in the format codex; found are 1 x event task_started; 1 x session_meta", transcript.ErrNoMessages},
+		{"an empty Gemini CLI session", `{"sessionId":"x","projectHash":"y","messages":[{"type":"info","content":"hi"}]}`, "in the format gemini_cli; found are fields content, type; 1 x info", transcript.ErrNoMessages},
 		{"no messages", session, "the recording holds no messages", transcript.ErrNoMessages},
 		{"only an orphan", `{"role":"tool","tool_call_id":"x","content":""}`, "holds no messages", transcript.ErrNoMessages},
 		{"binary", "\x7fELF\x02\x01\x01\x00\x00\x00", "the file is binary", transcript.ErrUnknownFormat},

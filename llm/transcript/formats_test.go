@@ -154,7 +154,7 @@ func piTests() []formatTest {
 2 m000001 user "one"
 # s-2 
 4 m000001 user "two"
-5 m000002 user "Summary of the conversation before this point:\n\nsum"
+5 m000002 system "Summary of the conversation before this point:\n\nsum"
 `,
 		},
 	}

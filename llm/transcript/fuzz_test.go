@@ -2,15 +2,32 @@ package transcript_test
 
 import (
 	"bytes"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/mortise-dev/mortise/llm/transcript"
 )
 
-func FuzzPi(f *testing.F)      { fuzz(f, piTests()) }
-func FuzzClaude(f *testing.F)  { fuzz(f, claudeTests()) }
-func FuzzList(f *testing.F)    { fuzz(f, listTests()) }
+func FuzzPi(f *testing.F)     { fuzz(f, piTests()) }
+func FuzzClaude(f *testing.F) { fuzz(f, claudeTests()) }
+func FuzzList(f *testing.F)   { fuzz(f, listTests()) }
+func FuzzAgents(f *testing.F) {
+	files, err := filepath.Glob(filepath.Join("testdata", "*.json*"))
+	if err != nil || len(files) == 0 {
+		f.Fatal(err)
+	}
+	var seeds []formatTest
+	for _, path := range files {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			f.Fatal(err)
+		}
+		seeds = append(seeds, formatTest{input: string(data)})
+	}
+	fuzz(f, seeds)
+}
 func FuzzDataset(f *testing.F) { fuzz(f, datasetTests()) }
 
 // fuzz checks that any input is either refused with an error or comes out as a

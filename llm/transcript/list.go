@@ -14,6 +14,8 @@ import (
 // listMessage is the union of the messages of OpenAI-style and Anthropic-style
 // lists.
 type listMessage struct {
+	// Type is that of items of the Responses API.
+	Type       looseString
 	ID         looseString
 	Role       string
 	Name       looseString
@@ -37,6 +39,13 @@ type listMessage struct {
 	Parts           json.RawMessage
 	ToolInvocations loose[[]aiInvocation]
 	CreatedAt       looseString
+	// Created and Metadata are Goose's.
+	Created  looseString
+	Metadata loose[struct{ UserVisible *bool }]
+	// MessageType, IsDemo and ToolCallIDs are SWE-agent's.
+	MessageType looseString          `json:"message_type"`
+	IsDemo      looseBool            `json:"is_demo"`
+	ToolCallIDs loose[[]looseString] `json:"tool_call_ids"`
 }
 
 type listCall struct {
@@ -86,6 +95,7 @@ type messageList struct {
 	// reports a system prompt beside the list.
 	format Format
 	system bool
+	items  *itemReader // of a list that holds items of the Responses API
 }
 
 func (l *messageList) finish() (Format, []draft) {
@@ -108,12 +118,15 @@ func (l *messageList) record(line int, data []byte) error {
 		return fmt.Errorf("message: %w", err)
 	}
 	l.r.firstMessage(data)
+	if m.Role == "" && isItem(string(m.Type)) {
+		return l.item(line, data)
+	}
 	role, err := listRole(m.Role)
 	if err != nil {
 		return err
 	}
-	if role == "" {
-		l.r.skip("role " + m.Role)
+	if role == "" || bool(m.IsDemo) {
+		l.r.skip(cmp.Or(string(m.MessageType), "role "+m.Role))
 		return nil
 	}
 	c, err := m.content()
@@ -121,16 +134,44 @@ func (l *messageList) record(line int, data []byte) error {
 		return err
 	}
 	l.format = cmp.Or(l.format, c.format)
-	e := Entry{Message: abi.Message{ID: string(m.ID), Role: role}, Line: line, At: moment(string(cmp.Or(m.Timestamp, m.CreatedAt)))}
+	e := Entry{Message: abi.Message{ID: string(m.ID), Role: role}, Line: line, At: moment(string(cmp.Or(m.Timestamp, m.CreatedAt, m.Created)))}
+	if role == abi.RoleUser && m.written(l.draft.lastAnswer() < 0) {
+		e.Message.Visibility = abi.VisibilityInternal
+	}
 	if role == abi.RoleTool {
 		e.Message.ToolCallID, e.ToolName, e.Status = string(m.ToolCallID), string(m.Name), status(bool(m.IsError))
+		if ids := m.ToolCallIDs.value; ids != nil && len(*ids) > 0 {
+			e.Message.ToolCallID = string(cmp.Or(m.ToolCallID, (*ids)[0]))
+		}
 	}
 	if role == abi.RoleAssistant {
 		e.Model = string(m.Model) + m.Extra.Model
 		e.StopReason = stopReason(string(m.StopReason+m.FinishReason) + m.Extra.Stop)
 		e.Usage = mergeUsage(parseUsage(m.Usage), parseUsage(m.Extra.Usage))
 	}
+	if m.Type == "message" {
+		l.format = cmp.Or(l.format, FormatResponses)
+	}
+	if l.items != nil {
+		return l.items.message(&l.draft, e, c)
+	}
 	return l.r.add(&l.draft, e, c)
+}
+
+// item reads an item of the Responses API, which a list may hold beside messages.
+func (l *messageList) item(line int, data []byte) error {
+	if l.items == nil {
+		l.items = &itemReader{r: l.r, open: -1}
+	}
+	l.format = cmp.Or(l.format, FormatResponses)
+	return l.items.item(&l.draft, Entry{Line: line}, data)
+}
+
+// written reports a message in the user's place that the user did not write: what
+// Goose hides from the user, and what SWE-agent observed behind its first answer.
+func (m *listMessage) written(task bool) bool {
+	hidden := m.Metadata.value != nil && m.Metadata.value.UserVisible != nil && !*m.Metadata.value.UserVisible
+	return hidden || m.MessageType == "observation" && !task
 }
 
 // firstMessage keeps the names of the fields of the first message of a list.
@@ -156,7 +197,7 @@ func listRole(s string) (abi.Role, error) {
 		return abi.RoleSystem, nil
 	case "user":
 		return abi.RoleUser, nil
-	case "assistant":
+	case "assistant", "model": // the Gemini API says model
 		return abi.RoleAssistant, nil
 	case "tool", "function":
 		return abi.RoleTool, nil
@@ -165,7 +206,7 @@ func listRole(s string) (abi.Role, error) {
 	case "":
 		return "", errors.New("a message has no role")
 	}
-	return "", fmt.Errorf("unknown role %q; understood are system, developer, user, assistant, tool and function", clip(s, maxTitle))
+	return "", fmt.Errorf("unknown role %q; understood are system, developer, user, assistant, model, tool and function", clip(s, maxTitle))
 }
 
 func (m *listMessage) content() (content, error) {

@@ -87,7 +87,7 @@ func TestNothingReadIsAnError(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct{ input, seen string }{
 		"another field":       {`[{"role":"user","body":"hi"},{"role":"assistant","body":"ho"}]`, "fields body, role"},
-		"parts without types": {`[{"role":"user","parts":[{"text":"hi"}]}]`, "fields parts, role; 1 x content block without a type"},
+		"parts without types": {`[{"role":"user","parts":[{"speech":"hi"}]}]`, "fields parts, role; 1 x content block without a type"},
 		"unknown blocks":      {`{"messages":[{"role":"user","content":[{"type":"hologram","data":"x"}]}]}`, "1 x content block hologram"},
 		"untyped blocks":      {`[{"role":"user","content":[{"speech":"x"}]}]`, "content block without a type, with speech"},
 		"behind a system":     {`[{"role":"system","content":"be brief"},{"role":"user","body":"hi"}]`, "2 message(s) in the format openai"},

@@ -17,8 +17,11 @@ type piLine struct {
 	Timestamp looseString
 	Name      looseString
 	Summary   looseString
-	Content   json.RawMessage
-	Message   json.RawMessage
+	// FirstKept and TokensBefore belong to compactions.
+	FirstKept    looseString `json:"firstKeptEntryId"`
+	TokensBefore tokens
+	Content      json.RawMessage
+	Message      json.RawMessage
 }
 
 // piMessage is the union of pi's messages.
@@ -57,6 +60,7 @@ type piSession struct {
 type piNode struct {
 	parent   int // -1 for a root
 	from, to int // entries of the draft
+	cut      int // number of its compaction in the draft, 0 for none
 }
 
 func (p *piSession) finish() (Format, []draft) {
@@ -80,15 +84,20 @@ func (p *piSession) path() []Entry {
 		on[i] = true
 	}
 	out := p.draft.entries[:0]
+	var cuts []cut
 	for i, n := range p.nodes {
 		if on[i] {
 			out = append(out, p.draft.entries[n.from:n.to]...)
+			if n.cut > 0 {
+				cuts = append(cuts, p.draft.cuts[n.cut-1])
+			}
 			continue
 		}
 		for range n.to - n.from {
 			p.r.skip("abandoned branch")
 		}
 	}
+	p.draft.cuts = cuts
 	return out
 }
 
@@ -116,6 +125,13 @@ func (p *piSession) record(line int, data []byte) error {
 func (p *piSession) link(line int, l *piLine, from int) {
 	at := len(p.nodes)
 	n := piNode{parent: at - 1, from: from, to: len(p.draft.entries)}
+	if l.Type == "compaction" {
+		p.draft.cuts = append(p.draft.cuts, cut{
+			Compaction: Compaction{Summary: string(l.Summary), TokensBefore: int64(l.TokensBefore), Line: line, Time: moment(string(l.Timestamp))},
+			firstKept:  string(l.FirstKept),
+		})
+		n.cut = len(p.draft.cuts)
+	}
 	if l.ID != "" {
 		parent, known := p.ids[string(l.ParentID)]
 		switch {
@@ -124,6 +140,7 @@ func (p *piSession) link(line int, l *piLine, from int) {
 		case known:
 			n.parent = parent
 		default:
+			p.draft.partial = p.draft.partial || at == 0
 			p.draft.note(line, "parent %q is not in the file, the entry before stands in", clip(string(l.ParentID), maxIDLength))
 		}
 		if p.ids == nil {
@@ -182,6 +199,7 @@ func (p *piSession) message(e Entry, raw []byte) error {
 	case "branchSummary":
 		return p.text(e, branchText(string(m.Summary)))
 	case "compactionSummary":
+		e.Message.Role = abi.RoleSystem
 		return p.text(e, "Summary of the conversation before this point:\n\n"+string(m.Summary))
 	case "":
 		return errors.New("a message has no role")

@@ -22,6 +22,9 @@ const (
 	maxKinds        = 64
 )
 
+// emptyConversation counts conversations without a message.
+const emptyConversation = "empty conversation"
+
 // Options bound and loosen the reading of a file. Zero fields mean defaults.
 type Options struct {
 	// Lenient leaves out lines that cannot be read and lists them in
@@ -224,15 +227,16 @@ func (r *reader) finish() (*File, error) {
 	empty := 0 // messages of conversations that nothing could be read of
 	for i := range drafts {
 		d := &drafts[i]
-		c := Conversation{ID: d.id, Title: d.title}
+		c := Conversation{ID: d.id, Title: d.title, Partial: d.partial}
 		c.Entries, c.Notes = repair(d)
 		if len(c.Entries) == 0 { // nothing, or results without calls
-			r.skip("empty conversation")
+			r.skip(emptyConversation)
 			continue
 		}
 		if !readable(c.Entries) {
 			empty += len(c.Entries)
 		}
+		c.Compactions = place(d.cuts, c.Entries)
 		nameMessages(c.Entries)
 		slices.SortStableFunc(c.Notes, func(a, b Note) int { return cmp.Compare(a.Line, b.Line) })
 		if c.ID == "" || len(c.ID) > maxIDLength {
@@ -242,6 +246,9 @@ func (r *reader) finish() (*File, error) {
 		r.file.Conversations = append(r.file.Conversations, c)
 	}
 	if len(r.file.Conversations) == 0 {
+		if seen := r.seen(); seen != "" {
+			return nil, fmt.Errorf("%w in the format %s; found are %s", ErrNoMessages, r.file.Format, seen)
+		}
 		return nil, ErrNoMessages
 	}
 	if total := r.file.messages(); empty == total {
@@ -277,13 +284,21 @@ func (f *File) messages() int {
 // unreadable is the error of a recording whose messages are all empty, which
 // most likely are in a format that is not known.
 func (r *reader) unreadable(messages int) error {
+	return fmt.Errorf("%w: nothing could be read of %d message(s) in the format %s (%s); %s",
+		ErrNoMessages, messages, r.file.Format, r.seen(), understood)
+}
+
+// seen names the fields of the first message, and what was left out.
+func (r *reader) seen() string {
 	var seen []string
 	if len(r.fields) > 0 {
 		seen = append(seen, "fields "+strings.Join(r.fields, ", "))
 	}
 	for _, kind := range slices.Sorted(maps.Keys(r.file.Skipped)) {
+		if kind == emptyConversation {
+			continue
+		}
 		seen = append(seen, fmt.Sprintf("%d x %s", r.file.Skipped[kind], kind))
 	}
-	return fmt.Errorf("%w: nothing could be read of %d message(s) in the format %s (%s); %s",
-		ErrNoMessages, messages, r.file.Format, strings.Join(seen, "; "), understood)
+	return strings.Join(seen, "; ")
 }

@@ -18,6 +18,14 @@ const (
 	FormatAISDK        Format = "ai_sdk"
 	FormatAISDKUI      Format = "ai_sdk_ui"
 	FormatBedrock      Format = "bedrock_converse"
+	FormatResponses    Format = "openai_responses"
+	FormatCodex        Format = "codex"
+	FormatGemini       Format = "gemini"
+	FormatGeminiCLI    Format = "gemini_cli"
+	FormatOpenCode     Format = "opencode"
+	FormatOpenHands    Format = "openhands"
+	FormatGoose        Format = "goose"
+	FormatSWEAgent     Format = "swe_agent"
 	FormatMiniSWEAgent Format = "mini_swe_agent"
 	FormatTauBench     Format = "tau_bench"
 	FormatBFCLMemory   Format = "bfcl_memory"
@@ -47,6 +55,11 @@ type Conversation struct {
 	// there are any, else m000001 and so on; unique in the conversation. So are
 	// the ids of tool calls.
 	Entries []Entry
+	// Partial reports that the recording begins in the middle: its first entry
+	// refers to one that is not in the file, or is the summary of what came before.
+	Partial bool
+	// Compactions are those that were made while it was recorded, in order.
+	Compactions []Compaction
 	// Notes say what was repaired, in the order of the file.
 	Notes []Note
 }

@@ -105,13 +105,21 @@ func stopReason(s string) abi.StopReason {
 	return ""
 }
 
-// moment reads RFC 3339 text or milliseconds since 1970; zero for anything else.
+// moment reads RFC 3339 text, also without a zone, and seconds or milliseconds
+// since 1970; zero for anything else.
 func moment(s string) time.Time {
 	if t, err := time.Parse(time.RFC3339, s); err == nil {
 		return t.UTC()
 	}
-	if ms, err := strconv.ParseInt(s, 10, 64); err == nil && ms > 1e11 && ms < 1e14 {
-		return time.UnixMilli(ms).UTC()
+	n, err := strconv.ParseInt(s, 10, 64)
+	switch {
+	case err == nil && n > 1e11 && n < 1e14:
+		return time.UnixMilli(n).UTC()
+	case err == nil && n > 1e9 && n < 1e10:
+		return time.Unix(n, 0).UTC()
+	}
+	if t, err := time.Parse("2006-01-02T15:04:05", strings.TrimSpace(s)); err == nil { // Python writes no zone
+		return t.UTC()
 	}
 	return time.Time{}
 }
