@@ -131,7 +131,7 @@ func (s *Store) Shorten(ctx context.Context, thread, label, text string) string 
 		return text
 	}
 	handle, err := s.Put(ctx, thread, label, text)
-	where := fmt.Sprintf("The whole output is stored as %s. Use the `%s` tool with `offset` and `limit` to read parts of it.", handle, ToolReadOutput)
+	where := fmt.Sprintf("The whole output is stored as %s. Use the %#q tool with `offset` and `limit` to read parts of it.", handle, ToolReadOutput)
 	if err != nil {
 		s.cfg.Logger.WarnContext(ctx, "a large text could not be stored", "thread_id", thread, "label", label, "bytes", len(text), "error", err)
 		where = "The whole output could not be stored, and is lost."

@@ -71,12 +71,12 @@ func TestWhereverItDies(t *testing.T) {
 }
 
 // live is the first process: two tasks end, a run hears of them, its tool starts a third.
-func live(t *testing.T, m *mortal, process string, store agent.Checkpointer) {
+func live(t *testing.T, m *mortal, process string, kept agent.Checkpointer) {
 	t.Helper()
 	var f *office
 	f = newOffice(t, officeParts{
 		dies: true, model: &model{script: []any{calls("build"), "I wait."}}, out: inbox.Config{Store: m}, tasks: background.Config{NewID: named(process)},
-		agent: agent.Config{Checkpoints: store, Tools: tools{"build": func(ctx context.Context, _ abi.ToolCall) (string, error) {
+		agent: agent.Config{Checkpoints: kept, Tools: tools{"build": func(ctx context.Context, _ abi.ToolCall) (string, error) {
 			_, err := f.Spawn(ctx, background.Spec{Thread: "a", Type: "task", Body: func(context.Context, *background.Task) (any, error) { return "built", nil }})
 			return "started", err
 		}}},

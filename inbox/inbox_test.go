@@ -323,14 +323,14 @@ func TestWake(t *testing.T) {
 func TestWakeAfterRestart(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		store := memstore.New()
-		first := newInbox(t, inbox.Config{Store: store})
+		kept := memstore.New()
+		first := newInbox(t, inbox.Config{Store: kept})
 		deliver(t, first, completed("t0", "x"))
 		_ = take(t, first) // and dies
 		closeInbox(t, first)
 		var calls atomic.Int32
 		woken := make(chan string, 1)
-		next := newInbox(t, inbox.Config{Store: store})
+		next := newInbox(t, inbox.Config{Store: kept})
 		<-time.After(time.Hour) // nobody is woken before the start
 		next.Start(func(_ context.Context, thread string) error {
 			switch calls.Add(1) {
@@ -521,29 +521,4 @@ func breakEntries(t *testing.T, s store.Store, thread string) {
 			t.Fatal(err)
 		}
 	}
-}
-
-// TestUnreadableEntry has an entry in the store that is no notice: it is delivered
-// as what it is, and can be acknowledged.
-func TestUnreadableEntry(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		store := memstore.New()
-		broken := newInbox(t, inbox.Config{Store: store})
-		deliver(t, broken, completed("t", "x"))
-		closeInbox(t, broken)
-		breakEntries(t, store, "a")
-		woken := make(chan string, 1)
-		o := newInbox(t, inbox.Config{Store: store})
-		o.Start(func(_ context.Context, thread string) error { woken <- thread; return nil })
-		<-woken
-		d := take(t, o)
-		if news := d.Notifications(); len(news) != 1 || news[0].EventType != "unreadable_entry" {
-			t.Fatalf("news is %+v", news)
-		}
-		if err := ack(t.Context(), d, 1); err != nil || o.Waiting("a") != 0 {
-			t.Fatalf("%d wait, %v", o.Waiting("a"), err)
-		}
-		closeInbox(t, o)
-	})
 }

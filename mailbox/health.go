@@ -105,5 +105,5 @@ func (m *Mailbox) warn(ctx context.Context, message string, err error, args ...a
 	if !errors.Is(err, ErrConflict) && m.storeFails(ctx) {
 		level = slog.LevelDebug
 	}
-	m.cfg.Logger.Log(ctx, level, message, append(args, "error", err)...)
+	m.cfg.Logger.Log(ctx, level, message, append(args, "error", err)...) //nolint:sloglint // of the callers
 }

@@ -17,7 +17,8 @@ func TestPostpone(t *testing.T) {
 		"costs no attempt and keeps its place": func(t *testing.T) {
 			times := 0
 			s := &script{do: func(_ context.Context, j *mailbox.Job) (mailbox.Result, error) {
-				if times++; times <= 7 {
+				times++
+				if times <= 7 {
 					return mailbox.Result{}, mailbox.Postpone(time.Now().Add(time.Minute), "", limited)
 				}
 				return mailbox.Result{Termination: "natural"}, nil

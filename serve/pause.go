@@ -43,18 +43,18 @@ type pauseOutput struct {
 
 // pause lets no process begin runs of a tenant, or of any.
 func (s *Server) pause(ctx context.Context, in *pauseInput) (*pauseOutput, error) {
-	return s.pauses(ctx, in.Body.Tenant, "paused", s.box().Pause(ctx, in.Body.Tenant))
+	return s.pauses(ctx, in.Body.Tenant, true, s.box().Pause(ctx, in.Body.Tenant))
 }
 
 func (s *Server) resume(ctx context.Context, in *pauseInput) (*pauseOutput, error) {
-	return s.pauses(ctx, in.Body.Tenant, "resumed", s.box().Resume(ctx, in.Body.Tenant))
+	return s.pauses(ctx, in.Body.Tenant, false, s.box().Resume(ctx, in.Body.Tenant))
 }
 
-func (s *Server) pauses(ctx context.Context, tenant, what string, err error) (*pauseOutput, error) {
+func (s *Server) pauses(ctx context.Context, tenant string, paused bool, err error) (*pauseOutput, error) {
 	if err != nil {
 		return nil, s.failure(ctx, err)
 	}
-	s.cfg.Logger.InfoContext(ctx, "queue_"+what, "tenant", tenant, "caller", callerOf(ctx))
+	s.cfg.Logger.InfoContext(ctx, "queue_paused", "tenant", tenant, "paused", paused, "caller", callerOf(ctx))
 	out := &pauseOutput{}
 	out.Body.Paused, out.Body.Tenants, err = s.pausedTenants(ctx)
 	return out, s.failure(ctx, err)

@@ -156,7 +156,8 @@ func (s *suite) ends() {
 	s.end(s.a, "a", "t", "fourth")
 	s.expect("a")
 	records, err := s.a.Records(s.Context(), "a")
-	if s.must(err); string(records["t"]) != "first" {
+	s.must(err)
+	if string(records["t"]) != "first" {
 		s.Fatalf("the record is %q", records["t"])
 	}
 	s.must(s.a.Forget(s.Context(), "a", "t"))

@@ -117,7 +117,7 @@ func newCompactor(
 	config.Logger, config.Model = logger, recordedModel
 	if shelf != nil {
 		config.Keep = func(id, label, text string) (string, error) {
-			return shelf.Put(context.Background(), id, label, text)
+			return shelf.Put(context.Background(), id, label, text) //nolint:forbidigo // the policy has no context
 		}
 	}
 	return compaction.New(config)

@@ -58,7 +58,8 @@ func (q *Queue) retainThreads(ctx context.Context, r *Retain) (n int, err error)
 	before, seen := store.Number(r.ThreadsBefore.UnixMilli()), 0
 	err = q.scan(ctx, s, min(r.Limit, maxPage), func(ref store.Ref) error {
 		old := !r.ThreadsBefore.IsZero() && ref.IndexKey < before
-		if seen++; !old && seen > surplus || n >= r.Limit {
+		seen++
+		if !old && seen > surplus || n >= r.Limit {
 			return errFull
 		}
 		dropped, err := q.forget(ctx, ref.Thread, ref.IndexKey)
@@ -87,7 +88,7 @@ func (q *Queue) forget(ctx context.Context, thread, changed string) (dropped boo
 		dropped = false
 		value, ok := s.Cell(kindThread, "")
 		var t Thread
-		if !ok || decode(thread, cellID{kind: kindThread}, value, &t) != nil || !t.idle() || changedThread(&t) != changed {
+		if !ok || !decodes(thread, cellID{kind: kindThread}, value, &t) || !t.idle() || changedThread(&t) != changed {
 			return nil, nil // it was used again, or is gone
 		}
 		dropped = true
@@ -127,7 +128,8 @@ func (q *Queue) retainRuns(ctx context.Context, r *Retain) (n int, err error) {
 			if n >= r.Limit {
 				return errFull
 			}
-			if seen++; seen <= r.Runs {
+			seen++
+			if seen <= r.Runs {
 				return nil
 			}
 			did, err := q.dropRun(ctx, ref.Thread, ref.Key, time.Time{})
@@ -148,8 +150,8 @@ func (q *Queue) dropRun(ctx context.Context, thread, id string, before time.Time
 		var run Run
 		record, _ := s.Cell(kindThread, "")
 		value, ok := s.Cell(kindRun, id)
-		if !ok || decode(thread, cellID{kind: kindThread}, record, &t) != nil || decode(thread, cellID{kindRun, id}, value, &run) != nil {
-			return nil, nil // it is gone, or is for a look by hand
+		if !ok || !decodes(thread, cellID{kind: kindThread}, record, &t) || !decodes(thread, cellID{kindRun, id}, value, &run) {
+			return nil, nil // it is gone, or is damaged, which a read reports
 		}
 		if run.Status != RunDone || t.Latest.ID == id || t.Queued > 0 || !before.IsZero() && !run.FinishedAt.Before(before) {
 			return nil, nil
@@ -158,4 +160,9 @@ func (q *Queue) dropRun(ctx context.Context, thread, id string, before time.Time
 		return &store.Batch{Delete: []store.Range{store.One(kindRun, id), store.One(kindRunData, id)}}, nil
 	})
 	return n, err
+}
+
+// decodes reports whether a cell can be decoded.
+func decodes(thread string, id cellID, value []byte, into any) bool {
+	return decode(thread, id, value, into) == nil
 }
