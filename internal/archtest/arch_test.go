@@ -40,6 +40,12 @@ func arrows() map[string][]string {
 		"phases":                        {"abi", "phases/state"},
 		"phases/state":                  {"abi"},
 		"phases/phasestest":             {"phases", "abi"},
+		"hook":                          {"phases", "phases/state", "abi"}, // a protocol: it translates, and decides nothing
+		"hook/daemon":                   {"hook", "hook/wire", "internal/wire"},
+		"hook/wire":                     {},
+		"hook/install":                  {"hook"},
+		"hook/mcpproxy":                 {"hook", "abi"},
+		"cmd/mortise-hook":              {"hook/wire"}, // small, for a process starts at each event
 		"compaction":                    {"abi"},
 		"compaction/eval":               {"compaction", "abi"},
 		"inbox":                         {"abi"},
