@@ -1,7 +1,6 @@
 package hook
 
 import (
-	"cmp"
 	"fmt"
 	"strings"
 )
@@ -95,7 +94,7 @@ func (enc *encoding) decision(a *Answer) {
 		enc.use(FormRewrite, "rewrite_call", map[string]any{"$input": a.Rewrite})
 	}
 	if a.Replace != nil {
-		enc.use(FormReplace, "replace_result", map[string]any{"$output": a.Replace, "$text": cmp.Or(a.ReplaceText, "[empty]")})
+		enc.use(FormReplace, "replace_result", map[string]any{"$output": a.Replace, "$text": visible(a.ReplaceText)})
 	}
 }
 
@@ -182,4 +181,33 @@ func reasonOf(s string) string {
 		return "mortise: no reason was given"
 	}
 	return s
+}
+
+// visible is a text that an agent does not take for none.
+func visible(s string) string {
+	if strings.TrimSpace(s) == "" {
+		return "[empty]"
+	}
+	return s
+}
+
+// PolicyOutput is the standard output for an event when no plugin can be asked: nothing, or what keeps the agent from
+// continuing, if the event has a form for that.
+func (d *Dialect) PolicyOutput(spec *EventSpec, closed bool, reason string) (stdout string, supported bool) {
+	a := &Answer{}
+	switch {
+	case !closed:
+	case spec.Has(FormDeny):
+		a.Deny = &reason
+	case spec.Has(FormReplace) && d.ResultText:
+		a.Replace, a.ReplaceText = reason, reason
+	case spec.Has(FormStop):
+		a.Stop = &reason
+	}
+	e := &Event{Dialect: d, Spec: spec}
+	out, unsupported, err := e.Encode(a)
+	if err != nil || !closed {
+		return d.Noop, !closed
+	}
+	return out, len(unsupported) == 0 && out != d.Noop
 }

@@ -41,11 +41,11 @@ func arrows() map[string][]string {
 		"phases/state":                  {"abi"},
 		"phases/phasestest":             {"phases", "abi"},
 		"hook":                          {"phases", "phases/state", "abi"}, // a protocol: it translates, and decides nothing
-		"hook/daemon":                   {"hook", "hook/wire", "internal/wire"},
-		"hook/wire":                     {},
-		"hook/install":                  {"hook"},
+		"hook/daemon":                   {"hook", "hook/frame", "internal/wire"},
+		"hook/frame":                     {},
+		"hook/install":                  {"hook", "hook/frame"},
 		"hook/mcpproxy":                 {"hook", "abi"},
-		"cmd/mortise-hook":              {"hook/wire"}, // small, for a process starts at each event
+		"cmd/mortise-hook":              {"hook/frame"}, // small, for a process starts at each event
 		"compaction":                    {"abi"},
 		"compaction/eval":               {"compaction", "abi"},
 		"inbox":                         {"abi"},

@@ -1,0 +1,95 @@
+package frame
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+)
+
+// ErrForeign is a place or a peer that another user could control.
+var ErrForeign = errors.New("frame: it belongs to another user, or others may change it")
+
+// maxSocket is the longest path of a socket, on every system.
+const maxSocket = 104
+
+// SocketPath returns where the socket of a profile belongs: in the user's runtime folder, or else in a folder of the
+// user's own below temp.
+func SocketPath(runtimeDir, temp, profile string) string {
+	name := "hook-" + profile + ".sock"
+	if runtimeDir != "" {
+		if path := filepath.Join(runtimeDir, "mortise", name); len(path) < maxSocket {
+			return path
+		}
+	}
+	return filepath.Join(temp, "mortise-"+strconv.Itoa(os.Getuid()), name)
+}
+
+// CheckFolder returns an error unless a folder is the user's own, and nobody else may enter it. It may be no link.
+func CheckFolder(dir string) error {
+	info, err := os.Lstat(dir)
+	if err != nil {
+		return err
+	}
+	if !info.IsDir() || info.Mode().Perm()&0o077 != 0 || !owned(info) {
+		return fmt.Errorf("%s: %w", dir, ErrForeign)
+	}
+	return nil
+}
+
+// CheckSocket returns an error unless a socket is the user's own, in a folder of the user's own.
+func CheckSocket(path string) error {
+	if err := CheckFolder(filepath.Dir(path)); err != nil {
+		return err
+	}
+	info, err := os.Lstat(path)
+	if err != nil {
+		return err
+	}
+	if info.Mode().Type() != fs.ModeSocket || !owned(info) {
+		return fmt.Errorf("%s: %w", path, ErrForeign)
+	}
+	return nil
+}
+
+// Dial connects to a daemon of the same user.
+func Dial(path string, timeout time.Duration) (*net.UnixConn, error) {
+	if err := CheckSocket(path); err != nil {
+		return nil, err
+	}
+	c, err := net.DialTimeout("unix", path, timeout)
+	if err != nil {
+		return nil, err
+	}
+	u, ok := c.(*net.UnixConn)
+	if !ok {
+		return nil, errors.Join(ErrForeign, c.Close())
+	}
+	if err := CheckPeer(u); err != nil {
+		return nil, errors.Join(err, u.Close())
+	}
+	return u, nil
+}
+
+// CheckPeer returns an error unless the other end is a process of the same user.
+func CheckPeer(c *net.UnixConn) error {
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return err
+	}
+	uid, failed := -1, error(nil)
+	if err := raw.Control(func(fd uintptr) { uid, failed = peer(fd) }); err != nil {
+		return err
+	}
+	if failed != nil {
+		return failed
+	}
+	if uid != os.Getuid() {
+		return fmt.Errorf("a process of user %d: %w", uid, ErrForeign)
+	}
+	return nil
+}
