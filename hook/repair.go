@@ -51,7 +51,7 @@ const (
 // Repair is what is kept of the repair of a lane. Given and Forgotten hold hashes.
 type Repair struct {
 	ID        string   `json:"id"`
-	Summary   string   `json:"-"`
+	Summary   string   `json:"summary"`
 	Window    string   `json:"window"`
 	Given     []string `json:"given"`
 	Forgotten []string `json:"forgotten"`

@@ -252,3 +252,13 @@ func (a *Agent) Hooks(data []byte, mark string) ([]Found, error) {
 func Mark(client, profile, dialect string) string {
 	return (&Line{Client: client, Profile: profile, Dialect: dialect}).mark()
 }
+
+// Switch reports whether a settings file has a switch that is on.
+func Switch(data []byte, key string) (bool, error) {
+	root, err := parse(data, true)
+	if err != nil || root.kind != '{' {
+		return false, err
+	}
+	n := root.get(key)
+	return n != nil && string(data[n.start:n.end]) == "true", nil
+}

@@ -44,6 +44,7 @@ func arrows() map[string][]string {
 		"hook/daemon":                   {"hook", "hook/frame", "internal/wire"},
 		"hook/frame":                     {},
 		"hook/install":                  {"hook", "hook/frame"},
+		"hook/live":                     {"hook", "hook/daemon", "hook/frame", "hook/install", "llm/providertest", "phases", "abi"},
 		"hook/mcpproxy":                 {"hook", "abi"},
 		"cmd/mortise-hook":              {"hook/frame"}, // small, for a process starts at each event
 		"compaction":                    {"abi"},
