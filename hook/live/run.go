@@ -31,11 +31,19 @@ func (r *Rig) prepare(ctx context.Context) error {
 	case "codex":
 		config := fmt.Sprintf(`model = %q
 model_provider = "local"
+web_search = "disabled"
 [model_providers.local]
 name = "local"
 base_url = %q
 wire_api = "responses"
 env_key = "LOCAL_KEY"
+[agents]
+enabled = false # no tools of kinds that the fake does not know
+[features]
+goals = false
+tool_suggest = false
+skill_search = false
+image_generation = false
 `, openaiModel, r.server.URL()+"/v1")
 		if err := os.WriteFile(filepath.Join(filepath.Dir(r.File()), "config.toml"), []byte(config), 0o600); err != nil {
 			return fmt.Errorf("live: %w", err)

@@ -70,7 +70,7 @@ func rsShape(counts bool) fields {
 	maps.Copy(f, fields{
 		"stream": is("boolean"), "store": is("boolean"), "max_output_tokens": is("integer"), "temperature": is("number"), "top_p": is("number"),
 		"include": list(one("reasoning.encrypted_content", "message.output_text.logprobs", "message.input_image.image_url")), "metadata": is("object"),
-		"user": is("string"), "service_tier": is("string"), "prompt_cache_key": is("string"), "prompt_cache_retention": is("string"), "prompt_cache_options": nil, "safety_identifier": is("string"),
+		"user": is("string"), "service_tier": is("string"), "prompt_cache_key": is("string"), "prompt_cache_retention": is("string"), "prompt_cache_options": nil, "safety_identifier": is("string"), "client_metadata": is("object"),
 		"stream_options": obj(fields{"include_obfuscation": is("boolean")}), "top_logprobs": is("integer"), "max_tool_calls": is("integer"), "background": is("boolean"), "moderation": nil,
 	})
 	return f
