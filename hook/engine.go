@@ -36,14 +36,14 @@ type Program struct {
 
 // Saved is what is kept of a lane.
 type Saved struct {
-	Values   map[string]any    `json:"values"`
-	Revision int64             `json:"revision"`
-	RunID    string            `json:"run_id"`
-	Step     int               `json:"step"`
-	Stops    int               `json:"stops"`
-	Ended    bool              `json:"ended"`
-	Excluded map[string]string `json:"excluded"`
-	Repair   Repair            `json:"repair"`
+	Values   map[string]any `json:"values"`
+	Revision int64          `json:"revision"`
+	RunID    string         `json:"run_id"`
+	Step     int            `json:"step"`
+	Stops    int            `json:"stops"`
+	Ended    bool           `json:"ended"`
+	Excluded []string       `json:"excluded"`
+	Repair   Repair         `json:"repair"`
 }
 
 // States keeps lanes across restarts.
@@ -224,7 +224,7 @@ func (e *Engine) drop(l *lane) {
 func (e *Engine) prepare(l *lane, ev *Event) error {
 	p := e.program.Load()
 	if l.st == nil {
-		l.saved = Saved{Excluded: map[string]string{}}
+		l.saved = Saved{}
 		l.repairer = e.cfg.NewRepairer()
 		if e.cfg.States != nil {
 			s, err := e.cfg.States.Load(l.key)

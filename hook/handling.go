@@ -109,15 +109,15 @@ func (h *handling) say(text string) {
 
 // exclude has later calls of a tool denied, because no hook can leave it out of a request.
 func (h *handling) exclude(tool string) {
-	if h.lane.saved.Excluded == nil {
-		h.lane.saved.Excluded = map[string]string{}
-	}
-	if _, known := h.lane.saved.Excluded[tool]; !known && len(h.lane.saved.Excluded) < 256 {
-		h.lane.saved.Excluded[tool] = h.lane.run.RunID
+	if all := h.lane.saved.Excluded; !slices.Contains(all, tool) && len(all) < maxExcluded {
+		h.lane.saved.Excluded = append(all, tool)
 		h.lane.dirty = true
 		h.say(fmt.Sprintf("mortise: the tool %s is not available; calls of it are denied.", tool))
 	}
 }
+
+// maxExcluded bounds the tools that are excluded in a session.
+const maxExcluded = 256
 
 func (h *handling) unsupported(what string) {
 	if !slices.Contains(h.record.Unsupported, what) {

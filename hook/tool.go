@@ -14,7 +14,7 @@ import (
 // pre asks the gate and then fires the last phase before the tool.
 func (h *handling) pre(ctx context.Context) error {
 	call := h.call()
-	if _, excluded := h.lane.saved.Excluded[call.Name]; excluded {
+	if slices.Contains(h.lane.saved.Excluded, call.Name) {
 		h.deny(fmt.Sprintf("the tool %s is not available", call.Name), "")
 		return nil
 	}

@@ -11,7 +11,6 @@ import (
 	"errors"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -176,14 +175,21 @@ func (c *call) start() {
 		return
 	}
 	defer lock.Close()
-	cmd := exec.Command(c.policy.Daemon[0], c.policy.Daemon[1:]...) //nolint:noctx // it outlives this process
-	cmd.Dir, cmd.Env, cmd.SysProcAttr = c.dir, c.environment(), frame.Detached()
-	if log, err := os.OpenFile(filepath.Join(c.dir, frame.LogFile), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600); err == nil {
-		defer log.Close()
-		cmd.Stderr = log
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		return
 	}
-	if cmd.Start() == nil {
-		_ = cmd.Process.Release()
+	defer null.Close()
+	log, err := os.OpenFile(filepath.Join(c.dir, frame.LogFile), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return
+	}
+	defer log.Close()
+	p, err := os.StartProcess(c.policy.Daemon[0], c.policy.Daemon, &os.ProcAttr{
+		Dir: c.dir, Env: c.environment(), Files: []*os.File{null, null, log}, Sys: frame.Detached(),
+	})
+	if err == nil {
+		_ = p.Release()
 	}
 }
 

@@ -33,14 +33,16 @@ func (s *states) file(lane string) string {
 func (s *states) Load(lane string) (*hook.Saved, error) {
 	data, err := os.ReadFile(s.file(lane))
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
+		return nil, nil //nolint:nilnil // there is none
 	}
 	if err != nil {
 		return nil, fmt.Errorf("daemon: %w", err)
 	}
 	out := &hook.Saved{}
 	if err := wire.MessagePack.Unmarshal(data, out); err != nil {
-		return nil, fmt.Errorf("daemon: the state of a session is damaged: %w", err)
+		// The session starts anew: an agent that is denied everything from now on helps its user less.
+		_ = os.Rename(s.file(lane), s.file(lane)+".damaged")
+		return nil, nil //nolint:nilnil,nilerr // there is none
 	}
 	return out, nil
 }

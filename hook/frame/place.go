@@ -2,7 +2,6 @@ package frame
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 	"net"
 	"os"
@@ -36,7 +35,7 @@ func CheckFolder(dir string) error {
 		return err
 	}
 	if !info.IsDir() || info.Mode().Perm()&0o077 != 0 || !owned(info) {
-		return fmt.Errorf("%s: %w", dir, ErrForeign)
+		return &os.PathError{Op: "check", Path: dir, Err: ErrForeign}
 	}
 	return nil
 }
@@ -51,7 +50,7 @@ func CheckSocket(path string) error {
 		return err
 	}
 	if info.Mode().Type() != fs.ModeSocket || !owned(info) {
-		return fmt.Errorf("%s: %w", path, ErrForeign)
+		return &os.PathError{Op: "check", Path: path, Err: ErrForeign}
 	}
 	return nil
 }
@@ -89,7 +88,7 @@ func CheckPeer(c *net.UnixConn) error {
 		return failed
 	}
 	if uid != os.Getuid() {
-		return fmt.Errorf("a process of user %d: %w", uid, ErrForeign)
+		return ErrForeign
 	}
 	return nil
 }

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"sort"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -26,6 +26,9 @@ type Policy struct {
 	// Daemon is the command that starts it, Env the variables of the client's environment that it may have.
 	Daemon, Env []string
 	Rules       []Rule
+
+	// raw are rules that were not decoded yet: a client needs one of many.
+	raw []string
 }
 
 // Rule is the answer to an event when there is no daemon.
@@ -41,6 +44,15 @@ func (p *Policy) Rule(dialect, event string) (Rule, bool) {
 	for _, r := range p.Rules {
 		if r.Dialect == dialect && r.Event == event {
 			return r, true
+		}
+	}
+	prefix := "\"rule\"\t" + strconv.Quote(dialect) + "\t" + strconv.Quote(event) + "\t"
+	for _, l := range p.raw {
+		if !strings.HasPrefix(l, prefix) {
+			continue
+		}
+		if f, err := fieldsOf(l); err == nil && len(f) == 5 {
+			return Rule{Dialect: f[1], Event: f[2], Closed: f[3] == "closed", Stdout: f[4]}, true
 		}
 	}
 	return Rule{}, false
@@ -62,10 +74,12 @@ func (p *Policy) Marshal() []byte {
 	line("socket", p.Socket)
 	line(append([]string{"daemon"}, p.Daemon...)...)
 	line(append([]string{"env"}, p.Env...)...)
-	rules := append([]Rule(nil), p.Rules...)
-	sort.Slice(rules, func(i, j int) bool {
-		a, b := rules[i], rules[j]
-		return a.Dialect < b.Dialect || a.Dialect == b.Dialect && a.Event < b.Event
+	rules := slices.Clone(p.Rules)
+	slices.SortFunc(rules, func(a, b Rule) int {
+		if c := strings.Compare(a.Dialect, b.Dialect); c != 0 {
+			return c
+		}
+		return strings.Compare(a.Event, b.Event)
 	})
 	for _, r := range rules {
 		state := "open"
@@ -73,6 +87,9 @@ func (p *Policy) Marshal() []byte {
 			state = "closed"
 		}
 		line("rule", r.Dialect, r.Event, state, r.Stdout)
+	}
+	for _, l := range p.raw {
+		b.WriteString(l + "\n")
 	}
 	return []byte(b.String())
 }
@@ -85,13 +102,13 @@ func ParsePolicy(data []byte) (*Policy, error) {
 	}
 	p := &Policy{}
 	for _, l := range lines[1:] {
-		fields := strings.Split(l, "\t")
-		for i := range fields {
-			s, err := strconv.Unquote(fields[i])
-			if err != nil {
-				return nil, errors.New("frame: the policy file is damaged")
-			}
-			fields[i] = s
+		if strings.HasPrefix(l, "\"rule\"") {
+			p.raw = append(p.raw, l)
+			continue
+		}
+		fields, err := fieldsOf(l)
+		if err != nil {
+			return nil, err
 		}
 		switch {
 		case fields[0] == "socket" && len(fields) == 2:
@@ -100,11 +117,21 @@ func ParsePolicy(data []byte) (*Policy, error) {
 			p.Daemon = fields[1:]
 		case fields[0] == "env":
 			p.Env = fields[1:]
-		case fields[0] == "rule" && len(fields) == 5:
-			p.Rules = append(p.Rules, Rule{Dialect: fields[1], Event: fields[2], Closed: fields[3] == "closed", Stdout: fields[4]})
 		}
 	}
 	return p, nil
+}
+
+func fieldsOf(line string) ([]string, error) {
+	fields := strings.Split(line, "\t")
+	for i := range fields {
+		s, err := strconv.Unquote(fields[i])
+		if err != nil {
+			return nil, errors.New("frame: the policy file is damaged")
+		}
+		fields[i] = s
+	}
+	return fields, nil
 }
 
 // ReadPolicy reads the policy of a profile's folder, which must be the user's own.
