@@ -63,6 +63,8 @@ type Dialect struct {
 	Documents bool `json:"documents"`
 	// Shim means that the agent has no command hooks; an extension of ours sends the events.
 	Shim bool `json:"shim"`
+	// Internal dialects are those of programs of ours.
+	Internal bool `json:"internal"`
 	// Timeout of a hook in seconds, and the unit in which the agent's settings have it: s or ms.
 	Timeout     int    `json:"timeout"`
 	TimeoutUnit string `json:"timeout_unit"`
@@ -134,8 +136,11 @@ var all = sync.OnceValue(func() map[string]*Dialect { //nolint:gochecknoglobals 
 	return out
 })
 
-// Dialects returns the names of all dialects, sorted.
-func Dialects() []string { return slices.Sorted(maps.Keys(all())) }
+// Dialects returns the names of all dialects of agents, sorted.
+func Dialects() []string {
+	names := slices.Sorted(maps.Keys(all()))
+	return slices.DeleteFunc(names, func(name string) bool { return all()[name].Internal })
+}
 
 // DialectOf returns a dialect by its name.
 func DialectOf(name string) (*Dialect, error) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -111,6 +112,23 @@ func (e *Engine) Use(p *Program) { e.program.Store(p) }
 
 // Program returns the program in use.
 func (e *Engine) Program() *Program { return e.program.Load() }
+
+// Excluded are the tools that plugins excluded in a session, whose calls are denied.
+func (e *Engine) Excluded(dialect, session string) []string {
+	d, err := DialectOf(dialect)
+	if err != nil {
+		return nil
+	}
+	e.mu.Lock()
+	l := e.lanes[laneKey(&Event{Dialect: d, Session: session})]
+	e.mu.Unlock()
+	if l == nil {
+		return nil
+	}
+	l.turn <- struct{}{}
+	defer func() { <-l.turn }()
+	return slices.Clone(l.saved.Excluded)
+}
 
 // Request is one call of a hook.
 type Request struct {

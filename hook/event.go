@@ -159,3 +159,11 @@ func encodeJSON(v any) ([]byte, error) {
 	}
 	return bytes.TrimRight(b.Bytes(), "\n"), nil
 }
+
+// DecodeJSON reads one JSON value as plugins may get it; no input is an empty object.
+func DecodeJSON(data []byte) (any, error) {
+	if len(bytes.TrimSpace(data)) == 0 {
+		return map[string]any{}, nil
+	}
+	return decodeJSON(data)
+}

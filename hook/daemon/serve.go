@@ -26,8 +26,8 @@ func (s *Server) serve(ctx context.Context, c *net.UnixConn) {
 	if err != nil {
 		return
 	}
-	if h.Proto > frame.Proto {
-		s.stop() // a newer daemon is to take over
+	if h.Proto > frame.Proto || s.cfg.Outdated != nil && s.cfg.Outdated() {
+		s.stop() // a newer daemon takes over
 		_ = (&frame.Reply{Status: frame.StatusRestart}).Write(c)
 		return
 	}

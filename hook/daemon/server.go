@@ -38,6 +38,8 @@ type Config struct {
 	Load func(context.Context) (*Loaded, error)
 	// Changed is a fingerprint of what Load reads. It is called at each event and must be quick.
 	Changed func() string
+	// Outdated reports whether a newer program is installed, to which the daemon makes room. Nil is never.
+	Outdated func() bool
 	// Policy makes the policy file for what was loaded, nil when loading failed.
 	Policy func(*Loaded) *frame.Policy
 	// Idle ends a daemon that had no event for so long, 30 min when 0. Drain bounds the wait for events under way, 10 s.
@@ -50,6 +52,7 @@ const (
 	defaultIdle  = 30 * time.Minute
 	defaultDrain = 10 * time.Second
 	maxConns     = 256
+	lockTime     = 300 * time.Millisecond
 	// helloTime is how long a client may take to send its event.
 	helloTime = 10 * time.Second
 	// margin is how much earlier than its client the daemon gives up.
@@ -89,12 +92,9 @@ func New(cfg Config) (*Server, error) {
 	if err := makeFolder(cfg.Dir); err != nil {
 		return nil, err
 	}
-	lock, err := frame.Lock(filepath.Join(cfg.Dir, frame.LockFile))
+	lock, err := takeLock(filepath.Join(cfg.Dir, frame.LockFile))
 	if err != nil {
-		return nil, fmt.Errorf("daemon: lock: %w", err)
-	}
-	if lock == nil {
-		return nil, fmt.Errorf("daemon: %s: %w", cfg.Dir, ErrRunning)
+		return nil, err
 	}
 	s := &Server{
 		cfg: cfg, lock: lock, ready: make(chan struct{}), slots: make(chan struct{}, maxConns),
@@ -103,6 +103,22 @@ func New(cfg Config) (*Server, error) {
 	}
 	s.last.Store(time.Now().UnixNano())
 	return s, nil
+}
+
+// takeLock waits a moment for a daemon that makes room.
+func takeLock(path string) (*os.File, error) {
+	for limit := time.Now().Add(lockTime); ; <-time.After(lockTime / 30) {
+		lock, err := frame.Lock(path)
+		if err != nil {
+			return nil, fmt.Errorf("daemon: lock: %w", err)
+		}
+		if lock != nil {
+			return lock, nil
+		}
+		if time.Now().After(limit) {
+			return nil, fmt.Errorf("daemon: %s: %w", filepath.Dir(path), ErrRunning)
+		}
+	}
 }
 
 // Names in the folder of a profile.

@@ -66,7 +66,11 @@ func New(ctx context.Context, cfg Config) (*Rig, error) {
 			return nil, fmt.Errorf("live: %w", err)
 		}
 	}
-	if r.server, err = providertest.New(providertest.Config{Reply: r.reply, Models: cfg.Models}); err != nil {
+	models := cfg.Models
+	if models == nil {
+		models = map[string]providertest.ModelSpec{anthropicModel: {}, openaiModel: {Window: 400_000, MaxOutput: 128_000}, chatModel: {Window: 1_000_000, MaxOutput: 32_000}}
+	}
+	if r.server, err = providertest.New(providertest.Config{Reply: r.reply, Models: models}); err != nil {
 		return nil, err
 	}
 	if err := errors.Join(r.StartDaemon(ctx), r.install(ctx)); err != nil {

@@ -23,6 +23,7 @@ type Result struct {
 const (
 	anthropicModel = "claude-sonnet-4-5"
 	openaiModel    = "gpt-5"
+	chatModel      = "gpt-4.1"
 )
 
 // prepare writes what the agent needs beside its hooks.
@@ -50,7 +51,7 @@ image_generation = false
 		}
 		return r.trust(ctx)
 	case "pi":
-		models := fmt.Sprintf(`{"providers":{"local":{"baseUrl":%q,"api":"openai-completions","apiKey":%q,"models":[{"id":"gpt-4.1"}]}}}`, r.server.URL()+"/v1", r.server.Key())
+		models := fmt.Sprintf(`{"providers":{"local":{"baseUrl":%q,"api":"openai-completions","apiKey":%q,"models":[{"id":%q}]}}}`, r.server.URL()+"/v1", r.server.Key(), chatModel)
 		return os.WriteFile(filepath.Join(r.Home(), ".pi", "agent", "models.json"), []byte(models), 0o600)
 	}
 	return nil
@@ -82,7 +83,7 @@ func (r *Rig) arguments(prompt string, more []string) []string {
 	case "codex":
 		return append(append([]string{"exec", "--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox"}, more...), prompt)
 	case "pi":
-		return append([]string{"--offline", "--provider", "local", "--model", "gpt-4.1", "-p", prompt}, more...)
+		return append([]string{"--offline", "--provider", "local", "--model", chatModel, "-p", prompt}, more...)
 	default:
 		return append([]string{"-p", prompt, "--output-format", "json"}, more...)
 	}

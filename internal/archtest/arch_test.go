@@ -125,7 +125,7 @@ func owners() map[string][]string {
 		"github.com/santhosh-tekuri/jsonsc": {"internal/schema"},
 		"github.com/openai/openai-go":       {"llm/openai"},
 		"github.com/google/jsonschema-go":   {"agent"},
-		"github.com/modelcontextprotocol":   {"agent/mcp", "examples"},
+		"github.com/modelcontextprotocol":   {"agent/mcp", "internal/cli", "examples"},
 		"github.com/coder/acp-go-sdk":       {"internal/acp"},
 	}
 }

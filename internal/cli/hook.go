@@ -64,8 +64,14 @@ func runHookDaemon(ctx context.Context, s Streams, o *hookOptions, levelText str
 	trimLog(p.dir)
 	logger := logging(s, level)
 	var env []string
+	self, err := os.Executable()
+	if err != nil {
+		return with(ExitConfig, err)
+	}
+	version := stamp(self)
 	d, err := daemon.New(daemon.Config{
 		Dir: p.dir, Socket: p.socket(), Logger: logger, Changed: p.changed(),
+		Outdated: func() bool { return stamp(self) != version },
 		Load: func(ctx context.Context) (*daemon.Loaded, error) {
 			h, err := p.load(ctx, logger, silent())
 			if err != nil {

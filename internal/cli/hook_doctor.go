@@ -15,7 +15,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/mortise-dev/mortise/hook"
 	"github.com/mortise-dev/mortise/hook/frame"
 	"github.com/mortise-dev/mortise/hook/install"
 )
@@ -116,7 +115,7 @@ func (o *installOptions) checkFile() ([]install.Found, finding) {
 	}
 	found, err := o.agent.Hooks(data, o.mark())
 	if err != nil {
-		return nil, failed("the agent would ignore the file; mend that line by hand", fmt.Errorf("%s: %w", path, err))
+		return nil, failed("the agent would ignore the file; fix that line by hand", fmt.Errorf("%s: %w", path, err))
 	}
 	var lines []install.Found
 	for _, f := range found {
@@ -202,5 +201,3 @@ func (o *installOptions) liveProof(ctx context.Context) []finding {
 	}
 	return append(out, steps...)
 }
-
-var _ = hook.KindOther

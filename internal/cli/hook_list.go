@@ -93,7 +93,7 @@ func runHookList(ctx context.Context, s Streams, o *hookOptions, asJSON bool) er
 
 // report is what is known of one agent, or nil if there is nothing.
 func (o *hookOptions) report(ctx context.Context, h *hookParts, p *hookProfile, name string) *agentReport {
-	i := installOptions{hookOptions: o}
+	i := installOptions{hookOptions: o, scope: string(install.ScopeUser)}
 	if err := i.prepare(name); err != nil {
 		return &agentReport{Agent: name, Error: worded(err)}
 	}
