@@ -55,20 +55,20 @@ func (h *handling) fire(ctx context.Context) error {
 	return nil
 }
 
-// at fires one phase and takes what every phase may bring. A plugin whose failure ends a run comes back as failed.
-func (h *handling) phase(ctx context.Context, p abi.Phase, f *phases.Frame) (out phases.Outcome, failed *phases.HookError, err error) {
+// phase fires one phase and takes over what every phase may bring. Failed names a plugin whose failure ends a run.
+func (h *handling) phase(ctx context.Context, p abi.Phase, f *phases.Frame) (out phases.Outcome, failed string, err error) {
 	f.Phase, f.Run, f.Step = p, h.lane.run, h.lane.saved.Step
 	out, err = h.program.Runtime.Fire(ctx, h.lane.st, *f)
 	if err != nil {
-		if errors.As(err, &failed) && ctx.Err() == nil {
-			h.record.Failed = append(h.record.Failed, failed.Plugin)
-			h.engine.cfg.Logger.WarnContext(ctx, "plugin failed closed", "plugin", failed.Plugin, "phase", string(p))
-			return phases.Outcome{}, failed, nil
+		if cause := (*phases.HookError)(nil); errors.As(err, &cause) && ctx.Err() == nil {
+			h.record.Failed = append(h.record.Failed, cause.Plugin)
+			h.engine.cfg.Logger.WarnContext(ctx, "plugin failed closed", "plugin", cause.Plugin, "phase", string(p))
+			return phases.Outcome{}, cause.Plugin, nil
 		}
-		return out, nil, err
+		return out, "", err
 	}
 	h.take(&out)
-	return out, nil, nil
+	return out, "", nil
 }
 
 // take takes over the effects that mean the same at every phase.
@@ -110,7 +110,7 @@ func (h *handling) say(text string) {
 // exclude has later calls of a tool denied, because no hook can leave it out of a request.
 func (h *handling) exclude(tool string) {
 	if all := h.lane.saved.Excluded; !slices.Contains(all, tool) && len(all) < maxExcluded {
-		h.lane.saved.Excluded = append(all, tool)
+		h.lane.saved.Excluded = append(h.lane.saved.Excluded, tool)
 		h.lane.dirty = true
 		h.say(fmt.Sprintf("mortise: the tool %s is not available; calls of it are denied.", tool))
 	}

@@ -70,12 +70,12 @@ type bench struct {
 	tickets *hook.Tickets
 }
 
-func programOf(t testing.TB, timeout time.Duration, plugins ...phases.Plugin) *hook.Program {
-	t.Helper()
+func programOf(tb testing.TB, timeout time.Duration, plugins ...phases.Plugin) *hook.Program {
+	tb.Helper()
 	trace := hook.NewTrace()
 	r, err := phases.New(phases.Config{Plugins: plugins, Record: trace.Record, HookTimeout: timeout})
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	p := &hook.Program{Runtime: r, Trace: trace}
 	for _, pl := range plugins {
@@ -84,13 +84,13 @@ func programOf(t testing.TB, timeout time.Duration, plugins ...phases.Plugin) *h
 	return p
 }
 
-func engine(t testing.TB, o options) *bench {
-	t.Helper()
-	p := programOf(t, o.timeout, o.plugins...)
+func engine(tb testing.TB, o options) *bench {
+	tb.Helper()
+	p := programOf(tb, o.timeout, o.plugins...)
 	if o.program != nil {
 		o.program(p)
 	}
-	b := &bench{t: t, tickets: hook.NewTickets(t.TempDir())}
+	b := &bench{t: tb, tickets: hook.NewTickets(tb.TempDir())}
 	cfg := hook.Config{Program: p, Tickets: b.tickets, Record: func(r *hook.Record) {
 		b.mu.Lock()
 		defer b.mu.Unlock()
@@ -101,7 +101,7 @@ func engine(t testing.TB, o options) *bench {
 	}
 	e, err := hook.New(cfg)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	b.Engine = e
 	return b

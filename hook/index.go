@@ -41,7 +41,8 @@ func (x *Index) Add(text string, own bool) {
 			x.names[f.Text] = n
 		}
 		n.last = x.at
-		if n.score++; own {
+		n.score++
+		if own {
 			n.score += ownWeight - 1
 		}
 	}
@@ -87,12 +88,11 @@ func (*Index) Lost(summary string, facts []Fact) []Fact {
 	return out
 }
 
-//nolint:gochecknoglobals // constants
 var (
 	word    = regexp.MustCompile("[A-Za-z0-9_@~][A-Za-z0-9_@./:~#?&=%+-]{3,199}")
-	long    = regexp.MustCompile(`^[0-9][0-9.,:_-]{4,}$`)
+	long    = regexp.MustCompile(`^\d[0-9.,:_-]{4,}$`)
 	hexes   = regexp.MustCompile(`^[0-9a-f]{7,64}$`)
-	compact = regexp.MustCompile(`[a-z0-9][A-Z]|_|::|[0-9]`)
+	compact = regexp.MustCompile(`[a-z0-9][A-Z]|_|::|\d`)
 )
 
 // maxFactText bounds the text of one entry that is searched for names.

@@ -2,6 +2,7 @@ package hook_test
 
 import (
 	"encoding/json"
+	"maps"
 	"reflect"
 	"strings"
 	"testing"
@@ -154,9 +155,7 @@ func TestVocabulary(t *testing.T) {
 					t.Errorf("%s %s: path %v is not absolute", name, tool, args["path"])
 				}
 				changed := map[string]any{}
-				for k, v := range args {
-					changed[k] = v
-				}
+				maps.Copy(changed, args)
 				changed[arg] = "NEW"
 				if got, _ := c.Native(changed).(map[string]any); got[spec.Args[arg]] != "NEW" || got["untouched"] != int64(7) {
 					t.Errorf("%s %s: rewriting %s gives %v", name, tool, arg, got)

@@ -23,8 +23,8 @@ func (h *handling) prompt(ctx context.Context) error {
 	h.lane.repairer.Add(h.event.Prompt, true)
 	m := abi.Message{ID: "prompt_" + h.lane.run.RunID, Role: abi.RoleUser, Content: []abi.ContentBlock{abi.Text(h.event.Prompt)}}
 	_, failed, err := h.phase(ctx, abi.RunStart, &phases.Frame{Messages: []abi.Message{m}})
-	if failed != nil {
-		h.deny(fmt.Sprintf("plugin %s failed", failed.Plugin), failed.Plugin)
+	if failed != "" {
+		h.deny(fmt.Sprintf("plugin %s failed", failed), failed)
 	}
 	if h.answer.Stop != nil && h.event.Spec.Has(FormDeny) {
 		h.answer.Deny, h.answer.Stop = h.answer.Stop, nil
@@ -36,8 +36,8 @@ func (h *handling) prompt(ctx context.Context) error {
 // batch ends a step.
 func (h *handling) batch(ctx context.Context) error {
 	_, failed, err := h.phase(ctx, abi.StepEnd, &phases.Frame{})
-	if failed != nil {
-		why := fmt.Sprintf("plugin %s failed", failed.Plugin)
+	if failed != "" {
+		why := fmt.Sprintf("plugin %s failed", failed)
 		h.answer.Stop = &why
 	}
 	h.lane.saved.Step++
@@ -55,7 +55,7 @@ func (h *handling) end(ctx context.Context) error {
 		f.Messages = []abi.Message{{ID: "last_" + h.lane.run.RunID, Role: abi.RoleAssistant, Content: []abi.ContentBlock{abi.Text(h.event.Last)}}}
 	}
 	out, failed, err := h.phase(ctx, abi.RunEnd, &f)
-	if err != nil || failed != nil {
+	if err != nil || failed != "" {
 		return err
 	}
 	h.lane.saved.Ended, h.lane.dirty = true, true

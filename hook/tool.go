@@ -23,8 +23,8 @@ func (h *handling) pre(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if failed != nil {
-		h.deny(fmt.Sprintf("plugin %s failed", failed.Plugin), failed.Plugin)
+	if failed != "" {
+		h.deny(fmt.Sprintf("plugin %s failed", failed), failed)
 		return nil
 	}
 	gate := out.Gate
@@ -40,8 +40,8 @@ func (h *handling) pre(ctx context.Context) error {
 	switch {
 	case err != nil:
 		return err
-	case failed != nil:
-		h.deny(fmt.Sprintf("plugin %s failed", failed.Plugin), failed.Plugin)
+	case failed != "":
+		h.deny(fmt.Sprintf("plugin %s failed", failed), failed)
 		return nil
 	case f.rewritten(&out):
 		if gate, err = h.recheck(ctx, &f); err != nil || !h.gated(gate) {
@@ -252,9 +252,9 @@ func (h *handling) post(ctx context.Context) error {
 	switch {
 	case err != nil:
 		return err
-	case failed != nil:
-		r.withhold(fmt.Sprintf("[mortise: the result is withheld, because plugin %s failed]", failed.Plugin))
-		h.replacedBy = []string{failed.Plugin}
+	case failed != "":
+		r.withhold(fmt.Sprintf("[mortise: the result is withheld, because plugin %s failed]", failed))
+		h.replacedBy = []string{failed}
 	case out.Result != nil:
 		r.replace(phases.ResultContent(out.Result))
 		for i := range out.Edits {

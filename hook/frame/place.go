@@ -60,7 +60,7 @@ func Dial(path string, timeout time.Duration) (*net.UnixConn, error) {
 	if err := CheckSocket(path); err != nil {
 		return nil, err
 	}
-	c, err := net.DialTimeout("unix", path, timeout)
+	c, err := net.DialTimeout("unix", path, timeout) //nolint:noctx // the client has no use for a context
 	if err != nil {
 		return nil, err
 	}

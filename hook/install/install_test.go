@@ -127,7 +127,7 @@ func TestAdded(t *testing.T) {
 func kept(t *testing.T, before string, after []byte) {
 	t.Helper()
 	rest := string(after)
-	for _, line := range strings.Fields(before) {
+	for line := range strings.FieldsSeq(before) {
 		i := strings.Index(rest, strings.TrimRight(line, ",}]"))
 		if i < 0 {
 			t.Fatalf("%q is gone:\n%s", line, after)

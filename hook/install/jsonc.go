@@ -120,7 +120,8 @@ func (p *parser) space() error {
 }
 
 func (p *parser) value() (*node, error) {
-	if p.depth++; p.depth > maxNesting {
+	p.depth++
+	if p.depth > maxNesting {
 		return nil, p.fail("it nests too deep")
 	}
 	defer func() { p.depth-- }()

@@ -36,7 +36,7 @@ func (a *Agent) Script(client, profile string, events []string) ([]byte, error) 
 			gates = append(gates, e)
 		}
 	}
-	out := append(head, tail...)
+	out := slices.Concat(head, tail)
 	for mark, v := range map[string]any{
 		"__CLIENT__": client, "__PROFILE__": profile, "__DIALECT__": a.Dialect.Name, "__EVENTS__": events, "__GATES__": gates,
 	} {
@@ -90,19 +90,24 @@ func (a *Agent) Uninstall(path string, before []byte, mark string) (*Change, err
 		return c, err
 	}
 	if left, err := a.Hooks(c.After, mark); err == nil && len(left) == 0 && (a.own || fresh(c.After)) && len(backups(path)) <= 1 {
-		c.Deleted = true
-		errs := []error{os.Remove(path), os.Remove(c.Backup)}
-		for name := range a.companion {
-			errs = append(errs, os.Remove(filepath.Join(filepath.Dir(path), filepath.FromSlash(name))))
-		}
-		for i, err := range errs {
-			if errors.Is(err, fs.ErrNotExist) {
-				errs[i] = nil
-			}
-		}
-		return c, errors.Join(errs...)
+		return c, a.delete(c)
 	}
 	return c, nil
+}
+
+// delete deletes a file in which nothing is left, with what was beside it.
+func (a *Agent) delete(c *Change) error {
+	c.Deleted = true
+	errs := []error{os.Remove(c.File), os.Remove(c.Backup)}
+	for name := range a.companion {
+		errs = append(errs, os.Remove(filepath.Join(filepath.Dir(c.File), filepath.FromSlash(name))))
+	}
+	for i, err := range errs {
+		if errors.Is(err, fs.ErrNotExist) {
+			errs[i] = nil
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // fresh reports whether a file is what an install begins with when there is none.

@@ -24,13 +24,15 @@ type settings struct {
 
 func (a *Agent) open(data []byte) (*settings, error) {
 	s := &settings{agent: a, data: data}
-	if len(strings.TrimSpace(strings.TrimPrefix(string(data), string(bom)))) == 0 {
-		s.data = append(data, "{}\n"...)
+	if strings.TrimSpace(strings.TrimPrefix(string(data), string(bom))) == "" {
+		empty := "{}\n"
 		if a.layout == copilot {
-			s.data = append(data, "{\n  \"version\": 1\n}\n"...)
+			empty = "{\n  \"version\": 1\n}\n"
 		}
+		s.data = slices.Concat(data, []byte(empty))
 	}
-	return s, s.read()
+	err := s.read()
+	return s, err
 }
 
 // read parses the file, and checks what the agent would check.

@@ -39,7 +39,6 @@ func program(t *testing.T, dialect string) string {
 	return path
 }
 
-//nolint:gochecknoglobals // built once
 var client = sync.OnceValues(func() (string, error) {
 	dir, err := os.MkdirTemp("", "mortise-hook-*")
 	if err != nil {
@@ -96,7 +95,7 @@ func shell(dialect, id, command string) abi.ToolCall {
 
 func rig(t *testing.T, dialect string, plugins []phases.Plugin, calls []abi.ToolCall, edit func(*live.Config)) *live.Rig {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "live") // short, for the socket
+	dir, err := os.MkdirTemp("", "live") //nolint:usetesting // short, for the socket
 	if err != nil {
 		t.Fatal(err)
 	}

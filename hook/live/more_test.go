@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -29,7 +30,7 @@ func TestMain(m *testing.M) {
 }
 
 // serveMCP is an MCP server with one tool, whose secret is in its structured content, too.
-func serveMCP(in *os.File, out *os.File) {
+func serveMCP(in, out *os.File) {
 	lines := bufio.NewScanner(in)
 	for lines.Scan() {
 		var m struct {
@@ -82,7 +83,8 @@ func capture(t *testing.T, r *live.Rig, dialect string) {
 		if l.Tool != "" {
 			name += "-" + l.Tool
 		}
-		if seen[name]++; seen[name] > 1 {
+		seen[name]++
+		if seen[name] > 1 {
 			continue
 		}
 		text := strings.ReplaceAll(string(l.Full), filepath.Dir(r.Home()), "/work")
@@ -194,12 +196,10 @@ func TestLive_wrapShell(t *testing.T) {
 
 // lastResult is the newest tool result that the model was sent.
 func lastResult(r *live.Rig) string {
-	queries := r.Queries()
-	for i := len(queries) - 1; i >= 0; i-- {
-		m := queries[i].Messages
-		for j := len(m) - 1; j >= 0; j-- {
-			if m[j].Role == abi.RoleTool {
-				return m[j].Text()
+	for _, q := range slices.Backward(r.Queries()) {
+		for _, m := range slices.Backward(q.Messages) {
+			if m.Role == abi.RoleTool {
+				return m.Text()
 			}
 		}
 	}

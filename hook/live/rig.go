@@ -70,7 +70,8 @@ func New(ctx context.Context, cfg Config) (*Rig, error) {
 	if models == nil {
 		models = map[string]providertest.ModelSpec{anthropicModel: {}, openaiModel: {Window: 400_000, MaxOutput: 128_000}, chatModel: {Window: 1_000_000, MaxOutput: 32_000}}
 	}
-	if r.server, err = providertest.New(providertest.Config{Reply: r.reply, Models: models}); err != nil {
+	if r.server, err = providertest.New( //nolint:contextcheck // Close ends it
+		providertest.Config{Reply: r.reply, Models: models}); err != nil {
 		return nil, err
 	}
 	if err := errors.Join(r.StartDaemon(ctx), r.install(ctx)); err != nil {
@@ -79,9 +80,12 @@ func New(ctx context.Context, cfg Config) (*Rig, error) {
 	return r, nil
 }
 
-// Home is the folder of the agent's user, Project where the agent works.
-func (r *Rig) Home() string    { return filepath.Join(r.cfg.Dir, "home") }
+// Home is the folder of the agent's user.
+func (r *Rig) Home() string { return filepath.Join(r.cfg.Dir, "home") }
+
+// Project is where the agent works.
 func (r *Rig) Project() string { return filepath.Join(r.cfg.Dir, "project") }
+
 func (r *Rig) profile() string { return filepath.Join(r.cfg.Dir, "profile") }
 
 // Tickets are the suspended calls.

@@ -92,7 +92,7 @@ func (r *Rig) arguments(prompt string, more []string) []string {
 // environment of the agent: nothing of the user's but PATH.
 func (r *Rig) environment() []string {
 	return []string{
-		"PATH=" + os.Getenv("PATH"), "HOME=" + r.Home(), "TMPDIR=" + os.TempDir(), "LANG=C.UTF-8", //nolint:usetesting // the agent's
+		"PATH=" + os.Getenv("PATH"), "HOME=" + r.Home(), "TMPDIR=" + os.TempDir(), "LANG=C.UTF-8",
 		"ANTHROPIC_BASE_URL=" + r.server.URL(), "ANTHROPIC_API_KEY=" + r.server.Key(), "ANTHROPIC_MODEL=" + anthropicModel,
 		"ANTHROPIC_SMALL_FAST_MODEL=" + anthropicModel, "ANTHROPIC_DEFAULT_HAIKU_MODEL=" + anthropicModel,
 		"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "IS_SANDBOX=1", "DISABLE_AUTOUPDATER=1",

@@ -109,13 +109,11 @@ func (p *Proxy) response(ctx context.Context, line []byte) error {
 	case c == nil:
 		return p.toClient.line(line)
 	}
-	p.calls.Add(1)
-	go func() {
-		defer p.calls.Done()
+	p.calls.Go(func() {
 		if err := p.toClient.line(p.result(ctx, m, c)); err != nil {
 			p.cfg.Logger.WarnContext(ctx, "a result was lost", "error", err)
 		}
-	}()
+	})
 	return nil
 }
 

@@ -82,12 +82,10 @@ func (p *Proxy) Run(ctx context.Context, client io.Reader, toClient io.Writer, s
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var fromClient error
-	p.calls.Add(1)
-	go func() {
-		defer p.calls.Done()
+	p.calls.Go(func() {
 		fromClient = p.copy(ctx, client, p.request)
 		_ = toServer.Close() // the server ends when its input does
-	}()
+	})
 	err := p.copy(ctx, server, p.response)
 	cancel()
 	if err != nil {
@@ -160,11 +158,7 @@ func (p *Proxy) request(ctx context.Context, line []byte) error {
 		p.mu.Lock()
 		p.held[m.id] = h
 		p.mu.Unlock()
-		p.calls.Add(1)
-		go func() {
-			defer p.calls.Done()
-			p.gate(ctx, m, h)
-		}()
+		p.calls.Go(func() { p.gate(ctx, m, h) })
 		return nil
 	case "tools/list":
 		p.mu.Lock()
@@ -232,7 +226,8 @@ func (p *Proxy) ask(ctx context.Context, event string, fields map[string]any) (m
 	var answer map[string]any
 	dec := json.NewDecoder(strings.NewReader(out))
 	dec.UseNumber()
-	return answer, dec.Decode(&answer)
+	err = dec.Decode(&answer)
+	return answer, err
 }
 
 // passes remembers a call that no plugin wants to look at before its result.

@@ -120,11 +120,13 @@ func start(t *testing.T, pins *mcpproxy.Pins, plugins ...phases.Plugin) *session
 	serverIn, toServer := io.Pipe()
 	s.toProxy, s.fromSrv = toProxy, fromSrv
 	s.client, s.server = bufio.NewReader(fromProxy), bufio.NewReader(serverIn)
-	go func() { s.done <- p.Run(context.Background(), clientIn, clientOut, serverOut, toServer) }()
+	go func() { s.done <- p.Run(context.WithoutCancel(t.Context()), clientIn, clientOut, serverOut, toServer) }()
 	t.Cleanup(func() {
 		_ = toProxy.Close()
 		_ = fromSrv.Close()
-		<-s.done
+		if err := <-s.done; err != nil {
+			t.Error(err)
+		}
 	})
 	return s
 }
@@ -133,7 +135,8 @@ func (s *session) write(w io.Writer, lines ...string) {
 	s.t.Helper()
 	for _, l := range lines {
 		if _, err := io.WriteString(w, l+"\n"); err != nil {
-			s.t.Fatal(err)
+			s.t.Error(err)
+			return
 		}
 	}
 }
