@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 
@@ -100,7 +101,7 @@ func runHookDaemon(ctx context.Context, s Streams, o *hookOptions, levelText str
 const maxLog = 1 << 20
 
 func trimLog(dir string) {
-	path := dir + string(os.PathSeparator) + frame.LogFile
+	path := filepath.Join(dir, frame.LogFile)
 	if info, err := os.Stat(path); err == nil && info.Size() > maxLog {
 		_ = os.Truncate(path, 0)
 	}

@@ -13,8 +13,8 @@ import (
 func (o *installOptions) codexTrust(ctx context.Context, s Streams) error {
 	program, err := exec.LookPath(o.agent.Command)
 	if err != nil {
-		fmt.Fprintln(s.Out, "  note: codex is not in PATH, so its trust could not be checked; Codex skips hooks that are not trusted")
-		return nil
+		_, err = fmt.Fprintln(s.Out, "  note: codex is not in PATH, so its trust could not be checked; Codex skips hooks that are not trusted")
+		return err
 	}
 	hooks, err := install.CodexHooks(ctx, program, o.project, o.mark(), nil, false)
 	if err != nil {

@@ -37,7 +37,7 @@ func (h *hookParts) gaps(d *hook.Dialect) []gap {
 				out = append(out, gap{fmt.Sprintf("%s: plugin %s has a hook at %s, which its hooks never fire", d.Agent, plugin.Name, k.Phase), closed})
 			case k.Mode == abi.ModeObserve:
 			default:
-				for _, g := range h.formless(d, events, k.Phase) {
+				for _, g := range h.formless(events, k.Phase) {
 					out = append(out, gap{fmt.Sprintf("%s: plugin %s at %s: %s", d.Agent, plugin.Name, k.Phase, g), closed && g == noReplacement})
 				}
 			}
@@ -49,7 +49,7 @@ func (h *hookParts) gaps(d *hook.Dialect) []gap {
 const noReplacement = "results cannot be replaced (unsupported: replace_result)"
 
 // formless are the decisions at a phase that have no form.
-func (h *hookParts) formless(d *hook.Dialect, events []*hook.EventSpec, at abi.Phase) []string {
+func (h *hookParts) formless(events []*hook.EventSpec, at abi.Phase) []string {
 	var out []string
 	some := func(kind hook.EventKind, f hook.Form) bool {
 		return slices.ContainsFunc(events, func(e *hook.EventSpec) bool { return e.Kind == kind && e.Has(f) })
@@ -80,6 +80,7 @@ func (h *hookParts) formless(d *hook.Dialect, events []*hook.EventSpec, at abi.P
 		if !some(hook.EventCompact, hook.FormFocus) {
 			out = append(out, "the summarizer takes no focus (unsupported: focus_compaction)")
 		}
+	default: // nothing else is wanted there
 	}
 	return out
 }

@@ -98,7 +98,7 @@ func runHookInstall(ctx context.Context, s Streams, o *installOptions, agent str
 	if err != nil {
 		return err
 	}
-	defer h.close(context.WithoutCancel(ctx)) //nolint:errcheck // the process ends
+	defer h.close(context.WithoutCancel(ctx))
 	d := o.agent.Dialect
 	events := h.wanted(d)
 	if len(events) == 0 {

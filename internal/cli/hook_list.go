@@ -63,7 +63,7 @@ func runHookList(ctx context.Context, s Streams, o *hookOptions, asJSON bool) er
 	if err != nil {
 		return err
 	}
-	defer h.close(context.WithoutCancel(ctx)) //nolint:errcheck // the process ends
+	defer h.close(context.WithoutCancel(ctx))
 	r := &hookReport{Config: p.config, Profile: p.dir, Order: map[string][]string{}}
 	for _, at := range slices.Concat(abi.Phases(), abi.CompactionPhases()) {
 		if order := h.program.Runtime.Order(at); len(order) > 0 {
@@ -75,7 +75,7 @@ func runHookList(ctx context.Context, s Streams, o *hookOptions, asJSON bool) er
 		return err
 	}
 	for _, name := range hook.Dialects() {
-		if a := o.report(ctx, h, p, name); a != nil {
+		if a := o.report(ctx, h, name); a != nil {
 			for _, e := range stats {
 				if e.Dialect == name && e.Last.After(a.Last) {
 					a.Last = e.Last
@@ -92,7 +92,7 @@ func runHookList(ctx context.Context, s Streams, o *hookOptions, asJSON bool) er
 }
 
 // report is what is known of one agent, or nil if there is nothing.
-func (o *hookOptions) report(ctx context.Context, h *hookParts, p *hookProfile, name string) *agentReport {
+func (o *hookOptions) report(ctx context.Context, h *hookParts, name string) *agentReport {
 	i := installOptions{hookOptions: o, scope: string(install.ScopeUser)}
 	if err := i.prepare(name); err != nil {
 		return &agentReport{Agent: name, Error: worded(err)}

@@ -34,7 +34,7 @@ func (o *installOptions) live(ctx context.Context) ([]finding, error) {
 	if name != "claude" && name != "codex" && name != "pi" {
 		return nil, errNotLive
 	}
-	dir, err := os.MkdirTemp("", "mlive") //nolint:usetesting // not a test
+	dir, err := os.MkdirTemp("", "mlive")
 	if err != nil {
 		return nil, err
 	}
@@ -47,7 +47,7 @@ func (o *installOptions) live(ctx context.Context) ([]finding, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer r.Close() //nolint:errcheck // the proof is over
+	defer r.Close()
 	if err := os.WriteFile(filepath.Join(r.Project(), "secret.txt"), []byte(liveSecret+"\n"), 0o600); err != nil {
 		return nil, err
 	}

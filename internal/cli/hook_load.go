@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 
 	"github.com/mortise-dev/mortise/abi"
@@ -103,11 +104,11 @@ func (p *hookProfile) changed() func() string {
 				}
 			}
 		}
-		out := known
+		out := []string{known}
 		for _, f := range files {
-			out += stamp(f)
+			out = append(out, stamp(f))
 		}
-		return out
+		return strings.Join(out, "")
 	}
 }
 
@@ -148,7 +149,7 @@ func (p *hookProfile) policy(program *hook.Program, env []string) *frame.Policy 
 }
 
 func (p *hookProfile) socket() string {
-	return frame.SocketPath(os.Getenv("XDG_RUNTIME_DIR"), os.TempDir(), filepath.Base(p.dir)) //nolint:usetesting // not a test
+	return frame.SocketPath(os.Getenv("XDG_RUNTIME_DIR"), os.TempDir(), filepath.Base(p.dir))
 }
 
 // environment are the variables that the config wants, which a client hands to a daemon that it starts.
@@ -166,35 +167,29 @@ func (c *Config) environment() []string {
 // wanted are the events of a dialect in which a plugin, or repair, has a part.
 func (h *hookParts) wanted(d *hook.Dialect) []string {
 	var out []string
-	runs := slices.ContainsFunc(h.program.Plugins, func(p abi.Description) bool {
-		return slices.ContainsFunc(p.State, func(k abi.StateKey) bool { return cmp.Or(k.Scope, abi.ScopeRun) == abi.ScopeRun })
-	})
-	repair := h.program.RepairTokens >= 0 && d.Compaction != ""
 	for name, spec := range d.Events {
-		switch spec.Kind {
-		case hook.EventPrompt: // where a run begins
-			if h.program.Wants(spec) || runs || repair {
-				out = append(out, name)
-			}
-		case hook.EventSession, hook.EventCompact, hook.EventCompacted:
-			if h.program.Wants(spec) || repair {
-				out = append(out, name)
-			}
-		case hook.EventPost:
-			if h.program.Wants(spec) || repair {
-				out = append(out, name)
-			}
-		case hook.EventPre:
-			if h.program.Wants(spec) || h.program.WrapShell || h.excludes() {
-				out = append(out, name)
-			}
-		default:
-			if h.program.Wants(spec) {
-				out = append(out, name)
-			}
+		if h.program.Wants(spec) || h.needs(d, spec.Kind) {
+			out = append(out, name)
 		}
 	}
 	return out
+}
+
+// needs reports whether an event is needed although no plugin has a hook there.
+func (h *hookParts) needs(d *hook.Dialect, kind hook.EventKind) bool {
+	repair := h.program.RepairTokens >= 0 && d.Compaction != ""
+	switch kind {
+	case hook.EventPrompt: // where a run begins, and with it what plugins keep for a run
+		return repair || slices.ContainsFunc(h.program.Plugins, func(p abi.Description) bool {
+			return slices.ContainsFunc(p.State, func(k abi.StateKey) bool { return cmp.Or(k.Scope, abi.ScopeRun) == abi.ScopeRun })
+		})
+	case hook.EventSession, hook.EventCompact, hook.EventCompacted, hook.EventPost:
+		return repair
+	case hook.EventPre:
+		return h.program.WrapShell || h.excludes()
+	default:
+		return false
+	}
 }
 
 // excludes reports whether a plugin could leave out tools, whose calls the gate has to deny then.

@@ -93,7 +93,8 @@ func (p *hookProfile) stats() ([]*eventStats, error) {
 		s.ms = append(s.ms, r.MS)
 	})
 	for _, s := range out {
-		if slices.Sort(s.ms); len(s.ms) > 0 {
+		slices.Sort(s.ms)
+		if len(s.ms) > 0 {
 			s.P50MS, s.P99MS = s.ms[len(s.ms)/2], s.ms[len(s.ms)*99/100]
 		}
 	}

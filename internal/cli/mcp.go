@@ -75,7 +75,7 @@ func runMCP(ctx context.Context, s Streams, o *mcpOptions, args []string) error 
 	if err != nil {
 		return err
 	}
-	defer h.close(context.WithoutCancel(ctx)) //nolint:errcheck // the process ends
+	defer h.close(context.WithoutCancel(ctx))
 	if err := os.MkdirAll(p.dir, 0o700); err != nil {
 		return with(ExitConfig, err)
 	}
@@ -142,7 +142,7 @@ func runMCPServe(ctx context.Context, s Streams, o *mcpOptions) error {
 	if err != nil {
 		return err
 	}
-	defer h.close(context.WithoutCancel(ctx)) //nolint:errcheck // the process ends
+	defer h.close(context.WithoutCancel(ctx))
 	server := sdk.NewServer(&sdk.Implementation{Name: "mortise", Version: versionText()}, nil)
 	for _, t := range h.tools.Tools() {
 		tool := &sdk.Tool{Name: t.Name, Description: t.Description, InputSchema: t.Parameters}
