@@ -2,6 +2,7 @@ package live_test
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"flag"
 	"fmt"
@@ -22,6 +23,13 @@ var update = flag.Bool("update", false, "write the agents' events to hook/testda
 
 // TestMain is also the MCP server of the tests, when a variable says so.
 func TestMain(m *testing.M) {
+	if os.Getenv("MORTISE_TEST_PROXY") != "" {
+		if err := proxy(context.Background()); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
 	if os.Getenv("MORTISE_TEST_MCP") != "" {
 		serveMCP(os.Stdin, os.Stdout)
 		return
@@ -48,7 +56,7 @@ func serveMCP(in, out *os.File) {
 		case "initialize":
 			result = fmt.Sprintf(`{"protocolVersion":%q,"capabilities":{"tools":{}},"serverInfo":{"name":"vault","version":"1"}}`, m.Params.Protocol)
 		case "tools/list":
-			result = `{"tools":[{"name":"read_key","description":"reads the key","inputSchema":{"type":"object","properties":{}},"outputSchema":{"type":"object","properties":{"key":{"type":"string"}}}}]}`
+			result = `{"tools":[{"name":"read_key","description":"reads the key","inputSchema":{"type":"object","properties":{}},"outputSchema":{"type":"object","properties":{"key":{"type":"string"}}}},{"name":"read_other","description":"reads the other key","inputSchema":{"type":"object","properties":{}}}]}`
 		case "tools/call":
 			result = fmt.Sprintf(`{"content":[{"type":"text","text":"{\"key\":\"%s\"}"}],"structuredContent":{"key":%q}}`, secret, secret)
 		}
@@ -110,22 +118,7 @@ func TestLive_mcp(t *testing.T) {
 			t.Parallel()
 			call := abi.ToolCall{ID: "toolu_1", Name: "mcp__vault__read_key", Arguments: map[string]any{}}
 			r := rig(t, dialect, []phases.Plugin{redact(secret)}, []abi.ToolCall{call}, nil)
-			var more []string
-			if dialect == "claude" {
-				config := filepath.Join(r.Home(), "mcp.json")
-				text := fmt.Sprintf(`{"mcpServers":{"vault":{"command":%q,"env":{"MORTISE_TEST_MCP":"1"}}}}`, self)
-				if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
-					t.Fatal(err)
-				}
-				more = []string{"--mcp-config", config, "--allowedTools", "mcp__vault__read_key"}
-			} else {
-				f, err := os.OpenFile(filepath.Join(r.Home(), ".codex", "config.toml"), os.O_APPEND|os.O_WRONLY, 0o600)
-				if err != nil {
-					t.Fatal(err)
-				}
-				fmt.Fprintf(f, "[mcp_servers.vault]\ncommand = %q\nenv = { MORTISE_TEST_MCP = \"1\" }\n", self)
-				_ = f.Close()
-			}
+			more := mcpServer(t, r, dialect, self, "MORTISE_TEST_MCP")
 			run(t, r, "go", more...)
 			capture(t, r, dialect)
 			if all := sent(r); strings.Contains(all, secret) || !strings.Contains(all, "[redacted]") {
