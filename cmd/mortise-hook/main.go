@@ -145,12 +145,8 @@ func headless(dialect string) bool {
 }
 
 // connect connects to the daemon, and starts it once if that fails.
-func (c *call) connect() (conn interface {
-	io.ReadWriteCloser
-	SetDeadline(time.Time) error
-}, err error,
-) {
-	conn, err = frame.Dial(c.policy.Socket, time.Until(c.deadline))
+func (c *call) connect() (frame.Conn, error) {
+	conn, err := frame.Dial(c.policy.Socket)
 	if err == nil || errors.Is(err, frame.ErrForeign) || len(c.policy.Daemon) == 0 {
 		return conn, err
 	}
@@ -161,7 +157,7 @@ func (c *call) connect() (conn interface {
 		if p, failed := frame.ReadPolicy(c.dir); failed == nil {
 			c.policy = p // a new daemon may have another socket
 		}
-		if conn, err = frame.Dial(c.policy.Socket, time.Until(c.deadline)); err == nil {
+		if conn, err = frame.Dial(c.policy.Socket); err == nil {
 			return conn, nil
 		}
 	}

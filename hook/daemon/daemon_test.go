@@ -330,7 +330,7 @@ func TestKilled(t *testing.T) {
 
 // daemonOf is the process that listens on a socket, or 0.
 func daemonOf(path string) int {
-	c, err := frame.Dial(path, time.Second)
+	c, err := frame.Dial(path)
 	if err != nil {
 		return 0
 	}
@@ -404,7 +404,7 @@ func TestGarbage(t *testing.T) {
 	}
 	// Frames that are none harm no other client.
 	for _, raw := range [][]byte{nil, []byte("GET / HTTP/1.1\r\n\r\n"), {0, 0, 0, 1, 'x'}, {255, 255, 255, 255}} {
-		c, err := frame.Dial(p.socket(), time.Second)
+		c, err := frame.Dial(p.socket())
 		if err != nil {
 			t.Fatal(err)
 		}

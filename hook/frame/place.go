@@ -2,11 +2,12 @@ package frame
 
 import (
 	"errors"
+	"io"
 	"io/fs"
-	"net"
 	"os"
 	"path/filepath"
 	"strconv"
+	"syscall"
 	"time"
 )
 
@@ -55,27 +56,30 @@ func CheckSocket(path string) error {
 	return nil
 }
 
+// Conn is a connection to a daemon.
+type Conn interface {
+	io.ReadWriteCloser
+	syscall.Conn
+	SetDeadline(time.Time) error
+}
+
 // Dial connects to a daemon of the same user.
-func Dial(path string, timeout time.Duration) (*net.UnixConn, error) {
+func Dial(path string) (Conn, error) {
 	if err := CheckSocket(path); err != nil {
 		return nil, err
 	}
-	c, err := net.DialTimeout("unix", path, timeout) //nolint:noctx // the client has no use for a context
+	c, err := dial(path)
 	if err != nil {
 		return nil, err
 	}
-	u, ok := c.(*net.UnixConn)
-	if !ok {
-		return nil, errors.Join(ErrForeign, c.Close())
+	if err := CheckPeer(c); err != nil {
+		return nil, errors.Join(err, c.Close())
 	}
-	if err := CheckPeer(u); err != nil {
-		return nil, errors.Join(err, u.Close())
-	}
-	return u, nil
+	return c, nil
 }
 
 // CheckPeer returns an error unless the other end is a process of the same user.
-func CheckPeer(c *net.UnixConn) error {
+func CheckPeer(c syscall.Conn) error {
 	raw, err := c.SyscallConn()
 	if err != nil {
 		return err
