@@ -318,7 +318,7 @@ func TestLanes(t *testing.T) {
 		}
 	}
 	if got := send("claude", "s", "", "again"); got != "n=2" {
-		t.Errorf("the main lane goes on with %v", got)
+		t.Errorf("the main lane continues with %v", got)
 	}
 }
 

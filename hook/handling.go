@@ -28,7 +28,7 @@ type handling struct {
 	rewrittenBy, replacedBy []string
 }
 
-// fire fires what the event stands for.
+// fire fires the phases of the event.
 func (h *handling) fire(ctx context.Context) error {
 	h.record.Kind = h.event.Call.Kind
 	switch h.event.Spec.Kind {

@@ -29,7 +29,7 @@ func SocketPath(runtimeDir, temp, profile string) string {
 	return filepath.Join(temp, "mortise-"+strconv.Itoa(os.Getuid()), name)
 }
 
-// CheckFolder returns an error unless a folder is the user's own, and nobody else may enter it. It may be no link.
+// CheckFolder returns an error unless a folder is the user's own, and closed to all others. It may be no link.
 func CheckFolder(dir string) error {
 	info, err := os.Lstat(dir)
 	if err != nil {

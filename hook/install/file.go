@@ -57,7 +57,7 @@ func Edit(path string, dry bool, edit func([]byte) ([]byte, error)) (*Change, er
 			return nil, fmt.Errorf("install: %s is no regular file", path)
 		}
 		if mode&0o200 == 0 {
-			return nil, fmt.Errorf("install: %s is read-only, so somebody does not want it changed; make it writable first", path)
+			return nil, fmt.Errorf("install: %s is read-only, make it writable first if it may be changed", path)
 		}
 	}
 	if c.Before, err = os.ReadFile(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
