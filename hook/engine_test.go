@@ -447,3 +447,51 @@ func TestExclude(t *testing.T) {
 		t.Error(out)
 	}
 }
+
+// TestTicket: a suspended call waits for a person; the agent cannot approve it by its shell.
+func TestTicket(t *testing.T) {
+	t.Parallel()
+	ask := plugin("ask", abi.ModeGate, func(e *abi.Event) (*abi.Reply, error) {
+		if args, _ := e.Call.Arguments.(map[string]any); !contains(args["command"], "deploy") {
+			return nil, nil
+		}
+		return &abi.Reply{Gate: &abi.GateDecision{Action: abi.GateSuspend, Reason: "who deploys?", Ticket: &abi.SuspendTicket{ID: "t"}}}, nil
+	}, abi.ToolGate)
+	b := engine(t, options{plugins: []phases.Plugin{ask}})
+	if out, m := b.sendAs("claude", "PreToolUse", false, bash("c1", "deploy")); at(m, specific, "permissionDecision") != "ask" {
+		t.Errorf("with a terminal: %s", out)
+	}
+	if out, m := b.send("claude", "PreToolUse", bash("c1", "deploy")); at(m, specific, "permissionDecision") != "defer" {
+		t.Errorf("headless: %s", out)
+	}
+	out, m := b.send("codex", "PreToolUse", bash("c1", "deploy"))
+	if !contains(at(m, specific, "permissionDecisionReason"), "mortise hook approve ") {
+		t.Errorf("codex: %s", out)
+	}
+	all, err := b.tickets.List()
+	if err != nil || len(all) != 2 {
+		t.Fatalf("%d tickets, %v; one for each session", len(all), err)
+	}
+	for i, command := range []string{"mortise hook approve " + all[1].ID, "cd /; /opt/mortise  hook   approve x"} {
+		if out, m := b.send("codex", "PreToolUse", bash(fmt.Sprint("self", i), command)); !contains(at(m, specific, "permissionDecisionReason"), "a person has to decide") {
+			t.Errorf("%s: %s", command, out)
+		}
+	}
+	if _, err := b.tickets.Decide(all[1].ID, true, ""); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.tickets.Decide(all[1].ID, true, ""); !errors.Is(err, hook.ErrNoTicket) {
+		t.Errorf("decided twice: %v", err)
+	}
+	for i, want := range []bool{false, true} { // once
+		out, _ := b.send("codex", "PreToolUse", bash(fmt.Sprint("again", i), "deploy"))
+		if strings.Contains(out, "deny") != want {
+			t.Errorf("call %d: %s", i, out)
+		}
+	}
+	for _, id := range []string{"../../etc/passwd", "", "0badcafe"} {
+		if _, err := b.tickets.Decide(id, true, ""); !errors.Is(err, hook.ErrNoTicket) {
+			t.Errorf("%q: %v", id, err)
+		}
+	}
+}

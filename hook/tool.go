@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -16,6 +17,10 @@ func (h *handling) pre(ctx context.Context) error {
 	call := h.call()
 	if slices.Contains(h.lane.saved.Excluded, call.Name) {
 		h.deny(fmt.Sprintf("the tool %s is not available", call.Name), "")
+		return nil
+	}
+	if h.approvesItself() {
+		h.deny("a person has to decide about a ticket, not the agent", "")
 		return nil
 	}
 	f := toolFrame{Frame: phases.Frame{Call: &call}}
@@ -50,6 +55,17 @@ func (h *handling) pre(ctx context.Context) error {
 	}
 	h.rewrite(&f)
 	return nil
+}
+
+// approve is how a person decides about a ticket. The model reads it in the reason of a denial.
+var approve = regexp.MustCompile(`\bhook\s+approve\b`)
+
+// approvesItself reports whether a shell command is the approval of a ticket. An agent that runs as its user has other
+// ways to that; this closes the one that a denial shows to it.
+func (h *handling) approvesItself() bool {
+	args, _ := h.event.Call.Args.(map[string]any)
+	command, _ := args["command"].(string)
+	return h.engine.cfg.Tickets != nil && h.event.Call.Kind == KindShell && approve.MatchString(command)
 }
 
 // toolFrame is the frame of a call that plugins may rewrite.

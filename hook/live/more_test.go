@@ -351,9 +351,12 @@ func TestLive_continue(t *testing.T) {
 // TestLive_clientGone: without a client, or with one that dies, a gate that fails closed denies; an open one does not.
 func TestLive_clientGone(t *testing.T) {
 	t.Parallel()
-	for _, dialect := range []string{"claude", "codex"} {
+	for _, dialect := range []string{"claude", "codex", "pi"} {
 		for _, how := range []string{"deleted", "killed"} {
 			for _, closed := range []bool{true, false} {
+				if dialect == "pi" && !closed {
+					continue // our extension denies what it cannot ask about
+				}
 				t.Run(fmt.Sprint(dialect, " ", how, " closed ", closed), func(t *testing.T) {
 					t.Parallel()
 					g := guard("nothing")

@@ -14,7 +14,7 @@ function ask(event, fields) {
   const args = [PROFILE, DIALECT, event];
   if (GATES.has(event)) args.push("closed");
   return new Promise((resolve) => {
-    const failed = (why) => resolve(GATES.has(event) ? { block: true, reason: "mortise: " + why } : {});
+    const failed = (why) => resolve(GATES.has(event) ? { block: true, reason: `mortise: ${why} (${CLIENT}); run: mortise hook doctor ${DIALECT}` } : {});
     let out = "";
     let child;
     try {
