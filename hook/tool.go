@@ -19,6 +19,10 @@ func (h *handling) pre(ctx context.Context) error {
 		h.deny(fmt.Sprintf("the tool %s is not available", call.Name), "")
 		return nil
 	}
+	if call.Name == ProbeTool {
+		h.deny(ProbeReason, "")
+		return nil
+	}
 	if h.approvesItself() {
 		h.deny("a person has to decide about a ticket, not the agent", "")
 		return nil
@@ -56,6 +60,12 @@ func (h *handling) pre(ctx context.Context) error {
 	h.rewrite(&f)
 	return nil
 }
+
+// A call of ProbeTool is denied with ProbeReason, so that a check sees a whole round trip. No agent has a tool of that name.
+const (
+	ProbeTool   = "mortise_probe"
+	ProbeReason = "the probe was received"
+)
 
 // approve is how a person decides about a ticket. The model reads it in the reason of a denial.
 var approve = regexp.MustCompile(`\bhook\s+approve\b`)

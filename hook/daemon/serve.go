@@ -88,6 +88,10 @@ func (s *Server) handle(ctx context.Context, h *frame.Hello, stdin []byte) (stri
 	if e == nil {
 		return "", errors.New("the plugins could not be loaded; mortise hook doctor shows why")
 	}
+	if l := s.loaded.Load(); l != nil {
+		l.use.RLock()
+		defer l.use.RUnlock()
+	}
 	return e.Handle(ctx, &hook.Request{Dialect: h.Dialect, Event: h.Event, Headless: h.Headless, Stdin: stdin})
 }
 
@@ -159,7 +163,7 @@ func (s *Server) replace(ctx context.Context) {
 	if err := s.writePolicy(s.cfg.Policy(next)); err != nil {
 		s.cfg.Logger.ErrorContext(ctx, "the policy file could not be written", "error", err)
 	}
-	if before != nil && before.Close != nil {
-		_ = before.Close(ctx) // it waits for calls in flight
+	if before != nil {
+		s.conns.Go(func() { _ = before.end(ctx) })
 	}
 }

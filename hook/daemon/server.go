@@ -28,6 +28,19 @@ type Loaded struct {
 	Full bool
 	// Close frees what was loaded, when no event uses it any more.
 	Close func(context.Context) error
+
+	// use is held for reading by events, and for writing by who closes.
+	use sync.RWMutex
+}
+
+// end waits for the events that use what was loaded, and frees it.
+func (l *Loaded) end(ctx context.Context) error {
+	l.use.Lock()
+	defer l.use.Unlock()
+	if l.Close == nil {
+		return nil
+	}
+	return l.Close(ctx)
 }
 
 // Config makes a [Server].
@@ -220,6 +233,16 @@ func (s *Server) watch(ctx context.Context) {
 	}
 }
 
+// idle reports whether no event is under way any more.
+func (s *Server) idle(done <-chan struct{}) bool {
+	select {
+	case <-done:
+		return true
+	default:
+		return false // the process ends with it
+	}
+}
+
 // drain waits for the events under way and frees what is loaded.
 func (s *Server) drain(ctx context.Context) error {
 	done := make(chan struct{})
@@ -235,8 +258,8 @@ func (s *Server) drain(ctx context.Context) error {
 		s.cfg.Logger.WarnContext(ctx, "events were still under way at the end")
 	}
 	var err error
-	if l := s.loaded.Load(); l != nil && l.Close != nil {
-		err = l.Close(ctx)
+	if l := s.loaded.Load(); l != nil && l.Close != nil && s.idle(done) {
+		err = l.end(ctx)
 	}
 	return errors.Join(err, s.journal.close(), s.lock.Close())
 }

@@ -42,7 +42,7 @@ func arrows() map[string][]string {
 		"phases/phasestest":             {"phases", "abi"},
 		"hook":                          {"phases", "phases/state", "abi"}, // a protocol: it translates, and decides nothing
 		"hook/daemon":                   {"hook", "hook/frame", "internal/wire"},
-		"hook/frame":                     {},
+		"hook/frame":                    {},
 		"hook/install":                  {"hook", "hook/frame"},
 		"hook/live":                     {"hook", "hook/daemon", "hook/frame", "hook/install", "llm/providertest", "phases", "abi"},
 		"hook/mcpproxy":                 {"hook", "abi"},

@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/mortise-dev/mortise/hook"
 	"github.com/mortise-dev/mortise/hook/frame"
 	"github.com/mortise-dev/mortise/hook/install"
 )
@@ -156,7 +157,7 @@ func (o *installOptions) probe(ctx context.Context, l install.Found) finding {
 	if spec == nil {
 		return warned("mortise hook install "+d.Name, "%s is not an event of this version", l.Event)
 	}
-	event := map[string]any{d.Fields["session"]: "mortise-doctor", d.Fields["cwd"]: o.project, d.Fields["tool"]: "mortise_probe", d.Fields["input"]: map[string]any{}}
+	event := map[string]any{d.Fields["session"]: "mortise-doctor", d.Fields["cwd"]: o.project, d.Fields["tool"]: hook.ProbeTool, d.Fields["input"]: map[string]any{}}
 	if d.EventField != "" {
 		event[d.EventField] = l.Event
 	}
@@ -181,6 +182,9 @@ func (o *installOptions) probe(ctx context.Context, l install.Found) finding {
 		if r, ok := policy.Rule(d.Name, l.Event); ok && r.Closed && r.Stdout != d.Noop && r.Stdout == stdout.String() {
 			return failed("see "+filepath.Join(o.profileOf.dir, frame.LogFile), errors.New("the daemon did not answer, so the policy did"))
 		}
+	}
+	if spec.Gate && !strings.Contains(stdout.String(), hook.ProbeReason) {
+		return failed("see "+filepath.Join(o.profileOf.dir, frame.LogFile), fmt.Errorf("the probe was not denied: %q", clip(stdout.String(), 80)))
 	}
 	return fine("answered in %s: %s", time.Since(start).Round(time.Millisecond), clip(strings.TrimSpace(stdout.String()), 80))
 }

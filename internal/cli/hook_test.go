@@ -40,7 +40,7 @@ func newHookPlace(t *testing.T) *hookPlace {
 		t.Fatal(err)
 	}
 	text := "version: 1\ncache_dir: " + cache + "\nplugins:\n  - {name: guard, module: " + guests + "/guard.wasm}\n  - {name: redact, module: " + guests + "/redact.wasm}\n"
-	for path, text := range map[string]string{p.config: text, p.client: "#!/bin/sh\ncat >/dev/null\n"} {
+	for path, text := range map[string]string{p.config: text, p.client: "#!/bin/sh\ncat >/dev/null\necho '{\"reason\":\"the probe was received\"}'\n"} {
 		if err := os.WriteFile(path, []byte(text), 0o700); err != nil { //nolint:gosec // the client is executed
 			t.Fatal(err)
 		}
@@ -117,7 +117,7 @@ func (p *hookPlace) doctor(installed []byte) {
 	if out := p.run(cli.ExitOK, "hook", "doctor", "claude"); !strings.Contains(out, "probe PreToolUse") {
 		p.t.Error(out)
 	}
-	for what, body := range map[string]string{"dies": "kill -9 $$", "prints to standard error": "echo x >&2"} {
+	for what, body := range map[string]string{"dies": "kill -9 $$", "prints to standard error": "echo x >&2", "denies nothing": "echo {}"} {
 		if err := os.WriteFile(p.client, []byte("#!/bin/sh\n"+body+"\n"), 0o700); err != nil { //nolint:gosec // it is executed
 			p.t.Fatal(err)
 		}
