@@ -80,6 +80,10 @@ func TestAdded(t *testing.T) {
 					}
 				}
 				add := func(b []byte) ([]byte, error) { return a.Added(b, mark, entries) }
+				// An earlier version registered fewer events.
+				if _, err := install.Edit(path, false, func(b []byte) ([]byte, error) { return a.Added(b, mark, entries[:len(entries)/2]) }); err != nil {
+					t.Fatal(err)
+				}
 				one, err := install.Edit(path, false, add)
 				if err != nil {
 					t.Fatal(err)

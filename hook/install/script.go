@@ -79,7 +79,12 @@ func (a *Agent) Uninstall(path string, before []byte, mark string) (*Change, err
 	if target, err := filepath.EvalSymlinks(path); err == nil {
 		path = target
 	}
-	original, known := Original(path, before, func(b []byte) ([]byte, error) { return a.Added(b, mark, entries) })
+	original, known := Original(path, before, func(b []byte) ([]byte, error) {
+		if old, err := a.ours(b, mark); err != nil || len(old) > 0 {
+			return nil, errors.Join(err, errOurs)
+		}
+		return a.Added(b, mark, entries)
+	})
 	c, err := Edit(path, false, func(now []byte) ([]byte, error) {
 		if known && bytes.Equal(now, before) {
 			return original, nil
@@ -89,16 +94,36 @@ func (a *Agent) Uninstall(path string, before []byte, mark string) (*Change, err
 	if err != nil || !c.Changed() {
 		return c, err
 	}
-	if left, err := a.Hooks(c.After, mark); err == nil && len(left) == 0 && (a.own || fresh(c.After)) && len(backups(path)) <= 1 {
+	if left, err := a.Hooks(c.After, mark); err == nil && len(left) == 0 && (a.own || fresh(c.After)) && a.made(c, mark) {
 		return c, a.delete(c)
 	}
 	return c, nil
 }
 
+// made reports whether the file began with an install: no backup of it is without hooks of ours.
+func (a *Agent) made(c *Change, mark string) bool {
+	for _, b := range backups(c.File) {
+		data, err := os.ReadFile(b)
+		if err != nil {
+			return false
+		}
+		if ours, err := a.ours(data, mark); err != nil || len(ours) == 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// errOurs is a backup that an install after the first one made.
+var errOurs = errors.New("it has hooks of ours already")
+
 // delete deletes a file in which nothing is left, with what was beside it.
 func (a *Agent) delete(c *Change) error {
 	c.Deleted = true
-	errs := []error{os.Remove(c.File), os.Remove(c.Backup)}
+	errs := []error{os.Remove(c.File)}
+	for _, b := range backups(c.File) {
+		errs = append(errs, os.Remove(b))
+	}
 	for name := range a.companion {
 		errs = append(errs, os.Remove(filepath.Join(filepath.Dir(c.File), filepath.FromSlash(name))))
 	}
