@@ -123,6 +123,10 @@ npm-modules: ## from npm: plugins of Extism's kit for AssemblyScript into bin/np
 	serve/testdata/npm/build.sh bin/npm-agui
 	internal/e2e/testdata/npm/build.sh bin/npm-acp
 
+.PHONY: npm-agents
+npm-agents: ## from npm: Claude Code, Codex and pi into bin/npm-agents, for the live tests of hooks (960 MB)
+	hook/live/testdata/agents/build.sh bin/npm-agents
+
 .PHONY: model
 model: ## compare 10,000 random schedules on every store with the model in memory, with the race detector (a long run)
 	MORTISE_TEST_MAILBOX_SCHEDULES=10000 $(GO) test $(RACE) -count=1 -p 1 -v -timeout 90m -run '^Test(Records_model|Model)$$' ./mailbox ./store/memstore

@@ -40,6 +40,13 @@ func arrows() map[string][]string {
 		"phases":                        {"abi", "phases/state"},
 		"phases/state":                  {"abi"},
 		"phases/phasestest":             {"phases", "abi"},
+		"hook":                          {"phases", "phases/state", "abi"}, // a protocol: it translates, and decides nothing
+		"hook/daemon":                   {"hook", "hook/frame", "internal/wire"},
+		"hook/frame":                    {},
+		"hook/install":                  {"hook", "hook/frame"},
+		"hook/live":                     {"hook", "hook/daemon", "hook/frame", "hook/install", "llm/providertest", "phases", "abi"},
+		"hook/mcpproxy":                 {"hook", "abi"},
+		"cmd/mortise-hook":              {"hook/frame"}, // small, for a process starts at each event
 		"compaction":                    {"abi"},
 		"compaction/eval":               {"compaction", "abi"},
 		"compaction/eval/future":        {"compaction", "compaction/eval", "abi"},
@@ -119,7 +126,7 @@ func owners() map[string][]string {
 		"github.com/santhosh-tekuri/jsonsc": {"internal/schema"},
 		"github.com/openai/openai-go":       {"llm/openai"},
 		"github.com/google/jsonschema-go":   {"agent"},
-		"github.com/modelcontextprotocol":   {"agent/mcp", "examples"},
+		"github.com/modelcontextprotocol":   {"agent/mcp", "internal/cli", "examples"},
 		"github.com/coder/acp-go-sdk":       {"internal/acp"},
 	}
 }

@@ -50,6 +50,8 @@ type Config struct {
 	Tasks        TasksConfig            `yaml:"tasks"`
 	Replay       ReplayConfig           `yaml:"replay"`
 	Record       RecordConfig           `yaml:"record"`
+	// Hook is for mortise hook, which connects the plugins to the hooks of other agents.
+	Hook HookConfig `yaml:"hook"`
 	// Store is a SQLite file, or a URL as in nats://HOST:4222/NAME or postgres://USER@HOST/DATABASE, that keeps sessions, decision records and the inbox.
 	Store string `yaml:"store"`
 
@@ -254,7 +256,7 @@ func (c *Config) validate() error {
 	if n := c.Agent.MaxRounds; n < 0 {
 		errs = append(errs, fmt.Errorf("agent.max_rounds: is %d; write a number from 1, or leave it out for no limit", n))
 	}
-	errs = append(errs, c.validatePlugins(), c.validateModels(), c.validateMCP(), c.validateAgents(), c.Serve.validate(), c.Tasks.validate(), c.Record.validate())
+	errs = append(errs, c.validatePlugins(), c.validateModels(), c.validateMCP(), c.validateAgents(), c.Serve.validate(), c.Tasks.validate(), c.Record.validate(), c.validateHook())
 	if c.Store != "" && c.Record.Store != "" && !c.Record.Disabled {
 		errs = append(errs, fmt.Errorf("store %s and record.store %s both name where decision records are kept; name one", shown(c.Store), shown(c.Record.Store)))
 	}

@@ -17,6 +17,7 @@ var keyTexts = map[string]string{ //nolint:gochecknoglobals // a table
 	"Config.Tasks":        "Background tasks and their notifications.",
 	"Config.Replay":       "Replay of recorded sessions.",
 	"Config.Record":       "Records of what plugins and policies decided.",
+	"Config.Hook":         "Plugins as hooks of other agents.",
 	"Config.Store":        "SQLite file, nats://HOST:4222/NAME or postgres://USER@HOST/DATABASE. Default: memory.",
 
 	"LimitsConfig.Timeout":        "How long a call may take. Default: 2s.",
@@ -195,6 +196,13 @@ var keyTexts = map[string]string{ //nolint:gochecknoglobals // a table
 	"TasksConfig.NewsBytes":   "Notifications in one message, in bytes.",
 	"TasksConfig.OutputBytes": "Size from which an output is kept in the folder.",
 	"TasksConfig.QuotaMiB":    "Outputs in the folder, in MiB.",
+
+	"HookConfig.MayApprove":   "Plugins whose allow skips the permission rules of the agent itself. Default: none.",
+	"HookConfig.Quiet":        "Plugins whose rewrites of calls are not announced to the model.",
+	"HookConfig.WrapShell":    "True makes failed shell commands succeed with their exit status as output, where an agent lets no hook change the result of a failed call.",
+	"HookConfig.Record":       "What the record of hooks keeps: decisions, or events, too (full). Default: decisions.",
+	"HookConfig.Repair":       "True gives names back that a compaction of the agent lost.",
+	"HookConfig.RepairTokens": "Tokens of that for each compaction. Default: 650.",
 
 	"RecordConfig.Store":    "SQLite file or URL of records. Default: mortise/runs.db in the user's state folder.",
 	"RecordConfig.Keep":     "How many runs are kept. Default: 1000.",

@@ -112,6 +112,29 @@ type oaTool struct {
 	Name, Description string
 	Parameters        json.RawMessage
 	Strict            *bool
+	// Tools are those of a namespace, Namespace the one of a tool.
+	Tools     []oaTool
+	Namespace string `json:"-"`
+}
+
+// namespaceSeparator is between a namespace and the name of its tool, in a [Query] and its [Answer].
+const namespaceSeparator = "__"
+
+// flattened replaces namespaces by their tools.
+func flattened(tools []oaTool) []oaTool {
+	var out []oaTool
+	for _, t := range tools {
+		if t.Tools == nil {
+			out = append(out, t)
+			continue
+		}
+		for _, inner := range t.Tools {
+			inner.Namespace = t.Name
+			inner.Name = t.Name + namespaceSeparator + inner.Name
+			out = append(out, inner)
+		}
+	}
+	return out
 }
 
 // checkTools checks functions; field is where the function is in a tool.

@@ -122,5 +122,11 @@ func (a *ask) addTools(tools []oaTool) {
 		tool := abi.Tool{Name: t.Name, Description: t.Description}
 		_ = json.Unmarshal(t.Parameters, &tool.Parameters)
 		a.tools = append(a.tools, tool)
+		if t.Namespace != "" {
+			if a.spaces == nil {
+				a.spaces = map[string]string{}
+			}
+			a.spaces[t.Name] = t.Namespace
+		}
 	}
 }

@@ -44,6 +44,8 @@ type ask struct {
 	system    string
 	messages  []abi.Message
 	tools     []abi.Tool
+	// spaces are the namespaces of tools that have one.
+	spaces map[string]string
 	// shows reports whether an answer may have thinking, must that it does.
 	shows, must bool
 	prompt      prompt

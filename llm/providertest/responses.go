@@ -54,11 +54,14 @@ func rsShape(counts bool) fields {
 			"id!": is("string"), "summary!": list(variants(map[string]fields{"summary_text": {"text!": is("string")}}, "")), "encrypted_content": is("string"), "content": nil, "status": status,
 		},
 	}
+	function := map[string]fields{"function": {
+		"name!": is("string"), "description": is("string"), "parameters!": is("object"), "strict": is("boolean"), "defer_loading": nil, "async": nil, "allowed_callers": nil, "output_schema": nil,
+	}}
+	tools := maps.Clone(function)
+	tools["namespace"] = fields{"name!": is("string"), "description": is("string"), "tools!": list(variants(function, ""))}
 	f := fields{
 		"model!": is("string"), "input!": textOr(list(variants(items, "message"))), "instructions": is("string"),
-		"tools": list(variants(map[string]fields{"function": {
-			"name!": is("string"), "description": is("string"), "parameters!": is("object"), "strict": is("boolean"), "defer_loading": nil, "async": nil, "allowed_callers": nil, "output_schema": nil,
-		}}, "")),
+		"tools":       list(variants(tools, "")),
 		"tool_choice": nil, "parallel_tool_calls": is("boolean"), "truncation": one("auto", "disabled"), "text": nil, "previous_response_id": is("string"),
 		"reasoning": obj(fields{
 			"effort": one("none", "minimal", "low", "medium", "high", "xhigh"), "summary": one("auto", "concise", "detailed"), "generate_summary": nil, "context": nil, "mode": nil,
@@ -70,7 +73,7 @@ func rsShape(counts bool) fields {
 	maps.Copy(f, fields{
 		"stream": is("boolean"), "store": is("boolean"), "max_output_tokens": is("integer"), "temperature": is("number"), "top_p": is("number"),
 		"include": list(one("reasoning.encrypted_content", "message.output_text.logprobs", "message.input_image.image_url")), "metadata": is("object"),
-		"user": is("string"), "service_tier": is("string"), "prompt_cache_key": is("string"), "prompt_cache_retention": is("string"), "prompt_cache_options": nil, "safety_identifier": is("string"),
+		"user": is("string"), "service_tier": is("string"), "prompt_cache_key": is("string"), "prompt_cache_retention": is("string"), "prompt_cache_options": nil, "safety_identifier": is("string"), "client_metadata": is("object"),
 		"stream_options": obj(fields{"include_obfuscation": is("boolean")}), "top_logprobs": is("integer"), "max_tool_calls": is("integer"), "background": is("boolean"), "moderation": nil,
 	})
 	return f
@@ -123,6 +126,7 @@ func (s *Server) rsParse(body []byte, counts bool) (*ask, *failure) {
 	if err := json.Unmarshal(body, &r); err != nil {
 		return nil, oaProblem(&problem{kind: "syntax"})
 	}
+	r.Tools = flattened(r.Tools)
 	spec, ok := s.cfg.Models[r.Model]
 	if !ok {
 		return nil, wrong("model_not_found", "model", "The requested model '%s' does not exist.", r.Model)

@@ -2,6 +2,7 @@ package providertest
 
 import (
 	"maps"
+	"strings"
 
 	"github.com/mortise-dev/mortise/abi"
 )
@@ -109,6 +110,11 @@ func (b *rsBuilder) item(p *piece, cut bool) {
 		id = newID("fc_")
 		begun = object{"type": "function_call", "id": id, "call_id": p.id, "name": p.name, "arguments": "", "status": "in_progress"}
 		done = object{"type": "function_call", "id": id, "call_id": p.id, "name": p.name, "arguments": p.text, "status": status}
+		if space := b.a.spaces[p.name]; space != "" {
+			for _, o := range []object{begun, done} {
+				o["namespace"], o["name"] = space, strings.TrimPrefix(p.name, space+namespaceSeparator)
+			}
+		}
 	default:
 		id = newID("msg_")
 		begun = object{"type": "message", "id": id, "role": "assistant", "content": []any{}, "status": "in_progress"}

@@ -1,0 +1,161 @@
+package install
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/mortise-dev/mortise/hook/frame"
+)
+
+// backupsKept of a file; older ones are deleted.
+const backupsKept = 5
+
+// lockTime is how long to wait for another process that edits the file.
+const lockTime = 10 * time.Second
+
+// Change is what was done to a file.
+type Change struct {
+	File, Backup string
+	Before       []byte
+	After        []byte
+	// Deleted means that the file was ours alone and is gone.
+	Deleted bool
+}
+
+// Changed reports whether the file is another one now.
+func (c *Change) Changed() bool { return c.Deleted || !bytes.Equal(c.Before, c.After) }
+
+// Edit replaces a file by what edit makes of it. A link is followed, the mode stays, a backup is kept. A file that is
+// not there is empty, and made. With dry nothing is written.
+func Edit(path string, dry bool, edit func([]byte) ([]byte, error)) (*Change, error) {
+	if target, err := filepath.EvalSymlinks(path); err == nil {
+		path = target
+	}
+	c := &Change{File: path}
+	if !dry {
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil { //nolint:gosec // an agent's own folder
+			return nil, fmt.Errorf("install: %w", err)
+		}
+		unlock, err := lock(path + ".mortise-lock")
+		if err != nil {
+			return nil, err
+		}
+		defer unlock()
+	}
+	mode := fs.FileMode(0o600)
+	info, err := os.Stat(path)
+	if err == nil {
+		mode = info.Mode().Perm()
+		if !info.Mode().IsRegular() {
+			return nil, fmt.Errorf("install: %s is no regular file", path)
+		}
+		if mode&0o200 == 0 {
+			return nil, fmt.Errorf("install: %s is read-only, make it writable first if it may be changed", path)
+		}
+	}
+	if c.Before, err = os.ReadFile(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("install: %w", err)
+	}
+	there := err == nil
+	if c.After, err = edit(c.Before); err != nil {
+		return nil, fmt.Errorf("install: %s: %w", path, err)
+	}
+	if dry || !c.Changed() && there {
+		return c, nil
+	}
+	if there {
+		if c.Backup, err = backup(path, c.Before, mode); err != nil {
+			return nil, err
+		}
+	}
+	return c, write(path, c.After, mode)
+}
+
+// lock waits for a lock of a file.
+func lock(path string) (unlock func(), err error) {
+	for limit := time.Now().Add(lockTime); ; <-time.After(20 * time.Millisecond) {
+		f, err := frame.Lock(path)
+		if err != nil {
+			return nil, fmt.Errorf("install: lock: %w", err)
+		}
+		if f != nil {
+			return func() { _ = os.Remove(path); _ = f.Close() }, nil
+		}
+		if time.Now().After(limit) {
+			return nil, fmt.Errorf("install: another process holds %s", path)
+		}
+	}
+}
+
+const backupMark = ".mortise-"
+
+// backup keeps a copy, and the newest few of earlier ones.
+func backup(path string, data []byte, mode fs.FileMode) (string, error) {
+	name := path + backupMark + time.Now().UTC().Format("20060102T150405.000000")
+	if err := write(name, data, mode); err != nil {
+		return "", err
+	}
+	old := backups(path)
+	for _, b := range old[:max(0, len(old)-backupsKept)] {
+		_ = os.Remove(b)
+	}
+	return name, nil
+}
+
+// backups of a file, the oldest first.
+func backups(path string) []string {
+	entries, err := os.ReadDir(filepath.Dir(path))
+	if err != nil {
+		return nil
+	}
+	var out []string
+	for _, e := range entries {
+		if rest, ok := strings.CutPrefix(e.Name(), filepath.Base(path)+backupMark); ok && strings.HasPrefix(rest, "2") {
+			out = append(out, filepath.Join(filepath.Dir(path), e.Name()))
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// Original returns what a file was before the install that made it what it is now: uninstall then restores it byte for byte.
+func Original(path string, now []byte, installed func(before []byte) ([]byte, error)) ([]byte, bool) {
+	for _, b := range slices.Backward(backups(path)) {
+		before, err := os.ReadFile(b)
+		if err != nil {
+			continue
+		}
+		if after, err := installed(before); err == nil && bytes.Equal(after, now) && !bytes.Equal(before, now) {
+			return before, true
+		}
+	}
+	return nil, false
+}
+
+// write replaces a file at once: a crash leaves the old one or the new one.
+func write(path string, data []byte, mode fs.FileMode) error {
+	f, err := os.CreateTemp(filepath.Dir(path), ".mortise-tmp-*")
+	if err != nil {
+		return fmt.Errorf("install: %w", err)
+	}
+	_, err = f.Write(data)
+	err = errors.Join(err, f.Chmod(mode), f.Sync(), f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		return errors.Join(fmt.Errorf("install: %w", err), os.Remove(f.Name()))
+	}
+	if dir, err := os.Open(filepath.Dir(path)); err == nil {
+		_ = dir.Sync()
+		_ = dir.Close()
+	}
+	return nil
+}

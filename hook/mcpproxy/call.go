@@ -1,0 +1,187 @@
+package mcpproxy
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+)
+
+// gate asks the plugins about a call, and passes it on, with other arguments perhaps, or answers it.
+func (p *Proxy) gate(ctx context.Context, m *message, h *held) {
+	line, c, reason := p.judge(ctx, m)
+	p.mu.Lock()
+	delete(p.held, m.id)
+	dropped := h.cancelled
+	if reason == "" && !dropped {
+		p.passed[m.id] = c
+	}
+	p.mu.Unlock()
+	var err error
+	switch {
+	case dropped: // who cancels a call wants no answer
+	case reason != "":
+		err = p.toClient.line(append(denial(m.id, reason), '\n'))
+	default:
+		err = p.toServer.line(line)
+	}
+	if err != nil {
+		p.cfg.Logger.WarnContext(ctx, "a call was lost", "error", err)
+	}
+}
+
+// judge returns the message to pass on, or why there is none.
+func (p *Proxy) judge(ctx context.Context, m *message) (line []byte, c *call, reason string) {
+	c = &call{}
+	var input any = map[string]any{}
+	if at, ok := m.inner("params", "name"); ok {
+		_ = json.Unmarshal(at.of(m.data), &c.tool)
+	}
+	at, there := m.inner("params", "arguments")
+	if there {
+		dec := json.NewDecoder(bytes.NewReader(at.of(m.data)))
+		dec.UseNumber()
+		_ = dec.Decode(&input)
+	}
+	c.input = input
+	if c.tool == "" {
+		return nil, nil, "mortise: the call names no tool"
+	}
+	if why := p.cfg.Pins.blocked(c.tool); why != "" {
+		return nil, nil, why
+	}
+	answer, err := p.ask(ctx, "call", map[string]any{"tool": p.name(c.tool), "call": m.id, "input": input})
+	switch {
+	case err != nil && p.closed("call"):
+		return nil, nil, "mortise: the plugins could not be asked"
+	case err != nil || answer == nil:
+		return m.data, c, ""
+	}
+	if why, ok := answer["deny"].(string); ok {
+		return nil, nil, why
+	}
+	rewritten, ok := answer["input"]
+	if !ok {
+		return m.data, c, ""
+	}
+	c.input = rewritten
+	if !there {
+		return p.added(m, rewritten), c, ""
+	}
+	if line, err = m.with(at, rewritten); err != nil {
+		return nil, nil, "mortise: the call could not be rewritten"
+	}
+	return line, c, ""
+}
+
+// added is a call that had no arguments with some.
+func (p *Proxy) added(m *message, input any) []byte {
+	at := m.fields["params"]
+	text, err := compact(input)
+	if err != nil {
+		return m.data
+	}
+	out := append([]byte{}, m.data[:at.end-1]...)
+	return append(append(append(out, `,"arguments":`...), text...), m.data[at.end-1:]...)
+}
+
+func (p *Proxy) name(tool string) string { return "mcp__" + p.cfg.Server + "__" + tool }
+
+// response passes a message of the server on, or has plugins look at it first.
+func (p *Proxy) response(ctx context.Context, line []byte) error {
+	m, err := read(line)
+	if err != nil {
+		p.cfg.Logger.WarnContext(ctx, "a message of the server was dropped", "error", err)
+		return nil
+	}
+	if m.id == "" || m.method != "" {
+		return p.toClient.line(line)
+	}
+	p.mu.Lock()
+	c, lists := p.passed[m.id], p.lists[m.id]
+	delete(p.passed, m.id)
+	delete(p.lists, m.id)
+	p.mu.Unlock()
+	switch {
+	case lists:
+		return p.toClient.line(p.listed(ctx, m))
+	case c == nil:
+		return p.toClient.line(line)
+	}
+	p.calls.Go(func() {
+		if err := p.toClient.line(p.result(ctx, m, c)); err != nil {
+			p.cfg.Logger.WarnContext(ctx, "a result was lost", "error", err)
+		}
+	})
+	return nil
+}
+
+// result lets plugins replace the result of a call: content and structured content alike.
+func (p *Proxy) result(ctx context.Context, m *message, c *call) []byte {
+	at, ok := m.fields["result"]
+	if !ok {
+		if at, ok = m.fields["error"]; !ok {
+			return m.data
+		}
+	}
+	dec := json.NewDecoder(bytes.NewReader(at.of(m.data)))
+	dec.UseNumber()
+	var value any
+	if dec.Decode(&value) != nil {
+		return m.data
+	}
+	answer, err := p.ask(ctx, "result", map[string]any{"tool": p.name(c.tool), "call": m.id, "input": c.input, "response": value})
+	if err != nil {
+		if p.closed("result") {
+			return append(denial(m.id, "mortise: the result is withheld, because the plugins could not be asked"), '\n')
+		}
+		return m.data
+	}
+	output, ok := answer["output"]
+	if !ok {
+		return m.data
+	}
+	out, err := m.with(at, output)
+	if err != nil {
+		return append(denial(m.id, "mortise: the result is withheld"), '\n')
+	}
+	return out
+}
+
+// listed leaves excluded tools out of a list, and compares the others with what they were.
+func (p *Proxy) listed(ctx context.Context, m *message) []byte {
+	at, ok := m.inner("result", "tools")
+	if !ok {
+		return m.data
+	}
+	var tools []json.RawMessage
+	if json.Unmarshal(at.of(m.data), &tools) != nil {
+		return m.data
+	}
+	excluded := p.cfg.Engine.Excluded("mcp", p.cfg.Session)
+	var left []json.RawMessage
+	for _, raw := range tools {
+		var t struct {
+			Name string `json:"name"`
+		}
+		_ = json.Unmarshal(raw, &t)
+		if change := p.cfg.Pins.seen(t.Name, raw); change != "" {
+			p.cfg.Logger.WarnContext(ctx, "a tool's description changed", "tool", t.Name, "hint", change)
+		}
+		if !slices.Contains(excluded, t.Name) && !slices.Contains(excluded, p.name(t.Name)) {
+			left = append(left, raw)
+		}
+	}
+	if len(left) == len(tools) {
+		return m.data
+	}
+	out, err := m.with(at, left)
+	if err != nil {
+		return m.data
+	}
+	return out
+}
+
+// String names the proxy in logs.
+func (p *Proxy) String() string { return fmt.Sprintf("mcp server %s", p.cfg.Server) }

@@ -1,0 +1,111 @@
+package mcpproxy
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+)
+
+// span is a place in a message.
+type span struct{ start, end int }
+
+func (s span) of(data []byte) []byte { return data[s.start:s.end] }
+
+var errTwice = errors.New("a key is there twice")
+
+// members finds the values of the keys of an object. Keys are compared exactly, as the other side does.
+func members(data []byte) (map[string]span, error) {
+	dec := json.NewDecoder(bytes.NewReader(data))
+	if t, err := dec.Token(); err != nil || t != json.Delim('{') {
+		return nil, errors.New("no object")
+	}
+	out := map[string]span{}
+	for dec.More() {
+		key, err := dec.Token()
+		if err != nil {
+			return nil, err
+		}
+		var raw json.RawMessage
+		if err := dec.Decode(&raw); err != nil {
+			return nil, err
+		}
+		end := int(dec.InputOffset())
+		name, _ := key.(string)
+		if _, ok := out[name]; ok {
+			return nil, errTwice
+		}
+		out[name] = span{end - len(raw), end}
+	}
+	return out, nil
+}
+
+// message is one JSON-RPC message, of which only the envelope is read.
+type message struct {
+	data   []byte
+	fields map[string]span
+	method string
+	id     string // raw, empty for none
+}
+
+// read reads the envelope. What is no message of JSON-RPC has no fields.
+func read(data []byte) (*message, error) {
+	m := &message{data: data}
+	fields, err := members(data)
+	if errors.Is(err, errTwice) {
+		return nil, err // the two sides could read it in two ways
+	}
+	if err != nil {
+		return m, nil //nolint:nilerr // it passes as it is
+	}
+	m.fields = fields
+	if s, ok := fields["method"]; ok {
+		_ = json.Unmarshal(s.of(data), &m.method)
+	}
+	if s, ok := fields["id"]; ok {
+		m.id = string(s.of(data))
+	}
+	return m, nil
+}
+
+// inner finds a member of an object in the message.
+func (m *message) inner(outer, key string) (span, bool) {
+	at, ok := m.fields[outer]
+	if !ok {
+		return span{}, false
+	}
+	fields, err := members(at.of(m.data))
+	s, there := fields[key]
+	if err != nil || !there {
+		return span{}, false
+	}
+	return span{at.start + s.start, at.start + s.end}, true
+}
+
+// with returns the message with another value in a place.
+func (m *message) with(at span, v any) ([]byte, error) {
+	text, err := compact(v)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]byte, 0, len(m.data)+len(text))
+	return append(append(append(out, m.data[:at.start]...), text...), m.data[at.end:]...), nil
+}
+
+func compact(v any) ([]byte, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return nil, err
+	}
+	return bytes.TrimRight(b.Bytes(), "\n"), nil
+}
+
+// denial answers a call with a result that says why it was not executed.
+func denial(id, reason string) []byte {
+	text, err := compact(reason)
+	if err != nil {
+		text = []byte(`"denied"`)
+	}
+	return []byte(`{"jsonrpc":"2.0","id":` + id + `,"result":{"content":[{"type":"text","text":` + string(text) + `}],"isError":true}}`)
+}

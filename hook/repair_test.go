@@ -1,0 +1,194 @@
+package hook_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/mortise-dev/mortise/abi"
+	"github.com/mortise-dev/mortise/hook"
+	"github.com/mortise-dev/mortise/phases"
+)
+
+const noteMark = "Kept by mortise"
+
+func repairing(p *hook.Program) { p.RepairTokens = 650 }
+
+// transcript writes a log of Claude Code with calls and results.
+func transcript(t *testing.T, calls int, result func(i int) string) string {
+	t.Helper()
+	var b strings.Builder
+	line := func(v any) {
+		data, err := json.Marshal(v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.Write(append(data, '\n'))
+	}
+	for i := range calls {
+		line(map[string]any{"type": "assistant", "message": map[string]any{"role": "assistant", "content": []any{
+			map[string]any{"type": "tool_use", "name": "Bash", "input": map[string]any{"command": fmt.Sprintf("go test ./pkg/mod_%d -run TestFrob_%d", i, i)}},
+		}}})
+		line(map[string]any{"type": "user", "message": map[string]any{"role": "user", "content": []any{
+			map[string]any{"type": "tool_result", "content": result(i)},
+		}}})
+	}
+	path := filepath.Join(t.TempDir(), "transcript.jsonl")
+	if err := os.WriteFile(path, []byte(b.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// compaction sends the events of a compaction of Claude Code, and returns what came back.
+func compaction(b *bench, path, summary string, id int) (focus, session, later string) {
+	base := func(m map[string]any) map[string]any {
+		m["session_id"], m["cwd"], m["transcript_path"] = "s1", "/work", path
+		return m
+	}
+	focus, _ = b.send("claude", "PreCompact", base(map[string]any{"trigger": "auto"}))
+	session, _ = b.send("claude", "SessionStart", base(map[string]any{"source": "compact"}))
+	b.send("claude", "PostCompact", base(map[string]any{"trigger": "auto", "compact_summary": summary}))
+	later, _ = b.send("claude", "PostToolUse", base(map[string]any{
+		"tool_name": "Bash", "tool_use_id": fmt.Sprint("after", id), "tool_input": map[string]any{"command": "ls"}, "tool_response": map[string]any{"stdout": "x", "stderr": ""},
+	}))
+	return focus, session, later
+}
+
+// TestRepair: what the summary lost comes back once, in two parts, within the budget; what it holds does not.
+func TestRepair(t *testing.T) {
+	t.Parallel()
+	b := engine(t, options{program: repairing})
+	path := transcript(t, 40, func(i int) string { return fmt.Sprintf("ok pkg/mod_%d 0.%d12s", i, i) })
+	summary := "We ran the tests of ./pkg/mod_39 and TestFrob_39."
+	focus, session, later := compaction(b, path, summary, 1)
+	if !strings.HasPrefix(focus, "Keep these names exactly: ") || !strings.Contains(focus, "TestFrob_39") || len(focus) > 400*4 {
+		t.Errorf("focus %q", focus)
+	}
+	if !strings.Contains(session, noteMark) || !strings.Contains(later, noteMark) || strings.Contains(later, "TestFrob_39") {
+		t.Errorf("session start %q\nlater %q", session, later)
+	}
+	if n := (len(session) + len(later)) * 10 / 37; n > 650+60 { // the rest is the JSON around it
+		t.Errorf("%d tokens came back", n)
+	}
+	for i := range 40 {
+		name := fmt.Sprintf("TestFrob_%d,", i)
+		if strings.Contains(session, name) && strings.Contains(later, name) {
+			t.Errorf("%s came back twice", name)
+		}
+	}
+	if _, _, again := compaction(b, path, summary, 2); strings.Count(again, noteMark) > 1 {
+		t.Errorf("the second compaction: %q", again)
+	}
+	if out, _ := b.send("claude", "PostToolUse", bash("c9", "ls")); strings.Contains(out, noteMark) {
+		t.Errorf("the note came again: %s", out)
+	}
+}
+
+// TestRepair_enough: a summary that holds the names needs no repair.
+func TestRepair_enough(t *testing.T) {
+	t.Parallel()
+	b := engine(t, options{program: repairing})
+	path := transcript(t, 5, func(int) string { return "ok" })
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, later := compaction(b, path, string(data), 1); strings.Contains(later, noteMark) {
+		t.Errorf("%q", later)
+	}
+}
+
+// TestRepair_codex: Codex's summary is in its rollout, and one note comes at the start of the session.
+func TestRepair_codex(t *testing.T) {
+	t.Parallel()
+	b := engine(t, options{program: repairing})
+	path := transcript(t, 10, func(int) string { return "ok" })
+	f, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	base := func(more map[string]any) map[string]any {
+		more["session_id"], more["transcript_path"], more["cwd"] = "s1", path, "/w"
+		return more
+	}
+	out, _ := b.send("codex", "PreCompact", base(map[string]any{"trigger": "auto"}))
+	if out != "{}" {
+		t.Errorf("Codex takes no focus: %s", out)
+	}
+	fmt.Fprintln(f, `{"type":"compacted","payload":{"message":"all about TestFrob_3","replacement_history":[],"window_id":1}}`)
+	_ = f.Close()
+	b.send("codex", "PostCompact", base(map[string]any{"trigger": "auto"}))
+	out, m := b.send("codex", "SessionStart", base(map[string]any{"source": "compact"}))
+	if text, _ := at(m, specific, "additionalContext").(string); strings.Count(text, noteMark) != 1 || strings.Contains(text, "TestFrob_3,") || !strings.Contains(text, "TestFrob_9") {
+		t.Errorf("%s", out)
+	}
+}
+
+// TestRepair_secrets: 50 secrets that were redacted in results are in no focus and no note, though the log has them.
+func TestRepair_secrets(t *testing.T) {
+	t.Parallel()
+	secretOf := func(i int) string { return fmt.Sprintf("sk_live_%dA9fQ27x%dZ", i, i) }
+	p := plugin("redact", abi.ModeTransform, func(e *abi.Event) (*abi.Reply, error) {
+		content := make([]abi.ContentBlock, len(e.Result.Content))
+		for i, c := range e.Result.Content {
+			if e.Call.Name != "mortise_note" { // even if the plugin did not know them there
+				for n := range 50 {
+					c.Text = strings.ReplaceAll(c.Text, secretOf(n), "[redacted]")
+				}
+			}
+			content[i] = c
+		}
+		return effects(abi.Effect{Type: abi.EffectReplaceMessage, MessageID: e.ResultMessageID, Content: content}), nil
+	}, abi.AfterToolExecute)
+	b := engine(t, options{plugins: []phases.Plugin{p}, program: repairing})
+	path := transcript(t, 50, func(i int) string { return "token " + secretOf(i) + " " + secretOf(i) })
+	for i := range 50 {
+		b.send("claude", "PostToolUse", map[string]any{
+			"session_id": "s1", "tool_name": "Bash", "tool_use_id": fmt.Sprint("t", i), "tool_input": map[string]any{"command": "env"},
+			"tool_response": map[string]any{"stdout": "token " + secretOf(i), "stderr": ""},
+		})
+	}
+	focus, session, later := compaction(b, path, "nothing", 1)
+	if !strings.Contains(session, noteMark) {
+		t.Errorf("no note: %s", session)
+	}
+	for _, out := range []string{focus, session, later} {
+		if strings.Contains(out, "sk_live_") {
+			t.Errorf("a secret came back: %s", out)
+		}
+	}
+}
+
+// TestRepair_transcript: a log that is missing, half written, replaced or large costs little, and is no error.
+func TestRepair_transcript(t *testing.T) {
+	t.Parallel()
+	b := engine(t, options{program: repairing})
+	if focus, _, _ := compaction(b, "/does/not/exist", "s", 1); focus != "{}" {
+		t.Errorf("missing: %q", focus)
+	}
+	path := transcript(t, 3, func(int) string { return "ok" })
+	if err := os.Truncate(path, 100); err != nil {
+		t.Fatal(err)
+	}
+	compaction(b, path, "s", 2)
+	large := filepath.Join(t.TempDir(), "large.jsonl")
+	f, err := os.Create(large)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Truncate(200 << 20); err != nil { // one line of zeros
+		t.Fatal(err)
+	}
+	if _, err := f.Seek(0, 2); err != nil {
+		t.Fatal(err)
+	}
+	fmt.Fprint(f, "\n"+`{"type":"assistant","message":{"content":"see internal/late/file.go"}}`+"\n"+`{"type":"assist`)
+	_ = f.Close()
+	if focus, _, _ := compaction(b, large, "s", 3); !strings.Contains(focus, "internal/late/file.go") {
+		t.Errorf("large: %q", focus)
+	}
+}

@@ -1,0 +1,228 @@
+package hook
+
+import (
+	"errors"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/mortise-dev/mortise/abi"
+)
+
+// maxTexts is how many texts a result may have that plugins look at.
+const maxTexts = 50_000
+
+// errTexts is a result with more texts than that.
+var errTexts = errors.New("the result has more texts than can be shown to plugins")
+
+// result is a tool's result as plugins see it: each of its texts is a block of content. Rebuilt keeps the shape.
+type result struct {
+	value any
+	texts []*text
+	main  int // index of the text that holds what the tool printed
+}
+
+// text is one string of a result.
+type text struct {
+	path []string
+	was  string
+	now  string
+	// hidden texts are not shown, and emptied when the whole result is replaced.
+	hidden bool
+}
+
+// readResult finds the texts of a result. The fields that the tool declares come first.
+func readResult(value any, declared []string) (*result, error) {
+	r := &result{value: value}
+	if err := r.collect(value, nil); err != nil {
+		return nil, err
+	}
+	if value == nil {
+		r.texts = append(r.texts, &text{})
+	}
+	rank := func(t *text) int {
+		if i := slices.Index(declared, strings.Join(t.path, ".")); i >= 0 {
+			return i
+		}
+		return len(declared)
+	}
+	slices.SortStableFunc(r.texts, func(a, b *text) int { return rank(a) - rank(b) })
+	for i, t := range r.texts {
+		if len(declared) == 0 && !t.hidden && len(t.was) > len(r.texts[r.main].was) {
+			r.main = i
+		}
+	}
+	return r, nil
+}
+
+func (r *result) collect(v any, path []string) error {
+	switch t := v.(type) {
+	case string:
+		if len(r.texts) == maxTexts {
+			return errTexts
+		}
+		r.texts = append(r.texts, &text{path: slices.Clone(path), was: t, now: t, hidden: structural(path, t)})
+	case []any:
+		for i := range t {
+			if err := r.collect(t[i], append(path, strconv.Itoa(i))); err != nil {
+				return err
+			}
+		}
+	case map[string]any:
+		for _, k := range slices.Sorted(maps.Keys(t)) {
+			if err := r.collect(t[k], append(path, k)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// structural reports whether a string is part of the shape, not of what the tool answered.
+func structural(path []string, s string) bool {
+	if len(path) == 0 {
+		return false
+	}
+	switch path[len(path)-1] {
+	case "type", "kind", "mode", "status", "encoding", "language", "resultType":
+		return len(s) <= 32 && !strings.ContainsAny(s, " \n\t=:/+")
+	default:
+		return false
+	}
+}
+
+// content is what plugins get to see.
+func (r *result) content() []abi.ContentBlock {
+	var out []abi.ContentBlock
+	for _, t := range r.texts {
+		if !t.hidden {
+			out = append(out, abi.Text(t.was))
+		}
+	}
+	return out
+}
+
+// replace takes over what plugins made of the content. With as many texts as there were each one keeps its place; else
+// all of it goes to the main text and the others become empty.
+func (r *result) replace(content []abi.ContentBlock) {
+	var texts []string
+	for i := range content {
+		if content[i].Type == abi.BlockText {
+			texts = append(texts, content[i].Text)
+		}
+	}
+	shown := r.shown()
+	if len(texts) == len(shown) {
+		for i, t := range shown {
+			t.now = texts[i]
+		}
+		return
+	}
+	r.withhold(strings.Join(texts, "\n"))
+}
+
+// withhold replaces everything that the tool answered by one text.
+func (r *result) withhold(all string) {
+	for i, t := range r.texts {
+		switch {
+		case i == r.main:
+			t.now = all
+		case !t.hidden:
+			t.now = ""
+		}
+	}
+}
+
+func (r *result) shown() (out []*text) {
+	for _, t := range r.texts {
+		if !t.hidden {
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
+func (r *result) changed() bool {
+	return slices.ContainsFunc(r.texts, func(t *text) bool { return t.was != t.now })
+}
+
+// rebuilt is the result in the tool's own shape, with the texts as they are now.
+func (r *result) rebuilt() any {
+	out := copied(r.value)
+	for _, t := range r.texts {
+		out = put(out, t.path, t.now)
+	}
+	return out
+}
+
+func copied(v any) any {
+	switch t := v.(type) {
+	case []any:
+		out := make([]any, len(t))
+		for i := range t {
+			out[i] = copied(t[i])
+		}
+		return out
+	case map[string]any:
+		out := make(map[string]any, len(t))
+		for k := range t {
+			out[k] = copied(t[k])
+		}
+		return out
+	default:
+		return v
+	}
+}
+
+func put(v any, path []string, s string) any {
+	if len(path) == 0 {
+		return s
+	}
+	switch t := v.(type) {
+	case []any:
+		if i, err := strconv.Atoi(path[0]); err == nil && i < len(t) {
+			t[i] = put(t[i], path[1:], s)
+		}
+	case map[string]any:
+		t[path[0]] = put(t[path[0]], path[1:], s)
+	}
+	return v
+}
+
+// plainText is the result as one text, as a model would read it: what is structured first.
+func plainText(v any) string {
+	object, ok := v.(map[string]any)
+	if !ok {
+		if s, ok := v.(string); ok {
+			return s
+		}
+	} else if s := object["structuredContent"]; s != nil {
+		v = s
+	} else if blocks, ok := object["content"].([]any); ok {
+		if s, ok := blockText(blocks); ok {
+			return s
+		}
+	} else if s, ok := object["textResultForLlm"].(string); ok {
+		return s
+	}
+	out, err := encodeJSON(v)
+	if err != nil {
+		return "[the result cannot be shown]"
+	}
+	return string(out)
+}
+
+// blockText joins blocks if all are texts.
+func blockText(blocks []any) (string, bool) {
+	texts := make([]string, len(blocks))
+	for i, b := range blocks {
+		block, _ := b.(map[string]any)
+		s, ok := block["text"].(string)
+		if !ok {
+			return "", false
+		}
+		texts[i] = s
+	}
+	return strings.Join(texts, "\n"), true
+}

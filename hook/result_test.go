@@ -1,0 +1,212 @@
+package hook_test
+
+import (
+	"encoding/json"
+	"maps"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/mortise-dev/mortise/abi"
+	"github.com/mortise-dev/mortise/hook"
+	"github.com/mortise-dev/mortise/phases"
+)
+
+// redact replaces a word in every text of a result.
+func redact(secret string) *scripted {
+	return plugin("redact", abi.ModeTransform, func(e *abi.Event) (*abi.Reply, error) {
+		content := make([]abi.ContentBlock, len(e.Result.Content))
+		found := false
+		for i, c := range e.Result.Content {
+			found = found || strings.Contains(c.Text, secret)
+			c.Text = strings.ReplaceAll(c.Text, secret, "[redacted]")
+			content[i] = c
+		}
+		if !found {
+			return nil, nil
+		}
+		return effects(abi.Effect{Type: abi.EffectReplaceMessage, MessageID: e.ResultMessageID, Content: content}), nil
+	}, abi.AfterToolExecute)
+}
+
+// whole replaces a result by one text.
+func whole(text string) *scripted {
+	return plugin("whole", abi.ModeTransform, func(*abi.Event) (*abi.Reply, error) {
+		return effects(abi.Effect{Type: abi.EffectReplaceResult, Result: &abi.ToolResult{Status: abi.ToolSuccess, Content: []abi.ContentBlock{abi.Text(text)}}}), nil
+	}, abi.AfterToolExecute)
+}
+
+func decoded(t *testing.T, s string) any {
+	t.Helper()
+	var v any
+	if err := json.Unmarshal([]byte(s), &v); err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+// TestReplace_shape: a result is replaced in the tool's own shape, for tools that are not known, too.
+func TestReplace_shape(t *testing.T) {
+	t.Parallel()
+	const secret = "hunter2"
+	for name, tc := range map[string]struct{ tool, response, redacted, whole string }{
+		"shell": {
+			"Bash", `{"stdout":"a hunter2","stderr":"b hunter2","interrupted":false,"isImage":false}`,
+			`{"stdout":"a [redacted]","stderr":"b [redacted]","interrupted":false,"isImage":false}`,
+			`{"stdout":"GONE","stderr":"","interrupted":false,"isImage":false}`,
+		},
+		"file": {
+			"Read", `{"type":"text","file":{"filePath":"/x/hunter2","content":"k=hunter2","numLines":1}}`,
+			`{"type":"text","file":{"filePath":"/x/[redacted]","content":"k=[redacted]","numLines":1}}`,
+			`{"type":"text","file":{"filePath":"","content":"GONE","numLines":1}}`,
+		},
+		"mcp text":   {"mcp__s__t", `"{\"k\":\"hunter2\"}"`, `"{\"k\":\"[redacted]\"}"`, `"GONE"`},
+		"mcp blocks": {"mcp__s__t", `[{"type":"text","text":"hunter2"}]`, `[{"type":"text","text":"[redacted]"}]`, `[{"type":"text","text":"GONE"}]`},
+		"unknown": {
+			"Strange", `{"mode":"deep","n":3,"inner":{"list":["x","hunter2 and more"]},"ok":true}`,
+			`{"mode":"deep","n":3,"inner":{"list":["x","[redacted] and more"]},"ok":true}`,
+			`{"mode":"deep","n":3,"inner":{"list":["","GONE"]},"ok":true}`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			fields := map[string]any{
+				"session_id": "s", "tool_name": tc.tool, "tool_use_id": "c", "tool_input": map[string]any{}, "tool_response": decoded(t, tc.response),
+			}
+			b := engine(t, options{plugins: []phases.Plugin{redact(secret)}})
+			out, m := b.send("claude", "PostToolUse", fields)
+			if got := at(m, specific, "updatedToolOutput"); !reflect.DeepEqual(got, decoded(t, tc.redacted)) {
+				t.Errorf("got %s", out)
+			}
+			b = engine(t, options{plugins: []phases.Plugin{whole("GONE")}})
+			out, m = b.send("claude", "PostToolUse", fields)
+			if got := at(m, specific, "updatedToolOutput"); !reflect.DeepEqual(got, decoded(t, tc.whole)) {
+				t.Errorf("as a whole: got %s", out)
+			}
+		})
+	}
+}
+
+func TestReplace_dialects(t *testing.T) {
+	t.Parallel()
+	b := engine(t, options{plugins: []phases.Plugin{redact("hunter2")}})
+	out, m := b.send("codex", "PostToolUse", map[string]any{"session_id": "s", "tool_name": "Bash", "tool_response": "k=hunter2"})
+	if m["decision"] != "block" || m["reason"] != "k=[redacted]" || len(m) != 2 {
+		t.Errorf("codex: %s", out)
+	}
+	out, m = b.send("codex", "PostToolUse", map[string]any{"session_id": "s", "tool_name": "mcp__s__t", "tool_response": map[string]any{
+		"content": []any{map[string]any{"type": "text", "text": "hunter2"}}, "structuredContent": map[string]any{"k": "hunter2"}, "isError": false,
+	}})
+	if m["reason"] != `{"k":"[redacted]"}` {
+		t.Errorf("codex, structured content: %s", out)
+	}
+	out, m = b.send("copilot", "postToolUse", map[string]any{"sessionId": "s", "toolName": "bash", "toolResult": map[string]any{"resultType": "success", "textResultForLlm": "hunter2"}})
+	if at(m, "modifiedResult", "textResultForLlm") != "[redacted]" {
+		t.Errorf("copilot: %s", out)
+	}
+	failure := map[string]any{"session_id": "s", "tool_name": "Bash", "tool_use_id": "c", "error": "exit 3: hunter2"}
+	if out, _ = b.send("claude", "PostToolUseFailure", failure); out != "{}" || b.last().Unsupported[0] != "replace_result" {
+		t.Errorf("claude cannot change a failed result: %s %v", out, b.last().Unsupported)
+	}
+	if out, _ = b.send("qwen", "PostToolUse", map[string]any{"session_id": "s", "tool_name": "edit", "tool_response": "hunter2"}); b.last().Unsupported[0] != "replace_result" {
+		t.Errorf("qwen: %s", out)
+	}
+}
+
+// TestWrapShell: with the option a failed command counts as a success, so that its result can be replaced.
+func TestWrapShell(t *testing.T) {
+	t.Parallel()
+	b := engine(t, options{program: func(p *hook.Program) { p.WrapShell = true }})
+	out, m := b.send("claude", "PreToolUse", bash("c1", "false # x"))
+	if got := at(m, specific, "updatedInput", "command"); got != "( false # x\n) || echo \"exit status $?\"" {
+		t.Errorf("%s", out)
+	}
+	if out, _ = b.send("codex", "PreToolUse", bash("c1", "false")); out != "{}" {
+		t.Errorf("codex needs none: %s", out)
+	}
+}
+
+// TestVocabulary: each native tool has a kind, and its arguments come back as they were.
+func TestVocabulary(t *testing.T) {
+	t.Parallel()
+	for _, name := range hook.Dialects() {
+		d, err := hook.DialectOf(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for tool, spec := range d.Tools {
+			native := map[string]any{"untouched": int64(7), "nested": map[string]any{"a": []any{"b"}}}
+			for arg, key := range spec.Args {
+				native[key] = arg + " value"
+				if arg == "path" {
+					native[key] = "dir/file.txt"
+				}
+			}
+			c := d.Translate(tool, native, "/work")
+			if c.Kind == "" || c.Kind == hook.KindOther {
+				t.Errorf("%s %s: kind %q", name, tool, c.Kind)
+			}
+			if got := c.Native(c.Args); !reflect.DeepEqual(got, native) {
+				t.Errorf("%s %s: %v came back as %v", name, tool, native, got)
+			}
+			args, _ := c.Args.(map[string]any)
+			for arg := range spec.Args {
+				if arg == "path" && args["path"] != "/work/dir/file.txt" {
+					t.Errorf("%s %s: path %v is not absolute", name, tool, args["path"])
+				}
+				changed := map[string]any{}
+				maps.Copy(changed, args)
+				changed[arg] = "NEW"
+				if got, _ := c.Native(changed).(map[string]any); got[spec.Args[arg]] != "NEW" || got["untouched"] != int64(7) {
+					t.Errorf("%s %s: rewriting %s gives %v", name, tool, arg, got)
+				}
+			}
+		}
+		c := d.Translate("NeverHeardOf", map[string]any{"x": "y"}, "/work")
+		if c.Kind != hook.KindOther || !reflect.DeepEqual(c.Native(c.Args), map[string]any{"x": "y"}) {
+			t.Errorf("%s: an unknown tool is %q", name, c.Kind)
+		}
+	}
+}
+
+func TestVocabulary_mcp(t *testing.T) {
+	t.Parallel()
+	for dialect, tool := range map[string]string{"claude": "mcp__gh__get_issue", "codex": "mcp__gh__get_issue", "goose": "gh__get_issue", "gemini": "mcp_gh_get_issue"} {
+		d, err := hook.DialectOf(dialect)
+		if err != nil {
+			t.Fatal(err)
+		}
+		input := map[string]any{"n": int64(1)}
+		c := d.Translate(tool, input, "")
+		if c.Kind != hook.KindMCP || c.Server != "gh" || c.Tool != "get_issue" || !reflect.DeepEqual(c.Native(c.Args), input) {
+			t.Errorf("%s: %+v", dialect, c)
+		}
+	}
+}
+
+// TestVocabulary_patch: a patch in a command is a patch with its files, and a shell command that applies one is both.
+func TestVocabulary_patch(t *testing.T) {
+	t.Parallel()
+	d, err := hook.DialectOf("codex")
+	if err != nil {
+		t.Fatal(err)
+	}
+	patch := "*** Begin Patch\n*** Add File: a.txt\n+x\n*** Update File: /etc/b\n*** Move to: c\n*** Delete File: d\n*** End Patch\n"
+	files := []any{"/work/a.txt", "/etc/b", "/work/c", "/work/d"}
+	for _, tool := range []string{"apply_patch", "Bash"} {
+		native := map[string]any{"command": patch}
+		c := d.Translate(tool, native, "/work")
+		args, _ := c.Args.(map[string]any)
+		if c.Kind != hook.KindPatch || args["text"] != patch || args["command"] != nil || !reflect.DeepEqual(args["files"], files) {
+			t.Errorf("%s: %s %v", tool, c.Kind, args)
+		}
+		if !reflect.DeepEqual(c.Native(c.Args), native) {
+			t.Errorf("%s: came back as %v", tool, c.Native(c.Args))
+		}
+	}
+	c := d.Translate("Bash", map[string]any{"command": "apply_patch <<'EOF'\n" + patch + "EOF"}, "/work")
+	args, _ := c.Args.(map[string]any)
+	if c.Kind != hook.KindShell || !reflect.DeepEqual(args["files"], files) {
+		t.Errorf("both: %s %v", c.Kind, args)
+	}
+}

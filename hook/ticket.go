@@ -1,0 +1,207 @@
+package hook
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// ErrNoTicket is a ticket that does not exist, or was decided already.
+var ErrNoTicket = errors.New("there is no such ticket that waits")
+
+// TicketStatus is what became of a suspended call.
+type TicketStatus string
+
+// Statuses of tickets. An approved one lets the identical call pass once, and is used then.
+const (
+	TicketOpen     TicketStatus = "open"
+	TicketApproved TicketStatus = "approved"
+	TicketRejected TicketStatus = "rejected"
+	TicketUsed     TicketStatus = "used"
+)
+
+// Ticket is a suspended call.
+type Ticket struct {
+	ID      string       `json:"id"`
+	Status  TicketStatus `json:"status"`
+	Dialect string       `json:"dialect"`
+	Session string       `json:"session"`
+	Tool    string       `json:"tool"`
+	Cwd     string       `json:"cwd,omitempty"`
+	By      string       `json:"by"`
+	Reason  string       `json:"reason,omitempty"`
+	// Input is the call as the person who decides has to see it.
+	Input any       `json:"input"`
+	Note  string    `json:"note,omitempty"`
+	At    time.Time `json:"at"`
+	// Key is the same for identical calls of a session.
+	Key string `json:"key"`
+}
+
+// Tickets keeps suspended calls in a folder of files that only their owner may read. It is safe for concurrent use,
+// also by the process that decides.
+type Tickets struct {
+	dir string
+	mu  sync.Mutex
+}
+
+// ticketsKept bounds the folder; decided tickets beyond it are forgotten first.
+const ticketsKept = 200
+
+// NewTickets keeps tickets in a folder.
+func NewTickets(dir string) *Tickets { return &Tickets{dir: dir} }
+
+// ask returns the ticket of a call: that of an earlier, identical one on which a person decided, which is used up by
+// it, or an open one.
+func (t *Tickets) ask(e *Event, by, reason string, now time.Time) (*Ticket, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	key, err := ticketKey(e)
+	if err != nil {
+		return nil, err
+	}
+	all, err := t.list()
+	if err != nil {
+		return nil, err
+	}
+	for _, k := range all {
+		if k.Key != key || k.Status == TicketUsed {
+			continue
+		}
+		if k.Status == TicketOpen {
+			return k, nil
+		}
+		used := *k
+		used.Status = TicketUsed
+		return k, t.write(&used)
+	}
+	for i, k := range all {
+		if len(all)-i > ticketsKept {
+			_ = os.Remove(t.file(k.ID)) // the oldest
+		}
+	}
+	k := &Ticket{
+		ID: newTicketID(), Status: TicketOpen, Dialect: e.Dialect.Name, Session: e.Session, Tool: e.Tool, Cwd: e.Cwd, By: by,
+		Reason: reason, Input: e.Call.native, At: now.UTC(), Key: key,
+	}
+	return k, t.write(k)
+}
+
+// List returns the tickets, the oldest first.
+func (t *Tickets) List() ([]*Ticket, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.list()
+}
+
+// Decide approves or rejects an open ticket.
+func (t *Tickets) Decide(id string, approve bool, note string) (*Ticket, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !ticketID.MatchString(id) {
+		return nil, fmt.Errorf("hook: ticket %.40q: %w", id, ErrNoTicket)
+	}
+	k, err := t.read(t.file(id))
+	if errors.Is(err, fs.ErrNotExist) || err == nil && k.Status != TicketOpen {
+		return nil, fmt.Errorf("hook: ticket %s: %w", id, ErrNoTicket)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if k.Note, k.Status = note, TicketRejected; approve {
+		k.Status = TicketApproved
+	}
+	return k, t.write(k)
+}
+
+var ticketID = regexp.MustCompile(`^[0-9a-f]{8}$`)
+
+func newTicketID() string {
+	b := make([]byte, 4)
+	_, _ = rand.Read(b) // it never fails
+	return hex.EncodeToString(b)
+}
+
+func ticketKey(e *Event) (string, error) {
+	input, err := encodeJSON(e.Call.native)
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.Sum256([]byte(fmt.Sprintf("%s %q %q %s", laneKey(e), e.Tool, e.Cwd, input)))
+	return hex.EncodeToString(sum[:]), nil
+}
+
+func (t *Tickets) file(id string) string { return filepath.Join(t.dir, id+".json") }
+
+func (t *Tickets) list() ([]*Ticket, error) {
+	entries, err := os.ReadDir(t.dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("hook: tickets: %w", err)
+	}
+	var out []*Ticket
+	for _, entry := range entries {
+		if !ticketID.MatchString(strings.TrimSuffix(entry.Name(), ".json")) {
+			continue
+		}
+		k, err := t.read(filepath.Join(t.dir, entry.Name()))
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, k)
+	}
+	slices.SortFunc(out, func(a, b *Ticket) int { return a.At.Compare(b.At) })
+	return out, nil
+}
+
+func (t *Tickets) read(path string) (*Ticket, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("hook: tickets: %w", err)
+	}
+	k := &Ticket{}
+	if err := json.Unmarshal(data, k); err != nil {
+		return nil, fmt.Errorf("hook: ticket %s: %w", filepath.Base(path), err)
+	}
+	return k, nil
+}
+
+func (t *Tickets) write(k *Ticket) error {
+	data, err := json.Marshal(k)
+	if err != nil {
+		return fmt.Errorf("hook: ticket: %w", err)
+	}
+	if err := os.MkdirAll(t.dir, 0o700); err != nil {
+		return fmt.Errorf("hook: tickets: %w", err)
+	}
+	return WriteFile(t.file(k.ID), data)
+}
+
+// WriteFile writes a file that only its owner may read: the old one, or the new one, is there at any time.
+func WriteFile(path string, data []byte) error {
+	f, err := os.CreateTemp(filepath.Dir(path), ".tmp-*") // 0600
+	if err != nil {
+		return fmt.Errorf("hook: write %s: %w", filepath.Base(path), err)
+	}
+	_, err = f.Write(data)
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		return errors.Join(fmt.Errorf("hook: write %s: %w", filepath.Base(path), err), os.Remove(f.Name()))
+	}
+	return nil
+}

@@ -1,0 +1,108 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mortise-dev/mortise/hook/daemon"
+	"github.com/mortise-dev/mortise/hook/frame"
+)
+
+const hookLong = `Run the plugins of a config as hooks of another agent: Claude Code, Codex, Gemini CLI, Qwen Code,
+Copilot CLI, goose, Crush, pi or opencode. One registered hook asks all plugins, in the printed
+order, and gives one answer.
+
+  mortise hook install claude     registers mortise-hook in the agent's settings
+  mortise hook list               what is registered, the plugins, and what cannot be done
+  mortise hook doctor claude      proves that it works
+
+The client mortise-hook is started by the agent; it starts the daemon, which listens on a socket
+that only its user may open. Without an answer in time a gate that fails closed denies.`
+
+func newHook(s Streams) *cobra.Command {
+	var o hookOptions
+	cmd := &cobra.Command{
+		Use: "hook", Short: "Run plugins as hooks of another agent", Long: hookLong, Args: takesNone,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	f := cmd.PersistentFlags()
+	f.StringVarP(&o.config, "config", "c", "", "config file (default mortise.yaml in the current folder, or that of the user)")
+	f.StringVar(&o.profile, "profile", "", "folder of sessions, tickets and the record (default: one for each config, in the user's state folder)")
+	f.StringVar(&o.client, "client", "", "path of mortise-hook (default: beside this program)")
+	cmd.AddCommand(
+		newHookDaemon(s, &o), newHookInstall(s, &o), newHookUninstall(s, &o), newHookList(s, &o), newHookDoctor(s, &o),
+		newHookPending(s, &o), newHookApprove(s, &o), newHookStats(s, &o),
+	)
+	return cmd
+}
+
+func newHookDaemon(s Streams, o *hookOptions) *cobra.Command {
+	var level string
+	cmd := &cobra.Command{
+		Use: "daemon", Short: "Answer hooks, until none came for half an hour", Args: takesNone,
+		Long: "Answer hooks. The client starts it when it is needed; there is no need to do that by hand.",
+		RunE: func(cmd *cobra.Command, _ []string) error { return runHookDaemon(cmd.Context(), s, o, level) },
+	}
+	cmd.Flags().StringVar(&level, "log-level", "warn", "debug, info, warn or error, to standard error")
+	return cmd
+}
+
+func runHookDaemon(ctx context.Context, s Streams, o *hookOptions, levelText string) error {
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(levelText)); err != nil {
+		return with(ExitUsage, fmt.Errorf("--log-level %q: must be debug, info, warn or error", levelText))
+	}
+	p, err := o.open()
+	if err != nil {
+		return err
+	}
+	trimLog(p.dir)
+	logger := logging(s, level)
+	var env []string
+	self, err := os.Executable()
+	if err != nil {
+		return with(ExitConfig, err)
+	}
+	version := stamp(self)
+	d, err := daemon.New(daemon.Config{
+		Dir: p.dir, Socket: p.socket(), Logger: logger, Changed: p.changed(),
+		Outdated: func() bool { return stamp(self) != version },
+		Load: func(ctx context.Context) (*daemon.Loaded, error) {
+			h, err := p.load(ctx, logger, silent())
+			if err != nil {
+				return nil, err
+			}
+			env = h.cfg.environment()
+			return h.loaded(), nil
+		},
+		Policy: func(l *daemon.Loaded) *frame.Policy {
+			if l == nil {
+				return p.policy(nil, env)
+			}
+			return p.policy(l.Program, env)
+		},
+	})
+	if errors.Is(err, daemon.ErrRunning) {
+		return nil // two clients started one at the same time
+	}
+	if err != nil {
+		return with(ExitConfig, err)
+	}
+	return with(ExitRun, d.Serve(ctx))
+}
+
+// maxLog is the size at which the log of daemons begins anew.
+const maxLog = 1 << 20
+
+func trimLog(dir string) {
+	path := filepath.Join(dir, frame.LogFile)
+	if info, err := os.Stat(path); err == nil && info.Size() > maxLog {
+		_ = os.Truncate(path, 0)
+	}
+}

@@ -1,0 +1,207 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mortise-dev/mortise/hook"
+	"github.com/mortise-dev/mortise/hook/frame"
+	"github.com/mortise-dev/mortise/hook/install"
+)
+
+const hookDoctorLong = `Check that an agent asks the plugins: the file is valid and has the hooks, the agent would run them, the
+client and the daemon answer, and the registered line is executed as the agent would, with a probe.
+
+--live runs the installed agent, without a network, against a model on loopback, in a folder of its own: one call is to
+be blocked, one rewritten, one result redacted. It takes some seconds and costs nothing.
+
+Exit codes: 0 nothing failed, 1 a check failed, 2 wrong command line, 3 wrong config.`
+
+func newHookDoctor(s Streams, h *hookOptions) *cobra.Command {
+	o := installOptions{hookOptions: h}
+	var live, asJSON bool
+	cmd := &cobra.Command{
+		Use: "doctor AGENT", Short: "Prove that an agent asks the plugins", Long: hookDoctorLong, Args: takesOne("AGENT"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := o.prepare(args[0]); err != nil {
+				return err
+			}
+			found := o.examine(cmd.Context())
+			if live {
+				found = append(found, o.liveProof(cmd.Context())...)
+			}
+			if asJSON {
+				if err := writeJSON(s.Out, map[string]any{"schema": "mortise.hook.doctor.v1", "agent": args[0], "checks": found}); err != nil {
+					return err
+				}
+			} else if err := printFindings(s.Out, found); err != nil {
+				return err
+			}
+			for _, f := range found {
+				if f.State == checkFail {
+					return with(ExitRun, errors.New("a check failed"))
+				}
+			}
+			return nil
+		},
+	}
+	cmd.Flags().StringVar(&o.scope, "scope", string(install.ScopeUser), "user or project")
+	cmd.Flags().BoolVar(&live, "live", false, "run the agent against a model on loopback")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+// examine executes the checks that need no model.
+func (o *installOptions) examine(ctx context.Context) []finding {
+	var out []finding
+	add := func(name string, f finding) {
+		f.Check = name
+		out = append(out, f)
+	}
+	add("agent", o.checkAgent(ctx))
+	lines, f := o.checkFile()
+	add("settings", f)
+	for _, off := range disabledBy(o.agent.Dialect.Name, o.home, o.project) {
+		add("switch", failed("take the switch out, or the hooks never run", errors.New(off)))
+	}
+	if o.agent.Dialect.Name == "codex" && len(lines) > 0 {
+		if status := o.codexStatus(ctx); strings.HasPrefix(status, "trusted") {
+			add("trust", fine("%s", status))
+		} else {
+			add("trust", failed("mortise hook install codex --trust", errors.New(status)))
+		}
+	}
+	add("client", o.checkClient())
+	for _, l := range lines {
+		add("probe "+l.Event, o.probe(ctx, l))
+	}
+	return out
+}
+
+func (o *installOptions) checkAgent(ctx context.Context) finding {
+	path, err := exec.LookPath(o.agent.Command)
+	if err != nil {
+		return warned("the other checks do not need it", "%s is not in PATH", o.agent.Command)
+	}
+	return fine("%s, %s", path, agentVersion(ctx, path))
+}
+
+// checkFile reads the registered lines.
+func (o *installOptions) checkFile() ([]install.Found, finding) {
+	path := o.file()
+	hint := "mortise hook install " + o.agent.Dialect.Name
+	data, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, failed(hint, fmt.Errorf("%s: there is no such file", path))
+	}
+	if err != nil {
+		return nil, failed("", err)
+	}
+	if o.agent.Dialect.Shim {
+		if !bytes.Contains(data, []byte(install.ScriptMark)) {
+			return nil, failed(hint, fmt.Errorf("%s is not the extension of mortise", path))
+		}
+		return nil, fine("%s", path)
+	}
+	found, err := o.agent.Hooks(data, o.mark())
+	if err != nil {
+		return nil, failed("the agent would ignore the file; fix that line by hand", fmt.Errorf("%s: %w", path, err))
+	}
+	var lines []install.Found
+	for _, f := range found {
+		if f.Ours {
+			lines = append(lines, f)
+		}
+	}
+	if len(lines) == 0 {
+		return nil, failed(hint, fmt.Errorf("%s has no hook of this profile", path))
+	}
+	return lines, fine("%s: %s", path, counted(len(lines), "hook"))
+}
+
+func (o *installOptions) checkClient() finding {
+	if err := frame.CheckFolder(o.profileOf.dir); err != nil {
+		return failed("mortise hook install makes it; it must be yours alone (chmod 700)", err)
+	}
+	if _, err := frame.ReadPolicy(o.profileOf.dir); err != nil {
+		return failed("mortise hook install writes it", err)
+	}
+	info, err := os.Stat(o.clientP)
+	if err != nil {
+		return failed("install it beside mortise", err)
+	}
+	if info.Mode()&0o100 == 0 {
+		return failed("chmod +x", fmt.Errorf("%s is not executable", o.clientP))
+	}
+	return fine("%s", o.clientP)
+}
+
+// probeTime is how long the probe may take; the first one starts the daemon and loads the plugins.
+const probeTime = 30 * time.Second
+
+// probe executes a registered line as the agent would. A probe event is of no tool and no session of the agent.
+func (o *installOptions) probe(ctx context.Context, l install.Found) finding {
+	d := o.agent.Dialect
+	spec := d.Events[l.Event]
+	if spec == nil {
+		return warned("mortise hook install "+d.Name, "%s is not an event of this version", l.Event)
+	}
+	event := map[string]any{d.Fields["session"]: "mortise-doctor", d.Fields["cwd"]: o.project, d.Fields["tool"]: hook.ProbeTool, d.Fields["input"]: map[string]any{}}
+	if d.EventField != "" {
+		event[d.EventField] = l.Event
+	}
+	stdin, err := json.Marshal(event)
+	if err != nil {
+		return failed("", err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, probeTime)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "/bin/sh", "-c", l.Command)
+	var stdout, stderr bytes.Buffer
+	cmd.Stdin, cmd.Stdout, cmd.Stderr, cmd.Dir, cmd.WaitDelay = bytes.NewReader(stdin), &stdout, &stderr, o.project, time.Second
+	cmd.Env = append(os.Environ(), "MORTISE_HOOK_WAIT_MS=25000")
+	start := time.Now()
+	if err := cmd.Run(); err != nil {
+		return failed("see "+filepath.Join(o.profileOf.dir, frame.LogFile), fmt.Errorf("the registered line failed: %w %s", err, clip(stderr.String(), 200)))
+	}
+	if stderr.Len() > 0 {
+		return failed("", fmt.Errorf("the registered line wrote to standard error: %s", clip(stderr.String(), 200)))
+	}
+	if policy, err := frame.ReadPolicy(o.profileOf.dir); err == nil {
+		if r, ok := policy.Rule(d.Name, l.Event); ok && r.Closed && r.Stdout != d.Noop && r.Stdout == stdout.String() {
+			return failed("see "+filepath.Join(o.profileOf.dir, frame.LogFile), errors.New("the daemon did not answer, so the policy did"))
+		}
+	}
+	if spec.Gate && !strings.Contains(stdout.String(), hook.ProbeReason) {
+		return failed("see "+filepath.Join(o.profileOf.dir, frame.LogFile), fmt.Errorf("the probe was not denied: %q", clip(stdout.String(), 80)))
+	}
+	return fine("answered in %s: %s", time.Since(start).Round(time.Millisecond), clip(strings.TrimSpace(stdout.String()), 80))
+}
+
+var errNotLive = errors.New("there is no live proof for this agent yet")
+
+// liveProof runs the agent itself.
+func (o *installOptions) liveProof(ctx context.Context) []finding {
+	var out []finding
+	steps, err := o.live(ctx)
+	if err != nil {
+		f := failed("", err)
+		if errors.Is(err, errNotLive) {
+			f = warned("", "%s", worded(err))
+		}
+		f.Check = "live"
+		return append(out, f)
+	}
+	return append(out, steps...)
+}

@@ -1,0 +1,196 @@
+package cli_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/mortise-dev/mortise/internal/cli"
+)
+
+// hookPlace is a home with a config and a client that does nothing.
+type hookPlace struct {
+	t                               *testing.T
+	home, config, profile, settings string
+	client                          string
+}
+
+func newHookPlace(t *testing.T) *hookPlace {
+	t.Helper()
+	dir := t.TempDir()
+	p := &hookPlace{
+		t: t, home: filepath.Join(dir, "home"), config: filepath.Join(dir, "mortise.yaml"), profile: filepath.Join(dir, "profile"),
+		client: filepath.Join(dir, "mortise-hook"),
+	}
+	p.settings = filepath.Join(p.home, ".claude", "settings.json")
+	t.Setenv("HOME", p.home)
+	t.Setenv("PATH", "/usr/bin:/bin")
+	for _, name := range []string{"CLAUDE_CONFIG_DIR", "CODEX_HOME", "XDG_CONFIG_HOME", "XDG_RUNTIME_DIR"} {
+		t.Setenv(name, "")
+	}
+	guests, err := filepath.Abs(filepath.Join("..", "..", "testdata", "guests"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := "version: 1\ncache_dir: " + cache + "\nplugins:\n  - {name: guard, module: " + guests + "/guard.wasm}\n  - {name: redact, module: " + guests + "/redact.wasm}\n"
+	for path, text := range map[string]string{p.config: text, p.client: "#!/bin/sh\ncat >/dev/null\necho '{\"reason\":\"the probe was received\"}'\n"} {
+		if err := os.WriteFile(path, []byte(text), 0o700); err != nil { //nolint:gosec // the client is executed
+			t.Fatal(err)
+		}
+	}
+	if err := os.MkdirAll(filepath.Dir(p.settings), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// run runs a command and returns its output.
+func (p *hookPlace) run(want cli.ExitCode, args ...string) string {
+	p.t.Helper()
+	var out, errs bytes.Buffer
+	args = append(args, "--config", p.config, "--profile", p.profile)
+	if args[0] == "hook" {
+		args = append(args, "--client", p.client)
+	}
+	got := cli.Main(p.t.Context(), args, cli.Streams{In: strings.NewReader(""), Out: &out, Err: &errs})
+	if got != want {
+		p.t.Fatalf("%v: exit %d, want %d\n%s\n%s", args, got, want, out.String(), errs.String())
+	}
+	return out.String() + errs.String()
+}
+
+// TestHook_install: install, list, doctor and uninstall of Claude Code, and what they print of what cannot be done.
+func TestHook_install(t *testing.T) { //nolint:paralleltest // it sets the environment
+	p := newHookPlace(t)
+	before := "{\n  \"model\": \"opus\"\n}\n"
+	if err := os.WriteFile(p.settings, []byte(before), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out := p.run(cli.ExitOK, "hook", "install", "claude", "--dry-run"); !strings.Contains(out, "PreToolUse") {
+		t.Error(out)
+	}
+	if data, _ := os.ReadFile(p.settings); string(data) != before {
+		t.Error("a dry run wrote")
+	}
+	if out := p.run(cli.ExitOK, "hook", "install", "claude"); !strings.Contains(out, "unsupported: replace_result") || !strings.Contains(out, "mortise proxy") {
+		t.Errorf("what cannot be done is missing: %s", out)
+	}
+	installed, err := os.ReadFile(p.settings)
+	if err != nil || strings.Count(string(installed), "mortise-hook") != 4 { // three hooks, and the hint of the gate
+		t.Errorf("%v %s", err, installed)
+	}
+	if out := p.run(cli.ExitOK, "hook", "install", "claude"); !strings.Contains(out, "already installed") {
+		t.Error(out)
+	}
+	var list struct {
+		Order  map[string][]string
+		Agents []struct {
+			Agent       string
+			Events      map[string][]string
+			Disabled    []string
+			Unsupported []string
+		}
+	}
+	if err := json.Unmarshal([]byte(p.run(cli.ExitOK, "hook", "list", "--json")), &list); err != nil {
+		t.Fatal(err)
+	}
+	if len(list.Agents) != 1 || len(list.Agents[0].Events[p.settings]) != 3 || len(list.Agents[0].Unsupported) == 0 || list.Order["tool_gate"][0] != "guard" {
+		t.Errorf("%+v", list)
+	}
+	p.doctor(installed)
+	p.run(cli.ExitOK, "hook", "uninstall", "claude")
+	if data, _ := os.ReadFile(p.settings); string(data) != before {
+		t.Errorf("uninstall left %s", data)
+	}
+}
+
+// doctor fails where the client does not answer, a switch turns hooks off, or nothing is registered.
+func (p *hookPlace) doctor(installed []byte) {
+	p.t.Helper()
+	if out := p.run(cli.ExitOK, "hook", "doctor", "claude"); !strings.Contains(out, "probe PreToolUse") {
+		p.t.Error(out)
+	}
+	for what, body := range map[string]string{"dies": "kill -9 $$", "prints to standard error": "echo x >&2", "denies nothing": "echo {}"} {
+		if err := os.WriteFile(p.client, []byte("#!/bin/sh\n"+body+"\n"), 0o700); err != nil { //nolint:gosec // it is executed
+			p.t.Fatal(err)
+		}
+		if out := p.run(cli.ExitRun, "hook", "doctor", "claude"); !strings.Contains(out, "fail  probe PreToolUse") {
+			p.t.Errorf("a client that %s: %s", what, out)
+		}
+	}
+	off := strings.Replace(string(installed), "{", "{\n  \"disableAllHooks\": true,", 1)
+	if err := os.WriteFile(p.settings, []byte(off), 0o600); err != nil {
+		p.t.Fatal(err)
+	}
+	if out := p.run(cli.ExitRun, "hook", "doctor", "claude"); !strings.Contains(out, "disableAllHooks is set") {
+		p.t.Error(out)
+	}
+	if out := p.run(cli.ExitOK, "hook", "list"); !strings.Contains(out, "disableAllHooks is set") {
+		p.t.Error(out)
+	}
+	if err := os.WriteFile(p.settings, installed, 0o600); err != nil {
+		p.t.Fatal(err)
+	}
+	if out := p.run(cli.ExitRun, "hook", "doctor", "qwen"); !strings.Contains(out, "there is no such file") {
+		p.t.Error(out)
+	}
+}
+
+// TestHook_refused: an agent that cannot do what a plugin relies on, a file that is not valid, and unknown names.
+func TestHook_refused(t *testing.T) { //nolint:paralleltest // it sets the environment
+	p := newHookPlace(t)
+	if out := p.run(cli.ExitConfig, "hook", "install", "crush"); !strings.Contains(out, "never fire") || !strings.Contains(out, "--partial") {
+		t.Error(out)
+	}
+	p.run(cli.ExitOK, "hook", "install", "crush", "--partial")
+	if out := p.run(cli.ExitUsage, "hook", "install", "emacs"); !strings.Contains(out, "there is no agent") {
+		t.Error(out)
+	}
+	if err := os.WriteFile(p.settings, []byte("{\n  \"hooks\": {\n    \"Stop\": 5\n  }\n}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out := p.run(cli.ExitConfig, "hook", "install", "claude"); !strings.Contains(out, "line 3") {
+		t.Error(out)
+	}
+	if out := p.run(cli.ExitUsage, "hook", "approve", "0badcafe"); !strings.Contains(out, "no such ticket") {
+		t.Error(out)
+	}
+	if out := p.run(cli.ExitOK, "hook", "pending"); !strings.Contains(out, "no call waits") {
+		t.Error(out)
+	}
+	p.run(cli.ExitOK, "hook", "stats")
+}
+
+// TestHook_shims: the extensions of pi and opencode are written, and deleted again.
+func TestHook_shims(t *testing.T) { //nolint:paralleltest // it sets the environment
+	p := newHookPlace(t)
+	for agent, file := range map[string]string{"pi": ".pi/agent/extensions/mortise.ts", "opencode": ".config/opencode/plugin/mortise.js"} {
+		p.run(cli.ExitOK, "hook", "install", agent)
+		data, err := os.ReadFile(filepath.Join(p.home, file))
+		if err != nil || !bytes.Contains(data, []byte(p.client)) || bytes.Contains(data, []byte("__")) {
+			t.Errorf("%s: %v\n%s", agent, err, data)
+		}
+		p.run(cli.ExitOK, "hook", "uninstall", agent)
+		if _, err := os.Stat(filepath.Join(p.home, file)); err == nil {
+			t.Errorf("%s: the file is still there", agent)
+		}
+	}
+}
+
+// TestMCP_exit: the server's exit code and standard error are passed on.
+func TestMCP_exit(t *testing.T) { //nolint:paralleltest // it sets the environment
+	p := newHookPlace(t)
+	var out, errs bytes.Buffer
+	in := strings.NewReader("{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\n")
+	code := cli.Main(t.Context(), []string{"mcp", "--config", p.config, "--profile", p.profile, "--", "/bin/sh", "-c", "cat; echo words >&2; exit 7"}, cli.Streams{In: in, Out: &out, Err: &errs})
+	if code != 7 || out.String() != "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\n" || !strings.Contains(errs.String(), "words\n") {
+		t.Errorf("exit %d, %q, %q", code, out.String(), errs.String())
+	}
+}

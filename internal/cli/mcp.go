@@ -1,0 +1,186 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/google/uuid"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/spf13/cobra"
+
+	"github.com/mortise-dev/mortise/abi"
+	"github.com/mortise-dev/mortise/hook"
+	"github.com/mortise-dev/mortise/hook/daemon"
+	"github.com/mortise-dev/mortise/hook/mcpproxy"
+	"github.com/mortise-dev/mortise/phases"
+)
+
+const mcpLong = `Start an MCP server and stand between it and its client: plugins gate and rewrite tool calls, and replace
+results, also structured ones. All other messages pass byte for byte. Write it where the client's
+config has the server's command:
+
+  mortise mcp -- npx some-server --its-flags
+
+mortise mcp serve is an MCP server whose tools are those of the plugins.`
+
+type mcpOptions struct {
+	*hookOptions
+
+	name string
+	pin  bool
+}
+
+func newMCP(s Streams) *cobra.Command {
+	o := mcpOptions{hookOptions: &hookOptions{}}
+	cmd := &cobra.Command{
+		Use: "mcp -- SERVER [ARGUMENTS]", Short: "Wrap an MCP server with plugins, or serve their tools", Long: mcpLong,
+		Args: takesSome("SERVER"),
+		RunE: func(cmd *cobra.Command, args []string) error { return runMCP(cmd.Context(), s, &o, args) },
+	}
+	f := cmd.PersistentFlags()
+	f.StringVarP(&o.config, "config", "c", "", "config file (default mortise.yaml in the current folder, or that of the user)")
+	f.StringVar(&o.profile, "profile", "", "folder of tickets and pins")
+	cmd.Flags().StringVar(&o.name, "name", "", "name of the server for plugins (default: of its command)")
+	cmd.Flags().BoolVar(&o.pin, "pin", false, "deny calls of tools whose description changed since they were first seen")
+	cmd.AddCommand(&cobra.Command{
+		Use: "serve", Short: "Serve the plugins' tools over MCP on standard streams", Args: takesNone,
+		RunE: func(cmd *cobra.Command, _ []string) error { return runMCPServe(cmd.Context(), s, &o) },
+	})
+	return cmd
+}
+
+// serverName is how plugins know the server.
+func (o *mcpOptions) serverName(command string) string {
+	if o.name != "" {
+		return o.name
+	}
+	return strings.TrimSuffix(filepath.Base(command), filepath.Ext(command))
+}
+
+func runMCP(ctx context.Context, s Streams, o *mcpOptions, args []string) error {
+	p, err := o.open()
+	if err != nil {
+		return err
+	}
+	logger := logging(s, warnLevel)
+	h, err := p.load(ctx, logger, silent())
+	if err != nil {
+		return err
+	}
+	defer h.close(context.WithoutCancel(ctx))
+	if err := os.MkdirAll(p.dir, 0o700); err != nil {
+		return with(ExitConfig, err)
+	}
+	engine, err := hook.New(hook.Config{
+		Program: h.program, Tickets: hook.NewTickets(filepath.Join(p.dir, daemon.TicketFolder)), Logger: logger,
+	})
+	if err != nil {
+		return err
+	}
+	name := o.serverName(args[0])
+	pins, err := mcpproxy.OpenPins(filepath.Join(p.dir, "mcp-"+hexSum([]byte(strings.Join(args, "\x00")))[:12]+".json"), o.pin)
+	if err != nil {
+		return with(ExitConfig, err)
+	}
+	cwd, err := os.Getwd()
+	if err != nil {
+		return with(ExitConfig, err)
+	}
+	proxy, err := mcpproxy.New(mcpproxy.Config{
+		Engine: engine, Server: name, Session: uuid.NewString(), Cwd: cwd, Pins: pins, Logger: logger,
+	})
+	if err != nil {
+		return err
+	}
+	return wrapServer(ctx, s, proxy, args)
+}
+
+// serverEnd is how long a server may take to end when its client has gone.
+const serverEnd = 5 * time.Second
+
+// wrapServer runs the server. Its standard error and its exit code are passed on.
+func wrapServer(ctx context.Context, s Streams, proxy *mcpproxy.Proxy, args []string) error {
+	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
+	cmd.Stderr, cmd.WaitDelay = s.Err, serverEnd
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return with(ExitRun, err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return with(ExitRun, err)
+	}
+	if err := cmd.Start(); err != nil {
+		return with(ExitUsage, fmt.Errorf("%s: %w", args[0], err))
+	}
+	failed := proxy.Run(ctx, s.In, s.Out, out, in)
+	_ = in.Close()
+	_, _ = io.Copy(io.Discard, out)
+	err = cmd.Wait()
+	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) && exit.ExitCode() > 0 {
+		return with(ExitCode(exit.ExitCode()), fmt.Errorf("%s: %w", args[0], err))
+	}
+	return with(ExitRun, errors.Join(failed, err))
+}
+
+// runMCPServe serves the plugins' tools. Their calls pass the same gates as others.
+func runMCPServe(ctx context.Context, s Streams, o *mcpOptions) error {
+	p, err := o.open()
+	if err != nil {
+		return err
+	}
+	h, err := p.load(ctx, logging(s, warnLevel), silent())
+	if err != nil {
+		return err
+	}
+	defer h.close(context.WithoutCancel(ctx))
+	server := sdk.NewServer(&sdk.Implementation{Name: "mortise", Version: versionText()}, nil)
+	for _, t := range h.tools.Tools() {
+		tool := &sdk.Tool{Name: t.Name, Description: t.Description, InputSchema: t.Parameters}
+		if t.Parameters == nil {
+			tool.InputSchema = map[string]any{"type": "object"}
+		}
+		server.AddTool(tool, h.callTool)
+	}
+	err = server.Run(ctx, &sdk.IOTransport{Reader: io.NopCloser(s.In), Writer: nopWriter{s.Out}})
+	if errors.Is(err, io.EOF) || errors.Is(err, context.Canceled) {
+		return nil
+	}
+	return with(ExitRun, err)
+}
+
+type nopWriter struct{ io.Writer }
+
+func (nopWriter) Close() error { return nil }
+
+// callTool has a plugin execute a call.
+func (h *hookParts) callTool(ctx context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+	arguments, err := hook.DecodeJSON(r.Params.Arguments)
+	if err != nil {
+		return failedTool(err), nil
+	}
+	result, err := h.tools.CallTool(ctx, abi.ToolCall{ID: uuid.NewString(), Name: r.Params.Name, Arguments: arguments})
+	if err != nil {
+		return failedTool(err), nil
+	}
+	out := &sdk.CallToolResult{IsError: result.Status == abi.ToolError}
+	m := abi.Message{Content: phases.ResultContent(&result)}
+	out.Content = []sdk.Content{&sdk.TextContent{Text: m.Text()}}
+	if object, ok := result.Data.(map[string]any); ok {
+		out.StructuredContent = object
+	}
+	return out, nil
+}
+
+func failedTool(err error) *sdk.CallToolResult {
+	return &sdk.CallToolResult{IsError: true, Content: []sdk.Content{&sdk.TextContent{Text: worded(err)}}}
+}
