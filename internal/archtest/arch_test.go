@@ -88,6 +88,12 @@ func arrows() map[string][]string {
 			"mailbox", "mailbox/mailboxtest", "mailbox/agentrun/agentruntest", "compaction", "abi",
 		},
 		"store/sqlitestore": {"store"},
+		"proxy":             {"proxy/lane", "proxy/money", "proxy/wire", "phases", "compaction", "store", "internal/schema", "abi"},
+		"proxy/wire":        {"abi"},
+		"proxy/lane":        {"proxy/wire", "store", "abi"},
+		"proxy/money":       {"proxy/wire"},
+		"proxy/launch":      {},
+		"internal/agents":   {},
 		"store/pgstore":     {"store"},
 		"store/natsstore":   {"store"},
 		"store/storeurl":    {"store", "store/sqlitestore", "store/pgstore", "store/natsstore"},
@@ -120,6 +126,8 @@ func owners() map[string][]string {
 		"github.com/google/jsonschema-go":   {"agent"},
 		"github.com/modelcontextprotocol":   {"agent/mcp", "examples"},
 		"github.com/coder/acp-go-sdk":       {"internal/acp"},
+		"github.com/andybalholm/brotli":     {"proxy"},
+		"github.com/klauspost/compress":     {"proxy"},
 	}
 }
 

@@ -154,6 +154,9 @@ func parsed(v any) any {
 	return map[string]any{"json": inner}
 }
 
+// ThinkingKey is the key of an item that is thinking alone.
+const ThinkingKey = "thinking"
+
 // Key names an answer of a model, as the client has it: by the ids of its calls, else by its text.
 func (r *Request) Key(i int) string {
 	var ids []string
@@ -166,11 +169,27 @@ func (r *Request) Key(i int) string {
 			text.WriteString(String(r.Body, b.Value))
 		case TypeThinking:
 			if r.Protocol == Responses {
-				return "thinking"
+				return ThinkingKey
 			}
 		}
 	}
 	return key(ids, text.String())
+}
+
+// AnswerKeys names blocks of an answer by the items that they become.
+func AnswerKeys(p Protocol, blocks []Out) []string {
+	if p != Responses {
+		return []string{AnswerKey(blocks)}
+	}
+	var out []string
+	for i := range blocks {
+		if blocks[i].Type == TypeThinking {
+			out = append(out, ThinkingKey)
+			continue
+		}
+		out = append(out, AnswerKey(blocks[i:i+1]))
+	}
+	return out
 }
 
 func key(ids []string, text string) string {
