@@ -55,6 +55,9 @@ func (s *Server) send(ctx context.Context, r *http.Request, up *upstream, body i
 
 // pass forwards a request whose body is not read here.
 func (s *Server) pass(w http.ResponseWriter, r *http.Request, up *upstream, body io.Reader, length int64) {
+	// Without this the server closes the request's body with the first byte of the answer, and the transport, which may
+	// not have seen its end yet, the connection to an upstream that answers at once.
+	_ = http.NewResponseController(w).EnableFullDuplex()
 	resp, err := s.send(r.Context(), r, up, body, length, false)
 	if err != nil {
 		s.unreachable(w, r, err)
