@@ -2,6 +2,7 @@ package wire
 
 import (
 	"encoding/json"
+	"maps"
 	"strings"
 
 	"github.com/mortise-dev/mortise/abi"
@@ -154,8 +155,10 @@ func (a *Answer) Items(keep func(*Out) bool) [][]byte {
 		return [][]byte{concat(`{"role":"assistant","content":[`, raws, `]}`)}
 	}
 	m := append([]byte(`{"role":"assistant","content":`), nullOr(text.String())...)
-	for name, val := range a.Extra {
-		m = append(append(append(append(m, ','), Quote(name)...), ':'), val...)
+	for _, name := range []string{"reasoning_content", "reasoning_details", "reasoning", "refusal"} { // others are of answers alone
+		if val, ok := a.Extra[name]; ok {
+			m = append(append(append(append(m, ','), Quote(name)...), ':'), val...)
+		}
 	}
 	if len(calls) > 0 {
 		m = append(m, concat(`,"tool_calls":[`, calls, `]`)...)
@@ -225,11 +228,16 @@ func UserItem(p Protocol, mark []byte, texts ...string) []byte {
 
 // ToolJSON returns a tool as the protocol has it.
 func ToolJSON(p Protocol, t abi.Tool) []byte {
-	var schema any = map[string]any{"type": "object"}
+	type object = map[string]any
+	var schema any = object{"type": "object", "properties": object{}}
 	if t.Parameters != nil {
 		schema = t.Parameters
 	}
-	type object = map[string]any
+	if m, ok := schema.(object); ok && m["properties"] == nil {
+		m = maps.Clone(m)
+		m["properties"] = object{}
+		schema = m
+	}
 	switch p {
 	case Messages:
 		return Marshal(object{"name": t.Name, "description": t.Description, "input_schema": schema})
