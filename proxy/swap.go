@@ -25,6 +25,8 @@ type summary struct {
 	last wire.Hash
 	id   string
 	bill float64
+	// tokens is how long the prompt was when it was made.
+	tokens int64
 }
 
 // life is how long the provider keeps a prefix of a request.
@@ -136,15 +138,15 @@ func (a *attached) expected(otherwise, step int) float64 {
 // consider starts a compaction in the background if the policy admits one. The lane is locked.
 func (x *exchange) consider(a *attached) {
 	c := x.s.cfg.Compaction
-	if c == nil || a.working || a.ready != nil || x.plan == nil {
+	if c == nil || a.working || x.plan == nil {
 		return
 	}
-	now := x.s.cfg.Now()
-	if now.Before(a.waiting) || x.ln.Usage.Prompt() < c.Policy.ThresholdTokens/2 {
+	now, tokens := x.s.cfg.Now(), x.ln.Usage.Prompt()
+	if now.Before(a.waiting) || tokens < c.Policy.ThresholdTokens || a.ready != nil && tokens < a.ready.tokens+c.Policy.ThresholdTokens/2 {
 		return
 	}
-	p := x.plan(x.ln.Usage.Prompt())
-	if p == nil {
+	p := x.plan(tokens)
+	if p == nil || !x.pays(a, p, tokens) {
 		return
 	}
 	req := x.admission(a, p, now)
@@ -164,11 +166,22 @@ func (x *exchange) consider(a *attached) {
 	a.working, a.started = true, now
 	a.fired++
 	x.s.stats.compactions.Add(1)
+	x.s.stats.compacting.Add(1)
 	ln, state := x.ln, a.state
 	x.s.tasks.Go(func() {
+		defer x.s.stats.compacting.Add(-1)
 		defer func() { <-x.s.slots }()
 		x.s.compact(ln, a, state, p)
 	})
+}
+
+// pays reports whether a compaction that is planned will be put in: it pays for itself soon, or the window is nearly full.
+func (x *exchange) pays(a *attached, p *plan, tokens int64) bool {
+	c := x.s.cfg.Compaction
+	rates := money.RatesOf(x.proto, x.model)
+	n := rates.BreakEven(money.Swap{X: p.removed, S: c.Policy.SummaryTokens, K: p.kept}, false)
+	p.tokens = tokens
+	return n >= 0 && 2*n < a.expected(c.Expected, 0) || tokens > x.s.window(x.model)*8/10
 }
 
 // admission is what the policy is asked.
@@ -203,6 +216,7 @@ type plan struct {
 	messages       []abi.Message
 	count          int
 	removed, kept  int64
+	tokens         int64
 	build          func(text string) lane.Swap
 	recall         bool
 	thread, run    string
@@ -305,7 +319,7 @@ func (s *Server) summarize(_ *attached, state *phases.State, p *plan) (*summary,
 	if out.From < len(out.Messages) {
 		text = out.Messages[out.From].Text()
 	}
-	return &summary{swap: p.build(text), epoch: p.epoch, last: p.last, id: id}, nil
+	return &summary{swap: p.build(text), epoch: p.epoch, last: p.last, id: id, tokens: p.tokens}, nil
 }
 
 // vetoError is a plugin that does not want a compaction.
