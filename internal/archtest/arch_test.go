@@ -92,7 +92,7 @@ func arrows() map[string][]string {
 		"proxy/wire":        {"abi"},
 		"proxy/lane":        {"proxy/wire", "store", "abi"},
 		"proxy/money":       {"proxy/wire"},
-		"proxy/launch":      {},
+		"proxy/launch":      {"proxy/wire"},
 		"internal/agents":   {},
 		"store/pgstore":     {"store"},
 		"store/natsstore":   {"store"},
