@@ -87,7 +87,7 @@ func (m *liveModel) reply(q providertest.Query) providertest.Answer {
 
 const bigOutput = "seq %d %d" // about 28 KB
 
-func bigCommand(n int) string { return fmt.Sprintf(bigOutput, n*10_000, n*10_000+4600) }
+func bigCommand(n int) string { return fmt.Sprintf(bigOutput, 100_000+n*5000, 100_000+n*5000+3900) }
 
 // lenient takes out of requests what the strict fake does not have: fields and tools of newer APIs.
 func lenient(t *testing.T, up string, bad *[]string, mu *sync.Mutex) *httptest.Server {

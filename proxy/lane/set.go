@@ -8,6 +8,7 @@ import (
 	"hash/maphash"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/mortise-dev/mortise/abi"
@@ -31,7 +32,7 @@ const (
 type Config struct {
 	// Log keeps lanes; nil keeps them in memory alone.
 	Log Log
-	// Lanes is how many are kept in memory, 512 when 0. PerGroup is how many with one key, 16 when 0.
+	// Lanes is how many are kept in memory, 512 when 0. PerGroup is how many with one key, 64 when 0.
 	Lanes, PerGroup int
 	Now             func() time.Time
 	// Failed gets errors of the log.
@@ -72,17 +73,36 @@ type Lane struct {
 
 	digests []uint64
 	rev     uint64
+	view    atomic.Pointer[view]
 }
 
 // Lock holds the lane for one request.
 func (l *Lane) Lock() { l.mu.Lock() }
 
-// Unlock gives it back.
-func (l *Lane) Unlock() { l.mu.Unlock() }
+// Unlock gives it back, and shows other requests what it is now.
+func (l *Lane) Unlock() {
+	l.view.Store(l.look())
+	l.mu.Unlock()
+}
+
+// look is what other requests are compared with.
+func (l *Lane) look() *view {
+	return &view{hashes: l.Hashes, digests: l.digests, answer: l.Answer, open: l.Open, busy: l.Busy, used: l.Used}
+}
+
+// view is a lane as it was when it was last unlocked. It is read without waiting for the lane.
+type view struct {
+	hashes  []wire.Hash
+	digests []uint64
+	answer  []string
+	open    bool
+	busy    int
+	used    time.Time
+}
 
 // NewSet returns a set.
 func NewSet(cfg Config) *Set {
-	cfg.Lanes, cfg.PerGroup = cmp.Or(cfg.Lanes, 512), cmp.Or(cfg.PerGroup, 16)
+	cfg.Lanes, cfg.PerGroup = cmp.Or(cfg.Lanes, 512), cmp.Or(cfg.PerGroup, 64)
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
@@ -110,7 +130,9 @@ func (s *Set) group(ctx context.Context, name string) *group {
 			s.cfg.Failed(err)
 		}
 		for i, st := range states {
-			g.lanes = append(g.lanes, &Lane{State: st, rev: revs[i]})
+			l := &Lane{State: st, rev: revs[i]}
+			l.view.Store(l.look())
+			g.lanes = append(g.lanes, l)
 		}
 	}
 	g.ready = true
@@ -138,50 +160,59 @@ func (s *Set) evict() {
 	}
 }
 
+// rounds is how often a lane is looked for that changes meanwhile.
+const rounds = 4
+
 // Find returns the lane of a request, locked, and how the request relates to it. Unless look is set the lane now ends
 // with the request.
 func (s *Set) Find(ctx context.Context, k *Key, r *wire.Request, look bool) (*Lane, Change) {
-	g := s.group(ctx, k.Group())
-	defer g.mu.Unlock()
-	m := &matcher{r: r, seed: s.seed, canon: make([]wire.Hash, len(r.Items)), known: make([]bool, len(r.Items)), digests: make([]uint64, len(r.Items))}
+	name := k.Group()
+	m := &matcher{r: r, canon: make([]wire.Hash, len(r.Items)), known: make([]bool, len(r.Items)), digests: make([]uint64, len(r.Items))}
 	for i := range r.Items {
 		m.digests[i] = r.Digest(s.seed, i)
 	}
-	var best *Lane
-	p := -1
-	for _, l := range g.lanes {
-		l.Lock()
-		n := m.common(l)
-		if n > p || n == p && best != nil && l.Used.After(best.Used) {
-			if best != nil {
+	for round := 1; ; round++ {
+		g := s.group(ctx, name)
+		lanes := slices.Clone(g.lanes)
+		g.mu.Unlock()
+		best, p := m.best(lanes)
+		if best != nil {
+			best.Lock() // it may have moved meanwhile
+			if now := m.common(best.look()); now != p && round < rounds {
 				best.Unlock()
+				continue
 			}
-			best, p = l, n
-			continue
 		}
-		l.Unlock()
-	}
-	change := m.change(best, p, k.Session != "")
-	if look {
-		if change == New && best != nil {
-			best.Unlock()
-			best = nil
+		change := New
+		if best != nil {
+			change = m.change(best.look(), p, k.Session != "")
 		}
-		return best, change
+		if look {
+			if change == New && best != nil {
+				best.Unlock()
+				best = nil
+			}
+			return best, change
+		}
+		return s.take(ctx, k, m, best, p, change), change
 	}
+}
+
+// take makes a request the latest one of its lane, which is locked, or of a new one.
+func (s *Set) take(ctx context.Context, k *Key, m *matcher, best *Lane, p int, change Change) *Lane {
 	switch change {
 	case New:
 		if best != nil {
 			best.Unlock()
 		}
-		best = s.add(g, k, &State{})
+		best = s.add(ctx, k, &State{})
 	case Fork:
 		fork := best.copy()
 		best.Unlock()
 		fork.truncate(p)
 		fork.Kept, fork.Money = 0, nil
 		fork.Epoch++
-		best = s.add(g, k, fork)
+		best = s.add(ctx, k, fork)
 	case Reset:
 		best.truncate(0)
 		best.Messages = nil
@@ -194,21 +225,30 @@ func (s *Set) Find(ctx context.Context, k *Key, r *wire.Request, look bool) (*La
 	}
 	m.commit(best)
 	best.Used = s.cfg.Now()
-	return best, change
+	return best
 }
 
-// add makes a lane, locked, and forgets the oldest one where there are too many.
-func (s *Set) add(g *group, k *Key, st *State) *Lane {
+// add makes a lane, locked, and forgets the one that was not used for longest where there are too many.
+func (s *Set) add(ctx context.Context, k *Key, st *State) *Lane {
 	parent := st.ID
 	st.ID, st.Group, st.Key = fmt.Sprintf("proxy-%s", rand.Text()[:16]), k.Group(), *k
 	st.Parent = cmp.Or(parent, st.Parent)
 	st.Open = false
 	l := &Lane{State: st}
+	l.view.Store(l.look())
 	l.Lock()
-	g.lanes = append(g.lanes, l)
-	if len(g.lanes) > s.cfg.PerGroup {
-		g.lanes = slices.Delete(g.lanes, 0, 1)
+	g := s.group(ctx, st.Group)
+	defer g.mu.Unlock()
+	if len(g.lanes) >= s.cfg.PerGroup {
+		oldest := 0
+		for i := range g.lanes {
+			if g.lanes[i].view.Load().used.Before(g.lanes[oldest].view.Load().used) {
+				oldest = i
+			}
+		}
+		g.lanes = slices.Delete(g.lanes, oldest, oldest+1)
 	}
+	g.lanes = append(g.lanes, l)
 	return l
 }
 
@@ -247,7 +287,6 @@ func (s *Set) All(visit func(*Lane)) {
 // matcher compares one request with lanes.
 type matcher struct {
 	r       *wire.Request
-	seed    maphash.Seed
 	digests []uint64
 	canon   []wire.Hash
 	known   []bool
@@ -260,30 +299,45 @@ func (m *matcher) hash(i int) wire.Hash {
 	return m.canon[i]
 }
 
+// best returns the lane that begins most like the request, of equal ones the newest.
+func (m *matcher) best(lanes []*Lane) (best *Lane, p int) {
+	var used time.Time
+	most := -1
+	for _, l := range lanes {
+		v := l.view.Load()
+		n := m.common(v)
+		score := 2 * n
+		if n == len(v.hashes) && n < len(m.r.Items) && m.continues(v) {
+			score++ // of sessions that began alike it is the one with this answer
+		}
+		if score > most || score == most && v.used.After(used) {
+			best, p, used, most = l, n, v.used, score
+		}
+	}
+	return best, p
+}
+
 // common is how many items a request and a lane begin with in common.
-func (m *matcher) common(l *Lane) int {
-	n := min(len(l.Hashes), len(m.r.Items))
+func (m *matcher) common(l *view) int {
+	n := min(len(l.hashes), len(m.r.Items))
 	for i := range n {
 		if i < len(l.digests) && l.digests[i] == m.digests[i] {
 			if !m.known[i] {
-				m.canon[i], m.known[i] = l.Hashes[i], true
+				m.canon[i], m.known[i] = l.hashes[i], true
 			}
 			continue
 		}
-		if m.hash(i) != l.Hashes[i] {
+		if m.hash(i) != l.hashes[i] {
 			return i
 		}
 	}
 	return n
 }
 
-func (m *matcher) change(l *Lane, p int, named bool) Change {
-	if l == nil {
-		return New
-	}
-	n, before := len(m.r.Items), len(l.Hashes)
+func (m *matcher) change(l *view, p int, named bool) Change {
+	n, before := len(m.r.Items), len(l.hashes)
 	if !named && !m.answered(p) && !(p == before && m.continues(l)) {
-		if p == before && n == before && p > 0 && l.Open && l.Busy == 0 {
+		if p == before && n == before && p > 0 && l.open && l.busy == 0 {
 			return Retry // of the first request
 		}
 		return New
@@ -291,7 +345,7 @@ func (m *matcher) change(l *Lane, p int, named bool) Change {
 	switch {
 	case p == before && n > before:
 		return Grow
-	case p == before && n == before && l.Open:
+	case p == before && n == before && l.open:
 		return Retry
 	case p == before && n == before:
 		return Again
@@ -305,10 +359,10 @@ func (m *matcher) change(l *Lane, p int, named bool) Change {
 const answerItems = 32
 
 // continues reports whether the request continues from the answer that the lane had.
-func (m *matcher) continues(l *Lane) bool {
-	from := len(l.Hashes)
+func (m *matcher) continues(l *view) bool {
+	from := len(l.hashes)
 	for i := from; i < min(from+answerItems, len(m.r.Items)); i++ {
-		if m.r.Items[i].Role == wire.Assistant && slices.Contains(l.Answer, m.r.Key(i)) {
+		if m.r.Items[i].Role == wire.Assistant && slices.Contains(l.answer, m.r.Key(i)) {
 			return true
 		}
 	}
