@@ -17,6 +17,7 @@ import (
 
 	"github.com/goccy/go-yaml"
 
+	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/internal/testskip"
 	"github.com/mortise-dev/mortise/llm/providertest"
 	"github.com/mortise-dev/mortise/proxy"
@@ -244,3 +245,5 @@ func wait(t testing.TB, what string, ok func() bool) {
 		}
 	}
 }
+
+func nothingToSay(*abi.Event) (*abi.Reply, error) { return nil, nil }
