@@ -96,7 +96,9 @@ func BenchmarkFirstByte(b *testing.B) {
 	}
 	for i, w := range worlds {
 		slices.Sort(times[i])
-		at := func(p float64) float64 { return float64(times[i][int(p*float64(len(times[i])-1))].Microseconds()) / 1000 }
+		at := func(p float64) float64 {
+			return float64(times[i][int(p*float64(len(times[i])-1))].Microseconds()) / 1000
+		}
 		b.ReportMetric(at(.5), w.name+"-p50-ms")
 		b.ReportMetric(at(.99), w.name+"-p99-ms")
 	}

@@ -82,8 +82,11 @@ func (m *liveModel) reply(q providertest.Query) providertest.Answer {
 	if m.n++; m.n > m.rounds {
 		return words("All done.")
 	}
-	return providertest.Answer{Content: []abi.ContentBlock{abi.Text(fmt.Sprintf("Round %d.", m.n))}, Calls: []abi.ToolCall{m.tool(m.n)}}
+	return providertest.Answer{Content: []abi.ContentBlock{abi.Text(fmt.Sprintf("Round %d.", m.n))}, Calls: []abi.ToolCall{m.tool(m.n)}, Pace: livePace}
 }
+
+// livePace makes an answer take some seconds with a real model, and a part of one here.
+const livePace = 150 * time.Millisecond
 
 const bigOutput = "seq %d %d" // about 28 KB
 

@@ -27,6 +27,8 @@ type summary struct {
 	bill float64
 	// tokens is how long the prompt was when it was made.
 	tokens int64
+	// stale means that another one should be made.
+	stale bool
 }
 
 // life is how long the provider keeps a prefix of a request.
@@ -61,7 +63,7 @@ func (x *exchange) trySwap(ctx context.Context, a *attached, turn bool) bool {
 		x.s.stats.dropped.Add(1)
 		return false
 	}
-	forced := tokens > x.s.window(x.model)*9/10
+	forced := tokens > x.limit()*9/10
 	if x.ln.Swaps > 0 && x.ln.Calls-x.ln.CallsAtSwap < c.Every && !forced {
 		return false
 	}
@@ -69,6 +71,7 @@ func (x *exchange) trySwap(ctx context.Context, a *attached, turn bool) bool {
 	rates := money.RatesOf(x.proto, x.model)
 	n := rates.BreakEven(money.Swap{X: s.swap.Removed, S: s.swap.Tokens, K: k, Bill: s.bill}, cold)
 	if n < 0 && !forced || !forced && !cold && !turn && 2*n >= a.expected(c.Expected, x.ln.Step) {
+		s.stale = true // too much came behind what it replaces
 		return false
 	}
 	x.put(ctx, a, s)
@@ -142,7 +145,8 @@ func (x *exchange) consider(a *attached) {
 		return
 	}
 	now, tokens := x.s.cfg.Now(), x.ln.Usage.Prompt()
-	if now.Before(a.waiting) || tokens < c.Policy.ThresholdTokens || a.ready != nil && tokens < a.ready.tokens+c.Policy.ThresholdTokens/2 {
+	soon := x.ln.Swaps == 0 || x.ln.Calls-x.ln.CallsAtSwap >= c.Every-lead || tokens > x.limit()*8/10
+	if now.Before(a.waiting) || tokens < c.Policy.ThresholdTokens || !soon || a.ready != nil && !a.ready.stale {
 		return
 	}
 	p := x.plan(tokens)
@@ -175,13 +179,25 @@ func (x *exchange) consider(a *attached) {
 	})
 }
 
+// lead is how many calls before a swap is allowed its summary is made.
+const lead = 2
+
 // pays reports whether a compaction that is planned will be put in: it pays for itself soon, or the window is nearly full.
 func (x *exchange) pays(a *attached, p *plan, tokens int64) bool {
 	c := x.s.cfg.Compaction
 	rates := money.RatesOf(x.proto, x.model)
 	n := rates.BreakEven(money.Swap{X: p.removed, S: c.Policy.SummaryTokens, K: p.kept}, false)
 	p.tokens = tokens
-	return n >= 0 && 2*n < a.expected(c.Expected, 0) || tokens > x.s.window(x.model)*8/10
+	return n >= 0 && 2*n < a.expected(c.Expected, 0) || tokens > x.limit()*8/10
+}
+
+// limit is at how many tokens the window is full, or the client compacts by itself.
+func (x *exchange) limit() int64 {
+	window := x.s.window(x.model)
+	if own := threshold(x.id.client, window); own > 0 {
+		return min(own, window)
+	}
+	return window
 }
 
 // admission is what the policy is asked.

@@ -1,6 +1,8 @@
 package launch
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -80,6 +82,9 @@ func edit(agent string, text []byte, address string) (out []byte, former map[str
 	}
 	if len(strings.TrimSpace(string(text))) == 0 {
 		text = []byte("{}\n")
+	}
+	if !json.Valid(text) {
+		return nil, nil, errors.New("launch: the settings are no plain JSON (comments?); write the address by hand")
 	}
 	set := func(val string, path ...string) error {
 		text, err = setJSON(text, wire.Quote(val), path...)
