@@ -25,7 +25,6 @@ type agent struct {
 	raw     []byte // of the latest answer
 	status  int
 	sent    string
-	lastID  string
 	noReply bool // the answer is not taken into the conversation
 }
 

@@ -66,7 +66,9 @@ func BenchmarkFirstByte(b *testing.B) {
 		three = append(three, hook{name: name, hooks: quiet{}.Describe().Hooks, answer: nothingToSay})
 	}
 	worlds := []struct{ name, url string }{
-		{"direct", up.URL}, {"reverseproxy", plain.URL}, {"idle", start(b, up.URL, proxy.Config{}).url},
+		{"direct", up.URL},
+		{"reverseproxy", plain.URL},
+		{"idle", start(b, up.URL, proxy.Config{}).url},
 		{"plugins3", start(b, up.URL, proxy.Config{Runtime: runtimeOf(b, three...), Compaction: policy()}).url},
 		{"stored", start(b, up.URL, proxy.Config{Runtime: runtimeOf(b, three...), Compaction: policy(), Store: memstore.New()}).url},
 	}

@@ -193,8 +193,7 @@ func (x *exchange) body0() []byte { return x.req.Body }
 
 // refused turns the error of a phase into a refusal, if it is a plugin's.
 func (x *exchange) refused(err error) {
-	var hook *phases.HookError
-	if errors.As(err, &hook) {
+	if hook, ok := errors.AsType[*phases.HookError](err); ok {
 		x.s.stats.refused.Add(1)
 		x.refusal = "mortise: plugin " + hook.Plugin + " refuses the request at " + string(hook.Phase)
 		x.s.cfg.Logger.WarnContext(x.r.Context(), "request_refused", "plugin", hook.Plugin, "phase", string(hook.Phase), "error", hook.Err)

@@ -46,7 +46,7 @@ func (x *exchange) finish(ctx context.Context, a *wire.Answer, delivered bool) {
 func (x *exchange) bill(at *attached, a *wire.Answer) {
 	at.account.Add(&money.Call{
 		At: x.at, Protocol: x.proto, Model: x.model, Sent: x.sent, Original: x.original, Same: !x.acted,
-		Usage: a.Usage, Counted: a.Counted, Threshold: threshold(x.id.client, x.s.window(x.model)), USD: x.s.cfg.Price(x.model),
+		Usage: a.Usage, Counted: a.Counted, Threshold: threshold(x.id.client, x.s.window()), USD: x.s.cfg.Price(x.model),
 	})
 	if x.swapped {
 		at.account.Swaps++
@@ -67,8 +67,8 @@ func threshold(client string, window int64) int64 {
 	return 0
 }
 
-// window is the context window of a model.
-func (s *Server) window(model string) int64 {
+// window is the context window that models are taken to have.
+func (s *Server) window() int64 {
 	if s.cfg.Compaction != nil {
 		return s.cfg.Compaction.Policy.WindowTokens
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -197,14 +198,10 @@ func (x *exchange) edit(id string, content []abi.ContentBlock) bool {
 	}
 	m := abi.Message{Content: content}
 	value := wire.Quote(m.Text())
-	edits := x.ln.Edits[:0]
-	for _, e := range x.ln.Edits {
-		if e.Item != item || e.Block != block || len(e.Value) == 0 {
-			edits = append(edits, e)
-		}
-	}
 	e := lane.Edit{Item: item, Block: block, Value: value}
-	x.ln.Edits = append(edits, e)
+	x.ln.Edits = append(slices.DeleteFunc(x.ln.Edits, func(o lane.Edit) bool {
+		return o.Item == item && o.Block == block && len(o.Value) > 0
+	}), e)
 	edited(x.ln.Messages[item], e)
 	return true
 }
@@ -272,8 +269,8 @@ func (x *exchange) result(ctx context.Context, a *attached, m *abi.Message) (boo
 
 // call finds the call of a result.
 func (x *exchange) call(id string) abi.ToolCall {
-	for i := len(x.ln.Messages) - 1; i >= 0; i-- {
-		for _, m := range x.ln.Messages[i] {
+	for _, v := range slices.Backward(x.ln.Messages) {
+		for _, m := range v {
 			for _, c := range m.ToolCalls {
 				if c.ID == id {
 					return c

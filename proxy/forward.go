@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"maps"
 	"net/http"
 	"net/textproto"
 	"strings"
@@ -94,9 +95,7 @@ const copySize = 16 << 10
 // head copies status and headers of an answer.
 func head(w http.ResponseWriter, resp *http.Response, acted bool) {
 	h := w.Header()
-	for name, values := range forwardable(resp.Header) {
-		h[name] = values
-	}
+	maps.Copy(h, forwardable(resp.Header))
 	if acted {
 		h.Del("Content-Length")
 		h.Del("Content-Encoding")

@@ -106,9 +106,14 @@ func TestPass(t *testing.T) {
 		method, path string
 		status       int
 	}{
-		{http.MethodHead, "/", 200}, {http.MethodGet, "/v1/models?limit=1&x=%20", 200}, {http.MethodDelete, "/v1/files/a%2Fb", 200},
-		{http.MethodPut, "/anything", 200}, {http.MethodGet, "/v1/redirect", 302}, {http.MethodGet, "/v1/nothing", 204},
-		{http.MethodPost, "/v1/messages", 200}, {http.MethodGet, "/v1/responses/resp_1?", 200},
+		{http.MethodHead, "/", 200},
+		{http.MethodGet, "/v1/models?limit=1&x=%20", 200},
+		{http.MethodDelete, "/v1/files/a%2Fb", 200},
+		{http.MethodPut, "/anything", 200},
+		{http.MethodGet, "/v1/redirect", 302},
+		{http.MethodGet, "/v1/nothing", 204},
+		{http.MethodPost, "/v1/messages", 200},
+		{http.MethodGet, "/v1/responses/resp_1?", 200},
 	} {
 		r, _ := http.NewRequestWithContext(context.Background(), c.method, s.url+c.path, http.NoBody)
 		r.Header.Set("X-Unknown", "y")

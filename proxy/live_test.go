@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -28,7 +29,7 @@ import (
 )
 
 // liveRounds is how many tool calls a live session has.
-func liveRounds(t *testing.T) int {
+func liveRounds() int {
 	if n, err := strconv.Atoi(os.Getenv("MORTISE_LIVE_ROUNDS")); err == nil {
 		return n
 	}
@@ -79,7 +80,8 @@ func (m *liveModel) reply(q providertest.Query) providertest.Answer {
 		return words("{\"title\": \"x\"}")
 	}
 	m.bodies = append(m.bodies, bytes.Clone(q.Body))
-	if m.n++; m.n > m.rounds {
+	m.n++
+	if m.n > m.rounds {
 		return words("All done.")
 	}
 	return providertest.Answer{Content: []abi.ContentBlock{abi.Text(fmt.Sprintf("Round %d.", m.n))}, Calls: []abi.ToolCall{m.tool(m.n)}, Pace: livePace}
@@ -109,9 +111,7 @@ func lenient(t *testing.T, up string, bad *[]string, mu *sync.Mutex) *httptest.S
 			panic(http.ErrAbortHandler)
 		}
 		defer resp.Body.Close()
-		for k, v := range resp.Header {
-			w.Header()[k] = v
-		}
+		maps.Copy(w.Header(), resp.Header)
 		w.WriteHeader(resp.StatusCode)
 		if resp.StatusCode >= 400 && r.Method == http.MethodPost {
 			text, _ := io.ReadAll(resp.Body)
@@ -226,7 +226,7 @@ func live(t *testing.T, m *liveModel, cfg *proxy.Config, run func(url, home stri
 	return r, up.Bills(), bad
 }
 
-func claude(t *testing.T, path string) func(url, home string) *exec.Cmd {
+func claude(path string) func(url, home string) *exec.Cmd {
 	return func(url, home string) *exec.Cmd {
 		cmd := exec.Command(path, "-p", "List the numbers.", "--allowedTools", "Bash", "--output-format", "json", "--model", "claude-opus-4-8")
 		cmd.Env = append(os.Environ(), "HOME="+home, "ANTHROPIC_BASE_URL="+url, "ANTHROPIC_API_KEY="+providertest.DefaultKey, "IS_SANDBOX=1",
@@ -239,7 +239,7 @@ func bash(n int) abi.ToolCall {
 	return abi.ToolCall{ID: fmt.Sprintf("toolu_%04d", n), Name: "Bash", Arguments: map[string]any{"command": bigCommand(n), "description": "list"}}
 }
 
-func codex(t *testing.T, path string) func(url, home string) *exec.Cmd {
+func codex(path string) func(url, home string) *exec.Cmd {
 	return func(url, home string) *exec.Cmd {
 		dir := filepath.Join(home, ".codex")
 		_ = os.MkdirAll(dir, 0o700)
@@ -251,7 +251,7 @@ func codex(t *testing.T, path string) func(url, home string) *exec.Cmd {
 	}
 }
 
-func pi(t *testing.T, path, api, model string) func(url, home string) *exec.Cmd {
+func pi(path, api, model string) func(url, home string) *exec.Cmd {
 	return func(url, home string) *exec.Cmd {
 		dir := filepath.Join(home, ".pi", "agent")
 		_ = os.MkdirAll(dir, 0o700)
@@ -271,9 +271,8 @@ func pi(t *testing.T, path, api, model string) func(url, home string) *exec.Cmd 
 
 // The real agents work through sixty rounds of large outputs: nothing is refused, and they do not compact by
 // themselves, as Claude Code does without the proxy (acceptance 13 to 15, F26).
-func TestLive(t *testing.T) {
-	t.Parallel()
-	rounds := liveRounds(t)
+func TestLive(t *testing.T) { //nolint:paralleltest,tparallel // one agent at a time: the machine is small
+	rounds := liveRounds()
 	name := func(tool string, args func(n int) map[string]any) func(int) abi.ToolCall {
 		return func(n int) abi.ToolCall {
 			return abi.ToolCall{ID: fmt.Sprintf("call_%04d", n), Name: tool, Arguments: args(n)}
@@ -289,15 +288,15 @@ func TestLive(t *testing.T) {
 		tool        func(int) abi.ToolCall
 		run         func(path string) func(url, home string) *exec.Cmd
 	}{
-		{"claude", agents.Claude, wire.Messages, bash, func(p string) func(string, string) *exec.Cmd { return claude(t, p) }},
-		{"codex", agents.Codex, wire.Responses, name("exec_command", codexArgs), func(p string) func(string, string) *exec.Cmd { return codex(t, p) }},
-		{"pi-chat", agents.Pi, wire.Chat, name("bash", command("command")), func(p string) func(string, string) *exec.Cmd { return pi(t, p, "openai-completions", "gpt-5") }},
-		{"pi-responses", agents.Pi, wire.Responses, name("bash", command("command")), func(p string) func(string, string) *exec.Cmd { return pi(t, p, "openai-responses", "gpt-5") }},
+		{"claude", agents.Claude, wire.Messages, bash, func(p string) func(string, string) *exec.Cmd { return claude(p) }},
+		{"codex", agents.Codex, wire.Responses, name("exec_command", codexArgs), func(p string) func(string, string) *exec.Cmd { return codex(p) }},
+		{"pi-chat", agents.Pi, wire.Chat, name("bash", command("command")), func(p string) func(string, string) *exec.Cmd { return pi(p, "openai-completions", "gpt-5") }},
+		{"pi-responses", agents.Pi, wire.Responses, name("bash", command("command")), func(p string) func(string, string) *exec.Cmd { return pi(p, "openai-responses", "gpt-5") }},
 		{"pi-messages", agents.Pi, wire.Messages, name("bash", command("command")), func(p string) func(string, string) *exec.Cmd {
-			return pi(t, p, "anthropic-messages", "claude-sonnet-4-5")
+			return pi(p, "anthropic-messages", "claude-sonnet-4-5")
 		}},
 	} {
-		t.Run(c.name, func(t *testing.T) { //nolint:paralleltest // the machine is small
+		t.Run(c.name, func(t *testing.T) {
 			path := agentPath(t, c.agent)
 			m := &liveModel{t: t, rounds: rounds, tool: c.tool}
 			r, bills, bad := live(t, m, &proxy.Config{Compaction: policy(), Store: memstore.New(), Runtime: runtimeOf(t, quiet{})}, c.run(path))
@@ -323,10 +322,10 @@ func TestLive(t *testing.T) {
 			}
 		})
 	}
-	t.Run("control", func(t *testing.T) { //nolint:paralleltest // the machine is small
+	t.Run("control", func(t *testing.T) {
 		path := agentPath(t, agents.Claude)
 		m := &liveModel{t: t, rounds: rounds, tool: bash}
-		_, bills, _ := live(t, m, nil, claude(t, path))
+		_, bills, _ := live(t, m, nil, claude(path))
 		sum, _ := cost(bills)
 		t.Logf("%d requests, %.3f USD", len(bills), sum)
 		if rounds >= 40 && m.compacted == 0 {

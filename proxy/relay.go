@@ -2,46 +2,15 @@ package proxy
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
-	"sync"
-	"time"
 
-	"github.com/mortise-dev/mortise/proxy/lane"
 	"github.com/mortise-dev/mortise/proxy/wire"
 )
 
 // maxContinued is how often one answer is continued behind hidden calls.
 const maxContinued = 8
-
-// part is one answer of the provider, of which an answer to the client may have several.
-type part struct {
-	answer  *wire.Answer
-	removed map[string]verdict // by call id
-}
-
-// visible are the blocks that the client gets.
-func (p *part) visible() (out []wire.Out) {
-	for _, b := range p.answer.Blocks {
-		if _, gone := p.removed[b.ID]; !gone || b.Type != wire.TypeCall {
-			out = append(out, b)
-		}
-	}
-	return out
-}
-
-// results are those of removed calls, in the order of the calls.
-func (p *part) results() (out [][]byte) {
-	for i := range p.answer.Blocks {
-		b := &p.answer.Blocks[i]
-		if v, gone := p.removed[b.ID]; gone && b.Type == wire.TypeCall {
-			out = append(out, wire.ResultBlock(p.answer.Protocol, b, v.result, v.failed))
-		}
-	}
-	return out
-}
 
 // relay relays a stream in which calls may be held, changed and removed.
 type relay struct {
@@ -105,6 +74,12 @@ func (x *exchange) current() []byte {
 
 // run relays one part after another until the answer ends.
 func (l *relay) run(ctx context.Context, body io.Reader) error {
+	var open io.Closer
+	defer func() {
+		if open != nil {
+			_ = open.Close()
+		}
+	}()
 	for {
 		l.begin()
 		if err := l.read(ctx, body); err != nil {
@@ -124,7 +99,10 @@ func (l *relay) run(ctx context.Context, body io.Reader) error {
 		if resp == nil {
 			return l.broken("the provider did not continue the answer")
 		}
-		defer func() { _ = resp.Body.Close() }()
+		if open != nil {
+			_ = open.Close()
+		}
+		open = resp.Body
 		if body, err = wire.Decoder(resp.Header.Get("Content-Encoding"), resp.Body); err != nil {
 			return err
 		}
@@ -361,39 +339,13 @@ func (l *relay) next(ctx context.Context, p *part) (*http.Response, error) {
 		if ctx.Err() != nil {
 			return nil, err
 		}
-		return nil, nil //nolint:nilerr // the client gets what there is
+		return nil, nil
 	}
 	if resp.StatusCode != http.StatusOK || !eventStream(resp.Header.Get("Content-Type")) {
 		_ = resp.Body.Close()
 		return nil, nil
 	}
 	return resp, nil
-}
-
-// continued is a request with an answer and the results of its calls.
-func (x *exchange) continued(body []byte, p *part) ([]byte, error) {
-	r, err := wire.Parse(x.proto, body)
-	if err != nil {
-		return nil, err
-	}
-	items := p.answer.Items(func(*wire.Out) bool { return true })
-	items = append(items, resultItems(x.proto, p.results())...)
-	return wire.Apply(body, []wire.Splice{wire.Append(body, r.List, items...)}), nil
-}
-
-// resultItems makes items of results.
-func resultItems(p wire.Protocol, results [][]byte) [][]byte {
-	if p != wire.Messages {
-		return results
-	}
-	m := []byte(`{"role":"user","content":[`)
-	for i, r := range results {
-		if i > 0 {
-			m = append(m, ',')
-		}
-		m = append(m, r...)
-	}
-	return [][]byte{append(m, "]}"...)}
 }
 
 // merged is the answer of all parts.
@@ -431,32 +383,6 @@ func (l *relay) finish(ctx context.Context, p *part) error {
 	return l.out.flush()
 }
 
-// end is what the end of a merged answer says.
-func (x *exchange) end(parts []*part, spent wire.Usage) *wire.Merged {
-	last := parts[len(parts)-1]
-	m := &wire.Merged{ID: parts[0].answer.ID, Usage: last.answer.Usage}
-	m.Usage.Output += spent.Output
-	calls := 0
-	for _, p := range parts {
-		m.Text += p.answer.Text()
-		for _, b := range p.visible() {
-			if b.Type == wire.TypeCall && !b.Server {
-				calls++
-			}
-			if x.proto != wire.Chat || b.Type == wire.TypeCall {
-				m.Output = append(m.Output, b.Raw)
-			}
-		}
-	}
-	if calls == 0 && last.answer.StopReason() == "tool_use" {
-		m.Stop = "end_turn"
-		if x.proto == wire.Chat {
-			m.Stop = "stop"
-		}
-	}
-	return m
-}
-
 // broken ends an answer that cannot be continued with an error of the protocol.
 func (l *relay) broken(message string) error {
 	l.x.s.stats.late.Add(1)
@@ -472,127 +398,11 @@ func (l *relay) broken(message string) error {
 		})))
 	case wire.Chat:
 		e = wire.NewEvent("", body)
+	case wire.Messages:
 	}
 	l.stream.Failed = true
 	if err := l.out.events(e); err != nil {
 		return err
 	}
 	return l.out.flush()
-}
-
-// graft notes what the client does not have of an answer, before the client sees its end.
-func (x *exchange) graft(ctx context.Context, parts []*part) {
-	gone := false
-	for _, p := range parts {
-		gone = gone || len(p.removed) > 0
-	}
-	if x.ln == nil {
-		return
-	}
-	x.ln.Lock()
-	defer x.ln.Unlock()
-	var seen []wire.Out
-	for _, p := range parts {
-		seen = append(seen, p.visible()...)
-	}
-	x.ln.Answer = wire.AnswerKeys(x.proto, seen)
-	if !gone || len(x.ln.Answer) == 0 {
-		return
-	}
-	g := lane.Graft{At: x.items, Keys: x.ln.Answer}
-	for i, p := range parts {
-		items := p.answer.Items(func(*wire.Out) bool { return true })
-		results := p.results()
-		switch {
-		case len(results) == 0:
-		case i < len(parts)-1 || x.proto != wire.Messages:
-			items = append(items, resultItems(x.proto, results)...)
-		default:
-			g.Results = raws(results)
-		}
-		g.Items = append(g.Items, raws(items)...)
-	}
-	x.ln.Grafts = append(x.ln.Grafts, g)
-	x.save(ctx)
-}
-
-func raws(list [][]byte) (out []json.RawMessage) {
-	for _, r := range list {
-		out = append(out, r)
-	}
-	return out
-}
-
-// output writes events to the client.
-type output struct {
-	mu    sync.Mutex
-	w     http.ResponseWriter
-	c     *http.ResponseController
-	proto wire.Protocol
-	last  time.Time
-	begun bool
-	over  bool
-}
-
-func newOutput(w http.ResponseWriter, p wire.Protocol) *output {
-	return &output{w: w, c: http.NewResponseController(w), proto: p, last: time.Now()}
-}
-
-func (o *output) events(list ...wire.Event) error {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	for _, e := range list {
-		if _, err := o.w.Write(e.Raw); err != nil {
-			return err
-		}
-		o.last, o.begun = time.Now(), true
-	}
-	return nil
-}
-
-func (o *output) flush() error {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.c.Flush()
-}
-
-// pingEvery is after which silence a sign of life is sent. Clients give up after minutes.
-const pingEvery = 10 * time.Second
-
-// keepAlive sends signs of life while nothing else is sent, once there was an event of the upstream. Stop ends it.
-func (o *output) keepAlive(ctx context.Context) (stop func()) {
-	ctx, cancel := context.WithCancel(ctx)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		tick := time.NewTicker(pingEvery)
-		defer tick.Stop()
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-tick.C:
-				o.ping()
-			}
-		}
-	}()
-	return func() {
-		cancel()
-		<-done
-	}
-}
-
-func (o *output) ping() {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if !o.begun || time.Since(o.last) < pingEvery/2 {
-		return
-	}
-	sign := []byte(": mortise\n\n")
-	if o.proto == wire.Messages {
-		sign = wire.NewEvent("ping", []byte(`{"type": "ping"}`)).Raw
-	}
-	_, _ = o.w.Write(sign)
-	_ = o.c.Flush()
-	o.last = time.Now()
 }

@@ -111,7 +111,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.stats.requests.Add(1)
 	s.stats.active.Add(1)
 	defer s.stats.active.Add(-1)
-	defer s.recovered(w, r)
+	defer s.recovered(r)
 	p, counts := wire.ProtocolOf(r.URL.Path)
 	if hint := s.admit(r); hint != "" {
 		fail(w, p, http.StatusForbidden, "mortise: "+hint)
@@ -134,8 +134,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.model(w, r, up, p, counts)
 }
 
-// recovered answers a request that panicked, unless the answer has begun.
-func (s *Server) recovered(w http.ResponseWriter, r *http.Request) {
+// recovered breaks off the answer to a request that panicked.
+func (s *Server) recovered(r *http.Request) {
 	v := recover()
 	if v == nil {
 		return

@@ -140,25 +140,9 @@ func choose(r *wire.Request, cuts []int, head int, keep int64, weight func(i int
 // standIn makes the item that replaces others, with and without a cache marker.
 func standIn(r *wire.Request, from, cut, turn int, text string) (item, plain json.RawMessage) {
 	texts := []string{text}
-	var keep [][]byte // blocks as they are
-	if r.Protocol == wire.Messages && from == 0 && len(r.Items) > 0 && !r.Items[0].Plain {
-		for _, b := range r.Items[0].Blocks {
-			if b.Type != wire.TypeText || !strings.HasPrefix(strings.TrimSpace(wire.String(r.Body, b.Value)), "<system-reminder") {
-				break
-			}
-			keep = append(keep, unmarked(r.Body, b))
-		}
-	}
-	var system []string
-	for i := from; i < cut; i++ {
-		if r.Items[i].Role == wire.System {
-			for _, b := range r.Items[i].Blocks {
-				system = append(system, wire.String(r.Body, b.Value))
-			}
-		}
-	}
-	if len(system) > 0 {
-		texts = append(texts, strings.Join(system, "\n\n"))
+	keep := reminders(r, from)
+	if system := removedSystem(r, from, cut); system != "" {
+		texts = append(texts, system)
 	}
 	if turn >= from && turn < cut {
 		if words := words(r, turn); words != "" {
@@ -179,6 +163,34 @@ func standIn(r *wire.Request, from, cut, turn int, text string) (item, plain jso
 		return build(mark), plain
 	}
 	return plain, nil
+}
+
+// reminders are the blocks at the beginning of a conversation with which Claude Code tells of its environment.
+func reminders(r *wire.Request, from int) (keep [][]byte) {
+	if r.Protocol != wire.Messages || from > 0 || len(r.Items) == 0 || r.Items[0].Plain {
+		return nil
+	}
+	for _, b := range r.Items[0].Blocks {
+		if b.Type != wire.TypeText || !strings.HasPrefix(strings.TrimSpace(wire.String(r.Body, b.Value)), "<system-reminder") {
+			break
+		}
+		keep = append(keep, unmarked(r.Body, b))
+	}
+	return keep
+}
+
+// removedSystem is the text of system messages among items that are replaced.
+func removedSystem(r *wire.Request, from, cut int) string {
+	var out []string
+	for i := from; i < cut; i++ {
+		if r.Items[i].Role != wire.System {
+			continue
+		}
+		for _, b := range r.Items[i].Blocks {
+			out = append(out, wire.String(r.Body, b.Value))
+		}
+	}
+	return strings.Join(out, "\n\n")
 }
 
 // compactions puts the newest compaction of the provider behind a stand-in, of Responses.

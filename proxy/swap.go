@@ -193,7 +193,7 @@ func (x *exchange) pays(a *attached, p *plan, tokens int64) bool {
 
 // limit is at how many tokens the window is full, or the client compacts by itself.
 func (x *exchange) limit() int64 {
-	window := x.s.window(x.model)
+	window := x.s.window()
 	if own := threshold(x.id.client, window); own > 0 {
 		return min(own, window)
 	}
@@ -211,7 +211,7 @@ func (x *exchange) admission(a *attached, p *plan, now time.Time) *abi.AdmitRequ
 	extra, saved := rates.Extra(sw, false)
 	r := &abi.AdmitRequest{
 		ABI: abi.Version, ThreadID: x.ln.ID, NowMS: now.UnixMilli(), TokensBefore: &tokens, RangeTokens: p.removed,
-		ThresholdTokens: c.Policy.ThresholdTokens, WindowTokens: x.s.window(x.model), AttemptCount: a.fired, MaxAttempts: 0, Failures: a.failed,
+		ThresholdTokens: c.Policy.ThresholdTokens, WindowTokens: x.s.window(), AttemptCount: a.fired, MaxAttempts: 0, Failures: a.failed,
 		Cache: &abi.CacheUse{AtMS: x.ln.Answered.UnixMilli(), PromptTokens: tokens, ReadTokens: u.Read, WrittenTokens: u.Write5m + u.Write1h},
 		Cost: &abi.CompactionCost{
 			SummaryTokens: sw.S, RewriteTokens: sw.S + sw.K, SavedTokens: sw.X - sw.S,
@@ -234,8 +234,6 @@ type plan struct {
 	removed, kept  int64
 	tokens         int64
 	build          func(text string) lane.Swap
-	recall         bool
-	thread, run    string
 	identity       abi.RunIdentity
 	threshold, win int64
 }
@@ -274,7 +272,7 @@ func (x *exchange) planner() func(tokens int64) *plan {
 		if x.s.log != nil && len(r.Tools) > 0 {
 			names = handles(x.ln.Epoch, head, cut)
 		}
-		p.identity, p.threshold, p.win = x.identity(), c.Policy.ThresholdTokens, x.s.window(x.model)
+		p.identity, p.threshold, p.win = x.identity(), c.Policy.ThresholdTokens, x.s.window()
 		p.build = func(text string) lane.Swap {
 			item, plain := standIn(r, head, cut, turn, standInText(text, cut-head, names))
 			return lane.Swap{

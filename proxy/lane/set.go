@@ -46,7 +46,6 @@ type Set struct {
 
 	mu     sync.Mutex
 	groups map[string]*group
-	n      int
 }
 
 type group struct {
@@ -336,7 +335,7 @@ func (m *matcher) common(l *view) int {
 
 func (m *matcher) change(l *view, p int, named bool) Change {
 	n, before := len(m.r.Items), len(l.hashes)
-	if !named && !m.answered(p) && !(p == before && m.continues(l)) {
+	if !named && !m.answered(p) && (p != before || !m.continues(l)) {
 		if p == before && n == before && p > 0 && l.open && l.busy == 0 {
 			return Retry // of the first request
 		}

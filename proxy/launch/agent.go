@@ -4,9 +4,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/mortise-dev/mortise/proxy/wire"
@@ -80,54 +82,58 @@ func edit(agent string, text []byte, address string) (out []byte, former map[str
 	if agent == Codex {
 		return editTOML(text, address, former)
 	}
-	if len(strings.TrimSpace(string(text))) == 0 {
+	if strings.TrimSpace(string(text)) == "" {
 		text = []byte("{}\n")
 	}
 	if !json.Valid(text) {
 		return nil, nil, errors.New("launch: the settings are no plain JSON (comments?); write the address by hand")
 	}
-	set := func(val string, path ...string) error {
-		text, err = setJSON(text, wire.Quote(val), path...)
-		return err
+	if agent == Claude {
+		return editClaude(text, address, former)
 	}
-	switch agent {
-	case Claude:
-		was := wire.Text(text, "env", "ANTHROPIC_BASE_URL")
-		url := address
-		if was != "" && was != address && !strings.HasPrefix(was, address+"/to/") {
-			former[Claude], url = was, address+"/to/"+Claude
-		}
-		if err := set(url, "env", "ANTHROPIC_BASE_URL"); err != nil {
-			return nil, nil, err
-		}
-		if wire.Text(text, "env", "ENABLE_TOOL_SEARCH") == "" {
-			err = set("true", "env", "ENABLE_TOOL_SEARCH")
-		}
-	case Pi, OpenCode:
-		base := []string{"providers", "", "baseUrl"}
-		if agent == OpenCode {
-			base = []string{"provider", "", "options", "baseURL"}
-		}
-		names := providers(agent)
-		for _, name := range keys(text, base[0]) {
-			names[name] = ""
-		}
-		for name, suffix := range names {
-			base[1] = name
-			was, url := wire.Text(text, base...), address+suffix
-			if was == "" && suffix == "" && name != "anthropic" {
-				continue // a provider with an address of its own, which is not known here
-			}
-			if was != "" && !strings.HasPrefix(was, address) {
-				route := agent + "-" + name
-				former[route], url = was, address+"/to/"+route
-			}
-			if err := set(url, base...); err != nil {
-				return nil, nil, err
-			}
-		}
+	return editProviders(agent, text, address, former)
+}
+
+func editClaude(text []byte, address string, former map[string]string) ([]byte, map[string]string, error) {
+	url := address
+	if was := wire.Text(text, "env", "ANTHROPIC_BASE_URL"); was != "" && was != address && !strings.HasPrefix(was, address+"/to/") {
+		former[Claude], url = was, address+"/to/"+Claude
+	}
+	text, err := setJSON(text, wire.Quote(url), "env", "ANTHROPIC_BASE_URL")
+	if err == nil && wire.Text(text, "env", "ENABLE_TOOL_SEARCH") == "" {
+		text, err = setJSON(text, wire.Quote("true"), "env", "ENABLE_TOOL_SEARCH")
 	}
 	return text, former, err
+}
+
+// editProviders edits settings with a list of providers, of pi and opencode.
+func editProviders(agent string, text []byte, address string, former map[string]string) ([]byte, map[string]string, error) {
+	base := []string{"providers", "", "baseUrl"}
+	if agent == OpenCode {
+		base = []string{"provider", "", "options", "baseURL"}
+	}
+	names := providers(agent)
+	for _, name := range keys(text, base[0]) {
+		if _, known := names[name]; !known {
+			names[name] = ""
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		base[1] = name
+		was, url := wire.Text(text, base...), address+names[name]
+		if was == "" && names[name] == "" && name != "anthropic" {
+			continue // a provider with an address of its own, which is not known here
+		}
+		if was != "" && !strings.HasPrefix(was, address) {
+			route := agent + "-" + name
+			former[route], url = was, address+"/to/"+route
+		}
+		var err error
+		if text, err = setJSON(text, wire.Quote(url), base...); err != nil {
+			return nil, nil, err
+		}
+	}
+	return text, former, nil
 }
 
 // keys are the fields of an object.
@@ -168,8 +174,8 @@ const (
 )
 
 var (
-	tomlProvider = regexp.MustCompile(`(?m)^[ \t]*model_provider[ \t]*=[ \t]*["']([^"'\n]+)["'].*$`) //nolint:gochecknoglobals // compiled once
-	tomlTable    = regexp.MustCompile(`(?m)^[ \t]*\[`)                                               //nolint:gochecknoglobals // compiled once
+	tomlProvider = regexp.MustCompile(`(?m)^[ \t]*model_provider[ \t]*=[ \t]*["']([^"'\n]+)["'].*$`)
+	tomlTable    = regexp.MustCompile(`(?m)^[ \t]*\[`)
 )
 
 // editTOML connects Codex: a provider of its own that is named like the vendor's, or another address for the one that
@@ -183,7 +189,7 @@ func editTOML(text []byte, address string, former map[string]string) ([]byte, ma
 		top = at[0]
 	}
 	m := tomlProvider.FindSubmatch(text[:top])
-	if m == nil || string(m[1]) == "openai" {
+	if len(m) < 2 || string(m[1]) == "openai" {
 		head := tomlBegin + "model_provider = \"mortise\"\n" + tomlEnd
 		rest := string(text)
 		if m != nil {

@@ -2,6 +2,7 @@ package launch
 
 import (
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -34,7 +35,7 @@ func Of(p Place, args, env []string, address string) Command {
 		c.Routes[name] = was
 		return address + "/to/" + name
 	}
-	c.Env = append(c.Env[:len(c.Env):len(c.Env)], "MORTISE_PROXY="+address)
+	c.Env = append(slices.Clip(c.Env), "MORTISE_PROXY="+address)
 	switch agent := strings.TrimSuffix(filepath.Base(args[0]), ".exe"); agent {
 	case Claude:
 		was := p.configured(Claude, "env", "ANTHROPIC_BASE_URL")

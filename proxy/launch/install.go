@@ -150,8 +150,8 @@ func write(path string, data []byte, mode fs.FileMode) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return fmt.Errorf("launch: %w", err)
 	}
-	if real, err := filepath.EvalSymlinks(path); err == nil {
-		path = real // the link stays
+	if target, err := filepath.EvalSymlinks(path); err == nil {
+		path = target // the link stays
 	}
 	f, err := os.CreateTemp(filepath.Dir(path), ".mortise-*")
 	if err != nil {

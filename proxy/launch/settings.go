@@ -32,7 +32,7 @@ func (p Place) codex(route func(name, was string) string, address string) []stri
 	if at := tomlTable.FindIndex(text); at != nil {
 		top = at[0]
 	}
-	if m := tomlProvider.FindSubmatch(text[:top]); m != nil && string(m[1]) != "openai" {
+	if m := tomlProvider.FindSubmatch(text[:top]); len(m) > 1 && string(m[1]) != "openai" {
 		provider := string(m[1])
 		table := regexp.MustCompile(`(?ms)^[ \t]*\[model_providers\.["']?` + regexp.QuoteMeta(provider) + `["']?\][^\[]*?^[ \t]*base_url[ \t]*=[ \t]*["']([^"'\n]+)["']`)
 		if was := table.FindSubmatch(text); was != nil {

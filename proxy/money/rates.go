@@ -35,7 +35,8 @@ func table() []struct {
 		r      Rates
 	}{
 		{"claude-haiku", claude(4096)},
-		{"claude-opus-4-5", claude(4096)}, {"claude-opus-4-6", claude(4096)},
+		{"claude-opus-4-5", claude(4096)},
+		{"claude-opus-4-6", claude(4096)},
 		{"claude", claude(1024)},
 		{"gpt-5.6", Rates{Read: 0.1, Write5m: 1.25, Output: 8, Minimum: 1024, Life: half}},
 		{"gpt-5", Rates{Read: 0.1, Write5m: 1, Output: 8, Minimum: 1024, Life: 10 * time.Minute}},

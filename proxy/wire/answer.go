@@ -153,6 +153,7 @@ func (a *Answer) Items(keep func(*Out) bool) [][]byte {
 			return nil
 		}
 		return [][]byte{concat(`{"role":"assistant","content":[`, raws, `]}`)}
+	case Chat:
 	}
 	m := append([]byte(`{"role":"assistant","content":`), nullOr(text.String())...)
 	for _, name := range []string{"reasoning_content", "reasoning_details", "reasoning", "refusal"} { // others are of answers alone
@@ -204,6 +205,7 @@ func ResultBlock(p Protocol, call *Out, text string, failed bool) []byte {
 		}
 		m := append([]byte(`{"type":"`+kind+`","call_id":`), Quote(call.ID)...)
 		return append(append(append(m, `,"output":`...), Quote(text)...), '}')
+	case Chat:
 	}
 	m := append([]byte(`{"role":"tool","tool_call_id":`), Quote(call.ID)...)
 	return append(append(append(m, `,"content":`...), Quote(text)...), '}')
@@ -243,6 +245,7 @@ func ToolJSON(p Protocol, t abi.Tool) []byte {
 		return Marshal(object{"name": t.Name, "description": t.Description, "input_schema": schema})
 	case Responses:
 		return Marshal(object{"type": "function", "name": t.Name, "description": t.Description, "parameters": schema, "strict": false})
+	case Chat:
 	}
 	return Marshal(object{"type": "function", "function": object{"name": t.Name, "description": t.Description, "parameters": schema}})
 }

@@ -116,7 +116,7 @@ func FuzzAnswer(f *testing.F) {
 		for _, p := range []wire.Protocol{wire.Messages, wire.Responses, wire.Chat} {
 			st := wire.NewStream(p)
 			w := wire.Rewriter{Protocol: p, Dirty: true, ID: "x"}
-			for _, part := range bytes.Split(data, []byte("\n")) {
+			for part := range bytes.SplitSeq(data, []byte("\n")) {
 				e := wire.NewEvent("x", part)
 				st.Event(e)
 				w.Forward(e)

@@ -103,42 +103,48 @@ func content(v any) any {
 	}
 	out := make([]any, 0, len(list))
 	for _, e := range list {
-		m, ok := e.(map[string]any)
-		if !ok {
-			out = append(out, e)
-			continue
-		}
-		clean := make(map[string]any, len(m))
-		for name, field := range m {
-			if name != "cache_control" && name != "prompt_cache_breakpoint" && field != nil {
-				clean[name] = field
-			}
-		}
-		switch clean["type"] {
-		case "thinking":
-			if s, ok := clean["signature"].(string); ok && s != "" {
-				clean = map[string]any{"type": "thinking", "signature": s}
-			}
-		case "tool_result":
-			clean["content"] = content(clean["content"])
-		}
-		out = append(out, clean)
-	}
-	id := func(v any) string {
-		m, ok := v.(map[string]any)
-		if !ok || m["type"] != "tool_result" {
-			return ""
-		}
-		s, _ := m["tool_use_id"].(string)
-		return s
+		out = append(out, meaning(e))
 	}
 	slices.SortStableFunc(out, func(a, b any) int {
-		if id(a) == "" || id(b) == "" {
+		if resultID(a) == "" || resultID(b) == "" {
 			return 0
 		}
-		return cmp.Compare(id(a), id(b))
+		return cmp.Compare(resultID(a), resultID(b))
 	})
 	return out
+}
+
+// meaning is a block without markers and without what is not its meaning.
+func meaning(e any) any {
+	m, ok := e.(map[string]any)
+	if !ok {
+		return e
+	}
+	clean := make(map[string]any, len(m))
+	for name, field := range m {
+		if name != "cache_control" && name != "prompt_cache_breakpoint" && field != nil {
+			clean[name] = field
+		}
+	}
+	switch clean["type"] {
+	case "thinking":
+		if s, ok := clean["signature"].(string); ok && s != "" {
+			return map[string]any{"type": "thinking", "signature": s}
+		}
+	case "tool_result":
+		clean["content"] = content(clean["content"])
+	}
+	return clean
+}
+
+// resultID is that of the call of a result.
+func resultID(v any) string {
+	m, ok := v.(map[string]any)
+	if !ok || m["type"] != "tool_result" {
+		return ""
+	}
+	s, _ := m["tool_use_id"].(string)
+	return s
 }
 
 // parsed is JSON in a string as the value that it holds.

@@ -54,52 +54,59 @@ func text(b []byte, i int) (int, error) {
 // value returns the end of the value that begins at i. It checks how values are nested, and not what numbers and
 // words are made of.
 func value(b []byte, i int) (int, error) {
-	var open [maxDepth]byte
-	depth := 0
+	n := nesting{}
 	for {
-		i = space(b, i)
-		if i >= len(b) {
+		if i = space(b, i); i >= len(b) {
 			return 0, shape(i, "a value has no end")
 		}
-		switch c := b[i]; c {
-		case '"':
-			end, err := text(b, i)
-			if err != nil {
-				return 0, err
-			}
-			i = end
-		case '{', '[':
-			if depth == maxDepth {
-				return 0, shape(i, "nested too deep")
-			}
-			open[depth] = c + 2 // the closing one: in ASCII two further
-			depth++
-			i++
-		case '}', ']':
-			if depth == 0 || open[depth-1] != c {
-				return 0, shape(i, "unexpected end of a list or object")
-			}
-			depth--
-			i++
-		case ',', ':':
-			if depth == 0 {
-				return 0, shape(i, "unexpected separator")
-			}
-			i++
-			continue
-		default:
-			start := i
-			for i < len(b) && plain(b[i]) {
-				i++
-			}
-			if i == start {
-				return 0, shape(i, "unexpected byte")
-			}
+		end, err := n.token(b, i)
+		if err != nil {
+			return 0, err
 		}
-		if depth == 0 {
+		separator := b[i] == ',' || b[i] == ':'
+		if i = end; n.depth == 0 && !separator {
 			return i, nil
 		}
 	}
+}
+
+// nesting are the lists and objects that are open.
+type nesting struct {
+	open  [maxDepth]byte
+	depth int
+}
+
+// token returns the end of a token.
+func (n *nesting) token(b []byte, i int) (int, error) {
+	switch c := b[i]; c {
+	case '"':
+		return text(b, i)
+	case '{', '[':
+		if n.depth == maxDepth {
+			return 0, shape(i, "nested too deep")
+		}
+		n.open[n.depth] = c + 2 // the closing one: in ASCII two further
+		n.depth++
+	case '}', ']':
+		if n.depth == 0 || n.open[n.depth-1] != c {
+			return 0, shape(i, "unexpected end of a list or object")
+		}
+		n.depth--
+	case ',', ':':
+		if n.depth == 0 {
+			return 0, shape(i, "unexpected separator")
+		}
+	default:
+		end := i
+		for end < len(b) && plain(b[end]) {
+			end++
+		}
+		if end == i {
+			return 0, shape(i, "unexpected byte")
+		}
+		return end, nil
+	}
+	return i + 1, nil
 }
 
 // plain reports whether a byte may be part of a number or a word.
@@ -110,64 +117,56 @@ func plain(c byte) bool {
 // Object calls visit for each field of the object at a place, with the key between its quotation marks, the place of
 // the key and that of the value. An error of visit ends it.
 func Object(b []byte, at Span, visit func(key []byte, name, val Span) error) error {
-	i := space(b, at.From)
-	if i >= at.To || b[i] != '{' {
-		return shape(i, "want an object")
-	}
-	i = space(b, i+1)
-	if i < at.To && b[i] == '}' {
-		return nil
-	}
-	for {
+	return elements(b, at, '{', func(i int) (int, error) {
 		if i >= at.To || b[i] != '"' {
-			return shape(i, "want a key")
+			return 0, shape(i, "want a key")
 		}
 		end, err := text(b, i)
 		if err != nil {
-			return err
+			return 0, err
 		}
 		name := Span{i, end}
 		if i = space(b, end); i >= at.To || b[i] != ':' {
-			return shape(i, "want a colon")
+			return 0, shape(i, "want a colon")
 		}
 		i = space(b, i+1)
 		if end, err = value(b, i); err != nil {
-			return err
+			return 0, err
 		}
-		if err := visit(b[name.From+1:name.To-1], name, Span{i, end}); err != nil {
-			return err
-		}
-		i = space(b, end)
-		if i < at.To && b[i] == '}' {
-			return nil
-		}
-		if i >= at.To || b[i] != ',' {
-			return shape(i, "want a comma")
-		}
-		i = space(b, i+1)
-	}
+		return end, visit(b[name.From+1:name.To-1], name, Span{i, end})
+	})
 }
 
 // Array calls visit for each element of the list at a place.
 func Array(b []byte, at Span, visit func(i int, val Span) error) error {
+	n := -1
+	return elements(b, at, '[', func(i int) (int, error) {
+		end, err := value(b, i)
+		if err != nil {
+			return 0, err
+		}
+		n++
+		return end, visit(n, Span{i, end})
+	})
+}
+
+// elements calls next at the beginning of each element between brackets, which returns its end.
+func elements(b []byte, at Span, bracket byte, next func(i int) (int, error)) error {
 	i := space(b, at.From)
-	if i >= at.To || b[i] != '[' {
-		return shape(i, "want a list")
+	if i >= at.To || b[i] != bracket {
+		return shape(i, "want "+string(bracket))
 	}
 	i = space(b, i+1)
-	if i < at.To && b[i] == ']' {
+	if i < at.To && b[i] == bracket+2 {
 		return nil
 	}
-	for n := 0; ; n++ {
-		end, err := value(b, i)
+	for {
+		end, err := next(i)
 		if err != nil {
 			return err
 		}
-		if err := visit(n, Span{i, end}); err != nil {
-			return err
-		}
 		i = space(b, end)
-		if i < at.To && b[i] == ']' {
+		if i < at.To && b[i] == bracket+2 {
 			return nil
 		}
 		if i >= at.To || b[i] != ',' {

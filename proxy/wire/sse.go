@@ -91,7 +91,8 @@ func parseEvent(raw []byte) Event {
 		case "event":
 			e.Name = string(val)
 		case "data":
-			if lines++; lines == 1 {
+			lines++
+			if lines == 1 {
 				e.Data = val
 			} else {
 				e.Data = bytes.Join([][]byte{e.Data, val}, []byte("\n"))

@@ -11,13 +11,18 @@ func ParseAnswer(p Protocol, b []byte) (*Answer, error) {
 		a.Counted = true
 		readUsage(p, b, u, &a.Usage)
 	}
+	read := a.wholeChat
 	switch p {
 	case Messages:
-		return a, a.wholeMessages(b, w)
+		read = a.wholeMessages
 	case Responses:
-		return a, a.wholeResponses(b, w)
+		read = a.wholeResponses
+	case Chat:
 	}
-	return a, a.wholeChat(b, w)
+	if err := read(b, w); err != nil {
+		return nil, err
+	}
+	return a, nil
 }
 
 func (a *Answer) wholeMessages(b []byte, w Span) error {
