@@ -28,8 +28,9 @@ type agent struct {
 	noReply bool // the answer is not taken into the conversation
 }
 
-func newAgent(t testing.TB, proto wire.Protocol, url string, stream bool, header ...string) *agent {
-	return &agent{t: t, proto: proto, url: url, stream: stream, header: header, tools: []string{"bash", "read"}, system: "You are an agent."}
+func newAgent(tb testing.TB, proto wire.Protocol, url string, stream bool, header ...string) *agent {
+	tb.Helper()
+	return &agent{t: tb, proto: proto, url: url, stream: stream, header: header, tools: []string{"bash", "read"}, system: "You are an agent."}
 }
 
 func (a *agent) path() string {
@@ -38,6 +39,7 @@ func (a *agent) path() string {
 		return "/v1/messages"
 	case wire.Responses:
 		return "/v1/responses"
+	case wire.Chat:
 	}
 	return "/v1/chat/completions"
 }
@@ -82,8 +84,9 @@ func (a *agent) body() string {
 	case wire.Responses:
 		return fmt.Sprintf(`{"model":"gpt-5","instructions":%s,"input":[%s],"tools":[%s],"store":false,"include":["reasoning.encrypted_content"],"stream":%t}`,
 			quote(a.system), list, toolList, a.stream)
+	case wire.Chat:
 	}
-	options := ""
+	options := "" // of Chat
 	if a.stream {
 		options = `,"stream_options":{"include_usage":true}`
 	}
@@ -106,7 +109,7 @@ func (a *agent) marked() []string {
 func (a *agent) step() *wire.Answer {
 	a.t.Helper()
 	a.sent = a.body()
-	resp, raw := post(a.t, a.url+a.path(), a.sent, a.header...)
+	resp, raw := post(a.t, a.url+a.path(), a.sent, a.header...) //nolint:bodyclose // post has closed it
 	a.raw, a.status = raw, resp.StatusCode
 	if resp.StatusCode != http.StatusOK {
 		a.t.Fatalf("%s: status %d: %s\nrequest: %.1500s", a.proto, resp.StatusCode, raw, a.sent)

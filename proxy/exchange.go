@@ -66,10 +66,11 @@ type attached struct {
 
 // model forwards a request to a model.
 func (s *Server) model(w http.ResponseWriter, r *http.Request, up *upstream, p wire.Protocol, counts bool) {
+	ctx := r.Context()
 	raw, more, err := readBody(r, wire.MaxBody)
 	switch {
 	case err != nil:
-		if r.Context().Err() == nil {
+		if ctx.Err() == nil {
 			fail(w, p, http.StatusBadRequest, "mortise: the request's body broke off")
 		}
 		return
@@ -84,12 +85,12 @@ func (s *Server) model(w http.ResponseWriter, r *http.Request, up *upstream, p w
 		return
 	}
 	if counts {
-		x.guarded(func() { x.count(r.Context()) })
-		x.forwardOnly(w)
+		x.guarded(ctx, func() { x.count(ctx) })
+		x.forwardOnly(ctx, w)
 		return
 	}
-	x.guarded(func() { x.prepare(r.Context()) })
-	x.run(w)
+	x.guarded(ctx, func() { x.prepare(ctx) })
+	x.run(ctx, w)
 }
 
 // parse reads the body, and reports whether it is understood.
@@ -115,11 +116,11 @@ func (x *exchange) parse() bool {
 }
 
 // guarded keeps what goes wrong with us from the client: the original goes through.
-func (x *exchange) guarded(do func()) {
+func (x *exchange) guarded(ctx context.Context, do func()) {
 	defer func() {
 		if v := recover(); v != nil {
 			x.s.stats.panics.Add(1)
-			x.s.cfg.Logger.ErrorContext(x.r.Context(), "proxy_panicked", "panic", v, "stack", string(debug.Stack()))
+			x.s.cfg.Logger.ErrorContext(ctx, "proxy_panicked", "panic", v, "stack", string(debug.Stack()))
 			x.acted, x.body, x.gates, x.hidden = false, nil, false, nil
 		}
 	}()
@@ -171,7 +172,7 @@ func (x *exchange) act(ctx context.Context, a *attached) {
 	if x.change != lane.Retry {
 		var err error
 		if dirty, err = x.fire(ctx, a, turn, dirty); err != nil {
-			x.refused(err)
+			x.refused(ctx, err)
 			return
 		}
 	}
@@ -192,11 +193,11 @@ func (x *exchange) act(ctx context.Context, a *attached) {
 func (x *exchange) body0() []byte { return x.req.Body }
 
 // refused turns the error of a phase into a refusal, if it is a plugin's.
-func (x *exchange) refused(err error) {
+func (x *exchange) refused(ctx context.Context, err error) {
 	if hook, ok := errors.AsType[*phases.HookError](err); ok {
 		x.s.stats.refused.Add(1)
 		x.refusal = "mortise: plugin " + hook.Plugin + " refuses the request at " + string(hook.Phase)
-		x.s.cfg.Logger.WarnContext(x.r.Context(), "request_refused", "plugin", hook.Plugin, "phase", string(hook.Phase), "error", hook.Err)
+		x.s.cfg.Logger.WarnContext(ctx, "request_refused", "plugin", hook.Plugin, "phase", string(hook.Phase), "error", hook.Err)
 	}
 }
 
@@ -240,8 +241,8 @@ func (x *exchange) save(ctx context.Context) {
 }
 
 // forwardOnly sends the request and copies the answer.
-func (x *exchange) forwardOnly(w http.ResponseWriter) {
-	resp, err := x.post(x.r.Context(), nil)
+func (x *exchange) forwardOnly(ctx context.Context, w http.ResponseWriter) {
+	resp, err := x.post(ctx, nil)
 	if err != nil {
 		x.s.unreachable(w, x.r, err)
 		return
@@ -268,22 +269,22 @@ func (x *exchange) post(ctx context.Context, body []byte) (*http.Response, error
 }
 
 // run sends the request and relays the answer.
-func (x *exchange) run(w http.ResponseWriter) {
+func (x *exchange) run(ctx context.Context, w http.ResponseWriter) {
 	defer x.release()
 	if x.refusal != "" {
 		fail(w, x.proto, http.StatusForbidden, x.refusal)
 		return
 	}
-	resp, err := x.post(x.r.Context(), nil)
+	resp, err := x.post(ctx, nil)
 	if err != nil {
 		x.s.unreachable(w, x.r, err)
 		return
 	}
 	if resp.StatusCode == http.StatusBadRequest && x.ln != nil && x.why == "" {
-		resp = x.overflow(resp)
+		resp = x.overflow(ctx, resp)
 	}
 	defer func() { _ = resp.Body.Close() }()
-	x.guarded(func() { x.plan = x.planner() })
+	x.guarded(ctx, func() { x.plan = x.planner() })
 	if !x.gates && len(x.hidden) == 0 {
 		x.raw, x.body, x.req = nil, nil, nil // streams are long, and bodies large
 	}
@@ -292,9 +293,9 @@ func (x *exchange) run(w http.ResponseWriter) {
 		x.s.stats.upstreamErrors.Add(1)
 		x.s.relayRaw(w, resp, nil)
 	case x.gates || len(x.hidden) > 0:
-		x.transform(w, resp)
+		x.transform(ctx, w, resp)
 	default:
-		x.observe(w, resp)
+		x.observe(ctx, w, resp)
 	}
 }
 

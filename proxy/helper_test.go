@@ -31,8 +31,8 @@ type stand struct {
 }
 
 // start starts a proxy whose upstreams are all one.
-func start(t testing.TB, upstream string, cfg proxy.Config) *stand {
-	t.Helper()
+func start(tb testing.TB, upstream string, cfg proxy.Config) *stand {
+	tb.Helper()
 	if cfg.Anthropic.URL == "" {
 		cfg.Anthropic.URL = upstream
 	}
@@ -42,26 +42,26 @@ func start(t testing.TB, upstream string, cfg proxy.Config) *stand {
 	}
 	s, err := proxy.New(context.Background(), cfg)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	srv := httptest.NewServer(s)
-	t.Cleanup(func() {
+	tb.Cleanup(func() {
 		srv.Close()
 		if err := s.Close(context.Background()); err != nil {
-			t.Error(err)
+			tb.Error(err)
 		}
 	})
 	return &stand{s, srv.URL}
 }
 
 // fake starts the strict fake of the providers.
-func fake(t testing.TB, reply func(providertest.Query) providertest.Answer) *providertest.Server {
-	t.Helper()
+func fake(tb testing.TB, reply func(providertest.Query) providertest.Answer) *providertest.Server {
+	tb.Helper()
 	s, err := providertest.New(providertest.Config{Reply: reply})
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	t.Cleanup(func() { _ = s.Close() })
+	tb.Cleanup(func() { _ = s.Close() })
 	return s
 }
 
@@ -84,8 +84,8 @@ func (tp *tape) last() ([]byte, http.Header) {
 	return tp.bodies[len(tp.bodies)-1], tp.headers[len(tp.headers)-1]
 }
 
-func newTape(t testing.TB, answer http.HandlerFunc) *tape {
-	t.Helper()
+func newTape(tb testing.TB, answer http.HandlerFunc) *tape {
+	tb.Helper()
 	tp := &tape{}
 	tp.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		b, _ := io.ReadAll(r.Body)
@@ -94,16 +94,16 @@ func newTape(t testing.TB, answer http.HandlerFunc) *tape {
 		tp.mu.Unlock()
 		answer(w, r)
 	}))
-	t.Cleanup(tp.Close)
+	tb.Cleanup(tp.Close)
 	return tp
 }
 
 // post sends a body and returns the answer.
-func post(t testing.TB, url, body string, header ...string) (*http.Response, []byte) {
-	t.Helper()
+func post(tb testing.TB, url, body string, header ...string) (*http.Response, []byte) {
+	tb.Helper()
 	r, err := http.NewRequestWithContext(context.Background(), http.MethodPost, url, strings.NewReader(body))
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("Authorization", "Bearer "+providertest.DefaultKey)
@@ -119,12 +119,12 @@ func post(t testing.TB, url, body string, header ...string) (*http.Response, []b
 	defer tr.CloseIdleConnections()
 	resp, err := tr.RoundTrip(r)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	defer resp.Body.Close()
 	b, err := io.ReadAll(resp.Body)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return resp, b
 }
@@ -135,15 +135,15 @@ type pair struct {
 }
 
 // recorded returns pairs that others recorded. They are no part of the repository.
-func recorded(t testing.TB) []pair {
-	t.Helper()
+func recorded(tb testing.TB) []pair {
+	tb.Helper()
 	shared := os.Getenv("MORTISE_SHARED")
 	if shared == "" {
 		shared = filepath.Join("..", "..", "shared")
 	}
 	dir := filepath.Join(shared, "data", "payloads")
 	if _, err := os.Stat(dir); err != nil {
-		testskip.Skip(t, "no real recordings in data/payloads of the shared folder (set MORTISE_SHARED): %v", err)
+		testskip.Skip(tb, "no real recordings in data/payloads of the shared folder (set MORTISE_SHARED): %v", err)
 	}
 	var out []pair
 	files, _ := filepath.Glob(filepath.Join(dir, "fantasy", "*", "*", "*.yaml"))
@@ -162,11 +162,11 @@ func recorded(t testing.TB) []pair {
 			err = yaml.Unmarshal(raw, &c)
 		}
 		if err != nil {
-			t.Fatal(err)
+			tb.Fatal(err)
 		}
 		for i, in := range c.Interactions {
 			_, after, _ := strings.Cut(in.Request.URL, "://")
-			p := pair{name: fmt.Sprintf("%s#%d", path[len(dir)+1:], i), path: after[strings.Index(after, "/"):], request: in.Request.Body, response: in.Response.Body}
+			p := pair{name: fmt.Sprintf("%s#%d", path[len(dir)+1:], i), path: "/" + tail(after), request: in.Request.Body, response: in.Response.Body}
 			if ct := in.Response.Headers["Content-Type"]; len(ct) > 0 {
 				p.contentType = ct[0]
 			}
@@ -178,12 +178,12 @@ func recorded(t testing.TB) []pair {
 	for _, path := range append(traces, more...) {
 		raw, err := os.ReadFile(path)
 		if err != nil {
-			t.Fatal(err)
+			tb.Fatal(err)
 		}
 		out = append(out, httprr(path[len(dir)+1:], raw)...)
 	}
 	if len(out) < 20 {
-		t.Fatalf("only %d recordings were read", len(out))
+		tb.Fatalf("only %d recordings were read", len(out))
 	}
 	return out
 }
@@ -208,7 +208,7 @@ func httprr(name string, raw []byte) (out []pair) {
 		}
 		path := parts[1]
 		if _, p, ok := strings.Cut(path, "://"); ok {
-			path = p[strings.Index(p, "/"):]
+			path = "/" + tail(p)
 		}
 		p := pair{name: fmt.Sprintf("%s#%d", name, i), path: path, request: string(body), response: string(answer)}
 		for line := range strings.SplitSeq(string(headers), "\r\n") {
@@ -222,18 +222,18 @@ func httprr(name string, raw []byte) (out []pair) {
 }
 
 // decode reads JSON into a map.
-func decode(t testing.TB, b []byte) map[string]any {
-	t.Helper()
+func decode(tb testing.TB, b []byte) map[string]any {
+	tb.Helper()
 	var v map[string]any
 	if err := json.Unmarshal(b, &v); err != nil {
-		t.Fatalf("%v: %.400s", err, b)
+		tb.Fatalf("%v: %.400s", err, b)
 	}
 	return v
 }
 
 // wait waits until a condition holds.
-func wait(t testing.TB, what string, ok func() bool) {
-	t.Helper()
+func wait(tb testing.TB, what string, ok func() bool) {
+	tb.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
 	deadline := time.After(10 * time.Second)
@@ -241,9 +241,15 @@ func wait(t testing.TB, what string, ok func() bool) {
 		select {
 		case <-tick.C:
 		case <-deadline:
-			t.Fatalf("timed out: %s", what)
+			tb.Fatalf("timed out: %s", what)
 		}
 	}
 }
 
 func nothingToSay(*abi.Event) (*abi.Reply, error) { return nil, nil }
+
+// tail is what follows the first slash.
+func tail(s string) string {
+	_, rest, _ := strings.Cut(s, "/")
+	return rest
+}

@@ -36,11 +36,11 @@ func (quiet) Describe() abi.Description {
 
 func (quiet) OnPhase(context.Context, *abi.Event) (*abi.Reply, error) { return nil, nil }
 
-func runtimeOf(t testing.TB, plugins ...phases.Plugin) *phases.Runtime {
-	t.Helper()
+func runtimeOf(tb testing.TB, plugins ...phases.Plugin) *phases.Runtime {
+	tb.Helper()
 	rt, err := phases.New(phases.Config{Plugins: plugins, HookTimeout: 2 * time.Second})
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return rt
 }

@@ -159,6 +159,7 @@ func simplify(p wire.Protocol, body []byte) []byte {
 		if len(list(m["tools"])) == 0 {
 			delete(m, "tools")
 		}
+	case wire.Chat:
 	case wire.Responses:
 		for _, name := range []string{"client_metadata", "prompt_cache_key", "service_tier", "text", "prompt_cache_options", "stream_options"} {
 			delete(m, name)
@@ -271,7 +272,7 @@ func pi(path, api, model string) func(url, home string) *exec.Cmd {
 
 // The real agents work through sixty rounds of large outputs: nothing is refused, and they do not compact by
 // themselves, as Claude Code does without the proxy (acceptance 13 to 15, F26).
-func TestLive(t *testing.T) { //nolint:paralleltest,tparallel // one agent at a time: the machine is small
+func TestLive(t *testing.T) { //nolint:paralleltest // one agent at a time: the machine is small
 	rounds := liveRounds()
 	name := func(tool string, args func(n int) map[string]any) func(int) abi.ToolCall {
 		return func(n int) abi.ToolCall {
@@ -282,14 +283,14 @@ func TestLive(t *testing.T) { //nolint:paralleltest,tparallel // one agent at a 
 		return func(n int) map[string]any { return map[string]any{key: bigCommand(n)} }
 	}
 	codexArgs := func(n int) map[string]any { return map[string]any{"cmd": bigCommand(n), "max_output_tokens": 10_000} }
-	for _, c := range []struct {
+	for _, c := range []struct { //nolint:paralleltest // see above
 		name, agent string
 		proto       wire.Protocol
 		tool        func(int) abi.ToolCall
 		run         func(path string) func(url, home string) *exec.Cmd
 	}{
-		{"claude", agents.Claude, wire.Messages, bash, func(p string) func(string, string) *exec.Cmd { return claude(p) }},
-		{"codex", agents.Codex, wire.Responses, name("exec_command", codexArgs), func(p string) func(string, string) *exec.Cmd { return codex(p) }},
+		{"claude", agents.Claude, wire.Messages, bash, claude},
+		{"codex", agents.Codex, wire.Responses, name("exec_command", codexArgs), codex},
 		{"pi-chat", agents.Pi, wire.Chat, name("bash", command("command")), func(p string) func(string, string) *exec.Cmd { return pi(p, "openai-completions", "gpt-5") }},
 		{"pi-responses", agents.Pi, wire.Responses, name("bash", command("command")), func(p string) func(string, string) *exec.Cmd { return pi(p, "openai-responses", "gpt-5") }},
 		{"pi-messages", agents.Pi, wire.Messages, name("bash", command("command")), func(p string) func(string, string) *exec.Cmd {

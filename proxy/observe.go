@@ -57,12 +57,12 @@ func (o *observer) answer() *wire.Answer {
 }
 
 // observe relays an answer as it is, and accounts for it.
-func (x *exchange) observe(w http.ResponseWriter, resp *http.Response) {
+func (x *exchange) observe(ctx context.Context, w http.ResponseWriter, resp *http.Response) {
 	o := newObserver(x.proto, resp.Header.Get("Content-Type"))
 	see, done := decoding(resp.Header.Get("Content-Encoding"), o)
 	defer func() { // also when the client is gone
 		done()
-		x.guarded(func() { x.finish(context.WithoutCancel(x.r.Context()), o.answer(), x.r.Context().Err() == nil) })
+		x.guarded(ctx, func() { x.finish(context.WithoutCancel(ctx), o.answer(), ctx.Err() == nil) })
 	}()
 	x.s.relayRaw(w, resp, see)
 }

@@ -58,6 +58,7 @@ func results(q providertest.Query) map[string]string {
 func TestBlockedAlone(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, p wire.Protocol, stream bool) {
+		t.Helper()
 		var seen []map[string]string
 		up := fake(t, func(q providertest.Query) providertest.Answer {
 			seen = append(seen, results(q))
@@ -97,6 +98,7 @@ func TestBlockedAlone(t *testing.T) {
 func TestBlockedBeside(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, p wire.Protocol, stream bool) {
+		t.Helper()
 		var seen []map[string]string
 		up := fake(t, func(q providertest.Query) providertest.Answer {
 			seen = append(seen, results(q))
@@ -133,6 +135,7 @@ func TestBlockedBeside(t *testing.T) {
 func TestRewritten(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, p wire.Protocol, stream bool) {
+		t.Helper()
 		up := fake(t, func(q providertest.Query) providertest.Answer {
 			if q.N == 1 {
 				return providertest.Answer{Content: []abi.ContentBlock{abi.Text("so")}, Calls: []abi.ToolCall{call("c1", "bash", "ls"), call("c2", "bash", "pwd")}}
@@ -189,6 +192,7 @@ func (o *offered) CallTool(_ context.Context, c abi.ToolCall) (abi.ToolResult, e
 func TestHidden(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, p wire.Protocol, stream bool) {
+		t.Helper()
 		var seen []map[string]string
 		var tools []int
 		up := fake(t, func(q providertest.Query) providertest.Answer {
@@ -236,6 +240,7 @@ func TestHidden(t *testing.T) {
 func TestRedacted(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, p wire.Protocol, stream bool) {
+		t.Helper()
 		const secret = "hunter2-very-secret"
 		var bodies [][]byte
 		up := fake(t, func(q providertest.Query) providertest.Answer {
@@ -290,6 +295,7 @@ func TestRedacted(t *testing.T) {
 func TestFailing(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, p wire.Protocol, stream bool) {
+		t.Helper()
 		up := fake(t, nil)
 		for policy, status := range map[abi.FailurePolicy]int{abi.FailRun: 403, abi.FailIgnore: 200} {
 			s := start(t, up.URL(), proxy.Config{Runtime: runtimeOf(t, hook{

@@ -35,10 +35,9 @@ type relay struct {
 var errCut = errors.New("the upstream broke off")
 
 // transform relays an answer whose calls plugins decide about.
-func (x *exchange) transform(w http.ResponseWriter, resp *http.Response) {
-	ctx := x.r.Context()
+func (x *exchange) transform(ctx context.Context, w http.ResponseWriter, resp *http.Response) {
 	if !eventStream(resp.Header.Get("Content-Type")) {
-		x.transformWhole(w, resp)
+		x.transformWhole(ctx, w, resp)
 		return
 	}
 	body, err := wire.Decoder(resp.Header.Get("Content-Encoding"), resp.Body)
@@ -54,7 +53,7 @@ func (x *exchange) transform(w http.ResponseWriter, resp *http.Response) {
 	_ = l.out.flush()
 	err = l.run(ctx, body)
 	answer := l.merged()
-	x.guarded(func() { x.finish(context.WithoutCancel(ctx), answer, err == nil && ctx.Err() == nil) })
+	x.guarded(ctx, func() { x.finish(context.WithoutCancel(ctx), answer, err == nil && ctx.Err() == nil) })
 	if err != nil {
 		stop()
 		if errors.Is(err, errCut) {
@@ -92,7 +91,7 @@ func (l *relay) run(ctx context.Context, body io.Reader) error {
 		if !l.continues(p) {
 			return l.finish(ctx, p)
 		}
-		resp, err := l.next(ctx, p)
+		resp, err := l.next(ctx, p) //nolint:bodyclose // closed by the next part, or by the defer above
 		if err != nil {
 			return err
 		}

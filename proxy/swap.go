@@ -343,7 +343,7 @@ type vetoError struct{ by, detail string }
 func (e *vetoError) Error() string { return "plugin " + e.by + " vetoes the compaction: " + e.detail }
 
 // overflow puts a compaction in that is ready when the provider refuses a prompt as too long, and asks once more.
-func (x *exchange) overflow(resp *http.Response) *http.Response {
+func (x *exchange) overflow(ctx context.Context, resp *http.Response) *http.Response {
 	body, err := io.ReadAll(io.LimitReader(resp.Body, 64<<10))
 	_ = resp.Body.Close()
 	resp.Body = io.NopCloser(bytes.NewReader(body))
@@ -353,7 +353,6 @@ func (x *exchange) overflow(resp *http.Response) *http.Response {
 		return resp
 	}
 	x.s.stats.overflows.Add(1)
-	ctx := x.r.Context()
 	x.ln.Lock()
 	a := x.attach()
 	s := a.ready

@@ -73,15 +73,15 @@ func policy() *proxy.Compaction {
 const output = 12_000
 
 // session works through turns. A model takes seconds to answer, in which compactions end.
-func session(t testing.TB, s *stand, a *agent, turns int) (peak int64) {
-	t.Helper()
+func session(tb testing.TB, s *stand, a *agent, turns int) (peak int64) {
+	tb.Helper()
 	n := 0
 	for turn := range turns {
 		a.say(fmt.Sprintf("Task %d: read the files.", turn))
 		for {
 			n++
 			ans := a.step()
-			wait(t, "compactions end", func() bool { c := s.Report().Counts; return c["active"] == 0 && c["compacting"] == 0 })
+			wait(tb, "compactions end", func() bool { c := s.Report().Counts; return c["active"] == 0 && c["compacting"] == 0 })
 			peak = max(peak, ans.Usage.Prompt())
 			if len(ans.Calls()) == 0 {
 				break

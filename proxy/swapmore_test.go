@@ -139,9 +139,9 @@ func TestCold(t *testing.T) {
 	}
 }
 
-func settle(t testing.TB, s *stand) {
-	t.Helper()
-	wait(t, "compactions end", func() bool { c := s.Report().Counts; return c["active"] == 0 && c["compacting"] == 0 })
+func settle(tb testing.TB, s *stand) {
+	tb.Helper()
+	wait(tb, "compactions end", func() bool { c := s.Report().Counts; return c["active"] == 0 && c["compacting"] == 0 })
 }
 
 // A prompt that the provider refuses as too long is asked once more with the compaction that is ready (section 6).

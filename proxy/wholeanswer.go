@@ -11,8 +11,7 @@ import (
 )
 
 // transformWhole relays an answer that is not streamed, whose calls plugins decide about.
-func (x *exchange) transformWhole(w http.ResponseWriter, resp *http.Response) {
-	ctx := x.r.Context()
+func (x *exchange) transformWhole(ctx context.Context, w http.ResponseWriter, resp *http.Response) {
 	raw, err := io.ReadAll(io.LimitReader(resp.Body, wire.MaxBody+1))
 	if err != nil {
 		x.s.stats.cuts.Add(1)
@@ -53,7 +52,7 @@ func (x *exchange) transformWhole(w http.ResponseWriter, resp *http.Response) {
 	for _, p := range parts {
 		merged.Blocks = append(merged.Blocks, p.visible()...)
 	}
-	x.guarded(func() { x.finish(context.WithoutCancel(ctx), &merged, werr == nil && ctx.Err() == nil) })
+	x.guarded(ctx, func() { x.finish(context.WithoutCancel(ctx), &merged, werr == nil && ctx.Err() == nil) })
 }
 
 // head2 copies a head for a body of another length.

@@ -75,6 +75,7 @@ func (w *Rewriter) Call(o *Out, args []byte, held []Event) []Event {
 		return []Event{w.Forward(held[0]), NewEvent("content_block_delta", delta), NewEvent("content_block_stop", stop)}
 	case Responses:
 		return w.responsesCall(o, args, held)
+	case Chat:
 	}
 	o.Raw = ChatCall(o, args)
 	return nil
@@ -176,6 +177,7 @@ func (w *Rewriter) End(e Event, m *Merged) Event {
 		inner := m.Whole(Responses, resp.Of(b))
 		w.Dirty = true
 		return w.Forward(e.WithData(Apply(b, []Splice{{At: resp, New: inner}})))
+	case Chat:
 	}
 	if string(b) == "[DONE]" {
 		return e

@@ -58,6 +58,7 @@ func (s *Stream) Event(e Event) Step {
 		return s.messages(e)
 	case Responses:
 		return s.responses(e)
+	case Chat:
 	}
 	return s.chat(e)
 }
