@@ -109,7 +109,7 @@ func (a *agent) marked() []string {
 func (a *agent) step() *wire.Answer {
 	a.t.Helper()
 	a.sent = a.body()
-	resp, raw := post(a.t, a.url+a.path(), a.sent, a.header...) //nolint:bodyclose // post has closed it
+	resp, raw := post(a.t, a.url+a.path(), a.sent, a.header...)
 	a.raw, a.status = raw, resp.StatusCode
 	if resp.StatusCode != http.StatusOK {
 		a.t.Fatalf("%s: status %d: %s\nrequest: %.1500s", a.proto, resp.StatusCode, raw, a.sent)

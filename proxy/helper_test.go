@@ -98,8 +98,15 @@ func newTape(tb testing.TB, answer http.HandlerFunc) *tape {
 	return tp
 }
 
+// reply is the head of an answer.
+type reply struct {
+	StatusCode int
+	Status     string
+	Header     http.Header
+}
+
 // post sends a body and returns the answer.
-func post(tb testing.TB, url, body string, header ...string) (*http.Response, []byte) {
+func post(tb testing.TB, url, body string, header ...string) (*reply, []byte) {
 	tb.Helper()
 	r, err := http.NewRequestWithContext(context.Background(), http.MethodPost, url, strings.NewReader(body))
 	if err != nil {
@@ -126,7 +133,7 @@ func post(tb testing.TB, url, body string, header ...string) (*http.Response, []
 	if err != nil {
 		tb.Fatal(err)
 	}
-	return resp, b
+	return &reply{resp.StatusCode, resp.Status, resp.Header}, b
 }
 
 // pair is a recorded request with its answer.

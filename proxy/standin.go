@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -108,8 +109,8 @@ func choose(r *wire.Request, cuts []int, head int, keep int64, weight func(i int
 	}
 	best, inside := 0, 0
 	at := len(r.Items)
-	for k := len(cuts) - 1; k >= 0; k-- {
-		for at > cuts[k] {
+	for _, c := range slices.Backward(cuts) {
+		for at > c {
 			at--
 			tail += weight(at)
 		}
@@ -117,10 +118,10 @@ func choose(r *wire.Request, cuts []int, head int, keep int64, weight func(i int
 			continue
 		}
 		if inside == 0 {
-			inside = cuts[k]
+			inside = c
 		}
-		if cuts[k] < last {
-			best = cuts[k]
+		if c < last {
+			best = c
 			break
 		}
 	}
@@ -227,9 +228,9 @@ func words(r *wire.Request, i int) string {
 
 // lastMark is the value of the last cache marker of the conversation.
 func lastMark(r *wire.Request) []byte {
-	for i := len(r.Items) - 1; i >= 0; i-- {
-		for j := len(r.Items[i].Blocks) - 1; j >= 0; j-- {
-			if m := r.Items[i].Blocks[j].Mark; m.Exists() && r.Protocol == wire.Messages {
+	for _, it := range slices.Backward(r.Items) {
+		for _, b := range slices.Backward(it.Blocks) {
+			if m := b.Mark; m.Exists() && r.Protocol == wire.Messages {
 				_, val, _ := bytes.Cut(m.Of(r.Body), []byte(":"))
 				return bytes.TrimSpace(val)
 			}
