@@ -10,6 +10,7 @@ import (
 	"runtime/debug"
 	"time"
 
+	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/phases"
 	"github.com/mortise-dev/mortise/proxy/lane"
 	"github.com/mortise-dev/mortise/proxy/money"
@@ -61,7 +62,9 @@ type attached struct {
 	fired   int64     // attempts
 	failed  int64
 	started time.Time
-	answers []int // calls of earlier turns
+	// override are settings of the latest request, which a retry has too.
+	override *abi.InferenceOverride
+	answers  []int // calls of earlier turns
 }
 
 // model forwards a request to a model.
@@ -169,7 +172,10 @@ func (x *exchange) act(ctx context.Context, a *attached) {
 	x.messages()
 	turn := x.userTurn()
 	dirty := x.trySwap(ctx, a, turn)
-	if x.change != lane.Retry {
+	if x.change == lane.Retry && a.override != nil {
+		x.override(a.override)
+	} else if x.change != lane.Retry {
+		a.override = nil
 		var err error
 		if dirty, err = x.fire(ctx, a, turn, dirty); err != nil {
 			x.refused(ctx, err)
@@ -281,7 +287,7 @@ func (x *exchange) run(ctx context.Context, w http.ResponseWriter) {
 		return
 	}
 	if resp.StatusCode == http.StatusBadRequest && x.ln != nil && x.why == "" {
-		resp = x.overflow(ctx, resp)
+		resp = x.fallBack(ctx, x.overflow(ctx, resp))
 	}
 	defer func() { _ = resp.Body.Close() }()
 	x.guarded(ctx, func() { x.plan = x.planner() })

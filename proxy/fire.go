@@ -178,6 +178,7 @@ func (x *exchange) effects(out *phases.Outcome) bool {
 		add(c.Content)
 	}
 	if o := out.Override; o != nil {
+		x.attach().override = o
 		x.override(o)
 	}
 	if len(out.ExcludeTools) > 0 && x.change == lane.New {

@@ -11,10 +11,10 @@ import (
 
 // counters are what happened.
 type counters struct {
-	requests, active, answers, acted, observed, opaque, side, unread                                   atomic.Int64
-	refused, removed, rewritten, hidden, continued, late                                               atomic.Int64
-	panics, storeFailures, unreachable, upstreamErrors, cuts                                           atomic.Int64
-	compactions, compactionsFailed, compactionsRefused, swaps, overflows, counted, dropped, compacting atomic.Int64
+	requests, active, answers, acted, observed, opaque, side, unread                                             atomic.Int64
+	refused, removed, rewritten, hidden, continued, late                                                         atomic.Int64
+	panics, storeFailures, unreachable, upstreamErrors, cuts                                                     atomic.Int64
+	compactions, compactionsFailed, compactionsRefused, swaps, overflows, counted, dropped, compacting, fellBack atomic.Int64
 
 	mu    sync.Mutex
 	sides money.Totals
@@ -83,7 +83,7 @@ func (s *Server) Report() *Report {
 		"panics": &c.panics, "store_failures": &c.storeFailures, "unreachable": &c.unreachable, "upstream_errors": &c.upstreamErrors,
 		"cuts": &c.cuts, "compactions": &c.compactions, "compactions_failed": &c.compactionsFailed,
 		"compactions_refused": &c.compactionsRefused, "swaps": &c.swaps, "overflows": &c.overflows, "counted": &c.counted,
-		"compactions_dropped": &c.dropped, "compacting": &c.compacting,
+		"compactions_dropped": &c.dropped, "compacting": &c.compacting, "fell_back": &c.fellBack,
 	} {
 		r.Counts[name] = n.Load()
 	}

@@ -374,6 +374,33 @@ func (x *exchange) overflow(ctx context.Context, resp *http.Response) *http.Resp
 	return again
 }
 
+// fallBack sends the original when the provider refuses what the proxy made of it, and takes back what it had made. A
+// request that plugins edited stays refused: the original may hold what they took out.
+func (x *exchange) fallBack(ctx context.Context, resp *http.Response) *http.Response {
+	x.ln.Lock()
+	defer x.ln.Unlock()
+	if !x.acted || resp.StatusCode != http.StatusBadRequest || len(x.ln.Edits) > 0 || x.attach().override != nil {
+		return resp
+	}
+	x.acted = false
+	again, err := x.post(ctx, nil)
+	if err != nil || again.StatusCode == http.StatusBadRequest {
+		if err == nil {
+			_ = again.Body.Close()
+		}
+		x.acted = true
+		return resp
+	}
+	_ = resp.Body.Close()
+	x.s.stats.fellBack.Add(1)
+	x.s.cfg.Logger.WarnContext(ctx, "request_fell_back", "lane", x.ln.ID)
+	x.ln.Swap, x.ln.Grafts, x.ln.Hidden = nil, nil, nil
+	x.ln.Epoch++
+	x.hidden, x.sent = nil, x.original
+	x.save(ctx)
+	return again
+}
+
 // count makes a request that only counts like the ones of its lane. It changes nothing.
 func (x *exchange) count(ctx context.Context) {
 	if x.why != "" || x.req.Fixed != "" || x.id.kind == lane.Side && len(x.req.Items) < 2 {

@@ -136,7 +136,7 @@ func (a *Answer) Items(keep func(*Out) bool) [][]byte {
 	for i := range a.Blocks {
 		b := &a.Blocks[i]
 		switch {
-		case !keep(b):
+		case !keep(b), b.Type == TypeText && b.Text == "" && a.Protocol == Messages: // an empty text is refused
 		case a.Protocol == Chat && b.Type == TypeText:
 			text.WriteString(b.Text)
 		case a.Protocol == Chat:
