@@ -28,19 +28,19 @@ package proxy_test
 //	23 TestOverlap; part: one process           50 launch.TestInstall
 //	24 TestClientCompacts                       51 TestObserved
 //	25 TestFind; part: hidden calls are dropped 52 TestRedacted, TestRestart
-//	26 TestSwap, TestLive                       53 phases.TestProperty; here the runtime is the same
+//	26 TestSwap, TestLive                       53 phases.TestWildPlugins; here the runtime is the same
 //	27 TestHidden, TestSwap                     54 cli.TestProxy_launcher
 //
 //	F1  TestReplay, TestSwap                    F20 TestCanaries, TestCanaries_upstream
 //	F2  TestSwap (breaks <= swaps)              F21 TestOriginals; part: recalled text is in the log as a result
-//	F3  part: TestIdentity; no signed replay    F22 part: lane.TestLog; kept by age, not by reference
+//	F3  TestThinking                            F22 part: lane.TestLog; kept by age, not by reference
 //	F4  TestRetry, TestIdentity                 F23 by construction: handles are read from the lane's own log
 //	F5  TestBackgroundFails, TestStoreFull      F24 TestHidden, TestOriginals
 //	F6  TestStreamsOn                           F25 TestOriginals
 //	F7  TestUnknownBlocks                       F26 TestLive/claude with TestLive/control
 //	F8  TestUnknownBlocks                       F27 TestCount
-//	F9  TestChurn (2,000 requests)              F28 TestHidden; part: without thinking
-//	F10 TestCuts                                F29 open: no test with signature-only thinking
+//	F9  TestChurn (2,000 requests)              F28 TestThinking
+//	F10 TestCuts                                F29 TestThinking
 //	F11 TestCuts, wire.FuzzParse                F30 TestUpstreamErrors
 //	F12 TestSwap (upstreamLog counts markers)   F31 TestCancel
 //	F13 launch.TestOf; part: TestLive sets it   F32 launch.TestInstall

@@ -21,6 +21,7 @@ type agent struct {
 	tools   []string
 	header  []string
 	system  string
+	think   bool   // manual thinking of Anthropic
 	mark    bool   // cache markers as Claude Code puts them
 	raw     []byte // of the latest answer
 	status  int
@@ -76,11 +77,14 @@ func (a *agent) body() string {
 	list, toolList := strings.Join(a.marked(), ","), strings.Join(tools, ",")
 	switch a.proto {
 	case wire.Messages:
-		system := quote(a.system)
+		system, thinking := quote(a.system), ""
+		if a.think {
+			thinking = `,"thinking":{"type":"enabled","budget_tokens":2000}`
+		}
 		if a.mark {
 			system = `[{"type":"text","text":` + system + `,"cache_control":{"type":"ephemeral"}}]`
 		}
-		return fmt.Sprintf(`{"model":"claude-sonnet-4-5","messages":[%s],"system":%s,"tools":[%s],"max_tokens":1000,"stream":%t}`, list, system, toolList, a.stream)
+		return fmt.Sprintf(`{"model":"claude-sonnet-4-5","messages":[%s],"system":%s,"tools":[%s],"max_tokens":3000,"stream":%t%s}`, list, system, toolList, a.stream, thinking)
 	case wire.Responses:
 		return fmt.Sprintf(`{"model":"gpt-5","instructions":%s,"input":[%s],"tools":[%s],"store":false,"include":["reasoning.encrypted_content"],"stream":%t}`,
 			quote(a.system), list, toolList, a.stream)

@@ -209,7 +209,7 @@ func TestCount(t *testing.T) {
 		Tokens int64 `json:"input_tokens"`
 	}
 	body := a.body()
-	body = strings.Replace(strings.Replace(body, `,"max_tokens":1000`, "", 1), `,"stream":true`, "", 1)
+	body = strings.Replace(strings.Replace(body, `,"max_tokens":3000`, "", 1), `,"stream":true`, "", 1)
 	resp, raw := post(t, s.url+"/v1/messages/count_tokens", body, "X-Session-Id", "s")
 	if err := json.Unmarshal(raw, &counted); err != nil {
 		t.Fatalf("%s %s", resp.Status, raw)

@@ -151,3 +151,41 @@ func TestTwoKeys(t *testing.T) {
 		t.Errorf("%d threads: %+v", n, s.Report().Lanes)
 	}
 }
+
+// Signed thinking survives answers that are merged of several, compactions and replays, also without text (F3, F28, F29).
+func TestThinking(t *testing.T) {
+	t.Parallel()
+	for _, stream := range []bool{true, false} {
+		var seen []map[string]string
+		think := func(text string) abi.ContentBlock { return abi.ContentBlock{Type: abi.BlockThinking, Text: text} }
+		up := fake(t, func(q providertest.Query) providertest.Answer {
+			seen = append(seen, results(q))
+			switch q.N {
+			case 1:
+				return providertest.Answer{Content: []abi.ContentBlock{think("hm\n\u00e9 \"<b>\"")}, Calls: []abi.ToolCall{call("h1", "lookup", "x")}}
+			case 2:
+				return providertest.Answer{Content: []abi.ContentBlock{think(""), abi.Text("so")}, Calls: []abi.ToolCall{call("h2", "lookup", "x"), call("v1", "bash", "x")}}
+			case 3:
+				return providertest.Answer{Content: []abi.ContentBlock{think("more")}, Calls: []abi.ToolCall{call("v2", "bash", "x")}}
+			}
+			return providertest.Answer{Content: []abi.ContentBlock{think("end"), abi.Text("done")}}
+		})
+		s := start(t, up.URL(), proxy.Config{Tools: &offered{}, Runtime: runtimeOf(t, quiet{})})
+		a := newAgent(t, wire.Messages, s.url, stream, "X-Session-Id", "s")
+		a.think = true
+		a.say("go")
+		for {
+			ans := a.step()
+			if len(ans.Calls()) == 0 {
+				break
+			}
+			a.answer(ans, func(c wire.Out) string { return "ran " + c.ID })
+		}
+		a.say("again")
+		a.step()
+		last := seen[len(seen)-1]
+		if len(last) != 4 || last["h1"] != "found for h1" || last["v2"] != "ran v2" {
+			t.Errorf("stream %t: %v", stream, last)
+		}
+	}
+}
