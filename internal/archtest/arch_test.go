@@ -95,6 +95,12 @@ func arrows() map[string][]string {
 			"store", "thread", "thread/threadtest", "inbox", "inbox/inboxtest",
 			"internal/queue", "internal/queue/queuetest", "mailbox/mailboxtest", "mailbox/agentrun/agentruntest", "compaction", "abi",
 		},
+		"proxy":             {"proxy/lane", "proxy/money", "proxy/wire", "phases", "compaction", "store", "internal/schema", "abi"},
+		"proxy/wire":        {"abi"},
+		"proxy/lane":        {"proxy/wire", "store", "abi"},
+		"proxy/money":       {"proxy/wire"},
+		"proxy/launch":      {"proxy/wire"},
+		"internal/agents":   {},
 		"store/sqlitestore": {"store", "store/internal/wait"},
 		"store/pgstore":     {"store", "store/internal/wait"},
 		"store/natsstore":   {"store", "store/internal/state", "store/internal/wait"},
@@ -128,6 +134,8 @@ func owners() map[string][]string {
 		"github.com/google/jsonschema-go":   {"agent"},
 		"github.com/modelcontextprotocol":   {"agent/mcp", "internal/cli", "examples"},
 		"github.com/coder/acp-go-sdk":       {"internal/acp"},
+		"github.com/andybalholm/brotli":     {"proxy"},
+		"github.com/klauspost/compress":     {"proxy"},
 	}
 }
 

@@ -75,7 +75,7 @@ load, 130 interrupted.`,
 	root.SetErr(s.Err)
 	root.SetFlagErrorFunc(badFlag)
 	root.CompletionOptions.HiddenDefaultCmd = true
-	root.AddCommand(newServe(s), newACP(s), newHook(s), newMCP(s), newValidate(s), newDoctor(s), newStatus(s), newRun(s), newExplain(s), newCompact(s), newVersion(s))
+	root.AddCommand(newServe(s), newProxy(s), newACP(s), newHook(s), newMCP(s), newValidate(s), newDoctor(s), newStatus(s), newRun(s), newExplain(s), newCompact(s), newVersion(s))
 	return root
 }
 

@@ -46,6 +46,7 @@ type Config struct {
 	DefaultAgent string                 `yaml:"default_agent"`
 	MCP          []MCPConfig            `yaml:"mcp"`
 	Serve        ServeConfig            `yaml:"serve"`
+	Proxy        ProxyConfig            `yaml:"proxy"`
 	Compaction   CompactionConfig       `yaml:"compaction"`
 	Tasks        TasksConfig            `yaml:"tasks"`
 	Replay       ReplayConfig           `yaml:"replay"`

@@ -1,0 +1,101 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/mortise-dev/mortise/proxy"
+)
+
+// proxyAdmin serves metrics and the ledger.
+func proxyAdmin(s *proxy.Server) http.Handler {
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(&proxyCollector{server: s})
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
+	mux.HandleFunc("GET /v1/proxy", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		e := json.NewEncoder(w)
+		e.SetIndent("", "  ")
+		_ = e.Encode(s.Report())
+	})
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok\n") })
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if site := r.Header.Get("Sec-Fetch-Site"); r.Header.Get("Origin") != "" || site != "" && site != "none" && site != "same-origin" {
+			http.Error(w, "requests of web pages are refused", http.StatusForbidden)
+			return
+		}
+		mux.ServeHTTP(w, r)
+	})
+}
+
+// proxyCollector makes metrics of a proxy's report.
+type proxyCollector struct{ server *proxy.Server }
+
+// Describe implements prometheus.Collector. The metrics are not known before.
+func (*proxyCollector) Describe(chan<- *prometheus.Desc) {}
+
+// Collect implements prometheus.Collector.
+func (c *proxyCollector) Collect(out chan<- prometheus.Metric) {
+	r := c.server.Report()
+	gauge := func(name, help string, v float64, labels ...string) {
+		var names, values []string
+		for i := 0; i+1 < len(labels); i += 2 {
+			names, values = append(names, labels[i]), append(values, labels[i+1])
+		}
+		out <- prometheus.MustNewConstMetric(prometheus.NewDesc(name, help, names, nil), prometheus.GaugeValue, v, values...)
+	}
+	for what, n := range r.Counts {
+		gauge("mortise_proxy_events", "What the proxy did, by kind.", float64(n), "what", what)
+	}
+	t := &r.Total
+	for world, sum := range map[string]float64{
+		"paid": t.Paid.Units, "own": t.Own.Units, "machine": t.Machine.Units, "without_compaction": t.Without.Units,
+		"with_clients_compaction": t.Compacting.Units, "side": r.Side.Units,
+	} {
+		gauge("mortise_proxy_cost_units", "Cost in tokens of fresh input, as paid and as it would have been.", sum, "world", world)
+	}
+	u := t.Paid.Usage
+	for kind, n := range map[string]int64{"input": u.Input, "cache_read": u.Read, "cache_write_5m": u.Write5m, "cache_write_1h": u.Write1h, "output": u.Output} {
+		gauge("mortise_proxy_tokens", "Tokens that providers counted, by kind.", float64(n), "kind", kind)
+	}
+	gauge("mortise_proxy_machine_error", "Share by which the cache machine misses what was paid.", t.MachineError)
+}
+
+// printLedger prints what was paid and what would have been.
+func printLedger(w io.Writer, r *proxy.Report) {
+	t := &r.Total
+	if t.Paid.Calls == 0 {
+		return
+	}
+	fmt.Fprintf(w, "mortise proxy: %d requests, %s", t.Paid.Calls, amount(t.Paid.Units, t.Paid.USD))
+	if r.Side.Calls > 0 {
+		fmt.Fprintf(w, " and %d side requests, %s", r.Side.Calls, amount(r.Side.Units, r.Side.USD))
+	}
+	fmt.Fprintf(w, "; %d compactions put in\n", r.Counts["swaps"])
+	if t.SavedWithout == nil {
+		fmt.Fprintf(w, "  saved: unknown, since the cache rules miss the bill by %.0f %%\n", 100*t.MachineError)
+		return
+	}
+	fmt.Fprintf(w, "  saved against no compaction: %.1f %%; against the agent's own: %.1f %% (cache rules miss the bill by %.1f %%)\n",
+		share(*t.SavedWithout, t.Without.Units), share(*t.SavedCompacting, t.Compacting.Units), 100*t.MachineError)
+}
+
+func share(part, whole float64) float64 {
+	if whole == 0 {
+		return 0
+	}
+	return 100 * part / whole
+}
+
+func amount(units, usd float64) string {
+	if usd == 0 {
+		return fmt.Sprintf("%.0f units of fresh input", units)
+	}
+	return fmt.Sprintf("%.0f units of fresh input (%.4f USD at list prices)", units, usd)
+}

@@ -1,0 +1,33 @@
+//go:build !unix
+
+package cli
+
+import (
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+
+	"golang.org/x/term"
+)
+
+// agentSignals receives what is for the agent.
+func agentSignals() (signals <-chan os.Signal, stop func()) {
+	c := make(chan os.Signal, 4)
+	signal.Notify(c, os.Interrupt)
+	return c, func() { signal.Stop(c) }
+}
+
+// passSignal ends the agent, unless the console has sent it the same.
+func passSignal(p *os.Process, _ os.Signal, terminal bool) {
+	if !terminal {
+		_ = p.Kill()
+	}
+}
+
+func isTerminalIn(r io.Reader) bool {
+	f, ok := r.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+func exitCode(e *exec.ExitError) int { return e.ExitCode() }

@@ -1,0 +1,150 @@
+package cli_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// The command is built once.
+var (
+	proxyBuild  sync.Once
+	proxyBinary string
+)
+
+// proxyCommand builds the command, and runs it with a home of its own.
+func proxyCommand(t *testing.T, args ...string) *exec.Cmd {
+	t.Helper()
+	dir := t.TempDir()
+	proxyBuild.Do(func() {
+		folder, err := os.MkdirTemp("", "mortise-proxy") //nolint:usetesting // it outlives the first test
+		if err != nil {
+			t.Fatal(err)
+		}
+		proxyBinary = filepath.Join(folder, "mortise")
+		build := exec.CommandContext(t.Context(), "go", "build", "-ldflags=-w", "-o", proxyBinary, "./cmd/mortise")
+		build.Dir = root(t)
+		if out, err := build.CombinedOutput(); err != nil {
+			t.Errorf("%v: %s", err, out)
+		}
+	})
+	cmd := exec.CommandContext(t.Context(), proxyBinary, append([]string{"proxy"}, args...)...)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "HOME="+dir, "XDG_STATE_HOME=", "XDG_CONFIG_HOME=", "ANTHROPIC_BASE_URL=", "OPENAI_BASE_URL=")
+	return cmd
+}
+
+// The launcher's agent has the address of a proxy of its own, its exit code is ours, signals reach it, and the ledger
+// is printed (acceptance 54).
+func TestProxy_launcher(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS == "windows" {
+		t.Skip("needs a shell")
+	}
+	up := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, `{"id":"m","type":"message","role":"assistant","content":[{"type":"text","text":"hi"}],"stop_reason":"end_turn","usage":{"input_tokens":10,"output_tokens":2}}`)
+	}))
+	defer up.Close()
+	cmd := proxyCommand(t, "--", "sh", "-c", `trap 'exit 9' TERM; test -n "$ANTHROPIC_BASE_URL" || exit 1
+curl -s -o answer -d '{"model":"claude-sonnet-4-5","max_tokens":9,"messages":[{"role":"user","content":"hi"}],"tools":[{"name":"x"}]}' -H 'x-api-key: k' "$ANTHROPIC_BASE_URL/v1/messages"
+kill -TERM $PPID; sleep 10`)
+	config := "version: 1\nproxy:\n  anthropic:\n    url: " + up.URL + "\n"
+	if err := os.WriteFile(filepath.Join(cmd.Dir, "mortise.yaml"), []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	err := cmd.Run()
+	if code := cmd.ProcessState.ExitCode(); code != 9 {
+		t.Errorf("exit code %d (%v): %s", code, err, &out)
+	}
+	if answer, _ := os.ReadFile(filepath.Join(cmd.Dir, "answer")); !strings.Contains(string(answer), `"hi"`) {
+		t.Errorf("the agent got %q; %s", answer, &out)
+	}
+	if !strings.Contains(out.String(), "1 requests") {
+		t.Errorf("no ledger: %s", &out)
+	}
+	if strings.Contains(out.String(), "x-api-key") || strings.Contains(out.String(), "k\n") {
+		t.Errorf("a credential is printed: %s", &out)
+	}
+}
+
+// The long-running proxy serves its ledger and metrics, and ends in an orderly way.
+func TestProxy_serve(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS == "windows" {
+		t.Skip("needs signals")
+	}
+	cmd := proxyCommand(t, "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0")
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var errs bytes.Buffer
+	cmd.Stderr = &errs
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var listen, admin string
+	if _, err := fmt.Fscanf(out, "proxy %s\nadmin %s\n", &listen, &admin); err != nil {
+		t.Fatalf("%v: %s", err, &errs)
+	}
+	get := func(path string) string {
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		r, _ := http.NewRequestWithContext(ctx, http.MethodGet, admin+path, http.NoBody)
+		resp, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		b, _ := io.ReadAll(resp.Body)
+		return string(b)
+	}
+	var report map[string]any
+	if err := json.Unmarshal([]byte(get("/v1/proxy")), &report); err != nil || report["total"] == nil {
+		t.Errorf("%v: %v", err, report)
+	}
+	if m := get("/metrics"); !strings.Contains(m, `mortise_proxy_cost_units{world="paid"} 0`) {
+		t.Errorf("%s", m)
+	}
+	_ = cmd.Process.Signal(os.Interrupt)
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("%v: %s", err, &errs)
+	}
+}
+
+// The proxy listens beyond loopback with a token alone.
+func TestProxy_config(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"proxy:\n  listen: 0.0.0.0:1\n":                                  "there is no token",
+		"proxy:\n  admin: 0.0.0.0:1\n":                                   "proxy.admin",
+		"proxy:\n  anthropic:\n    url: ftp://x\n":                       "Anthropic",
+		"proxy:\n  openai:\n    key:\n      value: sk-secret-12345678\n": "does not belong in the config",
+	} {
+		cmd := proxyCommand(t)
+		_ = os.WriteFile(filepath.Join(cmd.Dir, "mortise.yaml"), []byte("version: 1\n"+text), 0o600)
+		out, err := cmd.CombinedOutput()
+		if err == nil || !strings.Contains(string(out), want) || strings.Contains(string(out), "sk-secret") {
+			t.Errorf("%s: %v: %s", text, err, out)
+		}
+		if cmd.ProcessState.ExitCode() != 3 {
+			t.Errorf("%s: exit code %d", text, cmd.ProcessState.ExitCode())
+		}
+	}
+}

@@ -1,0 +1,160 @@
+package proxy_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/mortise-dev/mortise/phases"
+	"github.com/mortise-dev/mortise/proxy"
+	"github.com/mortise-dev/mortise/store/memstore"
+)
+
+// long is a request of about n bytes, as an agent sends it after many rounds.
+func long(n, more int) string {
+	var b strings.Builder
+	b.WriteString(`{"model":"claude-sonnet-4-5","max_tokens":100,"stream":true,"system":"x","messages":[{"role":"user","content":"begin"}`)
+	text := strings.Repeat("words of code() {} \\n", 150)
+	i := 0
+	for ; b.Len() < n; i++ {
+		fmt.Fprintf(&b, `,{"role":"assistant","content":[{"type":"tool_use","id":"t%d","name":"bash","input":{"command":"ls %d"}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"t%d","content":"%d %s"}]}`, i, i, i, i, text)
+	}
+	for j := range more {
+		fmt.Fprintf(&b, `,{"role":"assistant","content":"a%d"},{"role":"user","content":"u%d"}`, j, j)
+	}
+	b.WriteString(`]}`)
+	return b.String()
+}
+
+const streamed = "event: message_start\ndata: {\"type\":\"message_start\",\"message\":{\"id\":\"m\",\"role\":\"assistant\",\"content\":[],\"usage\":{\"input_tokens\":100000,\"output_tokens\":1}}}\n\n" +
+	"event: content_block_start\ndata: {\"type\":\"content_block_start\",\"index\":0,\"content_block\":{\"type\":\"text\",\"text\":\"\"}}\n\n" +
+	"event: content_block_delta\ndata: {\"type\":\"content_block_delta\",\"index\":0,\"delta\":{\"type\":\"text_delta\",\"text\":\"hello\"}}\n\n" +
+	"event: content_block_stop\ndata: {\"type\":\"content_block_stop\",\"index\":0}\n\n" +
+	"event: message_delta\ndata: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\"end_turn\"},\"usage\":{\"output_tokens\":5}}\n\n" +
+	"event: message_stop\ndata: {\"type\":\"message_stop\"}\n\n"
+
+func streamServer(tb testing.TB) *httptest.Server {
+	tb.Helper()
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		w.Header().Set("Content-Type", "text/event-stream")
+		_, _ = io.WriteString(w, streamed)
+	}))
+	tb.Cleanup(s.Close)
+	return s
+}
+
+// The time to the first byte of an answer to a request of 400 KB that grows by a turn each time: direct, through a
+// plain reverse proxy, and through ours idle and with three plugins.
+func BenchmarkFirstByte(b *testing.B) {
+	up := streamServer(b)
+	target, _ := url.Parse(up.URL)
+	plain := httptest.NewServer(&httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(target) }, FlushInterval: -1})
+	defer plain.Close()
+	var three []phases.Plugin
+	for _, name := range []string{"a", "b", "c"} {
+		three = append(three, hook{name: name, hooks: quiet{}.Describe().Hooks, answer: nothingToSay})
+	}
+	worlds := []struct{ name, url string }{
+		{"direct", up.URL},
+		{"reverseproxy", plain.URL},
+		{"idle", start(b, up.URL, proxy.Config{}).url},
+		{"plugins3", start(b, up.URL, proxy.Config{Runtime: runtimeOf(b, three...), Compaction: policy()}).url},
+		{"stored", start(b, up.URL, proxy.Config{Runtime: runtimeOf(b, three...), Compaction: policy(), Store: memstore.New()}).url},
+	}
+	times := make([][]time.Duration, len(worlds))
+	client := &http.Client{Transport: &http.Transport{DisableCompression: true}}
+	defer client.CloseIdleConnections()
+	n := 0
+	for b.Loop() {
+		body := long(400_000, n%60)
+		n++
+		for i, w := range worlds {
+			r, _ := http.NewRequestWithContext(context.Background(), http.MethodPost, w.url+"/v1/messages", strings.NewReader(body))
+			r.Header.Set("X-Claude-Code-Session-Id", fmt.Sprint("s", n/60))
+			begin := time.Now()
+			resp, err := client.Do(r)
+			if err != nil {
+				b.Fatal(err)
+			}
+			in := bufio.NewReader(resp.Body)
+			if _, err := in.ReadByte(); err != nil {
+				b.Fatal(err)
+			}
+			times[i] = append(times[i], time.Since(begin))
+			_, _ = io.Copy(io.Discard, in)
+			_ = resp.Body.Close()
+		}
+	}
+	for i, w := range worlds {
+		slices.Sort(times[i])
+		at := func(p float64) float64 {
+			return float64(times[i][int(p*float64(len(times[i])-1))].Microseconds()) / 1000
+		}
+		b.ReportMetric(at(.5), w.name+"-p50-ms")
+		b.ReportMetric(at(.99), w.name+"-p99-ms")
+	}
+}
+
+// Two hundred streams of 400 KB requests at once stay within 150 MiB.
+func TestStreams_memory(t *testing.T) { //nolint:paralleltest // it measures memory
+	if testing.Short() {
+		t.Skip("short")
+	}
+	hold, came := make(chan struct{}), make(chan struct{}, 300)
+	up := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		w.Header().Set("Content-Type", "text/event-stream")
+		_, _ = io.WriteString(w, streamed[:200])
+		_ = http.NewResponseController(w).Flush()
+		came <- struct{}{}
+		<-hold
+		_, _ = io.WriteString(w, streamed[200:])
+	}))
+	defer up.Close()
+	s := start(t, up.URL, proxy.Config{Runtime: runtimeOf(t), Compaction: policy()})
+	body := long(400_000, 0)
+	var before, during runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	const streams = 200
+	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: streams}}
+	defer client.CloseIdleConnections()
+	var group sync.WaitGroup
+	for i := range streams {
+		group.Go(func() {
+			r, _ := http.NewRequestWithContext(context.Background(), http.MethodPost, s.url+"/v1/messages", strings.NewReader(body))
+			r.Header.Set("X-Claude-Code-Session-Id", fmt.Sprint("s", i))
+			resp, err := client.Do(r)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			_, _ = io.Copy(io.Discard, resp.Body)
+			_ = resp.Body.Close()
+		})
+	}
+	for range streams {
+		<-came
+	}
+	runtime.GC()
+	runtime.ReadMemStats(&during)
+	mib := float64(during.HeapInuse+during.StackInuse-before.HeapInuse-before.StackInuse) / (1 << 20)
+	t.Logf("%d streams take %.0f MiB, client and upstream included", streams, mib)
+	close(hold)
+	group.Wait()
+	if mib > 150 {
+		t.Errorf("%d streams take %.0f MiB", streams, mib)
+	}
+}

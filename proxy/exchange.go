@@ -1,0 +1,316 @@
+package proxy
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"runtime/debug"
+	"time"
+
+	"github.com/mortise-dev/mortise/abi"
+	"github.com/mortise-dev/mortise/phases"
+	"github.com/mortise-dev/mortise/proxy/lane"
+	"github.com/mortise-dev/mortise/proxy/money"
+	"github.com/mortise-dev/mortise/proxy/wire"
+)
+
+// exchange is one request to a model.
+type exchange struct {
+	s     *Server
+	r     *http.Request
+	up    *upstream
+	proto wire.Protocol
+	id    identity
+
+	// raw is the body as it came, nil once it was sent; req is it decoded.
+	raw []byte
+	req *wire.Request
+	// body is what is sent instead, if acted is set.
+	body  []byte
+	acted bool
+	// why is set when the request is only observed.
+	why string
+	ln  *lane.Lane
+	// known are the items that the lane had before.
+	known  int
+	change lane.Change
+	items  int
+	// refusal, if any, is a plugin's no.
+	refusal string
+	model   string
+	stream  bool
+	// gates means that calls of the answer are held.
+	gates          bool
+	hidden         map[string]bool
+	original, sent money.Sequence
+	swapped        bool
+	at             time.Time
+	// plan plans a compaction once the answer is there.
+	plan func(tokens int64) *plan
+}
+
+// attached is what the proxy knows of a lane in this process.
+type attached struct {
+	account *money.Account
+	state   *phases.State
+	ready   *summary
+	working bool
+	waiting time.Time // not to ask the admission policy before
+	fired   int64     // attempts
+	failed  int64
+	started time.Time
+	// override are settings of the latest request, which a retry has too.
+	override *abi.InferenceOverride
+	answers  []int // calls of earlier turns
+}
+
+// model forwards a request to a model.
+func (s *Server) model(w http.ResponseWriter, r *http.Request, up *upstream, p wire.Protocol, counts bool) {
+	ctx := r.Context()
+	raw, more, err := readBody(r, wire.MaxBody)
+	switch {
+	case err != nil:
+		if ctx.Err() == nil {
+			fail(w, p, http.StatusBadRequest, "mortise: the request's body broke off")
+		}
+		return
+	case more:
+		s.stats.unread.Add(1)
+		s.pass(w, r, up, io.MultiReader(bytes.NewReader(raw), r.Body), r.ContentLength)
+		return
+	}
+	x := &exchange{s: s, r: r, up: up, proto: p, raw: raw, at: s.cfg.Now()}
+	if !x.parse() {
+		s.pass(w, r, up, bytes.NewReader(raw), int64(len(raw)))
+		return
+	}
+	if counts {
+		x.guarded(ctx, func() { x.count(ctx) })
+		x.forwardOnly(ctx, w)
+		return
+	}
+	x.guarded(ctx, func() { x.prepare(ctx) })
+	x.run(ctx, w)
+}
+
+// parse reads the body, and reports whether it is understood.
+func (x *exchange) parse() bool {
+	body, err := wire.Decode(x.r.Header.Get("Content-Encoding"), x.raw)
+	if err == nil {
+		x.req, err = wire.Parse(x.proto, body)
+	}
+	if err != nil {
+		x.s.stats.unread.Add(1)
+		return false
+	}
+	x.model, x.stream, x.items = x.req.Model, x.req.Stream, len(x.req.Items)
+	x.id = identify(x.r.Header, x.req)
+	switch {
+	case x.s.cfg.Act:
+	case x.req.Integrity():
+		x.why = "integrity value"
+	case oauth(x.r.Header):
+		x.why = "OAuth credential"
+	}
+	return true
+}
+
+// guarded keeps what goes wrong with us from the client: the original goes through.
+func (x *exchange) guarded(ctx context.Context, do func()) {
+	defer func() {
+		if v := recover(); v != nil {
+			x.s.stats.panics.Add(1)
+			x.s.cfg.Logger.ErrorContext(ctx, "proxy_panicked", "panic", v, "stack", string(debug.Stack()))
+			x.acted, x.body, x.gates, x.hidden = false, nil, false, nil
+		}
+	}()
+	do()
+}
+
+func (x *exchange) key() *lane.Key {
+	return &lane.Key{
+		Upstream: x.up.base.Host + x.up.base.Path, Credential: x.s.credential(x.r.Header), Protocol: x.proto,
+		Session: x.id.session, Agent: x.id.agent, Kind: x.id.kind,
+	}
+}
+
+// prepare finds the lane and makes what is sent.
+func (x *exchange) prepare(ctx context.Context) {
+	if x.id.kind == lane.Side || x.req.Text || !x.req.List.Exists() {
+		x.s.stats.side.Add(1)
+		x.gates = x.canGate() && x.id.kind != lane.Side
+		return
+	}
+	key := x.key()
+	x.ln, x.change = x.s.lanes.Find(ctx, key, x.req, false)
+	defer x.ln.Unlock()
+	x.ln.Busy++
+	a := x.attach()
+	x.known = x.ln.Known
+	x.original = money.SequenceOf(x.s.seed, x.req)
+	x.sent = x.original
+	x.ln.Open = true
+	x.ln.TTL = life(x.original, x.proto, x.model)
+	switch {
+	case x.why != "":
+		x.s.stats.observed.Add(1)
+	case x.req.Fixed != "":
+		x.s.stats.opaque.Add(1)
+		x.gates = x.canGate()
+	default:
+		x.gates = x.canGate()
+		x.act(ctx, a)
+	}
+	x.ln.Calls++
+}
+
+// act fires the phases of the request and makes the body that is sent.
+func (x *exchange) act(ctx context.Context, a *attached) {
+	x.messages()
+	turn := x.userTurn()
+	dirty := x.trySwap(ctx, a, turn)
+	if x.change == lane.Retry && a.override != nil {
+		x.override(a.override)
+	} else if x.change != lane.Retry {
+		a.override = nil
+		var err error
+		if dirty, err = x.fire(ctx, a, turn, dirty); err != nil {
+			x.refused(ctx, err)
+			return
+		}
+	}
+	dirty = x.offer() || dirty
+	if splices := x.splices(x.req, x.ln.State); len(splices) > 0 {
+		x.body, x.acted = wire.Apply(x.body0(), splices), true
+		if sent, err := wire.Parse(x.proto, x.body); err == nil {
+			x.sent = money.SequenceOf(x.s.seed, sent)
+		}
+		x.s.stats.acted.Add(1)
+	}
+	if dirty {
+		x.save(ctx)
+	}
+}
+
+// body0 is the body that splices are made on.
+func (x *exchange) body0() []byte { return x.req.Body }
+
+// refused turns the error of a phase into a refusal, if it is a plugin's.
+func (x *exchange) refused(ctx context.Context, err error) {
+	if hook, ok := errors.AsType[*phases.HookError](err); ok {
+		x.s.stats.refused.Add(1)
+		x.refusal = "mortise: plugin " + hook.Plugin + " refuses the request at " + string(hook.Phase)
+		x.s.cfg.Logger.WarnContext(ctx, "request_refused", "plugin", hook.Plugin, "phase", string(hook.Phase), "error", hook.Err)
+	}
+}
+
+// attach returns what the process knows of the lane.
+func (x *exchange) attach() *attached {
+	a, ok := x.ln.Attached.(*attached)
+	if !ok {
+		a = &attached{account: &money.Account{}}
+		if len(x.ln.Money) > 0 {
+			_ = json.Unmarshal(x.ln.Money, a.account)
+		}
+		a.account.Open(x.s.seed)
+		x.ln.Attached = a
+	}
+	if a.state == nil && x.s.cfg.Runtime != nil {
+		var values map[string]any
+		if len(x.ln.Plugins) > 0 {
+			_ = json.Unmarshal(x.ln.Plugins, &values)
+		}
+		a.state = x.s.cfg.Runtime.NewState(values)
+	}
+	return a
+}
+
+// save keeps the lane and the messages that its log does not have.
+func (x *exchange) save(ctx context.Context) {
+	if x.s.log == nil {
+		return
+	}
+	a := x.attach()
+	x.ln.Money = wire.Marshal(a.account)
+	if a.state != nil {
+		x.ln.Plugins = wire.Marshal(a.state.Export())
+	}
+	messages := x.unkept()
+	before := x.ln.Kept
+	x.ln.Kept = max(before, min(len(x.ln.Messages), len(x.ln.Hashes)))
+	if x.s.lanes.Save(context.WithoutCancel(ctx), x.ln, messages) != nil {
+		x.ln.Kept = before
+	}
+}
+
+// forwardOnly sends the request and copies the answer.
+func (x *exchange) forwardOnly(ctx context.Context, w http.ResponseWriter) {
+	resp, err := x.post(ctx, nil)
+	if err != nil {
+		x.s.unreachable(w, x.r, err)
+		return
+	}
+	defer func() { _ = resp.Body.Close() }()
+	x.s.relayRaw(w, resp, nil)
+}
+
+// post sends the request, or another body.
+func (x *exchange) post(ctx context.Context, body []byte) (*http.Response, error) {
+	plain := body != nil || x.acted
+	switch {
+	case body != nil:
+	case x.acted:
+		body = x.body
+	default:
+		body = x.raw
+	}
+	length := int64(len(body))
+	if !plain && x.r.ContentLength < 0 {
+		length = -1 // as it came
+	}
+	return x.s.send(ctx, x.r, x.up, bytes.NewReader(body), length, plain)
+}
+
+// run sends the request and relays the answer.
+func (x *exchange) run(ctx context.Context, w http.ResponseWriter) {
+	defer x.release()
+	if x.refusal != "" {
+		fail(w, x.proto, http.StatusForbidden, x.refusal)
+		return
+	}
+	resp, err := x.post(ctx, nil)
+	if err != nil {
+		x.s.unreachable(w, x.r, err)
+		return
+	}
+	if resp.StatusCode == http.StatusBadRequest && x.ln != nil && x.why == "" {
+		resp = x.fallBack(ctx, x.overflow(ctx, resp))
+	}
+	defer func() { _ = resp.Body.Close() }()
+	x.guarded(ctx, func() { x.plan = x.planner() })
+	if !x.gates && len(x.hidden) == 0 {
+		x.raw, x.body, x.req = nil, nil, nil // streams are long, and bodies large
+	}
+	switch {
+	case resp.StatusCode != http.StatusOK:
+		x.s.stats.upstreamErrors.Add(1)
+		x.s.relayRaw(w, resp, nil)
+	case x.gates || len(x.hidden) > 0:
+		x.transform(ctx, w, resp)
+	default:
+		x.observe(ctx, w, resp)
+	}
+}
+
+// release ends the request's part in its lane.
+func (x *exchange) release() {
+	if x.ln == nil {
+		return
+	}
+	x.ln.Lock()
+	defer x.ln.Unlock()
+	x.ln.Busy--
+}

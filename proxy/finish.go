@@ -1,0 +1,123 @@
+package proxy
+
+import (
+	"context"
+
+	"github.com/mortise-dev/mortise/abi"
+	"github.com/mortise-dev/mortise/phases"
+	"github.com/mortise-dev/mortise/proxy/money"
+	"github.com/mortise-dev/mortise/proxy/wire"
+)
+
+// finish accounts for an answer, ends the run if the answer does, and considers a compaction. Delivered means that the
+// client got all of it.
+func (x *exchange) finish(ctx context.Context, a *wire.Answer, delivered bool) {
+	x.s.stats.answers.Add(1)
+	if x.ln == nil {
+		x.s.sideBill(x, a)
+		return
+	}
+	x.ln.Lock()
+	defer x.ln.Unlock()
+	at := x.attach()
+	x.bill(at, a)
+	if !a.Done || !delivered {
+		x.save(ctx)
+		return
+	}
+	x.ln.Open = false
+	x.ln.Answered, x.ln.Usage = x.s.cfg.Now(), a.Usage
+	if x.ln.Answer == nil || !x.gates {
+		x.ln.Answer = wire.AnswerKeys(x.proto, a.Blocks)
+	}
+	if x.why == "" {
+		x.afterInference(ctx, at, a)
+		if len(a.Calls()) == 0 {
+			x.endRun(ctx, at, abi.TerminationNatural)
+		}
+	}
+	x.save(ctx)
+	if x.why == "" {
+		x.consider(at)
+	}
+}
+
+// bill adds one request to the lane's account.
+func (x *exchange) bill(at *attached, a *wire.Answer) {
+	at.account.Add(&money.Call{
+		At: x.at, Protocol: x.proto, Model: x.model, Sent: x.sent, Original: x.original, Same: !x.acted,
+		Usage: a.Usage, Counted: a.Counted, Threshold: threshold(x.id.client, x.s.window()), USD: x.s.cfg.Price(x.model),
+	})
+	if x.swapped {
+		at.account.Swaps++
+		x.swapped = false
+	}
+}
+
+// threshold is at how many tokens a client is known to compact by itself.
+func threshold(client string, window int64) int64 {
+	switch client {
+	case "claude":
+		return window - 33_000
+	case "codex":
+		return window * 9 / 10
+	case "pi":
+		return window - 16_384
+	}
+	return 0
+}
+
+// window is the context window that models are taken to have.
+func (s *Server) window() int64 {
+	if s.cfg.Compaction != nil {
+		return s.cfg.Compaction.Policy.WindowTokens
+	}
+	return 200_000
+}
+
+// sideBill accounts for requests that have no lane.
+func (s *Server) sideBill(x *exchange, a *wire.Answer) {
+	r := money.RatesOf(x.proto, x.model)
+	s.stats.addSide(a.Usage, r.Units(a.Usage), x.s.cfg.Price(x.model))
+}
+
+// afterInference fires the phase of that name. What was streamed is with the client already: an effect on it is
+// counted, and has no effect.
+func (x *exchange) afterInference(ctx context.Context, at *attached, a *wire.Answer) {
+	rt := x.s.cfg.Runtime
+	if rt == nil || len(rt.Order(abi.AfterInference)) == 0 {
+		return
+	}
+	m := a.Message()
+	m.ID = "answer"
+	out, err := rt.Fire(ctx, at.state, phases.Frame{
+		Phase: abi.AfterInference, Run: x.identity(), Step: x.ln.Step, Messages: x.flat(),
+		Response: &abi.Response{Model: a.Model, Message: m, StopReason: a.StopReason(), Usage: a.Usage.ABI()},
+	})
+	if err != nil || out.Response != nil || len(out.Edits) > 0 {
+		x.s.stats.late.Add(1)
+	}
+}
+
+// endRun ends the run under way, if there is one.
+func (x *exchange) endRun(ctx context.Context, at *attached, how abi.TerminationType) {
+	if x.ln.Run == "" {
+		return
+	}
+	id := x.identity()
+	rt := x.s.cfg.Runtime
+	if rt != nil && len(rt.Order(abi.RunEnd)) > 0 {
+		_, err := rt.Fire(ctx, at.state, phases.Frame{
+			Phase: abi.RunEnd, Run: id, Step: x.ln.Step, Messages: x.flat(),
+			End: &abi.RunEnding{Termination: how, Steps: x.ln.Step, Usage: x.ln.Usage.ABI()},
+		})
+		if err != nil {
+			x.s.stats.late.Add(1)
+		}
+	}
+	at.answers = append(at.answers, x.ln.Step)
+	x.ln.Run, x.ln.Step = "", 0
+	if at.state != nil {
+		at.state = rt.NewState(at.state.Export())
+	}
+}

@@ -1,0 +1,157 @@
+package proxy
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"maps"
+	"net/http"
+	"net/textproto"
+	"strings"
+	"sync"
+)
+
+// hopByHop are headers of one connection.
+func hopByHop() []string {
+	return []string{"Connection", "Proxy-Connection", "Keep-Alive", "Proxy-Authenticate", "Proxy-Authorization", "Te", "Trailer", "Transfer-Encoding", "Upgrade"}
+}
+
+// forwardable copies headers but those of the connection.
+func forwardable(h http.Header) http.Header {
+	out := h.Clone()
+	for _, line := range h.Values("Connection") {
+		for name := range strings.SplitSeq(line, ",") {
+			out.Del(textproto.TrimString(name))
+		}
+	}
+	for _, name := range hopByHop() {
+		out.Del(name)
+	}
+	out.Del(tokenHeader)
+	return out
+}
+
+// send makes the request to the upstream. The answer's body is the caller's to close.
+func (s *Server) send(ctx context.Context, r *http.Request, up *upstream, body io.Reader, length int64, plain bool) (*http.Response, error) {
+	if length == 0 {
+		body = http.NoBody
+	}
+	out, err := http.NewRequestWithContext(ctx, r.Method, up.url(r), body)
+	if err != nil {
+		return nil, err
+	}
+	out.ContentLength = length
+	out.Header = forwardable(r.Header)
+	if _, ok := out.Header["User-Agent"]; !ok {
+		out.Header["User-Agent"] = nil // else the transport sends its own
+	}
+	out.Header.Del("Content-Length")
+	if plain {
+		out.Header.Del("Content-Encoding")
+	}
+	up.authorize(out.Header)
+	return s.cfg.Transport.RoundTrip(out)
+}
+
+// pass forwards a request whose body is not read here.
+func (s *Server) pass(w http.ResponseWriter, r *http.Request, up *upstream, body io.Reader, length int64) {
+	// Without this the server closes the request's body with the first byte of the answer, and the transport, which may
+	// not have seen its end yet, the connection to an upstream that answers at once.
+	_ = http.NewResponseController(w).EnableFullDuplex()
+	resp, err := s.send(r.Context(), r, up, body, length, false)
+	if err != nil {
+		s.unreachable(w, r, err)
+		return
+	}
+	defer func() { _ = resp.Body.Close() }()
+	s.relayRaw(w, resp, nil)
+}
+
+// unreachable answers when there is no answer of the upstream.
+func (s *Server) unreachable(w http.ResponseWriter, r *http.Request, err error) {
+	if r.Context().Err() != nil {
+		panic(http.ErrAbortHandler)
+	}
+	s.stats.unreachable.Add(1)
+	s.cfg.Logger.WarnContext(r.Context(), "upstream_unreachable", "error", withoutURL(err))
+	p, _ := protocolOf(r)
+	fail(w, p, http.StatusBadGateway, "mortise: the upstream cannot be reached: "+withoutURL(err).Error())
+}
+
+// withoutURL leaves out the address, whose query may hold a key.
+func withoutURL(err error) error {
+	if u := errors.Unwrap(err); u != nil && strings.Contains(err.Error(), "?") {
+		return u
+	}
+	return err
+}
+
+// buffers are for copying.
+var buffers = sync.Pool{New: func() any { return new([copySize]byte) }} //nolint:gochecknoglobals // as in httputil
+
+const copySize = 16 << 10
+
+// head copies status and headers of an answer.
+func head(w http.ResponseWriter, resp *http.Response, acted bool) {
+	h := w.Header()
+	maps.Copy(h, forwardable(resp.Header))
+	if acted {
+		h.Del("Content-Length")
+		h.Del("Content-Encoding")
+	}
+	if _, ok := h["Date"]; !ok {
+		h["Date"] = nil
+	}
+	if _, ok := h["Content-Type"]; !ok {
+		h["Content-Type"] = nil
+	}
+	w.WriteHeader(resp.StatusCode)
+}
+
+// relayRaw copies an answer as it comes. See gets what was written, after it was.
+func (s *Server) relayRaw(w http.ResponseWriter, resp *http.Response, see func([]byte)) {
+	head(w, resp, false)
+	s.copyBody(w, resp, see)
+}
+
+// copyBody copies a body and flushes each piece. An upstream that breaks off breaks the answer off.
+func (s *Server) copyBody(w http.ResponseWriter, resp *http.Response, see func([]byte)) {
+	flush := http.NewResponseController(w)
+	if resp.ContentLength < 0 {
+		_ = flush.Flush()
+	}
+	buf, _ := buffers.Get().(*[copySize]byte)
+	defer buffers.Put(buf)
+	for {
+		n, err := resp.Body.Read(buf[:])
+		if n > 0 {
+			if _, werr := w.Write(buf[:n]); werr != nil {
+				panic(http.ErrAbortHandler)
+			}
+			if resp.ContentLength < 0 {
+				_ = flush.Flush()
+			}
+			if see != nil {
+				see(buf[:n])
+			}
+		}
+		switch {
+		case errors.Is(err, io.EOF):
+			return
+		case err != nil:
+			s.stats.cuts.Add(1)
+			panic(http.ErrAbortHandler)
+		}
+	}
+}
+
+// readBody reads the body of a request, as far as it is held. More is what did not fit.
+func readBody(r *http.Request, limit int64) (body []byte, more bool, err error) {
+	var b bytes.Buffer
+	if r.ContentLength > 0 && r.ContentLength <= limit {
+		b.Grow(int(r.ContentLength) + bytes.MinRead)
+	}
+	n, err := b.ReadFrom(io.LimitReader(r.Body, limit+1))
+	return b.Bytes(), n > limit, err
+}

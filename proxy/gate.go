@@ -1,0 +1,225 @@
+package proxy
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"strings"
+
+	"github.com/mortise-dev/mortise/abi"
+	"github.com/mortise-dev/mortise/internal/schema"
+	"github.com/mortise-dev/mortise/phases"
+	"github.com/mortise-dev/mortise/proxy/wire"
+)
+
+// maxHeld is how much of one call is held.
+const maxHeld = 8 << 20
+
+// verdict is what becomes of a call. A call that is removed has a result.
+type verdict struct {
+	args    []byte // other arguments, nil for those of the model
+	removed bool
+	result  string
+	failed  bool
+}
+
+// canGate reports whether a plugin may decide about calls.
+func (x *exchange) canGate() bool {
+	rt := x.s.cfg.Runtime
+	return rt != nil && x.why == "" && len(rt.Order(abi.ToolGate))+len(rt.Order(abi.BeforeToolExecute)) > 0
+}
+
+// judge decides about a call.
+func (x *exchange) judge(ctx context.Context, o *wire.Out) (v verdict) {
+	if o.Server {
+		return verdict{}
+	}
+	if x.ln != nil {
+		x.ln.Lock()
+		defer x.ln.Unlock()
+	}
+	call := o.Call()
+	if x.s.cfg.Runtime != nil && x.gates {
+		if v = x.gate(ctx, o, &call); v.removed {
+			return v
+		}
+	}
+	if x.hidden[o.Name] {
+		v = x.execute(ctx, call)
+	}
+	return v
+}
+
+// run is what the phases of a call have in common.
+func (x *exchange) frame(p abi.Phase, call *abi.ToolCall) phases.Frame {
+	f := phases.Frame{Phase: p, Call: call, HasTool: x.hasTool, CheckArguments: x.checker(call.Name)}
+	if x.ln != nil {
+		f.Run, f.Step, f.Messages = x.identity(), x.ln.Step, x.flat()
+	}
+	return f
+}
+
+// state is that of the lane's plugins; a request without a lane has one of its own.
+func (x *exchange) state() *phases.State {
+	if x.ln == nil {
+		return x.s.cfg.Runtime.NewState(nil)
+	}
+	return x.attach().state
+}
+
+// gate asks the plugins.
+func (x *exchange) gate(ctx context.Context, o *wire.Out, call *abi.ToolCall) verdict {
+	rt, st := x.s.cfg.Runtime, x.state()
+	var by []string
+	for _, p := range []abi.Phase{abi.ToolGate, abi.BeforeToolExecute} {
+		f := x.frame(p, call)
+		f.RewrittenBy = by
+		out, err := rt.Fire(ctx, st, f)
+		if err != nil {
+			return blocked("a plugin failed: " + err.Error())
+		}
+		if v, no := refusal(out.Gate); no {
+			return v
+		}
+		if out.Stop != nil {
+			return blocked("plugin " + out.Stop.By + " stops the run: " + out.Stop.Detail)
+		}
+		if out.Rewrite == nil {
+			continue
+		}
+		call.Arguments, by = out.Rewrite.Arguments, append(by, out.Rewrite.By...)
+		f = x.frame(abi.ToolGate, call)
+		f.RewrittenBy = by
+		if out, err = rt.Recheck(ctx, st, f); err != nil {
+			return blocked("a plugin failed: " + err.Error())
+		}
+		if v, no := refusal(out.Gate); no {
+			return v
+		}
+	}
+	if len(by) == 0 {
+		return verdict{}
+	}
+	x.s.stats.rewritten.Add(1)
+	if text, ok := call.Arguments.(string); ok && o.Custom {
+		return verdict{args: []byte(text)}
+	}
+	return verdict{args: wire.Marshal(call.Arguments)}
+}
+
+// refusal returns what a decision of the gate makes of a call.
+func refusal(g *phases.GateOutcome) (verdict, bool) {
+	if g == nil {
+		return verdict{}, false
+	}
+	switch d := &g.Decision; d.Action {
+	case abi.GateBlock:
+		return blocked(cmp.Or(d.Reason, "plugin "+g.By+" blocks the call")), true
+	case abi.GateSuspend:
+		return blocked(cmp.Or(d.Reason, "the call needs a decision that cannot be asked for here")), true
+	case abi.GateSetResult:
+		if d.Result == nil {
+			return blocked("plugin " + g.By + " gave no result"), true
+		}
+		m := abi.Message{Content: phases.ResultContent(d.Result)}
+		return verdict{removed: true, result: m.Text(), failed: d.Result.Status == abi.ToolError}, true
+	case abi.GateAllow:
+	}
+	return verdict{}, false
+}
+
+func blocked(reason string) verdict {
+	return verdict{removed: true, result: "The call was not executed: " + reason, failed: true}
+}
+
+// execute runs a hidden tool.
+func (x *exchange) execute(ctx context.Context, call abi.ToolCall) verdict {
+	x.s.stats.hidden.Add(1)
+	if call.Name == recallTool {
+		return x.recall(ctx, call)
+	}
+	f := x.frame(abi.AfterToolExecute, &call)
+	rt, st := x.s.cfg.Runtime, x.state()
+	inv := rt.Invoke(st, f)
+	res, err := x.s.cfg.Tools.CallTool(inv.Context(ctx), call)
+	if err != nil {
+		return verdict{removed: true, result: "The tool failed: " + err.Error(), failed: true}
+	}
+	f.Result, f.ResultMessageID = &res, "hidden-"+call.ID
+	if _, err := rt.Settle(ctx, st, f, inv); err != nil {
+		return verdict{removed: true, result: "The tool's reply was refused: " + err.Error(), failed: true}
+	}
+	if out, err := rt.Fire(ctx, st, f); err == nil && out.Result != nil {
+		res = *out.Result
+	} else if err != nil {
+		return verdict{removed: true, result: "The result was refused: " + err.Error(), failed: true}
+	}
+	m := abi.Message{Content: phases.ResultContent(&res)}
+	return verdict{removed: true, result: m.Text(), failed: res.Status == abi.ToolError}
+}
+
+// recallBytes is how much one recall returns.
+const recallBytes = 30_000
+
+// recall reads originals from the log of this lane.
+func (x *exchange) recall(ctx context.Context, call abi.ToolCall) verdict {
+	args, _ := call.Arguments.(map[string]any)
+	handle, _ := args["handle"].(string)
+	query, _ := args["query"].(string)
+	epoch, from, to, ok := parseHandle(handle)
+	if !ok || x.ln == nil || x.s.log == nil {
+		return verdict{removed: true, result: "There is no such handle.", failed: true}
+	}
+	var b strings.Builder
+	const page = 256
+	for seq := uint64(1); b.Len() < recallBytes; seq += page {
+		list, err := x.s.log.Messages(ctx, x.ln.ID, seq, page)
+		if err != nil {
+			return verdict{removed: true, result: "The log cannot be read.", failed: true}
+		}
+		for i := range list {
+			if e, item, ok := keptID(list[i].ID); ok && e == epoch && item >= from && item <= to {
+				render(&b, &list[i], query)
+			}
+		}
+		if len(list) < page {
+			break
+		}
+	}
+	text := b.String()
+	if len(text) > recallBytes {
+		text = strings.ToValidUTF8(text[:recallBytes], "") + "\n[cut: use query to read less]"
+	}
+	return verdict{removed: true, result: cmp.Or(text, "Nothing there matches.")}
+}
+
+func render(b *strings.Builder, m *abi.Message, query string) {
+	parts := []string{m.Text()}
+	for _, c := range m.ToolCalls {
+		args, _ := json.Marshal(c.Arguments)
+		parts = append(parts, "[call "+c.Name+" "+string(args)+"]")
+	}
+	text := strings.Join(parts, "\n")
+	if query == "" || strings.Contains(text, query) {
+		b.WriteString("[" + string(m.Role) + "]\n" + text + "\n\n")
+	}
+}
+
+// checker checks arguments by the schema of a tool of the client.
+func (x *exchange) checker(name string) func(any) error {
+	if x.req == nil {
+		return nil
+	}
+	for _, t := range x.req.Tools {
+		if t.Name != name || !t.Schema.Exists() {
+			continue
+		}
+		return func(v any) error {
+			if s, err := schema.Compile(wire.Value(t.Schema.Of(x.req.Body))); err == nil {
+				return s.Check(v)
+			}
+			return nil // a schema that is wrong is the client's own matter
+		}
+	}
+	return nil
+}

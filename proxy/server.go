@@ -1,0 +1,175 @@
+package proxy
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"fmt"
+	"hash/maphash"
+	"net"
+	"net/http"
+	"net/netip"
+	"runtime/debug"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/mortise-dev/mortise/proxy/lane"
+	"github.com/mortise-dev/mortise/proxy/wire"
+)
+
+// Server forwards requests. Make one with [New].
+type Server struct {
+	cfg    Config
+	log    *lane.StoreLog // nil keeps nothing
+	lanes  *lane.Set
+	secret []byte
+	seed   maphash.Seed
+	stats  counters
+	slots  chan struct{} // compactions
+
+	ctx    context.Context //nolint:containedctx // of goroutines, ended by Close
+	cancel context.CancelFunc
+	tasks  sync.WaitGroup
+	closed atomic.Bool
+}
+
+// New checks a config and returns a server. The caller closes it.
+func New(ctx context.Context, cfg Config) (*Server, error) {
+	if err := cfg.withDefaults(); err != nil {
+		return nil, err
+	}
+	s := &Server{cfg: cfg, seed: maphash.MakeSeed(), secret: []byte(rand.Text())}
+	s.ctx, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	lanes := lane.Config{Now: cfg.Now, Failed: func(err error) {
+		s.stats.storeFailures.Add(1)
+		s.cfg.Logger.WarnContext(s.ctx, "proxy_store_failed", "error", err)
+	}}
+	if cfg.Store != nil {
+		s.log = lane.NewLog(cfg.Store)
+		lanes.Log = s.log
+		secret, err := s.log.Secret(ctx, s.secret)
+		if err != nil {
+			return nil, err
+		}
+		s.secret = secret
+	}
+	s.lanes = lane.NewSet(lanes)
+	if cfg.Compaction != nil {
+		s.slots = make(chan struct{}, cfg.Compaction.Concurrent)
+	}
+	if s.log != nil {
+		s.tasks.Go(s.trim)
+	}
+	return s, nil
+}
+
+// Close ends compactions and waits for them. Requests under way are the HTTP server's.
+func (s *Server) Close(ctx context.Context) error {
+	if s.closed.Swap(true) {
+		return nil
+	}
+	s.cancel()
+	done := make(chan struct{})
+	go func() {
+		s.tasks.Wait()
+		close(done)
+	}()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("proxy: close: %w", context.Cause(ctx))
+	}
+}
+
+// trimEvery is how often threads are deleted that were not used for long.
+const trimEvery = time.Hour
+
+func (s *Server) trim() {
+	tick := time.NewTicker(trimEvery)
+	defer tick.Stop()
+	for {
+		if err := s.log.Trim(s.ctx, s.cfg.Now().Add(-s.cfg.Keep)); err != nil && s.ctx.Err() == nil {
+			s.cfg.Logger.WarnContext(s.ctx, "proxy_trim_failed", "error", err)
+		}
+		select {
+		case <-tick.C:
+		case <-s.ctx.Done():
+			return
+		}
+	}
+}
+
+// tokenHeader has the token of a client that is not on this machine.
+const tokenHeader = "X-Mortise-Token"
+
+// ServeHTTP forwards one request.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.stats.requests.Add(1)
+	s.stats.active.Add(1)
+	defer s.stats.active.Add(-1)
+	defer s.recovered(r)
+	p, counts := wire.ProtocolOf(r.URL.Path)
+	if hint := s.admit(r); hint != "" {
+		fail(w, p, http.StatusForbidden, "mortise: "+hint)
+		return
+	}
+	if r.Header.Get("Upgrade") != "" && strings.Contains(strings.ToLower(r.Header.Get("Connection")), "upgrade") {
+		w.Header().Set("Connection", "close")
+		fail(w, p, http.StatusUpgradeRequired, "mortise: use HTTP; this proxy relays no upgraded connections")
+		return
+	}
+	up, err := s.route(r)
+	if err != nil {
+		fail(w, p, http.StatusBadGateway, "mortise: "+err.Error())
+		return
+	}
+	if r.Method != http.MethodPost || p == "" {
+		s.pass(w, r, up, r.Body, r.ContentLength)
+		return
+	}
+	s.model(w, r, up, p, counts)
+}
+
+// recovered breaks off the answer to a request that panicked.
+func (s *Server) recovered(r *http.Request) {
+	v := recover()
+	if v == nil {
+		return
+	}
+	if v == http.ErrAbortHandler { //nolint:errorlint,err113 // a value of a panic
+		panic(v)
+	}
+	s.stats.panics.Add(1)
+	s.cfg.Logger.ErrorContext(r.Context(), "proxy_panicked", "panic", v, "stack", string(debug.Stack()))
+	panic(http.ErrAbortHandler)
+}
+
+// admit returns why a request is refused.
+func (s *Server) admit(r *http.Request) string {
+	if s.cfg.Token != "" {
+		want, got := sha256.Sum256([]byte(s.cfg.Token)), sha256.Sum256([]byte(r.Header.Get(tokenHeader)))
+		if subtle.ConstantTimeCompare(want[:], got[:]) != 1 {
+			return "the header " + tokenHeader + " has no valid token"
+		}
+		return ""
+	}
+	if site := r.Header.Get("Sec-Fetch-Site"); r.Header.Get("Origin") != "" || site != "" && site != "none" && site != "same-origin" {
+		return "requests of web pages are refused"
+	}
+	if peer, err := netip.ParseAddrPort(r.RemoteAddr); err == nil && !peer.Addr().Unmap().IsLoopback() {
+		return "without a token only clients on this machine are served; set proxy.token"
+	}
+	host := r.Host
+	if h, _, err := net.SplitHostPort(host); err == nil {
+		host = h
+	}
+	ip := net.ParseIP(strings.Trim(host, "[]"))
+	if host != "" && !strings.EqualFold(host, "localhost") && (ip == nil || !ip.IsLoopback()) {
+		return "the proxy is not known under this host name; use 127.0.0.1"
+	}
+	return ""
+}

@@ -1,0 +1,134 @@
+package proxy
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net/http"
+	"strconv"
+
+	"github.com/mortise-dev/mortise/proxy/wire"
+)
+
+// transformWhole relays an answer that is not streamed, whose calls plugins decide about.
+func (x *exchange) transformWhole(ctx context.Context, w http.ResponseWriter, resp *http.Response) {
+	raw, err := io.ReadAll(io.LimitReader(resp.Body, wire.MaxBody+1))
+	if err != nil {
+		x.s.stats.cuts.Add(1)
+		panic(http.ErrAbortHandler)
+	}
+	plain, err := wire.Decode(resp.Header.Get("Content-Encoding"), raw)
+	var a *wire.Answer
+	if err == nil {
+		a, err = wire.ParseAnswer(x.proto, plain)
+	}
+	if err != nil || len(raw) > wire.MaxBody {
+		x.s.stats.unread.Add(1)
+		head(w, resp, false)
+		_, _ = w.Write(raw)
+		return
+	}
+	parts, last, changed := x.wholeParts(ctx, a, plain)
+	if last == nil {
+		fail(w, x.proto, http.StatusBadGateway, "mortise: the provider did not continue the answer")
+		return
+	}
+	x.graft(ctx, parts)
+	var spent wire.Usage
+	for _, p := range parts[:len(parts)-1] {
+		spent.Output += p.answer.Usage.Output
+		x.billPart(p.answer.Usage)
+	}
+	m := x.end(parts, spent)
+	if changed {
+		raw = m.Whole(x.proto, last)
+		head2(w, resp, len(raw))
+	} else {
+		head(w, resp, false)
+	}
+	_, werr := w.Write(raw)
+	merged := *parts[len(parts)-1].answer
+	merged.Blocks = nil
+	for _, p := range parts {
+		merged.Blocks = append(merged.Blocks, p.visible()...)
+	}
+	x.guarded(ctx, func() { x.finish(context.WithoutCancel(ctx), &merged, werr == nil && ctx.Err() == nil) })
+}
+
+// head2 copies a head for a body of another length.
+func head2(w http.ResponseWriter, resp *http.Response, n int) {
+	resp.Header.Set("Content-Length", strconv.Itoa(n))
+	resp.Header.Del("Content-Encoding")
+	head(w, resp, false)
+}
+
+// wholeParts decides about the calls of an answer, and continues it as often as that takes. Last is the body of the
+// last part, nil when the provider refused to continue.
+func (x *exchange) wholeParts(ctx context.Context, a *wire.Answer, body []byte) (parts []*part, last []byte, changed bool) {
+	l := &relay{x: x, body: x.current(), write: wire.Rewriter{Protocol: x.proto}}
+	for {
+		p := &part{answer: a, removed: map[string]verdict{}}
+		l.parts = append(l.parts, p)
+		for i := range a.Blocks {
+			o := &a.Blocks[i]
+			if o.Type != wire.TypeCall || o.Server || !l.holds(o) {
+				continue
+			}
+			switch v := x.judge(ctx, o); {
+			case v.removed:
+				x.s.stats.removed.Add(1)
+				p.removed[o.ID], changed = v, true
+			case v.args != nil:
+				setArguments(x.proto, o, v.args)
+				changed = true
+			}
+		}
+		if !l.continues(p) {
+			return l.parts, body, changed
+		}
+		x.s.stats.continued.Add(1)
+		next, err := x.continued(l.body, p)
+		if err != nil {
+			return l.parts, nil, true
+		}
+		l.body = next
+		if a, body = x.again(ctx, next); a == nil {
+			return l.parts, nil, true
+		}
+	}
+}
+
+// again sends a continued request.
+func (x *exchange) again(ctx context.Context, body []byte) (*wire.Answer, []byte) {
+	resp, err := x.post(ctx, body)
+	if err != nil {
+		return nil, nil
+	}
+	defer func() { _ = resp.Body.Close() }()
+	raw, err := io.ReadAll(io.LimitReader(resp.Body, wire.MaxBody))
+	if err != nil || resp.StatusCode != http.StatusOK {
+		return nil, nil
+	}
+	if raw, err = wire.Decode(resp.Header.Get("Content-Encoding"), raw); err != nil {
+		return nil, nil
+	}
+	a, err := wire.ParseAnswer(x.proto, raw)
+	if err != nil {
+		return nil, nil
+	}
+	return a, bytes.Clone(raw)
+}
+
+// setArguments gives a call other arguments.
+func setArguments(p wire.Protocol, o *wire.Out, args []byte) {
+	switch {
+	case p == wire.Chat:
+		o.Raw = wire.ChatCall(o, args)
+	case p == wire.Messages:
+		o.Raw = wire.Apply(o.Raw, []wire.Splice{wire.Set(o.Raw, "input", args)})
+	case o.Custom:
+		o.Raw = wire.Apply(o.Raw, []wire.Splice{wire.Set(o.Raw, "input", wire.Quote(string(args)))})
+	default:
+		o.Raw = wire.Apply(o.Raw, []wire.Splice{wire.Set(o.Raw, "arguments", wire.Quote(string(args)))})
+	}
+}

@@ -1,0 +1,125 @@
+package wire
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/mortise-dev/mortise/abi"
+)
+
+// Convert returns an item in the project's terms. A message of Anthropic with results becomes several. Their ids name
+// the item and the block: see [Place].
+func (r *Request) Convert(i int) []abi.Message {
+	it := &r.Items[i]
+	m := abi.Message{ID: "i" + strconv.Itoa(i), Role: abi.Role(it.Role)}
+	var out []abi.Message
+	for j := range it.Blocks {
+		switch b := &it.Blocks[j]; b.Type {
+		case TypeText:
+			m.Content = append(m.Content, abi.Text(String(r.Body, b.Value)))
+		case TypeCall:
+			m.ToolCalls = append(m.ToolCalls, abi.ToolCall{ID: b.ID, Name: b.Name, Arguments: r.Arguments(b)})
+		case TypeResult:
+			id := m.ID
+			if len(it.Blocks) > 1 {
+				id = fmt.Sprintf("i%d.%d", i, j)
+			}
+			out = append(out, abi.Message{
+				ID: id, Role: abi.RoleTool, ToolCallID: b.ID, Content: []abi.ContentBlock{abi.Text(r.Result(b))},
+			})
+		case TypeThinking:
+			m.Content = append(m.Content, abi.ContentBlock{
+				Type: abi.BlockThinking, Text: String(r.Body, Field(r.Body, b.Span, "thinking")),
+				Signature: String(r.Body, Field(r.Body, b.Span, "signature")),
+			})
+		case TypeMedia:
+			m.Content = append(m.Content, abi.ContentBlock{Type: abi.BlockImage, Title: "not shown"})
+		}
+	}
+	if len(m.Content)+len(m.ToolCalls) > 0 || len(out) == 0 {
+		out = append(out, m)
+	}
+	return out
+}
+
+// Place returns the item and the block that an id of [Request.Convert] names; the block is -1 for the whole item.
+func Place(id string) (item, block int, ok bool) {
+	rest, ok := strings.CutPrefix(id, "i")
+	if !ok {
+		return 0, 0, false
+	}
+	first, second, sub := strings.Cut(rest, ".")
+	item, err := strconv.Atoi(first)
+	if err != nil {
+		return 0, 0, false
+	}
+	if !sub {
+		return item, -1, true
+	}
+	block, err = strconv.Atoi(second)
+	return item, block, err == nil
+}
+
+// Arguments returns those of a call as a value.
+func (r *Request) Arguments(b *Block) any {
+	if r.Protocol == Messages {
+		return Value(b.Value.Of(r.Body))
+	}
+	s := String(r.Body, b.Value)
+	if b.Custom {
+		return s
+	}
+	return Value([]byte(s))
+}
+
+// Value returns JSON as a value, or the text where it is none.
+func Value(raw []byte) any {
+	if len(raw) == 0 {
+		return map[string]any{}
+	}
+	var v any
+	if json.Unmarshal(raw, &v) != nil {
+		return string(raw)
+	}
+	return v
+}
+
+// Result returns the text of a result.
+func (r *Request) Result(b *Block) string {
+	if !b.Value.Exists() {
+		return ""
+	}
+	if r.Body[b.Value.From] != '[' {
+		return String(r.Body, b.Value)
+	}
+	var out strings.Builder
+	_ = Array(r.Body, b.Value, func(_ int, at Span) error {
+		if t := Field(r.Body, at, "text"); t.Exists() {
+			if out.Len() > 0 {
+				out.WriteByte('\n')
+			}
+			out.WriteString(String(r.Body, t))
+		}
+		return nil
+	})
+	return out.String()
+}
+
+// SystemText returns the system prompt that is no item of the conversation.
+func (r *Request) SystemText() string {
+	at := r.Top["system"]
+	if r.Protocol == Responses {
+		at = r.Top["instructions"]
+	}
+	if !at.Exists() || r.Body[at.From] != '[' {
+		return String(r.Body, at)
+	}
+	var out strings.Builder
+	_ = Array(r.Body, at, func(_ int, val Span) error {
+		out.WriteString(String(r.Body, Field(r.Body, val, "text")))
+		return nil
+	})
+	return out.String()
+}

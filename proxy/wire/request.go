@@ -1,0 +1,271 @@
+package wire
+
+import (
+	"bytes"
+	"strings"
+)
+
+// Protocol is one of the model APIs.
+type Protocol string
+
+// The protocols.
+const (
+	Messages  Protocol = "anthropic.messages"
+	Responses Protocol = "openai.responses"
+	Chat      Protocol = "openai.chat"
+)
+
+// ProtocolOf returns the protocol of a path, and whether the request only counts tokens.
+func ProtocolOf(path string) (p Protocol, counts bool) {
+	switch {
+	case strings.HasSuffix(path, "/v1/messages"):
+		return Messages, false
+	case strings.HasSuffix(path, "/v1/messages/count_tokens"):
+		return Messages, true
+	case strings.HasSuffix(path, "/responses"):
+		return Responses, false
+	case strings.HasSuffix(path, "/responses/input_tokens"):
+		return Responses, true
+	case strings.HasSuffix(path, "/chat/completions"):
+		return Chat, false
+	}
+	return "", false
+}
+
+// Roles of items.
+const (
+	User      = "user"
+	Assistant = "assistant"
+	System    = "system"
+	Results   = "tool" // an item of nothing but tool results
+)
+
+// Types of blocks. Others keep the name that the protocol has for them.
+const (
+	TypeText     = "text"
+	TypeCall     = "tool_use"
+	TypeResult   = "tool_result"
+	TypeThinking = "thinking"
+	TypeMedia    = "media"
+)
+
+// Request is a body, by places in it.
+type Request struct {
+	Protocol Protocol
+	Body     []byte
+	Model    string
+	Stream   bool
+	// Top has the top-level fields.
+	Top map[string]Span
+	// List is the place of the conversation, whose elements are Items. Text is set when it is a string.
+	List  Span
+	Text  bool
+	Items []Item
+	Tools []Tool
+	// Fixed is why the conversation must not be edited; empty means that it may.
+	Fixed string
+}
+
+// Item is an element of the conversation: a message, or what Responses has in its place.
+type Item struct {
+	Span
+
+	Role string
+	// Type is that of an item of Responses.
+	Type    string
+	Content Span
+	// Plain means that Content is a string.
+	Plain  bool
+	Blocks []Block
+}
+
+// Block is a part of an item.
+type Block struct {
+	Span
+
+	Type string
+	// ID is that of a tool call, also at its result. Name is the tool.
+	ID, Name string
+	// Value is the text, the arguments or the result.
+	Value Span
+	// Mark is the cache marker, with its key.
+	Mark Span
+	// Custom means that arguments are no JSON.
+	Custom bool
+	// Server means that the provider executes the tool.
+	Server bool
+}
+
+// Tool is one of the tools that the request offers.
+type Tool struct {
+	Span
+
+	Name string
+	// Schema is that of its arguments.
+	Schema Span
+	Mark   Span
+}
+
+// Parse finds the places of a body.
+func Parse(p Protocol, body []byte) (*Request, error) {
+	r := &Request{Protocol: p, Body: body, Top: map[string]Span{}}
+	whole := Whole(body)
+	end := whole.From
+	err := Object(body, whole, func(key []byte, _, val Span) error {
+		if _, twice := r.Top[string(key)]; twice || bytes.IndexByte(key, '\\') >= 0 {
+			return shape(val.From, "a field is there twice, or has an escaped name")
+		}
+		r.Top[string(key)] = val
+		end = val.To
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	if end = space(body, end); end < len(body) && body[end] == '}' {
+		end = space(body, end+1)
+	}
+	if end < len(body) && len(r.Top) > 0 {
+		return nil, shape(end, "there is something behind the body")
+	}
+	r.Model = String(body, r.Top["model"])
+	r.Stream = string(r.Top["stream"].Of(body)) == "true"
+	r.List = r.Top["messages"]
+	if p == Responses {
+		r.List = r.Top["input"]
+	}
+	if err := r.items(); err != nil {
+		return nil, err
+	}
+	if err := r.tools(); err != nil {
+		return nil, err
+	}
+	r.fixed()
+	return r, nil
+}
+
+func (r *Request) items() error {
+	if !r.List.Exists() {
+		return nil
+	}
+	if r.Body[r.List.From] == '"' {
+		r.Text = true
+		return nil
+	}
+	return Array(r.Body, r.List, func(_ int, at Span) error {
+		it := Item{Span: at}
+		var err error
+		switch r.Protocol {
+		case Messages:
+			err = r.message(&it)
+		case Chat:
+			err = r.chatMessage(&it)
+		case Responses:
+			err = r.item(&it)
+		}
+		r.Items = append(r.Items, it)
+		return err
+	})
+}
+
+func (r *Request) tools() error {
+	at := r.Top["tools"]
+	if !at.Exists() || r.Body[at.From] != '[' {
+		return nil
+	}
+	return Array(r.Body, at, func(_ int, val Span) error {
+		t := Tool{Span: val}
+		err := Object(r.Body, val, func(key []byte, name, val Span) error {
+			switch string(key) {
+			case "name":
+				t.Name = String(r.Body, val)
+			case "input_schema", "parameters":
+				t.Schema = val
+			case "cache_control":
+				t.Mark = Span{name.From, val.To}
+			case "function":
+				t.Name = String(r.Body, Field(r.Body, val, "name"))
+				t.Schema = Field(r.Body, val, "parameters")
+			}
+			return nil
+		})
+		r.Tools = append(r.Tools, t)
+		return err
+	})
+}
+
+// fixed finds out whether the history may be edited.
+func (r *Request) fixed() {
+	b := r.Body
+	has := func(name string) bool {
+		at := r.Top[name]
+		return at.Exists() && string(at.Of(b)) != "null"
+	}
+	switch {
+	case r.Text:
+		r.Fixed = "the input is a string"
+	case !r.List.Exists():
+		r.Fixed = "there is no conversation in the body"
+	case r.Protocol == Responses && (has("previous_response_id") || has("conversation")):
+		r.Fixed = "the provider keeps the history"
+	case r.Protocol == Responses && string(r.Top["background"].Of(b)) == "true":
+		r.Fixed = "the answer is fetched later"
+	case r.Protocol == Chat && has("n") && string(r.Top["n"].Of(b)) != "1":
+		r.Fixed = "there are several answers"
+	case r.Protocol == Messages && bytes.Contains(r.Top["context_management"].Of(b), []byte(`"compact_`)):
+		r.Fixed = "the provider compacts"
+	case r.Protocol == Messages:
+		for i := range r.Items {
+			for _, bl := range r.Items[i].Blocks {
+				if bl.Type == "compaction" {
+					r.Fixed = "the provider compacts"
+				}
+			}
+		}
+	}
+}
+
+// Integrity reports whether the body carries a client's integrity value.
+func (r *Request) Integrity() bool {
+	system := r.Top["system"].Of(r.Body)
+	if len(system) > 4096 {
+		system = system[:4096]
+	}
+	_, rest, found := bytes.Cut(system, []byte("x-anthropic-billing-header:"))
+	if !found {
+		return false
+	}
+	if end := bytes.IndexByte(rest, '"'); end >= 0 {
+		rest = rest[:end]
+	}
+	return bytes.Contains(rest, []byte("cch="))
+}
+
+// Marks counts cache markers of the whole body.
+func (r *Request) Marks() int {
+	n := 0
+	if r.Top["cache_control"].Exists() {
+		n++
+	}
+	for _, t := range r.Tools {
+		if t.Mark.Exists() {
+			n++
+		}
+	}
+	for i := range r.Items {
+		for _, b := range r.Items[i].Blocks {
+			if b.Mark.Exists() {
+				n++
+			}
+		}
+	}
+	if at := r.Top["system"]; at.Exists() && r.Body[at.From] == '[' {
+		_ = Array(r.Body, at, func(_ int, val Span) error {
+			if Field(r.Body, val, "cache_control").Exists() {
+				n++
+			}
+			return nil
+		})
+	}
+	return n
+}
