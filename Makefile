@@ -129,7 +129,7 @@ npm-agents: ## from npm: Claude Code, Codex and pi into bin/npm-agents, for the 
 
 .PHONY: model
 model: ## compare 10,000 random schedules on every store with the model in memory, with the race detector (a long run)
-	MORTISE_TEST_MAILBOX_SCHEDULES=10000 $(GO) test $(RACE) -count=1 -p 1 -v -timeout 90m -run '^Test(Records_model|Model)$$' ./mailbox ./store/memstore
+	MORTISE_TEST_MAILBOX_SCHEDULES=10000 $(GO) test $(RACE) -count=1 -p 1 -v -timeout 90m -run '^TestModel$$' ./internal/queue/queuetest ./store/memstore
 	MORTISE_TEST_MAILBOX_SCHEDULES=10000 $(GO) test $(RACE) -count=1 -p 1 -v -timeout 90m -run '^TestMailbox$$/^model$$' ./store/sqlitestore ./store/pgstore ./store/natsstore
 
 .PHONY: modules
