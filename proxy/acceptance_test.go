@@ -9,7 +9,7 @@ package proxy_test
 //	 4 TestPass                                 31 TestHidden
 //	 5 TestPass                                 32 TestHidden, TestBlockedBeside
 //	 6 TestPass                                 33 TestBlockedAlone, TestRestart
-//	 7 TestHTTP2                                34 TestRedacted, TestRedacted_elsewhere               
+//	 7 TestHTTP2                                34 TestRedacted, TestRedacted_elsewhere
 //	 8 TestCompressed                           35 TestFailing; part: not for a gate inside of a stream, which blocks
 //	 9 part: TestStreams_memory                 36 TestFailing
 //	10 TestCancel                               37 TestStoreFull
