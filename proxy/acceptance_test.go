@@ -9,7 +9,7 @@ package proxy_test
 //	 4 TestPass                                 31 TestHidden
 //	 5 TestPass                                 32 TestHidden, TestBlockedBeside
 //	 6 TestPass                                 33 TestBlockedAlone, TestRestart
-//	 7 TestHTTP2                                34 TestRedacted; part: in counts by TestCount for swaps only
+//	 7 TestHTTP2                                34 TestRedacted, TestRedacted_elsewhere
 //	 8 TestCompressed                           35 TestFailing; part: not for a gate inside of a stream, which blocks
 //	 9 part: TestStreams_memory                 36 TestFailing
 //	10 TestCancel                               37 TestStoreFull
@@ -44,7 +44,7 @@ package proxy_test
 //	F11 TestCuts, wire.FuzzParse                F30 TestUpstreamErrors
 //	F12 TestSwap (upstreamLog counts markers)   F31 TestCancel
 //	F13 launch.TestOf; part: TestLive sets it   F32 launch.TestInstall
-//	F14 part: doctor says so, compares nothing  F33 launch.TestInstall, launch.TestOf
+//	F14 part: doctor warns, compares nothing  F33 launch.TestInstall, launch.TestOf
 //	F15 TestCompressed                          F34 money.TestSavings
 //	F16 TestUpgrade                             F35 money.TestAccount
 //	F17 TestHanging                             F36 open: the client's key is never used, so no budget

@@ -109,6 +109,8 @@ func (x *exchange) parse() bool {
 	x.model, x.stream, x.items = x.req.Model, x.req.Stream, len(x.req.Items)
 	x.id = identify(x.r.Header, x.req)
 	switch {
+	case x.req.Observe:
+		x.why = x.req.Fixed
 	case x.s.cfg.Act:
 	case x.req.Integrity():
 		x.why = "integrity value"
@@ -141,7 +143,9 @@ func (x *exchange) key() *lane.Key {
 func (x *exchange) prepare(ctx context.Context) {
 	if x.id.kind == lane.Side || x.req.Text || !x.req.List.Exists() {
 		x.s.stats.side.Add(1)
-		x.gates = x.canGate() && x.id.kind != lane.Side
+		if x.gates = x.canGate() && x.id.kind != lane.Side; !x.gates {
+			x.count(ctx) // a client's own compaction has the conversation, and what plugins took out of it
+		}
 		return
 	}
 	key := x.key()
@@ -160,6 +164,7 @@ func (x *exchange) prepare(ctx context.Context) {
 	case x.req.Fixed != "":
 		x.s.stats.opaque.Add(1)
 		x.gates = x.canGate()
+		x.actOnResults(ctx, a)
 	default:
 		x.gates = x.canGate()
 		x.act(ctx, a)
@@ -192,6 +197,25 @@ func (x *exchange) act(ctx context.Context, a *attached) {
 	}
 	if dirty {
 		x.save(ctx)
+	}
+}
+
+// actOnResults fires the phase of tool results in a request whose history is not in its body.
+func (x *exchange) actOnResults(ctx context.Context, a *attached) {
+	if x.s.cfg.Runtime == nil {
+		return
+	}
+	x.ln.Messages = nil
+	x.ln.Edits, x.ln.Swap, x.ln.Grafts = nil, nil, nil
+	x.known = 0
+	x.messages()
+	if _, err := x.results(ctx, a); err != nil {
+		x.refused(ctx, err)
+		return
+	}
+	if splices := x.splices(x.req, &lane.State{Edits: x.ln.Edits}); len(splices) > 0 {
+		x.body, x.acted = wire.Apply(x.body0(), splices), true
+		x.s.stats.acted.Add(1)
 	}
 }
 

@@ -149,7 +149,7 @@ func TestHanging(t *testing.T) {
 	}
 }
 
-// Blocks, deltas and events that nobody knows pass, also beside a call that is decided about (F7, F8).
+// Blocks, deltas and events of unknown types pass, also beside a call that is decided about (F7, F8).
 func TestUnknownBlocks(t *testing.T) {
 	t.Parallel()
 	events := []string{

@@ -189,3 +189,31 @@ func TestThinking(t *testing.T) {
 		}
 	}
 }
+
+// What plugins take out of results is not in the client's own compaction, nor in requests whose history the provider has
+// (acceptance 34).
+func TestRedacted_elsewhere(t *testing.T) {
+	t.Parallel()
+	const secret = "hunter2-very-secret"
+	redact := hook{
+		name: "redact", hooks: []abi.Hook{{Phase: abi.AfterToolExecute, Mode: abi.ModeTransform, OnFailure: abi.FailRun}},
+		answer: func(e *abi.Event) (*abi.Reply, error) {
+			r := *e.Result
+			r.Content = []abi.ContentBlock{abi.Text(strings.ReplaceAll(r.Content[0].Text, secret, "***"))}
+			return &abi.Reply{Effects: []abi.Effect{{Type: abi.EffectReplaceResult, Result: &r}}}, nil
+		},
+	}
+	up := newTape(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "{}") })
+	s := start(t, up.URL, proxy.Config{Runtime: runtimeOf(t, redact)})
+	const item = `{"type":"message","role":"user","content":"go"},{"type":"function_call","call_id":"c","name":"n","arguments":"{}"},{"type":"function_call_output","call_id":"c","output":"` + secret + `"}`
+	for _, body := range []string{
+		`{"model":"m","input":[` + item + `],"tools":[{"type":"function","name":"n"}]}`,
+		`{"model":"m","input":[` + item + `,{"type":"message","role":"user","content":"summarize"}]}`,
+		`{"model":"m","previous_response_id":"r","input":[{"type":"function_call_output","call_id":"c","output":"` + secret + `"}],"tools":[{"type":"function","name":"n"}]}`,
+	} {
+		post(t, s.url+"/v1/responses", body, "Session-Id", "s", "User-Agent", "codex_cli")
+		if sent, _ := up.last(); contains(sent, secret) || !contains(sent, "***") {
+			t.Errorf("sent %s", sent)
+		}
+	}
+}

@@ -320,7 +320,7 @@ func (l *relay) continues(p *part) bool {
 	return len(l.parts) <= maxContinued
 }
 
-// next asks the provider to go on behind the results of the calls that were removed. It returns nothing when the
+// next asks the provider to continue after the results of the calls that were removed. It returns nothing when the
 // provider refuses.
 func (l *relay) next(ctx context.Context, p *part) (*http.Response, error) {
 	l.x.s.stats.continued.Add(1)

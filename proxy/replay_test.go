@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -148,7 +149,7 @@ func TestReplay(t *testing.T) {
 			for _, items := range requests {
 				a.items = items
 				resp, body := post(t, a.url+a.path(), a.body(), a.header...)
-				if resp.StatusCode != 200 {
+				if resp.StatusCode != http.StatusOK {
 					refused++
 					if refused == 1 {
 						t.Logf("%s: %.200s", filepath.Base(path), body)

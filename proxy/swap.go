@@ -179,8 +179,8 @@ func (x *exchange) consider(a *attached) {
 	})
 }
 
-// lead is how many calls before a swap is allowed its summary is made.
-const lead = 2
+// lead is how many calls before a swap is allowed its summary is made: what comes behind it is written anew.
+const lead = 1
 
 // pays reports whether a compaction that is planned will be put in: it pays for itself soon, or the window is nearly full.
 func (x *exchange) pays(a *attached, p *plan, tokens int64) bool {

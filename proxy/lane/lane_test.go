@@ -37,8 +37,14 @@ func TestFind(t *testing.T) {
 		plain    lane.Change
 	}
 	for _, s := range []step{
-		{"a", "", lane.New, lane.New}, {"a", "", lane.Retry, lane.Retry}, {"a b c", "b", lane.Grow, lane.Grow}, {"a b c", "", lane.Retry, lane.Retry},
-		{"a b c", "d", lane.Again, lane.Again}, {"a b x", "", lane.Fork, lane.Fork}, {"y", "", lane.Reset, lane.New}, {"a", "", lane.Fork, lane.New},
+		{"a", "", lane.New, lane.New},
+		{"a", "", lane.Retry, lane.Retry},
+		{"a b c", "b", lane.Grow, lane.Grow},
+		{"a b c", "", lane.Retry, lane.Retry},
+		{"a b c", "d", lane.Again, lane.Again},
+		{"a b x", "", lane.Fork, lane.Fork},
+		{"y", "", lane.Reset, lane.New},
+		{"a", "", lane.Fork, lane.New},
 	} {
 		for _, session := range []string{"s", ""} {
 			set := lane.NewSet(lane.Config{})

@@ -69,7 +69,7 @@ func Install(p Place, agent, address string) (string, error) {
 	return path, write(path, n.Written, n.Mode)
 }
 
-// ErrChanged is settings that someone changed after the proxy's address was written.
+// ErrChanged reports settings that were changed after the proxy's address was written.
 var ErrChanged = errors.New("the settings were changed since")
 
 // Uninstall restores the settings of an agent and returns their file. Where they were changed since, only the address

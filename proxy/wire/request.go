@@ -64,6 +64,8 @@ type Request struct {
 	Tools []Tool
 	// Fixed is why the conversation must not be edited; empty means that it may.
 	Fixed string
+	// Observe means that the answer must not be acted on either.
+	Observe bool
 }
 
 // Item is an element of the conversation: a message, or what Responses has in its place.
@@ -211,14 +213,14 @@ func (r *Request) fixed() {
 	case r.Protocol == Responses && string(r.Top["background"].Of(b)) == "true":
 		r.Fixed = "the answer is fetched later"
 	case r.Protocol == Chat && has("n") && string(r.Top["n"].Of(b)) != "1":
-		r.Fixed = "there are several answers"
+		r.Fixed, r.Observe = "there are several answers", true
 	case r.Protocol == Messages && bytes.Contains(r.Top["context_management"].Of(b), []byte(`"compact_`)):
-		r.Fixed = "the provider compacts"
+		r.Fixed, r.Observe = "the provider compacts", true
 	case r.Protocol == Messages:
 		for i := range r.Items {
 			for _, bl := range r.Items[i].Blocks {
 				if bl.Type == "compaction" {
-					r.Fixed = "the provider compacts"
+					r.Fixed, r.Observe = "the provider compacts", true
 				}
 			}
 		}
