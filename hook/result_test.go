@@ -151,7 +151,7 @@ func TestVocabulary(t *testing.T) {
 			}
 			args, _ := c.Args.(map[string]any)
 			for arg := range spec.Args {
-				if arg == "path" && args["path"] != "/work/dir/file.txt" {
+				if arg == "path" && args["path"] != "/src/dir/file.txt" {
 					t.Errorf("%s %s: path %v is not absolute", name, tool, args["path"])
 				}
 				changed := map[string]any{}
@@ -192,7 +192,7 @@ func TestVocabulary_patch(t *testing.T) {
 		t.Fatal(err)
 	}
 	patch := "*** Begin Patch\n*** Add File: a.txt\n+x\n*** Update File: /etc/b\n*** Move to: c\n*** Delete File: d\n*** End Patch\n"
-	files := []any{"/work/a.txt", "/etc/b", "/work/c", "/work/d"}
+	files := []any{"/src/a.txt", "/etc/b", "/src/c", "/src/d"}
 	for _, tool := range []string{"apply_patch", "Bash"} {
 		native := map[string]any{"command": patch}
 		c := d.Translate(tool, native, "/work")

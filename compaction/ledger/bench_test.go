@@ -15,12 +15,12 @@ func session(messages int) []abi.Message {
 		return abi.Message{ID: fmt.Sprint(len(out)), Role: role, Content: []abi.ContentBlock{abi.Text(text)}}
 	}
 	for i := 0; len(out) < messages; i++ {
-		file := fmt.Sprintf("/work/project/internal/part%d/file%d.go", i%17, i%53)
+		file := fmt.Sprintf("/src/project/internal/part%d/file%d.go", i%17, i%53)
 		out = append(out, say(abi.RoleUser, fmt.Sprintf("Please make sure that retryLimit%d in %s is never negative, see #%d.", i%40, file, i)))
 		for k, c := range []abi.ToolCall{
 			{Name: "read", Arguments: map[string]any{"path": file}},
 			{Name: "edit", Arguments: map[string]any{"path": file, "oldText": "func retry() {}", "newText": fmt.Sprintf("func retry%d(limit int) error { return errTooMany%d }", i, i)}},
-			{Name: "bash", Arguments: map[string]any{"command": "cd /work/project && go test ./... 2>&1 | tail -20"}},
+			{Name: "bash", Arguments: map[string]any{"command": "cd /src/project && go test ./... 2>&1 | tail -20"}},
 		} {
 			c.ID = fmt.Sprintf("c%d-%d", i, k)
 			m := say(abi.RoleAssistant, fmt.Sprintf("The problem is that part%d does not check the limit, because newRetry%d was written before.", i, i))
