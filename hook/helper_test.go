@@ -144,7 +144,7 @@ func (b *bench) last() *hook.Record {
 // bash is a PreToolUse event of Claude Code or Codex.
 func bash(id, command string) map[string]any {
 	return map[string]any{
-		"session_id": "s1", "cwd": "/work", "tool_name": "Bash", "tool_use_id": id, "prompt_id": "p1",
+		"session_id": "s1", "cwd": "/src", "tool_name": "Bash", "tool_use_id": id, "prompt_id": "p1",
 		"tool_input": map[string]any{"command": command, "description": "d", "timeout": 7},
 	}
 }

@@ -46,7 +46,7 @@ func transcript(t *testing.T, calls int, result func(i int) string) string {
 // compaction sends the events of a compaction of Claude Code, and returns what came back.
 func compaction(b *bench, path, summary string, id int) (focus, session, later string) {
 	base := func(m map[string]any) map[string]any {
-		m["session_id"], m["cwd"], m["transcript_path"] = "s1", "/work", path
+		m["session_id"], m["cwd"], m["transcript_path"] = "s1", "/src", path
 		return m
 	}
 	focus, _ = b.send("claude", "PreCompact", base(map[string]any{"trigger": "auto"}))

@@ -142,7 +142,7 @@ func TestVocabulary(t *testing.T) {
 					native[key] = "dir/file.txt"
 				}
 			}
-			c := d.Translate(tool, native, "/work")
+			c := d.Translate(tool, native, "/src")
 			if c.Kind == "" || c.Kind == hook.KindOther {
 				t.Errorf("%s %s: kind %q", name, tool, c.Kind)
 			}
@@ -162,7 +162,7 @@ func TestVocabulary(t *testing.T) {
 				}
 			}
 		}
-		c := d.Translate("NeverHeardOf", map[string]any{"x": "y"}, "/work")
+		c := d.Translate("NeverHeardOf", map[string]any{"x": "y"}, "/src")
 		if c.Kind != hook.KindOther || !reflect.DeepEqual(c.Native(c.Args), map[string]any{"x": "y"}) {
 			t.Errorf("%s: an unknown tool is %q", name, c.Kind)
 		}
@@ -195,7 +195,7 @@ func TestVocabulary_patch(t *testing.T) {
 	files := []any{"/src/a.txt", "/etc/b", "/src/c", "/src/d"}
 	for _, tool := range []string{"apply_patch", "Bash"} {
 		native := map[string]any{"command": patch}
-		c := d.Translate(tool, native, "/work")
+		c := d.Translate(tool, native, "/src")
 		args, _ := c.Args.(map[string]any)
 		if c.Kind != hook.KindPatch || args["text"] != patch || args["command"] != nil || !reflect.DeepEqual(args["files"], files) {
 			t.Errorf("%s: %s %v", tool, c.Kind, args)
@@ -204,7 +204,7 @@ func TestVocabulary_patch(t *testing.T) {
 			t.Errorf("%s: came back as %v", tool, c.Native(c.Args))
 		}
 	}
-	c := d.Translate("Bash", map[string]any{"command": "apply_patch <<'EOF'\n" + patch + "EOF"}, "/work")
+	c := d.Translate("Bash", map[string]any{"command": "apply_patch <<'EOF'\n" + patch + "EOF"}, "/src")
 	args, _ := c.Args.(map[string]any)
 	if c.Kind != hook.KindShell || !reflect.DeepEqual(args["files"], files) {
 		t.Errorf("both: %s %v", c.Kind, args)

@@ -95,7 +95,7 @@ func capture(t *testing.T, r *live.Rig, dialect string) {
 		if seen[name] > 1 {
 			continue
 		}
-		text := strings.ReplaceAll(string(l.Full), filepath.Dir(r.Home()), "/work")
+		text := strings.ReplaceAll(string(l.Full), filepath.Dir(r.Home()), "/src")
 		path := filepath.Join("..", "testdata", "events", dialect, name+".json")
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			t.Fatal(err)
