@@ -269,3 +269,14 @@ func (r *Runtime) Order(p abi.Phase) []string {
 	}
 	return names
 }
+
+// FailsClosed returns the first plugin with a hook at a phase whose failure ends the run, or nothing. A caller that cannot fire the phase
+// has to act as if that hook had failed.
+func (r *Runtime) FailsClosed(p abi.Phase) string {
+	for _, h := range r.hooks[p] {
+		if h.OnFailure == abi.FailRun {
+			return h.plugin.name
+		}
+	}
+	return ""
+}

@@ -79,16 +79,28 @@ func (s *Server) model(w http.ResponseWriter, r *http.Request, up *upstream, p w
 		return
 	case more:
 		s.stats.unread.Add(1)
+		if plugin := s.failsClosed(); plugin != "" {
+			s.refuse(ctx, w, p, plugin)
+			return
+		}
 		s.pass(w, r, up, io.MultiReader(bytes.NewReader(raw), r.Body), r.ContentLength)
 		return
 	}
 	x := &exchange{s: s, r: r, up: up, proto: p, raw: raw, at: s.cfg.Now()}
 	if !x.parse() {
+		if plugin := s.failsClosed(); plugin != "" {
+			s.refuse(ctx, w, p, plugin)
+			return
+		}
 		s.pass(w, r, up, bytes.NewReader(raw), int64(len(raw)))
 		return
 	}
 	if counts {
 		x.guarded(ctx, func() { x.count(ctx) })
+		if x.refusal != "" {
+			fail(w, p, http.StatusForbidden, x.refusal)
+			return
+		}
 		x.forwardOnly(ctx, w)
 		return
 	}
@@ -120,13 +132,41 @@ func (x *exchange) parse() bool {
 	return true
 }
 
-// guarded keeps what goes wrong with us from the client: the original goes through.
+// failsClosed returns a plugin that fails closed and reads requests or decides about calls, or nothing. What the plugins cannot see is refused
+// then: a key in a body that is not read could not be taken out, nor a call of its answer be stopped.
+func (s *Server) failsClosed() string {
+	if s.cfg.Runtime == nil {
+		return ""
+	}
+	for _, p := range []abi.Phase{abi.RunStart, abi.BeforeInference, abi.AfterToolExecute, abi.ToolGate, abi.BeforeToolExecute} {
+		if name := s.cfg.Runtime.FailsClosed(p); name != "" {
+			return name
+		}
+	}
+	return ""
+}
+
+// refuse answers for a plugin that cannot see a request or an answer.
+func (s *Server) refuse(ctx context.Context, w http.ResponseWriter, p wire.Protocol, plugin string) {
+	s.stats.refused.Add(1)
+	s.cfg.Logger.WarnContext(ctx, "unreadable_refused", "plugin", plugin)
+	fail(w, p, http.StatusForbidden, unreadable(plugin))
+}
+
+func unreadable(plugin string) string {
+	return "mortise: plugin " + plugin + " fails closed, and what it has to see cannot be read"
+}
+
+// guarded keeps what goes wrong with us from the client: the original goes through, unless a plugin fails closed.
 func (x *exchange) guarded(ctx context.Context, do func()) {
 	defer func() {
 		if v := recover(); v != nil {
 			x.s.stats.panics.Add(1)
 			x.s.cfg.Logger.ErrorContext(ctx, "proxy_panicked", "panic", v, "stack", string(debug.Stack()))
 			x.acted, x.body, x.gates, x.hidden = false, nil, false, nil
+			if plugin := x.s.failsClosed(); plugin != "" && x.why == "" {
+				x.refusal = unreadable(plugin)
+			}
 		}
 	}()
 	do()

@@ -43,6 +43,10 @@ func (x *exchange) transform(ctx context.Context, w http.ResponseWriter, resp *h
 	body, err := wire.Decoder(resp.Header.Get("Content-Encoding"), resp.Body)
 	if err != nil {
 		x.s.stats.unread.Add(1)
+		if plugin := x.s.failsClosed(); plugin != "" {
+			x.s.refuse(ctx, w, x.proto, plugin)
+			return
+		}
 		x.s.relayRaw(w, resp, nil)
 		return
 	}

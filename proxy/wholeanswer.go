@@ -24,8 +24,13 @@ func (x *exchange) transformWhole(ctx context.Context, w http.ResponseWriter, re
 	}
 	if err != nil || len(raw) > wire.MaxBody {
 		x.s.stats.unread.Add(1)
+		if plugin := x.s.failsClosed(); plugin != "" {
+			x.s.refuse(ctx, w, x.proto, plugin)
+			return
+		}
 		head(w, resp, false)
 		_, _ = w.Write(raw)
+		_, _ = io.Copy(w, resp.Body) // what is beyond the limit
 		return
 	}
 	parts, last, changed := x.wholeParts(ctx, a, plain)

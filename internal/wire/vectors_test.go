@@ -221,7 +221,7 @@ func fullLedger() *abi.Ledger {
 		},
 		Work: abi.LedgerWork{
 			Files: []abi.LedgerFile{{
-				Path: "/work/queue.go", Read: 2, Reads: 1, Changed: 7, Changes: 2, Created: 3, Verb: "sed -i", State: abi.FileDeleted, At: 7, Names: []string{"NewQueue"},
+				Path: "/src/queue.go", Read: 2, Reads: 1, Changed: 7, Changes: 2, Created: 3, Verb: "sed -i", State: abi.FileDeleted, At: 7, Names: []string{"NewQueue"},
 			}},
 			Commands: []abi.LedgerCommand{{Key: "go test", Text: "go test | tail", Message: 8, Runs: 2, Outcome: abi.CommandFailed, Line: "FAIL", Check: true, Reads: true}},
 			Errors:   []abi.LedgerError{{Message: 9, Key: "go test", Line: "FAIL", Edits: []string{"queue.go"}, Passed: 12, Runs: 2, Check: true}},
@@ -230,7 +230,7 @@ func fullLedger() *abi.Ledger {
 			Values:   []abi.LedgerValue{{Message: 22, Owner: "order W1", Key: "status", Value: "sent", Before: "open"}},
 		},
 		Steps: []abi.LedgerStep{{Message: 38, By: abi.RoleTool, Text: "Bash ls", Size: 90, Result: "ok"}},
-		Names: []abi.LedgerName{{Text: "queue.go", Count: 4, Call: true, User: true, Agent: true, Last: 38, Own: 30, Home: "/work/queue.go"}},
+		Names: []abi.LedgerName{{Text: "queue.go", Count: 4, Call: true, User: true, Agent: true, Last: 38, Own: 30, Home: "/src/queue.go"}},
 		Calls: []abi.LedgerCall{{
 			Message: 40, ID: "c1", Tool: "Edit", Kind: "edit", Paths: []string{"a.go"}, Text: "x", Names: []string{"A"}, Tasks: []abi.LedgerTask{{Message: 40, Text: "t"}}, Owner: "order W1",
 		}},

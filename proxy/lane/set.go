@@ -123,6 +123,12 @@ func (s *Set) group(ctx context.Context, name string) *group {
 	g.used = s.cfg.Now()
 	s.mu.Unlock()
 	g.mu.Lock()
+	loaded := false
+	defer func() {
+		if !loaded { // the log panicked: others must not wait for ever
+			g.mu.Unlock()
+		}
+	}()
 	if !g.ready && s.cfg.Log != nil {
 		states, revs, err := s.cfg.Log.Load(ctx, name, s.cfg.PerGroup)
 		if err != nil {
@@ -134,7 +140,7 @@ func (s *Set) group(ctx context.Context, name string) *group {
 			g.lanes = append(g.lanes, l)
 		}
 	}
-	g.ready = true
+	g.ready, loaded = true, true
 	return g
 }
 

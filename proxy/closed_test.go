@@ -1,0 +1,93 @@
+package proxy_test
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"sync/atomic"
+	"testing"
+
+	"github.com/mortise-dev/mortise/abi"
+	"github.com/mortise-dev/mortise/proxy"
+	"github.com/mortise-dev/mortise/proxy/wire"
+	"github.com/mortise-dev/mortise/store"
+	"github.com/mortise-dev/mortise/store/memstore"
+)
+
+// What a plugin that fails closed cannot see does not pass: requests that are no JSON or have an unknown encoding, when they go up, and
+// answers that cannot be read, when they come down. A plugin that may fail lets all of it pass.
+func TestUnreadable(t *testing.T) {
+	t.Parallel()
+	for _, policy := range []abi.FailurePolicy{abi.FailRun, abi.FailIgnore} {
+		for _, phase := range []abi.Phase{abi.BeforeInference, abi.AfterToolExecute, abi.BeforeToolExecute} {
+			var seen atomic.Int32
+			up := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				seen.Add(1)
+				w.Header().Set("Content-Encoding", "unknown")
+				w.Header().Set("Content-Type", "text/event-stream")
+				_, _ = w.Write([]byte("opaque"))
+			}))
+			t.Cleanup(up.Close)
+			s := start(t, up.URL, proxy.Config{Runtime: runtimeOf(t, hook{
+				name: "closed", hooks: []abi.Hook{{Phase: phase, Mode: abi.ModeTransform, OnFailure: policy}},
+				answer: func(*abi.Event) (*abi.Reply, error) { return nil, nil },
+			})})
+			want, sent := http.StatusForbidden, int32(0)
+			if policy == abi.FailIgnore {
+				want, sent = http.StatusOK, 2
+			}
+			for _, c := range [][]string{{"no JSON, with a secret"}, {hello, "Content-Encoding", "unknown"}} {
+				if resp, body := post(t, s.url+"/v1/messages", c[0], c[1:]...); resp.StatusCode != want {
+					t.Errorf("%s, %s: status %d: %s", policy, phase, resp.StatusCode, body)
+				}
+			}
+			if got := seen.Load(); got != sent {
+				t.Errorf("%s, %s: %d requests went up, want %d", policy, phase, got, sent)
+			}
+			if phase != abi.BeforeToolExecute { // no call of the answer is decided about
+				continue
+			}
+			a := newAgent(t, wire.Messages, s.url, true)
+			a.say("hello")
+			if resp, body := post(t, a.url+a.path(), a.body()); resp.StatusCode != want {
+				t.Errorf("%s: an answer that cannot be read has status %d: %s", policy, resp.StatusCode, body)
+			}
+		}
+	}
+}
+
+// panicking is a store that panics once the proxy is open.
+type panicking struct {
+	*memstore.Store
+	on *atomic.Bool
+}
+
+func (p panicking) Scan(ctx context.Context, q store.Scan) ([]store.Ref, error) {
+	if p.on.Load() && q.Index == "proxy.lanes" {
+		panic("out of order")
+	}
+	return p.Store.Scan(ctx, q)
+}
+
+// A fault of the proxy itself lets the original pass, unless a plugin fails closed.
+func TestFault_closed(t *testing.T) {
+	t.Parallel()
+	for policy, want := range map[abi.FailurePolicy]int{abi.FailRun: http.StatusForbidden, abi.FailIgnore: http.StatusOK} {
+		up := fake(t, nil)
+		on := &atomic.Bool{}
+		s := start(t, up.URL(), proxy.Config{Store: panicking{memstore.New(), on}, Runtime: runtimeOf(t, hook{
+			name: "closed", hooks: []abi.Hook{{Phase: abi.BeforeInference, Mode: abi.ModeTransform, OnFailure: policy}},
+			answer: func(*abi.Event) (*abi.Reply, error) { return nil, nil },
+		})})
+		on.Store(true)
+		a := newAgent(t, wire.Messages, s.url, true)
+		a.say("a secret")
+		resp, body := post(t, a.url+a.path(), a.body())
+		if resp.StatusCode != want || s.Report().Counts["panics"] == 0 {
+			t.Errorf("%s: status %d, %v: %s", policy, resp.StatusCode, s.Report().Counts, body)
+		}
+		if n := len(up.Bills()); (n == 0) != (policy == abi.FailRun) {
+			t.Errorf("%s: %d requests went up", policy, n)
+		}
+	}
+}
