@@ -188,7 +188,7 @@ func TestExecution(t *testing.T) {
 			_, expired, err := thief.Expire(t.Context(), "t")
 			must(t, err)
 			equal(t, "taken", expired, true)
-			_, claimed, err := thief.ClaimDispatch(t.Context(), lost.Dispatch, queue.ClaimRequest{Token: "thief", Owner: "thief", Lease: time.Hour})
+			_, claimed, err := thief.Claim(t.Context(), lost.Thread, queue.ClaimRequest{Token: "thief", Owner: "thief", Lease: time.Hour})
 			must(t, err)
 			equal(t, "claimed", claimed, true)
 			sleep(10 * time.Second)

@@ -20,33 +20,17 @@ type ClaimRequest struct {
 }
 
 // Claim claims a thread for the first dispatch in its queue that is due. It is false when there is none, or the thread is claimed.
-func (q *Queue) Claim(ctx context.Context, thread string, r ClaimRequest) (State, bool, error) {
+func (q *Queue) Claim(ctx context.Context, thread string, r ClaimRequest) (s State, ok bool, err error) {
 	ctx, end := q.Begin(ctx, Operation{Name: OpClaim, Thread: thread})
-	s, ok, err := q.claim(ctx, thread, "", r)
-	end(!ok, err)
-	return s, ok, err
-}
-
-// ClaimDispatch claims a thread for a dispatch, due or not. It is false when that is not queued, or the thread is claimed.
-func (q *Queue) ClaimDispatch(ctx context.Context, id string, r ClaimRequest) (s State, ok bool, err error) {
-	ctx, end := q.Begin(ctx, Operation{Name: OpClaimDispatch, Dispatch: id})
 	defer func() { end(!ok, err) }()
-	thread, found, err := q.find(ctx, indexDispatch, id)
-	if err != nil || !found {
-		return State{}, false, err
-	}
-	return q.claim(ctx, thread, id, r)
-}
-
-func (q *Queue) claim(ctx context.Context, thread, id string, r ClaimRequest) (s State, ok bool, err error) {
 	if r.Token == "" || r.Lease <= 0 {
 		return State{}, false, wrap("claim of thread", thread, fmt.Errorf("%w: a claim needs a token and a lease", ErrInvalid))
 	}
-	n := need{dispatches: named(id), next: true, claimed: true, runsOf: true, requests: true}
+	n := need{next: true, claimed: true, runsOf: true, requests: true}
 	for more := true; more; {
 		err = q.transition(ctx, thread, n, func(t *turn) error {
 			var won string
-			won, more = claimNext(t, id, r)
+			won, more = claimNext(t, r)
 			s, ok = t.state(won), won != ""
 			return nil
 		})
@@ -57,9 +41,8 @@ func (q *Queue) claim(ctx context.Context, thread, id string, r ClaimRequest) (s
 	return s, ok, nil
 }
 
-// claimNext claims the thread for a dispatch: the one with that id, due or not, or the next one. It returns which, or none; once more is
-// set when it settled one that needs no execution.
-func claimNext(t *turn, id string, r ClaimRequest) (claimed string, more bool) {
+// claimNext claims the thread for the next dispatch. It returns which, or none; once more is set when it settled one that needs no execution.
+func claimNext(t *turn, r ClaimRequest) (claimed string, more bool) {
 	if c := t.thread.Claim; c != nil {
 		if c.Token == r.Token {
 			return c.Dispatch, false
@@ -67,14 +50,15 @@ func claimNext(t *turn, id string, r ClaimRequest) (claimed string, more bool) {
 		return "", false
 	}
 	if t.now.Before(t.thread.ReservedUntil) || !t.thread.PausedAt.IsZero() {
-		t.correct(id)
+		t.correct()
 		return "", false
 	}
-	d, ok := t.candidate(id)
-	switch {
-	case !ok:
-		t.correct(id)
+	ready, _ := t.ready()
+	if !ready {
+		t.correct()
 		return "", false
+	}
+	switch d := t.dispatches[t.next]; {
 	case d.Epoch < t.thread.Epoch:
 		t.supersede(d, StaleText)
 	case t.ended(d):
@@ -84,7 +68,7 @@ func claimNext(t *turn, id string, r ClaimRequest) (claimed string, more bool) {
 		return d.ID, false
 	}
 	t.free()
-	return "", id == ""
+	return "", true
 }
 
 // revived gives a dispatch a new run if its own has ended without it, as that of two messages for a run that waited: what it
@@ -100,21 +84,9 @@ func (t *turn) revived(d Dispatch, r ClaimRequest) Dispatch {
 	return d
 }
 
-// candidate is the dispatch to claim.
-func (t *turn) candidate(id string) (Dispatch, bool) {
-	if id != "" {
-		d, ok := t.dispatches[id]
-		return d, ok && d.Status == Queued
-	}
-	if ready, _ := t.ready(); !ready {
-		return Dispatch{}, false
-	}
-	return t.dispatches[t.next], true
-}
-
 // correct writes when the thread is due, if it was due for nothing.
-func (t *turn) correct(id string) {
-	if id != "" || t.thread.DueAt.IsZero() || t.thread.DueAt.After(t.now) {
+func (t *turn) correct() {
+	if t.thread.DueAt.IsZero() || t.thread.DueAt.After(t.now) {
 		return
 	}
 	due := t.later

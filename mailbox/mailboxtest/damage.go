@@ -68,7 +68,7 @@ func damagedThread(w *world) {
 	}
 	past, err := queue.New(queue.Config{Store: w.store, Skew: -1, Now: func() time.Time { return time.Now().Add(-time.Hour) }})
 	must(w.t, err)
-	_, ok, err := past.ClaimDispatch(w.ctx(), bad[0].Dispatch, queue.ClaimRequest{Token: "dead", Owner: "dead", Lease: time.Second})
+	_, ok, err := past.Claim(w.ctx(), bad[0].Thread, queue.ClaimRequest{Token: "dead", Owner: "dead", Lease: time.Second})
 	must(w.t, err)
 	equal(w.t, "claimed by a process that is gone", ok, true)
 	good := w.submit(client, "good")

@@ -190,11 +190,10 @@ func waitLapsesAgain(w *world) {
 	w.enqueue("t", "first", func(e *queue.Entry) { e.Priority = 0 })
 	_, err := w.queue.Settle(w.ctx(), hold(w.claim("t")), queue.Settlement{Verdict: queue.Retry, RetryAt: end.Add(time.Hour), Error: "later"})
 	must(w.t, err)
-	w.enqueue("t", "second")
-	k, ok, err := w.queue.ClaimDispatch(w.ctx(), "second", w.request())
-	if err != nil || !ok {
-		w.t.Fatalf("claimed: %v, %v", ok, err)
-	}
+	second, claim := w.entry("t", "second"), w.request()
+	second.Claim = &claim
+	k, err := w.queue.Enqueue(w.ctx(), second)
+	must(w.t, err)
 	_, err = w.queue.Settle(w.ctx(), hold(k), queue.Settlement{Verdict: queue.Ack, Result: queue.Result{Status: queue.RunWaiting, Wait: "permission", WaitUntil: end}})
 	must(w.t, err)
 	w.clock.Add(time.Minute)

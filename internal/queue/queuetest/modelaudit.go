@@ -46,8 +46,8 @@ func (a *audit) equal(what string, got, want int) {
 }
 
 func (a *audit) threads(ctx context.Context) error {
-	var all, queued, waiting []string
-	claims := 0
+	var all, queued, waiting, paused []string
+	claims := map[string]int{}
 	for _, p := range a.players {
 		m, thread := p.model, p.prefix+modelThread
 		if m.epoch > 0 || m.seq > 0 {
@@ -56,11 +56,14 @@ func (a *audit) threads(ctx context.Context) error {
 		if len(m.queue()) > 0 {
 			queued = append(queued, thread)
 		}
-		if r := m.runs[m.open]; r != nil && r.status == queue.RunWaiting {
+		if r := m.runs[m.open]; r != nil && r.status == queue.RunWaiting && r.wait == modelWaits {
 			waiting = append(waiting, thread)
 		}
 		if m.claim != nil {
-			claims++
+			claims[p.in(modelTenant)] = 1
+		}
+		if m.halted {
+			paused = append(paused, p.in(modelTenant))
 		}
 	}
 	var heads [3][]queue.Thread
@@ -77,8 +80,32 @@ func (a *audit) threads(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	a.equal("claims counted", counted[""], claims)
+	if !maps.Equal(counted, claims) {
+		a.wrong = append(a.wrong, fmt.Sprintf("claims counted: %v, want %v", counted, claims))
+	}
+	if err := a.pauses(ctx, sorted(paused)); err != nil {
+		return err
+	}
 	return a.due(ctx, heads[0])
+}
+
+// pauses compares the tenants that are paused, also while all are.
+func (a *audit) pauses(ctx context.Context, want []string) error {
+	for _, all := range []bool{true, false} {
+		if err := a.queue.PauseTenant(ctx, "", all); err != nil {
+			return err
+		}
+		got, err := a.queue.Pauses(ctx)
+		if err != nil {
+			return err
+		}
+		if all {
+			a.same("paused, with all", got, append([]string{""}, want...))
+		} else {
+			a.same("paused", got, want)
+		}
+	}
+	return nil
 }
 
 // dispatches compares the dispatches of each status, and their number, with those of all models.

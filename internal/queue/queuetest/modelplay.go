@@ -32,9 +32,10 @@ type player struct {
 	taken  map[action]int
 }
 
-// modelThread is the thread of each player, in its own part of the store, and modelWaits what runs wait for.
+// modelThread is the thread of each player, in its own part of the store, of the tenant modelTenant, and modelWaits what runs wait for.
 const (
 	modelThread = "t"
+	modelTenant = "acme"
 	modelWaits  = "tool_permission"
 )
 
@@ -78,7 +79,7 @@ func (p *player) play(ctx context.Context, steps []step) string {
 		if trouble != "" {
 			return fmt.Sprintf("step %d, %s: %s", i, s.Do, trouble)
 		}
-		if s.Do == doWait || !before.equal(after) {
+		if s.Do == doWait || s.Do == doPoll || !before.equal(after) {
 			p.taken[s.Do]++
 		}
 		before = after
@@ -112,18 +113,15 @@ func (p *player) do(ctx context.Context, s step) string {
 	case doClaim:
 		k, ok, err := p.queue.Claim(ctx, thread, p.request())
 		return p.claimed(k, ok, err)
-	case doClaimOne:
-		k, ok, err := p.queue.ClaimDispatch(ctx, id, p.request())
-		return p.claimed(k, ok, err)
 	case doExtend:
-		_, err := p.queue.Extend(ctx, h, lease)
-		return answer(true, err)
+		c, err := p.queue.Extend(ctx, h, lease)
+		return fmt.Sprint(answer(true, err), pausedWord(c.Paused))
 	case doSettle:
 		_, err := p.queue.Settle(ctx, h, queue.Settlement{Verdict: s.Verdict, RetryAt: now.Add(s.Delay), Error: "boom", Result: s.result(now)})
 		return answer(true, err)
 	case doCommit:
 		return answer(true, p.queue.Commit(ctx, h, queue.Commit{
-			ID: name, From: len(p.model.log), Append: []queue.Message{{ID: name}}, Result: s.result(now),
+			ID: name, From: len(p.model.log), Append: []queue.Message{{ID: name}}, Result: s.result(now), Progress: s.Internal,
 		}))
 	case doInterrupt:
 		out, err := p.queue.Interrupt(ctx, thread, queue.Interrupt{ID: name, Keep: func(d queue.Dispatch) bool { return s.Internal && d.Origin == "internal" }})
@@ -158,9 +156,42 @@ func (p *player) control(ctx context.Context, s step, id, name string) string {
 		return answer(true, p.queue.Discard(ctx, id))
 	case doDrop:
 		return answer(true, p.queue.Drop(ctx, thread))
+	case doPause:
+		_, err := p.queue.Pause(ctx, thread, s.Internal)
+		return answer(true, err)
+	case doTenant:
+		if s.Fault == mailboxtest.FaultTwice { // a batch without a base meets no conflict
+			p.fault.Store(nil)
+		}
+		return answer(true, p.queue.PauseTenant(ctx, p.in(modelTenant), s.Internal))
+	case doPoll:
+		return p.poll(ctx)
 	default:
 		return "no such step"
 	}
+}
+
+// poll compares whether a process that leaves out paused tenants is offered the thread with what can be done for it. The thread may be offered
+// too early, but never too late.
+func (p *player) poll(ctx context.Context) string {
+	tenants, err := p.queue.Pauses(ctx)
+	if err != nil {
+		return answer(true, err)
+	}
+	if got := slices.Contains(tenants, p.in(modelTenant)); got != p.model.halted {
+		return fmt.Sprintf("the tenant is paused: %v, want %v", got, p.model.halted)
+	}
+	now := p.clock.Now()
+	due, _, err := p.queue.Due(ctx, queue.DueQuery{By: now, Skip: tenants, Limit: 2 * modelShare})
+	offered := slices.Contains(names(due), p.in(modelThread))
+	at, some := p.model.soonest(now)
+	switch wanted := some && !at.After(now) && (p.model.claim == nil || now.After(at)); {
+	case offered && p.model.halted:
+		return "a thread of a paused tenant is offered"
+	case wanted && !offered && !p.model.halted && err == nil:
+		return "the thread is not offered, and something can be done for it"
+	}
+	return answer(true, err)
 }
 
 func (p *player) request() queue.ClaimRequest {
@@ -169,7 +200,7 @@ func (p *player) request() queue.ClaimRequest {
 
 func (p *player) enqueue(ctx context.Context, s step, now time.Time) string {
 	e := queue.Entry{
-		ID: p.in(modelID(s.ID)), Thread: p.in(modelThread), NewRun: p.in(fmt.Sprint("run-n", p.count)), Priority: s.Priority, Dedupe: s.Dedupe,
+		ID: p.in(modelID(s.ID)), Thread: p.in(modelThread), Tenant: p.in(modelTenant), NewRun: p.in(fmt.Sprint("run-n", p.count)), Priority: s.Priority, Dedupe: s.Dedupe,
 		AvailableAt: now.Add(s.Delay), MaxAttempts: s.Max, Request: []byte(modelID(s.ID)),
 	}
 	if s.Internal {
@@ -210,9 +241,16 @@ func (p *player) claimed(k queue.State, ok bool, err error) string {
 	return "ok " + p.out(k.Dispatch.ID)
 }
 
+func pausedWord(paused bool) string {
+	if paused {
+		return ", paused"
+	}
+	return ""
+}
+
 // answer names how a transition came out.
 func answer(ok bool, err error) string {
-	for _, known := range []error{queue.ErrNotFound, queue.ErrExists, queue.ErrConflict, queue.ErrFull, queue.ErrBusy, queue.ErrInvalid} {
+	for _, known := range []error{queue.ErrNotFound, queue.ErrExists, queue.ErrConflict, queue.ErrFull, queue.ErrPaused, queue.ErrBusy, queue.ErrInvalid} {
 		if errors.Is(err, known) {
 			return known.Error()
 		}
@@ -285,8 +323,9 @@ func (p *player) snapshot(ctx context.Context) (snapshot, string) {
 	if err := errors.Join(err, err1, err2, err3); err != nil {
 		return snapshot{}, err.Error()
 	}
-	var out snapshot
+	out := snapshot{halted: p.model.halted} // which doPoll compares
 	for _, t := range threads {
+		out.paused = !t.PausedAt.IsZero()
 		out.epoch, out.fence, out.queued, out.log, out.open, out.due = t.Epoch, t.Fence, t.Queued, t.Messages, p.out(t.Open.ID), t.DueAt
 		if c := t.Claim; c != nil {
 			out.claim, out.until, out.stop = p.out(c.Dispatch)+" "+c.Token, c.Until, c.Stop != ""
@@ -302,10 +341,10 @@ func (p *player) snapshot(ctx context.Context) (snapshot, string) {
 		if request, ok := s.Cell("request", d.ID); !ok || string(request) != id {
 			return out, fmt.Sprintf("the request of %s is %q", id, request)
 		}
-		out.items = append(out.items, item{id, string(d.Status), d.Attempts, d.Epoch, d.Seq, d.AvailableAt, d.Holding, d.End, p.out(d.RunID)})
+		out.items = append(out.items, item{id, string(d.Status), d.Attempts, d.Postponed, d.Epoch, d.Seq, d.AvailableAt, d.Holding, d.End, p.out(d.RunID)})
 	}
 	for _, r := range runs {
-		out.items = append(out.items, item{id: p.out(r.ID), status: string(r.Status) + " " + r.Termination, run: p.out(r.Dispatch)})
+		out.items = append(out.items, item{id: p.out(r.ID), status: fmt.Sprint(r.Status, " ", r.Termination, r.Wait), run: p.out(r.Dispatch)})
 	}
 	slices.SortFunc(out.items, item.compare)
 	return out, ""

@@ -21,6 +21,8 @@ type model struct {
 	// holders and tokens are those of all claims, the latest one last. count is the number of the step.
 	holders, tokens []string
 	count           int
+	// paused is set while the thread is paused, halted while its tenant is.
+	paused, halted bool
 }
 
 type modelDispatch struct {
@@ -31,6 +33,7 @@ type modelDispatch struct {
 	status                 queue.Status
 	available              time.Time
 	attempts, max          int
+	postponed              int
 	holding                bool
 	end                    queue.ClaimEnd
 }
@@ -38,6 +41,7 @@ type modelDispatch struct {
 type modelRun struct {
 	status      queue.RunStatus
 	termination string
+	wait        string
 	dispatch    string
 	until       time.Time
 }
@@ -118,7 +122,7 @@ func (m *model) give(d *modelDispatch, token string, now time.Time) {
 	d.status, d.token, d.end, d.holding = queue.Claimed, token, "", false
 	m.claim = &modelClaim{d: d, token: token, until: now.Add(lease)}
 	m.holders, m.tokens = append(m.holders, d.id), append(m.tokens, token)
-	m.runs[d.run].dispatch = d.id
+	m.runs[d.run].dispatch, m.runs[d.run].wait = d.id, ""
 	m.setRun(d.run, queue.RunRunning)
 }
 
@@ -137,19 +141,33 @@ func (m *model) stopRun(d *modelDispatch, termination string) {
 	if r.status == queue.RunDone || r.status == queue.RunWaiting && r.dispatch != d.id {
 		return
 	}
-	r.termination, r.dispatch = termination, d.id
+	r.termination, r.dispatch, r.wait = termination, d.id, ""
 	m.setRun(d.run, queue.RunDone)
 }
 
 // over reports whether the run of a dispatch ended or waits with it.
 func (m *model) over(d *modelDispatch) bool {
 	r := m.runs[d.run]
-	return r.dispatch == d.id && (r.status == queue.RunDone || r.status == queue.RunWaiting)
+	return r.dispatch == d.id && (r.status == queue.RunDone || r.status == queue.RunWaiting && !r.postponed())
+}
+
+// postponed reports whether a run waits for a time or for the end of a pause, with a dispatch that is queued.
+func (r *modelRun) postponed() bool {
+	return r.status == queue.RunWaiting && (r.wait == queue.WaitRate || r.wait == queue.WaitPause)
+}
+
+// suspend lets the run of a dispatch that is queued again wait.
+func (m *model) suspend(d *modelDispatch, wait string, until time.Time) {
+	if r := m.runs[d.run]; r.status == queue.RunRunning {
+		r.wait, r.until = wait, until
+		m.setRun(d.run, queue.RunWaiting)
+	}
 }
 
 // fail counts an attempt.
 func (m *model) fail(d *modelDispatch, at time.Time, end queue.ClaimEnd, final bool) {
 	d.attempts++
+	d.postponed = 0
 	if final || d.attempts >= d.max {
 		m.finish(d, queue.DeadLetter, end)
 		m.stopRun(d, queue.TerminationError)
@@ -167,7 +185,9 @@ type snapshot struct {
 	claim        string
 	until        time.Time
 	stop         bool
-	items        []item
+	// paused is that of the thread, halted that of its tenant.
+	paused, halted bool
+	items          []item
 	// due is not compared: it may be early.
 	due time.Time
 }
@@ -175,6 +195,7 @@ type snapshot struct {
 type item struct {
 	id, status string
 	attempts   int
+	postponed  int
 	epoch, seq uint64
 	available  time.Time
 	holding    bool
@@ -186,7 +207,7 @@ func (i item) compare(o item) int { return cmp.Compare(i.id, o.id) }
 
 func (s snapshot) equal(o snapshot) bool {
 	return slices.Equal(s.items, o.items) && s.epoch == o.epoch && s.fence == o.fence && s.queued == o.queued && s.log == o.log && s.open == o.open &&
-		s.queue == o.queue && s.claim == o.claim && s.until.Equal(o.until) && s.stop == o.stop
+		s.queue == o.queue && s.claim == o.claim && s.until.Equal(o.until) && s.stop == o.stop && s.paused == o.paused && s.halted == o.halted
 }
 
 func (m *model) snapshot() snapshot {
@@ -194,15 +215,15 @@ func (m *model) snapshot() snapshot {
 	for _, d := range m.queue() {
 		waiting = append(waiting, d.id)
 	}
-	out := snapshot{epoch: m.epoch, fence: m.fence, queued: len(waiting), log: len(m.log), open: m.open, queue: fmt.Sprint(waiting)}
+	out := snapshot{epoch: m.epoch, fence: m.fence, queued: len(waiting), log: len(m.log), open: m.open, queue: fmt.Sprint(waiting), paused: m.paused, halted: m.halted}
 	if c := m.claim; c != nil {
 		out.claim, out.until, out.stop = c.d.id+" "+c.token, c.until, c.stop
 	}
 	for id, d := range m.dispatches {
-		out.items = append(out.items, item{id, string(d.status), d.attempts, d.epoch, d.seq, d.available, d.holding, d.end, d.run})
+		out.items = append(out.items, item{id, string(d.status), d.attempts, d.postponed, d.epoch, d.seq, d.available, d.holding, d.end, d.run})
 	}
 	for id, r := range m.runs {
-		out.items = append(out.items, item{id: id, status: string(r.status) + " " + r.termination, run: r.dispatch})
+		out.items = append(out.items, item{id: id, status: fmt.Sprint(r.status, " ", r.termination, r.wait), run: r.dispatch})
 	}
 	slices.SortFunc(out.items, item.compare)
 	return out
@@ -231,6 +252,9 @@ func (m *model) invariants(s snapshot, now time.Time) string {
 func (m *model) soonest(now time.Time) (at time.Time, some bool) {
 	if m.claim != nil {
 		return m.claim.until, true
+	}
+	if m.paused {
+		return at, false
 	}
 	earlier := func(t time.Time) {
 		if t.Before(now) {

@@ -1,6 +1,7 @@
 package queuetest
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -18,8 +19,6 @@ func (m *model) do(s step, now time.Time) string {
 		return m.enqueue(s, d, token, run, now)
 	case doClaim:
 		return m.claimNext(token, run, now)
-	case doClaimOne:
-		return m.claimOne(d, token, run, now)
 	case doExtend:
 		return m.extend(s, now)
 	case doSettle:
@@ -28,6 +27,11 @@ func (m *model) do(s step, now time.Time) string {
 		return m.commit(s, now)
 	case doInterrupt:
 		return m.interrupt(s)
+	case doPause:
+		return m.pause(s.Internal)
+	case doTenant:
+		m.halted = s.Internal
+		return "ok"
 	case doCancel:
 		return m.cancel(d)
 	case doCancelRun:
@@ -52,6 +56,9 @@ func (m *model) enqueue(s step, d *modelDispatch, token, run string, now time.Ti
 		}
 		return fmt.Sprint("ok ", d.id, " ", d.status)
 	}
+	if s.Do == doInline && m.paused {
+		return queue.ErrPaused.Error()
+	}
 	for _, o := range m.dispatches {
 		if s.Dedupe != "" && o.dedupe == s.Dedupe && !o.status.Terminal() {
 			return queue.ErrExists.Error()
@@ -63,7 +70,7 @@ func (m *model) enqueue(s step, d *modelDispatch, token, run string, now time.Ti
 	if s.Do == doEnqueue && len(m.queue()) >= modelDepth {
 		return queue.ErrFull.Error()
 	}
-	if open := m.runs[m.open]; open != nil && open.status == queue.RunWaiting {
+	if open := m.runs[m.open]; open != nil && open.status == queue.RunWaiting && !open.postponed() {
 		run = m.open
 	} else {
 		m.runs[run] = &modelRun{}
@@ -82,7 +89,7 @@ func (m *model) enqueue(s step, d *modelDispatch, token, run string, now time.Ti
 }
 
 func (m *model) claimNext(token, run string, now time.Time) string {
-	for m.claim == nil {
+	for m.claim == nil && !m.paused {
 		d := m.next(now)
 		if d == nil {
 			break
@@ -98,17 +105,13 @@ func (m *model) claimNext(token, run string, now time.Time) string {
 	return "nothing"
 }
 
-func (m *model) claimOne(d *modelDispatch, token, run string, now time.Time) string {
-	if d == nil || m.claim != nil || d.status != queue.Queued {
-		return "nothing"
+// pause begins or ends the pause of the thread.
+func (m *model) pause(begin bool) string {
+	if m.seq == 0 {
+		return queue.ErrNotFound.Error()
 	}
-	if m.over(d) {
-		m.finish(d, queue.Acked, queue.EndSettled)
-		return "nothing"
-	}
-	m.renew(d, run)
-	m.give(d, token, now)
-	return "ok " + d.id
+	m.paused = begin
+	return "ok"
 }
 
 // renew gives a dispatch a run of its own if that which it was queued for has ended.
@@ -141,7 +144,7 @@ func (m *model) extend(s step, now time.Time) string {
 		return queue.ErrConflict.Error()
 	}
 	c.until = now.Add(lease)
-	return "ok"
+	return "ok" + pausedWord(m.paused)
 }
 
 func (m *model) commit(s step, now time.Time) string {
@@ -150,6 +153,9 @@ func (m *model) commit(s step, now time.Time) string {
 		return refused
 	}
 	m.log = append(m.log, fmt.Sprint("n", m.count))
+	if s.Internal { // progress
+		c.d.attempts, c.d.postponed = 0, 0
+	}
 	if s.Result != "" {
 		m.stand(c.d, s, now)
 	}
@@ -160,7 +166,7 @@ func (m *model) commit(s step, now time.Time) string {
 func (m *model) stand(d *modelDispatch, s step, now time.Time) {
 	result := s.result(now)
 	r := m.runs[d.run]
-	r.termination, r.until = result.Termination, result.WaitUntil
+	r.termination, r.wait, r.until = result.Termination, result.Wait, result.WaitUntil
 	m.setRun(d.run, result.Status)
 }
 
@@ -181,7 +187,7 @@ func (m *model) settle(s step, now time.Time) string {
 	if c == nil && !late {
 		return refused
 	}
-	if r := m.runs[d.run]; s.Result != "" && r.status != queue.RunDone && s.Verdict != queue.Retry && s.Verdict != queue.GiveBack {
+	if r := m.runs[d.run]; s.Result != "" && r.status != queue.RunDone && !slices.Contains([]queue.Verdict{queue.Retry, queue.GiveBack, queue.Postpone}, s.Verdict) {
 		m.stand(d, s, now)
 	}
 	if d.epoch < m.epoch && s.Verdict != queue.Supersede {
@@ -207,6 +213,13 @@ func (m *model) judge(d *modelDispatch, s step, now time.Time, stop bool) {
 	case s.Verdict == queue.GiveBack:
 		m.finish(d, queue.Queued, queue.EndReleased)
 		d.available = now
+		if m.paused {
+			m.suspend(d, queue.WaitPause, time.Time{})
+		}
+	case s.Verdict == queue.Postpone:
+		m.finish(d, queue.Queued, queue.EndSettled)
+		d.available, d.holding, d.postponed = now.Add(s.Delay), true, d.postponed+1
+		m.suspend(d, cmp.Or(s.result(now).Wait, queue.WaitRate), d.available)
 	default:
 		m.fail(d, now.Add(s.Delay), queue.EndSettled, s.Verdict == queue.Bury)
 	}
@@ -249,7 +262,7 @@ func (m *model) cancelRun(id string) string {
 		}
 		return "nothing"
 	}
-	r.termination = queue.TerminationCancelled
+	r.termination, r.wait = queue.TerminationCancelled, ""
 	m.setRun(id, queue.RunDone)
 	return "ok"
 }
@@ -277,10 +290,10 @@ func (m *model) expire(now time.Time) string {
 
 func (m *model) lapse(now time.Time) string {
 	r := m.runs[m.open]
-	if m.claim != nil || m.came(now) || r == nil || r.status != queue.RunWaiting || r.until.IsZero() || r.until.After(now) {
+	if m.claim != nil || m.paused || m.came(now) || r == nil || r.status != queue.RunWaiting || r.until.IsZero() || r.until.After(now) {
 		return "nothing"
 	}
-	r.termination = queue.TerminationCancelled
+	r.termination, r.wait = queue.TerminationCancelled, ""
 	m.setRun(m.open, queue.RunDone)
 	return "ok"
 }
@@ -320,8 +333,8 @@ func (m *model) drop(now time.Time) string {
 	if m.claim != nil && !now.After(m.claim.until) {
 		return queue.ErrBusy.Error()
 	}
-	tokens, holders, count, fence := m.tokens, m.holders, m.count, m.fence
+	tokens, holders, count, fence, halted := m.tokens, m.holders, m.count, m.fence, m.halted
 	*m = *newModel()
-	m.tokens, m.holders, m.count, m.fence = tokens, holders, count, fence
+	m.tokens, m.holders, m.count, m.fence, m.halted = tokens, holders, count, fence, halted
 	return "ok"
 }

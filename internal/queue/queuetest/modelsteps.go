@@ -16,7 +16,6 @@ const (
 	doEnqueue   action = "enqueue"
 	doInline    action = "inline" // enqueue and claim
 	doClaim     action = "claim"
-	doClaimOne  action = "claim_one"
 	doExtend    action = "extend"
 	doSettle    action = "settle"
 	doCommit    action = "commit"
@@ -28,13 +27,16 @@ const (
 	doReplay    action = "replay"
 	doDiscard   action = "discard"
 	doDrop      action = "drop"
+	doPause     action = "pause"  // of the thread; its end, too
+	doTenant    action = "tenant" // the same for the tenant
+	doPoll      action = "poll"
 	doWait      action = "wait"
 )
 
 func actions() []action {
 	return []action{
-		doEnqueue, doInline, doClaim, doClaimOne, doExtend, doSettle, doCommit, doInterrupt, doCancel, doCancelRun,
-		doExpire, doLapse, doReplay, doDiscard, doDrop, doWait,
+		doEnqueue, doInline, doClaim, doExtend, doSettle, doCommit, doInterrupt, doCancel, doCancelRun,
+		doExpire, doLapse, doReplay, doDiscard, doDrop, doPause, doTenant, doPoll, doWait,
 	}
 }
 
@@ -46,6 +48,7 @@ type step struct {
 	Token    int
 	Priority uint8
 	Dedupe   string
+	// Internal is the origin. It makes a commit one of progress, and a pause one that begins.
 	Internal bool
 	Max      int
 	Delay    time.Duration
@@ -62,8 +65,10 @@ const (
 // schedule makes the steps of a seed: by chance, with a preference for those that change something in the model.
 func schedule(seed uint64) []step {
 	r := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // not a secret
-	often := slices.DeleteFunc(actions(), func(a action) bool { return (a == doDrop || a == doInterrupt) && r.IntN(4) > 0 })
-	often = append(often, doClaim, doSettle, doSettle, doWait, doExpire, doExpire, doExtend, doLapse, doLapse, doLapse, doLapse, doLapse, doCancelRun, doReplay, doReplay, doDiscard)
+	often := slices.DeleteFunc(actions(), func(a action) bool {
+		return (a == doDrop || a == doInterrupt || a == doPause || a == doTenant) && r.IntN(4) > 0
+	})
+	often = append(often, doClaim, doSettle, doSettle, doWait, doExpire, doExpire, doExtend, doLapse, doLapse, doLapse, doLapse, doLapse, doCancelRun, doReplay, doReplay, doDiscard, doPoll)
 	m, now := newModel(), mailboxtest.NewClock().Now()
 	steps, before := make([]step, 0, modelSteps), m.snapshot()
 	for len(steps) < modelSteps {
@@ -94,7 +99,7 @@ func draw(r *rand.Rand, from []action) step {
 	return step{
 		Do: pick(r, from...), ID: r.IntN(modelIDs), Token: pick(r, 0, 0, 0, 1, 2), Priority: pick[uint8](r, 128, 128, 0),
 		Dedupe: pick(r, "", "k"), Internal: r.IntN(3) == 0, Max: pick(r, 1, 3), Delay: pick(r, 0, 0, time.Second, time.Minute),
-		Verdict: pick(r, queue.Ack, queue.Ack, queue.Ack, queue.Retry, queue.Bury, queue.Bury, queue.GiveBack, queue.Withdraw, queue.Supersede),
+		Verdict: pick(r, queue.Ack, queue.Ack, queue.Ack, queue.Retry, queue.Bury, queue.Bury, queue.GiveBack, queue.GiveBack, queue.Postpone, queue.Postpone, queue.Withdraw, queue.Supersede),
 		Result:  pick(r, "", queue.RunDone, queue.RunWaiting, queue.RunWaiting), Fault: pick(r, mailboxtest.FaultNone, mailboxtest.FaultNone, mailboxtest.FaultBefore, mailboxtest.FaultAfter, mailboxtest.FaultTwice),
 	}
 }
