@@ -62,15 +62,17 @@ func (w *world) await(m *mailbox.Mailbox, dispatch string, want queue.Status) qu
 // holder is gone, and two that are queued. When they are fixed they are executed, too.
 func damagedThread(w *world) {
 	client := w.box(mailbox.Config{Store: w.store, Runtime: done{}, Poll: 10 * time.Millisecond})
-	var bad []mailbox.Submission
-	for _, thread := range []string{"bad-held", "bad-first", "bad-second"} {
-		bad = append(bad, w.submit(client, thread))
-	}
 	past, err := queue.New(queue.Config{Store: w.store, Skew: -1, Now: func() time.Time { return time.Now().Add(-time.Hour) }})
 	must(w.t, err)
-	_, ok, err := past.Claim(w.ctx(), bad[0].Thread, queue.ClaimRequest{Token: "dead", Owner: "dead", Lease: time.Second})
+	_, err = past.Enqueue(w.ctx(), queue.Entry{
+		ID: "held", Thread: "bad-held", NewRun: "held", MaxAttempts: 2, Request: []byte("{}"),
+		Claim: &queue.ClaimRequest{Token: "dead", Owner: "dead", Lease: time.Second},
+	})
 	must(w.t, err)
-	equal(w.t, "claimed by a process that is gone", ok, true)
+	bad := []mailbox.Submission{{Thread: "bad-held", Dispatch: "held"}}
+	for _, thread := range []string{"bad-first", "bad-second"} {
+		bad = append(bad, w.submit(client, thread))
+	}
 	good := w.submit(client, "good")
 
 	var mended atomic.Bool
