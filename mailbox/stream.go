@@ -30,8 +30,8 @@ const (
 	// EventSettled comes once, and last: the dispatch is terminal. Data is its status. Readers in several processes may see it under
 	// different numbers.
 	EventSettled = "mailbox_settled"
-	// EventMoved comes last from a process when another one continues the dispatch, to readers in this process alone. Data is the owner
-	// of the other one, if that is known.
+	// EventMoved ends the Stream of a process when another one continues the dispatch; a Feed continues there. Data is the owner of the other
+	// process, if that is known.
 	EventMoved = "mailbox_moved"
 	// EventSkipped is in the place of an event that is too large to be shared between processes, or to be kept at all
 	// (Config.Events.Bytes). Data is its type, or the beginning of that.
@@ -180,11 +180,11 @@ func (s *Stream) isEnded() bool {
 	return s.ended
 }
 
-// knows reports whether this process can tell what comes after a number.
+// knows reports whether this process has what comes after a number: EventMoved, its last event, is not what the dispatch's next one is.
 func (s *Stream) knows(seq uint64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return seq >= s.from && seq >= s.dropped && (!s.moved || seq < s.last)
+	return seq >= s.from && seq >= s.dropped && (!s.moved || seq+1 < s.last)
 }
 
 func (s *Stream) wake() {
