@@ -2,6 +2,7 @@ package sqlitekv_test
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"database/sql"
 	"errors"
@@ -269,6 +270,8 @@ func killedWriter(t *testing.T, path, name string) []string {
 	}
 	cmd := exec.CommandContext(t.Context(), self)
 	cmd.Env = append(os.Environ(), writerPath+"="+path, writerPath+"_NAME="+name)
+	var failure bytes.Buffer
+	cmd.Stderr = &failure
 	out, err := cmd.StdoutPipe()
 	if err == nil {
 		err = cmd.Start()
@@ -290,7 +293,7 @@ func killedWriter(t *testing.T, path, name string) []string {
 	}
 	_ = cmd.Wait() // killed
 	if len(keys) < 50 {
-		t.Errorf("the writer %s set %d keys", name, len(keys))
+		t.Errorf("the writer %s set %d keys, and failed with %.2000s", name, len(keys), &failure)
 	}
 	return keys
 }
