@@ -134,7 +134,7 @@ func owners() map[string][]string {
 		"github.com/google/jsonschema-go":   {"agent"},
 		"github.com/modelcontextprotocol":   {"agent/mcp", "internal/cli", "examples"},
 		"github.com/coder/acp-go-sdk":       {"internal/acp"},
-		"github.com/andybalholm/brotli":     {"proxy"},
+		"github.com/andybalholm/brotli":     {"proxy", "summarizers/bundled", "internal/guestbuild"},
 		"github.com/klauspost/compress":     {"proxy"},
 	}
 }

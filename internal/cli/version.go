@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"runtime"
 	"runtime/debug"
@@ -8,12 +9,20 @@ import (
 	"github.com/mortise-dev/mortise/abi"
 )
 
-// versionText says what this binary is and what it speaks.
-func versionText() string {
-	version := "devel"
+// release is the version of a released binary; the linker sets it. See internal/release.
+var release string
+
+// version returns the release, or the version of the module that go install was given, or "devel".
+func version() string {
+	v := "devel"
 	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" && info.Main.Version != "(devel)" {
-		version = info.Main.Version
+		v = info.Main.Version
 	}
+	return cmp.Or(release, v)
+}
+
+// versionText returns the versions of this binary, of the ABI and of Go.
+func versionText() string {
 	return fmt.Sprintf("mortise %s, ABI %d to %d, %s %s/%s",
-		version, abi.MinVersion, abi.Version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+		version(), abi.MinVersion, abi.Version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }

@@ -2,12 +2,13 @@ package main
 
 import (
 	"bytes"
-	"compress/gzip"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
 	"os"
 	"path/filepath"
+
+	"github.com/andybalholm/brotli"
 )
 
 // bundleDir holds the guests that a package embeds.
@@ -23,7 +24,7 @@ func (b *builder) bundle(g guest, folder string) error {
 		return err
 	}
 	to := filepath.Join(b.root, bundleDir, g.name+".wasm")
-	if err := os.WriteFile(to+".gz", packed, 0o644); err != nil {
+	if err := os.WriteFile(to+".br", packed, 0o644); err != nil {
 		return fmt.Errorf("guestbuild: %s: %w", bundleDir, err)
 	}
 	if err := os.WriteFile(to+".sha256", []byte(sum+"\n"), 0o644); err != nil {
@@ -43,7 +44,7 @@ func (b *builder) bundleIsFresh(g guest, folder string) bool {
 		return false
 	}
 	at := filepath.Join(b.root, bundleDir, g.name+".wasm")
-	kept, err := os.ReadFile(at + ".gz")
+	kept, err := os.ReadFile(at + ".br")
 	if err != nil {
 		return false
 	}
@@ -58,10 +59,7 @@ func pack(path string) (packed []byte, sum string, err error) {
 		return nil, "", fmt.Errorf("guestbuild: %s: %w", filepath.Base(path), err)
 	}
 	var out bytes.Buffer
-	w, err := gzip.NewWriterLevel(&out, gzip.BestCompression)
-	if err != nil {
-		return nil, "", fmt.Errorf("guestbuild: gzip: %w", err)
-	}
+	w := brotli.NewWriterOptions(&out, brotli.WriterOptions{Quality: brotli.BestCompression, LGWin: 24})
 	if _, err := w.Write(data); err != nil {
 		return nil, "", fmt.Errorf("guestbuild: %s: %w", filepath.Base(path), err)
 	}

@@ -104,7 +104,7 @@ func TestBundle(t *testing.T) {
 	if code, text := run("-check"); code != 0 {
 		t.Errorf("check: exit %d: %s", code, text)
 	}
-	for _, file := range []string{packed + ".gz", packed + ".sha256"} {
+	for _, file := range []string{packed + ".br", packed + ".sha256"} {
 		was, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)

@@ -2,7 +2,6 @@ package bundled
 
 import (
 	"bytes"
-	"compress/gzip"
 	"context"
 	"crypto/sha256"
 	_ "embed" // the guests
@@ -14,17 +13,19 @@ import (
 	"strings"
 	"time"
 
+	"github.com/andybalholm/brotli"
+
 	"github.com/mortise-dev/mortise/host"
 	"github.com/mortise-dev/mortise/summarizers"
 )
 
-//go:embed summarizers.wasm.gz
+//go:embed summarizers.wasm.br
 var packedSummarizers string
 
 //go:embed summarizers.wasm.sha256
 var sumSummarizers string
 
-//go:embed admission.wasm.gz
+//go:embed admission.wasm.br
 var packedAdmission string
 
 //go:embed admission.wasm.sha256
@@ -83,12 +84,8 @@ func spec(name, packed, sum string) (host.Spec, error) {
 }
 
 func unpack(packed, sum string) ([]byte, error) {
-	r, err := gzip.NewReader(strings.NewReader(packed))
-	if err != nil {
-		return nil, err
-	}
 	var out bytes.Buffer
-	if n, err := io.Copy(&out, io.LimitReader(r, maxSize+1)); err != nil {
+	if n, err := io.Copy(&out, io.LimitReader(brotli.NewReader(strings.NewReader(packed)), maxSize+1)); err != nil {
 		return nil, err
 	} else if n > maxSize {
 		return nil, errors.New("it is too large")

@@ -2,7 +2,8 @@ package bundled
 
 import (
 	"bytes"
-	"compress/gzip"
+
+	"github.com/andybalholm/brotli"
 )
 
 // Unpack is unpack, for tests.
@@ -11,7 +12,7 @@ func Unpack(packed, sum string) ([]byte, error) { return unpack(packed, sum) }
 // Pack compresses.
 func Pack(text string) string {
 	var out bytes.Buffer
-	w := gzip.NewWriter(&out)
+	w := brotli.NewWriter(&out)
 	if _, err := w.Write([]byte(text)); err != nil {
 		panic(err)
 	}
