@@ -11,6 +11,7 @@ import (
 	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/agent"
 	"github.com/mortise-dev/mortise/background"
+	"github.com/mortise-dev/mortise/blob"
 	"github.com/mortise-dev/mortise/compaction"
 	"github.com/mortise-dev/mortise/llm"
 	"github.com/mortise-dev/mortise/mailbox"
@@ -33,6 +34,8 @@ type Config struct {
 
 	// Store keeps threads, runs and their queue.
 	Store store.Store
+	// Outputs bounds large texts of background tasks and of tools, which Store keeps with their thread. Its Store and Logger are set by New.
+	Outputs blob.Config
 	// Inbox keeps notifications and records of background tasks. Shared reports that other processes use it, too.
 	Inbox  store.Store
 	Shared bool
@@ -43,10 +46,10 @@ type Config struct {
 	// concurrently, and may return nil.
 	ThreadTools func(thread string) agent.Tools
 
-	// Compaction compacts threads in the background; nil compacts nothing. Spawn, LiveTasks
+	// Compaction compacts threads in the background; nil compacts nothing. Spawn, LiveTasks, Keep
 	// and Logger are set by New.
 	Compaction *compaction.Config
-	// Tasks bounds background tasks. Deliver and Ledger are set by New.
+	// Tasks bounds background tasks. Deliver, Ledger and Shorten are set by New.
 	Tasks background.Config
 	// Mailbox bounds the dispatch of runs. Store, Runtime and Wake are set by New.
 	Mailbox mailbox.Config

@@ -10,6 +10,7 @@ import (
 
 	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/background"
+	"github.com/mortise-dev/mortise/blob"
 	"github.com/mortise-dev/mortise/compaction"
 	"github.com/mortise-dev/mortise/inbox"
 	"github.com/mortise-dev/mortise/mailbox"
@@ -21,11 +22,15 @@ type Runtime struct {
 	cfg       Config
 	tasks     *background.Manager
 	inbox     *inbox.Inbox
+	outputs   *blob.Store
 	compactor *compaction.Compactor // nil compacts nothing
 	runs      *agentrun.Runtime
 	box       *mailbox.Mailbox
 
 	observers observers
+
+	upkeep  sync.WaitGroup // of outputs
+	endKeep context.CancelFunc
 
 	mu    sync.Mutex
 	setup *setup
@@ -57,7 +62,13 @@ func (r *Runtime) connect(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	outputs := r.cfg.Outputs
+	outputs.Store, outputs.Logger = r.cfg.Store, cmp.Or(outputs.Logger, r.cfg.Logger)
+	if r.outputs, err = blob.New(outputs); err != nil {
+		return err
+	}
 	tasks := r.cfg.Tasks
+	tasks.Shorten = r.outputs.Shorten
 	tasks.Ledger, tasks.Logger = r.inbox, cmp.Or(tasks.Logger, r.cfg.Logger)
 	observe := tasks.Observe
 	tasks.Observe = func(e background.Event) {
@@ -70,7 +81,7 @@ func (r *Runtime) connect(ctx context.Context) (err error) {
 	if r.tasks, err = background.New(tasks); err != nil {
 		return err
 	}
-	if err := r.connectCompaction(ctx); err != nil {
+	if err := r.connectCompaction(ctx); err != nil { //nolint:contextcheck // what a compaction stores outlives the start
 		return err
 	}
 	requeue := func(ctx context.Context, req mailbox.Request) (mailbox.Submission, error) {
@@ -93,6 +104,7 @@ func (r *Runtime) connectCompaction(ctx context.Context) (err error) {
 	c := *r.cfg.Compaction
 	c.Spawn, c.LiveTasks, c.Logger = r.tasks.Housekeep, r.tasks.LiveTasks, cmp.Or(c.Logger, r.cfg.Logger)
 	observe, idle := c.Observe, context.WithoutCancel(ctx)
+	c.Keep = r.keeps(&c)
 	c.Observe = func(e compaction.Event) {
 		r.compacted(idle, e)
 		if observe != nil {
@@ -101,6 +113,16 @@ func (r *Runtime) connectCompaction(ctx context.Context) (err error) {
 	}
 	r.compactor, err = compaction.New(c)
 	return err
+}
+
+// keeps stores what a compaction replaces by a handle; nil if it replaces nothing.
+func (r *Runtime) keeps(c *compaction.Config) func(thread, label, text string) (string, error) {
+	if c.Policy.MaskTokens == 0 {
+		return nil
+	}
+	return func(thread, label, text string) (string, error) {
+		return r.outputs.Put(context.Background(), thread, label, text) //nolint:forbidigo // the policy has no context
+	}
 }
 
 // Start takes over what an earlier process left: background tasks, dispatches, notifications.
@@ -113,7 +135,19 @@ func (r *Runtime) Start(ctx context.Context) error {
 		return fmt.Errorf("mortise: mailbox: %w", err)
 	}
 	r.inbox.Start(agentrun.Waker(r.box))
+	r.maintain(ctx)
 	return nil
+}
+
+// maintain deletes old outputs until the Runtime is closed.
+func (r *Runtime) maintain(ctx context.Context) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.endKeep != nil {
+		return
+	}
+	ctx, r.endKeep = context.WithCancel(context.WithoutCancel(ctx))
+	r.upkeep.Go(func() { r.outputs.Maintain(ctx) })
 }
 
 // recover takes over the tasks of a process that has ended.
@@ -128,6 +162,9 @@ func (r *Runtime) Mailbox() *mailbox.Mailbox { return r.box }
 
 // Tasks runs background tasks. It is closed by [Runtime.Close].
 func (r *Runtime) Tasks() *background.Manager { return r.tasks }
+
+// Outputs has the large texts of background tasks and tools.
+func (r *Runtime) Outputs() *blob.Store { return r.outputs }
 
 // Compactor returns nil when Config.Compaction is nil.
 func (r *Runtime) Compactor() *compaction.Compactor { return r.compactor }
@@ -145,5 +182,11 @@ func (r *Runtime) Close(ctx context.Context) error {
 	if r.inbox != nil {
 		errs = append(errs, r.inbox.Close(ctx))
 	}
+	r.mu.Lock()
+	if r.endKeep != nil {
+		r.endKeep()
+	}
+	r.mu.Unlock()
+	r.upkeep.Wait()
 	return errors.Join(errs...)
 }

@@ -82,7 +82,7 @@ func (r *Runtime) profile(ctx context.Context, now *setup, j *mailbox.Job, name 
 	if err != nil {
 		return agent.Profile{}, err
 	}
-	all, err := r.toolsOf(context.WithoutCancel(ctx), j, name, &own)
+	all, err := r.toolsOf(context.WithoutCancel(ctx), now, j, name)
 	if err != nil {
 		return agent.Profile{}, err
 	}
@@ -92,9 +92,9 @@ func (r *Runtime) profile(ctx context.Context, now *setup, j *mailbox.Job, name 
 }
 
 // toolsOf adds to an agent's tools those with which it manages its thread's background
-// tasks, for as long as there are such tasks.
-func (r *Runtime) toolsOf(ctx context.Context, j *mailbox.Job, name string, a *Agent) (agent.Tools, error) {
-	id := j.Dispatch.Thread
+// tasks, for as long as there are such tasks, and the one that reads large outputs.
+func (r *Runtime) toolsOf(ctx context.Context, now *setup, j *mailbox.Job, name string) (agent.Tools, error) {
+	id, a := j.Dispatch.Thread, now.agents[name]
 	manage, err := r.tasks.Tools(background.ToolsConfig{
 		Thread: id, Agent: name, ParentThread: j.Request.ParentThreadID,
 		Stop: func(run string) {
@@ -111,11 +111,15 @@ func (r *Runtime) toolsOf(ctx context.Context, j *mailbox.Job, name string, a *A
 	if r.cfg.ThreadTools != nil {
 		more = r.cfg.ThreadTools(id)
 	}
+	read := agent.Tools(r.outputs.Tools(id))
+	if !now.masks && len(a.Background) == 0 {
+		read = agent.ToolsWhile(read, known) // it is offered always where a thread may have handles of its past
+	}
 	own := a.Tools
 	if len(a.Background) > 0 && own != nil {
 		own = inBackground{own: own, names: a.Background, thread: id, tasks: r.tasks}
 	}
-	return agent.LayerTools(own, more, agent.ToolsWhile(manage, known)), nil
+	return agent.LayerTools(own, more, read, agent.ToolsWhile(manage, known)), nil
 }
 
 // listen passes the events of a run on, and begins and ends its record.

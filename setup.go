@@ -18,6 +18,7 @@ type setup struct {
 	byName  string // the default agent
 	plugins []phases.Plugin
 	timeout time.Duration
+	masks   bool // compactions replace long tool outputs by handles
 
 	uses    int
 	retired bool
@@ -26,7 +27,8 @@ type setup struct {
 
 func setupOf(cfg *Config) *setup {
 	return &setup{
-		agents: maps.Clone(cfg.Agents), byName: cfg.Default, plugins: cfg.Plugins, timeout: cfg.HookTimeout, idle: make(chan struct{}),
+		agents: maps.Clone(cfg.Agents), byName: cfg.Default, plugins: cfg.Plugins, timeout: cfg.HookTimeout,
+		masks: cfg.Compaction != nil && cfg.Compaction.Policy.MaskTokens > 0, idle: make(chan struct{}),
 	}
 }
 
@@ -43,7 +45,9 @@ func (r *Runtime) Reconfigure(cfg Config) (idle <-chan struct{}, err error) {
 		err = errors.New("Config.Compaction: a Runtime compacts from its beginning or never")
 	}
 	if err == nil && r.compactor != nil {
-		err = r.compactor.Reconfigure(*cfg.Compaction)
+		c := *cfg.Compaction
+		c.Keep = r.keeps(&c)
+		err = r.compactor.Reconfigure(c)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("mortise: %w", err)

@@ -39,8 +39,10 @@ type Config struct {
 	// A text with at most InlineBytes and InlineLines stays in the conversation.
 	InlineBytes int
 	InlineLines int
-	// MaxBytes is how many bytes all texts may have. MaxAge is how long a text is kept.
+	// MaxBytes is how many bytes all texts may have, MaxCount how many texts there may be, no limit when 0.
+	// MaxAge is how long a text is stored.
 	MaxBytes int64
+	MaxCount int
 	MaxAge   time.Duration
 	Now      func() time.Time
 	// Logger gets texts that could not be stored. Nil discards.
@@ -57,6 +59,8 @@ func (c Config) checked() (Config, error) {
 		return c, errors.New("blob: Config.InlineLines is negative")
 	case c.MaxBytes < 0:
 		return c, errors.New("blob: Config.MaxBytes is negative")
+	case c.MaxCount < 0:
+		return c, errors.New("blob: Config.MaxCount is negative")
 	case c.MaxAge < 0:
 		return c, errors.New("blob: Config.MaxAge is negative")
 	}
@@ -91,7 +95,7 @@ func New(cfg Config) (*Store, error) {
 	return &Store{cfg: cfg}, nil
 }
 
-// Put stores a text of a thread, whatever its size, and returns its handle. Label says whose text it is, a tool's for
+// Put stores a text of a thread, whatever its size, and returns its handle. Label names the source of the text, a tool for
 // example. It fails for a text larger than MaxBytes or store.MaxValue.
 func (s *Store) Put(ctx context.Context, thread, label, text string) (handle string, err error) {
 	size := int64(len(text))
@@ -114,17 +118,8 @@ func (s *Store) Put(ctx context.Context, thread, label, text string) (handle str
 	return handle, nil
 }
 
-// Delete deletes the texts of a thread.
-func (s *Store) Delete(ctx context.Context, thread string) error {
-	_, err := store.ApplySurely(ctx, s.cfg.Store, store.Batch{Thread: thread, Base: store.AnyRevision, Delete: []store.Range{store.All(cellKind)}})
-	if err != nil {
-		return fmt.Errorf("blob: thread %.80q: %w", thread, err)
-	}
-	return nil
-}
-
 // Shorten returns text as it is when it is small, and else stores it and returns its beginning, its end and a
-// handle. Label says whose text it is.
+// handle. Label names the source of the text.
 func (s *Store) Shorten(ctx context.Context, thread, label, text string) string {
 	n := lines(text)
 	if len(text) <= s.cfg.InlineBytes && n <= s.cfg.InlineLines {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 	"unicode/utf8"
 
@@ -146,6 +147,7 @@ func TestConfig(t *testing.T) {
 	t.Parallel()
 	for field, cfg := range map[string]blob.Config{
 		"Store": {}, "InlineBytes": {InlineBytes: -1}, "InlineLines": {InlineLines: -1}, "MaxBytes": {MaxBytes: -1}, "MaxAge": {MaxAge: -1},
+		"MaxCount": {MaxCount: -1},
 	} {
 		if field != "Store" {
 			cfg.Store = memstore.New()
@@ -170,15 +172,6 @@ func TestHandlesOfOneThread(t *testing.T) {
 	}
 	if p, err := r.Read(t.Context(), "b", mine, 0, 0); err != nil || p.Text != "text of b" {
 		t.Errorf("%+v, %v", p, err)
-	}
-	if err := r.Delete(t.Context(), "b"); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := r.Read(t.Context(), "b", mine, 0, 0); !errors.Is(err, blob.ErrUnknown) {
-		t.Errorf("deleted: %v", err)
-	}
-	if n, bytes, err := r.Prune(t.Context()); n != 0 || bytes != 0 || err != nil {
-		t.Errorf("pruned %d, %d bytes, %v", n, bytes, err)
 	}
 }
 
@@ -255,6 +248,53 @@ func TestPrune(t *testing.T) {
 	if known(two) || known(three) || !known(put("a", 40)) {
 		t.Fatal("texts that are too old were kept")
 	}
+}
+
+func TestPruneByCount(t *testing.T) {
+	t.Parallel()
+	c := &clock{now: time.Unix(1_000_000, 0)}
+	r := open(t, blob.Config{MaxCount: 3, Now: c.Now})
+	var handles []string
+	for range 5 {
+		handle, err := r.Put(t.Context(), "a", "task", "text")
+		if err != nil {
+			t.Fatal(err)
+		}
+		handles = append(handles, handle)
+	}
+	if n, bytes, err := r.Prune(t.Context()); n != 2 || bytes != 8 || err != nil {
+		t.Fatalf("pruned %d, %d bytes, %v", n, bytes, err)
+	}
+	for i, handle := range handles {
+		if _, err := r.Read(t.Context(), "a", handle, 0, 0); (err == nil) != (i >= 2) {
+			t.Errorf("text %d: %v", i, err)
+		}
+	}
+}
+
+// Without new texts, too, old ones are deleted.
+func TestMaintain(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := open(t, blob.Config{MaxAge: time.Minute})
+		handle, err := r.Put(t.Context(), "a", "task", "text")
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		wg.Go(func() { r.Maintain(ctx) })
+		time.Sleep(30 * time.Second) // of the test's clock
+		if _, err := r.Read(t.Context(), "a", handle, 0, 0); err != nil {
+			t.Error(err)
+		}
+		time.Sleep(2 * time.Minute)
+		if _, err := r.Read(t.Context(), "a", handle, 0, 0); !errors.Is(err, blob.ErrUnknown) {
+			t.Errorf("an old text: %v", err)
+		}
+		cancel()
+		wg.Wait()
+	})
 }
 
 // broken is a store that fails.

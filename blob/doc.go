@@ -2,8 +2,8 @@
 // handle with which a model reads the rest.
 //
 // A text is a cell of its thread in a store.Store: what deletes the thread deletes its texts. [Store.Prune] deletes
-// texts that are older than Config.MaxAge, and the oldest ones while all of them have more than Config.MaxBytes. It runs
-// by itself now and then, when a text is stored.
+// texts that are older than Config.MaxAge, and the oldest ones while all of them have more than Config.MaxBytes or are more
+// than Config.MaxCount. It runs now and then when a text is stored, and in [Store.Maintain] also when none is.
 //
 // # Concurrency
 //

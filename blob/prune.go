@@ -39,8 +39,24 @@ type listed struct {
 	at, size       int64
 }
 
-// Prune deletes texts that are too old, and the oldest ones while all have more than MaxBytes. It returns how many
-// texts it deleted, and their bytes.
+// Maintain prunes until ctx is done: at once, and then every hour, or after each MaxAge if that is shorter.
+func (s *Store) Maintain(ctx context.Context) {
+	timer := time.NewTicker(min(pruneEvery, max(s.cfg.MaxAge, time.Second)))
+	defer timer.Stop()
+	for {
+		if _, _, err := s.Prune(ctx); err != nil && ctx.Err() == nil {
+			s.cfg.Logger.WarnContext(ctx, "old texts could not be deleted", "error", err)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C:
+		}
+	}
+}
+
+// Prune deletes texts that are too old, and the oldest ones while all have more than MaxBytes or are more than MaxCount.
+// It returns how many texts it deleted, and their bytes.
 func (s *Store) Prune(ctx context.Context) (n int, bytes int64, err error) {
 	all, total, err := s.list(ctx)
 	if err != nil {
@@ -48,7 +64,8 @@ func (s *Store) Prune(ctx context.Context) (n int, bytes int64, err error) {
 	}
 	oldest := s.cfg.Now().Add(-s.cfg.MaxAge).UnixMilli()
 	for _, l := range all {
-		if l.at >= oldest && total-bytes <= s.cfg.MaxBytes {
+		many := s.cfg.MaxCount > 0 && len(all)-n > s.cfg.MaxCount
+		if l.at >= oldest && total-bytes <= s.cfg.MaxBytes && !many {
 			break
 		}
 		_, err := store.ApplySurely(ctx, s.cfg.Store, store.Batch{

@@ -12,8 +12,11 @@ import (
 // ToolReadOutput is the name of the tool.
 const ToolReadOutput = "read_output"
 
-// maxPage is how many bytes one page has at most.
-const maxPage = 8192
+// maxPage is how many bytes of a text the tool returns at once, MaxRead how many [Store.Read] does.
+const (
+	maxPage = 8192
+	MaxRead = 1 << 20
+)
 
 // Page is a part of a text.
 type Page struct {
@@ -25,12 +28,13 @@ type Page struct {
 	Next, Total int64
 }
 
-// Read returns limit bytes of a text from offset on; 0, and more than 8 KiB, mean
-// 8 KiB. An offset behind the end gives an empty page.
+// Read returns limit bytes of a text from offset on, 8 KiB when limit is 0, and [MaxRead] at most. An offset behind the
+// end gives an empty page.
 func (s *Store) Read(ctx context.Context, thread, handle string, offset int64, limit int) (Page, error) {
-	if limit <= 0 || limit > maxPage {
+	if limit <= 0 {
 		limit = maxPage
 	}
+	limit = min(limit, MaxRead)
 	unknown := fmt.Errorf("blob: handle %.80q: %w", handle, ErrUnknown)
 	if len(handle) > store.MaxKey {
 		return Page{}, unknown

@@ -161,7 +161,7 @@ func (c *Compactor) Reconfigure(cfg Config) error {
 		return err
 	}
 	next := *c.conf()
-	next.Policy, next.Quota, next.Admitter, next.Cost = cfg.Policy, cfg.Quota, cfg.Admitter, cfg.Cost
+	next.Policy, next.Quota, next.Admitter, next.Cost, next.Keep = cfg.Policy, cfg.Quota, cfg.Admitter, cfg.Cost, cfg.Keep
 	next.Summarizer, next.PolicyName = cfg.Summarizer, cfg.PolicyName
 	c.cfg.Store(&next)
 	return nil

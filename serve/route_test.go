@@ -136,7 +136,7 @@ func valid(r route) string {
 	return ""
 }
 
-var values = map[string]string{"thread": "t", "run": "none", "dispatch": "none", "name": "none"}
+var values = map[string]string{"thread": "t", "run": "none", "dispatch": "none", "name": "none", "handle": "none"}
 
 // TestDocument: the document lists all routes, each of which is refused in the same way for the same fault.
 func TestDocument(t *testing.T) {
@@ -164,7 +164,7 @@ func TestDocument(t *testing.T) {
 		"POST /v1/reload", "GET /v1/runs", "POST /v1/runs", "GET /v1/runs/{run}", "POST /v1/runs/{run}/cancel", "POST /v1/runs/{run}/decisions",
 		"GET /v1/runs/{run}/events", "POST /v1/runs/{run}/interrupt", "GET /v1/status", "GET /v1/threads", "GET /v1/threads/{thread}", "PATCH /v1/threads/{thread}", "DELETE /v1/threads/{thread}",
 		"GET /v1/threads/{thread}/compactions", "POST /v1/threads/{thread}/compactions", "DELETE /v1/threads/{thread}/compactions/latest",
-		"GET /v1/threads/{thread}/decisions", "GET /v1/threads/{thread}/messages", "POST /v1/threads/{thread}/runs",
+		"GET /v1/threads/{thread}/decisions", "GET /v1/threads/{thread}/messages", "GET /v1/threads/{thread}/outputs/{handle}", "POST /v1/threads/{thread}/runs",
 	}
 	slices.Sort(got)
 	slices.Sort(want)

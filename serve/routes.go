@@ -79,6 +79,7 @@ func (s *Server) threadRoutes(api huma.API) {
 	register(api, s.operation(http.MethodPost, "/v1/threads/{thread}/pause", "pause-thread", ScopeRun, "Pause a thread at the next step of its run"), s.pauseThread)
 	register(api, s.operation(http.MethodPost, "/v1/threads/{thread}/resume", "resume-thread", ScopeRun, "Continue a thread that is paused"), s.resumeThread)
 	register(api, s.operation(http.MethodGet, "/v1/threads/{thread}/messages", "list-messages", ScopeRead, "Messages of a thread, the newest page first"), s.messages)
+	register(api, s.operation(http.MethodGet, "/v1/threads/{thread}/outputs/{handle}", "read-output", ScopeRead, "Part of a large output of a tool or a background task"), s.output)
 	if s.cfg.Sessions != nil {
 		register(api, s.operation(http.MethodGet, "/v1/threads/{thread}/compactions", "list-compactions", ScopeRead, "Compactions of a thread"), s.compactions)
 	}

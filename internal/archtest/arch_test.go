@@ -19,8 +19,8 @@ const module = "github.com/mortise-dev/mortise"
 // prefix of its folder that has an entry. "*" is everything.
 func arrows() map[string][]string {
 	return map[string][]string{
-		".":                             {"agent", "background", "compaction", "llm", "mailbox", "mailbox/agentrun", "inbox", "phases", "store", "store/memstore", "thread", "abi"},
-		"serve":                         {".", "agent", "compaction", "compaction/trial", "mailbox", "mailbox/agentrun", "phases", "thread", "internal/agui", "abi"},
+		".":                             {"agent", "background", "blob", "compaction", "llm", "mailbox", "mailbox/agentrun", "inbox", "phases", "store", "store/memstore", "thread", "abi"},
+		"serve":                         {".", "agent", "blob", "compaction", "compaction/trial", "mailbox", "mailbox/agentrun", "phases", "thread", "internal/agui", "abi"},
 		"internal/acp":                  {"serve", "agent", "agent/mcp", "mailbox", "mailbox/agentrun", "phases", "abi"},
 		"internal/agui":                 {"abi"},
 		"internal/agui/aguitest":        {},

@@ -6,13 +6,9 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/mortise-dev/mortise/background"
-	"github.com/mortise-dev/mortise/blob"
 	"github.com/mortise-dev/mortise/compaction"
 	"github.com/mortise-dev/mortise/compaction/signals"
 	"github.com/mortise-dev/mortise/llm"
-	"github.com/mortise-dev/mortise/store"
-	"github.com/mortise-dev/mortise/store/memstore"
 	"github.com/mortise-dev/mortise/thread"
 )
 
@@ -48,14 +44,12 @@ type shared struct {
 	sampler *signals.Sampler
 	// threads keeps conversations; nil keeps none.
 	threads *thread.Threads
-	// masks reports whether long outputs are masked. Shelf keeps them, unless tasks have
-	// a folder for that.
+	// masks reports whether compactions replace long outputs by handles.
 	masks bool
-	shelf *blob.Store
 }
 
 // newShared makes what the config describes. It must be closed.
-func newShared(cfg *Config, logger *slog.Logger) (*shared, error) {
+func newShared(cfg *Config) (*shared, error) {
 	c := &cfg.Compaction
 	s := &shared{limiter: compaction.NewLimiter(c.Concurrent)}
 	var err error
@@ -70,31 +64,7 @@ func newShared(cfg *Config, logger *slog.Logger) (*shared, error) {
 		s.threads = thread.On(cfg.home.store)
 	}
 	s.masks = c.MaskTokens > 0
-	if s.masks && cfg.Tasks.Dir == "" {
-		err = s.openShelf(cfg, logger)
-	}
-	return s, err
-}
-
-// openShelf opens where long outputs are kept: in the store, or in memory.
-func (s *shared) openShelf(cfg *Config, logger *slog.Logger) (err error) {
-	var kept store.Store = memstore.New()
-	if cfg.home != nil {
-		kept = cfg.home.store
-	}
-	s.shelf, err = blob.New(blob.Config{Store: kept, Logger: logger})
-	return err
-}
-
-// shelfOf is where a conversation puts long outputs, nil for nowhere.
-func (s *shared) shelfOf(tasks *taskDesk) *blob.Store {
-	switch {
-	case !s.masks:
-		return nil
-	case tasks.blobs != nil:
-		return tasks.blobs
-	}
-	return s.shelf
+	return s, nil
 }
 
 // observe tells the sampler of each request to the model.
@@ -104,7 +74,7 @@ func (s *shared) observe(ctx context.Context, _ llm.Call) (context.Context, func
 
 // newCompactor makes the compactor that the config describes.
 func newCompactor(
-	parts *parts, tasks *background.Manager, shelf *blob.Store, k *keeper, observe func(compaction.Event), logger *slog.Logger,
+	parts *parts, tasks *taskDesk, k *keeper, observe func(compaction.Event), logger *slog.Logger,
 ) (*compaction.Compactor, error) {
 	config, err := compactionConfig(parts)
 	if err != nil {
@@ -115,9 +85,9 @@ func newCompactor(
 	}
 	config.Spawn, config.LiveTasks, config.Observe = tasks.Housekeep, tasks.LiveTasks, observe
 	config.Logger, config.Model = logger, recordedModel
-	if shelf != nil {
+	if parts.shared.masks {
 		config.Keep = func(id, label, text string) (string, error) {
-			return shelf.Put(context.Background(), id, label, text) //nolint:forbidigo // the policy has no context
+			return tasks.blobs.Put(context.Background(), id, label, text) //nolint:forbidigo // the policy has no context
 		}
 	}
 	return compaction.New(config)

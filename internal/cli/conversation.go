@@ -83,9 +83,8 @@ func (v *conversation) wire(ctx context.Context, parts *parts, c transcript.Conv
 	if err != nil {
 		return err
 	}
-	shelf := parts.shared.shelfOf(v.tasks)
-	if shelf != nil {
-		tools = agent.LayerTools(tools, shelf.Tools(v.id))
+	if parts.shared.masks {
+		tools = agent.LayerTools(tools, v.tasks.blobs.Tools(v.id))
 	}
 	prompt := parts.cfg.Agent.SystemPrompt
 	if recorded := v.replay.SystemPrompt(); recorded != "" {
@@ -107,7 +106,7 @@ func (v *conversation) wire(ctx context.Context, parts *parts, c transcript.Conv
 		config.MaxRounds = parts.cfg.Agent.MaxRounds
 	}
 	if parts.summarizer != nil {
-		if v.compactor, err = newCompactor(parts, v.tasks.Manager, shelf, v.keeper, v.compaction, logger); err != nil { //nolint:contextcheck // see there
+		if v.compactor, err = newCompactor(parts, v.tasks, v.keeper, v.compaction, logger); err != nil { //nolint:contextcheck // see there
 			return err
 		}
 		config.Compactor = unbilled{v.compactor}

@@ -199,6 +199,8 @@ var keyTexts = map[string]string{ //nolint:gochecknoglobals // a table
 	"RetentionConfig.MaxThreads":  "How many threads are kept, those that changed last. Default: all.",
 	"RetentionConfig.Runs":        "How long a run is kept after its end. A thread's last run is always kept. Default: as long as its thread.",
 	"RetentionConfig.MaxRuns":     "How many runs of a thread are kept. Default: all.",
+	"RetentionConfig.Outputs":     "How long a large output of a tool or a background task is kept. Default: 7d.",
+	"RetentionConfig.MaxOutputs":  "How many large outputs are kept, the newest. Default: all that tasks.quota_mib has room for.",
 	"RetentionConfig.Requests":    "How long a request is kept that was executed, for its idempotency key. Default: 24h.",
 	"RetentionConfig.DeadLetters": "How long a request is kept that failed for good. Default: 30d.",
 	"TokenConfig.Name":            "Name of the token in logs.",
@@ -206,11 +208,11 @@ var keyTexts = map[string]string{ //nolint:gochecknoglobals // a table
 	"TokenConfig.File":            "File of mode 600 that has the token.",
 	"TokenConfig.Scopes":          "What it may be used for: run, read, or admin, which includes both.",
 
-	"TasksConfig.Dir":         "Folder of tasks, notifications and large outputs.",
+	"TasksConfig.Dir":         "Folder of tasks and notifications, if there is no store.",
 	"TasksConfig.Wording":     "Wording of notifications for the model.",
 	"TasksConfig.NewsBytes":   "Notifications in one message, in bytes.",
-	"TasksConfig.OutputBytes": "Size from which an output is kept in the folder.",
-	"TasksConfig.QuotaMiB":    "Outputs in the folder, in MiB.",
+	"TasksConfig.OutputBytes": "Size from which an output is stored, and shown by its beginning, its end and a handle. Default: 8192.",
+	"TasksConfig.QuotaMiB":    "What all stored outputs may have, in MiB. Default: 256.",
 
 	"HookConfig.MayApprove":   "Plugins whose allow skips the permission rules of the agent itself. Default: none.",
 	"HookConfig.Quiet":        "Plugins whose rewrites of calls are not announced to the model.",

@@ -147,7 +147,7 @@ func (p *program) openRuntime(ctx context.Context) error {
 	if p.records != nil {
 		cfg.Records = p.records
 	}
-	cfg.ThreadTools = p.cfg.threadTools
+	cfg.ThreadTools, cfg.Outputs = p.cfg.threadTools, p.cfg.outputs()
 	cfg.Observers = append(slices.Clone(p.telemetry.runs), mortise.Observer{Inference: p.now.Load().parts.shared.observe})
 	cfg.Mailbox = mailbox.Config{
 		Observers: p.telemetry.mailbox,

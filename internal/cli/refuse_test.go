@@ -136,14 +136,15 @@ func TestBadConfigs(t *testing.T) {
 			"compaction: {window_tokens: 1000, threshold_tokens: 100000}\n",
 			"compaction.threshold_tokens is 100000, must be below window_tokens less reserve_tokens (1000 - 250 = 750)",
 		},
-		"bar":           {"compaction: {bars: {paths: 2}}\n", "compaction.bars: paths is 2"},
-		"mode":          {"compaction: {mode: bold}\n", `compaction.mode "bold": must be keep_recent_raw_suffix or`},
-		"attempts":      {"compaction: {admission: {quota: {max_attempts: -1}}}\n", "compaction.admission.quota.max_attempts: is -1"},
-		"wording":       {"tasks: {wording: verse}\n", "tasks.wording: is \"verse\", must be events, follow_up or reminder"},
-		"negative news": {"tasks: {news_bytes: -1}\n", "tasks.news_bytes: is negative"},
-		"no folder":     {"tasks: {quota_mib: 3}\n", "tasks.dir names none"},
-		"two documents": {"---\nversion: 1\n", "more than one document"},
-		"wrong version": {"", ""},
+		"bar":              {"compaction: {bars: {paths: 2}}\n", "compaction.bars: paths is 2"},
+		"mode":             {"compaction: {mode: bold}\n", `compaction.mode "bold": must be keep_recent_raw_suffix or`},
+		"attempts":         {"compaction: {admission: {quota: {max_attempts: -1}}}\n", "compaction.admission.quota.max_attempts: is -1"},
+		"wording":          {"tasks: {wording: verse}\n", "tasks.wording: is \"verse\", must be events, follow_up or reminder"},
+		"negative news":    {"tasks: {news_bytes: -1}\n", "tasks.news_bytes: is negative"},
+		"negative quota":   {"tasks: {quota_mib: -3}\n", "tasks.quota_mib: is negative"},
+		"negative outputs": {"serve: {retention: {max_outputs: -3}}\n", "serve.retention.max_outputs: is -3"},
+		"two documents":    {"---\nversion: 1\n", "more than one document"},
+		"wrong version":    {"", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -44,6 +44,9 @@ type RetentionConfig struct {
 	// Runs is how long a run is kept after its end, MaxRuns how many of a thread.
 	Runs    Duration `yaml:"runs"`
 	MaxRuns int      `yaml:"max_runs"`
+	// Outputs is how long a large output of a tool or a background task is kept, MaxOutputs how many are.
+	Outputs    Duration `yaml:"outputs"`
+	MaxOutputs int      `yaml:"max_outputs"`
 	// Requests is how long a request is kept that was executed, and DeadLetters one that failed.
 	Requests    Duration `yaml:"requests"`
 	DeadLetters Duration `yaml:"dead_letters"`
@@ -57,8 +60,10 @@ func (c *RetentionConfig) mailbox() mailbox.Retention {
 }
 
 func (c *RetentionConfig) validate() error {
-	if c.MaxThreads < 0 || c.MaxRuns < 0 {
-		return fmt.Errorf("serve.retention.max_threads and max_runs: are %d and %d; write a number from 1, or leave it out", c.MaxThreads, c.MaxRuns)
+	for name, n := range map[string]int{"max_threads": c.MaxThreads, "max_runs": c.MaxRuns, "max_outputs": c.MaxOutputs} {
+		if n < 0 {
+			return fmt.Errorf("serve.retention.%s: is %d; write a number from 1, or leave it out", name, n)
+		}
 	}
 	return nil
 }

@@ -7,26 +7,25 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"time"
 
 	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/agent"
 	"github.com/mortise-dev/mortise/background"
 	"github.com/mortise-dev/mortise/blob"
 	"github.com/mortise-dev/mortise/inbox"
-	"github.com/mortise-dev/mortise/store"
 	"github.com/mortise-dev/mortise/store/memstore"
 )
 
 // TasksConfig is about background tasks and their notifications.
 type TasksConfig struct {
-	// Dir is a folder for tasks, their notifications, and large outputs. Without it they
-	// last as long as the process, and large outputs are cut. With Config.Store, the store has tasks and
-	// notifications.
+	// Dir is a folder for tasks and their notifications. Without it they last as long as the process. With Config.Store, the
+	// store has them.
 	Dir string `yaml:"dir"`
 	// Wording of notifications for the model: events, follow_up or reminder.
 	Wording string `yaml:"wording" jsonschema:"enum=events,enum=follow_up,enum=reminder"`
 	// NewsBytes bounds the notifications in one message. OutputBytes is the size from which an
-	// output is kept in the folder, QuotaMiB what the folder may hold of them.
+	// output is stored under a handle, QuotaMiB what all of them may have.
 	NewsBytes   int `yaml:"news_bytes"`
 	OutputBytes int `yaml:"output_bytes"`
 	QuotaMiB    int `yaml:"quota_mib"`
@@ -43,24 +42,20 @@ func (c *TasksConfig) validate() error {
 	if c.Wording != "" && wordings()[c.Wording] == nil {
 		return fmt.Errorf("tasks.wording: is %.40q, must be events, follow_up or reminder", c.Wording)
 	}
-	for _, f := range []struct {
-		name  string
-		value int
-		folds bool // needs the folder
-	}{{"news_bytes", c.NewsBytes, false}, {"output_bytes", c.OutputBytes, true}, {"quota_mib", c.QuotaMiB, true}} {
-		switch {
-		case f.value < 0:
-			return fmt.Errorf("tasks.%s: is negative", f.name)
-		case f.value > 0 && f.folds && c.Dir == "":
-			return fmt.Errorf("tasks.%s: says what to keep in a folder, and tasks.dir names none", f.name)
+	for name, value := range map[string]int{"news_bytes": c.NewsBytes, "output_bytes": c.OutputBytes, "quota_mib": c.QuotaMiB} {
+		if value < 0 {
+			return fmt.Errorf("tasks.%s: is negative", name)
 		}
 	}
 	return nil
 }
 
-// blobs configures where large outputs are kept.
-func (c *TasksConfig) blobs(s store.Store, logger *slog.Logger) blob.Config {
-	return blob.Config{Store: s, InlineBytes: c.OutputBytes, MaxBytes: int64(c.QuotaMiB) << 20, Logger: logger}
+// outputs bounds large outputs.
+func (c *Config) outputs() blob.Config {
+	return blob.Config{
+		InlineBytes: c.Tasks.OutputBytes, MaxBytes: int64(c.Tasks.QuotaMiB) << 20,
+		MaxAge: time.Duration(c.Serve.Retention.Outputs), MaxCount: c.Serve.Retention.MaxOutputs,
+	}
 }
 
 // words is the wording that the config chose.
@@ -74,7 +69,7 @@ type taskDesk struct {
 
 	inbox *inbox.Inbox
 	store inboxStore
-	blobs *blob.Store // nil without a folder
+	blobs *blob.Store
 }
 
 // openTasks opens what the config names, with what the process before left of it.
@@ -98,13 +93,17 @@ func (d *taskDesk) open(
 		if d.store, err = openInbox(ctx, cfg, logger); err != nil {
 			return fmt.Errorf("config: %w", err)
 		}
-		if d.blobs, err = blob.New(cfg.Tasks.blobs(d.store.store, logger)); err != nil {
-			return fmt.Errorf("config: tasks: %w", err)
-		}
-		config.Shorten = d.blobs.Shorten
 	} else {
 		d.store.store = memstore.New()
 	}
+	outputs := cfg.outputs()
+	if outputs.Store, outputs.Logger = d.store.store, logger; cfg.home != nil {
+		outputs.Store = cfg.home.store
+	}
+	if d.blobs, err = blob.New(outputs); err != nil {
+		return fmt.Errorf("config: tasks: %w", err)
+	}
+	config.Shorten = d.blobs.Shorten
 	d.inbox, err = inbox.New(ctx, inbox.Config{
 		Store: d.store.store, Shared: d.store.shared, Logger: logger,
 		Acknowledged: func(ctx context.Context, thread string, tasks ...string) { d.Acknowledge(ctx, thread, tasks...) },
@@ -149,11 +148,7 @@ func (d *taskDesk) tools(thread string, own agent.Tools, stop func(runID string)
 	if err != nil {
 		return nil, err
 	}
-	more := []agent.Tools{tasks}
-	if d.blobs != nil {
-		more = append(more, d.blobs.Tools(thread))
-	}
-	joined, err := agent.JoinTools(more...)
+	joined, err := agent.JoinTools(tasks, d.blobs.Tools(thread))
 	if err != nil {
 		return nil, err
 	}

@@ -57,7 +57,7 @@ func assemble(ctx context.Context, cfg *Config, logger *slog.Logger, p *progress
 	out := &parts{cfg: cfg, granter: newGranter(cfg, logger)}
 	cache, err := cacheDir(cfg)
 	if err == nil {
-		out.shared, err = newShared(cfg, logger)
+		out.shared, err = newShared(cfg)
 	}
 	if err != nil {
 		return out, with(ExitConfig, err)

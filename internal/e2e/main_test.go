@@ -67,7 +67,11 @@ func serveTool(path string) int {
 			case <-time.After(300 * time.Millisecond):
 			case <-ctx.Done():
 			}
-			return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: "checked " + in.Task}}}, nil, nil
+			text := "checked " + in.Task
+			if strings.HasPrefix(in.Task, largeTask) {
+				text = largeOutput(in.Task)
+			}
+			return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: text}}}, nil, nil
 		})
 	if err := s.Run(context.Background(), &sdk.StdioTransport{}); err != nil {
 		return 1
