@@ -13,7 +13,6 @@ import (
 func dropCases() []testCase {
 	return []testCase{
 		{"drop_waits_for_the_end_of_the_lease", func(w *world) { w.dropHeld(Damage{}) }},
-		{"drop_fences_off_who_held_the_thread", dropFences},
 	}
 }
 
@@ -115,21 +114,4 @@ func (w *world) isFenced(k queue.State) {
 			w.t.Errorf("%s by who has lost the thread: %v", what, err)
 		}
 	}
-}
-
-// dropFences holds that the fence continues over several drops, and under the id of a dispatch that was there before.
-func dropFences(w *world) {
-	for n := range uint64(3) {
-		w.enqueue("t", "d")
-		k := w.claim("t")
-		equal(w.t, "fence", k.Claim.Fence, n+1)
-		w.settle(k, queue.GiveBack)
-		must(w.t, w.queue.Drop(w.ctx(), "t"))
-		must(w.t, w.queue.Drop(w.ctx(), "t"))
-	}
-	_, err := w.queue.Interrupt(w.ctx(), "t", queue.Interrupt{})
-	must(w.t, err)
-	equal(w.t, "fence", w.record("t").Fence, 3)
-	must(w.t, w.queue.Drop(w.ctx(), "never used"))
-	equal(w.t, "head", w.record("never used"), queue.Thread{ID: "never used"})
 }

@@ -9,49 +9,10 @@ import (
 
 func dueCases() []testCase {
 	return []testCase{
-		{"due_follows_the_life_of_a_dispatch", dueLife},
-		{"due_tells_when_to_look_again", dueNext},
 		{"due_order_and_fairness", dueOrder},
 		{"due_by_priority_without_starving", duePriority},
 		{"due_skips_tenants", dueSkips},
 	}
-}
-
-func dueLife(w *world) {
-	same(w.t, "due in an empty store", w.due())
-	w.enqueue("t", "d1")
-	same(w.t, "due when queued", w.due(), "t")
-	k := w.claim("t")
-	same(w.t, "due while claimed", w.due())
-	w.clock.Add(lease)
-	same(w.t, "due when the lease is over", w.due(), "t")
-	_, err := w.queue.Extend(w.ctx(), hold(k), lease)
-	must(w.t, err)
-	same(w.t, "due after it was extended", w.due())
-	_, err = w.queue.Settle(w.ctx(), hold(k), queue.Settlement{Verdict: queue.Retry, RetryAt: w.clock.Now().Add(time.Minute)})
-	must(w.t, err)
-	same(w.t, "due before the retry", w.due())
-	w.clock.Add(time.Minute)
-	same(w.t, "due for the retry", w.due(), "t")
-	w.settle(w.claim("t"), queue.Ack)
-	same(w.t, "due at the end", w.due())
-}
-
-func dueNext(w *world) {
-	at := w.clock.Now().Add(time.Minute)
-	next := func() time.Time {
-		_, next, err := w.queue.Due(w.ctx(), queue.DueQuery{By: w.clock.Now(), Limit: 10})
-		must(w.t, err)
-		return next
-	}
-	equal(w.t, "next in an empty store", next().IsZero(), true)
-	w.enqueue("later", "d1", func(e *queue.Entry) { e.AvailableAt = at.Add(time.Hour) })
-	w.enqueue("t", "d2", func(e *queue.Entry) { e.AvailableAt = at })
-	w.enqueue("now", "d3")
-	equal(w.t, "next", next(), at)
-	w.clock.Add(time.Minute)
-	equal(w.t, "next but one", next(), at.Add(time.Hour))
-	same(w.t, "due", w.due(), "now", "t")
 }
 
 // A thread with a long queue takes turns with the others.

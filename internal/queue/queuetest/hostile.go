@@ -112,6 +112,11 @@ func strangersKey(w *world) {
 		if k, err := w.queue.Enqueue(w.ctx(), e); !errors.Is(err, queue.ErrInvalid) || k.Dispatch.ID != "" {
 			w.t.Errorf("the entry of another tenant came to %+v, %v", k.Dispatch, err)
 		}
+		another := w.entry("t", "d2")
+		another.Tenant = tenant
+		if _, err := w.queue.Enqueue(w.ctx(), another); !errors.Is(err, queue.ErrInvalid) {
+			w.t.Errorf("another tenant wrote to the thread: %v", err)
+		}
 	}
 }
 
@@ -126,7 +131,12 @@ func takenRun(w *world) {
 			w.t.Errorf("a new run of thread %s has an id that is taken: %v", thread, err)
 		}
 	}
-	equal(w.t, "status of the run", w.run("run-d1").Status, queue.RunDone)
+	e := w.entry("u", "d3")
+	e.Run = "run-d1"
+	if _, err := w.queue.Enqueue(w.ctx(), e); !errors.Is(err, queue.ErrExists) {
+		w.t.Errorf("continued the run of another thread: %v", err)
+	}
+	equal(w.t, "run", w.run("run-d1").Thread+" "+string(w.run("run-d1").Status), "t done")
 }
 
 func (w *world) claimOf(thread, id string) queue.State {

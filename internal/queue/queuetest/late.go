@@ -11,33 +11,8 @@ import (
 
 func lateCases() []testCase {
 	return []testCase{
-		{"dispatch_gets_a_run_of_its_own_if_its_own_has_ended", runHasEnded},
 		{"slow_store_and_a_lease_that_ran_out_meanwhile", slowHolder},
 	}
-}
-
-func runHasEnded(w *world) {
-	w.waits("t", "d1", time.Time{})
-	w.enqueue("t", "d2")
-	w.enqueue("t", "d3")
-	equal(w.t, "run of the third", w.load("d3").RunID, "run-d1")
-	k := w.claim("t")
-	_, err := w.queue.Settle(w.ctx(), hold(k), queue.Settlement{Verdict: queue.Ack, Result: queue.Result{Status: queue.RunDone, Termination: "natural", Response: "all done"}})
-	must(w.t, err)
-	r := w.request()
-	r.NewRun = "run-new"
-	k, ok, err := w.queue.Claim(w.ctx(), "t", r)
-	must(w.t, err)
-	equal(w.t, "claimed", ok, true)
-	equal(w.t, "run", k.Run.ID+" "+string(k.Run.Status), "run-new running")
-	k, _, err = w.queue.Claim(w.ctx(), "t", r) // once more, since the answer was lost
-	must(w.t, err)
-	equal(w.t, "run", k.Run.ID, "run-new")
-	w.settle(k, queue.Bury)
-	done := w.run("run-d1")
-	equal(w.t, "the run that had ended", string(done.Status)+" "+done.Termination+" "+done.Output, "done natural all done")
-	equal(w.t, "the new one", w.run("run-new").Termination, queue.TerminationError)
-	equal(w.t, "run of the third", w.load("d3").RunID, "run-new")
 }
 
 // slowHolder holds that what a holder asks for while its lease runs out and another one takes the thread is refused when the store gets to

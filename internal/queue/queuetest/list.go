@@ -12,13 +12,8 @@ import (
 func listCases() []testCase {
 	return []testCase{
 		{"list_order_and_pages", listOrder},
-		{"list_by_status", listByStatus},
 		{"list_terminal", listTerminal},
 		{"purge", purge},
-		{"count_by_status", countByStatus},
-		{"claims_by_tenant", claimsByTenant},
-		{"queued_threads", queuedThreads},
-		{"threads_by_wait_and_tenant", threadsByWait},
 		{"find", find},
 		{"runs_by_status_agent_tenant_and_thread", listRuns},
 		{"threads_are_described_and_deleted_with_those_below", describeAndDelete},
@@ -46,19 +41,6 @@ func listOrder(w *world) {
 		q.After = page[len(page)-1]
 	}
 	same(w.t, "pages", got, want...)
-}
-
-func listByStatus(w *world) {
-	for _, id := range []string{"d1", "d2", "d3"} {
-		w.enqueue("t", id)
-	}
-	w.settle(w.claim("t"), queue.Ack)
-	w.claim("t")
-	same(w.t, "acked", w.list(queue.DispatchQuery{Thread: "t", Statuses: []queue.Status{queue.Acked}}), "d1")
-	same(w.t, "claimed", w.list(queue.DispatchQuery{Thread: "t", Statuses: []queue.Status{queue.Claimed}}), "d2")
-	same(w.t, "live", w.list(queue.DispatchQuery{Thread: "t", Statuses: []queue.Status{queue.Queued, queue.Claimed}}), "d2", "d3")
-	same(w.t, "all", w.list(queue.DispatchQuery{Thread: "t"}), "d1", "d2", "d3")
-	same(w.t, "of nobody", w.list(queue.DispatchQuery{Thread: "nobody"}))
 }
 
 var terminal = []queue.Status{queue.Acked, queue.Cancelled, queue.Superseded, queue.DeadLetter} //nolint:gochecknoglobals // a constant list
@@ -106,54 +88,6 @@ func purge(w *world) {
 	equal(w.t, "dropped of a limit of one", n, 1)
 }
 
-func countByStatus(w *world) {
-	w.enqueue("a", "d1", func(e *queue.Entry) { e.Tenant = "acme" })
-	w.enqueue("a", "d2", func(e *queue.Entry) { e.Tenant = "acme" })
-	w.enqueue("b", "d3")
-	w.claim("a")
-	w.settle(w.claim("b"), queue.Ack)
-	c, err := w.queue.Count(w.ctx())
-	must(w.t, err)
-	for status, want := range map[queue.Status]int{queue.Queued: 1, queue.Claimed: 1, queue.Acked: 1, queue.DeadLetter: 0} {
-		equal(w.t, string(status), c[status], want)
-	}
-	w.wantClaims("a", "acme", 1)
-}
-
-// wantClaims checks how many claims a tenant has, and that no other one has some.
-func (w *world) wantClaims(thread, tenant string, want int) {
-	w.t.Helper()
-	claims, err := w.queue.Claims(w.ctx())
-	must(w.t, err)
-	n, there := claims[tenant]
-	if n != want || there != (want > 0) || len(claims) > 1 {
-		w.t.Errorf("claims after a change of thread %q: %v, want %d of %q", thread, claims, want, tenant)
-	}
-}
-
-func claimsByTenant(w *world) {
-	w.enqueue("a", "d1", func(e *queue.Entry) { e.Tenant = "acme" })
-	w.enqueue("b", "d2", func(e *queue.Entry) { e.Tenant = "acme" })
-	w.wantClaims("a", "acme", 0)
-	a := w.claim("a")
-	w.wantClaims("a", "acme", 1)
-	b := w.claim("b")
-	w.wantClaims("b", "acme", 2)
-	_, err := w.queue.Extend(w.ctx(), hold(a), lease)
-	must(w.t, err)
-	w.wantClaims("a", "acme", 2)
-	w.settle(b, queue.GiveBack)
-	w.wantClaims("b", "acme", 1)
-	w.clock.Add(lease + time.Second)
-	if _, ok, err := w.queue.Expire(w.ctx(), "a"); !ok || err != nil {
-		w.t.Errorf("expired: %v, %v", ok, err)
-	}
-	w.wantClaims("a", "acme", 0)
-	w.settle(w.claim("b"), queue.Ack)
-	must(w.t, w.queue.Drop(w.ctx(), "b"))
-	w.wantClaims("b", "acme", 0)
-}
-
 func (w *world) threads(q queue.ThreadQuery) []string {
 	w.t.Helper()
 	if q.Limit == 0 {
@@ -166,30 +100,6 @@ func (w *world) threads(q queue.ThreadQuery) []string {
 		out = append(out, heads[i].ID)
 	}
 	return out
-}
-
-func queuedThreads(w *world) {
-	for _, thread := range []string{"c", "a", "b"} {
-		w.enqueue(thread, "d-"+thread)
-	}
-	w.enqueue("a", "more")
-	w.claim("b")
-	same(w.t, "queued", w.threads(queue.ThreadQuery{Queued: true}), "a", "c")
-	same(w.t, "all", w.threads(queue.ThreadQuery{}), "a", "b", "c")
-	same(w.t, "a page", w.threads(queue.ThreadQuery{After: "a", Limit: 1}), "b")
-}
-
-func threadsByWait(w *world) {
-	w.waits("a", "d1", time.Time{})
-	w.enqueue("b", "d2", func(e *queue.Entry) { e.Tenant = "acme" })
-	same(w.t, "waiting", w.threads(queue.ThreadQuery{Wait: "tool_permission"}), "a")
-	same(w.t, "waiting for something else", w.threads(queue.ThreadQuery{Wait: "background_tasks"}))
-	same(w.t, "of the tenant", w.threads(queue.ThreadQuery{Tenant: "acme"}), "b")
-	e := w.entry("b", "d3")
-	e.Tenant = "evil"
-	if _, err := w.queue.Enqueue(w.ctx(), e); err == nil {
-		w.t.Error("another tenant wrote to the thread")
-	}
 }
 
 func find(w *world) {

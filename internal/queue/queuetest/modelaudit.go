@@ -46,12 +46,16 @@ func (a *audit) equal(what string, got, want int) {
 }
 
 func (a *audit) threads(ctx context.Context) error {
-	var all, queued, waiting, paused []string
+	var all, own, queued, waiting, paused []string
+	tenant := a.players[0].in(modelTenant)
 	claims := map[string]int{}
 	for _, p := range a.players {
 		m, thread := p.model, p.prefix+modelThread
 		if m.epoch > 0 || m.seq > 0 {
 			all = append(all, thread)
+		}
+		if p.in(modelTenant) == tenant && m.seq > 0 {
+			own = append(own, thread)
 		}
 		if len(m.queue()) > 0 {
 			queued = append(queued, thread)
@@ -66,8 +70,8 @@ func (a *audit) threads(ctx context.Context) error {
 			paused = append(paused, p.in(modelTenant))
 		}
 	}
-	var heads [3][]queue.Thread
-	for i, q := range []queue.ThreadQuery{{}, {Queued: true}, {Wait: modelWaits}} {
+	var heads [4][]queue.Thread
+	for i, q := range []queue.ThreadQuery{{}, {Queued: true}, {Wait: modelWaits}, {Tenant: tenant}} {
 		var err error
 		if heads[i], err = a.list(ctx, q); err != nil {
 			return err
@@ -76,6 +80,7 @@ func (a *audit) threads(ctx context.Context) error {
 	a.same("threads", names(heads[0]), sorted(all))
 	a.same("threads with a queue", names(heads[1]), sorted(queued))
 	a.same("threads that wait", names(heads[2]), sorted(waiting))
+	a.same("threads of a tenant", names(heads[3]), own)
 	counted, err := a.queue.Claims(ctx)
 	if err != nil {
 		return err

@@ -36,6 +36,7 @@ type player struct {
 const (
 	modelThread = "t"
 	modelTenant = "acme"
+	modelOwner  = "worker"
 	modelWaits  = "tool_permission"
 )
 
@@ -76,6 +77,9 @@ func (p *player) play(ctx context.Context, steps []step) string {
 		if trouble == "" {
 			trouble = p.model.invariants(after, p.clock.Now())
 		}
+		if trouble == "" && s.Do == doClaim && got == "nothing" {
+			trouble = p.model.rests(after, now)
+		}
 		if trouble != "" {
 			return fmt.Sprintf("step %d, %s: %s", i, s.Do, trouble)
 		}
@@ -112,10 +116,13 @@ func (p *player) do(ctx context.Context, s step) string {
 		return p.enqueue(ctx, s, now)
 	case doClaim:
 		k, ok, err := p.queue.Claim(ctx, thread, p.request())
+		if ok && (string(k.Dispatch.Request) != p.out(k.Dispatch.ID) || k.Claim.Owner != modelOwner) {
+			return fmt.Sprintf("%q has the request %q, claimed by %q", k.Dispatch.ID, k.Dispatch.Request, k.Claim.Owner)
+		}
 		return p.claimed(k, ok, err)
 	case doExtend:
 		c, err := p.queue.Extend(ctx, h, lease)
-		return fmt.Sprint(answer(true, err), pausedWord(c.Paused))
+		return answer(true, err) + asked(c.Stop != "", c.Paused)
 	case doSettle:
 		_, err := p.queue.Settle(ctx, h, queue.Settlement{Verdict: s.Verdict, RetryAt: now.Add(s.Delay), Error: "boom", Result: s.result(now)})
 		return answer(true, err)
@@ -195,7 +202,7 @@ func (p *player) poll(ctx context.Context) string {
 }
 
 func (p *player) request() queue.ClaimRequest {
-	return queue.ClaimRequest{Token: fmt.Sprint("token", p.count), Owner: "worker", Lease: lease, Instance: "i", NewRun: p.in(fmt.Sprint("run-n", p.count))}
+	return queue.ClaimRequest{Token: fmt.Sprint("token", p.count), Owner: modelOwner, Lease: lease, Instance: "i", NewRun: p.in(fmt.Sprint("run-n", p.count))}
 }
 
 func (p *player) enqueue(ctx context.Context, s step, now time.Time) string {
@@ -241,12 +248,8 @@ func (p *player) claimed(k queue.State, ok bool, err error) string {
 	return "ok " + p.out(k.Dispatch.ID)
 }
 
-func pausedWord(paused bool) string {
-	if paused {
-		return ", paused"
-	}
-	return ""
-}
+// asked names what the holder of a claim is asked by the answer to an extension.
+func asked(stop, paused bool) string { return fmt.Sprintf(", stop %v, paused %v", stop, paused) }
 
 // answer names how a transition came out.
 func answer(ok bool, err error) string {

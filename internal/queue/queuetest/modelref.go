@@ -241,8 +241,20 @@ func (m *model) invariants(s snapshot, now time.Time) string {
 	if holders > 1 || (holders == 1) != (s.claim != "") {
 		return fmt.Sprintf("%d dispatches are claimed, the claim is %q", holders, s.claim)
 	}
+	if m.claim != nil && !s.due.Equal(m.claim.until) {
+		return fmt.Sprintf("the thread is due at %v, and the lease ends at %v", s.due, m.claim.until)
+	}
 	if at, some := m.soonest(now); some && (s.due.IsZero() || s.due.After(at)) {
 		return fmt.Sprintf("the thread is due at %v, and something can be done at %v (now %v)", s.due, at, now)
+	}
+	return ""
+}
+
+// rests checks that a thread of which nothing could be claimed is not due any more, unless its run waited long enough: no process polls it over
+// and over.
+func (m *model) rests(s snapshot, now time.Time) string {
+	if m.claim == nil && !m.lapses(now) && !s.due.IsZero() && !s.due.After(now) {
+		return fmt.Sprintf("nothing can be claimed at %v, and the thread is due at %v", now, s.due)
 	}
 	return ""
 }

@@ -139,12 +139,12 @@ func (m *model) extend(s step, now time.Time) string {
 	c, refused := m.held(s)
 	switch {
 	case c == nil:
-		return refused
+		return refused + asked(false, false)
 	case c.d.epoch < m.epoch:
-		return queue.ErrConflict.Error()
+		return queue.ErrConflict.Error() + asked(c.stop, false)
 	}
 	c.until = now.Add(lease)
-	return "ok" + pausedWord(m.paused)
+	return "ok" + asked(c.stop, m.paused)
 }
 
 func (m *model) commit(s step, now time.Time) string {
@@ -289,13 +289,19 @@ func (m *model) expire(now time.Time) string {
 }
 
 func (m *model) lapse(now time.Time) string {
-	r := m.runs[m.open]
-	if m.claim != nil || m.paused || m.came(now) || r == nil || r.status != queue.RunWaiting || r.until.IsZero() || r.until.After(now) {
+	if !m.lapses(now) {
 		return "nothing"
 	}
+	r := m.runs[m.open]
 	r.termination, r.wait = queue.TerminationCancelled, ""
 	m.setRun(m.open, queue.RunDone)
 	return "ok"
+}
+
+// lapses reports whether the open run has waited long enough, and nothing came in time for it.
+func (m *model) lapses(now time.Time) bool {
+	r := m.runs[m.open]
+	return m.claim == nil && !m.paused && !m.came(now) && r != nil && r.status == queue.RunWaiting && !r.until.IsZero() && !r.until.After(now)
 }
 
 // came reports whether something is queued that was due: what is for later does not count.

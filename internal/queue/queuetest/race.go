@@ -11,34 +11,11 @@ import (
 
 func raceCases() []testCase {
 	return []testCase{
-		{"race_one_winner_of_a_claim", raceClaim},
 		{"race_one_claim_at_once_for_a_thread", raceWork},
 	}
 }
 
 const racers = 8
-
-func raceClaim(w *world) {
-	w.enqueue("t", "d1")
-	var won atomic.Int32
-	var wg sync.WaitGroup
-	for i := range racers {
-		r := w.request()
-		r.Owner = fmt.Sprintf("worker%d", i)
-		q := w.newQueue(w.store)
-		wg.Go(func() {
-			_, ok, err := q.Claim(w.ctx(), "t", r)
-			if err != nil {
-				w.t.Error(err)
-			}
-			if ok {
-				won.Add(1)
-			}
-		})
-	}
-	wg.Wait()
-	equal(w.t, "winners", won.Load(), 1)
-}
 
 func raceWork(w *world) {
 	const threads, each = 2, 6
