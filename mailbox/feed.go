@@ -2,23 +2,9 @@ package mailbox
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 )
-
-// GapError is an [ErrGap] that has where to continue.
-type GapError struct {
-	// Next is the place before the next event that is kept.
-	Next uint64
-}
-
-func (e *GapError) Error() string {
-	return fmt.Sprintf("mailbox: %v; continue from %d", ErrGap, e.Next)
-}
-
-// Is makes it an [ErrGap].
-func (e *GapError) Is(target error) bool { return target == ErrGap }
 
 // Feed is the events of a dispatch, whichever processes execute it. It is safe for concurrent use, and
 // needs no closing.
@@ -60,10 +46,7 @@ func (f *Feed) Next(ctx context.Context, seq uint64) (Event, error) {
 	for {
 		if s, ok := f.box.Events(f.dispatch); ok && (s.knows(seq) || f.box.pump == nil) {
 			e, err := s.Next(ctx, seq)
-			switch {
-			case f.box.pump == nil && errors.Is(err, ErrGap):
-				return Event{}, &GapError{Next: s.First()}
-			case f.box.pump == nil || s.knows(seq):
+			if f.box.pump == nil || s.knows(seq) {
 				return e, err
 			}
 			continue

@@ -2,7 +2,6 @@ package mailbox
 
 import (
 	"context"
-	"log/slog"
 	"sync"
 	"time"
 
@@ -15,21 +14,14 @@ func newPump(m *Mailbox) *pump {
 		return nil
 	}
 	return &pump{
-		log: log, pause: m.cfg.Events.Pause, events: m.cfg.Events.Count, bytes: m.cfg.Events.Bytes, logger: m.cfg.Logger, now: m.queue.Now,
-		base: m.base, stop: make(chan struct{}), kick: make(chan struct{}, 1), adding: make(chan struct{}, 1), marked: map[*Stream]bool{},
+		box: m, log: log, stop: make(chan struct{}), kick: make(chan struct{}, 1), adding: make(chan struct{}, 1), marked: map[*Stream]bool{},
 	}
 }
 
 // pump adds what streams have to share to a log, some time after it came, so that no call waits for it.
 type pump struct {
-	log    store.Events
-	pause  time.Duration
-	events int
-	bytes  int
-	logger *slog.Logger
-	now    func() time.Time
-	// base ends when nothing more is to be added but by close.
-	base context.Context //nolint:containedctx // the goroutine's own
+	box  *Mailbox
+	log  store.Events
 	stop chan struct{}
 	// kick has an entry when there is much to add.
 	kick chan struct{}
@@ -69,7 +61,8 @@ func (p *pump) take() []*Stream {
 
 // run adds until there is nothing more.
 func (p *pump) run() {
-	pause, kick := p.pause, p.kick
+	usual := p.box.cfg.Events.Pause
+	pause, kick := usual, p.kick
 	for {
 		timer := time.NewTimer(pause)
 		select {
@@ -84,10 +77,10 @@ func (p *pump) run() {
 		if len(list) == 0 {
 			return
 		}
-		if p.flush(p.base, list...) {
-			pause, kick = p.pause, p.kick
+		if p.flush(p.box.base, list...) {
+			pause, kick = usual, p.kick
 		} else {
-			pause, kick = min(2*pause, max(p.pause, longestPause)), nil
+			pause, kick = min(2*pause, max(usual, longestPause)), nil
 		}
 	}
 }
@@ -108,7 +101,7 @@ func (p *pump) flush(ctx context.Context, list ...*Stream) bool {
 		n := min(len(list), batchesOnce)
 		if err := p.add(ctx, list[:n]); err != nil {
 			if ctx.Err() == nil {
-				p.logger.WarnContext(ctx, "mailbox_events_not_shared", "error", err)
+				p.box.cfg.Logger.WarnContext(ctx, "mailbox_events_not_shared", "error", err)
 			}
 			p.again(list)
 			return false
@@ -137,14 +130,14 @@ func (p *pump) add(ctx context.Context, list []*Stream) error {
 	var batches []store.EventBatch
 	of := map[*Stream]*store.EventBatch{}
 	for _, s := range list {
-		b, err := s.batch(p.events, p.bytes)
+		b, err := s.batch()
 		if err != nil {
 			return err
 		}
 		if b != nil {
 			of[s] = b
 			one := *b
-			one.At = p.now()
+			one.At = p.box.queue.Now()
 			batches = append(batches, one)
 		}
 	}
@@ -156,7 +149,7 @@ func (p *pump) add(ctx context.Context, list []*Stream) error {
 		return err
 	}
 	for _, dispatch := range refused {
-		p.logger.DebugContext(ctx, "mailbox_events_refused", "dispatch", dispatch) // another process continues with it
+		p.box.cfg.Logger.DebugContext(ctx, "mailbox_events_refused", "dispatch", dispatch) // another process continues with it
 	}
 	for s, b := range of {
 		s.added(b)

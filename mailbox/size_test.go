@@ -97,8 +97,13 @@ func largeCommit(t *testing.T) {
 // kept reads what is kept of a stream that has ended: how many events, with how many bytes, from which number on.
 func kept(t *testing.T, s *mailbox.Stream) (n, bytes int, first uint64) {
 	t.Helper()
-	for seq := s.First(); ; {
+	var gap *mailbox.GapError
+	for seq := uint64(0); ; {
 		e, err := s.Next(t.Context(), seq)
+		if n == 0 && errors.As(err, &gap) {
+			seq = gap.Next
+			continue
+		}
 		if errors.Is(err, mailbox.ErrEnd) {
 			return n, bytes, first
 		}
@@ -131,9 +136,6 @@ func largeEvents(t *testing.T) {
 		t.Errorf("%d events of %d bytes are kept, and %d bytes may be", n, bytes, (4 << 20))
 	}
 	equal(t, "the first one", first, uint64(1024+1-n+1)) //nolint:gosec // few
-	if _, err := sub.Events.Next(t.Context(), 0); !errors.Is(err, mailbox.ErrGap) {
-		t.Errorf("the first event: %v", err)
-	}
 }
 
 func largeEvent(t *testing.T) {

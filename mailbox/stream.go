@@ -3,14 +3,23 @@ package mailbox
 import (
 	"context"
 	"errors"
+	"fmt"
+	"sort"
 	"sync"
 )
 
-// ErrGap is a place in a stream whose event is not kept any more.
-var ErrGap = errors.New("events were dropped")
-
 // ErrEnd is the end of a stream.
 var ErrEnd = errors.New("the stream has ended")
+
+// GapError is a place in a stream whose next event is not kept any more.
+type GapError struct {
+	// Next is the place before the next event that is kept.
+	Next uint64
+}
+
+func (e *GapError) Error() string {
+	return fmt.Sprintf("mailbox: events were dropped; continue from %d", e.Next)
+}
 
 // Event is one event of a dispatch.
 type Event struct {
@@ -41,8 +50,10 @@ const (
 // Stream keeps the last events of a dispatch for readers, from any number on. A
 // writer never waits. It is safe for concurrent use.
 type Stream struct {
-	mu   sync.Mutex
-	ring ring
+	mu sync.Mutex
+	// events are the last ones, with so many bytes.
+	events []Event
+	bytes  int
 	// keep bounds how many events are kept, and how many bytes.
 	keep keep
 	// from is the number before the first event of this process, dropped that of the last one that is not kept any more, 0
@@ -62,8 +73,7 @@ func newStream(k keep) *Stream {
 }
 
 // Next returns the first event after the one with the number seq, waiting for it if it has not come. It is
-// [ErrGap] when that one was dropped: start again from [Stream.First]; and [ErrEnd]
-// when there are no more.
+// [GapError] when that one was dropped; and [ErrEnd] when there are no more.
 func (s *Stream) Next(ctx context.Context, seq uint64) (Event, error) {
 	for {
 		e, more, err := s.after(seq)
@@ -83,9 +93,9 @@ func (s *Stream) after(seq uint64) (Event, <-chan struct{}, error) {
 	defer s.mu.Unlock()
 	switch {
 	case seq < s.dropped:
-		return Event{}, nil, ErrGap
-	case seq < s.last && s.ring.n > 0:
-		return s.ring.nth(s.ring.place(seq)), nil, nil
+		return Event{}, nil, &GapError{Next: s.dropped}
+	case seq < s.last && len(s.events) > 0:
+		return s.events[s.place(seq)], nil, nil
 	case s.ended:
 		return Event{}, nil, ErrEnd
 	default:
@@ -100,13 +110,6 @@ func (s *Stream) claim() uint64 {
 	return s.shared.fence
 }
 
-// First is the place before the oldest event that is kept.
-func (s *Stream) First() uint64 {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.dropped
-}
-
 // begins moves the numbers to those of a turn. What was sent by this process right before continues.
 func (s *Stream) begins(fence uint64, first bool) {
 	s.mu.Lock()
@@ -114,7 +117,7 @@ func (s *Stream) begins(fence uint64, first bool) {
 	if !first && fence != s.shared.fence+1 {
 		s.last = turnBase(fence)
 	}
-	if s.ring.n == 0 {
+	if len(s.events) == 0 {
 		s.from, s.shared.sent = s.last, s.last
 	}
 	s.shared.fence = fence
@@ -136,10 +139,12 @@ func (s *Stream) add(kind string, data []byte) {
 	if e.size() > s.keep.bytes {
 		e = e.skipped()
 	}
-	for s.ring.n > 0 && (s.ring.n >= s.keep.events || s.ring.bytes+e.size() > s.keep.bytes) {
-		s.dropped = s.ring.pop().Seq
+	for len(s.events) > 0 && (len(s.events) >= s.keep.events || s.bytes+e.size() > s.keep.bytes) {
+		s.bytes, s.dropped = s.bytes-s.events[0].size(), s.events[0].Seq
+		s.events[0] = Event{} // its data may be large
+		s.events = s.events[1:]
 	}
-	s.ring.push(e)
+	s.events, s.bytes = append(s.events, e), s.bytes+e.size()
 	s.shared.waiting += e.size()
 	s.last = e.Seq
 	s.shared.mark(s)
@@ -164,14 +169,30 @@ func (s *Stream) finish(kind string, data []byte) {
 func (s *Stream) size() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.ring.bytes
+	return s.bytes
 }
 
 // Behind is how many bytes of events are kept that come after the number seq.
 func (s *Stream) Behind(seq uint64) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.ring.sizeAfter(seq)
+	return s.sizeAfter(seq)
+}
+
+// size is what an event counts for, in bytes.
+func (e Event) size() int { return len(e.Type) + len(e.Data) }
+
+// place counts the kept events up to a number. The caller holds the lock.
+func (s *Stream) place(seq uint64) int {
+	return sort.Search(len(s.events), func(i int) bool { return s.events[i].Seq > seq })
+}
+
+// sizeAfter are the bytes of the kept events after a number. The caller holds the lock.
+func (s *Stream) sizeAfter(seq uint64) (bytes int) {
+	for _, e := range s.events[s.place(seq):] {
+		bytes += e.size()
+	}
+	return bytes
 }
 
 func (s *Stream) isEnded() bool {

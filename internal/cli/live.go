@@ -145,14 +145,15 @@ func (v *live) cancel(ctx context.Context, run string) error {
 
 // follow shows the events of a dispatch until it ends.
 func (v *live) follow(ctx context.Context, events *mailbox.Stream, d mailbox.Dispatch) error {
+	var gap *mailbox.GapError
 	for seq := uint64(0); ; {
 		e, err := events.Next(ctx, seq)
 		switch {
 		case errors.Is(err, mailbox.ErrEnd):
 			return nil
-		case errors.Is(err, mailbox.ErrGap):
+		case errors.As(err, &gap):
 			v.out.say("some output of the run was dropped: it came faster than it could be written")
-			seq = events.First()
+			seq = gap.Next
 			continue
 		case err != nil:
 			return err
