@@ -8,7 +8,7 @@ import (
 
 // Interrupt describes how a thread is interrupted.
 type Interrupt struct {
-	// ID names it; made when empty.
+	// ID names it and is new for each; made when empty.
 	ID string
 	// Keep reports what of the queue stays; nil keeps nothing.
 	Keep func(Dispatch) bool
@@ -37,55 +37,26 @@ func (q *Queue) Interrupt(ctx context.Context, thread string, i Interrupt) (out 
 	ctx, end := q.Begin(ctx, Operation{Name: OpInterrupt, Thread: thread})
 	defer func() { end(false, err) }()
 	i.ID = cmp.Or(i.ID, q.newID())
-	again := false
 	n := need{claimed: true, queued: true, runsOf: true, dispatches: named(i.Unless)}
 	err = q.transition(ctx, thread, n, func(t *turn) error {
-		out, again = interrupt(t, i)
+		if t.thread.Interrupt != i.ID { // else it was made, and its answer lost: out is what it came to
+			out = interrupt(t, i)
+		}
 		return nil
 	})
-	if err == nil && again {
-		out.Superseded, err = q.superseded(ctx, thread, out.Epoch)
-	}
 	return out, err
 }
 
-// superseded lists what the interrupt superseded that began an epoch, as far as it is kept.
-func (q *Queue) superseded(ctx context.Context, thread string, epoch uint64) (out []Dispatch, err error) {
-	const page = 500
-	query := DispatchQuery{Thread: thread, Statuses: []Status{Superseded}, Limit: page}
-	for {
-		list, err := q.Dispatches(ctx, query)
-		if err != nil {
-			return nil, err
-		}
-		for i := range list {
-			// What was claimed then and was superseded later has an earlier epoch.
-			if d := list[i]; d.Epoch == epoch && d.RunStatus == "" {
-				out = append(out, d)
-			}
-		}
-		if len(list) < page {
-			return out, nil
-		}
-		query.After = list[page-1]
-	}
-}
-
-// interrupt makes what is claimed stale and supersedes what is queued, except for what is to be kept. The same interrupt may come twice:
-// what it superseded is found by its epoch then.
-func interrupt(t *turn, i Interrupt) (out Interruption, again bool) {
-	out.ID, again = i.ID, t.thread.Interrupt == i.ID
-	if _, found := t.dispatches[i.Unless]; found && !again {
+// interrupt makes what is claimed stale and supersedes what is queued, except for what is to be kept.
+func interrupt(t *turn, i Interrupt) (out Interruption) {
+	out.ID = i.ID
+	if _, found := t.dispatches[i.Unless]; found {
 		out.Epoch, out.Found = t.thread.Epoch, true
-		return out, false
+		return out
 	}
-	if c := t.thread.Claim; c != nil && (!again || t.dispatches[c.Dispatch].Epoch < t.thread.Epoch) {
+	if c := t.thread.Claim; c != nil {
 		active := t.state(c.Dispatch)
 		out.Active = &active
-	}
-	if again {
-		out.Epoch, out.Kept = t.thread.Epoch, t.thread.Queued
-		return out, true
 	}
 	t.thread.Epoch++
 	t.thread.Interrupt, t.thread.ReservedUntil = i.ID, time.Time{}
@@ -94,7 +65,7 @@ func interrupt(t *turn, i Interrupt) (out Interruption, again bool) {
 	}
 	out.Epoch = t.thread.Epoch
 	t.clear(i.Keep, &out)
-	return out, false
+	return out
 }
 
 // clear supersedes what is queued, except for what is to be kept.
