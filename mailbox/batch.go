@@ -54,22 +54,9 @@ func (m *Mailbox) SubmitBatch(ctx context.Context, list []Request) []Submitted {
 // It is executed when that is committed, and never existed if it is rolled back. Nothing is executed before, so that the Submission is not
 // Running. After an error the caller rolls back.
 func (m *Mailbox) SubmitWithin(ctx context.Context, s store.Store, r Request) (Submission, error) {
-	r, err := r.complete(m.cfg.NewID)
+	queued, err := m.enqueue(ctx, m.queue.Within(s), r)
 	if err != nil {
 		return Submission{}, err
 	}
-	e, err := m.entry(r, false)
-	if err != nil {
-		return Submission{}, err
-	}
-	if err := m.judge(ctx, r, &e, false); err != nil {
-		return Submission{}, err
-	}
-	taken, err := m.queue.Within(s).Enqueue(ctx, e)
-	if err != nil {
-		return Submission{}, err
-	}
-	sub := submission(taken.Dispatch)
-	sub.Repeated = taken.Repeated
-	return sub, nil
+	return submission(queued), nil
 }

@@ -63,7 +63,7 @@ func (m *Mailbox) Replay(ctx context.Context, dispatch string) (Submission, erro
 		return Submission{}, err
 	}
 	m.wake()
-	return submission(k.Dispatch), nil
+	return submission(k), nil
 }
 
 // Discard gives a dead letter up.

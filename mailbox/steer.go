@@ -39,7 +39,7 @@ func (m *Mailbox) SubmitLive(ctx context.Context, r Request, expected string) (S
 	if taken, err := m.deliver(ctx, d, c); err != nil || !taken {
 		return m.SubmitBackground(ctx, r)
 	}
-	sub := submission(d)
+	sub := submission(queue.State{Dispatch: d})
 	sub.Running = true
 	sub.Events, _ = m.Events(sub.Dispatch)
 	return sub, nil

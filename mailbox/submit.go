@@ -78,7 +78,7 @@ func (m *Mailbox) Submit(ctx context.Context, r Request) (Submission, error) {
 		return Submission{}, wrap("thread", r.Thread, cmp.Or(err, ErrFull))
 	}
 	x := m.spawn(taken) //nolint:contextcheck // see spawn
-	sub := submission(taken.Dispatch)
+	sub := submission(taken)
 	sub.Running, sub.Events, sub.Superseded = true, x.events, interrupted.Superseded
 	return sub, nil
 }
@@ -98,49 +98,53 @@ func (m *Mailbox) submitted(ctx context.Context, e queue.Entry, r Request) (Subm
 	if d.Digest != e.Digest {
 		return Submission{}, false, wrap("request with key", r.Key, fmt.Errorf("%w, for another request", ErrExists))
 	}
-	sub := submission(d)
-	sub.Repeated, sub.Running = true, d.Status == Claimed
+	sub := submission(queue.State{Dispatch: d, Repeated: true})
+	sub.Running = d.Status == Claimed
 	sub.Events, _ = m.Events(d.ID)
 	return sub, true, nil
 }
 
-func submission(d Dispatch) Submission {
-	return Submission{Dispatch: d.ID, Run: d.RunID, Thread: d.Thread}
+func submission(s queue.State) Submission {
+	return Submission{Dispatch: s.Dispatch.ID, Run: s.Dispatch.RunID, Thread: s.Dispatch.Thread, Repeated: s.Repeated}
 }
 
 // SubmitBackground queues a run. It is executed when the thread is free and
 // the time has come, by this process or another one.
 func (m *Mailbox) SubmitBackground(ctx context.Context, r Request) (Submission, error) {
-	r, err := r.complete(m.cfg.NewID)
+	queued, err := m.enqueue(ctx, m.queue, r)
 	if err != nil {
 		return Submission{}, err
 	}
-	e, err := m.entry(r, false)
-	if err != nil {
-		return Submission{}, err
-	}
-	if err := m.judge(ctx, r, &e, false); err != nil {
-		return Submission{}, err
-	}
-	taken, err := m.queue.Enqueue(ctx, e)
-	if err != nil {
-		return Submission{}, err
-	}
-	sub := submission(taken.Dispatch)
-	sub.Repeated = taken.Repeated
-	if taken.Dispatch.Status != Queued {
-		sub.Running = taken.Dispatch.Status == Claimed
+	sub := submission(queued)
+	if queued.Dispatch.Status != Queued {
+		sub.Running = queued.Dispatch.Status == Claimed
 		sub.Events, _ = m.Events(sub.Dispatch)
 		return sub, nil
 	}
-	if taken.Thread.Claim == nil && !e.AvailableAt.After(m.queue.Now()) {
-		sub.Running = m.dispatchNow(ctx, taken.Thread)
+	if queued.Thread.Claim == nil && !queued.Dispatch.AvailableAt.After(m.queue.Now()) {
+		sub.Running = m.dispatchNow(ctx, queued.Thread)
 	}
 	m.wake()
-	if sub.Events, _ = m.Events(sub.Dispatch); sub.Events != nil && !taken.Repeated {
+	if sub.Events, _ = m.Events(sub.Dispatch); sub.Events != nil && !queued.Repeated {
 		sub.Running = true // the loop may have been first, and the execution may be over
 	}
 	return sub, nil
+}
+
+// enqueue queues a request in the background.
+func (m *Mailbox) enqueue(ctx context.Context, q *queue.Queue, r Request) (queue.State, error) {
+	r, err := r.complete(m.cfg.NewID)
+	if err != nil {
+		return queue.State{}, err
+	}
+	e, err := m.entry(r, false)
+	if err != nil {
+		return queue.State{}, err
+	}
+	if err := m.judge(ctx, r, &e, false); err != nil {
+		return queue.State{}, err
+	}
+	return q.Enqueue(ctx, e)
 }
 
 // dispatchNow claims a thread if a worker is free, or waits for the loop that does, and reports whether it is executed here. What fails is left to
