@@ -8,7 +8,6 @@ import (
 
 	"github.com/mortise-dev/mortise/internal/queue"
 	"github.com/mortise-dev/mortise/mailbox/mailboxtest"
-	"github.com/mortise-dev/mortise/store"
 )
 
 func faultCases() []testCase {
