@@ -41,8 +41,8 @@ demo-replay: ## replay a recorded session through plugins and background compact
 	$(GO) run ./cmd/mortise run --config examples/mortise.yaml examples/sessions/review.jsonl
 
 .PHONY: test
-test: ## run the tests
-	$(call tests,,./...)
+test: ## run the tests, without the race detector and those that take long (make check runs all)
+	$(call tests,-short $(QUICK),./...)
 
 .PHONY: check
 check: build lint tidy generated guests-check wat-check c-check test-plain test-race modules parity bench-once release-check clean-tree ## all that CI runs

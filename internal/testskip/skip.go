@@ -33,6 +33,15 @@ func Skip(tb testing.TB, format string, args ...any) {
 	tb.Skip("SKIPPED: " + why)
 }
 
+// Long skips a test under go test -short, as make test runs it: one that kills processes or servers many times, fills a store, or repeats
+// a schedule for minutes. make check runs it.
+func Long(tb testing.TB) {
+	tb.Helper()
+	if testing.Short() {
+		Skip(tb, "takes long: make check runs it")
+	}
+}
+
 // list adds a line to a file. Several processes may do so at once.
 func list(path, line string) error {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)

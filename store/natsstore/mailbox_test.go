@@ -9,6 +9,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/mortise-dev/mortise/internal/testskip"
 	"github.com/mortise-dev/mortise/store"
 	"github.com/mortise-dev/mortise/store/natsstore"
 	"github.com/mortise-dev/mortise/store/viewtest"
@@ -38,6 +39,7 @@ func openNamed(ctx context.Context, name string) (store.Store, func(context.Cont
 
 func TestViews_killed(t *testing.T) {
 	t.Parallel()
+	testskip.Long(t)
 	url := serve(t).ClientURL()
 	viewtest.TestKilled(t, openNamed, func(*testing.T) string { return newStream() + " " + url }, 90*time.Second)
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/mortise-dev/mortise/internal/testskip"
 	"github.com/mortise-dev/mortise/store"
 )
 
@@ -183,6 +184,7 @@ func TestDropLeavesNothing(t *testing.T) {
 // TestSpace: the stream becomes small when most threads are dropped, while another process writes.
 func TestSpace(t *testing.T) {
 	t.Parallel()
+	testskip.Long(t)
 	const threads = 1000
 	url := serve(t).ClientURL()
 	name := newStream()

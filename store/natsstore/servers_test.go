@@ -15,6 +15,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/mortise-dev/mortise/internal/testskip"
 	"github.com/mortise-dev/mortise/mailbox/mailboxtest"
 	"github.com/mortise-dev/mortise/store"
 )
@@ -24,7 +25,6 @@ const killsEnv = "MORTISE_TEST_NATS_KILLS"
 
 const (
 	usualKills = 12
-	shortKills = 3
 	// patient is when the test is content with fewer.
 	patient = time.Minute
 	// someSubmits are acknowledged between two kills.
@@ -37,6 +37,7 @@ const (
 // processes that work on the same threads. The suite then compares what all of them acknowledged with what the store has.
 func TestCluster_killed(t *testing.T) {
 	t.Parallel()
+	testskip.Long(t)
 	kills, patience := usualKills, patient
 	if text := os.Getenv(killsEnv); text != "" {
 		n, err := strconv.Atoi(text)
@@ -44,8 +45,6 @@ func TestCluster_killed(t *testing.T) {
 			t.Fatalf("%s is %q, not a number of kills", killsEnv, text)
 		}
 		kills, patience = n, time.Hour
-	} else if testing.Short() {
-		kills = shortKills
 	}
 	c := startServers(t, []host{{address: "127.0.0.1"}, {address: "127.0.0.1"}, {address: "127.0.0.1"}})
 	var stalls []time.Duration

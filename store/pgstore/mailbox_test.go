@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mortise-dev/mortise/internal/testskip"
 	"github.com/mortise-dev/mortise/store"
 	"github.com/mortise-dev/mortise/store/pgstore"
 	"github.com/mortise-dev/mortise/store/viewtest"
@@ -32,6 +33,7 @@ func openNamed(ctx context.Context, name string) (store.Store, func(context.Cont
 
 func TestViews_killed(t *testing.T) {
 	t.Parallel()
+	testskip.Long(t)
 	viewtest.TestKilled(t, openNamed, func(t *testing.T) string {
 		t.Helper()
 		c := config(t)

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mortise-dev/mortise/internal/testskip"
 	"github.com/mortise-dev/mortise/store"
 	"github.com/mortise-dev/mortise/store/sqlitestore"
 	"github.com/mortise-dev/mortise/store/viewtest"
@@ -30,5 +31,6 @@ func openNamed(ctx context.Context, path string) (store.Store, func(context.Cont
 
 func TestViews_killed(t *testing.T) {
 	t.Parallel()
+	testskip.Long(t)
 	viewtest.TestKilled(t, openNamed, fresh, 90*time.Second)
 }

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mortise-dev/mortise/internal/testskip"
 	"github.com/mortise-dev/mortise/store"
 	"github.com/mortise-dev/mortise/store/sqlitestore"
 )
@@ -248,6 +249,7 @@ func TestPowerCut(t *testing.T) {
 // TestPowerCut_lies holds that the test finds a disk that does not flush.
 func TestPowerCut_lies(t *testing.T) {
 	t.Parallel()
+	testskip.Long(t)
 	d := newDisk(t.TempDir(), 1)
 	d.lies = true
 	copies, acks := powerCuts(t, d)
