@@ -36,7 +36,8 @@ type Config struct {
 	Store store.Store
 	// Outputs bounds large texts of background tasks and of tools, which Store keeps with their thread. Its Store and Logger are set by New.
 	Outputs blob.Config
-	// Inbox keeps notifications and records of background tasks. Shared reports that other processes use it, too.
+	// Inbox keeps notifications and records of background tasks, Store when nil: then a run acknowledges notifications with the checkpoint
+	// that has them. Shared reports that other processes use it, too.
 	Inbox  store.Store
 	Shared bool
 	// Records keeps what plugins and policies decided; nil keeps nothing.
@@ -47,7 +48,8 @@ type Config struct {
 	ThreadTools func(thread string) agent.Tools
 
 	// Compaction compacts threads in the background; nil compacts nothing. Spawn, LiveTasks, Keep
-	// and Logger are set by New.
+	// and Logger are set by New. Its state is in Store when Compaction.Store is nil: then a marker is written with the checkpoint of the
+	// run that swaps it in.
 	Compaction *compaction.Config
 	// Tasks bounds background tasks. Deliver, Ledger and Shorten are set by New.
 	Tasks background.Config
@@ -120,7 +122,7 @@ func (c Config) checked() (Config, error) {
 		c.Store = memstore.New()
 	}
 	if c.Inbox == nil {
-		c.Inbox = memstore.New()
+		c.Inbox = c.Store
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)

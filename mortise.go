@@ -15,6 +15,7 @@ import (
 	"github.com/mortise-dev/mortise/inbox"
 	"github.com/mortise-dev/mortise/mailbox"
 	"github.com/mortise-dev/mortise/mailbox/agentrun"
+	"github.com/mortise-dev/mortise/thread"
 )
 
 // Runtime runs agents. Make one with [New], and then call [Runtime.Start].
@@ -81,13 +82,13 @@ func (r *Runtime) connect(ctx context.Context) (err error) {
 	if r.tasks, err = background.New(tasks); err != nil {
 		return err
 	}
-	if err := r.connectCompaction(ctx); err != nil { //nolint:contextcheck // what a compaction stores outlives the start
-		return err
-	}
 	requeue := func(ctx context.Context, req mailbox.Request) (mailbox.Submission, error) {
 		return r.box.SubmitBackground(ctx, req)
 	}
 	if r.runs, err = agentrun.New(agentrun.Config{Agent: r.agentOf, Requeue: requeue, Patience: r.cfg.Patience}); err != nil {
+		return err
+	}
+	if err := r.connectCompaction(ctx); err != nil { //nolint:contextcheck // what a compaction stores outlives the start
 		return err
 	}
 	box := r.cfg.Mailbox
@@ -103,6 +104,9 @@ func (r *Runtime) connectCompaction(ctx context.Context) (err error) {
 	}
 	c := *r.cfg.Compaction
 	c.Spawn, c.LiveTasks, c.Logger = r.tasks.Housekeep, r.tasks.LiveTasks, cmp.Or(c.Logger, r.cfg.Logger)
+	if c.Store == nil {
+		c.Store = r.runs.Compactions(thread.On(r.cfg.Store))
+	}
 	observe, idle := c.Observe, context.WithoutCancel(ctx)
 	c.Keep = r.keeps(&c)
 	c.Observe = func(e compaction.Event) {

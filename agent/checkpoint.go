@@ -42,6 +42,10 @@ type Checkpoint struct {
 	// Taken are the keys of news that the log has and that may come again, and whether
 	// the model has answered it.
 	Taken map[string]bool `json:"taken,omitempty"`
+	// Done are the keys of notifications of Delivery that the checkpoint acknowledges. A Checkpointer that writes to the store which has
+	// them deletes them there in the same write; the run acknowledges those of another store afterwards.
+	Delivery Delivery `json:"-"`
+	Done     []string `json:"-"`
 }
 
 // Checkpointer keeps checkpoints. It is safe for concurrent use.
@@ -82,7 +86,7 @@ func (m *Memory) SaveCheckpoint(_ context.Context, c Checkpoint) error {
 		return fmt.Errorf("agent: thread %q: %w: its log has %d messages, the checkpoint follows %d", c.Run.ThreadID, ErrStale, stored, c.From)
 	}
 	next := c
-	next.From, next.Edited = 0, nil
+	next.From, next.Edited, next.Delivery, next.Done = 0, nil, nil, nil
 	next.Messages = slices.Concat(now.Messages[:c.From], c.Messages)
 	for _, e := range c.Edited {
 		if i := slices.IndexFunc(next.Messages, func(o abi.Message) bool { return o.ID == e.ID }); i >= 0 {
@@ -119,18 +123,24 @@ func (m *Memory) FindRun(_ context.Context, runID string) (Record, bool, error) 
 	return r, ok, nil
 }
 
-// checkpoint saves what the thread came to since the last one, and then acknowledges the news
-// that was answered. Open is what the step under way has written.
+// checkpoint saves what the thread came to since the last one, and acknowledges the notifications
+// that were answered. Open is what the step under way has written.
 func (r *run) checkpoint(ctx context.Context, open []abi.Message) error {
-	if err := r.write(ctx, open); err != nil {
+	done := r.done()
+	if err := r.save(ctx, open, done); err != nil {
 		return err
 	}
-	r.kept(ctx)
+	if done != nil {
+		r.acknowledged(ctx)
+	}
 	return nil
 }
 
-// write saves a checkpoint.
-func (r *run) write(ctx context.Context, open []abi.Message) error {
+// write saves a checkpoint that acknowledges nothing.
+func (r *run) write(ctx context.Context, open []abi.Message) error { return r.save(ctx, open, nil) }
+
+// save saves a checkpoint that acknowledges what is in hand, if it is not nil.
+func (r *run) save(ctx context.Context, open []abi.Message, done *hand) error {
 	r.record.UpdatedAt = r.cfg.Now()
 	record := r.record
 	r.thread.setRecord(record)
@@ -141,6 +151,9 @@ func (r *run) write(ctx context.Context, open []abi.Message) error {
 	c.Run, c.State = record, StateImage(r.state.Store().Export())
 	c.Open = r.marked(open)
 	c.Messages = r.marked(c.Messages)
+	if done != nil {
+		c.Delivery, c.Done = done.delivery, done.keys
+	}
 	if err := recovered(func() error { return r.cfg.Checkpoints.SaveCheckpoint(ctx, c) }); err != nil {
 		return fmt.Errorf("storage failed: %w", err)
 	}

@@ -136,11 +136,16 @@ func (r *run) read() {
 	}
 }
 
-// kept follows each checkpoint: what was answered is done.
-func (r *run) kept(ctx context.Context) {
+// done returns what the next checkpoint acknowledges: the notifications in hand, when they were answered.
+func (r *run) done() *hand {
 	if r.hand == nil || !r.hand.answered {
-		return
+		return nil
 	}
+	return r.hand
+}
+
+// acknowledged follows a checkpoint that acknowledges what is in hand: where the checkpoint did, nothing is left to do.
+func (r *run) acknowledged(ctx context.Context) {
 	err := recovered(func() error { return r.hand.delivery.Done(ctx, r.hand.keys...) })
 	if err != nil {
 		r.cfg.Logger.WarnContext(ctx, "news that was used comes again", "thread_id", r.thread.id, "error", err)

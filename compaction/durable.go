@@ -12,7 +12,7 @@ const storePause = time.Second
 // load reads the thread's state once. Without it nothing is started, and the view
 // is the log. The caller holds the thread, as in all functions of this file.
 func (c *Compactor) load(t *thread) bool {
-	if t.loaded {
+	if t.loaded && !t.stale {
 		return true
 	}
 	now := c.conf().Now()
@@ -24,10 +24,33 @@ func (c *Compactor) load(t *thread) bool {
 		c.observe(t, Event{Kind: EventFailed, Reason: fmt.Sprintf("the store cannot be read: %v", err)})
 		return false
 	}
-	if f := t.state.InFlight; f != nil {
+	if again := t.stale; again {
+		c.reloaded(t)
+	} else if f := t.state.InFlight; f != nil {
 		c.inherit(t, *f)
 	}
+	t.stale = false
 	return true
+}
+
+// Reload has the state of a thread read again at its next use. A run that begins calls it: another process may have had the thread since.
+func (c *Compactor) Reload(id string) {
+	t := c.hold(id)
+	defer t.mu.Unlock()
+	t.stale = t.loaded
+}
+
+// reloaded gives up what this process has under way and the store does not, and takes over what is ready there.
+func (c *Compactor) reloaded(t *thread) {
+	in := t.state.InFlight
+	if f := t.flight; f != nil && (in == nil || in.ID != f.ID) {
+		c.drop(t, f, "another process has had the thread meanwhile")
+	}
+	if t.flight == nil && in != nil && in.Result != nil {
+		c.inherit(t, *in)
+		return
+	}
+	c.foreign(t)
 }
 
 func (c *Compactor) read(t *thread) error {

@@ -25,6 +25,8 @@ type thread struct {
 	state  State
 	rev    uint64
 	loaded bool
+	// stale asks for the state to be read again.
+	stale bool
 	// loadAfter is when the store is asked again after it failed.
 	loadAfter time.Time
 	flight    *flight

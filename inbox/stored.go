@@ -112,15 +112,6 @@ func (t stored) page(ctx context.Context, thread string, after uint64, limit int
 	return entries, upTo, nil
 }
 
-// remove drops entries; their keys stay taken. Missing ones are not an error.
-func (t stored) remove(ctx context.Context, thread string, seqs ...uint64) error {
-	ranges := make([]store.Range, len(seqs))
-	for i, seq := range seqs {
-		ranges[i] = store.One(entryKind, entryKey(seq))
-	}
-	return t.drop(ctx, thread, ranges)
-}
-
 // forget drops the records of tasks and frees their keys.
 func (t stored) forget(ctx context.Context, thread string, tasks ...string) error {
 	var ranges []store.Range

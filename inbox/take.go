@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/mortise-dev/mortise/abi"
+	"github.com/mortise-dev/mortise/store"
 )
 
 // maxTake is how many notifications one Take returns.
@@ -110,28 +111,46 @@ func (d *Delivery) All() iter.Seq2[string, abi.Notice] {
 // were used. They are never delivered again. A key that the delivery does not have was acknowledged
 // before. On an error the delivery still has them.
 func (d *Delivery) Done(ctx context.Context, keys ...string) error {
+	if err := d.o.stored.drop(ctx, d.thread, d.Cells(keys...)); err != nil {
+		return wrap(d.thread, err)
+	}
+	d.Deleted(ctx, keys...)
+	return nil
+}
+
+// Store returns the store that has the notifications, in the thread for which they were taken.
+func (d *Delivery) Store() store.Store { return d.o.cfg.Store }
+
+// Cells returns where the store has the notifications with these keys. A caller that deletes them there, in one batch with what it made of
+// them, acknowledges them by that, and calls Deleted next.
+func (d *Delivery) Cells(keys ...string) (cells []store.Range) {
+	for _, n := range d.with(keys) {
+		cells = append(cells, store.One(entryKind, entryKey(n.Seq)))
+	}
+	return cells
+}
+
+// Deleted takes the notifications with these keys out of the delivery, after their cells were deleted.
+func (d *Delivery) Deleted(ctx context.Context, keys ...string) {
 	var seqs []uint64
 	var tasks []string
-	for _, n := range d.Notifications() {
-		if !slices.Contains(keys, n.Key) {
-			continue
-		}
+	for _, n := range d.with(keys) {
 		seqs = append(seqs, n.Seq)
 		if ends(n.Kind) && n.TaskID != "" {
 			tasks = append(tasks, n.TaskID)
 		}
 	}
-	if len(seqs) == 0 {
-		return nil
+	if len(seqs) > 0 {
+		d.acknowledged(seqs)
 	}
-	if err := d.o.stored.remove(ctx, d.thread, seqs...); err != nil {
-		return wrap(d.thread, err)
-	}
-	d.acknowledged(seqs)
 	if len(tasks) > 0 {
 		d.o.cfg.Acknowledged(ctx, d.thread, tasks...)
 	}
-	return nil
+}
+
+// with returns the notifications with these keys that are neither acknowledged nor released.
+func (d *Delivery) with(keys []string) []Notification {
+	return slices.DeleteFunc(d.Notifications(), func(n Notification) bool { return !slices.Contains(keys, n.Key) })
 }
 
 // acknowledged drops entries from the queue. Another delivery may have acknowledged one after a lease was over.

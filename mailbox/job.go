@@ -3,7 +3,10 @@ package mailbox
 import (
 	"context"
 	"errors"
+	"reflect"
 	"time"
+
+	"github.com/mortise-dev/mortise/store"
 )
 
 // Job is one execution of a dispatch.
@@ -37,6 +40,12 @@ func (j *Job) Commit(ctx context.Context, c Commit) error {
 		}
 	}
 	return err
+}
+
+// Keeps reports whether the thread is in that store: what other views have of it there can be part of a commit.
+func (j *Job) Keeps(s store.Store) bool {
+	own := j.x.box.cfg.Store
+	return reflect.TypeOf(s) == reflect.TypeOf(own) && reflect.TypeOf(s).Comparable() && s == own
 }
 
 // Load returns the record and the image of the thread.

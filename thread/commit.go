@@ -29,8 +29,9 @@ type Commit struct {
 	Base  uint64
 	// Events happened to compactions of the thread.
 	Events []compaction.Event
-	// Put has cells of other kinds, as of a run.
-	Put []store.Cell
+	// Put has cells of other kinds, as of a run, Delete ranges of cells that go before.
+	Put    []store.Cell
+	Delete []store.Range
 }
 
 // Commit applies a commit, and returns the new revision of the compaction state if the commit has one. It fails with
@@ -43,15 +44,15 @@ func (t *Threads) Commit(ctx context.Context, thread string, c Commit) (state ui
 		}
 		change := func(s store.Snapshot) (*store.Batch, error) {
 			if c.State != nil {
-				state = s.Revision + 1 // greater than that of any state before: a thread's revisions grow
+				state = stateRevision(s)
 			}
-			return c.batch(thread, s, state)
+			return c.batch(thread, s)
 		}
 		if c.depends() {
-			_, err := store.Update(ctx, t.store, thread, c.query(), change)
+			_, err := store.Update(ctx, t.store, thread, c.Query(), change)
 			return err
 		}
-		s, err := t.store.Read(ctx, thread, c.query())
+		s, err := t.store.Read(ctx, thread, c.Query())
 		if err != nil {
 			return err
 		}
@@ -73,22 +74,29 @@ func (t *Threads) Commit(ctx context.Context, thread string, c Commit) (state ui
 func (c *Commit) depends() bool { return len(c.Append)+len(c.Replace) > 0 || c.State != nil }
 
 // batch makes a batch of the commit, nil if it changes nothing.
-func (c *Commit) batch(thread string, s store.Snapshot, state uint64) (*store.Batch, error) {
-	b := &store.Batch{Thread: thread, Put: slices.Clone(c.Put)}
-	for _, part := range []func(*store.Batch, store.Snapshot) error{c.replace, c.append, c.events} {
-		if err := part(b, s); err != nil {
-			return nil, err
-		}
-	}
-	if err := c.state(b, s, state); err != nil {
+func (c *Commit) batch(thread string, s store.Snapshot) (*store.Batch, error) {
+	b := &store.Batch{Thread: thread}
+	if err := c.AddTo(b, s); err != nil || len(b.Put)+len(b.Append)+len(b.Delete) == 0 {
 		return nil, err
 	}
-	if len(b.Put)+len(b.Append) == 0 {
-		return nil, nil
-	}
-	b.Put = last(b.Put)
 	return b, nil
 }
+
+// AddTo adds the commit to a batch of its thread, which is based on the revision of the snapshot that [Commit.Query] selected. It fails as
+// [Threads.Commit] does.
+func (c *Commit) AddTo(b *store.Batch, s store.Snapshot) error {
+	b.Put, b.Delete = append(b.Put, c.Put...), append(b.Delete, c.Delete...)
+	for _, part := range []func(*store.Batch, store.Snapshot) error{c.replace, c.append, c.events, c.state} {
+		if err := part(b, s); err != nil {
+			return err
+		}
+	}
+	b.Put = last(b.Put)
+	return nil
+}
+
+// stateRevision is that of a compaction state which is written next: greater than that of any state before, since a thread's revisions grow.
+func stateRevision(s store.Snapshot) uint64 { return s.Revision + 1 }
 
 // check refuses what could not be read back.
 func (c *Commit) check(thread string) error {
@@ -103,8 +111,8 @@ func (c *Commit) check(thread string) error {
 	return nil
 }
 
-// query selects what the commit depends on.
-func (c *Commit) query() (q store.Query) {
+// Query selects what the commit depends on.
+func (c *Commit) Query() (q store.Query) {
 	switch {
 	case len(c.Replace) > 0:
 		q = MessagesQuery(1, math.MaxInt32)
@@ -178,7 +186,7 @@ func (c *Commit) replace(b *store.Batch, s store.Snapshot) error {
 	return nil
 }
 
-func (c *Commit) state(b *store.Batch, s store.Snapshot, revision uint64) error {
+func (c *Commit) state(b *store.Batch, s store.Snapshot) error {
 	if c.State == nil {
 		return nil
 	}
@@ -189,7 +197,7 @@ func (c *Commit) state(b *store.Batch, s store.Snapshot, revision uint64) error 
 	if old.Revision != c.Base {
 		return compaction.ErrConflict
 	}
-	data, err := json.Marshal(stateCell{Revision: revision, State: *c.State})
+	data, err := json.Marshal(stateCell{Revision: stateRevision(s), State: *c.State})
 	b.Put = append(b.Put, store.Cell{Kind: compactionKind, Value: data})
 	return err
 }
@@ -204,7 +212,7 @@ func (c *Commit) events(b *store.Batch, s store.Snapshot) error {
 		b.Append = append(b.Append, store.Entry{Log: compactionKind, Data: data})
 	}
 	if n := s.Last[compactionKind] + uint64(len(c.Events)); len(c.Events) > 0 && n > MaxEvents {
-		b.Trim = []store.Trim{{Log: compactionKind, Before: n - MaxEvents + 1}}
+		b.Trim = append(b.Trim, store.Trim{Log: compactionKind, Before: n - MaxEvents + 1})
 	}
 	return nil
 }

@@ -113,9 +113,6 @@ func compactionConfig(parts *parts) (compaction.Config, error) {
 		Summarizer: summarizer, PolicyName: parts.summarizer.Name(), Limiter: parts.shared.limiter, Signals: parts.shared.sampler.Sample,
 		Cost: parts.cfg.models.cost,
 	}
-	if parts.shared.threads != nil {
-		out.Store = parts.shared.threads
-	}
 	if parts.admitter != nil {
 		out.Admitter = parts.admitter
 	}

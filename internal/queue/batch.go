@@ -28,6 +28,8 @@ func (t *turn) batch(revision uint64) *store.Batch {
 	for i := range t.messages {
 		t.batchMessage(b, &t.messages[i])
 	}
+	b.Put, b.Delete = append(b.Put, t.more.Put...), append(b.Delete, t.more.Delete...)
+	b.Append, b.Trim = append(b.Append, t.more.Append...), append(b.Trim, t.more.Trim...)
 	if t.notify {
 		b.Notify = []string{topicDue}
 	}

@@ -3,6 +3,8 @@ package queue
 import (
 	"context"
 	"fmt"
+
+	threads "github.com/mortise-dev/mortise/thread"
 )
 
 // Commit is what an execution writes to its thread.
@@ -22,6 +24,8 @@ type Commit struct {
 	// Progress is set when the execution has come further than those before: attempts that failed until then
 	// do not count against Dispatch.MaxAttempts any more, so that work which takes long outlives any number of restarts.
 	Progress bool
+	// More is what else changes in the thread by the same transition, as the state of its compactions. Its Append and Replace are not used.
+	More threads.Commit
 }
 
 // Commit writes for the holder of a claim, and for no other. The thread may have been interrupted: what a run had come to is kept.
@@ -45,7 +49,7 @@ func (q *Queue) Commit(ctx context.Context, h Hold, c Commit) (err error) {
 			replaced[m.Seq] = old[0]
 		}
 	}
-	return q.transition(ctx, h.Thread, need{dispatches: []string{h.Dispatch}, runsOf: true}, func(t *turn) error {
+	return q.transition(ctx, h.Thread, need{dispatches: []string{h.Dispatch}, runsOf: true, more: c.More.Query()}, func(t *turn) error {
 		return commit(t, h, &c, replaced)
 	})
 }
@@ -75,6 +79,9 @@ func commit(t *turn, h Hold, c *Commit, replaced map[int]Message) error {
 	if run, ok := t.runs[d.RunID]; ok && (c.Data != nil || c.Result.Status != "" || c.Result.Totals != (Totals{})) {
 		run.Data = c.Data
 		t.standing(run, c.Result)
+	}
+	if err := c.More.AddTo(&t.more, t.seen); err != nil {
+		return err
 	}
 	t.thread.Commit = c.ID
 	t.keep()

@@ -20,6 +20,8 @@ type need struct {
 	claimed, next, queued bool
 	// requests asks for the requests of the dispatches, runsOf for their runs and the thread's open and latest one.
 	requests, runsOf bool
+	// more is read for turn.seen.
+	more store.Query
 }
 
 // errMoved is a thread that another process changed while it was read.
@@ -171,6 +173,22 @@ func (v *view) parts(ctx context.Context, n need, t *turn, ids, runs []string) e
 			t.runs[id] = r
 		}
 	}
+	return v.more(ctx, n.more, t)
+}
+
+// more reads what another view of the thread needs, at the same revision.
+func (v *view) more(ctx context.Context, q store.Query, t *turn) error {
+	if len(q.Cells)+len(q.Entries) == 0 {
+		return nil
+	}
+	s, err := v.q.store.Read(ctx, v.thread, q)
+	if err != nil {
+		return err
+	}
+	if s.Revision != v.revision {
+		return errMoved
+	}
+	v.guessed, t.seen = false, s
 	return nil
 }
 

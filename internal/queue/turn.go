@@ -3,6 +3,8 @@ package queue
 import (
 	"slices"
 	"time"
+
+	"github.com/mortise-dev/mortise/store"
 )
 
 // Limits are what the rules go by besides the state and the time.
@@ -41,6 +43,9 @@ type turn struct {
 	// messages replace or follow those of the log, image replaces the thread's if it is not nil.
 	messages []Message
 	image    []byte
+	// seen is what need.more selected, and more what a commit changes besides.
+	seen store.Snapshot
+	more store.Batch
 	// ends are the dispatches that became terminal, first is one that was claimed for the first time.
 	ends  []string
 	first string

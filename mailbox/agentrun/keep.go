@@ -39,8 +39,9 @@ type keeper struct {
 	taken   []decided
 	all     bool
 	commits int
-	// closed is set when nothing more is taken under way.
-	closed bool
+	// closed is set when nothing more is accepted for the run, failed when its last commit may not have landed.
+	closed, failed bool
+	compaction     unwritten
 }
 
 // open reads the thread.
@@ -102,8 +103,23 @@ func (k *keeper) FindRun(ctx context.Context, id string) (agent.Record, bool, er
 	return r, err == nil, err
 }
 
-// SaveCheckpoint implements agent.Checkpointer: it is a commit of the claim.
+// SaveCheckpoint implements agent.Checkpointer: it is a commit of the claim, together with the marker that was swapped in since the one
+// before and with the notifications that the checkpoint acknowledges.
 func (k *keeper) SaveCheckpoint(ctx context.Context, c agent.Checkpoint) error {
+	var here delivery // whose notifications are in the thread
+	if d, ok := c.Delivery.(delivery); ok && k.job.Keeps(d.Store()) {
+		here = d
+	}
+	if err := k.save(ctx, c, here); err != nil {
+		return err
+	}
+	if here != nil {
+		here.Deleted(ctx, c.Done...)
+	}
+	return nil
+}
+
+func (k *keeper) save(ctx context.Context, c agent.Checkpoint, here delivery) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	step := c.Run.Status == agent.StatusRunning && slices.ContainsFunc(c.Messages, func(m abi.Message) bool { return m.Role == abi.RoleTool })
@@ -116,7 +132,10 @@ func (k *keeper) SaveCheckpoint(ctx context.Context, c agent.Checkpoint) error {
 		return err
 	}
 	commit.Progress = step
-	if err := k.job.Commit(ctx, commit); err != nil {
+	if here != nil {
+		commit.More.Delete = here.Cells(c.Done...)
+	}
+	if err := k.write(ctx, commit); err != nil {
 		if errors.Is(err, mailbox.ErrConflict) {
 			return fmt.Errorf("%w: %w", agent.ErrStale, err)
 		}
@@ -192,7 +211,7 @@ func (k *keeper) kept(c agent.Checkpoint) {
 			k.log[seq-1] = m
 		}
 	}
-	c.Messages, c.Edited = nil, nil
+	c.Messages, c.Edited, c.Delivery, c.Done = nil, nil, nil, nil
 	k.thread, k.found = c, true
 	k.taken = pending(k.taken, c.Tickets)
 	k.dropKnown()
@@ -242,7 +261,7 @@ func (k *keeper) extra(ctx context.Context, accepted []abi.Message, taken []deci
 	if err != nil {
 		return err
 	}
-	return k.job.Commit(ctx, mailbox.Commit{ID: k.nextID(), From: len(k.log), Image: data})
+	return k.write(ctx, mailbox.Commit{ID: k.nextID(), From: len(k.log), Image: data})
 }
 
 // knows reports whether a message is in the log, or waits for the run. The caller holds the lock.
@@ -251,11 +270,12 @@ func (k *keeper) knows(id string) bool {
 	return len(missing(one, k.seqs, k.thread)) == 0 || slices.ContainsFunc(k.accepted, func(m abi.Message) bool { return m.ID == id })
 }
 
-// left closes the thread for what comes under way, and returns what the run did not read.
-func (k *keeper) left() []abi.Message {
+// left accepts nothing more for the run, and returns what it did not read.
+func (k *keeper) left(ctx context.Context) []abi.Message {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.closed = true
+	k.rest(ctx)
 	return k.unread(k.thread)
 }
 

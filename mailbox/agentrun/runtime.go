@@ -92,7 +92,8 @@ func (r *Runtime) Run(ctx context.Context, j *mailbox.Job) (mailbox.Result, erro
 	out, err := a.Run(inner, *req)
 	cancel()
 	r.leave(j.Run.ID, x)
-	r.requeue(context.WithoutCancel(ctx), j, k.left())
+	after := context.WithoutCancel(ctx)
+	r.requeue(after, j, k.left(after))
 	return k.outcome(out, err)
 }
 
@@ -118,6 +119,9 @@ func (r *Runtime) agent(ctx context.Context, j *mailbox.Job, k *keeper) (*agent.
 	}
 	k.all = cfg.ToolMode == agent.ParallelBatch
 	cfg.Checkpoints, cfg.AgentID = k, cmp.Or(cfg.AgentID, j.Run.Agent)
+	if c, ok := cfg.Compactor.(interface{ Reload(thread string) }); ok {
+		c.Reload(j.Dispatch.Thread) // another process may have executed the run before
+	}
 	listen := cfg.Listen
 	cfg.Listen = func(ctx context.Context, e agent.Event) {
 		if data, err := json.Marshal(e); err == nil {

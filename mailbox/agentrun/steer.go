@@ -26,6 +26,18 @@ func (r *Runtime) leave(run string, a *activity) {
 	r.salvage(a)
 }
 
+// ofThread returns the execution that a thread has here, with its run, or nil.
+func (r *Runtime) ofThread(thread string) (run string, found *activity) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for id, a := range r.live {
+		if a.thread == thread {
+			return id, a
+		}
+	}
+	return "", nil
+}
+
 // salvage keeps the notices that an execution accepted and did not read for the next one of its
 // thread, but for what its thread keeps. The caller holds the lock.
 func (r *Runtime) salvage(a *activity) {
@@ -93,15 +105,7 @@ func (a *activity) decide(ctx context.Context, run, name string, req mailbox.Req
 // the run does not read its thread's next run here does. It is agent.ErrNoRun when there is none:
 // background.Config.Ledger takes the notice then, and [Waker] wakes the thread if it waits for it.
 func (r *Runtime) Deliver(ctx context.Context, thread string, n abi.Notice) error {
-	var run string
-	var found *activity
-	r.mu.Lock()
-	for id, a := range r.live {
-		if a.thread == thread {
-			run, found = id, a
-		}
-	}
-	r.mu.Unlock()
+	run, found := r.ofThread(thread)
 	if found == nil {
 		return fmt.Errorf("agentrun: thread %.80q: %w", thread, agent.ErrNoRun)
 	}

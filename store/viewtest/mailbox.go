@@ -31,6 +31,10 @@ func TestMailbox(t *testing.T, open OpenFunc, schedules int) {
 		t.Parallel()
 		mailboxtest.TestMailbox(t, open)
 	})
+	t.Run("agent", func(t *testing.T) {
+		t.Parallel()
+		agentruntest.TestCommits(t, open)
+	})
 }
 
 // NameFunc opens the store of a name, which is the same in all processes that share it.
