@@ -58,6 +58,8 @@ type Owners interface {
 	Owner() string
 	// Alive returns the processes whose tasks must not be recovered.
 	Alive(ctx context.Context) (map[string]bool, error)
+	// Claim replaces the record of a task if it is still was, and reports whether it was.
+	Claim(ctx context.Context, thread, task string, was, record []byte) (bool, error)
 }
 
 // EventKind is what happened to a task.

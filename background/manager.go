@@ -133,6 +133,13 @@ func (m *Manager) keep(ctx context.Context, t *Task) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(t.life, func() { cancel(ErrClosed) })() //nolint:contextcheck // that of the task ends when the Manager is closed
+	if l, ok := m.cfg.Ledger.(Owners); ok && t.was != nil {
+		claimed, err := l.Claim(ctx, t.spec.Thread, info.ID, t.was, record)
+		if err == nil && !claimed {
+			err = errClaimed
+		}
+		return err
+	}
 	return m.hand(ctx, t, record, nil)
 }
 

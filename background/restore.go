@@ -10,6 +10,9 @@ import (
 	"slices"
 )
 
+// errClaimed reports that another process has taken over a task.
+var errClaimed = errors.New("another process has resumed the task")
+
 // Orphaned is the error of a task that was running when the process ended.
 const Orphaned = "task orphaned: runtime restarted while running"
 
@@ -17,7 +20,8 @@ const Orphaned = "task orphaned: runtime restarted while running"
 // ended stay readable, the others are resumed if Config.Resume has a body for
 // them, and else end as failed, with a notification. A record that cannot be read is
 // reported in the error; the others are recovered all the same. Call it
-// before the first Spawn, and again when another process has ended ([Owners]).
+// before the first Spawn, and again when another process has ended ([Owners]). When several processes
+// recover at once, one of them resumes a task.
 func (m *Manager) Recover(ctx context.Context) error {
 	if m.cfg.Ledger == nil {
 		return errors.New("background: Recover: there is no Config.Ledger")
@@ -56,7 +60,7 @@ func (m *Manager) recoverThread(ctx context.Context, thread string, alive map[st
 	}
 	var errs []error
 	var used []string
-	snapshot := Snapshot{Tasks: make(map[string]Info, len(records))}
+	var infos []Info
 	for id, data := range records {
 		var info Info
 		switch err := json.Unmarshal(data, &info); {
@@ -64,34 +68,40 @@ func (m *Manager) recoverThread(ctx context.Context, thread string, alive map[st
 			errs = append(errs, fmt.Errorf("task %.80q: %w", id, err))
 			continue
 		case info.Status.Terminal() || !alive[info.Owner]:
-			snapshot.Tasks[id] = info
+			info.ID = id
+			infos = append(infos, info)
 		}
 		if info.Status.Terminal() && !slices.Contains(unread, id) {
 			used = append(used, id)
 		}
 	}
-	errs = append(errs, m.Restore(ctx, thread, snapshot))
+	errs = append(errs, m.restoreAll(ctx, thread, infos, records))
 	m.Acknowledge(ctx, thread, used...)
 	return errors.Join(errs...)
 }
 
 // Restore takes over tasks of a thread from what was kept of them. What the
-// Manager knows already wins over the snapshot. Tasks that had not ended go on or
-// end as failed, see [Manager.Recover]; their notices come like any others, and
+// Manager knows already wins over the snapshot. Tasks that had not ended are resumed or
+// end as failed, see [Manager.Recover]; their notifications are delivered like any others, and
 // until then they count as running.
 func (m *Manager) Restore(ctx context.Context, thread string, s Snapshot) error {
 	infos := make([]Info, 0, len(s.Tasks))
 	for id, info := range s.Tasks {
-		info.ID, info.Thread = id, thread
-		info.Class = cmp.Or(info.Class, Blocking)
+		info.ID = id
 		infos = append(infos, info)
 	}
+	return m.restoreAll(ctx, thread, infos, nil)
+}
+
+// restoreAll takes over tasks. Records are what the ledger has of them, by id.
+func (m *Manager) restoreAll(ctx context.Context, thread string, infos []Info, records map[string][]byte) error {
 	slices.SortFunc(infos, func(a, b Info) int {
 		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.ID, b.ID))
 	})
 	var errs []error
 	for i := range infos {
-		if err := m.restore(ctx, infos[i]); err != nil {
+		infos[i].Thread, infos[i].Class = thread, cmp.Or(infos[i].Class, Blocking)
+		if err := m.restore(ctx, infos[i], records[infos[i].ID]); err != nil {
 			errs = append(errs, fmt.Errorf("background: restore task %.80q of thread %s: %w", infos[i].ID, thread, err))
 		}
 	}
@@ -99,8 +109,8 @@ func (m *Manager) Restore(ctx context.Context, thread string, s Snapshot) error 
 	return errors.Join(errs...)
 }
 
-// restore takes over one task.
-func (m *Manager) restore(ctx context.Context, info Info) error {
+// restore takes over one task. Record is what the ledger has of it, nil if it has nothing.
+func (m *Manager) restore(ctx context.Context, info Info, record []byte) error {
 	spec := Spec{
 		Thread: info.Thread, Type: info.Type, Name: info.Name, Description: info.Description,
 		Class: info.Class, Parent: info.Parent,
@@ -123,7 +133,11 @@ func (m *Manager) restore(ctx context.Context, info Info) error {
 		t.drop()
 		return err
 	case body != nil:
-		return m.launch(ctx, t)
+		t.was = record
+		if err := m.launch(ctx, t); !errors.Is(err, errClaimed) {
+			return err
+		}
+		return nil
 	}
 	go m.orphan(t) //nolint:contextcheck // the end outlives the restore; the task has a context made of this one
 	return nil

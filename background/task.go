@@ -87,6 +87,8 @@ type Task struct {
 	box  *inbox.Box // of a sub-agent, else nil
 	rate *rate.Limiter
 
+	was []byte // the record of a task that is resumed, which another process may resume, too
+
 	seq    uint64
 	cancel context.CancelCauseFunc // ends the context of the body
 	body   context.Context         //nolint:containedctx // what the body gets, but for its timeout

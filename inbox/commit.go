@@ -39,6 +39,13 @@ func (o *Inbox) Commit(ctx context.Context, thread, task string, record []byte, 
 	return wrap(thread, o.enqueue(ctx, c, n.Housekeeping))
 }
 
+// Claim replaces the record of a task if it is still the one that the caller read, and reports whether it was. Of several
+// processes that take over a task of one that has ended, one succeeds.
+func (o *Inbox) Claim(ctx context.Context, thread, task string, was, record []byte) (bool, error) {
+	ok, err := o.stored.claim(ctx, &change{thread: thread, task: task, record: record}, was)
+	return ok, wrap(thread, err)
+}
+
 // enqueue appends an entry when there is room.
 func (o *Inbox) enqueue(ctx context.Context, c *change, quiet bool) error {
 	if err := o.promise(ctx, c.thread); err != nil {

@@ -24,7 +24,9 @@
 // Processes may share a store (Config.Shared). Each takes the notifications of all, wakes the threads
 // for which it committed one, and, every MaxRetry, those for which another process did. Two of them
 // may deliver the same notification; its key is the same then. Tasks belong to the process that started
-// them, for as long as it is alive ([Inbox.Alive]); another one recovers them a minute later.
+// them, for as long as it is alive ([Inbox.Alive]), by the clock of the store; another one recovers them a minute later. Of
+// several, one resumes a task ([Inbox.Claim]). A process that was only suspended may execute it to its end as well: the first
+// of the two ends is queued, the second changes nothing.
 //
 // # Runs
 //

@@ -12,13 +12,21 @@ import (
 const (
 	processThread = "inbox/processes"
 	processKind   = "inbox-process"
-	// processLease is how long a process is alive after a renewal, by the clocks of the processes.
+	// processLease is how long a process is alive after a renewal, by the clock of the store.
 	processLease = time.Minute
 	processRenew = processLease / 4
 )
 
 // Owner is the name of this process. It is different for each Inbox.
 func (o *Inbox) Owner() string { return o.owner }
+
+// now is the time by the clock of the store, which all processes share, or by Config.Now if the store has none.
+func (o *Inbox) now(ctx context.Context) (time.Time, error) {
+	if c, ok := o.cfg.Store.(store.Clock); ok {
+		return c.Time(ctx)
+	}
+	return o.cfg.Now(), nil
+}
 
 // Alive returns the processes that use the store. It is empty when the store is not shared.
 func (o *Inbox) Alive(ctx context.Context) (map[string]bool, error) {
@@ -31,11 +39,14 @@ func (o *Inbox) Alive(ctx context.Context) (map[string]bool, error) {
 
 // processes reads the cells of all processes.
 func (o *Inbox) processes(ctx context.Context) (s store.Snapshot, alive map[string]bool, err error) {
+	now, err := o.now(ctx) // first, so that a renewal meanwhile counts
+	if err != nil {
+		return s, nil, err
+	}
 	s, err = o.cfg.Store.Read(ctx, processThread, store.Query{Cells: []store.Range{store.All(processKind)}})
 	alive = make(map[string]bool, len(s.Cells))
-	now := o.cfg.Now().UnixMilli()
 	for _, c := range s.Cells {
-		if until, err := store.ParseNumber(string(c.Value)); err == nil && until > now {
+		if until, err := store.ParseNumber(string(c.Value)); err == nil && until > now.UnixMilli() {
 			alive[c.Key] = true
 		}
 	}
@@ -44,8 +55,12 @@ func (o *Inbox) processes(ctx context.Context) (s store.Snapshot, alive map[stri
 
 // renew makes this process alive for the next minute.
 func (o *Inbox) renew(ctx context.Context) error {
-	until := store.Number(o.cfg.Now().Add(processLease).UnixMilli())
-	_, err := store.ApplySurely(ctx, o.cfg.Store, store.Batch{
+	now, err := o.now(ctx)
+	if err != nil {
+		return wrap(processThread, err)
+	}
+	until := store.Number(now.Add(processLease).UnixMilli())
+	_, err = store.ApplySurely(ctx, o.cfg.Store, store.Batch{
 		Thread: processThread, Base: store.AnyRevision, Put: []store.Cell{{Kind: processKind, Key: o.owner, Value: []byte(until)}},
 	})
 	return wrap(processThread, err)

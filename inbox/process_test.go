@@ -2,6 +2,8 @@ package inbox_test
 
 import (
 	"context"
+	"encoding/json"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -60,6 +62,87 @@ func (m *mute) Apply(ctx context.Context, b store.Batch) (uint64, error) {
 		return 0, errDead
 	}
 	return m.Store.Apply(ctx, b)
+}
+
+// TestClocksOfProcesses: a process whose clock is wrong sees the same processes as the others, and they see it.
+func TestClocksOfProcesses(t *testing.T) {
+	t.Parallel()
+	shared := memstore.New()
+	var all []*inbox.Inbox
+	for _, wrong := range []time.Duration{-time.Hour, 0, time.Hour} {
+		o := newInbox(t, inbox.Config{Store: shared, Shared: true, Now: func() time.Time { return time.Now().Add(wrong) }})
+		defer closeInbox(t, o)
+		all = append(all, o)
+	}
+	for _, o := range all {
+		alive, err := o.Alive(t.Context())
+		if err != nil || len(alive) != len(all) {
+			t.Errorf("%d of %d processes are alive, %v", len(alive), len(all), err)
+		}
+	}
+}
+
+// together is a ledger whose process waits, when it has read the records of a thread, until the others have read them as well.
+type together struct {
+	*inbox.Inbox
+	read *sync.WaitGroup
+}
+
+func (l together) Records(ctx context.Context, thread string) (map[string][]byte, error) {
+	records, err := l.Inbox.Records(ctx, thread)
+	l.read.Done()
+	l.read.Wait()
+	return records, err
+}
+
+// TestOneProcessResumesATask: of processes that find the task of a dead one at the same moment, one resumes it.
+func TestOneProcessResumesATask(t *testing.T) {
+	t.Parallel()
+	const processes = 4
+	shared := memstore.New()
+	left := newInbox(t, inbox.Config{Store: shared})
+	record, err := json.Marshal(background.Info{ID: "task", Thread: "a", Type: "task", Status: background.Running, Attempt: 1, Owner: "dead"})
+	if err == nil {
+		err = left.Commit(t.Context(), "a", "task", record, nil)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	closeInbox(t, left)
+
+	var read, recovered sync.WaitGroup
+	var resumed atomic.Int64
+	read.Add(processes)
+	for range processes {
+		o := newInbox(t, inbox.Config{Store: shared, Shared: true})
+		m, err := background.New(background.Config{Ledger: together{o, &read}, Resume: func(background.Info) background.Body {
+			return func(context.Context, *background.Task) (any, error) { resumed.Add(1); return "done", nil }
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		recovered.Go(func() {
+			if err := m.Recover(t.Context()); err != nil {
+				t.Error(err)
+			}
+			if err := m.Wait(t.Context(), "a"); err != nil {
+				t.Error(err)
+			}
+			if err := m.Close(t.Context()); err != nil {
+				t.Error(err)
+			}
+			closeInbox(t, o)
+		})
+	}
+	recovered.Wait()
+	if n := resumed.Load(); n != 1 {
+		t.Errorf("%d processes resumed the task", n)
+	}
+	last := newInbox(t, inbox.Config{Store: shared})
+	if n := last.Waiting("a"); n != 1 {
+		t.Errorf("%d notifications of its end", n)
+	}
+	closeInbox(t, last)
 }
 
 // TestProcessesOfOneStore: a process that starts or waits leaves the tasks of another one alone for as long as that is

@@ -1,6 +1,7 @@
 package inbox
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"maps"
@@ -62,6 +63,21 @@ func (t stored) append(ctx context.Context, c *change) (seq uint64, err error) {
 		return 0, err
 	}
 	return seq, nil
+}
+
+// claim applies a change if the record of its task is still was. It reports true as well when an attempt with an unknown outcome had
+// applied the change.
+func (t stored) claim(ctx context.Context, c *change, was []byte) (ok bool, err error) {
+	q := store.Query{Cells: []store.Range{store.One(recordKind, c.task)}}
+	_, err = store.Update(ctx, t.store, c.thread, q, func(s store.Snapshot) (*store.Batch, error) {
+		now, known := s.Cell(recordKind, c.task)
+		ok = known && (bytes.Equal(now, was) || bytes.Equal(now, c.record))
+		if !ok || bytes.Equal(now, c.record) {
+			return nil, nil
+		}
+		return c.batch(0), nil
+	})
+	return ok && err == nil, err
 }
 
 // batch returns the batch of a change, nil if it changes nothing.
