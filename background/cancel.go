@@ -16,13 +16,13 @@ func (m *Manager) CancelTree(id string) int {
 }
 
 // CancelAll asks every task of a thread to end and returns how many there were.
-// A notice that waits to be read stays.
+// Notifications that are not read yet stay.
 func (m *Manager) CancelAll(thread string) int {
 	return m.cancelWhere(func(t *Task) bool { return t.spec.Thread == thread })
 }
 
 // CancelRun asks what was spawned by a run, and all that comes from that, to end.
-// It is for a run that was cancelled itself. Services and housekeeping go on.
+// It is for a run that was cancelled itself. Services and housekeeping continue.
 func (m *Manager) CancelRun(runID string) int {
 	if runID == "" {
 		return 0

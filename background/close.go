@@ -19,7 +19,7 @@ func (m *Manager) Close(ctx context.Context) error {
 	m.mu.Lock()
 	m.closed = true
 	m.mu.Unlock()
-	m.once.Do(func() { time.AfterFunc(m.cfg.Grace+closing, m.expire) })
+	m.once.Do(func() { time.AfterFunc(m.cfg.Grace+closing, m.giveUp) })
 	m.cancelWhere(func(*Task) bool { return true })
 	done := make(chan struct{})
 	go func() {
@@ -37,16 +37,11 @@ func (m *Manager) Close(ctx context.Context) error {
 	return nil
 }
 
-// expire ends all that still waits for an owner.
-func (m *Manager) expire() {
+// giveUp ends all that still waits for an owner.
+func (m *Manager) giveUp() {
+	m.expire()
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	close(m.late)
-	for _, th := range m.threads {
-		for _, a := range th.attempts {
-			a.cancel()
-		}
-	}
 	for _, t := range m.tasks {
 		t.end()
 	}

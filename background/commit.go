@@ -4,36 +4,39 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/mortise-dev/mortise/abi"
 )
 
-// patience is how long the first attempt to commit an end may take when a reader
-// waits; the next one may take twice as long, up to maxPatience, unless it was
-// for want of room. The pauses after attempts that failed grow alike. lastPatience is
-// for an attempt that begins when the Manager is as good as closed.
+// patience is how long the first attempt to hand on an end may take, and readers of the thread may wait for it. An attempt that finds no
+// room leaves none for the next; one that fails otherwise doubles it, up to maxPatience: a slow disk gets its time. The first attempt with
+// a ledger, which writes, may take ledgerPatience.
 const (
-	patience     = 20 * time.Millisecond
-	maxPatience  = 5 * time.Second
-	lastPatience = 20 * time.Millisecond
+	patience       = 20 * time.Millisecond
+	ledgerPatience = 250 * time.Millisecond
+	maxPatience    = 5 * time.Second
 )
 
-// maxPanics is how often Deliver may panic over one notice.
+// Pauses between attempts double from firstPause up to roomPause when there was no room, and else up to maxPatience.
+const (
+	firstPause = 5 * time.Millisecond
+	roomPause  = 100 * time.Millisecond
+)
+
+// maxPanics is how often Deliver may panic over one notification.
 const maxPanics = 3
 
 // ending is a task on its way to its terminal status.
 type ending struct {
 	t     *Task
-	o     outcome
 	info  Info // as it will be
 	op    string
-	until time.Time   // when the attempts stop that are made when it is late; set by the first
 	ahead *abi.Notice // what is handed on now, if it is not the end itself
+	until time.Time   // when the attempts stop that are made when the Manager is as good as closed; set by the first
 
-	panics   int
-	patience time.Duration // of the next attempt
-	pause    time.Duration // after the next that fails
+	panics int
 }
 
 // full is an error that reports that there was no room, as inbox.ErrFull does.
@@ -44,7 +47,7 @@ func isFull(err error) bool {
 	return errors.As(err, &f) && f.Full()
 }
 
-// commit hands on what comes ahead of the end, then the terminal notice, and sets the
+// commit hands on what comes ahead of the end, then the terminal notification, and sets the
 // status in one step with the latter. While the owner has no room, or the ledger fails,
 // it tries again; it gives up when Deliver refuses for good, or when the Manager is
 // closed.
@@ -55,7 +58,12 @@ func (m *Manager) commit(t *Task, o outcome, op string, ahead ...abi.Notice) {
 	<-t.emit
 
 	ctx := context.WithoutCancel(t.life)
-	e := &ending{t: t, o: o, op: op}
+	m.mu.Lock()
+	info := t.info
+	m.mu.Unlock()
+	info.Status, info.Result, info.Error = o.status, o.result, o.err
+	info.EndedAt = m.cfg.Now()
+	e := &ending{t: t, info: info, op: op}
 	for i := range ahead {
 		e.ahead = &ahead[i]
 		m.handOn(ctx, e)
@@ -63,57 +71,69 @@ func (m *Manager) commit(t *Task, o outcome, op string, ahead ...abi.Notice) {
 	e.ahead = nil
 	m.handOn(ctx, e)
 	m.evict(ctx)
-	m.observe(ctx, EventFinished, e.info)
+	m.observe(ctx, EventFinished, info)
 }
 
-// handOn makes attempts until it is decided what becomes of the notice, with a pause
-// after one that was not cut short.
+// handOn makes attempts until it is decided what becomes of the notification, with a pause after each.
 func (m *Manager) handOn(ctx context.Context, e *ending) {
-	e.panics, e.patience, e.pause = 0, patience, patience
-	for decided := false; !decided; {
-		ctx, cancel := context.WithCancel(ctx)
-		if decided = m.attempt(ctx, e, cancel); !decided && ctx.Err() == nil {
-			m.pause(e)
+	e.panics = 0
+	for pause := firstPause; ; pause *= 2 {
+		noRoom, decided := m.attempt(ctx, e)
+		if decided {
+			return
 		}
-		cancel()
+		longest := maxPatience
+		if noRoom {
+			longest = roomPause
+		}
+		pause = min(pause, longest)
+		timer := time.NewTimer(pause)
+		select {
+		case <-timer.C:
+		case <-m.late.Done():
+		}
+		timer.Stop()
 	}
 }
 
-// pause waits before the next attempt.
-func (m *Manager) pause(e *ending) {
-	timer := time.NewTimer(e.pause)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-m.late:
-	}
-	e.pause = min(2*e.pause, maxPatience)
-}
-
-// attempt tries once to hand on the notice. When that is decided, and the notice is the
+// attempt tries once to hand on the notification. When that is decided, and the notification is the
 // end, it makes the end visible. No reader comes between.
-func (m *Manager) attempt(ctx context.Context, e *ending, cancel context.CancelFunc) (decided bool) {
-	thread := e.t.spec.Thread
-	m.mu.Lock()
-	a := m.begin(thread, e.patience, cancel)
-	if m.isLate() {
-		if e.until.IsZero() {
-			e.until = time.Now().Add(lastPatience)
-		}
-		defer time.AfterFunc(time.Until(e.until), cancel).Stop()
+func (m *Manager) attempt(ctx context.Context, e *ending) (noRoom, decided bool) {
+	th, unlock := m.lock(e.t.spec.Thread)
+	defer unlock()
+	limit, least := th.patience, patience
+	if m.durable(e.t) || e.t.refused {
+		least = ledgerPatience
 	}
-	e.info = m.ended(e.t, e.o)
-	m.mu.Unlock()
-	defer func() {
-		m.mu.Lock()
-		defer m.mu.Unlock()
-		if decided && e.ahead == nil {
-			m.finish(e.t, &e.info)
+	if limit > 0 {
+		limit = max(limit, least)
+	}
+	late := m.late.Err() != nil
+	if late {
+		if e.until.IsZero() {
+			e.until = time.Now().Add(patience)
 		}
-		m.over(thread, a)
-	}()
+		limit = time.Until(e.until)
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	if !late {
+		defer context.AfterFunc(m.late, cancel)()
+	}
 	err := m.handOnce(ctx, e)
-	return err == nil || m.decided(ctx, e, err)
+	noRoom = isFull(err)
+	switch {
+	case noRoom:
+		th.patience = 0
+	case ctx.Err() != nil:
+		th.patience = max(least, min(2*limit, maxPatience))
+	}
+	if decided = err == nil || m.decided(ctx, e, err); decided && e.ahead == nil {
+		m.mu.Lock()
+		m.finish(e.t, &e.info)
+		m.mu.Unlock()
+	}
+	return noRoom, decided
 }
 
 func (m *Manager) handOnce(ctx context.Context, e *ending) error {
@@ -128,31 +148,16 @@ func (m *Manager) handOnce(ctx context.Context, e *ending) error {
 	return m.hand(ctx, e.t, record, &n)
 }
 
-// isLate reports whether owners get no more time.
-func (m *Manager) isLate() bool {
-	select {
-	case <-m.late:
-		return true
-	default:
-		return false
-	}
-}
-
 // decided reports whether an attempt that failed was the last, and counts it.
 func (m *Manager) decided(ctx context.Context, e *ending, err error) bool {
-	cut, noRoom, last := ctx.Err() != nil, isFull(err), m.isLate()
-	switch {
-	case noRoom:
-		e.patience = 0
-	case cut:
-		e.patience = max(patience, min(2*e.patience, maxPatience))
-	}
+	cut, noRoom, last := ctx.Err() != nil, isFull(err), m.late.Err() != nil
 	args := []any{"task_id", e.info.ID, "task_type", e.info.Type, "status", string(e.info.Status), "error", err}
 	if m.durable(e.t) || e.t.refused {
-		if !cut {
-			m.cfg.Logger.WarnContext(ctx, "end of a task was not kept, trying again", args...)
+		waited := cut && noRoom
+		if !waited {
+			m.cfg.Logger.WarnContext(ctx, "end of a task is not committed yet", args...)
 		}
-		m.count(func(s *Stats) { s.refused(e, cut && noRoom, last) })
+		m.count(func(s *Stats) { s.refused(e, waited, last) })
 		return last
 	}
 	if errors.Is(err, errPanicked) {
@@ -165,7 +170,7 @@ func (m *Manager) decided(ctx context.Context, e *ending, err error) bool {
 		e.t.refused = true // the next attempt commits it
 		return false
 	}
-	m.cfg.Logger.ErrorContext(ctx, "notice at the end of a task was lost", append(args, "terminal", e.ahead == nil)...)
+	m.cfg.Logger.ErrorContext(ctx, "notification at the end of a task was lost", append(args, "terminal", e.ahead == nil)...)
 	m.count(func(s *Stats) { s.LostNotices++ })
 	return true
 }
@@ -199,18 +204,7 @@ func (m *Manager) record(t *Task, info *Info) ([]byte, error) {
 	return json.Marshal(info)
 }
 
-// ended returns what a task will be when it has ended. The caller holds the lock.
-func (m *Manager) ended(t *Task, o outcome) Info {
-	info := t.info
-	info.Status, info.Result, info.Error = o.status, o.result, o.err
-	if info.EndedAt.IsZero() {
-		info.EndedAt = m.cfg.Now()
-	}
-	return info
-}
-
-// finish makes the end visible. The caller holds the lock, and an attempt keeps
-// readers out.
+// finish makes the end visible. The caller holds the lock, and the gate of the thread.
 func (m *Manager) finish(t *Task, info *Info) {
 	// Only what changes: the id is read without the lock.
 	t.info.Status, t.info.Result, t.info.Error, t.info.EndedAt = info.Status, info.Result, info.Error, info.EndedAt
@@ -218,22 +212,20 @@ func (m *Manager) finish(t *Task, info *Info) {
 	m.retire(t)
 }
 
-// retire puts an ended task where it will be forgotten in its turn. The caller
-// holds the lock.
+// retire puts an ended task where it is forgotten in its turn. The caller holds the lock.
 func (m *Manager) retire(t *Task) {
-	if !m.durable(t) || t.acked {
-		t.acked = true
-		m.acked = append(m.acked, t.info.ID)
-		return
+	t.acked = t.acked || !m.durable(t)
+	if t.acked {
+		m.acked++
 	}
-	m.unacked = append(m.unacked, t.info.ID)
+	m.ended = append(m.ended, t)
 }
 
 // Acknowledge reports that what the tasks reported was used, and is persisted where it
 // was used. From then on they may be forgotten, the oldest first. It is for the
-// owner of the Ledger; without one a notice that was accepted counts as used.
+// owner of the Ledger; without one a notification that was accepted counts as used.
 func (m *Manager) Acknowledge(ctx context.Context, thread string, ids ...string) {
-	var gone []string // from memory, because nobody acknowledged them for long
+	var gone []string // from memory, because they were not acknowledged for long
 	m.mu.Lock()
 	for _, id := range ids {
 		t := m.tasks[id]
@@ -244,7 +236,7 @@ func (m *Manager) Acknowledge(ctx context.Context, thread string, ids ...string)
 			continue
 		}
 		if t.acked = true; t.info.Status.Terminal() {
-			m.acked = append(m.acked, id)
+			m.acked++
 		}
 	}
 	m.mu.Unlock()
@@ -262,26 +254,32 @@ func (m *Manager) forget(ctx context.Context, thread string, ids []string) {
 	}
 }
 
-// unackedPerKeep bounds how many ended tasks stay in memory that nobody
-// acknowledges, as a multiple of Keep. What they reported stays in the ledger.
+// unackedPerKeep bounds how many ended tasks stay in memory that are not acknowledged, as a multiple of Keep. What they reported stays
+// in the ledger.
 const unackedPerKeep = 8
 
-// evict forgets the oldest ended tasks. It never takes one that has not ended.
+// evict forgets the oldest ended tasks, and never one that has not ended.
 func (m *Manager) evict(ctx context.Context) {
 	forget := map[string][]string{}
 	m.mu.Lock()
-	for len(m.acked) > m.cfg.Keep {
-		id := m.acked[0]
-		m.acked[0], m.acked = "", m.acked[1:]
-		if t := m.tasks[id]; t != nil {
-			delete(m.tasks, id)
-			if m.durable(t) {
-				forget[t.spec.Thread] = append(forget[t.spec.Thread], id)
+	acked, unacked := m.acked-m.cfg.Keep, len(m.ended)-m.acked-unackedPerKeep*m.cfg.Keep
+	if acked > 0 || unacked > 0 {
+		m.ended = slices.DeleteFunc(m.ended, func(t *Task) bool {
+			switch {
+			case t.acked && acked > 0:
+				acked--
+				m.acked--
+				if m.durable(t) {
+					forget[t.spec.Thread] = append(forget[t.spec.Thread], t.info.ID)
+				}
+			case !t.acked && unacked > 0:
+				unacked--
+			default:
+				return false
 			}
-		}
-	}
-	if len(m.unacked) > unackedPerKeep*m.cfg.Keep {
-		m.trimUnacked()
+			delete(m.tasks, t.info.ID)
+			return true
+		})
 	}
 	m.mu.Unlock()
 	for thread, ids := range forget {
@@ -289,26 +287,7 @@ func (m *Manager) evict(ctx context.Context) {
 	}
 }
 
-// trimUnacked drops what was acknowledged from the list, and from memory the
-// oldest half of what was not if that is still too much. The caller holds the lock.
-func (m *Manager) trimUnacked() {
-	var still []string
-	for _, id := range m.unacked {
-		if t := m.tasks[id]; t != nil && !t.acked {
-			still = append(still, id)
-		}
-	}
-	if len(still) > unackedPerKeep*m.cfg.Keep/2 {
-		half := len(still) / 2
-		for _, id := range still[:half] {
-			delete(m.tasks, id)
-		}
-		still = still[half:]
-	}
-	m.unacked = still
-}
-
-// terminal builds the one notice that ends a task.
+// terminal builds the one notification that ends a task.
 func terminal(info *Info) abi.Notice {
 	n := abi.Notice{TaskID: info.ID, Housekeeping: info.Class == Housekeeping}
 	switch info.Status {

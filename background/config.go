@@ -34,17 +34,17 @@ var (
 	ErrQueueFull = errors.New("background: too many tasks wait for a place")
 )
 
-// Ledger keeps tasks and their notices beyond the process. inbox.Inbox is one.
+// Ledger keeps tasks and their notifications beyond the process. inbox.Inbox is one.
 // One ledger belongs to one Manager. It must be safe for concurrent use.
 type Ledger interface {
-	// Commit keeps the record of a task, if one is named, and queues a notice for
+	// Commit keeps the record of a task, if one is named, and queues a notification for
 	// the thread, if there is one: both or neither, and for good when it returns
 	// nil. It may wait for room until ctx is done, which may be soon; the error then has a
 	// method Full() bool that is true.
 	Commit(ctx context.Context, thread, task string, record []byte, n *abi.Notice) error
-	// Forget drops the records of tasks that nobody will ask for again.
+	// Forget drops the records of tasks that are not needed any more.
 	Forget(ctx context.Context, thread string, tasks ...string) error
-	// Threads lists the threads that have records or notices.
+	// Threads lists the threads that have records or notifications.
 	Threads(ctx context.Context) ([]string, error)
 	// Records returns the last record of each task of a thread.
 	Records(ctx context.Context, thread string) (map[string][]byte, error)
@@ -71,8 +71,7 @@ const (
 	EventFinished EventKind = "finished"
 )
 
-// Event tells a user interface of a task. It is for display: what must not be
-// lost is in the notices.
+// Event is for a user interface. What must not be lost is in the notifications.
 type Event struct {
 	Kind EventKind
 	Task Info
@@ -81,25 +80,25 @@ type Event struct {
 // Config makes a [Manager]. Deliver, Ledger, or both are required. A zero limit means its
 // default.
 type Config struct {
-	// Deliver hands a notice to the owner of a thread. It may wait for room until
-	// ctx is done, which may be soon: see the package comment. On an error the notice
+	// Deliver hands a notification to the owner of a thread. It may wait for room until
+	// ctx is done, which may be soon: see the package comment. On an error the notification
 	// must not have been accepted. An error with a method Full() bool that is true, such
-	// as inbox.ErrFull, says that there was no room: an end is then handed on again. Any
-	// other, but that of ctx, is a refusal for good: the notice goes to the Ledger then, and
+	// as inbox.ErrFull, means that there was no room: an end is then delivered again. Any
+	// other, but that of ctx, is a refusal for good: the notification goes to the Ledger then, and
 	// without one it is lost. It must not call the Manager.
 	Deliver func(ctx context.Context, thread string, n abi.Notice) error
-	// Ledger takes the place of Deliver where notices and tasks must outlive the
-	// process. With both, Deliver takes the notices of housekeeping, which are of use to this
-	// process alone, and the Ledger takes those that Deliver refuses.
+	// Ledger replaces Deliver where notifications and tasks must outlive the
+	// process. With both, Deliver gets the notifications of housekeeping, which are of use to this
+	// process alone, and the Ledger gets those that Deliver refuses.
 	Ledger Ledger
-	// Observe hears when a task starts and when it has finished, on the goroutine of
-	// the task. It must return soon. Nil hears nothing.
+	// Observe is called when a task starts and when it has finished, on the goroutine of
+	// the task. It must return soon.
 	Observe func(Event)
 	// Shorten stores a large text of a thread elsewhere and returns what replaces it; blob.Store.Shorten is one.
 	// It gets results that are text, and everything larger
 	// than MaxPayload; label is the type of the task. Nil cuts.
 	Shorten func(ctx context.Context, thread, label, text string) string
-	// Resume returns the body with which a task goes on after a restart, or nil when
+	// Resume returns the body with which a task is resumed after a restart, or nil when
 	// it cannot. Nil resumes nothing.
 	Resume func(Info) Body
 	// Forward sends a message to a thread that is not a task's, and returns an id for
@@ -117,9 +116,9 @@ type Config struct {
 	MaxPerThread int
 	MaxQueued    int
 	// Keep is how many ended tasks stay readable through Get and List after their
-	// notice was accepted, or acknowledged if there is a Ledger.
+	// notification was accepted, or acknowledged if there is a Ledger.
 	Keep int
-	// Timeout ends a body that runs longer, unless its Spec says otherwise;
+	// Timeout ends a body that runs longer, unless its Spec has a timeout;
 	// ServiceTimeout is for services.
 	Timeout        time.Duration
 	ServiceTimeout time.Duration
@@ -130,12 +129,12 @@ type Config struct {
 	// bounds the text of an error.
 	MaxPayload int
 	MaxError   int
-	// MaxAttempts is how often a body is started, if Resume lets it go on after a
+	// MaxAttempts is how often a body is started, if Resume has a body for it after a
 	// restart.
 	MaxAttempts int
 	// Grace is how long a cancelled body may take to return.
 	Grace time.Duration
-	// Logger gets abandoned bodies, panics and lost notices. Nil discards.
+	// Logger gets abandoned bodies, panics and lost notifications. Nil discards.
 	Logger *slog.Logger
 }
 

@@ -3,23 +3,19 @@
 //
 // A [Manager] runs task bodies on goroutines of their own. What a body emits,
 // and how it ended, is delivered as [abi.Notice] values to the thread that owns
-// the task: through the Deliver function of the [Config], usually into an inbox,
-// or into a [Ledger], which keeps them until they are acknowledged.
+// the task: through the Deliver function of the [Config], or into a [Ledger], which
+// keeps them until they are acknowledged. inbox.Inbox is one.
 //
 // # One commit
 //
-// A task has exactly one terminal notice. The notice is delivered and the status
+// A task has exactly one terminal notification. The notification is delivered and the status
 // changes in one step: no caller of Get, List, HasBlocking or Wait sees the one without the other. While Deliver waits for room, or the Ledger fails, the task is
-// shown as running, and the step is tried again until it is through. With a Ledger the
+// shown as running, and the step is tried again until it succeeds. With a Ledger the
 // task's record is part of the step.
 //
-// Readers never wait for room: the delivery yields to them. The
-// context of Deliver or Commit is cancelled when a caller asks for the tasks of the thread;
-// the delivery is repeated after the caller has seen that the task
-// still runs. A first attempt has 20 ms in which to finish before it is cancelled. One
-// that fails for want of room leaves none for the next, which yields at once; one
-// that fails otherwise doubles it, up to 5 s, so that a slow disk gets its time. Threads
-// do not wait for each other.
+// Readers of a thread wait while an end of the thread is being delivered, and so an attempt is short. The context of Deliver or Commit ends after
+// 20 ms at first, after 250 ms with a Ledger. An attempt that finds no room leaves none for the next, which must not wait; one that fails
+// otherwise doubles the time, up to 5 s, so that a slow disk gets its time. Threads do not wait for each other.
 //
 // # Restart
 //
@@ -33,8 +29,8 @@
 //
 // Bodies need a place. Places are counted for each thread and in all, apart for
 // work, services and housekeeping; a task that finds none waits in a bounded queue, and a
-// thread that has all of its own lets others pass. A body that waits for another
-// task with [Manager.WaitTask] gives its place to others meanwhile. Run time, rate
+// thread that has all of its own is passed over. A body that waits for another
+// task with [Manager.WaitTask] leaves its place to others meanwhile. Run time, rate
 // and size of events, results, errors and names are bounded, and so is what is
 // kept of tasks that have ended. A task that has not ended is never forgotten.
 //

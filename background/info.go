@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Class says what a task means to the run that owns it.
+// Class is what a task means to the run that owns it.
 type Class string
 
 // Classes.
@@ -15,11 +15,11 @@ const (
 	// Blocking tasks are waited for: their run is not done before they are. It is
 	// the default.
 	Blocking Class = "blocking"
-	// Detached tasks report, but nobody waits for them.
+	// Detached tasks report, but no run waits for them.
 	Detached Class = "detached"
 	// Service tasks run until they are cancelled.
 	Service Class = "service"
-	// Housekeeping tasks are the runtime's own. Their notices are marked so and
+	// Housekeeping tasks are the runtime's own. Their notifications are marked so and
 	// are never shown to a model.
 	Housekeeping Class = "housekeeping"
 )

@@ -36,7 +36,7 @@ func (m *Manager) fit(ctx context.Context, t *Task, v any, isResult bool) any {
 	return cut(text, m.cfg.MaxPayload, "task output truncated")
 }
 
-// shorten calls Shorten, which may be somebody else's code.
+// shorten calls Shorten, which may panic.
 func (m *Manager) shorten(ctx context.Context, t *Task, text string) (short string, ok bool) {
 	if m.cfg.Shorten == nil {
 		return "", false
@@ -50,7 +50,7 @@ func (m *Manager) shorten(ctx context.Context, t *Task, text string) (short stri
 	return m.cfg.Shorten(ctx, t.spec.Thread, t.spec.Type, text), true
 }
 
-// cutError keeps the head of an error's text.
+// cutError returns the beginning of the text of an error.
 func (m *Manager) cutError(text string) string {
 	text = strings.ToValidUTF8(text, "\uFFFD")
 	if len(text) <= m.cfg.MaxError {
@@ -59,8 +59,8 @@ func (m *Manager) cutError(text string) string {
 	return cut(text, m.cfg.MaxError, "task error truncated")
 }
 
-// cut returns the head of text, at most limit bytes and whole characters, and a
-// line that says how much is missing.
+// cut returns the beginning of text, at most limit bytes and whole characters, and a
+// line with the number of bytes that are missing.
 func cut(text string, limit int, what string) string {
 	end := limit
 	for end > 0 && !utf8.RuneStart(text[end]) {

@@ -7,7 +7,7 @@ import (
 	"github.com/mortise-dev/mortise/abi"
 )
 
-// Lineage says where a task comes from. Empty fields are not known.
+// Lineage is where a task comes from. Empty fields are not known.
 type Lineage struct {
 	// TaskID is the task that spawned this one.
 	TaskID string `json:"task_id,omitempty"`
@@ -21,7 +21,7 @@ type Lineage struct {
 // IsZero reports whether nothing is known.
 func (l Lineage) IsZero() bool { return l == Lineage{} }
 
-// or fills what l does not say from other.
+// or fills empty fields of l from other.
 func (l Lineage) or(other Lineage) Lineage {
 	return Lineage{
 		TaskID:  cmp.Or(l.TaskID, other.TaskID),
@@ -33,15 +33,15 @@ func (l Lineage) or(other Lineage) Lineage {
 
 type lineageKey struct{}
 
-// WithLineage returns a context whose spawns come from l. What l does not say
-// stays as it was in ctx. It travels with the context, so also through what a
+// WithLineage returns a context whose spawns come from l. Empty fields of l
+// stay as they were in ctx. It travels with the context, so also through what a
 // body or a tool starts concurrently. The context of a body has the id of its task.
 func WithLineage(ctx context.Context, l Lineage) context.Context {
 	return context.WithValue(ctx, lineageKey{}, l.or(LineageOf(ctx)))
 }
 
 // ToolContext is [WithLineage] for a tool that a run calls: what the tool spawns
-// comes from that run and call, and from the task in which the run goes on, if it is
+// comes from that run and call, and from the task in which the run is executed, if it is
 // in one. It has the form of agent.Config's ToolContext.
 func ToolContext(ctx context.Context, run abi.RunIdentity, call abi.ToolCall) context.Context {
 	return WithLineage(ctx, Lineage{RunID: run.RunID, CallID: call.ID, AgentID: run.AgentID})

@@ -17,18 +17,19 @@ type Manager struct {
 	cfg  Config
 	once sync.Once
 	wg   sync.WaitGroup // one per task that has not ended
-	// late is closed when the Manager has been closing for so long that owners get no
+	// late ends when the Manager has been closing for so long that owners get no
 	// more time.
-	late chan struct{}
+	late   context.Context //nolint:containedctx // ends attempts when the Manager closes
+	expire context.CancelFunc
 
 	mu      sync.Mutex
 	places  places
 	tasks   map[string]*Task
 	names   map[name]string    // names of live tasks, to ids
-	threads map[string]*thread // that have live tasks, or readers
+	threads map[string]*thread // that have tasks that have not ended
 	alive   int                // all tasks that have not ended
-	acked   []string           // ended tasks that may be forgotten, oldest first
-	unacked []string           // ended tasks whose notice is still needed, and some that no longer are
+	ended   []*Task            // those that are kept, oldest first
+	acked   int                // how many of them may be forgotten
 	runs    map[string]string
 	changed chan struct{} // closed and replaced when a task ends
 	closed  bool
@@ -45,12 +46,13 @@ func New(cfg Config) (*Manager, error) {
 		return nil, err
 	}
 	m := &Manager{
-		cfg: cfg, late: make(chan struct{}),
+		cfg:    cfg,
 		places: newPlaces(cfg.MaxRunning, cfg.MaxPerThread),
 		tasks:  map[string]*Task{}, names: map[name]string{},
 		threads: map[string]*thread{}, runs: map[string]string{},
 		changed: make(chan struct{}),
 	}
+	m.late, m.expire = context.WithCancel(context.Background()) //nolint:forbidigo // Close ends it
 	return m, nil
 }
 
@@ -205,7 +207,7 @@ func (m *Manager) enter(t *Task) {
 	m.tasks[t.info.ID] = t
 	th := m.threads[t.spec.Thread]
 	if th == nil {
-		th = &thread{}
+		th = newThread()
 		m.threads[t.spec.Thread] = th
 	}
 	th.live++
@@ -230,7 +232,9 @@ func (m *Manager) leave(t *Task) {
 	if t.spec.Class == Blocking {
 		th.blocking--
 	}
-	m.tidy(t.spec.Thread, th)
+	if th.live == 0 {
+		delete(m.threads, t.spec.Thread)
+	}
 	m.alive--
 	close(m.changed)
 	m.changed = make(chan struct{})
@@ -256,54 +260,32 @@ func (m *Manager) Housekeep(ctx context.Context, thread, id, taskType, descripti
 	return err
 }
 
-// tell delivers a notification of a task under way. It is called for each event,
-// so the notification is copied to the heap only where the receiver may keep it.
-func (m *Manager) tell(ctx context.Context, t *Task, n *abi.Notice) (err error) {
-	if m.durable(t) {
-		own := *n
-		return m.hand(ctx, t, nil, &own)
-	}
-	defer contain(&err)
-	return m.deliver(ctx, t, *n)
-}
-
-// deliver hands a notice to the owner of the thread, and commits it to the ledger when the owner
-// refuses it, as one that has no run does. Later notices of the task follow it there, so that
-// they keep their order.
-func (m *Manager) deliver(ctx context.Context, t *Task, n abi.Notice) error {
-	if !t.refused {
-		err := m.cfg.Deliver(ctx, t.spec.Thread, n)
-		if err == nil || m.cfg.Ledger == nil || isFull(err) || ctx.Err() != nil {
-			return err
-		}
-		t.refused = true
-	}
-	own := n // on the heap only here
-	return m.cfg.Ledger.Commit(ctx, t.spec.Thread, "", nil, &own)
-}
-
-// contain turns a panic of what takes the notices into an error. It is deferred.
+// contain turns a panic of Deliver or the Ledger into an error. It is deferred.
 func contain(err *error) { //nolint:gocritic // the error of the function that defers it
 	if p := recover(); p != nil {
 		*err = fmt.Errorf("%w: %.256v", errPanicked, p)
 	}
 }
 
-// hand gives a task's record and notice to the ledger, or the notice to its owner.
+// hand gives a task's record and notification to the ledger, or the notification to the owner of the thread. One that the owner refuses,
+// as an owner without a run does, is committed to the ledger, and so are later ones of the task, so that they keep their order.
 func (m *Manager) hand(ctx context.Context, t *Task, record []byte, n *abi.Notice) (err error) {
 	defer contain(&err)
 	thread, task := t.spec.Thread, ""
 	if record != nil {
 		task = t.info.ID
 	}
-	switch {
-	case m.durable(t):
-		return m.cfg.Ledger.Commit(ctx, thread, task, record, n)
-	case n != nil:
-		return m.deliver(ctx, t, *n)
-	default:
-		return nil
+	if !m.durable(t) && !t.refused {
+		if n == nil {
+			return nil
+		}
+		err := m.cfg.Deliver(ctx, thread, *n)
+		if err == nil || m.cfg.Ledger == nil || isFull(err) || ctx.Err() != nil {
+			return err
+		}
+		t.refused = true
 	}
+	return m.cfg.Ledger.Commit(ctx, thread, task, record, n)
 }
 
 // observe notifies the observer, whose code may panic.

@@ -2,8 +2,8 @@ package background
 
 import "slices"
 
-// kind groups the classes that share places. Services never take the place of
-// work, and work never that of housekeeping.
+// kind groups the classes that share places. Services leave the places of work free,
+// and work those of housekeeping.
 type kind int
 
 const (
@@ -54,7 +54,7 @@ func (p *places) enter(t *Task, front bool) {
 	}
 }
 
-// give takes a place for t if there is one, and tells it.
+// give gives t a place if there is one, and notifies it.
 func (p *places) give(t *Task) bool {
 	k := t.spec.Class.kind()
 	tk := threadKind{t.spec.Thread, k}

@@ -34,7 +34,7 @@ type Plugin struct{ m *Manager }
 // Plugin makes the plugin.
 func (m *Manager) Plugin() *Plugin { return &Plugin{m: m} }
 
-// Describe says what the plugin subscribes to.
+// Describe lists what the plugin subscribes to.
 func (*Plugin) Describe() abi.Description {
 	return abi.Description{
 		Name: PluginName, Version: "1.0.0", ABI: abi.VersionRange{Min: abi.Version, Max: abi.Version},
@@ -69,7 +69,7 @@ func (p *Plugin) OnPhase(ctx context.Context, e *abi.Event) (*abi.Reply, error) 
 	}
 }
 
-// noteRun remembers which run a thread has, for tools whose context does not say.
+// noteRun remembers which run a thread has, for tools whose context has none.
 func (m *Manager) noteRun(thread, run string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

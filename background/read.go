@@ -14,9 +14,9 @@ type Stats struct {
 	Running, Queued, Ended int
 	// Abandoned bodies ignored their cancellation; their goroutines may still run.
 	Abandoned int
-	// RefusedEvents were emitted and not accepted; Emit said so.
+	// RefusedEvents were emitted and not accepted; Emit returned false.
 	RefusedEvents int
-	// LostNotices are ends, and notices of messages that came back, that the owner refused
+	// LostNotices are ends, and notifications of messages that came back, that the owner refused
 	// for good, or had no room for until the Manager was closed.
 	LostNotices int
 	// CommitFailures is how often the ledger did not take an end, by operation:
@@ -96,10 +96,11 @@ func (m *Manager) Snapshot(thread string) Snapshot {
 }
 
 // HasBlocking reports whether a blocking task of the thread has not ended. When
-// it returns false, the notices of all blocking tasks have been delivered.
+// it returns false, the notifications of all blocking tasks have been delivered.
 func (m *Manager) HasBlocking(thread string) bool {
 	defer m.read(thread)()
-	return m.thread(thread).blocking > 0
+	_, blocking := m.counts(thread)
+	return blocking > 0
 }
 
 // Wait returns when no task of the thread runs or waits to run, whatever its
@@ -108,7 +109,8 @@ func (m *Manager) Wait(ctx context.Context, thread string) error {
 	for {
 		// No lock is needed: the end of a task that has ended was accepted.
 		m.mu.Lock()
-		n, changed := m.thread(thread).live, m.changed
+		n, _ := m.counts(thread)
+		changed := m.changed
 		m.mu.Unlock()
 		if n == 0 {
 			return nil
@@ -148,7 +150,7 @@ func (m *Manager) WaitTask(ctx context.Context, id string) (Info, error) {
 }
 
 // standing returns what is known of a task, and what is closed when that may change.
-// It does not lock: the owner may have an end that it does not see.
+// It does not lock the thread: the owner may have received an end that is not visible yet.
 func (m *Manager) standing(id string) (Info, bool, <-chan struct{}) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

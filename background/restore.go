@@ -144,7 +144,7 @@ func (m *Manager) restore(ctx context.Context, info Info, record []byte) error {
 }
 
 // adopt enters a restored task, unless it is known.
-func (m *Manager) adopt(t *Task, info Info, goesOn bool) (known bool, err error) {
+func (m *Manager) adopt(t *Task, info Info, resumed bool) (known bool, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	switch {
@@ -161,7 +161,7 @@ func (m *Manager) adopt(t *Task, info Info, goesOn bool) (known bool, err error)
 		m.retire(t)
 		return false, nil
 	}
-	if goesOn {
+	if resumed {
 		t.info.Attempt++
 		t.info.Owner = m.owner()
 		t.info.Status = Queued
@@ -170,7 +170,7 @@ func (m *Manager) adopt(t *Task, info Info, goesOn bool) (known bool, err error)
 	return false, nil
 }
 
-// orphan ends a task that nobody runs any more.
+// orphan ends a task that no process runs any more.
 func (m *Manager) orphan(t *Task) {
 	defer m.wg.Done()
 	defer t.cancel(nil)

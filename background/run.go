@@ -5,13 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"time"
 )
 
 // Causes of a body's cancelled context, and what a callback that panics gives.
 var (
 	errCancelled = errors.New("background: task cancelled")
 	errTimeout   = errors.New("background: task timed out")
-	errPanicked  = errors.New("background: what takes the notices panicked")
+	errPanicked  = errors.New("background: Deliver or the Ledger panicked")
 )
 
 // outcome is how a task ends.
@@ -21,7 +22,7 @@ type outcome struct {
 	err    string
 }
 
-// run takes a task from its place in the queue to its end, on the goroutine of its body.
+// run takes a task from its place in the queue to its end.
 func (m *Manager) run(t *Task) {
 	if !m.takeTurn(t) {
 		m.conclude(t, outcome{status: Cancelled})
@@ -33,7 +34,30 @@ func (m *Manager) run(t *Task) {
 	m.observe(t.body, EventStarted, info)
 	ctx, cancel := context.WithTimeoutCause(t.body, t.spec.Timeout, errTimeout)
 	defer cancel()
-	m.call(ctx, t, m.watch(ctx, t))
+	m.conclude(t, m.supervise(ctx, t)) //nolint:contextcheck // that of the body is over
+}
+
+// supervise runs the body and returns its outcome. A body that still runs when its context has ended and the grace period
+// is over is abandoned.
+func (m *Manager) supervise(ctx context.Context, t *Task) outcome {
+	ended := make(chan outcome, 1)
+	go m.call(ctx, t, ended)
+	select {
+	case o := <-ended:
+		return o
+	case <-ctx.Done():
+	}
+	grace := time.NewTimer(m.cfg.Grace)
+	defer grace.Stop()
+	select {
+	case o := <-ended:
+		return o
+	case <-grace.C:
+	}
+	m.count(func(s *Stats) { s.Abandoned++ })
+	m.cfg.Logger.ErrorContext(ctx, "task body ignored cancellation and was abandoned",
+		"task_id", t.info.ID, "task_type", t.spec.Type, "grace", m.cfg.Grace)
+	return outcome{status: Failed, err: fmt.Sprintf("abandoned: the body continued for %s after: %s", m.cfg.Grace, reason(ctx, t))}
 }
 
 // conclude ends a task. It is called once for each.
@@ -69,9 +93,8 @@ func (m *Manager) takeTurn(t *Task) bool {
 	}
 }
 
-// call runs the body and ends the task with its outcome, also when it panics or ends its
-// goroutine, unless that came too late.
-func (m *Manager) call(ctx context.Context, t *Task, w *watch) {
+// call runs the body and sends its outcome, also when it panics or ends its goroutine.
+func (m *Manager) call(ctx context.Context, t *Task, ended chan<- outcome) {
 	o := outcome{status: Failed, err: "the body ended its goroutine without returning"}
 	defer func() {
 		if p := recover(); p != nil {
@@ -79,9 +102,7 @@ func (m *Manager) call(ctx context.Context, t *Task, w *watch) {
 			m.cfg.Logger.ErrorContext(ctx, "task body panicked",
 				"task_id", t.info.ID, "task_type", t.spec.Type, "stack", string(debug.Stack()))
 		}
-		if w.over() {
-			m.conclude(t, o) //nolint:contextcheck // that of the body is over
-		}
+		ended <- o
 	}()
 	result, err := t.spec.Body(ctx, t)
 	switch {
@@ -96,7 +117,7 @@ func (m *Manager) call(ctx context.Context, t *Task, w *watch) {
 	}
 }
 
-// reason says in words why a body's context ended.
+// reason is why a body's context ended.
 func reason(ctx context.Context, t *Task) string {
 	if errors.Is(context.Cause(ctx), errTimeout) {
 		return fmt.Sprintf("timed out after %s", t.spec.Timeout)

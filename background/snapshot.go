@@ -33,7 +33,7 @@ func (s Snapshot) ReplaceAll(tasks []Info) Snapshot {
 	return s
 }
 
-// View is what a prompt says of a thread's tasks, by id.
+// View is what a prompt has of a thread's tasks, by id.
 type View struct {
 	Tasks map[string]ViewEntry `json:"tasks"`
 }

@@ -17,7 +17,7 @@ const SubAgent = "sub_agent"
 // fields "from" and "content".
 const AgentMessage = "agent_message"
 
-// UndeliveredMessages is the event type of the notices that tell the owner what a
+// UndeliveredMessages is the event type of the notifications with what a
 // sub-agent did not read before it ended. Each has as many messages as MaxPayload allows,
 // one at least, in the field "messages", and their number in "count".
 const UndeliveredMessages = "undelivered_messages"
@@ -60,9 +60,9 @@ func (m *Manager) SpawnAgent(ctx context.Context, spec Spec, body AgentBody) (st
 
 // SendMessage puts a message into the inbox of a sub-agent of the thread. Nil
 // means that it was accepted: the sub-agent can read it, or its owner gets it back
-// whole, in a notice before the sub-agent's end. Until then it is in memory alone, also
+// whole, in a notification before the sub-agent's end. Until then it is in memory alone, also
 // when there is a Ledger: it is lost when the process ends without Close, or when the
-// owner takes nothing until Close gives up ([Stats]). What must outlive the process goes
+// owner accepts nothing until Close gives up ([Stats]). What must outlive the process goes
 // to a thread, see Config.Forward. The errors are those above, in the order in which
 // they are checked.
 func (m *Manager) SendMessage(ctx context.Context, task, thread, from, content string) error {
@@ -107,8 +107,8 @@ func (m *Manager) agentBox(task, thread string) (*inbox.Box, error) {
 	return t.box, nil
 }
 
-// unread closes the inbox of a sub-agent and returns what tells the owner what it did
-// not read: all of it, in as many notices as MaxPayload demands.
+// unread closes the inbox of a sub-agent and returns notifications with what it did
+// not read: all of it, in as many as MaxPayload demands.
 func (m *Manager) unread(t *Task) (notices []abi.Notice) {
 	if t.box == nil {
 		return nil
@@ -146,7 +146,7 @@ func (m *Manager) unread(t *Task) (notices []abi.Notice) {
 // Message is a message from one agent to another.
 type Message struct {
 	Thread  string // that it goes to
-	Agent   string // of the thread, empty means whoever answers there
+	Agent   string // of the thread, empty means its default
 	From    string // agent or task that sends it
 	Content string
 }

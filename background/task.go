@@ -20,7 +20,7 @@ import (
 // carries the cancellation and the lineage.
 type Body func(ctx context.Context, t *Task) (any, error)
 
-// Bounds of what a [Spec] says of itself, in bytes.
+// Bounds of the texts of a [Spec], in bytes.
 const (
 	maxName        = 128
 	maxType        = 64
@@ -43,7 +43,7 @@ type Spec struct {
 	Description string
 	// Class is [Blocking] when empty.
 	Class Class
-	// Parent says where the task comes from. What it does not say comes from the
+	// Parent is where the task comes from. Its empty fields come from the
 	// context of the spawn.
 	Parent Lineage
 	// Timeout of the body, from its start. Zero means that of the [Config].
@@ -99,8 +99,8 @@ type Task struct {
 	// while the body runs.
 	turn chan struct{}
 	// Guarded by Manager.mu: whether the task has a place, how many calls of WaitTask
-	// its body is in, whether the body is over, and whether nobody needs the result
-	// any more.
+	// its body is in, whether the body is over, and whether the end was
+	// acknowledged.
 	placed      bool
 	waiting     int
 	gone, acked bool
@@ -109,19 +109,18 @@ type Task struct {
 	// holder waits. over is set before the terminal one, and while others hold emit.
 	emit chan struct{}
 	over atomic.Bool
-	// refused reports whether Deliver refused a notice that the ledger then took. It belongs to
-	// who holds emit, and then to the end of the task.
+	// refused reports whether Deliver refused a notification, which the ledger got. It is guarded by emit, and then by the end of the task.
 	refused bool
 }
 
 // ID is the id of the task.
 func (t *Task) ID() string { return t.info.ID }
 
-// Emit delivers a custom notice to the thread, before anything that the task
+// Emit delivers a custom notification to the thread, before anything that the task
 // emits later and before its end. It waits while the owner has no room or the
 // task emits faster than its rate allows, after a cancellation until the grace
 // period is over. What is larger than MaxPayload is cut. It returns false when
-// the notice was not accepted or the task has already ended.
+// the notification was not accepted or the task has already ended.
 func (t *Task) Emit(eventType string, payload any) bool {
 	if t.over.Load() {
 		return false // without the lock, of which the end of the task must get hold
@@ -135,7 +134,7 @@ func (t *Task) Emit(eventType string, payload any) bool {
 		Kind: abi.NoticeCustom, TaskID: t.info.ID, EventType: eventType,
 		Payload: t.m.fit(t.life, t, payload, false), Housekeeping: t.spec.Class == Housekeeping,
 	}
-	err := t.m.tell(t.life, t, &n)
+	err := t.m.hand(t.life, t, nil, &n)
 	if err != nil {
 		t.m.count(func(s *Stats) { s.RefusedEvents++ })
 	}

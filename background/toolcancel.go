@@ -18,7 +18,7 @@ var errNoCurrentTask = errors.New("current_task_unavailable")
 // scope is whose tool it is: that of a task, or else of a run.
 type scope struct{ task, run string }
 
-// scope says for whom a call is made.
+// scope returns for whom a call is made.
 func (s *Tools) scope(ctx context.Context) (scope, error) {
 	l := LineageOf(ctx)
 	s.m.mu.Lock()

@@ -86,8 +86,8 @@ func (s *Tools) waitTask(ctx context.Context, args arguments) (any, error) {
 	return strings.Join(texts, "\n\n"), nil
 }
 
-// pending returns the tasks that somebody may wait for: no services, and not the
-// task that asks.
+// pending returns the tasks that a caller may wait for: no services, and not the
+// task of the caller.
 func (s *Tools) pending(except string) []string {
 	var ids []string
 	for _, i := range s.visible() {
@@ -98,7 +98,7 @@ func (s *Tools) pending(except string) []string {
 	return ids
 }
 
-// standing says how a task stands.
+// standing renders the state of a task.
 func standing(i Info) string {
 	head := fmt.Sprintf("task_id: %s\nstate: %s", i.ID, i.Status)
 	switch i.Status {

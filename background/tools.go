@@ -24,7 +24,7 @@ const (
 	maxListed   = 100
 )
 
-// ToolsConfig says for whom tools work.
+// ToolsConfig is for whom tools work.
 type ToolsConfig struct {
 	// Thread whose tasks the tools see. Required.
 	Thread string
@@ -99,7 +99,7 @@ func tools() []abi.Tool {
 }
 
 // CallTool answers one call. What is wrong with the arguments, and what cannot be
-// done, is said to the model in the result; the error is for a name that is none
+// done, is reported to the model in the result; the error is for a name that is none
 // of [Tools.Tools].
 func (s *Tools) CallTool(ctx context.Context, call abi.ToolCall) (abi.ToolResult, error) {
 	answer, ok := map[string]func(context.Context, arguments) (any, error){
@@ -121,7 +121,7 @@ func (s *Tools) CallTool(ctx context.Context, call abi.ToolCall) (abi.ToolResult
 	data, err := answer(ctx, fields)
 	if err != nil {
 		result.Status, result.Message = abi.ToolError, err.Error()
-		return result, nil //nolint:nilerr // it is said to the model
+		return result, nil //nolint:nilerr // it is reported to the model
 	}
 	if text, ok := data.(string); ok {
 		result.Content = []abi.ContentBlock{abi.Text(text)}
