@@ -29,7 +29,7 @@ func (m *Mailbox) acceptable(ctx context.Context, r Request) error {
 		return wrap("thread", r.Thread, fmt.Errorf("%w: its tenant, or the whole mailbox; resume that, or submit in the background", ErrPaused))
 	}
 	if r.DispatchIDHint != "" {
-		if taken, err := m.queue.HasDispatch(ctx, r.DispatchIDHint); err != nil || taken {
+		if found, err := m.queue.HasDispatch(ctx, r.DispatchIDHint); err != nil || found {
 			return wrap("dispatch", r.DispatchIDHint, orExists(err))
 		}
 	}
@@ -46,7 +46,7 @@ func (m *Mailbox) acceptable(ctx context.Context, r Request) error {
 // unused refuses ids of new runs that some thread has.
 func (m *Mailbox) unused(ctx context.Context, ids ...string) error {
 	for _, id := range ids {
-		if taken, err := m.queue.HasRun(ctx, id); err != nil || taken {
+		if found, err := m.queue.HasRun(ctx, id); err != nil || found {
 			return wrap("run", id, orExists(err))
 		}
 	}

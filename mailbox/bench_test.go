@@ -9,7 +9,7 @@ import (
 	"github.com/mortise-dev/mortise/store/memstore"
 )
 
-// emitter is a runtime that sends as many events as it is told to.
+// emitter is a runtime that sends so many events.
 type emitter struct{ events int }
 
 func (e *emitter) Run(_ context.Context, j *mailbox.Job) (mailbox.Result, error) {

@@ -69,11 +69,11 @@ func (m *Mailbox) end(ctx context.Context, done, loops <-chan struct{}) error {
 // abandon leaves the executions that continue to themselves, and returns which.
 func (m *Mailbox) abandon(ctx context.Context) error {
 	m.mu.Lock()
-	var left, untold []*execution
+	var left, noted []*execution
 	for _, x := range m.running {
 		left = append(left, x)
 		if !x.abandoned {
-			untold = append(untold, x)
+			noted = append(noted, x)
 		}
 		x.abandoned = true
 	}
@@ -83,7 +83,7 @@ func (m *Mailbox) abandon(ctx context.Context) error {
 		errs = append(errs, fmt.Errorf("mailbox: close: dispatch %.80q of thread %.80q continued for %v after it was asked to end, and was abandoned; let its runtime heed its context",
 			x.hold.Dispatch, x.hold.Thread, m.cfg.Waits.Close))
 	}
-	for _, x := range untold {
+	for _, x := range noted {
 		m.event(ctx, queue.OpAbandon, x.hold.Thread, x.hold.Dispatch, ErrShutdown)
 		m.cfg.Logger.ErrorContext(ctx, "mailbox_execution_abandoned", "thread", x.hold.Thread, "dispatch", x.hold.Dispatch, "grace", m.cfg.Waits.Close)
 		x.events.finish(EventMoved, nil)

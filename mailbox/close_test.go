@@ -57,7 +57,7 @@ func deafRun(release <-chan struct{}) *script {
 	}}
 }
 
-// closed closes a mailbox with a second's time, and says how long it took.
+// closed closes a mailbox within a second, and returns how long that took.
 func closed(t *testing.T, m *mailbox.Mailbox) (time.Duration, error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)

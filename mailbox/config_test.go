@@ -24,12 +24,12 @@ func TestConfig(t *testing.T) {
 				Retry: mailbox.Retry{Attempts: 2}, Owner: "me",
 			})
 			sub := background(t, m, request("t", "x"))
-			equal(t, "lease of a claim", time.Until(head(t, m, "t").Claim.Until), 8*time.Second)
+			equal(t, "lease of a claim", time.Until(record(t, m, "t").Claim.Until), 8*time.Second)
 			d := wantStatus(t, m, sub.Dispatch, mailbox.Claimed)
 			equal(t, "attempts", d.MaxAttempts, 2)
 			equal(t, "owner", d.Owner, "me")
 			sleep(3 * time.Second)
-			equal(t, "lease after the renewal", time.Until(head(t, m, "t").Claim.Until), 8*time.Second)
+			equal(t, "lease after the renewal", time.Until(record(t, m, "t").Claim.Until), 8*time.Second)
 		},
 		"wrong_values": func(t *testing.T) {
 			for name, cfg := range map[string]mailbox.Config{
@@ -72,7 +72,7 @@ func TestConfig(t *testing.T) {
 		},
 		"inline_claim_guard_is_reasonable": func(t *testing.T) {
 			m := started(t, mailbox.Config{Runtime: &script{}, Store: memstore.New()})
-			// A process that interrupts and dies leaves the thread reserved for a while.
+			// A process that interrupts and is killed leaves the thread reserved for a while.
 			_, err := m.Queue().Interrupt(t.Context(), "t", queue.Interrupt{Reserve: 2 * (5 * time.Second)})
 			must(t, err)
 			sub := background(t, m, request("t", "x"))
@@ -143,7 +143,7 @@ func TestConfig(t *testing.T) {
 	})
 }
 
-// defaults shows what a mailbox does whose config says nothing of it.
+// defaults holds what a mailbox does with a zero config.
 func defaults(t *testing.T) {
 	phase := make(chan bool)
 	s := &script{do: func(_ context.Context, j *mailbox.Job) (mailbox.Result, error) {
@@ -157,7 +157,7 @@ func defaults(t *testing.T) {
 		ticks++
 		return nil
 	}}})
-	lease := func() time.Duration { return time.Until(head(t, m, "held").Claim.Until) }
+	lease := func() time.Duration { return time.Until(record(t, m, "held").Claim.Until) }
 	held := background(t, m, request("held", "held"))
 	equal(t, "lease", lease(), 30*time.Second)
 	equal(t, "attempts", wantStatus(t, m, held.Dispatch, mailbox.Claimed).MaxAttempts, 5)

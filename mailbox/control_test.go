@@ -13,11 +13,11 @@ import (
 	"github.com/mortise-dev/mortise/store/memstore"
 )
 
-// party is a run under way in another process, that takes commands as accept says.
+// party is a run under way in another process, that accepts commands by the result of accept.
 type party struct {
 	here, there *mailbox.Mailbox
 	first       mailbox.Submission
-	heard       int
+	received    int
 }
 
 // newParty starts it. Store is what the process here sees.
@@ -32,7 +32,7 @@ func partyOf(t *testing.T, accept func(mailbox.Command) bool, here, there store.
 	t.Helper()
 	p := &party{}
 	s := &script{do: untilStopped, steer: func(_ string, c mailbox.Command) bool {
-		p.heard++
+		p.received++
 		return accept(c)
 	}}
 	p.there = started(t, mailbox.Config{Runtime: s, Store: there, Owner: "there"})
@@ -90,7 +90,7 @@ func TestLive(t *testing.T) {
 			if sub.Dispatch != p.first.Dispatch || sub.Run != p.first.Run || !sub.Running {
 				t.Errorf("submission is %+v", sub)
 			}
-			equal(t, "heard", p.heard, 1)
+			equal(t, "received", p.received, 1)
 			equal(t, "dispatches", p.dispatches(t), 1)
 		},
 		"live_then_queue_falls_back_to_durable_dispatch_when_receiver_unavailable": func(t *testing.T) {
@@ -108,7 +108,7 @@ func TestLive(t *testing.T) {
 		"live_then_queue_falls_back_when_subscriber_drops_receipt": func(t *testing.T) {
 			p := newParty(t, func(mailbox.Command) bool { return false }, all)
 			p.wantQueued(t, p.send(t, ""))
-			equal(t, "heard", p.heard, 1)
+			equal(t, "received", p.received, 1)
 		},
 		"live_then_queue_falls_back_when_no_answer_comes": func(t *testing.T) {
 			release := make(chan struct{})
@@ -122,22 +122,22 @@ func TestLive(t *testing.T) {
 		"live_then_queue_is_at_least_once_when_ack_lost": func(t *testing.T) {
 			p := newParty(t, accept, func(s *memstore.Store) store.Store { return lossy{s} })
 			p.wantQueued(t, p.send(t, ""))
-			equal(t, "heard", p.heard, 1)
+			equal(t, "received", p.received, 1)
 		},
 		"live_then_queue_rejects_remote_mismatched_expected_run_id": func(t *testing.T) {
 			p := newParty(t, accept, all)
 			p.wantQueued(t, p.send(t, "another run"))
-			equal(t, "heard", p.heard, 0)
+			equal(t, "received", p.received, 0)
 		},
 		"live_then_queue_falls_back_to_queue_when_no_remote_subscriber": func(t *testing.T) {
 			shared := memstore.New()
 			p := partyOf(t, accept, shared, plain{shared}) // it is not notified of commands
 			p.wantQueued(t, p.send(t, ""))
-			equal(t, "heard", p.heard, 0)
+			equal(t, "received", p.received, 0)
 		},
 		"send_decision_unknown_id_returns_false": func(t *testing.T) {
 			m := open(t, mailbox.Config{Runtime: &script{}})
-			ok, err := m.Decide(t.Context(), "nobody", mailbox.Decision{Call: "c"})
+			ok, err := m.Decide(t.Context(), "unknown", mailbox.Decision{Call: "c"})
 			must(t, err)
 			equal(t, "taken", ok, false)
 		},
@@ -162,7 +162,7 @@ func TestLive(t *testing.T) {
 	})
 }
 
-// reactivates: a message lets the run go on that waits, and it is done then.
+// reactivates: a message lets the run that waits continue, and it is done then.
 func reactivates(wait string) func(*testing.T) {
 	return func(t *testing.T) {
 		s := &script{do: waitsOnce(wait)}
@@ -179,7 +179,7 @@ func reactivates(wait string) func(*testing.T) {
 	}
 }
 
-// TestStreamsAcrossProcesses: events are those of one process; the stream says that another one goes on.
+// TestStreamsAcrossProcesses: events are those of one process; the stream ends when another one continues.
 func TestStreamsAcrossProcesses(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -212,8 +212,8 @@ func TestStreamsAcrossProcesses(t *testing.T) {
 		d, err := here.Await(t.Context(), sub.Dispatch)
 		must(t, err)
 		equal(t, "status", d.Status, mailbox.Cancelled)
-		if _, err := there.Where(t.Context(), "nobody"); !errors.Is(err, mailbox.ErrNotFound) {
-			t.Errorf("where nobody is: %v", err)
+		if _, err := there.Where(t.Context(), "unknown"); !errors.Is(err, mailbox.ErrNotFound) {
+			t.Errorf("where an unknown dispatch is: %v", err)
 		}
 	})
 }

@@ -106,13 +106,13 @@ func damagedWentOn(t *testing.T) {
 	m := started(t, mailbox.Config{Runtime: s, Store: b.open(), Wake: wakeUp})
 	sleep(time.Second)
 	b.broken.Store(false)
-	background(t, m, request("bad", "news")) // it goes on, and waits for tasks of this process
+	background(t, m, request("bad", "more")) // it continues, and waits for tasks of this process
 	sleep(time.Hour)
-	s.wantRan(t, "wake", "news")
+	s.wantRan(t, "wake", "more")
 	wantRun(t, m, sub.Run, mailbox.RunWaiting, "")
 }
 
-// damagedStore holds that a store that takes no update is tried at a bounded rate, and that all goes on when it is back.
+// damagedStore holds that a store that takes no update is tried at a bounded rate, and that everything continues when it answers again.
 func damagedStore(t *testing.T) {
 	const threads = 1100
 	mem := memstore.New()

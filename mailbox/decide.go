@@ -24,9 +24,9 @@ func (m *Mailbox) Decide(ctx context.Context, run string, decisions ...Decision)
 	request := Request{Thread: r.Thread, Tenant: t.Tenant, Run: run, Decisions: decisions, Mode: modeResume}
 	if t.Claim != nil && t.Open.ID == run && t.Open.Status == RunRunning {
 		request.Decisions, _ = m.bound(run, image, decisions) // what it does not wait for yet it may come to wait for
-		taken, err := m.decideLive(ctx, request, t.Claim.Dispatch)
-		if taken || err != nil {
-			return taken, err
+		accepted, err := m.decideLive(ctx, request, t.Claim.Dispatch)
+		if accepted || err != nil {
+			return accepted, err
 		}
 		request.Late = true
 	}
@@ -37,7 +37,7 @@ func (m *Mailbox) Decide(ctx context.Context, run string, decisions ...Decision)
 	return err == nil, err
 }
 
-// decideLive reports whether a run under way has taken decisions. One that did may be reported not to have. An error is one of
+// decideLive reports whether a run under way has accepted decisions. One that did may be reported not to have. An error is one of
 // the decisions.
 func (m *Mailbox) decideLive(ctx context.Context, r Request, dispatch string) (bool, error) {
 	payload, err := m.encode(r)
@@ -45,11 +45,11 @@ func (m *Mailbox) decideLive(ctx context.Context, r Request, dispatch string) (b
 		return false, wrap("decision for run", r.Run, err)
 	}
 	d := Dispatch{ID: dispatch, Thread: r.Thread, RunID: r.Run}
-	taken, err := m.deliver(ctx, d, Command{Kind: CommandDecision, ID: m.cfg.NewID(), Payload: payload})
+	accepted, err := m.deliver(ctx, d, Command{Kind: CommandDecision, ID: m.cfg.NewID(), Payload: payload})
 	if err != nil {
 		m.cfg.Logger.WarnContext(ctx, "mailbox_decision_not_delivered", "thread", r.Thread, "run", r.Run, "error", err)
 	}
-	return taken && err == nil, nil
+	return accepted && err == nil, nil
 }
 
 // bound binds decisions to what a run waits for, if the runtime can.

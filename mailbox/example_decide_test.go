@@ -11,7 +11,7 @@ import (
 	"github.com/mortise-dev/mortise/store/memstore"
 )
 
-// approval is a runtime whose runs wait until somebody has decided about "deploy", and then about "announce". What they were told is in
+// approval is a runtime whose runs wait until a user has decided about "deploy", and then about "announce". The decisions are in
 // the thread's image.
 type approval struct{}
 

@@ -10,20 +10,20 @@ import (
 	"github.com/mortise-dev/mortise/store/memstore"
 )
 
-// mended is a runtime that fails for good until somebody has mended what it needs.
-type mended struct{ works atomic.Bool }
+// fixed is a runtime that fails for good until an operator has fixed what it needs.
+type fixed struct{ works atomic.Bool }
 
-func (r *mended) Run(context.Context, *mailbox.Job) (mailbox.Result, error) {
+func (r *fixed) Run(context.Context, *mailbox.Job) (mailbox.Result, error) {
 	if !r.works.Load() {
 		return mailbox.Result{}, fmt.Errorf("no such model: %w", mailbox.ErrPermanent)
 	}
 	return mailbox.Result{Termination: "natural"}, nil
 }
 
-// What failed for good is kept as a dead letter, until somebody replays it or gives it up.
+// What failed for good is kept as a dead letter, until an operator replays or discards it.
 func ExampleMailbox_Replay() {
 	ctx := context.Background()
-	runtime := &mended{}
+	runtime := &fixed{}
 	box, err := mailbox.New(ctx, mailbox.Config{Store: memstore.New(), Runtime: runtime})
 	if err != nil {
 		fmt.Println(err)
@@ -75,7 +75,7 @@ func ExampleMailbox_Replay() {
 	// left: 0 <nil>
 }
 
-// patient is a runtime that works until it is told to stop.
+// patient is a runtime that works until it is asked to stop.
 type patient struct{ began chan string }
 
 func (r patient) Run(ctx context.Context, j *mailbox.Job) (mailbox.Result, error) {
@@ -84,7 +84,7 @@ func (r patient) Run(ctx context.Context, j *mailbox.Job) (mailbox.Result, error
 	return mailbox.Result{}, context.Cause(ctx)
 }
 
-// One run at a time, and one is cancelled: what may not begin now is told so, and what
+// One run at a time, and one is cancelled: what may not begin now is refused, and what
 // was queued begins when there is room.
 func ExampleMailbox_Cancel() {
 	ctx := context.Background()

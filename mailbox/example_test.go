@@ -46,7 +46,7 @@ func ExampleMailbox_Submit() {
 	// 2 mailbox_settled acked
 }
 
-// What is queued is carried out between Start and Stop. Whoever lost its connection reads on from the last event
+// What is queued is executed between Start and Stop. A client that lost its connection continues from the last event
 // that it has.
 func ExampleMailbox_Start() {
 	ctx := context.Background()

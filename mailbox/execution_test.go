@@ -72,7 +72,7 @@ func TestExecution(t *testing.T) {
 			must(t, m.Start(t.Context()))
 			sleep(0)
 			equal(t, "executions", len(s.jobs), 0)
-			equal(t, "claimed", head(t, m, "t").Claim != nil, false)
+			equal(t, "claimed", record(t, m, "t").Claim != nil, false)
 			wantStatus(t, m, sub.Dispatch, mailbox.Superseded)
 			wantRun(t, m, sub.Run, mailbox.RunDone, mailbox.TerminationCancelled)
 		},
@@ -108,7 +108,7 @@ func TestExecution(t *testing.T) {
 			m := open(t, mailbox.Config{Runtime: &script{}})
 			before := queued(t, m, request("t", "before"))
 			for want := range uint64(3) {
-				equal(t, "epoch", head(t, m, "t").Epoch, want)
+				equal(t, "epoch", record(t, m, "t").Epoch, want)
 				out, err := m.Interrupt(t.Context(), "t")
 				must(t, err)
 				equal(t, "new epoch", out.Epoch, want+1)
@@ -213,7 +213,7 @@ func TestExecution(t *testing.T) {
 			}{{true, 10 * time.Minute}, {false, 30 * time.Second}} {
 				steps <- step.suspended
 				synctest.Wait()
-				equal(t, "lease", time.Until(head(t, m, "t").Claim.Until), step.lease)
+				equal(t, "lease", time.Until(record(t, m, "t").Claim.Until), step.lease)
 			}
 			close(steps)
 			synctest.Wait()
@@ -277,7 +277,7 @@ func TestExecution(t *testing.T) {
 			equal(t, "attached", ok, false)
 		},
 		"reconnect_sink_returns_false_for_unknown_thread": func(t *testing.T) {
-			_, ok := open(t, mailbox.Config{Runtime: &script{}}).Events("nobody")
+			_, ok := open(t, mailbox.Config{Runtime: &script{}}).Events("unknown")
 			equal(t, "attached", ok, false)
 		},
 		"reconnect_sink_succeeds_for_running_worker": func(t *testing.T) {
@@ -300,7 +300,7 @@ func TestExecution(t *testing.T) {
 			if got, want := events(t, stream), []string{"1:text:a", "2:text:b", "3:text:c", "4:mailbox_settled:acked"}; !slices.Equal(got, want) {
 				t.Errorf("events %q, want %q", got, want)
 			}
-			// Somebody whose connection broke off after the second one comes back late.
+			// A client whose connection ended after the second one comes back late.
 			late, ok := m.Events(sub.Dispatch)
 			equal(t, "attached after the end", ok, true)
 			e, err := late.Next(t.Context(), 2)

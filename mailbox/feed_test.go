@@ -17,7 +17,7 @@ import (
 	"github.com/mortise-dev/mortise/store/memstore"
 )
 
-// flaky is a store that fails to add events: it does not add them, or adds them and says that it failed.
+// flaky is a store that fails to add events: it does not add them, or adds them and returns an error.
 type flaky struct {
 	*memstore.Store
 
@@ -36,7 +36,7 @@ func (f *flaky) AppendEvents(ctx context.Context, list ...store.EventBatch) ([]s
 	}
 	refused, err := f.Store.AppendEvents(ctx, list...)
 	if after {
-		return nil, errors.New("added, and not heard of")
+		return nil, errors.New("added, and the answer was lost")
 	}
 	return refused, err
 }
@@ -191,7 +191,7 @@ func TestEventsWithLargeTypes(t *testing.T) {
 	})
 }
 
-// TestAttachAlone holds that a mailbox that shares nothing still tells of what it carries out itself, and of the end elsewhere.
+// TestAttachAlone holds that a mailbox that shares nothing still has the events of its own executions, and the end of others.
 func TestAttachAlone(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -88,7 +88,7 @@ func TestSubmission(t *testing.T) {
 			_, found, err := m.Run(t.Context(), "mine")
 			must(t, err)
 			equal(t, "a run is left", found, false)
-			equal(t, "queued", head(t, m, "t").Queued, 0)
+			equal(t, "queued", record(t, m, "t").Queued, 0)
 		},
 		"submit_inline_claim_fails_when_thread_already_claimed": func(t *testing.T) {
 			m := open(t, mailbox.Config{Runtime: &script{}})
@@ -147,7 +147,7 @@ func TestSubmission(t *testing.T) {
 			must(t, err)
 			wantStatus(t, m, prior.Dispatch, mailbox.Superseded)
 			wantRun(t, m, prior.Run, mailbox.RunDone, mailbox.TerminationCancelled)
-			equal(t, "told", sub.Superseded[0].ID, prior.Dispatch)
+			equal(t, "superseded", sub.Superseded[0].ID, prior.Dispatch)
 		},
 		"foreground_submit_sends_live_cancel_for_remote_active_dispatch": func(t *testing.T) {
 			mem := memstore.New()
@@ -267,7 +267,7 @@ func waitsForRelease(t *testing.T) {
 	must(t, err)
 	equal(t, "dispatches", len(list), 1)
 	wantStatus(t, m, first.Dispatch, mailbox.Claimed)
-	equal(t, "messages", head(t, m, "t").Messages, 0)
+	equal(t, "messages", record(t, m, "t").Messages, 0)
 	down.Store(false)
 	sleep(time.Minute)
 	wantStatus(t, m, first.Dispatch, mailbox.Superseded)

@@ -97,7 +97,7 @@ func TestHealth(t *testing.T) {
 			must(t, m.Health())
 			equal(t, "lines that it is back", log.count("mailbox_store_available"), 1)
 			for i := range 50 {
-				equal(t, "queued", head(t, m, fmt.Sprint("t", i)).Queued, 0)
+				equal(t, "queued", record(t, m, fmt.Sprint("t", i)).Queued, 0)
 			}
 		},
 	})

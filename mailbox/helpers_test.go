@@ -29,7 +29,7 @@ type settled struct {
 	Run      mailbox.Run
 }
 
-// witness is an observer that remembers what it was told.
+// witness is an observer that remembers what it received.
 type witness struct {
 	mu         sync.Mutex
 	operations map[string]int
@@ -111,8 +111,8 @@ func (s *switched) asked(operation string) int {
 	return s.seen[operation]
 }
 
-// head reads a thread.
-func head(t *testing.T, m *mailbox.Mailbox, thread string) mailbox.Thread {
+// record reads a thread.
+func record(t *testing.T, m *mailbox.Mailbox, thread string) mailbox.Thread {
 	t.Helper()
 	h, err := m.Thread(t.Context(), thread)
 	must(t, err)

@@ -54,7 +54,7 @@ func (m *Mailbox) stopRun(ctx context.Context, k queue.State, why string) {
 
 // ask ends the context of an execution in this process because of a cause, or sends a command to another one.
 func (m *Mailbox) ask(ctx context.Context, k queue.State, cause error, c Command) {
-	if x := m.execution(k.Dispatch.Thread); x != nil && x.taken.Dispatch.ID == k.Dispatch.ID {
+	if x := m.execution(k.Dispatch.Thread); x != nil && x.claimed.Dispatch.ID == k.Dispatch.ID {
 		x.cancel(cause)
 		return
 	}
@@ -97,7 +97,7 @@ func (m *Mailbox) yield(ctx context.Context, thread, dispatch string) (queue.Int
 // another one has it.
 func (m *Mailbox) awaitEnd(ctx context.Context, thread, dispatch string) error {
 	var done <-chan struct{}
-	if x := m.execution(thread); x != nil && x.taken.Dispatch.ID == dispatch {
+	if x := m.execution(thread); x != nil && x.claimed.Dispatch.ID == dispatch {
 		done = x.done
 	}
 	timer := time.NewTimer(stopPoll)

@@ -44,7 +44,7 @@ func jumps(t *testing.T, by time.Duration) {
 	sleep(3 * (30 * time.Second))
 	d := wantStatus(t, m, sub.Dispatch, mailbox.Claimed)
 	equal(t, "attempts", d.Attempts, 0)
-	equal(t, "the lease goes on", head(t, m, "t").Claim.Until.After(clock.now()), true)
+	equal(t, "the lease continues", record(t, m, "t").Claim.Until.After(clock.now()), true)
 	close(goOn)
 	sleep(time.Second)
 	wantStatus(t, m, sub.Dispatch, mailbox.Acked)

@@ -12,8 +12,8 @@ import (
 	"github.com/mortise-dev/mortise/store/memstore"
 )
 
-// TestWhoAskedGoesAway holds that a claim is known to whoever made it, also when the one who asked for it goes away in the middle of it, or
-// the mailbox stops: else the thread would be held by nobody until its lease is over.
+// TestWhoAskedGoesAway holds that a process knows the claim that it made, also when the caller goes away in the middle of it, or
+// the mailbox stops: else the thread would be held, and not executed, until its lease is over.
 func TestWhoAskedGoesAway(t *testing.T) {
 	t.Parallel()
 	cases(t, map[string]func(*testing.T){
@@ -62,7 +62,7 @@ func goesAway(t *testing.T, update int, submit func(context.Context, *mailbox.Ma
 	m := started(t, mailbox.Config{Runtime: s, Store: mem})
 	submit(ctx, m)
 	if ctx.Err() == nil {
-		t.Fatal("nobody went away")
+		t.Fatal("no caller went away")
 	}
 	sleep(time.Second)
 	s.wantRan(t, "x")

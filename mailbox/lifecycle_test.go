@@ -283,7 +283,7 @@ func wakesOrphans(t *testing.T) {
 	}
 }
 
-// crashAtEnd: a dispatch and its run end in one transition, so that a crash leaves nothing to mend.
+// crashAtEnd: a dispatch and its run end in one transition, so that a crash leaves nothing to repair.
 func crashAtEnd(t *testing.T) {
 	store := memstore.New()
 	calm := open(t, mailbox.Config{Runtime: &script{}, Store: store})

@@ -18,9 +18,9 @@ func TestSteer(t *testing.T) {
 	for _, remote := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			store := memstore.New()
-			var heard []string
+			var received []string
 			s := &script{do: untilStopped, steer: func(run string, c mailbox.Command) bool {
-				heard = append(heard, run+" "+string(c.Kind))
+				received = append(received, run+" "+string(c.Kind))
 				return !strings.Contains(string(c.Payload), "bm8=") // "no"
 			}}
 			here := started(t, mailbox.Config{Runtime: s, Store: store})
@@ -44,13 +44,13 @@ func TestSteer(t *testing.T) {
 			sub, err = from.SubmitLive(t.Context(), request("t", "yes"), "another run")
 			must(t, err)
 			wantStatus(t, here, sub.Dispatch, mailbox.Queued)
-			if len(heard) != 2 || heard[0] != first.Run+" messages" {
-				t.Errorf("heard %q", heard)
+			if len(received) != 2 || received[0] != first.Run+" messages" {
+				t.Errorf("received %q", received)
 			}
 			ok, err := from.Decide(t.Context(), first.Run, mailbox.Decision{Call: "c"})
 			must(t, err)
-			if !ok || heard[2] != first.Run+" decision" {
-				t.Errorf("decision taken: %v, heard %q", ok, heard)
+			if !ok || received[2] != first.Run+" decision" {
+				t.Errorf("decision accepted: %v, received %q", ok, received)
 			}
 		})
 	}
@@ -82,7 +82,7 @@ func TestCancel(t *testing.T) {
 				wantStatus(t, here, sub.Dispatch, mailbox.Cancelled)
 				wantRun(t, here, sub.Run, mailbox.RunDone, mailbox.TerminationCancelled)
 			}
-			ok, err := from.Cancel(t.Context(), "nobody")
+			ok, err := from.Cancel(t.Context(), "unknown")
 			must(t, err)
 			if ok {
 				t.Error("cancelled what is not there")
@@ -92,7 +92,7 @@ func TestCancel(t *testing.T) {
 	}
 }
 
-// Nobody hears the command, and the owner learns of it when it renews its lease.
+// No process receives the command, and the owner observes it when it renews its lease.
 func TestCancelIsDurable(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -188,7 +188,7 @@ func TestLeaseAndStoreFaults(t *testing.T) {
 				synctest.Wait()
 				d := wantStatus(t, there, sub.Dispatch, mailbox.Acked)
 				if want := map[bool]string{true: "there", false: "here"}[away > time.Minute]; d.Owner != want {
-					t.Errorf("carried out by %q, want %q", d.Owner, want)
+					t.Errorf("executed by %q, want %q", d.Owner, want)
 				}
 			})
 		})

@@ -20,13 +20,13 @@ type Mailbox struct {
 	// running are the executions of this process by thread; tenants counts them, and streams
 	// are their events.
 	running map[string]*execution
-	// taking are the threads that are being claimed.
-	taking  map[string]*taking
-	tenants map[string]int
-	streams streams
-	pump    *pump // nil if events are not shared
-	asides  asides
-	pauses  pauses
+	// claiming are the threads that are being claimed.
+	claiming map[string]*claiming
+	tenants  map[string]int
+	streams  streams
+	pump     *pump // nil if events are not shared
+	asides   asides
+	pauses   pauses
 	// unwoken are the threads whose runs could not be woken at the start.
 	unwoken []Thread
 	claims  int
@@ -51,7 +51,7 @@ type Mailbox struct {
 // [Mailbox.Start], except for foreground requests.
 func New(ctx context.Context, cfg Config) (*Mailbox, error) {
 	m := &Mailbox{
-		ownIDs: cfg.NewID == nil, cfg: cfg.withDefaults(), running: map[string]*execution{}, taking: map[string]*taking{},
+		ownIDs: cfg.NewID == nil, cfg: cfg.withDefaults(), running: map[string]*execution{}, claiming: map[string]*claiming{},
 		tenants: map[string]int{}, changing: make(chan struct{}, 1), poke: make(chan struct{}, 1),
 	}
 	if err := m.cfg.validate(); err != nil {
@@ -61,7 +61,7 @@ func New(ctx context.Context, cfg Config) (*Mailbox, error) {
 	if m.queue, err = m.cfg.openQueue(); err != nil {
 		return nil, err
 	}
-	m.streams = streams{open: map[string]*Stream{}, most: keep{events: m.cfg.Events.Streams, bytes: m.cfg.Events.StreamBytes}}
+	m.streams = streams{open: map[string]*Stream{}, most: bounds{events: m.cfg.Events.Streams, bytes: m.cfg.Events.StreamBytes}}
 	m.base, m.finish = context.WithCancelCause(context.WithoutCancel(ctx))
 	m.pump = newPump(m)
 	return m, nil
@@ -112,7 +112,7 @@ func (m *Mailbox) Executing() []Dispatch {
 	defer m.mu.Unlock()
 	var list []Dispatch
 	for _, x := range m.running {
-		d := x.taken.Dispatch
+		d := x.claimed.Dispatch
 		d.Request = nil
 		list = append(list, d)
 	}

@@ -266,7 +266,7 @@ func TestPrepare(t *testing.T) {
 			equal(t, "run", sub.Run, "hint")
 			run := wantRun(t, m, "hint", mailbox.RunCreated, "")
 			equal(t, "its input", strings.Join(run.Input, " "), "m1")
-			h := head(t, m, "t")
+			h := record(t, m, "t")
 			equal(t, "open and latest run", h.Open.ID+" "+h.Latest.ID, "hint hint")
 			equal(t, "claimed", h.Claim != nil, false)
 			equal(t, "log", h.Messages, 0)
@@ -289,7 +289,7 @@ func TestPrepare(t *testing.T) {
 			j := s.jobs[1]
 			equal(t, "agent", j.Run.Agent, "writer")
 			equal(t, "messages before the second run", j.Messages, 1)
-			equal(t, "log", head(t, m, "t").Messages, 2)
+			equal(t, "log", record(t, m, "t").Messages, 2)
 			equal(t, "state that the runs found", strings.Join(found, "|"), "|image of "+first.Run)
 		},
 		"reusable_waiting_run_prefers_thread_open_run_projection_over_latest_run": func(t *testing.T) {
@@ -300,9 +300,9 @@ func TestPrepare(t *testing.T) {
 			later := request("t", "another")
 			later.Run, later.At = "latest", time.Now().Add(time.Hour)
 			background(t, m, later)
-			h := head(t, m, "t")
+			h := record(t, m, "t")
 			equal(t, "open and latest run", h.Open.ID+" "+h.Latest.ID, waits.Run+" latest")
-			equal(t, "run that goes on", background(t, m, request("t", "more")).Run, waits.Run)
+			equal(t, "run that continues", background(t, m, request("t", "more")).Run, waits.Run)
 		},
 		"thread_context_cache_used_by_reusable_waiting_run_id": func(t *testing.T) {
 			store, off := memstore.New(), &switched{}
@@ -318,7 +318,7 @@ func TestPrepare(t *testing.T) {
 			m := open(t, mailbox.Config{Runtime: &script{}})
 			for _, text := range []string{"one", "two"} {
 				sub := queued(t, m, request("t", text))
-				equal(t, "latest run", head(t, m, "t").Latest.ID, sub.Run)
+				equal(t, "latest run", record(t, m, "t").Latest.ID, sub.Run)
 			}
 		},
 		"prepare_run_falls_back_to_store_without_cache": func(t *testing.T) {
@@ -340,7 +340,7 @@ func TestPrepare(t *testing.T) {
 			must(t, err)
 			equal(t, "cancelled", ok, true)
 			if sub := background(t, here, request("t", "more")); sub.Run == waits.Run {
-				t.Error("a run that another process has ended goes on")
+				t.Error("a run that another process has ended continues")
 			}
 		},
 		"reusable_waiting_run_id_returns_none_for_done_cached_run": func(t *testing.T) {
@@ -349,7 +349,7 @@ func TestPrepare(t *testing.T) {
 			sleep(0)
 			wantRun(t, m, done.Run, mailbox.RunDone, "natural")
 			if sub := background(t, m, request("t", "more")); sub.Run == done.Run {
-				t.Error("a run that is done goes on")
+				t.Error("a run that is done continues")
 			}
 		},
 		"thread_context_cache_cleared_on_idle_transition": func(t *testing.T) {

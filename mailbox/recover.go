@@ -23,7 +23,7 @@ func (m *Mailbox) Recover(ctx context.Context) (int, error) {
 	return n, errors.Join(append(failed, err)...)
 }
 
-// recoverAll tells the errors of threads from one of the store, with which it ends.
+// recoverAll returns the errors of threads apart from one of the store, with which it ends.
 func (m *Mailbox) recoverAll(ctx context.Context) (n int, failed []error, err error) {
 	now, err := m.queue.Time(ctx)
 	if err != nil {

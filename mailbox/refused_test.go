@@ -70,10 +70,10 @@ func refusedForeground(t *testing.T, change func(*mailbox.Request), want error) 
 	sleep(time.Minute)
 	wantStatus(t, m, sub.Dispatch, mailbox.Claimed)
 	wantStatus(t, m, queue.Dispatch, mailbox.Queued)
-	equal(t, "epoch", head(t, m, "t").Epoch, 0)
+	equal(t, "epoch", record(t, m, "t").Epoch, 0)
 }
 
-// TestLiveRequests holds what a request may say that is handed to the run under way.
+// TestLiveRequests holds what a request that is handed may have.
 func TestLiveRequests(t *testing.T) {
 	t.Parallel()
 	cases(t, map[string]func(*testing.T){

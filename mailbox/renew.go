@@ -12,7 +12,7 @@ import (
 func (x *execution) keepLease(ctx context.Context) {
 	x.renewing.Store(true)
 	defer x.renewing.Store(false)
-	until := x.taken.Claim.Until
+	until := x.claimed.Claim.Until
 	over := time.AfterFunc(until.Sub(x.box.queue.Now()), func() {
 		x.cancel(fmt.Errorf("%w: it was not renewed in time", ErrLeaseLost))
 	})

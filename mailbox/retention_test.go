@@ -44,7 +44,7 @@ func TestRetention(t *testing.T) {
 			equal(t, "threads", fmt.Sprint(threads(t, m)), "[asks done later paused]")
 			sleep(2 * time.Hour)
 			equal(t, "threads", fmt.Sprint(threads(t, m)), "[asks later paused]")
-			if h := head(t, m, "done"); h.Seq != 0 || h.Fence != 0 {
+			if h := record(t, m, "done"); h.Seq != 0 || h.Fence != 0 {
 				t.Errorf("of the thread is left: %+v", h)
 			}
 		},
@@ -83,7 +83,7 @@ func TestRetention(t *testing.T) {
 				if want := map[string]int{"age": 1, "number": 2}[name]; len(list) != want {
 					t.Errorf("by %s: %d runs stay, want %d", name, len(list), want)
 				}
-				equal(t, "the last run", list[0].ID, head(t, m, "t").Latest.ID)
+				equal(t, "the last run", list[0].ID, record(t, m, "t").Latest.ID)
 				sub := background(t, m, request("t", "first"))
 				sleep(time.Second)
 				wantStatus(t, m, sub.Dispatch, mailbox.Acked)

@@ -15,7 +15,7 @@ import (
 // execution is a dispatch that this process executes.
 type execution struct {
 	box       *Mailbox
-	taken     queue.State
+	claimed   queue.State
 	hold      queue.Hold
 	events    *Stream
 	cancel    context.CancelCauseFunc
@@ -32,14 +32,14 @@ type execution struct {
 // outlives the call that led to it, and ends with the Mailbox.
 func (m *Mailbox) spawn(k queue.State) *execution {
 	x := &execution{
-		box: m, taken: k, hold: k.Hold(),
+		box: m, claimed: k, hold: k.Hold(),
 		renew: make(chan struct{}, 1), done: make(chan struct{}),
 	}
 	ctx, cancel := context.WithCancelCause(m.base)
 	x.cancel = cancel
 	m.mu.Lock()
 	m.running[x.hold.Thread] = x
-	x.events = m.streams.take(k, keep{events: m.cfg.Events.Count, bytes: m.cfg.Events.Bytes}, m.pump)
+	x.events = m.streams.take(k, bounds{events: m.cfg.Events.Count, bytes: m.cfg.Events.Bytes}, m.pump)
 	m.mu.Unlock()
 	go x.work(ctx)
 	return x
@@ -84,29 +84,29 @@ func (x *execution) leave() {
 		x.events.finish(EventMoved, nil) // this process would not follow it
 	}
 	close(x.done)
-	m.release(x.taken.Thread.Tenant)
+	m.release(x.claimed.Thread.Tenant)
 	m.wake()
 }
 
 // execute runs it, unless the thread was interrupted since the claim, and returns how to settle.
 func (x *execution) execute(ctx context.Context) queue.Settlement {
-	request, err := DecodeRequest(x.taken.Dispatch.Request)
+	request, err := DecodeRequest(x.claimed.Dispatch.Request)
 	if err != nil {
 		return x.verdict(ctx, Result{}, err)
 	}
-	request.Thread, request.Tenant = x.hold.Thread, x.taken.Thread.Tenant
+	request.Thread, request.Tenant = x.hold.Thread, x.claimed.Thread.Tenant
 	// Commands of other processes since the claim reach the listener; this is for those of this process.
 	t, err := x.box.queue.Recent(ctx, x.hold.Thread)
 	switch {
 	case err != nil: // the lease reports whether the thread is ours
-	case t.Epoch > x.taken.Dispatch.Epoch:
+	case t.Epoch > x.claimed.Dispatch.Epoch:
 		return queue.Settlement{Verdict: queue.Supersede, Error: queue.StaleText}
 	case t.Claim != nil && t.Claim.Token == x.hold.Token && t.Claim.Stop != "":
 		return queue.Settlement{Verdict: queue.Withdraw, Error: t.Claim.Stop}
 	}
 	j := &Job{
-		Dispatch: x.taken.Dispatch, Run: x.taken.Run, Request: request, Fence: x.taken.Claim.Fence, StartedAt: x.box.queue.Now(),
-		Attempt: x.taken.Dispatch.Attempts + 1, Messages: x.taken.Thread.Messages, x: x,
+		Dispatch: x.claimed.Dispatch, Run: x.claimed.Run, Request: request, Fence: x.claimed.Claim.Fence, StartedAt: x.box.queue.Now(),
+		Attempt: x.claimed.Dispatch.Attempts + 1, Messages: x.claimed.Thread.Messages, x: x,
 	}
 	inner, end := x.box.observed(ctx, j)
 	if request.Timeout > 0 {
@@ -190,7 +190,7 @@ func (x *execution) verdict(ctx context.Context, result Result, err error) queue
 		return s
 	}
 	s.Verdict = queue.Retry
-	s.RetryAt = x.box.queue.Now().Add(backoff(x.box.cfg.Retry.Delay, x.box.cfg.Retry.MaxDelay, x.taken.Dispatch.Attempts))
+	s.RetryAt = x.box.queue.Now().Add(backoff(x.box.cfg.Retry.Delay, x.box.cfg.Retry.MaxDelay, x.claimed.Dispatch.Attempts))
 	if later != nil {
 		s.RetryAt = later.at
 	}

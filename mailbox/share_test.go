@@ -50,7 +50,7 @@ func (c *crowd) add(tenant string, n int) {
 	}
 }
 
-// TestSharedCaps: several processes together never have more executions than they may, and all is carried out.
+// TestSharedCaps: several processes together never have more executions than they may, and all is executed.
 func TestSharedCaps(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -103,8 +103,8 @@ func TestSharedCapsAndTheForeground(t *testing.T) {
 		}
 		_, found, err := two.Run(t.Context(), "other")
 		must(t, err)
-		equal(t, "something is left", found || head(t, two, "other").Seq > 0, false)
-		// One that takes the place of another is not one too many.
+		equal(t, "something is left", found || record(t, two, "other").Seq > 0, false)
+		// One that replaces another is not one too many.
 		sub, err := two.Submit(t.Context(), request("t", "second"))
 		must(t, err)
 		wantStatus(t, two, first.Dispatch, mailbox.Superseded)

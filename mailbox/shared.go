@@ -21,7 +21,7 @@ func (h *shared) mark(s *Stream) {
 		return
 	}
 	h.pump.mark(s)
-	if 2*(s.last-max(h.sent, s.dropped)) > uint64(s.keep.events) || 2*h.waiting > s.keep.bytes { //nolint:gosec // a size
+	if 2*(s.last-max(h.sent, s.dropped)) > uint64(s.bounds.events) || 2*h.waiting > s.bounds.bytes { //nolint:gosec // a size
 		select {
 		case h.pump.kick <- struct{}{}: // or it would be dropped before it is shared
 		default:

@@ -32,10 +32,10 @@ func tooLarge(t *testing.T, what string, err error, field string) {
 	}
 }
 
-// largeRequest: what is too large is refused, in whatever way it comes, before anything gives way to it.
+// largeRequest: what is too large is refused, in whatever way it comes, before anything yields to it.
 func largeRequest(t *testing.T) {
-	heard := 0
-	s := &script{do: untilStopped, steer: func(string, mailbox.Command) bool { heard++; return true }}
+	received := 0
+	s := &script{do: untilStopped, steer: func(string, mailbox.Command) bool { received++; return true }}
 	w := &witness{}
 	m := started(t, mailbox.Config{Runtime: s, Limits: mailbox.Limits{Request: 1000}, Observers: []mailbox.Observer{w}})
 	first := background(t, m, request("t", strings.Repeat("x", 600)))
@@ -52,16 +52,16 @@ func largeRequest(t *testing.T) {
 		tooLarge(t, "a decision", err, "Limits.Request")
 	}
 	wantStatus(t, m, first.Dispatch, mailbox.Claimed)
-	h := head(t, m, "t")
+	h := record(t, m, "t")
 	equal(t, "dispatches", h.Seq, 1)
 	equal(t, "interrupts", h.Epoch, 0)
-	equal(t, "commands", heard, 0)
+	equal(t, "commands", received, 0)
 	_, err := m.Queue().Enqueue(t.Context(), queue.Entry{ID: "d", Thread: "t", NewRun: "r", Request: make([]byte, 1001)})
 	tooLarge(t, "an entry", err, "Limits.Request")
 	equal(t, "refused entries", w.count("enqueue error"), 1)
 }
 
-// largeResult: a run whose result nobody could keep is a dead letter that says why, and is not tried again.
+// largeResult: a run whose result is too large to be kept is a dead letter with the reason, and is not tried again.
 func largeResult(t *testing.T) {
 	s := &script{do: func(context.Context, *mailbox.Job) (mailbox.Result, error) {
 		return mailbox.Result{Termination: "natural", Response: strings.Repeat("x", 1001)}, nil
@@ -91,7 +91,7 @@ func largeCommit(t *testing.T) {
 	}
 	equal(t, "executions", len(s.jobs), 1)
 	equal(t, "refused commits", w.count("commit error"), 1)
-	equal(t, "messages", head(t, m, "t").Messages, 0)
+	equal(t, "messages", record(t, m, "t").Messages, 0)
 }
 
 // kept reads what is kept of a stream that has ended: how many events, with how many bytes, from which number on.

@@ -36,7 +36,7 @@ func (m *Mailbox) SubmitLive(ctx context.Context, r Request, expected string) (S
 	}
 	d := Dispatch{ID: h.Claim.Dispatch, Thread: r.Thread, RunID: open.ID}
 	c := Command{Kind: CommandMessages, ID: r.Messages[0].ID, Payload: payload}
-	if taken, err := m.deliver(ctx, d, c); err != nil || !taken {
+	if accepted, err := m.deliver(ctx, d, c); err != nil || !accepted {
 		return m.SubmitBackground(ctx, r)
 	}
 	sub := submission(queue.State{Dispatch: d})
@@ -65,14 +65,14 @@ func (m *Mailbox) deliver(ctx context.Context, d Dispatch, c Command) (bool, err
 	ctx, cancel := context.WithTimeout(ctx, m.cfg.Waits.Live)
 	defer cancel()
 	ctx, end := m.queue.Begin(ctx, Operation{Name: queue.OpLive, Thread: d.Thread, Dispatch: d.ID})
-	taken, err := m.queue.Deliver(ctx, queue.Target{Thread: d.Thread, Run: d.RunID, Dispatch: d.ID}, c)
-	end(!taken, err)
-	return taken, err
+	accepted, err := m.queue.Deliver(ctx, queue.Target{Thread: d.Thread, Run: d.RunID, Dispatch: d.ID}, c)
+	end(!accepted, err)
+	return accepted, err
 }
 
 // listen takes commands of other processes while the execution lasts.
 func (x *execution) listen(ctx context.Context) (stop func()) {
-	target := queue.Target{Thread: x.hold.Thread, Run: x.taken.Dispatch.RunID, Dispatch: x.hold.Dispatch}
+	target := queue.Target{Thread: x.hold.Thread, Run: x.claimed.Dispatch.RunID, Dispatch: x.hold.Dispatch}
 	stop, err := x.box.queue.Listen(ctx, target, x.accept)
 	if err != nil {
 		x.box.warn(ctx, "mailbox_not_listening", err, "thread", x.hold.Thread, "dispatch", x.hold.Dispatch)

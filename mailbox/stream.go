@@ -54,8 +54,8 @@ type Stream struct {
 	// events are the last ones, with so many bytes.
 	events []Event
 	bytes  int
-	// keep bounds how many events are kept, and how many bytes.
-	keep keep
+	// bounds limit how many events are kept, and how many bytes.
+	bounds bounds
 	// from is the number before the first event of this process, dropped that of the last one that is not kept any more, 0
 	// if all are, and last that of the newest.
 	from, dropped, last uint64
@@ -65,11 +65,11 @@ type Stream struct {
 	shared              shared
 }
 
-// keep bounds the events of a stream that are kept.
-type keep struct{ events, bytes int }
+// bounds limit the events of a stream that are kept.
+type bounds struct{ events, bytes int }
 
-func newStream(k keep) *Stream {
-	return &Stream{keep: k, more: make(chan struct{}), over: make(chan struct{})}
+func newStream(k bounds) *Stream {
+	return &Stream{bounds: k, more: make(chan struct{}), over: make(chan struct{})}
 }
 
 // Next returns the first event after the one with the number seq, waiting for it if it has not come. It is
@@ -136,10 +136,10 @@ func (s *Stream) add(kind string, data []byte) {
 		return
 	}
 	e := Event{Seq: s.last + 1, Type: kind, Data: data}
-	if e.size() > s.keep.bytes {
+	if e.size() > s.bounds.bytes {
 		e = e.skipped()
 	}
-	for len(s.events) > 0 && (len(s.events) >= s.keep.events || s.bytes+e.size() > s.keep.bytes) {
+	for len(s.events) > 0 && (len(s.events) >= s.bounds.events || s.bytes+e.size() > s.bounds.bytes) {
 		s.bytes, s.dropped = s.bytes-s.events[0].size(), s.events[0].Seq
 		s.events[0] = Event{} // its data may be large
 		s.events = s.events[1:]

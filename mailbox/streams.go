@@ -14,7 +14,7 @@ type streams struct {
 	open map[string]*Stream
 	kept []keptStream
 	// most are how many of these, with how many bytes together.
-	most keep
+	most bounds
 }
 
 type keptStream struct {
@@ -26,7 +26,7 @@ type keptStream struct {
 
 // take is the stream of a dispatch that is to be executed: the one of the attempts
 // before, or a new one.
-func (s *streams) take(k queue.State, most keep, p *pump) *Stream {
+func (s *streams) take(k queue.State, most bounds, p *pump) *Stream {
 	id := k.Dispatch.ID
 	stream := s.open[id]
 	if stream == nil || stream.isEnded() {
@@ -74,7 +74,7 @@ func (s *streams) forget(now time.Time) {
 
 // Events returns the events of a dispatch that this process executes, or has executed
 // not long ago (Config.Events.StreamTTL). Read it from any sequence number on, as often as you like. [Mailbox.Attach] has
-// also those of other processes. What a run has said is in its thread's log.
+// also those of other processes. Messages of a run are in its thread's log.
 func (m *Mailbox) Events(dispatch string) (*Stream, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

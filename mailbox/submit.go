@@ -65,20 +65,20 @@ func (m *Mailbox) Submit(ctx context.Context, r Request) (Submission, error) {
 	}
 	ctx, cancel := m.lasting(ctx)
 	defer cancel()
-	taken, err := m.queue.Enqueue(ctx, e)
-	if err != nil || !taken.Holds(claim.Token) {
+	claimed, err := m.queue.Enqueue(ctx, e)
+	if err != nil || !claimed.Holds(claim.Token) {
 		m.release(r.Tenant)
 		if err == nil {
 			err = wrap("thread", r.Thread, ErrBusy)
 		}
 		return Submission{}, err
 	}
-	if ok, err := m.admitted(ctx, taken, queue.Settlement{Verdict: queue.Withdraw, Error: ErrFull.Error()}); err != nil || !ok {
+	if ok, err := m.admitted(ctx, claimed, queue.Settlement{Verdict: queue.Withdraw, Error: ErrFull.Error()}); err != nil || !ok {
 		m.release(r.Tenant)
 		return Submission{}, wrap("thread", r.Thread, cmp.Or(err, ErrFull))
 	}
-	x := m.spawn(taken) //nolint:contextcheck // see spawn
-	sub := submission(taken)
+	x := m.spawn(claimed) //nolint:contextcheck // see spawn
+	sub := submission(claimed)
 	sub.Running, sub.Events, sub.Superseded = true, x.events, interrupted.Superseded
 	return sub, nil
 }
@@ -157,7 +157,7 @@ func (m *Mailbox) dispatchNow(ctx context.Context, h Thread) bool {
 		return ok
 	}
 	m.mu.Lock()
-	t := m.taking[h.ID]
+	t := m.claiming[h.ID]
 	m.mu.Unlock()
 	if t != nil {
 		select {

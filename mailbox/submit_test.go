@@ -55,7 +55,7 @@ func TestRequestsAreChecked(t *testing.T) {
 }
 
 // Retries fire by themselves: nothing else happens on the thread, and nothing
-// else is told to the mailbox.
+// else is handed to the mailbox.
 func TestRetryFiresByItself(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -151,7 +151,7 @@ func TestForegroundStream(t *testing.T) {
 		}
 		attached, ok := m.Events(sub.Dispatch)
 		if !ok {
-			t.Fatal("nobody can attach")
+			t.Fatal("no reader can attach")
 		}
 		want := []string{"1:text:a", "2:text:b", "3:mailbox_failed:blip", "4:text:a", "5:text:b", "6:mailbox_settled:acked"}
 		if got := events(t, sub.Events); !slices.Equal(got, want) {
@@ -170,7 +170,7 @@ func TestStreamDropsTheOldest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{do: func(_ context.Context, j *mailbox.Job) (mailbox.Result, error) {
 			for range 100 {
-				j.Emit("tick", nil) // nobody reads; the run does not wait
+				j.Emit("tick", nil) // without a reader; the run does not wait
 			}
 			return mailbox.Result{}, nil
 		}}
@@ -190,7 +190,7 @@ func TestStreamDropsTheOldest(t *testing.T) {
 	})
 }
 
-// untilStopped runs until it is told to stop, and says that it was.
+// untilStopped runs until it is asked to stop, and returns that it was.
 func untilStopped(ctx context.Context, _ *mailbox.Job) (mailbox.Result, error) {
 	<-ctx.Done()
 	return mailbox.Result{Termination: mailbox.TerminationCancelled, Response: "partial"}, nil
@@ -216,7 +216,7 @@ func TestForegroundTakesOver(t *testing.T) {
 		s.wantRan(t, "first", "second")
 		wantStatus(t, m, first.Dispatch, mailbox.Superseded)
 		if r := wantRun(t, m, first.Run, mailbox.RunDone, mailbox.TerminationCancelled); r.Output != "partial" {
-			t.Errorf("what it had said became %q", r.Output)
+			t.Errorf("its response became %q", r.Output)
 		}
 		wantRun(t, m, queued.Run, mailbox.RunDone, mailbox.TerminationCancelled)
 		wantStatus(t, m, sub.Dispatch, mailbox.Claimed)
@@ -300,7 +300,7 @@ func TestIdempotencyKey_atOnce(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		wantStatus(t, one, first.Dispatch, mailbox.Claimed)
-		equal(t, "epoch", head(t, one, "t").Epoch, 1)
+		equal(t, "epoch", record(t, one, "t").Epoch, 1)
 	})
 }
 

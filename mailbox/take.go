@@ -50,24 +50,24 @@ func (m *Mailbox) take(ctx context.Context, h Thread) (bool, error) {
 	if err := context.Cause(ctx); err != nil {
 		return false, err
 	}
-	t := m.takes(h.ID)
+	t := m.beginClaim(h.ID)
 	if t == nil {
 		return false, nil // another goroutine does it
 	}
 	done := false
-	defer func() { m.took(h.ID, t, done) }()
+	defer func() { m.endClaim(h.ID, t, done) }()
 	if err := m.reserve(h.Tenant, true); err != nil {
 		return false, nil // the others may have room
 	}
 	ctx, cancel := m.lasting(ctx)
 	defer cancel()
-	taken, ok, err := m.queue.Claim(ctx, h.ID, m.claimRequest())
+	claimed, ok, err := m.queue.Claim(ctx, h.ID, m.claimRequest())
 	if err == nil && ok && !m.Running() {
-		_, err = m.queue.Settle(ctx, taken.Hold(), queue.Settlement{Verdict: queue.GiveBack})
+		_, err = m.queue.Settle(ctx, claimed.Hold(), queue.Settlement{Verdict: queue.GiveBack})
 		ok = false
 	}
 	if err == nil && ok {
-		if ok, err = m.admitted(ctx, taken, queue.Settlement{Verdict: queue.GiveBack}); err == nil && !ok {
+		if ok, err = m.admitted(ctx, claimed, queue.Settlement{Verdict: queue.GiveBack}); err == nil && !ok {
 			err = errCrowded
 		}
 	}
@@ -75,36 +75,36 @@ func (m *Mailbox) take(ctx context.Context, h Thread) (bool, error) {
 		m.release(h.Tenant)
 		return false, err
 	}
-	m.spawn(taken) //nolint:contextcheck // see spawn
+	m.spawn(claimed) //nolint:contextcheck // see spawn
 	done = true
 	return true, nil
 }
 
-// taking is a claim under way. It is over when that is closed.
-type taking struct {
+// claiming is a claim under way. It is over when that is closed.
+type claiming struct {
 	over chan struct{}
 	// missed is set when another goroutine wanted to make it.
 	missed bool
 }
 
-// takes begins a claim. It returns nil while another one of the thread is under way in this process: of the two one would find that there is
+// beginClaim begins a claim. It returns nil while another one of the thread is under way in this process: of the two one would find that there is
 // nothing to do, and not that it is being done here.
-func (m *Mailbox) takes(thread string) *taking {
+func (m *Mailbox) beginClaim(thread string) *claiming {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if t := m.taking[thread]; t != nil {
+	if t := m.claiming[thread]; t != nil {
 		t.missed = true
 		return nil
 	}
-	t := &taking{over: make(chan struct{})}
-	m.taking[thread] = t
+	t := &claiming{over: make(chan struct{})}
+	m.claiming[thread] = t
 	return t
 }
 
-// took ends it. When it was missed, and nothing came of it, the loop polls again.
-func (m *Mailbox) took(thread string, t *taking, done bool) {
+// endClaim ends it. When it was missed, and nothing came of it, the loop polls again.
+func (m *Mailbox) endClaim(thread string, t *claiming, done bool) {
 	m.mu.Lock()
-	delete(m.taking, thread)
+	delete(m.claiming, thread)
 	again := t.missed && !done
 	m.mu.Unlock()
 	close(t.over)

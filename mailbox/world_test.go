@@ -18,7 +18,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// script is a runtime that does what a test says, and remembers what it was asked.
+// script is a runtime that does what a test wants, and remembers its jobs.
 type script struct {
 	mu   sync.Mutex
 	jobs []*mailbox.Job

@@ -35,7 +35,7 @@ func cancel(t *turn, id, why string) bool {
 		if held {
 			t.released()
 		} else {
-			t.keep()
+			t.save()
 		}
 		return true
 	case Claimed:
@@ -44,7 +44,7 @@ func cancel(t *turn, id, why string) bool {
 		}
 		if t.thread.Claim.Stop == "" {
 			t.thread.Claim.Stop = why
-			t.keep()
+			t.save()
 		}
 		return true
 	default:
@@ -69,6 +69,6 @@ func cancelRun(t *turn, id, why string) bool {
 		return ok && run.Status == RunDone && run.Termination == TerminationCancelled
 	}
 	t.finishRun(Dispatch{ID: run.Dispatch, RunID: id}, TerminationCancelled, why)
-	t.keep()
+	t.save()
 	return true
 }

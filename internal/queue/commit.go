@@ -35,7 +35,7 @@ func (q *Queue) Commit(ctx context.Context, h Hold, c Commit) (err error) {
 	if err := q.limits.FitsCommit(c.bytes()); err != nil {
 		return wrap("commit of dispatch", h.Dispatch, err)
 	}
-	c.Result = c.Result.kept()
+	c.Result = c.Result.storable()
 	var replaced map[int]Message // a place of a log has the same id for ever
 	for _, m := range c.Replace {
 		old, err := q.Messages(ctx, h.Thread, m.Seq, 1)
@@ -84,7 +84,7 @@ func commit(t *turn, h Hold, c *Commit, replaced map[int]Message) error {
 		return err
 	}
 	t.thread.Commit = c.ID
-	t.keep()
+	t.save()
 	return nil
 }
 

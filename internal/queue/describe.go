@@ -51,7 +51,7 @@ func (q *Queue) Describe(ctx context.Context, thread string, d Description) (out
 		if d.Metadata != nil {
 			t.thread.Metadata = string(d.Metadata)
 		}
-		t.keep()
+		t.save()
 		out = t.thread
 		return nil
 	})

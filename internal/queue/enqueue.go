@@ -203,7 +203,7 @@ func (t *turn) runFor(e *Entry) (Run, error) {
 	if id == "" {
 		return Run{}, fmt.Errorf("%w: an entry needs the id of a run", ErrInvalid)
 	}
-	if _, taken := t.runs[id]; taken {
+	if _, exists := t.runs[id]; exists {
 		return Run{}, fmt.Errorf("%w: run_id '%.80s'", ErrExists, id)
 	}
 	agent := e.Agent

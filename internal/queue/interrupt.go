@@ -87,7 +87,7 @@ func (t *turn) clear(keep func(Dispatch) bool, out *Interruption) {
 	case held && out.Kept > 0:
 		t.released()
 	case out.Kept > 0 || t.thread.Claim != nil:
-		t.keep()
+		t.save()
 	default:
 		t.write(t.later, 0)
 	}
@@ -97,7 +97,7 @@ func (t *turn) clear(keep func(Dispatch) bool, out *Interruption) {
 func (t *turn) released() {
 	switch {
 	case t.thread.Claim != nil:
-		t.keep()
+		t.save()
 	case t.thread.Queued == 0:
 		// A run that waits may have been in time because of it, and is not any more.
 		t.notify = true

@@ -69,7 +69,7 @@ func (q *Queue) Discard(ctx context.Context, id string) (err error) {
 		}
 		d.Status = Cancelled
 		t.put(d)
-		t.keep()
+		t.save()
 		return nil
 	})
 }

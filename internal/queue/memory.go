@@ -109,7 +109,7 @@ func (m *memory) learn(thread string, revision uint64, ranges []store.Range, cel
 			t.absent[cellID{r.Kind, r.From}] = true
 		}
 	}
-	m.keep(thread, t)
+	m.remember(thread, t)
 }
 
 // wrote takes a batch that made a revision.
@@ -135,7 +135,7 @@ func (m *memory) wrote(b *store.Batch, revision uint64) {
 	for i := range b.Put {
 		t.set(&b.Put[i])
 	}
-	m.keep(b.Thread, t)
+	m.remember(b.Thread, t)
 }
 
 // cellBytes is what a cell takes besides its names and its value, about.
@@ -159,8 +159,8 @@ func (t *memorized) remove(id cellID) {
 	}
 }
 
-// keep remembers a thread, unless it is large, and forgets the oldest. The caller holds the lock.
-func (m *memory) keep(thread string, t *memorized) {
+// remember remembers a thread, unless it is large, and forgets the oldest. The caller holds the lock.
+func (m *memory) remember(thread string, t *memorized) {
 	if t.bytes+cellBytes*len(t.absent) > memoryBytes {
 		delete(m.threads, thread)
 		return

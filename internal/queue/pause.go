@@ -35,7 +35,7 @@ func (t *turn) pause(pause bool) {
 	}
 	switch {
 	case t.thread.Claim != nil:
-		t.keep()
+		t.save()
 	case pause:
 		t.write(time.Time{}, 0)
 	default:

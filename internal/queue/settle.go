@@ -63,7 +63,7 @@ type Result struct {
 func (q *Queue) Settle(ctx context.Context, h Hold, s Settlement) (out State, err error) {
 	ctx, end := q.Begin(ctx, Operation{Name: s.Verdict.operation(), Thread: h.Thread, Dispatch: h.Dispatch})
 	defer func() { end(false, err) }()
-	s.RetryAt, s.Result = milli(s.RetryAt), s.Result.kept()
+	s.RetryAt, s.Result = milli(s.RetryAt), s.Result.storable()
 	s.Error, s.Result.Error = Clip(s.Error), Clip(s.Result.Error)
 	if err := q.limits.FitsCommit(s.Result.Bytes()); err != nil {
 		return State{}, wrap("settlement of dispatch", h.Dispatch, err)

@@ -27,8 +27,8 @@ func cut(s string, most int) string {
 	return text(s)
 }
 
-// kept is the result as stores keep it.
-func (r Result) kept() Result {
+// storable is the result as stores keep it.
+func (r Result) storable() Result {
 	r.Termination, r.Response, r.Error, r.Wait = text(r.Termination), text(r.Response), text(r.Error), text(r.Wait)
 	if r.WaitUntil = milli(r.WaitUntil); r.WaitUntil.Year() > maxYear {
 		r.WaitUntil = time.Time{} // for ever

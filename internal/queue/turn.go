@@ -135,11 +135,11 @@ func (t *turn) write(due time.Time, rank int64) {
 		}
 	}
 	t.thread.DueAt, t.thread.Rank = due, rank
-	t.keep()
+	t.save()
 }
 
-// keep ends a turn that makes nothing due earlier than it was.
-func (t *turn) keep() { t.thread.UpdatedAt, t.changed = t.now, true }
+// save ends a turn that makes nothing due earlier than it was.
+func (t *turn) save() { t.thread.UpdatedAt, t.changed = t.now, true }
 
 // rankOf moves a thread by rankStep for each step of priority.
 func rankOf(due time.Time, priority uint8) int64 {

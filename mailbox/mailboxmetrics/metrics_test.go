@@ -23,7 +23,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// second is a runtime that takes a second, and does what the message says.
+// second is a runtime that takes a second, and does what the message asks.
 type second struct{}
 
 func (second) Run(ctx context.Context, j *mailbox.Job) (mailbox.Result, error) {
@@ -239,7 +239,7 @@ func TestTrouble(t *testing.T) {
 	})
 }
 
-// TestLiveDeliveries: commands to other processes are counted by whether somebody took them.
+// TestLiveDeliveries: commands to other processes are counted by whether a run accepted them.
 func TestLiveDeliveries(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -7,7 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// oldest tells how long the oldest execution of this process has been under way.
+// oldest returns how long the oldest execution of this process has been under way.
 type oldest struct {
 	desc *prometheus.Desc
 

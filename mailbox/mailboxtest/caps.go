@@ -70,7 +70,7 @@ func (c *crowd) Run(ctx context.Context, j *mailbox.Job) (mailbox.Result, error)
 	tenant := string(j.Request.Messages[0].Data)
 	c.add(tenant, 1)
 	defer c.add(tenant, -1)
-	// A commit replaces the claim among what stores tell one another.
+	// A commit replaces the claim in what stores send one another.
 	if err := j.Commit(ctx, mailbox.Commit{ID: j.Dispatch.ID, From: j.Messages, Data: []byte("begun")}); err != nil {
 		return mailbox.Result{}, err
 	}

@@ -66,7 +66,7 @@ func (rounds) Execution(ctx context.Context, _ *mailbox.Job) (context.Context, f
 }
 func (rounds) Settled(context.Context, mailbox.Dispatch, mailbox.Run) {}
 
-// clocksApart lets one process execute jobs while another one, whose clock is ahead of that of the first one, looks for what is due. Each
+// clocksApart lets one process execute jobs while another one, whose clock is ahead of that of the first one, polls for what is due. Each
 // job is executed once, and its lease ends when it should by the store's clock.
 func clocksApart(w *world, stores store.Clock, other store.Store, ahead time.Duration) {
 	const jobs, enough = 20, 5

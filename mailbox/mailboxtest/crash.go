@@ -20,7 +20,7 @@ import (
 type OpenFunc func(ctx context.Context, name string) (s store.Store, closeStore func(context.Context) error, err error)
 
 // How often a child is killed, how many live at once, and when the test is content with fewer
-// because the machine is slow. It says so then. What the dead have left may take as long as it takes, if it does not stand still for
+// because the machine is slow, and logs that. What the dead have left may take as long as it takes, if it does not stand still for
 // crashStill.
 const (
 	crashRounds  = 200
@@ -31,7 +31,7 @@ const (
 )
 
 // TestCrash kills processes that submit, claim, run and acknowledge on one store, at random moments and
-// 200 times, and compares what they said with what the store has in the end: no acknowledged request is lost, no
+// 200 times, and compares what they acknowledged with what the store has in the end: no acknowledged request is lost, no
 // claim is given twice, no process writes to a thread after its next claim, no thread has two claims, what was done is not done
 // again, and every run ends. Some are stopped for longer than a lease first, and continue as if they had their
 // claims. The children are the test binary itself: its TestMain calls [CrashChild]
@@ -79,7 +79,7 @@ func TestCrashFor(t *testing.T, open OpenFunc, name string, patience time.Durati
 		lives, rounds, time.Since(start).Round(time.Millisecond), len(said.submitted), c.found, len(said.began), c.repeated)
 }
 
-// saidLog is what all children have said.
+// saidLog is what all children have printed.
 type saidLog struct {
 	t  *testing.T
 	mu sync.Mutex
@@ -136,7 +136,7 @@ func (s *saidLog) end(p *os.Process) {
 	_ = p.Kill()
 }
 
-// watch reads what a child says and kills it after a random while, counted from its
+// watch reads what a child prints and kills it after a random while, counted from its
 // first work, and sometimes before that. It reports whether the child ended before.
 func (s *saidLog) watch(lines *bufio.Reader, kill func()) (ended bool) {
 	after := time.Duration(rand.IntN(40_000)) * time.Microsecond //nolint:gosec // not a secret
@@ -151,7 +151,7 @@ func (s *saidLog) watch(lines *bufio.Reader, kill func()) (ended bool) {
 		close(killed)
 		kill()
 	}()
-	heard := func() {
+	received := func() {
 		select {
 		case <-first:
 		default:
@@ -160,11 +160,11 @@ func (s *saidLog) watch(lines *bufio.Reader, kill func()) (ended bool) {
 	}
 	for {
 		line, err := lines.ReadString('\n')
-		if err != nil { // half a line was not said
+		if err != nil { // half a line does not count
 			break
 		}
 		if line != "open\n" {
-			heard()
+			received()
 		}
 		s.note(strings.TrimSuffix(line, "\n"))
 	}
@@ -173,12 +173,12 @@ func (s *saidLog) watch(lines *bufio.Reader, kill func()) (ended bool) {
 	default:
 		ended = true
 	}
-	heard()
+	received()
 	<-killed
 	return ended
 }
 
-// note keeps what a child said.
+// note keeps a line of a child.
 func (s *saidLog) note(line string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -195,6 +195,6 @@ func (s *saidLog) note(line string) {
 			s.t.Errorf("the claim %q was executed %d times", rest, s.began[rest])
 		}
 	case "wrong":
-		s.t.Errorf("a child says: %s", rest)
+		s.t.Errorf("a child printed: %s", rest)
 	}
 }

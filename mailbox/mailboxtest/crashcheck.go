@@ -11,7 +11,7 @@ import (
 	"github.com/mortise-dev/mortise/mailbox"
 )
 
-// crashCheck compares what was said with what is there.
+// crashCheck compares what was acknowledged with what is there.
 type crashCheck struct {
 	t     *testing.T
 	said  *saidLog
@@ -70,7 +70,7 @@ func (c *crashCheck) idle(ctx context.Context) bool {
 	return len(list) == 0
 }
 
-// oneClaim checks what the dead have left: claims, one for each thread, which the heads know.
+// oneClaim checks what the dead have left: claims, one for each thread, which the records know.
 func (c *crashCheck) oneClaim(ctx context.Context) {
 	c.t.Helper()
 	list, err := c.queue.Dispatches(ctx, mailbox.DispatchQuery{Statuses: []mailbox.Status{mailbox.Claimed}, Limit: 1000})
@@ -120,13 +120,13 @@ func (c *crashCheck) dispatches(ctx context.Context) {
 	}
 }
 
-// threads checks the heads and logs.
+// threads checks the records and logs.
 func (c *crashCheck) threads(ctx context.Context) {
 	c.t.Helper()
-	heads, err := c.queue.Threads(ctx, mailbox.ThreadQuery{Limit: 1000})
+	records, err := c.queue.Threads(ctx, mailbox.ThreadQuery{Limit: 1000})
 	must(c.t, err)
-	for i := range heads {
-		h := &heads[i]
+	for i := range records {
+		h := &records[i]
 		if h.Claim != nil || h.Queued != 0 || h.Open.ID != "" || !h.DueAt.IsZero() {
 			c.t.Errorf("thread %q has not come to rest: %+v", h.ID, h)
 		}

@@ -86,7 +86,7 @@ func crashConfig(s store.Store, say func(format string, args ...any)) mailbox.Co
 	}
 }
 
-// crashVoice says lines, one write each.
+// crashVoice writes lines, one write each.
 func crashVoice(w io.Writer) func(format string, args ...any) {
 	var mu sync.Mutex
 	return func(format string, args ...any) {
@@ -96,7 +96,7 @@ func crashVoice(w io.Writer) func(format string, args ...any) {
 	}
 }
 
-// crashRuntime writes a few messages that say by which claim they were written. The last
+// crashRuntime writes a few messages with the claim by which they were written. The last
 // one comes with the end of the run.
 type crashRuntime struct {
 	say func(format string, args ...any)

@@ -12,7 +12,7 @@ import (
 
 func damageCases() []testCase {
 	return []testCase{
-		{"damaged_thread_keeps_nobody_back", damagedThread},
+		{"damaged_thread_keeps_no_other_back", damagedThread},
 	}
 }
 
@@ -75,14 +75,14 @@ func damagedThread(w *world) {
 	}
 	good := w.submit(client, "good")
 
-	var mended atomic.Bool
-	faulty := &Faulty{Store: w.store, Damaged: func(thread string) bool { return !mended.Load() && thread != "good" && thread != "late" }}
+	var fixed atomic.Bool
+	faulty := &Faulty{Store: w.store, Damaged: func(thread string) bool { return !fixed.Load() && thread != "good" && thread != "late" }}
 	m := w.box(mailbox.Config{
 		Store: faulty, Runtime: done{}, Limits: mailbox.Limits{Workers: 1}, Poll: 10 * time.Millisecond,
 		Retry: mailbox.Retry{Aside: 10 * time.Millisecond, MaxAside: 50 * time.Millisecond},
 	})
 	if _, err := m.Recover(w.ctx()); !errors.Is(err, ErrInjected) {
-		w.t.Errorf("no process is told of the thread that failed: %v", err)
+		w.t.Errorf("the error of the thread that failed is not returned: %v", err)
 	}
 	must(w.t, m.Start(w.ctx()))
 	w.await(client, good.Dispatch, queue.Acked)
@@ -92,7 +92,7 @@ func damagedThread(w *world) {
 			w.t.Errorf("dispatch of thread %q is %s", d.Thread, d.Status)
 		}
 	}
-	mended.Store(true)
+	fixed.Store(true)
 	for i := range bad {
 		w.await(client, bad[i].Dispatch, queue.Acked)
 	}

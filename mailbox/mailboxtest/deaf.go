@@ -30,7 +30,7 @@ func (d *deaf) Run(ctx context.Context, j *mailbox.Job) (mailbox.Result, error) 
 	return mailbox.Result{Response: "late"}, err
 }
 
-// abandoned holds that a process whose run ignores its end can be closed, says so, and holds the thread no longer than its
+// abandoned holds that a process whose run ignores its end can be closed, is reported, and holds the thread no longer than its
 // lease; what the run still writes is refused.
 func abandoned(w *world) {
 	d := &deaf{running: make(chan struct{}), release: make(chan struct{}), written: make(chan error, 1)}

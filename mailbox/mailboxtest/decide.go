@@ -66,7 +66,7 @@ func (w *world) decide(m *mailbox.Mailbox, run string) {
 	ok, err := m.Decide(w.ctx(), run, mailbox.Decision{Call: "c", Data: []byte("yes")})
 	must(w.t, err)
 	if !ok {
-		w.t.Error("nobody has the decision")
+		w.t.Error("no run has the decision")
 	}
 }
 

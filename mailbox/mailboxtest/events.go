@@ -136,36 +136,36 @@ func (w *eventWorld) rest(f *mailbox.Feed, seq uint64) string {
 }
 
 func eventsFollowed(w *eventWorld) {
-	a, said := w.box(w.store)
+	a, speaks := w.box(w.store)
 	b, _ := w.box(w.other)
-	if _, err := b.Attach(w.ctx(), "nobody"); !errors.Is(err, mailbox.ErrNotFound) {
+	if _, err := b.Attach(w.ctx(), "unknown"); !errors.Is(err, mailbox.ErrNotFound) {
 		w.t.Errorf("attached to nothing: %v", err)
 	}
 	sub := w.submit(a)
 	here, there := w.attach(a, sub.Dispatch), w.attach(b, sub.Dispatch)
-	said.words <- "one"
+	speaks.words <- "one"
 	for _, f := range []*mailbox.Feed{here, there} {
 		e := w.next(f, 0)
 		equal(w.t, "first event", fmt.Sprint(e.Seq, " ", string(e.Data)), "1 one")
 	}
-	said.words <- "two"
-	said.words <- "three"
-	close(said.words)
+	speaks.words <- "two"
+	speaks.words <- "three"
+	close(speaks.words)
 	equal(w.t, "the rest elsewhere", w.rest(there, 1), "two three acked")
 	equal(w.t, "the rest here", w.rest(here, 1), "two three acked")
 	equal(w.t, "all, from the start", w.rest(w.attach(b, sub.Dispatch), 0), "one two three acked")
 	equal(w.t, "from a number", w.rest(w.attach(b, sub.Dispatch), 2), "three acked")
 }
 
-// eventsOfAnHeir holds that a reader elsewhere continues with the process that takes over, that the numbers tell, and
-// that what the former one says late is not heard.
+// eventsOfAnHeir holds that a reader elsewhere continues with the process that takes over, that the numbers show it, and
+// that what the former one sends late is refused.
 func eventsOfAnHeir(w *eventWorld) {
-	a, said := w.box(w.store)
+	a, speaks := w.box(w.store)
 	b, heir := w.box(w.other)
 	sub := w.submit(a)
 	f := w.attach(b, sub.Dispatch)
-	said.words <- "one"
-	said.words <- "two"
+	speaks.words <- "one"
+	speaks.words <- "two"
 	equal(w.t, "second event", string(w.next(f, w.next(f, 0).Seq).Data), "two")
 	w.clock.Add(2 * time.Hour)
 	must(w.t, b.Start(w.ctx()))
@@ -177,8 +177,8 @@ func eventsOfAnHeir(w *eventWorld) {
 	e, err := own.Next(w.ctx(), 0)
 	must(w.t, err)
 	equal(w.t, "the first one of the heir's own", string(e.Data), "three")
-	said.words <- "late"
-	close(said.words)
+	speaks.words <- "late"
+	close(speaks.words)
 	ctx, cancel := context.WithTimeout(w.ctx(), 10*time.Second)
 	defer cancel()
 	must(w.t, a.Close(ctx))
@@ -191,17 +191,17 @@ func eventsOfAnHeir(w *eventWorld) {
 }
 
 func eventsWithAGap(w *eventWorld) {
-	a, said := w.box(w.store, func(c *mailbox.Config) { c.Events.Count = 3 })
+	a, speaks := w.box(w.store, func(c *mailbox.Config) { c.Events.Count = 3 })
 	b, _ := w.box(w.other)
 	sub := w.submit(a)
 	f := w.attach(b, sub.Dispatch)
 	for i := range 12 {
-		said.words <- fmt.Sprint(i)
+		speaks.words <- fmt.Sprint(i)
 		if i%2 == 0 {
 			w.next(f, uint64(i)) //nolint:gosec // it is in a batch of its own now
 		}
 	}
-	close(said.words)
+	close(speaks.words)
 	w.rest(f, 11)
 	late := w.attach(b, sub.Dispatch)
 	var gap *mailbox.GapError
@@ -211,7 +211,7 @@ func eventsWithAGap(w *eventWorld) {
 	}
 	for gaps := 0; errors.As(err, &gap); gaps++ { // the holder may drop more meanwhile, of 12 events
 		if gaps == 12 {
-			w.t.Fatalf("a reader that goes on where it is told meets gap after gap: %v", err)
+			w.t.Fatalf("a reader that continues from GapError.Next meets gap after gap: %v", err)
 		}
 		e, err = late.Next(w.ctx(), gap.Next)
 	}

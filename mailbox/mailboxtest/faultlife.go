@@ -22,7 +22,7 @@ func operations() []string {
 	}
 }
 
-// worker is a runtime that does what the message says: it fails the first time, waits, or continues until it is told to end. It
+// worker is a runtime that does what the message asks: it fails the first time, waits, or continues until it is asked to end. It
 // writes the message to the log.
 type worker struct {
 	mu sync.Mutex
@@ -53,7 +53,7 @@ func (r *worker) enter(ctx context.Context, thread string) (leave func()) {
 	if other := r.busy[thread]; other != nil && other.Err() == nil {
 		r.bad = append(r.bad, "two executions of thread "+thread+" at once")
 	}
-	r.busy[thread] = ctx //nolint:fatcontext // it is looked at, and not passed on
+	r.busy[thread] = ctx //nolint:fatcontext // it is read, and not passed on
 	return func() {
 		r.mu.Lock()
 		defer r.mu.Unlock()

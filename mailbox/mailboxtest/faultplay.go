@@ -71,7 +71,7 @@ func (l *mailboxLife) play() {
 	l.replaced()
 	l.buried()
 	l.collected()
-	l.told()
+	l.checkRest()
 }
 
 // steered hands a message to a run under way, in the other process; it ends then.
@@ -144,7 +144,7 @@ func (l *mailboxLife) buried() {
 	l.insist("discard", func(ctx context.Context) error { return l.there.Discard(ctx, dead.Dispatch) })
 }
 
-// collected drops what is old, of which there is nothing, and looks for runs that wait.
+// collected drops what is old, of which there is nothing, and lists runs that wait.
 func (l *mailboxLife) collected() {
 	l.t.Helper()
 	l.insist("gc", l.there.GC)
@@ -154,8 +154,8 @@ func (l *mailboxLife) collected() {
 	})
 }
 
-// told checks what is left: each message once, and nothing queued or claimed.
-func (l *mailboxLife) told() {
+// checkRest checks what is left: each message once, and nothing queued or claimed.
+func (l *mailboxLife) checkRest() {
 	l.t.Helper()
 	seen := map[string]int{}
 	list, err := l.queue.Messages(l.ctx(), l.thread, 1, 100)

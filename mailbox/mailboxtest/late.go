@@ -38,7 +38,7 @@ func (s *quiz) read(image []byte) (answers []string, err error) {
 }
 
 // waits is the call that waits, after so many answers.
-func (s *quiz) waits(answers []string) string { return append(s.calls, "nobody")[len(answers)] }
+func (s *quiz) waits(answers []string) string { return append(s.calls, "unknown")[len(answers)] }
 
 func (s *quiz) Judge(_ string, image []byte, list []mailbox.Decision) ([]mailbox.Decision, error) {
 	answers, err := s.read(image)
@@ -108,7 +108,7 @@ func (w *world) settledAll(m *mailbox.Mailbox) (list []mailbox.Dispatch) {
 	return list
 }
 
-// refuses holds that the sender of a decision is told that it was refused.
+// refuses holds that the sender of a decision gets the refusal.
 func (w *world) refuses(m *mailbox.Mailbox, run, call string) {
 	w.t.Helper()
 	if ok, err := m.Decide(w.ctx(), run, mailbox.Decision{Call: call, Data: []byte("late")}); ok || !errors.Is(err, mailbox.ErrRefused) {
@@ -130,7 +130,7 @@ func (w *world) comesTo(m *mailbox.Mailbox, run string, rest []string, want stri
 	equal(w.t, "what it came to", r.Output, want)
 }
 
-// refused are the dispatches that say so.
+// refused are the dispatches that have the refusal.
 func refused(list []mailbox.Dispatch) []mailbox.Dispatch {
 	return slices.DeleteFunc(list, func(d mailbox.Dispatch) bool { return !strings.Contains(d.LastError, mailbox.ErrRefused.Error()) })
 }

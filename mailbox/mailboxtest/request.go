@@ -23,7 +23,7 @@ func (a asked) Run(_ context.Context, j *mailbox.Job) (mailbox.Result, error) {
 	return mailbox.Result{}, nil
 }
 
-// requestComesWhole holds that a store keeps all that a request says, for each attempt.
+// requestComesWhole holds that a store keeps all that a request has, for each attempt.
 func requestComesWhole(w *world) {
 	want := mailbox.Request{
 		Thread: "t", Tenant: "acme", Messages: []mailbox.Input{{ID: "m", Data: []byte{0, 1, 255}}}, Decisions: []mailbox.Decision{{Call: "c", Data: []byte("yes")}},

@@ -21,14 +21,14 @@ type handover struct {
 // handOver lets the former process send "failed" and the heir send words.
 func (w *eventWorld) handOver(words ...string) handover {
 	w.t.Helper()
-	a, said := w.box(w.store, func(c *mailbox.Config) { c.Limits.Workers = 1 })
+	a, speaks := w.box(w.store, func(c *mailbox.Config) { c.Limits.Workers = 1 })
 	b, heir := w.box(w.other, func(c *mailbox.Config) { c.Events.Pause = time.Hour }) // its end is in the log when it is closed
 	c, _ := w.box(w.other)
 	must(w.t, a.Start(w.ctx()))
 	sub := w.submit(a)
 	h := handover{former: a, heir: b, sub: sub, here: w.reads(w.attach(a, sub.Dispatch)), there: w.reads(w.attach(c, sub.Dispatch))}
-	said.words <- "fail"
-	close(said.words)
+	speaks.words <- "fail"
+	close(speaks.words)
 	next, err := a.SubmitBackground(w.ctx(), mailbox.Request{Thread: "next", Messages: []mailbox.Input{{Data: []byte("hello")}}})
 	must(w.t, err)
 	w.await(a, next.Dispatch, mailbox.Acked) // the only worker is free again: the execution that failed has ended

@@ -41,7 +41,7 @@ func slowRenewal(w *world) {
 		}
 	case <-time.After(10 * time.Second):
 		close(letGo)
-		w.t.Fatal("the execution goes on long after its lease")
+		w.t.Fatal("the execution continues long after its lease")
 	}
 	heir := w.box(mailbox.Config{Store: w.store, Runtime: done{}, Owner: "heir", Poll: 10 * time.Millisecond, Lease: mailbox.Lease{Skew: -1}})
 	must(w.t, heir.Start(w.ctx()))

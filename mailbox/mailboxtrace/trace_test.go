@@ -18,7 +18,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// runtime fails as its message says, and remembers its trace.
+// runtime fails as its message asks, and remembers its trace.
 type runtime struct{ seen trace.SpanContext }
 
 func (r *runtime) Run(ctx context.Context, j *mailbox.Job) (mailbox.Result, error) {

@@ -57,6 +57,6 @@ func interruptReserves(w *world) {
 	must(w.t, err)
 	w.idle("t")
 	w.clock.Add(time.Second)
-	same(w.t, "due when nobody came", w.due(), "t")
+	same(w.t, "due when the reservation is over", w.due(), "t")
 	w.claim("t")
 }

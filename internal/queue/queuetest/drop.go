@@ -21,7 +21,7 @@ type Damage struct {
 	Name string
 	// Do damages a thread that is claimed.
 	Do func(t *testing.T, store store.Store, k queue.State)
-	// Claim says that it cannot be told any more who has the claim, or until when.
+	// Claim is set if the holder of the claim, or the end of its lease, cannot be read any more.
 	Claim bool
 }
 
@@ -61,7 +61,7 @@ func (w *world) dropHeld(d Damage) {
 	w.settle(w.claim("good"), queue.Ack)
 }
 
-// isDamaged checks that a thread was damaged: it cannot be read, or says of its claim what is not so.
+// isDamaged checks that a thread was damaged: it, or its claim, cannot be read.
 func (w *world) isDamaged(k queue.State) {
 	w.t.Helper()
 	if _, _, err := w.queue.Claim(w.ctx(), "bad", w.request()); err == nil {
@@ -69,7 +69,7 @@ func (w *world) isDamaged(k queue.State) {
 	}
 }
 
-// refusesDrop holds that the thread is not dropped, and that the operator hears who has it and until when, as far as that can be told.
+// refusesDrop holds that the thread is not dropped, and that the refusal names the holder and the end of its lease, as far as they are known.
 func (w *world) refusesDrop(k queue.State, unknown bool) {
 	w.t.Helper()
 	err := w.queue.Drop(w.ctx(), "bad")
@@ -77,7 +77,7 @@ func (w *world) refusesDrop(k queue.State, unknown bool) {
 		w.t.Fatalf("drop of a thread that is held: %v", err)
 	}
 	if whole := `"worker" holds it until ` + k.Claim.Until.Format(time.RFC3339) + "; interrupt it first, or wait"; !unknown && !strings.Contains(err.Error(), whole) {
-		w.t.Errorf("the refusal says %q, want %q in it", err, whole)
+		w.t.Errorf("the refusal is %q, want %q in it", err, whole)
 	}
 }
 
@@ -91,7 +91,7 @@ func (w *world) isDropped(k queue.State) {
 		w.t.Errorf("the fence of the dropped thread is %d, and was %d", h.Fence, k.Claim.Fence)
 	}
 	h.Fence = 0
-	equal(w.t, "head", h, queue.Thread{ID: "bad"})
+	equal(w.t, "record", h, queue.Thread{ID: "bad"})
 	w.isFenced(k)
 	w.enqueue("bad", "d4")
 	w.isFenced(k)

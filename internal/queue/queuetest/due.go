@@ -49,13 +49,13 @@ func dueSkips(w *world) {
 	}
 	w.clock.Add(time.Millisecond)
 	w.enqueue("b", "b", func(e *queue.Entry) { e.Tenant = "other" })
-	heads, _, err := w.queue.Due(w.ctx(), queue.DueQuery{By: w.clock.Now(), Limit: 2, Skip: []string{"acme", "nobody"}})
+	records, _, err := w.queue.Due(w.ctx(), queue.DueQuery{By: w.clock.Now(), Limit: 2, Skip: []string{"acme", "unknown"}})
 	must(w.t, err)
-	if len(heads) != 1 || heads[0].ID != "b" {
-		w.t.Errorf("due without a tenant: %v", heads)
+	if len(records) != 1 || records[0].ID != "b" {
+		w.t.Errorf("due without a tenant: %v", records)
 	}
-	heads, _, err = w.queue.Due(w.ctx(), queue.DueQuery{By: w.clock.Now(), Limit: 2})
+	records, _, err = w.queue.Due(w.ctx(), queue.DueQuery{By: w.clock.Now(), Limit: 2})
 	must(w.t, err)
-	equal(w.t, "due with a limit", len(heads), 2)
-	equal(w.t, "tenant", heads[0].Tenant, "acme")
+	equal(w.t, "due with a limit", len(records), 2)
+	equal(w.t, "tenant", records[0].Tenant, "acme")
 }

@@ -22,10 +22,10 @@ func hostileCases() []testCase {
 	}
 }
 
-// hostile is what a model, a tool or a broken program may say: bytes that are no UTF-8, NUL, and control characters.
+// hostile is what a model, a tool or a broken program may return: bytes that are no UTF-8, NUL, and control characters.
 const hostile = "a\x00b\xff\xfec\x1b[31m\u202e☃"
 
-// strangeTexts holds that an execution is settled whatever it says, and that what is kept of it is text.
+// strangeTexts holds that an execution is settled whatever it returns, and that what is kept of it is text.
 func strangeTexts(w *world) {
 	r := queue.Result{Status: queue.RunDone, Termination: hostile, Response: hostile, Error: hostile, Wait: hostile}
 	for i, verdict := range []queue.Verdict{queue.Ack, queue.Retry, queue.Bury, queue.Withdraw, queue.Supersede} {
@@ -82,7 +82,7 @@ func strangePages(w *world) {
 		must(w.t, err)
 		one, err := w.queue.Dispatches(w.ctx(), queue.DispatchQuery{Thread: "u", Limit: limit})
 		must(w.t, err)
-		heads, err := w.queue.Threads(w.ctx(), queue.ThreadQuery{Limit: limit})
+		records, err := w.queue.Threads(w.ctx(), queue.ThreadQuery{Limit: limit})
 		must(w.t, err)
 		due, _, err := w.queue.Due(w.ctx(), queue.DueQuery{By: w.clock.Now(), Limit: limit})
 		must(w.t, err)
@@ -90,8 +90,8 @@ func strangePages(w *world) {
 		must(w.t, err)
 		log, err := w.queue.Messages(w.ctx(), "t", 1, limit)
 		must(w.t, err)
-		if n := len(list) + len(one) + len(heads) + len(due) + purged + len(log); n != 0 {
-			w.t.Errorf("pages of %d have %d, %d, %d, %d, %d and %d entries", limit, len(list), len(one), len(heads), len(due), purged, len(log))
+		if n := len(list) + len(one) + len(records) + len(due) + purged + len(log); n != 0 {
+			w.t.Errorf("pages of %d have %d, %d, %d, %d, %d and %d entries", limit, len(list), len(one), len(records), len(due), purged, len(log))
 		}
 	}
 	for _, from := range []int{0, -5} {
@@ -101,7 +101,7 @@ func strangePages(w *world) {
 	}
 }
 
-// strangersKey holds that an entry which is there already is told to no process but its tenant.
+// strangersKey holds that an entry that exists is returned to its tenant alone.
 func strangersKey(w *world) {
 	e := w.entry("t", "d1")
 	e.Tenant, e.Digest = "owner", "same"

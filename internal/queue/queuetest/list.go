@@ -93,11 +93,11 @@ func (w *world) threads(q queue.ThreadQuery) []string {
 	if q.Limit == 0 {
 		q.Limit = 100
 	}
-	heads, err := w.queue.Threads(w.ctx(), q)
+	records, err := w.queue.Threads(w.ctx(), q)
 	must(w.t, err)
 	var out []string
-	for i := range heads {
-		out = append(out, heads[i].ID)
+	for i := range records {
+		out = append(out, records[i].ID)
 	}
 	return out
 }
@@ -156,7 +156,7 @@ func listRuns(w *world) {
 	check("running", queue.RunQuery{Status: queue.RunRunning}, "run-d1")
 	check("done", queue.RunQuery{Status: queue.RunDone}, "run-d0")
 	check("since", queue.RunQuery{Since: start.Add(3 * time.Second)}, "run-d4", "run-d3")
-	check("of nobody", queue.RunQuery{Tenant: "nobody"})
+	check("of an unknown tenant", queue.RunQuery{Tenant: "unknown"})
 }
 
 func describeAndDelete(w *world) {

@@ -47,7 +47,7 @@ func commitAppends(w *world) {
 	same(w.t, "log", w.log("t", 1, 10), "1:m1=a", "2:m2=b", "3:m3=c")
 	same(w.t, "page", w.log("t", 2, 1), "2:m2=b")
 	same(w.t, "page after the end", w.log("t", 4, 10))
-	same(w.t, "log of nobody", w.log("nobody", 1, 10))
+	same(w.t, "log of an unknown thread", w.log("unknown", 1, 10))
 	list, err := w.queue.Messages(w.ctx(), "t", 1, 1)
 	must(w.t, err)
 	equal(w.t, "run", list[0].Run, "run-d1")

@@ -70,17 +70,17 @@ func (a *audit) threads(ctx context.Context) error {
 			paused = append(paused, p.in(modelTenant))
 		}
 	}
-	var heads [4][]queue.Thread
+	var records [4][]queue.Thread
 	for i, q := range []queue.ThreadQuery{{}, {Queued: true}, {Wait: modelWaits}, {Tenant: tenant}} {
 		var err error
-		if heads[i], err = a.list(ctx, q); err != nil {
+		if records[i], err = a.list(ctx, q); err != nil {
 			return err
 		}
 	}
-	a.same("threads", names(heads[0]), sorted(all))
-	a.same("threads with a queue", names(heads[1]), sorted(queued))
-	a.same("threads that wait", names(heads[2]), sorted(waiting))
-	a.same("threads of a tenant", names(heads[3]), own)
+	a.same("threads", names(records[0]), sorted(all))
+	a.same("threads with a queue", names(records[1]), sorted(queued))
+	a.same("threads that wait", names(records[2]), sorted(waiting))
+	a.same("threads of a tenant", names(records[3]), own)
 	counted, err := a.queue.Claims(ctx)
 	if err != nil {
 		return err
@@ -91,7 +91,7 @@ func (a *audit) threads(ctx context.Context) error {
 	if err := a.pauses(ctx, sorted(paused)); err != nil {
 		return err
 	}
-	return a.due(ctx, heads[0])
+	return a.due(ctx, records[0])
 }
 
 // pauses compares the tenants that are paused, also while all are.
@@ -136,9 +136,9 @@ func (a *audit) dispatches(ctx context.Context) error {
 	return nil
 }
 
-func names(heads []queue.Thread) (out []string) {
-	for i := range heads {
-		out = append(out, heads[i].ID)
+func names(records []queue.Thread) (out []string) {
+	for i := range records {
+		out = append(out, records[i].ID)
 	}
 	return out
 }
@@ -148,7 +148,7 @@ func sorted(list []string) []string {
 	return list
 }
 
-// list lists heads, page by page.
+// list lists records, page by page.
 func (a *audit) list(ctx context.Context, q queue.ThreadQuery) (all []queue.Thread, err error) {
 	for q.Limit = auditPage; ; q.After = all[len(all)-1].ID {
 		page, err := a.queue.Threads(ctx, q)
@@ -158,25 +158,25 @@ func (a *audit) list(ctx context.Context, q queue.ThreadQuery) (all []queue.Thre
 	}
 }
 
-// due compares what is due at several times with what the heads say.
-func (a *audit) due(ctx context.Context, heads []queue.Thread) error {
-	heads = slices.DeleteFunc(heads, func(h queue.Thread) bool { return h.DueAt.IsZero() })
-	slices.SortFunc(heads, func(a, b queue.Thread) int {
+// due compares what is due at several times with the thread records.
+func (a *audit) due(ctx context.Context, records []queue.Thread) error {
+	records = slices.DeleteFunc(records, func(h queue.Thread) bool { return h.DueAt.IsZero() })
+	slices.SortFunc(records, func(a, b queue.Thread) int {
 		return cmp.Or(cmp.Compare(a.Rank, b.Rank), cmp.Compare(a.ID, b.ID))
 	})
 	begin := mailboxtest.NewClock().Now()
 	for _, by := range []time.Time{begin.Add(-time.Second), begin.Add(time.Minute), begin.Add(5 * time.Minute), begin.Add(time.Hour)} {
 		var want []string
 		var later time.Time
-		for i := range heads {
-			switch h := &heads[i]; {
+		for i := range records {
+			switch h := &records[i]; {
 			case !h.DueAt.After(by):
 				want = append(want, h.ID)
 			case later.IsZero() || h.DueAt.Before(later):
 				later = h.DueAt
 			}
 		}
-		for _, limit := range []int{len(heads) + 1, auditPage} {
+		for _, limit := range []int{len(records) + 1, auditPage} {
 			due, next, err := a.queue.Due(ctx, queue.DueQuery{By: by, Limit: limit})
 			if err != nil {
 				return err

@@ -54,7 +54,7 @@ func newPlayer(one, other store.Store, name int) (*player, error) {
 	return p, nil
 }
 
-// play takes steps and says what went wrong first.
+// play takes steps and returns what went wrong first.
 func (p *player) play(ctx context.Context, steps []step) string {
 	before := p.model.snapshot()
 	for i, s := range steps {
@@ -104,7 +104,7 @@ func (p *player) plan(_ context.Context, operation string) mailboxtest.Fault {
 
 func modelID(i int) string { return fmt.Sprint("d", i) }
 
-// do runs a step and says how it came out.
+// do runs a step and returns its answer.
 func (p *player) do(ctx context.Context, s step) string {
 	now := p.clock.Now()
 	id, thread := p.in(modelID(s.ID)), p.in(modelThread)

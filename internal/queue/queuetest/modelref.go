@@ -59,7 +59,7 @@ func newModel() *model {
 
 func fromEnd(list []string, n int) string {
 	if n >= len(list) {
-		return "nobody"
+		return "unknown"
 	}
 	return list[len(list)-1-n]
 }

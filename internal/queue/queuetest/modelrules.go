@@ -9,7 +9,7 @@ import (
 	"github.com/mortise-dev/mortise/internal/queue"
 )
 
-// do takes a step and says how it comes out.
+// do takes a step and returns its answer.
 func (m *model) do(s step, now time.Time) string {
 	m.count++
 	token, run := fmt.Sprint("token", m.count), fmt.Sprint("run-n", m.count)
@@ -199,7 +199,7 @@ func (m *model) settle(s step, now time.Time) string {
 	return "ok"
 }
 
-// judge makes of a dispatch what a verdict says.
+// judge applies a verdict to a dispatch.
 func (m *model) judge(d *modelDispatch, s step, now time.Time, stop bool) {
 	switch {
 	case s.Verdict == queue.Ack:

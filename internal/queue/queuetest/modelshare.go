@@ -43,7 +43,7 @@ func (k *takings) add(of map[action]int) {
 	}
 }
 
-// play plays all schedules, several at once unless the share is to be played alone and has two stores, and says what is wrong.
+// play plays all schedules, several at once unless the share is to be played alone and has two stores, and returns what is wrong.
 func (s *share) play(ctx context.Context, alone bool) string {
 	players := modelPlayers
 	if alone {
@@ -84,7 +84,7 @@ func (s *share) pull() (seed uint64, more bool) {
 	return s.next - 1, true
 }
 
-// playOne plays a schedule on a thread of its own, and says what went wrong first.
+// playOne plays a schedule on a thread of its own, and returns what went wrong first.
 func (s *share) playOne(ctx context.Context, steps []step) (*player, string) {
 	s.mu.Lock()
 	s.names++
@@ -120,7 +120,7 @@ func (s *share) explain(ctx context.Context) string {
 	if trouble := try(steps); trouble != "" {
 		steps, s.failure = shorten(steps, trouble, try)
 	} else {
-		beside = " (beside others, and not alone)"
+		beside = " (with others at once, and not alone)"
 	}
 	var out strings.Builder
 	for _, s := range steps {
