@@ -31,6 +31,7 @@ func (c *Compactor) summarize(ctx context.Context, t *thread, f *flight, r *abi.
 	}
 	f.begun, f.cancel = true, cancel
 	t.mu.Unlock()
+	r.Ledger = trimmed(c.ledgerOf(t.id, f.log), r.BudgetTokens)
 	ctx, said := withNotes(ctx)
 	summary, err := c.write(ctx, t, f, r, bill)
 	if err != nil {
@@ -70,7 +71,7 @@ func (c *Compactor) ready(t *thread, f *flight, r *Result) bool {
 
 // score measures a summary and what the host adds to it.
 func (c *Compactor) score(f *flight, summary string) Quality {
-	q := c.scorer.Score(f.source, f.Range.PreviousSummary, summary)
+	q := c.scorer.Score(f.source(), f.Range.PreviousSummary, summary)
 	shown := Marker{Summary: summary, ReadFiles: f.Range.ReadFiles, ModifiedFiles: f.Range.ModifiedFiles}
 	q.Files = mentioned(shown.text(), f.Range.ReadFiles, f.Range.ModifiedFiles)
 	return q
@@ -84,6 +85,9 @@ func (c *Compactor) write(ctx context.Context, t *thread, f *flight, r *abi.Summ
 	for i, part := range parts {
 		request := *r
 		request.Messages = part
+		if i < len(parts)-1 {
+			request.Ledger = nil // it covers the whole range
+		}
 		if i > 0 {
 			request.PreviousSummary = &summary.Text
 		}
@@ -117,7 +121,7 @@ func checkPart(r *abi.SummarizeRequest, s *abi.Summary) error {
 		return errors.New("compaction: the summary is empty")
 	case s.FromID != "" && s.FromID != first || s.ToID != "" && s.ToID != last:
 		return fmt.Errorf("compaction: the summary claims to cover %.40q to %.40q, which was not asked for", s.FromID, s.ToID)
-	case textTokens(s.Text) > before:
+	case r.Ledger == nil && textTokens(s.Text) > before: // with a ledger the text is about the parts before too
 		return fmt.Errorf("compaction: the summary is larger than its source")
 	}
 	return nil

@@ -59,13 +59,13 @@ func TestBreaker(t *testing.T) {
 		d.pass(10 * time.Second)
 		expect("scripted", compaction.EventFailed)
 	}
-	if e := d.last(t); e.Kind != compaction.EventBreaker || !strings.Contains(e.Reason, "3 times in a row") || e.Policy != "digest" {
+	if e := d.last(t); e.Kind != compaction.EventBreaker || !strings.Contains(e.Reason, "3 times in a row") || e.Policy != "ledger" {
 		t.Fatalf("told %+v", e)
 	}
 	// The fallback writes, and the view is compacted.
 	d.pass(4 * time.Second)
-	expect("digest", compaction.EventSwapped)
-	if m := c.Markers(thread); len(m) != 1 || m[0].Policy != "digest" || m[0].Quality.Savings < 0.3 {
+	expect("ledger", compaction.EventSwapped)
+	if m := c.Markers(thread); len(m) != 1 || m[0].Policy != "ledger" || m[0].Quality.Savings < 0.3 {
 		t.Fatalf("markers %+v", m)
 	}
 	// After a minute the summarizer gets one try; failing again keeps the breaker open for two.
@@ -74,7 +74,7 @@ func TestBreaker(t *testing.T) {
 	d.pass(time.Minute)
 	expect("scripted", compaction.EventFailed)
 	d.pass(90 * time.Second)
-	expect("digest", compaction.EventSwapped)
+	expect("ledger", compaction.EventSwapped)
 	c.Undo(thread)
 	c.Request(thread, "") // an undo holds the next one back
 	d.pass(time.Minute)
@@ -99,8 +99,8 @@ func TestPermanentFailure(t *testing.T) {
 		err  error
 		want string
 	}{
-		{fixed{retryable: false}, "digest"},
-		{fmt.Errorf("wrapped: %w", fixed{retryable: false}), "digest"},
+		{fixed{retryable: false}, "ledger"},
+		{fmt.Errorf("wrapped: %w", fixed{retryable: false}), "ledger"},
 		{fixed{retryable: true}, "scripted"},
 		{errors.New("unknown"), "scripted"},
 	} {
@@ -108,7 +108,7 @@ func TestPermanentFailure(t *testing.T) {
 		c := breaking(t, d, func() error { return tc.err })
 		attempt(t, d, c, filler())
 		i := slices.Index(d.kinds(), compaction.EventFailed)
-		if e := d.events[i]; e.Permanent != (tc.want == "digest") || !strings.Contains(e.Reason, tc.err.Error()) {
+		if e := d.events[i]; e.Permanent != (tc.want == "ledger") || !strings.Contains(e.Reason, tc.err.Error()) {
 			t.Errorf("%v: told %+v", tc.err, e)
 		}
 		d.pass(time.Second)
@@ -126,7 +126,7 @@ func TestBreakerIsDurable(t *testing.T) {
 	change := func(cfg *compaction.Config) { cfg.Store, cfg.Policy.BreakerFailures = memory, 3 }
 	attempt(t, d, d.at(t, broken, change), log)
 	d.pass(time.Second)
-	if policy, _ := attempt(t, d, d.at(t, broken, change), log); policy != "digest" {
+	if policy, _ := attempt(t, d, d.at(t, broken, change), log); policy != "ledger" {
 		t.Errorf("%s wrote", policy)
 	}
 }

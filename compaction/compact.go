@@ -21,7 +21,7 @@ type Options struct {
 	// Policy is what to keep and what a summary must be like. Its threshold, masks and breaker
 	// are of no account here.
 	Policy Policy
-	// Summarizer writes the summary; [Digest], which needs no model, when nil.
+	// Summarizer writes the summary; [Ledger], which needs no model, when nil.
 	Summarizer Summarizer
 	// Timeout bounds each request to the Summarizer, 120 s when 0.
 	Timeout time.Duration
@@ -81,12 +81,13 @@ func Compact(ctx context.Context, messages []abi.Message, o Options) (*Compacted
 	if !ok {
 		return nil, ErrTooShort
 	}
-	f := &flight{source: log[rng.From : rng.To+1], main: true}
+	f := &flight{log: log[:rng.To+1], main: true}
 	f.Range, f.Continues, f.Policy = *rng, rng.PreviousSummary != nil, w.conf().PolicyName
 	ctx, said := withNotes(ctx)
 	s, err := w.write(ctx, &thread{}, f, &abi.SummarizeRequest{
-		ThreadID: o.ThreadID, Messages: f.source, PreviousSummary: rng.PreviousSummary, BudgetTokens: w.budget(rng), Focus: o.Focus,
+		ThreadID: o.ThreadID, Messages: f.source(), PreviousSummary: rng.PreviousSummary, BudgetTokens: w.budget(rng), Focus: o.Focus,
 		ReadFiles: rng.ReadFiles, ModifiedFiles: rng.ModifiedFiles, LiveTasks: o.LiveTasks,
+		Ledger: trimmed(readLedger(StoredLedger{}, f.log).State, w.budget(rng)),
 	}, calibration{})
 	if err != nil {
 		return nil, fmt.Errorf("compaction: the summarizer: %w", err)
@@ -109,7 +110,7 @@ func (o *Options) writer() (*Compactor, error) {
 	}
 	cfg := Config{Policy: policy, Quota: quota, Summarizer: o.Summarizer, Now: time.Now}
 	if cfg.Summarizer == nil {
-		cfg.Summarizer = Digest{}
+		cfg.Summarizer = Ledger{}
 	}
 	if n, ok := cfg.Summarizer.(interface{ Name() string }); ok {
 		cfg.PolicyName = n.Name()
@@ -136,7 +137,7 @@ func (c *Compactor) compacted(messages []abi.Message, x *index, f *flight, prev 
 	m.PreTokens, m.PostTokens = Estimate(messages), Estimate(view)
 	out := Compacted{
 		Messages: view, From: cover.from, To: cover.to, PreTokens: m.PreTokens, PostTokens: m.PostTokens, Quality: m.Quality,
-		Lost: c.scorer.Lost(f.source, f.Range.PreviousSummary, m.text()), Policy: cmp.Or(f.Result.Policy, f.Policy), Note: f.Result.Note,
+		Lost: c.scorer.Lost(f.source(), f.Range.PreviousSummary, m.text()), Policy: cmp.Or(f.Result.Policy, f.Policy), Note: f.Result.Note,
 	}
 	if reason := c.refuse(f, &m); reason != "" {
 		return nil, &RefusedError{Reason: reason, Refused: out}

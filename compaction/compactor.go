@@ -38,10 +38,11 @@ type Admitter interface {
 // [Compactor.Consume]. background.Manager.Housekeep is one.
 type Spawn func(ctx context.Context, thread, id, taskType, description string, body func(ctx context.Context) error) error
 
-// Config makes a [Compactor]. Summarizer and Spawn are required.
+// Config makes a [Compactor]. Spawn is required.
 type Config struct {
-	Policy     Policy
-	Quota      Quota
+	Policy Policy
+	Quota  Quota
+	// Summarizer writes summaries; [Ledger] when nil.
 	Summarizer Summarizer
 	// PolicyName says in events which policy wrote a summary.
 	PolicyName string
@@ -49,7 +50,7 @@ type Config struct {
 	Admitter Admitter
 	Spawn    Spawn
 	// Fallback writes while the breaker is open, see [Policy]. It must need no model;
-	// [Digest] when nil.
+	// [Ledger] when nil.
 	Fallback Summarizer
 	// Signals samples the machine; nil knows nothing, which never blocks.
 	// signals.Sampler.Sample is one.
@@ -103,7 +104,7 @@ func New(cfg Config) (*Compactor, error) {
 		return nil, err
 	}
 	if cfg.Fallback == nil {
-		cfg.Fallback = Digest{}
+		cfg.Fallback = Ledger{}
 	}
 	if cfg.Limiter == nil {
 		cfg.Limiter = NewLimiter(0)
@@ -138,7 +139,8 @@ func New(cfg Config) (*Compactor, error) {
 // check sets the defaults of what [Compactor.Reconfigure] takes.
 func (cfg *Config) check() (err error) {
 	if cfg.Summarizer == nil {
-		return errors.New("compaction: Config.Summarizer is missing")
+		cfg.Summarizer = Ledger{}
+		cfg.PolicyName = cmp.Or(cfg.PolicyName, Ledger{}.Name())
 	}
 	if cfg.Admitter == nil {
 		cfg.Admitter = Rules{}

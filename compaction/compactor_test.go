@@ -132,9 +132,14 @@ func withoutManager(t *testing.T) {
 
 func withoutSummarizer(t *testing.T) {
 	t.Helper()
-	c, err := compaction.New(compaction.Config{Spawn: newDesk().spawn})
-	if c != nil || err == nil || !strings.Contains(err.Error(), "Config.Summarizer is missing") {
-		t.Errorf("got %v, %v", c, err)
+	d := newDesk()
+	c, log := d.at(t, nil, func(cfg *compaction.Config) { cfg.PolicyName = "" }), filler()
+	if !c.Consider(t.Context(), thread, log) {
+		t.Fatalf("not started: %+v", d.last(t))
+	}
+	consume(t, c, log, d.run())
+	if m := c.Markers(thread); len(m) != 1 || m[0].Policy != "ledger" || !strings.HasPrefix(m[0].Summary, "State of the conversation") {
+		t.Errorf("got %+v", m)
 	}
 }
 

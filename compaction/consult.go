@@ -72,7 +72,7 @@ func (c *Compactor) offer(t *thread, f *flight) *abi.Compaction {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return &abi.Compaction{
-		ID: f.ID, Policy: f.Policy, FromID: f.Range.FromID, ToID: f.Range.ToID, Messages: len(f.source),
+		ID: f.ID, Policy: f.Policy, FromID: f.Range.FromID, ToID: f.Range.ToID, Messages: len(f.source()),
 		TokensBefore: f.Before, RangeTokens: f.Range.Tokens, Focus: t.focus,
 		ThresholdTokens: c.conf().Policy.ThresholdTokens, WindowTokens: c.conf().Policy.WindowTokens,
 	}
@@ -117,7 +117,7 @@ func (c *Compactor) ending(t *thread, f *flight, e *Event) {
 	if f.Result != nil && outcome != abi.CompactionFailed {
 		out.Summary = f.Result.Summary
 		out.Survival = new(f.Result.Quality.Overall)
-		out.Lost = c.scorer.Lost(f.source, f.Range.PreviousSummary, f.Result.Summary)
+		out.Lost = c.scorer.Lost(f.source(), f.Range.PreviousSummary, f.Result.Summary)
 	}
 	if len(t.ended) == maxEnded {
 		t.ended = slices.Clone(t.ended[1:])

@@ -11,8 +11,9 @@
 //
 // What must outlive the process is in a [Store]: the reservation, what the
 // summarizer answered, the markers, and what happened. A [Limiter] bounds how many
-// compactions a process has under way, and [Digest] writes when the summarizer keeps
-// failing.
+// compactions a process has under way. The ledger of a thread is the state of its conversation, see
+// [abi.Ledger]: it is continued before each compaction, given to the summarizer next to the messages, and
+// [Ledger] renders it without a model: by default, and when the summarizer keeps failing.
 //
 // # Concurrency
 //

@@ -13,7 +13,7 @@ import (
 	"github.com/mortise-dev/mortise/summarizers/bundled"
 )
 
-// A program with a loop of its own compacts its list of messages with the bundled policy "extract". With
+// A program with a loop of its own compacts its list of messages with the bundled policy "ledger". With
 // Options.Summarizer nil no module is needed.
 func ExampleCompact() {
 	ctx, say := context.Background(), func(s string) []abi.ContentBlock { return []abi.ContentBlock{abi.Text(s)} }
@@ -25,9 +25,9 @@ func ExampleCompact() {
 	h := expect(host.New(host.Config{CacheDir: filepath.Join(expect(os.UserCacheDir()), "mortise-test")}))
 	defer h.Close(ctx)
 	policy := compaction.Policy{KeepRecentTokens: 1, KeepRecentMessages: 1} // what is 0 has its default
-	c := expect(compaction.Compact(ctx, messages, compaction.Options{Policy: policy, Summarizer: expect(bundled.Open(ctx, h, "extract"))}))
+	c := expect(compaction.Compact(ctx, messages, compaction.Options{Policy: policy, Summarizer: expect(bundled.Open(ctx, h, "ledger"))}))
 	fmt.Println(len(c.Messages), c.Policy, c.PostTokens < c.PreTokens/10, "paths", c.Quality.Paths, "lost", c.Lost)
-	// Output: 2 summarizers/extract true paths {1 1} lost []
+	// Output: 2 summarizers/ledger true paths {1 1} lost []
 }
 
 // expect is for examples: a program handles its errors.

@@ -45,7 +45,7 @@ func ExampleCompactor() {
 	defer tasks.Close(ctx)
 	c := expect(compaction.New(compaction.Config{
 		Policy:     compaction.Policy{WindowTokens: 8_000, KeepRecentTokens: 1, KeepRecentMessages: 1},
-		Summarizer: compaction.Digest{}, // needs no model
+		Summarizer: compaction.Ledger{}, // needs no model
 		Spawn:      tasks.Housekeep,
 		Observe:    func(e compaction.Event) { fmt.Println(e.Kind) },
 	}))
@@ -132,23 +132,22 @@ func ExampleLimiter() {
 	// 1 place is taken
 }
 
-// The digest needs no model and keeps within its budget.
-func ExampleDigest() {
-	s, err := compaction.Digest{}.Summarize(context.Background(), &abi.SummarizeRequest{
-		Messages:      []abi.Message{user("u", "Mend the build."), assistant("a", "The module is missing; I add it.")},
-		ModifiedFiles: []string{"go.mod"}, BudgetTokens: 200,
+// The ledger needs no model and keeps within its budget.
+func ExampleLedger() {
+	s, err := compaction.Ledger{}.Summarize(context.Background(), &abi.SummarizeRequest{
+		Messages: []abi.Message{user("u", "Mend the build."), assistant("a", "The module is missing; I add it.")}, BudgetTokens: 200,
 	})
 	if err != nil {
 		panic(err)
 	}
 	fmt.Println(s.Text)
 	// Output:
-	// ## Requests, the newest first
-	// - Mend the build.
+	// State of the conversation after message m2 (mN: message number)
 	//
-	// ## Changed files
-	// - go.mod
+	// ## Goal
+	// - Request, m1: “Mend the build.”
 	//
-	// ## Said, the newest first
-	// - The module is missing; I add it.
+	// ## What was said, word for word
+	// - m1 user: Mend the build.
+	// - m2 assistant: The module is missing; I add it.
 }

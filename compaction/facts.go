@@ -14,7 +14,7 @@ func (c *Compactor) question(t *thread, f *flight, log []abi.Message, now time.T
 	}
 	request := c.sample(t, now)
 	if rng, ok := t.index.plan(log, t.latest(), c.conf().Policy, t.bill.apply); ok {
-		f.Range, f.source = *rng, log[rng.From:rng.To+1]
+		f.Range, f.log = *rng, log[:rng.To+1]
 		f.BoundaryID, f.Continues = rng.ToID, rng.PreviousSummary != nil
 		request.TokensBefore, request.RangeTokens = &f.Before, rng.Tokens
 		request.Cost = c.estimate(t, f)

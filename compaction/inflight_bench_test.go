@@ -40,7 +40,7 @@ func newStepper(b *testing.B, n int, inFlight bool) *stepper {
 	s.c = newCompactor(b, compaction.Config{
 		Policy: policy, Spawn: tasks.Housekeep, Quota: compaction.Quota{Timeout: time.Hour},
 		Summarizer: scripted(func(ctx context.Context, r *abi.SummarizeRequest) (*abi.Summary, error) {
-			summary, err := compaction.Digest{}.Summarize(ctx, r)
+			summary, err := compaction.Ledger{}.Summarize(ctx, r)
 			select {
 			case <-s.free: // it stays in flight for as long as is measured
 			case <-ctx.Done():

@@ -38,6 +38,10 @@ func TestRequest(t *testing.T) {
 		ThreadID: thread, Messages: log[:6], BudgetTokens: 500, Focus: "the tests",
 		ModifiedFiles: []string{"a.go"}, LiveTasks: []string{thread + " builds"},
 	}
+	if got.Ledger == nil || got.Ledger.Messages != 6 || len(got.Ledger.Talk.Requests) != 3 {
+		t.Errorf("the ledger is %+v", got.Ledger)
+	}
+	got.Ledger = nil
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("asked %+v", got)
 	}

@@ -163,7 +163,7 @@ func (c *Compactor) launch(ctx context.Context, t *thread, f *flight) bool {
 		return false
 	}
 	request := &abi.SummarizeRequest{
-		ThreadID: t.id, Messages: f.source, PreviousSummary: f.Range.PreviousSummary,
+		ThreadID: t.id, Messages: f.source(), PreviousSummary: f.Range.PreviousSummary,
 		BudgetTokens: c.budget(&f.Range), Focus: t.focus,
 		ReadFiles: f.Range.ReadFiles, ModifiedFiles: f.Range.ModifiedFiles, LiveTasks: c.conf().LiveTasks(t.id),
 	}
@@ -239,6 +239,6 @@ func (c *Compactor) started(t *thread, f *flight) {
 	}
 	c.observe(t, Event{
 		Kind: EventStarted, TaskID: f.ID, AttemptID: f.ID, Attempt: f.Attempt, Policy: f.Policy,
-		FromID: f.Range.FromID, ToID: f.Range.ToID, PreTokens: f.Range.Tokens, Messages: len(f.source),
+		FromID: f.Range.FromID, ToID: f.Range.ToID, PreTokens: f.Range.Tokens, Messages: len(f.source()),
 	})
 }

@@ -124,6 +124,7 @@ type Memory struct {
 
 type remembered struct {
 	state  State
+	ledger StoredLedger
 	rev    uint64
 	events []Event
 }
@@ -161,6 +162,24 @@ func (m *Memory) Swap(thread string, rev uint64, s State) (uint64, error) {
 	}
 	r.state, r.rev = s.clone(), rev+1
 	return r.rev, nil
+}
+
+// LoadLedger implements [LedgerStore].
+func (m *Memory) LoadLedger(thread string) (StoredLedger, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if r := m.threads[thread]; r != nil {
+		return r.ledger, nil
+	}
+	return StoredLedger{}, nil
+}
+
+// SaveLedger implements [LedgerStore].
+func (m *Memory) SaveLedger(thread string, l StoredLedger) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.thread(thread).ledger = l
+	return nil
 }
 
 // Record implements [Store]. The oldest events are forgotten.

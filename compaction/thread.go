@@ -66,7 +66,7 @@ type shown struct {
 type flight struct {
 	InFlight
 
-	source   []abi.Message
+	log      []abi.Message // up to the end of the range, nil for an orphan
 	started  time.Time
 	deadline time.Time
 	steps    int
@@ -85,6 +85,14 @@ type flight struct {
 	// retryAt is when a swap is tried again that the store did not take.
 	retryAt time.Time
 	retries int
+}
+
+// source is the range.
+func (f *flight) source() []abi.Message {
+	if len(f.log) == 0 {
+		return nil
+	}
+	return f.log[f.Range.From:]
 }
 
 // leave gives the limiter's place back, unless the summarizer is still at work.

@@ -95,7 +95,7 @@ func TestBreakerOfVersion(t *testing.T) {
 		t.Fatalf("%+v", d.last(t))
 	}
 	c = s.compactor(t, d, 2, store) // of the next process
-	expect("digest", compaction.EventSwapped)
+	expect("ledger", compaction.EventSwapped)
 	c.Undo(thread)
 	c.Request(thread, "")
 	s.version = "three"

@@ -121,7 +121,7 @@ func (c *Compaction) withDefaults() error {
 		return fmt.Errorf("proxy: Config.Compaction: %w", err)
 	}
 	if c.Summarizer == nil {
-		c.Summarizer = compaction.Digest{}
+		c.Summarizer = compaction.Ledger{}
 	}
 	if c.Admitter == nil {
 		c.Admitter = compaction.Rules{}

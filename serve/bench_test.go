@@ -51,7 +51,7 @@ func newBench(b *testing.B) *bench {
 	w := &bench{b: b, mind: newMind()}
 	process, err := mortise.New(b.Context(), mortise.Config{
 		Store: store, Records: records, Agents: map[string]mortise.Agent{"a": {Model: w.mind}},
-		Compaction: &compaction.Config{Summarizer: compaction.Digest{}},
+		Compaction: &compaction.Config{Summarizer: compaction.Ledger{}},
 	})
 	check(err)
 	check(process.Start(b.Context()))

@@ -48,7 +48,7 @@ func newDocumented(t *testing.T) *documented {
 	w := newWorld(t, options{
 		runtime: func(c *mortise.Config) {
 			c.Agents = map[string]mortise.Agent{"assistant": {Model: asker{}, Tools: tools{newMind()}}}
-			c.Compaction = &compaction.Config{Summarizer: compaction.Digest{}}
+			c.Compaction = &compaction.Config{Summarizer: compaction.Ledger{}}
 		},
 		serve: func(c *serve.Config) { c.Agents = []serve.AgentInfo{{Name: "assistant"}} },
 	})

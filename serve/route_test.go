@@ -28,7 +28,7 @@ func whole(t *testing.T, more func(*serve.Config)) *world {
 	return newWorld(t, options{
 		runtime: func(c *mortise.Config) {
 			c.Records = records
-			c.Compaction = &compaction.Config{Policy: compaction.Policy{WindowTokens: 100_000}, Summarizer: compaction.Digest{}, Store: memory}
+			c.Compaction = &compaction.Config{Policy: compaction.Policy{WindowTokens: 100_000}, Summarizer: compaction.Ledger{}, Store: memory}
 		},
 		serve: func(c *serve.Config) {
 			c.Records, c.Sessions, c.Modules = thread.RecordsOf(kept), sessions{memory}, &shelf{}

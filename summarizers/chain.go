@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"time"
 
@@ -131,7 +132,7 @@ func check(r *abi.SummarizeRequest, s *abi.Summary) error {
 			return fmt.Errorf("it says that it covers %.40q to %.40q, which was not asked for", s.FromID, s.ToID)
 		}
 	}
-	if source := sourceBytes(r); len(s.Text) >= source {
+	if source := replacedBytes(r); len(s.Text) >= source {
 		return fmt.Errorf("its answer has %d bytes, the source %d", len(s.Text), source)
 	}
 	if most := r.BudgetTokens * maxBytesPerToken; int64(len(s.Text)) > most {
@@ -140,7 +141,17 @@ func check(r *abi.SummarizeRequest, s *abi.Summary) error {
 	return nil
 }
 
-// sourceBytes is how long the text is that a summary stands for.
+// replacedBytes is how long the text is that a summary replaces. A ledger without a previous summary may cover more than the
+// messages of the request.
+func replacedBytes(r *abi.SummarizeRequest) int {
+	n := sourceBytes(r)
+	if r.Ledger != nil && r.PreviousSummary == nil {
+		n = max(n, int(min(r.Ledger.Bytes, math.MaxInt32)))
+	}
+	return n
+}
+
+// sourceBytes is how long the messages and the previous summary of a request are.
 func sourceBytes(r *abi.SummarizeRequest) int {
 	n := 0
 	if r.PreviousSummary != nil {

@@ -69,6 +69,38 @@ func TestLedgerInTheGuest(t *testing.T) {
 	}
 }
 
+// TestLedgerCoversMore: a summary may be longer than the messages of its request if the ledger covers more, but not longer
+// than what it replaces.
+func TestLedgerCoversMore(t *testing.T) {
+	t.Parallel()
+	p, err := summarizers.Open(t.Context(), load(t, host.EngineNative, "summarizers"), summarizers.Config{Use: summarizers.UseSummarize})
+	if err != nil {
+		t.Fatal(err)
+	}
+	log := review(t)
+	l := ledger.New()
+	l.Add(log...)
+	state, short, nothing := l.State(), "Short.", strings.Repeat("So far nothing. ", 200)
+	for name, tc := range map[string]struct {
+		previous *string
+		bytes    int64
+		refused  bool
+	}{
+		"the ledger covers more":   {nil, state.Bytes, false},
+		"it covers no more":        {nil, 1, true},
+		"a short summary is there": {&short, state.Bytes, true},
+		"a long summary is there":  {&nothing, state.Bytes, false},
+	} {
+		s := state
+		s.Bytes = tc.bytes
+		last := []abi.Message{{ID: "m", Role: abi.RoleUser, Content: []abi.ContentBlock{abi.Text("Go on.")}}}
+		r := &abi.SummarizeRequest{ABI: 1, ThreadID: "t", Messages: last, Ledger: &s, PreviousSummary: tc.previous, BudgetTokens: 400}
+		if got, err := p.Summarize(t.Context(), r); (err != nil) != tc.refused || err != nil && !strings.Contains(err.Error(), "the source") {
+			t.Errorf("%s: %v, %v", name, got, err)
+		}
+	}
+}
+
 // BenchmarkLedgerLong renders the ledger of a long session in the guest, decoding included.
 func BenchmarkLedgerLong(b *testing.B) {
 	cache := ""

@@ -180,7 +180,7 @@ func (r *reader) finish(text string) {
 
 func (r *reader) sortRequests() {
 	for _, m := range r.earlier {
-		if q, ok := r.requests[m]; ok && q.Stopped == 0 {
+		if q := r.of(m); q.Stopped == 0 {
 			q.Stopped = m
 		}
 	}

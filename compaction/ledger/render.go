@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -27,12 +28,8 @@ func Render(s *abi.Ledger, budget int) string {
 	p.head()
 	p.goal()
 	p.section(secOpen, p.share.open, p.open())
-	if s.Talk.Plan != nil {
-		p.section(secPlan, p.share.plan, []string{"- " + at(s.Talk.Plan.Message) + " " + quoteCut(s.Talk.Plan.Text, s.Talk.Plan.Size, int(p.share.plan*float64(budget))-30)})
-	}
-	if b := s.Talk.Before; b != nil {
-		p.section(secBefore, .06, []string{"- " + at(b.Message) + " " + quoteCut(b.Text, b.Size, int(.06*float64(budget))-60)})
-	}
+	p.section(secPlan, p.share.plan, p.quotation(s.Talk.Plan, p.share.plan, secPlan))
+	p.section(secBefore, p.beforeShare(), p.quotation(s.Talk.Before, p.beforeShare(), secBefore))
 	p.section(secRules, p.share.rules, p.rules())
 	p.section(secRequests, p.share.requests, p.requests())
 	p.section(secSteps, p.share.steps, p.steps())
@@ -47,6 +44,22 @@ func Render(s *abi.Ledger, budget int) string {
 	p.others()
 	return strings.ToValidUTF8(strings.TrimRight(string(p.b), "\n"), "?")
 }
+
+// quotation is one text as the only item of a section, none if there is no room.
+func (p *page) quotation(t *abi.LedgerText, share float64, title string) []string {
+	if t == nil {
+		return nil
+	}
+	q := quoteCut(t.Text, t.Size, int(share*float64(p.limit))-len(title)-20)
+	if q == "" {
+		return nil
+	}
+	return []string{"- " + at(t.Message) + " " + q}
+}
+
+// beforeShare is the share of a summary by another program: some sentences on a small page too, since nothing else
+// tells what came before.
+func (p *page) beforeShare() float64 { return max(.06, min(.25, 400/float64(p.limit))) }
 
 func (p *page) head() {
 	p.b = append(p.b, headStart+strconv.Itoa(p.s.Messages)...)
@@ -95,7 +108,7 @@ func (p *page) folder() string {
 
 // goal quotes the first and the latest request.
 func (p *page) goal() {
-	list := p.s.Talk.Requests
+	list := slices.DeleteFunc(slices.Clone(p.s.Talk.Requests), func(r abi.LedgerRequest) bool { return r.Text == "" })
 	if len(list) == 0 {
 		return
 	}

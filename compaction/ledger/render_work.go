@@ -25,7 +25,7 @@ func (p *page) requests() []string {
 			break
 		}
 		full := p.requestItem(&list[i])
-		if len(full)+1 <= long {
+		if list[i].Text != "" && len(full)+1 <= long {
 			items[i] = full
 			long -= len(full) + 1
 			room -= len(full) + 1
@@ -35,7 +35,7 @@ func (p *page) requests() []string {
 		if room < leastItem {
 			break
 		}
-		if items[i] != "" {
+		if items[i] != "" || list[i].Text == "" {
 			continue
 		}
 		short := "- " + at(list[i].Message) + " " + quoteFirst(list[i].Text, list[i].Size, 76)

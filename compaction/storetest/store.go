@@ -24,6 +24,7 @@ func TestStore(t *testing.T, open func(t *testing.T) (store compaction.Store, ag
 		"race":        race,
 		"names":       names,
 		"events":      events,
+		"ledgers":     ledgers,
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, again := open(t)

@@ -17,8 +17,8 @@ import (
 // conversation takes more than the host's default.
 const bundledTimeout = 20 * time.Second
 
-// defaultFallback is the bundled policy that stands in for another bundled one.
-const defaultFallback = "extract"
+// defaultPolicy is the bundled summarizer where the config names none, and the fallback of the other bundled ones.
+const defaultPolicy = "ledger"
 
 // on tells whether the entry names a policy or a module.
 func (c *PolicyConfig) on() bool { return c.Module != "" || c.Policy != "" }
@@ -66,9 +66,9 @@ func (p *parts) loadFallback(ctx context.Context) error {
 	case p.summarizer == nil:
 	case c.Fallback.on():
 		p.fallback, err = p.policy(ctx, "fallback", summarizers.UseSummarize, c.Fallback)
-	case c.Summarizer.isBundled() && c.Summarizer.Policy != defaultFallback:
+	case c.Summarizer.isBundled() && c.Summarizer.Policy != defaultPolicy:
 		p.fallback, err = summarizers.Open(ctx, p.modules[0], summarizers.Config{
-			Use: summarizers.UseSummarize, Policy: defaultFallback, Grants: p.policies[0].spec.Grants,
+			Use: summarizers.UseSummarize, Policy: defaultPolicy, Grants: p.policies[0].spec.Grants,
 		})
 	}
 	return err

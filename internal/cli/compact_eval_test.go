@@ -160,7 +160,7 @@ func TestCompactEvalWithoutConfig(t *testing.T) {
 	for _, c := range r.Cells {
 		names = append(names, c.Contender)
 	}
-	if code != cli.ExitOK || !slices.Equal(names, []string{"extract", "mask", "hybrid", "ledger"}) {
+	if code != cli.ExitOK || !slices.Equal(names, []string{"ledger", "extract", "mask", "hybrid"}) {
 		t.Errorf("exit code %d, contenders %q: %s", code, names, stderr)
 	}
 	if len(r.LeftOut) != 1 || !strings.Contains(stderr, "left out: anchored: asks a model") {

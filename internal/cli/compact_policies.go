@@ -209,7 +209,7 @@ func (l *policyLoader) policies(ctx context.Context, c *PolicyConfig, policy, pr
 // folder, those of the config to its own.
 func (l *policyLoader) load(ctx context.Context, c *PolicyConfig, flag bool) (*host.Module, host.Spec, error) {
 	from := *c
-	from.Policy = cmp.Or(from.Policy, defaultFallback) // any: it is the module that is loaded
+	from.Policy = cmp.Or(from.Policy, defaultPolicy) // any: it is the module that is loaded
 	spec, err := l.parts.source(ctx, "", summarizers.UseSummarize, &from)
 	if err != nil {
 		return nil, spec, with(ExitConfig, fmt.Errorf("config: compaction.summarizer: %w", err))

@@ -88,7 +88,7 @@ func TestCompactShowAndUndo(t *testing.T) {
 		t.Fatalf("shown is %+v", v)
 	}
 	for i, m := range v.State.Markers {
-		if m.ID == "" || m.Policy != "summarizers/extract" || m.PostTokens >= m.PreTokens || m.At == "" || m.Quality.Savings <= 0 || m.Quality.Identifiers.Total == 0 {
+		if m.ID == "" || m.Policy != "summarizers/ledger" || m.PostTokens >= m.PreTokens || m.At == "" || m.Quality.Savings <= 0 || m.Quality.Identifiers.Total == 0 {
 			t.Errorf("marker %d is %+v", i, m)
 		}
 	}
@@ -99,7 +99,7 @@ func TestCompactShowAndUndo(t *testing.T) {
 		}
 	}
 	table := must(t, "compact", "show", path)
-	for _, want := range []string{"thread " + v.ID, v.State.Markers[0].ID, "summarizers/extract", "what survives", fmt.Sprintf("%d admitted", n)} {
+	for _, want := range []string{"thread " + v.ID, v.State.Markers[0].ID, "summarizers/ledger", "what survives", fmt.Sprintf("%d admitted", n)} {
 		if !strings.Contains(table, want) {
 			t.Errorf("%q is missing from\n%s", want, table)
 		}

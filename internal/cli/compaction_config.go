@@ -102,9 +102,9 @@ func (c *CompactionConfig) policies() []namedPolicy {
 	return []namedPolicy{{"summarizer", &c.Summarizer}, {"fallback", &c.Fallback}, {"admission", &c.Admission.PolicyConfig}}
 }
 
-// tell says it when the section is there and does nothing.
-func (c *CompactionConfig) tell(p *progress) {
-	if !c.Summarizer.on() && !reflect.ValueOf(*c).IsZero() {
-		p.say("compaction is off: the config says how to compact, but not with what; write compaction: {summarizer: {policy: extract}} to turn it on")
+// withDefaults names the summarizer of a section that is there and names none.
+func (c *CompactionConfig) withDefaults() {
+	if !reflect.ValueOf(*c).IsZero() && reflect.ValueOf(c.Summarizer).IsZero() {
+		c.Summarizer.Policy = defaultPolicy
 	}
 }

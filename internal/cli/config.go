@@ -237,6 +237,7 @@ func decodeConfig(data []byte) (*Config, error) {
 	if err := dec.Decode(new(any)); !errors.Is(err, io.EOF) {
 		return nil, errors.New("there is more than one document; keep one")
 	}
+	cfg.Compaction.withDefaults()
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}

@@ -27,7 +27,7 @@ type keeper struct {
 	err    error
 }
 
-var _ compaction.Store = (*keeper)(nil)
+var _ compaction.LedgerStore = (*keeper)(nil)
 
 // newKeeper reads what the thread has: a replay continues it.
 func newKeeper(ctx context.Context, threads *thread.Threads, id string) (*keeper, error) {
@@ -135,6 +135,16 @@ func (k *keeper) Swap(id string, rev uint64, s compaction.State) (uint64, error)
 	return k.commit(context.Background(), false, func(c *thread.Commit, _ []abi.Message) { //nolint:forbidigo // the interface has no contexts
 		c.State, c.Base = &s, rev
 	})
+}
+
+// LoadLedger implements compaction.LedgerStore.
+func (k *keeper) LoadLedger(id string) (compaction.StoredLedger, error) {
+	return k.threads.LoadLedger(id)
+}
+
+// SaveLedger implements compaction.LedgerStore.
+func (k *keeper) SaveLedger(id string, l compaction.StoredLedger) error {
+	return k.threads.SaveLedger(id, l)
 }
 
 // Record implements compaction.Store. The event is written with the next state, or at the end of the step.

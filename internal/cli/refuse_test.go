@@ -168,18 +168,6 @@ func TestBadConfigs(t *testing.T) {
 	}
 }
 
-// TestCompactionIsOff: a section that names no summarizer does nothing, and somebody is told.
-func TestCompactionIsOff(t *testing.T) {
-	t.Parallel()
-	session := write(t, "s.json", []byte(oneMessage))
-	for text, says := range map[string]bool{"": false, "compaction:\n": false, "compaction: {threshold_tokens: 5000}\n": true} {
-		code, _, stderr := mortise(t.Context(), "", "run", "-c", config(t, text), session)
-		if code != cli.ExitOK || strings.Contains(stderr, "compaction is off") != says {
-			t.Errorf("%q: exit code %d, want a line %t: %s", text, code, says, stderr)
-		}
-	}
-}
-
 func TestBadSessions(t *testing.T) {
 	t.Parallel()
 	cfg := config(t, "")

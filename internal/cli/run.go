@@ -157,7 +157,6 @@ func runSession(ctx context.Context, s Streams, path string, o runOptions) error
 		return with(ExitSession, err)
 	}
 	p := newProgress(s.Err, o.quiet)
-	cfg.Compaction.tell(p)
 	c := newCollector()
 	c.session(path, file)
 	logger := slog.New(slog.NewTextHandler(o.logWriter(p, s.Err), &slog.HandlerOptions{Level: level}))

@@ -105,7 +105,7 @@ func TestPolicies(t *testing.T) {
 		t.Fatal(err)
 	}
 	without := load(t, spec)
-	for _, policy := range []string{"", "extract", "mask", "hybrid", "ledger"} {
+	for _, policy := range []string{"", "ledger", "extract", "mask", "hybrid"} {
 		serves(t, without, summarizers.UseSummarize, policy, host.Grants{})
 	}
 	p, err := summarizers.Open(t.Context(), without, summarizers.Config{Use: summarizers.UseSummarize, Policy: "anchored"})

@@ -8,8 +8,8 @@ import (
 )
 
 func init() { //nolint:gochecknoinits // a guest registers before the host calls it
-	summarizer.Register(offer.Guest("summarizers", "The bundled summaries: extract, mask and ledger without a model, anchored and hybrid with one.",
-		offer.Extract(), offer.Mask(), offer.Anchored(), offer.Hybrid(), offer.Ledger()))
+	summarizer.Register(offer.Guest("summarizers", "The bundled summaries: ledger, extract and mask without a model, anchored and hybrid with one.",
+		offer.Ledger(), offer.Extract(), offer.Mask(), offer.Anchored(), offer.Hybrid()))
 }
 
 func main() {}

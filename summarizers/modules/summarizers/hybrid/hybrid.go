@@ -7,7 +7,7 @@ import (
 	"github.com/mortise-dev/mortise/sdk/go/capability"
 	"github.com/mortise-dev/mortise/sdk/go/model"
 	"github.com/mortise-dev/mortise/summarizers/modules/summarizers/anchored"
-	"github.com/mortise-dev/mortise/summarizers/modules/summarizers/extract"
+	"github.com/mortise-dev/mortise/summarizers/modules/summarizers/ledger"
 	"github.com/mortise-dev/mortise/summarizers/modules/summarizers/mask"
 )
 
@@ -19,11 +19,11 @@ const defaultKeep = 1200
 
 // Summarize writes the summary. It is never longer than the budget.
 func Summarize(req *mortise.SummarizeRequest) (*mortise.Summary, error) {
-	masked := *req
-	masked.Messages = mask.Results(req.Messages, keep(req.Config))
-	write := anchored.Summarize
+	write, masked := anchored.Summarize, *req
 	if _, err := model.Info(anchored.Role(req.Config)); errors.Is(err, capability.Denied) {
-		write = extract.Summarize
+		write = ledger.Summarize // it reads no more of an output than it needs
+	} else {
+		masked.Messages = mask.Results(req.Messages, keep(req.Config))
 	}
 	s, err := write(&masked)
 	if err != nil {

@@ -27,8 +27,7 @@ func TestWithoutModel(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s.Policy != "hybrid/extract" || s.FromID != "u" || s.ToID != "t" || !strings.Contains(s.Text, "services/billing/retry.go") ||
-		!strings.Contains(s.Text, "send on closed channel") {
+	if s.Policy != "hybrid/ledger" || s.FromID != "u" || s.ToID != "t" || !strings.Contains(s.Text, "services/billing/retry.go") {
 		t.Errorf("%+v", s)
 	}
 }
@@ -64,5 +63,5 @@ func Example() {
 		return
 	}
 	fmt.Println(s.Policy)
-	// Output: hybrid/extract
+	// Output: hybrid/ledger
 }

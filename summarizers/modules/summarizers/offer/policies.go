@@ -44,8 +44,8 @@ func Anchored() Offer {
 // Hybrid is package hybrid as a policy.
 func Hybrid() Offer {
 	return Offer{
-		Name: hybrid.Policy, Summary: "Masks the output of tools, then asks a model if one is granted, else extracts.", Summarize: hybrid.Summarize,
-		Properties: join(Extract().Properties, role(), map[string]any{"keep_bytes": integer(100, 1<<20, 1200)}), Model: true,
+		Name: hybrid.Policy, Summary: "Masks the output of tools, then asks a model if one is granted; else the policy ledger.", Summarize: hybrid.Summarize,
+		Properties: join(budget(), caps(), role(), map[string]any{"keep_bytes": integer(100, 1<<20, 1200)}), Model: true,
 	}
 }
 

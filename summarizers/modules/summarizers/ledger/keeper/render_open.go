@@ -32,22 +32,31 @@ func (p *page) open() []string {
 		}
 		out = append(out, failure(e))
 	}
-	return append(out, stopped(t.Requests, int(p.share.open*float64(p.limit))/300)...)
+	room := int(p.share.open*float64(p.limit)) - len(secOpen) - 8
+	list := stopped(t.Requests, max(room/2, room-bytesOf(out)))
+	return append(fitting(out, room-bytesOf(list)), list...)
 }
 
 // maxStopped is how many requests that were stopped are quoted at most.
 const maxStopped = 8
 
-// stopped lists the requests that were stopped: the latest n are quoted, of older ones the number is given.
-func stopped(list []abi.LedgerRequest, n int) []string {
-	n = max(3, min(n, maxStopped))
-	var out []string
+// stopped lists the requests that were stopped: as many of the latest as fit are quoted, of the others the number is
+// given.
+func stopped(list []abi.LedgerRequest, room int) []string {
+	for n := maxStopped; ; n-- {
+		if out := quoteStopped(list, n); n == 0 || bytesOf(out) <= room {
+			return out
+		}
+	}
+}
+
+func quoteStopped(list []abi.LedgerRequest, n int) (out []string) {
 	older := ""
 	for i := range slices.Backward(list) {
 		r := &list[i]
 		switch {
 		case r.Stopped == 0:
-		case len(out) < n:
+		case len(out) < n && r.Text != "":
 			out = append(out, "- stopped at "+at(r.Stopped)+": request "+at(r.Message)+" "+quoteCut(firstLine(r.Text), 0, 90))
 		case len(older) < 400:
 			older += " " + at(r.Message)
@@ -55,6 +64,24 @@ func stopped(list []abi.LedgerRequest, n int) []string {
 	}
 	if older != "" {
 		out = slices.Insert(out, 0, stoppedEarlier+older)
+	}
+	return out
+}
+
+// bytesOf is how long items are in a section.
+func bytesOf(items []string) (n int) {
+	for _, s := range items {
+		n += len(s) + 1
+	}
+	return n
+}
+
+// fitting leaves out the items for which there is no room.
+func fitting(items []string, room int) (out []string) {
+	for _, s := range items {
+		if len(s) < room {
+			out, room = append(out, s), room-len(s)-1
+		}
 	}
 	return out
 }

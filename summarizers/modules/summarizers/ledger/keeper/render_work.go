@@ -27,7 +27,7 @@ func (p *page) requests() []string {
 			break
 		}
 		full := p.requestItem(&list[i])
-		if len(full)+1 <= long {
+		if list[i].Text != "" && len(full)+1 <= long {
 			items[i] = full
 			long -= len(full) + 1
 			room -= len(full) + 1
@@ -37,7 +37,7 @@ func (p *page) requests() []string {
 		if room < leastItem {
 			break
 		}
-		if items[i] != "" {
+		if items[i] != "" || list[i].Text == "" {
 			continue
 		}
 		short := "- " + at(list[i].Message) + " " + quoteFirst(list[i].Text, list[i].Size, 76)

@@ -1,0 +1,70 @@
+package thread
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+
+	"github.com/mortise-dev/mortise/compaction"
+	"github.com/mortise-dev/mortise/store"
+)
+
+// ledgerKind names the cell with the ledger of a thread, compressed JSON.
+const ledgerKind = "ledger"
+
+// maxLedger bounds the cell. A ledger is below about a megabyte before it is compressed; one that is larger is
+// not stored, and read from the log anew. maxPlain bounds it when it is read.
+const (
+	maxLedger = 768 << 10
+	maxPlain  = 16 << 20
+)
+
+var _ compaction.LedgerStore = (*Threads)(nil)
+
+// LoadLedger implements compaction.LedgerStore. A cell that cannot be decoded is no ledger.
+func (t *Threads) LoadLedger(thread string) (out compaction.StoredLedger, err error) {
+	err = t.call(background(), thread, func(ctx context.Context) error {
+		s, err := t.store.Read(ctx, thread, store.Query{Cells: []store.Range{store.One(ledgerKind, "")}})
+		if err != nil {
+			return err
+		}
+		data, ok := s.Cell(ledgerKind, "")
+		if !ok {
+			return nil
+		}
+		var stored compaction.StoredLedger
+		if unpack(data, &stored) == nil {
+			out = stored
+		}
+		return nil
+	})
+	return out, err
+}
+
+func unpack(data []byte, out *compaction.StoredLedger) error {
+	r, err := gzip.NewReader(bytes.NewReader(data))
+	if err != nil {
+		return err
+	}
+	return json.NewDecoder(io.LimitReader(r, maxPlain)).Decode(out)
+}
+
+// SaveLedger implements compaction.LedgerStore.
+func (t *Threads) SaveLedger(thread string, l compaction.StoredLedger) error {
+	var b bytes.Buffer
+	w := gzip.NewWriter(&b)
+	if err := json.NewEncoder(w).Encode(&l); err != nil {
+		return fmt.Errorf("thread: %s: the ledger: %w", thread, err)
+	}
+	if err := w.Close(); err != nil {
+		return fmt.Errorf("thread: %s: the ledger: %w", thread, err)
+	}
+	if b.Len() > maxLedger {
+		return fmt.Errorf("thread: %s: the ledger has %d bytes, at most are %d", thread, b.Len(), maxLedger)
+	}
+	_, err := t.Commit(background(), thread, Commit{Put: []store.Cell{{Kind: ledgerKind, Value: b.Bytes()}}})
+	return err
+}
