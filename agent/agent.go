@@ -154,7 +154,7 @@ func (a *Agent) settleIdle(ctx context.Context, t *Thread) {
 	if a.cfg.Compactor == nil || t.busy() {
 		return
 	}
-	a.settleKept(ctx, t)
+	a.settleStored(ctx, t)
 	kept := slices.DeleteFunc(t.TakeHeld(), func(n abi.Notice) bool {
 		return a.consume(t, n)
 	})

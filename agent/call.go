@@ -22,9 +22,9 @@ var ErrCallOver = errors.New("the call is over")
 // It is safe for concurrent use until the tool has returned. A nil Call, as without a
 // run, has no state and does nothing.
 type Call struct {
-	call abi.ToolCall
-	read func(key string) (any, bool)
-	news chan<- Event
+	call   abi.ToolCall
+	read   func(key string) (any, bool)
+	events chan<- Event
 	// invocation is for a plugin that offers the tool.
 	invocation *phases.Invocation
 	// over is closed when the call has ended.
@@ -130,7 +130,7 @@ func (c *Call) send(ctx context.Context, e Event) error {
 	default:
 	}
 	select {
-	case c.news <- e:
+	case c.events <- e:
 		return nil
 	case <-c.over:
 		return fmt.Errorf("agent: call %.80s: %w", c.call.ID, ErrCallOver)

@@ -39,7 +39,7 @@ type Checkpoint struct {
 	State   StateImage    `json:"state"`
 	// Held are notices that wait for the next run.
 	Held []abi.Notice `json:"held,omitempty"`
-	// Taken are the keys of news that the log has and that may come again, and whether
+	// Taken are the keys of notifications that the log has and that may be delivered again, and whether
 	// the model has answered it.
 	Taken map[string]bool `json:"taken,omitempty"`
 	// Done are the keys of notifications of Delivery that the checkpoint acknowledges. A Checkpointer that writes to the store which has

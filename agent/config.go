@@ -85,15 +85,15 @@ type Config struct {
 	// says no, what they had to tell must have been delivered.
 	// background.Manager.HasBlocking is one. Nil waits for nothing.
 	Pending func(thread string) bool
-	// Take takes the news that is kept for a thread, and does not wait. A run takes at
-	// its start and after each step, and has it done when a checkpoint holds the
+	// Take takes the stored notifications of a thread, and does not wait. A run takes at
+	// its start and after each step, and acknowledges when a checkpoint holds the
 	// model's answer. Inbox.Take of package inbox is one, in a function that returns
-	// this type. Nil means that news comes by [Agent.Deliver] alone.
+	// this type. Nil means that notifications come by [Agent.Deliver] alone.
 	Take func(ctx context.Context, thread string) (Delivery, error)
-	// Words makes one text for the model of the news of tasks, and says how many of
+	// Words makes one text for the model of notifications of tasks, and returns how many of
 	// them, from the first on, it covers; the rest follows. Foreign text in it must be
 	// escaped, as package inbox does. Nil means inbox.Events with its budget.
-	Words func(news []abi.Notice) (text string, used int)
+	Words func(list []abi.Notice) (text string, used int)
 	// ToolContext makes the context of a tool, as to tell what it starts where it comes
 	// from. background.ToolContext is one. Nil leaves the context as it is.
 	ToolContext func(ctx context.Context, run abi.RunIdentity, call abi.ToolCall) context.Context
@@ -166,7 +166,7 @@ func (c *Config) setDefaults() {
 		c.Cost = func(string, abi.Usage) float64 { return 0 }
 	}
 	if c.Words == nil {
-		c.Words = func(news []abi.Notice) (string, int) { return inbox.Events(news, 0) }
+		c.Words = func(list []abi.Notice) (string, int) { return inbox.Events(list, 0) }
 	}
 	if c.ToolContext == nil {
 		c.ToolContext = func(ctx context.Context, _ abi.RunIdentity, _ abi.ToolCall) context.Context { return ctx }

@@ -45,7 +45,7 @@ const (
 	EventRunFinish          EventType = "run_finish"
 )
 
-// Event is news of a run. Which fields are set follows from Type. Run_finish is
+// Event is what happened in a run. Which fields are set follows from Type. Run_finish is
 // terminal: exactly one is sent for each run_start. A run that waits and goes on starts
 // and finishes again, with the same RunID.
 //

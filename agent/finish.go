@@ -19,7 +19,7 @@ func (r *run) finish(ctx context.Context, stop *Termination, err error) (Result,
 		recovered(func() error { r.settle(); _, err := r.compacted(ctx); return err }),
 		recovered(func() error { _, err := r.fire(ctx, abi.RunEnd, frame{end: ending}); return err }),
 	)
-	if end.willed(asked) {
+	if end.deliberate(asked) {
 		r.read()
 	}
 	if last == nil {

@@ -30,7 +30,7 @@ func (r *run) ask(ctx context.Context, request llm.Request) (llm.Answer, error) 
 		return llm.Answer{}, fmt.Errorf("the request is not valid: %w", err)
 	}
 	start := time.Now()
-	answer, err := r.who.client.Ask(ctx, request, func(d llm.Delta) { r.heard(ctx, d) })
+	answer, err := r.who.client.Ask(ctx, request, func(d llm.Delta) { r.streamed(ctx, d) })
 	if errors.Is(err, llm.ErrPanic) {
 		err = fmt.Errorf("%w: %w", ErrPanic, err)
 	}
@@ -74,8 +74,8 @@ func (a *Agent) cost(model string, u abi.Usage) (cost float64) {
 	return cost
 }
 
-// heard passes on what is streamed.
-func (r *run) heard(ctx context.Context, d llm.Delta) {
+// streamed passes on what is streamed.
+func (r *run) streamed(ctx context.Context, d llm.Delta) {
 	call := func(typ EventType) {
 		r.send(ctx, Event{Type: typ, Call: &abi.ToolCall{ID: d.CallID, Name: d.Name, Arguments: d.Arguments}, Delta: d.Text})
 	}

@@ -13,7 +13,7 @@ func fromPlugin(n abi.Notice) bool {
 	return n.Kind == abi.NoticeCustom && n.Housekeeping && strings.HasPrefix(n.TaskID, phases.NotifiedBy)
 }
 
-// notify keeps notifications of plugins for the next step, of this run or another. They are
+// notify stores notifications of plugins for the next step, of this run or another. They are
 // part of the checkpoints until then.
 func (t *Thread) notify(notices []abi.Notice) {
 	t.mu.Lock()
@@ -37,8 +37,8 @@ func (t *Thread) waiting() int {
 	return len(t.notified)
 }
 
-// keepHeld takes over the notices of a checkpoint. The caller holds the lock.
-func (t *Thread) keepHeld(notices []abi.Notice) {
+// restoreHeld restores the notifications of a checkpoint. The caller holds the lock.
+func (t *Thread) restoreHeld(notices []abi.Notice) {
 	others := slices.DeleteFunc(slices.Clone(notices), fromPlugin)
 	t.held = append(others, t.held...)
 	for _, n := range notices {

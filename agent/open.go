@@ -227,7 +227,7 @@ func (t *Thread) restore(c Checkpoint, found bool) error {
 	t.add(interrupted(c.Open))
 	t.record, t.tickets, t.state, t.image = c.Run, slices.Clone(c.Tickets), c.State.Values, c.State
 	t.runs[c.Run.RunID] = true
-	t.keepHeld(c.Held)
+	t.restoreHeld(c.Held)
 	maps.Copy(t.taken, c.Taken)
 	return nil
 }

@@ -12,7 +12,7 @@ import (
 // persist makes durable, before a tool runs, what the run must not lose if its process ends in
 // it: the model's answer, its usage, and what plugins changed since. It writes nothing if the
 // last checkpoint of the step holds all that. The first one is written before the gates run,
-// since a gate may take its time, and the answer is paid for. The news that the answer is for is
+// since a gate may take its time, and the answer is paid for. What the answer is for is
 // acknowledged with the first result, and not here: it wakes the thread if the process ends in the tool.
 func (b *batch) persist(ctx context.Context) error {
 	if len(b.assistant.ToolCalls) == 0 || b.saved && b.revision == b.run.state.Revision() {

@@ -87,7 +87,7 @@ type run struct {
 	known, offered []abi.Tool
 	// announced are the calls of a stream whose start was sent already.
 	announced map[string]bool
-	// hand is news that was taken and is not done.
+	// hand are notifications that were taken and are not done.
 	hand *hand
 	// shown is what the listener knows of the state, told how many messages of the log
 	// it knows. rewrote says that plugins changed one of them.
@@ -245,7 +245,7 @@ func (r *run) loop(ctx context.Context) (*Termination, error) {
 
 // woken says whether the run goes on after it had ended, with nothing to add: its
 // tasks are over, and the model has answered everything. So it is with a run that
-// begins because of news.
+// begins because of notifications.
 func (r *run) woken() bool {
 	if len(r.input) > 0 || r.record.Activations < 2 {
 		return len(r.input) == 0 && r.record.Mode == abi.RunInternalWake

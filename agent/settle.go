@@ -8,30 +8,30 @@ import (
 	"github.com/mortise-dev/mortise/phases"
 )
 
-// settle takes what waits in the inbox: notices about compactions are consumed
+// settle takes what waits in the inbox: notifications about compactions are consumed
 // first, messages go to the log, the rest is shown to the plugins at the next
-// phase and, as a message, to the model. It says whether the model has something
+// phase and, as a message, to the model. It reports whether the model has something
 // new to read.
 func (r *run) settle() (arrived bool) {
 	waiting := append(r.thread.TakeHeld(), r.box.Drain()...)
-	news := make([]item, len(waiting))
+	list := make([]item, len(waiting))
 	for i, n := range waiting {
-		news[i].notice = n
+		list[i].notice = n
 	}
-	return r.hear(news, true)
+	return r.receive(list, true)
 }
 
-// worded returns what the first of the news, used of them, say to the model: a notice
-// of messages by itself, or as many of tasks as go into one message. Messages that the log
-// cannot take are shown as the text of the notice: they are not lost, and they cannot
+// worded renders the first notifications, used of them, for the model: one
+// of messages by itself, or as many of tasks as fit into one message. Messages that do not fit
+// the log are shown as the text of the notification: they are not lost, and they cannot
 // break the conversation.
-func (r *run) worded(news []item) (messages []abi.Message, used int) {
-	first := news[0].notice
+func (r *run) worded(list []item) (messages []abi.Message, used int) {
+	first := list[0].notice
 	if first.Kind == abi.NoticeMessages {
 		return r.fitting(first), 1
 	}
 	var group []abi.Notice
-	for _, i := range news {
+	for _, i := range list {
 		if i.notice.Kind == abi.NoticeMessages {
 			break
 		}
@@ -51,7 +51,7 @@ func (r *run) said(text string) abi.Message {
 	return m
 }
 
-// fitting returns the messages of a notice.
+// fitting returns the messages of a notification.
 func (r *run) fitting(n abi.Notice) []abi.Message {
 	messages := slices.Clone(n.Messages)
 	seen := make(map[string]bool, len(messages))
@@ -63,13 +63,13 @@ func (r *run) fitting(n abi.Notice) []abi.Message {
 		seen[m.ID] = true
 	}
 	if err := phases.CheckStructure(messages); err != nil {
-		r.cfg.Logger.Warn("messages of a notice do not fit the conversation", "thread_id", r.thread.id, "task_id", n.TaskID, "error", err)
+		r.cfg.Logger.Warn("messages of a notification do not fit the conversation", "thread_id", r.thread.id, "task_id", n.TaskID, "error", err)
 		return []abi.Message{r.said(inbox.EventText(n))}
 	}
 	return messages
 }
 
-// consume lets the compactor have a notice.
+// consume gives the compactor a notification.
 func (a *Agent) consume(t *Thread, n abi.Notice) (taken bool) {
 	if a.cfg.Compactor == nil {
 		return false

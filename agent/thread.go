@@ -46,11 +46,11 @@ type Thread struct {
 	live *Control
 	// sealed says that the run takes no decisions any more.
 	sealed bool
-	// taken are the keys of news that the log has and that may come again, and whether
-	// it was answered.
+	// taken are the keys of notifications that the log has and that may be delivered again, and whether
+	// they were answered.
 	taken map[string]bool
-	// heard is closed when a run looks for news.
-	heard chan struct{}
+	// polled is closed when a run polls for notifications.
+	polled chan struct{}
 	// room is closed when what is held was taken, or a run began.
 	room  chan struct{}
 	box   *inbox.Box
@@ -60,7 +60,7 @@ type Thread struct {
 func newThread(id string) *Thread {
 	return &Thread{
 		id: id, index: make(map[string]int), room: make(chan struct{}), wake: make(chan struct{}, 1),
-		runs: make(map[string]bool), originals: make(map[string]any), edited: make(map[string]bool), taken: make(map[string]bool), heard: make(chan struct{}),
+		runs: make(map[string]bool), originals: make(map[string]any), edited: make(map[string]bool), taken: make(map[string]bool), polled: make(chan struct{}),
 	}
 }
 

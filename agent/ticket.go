@@ -21,11 +21,11 @@ type TicketStatus string
 const (
 	// TicketOpen waits for a decision.
 	TicketOpen TicketStatus = "suspended"
-	// TicketResuming was decided, and the call is to be carried out. It is still so when
-	// the process ends meanwhile: the next one carries it out, with the same
+	// TicketResuming was decided, and the call is to be executed. It is still so when
+	// the process ends meanwhile: the next one executes it, with the same
 	// idempotency key.
 	TicketResuming TicketStatus = "resuming"
-	// TicketCancelled was decided, and the call is not to be carried out.
+	// TicketCancelled was decided, and the call is not to be executed.
 	TicketCancelled TicketStatus = "cancelled"
 )
 
@@ -34,7 +34,7 @@ type Ticket struct {
 	abi.SuspendTicket
 	Status TicketStatus `json:"status"`
 	Call   abi.ToolCall `json:"call"`
-	// MessageID is that of the tool message that stands in for the result.
+	// MessageID is that of the tool message that the result replaces.
 	MessageID string `json:"message_id"`
 	// Key is the idempotency key of the execution that is to come.
 	Key    string `json:"idempotency_key"`
@@ -51,7 +51,7 @@ type Ticket struct {
 	UpdatedAt time.Time `json:"updated_at"`
 }
 
-// DecisionAction is what a decision says.
+// DecisionAction is what was decided.
 type DecisionAction string
 
 // Actions of a decision.
@@ -60,7 +60,7 @@ const (
 	ActionCancel DecisionAction = "cancel"
 )
 
-// Decision is what somebody decided about a suspended call.
+// Decision is what was decided about a suspended call.
 type Decision struct {
 	// ID is made when empty.
 	ID string `json:"decision_id"`
@@ -70,7 +70,7 @@ type Decision struct {
 	// Result is the answer to what the ticket asks for. It must be a dynamic value of
 	// the contract.
 	Result any `json:"result,omitempty"`
-	// Reason says in words why.
+	// Reason is a text for people.
 	Reason string `json:"reason,omitempty"`
 }
 
@@ -136,8 +136,8 @@ func (t *Thread) dueTickets(all bool) []Ticket {
 	return due
 }
 
-// seal lets no more decisions come, unless there are some that the run has to carry
-// out first. So none is accepted and then left lying.
+// seal refuses further decisions, unless there are some that the run has to execute
+// first. So none is accepted and then ignored.
 func (t *Thread) seal(all bool) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -20,12 +20,12 @@ var errToolTimeout = errors.New("the tool took too long")
 // where the tool was abandoned or did not begin because the run's context was done.
 func (r *run) executeAll(ctx context.Context, calls []abi.ToolCall, keys []string, messages []abi.Message) ([]carried, error) {
 	done, errs := make([]carried, len(calls)), make([]error, len(calls))
-	news, over := make(chan Event), make(chan struct{})
+	events, over := make(chan Event), make(chan struct{})
 	handles := make([]*Call, len(calls))
 	read := r.state.Store().Snapshot().Read // All see the same state.
 	for i := range calls {
 		frame := phases.Frame{Run: r.id, Step: r.step, Messages: messages, Call: &calls[i]}
-		handles[i] = &Call{call: calls[i], read: read, news: news, over: make(chan struct{}), invocation: r.who.phases.Invoke(r.state, frame)}
+		handles[i] = &Call{call: calls[i], read: read, events: events, over: make(chan struct{}), invocation: r.who.phases.Invoke(r.state, frame)}
 	}
 	go func() {
 		defer close(over)
@@ -44,7 +44,7 @@ func (r *run) executeAll(ctx context.Context, calls []abi.ToolCall, keys []strin
 	}()
 	for told := true; told; {
 		select {
-		case e := <-news:
+		case e := <-events:
 			r.send(ctx, e)
 		case <-over:
 			told = false

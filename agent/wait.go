@@ -7,8 +7,8 @@ import (
 	"github.com/mortise-dev/mortise/abi"
 )
 
-// await waits in the process for what the run waits for. It says whether the run
-// is to go on: also when ctx is done, so that the run ends as cancelled.
+// await waits in the process for what the run waits for. It reports whether the run
+// continues: also when ctx is done, so that the run ends as cancelled.
 func (r *run) await(ctx context.Context) bool {
 	limit := time.NewTimer(r.cfg.WaitLimit)
 	defer limit.Stop()
@@ -39,7 +39,7 @@ func (r *run) await(ctx context.Context) bool {
 	}
 }
 
-// ready says whether the run can go on as things are.
+// ready reports whether the run can continue.
 func (r *run) ready() bool {
 	if r.record.Waiting.Reason == WaitTasks {
 		return !r.pending()
@@ -47,22 +47,22 @@ func (r *run) ready() bool {
 	return len(r.thread.dueTickets(r.cfg.ToolMode == ParallelBatch)) > 0
 }
 
-// pending says whether tasks run that are to be waited for. Who cannot say does not
-// keep a run waiting.
+// pending reports whether tasks run that are to be waited for. A run does not wait
+// when that is unknown.
 func (r *run) pending() (yes bool) {
 	if err := recovered(func() error { yes = r.cfg.Pending(r.thread.id); return nil }); err != nil {
-		r.cfg.Logger.Error("cannot tell whether tasks are pending", "run_id", r.id.RunID, "error", err)
+		r.cfg.Logger.Error("it is unknown whether tasks are pending", "run_id", r.id.RunID, "error", err)
 	}
 	return yes
 }
 
-// arrive takes what came meanwhile to the log, and says whether the model is to
-// read it at once. Beside a call that waits for a decision it is only kept.
+// arrive writes what came meanwhile to the log, and reports whether the model is to
+// read it at once. While a call waits for a decision it is only logged.
 func (r *run) arrive(ctx context.Context) bool {
-	var news bool
+	var fresh bool
 	err := recovered(func() error {
-		news = r.settle()
-		news = r.take(ctx) || news
+		fresh = r.settle()
+		fresh = r.take(ctx) || fresh
 		return nil
 	})
 	if r.record.Waiting.Reason != WaitTasks {
@@ -72,14 +72,14 @@ func (r *run) arrive(ctx context.Context) bool {
 		err = r.checkpoint(context.WithoutCancel(ctx), nil)
 	}
 	if err != nil {
-		r.cfg.Logger.ErrorContext(ctx, "news for a waiting run is not durable yet", "run_id", r.id.RunID, "error", err)
+		r.cfg.Logger.ErrorContext(ctx, "notifications for a waiting run are not durable yet", "run_id", r.id.RunID, "error", err)
 	}
-	r.woke = r.woke || news
-	return news && r.record.Waiting.Reason == WaitTasks
+	r.woke = r.woke || fresh
+	return fresh && r.record.Waiting.Reason == WaitTasks
 }
 
-// arrival waits for one notice. After stop none is taken from the inbox any more:
-// one that was taken and not received is put back.
+// arrival waits for one notification. After stop none is taken from the inbox any more:
+// one that was taken and not received is returned to it.
 func (r *run) arrival(ctx context.Context) (arrival <-chan abi.Notice, stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	out, over := make(chan abi.Notice), make(chan struct{})

@@ -17,12 +17,12 @@ import (
 )
 
 // followUp is the wording of the reminders.
-func followUp(news []abi.Notice) (string, int) { return inbox.FollowUp(news, 0) }
+func followUp(list []abi.Notice) (string, int) { return inbox.FollowUp(list, 0) }
 
-// TestRunOnNews ends tasks while their thread is idle. One run hears of all; a run
+// TestRunOnNotifications ends tasks while their thread is idle. One run receives all; a run
 // that fails gives them back, and the next has them, without another copy in the log;
 // another task that still runs is listed for the model.
-func TestRunOnNews(t *testing.T) {
+func TestRunOnNotifications(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := newOffice(t, officeParts{model: &model{script: []any{errors.New("overloaded")}}, agent: agent.Config{Words: followUp}})
@@ -55,9 +55,9 @@ func TestRunOnNews(t *testing.T) {
 	})
 }
 
-// TestNewsOfARun comes at its start, and at the boundary after the step in which it
+// TestNotificationsOfARun comes at its start, and at the boundary after the step in which it
 // arrived. It stays until a checkpoint holds the answer.
-func TestNewsOfARun(t *testing.T) {
+func TestNotificationsOfARun(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var f *office
@@ -109,11 +109,11 @@ func (w *watched) SaveCheckpoint(ctx context.Context, c agent.Checkpoint) error 
 	return w.Memory.SaveCheckpoint(ctx, c)
 }
 
-// TestNewsBeyondTheBudget comes at the boundaries that follow, in order, each once.
-func TestNewsBeyondTheBudget(t *testing.T) {
+// TestBeyondTheBudget comes at the boundaries that follow, in order, each once.
+func TestBeyondTheBudget(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		f := newOffice(t, officeParts{model: &model{}, agent: agent.Config{Words: func(news []abi.Notice) (string, int) { return inbox.Events(news, 2000) }}})
+		f := newOffice(t, officeParts{model: &model{}, agent: agent.Config{Words: func(list []abi.Notice) (string, int) { return inbox.Events(list, 2000) }}})
 		for i := range 10 {
 			f.start(t, fmt.Sprintf("<%d>%s", i, strings.Repeat("x", 500)), nil)
 			synctest.Wait()
@@ -177,8 +177,8 @@ func TestWaitingRunHearsNews(t *testing.T) {
 	}
 }
 
-// TestEndedBeforeTheAnswer: news that a run has taken and did not come to answer is
-// news again if the run failed or its process ended, and not if somebody ended it.
+// TestEndedBeforeTheAnswer: what a run has taken and did not answer is
+// delivered again if the run failed or its process ended, and not if a caller ended it.
 func TestEndedBeforeTheAnswer(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -261,8 +261,8 @@ func TestModelThatNeverAnswers(t *testing.T) {
 	})
 }
 
-// TestWakeWithoutNews asks nobody.
-func TestWakeWithoutNews(t *testing.T) {
+// TestWakeWithoutNotifications asks no model.
+func TestWakeWithoutNotifications(t *testing.T) {
 	t.Parallel()
 	f := newOffice(t, officeParts{model: &model{}})
 	for range 2 { // on an empty thread, and on one with a conversation
@@ -280,7 +280,7 @@ func TestWakeWithoutNews(t *testing.T) {
 }
 
 // TestBadWords: words that panic, or cover nothing, cost the run nothing and lose no
-// news.
+// notifications.
 func TestBadWords(t *testing.T) {
 	t.Parallel()
 	for name, words := range map[string]func([]abi.Notice) (string, int){

@@ -74,7 +74,7 @@ func (f *filed) SaveCheckpoint(ctx context.Context, c agent.Checkpoint) error {
 }
 
 // starter is a model that starts a task with every other answer, and otherwise says
-// that it has seen the news.
+// that it has seen the notifications.
 type starter struct{ n int }
 
 func (s *starter) Infer(_ context.Context, r llm.Request) (*abi.Response, error) {
@@ -131,7 +131,7 @@ func openFirm(ctx context.Context, folder string, say func(what, id string), own
 	f.agent, err = agent.New(agent.Config{
 		Model: &starter{}, Phases: fired, Tools: own, Checkpoints: f.saved, Pending: f.tasks.HasBlocking, ToolContext: background.ToolContext,
 		Take:  func(ctx context.Context, thread string) (agent.Delivery, error) { return f.out.Take(ctx, thread) },
-		Words: func(news []abi.Notice) (string, int) { return inbox.Events(news, 0) },
+		Words: func(list []abi.Notice) (string, int) { return inbox.Events(list, 0) },
 	})
 	if err != nil {
 		return nil, err
@@ -206,7 +206,7 @@ func TestAgentCrash(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Tasks that are resumed end, and their news is answered.
+	// Tasks that are resumed end, and their notifications are answered.
 	if err := f.tasks.Wait(t.Context(), "a"); err != nil {
 		t.Fatal(err)
 	}

@@ -93,17 +93,17 @@ func crashReader(ctx context.Context, box *inbox.Inbox, say func(what, id string
 		if err != nil {
 			continue
 		}
-		news := d.Notifications()
-		for i := range news {
-			say("delivered", newsID(&news[i]))
+		list := d.Notifications()
+		for i := range list {
+			say("delivered", newsID(&list[i]))
 		}
 		if rand.IntN(4) == 0 {
 			d.Release()
 			continue
 		}
-		if ack(ctx, d, len(news)) == nil {
-			for i := range news {
-				say("acked", newsID(&news[i]))
+		if ack(ctx, d, len(list)) == nil {
+			for i := range list {
+				say("acked", newsID(&list[i]))
 			}
 		}
 		d.Release()
@@ -174,15 +174,15 @@ func (l *crashLedger) drain(t *testing.T, path string) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		news := d.Notifications()
-		for i := range news {
-			l.note("delivered", newsID(&news[i]))
+		list := d.Notifications()
+		for i := range list {
+			l.note("delivered", newsID(&list[i]))
 		}
-		if err := ack(t.Context(), d, len(news)); err != nil {
+		if err := ack(t.Context(), d, len(list)); err != nil {
 			t.Fatal(err)
 		}
-		for i := range news {
-			l.note("acked", newsID(&news[i]))
+		for i := range list {
+			l.note("acked", newsID(&list[i]))
 		}
 	}
 	if records, err := box.Records(t.Context(), "a"); err != nil || len(records) > 4 {

@@ -70,7 +70,7 @@ func TestWhereverItDies(t *testing.T) {
 	}
 }
 
-// live is the first process: two tasks end, a run hears of them, its tool starts a third.
+// live is the first process: two tasks end, a run receives them, its tool starts a third.
 func live(t *testing.T, m *mortal, process string, kept agent.Checkpointer) {
 	t.Helper()
 	var f *office

@@ -53,7 +53,7 @@ func (d *desk) observe(e background.Event) {
 	d.seen = append(d.seen, e)
 }
 
-// finished returns what the user interface heard of ends.
+// finished returns the ends that the user interface observed.
 func (d *desk) finished() (out []background.Info) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -102,15 +102,15 @@ func (d *desk) info(t *testing.T, id string) background.Info {
 	return info
 }
 
-// read takes all news, and acknowledges it.
+// read takes all notifications, and acknowledges them.
 func (d *desk) read(t *testing.T) []inbox.Notification {
 	t.Helper()
 	got := take(t, d.out)
-	news := got.Notifications()
-	if err := ack(t.Context(), got, len(news)); err != nil {
+	list := got.Notifications()
+	if err := ack(t.Context(), got, len(list)); err != nil {
 		t.Fatal(err)
 	}
-	return news
+	return list
 }
 
 func hanging(ctx context.Context, _ *background.Task) (any, error) {

@@ -136,7 +136,7 @@ func TestDelivery(t *testing.T) {
 			p, _ := n.Payload.(map[string]any)
 			l, _ := p["l"].([]any)
 			if p["i"] != int64(1)<<60 || p["f"] != 1.5 || l[0] != int64(1) || n.EventType != "e" || n.At.IsZero() || n.Seq == 0 {
-				t.Fatalf("news is %+v", n)
+				t.Fatalf("notifications are %+v", n)
 			}
 		},
 		"lease": func(t *testing.T, o *inbox.Inbox) {
@@ -145,7 +145,7 @@ func TestDelivery(t *testing.T) {
 			lost := take(t, o)
 			<-time.After(inbox.DefaultLease)
 			if ids(take(t, o)) != "t0" {
-				t.Fatal("news that was taken and never answered is gone")
+				t.Fatal("what was taken and never answered is gone")
 			}
 			// The first reader comes back after all: what it used is used.
 			if err := ack(t.Context(), lost, 1); err != nil || o.Waiting("a") != 0 {
@@ -158,7 +158,7 @@ func TestDelivery(t *testing.T) {
 				t.Fatalf("error is %v", err)
 			}
 			if err := o.Deliver(t.Context(), "", completed("t", "x")); err == nil {
-				t.Fatal("news for nobody was accepted")
+				t.Fatal("a notification without a thread was accepted")
 			}
 			if o.Waiting("a") != 0 {
 				t.Fatal("what was refused takes room")
@@ -331,7 +331,7 @@ func TestWakeAfterRestart(t *testing.T) {
 		var calls atomic.Int32
 		woken := make(chan string, 1)
 		next := newInbox(t, inbox.Config{Store: kept})
-		<-time.After(time.Hour) // nobody is woken before the start
+		<-time.After(time.Hour) // no thread is woken before the start
 		next.Start(func(_ context.Context, thread string) error {
 			switch calls.Add(1) {
 			case 1:
@@ -438,10 +438,10 @@ func TestEndIsQueuedOnce(t *testing.T) {
 				})
 			}
 			wg.Wait()
-			news := take(t, o).Notifications()
+			list := take(t, o).Notifications()
 			records, err := o.Records(t.Context(), "a")
-			if err != nil || len(news) != 1 || news[0].Result != string(records["t"]) || o.Waiting("a") != 1 {
-				t.Fatalf("%d ends, record %q, news %+v", len(news), records["t"], news)
+			if err != nil || len(list) != 1 || list[0].Result != string(records["t"]) || o.Waiting("a") != 1 {
+				t.Fatalf("%d ends, record %q, notifications %+v", len(list), records["t"], list)
 			}
 			closeInbox(t, o)
 		})

@@ -144,7 +144,7 @@ func TestFollowUp(t *testing.T) {
 	})
 }
 
-// drainsOnce has an agent take, word and acknowledge the news, in two runs.
+// drainsOnce has an agent take, render and acknowledge notifications, in two runs.
 func drainsOnce(t *testing.T) {
 	f := newOffice(t, officeParts{model: &model{}, agent: agent.Config{Words: followUp}, out: inbox.Config{Debounce: time.Hour}})
 	f.start(t, "x", nil)

@@ -46,9 +46,9 @@ func TestTasks(t *testing.T) {
 			}
 			<-aborted
 			synctest.Wait()
-			news := d.read(t)
-			if d.info(t, id).Status != background.Cancelled || len(news) != 2 || news[0].Result != "done before" || news[1].Kind != abi.NoticeCancelled {
-				t.Fatalf("news is %+v", news)
+			list := d.read(t)
+			if d.info(t, id).Status != background.Cancelled || len(list) != 2 || list[0].Result != "done before" || list[1].Kind != abi.NoticeCancelled {
+				t.Fatalf("notifications are %+v", list)
 			}
 		},
 		"regression_get_is_read_only_after_completion": func(t *testing.T, d *desk) {
@@ -63,8 +63,8 @@ func TestTasks(t *testing.T) {
 		"notify_pushes_completed_to_pending_queue": func(t *testing.T, d *desk) {
 			t.Helper()
 			id := d.end(t, "x")[0]
-			if news := take(t, d.out).Notifications(); len(news) != 1 || news[0].TaskID != id || news[0].Kind != abi.NoticeCompleted {
-				t.Fatalf("news is %+v", news)
+			if list := take(t, d.out).Notifications(); len(list) != 1 || list[0].TaskID != id || list[0].Kind != abi.NoticeCompleted {
+				t.Fatalf("notifications are %+v", list)
 			}
 		},
 		"regression_notify_relays_large_completed_payload": func(t *testing.T, d *desk) {
@@ -89,8 +89,8 @@ func TestTasks(t *testing.T) {
 			t.Helper()
 			const text = "a < b &\n  tabs\tand é\n"
 			id := d.end(t, text)[0]
-			if news := d.read(t); d.info(t, id).Result != text || news[0].Result != text {
-				t.Fatalf("stored is %q, told %q", d.info(t, id).Result, news[0].Result)
+			if list := d.read(t); d.info(t, id).Result != text || list[0].Result != text {
+				t.Fatalf("stored is %q, told %q", d.info(t, id).Result, list[0].Result)
 			}
 		},
 		"notify_on_missing_id_is_noop": func(t *testing.T, d *desk) {
@@ -117,7 +117,7 @@ func TestTasks(t *testing.T) {
 				t.Fatal(err)
 			}
 			if d.out.Waiting("a") != 0 || d.info(t, id).Status != background.Running {
-				t.Fatal("a task that runs is news")
+				t.Fatal("a task that runs was notified of")
 			}
 			// The record of a running task is kept, and wakes no run, however long it runs.
 			records, err := d.out.Records(t.Context(), "a")
@@ -146,9 +146,9 @@ func TestTasks(t *testing.T) {
 			if err := d.out.Commit(t.Context(), "a", id, []byte("{}"), &late); err != nil {
 				t.Fatal(err)
 			}
-			news := d.read(t)
-			if len(news) != 1 || news[0].Error != first.Error || d.info(t, id).Status != background.Failed || first.Status != background.Failed {
-				t.Fatalf("news is %+v, the task %+v", news, d.info(t, id))
+			list := d.read(t)
+			if len(list) != 1 || list[0].Error != first.Error || d.info(t, id).Status != background.Failed || first.Status != background.Failed {
+				t.Fatalf("notifications are %+v, the task %+v", list, d.info(t, id))
 			}
 			if err := d.out.Commit(t.Context(), "a", id, []byte("{}"), &late); err != nil || d.out.Waiting("a") != 0 {
 				t.Fatal("after it was read a second end came")
@@ -157,9 +157,9 @@ func TestTasks(t *testing.T) {
 		"drain_returns_pending_then_empties_queue": func(t *testing.T, d *desk) {
 			t.Helper()
 			ids := d.end(t, "one", errors.New("two"))
-			news := d.read(t)
-			if len(news) != 2 || news[0].TaskID != ids[0] || news[0].Result != "one" || news[1].TaskID != ids[1] || news[1].Error != "two" {
-				t.Fatalf("news is %+v", news)
+			list := d.read(t)
+			if len(list) != 2 || list[0].TaskID != ids[0] || list[0].Result != "one" || list[1].TaskID != ids[1] || list[1].Error != "two" {
+				t.Fatalf("notifications are %+v", list)
 			}
 			if again := d.read(t); len(again) != 0 || d.info(t, ids[0]).Result != "one" || d.info(t, ids[1]).Error != "two" {
 				t.Fatalf("read again: %+v", again)
@@ -167,8 +167,8 @@ func TestTasks(t *testing.T) {
 		},
 		"drain_is_empty_when_nothing_pending": func(t *testing.T, d *desk) {
 			t.Helper()
-			if news := d.read(t); len(news) != 0 {
-				t.Fatalf("news is %+v", news)
+			if list := d.read(t); len(list) != 0 {
+				t.Fatalf("notifications are %+v", list)
 			}
 		},
 		"regression_lru_evicts_oldest_at_capacity": func(t *testing.T, d *desk) {
@@ -178,7 +178,7 @@ func TestTasks(t *testing.T) {
 				all = append(all, d.end(t, "x")...)
 			}
 			if len(d.List("a")) != 33 {
-				t.Fatal("what nobody has used yet was forgotten")
+				t.Fatal("what is not used yet was forgotten")
 			}
 			d.read(t)
 			_, first := d.Get(all[0])
@@ -200,8 +200,8 @@ func TestTasks(t *testing.T) {
 			}
 			close(goOn)
 			synctest.Wait()
-			if news := d.read(t); len(news) != 1 || news[0].Result != "late" {
-				t.Fatalf("news is %+v", news)
+			if list := d.read(t); len(list) != 1 || list[0].Result != "late" {
+				t.Fatalf("notifications are %+v", list)
 			}
 		},
 		"clones_share_state": func(t *testing.T, d *desk) {
@@ -222,8 +222,8 @@ func TestTasks(t *testing.T) {
 			_, _ = one.CallTool(ctx, abi.ToolCall{Name: "cancel_task", Arguments: map[string]any{"target": map[string]any{"relation": "child", "name": id}}})
 			synctest.Wait()
 			r, _ := two.CallTool(ctx, abi.ToolCall{Name: "task_result", Arguments: map[string]any{"task_id": id}})
-			if news := d.read(t); len(news) != 1 || !strings.HasSuffix(r.Content[0].Text, "state: cancelled") {
-				t.Fatalf("news is %+v, result %+v", news, r)
+			if list := d.read(t); len(list) != 1 || !strings.HasSuffix(r.Content[0].Text, "state: cancelled") {
+				t.Fatalf("notifications are %+v, result %+v", list, r)
 			}
 		},
 		"regression_drain_returns_snapshotted_state_after_eviction": func(t *testing.T, d *desk) {
@@ -234,8 +234,8 @@ func TestTasks(t *testing.T) {
 			if _, ok := d.Get("t0"); ok {
 				t.Fatal("memory is not bounded: nothing was dropped")
 			}
-			if news := take(t, d.out).Notifications(); news[0].TaskID != "t0" || news[0].Result != "kept text" {
-				t.Fatalf("news is %+v", news[0])
+			if list := take(t, d.out).Notifications(); list[0].TaskID != "t0" || list[0].Result != "kept text" {
+				t.Fatalf("notifications are %+v", list[0])
 			}
 		},
 		"concurrent_inserts_and_notifies": func(t *testing.T, d *desk) {
@@ -293,14 +293,14 @@ func TestObserver(t *testing.T) {
 			t.Helper()
 			id := d.end(t, "x")[0]
 			if got := d.finished(); len(got) != 1 || got[0].ID != id || got[0].Status != background.Completed || got[0].Result != "x" {
-				t.Fatalf("heard %+v", got)
+				t.Fatalf("observed %+v", got)
 			}
 		},
 		"ui_sink_receives_failure_event": func(t *testing.T, d *desk) {
 			t.Helper()
 			id := d.end(t, errors.New("no"))[0]
 			if got := d.finished(); len(got) != 1 || got[0].ID != id || got[0].Status != background.Failed || got[0].Error != "no" {
-				t.Fatalf("heard %+v", got)
+				t.Fatalf("observed %+v", got)
 			}
 		},
 		"ui_sink_event_carries_relayed_payload": func(t *testing.T, d *desk) {
@@ -308,7 +308,7 @@ func TestObserver(t *testing.T) {
 			text := strings.Repeat("line\n", 5000)
 			d.end(t, text)
 			if got, _ := d.finished()[0].Result.(string); len(got) > len(text)/2 || !strings.Contains(got, "`read_output`") {
-				t.Fatalf("heard %q", got)
+				t.Fatalf("observed %q", got)
 			}
 		},
 		"ui_sink_does_not_receive_running_state": func(t *testing.T, d *desk) {
@@ -319,7 +319,7 @@ func TestObserver(t *testing.T) {
 			})
 			synctest.Wait()
 			if got := d.finished(); len(got) != 0 {
-				t.Fatalf("heard %+v", got)
+				t.Fatalf("observed %+v", got)
 			}
 		},
 		"ui_sink_no_event_for_evicted_id": func(t *testing.T, d *desk) {
@@ -334,12 +334,12 @@ func TestObserver(t *testing.T) {
 			d.read(t)
 			before := len(d.finished())
 			if _, ok := d.Get(id); ok || before != 3 {
-				t.Fatalf("the task is not forgotten, or %d ends were heard", before)
+				t.Fatalf("the task is not forgotten, or %d ends were observed", before)
 			}
 			close(goOn)
 			synctest.Wait()
 			if after := len(d.finished()); after != before || d.out.Waiting("a") != 0 {
-				t.Fatal("a body that was abandoned and forgotten was heard again")
+				t.Fatal("a body that was abandoned and forgotten was observed again")
 			}
 		},
 		"notify_started_fires_only_on_ui_sink": func(t *testing.T, d *desk) {
@@ -347,7 +347,7 @@ func TestObserver(t *testing.T) {
 			id := d.start(t, hanging)
 			synctest.Wait()
 			if len(d.seen) != 1 || d.seen[0].Kind != background.EventStarted || d.seen[0].Task.ID != id || len(d.read(t)) != 0 {
-				t.Fatalf("heard %+v", d.seen)
+				t.Fatalf("observed %+v", d.seen)
 			}
 		},
 	})
@@ -365,8 +365,8 @@ func TestObserver(t *testing.T) {
 				}
 				d := &desk{Manager: m, out: o}
 				d.end(t, "x")
-				if news := d.read(t); len(news) != 1 || news[0].Result != "x" {
-					t.Fatalf("news is %+v", news)
+				if list := d.read(t); len(list) != 1 || list[0].Result != "x" {
+					t.Fatalf("notifications are %+v", list)
 				}
 				if err := m.Close(t.Context()); err != nil {
 					t.Fatal(err)
@@ -395,7 +395,7 @@ func TestRecordsDoNotPileUp(t *testing.T) {
 				t.Fatal(err)
 			}
 			d := &desk{Manager: m, out: o}
-			for range 8*2 + 5 { // more than memory keeps of what nobody acknowledges
+			for range 8*2 + 5 { // more than memory keeps of what is not acknowledged
 				d.end(t, "x")
 			}
 			if unread, err := o.Unread(t.Context(), "a"); err != nil || len(unread) != 21 {

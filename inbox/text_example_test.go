@@ -27,7 +27,7 @@ func ExampleFollowUp() {
 	// notices used: 2
 }
 
-// A run that begins hears of what ended before, ahead of its prompt.
+// A run that begins receives what ended before, ahead of its prompt.
 func ExamplePrepend() {
 	text, _ := inbox.Prepend([]abi.Notice{{Kind: abi.NoticeCompleted, TaskID: "bg_1", Result: "built"}}, "What is next?", 0)
 	fmt.Println(text)

@@ -24,8 +24,8 @@ func TestUnreadableEntry(t *testing.T) {
 		o.Start(func(_ context.Context, thread string) error { woken <- thread; return nil })
 		<-woken
 		d := take(t, o)
-		if news := d.Notifications(); len(news) != 1 || news[0].EventType != "unreadable_entry" {
-			t.Fatalf("news is %+v", news)
+		if list := d.Notifications(); len(list) != 1 || list[0].EventType != "unreadable_entry" {
+			t.Fatalf("notifications are %+v", list)
 		}
 		if err := ack(t.Context(), d, 1); err != nil || o.Waiting("a") != 0 {
 			t.Fatalf("%d wait, %v", o.Waiting("a"), err)

@@ -208,11 +208,11 @@ var keyTexts = map[string]string{ //nolint:gochecknoglobals // a table
 	"TokenConfig.File":            "File of mode 600 that has the token.",
 	"TokenConfig.Scopes":          "What it may be used for: run, read, or admin, which includes both.",
 
-	"TasksConfig.Dir":         "Folder of tasks and notifications, if there is no store.",
-	"TasksConfig.Wording":     "Wording of notifications for the model.",
-	"TasksConfig.NewsBytes":   "Notifications in one message, in bytes.",
-	"TasksConfig.OutputBytes": "Size from which an output is stored, and shown by its beginning, its end and a handle. Default: 8192.",
-	"TasksConfig.QuotaMiB":    "What all stored outputs may have, in MiB. Default: 256.",
+	"TasksConfig.Dir":               "Folder of tasks and notifications, if there is no store.",
+	"TasksConfig.Wording":           "Wording of notifications for the model.",
+	"TasksConfig.NotificationBytes": "Notifications in one message, in bytes.",
+	"TasksConfig.OutputBytes":       "Size from which an output is stored, and shown by its beginning, its end and a handle. Default: 8192.",
+	"TasksConfig.QuotaMiB":          "What all stored outputs may have, in MiB. Default: 256.",
 
 	"HookConfig.MayApprove":   "Plugins whose allow skips the permission rules of the agent itself. Default: none.",
 	"HookConfig.Quiet":        "Plugins whose rewrites of calls are not announced to the model.",

@@ -140,7 +140,7 @@ func TestBadConfigs(t *testing.T) {
 		"mode":             {"compaction: {mode: bold}\n", `compaction.mode "bold": must be keep_recent_raw_suffix or`},
 		"attempts":         {"compaction: {admission: {quota: {max_attempts: -1}}}\n", "compaction.admission.quota.max_attempts: is -1"},
 		"wording":          {"tasks: {wording: verse}\n", "tasks.wording: is \"verse\", must be events, follow_up or reminder"},
-		"negative news":    {"tasks: {news_bytes: -1}\n", "tasks.news_bytes: is negative"},
+		"negative news":    {"tasks: {notification_bytes: -1}\n", "tasks.notification_bytes: is negative"},
 		"negative quota":   {"tasks: {quota_mib: -3}\n", "tasks.quota_mib: is negative"},
 		"negative outputs": {"serve: {retention: {max_outputs: -3}}\n", "serve.retention.max_outputs: is -3"},
 		"two documents":    {"---\nversion: 1\n", "more than one document"},

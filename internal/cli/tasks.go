@@ -24,11 +24,11 @@ type TasksConfig struct {
 	Dir string `yaml:"dir"`
 	// Wording of notifications for the model: events, follow_up or reminder.
 	Wording string `yaml:"wording" jsonschema:"enum=events,enum=follow_up,enum=reminder"`
-	// NewsBytes bounds the notifications in one message. OutputBytes is the size from which an
+	// NotificationBytes bounds the notifications in one message. OutputBytes is the size from which an
 	// output is stored under a handle, QuotaMiB what all of them may have.
-	NewsBytes   int `yaml:"news_bytes"`
-	OutputBytes int `yaml:"output_bytes"`
-	QuotaMiB    int `yaml:"quota_mib"`
+	NotificationBytes int `yaml:"notification_bytes"`
+	OutputBytes       int `yaml:"output_bytes"`
+	QuotaMiB          int `yaml:"quota_mib"`
 }
 
 // wordings are those of package inbox, by their names in the config.
@@ -42,7 +42,7 @@ func (c *TasksConfig) validate() error {
 	if c.Wording != "" && wordings()[c.Wording] == nil {
 		return fmt.Errorf("tasks.wording: is %.40q, must be events, follow_up or reminder", c.Wording)
 	}
-	for name, value := range map[string]int{"news_bytes": c.NewsBytes, "output_bytes": c.OutputBytes, "quota_mib": c.QuotaMiB} {
+	for name, value := range map[string]int{"notification_bytes": c.NotificationBytes, "output_bytes": c.OutputBytes, "quota_mib": c.QuotaMiB} {
 		if value < 0 {
 			return fmt.Errorf("tasks.%s: is negative", name)
 		}
@@ -60,7 +60,7 @@ func (c *Config) outputs() blob.Config {
 
 // words is the wording that the config chose.
 func (c *TasksConfig) words(list []abi.Notice) (string, int) {
-	return wordings()[cmp.Or(c.Wording, "events")](list, c.NewsBytes)
+	return wordings()[cmp.Or(c.Wording, "events")](list, c.NotificationBytes)
 }
 
 // taskDesk is the background work of a conversation: the tasks, their notifications, and large outputs.

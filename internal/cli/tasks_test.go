@@ -75,9 +75,9 @@ func left(t *testing.T, path, thread string) (waiting int, tasks map[string][]by
 	return o.Waiting(thread), tasks
 }
 
-// TestNewsOfTheProcessBefore: what a process left in the folder, and that its running
+// TestNotificationsOfTheProcessBefore: what a process left in the folder, and that its running
 // task died with it, is put into the conversation once, and is then gone for good.
-func TestNewsOfTheProcessBefore(t *testing.T) {
+func TestNotificationsOfTheProcessBefore(t *testing.T) {
 	t.Parallel()
 	session := write(t, "chat.jsonl", []byte(chat))
 	_, plain, stderr := run(t, config(t, ""), session)

@@ -13,9 +13,9 @@ import (
 	"github.com/mortise-dev/mortise/agent"
 )
 
-// shelf keeps news until it is done, and counts.
+// shelf keeps notifications until they are done, and counts.
 type shelf struct {
-	news       []abi.Notice
+	list       []abi.Notice
 	takes      int
 	released   int
 	takeFails  error
@@ -32,9 +32,9 @@ func (s *shelf) take(context.Context, string) (agent.Delivery, error) {
 }
 
 func (s *shelf) All() iter.Seq2[string, abi.Notice] {
-	news := slices.Clone(s.news)
+	list := slices.Clone(s.list)
 	return func(yield func(string, abi.Notice) bool) {
-		for _, n := range news {
+		for _, n := range list {
 			if !yield("key of "+n.TaskID, n) {
 				return
 			}
@@ -47,27 +47,27 @@ func (s *shelf) Done(_ context.Context, keys ...string) error {
 	if s.doneFails != nil {
 		return s.doneFails
 	}
-	s.news = slices.DeleteFunc(s.news, func(n abi.Notice) bool { return slices.Contains(keys, "key of "+n.TaskID) })
+	s.list = slices.DeleteFunc(s.list, func(n abi.Notice) bool { return slices.Contains(keys, "key of "+n.TaskID) })
 	return nil
 }
 
 func (s *shelf) Release() { s.released++ }
 
-func TestNewsThatCannotBeTakenStays(t *testing.T) {
+func TestUntakenStays(t *testing.T) {
 	t.Parallel()
-	s := &shelf{news: []abi.Notice{{Kind: abi.NoticeCompleted, TaskID: "bg_1"}}, takeFails: errors.New("disk on fire")}
+	s := &shelf{list: []abi.Notice{{Kind: abi.NoticeCompleted, TaskID: "bg_1"}}, takeFails: errors.New("disk on fire")}
 	b := newBench(t, &script{answers: []abi.Message{says("ok")}}, agent.Config{Take: s.take})
 	r := mustRun(t, b, request(user("go")))
-	if r.Status != agent.StatusDone || s.takes != 2 || len(s.news) != 1 || len(b.agent.Thread("t").Messages()) != 2 {
+	if r.Status != agent.StatusDone || s.takes != 2 || len(s.list) != 1 || len(b.agent.Thread("t").Messages()) != 2 {
 		t.Errorf("%+v after %d takes: %q", r, s.takes, texts(b.agent.Thread("t").Messages()))
 	}
 }
 
-// TestNewsThatIsNotDoneComesAgain: it is not written a second time, and nobody is asked
+// TestUnacknowledgedComesAgain: it is not written a second time, and the model is not asked
 // about it a second time.
-func TestNewsThatIsNotDoneComesAgain(t *testing.T) {
+func TestUnacknowledgedComesAgain(t *testing.T) {
 	t.Parallel()
-	s := &shelf{news: []abi.Notice{{Kind: abi.NoticeCompleted, TaskID: "bg_1", Result: "x"}}, doneFails: errors.New("disk on fire")}
+	s := &shelf{list: []abi.Notice{{Kind: abi.NoticeCompleted, TaskID: "bg_1", Result: "x"}}, doneFails: errors.New("disk on fire")}
 	store := agent.NewMemory()
 	b := newBench(t, &script{answers: []abi.Message{says("ok")}}, agent.Config{Take: s.take, Checkpoints: store})
 	mustRun(t, b, request(user("go")))
@@ -79,8 +79,8 @@ func TestNewsThatIsNotDoneComesAgain(t *testing.T) {
 	next := newBench(t, &script{answers: []abi.Message{says("more")}}, agent.Config{Take: s.take, Checkpoints: store})
 	s.doneFails = nil
 	mustRun(t, next, agent.Request{ThreadID: "t", Mode: abi.RunInternalWake})
-	if len(next.model.requests) != 0 || len(s.news) != 0 {
-		t.Errorf("asked %d times, %d news are left", len(next.model.requests), len(s.news))
+	if len(next.model.requests) != 0 || len(s.list) != 0 {
+		t.Errorf("asked %d times, %d notifications are left", len(next.model.requests), len(s.list))
 	}
 	mustRun(t, next, request(user("more")))
 	all := strings.Join(texts(next.agent.Thread("t").Messages()), "\n")
@@ -92,11 +92,11 @@ func TestNewsThatIsNotDoneComesAgain(t *testing.T) {
 	}
 }
 
-// TestNewsOfAnotherProcess: a process whose queue has nothing runs the thread in between, and the first one,
+// TestDeliveryOfAnotherProcess: a process whose queue has nothing runs the thread in between, and the first one,
 // which could not say that its notification was used, delivers it again: it is not written a second time.
-func TestNewsOfAnotherProcess(t *testing.T) {
+func TestDeliveryOfAnotherProcess(t *testing.T) {
 	t.Parallel()
-	s := &shelf{news: []abi.Notice{{Kind: abi.NoticeCompleted, TaskID: "bg_1", Result: "x"}}, doneFails: errors.New("killed")}
+	s := &shelf{list: []abi.Notice{{Kind: abi.NoticeCompleted, TaskID: "bg_1", Result: "x"}}, doneFails: errors.New("killed")}
 	store := agent.NewMemory()
 	mustRun(t, newBench(t, &script{answers: []abi.Message{says("one")}}, agent.Config{Take: s.take, Checkpoints: store}), request(user("go")))
 	other := newBench(t, &script{answers: []abi.Message{says("two")}}, agent.Config{Take: new(shelf).take, Checkpoints: store})
@@ -105,13 +105,13 @@ func TestNewsOfAnotherProcess(t *testing.T) {
 	back := newBench(t, &script{answers: []abi.Message{says("three")}}, agent.Config{Take: s.take, Checkpoints: store})
 	mustRun(t, back, request(user("again")))
 	all := strings.Join(texts(back.agent.Thread("t").Messages()), "\n")
-	if strings.Count(all, "<background-task-event") != 1 || len(s.news) != 0 {
-		t.Errorf("%d news are left, the log is %s", len(s.news), all)
+	if strings.Count(all, "<background-task-event") != 1 || len(s.list) != 0 {
+		t.Errorf("%d notifications are left, the log is %s", len(s.list), all)
 	}
 }
 
-// TestNewsIsForgottenInTheEnd: keys that never come again do not pile up without bound.
-func TestNewsIsForgottenInTheEnd(t *testing.T) {
+// TestKeysAreForgottenInTheEnd: keys that never come again do not pile up without bound.
+func TestKeysAreForgottenInTheEnd(t *testing.T) {
 	t.Parallel()
 	store := agent.NewMemory()
 	keys := map[string]bool{}
@@ -128,11 +128,11 @@ func TestNewsIsForgottenInTheEnd(t *testing.T) {
 	}
 }
 
-// TestNewsAndDeliveriesTogether: what was delivered and what is kept come to one log,
+// TestStoredAndDeliveredTogether: what was delivered and what is kept come to one log,
 // housekeeping only to the plugins, messages as they are.
-func TestNewsAndDeliveriesTogether(t *testing.T) {
+func TestStoredAndDeliveredTogether(t *testing.T) {
 	t.Parallel()
-	s := &shelf{news: []abi.Notice{
+	s := &shelf{list: []abi.Notice{
 		{Kind: abi.NoticeCompleted, TaskID: "bg_1"},
 		{Kind: abi.NoticeCompleted, TaskID: "bg_2", Housekeeping: true},
 		{Kind: abi.NoticeMessages, TaskID: "bg_3", Messages: []abi.Message{user("from afar")}},
@@ -155,8 +155,8 @@ func TestNewsAndDeliveriesTogether(t *testing.T) {
 		t.Errorf("the log is %q", log)
 	}
 	slices.Sort(seen)
-	if got := strings.Join(seen, " "); got != "bg_0 bg_1 bg_2 bg_3 bg_4" || len(s.news) != 0 {
-		t.Errorf("the plugin saw %s, %d news are left", got, len(s.news))
+	if got := strings.Join(seen, " "); got != "bg_0 bg_1 bg_2 bg_3 bg_4" || len(s.list) != 0 {
+		t.Errorf("the plugin saw %s, %d notifications are left", got, len(s.list))
 	}
 }
 

@@ -11,13 +11,13 @@ import (
 	"github.com/mortise-dev/mortise/inbox"
 )
 
-// Delivery is news that was taken from where it is kept. inbox.Delivery is one.
+// Delivery is notifications that were taken from a store. inbox.Delivery is one.
 type Delivery interface {
-	// All yields what was taken, oldest first. The key of a notice is its own, and the
-	// same when it comes again.
+	// All yields what was taken, oldest first. The key of a notification is its own, and the
+	// same when it is delivered again.
 	All() iter.Seq2[string, abi.Notice]
-	// Done says that these were used, and kept where they were used: they never come
-	// again. On an error they may.
+	// Done acknowledges these: they were used, and are durable where they were used. They are never delivered
+	// again. On an error they may be.
 	Done(ctx context.Context, keys ...string) error
 	// Release gives back what is not done.
 	Release()
@@ -28,19 +28,19 @@ type hand struct {
 	delivery Delivery
 	// keys of what the log has, or needs not have.
 	keys []string
-	// answered says that nothing of it waits for the model any more. The next
-	// checkpoint keeps that, and then the news are done.
+	// answered reports that nothing of it waits for the model any more. The next
+	// checkpoint has that, and then they are done.
 	answered bool
 }
 
-// item is a notice on its way to the log. Key is empty if it was delivered.
+// item is a notification on its way to the log. Key is empty if it came by Deliver.
 type item struct {
 	key    string
 	notice abi.Notice
 }
 
-// take takes what is kept for the thread, unless the run has not answered what it
-// took before, and says whether the model has something new to read. News that
+// take takes the stored notifications of the thread, unless the run has not answered what it
+// took before, and reports whether the model has something new to read. What
 // cannot be taken stays.
 func (r *run) take(ctx context.Context) (arrived bool) {
 	if r.cfg.Take == nil || r.hand != nil {
@@ -52,10 +52,10 @@ func (r *run) take(ctx context.Context) (arrived bool) {
 		return err
 	})
 	if err != nil {
-		r.cfg.Logger.WarnContext(ctx, "news cannot be taken, and stays", "thread_id", r.thread.id, "error", err)
+		r.cfg.Logger.WarnContext(ctx, "notifications cannot be taken, and stay", "thread_id", r.thread.id, "error", err)
 		return false
 	}
-	r.thread.look()
+	r.thread.notePoll()
 	r.hand = &hand{delivery: d}
 	var fresh []item
 	known := r.thread.known(d.All())
@@ -65,27 +65,27 @@ func (r *run) take(ctx context.Context) (arrived bool) {
 			fresh = append(fresh, item{key, n})
 			continue
 		}
-		// An earlier run took it to the log, and did not come to say so.
+		// An earlier run wrote it to the log, and ended before it acknowledged it.
 		r.hand.keys = append(r.hand.keys, key)
 		arrived = arrived || !answered
 	}
-	said := r.hear(fresh, false)
-	r.hand.answered = !arrived && !said
+	readable := r.receive(fresh, false)
+	r.hand.answered = !arrived && !readable
 	if len(r.hand.keys) == 0 {
 		r.giveBack()
 	}
-	return arrived || said
+	return arrived || readable
 }
 
-// hear takes news to where it belongs: to the compactor, to the plugins, to the log.
-// It says whether the model has something new to read. What the words of one message
-// do not cover is left, or with all put into further messages.
-func (r *run) hear(news []item, all bool) (arrived bool) {
-	if len(news) == 0 {
+// receive passes notifications on: to the compactor, to the plugins, to the log.
+// It reports whether the model has something new to read. What the text of one message
+// does not cover is left, or with all put into further messages.
+func (r *run) receive(list []item, all bool) (arrived bool) {
+	if len(list) == 0 {
 		return false
 	}
 	var rest []item
-	for _, i := range news {
+	for _, i := range list {
 		switch {
 		case r.agent.consume(r.thread, i.notice):
 			r.context.shown = nil // the view is another one: what plugins want shown is due again
@@ -115,24 +115,24 @@ func (r *run) hear(news []item, all bool) (arrived bool) {
 	return arrived
 }
 
-// settled notes what was used of the news in hand, and whether the log has it.
-func (r *run) settled(logged bool, news ...item) {
-	for _, i := range news {
+// settled notes which of the notifications in hand were used, and whether the log has them.
+func (r *run) settled(logged bool, list ...item) {
+	for _, i := range list {
 		if i.key == "" {
 			continue
 		}
 		r.hand.keys = append(r.hand.keys, i.key)
 		if logged {
-			r.thread.took(i.key)
+			r.thread.markLogged(i.key)
 		}
 	}
 }
 
-// read notes that the model has answered the news in hand, or is not going to.
+// read notes that the model has answered the notifications in hand, or is not going to.
 func (r *run) read() {
 	if r.hand != nil {
 		r.hand.answered = true
-		r.thread.read(r.hand.keys)
+		r.thread.markAnswered(r.hand.keys)
 	}
 }
 
@@ -148,28 +148,28 @@ func (r *run) done() *hand {
 func (r *run) acknowledged(ctx context.Context) {
 	err := recovered(func() error { return r.hand.delivery.Done(ctx, r.hand.keys...) })
 	if err != nil {
-		r.cfg.Logger.WarnContext(ctx, "news that was used comes again", "thread_id", r.thread.id, "error", err)
+		r.cfg.Logger.WarnContext(ctx, "notifications that were used are delivered again", "thread_id", r.thread.id, "error", err)
 	} else {
 		r.thread.forget(r.hand.keys)
 	}
 	r.giveBack()
 }
 
-// giveBack lets go of what the run has in hand and is not done.
+// giveBack releases what the run has in hand and is not done.
 func (r *run) giveBack() {
 	if r.hand == nil {
 		return
 	}
 	if err := recovered(func() error { r.hand.delivery.Release(); return nil }); err != nil {
-		r.cfg.Logger.Error("news cannot be given back", "thread_id", r.thread.id, "error", err)
+		r.cfg.Logger.Error("notifications cannot be released", "thread_id", r.thread.id, "error", err)
 	}
 	r.hand = nil
 }
 
-// willed says of a run that ends before the model has read the news in hand whether
-// that was somebody's will. Then the log has it, and nobody is woken for it again. A
-// run that failed, or whose process ends, gives it back.
-func (t Termination) willed(ctx context.Context) bool {
+// deliberate reports whether a run that ends before the model has read the notifications in hand was ended on
+// purpose. Then the log has them, and no run is woken for them again. A
+// run that failed, or whose process ends, releases them.
+func (t Termination) deliberate(ctx context.Context) bool {
 	switch t.Type {
 	case Stopped, Blocked, Suspended:
 		return true
@@ -180,9 +180,9 @@ func (t Termination) willed(ctx context.Context) bool {
 	}
 }
 
-// settleKept lets the compactor of an idle thread have what is kept for it. Other news
-// stays.
-func (a *Agent) settleKept(ctx context.Context, t *Thread) {
+// settleStored gives the compactor of an idle thread its stored notifications. Others
+// stay.
+func (a *Agent) settleStored(ctx context.Context, t *Thread) {
 	if a.cfg.Take == nil {
 		return
 	}
@@ -205,31 +205,31 @@ func (a *Agent) settleKept(ctx context.Context, t *Thread) {
 	}
 }
 
-// words makes one text of news, and says how many of them it covers, one at least.
-func (r *run) words(news []abi.Notice) (text string, used int) {
+// words makes one text of notifications, and returns how many of them it covers, one at least.
+func (r *run) words(list []abi.Notice) (text string, used int) {
 	err := recovered(func() error {
-		text, used = r.cfg.Words(news)
-		if used < 1 || used > len(news) {
-			return fmt.Errorf("the words cover %d of %d notices", used, len(news))
+		text, used = r.cfg.Words(list)
+		if used < 1 || used > len(list) {
+			return fmt.Errorf("the text covers %d of %d notifications", used, len(list))
 		}
 		return nil
 	})
 	if err != nil {
-		r.cfg.Logger.Error("news is worded plainly", "thread_id", r.thread.id, "error", err)
-		text, used = inbox.Events(news, 0)
+		r.cfg.Logger.Error("notifications are rendered by the default", "thread_id", r.thread.id, "error", err)
+		text, used = inbox.Events(list, 0)
 	}
 	return text, used
 }
 
-// took notes that the log has the news of that key.
-func (t *Thread) took(key string) {
+// markLogged notes that the log has the notification of that key.
+func (t *Thread) markLogged(key string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.taken[key] = false
 }
 
-// read notes that the news which the log has was answered.
-func (t *Thread) read(keys []string) {
+// markAnswered notes that notifications which the log has were answered.
+func (t *Thread) markAnswered(keys []string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, k := range keys {
@@ -239,7 +239,7 @@ func (t *Thread) read(keys []string) {
 	}
 }
 
-// forget drops news that never comes again.
+// forget drops keys of notifications that are never delivered again.
 func (t *Thread) forget(keys []string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -254,12 +254,12 @@ const maxTaken = 1000
 // known returns which of the notifications the log has, and whether the model has answered them. A key that
 // does not come may belong to another process, whose queue delivers it when that process is back; one that
 // was acknowledged just before its process ended never comes. So keys are kept until there are too many.
-func (t *Thread) known(news iter.Seq2[string, abi.Notice]) map[string]bool {
+func (t *Thread) known(list iter.Seq2[string, abi.Notice]) map[string]bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if len(t.taken) > maxTaken {
 		still := make(map[string]bool)
-		for key := range news {
+		for key := range list {
 			if answered, ok := t.taken[key]; ok {
 				still[key] = answered
 			}
@@ -269,14 +269,14 @@ func (t *Thread) known(news iter.Seq2[string, abi.Notice]) map[string]bool {
 	return maps.Clone(t.taken)
 }
 
-// Wake sees to it that a thread hears of news that is kept for it, and returns when
-// it has, or when ctx is done: a run that it has goes on if it waits, and else takes
-// the news after its step. Without a run, or when that ends before, one begins, which
-// asks nobody if there is no news; the error is that of this run. It is for
+// Wake has a thread poll its stored notifications, and returns when
+// it has, or when ctx is done: its run resumes if it waits, and else polls
+// after its step. Without a run, or when that ends before, one begins, which
+// calls no model if there are no notifications; the error is that of this run. It is for
 // Inbox.Start of package inbox.
 func (a *Agent) Wake(ctx context.Context, thread string) error {
 	t := a.Thread(thread)
-	heard := t.looked()
+	polled := t.nextPoll()
 	for {
 		live := t.control()
 		if live == nil {
@@ -288,36 +288,36 @@ func (a *Agent) Wake(ctx context.Context, thread string) error {
 		}
 		t.nudge()
 		select {
-		case <-heard:
+		case <-polled:
 			return nil
 		case <-ctx.Done():
 			return nil
 		case <-live.done:
 		}
 		select {
-		case <-heard:
+		case <-polled:
 			return nil
 		default:
 		}
 	}
 }
 
-// looked is closed when a run looks for news the next time.
-func (t *Thread) looked() <-chan struct{} {
+// nextPoll is closed when a run polls for notifications the next time.
+func (t *Thread) nextPoll() <-chan struct{} {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.heard
+	return t.polled
 }
 
-// look notes that a run looks for news.
-func (t *Thread) look() {
+// notePoll notes that a run polls for notifications.
+func (t *Thread) notePoll() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	close(t.heard)
-	t.heard = make(chan struct{})
+	close(t.polled)
+	t.polled = make(chan struct{})
 }
 
-// nudge tells a run that waits to look around.
+// nudge wakes a run that waits.
 func (t *Thread) nudge() {
 	select {
 	case t.wake <- struct{}{}:
