@@ -32,8 +32,6 @@ type (
 	Result = queue.Result
 	// Command steers a run under way.
 	Command = queue.Command
-	// CommandKind is what a command asks.
-	CommandKind = queue.CommandKind
 	// Description is what front ends call a thread.
 	Description = queue.Description
 	// DispatchQuery selects dispatches.

@@ -13,11 +13,8 @@ import (
 	"github.com/mortise-dev/mortise/internal/queue"
 )
 
-// Origins of requests that the mailbox itself knows.
-const (
-	OriginUser     = "user"
-	OriginInternal = "internal"
-)
+// OriginInternal is the origin of requests of the program itself: an interrupt keeps them in the queue.
+const OriginInternal = "internal"
 
 // Modes of runs, as abi.RunMode has them.
 const (
@@ -117,7 +114,7 @@ func (r Request) complete(newID func() string) (Request, error) {
 		return r, fmt.Errorf("mailbox: request: %w: at least one message is required", ErrInvalid)
 	}
 	if r.Origin == "" {
-		r.Origin = OriginUser
+		r.Origin = "user"
 	}
 	r.Messages = slices.Clone(r.Messages)
 	seen := map[string]bool{}

@@ -83,16 +83,6 @@ func (m *Mailbox) Events(dispatch string) (*Stream, bool) {
 	return s, ok
 }
 
-// Where returns which process (Config.Owner) executes a dispatch, or did last; it is empty
-// for one that no process has begun.
-func (m *Mailbox) Where(ctx context.Context, dispatch string) (owner string, err error) {
-	d, found, err := m.queue.Dispatch(ctx, dispatch)
-	if err == nil && !found {
-		err = wrap("dispatch", dispatch, ErrNotFound)
-	}
-	return d.Owner, err
-}
-
 // Await waits until a dispatch is terminal, in whatever process, and returns it as it
 // is then.
 func (m *Mailbox) Await(ctx context.Context, dispatch string) (Dispatch, error) {

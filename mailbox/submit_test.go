@@ -32,7 +32,7 @@ func TestBackground(t *testing.T) {
 			t.Errorf("run is %+v", r)
 		}
 		j := s.jobs[0]
-		if j.Request.Mode != "scheduled" || j.Request.Origin != mailbox.OriginUser || j.Attempt != 1 || j.Fence != 1 {
+		if j.Request.Mode != "scheduled" || j.Request.Origin != "user" || j.Attempt != 1 || j.Fence != 1 {
 			t.Errorf("job is %+v", j)
 		}
 	})

@@ -63,7 +63,7 @@ func TestExtras(t *testing.T) {
 			seen := identities(t, r)
 			want := abi.RunIdentity{
 				ThreadID: "t", RunID: seen.run.ID, ParentRunID: "parent", DispatchID: "hint", SessionID: seen.dispatch.Instance,
-				Mode: abi.RunInternalWake, Adapter: "a2a", Origin: mailbox.OriginUser,
+				Mode: abi.RunInternalWake, Adapter: "a2a", Origin: "user",
 				ParentThreadID: "above", SenderID: "alice", TransportRequestID: "http-1", DispatchIDHint: "hint",
 			}
 			if seen.identity != want {

@@ -13,13 +13,6 @@ func controlCases() []testCase {
 	}
 }
 
-func (w *world) cancel(id string) (queue.State, bool) {
-	w.t.Helper()
-	k, ok, err := w.queue.Cancel(w.ctx(), id, "no more")
-	must(w.t, err)
-	return k, ok
-}
-
 // waits makes a run that waits for a permission.
 func (w *world) waits(thread, id string, until time.Time) {
 	w.t.Helper()

@@ -13,13 +13,6 @@ func leaseCases() []testCase {
 	}
 }
 
-func (w *world) interrupt(thread string) queue.Interruption {
-	w.t.Helper()
-	out, err := w.queue.Interrupt(w.ctx(), thread, queue.Interrupt{})
-	must(w.t, err)
-	return out
-}
-
 func (w *world) expire(thread string) (queue.State, bool) {
 	w.t.Helper()
 	k, ok, err := w.queue.Expire(w.ctx(), thread)
