@@ -278,14 +278,15 @@ func unsent(t *testing.T, e *abi.Event) (lazy []byte, messages texts) {
 // seenInput is a module that keeps what it is called with.
 type seenInput struct{ section, input []byte }
 
-func (s *seenInput) Name() string                                         { return "seen" }
-func (s *seenInput) HasExport(string) bool                                { return true }
-func (s *seenInput) Imports(string, string) bool                          { return false }
-func (s *seenInput) Section(string) []byte                                { return s.section }
-func (s *seenInput) Call(context.Context, string, []byte) ([]byte, error) { return nil, nil }
+func (s *seenInput) Name() string                { return "seen" }
+func (s *seenInput) HasExport(string) bool       { return true }
+func (s *seenInput) Imports(string, string) bool { return false }
+func (s *seenInput) Section(string) []byte       { return s.section }
 
-func (s *seenInput) CallInput(_ context.Context, _ string, in host.Input) ([]byte, error) {
-	s.input = bytes.Join(in.Parts, nil)
+func (s *seenInput) Call(_ context.Context, _ string, input ...[]byte) ([]byte, error) {
+	if len(input) > 0 {
+		s.input = bytes.Join(input, nil)
+	}
 	return nil, nil
 }
 
@@ -336,7 +337,7 @@ func TestBenchGuestsHostile(t *testing.T) {
 			t.Parallel()
 			m, refused := load(t, host.EngineNative, host.Spec{Name: name, Wasm: wasm}), 0
 			call := func(input []byte, messages texts) {
-				_, err := m.CallInput(t.Context(), "on_phase", host.Input{Parts: [][]byte{input}, Items: messages})
+				_, err := m.Call(host.WithItems(t.Context(), messages), "on_phase", input)
 				if said := (*host.GuestError)(nil); errors.As(err, &said) {
 					refused++
 				} else if err != nil {
@@ -357,7 +358,7 @@ func TestBenchGuestsHostile(t *testing.T) {
 				t.Errorf("%d of %d inputs were refused", refused, len(inputs))
 			}
 			for _, whole := range [][]byte{good, indexed, lazy} {
-				if _, err := m.CallInput(t.Context(), "on_phase", host.Input{Parts: [][]byte{whole}, Items: messages}); err != nil {
+				if _, err := m.Call(host.WithItems(t.Context(), messages), "on_phase", whole); err != nil {
 					t.Error(err)
 				}
 			}

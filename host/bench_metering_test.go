@@ -164,7 +164,7 @@ func BenchmarkMetering(b *testing.B) {
 			}
 			b.Run(name+"/"+strings.TrimPrefix(export, "work_"), func(b *testing.B) {
 				ctx := b.Context()
-				calls := func(call func(context.Context, string, []byte) ([]byte, error)) *runner {
+				calls := func(call func(context.Context, string, ...[]byte) ([]byte, error)) *runner {
 					return &runner{block: 10, call: func() {
 						if out, err := call(ctx, export, input); err != nil || len(out) == 0 {
 							b.Fatal(len(out), err)

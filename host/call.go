@@ -10,12 +10,13 @@ import (
 
 // Call is [Module.Call] on this generation. Once another one has taken its place
 // it fails with [ErrRetired].
-func (g *Generation) Call(ctx context.Context, export string, input []byte) ([]byte, error) {
-	s, t, err := g.begin(ctx, export, len(input))
+func (g *Generation) Call(ctx context.Context, export string, input ...[]byte) ([]byte, error) {
+	size := sizeOfParts(input)
+	s, t, err := g.begin(ctx, export, size)
 	if err != nil {
 		return nil, err
 	}
-	s.in.set(input)
+	s.in.set(input, size)
 	var output []byte
 	if g.foreign {
 		output, err = g.guarded(ctx, s, t)

@@ -96,7 +96,7 @@ func closeAtOnce(t *testing.T, e host.EngineName) {
 
 // echoed makes a call of echo, which may be refused because everything is being closed,
 // and checks what it answers.
-func echoed(t *testing.T, call func(context.Context, string, []byte) ([]byte, error), n, k int) {
+func echoed(t *testing.T, call func(context.Context, string, ...[]byte) ([]byte, error), n, k int) {
 	t.Helper()
 	in := fmt.Sprintf("%d-%d-%s", n, k, strings.Repeat("x", k%5000))
 	out, err := call(t.Context(), "echo", []byte(in))

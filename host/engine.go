@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"log/slog"
+	"slices"
 	"sync/atomic"
 
 	"github.com/mortise-dev/mortise/internal/wasm"
@@ -61,17 +62,32 @@ type target struct {
 	called atomic.Bool
 }
 
+// sizeOfParts returns how many bytes the parts of an input are.
+func sizeOfParts(parts [][]byte) int {
+	n := 0
+	for _, part := range parts {
+		n += len(part)
+	}
+	return n
+}
+
 // input is what a call gets, in one piece or in parts. It is valid while the call
 // runs.
 type input struct {
 	whole []byte
 	parts [][]byte
 	size  int
-	// items are what the guest may read beside it.
-	items Items
 }
 
-func (in *input) set(data []byte) { in.whole, in.size = data, len(data) }
+// set keeps the parts, but not the list of them, so that a call with one part allocates nothing.
+func (in *input) set(parts [][]byte, size int) {
+	in.size = size
+	if len(parts) == 1 {
+		in.whole = parts[0]
+		return
+	}
+	in.parts = slices.Clone(parts)
+}
 
 func (in *input) drop() { *in = input{} }
 
@@ -88,11 +104,8 @@ func (in *input) copyTo(to []byte) {
 
 // bytes is the input in one piece, which is not to be changed.
 func (in *input) bytes() []byte {
-	switch len(in.parts) {
-	case 0:
+	if in.parts == nil {
 		return in.whole
-	case 1:
-		return in.parts[0]
 	}
 	return bytes.Join(in.parts, nil)
 }

@@ -105,12 +105,6 @@ func Of(m *Module) *Host { return m.host }
 // KernelWasm is the kernel that answers a part of the imports.
 func KernelWasm() []byte { return kernelWasm }
 
-// NewGate makes a gate for a test, which enters and leaves it.
-func NewGate() (enter func(context.Context) error, leave func()) {
-	g := newGate()
-	return g.enter, g.leave
-}
-
 // PrecompileOnly has a child compile what the native engine makes of a module, into a cache folder.
 func PrecompileOnly(ctx context.Context, dir string, bin []byte) error {
 	cache, err := openCache(dir, EngineNative)

@@ -48,10 +48,14 @@ func messagesGet(ctx context.Context, p *extism.CurrentPlugin, stack []uint64) {
 func messagesRead(ctx context.Context, _ *extism.CurrentPlugin, stack []uint64) {
 	i := caller(ctx)
 	from, to, ptr := api.DecodeU32(stack[0]), api.DecodeU32(stack[1]), api.DecodeU32(stack[2])
-	n, fits := sizeOf(i.items, from, to, api.DecodeU32(stack[3]))
+	var items Items
+	if i.grants.ctx != nil { // it is nil while an instance is made
+		items = ItemsOf(i.grants.ctx)
+	}
+	n, fits := sizeOf(items, from, to, api.DecodeU32(stack[3]))
 	stack[0] = api.EncodeI64(n)
 	if fits {
-		i.items.Copy(i.slice(importMessagesRead, ptr, int(n)), from, to)
+		items.Copy(i.slice(importMessagesRead, ptr, int(n)), from, to)
 	}
 }
 

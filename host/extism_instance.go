@@ -40,7 +40,6 @@ type extismInstance struct {
 
 	// Of the call in progress.
 	input   []byte
-	items   Items
 	output  []byte
 	written bool
 	fault   *fault
@@ -100,7 +99,7 @@ func (i *extismInstance) endLog() {
 
 // end lets go of everything that belongs to a call.
 func (i *extismInstance) end() {
-	i.input, i.items, i.output, i.done = nil, nil, nil, nil
+	i.input, i.output, i.done = nil, nil, nil
 	if !i.sticky {
 		clear(i.plugin.Var)
 	}
@@ -124,7 +123,6 @@ func (i *extismInstance) call(ctx context.Context, t *target, in *input, out *ou
 	}
 	input := in.bytes()
 	callCtx := i.begin(ctx, t.name, input)
-	i.items = in.items
 	i.grants.ctx = ctx //nolint:fatcontext // replaced, not nested
 	defer i.end()
 	defer func() {

@@ -145,7 +145,7 @@ func TestFunctions_goexit(t *testing.T) {
 		}
 		for _, call := range []func() ([]byte, error){
 			func() ([]byte, error) { return m.Call(t.Context(), "nothing", nil) },
-			func() ([]byte, error) { return m.CallInput(t.Context(), "nothing", host.Input{}) },
+			func() ([]byte, error) { return m.Call(t.Context(), "nothing") },
 		} {
 			leave, found = true, ""
 			before := m.Stats().Replaced

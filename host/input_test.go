@@ -33,7 +33,7 @@ func reading(numbers ...uint32) [][]byte {
 	return [][]byte{b}
 }
 
-func TestModule_CallInput(t *testing.T) {
+func TestModule_Call_items(t *testing.T) {
 	t.Parallel()
 	items := texts{"zero ", "one ", "", "three"}
 	onEngines(t, func(t *testing.T, e host.EngineName) {
@@ -50,14 +50,14 @@ func TestModule_CallInput(t *testing.T) {
 			{4, 4, 65536, 0, 0, ""},             // none at all, at the end of memory
 		} {
 			size, _ := items.Size(tc.from, tc.to)
-			out, err := m.CallInput(t.Context(), "read", host.Input{Parts: reading(tc.from, tc.to, tc.ptr, uint32(size), tc.out, tc.n), Items: items})
+			out, err := m.Call(host.WithItems(t.Context(), items), "read", reading(tc.from, tc.to, tc.ptr, uint32(size), tc.out, tc.n)...)
 			if err != nil || string(out) != tc.want {
 				t.Errorf("%d to %d: %q, %v; want %q", tc.from, tc.to, out, err, tc.want)
 			}
 		}
 		// Items over the numbers that say what to pass on: the guest's own doing.
 		over := texts{string(reading(16, 8)[0])}
-		out, err := m.CallInput(t.Context(), "read", host.Input{Parts: reading(0, 1, 16, 8, 0, 0), Items: over})
+		out, err := m.Call(host.WithItems(t.Context(), over), "read", reading(0, 1, 16, 8, 0, 0)...)
 		if err != nil || string(out) != over[0] {
 			t.Errorf("%q, %v", out, err)
 		}
@@ -67,9 +67,9 @@ func TestModule_CallInput(t *testing.T) {
 	})
 }
 
-// TestModule_CallInput_hostile: ranges that are not there, memory that is not there, and
+// TestModule_Call_items_hostile: ranges that are not there, memory that is not there, and
 // calls without items.
-func TestModule_CallInput_hostile(t *testing.T) {
+func TestModule_Call_items_hostile(t *testing.T) {
 	t.Parallel()
 	const all = math.MaxUint32
 	items := texts{"zero", "one"}
@@ -96,8 +96,8 @@ func TestModule_CallInput_hostile(t *testing.T) {
 			{texts{}, 0, 0, 64, 1, 0},
 			{texts{strings.Repeat("x", 70_000)}, 0, 1, 0, 69_999, 70_000},
 		} {
-			in := host.Input{Parts: reading(tc.from, tc.to, tc.ptr, tc.len, 24, 48), Items: tc.items}
-			out, err := m.CallInput(t.Context(), "read", in)
+			ctx := host.WithItems(t.Context(), tc.items)
+			out, err := m.Call(ctx, "read", reading(tc.from, tc.to, tc.ptr, tc.len, 24, 48)...)
 			if err != nil || int64(binary.LittleEndian.Uint64(out)) != tc.want || e == host.EngineNative && !bytes.Equal(out[8:], make([]byte, 40)) {
 				t.Errorf("messages %d to %d: %q, %v; want %d", tc.from, tc.to, out, err, tc.want)
 			}
@@ -111,7 +111,7 @@ func TestModule_CallInput_hostile(t *testing.T) {
 			"0 bytes at 65537 are outside":                           {items, 0, 0, 65537, 0},
 			"70000 bytes at 0 are outside the memory of 65536 bytes": {texts{strings.Repeat("x", 70_000)}, 0, 1, 0, all},
 		} {
-			_, err := m.CallInput(t.Context(), "read", host.Input{Parts: reading(tc.from, tc.to, tc.ptr, tc.len, 0, 0), Items: tc.items})
+			_, err := m.Call(host.WithItems(t.Context(), tc.items), "read", reading(tc.from, tc.to, tc.ptr, tc.len, 0, 0)...)
 			if trap := wantTrap(t, err, host.TrapFault); !strings.Contains(trap.Detail, "messages_read: ") || !strings.Contains(trap.Detail, says) {
 				t.Errorf("%s, want %q", trap.Detail, says)
 			}
@@ -128,13 +128,13 @@ type negative struct{ texts }
 
 func (negative) Size(uint32, uint32) (int, bool) { return -1, true }
 
-// TestModule_CallInput_fuel: each reading takes fuel, and more bytes take more.
-func TestModule_CallInput_fuel(t *testing.T) {
+// TestModule_Call_items_fuel: each reading takes fuel, and more bytes take more.
+func TestModule_Call_items_fuel(t *testing.T) {
 	t.Parallel()
 	m := load(t, host.EngineNative, host.Spec{Path: wat("items"), Limits: host.Limits{Fuel: 200_000}})
 	used := func(text string) int64 {
 		before := m.Stats().Fuel
-		if _, err := m.CallInput(t.Context(), "read", host.Input{Parts: reading(0, 1, 64, uint32(len(text)), 0, 0), Items: texts{text}}); err != nil {
+		if _, err := m.Call(host.WithItems(t.Context(), texts{text}), "read", reading(0, 1, 64, uint32(len(text)), 0, 0)...); err != nil {
 			t.Fatal(err)
 		}
 		return m.Stats().Fuel - before
@@ -142,14 +142,14 @@ func TestModule_CallInput_fuel(t *testing.T) {
 	if little, much := used(""), used(strings.Repeat("x", 64_000)); much != little+1000 {
 		t.Errorf("fuel %d for nothing, %d for 64,000 bytes", little, much)
 	}
-	_, err := m.CallInput(t.Context(), "forever", host.Input{Items: texts{strings.Repeat("x", 64_000)}})
+	_, err := m.Call(host.WithItems(t.Context(), texts{strings.Repeat("x", 64_000)}), "forever")
 	if trap := wantTrap(t, err, host.TrapFuel); !strings.Contains(trap.Detail, "200000 units") {
 		t.Errorf("trap %v", trap)
 	}
 }
 
-// TestSession_CallInput: a session keeps its memory, and reads the items of each call.
-func TestSession_CallInput(t *testing.T) {
+// TestSession_Call_items: a session keeps its memory, and reads the items of each call.
+func TestSession_Call_items(t *testing.T) {
 	t.Parallel()
 	onEngines(t, func(t *testing.T, e host.EngineName) {
 		t.Helper()
@@ -161,7 +161,7 @@ func TestSession_CallInput(t *testing.T) {
 		defer s.Close(context.WithoutCancel(t.Context()))
 		for n := range uint32(3) {
 			text := fmt.Sprint("item ", n)
-			out, err := s.CallInput(t.Context(), "read", host.Input{Parts: reading(0, 1, 64+8*n, uint32(len(text)), 64, 8+8*n), Items: texts{text}})
+			out, err := s.Call(host.WithItems(t.Context(), texts{text}), "read", reading(0, 1, 64+8*n, uint32(len(text)), 64, 8+8*n)...)
 			if err != nil || !strings.Contains(string(out), "item 0") || !strings.Contains(string(out), text) {
 				t.Errorf("%q, %v", out, err)
 			}
@@ -173,7 +173,7 @@ func TestSession_CallInput(t *testing.T) {
 	})
 }
 
-func ExampleModule_CallInput() {
+func ExampleWithItems() {
 	ctx := context.Background()
 	h, err := host.New(host.Config{})
 	if err != nil {
@@ -187,7 +187,7 @@ func ExampleModule_CallInput() {
 		return
 	}
 	// The guest reads item 1 and passes it on; item 0 stays where it is.
-	out, err := m.CallInput(ctx, "read", host.Input{Parts: reading(1, 2, 64, 3, 64, 3), Items: texts{"zero", "one"}})
+	out, err := m.Call(host.WithItems(ctx, texts{"zero", "one"}), "read", reading(1, 2, 64, 3, 64, 3)...)
 	fmt.Println(string(out), err)
 	// Output: one <nil>
 }

@@ -95,7 +95,7 @@ func (c lengthyCall) test(t *testing.T) {
 	t.Helper()
 	m := c.load(t, time.Minute)
 	if c.engine == host.EngineNative { // the other one counts no fuel
-		_, err := m.CallInput(c.context(t), "once", c.input())
+		_, err := m.Call(c.context(t), "once", c.input())
 		c.check(t, m, err)
 	}
 	if err := m.Close(t.Context()); err != nil {
@@ -103,7 +103,7 @@ func (c lengthyCall) test(t *testing.T) {
 	}
 	m = c.load(t, 30*time.Millisecond)
 	start := time.Now()
-	_, err := m.CallInput(c.context(t), "loop", c.input())
+	_, err := m.Call(c.context(t), "loop", c.input())
 	if _, ok := errors.AsType[*host.TrapError](err); !ok {
 		t.Errorf("%s, parameter %d, in a loop: %v", c.id[1], c.param, err)
 	}
@@ -141,18 +141,18 @@ func (c lengthyCall) check(t *testing.T, m *host.Module, err error) {
 }
 
 // input is as long as what the guest is to read.
-func (c lengthyCall) input() host.Input {
-	switch c.id[1] {
-	case "input_read":
-		return host.Input{Parts: [][]byte{make([]byte, long)}}
-	case "messages_read":
-		return host.Input{Items: longItem{}}
+func (c lengthyCall) input() []byte {
+	if c.id[1] == "input_read" {
+		return make([]byte, long)
 	}
-	return host.Input{}
+	return nil
 }
 
-func (lengthyCall) context(t *testing.T) context.Context {
+func (c lengthyCall) context(t *testing.T) context.Context {
 	t.Helper()
+	if c.id[1] == "messages_read" {
+		return host.WithItems(t.Context(), longItem{})
+	}
 	data := make([]byte, long)
 	return host.WithRange(t.Context(), func(uint32, uint32) ([]byte, error) { return data, nil })
 }

@@ -2,8 +2,6 @@
 
 package host
 
-import "time"
-
 // FaultsAreTold is what the engine asks the kernel when it starts.
 func FaultsAreTold() bool { return faultsAreTold() }
 
@@ -39,30 +37,4 @@ func ResidentBytes(m *Module) int {
 		return -1
 	}
 	return all.bytes
-}
-
-// Faults is what tells whether a call had page faults.
-type Faults struct{ threadFaults }
-
-// ThreadsTold is whether threads can be told apart.
-func ThreadsTold() bool { return thread() != 0 }
-
-// Begin comes before a call.
-func (f *Faults) Begin() { f.begin() }
-
-// Faulted comes after it.
-func (f *Faults) Faulted() bool { return f.faulted() }
-
-// Distrust makes the call a suspect.
-func (f *Faults) Distrust() { f.distrust() }
-
-// Recalled tells whether the call in progress has not asked the kernel.
-func (f *Faults) Recalled() bool { return f.recalled }
-
-// Age makes the last answer older.
-func (f *Faults) Age(by time.Duration) { f.at = f.at.Add(-by) }
-
-// Ran is how long the thread that was asked last has run.
-func (f *Faults) Ran() time.Duration {
-	return time.Duration(f.usage.Utime.Nano() + f.usage.Stime.Nano())
 }

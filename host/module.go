@@ -116,15 +116,16 @@ func (m *Module) Section(name string) []byte { return m.Current().Section(name) 
 // Call runs an export on an instance of its own and returns what it wrote as
 // output, which is never nil without an error and belongs to the caller. It
 // waits for a free instance; ctx bounds the waiting, and together with
-// Limits.Timeout the running. The guest does not change input. A call that waits
+// Limits.Timeout the running. Several inputs are parts of one, put together where the guest wants
+// it and not before. The guest does not change input. A call that waits
 // while the module is swapped goes to the new generation.
 //
 // Errors: a [*GuestError], a [*TrapError], [ErrClosed], [ErrNoExport],
 // [ErrInputTooLarge], [ErrReentry], [ErrEngine], or the context's error when it ended while
 // waiting.
-func (m *Module) Call(ctx context.Context, export string, input []byte) ([]byte, error) {
+func (m *Module) Call(ctx context.Context, export string, input ...[]byte) ([]byte, error) {
 	for {
-		out, err := m.Current().Call(ctx, export, input)
+		out, err := m.Current().Call(ctx, export, input...)
 		if err == nil || !errors.Is(err, ErrRetired) {
 			return out, err
 		}

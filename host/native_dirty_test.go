@@ -82,17 +82,17 @@ func TestNative_scattered(t *testing.T) {
 	}
 }
 
-// caller is Module.Call, or what stands for it.
-type caller func(ctx context.Context, export string, input []byte) ([]byte, error)
+// caller is Module.Call, or a wrapper of it.
+type caller func(ctx context.Context, export string, input ...[]byte) ([]byte, error)
 
 // onThread makes each call on a thread of its own, which ends with it.
 func onThread(call caller) caller {
-	return func(ctx context.Context, export string, input []byte) (out []byte, err error) {
+	return func(ctx context.Context, export string, input ...[]byte) (out []byte, err error) {
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
 			runtime.LockOSThread() // and never unlocked
-			out, err = call(ctx, export, input)
+			out, err = call(ctx, export, input...)
 		}()
 		<-done
 		return out, err

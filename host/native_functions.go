@@ -158,8 +158,8 @@ func (i *nativeInstance) messagesGet(_ api.Module, stack []uint64) {
 // messagesRead copies items of the call to the guest's memory.
 func (i *nativeInstance) messagesRead(m api.Module, stack []uint64) {
 	var items Items
-	if i.input != nil {
-		items = i.input.items
+	if i.ready {
+		items = ItemsOf(i.context.Context)
 	}
 	from, to, ptr := api.DecodeU32(stack[0]), api.DecodeU32(stack[1]), api.DecodeU32(stack[2])
 	n, fits := sizeOf(items, from, to, api.DecodeU32(stack[3]))

@@ -48,7 +48,7 @@ func writes(t *testing.T, m *host.Module, list ...uint32) {
 	for _, v := range list {
 		in = binary.LittleEndian.AppendUint32(in, v)
 	}
-	if _, err := m.CallInput(t.Context(), "run", host.Input{Parts: [][]byte{in}, Items: texts{"an item of the caller's"}}); err != nil {
+	if _, err := m.Call(host.WithItems(t.Context(), texts{"an item of the caller's"}), "run", in); err != nil {
 		t.Fatalf("%v: %v", list, err)
 	}
 }

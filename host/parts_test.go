@@ -10,9 +10,9 @@ import (
 	"github.com/mortise-dev/mortise/host"
 )
 
-// TestModule_CallParts: a guest sees parts as one input, whether it reads in bulk or word
+// TestModule_Call_parts: a guest sees parts as one input, whether it reads in bulk or word
 // by word, and nothing of them stays behind.
-func TestModule_CallParts(t *testing.T) {
+func TestModule_Call_parts(t *testing.T) {
 	t.Parallel()
 	onEngines(t, func(t *testing.T, e host.EngineName) {
 		t.Helper()
@@ -26,7 +26,7 @@ func TestModule_CallParts(t *testing.T) {
 				{bytes.Repeat([]byte("a"), 5000), bytes.Repeat([]byte("b"), 70_000), []byte("c")},
 				{[]byte("short")},
 			} {
-				out, err := m.CallParts(t.Context(), "echo", parts)
+				out, err := m.Call(t.Context(), "echo", parts...)
 				if want := bytes.Join(parts, nil); err != nil || !bytes.Equal(out, want) {
 					t.Errorf("%s: %d bytes of %d, error %v", name, len(out), len(want), err)
 				}
@@ -38,28 +38,28 @@ func TestModule_CallParts(t *testing.T) {
 	})
 }
 
-// TestModule_CallParts_refused: what is said of an input holds for the sum of its parts.
-func TestModule_CallParts_refused(t *testing.T) {
+// TestModule_Call_parts_refused: what is said of an input holds for the sum of its parts.
+func TestModule_Call_parts_refused(t *testing.T) {
 	t.Parallel()
 	onEngines(t, func(t *testing.T, e host.EngineName) {
 		t.Helper()
 		m := load(t, e, host.Spec{Path: wat("echo"), Limits: host.Limits{InputBytes: 10}})
 		six := []byte("abcdef")
-		if _, err := m.CallParts(t.Context(), "echo", [][]byte{six, six}); !errors.Is(err, host.ErrInputTooLarge) || !strings.Contains(err.Error(), "12 bytes of 10") {
+		if _, err := m.Call(t.Context(), "echo", six, six); !errors.Is(err, host.ErrInputTooLarge) || !strings.Contains(err.Error(), "12 bytes of 10") {
 			t.Errorf("error %v, want ErrInputTooLarge of 12 bytes", err)
 		}
-		if _, err := m.CallParts(t.Context(), "missing", nil); !errors.Is(err, host.ErrNoExport) {
+		if _, err := m.Call(t.Context(), "missing"); !errors.Is(err, host.ErrNoExport) {
 			t.Errorf("error %v, want ErrNoExport", err)
 		}
 		done, cancel := context.WithCancel(t.Context())
 		cancel()
-		if _, err := m.CallParts(done, "echo", nil); !errors.Is(err, context.Canceled) {
+		if _, err := m.Call(done, "echo"); !errors.Is(err, context.Canceled) {
 			t.Errorf("error %v, want the context's", err)
 		}
 		if err := m.Close(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := m.CallParts(t.Context(), "echo", nil); !errors.Is(err, host.ErrClosed) {
+		if _, err := m.Call(t.Context(), "echo"); !errors.Is(err, host.ErrClosed) {
 			t.Errorf("error %v, want ErrClosed", err)
 		}
 	})

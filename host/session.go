@@ -19,7 +19,7 @@ import (
 type Session struct {
 	gen *Generation
 	// turn is for the call in progress.
-	turn gate
+	turn turn
 	// left tells that the pool has let go of the session.
 	left atomic.Bool
 
@@ -31,6 +31,21 @@ type Session struct {
 	// calls. So a call reads it without the lock.
 	inst instance
 }
+
+// turn is held by one caller at a time.
+type turn chan struct{}
+
+// enter waits until the turn is free, or ctx is done. leave must be called.
+func (t turn) enter(ctx context.Context) error {
+	select {
+	case t <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (t turn) leave() { <-t }
 
 // Session opens a session on the current generation. There are at most
 // Limits.Sessions at a time on a generation; one more fails with [ErrLimit].
@@ -48,7 +63,7 @@ func (g *Generation) session(ctx context.Context) (_ *Session, retired bool, _ e
 	if !g.grants.Sticky {
 		return nil, false, fmt.Errorf("host: module %q: session: %w; set Grants.Sticky", g.module.name, ErrNotGranted)
 	}
-	s := &Session{gen: g, turn: newGate()}
+	s := &Session{gen: g, turn: make(turn, 1)}
 	if err := g.pool.join(s, g.limits.Sessions); err != nil {
 		return nil, errors.Is(err, ErrRetired), fmt.Errorf("host: module %q: session: %w", g.module.name, err)
 	}
@@ -75,14 +90,9 @@ func (s *Session) Generation() *Generation { return s.gen }
 // Call is [Module.Call] on the session's instance. After a trap the instance is
 // gone, and calls fail with [ErrSessionLost]; after Close, or when the module was
 // closed, with [ErrClosed].
-func (s *Session) Call(ctx context.Context, export string, input []byte) ([]byte, error) {
-	return s.call(ctx, export, input, Input{})
-}
-
-// call is Call with an input in one piece or in parts.
-func (s *Session) call(ctx context.Context, export string, input []byte, in Input) ([]byte, error) {
-	g := s.gen
-	t, err := g.target(ctx, export, len(input)+in.size())
+func (s *Session) Call(ctx context.Context, export string, input ...[]byte) ([]byte, error) {
+	g, size := s.gen, sizeOfParts(input)
+	t, err := g.target(ctx, export, size)
 	if err != nil {
 		return nil, err
 	}
@@ -107,11 +117,7 @@ func (s *Session) call(ctx context.Context, export string, input []byte, in Inpu
 		}
 		g.pool.release(ctx, slot)
 	}()
-	slot.in.set(input)
-	if len(in.Parts) > 0 {
-		slot.in.parts, slot.in.size = in.Parts, in.size()
-	}
-	slot.in.items = in.Items
+	slot.in.set(input, size)
 	output, err := slot.call(ctx, inst, t)
 	over = true
 	if err != nil || slot.out.unusual() {

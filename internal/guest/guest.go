@@ -21,12 +21,10 @@ var (
 	ErrDecode      = errors.New("answered something that cannot be decoded")
 )
 
-// Calls calls exports, as host.Generation and host.Session do. CallInput is Call with an input in
-// parts, and items beside it. Both must keep nothing of the input, whose memory is used again, and nothing of
-// what they return.
+// Calls calls exports, as host.Generation and host.Session do. Call must keep nothing of the input, whose memory is
+// used again, and nothing of what it returns.
 type Calls interface {
-	Call(ctx context.Context, export string, input []byte) ([]byte, error)
-	CallInput(ctx context.Context, export string, in host.Input) ([]byte, error)
+	Call(ctx context.Context, export string, input ...[]byte) ([]byte, error)
 }
 
 // Caller is a loaded module, as host.Module is one.
@@ -182,7 +180,10 @@ func (g *Guest) CallOn(ctx context.Context, on Calls, export string, in, out any
 			return g.badInput(export, err)
 		}
 		defer g.messages.unpack(p)
-		output, err := on.CallInput(ctx, export, p.input())
+		if p.lazy {
+			ctx = host.WithItems(ctx, p)
+		}
+		output, err := on.Call(ctx, export, p.parts...)
 		return g.decode(export, output, err, out, g.judges(in))
 	}
 	var called error

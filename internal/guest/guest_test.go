@@ -34,16 +34,12 @@ func (m *module) Section(name string) []byte {
 	return nil
 }
 
-func (m *module) Call(_ context.Context, export string, input []byte) ([]byte, error) {
-	return m.exports[export](input)
-}
-
-func (m *module) CallInput(ctx context.Context, export string, in host.Input) ([]byte, error) {
-	if m.deaf {
+func (m *module) Call(ctx context.Context, export string, input ...[]byte) ([]byte, error) {
+	if m.deaf && len(input) > 1 {
 		return nil, nil
 	}
-	m.items = in.Items
-	return m.Call(ctx, export, bytes.Join(in.Parts, nil))
+	m.items = host.ItemsOf(ctx)
+	return m.exports[export](bytes.Join(input, nil))
 }
 
 func answers(out []byte, err error) func([]byte) ([]byte, error) {

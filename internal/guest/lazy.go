@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/mortise-dev/mortise/abi"
-	"github.com/mortise-dev/mortise/host"
 	"github.com/mortise-dev/mortise/internal/wire"
 )
 
@@ -28,12 +27,4 @@ func lazyPhases(d *abi.Description, format wire.Format) ([]abi.Phase, error) {
 // handlers are like those of a hook that does not.
 func (g *Guest) readsLazily(e *abi.Event) bool {
 	return len(g.lazy) > 0 && e.Action == nil && e.Effect == nil && slices.Contains(g.lazy, e.Phase)
-}
-
-// input is the event as a module gets it.
-func (p *packedEvent) input() host.Input {
-	if p.lazy {
-		return host.Input{Parts: p.parts, Items: p}
-	}
-	return host.Input{Parts: p.parts}
 }

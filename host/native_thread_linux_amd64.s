@@ -1,7 +1,0 @@
-#include "textflag.h"
-
-// func threadBase() uintptr
-TEXT ·threadBase(SB), NOSPLIT, $0-8
-	RDFSBASEQ AX
-	MOVQ AX, ret+0(FP)
-	RET
