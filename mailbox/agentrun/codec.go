@@ -15,7 +15,7 @@ import (
 // format keeps integers, floats and bytes of dynamic values apart.
 const format = wire.MessagePack
 
-// image is what a thread comes to beside its log.
+// image is what a thread has besides its log.
 type image struct {
 	// Record is the latest run's, in JSON, without its tickets.
 	Record  []byte        `json:"record,omitempty"`
@@ -25,16 +25,16 @@ type image struct {
 	Revision int64          `json:"revision,omitempty"`
 	Values   map[string]any `json:"values,omitempty"`
 	Held     []abi.Notice   `json:"held,omitempty"`
-	// Taken are the keys of notifications that the log has, and that may come again: Answered by the model, or not yet.
+	// Taken are the keys of notifications that the log has, and that may come again, without an answer of the model; Answered are those with one.
 	Taken    []string `json:"taken,omitempty"`
 	Answered []string `json:"answered,omitempty"`
-	// Accepted were handed to a run under way, and may not be in the log yet.
+	// Accepted are messages that were sent to a run under way, and that may not be in the log yet.
 	Accepted []abi.Message `json:"accepted,omitempty"`
-	// Decided are decisions that were handed to a run under way, and that Tickets may not show yet.
+	// Decided are decisions that were sent to a run under way, and that Tickets may not have yet.
 	Decided []decided `json:"decided,omitempty"`
 }
 
-// decided is a decision about a ticket, as it was when the run took it: by its message and its round.
+// decided is a decision about a ticket as the run found it: by its message and its round.
 type decided struct {
 	MessageID string   `json:"message_id"`
 	Rounds    int64    `json:"rounds,omitempty"`
@@ -50,9 +50,12 @@ type ticket struct {
 	Key       string            `json:"key,omitempty"`
 	Reason    string            `json:"reason,omitempty"`
 	By        string            `json:"by,omitempty"`
-	Rounds    int64             `json:"rounds,omitempty"`
-	Decision  *decision         `json:"decision,omitempty"`
-	UpdatedAt int64             `json:"updated_at,omitempty"`
+	// RewrittenBy and Malformed count when the call is executed, after the decision.
+	RewrittenBy []string  `json:"rewritten_by,omitempty"`
+	Malformed   bool      `json:"malformed,omitempty"`
+	Rounds      int64     `json:"rounds,omitempty"`
+	Decision    *decision `json:"decision,omitempty"`
+	UpdatedAt   int64     `json:"updated_at,omitempty"`
 }
 
 // decision is an agent.Decision. About is the question that it answers, if that is known: a call may ask several times.
@@ -74,7 +77,7 @@ type place struct {
 func putTicket(t agent.Ticket) ticket {
 	out := ticket{
 		Suspend: t.SuspendTicket, Status: string(t.Status), Call: t.Call, MessageID: t.MessageID, Key: t.Key, Reason: t.Reason, By: t.By,
-		Rounds: int64(t.Rounds), UpdatedAt: t.UpdatedAt.UnixNano(),
+		RewrittenBy: t.RewrittenBy, Malformed: t.Malformed, Rounds: int64(t.Rounds), UpdatedAt: t.UpdatedAt.UnixNano(),
 	}
 	if t.Decision != nil {
 		d := putDecision(*t.Decision)
@@ -86,7 +89,7 @@ func putTicket(t agent.Ticket) ticket {
 func (t ticket) get() agent.Ticket {
 	out := agent.Ticket{
 		SuspendTicket: t.Suspend, Status: agent.TicketStatus(t.Status), Call: t.Call, MessageID: t.MessageID, Key: t.Key, Reason: t.Reason, By: t.By,
-		Rounds: int(t.Rounds), UpdatedAt: time.Unix(0, t.UpdatedAt).UTC(),
+		RewrittenBy: t.RewrittenBy, Malformed: t.Malformed, Rounds: int(t.Rounds), UpdatedAt: time.Unix(0, t.UpdatedAt).UTC(),
 	}
 	if t.Decision != nil {
 		d := t.Decision.get()
@@ -103,7 +106,7 @@ func (d decision) get() agent.Decision {
 	return agent.Decision{ID: d.ID, Target: d.Target, Action: agent.DecisionAction(d.Action), Result: d.Result, Reason: d.Reason}
 }
 
-// encodeRecord leaves the tickets out: they are the thread's.
+// encodeRecord leaves out the tickets, which the thread has.
 func encodeRecord(r agent.Record) ([]byte, error) {
 	if r.Waiting != nil {
 		w := *r.Waiting

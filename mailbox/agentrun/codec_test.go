@@ -1,0 +1,33 @@
+package agentrun_test
+
+import (
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/mortise-dev/mortise/abi"
+	"github.com/mortise-dev/mortise/agent"
+	"github.com/mortise-dev/mortise/mailbox/agentrun"
+)
+
+// TestTicketSurvives: another process has every field of a ticket, also one that is added later.
+func TestTicketSurvives(t *testing.T) {
+	t.Parallel()
+	in := agent.Ticket{
+		SuspendTicket: abi.SuspendTicket{ID: "ask", Action: "confirm", Message: "really?", Parameters: map[string]any{"n": int64(1)}, Mode: abi.ResumeReplay},
+		Status:        agent.TicketResuming, Call: abi.ToolCall{ID: "c", Name: "pay", Arguments: map[string]any{"sum": 1.0, "raw": []byte("x")}},
+		MessageID: "m", Key: "k", Reason: "why", RewrittenBy: []string{"plugin"}, Malformed: true, By: "gate", Rounds: 2,
+		Decision:  &agent.Decision{ID: "d", Target: "ask", Action: agent.ActionResume, Result: int64(3), Reason: "yes"},
+		UpdatedAt: time.Unix(5, 6).UTC(),
+	}
+	for v := range reflect.ValueOf(in).NumField() {
+		if f := reflect.ValueOf(in); f.Field(v).IsZero() {
+			t.Errorf("the test has no %s", f.Type().Field(v).Name)
+		}
+	}
+	out, err := agentrun.Reread(in)
+	must(t, err)
+	if !reflect.DeepEqual(out, in) {
+		t.Errorf("the ticket is\n%+v, and was\n%+v", out, in)
+	}
+}
