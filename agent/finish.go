@@ -25,7 +25,7 @@ func (r *run) finish(ctx context.Context, stop *Termination, err error) (Result,
 	if last == nil {
 		last = r.close(ctx, end)
 	} else {
-		// It failed, and that is kept too.
+		// It failed, and that is persisted too.
 		failed := Termination{Type: Failed, Detail: last.Error()}
 		last = errors.Join(last, r.close(ctx, failed))
 	}
@@ -90,7 +90,7 @@ func (r *run) ending(end Termination, err error) *abi.RunEnding {
 	return out
 }
 
-// over says in the record how the activation ended: the run waits, or is done.
+// over writes into the record how the activation ended: the run waits, or is done.
 func (r *run) over(end Termination) {
 	r.record.Termination, r.record.Waiting = end, nil
 	r.record.Final, r.record.Error = r.thread.text(r.last), ""

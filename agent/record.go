@@ -8,10 +8,10 @@ import (
 	"github.com/mortise-dev/mortise/abi"
 )
 
-// RunStatus is where a run stands.
+// RunStatus is the state of a run.
 type RunStatus string
 
-// Statuses of a run. Done is terminal; a waiting run can go on, in this process or
+// Statuses of a run. Done is terminal; a waiting run can continue, in this process or
 // in another one.
 const (
 	StatusCreated RunStatus = "created"
@@ -20,7 +20,7 @@ const (
 	StatusDone    RunStatus = "done"
 )
 
-// To says whether a run may go from one status to another.
+// To reports whether a run may change from one status to another.
 func (s RunStatus) To(next RunStatus) bool {
 	switch {
 	case s == next:
@@ -91,7 +91,7 @@ const (
 	suspendedText = "suspended"
 )
 
-// Waiting says what a waiting run waits for.
+// Waiting is what a waiting run waits for.
 type Waiting struct {
 	Reason WaitReason `json:"reason"`
 	// Tickets are the calls that wait for a decision, by call id and then by id.
@@ -102,7 +102,7 @@ type Waiting struct {
 	Message    string    `json:"message,omitempty"`
 }
 
-// Record is what is known of a run. Its counters go on when a waiting run does.
+// Record is what is known of a run. Its counters continue when a waiting run does.
 type Record struct {
 	RunID       string      `json:"run_id"`
 	ThreadID    string      `json:"thread_id"`
@@ -112,7 +112,7 @@ type Record struct {
 	SessionID   string      `json:"session_id,omitempty"`
 	Mode        abi.RunMode `json:"mode,omitempty"`
 	Status      RunStatus   `json:"status"`
-	// Reason says how the run was done, see [Termination.Reason], or in a word what it
+	// Reason is how the run was done, see [Termination.Reason], or in a word what it
 	// waits for.
 	Reason      string      `json:"status_reason,omitempty"`
 	Termination Termination `json:"termination,omitzero"`
@@ -150,7 +150,7 @@ func (r *Record) move(next RunStatus, reason string) {
 	}
 }
 
-// open says whether the run can go on: it waits, or the process that ran it ended.
+// open reports whether the run can continue: it waits, or the process that ran it ended.
 func (r *Record) open() bool {
 	return r.RunID != "" && (r.Status == StatusWaiting || r.Status == StatusRunning)
 }
@@ -177,7 +177,7 @@ func (t Termination) Reason() string {
 }
 
 // ParseReason is the reverse of [Termination.Reason]. A text that it does not know
-// is an error that says so.
+// is a failure with that text as its detail.
 func ParseReason(s string) Termination {
 	kind, rest, _ := strings.Cut(s, ":")
 	switch kind {

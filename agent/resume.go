@@ -10,8 +10,8 @@ import (
 	"github.com/mortise-dev/mortise/phases"
 )
 
-// supersede closes the calls that wait for a decision: they will not be carried
-// out, the model reads why, and the listener hears of it.
+// supersede closes the calls that wait for a decision: they are not executed,
+// the model reads why, and the listener gets an event.
 func (r *run) supersede(ctx context.Context, why string) {
 	r.thread.mu.Lock()
 	tickets := slices.Clone(r.thread.tickets)
@@ -26,7 +26,7 @@ func (r *run) supersede(ctx context.Context, why string) {
 	}
 }
 
-// replay carries out what was decided. With calls that still wait the run is
+// replay executes what was decided. With calls that still wait the run is
 // suspended again.
 func (r *run) replay(ctx context.Context) (resumed bool, stop *Termination, err error) {
 	due := r.thread.dueTickets(r.cfg.ToolMode == ParallelBatch)
@@ -137,8 +137,8 @@ func (r *run) askAgain(ctx context.Context, k Ticket, question abi.SuspendTicket
 	return r.checkpoint(ctx, nil)
 }
 
-// answered gives a call that waited its result: in the place that was kept for it,
-// or, when a compaction has taken that place, as a message at the end. It is
+// answered gives a call that waited its result: in the place that was reserved for it,
+// or, when a compaction has replaced that place, as a message at the end. It is
 // durable before the next call begins.
 func (r *run) answered(ctx context.Context, k Ticket, result abi.ToolResult) (*Termination, error) {
 	result.CallID, result.ToolName = k.Call.ID, k.Call.Name

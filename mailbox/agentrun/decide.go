@@ -9,12 +9,12 @@ import (
 	"github.com/mortise-dev/mortise/mailbox"
 )
 
-// decide hands decisions to the run, and makes them durable before it returns. The run has them first: one that has
-// come to its end refuses them. They are all taken or none.
+// decide sends decisions to the run, and makes them durable before it returns. The run gets them first: one that has
+// come to its end refuses them. Either all are accepted or none.
 func (k *keeper) decide(ctx context.Context, list []decision, hand func(...agent.Decision) error) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	// A run that waits, as far as anybody can know, continues with a dispatch of its own.
+	// A run that waits by its latest checkpoint continues with a dispatch of its own.
 	if r := k.thread.Run; k.closed || r.RunID != k.job.Run.ID || r.Status != agent.StatusRunning {
 		return false
 	}
@@ -39,7 +39,7 @@ func (k *keeper) decide(ctx context.Context, list []decision, hand func(...agent
 	return k.extra(ctx, k.accepted, k.taken) == nil
 }
 
-// has reports whether a decision came before. The caller holds the lock.
+// has reports whether the run got a decision before. The caller holds the lock.
 func (k *keeper) has(d decision) bool {
 	return slices.ContainsFunc(k.taken, func(o decided) bool { return o.Decision.ID == d.ID }) ||
 		slices.ContainsFunc(k.thread.Tickets, func(t agent.Ticket) bool { return t.Decision != nil && t.Decision.ID == d.ID })
@@ -64,7 +64,7 @@ func admit(c agent.Checkpoint, run string, list []decision) (taken []decision, r
 	return taken, refused
 }
 
-// plain are decisions as the agent takes them.
+// plain returns decisions in the form of the agent.
 func plain(list []decision) (out []agent.Decision) {
 	for _, d := range list {
 		out = append(out, d.get())

@@ -27,15 +27,14 @@ type keeper struct {
 	patience func(agent.Record, agent.Waiting) time.Duration
 
 	mu sync.Mutex
-	// thread is what was kept last, without messages; found reports whether there is anything.
+	// thread is the latest checkpoint, without messages; found reports whether there is one.
 	thread agent.Checkpoint
 	found  bool
 	log    []abi.Message
-	// seqs are the places of the messages in the log, accepted those that were taken under way and are
-	// not in it.
+	// seqs are the places of the messages in the log. Accepted are messages that were sent to the run under way and are not in the log.
 	seqs     map[string]int
 	accepted []abi.Message
-	// taken are decisions that the run has and that no checkpoint shows yet. all is as in agent.ParallelBatch.
+	// taken are decisions that the run has and that no checkpoint has yet. all is as in agent.ParallelBatch.
 	taken   []decided
 	all     bool
 	commits int
@@ -75,8 +74,8 @@ func open(ctx context.Context, j *mailbox.Job, cause func() error) (*keeper, err
 	return k, err
 }
 
-// LoadThread implements agent.Checkpointer. What was taken under way and is not in the log waits for
-// the run, as a notice.
+// LoadThread implements agent.Checkpointer. Messages that were accepted under way and are not in the log wait for
+// the run, as a notification.
 func (k *keeper) LoadThread(context.Context, string) (agent.Checkpoint, bool, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -89,7 +88,7 @@ func (k *keeper) LoadThread(context.Context, string) (agent.Checkpoint, bool, er
 	return out, k.found, nil
 }
 
-// FindRun implements agent.Checkpointer. The run that is executed is not found if others had their turn since it began: it begins
+// FindRun implements agent.Checkpointer. The run that is executed is not found if other runs of the thread came since it began: it begins
 // anew then.
 func (k *keeper) FindRun(ctx context.Context, id string) (agent.Record, bool, error) {
 	if id == k.job.Run.ID && id != k.thread.Run.RunID {
@@ -97,7 +96,7 @@ func (k *keeper) FindRun(ctx context.Context, id string) (agent.Record, bool, er
 	}
 	run, found, err := k.job.LoadRun(ctx, id)
 	if err != nil || !found || len(run.Data) == 0 {
-		return agent.Record{}, false, err // nothing was said in it yet
+		return agent.Record{}, false, err // it has no checkpoint yet
 	}
 	r, err := decodeRecord(run.Data)
 	return r, err == nil, err
@@ -145,8 +144,8 @@ func (k *keeper) save(ctx context.Context, c agent.Checkpoint, here delivery) er
 	return nil
 }
 
-// standing is what to write of a run: one that may continue elsewhere is not done yet, nor is one that has not read all that it took, before
-// that is queued; and one that waits for what was decided does not wait.
+// standing returns the record to write of a run: one that may continue elsewhere is not done yet, nor is one that has not read all
+// messages that it accepted, before those are queued; and one that waits for a decision that has come does not wait.
 func (k *keeper) standing(c agent.Checkpoint) agent.Record {
 	r := c.Run
 	if r.Status == agent.StatusWaiting && due(resolved(c.Tickets, k.taken), k.all) {
@@ -162,7 +161,7 @@ func (k *keeper) standing(c agent.Checkpoint) agent.Record {
 	return r
 }
 
-// commit is what a checkpoint writes. The caller holds the lock.
+// commit returns what a checkpoint writes. The caller holds the lock.
 func (k *keeper) commit(c agent.Checkpoint) (mailbox.Commit, error) {
 	record, err := encodeRecord(c.Run)
 	if err != nil {
@@ -200,7 +199,7 @@ func (k *keeper) message(m abi.Message) (mailbox.Message, error) {
 	return mailbox.Message{ID: m.ID, Run: k.job.Run.ID, Data: data}, err
 }
 
-// kept takes over what was written. The caller holds the lock.
+// kept makes a checkpoint that was written the latest one. The caller holds the lock.
 func (k *keeper) kept(c agent.Checkpoint) {
 	for _, m := range c.Messages {
 		k.log = append(k.log, m)
@@ -217,7 +216,7 @@ func (k *keeper) kept(c agent.Checkpoint) {
 	k.dropKnown()
 }
 
-// dropKnown forgets of what was taken under way what is in the log, or is held.
+// dropKnown forgets the accepted messages that are in the log, or are held.
 func (k *keeper) dropKnown() {
 	k.accepted = missing(k.accepted, k.seqs, k.thread)
 }
@@ -255,7 +254,7 @@ func (k *keeper) accept(ctx context.Context, list []abi.Message) (added []abi.Me
 	return added, true
 }
 
-// extra makes durable what came under way, beside the latest checkpoint. The caller holds the lock.
+// extra makes durable what came under way, together with the latest checkpoint. The caller holds the lock.
 func (k *keeper) extra(ctx context.Context, accepted []abi.Message, taken []decided) error {
 	data, err := putImage(k.thread, accepted, taken)
 	if err != nil {
@@ -279,7 +278,7 @@ func (k *keeper) left(ctx context.Context) []abi.Message {
 	return k.unread(k.thread)
 }
 
-// unkept returns notices without what the log has, was taken under way or is in the latest checkpoint.
+// unkept returns notifications without those that the latest checkpoint has, and without messages that are in the log or were accepted.
 func (k *keeper) unkept(list []abi.Notice) (out []abi.Notice) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -296,7 +295,7 @@ func (k *keeper) unkept(list []abi.Notice) (out []abi.Notice) {
 	return out
 }
 
-// unread are the messages that were taken under way and are not in the log after a checkpoint. The caller holds the lock.
+// unread returns the accepted messages that are not in the log after a checkpoint. The caller holds the lock.
 func (k *keeper) unread(c agent.Checkpoint) []abi.Message {
 	out := missing(k.accepted, k.seqs, c)
 	for _, n := range c.Held {
@@ -317,7 +316,7 @@ func (k *keeper) until(r agent.Record) time.Time {
 	return r.Waiting.Since.Add(d).UTC().Truncate(time.Millisecond) // as stores keep times
 }
 
-// result is where a run stands after a checkpoint.
+// result returns the state of a run after a checkpoint.
 func (k *keeper) result(r agent.Record) mailbox.Result {
 	out := mailbox.Result{Response: r.Final, Error: r.Error, Totals: totals(&r)}
 	switch r.Status {
@@ -334,7 +333,7 @@ func (k *keeper) result(r agent.Record) mailbox.Result {
 	return out
 }
 
-// totals are what a run has used, as lists have it.
+// totals returns what a run has used, as lists have it.
 func totals(r *agent.Record) mailbox.Totals {
 	return mailbox.Totals{
 		Steps: r.Steps, Prompt: r.Usage.PromptTokens, CacheRead: r.Usage.CacheReadTokens, CacheWrite: r.Usage.CacheCreationTokens,
@@ -342,7 +341,7 @@ func totals(r *agent.Record) mailbox.Totals {
 	}
 }
 
-// tickets are those that wait for a decision, as lists have them.
+// tickets returns those that wait for a decision, as lists have them.
 func tickets(list []agent.Ticket) (out []mailbox.Ticket) {
 	for i := range list {
 		t := &list[i]

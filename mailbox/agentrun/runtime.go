@@ -18,8 +18,8 @@ import (
 
 // Config makes a [Runtime].
 type Config struct {
-	// Agent returns what a run is executed with. Checkpoints are set by the Runtime; Listen is called beside
-	// it. An agent that is not known is an agent.ErrNoAgent, and no retry follows. Required.
+	// Agent returns what a run is executed with. Checkpoints are set by the Runtime; Config.Listen of the agent is called for each event that the Runtime
+	// emits. An agent that is not known is an agent.ErrNoAgent, and no retry follows. Required.
 	Agent func(ctx context.Context, j *mailbox.Job) (agent.Config, error)
 	// Requeue queues a request for what a run was sent and had no time to read: Mailbox.SubmitBackground. Without
 	// it the thread's next run reads it.
@@ -37,7 +37,7 @@ type Runtime struct {
 	mu sync.Mutex
 	// live are the executions under way, by run.
 	live map[string]*activity
-	// unread are the notices, by thread, that an execution accepted and ended without reading.
+	// unread are the notifications, by thread, that an execution accepted and ended without reading.
 	unread map[string][]abi.Notice
 }
 
@@ -151,14 +151,14 @@ func (k *keeper) request(j *mailbox.Job) (req *agent.Request, refused, err error
 	latest := k.thread.Run
 	// The same dispatch again: it had begun before its process ended, or it failed.
 	again := latest.DispatchID == j.Dispatch.ID
-	goesOn := latest.RunID == j.Run.ID && (latest.Status == agent.StatusRunning || latest.Status == agent.StatusWaiting)
+	continues := latest.RunID == j.Run.ID && (latest.Status == agent.StatusRunning || latest.Status == agent.StatusWaiting)
 	k.forgetAsked(input)
 	fresh := slices.DeleteFunc(input, func(m abi.Message) bool { return k.knows(m.ID) })
 	decided, late := admit(k.thread, j.Run.ID, decisions(j.Request.Decisions))
 	if len(late) > 0 && !again {
 		refused = refusal(late)
 	}
-	broken := goesOn && latest.Status == agent.StatusRunning // its process ended
+	broken := continues && latest.Status == agent.StatusRunning // its process ended
 	if len(fresh) == 0 && len(decided) == 0 && !again && !broken {
 		return nil, refused, nil
 	}
@@ -169,7 +169,7 @@ func (k *keeper) request(j *mailbox.Job) (req *agent.Request, refused, err error
 		TransportRequestID: j.Request.TransportRequestID, SenderID: j.Request.SenderID,
 		DispatchIDHint: j.Request.DispatchIDHint, ParentThreadID: j.Request.ParentThreadID,
 	}
-	if goesOn {
+	if continues {
 		req.ContinueRunID = j.Run.ID // with the agent that it was handed to
 	} else {
 		req.RunID, req.AgentID = j.Run.ID, j.Run.Agent
@@ -177,7 +177,7 @@ func (k *keeper) request(j *mailbox.Job) (req *agent.Request, refused, err error
 	return req, refused, nil
 }
 
-// forgetAsked leaves to the request what it brings: it was taken under way, and came too late.
+// forgetAsked forgets accepted messages that the request brings: they were sent to a run that had ended.
 func (k *keeper) forgetAsked(input []abi.Message) {
 	asked := func(m abi.Message) bool {
 		return k.seqs[m.ID] == 0 && slices.ContainsFunc(input, func(o abi.Message) bool { return o.ID == m.ID })
@@ -195,7 +195,7 @@ func (k *keeper) forgetAsked(input []abi.Message) {
 }
 
 // Duplicate is the termination of a run whose request brought nothing new: its messages were
-// taken by a run before.
+// read by a run before.
 const Duplicate = "duplicate"
 
 // asItStands is the result of a run that has nothing to do, or not what was asked for.

@@ -38,8 +38,8 @@ func (r *Runtime) ofThread(thread string) (run string, found *activity) {
 	return "", nil
 }
 
-// salvage keeps the notices that an execution accepted and did not read for the next one of its
-// thread, but for what its thread keeps. The caller holds the lock.
+// salvage keeps the notifications that an execution accepted and did not read for the next one of its
+// thread, except those that are durable. The caller holds the lock.
 func (r *Runtime) salvage(a *activity) {
 	if list := a.keep.unkept(a.agent.Thread(a.thread).TakeHeld()); len(list) > 0 {
 		r.unread[a.thread] = append(r.unread[a.thread], list...)
@@ -101,9 +101,9 @@ func (a *activity) decide(ctx context.Context, run, name string, req mailbox.Req
 	})
 }
 
-// Deliver hands a notice, as of a background task, to the run that a thread has in this process; what
+// Deliver sends a notification, as of a background task, to the run that a thread has in this process; what
 // the run does not read its thread's next run here does. It is agent.ErrNoRun when there is none:
-// background.Config.Ledger takes the notice then, and [Waker] wakes the thread if it waits for it.
+// background.Config.Ledger keeps the notification then, and [Waker] wakes the thread if it waits for it.
 func (r *Runtime) Deliver(ctx context.Context, thread string, n abi.Notice) error {
 	run, found := r.ofThread(thread)
 	if found == nil {
