@@ -88,7 +88,7 @@ func (r *Runtime) connect(ctx context.Context) (err error) {
 	if r.runs, err = agentrun.New(agentrun.Config{Agent: r.agentOf, Requeue: requeue, Patience: r.cfg.Patience}); err != nil {
 		return err
 	}
-	if err := r.connectCompaction(ctx); err != nil { //nolint:contextcheck // what a compaction stores outlives the start
+	if err := r.connectCompaction(ctx); err != nil {
 		return err
 	}
 	box := r.cfg.Mailbox
@@ -108,7 +108,7 @@ func (r *Runtime) connectCompaction(ctx context.Context) (err error) {
 		c.Store = r.runs.Compactions(thread.On(r.cfg.Store))
 	}
 	observe, idle := c.Observe, context.WithoutCancel(ctx)
-	c.Keep = r.keeps(&c)
+	c.Keep = r.keeps(&c) //nolint:contextcheck // the policy has no context
 	c.Observe = func(e compaction.Event) {
 		r.compacted(idle, e)
 		if observe != nil {

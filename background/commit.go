@@ -118,7 +118,7 @@ func (m *Manager) attempt(ctx context.Context, e *ending) (noRoom, decided bool)
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	if !late {
-		defer context.AfterFunc(m.late, cancel)()
+		defer context.AfterFunc(m.late, cancel)() //nolint:contextcheck // that of Close
 	}
 	err := m.handOnce(ctx, e)
 	noRoom = isFull(err)

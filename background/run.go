@@ -34,7 +34,7 @@ func (m *Manager) run(t *Task) {
 	m.observe(t.body, EventStarted, info)
 	ctx, cancel := context.WithTimeoutCause(t.body, t.spec.Timeout, errTimeout)
 	defer cancel()
-	m.conclude(t, m.supervise(ctx, t)) //nolint:contextcheck // that of the body is over
+	m.conclude(t, m.supervise(ctx, t))
 }
 
 // supervise runs the body and returns its outcome. A body that still runs when its context has ended and the grace period

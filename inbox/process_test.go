@@ -71,7 +71,6 @@ func TestClocksOfProcesses(t *testing.T) {
 	var all []*inbox.Inbox
 	for _, wrong := range []time.Duration{-time.Hour, 0, time.Hour} {
 		o := newInbox(t, inbox.Config{Store: shared, Shared: true, Now: func() time.Time { return time.Now().Add(wrong) }})
-		defer closeInbox(t, o)
 		all = append(all, o)
 	}
 	for _, o := range all {
@@ -79,6 +78,9 @@ func TestClocksOfProcesses(t *testing.T) {
 		if err != nil || len(alive) != len(all) {
 			t.Errorf("%d of %d processes are alive, %v", len(alive), len(all), err)
 		}
+	}
+	for _, o := range all {
+		closeInbox(t, o)
 	}
 }
 

@@ -9,13 +9,8 @@ import (
 	"github.com/mortise-dev/mortise/abi"
 )
 
-// Fixed texts.
-const (
-	// ResumePrompt starts a run without a request, after a [Prepend].
-	ResumePrompt = "Continue based on the background task results above."
-	// TasksUpdated starts a run after a restart, when it is not known what is new.
-	TasksUpdated = "<background-tasks-updated />"
-)
+// ResumePrompt starts a run without a request, after a [Prepend].
+const ResumePrompt = "Continue based on the background task results above."
 
 // DefaultBudget is how many bytes of notifications one message has by default.
 const DefaultBudget = 16 << 10
