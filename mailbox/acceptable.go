@@ -28,14 +28,15 @@ func (m *Mailbox) acceptable(ctx context.Context, r Request) error {
 	if m.pauses.has(r.Tenant) {
 		return wrap("thread", r.Thread, fmt.Errorf("%w: its tenant, or the whole mailbox; resume that, or submit in the background", ErrPaused))
 	}
-	if r.DispatchIDHint != "" {
-		if found, err := m.queue.HasDispatch(ctx, r.DispatchIDHint); err != nil || found {
-			return wrap("dispatch", r.DispatchIDHint, orExists(err))
-		}
+	if err := unused(ctx, "dispatch", r.DispatchIDHint, m.queue.HasDispatch); err != nil {
+		return err
 	}
 	switch {
 	case !found:
-		return m.unused(ctx, r.Run, r.NewRun)
+		if err := unused(ctx, "run", r.Run, m.queue.HasRun); err != nil {
+			return err
+		}
+		return unused(ctx, "run", r.NewRun, m.queue.HasRun)
 	case run.Status == RunDone, run.Status != RunWaiting && len(r.Messages) > 0:
 		// The interrupt would end the run that is to continue, under way or queued.
 		return wrap("request for thread", r.Thread, fmt.Errorf("%w: run_id '%.80s' is not open for dispatch", ErrInvalid, r.Run))
@@ -43,19 +44,11 @@ func (m *Mailbox) acceptable(ctx context.Context, r Request) error {
 	return nil
 }
 
-// unused refuses ids of new runs that some thread has.
-func (m *Mailbox) unused(ctx context.Context, ids ...string) error {
-	for _, id := range ids {
-		if found, err := m.queue.HasRun(ctx, id); err != nil || found {
-			return wrap("run", id, orExists(err))
-		}
+// unused refuses an id that some thread has.
+func unused(ctx context.Context, what, id string, has func(context.Context, string) (bool, error)) error {
+	found, err := has(ctx, id)
+	if err == nil && found {
+		err = ErrExists
 	}
-	return nil
-}
-
-func orExists(err error) error {
-	if err == nil {
-		return ErrExists
-	}
-	return err
+	return wrap(what, id, err)
 }
