@@ -45,7 +45,7 @@ test: ## run the tests, without the race detector and those that take long (make
 	$(call tests,-short $(QUICK),./...)
 
 .PHONY: check
-check: build lint tidy generated guests-check wat-check c-check test-plain test-race modules parity bench-once release-check clean-tree ## all that CI runs
+check: build lint tidy generated guests-check wat-check c-check test-plain test-race live modules parity bench-once release-check clean-tree ## all that CI runs
 
 .PHONY: build
 build: ## build, and type-check for the other platforms that are promised
@@ -128,8 +128,13 @@ npm-modules: ## from npm: plugins of Extism's kit for AssemblyScript into bin/np
 	internal/e2e/testdata/npm/build.sh bin/npm-acp
 
 .PHONY: npm-agents
-npm-agents: ## from npm: Claude Code, Codex and pi into bin/npm-agents, for the live tests of hooks (960 MB)
-	hook/live/testdata/agents/build.sh bin/npm-agents
+npm-agents: ## from npm: Claude Code, Codex and pi into bin/npm-agents, for make live (960 MB)
+	internal/agents/install.sh bin/npm-agents
+
+.PHONY: live
+live: export MORTISE_LIVE = 1
+live: ## run the real agents that npm-agents installs through the proxy and with hooks
+	$(call tests,$(QUICK) -count=1 -timeout 20m -run '^TestLive' -p 1,./proxy ./hook/live)
 
 .PHONY: model
 model: ## compare 10,000 random schedules on every store with the model in memory, with the race detector (a long run)

@@ -1,7 +1,7 @@
 package proxy_test
 
 // The acceptance list of the specification of the proxy (section 8), and the complaints about peers (section 7), by the
-// tests that show them. "part" names what is missing; "open" is not done.
+// tests that show them. "part" names what is missing; "open" is not done. make live runs TestLive.
 //
 //	 1 TestIdentity/bare                        28 TestBlockedBeside
 //	 2 TestIdentity/plugins                     29 TestBlockedAlone
@@ -15,7 +15,7 @@ package proxy_test
 //	10 TestCancel                               37 TestStoreFull
 //	11 TestCut                                  38 TestRestart; part: between requests, no kill inside of one
 //	12 TestCredentials                          39 TestStoreFull, all tests without a store
-//	13 TestLive/claude (MORTISE_LIVE=1)         40 TestCuts
+//	13 TestLive/claude (make live)               40 TestCuts
 //	14 TestLive/codex                           41 TestOriginals
 //	15 TestLive/pi-chat, -responses, -messages  42 TestCuts
 //	16 TestLanes; part: titles, not all kinds   43 TestBackgroundFails

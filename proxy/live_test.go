@@ -21,7 +21,6 @@ import (
 
 	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/internal/agents"
-	"github.com/mortise-dev/mortise/internal/testskip"
 	"github.com/mortise-dev/mortise/llm/providertest"
 	"github.com/mortise-dev/mortise/proxy"
 	"github.com/mortise-dev/mortise/proxy/wire"
@@ -37,18 +36,6 @@ func liveRounds() int {
 		return 5
 	}
 	return 60
-}
-
-func agentPath(t *testing.T, name string) string {
-	t.Helper()
-	if os.Getenv("MORTISE_LIVE") == "" {
-		testskip.Skip(t, "MORTISE_LIVE is not set: real agents are not driven")
-	}
-	path := agents.Find(name)
-	if path == "" {
-		testskip.Skip(t, "%s is not installed: run internal/agents/install.sh", name)
-	}
-	return path
 }
 
 // liveModel answers an agent: a shell command in each round, and words at the end.
@@ -298,7 +285,7 @@ func TestLive(t *testing.T) { //nolint:paralleltest // one agent at a time: the 
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			path := agentPath(t, c.agent)
+			path := agents.Path(t, c.agent)
 			m := &liveModel{t: t, rounds: rounds, tool: c.tool}
 			r, bills, bad := live(t, m, &proxy.Config{Compaction: policy(), Store: memstore.New(), Runtime: runtimeOf(t, quiet{})}, c.run(path))
 			for _, b := range bad {
@@ -324,7 +311,7 @@ func TestLive(t *testing.T) { //nolint:paralleltest // one agent at a time: the 
 		})
 	}
 	t.Run("control", func(t *testing.T) {
-		path := agentPath(t, agents.Claude)
+		path := agents.Path(t, agents.Claude)
 		m := &liveModel{t: t, rounds: rounds, tool: bash}
 		_, bills, _ := live(t, m, nil, claude(path))
 		sum, _ := cost(bills)

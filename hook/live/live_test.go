@@ -13,31 +13,10 @@ import (
 
 	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/hook/live"
-	"github.com/mortise-dev/mortise/internal/testskip"
+	"github.com/mortise-dev/mortise/internal/agents"
 	"github.com/mortise-dev/mortise/llm/providertest"
 	"github.com/mortise-dev/mortise/phases"
 )
-
-// program is the command of an agent that build.sh has installed, and skips the test where it is not.
-func program(t *testing.T, dialect string) string {
-	t.Helper()
-	dir := os.Getenv("MORTISE_AGENTS")
-	if dir == "" {
-		dir = filepath.Join("..", "..", "bin", "npm-agents")
-	}
-	dir, err := filepath.Abs(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	path := map[string]string{
-		"claude": "@anthropic-ai/claude-code-linux-x64/claude", "codex": ".bin/codex", "pi": ".bin/pi",
-	}[dialect]
-	path = filepath.Join(dir, "node_modules", filepath.FromSlash(path))
-	if _, err := os.Stat(path); err != nil {
-		testskip.Skip(t, "%s is not installed: make npm-agents", dialect)
-	}
-	return path
-}
 
 var client = sync.OnceValues(func() (string, error) {
 	dir, err := os.MkdirTemp("", "mortise-hook-*")
@@ -102,7 +81,7 @@ func rig(t *testing.T, dialect string, plugins []phases.Plugin, calls []abi.Tool
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	s := &script{dialect: dialect, calls: calls}
 	cfg := live.Config{
-		Dialect: dialect, Program: program(t, dialect), Client: clientPath(t), Dir: dir, Plugins: plugins, Reply: s.reply,
+		Dialect: dialect, Program: agents.Path(t, dialect), Client: clientPath(t), Dir: dir, Plugins: plugins, Reply: s.reply,
 		Models: map[string]providertest.ModelSpec{
 			"claude-sonnet-4-5": {}, "gpt-5": {Window: 400_000, MaxOutput: 128_000}, "gpt-4.1": {Window: 1_000_000, MaxOutput: 32_000},
 		},

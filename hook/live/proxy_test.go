@@ -14,6 +14,7 @@ import (
 	"github.com/mortise-dev/mortise/hook/install"
 	"github.com/mortise-dev/mortise/hook/live"
 	"github.com/mortise-dev/mortise/hook/mcpproxy"
+	"github.com/mortise-dev/mortise/internal/agents"
 	"github.com/mortise-dev/mortise/phases"
 )
 
@@ -116,7 +117,7 @@ func mcpServer(t *testing.T, r *live.Rig, dialect, command, variable string) []s
 // TestLive_foreignTrust: hooks of others keep the trust that Codex has in them when ours come and go.
 func TestLive_foreignTrust(t *testing.T) {
 	t.Parallel()
-	codex := program(t, "codex")
+	codex := agents.Path(t, "codex")
 	home := t.TempDir()
 	file := filepath.Join(home, ".codex", "hooks.json")
 	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {

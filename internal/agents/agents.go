@@ -3,35 +3,55 @@ package agents
 import (
 	"os"
 	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/mortise-dev/mortise/internal/testskip"
 )
 
-// Agents with pinned versions, as install.sh has them.
+// The agents.
 const (
-	Claude = "claude-2.1.197"
-	Codex  = "codex-0.169.0"
-	Pi     = "pi-0.74.2"
+	Claude = "claude"
+	Codex  = "codex"
+	Pi     = "pi"
 )
 
-// Find returns the program of an agent, or nothing where it is not installed.
-func Find(agent string) string {
-	dir := os.Getenv("MORTISE_AGENTS")
-	if dir == "" {
-		cache, err := os.UserCacheDir()
-		if err != nil {
-			return ""
-		}
-		dir = filepath.Join(cache, "mortise-agents")
+// Path returns the absolute path of an agent's program. It skips the test where MORTISE_LIVE is not set or the agent is not installed.
+func Path(t testing.TB, agent string) string {
+	t.Helper()
+	if os.Getenv("MORTISE_LIVE") == "" {
+		testskip.Skip(t, "MORTISE_LIVE is not set: real agents do not run (make live)")
 	}
-	name := agent
-	for i := range agent {
-		if agent[i] == '-' {
-			name = agent[:i]
-			break
-		}
-	}
-	path := filepath.Join(dir, agent, "node_modules", ".bin", name)
+	path := filepath.Join(root(t), "bin", "npm-agents", "node_modules", program(agent))
 	if _, err := os.Stat(path); err != nil {
-		return ""
+		testskip.Skip(t, "%s is not installed (make npm-agents)", agent)
 	}
 	return path
+}
+
+// program is relative to node_modules. The launcher of Claude Code in .bin is completed by a script of the package, and install.sh runs none.
+func program(agent string) string {
+	if agent != Claude {
+		return filepath.Join(".bin", agent)
+	}
+	return filepath.Join("@anthropic-ai", "claude-code-"+runtime.GOOS+"-"+strings.Replace(runtime.GOARCH, "amd64", "x64", 1), "claude")
+}
+
+// root is the folder of the module.
+func root(t testing.TB) string {
+	t.Helper()
+	dir, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			return dir
+		}
+		if dir == filepath.Dir(dir) {
+			t.Fatal("no go.mod above the test")
+		}
+		dir = filepath.Dir(dir)
+	}
 }

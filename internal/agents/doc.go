@@ -1,5 +1,5 @@
-// Package agents finds the real agents that live tests drive. install.sh in its folder installs them from npm; they are
-// no part of the repository.
+// Package agents finds the real agents that live tests run: Claude Code, Codex and pi. install.sh in its folder installs them from npm
+// into bin/npm-agents, in the versions of package-lock.json; they are no part of the repository.
 //
 // # Concurrency
 //
@@ -7,5 +7,5 @@
 //
 // # Errors
 //
-// There are none: an agent that is not there has no path.
+// There are none: a test whose agent is not installed is skipped.
 package agents

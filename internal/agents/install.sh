@@ -1,20 +1,14 @@
 #!/bin/sh
-# Installs the pinned versions of real agents that live tests drive, from npm, into a cache folder.
-# usage: install.sh [claude] [codex] [pi]
+# Installs the agents that live tests run, from npm, in the versions of package-lock.json, into a folder. They are clients to test with;
+# nothing of them is shipped. Claude Code and Codex have about 770 MB.
 set -eu
-dir=${MORTISE_AGENTS:-${XDG_CACHE_HOME:-$HOME/.cache}/mortise-agents}
-install() { # name package version
-	target=$dir/$1-$3
-	test -e "$target/node_modules/.bin/$1" && return
-	mkdir -p "$target"
-	npm install --no-audit --no-fund --no-save --prefix "$target" "$2@$3"
-}
-test $# -gt 0 || set -- claude codex pi
-for name in "$@"; do
-	case $name in
-	claude) install claude @anthropic-ai/claude-code 2.1.197 ;;
-	codex) install codex @openai/codex 0.169.0 ;;
-	pi) install pi @earendil-works/pi-coding-agent 0.74.2 ;;
-	*) echo "there is no agent $name; write claude, codex or pi" >&2; exit 2 ;;
-	esac
-done
+[ $# = 1 ] || { echo "usage: install.sh FOLDER" >&2; exit 2; }
+command -v npm >/dev/null || { echo "npm is missing" >&2; exit 1; }
+here=$(cd "$(dirname "$0")" && pwd)
+mkdir -p "$1"
+cd "$1"
+# npm ci begins by deleting everything, so it runs only where the versions differ.
+cmp -s "$here/package-lock.json" .installed && exit
+cp "$here/package.json" "$here/package-lock.json" .
+timeout 900 npm ci --ignore-scripts --no-audit --no-fund
+cp package-lock.json .installed

@@ -100,7 +100,7 @@ func arrows() map[string][]string {
 		"proxy/lane":        {"proxy/wire", "store", "abi"},
 		"proxy/money":       {"proxy/wire"},
 		"proxy/launch":      {"proxy/wire"},
-		"internal/agents":   {},
+		"internal/agents":   {"internal/testskip"},
 		"store/sqlitestore": {"store", "store/internal/wait"},
 		"store/pgstore":     {"store", "store/internal/wait"},
 		"store/natsstore":   {"store", "store/internal/state", "store/internal/wait"},
