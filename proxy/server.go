@@ -1,10 +1,12 @@
 package proxy
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
 	"crypto/subtle"
+	"errors"
 	"fmt"
 	"hash/maphash"
 	"net"
@@ -20,9 +22,15 @@ import (
 	"github.com/mortise-dev/mortise/proxy/wire"
 )
 
-// Server forwards requests. Make one with [New].
+// Server forwards requests. Make one with [New]. It is safe for concurrent use.
 type Server struct {
-	cfg    Config
+	*shared
+
+	cfg Config
+}
+
+// shared is what servers of one proxy have in common: see [Server.With].
+type shared struct {
 	log    *lane.StoreLog // nil keeps nothing
 	lanes  *lane.Set
 	secret []byte
@@ -41,7 +49,7 @@ func New(ctx context.Context, cfg Config) (*Server, error) {
 	if err := cfg.withDefaults(); err != nil {
 		return nil, err
 	}
-	s := &Server{cfg: cfg, seed: maphash.MakeSeed(), secret: []byte(rand.Text())}
+	s := &Server{cfg: cfg, shared: &shared{seed: maphash.MakeSeed(), secret: []byte(rand.Text())}}
 	s.ctx, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	lanes := lane.Config{Now: cfg.Now, Failed: func(err error) {
 		s.stats.storeFailures.Add(1)
@@ -64,6 +72,20 @@ func New(ctx context.Context, cfg Config) (*Server, error) {
 		s.tasks.Go(s.trim)
 	}
 	return s, nil
+}
+
+// With returns a server with another config that continues the lanes of s. Store, Keep, Now and the number of compactions
+// are those of s. Requests that s has begun end with its config. One Close closes both.
+func (s *Server) With(cfg Config) (*Server, error) {
+	cfg.Store, cfg.Keep, cfg.Now = s.cfg.Store, s.cfg.Keep, s.cfg.Now
+	cfg.Transport = cmp.Or(cfg.Transport, s.cfg.Transport)
+	if err := cfg.withDefaults(); err != nil {
+		return nil, err
+	}
+	if (cfg.Compaction == nil) != (s.cfg.Compaction == nil) {
+		return nil, errors.New("proxy: Config.Compaction: cannot be turned on or off while lanes continue")
+	}
+	return &Server{cfg: cfg, shared: s.shared}, nil
 }
 
 // Close ends compactions and waits for them. Requests under way are the HTTP server's.

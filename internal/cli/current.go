@@ -88,16 +88,18 @@ func newRetiring(ctx context.Context) *retiring {
 	return &retiring{end: end, stop: stop, last: none}
 }
 
-// add closes what another one does not use, once it is idle.
-func (r *retiring) add(was, now *current, idle <-chan struct{}, logger *slog.Logger) {
+// add closes what another one does not use, once all channels are closed.
+func (r *retiring) add(was, now *current, logger *slog.Logger, idle ...<-chan struct{}) {
 	before, done := r.last, make(chan struct{})
 	r.last = done
 	r.ended.Go(func() {
 		defer close(done)
 		<-before
-		select {
-		case <-idle:
-		case <-r.end.Done():
+		for _, c := range idle {
+			select {
+			case <-c:
+			case <-r.end.Done():
+			}
 		}
 		ctx, cancel := context.WithTimeout(r.end, retireTimeout)
 		defer cancel()

@@ -29,6 +29,7 @@ type program struct {
 	modules   *modules
 	runtime   *mortise.Runtime
 	server    *serve.Server
+	proxy     *proxyListener // nil without serve.proxy
 	telemetry telemetry
 
 	// live is a program that executes one run for the terminal and serves nobody.
@@ -52,7 +53,7 @@ type program struct {
 // openProgram opens and connects what the config names. It must be closed also after an error.
 func openProgram(ctx context.Context, cfg *Config, logger *slog.Logger) (*program, error) {
 	p := newProgram(ctx, cfg, logger, newProgress(io.Discard, true))
-	err := p.open(ctx, p.openStores, p.openTelemetry, p.openModules, p.openServers, p.openRuntime, p.openServer)
+	err := p.open(ctx, p.openStores, p.openTelemetry, p.openModules, p.openServers, p.openRuntime, p.openServer, p.openProxy)
 	return p, err
 }
 
@@ -198,6 +199,7 @@ func (p *program) close(ctx context.Context) error {
 		}
 	}
 	add(p.server != nil, func() error { return p.server.Close() })
+	add(p.proxy != nil, func() error { return p.proxy.now.Close(ctx) })
 	add(p.runtime != nil, func() error { return p.runtime.Close(ctx) })
 	add(p.telemetry.traces != nil, func() error { return p.telemetry.traces.Shutdown(ctx) })
 	p.reloading.Lock()

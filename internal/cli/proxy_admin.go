@@ -15,7 +15,7 @@ import (
 // proxyAdmin serves metrics and the ledger.
 func proxyAdmin(s *proxy.Server) http.Handler {
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(&proxyCollector{server: s})
+	registry.MustRegister(&proxyCollector{report: s.Report})
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
 	mux.HandleFunc("GET /v1/proxy", func(w http.ResponseWriter, _ *http.Request) {
@@ -35,14 +35,14 @@ func proxyAdmin(s *proxy.Server) http.Handler {
 }
 
 // proxyCollector makes metrics of a proxy's report.
-type proxyCollector struct{ server *proxy.Server }
+type proxyCollector struct{ report func() *proxy.Report }
 
 // Describe implements prometheus.Collector. The metrics are not known before.
 func (*proxyCollector) Describe(chan<- *prometheus.Desc) {}
 
 // Collect implements prometheus.Collector.
 func (c *proxyCollector) Collect(out chan<- prometheus.Metric) {
-	r := c.server.Report()
+	r := c.report()
 	gauge := func(name, help string, v float64, labels ...string) {
 		var names, values []string
 		for i := 0; i+1 < len(labels); i += 2 {

@@ -53,7 +53,8 @@ func (p *program) reconfigure(ctx context.Context) ([]string, error) {
 func (p *program) apply(ctx context.Context, next *current) ([]string, error) {
 	runtime, err := next.runtime()
 	access, accessErr := next.access()
-	if err := cmp.Or(errors.Join(err, accessErr), access.CheckAccess()); err != nil {
+	forward, proxyErr := p.proxy.with(next, p)
+	if err := cmp.Or(errors.Join(err, accessErr, proxyErr), access.CheckAccess()); err != nil {
 		return nil, err
 	}
 	swapped, undo, err := p.modules.refresh(ctx, next.parts)
@@ -70,7 +71,7 @@ func (p *program) apply(ctx context.Context, next *current) ([]string, error) {
 	}
 	p.modules.adopt(next.parts)
 	was := p.now.Swap(next)
-	p.retiring.add(was, next, idle, p.logger) //nolint:contextcheck // it outlives the request
+	p.retiring.add(was, next, p.logger, idle, p.proxy.replace(forward)) //nolint:contextcheck // it outlives the request
 	return was.cfg.changes(next.cfg, swapped), nil
 }
 
@@ -79,7 +80,7 @@ func (c *Config) needsRestart(next *Config) error {
 	fixed := func(c *Config) map[string]any {
 		return map[string]any{
 			"store": c.Store, "engine": c.Engine, "cache_dir": c.CacheDir, "tasks": c.Tasks, "record": c.Record,
-			"serve.listen": c.Serve.Listen, "serve.admin": c.Serve.Admin, "serve.workers": c.Serve.Workers, "serve.lease": c.Serve.Lease,
+			"serve.listen": c.Serve.Listen, "serve.proxy": c.Serve.Proxy, "proxy.store_off": c.Proxy.StoreOff, "proxy.keep": c.Proxy.Keep, "serve.admin": c.Serve.Admin, "serve.workers": c.Serve.Workers, "serve.lease": c.Serve.Lease,
 			"serve.max_attempts": c.Serve.MaxAttempts, "serve.grace": c.Serve.Grace, "serve.retention": c.Serve.Retention,
 			"compaction.concurrent": c.Compaction.Concurrent, "compaction.admission.signals": c.Compaction.Admission.Signals,
 			"compaction.trial":                  c.Compaction.Trial,
@@ -153,6 +154,6 @@ func (c *Config) serversByName() map[string]any {
 func (c *Config) rest() map[string]any {
 	return map[string]any{
 		"default_agent": c.DefaultAgent, "limits": c.Limits, "agent": c.Agent, "compaction": c.Compaction,
-		"serve.tokens": c.Serve.Tokens, "serve.origins": c.Serve.Origins, "serve.hosts": c.Serve.Hosts,
+		"proxy": c.Proxy, "serve.tokens": c.Serve.Tokens, "serve.origins": c.Serve.Origins, "serve.hosts": c.Serve.Hosts,
 	}
 }

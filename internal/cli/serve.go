@@ -92,6 +92,9 @@ func (o *serveOptions) read() (*Config, error) {
 	if err := cfg.Serve.override(o.listen, o.admin, o.workers); err != nil {
 		return nil, err
 	}
+	if err := cfg.validateProxy(); err != nil {
+		return nil, err
+	}
 	if len(cfg.Agents) == 0 {
 		return nil, errors.New("config: agents: is empty; name an agent and its model, as in docs/serve.md")
 	}
@@ -119,8 +122,17 @@ func (p *program) serve(ctx context.Context, s Streams) error {
 	if err := p.runtime.Start(ctx); err != nil {
 		return err
 	}
-	failed := make(chan error, 2)
-	servers := []*http.Server{p.listenOn(api, p.server.Public(), failed), p.listenOn(admin, p.server.Admin(), failed)}
+	failed := make(chan error, 3)
+	var servers []*http.Server
+	if p.proxy != nil {
+		forward, address, err := p.serveProxy(ctx, failed)
+		if err != nil {
+			return err
+		}
+		servers = append(servers, forward)
+		fmt.Fprintf(s.Out, "proxy http://%s\n", address)
+	}
+	servers = append(servers, p.listenOn(api, p.server.Public(), failed), p.listenOn(admin, p.server.Admin(), failed))
 	fmt.Fprintf(s.Out, "api http://%s\nadmin http://%s\n", api.Addr(), admin.Addr())
 	p.logger.InfoContext(ctx, "serving", "api", api.Addr().String(), "admin", admin.Addr().String(), "store", cmp.Or(shown(p.cfg.Store), "memory"))
 	err = p.wait(ctx, s.hangups, failed)

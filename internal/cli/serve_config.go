@@ -20,6 +20,8 @@ type ServeConfig struct {
 	// Listen is HOST:PORT of the API, Admin that of the operator's API.
 	Listen string `yaml:"listen"`
 	Admin  string `yaml:"admin"`
+	// Proxy is HOST:PORT for agents whose requests to models are forwarded as mortise proxy does, none when empty. Its settings are those of proxy.
+	Proxy string `yaml:"proxy"`
 	// Tokens are needed to listen beyond loopback.
 	Tokens  []TokenConfig `yaml:"tokens"`
 	Origins []string      `yaml:"origins"`

@@ -44,6 +44,7 @@ type proc struct {
 	config string
 	api    string
 	admin  string
+	proxy  string
 	cmd    *exec.Cmd
 }
 
@@ -158,13 +159,13 @@ func (w *world) launch(t *testing.T, p *proc) {
 	must(t, err)
 	must(t, cmd.Start())
 	urls := map[string]string{}
-	for lines := bufio.NewScanner(out); len(urls) < 2 && lines.Scan(); {
+	for lines := bufio.NewScanner(out); urls["admin"] == "" && lines.Scan(); {
 		name, url, _ := strings.Cut(lines.Text(), " ")
 		urls[name] = url
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	p.api, p.admin, p.cmd = urls["api"], urls["admin"], cmd
+	p.api, p.admin, p.proxy, p.cmd = urls["api"], urls["admin"], urls["proxy"], cmd
 	if len(urls) < 2 {
 		_ = cmd.Wait()
 		t.Errorf("the server does not start: %s", w.log.String())

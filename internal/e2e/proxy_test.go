@@ -1,0 +1,99 @@
+package e2e_test
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+	"time"
+)
+
+// forward sends a request for a model through the proxy of mortise serve, as an agent does.
+func (r *reloader) forward(ctx context.Context, t *testing.T, text, token string) (int, string) {
+	t.Helper()
+	body := `{"model":"` + model + `","max_tokens":100,"tools":[{"name":"Bash","description":"runs","input_schema":{"type":"object"}}],"messages":[{"role":"user","content":"go"},` +
+		`{"role":"assistant","content":[{"type":"tool_use","id":"toolu_1","name":"Bash","input":{"command":"x"}}]},` +
+		`{"role":"user","content":[{"type":"tool_result","tool_use_id":"toolu_1","content":"` + text + `"}]}]}`
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, r.procs[0].proxy+"/v1/messages", strings.NewReader(body))
+	must(t, err)
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Anthropic-Version", "2023-06-01")
+	req.Header.Set("X-Api-Key", r.provider.Key())
+	if token != "" {
+		req.Header.Set("X-Mortise-Token", token)
+	}
+	resp, err := r.client.http.Do(req)
+	if err != nil {
+		t.Errorf("%s: %v; %s", text, err, r.said())
+		return 0, ""
+	}
+	defer resp.Body.Close()
+	data, err := io.ReadAll(resp.Body)
+	must(t, err)
+	return resp.StatusCode, string(data)
+}
+
+// TestServe_proxy: mortise serve forwards agents' requests through its plugins. A reload changes the plugins and the token for
+// requests that begin after it, while one under way ends with those that it began with.
+func TestServe_proxy(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	text := strings.Replace(small, "grace: 10s", "grace: 10s\n  proxy: 127.0.0.1:0", 1) + "proxy:\n  anthropic: {url: \"$URL\"}\n"
+	m := &echoes{hold: map[string]chan struct{}{}}
+	r := &reloader{text: text, model: m}
+	r.world = newWorldOf(t, text, m.reply)
+	r.copyGuest(t, "redact.wasm", "redact.wasm")
+	r.client = &client{w: r.world, http: &http.Client{Transport: &http.Transport{}}}
+	t.Cleanup(r.client.http.CloseIdleConnections)
+	r.start(t)
+
+	secret := "ghp_" + strings.Repeat("a1B2", 9)
+	status, answer := r.forward(ctx, t, "one "+secret, "")
+	if status != http.StatusOK || !strings.Contains(answer, "said=one") || strings.Contains(answer, secret) {
+		t.Errorf("with redact: %d %s", status, answer)
+	}
+	if _, metrics := r.do(ctx, t, true, http.MethodGet, "/metrics", "", nil); !strings.Contains(string(metrics), `mortise_proxy_events{what="requests"} 1`) {
+		t.Errorf("the request is not in the metrics: %.2000s", metrics)
+	}
+
+	entered, held := make(chan string, 1), make(chan struct{})
+	m.hold["held"] = held
+	go func() {
+		_, answer := r.forward(ctx, t, "held", "")
+		entered <- answer
+	}()
+	for r.forwarding(ctx, t) == 0 && ctx.Err() == nil {
+		pause(ctx, retry)
+	}
+	must(t, os.WriteFile(r.path("token"), []byte("token-of-the-proxy-0123"), 0o600))
+	r.change(t, "  - {name: redact, module: redact.wasm}\n", "", "proxy:\n  anthropic", "proxy:\n  token: {file: token}\n  anthropic")
+	r.reloaded(ctx, t, "plugins.redact", "proxy")
+	if status, answer := r.forward(ctx, t, "two", ""); status != http.StatusForbidden {
+		t.Errorf("without the token: %d %s", status, answer)
+	}
+	if status, answer := r.forward(ctx, t, "two "+secret, "token-of-the-proxy-0123"); status != http.StatusOK || !strings.Contains(answer, secret) {
+		t.Errorf("without redact: %d %s", status, answer)
+	}
+	close(held)
+	if answer := <-entered; !strings.Contains(answer, "said=held") {
+		t.Errorf("the request under way ended with %s", answer)
+	}
+
+	good := r.text
+	r.change(t, "proxy: 127.0.0.1:0", "proxy: 127.0.0.1:1")
+	r.refused(ctx, t, "serve.proxy", "restart")
+	r.text = good
+	r.change(t, "  token: {file: token}\n", "", "proxy: 127.0.0.1:0", "proxy: 0.0.0.0:0")
+	r.refused(ctx, t, "serve.proxy", "no token")
+	r.stop(t)
+}
+
+// forwarding is how many requests the proxy has under way.
+func (r *reloader) forwarding(ctx context.Context, t *testing.T) int {
+	t.Helper()
+	_, metrics := r.do(ctx, t, true, http.MethodGet, "/metrics", "", nil)
+	return strings.Count(string(metrics), `mortise_proxy_events{what="active"} 1`)
+}
