@@ -18,14 +18,14 @@ const (
 )
 
 // Path returns the absolute path of an agent's program. It skips the test where MORTISE_LIVE is not set or the agent is not installed.
-func Path(t testing.TB, agent string) string {
-	t.Helper()
+func Path(tb testing.TB, agent string) string {
+	tb.Helper()
 	if os.Getenv("MORTISE_LIVE") == "" {
-		testskip.Skip(t, "MORTISE_LIVE is not set: real agents do not run (make live)")
+		testskip.Skip(tb, "MORTISE_LIVE is not set: real agents do not run (make live)")
 	}
-	path := filepath.Join(root(t), "bin", "npm-agents", "node_modules", program(agent))
+	path := filepath.Join(root(tb), "bin", "npm-agents", "node_modules", program(agent))
 	if _, err := os.Stat(path); err != nil {
-		testskip.Skip(t, "%s is not installed (make npm-agents)", agent)
+		testskip.Skip(tb, "%s is not installed (make npm-agents)", agent)
 	}
 	return path
 }
@@ -39,18 +39,18 @@ func program(agent string) string {
 }
 
 // root is the folder of the module.
-func root(t testing.TB) string {
-	t.Helper()
+func root(tb testing.TB) string {
+	tb.Helper()
 	dir, err := os.Getwd()
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	for {
 		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
 			return dir
 		}
 		if dir == filepath.Dir(dir) {
-			t.Fatal("no go.mod above the test")
+			tb.Fatal("no go.mod above the test")
 		}
 		dir = filepath.Dir(dir)
 	}
