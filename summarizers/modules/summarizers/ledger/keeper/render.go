@@ -126,7 +126,10 @@ func (p *page) goal() {
 		p.goalItem("- Latest request, ", last, most)
 		return
 	}
-	p.goalItem("- Request, ", first, 2*most)
+	if !p.share.small {
+		most *= 2
+	}
+	p.goalItem("- Request, ", first, most)
 }
 
 func (p *page) goalItem(label string, r *abi.LedgerRequest, most int) {

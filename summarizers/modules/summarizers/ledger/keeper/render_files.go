@@ -155,6 +155,10 @@ func (p *page) grouped(changed []*abi.LedgerFile, mark int) {
 	limit := min(p.limit, mark+p.limit*2/5)
 	left := 0
 	for _, dir := range dirs {
+		if one := fileLine(by[dir][0]); len(by[dir]) == 1 && len(p.b)+len(one)+1 <= limit { // its whole path need not stand among the names
+			p.b = append(append(p.b, one...), '\n')
+			continue
+		}
 		item := "- changed in " + clean(cmp.Or(strings.TrimSuffix(dir, "/"), ".")) + ": "
 		n := 0
 		for _, f := range by[dir] {

@@ -25,6 +25,10 @@ func smallShares() shares {
 	return shares{goal: .05, open: .06, rules: .03, requests: .02, steps: .03, files: .10, commits: .02, least: 330, small: true}
 }
 
+// nameShares are those of a page of about a hundredth of what was read: goal, stopped requests and changed files, and
+// names.
+func nameShares() shares { return shares{goal: .05, open: .03, files: .04, least: 330, small: true} }
+
 // tinyTalk is below how many bytes a page about a dialogue with tools has more names than sentences.
 const tinyTalk = 1200
 
@@ -47,12 +51,16 @@ const (
 	smallPage = 5000
 	fullPage  = 20000
 	smallPart = 60
+	namesPart = 80
 )
 
 func sharesFor(s *abi.Ledger, budget int) shares {
 	read := s.Bytes
 	if len(s.Work.Files)+len(s.Work.Commands) == 0 {
 		return talkShares(len(s.Work.Values) > 0, budget < tinyTalk)
+	}
+	if int64(budget)*namesPart < read {
+		return nameShares()
 	}
 	if budget < smallPage || int64(budget)*smallPart < read {
 		return smallShares()
