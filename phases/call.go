@@ -47,7 +47,7 @@ type verdict struct {
 	order int
 }
 
-// Stages of a call. Whoever leaves running first decides who reports.
+// Stages of a call. The goroutine that first moves it on from running reports.
 const (
 	running int32 = iota
 	returned
@@ -67,10 +67,9 @@ type loader interface {
 	Load(k *state.Key) (any, bool)
 }
 
-// newCall prepares a call, or says why there will be none (attempt 0).
+// newCall prepares a call, or records why there will be none (attempt 0).
 func (p *pass) newCall(h *hook, attempt int, from loader, base uint64) *call {
-	c := p.spareCall()
-	c.hook, c.at, c.base = h, p.r.cfg.Now(), base
+	c := &call{hook: h, at: p.r.cfg.Now(), base: base}
 	p.all = append(p.all, c)
 	if until, skip := h.quarantined(p.r.cfg.Now); skip && attempt == 1 {
 		c.quarantined = true
@@ -83,17 +82,6 @@ func (p *pass) newCall(h *hook, attempt int, from loader, base uint64) *call {
 	}
 	c.attempt = attempt
 	p.show(c, from)
-	return c
-}
-
-// spareCall returns a call of an earlier phase, emptied, or a new one.
-func (p *pass) spareCall() *call {
-	if p.used == len(p.spare) {
-		p.spare = append(p.spare, &call{})
-	}
-	c := p.spare[p.used]
-	p.used++
-	c.stage.Store(running)
 	return c
 }
 
@@ -163,8 +151,8 @@ func (p *pass) showMessages(c *call) {
 }
 
 // invoke makes the calls concurrently, and returns when each has answered or was
-// abandoned. The last one that comes back by itself is made here.
-func (p *pass) invoke(ctx context.Context, calls []*call) {
+// abandoned. The last one that always returns by itself is made here. The error is that of ctx.
+func (p *pass) invoke(ctx context.Context, calls []*call) error {
 	left := 0
 	var own *call
 	for _, c := range calls {
@@ -177,25 +165,27 @@ func (p *pass) invoke(ctx context.Context, calls []*call) {
 		}
 	}
 	if left == 0 {
-		return
+		return p.over(ctx)
 	}
-	p.limit(ctx, calls, p.now(own))
+	p.limit(ctx, calls)
 	defer endMoments(calls)
-	if cap(p.answers) < left {
-		p.answers = make(chan answer, left)
-	}
-	if others := left - 1; own == nil || others > 0 {
-		p.spread(calls, own) //nolint:contextcheck // a call has its moment
+	answers := make(chan answer, left)
+	for _, c := range calls {
+		if c.attempt > 0 && c != own {
+			go p.r.work(c, answers) //nolint:contextcheck // a call has its moment
+		}
 	}
 	if own != nil {
-		p.r.work(own, p.answers) //nolint:contextcheck // as above
+		p.r.work(own, answers) //nolint:contextcheck // as above
 	}
-	p.await(ctx, calls, left)
+	p.await(ctx, calls, answers, left)
+	return p.over(ctx)
 }
 
 // limit gives each call its moment: one for all, and one of its own for the call of a plugin with its
 // own time limit.
-func (p *pass) limit(ctx context.Context, calls []*call, now time.Time) {
+func (p *pass) limit(ctx context.Context, calls []*call) {
+	now := time.Now()
 	shared := &moment{Context: ctx, until: now.Add(p.r.cfg.HookTimeout), messages: p.frame.Messages}
 	for _, c := range calls {
 		c.moment = shared
@@ -214,38 +204,12 @@ func endMoments(calls []*call) {
 	}
 }
 
-// spread makes calls on goroutines of their own, except one.
-func (p *pass) spread(calls []*call, except *call) {
-	r, answers := p.r, p.answers
-	var next atomic.Int64
-	// One function for all, so that a goroutine costs no allocation.
-	work := func() {
-		for {
-			if c := calls[next.Add(1)-1]; c.attempt > 0 && c != except {
-				r.work(c, answers)
-				return
-			}
-		}
-	}
-	for _, c := range calls {
-		if c.attempt > 0 && c != except {
-			go work()
-		}
-	}
-}
-
 // await takes the answers. A call that is not back when its time and the grace are over is
 // abandoned; when ctx ends, the time of all calls is over.
-func (p *pass) await(ctx context.Context, calls []*call, left int) {
-	for left > 0 {
-		select {
-		case a := <-p.answers:
-			left--
-			a.take()
-			continue
-		default:
-		}
-		break
+func (p *pass) await(ctx context.Context, calls []*call, answers <-chan answer, left int) {
+	for ; left > 0 && len(answers) > 0; left-- {
+		a := <-answers
+		a.take()
 	}
 	if left == 0 {
 		return
@@ -257,7 +221,7 @@ func (p *pass) await(ctx context.Context, calls []*call, left int) {
 	for left > 0 {
 		timer.Reset(time.Until(p.patience(calls, cancelled)))
 		select {
-		case a := <-p.answers:
+		case a := <-answers:
 			left--
 			a.take()
 		case <-done:
@@ -295,22 +259,6 @@ func (p *pass) until(c *call, cancelled time.Time) time.Time {
 	return end.Add(p.r.cfg.Grace)
 }
 
-// clock is the time of the machine, which is what time is by Config.Now as a rule.
-func (r *Runtime) clock(now time.Time) time.Time {
-	if r.real {
-		return now
-	}
-	return time.Now()
-}
-
-// now is about the time at which calls are made: when the last one was prepared.
-func (p *pass) now(last *call) time.Time {
-	if last != nil {
-		return p.r.clock(last.at)
-	}
-	return time.Now()
-}
-
 // take gives the call its answer.
 func (a *answer) take() { a.call.reply, a.call.fault, a.call.took = a.reply, a.err, a.took }
 
@@ -339,7 +287,7 @@ func (r *Runtime) work(c *call, answers chan<- answer) {
 	}()
 	reply, err := c.hook.answer(ctx, &c.event)
 	finished, end = true, r.cfg.Now()
-	late := ctx.at(r.clock(end))
+	late := ctx.Err()
 	switch {
 	case late == nil:
 		a.reply, a.err = reply, err
@@ -360,7 +308,6 @@ func (p *pass) abandon(ctx context.Context, calls []*call, cancelled time.Time) 
 			continue
 		}
 		n++
-		p.stuck = true
 		c.hook.plugin.stuck.Add(1)
 		c.took = p.r.cfg.Now().Sub(c.at)
 		c.fault = fmt.Errorf("%w: it ignored its cancelled context and was abandoned", ErrDeadline)

@@ -9,38 +9,32 @@ import (
 	"github.com/mortise-dev/mortise/phases/state"
 )
 
-// Collect is Fire without the commit: it calls the hooks and merges what they
-// reply, and leaves it to the caller to submit the command, alone or merged with others.
-// Conflicts are resolved as in Fire. No action is carried out.
+// Collect is Fire without the commit: it calls the hooks and merges their
+// replies, and the caller submits the command, alone or merged with others.
+// Conflicts are resolved as in Fire. No action is executed.
 func (r *Runtime) Collect(ctx context.Context, st *State, f Frame) (Outcome, Command, error) {
 	out := Outcome{Messages: f.Messages}
-	hooks, known := r.hooks[f.Phase]
-	switch {
-	case !known:
-		return out, Command{}, fmt.Errorf("phases: phase %.40q is not one of %s", f.Phase, phaseNames(hookPhases()))
-	case ctx.Err() != nil:
-		return out, Command{}, fmt.Errorf("phases: %s: %w", f.Phase, ctx.Err())
-	case len(hooks) == 0:
-		return out, Command{}, nil
-	case st == nil:
-		return out, Command{}, fmt.Errorf("phases: %s: there are hooks but no State", f.Phase)
+	hooks, err := r.hooksAt(ctx, f.Phase)
+	if err != nil || len(hooks) == 0 {
+		return out, Command{}, err
 	}
-	p := r.newPass(st, f)
+	p, err := r.enter(ctx, st, f)
+	if err != nil {
+		return out, Command{}, err
+	}
+	defer p.leave()
+	if err = p.invoke(ctx, p.prepare(hooks)); err == nil {
+		p.draft.tx = st.store.Begin()
+		err = p.settleHooks(ctx)
+	}
 	var c Command
-	out, err := p.inTurn(ctx, func() (Outcome, error) {
-		err := p.gather(ctx, hooks)
-		if err == nil {
-			p.draft.tx = st.store.Begin()
-			err = p.settleHooks(ctx)
-		}
-		if err != nil {
-			return p.discard(), err
-		}
-		c = p.draft.command()
-		return p.finish(), nil
-	})
+	if err != nil {
+		out = p.discard()
+	} else {
+		c, out = p.draft.command(), p.finish()
+	}
+	p.leave()
 	p.record(ctx)
-	p.free()
 	return out, c, err
 }
 

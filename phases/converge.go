@@ -84,8 +84,7 @@ func (p *pass) act(ctx context.Context, a *abi.Action) error {
 		c := p.newCall(h, attempt, p.draft.tx, p.draft.tx.Base().Revision())
 		shown := *a
 		c.event.Action, shown.Key = &shown, h.name[len(h.plugin.name)+1:]
-		p.invoke(ctx, []*call{c})
-		if err := p.over(ctx); err != nil {
+		if err := p.invoke(ctx, []*call{c}); err != nil {
 			return err // It stays in the queue.
 		}
 		p.final = append(p.final, c)
@@ -104,10 +103,9 @@ func (p *pass) act(ctx context.Context, a *abi.Action) error {
 	return errors.Join(p.fatal...)
 }
 
-// settleAction settles the reply of an action. It is alone, so it collides with
-// nobody.
+// settleAction settles the reply of an action, which is alone and conflicts with no other.
 func (p *pass) settleAction(c *call) {
-	p.keys, p.objects = nil, nil
+	p.touched = touched{}
 	p.settle(c)
 }
 

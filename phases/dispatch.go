@@ -8,11 +8,11 @@ import (
 	"github.com/mortise-dev/mortise/phases/state"
 )
 
-// errNoTime is an effect that was not carried out because earlier ones took too
+// errNoTime is an effect that was not executed because earlier ones took too
 // long.
 var errNoTime = errors.New("the effects before it took all the time")
 
-// custom is an effect that a plugin carries out after the commit.
+// custom is an effect that a plugin executes after the commit.
 type custom struct {
 	id      int64
 	handler *hook
@@ -22,8 +22,8 @@ type custom struct {
 	state state.Snapshot
 }
 
-// dispatch carries out the custom effects one after another, in the order in which
-// they were asked for. What fails is a dead letter, and keeps nothing from going on.
+// dispatch executes the custom effects one after another, in the order in which
+// they were requested. One that fails becomes a dead letter, and the next one is executed.
 func (p *pass) dispatch(ctx context.Context) {
 	p.report.Effects = len(p.customs)
 	if len(p.customs) == 0 {
@@ -35,7 +35,7 @@ func (p *pass) dispatch(ctx context.Context) {
 		e := &p.customs[i]
 		err := errNoTime
 		if p.r.cfg.Now().Sub(start) <= p.r.cfg.HandlerTime {
-			err = p.carryOut(ctx, e)
+			err = p.execute(ctx, e)
 		}
 		if err == nil {
 			continue
@@ -49,13 +49,13 @@ func (p *pass) dispatch(ctx context.Context) {
 	}
 }
 
-func (p *pass) carryOut(ctx context.Context, e *custom) error {
+func (p *pass) execute(ctx context.Context, e *custom) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
 	c := p.newCall(e.handler, 1, e.state, e.state.Revision())
 	c.event.Effect = &abi.Effect{Type: abi.EffectCustom, Key: e.handler.name[len(e.handler.plugin.name)+1:], Payload: e.effect.Payload, Note: e.effect.Note}
-	p.invoke(ctx, []*call{c})
+	_ = p.invoke(ctx, []*call{c}) // its error is the fault of the call, too
 	switch {
 	case c.quarantined:
 		return errQuarantined

@@ -9,16 +9,16 @@ import (
 	"github.com/mortise-dev/mortise/abi"
 )
 
-// Fire fires a phase: it calls the hooks, applies what they reply, commits the
-// state, carries out the scheduled actions that are due, then the custom effects, and
-// returns the rest for the caller to carry out. With nothing to do it does nothing,
-// quickly.
+// Fire fires a phase: it calls the hooks, applies their replies, commits the
+// state, executes the scheduled actions that are due, then the custom effects, and
+// returns the remaining effects for the caller to execute. With nothing to do it returns
+// at once.
 //
 // The error is that of ctx, or joins one [*HookError] for each hook whose failure
 // ends the run. Then nothing was applied, and the outcome holds the frame's
 // messages alone. What the hooks did is recorded all the same.
 //
-// When it is an action that fails the run, or that does not come to an end
+// When an action fails the run, or the actions do not end
 // ([ErrNotConverged]), or ctx ends in between, then what was committed before stays,
 // and the outcome holds it. So an outcome counts with an error too.
 func (r *Runtime) Fire(ctx context.Context, st *State, f Frame) (Outcome, error) {
@@ -26,38 +26,48 @@ func (r *Runtime) Fire(ctx context.Context, st *State, f Frame) (Outcome, error)
 		run := f.Run
 		defer r.ended(&run)
 	}
-	hooks, known := r.hooks[f.Phase]
+	hooks, err := r.hooksAt(ctx, f.Phase)
 	switch {
-	case !known:
-		return Outcome{Messages: f.Messages}, fmt.Errorf("phases: phase %.40q is not one of %s", f.Phase, phaseNames(hookPhases()))
-	case ctx.Err() != nil:
-		return Outcome{Messages: f.Messages}, fmt.Errorf("phases: %s: %w", f.Phase, ctx.Err())
+	case err != nil:
+		return Outcome{Messages: f.Messages}, err
 	case len(hooks) == 0 && (st == nil || !anyPending(st.store.Snapshot())):
 		return Outcome{Messages: f.Messages, Report: Report{Rounds: 1}}, nil
-	case st == nil:
-		return Outcome{Messages: f.Messages}, fmt.Errorf("phases: %s: there are hooks but no State", f.Phase)
 	}
-	return r.fire(ctx, st, f, hooks)
-}
-
-func (r *Runtime) fire(ctx context.Context, st *State, f Frame, hooks []*hook) (Outcome, error) {
-	p := r.newPass(st, f)
-	out, err := p.inTurn(ctx, func() (Outcome, error) {
-		if err := p.hooks(ctx, hooks); err != nil {
-			return p.discard(), err
-		}
-		err := p.converge(ctx)
-		return p.finish(), err
-	})
-	// Effects are carried out when the next phase may already go on.
+	p, err := r.enter(ctx, st, f)
+	if err != nil {
+		return Outcome{Messages: f.Messages}, err
+	}
+	defer p.leave()
+	if err = p.invoke(ctx, p.prepare(hooks)); err == nil {
+		err = p.commitReplies(ctx)
+	}
+	var out Outcome
+	if err != nil {
+		out = p.discard()
+	} else {
+		err = p.converge(ctx)
+		out = p.finish()
+	}
+	p.leave() // The next phase may start before the effects of this one are executed.
 	p.dispatch(ctx)
 	out.Report = p.report
 	p.record(ctx)
-	p.free()
 	return out, err
 }
 
-// ended tells who keeps something for a run that it has come to its end.
+// hooksAt returns the hooks of a phase that may be fired.
+func (r *Runtime) hooksAt(ctx context.Context, phase abi.Phase) ([]*hook, error) {
+	hooks, known := r.hooks[phase]
+	if !known {
+		return nil, fmt.Errorf("phases: phase %.40q is not one of %s", phase, phaseNames(hookPhases()))
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("phases: %s: %w", phase, err)
+	}
+	return hooks, nil
+}
+
+// ended notifies the plugins that keep something for a run of its end.
 func (r *Runtime) ended(run *abi.RunIdentity) {
 	for _, p := range r.plugins {
 		if e, ok := p.impl.(Ender); ok {
@@ -66,27 +76,7 @@ func (r *Runtime) ended(run *abi.RunIdentity) {
 	}
 }
 
-// inTurn runs a phase when the earlier ones of the same state are over.
-func (p *pass) inTurn(ctx context.Context, do func() (Outcome, error)) (Outcome, error) {
-	if err := p.st.take(ctx); err != nil {
-		return Outcome{Messages: p.frame.Messages}, fmt.Errorf("phases: %s: waiting for another phase of the run: %w", p.frame.Phase, err)
-	}
-	defer p.st.release()
-	return do()
-}
-
-// hooks calls the hooks and commits what they reply.
-func (p *pass) hooks(ctx context.Context, hooks []*hook) error {
-	if len(hooks) == 0 {
-		return nil
-	}
-	if err := p.gather(ctx, hooks); err != nil {
-		return err
-	}
-	return p.commit(ctx, func() error { return p.settleHooks(ctx) })
-}
-
-// finish chooses among decisions of which one counts, in firing order, actions
+// finish chooses among decisions of which only one counts, in firing order, actions
 // last.
 func (p *pass) finish() Outcome {
 	d := p.draft

@@ -116,28 +116,31 @@ func (r *Runtime) Settle(ctx context.Context, st *State, f Frame, i *Invocation)
 	if noOpinion(reply) {
 		return Outcome{Messages: f.Messages}, nil
 	}
-	p := r.newPass(st, f)
-	out, err := p.inTurn(ctx, func() (Outcome, error) {
-		p.first = append(p.first, p.toolCall(from, i, reply))
-		if err := p.commit(ctx, func() error { return p.settleHooks(ctx) }); err != nil {
-			return p.discard(), err
-		}
-		return p.finish(), nil
-	})
+	p, err := r.enter(ctx, st, f)
+	if err != nil {
+		return Outcome{Messages: f.Messages}, err
+	}
+	defer p.leave()
+	p.first = append(p.first, p.toolCall(from, i, reply))
+	var out Outcome
+	if err = p.commitReplies(ctx); err != nil {
+		out = p.discard()
+	} else {
+		out = p.finish()
+	}
+	p.leave()
 	p.dispatch(ctx)
 	out.Report = p.report
 	p.record(ctx)
-	p.free()
 	return out, err
 }
 
 // toolCall is the call of a tool as that of a hook that has answered.
 func (p *pass) toolCall(from *plugin, i *Invocation, reply *abi.Reply) *call {
-	c := p.spareCall()
-	c.hook = &hook{
+	c := &call{hook: &hook{
 		Hook: abi.Hook{Phase: p.frame.Phase, Mode: abi.ModeTransform, OnFailure: abi.FailRun},
 		kind: toolHandler, plugin: from, name: from.name + "/" + i.tool,
-	}
+	}}
 	c.attempt, c.at, c.base, c.reply = 1, i.At, i.snapshot.Revision(), reply
 	c.took = p.r.cfg.Now().Sub(i.At)
 	p.all = append(p.all, c)

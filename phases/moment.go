@@ -9,7 +9,7 @@ import (
 )
 
 // moment is the context of hooks that are called together: it ends when they have to
-// come back. It starts a timer only if somebody waits for that, since most hooks are
+// come back. It starts a timer only when Done is called, since most hooks are
 // back long before.
 type moment struct {
 	context.Context //nolint:containedctx // it is one itself
@@ -19,7 +19,7 @@ type moment struct {
 
 	mu  sync.Mutex
 	err error
-	// timed is made when somebody waits.
+	// timed is made by Done.
 	timed context.Context //nolint:containedctx // as above
 	stop  context.CancelFunc
 }
@@ -45,16 +45,11 @@ func (m *moment) Done() <-chan struct{} {
 	return m.timed.Done()
 }
 
-// Err says why it is over.
+// Err returns why it is over.
 func (m *moment) Err() error {
-	return m.at(time.Now())
-}
-
-// at is Err as of now.
-func (m *moment) at(now time.Time) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.check(now)
+	return m.check(time.Now())
 }
 
 func (m *moment) check(now time.Time) error {
@@ -82,7 +77,7 @@ func (m *moment) Value(key any) any {
 	return m.Context.Value(key)
 }
 
-// end ends the moment: nobody waits for the hooks any more.
+// end ends the moment: the phase waits for the hooks no more.
 func (m *moment) end() {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -9,40 +9,39 @@ import (
 	"github.com/mortise-dev/mortise/phases/state"
 )
 
-// commitRounds is how often a phase is settled before others have to wait for
+// commitRounds is how often a phase is settled before other commits have to wait for
 // it.
 const commitRounds = 3
 
-// pass is one firing of a phase. Passes are used again, so that a phase costs no
-// allocation for a plugin with no opinion.
+// pass is one firing of a phase.
 type pass struct {
 	r     *Runtime
 	st    *State
 	frame *Frame
 	draft *draft
-	// first are the first calls in firing order, final those that count, all the
-	// calls in the order in which they were made.
-	first, final, all []*call
-	fatal             []error
-	// What replies touched, and who did it first.
-	keys    map[*state.Key]touch
-	objects map[object]touch
+	calls
+	touched
+	fatal []error
 	// whole and bare are the request to the model, with and without the system prompt.
 	whole, bare *abi.InferenceRequest
-	accepted    int // replies
 	recheck     bool
-	// customs are the committed effects that are to be carried out.
+	left        bool // the state is free for the next phase
+	// customs are the committed effects to execute.
 	customs []custom
 	report  Report
+}
 
-	// own and base are where frame and draft point at first.
-	own  Frame
-	base draft
+// calls are those of a pass: the first calls in firing order, the final ones, which
+// count, and all in the order in which they were made. accepted counts replies.
+type calls struct {
+	first, final, all []*call
+	accepted          int
+}
 
-	spare   []*call
-	used    int
-	answers chan answer
-	stuck   bool // an abandoned hook still reads a call
+// touched is what the replies of a pass changed, and who was first.
+type touched struct {
+	keys    map[*state.Key]touch
+	objects map[object]touch
 }
 
 // touch is the first change of a key or message in a phase.
@@ -52,46 +51,46 @@ type touch struct {
 	shared bool
 }
 
-func (r *Runtime) newPass(st *State, f Frame) *pass {
-	var p *pass
-	select {
-	case p = <-r.passes:
-	default:
-		p = &pass{}
+// enter begins a phase when the earlier ones of the same state are over.
+func (r *Runtime) enter(ctx context.Context, st *State, f Frame) (*pass, error) {
+	if st == nil {
+		return nil, fmt.Errorf("phases: %s: there are hooks but no State", f.Phase)
 	}
-	p.r, p.st, p.own = r, st, f
-	p.frame, p.draft = &p.own, &p.base
-	p.base.begin(r, st, p.frame)
+	if err := st.take(ctx); err != nil {
+		return nil, fmt.Errorf("phases: %s: waiting for another phase of the run: %w", f.Phase, err)
+	}
+	return r.newPass(st, f), nil
+}
+
+func (r *Runtime) newPass(st *State, f Frame) *pass {
+	p := &pass{r: r, st: st, frame: &f, draft: &draft{}}
+	p.draft.begin(r, st, p.frame)
 	return p
 }
 
-// free makes the pass ready for another phase.
-func (p *pass) free() {
-	if p.stuck {
-		return
-	}
-	r, spare, answers := p.r, p.spare, p.answers
-	for _, c := range spare[:p.used] {
-		*c = call{}
-	}
-	clear(p.first)
-	clear(p.final)
-	clear(p.all)
-	*p = pass{first: p.first[:0], final: p.final[:0], all: p.all[:0], spare: spare, answers: answers}
-	select {
-	case r.passes <- p:
-	default:
+// leave lets the next phase of the state begin.
+func (p *pass) leave() {
+	if !p.left {
+		p.left = true
+		p.st.release()
 	}
 }
 
-// gather calls the hooks, all on the state and messages as they are now.
-func (p *pass) gather(ctx context.Context, hooks []*hook) error {
+// prepare makes the first calls of the hooks, all with the state and messages as they are now.
+func (p *pass) prepare(hooks []*hook) []*call {
 	now := p.st.store.Snapshot()
 	for _, h := range hooks {
 		p.first = append(p.first, p.newCall(h, 1, now, now.Revision()))
 	}
-	p.invoke(ctx, p.first)
-	return p.over(ctx)
+	return p.first
+}
+
+// commitReplies settles and commits the first replies.
+func (p *pass) commitReplies(ctx context.Context) error {
+	if len(p.first) == 0 {
+		return nil
+	}
+	return p.commit(ctx, func() error { return p.settleHooks(ctx) })
 }
 
 // over is the error of a phase whose context is done.
@@ -102,8 +101,8 @@ func (p *pass) over(ctx context.Context) error {
 	return nil
 }
 
-// commit settles and commits. Somebody else may commit meanwhile: what does not
-// go together with that is settled again, and the last time others wait. So it ends, and
+// commit settles and commits. Other commits may come in between: a phase that conflicts with
+// one is settled again, and the last time the others wait. So it ends, and
 // a commit from the background fails no run.
 func (p *pass) commit(ctx context.Context, settle func() error) error {
 	base, made := *p.draft, len(p.all)
@@ -116,7 +115,7 @@ func (p *pass) commit(ctx context.Context, settle func() error) error {
 			c.discard("the state was changed meanwhile by others, and the phase was settled again")
 		}
 		restart := base
-		p.draft, p.fatal, p.keys, p.objects = &restart, nil, nil, nil
+		p.draft, p.fatal, p.touched = &restart, nil, touched{}
 	}
 }
 
@@ -140,7 +139,7 @@ func (p *pass) commitOnce(ctx context.Context, settle func() error, hold bool) (
 	return false, nil
 }
 
-// committed takes over what is to be done after a commit.
+// committed collects the effects to execute after a commit.
 func (p *pass) committed() {
 	if len(p.draft.customs) == 0 {
 		return
@@ -153,8 +152,8 @@ func (p *pass) committed() {
 	p.draft.customs = nil
 }
 
-// settleHooks decides what becomes of the first replies, in firing order, and then
-// calls again whoever was deferred.
+// settleHooks settles the first replies in firing order, and then calls the deferred
+// hooks again.
 func (p *pass) settleHooks(ctx context.Context) error {
 	p.final = append(p.final[:0], p.first...)
 	for i, c := range p.first {
@@ -169,8 +168,7 @@ func (p *pass) settleHooks(ctx context.Context) error {
 		}
 		again := p.newCall(c.hook, 2, p.draft.tx, p.draft.tx.Base().Revision())
 		p.final[i] = again
-		p.invoke(ctx, p.final[i:i+1])
-		if err := p.over(ctx); err != nil {
+		if err := p.invoke(ctx, p.final[i:i+1]); err != nil {
 			return err
 		}
 		p.settle(again)

@@ -27,30 +27,28 @@ func (r *Runtime) CanRewrite() bool {
 func (r *Runtime) Recheck(ctx context.Context, st *State, f Frame) (Outcome, error) {
 	f.Phase = abi.ToolGate
 	gates := slices.DeleteFunc(slices.Clone(r.hooks[f.Phase]), func(h *hook) bool { return h.Mode != abi.ModeGate })
-	switch {
-	case ctx.Err() != nil:
-		return Outcome{Messages: f.Messages}, fmt.Errorf("phases: %s: %w", f.Phase, ctx.Err())
-	case len(gates) == 0:
-		return Outcome{Messages: f.Messages}, nil
-	case st == nil:
-		return Outcome{Messages: f.Messages}, fmt.Errorf("phases: %s: there are hooks but no State", f.Phase)
+	out := Outcome{Messages: f.Messages}
+	if err := ctx.Err(); err != nil {
+		return out, fmt.Errorf("phases: %s: %w", f.Phase, err)
 	}
-	p := r.newPass(st, f)
+	if len(gates) == 0 {
+		return out, nil
+	}
+	p, err := r.enter(ctx, st, f)
+	if err != nil {
+		return out, err
+	}
+	defer p.leave()
 	p.recheck = true
-	out, err := p.inTurn(ctx, func() (Outcome, error) {
-		out := Outcome{Messages: f.Messages}
-		if err := p.gather(ctx, gates); err != nil {
-			return out, err
-		}
+	if err = p.invoke(ctx, p.prepare(gates)); err == nil {
 		for _, c := range p.first {
 			p.judge(c)
 		}
-		p.final = append(p.final[:0], p.first...)
+		p.final = append(p.final, p.first...)
 		out.Gate = decide(p.final)
-		return out, nil
-	})
+	}
+	p.leave()
 	p.record(ctx)
-	p.free()
 	return out, err
 }
 

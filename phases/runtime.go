@@ -16,10 +16,6 @@ import (
 	"github.com/mortise-dev/mortise/phases/state"
 )
 
-// sparePasses is how many passes a runtime keeps: as many phases may go on at once
-// without allocating.
-const sparePasses = 16
-
 // Plugin is something that answers phases. A plugin must be safe for concurrent
 // use, must not change the event, and must not keep anything between calls that
 // changes its replies: a hook may be called several times for one phase. The event
@@ -117,10 +113,6 @@ type Runtime struct {
 	pending *state.Key
 	dead    *state.Key
 
-	// real says that Config.Now is the clock of the machine.
-	real bool
-	// passes are kept for the next phase.
-	passes    chan *pass
 	recording sync.Mutex
 }
 
@@ -128,13 +120,12 @@ type Runtime struct {
 // order of their hooks. Names must be unique. A cycle of before and after
 // constraints is an error that names it.
 func New(cfg Config) (*Runtime, error) {
-	machine := cfg.Now == nil
 	if err := cfg.setDefaults(); err != nil {
 		return nil, err
 	}
 	r := &Runtime{
-		cfg: cfg, real: machine, active: make(map[*plugin]bool), hooks: make(map[abi.Phase][]*hook),
-		actions: make(map[string]*hook), effects: make(map[string]*hook), passes: make(chan *pass, sparePasses),
+		cfg: cfg, active: make(map[*plugin]bool), hooks: make(map[abi.Phase][]*hook),
+		actions: make(map[string]*hook), effects: make(map[string]*hook),
 	}
 	r.pending, r.dead = pendingKey(&r.cfg.Limits), deadKey(&r.cfg.Limits)
 	if err := r.register(); err != nil {

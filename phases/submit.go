@@ -52,7 +52,7 @@ func (r *Runtime) Submit(ctx context.Context, st *State, c Command) (Report, err
 	if err != nil {
 		return Report{}, err
 	}
-	return r.carryOut(ctx, st, Frame{}, customs), nil
+	return r.execute(ctx, st, Frame{}, customs), nil
 }
 
 // commit commits a command, and returns the effects that are to be carried out.
@@ -74,8 +74,8 @@ func (r *Runtime) commit(ctx context.Context, st *State, c *Command) ([]custom, 
 	return customs, nil
 }
 
-// carryOut carries out the effects of a command.
-func (r *Runtime) carryOut(ctx context.Context, st *State, f Frame, customs []custom) Report {
+// execute executes the effects of a command.
+func (r *Runtime) execute(ctx context.Context, st *State, f Frame, customs []custom) Report {
 	if len(customs) == 0 {
 		return Report{}
 	}
@@ -85,7 +85,6 @@ func (r *Runtime) carryOut(ctx context.Context, st *State, f Frame, customs []cu
 	p.dispatch(ctx)
 	report := p.report
 	p.record(ctx)
-	p.free()
 	return report
 }
 

@@ -24,7 +24,7 @@ func (r *Runtime) SubmitAt(ctx context.Context, st *State, f Frame, c Command) (
 	if err != nil {
 		return Report{}, err
 	}
-	return r.carryOut(ctx, st, f, customs), nil
+	return r.execute(ctx, st, f, customs), nil
 }
 
 // hand hands over one record.

@@ -2,6 +2,7 @@ package plugins
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync/atomic"
 	"time"
@@ -39,7 +40,7 @@ func openPlugin(ctx context.Context, m *host.Module, e Entry) (*Plugin, error) {
 	return p, nil
 }
 
-// admit says whether a guest can serve as this plugin.
+// admit reports why a guest cannot serve as this plugin.
 func (p *Plugin) admit(ctx context.Context, g *guest.Guest) error {
 	d := g.Description()
 	handlers := len(d.Hooks) + len(d.Actions) + len(d.Effects)
@@ -65,7 +66,7 @@ func (p *Plugin) admit(ctx context.Context, g *guest.Guest) error {
 	return nil
 }
 
-// succeed says whether a guest can take the place of the one in use.
+// succeed reports why a guest cannot replace the one in use.
 func (p *Plugin) succeed(g *guest.Guest) error {
 	before, now := p.live.Edition().Guest.Description().Name, g.Description().Name
 	if before != now {
@@ -78,7 +79,7 @@ func (p *Plugin) succeed(g *guest.Guest) error {
 	return nil
 }
 
-// describe applies the operator's entry to what the guest says of itself.
+// describe applies the operator's entry to the guest's description.
 func (p *Plugin) describe(g *guest.Guest) abi.Description {
 	desc := g.Description()
 	if p.entry.Name != "" {
@@ -96,11 +97,11 @@ func (p *Plugin) describe(g *guest.Guest) abi.Description {
 	return desc
 }
 
-// Describe returns what the guest said of itself, under the operator's name
+// Describe returns the guest's description, under the operator's name
 // and with the operator's priority and failure policy where those are given.
 func (p *Plugin) Describe() abi.Description { return p.describe(p.live.Edition().Guest) }
 
-// Bounded says whether the guest comes back when its context is done, whatever it
+// Bounded reports whether the guest returns when its context is done, whatever it
 // does: the host interrupts it. That holds as long as it computes. What it may be granted
 // (files, the network) can keep it in a call of the operating system.
 func (p *Plugin) Bounded() bool { return p.live.Pure() }
@@ -109,28 +110,43 @@ func (p *Plugin) Bounded() bool { return p.live.Pure() }
 // also when it is more than the phase runtime's own. Without one it is 0, and the phase runtime's holds.
 func (p *Plugin) HookTimeout() time.Duration { return time.Duration(p.timeout.Load()) }
 
-// OnPhase hands the event to the guest. The error is host.GuestError,
+// OnPhase passes the event to the guest. The error is host.GuestError,
 // host.TrapError, a decoding error, or that of ctx.
 func (p *Plugin) OnPhase(ctx context.Context, e *abi.Event) (*abi.Reply, error) {
-	var reply *abi.Reply
-	err := p.live.DoOn(ctx, func(ed *guest.Edition) error {
-		g, ctx := ed.Guest, ctx
-		shown := p.show(g, e)
-		if g.ReadsMore() {
-			ctx = host.WithRange(ctx, more(ctx, g, shown))
+	for {
+		reply, err := p.attempt(ctx, e)
+		if !guest.NotBegun(err) {
+			return reply, err
 		}
-		return p.runs.call(ctx, ed, &e.Run, func(on guest.Calls) error {
-			reply = nil // of a guest that was retired, or lost, before it began
-			return g.CallOn(ctx, on, abi.ExportOnPhase, shown, &reply)
-		})
-	})
+	}
+}
+
+// errUnfinished is a call whose goroutine ended in the middle of it (runtime.Goexit), as code of the embedder can have it.
+var errUnfinished = errors.New("plugins: the call did not return")
+
+// attempt makes a call on the guest in use now: on the instance of the run, if the guest has one for each run.
+func (p *Plugin) attempt(ctx context.Context, e *abi.Event) (reply *abi.Reply, err error) {
+	ed, err := p.live.Current(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var on guest.Calls = ed.Generation
+	if i := p.runs.open(ctx, ed, &e.Run); i != nil {
+		on, err = i.session, errUnfinished
+		defer func() { p.runs.done(i, err) }()
+	}
+	g, shown := ed.Guest, p.show(ed.Guest, e)
+	if g.ReadsMore() {
+		ctx = host.WithRange(ctx, more(ctx, g, shown))
+	}
+	err = g.CallOn(ctx, on, abi.ExportOnPhase, shown, &reply)
 	if err != nil {
 		return nil, err
 	}
 	return reply, nil
 }
 
-// RunEnded implements phases.Ender: a guest that has one instance for each run loses that of this one.
+// RunEnded implements phases.Ender: it closes the instance of the run, if the guest has one for each run.
 func (p *Plugin) RunEnded(run *abi.RunIdentity) { p.runs.end(run) }
 
 // show is the event as the guest sees it.

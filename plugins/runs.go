@@ -11,65 +11,52 @@ import (
 	"github.com/mortise-dev/mortise/internal/guest"
 )
 
-// keptIdle is how long an instance is kept for a run that calls it no more: it may be suspended, or have ended elsewhere.
-const keptIdle = 5 * time.Minute
+// maxIdle is how long an instance stays open for a run that calls it no more: it may be suspended, or have ended elsewhere.
+const maxIdle = 5 * time.Minute
 
-// runs are the instances of a plugin that has one for each run. They hold nothing that counts: where there is none to be had, a
-// call is made as any other one. The zero runs of a module have none yet.
+// runs are the instances of a plugin that has one for each run. A call that gets none is made on any instance
+// of the module. The zero runs of a module have none yet.
 type runs struct {
 	module *host.Module
 
 	mu     sync.Mutex
-	open   map[runKey]*instance
+	byRun  map[runKey]*instance
 	closed bool
 }
 
-// runKey is a run. Its thread is a part of it, so that nobody gets to the instance of another's run by the run's name alone.
+// runKey is a run. Its thread is a part of it, so that a run of another thread under the same id has an instance of its own.
 type runKey struct{ thread, run string }
 
 // instance is that of a run. What changes is guarded by runs.
 type instance struct {
 	session *host.Session
 	key     runKey
-	// end ends the session. Nothing runs on it then, so it does not wait, and what an engine says of it helps nobody.
+	// end ends the session. Nothing runs on it then, so it does not wait, and the error of the engine helps no caller.
 	end func()
 	// calls is how many are under way, used when the last of them ended.
 	calls int
 	used  time.Time
-	// gone tells that no call will be made on it any more.
+	// gone means that no further call will be made on it.
 	gone bool
 	idle *time.Timer
 }
 
-// call makes a call on the instance of a run, or on any if there is none. do may be called again when it did not begin.
-func (r *runs) call(ctx context.Context, e *guest.Edition, run *abi.RunIdentity, do func(guest.Calls) error) error {
+// open returns the instance of a run, for a call that ends with done, or nil: then the call is made on any instance.
+func (r *runs) open(ctx context.Context, e *guest.Edition, run *abi.RunIdentity) *instance {
 	if !e.Sticky || run.RunID == "" {
-		return do(e.Generation)
+		return nil
 	}
-	for key := (runKey{run.ThreadID, run.RunID}); ; {
-		i := r.take(ctx, key, e.Generation)
-		if i == nil {
-			return do(e.Generation)
-		}
-		if lost, err := r.callOn(i, do); !lost {
-			return err
-		}
-	}
+	return r.take(ctx, runKey{run.ThreadID, run.RunID}, e.Generation)
 }
 
-// callOn makes a call on an instance and gives it back. lost says that it did not begin, since the call before had broken the
-// instance. Code of the embedder can end the goroutine (runtime.Goexit): the instance is given up then.
-func (r *runs) callOn(i *instance, do func(guest.Calls) error) (lost bool, err error) {
-	gone := true
-	defer func() { r.give(i, gone) }()
-	err = do(i.session)
+// done ends a call with its error. An instance that is broken, or in the middle of the call, is closed.
+func (r *runs) done(i *instance, err error) {
 	_, broke := errors.AsType[*host.TrapError](err)
-	lost = errors.Is(err, host.ErrSessionLost) && !broke
-	gone = broke || lost || errors.Is(err, host.ErrClosed)
-	return lost, err
+	lost := errors.Is(err, host.ErrSessionLost) || errors.Is(err, host.ErrClosed)
+	r.give(i, broke || lost || errors.Is(err, errUnfinished))
 }
 
-// take finds the instance of a run on a generation, or makes it. It returns nil if there is none to be had.
+// take finds the instance of a run on a generation, or makes it. It returns nil if the module allows no further one.
 func (r *runs) take(ctx context.Context, key runKey, gen *host.Generation) *instance {
 	if i := r.known(key, gen); i != nil {
 		return i
@@ -86,14 +73,14 @@ func (r *runs) take(ctx context.Context, key runKey, gen *host.Generation) *inst
 	if i := r.adopt(s, end, key, gen); i != nil {
 		return i
 	}
-	end() // nobody has used it
+	end() // it was not used
 	return r.known(key, gen)
 }
 
 // known returns the instance that there is. One of another generation goes.
 func (r *runs) known(key runKey, gen *host.Generation) *instance {
 	r.mu.Lock()
-	i := r.open[key]
+	i := r.byRun[key]
 	if i == nil || i.session.Generation() == gen {
 		if i != nil {
 			i.calls++
@@ -111,15 +98,15 @@ func (r *runs) known(key runKey, gen *host.Generation) *instance {
 func (r *runs) adopt(s *host.Session, end func(), key runKey, gen *host.Generation) *instance {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.closed || s.Generation() != gen || r.open[key] != nil {
+	if r.closed || s.Generation() != gen || r.byRun[key] != nil {
 		return nil
 	}
-	if r.open == nil {
-		r.open = map[runKey]*instance{}
+	if r.byRun == nil {
+		r.byRun = map[runKey]*instance{}
 	}
 	i := &instance{session: s, end: end, key: key, calls: 1}
-	i.idle = time.AfterFunc(keptIdle, func() { r.expire(i) })
-	r.open[key] = i
+	i.idle = time.AfterFunc(maxIdle, func() { r.expire(i) })
+	r.byRun[key] = i
 	return i
 }
 
@@ -129,7 +116,7 @@ func (r *runs) give(i *instance, broken bool) {
 	i.calls--
 	i.used = time.Now()
 	if !broken && !i.gone {
-		i.idle.Reset(keptIdle)
+		i.idle.Reset(maxIdle)
 		r.mu.Unlock()
 		return
 	}
@@ -142,7 +129,7 @@ func (r *runs) give(i *instance, broken bool) {
 func (r *runs) expire(i *instance) {
 	r.mu.Lock()
 	var over *instance
-	if i.calls == 0 && time.Since(i.used) >= keptIdle {
+	if i.calls == 0 && time.Since(i.used) >= maxIdle {
 		over = r.drop(i)
 	}
 	r.mu.Unlock()
@@ -153,7 +140,7 @@ func (r *runs) expire(i *instance) {
 func (r *runs) evict() bool {
 	r.mu.Lock()
 	var oldest *instance
-	for _, i := range r.open {
+	for _, i := range r.byRun {
 		if i.calls == 0 && (oldest == nil || i.used.Before(oldest.used)) {
 			oldest = i
 		}
@@ -169,7 +156,7 @@ func (r *runs) evict() bool {
 // end drops the instance of a run.
 func (r *runs) end(run *abi.RunIdentity) {
 	r.mu.Lock()
-	i := r.open[runKey{run.ThreadID, run.RunID}]
+	i := r.byRun[runKey{run.ThreadID, run.RunID}]
 	if i != nil {
 		i = r.drop(i)
 	}
@@ -182,7 +169,7 @@ func (r *runs) close() {
 	r.mu.Lock()
 	r.closed = true
 	var over []*instance
-	for _, i := range r.open {
+	for _, i := range r.byRun {
 		over = append(over, r.drop(i))
 	}
 	r.mu.Unlock()
@@ -195,8 +182,8 @@ func (r *runs) close() {
 // closes it. The lock is held, and is not for closing, which gives memory back.
 func (r *runs) drop(i *instance) *instance {
 	i.gone = true
-	if r.open[i.key] == i {
-		delete(r.open, i.key)
+	if r.byRun[i.key] == i {
+		delete(r.byRun, i.key)
 	}
 	if i.calls > 0 {
 		return nil

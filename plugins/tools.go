@@ -126,11 +126,10 @@ func (t *Tools) CallTool(ctx context.Context, call abi.ToolCall) (abi.ToolResult
 			CallID: call.ID, ToolName: call.Name, Status: abi.ToolError, Message: "Invalid arguments: " + bounded(err.Error(), maxTicketText),
 		}, nil
 	}
-	var reply abi.ToolReply
-	err := found.plugin.live.Do(ctx, func(g *guest.Guest) error {
-		reply = abi.ToolReply{}
-		return found.plugin.callTool(ctx, g, &call, &reply)
-	})
+	reply, err := found.plugin.callTool(ctx, &call)
+	for guest.NotBegun(err) {
+		reply, err = found.plugin.callTool(ctx, &call)
+	}
 	if err != nil {
 		if said, ok := errors.AsType[*host.GuestError](err); ok {
 			return abi.ToolResult{CallID: call.ID, ToolName: call.Name, Status: abi.ToolError, Message: "Execution failed: " + bounded(said.Error(), maxTicketText)}, nil
@@ -151,8 +150,14 @@ func (t *Tools) CallTool(ctx context.Context, call abi.ToolCall) (abi.ToolResult
 	return result, nil
 }
 
-// callTool asks the guest, with what it may know of the run.
-func (p *Plugin) callTool(ctx context.Context, g *guest.Guest, call *abi.ToolCall, reply *abi.ToolReply) error {
+// callTool calls the guest in use now, with what it may know of the run.
+func (p *Plugin) callTool(ctx context.Context, call *abi.ToolCall) (abi.ToolReply, error) {
+	var reply abi.ToolReply
+	ed, err := p.live.Current(ctx)
+	if err != nil {
+		return reply, err
+	}
+	g := ed.Guest
 	request := abi.ToolRequest{
 		ID: call.ID, Name: call.Name, Kind: call.Kind, Arguments: call.Arguments, IdempotencyKey: call.IdempotencyKey,
 		Resume: call.Resume, ABI: g.Version(), Config: p.entry.Config,
@@ -164,7 +169,8 @@ func (p *Plugin) callTool(ctx context.Context, g *guest.Guest, call *abi.ToolCal
 			ctx = host.WithRange(ctx, more(ctx, g, &abi.Event{Run: i.Run, Step: i.Step}))
 		}
 	}
-	return g.Call(ctx, abi.ExportCallTool, &request, reply)
+	err = g.Call(ctx, abi.ExportCallTool, &request, &reply)
+	return reply, err
 }
 
 // reply hands on what the tool wants done beyond its result.

@@ -124,16 +124,10 @@ func (p *Policy) Name() string {
 // Summarize asks the guest to stand in for a range of messages. An answer that cannot be a summary is an error.
 // When the guest names a way in which its policy did so (as hybrid does), that stands in the compaction's event.
 func (p *Policy) Summarize(ctx context.Context, r *abi.SummarizeRequest) (*abi.Summary, error) {
-	var summary *abi.Summary
-	kept := trial.Request{Summarize: r, Bytes: sourceBytes(r)}
-	err := p.live.DoOn(ctx, p.keeping(ctx, &kept, func(e *guest.Edition) (err error) {
-		if summary, err = p.summarize(ctx, e.Guest, r); err == nil {
-			kept.Summary, err = summary, check(r, summary)
-			e.Generation.Fault(ctx, err)
-			return err
-		}
-		return undecodable(ctx, e, err)
-	}))
+	summary, err := p.trySummarize(ctx, r)
+	for guest.NotBegun(err) {
+		summary, err = p.trySummarize(ctx, r)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -143,16 +137,30 @@ func (p *Policy) Summarize(ctx context.Context, r *abi.SummarizeRequest) (*abi.S
 	return summary, nil
 }
 
-// keeping records a request with its answer, unless the caller gave it up or a swap came between.
-func (p *Policy) keeping(ctx context.Context, q *trial.Request, ask func(*guest.Edition) error) func(*guest.Edition) error {
-	return func(e *guest.Edition) error {
-		start := time.Now()
-		err := ask(e)
-		if !errors.Is(context.Cause(ctx), context.Canceled) && !errors.Is(err, host.ErrRetired) && !errors.Is(err, host.ErrClosed) {
-			q.Version, q.Err, q.Took = e.Generation.Info().SHA256, cmp.Or(err, q.Err), time.Since(start)
-			p.recorded.Add(*q)
-		}
-		return err
+// trySummarize calls the guest in use now.
+func (p *Policy) trySummarize(ctx context.Context, r *abi.SummarizeRequest) (*abi.Summary, error) {
+	e, err := p.live.Current(ctx)
+	if err != nil {
+		return nil, err
+	}
+	start := time.Now()
+	summary, err := p.summarize(ctx, e.Guest, r)
+	q := trial.Request{Summarize: r, Bytes: sourceBytes(r)}
+	if err == nil {
+		q.Summary, err = summary, check(r, summary)
+		e.Generation.Fault(ctx, err)
+	} else {
+		err = undecodable(ctx, e, err)
+	}
+	p.record(ctx, e, q, start, err)
+	return summary, err
+}
+
+// record records a request with its answer, unless the caller gave it up or a swap came between.
+func (p *Policy) record(ctx context.Context, e *guest.Edition, q trial.Request, start time.Time, err error) {
+	if !errors.Is(context.Cause(ctx), context.Canceled) && !errors.Is(err, host.ErrRetired) && !errors.Is(err, host.ErrClosed) {
+		q.Version, q.Err, q.Took = e.Generation.Info().SHA256, cmp.Or(err, q.Err), time.Since(start)
+		p.recorded.Add(q)
 	}
 }
 
@@ -203,19 +211,32 @@ func clip(s string) string {
 
 // Admit asks the guest whether a compaction may start now.
 func (p *Policy) Admit(ctx context.Context, r *abi.AdmitRequest) (*abi.Decision, error) {
-	var decision *abi.Decision
-	kept := trial.Request{Admit: r, Bytes: admitBytes}
-	err := p.live.DoOn(ctx, p.keeping(ctx, &kept, func(e *guest.Edition) (err error) {
-		if decision, err = p.decide(ctx, e.Guest, r); err == nil {
-			kept.Decision, kept.Err = decision, compaction.CheckDecision(decision)
-			e.Generation.Fault(ctx, kept.Err)
-		}
-		return undecodable(ctx, e, err)
-	}))
+	decision, err := p.tryAdmit(ctx, r)
+	for guest.NotBegun(err) {
+		decision, err = p.tryAdmit(ctx, r)
+	}
 	if err != nil {
 		return nil, err
 	}
 	return decision, nil
+}
+
+// tryAdmit calls the guest in use now.
+func (p *Policy) tryAdmit(ctx context.Context, r *abi.AdmitRequest) (*abi.Decision, error) {
+	e, err := p.live.Current(ctx)
+	if err != nil {
+		return nil, err
+	}
+	start := time.Now()
+	decision, err := p.decide(ctx, e.Guest, r)
+	q := trial.Request{Admit: r, Bytes: admitBytes}
+	if err == nil {
+		q.Decision, q.Err = decision, compaction.CheckDecision(decision)
+		e.Generation.Fault(ctx, q.Err)
+	}
+	err = undecodable(ctx, e, err)
+	p.record(ctx, e, q, start, err)
+	return decision, err
 }
 
 // admitBytes is about how large a request of an admission policy is.

@@ -47,7 +47,7 @@ type Guest struct {
 	lazy []abi.Phase
 	// gates reports that it decides about tool calls.
 	gates bool
-	// more tells that the module reads messages beyond those of its event.
+	// more reports that the module reads messages beyond those of its event.
 	more bool
 	// messages are the encodings of those that the module got.
 	messages messageCache
@@ -98,12 +98,12 @@ func negotiate(r abi.VersionRange) (int, error) {
 	if version >= max(r.Min, abi.MinVersion) {
 		return version, nil
 	}
-	mend := "use a newer mortise"
+	hint := "use a newer mortise"
 	if r.Max < abi.MinVersion {
-		mend = "rebuild the module with a current SDK"
+		hint = "rebuild the module with a current SDK"
 	}
 	return 0, fmt.Errorf("%w: the module speaks ABI %d to %d, this host %d to %d; %s",
-		ErrVersion, r.Min, r.Max, abi.MinVersion, abi.Version, mend)
+		ErrVersion, r.Min, r.Max, abi.MinVersion, abi.Version, hint)
 }
 
 // Description returns what the module said of itself. It is shared; do not change it.
@@ -112,10 +112,10 @@ func (g *Guest) Description() abi.Description { return g.desc }
 // Version returns the contract version that both sides agreed on.
 func (g *Guest) Version() int { return g.version }
 
-// ReadsMore tells whether the module may read messages beyond those of its event.
+// ReadsMore reports whether the module may read messages beyond those of its event.
 func (g *Guest) ReadsMore() bool { return g.more }
 
-// asks tells whether the module asks for a capability.
+// asks reports whether the module asks for a capability.
 func (g *Guest) asks(capability string) bool {
 	return slices.ContainsFunc(g.desc.Capabilities, func(c abi.Capability) bool { return c.Name == capability })
 }
@@ -160,7 +160,7 @@ func (g *Guest) encode(v any) ([]byte, error) {
 	return bytes.Join(p.parts, nil), nil
 }
 
-// packs tells whether a value is an event whose messages are encoded once and kept.
+// packs reports whether a value is an event whose messages are encoded once and kept.
 func (g *Guest) packs(v any) (*abi.Event, bool) {
 	e, ok := v.(*abi.Event)
 	return e, ok && g.format == wire.MessagePack && len(e.Messages) > 0
@@ -186,16 +186,12 @@ func (g *Guest) CallOn(ctx context.Context, on Calls, export string, in, out any
 		output, err := on.Call(ctx, export, p.parts...)
 		return g.decode(export, output, err, out, g.judges(in))
 	}
-	var called error
-	err := g.format.Lend(in, func(input []byte) error {
-		output, err := on.Call(ctx, export, input)
-		called = g.decode(export, output, err, out, g.judges(in))
-		return nil
-	})
+	input, err := g.format.Marshal(in)
 	if err != nil {
 		return g.badInput(export, err)
 	}
-	return called
+	output, err := on.Call(ctx, export, input)
+	return g.decode(export, output, err, out, g.judges(in))
 }
 
 func (g *Guest) badInput(export string, err error) error {
@@ -218,7 +214,7 @@ func (g *Guest) decode(export string, output []byte, err error, out any, gate bo
 		return g.failed(export, err)
 	}
 	if len(output) == 0 && !gate || g.format == wire.MessagePack && string(output) == emptyMap {
-		return nil // It says nothing.
+		return nil // no opinion
 	}
 	if len(output) > 0 {
 		if err := g.format.Take(output, out); err != nil {
@@ -233,5 +229,5 @@ func (g *Guest) decode(export string, output []byte, err error, out any, gate bo
 	return nil
 }
 
-// emptyMap is what a guest answers in MessagePack that says nothing, as most hooks do.
+// emptyMap is the MessagePack answer of a guest with no opinion, which most hooks give.
 const emptyMap = "\x80"

@@ -17,7 +17,7 @@ const keptEditions = 4
 // Live is the guest of a module that may be swapped while it is in use. A call goes to
 // the generation that its guest was opened on, so that its version and encoding are
 // always those of the binary that answers. It is safe for concurrent use. The module
-// belongs to whoever loaded it.
+// belongs to the caller that loaded it.
 type Live struct {
 	module *host.Module
 	admit  func(context.Context, *Guest) error
@@ -33,12 +33,12 @@ type Edition struct {
 	Guest      *Guest
 	Generation *host.Generation
 	Access     Access
-	// Sticky tells that the guest asks for one instance for each run, and may have it.
+	// Sticky reports that the guest asks for one instance for each run, and may have it.
 	Sticky bool
 }
 
 // NewLive opens the guest on the module's current generation. grants are those that the module
-// was loaded with; admit says whether a guest can serve, now and at each swap.
+// was loaded with; admit reports why a guest cannot serve, now and at each swap.
 func NewLive(ctx context.Context, m *host.Module, grants host.Grants, admit func(context.Context, *Guest) error) (*Live, error) {
 	l := &Live{module: m, admit: admit}
 	e, err := l.open(ctx, m.Current(), &grants)
@@ -74,46 +74,27 @@ func (l *Live) Edition() *Edition {
 	return l.current.Load()
 }
 
-// Pure says whether the guest that takes the calls now is granted nothing, so that it can
+// Pure reports whether the guest that takes the calls now is granted nothing, so that it can
 // only compute.
 func (l *Live) Pure() bool {
 	e := l.current.Load()
 	return len(e.Access.Granted) == 0 && e.Generation == l.module.Current()
 }
 
-// Do runs a call on the guest that takes the calls now. When a swap retired its
-// generation before the call had begun, run is asked again with the guest that took
-// over, so run must encode its input for the guest that it is given.
-func (l *Live) Do(ctx context.Context, run func(*Guest) error) error {
-	return l.DoOn(ctx, func(e *Edition) error { return run(e.Guest) })
-}
-
-// DoOn is [Live.Do] for who wants to know the generation.
-func (l *Live) DoOn(ctx context.Context, run func(*Edition) error) error {
-	for {
-		e, err := l.edition(ctx)
-		if err == nil {
-			err = run(e)
-		}
-		if !retired(err) {
-			return err
-		}
-	}
-}
-
-// retired tells whether a call did not begin because of a swap. A guest that broke has
-// begun, whatever the cause was.
-func retired(err error) bool {
-	if !errors.Is(err, host.ErrRetired) {
+// NotBegun reports whether a call did not begin: a swap had retired its generation, or the call before had broken its
+// session. The caller makes it again, on what [Live.Current] returns then, with an input encoded for that guest. A guest
+// that broke has begun, whatever the cause was.
+func NotBegun(err error) bool {
+	if !errors.Is(err, host.ErrRetired) && !errors.Is(err, host.ErrSessionLost) {
 		return false
 	}
 	_, broke := errors.AsType[*host.TrapError](err)
 	return !broke
 }
 
-// edition returns the guest of the current generation, and opens it when somebody has
-// swapped the module in another way than by Swap.
-func (l *Live) edition(ctx context.Context) (*Edition, error) {
+// Current returns the guest that takes the calls now. It opens the guest when the module was
+// swapped in another way than by Swap.
+func (l *Live) Current(ctx context.Context) (*Edition, error) {
 	gen := l.module.Current()
 	if e := l.current.Load(); e.Generation == gen {
 		return e, nil
@@ -130,7 +111,7 @@ func (l *Live) edition(ctx context.Context) (*Edition, error) {
 	return e, nil
 }
 
-// Swap puts another binary, or another spec, in the place of the module's, if its guest can
+// Swap replaces the binary, or the spec, of the module, if its guest can
 // serve as the one before did. See host.Module.Swap, which this wraps: opts.Check is
 // asked last.
 func (l *Live) Swap(ctx context.Context, spec host.Spec, opts host.SwapOptions) error {
