@@ -15,6 +15,9 @@ type batch struct {
 	run       *run
 	base      []abi.Message
 	assistant abi.Message
+	// asked are the calls of the response, notes the messages that follow the step in the log.
+	asked []abi.ToolCall
+	notes []abi.Message
 	// original is what the model had written, if plugins replaced it.
 	original any
 	results  []abi.Message
@@ -30,18 +33,18 @@ type batch struct {
 	revision uint64
 }
 
-// verdict is what the gate said of a call.
+// verdict is the decision of the gate about a call, or refused, the result of a call that
+// cannot be made.
 type verdict struct {
-	action abi.GateAction
-	gate   abi.GateDecision
-	by     string
+	action  abi.GateAction
+	gate    abi.GateDecision
+	by      string
+	refused *abi.ToolResult
 }
 
-func newBatch(r *run, assistant abi.Message) *batch {
-	return &batch{run: r, assistant: assistant, base: r.view}
-}
-
-// execute gates and runs the calls until one of them ends the run.
+// execute gates and runs the calls until one of them ends the run. Allowed calls are collected; before
+// another one is answered otherwise, they are executed, and its gate is asked again, because it may see
+// their results.
 func (b *batch) execute(ctx context.Context) (*Termination, error) {
 	if err := b.persist(ctx); err != nil {
 		return nil, err
@@ -52,11 +55,31 @@ func (b *batch) execute(ctx context.Context) (*Termination, error) {
 			return nil, err
 		}
 		t := b.start(ctx, i)
-		next, stop, err := b.walk(ctx, t, ready)
+		v, stop, err := b.ask(ctx, &t)
+		if stop == nil && err == nil && v.action != abi.GateAllow && len(ready) > 0 {
+			if stop, err = b.runAll(ctx, ready); stop == nil && err == nil {
+				ready = nil
+				v, stop, err = b.ask(ctx, &t)
+			}
+		}
 		if stop != nil || err != nil {
 			return stop, err
 		}
-		ready = next
+		if v.action == abi.GateAllow {
+			ready = append(ready, t)
+			if b.run.cfg.ToolMode != Sequential {
+				continue
+			}
+			stop, err = b.runAll(ctx, ready)
+			ready = nil
+		} else if result, ends, failed := b.intercept(ctx, &t, v); result != nil {
+			stop, err = b.after(ctx, &t, *result)
+		} else {
+			stop, err = ends, failed
+		}
+		if stop != nil || err != nil {
+			return stop, err
+		}
 	}
 	if stop, err := b.runAll(ctx, ready); stop != nil || err != nil {
 		return stop, err
@@ -64,43 +87,13 @@ func (b *batch) execute(ctx context.Context) (*Termination, error) {
 	return b.waits, nil
 }
 
-// walk takes one call through its gate. An allowed one is added to those that are
-// ready; before anything else is made of it, those are carried out, and the gate is
-// asked again, because it may see what they did.
-func (b *batch) walk(ctx context.Context, t turn, ready []turn) ([]turn, *Termination, error) {
-	if result, refused := b.run.refuse(t.ToolCall); refused {
-		stop, err := b.runAll(ctx, ready)
-		if stop == nil && err == nil {
-			err = b.finish(ctx, &t, result)
-		}
-		return nil, stop, err
-	}
-	v, stop, err := b.ask(ctx, &t)
-	if stop == nil && err == nil && v.action != abi.GateAllow && len(ready) > 0 {
-		if stop, err = b.runAll(ctx, ready); stop == nil && err == nil {
-			ready = nil
-			v, stop, err = b.ask(ctx, &t)
-		}
-	}
-	if stop != nil || err != nil {
-		return nil, stop, err
-	}
-	if v.action == abi.GateAllow {
-		ready = append(ready, t)
-		if b.run.cfg.ToolMode != Sequential {
-			return ready, nil, nil
-		}
-		stop, err := b.runAll(ctx, ready)
-		return nil, stop, err
-	}
-	stop, err = b.intercepted(ctx, &t, v)
-	return nil, stop, err
-}
-
 // ask fires the gate. A call that plugins rewrote at the same time is judged again, unless
 // it does not run anyway.
 func (b *batch) ask(ctx context.Context, t *turn) (verdict, *Termination, error) {
-	out, stop, err := b.fire(ctx, abi.ToolGate, t.frame())
+	if result, refused := b.run.refuse(t.ToolCall); refused {
+		return verdict{refused: &result}, nil, nil
+	}
+	out, stop, err := b.run.fire(ctx, abi.ToolGate, b.frame(t))
 	if stop != nil || err != nil {
 		return verdict{}, stop, err
 	}
@@ -118,18 +111,20 @@ func (b *batch) ask(ctx context.Context, t *turn) (verdict, *Termination, error)
 	return v, nil, nil
 }
 
-// intercepted answers a call that its gate did not let through.
-func (b *batch) intercepted(ctx context.Context, t *turn, v verdict) (*Termination, error) {
+// intercept answers a call that its gate did not allow. A result that the gate gave is returned, for the plugins to see.
+func (b *batch) intercept(ctx context.Context, t *turn, v verdict) (*abi.ToolResult, *Termination, error) {
 	switch {
+	case v.refused != nil:
+		return nil, nil, b.finish(ctx, t, *v.refused)
 	case v.action == abi.GateSuspend && v.gate.Ticket != nil:
 		// The other calls of the step have their turn.
-		return nil, b.suspend(ctx, t, *v.gate.Ticket, v.gate.Reason, v.by)
+		return nil, nil, b.suspend(ctx, t, *v.gate.Ticket, v.gate.Reason, v.by)
 	case v.action == abi.GateSetResult && v.gate.Result != nil:
 		result := *v.gate.Result
 		result.Ticket = nil // Plugins ask by suspending.
-		return b.after(ctx, t, result)
+		return &result, nil, nil
 	default: // What is not understood does not run.
-		return &Termination{Type: Blocked, Detail: v.gate.Reason}, b.finish(ctx, t, denied(t.ToolCall, v.gate.Reason))
+		return nil, &Termination{Type: Blocked, Detail: v.gate.Reason}, b.finish(ctx, t, denied(t.ToolCall, v.gate.Reason))
 	}
 }
 
@@ -151,7 +146,7 @@ func (b *batch) start(ctx context.Context, i int) turn {
 // before fires the last phase before the tool. A call that plugins rewrote there is judged
 // again by the gate, and one whose arguments no plugin repaired is answered.
 func (b *batch) before(ctx context.Context, t *turn) (verdict, *Termination, error) {
-	out, stop, err := b.fire(ctx, abi.BeforeToolExecute, t.frame())
+	out, stop, err := b.run.fire(ctx, abi.BeforeToolExecute, b.frame(t))
 	if stop != nil || err != nil {
 		return verdict{}, stop, err
 	}
@@ -195,10 +190,11 @@ func (b *batch) runAll(ctx context.Context, turns []turn) (*Termination, error) 
 	done, err := b.run.executeAll(ctx, calls, keys, b.messages())
 	var stop *Termination
 	for i := range verdicts {
+		var result *abi.ToolResult
 		var next *Termination
 		var failed error
 		if verdicts[i].action != abi.GateAllow {
-			next, failed = b.intercepted(ctx, &turns[i], verdicts[i])
+			result, next, failed = b.intercept(ctx, &turns[i], verdicts[i])
 		} else {
 			// What was executed is kept, also when the run is to end.
 			c := &done[0]
@@ -206,7 +202,10 @@ func (b *batch) runAll(ctx context.Context, turns []turn) (*Termination, error) 
 				continue
 			}
 			b.adopt(b.run.change(ctx, turns[i].ToolCall, c, b.messages()))
-			next, failed = b.after(ctx, &turns[i], *c.result)
+			result = c.result
+		}
+		if result != nil {
+			next, failed = b.after(ctx, &turns[i], *result)
 		}
 		if stop == nil {
 			stop = next
@@ -218,7 +217,7 @@ func (b *batch) runAll(ctx context.Context, turns []turn) (*Termination, error) 
 	return stop, err
 }
 
-// after lets the plugins see, and transform, a result before anyone else does.
+// after lets the plugins see, and transform, a result before the log and the listener get it.
 func (b *batch) after(ctx context.Context, t *turn, result abi.ToolResult) (*Termination, error) {
 	result.CallID, result.ToolName = t.ID, t.Name
 	if result.Status == abi.ToolPending {
@@ -227,9 +226,9 @@ func (b *batch) after(ctx context.Context, t *turn, result abi.ToolResult) (*Ter
 	message := t.message(result, b.run.freshID())
 	shown := result // A hook that was abandoned may read it for as long as it likes.
 	b.results = append(b.results, message)
-	f := t.frame()
+	f := b.frame(t)
 	f.result, f.resultID = &shown, message.ID
-	out, stop, err := b.fire(ctx, abi.AfterToolExecute, f)
+	out, stop, err := b.run.fire(ctx, abi.AfterToolExecute, f)
 	switch {
 	case err != nil && len(b.run.who.phases.Order(abi.AfterToolExecute)) > 0:
 		// A hook whose failure ends the run may be the one that hides secrets. What
@@ -283,16 +282,19 @@ func (b *batch) suspend(ctx context.Context, t *turn, ticket abi.SuspendTicket, 
 	return b.done(ctx, t, result)
 }
 
-// fire fires a phase at what the step has come to, and takes over what plugins
-// changed in it. At these phases they cannot append.
-func (b *batch) fire(ctx context.Context, p abi.Phase, f frame) (phases.Outcome, *Termination, error) {
-	f.messages = b.messages()
-	out, stop, err := b.run.fireFrame(ctx, p, f)
+// frame is a call of the step as a phase sees it.
+func (b *batch) frame(t *turn) frame {
+	f := t.frame()
+	f.step = b
+	return f
+}
+
+// changed takes over what plugins changed of the step in a phase. At these phases they cannot append.
+func (b *batch) changed(out *phases.Outcome) {
 	b.adopt(out.Messages)
 	id := b.assistant.ID
 	edited := func(e phases.Edit) bool { return e.MessageID == id && e.Kind != phases.EditPin }
 	b.saved = b.saved && !slices.ContainsFunc(out.Edits, edited)
-	return out, stop, err
 }
 
 // messages are what the step has come to.
@@ -313,7 +315,7 @@ func (b *batch) finish(ctx context.Context, t *turn, result abi.ToolResult) erro
 	return b.done(ctx, t, result)
 }
 
-// done makes a result durable and then tells it.
+// done makes a result durable and then notifies the listener.
 func (b *batch) done(ctx context.Context, t *turn, result abi.ToolResult) error {
 	b.open = slices.DeleteFunc(b.open, func(c abi.ToolCall) bool { return c.ID == t.ID })
 	b.run.tally(result)

@@ -27,7 +27,7 @@ func (r *run) consider(ctx context.Context) (stop *Termination, err error) {
 		return nil, nil
 	}
 	c.ConsiderWith(ctx, r.thread.id, r.thread.snapshot(), func(ctx context.Context, offer *abi.Compaction) (focus, veto string) {
-		out, ends, failed := r.fireFrame(ctx, abi.BeforeCompaction, frame{compaction: offer})
+		out, ends, failed := r.fire(ctx, abi.BeforeCompaction, frame{compaction: offer})
 		stop, err = ends, failed
 		switch {
 		case failed != nil:
@@ -47,7 +47,7 @@ func (r *run) compacted(ctx context.Context) (*Termination, error) {
 		return nil, nil
 	}
 	for _, ended := range c.Ended(r.thread.id) {
-		if stop, err := r.fire(ctx, abi.AfterCompaction, frame{compaction: &ended}); stop != nil || err != nil {
+		if _, stop, err := r.fire(ctx, abi.AfterCompaction, frame{compaction: &ended}); stop != nil || err != nil {
 			return stop, err
 		}
 	}

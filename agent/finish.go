@@ -17,7 +17,7 @@ func (r *run) finish(ctx context.Context, stop *Termination, err error) (Result,
 	ending := r.ending(end, err)
 	last := errors.Join(
 		recovered(func() error { r.settle(); _, err := r.compacted(ctx); return err }),
-		recovered(func() error { _, err := r.fire(ctx, abi.RunEnd, frame{end: ending}); return err }),
+		recovered(func() error { _, _, err := r.fire(ctx, abi.RunEnd, frame{end: ending}); return err }),
 	)
 	if end.deliberate(asked) {
 		r.read()

@@ -10,8 +10,10 @@ import (
 
 // frame is what differs from phase to phase.
 type frame struct {
-	// messages replaces the view where a step has written more than the log holds.
+	// messages replaces the view where a step has written more than the log holds; they are those
+	// of the step, if that is given.
 	messages []abi.Message
+	step     *batch
 	response *abi.Response
 	call     *abi.ToolCall
 	result   *abi.ToolResult
@@ -25,19 +27,20 @@ type frame struct {
 	compaction *abi.Compaction
 }
 
-// fire fires a phase at the plugins and applies what it came to. A stop that a
-// plugin asked for is returned.
-func (r *run) fire(ctx context.Context, p abi.Phase, f frame) (*Termination, error) {
-	_, stop, err := r.fireFrame(ctx, p, f)
-	return stop, err
-}
-
-func (r *run) fireFrame(ctx context.Context, p abi.Phase, f frame) (phases.Outcome, *Termination, error) {
+// fire fires a phase at the plugins and applies the outcome. It returns a stop that a
+// plugin asked for, too.
+func (r *run) fire(ctx context.Context, p abi.Phase, f frame) (phases.Outcome, *Termination, error) {
+	if f.step != nil {
+		f.messages = f.step.messages()
+	}
 	r.send(ctx, Event{Type: EventPhase, Phase: p, Call: f.call, RewrittenBy: f.rewrittenBy})
 	out, err := r.who.phases.Fire(ctx, r.state, r.frame(p, f))
 	// A phase may fail after its hooks' work was committed. What they hid must be
 	// hidden then too, so the outcome counts in any case.
 	r.apply(ctx, out, f.messages == nil)
+	if f.step != nil {
+		f.step.changed(&out)
+	}
 	r.rewrote = r.rewrote || rewrites(out, f.resultID)
 	r.showChange(ctx)
 	if err != nil {
@@ -79,15 +82,15 @@ func (r *run) hasTool(name string) bool {
 	return slices.ContainsFunc(r.known, func(t abi.Tool) bool { return t.Name == name })
 }
 
-// rewrites says whether plugins changed the content of a message of which something
-// was told already: not that of the result under way.
+// rewrites reports whether plugins changed the content of a message that the listener may
+// know already: not that of the result under way.
 func rewrites(out phases.Outcome, resultID string) bool {
 	return slices.ContainsFunc(out.Edits, func(e phases.Edit) bool {
 		return e.Kind != phases.EditPin && e.MessageID != resultID
 	})
 }
 
-// showsNotices says at which phases notices are shown: the first of a step or of
+// showsNotices reports whether notices are shown at a phase: the first of a step or of
 // the run, and the last.
 func showsNotices(p abi.Phase) bool {
 	return p == abi.StepStart || p == abi.RunStart || p == abi.RunEnd

@@ -89,7 +89,7 @@ func (r *run) resume(ctx context.Context, k Ticket) (*Termination, error) {
 // question that was decided is not asked again, unless the call is another one now.
 func (r *run) gateAgain(ctx context.Context, p abi.Phase, t *turn, k *Ticket) (verdict, *Termination, error) {
 	decided := k.Call.Arguments
-	out, stop, err := r.fireFrame(ctx, p, t.frame())
+	out, stop, err := r.fire(ctx, p, t.frame())
 	if stop != nil || err != nil {
 		return verdict{}, stop, err
 	}
@@ -163,7 +163,7 @@ func (r *run) answered(ctx context.Context, k Ticket, result abi.ToolResult) (*T
 	shown, call := result, k.Call
 	f := t.frame()
 	f.messages, f.result, f.resultID = messages, &shown, message.ID
-	out, stop, err := r.fireFrame(ctx, abi.AfterToolExecute, f)
+	out, stop, err := r.fire(ctx, abi.AfterToolExecute, f)
 	if err != nil && len(r.who.phases.Order(abi.AfterToolExecute)) > 0 {
 		result = withheld(k.Call)
 		phases.SetResult(&message, &result)

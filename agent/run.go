@@ -116,10 +116,11 @@ func (a *Agent) Run(ctx context.Context, req Request) (Result, error) {
 		return Result{}, err
 	}
 	for {
-		result, err := r.activate(ctx)
+		stop, err := r.loop(ctx)
+		result, err := r.finish(ctx, stop, err)
 		waits := err == nil && result.Status == StatusWaiting
 		// A decision may have come while the run came to its end.
-		if goOn := waits && (req.Wait && r.await(ctx) || !r.thread.seal(a.cfg.ToolMode == ParallelBatch)); !goOn {
+		if again := waits && (req.Wait && r.await(ctx) || !r.thread.seal(a.cfg.ToolMode == ParallelBatch)); !again {
 			r.giveBack()
 			a.leave(r.id.RunID)
 			r.thread.end()
@@ -142,24 +143,9 @@ func (r *run) next() *run {
 	return n
 }
 
-// activate takes the run from run_start to run_finish.
-func (r *run) activate(ctx context.Context) (Result, error) {
-	r.began = time.Now()
-	err := r.begin(ctx)
-	identity := r.id
-	r.send(ctx, Event{Type: EventRunStart, Identity: &identity})
-	var stop *Termination
-	if err == nil {
-		err = recovered(func() (err error) {
-			stop, err = r.loop(ctx)
-			return err
-		})
-	}
-	return r.finish(ctx, stop, err)
-}
-
-// begin sets up agent, state and record.
+// begin sets up agent, state and record, and notifies the listener that the run has started.
 func (r *run) begin(ctx context.Context) error {
+	r.began = time.Now()
 	t := r.thread
 	t.mu.Lock()
 	state, image, went := t.state, t.image, r.record.open()
@@ -198,11 +184,36 @@ func (r *run) begin(ctx context.Context) error {
 	r.record.AgentID, r.record.Activations = agentID, r.record.Activations+1
 	r.record.Waiting = nil
 	r.record.move(StatusRunning, "")
+	identity := r.id
+	r.send(ctx, Event{Type: EventRunStart, Identity: &identity})
 	return err
 }
 
-// loop runs steps until one of them ends the run.
-func (r *run) loop(ctx context.Context) (*Termination, error) {
+// loop takes the run from run_start through its steps, until one of them ends it.
+func (r *run) loop(ctx context.Context) (stop *Termination, err error) {
+	if err := r.begin(ctx); err != nil {
+		return nil, err
+	}
+	defer catch(&err)
+	if stop, err := r.enter(ctx); stop != nil || err != nil {
+		return stop, err
+	}
+	for {
+		if stop := r.mayStep(); stop != nil {
+			return stop, nil
+		}
+		called, stop, err := r.takeStep(ctx)
+		if stop != nil || err != nil {
+			return stop, err
+		}
+		if !r.continues(ctx, called) {
+			return &Termination{Type: NaturalEnd}, nil
+		}
+	}
+}
+
+// enter takes what is there for the run to the log, and fires run_start.
+func (r *run) enter(ctx context.Context) (*Termination, error) {
 	if r.superseding {
 		r.supersede(ctx, "the user wrote something new instead of deciding")
 	}
@@ -223,7 +234,7 @@ func (r *run) loop(ctx context.Context) (*Termination, error) {
 	if err := r.who.phases.Activate(ctx, r.state, r.id); err != nil {
 		return nil, err
 	}
-	if stop, err := r.fire(ctx, abi.RunStart, frame{}); stop != nil || err != nil {
+	if _, stop, err := r.fire(ctx, abi.RunStart, frame{}); stop != nil || err != nil {
 		return stop, err
 	}
 	resumed, stop, err := r.replay(ctx)
@@ -233,17 +244,10 @@ func (r *run) loop(ctx context.Context) (*Termination, error) {
 	if r.woken() && !arrived && !resumed {
 		return &Termination{Type: NaturalEnd}, nil
 	}
-	for {
-		if stop := r.mayStep(); stop != nil {
-			return stop, nil
-		}
-		if stop, err := r.runStep(ctx); stop != nil || err != nil {
-			return stop, err
-		}
-	}
+	return nil, nil
 }
 
-// woken says whether the run goes on after it had ended, with nothing to add: its
+// woken reports whether the run continues after it had ended, with nothing to add: its
 // tasks are over, and the model has answered everything. So it is with a run that
 // begins because of notifications.
 func (r *run) woken() bool {
@@ -264,8 +268,8 @@ func (r *run) refresh() {
 	r.view = r.fitted(r.view)
 }
 
-// send tells the listener. A listener that panics loses the event, and the run
-// goes on: it is not the listener's to end.
+// send notifies the listener. A listener that panics loses the event, and the run
+// continues.
 func (r *run) send(ctx context.Context, e Event) {
 	e.At, e.ThreadID, e.RunID = r.cfg.Now(), r.id.ThreadID, r.id.RunID
 	if e.Step == 0 {
@@ -276,12 +280,15 @@ func (r *run) send(ctx context.Context, e Event) {
 	}
 }
 
-// recovered turns a panic into an error.
+// catch, when deferred, turns a panic into an error.
+func catch(err *error) {
+	if p := recover(); p != nil {
+		*err = fmt.Errorf("%w: %.512v", ErrPanic, p)
+	}
+}
+
+// recovered turns a panic of code of the embedder into an error.
 func recovered(do func() error) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("%w: %.512v", ErrPanic, p)
-		}
-	}()
+	defer catch(&err)
 	return do()
 }

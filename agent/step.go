@@ -13,53 +13,22 @@ import (
 	"github.com/mortise-dev/mortise/llm"
 )
 
-// runStep is one inference and the tools that it asked for. It returns what
-// ends the run, or nothing when the run goes on. Step_end is sent in any case.
-func (r *run) runStep(ctx context.Context) (*Termination, error) {
+// takeStep is one inference and the tools that the model calls in it. It reports whether there are calls,
+// and returns what ends the run, if anything does. Step_end is sent in any case.
+func (r *run) takeStep(ctx context.Context) (called bool, stop *Termination, err error) {
 	if err := ctx.Err(); err != nil {
-		return nil, err
+		return false, nil, err
 	}
 	if stop, err := r.handOff(ctx); stop != nil || err != nil {
-		return stop, err
+		return false, stop, err
 	}
 	r.step++
 	r.announced = nil
 	messageID := r.freshID()
 	r.send(ctx, Event{Type: EventStepStart, MessageID: messageID})
-	var stop *Termination
-	called := false
-	err := recovered(func() (err error) {
-		called, stop, err = r.takeStep(ctx, messageID)
-		return err
-	})
-	r.send(ctx, Event{Type: EventStepEnd, Messages: r.thread.size(), ViewMessages: len(r.view)})
-	if stop != nil || err != nil {
-		return stop, err
-	}
-	// First the tasks, then the inbox: a task that is over has told everything. And
-	// listeners may have delivered something at step_end.
-	r.tasks = !called && r.pending()
-	arrived := r.settle()
-	if arrived = r.take(ctx) || arrived; arrived || called {
-		r.tasks = false
-		return nil, nil
-	}
-	return &Termination{Type: NaturalEnd}, nil
-}
-
-// takeStep says whether the model called tools, and what ends the run.
-func (r *run) takeStep(ctx context.Context, messageID string) (called bool, stop *Termination, err error) {
-	r.notices = append(r.notices, r.thread.takeNotified()...)
-	if stop, err := r.fire(ctx, abi.StepStart, frame{}); stop != nil || err != nil {
-		return false, stop, err
-	}
-	if stop, err := r.compacted(ctx); stop != nil || err != nil {
-		return false, stop, err
-	}
-	if stop, err := r.consider(ctx); stop != nil || err != nil {
-		return false, stop, err
-	}
-	if stop, err := r.fire(ctx, abi.BeforeInference, frame{}); stop != nil || err != nil {
+	defer func() { r.send(ctx, Event{Type: EventStepEnd, Messages: r.thread.size(), ViewMessages: len(r.view)}) }()
+	defer catch(&err)
+	if stop, err := r.prompt(ctx); stop != nil || err != nil {
 		return false, stop, err
 	}
 	answer, err := r.infer(ctx)
@@ -68,10 +37,41 @@ func (r *run) takeStep(ctx context.Context, messageID string) (called bool, stop
 		return false, nil, errors.Join(err, r.failedInference(ctx, err.Error()))
 	}
 	r.read()
-	response := r.fit(answer.Response, messageID)
-	notes := r.lostCalls(answer)
-	called, stop, err = r.answer(ctx, response, notes, malformed(answer, response))
-	return called || len(notes) > 0, stop, err
+	b, stop, err := r.respond(ctx, answer, messageID)
+	if stop == nil && err == nil {
+		stop, err = b.execute(ctx)
+	}
+	stop, err = b.conclude(ctx, stop, err)
+	return len(b.asked)+len(b.notes) > 0, stop, err
+}
+
+// continues reports whether the run has another step to take after one that did not end it.
+func (r *run) continues(ctx context.Context, called bool) bool {
+	// First the tasks, then the inbox: a task that is over has delivered everything. And
+	// listeners may have delivered something at step_end.
+	r.tasks = !called && r.pending()
+	arrived := r.settle()
+	if arrived = r.take(ctx) || arrived; arrived || called {
+		r.tasks = false
+		return true
+	}
+	return false
+}
+
+// prompt fires the phases before the inference.
+func (r *run) prompt(ctx context.Context) (*Termination, error) {
+	r.notices = append(r.notices, r.thread.takeNotified()...)
+	if _, stop, err := r.fire(ctx, abi.StepStart, frame{}); stop != nil || err != nil {
+		return stop, err
+	}
+	if stop, err := r.compacted(ctx); stop != nil || err != nil {
+		return stop, err
+	}
+	if stop, err := r.consider(ctx); stop != nil || err != nil {
+		return stop, err
+	}
+	_, stop, err := r.fire(ctx, abi.BeforeInference, frame{})
+	return stop, err
 }
 
 // keepPartial keeps what the model had said when it came to an end. It is not kept when another
@@ -125,9 +125,9 @@ func malformed(a llm.Answer, fitted *abi.Response) map[string]string {
 	return out
 }
 
-// failedInference tells the plugins of a failed inference.
+// failedInference notifies the plugins of a failed inference.
 func (r *run) failedInference(ctx context.Context, cause string) error {
-	_, err := r.fire(ctx, abi.AfterInference, frame{response: &abi.Response{Error: cause}})
+	_, _, err := r.fire(ctx, abi.AfterInference, frame{response: &abi.Response{Error: cause}})
 	return err
 }
 
@@ -146,10 +146,11 @@ func sameText(a, b *abi.ToolCall) bool {
 	return is && too && a.ID == b.ID && one == other
 }
 
-// answer takes a response through after_inference and its tools to the log, and
-// ends the step. It reports whether there are calls.
-func (r *run) answer(ctx context.Context, response *abi.Response, notes []abi.Message, malformed map[string]string) (called bool, ends *Termination, err error) {
-	out, stop, err := r.fireFrame(ctx, abi.AfterInference, frame{response: response})
+// respond takes an answer through after_inference, and returns the tool calls of the step.
+func (r *run) respond(ctx context.Context, answer llm.Answer, messageID string) (*batch, *Termination, error) {
+	response, notes := r.fit(answer.Response, messageID), r.lostCalls(answer)
+	malformed := malformed(answer, response)
+	out, stop, err := r.fire(ctx, abi.AfterInference, frame{response: response})
 	original := any(nil)
 	if out.Response != nil {
 		r.replaced(ctx, &response.Message, &out.Response.Message)
@@ -161,31 +162,34 @@ func (r *run) answer(ctx context.Context, response *abi.Response, notes []abi.Me
 	if stop == nil && err == nil {
 		stop = r.mayGoOn(&response.Message)
 	}
-	called = len(response.Message.ToolCalls) > 0
-	b := newBatch(r, response.Message)
-	b.original, b.malformed = original, malformed
-	if stop == nil && err == nil {
-		stop, err = b.execute(ctx)
-	}
-	// Whatever happened, what was said and done is kept, with every call answered.
+	return &batch{
+		run: r, base: r.view, assistant: response.Message, asked: response.Message.ToolCalls,
+		original: original, malformed: malformed, notes: notes,
+	}, stop, err
+}
+
+// conclude writes the step to the log and ends it. Whatever happened, what was said and done
+// is kept, with every call answered.
+func (b *batch) conclude(ctx context.Context, stop *Termination, err error) (*Termination, error) {
+	r := b.run
 	written := b.close(ctx, interruption(ctx, stop))
-	r.thread.append(append(written, notes...)...)
+	r.thread.append(append(written, b.notes...)...)
 	r.told += len(written)
 	r.refresh()
 	if err != nil {
-		return called, nil, err
+		return nil, err
 	}
-	endStop, err := r.fire(ctx, abi.StepEnd, frame{})
+	_, endStop, err := r.fire(ctx, abi.StepEnd, frame{})
 	if err != nil {
-		return called, nil, err
+		return nil, err
 	}
 	r.record.Steps = r.step
 	if err := r.checkpoint(ctx, nil); err != nil {
-		return called, nil, err
+		return nil, err
 	}
 	r.showMessages(ctx)
 	r.showState(ctx)
-	return called, cmp.Or(stop, endStop, r.stepStop(response.Message.ToolCalls)), nil
+	return cmp.Or(stop, endStop, r.stepStop(b.asked)), nil
 }
 
 func interruption(ctx context.Context, stop *Termination) string {
