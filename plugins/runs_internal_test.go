@@ -51,7 +51,7 @@ func TestPlugin_OnPhase_goexit(t *testing.T) {
 	ended, returned := make(chan struct{}), false
 	go func() {
 		defer close(ended)
-		_, _ = p.OnPhase(ending{ctx}, event)
+		_, _ = p.OnPhase(ending{ctx}, event) //nolint:contextcheck // it is made of one
 		returned = true
 	}()
 	<-ended
