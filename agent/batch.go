@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
@@ -45,6 +46,8 @@ type verdict struct {
 // execute gates and runs the calls until one of them ends the run. Allowed calls are collected; before
 // another one is answered otherwise, they are executed, and its gate is asked again, because it may see
 // their results.
+//
+//nolint:gocognit // one loop over the calls, which keeps the way to a hook short
 func (b *batch) execute(ctx context.Context) (*Termination, error) {
 	if err := b.persist(ctx); err != nil {
 		return nil, err
@@ -72,10 +75,8 @@ func (b *batch) execute(ctx context.Context) (*Termination, error) {
 			}
 			stop, err = b.runAll(ctx, ready)
 			ready = nil
-		} else if result, ends, failed := b.intercept(ctx, &t, v); result != nil {
-			stop, err = b.after(ctx, &t, *result)
 		} else {
-			stop, err = ends, failed
+			stop, err = b.reject(ctx, &t, v)
 		}
 		if stop != nil || err != nil {
 			return stop, err
@@ -109,6 +110,15 @@ func (b *batch) ask(ctx context.Context, t *turn) (verdict, *Termination, error)
 		}
 	}
 	return v, nil, nil
+}
+
+// reject answers a call that its gate did not allow, also with a result that the gate gave.
+func (b *batch) reject(ctx context.Context, t *turn, v verdict) (*Termination, error) {
+	result, stop, err := b.intercept(ctx, t, v)
+	if result != nil {
+		return b.after(ctx, t, *result)
+	}
+	return stop, err
 }
 
 // intercept answers a call that its gate did not allow. A result that the gate gave is returned, for the plugins to see.
@@ -207,12 +217,7 @@ func (b *batch) runAll(ctx context.Context, turns []turn) (*Termination, error) 
 		if result != nil {
 			next, failed = b.after(ctx, &turns[i], *result)
 		}
-		if stop == nil {
-			stop = next
-		}
-		if err == nil {
-			err = failed
-		}
+		stop, err = cmp.Or(stop, next), cmp.Or(err, failed)
 	}
 	return stop, err
 }

@@ -106,7 +106,7 @@ func (a *Agent) prepare(ctx context.Context, t *Thread, req Request) (*run, erro
 		return nil, fmt.Errorf("run_id_hint '%s' already exists as a run", record.RunID)
 	}
 	t.tickets = tickets
-	r := &run{agent: a, cfg: &a.cfg, thread: t, req: req, input: input, record: record}
+	r := &run{agent: a, cfg: &a.cfg, lifetime: lifetime{thread: t, req: req, record: record}, activation: activation{input: input}}
 	r.superseding = len(req.Decisions) == 0 && slices.ContainsFunc(input, visibleUser)
 	return r, nil
 }

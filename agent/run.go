@@ -57,53 +57,72 @@ type Request struct {
 // run is one activation: from run_start to run_finish. Only the goroutine of Run
 // touches it.
 type run struct {
-	agent   *Agent
-	cfg     *Config
+	agent *Agent
+	cfg   *Config
+	lifetime
+	activation
+	projection
+	audience
+}
+
+// lifetime is what the activations of a run share.
+type lifetime struct {
 	thread  *Thread
 	control *Control
 	box     *inbox.Box
 	req     Request
-	input   []abi.Message
-	who     profile
-	state   *phases.State
-	id      abi.RunIdentity
 	record  Record
-	step    int
-	began   time.Time
-	// superseding says that the input takes the place of calls that wait.
-	superseding bool
-	// first is the length of the log before the activation wrote to it.
-	first int
-	// view is what the model sees, as of the last refresh, and full the same before it
-	// was cut because a provider had refused it.
-	view    []abi.Message
-	full    []abi.Message
 	notices []abi.Notice
-	context contextStore
+	// hand are notifications that were taken and are not done.
+	hand *hand
 	// last is the id of the newest assistant message with text of this run.
 	last string
+	// woke reports that something came for the model while the run waited.
+	woke bool
+}
+
+// activation is what begins with run_start.
+type activation struct {
+	input []abi.Message
+	// superseding reports that the input replaces calls that wait.
+	superseding bool
+	who         profile
+	state       *phases.State
+	id          abi.RunIdentity
+	step        int
+	began       time.Time
+	// first is the length of the log before the activation wrote to it.
+	first int
+	// tasks reports that the run ends because it waits for them.
+	tasks bool
+}
+
+// projection is what the model sees.
+type projection struct {
+	// view are the messages as of the last refresh, and full the same before they
+	// were cut because a provider had refused them.
+	view, full []abi.Message
+	context    contextStore
 	// known and offered are the tools at the last request, before and after what
 	// plugins left out.
 	known, offered []abi.Tool
+}
+
+// audience is what the listener knows.
+type audience struct {
+	// shown is what it knows of the state, told how many messages of the log.
+	shown display
+	told  int
+	// rewrote reports that plugins changed one of these messages.
+	rewrote bool
 	// announced are the calls of a stream whose start was sent already.
 	announced map[string]bool
-	// hand are notifications that were taken and are not done.
-	hand *hand
-	// shown is what the listener knows of the state, told how many messages of the log
-	// it knows. rewrote says that plugins changed one of them.
-	shown   display
-	told    int
-	rewrote bool
-	// woke says that something came for the model while the run waited.
-	woke bool
-	// tasks says that the run ends because it waits for them.
-	tasks bool
 }
 
 // Run runs the thread until the model is done, something stops it, or ctx ends.
 // The Result is valid also when there is an error, unless the run was refused:
 // with [ErrThreadBusy], with [ErrMessages] when the messages do not fit the
-// conversation, with [ErrNoTicket] for a decision that nobody waits for, or because of
+// conversation, with [ErrNoTicket] for a decision that no call waits for, or because of
 // a run id that is wrong. A refused run leaves no trace.
 func (a *Agent) Run(ctx context.Context, req Request) (Result, error) {
 	if req.ThreadID == "" {
@@ -136,10 +155,8 @@ func (r *run) next() *run {
 	if r.record.Waiting != nil && r.record.Waiting.Reason.Decided() {
 		mode = abi.RunResume
 	}
-	n := &run{
-		agent: r.agent, cfg: r.cfg, thread: r.thread, control: r.control, box: r.box, req: r.req, record: r.record, notices: r.notices, hand: r.hand,
-	}
-	n.record.Mode, n.woke, n.last = mode, r.woke, r.last
+	n := &run{agent: r.agent, cfg: r.cfg, lifetime: r.lifetime}
+	n.record.Mode = mode
 	return n
 }
 
@@ -281,6 +298,8 @@ func (r *run) send(ctx context.Context, e Event) {
 }
 
 // catch, when deferred, turns a panic into an error.
+//
+//nolint:gocritic // the caller's result is set
 func catch(err *error) {
 	if p := recover(); p != nil {
 		*err = fmt.Errorf("%w: %.512v", ErrPanic, p)
