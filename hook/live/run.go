@@ -95,7 +95,7 @@ func (r *Rig) environment() []string {
 		"PATH=" + os.Getenv("PATH"), "HOME=" + r.Home(), "TMPDIR=" + os.TempDir(), "LANG=C.UTF-8",
 		"ANTHROPIC_BASE_URL=" + r.server.URL(), "ANTHROPIC_API_KEY=" + r.server.Key(), "ANTHROPIC_MODEL=" + anthropicModel,
 		"ANTHROPIC_SMALL_FAST_MODEL=" + anthropicModel, "ANTHROPIC_DEFAULT_HAIKU_MODEL=" + anthropicModel,
-		"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "IS_SANDBOX=1", "DISABLE_AUTOUPDATER=1",
+		"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "CLAUDE_CODE_DISABLE_EXPERIMENTAL_BETAS=1", "IS_SANDBOX=1", "DISABLE_AUTOUPDATER=1",
 		"LOCAL_KEY=" + r.server.Key(), "CODEX_HOME=" + filepath.Join(r.Home(), ".codex"), "MORTISE_HOOK_WAIT_MS=20000",
 	}
 }
