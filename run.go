@@ -57,11 +57,14 @@ func (r *Runtime) agentOf(ctx context.Context, j *mailbox.Job) (agent.Config, er
 	}
 	own := now.agents[name]
 	out := agent.Config{
-		Model: p.Model, Phases: p.Phases, Tools: p.Tools, SystemPrompt: p.SystemPrompt, ModelName: p.ModelName, Override: p.Override,
-		AgentID: name, MaxRounds: own.MaxRounds, Stop: own.Stop, Cost: own.Cost, Retry: own.Retry, Breaker: own.Breaker,
-		ToolTimeout: own.ToolTimeout, Observe: r.observers.inference,
-		Pending: r.tasks.HasBlocking, ToolContext: background.ToolContext, Words: r.cfg.Words,
-		Take:    func(ctx context.Context, thread string) (agent.Delivery, error) { return r.inbox.Take(ctx, thread) },
+		Profile: agent.Profile{Model: p.Model, Phases: p.Phases, Tools: p.Tools, SystemPrompt: p.SystemPrompt, ModelName: p.ModelName, Override: p.Override},
+		AgentID: name, Limits: agent.Limits{MaxRounds: own.MaxRounds, Stop: own.Stop}, Inference: agent.Inference{Cost: own.Cost, Retry: own.Retry, Breaker: own.Breaker, Observe: r.observers.inference},
+		Execution: agent.Execution{ToolTimeout: own.ToolTimeout, ToolContext: background.ToolContext},
+		Notifications: agent.Notifications{
+			Pending: r.tasks.HasBlocking,
+			Words:   r.cfg.Words,
+			Take:    func(ctx context.Context, thread string) (agent.Delivery, error) { return r.inbox.Take(ctx, thread) },
+		},
 		Resolve: func(ctx context.Context, id string) (agent.Profile, error) { return r.profile(ctx, now, j, id) },
 		Listen:  func(ctx context.Context, e agent.Event) { r.listen(ctx, j, e) },
 		Logger:  r.cfg.Logger,

@@ -75,9 +75,7 @@ func New(cfg Config) (*Agent, error) {
 	if a.rules, err = newRules(cfg.Stop); err != nil {
 		return nil, err
 	}
-	a.base, err = a.profile(cfg.AgentID, Profile{
-		Model: cfg.Model, Phases: cfg.Phases, Tools: cfg.Tools, SystemPrompt: cfg.SystemPrompt, ModelName: cfg.ModelName, Override: cfg.Override,
-	})
+	a.base, err = a.profile(cfg.AgentID, cfg.Profile)
 	return a, err
 }
 

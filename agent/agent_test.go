@@ -163,7 +163,7 @@ func TestToolThatIgnoresCancelIsAbandoned(t *testing.T) {
 	defer cancel()
 	release := make(chan struct{})
 	defer close(release)
-	b := newBench(t, &script{answers: []abi.Message{says("", calls("c1", "echo", "a"))}}, agent.Config{Grace: time.Millisecond})
+	b := newBench(t, &script{answers: []abi.Message{says("", calls("c1", "echo", "a"))}}, agent.Config{Limits: agent.Limits{Grace: time.Millisecond}})
 	b.tools.do = func(context.Context, abi.ToolCall) (abi.ToolResult, error) {
 		cancel()
 		<-release
@@ -183,7 +183,7 @@ func TestMaxRoundsStopsBeforeOneTooMany(t *testing.T) {
 	for i := range 5 {
 		answers = append(answers, says("", calls(fmt.Sprint("c", i), "echo", "x")))
 	}
-	b := newBench(t, &script{answers: answers}, agent.Config{MaxRounds: 3})
+	b := newBench(t, &script{answers: answers}, agent.Config{Limits: agent.Limits{MaxRounds: 3}})
 	result, err := b.agent.Run(t.Context(), request(user("go")))
 	if err != nil {
 		t.Fatal(err)
@@ -292,7 +292,7 @@ func TestContextMessagesAndToolFilters(t *testing.T) {
 	}
 	b := newBench(t, &script{answers: []abi.Message{
 		says("", calls("c1", "echo", "a")), says("", calls("c2", "echo", "a")), says("done"),
-	}}, agent.Config{SystemPrompt: "be good"}, adds)
+	}}, agent.Config{Profile: agent.Profile{SystemPrompt: "be good"}}, adds)
 	if _, err := b.agent.Run(t.Context(), request(user("go"))); err != nil {
 		t.Fatal(err)
 	}
@@ -346,9 +346,9 @@ func TestNewNamesTheMissingField(t *testing.T) {
 		t.Fatal(err)
 	}
 	for field, cfg := range map[string]agent.Config{
-		"Config.Model":  {Phases: rt},
-		"Config.Phases": {Model: &script{}},
-		"Config.Grace":  {Model: &script{}, Phases: rt, Grace: -1},
+		"Config.Model":  {Profile: agent.Profile{Phases: rt}},
+		"Config.Phases": {Profile: agent.Profile{Model: &script{}}},
+		"Config.Grace":  {Profile: agent.Profile{Model: &script{}, Phases: rt}, Limits: agent.Limits{Grace: -1}},
 	} {
 		if _, err := agent.New(cfg); err == nil || !strings.Contains(err.Error(), field) {
 			t.Errorf("error %v does not name %s", err, field)

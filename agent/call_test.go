@@ -138,7 +138,7 @@ func TestChangesOfParallelCalls(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, &script{answers: []abi.Message{
 		says("", calls("c1", "echo", "a"), calls("c2", "echo", "b"), calls("c3", "echo", "c")), says("done"),
-	}}, agent.Config{ToolMode: agent.ParallelBatch}, &ledger{})
+	}}, agent.Config{Execution: agent.Execution{ToolMode: agent.ParallelBatch}}, &ledger{})
 	after := map[string]chan bool{"c1": make(chan bool), "c2": make(chan bool), "c3": nil}
 	b.tools.do = func(ctx context.Context, call abi.ToolCall) (abi.ToolResult, error) {
 		// c3 ends first, and c1 last.
@@ -235,7 +235,7 @@ func TestParallelToolsTalk(t *testing.T) {
 	for i := range n {
 		all = append(all, calls(fmt.Sprint("c", i), "echo", "a"))
 	}
-	b := newBench(t, &script{answers: []abi.Message{says("", all...), says("done")}}, agent.Config{ToolMode: agent.ParallelStreaming, MaxParallel: 2})
+	b := newBench(t, &script{answers: []abi.Message{says("", all...), says("done")}}, agent.Config{Execution: agent.Execution{ToolMode: agent.ParallelStreaming, MaxParallel: 2}})
 	b.tools.do = func(ctx context.Context, _ abi.ToolCall) (abi.ToolResult, error) {
 		c := agent.CallOf(ctx)
 		return abi.ToolResult{Message: "ok"}, errors.Join(c.Output(ctx, "1"), c.Output(ctx, "2"), c.Output(ctx, "3"))
@@ -262,7 +262,7 @@ func TestAbandonedToolIsNotHeard(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, &script{answers: []abi.Message{says("", calls("c1", "echo", "a")), says("done")}},
-			agent.Config{ToolTimeout: time.Second, Grace: time.Second}, &ledger{})
+			agent.Config{Execution: agent.Execution{ToolTimeout: time.Second}, Limits: agent.Limits{Grace: time.Second}}, &ledger{})
 		late := make(chan error, 1)
 		b.tools.do = func(ctx context.Context, _ abi.ToolCall) (abi.ToolResult, error) {
 			time.Sleep(time.Minute)

@@ -129,7 +129,7 @@ func TestRunStateGoesOn(t *testing.T) {
 func TestCheckpointsCostWhatAStepWrites(t *testing.T) {
 	t.Parallel()
 	store := &crashing{Memory: agent.NewMemory(), left: 1 << 20}
-	b := newBench(t, nil, agent.Config{Model: &chatter{answer: endless}, MaxRounds: 50, Checkpoints: store})
+	b := newBench(t, nil, agent.Config{Profile: agent.Profile{Model: &chatter{answer: endless}}, Limits: agent.Limits{MaxRounds: 50}, Checkpoints: store})
 	mustRun(t, b, request(user("go")))
 	if most := slices.Max(store.written); most > 3 || len(store.written) < 100 {
 		t.Errorf("a checkpoint holds up to %d messages, %d were written", most, len(store.written))

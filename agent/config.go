@@ -14,15 +14,19 @@ import (
 	"github.com/mortise-dev/mortise/phases"
 )
 
-// Profile is an agent that a run can be handed to, see [HandoffKey]. The fields are
-// those of [Config]. Model and Phases are required.
+// Profile is an agent: that of a [Config], or one that a run can be handed to, see [HandoffKey].
+// Model and Phases are required.
 type Profile struct {
-	Model        llm.Model
-	Phases       *phases.Runtime
-	Tools        Tools
+	Model  llm.Model
+	Phases *phases.Runtime
+	// Tools that the model may call; none when nil.
+	Tools Tools
+	// SystemPrompt is the first message of every request. It is not part of the log.
 	SystemPrompt string
-	ModelName    string
-	Override     *abi.InferenceOverride
+	// ModelName is the provider's name of the model. Override changes each request;
+	// that of the run's request comes over it, that of plugins over both.
+	ModelName string
+	Override  *abi.InferenceOverride
 }
 
 // ToolMode is how the calls of one step are carried out.
@@ -40,47 +44,76 @@ const (
 	ParallelStreaming ToolMode = "parallel_streaming"
 )
 
-// Config says what an [Agent] runs with. Model and Phases are required.
+// Config constructs an [Agent]. Model and Phases are required. Its groups are embedded: a field of a group is
+// read and set as one of the Config.
 type Config struct {
-	Model  llm.Model
-	Phases *phases.Runtime
-	// Tools that the model may call; none when nil.
-	Tools Tools
-	// Compactor; nil leaves the context as it grows.
-	Compactor Compactor
-	// SystemPrompt stands before every request. It is not part of the log.
-	SystemPrompt string
+	// Profile is the agent of a run that names no other.
+	Profile
+	Limits
+	Inference
+	Execution
+	Notifications
+
 	// AgentID names the agent in identities and events.
 	AgentID string
-	// ModelName is the provider's name of the model. Override changes each request;
-	// that of the run's request lies over it, that of plugins over both.
-	ModelName string
-	Override  *abi.InferenceOverride
+	// Compactor; nil leaves the context as it grows.
+	Compactor Compactor
+	// Checkpoints keeps threads across processes; nil keeps them in memory only.
+	Checkpoints Checkpointer
+	// Resolve finds the agent that a run is handed to; nil knows none.
+	Resolve func(ctx context.Context, agentID string) (Profile, error)
+	// Listen gets the events of a run, one at a time per run, with the run's
+	// context. The run waits for it, and goes on if it panics. It may deliver, but
+	// not start the thread's next run.
+	Listen func(context.Context, Event)
+	// NewID makes ids of runs and messages; time-ordered UUIDs when nil.
+	NewID  func() string
+	Now    func() time.Time
+	Logger *slog.Logger
+}
+
+// Limits bounds a run.
+type Limits struct {
 	// MaxRounds ends a run after so many inferences: 16 when 0, no limit when
 	// negative. Inferences of a run that waited and goes on count together.
 	MaxRounds int
 	// Stop are further policies that end a run.
 	Stop []StopPolicy
-	// Cost is what an inference cost, in the unit of [StopCost]; nil costs nothing.
-	Cost func(model string, u abi.Usage) float64
-	// Retry, Breaker and Partials are for asking the model, see llm.Client.
-	Retry    llm.Retry
-	Breaker  *llm.Breaker
-	Partials llm.Partials
-	// Observe receives each request to a model, from all runs concurrently.
-	Observe llm.Observe
-	// ToolMode is [Sequential] when empty. MaxParallel bounds the calls at a time, 8
-	// when 0.
-	ToolMode    ToolMode
-	MaxParallel int
-	// ToolTimeout is how long a tool may take, 10 min when 0.
-	ToolTimeout time.Duration
 	// Grace is how long a cancelled tool or inference, and run_end after a cancelled
 	// run, may still take. 5 s when 0.
 	Grace time.Duration
 	// WaitLimit is how long a run with [Request.Wait] waits in the process, 15 min
 	// when 0. Then it stays waiting, and can go on later.
 	WaitLimit time.Duration
+}
+
+// Inference is how the model is asked.
+type Inference struct {
+	// Retry, Breaker and Partials are for asking the model, see llm.Client.
+	Retry    llm.Retry
+	Breaker  *llm.Breaker
+	Partials llm.Partials
+	// Observe receives each request to a model, from all runs concurrently.
+	Observe llm.Observe
+	// Cost is what an inference cost, in the unit of [StopCost]; nil costs nothing.
+	Cost func(model string, u abi.Usage) float64
+}
+
+// Execution is how tools are called.
+type Execution struct {
+	// ToolMode is [Sequential] when empty. MaxParallel bounds the calls at a time, 8
+	// when 0.
+	ToolMode    ToolMode
+	MaxParallel int
+	// ToolTimeout is how long a tool may take, 10 min when 0.
+	ToolTimeout time.Duration
+	// ToolContext makes the context of a tool, as to tell what it starts where it comes
+	// from. background.ToolContext is one. Nil leaves the context as it is.
+	ToolContext func(ctx context.Context, run abi.RunIdentity, call abi.ToolCall) context.Context
+}
+
+// Notifications is how a run receives notifications of tasks, and waits for them.
+type Notifications struct {
 	// Pending says whether tasks of a thread run that its run must wait for. When it
 	// says no, what they had to tell must have been delivered.
 	// background.Manager.HasBlocking is one. Nil waits for nothing.
@@ -94,24 +127,9 @@ type Config struct {
 	// them, from the first on, it covers; the rest follows. Foreign text in it must be
 	// escaped, as package inbox does. Nil means inbox.Events with its budget.
 	Words func(list []abi.Notice) (text string, used int)
-	// ToolContext makes the context of a tool, as to tell what it starts where it comes
-	// from. background.ToolContext is one. Nil leaves the context as it is.
-	ToolContext func(ctx context.Context, run abi.RunIdentity, call abi.ToolCall) context.Context
-	// Checkpoints keeps threads across processes; nil keeps them in memory only.
-	Checkpoints Checkpointer
-	// Resolve finds the agent that a run is handed to; nil knows none.
-	Resolve func(ctx context.Context, agentID string) (Profile, error)
 	// InboxDepth bounds how many notices may wait, in the inbox of a run and in a
 	// thread that has none: 4096 when 0.
 	InboxDepth int
-	// Listen gets the events of a run, one at a time per run, with the run's
-	// context. The run waits for it, and goes on if it panics. It may deliver, but
-	// not start the thread's next run.
-	Listen func(context.Context, Event)
-	// NewID makes ids of runs and messages; time-ordered UUIDs when nil.
-	NewID  func() string
-	Now    func() time.Time
-	Logger *slog.Logger
 }
 
 const (

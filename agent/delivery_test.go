@@ -56,7 +56,7 @@ func (s *shelf) Release() { s.released++ }
 func TestUntakenStays(t *testing.T) {
 	t.Parallel()
 	s := &shelf{list: []abi.Notice{{Kind: abi.NoticeCompleted, TaskID: "bg_1"}}, takeFails: errors.New("disk on fire")}
-	b := newBench(t, &script{answers: []abi.Message{says("ok")}}, agent.Config{Take: s.take})
+	b := newBench(t, &script{answers: []abi.Message{says("ok")}}, agent.Config{Notifications: agent.Notifications{Take: s.take}})
 	r := mustRun(t, b, request(user("go")))
 	if r.Status != agent.StatusDone || s.takes != 2 || len(s.list) != 1 || len(b.agent.Thread("t").Messages()) != 2 {
 		t.Errorf("%+v after %d takes: %q", r, s.takes, texts(b.agent.Thread("t").Messages()))
@@ -69,14 +69,14 @@ func TestUnacknowledgedComesAgain(t *testing.T) {
 	t.Parallel()
 	s := &shelf{list: []abi.Notice{{Kind: abi.NoticeCompleted, TaskID: "bg_1", Result: "x"}}, doneFails: errors.New("disk on fire")}
 	store := agent.NewMemory()
-	b := newBench(t, &script{answers: []abi.Message{says("ok")}}, agent.Config{Take: s.take, Checkpoints: store})
+	b := newBench(t, &script{answers: []abi.Message{says("ok")}}, agent.Config{Notifications: agent.Notifications{Take: s.take}, Checkpoints: store})
 	mustRun(t, b, request(user("go")))
 	c, _, err := store.LoadThread(t.Context(), "t")
 	if err != nil || len(c.Taken) != 1 || !c.Taken["key of bg_1"] {
 		t.Errorf("the checkpoint holds %v, %v", c.Taken, err)
 	}
 	// In another process.
-	next := newBench(t, &script{answers: []abi.Message{says("more")}}, agent.Config{Take: s.take, Checkpoints: store})
+	next := newBench(t, &script{answers: []abi.Message{says("more")}}, agent.Config{Notifications: agent.Notifications{Take: s.take}, Checkpoints: store})
 	s.doneFails = nil
 	mustRun(t, next, agent.Request{ThreadID: "t", Mode: abi.RunInternalWake})
 	if len(next.model.requests) != 0 || len(s.list) != 0 {
@@ -98,11 +98,11 @@ func TestDeliveryOfAnotherProcess(t *testing.T) {
 	t.Parallel()
 	s := &shelf{list: []abi.Notice{{Kind: abi.NoticeCompleted, TaskID: "bg_1", Result: "x"}}, doneFails: errors.New("killed")}
 	store := agent.NewMemory()
-	mustRun(t, newBench(t, &script{answers: []abi.Message{says("one")}}, agent.Config{Take: s.take, Checkpoints: store}), request(user("go")))
-	other := newBench(t, &script{answers: []abi.Message{says("two")}}, agent.Config{Take: new(shelf).take, Checkpoints: store})
+	mustRun(t, newBench(t, &script{answers: []abi.Message{says("one")}}, agent.Config{Notifications: agent.Notifications{Take: s.take}, Checkpoints: store}), request(user("go")))
+	other := newBench(t, &script{answers: []abi.Message{says("two")}}, agent.Config{Notifications: agent.Notifications{Take: new(shelf).take}, Checkpoints: store})
 	mustRun(t, other, request(user("more")))
 	s.doneFails = nil
-	back := newBench(t, &script{answers: []abi.Message{says("three")}}, agent.Config{Take: s.take, Checkpoints: store})
+	back := newBench(t, &script{answers: []abi.Message{says("three")}}, agent.Config{Notifications: agent.Notifications{Take: s.take}, Checkpoints: store})
 	mustRun(t, back, request(user("again")))
 	all := strings.Join(texts(back.agent.Thread("t").Messages()), "\n")
 	if strings.Count(all, "<background-task-event") != 1 || len(s.list) != 0 {
@@ -121,7 +121,7 @@ func TestKeysAreForgottenInTheEnd(t *testing.T) {
 	if err := store.SaveCheckpoint(t.Context(), agent.Checkpoint{Run: agent.Record{ThreadID: "t", RunID: "r", Status: agent.StatusDone}, Taken: keys}); err != nil {
 		t.Fatal(err)
 	}
-	b := newBench(t, &script{answers: []abi.Message{says("ok")}}, agent.Config{Take: new(shelf).take, Checkpoints: store})
+	b := newBench(t, &script{answers: []abi.Message{says("ok")}}, agent.Config{Notifications: agent.Notifications{Take: new(shelf).take}, Checkpoints: store})
 	mustRun(t, b, request(user("go")))
 	if c, _, err := store.LoadThread(t.Context(), "t"); err != nil || len(c.Taken) != 0 {
 		t.Errorf("the checkpoint holds %d keys, %v", len(c.Taken), err)
@@ -145,7 +145,7 @@ func TestStoredAndDeliveredTogether(t *testing.T) {
 		}
 		return nil, nil
 	}}
-	b := newBench(t, &script{answers: []abi.Message{says("ok")}}, agent.Config{Take: s.take}, sees)
+	b := newBench(t, &script{answers: []abi.Message{says("ok")}}, agent.Config{Notifications: agent.Notifications{Take: s.take}}, sees)
 	if err := b.agent.Deliver(t.Context(), "t", abi.Notice{Kind: abi.NoticeCancelled, TaskID: "bg_0"}); err != nil {
 		t.Fatal(err)
 	}
@@ -166,12 +166,12 @@ func TestToolContext(t *testing.T) {
 	var got any
 	b := newBench(t, &script{answers: []abi.Message{says("", calls("c1", "echo", "a")), says("", calls("c2", "shell", "b")), says("ok")}}, agent.Config{
 		AgentID: "boss",
-		ToolContext: func(ctx context.Context, run abi.RunIdentity, call abi.ToolCall) context.Context {
+		Execution: agent.Execution{ToolContext: func(ctx context.Context, run abi.RunIdentity, call abi.ToolCall) context.Context {
 			if call.Name == "shell" {
 				panic("no context")
 			}
 			return context.WithValue(ctx, key{}, run.AgentID+" "+run.ThreadID+" "+call.ID+" "+call.IdempotencyKey)
-		},
+		}},
 	})
 	b.tools.do = func(ctx context.Context, _ abi.ToolCall) (abi.ToolResult, error) {
 		got = ctx.Value(key{})

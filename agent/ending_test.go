@@ -55,8 +55,8 @@ func TestRunEnding(t *testing.T) {
 		"done":    {nil, &script{answers: []abi.Message{says("done")}}, agent.Config{}, abi.RunEnding{Termination: abi.TerminationNatural, Steps: 1}},
 		"blocked": {gate(abi.GateDecision{Action: abi.GateBlock, Reason: "no"}), &script{answers: []abi.Message{says("", calls("c1", "echo", "a"))}}, agent.Config{}, abi.RunEnding{Termination: abi.TerminationBlocked, Detail: "no", Steps: 1}},
 		"waits":   {asking(""), &script{answers: []abi.Message{says("", calls("c1", "shell", "a"))}}, agent.Config{}, abi.RunEnding{Termination: abi.TerminationSuspended, Detail: "needs a yes", Steps: 1}},
-		"stopped": {nil, &script{answers: []abi.Message{says("", calls("c1", "echo", "a"))}}, agent.Config{MaxRounds: 1}, abi.RunEnding{Termination: abi.TerminationStopped, Code: "max_rounds", Detail: "reached 1 rounds", Steps: 1}},
-		"tasks":   {nil, &script{answers: []abi.Message{says("done")}}, agent.Config{Pending: func(string) bool { return true }}, abi.RunEnding{Termination: abi.TerminationNatural, Detail: "awaiting_tasks", Steps: 1}},
+		"stopped": {nil, &script{answers: []abi.Message{says("", calls("c1", "echo", "a"))}}, agent.Config{Limits: agent.Limits{MaxRounds: 1}}, abi.RunEnding{Termination: abi.TerminationStopped, Code: "max_rounds", Detail: "reached 1 rounds", Steps: 1}},
+		"tasks":   {nil, &script{answers: []abi.Message{says("done")}}, agent.Config{Notifications: agent.Notifications{Pending: func(string) bool { return true }}}, abi.RunEnding{Termination: abi.TerminationNatural, Detail: "awaiting_tasks", Steps: 1}},
 		"failed":  {nil, &script{err: errors.New("no model")}, agent.Config{}, abi.RunEnding{Termination: abi.TerminationFailed, Detail: "no model", Error: "agent: run r1: no model", Steps: 1}},
 	}
 	for name, c := range cases {
@@ -120,7 +120,7 @@ func TestIdentityAndRequest(t *testing.T) {
 		asked = e.Request
 		return effect(abi.Effect{Type: abi.EffectExcludeTools, Tools: []string{"echo"}}), nil
 	}}}
-	b := newBench(t, &script{answers: []abi.Message{says("done")}}, agent.Config{SystemPrompt: "Be brief.", ModelName: "m1"}, start, reads)
+	b := newBench(t, &script{answers: []abi.Message{says("done")}}, agent.Config{Profile: agent.Profile{SystemPrompt: "Be brief.", ModelName: "m1"}}, start, reads)
 	req := request(user("go"))
 	req.Origin, req.ParentThreadID, req.SenderID, req.TransportRequestID, req.DispatchIDHint = "agent", "t0", "u", "q", "h"
 	req.Override = &abi.InferenceOverride{Model: new("m2"), Temperature: new(0.5)}

@@ -65,8 +65,8 @@ func ExampleAgent_Run() {
 			panic(err)
 		}
 		a, err := agent.New(agent.Config{
-			Model: eager{}, Tools: shell{}, Phases: runtime, Checkpoints: checkpoints,
-			Stop: []agent.StopPolicy{{Type: agent.StopMaxRounds, Rounds: 1}},
+			Profile: agent.Profile{Model: eager{}, Tools: shell{}, Phases: runtime}, Checkpoints: checkpoints,
+			Limits: agent.Limits{Stop: []agent.StopPolicy{{Type: agent.StopMaxRounds, Rounds: 1}}},
 		})
 		if err != nil {
 			panic(err)
@@ -95,7 +95,7 @@ func ExampleAgent_Control() {
 	if err != nil {
 		panic(err)
 	}
-	a, err := agent.New(agent.Config{Model: eager{}, Phases: runtime})
+	a, err := agent.New(agent.Config{Profile: agent.Profile{Model: eager{}, Phases: runtime}})
 	if err != nil {
 		panic(err)
 	}
@@ -110,7 +110,7 @@ func ExampleAgent() {
 		fmt.Println(err)
 		return
 	}
-	a, err := agent.New(agent.Config{Model: eager{}, Phases: runtime})
+	a, err := agent.New(agent.Config{Profile: agent.Profile{Model: eager{}, Phases: runtime}})
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -162,7 +162,11 @@ func TestFuncInARun(t *testing.T) {
 		t.Fatal(err)
 	}
 	a, err := agent.New(agent.Config{
-		Model: &script{answers: []abi.Message{says("", abi.ToolCall{ID: "c1", Name: "panics"}, abi.ToolCall{ID: "c2", Name: "fails"}), says("done")}}, Tools: tools, Phases: runtime,
+		Profile: agent.Profile{
+			Model:  &script{answers: []abi.Message{says("", abi.ToolCall{ID: "c1", Name: "panics"}, abi.ToolCall{ID: "c2", Name: "fails"}), says("done")}},
+			Tools:  tools,
+			Phases: runtime,
+		},
 	})
 	if err != nil {
 		t.Fatal(err)

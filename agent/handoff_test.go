@@ -55,7 +55,7 @@ func TestHandOff(t *testing.T) {
 	other := agent.Profile{Model: second, SystemPrompt: "you are the second", Phases: mustPhases(t, &handing{agent: "second", diary: &diary}, watch)}
 	first := &script{answers: []abi.Message{says("", calls("c1", "echo", "a"))}}
 	b := newBench(t, first, agent.Config{
-		AgentID: "first", SystemPrompt: "you are the first",
+		AgentID: "first", Profile: agent.Profile{SystemPrompt: "you are the first"},
 		Resolve: func(_ context.Context, id string) (agent.Profile, error) {
 			if id != "second" {
 				return agent.Profile{}, errors.New("who?")

@@ -52,7 +52,7 @@ func TestHostileAnswersLeaveASoundLog(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			again := answer
-			b := newBench(t, &script{answers: []abi.Message{answer, again, says("done"), says("done")}}, agent.Config{MaxRounds: 3})
+			b := newBench(t, &script{answers: []abi.Message{answer, again, says("done"), says("done")}}, agent.Config{Limits: agent.Limits{MaxRounds: 3}})
 			ask := user("go")
 			ask.ID = "u1"
 			for range 2 {
@@ -186,8 +186,8 @@ func TestPanicsOfTheProgram(t *testing.T) {
 		"store, first":      {Checkpoints: &panicky{agent.NewMemory(), 1}},
 		"store, in a step":  {Checkpoints: &panicky{agent.NewMemory(), 2}},
 		"store, at the end": {Checkpoints: &panicky{agent.NewMemory(), 4}},
-		"pending":           {Pending: func(string) bool { bad(); return true }},
-		"cost":              {Cost: func(string, abi.Usage) float64 { bad(); return 0 }},
+		"pending":           {Notifications: agent.Notifications{Pending: func(string) bool { bad(); return true }}},
+		"cost":              {Inference: agent.Inference{Cost: func(string, abi.Usage) float64 { bad(); return 0 }}},
 		"resolve":           {AgentID: "a", Resolve: func(context.Context, string) (agent.Profile, error) { bad(); return agent.Profile{}, nil }},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -87,7 +87,7 @@ func TestAppendRunDeliverTogether(t *testing.T) {
 	for i := range 400 {
 		model.answers = append(model.answers, says("", calls(fmt.Sprint("c", i), "echo", "x"), calls("d", "echo", "y")), says("ok"))
 	}
-	b := newBench(t, model, agent.Config{InboxDepth: 2})
+	b := newBench(t, model, agent.Config{Notifications: agent.Notifications{InboxDepth: 2}})
 	var mu sync.Mutex
 	accepted := map[string]bool{}
 	try := func(text string, do func(abi.Message) error) {
@@ -147,7 +147,7 @@ func TestNoMessageIDCollidesWithTheSystemPrompt(t *testing.T) {
 	for _, id := range []string{"system", "context/adds/k"} {
 		t.Run(id, func(t *testing.T) {
 			t.Parallel()
-			b := newBench(t, &script{answers: []abi.Message{says("ok")}}, agent.Config{SystemPrompt: "be good"}, adds)
+			b := newBench(t, &script{answers: []abi.Message{says("ok")}}, agent.Config{Profile: agent.Profile{SystemPrompt: "be good"}}, adds)
 			ask := user("go")
 			ask.ID = id
 			if _, err := b.agent.Run(t.Context(), request(ask)); err != nil {

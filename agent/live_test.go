@@ -88,7 +88,7 @@ func TestWaitInProcess(t *testing.T) {
 func TestWaitIsBounded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, &script{answers: []abi.Message{says("", calls("c1", "shell", "a")), says("done")}}, agent.Config{WaitLimit: time.Minute}, asking(""))
+		b := newBench(t, &script{answers: []abi.Message{says("", calls("c1", "shell", "a")), says("done")}}, agent.Config{Limits: agent.Limits{WaitLimit: time.Minute}}, asking(""))
 		req := request(user("go"))
 		req.Wait = true
 		begin := time.Now()
@@ -239,7 +239,7 @@ func TestAwaitingTasks(t *testing.T) {
 				var pending atomic.Bool
 				pending.Store(true)
 				b := newBench(t, &script{answers: []abi.Message{says("", calls("c1", "echo", "spawn")), says("I wait."), says("It is done.")}},
-					agent.Config{Pending: func(string) bool { return pending.Load() }})
+					agent.Config{Notifications: agent.Notifications{Pending: func(string) bool { return pending.Load() }}})
 				req := request(user("go"))
 				req.Wait = wait
 				out := start(t, b, req)
@@ -275,7 +275,7 @@ func TestAwaitingTasks(t *testing.T) {
 func TestTaskThatSaysNothingNeedsNoInference(t *testing.T) {
 	t.Parallel()
 	pending := true
-	b := newBench(t, &script{answers: []abi.Message{says("I wait.")}}, agent.Config{Pending: func(string) bool { return pending }})
+	b := newBench(t, &script{answers: []abi.Message{says("I wait.")}}, agent.Config{Notifications: agent.Notifications{Pending: func(string) bool { return pending }}})
 	mustRun(t, b, request(user("go")))
 	pending = false
 	r := mustRun(t, b, agent.Request{ThreadID: "t"})
@@ -321,7 +321,7 @@ func TestEarlyDecision(t *testing.T) {
 	for _, mode := range []agent.ToolMode{agent.Sequential, agent.ParallelBatch} {
 		t.Run(string(mode), func(t *testing.T) {
 			t.Parallel()
-			b := newBench(t, &script{answers: []abi.Message{says("", calls("c1", "shell", "a")), says("done")}}, agent.Config{ToolMode: mode}, asking(""))
+			b := newBench(t, &script{answers: []abi.Message{says("", calls("c1", "shell", "a")), says("done")}}, agent.Config{Execution: agent.Execution{ToolMode: mode}}, asking(""))
 			var late error
 			b.listen = func(e agent.Event) {
 				if e.Type == agent.EventToolCallDone {

@@ -156,7 +156,7 @@ func TestNoticesSurviveAFailedPhase(t *testing.T) {
 
 func TestWaitingNoticesAreBounded(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, &script{answers: []abi.Message{says("a"), says("b"), says("c"), says("d")}}, agent.Config{InboxDepth: 2})
+	b := newBench(t, &script{answers: []abi.Message{says("a"), says("b"), says("c"), says("d")}}, agent.Config{Notifications: agent.Notifications{InboxDepth: 2}})
 	notice := func(id string) abi.Notice { return abi.Notice{Kind: abi.NoticeCompleted, TaskID: id} }
 	for _, id := range []string{"n1", "n2"} {
 		if err := b.agent.Deliver(t.Context(), "t", notice(id)); err != nil {

@@ -98,7 +98,7 @@ func TestContextOverflow(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			m := &narrow{window: c.window}
-			cfg := agent.Config{Model: m, SystemPrompt: "be brief"}
+			cfg := agent.Config{Profile: agent.Profile{Model: m, SystemPrompt: "be brief"}}
 			var told []compaction.Event
 			if c.compactor {
 				cfg.Compactor = compactor(t, 1_000_000, func(e compaction.Event) { told = append(told, e) })
@@ -143,7 +143,7 @@ func TestOverflowIsRemembered(t *testing.T) {
 	}
 	m := &narrow{window: 30_000, answers: answers}
 	told := 0
-	b := newBench(t, nil, agent.Config{Model: m, Compactor: compactor(t, 1_000_000, func(e compaction.Event) {
+	b := newBench(t, nil, agent.Config{Profile: agent.Profile{Model: m}, Compactor: compactor(t, 1_000_000, func(e compaction.Event) {
 		if e.Kind == compaction.EventFallback {
 			told++
 		}
@@ -184,7 +184,7 @@ func TestCutIsNotKeptAcrossAnEdit(t *testing.T) {
 		}
 		return nil, nil
 	}}
-	b := newBench(t, nil, agent.Config{Model: m}, hide)
+	b := newBench(t, nil, agent.Config{Profile: agent.Profile{Model: m}}, hide)
 	mustRun(t, b, request(append(rounds(20, 2500), user("go"))...))
 	if n := len(m.requests); n != 3 {
 		t.Fatalf("%d requests", n)

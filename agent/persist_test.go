@@ -102,7 +102,7 @@ func killedInATool(t *testing.T, mode agent.ToolMode, n int, killed string, plug
 	t.Helper()
 	w, store := &witness{}, agent.NewMemory()
 	first := &mortal{Memory: store}
-	one := newBench(t, nil, agent.Config{Model: w, ToolMode: mode, Checkpoints: first}, plugins...)
+	one := newBench(t, nil, agent.Config{Profile: agent.Profile{Model: w}, Execution: agent.Execution{ToolMode: mode}, Checkpoints: first}, plugins...)
 	ctx, cancel := context.WithCancel(t.Context())
 	one.tools.do = func(ctx context.Context, c abi.ToolCall) (abi.ToolResult, error) {
 		w.executes(c)
@@ -115,7 +115,7 @@ func killedInATool(t *testing.T, mode agent.ToolMode, n int, killed string, plug
 	if _, err := one.agent.Run(ctx, request(user("go"))); err == nil {
 		t.Error("the run was not killed")
 	}
-	two := newBench(t, nil, agent.Config{Model: w, ToolMode: mode, Checkpoints: store}, plugins...)
+	two := newBench(t, nil, agent.Config{Profile: agent.Profile{Model: w}, Execution: agent.Execution{ToolMode: mode}, Checkpoints: store}, plugins...)
 	two.tools.do = func(_ context.Context, c abi.ToolCall) (abi.ToolResult, error) {
 		w.executes(c)
 		return abi.ToolResult{Message: "ok"}, nil
@@ -165,11 +165,11 @@ func TestKilledInAGate(t *testing.T) {
 		cancel()
 		return nil, nil
 	}}
-	one := newBench(t, nil, agent.Config{Model: w, Checkpoints: first}, gate)
+	one := newBench(t, nil, agent.Config{Profile: agent.Profile{Model: w}, Checkpoints: first}, gate)
 	if _, err := one.agent.Run(ctx, request(user("go"))); err == nil {
 		t.Error("the run was not killed")
 	}
-	two := newBench(t, nil, agent.Config{Model: w, Checkpoints: store})
+	two := newBench(t, nil, agent.Config{Profile: agent.Profile{Model: w}, Checkpoints: store})
 	if r := mustRun(t, two, request()); r.Response != "done" || w.inferences != 2 || r.Usage.TotalTokens != 240 || len(w.keys) != 0 {
 		t.Errorf("%d inferences, executed %v; result %+v", w.inferences, w.keys, r)
 	}
@@ -195,7 +195,7 @@ func TestKilledAfterAGateEdited(t *testing.T) {
 	if _, err := one.agent.Run(ctx, request(user("go"))); err == nil {
 		t.Error("the run was not killed")
 	}
-	two := newBench(t, nil, agent.Config{Model: &witness{}, Checkpoints: store})
+	two := newBench(t, nil, agent.Config{Profile: agent.Profile{Model: &witness{}}, Checkpoints: store})
 	thread, err := two.agent.Load(t.Context(), "t")
 	if err != nil {
 		t.Fatal(err)
@@ -236,7 +236,7 @@ func TestCheckpointsOfAStep(t *testing.T) {
 			if test.calls > 0 {
 				answers = []abi.Message{says("", tools[:test.calls]...), says("done")}
 			}
-			b := newBench(t, &script{answers: answers}, agent.Config{ToolMode: test.mode, Checkpoints: store}, test.plugins...)
+			b := newBench(t, &script{answers: answers}, agent.Config{Execution: agent.Execution{ToolMode: test.mode}, Checkpoints: store}, test.plugins...)
 			mustRun(t, b, request(user("go")))
 			if n := len(store.written); n != test.want {
 				t.Errorf("%d checkpoints, want %d", n, test.want)
@@ -263,7 +263,7 @@ func TestKilledInAResumedCall(t *testing.T) {
 	if _, err := one.agent.Run(ctx, decide("c1", agent.ActionResume, nil)); err == nil {
 		t.Error("the run was not killed")
 	}
-	two := newBench(t, nil, agent.Config{Model: w, Checkpoints: store}, asking(""))
+	two := newBench(t, nil, agent.Config{Profile: agent.Profile{Model: w}, Checkpoints: store}, asking(""))
 	two.tools.do = func(_ context.Context, c abi.ToolCall) (abi.ToolResult, error) {
 		w.executes(c)
 		return abi.ToolResult{Message: "ok"}, nil

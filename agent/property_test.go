@@ -111,7 +111,7 @@ func liveIn(t *testing.T, seed uint64) tally {
 		t.Fatal(err)
 	}
 	a, err := agent.New(agent.Config{
-		Model: w, Phases: rt, Tools: w, Retry: llm.Retry{MaxRetries: -1}, MaxRounds: 1 + w.rng.IntN(6), InboxDepth: 64,
+		Profile: agent.Profile{Model: w, Phases: rt, Tools: w}, Inference: agent.Inference{Retry: llm.Retry{MaxRetries: -1}}, Limits: agent.Limits{MaxRounds: 1 + w.rng.IntN(6)}, Notifications: agent.Notifications{InboxDepth: 64},
 		Listen: func(_ context.Context, e agent.Event) { w.hear(e) },
 	})
 	if err != nil {

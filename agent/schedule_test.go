@@ -147,8 +147,8 @@ func live(t *testing.T, seed, order uint64) story {
 	}
 	model, store := &dice{schedule: s, rng: rand.New(rand.NewPCG(seed, 3))}, agent.NewMemory()
 	a, err := agent.New(agent.Config{
-		Model: model, Tools: model, Phases: rt, NewID: id, Now: func() time.Time { return then }, Checkpoints: store, MaxRounds: 5,
-		ToolMode: []agent.ToolMode{agent.Sequential, agent.ParallelBatch, agent.ParallelStreaming}[rng.IntN(3)],
+		Profile: agent.Profile{Model: model, Tools: model, Phases: rt}, NewID: id, Now: func() time.Time { return then }, Checkpoints: store, Limits: agent.Limits{MaxRounds: 5},
+		Execution: agent.Execution{ToolMode: []agent.ToolMode{agent.Sequential, agent.ParallelBatch, agent.ParallelStreaming}[rng.IntN(3)]},
 		Listen: func(_ context.Context, e agent.Event) {
 			e.DurationMS = 0
 			out.events = append(out.events, e)

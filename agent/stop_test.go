@@ -61,8 +61,8 @@ func TestStopPolicies(t *testing.T) {
 					c.asked, c.ran = 3, 2
 				}
 				b := newBench(t, nil, agent.Config{
-					Model: model, MaxRounds: 10, Stop: []agent.StopPolicy{c.policy},
-					Cost: func(_ string, u abi.Usage) float64 { return float64(u.PromptTokens+u.CompletionTokens) / 1000 },
+					Profile: agent.Profile{Model: model}, Limits: agent.Limits{MaxRounds: 10, Stop: []agent.StopPolicy{c.policy}},
+					Inference: agent.Inference{Cost: func(_ string, u abi.Usage) float64 { return float64(u.PromptTokens+u.CompletionTokens) / 1000 }},
 				})
 				if c.fail {
 					b.tools.do = func(context.Context, abi.ToolCall) (abi.ToolResult, error) { return abi.ToolResult{}, errors.New("no") }
@@ -81,7 +81,7 @@ func TestStopPolicies(t *testing.T) {
 
 func TestLoopDetectionGoesByArguments(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, nil, agent.Config{Model: &chatter{answer: endless}, MaxRounds: 6, Stop: []agent.StopPolicy{{Type: agent.StopLoop, Window: 2}}})
+	b := newBench(t, nil, agent.Config{Profile: agent.Profile{Model: &chatter{answer: endless}}, Limits: agent.Limits{MaxRounds: 6, Stop: []agent.StopPolicy{{Type: agent.StopLoop, Window: 2}}}})
 	if r := mustRun(t, b, request(user("go"))); r.Termination.Code != string(agent.StopMaxRounds) {
 		t.Errorf("stopped by %+v", r.Termination)
 	}
@@ -90,7 +90,7 @@ func TestLoopDetectionGoesByArguments(t *testing.T) {
 // TestFailuresInARow: a call that succeeds ends the row.
 func TestFailuresInARow(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, nil, agent.Config{Model: &chatter{answer: endless}, MaxRounds: 6, Stop: []agent.StopPolicy{{Type: agent.StopErrors, Max: 2}}})
+	b := newBench(t, nil, agent.Config{Profile: agent.Profile{Model: &chatter{answer: endless}}, Limits: agent.Limits{MaxRounds: 6, Stop: []agent.StopPolicy{{Type: agent.StopErrors, Max: 2}}}})
 	n := 0
 	b.tools.do = func(context.Context, abi.ToolCall) (abi.ToolResult, error) {
 		n++
@@ -112,7 +112,7 @@ func TestLimitsCountAcrossContinuations(t *testing.T) {
 	model := &chatter{answer: func(int) abi.Message { return says("", calls("c", "shell", "x")) }}
 	var last agent.Result
 	for n := range 3 {
-		b := newBench(t, nil, agent.Config{Model: model, MaxRounds: 3, Checkpoints: store}, asking("")) // another process
+		b := newBench(t, nil, agent.Config{Profile: agent.Profile{Model: model}, Limits: agent.Limits{MaxRounds: 3}, Checkpoints: store}, asking("")) // another process
 		req := decide("c", agent.ActionResume, nil)
 		if n == 0 {
 			req = request(user("go"))
@@ -122,7 +122,7 @@ func TestLimitsCountAcrossContinuations(t *testing.T) {
 			t.Fatalf("activation %d: %+v", n, last)
 		}
 	}
-	b := newBench(t, nil, agent.Config{Model: model, MaxRounds: 3, Checkpoints: store}, asking(""))
+	b := newBench(t, nil, agent.Config{Profile: agent.Profile{Model: model}, Limits: agent.Limits{MaxRounds: 3}, Checkpoints: store}, asking(""))
 	r := mustRun(t, b, decide("c", agent.ActionResume, nil))
 	if r.Termination.Code != string(agent.StopMaxRounds) || r.RunID != last.RunID || model.asked != 3 {
 		t.Errorf("result %+v after %d inferences", r, model.asked)
@@ -144,7 +144,7 @@ func TestStopPoliciesAreChecked(t *testing.T) {
 		{Type: agent.StopLoop, Window: 1 << 30},
 		{Type: "odd"},
 	} {
-		_, err := agent.New(agent.Config{Model: &chatter{}, Phases: mustPhases(t), Stop: []agent.StopPolicy{p}})
+		_, err := agent.New(agent.Config{Profile: agent.Profile{Model: &chatter{}, Phases: mustPhases(t)}, Limits: agent.Limits{Stop: []agent.StopPolicy{p}}})
 		if err == nil || !strings.Contains(err.Error(), "Config.Stop[0]") {
 			t.Errorf("%+v: error %v", p, err)
 		}
@@ -160,12 +160,12 @@ func TestNoMaxRounds(t *testing.T) {
 		}
 		return endless(n)
 	}}
-	b := newBench(t, nil, agent.Config{Model: model, MaxRounds: -1})
+	b := newBench(t, nil, agent.Config{Profile: agent.Profile{Model: model}, Limits: agent.Limits{MaxRounds: -1}})
 	if r := mustRun(t, b, request(user("go"))); r.Termination.Type != agent.NaturalEnd || r.Steps != 40 {
 		t.Errorf("result %+v", r)
 	}
 	model = &chatter{answer: endless}
-	b = newBench(t, nil, agent.Config{Model: model})
+	b = newBench(t, nil, agent.Config{Profile: agent.Profile{Model: model}})
 	if r := mustRun(t, b, request(user("go"))); r.Termination.Code != "max_rounds" || r.Steps != 16 {
 		t.Errorf("by default: %+v", r)
 	}

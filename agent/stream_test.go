@@ -68,7 +68,7 @@ func TestStreamedRun(t *testing.T) {
 		slices.Concat([]llm.Delta{{Type: llm.DeltaReasoning, Text: "hm"}, {Type: llm.DeltaSignature, Text: "sig"}, text("I look.")}, streamed("c1", "echo", `"a"`)),
 		{text("done")},
 	}}
-	b := newBench(t, nil, agent.Config{Model: m})
+	b := newBench(t, nil, agent.Config{Profile: agent.Profile{Model: m}})
 	r := mustRun(t, b, request(user("go")))
 	want := []agent.EventType{
 		agent.EventRunStart, agent.EventStepStart, agent.EventReasoningDelta, agent.EventTextDelta, agent.EventToolCallStart, agent.EventToolCallDelta,
@@ -91,7 +91,7 @@ func TestCancelledStreamIsKept(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		m := &streamer{streams: [][]llm.Delta{{text("half an "), text("answer"), {Type: "hang"}}}}
-		b := newBench(t, nil, agent.Config{Model: m})
+		b := newBench(t, nil, agent.Config{Profile: agent.Profile{Model: m}})
 		out := start(t, b, request(user("go")))
 		synctest.Wait()
 		control(t, b, "t").Cancel()
@@ -118,7 +118,7 @@ func TestBrokenStreamIsWhole(t *testing.T) {
 			},
 			errs: []error{lost, lost, nil, nil},
 		}
-		b := newBench(t, nil, agent.Config{Model: m})
+		b := newBench(t, nil, agent.Config{Profile: agent.Profile{Model: m}})
 		r := mustRun(t, b, request(user("go")))
 		log := b.agent.Thread("t").Messages()
 		want := []string{
@@ -140,7 +140,7 @@ func TestFailedStreamIsKeptAndPaid(t *testing.T) {
 	t.Parallel()
 	bill := llm.Delta{Type: llm.DeltaUsage, Usage: &abi.Usage{PromptTokens: 7}}
 	m := &streamer{streams: [][]llm.Delta{{text("so far"), bill}}, errs: []error{&llm.Error{Kind: llm.KindContentFiltered}}}
-	b := newBench(t, nil, agent.Config{Model: m})
+	b := newBench(t, nil, agent.Config{Profile: agent.Profile{Model: m}})
 	r, err := b.agent.Run(t.Context(), request(user("go")))
 	if err == nil || r.Response != "so far" || r.Usage.PromptTokens != 7 {
 		t.Errorf("result %+v, error %v", r, err)
@@ -154,7 +154,7 @@ func TestHangingConnectIsCancelled(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		hold := make(chan struct{})
-		b := newBench(t, &script{during: func() { <-hold }}, agent.Config{Grace: 2 * time.Second})
+		b := newBench(t, &script{during: func() { <-hold }}, agent.Config{Limits: agent.Limits{Grace: 2 * time.Second}})
 		out := start(t, b, request(user("go")))
 		synctest.Wait()
 		begin := time.Now()
@@ -171,7 +171,7 @@ func TestToolDeadline(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, &script{answers: []abi.Message{says("", calls("c1", "echo", "a"), calls("c2", "echo", "b")), says("done")}},
-			agent.Config{ToolTimeout: time.Minute, Grace: time.Second})
+			agent.Config{Execution: agent.Execution{ToolTimeout: time.Minute}, Limits: agent.Limits{Grace: time.Second}})
 		hold := make(chan struct{})
 		b.tools.do = func(ctx context.Context, call abi.ToolCall) (abi.ToolResult, error) {
 			if call.ID == "c1" {

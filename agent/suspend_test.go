@@ -182,7 +182,7 @@ func TestSuspendedCallsOfOneStep(t *testing.T) {
 		t.Run(string(mode), func(t *testing.T) {
 			t.Parallel()
 			answer := says("", calls("c3", "shell", "3"), calls("c2", "echo", "2"), calls("c1", "shell", "1"))
-			b := newBench(t, &script{answers: []abi.Message{answer, says("done")}}, agent.Config{ToolMode: mode}, asking(""))
+			b := newBench(t, &script{answers: []abi.Message{answer, says("done")}}, agent.Config{Execution: agent.Execution{ToolMode: mode}}, asking(""))
 			first := mustRun(t, b, request(user("go")))
 			if !slices.Equal(b.tools.calls, []string{"c2"}) || len(first.Tickets) != 2 || first.Tickets[0].Call.ID != "c1" {
 				t.Fatalf("ran %v, tickets %+v", b.tools.calls, first.Tickets)
@@ -225,7 +225,7 @@ func TestToolBatches(t *testing.T) {
 	} {
 		t.Run(string(mode), func(t *testing.T) {
 			t.Parallel()
-			b := newBench(t, &script{answers: []abi.Message{answer}}, agent.Config{ToolMode: mode})
+			b := newBench(t, &script{answers: []abi.Message{answer}}, agent.Config{Execution: agent.Execution{ToolMode: mode}})
 			b.tools.do = pend
 			r := mustRun(t, b, request(user("go")))
 			if got := toolTexts(b); !slices.Equal(got, want) || r.Status != agent.StatusWaiting {
@@ -256,7 +256,7 @@ func TestGateIsAskedAgain(t *testing.T) {
 				}
 				return &abi.Reply{Gate: &abi.GateDecision{Action: abi.GateBlock, Reason: "first c1"}}, nil
 			}}
-			b := newBench(t, &script{answers: []abi.Message{says("", calls("c1", "echo", ""), calls("c2", "echo", "")), says("done")}}, agent.Config{ToolMode: mode}, gate)
+			b := newBench(t, &script{answers: []abi.Message{says("", calls("c1", "echo", ""), calls("c2", "echo", "")), says("done")}}, agent.Config{Execution: agent.Execution{ToolMode: mode}}, gate)
 			r := mustRun(t, b, request(user("go")))
 			want := map[agent.ToolMode]int{agent.Sequential: 1, agent.ParallelBatch: 2}[mode]
 			if r.Termination.Type != agent.NaturalEnd || asked != want || !slices.Equal(b.tools.calls, []string{"c1", "c2"}) {
@@ -275,7 +275,7 @@ func TestParallelToolsMeet(t *testing.T) {
 		for i := range 6 {
 			many = append(many, calls(fmt.Sprint("c", i), "echo", ""))
 		}
-		b := newBench(t, &script{answers: []abi.Message{says("", many...), says("done")}}, agent.Config{ToolMode: agent.ParallelBatch, MaxParallel: 3})
+		b := newBench(t, &script{answers: []abi.Message{says("", many...), says("done")}}, agent.Config{Execution: agent.Execution{ToolMode: agent.ParallelBatch, MaxParallel: 3}})
 		meet, running := make(chan struct{}), make(chan int, 1)
 		running <- 0
 		most := 0

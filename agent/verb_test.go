@@ -62,7 +62,7 @@ func TestNoCallRunsUnjudged(t *testing.T) {
 					}
 					return nil
 				})
-				b := newBench(t, &script{answers: []abi.Message{answer}}, agent.Config{ToolMode: mode}, g.hook(), evil)
+				b := newBench(t, &script{answers: []abi.Message{answer}}, agent.Config{Execution: agent.Execution{ToolMode: mode}}, g.hook(), evil)
 				r := mustRun(t, b, request(user("go")))
 				if slices.Contains(b.tools.calls, "c1") || r.Termination.Type != agent.Blocked {
 					t.Fatalf("ran %v, result %+v", b.tools.calls, r)
@@ -198,7 +198,7 @@ func TestRecheckSuspends(t *testing.T) {
 	t.Parallel()
 	g := &guard{answers: map[any]abi.GateDecision{"now": {Action: abi.GateSuspend, Ticket: &abi.SuspendTicket{ID: "k"}}}}
 	b := newBench(t, &script{answers: []abi.Message{says("", calls("c1", "shell", "then"), calls("c2", "echo", "x")), says("done")}},
-		agent.Config{ToolMode: agent.ParallelBatch}, g.hook(), rewriter("a", abi.BeforeToolExecute, func(before any) any {
+		agent.Config{Execution: agent.Execution{ToolMode: agent.ParallelBatch}}, g.hook(), rewriter("a", abi.BeforeToolExecute, func(before any) any {
 			if before == "then" {
 				return "now"
 			}
@@ -253,7 +253,7 @@ func TestMalformedArguments(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			m := &streamer{streams: [][]llm.Delta{broken, {text("done")}}}
-			b := newBench(t, nil, agent.Config{Model: m}, c.plugin)
+			b := newBench(t, nil, agent.Config{Profile: agent.Profile{Model: m}}, c.plugin)
 			mustRun(t, b, request(user("go")))
 			if got := toolTexts(b); !slices.Equal(got, c.tools) {
 				t.Errorf("tool messages %q", got)
@@ -288,7 +288,7 @@ func TestMalformedArguments(t *testing.T) {
 func TestMalformedArgumentsOfASuspendedCall(t *testing.T) {
 	t.Parallel()
 	m := &streamer{streams: [][]llm.Delta{streamed("c1", "shell", `{"path": "a"`), {text("done")}}}
-	b := newBench(t, nil, agent.Config{Model: m}, asking(""))
+	b := newBench(t, nil, agent.Config{Profile: agent.Profile{Model: m}}, asking(""))
 	if r := mustRun(t, b, request(user("go"))); len(r.Tickets) != 1 || !r.Tickets[0].Malformed {
 		t.Fatalf("result %+v", r)
 	}
@@ -382,7 +382,7 @@ func TestReplacedAnswer(t *testing.T) {
 func TestReplacedStream(t *testing.T) {
 	t.Parallel()
 	m := &streamer{streams: [][]llm.Delta{slices.Concat([]llm.Delta{text("a secret")}, streamed("c1", "shell", `"x"`))}}
-	b := newBench(t, nil, agent.Config{Model: m}, replacing("no"))
+	b := newBench(t, nil, agent.Config{Profile: agent.Profile{Model: m}}, replacing("no"))
 	r := mustRun(t, b, request(user("go")))
 	if r.Response != "no" || r.Termination.Type != agent.NaturalEnd || len(b.tools.calls) != 0 {
 		t.Errorf("result %+v, ran %v", r, b.tools.calls)
@@ -441,7 +441,7 @@ func TestReplacedResult(t *testing.T) {
 		}
 	}
 	b := newBench(t, &script{answers: []abi.Message{says("", calls("c1", "echo", "secret")), says("done")}},
-		agent.Config{Stop: []agent.StopPolicy{{Type: agent.StopErrors, Max: 1}}}, filter)
+		agent.Config{Limits: agent.Limits{Stop: []agent.StopPolicy{{Type: agent.StopErrors, Max: 1}}}}, filter)
 	if r := mustRun(t, b, request(user("go"))); r.Termination.Code != string(agent.StopErrors) {
 		t.Errorf("the status does not count: %+v", r)
 	}

@@ -68,7 +68,7 @@ func TestMaskedOutputIsRead(t *testing.T) {
 	})
 	handle := regexp.MustCompile("stored as ([^;]+);")
 	step := 0
-	a, err := agent.New(agent.Config{Phases: quiet(t), Tools: tools, Compactor: c, Model: model(func(r llm.Request) (*abi.Response, error) {
+	a, err := agent.New(agent.Config{Profile: agent.Profile{Phases: quiet(t), Tools: tools, Model: model(func(r llm.Request) (*abi.Response, error) {
 		step++
 		last := r.Messages[len(r.Messages)-1].Text()
 		switch step {
@@ -96,7 +96,7 @@ func TestMaskedOutputIsRead(t *testing.T) {
 			}
 			return answers("4711"), nil
 		}
-	})})
+	})}, Compactor: c})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -133,17 +133,15 @@ func providerSignal(t *testing.T) {
 	c := d.at(t, says("short"), func(cfg *compaction.Config) { cfg.Signals = sampler.Sample })
 	failures := 2
 	a, err := agent.New(agent.Config{
-		Phases: quiet(t), Compactor: c, Retry: llm.Retry{MaxRetries: 2, BackoffBaseMS: 1},
-		Observe: func(ctx context.Context, _ llm.Call) (context.Context, func(llm.Call)) {
-			return ctx, func(c llm.Call) { sampler.Observe(c.Took, c.Fault()) }
-		},
-		Model: model(func(llm.Request) (*abi.Response, error) {
+		Profile: agent.Profile{Phases: quiet(t), Model: model(func(llm.Request) (*abi.Response, error) {
 			if failures > 0 {
 				failures--
 				return nil, &llm.Error{Kind: llm.KindOverloaded, Message: "busy"}
 			}
 			return answers(words(600)), nil
-		}),
+		})}, Compactor: c, Inference: agent.Inference{Retry: llm.Retry{MaxRetries: 2, BackoffBaseMS: 1}, Observe: func(ctx context.Context, _ llm.Call) (context.Context, func(llm.Call)) {
+			return ctx, func(c llm.Call) { sampler.Observe(c.Took, c.Fault()) }
+		}},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -192,9 +190,9 @@ func TestRunGoesOnInAnotherProcess(t *testing.T) {
 		}), func(cfg *compaction.Config) {
 			cfg.Store, cfg.Spawn, cfg.Owner = memory, tasks.Housekeep, "owner of "+summary
 		})
-		a, err = agent.New(agent.Config{Phases: quiet(t), Compactor: c, Model: model(func(llm.Request) (*abi.Response, error) {
+		a, err = agent.New(agent.Config{Profile: agent.Profile{Phases: quiet(t), Model: model(func(llm.Request) (*abi.Response, error) {
 			return answers(words(700)), nil
-		})})
+		})}, Compactor: c})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -172,7 +172,7 @@ func TestPluginsTakePart(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			a, err := agent.New(agent.Config{Model: model, Phases: rt, Compactor: c})
+			a, err := agent.New(agent.Config{Profile: agent.Profile{Model: model, Phases: rt}, Compactor: c})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -53,10 +53,10 @@ func newStepper(b *testing.B, n int, inFlight bool) *stepper {
 	if err != nil {
 		b.Fatal(err)
 	}
-	s.a, err = agent.New(agent.Config{Phases: quiet, Compactor: s.c, Model: model(func(llm.Request) (*abi.Response, error) {
+	s.a, err = agent.New(agent.Config{Profile: agent.Profile{Phases: quiet, Model: model(func(llm.Request) (*abi.Response, error) {
 		<-time.After(2 * time.Millisecond)
 		return answers("ok"), nil
-	})})
+	})}, Compactor: s.c})
 	if err != nil {
 		b.Fatal(err)
 	}

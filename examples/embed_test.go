@@ -24,7 +24,7 @@ func Example_embed() {
 	}))
 	defer set.Close(ctx)
 	hooks := must(phases.New(phases.Config{Plugins: set.Plugins()}))
-	a := must(agent.New(agent.Config{Model: model{}, Tools: tools{}, Phases: hooks}))
+	a := must(agent.New(agent.Config{Profile: agent.Profile{Model: model{}, Tools: tools{}, Phases: hooks}}))
 	result := must(a.Run(ctx, agent.Request{ThreadID: "t1", Messages: []abi.Message{
 		{Role: abi.RoleUser, Content: []abi.ContentBlock{abi.Text("Which token do we use?")}},
 	}}))

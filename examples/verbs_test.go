@@ -75,8 +75,8 @@ func travel(t *testing.T, h *host.Host, file string, config any, calls ...abi.To
 		t.Fatal(err)
 	}
 	a, err := agent.New(agent.Config{
-		Model: &caller{calls: calls}, Tools: tools, Phases: rt,
-		Listen: func(_ context.Context, e agent.Event) { j.events = append(j.events, e) },
+		Profile: agent.Profile{Model: &caller{calls: calls}, Tools: tools, Phases: rt},
+		Listen:  func(_ context.Context, e agent.Event) { j.events = append(j.events, e) },
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -25,7 +25,7 @@ func followUp(list []abi.Notice) (string, int) { return inbox.FollowUp(list, 0) 
 func TestRunOnNotifications(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		f := newOffice(t, officeParts{model: &model{script: []any{errors.New("overloaded")}}, agent: agent.Config{Words: followUp}})
+		f := newOffice(t, officeParts{model: &model{script: []any{errors.New("overloaded")}}, agent: agent.Config{Notifications: agent.Notifications{Words: followUp}}})
 		f.start(t, nil, make(chan struct{}))
 		f.start(t, "one", nil)
 		f.start(t, errors.New("two"), nil)
@@ -65,14 +65,14 @@ func TestNotificationsOfARun(t *testing.T) {
 		store := &watched{Memory: agent.NewMemory(), saved: func(agent.Checkpoint) { waiting = append(waiting, f.out.Waiting("a")) }}
 		f = newOffice(t, officeParts{
 			model: &model{script: []any{calls("build", "other"), "I see."}},
-			agent: agent.Config{Checkpoints: store, Words: followUp, Tools: tools{
+			agent: agent.Config{Checkpoints: store, Notifications: agent.Notifications{Words: followUp}, Profile: agent.Profile{Tools: tools{
 				"build": func(context.Context, abi.ToolCall) (string, error) {
 					f.start(t, "third", nil) //nolint:contextcheck // it is the test's
 					synctest.Wait()
 					return "started", nil
 				},
 				"other": func(context.Context, abi.ToolCall) (string, error) { return "ok", nil },
-			}},
+			}}},
 			out: inbox.Config{Debounce: time.Hour},
 		})
 		f.start(t, "first", nil)
@@ -113,7 +113,7 @@ func (w *watched) SaveCheckpoint(ctx context.Context, c agent.Checkpoint) error 
 func TestBeyondTheBudget(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		f := newOffice(t, officeParts{model: &model{}, agent: agent.Config{Words: func(list []abi.Notice) (string, int) { return inbox.Events(list, 2000) }}})
+		f := newOffice(t, officeParts{model: &model{}, agent: agent.Config{Notifications: agent.Notifications{Words: func(list []abi.Notice) (string, int) { return inbox.Events(list, 2000) }}}})
 		for i := range 10 {
 			f.start(t, fmt.Sprintf("<%d>%s", i, strings.Repeat("x", 500)), nil)
 			synctest.Wait()
@@ -291,7 +291,7 @@ func TestBadWords(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				f := newOffice(t, officeParts{model: &model{}, agent: agent.Config{Words: words}})
+				f := newOffice(t, officeParts{model: &model{}, agent: agent.Config{Notifications: agent.Notifications{Words: words}}})
 				f.start(t, "result", nil)
 				<-time.After(time.Minute)
 				synctest.Wait()
@@ -320,7 +320,7 @@ func TestToolsGiveLineage(t *testing.T) {
 		}
 		f = newOffice(t, officeParts{
 			model: &model{script: []any{calls("delegate"), calls("leaf")}},
-			agent: agent.Config{AgentID: "boss", Tools: tools{
+			agent: agent.Config{AgentID: "boss", Profile: agent.Profile{Tools: tools{
 				"delegate": func(ctx context.Context, _ abi.ToolCall) (string, error) {
 					_, err := f.Spawn(ctx, background.Spec{Thread: "a", Type: "agent", Body: child})
 					synctest.Wait() // the child has begun, and its tool has run
@@ -331,7 +331,7 @@ func TestToolsGiveLineage(t *testing.T) {
 					go func() { made <- leaf(ctx, "child") }()
 					return "started", <-made
 				},
-			}},
+			}}},
 		})
 		req := asked("go")
 		req.RunID = "run-1"

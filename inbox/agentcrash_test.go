@@ -129,9 +129,11 @@ func openFirm(ctx context.Context, folder string, say func(what, id string), own
 		return nil, err
 	}
 	f.agent, err = agent.New(agent.Config{
-		Model: &starter{}, Phases: fired, Tools: own, Checkpoints: f.saved, Pending: f.tasks.HasBlocking, ToolContext: background.ToolContext,
-		Take:  func(ctx context.Context, thread string) (agent.Delivery, error) { return f.out.Take(ctx, thread) },
-		Words: func(list []abi.Notice) (string, int) { return inbox.Events(list, 0) },
+		Profile: agent.Profile{Model: &starter{}, Phases: fired, Tools: own}, Checkpoints: f.saved, Notifications: agent.Notifications{
+			Pending: f.tasks.HasBlocking,
+			Take:    func(ctx context.Context, thread string) (agent.Delivery, error) { return f.out.Take(ctx, thread) },
+			Words:   func(list []abi.Notice) (string, int) { return inbox.Events(list, 0) },
+		}, Execution: agent.Execution{ToolContext: background.ToolContext},
 	})
 	if err != nil {
 		return nil, err

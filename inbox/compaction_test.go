@@ -33,14 +33,14 @@ func TestLiveTasksAfterACompaction(t *testing.T) {
 				step := 0
 				f := newOffice(t, officeParts{
 					model: &model{script: []any{calls("work"), calls("work"), "done"}},
-					agent: agent.Config{Tools: tools{"work": func(context.Context, abi.ToolCall) (string, error) {
+					agent: agent.Config{Profile: agent.Profile{Tools: tools{"work": func(context.Context, abi.ToolCall) (string, error) {
 						step++
 						if step == 2 {
 							close(hold)
 							synctest.Wait()
 						}
 						return "ok", nil
-					}}},
+					}}}},
 					compact: func(f *office) agent.Compactor {
 						c, err := compaction.New(compaction.Config{
 							Policy: compaction.Policy{

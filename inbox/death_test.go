@@ -76,10 +76,10 @@ func live(t *testing.T, m *mortal, process string, kept agent.Checkpointer) {
 	var f *office
 	f = newOffice(t, officeParts{
 		dies: true, model: &model{script: []any{calls("build"), "I wait."}}, out: inbox.Config{Store: m}, tasks: background.Config{NewID: named(process)},
-		agent: agent.Config{Checkpoints: kept, Tools: tools{"build": func(ctx context.Context, _ abi.ToolCall) (string, error) {
+		agent: agent.Config{Checkpoints: kept, Profile: agent.Profile{Tools: tools{"build": func(ctx context.Context, _ abi.ToolCall) (string, error) {
 			_, err := f.Spawn(ctx, background.Spec{Thread: "a", Type: "task", Body: func(context.Context, *background.Task) (any, error) { return "built", nil }})
 			return "started", err
-		}}},
+		}}}},
 	})
 	for i := range 2 {
 		_, _ = f.Spawn(t.Context(), background.Spec{Thread: "a", Type: "task", Body: func(context.Context, *background.Task) (any, error) { return i, nil }})

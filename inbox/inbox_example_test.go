@@ -146,10 +146,13 @@ func ExampleInbox_agent() {
 	}
 	answers := make(chan string, 2)
 	runs, err := agent.New(agent.Config{
-		Model: &scripted{}, Phases: fired, Tools: all, Checkpoints: agent.NewMemory(),
-		Take:    func(ctx context.Context, thread string) (agent.Delivery, error) { return box.Take(ctx, thread) },
-		Words:   func(list []abi.Notice) (string, int) { return inbox.FollowUp(list, 4096) },
-		Pending: tasks.HasBlocking, ToolContext: background.ToolContext,
+		Profile: agent.Profile{Model: &scripted{}, Phases: fired, Tools: all}, Checkpoints: agent.NewMemory(),
+		Notifications: agent.Notifications{
+			Take:    func(ctx context.Context, thread string) (agent.Delivery, error) { return box.Take(ctx, thread) },
+			Words:   func(list []abi.Notice) (string, int) { return inbox.FollowUp(list, 4096) },
+			Pending: tasks.HasBlocking,
+		},
+		Execution: agent.Execution{ToolContext: background.ToolContext},
 		Listen: func(_ context.Context, e agent.Event) {
 			if e.Type == agent.EventRunFinish && e.Outcome.Status == agent.StatusDone {
 				answers <- e.Outcome.Response

@@ -82,10 +82,10 @@ func runRace(t *testing.T, seed uint64) {
 	}
 	f = newOffice(t, officeParts{
 		model: brain, plugin: []phases.Plugin{slow{d}},
-		agent: agent.Config{Checkpoints: agent.NewMemory(), WaitLimit: 100 * time.Hour, Tools: tools{"work": func(context.Context, abi.ToolCall) (string, error) {
+		agent: agent.Config{Checkpoints: agent.NewMemory(), Limits: agent.Limits{WaitLimit: 100 * time.Hour}, Profile: agent.Profile{Tools: tools{"work": func(context.Context, abi.ToolCall) (string, error) {
 			d.pause()
 			return "ok", nil
-		}}},
+		}}}},
 		// A wake that is lost shows. One that failed is tried again after the first pause.
 		out: inbox.Config{Debounce: time.Millisecond, Retry: time.Hour, MaxRetry: 2 * time.Hour},
 	})

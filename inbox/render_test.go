@@ -146,7 +146,7 @@ func TestFollowUp(t *testing.T) {
 
 // drainsOnce has an agent take, render and acknowledge notifications, in two runs.
 func drainsOnce(t *testing.T) {
-	f := newOffice(t, officeParts{model: &model{}, agent: agent.Config{Words: followUp}, out: inbox.Config{Debounce: time.Hour}})
+	f := newOffice(t, officeParts{model: &model{}, agent: agent.Config{Notifications: agent.Notifications{Words: followUp}}, out: inbox.Config{Debounce: time.Hour}})
 	f.start(t, "x", nil)
 	f.start(t, "y", nil)
 	synctest.Wait()

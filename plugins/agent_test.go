@@ -83,7 +83,7 @@ func together(t *testing.T, commands ...string) (*asks, *agent.Agent, agent.Resu
 	model := &asks{commands: commands}
 	var events []agent.Event
 	a, err := agent.New(agent.Config{
-		Model: model, Tools: answers{}, Phases: rt, Listen: func(_ context.Context, e agent.Event) { events = append(events, e) },
+		Profile: agent.Profile{Model: model, Tools: answers{}, Phases: rt}, Listen: func(_ context.Context, e agent.Event) { events = append(events, e) },
 	})
 	if err != nil {
 		t.Fatal(err)

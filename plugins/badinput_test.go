@@ -47,7 +47,7 @@ func runWith(t *testing.T, p phases.Plugin, hookTimeout time.Duration) (ran, err
 	if err != nil {
 		t.Fatal(err)
 	}
-	a, err := agent.New(agent.Config{Model: &asks{commands: []string{"ls"}}, Tools: answers{}, Phases: rt})
+	a, err := agent.New(agent.Config{Profile: agent.Profile{Model: &asks{commands: []string{"ls"}}, Tools: answers{}, Phases: rt}})
 	if err != nil {
 		t.Fatal(err)
 	}

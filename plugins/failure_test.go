@@ -73,7 +73,7 @@ func TestTrapUnderEachPolicy(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			a, err := agent.New(agent.Config{Model: &asks{commands: []string{"1", "2", "3", "4"}}, Tools: answers{}, Phases: rt})
+			a, err := agent.New(agent.Config{Profile: agent.Profile{Model: &asks{commands: []string{"1", "2", "3", "4"}}, Tools: answers{}, Phases: rt}})
 			if err != nil {
 				t.Fatal(err)
 			}

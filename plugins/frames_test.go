@@ -64,7 +64,7 @@ func TestFrames(t *testing.T) {
 	if len(rt.Order(abi.AfterToolExecute)) == 0 {
 		t.Fatal("the guest has no hook at after_tool_execute")
 	}
-	a, err := agent.New(agent.Config{Model: &asks{commands: []string{"cat content.env"}}, Tools: answers{}, Phases: rt})
+	a, err := agent.New(agent.Config{Profile: agent.Profile{Model: &asks{commands: []string{"cat content.env"}}, Tools: answers{}, Phases: rt}})
 	if err != nil {
 		t.Fatal(err)
 	}

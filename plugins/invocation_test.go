@@ -39,7 +39,7 @@ func newNoted(t *testing.T, mode agent.ToolMode, model llm.Model) *noted {
 		t.Fatal(err)
 	}
 	n.agent, err = agent.New(agent.Config{
-		Model: model, Phases: rt, Tools: tools, ToolMode: mode,
+		Profile: agent.Profile{Model: model, Phases: rt, Tools: tools}, Execution: agent.Execution{ToolMode: mode},
 		Listen: func(_ context.Context, e agent.Event) { n.events = append(n.events, e) },
 	})
 	if err != nil {

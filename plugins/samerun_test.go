@@ -49,7 +49,7 @@ func playRuns(t *testing.T, p phases.Plugin) played {
 	}
 	store := agent.NewMemory()
 	a, err := agent.New(agent.Config{
-		Model: &listed{calls: calls}, Phases: rt, Tools: answersTo("ls"), NewID: id, Now: func() time.Time { return then }, Checkpoints: store,
+		Profile: agent.Profile{Model: &listed{calls: calls}, Phases: rt, Tools: answersTo("ls")}, NewID: id, Now: func() time.Time { return then }, Checkpoints: store,
 		Listen: func(_ context.Context, e agent.Event) {
 			e.DurationMS = 0
 			out.events = append(out.events, e)

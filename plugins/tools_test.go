@@ -104,7 +104,7 @@ func TestGuestAsksForADecision(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a, err := agent.New(agent.Config{Model: &listed{calls: []abi.ToolCall{{ID: "c1", Name: "pay"}}}, Phases: rt, Tools: tools})
+	a, err := agent.New(agent.Config{Profile: agent.Profile{Model: &listed{calls: []abi.ToolCall{{ID: "c1", Name: "pay"}}}, Phases: rt, Tools: tools}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -43,7 +43,7 @@ func run(t *testing.T, model *script, tools agent.Tools, listen func(agent.Event
 	if err != nil {
 		t.Fatal(err)
 	}
-	a, err := agent.New(agent.Config{Model: model, Phases: runtime, Tools: tools, Listen: func(_ context.Context, e agent.Event) {
+	a, err := agent.New(agent.Config{Profile: agent.Profile{Model: model, Phases: runtime, Tools: tools}, Listen: func(_ context.Context, e agent.Event) {
 		if listen != nil {
 			listen(e)
 		}

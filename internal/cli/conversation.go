@@ -98,9 +98,9 @@ func (v *conversation) wire(ctx context.Context, parts *parts, c transcript.Conv
 		return err
 	}
 	config := agent.Config{
-		Model: v.replay, Tools: tools, Phases: fired, SystemPrompt: prompt,
-		Take: v.tasks.take, Words: parts.cfg.Tasks.words, ToolContext: background.ToolContext,
-		MaxRounds: -1, Listen: v.event, Logger: logger, Observe: parts.shared.observe,
+		Profile:       agent.Profile{Model: v.replay, Tools: tools, Phases: fired, SystemPrompt: prompt},
+		Notifications: agent.Notifications{Take: v.tasks.take, Words: parts.cfg.Tasks.words}, Execution: agent.Execution{ToolContext: background.ToolContext},
+		Limits: agent.Limits{MaxRounds: -1}, Listen: v.event, Logger: logger, Inference: agent.Inference{Observe: parts.shared.observe},
 	}
 	if parts.cfg.Agent.MaxRounds != 0 {
 		config.MaxRounds = parts.cfg.Agent.MaxRounds

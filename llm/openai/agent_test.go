@@ -78,7 +78,7 @@ func runAgent(t *testing.T, m llm.Model, tools agent.Tools) {
 		t.Fatal(err)
 	}
 	effort := "low"
-	a, err := agent.New(agent.Config{Model: m, ModelName: "gpt-5", Tools: tools, Phases: runtime, Override: &abi.InferenceOverride{ReasoningEffort: &effort}})
+	a, err := agent.New(agent.Config{Profile: agent.Profile{Model: m, ModelName: "gpt-5", Tools: tools, Phases: runtime, Override: &abi.InferenceOverride{ReasoningEffort: &effort}}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -31,7 +31,7 @@ func Example() {
 		return
 	}
 	runtime, err := agentrun.New(agentrun.Config{Agent: func(context.Context, *mailbox.Job) (agent.Config, error) {
-		return agent.Config{Model: parrot{}, Phases: plugins}, nil
+		return agent.Config{Profile: agent.Profile{Model: parrot{}, Phases: plugins}}, nil
 	}})
 	if err != nil {
 		fmt.Println(err)
@@ -72,7 +72,7 @@ func ExampleConfig() {
 	}
 	runtime, err := agentrun.New(agentrun.Config{
 		Agent: func(context.Context, *mailbox.Job) (agent.Config, error) {
-			return agent.Config{Model: &counter{rounds: 1}, Tools: &tools{}, Phases: plugins}, nil
+			return agent.Config{Profile: agent.Profile{Model: &counter{rounds: 1}, Tools: &tools{}, Phases: plugins}}, nil
 		},
 		Patience: func(_ agent.Record, w agent.Waiting) time.Duration {
 			if w.Reason == agent.WaitPermission {

@@ -97,7 +97,7 @@ func identities(t *testing.T, r mailbox.Request) (out seen) {
 	run, err := agentrun.New(agentrun.Config{Agent: func(_ context.Context, j *mailbox.Job) (agent.Config, error) {
 		out.request = j.Request
 		return agent.Config{
-			Model: &asked{out: &out}, Phases: emptyPhases(t), Listen: func(_ context.Context, e agent.Event) {
+			Profile: agent.Profile{Model: &asked{out: &out}, Phases: emptyPhases(t)}, Listen: func(_ context.Context, e agent.Event) {
 				if e.Identity != nil {
 					out.identity = *e.Identity
 				}

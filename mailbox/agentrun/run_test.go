@@ -128,7 +128,7 @@ func TestPatience(t *testing.T) {
 			must(t, err)
 			run, err := agentrun.New(agentrun.Config{
 				Agent: func(context.Context, *mailbox.Job) (agent.Config, error) {
-					return agent.Config{Model: &counter{rounds: 1}, Tools: &tools{}, Phases: runtime}, nil
+					return agent.Config{Profile: agent.Profile{Model: &counter{rounds: 1}, Tools: &tools{}, Phases: runtime}}, nil
 				},
 				Patience: func(r agent.Record, w agent.Waiting) time.Duration {
 					if r.ThreadID != "t" || w.Reason != agent.WaitPermission {
@@ -311,7 +311,7 @@ func TestWakeAfterRestart(t *testing.T) {
 			return p
 		}
 		run, err := agentrun.New(agentrun.Config{Agent: func(context.Context, *mailbox.Job) (agent.Config, error) {
-			return agent.Config{Model: &counter{}, Phases: emptyPhases(t), Pending: func(string) bool { return waiting }}, nil
+			return agent.Config{Profile: agent.Profile{Model: &counter{}, Phases: emptyPhases(t)}, Notifications: agent.Notifications{Pending: func(string) bool { return waiting }}}, nil
 		}})
 		must(t, err)
 		box, err := mailbox.New(t.Context(), mailbox.Config{Store: store, Runtime: run, Owner: "first"})
@@ -346,7 +346,7 @@ func TestAgentErrors(t *testing.T) {
 		attempts int
 	}{
 		"classify_error_agent_not_found_is_permanent": {func() (agent.Config, error) {
-			return agent.Config{AgentID: "another", Model: &counter{}, Phases: emptyPhases(t)}, nil // the request names "writer"
+			return agent.Config{AgentID: "another", Profile: agent.Profile{Model: &counter{}, Phases: emptyPhases(t)}}, nil // the request names "writer"
 		}, 1},
 		"agent_that_the_embedder_does_not_know": {func() (agent.Config, error) {
 			return agent.Config{}, fmt.Errorf("%w %q", agent.ErrNoAgent, "writer")
@@ -354,7 +354,7 @@ func TestAgentErrors(t *testing.T) {
 		"classify_error_resolve_failed_is_permanent": {func() (agent.Config, error) { return agent.Config{}, nil }, 1},
 		"classify_error_inference_failed_is_transient": {func() (agent.Config, error) {
 			model := &counter{fail: func(int) error { return &llm.Error{Kind: llm.KindProvider} }}
-			return agent.Config{Model: model, Phases: emptyPhases(t), Retry: llm.Retry{MaxRetries: -1}}, nil
+			return agent.Config{Profile: agent.Profile{Model: model, Phases: emptyPhases(t)}, Inference: agent.Inference{Retry: llm.Retry{MaxRetries: -1}}}, nil
 		}, 5},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -386,7 +386,7 @@ func TestWakeRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store, pending := memstore.New(), true
 		run, err := agentrun.New(agentrun.Config{Agent: func(context.Context, *mailbox.Job) (agent.Config, error) {
-			return agent.Config{Model: &counter{}, Phases: emptyPhases(t), Pending: func(string) bool { return pending }}, nil
+			return agent.Config{Profile: agent.Profile{Model: &counter{}, Phases: emptyPhases(t)}, Notifications: agent.Notifications{Pending: func(string) bool { return pending }}}, nil
 		}})
 		must(t, err)
 		box, err := mailbox.New(t.Context(), mailbox.Config{Store: store, Runtime: run})

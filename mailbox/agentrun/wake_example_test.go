@@ -67,9 +67,11 @@ func ExampleWaker() {
 	built, answers := make(chan struct{}), make(chan string, 1)
 	run, err := agentrun.New(agentrun.Config{Agent: func(context.Context, *mailbox.Job) (agent.Config, error) {
 		return agent.Config{
-			Model: builds{}, Phases: hooks, Tools: builder{tasks, built}, Pending: tasks.HasBlocking, ToolContext: background.ToolContext,
-			Take:  func(ctx context.Context, thread string) (agent.Delivery, error) { return out.Take(ctx, thread) },
-			Words: func(list []abi.Notice) (string, int) { return inbox.FollowUp(list, 4096) },
+			Profile: agent.Profile{Model: builds{}, Phases: hooks, Tools: builder{tasks, built}}, Notifications: agent.Notifications{
+				Pending: tasks.HasBlocking,
+				Take:    func(ctx context.Context, thread string) (agent.Delivery, error) { return out.Take(ctx, thread) },
+				Words:   func(list []abi.Notice) (string, int) { return inbox.FollowUp(list, 4096) },
+			}, Execution: agent.Execution{ToolContext: background.ToolContext},
 			Listen: func(_ context.Context, e agent.Event) {
 				if e.Type == agent.EventRunFinish && e.Outcome.Status == agent.StatusDone {
 					answers <- e.Outcome.Response

@@ -86,8 +86,10 @@ func newWired(t *testing.T, direct bool, change func(w *wired, c *agent.Config))
 	must(t, err)
 	w.run, err = agentrun.New(agentrun.Config{Agent: func(context.Context, *mailbox.Job) (agent.Config, error) {
 		c := agent.Config{
-			Phases: fired, Pending: w.tasks.HasBlocking, ToolContext: background.ToolContext,
-			Take: func(ctx context.Context, thread string) (agent.Delivery, error) { return w.out.Take(ctx, thread) },
+			Profile: agent.Profile{Phases: fired}, Notifications: agent.Notifications{
+				Pending: w.tasks.HasBlocking,
+				Take:    func(ctx context.Context, thread string) (agent.Delivery, error) { return w.out.Take(ctx, thread) },
+			}, Execution: agent.Execution{ToolContext: background.ToolContext},
 		}
 		change(w, &c)
 		return c, nil

@@ -127,7 +127,7 @@ func newProcess(t *testing.T, mem store.Store, owner string, model llm.Model, s 
 	p := &process{}
 	p.run, err = agentrun.New(agentrun.Config{
 		Agent: func(context.Context, *mailbox.Job) (agent.Config, error) {
-			return agent.Config{Model: model, Tools: s, Phases: runtime, Retry: llm.Retry{MaxRetries: -1}}, nil
+			return agent.Config{Profile: agent.Profile{Model: model, Tools: s, Phases: runtime}, Inference: agent.Inference{Retry: llm.Retry{MaxRetries: -1}}}, nil
 		},
 		Requeue: func(ctx context.Context, r mailbox.Request) (mailbox.Submission, error) {
 			return p.box.SubmitBackground(ctx, r)

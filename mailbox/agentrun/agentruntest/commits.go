@@ -217,8 +217,8 @@ func startCommits(t *testing.T, s *failing) *office {
 	var compactor *compaction.Compactor
 	runs, err := agentrun.New(agentrun.Config{Agent: func(context.Context, *mailbox.Job) (agent.Config, error) {
 		return agent.Config{
-			Model: caller{}, Tools: payer{}, Phases: fired, Compactor: compactor, Retry: llm.Retry{MaxRetries: -1},
-			Take: func(ctx context.Context, thread string) (agent.Delivery, error) { return p.out.Take(ctx, thread) },
+			Profile: agent.Profile{Model: caller{}, Tools: payer{}, Phases: fired}, Compactor: compactor, Inference: agent.Inference{Retry: llm.Retry{MaxRetries: -1}},
+			Notifications: agent.Notifications{Take: func(ctx context.Context, thread string) (agent.Delivery, error) { return p.out.Take(ctx, thread) }},
 		}, nil
 	}})
 	must(t, err)

@@ -79,7 +79,7 @@ func start(ctx context.Context, on store.Store, k kill, hang func(call, moment s
 		return nil, mailbox.Submission{}, err
 	}
 	run, err := agentrun.New(agentrun.Config{Agent: func(context.Context, *mailbox.Job) (agent.Config, error) {
-		return agent.Config{Model: model{k.Witness}, Tools: tools{k.Witness, hang}, Phases: fired, ToolMode: k.Mode}, nil
+		return agent.Config{Profile: agent.Profile{Model: model{k.Witness}, Tools: tools{k.Witness, hang}, Phases: fired}, Execution: agent.Execution{ToolMode: k.Mode}}, nil
 	}})
 	if err != nil {
 		return nil, mailbox.Submission{}, err
