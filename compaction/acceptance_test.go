@@ -14,7 +14,7 @@ import (
 
 // TestAcceptance has a subtest for each line of the reference's own tests that no
 // other test here shows, by its name there. Where the behaviour is mended, the subtest
-// shows the mended one, and docs/mended.md says why.
+// shows the corrected one, and testdata/parity.tsv has the reason.
 func TestAcceptance(t *testing.T) {
 	t.Parallel()
 	for name, check := range map[string]func(*testing.T){

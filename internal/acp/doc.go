@@ -1,5 +1,5 @@
 // Package acp serves a runtime to one client of the Agent Client Protocol, such as an editor, over a pair of streams. A session
-// is a thread, and a prompt is a run. docs/acp.md is for its users.
+// is a thread, and a prompt is a run. docs/frontends.md is for its users.
 //
 // # Concurrency
 //

@@ -1,5 +1,5 @@
 // Package agui translates the events of package serve into those of the AG-UI protocol, version 1.0, and messages between
-// both. docs/ag-ui.md has the table of names.
+// both. docs/frontends.md has the table of names.
 //
 // # Concurrency
 //

@@ -82,7 +82,7 @@ func (c *Config) forACP(o acpOptions) error {
 	c.Store = cmp.Or(o.store, os.Getenv("MORTISE_STORE"), c.path(c.Store))
 	c.Serve.Tokens = nil
 	if len(c.Agents) == 0 {
-		return errors.New("config: agents: is empty; name an agent and its model, as in docs/serve.md")
+		return errors.New("config: agents: is empty; name an agent and its model, as in docs/operating.md")
 	}
 	names := slices.Sorted(maps.Keys(c.Agents))
 	switch {

@@ -212,7 +212,7 @@ func TestBadGrants(t *testing.T) {
 // TestDocumentsHaveConfigsThatAreRead takes the configs out of the documents.
 func TestDocumentsHaveConfigsThatAreRead(t *testing.T) {
 	t.Parallel()
-	for _, name := range []string{"docs/capabilities.md", "docs/tasks.md", "examples/plugins/lookup/README.md"} {
+	for _, name := range []string{"docs/capabilities.md", "docs/embedding.md", "examples/plugins/lookup/README.md"} {
 		text, err := os.ReadFile(filepath.Join(root(t), filepath.FromSlash(name)))
 		if err != nil {
 			t.Fatal(err)

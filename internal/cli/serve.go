@@ -96,7 +96,7 @@ func (o *serveOptions) read() (*Config, error) {
 		return nil, err
 	}
 	if len(cfg.Agents) == 0 {
-		return nil, errors.New("config: agents: is empty; name an agent and its model, as in docs/serve.md")
+		return nil, errors.New("config: agents: is empty; name an agent and its model, as in docs/operating.md")
 	}
 	return cfg, nil
 }

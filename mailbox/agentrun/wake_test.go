@@ -59,7 +59,7 @@ func (s starts) CallTool(ctx context.Context, _ abi.ToolCall) (abi.ToolResult, e
 	return abi.ToolResult{Message: "started " + id}, err
 }
 
-// wired is a mailbox whose runs have tasks, as docs/tasks.md wires them.
+// wired is a mailbox whose runs have tasks, as docs/embedding.md wires them.
 type wired struct {
 	store store.Store
 	tasks *background.Manager

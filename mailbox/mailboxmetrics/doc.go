@@ -1,5 +1,5 @@
 // Package mailboxmetrics counts what a mailbox does, for Prometheus. Names and labels are those of
-// docs/mailbox-metrics.md; all begin with mortise_.
+// docs/observability.md; all begin with mortise_.
 //
 // # Concurrency
 //
