@@ -12,9 +12,8 @@ import (
 	"github.com/mortise-dev/mortise/compaction"
 )
 
-// TestAcceptance has a subtest for each line of the reference's own tests that no
-// other test here shows, by its name there. Where the behaviour is mended, the subtest
-// shows the corrected one, and testdata/parity.tsv has the reason.
+// TestAcceptance has a subtest for each adopted behaviour that no other test here
+// shows. Where the behaviour differs on purpose, testdata/parity.tsv has the reason.
 func TestAcceptance(t *testing.T) {
 	t.Parallel()
 	for name, check := range map[string]func(*testing.T){

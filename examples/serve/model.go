@@ -27,7 +27,7 @@ const (
 )
 
 func documents() []string {
-	return []string{"docs/performance.md", "docs/capabilities.md", "docs/compaction.md"}
+	return []string{"docs/config.md", "docs/http.md", "docs/conformance.md"}
 }
 
 // pace is the time before each chunk of an answer.

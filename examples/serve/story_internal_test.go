@@ -28,15 +28,15 @@ func TestStory(t *testing.T) {
 	last := 0
 	for _, want := range []string{ // in this order
 		`THE MODEL IS A STAND-IN`,
-		`step 1: mcp__files__read docs/performance.md part 0: success`,
+		`step 1: mcp__files__read docs/config.md part 0: success`,
 		`compaction_started    the policy summarizes \d+ messages of \d+ tokens in the background; the run continues`,
-		`settled               natural: I have read docs/performance.md`,
-		`step 1: mcp__files__read docs/capabilities.md`,
+		`settled               natural: I have read docs/config.md`,
+		`step 1: mcp__files__read docs/http.md`,
 		`--data-binary @README.md \$ADMIN/v1/policies/summarizer\n     422 .*is not WebAssembly.*stays`,
 		`--data-binary @fixed.wasm \$ADMIN/v1/policies/summarizer\n     422 .*trial: it loses more.*stays`,
 		`--data-binary @build-2.wasm \$ADMIN/v1/policies/summarizer\n     200 .*"trial"`,
 		`POST \$ADMIN/v1/policies/summarizer/rollback\n     200 `,
-		`settled               natural: I have read docs/compaction.md`,
+		`settled               natural: I have read docs/conformance.md`,
 		`30 requests were billed`,
 	} {
 		at := regexp.MustCompile(want).FindStringIndex(text[last:])

@@ -1,8 +1,8 @@
 // Command parity runs exactly the tests that testdata/parity.tsv names, and
 // prints how many of the behaviours to be shown are shown.
 //
-// A line is behaviour, package, test name and, where a weak point was mended,
-// "mended: why", separated by tabs. A test that fails, is skipped or does not
+// A line is behaviour, package, test name and, where the behaviour differs on
+// purpose, "differs: why", separated by tabs. A test that fails, is skipped or does not
 // exist is an error.
 package main
 
@@ -91,11 +91,11 @@ func read(file string) ([]line, error) {
 			continue
 		}
 		fields := strings.Split(text, "\t")
-		if len(fields) != 3 && (len(fields) != 4 || !strings.HasPrefix(fields[3], "mended: ")) {
-			return nil, fmt.Errorf("%s:%d: want behaviour, package, test and perhaps \"mended: why\", tabs between", file, n)
+		if len(fields) != 3 && (len(fields) != 4 || !strings.HasPrefix(fields[3], "differs: ")) {
+			return nil, fmt.Errorf("%s:%d: want behaviour, package, test and perhaps \"differs: why\", tabs between", file, n)
 		}
 		if first, ok := seen[fields[0]]; ok {
-			return nil, fmt.Errorf("%s:%d: %s stands in line %d already", file, n, fields[0], first)
+			return nil, fmt.Errorf("%s:%d: %s is in line %d already", file, n, fields[0], first)
 		}
 		seen[fields[0]] = n
 		lines = append(lines, line{behaviour: fields[0], pkg: fields[1], test: fields[2], number: n})
