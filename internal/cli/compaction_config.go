@@ -51,13 +51,10 @@ var policyKeys = strings.NewReplacer( //nolint:gochecknoglobals // a table
 	"MaskTokens", "mask_tokens", "Mode", "mode", "Bars", "bars",
 )
 
-// validate checks the section, also when it names no summarizer.
+// validate checks the section.
 func (c *CompactionConfig) validate() error {
 	var errs []error
 	for _, e := range c.policies() {
-		if e.entry.on() && !c.Summarizer.on() {
-			errs = append(errs, fmt.Errorf("compaction.%s: names a policy, but compaction.summarizer does not; name both or neither", e.name))
-		}
 		errs = append(errs, under("compaction."+e.name, e.entry.validate()))
 	}
 	if c.MinSavingsRatio < 0 || c.MinSavingsRatio >= 1 {

@@ -187,6 +187,7 @@ var keyTexts = map[string]string{ //nolint:gochecknoglobals // a table
 
 	"ServeConfig.Listen":          "HOST:PORT of the API. Default: 127.0.0.1:8420.",
 	"ServeConfig.Admin":           "HOST:PORT of the operator's API. Default: 127.0.0.1:8421.",
+	"ServeConfig.Proxy":           "HOST:PORT for requests of agents to models, as proxy.md describes. Default: none.",
 	"ServeConfig.Tokens":          "Bearer tokens. Needed beyond loopback.",
 	"ServeConfig.Origins":         "Web pages that may use the API, as https://app.example.com.",
 	"ServeConfig.Hosts":           "Names, besides those of loopback, under which it is served without tokens.",

@@ -129,7 +129,6 @@ func TestBadConfigs(t *testing.T) {
 		"no module":        {"plugins: [{name: x}]\n", "plugins[0] (x): module is missing"},
 		"same name":        {"plugins: [{name: x, module: a}, {name: x, module: b}]\n", "the name is taken"},
 		"bad policy":       {"plugins: [{name: x, module: a, on_failure: pray}]\n", `on_failure "pray": must be fail, ignore or quarantine`},
-		"admission alone":  {"compaction: {admission: {module: a}}\n", "compaction.summarizer does not"},
 		"savings":          {"compaction: {min_savings_ratio: 2}\n", "min_savings_ratio: is 2"},
 		"no summarizer":    {"compaction: {window_tokens: -5, threshold_tokens: 3}\n", "compaction.window_tokens is -5"},
 		"late threshold": {
