@@ -15,6 +15,9 @@ import (
 
 	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/host"
+	httpcap "github.com/mortise-dev/mortise/host/capability/http"
+	"github.com/mortise-dev/mortise/host/capability/kv"
+	"github.com/mortise-dev/mortise/host/hosttest"
 	"github.com/mortise-dev/mortise/plugins"
 )
 
@@ -44,13 +47,9 @@ func tracker(t *testing.T, asked *atomic.Int64) *httptest.Server {
 // trackerGrants let a plugin ask a server of the test.
 func trackerGrants(s *httptest.Server) host.Grants {
 	address := s.Listener.Addr().String()
-	return host.Grants{
-		HTTP: &host.HTTP{Hosts: []string{address}, Plain: true, Private: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}},
-		Secrets: map[string]host.Secret{"TRACKER": {
-			Value: func(context.Context) (string, error) { return token, nil }, Hosts: []string{address}, Plain: true,
-		}},
-		KV: &host.KVSpace{Store: host.NewMemoryKV()},
-	}
+	return host.Grants{Capabilities: []host.Capability{&kv.Grant{Store: kv.NewMemory()}, &httpcap.Grant{Hosts: []string{address}, Plain: true, Private: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, Secrets: map[string]httpcap.Secret{"TRACKER": {
+		Value: func(context.Context) (string, error) { return token, nil }, Hosts: []string{address}, Plain: true,
+	}}}}}
 }
 
 func onEngines(t *testing.T, test func(t *testing.T, h *host.Host)) {
@@ -62,7 +61,7 @@ func onEngines(t *testing.T, test func(t *testing.T, h *host.Host)) {
 	for _, e := range []host.EngineName{host.EngineNative, host.EngineExtism} {
 		t.Run(string(e), func(t *testing.T) {
 			t.Parallel()
-			h, err := host.New(host.Config{Engine: e, CacheDir: cache})
+			h, err := host.New(host.Config{Engine: hosttest.Engine(e), CacheDir: cache})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -104,11 +103,12 @@ func TestLookup(t *testing.T) {
 				t.Errorf("event %d: the tracker was asked %d times, want 2", n, got)
 			}
 		}
-		kept, found, err := grants.KV.Store.Get(t.Context(), "lookup", "ticket/OPS-7")
+		space, _ := host.Granted[*kv.Grant](grants)
+		kept, found, err := space.Store.Get(t.Context(), "lookup", "ticket/OPS-7")
 		if err != nil || !found || strings.Contains(string(kept), token) || !strings.Contains(string(kept), "Queue is stuck") {
 			t.Errorf("kept %q, %v, %v", kept, found, err)
 		}
-		if s := set.Stats()["lookup"]; s.HTTP != 2 || s.Denied != 0 || s.KV == 0 {
+		if s := set.Stats()["lookup"]; s.Uses["http"] != 2 || s.Denied != 0 || s.Uses["kv"] == 0 {
 			t.Errorf("stats %+v", s)
 		}
 		status := set.Status()[0]
@@ -126,12 +126,13 @@ func TestLookupIsRefused(t *testing.T) {
 		t.Helper()
 		s := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("a server was asked") }))
 		t.Cleanup(s.Close)
-		for want, change := range map[string]func(*host.Grants){
-			"refused (host)":   func(g *host.Grants) { g.HTTP.Hosts = []string{"tracker.example.com"} },
-			"refused (secret)": func(g *host.Grants) { g.Secrets = nil },
+		for want, change := range map[string]func(*httpcap.Grant){
+			"refused (host)":   func(g *httpcap.Grant) { g.Hosts = []string{"tracker.example.com"} },
+			"refused (secret)": func(g *httpcap.Grant) { g.Secrets = nil },
 		} {
 			grants := trackerGrants(s)
-			change(&grants)
+			web, _ := host.Granted[*httpcap.Grant](grants)
+			change(web)
 			name := "lookup-" + want[9:10]
 			set, err := plugins.Load(t.Context(), h, []plugins.Entry{{
 				Name: name, Module: host.Spec{Path: lookup, Grants: grants}, Config: map[string]any{"url": s.URL + "/tickets/"},

@@ -16,6 +16,9 @@ import (
 
 	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/host"
+	httpcap "github.com/mortise-dev/mortise/host/capability/http"
+	"github.com/mortise-dev/mortise/host/capability/kv"
+	modelcap "github.com/mortise-dev/mortise/host/capability/model"
 	"github.com/mortise-dev/mortise/internal/guest"
 	"github.com/mortise-dev/mortise/internal/testskip"
 )
@@ -57,15 +60,16 @@ func TestSDKCapabilities(t *testing.T) {
 	onEngines(t, func(t *testing.T, h *host.Host) {
 		t.Helper()
 		grants := trackerGrants(s)
-		grants.HTTP.ResponseHeaders = true
-		grants.KV = &host.KVSpace{Store: host.NewMemoryKV(), Keys: 2100, ValueBytes: 100}
-		quota := host.KVQuota{Keys: 5000, Bytes: 1 << 20}
+		web, _ := host.Granted[*httpcap.Grant](grants)
+		web.ResponseHeaders = true
+		space := &kv.Grant{Store: kv.NewMemory(), Keys: 2100, ValueBytes: 100}
+		quota := kv.Quota{Keys: 5000, Bytes: 1 << 20}
 		for n := range 2050 { // three pages
-			if err := grants.KV.Store.Set(t.Context(), "all", fmt.Sprintf("n/%04d", n), nil, quota); err != nil {
+			if err := space.Store.Set(t.Context(), "all", fmt.Sprintf("n/%04d", n), nil, quota); err != nil {
 				t.Fatal(err)
 			}
 		}
-		grants.Model = &host.Model{ReplyBytes: 50, Ask: func(_ context.Context, request []byte) ([]byte, error) {
+		model := &modelcap.Grant{ReplyBytes: 50, Ask: func(_ context.Context, request []byte) ([]byte, error) {
 			switch string(request) {
 			case "nothing":
 				return nil, nil
@@ -76,6 +80,7 @@ func TestSDKCapabilities(t *testing.T) {
 			}
 			return append([]byte("you said "), request...), nil
 		}}
+		grants.Capabilities = []host.Capability{web, space, model}
 		script(t, h, host.Spec{Name: "all", Path: file, Grants: grants}, []does{
 			{"set", "k", "a \x00\x01 value of some bytes", "set"},
 			{"get", "k", "", `"a \x00\x01 value of some bytes" true`},
@@ -97,13 +102,13 @@ func TestSDKCapabilities(t *testing.T) {
 			{"post", s.URL, "", `418 "\"a\" <é>" POST "quoted" é `},
 			{"post", "https://example.org", "", "code denied; denied: http_fetch: https://example.org/: refused (host): "},
 		})
-		grants.KV.ReadOnly, grants.KV.Keys, grants.HTTP.ResponseHeaders = true, 1, false
+		space.ReadOnly, space.Keys, web.ResponseHeaders = true, 1, false
 		script(t, h, host.Spec{Name: "all", Path: file, Grants: grants}, []does{
 			{"set", "k", "v", "code denied; denied: kv_set: the operator granted reading only"},
 			{"delete", "n/0000", "", "code denied; denied: kv_delete: the operator granted reading only"},
 			{"post", s.URL, "x", `418 "" POST "quoted" é x`},
 		})
-		grants.KV.ReadOnly = false
+		space.ReadOnly = false
 		script(t, h, host.Spec{Name: "all", Path: file, Grants: grants}, []does{
 			{"set", "one more", "v", "code quota; quota: kv_set: the quota is used up"},
 		})

@@ -18,6 +18,8 @@ import (
 
 	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/host"
+	messagescap "github.com/mortise-dev/mortise/host/capability/messages"
+	"github.com/mortise-dev/mortise/host/hosttest"
 	"github.com/mortise-dev/mortise/internal/guest"
 	"github.com/mortise-dev/mortise/internal/wire"
 	"github.com/mortise-dev/mortise/plugins"
@@ -86,7 +88,7 @@ func pluginHook(tb testing.TB, wasm []byte) hook {
 func pluginHookOn(tb testing.TB, engine host.EngineName, wasm []byte) hook {
 	tb.Helper()
 	ctx := tb.Context()
-	set, err := plugins.Load(ctx, newHost(tb, host.Config{Engine: engine}), []plugins.Entry{{Module: host.Spec{Name: "bench", Wasm: wasm}}})
+	set, err := plugins.Load(ctx, newHost(tb, host.Config{Engine: hosttest.Engine(engine)}), []plugins.Entry{{Module: host.Spec{Name: "bench", Wasm: wasm}}})
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -335,9 +337,9 @@ func TestBenchGuestsHostile(t *testing.T) {
 	for name, wasm := range map[string][]byte{"go": built(t, hookGuest), "c": cGuest(t)} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			m, refused := load(t, host.EngineNative, host.Spec{Name: name, Wasm: wasm}), 0
+			m, refused := load(t, host.EngineNative, host.Spec{Name: name, Wasm: wasm, Grants: reads()}), 0
 			call := func(input []byte, messages texts) {
-				_, err := m.Call(host.WithItems(t.Context(), messages), "on_phase", input)
+				_, err := m.Call(messagescap.With(t.Context(), messages), "on_phase", input)
 				if said := (*host.GuestError)(nil); errors.As(err, &said) {
 					refused++
 				} else if err != nil {
@@ -358,7 +360,7 @@ func TestBenchGuestsHostile(t *testing.T) {
 				t.Errorf("%d of %d inputs were refused", refused, len(inputs))
 			}
 			for _, whole := range [][]byte{good, indexed, lazy} {
-				if _, err := m.Call(host.WithItems(t.Context(), messages), "on_phase", whole); err != nil {
+				if _, err := m.Call(messagescap.With(t.Context(), messages), "on_phase", whole); err != nil {
 					t.Error(err)
 				}
 			}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/mortise-dev/mortise/host"
+	"github.com/mortise-dev/mortise/host/hosttest"
 )
 
 // BenchmarkHostile runs each guest that does not end, and reports how late control
@@ -17,7 +18,7 @@ import (
 // collection; CI only sees that it runs.
 func BenchmarkHostile(b *testing.B) {
 	neighbour := load(b, host.EngineNative, host.Spec{Path: wat("echo")})
-	h := newHost(b, host.Config{Engine: host.EngineNative})
+	h := newHost(b, host.Config{Engine: hosttest.Engine(host.EngineNative)})
 	for _, a := range attacks() {
 		hit := a.prepare(b, h)
 		b.Run(a.guest+"_"+a.export, func(b *testing.B) { a.measure(b, hit, neighbour) })

@@ -6,6 +6,9 @@ import (
 	"testing"
 
 	"github.com/mortise-dev/mortise/host"
+	"github.com/mortise-dev/mortise/host/capability/http"
+	logcap "github.com/mortise-dev/mortise/host/capability/log"
+	"github.com/mortise-dev/mortise/host/hosttest"
 )
 
 // BenchmarkLoad compares the processor time that each engine takes to load a module without a cache: to check and
@@ -33,10 +36,10 @@ func BenchmarkLoad(b *testing.B) {
 // loadAnew loads a module on a host of its own, which has no cache.
 func loadAnew(b *testing.B, engine host.EngineName, wasm []byte) contestant {
 	b.Helper()
-	grants := host.Grants{Log: true, HTTP: &host.HTTP{Hosts: []string{"example.com"}}}
+	grants := host.Grants{Capabilities: []host.Capability{&http.Grant{Hosts: []string{"example.com"}}, logcap.Grant{}}}
 	return func() {
 		ctx := context.Background()
-		h, err := host.New(host.Config{Engine: engine})
+		h, err := host.New(host.Config{Engine: hosttest.Engine(engine)})
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/mortise-dev/mortise/host"
+	"github.com/mortise-dev/mortise/host/hosttest"
 )
 
 // TestExtreme_bombs: a few kilobytes that would take an engine gigabytes or minutes are refused, on both engines, with
@@ -35,7 +36,7 @@ func TestExtreme_bombs(t *testing.T) {
 	} {
 		onEngines(t, func(t *testing.T, e host.EngineName) {
 			t.Helper()
-			_, err := newHost(t, host.Config{Engine: e}).Load(t.Context(), host.Spec{Name: "bomb", Wasm: bin})
+			_, err := newHost(t, host.Config{Engine: hosttest.Engine(e)}).Load(t.Context(), host.Spec{Name: "bomb", Wasm: bin})
 			if !errors.Is(err, host.ErrLimit) || !strings.HasPrefix(err.Error(), `host: module "bomb" `) || !strings.Contains(err.Error(), want) {
 				t.Errorf("%v; want %s", err, want)
 			}

@@ -3,6 +3,8 @@ package host
 import (
 	"context"
 	"fmt"
+
+	"github.com/mortise-dev/mortise/internal/engine"
 )
 
 // The way of a call through a generation. A call costs some tens of nanoseconds, so
@@ -11,12 +13,12 @@ import (
 // Call is [Module.Call] on this generation. Once another one has taken its place
 // it fails with [ErrRetired].
 func (g *Generation) Call(ctx context.Context, export string, input ...[]byte) ([]byte, error) {
-	size := sizeOfParts(input)
+	size := engine.SizeOfParts(input)
 	s, t, err := g.begin(ctx, export, size)
 	if err != nil {
 		return nil, err
 	}
-	s.in.set(input, size)
+	s.in.Set(input, size)
 	var output []byte
 	if g.foreign {
 		output, err = g.guarded(ctx, s, t)
@@ -33,7 +35,7 @@ func (g *Generation) Call(ctx context.Context, export string, input ...[]byte) (
 // guarded serves a call that may reach code of the embedder, and gives the slot back. Such
 // code can end the goroutine (runtime.Goexit, as a test's Fatal does): the instance is in the middle of a call then,
 // and must not be used again.
-func (g *Generation) guarded(ctx context.Context, s *slot, t *target) ([]byte, error) {
+func (g *Generation) guarded(ctx context.Context, s *slot, t *engine.Target) ([]byte, error) {
 	over := false
 	defer func() {
 		if !over {
@@ -48,14 +50,14 @@ func (g *Generation) guarded(ctx context.Context, s *slot, t *target) ([]byte, e
 
 // abort lets go of the instance of a call that did not return.
 func (g *Generation) abort(ctx context.Context, s *slot) {
-	s.in.drop()
+	s.in.Drop()
 	if s.inst != nil {
 		g.discard(ctx, s, ReplacedAborted)
 	}
 }
 
 // begin takes a slot for a call that can be made.
-func (g *Generation) begin(ctx context.Context, export string, size int) (*slot, *target, error) {
+func (g *Generation) begin(ctx context.Context, export string, size int) (*slot, *engine.Target, error) {
 	t, err := g.target(ctx, export, size)
 	if err != nil {
 		return nil, nil, err
@@ -71,10 +73,10 @@ func (g *Generation) begin(ctx context.Context, export string, size int) (*slot,
 const fewTargets = 6
 
 // target finds an export, or refuses a call that cannot be made.
-func (g *Generation) target(ctx context.Context, export string, size int) (*target, error) {
-	var t *target
+func (g *Generation) target(ctx context.Context, export string, size int) (*engine.Target, error) {
+	var t *engine.Target
 	for i := range g.few {
-		if g.few[i].name == export {
+		if g.few[i].Name == export {
 			t = &g.few[i]
 			break
 		}
@@ -82,27 +84,27 @@ func (g *Generation) target(ctx context.Context, export string, size int) (*targ
 	if t == nil {
 		t = g.targets[export]
 	}
-	if t == nil || size > g.limits.InputBytes || g.reached && g.caps.inside(ctx) {
+	if t == nil || size > g.limits.InputBytes || g.reached && g.open.inside(ctx) {
 		return nil, g.refused(ctx, t, export, size)
 	}
-	if !t.called.Load() {
-		t.called.Store(true)
+	if !t.Called.Load() {
+		t.Called.Store(true)
 	}
 	return t, nil
 }
 
 // refused says why a call cannot be made. One of an export that is missing is a failure of the generation.
-func (g *Generation) refused(ctx context.Context, t *target, export string, size int) error {
+func (g *Generation) refused(ctx context.Context, t *engine.Target, export string, size int) error {
 	switch {
 	case t == nil:
-		err := fmt.Errorf("host: module %q export %q: %w", g.module.name, clean(export, maxName), ErrNoExport)
+		err := fmt.Errorf("host: module %q export %q: %w", g.module.name, engine.Clean(export, engine.MaxName), ErrNoExport)
 		g.module.count.calls.Add(1)
 		g.count(ctx, err)
 		return err
 	case size > g.limits.InputBytes:
 		return fmt.Errorf("host: module %q export %q: %w: %d bytes of %d", g.module.name, export, ErrInputTooLarge, size, g.limits.InputBytes)
 	}
-	return fmt.Errorf("host: module %q export %q: %w", g.module.name, t.name, ErrReentry)
+	return fmt.Errorf("host: module %q export %q: %w", g.module.name, t.Name, ErrReentry)
 }
 
 func (g *Generation) unserved(export string, err error) error {
@@ -111,19 +113,19 @@ func (g *Generation) unserved(export string, err error) error {
 
 // serve runs a call on a slot that holds its input, on the slot's instance or on a
 // new one.
-func (g *Generation) serve(ctx context.Context, s *slot, t *target) ([]byte, error) {
+func (g *Generation) serve(ctx context.Context, s *slot, t *engine.Target) ([]byte, error) {
 	if s.inst == nil {
 		inst, err := g.instantiate(ctx, s, false)
 		if err != nil {
-			s.in.drop()
+			s.in.Drop()
 			s.tally.calls++
 			return nil, err
 		}
 		g.pool.set(s, inst)
 	}
 	output, err := s.call(ctx, s.inst, t)
-	if err != nil || s.out.unusual() {
-		if err != nil || s.out.spent != "" {
+	if err != nil || s.out.Unusual() {
+		if err != nil || s.out.Spent != "" {
 			g.discard(ctx, s, because(err, &s.out))
 		}
 		output, err = g.settle(output, err, t, &s.out)
@@ -132,22 +134,22 @@ func (g *Generation) serve(ctx context.Context, s *slot, t *target) ([]byte, err
 }
 
 // call runs a call on an instance and counts it.
-func (s *slot) call(ctx context.Context, inst instance, t *target) ([]byte, error) {
+func (s *slot) call(ctx context.Context, inst engine.Instance, t *engine.Target) ([]byte, error) {
 	start := s.tally.begin()
-	s.out = outcome{}
-	output, err := inst.call(ctx, t, &s.in, &s.out)
-	s.in.drop()
+	s.out = engine.Outcome{}
+	output, err := inst.Call(ctx, t, &s.in, &s.out)
+	s.in.Drop()
 	s.tally.end(start, &s.out)
 	return output, err
 }
 
 // settle tells whether a call has succeeded, if that is not plain.
-func (g *Generation) settle(output []byte, err error, t *target, out *outcome) ([]byte, error) {
+func (g *Generation) settle(output []byte, err error, t *engine.Target, out *engine.Outcome) ([]byte, error) {
 	switch {
 	case err != nil:
-		return nil, g.failure(t.name, err)
-	case out.code != 0 || out.text != "":
-		return nil, &GuestError{Module: g.module.name, Export: t.name, Code: out.code, Message: clean(out.text, maxMessage)}
+		return nil, g.failure(t.Name, err)
+	case out.Code != 0 || out.Text != "":
+		return nil, &GuestError{Module: g.module.name, Export: t.Name, Code: out.Code, Message: engine.Clean(out.Text, engine.MaxMessage)}
 	}
 	return output, nil
 }

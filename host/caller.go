@@ -3,6 +3,8 @@ package host
 import (
 	"errors"
 	"fmt"
+
+	"github.com/mortise-dev/mortise/internal/engine"
 )
 
 // errCallerDone means a Caller that was kept.
@@ -13,7 +15,7 @@ var errCallerDone = errors.New("host: the function has returned; its Caller is o
 // call is out of time, the function is left by a panic, which it must let pass. It
 // belongs to the goroutine of the call, and to nobody after Call has returned.
 type Caller struct {
-	guest guest
+	guest engine.Guest
 	name  string
 	// stopped is the panic that ended the guest.
 	stopped any
@@ -25,10 +27,10 @@ func (c *Caller) Read(offset uint64) ([]byte, error) {
 	if c.guest == nil {
 		return nil, errCallerDone
 	}
-	if offset == 0 || offset == emptyBlock {
+	if offset == 0 || offset == engine.EmptyBlock {
 		return []byte{}, nil
 	}
-	b, err := c.try(func() []byte { return c.guest.block(c.name, offset) })
+	b, err := c.try(func() []byte { return c.guest.Block(c.name, offset) })
 	return append([]byte{}, b...), err
 }
 
@@ -43,7 +45,7 @@ func (c *Caller) Write(data []byte) (uint64, error) {
 	}
 	var offset uint64
 	_, err := c.try(func() []byte {
-		offset = c.guest.store(c.name, data)
+		offset = c.guest.Store(c.name, data)
 		return nil
 	})
 	return offset, err
@@ -67,12 +69,12 @@ func (c *Caller) memory(ptr uint32, n uint64) ([]byte, error) {
 	if c.guest == nil {
 		return nil, errCallerDone
 	}
-	if n > maxMemoryPages<<16 {
+	if n > engine.MaxMemoryPages<<16 {
 		return nil, fmt.Errorf("host: %s: %d bytes are more than a memory has", c.name, n)
 	}
 	return c.try(func() []byte {
-		b := c.guest.slice(c.name, ptr, int(n)) // at most 4 GiB
-		c.guest.spend(len(b)/64 + 1)
+		b := c.guest.Slice(c.name, ptr, int(n)) // at most 4 GiB
+		c.guest.Spend(len(b)/64 + 1)
 		return b
 	})
 }
@@ -85,9 +87,9 @@ func (c *Caller) try(run func() []byte) (b []byte, err error) {
 		if r == nil {
 			return
 		}
-		if f, ok := r.(*fault); ok && (f.kind == TrapFault || f.kind == TrapMemory) {
-			c.guest.forgive()
-			err = fmt.Errorf("host: %s", f.detail)
+		if f, ok := r.(*engine.Fault); ok && (f.Kind == TrapFault || f.Kind == TrapMemory) {
+			c.guest.Forgive()
+			err = fmt.Errorf("host: %s", f.Detail)
 			return
 		}
 		c.stopped = r
@@ -105,7 +107,7 @@ func (c *Caller) guard(run func() error) (err error) {
 		case c.stopped != nil:
 			panic(c.stopped)
 		case r != nil:
-			err = fmt.Errorf("%w: panicked: %s", ErrEngine, clean(fmt.Sprint(r), maxDetail))
+			err = fmt.Errorf("%w: panicked: %s", ErrEngine, engine.Clean(fmt.Sprint(r), engine.MaxDetail))
 		}
 	}()
 	return run()

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/mortise-dev/mortise/host"
+	"github.com/mortise-dev/mortise/host/hosttest"
+	"github.com/mortise-dev/mortise/internal/engine/native"
 )
 
 // TestClose_everythingAtOnce closes sessions, modules and the host while calls run and
@@ -34,7 +36,7 @@ func TestClose_everythingAtOnce(t *testing.T) {
 // closeAtOnce is one round: a module with many sessions, all of which are closed together.
 func closeAtOnce(t *testing.T, e host.EngineName) {
 	t.Helper()
-	h := newHost(t, host.Config{Engine: e, Limits: host.Limits{Instances: 3, Sessions: 32, Timeout: time.Minute}})
+	h := newHost(t, host.Config{Engine: hosttest.Engine(e), Limits: host.Limits{Instances: 3, Sessions: 32, Timeout: time.Minute}})
 	spec := host.Spec{Name: "m", Path: wat("echo"), Grants: host.Grants{Sticky: true}}
 	m, err := h.Load(t.Context(), spec)
 	if err != nil {
@@ -113,7 +115,7 @@ func echoed(t *testing.T, call func(context.Context, string, ...[]byte) ([]byte,
 func TestMemory_Free_together(t *testing.T) {
 	t.Parallel()
 	for range 100 {
-		if n := host.FreeTogether(4); n != 0 {
+		if n := native.FreeTogether(4); n != 0 {
 			t.Fatalf("%d bytes are left", n)
 		}
 	}

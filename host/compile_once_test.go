@@ -6,13 +6,14 @@ import (
 	"testing"
 
 	"github.com/mortise-dev/mortise/host"
+	"github.com/mortise-dev/mortise/host/hosttest"
 )
 
 // TestLoad_compilesOnce counts what a module adds to the folder of compiled code: one piece, whatever it is like.
 func TestLoad_compilesOnce(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	h := newHost(t, host.Config{Engine: host.EngineNative, CacheDir: dir})
+	h := newHost(t, host.Config{Engine: hosttest.Engine(host.EngineNative), CacheDir: dir})
 	loaded := func(name string) int {
 		t.Helper()
 		if _, err := h.Load(t.Context(), host.Spec{Path: wat(name)}); err != nil {

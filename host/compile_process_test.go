@@ -11,6 +11,9 @@ import (
 	"time"
 
 	"github.com/mortise-dev/mortise/host"
+	"github.com/mortise-dev/mortise/host/hosttest"
+	"github.com/mortise-dev/mortise/internal/engine/compile"
+	"github.com/mortise-dev/mortise/internal/engine/native"
 	"github.com/mortise-dev/mortise/internal/testskip"
 )
 
@@ -21,12 +24,12 @@ func TestCompileProcess(t *testing.T) {
 		t.Helper()
 		dir := filepath.Join(t.TempDir(), "cache")
 		spec := host.Spec{Name: "echo", Path: wat("echo")}
-		alone := newHost(t, host.Config{Engine: e, CacheDir: dir})
+		alone := newHost(t, host.Config{Engine: hosttest.Engine(e), CacheDir: dir})
 		if _, err := alone.Load(t.Context(), spec); err != nil { // the kernel, and the module as it is compiled here
 			t.Fatal(err)
 		}
 		before := compiledFiles(t, dir)
-		outside := newHost(t, host.Config{Engine: e, CacheDir: dir, Compile: &host.CompileProcess{}})
+		outside := newHost(t, host.Config{Engine: hosttest.Engine(e), CacheDir: dir, Compile: &host.CompileProcess{}})
 		m, err := outside.Load(t.Context(), spec)
 		if err != nil {
 			t.Fatal(err)
@@ -61,7 +64,7 @@ func TestCompileProcess_hit(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			dir := filepath.Join(t.TempDir(), "cache")
-			if err := host.PrecompileOnly(t.Context(), dir, wasm); err != nil {
+			if err := native.PrecompileOnly(t.Context(), dir, wasm); err != nil {
 				t.Fatal(err)
 			}
 			written := compiledAt(t, dir)
@@ -103,7 +106,7 @@ func TestCompileProcess_memory(t *testing.T) {
 	}
 	onEngines(t, func(t *testing.T, e host.EngineName) {
 		t.Helper()
-		h := newHost(t, host.Config{Engine: e, CacheDir: filepath.Join(t.TempDir(), "cache"), Compile: &host.CompileProcess{MemoryBytes: 100 << 20}})
+		h := newHost(t, host.Config{Engine: hosttest.Engine(e), CacheDir: filepath.Join(t.TempDir(), "cache"), Compile: &host.CompileProcess{MemoryBytes: 100 << 20}})
 		for range 2 {
 			_, err := h.Load(t.Context(), host.Spec{Name: "bomb", Wasm: costly()})
 			loaded := (*host.LoadError)(nil)
@@ -126,8 +129,8 @@ func TestCompileProcess_errors(t *testing.T) {
 	onEngines(t, func(t *testing.T, e host.EngineName) {
 		t.Helper()
 		invalid := wasmOf(sec(sType, fn(nil, enc(i32))), sec(sFunc, enc(0)), sec(sExport, export("run", 0, 0)), sec(sCode, body(0x6a)))
-		inside := newHost(t, host.Config{Engine: e, CacheDir: filepath.Join(t.TempDir(), "a")})
-		outside := newHost(t, host.Config{Engine: e, CacheDir: filepath.Join(t.TempDir(), "b"), Compile: &host.CompileProcess{}})
+		inside := newHost(t, host.Config{Engine: hosttest.Engine(e), CacheDir: filepath.Join(t.TempDir(), "a")})
+		outside := newHost(t, host.Config{Engine: hosttest.Engine(e), CacheDir: filepath.Join(t.TempDir(), "b"), Compile: &host.CompileProcess{}})
 		_, want := inside.Load(t.Context(), host.Spec{Name: "bad", Wasm: invalid})
 		_, got := outside.Load(t.Context(), host.Spec{Name: "bad", Wasm: invalid})
 		if want == nil || got == nil || !errors.Is(got, host.ErrInvalid) || got.Error() != want.Error() {
@@ -156,7 +159,7 @@ func TestCompileProcess_config(t *testing.T) {
 // TestCompileProcess_environment: a child gets no secret from the environment.
 func TestCompileProcess_environment(t *testing.T) {
 	t.Setenv("MORTISE_TEST_SECRET", "hunter2")
-	for _, v := range host.ChildEnvironment() {
+	for _, v := range compile.ChildEnvironment() {
 		if strings.Contains(v, "hunter2") || strings.HasPrefix(v, "PATH=") || strings.HasPrefix(v, "HOME=") {
 			t.Errorf("a child gets %s", v)
 		}

@@ -1,10 +1,11 @@
 package host
 
 import (
-	"cmp"
 	"fmt"
 	"log/slog"
 	"time"
+
+	"github.com/mortise-dev/mortise/internal/engine/native"
 )
 
 // EngineName names the code that runs guests.
@@ -14,18 +15,15 @@ type EngineName string
 const (
 	// EngineNative runs metered guests on wazero directly. It is the default.
 	EngineNative EngineName = "native"
-	// EngineExtism is github.com/extism/go-sdk on wazero: the reference that the
-	// native engine is compared with. The log level of go-sdk is one for the
-	// process: this engine sets it to debug and filters by itself, so other users
-	// of go-sdk in the process should set a logger on their plugins. Guests'
-	// messages below debug do not arrive.
+	// EngineExtism is github.com/extism/go-sdk on wazero, which the native engine is compared with: package
+	// extismengine.
 	EngineExtism EngineName = "extism"
 )
 
 // Config constructs a [Host]. The zero Config is valid.
 type Config struct {
-	// Engine runs the guests. Empty means [EngineNative].
-	Engine EngineName
+	// Engine runs the guests. Nil is the native one; package extismengine has the other.
+	Engine Engine
 	// CacheDir keeps compiled code between processes. It is made when it is not
 	// there. Whoever may write to it may run code in this process, so a folder
 	// that others can write to is refused. Empty means no cache on disk.
@@ -65,9 +63,8 @@ type CompileInfo struct {
 // withDefaults returns c with its zero fields filled in, or says which field is
 // wrong.
 func (c Config) withDefaults() (Config, error) {
-	c.Engine = cmp.Or(c.Engine, EngineNative)
-	if c.Engine != EngineNative && c.Engine != EngineExtism {
-		return c, fmt.Errorf("host: config: Engine %q is unknown; use %q or %q", clean(string(c.Engine), 64), EngineNative, EngineExtism)
+	if c.Engine == nil {
+		c.Engine = native.NativeMaker{}
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
@@ -78,7 +75,7 @@ func (c Config) withDefaults() (Config, error) {
 	if c.OnSwap == nil {
 		c.OnSwap = func(SwapEvent) {}
 	}
-	if err := c.Compile.check(c.CacheDir); err != nil {
+	if err := c.Compile.Check(c.CacheDir); err != nil {
 		return c, err
 	}
 	if _, err := c.Limits.withDefaults(Limits{}); err != nil {

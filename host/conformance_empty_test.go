@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/mortise-dev/mortise/host"
+	"github.com/mortise-dev/mortise/host/capability/log"
+	"github.com/mortise-dev/mortise/host/hosttest"
 )
 
 // TestEmptyStrings: the Extism PDKs pass an empty string as offset 0, and both engines take it for one.
@@ -17,10 +19,8 @@ func TestEmptyStrings(t *testing.T) {
 	onEngines(t, func(t *testing.T, e host.EngineName) {
 		t.Helper()
 		var lines logBuffer
-		h := newHost(t, host.Config{Engine: e, Logger: logger(&lines, slog.LevelDebug)})
-		m, err := h.Load(t.Context(), host.Spec{Path: wat("empties"), Grants: host.Grants{
-			Log: true, Config: map[string]string{"": "nameless", "e": ""},
-		}})
+		h := newHost(t, host.Config{Engine: hosttest.Engine(e), Logger: logger(&lines, slog.LevelDebug)})
+		m, err := h.Load(t.Context(), host.Spec{Path: wat("empties"), Grants: host.Grants{Config: map[string]string{"": "nameless", "e": ""}, Capabilities: []host.Capability{log.Grant{}}}})
 		if err != nil {
 			t.Fatal(err)
 		}

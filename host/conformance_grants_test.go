@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/mortise-dev/mortise/host"
+	"github.com/mortise-dev/mortise/host/capability/fs"
 )
 
 // conformMounts runs the guests of go-sdk that read and write below /mnt.
@@ -24,15 +25,12 @@ func conformMounts(t *testing.T, e host.EngineName) {
 	}
 	// These open for writing what they read.
 	for _, name := range []string{"fs", "fs_std"} {
-		m := load(t, e, host.Spec{Path: peer(t, name), Grants: host.Grants{Files: []host.Mount{{Host: dir, Guest: "/mnt", Writable: true}}}})
+		m := load(t, e, host.Spec{Path: peer(t, name), Grants: host.Grants{Capabilities: []host.Capability{&fs.Grant{Mounts: []fs.Mount{{Host: dir, Guest: "/mnt", Writable: true}}}}}})
 		for range 2 {
 			call(t, m, "run_test", "", "hello world!")
 		}
 	}
-	grants := host.Grants{
-		Files:  []host.Mount{{Host: dir, Guest: "/mnt"}},
-		Config: map[string]string{"path": "/mnt/test.txt"},
-	}
+	grants := host.Grants{Config: map[string]string{"path": "/mnt/test.txt"}, Capabilities: []host.Capability{&fs.Grant{Mounts: []fs.Mount{{Host: dir, Guest: "/mnt"}}}}}
 	m := load(t, e, host.Spec{Path: peer(t, "read_write"), Grants: grants})
 	call(t, m, "try_read", "", "hello world!")
 	_, err := m.Call(t.Context(), "try_write", []byte("hello hello!"))
@@ -42,7 +40,7 @@ func conformMounts(t *testing.T, e host.EngineName) {
 	if b, err := os.ReadFile(file); err != nil || string(b) != "hello world!" {
 		t.Errorf("the file holds %q, %v", b, err)
 	}
-	grants.Files[0].Writable = true
+	grants.Capabilities = []host.Capability{&fs.Grant{Mounts: []fs.Mount{{Host: dir, Guest: "/mnt", Writable: true}}}}
 	m = load(t, e, host.Spec{Path: peer(t, "read_write"), Grants: grants})
 	if _, err := m.Call(t.Context(), "try_write", []byte("hello hello!")); err != nil {
 		t.Errorf("try_write: %v", err)
@@ -107,19 +105,19 @@ func conformHTTP(t *testing.T, e host.EngineName) {
 		t.Fatalf("the guest http does not ask %s: %v", public, err)
 	}
 	bin = bytes.ReplaceAll(bin, []byte(public), []byte(here))
-	m := load(t, e, host.Spec{Name: "http", Wasm: bin, Grants: host.Grants{HTTP: grant}})
+	m := load(t, e, host.Spec{Name: "http", Wasm: bin, Grants: host.Grants{Capabilities: []host.Capability{grant}}})
 	call(t, m, "run_test", "", `{"id": 1}`)
 	if want := "GET " + strings.TrimPrefix(here, "https://example.com:"+port); asked.Load() != want {
 		t.Errorf("asked for %q, not %q", asked.Load(), want)
 	}
 	// Without a grant of that host.
-	_, err = load(t, e, host.Spec{Path: peer(t, "http"), Grants: host.Grants{HTTP: grant}}).Call(t.Context(), "run_test", nil)
+	_, err = load(t, e, host.Spec{Path: peer(t, "http"), Grants: host.Grants{Capabilities: []host.Capability{grant}}}).Call(t.Context(), "run_test", nil)
 	wantFault(t, err, host.TrapDenied, "http_request: "+public+": refused (host)")
 
 	in := `{"url":"https://example.com:` + port + `"}`
-	call(t, load(t, e, host.Spec{Path: peer(t, "http_headers"), Grants: host.Grants{HTTP: grant}}), "http_get", in, "{}")
+	call(t, load(t, e, host.Spec{Path: peer(t, "http_headers"), Grants: host.Grants{Capabilities: []host.Capability{grant}}}), "http_get", in, "{}")
 	grant.ResponseHeaders = true
-	out, err := load(t, e, host.Spec{Path: peer(t, "http_headers"), Grants: host.Grants{HTTP: grant}}).Call(t.Context(), "http_get", []byte(in))
+	out, err := load(t, e, host.Spec{Path: peer(t, "http_headers"), Grants: host.Grants{Capabilities: []host.Capability{grant}}}).Call(t.Context(), "http_get", []byte(in))
 	if err != nil || !strings.Contains(string(out), `"content-type":"text/html; charset=utf-8"`) {
 		t.Errorf("%s, %v", out, err)
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/mortise-dev/mortise/host"
+	"github.com/mortise-dev/mortise/host/hosttest"
 )
 
 // TestPeers holds behaviours of the suites of Extism's own hosts (go-sdk, the Rust
@@ -51,7 +52,7 @@ func peersManyCalls(t *testing.T, e host.EngineName) {
 // seen in another.
 func peersManyModules(t *testing.T, e host.EngineName) {
 	t.Helper()
-	h := newHost(t, host.Config{Engine: e})
+	h := newHost(t, host.Config{Engine: hosttest.Engine(e)})
 	path := peer(t, "count_vowels")
 	gate := make(chan struct{}, 4) // a compilation takes memory
 	var wg sync.WaitGroup
@@ -134,7 +135,7 @@ func peersEverySize(t *testing.T, e host.EngineName) {
 // and that of a call, which ends it.
 func peersContexts(t *testing.T, e host.EngineName) {
 	t.Helper()
-	h := newHost(t, host.Config{Engine: e})
+	h := newHost(t, host.Config{Engine: hosttest.Engine(e)})
 	loading, cancel := context.WithCancel(t.Context())
 	m, err := h.Load(loading, host.Spec{
 		Path: peer(t, "sleep"), Limits: host.Limits{Timeout: time.Minute},

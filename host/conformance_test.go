@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/mortise-dev/mortise/host"
+	logcap "github.com/mortise-dev/mortise/host/capability/log"
+	"github.com/mortise-dev/mortise/host/hosttest"
 )
 
 // TestConformance holds the behaviours of go-sdk's own modules, on every engine.
@@ -158,12 +160,20 @@ func conformSleep(t *testing.T, e host.EngineName) {
 	wantDeadline(t, err)
 }
 
+// logs grants the log, or nothing.
+func logs(granted bool) host.Grants {
+	if granted {
+		return host.Grants{Capabilities: []host.Capability{logcap.Grant{}}}
+	}
+	return host.Grants{}
+}
+
 func conformLog(t *testing.T, e host.EngineName) {
 	t.Helper()
 	var lines logBuffer
-	h := newHost(t, host.Config{Engine: e, Logger: logger(&lines, slog.LevelDebug)})
+	h := newHost(t, host.Config{Engine: hosttest.Engine(e), Logger: logger(&lines, slog.LevelDebug)})
 	for _, granted := range []bool{false, true} {
-		m, err := h.Load(t.Context(), host.Spec{Path: peer(t, "log"), Grants: host.Grants{Log: granted}})
+		m, err := h.Load(t.Context(), host.Spec{Path: peer(t, "log"), Grants: logs(granted)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -239,7 +249,7 @@ func conformFiles(t *testing.T, e host.EngineName) {
 
 func conformRefused(t *testing.T, e host.EngineName) {
 	t.Helper()
-	h := newHost(t, host.Config{Engine: e})
+	h := newHost(t, host.Config{Engine: hosttest.Engine(e)})
 	for name, want := range map[string]string{
 		"http":           "imports extism:host/env.http_request, which needs the capability http",
 		"http_headers":   "imports extism:host/env.http_request, which needs the capability http",

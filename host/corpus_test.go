@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"github.com/mortise-dev/mortise/host"
+	"github.com/mortise-dev/mortise/host/capability/log"
+	"github.com/mortise-dev/mortise/host/hosttest"
 	"github.com/mortise-dev/mortise/internal/testskip"
 )
 
@@ -33,7 +35,7 @@ func inputsOf(module string) []string {
 // corpusGrants let a module have what both engines answer alike. The functions that it imports from the
 // embedder are there, and return their first parameter.
 func corpusGrants(in *host.Inspection) host.Grants {
-	g := host.Grants{Log: true, Config: map[string]string{"thing": "hello", "greeting": "Howdy", "code": "2", "path": "/none", "duration": "1", "empty": ""}}
+	g := host.Grants{Config: map[string]string{"thing": "hello", "greeting": "Howdy", "code": "2", "path": "/none", "duration": "1", "empty": ""}, Capabilities: []host.Capability{log.Grant{}}}
 	types := map[string]host.ValueType{"i32": host.I32, "i64": host.I64, "f32": host.F32, "f64": host.F64}
 	list := func(text string) []host.ValueType {
 		var out []host.ValueType
@@ -83,7 +85,7 @@ func observe(t *testing.T, e host.EngineName, name string, bin []byte) map[strin
 	if err != nil {
 		return map[string]string{"load": outcome(nil, err)}
 	}
-	h := newHost(t, host.Config{Engine: e})
+	h := newHost(t, host.Config{Engine: hosttest.Engine(e)})
 	m, err := h.Load(t.Context(), host.Spec{Name: name, Wasm: bin, Grants: corpusGrants(in), Limits: host.Limits{Instances: 1, Timeout: 20 * time.Second, InitTimeout: time.Minute}})
 	if err != nil {
 		return map[string]string{"load": outcome(nil, err)}

@@ -1,144 +1,105 @@
 package host
 
 import (
-	"bytes"
-	"context"
-	"log/slog"
-	"slices"
-	"sync/atomic"
-
-	"github.com/mortise-dev/mortise/internal/wasm"
+	"github.com/mortise-dev/mortise/internal/engine"
+	"github.com/mortise-dev/mortise/internal/engine/compile"
 )
 
-// engine compiles modules. It is safe for concurrent use.
-type engine interface {
-	compile(ctx context.Context, src source) (program, error)
-	close(ctx context.Context) error
-}
+// Engine runs guests: the native one, or that of package extismengine.
+type Engine = compile.Engine
 
-// source is a checked module on its way into an engine.
-type source struct {
-	name   string
-	wasm   []byte
-	parsed *wasm.Module
-	// links are the linked modules, each behind those that it imports from.
-	links  []linked
-	limits Limits
-	grants Grants
-	logger *slog.Logger
-	// caps are the open grants, shared by all instances.
-	caps *capabilities
-}
+// Capability is what an operator grants a module beyond computing. The packages below host/capability have them.
+type Capability = engine.Capability
 
-// program is a compiled module. It is safe for concurrent use. close comes after
-// the last instance has been closed.
-type program interface {
-	// instantiate makes an instance and initialises the guest's runtime. The
-	// context bounds both. The error is a *fault when the guest is to blame.
-	instantiate(ctx context.Context, sticky bool) (instance, error)
-	// metered tells whether fuel is counted, and if not, why: a sentence without its
-	// subject.
-	metered() (bool, string)
-	close(ctx context.Context) error
-}
+// ErrorCode is what an import of "mortise:host/1" returns when it could not do what the guest asked for.
+type ErrorCode = engine.ErrorCode
 
-// instance runs one call at a time.
-type instance interface {
-	// call runs an export that takes nothing, for as long as Limits.Timeout and ctx let
-	// it, returns its output and fills in the outcome, which was empty. The error is a
-	// *fault when the guest broke or was stopped.
-	call(ctx context.Context, t *target, in *input, out *outcome) ([]byte, error)
-	// interrupt ends the call in progress, from another goroutine. The fault of
-	// the call is ErrClosed.
-	interrupt()
-	close(ctx context.Context) error
-}
+// Codes that a guest may see.
+const (
+	CodeDenied   = engine.CodeDenied
+	CodeQuota    = engine.CodeQuota
+	CodeTooLarge = engine.CodeTooLarge
+	CodeInvalid  = engine.CodeInvalid
+	CodeFailed   = engine.CodeFailed
+	CodeTimeout  = engine.CodeTimeout
+)
 
-// target is an export that can be called, and its place in Info.Exports.
-type target struct {
-	name  string
-	index int
-	// called is set by the first call.
-	called atomic.Bool
-}
+// ValueType is the type of a parameter or a result of a [Function].
+type ValueType = engine.ValueType
 
-// sizeOfParts returns how many bytes the parts of an input are.
-func sizeOfParts(parts [][]byte) int {
-	n := 0
-	for _, part := range parts {
-		n += len(part)
-	}
-	return n
-}
+// Value types.
+const (
+	I32 = engine.I32
+	I64 = engine.I64
+	F32 = engine.F32
+	F64 = engine.F64
+)
 
-// input is what a call gets, in one piece or in parts. It is valid while the call
-// runs.
-type input struct {
-	whole []byte
-	parts [][]byte
-	size  int
-}
+// TrapKind is the way in which a guest broke or was stopped.
+type TrapKind = engine.TrapKind
 
-// set keeps the parts, but not the list of them, so that a call with one part allocates nothing.
-func (in *input) set(parts [][]byte, size int) {
-	in.size = size
-	if len(parts) == 1 {
-		in.whole = parts[0]
-		return
-	}
-	in.parts = slices.Clone(parts)
-}
+// Kinds of traps.
+const (
+	// TrapFault is a fault in the guest: unreachable, out of bounds and so on.
+	TrapFault = engine.TrapFault
+	// TrapDeadline means that the guest ran longer than it may.
+	TrapDeadline = engine.TrapDeadline
+	// TrapCancelled means that the caller, or Close, ended the call.
+	TrapCancelled = engine.TrapCancelled
+	// TrapExit means that the guest ended itself with a code other than zero.
+	TrapExit = engine.TrapExit
+	// TrapFuel means that the guest executed more than Limits.Fuel allows.
+	TrapFuel = engine.TrapFuel
+	// TrapOutput means an output above Limits.OutputBytes.
+	TrapOutput = engine.TrapOutput
+	// TrapMemory is a fault or exit of a guest that had used up most of its
+	// memory, which is the likely cause.
+	TrapMemory = engine.TrapMemory
+	// TrapDenied means that the guest asked for what was not granted, by a function
+	// that has no other way to report it.
+	TrapDenied = engine.TrapDenied
+	// TrapInit means that no instance could be made: the start function or the
+	// initialisation of the guest's runtime failed or took too long.
+	TrapInit = engine.TrapInit
+)
 
-func (in *input) drop() { *in = input{} }
+// Replacement is why an instance was not used again. When its guest broke or was stopped it is
+// the [TrapKind], else one of the constants.
+type Replacement = engine.Replacement
 
-// copyTo puts the input together in a place of its size.
-func (in *input) copyTo(to []byte) {
-	if in.parts == nil {
-		copy(to, in.whole)
-		return
-	}
-	for _, part := range in.parts {
-		to = to[copy(to, part):]
-	}
-}
+// Reasons beside traps.
+const (
+	// ReplacedMemory means that a call has added more memory than is given back after it.
+	ReplacedMemory = engine.ReplacedMemory
+	// ReplacedKernel means that a call kept more than 4 MiB in blocks.
+	ReplacedKernel = engine.ReplacedKernel
+	// ReplacedState means that memory and globals are not all the state of the module.
+	ReplacedState = engine.ReplacedState
+	// ReplacedFiles means that a call opened, closed or moved a file descriptor.
+	ReplacedFiles = engine.ReplacedFiles
+	// ReplacedExit means that a call ended with exit code 0.
+	ReplacedExit = engine.ReplacedExit
+	// ReplacedAborted means that a function of the embedder ended its goroutine.
+	ReplacedAborted = engine.ReplacedAborted
+)
 
-// bytes is the input in one piece, which is not to be changed.
-func (in *input) bytes() []byte {
-	if in.parts == nil {
-		return in.whole
-	}
-	return bytes.Join(in.parts, nil)
-}
+// CompileProcess makes a host compile each module in a child process first, see [Config].Compile. The zero value bounds
+// it to 2 GiB.
+type CompileProcess = compile.Process
 
-// outcome is what a call left behind. It is valid beside an error too, as far as
-// it goes.
-type outcome struct {
-	// code and text are what the guest returned and gave to error_set.
-	code uint32
-	text string
-	// spent is why the instance must not be used again, empty when it may.
-	spent Replacement
-	// fuel is what the call used, on an engine that meters.
-	fuel int64
-	// logsDropped counts log messages beyond the limit.
-	logsDropped int64
-	// printed counts lines of standard output and error that were not logged for want of the grant.
-	printed int64
-}
+// CompileChild returns at once, except in a process that a [CompileProcess] has started: there it compiles, and ends the
+// process. Call it first in main, before anything is read from the environment or from files.
+func CompileChild() { compile.Child() }
 
-// unusual tells that a call without an error is no success without more ado.
-func (o *outcome) unusual() bool { return o.spent != "" || o.code != 0 || o.text != "" }
+// CompileChildCalled reports whether [CompileChild] was called in this process, so that Config.Compile can be set.
+func CompileChildCalled() bool { return compile.ChildCalled() }
 
-// fault is a trap before it knows its module and export.
-type fault struct {
-	kind   TrapKind
-	detail string
-	code   uint32
-	err    error
-	// late is the host call in which the guest was when it had to end, if that came back late.
-	late *overrun
-}
-
-func (f *fault) Error() string { return string(f.kind) + ": " + f.detail }
-
-func (f *fault) Unwrap() error { return f.err }
+// Errors of an engine, with errors.Is.
+var (
+	// ErrClosed means that the host or the module was closed.
+	ErrClosed = engine.ErrClosed
+	// ErrEngine means a fault of the engine, not of the guest.
+	ErrEngine = engine.ErrEngine
+	// ErrQuota means that a quota of a grant is used up.
+	ErrQuota = engine.ErrQuota
+)

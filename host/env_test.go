@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/mortise-dev/mortise/host"
+	logcap "github.com/mortise-dev/mortise/host/capability/log"
+	"github.com/mortise-dev/mortise/host/hosttest"
 )
 
 func TestGrants_LogLevel(t *testing.T) {
@@ -19,8 +21,8 @@ func TestGrants_LogLevel(t *testing.T) {
 			slog.LevelError: {"ERROR"},
 		} {
 			var lines logBuffer
-			h := newHost(t, host.Config{Engine: e, Logger: logger(&lines, slog.LevelDebug)})
-			m, err := h.Load(t.Context(), host.Spec{Path: peer(t, "log"), Grants: host.Grants{Log: true, LogLevel: level}})
+			h := newHost(t, host.Config{Engine: hosttest.Engine(e), Logger: logger(&lines, slog.LevelDebug)})
+			m, err := h.Load(t.Context(), host.Spec{Path: peer(t, "log"), Grants: host.Grants{Capabilities: []host.Capability{logcap.Grant{Level: level}}}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -46,10 +48,10 @@ func TestGrants_getLogLevel(t *testing.T) {
 		t.Helper()
 		for want, g := range map[string]host.Grants{
 			"\xff\xff\xff\x7f": {},
-			"\x01\x00\x00\x00": {Log: true},
-			"\x02\x00\x00\x00": {Log: true, LogLevel: slog.LevelInfo},
-			"\x03\x00\x00\x00": {Log: true, LogLevel: slog.LevelWarn},
-			"\x04\x00\x00\x00": {Log: true, LogLevel: slog.LevelError},
+			"\x01\x00\x00\x00": {Capabilities: []host.Capability{logcap.Grant{}}},
+			"\x02\x00\x00\x00": {Capabilities: []host.Capability{logcap.Grant{Level: slog.LevelInfo}}},
+			"\x03\x00\x00\x00": {Capabilities: []host.Capability{logcap.Grant{Level: slog.LevelWarn}}},
+			"\x04\x00\x00\x00": {Capabilities: []host.Capability{logcap.Grant{Level: slog.LevelError}}},
 		} {
 			call(t, load(t, e, host.Spec{Path: wat("log_level"), Grants: g}), "level", "", want)
 		}

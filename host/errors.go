@@ -3,15 +3,15 @@ package host
 import (
 	"errors"
 	"fmt"
+
+	"github.com/mortise-dev/mortise/internal/engine"
 )
 
 // Errors to branch on, with errors.Is.
 var (
-	// ErrClosed means that the host or the module was closed.
-	ErrClosed = errors.New("closed")
 	// ErrRetired means that another generation took the place of the one that was
 	// called.
-	ErrRetired = errors.New("generation retired")
+	ErrRetired = engine.ErrRetired
 	// ErrSessionLost means that the instance of a session broke or was stopped.
 	ErrSessionLost = errors.New("session lost")
 	// ErrNotGranted means that the operator did not grant what was asked for.
@@ -42,8 +42,6 @@ var (
 	ErrLimit = errors.New("limit exceeded")
 	// ErrInvalid means that the engine refuses the code of the module.
 	ErrInvalid = errors.New("invalid module")
-	// ErrEngine means a fault of the engine, not of the guest.
-	ErrEngine = errors.New("engine fault")
 )
 
 // GuestError is a refusal: the guest ran to its end and said no.
@@ -62,34 +60,6 @@ func (e *GuestError) Error() string {
 	}
 	return fmt.Sprintf("host: module %q export %q: refused with code %d: %s", e.Module, e.Export, e.Code, e.Message)
 }
-
-// TrapKind is the way in which a guest broke or was stopped.
-type TrapKind string
-
-// Kinds of traps.
-const (
-	// TrapFault is a fault in the guest: unreachable, out of bounds and so on.
-	TrapFault TrapKind = "trap"
-	// TrapDeadline means that the guest ran longer than it may.
-	TrapDeadline TrapKind = "deadline"
-	// TrapCancelled means that the caller, or Close, ended the call.
-	TrapCancelled TrapKind = "cancelled"
-	// TrapExit means that the guest ended itself with a code other than zero.
-	TrapExit TrapKind = "exit"
-	// TrapFuel means that the guest executed more than Limits.Fuel allows.
-	TrapFuel TrapKind = "fuel"
-	// TrapOutput means an output above Limits.OutputBytes.
-	TrapOutput TrapKind = "output_too_large"
-	// TrapMemory is a fault or exit of a guest that had used up most of its
-	// memory, which is the likely cause.
-	TrapMemory TrapKind = "memory"
-	// TrapDenied means that the guest asked for what was not granted, by a function
-	// that has no other way to say so.
-	TrapDenied TrapKind = "denied"
-	// TrapInit means that no instance could be made: the start function or the
-	// initialisation of the guest's runtime failed or took too long.
-	TrapInit TrapKind = "init"
-)
 
 // TrapError says that a guest broke or was stopped. Its instance is gone.
 type TrapError struct {

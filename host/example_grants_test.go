@@ -10,6 +10,8 @@ import (
 	"net/netip"
 
 	"github.com/mortise-dev/mortise/host"
+	httpcap "github.com/mortise-dev/mortise/host/capability/http"
+	"github.com/mortise-dev/mortise/host/capability/kv"
 )
 
 // loadExample loads one of the guests in text format.
@@ -23,7 +25,7 @@ func loadExample(h *host.Host, name string, g host.Grants) *host.Module {
 
 // A guest keeps a value from one call to the next. Its output is a number, and the
 // value.
-func ExampleKVSpace() {
+func Example_keyValue() {
 	ctx := context.Background()
 	h, err := host.New(host.Config{})
 	if err != nil {
@@ -31,7 +33,7 @@ func ExampleKVSpace() {
 		return
 	}
 	defer h.Close(ctx)
-	m := loadExample(h, "kv", host.Grants{KV: &host.KVSpace{Store: host.NewMemoryKV(), ValueBytes: 10}})
+	m := loadExample(h, "kv", host.Grants{Capabilities: []host.Capability{&kv.Grant{Store: kv.NewMemory(), ValueBytes: 10}}})
 
 	for _, value := range []string{"0123456789", "a value that is too large"} {
 		out, err := m.Call(ctx, "set", []byte("\x03key"+value))
@@ -76,7 +78,7 @@ func ExampleFunction() {
 
 // A guest asks an API with a credential that it never sees: not even when the
 // server sends it back.
-func ExampleSecret() {
+func Example_secret() {
 	ctx := context.Background()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		fmt.Println("the server got", r.Header.Get("Authorization"))
@@ -91,17 +93,14 @@ func ExampleSecret() {
 	defer h.Close(ctx)
 
 	api := server.Listener.Addr().String()
-	m := loadExample(h, "http", host.Grants{
-		HTTP: &host.HTTP{
-			Hosts: []string{api},
-			// Only because the server of this example is on this machine and has no TLS.
-			Plain: true, Private: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")},
-		},
-		Secrets: map[string]host.Secret{"api": {
+	m := loadExample(h, "http", host.Grants{Capabilities: []host.Capability{&httpcap.Grant{
+		Hosts: []string{api},
+		// Only because the server of this example is on this machine and has no TLS.
+		Plain: true, Private: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")},
+		Secrets: map[string]httpcap.Secret{"api": {
 			Value: func(context.Context) (string, error) { return "correct-horse-battery", nil },
 			Hosts: []string{api}, Plain: true,
-		}},
-	})
+		}}}}})
 	for _, url := range []string{server.URL, "http://192.0.2.1/steal"} {
 		out, err := m.Call(ctx, "fetch", fmt.Appendf(nil, `{"url":%q,"headers":{"Authorization":"Bearer {{secret.api}}"}}`, url))
 		fmt.Println(string(out[8:]), err)
@@ -109,5 +108,5 @@ func ExampleSecret() {
 	// Output:
 	// the server got Bearer correct-horse-battery
 	// you sent Bearer {{secret.api}} <nil>
-	// denied: http_fetch: http://192.0.2.1/steal: refused (host): the host "192.0.2.1" is not granted; ask the operator to add it to Grants.HTTP.Hosts <nil>
+	// denied: http_fetch: http://192.0.2.1/steal: refused (host): the host "192.0.2.1" is not granted; ask the operator to add it to http.Grant.Hosts <nil>
 }

@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/mortise-dev/mortise/host"
+	"github.com/mortise-dev/mortise/host/hosttest"
 )
 
 // TestExtreme_manyFunctions loads a module of 10,000 functions that call each other
@@ -50,7 +51,7 @@ func TestExtreme_namesInText(t *testing.T) {
 		if err != nil || len(in.Exports) < len(exports) {
 			t.Errorf("%d exports, %v", len(in.Exports), err)
 		}
-		_, err = newHost(t, host.Config{Engine: e}).Load(t.Context(), host.Spec{Path: wat("names_import")})
+		_, err = newHost(t, host.Config{Engine: hosttest.Engine(e)}).Load(t.Context(), host.Spec{Path: wat("names_import")})
 		if !errors.Is(err, host.ErrImport) {
 			t.Fatalf("imports of nobody: %v", err)
 		}
@@ -90,7 +91,7 @@ func TestExtreme_names(t *testing.T) {
 	code := [][]byte{sec(sType, fn(nil, enc(i32))), sec(sFunc, enc(0)), sec(sExport, export("run", 0, 0)), sec(sCode, body(konst, 0))}
 	onEngines(t, func(t *testing.T, e host.EngineName) {
 		t.Helper()
-		h := newHost(t, host.Config{Engine: e})
+		h := newHost(t, host.Config{Engine: hosttest.Engine(e)})
 		for kind, name := range names() {
 			places := map[string][]byte{
 				"import":        wasmOf(sec(sType, fn(nil, nil)), sec(sImport, enc(sized(name), sized(name), 0, 0))),
@@ -149,7 +150,7 @@ func TestExtreme_locals(t *testing.T) {
 	}
 	onEngines(t, func(t *testing.T, e host.EngineName) {
 		t.Helper()
-		h := newHost(t, host.Config{Engine: e})
+		h := newHost(t, host.Config{Engine: hosttest.Engine(e)})
 		for _, c := range []struct {
 			want string
 			bin  []byte
@@ -183,7 +184,7 @@ func TestExtreme_compile(t *testing.T) {
 		sec(sCode, sized(1, leb(locals), i32, bytes.Repeat(enc(0x03, 0x40), loops), bytes.Join(work, nil), bytes.Repeat(enc(end), loops), konst, 0, end)))
 	onEngines(t, func(t *testing.T, e host.EngineName) {
 		t.Helper()
-		h := newHost(t, host.Config{Engine: e, CacheDir: t.TempDir()})
+		h := newHost(t, host.Config{Engine: hosttest.Engine(e), CacheDir: t.TempDir()})
 		for _, c := range []struct {
 			spec host.Spec
 			want string

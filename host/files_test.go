@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/mortise-dev/mortise/host"
+	fscap "github.com/mortise-dev/mortise/host/capability/fs"
+	"github.com/mortise-dev/mortise/host/hosttest"
 	"github.com/mortise-dev/mortise/internal/testskip"
 )
 
@@ -53,7 +55,7 @@ func tree(t *testing.T) (dir, secret string) {
 }
 
 func mounted(dir string, writable bool) host.Grants {
-	return host.Grants{Files: []host.Mount{{Host: dir, Guest: "/data", Writable: writable, Bytes: 100_000, Entries: 40}}}
+	return host.Grants{Capabilities: []host.Capability{&fscap.Grant{Mounts: []fscap.Mount{{Host: dir, Guest: "/data", Writable: writable, Bytes: 100_000, Entries: 40}}}}}
 }
 
 // wantErrno calls the guest files.
@@ -161,7 +163,7 @@ func TestFiles_readOnly(t *testing.T) {
 			t.Errorf("list: %q, %v", out, err)
 		}
 		wantErrno(t, m, "stat", first("sub/b", ""), 0, "")
-		if s := m.Stats(); s.Denied != 30 || s.Files < 30 {
+		if s := m.Stats(); s.Denied != 30 || s.Uses["fs"] < 30 {
 			t.Errorf("%+v", s)
 		}
 	})
@@ -230,8 +232,8 @@ func TestFiles_quota(t *testing.T) {
 		if s := m.Stats(); s.Denied < 6 {
 			t.Errorf("%+v", s)
 		}
-		_, err = newHost(t, host.Config{Engine: e}).Load(t.Context(), host.Spec{
-			Path: wat("files"), Grants: host.Grants{Files: []host.Mount{{Host: dir, Guest: "/", Writable: true, Bytes: 1000}}},
+		_, err = newHost(t, host.Config{Engine: hosttest.Engine(e)}).Load(t.Context(), host.Spec{
+			Path: wat("files"), Grants: host.Grants{Capabilities: []host.Capability{&fscap.Grant{Mounts: []fscap.Mount{{Host: dir, Guest: "/", Writable: true, Bytes: 1000}}}}},
 		})
 		if !errors.Is(err, host.ErrQuota) {
 			t.Errorf("a folder that is above its quota from the start: %v", err)
@@ -346,18 +348,18 @@ func TestFiles_fresh(t *testing.T) {
 func TestFiles_badGrant(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	for want, files := range map[string][]host.Mount{
-		"Grants.Files[0].Host is empty":                           {{Guest: "/x"}},
-		`Grants.Files[0].Guest "" is not an absolute clean path`:  {{Host: dir}},
-		`Grants.Files[0].Guest "x" is not an absolute clean path`: {{Host: dir, Guest: "x"}},
-		`Grants.Files[0].Guest "/x/../y" is not`:                  {{Host: dir, Guest: "/x/../y"}},
-		`Grants.Files[0].Guest "/x/" is not`:                      {{Host: dir, Guest: "/x/"}},
-		"Grants.Files[1].Guest /x is there twice":                 {{Host: dir, Guest: "/x"}, {Host: dir, Guest: "/x"}},
-		"Grants.Files[0].Bytes -1 is negative":                    {{Host: dir, Guest: "/x", Bytes: -1}},
-		"Grants.Files[0].Entries -1 is negative":                  {{Host: dir, Guest: "/x", Entries: -1}},
-		"Grants.Files[1]: mount /y":                               {{Host: dir, Guest: "/x"}, {Host: filepath.Join(dir, "none"), Guest: "/y"}},
+	for want, files := range map[string][]fscap.Mount{
+		"fs.Grant.Mounts[0].Host is empty":                           {{Guest: "/x"}},
+		`fs.Grant.Mounts[0].Guest "" is not an absolute clean path`:  {{Host: dir}},
+		`fs.Grant.Mounts[0].Guest "x" is not an absolute clean path`: {{Host: dir, Guest: "x"}},
+		`fs.Grant.Mounts[0].Guest "/x/../y" is not`:                  {{Host: dir, Guest: "/x/../y"}},
+		`fs.Grant.Mounts[0].Guest "/x/" is not`:                      {{Host: dir, Guest: "/x/"}},
+		"fs.Grant.Mounts[1].Guest /x is there twice":                 {{Host: dir, Guest: "/x"}, {Host: dir, Guest: "/x"}},
+		"fs.Grant.Mounts[0].Bytes -1 is negative":                    {{Host: dir, Guest: "/x", Bytes: -1}},
+		"fs.Grant.Mounts[0].Entries -1 is negative":                  {{Host: dir, Guest: "/x", Entries: -1}},
+		"fs.Grant.Mounts[1]: mount /y":                               {{Host: dir, Guest: "/x"}, {Host: filepath.Join(dir, "none"), Guest: "/y"}},
 	} {
-		_, err := newHost(t, host.Config{}).Load(t.Context(), host.Spec{Path: wat("files"), Grants: host.Grants{Files: files}})
+		_, err := newHost(t, host.Config{}).Load(t.Context(), host.Spec{Path: wat("files"), Grants: host.Grants{Capabilities: []host.Capability{&fscap.Grant{Mounts: files}}}})
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v; want %s", err, want)
 		}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/mortise-dev/mortise/host"
+	"github.com/mortise-dev/mortise/host/hosttest"
 	"github.com/mortise-dev/mortise/internal/wasm"
 )
 
@@ -81,7 +82,7 @@ func TestTrap_frames_start(t *testing.T) {
 	for _, bin := range [][]byte{bin, stripped(t, bin)} {
 		var details []string
 		for _, e := range engines() {
-			_, err := newHost(t, host.Config{Engine: e}).Load(t.Context(), host.Spec{Name: "start", Wasm: bin})
+			_, err := newHost(t, host.Config{Engine: hosttest.Engine(e)}).Load(t.Context(), host.Spec{Name: "start", Wasm: bin})
 			trap, ok := errors.AsType[*host.TrapError](err)
 			if !ok {
 				t.Fatal(err)

@@ -6,10 +6,9 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-)
 
-// moduleUser is where the Extism PDKs look for functions of an embedder.
-const moduleUser = "extism:host/user"
+	"github.com/mortise-dev/mortise/internal/engine"
+)
 
 // Bounds of [Grants].Functions.
 const (
@@ -46,7 +45,7 @@ type Function struct {
 func (f Function) withDefaults(n int) (Function, error) {
 	at := fmt.Sprintf("Grants.Functions[%d]", n)
 	if f.Module == "" {
-		f.Module = moduleUser
+		f.Module = engine.ModuleUser
 	}
 	switch {
 	case f.Name == "":
@@ -55,8 +54,8 @@ func (f Function) withDefaults(n int) (Function, error) {
 		return f, errors.New(at + ".Call is nil; give it the function")
 	case len(f.Params) > maxParams || len(f.Results) > maxParams:
 		return f, fmt.Errorf("%s: more than %d parameters or results; pass a block", at, maxParams)
-	case f.Module == moduleEnv || strings.HasPrefix(f.Module, "mortise:") || strings.HasPrefix(f.Module, "wasi_"):
-		return f, fmt.Errorf("%s.Module %q is not for functions of an embedder; use a name of your own", at, clean(f.Module, maxName))
+	case f.Module == engine.ModuleEnv || strings.HasPrefix(f.Module, "mortise:") || strings.HasPrefix(f.Module, "wasi_"):
+		return f, fmt.Errorf("%s.Module %q is not for functions of an embedder; use a name of your own", at, engine.Clean(f.Module, engine.MaxName))
 	}
 	for _, t := range append(slices.Clone(f.Params), f.Results...) {
 		switch t {
@@ -81,7 +80,7 @@ func functions(in []Function) ([]Function, error) {
 			return nil, err
 		}
 		if _, ok := find(out, f.Module, f.Name); ok {
-			return nil, fmt.Errorf("Grants.Functions[%d]: %s.%s is there twice", n, clean(f.Module, maxName), clean(f.Name, maxName))
+			return nil, fmt.Errorf("Grants.Functions[%d]: %s.%s is there twice", n, engine.Clean(f.Module, engine.MaxName), engine.Clean(f.Name, engine.MaxName))
 		}
 		out = append(out, f)
 	}
@@ -98,33 +97,21 @@ func find(all []Function, module, name string) (Function, bool) {
 }
 
 // hostFunc is the function as the engines offer it.
-func (f Function) hostFunc() hostFunc {
-	return hostFunc{name: f.Name, params: f.Params, results: f.Results, run: f.run}
+func (f Function) hostFunc() engine.HostFunc {
+	return engine.HostFunc{Module: f.Module, Name: f.Name, Params: f.Params, Results: f.Results, Run: f.run}
 }
 
 // run calls the function. Whatever it does, the guest either goes on or ends.
-func (f Function) run(g guest, stack []uint64) {
-	full := clean(f.Module, maxName) + "." + clean(f.Name, maxName)
-	ctx, s := g.enter(full)
-	s.caps.use.functions.Add(1)
-	g.spend(functionCall)
+func (f Function) run(g engine.Guest, stack []uint64) {
+	full := engine.Clean(f.Module, engine.MaxName) + "." + engine.Clean(f.Name, engine.MaxName)
+	ctx, s := g.Enter(full)
+	s.Env.Use.Counter("functions").Add(1)
+	g.Spend(functionCall)
 	c := &Caller{guest: g, name: full}
 	err := c.guard(func() error { return f.Call(ctx, c, stack) })
 	c.guest = nil
-	g.leave()
+	g.Leave()
 	if err != nil {
-		g.fail(&fault{kind: TrapFault, detail: full + ": " + clean(err.Error(), maxDetail), err: foreign{err}})
+		g.Fail(&engine.Fault{Kind: TrapFault, Detail: full + ": " + engine.Clean(err.Error(), engine.MaxDetail), Err: engine.Foreign{Cause: err}})
 	}
 }
-
-// foreign is an error of an embedder's function, without what this package says of the
-// module that is called: whoever sees [ErrRetired] calls again.
-type foreign struct{ error }
-
-// Is finds what errors.Is finds in the error.
-func (f foreign) Is(target error) bool {
-	return target != ErrRetired && target != ErrClosed && errors.Is(f.error, target)
-}
-
-// As finds what errors.As finds in the error.
-func (f foreign) As(target any) bool { return errors.As(f.error, target) }

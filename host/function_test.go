@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/mortise-dev/mortise/host"
+	"github.com/mortise-dev/mortise/host/hosttest"
 )
 
 // nothing is a function without parameters.
@@ -77,7 +78,7 @@ func TestFunctions(t *testing.T) {
 			_, err := m.Call(t.Context(), export, nil)
 			wantFault(t, err, host.TrapFault, detail)
 		}
-		if s := m.Stats(); s.Functions != 9 {
+		if s := m.Stats(); s.Uses["functions"] != 9 {
 			t.Errorf("%+v", s)
 		}
 	})
@@ -245,7 +246,7 @@ func TestFunctions_refused(t *testing.T) {
 	t.Parallel()
 	onEngines(t, func(t *testing.T, e host.EngineName) {
 		t.Helper()
-		h := newHost(t, host.Config{Engine: e})
+		h := newHost(t, host.Config{Engine: hosttest.Engine(e)})
 		wrong := append(mine(), nothing(fine))
 		wrong[1].Params = nil
 		for want, grants := range map[string][]host.Function{

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync/atomic"
 
+	"github.com/mortise-dev/mortise/internal/engine"
 	"github.com/mortise-dev/mortise/internal/wasm"
 )
 
@@ -22,17 +24,17 @@ type Generation struct {
 	number int64
 	info   Info
 	limits Limits
-	grants Grants
+	sticky bool
 	parsed *wasm.Module
 	// targets are the exports that can be called, the first few in a list too, which
 	// is looked through faster than a map.
-	targets  map[string]*target
-	all, few []target
+	targets  map[string]*engine.Target
+	all, few []engine.Target
 	// spec are the conditions that it was loaded with.
 	spec Spec
-	prog program
+	prog engine.Program
 	pool *pool
-	caps *capabilities
+	open *openGrants
 	// reached tells that the guest reaches code of the embedder, which may call back.
 	reached bool
 	// foreign tells that a call may run such code, or what a context or a log handler brings.
@@ -43,29 +45,29 @@ type Generation struct {
 	late lateness
 }
 
-func newGeneration(m *Module, number int64, src source, prog program, info Info) *Generation {
+func newGeneration(m *Module, number int64, src engine.Source, spec Spec, grants *openGrants, prog engine.Program, info Info) *Generation {
 	info.Generation = number
-	g := &Generation{module: m, number: number, info: info, limits: src.limits, grants: src.grants, parsed: src.parsed, prog: prog, caps: src.caps, reached: src.caps.blocking()}
-	g.foreign = g.reached || g.grants.Log || readsMessages(src.parsed) || len(src.links) > 0
-	g.all = make([]target, len(info.Exports))
-	g.targets = make(map[string]*target, len(info.Exports))
+	g := &Generation{module: m, number: number, info: info, limits: spec.Limits, sticky: spec.Grants.Sticky, parsed: src.Parsed, prog: prog, open: grants, reached: grants.blocking}
+	g.foreign = g.reached || src.Log != nil || len(src.Links) > 0 || readsMore(src.Parsed)
+	g.all = make([]engine.Target, len(info.Exports))
+	g.targets = make(map[string]*engine.Target, len(info.Exports))
 	for i, name := range info.Exports {
-		g.all[i].name, g.all[i].index = name, i
+		g.all[i].Name, g.all[i].Index = name, i
 		g.targets[name] = &g.all[i]
 	}
 	g.few = g.all[:min(len(g.all), fewTargets)]
-	shed := func(ctx context.Context, idle []instance) {
+	shed := func(ctx context.Context, idle []engine.Instance) {
 		_ = closeAll(ctx, idle) // what an engine says about it helps nobody
 		m.count.instances.Add(-int64(len(idle)))
 	}
-	finish := func(ctx context.Context, idle []instance) error {
+	finish := func(ctx context.Context, idle []engine.Instance) error {
 		defer m.forget(g)
 		g.pool.burials.Wait()
 		err := closeAll(ctx, idle)
 		m.count.instances.Add(-int64(len(idle)))
-		return errors.Join(err, prog.close(ctx), src.caps.close())
+		return errors.Join(err, prog.Close(ctx), grants.close())
 	}
-	g.pool = newPool(src.limits, &m.count, finish, shed)
+	g.pool = newPool(spec.Limits, &m.count, finish, shed)
 	return g
 }
 
@@ -108,7 +110,7 @@ func (g *Generation) warm(ctx context.Context) error {
 	return nil
 }
 
-func (g *Generation) instantiate(ctx context.Context, s *slot, sticky bool) (instance, error) {
+func (g *Generation) instantiate(ctx context.Context, s *slot, sticky bool) (engine.Instance, error) {
 	if err := s.buried(ctx); err != nil {
 		return nil, g.unserved("", err)
 	}
@@ -116,10 +118,10 @@ func (g *Generation) instantiate(ctx context.Context, s *slot, sticky bool) (ins
 	defer stop(nil)
 	ctx, cancel := context.WithTimeout(ctx, g.limits.InitTimeout)
 	defer cancel()
-	inst, err := g.prog.instantiate(ctx, sticky)
+	inst, err := g.prog.Instantiate(ctx, sticky)
 	if err != nil {
 		if cause := context.Cause(ctx); errors.Is(cause, ErrClosed) {
-			err = &fault{kind: TrapCancelled, detail: "the module was closed", err: cause}
+			err = &engine.Fault{Kind: TrapCancelled, Detail: "the module was closed", Err: cause}
 		}
 		return nil, g.failure("", err)
 	}
@@ -134,7 +136,7 @@ func (g *Generation) discard(ctx context.Context, s *slot, why Replacement) {
 	inst := s.inst
 	g.pool.set(s, nil)
 	bury := func() {
-		_ = inst.close(context.WithoutCancel(ctx))
+		_ = inst.Close(context.WithoutCancel(ctx))
 		g.module.count.replace(why)
 	}
 	if w, ok := inst.(weighty); !ok || w.weight() < heavy {
@@ -171,23 +173,23 @@ func (s *slot) buried(ctx context.Context) error {
 
 // failure turns what an instance reports into an error of this package.
 func (g *Generation) failure(export string, err error) error {
-	var f *fault
+	var f *engine.Fault
 	if !errors.As(err, &f) {
 		return fmt.Errorf("host: module %q export %q: %w", g.module.name, export, err)
 	}
-	if f.late != nil {
-		g.module.count.late.add(*f.late)
-		g.late.add(f.late.by)
+	if f.Late != nil {
+		g.module.count.late.add(*f.Late)
+		g.late.add(f.Late.By)
 	}
 	return &TrapError{
-		Module: g.module.name, Export: export, Kind: f.kind,
-		Detail: clean(f.detail, 2*maxDetail), ExitCode: f.code, Err: f.err,
+		Module: g.module.name, Export: export, Kind: f.Kind,
+		Detail: engine.Clean(f.Detail, 2*engine.MaxDetail), ExitCode: f.Code, Err: f.Err,
 	}
 }
 
-// readsMessages tells whether a module imports what asks the caller for messages.
-func readsMessages(m *wasm.Module) bool {
+// readsMore reports whether a module imports what reads from the context of a call.
+func readsMore(m *wasm.Module) bool {
 	return slices.ContainsFunc(m.Imports, func(im wasm.Import) bool {
-		return im.Module == moduleHost && (im.Name == importMessagesGet || im.Name == importMessagesRead)
+		return im.Module == engine.ModuleHost && strings.HasPrefix(im.Name, "messages_")
 	})
 }

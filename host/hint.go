@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/mortise-dev/mortise/internal/engine"
 	"github.com/mortise-dev/mortise/internal/wasm"
 )
 
@@ -45,9 +46,9 @@ func meant(module, name string) string {
 		return ""
 	}
 	best, least := "", 1+max(1, len(name)/typosIn)
-	for _, known := range []string{moduleHost, moduleEnv, moduleWASI} {
+	for _, known := range []string{engine.ModuleHost, engine.ModuleEnv, engine.ModuleWASI} {
 		far := distance(module, known)
-		if far > 0 && known == moduleWASI { // its functions have names that others have too
+		if far > 0 && known == engine.ModuleWASI { // its functions have names that others have too
 			continue
 		}
 		for _, f := range slices.Sorted(maps.Keys(offer(known))) {

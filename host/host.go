@@ -7,13 +7,16 @@ import (
 	"maps"
 	"slices"
 	"sync"
+
+	"github.com/mortise-dev/mortise/internal/engine"
+	"github.com/mortise-dev/mortise/internal/engine/compile"
 )
 
 // Host loads modules. It is safe for concurrent use. Whoever made it closes it.
 type Host struct {
 	cfg    Config
-	engine engine
-	cache  *diskCache
+	engine engine.Engine
+	cache  *compile.DiskCache
 
 	mu      sync.Mutex
 	modules map[*Module]struct{}
@@ -27,17 +30,12 @@ func New(cfg Config) (*Host, error) {
 	if err != nil {
 		return nil, err
 	}
-	cache, err := openCache(cfg.CacheDir, cfg.Engine)
+	cache, err := compile.OpenCache(cfg.CacheDir, cfg.Engine.Name())
 	if err != nil {
 		return nil, err
 	}
 	h := &Host{cfg: cfg, cache: cache, modules: map[*Module]struct{}{}}
-	switch cfg.Engine {
-	case EngineExtism:
-		h.engine = newExtism(cache, cfg)
-	default:
-		h.engine = newNative(cache, cfg)
-	}
+	h.engine = cfg.Engine.Open(compile.Setup{Cache: cache, Child: cfg.Compile, Logger: cfg.Logger})
 	return h, nil
 }
 
@@ -78,22 +76,23 @@ func (h *Host) prepare(ctx context.Context, m *Module, spec Spec) (*Generation, 
 	if err != nil {
 		return nil, err
 	}
-	if bad := m.lacks(src.parsed); bad != nil {
+	if bad := m.lacks(src.Parsed); bad != nil {
 		return nil, loadError(spec, *bad)
 	}
-	src.logger = h.cfg.Logger
-	if src.caps, err = openCapabilities(&src, &m.use); err != nil {
+	src.Logger = h.cfg.Logger
+	grants, err := openAll(&src, &spec.Grants, &m.use, h.cfg.Logger, spec.Limits.InputBytes)
+	if err != nil {
 		return nil, err
 	}
-	info.Engine = h.cfg.Engine
+	info.Engine = EngineName(h.cfg.Engine.Name())
 	if err := ctx.Err(); err != nil {
-		return nil, errors.Join(fmt.Errorf("host: load module %q: %w", src.name, err), src.caps.close())
+		return nil, errors.Join(fmt.Errorf("host: load module %q: %w", src.Name, err), grants.close())
 	}
-	prog, err := h.compile(ctx, src, spec.Path, &info)
+	prog, err := h.compile(ctx, src, spec, &info)
 	if err != nil {
-		return nil, errors.Join(err, src.caps.close())
+		return nil, errors.Join(err, grants.close())
 	}
-	g := m.add(src, prog, info)
+	g := m.add(src, spec, grants, prog, info)
 	g.spec = spec.clone()
 	g.spec.Wasm = nil
 	if err := g.warm(ctx); err != nil {
@@ -117,7 +116,7 @@ func (h *Host) Close(ctx context.Context) error {
 		wg.Go(func() { errs[i] = m.Close(ctx) })
 	}
 	wg.Wait()
-	errs[len(modules)] = h.engine.close(context.WithoutCancel(ctx))
+	errs[len(modules)] = h.engine.Close(context.WithoutCancel(ctx))
 	return errors.Join(errs...)
 }
 

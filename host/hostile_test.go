@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/mortise-dev/mortise/host"
+	logcap "github.com/mortise-dev/mortise/host/capability/log"
+	"github.com/mortise-dev/mortise/host/hosttest"
 )
 
 // wantTrap checks the kind of a trap and returns it.
@@ -113,7 +115,7 @@ func hostileSpin(t *testing.T, e host.EngineName) {
 
 func hostileInit(t *testing.T, e host.EngineName) {
 	t.Helper()
-	h := newHost(t, host.Config{Engine: e, Limits: host.Limits{InitTimeout: 200 * time.Millisecond}})
+	h := newHost(t, host.Config{Engine: hosttest.Engine(e), Limits: host.Limits{InitTimeout: 200 * time.Millisecond}})
 	for name, want := range map[string]string{
 		"spin_start":      "did not start: out of time in the start function or the initialisation of the guest's runtime; make it start faster, or raise Limits.InitTimeout",
 		"spin_initialize": "did not start: out of time in the start function or the initialisation of the guest's runtime; make it start faster, or raise Limits.InitTimeout",
@@ -238,8 +240,8 @@ func hostileRefusals(t *testing.T, e host.EngineName) {
 func hostileLog(t *testing.T, e host.EngineName) {
 	t.Helper()
 	var lines logBuffer
-	h := newHost(t, host.Config{Engine: e, Logger: logger(&lines, slog.LevelInfo)})
-	m, err := h.Load(t.Context(), host.Spec{Path: wat("log_flood"), Limits: host.Limits{LogBytes: 10 * 1024}, Grants: host.Grants{Log: true}})
+	h := newHost(t, host.Config{Engine: hosttest.Engine(e), Logger: logger(&lines, slog.LevelInfo)})
+	m, err := h.Load(t.Context(), host.Spec{Path: wat("log_flood"), Limits: host.Limits{LogBytes: 10 * 1024}, Grants: host.Grants{Capabilities: []host.Capability{logcap.Grant{}}}})
 	if err != nil {
 		t.Fatal(err)
 	}

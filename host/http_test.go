@@ -22,6 +22,9 @@ import (
 	"time"
 
 	"github.com/mortise-dev/mortise/host"
+	httpcap "github.com/mortise-dev/mortise/host/capability/http"
+	logcap "github.com/mortise-dev/mortise/host/capability/log"
+	"github.com/mortise-dev/mortise/host/hosttest"
 )
 
 // zone resolves names from a list, the first answer first; the last one stays.
@@ -44,8 +47,8 @@ func (n *zone) LookupNetIP(_ context.Context, _, name string) ([]netip.Addr, err
 }
 
 // loopback grants a server of the test by its address.
-func loopback(servers ...*httptest.Server) *host.HTTP {
-	grant := &host.HTTP{Plain: true, Private: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}
+func loopback(servers ...*httptest.Server) *httpcap.Grant {
+	grant := &httpcap.Grant{Plain: true, Private: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}
 	for _, s := range servers {
 		grant.Hosts = append(grant.Hosts, s.Listener.Addr().String())
 	}
@@ -100,7 +103,7 @@ func TestHTTP(t *testing.T) {
 		})
 		grant := loopback(s)
 		grant.ResponseHeaders = true
-		m := load(t, e, host.Spec{Path: wat("http"), Grants: host.Grants{HTTP: grant}})
+		m := load(t, e, host.Spec{Path: wat("http"), Grants: host.Grants{Capabilities: []host.Capability{grant}}})
 		get := httpInput(t, "", s.URL+"/a?b=c", map[string]string{"X-Guest": "hello"})
 		wantAnswer(t, m, "fetch", get, 1, "GET /a?b=c hello ")
 		wantAnswer(t, m, "request", get, 1, "GET /a?b=c hello ")
@@ -115,12 +118,12 @@ func TestHTTP(t *testing.T) {
 		if err != nil || out[0] != http.StatusAccepted || headers["x-test"] != "yes" || headers["content-type"] == "" {
 			t.Errorf("%q, %v", out, err)
 		}
-		if s := m.Stats(); s.HTTP != 5 || s.Denied != 0 {
+		if s := m.Stats(); s.Uses["http"] != 5 || s.Denied != 0 {
 			t.Errorf("%+v", s)
 		}
 		// Without the grant of the headers there are none.
 		grant.ResponseHeaders = false
-		m = load(t, e, host.Spec{Path: wat("http"), Grants: host.Grants{HTTP: grant}})
+		m = load(t, e, host.Spec{Path: wat("http"), Grants: host.Grants{Capabilities: []host.Capability{grant}}})
 		wantAnswer(t, m, "about", get, http.StatusAccepted, "")
 	})
 }
@@ -142,7 +145,7 @@ func TestHTTP_refused(t *testing.T) {
 		})
 		grant := loopback(s)
 		grant.ResponseBytes, grant.RequestBytes, grant.Methods = 5000, 10, []string{"GET", "POST"}
-		m := load(t, e, host.Spec{Path: wat("http"), Limits: host.Limits{Timeout: time.Minute}, Grants: host.Grants{HTTP: grant}})
+		m := load(t, e, host.Spec{Path: wat("http"), Limits: host.Limits{Timeout: time.Minute}, Grants: host.Grants{Capabilities: []host.Capability{grant}}})
 		denied := int64(0)
 		for _, tt := range []struct {
 			method, url string
@@ -194,12 +197,12 @@ func TestHTTP_names(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		grant := &host.HTTP{
+		grant := &httpcap.Grant{
 			Hosts: []string{"*:*", "inside.example.com:*"}, Plain: true, Resolver: &zone{answers: map[string][]string{
 				"inside.example.com": {"127.0.0.1"}, "metadata.example.com": {"169.254.169.254"}, "private.example.com": {"10.0.0.1"},
 			}},
 		}
-		m := load(t, e, host.Spec{Path: wat("http"), Grants: host.Grants{HTTP: grant}})
+		m := load(t, e, host.Spec{Path: wat("http"), Grants: host.Grants{Capabilities: []host.Capability{grant}}})
 		for _, name := range []string{"inside", "metadata", "private"} {
 			wantCode(t, m, "fetch", httpInput(t, "", "http://"+name+".example.com:"+port, nil), host.CodeDenied, "refused (address)")
 		}
@@ -209,11 +212,11 @@ func TestHTTP_names(t *testing.T) {
 		}
 		// Granted at first; then the name turns to an address that is not.
 		turn := &zone{answers: map[string][]string{"turn.example.com": {"127.0.0.1", "127.0.0.2"}}}
-		grant = &host.HTTP{
+		grant = &httpcap.Grant{
 			Hosts: []string{"turn.example.com:" + port}, Plain: true, Resolver: turn, Private: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")},
 		}
 		s.Config.SetKeepAlivesEnabled(false)
-		m = load(t, e, host.Spec{Path: wat("http"), Grants: host.Grants{HTTP: grant}})
+		m = load(t, e, host.Spec{Path: wat("http"), Grants: host.Grants{Capabilities: []host.Capability{grant}}})
 		in := httpInput(t, "", "http://turn.example.com:"+port, nil)
 		wantAnswer(t, m, "fetch", in, 1, "fine")
 		wantCode(t, m, "fetch", in, host.CodeDenied, "refused (address)")
@@ -235,13 +238,13 @@ func TestHTTP_time(t *testing.T) {
 		})
 		in := httpInput(t, "", slow.URL, nil)
 		grant := loopback(slow)
-		m := load(t, e, host.Spec{Path: wat("http"), Limits: host.Limits{Timeout: 100 * time.Millisecond}, Grants: host.Grants{HTTP: grant}})
+		m := load(t, e, host.Spec{Path: wat("http"), Limits: host.Limits{Timeout: 100 * time.Millisecond}, Grants: host.Grants{Capabilities: []host.Capability{grant}}})
 		for _, export := range []string{"fetch", "request"} {
 			_, err := m.Call(t.Context(), export, []byte(in))
 			wantDeadline(t, err)
 		}
 		grant.Timeout = 50 * time.Millisecond
-		m = load(t, e, host.Spec{Path: wat("http"), Limits: host.Limits{Timeout: time.Minute}, Grants: host.Grants{HTTP: grant}})
+		m = load(t, e, host.Spec{Path: wat("http"), Limits: host.Limits{Timeout: time.Minute}, Grants: host.Grants{Capabilities: []host.Capability{grant}}})
 		wantCode(t, m, "fetch", in, host.CodeTimeout, "refused (timeout)")
 		_, err := m.Call(t.Context(), "request", []byte(in))
 		wantFault(t, err, host.TrapFault, "refused (timeout)")
@@ -249,7 +252,7 @@ func TestHTTP_time(t *testing.T) {
 		grant.Timeout, grant.PerMinute = 0, 2
 		quick := serve(t, func(http.ResponseWriter, *http.Request) {})
 		grant.Hosts = append(grant.Hosts, quick.Listener.Addr().String())
-		spec := host.Spec{Path: wat("http"), Grants: host.Grants{HTTP: grant}}
+		spec := host.Spec{Path: wat("http"), Grants: host.Grants{Capabilities: []host.Capability{grant}}}
 		m = load(t, e, spec)
 		in = httpInput(t, "", quick.URL, nil)
 		wantAnswer(t, m, "fetch", in, 0, "")
@@ -281,13 +284,12 @@ func TestSecrets(t *testing.T) {
 		other := serve(t, func(_ http.ResponseWriter, r *http.Request) { got.Store(r.Header.Get("Authorization")) })
 		grant := loopback(s, other)
 		grant.ResponseHeaders = true
+		grant.Secrets = map[string]httpcap.Secret{"token": {
+			Value: func(context.Context) (string, error) { return value, nil }, Hosts: []string{s.Listener.Addr().String()}, Plain: true,
+		}}
 		var lines logBuffer
-		h := newHost(t, host.Config{Engine: e, Logger: logger(&lines, slog.LevelDebug)})
-		m, err := h.Load(t.Context(), host.Spec{Path: wat("http"), Limits: host.Limits{Timeout: time.Minute}, Grants: host.Grants{
-			HTTP: grant, Log: true, Secrets: map[string]host.Secret{"token": {
-				Value: func(context.Context) (string, error) { return value, nil }, Hosts: []string{s.Listener.Addr().String()}, Plain: true,
-			}},
-		}})
+		h := newHost(t, host.Config{Engine: hosttest.Engine(e), Logger: logger(&lines, slog.LevelDebug)})
+		m, err := h.Load(t.Context(), host.Spec{Path: wat("http"), Limits: host.Limits{Timeout: time.Minute}, Grants: host.Grants{Capabilities: []host.Capability{grant, logcap.Grant{}}}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -336,13 +338,14 @@ func TestHTTP_badGrant(t *testing.T) {
 	t.Parallel()
 	value := func(context.Context) (string, error) { return "", nil }
 	for want, g := range map[string]host.Grants{
-		"Grants.HTTP.Hosts is empty":                       {HTTP: &host.HTTP{}},
-		"Grants.HTTP.Hosts[0]":                             {HTTP: &host.HTTP{Hosts: []string{"a b"}}},
-		"Grants.HTTP.ResponseBytes -1 is negative":         {HTTP: &host.HTTP{Hosts: []string{"*"}, ResponseBytes: -1}},
-		"Grants.HTTP.Methods[0] TRACE":                     {HTTP: &host.HTTP{Hosts: []string{"*"}, Methods: []string{"trace"}}},
-		"Grants.Secrets are of no use without Grants.HTTP": {Secrets: map[string]host.Secret{"a": {Value: value, Hosts: []string{"x.example.com"}}}},
-		`Grants.Secrets["a"]: its Value is nil`:            {HTTP: &host.HTTP{Hosts: []string{"*"}}, Secrets: map[string]host.Secret{"a": {}}},
-		`Grants.Secrets["a"]: its Hosts[0] "*" would send`: {HTTP: &host.HTTP{Hosts: []string{"*"}}, Secrets: map[string]host.Secret{"a": {Value: value, Hosts: []string{"*"}}}},
+		"http.Grant.Hosts is empty":                            {Capabilities: []host.Capability{&httpcap.Grant{}}},
+		"http.Grant.Hosts[0]":                                  {Capabilities: []host.Capability{&httpcap.Grant{Hosts: []string{"a b"}}}},
+		"http.Grant.ResponseBytes -1 is negative":              {Capabilities: []host.Capability{&httpcap.Grant{Hosts: []string{"*"}, ResponseBytes: -1}}},
+		"http.Grant.Methods[0] TRACE":                          {Capabilities: []host.Capability{&httpcap.Grant{Hosts: []string{"*"}, Methods: []string{"trace"}}}},
+		"Grants.Capabilities[1]: http is there twice":          {Capabilities: []host.Capability{&httpcap.Grant{Hosts: []string{"*"}}, &httpcap.Grant{}}},
+		"Grants.Capabilities[0] is nil":                        {Capabilities: []host.Capability{nil}},
+		`http.Grant.Secrets["a"]: its Value is nil`:            {Capabilities: []host.Capability{&httpcap.Grant{Hosts: []string{"*"}, Secrets: map[string]httpcap.Secret{"a": {}}}}},
+		`http.Grant.Secrets["a"]: its Hosts[0] "*" would send`: {Capabilities: []host.Capability{&httpcap.Grant{Hosts: []string{"*"}, Secrets: map[string]httpcap.Secret{"a": {Value: value, Hosts: []string{"*"}}}}}},
 	} {
 		_, err := newHost(t, host.Config{}).Load(t.Context(), host.Spec{Path: wat("echo"), Grants: g})
 		if err == nil || !strings.Contains(err.Error(), want) {
@@ -350,13 +353,13 @@ func TestHTTP_badGrant(t *testing.T) {
 		}
 	}
 	_, err := newHost(t, host.Config{}).Load(t.Context(), host.Spec{Path: wat("http")})
-	if !errors.Is(err, host.ErrImport) || !strings.Contains(err.Error(), "needs the capability http; grant http (Grants.HTTP)") {
+	if !errors.Is(err, host.ErrImport) || !strings.Contains(err.Error(), "needs the capability http; grant it (host/capability/http)") {
 		t.Errorf("%v", err)
 	}
 }
 
 // tlsServer is a server for example.com, with a grant of it.
-func tlsServer(t *testing.T, handler http.HandlerFunc) (port string, grant *host.HTTP) {
+func tlsServer(t *testing.T, handler http.HandlerFunc) (port string, grant *httpcap.Grant) {
 	t.Helper()
 	s := httptest.NewTLSServer(handler)
 	t.Cleanup(s.Close)
@@ -366,7 +369,7 @@ func tlsServer(t *testing.T, handler http.HandlerFunc) (port string, grant *host
 	if err != nil {
 		t.Fatal(err)
 	}
-	return port, &host.HTTP{
+	return port, &httpcap.Grant{
 		Hosts: []string{"example.com:" + port}, RootCAs: roots, Resolver: &zone{answers: map[string][]string{"example.com": {"127.0.0.1"}}},
 		Private: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")},
 	}

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/mortise-dev/mortise/host"
+	"github.com/mortise-dev/mortise/host/capability/messages"
 )
 
 // texts are items.
@@ -23,6 +24,11 @@ func (x texts) Size(from, to uint32) (int, bool) {
 }
 
 func (x texts) Copy(dst []byte, from, to uint32) { copy(dst, strings.Join(x[from:to], "")) }
+
+// reads grants messages.
+func reads() host.Grants {
+	return host.Grants{Capabilities: []host.Capability{messages.Grant{}}}
+}
 
 // reading is an input of items.wat.
 func reading(numbers ...uint32) [][]byte {
@@ -38,7 +44,7 @@ func TestModule_Call_items(t *testing.T) {
 	items := texts{"zero ", "one ", "", "three"}
 	onEngines(t, func(t *testing.T, e host.EngineName) {
 		t.Helper()
-		m := load(t, e, host.Spec{Path: wat("items")})
+		m := load(t, e, host.Spec{Path: wat("items"), Grants: reads()})
 		for _, tc := range []struct {
 			from, to, ptr, out, n uint32
 			want                  string
@@ -50,14 +56,14 @@ func TestModule_Call_items(t *testing.T) {
 			{4, 4, 65536, 0, 0, ""},             // none at all, at the end of memory
 		} {
 			size, _ := items.Size(tc.from, tc.to)
-			out, err := m.Call(host.WithItems(t.Context(), items), "read", reading(tc.from, tc.to, tc.ptr, uint32(size), tc.out, tc.n)...)
+			out, err := m.Call(messages.With(t.Context(), items), "read", reading(tc.from, tc.to, tc.ptr, uint32(size), tc.out, tc.n)...)
 			if err != nil || string(out) != tc.want {
 				t.Errorf("%d to %d: %q, %v; want %q", tc.from, tc.to, out, err, tc.want)
 			}
 		}
 		// Items over the numbers that say what to pass on: the guest's own doing.
 		over := texts{string(reading(16, 8)[0])}
-		out, err := m.Call(host.WithItems(t.Context(), over), "read", reading(0, 1, 16, 8, 0, 0)...)
+		out, err := m.Call(messages.With(t.Context(), over), "read", reading(0, 1, 16, 8, 0, 0)...)
 		if err != nil || string(out) != over[0] {
 			t.Errorf("%q, %v", out, err)
 		}
@@ -75,10 +81,10 @@ func TestModule_Call_items_hostile(t *testing.T) {
 	items := texts{"zero", "one"}
 	onEngines(t, func(t *testing.T, e host.EngineName) {
 		t.Helper()
-		m := load(t, e, host.Spec{Path: wat("items")})
+		m := load(t, e, host.Spec{Path: wat("items"), Grants: reads()})
 		// What is not there is not read, and the guest is told.
 		for _, tc := range []struct {
-			items              host.Items
+			items              messages.Items
 			from, to, ptr, len uint32
 			want               int64
 		}{
@@ -96,14 +102,14 @@ func TestModule_Call_items_hostile(t *testing.T) {
 			{texts{}, 0, 0, 64, 1, 0},
 			{texts{strings.Repeat("x", 70_000)}, 0, 1, 0, 69_999, 70_000},
 		} {
-			ctx := host.WithItems(t.Context(), tc.items)
+			ctx := messages.With(t.Context(), tc.items)
 			out, err := m.Call(ctx, "read", reading(tc.from, tc.to, tc.ptr, tc.len, 24, 48)...)
 			if err != nil || int64(binary.LittleEndian.Uint64(out)) != tc.want || e == host.EngineNative && !bytes.Equal(out[8:], make([]byte, 40)) {
 				t.Errorf("messages %d to %d: %q, %v; want %d", tc.from, tc.to, out, err, tc.want)
 			}
 		}
 		for says, tc := range map[string]struct {
-			items              host.Items
+			items              messages.Items
 			from, to, ptr, len uint32
 		}{
 			"7 bytes at 65530 are outside the memory of 65536 bytes": {items, 0, 2, 65530, 7},
@@ -111,7 +117,7 @@ func TestModule_Call_items_hostile(t *testing.T) {
 			"0 bytes at 65537 are outside":                           {items, 0, 0, 65537, 0},
 			"70000 bytes at 0 are outside the memory of 65536 bytes": {texts{strings.Repeat("x", 70_000)}, 0, 1, 0, all},
 		} {
-			_, err := m.Call(host.WithItems(t.Context(), tc.items), "read", reading(tc.from, tc.to, tc.ptr, tc.len, 0, 0)...)
+			_, err := m.Call(messages.With(t.Context(), tc.items), "read", reading(tc.from, tc.to, tc.ptr, tc.len, 0, 0)...)
 			if trap := wantTrap(t, err, host.TrapFault); !strings.Contains(trap.Detail, "messages_read: ") || !strings.Contains(trap.Detail, says) {
 				t.Errorf("%s, want %q", trap.Detail, says)
 			}
@@ -120,7 +126,7 @@ func TestModule_Call_items_hostile(t *testing.T) {
 		if out, err := m.Call(t.Context(), "read", reading(0, 1, 64, 4, 24, 8)[0]); err != nil || int64(binary.LittleEndian.Uint64(out)) != -1 {
 			t.Errorf("%q, %v", out, err)
 		}
-		load(t, e, host.Spec{Path: wat("items_initialize")})
+		load(t, e, host.Spec{Path: wat("items_initialize"), Grants: reads()})
 	})
 }
 
@@ -131,10 +137,10 @@ func (negative) Size(uint32, uint32) (int, bool) { return -1, true }
 // TestModule_Call_items_fuel: each reading takes fuel, and more bytes take more.
 func TestModule_Call_items_fuel(t *testing.T) {
 	t.Parallel()
-	m := load(t, host.EngineNative, host.Spec{Path: wat("items"), Limits: host.Limits{Fuel: 200_000}})
+	m := load(t, host.EngineNative, host.Spec{Path: wat("items"), Limits: host.Limits{Fuel: 200_000}, Grants: reads()})
 	used := func(text string) int64 {
 		before := m.Stats().Fuel
-		if _, err := m.Call(host.WithItems(t.Context(), texts{text}), "read", reading(0, 1, 64, uint32(len(text)), 0, 0)...); err != nil {
+		if _, err := m.Call(messages.With(t.Context(), texts{text}), "read", reading(0, 1, 64, uint32(len(text)), 0, 0)...); err != nil {
 			t.Fatal(err)
 		}
 		return m.Stats().Fuel - before
@@ -142,7 +148,7 @@ func TestModule_Call_items_fuel(t *testing.T) {
 	if little, much := used(""), used(strings.Repeat("x", 64_000)); much != little+1000 {
 		t.Errorf("fuel %d for nothing, %d for 64,000 bytes", little, much)
 	}
-	_, err := m.Call(host.WithItems(t.Context(), texts{strings.Repeat("x", 64_000)}), "forever")
+	_, err := m.Call(messages.With(t.Context(), texts{strings.Repeat("x", 64_000)}), "forever")
 	if trap := wantTrap(t, err, host.TrapFuel); !strings.Contains(trap.Detail, "200000 units") {
 		t.Errorf("trap %v", trap)
 	}
@@ -153,7 +159,7 @@ func TestSession_Call_items(t *testing.T) {
 	t.Parallel()
 	onEngines(t, func(t *testing.T, e host.EngineName) {
 		t.Helper()
-		m := load(t, e, host.Spec{Path: wat("items"), Grants: host.Grants{Sticky: true}})
+		m := load(t, e, host.Spec{Path: wat("items"), Grants: host.Grants{Sticky: true, Capabilities: reads().Capabilities}})
 		s, err := m.Session(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -161,7 +167,7 @@ func TestSession_Call_items(t *testing.T) {
 		defer s.Close(context.WithoutCancel(t.Context()))
 		for n := range uint32(3) {
 			text := fmt.Sprint("item ", n)
-			out, err := s.Call(host.WithItems(t.Context(), texts{text}), "read", reading(0, 1, 64+8*n, uint32(len(text)), 64, 8+8*n)...)
+			out, err := s.Call(messages.With(t.Context(), texts{text}), "read", reading(0, 1, 64+8*n, uint32(len(text)), 64, 8+8*n)...)
 			if err != nil || !strings.Contains(string(out), "item 0") || !strings.Contains(string(out), text) {
 				t.Errorf("%q, %v", out, err)
 			}
@@ -173,7 +179,7 @@ func TestSession_Call_items(t *testing.T) {
 	})
 }
 
-func ExampleWithItems() {
+func Example_items() {
 	ctx := context.Background()
 	h, err := host.New(host.Config{})
 	if err != nil {
@@ -181,13 +187,13 @@ func ExampleWithItems() {
 		return
 	}
 	defer h.Close(ctx)
-	m, err := h.Load(ctx, host.Spec{Path: "testdata/items.wasm"})
+	m, err := h.Load(ctx, host.Spec{Path: "testdata/items.wasm", Grants: reads()})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
 	// The guest reads item 1 and passes it on; item 0 stays where it is.
-	out, err := m.Call(host.WithItems(ctx, texts{"zero", "one"}), "read", reading(1, 2, 64, 3, 64, 3)...)
+	out, err := m.Call(messages.With(ctx, texts{"zero", "one"}), "read", reading(1, 2, 64, 3, 64, 3)...)
 	fmt.Println(string(out), err)
 	// Output: one <nil>
 }

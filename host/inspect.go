@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/mortise-dev/mortise/internal/engine"
 	"github.com/mortise-dev/mortise/internal/wasm"
 )
 
@@ -158,7 +159,7 @@ func callable(ex wasm.Export) bool {
 func kindOf(m *wasm.Module) Kind {
 	for _, im := range m.Imports {
 		switch {
-		case im.Module == moduleEnv || im.Module == moduleHost:
+		case im.Module == engine.ModuleEnv || im.Module == engine.ModuleHost:
 			return KindPlugin
 		case oldImport(im):
 			return KindOldExtism

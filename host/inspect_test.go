@@ -103,7 +103,7 @@ func TestCacheFormat(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	src, err := os.ReadFile("cache.go")
+	src, err := os.ReadFile("../internal/engine/compile/cache.go")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/mortise-dev/mortise/host"
+	"github.com/mortise-dev/mortise/host/capability/kv"
+	"github.com/mortise-dev/mortise/host/hosttest"
 )
 
 // first encodes an input of the guests kv and its like: a part behind its
@@ -54,7 +56,7 @@ func TestKV_guest(t *testing.T) {
 	t.Parallel()
 	onEngines(t, func(t *testing.T, e host.EngineName) {
 		t.Helper()
-		m := load(t, e, host.Spec{Path: wat("kv"), Grants: host.Grants{KV: &host.KVSpace{Store: host.NewMemoryKV()}}})
+		m := load(t, e, host.Spec{Path: wat("kv"), Grants: host.Grants{Capabilities: []host.Capability{&kv.Grant{Store: kv.NewMemory()}}}})
 		wantAnswer(t, m, "get", first("a", ""), 0, "")
 		wantAnswer(t, m, "set", first("a", "one"), 0, "")
 		wantAnswer(t, m, "get", first("a", ""), 1, "one")
@@ -71,7 +73,7 @@ func TestKV_guest(t *testing.T) {
 		wantAnswer(t, m, "delete", first("b", ""), 1, "")
 		wantAnswer(t, m, "delete", first("b", ""), 0, "")
 		wantAnswer(t, m, "no_error", "", 0, "")
-		if s := m.Stats(); s.Denied != 0 || s.KV != 16 || s.Failures != 0 {
+		if s := m.Stats(); s.Denied != 0 || s.Uses["kv"] != 16 || s.Failures != 0 {
 			t.Errorf("%+v", s)
 		}
 	})
@@ -82,8 +84,8 @@ func TestKV_names(t *testing.T) {
 	t.Parallel()
 	onEngines(t, func(t *testing.T, e host.EngineName) {
 		t.Helper()
-		h, store := newHost(t, host.Config{Engine: e}), host.NewMemoryKV()
-		grants := host.Grants{KV: &host.KVSpace{Store: store}}
+		h, store := newHost(t, host.Config{Engine: hosttest.Engine(e)}), kv.NewMemory()
+		grants := host.Grants{Capabilities: []host.Capability{&kv.Grant{Store: store}}}
 		long := strings.Repeat("n", 200)
 		names := []string{"a\x01", `a\x01`, "a\xff", `a\xff`, long + "1", long + "2"}
 		var all []*host.Module
@@ -115,10 +117,8 @@ func TestKV_refused(t *testing.T) {
 	t.Parallel()
 	onEngines(t, func(t *testing.T, e host.EngineName) {
 		t.Helper()
-		store := host.NewMemoryKV()
-		m := load(t, e, host.Spec{Path: wat("kv"), Grants: host.Grants{
-			KV: &host.KVSpace{Store: store, Namespace: "n", Keys: 2, Bytes: 40, KeyBytes: 10, ValueBytes: 20},
-		}})
+		store := kv.NewMemory()
+		m := load(t, e, host.Spec{Path: wat("kv"), Grants: host.Grants{Capabilities: []host.Capability{&kv.Grant{Store: store, Namespace: "n", Keys: 2, Bytes: 40, KeyBytes: 10, ValueBytes: 20}}}})
 		key := strings.Repeat("k", 11)
 		wantAnswer(t, m, "get", first(key, ""), int64(host.CodeTooLarge), "too large: kv_get: the key has 11 bytes, 10 are allowed")
 		wantAnswer(t, m, "list", first("", key), int64(host.CodeTooLarge), "too large: kv_list: a key has at most 10 bytes")
@@ -133,16 +133,16 @@ func TestKV_refused(t *testing.T) {
 			t.Errorf("%+v", s)
 		}
 		// A value that was put there with a larger limit.
-		if err := store.Set(t.Context(), "n", "a", make([]byte, 21), host.KVQuota{Keys: 9, Bytes: 99}); err != nil {
+		if err := store.Set(t.Context(), "n", "a", make([]byte, 21), kv.Quota{Keys: 9, Bytes: 99}); err != nil {
 			t.Fatal(err)
 		}
 		wantAnswer(t, m, "get", first("a", ""), int64(host.CodeTooLarge), "too large: kv_get: the value has 21 bytes, 20 are allowed")
 
-		reader := load(t, e, host.Spec{Path: wat("kv"), Grants: host.Grants{KV: &host.KVSpace{Store: store, Namespace: "n", ReadOnly: true}}})
+		reader := load(t, e, host.Spec{Path: wat("kv"), Grants: host.Grants{Capabilities: []host.Capability{&kv.Grant{Store: store, Namespace: "n", ReadOnly: true}}}})
 		wantAnswer(t, reader, "set", first("a", ""), int64(host.CodeDenied), "denied: kv_set: the operator granted reading only")
 		wantAnswer(t, reader, "delete", first("a", ""), int64(host.CodeDenied), "denied: kv_delete: the operator granted reading only")
 		wantAnswer(t, reader, "list", first("", ""), 1, keyList("a", "b"))
-		other := load(t, e, host.Spec{Path: wat("kv"), Name: "other", Grants: host.Grants{KV: &host.KVSpace{Store: store}}})
+		other := load(t, e, host.Spec{Path: wat("kv"), Name: "other", Grants: host.Grants{Capabilities: []host.Capability{&kv.Grant{Store: store}}}})
 		wantAnswer(t, other, "list", first("", ""), 0, "")
 
 		for _, export := range []string{"bogus_key", "negative_key", "bogus_value"} {
@@ -156,14 +156,14 @@ func TestKV_notGranted(t *testing.T) {
 	t.Parallel()
 	onEngines(t, func(t *testing.T, e host.EngineName) {
 		t.Helper()
-		_, err := newHost(t, host.Config{Engine: e}).Load(t.Context(), host.Spec{Path: wat("kv")})
+		_, err := newHost(t, host.Config{Engine: hosttest.Engine(e)}).Load(t.Context(), host.Spec{Path: wat("kv")})
 		var bad *host.LoadError
 		if !errors.As(err, &bad) || !errors.Is(err, host.ErrImport) ||
-			bad.Problem != "imports mortise:host/1.kv_get, which needs the capability kv" || !strings.Contains(bad.Mend, "grant kv (Grants.KV) with") {
+			bad.Problem != "imports mortise:host/1.kv_get, which needs the capability kv" || !strings.Contains(bad.Mend, "grant it (host/capability/kv) with") {
 			t.Errorf("%v", err)
 		}
-		store := host.NewMemoryKV()
-		_, err = newHost(t, host.Config{Engine: e}).Load(t.Context(), host.Spec{Path: wat("kv_initialize"), Grants: host.Grants{KV: &host.KVSpace{Store: store}}})
+		store := kv.NewMemory()
+		_, err = newHost(t, host.Config{Engine: hosttest.Engine(e)}).Load(t.Context(), host.Spec{Path: wat("kv_initialize"), Grants: host.Grants{Capabilities: []host.Capability{&kv.Grant{Store: store}}}})
 		if err == nil || !strings.Contains(err.Error(), "did not start") {
 			t.Errorf("a store was used while an instance was made: %v", err)
 		}
@@ -176,15 +176,15 @@ func TestKV_notGranted(t *testing.T) {
 
 func TestKV_badGrant(t *testing.T) {
 	t.Parallel()
-	store := host.NewMemoryKV()
-	for want, kv := range map[string]host.KVSpace{
-		"Grants.KV.Store is nil":              {},
-		"Grants.KV.Keys -1 is negative":       {Store: store, Keys: -1},
-		"Grants.KV.Bytes -1 is negative":      {Store: store, Bytes: -1},
-		"Grants.KV.KeyBytes -1 is negative":   {Store: store, KeyBytes: -1},
-		"Grants.KV.ValueBytes -1 is negative": {Store: store, ValueBytes: -1},
+	store := kv.NewMemory()
+	for want, kv := range map[string]kv.Grant{
+		"kv.Grant.Store is nil":              {},
+		"kv.Grant.Keys -1 is negative":       {Store: store, Keys: -1},
+		"kv.Grant.Bytes -1 is negative":      {Store: store, Bytes: -1},
+		"kv.Grant.KeyBytes -1 is negative":   {Store: store, KeyBytes: -1},
+		"kv.Grant.ValueBytes -1 is negative": {Store: store, ValueBytes: -1},
 	} {
-		_, err := newHost(t, host.Config{}).Load(t.Context(), host.Spec{Path: wat("kv"), Grants: host.Grants{KV: &kv}})
+		_, err := newHost(t, host.Config{}).Load(t.Context(), host.Spec{Path: wat("kv"), Grants: host.Grants{Capabilities: []host.Capability{&kv}}})
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v; want %s", err, want)
 		}
@@ -193,7 +193,7 @@ func TestKV_badGrant(t *testing.T) {
 
 // stubbornKV does to each Get what its test wants.
 type stubbornKV struct {
-	host.KV
+	kv.Store
 
 	get func(ctx context.Context) error
 }
@@ -207,14 +207,14 @@ func TestKV_faultyStore(t *testing.T) {
 	onEngines(t, func(t *testing.T, e host.EngineName) {
 		t.Helper()
 		var lines logBuffer
-		h := newHost(t, host.Config{Engine: e, Logger: logger(&lines, slog.LevelWarn)})
+		h := newHost(t, host.Config{Engine: hosttest.Engine(e), Logger: logger(&lines, slog.LevelWarn)})
 		for text, get := range map[string]func(context.Context) error{
 			"failed: kv_get: it did not work":     func(context.Context) error { return errors.New("open /secret/path: no") },
 			"failed: kv_get: it did not work\x00": func(context.Context) error { panic("broken store") },
 			"timeout: kv_get: it took too long":   func(context.Context) error { return fmt.Errorf("x: %w", context.DeadlineExceeded) },
 			"quota: kv_get: the quota is used up": func(context.Context) error { return host.ErrQuota },
 		} {
-			m, err := h.Load(t.Context(), host.Spec{Path: wat("kv"), Grants: host.Grants{KV: &host.KVSpace{Store: stubbornKV{get: get}}}})
+			m, err := h.Load(t.Context(), host.Spec{Path: wat("kv"), Grants: host.Grants{Capabilities: []host.Capability{&kv.Grant{Store: stubbornKV{get: get}}}}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -243,7 +243,7 @@ func TestKV_blocking(t *testing.T) {
 			<-ctx.Done()
 			return ctx.Err()
 		}
-		spec := host.Spec{Path: wat("kv"), Grants: host.Grants{KV: &host.KVSpace{Store: stubbornKV{get: wait}}}}
+		spec := host.Spec{Path: wat("kv"), Grants: host.Grants{Capabilities: []host.Capability{&kv.Grant{Store: stubbornKV{get: wait}}}}}
 		spec.Limits.Timeout = 50 * time.Millisecond
 		m := load(t, e, spec)
 		_, err := m.Call(t.Context(), "get", []byte(first("a", "")))
@@ -281,7 +281,7 @@ func TestKV_flood(t *testing.T) {
 		t.Helper()
 		m := load(t, e, host.Spec{
 			Path: wat("kv"), Limits: host.Limits{Timeout: 100 * time.Millisecond},
-			Grants: host.Grants{KV: &host.KVSpace{Store: host.NewMemoryKV()}},
+			Grants: host.Grants{Capabilities: []host.Capability{&kv.Grant{Store: kv.NewMemory()}}},
 		})
 		_, err := m.Call(t.Context(), "flood", []byte(first("a", "")))
 		if _, ok := errors.AsType[*host.TrapError](err); !ok {
@@ -300,19 +300,19 @@ func TestKV_reentry(t *testing.T) {
 			_, inner = m.Call(ctx, "get", []byte(first("a", "")))
 			return nil
 		}
-		m = load(t, e, host.Spec{Path: wat("kv"), Limits: host.Limits{Instances: 1}, Grants: host.Grants{KV: &host.KVSpace{Store: stubbornKV{get: get}}}})
+		m = load(t, e, host.Spec{Path: wat("kv"), Limits: host.Limits{Instances: 1}, Grants: host.Grants{Capabilities: []host.Capability{&kv.Grant{Store: stubbornKV{get: get}}}}})
 		wantAnswer(t, m, "get", first("a", ""), 0, "")
 		if !errors.Is(inner, host.ErrReentry) {
 			t.Errorf("a module called itself: %v", inner)
 		}
 		// By way of another module it is the same.
-		between := load(t, e, host.Spec{Path: wat("kv"), Grants: host.Grants{KV: &host.KVSpace{Store: stubbornKV{get: get}}}})
+		between := load(t, e, host.Spec{Path: wat("kv"), Grants: host.Grants{Capabilities: []host.Capability{&kv.Grant{Store: stubbornKV{get: get}}}}})
 		outer := func(ctx context.Context) error {
 			_, err := between.Call(ctx, "get", []byte(first("a", "")))
 			return err
 		}
 		inner = nil
-		m = load(t, e, host.Spec{Path: wat("kv"), Limits: host.Limits{Instances: 1}, Grants: host.Grants{KV: &host.KVSpace{Store: stubbornKV{get: outer}}}})
+		m = load(t, e, host.Spec{Path: wat("kv"), Limits: host.Limits{Instances: 1}, Grants: host.Grants{Capabilities: []host.Capability{&kv.Grant{Store: stubbornKV{get: outer}}}}})
 		wantAnswer(t, m, "get", first("a", ""), 0, "")
 		if !errors.Is(inner, host.ErrReentry) {
 			t.Errorf("a module called itself by way of another: %v", inner)
@@ -322,7 +322,7 @@ func TestKV_reentry(t *testing.T) {
 			inner = m.Close(ctx)
 			return nil
 		}
-		m = load(t, e, host.Spec{Path: wat("kv"), Limits: host.Limits{Instances: 1}, Grants: host.Grants{KV: &host.KVSpace{Store: stubbornKV{get: closing}}}})
+		m = load(t, e, host.Spec{Path: wat("kv"), Limits: host.Limits{Instances: 1}, Grants: host.Grants{Capabilities: []host.Capability{&kv.Grant{Store: stubbornKV{get: closing}}}}})
 		wantAnswer(t, m, "get", first("a", ""), 0, "")
 		if !errors.Is(inner, host.ErrReentry) {
 			t.Errorf("a module closed itself: %v", inner)

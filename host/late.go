@@ -6,30 +6,9 @@ import (
 	"maps"
 	"sync"
 	"time"
+
+	"github.com/mortise-dev/mortise/internal/engine"
 )
-
-// lateAfter is how long a host call may continue after the time of its call was up before it
-// counts as late. One that ends with its context takes far less; a busy machine may take more.
-const lateAfter = 100 * time.Millisecond
-
-// overrun is a host call that came back late.
-type overrun struct {
-	// name is that of the import.
-	name string
-	// by is how long it continued after the call had to end.
-	by time.Duration
-}
-
-// overrunOf is the overrun of a host call that began at a time, came back at another, and
-// whose call had to end in between or before, nil if it was not late. All are counted from
-// the same moment.
-func overrunOf(name string, began, ended, back time.Duration) *overrun {
-	by := back - max(began, ended)
-	if name == "" || by <= lateAfter {
-		return nil
-	}
-	return &overrun{name: name, by: by}
-}
 
 // overruns counts the late host calls of a module. It is safe for concurrent use.
 type overruns struct {
@@ -40,14 +19,14 @@ type overruns struct {
 }
 
 // add counts one.
-func (o *overruns) add(late overrun) {
+func (o *overruns) add(late engine.Overrun) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.byName == nil {
 		o.byName = map[string]int64{}
 	}
-	o.count, o.time = o.count+1, o.time+late.by
-	o.byName[late.name]++
+	o.count, o.time = o.count+1, o.time+late.By
+	o.byName[late.Name]++
 }
 
 func (o *overruns) stats(s *Stats) {

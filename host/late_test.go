@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/mortise-dev/mortise/host"
+	"github.com/mortise-dev/mortise/host/capability/kv"
+	"github.com/mortise-dev/mortise/host/hosttest"
 )
 
 // dawdle is a guest whose export run calls a function of the embedder, extism:host/user.dawdle,
@@ -26,7 +28,7 @@ func dawdle() []byte {
 // dawdler loads the guest with a function of the embedder.
 func dawdler(t *testing.T, e host.EngineName, limits host.Limits, logs *logBuffer, f func(ctx context.Context) error) *host.Module {
 	t.Helper()
-	h := newHost(t, host.Config{Engine: e, Limits: limits, Logger: logger(logs, 0)})
+	h := newHost(t, host.Config{Engine: hosttest.Engine(e), Limits: limits, Logger: logger(logs, 0)})
 	m, err := h.Load(t.Context(), host.Spec{Name: "dawdler", Wasm: dawdle(), Grants: host.Grants{Functions: []host.Function{{
 		Name: "dawdle", Call: func(ctx context.Context, _ *host.Caller, _ []uint64) error { return f(ctx) },
 	}}}})
@@ -128,7 +130,7 @@ func TestModule_late_session(t *testing.T) {
 		t.Run(string(e), func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				h := newHost(t, host.Config{Engine: e, Limits: host.Limits{Timeout: time.Second, LateTime: time.Second}})
+				h := newHost(t, host.Config{Engine: hosttest.Engine(e), Limits: host.Limits{Timeout: time.Second, LateTime: time.Second}})
 				m, err := h.Load(t.Context(), host.Spec{Name: "dawdler", Wasm: dawdle(), Grants: host.Grants{Sticky: true, Functions: []host.Function{{
 					Name: "dawdle", Call: func(context.Context, *host.Caller, []uint64) error { pass(3 * time.Second); return nil },
 				}}}})
@@ -275,7 +277,7 @@ func TestModule_late_window(t *testing.T) {
 }
 
 // lateKV is a store that does not end with its context.
-type lateKV struct{ host.KV }
+type lateKV struct{ kv.Store }
 
 func (lateKV) Delete(context.Context, string, string) (bool, error) {
 	pass(2 * time.Second)
@@ -298,7 +300,7 @@ func TestModule_late_kv(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				m := load(t, e, host.Spec{
 					Name: "kv", Wasm: guest, Limits: host.Limits{Timeout: time.Second},
-					Grants: host.Grants{KV: &host.KVSpace{Store: lateKV{host.NewMemoryKV()}}},
+					Grants: host.Grants{Capabilities: []host.Capability{&kv.Grant{Store: lateKV{kv.NewMemory()}}}},
 				})
 				_, err := m.Call(t.Context(), "run", nil)
 				_ = wantTrap(t, err, host.TrapDeadline)

@@ -11,6 +11,14 @@ import (
 	"time"
 
 	"github.com/mortise-dev/mortise/host"
+	"github.com/mortise-dev/mortise/host/capability/fs"
+	"github.com/mortise-dev/mortise/host/capability/http"
+	"github.com/mortise-dev/mortise/host/capability/kv"
+	"github.com/mortise-dev/mortise/host/capability/log"
+	"github.com/mortise-dev/mortise/host/capability/messages"
+	"github.com/mortise-dev/mortise/host/capability/model"
+	"github.com/mortise-dev/mortise/host/hosttest"
+	"github.com/mortise-dev/mortise/internal/engine/native"
 	"github.com/mortise-dev/mortise/internal/wasm"
 )
 
@@ -60,7 +68,7 @@ func TestImports_lengths_table(t *testing.T) {
 	written := []string{"result.argv_len", "result.environv_len"} // where the host writes one
 	table := lengths()
 	for id := range offered {
-		for n, param := range host.WASIParams(id[1]) {
+		for n, param := range native.WASIParams(id[1]) {
 			covered := slices.ContainsFunc(table[id[1]], func(c lengthy) bool { return c.param == n })
 			if length.MatchString(param) && !slices.Contains(written, param) && !covered {
 				t.Errorf("%s has the length %s, and the table does not name it", id[1], param)
@@ -72,7 +80,7 @@ func TestImports_lengths_table(t *testing.T) {
 			t.Errorf("%s is in the table, and is not offered", name)
 		}
 	}
-	kernel, err := wasm.Parse(host.KernelWasm())
+	kernel, err := wasm.Parse(native.KernelWasm())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -151,10 +159,10 @@ func (c lengthyCall) input() []byte {
 func (c lengthyCall) context(t *testing.T) context.Context {
 	t.Helper()
 	if c.id[1] == "messages_read" {
-		return host.WithItems(t.Context(), longItem{})
+		return messages.With(t.Context(), longItem{})
 	}
 	data := make([]byte, long)
-	return host.WithRange(t.Context(), func(uint32, uint32) ([]byte, error) { return data, nil })
+	return messages.WithRange(t.Context(), func(uint32, uint32) ([]byte, error) { return data, nil })
 }
 
 // longItem is an item of 64 MB.
@@ -169,35 +177,30 @@ func (c lengthyCall) load(t *testing.T, timeout time.Duration) *host.Module {
 	move := func(name string, params []host.ValueType, run func(c *host.Caller, stack []uint64) error) host.Function {
 		return host.Function{Name: name, Params: params, Call: func(_ context.Context, c *host.Caller, stack []uint64) error { return run(c, stack) }}
 	}
-	grants := host.Grants{
-		Log: true, Clock: true, Config: map[string]string{"k": "v"}, KV: &host.KVSpace{Store: host.NewMemoryKV()},
-		HTTP: &host.HTTP{Hosts: []string{"granted.test"}},
-		Model: &host.Model{
-			Ask: func(context.Context, []byte) ([]byte, error) { return nil, nil },
-			Roles: map[string]host.ModelRole{"r": {WindowTokens: 1 << 20, Answer: func(context.Context, host.ModelQuestion) (host.ModelAnswer, error) {
-				return host.ModelAnswer{}, nil
-			}}},
-		},
-		Functions: []host.Function{
-			move("read_block", []host.ValueType{host.I64}, func(c *host.Caller, stack []uint64) error {
-				_, err := c.Read(stack[0])
-				return err
-			}),
-			move("read_memory", []host.ValueType{host.I32, host.I32}, func(c *host.Caller, stack []uint64) error {
-				_, err := c.ReadMemory(uint32(stack[0]), uint32(stack[1])) //nolint:gosec // two i32
-				return err
-			}),
-			move("write_block", []host.ValueType{host.I32}, func(c *host.Caller, stack []uint64) error {
-				_, err := c.Write(make([]byte, uint32(stack[0]))) //nolint:gosec // an i32
-				return err
-			}),
-		},
-	}
+	grants := host.Grants{Clock: true, Config: map[string]string{"k": "v"}, Functions: []host.Function{
+		move("read_block", []host.ValueType{host.I64}, func(c *host.Caller, stack []uint64) error {
+			_, err := c.Read(stack[0])
+			return err
+		}),
+		move("read_memory", []host.ValueType{host.I32, host.I32}, func(c *host.Caller, stack []uint64) error {
+			_, err := c.ReadMemory(uint32(stack[0]), uint32(stack[1])) //nolint:gosec // two i32
+			return err
+		}),
+		move("write_block", []host.ValueType{host.I32}, func(c *host.Caller, stack []uint64) error {
+			_, err := c.Write(make([]byte, uint32(stack[0]))) //nolint:gosec // an i32
+			return err
+		}),
+	}, Capabilities: []host.Capability{&kv.Grant{Store: kv.NewMemory()}, &model.Grant{
+		Ask: func(context.Context, []byte) ([]byte, error) { return nil, nil },
+		Roles: map[string]model.Role{"r": {WindowTokens: 1 << 20, Answer: func(context.Context, model.Question) (model.Answer, error) {
+			return model.Answer{}, nil
+		}}},
+	}, &http.Grant{Hosts: []string{"granted.test"}}, log.Grant{}, messages.Grant{}}}
 	if strings.HasPrefix(c.id[1], "fd_") { // others must be bounded where there are no files, too
-		grants.Files = []host.Mount{{Host: t.TempDir(), Guest: "/", Writable: true}}
+		grants.Capabilities = append(grants.Capabilities, &fs.Grant{Mounts: []fs.Mount{{Host: t.TempDir(), Guest: "/", Writable: true}}})
 	}
 	limits := host.Limits{MemoryPages: 4000, InputBytes: long, OutputBytes: long, Timeout: timeout, Instances: 1}
-	m, err := newHost(t, host.Config{Engine: c.engine, Limits: limits}).Load(t.Context(), host.Spec{Name: c.id[1], Wasm: c.guest(), Grants: grants})
+	m, err := newHost(t, host.Config{Engine: hosttest.Engine(c.engine), Limits: limits}).Load(t.Context(), host.Spec{Name: c.id[1], Wasm: c.guest(), Grants: grants})
 	if err != nil {
 		t.Fatalf("%s: %v", c.id[1], err)
 	}

@@ -6,19 +6,9 @@ import (
 	"runtime"
 	"time"
 
+	"github.com/mortise-dev/mortise/internal/engine"
 	"github.com/mortise-dev/mortise/internal/wasm"
 )
-
-// Smallest and largest memory of a guest. The kernel of the extism engine
-// starts with 16 pages.
-const (
-	minMemoryPages = 17
-	maxMemoryPages = 65536
-)
-
-// maxTableElements is how many elements a module's tables may have when it
-// starts. Each takes eight bytes of the host's memory.
-const maxTableElements = 1 << 20
 
 // Limits bound what a module may use. A zero field takes the default, first
 // that of [Config], then that of this package. There is no way to say "no limit".
@@ -89,8 +79,8 @@ func (l Limits) withDefaults(base Limits) (Limits, error) {
 		}
 	}
 	l.MemoryPages = cmp.Or(l.MemoryPages, base.MemoryPages, 1024)
-	if l.MemoryPages < minMemoryPages || l.MemoryPages > maxMemoryPages {
-		return l, fmt.Errorf("Limits.MemoryPages %d is not between %d and %d", l.MemoryPages, minMemoryPages, maxMemoryPages)
+	if l.MemoryPages < engine.MinMemoryPages || l.MemoryPages > engine.MaxMemoryPages {
+		return l, fmt.Errorf("Limits.MemoryPages %d is not between %d and %d", l.MemoryPages, engine.MinMemoryPages, engine.MaxMemoryPages)
 	}
 	size := l.MemoryPages * wasm.PageSize
 	l.InputBytes = cmp.Or(l.InputBytes, base.InputBytes, min(8<<20, size/4))
@@ -111,6 +101,14 @@ func (l Limits) withDefaults(base Limits) (Limits, error) {
 	l.LateTime = cmp.Or(l.LateTime, base.LateTime, time.Minute)
 	l.ModuleBytes = cmp.Or(l.ModuleBytes, base.ModuleBytes, 64<<20)
 	return l, nil
+}
+
+// bounds are the limits that an engine enforces.
+func (l Limits) bounds() engine.Bounds {
+	return engine.Bounds{
+		MemoryPages: l.MemoryPages, OutputBytes: l.OutputBytes, Timeout: l.Timeout, InitTimeout: l.InitTimeout, Fuel: l.Fuel,
+		StderrBytes: l.StderrBytes, LogBytes: l.LogBytes, VarBytes: l.VarBytes,
+	}
 }
 
 // negative names the first field that is below zero.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/mortise-dev/mortise/internal/engine"
 	"github.com/mortise-dev/mortise/internal/wasm"
 )
 
@@ -33,25 +34,18 @@ type LinkInfo struct {
 	Size int `json:"size"`
 }
 
-// linked is a checked link.
-type linked struct {
-	name   string
-	wasm   []byte
-	parsed *wasm.Module
-}
-
 // links are the modules that imports may name.
 type links map[string]*wasm.Module
 
 // checkLinks reads the links and puts each behind those that it imports from.
-func checkLinks(spec Spec) ([]linked, []LinkInfo, *problem) {
+func checkLinks(spec Spec) ([]engine.Linked, []LinkInfo, *problem) {
 	if len(spec.Links) > maxLinks {
 		return nil, nil, &problem{
 			fmt.Sprintf("has %d links, and %d are allowed", len(spec.Links), maxLinks),
 			"link the modules into fewer when they are built", ErrLimit,
 		}
 	}
-	byName, all := links{}, make([]linked, 0, len(spec.Links))
+	byName, all := links{}, make([]engine.Linked, 0, len(spec.Links))
 	infos := make([]LinkInfo, 0, len(spec.Links))
 	for _, l := range spec.Links {
 		if bad := linkName(l.Name, byName, spec.Grants.Functions); bad != nil {
@@ -61,13 +55,13 @@ func checkLinks(spec Spec) ([]linked, []LinkInfo, *problem) {
 		if bad != nil {
 			return nil, nil, bad.ofLink(l.Name)
 		}
-		byName[l.Name] = one.parsed
+		byName[l.Name] = one.Parsed
 		all, infos = append(all, one), append(infos, info)
 	}
 	for _, l := range all {
-		for _, p := range problems(l.parsed, spec.Limits.MemoryPages, byName, &spec.Grants) {
+		for _, p := range problems(l.Parsed, spec.Limits.MemoryPages, byName, &spec.Grants) {
 			if p.err != nil {
-				return nil, nil, p.ofLink(l.name)
+				return nil, nil, p.ofLink(l.Name)
 			}
 		}
 	}
@@ -77,13 +71,13 @@ func checkLinks(spec Spec) ([]linked, []LinkInfo, *problem) {
 
 // ofLink words a problem of a link for the main module.
 func (p problem) ofLink(name string) *problem {
-	p.text = fmt.Sprintf("has the link %q, which %s", clean(name, maxName), p.text)
+	p.text = fmt.Sprintf("has the link %q, which %s", engine.Clean(name, engine.MaxName), p.text)
 	return &p
 }
 
 // linkName refuses names that could not be told from others.
 func linkName(name string, taken links, functions []Function) *problem {
-	shown := clean(name, maxName)
+	shown := engine.Clean(name, engine.MaxName)
 	if name == "" {
 		return &problem{"has a link without a name", "set Link.Name to the module name that imports give", ErrInvalid}
 	}
@@ -97,7 +91,7 @@ func linkName(name string, taken links, functions []Function) *problem {
 		}
 	}
 	reserved := name == "main" || slices.ContainsFunc([]string{"mortise:", "extism:", "wasi_"}, func(prefix string) bool {
-		return strings.HasPrefix(name, prefix) && name != moduleUser // the host offers nothing there by itself
+		return strings.HasPrefix(name, prefix) && name != engine.ModuleUser // the host offers nothing there by itself
 	})
 	if reserved {
 		return &problem{fmt.Sprintf("has a link named %q, which the host itself offers", shown), "give it another name", ErrInvalid}
@@ -105,8 +99,8 @@ func linkName(name string, taken links, functions []Function) *problem {
 	return nil
 }
 
-func readLink(l Link, limits Limits) (linked, LinkInfo, *problem) {
-	none := linked{}
+func readLink(l Link, limits Limits) (engine.Linked, LinkInfo, *problem) {
+	none := engine.Linked{}
 	if l.Path == "" && l.Wasm == nil {
 		return none, LinkInfo{}, &problem{"has neither Path nor Wasm", "set one of them", ErrInvalid}
 	}
@@ -115,7 +109,7 @@ func readLink(l Link, limits Limits) (linked, LinkInfo, *problem) {
 		return none, LinkInfo{}, bad
 	}
 	sum := sha256.Sum256(bin)
-	info := LinkInfo{Name: clean(l.Name, maxName), SHA256: hex.EncodeToString(sum[:]), Size: len(bin)}
+	info := LinkInfo{Name: engine.Clean(l.Name, engine.MaxName), SHA256: hex.EncodeToString(sum[:]), Size: len(bin)}
 	if bad := checksum(l.SHA256, info.SHA256); bad != nil {
 		return none, info, bad
 	}
@@ -124,12 +118,12 @@ func readLink(l Link, limits Limits) (linked, LinkInfo, *problem) {
 		p := parseProblem(bin, err)
 		return none, info, &p
 	}
-	return linked{name: l.Name, wasm: bin, parsed: parsed}, info, nil
+	return engine.Linked{Name: l.Name, Wasm: bin, Parsed: parsed}, info, nil
 }
 
 // importProblem compares an import with the link that it names.
 func (l links) importProblem(im wasm.Import) *problem {
-	full := clean(im.Module, maxName) + "." + clean(im.Name, maxName)
+	full := engine.Clean(im.Module, engine.MaxName) + "." + engine.Clean(im.Name, engine.MaxName)
 	if im.Kind != wasm.KindFunc {
 		return &problem{
 			fmt.Sprintf("imports the %s %s, but only functions can be linked", im.Kind, full),
@@ -152,35 +146,35 @@ func (l links) importProblem(im wasm.Import) *problem {
 }
 
 // sortLinks puts each link behind those that it imports from, and refuses circles.
-func sortLinks(all []linked) ([]linked, *problem) {
-	sorted := make([]linked, 0, len(all))
+func sortLinks(all []engine.Linked) ([]engine.Linked, *problem) {
+	sorted := make([]engine.Linked, 0, len(all))
 	done := map[string]bool{}
 	var path []string
-	var visit func(l linked) *problem
-	visit = func(l linked) *problem {
-		if done[l.name] {
+	var visit func(l engine.Linked) *problem
+	visit = func(l engine.Linked) *problem {
+		if done[l.Name] {
 			return nil
 		}
-		if at := slices.Index(path, l.name); at >= 0 {
+		if at := slices.Index(path, l.Name); at >= 0 {
 			circle := make([]string, 0, len(path)+1)
-			for _, name := range append(path[at:], l.name) {
-				circle = append(circle, fmt.Sprintf("%q", clean(name, maxName)))
+			for _, name := range append(path[at:], l.Name) {
+				circle = append(circle, fmt.Sprintf("%q", engine.Clean(name, engine.MaxName)))
 			}
 			return &problem{
 				"has links that import from each other in a circle: " + strings.Join(circle, " -> "),
 				"move what they share into a module of its own", ErrImport,
 			}
 		}
-		path = append(path, l.name)
+		path = append(path, l.Name)
 		for _, next := range all {
-			if imports(l.parsed, next.name) {
+			if engine.Imports(l.Parsed, next.Name) {
 				if bad := visit(next); bad != nil {
 					return bad
 				}
 			}
 		}
 		path = path[:len(path)-1]
-		done[l.name] = true
+		done[l.Name] = true
 		sorted = append(sorted, l)
 		return nil
 	}
@@ -190,17 +184,4 @@ func sortLinks(all []linked) ([]linked, *problem) {
 		}
 	}
 	return sorted, nil
-}
-
-func imports(m *wasm.Module, module string) bool {
-	return slices.ContainsFunc(m.Imports, func(im wasm.Import) bool { return im.Module == module })
-}
-
-// modules are those of a program, the main one last.
-func (s source) modules() []*wasm.Module {
-	out := make([]*wasm.Module, 0, len(s.links)+1)
-	for _, l := range s.links {
-		out = append(out, l.parsed)
-	}
-	return append(out, s.parsed)
 }

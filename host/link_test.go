@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/mortise-dev/mortise/host"
+	"github.com/mortise-dev/mortise/host/hosttest"
 )
 
 // linkSpec links three modules that know each other, in a wrong order.
@@ -74,7 +75,7 @@ func TestLinks_traps(t *testing.T) {
 func TestLinks_fuel(t *testing.T) {
 	t.Parallel()
 	const cost = 100*(100*7+2+9) + 5
-	h := newHost(t, host.Config{Engine: host.EngineNative})
+	h := newHost(t, host.Config{Engine: hosttest.Engine(host.EngineNative)})
 	for _, limit := range []int64{0, cost, cost - 1, cost / 2, 3} {
 		m, err := h.Load(t.Context(), linkSpec(host.Limits{Timeout: time.Minute, Fuel: limit}))
 		if limit == 3 { // not enough for the start functions
@@ -151,7 +152,7 @@ func TestLinks_refused(t *testing.T) {
 		if c.main == nil {
 			c.main = watBytes(t, "echo")
 		}
-		_, err := newHost(t, host.Config{Engine: host.EngineNative}).Load(t.Context(), host.Spec{Name: "main", Wasm: c.main, Links: c.links})
+		_, err := newHost(t, host.Config{Engine: hosttest.Engine(host.EngineNative)}).Load(t.Context(), host.Spec{Name: "main", Wasm: c.main, Links: c.links})
 		var bad *host.LoadError
 		if !errors.As(err, &bad) || !strings.Contains(err.Error(), c.want) || c.kind != nil && !errors.Is(err, c.kind) {
 			t.Errorf("got  %v\nwant %s", err, c.want)
@@ -161,7 +162,7 @@ func TestLinks_refused(t *testing.T) {
 	if _, err := newHost(t, host.Config{}).Load(t.Context(), both); !errors.Is(err, host.ErrInvalid) || !strings.Contains(err.Error(), `has a link named "mine", and Grants.Functions offers`) {
 		t.Errorf("a link and functions of one name: %v", err)
 	}
-	_, err := newHost(t, host.Config{Engine: host.EngineExtism}).Load(t.Context(), linkSpec(host.Limits{}))
+	_, err := newHost(t, host.Config{Engine: hosttest.Engine(host.EngineExtism)}).Load(t.Context(), linkSpec(host.Limits{}))
 	const want = `the link "base" imports from mortise:host/1, which only the main module can on this engine`
 	if !errors.Is(err, host.ErrInvalid) || !strings.Contains(err.Error(), want) {
 		t.Errorf("got  %v\nwant %s", err, want)

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/mortise-dev/mortise/host"
+	"github.com/mortise-dev/mortise/host/hosttest"
 )
 
 // TestLinks_user links a module where the Extism PDKs look for functions of the embedder, as the
@@ -15,7 +16,7 @@ func TestLinks_user(t *testing.T) {
 	onEngines(t, func(t *testing.T, e host.EngineName) {
 		t.Helper()
 		spec := host.Spec{Path: wat("link_user")}
-		h := newHost(t, host.Config{Engine: e})
+		h := newHost(t, host.Config{Engine: hosttest.Engine(e)})
 		if _, err := h.Load(t.Context(), spec); !errors.Is(err, host.ErrImport) || !strings.Contains(err.Error(), "link a module of that name (Spec.Links)") {
 			t.Errorf("without the link: %v", err)
 		}

@@ -14,6 +14,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/mortise-dev/mortise/internal/engine"
+	"github.com/mortise-dev/mortise/internal/engine/compile"
 	"github.com/mortise-dev/mortise/internal/wasm"
 	"github.com/mortise-dev/mortise/internal/wasm/meter"
 )
@@ -21,8 +23,8 @@ import (
 // loadError makes a LoadError of a module.
 func loadError(spec Spec, p problem) *LoadError {
 	return &LoadError{
-		Module:  clean(spec.Name, maxName),
-		Path:    clean(spec.Path, 4096),
+		Module:  engine.Clean(spec.Name, engine.MaxName),
+		Path:    engine.Clean(spec.Path, 4096),
 		Problem: p.text,
 		Mend:    p.mend,
 		Err:     p.err,
@@ -32,11 +34,11 @@ func loadError(spec Spec, p problem) *LoadError {
 }
 
 // settings finds the fields that a hint names.
-var settings = regexp.MustCompile(`\b(Spec|Limits|Grants)\.[A-Z][A-Za-z0-9]*`)
+var settings = regexp.MustCompile(`\b(Spec|Limits|Grants)\.[A-Z][A-Za-z0-9]*|\bhost/capability/[a-z]+`)
 
 // check reads the binary and everything that can be known without compiling it.
-func check(spec Spec) (source, Info, error) {
-	src := source{name: clean(spec.Name, maxName), limits: spec.Limits, grants: spec.Grants}
+func check(spec Spec) (engine.Source, Info, error) {
+	src := engine.Source{Name: engine.Clean(spec.Name, engine.MaxName), Limits: spec.Limits.bounds()}
 	bin, bad := read(spec)
 	if bad != nil {
 		return src, Info{}, loadError(spec, *bad)
@@ -50,19 +52,19 @@ func check(spec Spec) (source, Info, error) {
 	if err != nil {
 		return src, info, loadError(spec, parseProblem(bin, err))
 	}
-	if src.links, info.Links, bad = checkLinks(spec); bad != nil {
+	if src.Links, info.Links, bad = checkLinks(spec); bad != nil {
 		return src, info, loadError(spec, *bad)
 	}
 	byName := links{}
-	for _, l := range src.links {
-		byName[l.name] = l.parsed
+	for _, l := range src.Links {
+		byName[l.Name] = l.Parsed
 	}
 	for _, p := range append(problems(parsed, spec.Limits.MemoryPages, byName, &spec.Grants), required(parsed, spec.Require)...) {
 		if p.err != nil {
 			return src, info, loadError(spec, p)
 		}
 	}
-	src.wasm, src.parsed = bin, parsed
+	src.Wasm, src.Parsed = bin, parsed
 	for _, ex := range parsed.Exports {
 		if callable(ex) {
 			info.Exports = append(info.Exports, ex.Name)
@@ -130,17 +132,17 @@ func checksum(want, got string) *problem {
 }
 
 // compile compiles and tells Config.OnCompile.
-func (h *Host) compile(ctx context.Context, src source, path string, info *Info) (program, error) {
-	note := CompileInfo{Name: src.name, Size: len(src.wasm), Cached: h.cache.has(info.SHA256)}
+func (h *Host) compile(ctx context.Context, src engine.Source, spec Spec, info *Info) (engine.Program, error) {
+	note := CompileInfo{Name: src.Name, Size: len(src.Wasm), Cached: h.cache.Has(info.SHA256)}
 	h.cfg.OnCompile(note)
 	start := time.Now()
-	limited, cancel := context.WithTimeout(ctx, src.limits.CompileTimeout)
+	limited, cancel := context.WithTimeout(ctx, spec.Limits.CompileTimeout)
 	defer cancel()
-	prog, err := h.engine.compile(limited, src)
+	prog, err := h.engine.Compile(limited, src)
 	note.Done, note.Duration = true, time.Since(start)
 	info.Compile, info.Cached = note.Duration, note.Cached
 	if err != nil && !errors.Is(err, ErrEngine) {
-		err = loadError(Spec{Name: src.name, Path: path}, compileProblem(ctx, src, err))
+		err = loadError(spec, compileProblem(ctx, spec, err))
 	}
 	note.Err = err
 	h.cfg.OnCompile(note)
@@ -148,38 +150,38 @@ func (h *Host) compile(ctx context.Context, src source, path string, info *Info)
 		return nil, err
 	}
 	var why string
-	if info.Metered, why = prog.metered(); why != "" {
+	if info.Metered, why = prog.Metered(); why != "" {
 		info.Notes = append(info.Notes, why)
 	}
-	if err := h.cache.add(info.SHA256); err != nil {
-		h.cfg.Logger.WarnContext(ctx, "cache mark not written", "module", src.name, "error", err)
+	if err := h.cache.Add(info.SHA256); err != nil {
+		h.cfg.Logger.WarnContext(ctx, "cache mark not written", "module", src.Name, "error", err)
 	}
 	return prog, nil
 }
 
 // compileProblem words why a module was not compiled.
-func compileProblem(ctx context.Context, src source, err error) problem {
+func compileProblem(ctx context.Context, spec Spec, err error) problem {
 	switch {
 	case errors.Is(err, meter.ErrLimit):
 		return problem{
-			text: "asks too much of the compiler: " + clean(strings.TrimPrefix(err.Error(), "meter: "), maxDetail),
+			text: "asks too much of the compiler: " + engine.Clean(strings.TrimPrefix(err.Error(), "meter: "), engine.MaxDetail),
 			mend: "build it without inlining and unrolling so much, or split the function", err: ErrLimit,
 		}
-	case errors.Is(err, errCompileChild):
+	case errors.Is(err, compile.ErrCompileChild):
 		return problem{
-			"was not compiled: " + clean(err.Error(), maxDetail),
+			"was not compiled: " + engine.Clean(err.Error(), engine.MaxDetail),
 			"build it smaller, or raise Config.Compile.MemoryBytes if the module is to be trusted", fmt.Errorf("%w: %w", ErrLimit, err),
 		}
 	case ctx.Err() != nil:
 		return problem{"was not compiled: " + ctx.Err().Error(), "give Load more time", ctx.Err()}
 	case errors.Is(err, context.DeadlineExceeded):
 		return problem{
-			fmt.Sprintf("was not compiled within %v", src.limits.CompileTimeout),
+			fmt.Sprintf("was not compiled within %v", spec.Limits.CompileTimeout),
 			"raise Limits.CompileTimeout, or build it smaller", fmt.Errorf("%w: %w", ErrLimit, err),
 		}
 	}
 	return problem{
-		"is refused by the engine: " + clean(firstLine(err.Error()), maxDetail),
+		"is refused by the engine: " + engine.Clean(engine.FirstLine(err.Error()), engine.MaxDetail),
 		"build it again with a current toolchain, without proposals beyond WebAssembly 2.0", ErrInvalid,
 	}
 }
@@ -195,9 +197,4 @@ func startError(spec Spec, err error) error {
 		mend = "make it start faster, or raise Limits.InitTimeout"
 	}
 	return loadError(spec, problem{"did not start: " + trap.Detail, mend, trap})
-}
-
-func firstLine(s string) string {
-	line, _, _ := strings.Cut(s, "\n")
-	return line
 }

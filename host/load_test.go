@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/mortise-dev/mortise/host"
+	"github.com/mortise-dev/mortise/host/hosttest"
 )
 
 // TestHost_Load_refuses checks the whole sentence of every refusal.
@@ -108,7 +109,6 @@ func TestHost_New_refuses(t *testing.T) {
 		cfg  host.Config
 		want string
 	}{
-		"engine":       {host.Config{Engine: "v8"}, `host: config: Engine "v8" is unknown; use "native" or "extism"`},
 		"negative":     {host.Config{Limits: host.Limits{LogBytes: -1}}, "host: config: Limits.LogBytes -1 is negative; use 0 for the default"},
 		"few pages":    {host.Config{Limits: host.Limits{MemoryPages: 16}}, "host: config: Limits.MemoryPages 16 is not between 17 and 65536"},
 		"many pages":   {host.Config{Limits: host.Limits{MemoryPages: 65537}}, "host: config: Limits.MemoryPages 65537 is not between 17 and 65536"},
@@ -131,7 +131,7 @@ func TestHost_New_refuses(t *testing.T) {
 func TestHost_New_warnsOfWASIOutput(t *testing.T) {
 	t.Setenv("EXTISM_ENABLE_WASI_OUTPUT", "1")
 	var lines logBuffer
-	newHost(t, host.Config{Engine: host.EngineExtism, Logger: logger(&lines, slog.LevelWarn)})
+	newHost(t, host.Config{Engine: hosttest.Engine(host.EngineExtism), Logger: logger(&lines, slog.LevelWarn)})
 	want := `level=WARN msg="guests write to stdout and stderr of this process" variable=EXTISM_ENABLE_WASI_OUTPUT mend="unset it"` + "\n"
 	if lines.String() != want {
 		t.Errorf("got %s\nwant %s", lines.String(), want)

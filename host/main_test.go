@@ -16,6 +16,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/mortise-dev/mortise/host"
+	"github.com/mortise-dev/mortise/host/hosttest"
 	"github.com/mortise-dev/mortise/internal/testskip"
 )
 
@@ -78,7 +79,7 @@ func newHost(tb testing.TB, cfg host.Config) *host.Host {
 // load loads spec on a host of its own.
 func load(tb testing.TB, e host.EngineName, spec host.Spec) *host.Module {
 	tb.Helper()
-	m, err := newHost(tb, host.Config{Engine: e}).Load(tb.Context(), spec)
+	m, err := newHost(tb, host.Config{Engine: hosttest.Engine(e)}).Load(tb.Context(), spec)
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -3,11 +3,11 @@ package host_test
 import (
 	"testing"
 
-	"github.com/mortise-dev/mortise/host"
+	"github.com/mortise-dev/mortise/host/capability/kv"
 	"github.com/mortise-dev/mortise/host/hosttest"
 )
 
 func TestMemoryKV(t *testing.T) {
 	t.Parallel()
-	hosttest.TestKV(t, func(*testing.T) host.KV { return host.NewMemoryKV() })
+	hosttest.TestKV(t, func(*testing.T) kv.Store { return kv.NewMemory() })
 }

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/mortise-dev/mortise/host"
+	"github.com/mortise-dev/mortise/host/capability/model"
+	"github.com/mortise-dev/mortise/host/hosttest"
 )
 
 func TestModel(t *testing.T) {
@@ -36,7 +38,7 @@ func TestModel(t *testing.T) {
 			}
 			return bytes.ToUpper(request), nil
 		}
-		m := load(t, e, host.Spec{Path: wat("model"), Grants: host.Grants{Model: &host.Model{Ask: ask, Calls: 3, RequestBytes: 50, ReplyBytes: 100}}})
+		m := load(t, e, host.Spec{Path: wat("model"), Grants: host.Grants{Capabilities: []host.Capability{&model.Grant{Ask: ask, Calls: 3, RequestBytes: 50, ReplyBytes: 100}}}})
 		wantAnswer(t, m, "ask", "question", 1, "QUESTION")
 		wantAnswer(t, m, "ask", "nothing", 0, "")
 		wantAnswer(t, m, "ask", "", int64(host.CodeInvalid), "invalid: model_ask: the request is empty")
@@ -55,7 +57,7 @@ func TestModel(t *testing.T) {
 		}
 		_, err := m.Call(t.Context(), "bogus", nil)
 		wantFault(t, err, host.TrapFault, "there is no block at 900000")
-		if s := m.Stats(); s.Model != 9+8+1 || s.Denied != 5 {
+		if s := m.Stats(); s.Uses["model"] != 9+8+1 || s.Denied != 5 {
 			t.Errorf("%+v", s)
 		}
 
@@ -63,23 +65,23 @@ func TestModel(t *testing.T) {
 			<-ctx.Done()
 			return nil, ctx.Err()
 		}
-		m = load(t, e, host.Spec{Path: wat("model"), Limits: host.Limits{Timeout: 50 * time.Millisecond}, Grants: host.Grants{Model: &host.Model{Ask: wait}}})
+		m = load(t, e, host.Spec{Path: wat("model"), Limits: host.Limits{Timeout: 50 * time.Millisecond}, Grants: host.Grants{Capabilities: []host.Capability{&model.Grant{Ask: wait}}}})
 		_, err = m.Call(t.Context(), "ask", []byte("x"))
 		wantDeadline(t, err)
 
-		_, err = newHost(t, host.Config{Engine: e}).Load(t.Context(), host.Spec{Path: wat("model")})
-		if !errors.Is(err, host.ErrImport) || !strings.Contains(err.Error(), "needs the capability model; grant model (Grants.Model) with") {
+		_, err = newHost(t, host.Config{Engine: hosttest.Engine(e)}).Load(t.Context(), host.Spec{Path: wat("model")})
+		if !errors.Is(err, host.ErrImport) || !strings.Contains(err.Error(), "needs the capability model; grant it (host/capability/model) with") {
 			t.Errorf("%v", err)
 		}
 	})
 	ask := func(context.Context, []byte) ([]byte, error) { return nil, nil }
-	for want, grant := range map[string]host.Model{
-		"Grants.Model.Ask is nil":                  {},
-		"Grants.Model.Calls -1 is negative":        {Ask: ask, Calls: -1},
-		"Grants.Model.RequestBytes -1 is negative": {Ask: ask, RequestBytes: -1},
-		"Grants.Model.ReplyBytes -1 is negative":   {Ask: ask, ReplyBytes: -1},
+	for want, grant := range map[string]model.Grant{
+		"model.Grant.Ask is nil":                  {},
+		"model.Grant.Calls -1 is negative":        {Ask: ask, Calls: -1},
+		"model.Grant.RequestBytes -1 is negative": {Ask: ask, RequestBytes: -1},
+		"model.Grant.ReplyBytes -1 is negative":   {Ask: ask, ReplyBytes: -1},
 	} {
-		_, err := newHost(t, host.Config{}).Load(t.Context(), host.Spec{Path: wat("model"), Grants: host.Grants{Model: &grant}})
+		_, err := newHost(t, host.Config{}).Load(t.Context(), host.Spec{Path: wat("model"), Grants: host.Grants{Capabilities: []host.Capability{&grant}}})
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v; want %s", err, want)
 		}

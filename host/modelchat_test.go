@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/mortise-dev/mortise/host"
+	"github.com/mortise-dev/mortise/host/capability/model"
 )
 
 // TestRole_longHead: JSON that is longer than any question may be is refused before a library reads it.
@@ -20,9 +21,9 @@ func TestRole_longHead(t *testing.T) {
 	for head, want := range map[int]host.ErrorCode{13_024: host.CodeDenied, 13_025: host.CodeTooLarge} { // no role is named
 		onEngines(t, func(t *testing.T, e host.EngineName) {
 			t.Helper()
-			m := load(t, e, host.Spec{Name: "asks", Wasm: asks(head), Grants: host.Grants{Model: &host.Model{
-				RequestBytes: 2_000, Roles: map[string]host.ModelRole{"small": {Answer: echo, WindowTokens: 400}},
-			}}})
+			m := load(t, e, host.Spec{Name: "asks", Wasm: asks(head), Grants: host.Grants{Capabilities: []host.Capability{&model.Grant{
+				RequestBytes: 2_000, Roles: map[string]model.Role{"small": {Answer: echo, WindowTokens: 400}},
+			}}}})
 			_, err := m.Call(t.Context(), "run", nil)
 			if said := (*host.GuestError)(nil); !errors.As(err, &said) || host.ErrorCode(int32(said.Code)) != want { //nolint:gosec // an i32
 				t.Errorf("%d bytes: %v, want %v", head, err, want)

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+
+	"github.com/mortise-dev/mortise/internal/engine"
 )
 
 // Module is a loaded module. It is safe for concurrent use. Close it, or its
@@ -19,7 +21,7 @@ type Module struct {
 	given, name string
 	count       counters
 	// use counts what the guests of all generations did with their grants.
-	use usage
+	use engine.Usage
 	// current takes the calls.
 	current atomic.Pointer[Generation]
 	// turn is held by whoever swaps.
@@ -37,16 +39,16 @@ type Module struct {
 }
 
 func newModule(h *Host, given string) *Module {
-	return &Module{host: h, given: given, name: clean(given, maxName), turn: make(chan struct{}, 1), alive: map[*Generation]struct{}{}}
+	return &Module{host: h, given: given, name: engine.Clean(given, engine.MaxName), turn: make(chan struct{}, 1), alive: map[*Generation]struct{}{}}
 }
 
 // add makes a generation of the module. Once the module is closed the generation
 // is, too.
-func (m *Module) add(src source, prog program, info Info) *Generation {
+func (m *Module) add(src engine.Source, spec Spec, grants *openGrants, prog engine.Program, info Info) *Generation {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.made++
-	g := newGeneration(m, m.made, src, prog, info)
+	g := newGeneration(m, m.made, src, spec, grants, prog, info)
 	m.alive[g] = struct{}{}
 	if m.closed {
 		g.pool.refuse(m.reason())
@@ -102,7 +104,7 @@ func (m *Module) Stats() Stats {
 		g.pool.flush()
 	}
 	s := m.count.stats()
-	m.use.stats(&s)
+	s.Denied, s.Uses = m.use.Denied.Load(), m.use.All()
 	return s
 }
 
@@ -147,7 +149,7 @@ func (m *Module) abandon(ctx context.Context, why error) error {
 // is fine. From code that its own guest called, with the context that this got, it
 // would wait for itself: it fails with [ErrReentry] there, and the module stays open.
 func (m *Module) Close(ctx context.Context) error {
-	if g := m.current.Load(); g != nil && g.caps.inside(ctx) {
+	if g := m.current.Load(); g != nil && g.open.inside(ctx) {
 		return fmt.Errorf("host: close module %q: a call of it is in progress here; close it when that has returned: %w", m.name, ErrReentry)
 	}
 	m.mu.Lock()

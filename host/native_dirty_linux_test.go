@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/mortise-dev/mortise/host"
+	"github.com/mortise-dev/mortise/host/hosttest"
 	"github.com/mortise-dev/mortise/internal/testskip"
 )
 
@@ -18,7 +19,7 @@ func TestNative_faultsAreTold(t *testing.T) {
 		}
 		testskip.Skip(t, "this kernel does not tell which pages a process has changed, so pages are dropped after each call")
 	}
-	h := newHost(t, host.Config{Engine: host.EngineNative})
+	h := newHost(t, host.Config{Engine: hosttest.Engine(host.EngineNative)})
 	m, err := h.Load(t.Context(), host.Spec{Path: wat("dirty"), Limits: host.Limits{Instances: 1}})
 	if err != nil {
 		t.Fatal(err)

@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	"github.com/mortise-dev/mortise/host"
+	"github.com/mortise-dev/mortise/host/capability/log"
+	"github.com/mortise-dev/mortise/host/hosttest"
 	"github.com/mortise-dev/mortise/internal/testskip"
 )
 
@@ -43,7 +45,7 @@ func TestNative_scattered(t *testing.T) {
 	for _, mode := range []string{"mapped", "threads that end", "blind", "portable"} {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
-			h := newHost(t, host.Config{Engine: host.EngineNative, Logger: slog.New(slog.NewTextHandler(yielding{}, nil))})
+			h := newHost(t, host.Config{Engine: hosttest.Engine(host.EngineNative), Logger: slog.New(slog.NewTextHandler(yielding{}, nil))})
 			if mode == "portable" && !host.UsePortableMemory(h) {
 				t.Fatal("the engine has no portable memory")
 			}
@@ -51,7 +53,7 @@ func TestNative_scattered(t *testing.T) {
 				host.UseBlindMemory(h)
 			}
 			m, err := h.Load(t.Context(), host.Spec{
-				Path: wat("pages"), Limits: host.Limits{Instances: 2}, Grants: host.Grants{Log: true},
+				Path: wat("pages"), Limits: host.Limits{Instances: 2}, Grants: host.Grants{Capabilities: []host.Capability{log.Grant{}}},
 			})
 			if err != nil {
 				t.Fatal(err)
@@ -129,7 +131,7 @@ func scatter(t *testing.T, call caller, rng *rand.Rand, want []byte) {
 // memory lets go of what is no longer used.
 func TestNative_shrinks(t *testing.T) {
 	t.Parallel()
-	h := newHost(t, host.Config{Engine: host.EngineNative})
+	h := newHost(t, host.Config{Engine: hosttest.Engine(host.EngineNative)})
 	m, err := h.Load(t.Context(), host.Spec{Path: wat("pages"), Limits: host.Limits{Instances: 1}})
 	if err != nil {
 		t.Fatal(err)

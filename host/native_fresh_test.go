@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/mortise-dev/mortise/host"
+	"github.com/mortise-dev/mortise/host/hosttest"
 )
 
 // onMemories runs a suite on each way in which a guest's memory is put back.
@@ -15,7 +16,7 @@ func onMemories(t *testing.T, suite func(t *testing.T, open func(guest string, l
 	for _, mode := range []string{"mapped", "portable"} {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
-			h := newHost(t, host.Config{Engine: host.EngineNative})
+			h := newHost(t, host.Config{Engine: hosttest.Engine(host.EngineNative)})
 			if mode == "portable" && !host.UsePortableMemory(h) {
 				t.Fatal("the engine has no portable memory")
 			}

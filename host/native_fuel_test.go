@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/mortise-dev/mortise/host"
+	"github.com/mortise-dev/mortise/host/hosttest"
 )
 
 // rounds is the input of fuel.wat, and loopCost what its count export costs by the
@@ -56,7 +57,7 @@ func TestFuel_exact(t *testing.T) {
 // TestFuel_limit gives exactly what a loop needs, and one unit less.
 func TestFuel_limit(t *testing.T) {
 	t.Parallel()
-	h := newHost(t, host.Config{Engine: host.EngineNative})
+	h := newHost(t, host.Config{Engine: hosttest.Engine(host.EngineNative)})
 	for _, n := range []int{1, 1000, 87_381, 300_000} {
 		for _, less := range []int64{0, 1} {
 			limit := loopCost(n) - less
@@ -88,7 +89,7 @@ func TestFuel_limit(t *testing.T) {
 // from the counter at once or later, and a unit too few ends the call each time.
 func TestFuel_hostWork(t *testing.T) {
 	t.Parallel()
-	h := newHost(t, host.Config{Engine: host.EngineNative})
+	h := newHost(t, host.Config{Engine: hosttest.Engine(host.EngineNative)})
 	open := func(fuel int64) *host.Module {
 		m, err := h.Load(t.Context(), host.Spec{Path: wat("echo"), Limits: host.Limits{Timeout: time.Minute, Fuel: fuel}})
 		if err != nil {

@@ -7,13 +7,14 @@ import (
 	"time"
 
 	"github.com/mortise-dev/mortise/host"
+	"github.com/mortise-dev/mortise/host/hosttest"
 	"github.com/mortise-dev/mortise/internal/testskip"
 )
 
 // growing is grows.wat in one instance, reset in some way.
 func growing(t *testing.T, grants host.Grants, prepare func(*host.Host), pages int) *host.Module {
 	t.Helper()
-	h := newHost(t, host.Config{Engine: host.EngineNative})
+	h := newHost(t, host.Config{Engine: hosttest.Engine(host.EngineNative)})
 	prepare(h)
 	m, err := h.Load(t.Context(), host.Spec{Path: wat("grows"), Grants: grants, Limits: host.Limits{Instances: 1, MemoryPages: pages, Timeout: time.Minute}})
 	if err != nil {

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/mortise-dev/mortise/host"
+	logcap "github.com/mortise-dev/mortise/host/capability/log"
+	"github.com/mortise-dev/mortise/host/hosttest"
 )
 
 // loose is how late control may come back on a busy machine, and how long a
@@ -104,7 +106,7 @@ func TestNative_stubborn(t *testing.T) {
 		}
 		return 0
 	}))
-	h := newHost(t, host.Config{Engine: host.EngineNative})
+	h := newHost(t, host.Config{Engine: hosttest.Engine(host.EngineNative)})
 	for _, a := range attacks() {
 		hit := a.prepare(t, h)
 		alone := a.run(t, hit)
@@ -123,7 +125,7 @@ type strike func(ctx context.Context) error
 func (a attack) prepare(tb testing.TB, h *host.Host) strike {
 	tb.Helper()
 	a.limits.Timeout = attackTime
-	spec := host.Spec{Path: wat(a.guest), Limits: a.limits, Grants: host.Grants{Log: true}}
+	spec := host.Spec{Path: wat(a.guest), Limits: a.limits, Grants: host.Grants{Capabilities: []host.Capability{logcap.Grant{}}}}
 	if a.export == "" {
 		return func(ctx context.Context) error {
 			_, err := h.Load(ctx, spec)
@@ -220,7 +222,7 @@ func TestNative_tables(t *testing.T) {
 			}
 		}
 	}
-	_, err := newHost(t, host.Config{Engine: host.EngineNative}).Load(t.Context(), host.Spec{Path: wat("table_start")})
+	_, err := newHost(t, host.Config{Engine: hosttest.Engine(host.EngineNative)}).Load(t.Context(), host.Spec{Path: wat("table_start")})
 	if !errors.Is(err, host.ErrLimit) {
 		t.Errorf("a table of 100 million elements: %v", err)
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/mortise-dev/mortise/host"
+	"github.com/mortise-dev/mortise/host/hosttest"
 )
 
 // TestInstance_startData looks at what data and start function left, in the first
@@ -33,7 +34,7 @@ func TestInstance_dataOutOfBounds(t *testing.T) {
 	t.Parallel()
 	onEngines(t, func(t *testing.T, e host.EngineName) {
 		t.Helper()
-		_, err := newHost(t, host.Config{Engine: e}).Load(t.Context(), host.Spec{Path: wat("data_out_of_bounds")})
+		_, err := newHost(t, host.Config{Engine: hosttest.Engine(e)}).Load(t.Context(), host.Spec{Path: wat("data_out_of_bounds")})
 		const want = "data[1]: out of bounds memory access; see what the module does when it starts"
 		var bad *host.LoadError
 		if !errors.As(err, &bad) || bad.Module != "data_out_of_bounds" || !strings.HasSuffix(err.Error(), want) {

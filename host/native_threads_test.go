@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/mortise-dev/mortise/host"
+	"github.com/mortise-dev/mortise/host/hosttest"
 )
 
 // TestThreads runs a module with a shared memory and a single thread: metered, in a
@@ -59,7 +60,7 @@ func TestThreads_refused(t *testing.T) {
 		{host.EngineNative, shared(2, 1), "has a shared memory without a maximum; link it with --max-memory", host.ErrInvalid},
 		{host.EngineExtism, watBytes(t, "threads"), "is refused by the engine: section memory: shared memory requested but threads feature not enabled", host.ErrInvalid},
 	} {
-		_, err := newHost(t, host.Config{Engine: c.e}).Load(t.Context(), host.Spec{Name: "shared", Wasm: c.bin})
+		_, err := newHost(t, host.Config{Engine: hosttest.Engine(c.e)}).Load(t.Context(), host.Spec{Name: "shared", Wasm: c.bin})
 		if !errors.Is(err, c.kind) || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %s", c.e, err, c.want)
 		}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/mortise-dev/mortise/host"
+	"github.com/mortise-dev/mortise/host/hosttest"
 )
 
 // typedReferences is a guest that the rewriter refuses, because it calls through a
@@ -141,7 +142,7 @@ func TestUnmetered_close(t *testing.T) {
 
 func closeDuring(t *testing.T, export string) {
 	t.Helper()
-	h, err := host.New(host.Config{Engine: host.EngineNative, CacheDir: sharedCache})
+	h, err := host.New(host.Config{Engine: hosttest.Engine(host.EngineNative), CacheDir: sharedCache})
 	if err != nil {
 		t.Fatal(err)
 	}

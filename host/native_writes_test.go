@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/mortise-dev/mortise/host"
+	"github.com/mortise-dev/mortise/host/capability/messages"
+	"github.com/mortise-dev/mortise/host/hosttest"
 )
 
 // Kinds of writes of stores.wat.
@@ -30,11 +32,11 @@ const (
 // storesModule is stores.wat in one instance, on a host that prepare has changed.
 func storesModule(t *testing.T, prepare func(*host.Host)) *host.Module {
 	t.Helper()
-	h := newHost(t, host.Config{Engine: host.EngineNative})
+	h := newHost(t, host.Config{Engine: hosttest.Engine(host.EngineNative)})
 	if prepare != nil {
 		prepare(h)
 	}
-	m, err := h.Load(t.Context(), host.Spec{Path: wat("stores"), Limits: host.Limits{Instances: 1}})
+	m, err := h.Load(t.Context(), host.Spec{Path: wat("stores"), Limits: host.Limits{Instances: 1}, Grants: reads()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,7 +50,7 @@ func writes(t *testing.T, m *host.Module, list ...uint32) {
 	for _, v := range list {
 		in = binary.LittleEndian.AppendUint32(in, v)
 	}
-	if _, err := m.Call(host.WithItems(t.Context(), texts{"an item of the caller's"}), "run", in); err != nil {
+	if _, err := m.Call(messages.With(t.Context(), texts{"an item of the caller's"}), "run", in); err != nil {
 		t.Fatalf("%v: %v", list, err)
 	}
 }
@@ -102,7 +104,7 @@ func TestNative_writes(t *testing.T) {
 // TestNative_writesSession: a session keeps what a guest writes, wherever that is.
 func TestNative_writesSession(t *testing.T) {
 	t.Parallel()
-	h := newHost(t, host.Config{Engine: host.EngineNative})
+	h := newHost(t, host.Config{Engine: hosttest.Engine(host.EngineNative)})
 	m, err := h.Load(t.Context(), host.Spec{Path: wat("stores"), Grants: host.Grants{Sticky: true}})
 	if err != nil {
 		t.Fatal(err)

@@ -4,21 +4,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/mortise-dev/mortise/internal/engine"
 	"github.com/mortise-dev/mortise/internal/wasm"
-)
-
-// Import modules that a host offers. The names are those of the contract with
-// guests, which this package does not import.
-const (
-	moduleEnv  = "extism:host/env"
-	moduleHost = "mortise:host/1"
-	moduleWASI = "wasi_snapshot_preview1"
-
-	importInputRead   = "input_read"
-	importOutputWrite = "output_write"
-	importMessagesGet = "messages_get"
-	// importMessagesRead reads the items of a call.
-	importMessagesRead = "messages_read"
 )
 
 // envImports are the functions of "extism:host/env" with their signatures.
@@ -59,32 +46,96 @@ func envImports() map[string]string {
 	}
 }
 
-// hostImports are the functions of "mortise:host/1".
-func hostImports() map[string]string {
-	out := map[string]string{
-		importInputRead:    "(i32) -> ()",
-		importOutputWrite:  "(i32, i32) -> ()",
-		importMessagesGet:  "(i32, i32) -> i64",
-		importMessagesRead: "(i32, i32, i32, i32) -> i64",
+// offered is an import that belongs to a capability.
+type offered struct {
+	module, name    string
+	params, results []ValueType
+	// capability is the one that it needs, empty when it needs none.
+	capability string
+	// without answers where the capability is not granted. Nil refuses the module.
+	without func(g engine.Guest, stack []uint64)
+}
+
+// offers are the imports of capabilities, and those that answer without one.
+func offers() []offered {
+	one, two, four := []ValueType{I64}, []ValueType{I64, I64}, []ValueType{I32, I32, I32, I32}
+	i32 := []ValueType{I32}
+	answers := func(n uint64) func(engine.Guest, []uint64) {
+		return func(_ engine.Guest, stack []uint64) { stack[0] = n }
 	}
-	for _, f := range hostFunctions() {
-		out[f.name] = f.signature()
+	none := ^uint64(0) // -1
+	const off = 1<<31 - 1
+	return []offered{
+		{engine.ModuleHost, "host_error", nil, one, "", hostError},
+		{engine.ModuleHost, "kv_get", one, one, "kv", nil},
+		{engine.ModuleHost, "kv_set", two, i32, "kv", nil},
+		{engine.ModuleHost, "kv_delete", one, i32, "kv", nil},
+		{engine.ModuleHost, "kv_list", []ValueType{I64, I64, I32}, one, "kv", nil},
+		{engine.ModuleHost, "http_fetch", two, one, "http", nil},
+		{engine.ModuleHost, "model_ask", one, one, "model", nil},
+		{engine.ModuleHost, "model_info", one, one, "", denied("model_info", "no role of a model is granted")},
+		{engine.ModuleHost, "model_chat", two, one, "", denied("model_chat", "no role of a model is granted")},
+		{engine.ModuleHost, "messages_get", []ValueType{I32, I32}, one, "", answers(0)},
+		{engine.ModuleHost, "messages_read", four, one, "", answers(none)},
+		{engine.ModuleEnv, "http_request", two, one, "http", trapped("http_request")},
+		{engine.ModuleEnv, "http_status_code", nil, i32, "", answers(0)},
+		{engine.ModuleEnv, "http_headers", nil, one, "", answers(0)},
+		{engine.ModuleEnv, "get_log_level", nil, i32, "", answers(off)},
+	}
+}
+
+// denied answers that nothing is granted, for a guest that can do without.
+func denied(name, text string) func(engine.Guest, []uint64) {
+	return func(g engine.Guest, stack []uint64) {
+		_, s := g.Enter(name)
+		stack[0] = s.Refuse(CodeDenied, name+": "+text)
+	}
+}
+
+// trapped ends the guest. The module was refused before, so nothing calls it.
+func trapped(name string) func(engine.Guest, []uint64) {
+	return func(g engine.Guest, _ []uint64) {
+		g.Fail(&engine.Fault{Kind: TrapDenied, Detail: name + ": not granted"})
+	}
+}
+
+// hostError is the import host_error.
+func hostError(g engine.Guest, stack []uint64) {
+	_, s := g.Enter("host_error")
+	stack[0] = 0
+	if s.Text != "" {
+		stack[0] = g.Store("host_error", []byte(s.Text))
+	}
+}
+
+// ungranted are the functions that answer in the place of capabilities which are not there.
+func ungranted(there []engine.HostFunc) []engine.HostFunc {
+	var out []engine.HostFunc
+	for _, o := range offers() {
+		has := slices.ContainsFunc(there, func(f engine.HostFunc) bool { return f.Module == o.module && f.Name == o.name })
+		if !has && o.without != nil {
+			out = append(out, engine.HostFunc{Module: o.module, Name: o.name, Params: o.params, Results: o.results, Run: o.without})
+		}
 	}
 	return out
 }
 
-// needs returns the grant that an import needs, empty when it needs none.
-func needs(module, name string) string {
-	var all []hostFunc
-	switch module {
-	case moduleHost:
-		all = hostFunctions()
-	case moduleEnv:
-		all = envFunctions()
+// hostImports are the functions of "mortise:host/1".
+func hostImports() map[string]string {
+	out := map[string]string{engine.ImportInputRead: "(i32) -> ()", engine.ImportOutputWrite: "(i32, i32) -> ()"}
+	for _, o := range offers() {
+		if o.module == engine.ModuleHost {
+			out[o.name] = engine.FuncType(o.params, o.results).String()
+		}
 	}
-	for _, f := range all {
-		if f.name == name {
-			return f.grant
+	return out
+}
+
+// needs returns the capability that an import needs, empty when it needs none.
+func needs(module, name string) string {
+	for _, o := range offers() {
+		if o.module == module && o.name == name {
+			return o.capability
 		}
 	}
 	return ""
@@ -110,11 +161,11 @@ func wasiImports() map[string]string {
 // offer returns what an import module offers, nil for an unknown one.
 func offer(module string) map[string]string {
 	switch module {
-	case moduleEnv:
+	case engine.ModuleEnv:
 		return envImports()
-	case moduleHost:
+	case engine.ModuleHost:
 		return hostImports()
-	case moduleWASI:
+	case engine.ModuleWASI:
 		return wasiImports()
 	}
 	return nil

@@ -7,15 +7,17 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/mortise-dev/mortise/internal/engine"
 )
 
 // pool bounds how many calls of a generation run at once and keeps idle
 // instances. No lock is held while a guest runs.
 type pool struct {
-	finish func(ctx context.Context, idle []instance) error
+	finish func(ctx context.Context, idle []engine.Instance) error
 	// shed closes instances that nobody has used for a while, or that a parked
 	// pool does not keep.
-	shed  func(ctx context.Context, idle []instance)
+	shed  func(ctx context.Context, idle []engine.Instance)
 	count *counters
 	// idle is how long an instance may lie unused. The timer runs only while there
 	// are instances.
@@ -54,7 +56,7 @@ type slot struct {
 	number int32
 	// inst is nil when the holder has to make one. Only the holder of the slot
 	// changes it, under the pool's lock.
-	inst instance
+	inst engine.Instance
 	// stop ends the making of an instance.
 	stop context.CancelCauseFunc
 	// grave is closed when the instance that was there before is gone. Until then
@@ -63,12 +65,12 @@ type slot struct {
 	// used is set when the slot is taken and cleared by each sweep. Like in and out,
 	// the input and outcome of the call, and tally it belongs to the holder of the slot.
 	used  bool
-	in    input
-	out   outcome
+	in    engine.Input
+	out   engine.Outcome
 	tally tally
 }
 
-func newPool(limits Limits, count *counters, finish func(context.Context, []instance) error, shed func(context.Context, []instance)) *pool {
+func newPool(limits Limits, count *counters, finish func(context.Context, []engine.Instance) error, shed func(context.Context, []engine.Instance)) *pool {
 	size := limits.Instances
 	p := &pool{
 		finish: finish, shed: shed, count: count, idle: limits.IdleTimeout, done: make(chan struct{}),
@@ -202,7 +204,7 @@ func (p *pool) giveBack(ctx context.Context, s *slot) {
 		surplus := s.inst
 		s.inst = nil
 		p.mu.Unlock()
-		p.shed(context.WithoutCancel(ctx), []instance{surplus})
+		p.shed(context.WithoutCancel(ctx), []engine.Instance{surplus})
 		p.mu.Lock()
 	}
 	p.putBack(s)
@@ -257,7 +259,7 @@ func (p *pool) flush() {
 }
 
 // set puts an instance into a slot, or takes it out.
-func (p *pool) set(s *slot, inst instance) {
+func (p *pool) set(s *slot, inst engine.Instance) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s.inst = inst

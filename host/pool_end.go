@@ -5,6 +5,8 @@ import (
 	"errors"
 	"slices"
 	"time"
+
+	"github.com/mortise-dev/mortise/internal/engine"
 )
 
 // ending is what a pool without calls waits for.
@@ -161,7 +163,7 @@ func (p *pool) interrupt() int {
 			s.stop(ErrClosed)
 		}
 		if s.inst != nil {
-			s.inst.interrupt()
+			s.inst.Interrupt()
 		}
 	}
 	for s := range p.sessions {
@@ -176,7 +178,7 @@ func (p *pool) end(ctx context.Context) {
 	if p.sweeper != nil {
 		p.sweeper.Stop()
 	}
-	var idle []instance
+	var idle []engine.Instance
 	for i := range p.slots {
 		if inst := p.slots[i].inst; inst != nil {
 			idle = append(idle, inst)
@@ -196,10 +198,10 @@ func (p *pool) end(ctx context.Context) {
 }
 
 // closeAll closes instances and joins what they say.
-func closeAll(ctx context.Context, idle []instance) error {
+func closeAll(ctx context.Context, idle []engine.Instance) error {
 	errs := make([]error, len(idle))
 	for i, inst := range idle {
-		errs[i] = inst.close(ctx)
+		errs[i] = inst.Close(ctx)
 	}
 	return errors.Join(errs...)
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"slices"
 	"time"
+
+	"github.com/mortise-dev/mortise/internal/engine"
 )
 
 // shedIdle closes the instances of the free slots that which names. The slots
@@ -12,7 +14,7 @@ func (p *pool) shedIdle(ctx context.Context, which func(*slot) bool) {
 	p.mu.Lock()
 	p.cool()
 	var taken []*slot
-	var idle []instance
+	var idle []engine.Instance
 	p.free = slices.DeleteFunc(p.free, func(s *slot) bool {
 		if s.inst == nil || !which(s) {
 			return false

@@ -8,13 +8,15 @@ import (
 	"testing"
 
 	"github.com/mortise-dev/mortise/host"
+	"github.com/mortise-dev/mortise/host/capability/log"
+	"github.com/mortise-dev/mortise/host/hosttest"
 )
 
 // printing loads prints.wat.
 func printing(t *testing.T, e host.EngineName, grants host.Grants, limits host.Limits) (*host.Module, *logBuffer) {
 	t.Helper()
 	lines := new(logBuffer)
-	h := newHost(t, host.Config{Engine: e, Logger: logger(lines, slog.LevelDebug)})
+	h := newHost(t, host.Config{Engine: hosttest.Engine(e), Logger: logger(lines, slog.LevelDebug)})
 	m, err := h.Load(t.Context(), host.Spec{Path: wat("prints"), Grants: grants, Limits: limits})
 	if err != nil {
 		t.Fatal(err)
@@ -30,7 +32,7 @@ func TestPrinted_logged(t *testing.T) {
 	t.Parallel()
 	onEngines(t, func(t *testing.T, e host.EngineName) {
 		t.Helper()
-		m, lines := printing(t, e, host.Grants{Log: true}, host.Limits{Instances: 1})
+		m, lines := printing(t, e, host.Grants{Capabilities: []host.Capability{log.Grant{}}}, host.Limits{Instances: 1})
 		for _, in := range [][]byte{
 			prints(1, 1, "one\ntwo\n"), prints(2, 1, "to stderr"), prints(1, 3, "half "), prints(1, 1, "\n\n"),
 			prints(1, 1, "\x1b[31mred\x1b[0m\xff\n"), prints(1, 2, strings.Repeat("x", 3000)),
@@ -61,7 +63,7 @@ func TestPrinted_bounded(t *testing.T) {
 	t.Parallel()
 	onEngines(t, func(t *testing.T, e host.EngineName) {
 		t.Helper()
-		m, lines := printing(t, e, host.Grants{Log: true}, host.Limits{LogBytes: 1000})
+		m, lines := printing(t, e, host.Grants{Capabilities: []host.Capability{log.Grant{}}}, host.Limits{LogBytes: 1000})
 		for range 2 {
 			call(t, m, "print", string(prints(1, 100, "\n")), "")
 		}
@@ -71,7 +73,7 @@ func TestPrinted_bounded(t *testing.T) {
 		if s := m.Stats(); s.LogsDropped != 2*(100-1000/64) {
 			t.Errorf("%+v", s)
 		}
-		m, lines = printing(t, e, host.Grants{Log: true, LogLevel: slog.LevelWarn}, host.Limits{})
+		m, lines = printing(t, e, host.Grants{Capabilities: []host.Capability{log.Grant{Level: slog.LevelWarn}}}, host.Limits{})
 		call(t, m, "print", string(prints(1, 100, "\n")), "")
 		if s := m.Stats(); lines.String() != "" || s.LogsDropped != 0 || s.Printed != 0 {
 			t.Errorf("%s, %+v", lines.String(), s)

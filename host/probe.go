@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+
+	"github.com/mortise-dev/mortise/internal/engine"
 )
 
 // SectionVectors is the custom section in which a module brings its own test
@@ -73,7 +75,7 @@ func (g *Generation) vectors() ([]Probe, error) {
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(&list); err != nil {
-		return nil, fmt.Errorf("section %s: %s", SectionVectors, clean(err.Error(), maxDetail))
+		return nil, fmt.Errorf("section %s: %s", SectionVectors, engine.Clean(err.Error(), engine.MaxDetail))
 	}
 	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
 		return nil, fmt.Errorf("section %s: there is more behind its array", SectionVectors)
@@ -106,7 +108,7 @@ func (g *Generation) Probe(ctx context.Context, probes []Probe) error {
 			if name == "" {
 				name = p.Export
 			}
-			return &SwapError{Module: g.module.name, Probe: clean(name, maxName), Err: err}
+			return &SwapError{Module: g.module.name, Probe: engine.Clean(name, engine.MaxName), Err: err}
 		}
 	}
 	return nil
@@ -134,5 +136,5 @@ func (g *Generation) pass(ctx context.Context, p Probe) error {
 // excerpt is the start of an output, fit for an error.
 func excerpt(b []byte) string {
 	const enough = 64
-	return fmt.Sprintf("%q", clean(string(b[:min(len(b), enough)]), 4*enough))
+	return fmt.Sprintf("%q", engine.Clean(string(b[:min(len(b), enough)]), 4*enough))
 }

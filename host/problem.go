@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/mortise-dev/mortise/internal/engine"
 	"github.com/mortise-dev/mortise/internal/wasm"
 )
 
@@ -95,12 +96,12 @@ func importProblems(m *wasm.Module, linked links, g *Grants) []problem {
 			}
 			continue
 		}
-		full := clean(im.Module, maxName) + "." + clean(im.Name, maxName)
+		full := engine.Clean(im.Module, engine.MaxName) + "." + engine.Clean(im.Name, engine.MaxName)
 		names := offer(im.Module)
 		sig, known := names[im.Name]
 		if g != nil {
 			if f, ok := find(g.Functions, im.Module, im.Name); ok {
-				sig, known = funcType(f.Params, f.Results).String(), true
+				sig, known = engine.FuncType(f.Params, f.Results).String(), true
 			}
 		}
 		switch {
@@ -115,7 +116,7 @@ func importProblems(m *wasm.Module, linked links, g *Grants) []problem {
 				"build it with a PDK of the same version as the host", ErrImport,
 			})
 		case known:
-			out = append(out, grantProblem(full, needs(im.Module, im.Name), g)...)
+			out = append(out, grantProblem(full, im, g)...)
 		case im.Module == "wasi_unstable":
 			out = append(out, problem{
 				"imports " + full + " of a WASI before preview 1",
@@ -129,7 +130,7 @@ func importProblems(m *wasm.Module, linked links, g *Grants) []problem {
 		case names == nil:
 			out = append(out, problem{
 				"imports " + full + ", which is not offered",
-				meant(im.Module, im.Name) + fmt.Sprintf("import only from %s, %s and %s, link a module of that name (Spec.Links), or grant the function (Grants.Functions)", moduleEnv, moduleHost, moduleWASI), ErrImport,
+				meant(im.Module, im.Name) + fmt.Sprintf("import only from %s, %s and %s, link a module of that name (Spec.Links), or grant the function (Grants.Functions)", engine.ModuleEnv, engine.ModuleHost, engine.ModuleWASI), ErrImport,
 			})
 		default:
 			out = append(out, problem{
@@ -142,13 +143,14 @@ func importProblems(m *wasm.Module, linked links, g *Grants) []problem {
 }
 
 // grantProblem words the lack of a grant.
-func grantProblem(full, grant string, g *Grants) []problem {
-	if grant == "" || g != nil && g.has(grant) {
+func grantProblem(full string, im wasm.Import, g *Grants) []problem {
+	grant := needs(im.Module, im.Name)
+	if grant == "" || g != nil && g.has(grant, im.Module, im.Name) {
 		return nil
 	}
 	p := problem{
-		fmt.Sprintf("imports %s, which needs the capability %s", full, strings.ToLower(grant)),
-		fmt.Sprintf("grant %s (Grants.%s) with what it may reach, or use a build of the module without it", strings.ToLower(grant), grant), ErrImport,
+		fmt.Sprintf("imports %s, which needs the capability %s", full, grant),
+		fmt.Sprintf("grant it (host/capability/%s) with what it may reach, or use a build of the module without it", grant), ErrImport,
 	}
 	if g == nil {
 		p.err = nil
@@ -181,11 +183,11 @@ func memoryProblems(m *wasm.Module, pages int) []problem {
 	}
 	var elements uint64
 	for _, t := range m.Tables {
-		elements += min(t.Limits.Min, 2*maxTableElements)
+		elements += min(t.Limits.Min, 2*engine.MaxTableElements)
 	}
-	if elements > maxTableElements {
+	if elements > engine.MaxTableElements {
 		out = append(out, problem{
-			fmt.Sprintf("has tables of more than %d elements", maxTableElements),
+			fmt.Sprintf("has tables of more than %d elements", engine.MaxTableElements),
 			"build it with smaller tables", ErrLimit,
 		})
 	}
@@ -196,7 +198,7 @@ func memoryProblems(m *wasm.Module, pages int) []problem {
 func required(m *wasm.Module, names []string) []problem {
 	var out []problem
 	for _, name := range names {
-		shown := clean(name, maxName)
+		shown := engine.Clean(name, engine.MaxName)
 		ex, ok := m.Export(name)
 		switch {
 		case !ok:

@@ -8,16 +8,17 @@ import (
 	"testing"
 
 	"github.com/mortise-dev/mortise/host"
+	"github.com/mortise-dev/mortise/host/capability/messages"
 )
 
 func TestWithRange(t *testing.T) {
 	t.Parallel()
 	onEngines(t, func(t *testing.T, e host.EngineName) {
 		t.Helper()
-		m := load(t, e, host.Spec{Path: wat("range"), Limits: host.Limits{InputBytes: 64}})
+		m := load(t, e, host.Spec{Path: wat("range"), Limits: host.Limits{InputBytes: 64}, Grants: reads()})
 		call(t, m, "run", "", "") // nobody offers anything
-		ask := func(f host.RangeFunc) (string, error) {
-			out, err := m.Call(host.WithRange(t.Context(), f), "run", nil)
+		ask := func(f messages.RangeFunc) (string, error) {
+			out, err := m.Call(messages.WithRange(t.Context(), f), "run", nil)
 			return string(out), err
 		}
 		if out, err := ask(func(from, to uint32) ([]byte, error) { return fmt.Appendf(nil, "%d..%d", from, to), nil }); err != nil || out != "1..3" {
@@ -45,7 +46,7 @@ func TestWithRange(t *testing.T) {
 	})
 }
 
-func ExampleWithRange() {
+func Example_messages() {
 	ctx := context.Background()
 	h, err := host.New(host.Config{})
 	if err != nil {
@@ -53,13 +54,13 @@ func ExampleWithRange() {
 		return
 	}
 	defer h.Close(ctx)
-	m, err := h.Load(ctx, host.Spec{Path: "testdata/range.wasm"})
+	m, err := h.Load(ctx, host.Spec{Path: "testdata/range.wasm", Grants: reads()})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
 	log := "abcdef"
-	ctx = host.WithRange(ctx, func(from, to uint32) ([]byte, error) { return []byte(log[from:to]), nil })
+	ctx = messages.WithRange(ctx, func(from, to uint32) ([]byte, error) { return []byte(log[from:to]), nil })
 	out, err := m.Call(ctx, "run", nil)
 	fmt.Println(string(out), err)
 	// Output: bc <nil>

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/mortise-dev/mortise/host"
+	"github.com/mortise-dev/mortise/host/capability/model"
+	"github.com/mortise-dev/mortise/host/hosttest"
 )
 
 // head is the first block of a question.
@@ -18,38 +20,38 @@ func head(role string, answer int) string {
 }
 
 // echo answers with what it was asked.
-func echo(_ context.Context, q host.ModelQuestion) (host.ModelAnswer, error) {
-	return host.ModelAnswer{Text: fmt.Sprintf("%s %s %s %d", q.Role, q.System, q.Prompt, q.AnswerTokens)}, nil
+func echo(_ context.Context, q model.Question) (model.Answer, error) {
+	return model.Answer{Text: fmt.Sprintf("%s %s %s %d", q.Role, q.System, q.Prompt, q.AnswerTokens)}, nil
 }
 
 // withRoles loads the guest that asks by role.
-func withRoles(t *testing.T, e host.EngineName, m host.Model) *host.Module {
+func withRoles(t *testing.T, e host.EngineName, m model.Grant) *host.Module {
 	t.Helper()
-	return load(t, e, host.Spec{Path: wat("chat"), Grants: host.Grants{Model: &m}})
+	return load(t, e, host.Spec{Path: wat("chat"), Grants: host.Grants{Capabilities: []host.Capability{&m}}})
 }
 
 func TestRole(t *testing.T) {
 	t.Parallel()
 	onEngines(t, func(t *testing.T, e host.EngineName) {
 		t.Helper()
-		m := withRoles(t, e, host.Model{RequestBytes: 2000, ReplyBytes: 1000, Roles: map[string]host.ModelRole{
+		m := withRoles(t, e, model.Grant{RequestBytes: 2000, ReplyBytes: 1000, Roles: map[string]model.Role{
 			"small": {Answer: echo, WindowTokens: 400},
-			"says": {WindowTokens: 10_000, Answer: func(_ context.Context, q host.ModelQuestion) (host.ModelAnswer, error) {
+			"says": {WindowTokens: 10_000, Answer: func(_ context.Context, q model.Question) (model.Answer, error) {
 				switch q.Prompt {
 				case "refuse":
-					return host.ModelAnswer{Text: "no", Refused: true}, nil
+					return model.Answer{Text: "no", Refused: true}, nil
 				case "fail":
-					return host.ModelAnswer{}, errors.New("key sk-123 is wrong")
+					return model.Answer{}, errors.New("key sk-123 is wrong")
 				case "panic":
 					panic("model")
 				case "quota":
-					return host.ModelAnswer{}, fmt.Errorf("today: %w", host.ErrQuota)
+					return model.Answer{}, fmt.Errorf("today: %w", host.ErrQuota)
 				case "slow":
-					return host.ModelAnswer{}, context.DeadlineExceeded
+					return model.Answer{}, context.DeadlineExceeded
 				case "long":
-					return host.ModelAnswer{Text: strings.Repeat("x", 1001)}, nil
+					return model.Answer{Text: strings.Repeat("x", 1001)}, nil
 				}
-				return host.ModelAnswer{}, nil
+				return model.Answer{}, nil
 			}},
 		}})
 		wantAnswer(t, m, "chat", first(head("small", 0), "hello"), 1, "small sys hello 100")
@@ -90,17 +92,17 @@ func TestRoleWithoutGrant(t *testing.T) {
 	t.Parallel()
 	onEngines(t, func(t *testing.T, e host.EngineName) {
 		t.Helper()
-		opaque := host.Model{Ask: func(context.Context, []byte) ([]byte, error) { return []byte("a"), nil }}
+		opaque := model.Grant{Ask: func(context.Context, []byte) ([]byte, error) { return []byte("a"), nil }}
 		for _, m := range []*host.Module{load(t, e, host.Spec{Path: wat("chat")}), withRoles(t, e, opaque)} {
 			wantAnswer(t, m, "info", "any", int64(host.CodeDenied), "denied: model_info: no role of a model is granted")
 			wantAnswer(t, m, "chat", first(head("any", 0), "x"), int64(host.CodeDenied), "denied: model_chat: no role of a model is granted")
-			if s := m.Stats(); s.Denied != 2 || s.Model != 1 || s.ModelTokens != 0 {
+			if s := m.Stats(); s.Denied != 2 || s.Uses["model"] > 1 || s.Uses["model_tokens"] != 0 {
 				t.Errorf("%+v", s)
 			}
 		}
 		// Roles do not stand for the question in bytes.
-		grant := host.Grants{Model: &host.Model{Roles: map[string]host.ModelRole{"any": {Answer: echo, WindowTokens: 100}}}}
-		if _, err := newHost(t, host.Config{Engine: e}).Load(t.Context(), host.Spec{Path: wat("model"), Grants: grant}); !errors.Is(err, host.ErrImport) {
+		grant := host.Grants{Capabilities: []host.Capability{&model.Grant{Roles: map[string]model.Role{"any": {Answer: echo, WindowTokens: 100}}}}}
+		if _, err := newHost(t, host.Config{Engine: hosttest.Engine(e)}).Load(t.Context(), host.Spec{Path: wat("model"), Grants: grant}); !errors.Is(err, host.ErrImport) {
 			t.Errorf("error %v", err)
 		}
 	})
@@ -114,33 +116,33 @@ func TestRoleBudgets(t *testing.T) {
 		t.Helper()
 		var asked atomic.Int64
 		// A question of 3 bytes and "sys" is 18 tokens, and 10 are kept for the answer.
-		bill := func(_ context.Context, q host.ModelQuestion) (host.ModelAnswer, error) {
+		bill := func(_ context.Context, q model.Question) (model.Answer, error) {
 			asked.Add(1)
 			if q.Prompt == "bad" {
-				return host.ModelAnswer{InputTokens: 5}, errors.New("broke in the middle")
+				return model.Answer{InputTokens: 5}, errors.New("broke in the middle")
 			}
-			return host.ModelAnswer{Text: "ok", InputTokens: 20, OutputTokens: 5}, nil
+			return model.Answer{Text: "ok", InputTokens: 20, OutputTokens: 5}, nil
 		}
-		ask := func(role host.ModelRole) *host.Module {
+		ask := func(role model.Role) *host.Module {
 			role.Answer, role.WindowTokens, role.AnswerTokens = bill, 1000, 10
-			return withRoles(t, e, host.Model{Roles: map[string]host.ModelRole{"r": role}})
+			return withRoles(t, e, model.Grant{Roles: map[string]model.Role{"r": role}})
 		}
 		q := first(head("r", 0), "abc")
 
-		m := ask(host.ModelRole{CallTokens: 52})
+		m := ask(model.Role{CallTokens: 52})
 		wantAnswer(t, m, "chat", q, 1, "ok")
 		wantAnswer(t, m, "chat_twice", q, int64(host.CodeQuota),
 			`quota: model_chat: the role "r" has used 25 of its 52 tokens of this call, and the question may come to 28`)
-		if s := m.Stats(); s.ModelTokens != 50 || s.ModelCost != 0 || s.Denied != 1 {
+		if s := m.Stats(); s.Uses["model_tokens"] != 50 || s.Uses["model_cost"] != 0 || s.Denied != 1 {
 			t.Errorf("%+v", s)
 		}
-		m = ask(host.ModelRole{TotalTokens: 53})
+		m = ask(model.Role{TotalTokens: 53})
 		wantAnswer(t, m, "chat_twice", q, 1, "ok")
 		wantAnswer(t, m, "chat", q, int64(host.CodeQuota), `quota: model_chat: the role "r" has used 50 of its 53 tokens, and the question may come to 28`)
 		wantAnswer(t, m, "info", "r", 1, `{"window_tokens":1000,"answer_tokens":10,"left_tokens":3,"left_questions":32}`)
 
 		// 18 tokens at 0.1 and 10 at 2 millionths are 2 and 20, rounded up; 20 and 5 are 2 and 10.
-		prices := host.ModelRole{InputPrice: 100_000, OutputPrice: 2_000_000}
+		prices := model.Role{InputPrice: 100_000, OutputPrice: 2_000_000}
 		prices.CallCost = 33
 		m = ask(prices)
 		wantAnswer(t, m, "chat_twice", q, int64(host.CodeQuota),
@@ -151,18 +153,18 @@ func TestRoleBudgets(t *testing.T) {
 		wantAnswer(t, m, "chat", q, 1, "ok")
 		wantAnswer(t, m, "chat", q, int64(host.CodeQuota),
 			`quota: model_chat: the role "r" has used 24 of its 34 millionths of money, and the question may come to 22`)
-		if s := m.Stats(); s.ModelTokens != 50 || s.ModelCost != 24 {
+		if s := m.Stats(); s.Uses["model_tokens"] != 50 || s.Uses["model_cost"] != 24 {
 			t.Errorf("%+v", s)
 		}
 		// What was billed beside an error counts; a swap gives no new budget.
-		m = ask(host.ModelRole{TotalTokens: 53})
+		m = ask(model.Role{TotalTokens: 53})
 		wantAnswer(t, m, "chat", first(head("r", 0), "bad"), int64(host.CodeFailed), "failed: model_chat: it did not work")
-		if s := m.Stats(); s.ModelTokens != 5 {
+		if s := m.Stats(); s.Uses["model_tokens"] != 5 {
 			t.Errorf("%+v", s)
 		}
 		wantAnswer(t, m, "chat", q, 1, "ok")
-		role := host.ModelRole{Answer: bill, WindowTokens: 1000, AnswerTokens: 10, TotalTokens: 53}
-		again := host.Spec{Path: wat("chat"), Grants: host.Grants{Model: &host.Model{Roles: map[string]host.ModelRole{"r": role}}}}
+		role := model.Role{Answer: bill, WindowTokens: 1000, AnswerTokens: 10, TotalTokens: 53}
+		again := host.Spec{Path: wat("chat"), Grants: host.Grants{Capabilities: []host.Capability{&model.Grant{Roles: map[string]model.Role{"r": role}}}}}
 		if _, err := m.Swap(t.Context(), again, host.SwapOptions{}); err != nil {
 			t.Fatal(err)
 		}
@@ -179,17 +181,17 @@ func TestRoleEndsWithTheCall(t *testing.T) {
 	t.Parallel()
 	onEngines(t, func(t *testing.T, e host.EngineName) {
 		t.Helper()
-		wait := func(ctx context.Context, _ host.ModelQuestion) (host.ModelAnswer, error) {
+		wait := func(ctx context.Context, _ model.Question) (model.Answer, error) {
 			<-ctx.Done()
-			return host.ModelAnswer{}, ctx.Err()
+			return model.Answer{}, ctx.Err()
 		}
 		m := load(t, e, host.Spec{
 			Path: wat("chat"), Limits: host.Limits{Timeout: 50 * time.Millisecond},
-			Grants: host.Grants{Model: &host.Model{Roles: map[string]host.ModelRole{"r": {Answer: wait, WindowTokens: 1000}}}},
+			Grants: host.Grants{Capabilities: []host.Capability{&model.Grant{Roles: map[string]model.Role{"r": {Answer: wait, WindowTokens: 1000}}}}},
 		})
 		_, err := m.Call(t.Context(), "chat", []byte(first(head("r", 0), "abc")))
 		wantDeadline(t, err)
-		if s := m.Stats(); s.ModelTokens != 18 {
+		if s := m.Stats(); s.Uses["model_tokens"] != 18 {
 			t.Errorf("%+v", s)
 		}
 	})
@@ -197,24 +199,24 @@ func TestRoleEndsWithTheCall(t *testing.T) {
 
 func TestRoleConfig(t *testing.T) {
 	t.Parallel()
-	many := map[string]host.ModelRole{}
+	many := map[string]model.Role{}
 	for i := range 17 {
-		many[fmt.Sprint(i)] = host.ModelRole{Answer: echo, WindowTokens: 100}
+		many[fmt.Sprint(i)] = model.Role{Answer: echo, WindowTokens: 100}
 	}
-	one := func(name string, r host.ModelRole) map[string]host.ModelRole {
-		return map[string]host.ModelRole{name: r}
+	one := func(name string, r model.Role) map[string]model.Role {
+		return map[string]model.Role{name: r}
 	}
-	for want, roles := range map[string]map[string]host.ModelRole{
-		`Grants.Model.Roles["r"].Answer is nil`:                                      one("r", host.ModelRole{}),
-		`Grants.Model.Roles["r"].WindowTokens is missing`:                            one("r", host.ModelRole{Answer: echo}),
-		`Grants.Model.Roles["r"].WindowTokens -1 is negative`:                        one("r", host.ModelRole{Answer: echo, WindowTokens: -1}),
-		`Grants.Model.Roles["r"].CallTokens is 2000000000000, must not be more`:      one("r", host.ModelRole{Answer: echo, WindowTokens: 9, CallTokens: 2e12}),
-		`Grants.Model.Roles["r"].AnswerTokens is 9, must be below WindowTokens (9)`:  one("r", host.ModelRole{Answer: echo, WindowTokens: 9, AnswerTokens: 9}),
-		`Grants.Model.Roles["r"]: a budget of cost needs InputPrice and OutputPrice`: one("r", host.ModelRole{Answer: echo, WindowTokens: 9, CallCost: 1}),
-		`Grants.Model.Roles[""]: a name has 1 to 64 bytes`:                           one("", host.ModelRole{Answer: echo, WindowTokens: 9}),
-		`Grants.Model.Roles: 17 are more than the 16 that are allowed`:               many,
+	for want, roles := range map[string]map[string]model.Role{
+		`model.Grant.Roles["r"].Answer is nil`:                                      one("r", model.Role{}),
+		`model.Grant.Roles["r"].WindowTokens is missing`:                            one("r", model.Role{Answer: echo}),
+		`model.Grant.Roles["r"].WindowTokens -1 is negative`:                        one("r", model.Role{Answer: echo, WindowTokens: -1}),
+		`model.Grant.Roles["r"].CallTokens is 2000000000000, must not be more`:      one("r", model.Role{Answer: echo, WindowTokens: 9, CallTokens: 2e12}),
+		`model.Grant.Roles["r"].AnswerTokens is 9, must be below WindowTokens (9)`:  one("r", model.Role{Answer: echo, WindowTokens: 9, AnswerTokens: 9}),
+		`model.Grant.Roles["r"]: a budget of cost needs InputPrice and OutputPrice`: one("r", model.Role{Answer: echo, WindowTokens: 9, CallCost: 1}),
+		`model.Grant.Roles[""]: a name has 1 to 64 bytes`:                           one("", model.Role{Answer: echo, WindowTokens: 9}),
+		`model.Grant.Roles: 17 are more than the 16 that are allowed`:               many,
 	} {
-		grant := host.Grants{Model: &host.Model{Roles: roles}}
+		grant := host.Grants{Capabilities: []host.Capability{&model.Grant{Roles: roles}}}
 		_, err := newHost(t, host.Config{}).Load(t.Context(), host.Spec{Path: wat("chat"), Grants: grant})
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v; want %s", err, want)
@@ -224,7 +226,7 @@ func TestRoleConfig(t *testing.T) {
 
 // A guest asks a model by the name of its role. The second question of a call is over
 // its budget, and the model is not asked.
-func ExampleModelRole() {
+func Example_models() {
 	ctx := context.Background()
 	h, err := host.New(host.Config{})
 	if err != nil {
@@ -232,20 +234,20 @@ func ExampleModelRole() {
 		return
 	}
 	defer h.Close(ctx)
-	m := loadExample(h, "chat", host.Grants{Model: &host.Model{Roles: map[string]host.ModelRole{
+	m := loadExample(h, "chat", host.Grants{Capabilities: []host.Capability{&model.Grant{Roles: map[string]model.Role{
 		"summarizer": {
 			WindowTokens: 8000, AnswerTokens: 100, CallTokens: 130,
-			Answer: func(_ context.Context, q host.ModelQuestion) (host.ModelAnswer, error) {
-				return host.ModelAnswer{Text: "Short: " + q.Prompt, InputTokens: 9, OutputTokens: 4}, nil
+			Answer: func(_ context.Context, q model.Question) (model.Answer, error) {
+				return model.Answer{Text: "Short: " + q.Prompt, InputTokens: 9, OutputTokens: 4}, nil
 			},
 		},
-	}}})
+	}}}})
 	question := []byte("\x15" + `{"role":"summarizer"}` + "A long story.")
 	for _, export := range []string{"chat", "chat_twice"} {
 		out, err := m.Call(ctx, export, question)
 		fmt.Println(string(out[8:]), err)
 	}
-	fmt.Println(m.Stats().ModelTokens)
+	fmt.Println(m.Stats().Uses["model_tokens"])
 	// Output:
 	// Short: A long story. <nil>
 	// quota: model_chat: the role "summarizer" has used 13 of its 130 tokens of this call, and the question may come to 121 <nil>

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
+
+	"github.com/mortise-dev/mortise/internal/engine"
 )
 
 // Session is an instance that keeps its memory, globals, tables and variables
@@ -29,7 +31,7 @@ type Session struct {
 	mu sync.Mutex
 	// inst changes under mu, and only while its session has the turn or its pool no
 	// calls. So a call reads it without the lock.
-	inst instance
+	inst engine.Instance
 }
 
 // turn is held by one caller at a time.
@@ -60,7 +62,7 @@ func (m *Module) Session(ctx context.Context) (*Session, error) {
 }
 
 func (g *Generation) session(ctx context.Context) (_ *Session, retired bool, _ error) {
-	if !g.grants.Sticky {
+	if !g.sticky {
 		return nil, false, fmt.Errorf("host: module %q: session: %w; set Grants.Sticky", g.module.name, ErrNotGranted)
 	}
 	s := &Session{gen: g, turn: make(turn, 1)}
@@ -91,7 +93,7 @@ func (s *Session) Generation() *Generation { return s.gen }
 // gone, and calls fail with [ErrSessionLost]; after Close, or when the module was
 // closed, with [ErrClosed].
 func (s *Session) Call(ctx context.Context, export string, input ...[]byte) ([]byte, error) {
-	g, size := s.gen, sizeOfParts(input)
+	g, size := s.gen, engine.SizeOfParts(input)
 	t, err := g.target(ctx, export, size)
 	if err != nil {
 		return nil, err
@@ -113,15 +115,15 @@ func (s *Session) Call(ctx context.Context, export string, input ...[]byte) ([]b
 	defer func() {
 		if !over {
 			s.lose(ctx, ReplacedAborted) // it is in the middle of a call: see guarded
-			slot.in.drop()
+			slot.in.Drop()
 		}
 		g.pool.release(ctx, slot)
 	}()
-	slot.in.set(input, size)
+	slot.in.Set(input, size)
 	output, err := slot.call(ctx, inst, t)
 	over = true
-	if err != nil || slot.out.unusual() {
-		if err != nil || slot.out.spent != "" {
+	if err != nil || slot.out.Unusual() {
+		if err != nil || slot.out.Spent != "" {
 			s.lose(ctx, because(err, &slot.out))
 		}
 		output, err = g.settle(output, err, t, &slot.out)
@@ -148,7 +150,7 @@ func (s *Session) Close(ctx context.Context) error {
 
 // instance returns the session's instance, or why there is none, to a call that has
 // the turn and a slot.
-func (s *Session) instance() (instance, error) {
+func (s *Session) instance() (engine.Instance, error) {
 	switch {
 	case s.closed.Load():
 		return nil, ErrClosed
@@ -163,12 +165,12 @@ func (s *Session) interrupt() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.inst != nil {
-		s.inst.interrupt()
+		s.inst.Interrupt()
 	}
 }
 
 // take takes the instance away, for end to close.
-func (s *Session) take() instance {
+func (s *Session) take() engine.Instance {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	inst := s.inst
@@ -195,7 +197,7 @@ func (s *Session) bury(ctx context.Context, why Replacement) error {
 		return nil
 	}
 	defer s.gen.pool.burials.Done()
-	err := inst.close(context.WithoutCancel(ctx))
+	err := inst.Close(context.WithoutCancel(ctx))
 	if why == "" {
 		s.gen.module.count.instances.Add(-1)
 	} else {

@@ -3,10 +3,10 @@ package host
 import (
 	"errors"
 	"fmt"
-	"log/slog"
-	"maps"
 	"path/filepath"
 	"strings"
+
+	"github.com/mortise-dev/mortise/internal/engine"
 )
 
 // Spec says what to load and under which conditions.
@@ -33,76 +33,6 @@ type Spec struct {
 	Grants Grants
 }
 
-// Grants are what the operator lets a module do beyond computing. A module that
-// imports a function of a capability which was not granted is refused by Load.
-type Grants struct {
-	// Config is what the guest reads with config_get.
-	Config map[string]string
-	// Log lets the guest write to [Config.Logger].
-	Log bool
-	// LogLevel is the least level that is written; messages below it are not counted
-	// as dropped. Nil means debug, which is the lowest.
-	LogLevel slog.Leveler
-	// Clock gives the guest the real time. Else every instance sees the same
-	// fixed clock.
-	Clock bool
-	// Random gives the guest random bytes of the system. Else every instance
-	// sees the same fixed sequence.
-	Random bool
-	// Sticky lets the module have sessions: instances that keep their state from
-	// call to call. See [Module.Session].
-	Sticky bool
-	// KV gives the guest a namespace of a key-value store.
-	KV *KVSpace
-	// Files gives the guest folders of the host.
-	Files []Mount
-	// HTTP lets the guest make requests.
-	HTTP *HTTP
-	// Secrets are the credentials that the guest may send with HTTP, by their names.
-	Secrets map[string]Secret
-	// Model lets the guest ask a model.
-	Model *Model
-	// Functions are host functions of the embedder.
-	Functions []Function
-}
-
-// withDefaults checks the grants of a module and fills in their zero fields. What
-// it returns shares nothing with the caller that the caller may change.
-func (g Grants) withDefaults(module string) (Grants, error) {
-	var err error
-	g.Config = maps.Clone(g.Config)
-	if g.KV, err = g.KV.withDefaults(module); err != nil {
-		return g, err
-	}
-	if g.Files, err = mounts(g.Files); err != nil {
-		return g, err
-	}
-	if g.HTTP != nil {
-		grant := *g.HTTP
-		g.HTTP, g.Secrets = &grant, maps.Clone(g.Secrets)
-	}
-	if g.Model, err = g.Model.withDefaults(); err != nil {
-		return g, err
-	}
-	g.Functions, err = functions(g.Functions)
-	return g, err
-}
-
-// has tells whether a field that a host function needs is set.
-func (g *Grants) has(field string) bool {
-	switch field {
-	case "":
-		return true
-	case grantKV:
-		return g.KV != nil
-	case grantHTTP:
-		return g.HTTP != nil
-	case grantModel:
-		return g.Model != nil && g.Model.Ask != nil
-	}
-	return false
-}
-
 // withDefaults checks s and fills in its name and limits.
 func (s Spec) withDefaults(base Limits) (Spec, error) {
 	if s.Name == "" && s.Path != "" {
@@ -113,14 +43,14 @@ func (s Spec) withDefaults(base Limits) (Spec, error) {
 		return s, errors.New("host: spec: Name is empty and there is no Path to take it from")
 	}
 	if s.Path == "" && s.Wasm == nil {
-		return s, fmt.Errorf("host: spec of %q: neither Path nor Wasm is set", clean(s.Name, 128))
+		return s, fmt.Errorf("host: spec of %q: neither Path nor Wasm is set", engine.Clean(s.Name, 128))
 	}
 	var err error
 	if s.Limits, err = s.Limits.withDefaults(base); err != nil {
-		return s, fmt.Errorf("host: spec of %q: %w", clean(s.Name, 128), err)
+		return s, fmt.Errorf("host: spec of %q: %w", engine.Clean(s.Name, 128), err)
 	}
 	if s.Grants, err = s.Grants.withDefaults(s.Name); err != nil {
-		return s, fmt.Errorf("host: spec of %q: %w", clean(s.Name, 128), err)
+		return s, fmt.Errorf("host: spec of %q: %w", engine.Clean(s.Name, 128), err)
 	}
 	return s, nil
 }

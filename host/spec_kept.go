@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"slices"
 
+	"github.com/mortise-dev/mortise/internal/engine"
 	"github.com/mortise-dev/mortise/internal/wasm"
 )
 
@@ -21,15 +22,15 @@ func (g *Generation) Spec() Spec {
 	return s
 }
 
-// onlyBinary reports whether a spec names a binary and no conditions.
-func (s Spec) onlyBinary() bool {
+// OnlyBinary reports whether a spec names a binary and no conditions.
+func (s Spec) OnlyBinary() bool {
 	return s.Links == nil && s.Require == nil && s.Limits == Limits{} && reflect.ValueOf(s.Grants).IsZero()
 }
 
 // completed returns the spec of a swap: one that names only a binary keeps the conditions of the
 // current generation.
 func (m *Module) completed(s Spec) Spec {
-	if !s.onlyBinary() {
+	if !s.OnlyBinary() {
 		return s
 	}
 	kept := m.Spec()
@@ -41,33 +42,14 @@ func (m *Module) completed(s Spec) Spec {
 func (s Spec) clone() Spec {
 	s.Links, s.Require = slices.Clone(s.Links), slices.Clone(s.Require)
 	g := &s.Grants
-	g.Config, g.Files = maps.Clone(g.Config), slices.Clone(g.Files)
-	g.KV, g.HTTP, g.Model = copied(g.KV), copied(g.HTTP), copied(g.Model)
-	if h := g.HTTP; h != nil {
-		h.Hosts, h.Private, h.Methods = slices.Clone(h.Hosts), slices.Clone(h.Private), slices.Clone(h.Methods)
-	}
-	if g.Model != nil {
-		g.Model.Roles = maps.Clone(g.Model.Roles)
-	}
-	g.Secrets = maps.Clone(g.Secrets)
-	for name, secret := range g.Secrets {
-		secret.Hosts, secret.Headers = slices.Clone(secret.Hosts), slices.Clone(secret.Headers)
-		g.Secrets[name] = secret
-	}
+	g.Config = maps.Clone(g.Config)
+	g.Capabilities, _ = checked(g.Capabilities, s.Name) // each was checked before
 	g.Functions = slices.Clone(g.Functions)
 	for n := range g.Functions {
 		f := &g.Functions[n]
 		f.Params, f.Results = slices.Clone(f.Params), slices.Clone(f.Results)
 	}
 	return s
-}
-
-func copied[T any](p *T) *T {
-	if p == nil {
-		return nil
-	}
-	out := *p
-	return &out
 }
 
 // lacks finds an export that callers of the current generation use and that a binary does not have.
@@ -82,11 +64,11 @@ func (m *Module) lacks(parsed *wasm.Module) *problem {
 	}
 	for i := range g.all {
 		t := &g.all[i]
-		if !t.called.Load() || t.name == exportDescribe { // which describes the binary, not what callers need
+		if !t.Called.Load() || t.Name == exportDescribe { // which describes the binary, not what callers need
 			continue
 		}
-		shown := clean(t.name, maxName)
-		ex, ok := parsed.Export(t.name)
+		shown := engine.Clean(t.Name, engine.MaxName)
+		ex, ok := parsed.Export(t.Name)
 		switch {
 		case !ok:
 			return &problem{
@@ -107,8 +89,8 @@ func (m *Module) lacks(parsed *wasm.Module) *problem {
 // probes have called.
 func (g *Generation) inherit(before *Generation) {
 	for i := range g.all {
-		t := before.targets[g.all[i].name]
-		g.all[i].called.Store(t != nil && t.called.Load())
+		t := before.targets[g.all[i].Name]
+		g.all[i].Called.Store(t != nil && t.Called.Load())
 	}
 }
 

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"sync/atomic"
 	"time"
+
+	"github.com/mortise-dev/mortise/internal/engine"
 )
 
 // Info says what a module is. It does not change.
@@ -55,14 +57,12 @@ type Stats struct {
 	Swaps, Rollbacks int64
 	// Fuel used by all calls together; 0 on an engine that does not meter.
 	Fuel int64
-	// Denied counts requests of guests that a grant or its quota did not allow. KV
-	// counts what guests asked of their key-value space, Files how often they opened,
-	// looked at or changed a file, Functions the calls of an embedder's functions, Model
-	// the questions to a model, and HTTP the requests.
-	Denied, KV, Files, Functions, Model, HTTP int64
-	// ModelTokens and ModelCost are what questions to roles came to, as [ModelRole]
-	// counts them, those under way with what is reserved for them.
-	ModelTokens, ModelCost int64
+	// Denied counts requests of guests that a grant or its quota did not allow.
+	Denied int64
+	// Uses counts what guests did with their grants, by the name of the capability: what they asked of their
+	// key-value space is kv, how often they opened, polled or changed a file is fs, the calls of an embedder's functions
+	// are functions. A capability may have further numbers, as its package documents. A number that is 0 is missing.
+	Uses map[string]int64
 	// Late counts host calls that came back more than 100 ms after their call was out of
 	// time or cancelled. LateTime is how long they continued after that, all together, and
 	// LateImports counts them by the name of the import. See [Limits].LateTime.
@@ -98,10 +98,10 @@ func (t *tally) begin() (start time.Time) {
 	return time.Time{}
 }
 
-func (t *tally) end(start time.Time, out *outcome) {
-	t.dropped += out.logsDropped
-	t.printed += out.printed
-	t.fuel += out.fuel
+func (t *tally) end(start time.Time, out *engine.Outcome) {
+	t.dropped += out.LogsDropped
+	t.printed += out.Printed
+	t.fuel += out.Fuel
 	if !start.IsZero() {
 		t.took(time.Since(start).Nanoseconds())
 	}

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/mortise-dev/mortise/host"
+	"github.com/mortise-dev/mortise/host/hosttest"
 	"github.com/mortise-dev/mortise/internal/testskip"
 )
 
@@ -70,7 +71,7 @@ func TestSuite_rejected(t *testing.T) {
 	}
 	onEngines(t, func(t *testing.T, e host.EngineName) {
 		t.Helper()
-		h := newHost(t, host.Config{Engine: e})
+		h := newHost(t, host.Config{Engine: hosttest.Engine(e)})
 		var mu sync.Mutex
 		var taken []string
 		var wg sync.WaitGroup

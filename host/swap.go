@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"sync/atomic"
+
+	"github.com/mortise-dev/mortise/internal/engine"
 )
 
 // SwapOptions say when a new generation takes over and when it has to go again.
@@ -133,7 +135,7 @@ func (m *Module) Swap(ctx context.Context, spec Spec, opts SwapOptions) (*Genera
 		spec.Name = m.given
 	}
 	if spec.Name != m.given {
-		return nil, fmt.Errorf("host: swap module %q: Spec.Name is %q; leave it empty, or load that module beside this one", m.name, clean(spec.Name, maxName))
+		return nil, fmt.Errorf("host: swap module %q: Spec.Name is %q; leave it empty, or load that module beside this one", m.name, engine.Clean(spec.Name, engine.MaxName))
 	}
 	select {
 	case m.turn <- struct{}{}:

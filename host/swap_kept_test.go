@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/mortise-dev/mortise/host"
+	"github.com/mortise-dev/mortise/host/capability/fs"
+	"github.com/mortise-dev/mortise/host/capability/http"
 )
 
 // emptyModule is a binary without exports.
@@ -107,10 +109,10 @@ func TestModule_Spec(t *testing.T) {
 	t.Parallel()
 	h := newHost(t, host.Config{})
 	dir := t.TempDir()
-	mounts := []host.Mount{{Host: dir, Guest: "/data"}}
+	mounts := []fs.Mount{{Host: dir, Guest: "/data"}}
 	m, err := h.Load(t.Context(), host.Spec{
 		Path: wat("echo"), SHA256: shaOf(watBytes(t, "echo")), Require: []string{"echo"}, Limits: host.Limits{InputBytes: 100, Timeout: time.Minute},
-		Grants: host.Grants{Config: map[string]string{"k": "v"}, Files: mounts, HTTP: &host.HTTP{Hosts: []string{"a.example.com"}}},
+		Grants: host.Grants{Config: map[string]string{"k": "v"}, Capabilities: []host.Capability{&fs.Grant{Mounts: mounts}, &http.Grant{Hosts: []string{"a.example.com"}}}},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -126,12 +128,17 @@ func TestModule_Spec(t *testing.T) {
 		t.Helper()
 		bounded(step, true)
 		s := m.Spec()
-		if s.Limits.InputBytes != 100 || s.Limits.Timeout != time.Minute || s.Grants.Config["k"] != "v" || len(s.Grants.Files) != 1 ||
-			s.Grants.HTTP == nil || s.Grants.HTTP.Hosts[0] != "a.example.com" || len(s.Require) != 1 || s.Wasm != nil || s.SHA256 != "" {
+		files, _ := host.Granted[*fs.Grant](s.Grants)
+		http, _ := host.Granted[*http.Grant](s.Grants)
+		if files == nil || http == nil {
+			t.Fatalf("%s: %+v", step, s)
+		}
+		if s.Limits.InputBytes != 100 || s.Limits.Timeout != time.Minute || s.Grants.Config["k"] != "v" || len(files.Mounts) != 1 ||
+			http.Hosts[0] != "a.example.com" || len(s.Require) != 1 || s.Wasm != nil || s.SHA256 != "" {
 			t.Errorf("%s: %+v", step, s)
 		}
 		// What the caller does with it is not the module's affair.
-		s.Grants.Config["k"], s.Grants.HTTP.Hosts[0], s.Grants.Files[0].Writable, s.Require[0] = "x", "evil.example.com", true, "none"
+		s.Grants.Config["k"], http.Hosts[0], files.Mounts[0].Writable, s.Require[0] = "x", "evil.example.com", true, "none"
 	}
 	kept("loaded")
 	swap := func(step string, spec host.Spec) {
@@ -155,7 +162,7 @@ func TestModule_Spec(t *testing.T) {
 	}
 	swap("with limits", host.Spec{Path: another, Limits: host.Limits{Instances: 1}})
 	bounded("with limits", false)
-	if s := m.Spec(); s.Grants.HTTP != nil || s.Grants.Files != nil || s.Grants.Config != nil {
+	if s := m.Spec(); s.Grants.Capabilities != nil || s.Grants.Config != nil {
 		t.Errorf("with limits: %+v", s.Grants)
 	}
 }

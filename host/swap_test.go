@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/mortise-dev/mortise/host"
+	"github.com/mortise-dev/mortise/host/hosttest"
 )
 
 // generation returns a binary that answers version and works, traps ("!") or
@@ -47,7 +48,7 @@ type swapping struct {
 func startSwapping(t *testing.T, e host.EngineName, limits host.Limits) *swapping {
 	t.Helper()
 	s := &swapping{}
-	h := newHost(t, host.Config{Engine: e, Logger: logger(&s.logs, slog.LevelInfo), OnSwap: func(e host.SwapEvent) {
+	h := newHost(t, host.Config{Engine: hosttest.Engine(e), Logger: logger(&s.logs, slog.LevelInfo), OnSwap: func(e host.SwapEvent) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.events = append(s.events, e)

@@ -12,6 +12,8 @@ import (
 	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/agent"
 	"github.com/mortise-dev/mortise/host"
+	"github.com/mortise-dev/mortise/host/capability/log"
+	"github.com/mortise-dev/mortise/host/hosttest"
 	"github.com/mortise-dev/mortise/phases"
 	"github.com/mortise-dev/mortise/phases/phasestest"
 	"github.com/mortise-dev/mortise/plugins"
@@ -119,7 +121,7 @@ func TestGuestThatNeverComesBack(t *testing.T) {
 
 func neverComesBack(t *testing.T, engine host.EngineName, granted bool, policy abi.FailurePolicy) {
 	t.Helper()
-	h, err := host.New(host.Config{Engine: engine})
+	h, err := host.New(host.Config{Engine: hosttest.Engine(engine)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -129,7 +131,9 @@ func neverComesBack(t *testing.T, engine host.EngineName, granted bool, policy a
 		}
 	})
 	spec := small("spin")
-	spec.Grants.Log = granted // Then it has a goroutine of its own.
+	if granted { // Then it has a goroutine of its own.
+		spec.Grants.Capabilities = []host.Capability{log.Grant{}}
+	}
 	set, err := load(t, h, plugins.Entry{Module: spec, OnFailure: policy})
 	if err != nil {
 		t.Fatal(err)

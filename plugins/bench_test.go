@@ -6,6 +6,7 @@ import (
 
 	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/host"
+	"github.com/mortise-dev/mortise/host/hosttest"
 	"github.com/mortise-dev/mortise/plugins"
 )
 
@@ -30,7 +31,7 @@ func BenchmarkOnPhase(b *testing.B) {
 	for _, engine := range []host.EngineName{host.EngineNative, host.EngineExtism} {
 		for name, event := range events {
 			b.Run(string(engine)+"/"+name, func(b *testing.B) {
-				h, err := host.New(host.Config{Engine: engine})
+				h, err := host.New(host.Config{Engine: hosttest.Engine(engine)})
 				if err != nil {
 					b.Fatal(err)
 				}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/mortise-dev/mortise/host"
+	"github.com/mortise-dev/mortise/host/capability/kv"
 	"github.com/mortise-dev/mortise/internal/guest"
 	"github.com/mortise-dev/mortise/plugins"
 )
@@ -16,7 +17,7 @@ func TestAskedAndNotGranted(t *testing.T) {
 	t.Parallel()
 	set, err := load(t, newHost(t), plugins.Entry{Name: "memory", Module: small("needs")})
 	want := `guest: module "memory": asks for what is not granted: plugin "needs" asks for kv (it says: "To remember answers."); ` +
-		`to let it, write grants: {kv: {path: plugins.db}} (in Go: Grants.KV)`
+		`to let it, write grants: {kv: {path: plugins.db}} (in Go: kv.Grant)`
 	if err == nil || err.Error() != want {
 		t.Errorf("error %v", err)
 	}
@@ -31,7 +32,7 @@ func TestAskedAndNotGranted(t *testing.T) {
 func TestStatusComparesGrants(t *testing.T) {
 	t.Parallel()
 	spec := small("needs")
-	spec.Grants = host.Grants{Random: true, KV: &host.KVSpace{Store: host.NewMemoryKV()}}
+	spec.Grants = host.Grants{Random: true, Capabilities: []host.Capability{&kv.Grant{Store: kv.NewMemory()}}}
 	set, err := load(t, newHost(t), plugins.Entry{Module: spec})
 	if err != nil {
 		t.Fatal(err)

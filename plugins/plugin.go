@@ -9,6 +9,7 @@ import (
 
 	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/host"
+	"github.com/mortise-dev/mortise/host/capability/messages"
 	"github.com/mortise-dev/mortise/internal/guest"
 	"github.com/mortise-dev/mortise/phases"
 )
@@ -137,7 +138,7 @@ func (p *Plugin) attempt(ctx context.Context, e *abi.Event) (reply *abi.Reply, e
 	}
 	g, shown := ed.Guest, p.show(ed.Guest, e)
 	if g.ReadsMore() {
-		ctx = host.WithRange(ctx, more(ctx, g, shown))
+		ctx = messages.WithRange(ctx, more(ctx, g, shown))
 	}
 	err = g.CallOn(ctx, on, abi.ExportOnPhase, shown, &reply)
 	if err != nil {
@@ -164,7 +165,7 @@ func (p *Plugin) show(g *guest.Guest, e *abi.Event) *abi.Event {
 
 // more lets the guest read messages beyond its view: an event that holds nothing
 // but them.
-func more(ctx context.Context, g *guest.Guest, e *abi.Event) host.RangeFunc {
+func more(ctx context.Context, g *guest.Guest, e *abi.Event) messages.RangeFunc {
 	all := phases.Conversation(ctx)
 	return func(from, to uint32) ([]byte, error) {
 		last := min(int64(to), int64(len(all)))

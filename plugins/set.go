@@ -10,6 +10,7 @@ import (
 
 	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/host"
+	"github.com/mortise-dev/mortise/host/capability/messages"
 	"github.com/mortise-dev/mortise/internal/guest"
 	"github.com/mortise-dev/mortise/phases"
 )
@@ -86,7 +87,7 @@ func Load(ctx context.Context, h *host.Host, entries []Entry) (*Set, error) {
 
 func (s *Set) load(ctx context.Context, e Entry, seen map[string]bool) (outcome, error) {
 	e.Module.Name = cmp.Or(e.Module.Name, e.Name)
-	m, err := s.host.Load(ctx, e.Module)
+	m, err := s.host.Load(ctx, granting(e.Module))
 	if err != nil {
 		return outcome{status: Status{Name: e.Name}}, guest.Explain(ctx, s.host, e.Module, err)
 	}
@@ -192,7 +193,7 @@ func (s *Set) Swap(ctx context.Context, name string, spec host.Spec, opts host.S
 			continue
 		}
 		spec.Name = p.module.Name()
-		if err := p.live.Swap(ctx, spec, opts); err != nil {
+		if err := p.live.Swap(ctx, swapping(spec), opts); err != nil {
 			return guest.Explain(ctx, s.host, spec, err)
 		}
 		p.timeout.Store(int64(spec.Limits.Timeout))
@@ -212,3 +213,19 @@ func (s *Set) Stats() map[string]host.Stats {
 
 // Close closes the modules. It waits for calls in flight until ctx is done.
 func (s *Set) Close(ctx context.Context) error { return s.CloseExcept(ctx, nil) }
+
+// granting lets a plugin read the messages of its event.
+func granting(spec host.Spec) host.Spec {
+	if _, granted := host.Granted[messages.Grant](spec.Grants); !granted {
+		spec.Grants.Capabilities = append(slices.Clone(spec.Grants.Capabilities), messages.Grant{})
+	}
+	return spec
+}
+
+// swapping is granting for a swap. A spec that names only a binary keeps what was granted before.
+func swapping(spec host.Spec) host.Spec {
+	if spec.OnlyBinary() {
+		return spec
+	}
+	return granting(spec)
+}

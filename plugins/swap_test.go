@@ -14,6 +14,8 @@ import (
 
 	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/host"
+	logcap "github.com/mortise-dev/mortise/host/capability/log"
+	"github.com/mortise-dev/mortise/host/hosttest"
 	"github.com/mortise-dev/mortise/internal/guest"
 	"github.com/mortise-dev/mortise/plugins"
 )
@@ -57,7 +59,7 @@ func onEngines(t *testing.T, test func(t *testing.T, h *host.Host)) {
 	for _, e := range []host.EngineName{host.EngineNative, host.EngineExtism} {
 		t.Run(string(e), func(t *testing.T) {
 			t.Parallel()
-			h, err := host.New(host.Config{Engine: e})
+			h, err := host.New(host.Config{Engine: hosttest.Engine(e)})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -215,7 +217,7 @@ func TestSwapRollsBack(t *testing.T) {
 		p := set.Plugins()[0]
 		broken := describedAs(binaryOf(t, testdata("trap")), as("json-guard", gateHook))
 		opts := host.SwapOptions{Watch: host.Watch{Calls: 20, MinCalls: 3}}
-		if err := set.Swap(t.Context(), "json-guard", host.Spec{Wasm: broken, Grants: host.Grants{Log: true}}, opts); err != nil {
+		if err := set.Swap(t.Context(), "json-guard", host.Spec{Wasm: broken, Grants: host.Grants{Capabilities: []host.Capability{logcap.Grant{}}}}, opts); err != nil {
 			t.Fatal(err)
 		}
 		if s := set.Status()[0]; s.Version != "2.0.0" || s.Granted[0] != "log" {

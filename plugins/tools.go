@@ -9,6 +9,7 @@ import (
 
 	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/host"
+	"github.com/mortise-dev/mortise/host/capability/messages"
 	"github.com/mortise-dev/mortise/internal/guest"
 	"github.com/mortise-dev/mortise/internal/schema"
 	"github.com/mortise-dev/mortise/phases"
@@ -166,7 +167,7 @@ func (p *Plugin) callTool(ctx context.Context, call *abi.ToolCall) (abi.ToolRepl
 		request.Run, request.Step, request.NowMS = i.Run, i.Step, i.At.UnixMilli()
 		request.MessagesTotal, request.State = i.MessagesTotal, i.State(p.shape.Name)
 		if g.ReadsMore() {
-			ctx = host.WithRange(ctx, more(ctx, g, &abi.Event{Run: i.Run, Step: i.Step}))
+			ctx = messages.WithRange(ctx, more(ctx, g, &abi.Event{Run: i.Run, Step: i.Step}))
 		}
 	}
 	err = g.Call(ctx, abi.ExportCallTool, &request, &reply)

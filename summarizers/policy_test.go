@@ -13,6 +13,7 @@ import (
 
 	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/host"
+	"github.com/mortise-dev/mortise/host/hosttest"
 	"github.com/mortise-dev/mortise/summarizers"
 )
 
@@ -30,7 +31,7 @@ func cacheDir() string {
 // newHost makes a host with the cache of the tests.
 func newHost(t *testing.T, engine host.EngineName) *host.Host {
 	t.Helper()
-	h, err := host.New(host.Config{Engine: engine, CacheDir: cacheDir()})
+	h, err := host.New(host.Config{Engine: hosttest.Engine(engine), CacheDir: cacheDir()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/mortise-dev/mortise/compaction"
 	"github.com/mortise-dev/mortise/compaction/trial"
 	"github.com/mortise-dev/mortise/host"
+	"github.com/mortise-dev/mortise/host/capability/model"
 	"github.com/mortise-dev/mortise/internal/guest"
 )
 
@@ -48,7 +49,8 @@ func (p *Policy) Swap(ctx context.Context, spec host.Spec, opts SwapOptions) (re
 			err = p.probe(ctx, g)
 		}
 		if err == nil && !opts.Untried {
-			report, err = p.try(ctx, g, gen.Spec().Grants.Model != nil)
+			_, asks := host.Granted[*model.Grant](gen.Spec().Grants)
+			report, err = p.try(ctx, g, asks)
 		}
 		if err != nil || also == nil {
 			return err
@@ -64,7 +66,7 @@ func (p *Policy) try(ctx context.Context, g *guest.Guest, asks bool) (*trial.Rep
 	cfg.Model = asks
 	cfg.Spent = func() (tokens, micros int64) {
 		s := p.module.Stats()
-		return s.ModelTokens, s.ModelCost
+		return s.Uses["model_tokens"], s.Uses["model_cost"]
 	}
 	if p.cfg.Use == UseAdmit {
 		return trial.Decisions(ctx, cfg, requests, func(ctx context.Context, r *abi.AdmitRequest) (*abi.Decision, error) {

@@ -11,13 +11,14 @@ import (
 	"testing"
 
 	"github.com/mortise-dev/mortise/host"
+	"github.com/mortise-dev/mortise/host/capability/kv"
 )
 
 // TestKV holds what every [host.KV] must do. open returns an empty store, and is
 // called once for each test; it closes what it opened with t.Cleanup.
-func TestKV(t *testing.T, open func(t *testing.T) host.KV) {
+func TestKV(t *testing.T, open func(t *testing.T) kv.Store) {
 	t.Helper()
-	for name, test := range map[string]func(*testing.T, host.KV){
+	for name, test := range map[string]func(*testing.T, kv.Store){
 		"values": kvValues, "bytes": kvBytes, "isolation": kvIsolation, "list": kvList, "quota": kvQuota,
 		"shrink": kvShrink, "atomic": kvAtomic, "owned": kvOwned, "cancelled": kvCancelled, "hostile names": kvHostileNames,
 	} {
@@ -29,16 +30,16 @@ func TestKV(t *testing.T, open func(t *testing.T) host.KV) {
 }
 
 // roomy is a quota that no test reaches.
-func roomy() host.KVQuota { return host.KVQuota{Keys: 1 << 20, Bytes: 1 << 30} }
+func roomy() kv.Quota { return kv.Quota{Keys: 1 << 20, Bytes: 1 << 30} }
 
-func set(t *testing.T, s host.KV, namespace, key, value string) {
+func set(t *testing.T, s kv.Store, namespace, key, value string) {
 	t.Helper()
 	if err := s.Set(t.Context(), namespace, key, []byte(value), roomy()); err != nil {
 		t.Fatalf("set %q: %v", key, err)
 	}
 }
 
-func want(t *testing.T, s host.KV, namespace, key, value string, there bool) {
+func want(t *testing.T, s kv.Store, namespace, key, value string, there bool) {
 	t.Helper()
 	got, found, err := s.Get(t.Context(), namespace, key)
 	if err != nil || found != there || string(got) != value {
@@ -46,7 +47,7 @@ func want(t *testing.T, s host.KV, namespace, key, value string, there bool) {
 	}
 }
 
-func wantKeys(t *testing.T, s host.KV, namespace, prefix, after string, limit int, keys ...string) {
+func wantKeys(t *testing.T, s kv.Store, namespace, prefix, after string, limit int, keys ...string) {
 	t.Helper()
 	got, err := s.List(t.Context(), namespace, prefix, after, limit)
 	if err != nil || !slices.Equal(got, keys) {
@@ -54,7 +55,7 @@ func wantKeys(t *testing.T, s host.KV, namespace, prefix, after string, limit in
 	}
 }
 
-func remove(t *testing.T, s host.KV, namespace, key string, there bool) {
+func remove(t *testing.T, s kv.Store, namespace, key string, there bool) {
 	t.Helper()
 	was, err := s.Delete(t.Context(), namespace, key)
 	if err != nil || was != there {
@@ -62,7 +63,7 @@ func remove(t *testing.T, s host.KV, namespace, key string, there bool) {
 	}
 }
 
-func kvValues(t *testing.T, s host.KV) {
+func kvValues(t *testing.T, s kv.Store) {
 	t.Helper()
 	want(t, s, "a", "k", "", false)
 	remove(t, s, "a", "k", false)
@@ -78,7 +79,7 @@ func kvValues(t *testing.T, s host.KV) {
 }
 
 // kvBytes holds that keys and values are bytes, not text.
-func kvBytes(t *testing.T, s host.KV) {
+func kvBytes(t *testing.T, s kv.Store) {
 	t.Helper()
 	var all []byte
 	for c := range 256 {
@@ -97,7 +98,7 @@ func kvBytes(t *testing.T, s host.KV) {
 	wantKeys(t, s, "n", "\xff\xff", "", 100, "\xff\xff")
 }
 
-func kvIsolation(t *testing.T, s host.KV) {
+func kvIsolation(t *testing.T, s kv.Store) {
 	t.Helper()
 	set(t, s, "a", "k", "of a")
 	set(t, s, "ab", "k", "of ab")
@@ -111,13 +112,13 @@ func kvIsolation(t *testing.T, s host.KV) {
 	wantKeys(t, s, "a", "", "", 10, "k")
 	wantKeys(t, s, "ab", "", "", 10)
 	// One namespace that is full does not fill another.
-	full := host.KVQuota{Keys: 1, Bytes: 100}
+	full := kv.Quota{Keys: 1, Bytes: 100}
 	if err := s.Set(t.Context(), "c", "k", nil, full); err != nil {
 		t.Errorf("quota counts other namespaces: %v", err)
 	}
 }
 
-func kvList(t *testing.T, s host.KV) {
+func kvList(t *testing.T, s kv.Store) {
 	t.Helper()
 	for _, key := range []string{"b/2", "a", "b/1", "c", "b", "b/10"} {
 		set(t, s, "n", key, "v")
@@ -135,16 +136,16 @@ func kvList(t *testing.T, s host.KV) {
 	wantKeys(t, s, "none", "", "", 10)
 }
 
-func kvQuota(t *testing.T, s host.KV) {
+func kvQuota(t *testing.T, s kv.Store) {
 	t.Helper()
-	try := func(key, value string, ok bool, q host.KVQuota) {
+	try := func(key, value string, ok bool, q kv.Quota) {
 		t.Helper()
 		err := s.Set(t.Context(), "n", key, []byte(value), q)
 		if ok != (err == nil) || !ok && !errors.Is(err, host.ErrQuota) {
 			t.Errorf("set %q to %q within %+v: %v", key, value, q, err)
 		}
 	}
-	q := host.KVQuota{Keys: 2, Bytes: 10}
+	q := kv.Quota{Keys: 2, Bytes: 10}
 	try("a", "1234", true, q)   // 5 bytes
 	try("b", "1234", true, q)   // 10 bytes
 	try("b", "12345", false, q) // 11 bytes
@@ -157,17 +158,17 @@ func kvQuota(t *testing.T, s host.KV) {
 	remove(t, s, "n", "a", true)
 	try("c", "", true, q)
 	try("c", "12", false, q)
-	try("long", "1", false, host.KVQuota{Keys: 10, Bytes: 4})
+	try("long", "1", false, kv.Quota{Keys: 10, Bytes: 4})
 	wantKeys(t, s, "n", "", "", 10, "b", "c")
 }
 
 // kvShrink holds that a space above a quota that was lowered can be mended.
-func kvShrink(t *testing.T, s host.KV) {
+func kvShrink(t *testing.T, s kv.Store) {
 	t.Helper()
 	for _, key := range []string{"a", "b", "c"} {
 		set(t, s, "n", key, "0123456789")
 	}
-	small := host.KVQuota{Keys: 1, Bytes: 5}
+	small := kv.Quota{Keys: 1, Bytes: 5}
 	if err := s.Set(t.Context(), "n", "a", []byte("0"), small); err != nil {
 		t.Errorf("a smaller value was refused: %v", err)
 	}
@@ -180,14 +181,14 @@ func kvShrink(t *testing.T, s host.KV) {
 }
 
 // kvAtomic holds that many who set at once do not pass the quota together.
-func kvAtomic(t *testing.T, s host.KV) {
+func kvAtomic(t *testing.T, s kv.Store) {
 	t.Helper()
 	const keys = 5
 	var done atomic.Int64
 	var wg sync.WaitGroup
 	for i := range 40 {
 		wg.Go(func() {
-			err := s.Set(t.Context(), "n", fmt.Sprintf("%02d", i), []byte("123"), host.KVQuota{Keys: keys, Bytes: 1000})
+			err := s.Set(t.Context(), "n", fmt.Sprintf("%02d", i), []byte("123"), kv.Quota{Keys: keys, Bytes: 1000})
 			switch {
 			case err == nil:
 				done.Add(1)
@@ -204,7 +205,7 @@ func kvAtomic(t *testing.T, s host.KV) {
 }
 
 // kvOwned holds that a store shares no bytes with its callers.
-func kvOwned(t *testing.T, s host.KV) {
+func kvOwned(t *testing.T, s kv.Store) {
 	t.Helper()
 	value := []byte("value")
 	if err := s.Set(t.Context(), "n", "k", value, roomy()); err != nil {
@@ -219,7 +220,7 @@ func kvOwned(t *testing.T, s host.KV) {
 	want(t, s, "n", "k", "value", true)
 }
 
-func kvCancelled(t *testing.T, s host.KV) {
+func kvCancelled(t *testing.T, s kv.Store) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -237,7 +238,7 @@ func kvCancelled(t *testing.T, s host.KV) {
 }
 
 // kvHostileNames holds that no name is taken for anything but a name.
-func kvHostileNames(t *testing.T, s host.KV) {
+func kvHostileNames(t *testing.T, s kv.Store) {
 	t.Helper()
 	names := []string{
 		`'; DROP TABLE kv; --`, `" OR 1=1 --`, `%`, `_`, `*`, `?`, `[a-z]`, `\`, `../../etc/passwd`, `$(id)`, "`", `{}`, "kv", "NULL",

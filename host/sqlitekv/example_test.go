@@ -6,11 +6,11 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/mortise-dev/mortise/host"
+	"github.com/mortise-dev/mortise/host/capability/kv"
 	"github.com/mortise-dev/mortise/host/sqlitekv"
 )
 
-// A store outlives the process; its Store is what a host.KVSpace asks for.
+// A store outlives the process; its Store is what a kv.Grant asks for.
 func ExampleOpen() {
 	ctx := context.Background()
 	dir, err := os.MkdirTemp("", "example")
@@ -26,7 +26,7 @@ func ExampleOpen() {
 	}
 	defer store.Close()
 
-	quota := host.KVQuota{Keys: 10, Bytes: 1000}
+	quota := kv.Quota{Keys: 10, Bytes: 1000}
 	err = store.Set(ctx, "guard", "seen/rm", []byte("3"), quota)
 	fmt.Println(err)
 	keys, err := store.List(ctx, "guard", "seen/", "", 10)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/mortise-dev/mortise/host"
+	"github.com/mortise-dev/mortise/host/capability/kv"
 )
 
 // Get implements [host.KV].
@@ -26,7 +27,7 @@ func (s *Store) Get(ctx context.Context, namespace, key string) (value []byte, f
 }
 
 // Set implements [host.KV].
-func (s *Store) Set(ctx context.Context, namespace, key string, value []byte, q host.KVQuota) error {
+func (s *Store) Set(ctx context.Context, namespace, key string, value []byte, q kv.Quota) error {
 	err := s.write(ctx, func(tx *sql.Tx) error {
 		if err := check(ctx, tx, namespace, key, int64(len(value)), q); err != nil {
 			return err
@@ -43,7 +44,7 @@ func (s *Store) Set(ctx context.Context, namespace, key string, value []byte, q 
 }
 
 // check decides whether a value fits into the quota. What only shrinks always does.
-func check(ctx context.Context, tx *sql.Tx, namespace, key string, size int64, q host.KVQuota) error {
+func check(ctx context.Context, tx *sql.Tx, namespace, key string, size int64, q kv.Quota) error {
 	var keys, bytes, old sql.NullInt64
 	err := tx.QueryRowContext(ctx, `SELECT (SELECT keys FROM usage WHERE namespace = ?1),
 		(SELECT bytes FROM usage WHERE namespace = ?1),

@@ -13,7 +13,7 @@ import (
 
 	_ "modernc.org/sqlite" // the driver
 
-	"github.com/mortise-dev/mortise/host"
+	"github.com/mortise-dev/mortise/host/capability/kv"
 )
 
 // Config constructs a [Store].
@@ -25,7 +25,7 @@ type Config struct {
 // Store is a [host.KV] in a file.
 type Store struct{ db *sql.DB }
 
-var _ host.KV = (*Store)(nil)
+var _ kv.Store = (*Store)(nil)
 
 // Open opens the file and brings it to the current version.
 func Open(ctx context.Context, cfg Config) (*Store, error) {

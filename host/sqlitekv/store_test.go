@@ -20,6 +20,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/mortise-dev/mortise/host"
+	"github.com/mortise-dev/mortise/host/capability/kv"
 	"github.com/mortise-dev/mortise/host/hosttest"
 	"github.com/mortise-dev/mortise/host/sqlitekv"
 	"github.com/mortise-dev/mortise/internal/testskip"
@@ -54,7 +55,7 @@ func writeForEver(path string) {
 	}
 }
 
-func roomy() host.KVQuota { return host.KVQuota{Keys: 1 << 20, Bytes: 1 << 30} }
+func roomy() kv.Quota { return kv.Quota{Keys: 1 << 20, Bytes: 1 << 30} }
 
 func open(tb testing.TB, path string) *sqlitekv.Store {
 	tb.Helper()
@@ -72,7 +73,7 @@ func open(tb testing.TB, path string) *sqlitekv.Store {
 
 func TestStore(t *testing.T) {
 	t.Parallel()
-	hosttest.TestKV(t, func(t *testing.T) host.KV {
+	hosttest.TestKV(t, func(t *testing.T) kv.Store {
 		t.Helper()
 		return open(t, filepath.Join(t.TempDir(), "kv.db"))
 	})
@@ -188,7 +189,7 @@ func TestStore_quotaOfTwo(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range 20 {
 		wg.Go(func() {
-			err := stores[i%2].Set(t.Context(), "n", fmt.Sprint(i), []byte("v"), host.KVQuota{Keys: 7, Bytes: 1000})
+			err := stores[i%2].Set(t.Context(), "n", fmt.Sprint(i), []byte("v"), kv.Quota{Keys: 7, Bytes: 1000})
 			if err != nil && !errors.Is(err, host.ErrQuota) {
 				t.Errorf("set: %v", err)
 			}

@@ -81,7 +81,7 @@ func newPolicyLoader(o evalOptions, p *evalProgress) (*policyLoader, error) {
 	}
 	whole := LimitsConfig{Timeout: Duration(evalTimeout), MemoryMiB: evalMemoryMiB, InputMiB: evalInputMiB, OutputMiB: evalInputMiB}
 	l.parts.host, err = host.New(host.Config{
-		Engine: host.EngineName(cfg.Engine), CacheDir: cache, Compile: compileProcess(), Logger: logger, OnCompile: compileLine(p.progress),
+		Engine: engineOf(cfg.Engine), CacheDir: cache, Compile: compileProcess(), Logger: logger, OnCompile: compileLine(p.progress),
 		Limits: cfg.Limits.limits(whole.limits(host.Limits{})),
 	})
 	return l, err

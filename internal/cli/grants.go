@@ -11,6 +11,10 @@ import (
 	"time"
 
 	"github.com/mortise-dev/mortise/host"
+	"github.com/mortise-dev/mortise/host/capability/fs"
+	"github.com/mortise-dev/mortise/host/capability/http"
+	"github.com/mortise-dev/mortise/host/capability/kv"
+	"github.com/mortise-dev/mortise/host/capability/log"
 	"github.com/mortise-dev/mortise/host/sqlitekv"
 )
 
@@ -20,13 +24,13 @@ type granter struct {
 	cfg    *Config
 	logger *slog.Logger
 	files  map[string]*sqlitekv.Store
-	memory host.KV
+	memory kv.Store
 	// dry opens no file of a key-value space.
 	dry bool
 }
 
 func newGranter(cfg *Config, logger *slog.Logger) *granter {
-	return &granter{cfg: cfg, logger: logger, files: map[string]*sqlitekv.Store{}, memory: host.NewMemoryKV()}
+	return &granter{cfg: cfg, logger: logger, files: map[string]*sqlitekv.Store{}, memory: kv.NewMemory()}
 }
 
 // of grants what another config names, from the same stores.
@@ -40,48 +44,68 @@ func (r *granter) grants(ctx context.Context, module string, c *GrantsConfig) (h
 	if err != nil {
 		return host.Grants{}, err
 	}
-	g := host.Grants{
-		Config: c.Values, Log: c.Log, LogLevel: level, Clock: c.Clock, Random: c.Random, Sticky: c.Sticky,
+	g := host.Grants{Config: c.Values, Clock: c.Clock, Random: c.Random, Sticky: c.Sticky}
+	if c.Log {
+		g.Capabilities = append(g.Capabilities, log.Grant{Level: level})
 	}
-	if g.HTTP, err = c.HTTP.grant(); err != nil {
-		return g, err
-	}
-	for _, name := range slices.Sorted(maps.Keys(c.Secrets)) {
-		s, err := r.secret(module, name, c.Secrets[name])
+	if c.HTTP != nil {
+		http, err := c.HTTP.grant()
 		if err != nil {
-			return g, fmt.Errorf("grants.secrets.%.64q: %w", name, err)
-		}
-		if g.Secrets == nil {
-			g.Secrets = map[string]host.Secret{}
-		}
-		g.Secrets[name] = s
-	}
-	if len(c.Model) > 0 && r.cfg.models == nil {
-		if r.cfg.models, err = openModels(r.cfg); err != nil {
 			return g, err
 		}
+		if http.Secrets, err = r.secrets(module, c.Secrets); err != nil {
+			return g, err
+		}
+		g.Capabilities = append(g.Capabilities, http)
 	}
-	if g.Model, err = r.cfg.models.grant(c.Model); err != nil {
-		return g, err
+	if len(c.Model) > 0 {
+		if r.cfg.models == nil {
+			if r.cfg.models, err = openModels(r.cfg); err != nil {
+				return g, err
+			}
+		}
+		model, err := r.cfg.models.grant(c.Model)
+		if err != nil {
+			return g, err
+		}
+		g.Capabilities = append(g.Capabilities, model)
 	}
-	if g.KV, err = r.space(ctx, c.KV); err != nil {
-		return g, fmt.Errorf("grants.kv: %w", err)
+	if c.KV != nil {
+		space, err := r.space(ctx, c.KV)
+		if err != nil {
+			return g, fmt.Errorf("grants.kv: %w", err)
+		}
+		g.Capabilities = append(g.Capabilities, space)
 	}
-	for _, f := range c.Files {
-		g.Files = append(g.Files, host.Mount{Host: r.cfg.path(f.Host), Guest: f.Guest, Writable: f.Writable, Bytes: f.MiB << 20})
+	if len(c.Files) > 0 {
+		files := new(fs.Grant)
+		for _, f := range c.Files {
+			files.Mounts = append(files.Mounts, fs.Mount{Host: r.cfg.path(f.Host), Guest: f.Guest, Writable: f.Writable, Bytes: f.MiB << 20})
+		}
+		g.Capabilities = append(g.Capabilities, files)
 	}
 	return g, nil
 }
 
-func (h *HTTPConfig) grant() (*host.HTTP, error) {
-	if h == nil {
-		return nil, nil //nolint:nilnil // no grant
+// secrets reads the credentials of a module.
+func (r *granter) secrets(module string, all map[string]SecretConfig) (map[string]http.Secret, error) {
+	out := map[string]http.Secret{}
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		s, err := r.secret(module, name, all[name])
+		if err != nil {
+			return nil, fmt.Errorf("grants.secrets.%.64q: %w", name, err)
+		}
+		out[name] = s
 	}
+	return out, nil
+}
+
+func (h *HTTPConfig) grant() (*http.Grant, error) {
 	private, err := h.private()
 	if err != nil {
 		return nil, err
 	}
-	return &host.HTTP{
+	return &http.Grant{
 		Hosts: h.Hosts, Private: private, Plain: h.Plain, Methods: h.Methods,
 		RequestBytes: h.RequestKiB << 10, ResponseBytes: h.ResponseKiB << 10,
 		Timeout: time.Duration(h.Timeout), Redirects: h.Redirects,
@@ -91,11 +115,8 @@ func (h *HTTPConfig) grant() (*host.HTTP, error) {
 }
 
 // space opens a key-value space.
-func (r *granter) space(ctx context.Context, k *KVConfig) (*host.KVSpace, error) {
-	if k == nil {
-		return nil, nil //nolint:nilnil // no grant
-	}
-	out := &host.KVSpace{
+func (r *granter) space(ctx context.Context, k *KVConfig) (*kv.Grant, error) {
+	out := &kv.Grant{
 		Store: r.memory, Namespace: k.Namespace, ReadOnly: k.ReadOnly,
 		Keys: k.Keys, Bytes: k.MiB << 20, ValueBytes: k.ValueKiB << 10,
 	}

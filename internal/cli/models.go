@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/mortise-dev/mortise/abi"
-	"github.com/mortise-dev/mortise/host"
+	modelcap "github.com/mortise-dev/mortise/host/capability/model"
 	"github.com/mortise-dev/mortise/llm"
 	"github.com/mortise-dev/mortise/llm/anthropic"
 	"github.com/mortise-dev/mortise/llm/openai"
@@ -194,17 +194,14 @@ func (m models) cost(model string, u abi.Usage) float64 {
 }
 
 // grant lets guests ask models by the names of roles.
-func (m models) grant(roles map[string]string) (*host.Model, error) {
-	if len(roles) == 0 {
-		return nil, nil //nolint:nilnil // no grant
-	}
-	out := &host.Model{Roles: map[string]host.ModelRole{}}
+func (m models) grant(roles map[string]string) (*modelcap.Grant, error) {
+	out := &modelcap.Grant{Roles: map[string]modelcap.Role{}}
 	for _, name := range slices.Sorted(maps.Keys(roles)) {
 		model, ok := m[roles[name]]
 		if !ok {
 			return nil, fmt.Errorf("grants.model.%.64s: there is no model %.64q; models has %.400q", name, roles[name], slices.Sorted(maps.Keys(m)))
 		}
-		out.Roles[name] = host.ModelRole{
+		out.Roles[name] = modelcap.Role{
 			Answer: role.Answer(llm.Watched(model.Model, model.observe, model.cost), model.cfg.Name), WindowTokens: cmp.Or(model.cfg.WindowTokens, defaultWindow),
 			InputPrice: model.micros(abi.Usage{PromptTokens: 1e6}), OutputPrice: model.micros(abi.Usage{CompletionTokens: 1e6}),
 		}

@@ -9,7 +9,7 @@ import (
 	"runtime"
 	"strings"
 
-	"github.com/mortise-dev/mortise/host"
+	"github.com/mortise-dev/mortise/host/capability/http"
 )
 
 // maxSecret bounds the value of a secret, in bytes. It is that of the host.
@@ -17,22 +17,22 @@ const maxSecret = 4 << 10
 
 // secret grants a credential. That there is one is checked now; its value is read each
 // time it is needed, so that a file may be replaced while the program runs.
-func (r *granter) secret(module, name string, c SecretConfig) (host.Secret, error) {
+func (r *granter) secret(module, name string, c SecretConfig) (http.Secret, error) {
 	read := func() (string, error) { return variable(c.Env) }
 	if c.File != "" {
 		path := r.cfg.path(c.File)
 		read = func() (string, error) { return privateFile(path) }
 		f, err := openPrivate(path)
 		if err != nil {
-			return host.Secret{}, err
+			return http.Secret{}, err
 		}
 		if err := f.Close(); err != nil {
-			return host.Secret{}, fmt.Errorf("file: %w", err)
+			return http.Secret{}, fmt.Errorf("file: %w", err)
 		}
 	} else if _, there := os.LookupEnv(c.Env); !there {
-		return host.Secret{}, fmt.Errorf("env: the environment has no variable %.80q; set it for this command", c.Env)
+		return http.Secret{}, fmt.Errorf("env: the environment has no variable %.80q; set it for this command", c.Env)
 	}
-	return host.Secret{
+	return http.Secret{
 		Hosts: c.Hosts, Headers: c.Headers, Plain: c.Plain,
 		Value: func(ctx context.Context) (string, error) {
 			value, err := read()

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/mortise-dev/mortise/host"
+	"github.com/mortise-dev/mortise/host/extismengine"
 	"github.com/mortise-dev/mortise/internal/guest"
 	"github.com/mortise-dev/mortise/internal/wire"
 	"github.com/mortise-dev/mortise/phases"
@@ -88,7 +89,7 @@ func assemble(ctx context.Context, cfg *Config, logger *slog.Logger, p *progress
 // newHost makes a host with the limits of a config.
 func newHost(cfg *Config, cache string, logger *slog.Logger, p *progress, c *collector) (*host.Host, error) {
 	return host.New(host.Config{
-		Engine: host.EngineName(cfg.Engine), CacheDir: cache, Compile: compileProcess(), Logger: logger,
+		Engine: engineOf(cfg.Engine), CacheDir: cache, Compile: compileProcess(), Logger: logger,
 		Limits: cfg.Limits.limits(host.Limits{}), OnCompile: compileLine(p), OnSwap: func(e host.SwapEvent) {
 			rolledBack(p, c.reloaded)(e)
 			if c.swapped != nil {
@@ -253,7 +254,7 @@ func (p *parts) guests() []GuestReport {
 		out = append(out, GuestReport{
 			Name: name, Engine: string(engine), Calls: s.Calls, Failed: s.Failures, Traps: s.Traps,
 			Replaced: s.Replaced, ReplacedBy: s.ReplacedBy, Printed: s.Printed, Late: s.Late, Fuel: s.Fuel, Swaps: s.Swaps, Rollbacks: s.Rollbacks,
-			Denied: s.Denied, HTTP: s.HTTP, KV: s.KV, Files: s.Files, LogsDropped: s.LogsDropped,
+			Denied: s.Denied, HTTP: s.Uses["http"], KV: s.Uses["kv"], Files: s.Uses["fs"], LogsDropped: s.LogsDropped,
 		})
 	}
 	if p.set != nil {
@@ -294,6 +295,14 @@ func cacheDir(cfg *Config) (string, error) {
 		return "", fmt.Errorf("config: there is no user cache folder (%w); set cache_dir", err)
 	}
 	return filepath.Join(dir, "mortise"), nil
+}
+
+// engineOf returns the engine that a config names, nil for the native one.
+func engineOf(name string) host.Engine {
+	if host.EngineName(name) == host.EngineExtism {
+		return extismengine.New()
+	}
+	return nil
 }
 
 // compileProcess makes the host compile in child processes, where main has made that possible.

@@ -18,9 +18,9 @@ func settingKeys() map[string]string {
 		"Limits.Timeout":        "limits.timeout",
 		"Limits.Instances":      "limits.instances",
 		"Spec.SHA256":           "sha256",
-		"Grants.KV":             "grants: {kv: ...}",
-		"Grants.HTTP":           "grants: {http: ...}",
-		"Grants.Model":          "",
+		"host/capability/kv":    "grants: {kv: ...}",
+		"host/capability/http":  "grants: {http: ...}",
+		"host/capability/model": "",
 	}
 }
 

@@ -82,7 +82,7 @@ func wanted(missing []abi.Capability) string {
 		asked = append(asked, m.Name+because(m.Reason))
 		n := slices.IndexFunc(capabilities(), func(c capability) bool { return c.name == m.Name })
 		c := capabilities()[n]
-		fields = append(fields, "Grants."+c.field)
+		fields = append(fields, c.field)
 		if c.line != nil {
 			lines = append(lines, c.line(m.Scope))
 		}

@@ -6,6 +6,9 @@ import (
 	"net/netip"
 
 	"github.com/mortise-dev/mortise/host"
+	"github.com/mortise-dev/mortise/host/capability/http"
+	"github.com/mortise-dev/mortise/host/capability/kv"
+	"github.com/mortise-dev/mortise/host/capability/model"
 )
 
 // Explain looks into a module that host.Load refused for an import. When the guest
@@ -49,11 +52,7 @@ func (e *explained) Unwrap() []error { return []error{e.error, e.cause} }
 // powerless keeps nothing of the grants but the signatures of functions, and has
 // everything that an import can need.
 func powerless(g host.Grants) host.Grants {
-	out := host.Grants{
-		KV:    &host.KVSpace{Store: host.NewMemoryKV(), ReadOnly: true},
-		HTTP:  &host.HTTP{Hosts: []string{"nowhere.invalid"}, Resolver: noNames{}},
-		Model: &host.Model{Ask: func(context.Context, []byte) ([]byte, error) { return nil, errNothing }},
-	}
+	out := host.Grants{Capabilities: []host.Capability{&kv.Grant{Store: kv.NewMemory(), ReadOnly: true}, &model.Grant{Ask: func(context.Context, []byte) ([]byte, error) { return nil, errNothing }}, &http.Grant{Hosts: []string{"nowhere.invalid"}, Resolver: noNames{}}}}
 	for _, f := range g.Functions {
 		f.Call = func(context.Context, *host.Caller, []uint64) error { return errNothing }
 		out.Functions = append(out.Functions, f)

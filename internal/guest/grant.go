@@ -11,13 +11,18 @@ import (
 
 	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/host"
+	"github.com/mortise-dev/mortise/host/capability/fs"
+	"github.com/mortise-dev/mortise/host/capability/http"
+	"github.com/mortise-dev/mortise/host/capability/kv"
+	logcap "github.com/mortise-dev/mortise/host/capability/log"
+	"github.com/mortise-dev/mortise/host/capability/model"
 )
 
 // capability is one of the names that a guest may ask for, and what of the
 // operator's grants it means.
 type capability struct {
 	name string
-	// field of host.Grants, for embedders.
+	// field is where an embedder sets it in Go: in host.Grants, or in a package below host/capability.
 	field string
 	// granted tells whether it is there, and names what it covers.
 	granted func(g *host.Grants) (bool, []string)
@@ -34,15 +39,19 @@ func capabilities() []capability {
 	}
 	yes := func(name string) func([]string) string { return func([]string) string { return name + ": true" } }
 	return []capability{
-		{abi.CapabilityHTTP, "HTTP", grantedHosts, coversHost, func(scope []string) string {
+		{abi.CapabilityHTTP, "http.Grant", grantedHosts, coversHost, func(scope []string) string {
 			return "http: {hosts: " + list(scope, "api.example.com") + "}"
 		}},
-		{abi.CapabilityKV, "KV", grantedKV, nil, func([]string) string { return "kv: {path: plugins.db}" }},
-		{abi.CapabilityConfig, "Config", func(g *host.Grants) (bool, []string) {
+		{abi.CapabilityKV, "kv.Grant", grantedKV, nil, func([]string) string { return "kv: {path: plugins.db}" }},
+		{abi.CapabilityConfig, "Grants.Config", func(g *host.Grants) (bool, []string) {
 			return g.Config != nil, slices.Sorted(maps.Keys(g.Config))
 		}, nil, func([]string) string { return "values: {KEY: value}" }},
-		{abi.CapabilitySecrets, "Secrets", func(g *host.Grants) (bool, []string) {
-			return len(g.Secrets) > 0, slices.Sorted(maps.Keys(g.Secrets))
+		{abi.CapabilitySecrets, "http.Grant.Secrets", func(g *host.Grants) (bool, []string) {
+			h, ok := host.Granted[*http.Grant](*g)
+			if !ok {
+				return false, nil
+			}
+			return len(h.Secrets) > 0, slices.Sorted(maps.Keys(h.Secrets))
 		}, same, func(scope []string) string {
 			name := "NAME"
 			if len(scope) > 0 {
@@ -50,43 +59,46 @@ func capabilities() []capability {
 			}
 			return "secrets: {" + name + ": {env: VARIABLE, hosts: [api.example.com]}}"
 		}},
-		{abi.CapabilityClock, "Clock", flag(func(g *host.Grants) bool { return g.Clock }), nil, yes("clock")},
-		{abi.CapabilityRandom, "Random", flag(func(g *host.Grants) bool { return g.Random }), nil, yes("random")},
-		{abi.CapabilityFS, "Files", grantedFolders, coversPath, func(scope []string) string {
+		{abi.CapabilityClock, "Grants.Clock", flag(func(g *host.Grants) bool { return g.Clock }), nil, yes("clock")},
+		{abi.CapabilityRandom, "Grants.Random", flag(func(g *host.Grants) bool { return g.Random }), nil, yes("random")},
+		{abi.CapabilityFS, "fs.Grant", grantedFolders, coversPath, func(scope []string) string {
 			at := "/data"
 			if len(scope) > 0 {
 				at = scope[0]
 			}
 			return "files: [{host: FOLDER, guest: " + strconv.Quote(at) + "}]"
 		}},
-		{abi.CapabilityLog, "Log", flag(func(g *host.Grants) bool { return g.Log }), nil, yes("log")},
+		{abi.CapabilityLog, "log.Grant", flag(func(g *host.Grants) bool { _, ok := host.Granted[logcap.Grant](*g); return ok }), nil, yes("log")},
 		// No config can name a model: the program that embeds the host brings it.
-		{abi.CapabilityModel, "Model", grantedModel, same, nil},
-		{abi.CapabilitySticky, "Sticky", flag(func(g *host.Grants) bool { return g.Sticky }), nil, yes("sticky")},
+		{abi.CapabilityModel, "model.Grant", grantedModel, same, nil},
+		{abi.CapabilitySticky, "Grants.Sticky", flag(func(g *host.Grants) bool { return g.Sticky }), nil, yes("sticky")},
 	}
 }
 
 func grantedHosts(g *host.Grants) (bool, []string) {
-	if g.HTTP == nil {
+	h, ok := host.Granted[*http.Grant](*g)
+	if !ok {
 		return false, nil
 	}
-	return true, slices.Clone(g.HTTP.Hosts)
+	return true, slices.Clone(h.Hosts)
 }
 
 // grantedModel names the roles; a model that is asked in bytes has none.
 func grantedModel(g *host.Grants) (bool, []string) {
-	if g.Model == nil {
+	m, ok := host.Granted[*model.Grant](*g)
+	if !ok {
 		return false, nil
 	}
-	return true, slices.Sorted(maps.Keys(g.Model.Roles))
+	return true, slices.Sorted(maps.Keys(m.Roles))
 }
 
 func grantedKV(g *host.Grants) (bool, []string) {
-	if g.KV == nil {
+	kv, ok := host.Granted[*kv.Grant](*g)
+	if !ok {
 		return false, nil
 	}
-	space := cmp.Or(g.KV.Namespace, "its own namespace")
-	if g.KV.ReadOnly {
+	space := cmp.Or(kv.Namespace, "its own namespace")
+	if kv.ReadOnly {
 		space += ", read-only"
 	}
 	return true, []string{space}
@@ -94,7 +106,11 @@ func grantedKV(g *host.Grants) (bool, []string) {
 
 func grantedFolders(g *host.Grants) (bool, []string) {
 	var out []string
-	for _, m := range g.Files {
+	files, ok := host.Granted[*fs.Grant](*g)
+	if !ok {
+		return false, nil
+	}
+	for _, m := range files.Mounts {
 		out = append(out, m.Guest)
 	}
 	return len(out) > 0, out

@@ -10,6 +10,11 @@ import (
 
 	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/host"
+	"github.com/mortise-dev/mortise/host/capability/fs"
+	"github.com/mortise-dev/mortise/host/capability/http"
+	"github.com/mortise-dev/mortise/host/capability/kv"
+	logcap "github.com/mortise-dev/mortise/host/capability/log"
+	"github.com/mortise-dev/mortise/host/capability/model"
 	"github.com/mortise-dev/mortise/internal/guest"
 )
 
@@ -25,15 +30,7 @@ func asks(t *testing.T, c ...abi.Capability) *guest.Guest {
 }
 
 func everything() host.Grants {
-	return host.Grants{
-		Config: map[string]string{"a": "1"}, Log: true, Clock: true, Random: true, Sticky: true,
-		KV:        &host.KVSpace{Store: host.NewMemoryKV(), Namespace: "shared", ReadOnly: true},
-		Files:     []host.Mount{{Host: "/srv/docs", Guest: "/docs"}},
-		HTTP:      &host.HTTP{Hosts: []string{"*.example.com", "tracker.example.org:8443"}},
-		Secrets:   map[string]host.Secret{"TOKEN": {}},
-		Model:     &host.Model{Roles: map[string]host.ModelRole{"writer": {}}},
-		Functions: []host.Function{{Name: "look\x1b"}},
-	}
+	return host.Grants{Config: map[string]string{"a": "1"}, Clock: true, Random: true, Sticky: true, Functions: []host.Function{{Name: "look\x1b"}}, Capabilities: []host.Capability{&kv.Grant{Store: kv.NewMemory(), Namespace: "shared", ReadOnly: true}, &fs.Grant{Mounts: []fs.Mount{{Host: "/srv/docs", Guest: "/docs"}}}, &model.Grant{Roles: map[string]model.Role{"writer": {}}}, &http.Grant{Hosts: []string{"*.example.com", "tracker.example.org:8443"}, Secrets: map[string]http.Secret{"TOKEN": {}}}, logcap.Grant{}}}
 }
 
 // TestCheckGrantsNamesAllThatIsMissing: each capability is an error of its own when it
@@ -41,15 +38,15 @@ func everything() host.Grants {
 func TestCheckGrantsNamesAllThatIsMissing(t *testing.T) {
 	t.Parallel()
 	for name, mend := range map[string]string{
-		abi.CapabilityHTTP:    `write grants: {http: {hosts: ["x"]}} (in Go: Grants.HTTP)`,
-		abi.CapabilityKV:      `write grants: {kv: {path: plugins.db}} (in Go: Grants.KV)`,
+		abi.CapabilityHTTP:    `write grants: {http: {hosts: ["x"]}} (in Go: http.Grant)`,
+		abi.CapabilityKV:      `write grants: {kv: {path: plugins.db}} (in Go: kv.Grant)`,
 		abi.CapabilityConfig:  `write grants: {values: {KEY: value}} (in Go: Grants.Config)`,
-		abi.CapabilitySecrets: `write grants: {secrets: {"x": {env: VARIABLE, hosts: [api.example.com]}}} (in Go: Grants.Secrets)`,
+		abi.CapabilitySecrets: `write grants: {secrets: {"x": {env: VARIABLE, hosts: [api.example.com]}}} (in Go: http.Grant.Secrets)`,
 		abi.CapabilityClock:   `write grants: {clock: true} (in Go: Grants.Clock)`,
 		abi.CapabilityRandom:  `write grants: {random: true} (in Go: Grants.Random)`,
-		abi.CapabilityFS:      `write grants: {files: [{host: FOLDER, guest: "x"}]} (in Go: Grants.Files)`,
-		abi.CapabilityLog:     `write grants: {log: true} (in Go: Grants.Log)`,
-		abi.CapabilityModel:   `set Grants.Model`,
+		abi.CapabilityFS:      `write grants: {files: [{host: FOLDER, guest: "x"}]} (in Go: fs.Grant)`,
+		abi.CapabilityLog:     `write grants: {log: true} (in Go: log.Grant)`,
+		abi.CapabilityModel:   `set model.Grant`,
 	} {
 		g := asks(t, abi.Capability{Name: name, Reason: "Because.", Scope: []string{"x"}})
 		want := fmt.Sprintf(`guest: module "m": asks for what is not granted: plugin "g" asks for %s (it says: "Because."); to let it, %s`, name, mend)
@@ -188,9 +185,7 @@ func FuzzScope(f *testing.F) {
 				continue // not printable, or too long
 			}
 			grants := func(to string) host.Grants {
-				return host.Grants{
-					HTTP: &host.HTTP{Hosts: []string{to}}, Files: []host.Mount{{Guest: to}}, Secrets: map[string]host.Secret{to: {}},
-				}
+				return host.Grants{Capabilities: []host.Capability{&fs.Grant{Mounts: []fs.Mount{{Guest: to}}}, &http.Grant{Hosts: []string{to}, Secrets: map[string]http.Secret{to: {}}}}}
 			}
 			if _, err := g.CheckGrants(grants(granted)); err != nil {
 				t.Error(err)

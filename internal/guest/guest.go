@@ -9,6 +9,7 @@ import (
 
 	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/host"
+	"github.com/mortise-dev/mortise/host/capability/messages"
 	"github.com/mortise-dev/mortise/internal/wire"
 )
 
@@ -181,7 +182,7 @@ func (g *Guest) CallOn(ctx context.Context, on Calls, export string, in, out any
 		}
 		defer g.messages.unpack(p)
 		if p.lazy {
-			ctx = host.WithItems(ctx, p)
+			ctx = messages.With(ctx, p)
 		}
 		output, err := on.Call(ctx, export, p.parts...)
 		return g.decode(export, output, err, out, g.judges(in))

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/mortise-dev/mortise/abi"
-	"github.com/mortise-dev/mortise/host"
+	"github.com/mortise-dev/mortise/host/capability/messages"
 	"github.com/mortise-dev/mortise/internal/guest"
 	"github.com/mortise-dev/mortise/internal/wire"
 )
@@ -20,7 +20,7 @@ type module struct {
 	// deaf lets it take an input in parts without looking at it.
 	deaf bool
 	// items are those of the call in progress.
-	items host.Items
+	items messages.Items
 }
 
 func (m *module) Name() string                { return "m" }
@@ -38,7 +38,7 @@ func (m *module) Call(ctx context.Context, export string, input ...[]byte) ([]by
 	if m.deaf && len(input) > 1 {
 		return nil, nil
 	}
-	m.items = host.ItemsOf(ctx)
+	m.items = messages.Of(ctx)
 	return m.exports[export](bytes.Join(input, nil))
 }
 

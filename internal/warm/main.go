@@ -10,6 +10,10 @@ import (
 	"path/filepath"
 
 	"github.com/mortise-dev/mortise/host"
+	"github.com/mortise-dev/mortise/host/capability/http"
+	"github.com/mortise-dev/mortise/host/capability/kv"
+	"github.com/mortise-dev/mortise/host/capability/model"
+	"github.com/mortise-dev/mortise/host/extismengine"
 )
 
 func main() {
@@ -29,22 +33,19 @@ func warm(ctx context.Context) error {
 		return errors.Join(err, errors.New("there are no guests in testdata/guests; run it in the root of the repository"))
 	}
 	return errors.Join(
-		compile(ctx, host.EngineNative, filepath.Join(dir, "mortise-test"), guests), // of packages
-		compile(ctx, host.EngineExtism, filepath.Join(dir, "mortise-test"), guests),
-		compile(ctx, host.EngineNative, filepath.Join(dir, "mortise"), guests), // of the command
+		compile(ctx, nil, filepath.Join(dir, "mortise-test"), guests), // of packages
+		compile(ctx, extismengine.New(), filepath.Join(dir, "mortise-test"), guests),
+		compile(ctx, nil, filepath.Join(dir, "mortise"), guests), // of the command
 	)
 }
 
 // compile loads each guest with all that it imports.
-func compile(ctx context.Context, e host.EngineName, cache string, guests []string) error {
+func compile(ctx context.Context, e host.Engine, cache string, guests []string) error {
 	h, err := host.New(host.Config{Engine: e, CacheDir: cache})
 	if err != nil {
 		return err
 	}
-	grants := host.Grants{
-		HTTP: &host.HTTP{Hosts: []string{"example.com"}}, KV: &host.KVSpace{Store: host.NewMemoryKV(), Namespace: "warm"},
-		Model: &host.Model{Ask: func(context.Context, []byte) ([]byte, error) { return nil, host.ErrNotGranted }},
-	}
+	grants := host.Grants{Capabilities: []host.Capability{&kv.Grant{Store: kv.NewMemory(), Namespace: "warm"}, &model.Grant{Ask: func(context.Context, []byte) ([]byte, error) { return nil, host.ErrNotGranted }}, &http.Grant{Hosts: []string{"example.com"}}}}
 	for _, path := range guests {
 		if _, err := h.Load(ctx, host.Spec{Path: path, Grants: grants}); err != nil {
 			return errors.Join(err, h.Close(ctx))

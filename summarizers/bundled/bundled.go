@@ -35,7 +35,7 @@ var sumAdmission string
 const maxSize = 16 << 20
 
 // Summarizers returns the guest with the bundled summarizers, for host.Host.Load. Grant it
-// Grants.Model for the policies anchored and hybrid; it loads without. Its calls may need more
+// Spec.Grants with a model.Grant for the policies anchored and hybrid; it loads without. Its calls may need more
 // time than the host's default: set Limits.Timeout.
 func Summarizers() (host.Spec, error) {
 	return spec("summarizers", packedSummarizers, sumSummarizers)
@@ -53,7 +53,7 @@ const summarizeTimeout = 2 * time.Minute
 // [Summarizers] and use summarizers.Open.
 func Open(ctx context.Context, h *host.Host, policy string) (*summarizers.Policy, error) {
 	if NeedsModel(policy) {
-		return nil, fmt.Errorf("bundled: policy %q needs a model: load Summarizers with Grants.Model", policy)
+		return nil, fmt.Errorf("bundled: policy %q needs a model: load Summarizers with a grant of models (host/capability/model)", policy)
 	}
 	spec, err := Summarizers()
 	if err != nil {

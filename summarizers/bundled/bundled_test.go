@@ -14,6 +14,7 @@ import (
 
 	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/host"
+	"github.com/mortise-dev/mortise/host/capability/model"
 	"github.com/mortise-dev/mortise/internal/testskip"
 	"github.com/mortise-dev/mortise/summarizers"
 	"github.com/mortise-dev/mortise/summarizers/bundled"
@@ -79,15 +80,15 @@ func serves(t *testing.T, m *host.Module, use summarizers.Use, policy string, gr
 
 // writer is a model that keeps one thing in mind.
 func writer() host.Grants {
-	return host.Grants{Model: &host.Model{Roles: map[string]host.ModelRole{"summarizer": {
+	return host.Grants{Capabilities: []host.Capability{&model.Grant{Roles: map[string]model.Role{"summarizer": {
 		WindowTokens: 8000,
-		Answer: func(_ context.Context, q host.ModelQuestion) (host.ModelAnswer, error) {
+		Answer: func(_ context.Context, q model.Question) (model.Answer, error) {
 			if !strings.Contains(q.Prompt, "<message from=\"user\">\nNever rotate the key of mira-7.\n</message>") {
-				return host.ModelAnswer{Refused: true}, nil
+				return model.Answer{Refused: true}, nil
 			}
-			return host.ModelAnswer{Text: "<summary>\n## Constraints\n- Never rotate the key of mira-7.\n</summary>"}, nil
+			return model.Answer{Text: "<summary>\n## Constraints\n- Never rotate the key of mira-7.\n</summary>"}, nil
 		},
-	}}}}
+	}}}}}
 }
 
 // TestPolicies asks each of the bundled policies, with a model and without.
@@ -123,7 +124,7 @@ func TestPolicies(t *testing.T) {
 	for _, policy := range []string{"extract", "mask", "anchored", "hybrid", "ledger"} {
 		serves(t, with, summarizers.UseSummarize, policy, spec.Grants)
 	}
-	if s := with.Stats(); s.Model != 2 || s.ModelTokens == 0 || s.Denied != 0 {
+	if s := with.Stats(); s.Uses["model"] != 2 || s.Uses["model_tokens"] == 0 || s.Denied != 0 {
 		t.Errorf("%+v", s)
 	}
 	for policy, needs := range map[string]bool{"anchored": true, "hybrid": false, "": false} {

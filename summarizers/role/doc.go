@@ -1,4 +1,4 @@
-// Package role lets guests ask an llm.Model: [Answer] makes of one what host.ModelRole needs.
+// Package role lets guests ask an llm.Model: [Answer] makes of one what model.Role needs.
 // An llm.Client with retries, fallback models and a breaker is an llm.Model, too.
 //
 // # Concurrency

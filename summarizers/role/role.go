@@ -6,14 +6,14 @@ import (
 	"fmt"
 
 	"github.com/mortise-dev/mortise/abi"
-	"github.com/mortise-dev/mortise/host"
+	"github.com/mortise-dev/mortise/host/capability/model"
 	"github.com/mortise-dev/mortise/llm"
 )
 
 // Answer asks the model for a guest, under the provider's name of a model. Tool calls in an answer are
 // passed over.
-func Answer(m llm.Model, name string) func(context.Context, host.ModelQuestion) (host.ModelAnswer, error) {
-	return func(ctx context.Context, q host.ModelQuestion) (host.ModelAnswer, error) {
+func Answer(m llm.Model, name string) func(context.Context, model.Question) (model.Answer, error) {
+	return func(ctx context.Context, q model.Question) (model.Answer, error) {
 		r := llm.Request{Model: name, Override: &abi.InferenceOverride{MaxTokens: &q.AnswerTokens}}
 		if q.System != "" {
 			r.Messages = append(r.Messages, message(abi.RoleSystem, q.System))
@@ -31,8 +31,8 @@ func message(role abi.Role, text string) abi.Message {
 	return abi.Message{Role: role, Content: []abi.ContentBlock{abi.Text(text)}}
 }
 
-func answer(r *abi.Response, err error) (host.ModelAnswer, error) {
-	var out host.ModelAnswer
+func answer(r *abi.Response, err error) (model.Answer, error) {
+	var out model.Answer
 	if r != nil {
 		out.Text = r.Message.Text()
 		if r.Usage != nil {

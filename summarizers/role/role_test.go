@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/mortise-dev/mortise/abi"
-	"github.com/mortise-dev/mortise/host"
+	modelcap "github.com/mortise-dev/mortise/host/capability/model"
 	"github.com/mortise-dev/mortise/llm"
 	"github.com/mortise-dev/mortise/summarizers/role"
 )
@@ -27,15 +27,15 @@ func TestAnswer(t *testing.T) {
 	for name, tc := range map[string]struct {
 		response *abi.Response
 		err      error
-		want     host.ModelAnswer
+		want     modelcap.Answer
 		fails    bool
 	}{
-		"said":     {says("yes", &abi.Usage{PromptTokens: 7, CompletionTokens: 2}), nil, host.ModelAnswer{Text: "yes", InputTokens: 7, OutputTokens: 2}, false},
-		"unbilled": {says("yes", nil), nil, host.ModelAnswer{Text: "yes"}, false},
-		"failed":   {nil, broke, host.ModelAnswer{}, true},
-		"in part":  {says("ye", &abi.Usage{PromptTokens: 7}), broke, host.ModelAnswer{Text: "ye", InputTokens: 7}, true},
-		"refused":  {nil, fmt.Errorf("asking: %w", &llm.Error{Kind: llm.KindContentFiltered}), host.ModelAnswer{Refused: true}, false},
-		"its own":  {&abi.Response{Error: "no"}, nil, host.ModelAnswer{}, true},
+		"said":     {says("yes", &abi.Usage{PromptTokens: 7, CompletionTokens: 2}), nil, modelcap.Answer{Text: "yes", InputTokens: 7, OutputTokens: 2}, false},
+		"unbilled": {says("yes", nil), nil, modelcap.Answer{Text: "yes"}, false},
+		"failed":   {nil, broke, modelcap.Answer{}, true},
+		"in part":  {says("ye", &abi.Usage{PromptTokens: 7}), broke, modelcap.Answer{Text: "ye", InputTokens: 7}, true},
+		"refused":  {nil, fmt.Errorf("asking: %w", &llm.Error{Kind: llm.KindContentFiltered}), modelcap.Answer{Refused: true}, false},
+		"its own":  {&abi.Response{Error: "no"}, nil, modelcap.Answer{}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -45,7 +45,7 @@ func TestAnswer(t *testing.T) {
 				}
 				return tc.response, tc.err
 			}), "m-1")
-			got, err := ask(t.Context(), host.ModelQuestion{Role: "r", System: "system", Prompt: "prompt", AnswerTokens: 9})
+			got, err := ask(t.Context(), modelcap.Question{Role: "r", System: "system", Prompt: "prompt", AnswerTokens: 9})
 			if got != tc.want || (err != nil) != tc.fails || tc.err != nil && tc.fails && !errors.Is(err, tc.err) {
 				t.Errorf("%+v, %v", got, err)
 			}
@@ -56,10 +56,10 @@ func TestAnswer(t *testing.T) {
 // A guest gets a model by the name of its role, within the model's window.
 func ExampleAnswer() {
 	model := scripted(func(r llm.Request) (*abi.Response, error) { return says("Short: "+r.Messages[0].Text(), nil), nil })
-	grants := host.Grants{Model: &host.Model{Roles: map[string]host.ModelRole{
+	granted := &modelcap.Grant{Roles: map[string]modelcap.Role{
 		"summarizer": {Answer: role.Answer(model, "small-1"), WindowTokens: 32_000},
-	}}}
-	a, err := grants.Model.Roles["summarizer"].Answer(context.Background(), host.ModelQuestion{Prompt: "a story", AnswerTokens: 100})
+	}}
+	a, err := granted.Roles["summarizer"].Answer(context.Background(), modelcap.Question{Prompt: "a story", AnswerTokens: 100})
 	fmt.Println(a.Text, err)
 	// Output: Short: a story <nil>
 }

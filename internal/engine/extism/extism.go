@@ -1,0 +1,226 @@
+package extism
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"io"
+	"maps"
+	mathrand "math/rand/v2"
+	"os"
+	"runtime"
+	"slices"
+
+	extism "github.com/extism/go-sdk"
+	"github.com/tetratelabs/wazero"
+	"github.com/tetratelabs/wazero/api"
+	"github.com/tetratelabs/wazero/experimental"
+
+	"github.com/mortise-dev/mortise/internal/engine"
+	"github.com/mortise-dev/mortise/internal/engine/compile"
+	"github.com/mortise-dev/mortise/internal/engine/files"
+	"github.com/mortise-dev/mortise/internal/wasm"
+	"github.com/mortise-dev/mortise/internal/wasm/meter"
+)
+
+// extismEngine runs guests on github.com/extism/go-sdk. It is the reference
+// that the native engine is compared with.
+type Engine struct {
+	cache *compile.DiskCache
+	child *compile.Process
+}
+
+// ExtismMaker makes the Extism engine.
+type ExtismMaker struct{}
+
+// Name implements Engine.
+func (ExtismMaker) Name() string { return "extism" }
+
+// Open implements Engine.
+func (ExtismMaker) Open(s compile.Setup) engine.Engine {
+	if _, set := os.LookupEnv("EXTISM_ENABLE_WASI_OUTPUT"); set {
+		s.Logger.Warn("guests write to stdout and stderr of this process",
+			"variable", "EXTISM_ENABLE_WASI_OUTPUT", "mend", "unset it")
+	}
+	// Below debug go-sdk would write messages of its own to the standard logger.
+	extism.SetLogLevel(extism.LogLevelDebug)
+	return &Engine{cache: s.Cache, child: s.Child}
+}
+
+// codeCache returns a cache for one module. One for all would keep the code of
+// closed modules, because go-sdk does not close what it compiles.
+func (e *Engine) codeCache() (wazero.CompilationCache, error) {
+	if e.cache == nil {
+		return wazero.NewCompilationCache(), nil
+	}
+	return wazero.NewCompilationCacheWithDir(e.cache.Dir)
+}
+
+func (e *Engine) Compile(ctx context.Context, src engine.Source) (_ engine.Program, err error) {
+	if err := fits(src); err != nil {
+		return nil, err
+	}
+	cache, err := e.codeCache()
+	if err != nil {
+		return nil, fmt.Errorf("host: module %q: %w: compilation cache: %w", src.Name, engine.ErrEngine, err)
+	}
+	p := &extismProgram{Source: src, cache: cache}
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("host: module %q: %w: compilation panicked: %s", src.Name, engine.ErrEngine, engine.Clean(fmt.Sprint(r), engine.MaxDetail))
+		}
+		if err != nil {
+			_ = cache.Close(context.WithoutCancel(ctx))
+		}
+	}()
+	wasms, err := p.parts()
+	if err != nil {
+		return nil, err
+	}
+	for _, one := range wasms {
+		mode := compile.CompileMode{Features: api.CoreFeaturesV2, Closing: true, Listens: compile.ListensWASI}
+		if err := e.child.Precompile(ctx, e.cache, src.Name, mode, one.Data); err != nil {
+			return nil, err
+		}
+	}
+	config := extism.PluginConfig{
+		// Debug information stays off: a trap would read DWARF that the guest wrote.
+		RuntimeConfig: wazero.NewRuntimeConfig().WithCloseOnContextDone(true).
+			WithDebugInfoEnabled(false).WithCompilationCache(cache),
+		EnableWasi: p.needsWASI(),
+	}
+	manifest := extism.Manifest{
+		Config: maps.Clone(src.Config),
+		// A zero in any of these fields would mean a limit of zero, not none.
+		Memory: &extism.ManifestMemory{
+			MaxPages:             uint32(src.Limits.MemoryPages), // between 17 and 65536
+			MaxHttpResponseBytes: 1,
+			MaxVarBytes:          int64(src.Limits.VarBytes),
+		},
+	}
+	for _, one := range wasms {
+		manifest.Wasm = append(manifest.Wasm, one)
+	}
+	ctx = ListenWASI(experimental.WithCompilationWorkers(ctx, runtime.GOMAXPROCS(0)))
+	p.compiled, err = extism.NewCompiledPlugin(ctx, manifest, config, p.functions())
+	if err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// fits refuses what go-sdk cannot do.
+func fits(src engine.Source) error {
+	for _, m := range src.Modules() {
+		if err := meter.Check(m); err != nil {
+			return err
+		}
+		if m.Names != nil {
+			return fmt.Errorf("the name section is broken: %w; strip it from the module, or use the native engine", m.Names)
+		}
+	}
+	for _, l := range src.Links {
+		if engine.Imports(l.Parsed, engine.ModuleHost) { // a host function does not learn who calls it
+			return fmt.Errorf("the link %q imports from %s, which only the main module can on this engine", engine.Clean(l.Name, engine.MaxName), engine.ModuleHost)
+		}
+	}
+	return nil
+}
+
+// extismProgram is a compiled module with a wazero runtime of its own.
+type extismProgram struct {
+	engine.Source
+
+	compiled *extism.CompiledPlugin
+	cache    wazero.CompilationCache
+}
+
+// parts are the binaries of a program, the main one last, with the names that
+// this package answers.
+func (p *extismProgram) parts() ([]extism.WasmData, error) {
+	var out []extism.WasmData
+	for _, l := range append(slices.Clone(p.Links), engine.Linked{Name: "main", Wasm: p.Wasm, Parsed: p.Parsed}) {
+		binary, err := p.imported(l)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, extism.WasmData{Data: binary, Name: l.Name})
+	}
+	return out, nil
+}
+
+func (e *Engine) Close(context.Context) error { return nil }
+
+// needsWASI tells whether to offer WASI. go-sdk initialises reactors only when
+// it is on, so a module with an initialiser gets it too.
+func (p *extismProgram) needsWASI() bool {
+	return p.initialised() || slices.ContainsFunc(p.Modules(), func(m *wasm.Module) bool { return engine.Imports(m, engine.ModuleWASI) })
+}
+
+// initialised tells whether go-sdk runs something before the first call of an
+// instance.
+func (p *extismProgram) initialised() bool {
+	return slices.ContainsFunc(p.Modules(), func(m *wasm.Module) bool {
+		return slices.ContainsFunc([]string{"hs_init", "_initialize", "__wasm_call_ctors"}, func(name string) bool {
+			ex, ok := m.Export(name)
+			return ok && ex.Kind == wasm.KindFunc
+		})
+	})
+}
+
+// probe returns an export whose call makes go-sdk initialise the instance.
+func (p *extismProgram) probe() string {
+	for _, ex := range p.Parsed.Exports {
+		if ex.Name != "_start" && ex.Name != "_initialize" && ex.Kind == wasm.KindFunc && len(ex.Func.Results) <= 1 {
+			return ex.Name
+		}
+	}
+	return ""
+}
+
+func (p *extismProgram) Instantiate(ctx context.Context, sticky bool) (_ engine.Instance, err error) {
+	i := newExtismInstance(p, sticky)
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("%w: making an instance panicked: %s", engine.ErrEngine, engine.Clean(fmt.Sprint(r), engine.MaxDetail))
+		}
+		if err != nil && i.plugin != nil {
+			_ = i.Close(context.WithoutCancel(ctx))
+		}
+	}()
+	i.done = ctx.Done()
+	config := wazero.NewModuleConfig().WithStdout(&i.out).WithStderr(&i.err).WithNanosleep(i.sleep)
+	if p.Clock {
+		config = config.WithSysWalltime().WithSysNanotime()
+	}
+	random := io.Reader(mathrand.NewChaCha8([32]byte{})) // the same bytes as on the native engine
+	if p.Random {
+		random = rand.Reader
+	}
+	config = config.WithRandSource(engine.MeteredReader{Payer: i, R: random})
+	config = files.MountAll(config, p.Mounts, i)
+	made := experimental.WithMemoryAllocator(ctx, &i.memories)
+	made = experimental.WithCloseNotifier(made, experimental.CloseNotifyFunc(i.notifyClosed))
+	i.plugin, err = p.compiled.Instance(made, extism.PluginInstanceConfig{ModuleConfig: config})
+	if err != nil {
+		return nil, i.initFault(ctx, err)
+	}
+	i.plugin.SetLogger(i.onLog)
+	if err := i.initialise(ctx); err != nil {
+		return nil, err
+	}
+	return i, nil
+}
+
+// metered implements program.
+func (p *extismProgram) Metered() (bool, string) {
+	return false, "is not metered: the engine extism does not count; deadlines close the instance"
+}
+
+func (p *extismProgram) Close(ctx context.Context) error {
+	err := p.compiled.Close(ctx)
+	if cacheErr := p.cache.Close(ctx); err == nil {
+		err = cacheErr
+	}
+	return err
+}
