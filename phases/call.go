@@ -182,6 +182,14 @@ func (p *pass) invoke(ctx context.Context, calls []*call) error {
 	return p.over(ctx)
 }
 
+// over is the error of a phase whose context is done.
+func (p *pass) over(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("phases: %s: %w", p.frame.Phase, err)
+	}
+	return nil
+}
+
 // limit gives each call its moment: one for all, and one of its own for the call of a plugin with its
 // own time limit.
 func (p *pass) limit(ctx context.Context, calls []*call) {

@@ -2,7 +2,6 @@ package phases
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -53,18 +52,6 @@ func (r *Runtime) Fire(ctx context.Context, st *State, f Frame) (Outcome, error)
 	out.Report = p.report
 	p.record(ctx)
 	return out, err
-}
-
-// hooksAt returns the hooks of a phase that may be fired.
-func (r *Runtime) hooksAt(ctx context.Context, phase abi.Phase) ([]*hook, error) {
-	hooks, known := r.hooks[phase]
-	if !known {
-		return nil, fmt.Errorf("phases: phase %.40q is not one of %s", phase, phaseNames(hookPhases()))
-	}
-	if err := ctx.Err(); err != nil {
-		return nil, fmt.Errorf("phases: %s: %w", phase, err)
-	}
-	return hooks, nil
 }
 
 // ended notifies the plugins that keep something for a run of its end.

@@ -93,14 +93,6 @@ func (p *pass) commitReplies(ctx context.Context) error {
 	return p.commit(ctx, func() error { return p.settleHooks(ctx) })
 }
 
-// over is the error of a phase whose context is done.
-func (p *pass) over(ctx context.Context) error {
-	if err := ctx.Err(); err != nil {
-		return fmt.Errorf("phases: %s: %w", p.frame.Phase, err)
-	}
-	return nil
-}
-
 // commit settles and commits. Other commits may come in between: a phase that conflicts with
 // one is settled again, and the last time the others wait. So it ends, and
 // a commit from the background fails no run.

@@ -261,6 +261,18 @@ func (r *Runtime) Order(p abi.Phase) []string {
 	return names
 }
 
+// hooksAt returns the hooks of a phase that may be fired.
+func (r *Runtime) hooksAt(ctx context.Context, phase abi.Phase) ([]*hook, error) {
+	hooks, known := r.hooks[phase]
+	if !known {
+		return nil, fmt.Errorf("phases: phase %.40q is not one of %s", phase, phaseNames(hookPhases()))
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("phases: %s: %w", phase, err)
+	}
+	return hooks, nil
+}
+
 // FailsClosed returns the first plugin with a hook at a phase whose failure ends the run, or nothing. A caller that cannot fire the phase
 // has to act as if that hook had failed.
 func (r *Runtime) FailsClosed(p abi.Phase) string {
