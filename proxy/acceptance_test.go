@@ -13,7 +13,7 @@ package proxy_test
 //	 8 TestCompressed                           35 TestFailing; part: not for a gate inside of a stream, which blocks
 //	 9 part: TestStreams_memory                 36 TestFailing
 //	10 TestCancel                               37 TestStoreFull
-//	11 TestCut                                  38 TestRestart; part: between requests, no kill inside of one
+//	11 TestCut                                  38 TestRestart, cli.TestProxy_killed
 //	12 TestCredentials                          39 TestStoreFull, all tests without a store
 //	13 TestLive/claude (make live)               40 TestCuts
 //	14 TestLive/codex                           41 TestOriginals
