@@ -4,7 +4,7 @@
 //
 // A [Host] is made from a [Config]. [Host.Load] turns a [Spec] into a [Module];
 // everything that is wrong with a module is reported there, in one sentence
-// with the mend, as a [LoadError]. [Module.Call] runs one export. [Inspect] says
+// with a hint, as a [LoadError]. [Module.Call] runs one export. [Inspect] reports
 // what a binary is without running it.
 //
 // Guests follow the Extism convention: an export takes no parameters and
@@ -19,38 +19,25 @@
 //
 // # Capabilities
 //
-// A module that imports a function which its grants do not cover is refused by
-// Load. What is granted is checked again in each host function, on both engines:
+// What a guest may do beyond computing is a capability, a package below host/capability: fs, http, kv, log, messages and
+// model. An embedder imports it, and the operator's [Grants] name it. A module that imports a function which its grants do
+// not cover is refused by Load. What is granted is checked again in each host function, on both engines. [Function] is for
+// host functions of the embedder's own.
 //
-//   - [KVSpace]: a namespace of a [KV], with quotas: kv_get(key) -> value block or 0,
-//     kv_set(key, value), kv_delete(key) -> 1 when it was there, and
-//     kv_list(prefix, after, limit) -> a block of keys, each behind its length as a
-//     little-endian u32. [NewMemoryKV] and package sqlitekv are stores.
-//   - [Mount]: folders, by WASI. Nothing outside of them can be reached.
-//   - [HTTP]: http_fetch(request, body) -> body block, and http_request of Extism.
-//     The request is Extism's JSON {"url", "method", "headers"}.
-//   - [Secret]: credentials that are put into a request on its way out. The guest
-//     writes {{secret.NAME}} and never sees the value.
-//   - [Model]: model_ask(request) -> answer block. The bytes are the embedder's.
-//   - [ModelRole]: model_chat(question, prompt) -> answer block, where the question is JSON
-//     {"role", "system", "answer_tokens"}, and model_info(role) -> a block with JSON
-//     {"window_tokens", "answer_tokens", "left_tokens", "left_questions"}. A module may import
-//     these two without the grant: then they answer [CodeDenied].
-//   - [Function]: host functions of the embedder.
-//   - Log, LogLevel, Clock, Random and Config, as [Grants] says.
-//
-// The imports are those of "mortise:host/1". Keys, values, requests and answers are
+// The imports are those of "mortise:host/1", and http_request and others of Extism. Keys, values, requests and answers are
 // blocks of the Extism kernel, given by their offsets; as a key, a value, a prefix
-// or a body, offset 0 stands for no bytes. A negative result is an [ErrorCode], and
-// host_error() gives its text. An empty value is told from a missing one: kv_get
-// returns an offset whose length is 0, not 0.
+// or a body, offset 0 is no bytes. A negative result is an [ErrorCode], and
+// host_error() gives its text. An empty value differs from a missing one: kv_get
+// returns an offset whose length is 0, not 0. Functions for which a guest can do without a grant answer that there is
+// none: model_chat and model_info with [CodeDenied], messages_get and messages_read with nothing, log_info and its like by
+// dropping.
 //
 // What the host does for a guest costs fuel, and ends with the call: code of the
 // embedder gets a context that ends at the call's deadline, with the caller's
 // context, and when the module is closed by force. While an instance is made there is
 // no call, so a guest that uses one of these imports in its start function or its
 // initialisation is not loaded; later instances would start from what it saw then.
-// Mounts may be used there.
+// Folders may be used there.
 //
 // # Fresh state
 //
