@@ -4,18 +4,18 @@ import (
 	"time"
 )
 
-// bounds are what a module may use, as far as an engine enforces it. None is zero.
+// Bounds are what a module may use, as far as an engine enforces it. None is zero.
 type Bounds struct {
-	// memoryPages bounds each linear memory, in pages of 64 KiB.
+	// MemoryPages bounds each linear memory, in pages of 64 KiB.
 	MemoryPages int
 	OutputBytes int
-	// timeout bounds a call, initTimeout the making of an instance.
+	// Timeout bounds a call, initTimeout the making of an instance.
 	Timeout, InitTimeout time.Duration
-	// fuel bounds a call, and the making of an instance.
+	// Fuel bounds a call, and the making of an instance.
 	Fuel int64
-	// stderrBytes is how much of standard error is kept, logBytes how much a call may log.
+	// StderrBytes is how much of standard error is kept, logBytes how much a call may log.
 	StderrBytes, LogBytes int
-	// varBytes bounds the variables of a call.
+	// VarBytes bounds the variables of a call.
 	VarBytes int
 }
 
@@ -26,11 +26,11 @@ const (
 	MaxMemoryPages = 65536
 )
 
-// maxTableElements is how many elements a module's tables may have when it
+// MaxTableElements is how many elements a module's tables may have when it
 // starts. Each takes eight bytes of the host's memory.
 const MaxTableElements = 1 << 20
 
-// hostChunk is how many bytes the host works on between two charges.
+// HostChunk is how many bytes the host works on between two charges.
 const HostChunk = 1 << 16
 
 // Replacement is why an instance was not used again. When its guest broke or was stopped it is

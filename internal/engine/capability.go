@@ -22,14 +22,14 @@ type Capability interface {
 	Open(env *Env) (*Opened, error)
 }
 
-// opened is an open grant, shared by the instances of a generation.
+// Opened is an open grant, shared by the instances of a generation.
 type Opened struct {
 	Functions []HostFunc
 	Mounts    []Mounted
 	Log       *LogGrant
-	// blocking means that the guest can reach code of the embedder.
+	// Blocking means that the guest can reach code of the embedder.
 	Blocking bool
-	// close comes after the last instance was closed. Nil is fine.
+	// Close comes after the last instance was closed. Nil is fine.
 	Close func() error
 }
 
@@ -37,13 +37,13 @@ type Opened struct {
 type Env struct {
 	Module string
 	Logger *slog.Logger
-	// inputBytes bounds what a capability hands to the guest at once.
+	// InputBytes bounds what a capability hands to the guest at once.
 	InputBytes int
-	// use counts for the whole module, whatever its generation.
+	// Use counts for the whole module, whatever its generation.
 	Use *Usage
 }
 
-// usage counts what the guests of a module did with their grants, whatever its generation, and keeps what a grant
+// Usage counts what the guests of a module did with their grants, whatever its generation, and keeps what a grant
 // needs for as long. It is safe for concurrent use. The zero value is ready.
 type Usage struct {
 	Denied atomic.Int64
@@ -53,7 +53,7 @@ type Usage struct {
 	kept   map[any]any
 }
 
-// counter returns the counter of a name, the same one each time.
+// Counter returns the counter of a name, the same one each time.
 func (u *Usage) Counter(name string) *atomic.Int64 {
 	return Keep(u, name, func() *atomic.Int64 {
 		n := new(atomic.Int64)
@@ -62,7 +62,7 @@ func (u *Usage) Counter(name string) *atomic.Int64 {
 	})
 }
 
-// count makes a number of a grant one of the statistics. The caller holds the lock, as the function given to keep does.
+// Count makes a number of a grant one of the statistics. The caller holds the lock, as the function given to keep does.
 func (u *Usage) Count(name string, read func() int64) {
 	if u.counts == nil {
 		u.counts = map[string]func() int64{}
@@ -70,7 +70,7 @@ func (u *Usage) Count(name string, read func() int64) {
 	u.counts[name] = read
 }
 
-// all returns the numbers that are not zero.
+// All returns the numbers that are not zero.
 func (u *Usage) All() map[string]int64 {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -83,8 +83,8 @@ func (u *Usage) All() map[string]int64 {
 	return out
 }
 
-// keep returns what is kept for a module under a key, and makes it the first time.
-func Keep[T any](u *Usage, key any, make func() T) T {
+// Keep returns what is kept for a module under a key, and makes it the first time.
+func Keep[T any](u *Usage, key any, create func() T) T {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if there, ok := u.kept[key].(T); ok {
@@ -93,7 +93,7 @@ func Keep[T any](u *Usage, key any, make func() T) T {
 	if u.kept == nil {
 		u.kept = map[any]any{}
 	}
-	made := make()
+	made := create()
 	u.kept[key] = made
 	return made
 }
@@ -102,47 +102,47 @@ func Keep[T any](u *Usage, key any, make func() T) T {
 // module, of which there is one usage.
 type insideKey struct{ use *Usage }
 
-// mark marks a context that code of the embedder gets.
+// Mark marks a context that code of the embedder gets.
 func (u *Usage) Mark(ctx context.Context) context.Context {
 	return context.WithValue(ctx, insideKey{u}, true)
 }
 
-// inside reports whether ctx comes from a guest of the module.
+// Inside reports whether ctx comes from a guest of the module.
 func (u *Usage) Inside(ctx context.Context) bool { return ctx.Value(insideKey{u}) != nil }
 
-// guest is a call in progress, as a host function sees it. What is outside of memory ends the guest.
+// Guest is a call in progress, as a host function sees it. What is outside of memory ends the guest.
 type Guest interface {
-	// block returns the bytes at an offset of the kernel, until the guest continues or
+	// Block returns the bytes at an offset of the kernel, until the guest continues or
 	// the next store.
 	Block(name string, offset uint64) []byte
-	// store puts bytes into a new block and returns its offset.
+	// Store puts bytes into a new block and returns its offset.
 	Store(name string, data []byte) uint64
-	// slice returns a part of the guest's own memory.
+	// Slice returns a part of the guest's own memory.
 	Slice(name string, ptr uint32, n int) []byte
-	// caller returns the context of the call without preparing for work that may block, nil when no call is in
+	// Caller returns the context of the call without preparing for work that may block, nil when no call is in
 	// progress.
 	Caller() context.Context
-	// enter comes before work that may block. Its context ends with the call. It ends
+	// Enter comes before work that may block. Its context ends with the call. It ends
 	// the guest when no call is in progress.
 	Enter(name string) (context.Context, *CallState)
-	// leave comes after such work. It ends the guest when its time is up.
+	// Leave comes after such work. It ends the guest when its time is up.
 	Leave()
-	// fail ends the guest. forgive takes that back for a fault that was recovered.
+	// Fail ends the guest. forgive takes that back for a fault that was recovered.
 	Fail(f *Fault)
 	Forgive()
-	// spend takes fuel, where fuel is counted.
+	// Spend takes fuel, where fuel is counted.
 	Spend(units int)
 }
 
-// callState is what capabilities remember within one call.
+// CallState is what capabilities remember within one call.
 type CallState struct {
 	Env *Env
-	// text is that of the last negative code.
+	// Text is that of the last negative code.
 	Text string
 	kept map[any]any
 }
 
-// inCall returns what is kept for the call under a key, and makes it the first time.
+// InCall returns what is kept for the call under a key, and makes it the first time.
 func InCall[T any](s *CallState, key any) *T {
 	if there, ok := s.kept[key].(*T); ok {
 		return there
@@ -155,7 +155,7 @@ func InCall[T any](s *CallState, key any) *T {
 	return made
 }
 
-// refuse remembers why, and returns the code for the guest.
+// Refuse remembers why, and returns the code for the guest.
 func (s *CallState) Refuse(code ErrorCode, text string) uint64 {
 	switch code {
 	case CodeDenied, CodeQuota, CodeTooLarge:
@@ -166,7 +166,7 @@ func (s *CallState) Refuse(code ErrorCode, text string) uint64 {
 	return uint64(int64(code)) //nolint:gosec // a negative i64 for the guest
 }
 
-// failed words an error of the embedder's code for the guest. The guest gets
+// Failed words an error of the embedder's code for the guest. The guest gets
 // nothing of the error's text, which may hold what is none of its business.
 func (s *CallState) Failed(ctx context.Context, what string, err error) uint64 {
 	switch {
@@ -180,7 +180,7 @@ func (s *CallState) Failed(ctx context.Context, what string, err error) uint64 {
 	return s.Refuse(CodeFailed, what+": it did not work")
 }
 
-// guard runs code of the embedder and makes an error of a panic.
+// Guard runs code of the embedder and makes an error of a panic.
 func Guard(run func() error) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -190,11 +190,11 @@ func Guard(run func() error) (err error) {
 	return run()
 }
 
-// hostFunc is a function that the host offers to guests, on every engine.
+// HostFunc is a function that the host offers to guests, on every engine.
 type HostFunc struct {
 	Module, Name    string
 	Params, Results []ValueType
-	// bulk means that it moves bytes and does nothing else that a call has to end with.
+	// Bulk means that it moves bytes and does nothing else that a call has to end with.
 	Bulk bool
 	Run  func(g Guest, stack []uint64)
 }
@@ -212,7 +212,7 @@ func FuncType(params, results []ValueType) wasm.FuncType {
 	return wasm.FuncType{Params: list(params), Results: list(results)}
 }
 
-// apiTypes are value types as the engine numbers them.
+// ApiTypes are value types as the engine numbers them.
 func ApiTypes(in []ValueType) []byte {
 	out := make([]byte, len(in))
 	for i, t := range in {
@@ -221,11 +221,11 @@ func ApiTypes(in []ValueType) []byte {
 	return out
 }
 
-// emptyBlock is the offset for no bytes where 0 means something
+// EmptyBlock is the offset for no bytes where 0 means something
 // else: the kernels know no block there, so its length is 0.
 const EmptyBlock = 1
 
-// optional copies a block; offset 0 is none.
+// Optional copies a block; offset 0 is none.
 func Optional(g Guest, name string, offset uint64) string {
 	if offset == 0 || offset == EmptyBlock {
 		return ""
@@ -233,16 +233,16 @@ func Optional(g Guest, name string, offset uint64) string {
 	return string(g.Block(name, offset))
 }
 
-// half is a code as an i32 of the guest.
+// Half is a code as an i32 of the guest.
 func Half(code uint64) uint64 { return code & 0xffffffff }
 
-// field is a number of a grant with its name.
+// Field is a number of a grant with its name.
 type Field struct {
 	Name  string
 	Value int64
 }
 
-// negative names the first field that is below zero.
+// Negative names the first field that is below zero.
 func Negative(fields ...Field) error {
 	for _, f := range fields {
 		if f.Value < 0 {
@@ -252,14 +252,14 @@ func Negative(fields ...Field) error {
 	return nil
 }
 
-// foreign is an error of an embedder's code, without what a host reports of the
+// Foreign is an error of an embedder's code, without what a host reports of the
 // module that is called: a caller that sees ErrRetired calls again.
 type Foreign struct{ Cause error }
 
 // Error implements error.
 func (f Foreign) Error() string { return f.Cause.Error() }
 
-// errRetired means that another generation replaced the one that was called.
+// ErrRetired means that another generation replaced the one that was called.
 var ErrRetired = errors.New("generation retired")
 
 // Is finds what errors.Is finds in the error.

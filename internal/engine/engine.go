@@ -10,39 +10,39 @@ import (
 	"github.com/mortise-dev/mortise/internal/wasm"
 )
 
-// engine compiles modules. It is safe for concurrent use.
+// Engine compiles modules. It is safe for concurrent use.
 type Engine interface {
 	Compile(ctx context.Context, src Source) (Program, error)
 	Close(ctx context.Context) error
 }
 
-// source is a checked module on its way into an engine.
+// Source is a checked module on its way into an engine.
 type Source struct {
 	Name   string
 	Wasm   []byte
 	Parsed *wasm.Module
-	// links are the linked modules, each behind those that it imports from.
+	// Links are the linked modules, each behind those that it imports from.
 	Links  []Linked
 	Limits Bounds
-	// config is what the guest reads with config_get.
+	// Config is what the guest reads with config_get.
 	Config map[string]string
-	// clock and random give the guest the real ones.
+	// Clock and random give the guest the real ones.
 	Clock, Random bool
-	// log is nil when the guest may not log.
+	// Log is nil when the guest may not log.
 	Log    *LogGrant
 	Logger *slog.Logger
-	// functions are what the guest may import beyond the engine's own, with the modules of Extism and of this project.
+	// Functions are what the guest may import beyond the engine's own, with the modules of Extism and of this project.
 	Functions []HostFunc
-	// mounts are the folders that the guest may use.
+	// Mounts are the folders that the guest may use.
 	Mounts []Mounted
-	// env is what the host functions share.
+	// Env is what the host functions share.
 	Env *Env
 }
 
-// logGrant lets a guest log.
+// LogGrant lets a guest log.
 type LogGrant struct{ Level slog.Leveler }
 
-// least is the least level that a guest's message needs to be logged.
+// Least is the least level that a guest's message needs to be logged.
 func (l *LogGrant) Least() slog.Level {
 	if l == nil || l.Level == nil {
 		return slog.LevelDebug
@@ -50,14 +50,14 @@ func (l *LogGrant) Least() slog.Level {
 	return l.Level.Level()
 }
 
-// linked is a checked link.
+// Linked is a checked link.
 type Linked struct {
 	Name   string
 	Wasm   []byte
 	Parsed *wasm.Module
 }
 
-// modules are those of a program, the main one last.
+// Modules are those of a program, the main one last.
 func (s Source) Modules() []*wasm.Module {
 	out := make([]*wasm.Module, 0, len(s.Links)+1)
 	for _, l := range s.Links {
@@ -66,7 +66,7 @@ func (s Source) Modules() []*wasm.Module {
 	return append(out, s.Parsed)
 }
 
-// byModule groups the functions by their import modules, those of Extism left out.
+// ByModule groups the functions by their import modules, those of Extism left out.
 func (s Source) ByModule() map[string][]HostFunc {
 	out := map[string][]HostFunc{}
 	for _, f := range s.Functions {
@@ -77,49 +77,49 @@ func (s Source) ByModule() map[string][]HostFunc {
 	return out
 }
 
-// ofEnv are the functions of Extism's module that the host answers.
+// OfEnv are the functions of Extism's module that the host answers.
 func (s Source) OfEnv() []HostFunc {
 	return slices.DeleteFunc(slices.Clone(s.Functions), func(f HostFunc) bool { return f.Module != ModuleEnv })
 }
 
-// imports reports whether a module imports from another one.
+// Imports reports whether a module imports from another one.
 func Imports(m *wasm.Module, module string) bool {
 	return slices.ContainsFunc(m.Imports, func(im wasm.Import) bool { return im.Module == module })
 }
 
-// program is a compiled module. It is safe for concurrent use. close comes after
+// Program is a compiled module. It is safe for concurrent use. close comes after
 // the last instance has been closed.
 type Program interface {
-	// instantiate makes an instance and initialises the guest's runtime. The
+	// Instantiate makes an instance and initialises the guest's runtime. The
 	// context bounds both. The error is a *fault when the guest is to blame.
 	Instantiate(ctx context.Context, sticky bool) (Instance, error)
-	// metered tells whether fuel is counted, and if not, why: a sentence without its
+	// Metered tells whether fuel is counted, and if not, why: a sentence without its
 	// subject.
 	Metered() (bool, string)
 	Close(ctx context.Context) error
 }
 
-// instance runs one call at a time.
+// Instance runs one call at a time.
 type Instance interface {
-	// call runs an export that takes nothing, for as long as Limits.Timeout and ctx let
+	// Call runs an export that takes nothing, for as long as Limits.Timeout and ctx let
 	// it, returns its output and fills in the outcome, which was empty. The error is a
 	// *fault when the guest broke or was stopped.
 	Call(ctx context.Context, t *Target, in *Input, out *Outcome) ([]byte, error)
-	// interrupt ends the call in progress, from another goroutine. The fault of
+	// Interrupt ends the call in progress, from another goroutine. The fault of
 	// the call is ErrClosed.
 	Interrupt()
 	Close(ctx context.Context) error
 }
 
-// target is an export that can be called, and its place in Info.Exports.
+// Target is an export that can be called, and its place in Info.Exports.
 type Target struct {
 	Name  string
 	Index int
-	// called is set by the first call.
+	// Called is set by the first call.
 	Called atomic.Bool
 }
 
-// sizeOfParts returns how many bytes the parts of an input are.
+// SizeOfParts returns how many bytes the parts of an input are.
 func SizeOfParts(parts [][]byte) int {
 	n := 0
 	for _, part := range parts {
@@ -128,7 +128,7 @@ func SizeOfParts(parts [][]byte) int {
 	return n
 }
 
-// input is what a call gets, in one piece or in parts. It is valid while the call
+// Input is what a call gets, in one piece or in parts. It is valid while the call
 // runs.
 type Input struct {
 	whole []byte
@@ -136,7 +136,7 @@ type Input struct {
 	Size  int
 }
 
-// set keeps the parts, but not the list of them, so that a call with one part allocates nothing.
+// Set keeps the parts, but not the list of them, so that a call with one part allocates nothing.
 func (in *Input) Set(parts [][]byte, size int) {
 	in.Size = size
 	if len(parts) == 1 {
@@ -148,7 +148,7 @@ func (in *Input) Set(parts [][]byte, size int) {
 
 func (in *Input) Drop() { *in = Input{} }
 
-// copyTo puts the input together in a place of its size.
+// CopyTo puts the input together in a place of its size.
 func (in *Input) CopyTo(to []byte) {
 	if in.parts == nil {
 		copy(to, in.whole)
@@ -159,7 +159,7 @@ func (in *Input) CopyTo(to []byte) {
 	}
 }
 
-// bytes is the input in one piece, which is not to be changed.
+// Bytes is the input in one piece, which is not to be changed.
 func (in *Input) Bytes() []byte {
 	if in.parts == nil {
 		return in.whole
@@ -167,21 +167,21 @@ func (in *Input) Bytes() []byte {
 	return bytes.Join(in.parts, nil)
 }
 
-// outcome is what a call left behind. It is valid beside an error too, as far as
+// Outcome is what a call left behind. It is valid beside an error too, as far as
 // it goes.
 type Outcome struct {
-	// code and text are what the guest returned and gave to error_set.
+	// Code and text are what the guest returned and gave to error_set.
 	Code uint32
 	Text string
-	// spent is why the instance must not be used again, empty when it may.
+	// Spent is why the instance must not be used again, empty when it may.
 	Spent Replacement
-	// fuel is what the call used, on an engine that meters.
+	// Fuel is what the call used, on an engine that meters.
 	Fuel int64
-	// logsDropped counts log messages beyond the limit.
+	// LogsDropped counts log messages beyond the limit.
 	LogsDropped int64
-	// printed counts lines of standard output and error that were not logged for want of the grant.
+	// Printed counts lines of standard output and error that were not logged for want of the grant.
 	Printed int64
 }
 
-// unusual tells that a call without an error is no success without more ado.
+// Unusual tells that a call without an error is no success without more ado.
 func (o *Outcome) Unusual() bool { return o.Spent != "" || o.Code != 0 || o.Text != "" }

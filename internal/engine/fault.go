@@ -45,13 +45,13 @@ const (
 	TrapInit TrapKind = "init"
 )
 
-// fault is a trap before it knows its module and export.
+// Fault is a trap before it knows its module and export.
 type Fault struct {
 	Kind   TrapKind
 	Detail string
 	Code   uint32
 	Err    error
-	// late is the host call in which the guest was when it had to end, if that came back late.
+	// Late is the host call in which the guest was when it had to end, if that came back late.
 	Late *Overrun
 }
 
@@ -63,15 +63,15 @@ func (f *Fault) Unwrap() error { return f.Err }
 // counts as late. One that ends with its context takes far less; a busy machine may take more.
 const lateAfter = 100 * time.Millisecond
 
-// overrun is a host call that came back late.
+// Overrun is a host call that came back late.
 type Overrun struct {
-	// name is that of the import.
+	// Name is that of the import.
 	Name string
-	// by is how long it continued after the call had to end.
+	// By is how long it continued after the call had to end.
 	By time.Duration
 }
 
-// overrunOf is the overrun of a host call that began at a time, came back at another, and
+// OverrunOf is the overrun of a host call that began at a time, came back at another, and
 // whose call had to end in between or before, nil if it was not late. All are counted from
 // the same moment.
 func OverrunOf(name string, began, ended, back time.Duration) *Overrun {
@@ -86,7 +86,7 @@ func OutputFault(n, limit int) *Fault {
 	return &Fault{Kind: TrapOutput, Detail: fmt.Sprintf("%d bytes of output, %d are allowed", n, limit)}
 }
 
-// trapDetail shortens an error of wazero to its cause and the innermost frames. own makes a
+// TrapDetail shortens an error of wazero to its cause and the innermost frames. own makes a
 // frame one of the guest's binary, or leaves it out; nil is for a binary that runs as it is.
 func TrapDetail(err error, own func(frame string) (string, bool)) string {
 	text := err.Error()

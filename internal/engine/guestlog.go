@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// guestLog passes log messages of one instance on, within limits.
+// GuestLog passes log messages of one instance on, within limits.
 type GuestLog struct {
 	Logger  *slog.Logger
 	Module  string
@@ -19,14 +19,14 @@ type GuestLog struct {
 	Export  string
 	used    int
 	Dropped int64
-	// printed counts lines of standard output and error without the grant. stream is the one that the
+	// Printed counts lines of standard output and error without the grant. stream is the one that the
 	// message in progress was printed to, if it was.
 	Printed int64
 	stream  string
-	// starting is set until go-sdk has said that it calls the function. What is
+	// Starting is set until go-sdk has said that it calls the function. What is
 	// logged before comes from go-sdk, or from the guest's initialisation.
 	Starting bool
-	// initialising is set while an instance is made; initError is what go-sdk
+	// Initialising is set while an instance is made; initError is what go-sdk
 	// logged instead of returning it.
 	Initialising bool
 	InitError    string
@@ -53,16 +53,16 @@ func (g *GuestLog) End() {
 	g.write = nil
 }
 
-// beginNative starts a call on an engine that does not log by itself.
+// BeginNative starts a call on an engine that does not log by itself.
 func (g *GuestLog) BeginNative(ctx context.Context, export string) {
 	g.Begin(ctx, export)
 	g.Starting = false
 }
 
-// reset forgets what the call before has used.
+// Reset forgets what the call before has used.
 func (g *GuestLog) Reset() { g.used, g.Dropped, g.Printed, g.Starting = 0, 0, 0, false }
 
-// text writes a message, or drops and counts it.
+// Text writes a message, or drops and counts it.
 func (g *GuestLog) Text(level slog.Level, message string) {
 	if g.write != nil && level < g.Level {
 		return
@@ -84,7 +84,7 @@ func (g *GuestLog) Text(level slog.Level, message string) {
 // than the text, so a flood of empty ones is one too.
 const logRecord = 64
 
-// head keeps the first bytes that are written to it and swallows the rest.
+// Head keeps the first bytes that are written to it and swallows the rest.
 type Head struct {
 	buf   []byte
 	Limit int

@@ -4,7 +4,7 @@ import (
 	"sync/atomic"
 )
 
-// linearMemory backs a linear memory with a slice of Go.
+// LinearMemory backs a linear memory with a slice of Go.
 type LinearMemory struct {
 	Buf   []byte
 	Limit uint64

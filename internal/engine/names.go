@@ -7,7 +7,7 @@ const (
 	ModuleHost = "mortise:host/1"
 	ModuleWASI = "wasi_snapshot_preview1"
 
-	// moduleUser is where the Extism PDKs look for functions of an embedder.
+	// ModuleUser is where the Extism PDKs look for functions of an embedder.
 	ModuleUser = "extism:host/user"
 
 	ImportInputRead   = "input_read"

@@ -7,7 +7,7 @@ import (
 // payer pays for the host's work, and ends the guest when it must not continue.
 type payer interface{ Spend(units int) }
 
-// meteredReader and meteredWriter take fuel for what a guest reads and writes.
+// MeteredReader and meteredWriter take fuel for what a guest reads and writes.
 type MeteredReader struct {
 	Payer payer
 	R     io.Reader

@@ -9,12 +9,12 @@ import (
 // maxPrinted is how much of a printed line is kept, in bytes.
 const maxPrinted = 4 << 10
 
-// printer takes what a guest writes to a standard stream. With the log grant each line is a log
+// Printer takes what a guest writes to a standard stream. With the log grant each line is a log
 // message, and else it is counted. It never fails.
 type Printer struct {
 	Log    *GuestLog
 	Stream string
-	// also gets the same bytes.
+	// Also gets the same bytes.
 	Also io.Writer
 
 	line []byte
@@ -41,7 +41,7 @@ func (p *Printer) Write(b []byte) (int, error) {
 	return n, nil
 }
 
-// flush ends the line in progress, if there is one.
+// Flush ends the line in progress, if there is one.
 func (p *Printer) Flush() {
 	if !p.open {
 		return

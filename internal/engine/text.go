@@ -14,7 +14,7 @@ const (
 	MaxName    = 128
 )
 
-// clean makes text of a guest fit for an error or a log: at most limit bytes,
+// Clean makes text of a guest fit for an error or a log: at most limit bytes,
 // characters that do not print escaped, invalid bytes shown in hexadecimal.
 func Clean(s string, limit int) string {
 	var b strings.Builder

@@ -10,27 +10,27 @@ import (
 // them takes the engine tens of milliseconds, in which it cannot be stopped.
 const maxSubscriptions = 4096
 
-// maxPath bounds a path of a guest, in bytes.
+// MaxPath bounds a path of a guest, in bytes.
 const MaxPath = 4096
 
 // errnoNameTooLong is WASI's ENAMETOOLONG.
 const errnoNameTooLong = 37
 
-// wasiLength is a parameter of a WASI function by which the work of a call grows.
+// WasiLength is a parameter of a WASI function by which the work of a call grows.
 type WasiLength struct {
-	// param is its index.
+	// Param is its index.
 	Param int
-	// size of an entry in bytes: memory bounds how many there can be.
+	// Size of an entry in bytes: memory bounds how many there can be.
 	Size int
-	// cost in units of fuel, of each so many entries.
+	// Cost in units of fuel, of each so many entries.
 	Cost, Each int
-	// most is how many there may be, if they are bounded.
+	// Most is how many there may be, if they are bounded.
 	Most int
-	// errno is what the guest gets when there are more. Without one its call ends.
+	// Errno is what the guest gets when there are more. Without one its call ends.
 	Errno uint64
 }
 
-// wasiLengths returns the lengths of a WASI function, none for one that takes the same time
+// WasiLengths returns the lengths of a WASI function, none for one that takes the same time
 // whatever its parameters are. The engine copies and cleans a path before it looks at the
 // descriptor, so the length of a path is bounded here too, and not only by a mount.
 func WasiLengths(name string) []WasiLength {
@@ -63,7 +63,7 @@ func WasiLengths(name string) []WasiLength {
 	return nil
 }
 
-// tooMany is the fault of a guest that asks for more than it may.
+// TooMany is the fault of a guest that asks for more than it may.
 func (l WasiLength) TooMany(name string, n uint64, most int) *Fault {
 	what := "entries"
 	if l.Size == 1 {
@@ -72,12 +72,12 @@ func (l WasiLength) TooMany(name string, n uint64, most int) *Fault {
 	return &Fault{Kind: TrapFault, Detail: fmt.Sprintf("%s: %d %s, and %d are allowed", name, n, what, most)}
 }
 
-// reachesFiles reports whether a WASI function may wait for a disk.
+// ReachesFiles reports whether a WASI function may wait for a disk.
 func ReachesFiles(name string) bool {
 	return strings.HasPrefix(name, "fd_") || strings.HasPrefix(name, "path_")
 }
 
-// movesDescriptors reports whether a WASI function closes or moves a descriptor.
+// MovesDescriptors reports whether a WASI function closes or moves a descriptor.
 func MovesDescriptors(name string) bool {
 	return slices.Contains([]string{"fd_close", "fd_renumber"}, name)
 }

@@ -12,11 +12,11 @@ import (
 // wazero, because native code of another version must not be run.
 const cacheFormat = "v1-wazero1.12.0"
 
-// diskCache is the folder of compiled code. A nil diskCache keeps nothing.
+// DiskCache is the folder of compiled code. A nil diskCache keeps nothing.
 type DiskCache struct{ Dir, marks string }
 
-// openCache makes the folders and refuses those that others can write to.
-func OpenCache(root string, name string) (*DiskCache, error) {
+// OpenCache makes the folders and refuses those that others can write to.
+func OpenCache(root, name string) (*DiskCache, error) {
 	if root == "" {
 		return nil, nil //nolint:nilnil // no folder, no cache
 	}
@@ -37,7 +37,7 @@ func OpenCache(root string, name string) (*DiskCache, error) {
 	return c, nil
 }
 
-// has tells whether a binary was compiled into the folder before.
+// Has tells whether a binary was compiled into the folder before.
 func (c *DiskCache) Has(sha string) bool {
 	if c == nil {
 		return false
@@ -46,7 +46,7 @@ func (c *DiskCache) Has(sha string) bool {
 	return err == nil
 }
 
-// add remembers a compiled binary. It is a hint, so a fault does no harm beyond
+// Add remembers a compiled binary. It is a hint, so a fault does no harm beyond
 // a wrong hint.
 func (c *DiskCache) Add(sha string) error {
 	if c == nil {

@@ -53,7 +53,7 @@ const (
 // maxChildText is how much of what a child writes is read.
 const maxChildText = 64 << 10
 
-// errCompileChild means that a child process ended without the code.
+// ErrCompileChild means that a child process ended without the code.
 var ErrCompileChild = errors.New("the compiling process ended")
 
 // compileJob is the request to a child, in JSON behind its length. The module follows.
@@ -65,7 +65,7 @@ type compileJob struct {
 	Seconds, Memory int64
 }
 
-// compileMode is what the compiled code depends on beside the module.
+// CompileMode is what the compiled code depends on beside the module.
 type CompileMode struct {
 	Features api.CoreFeatures
 	// Closing makes the code look at whether its context is done.
@@ -83,7 +83,7 @@ const (
 	ListensAll  listens = "all"
 )
 
-// check reports what is wrong with the config of a host whose cache is in dir.
+// Check reports what is wrong with the config of a host whose cache is in dir.
 func (p *Process) Check(dir string) error {
 	switch {
 	case p == nil:
@@ -98,7 +98,7 @@ func (p *Process) Check(dir string) error {
 	return nil
 }
 
-// precompile has a child compile a module into the cache, unless the cache has it. A nil CompileProcess does nothing.
+// Precompile has a child compile a module into the cache, unless the cache has it. A nil CompileProcess does nothing.
 func (p *Process) Precompile(ctx context.Context, cache *DiskCache, module string, mode CompileMode, wasm []byte) error {
 	if p == nil {
 		return nil

@@ -50,7 +50,7 @@ func instanceOf(ctx context.Context) *extismInstance {
 	return i
 }
 
-// slice returns a part of the module's memory, or ends the guest.
+// Slice returns a part of the module's memory, or ends the guest.
 func (i *extismInstance) Slice(name string, ptr uint32, n int) []byte {
 	var mem []byte
 	if len(i.prog.Parsed.Memories) > 0 {
@@ -65,7 +65,7 @@ func (i *extismInstance) Slice(name string, ptr uint32, n int) []byte {
 	return mem[ptr : uint64(ptr)+uint64(n)] // n is a length
 }
 
-// fail ends the guest with a fault.
+// Fail ends the guest with a fault.
 func (i *extismInstance) Fail(f *engine.Fault) {
 	i.fault = f
 	panic(f)

@@ -212,7 +212,7 @@ func (p *extismProgram) Instantiate(ctx context.Context, sticky bool) (_ engine.
 	return i, nil
 }
 
-// metered implements program.
+// Metered implements program.
 func (p *extismProgram) Metered() (bool, string) {
 	return false, "is not metered: the engine extism does not count; deadlines close the instance"
 }

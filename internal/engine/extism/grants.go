@@ -36,7 +36,7 @@ func extismFunction(module string, f engine.HostFunc) extism.HostFunction {
 	return out
 }
 
-// enter implements guest.
+// Enter implements guest.
 func (i *extismInstance) Enter(name string) (context.Context, *engine.CallState) {
 	g := &i.grants
 	if g.ctx == nil {
@@ -50,7 +50,7 @@ func (i *extismInstance) Enter(name string) (context.Context, *engine.CallState)
 	return g.ctx, &g.state
 }
 
-// leave implements guest.
+// Leave implements guest.
 func (i *extismInstance) Leave() {
 	if i.grants.ctx.Err() != nil {
 		f := i.stopped(i.grants.ctx, "")
@@ -60,19 +60,19 @@ func (i *extismInstance) Leave() {
 	i.called = ""
 }
 
-// open implements fileUser.
+// Open implements fileUser.
 func (i *extismInstance) Open() *engine.FileUse {
 	i.files.Touched = true
 	return &i.files
 }
 
-// caller implements guest.
+// Caller implements guest.
 func (i *extismInstance) Caller() context.Context { return i.grants.ctx }
 
-// forgive implements guest.
+// Forgive implements guest.
 func (i *extismInstance) Forgive() { i.fault = nil }
 
-// spend implements guest. This engine counts no fuel, and looks at the context, so that
+// Spend implements guest. This engine counts no fuel, and looks at the context, so that
 // what the host does piece by piece for a guest ends with its call.
 func (i *extismInstance) Spend(int) {
 	if i.grants.ctx != nil && i.grants.ctx.Err() != nil {
@@ -80,7 +80,7 @@ func (i *extismInstance) Spend(int) {
 	}
 }
 
-// block implements blocks.
+// Block implements blocks.
 func (i *extismInstance) Block(name string, offset uint64) []byte {
 	missing := &engine.Fault{Kind: engine.TrapFault, Detail: fmt.Sprintf("%s: there is no block at %d", name, offset)}
 	if offset == 0 || offset > math.MaxUint32 {
@@ -97,7 +97,7 @@ func (i *extismInstance) Block(name string, offset uint64) []byte {
 	return k[offset : offset+n]
 }
 
-// store implements blocks.
+// Store implements blocks.
 func (i *extismInstance) Store(name string, data []byte) uint64 {
 	if len(data) == 0 {
 		return engine.EmptyBlock

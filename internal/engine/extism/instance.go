@@ -15,7 +15,7 @@ import (
 	"github.com/mortise-dev/mortise/internal/wasm"
 )
 
-// instanceKey finds the instance of a call in its context.
+// InstanceKey finds the instance of a call in its context.
 type InstanceKey struct{}
 
 // extismInstance is an instance and, while one runs, its call. It runs one call
@@ -256,7 +256,7 @@ func (i *extismInstance) stderrDetail() string {
 	return "; stderr: " + engine.Clean(i.stderr.String(), engine.MaxDetail)
 }
 
-// interrupt ends the call in progress, and the one that is about to begin.
+// Interrupt ends the call in progress, and the one that is about to begin.
 func (i *extismInstance) Interrupt() {
 	i.interrupted.Store(true)
 	if stop := i.stop.Load(); stop != nil {
@@ -264,7 +264,7 @@ func (i *extismInstance) Interrupt() {
 	}
 }
 
-// close closes every part. go-sdk stops at the first part that fails, so it is
+// Close closes every part. go-sdk stops at the first part that fails, so it is
 // asked again; parts that are closed already do nothing.
 func (i *extismInstance) Close(ctx context.Context) error {
 	var errs []error

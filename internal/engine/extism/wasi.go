@@ -26,7 +26,7 @@ type wasiListener struct {
 	lengths []engine.WasiLength
 }
 
-// listenWASI adds a wasiListener to each function of the WASI module that is compiled with
+// ListenWASI adds a wasiListener to each function of the WASI module that is compiled with
 // the context.
 func ListenWASI(ctx context.Context) context.Context {
 	return experimental.WithFunctionListenerFactory(ctx, experimental.FunctionListenerFactoryFunc(

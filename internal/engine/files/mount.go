@@ -14,7 +14,7 @@ import (
 	"github.com/mortise-dev/mortise/internal/engine"
 )
 
-// folderSpec is what a folder is opened with. Its fields are those of a Mount of the capability fs.
+// FolderSpec is what a folder is opened with. Its fields are those of a Mount of the capability fs.
 type FolderSpec struct {
 	Host, Guest string
 	Writable    bool
@@ -27,7 +27,7 @@ func (f *Folder) Mount(user engine.FileUser) (string, experimentalsys.FS) {
 	return f.FolderSpec.Guest, &rootFS{folder: f, user: user}
 }
 
-// folder is an open mount, shared by the instances of a module.
+// Folder is an open mount, shared by the instances of a module.
 type Folder struct {
 	FolderSpec
 
@@ -44,7 +44,7 @@ type Folder struct {
 	files map[*rootFile]struct{}
 }
 
-// openFolder opens a mount. A writable one is counted.
+// OpenFolder opens a mount. A writable one is counted.
 func OpenFolder(m FolderSpec, env *engine.Env) (*Folder, error) {
 	root, err := os.OpenRoot(m.Host)
 	if err != nil {
@@ -179,5 +179,5 @@ func (f *Folder) resize(file *os.File, size func(before int64) int64, change fun
 	return err
 }
 
-// release closes the folder. It comes after the last instance was closed.
+// Release closes the folder. It comes after the last instance was closed.
 func (f *Folder) Release() error { return f.root.Close() }

@@ -11,7 +11,7 @@ import (
 	"github.com/mortise-dev/mortise/internal/engine"
 )
 
-// call runs an export.
+// Call runs an export.
 func (i *nativeInstance) Call(ctx context.Context, t *engine.Target, in *engine.Input, out *engine.Outcome) ([]byte, error) {
 	f := i.known(t)
 	if f == nil {

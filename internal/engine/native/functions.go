@@ -142,7 +142,7 @@ func taken(from []byte) []byte {
 	return b
 }
 
-// slice implements guest.
+// Slice implements guest.
 func (i *nativeInstance) Slice(name string, ptr uint32, n int) []byte {
 	return i.sliceOf(i.asker, name, ptr, n)
 }
@@ -255,7 +255,7 @@ func (i *nativeInstance) blockAt(offset uint64) ([]byte, bool) {
 	return i.at(offset, binary.LittleEndian.Uint64(head))
 }
 
-// block returns the block at an offset, or ends the guest.
+// Block returns the block at an offset, or ends the guest.
 func (i *nativeInstance) Block(name string, offset uint64) []byte {
 	b, ok := i.blockAt(offset)
 	if !ok {
@@ -275,7 +275,7 @@ func (i *nativeInstance) text(name string, offset uint64) []byte {
 	return i.Block(name, offset)
 }
 
-// store puts data into a new block at the top of the kernel's heap.
+// Store puts data into a new block at the top of the kernel's heap.
 func (i *nativeInstance) Store(name string, data []byte) uint64 {
 	i.spendBytes(len(data))
 	offset, ok := i.push(data)

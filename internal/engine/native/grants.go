@@ -24,7 +24,7 @@ type nativeGrants struct {
 	unwatch func() bool
 }
 
-// enter implements guest.
+// Enter implements guest.
 func (i *nativeInstance) Enter(name string) (context.Context, *engine.CallState) {
 	if !i.ready {
 		i.Fail(&engine.Fault{Kind: engine.TrapFault, Detail: fmt.Sprintf("%s can only be used within a call", name)})
@@ -52,13 +52,13 @@ func (i *nativeInstance) wait(name string) {
 	i.called = name
 }
 
-// open implements fileUser.
+// Open implements fileUser.
 func (i *nativeInstance) Open() *engine.FileUse {
 	i.files = true
 	return &i.grants.files
 }
 
-// caller implements guest.
+// Caller implements guest.
 func (i *nativeInstance) Caller() context.Context {
 	if !i.ready {
 		return nil
@@ -66,10 +66,10 @@ func (i *nativeInstance) Caller() context.Context {
 	return i.context.Context
 }
 
-// forgive implements guest.
+// Forgive implements guest.
 func (i *nativeInstance) Forgive() { i.fault = nil }
 
-// leave implements guest.
+// Leave implements guest.
 func (i *nativeInstance) Leave() {
 	if f := i.check(); f != nil {
 		i.Fail(f)

@@ -11,7 +11,7 @@ import (
 
 // What follows is for the tests of package host, which see the engine from outside.
 
-// useMemory makes guests that an engine loads from now on use a kind of memory. It reports whether the engine has it.
+// UseMemory makes guests that an engine loads from now on use a kind of memory. It reports whether the engine has it.
 func UseMemory(e engine.Engine, kind memoryKind) bool {
 	n, ok := e.(*Engine)
 	if ok {

@@ -7,7 +7,7 @@ import (
 // FaultsCounted is what the engine asks the kernel when it starts.
 func FaultsCounted() bool { return faultsAreTold() }
 
-// ownBytes returns how much memory of its own an instance has, as far as the last look knows.
+// OwnBytes returns how much memory of its own an instance has, as far as the last look knows.
 func OwnBytes(i engine.Instance) int {
 	n, ok := i.(*nativeInstance)
 	if !ok {
@@ -19,7 +19,7 @@ func OwnBytes(i engine.Instance) int {
 	return -1
 }
 
-// residentBytes returns how much memory of its own an instance has, wherever in its mapping that is.
+// ResidentBytes returns how much memory of its own an instance has, wherever in its mapping that is.
 func ResidentBytes(i engine.Instance) int {
 	n, ok := i.(*nativeInstance)
 	if !ok {

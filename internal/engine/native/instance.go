@@ -224,7 +224,7 @@ func (i *nativeInstance) stopped(err error) *engine.Fault {
 	return &engine.Fault{Kind: engine.TrapCancelled, Detail: "the caller gave up", Err: err}
 }
 
-// fail ends the guest with a fault.
+// Fail ends the guest with a fault.
 func (i *nativeInstance) Fail(f *engine.Fault) {
 	i.touched = true
 	i.fault = f
@@ -368,7 +368,7 @@ func (i *nativeInstance) stderrDetail() string {
 // weight is the size of the guest's memory.
 func (i *nativeInstance) weight() int { return len(i.memory()) }
 
-// interrupt ends the call in progress from another goroutine.
+// Interrupt ends the call in progress from another goroutine.
 func (i *nativeInstance) Interrupt() {
 	i.stop.Store(true)
 	if cancel := i.cancel.Load(); cancel != nil {

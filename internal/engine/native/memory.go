@@ -66,10 +66,10 @@ type memoryKind int
 const (
 	// The zero kind is the best that the system has.
 	_ memoryKind = iota
-	// memoryBlind is a mapping whose pages are dropped after each call, as where the
+	// MemoryBlind is a mapping whose pages are dropped after each call, as where the
 	// kernel does not tell which they are.
 	MemoryBlind
-	// memoryCopied is copied as a whole.
+	// MemoryCopied is copied as a whole.
 	MemoryCopied
 )
 

@@ -56,7 +56,7 @@ func (NativeMaker) Open(s compile.Setup) engine.Engine {
 
 func (e *Engine) Close(context.Context) error { return nil }
 
-// compile rewrites the module so that it counts and can be stopped, and compiles
+// Compile rewrites the module so that it counts and can be stopped, and compiles
 // it together with the kernel in a runtime of its own.
 func (e *Engine) Compile(ctx context.Context, src engine.Source) (_ engine.Program, err error) {
 	metered, unmetered, err := rewrite(src.Modules())
@@ -176,7 +176,7 @@ func (p *nativeProgram) Close(ctx context.Context) error {
 	return err
 }
 
-// instantiate makes an instance. A sticky one keeps its state between calls.
+// Instantiate makes an instance. A sticky one keeps its state between calls.
 func (p *nativeProgram) Instantiate(ctx context.Context, sticky bool) (_ engine.Instance, err error) {
 	defer func() {
 		if r := recover(); r != nil {

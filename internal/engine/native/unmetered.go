@@ -77,7 +77,7 @@ func (p *nativeProgram) mode() compile.CompileMode {
 	return compile.CompileMode{Features: features | experimental.CoreFeaturesTypedFunctionReferences, Closing: true, Listens: compile.ListensAll}
 }
 
-// metered implements program.
+// Metered implements program.
 func (p *nativeProgram) Metered() (bool, string) {
 	if p.unmetered == "" {
 		return true, ""
