@@ -64,7 +64,7 @@ type CompileInfo struct {
 // wrong.
 func (c Config) withDefaults() (Config, error) {
 	if c.Engine == nil {
-		c.Engine = native.NativeMaker{}
+		c.Engine = native.Maker{}
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)

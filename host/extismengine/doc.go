@@ -18,4 +18,4 @@ import (
 )
 
 // New returns the engine for host.Config.
-func New() host.Engine { return extism.ExtismMaker{} }
+func New() host.Engine { return extism.Maker{} }

@@ -30,14 +30,14 @@ type Engine struct {
 	child *compile.Process
 }
 
-// ExtismMaker makes the Extism engine.
-type ExtismMaker struct{}
+// Maker makes the Extism engine.
+type Maker struct{}
 
 // Name implements Engine.
-func (ExtismMaker) Name() string { return "extism" }
+func (Maker) Name() string { return "extism" }
 
 // Open implements Engine.
-func (ExtismMaker) Open(s compile.Setup) engine.Engine {
+func (Maker) Open(s compile.Setup) engine.Engine {
 	if _, set := os.LookupEnv("EXTISM_ENABLE_WASI_OUTPUT"); set {
 		s.Logger.Warn("guests write to stdout and stderr of this process",
 			"variable", "EXTISM_ENABLE_WASI_OUTPUT", "mend", "unset it")

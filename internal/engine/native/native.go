@@ -37,14 +37,14 @@ type Engine struct {
 	wasi func() ([]api.FunctionDefinition, error)
 }
 
-// NativeMaker makes the native engine.
-type NativeMaker struct{}
+// Maker makes the native engine.
+type Maker struct{}
 
 // Name implements Engine.
-func (NativeMaker) Name() string { return "native" }
+func (Maker) Name() string { return "native" }
 
 // Open implements Engine.
-func (NativeMaker) Open(s compile.Setup) engine.Engine {
+func (Maker) Open(s compile.Setup) engine.Engine {
 	e := &Engine{cache: s.Cache, child: s.Child, wasi: sync.OnceValues(wasiFunctions)}
 	if runtime.GOOS == "linux" && !faultsAreTold() {
 		s.Logger.Warn("fresh state is slow here: the kernel does not tell which pages a guest has changed",
