@@ -49,14 +49,14 @@ func (r *granter) grants(ctx context.Context, module string, c *GrantsConfig) (h
 		g.Capabilities = append(g.Capabilities, log.Grant{Level: level})
 	}
 	if c.HTTP != nil {
-		http, err := c.HTTP.grant()
+		web, err := c.HTTP.grant()
 		if err != nil {
 			return g, err
 		}
-		if http.Secrets, err = r.secrets(module, c.Secrets); err != nil {
+		if web.Secrets, err = r.secrets(module, c.Secrets); err != nil {
 			return g, err
 		}
-		g.Capabilities = append(g.Capabilities, http)
+		g.Capabilities = append(g.Capabilities, web)
 	}
 	if len(c.Model) > 0 {
 		if r.cfg.models == nil {
@@ -78,13 +78,18 @@ func (r *granter) grants(ctx context.Context, module string, c *GrantsConfig) (h
 		g.Capabilities = append(g.Capabilities, space)
 	}
 	if len(c.Files) > 0 {
-		files := new(fs.Grant)
-		for _, f := range c.Files {
-			files.Mounts = append(files.Mounts, fs.Mount{Host: r.cfg.path(f.Host), Guest: f.Guest, Writable: f.Writable, Bytes: f.MiB << 20})
-		}
-		g.Capabilities = append(g.Capabilities, files)
+		g.Capabilities = append(g.Capabilities, r.mounts(c.Files))
 	}
 	return g, nil
+}
+
+// mounts grants folders.
+func (r *granter) mounts(all []FilesConfig) *fs.Grant {
+	g := new(fs.Grant)
+	for _, f := range all {
+		g.Mounts = append(g.Mounts, fs.Mount{Host: r.cfg.path(f.Host), Guest: f.Guest, Writable: f.Writable, Bytes: f.MiB << 20})
+	}
+	return g
 }
 
 // secrets reads the credentials of a module.

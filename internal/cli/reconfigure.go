@@ -61,7 +61,7 @@ func (p *program) apply(ctx context.Context, next *current) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	idle, err := p.runtime.Reconfigure(runtime)
+	idle, err := p.runtime.Reconfigure(runtime) //nolint:contextcheck // threads that are compacted outlive the request
 	if err != nil {
 		undo()
 		return nil, err

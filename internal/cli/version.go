@@ -10,7 +10,7 @@ import (
 )
 
 // release is the version of a released binary; the linker sets it. See internal/release.
-var release string
+var release string //nolint:gochecknoglobals // the linker sets variables alone
 
 // version returns the release, or the version of the module that go install was given, or "devel".
 func version() string {

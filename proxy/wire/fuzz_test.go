@@ -161,6 +161,41 @@ func TestCanonical(t *testing.T) {
 	}
 }
 
+// A message is read alike as a string and as a list of one text, with a marker or without, so its digest is one. Everything else differs.
+func TestDigest(t *testing.T) {
+	t.Parallel()
+	seed := maphash.MakeSeed()
+	digest := func(item string) uint64 {
+		r, err := wire.Parse(wire.Messages, []byte(`{"messages":[`+item+`]}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r.Digest(seed, 0)
+	}
+	plain := digest(`{"role":"user","content":"7 tokens left"}`)
+	for _, same := range []string{
+		`{"role":"user","content":[{"type":"text","text":"7 tokens left"}]}`,
+		`{"role":"user","content":[{"type":"text","text":"7 tokens left","cache_control":{"type":"ephemeral"}}]}`,
+		`{"content":[{"cache_control":{"type":"ephemeral"},"text":"7 tokens left","type":"text"}],"role":"user"}`,
+	} {
+		if digest(same) != plain {
+			t.Errorf("differs: %s", same)
+		}
+	}
+	for _, other := range []string{
+		`{"role":"assistant","content":"7 tokens left"}`,
+		`{"role":"user","content":"8 tokens left"}`,
+		`{"role":"user","content":[{"type":"text","text":"7 tokens left"},{"type":"text","text":""}]}`,
+		`{"role":"user","content":[{"type":"text","text":"7 tokens left","citations":[]}]}`,
+		`{"role":"user","content":[{"type":"thinking","thinking":"7 tokens left"}]}`,
+		`{"role":"user","name":"x","content":"7 tokens left"}`,
+	} {
+		if digest(other) == plain {
+			t.Errorf("is the same: %s", other)
+		}
+	}
+}
+
 // A body is told to be no body of a protocol, and never read as another one.
 func TestParse_refused(t *testing.T) {
 	t.Parallel()

@@ -33,11 +33,18 @@ func HashOf(parts ...[]byte) (h Hash) {
 	return h
 }
 
-// Digest is a quick hash of the bytes of an item without its cache markers. It is for one process.
+// Digest is a quick hash of the bytes of an item without its cache markers, for one process. A message that is a string and one that is a list
+// with this text alone have the same: providers read them alike, and Claude Code writes a message first as a list, then as a string.
 func (r *Request) Digest(seed maphash.Seed, i int) uint64 {
 	it := &r.Items[i]
 	var h maphash.Hash
 	h.SetSeed(seed)
+	if text, ok := r.onlyText(it); ok {
+		_, _ = h.WriteString(it.Role)
+		_ = h.WriteByte(0)
+		_, _ = h.Write(text.Of(r.Body))
+		return h.Sum64()
+	}
 	from := it.From
 	for _, b := range it.Blocks {
 		if b.Mark.Exists() {
@@ -48,6 +55,26 @@ func (r *Request) Digest(seed maphash.Seed, i int) uint64 {
 	}
 	_, _ = h.Write(r.Body[from:it.To])
 	return h.Sum64()
+}
+
+// onlyText returns the JSON string of a message that has a role and one text and nothing else but a cache marker, written without spaces.
+func (r *Request) onlyText(it *Item) (Span, bool) {
+	if len(it.Blocks) != 1 || it.Type != "" || it.To-it.From-(it.Content.To-it.Content.From) != len(`{"role":"","content":}`)+len(it.Role) {
+		return Span{}, false
+	}
+	bl := it.Blocks[0]
+	if it.Plain {
+		return bl.Value, bl.Value.Exists()
+	}
+	if bl.Type != TypeText || !bl.Value.Exists() || r.Body[bl.Value.From] != '"' {
+		return Span{}, false
+	}
+	rest := bl.To - bl.From - (bl.Value.To - bl.Value.From)
+	if bl.Mark.Exists() {
+		cut := Cut(r.Body, bl.Mark).At
+		rest -= cut.To - cut.From
+	}
+	return bl.Value, rest == len(`{"type":"text","text":}`)
 }
 
 // Canonical is the hash of what an item means. Clients write the same item anew, with other keys first, other escapes
