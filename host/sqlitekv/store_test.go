@@ -308,11 +308,11 @@ func wantSums(t *testing.T, path string) {
 	}
 	defer db.Close()
 	var integrity string
-	var keys, bytes, sumKeys, sumBytes int64
+	var keys, size, sumKeys, sumBytes int64
 	err = errors.Join(db.QueryRowContext(t.Context(), "PRAGMA integrity_check").Scan(&integrity),
-		db.QueryRowContext(t.Context(), "SELECT count(*), sum(length(key) + length(value)) FROM kv").Scan(&keys, &bytes),
+		db.QueryRowContext(t.Context(), "SELECT count(*), sum(length(key) + length(value)) FROM kv").Scan(&keys, &size),
 		db.QueryRowContext(t.Context(), "SELECT keys, bytes FROM usage").Scan(&sumKeys, &sumBytes))
-	if err != nil || integrity != "ok" || keys != sumKeys || bytes != sumBytes || keys == 0 {
-		t.Errorf("%s, %d keys of %d, %d bytes of %d, %v", integrity, sumKeys, keys, sumBytes, bytes, err)
+	if err != nil || integrity != "ok" || keys != sumKeys || size != sumBytes || keys == 0 {
+		t.Errorf("%s, %d keys of %d, %d bytes of %d, %v", integrity, sumKeys, keys, sumBytes, size, err)
 	}
 }

@@ -85,7 +85,7 @@ func TestBadTool(t *testing.T) {
 func TestBadPolicies(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct{ compaction, says string }{
-		"no such policy":   {"summarizer: {module: $ROOT/testdata/guests/summarizers.wasm, policy: magic}", `knows no policy "magic"; it knows extract`},
+		"no such policy":   {"summarizer: {module: $ROOT/testdata/guests/summarizers.wasm, policy: magic}", `knows no policy "magic"; it knows ledger`},
 		"wrong kind":       {"summarizer: {module: $ROOT/testdata/guests/admission.wasm}", `has no export "summarize"`},
 		"missing admitter": {"summarizer: {module: $ROOT/testdata/guests/summarizers.wasm}\n  admission: {module: gone.wasm}", "gone.wasm"},
 	} {

@@ -264,7 +264,7 @@ func TestDemo(t *testing.T) {
 			}
 			meanwhile := 0
 			for _, c := range r.Compactions {
-				if c.Kind == "swapped" && c.Policy == "summarizers/extract" {
+				if c.Kind == "swapped" && c.Policy == "summarizers/ledger" {
 					meanwhile += c.StepsMeanwhile
 				}
 			}

@@ -33,7 +33,7 @@ type Opened struct {
 	Close func() error
 }
 
-// capabilityEnv is what the grants of a generation share.
+// Env is what the grants of a generation share.
 type Env struct {
 	Module string
 	Logger *slog.Logger
@@ -199,8 +199,7 @@ type HostFunc struct {
 	Run  func(g Guest, stack []uint64)
 }
 
-func (f HostFunc) signature() string { return FuncType(f.Params, f.Results).String() }
-
+// FuncType is the type of a function in a module.
 func FuncType(params, results []ValueType) wasm.FuncType {
 	list := func(in []ValueType) []wasm.ValueType {
 		out := make([]wasm.ValueType, len(in))
@@ -212,8 +211,8 @@ func FuncType(params, results []ValueType) wasm.FuncType {
 	return wasm.FuncType{Params: list(params), Results: list(results)}
 }
 
-// ApiTypes are value types as the engine numbers them.
-func ApiTypes(in []ValueType) []byte {
+// APITypes are value types as the engine numbers them.
+func APITypes(in []ValueType) []byte {
 	out := make([]byte, len(in))
 	for i, t := range in {
 		out[i] = byte(t)
@@ -254,7 +253,7 @@ func Negative(fields ...Field) error {
 
 // Foreign is an error of an embedder's code, without what a host reports of the
 // module that is called: a caller that sees ErrRetired calls again.
-type Foreign struct{ Cause error }
+type Foreign struct{ Cause error } //nolint:errname // it is no error of its own, but where one comes from
 
 // Error implements error.
 func (f Foreign) Error() string { return f.Cause.Error() }

@@ -146,6 +146,7 @@ func (in *Input) Set(parts [][]byte, size int) {
 	in.parts = slices.Clone(parts)
 }
 
+// Drop lets go of the bytes.
 func (in *Input) Drop() { *in = Input{} }
 
 // CopyTo puts the input together in a place of its size.

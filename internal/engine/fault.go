@@ -46,7 +46,7 @@ const (
 )
 
 // Fault is a trap before it knows its module and export.
-type Fault struct {
+type Fault struct { //nolint:errname // host.TrapError is the error that a caller sees
 	Kind   TrapKind
 	Detail string
 	Code   uint32
@@ -82,6 +82,7 @@ func OverrunOf(name string, began, ended, back time.Duration) *Overrun {
 	return &Overrun{Name: name, By: by}
 }
 
+// OutputFault is the trap of a guest whose output is too long.
 func OutputFault(n, limit int) *Fault {
 	return &Fault{Kind: TrapOutput, Detail: fmt.Sprintf("%d bytes of output, %d are allowed", n, limit)}
 }
@@ -115,6 +116,7 @@ func TrapDetail(err error, own func(frame string) (string, bool)) string {
 	return Clean(cause, MaxDetail/2) + " at " + strings.Join(frames, " < ")
 }
 
+// FirstLine returns a text up to its first line break.
 func FirstLine(s string) string {
 	line, _, _ := strings.Cut(s, "\n")
 	return line

@@ -32,6 +32,7 @@ type GuestLog struct {
 	InitError    string
 }
 
+// Begin starts the log of a call.
 func (g *GuestLog) Begin(ctx context.Context, export string) {
 	g.Export, g.used, g.Dropped, g.Printed, g.Starting, g.InitError = export, 0, 0, 0, true, ""
 	g.write = func(level slog.Level, text string) {
@@ -46,6 +47,7 @@ func (g *GuestLog) Begin(ctx context.Context, export string) {
 	}
 }
 
+// End ends the log of a call.
 func (g *GuestLog) End() {
 	if g.Dropped > 0 && g.write != nil {
 		g.write(slog.LevelWarn, "messages above the limit were dropped")
@@ -98,6 +100,8 @@ func (h *Head) Write(p []byte) (int, error) {
 
 func (h *Head) String() string { return strings.TrimSpace(string(h.buf)) }
 
+// Empty reports whether nothing was written.
 func (h *Head) Empty() bool { return len(h.buf) == 0 }
 
+// Reset forgets what was written.
 func (h *Head) Reset() { h.buf = h.buf[:0] }

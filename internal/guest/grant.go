@@ -93,12 +93,12 @@ func grantedModel(g *host.Grants) (bool, []string) {
 }
 
 func grantedKV(g *host.Grants) (bool, []string) {
-	kv, ok := host.Granted[*kv.Grant](*g)
+	grant, ok := host.Granted[*kv.Grant](*g)
 	if !ok {
 		return false, nil
 	}
-	space := cmp.Or(kv.Namespace, "its own namespace")
-	if kv.ReadOnly {
+	space := cmp.Or(grant.Namespace, "its own namespace")
+	if grant.ReadOnly {
 		space += ", read-only"
 	}
 	return true, []string{space}

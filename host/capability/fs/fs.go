@@ -33,7 +33,7 @@ type Mount struct {
 	Entries int
 }
 
-// FilesGrant gives the guest folders of the host.
+// Grant gives the guest folders of the host.
 type Grant struct{ Mounts []Mount }
 
 // Capability implements host.Capability.
@@ -83,7 +83,7 @@ func (m Mount) withDefaults(n int) (Mount, error) {
 	return m, nil
 }
 
-// mounts checks the mounts of a module.
+// Checked checks the mounts of a module.
 func Checked(in []Mount) ([]Mount, error) {
 	var out []Mount
 	seen := map[string]bool{}

@@ -14,7 +14,7 @@ import (
 	"github.com/mortise-dev/mortise/internal/engine"
 )
 
-// HTTP grants requests by http_fetch, and by http_request of Extism. Each request,
+// Grant grants requests by http_fetch, and by http_request of Extism. Each request,
 // and each redirect of one, is checked against all of it, and the connection goes
 // to an address that was checked. The budgets are those of the module, over all its
 // calls, whatever its generation. A zero is the default, a negative number an error.

@@ -8,8 +8,8 @@ import (
 	"github.com/mortise-dev/mortise/internal/engine"
 )
 
-// KV keeps keys and values, each namespace apart from the others. Keys and
-// values are any bytes. A KV must be safe for concurrent use, must return when
+// Store keeps keys and values, each namespace apart from the others. Keys and
+// values are any bytes. A Store must be safe for concurrent use, must return when
 // its context ends, and must neither keep nor change the slices it is given.
 // hosttest.TestKV holds what it must do.
 type Store interface {
@@ -26,7 +26,7 @@ type Store interface {
 	List(ctx context.Context, namespace, prefix, after string, limit int) ([]string, error)
 }
 
-// KVQuota bounds what a namespace may hold. Both are larger than zero.
+// Quota bounds what a namespace may hold. Both are larger than zero.
 type Quota struct {
 	// Keys is the number of keys.
 	Keys int
@@ -34,7 +34,7 @@ type Quota struct {
 	Bytes int64
 }
 
-// KVSpace grants a namespace of a store: the imports kv_get, kv_set, kv_delete
+// Grant grants a namespace of a store: the imports kv_get, kv_set, kv_delete
 // and kv_list. A zero quota is the default, a negative one is an error.
 type Grant struct {
 	// Store keeps the data. Required. The embedder closes it, after the module.

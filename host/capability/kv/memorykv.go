@@ -10,7 +10,7 @@ import (
 	"github.com/mortise-dev/mortise/internal/engine"
 )
 
-// MemoryKV is a [KV] in memory. It is gone with the process. It is safe for
+// Memory is a [Store] in memory. It is gone with the process. It is safe for
 // concurrent use and needs no closing.
 type Memory struct {
 	mu     sync.Mutex
@@ -24,10 +24,10 @@ type memorySpace struct {
 	bytes  int64
 }
 
-// NewMemoryKV makes an empty store.
+// NewMemory makes an empty store.
 func NewMemory() *Memory { return &Memory{spaces: map[string]*memorySpace{}} }
 
-// Get implements [KV].
+// Get implements [Store].
 func (m *Memory) Get(ctx context.Context, namespace, key string) (value []byte, found bool, err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, false, err
@@ -42,7 +42,7 @@ func (m *Memory) Get(ctx context.Context, namespace, key string) (value []byte, 
 	return slices.Clone(value), found, nil
 }
 
-// Set implements [KV].
+// Set implements [Store].
 func (m *Memory) Set(ctx context.Context, namespace, key string, value []byte, q Quota) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -71,7 +71,7 @@ func (m *Memory) Set(ctx context.Context, namespace, key string, value []byte, q
 	return nil
 }
 
-// Delete implements [KV].
+// Delete implements [Store].
 func (m *Memory) Delete(ctx context.Context, namespace, key string) (bool, error) {
 	if err := ctx.Err(); err != nil {
 		return false, err
@@ -95,7 +95,7 @@ func (m *Memory) Delete(ctx context.Context, namespace, key string) (bool, error
 	return true, nil
 }
 
-// List implements [KV].
+// List implements [Store].
 func (m *Memory) List(ctx context.Context, namespace, prefix, after string, limit int) ([]string, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err

@@ -1,8 +1,9 @@
 package log
 
 import (
-	"github.com/mortise-dev/mortise/internal/engine"
 	"log/slog"
+
+	"github.com/mortise-dev/mortise/internal/engine"
 )
 
 // LogGrant lets the guest write to the host's logger, what it prints included.

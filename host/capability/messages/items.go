@@ -18,12 +18,12 @@ type Items interface {
 // itemsKey finds Items in the context of a call.
 type itemsKey struct{}
 
-// WithItems lets the guests that are called with the returned context read items.
+// With lets the guests that are called with the returned context read items.
 func With(ctx context.Context, items Items) context.Context {
 	return context.WithValue(ctx, itemsKey{}, items)
 }
 
-// ItemsOf returns the items of a call, nil when the caller offers none.
+// Of returns the items of a call, nil when the caller offers none.
 func Of(ctx context.Context) Items {
 	items, _ := ctx.Value(itemsKey{}).(Items)
 	return items

@@ -8,7 +8,7 @@ import (
 )
 
 // MessagesGrant lets guests read more than their input, as far as the context of a call offers it: by messages_get
-// what [WithRange] gives, by messages_read the items of [WithItems].
+// what [WithRange] gives, by messages_read the items of [With].
 type Grant struct{}
 
 // Names of the imports.

@@ -11,7 +11,7 @@ import (
 	"github.com/mortise-dev/mortise/internal/engine"
 )
 
-// ModelRole is a model that guests ask by the name of its role, with the import
+// Role is a model that guests ask by the name of its role, with the import
 // model_chat. What a question may cost is checked and reserved before the model is asked;
 // what it did cost is booked after. The totals are those of the loaded module, whatever its
 // generation. A zero is the default, a negative number an error.
@@ -36,7 +36,7 @@ type Role struct {
 	CallCost, TotalCost int64
 }
 
-// ModelQuestion is what a guest asks a role.
+// Question is what a guest asks a role.
 type Question struct {
 	Role string
 	// System and Prompt are valid UTF-8.
@@ -45,7 +45,7 @@ type Question struct {
 	AnswerTokens int64
 }
 
-// ModelAnswer is what a model said.
+// Answer is what a model said.
 type Answer struct {
 	Text string
 	// Refused means that the model would not answer, as its provider tells. The guest

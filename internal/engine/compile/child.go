@@ -22,10 +22,10 @@ import (
 // childReady is set when main has called CompileChild.
 var childReady atomic.Bool //nolint:gochecknoglobals // a process is one that can be its own child, or not
 
-// CompileChildCalled reports whether [CompileChild] was called in this process, so that Config.Compile can be set.
+// ChildCalled reports whether [Child] was called in this process, so that Config.Compile can be set.
 func ChildCalled() bool { return childReady.Load() }
 
-// CompileChild returns at once, except in a process that a [CompileProcess] has started: there it compiles, and ends the
+// Child returns at once, except in a process that a [Process] has started: there it compiles, and ends the
 // process. Call it first in main, before anything is read from the environment or from files.
 func Child() {
 	if os.Getenv(compileVar) == "" {

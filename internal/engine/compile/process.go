@@ -21,13 +21,13 @@ import (
 	"github.com/mortise-dev/mortise/internal/engine"
 )
 
-// CompileProcess makes a host compile each module in a child process first, which writes the code to Config.CacheDir; the
+// Process makes a host compile each module in a child process first, which writes the code to Config.CacheDir; the
 // host then reads it there. A module that takes more memory or time than it may ends the child and not the host: bounds
 // on what a module consists of can never name everything that a compiler is slow at. A module that the folder has is not
 // compiled again, so it needs no child.
 //
 // The child is this program again, with one environment variable and no other: main, or TestMain, must begin with
-// [CompileChild]. Memory is bounded on Linux only; elsewhere the time is.
+// [Child]. Memory is bounded on Linux only; elsewhere the time is.
 type Process struct {
 	// MemoryBytes bounds the memory that compiling a module takes. Default 2 GiB.
 	MemoryBytes int64
@@ -78,6 +78,7 @@ type CompileMode struct {
 // listens is which functions of a module call a listener.
 type listens string
 
+// Values of listens.
 const (
 	ListensWASI listens = "wasi"
 	ListensAll  listens = "all"

@@ -23,7 +23,7 @@ import (
 	"github.com/mortise-dev/mortise/internal/wasm/meter"
 )
 
-// extismEngine runs guests on github.com/extism/go-sdk. It is the reference
+// Engine runs guests on github.com/extism/go-sdk. It is the reference
 // that the native engine is compared with.
 type Engine struct {
 	cache *compile.DiskCache
@@ -56,6 +56,7 @@ func (e *Engine) codeCache() (wazero.CompilationCache, error) {
 	return wazero.NewCompilationCacheWithDir(e.cache.Dir)
 }
 
+// Compile implements engine.Engine.
 func (e *Engine) Compile(ctx context.Context, src engine.Source) (_ engine.Program, err error) {
 	if err := fits(src); err != nil {
 		return nil, err
@@ -149,6 +150,7 @@ func (p *extismProgram) parts() ([]extism.WasmData, error) {
 	return out, nil
 }
 
+// Close implements engine.Engine.
 func (e *Engine) Close(context.Context) error { return nil }
 
 // needsWASI tells whether to offer WASI. go-sdk initialises reactors only when

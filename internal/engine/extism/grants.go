@@ -31,7 +31,7 @@ func extismFunction(module string, f engine.HostFunc) extism.HostFunction {
 		i.grants.plugin, i.grants.kernel = p, ctx
 		i.begun(f.Name)
 		f.Run(i, stack)
-	}, engine.ApiTypes(f.Params), engine.ApiTypes(f.Results))
+	}, engine.APITypes(f.Params), engine.APITypes(f.Results))
 	out.SetNamespace(module)
 	return out
 }

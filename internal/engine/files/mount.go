@@ -22,11 +22,6 @@ type FolderSpec struct {
 	Entries     int
 }
 
-// Mount implements engine.Mounted.
-func (f *Folder) Mount(user engine.FileUser) (string, experimentalsys.FS) {
-	return f.FolderSpec.Guest, &rootFS{folder: f, user: user}
-}
-
 // Folder is an open mount, shared by the instances of a module.
 type Folder struct {
 	FolderSpec
@@ -42,6 +37,11 @@ type Folder struct {
 	entries int
 	// files are those that guests have open in a writable folder.
 	files map[*rootFile]struct{}
+}
+
+// Mount implements engine.Mounted.
+func (f *Folder) Mount(user engine.FileUser) (string, experimentalsys.FS) {
+	return f.FolderSpec.Guest, &rootFS{folder: f, user: user}
 }
 
 // OpenFolder opens a mount. A writable one is counted.

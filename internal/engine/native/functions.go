@@ -30,7 +30,7 @@ func (p *nativeProgram) offerFunctions(ctx context.Context) error {
 	add("var_get", (*nativeInstance).varGet, []api.ValueType{i64}, []api.ValueType{i64})
 	add("var_set", (*nativeInstance).varSet, []api.ValueType{i64, i64}, nil)
 	for _, f := range p.OfEnv() {
-		add(f.Name, granted(f), engine.ApiTypes(f.Params), engine.ApiTypes(f.Results))
+		add(f.Name, granted(f), engine.APITypes(f.Params), engine.APITypes(f.Results))
 	}
 	for name, level := range map[string]slog.Level{
 		"log_trace": slog.LevelDebug, "log_debug": slog.LevelDebug, "log_info": slog.LevelInfo,
@@ -47,10 +47,10 @@ func (p *nativeProgram) offerFunctions(ctx context.Context) error {
 	all := p.ByModule()
 	for _, f := range all[engine.ModuleHost] {
 		if f.Bulk {
-			bulk(f.Name, granted(f), engine.ApiTypes(f.Params), engine.ApiTypes(f.Results))
+			bulk(f.Name, granted(f), engine.APITypes(f.Params), engine.APITypes(f.Results))
 			continue
 		}
-		add(f.Name, granted(f), engine.ApiTypes(f.Params), engine.ApiTypes(f.Results))
+		add(f.Name, granted(f), engine.APITypes(f.Params), engine.APITypes(f.Results))
 	}
 	if _, err := b.Instantiate(ctx); err != nil {
 		return err
@@ -61,7 +61,7 @@ func (p *nativeProgram) offerFunctions(ctx context.Context) error {
 		}
 		b = p.runtime.NewHostModuleBuilder(module)
 		for _, f := range functions {
-			add(f.Name, granted(f), engine.ApiTypes(f.Params), engine.ApiTypes(f.Results))
+			add(f.Name, granted(f), engine.APITypes(f.Params), engine.APITypes(f.Results))
 		}
 		if _, err := b.Instantiate(ctx); err != nil {
 			return err

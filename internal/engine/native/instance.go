@@ -365,9 +365,6 @@ func (i *nativeInstance) stderrDetail() string {
 	return "; stderr: " + engine.Clean(i.stderr.String(), engine.MaxDetail)
 }
 
-// weight is the size of the guest's memory.
-func (i *nativeInstance) weight() int { return len(i.memory()) }
-
 // Interrupt ends the call in progress from another goroutine.
 func (i *nativeInstance) Interrupt() {
 	i.stop.Store(true)

@@ -27,7 +27,7 @@ const (
 	importRefill = "refill"
 )
 
-// nativeEngine runs metered guests on wazero, each beside a kernel of its own.
+// Engine runs metered guests on wazero, each beside a kernel of its own.
 type Engine struct {
 	cache *compile.DiskCache
 	child *compile.Process
@@ -54,6 +54,7 @@ func (Maker) Open(s compile.Setup) engine.Engine {
 	return e
 }
 
+// Close implements engine.Engine.
 func (e *Engine) Close(context.Context) error { return nil }
 
 // Compile rewrites the module so that it counts and can be stopped, and compiles
