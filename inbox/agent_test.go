@@ -135,7 +135,7 @@ func TestBeyondTheBudget(t *testing.T) {
 	})
 }
 
-// TestWaitingRunHearsNews: a run that waits for its tasks in the process goes on when
+// TestWaitingRunHearsNews: a run that waits for its tasks in the process continues when
 // they end, and one that waits elsewhere is woken.
 func TestWaitingRunHearsNews(t *testing.T) {
 	t.Parallel()

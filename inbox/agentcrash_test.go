@@ -73,7 +73,7 @@ func (f *filed) SaveCheckpoint(ctx context.Context, c agent.Checkpoint) error {
 	return os.Rename(f.path+".new", f.path)
 }
 
-// starter is a model that starts a task with every other answer, and otherwise says
+// starter is a model that starts a task with every other answer, and otherwise states
 // that it has seen the notifications.
 type starter struct{ n int }
 
@@ -95,7 +95,7 @@ type firm struct {
 	saved *filed
 }
 
-// openFirm opens what is in a folder and goes on with it. Every other task can be
+// openFirm opens what is in a folder and continues with it. Every other task can be
 // resumed.
 func openFirm(ctx context.Context, folder string, say func(what, id string), own agent.Tools) (*firm, error) {
 	f := &firm{}
@@ -156,7 +156,7 @@ func firmBody(word string) background.Body {
 	}
 }
 
-// agentCrashChild is an agent at work until it is killed. It says which tasks were
+// agentCrashChild is an agent at work until it is killed. It prints which tasks were
 // started and which of their ends were acknowledged.
 func agentCrashChild(folder string) int {
 	ctx := context.Background()

@@ -49,7 +49,7 @@ func TestLiveTasksAfterACompaction(t *testing.T) {
 							Summarizer: summarizer(func(r *abi.SummarizeRequest) string {
 								<-hold
 								if len(r.LiveTasks) != 1 || r.LiveTasks[0] != line {
-									t.Errorf("the summarizer is told of %q", r.LiveTasks)
+									t.Errorf("the summarizer receives %q", r.LiveTasks)
 								}
 								if forgets {
 									return "The summary."

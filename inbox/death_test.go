@@ -117,7 +117,7 @@ func after(t *testing.T, m *mortal) {
 	<-time.After(time.Hour)
 	synctest.Wait()
 	asked := f.model.times()
-	if err := f.agent.Wake(t.Context(), "a"); err != nil || f.model.times() != asked { // whoever looks after runs that were under way
+	if err := f.agent.Wake(t.Context(), "a"); err != nil || f.model.times() != asked { // as a recovery of runs under way does
 		t.Errorf("asked %d times for nothing, %v", f.model.times()-asked, err)
 	}
 	c, _, err := m.LoadThread(t.Context(), "a")

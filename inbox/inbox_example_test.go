@@ -76,7 +76,7 @@ func ExampleInbox() {
 	// not acknowledged: 0
 }
 
-// scripted is a model that starts a task, and then says what it has been told.
+// scripted is a model that starts a task, and then repeats what it has received.
 type scripted struct{ asked int }
 
 func (s *scripted) Infer(_ context.Context, r llm.Request) (*abi.Response, error) {
@@ -102,7 +102,7 @@ type builder struct {
 func (builder) Tools() []abi.Tool { return []abi.Tool{{Name: "build"}} }
 
 func (b builder) CallTool(ctx context.Context, _ abi.ToolCall) (abi.ToolResult, error) {
-	// The context says which run and call the task comes from.
+	// The context names the run and call the task comes from.
 	id, err := b.tasks.Spawn(ctx, background.Spec{
 		Thread: "thread-1", Type: "build",
 		Body: func(context.Context, *background.Task) (any, error) {

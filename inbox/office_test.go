@@ -32,7 +32,7 @@ type officeParts struct {
 	tasks  background.Config
 	out    inbox.Config
 	plugin []phases.Plugin
-	// dies says that writes may fail, compact makes a compactor.
+	// dies lets writes fail, compact makes a compactor.
 	dies    bool
 	compact func(*office) agent.Compactor
 }

@@ -21,7 +21,7 @@ import (
 // TestNoLostWakeOfARun ends tasks at every moment of the runs that own them: before, in
 // the middle, between the last look and the end, while a run waits in the process,
 // while it comes to its end, fails or is cancelled. Whatever the order, the end of each
-// task stands in the conversation once, the model has the last word, and nobody had to
+// task stands in the conversation once, the model has the last word, and no sender had to
 // wait for the second wake.
 func TestNoLostWakeOfARun(t *testing.T) {
 	t.Parallel()

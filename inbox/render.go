@@ -22,7 +22,7 @@ const (
 	tagRoom      = 2 << 10
 )
 
-// reserve is what a reminder needs beside its entries, in bytes.
+// reserve is what a reminder needs besides its entries, in bytes.
 const reserve = 256
 
 // minText is how much of a text an entry has room for at least, in bytes.

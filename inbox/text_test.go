@@ -95,7 +95,7 @@ func TestEscape(t *testing.T) {
 	}
 }
 
-// harmless says that a reminder of one entry has one pair of tags and one heading.
+// harmless checks that a reminder of one entry has one pair of tags and one heading.
 func harmless(t *testing.T, text string) {
 	t.Helper()
 	headings := 0

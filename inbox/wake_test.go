@@ -11,7 +11,7 @@ import (
 )
 
 // TestSmallBoxNeverSleeps has senders find the box full just as the reader takes the
-// last notice: one of the two has to see the other. With one sender nobody else mends a
+// last notification: one of the two has to see the other. With one sender nothing else repairs a
 // wake-up that was lost.
 func TestSmallBoxNeverSleeps(t *testing.T) {
 	t.Parallel()

@@ -78,7 +78,7 @@ func start(do func() error) <-chan error {
 }
 
 // await waits for a request, and for the grace time once its context is done. It
-// says whether the request returned.
+// reports whether the request returned.
 func (a *ask) await(ctx context.Context, done <-chan error) (returned bool, err error) {
 	select {
 	case err := <-done:
@@ -129,7 +129,7 @@ func (a *ask) stream(ctx context.Context, s Streamer, r Request) (broken bool, e
 	return errors.Is(err, errStall) || begun && known && failure.Retryable(), err
 }
 
-// read takes deltas until the stream is over. It says whether any content came, and
+// read takes deltas until the stream is over. It reports whether any content came, and
 // whether the stream has returned.
 func (a *ask) read(ctx context.Context, r Request, deltas <-chan Delta, done <-chan error) (begun, returned bool, err error) {
 	limit := a.cfg.Retry.idle(&r)

@@ -52,8 +52,8 @@ func NewBreaker(cfg BreakerConfig) (*Breaker, error) {
 	return &Breaker{cfg: cfg, models: make(map[string]*circuit)}, nil
 }
 
-// Allow says whether a model may be asked now. After the cool-down one caller may;
-// it must tell how that ended with Report.
+// Allow reports whether a model may be asked now. After the cool-down one caller may;
+// it must pass the outcome to Report.
 func (b *Breaker) Allow(model string) bool {
 	if b == nil {
 		return true
@@ -72,7 +72,7 @@ func (b *Breaker) Allow(model string) bool {
 	}
 }
 
-// Report tells how a request ended that was allowed. An error that is not
+// Report records the outcome of a request that was allowed. An error that is not
 // retryable says nothing about the model's health, and only ends the trial.
 func (b *Breaker) Report(model string, err *Error) {
 	if b == nil {

@@ -79,7 +79,7 @@ func NewClient(cfg ClientConfig) (*Client, error) {
 	return &Client{cfg: cfg}, nil
 }
 
-// Ask asks. Listen hears what is streamed, on the caller's goroutine; it may be
+// Ask asks. Listen receives what is streamed, on the caller's goroutine; it may be
 // nil. The error is the last one of the model, or that of ctx.
 func (c *Client) Ask(ctx context.Context, r Request, listen func(Delta)) (Answer, error) {
 	if r.Override != nil && r.Override.Model != nil {
@@ -122,7 +122,7 @@ type ask struct {
 	// whole is a response that a model without streaming gave.
 	whole *abi.Response
 	// suffix stands behind the request's messages: what was said before a break, and
-	// the wish to go on.
+	// the request to continue.
 	suffix                    []abi.Message
 	recoveries, continuations int
 	requests, deltas          int
@@ -136,7 +136,7 @@ type ask struct {
 }
 
 // request sends the request until it is answered, to one model after the other.
-// It says whether the answer broke off on the way.
+// It reports whether the answer broke off on the way.
 func (a *ask) request(ctx context.Context) (broken bool, err error) {
 	for _, model := range append([]string{a.req.Model}, a.fallbacks()...) {
 		var next bool
@@ -234,7 +234,7 @@ func (a *ask) partly(ctx context.Context) Answer {
 	return out
 }
 
-// bill is what all requests cost together, or nil if nobody said.
+// bill is what all requests cost together, or nil if no provider reported it.
 func (a *ask) bill() *abi.Usage {
 	total := a.total()
 	if total == (abi.Usage{}) {

@@ -17,7 +17,7 @@
 //
 // # Errors
 //
-// A Model returns *[Error], whose [Kind] says whether asking again may help.
+// A Model returns *[Error], whose [Kind] tells if asking again may help.
 // [Client.Ask] returns the last of them, or the error of its context, and with it
 // what had come of the answer. A model that panicked is [ErrPanic].
 package llm

@@ -27,7 +27,7 @@ func TestKeepMalformed(t *testing.T) {
 	}
 	want := "call_start c1,call_arguments c1,call_start c2,call_arguments c2,call_start c3,call_arguments c3,call_ready c2,call_ready c1,call_ready c3"
 	if got.types() != want {
-		t.Errorf("heard %s\nwant  %s", got.types(), want)
+		t.Errorf("received %s\nwant  %s", got.types(), want)
 	}
 }
 
@@ -41,6 +41,6 @@ func TestKeepMalformedCut(t *testing.T) {
 		t.Errorf("%+v, error %v", got.Answer, got.err)
 	}
 	if want := "text,call_start c1,call_arguments c1,call_cancel c1,text"; got.types() != want {
-		t.Errorf("heard %s\nwant  %s", got.types(), want)
+		t.Errorf("received %s\nwant  %s", got.types(), want)
 	}
 }

@@ -14,7 +14,7 @@ type Model interface {
 
 // Request is one question to a model.
 type Request struct {
-	// ThreadID, RunID, AgentID and Step say who asks. They are for records, not for the
+	// ThreadID, RunID, AgentID and Step identify the caller. They are for records, not for the
 	// provider.
 	ThreadID string
 	RunID    string

@@ -11,7 +11,7 @@ import (
 	"github.com/mortise-dev/mortise/llm"
 )
 
-// Each request is told of, with the model that was asked, how long it took, and
+// Each request is observed, with the model that was asked, how long it took, and
 // whether it was the provider's fault that it failed.
 func TestObserve(t *testing.T) {
 	t.Parallel()

@@ -36,7 +36,7 @@ type PartialCall struct {
 	Done      bool   `json:"done,omitempty"`
 }
 
-// Partials keeps answers under way, so that another process goes on from them.
+// Partials keeps answers under way, so that another process continues from them.
 // It is safe for concurrent use.
 type Partials interface {
 	SavePartial(ctx context.Context, key string, p Partial) error
@@ -48,7 +48,7 @@ type Partials interface {
 // assembly puts an answer together.
 type assembly struct {
 	Partial
-	// open says that the last block of Content goes on.
+	// open is set while the last block of Content is incomplete.
 	open  bool
 	bytes int
 	usage abi.Usage

@@ -9,7 +9,7 @@ import (
 	"github.com/mortise-dev/mortise/abi"
 )
 
-// What the model is told when it is to go on.
+// What the model reads when it is to continue.
 const (
 	continueBroken = "Your answer was interrupted on its way. Go on exactly where it stopped, and repeat nothing of it."
 	continueCut    = "Your answer was cut at the output limit. Go on exactly where it stopped, and repeat nothing of it. Take smaller pieces: split a long tool call into several."
@@ -37,7 +37,7 @@ func (a *ask) settle() {
 	a.got.Calls = nil
 }
 
-// goOn says whether an answer that was cut at the output limit is to be continued,
+// goOn reports whether an answer that was cut at the output limit is to be continued,
 // and prepares the next request.
 func (a *ask) goOn() bool {
 	if a.got.stop != abi.StopMaxTokens {
@@ -78,7 +78,7 @@ func (a *ask) cancelMalformed(c *abi.ToolCall) {
 	a.listen(Delta{Type: DeltaCallCancel, CallID: c.ID, Name: c.Name, Text: "its arguments are not JSON"})
 }
 
-// again makes the next request go on from the text so far.
+// again makes the next request continue from the text so far.
 func (a *ask) again(wish string) {
 	AddUsage(&a.usage, &a.got.usage)
 	a.got.usage, a.got.stop = abi.Usage{}, ""
@@ -108,7 +108,7 @@ func (a *ask) freshID(word string) string {
 }
 
 // recover takes up an answer that broke off: it is done if calls are complete,
-// goes on from the text if there is some, and else begins anew.
+// continues from the text if there is some, and else begins anew.
 func (a *ask) recover(ctx context.Context, cause error) error {
 	a.save(ctx)
 	stalled := errors.Is(cause, errStall)
@@ -125,7 +125,7 @@ func (a *ask) recover(ctx context.Context, cause error) error {
 	return sleep(ctx, delay)
 }
 
-// plan decides how an answer goes on that broke off.
+// plan decides how to continue an answer that broke off.
 func (a *ask) plan(why string) {
 	var complete, begun []PartialCall
 	for _, c := range a.got.Calls {
@@ -171,7 +171,7 @@ func (a *ask) key() string { return fmt.Sprintf("%s/%d", a.req.RunID, a.req.Step
 
 func (a *ask) keeps() bool { return a.cfg.Partials != nil && a.req.RunID != "" }
 
-// takeUp goes on from what an earlier process left.
+// takeUp continues from what an earlier process left.
 func (a *ask) takeUp(ctx context.Context) {
 	if !a.keeps() {
 		return

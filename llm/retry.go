@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Retry says how often, and after what time, a [Client] asks again. Zero fields
+// Retry sets how often, and after what time, a [Client] asks again. Zero fields
 // mean the default; a negative count means not at all.
 type Retry struct {
 	// MaxRetries of one model after the first attempt, 2.
@@ -19,7 +19,7 @@ type Retry struct {
 	// to MaxRetryAfter.
 	BackoffBaseMS           int64 `json:"backoff_base_ms"`
 	OverloadedBackoffBaseMS int64 `json:"overloaded_backoff_base_ms"`
-	// MaxStreamRetries is how often a stream that broke off is taken up again, 2.
+	// MaxStreamRetries is how often a stream that broke off is resumed, 2.
 	MaxStreamRetries int `json:"max_stream_retries"`
 	// StreamIdleTimeoutSecs is how long a stream may say nothing, 60; twice that for
 	// models that think first.
@@ -89,7 +89,7 @@ func (r Retry) idle(req *Request) time.Duration {
 	return d
 }
 
-// thinks says whether a model is known to think before it answers.
+// thinks reports whether a model is known to think before it answers.
 func thinks(r *Request) bool {
 	if o := r.Override; o != nil && o.ReasoningEffort != nil && *o.ReasoningEffort != "" && *o.ReasoningEffort != "none" {
 		return true

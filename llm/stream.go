@@ -6,10 +6,10 @@ import (
 	"github.com/mortise-dev/mortise/abi"
 )
 
-// Streamer is what a [Model] may have beside Infer: it hands out an answer while
+// Streamer is what a [Model] may have besides Infer: it hands out an answer while
 // it comes. Stream calls emit from one goroutine, and returns when the answer is
 // over, ctx is done, or emit returns false. Text that was emitted before an error is
-// not lost: [Client] goes on from it where it can.
+// not lost: [Client] continues from it where it can.
 type Streamer interface {
 	Stream(ctx context.Context, r Request, emit func(Delta) bool) error
 }

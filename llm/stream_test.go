@@ -48,11 +48,11 @@ func TestStream(t *testing.T) {
 	want := "reasoning,reasoning,text,text,call_start c1,call_arguments c1,call_arguments c1,call_start c2,call_start c3,call_arguments c3," +
 		"call_ready c1,call_ready c2,call_cancel c3"
 	if got.types() != want {
-		t.Errorf("heard %s\nwant  %s", got.types(), want)
+		t.Errorf("received %s\nwant  %s", got.types(), want)
 	}
 }
 
-// TestRecovery: the four ways in which a stream that broke off goes on.
+// TestRecovery: the four ways in which a stream that broke off continues.
 func TestRecovery(t *testing.T) {
 	t.Parallel()
 	rest := turn{deltas: []llm.Delta{text("world"), bill(2), stop(abi.StopEndTurn)}}
@@ -101,7 +101,7 @@ func TestRecovery(t *testing.T) {
 				question := abi.Message{ID: "u", Role: abi.RoleUser, Content: []abi.ContentBlock{abi.Text("hi")}}
 				got := ask(t.Context(), t, llm.ClientConfig{Model: m}, llm.Request{Model: "m", Messages: []abi.Message{question}})
 				if got.err != nil || got.says() != c.says || got.types() != c.heard || got.took != c.took {
-					t.Errorf("answer %q, error %v, after %v, heard\n%s\nwant\n%s", got.says(), got.err, got.took, got.types(), c.heard)
+					t.Errorf("answer %q, error %v, after %v, received\n%s\nwant\n%s", got.says(), got.err, got.took, got.types(), c.heard)
 				}
 				if c.sent != "" && !strings.HasPrefix(behind(m.requests[1].Messages), c.sent) {
 					t.Errorf("the second request ends in %q", behind(m.requests[1].Messages))
@@ -156,7 +156,7 @@ func TestBreakBeforeTheFirstDelta(t *testing.T) {
 		m := streaming(turn{err: interrupted()}, turn{deltas: []llm.Delta{text("fine")}})
 		got := ask(t.Context(), t, llm.ClientConfig{Model: m, Retry: llm.Retry{MaxStreamRetries: -1}}, llm.Request{Model: "m"})
 		if got.err != nil || got.says() != "fine" || got.types() != "text" {
-			t.Errorf("answer %q, error %v, heard %s", got.says(), got.err, got.types())
+			t.Errorf("answer %q, error %v, received %s", got.says(), got.err, got.types())
 		}
 	})
 }
@@ -239,7 +239,7 @@ func (endless) Stream(ctx context.Context, _ llm.Request, emit func(llm.Delta) b
 	return ctx.Err()
 }
 
-// TestContinuation: an answer that was cut at the output limit goes on, with or
+// TestContinuation: an answer that was cut at the output limit continues, with or
 // without streaming.
 func TestContinuation(t *testing.T) {
 	t.Parallel()

@@ -28,7 +28,7 @@ type approvals struct {
 	mode  string
 	out   *console
 	in    *bufio.Reader
-	hint  bool // that nobody can be asked
+	hint  bool // that no person can be asked
 	every bool // the user allowed all further calls
 }
 
@@ -73,7 +73,7 @@ func (a *approvals) decide(ctx context.Context, tickets []agent.Ticket) ([]agent
 	return out, nil
 }
 
-// refuse denies a call about which nobody is asked.
+// refuse denies a call without asking.
 func (a *approvals) refuse(t *agent.Ticket, d *agent.Decision) {
 	deny(d, "nobody can approve this call")
 	a.out.line(fmt.Sprintf("denied: %s", plain(t.Call.Name, 100)))

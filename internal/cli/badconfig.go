@@ -28,7 +28,7 @@ func badConfig(data []byte, err error) error {
 	if at == nil {
 		return errors.New(strings.TrimSpace(text))
 	}
-	// The lines around are of help, unless somebody wrote a secret into one of them.
+	// The lines around are of help, unless one of them holds a secret.
 	source := !bytes.Contains(data, []byte("secrets:"))
 	return errors.New(strings.TrimSpace(yaml.FormatErrorWithToken(text, at, false, source)))
 }
@@ -98,7 +98,7 @@ func nodeKind(t ast.NodeType) string {
 	}
 }
 
-// unknownKey says which keys there are in the place of one that is not.
+// unknownKey lists the keys that exist where an unknown one was found.
 func unknownKey(path string) string {
 	parent, key := "", path
 	if i := strings.LastIndex(path, "."); i >= 0 {
@@ -123,7 +123,7 @@ func keysAt(t reflect.Type, path string) []string {
 	for step := range strings.SplitSeq(path, ".") {
 		name, _, _ := strings.Cut(step, "[")
 		switch t.Kind() {
-		case reflect.Map: // name is whatever somebody chose
+		case reflect.Map: // name is free
 			t = t.Elem()
 		case reflect.Struct:
 			if t = keyed(t)[name]; t == nil {

@@ -20,10 +20,10 @@ const bundledTimeout = 20 * time.Second
 // defaultPolicy is the bundled summarizer where the config names none, and the fallback of the other bundled ones.
 const defaultPolicy = "ledger"
 
-// on tells whether the entry names a policy or a module.
+// on reports whether the entry names a policy or a module.
 func (c *PolicyConfig) on() bool { return c.Module != "" || c.Policy != "" }
 
-// isBundled tells whether the entry means a policy of the bundled guest.
+// isBundled reports whether the entry means a policy of the bundled guest.
 func (c *PolicyConfig) isBundled() bool { return c.Module == "" && c.Policy != "" }
 
 // validate names what is wrong with an entry.
@@ -39,7 +39,7 @@ func (c *PolicyConfig) validate() error {
 	return c.ModuleConfig.validate()
 }
 
-// source says where the binary of a policy is: in the program, or in the config's file.
+// source returns the place of a policy's binary: in the program, or in the config's file.
 func (p *parts) source(ctx context.Context, name string, use summarizers.Use, c *PolicyConfig) (host.Spec, error) {
 	spec, err := p.spec(ctx, name, c.ModuleConfig)
 	if err != nil || !c.isBundled() {

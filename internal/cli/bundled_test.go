@@ -51,7 +51,7 @@ func TestBundledPolicies(t *testing.T) {
 	}
 }
 
-// TestBundledRefusals: what cannot work is told before anything runs.
+// TestBundledRefusals: what cannot work is reported before anything runs.
 func TestBundledRefusals(t *testing.T) {
 	t.Parallel()
 	session := write(t, "s.json", []byte(oneMessage))

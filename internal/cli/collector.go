@@ -28,7 +28,7 @@ const (
 	maxRuns     = 200
 )
 
-// collector gathers a report while runs go on. It is safe for concurrent use.
+// collector gathers a report while runs execute. It is safe for concurrent use.
 type collector struct {
 	limits map[string]time.Duration
 	// records gets the same decisions, for mortise explain; nil keeps none.
@@ -112,7 +112,7 @@ func (c *collector) change(plugin string, change thread.Change) {
 	entry.Count++
 }
 
-// event takes news of a run.
+// event records an event of a run.
 func (c *collector) event(e agent.Event) {
 	c.records.event(e)
 	c.steps.event(e)
@@ -146,7 +146,7 @@ func (c *collector) event(e agent.Event) {
 	}
 }
 
-// compaction takes news of a compaction.
+// compaction records a compaction.
 func (c *collector) compaction(e compaction.Event) {
 	c.records.compaction(e)
 	c.mu.Lock()

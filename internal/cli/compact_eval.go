@@ -155,7 +155,7 @@ func compactEval(ctx context.Context, s Streams, paths []string, o evalOptions) 
 	return with(ExitRun, out.verdict(eval.Score{Literal: o.minSurvival, Grounded: o.minGrounded}))
 }
 
-// measured reads the flags that say what to measure, and checks the others.
+// measured reads the flags that select what to measure, and checks the others.
 func (o *evalOptions) measured() (eval.Config, error) {
 	var c eval.Config
 	if o.output != "table" && o.output != "json" {

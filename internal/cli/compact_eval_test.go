@@ -104,8 +104,8 @@ func TestCompactEvalWithProbes(t *testing.T) {
 	}
 }
 
-// TestCompactEvalMeasuresAnyModule: an operator's module, by file, beside the
-// config's. Its texts are bad, and that is told.
+// TestCompactEvalMeasuresAnyModule: an operator's module, by file, alongside the
+// config's. Its texts are bad, which is reported.
 func TestCompactEvalMeasuresAnyModule(t *testing.T) {
 	t.Parallel()
 	session, probes := write(t, "notes.json", []byte(notes)), write(t, "facts.jsonl", []byte(noteProbes))
@@ -138,7 +138,7 @@ func TestCompactEvalMeasuresAnyModule(t *testing.T) {
 }
 
 // TestCompactEvalTellsWhatNeverWorks: a budget that no summary fits in is not a score
-// of zero that nobody sees.
+// of zero that goes unnoticed.
 func TestCompactEvalTellsWhatNeverWorks(t *testing.T) {
 	t.Parallel()
 	session := write(t, "notes.json", []byte(notes))

@@ -127,7 +127,7 @@ func (r *FutureReport) rows(size future.Size, chain int) []*future.Row {
 	return out
 }
 
-// chains are the lengths of chains beside 1.
+// chains are the lengths of chains other than 1.
 func (r *FutureReport) chains(size future.Size) []int {
 	var out []int
 	seen := map[int]bool{1: true}

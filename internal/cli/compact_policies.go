@@ -38,7 +38,7 @@ const (
 	evalInputMiB  = 64
 )
 
-// perToken is the setting of a policy that says how many bytes a token is. One
+// perToken is the setting of a policy that holds the bytes per token. One
 // that has it is asked in bytes.
 const perToken = "bytes_per_token"
 
@@ -97,7 +97,7 @@ func (l *policyLoader) close(ctx context.Context) {
 	_ = l.parts.close(ctx)
 }
 
-// contenders makes what the names stand for, each once, in their order.
+// contenders makes what the names denote, each once, in their order.
 func (l *policyLoader) contenders(ctx context.Context, names []string, report evalNotes) ([]eval.Contender, error) {
 	var out []eval.Contender
 	for _, name := range names {
@@ -114,7 +114,7 @@ func (l *policyLoader) contenders(ctx context.Context, names []string, report ev
 	return out, nil
 }
 
-// named makes what one name stands for.
+// named makes what one name denotes.
 func (l *policyLoader) named(ctx context.Context, name string, report evalNotes) ([]eval.Contender, error) {
 	rules := l.rules
 	of := func(k eval.Kind) []eval.Contender {
@@ -252,7 +252,7 @@ func contender(ctx context.Context, m *host.Module, cfg summarizers.Config, d ab
 	return out, err
 }
 
-// hasSetting says whether the schema of a module's config knows a property.
+// hasSetting reports whether the schema of a module's config knows a property.
 func hasSetting(d abi.Description, name string) bool {
 	schema, ok := d.ConfigSchema.(map[string]any)
 	if !ok {

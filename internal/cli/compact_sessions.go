@@ -141,12 +141,12 @@ func (o *evalOptions) recordings(path string, in io.Reader, report *EvalReport, 
 	return out, nil
 }
 
-// noRecording says whether a file is something else than a session.
+// noRecording reports whether a file is something else than a session.
 func noRecording(err error) bool {
 	return errors.Is(err, transcript.ErrUnknownFormat) || errors.Is(err, transcript.ErrNoMessages) || errors.Is(err, transcript.ErrEmpty)
 }
 
-// lenientMend is the mend of a broken line.
+// lenientMend is the hint for a broken line.
 func lenientMend(err error, lenient bool) string {
 	var line *transcript.LineError
 	if errors.As(err, &line) && !lenient {

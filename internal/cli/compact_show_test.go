@@ -221,7 +221,7 @@ func outputs(t *testing.T, path string) int {
 	return all["all"]
 }
 
-// Wrong settings are told by their name.
+// Wrong settings are reported by name.
 func TestCompactionConfigRefuses(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct{ line, want string }{

@@ -22,7 +22,7 @@ type EvalReport struct {
 // Measured is what every report of a measurement holds.
 type Measured struct {
 	Modules []EvalModule `json:"modules"`
-	// LeftOut says what was not measured, and why.
+	// LeftOut lists what was not measured, with the reason.
 	LeftOut []string `json:"left_out,omitempty"`
 	WallMS  int64    `json:"wall_ms"`
 }
@@ -193,7 +193,7 @@ func (w *evalRow) line() string {
 
 func scores(s eval.Score) string { return fmt.Sprintf("%.2f/%.2f", s.Literal, s.Grounded) }
 
-// notes say what was wrong with the texts of a row.
+// notes list the faults in the texts of a row.
 func (w *evalRow) notes(t *table) {
 	for _, c := range w.cells {
 		if c.Failures > 0 {

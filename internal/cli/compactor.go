@@ -12,7 +12,7 @@ import (
 	"github.com/mortise-dev/mortise/thread"
 )
 
-// recordedModel is whose context is compacted: nobody's name is known.
+// recordedModel is whose context is compacted: a recording names no model.
 const recordedModel = "recording"
 
 // defaultCooldown is the least time between two compactions of a thread.
@@ -30,7 +30,7 @@ type BarsConfig struct {
 	Structure   float64 `yaml:"structure"`
 }
 
-// SignalsConfig says what is too little and too slow for a compaction to start.
+// SignalsConfig has the thresholds of too little and too slow for a compaction to start.
 type SignalsConfig struct {
 	HeadroomMiB  int64    `yaml:"headroom_mib"`
 	MaxLatency   Duration `yaml:"max_latency"`
@@ -119,7 +119,7 @@ func compactionConfig(parts *parts) (compaction.Config, error) {
 	return out, nil
 }
 
-// compactionLine says what happened in one line, or nothing.
+// compactionLine summarizes what happened in one line, or is empty.
 func compactionLine(e compaction.Event) string {
 	switch e.Kind {
 	case compaction.EventStarted:

@@ -64,7 +64,7 @@ type Config struct {
 	models models
 	// threadTools are the tools of one thread, nil for none.
 	threadTools func(thread string) agent.Tools
-	// observe receives what modules ask of models; nil for nobody.
+	// observe receives what modules ask of models; may be nil.
 	observe llm.Observe
 }
 

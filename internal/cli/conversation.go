@@ -138,7 +138,7 @@ func (v *conversation) play(ctx context.Context) []error {
 			}
 			continue
 		}
-		// Nobody answered in the recording: the messages come one by one.
+		// The recording has no answer: the messages come one by one.
 		for _, m := range turn.Messages {
 			if err := v.agent.Append(ctx, v.id, m); err != nil {
 				failures = append(failures, err)
@@ -169,8 +169,8 @@ func (v *conversation) run(ctx context.Context, messages []abi.Message) error {
 	return err
 }
 
-// undecided are the decisions about calls that wait when the recording goes on: there
-// is nobody to ask.
+// undecided are the decisions about calls that wait when the recording continues: there
+// is no person to ask.
 func undecided(tickets []agent.Ticket) []agent.Decision {
 	var out []agent.Decision
 	for _, k := range tickets {
@@ -181,7 +181,7 @@ func undecided(tickets []agent.Ticket) []agent.Decision {
 	return out
 }
 
-// event passes news of a run on, and puts into the inbox what the user said
+// event forwards an event of a run, and puts into the inbox what the user said
 // while tools were at work.
 func (v *conversation) event(ctx context.Context, e agent.Event) {
 	v.collector.event(e)

@@ -10,5 +10,5 @@
 // # Errors
 //
 // Every failure is one sentence on standard error that names the object and the
-// mend, and an exit code of [ExitCode].
+// hint, and an exit code of [ExitCode].
 package cli

@@ -15,7 +15,7 @@ const (
 	sourceNone  = "not_measured"
 )
 
-// maxSteps is how many steps are measured; further ones take the place of older ones.
+// maxSteps is how many steps are measured; further ones replace older ones.
 const maxSteps = 10_000
 
 // stepClock measures the steps of runs: what a user waits for. It is safe for

@@ -115,7 +115,7 @@ func joinText(errs []error) string {
 	return strings.Join(texts, "\n")
 }
 
-// codeOf says how the process ends with that error.
+// codeOf returns the exit code for an error.
 func codeOf(err error) ExitCode {
 	var c *coded
 	switch {

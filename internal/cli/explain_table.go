@@ -48,7 +48,7 @@ func explainTable(t *table, r *thread.Record, all bool) {
 	}
 }
 
-// ending says how the time after a start ended.
+// ending describes how the time after a start ended.
 func ending(r *thread.Record, i int) string {
 	if i >= len(r.Ends) {
 		return ", and the record does not say how it ended: the process was ended, or goes on"
@@ -91,7 +91,7 @@ func entryRows(t *table, e *thread.Decision) {
 	}
 }
 
-// words says what was decided, a line for each thing.
+// words describes what was decided, a line for each thing.
 func words(e *thread.Decision) []string {
 	var out []string
 	say := func(format string, args ...any) { out = append(out, plain(fmt.Sprintf(format, args...), 2*maxReason)) }
@@ -140,7 +140,7 @@ func mark(overridden bool) string {
 	return ""
 }
 
-// compactionWords says what was decided about a compaction.
+// compactionWords describes what was decided about a compaction.
 func compactionWords(e *compaction.Event) string {
 	switch {
 	case e.Decision != nil:

@@ -189,7 +189,7 @@ func TestExplainRefuses(t *testing.T) {
 	}
 }
 
-// TestNoRecord: nothing is kept when nobody wants it, and a folder that was asked for
+// TestNoRecord: nothing is kept unless requested, and a folder that was asked for
 // and cannot be used is an error.
 func TestNoRecord(t *testing.T) {
 	t.Parallel()

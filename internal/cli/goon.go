@@ -59,7 +59,7 @@ func played(entries []transcript.Entry, log []abi.Message) (done int, err error)
 	return done, nil
 }
 
-// same says whether a message of the log is the recorded one.
+// same reports whether a message of the log is the recorded one.
 func same(recorded, kept *abi.Message) bool {
 	if original, ok := agent.Original(kept); ok { // a plugin replaced it
 		kept = &original

@@ -46,9 +46,9 @@ type HTTPConfig struct {
 	ResponseHeaders bool     `yaml:"response_headers"`
 }
 
-// SecretConfig says where the value of a secret is when it is needed.
+// SecretConfig names the place that the value of a secret is read from.
 type SecretConfig struct {
-	// Env names a variable of the environment, File a file that nobody else can use.
+	// Env names a variable of the environment, File a file that no other user can read or write.
 	Env     string   `yaml:"env"`
 	File    string   `yaml:"file"`
 	Hosts   []string `yaml:"hosts"`

@@ -97,7 +97,7 @@ func TestGrantsOfTheConfig(t *testing.T) {
 	}
 	want := []string{"/tickets/OPS-1 Bearer " + firstToken, "/tickets/OPS-2 Bearer " + secondToken}
 	if fmt.Sprint(s.heard) != fmt.Sprint(want) {
-		t.Errorf("the tracker heard %q", s.heard)
+		t.Errorf("the tracker received %q", s.heard)
 	}
 	for _, format := range []string{"table", "json"} {
 		_, stdout, stderr := mortise(t.Context(), "", "run", "-c", cfg, "-o", format, "--log-level", "debug", asks(t, "OPS-3"))
@@ -119,19 +119,19 @@ func TestSecretOfTheEnvironment(t *testing.T) {
 		t.Errorf("exit code %d: %s", code, stderr)
 	}
 	if fmt.Sprint(s.heard) != "[/tickets/OPS-1 Bearer "+firstToken+"]" {
-		t.Errorf("the tracker heard %q", s.heard)
+		t.Errorf("the tracker received %q", s.heard)
 	}
 }
 
-// TestSecretThatIsGone: the request fails, the operator is told which secret it was,
-// and the run goes on.
+// TestSecretThatIsGone: the request fails, the error names the secret,
+// and the run continues.
 func TestSecretThatIsGone(t *testing.T) {
 	t.Setenv("MORTISE_TEST_EMPTY", "")
 	s := newTickets(t)
 	cfg := config(t, s.text("env: MORTISE_TEST_EMPTY", "memory: true"))
 	code, _, stderr := mortise(t.Context(), "", "run", "-c", cfg, "--pace", "0", asks(t, "OPS-1"))
 	if code != cli.ExitOK || !strings.Contains(stderr, "secret cannot be read") || !strings.Contains(stderr, "secret=TRACKER") || len(s.heard) != 0 {
-		t.Errorf("exit code %d, the tracker heard %q: %s", code, s.heard, stderr)
+		t.Errorf("exit code %d, the tracker received %q: %s", code, s.heard, stderr)
 	}
 }
 
@@ -241,7 +241,7 @@ func TestMendOfAMissingGrant(t *testing.T) {
 	_, mend, _ := strings.Cut(stderr, "write grants: ")
 	mend, _, found := strings.Cut(mend, " (in Go: ")
 	if !found {
-		t.Fatalf("there is no mend in %q", stderr)
+		t.Fatalf("there is no hint in %q", stderr)
 	}
 	code, r, stderr := run(t, config(t, fmt.Sprintf(text, ", grants: "+mend)), session)
 	if code != cli.ExitOK || r.Modules[0].State != "loaded" {

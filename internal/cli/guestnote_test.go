@@ -8,7 +8,7 @@ import (
 	"github.com/mortise-dev/mortise/internal/cli"
 )
 
-// TestRunNotesGuests: the report says why instances were lost, and where lines that a guest prints have gone.
+// TestRunNotesGuests: the report has the reasons for lost instances, and the place of lines that a guest prints.
 func TestRunNotesGuests(t *testing.T) {
 	t.Parallel()
 	session := filepath.Join(root(t), "examples", "sessions", "review.jsonl")

@@ -56,7 +56,7 @@ func killAt(t *testing.T, says string, args ...string) {
 }
 
 // What a process that was killed has kept is there: its compactions, the messages of the steps before, its
-// decisions. The next one goes on and comes to the same end.
+// decisions. The next one continues and comes to the same end.
 func TestStoreOfAKilledRun(t *testing.T) {
 	t.Parallel()
 	path, cfg := filepath.Join(t.TempDir(), "mortise.db"), config(t, compacting)

@@ -38,13 +38,13 @@ func jetstream(t *testing.T) string {
 	return "nats://mortise:" + secret + "@" + s.Addr().String() + "/runs"
 }
 
-// Streams of NATS keep all of a run, as a file does. Nobody is told the password.
+// Streams of NATS keep all of a run, as a file does. The password appears nowhere.
 func TestStore_nats(t *testing.T) {
 	t.Parallel()
 	keepsAll(t, jetstream(t), secret, "nats://127.0.0.1:", "/runs")
 }
 
-// keepsAll holds that a store keeps all of a run, and that nobody is told its password. It is shown as what has that beginning and end.
+// keepsAll holds that a store keeps all of a run, and that its password appears nowhere. It is shown as what has that beginning and end.
 func keepsAll(t *testing.T, url, secret, begins, ends string) {
 	t.Helper()
 	cfg := config(t, compacting)
@@ -109,7 +109,7 @@ func TestStore_natsInbox(t *testing.T) {
 	}
 }
 
-// A URL that cannot be used is refused, and the refusal says what can be, and no password.
+// A URL that cannot be used is refused, and the refusal lists valid ones, without the password.
 func TestStore_refusedURLs(t *testing.T) {
 	t.Parallel()
 	session, cfg := beginning(t, review(t), 10), config(t, compacting)

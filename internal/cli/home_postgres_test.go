@@ -39,7 +39,7 @@ func unlocked(t *testing.T, s *pgtest.Server, options url.Values) string {
 	return u.String()
 }
 
-// A schema of PostgreSQL keeps all of a run, as a file does. Nobody is told the password.
+// A schema of PostgreSQL keeps all of a run, as a file does. The password appears nowhere.
 func TestStore_postgres(t *testing.T) {
 	t.Parallel()
 	s := postgres(t)

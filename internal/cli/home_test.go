@@ -143,7 +143,7 @@ func explainedIn(t *testing.T, path string, r *report) {
 	}
 }
 
-// A run that was cut off in the middle of a turn goes on in the next one.
+// A run that was cut off in the middle of a turn continues in the next one.
 func TestStoreGoesOnInATurn(t *testing.T) {
 	t.Parallel()
 	path, cfg := filepath.Join(t.TempDir(), "mortise.db"), config(t, "")
@@ -208,7 +208,7 @@ func TestStoreOfTheConfig(t *testing.T) {
 	}
 }
 
-// Wherever messages or records would have two places, that is told by both names; and so is what
+// Wherever messages or records would have two places, the error has both names; and so is what
 // is no place.
 func TestStoreRefuses(t *testing.T) {
 	t.Parallel()
@@ -251,7 +251,7 @@ func TestStoreRefuses(t *testing.T) {
 	}
 }
 
-// Nothing is made by whoever only looks.
+// A command that only reads creates nothing.
 func TestStoreIsNotMade(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "x.db")

@@ -26,7 +26,7 @@ type agentReport struct {
 	Version string `json:"version,omitempty"`
 	// Events are registered ones of this profile, by file.
 	Events map[string][]string `json:"events"`
-	// Foreign are hooks of others on the same events; they still run beside ours.
+	// Foreign are hooks of others on the same events; they still run alongside ours.
 	Foreign []string `json:"foreign,omitempty"`
 	// Disabled are switches that turn hooks off. Trust is Codex's.
 	Disabled    []string  `json:"disabled,omitempty"`

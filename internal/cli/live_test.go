@@ -86,7 +86,7 @@ plugins:
 %s`, p.URL(), key, more))
 }
 
-// pays calls the tool pay once, and then tells what it returned.
+// pays calls the tool pay once, and then repeats what it returned.
 func pays(q providertest.Query) providertest.Answer {
 	if m := last(q); m.Role == abi.RoleTool {
 		return said("The teller said: %s", m.Text())

@@ -147,7 +147,7 @@ func TestRun_askInterrupted(t *testing.T) {
 	if got := <-code; got != cli.ExitInterrupted {
 		t.Errorf("exit code %d", got)
 	}
-	s.types(t, "a") // nobody reads it, but the read that was left behind
+	s.types(t, "a") // nothing reads it but the read that was left behind
 	if text := s.end(); strings.Contains(text, "paid") || len(p.queries()) != 1 {
 		t.Errorf("%d requests: %q", len(p.queries()), text)
 	}
@@ -241,8 +241,8 @@ func child(t *testing.T, dir string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// TestRun_environment: in a folder without a config, the environment says which model is asked and where; without a key the command
-// says what to do.
+// TestRun_environment: in a folder without a config, the environment selects the model and its address; without a key the command
+// prints a hint.
 func TestRun_environment(t *testing.T) {
 	t.Parallel()
 	p := newProvider(t, func(q providertest.Query) providertest.Answer { return said("%s heard %s", q.API, last(q).Text()) })

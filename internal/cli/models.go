@@ -111,7 +111,7 @@ type openModel struct {
 	cfg  ModelConfig
 	key  string
 	cost func(model string, u abi.Usage) float64
-	// observe receives what modules ask; nil for nobody.
+	// observe receives what modules ask; may be nil.
 	observe llm.Observe
 }
 

@@ -32,7 +32,7 @@ type program struct {
 	proxy     *proxyListener // nil without serve.proxy
 	telemetry telemetry
 
-	// live is a program that executes one run for the terminal and serves nobody.
+	// live is a program that executes one run for the terminal and serves no clients.
 	live bool
 	out  *progress // of the compilation of modules
 

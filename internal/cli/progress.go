@@ -66,7 +66,7 @@ func (p *progress) say(format string, args ...any) {
 	fmt.Fprintf(p.out, format+"\n", args...)
 }
 
-// position tells how far the recording is, and how large the context.
+// position renders the position in the recording and the size of the context.
 func (p *progress) position(thread string, done, all int, tokens, view int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -22,7 +22,7 @@ func write(t *testing.T, name string, data []byte) string {
 	return path
 }
 
-// TestBadModules: each gets one sentence with the mend, and nothing runs.
+// TestBadModules: each gets one sentence with a hint, and nothing runs.
 func TestBadModules(t *testing.T) {
 	t.Parallel()
 	good, err := os.ReadFile(filepath.Join(root(t), "testdata", "guests", "admission.wasm"))
@@ -71,7 +71,7 @@ func TestBadModules(t *testing.T) {
 	}
 }
 
-// TestBadTool: a recording calls no tool of a plugin, and a wrong one is told all the
+// TestBadTool: a recording calls no tool of a plugin, and a wrong one is reported all the
 // same.
 func TestBadTool(t *testing.T) {
 	t.Parallel()

@@ -88,7 +88,7 @@ func (r *reloader) one(ctx context.Context, name string, spec host.Spec, was hos
 	if err == nil && hex.EncodeToString(sum[:]) == was.SHA256 {
 		return 0
 	}
-	// What cannot be read is left to the swap, which says why.
+	// What cannot be read is left to the swap, which returns the reason.
 	is, err := swap()
 	switch {
 	case err != nil && ctx.Err() != nil:

@@ -152,7 +152,7 @@ func TestReloadOfAFaultyPolicy(t *testing.T) {
 }
 
 // TestVerdictOfAFallback: a summarizer that fails behind a fallback shows at the top of the report, and its rows
-// say which policy wrote.
+// name the policy that wrote.
 func TestVerdictOfAFallback(t *testing.T) {
 	t.Parallel()
 	bad, _ := faulty(t, "panic")

@@ -19,8 +19,8 @@ import (
 // TestReload replaces the file of a plugin in the middle of a run and sends the signal.
 func TestReload(t *testing.T) {
 	t.Parallel()
-	// Other commands of this process hear the signal, too; with this channel it ends
-	// nobody when there is none.
+	// Other commands of this process receive the signal, too; with this channel it ends
+	// none when there is none.
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGHUP)
 	t.Cleanup(func() { signal.Stop(signals) })

@@ -19,13 +19,13 @@ type Report struct {
 	// Verdict sums the others up.
 	Verdict VerdictReport `json:"verdict"`
 	Session SessionReport `json:"session"`
-	// Modules says what was loaded, skipped or failed, and why.
+	// Modules has the status of each module: loaded, skipped or failed, with the reason.
 	Modules []plugins.Status `json:"modules"`
-	// Guests says what the loaded modules used.
+	// Guests has what the loaded modules used.
 	Guests []GuestReport `json:"guests"`
 	// Tools are those that plugins register.
 	Tools []ToolReport `json:"tools,omitempty"`
-	// Reloads are the modules that were swapped while the runs went on, or were not.
+	// Reloads are the modules that were swapped during the runs, or were not.
 	Reloads []ReloadReport `json:"reloads,omitempty"`
 	// ReloadRequests counts the signals that asked for that.
 	ReloadRequests int            `json:"reload_requests,omitempty"`
@@ -48,7 +48,7 @@ type Report struct {
 	Error       string `json:"error,omitempty"`
 }
 
-// SessionReport says what was read.
+// SessionReport describes what was read.
 type SessionReport struct {
 	Path          string         `json:"path"`
 	Format        string         `json:"format"`
@@ -57,7 +57,7 @@ type SessionReport struct {
 	Skipped       map[string]int `json:"skipped,omitempty"`
 	// Broken lines were left out, with --lenient.
 	Broken []string `json:"broken,omitempty"`
-	// Notes say what was repaired.
+	// Notes list what was repaired.
 	Notes []string `json:"notes,omitempty"`
 }
 
@@ -94,7 +94,7 @@ type RunReport struct {
 	Steps       int                   `json:"steps"`
 }
 
-// GuestReport says what a module used from its loading to the end.
+// GuestReport is what a module used from its loading to the end.
 type GuestReport struct {
 	Name   string `json:"name"`
 	Engine string `json:"engine"`
@@ -145,7 +145,7 @@ type ThreadReport struct {
 	Compactions  int   `json:"compactions"`
 	// Complete means that the recording was played to its end.
 	Complete bool `json:"complete"`
-	// Ended says why it was not, if a run that was stopped or failed is the reason.
+	// Ended is the reason why it was not, if a run that was stopped or failed is the reason.
 	Ended string `json:"ended,omitempty"`
 }
 

@@ -10,7 +10,7 @@ import (
 	"github.com/mortise-dev/mortise/thread"
 )
 
-// Explain says who changed the arguments that a gate judged again.
+// Explain names the plugin that changed the arguments that a gate judged again.
 func TestExplainRewrittenCall(t *testing.T) {
 	t.Parallel()
 	e := thread.DecisionOf(&phases.Record{

@@ -154,7 +154,7 @@ func run(t *testing.T, config, session string, more ...string) (cli.ExitCode, *r
 	return code, &r, stderr
 }
 
-// config writes a mortise.yaml into a folder of its own. $ROOT stands for the
+// config writes a mortise.yaml into a folder of its own. $ROOT expands to the
 // top of the repository.
 func config(t *testing.T, text string) string {
 	t.Helper()

@@ -36,7 +36,7 @@ func (r *granter) secret(module, name string, c SecretConfig) (http.Secret, erro
 		Hosts: c.Hosts, Headers: c.Headers, Plain: c.Plain,
 		Value: func(ctx context.Context) (string, error) {
 			value, err := read()
-			if err != nil { // nobody else is told
+			if err != nil { // no other error is reported
 				r.logger.WarnContext(ctx, "secret cannot be read", "module", module, "secret", name, "error", err)
 			}
 			return value, err
@@ -73,7 +73,7 @@ func privateFile(path string) (string, error) {
 	return value, nil
 }
 
-// openPrivate opens a file that nobody else can use. It looks first, because opening a
+// openPrivate opens a file that no other user can read or write. It looks first, because opening a
 // pipe would wait for a writer.
 func openPrivate(path string) (*os.File, error) {
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {

@@ -271,7 +271,7 @@ func (r *Report) compactionTable(t *table) {
 	}
 }
 
-// survival says what of the source stands in the summary or the kept part.
+// survival counts what of the source is in the summary or the kept part.
 func survival(e compaction.Event) string {
 	if e.Quality == nil {
 		return "-"

@@ -98,7 +98,7 @@ func TestNotificationsOfTheProcessBefore(t *testing.T) {
 	}
 }
 
-// TestFolderOfTasksInUse: two processes cannot share a folder, and are told so.
+// TestFolderOfTasksInUse: two processes cannot share a folder, and get an error.
 func TestFolderOfTasksInUse(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -11,7 +11,7 @@ import (
 )
 
 // toolbox is what a replayed model may call. A tool that a plugin registers is the
-// plugin's: it carries out the recorded calls of that name too, and the recording's
+// plugin's: it executes the recorded calls of that name too, and the recording's
 // result is left out. All others are answered from the recording.
 type toolbox struct {
 	recorded agent.Tools
@@ -30,7 +30,7 @@ func (b *toolbox) Tools() []abi.Tool {
 	return out
 }
 
-// CallTool carries out a call, or finds its result in the recording.
+// CallTool executes a call, or finds its result in the recording.
 func (b *toolbox) CallTool(ctx context.Context, call abi.ToolCall) (abi.ToolResult, error) {
 	owner := b.plugins.Owner(call.Name)
 	if owner == "" {

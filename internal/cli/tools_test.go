@@ -38,7 +38,7 @@ func TestToolsOfPlugins(t *testing.T) {
 		}
 		got[tool.Tool] = [2]int{tool.Calls, tool.Failed}
 	}
-	// Of the two sums, one has arguments that the schema refuses; pay asks somebody.
+	// Of the two sums, one has arguments that the schema refuses; pay asks a person.
 	if len(got) != 7 || got["sum"] != [2]int{2, 1} || got["pay"] != [2]int{1, 0} || got["trap"] != [2]int{} {
 		t.Errorf("tools %v", got)
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// takesOne demands one argument, and says which when it is not there.
+// takesOne demands one argument, and names it when it is missing.
 func takesOne(name string, hints ...string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		switch len(args) {

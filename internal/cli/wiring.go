@@ -53,7 +53,7 @@ type loadedPolicy struct {
 
 // assemble loads everything that the config names. When something fails the
 // error has one sentence for each failure, nothing may run, and the parts still
-// say what became of each entry. They must be closed in any case.
+// have the status of each entry. They must be closed in any case.
 func assemble(ctx context.Context, cfg *Config, logger *slog.Logger, p *progress, c *collector) (*parts, error) {
 	out := &parts{cfg: cfg, granter: newGranter(cfg, logger)}
 	cache, err := cacheDir(cfg)
@@ -79,7 +79,7 @@ func assemble(ctx context.Context, cfg *Config, logger *slog.Logger, p *progress
 	for _, t := range out.tools.Tools() {
 		c.tools.add(ToolReport{Plugin: out.tools.Owner(t.Name), Tool: t.Name})
 	}
-	_, err = out.phases(c, logger) // so that a cycle is told before anything runs
+	_, err = out.phases(c, logger) // so that a cycle is reported before anything runs
 	for i, s := range out.set.Status() {
 		c.limit(s.Name, cfg.timeLimit(cfg.Plugins[i].Limits))
 	}
@@ -140,7 +140,7 @@ func (p *parts) entry(ctx context.Context, i int) error {
 	return errors.Join(configErr, err)
 }
 
-// status says what became of each module, and what it is now.
+// status returns the status of each module.
 func (p *parts) status() []plugins.Status {
 	var out []plugins.Status
 	if p.set != nil {
@@ -225,7 +225,7 @@ func (p *parts) openPolicy(
 	return policy, nil
 }
 
-// spec says what to load for an entry.
+// spec returns what to load for an entry.
 func (p *parts) spec(ctx context.Context, name string, m ModuleConfig) (host.Spec, error) {
 	grants, err := p.granter.grants(ctx, cmp.Or(name, m.Module), &m.Grants)
 	return host.Spec{
@@ -247,7 +247,7 @@ func (l LimitsConfig) limits(base host.Limits) host.Limits {
 	return base
 }
 
-// guests says what the modules have used so far.
+// guests returns what the modules have used so far.
 func (p *parts) guests() []GuestReport {
 	var out []GuestReport
 	add := func(name string, engine host.EngineName, s host.Stats) {
@@ -313,7 +313,7 @@ func compileProcess() *host.CompileProcess {
 	return &host.CompileProcess{}
 }
 
-// compileLine says what is being compiled, since that takes seconds the first time.
+// compileLine names the module that is being compiled, since that takes seconds the first time.
 func compileLine(p *progress) func(host.CompileInfo) {
 	return func(i host.CompileInfo) {
 		switch {

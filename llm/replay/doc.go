@@ -1,9 +1,9 @@
 // Package replay answers from a recorded conversation in place of a model and
-// its tools. The user, the model and the tools say what they said then; the
+// its tools. The user, the model and the tools repeat what they said then; the
 // runtime, its plugins and its policies do the rest anew.
 //
 // A driver asks [Replay.Next] for the input of a run, gives the [Replay] to the
-// run as its model and tool runner, and goes on until Next reports the end.
+// run as its model and tool runner, and continues until Next reports the end.
 // Between two steps of a run it delivers what [Replay.Steering] returns: the
 // messages that a user sent while tools were at work. Without them [Replay.Infer]
 // has no answer to give, because the recorded one belongs after them.
@@ -13,8 +13,8 @@
 //	}
 //
 // A run may end before the recording did: a gate stopped it, or a limit. Then
-// results that nobody asked for are left out and Next goes on behind them. When
-// the recording goes on with an answer, the turn has no messages.
+// results without a call are left out and Next continues after them. When
+// the recording continues with an answer, the turn has no messages.
 //
 // # Concurrency
 //

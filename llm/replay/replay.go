@@ -13,7 +13,7 @@ import (
 	"github.com/mortise-dev/mortise/llm/transcript"
 )
 
-// ErrNoAnswer means that the recording has ended, or goes on with something
+// ErrNoAnswer means that the recording has ended, or continues with something
 // other than an answer.
 var ErrNoAnswer = errors.New("replay: the recording has no further answer here")
 
@@ -26,9 +26,9 @@ type Config struct {
 // Turn is the input of one run.
 type Turn struct {
 	// Messages are from the user, with system messages among them if they were
-	// recorded there. There are none when the recording goes on with an answer.
+	// recorded there. There are none when the recording continues with an answer.
 	Messages []abi.Message
-	// Answered says whether an answer was recorded. Without one there is nothing
+	// Answered reports whether an answer was recorded. Without one there is nothing
 	// to run: the messages only have to be kept.
 	Answered bool
 }

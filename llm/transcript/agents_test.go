@@ -10,7 +10,7 @@ import (
 )
 
 // TestAgents reads the sessions of other agents. The files are made from the
-// formats' sources; what is expected is in a file beside each, which
+// formats' sources; what is expected is in a file next to each, which
 // UPDATE=1 writes.
 func TestAgents(t *testing.T) {
 	t.Parallel()

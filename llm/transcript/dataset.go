@@ -104,7 +104,7 @@ func (d *dataset) messages(o object, field string, lines *lineCounter) (draft, F
 	return l.draft, format, nil
 }
 
-// broken decides whether reading goes on after an error in a part of a record.
+// broken decides whether reading continues after an error in a part of a record.
 // The limit of the file is no error of one line.
 func (d *dataset) broken(line int, err error) error {
 	if d.r.size > maxEntries {
@@ -113,8 +113,8 @@ func (d *dataset) broken(line int, err error) error {
 	return d.r.broken(&LineError{Line: line, Err: err})
 }
 
-// meeting reads the turns of a meeting as messages of the user, who is told
-// apart by name. The questions about the meeting are not part of it.
+// meeting reads the turns of a meeting as messages of the user, distinguished
+// by name. The questions about the meeting are not part of it.
 func (d *dataset) meeting(o object, lines *lineCounter) (draft, error) {
 	got := draft{id: fmt.Sprint(len(d.drafts))}
 	v := o["meeting_transcripts"]

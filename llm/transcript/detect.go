@@ -68,7 +68,7 @@ func isClaude(kind string, o object) bool {
 	return false
 }
 
-// isConversation says whether an object holds a whole conversation.
+// isConversation reports whether an object holds a whole conversation.
 func isConversation(o object) bool {
 	return o.is("messages", '[') || o.is("traj", '[') || o.is("meeting_transcripts", '[') ||
 		o.is("question", '[') && strings.TrimSpace(o.text("id")) != "" || isResponses(o) ||

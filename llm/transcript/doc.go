@@ -33,7 +33,7 @@
 // the file, including branches that the user left by going back.
 //
 // [abi.Usage] counts a prompt whole: tokens read from and written to a cache are
-// part of PromptTokens, also where the provider reports them beside it.
+// part of PromptTokens, also where the provider reports them separately.
 //
 // # Limits
 //
@@ -50,6 +50,6 @@
 //
 // A recording whose messages are all empty is an error that names the fields and
 // blocks that were seen: it most likely has a form that is not understood.
-// [ErrEmpty], [ErrNoMessages], [ErrUnknownFormat] and [ErrTooLarge] are told
-// apart by errors.Is. Whatever is wrong with one line is a *[LineError].
+// [ErrEmpty], [ErrNoMessages], [ErrUnknownFormat] and [ErrTooLarge] are
+// distinguished by errors.Is. Whatever is wrong with one line is a *[LineError].
 package transcript

@@ -23,7 +23,7 @@ var (
 	ErrTooLarge = errors.New("too large")
 )
 
-// LineError says what is wrong with one line.
+// LineError describes what is wrong with one line.
 type LineError struct {
 	// Line counts from 1.
 	Line int

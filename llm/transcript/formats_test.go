@@ -11,7 +11,7 @@ import (
 )
 
 // render writes conversations as one line per message, so that a test can state
-// what it expects: id role, text or [media], calls, and what is beside it.
+// what it expects: id role, text or [media], calls, and what accompanies it.
 func render(file *transcript.File) string {
 	var b strings.Builder
 	for i := range file.Conversations {

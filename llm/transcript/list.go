@@ -92,7 +92,7 @@ type messageList struct {
 	r     *reader
 	draft draft
 	// format is that of the first content that only one format has; system
-	// reports a system prompt beside the list.
+	// reports a system prompt outside of the list.
 	format Format
 	system bool
 	items  *itemReader // of a list that holds items of the Responses API
@@ -158,7 +158,7 @@ func (l *messageList) record(line int, data []byte) error {
 	return l.r.add(&l.draft, e, c)
 }
 
-// item reads an item of the Responses API, which a list may hold beside messages.
+// item reads an item of the Responses API, which a list may hold besides messages.
 func (l *messageList) item(line int, data []byte) error {
 	if l.items == nil {
 		l.items = &itemReader{r: l.r, open: -1}

@@ -82,7 +82,7 @@ func TestListFormats(t *testing.T) {
 }
 
 // TestNothingReadIsAnError gives lists whose messages are in a form that is not
-// known: the error must say what was seen, and what is understood.
+// known: the error must name what was seen and what is understood.
 func TestNothingReadIsAnError(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct{ input, seen string }{

@@ -31,7 +31,7 @@ type piMessage struct {
 	Model      looseString
 	Usage      json.RawMessage
 	StopReason looseString
-	// ErrorMessage says why an answer was aborted.
+	// ErrorMessage is the reason why an answer was aborted.
 	ErrorMessage looseString
 	ToolCallID   looseString
 	ToolName     looseString
@@ -224,7 +224,7 @@ func branchText(summary string) string {
 	return "Summary of a branch that the conversation came back from:\n\n" + summary
 }
 
-// bash renders a command that the user ran beside the model.
+// bash renders a command that the user ran outside of the model's calls.
 func (m *piMessage) bash() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "The user ran `%s`.\n\n%s", m.Command, m.Output)

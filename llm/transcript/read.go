@@ -149,7 +149,7 @@ func secondLine(tail []byte) []byte {
 	return line
 }
 
-// broken decides whether reading goes on after an error.
+// broken decides whether reading continues after an error.
 func (r *reader) broken(err error) error {
 	le, ok := errors.AsType[*LineError](err)
 	if !ok || !r.options.Lenient {
@@ -258,7 +258,7 @@ func (r *reader) finish() (*File, error) {
 }
 
 // readable reports whether any message has content or calls. A system prompt
-// does not count beside other messages.
+// does not count besides other messages.
 func readable(entries []Entry) bool {
 	system := true
 	for i := range entries {

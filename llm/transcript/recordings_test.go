@@ -40,7 +40,7 @@ func expected() map[string]recorded {
 	return map[string]recorded{
 		"pi-mono/large-session.jsonl": {
 			format: transcript.FormatPi, conversations: 1,
-			// 914 recorded messages and 18 stand-ins for calls cut short
+			// 914 recorded messages and 18 placeholders for calls cut short
 			roles: map[abi.Role]int{"user": 88, "assistant": 453, "tool": 373 + 18},
 			calls: 391, synthetic: 18, notes: 18 + 22, usage: 439,
 			skipped: map[string]int{"model_change": 1, "thinking_level_change": 103},

@@ -38,8 +38,8 @@ type File struct {
 	// Conversations are in the order of the file and have at least one message
 	// each. There is at least one.
 	Conversations []Conversation
-	// Skipped counts what was left out, by kind. At most 64 kinds are told
-	// apart, the rest is counted as "other".
+	// Skipped counts what was left out, by kind. At most 64 kinds are
+	// distinguished, the rest is counted as "other".
 	Skipped map[string]int
 	// Broken lists the lines that were left out because of [Options.Lenient].
 	Broken []LineError
@@ -60,7 +60,7 @@ type Conversation struct {
 	Partial bool
 	// Compactions are those that were made while it was recorded, in order.
 	Compactions []Compaction
-	// Notes say what was repaired, in the order of the file.
+	// Notes list what was repaired, in the order of the file.
 	Notes []Note
 }
 
