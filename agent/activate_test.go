@@ -10,7 +10,7 @@ import (
 	"github.com/mortise-dev/mortise/agent"
 )
 
-// activated is a hook that is told when a run begins.
+// activated is a hook that is notified when a run begins.
 type activated struct {
 	*hook
 

@@ -38,15 +38,15 @@ type Compactor interface {
 	View(thread string, log []abi.Message) []abi.Message
 	// Consider may start a compaction in the background. It never waits for one.
 	Consider(ctx context.Context, thread string, log []abi.Message) bool
-	// Consume applies a notice if it is about a compaction, and says whether it was.
+	// Consume applies a notice if it is about a compaction, and reports whether it was.
 	Consume(thread string, log []abi.Message, n abi.Notice) bool
 	// Request asks for a compaction at the next Consider.
 	Request(thread, focus string)
-	// Calibrate tells what a provider billed for messages that were sent.
+	// Calibrate records what a provider billed for messages that were sent.
 	Calibrate(thread string, promptTokens int64, sent []abi.Message)
 }
 
-// Billing is what a [Compactor] may have beside: it learns what each inference used, of which
+// Billing is what a [Compactor] may also implement: it learns what each inference used, of which
 // model. compaction.Compactor is one.
 type Billing interface {
 	Billed(thread, model string, u abi.Usage)
@@ -109,7 +109,7 @@ func (noTools) CallTool(_ context.Context, call abi.ToolCall) (abi.ToolResult, e
 }
 
 // Append adds messages to a thread without a run, as when a user writes and
-// nobody is to answer yet. Missing ids are filled in. What waits for the thread
+// no answer is wanted yet. Missing ids are filled in. What waits for the thread
 // is applied first, and a compaction may start, unless a plugin has a hook at
 // before_compaction: then the next run considers it. It fails with [ErrThreadBusy]
 // while the thread has a run, and with [ErrMessages] when the messages do not fit:

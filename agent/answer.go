@@ -6,7 +6,7 @@ import (
 	"github.com/mortise-dev/mortise/abi"
 )
 
-// unnamedTool stands in for the name of a call that has none. Such a call is
+// unnamedTool is the name of a call that has none. Such a call is
 // answered with an error and never run; a provider would refuse a conversation
 // in which the name is empty.
 const unnamedTool = "unnamed_tool"

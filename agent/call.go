@@ -17,7 +17,7 @@ const maxOutput = 64 << 10
 // has returned, or was abandoned.
 var ErrCallOver = errors.New("the call is over")
 
-// Call is what a native tool may do beside returning its result: read the state of
+// Call is what a native tool may do besides returning its result: read the state of
 // the run, ask for changes of it, and tell listeners how it gets on. [CallOf] finds it.
 // It is safe for concurrent use until the tool has returned. A nil Call, as without a
 // run, has no state and does nothing.
@@ -37,7 +37,7 @@ type Call struct {
 
 type callKey struct{}
 
-// CallOf returns the call that a tool carries out, from the context of
+// CallOf returns the call that a tool executes, from the context of
 // [Tools.CallTool].
 func CallOf(ctx context.Context) *Call {
 	c, _ := ctx.Value(callKey{}).(*Call)
@@ -93,7 +93,7 @@ func (c *Call) Output(ctx context.Context, text string) error {
 type Activity struct {
 	// ID of the message in which it is shown; that of the call when empty.
 	ID string
-	// Type says what it is, in the words of whoever shows it.
+	// Type names its kind, in the terms of the user interface.
 	Type string
 	// Content is all of it. Replace lays it over what was shown under the same ID.
 	Content any

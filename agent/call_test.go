@@ -20,7 +20,7 @@ import (
 // ledger is a plugin whose state tools change: it has an exclusive, a commutative and
 // a run-scoped key, an action and an effect, and sees each result.
 type ledger struct {
-	// saw is its state at each after_tool_execute, told what it was asked to do.
+	// saw is its state at each after_tool_execute, told its arguments.
 	saw  []map[string]any
 	told []any
 }
@@ -186,7 +186,7 @@ func TestResumedCallChangesTheRun(t *testing.T) {
 	}
 }
 
-// What a tool says while it runs is told between the start and the end of its call,
+// What a tool reports while it runs is sent between the start and the end of its call,
 // in its order.
 func TestToolTellsHowItGetsOn(t *testing.T) {
 	t.Parallel()
@@ -257,7 +257,7 @@ func TestParallelToolsTalk(t *testing.T) {
 	}
 }
 
-// A tool that was abandoned is not heard any more, and changes nothing.
+// A tool that was abandoned is ignored, and changes nothing.
 func TestAbandonedToolIsNotHeard(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

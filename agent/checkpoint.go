@@ -15,7 +15,7 @@ import (
 // process has written to the thread.
 var ErrStale = errors.New("the thread was changed by somebody else")
 
-// StateImage is the state of the plugins, to go on from. Values are dynamic values
+// StateImage is the state of the plugins, to continue from. Values are dynamic values
 // of the contract; a codec must keep int64, float64 and bytes apart.
 type StateImage struct {
 	Revision uint64         `json:"revision"`
@@ -37,7 +37,7 @@ type Checkpoint struct {
 	Open    []abi.Message `json:"open,omitempty"`
 	Tickets []Ticket      `json:"tickets,omitempty"`
 	State   StateImage    `json:"state"`
-	// Held are notices that wait for the next run.
+	// Held are notifications that wait for the next run.
 	Held []abi.Notice `json:"held,omitempty"`
 	// Taken are the keys of notifications that the log has and that may be delivered again, and whether
 	// the model has answered it.

@@ -35,13 +35,13 @@ func (c *crashing) SaveCheckpoint(ctx context.Context, cp agent.Checkpoint) erro
 	c.written = append(c.written, len(cp.Messages)+len(cp.Edited)+len(cp.Open))
 	c.left--
 	if c.left < 0 {
-		return nil // The process is gone; nobody sees an error.
+		return nil // The process is gone; no caller sees an error.
 	}
 	return c.Memory.SaveCheckpoint(ctx, cp)
 }
 
 // TestAnotherProcessGoesOn: wherever a process ends, another one finds a sound
-// thread, and no tool is carried out twice under two keys.
+// thread, and no tool is executed twice under two keys.
 func TestAnotherProcessGoesOn(t *testing.T) {
 	t.Parallel()
 	for left := 1; left <= 12; left++ {
@@ -182,7 +182,7 @@ func (b *broken) SaveCheckpoint(ctx context.Context, c agent.Checkpoint) error {
 	return b.Memory.SaveCheckpoint(ctx, c)
 }
 
-// TestToldOnlyWhenItIsKept: a listener hears of a result when it is durable, and a
+// TestToldOnlyWhenItIsKept: a listener receives a result when it is durable, and a
 // store that fails ends the run by its one exit.
 func TestToldOnlyWhenItIsKept(t *testing.T) {
 	t.Parallel()

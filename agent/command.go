@@ -9,7 +9,7 @@ import (
 	"github.com/mortise-dev/mortise/phases"
 )
 
-// carried is what the execution of a call came to. Nothing was carried out when
+// carried is what the execution of a call came to. Nothing was executed when
 // result is nil.
 type carried struct {
 	result  *abi.ToolResult

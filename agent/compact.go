@@ -6,7 +6,7 @@ import (
 	"github.com/mortise-dev/mortise/abi"
 )
 
-// Consulting is what a [Compactor] may have beside: it lets plugins take part in a
+// Consulting is what a [Compactor] may also implement: it lets plugins take part in a
 // compaction, at before_compaction and after_compaction. compaction.Compactor is one.
 type Consulting interface {
 	// ConsiderWith is Consider, and asks before a compaction begins. A veto keeps it from

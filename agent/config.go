@@ -29,15 +29,15 @@ type Profile struct {
 	Override  *abi.InferenceOverride
 }
 
-// ToolMode is how the calls of one step are carried out.
+// ToolMode is how the calls of one step are executed.
 type ToolMode string
 
 // Tool modes.
 const (
-	// Sequential carries out one call after the other, each with its phases before
+	// Sequential executes one call after the other, each with its phases before
 	// the next one is gated. It stops at a call that the tool itself suspends.
 	Sequential ToolMode = "sequential"
-	// ParallelBatch carries out calls at the same time. Decisions about suspended calls
+	// ParallelBatch executes calls at the same time. Decisions about suspended calls
 	// wait until all of them were decided.
 	ParallelBatch ToolMode = "parallel_batch_approval"
 	// ParallelStreaming does the same, and each decision counts at once.
@@ -63,7 +63,7 @@ type Config struct {
 	// Resolve finds the agent that a run is handed to; nil knows none.
 	Resolve func(ctx context.Context, agentID string) (Profile, error)
 	// Listen gets the events of a run, one at a time per run, with the run's
-	// context. The run waits for it, and goes on if it panics. It may deliver, but
+	// context. The run waits for it, and continues if it panics. It may deliver, but
 	// not start the thread's next run.
 	Listen func(context.Context, Event)
 	// NewID makes ids of runs and messages; time-ordered UUIDs when nil.
@@ -75,7 +75,7 @@ type Config struct {
 // Limits bounds a run.
 type Limits struct {
 	// MaxRounds ends a run after so many inferences: 16 when 0, no limit when
-	// negative. Inferences of a run that waited and goes on count together.
+	// negative. Inferences of a run that waited and continues count together.
 	MaxRounds int
 	// Stop are further policies that end a run.
 	Stop []StopPolicy
@@ -83,7 +83,7 @@ type Limits struct {
 	// run, may still take. 5 s when 0.
 	Grace time.Duration
 	// WaitLimit is how long a run with [Request.Wait] waits in the process, 15 min
-	// when 0. Then it stays waiting, and can go on later.
+	// when 0. Then it stays waiting, and can continue later.
 	WaitLimit time.Duration
 }
 
@@ -107,14 +107,14 @@ type Execution struct {
 	MaxParallel int
 	// ToolTimeout is how long a tool may take, 10 min when 0.
 	ToolTimeout time.Duration
-	// ToolContext makes the context of a tool, as to tell what it starts where it comes
+	// ToolContext makes the context of a tool, as to name to what it starts where it comes
 	// from. background.ToolContext is one. Nil leaves the context as it is.
 	ToolContext func(ctx context.Context, run abi.RunIdentity, call abi.ToolCall) context.Context
 }
 
 // Notifications is how a run receives notifications of tasks, and waits for them.
 type Notifications struct {
-	// Pending says whether tasks of a thread run that its run must wait for. When it
+	// Pending reports whether tasks of a thread run that its run must wait for. When it
 	// says no, what they had to tell must have been delivered.
 	// background.Manager.HasBlocking is one. Nil waits for nothing.
 	Pending func(thread string) bool

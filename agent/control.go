@@ -62,7 +62,7 @@ func (t *Thread) control() *Control {
 	return t.live
 }
 
-// enter makes a run known by its id. It says whether another thread has one of that
+// enter makes a run known by its id. It reports whether another thread has one of that
 // id. The caller holds the thread's lock.
 func (a *Agent) enter(runID string, t *Thread) (taken bool) {
 	a.mu.Lock()

@@ -93,7 +93,7 @@ func TestUnacknowledgedComesAgain(t *testing.T) {
 }
 
 // TestDeliveryOfAnotherProcess: a process whose queue has nothing runs the thread in between, and the first one,
-// which could not say that its notification was used, delivers it again: it is not written a second time.
+// which could not acknowledge its notification, delivers it again: it is not written a second time.
 func TestDeliveryOfAnotherProcess(t *testing.T) {
 	t.Parallel()
 	s := &shelf{list: []abi.Notice{{Kind: abi.NoticeCompleted, TaskID: "bg_1", Result: "x"}}, doneFails: errors.New("killed")}

@@ -2,7 +2,7 @@
 // thread, asks the model step by step, runs the tools that it asks for, and
 // fires the nine phases at the plugins on the way. Background work reports
 // through the thread's inbox; a [Compactor] keeps the thread within the context
-// window beside all that.
+// window alongside all that.
 //
 // However a run ends (it is done, it waits, it was stopped, blocked, cancelled, or it
 // failed) it leaves by one exit: what was said so far is in the log, run_end has
@@ -14,10 +14,10 @@
 //
 // A run waits for decisions about calls that a gate, a tool or a front end suspended
 // ([Ticket], [Decision]), and for background tasks (Config.Pending). It has then
-// finished, with [StatusWaiting], and goes on with the next [Agent.Run] on its
+// finished, with [StatusWaiting], and continues with the next [Agent.Run] on its
 // thread: in this process or in another one that has the same [Checkpointer], and by
 // itself with Request.Wait. It keeps its id, its counters and the state of its plugins;
-// run_start and run_end fire each time. A suspended call has a message that stands in
+// run_start and run_end fire each time. A suspended call has a placeholder message
 // for its result, and gets the result in that place.
 //
 // # What plugins change
@@ -46,14 +46,14 @@
 // # What is too large
 //
 // A request that a provider refuses as too large is cut at once ([Shrinker]), and asked
-// once more; so are later ones, before they are sent, until a compaction takes the place
-// of what was cut. Pinned messages, the user's newest one and the newest round stay, and
+// once more; so are later ones, before they are sent, until a compaction replaces
+// what was cut. Pinned messages, the user's newest one and the newest round stay, and
 // calls keep their results. The log keeps everything.
 //
 // # Checkpoints
 //
-// A checkpoint follows each tool result, each step, and each decision, before anybody
-// hears of it. It holds what is new. One more precedes the gates of a step with calls: it holds the
+// A checkpoint follows each tool result, each step, and each decision, before any listener
+// receives it. It holds what is new. One more precedes the gates of a step with calls: it holds the
 // model's answer as after_inference left it, its usage and the state of the plugins. If a gate or a
 // hook before a tool then changes state or the answer, a checkpoint precedes that tool too.
 //
@@ -70,7 +70,7 @@
 // goroutines. Events reach Config.Listen one
 // at a time per run; a step lies between step_start and step_end, a call between
 // tool_call_start and tool_call_done, and the thread is free for its next run when
-// the listener has heard run_finish, unless the run waits in the process. An Agent starts no goroutine that outlives a run, except a
+// the listener has received run_finish, unless the run waits in the process. An Agent starts no goroutine that outlives a run, except a
 // tool or a model that ignores its cancelled context: it is abandoned after Config.Grace.
 //
 // # Errors

@@ -34,7 +34,7 @@ func (t *Thread) edit(edits []phases.Edit) {
 	}
 }
 
-// answer gives a message that stood in for a result the content of the result, and its
+// answer gives a placeholder for a result the content of the result, and its
 // metadata if there is some.
 func (t *Thread) answer(id string, result abi.Message) {
 	t.mu.Lock()

@@ -64,7 +64,7 @@ func TestResponseIsWhatTheLogHolds(t *testing.T) {
 	}
 }
 
-// TestAbandonedHookMayStillRead: phases says that a hook which was given up may
+// TestAbandonedHookMayStillRead: a hook that phases abandoned may
 // still read its event. The race detector watches.
 func TestAbandonedHookMayStillRead(t *testing.T) {
 	t.Parallel()
@@ -198,7 +198,7 @@ func TestEditsStayWhenAnActionFails(t *testing.T) {
 	}
 }
 
-// acting carries out an action whose failure ends the run.
+// acting executes an action whose failure ends the run.
 type acting struct{ *hook }
 
 func (a *acting) Describe() abi.Description {

@@ -38,7 +38,7 @@ const (
 	EventActivitySnapshot    EventType = "activity_snapshot"
 	EventActivityDelta       EventType = "activity_delta"
 	EventToolCallStreamDelta EventType = "tool_call_stream_delta"
-	// EventReasoningEncrypted has what a provider wants back and nobody can read.
+	// EventReasoningEncrypted has what a provider wants back and no one else can read.
 	EventReasoningEncrypted EventType = "reasoning_encrypted_value"
 	EventCustom             EventType = "custom"
 	EventStepEnd            EventType = "step_end"
@@ -46,7 +46,7 @@ const (
 )
 
 // Event is what happened in a run. Which fields are set follows from Type. Run_finish is
-// terminal: exactly one is sent for each run_start. A run that waits and goes on starts
+// terminal: exactly one is sent for each run_start. A run that waits and continues starts
 // and finishes again, with the same RunID.
 //
 // Of a call, tool_call_start comes first: when the model begins to write it, if the
@@ -59,7 +59,7 @@ type Event struct {
 	RunID    string    `json:"run_id"`
 	Step     int       `json:"step,omitempty"`
 
-	// Identity says how the run came about (run_start).
+	// Identity is the origin of the run (run_start).
 	Identity *abi.RunIdentity `json:"identity,omitempty"`
 	// Phase is about to fire (phase).
 	Phase abi.Phase `json:"phase,omitempty"`
@@ -73,7 +73,7 @@ type Event struct {
 	// Delta is text that was added (text_delta, reasoning_delta, tool_call_delta,
 	// tool_call_stream_delta).
 	Delta string `json:"delta,omitempty"`
-	// Reason says why a call will not come, or a stream begins anew (tool_call_cancel,
+	// Reason is why a call will not come, or a stream begins anew (tool_call_cancel,
 	// stream_reset).
 	Reason string `json:"reason,omitempty"`
 	// TargetID is the ticket of the call (tool_call_resumed, tool_call_cancel).
@@ -118,7 +118,7 @@ type PatchOp struct {
 	Value any    `json:"value"`
 }
 
-// MarshalJSON writes the names of the run protocol, in which one name stands for
+// MarshalJSON writes the names of the run protocol, in which one name denotes
 // different things in different events.
 func (e Event) MarshalJSON() ([]byte, error) {
 	type plain Event

@@ -56,7 +56,7 @@ func (shell) CallTool(context.Context, abi.ToolCall) (abi.ToolResult, error) {
 	return abi.ToolResult{Message: "go.mod"}, nil
 }
 
-// A run that waits for a decision goes on in another process.
+// A run that waits for a decision continues in another process.
 func ExampleAgent_Run() {
 	ctx, checkpoints := context.Background(), agent.NewMemory()
 	process := func() *agent.Agent {

@@ -99,7 +99,7 @@ func TestUnknownAgentFailsByTheOneExit(t *testing.T) {
 	checkEvents(t, b.events)
 }
 
-// TestIdentity: plugins are told how the run came about, and the record keeps the
+// TestIdentity: plugins receive the origin of the run, and the record keeps the
 // dispatch with which it came to wait.
 func TestIdentity(t *testing.T) {
 	t.Parallel()

@@ -12,7 +12,7 @@ import (
 )
 
 // infer asks the model and lets the compactor learn from the bill. When the
-// provider says that the context is too large, it is cut at once, and the model is asked
+// provider refuses the context as too large, it is cut at once, and the model is asked
 // once more.
 func (r *run) infer(ctx context.Context) (llm.Answer, error) {
 	request := r.request()

@@ -120,7 +120,7 @@ func TestAppendRunDeliverTogether(t *testing.T) {
 		})
 	}
 	others.Wait()
-	cancel() // whoever still waits for room is refused
+	cancel() // a sender that still waits for room is refused
 	senders.Wait()
 	if _, err := b.agent.Run(t.Context(), request()); err != nil {
 		t.Fatal(err)

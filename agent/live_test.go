@@ -15,7 +15,7 @@ import (
 	"github.com/mortise-dev/mortise/agent"
 )
 
-// background runs something beside a test and hands out what it came to.
+// background runs something alongside a test and hands out what it came to.
 type outcome struct {
 	result agent.Result
 	err    error
@@ -41,8 +41,8 @@ func control(t *testing.T, b *bench, id string) *agent.Control {
 	return c
 }
 
-// TestWaitInProcess: a run that waits for decisions refuses wrong ones and goes on,
-// takes messages meanwhile, and goes on with right ones.
+// TestWaitInProcess: a run that waits for decisions refuses wrong ones and continues,
+// takes messages meanwhile, and continues with right ones.
 func TestWaitInProcess(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -97,7 +97,7 @@ func TestWaitIsBounded(t *testing.T) {
 			t.Errorf("result %+v after %v", r, time.Since(begin))
 		}
 		if r := mustRun(t, b, decide("c1", agent.ActionResume, nil)); r.Status != agent.StatusDone {
-			t.Errorf("it cannot go on: %+v", r)
+			t.Errorf("it cannot continue: %+v", r)
 		}
 	})
 }
@@ -134,7 +134,7 @@ func TestControl(t *testing.T) {
 			return abi.ToolResult{}, nil
 		}
 		if _, err := b.agent.Control("t1"); !errors.Is(err, agent.ErrNoRun) {
-			t.Errorf("nobody runs: %v", err)
+			t.Errorf("no run: %v", err)
 		}
 		// The run of t1 is called t2, and t2 has a run as well.
 		one := start(t, b, agent.Request{ThreadID: "t1", RunID: "t2", Messages: []abi.Message{user("go")}})
@@ -315,7 +315,7 @@ func TestFinishSaysHowItStands(t *testing.T) {
 }
 
 // TestEarlyDecision: a decision that comes while the run is still on its way to wait
-// is carried out by that run, and none is accepted after that.
+// is executed by that run, and none is accepted after that.
 func TestEarlyDecision(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []agent.ToolMode{agent.Sequential, agent.ParallelBatch} {

@@ -45,8 +45,8 @@ func (t *Thread) end() {
 	close(live.done)
 }
 
-// keep keeps what plugins want kept: for the next run, and for this one if it goes
-// on.
+// keep keeps what plugins want kept: for the next run, and for this one if it
+// continues.
 func (t *Thread) keep(state map[string]any, image StateImage) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -155,7 +155,7 @@ func (a *Agent) runOf(ctx context.Context, t *Thread, req Request) (Record, erro
 	return record, nil
 }
 
-// again is the record of a run that goes on.
+// again is the record of a run that continues.
 func (a *Agent) again(record Record, req Request) Record {
 	record.DispatchID, record.SessionID = req.DispatchID, req.SessionID
 	record.Mode = req.Mode
@@ -166,7 +166,7 @@ func (a *Agent) again(record Record, req Request) Record {
 	return record
 }
 
-// exists says whether there is, or was, a run of that id.
+// exists reports whether there is, or was, a run of that id.
 func (a *Agent) exists(ctx context.Context, t *Thread, runID string) (bool, error) {
 	t.mu.Lock()
 	known := t.runs[runID]

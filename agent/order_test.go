@@ -125,7 +125,7 @@ func TestNextRunStartsAfterRunFinish(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := <-second; !errors.Is(err, agent.ErrThreadBusy) {
-		t.Errorf("a run started before run_finish was heard: %v", err)
+		t.Errorf("a run started before run_finish was received: %v", err)
 	}
 	checkEvents(t, b.events)
 }

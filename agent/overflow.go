@@ -11,7 +11,7 @@ import (
 	"github.com/mortise-dev/mortise/phases"
 )
 
-// Shrinker is what a [Compactor] may have beside: it makes room at once, without a
+// Shrinker is what a [Compactor] may also implement: it makes room at once, without a
 // model. compaction.Compactor is one.
 type Shrinker interface {
 	// Shrink returns less than a view that was too large, or false when nothing can be
@@ -34,7 +34,7 @@ func (r *run) retry(ctx context.Context, request llm.Request, refused error) (ll
 	r.view = smaller
 	r.cfg.Logger.WarnContext(ctx, "context exceeds the model's window and was cut", "run_id", r.id.RunID, "messages", len(before), "left", len(smaller))
 	if r.cfg.Compactor != nil {
-		// A summary is to take the place of what is left out now.
+		// A summary is to replace what is left out now.
 		r.cfg.Compactor.Request(r.thread.id, "")
 		if _, err := r.consider(ctx); err != nil {
 			return llm.Answer{}, err

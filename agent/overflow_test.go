@@ -164,7 +164,7 @@ func TestOverflowIsRemembered(t *testing.T) {
 		}
 	}
 	if changes > 3 || told != changes+1 {
-		t.Errorf("the beginning of the requests changed %d times, and %d cuts were told", changes, told)
+		t.Errorf("the beginning of the requests changed %d times, and %d cuts were reported", changes, told)
 	}
 }
 

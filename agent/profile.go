@@ -10,7 +10,7 @@ import (
 	"github.com/mortise-dev/mortise/phases"
 )
 
-// HandoffKey is the state key that names the agent which goes on with the run: the
+// HandoffKey is the state key that names the agent which continues the run: the
 // key "agent" of a plugin "handoff". When it names another one than that at work, the
 // run is handed over before its next step. The plugin declares it with thread scope,
 // so that the next run of the thread begins with the same agent.

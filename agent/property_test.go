@@ -17,7 +17,7 @@ import (
 )
 
 // TestAnyRunKeepsItsPromises runs random worlds. MORTISE_SEED repeats one of
-// them, MORTISE_WORLDS says how many to run.
+// them, MORTISE_WORLDS is their number.
 func TestAnyRunKeepsItsPromises(t *testing.T) {
 	t.Parallel()
 	if s := os.Getenv("MORTISE_SEED"); s != "" {

@@ -197,7 +197,7 @@ func (c *contextStore) filter(tools []abi.Tool) []abi.Tool {
 	})
 }
 
-// listTools are the tools of the agent and those of whoever asked.
+// listTools are the tools of the agent and those of the caller.
 func (r *run) listTools() []abi.Tool {
 	known := r.who.tools.Tools()
 	for _, t := range r.req.FrontendTools {

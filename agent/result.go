@@ -17,7 +17,7 @@ type TerminationType string
 const (
 	// NaturalEnd: the model stopped asking for tools.
 	NaturalEnd TerminationType = "natural_end"
-	// Stopped by a limit or a plugin; Code says which.
+	// Stopped by a limit or a plugin; Code names it.
 	Stopped TerminationType = "stopped"
 	// Blocked: a gate refused a tool call.
 	Blocked TerminationType = "blocked"

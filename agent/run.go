@@ -12,7 +12,7 @@ import (
 	"github.com/mortise-dev/mortise/phases"
 )
 
-// Request starts a run, or lets one go on that waits.
+// Request starts a run, or resumes one that waits.
 type Request struct {
 	// ThreadID of the conversation. Required.
 	ThreadID string
@@ -23,22 +23,22 @@ type Request struct {
 	Messages []abi.Message
 	// RunID is that of a new run; made when empty. It must not have been used.
 	RunID string
-	// ContinueRunID names the waiting run that is to go on. Without it, and without
-	// RunID, the thread's waiting run goes on if there is one.
+	// ContinueRunID names the waiting run that is to continue. Without it, and without
+	// RunID, the thread's waiting run continues if there is one.
 	ContinueRunID string
 	// Decisions about calls that wait.
 	Decisions []Decision
-	// Wait keeps a run that comes to wait in the process, until it can go on, ctx is
+	// Wait keeps a run that comes to wait in the process, until it can continue, ctx is
 	// done or Config.WaitLimit is over.
 	Wait bool
-	// FrontendTools are carried out by whoever asked: calls of them are suspended, and
+	// FrontendTools are executed by the caller: calls of them are suspended, and
 	// the decision's result is theirs.
 	FrontendTools []abi.Tool
 	// Override changes each inference of the run.
 	Override *abi.InferenceOverride
 	// AgentID of the agent to run; that of the thread, or of the config, when empty.
 	AgentID string
-	// ParentRunID, DispatchID, SessionID, Mode and Adapter are told to plugins, see
+	// ParentRunID, DispatchID, SessionID, Mode and Adapter are passed to plugins, see
 	// abi.RunIdentity.
 	ParentRunID string
 	DispatchID  string

@@ -184,7 +184,7 @@ func live(t *testing.T, seed, order uint64) story {
 }
 
 // TestSchedulesDoNotMatter: random plugins over random runs come to the same,
-// whoever is faster; no update is lost; revisions only grow; the log stays sound, and
+// whichever is faster; no update is lost; revisions only grow; the log stays sound, and
 // each run has one end. MORTISE_SEED repeats one world.
 func TestSchedulesDoNotMatter(t *testing.T) {
 	t.Parallel()

@@ -6,7 +6,7 @@ import (
 	"github.com/mortise-dev/mortise/abi"
 )
 
-// shortened is a view that was too large, and what it was cut to. It stands in for
+// shortened is a view that was too large, and what it was cut to. It replaces
 // the beginning of later views, so that requests begin alike, until a compaction takes
 // its place.
 type shortened struct {

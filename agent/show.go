@@ -23,12 +23,12 @@ type display struct {
 	// The rest belongs to the goroutine of the run. Keys are those of the last
 	// snapshot and the deltas since; nil before the first snapshot.
 	keys map[string]bool
-	// stale says that something changed since the last snapshot.
+	// stale is set when something changed since the last snapshot.
 	stale bool
 	stop  func()
 }
 
-// touched is told of commits.
+// touched is called after commits.
 func (d *display) touched(keys []string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -94,7 +94,7 @@ func (r *run) showChange(ctx context.Context) {
 	r.send(ctx, Event{Type: EventStateDelta, Patch: patch})
 }
 
-// showState tells the listener the whole state, if it changed since that was told.
+// showState sends the listener the whole state, if it changed since it was last sent.
 func (r *run) showState(ctx context.Context) {
 	r.showChange(ctx)
 	if r.shown.stale {
@@ -124,7 +124,7 @@ func (r *run) showMessages(ctx context.Context) {
 }
 
 // showReasoning tells the listener what a provider wants to have back with the next
-// request and nobody else can read.
+// request and no one else can read.
 func (r *run) showReasoning(ctx context.Context, m *abi.Message) {
 	for i := range m.Content {
 		if b := &m.Content[i]; b.Type == abi.BlockThinking && b.Signature != "" {

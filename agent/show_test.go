@@ -61,7 +61,7 @@ func replayState(t *testing.T, events []agent.Event) (state map[string]any, snap
 	return state, snapshots, deltas
 }
 
-// TestStateIsShown: the first change is told as a snapshot, later ones as deltas, and at
+// TestStateIsShown: the first change is sent as a snapshot, later ones as deltas, and at
 // the end of a step in which there were some comes a snapshot again.
 func TestStateIsShown(t *testing.T) {
 	t.Parallel()
@@ -149,7 +149,7 @@ func TestMessagesAreShown(t *testing.T) {
 	}
 }
 
-// TestArrivedMessagesAreShown: what came through the inbox is told by no other event.
+// TestArrivedMessagesAreShown: what came through the inbox is in no other event.
 func TestArrivedMessagesAreShown(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, &script{answers: []abi.Message{says("done"), says("done")}}, agent.Config{})

@@ -27,18 +27,18 @@ const (
 	StopCost   StopType = "cost_budget"
 	// StopErrors stops after Max tool calls in a row that failed.
 	StopErrors StopType = "consecutive_errors"
-	// StopOnTool stops after a step that called ToolName; the call is carried out.
+	// StopOnTool stops after a step that called ToolName; the call is executed.
 	StopOnTool StopType = "stop_on_tool"
 	// StopContent stops when an answer matches Pattern, a regular expression. Calls of
-	// that answer are not carried out.
+	// that answer are not executed.
 	StopContent StopType = "content_match"
 	// StopLoop stops when the last Window calls were the same one, with the same
-	// arguments. The last of them is not carried out.
+	// arguments. The last of them is not executed.
 	StopLoop StopType = "loop_detection"
 )
 
 // StopPolicy ends a run. Which field counts follows from Type. All count across the
-// times that a run waited and went on.
+// times that a run waited and continued.
 type StopPolicy struct {
 	Type     StopType `json:"type"`
 	Rounds   int      `json:"rounds,omitempty"`
@@ -147,7 +147,7 @@ func (r *run) spent(p *rule) *Termination {
 }
 
 // mayGoOn stops a run after an answer. What was said is kept; its calls are not
-// carried out.
+// executed.
 func (r *run) mayGoOn(m *abi.Message) *Termination {
 	r.remember(m.ToolCalls)
 	for i := range r.agent.rules {
@@ -201,7 +201,7 @@ func (r *run) remember(calls []abi.ToolCall) {
 	r.record.Recent = recent[max(0, len(recent)-window):]
 }
 
-// same says whether the last n are equal.
+// same reports whether the last n are equal.
 func same(recent []uint64, n int) bool {
 	if len(recent) < n {
 		return false

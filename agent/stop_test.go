@@ -104,7 +104,7 @@ func TestFailuresInARow(t *testing.T) {
 	}
 }
 
-// TestLimitsCountAcrossContinuations: a run that waits and goes on does not begin its
+// TestLimitsCountAcrossContinuations: a run that waits and continues does not begin its
 // count again, in the same process or in another.
 func TestLimitsCountAcrossContinuations(t *testing.T) {
 	t.Parallel()

@@ -84,7 +84,7 @@ func TestSuspendAndResume(t *testing.T) {
 			}
 			last := mustRun(t, b, decide(c.target, c.action, c.result))
 			if last.RunID != first.RunID || last.Status != agent.StatusDone || last.StatusReason != "natural" || last.Steps != 2 {
-				t.Errorf("the run went on as %+v", last)
+				t.Errorf("the run continued as %+v", last)
 			}
 			if tools := toolTexts(b); len(tools) != 1 || tools[0] != c.tool || len(b.tools.calls) > 0 != c.ran {
 				t.Errorf("tool messages %q, ran %v", tools, b.tools.calls)
@@ -174,8 +174,8 @@ func TestUnknownDecisionChangesNothing(t *testing.T) {
 	}
 }
 
-// TestSuspendedCallsOfOneStep: a gate that suspends lets the other calls go on; what
-// was decided is carried out in the order of the calls, cancelled ones first.
+// TestSuspendedCallsOfOneStep: a gate that suspends lets the other calls continue; what
+// was decided is executed in the order of the calls, cancelled ones first.
 func TestSuspendedCallsOfOneStep(t *testing.T) {
 	t.Parallel()
 	for mode, finishes := range map[agent.ToolMode]int{agent.Sequential: 3, agent.ParallelStreaming: 3, agent.ParallelBatch: 3} {
@@ -251,7 +251,7 @@ func TestGateIsAskedAgain(t *testing.T) {
 					return nil, nil
 				}
 				asked++
-				if done(e) { // Now that c1 was carried out, c2 may be.
+				if done(e) { // Now that c1 was executed, c2 may be.
 					return nil, nil
 				}
 				return &abi.Reply{Gate: &abi.GateDecision{Action: abi.GateBlock, Reason: "first c1"}}, nil
@@ -370,7 +370,7 @@ func TestResumedResultIsTransformed(t *testing.T) {
 			}
 			for _, e := range b.events {
 				if e.Type == agent.EventToolCallResumed && strings.Contains(fmt.Sprint(*e.Result), "secret") {
-					t.Errorf("the listener hears %+v", e.Result)
+					t.Errorf("the listener receives %+v", e.Result)
 				}
 			}
 		})

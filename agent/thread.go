@@ -12,7 +12,7 @@ import (
 )
 
 // Thread is one conversation: an append-only log, the state that plugins keep
-// for it, and the notices that wait for its next run. It is safe for concurrent
+// for it, and the notifications that wait for its next run. It is safe for concurrent
 // use; [Agent.Thread] makes it.
 type Thread struct {
 	id string
@@ -30,12 +30,12 @@ type Thread struct {
 	// originals are what models wrote in answers that plugins replaced, by message. The log
 	// does not hold them, so no view of it does.
 	originals map[string]any
-	// record is that of the latest run, image the state with which a waiting one goes
-	// on, tickets the calls that wait for a decision.
+	// record is that of the latest run, image the state with which a waiting one
+	// continues, tickets the calls that wait for a decision.
 	record  Record
 	image   StateImage
 	tickets []Ticket
-	// runs are the ids of the thread's runs. loaded says that the checkpoints were
+	// runs are the ids of the thread's runs. loaded is set when the checkpoints were
 	// read; savedTo so many messages of the log are saved, except for edited ones.
 	runs    map[string]bool
 	loaded  bool
@@ -44,7 +44,7 @@ type Thread struct {
 	// wake has an entry when a decision came. live is the run that the thread has.
 	wake chan struct{}
 	live *Control
-	// sealed says that the run takes no decisions any more.
+	// sealed is set when the run takes no decisions any more.
 	sealed bool
 	// taken are the keys of notifications that the log has and that may be delivered again, and whether
 	// they were answered.
@@ -83,7 +83,7 @@ func (t *Thread) State() map[string]any {
 	return t.state
 }
 
-// fits says whether messages can follow the log. The log itself always ends with
+// fits reports whether messages can follow the log. The log itself always ends with
 // every call answered. The caller holds the lock.
 func (t *Thread) fits(messages []abi.Message) error {
 	if err := phases.CheckStructure(messages); err != nil {
@@ -137,7 +137,7 @@ func (t *Thread) hold(n abi.Notice) {
 	t.held = append(t.held, n)
 }
 
-// TakeHeld returns the notices that wait for the thread's next run, which does not get them then. A
+// TakeHeld returns the notifications that wait for the thread's next run, which does not get them then. A
 // caller that drops the agent hands them to another one.
 func (t *Thread) TakeHeld() []abi.Notice {
 	t.mu.Lock()
@@ -199,7 +199,7 @@ func (t *Thread) text(id string) string {
 	return t.log[i].Text()
 }
 
-// has says whether the log holds a message of that id.
+// has reports whether the log holds a message of that id.
 func (t *Thread) has(id string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

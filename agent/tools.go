@@ -138,12 +138,12 @@ func failed(call abi.ToolCall, text string) abi.ToolResult {
 	return abi.ToolResult{CallID: call.ID, ToolName: call.Name, Status: abi.ToolError, Message: text}
 }
 
-// withheld stands in for a result that a plugin did not get to see.
+// withheld replaces a result that a plugin did not get to see.
 func withheld(call abi.ToolCall) abi.ToolResult {
 	return failed(call, "[The result is withheld: a plugin did not get to see it]")
 }
 
-// frontend says whether a tool is carried out by whoever asked.
+// frontend reports whether the caller executes a tool.
 func (r *run) frontend(name string) bool {
 	named := func(t abi.Tool) bool { return t.Name == name }
 	return slices.ContainsFunc(r.req.FrontendTools, named) && !slices.ContainsFunc(r.who.tools.Tools(), named)

@@ -8,7 +8,7 @@ import (
 	"github.com/mortise-dev/mortise/agent"
 )
 
-// TestWaitReasons: the action of a ticket says what its run waits for.
+// TestWaitReasons: the action of a ticket names what its run waits for.
 func TestWaitReasons(t *testing.T) {
 	t.Parallel()
 	for action, want := range map[string]agent.WaitReason{

@@ -13,7 +13,7 @@ import (
 )
 
 // TestOneCommit shows that neither half of an end is ever seen alone. Deliver
-// takes its time before and after it hands the notice on, so that whoever looks
+// takes its time before and after it hands the notice on, so that a reader
 // in between would see one half.
 func TestOneCommit(t *testing.T) {
 	t.Parallel()
@@ -108,7 +108,7 @@ func TestFullInboxDoesNotDeadlock(t *testing.T) {
 	})
 }
 
-// TestCloseGivesUpOnAFullInbox shows that Close ends although nobody reads.
+// TestCloseGivesUpOnAFullInbox shows that Close ends although no consumer reads.
 func TestCloseGivesUpOnAFullInbox(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

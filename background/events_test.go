@@ -153,7 +153,7 @@ func TestEvents(t *testing.T) {
 		},
 		"manager_multiple_concurrent_tasks": func(t *testing.T, m *background.Manager, box *inbox.Box) {
 			t.Helper()
-			var meet sync.WaitGroup // nobody passes before all have come
+			var meet sync.WaitGroup // none passes before all have come
 			meet.Add(5)
 			for range 5 {
 				spawn(t, m, "a", func(context.Context, *background.Task) (any, error) {

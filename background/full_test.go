@@ -109,7 +109,7 @@ func TestLookWhileTheInboxIsFull(t *testing.T) {
 	})
 }
 
-// TestFirstLookIsBounded looks at once, when nobody can know yet that there is no room.
+// TestFirstLookIsBounded looks at once, when it cannot be known yet that there is no room.
 func TestFirstLookIsBounded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -193,7 +193,7 @@ func TestRunReadsASmallInbox(t *testing.T) {
 }
 
 // TestSlowLedgerIsNotStarved looks all the time at a thread whose ledger takes its
-// time, and gives up when it is told to: the end comes through all the same, and no
+// time, and gives up on request: the end comes through all the same, and no
 // look takes longer than five seconds.
 func TestSlowLedgerIsNotStarved(t *testing.T) {
 	t.Parallel()
@@ -275,7 +275,7 @@ func TestCloseInTime(t *testing.T) {
 					spawn(t, m, "a", body)
 				}
 				start := time.Now()
-				_ = m.Close(t.Context()) // bodies that went on are reported
+				_ = m.Close(t.Context()) // bodies that continued are reported
 				if took := time.Since(start); took > 5*time.Second {
 					t.Errorf("close took %s with a grace of 3s", took)
 				}

@@ -249,7 +249,7 @@ func TestSnapshotAndView(t *testing.T) {
 	})
 }
 
-// FuzzInfo reads records that somebody else may have written.
+// FuzzInfo reads records that another program may have written.
 func FuzzInfo(f *testing.F) {
 	data, err := json.Marshal(sample())
 	if err != nil {

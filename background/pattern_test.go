@@ -157,7 +157,7 @@ func TestPatterns(t *testing.T) {
 }
 
 // TestNoOwner is task_context_inbox_is_none_by_default: when the owner takes
-// nothing, Emit says so and the task goes on.
+// nothing, Emit returns an error and the task continues.
 func TestNoOwner(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -256,7 +256,7 @@ func TestEventRate(t *testing.T) {
 }
 
 // TestPlacesPerThread shows that one thread cannot take all places, that services
-// take none from work, and that nobody is refused.
+// take none from work, and that none is refused.
 func TestPlacesPerThread(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -360,7 +360,7 @@ func TestNameRace(t *testing.T) {
 				}
 			}
 			if got == 0 || len(m.List("a")) != got {
-				t.Fatalf("%d spawns were told that they have the name, %d tasks are there", got, len(m.List("a")))
+				t.Fatalf("%d spawns got the name, %d tasks are there", got, len(m.List("a")))
 			}
 			wait(t, m, "a")
 		})

@@ -435,8 +435,8 @@ func TestPanickingOwner(t *testing.T) {
 	})
 }
 
-// TestHousekeepingBesideALedger: with an owner beside the ledger, housekeeping goes to
-// the owner, and the ledger hears nothing of it.
+// TestHousekeepingBesideALedger: with an owner alongside the ledger, housekeeping goes to
+// the owner, and the ledger gets none of it.
 func TestHousekeepingBesideALedger(t *testing.T) {
 	t.Parallel()
 	b, l := &book{}, &ledger{}

@@ -66,7 +66,7 @@ func TestDecideRace(t *testing.T) {
 // TestNextRunRace moves a thread from one run to the next while a task ends. Its end
 // goes to the run that is there: it is handed back by the old one, or falls back as the
 // old one is over, or is read by the new one. A task that was spawned in the old run
-// and ends in the new one is told to the new one, and to nobody else.
+// and ends in the new one is reported to the new one only.
 func TestNextRunRace(t *testing.T) {
 	t.Parallel()
 	schedules(t, 2000, func(t *testing.T) {

@@ -244,7 +244,7 @@ func refused(t *testing.T, err, want error, text string) {
 }
 
 // TestUnreadMessagesComeBack races messages with the end of their agent: each
-// that was accepted is read, or its owner hears of it before the agent's end.
+// that was accepted is read, or its owner is notified before the agent's end.
 func TestUnreadMessagesComeBack(t *testing.T) {
 	t.Parallel()
 	for range 2000 {

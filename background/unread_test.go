@@ -159,7 +159,7 @@ func TestCloseWithUnreadMessages(t *testing.T) {
 					}
 				}
 				start := time.Now()
-				_ = m.Close(t.Context()) // a body that went on is reported
+				_ = m.Close(t.Context()) // a body that continued is reported
 				if took := time.Since(start); took > background.DefaultGrace+2*time.Second {
 					t.Errorf("close took %s with a grace of %s", took, background.DefaultGrace)
 				}

@@ -121,7 +121,7 @@ func splitTurn(t *testing.T) {
 	if from, to := planned(t, log, compaction.Policy{KeepRecentTokens: 5}); from != "u" || to != "r" {
 		t.Errorf("from %s to %s", from, to)
 	}
-	// Mended: the request stays in the view, word for word, while its turn goes on.
+	// Fixed: the request stays in the view, word for word, while its turn continues.
 	view := compaction.View(log, &compaction.Marker{ID: "1", FromID: "u", ToID: "r"})
 	if got := strings.Join(ids(view), " "); got != "summary/1 u a" {
 		t.Errorf("the view is %s", got)
@@ -146,7 +146,7 @@ func previousBoundary(t *testing.T) {
 	}
 }
 
-// Mended: one request, and the summary before is part of it also when a turn is
+// Fixed: one request, and the summary before is part of it also when a turn is
 // split.
 func splitTurnOnce(t *testing.T) {
 	t.Helper()
@@ -284,7 +284,7 @@ func stateClear(t *testing.T) {
 	}
 }
 
-// What another process has under way is not touched, and nothing is started beside
+// What another process has under way is not touched, and nothing is started alongside
 // it, until it is past its deadline.
 func stateForeignFlight(t *testing.T) {
 	t.Helper()
@@ -319,7 +319,7 @@ func stateForeignFlight(t *testing.T) {
 	}
 }
 
-// Mended: four characters a token is too much for prose and too little for code.
+// Fixed: four characters a token is too much for prose and too little for code.
 func characters(t *testing.T) {
 	t.Helper()
 	prose, code := strings.Repeat("word and phrase ", 250), strings.Repeat("x[i]=f(a,b);\t// ", 250)
@@ -345,7 +345,7 @@ func truncateToolOnly(t *testing.T) {
 	}
 }
 
-// Mended: what tools, system prompt and answer need is reserved in the policy, and
+// Fixed: what tools, system prompt and answer need is reserved in the policy, and
 // what they really cost is learnt from the bills.
 func truncateReserve(t *testing.T) {
 	t.Helper()
@@ -386,7 +386,7 @@ func truncateShort(t *testing.T) {
 }
 
 // The newest message alone is over the threshold. There is nothing to summarize, and
-// that is told once, costs no attempt, and is not asked of anybody.
+// that is reported once, costs no attempt, and is not asked of anybody.
 func keptIsLarger(t *testing.T) {
 	t.Helper()
 	d := newDesk()

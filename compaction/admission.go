@@ -42,7 +42,7 @@ func (q Quota) withDefaults() (Quota, error) {
 // maxBackoff bounds the cooldown that failures lead to.
 const maxBackoff = 5 * time.Minute
 
-// AdmissionDecision says whether a compaction may start, and why. Its JSON is
+// AdmissionDecision reports whether a compaction may start, and why. Its JSON is
 // the schema of [AdmissionSchema].
 type AdmissionDecision struct {
 	Schema                string           `json:"schema"`

@@ -283,7 +283,7 @@ func TestPolicyRetryAfter(t *testing.T) {
 	}
 }
 
-// Equal refusals are told once, then all together.
+// Equal refusals are reported once, then all together.
 func TestRefusalsAreCounted(t *testing.T) {
 	t.Parallel()
 	d, pressure := newDesk(), true

@@ -117,7 +117,7 @@ func TestMaskedOutputIsRead(t *testing.T) {
 }
 
 // What the provider does to the run decides whether a compaction may start: the
-// sampler hears of each request.
+// sampler observes each request.
 func TestProviderSignalOfARun(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, providerSignal)
@@ -167,7 +167,7 @@ func providerSignal(t *testing.T) {
 }
 
 // A run is ended while a summary is being written, and its process too. The next
-// process reads the log, tells what was under way, and goes on.
+// process reads the log, reports what was under way, and continues.
 func TestRunGoesOnInAnotherProcess(t *testing.T) {
 	t.Parallel()
 	memory := compaction.NewMemory()

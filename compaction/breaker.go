@@ -12,7 +12,7 @@ const (
 	maxOpen = time.Hour
 )
 
-// Versioned is what a [Summarizer] may have beside Summarize when it can be replaced
+// Versioned is what a [Summarizer] may have besides Summarize when it can be replaced
 // while threads use it. The breaker counts the failures of each version apart, so it
 // is closed for a version that has not failed, and it asks for a roll-back before it opens.
 type Versioned interface {
@@ -24,7 +24,7 @@ type Versioned interface {
 	RollBack(version, reason string) bool
 }
 
-// Judged is what a [Versioned] summarizer may have beside: it learns which of its summaries the quality gate
+// Judged is what a [Versioned] summarizer may also implement: it learns which of its summaries the quality gate
 // refused, so that a version that loses too much is rolled back before the breaker opens.
 type Judged interface {
 	// Refused is called with the version that was in use when the compaction started. It must not call the
@@ -106,7 +106,7 @@ func nameOf(s Summarizer) string {
 	return "fallback"
 }
 
-// permanent says whether an error will be the same next time. llm.Error and others
+// permanent reports whether an error will be the same next time. llm.Error and others
 // say so by a method.
 func permanent(err error) bool {
 	var r interface{ Retryable() bool }

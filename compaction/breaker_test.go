@@ -14,7 +14,7 @@ import (
 	"github.com/mortise-dev/mortise/compaction"
 )
 
-// fixed is an error that says whether it is worth trying again.
+// fixed is an error that reports whether it is worth trying again.
 type fixed struct{ retryable bool }
 
 func (fixed) Error() string     { return "the provider said no" }
@@ -132,7 +132,7 @@ func TestBreakerIsDurable(t *testing.T) {
 }
 
 // A limiter is shared: of a hundred threads as many start as it has places, each
-// refusal says why, and a place is free again however a compaction ends.
+// refusal has a reason, and a place is free again however a compaction ends.
 func TestLimiter(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -232,7 +232,7 @@ func TestLimiterPlaces(t *testing.T) {
 	<-ended
 }
 
-// A summarizer whose compaction was given up is told so.
+// A summarizer is notified when its compaction was abandoned.
 func TestGivenUpIsCancelled(t *testing.T) {
 	t.Parallel()
 	d := newDesk()

@@ -16,7 +16,7 @@ import (
 // and MinRangeTokens is the least to summarize.
 var ErrTooShort = errors.New("compaction: there is too little to compact")
 
-// Options say how [Compact] works. The zero value is valid.
+// Options configure [Compact]. The zero value is valid.
 type Options struct {
 	// Policy is what to keep and what a summary must be like. Its threshold, masks and breaker
 	// are of no account here.

@@ -108,7 +108,7 @@ func TestCompact_again(t *testing.T) {
 	}
 }
 
-// TestCompact_refuses: what cannot be compacted is an error that says why, and a summary that is not good enough comes
+// TestCompact_refuses: what cannot be compacted is an error with the reason, and a summary that is not good enough comes
 // with it.
 func TestCompact_refuses(t *testing.T) {
 	t.Parallel()

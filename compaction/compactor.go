@@ -22,7 +22,7 @@ const (
 	taskDescription = "background context compaction"
 )
 
-// Summarizer writes a text that stands in for a range of messages.
+// Summarizer writes a text that replaces a range of messages.
 type Summarizer interface {
 	Summarize(ctx context.Context, r *abi.SummarizeRequest) (*abi.Summary, error)
 }
@@ -83,7 +83,7 @@ type Config struct {
 }
 
 // Compactor compacts threads in the background. Make one with [New]. The logs
-// that it is given only grow: it remembers what it read, so whoever changes a
+// that it is given only grow: it remembers what it read, so a caller that changes a
 // message in a log must copy the log first. Of threads that are idle it remembers those that
 // were used last.
 type Compactor struct {
@@ -277,7 +277,7 @@ func (t *thread) view(log []abi.Message) ([]abi.Message, int64) {
 }
 
 // observe tells of an event, and keeps it. Steps of a run wait for it, so it comes
-// seldom: nothing is told twice in a row.
+// seldom: nothing is reported twice in a row.
 func (c *Compactor) observe(t *thread, e Event) {
 	e.Thread, e.At, e.Reason = t.id, c.conf().Now(), clip(e.Reason)
 	if e.Model == "" {

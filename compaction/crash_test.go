@@ -89,7 +89,7 @@ func life(t *testing.T, c *compaction.Compactor, d *desk, log []abi.Message, sta
 }
 
 // Whatever the point between reserve and swap at which the process dies: the next
-// one finds the history whole, tells what was under way, finishes it or tries it
+// one finds the history whole, reports what was under way, finishes it or tries it
 // again, and never swaps twice.
 func TestCrashAtEveryPoint(t *testing.T) {
 	t.Parallel()
@@ -257,7 +257,7 @@ func (s *moody) Record(e compaction.Event) error {
 }
 
 // Random conversations on a store that fails at random, with restarts in between:
-// nothing is summarized twice, nothing is lost, and it goes on when the store does.
+// nothing is summarized twice, nothing is lost, and it continues when the store does.
 func TestMoodyStore(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(8) {
@@ -314,7 +314,7 @@ func moodily(t *testing.T, seed uint64) {
 	seen := make(map[string]bool)
 	for i, m := range state.Markers {
 		if seen[m.ID] || i > 0 && m.FromID != state.Markers[0].FromID {
-			t.Errorf("marker %d is there twice, or does not go on from the one before: %+v", i, m)
+			t.Errorf("marker %d is there twice, or does not continue from the one before: %+v", i, m)
 		}
 		seen[m.ID] = true
 	}

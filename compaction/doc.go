@@ -1,13 +1,13 @@
 // Package compaction keeps a conversation within a model's context window
-// without losing it: a summary stands in for the older part of the view, and the
+// without losing it: a summary replaces the older part of the view, and the
 // log keeps every message.
 //
-// A compaction is a [Marker] over the log. [Plan] says which messages a summary
-// would stand for, [View] shows the log with a marker applied, [Truncate] is the
+// A compaction is a [Marker] over the log. [Plan] selects the messages that a summary
+// would replace, [View] shows the log with a marker applied, [Truncate] is the
 // deterministic fallback when the window is exceeded, [Scorer] measures what a
 // summary keeps. These are pure. A [Compactor] does it in the background: it
 // reserves, asks for admission, spawns a summarizer, and swaps the result in when
-// the run consumes the notice.
+// the run consumes the notification.
 //
 // What must outlive the process is in a [Store]: the reservation, what the
 // summarizer answered, the markers, and what happened. A [Limiter] bounds how many
@@ -21,7 +21,7 @@
 // [Memory] are safe for
 // concurrent use and start no goroutine of their own: summarizers run where
 // Config.Spawn puts them. A thread belongs to one process at a time; of two that
-// change its state, one is told of [ErrConflict].
+// change its state, one gets [ErrConflict].
 //
 // # Errors
 //

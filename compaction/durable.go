@@ -84,9 +84,9 @@ func (c *Compactor) inherit(t *thread, f InFlight) {
 	})
 }
 
-// commit changes the state in the store, and then here. When somebody else has
+// commit changes the state in the store, and then here. When another process has
 // changed it meanwhile, it is read again, and the change is made to what was read
-// if still says that it applies.
+// if still reports that it applies.
 func (c *Compactor) commit(t *thread, still func(*State) bool, change func(*State)) error {
 	for range 3 {
 		next := t.state.clone()
@@ -128,12 +128,12 @@ func (c *Compactor) clear(t *thread, reason string, change func(*State)) {
 	}
 }
 
-// holds says whether the state still has a reservation.
+// holds reports whether the state still has a reservation.
 func holds(id string) func(*State) bool {
 	return func(s *State) bool { return s.InFlight != nil && s.InFlight.ID == id }
 }
 
-// foreign says whether another process has a compaction of the thread under way.
+// foreign reports whether another process has a compaction of the thread under way.
 // One that is past its deadline is inherited, and so is one of this process whose
 // reservation landed although the store reported an error.
 func (c *Compactor) foreign(t *thread) bool {

@@ -27,7 +27,7 @@ func Estimate(messages []abi.Message) int64 {
 //
 // Texts of prose, code, JSON, base64, hashes, rules of signs and of a dozen scripts
 // are within 15 % of what the tokenizer o200k counts, each class by itself; see
-// testdata/tokens. Other tokenizers count otherwise: a [Compactor] that is told of
+// testdata/tokens. Other tokenizers count otherwise: a [Compactor] that observes
 // bills corrects the estimate.
 func EstimateMessage(m *abi.Message) int64 {
 	n := int64(messageTokens)

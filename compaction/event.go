@@ -11,7 +11,7 @@ const (
 	EventAdmission EventKind = "admission"
 	// EventStarted: a summarizer was spawned.
 	EventStarted EventKind = "started"
-	// EventSwapped: a summary stands in for the range now. With a Reason, it came about
+	// EventSwapped: a summary replaces the range now. With a Reason, it came about
 	// in another way than was asked for: see [Note].
 	EventSwapped EventKind = "swapped"
 	// EventRefused: the quality gate refused a summary, for Reason.
@@ -27,19 +27,19 @@ const (
 	EventBreaker EventKind = "breaker"
 	// EventUndone: a compaction was taken back.
 	EventUndone EventKind = "undone"
-	// EventStale: a result came that nobody waits for any more.
+	// EventStale: a result came that no run waits for any more.
 	EventStale EventKind = "stale"
 )
 
-// Event says what happened to a thread's compactions.
+// Event is what happened to a thread's compactions.
 type Event struct {
 	Kind   EventKind `json:"kind"`
 	Thread string    `json:"thread"`
 	At     time.Time `json:"at"`
 	TaskID string    `json:"task_id,omitempty"`
-	// Decision belongs to admissions. Equal refusals in a row are told once at
+	// Decision belongs to admissions. Equal refusals in a row are reported once at
 	// first, and then, when something else is decided, in one event more with the
-	// newest of them; Count is how many that one stands for. 0 is one.
+	// newest of them; Count is how many that one includes. 0 is one.
 	Decision *AdmissionDecision `json:"decision,omitempty"`
 	Count    int                `json:"count,omitempty"`
 	Policy   string             `json:"policy,omitempty"`
@@ -53,7 +53,7 @@ type Event struct {
 	// PreTokens and PostTokens are the sizes of the view before and after a swap.
 	PreTokens  int64 `json:"pre_tokens,omitempty"`
 	PostTokens int64 `json:"post_tokens,omitempty"`
-	// Messages is how many messages the summary stands for, ViewMessages how many
+	// Messages is how many messages the summary replaces, ViewMessages how many
 	// the view has after the swap.
 	Messages     int      `json:"messages,omitempty"`
 	ViewMessages int      `json:"view_messages,omitempty"`

@@ -21,7 +21,7 @@ type ForegroundImpact struct {
 	P99MS  int64  `json:"p99Ms"`
 }
 
-// evidenceSource says that the latencies come from the caller.
+// evidenceSource marks latencies that come from the caller.
 const evidenceSource = "deterministic_fixture"
 
 // Evidence sums decisions up. The latencies are the caller's, in milliseconds;

@@ -10,7 +10,7 @@ import (
 	"github.com/mortise-dev/mortise/compaction"
 )
 
-// A plan says what a summary would stand for, and a marker shows the log with it.
+// A plan is what a summary would replace, and a marker shows the log with it.
 func ExamplePlan() {
 	text := func(s string) []abi.ContentBlock { return []abi.ContentBlock{abi.Text(s)} }
 	log := []abi.Message{
@@ -65,7 +65,7 @@ func ExampleCompactor() {
 	// messages: 3
 }
 
-// A process ends with a summary that nobody has read. The next one, on the same
+// A process ends with a summary that no run has read. The next one, on the same
 // store, swaps it in.
 func ExampleStore() {
 	ctx := context.Background()

@@ -78,7 +78,7 @@ func ids(messages []abi.Message) []string {
 	return out
 }
 
-// tight keeps one message and summarizes nearly everything else. Nobody writes in
+// tight keeps one message and summarizes nearly everything else. Nothing else writes in
 // the summarizer's place.
 func tight() compaction.Policy {
 	return compaction.Policy{
@@ -215,7 +215,7 @@ func consume(t *testing.T, c *compaction.Compactor, log []abi.Message, notices [
 	t.Helper()
 	for _, n := range notices {
 		if !c.Consume(thread, log, n) {
-			t.Fatalf("the %s notice of %s was not consumed", n.Kind, n.TaskID)
+			t.Fatalf("the %s notification of %s was not consumed", n.Kind, n.TaskID)
 		}
 	}
 }

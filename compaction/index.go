@@ -9,7 +9,7 @@ import (
 
 // index remembers what a log holds, so that a step reads only what is new. It
 // knows a log again by the place of its first message in memory: logs grow by
-// appending, and whoever changes a message copies the log first.
+// appending, and a caller that changes a message copies the log first.
 type index struct {
 	first   *abi.Message
 	entries []entry

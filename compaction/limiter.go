@@ -8,7 +8,7 @@ import (
 	"github.com/mortise-dev/mortise/abi"
 )
 
-// defaultPlaces is how many compactions run at a time when nobody says.
+// defaultPlaces is how many compactions run at a time by default.
 const defaultPlaces = 4
 
 // Limiter bounds how many compactions are under way at a time, in all threads of

@@ -13,7 +13,7 @@ import (
 type Marker struct {
 	ID       string `json:"id"`
 	ThreadID string `json:"thread_id"`
-	// FromID and ToID are the first and last message that the summary stands for,
+	// FromID and ToID are the first and last message that the summary replaces,
 	// those of earlier markers included.
 	FromID string `json:"from_id"`
 	ToID   string `json:"to_id"`

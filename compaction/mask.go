@@ -16,10 +16,10 @@ const (
 
 // masks are the tool outputs of a thread that the model sees shortened.
 type masks struct {
-	// done is how far the log was looked at, shown what stands for messages of it.
+	// done is how far the log was looked at, shown what replaces messages of it.
 	done  int
 	shown map[int]abi.Message
-	// kept remembers what stands for a block, so that a log that is read again is
+	// kept remembers what replaces a block, so that a log that is read again is
 	// shown as before.
 	kept map[blockKey]string
 }

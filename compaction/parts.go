@@ -10,7 +10,7 @@ import (
 // minPart is the least that a part may hold, in estimated tokens.
 const minPart = 256
 
-// parts cuts a range into what the summarizer takes at a time, beside the summary
+// parts cuts a range into what the summarizer takes at a time, besides the summary
 // of what comes before.
 func (c *Compactor) parts(r *abi.SummarizeRequest, bill calibration) [][]abi.Message {
 	previous := r.BudgetTokens

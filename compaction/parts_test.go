@@ -40,7 +40,7 @@ func inParts(t *testing.T, s *reader, most int64, log []abi.Message) (*desk, *co
 }
 
 // A range that is larger than the summarizer's window is read in parts: each fits,
-// each goes on from the summary of those before, and nothing is left out.
+// each continues from the summary of those before, and nothing is left out.
 func TestParts(t *testing.T) {
 	t.Parallel()
 	s := &reader{}
@@ -55,7 +55,7 @@ func TestParts(t *testing.T) {
 			t.Errorf("part %d has %d tokens", i, n)
 		}
 		if i > 0 && (r.PreviousSummary == nil || *r.PreviousSummary != fmt.Sprintf("summary %d", i)) {
-			t.Errorf("part %d goes on from %v", i, r.PreviousSummary)
+			t.Errorf("part %d continues from %v", i, r.PreviousSummary)
 		}
 		if r.Messages[0].Role == abi.RoleTool {
 			t.Errorf("part %d begins within a round", i)

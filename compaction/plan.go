@@ -2,7 +2,7 @@ package compaction
 
 import "github.com/mortise-dev/mortise/abi"
 
-// Range is a part of the log that a summary would stand for.
+// Range is a part of the log that a summary would replace.
 type Range struct {
 	// FromID and ToID are the first and last message, From and To their indices
 	// in the log that was planned on, both included.
@@ -12,7 +12,7 @@ type Range struct {
 	To     int    `json:"to"`
 	// Tokens of the range, without the previous summary.
 	Tokens int64 `json:"tokens"`
-	// PreviousSummary stands for what came before the range. It is that of the
+	// PreviousSummary covers what came before the range. It is that of the
 	// newest marker, and is not written twice.
 	PreviousSummary *string `json:"-"`
 	// ReadFiles and ModifiedFiles were touched by tool calls up to the end of the
@@ -21,7 +21,7 @@ type Range struct {
 	ModifiedFiles []string `json:"modified_files,omitempty"`
 }
 
-// Plan says what to summarize next, given the newest marker, nil for none. It
+// Plan returns what to summarize next, given the newest marker, nil for none. It
 // reports false when there is too little. The range starts behind what the
 // marker covers and ends where no call waits for its result, before the newest
 // messages that the policy keeps. The latest user message stays too, unless the

@@ -163,7 +163,7 @@ func TestPlanLosesNothingBetweenCompactions(t *testing.T) {
 			summarized[log[i].ID]++
 		}
 		m = &compaction.Marker{ID: fmt.Sprint(k), FromID: "q", ToID: r.ToID, Summary: fmt.Sprintf("summary %d", k)}
-		// While that summary was being written the conversation went on.
+		// While that summary was being written the conversation continued.
 		for i := range 40 {
 			call := fmt.Sprintf("k%d-%d", k, i)
 			log = append(log, calls("m"+call, call), result("r"+call, call, words(40)))

@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// Policy says when to compact and what to keep. Zero fields take defaults.
+// Policy configures when to compact and what to keep. Zero fields take defaults.
 // Tokens are estimates, calibrated by bills where there are any.
 type Policy struct {
 	// Mode is [KeepRecent] when empty.
@@ -47,7 +47,7 @@ type Policy struct {
 	// Default 0.3.
 	MinSavingsRatio float64
 	// MinSurvival is the least overall score of a summary, 0 to 1. Default 0: the
-	// score is told, and refuses nothing.
+	// score is reported, and refuses nothing.
 	MinSurvival float64
 	// Bars are the least scores of single kinds.
 	Bars Bars
@@ -78,7 +78,7 @@ type Bars struct {
 	Structure   float64
 }
 
-// Validate says what is wrong with a policy, as [New] does, by the name of the field.
+// Validate reports what is wrong with a policy, as [New] does, by the name of the field.
 func (p Policy) Validate() error {
 	_, err := p.withDefaults()
 	return err

@@ -31,7 +31,7 @@ type Quality struct {
 	Errors      Survival `json:"errors"`
 	// Files are those that tool calls read or changed. Pins are pinned messages that
 	// stay in the view word for word. Structure counts the headings of the summary
-	// before, which a summary that goes on from it keeps.
+	// before, which a summary that continues from it keeps.
 	Files     Survival `json:"files"`
 	Pins      Survival `json:"pins"`
 	Structure Survival `json:"structure"`
@@ -43,7 +43,7 @@ type Quality struct {
 	Savings float64 `json:"savings"`
 }
 
-// Bounds on scoring, so that its cost does not depend on what somebody wrote.
+// Bounds on scoring, so that its cost does not depend on the input.
 const (
 	maxScored    = 4 << 20 // bytes of source
 	maxItems     = 400     // of each kind, the most frequent first
@@ -94,7 +94,7 @@ func NewScorer() *Scorer {
 	}}
 }
 
-// Score measures a summary against what it stands for: the messages and the
+// Score measures a summary against what it replaces: the messages and the
 // summary before it. Pins count as kept when the summary has their text.
 func (s *Scorer) Score(source []abi.Message, previous *string, summary string) Quality {
 	text := sourceText(source, previous)

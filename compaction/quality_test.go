@@ -78,7 +78,7 @@ func TestScore(t *testing.T) {
 	})
 }
 
-// What somebody wrote must neither panic nor take long. The time is generous: it
+// Arbitrary input must neither panic nor take long. The time is generous: it
 // is to find what is not linear.
 func TestScoreHostile(t *testing.T) {
 	t.Parallel()

@@ -4,7 +4,7 @@ import "github.com/mortise-dev/mortise/abi"
 
 // Shrink makes room at once after a provider has refused a view of the log as too
 // large: it cuts the view with [Truncate], to half of its size or to the window, whichever is
-// less. It takes nothing out of the log, and waits for nobody. It reports false when
+// less. It takes nothing out of the log, and waits for nothing. It reports false when
 // nothing can be left out. The thread's estimates grow as far as the refusal shows that
 // they were too small, so that compactions start earlier.
 func (c *Compactor) Shrink(id string, view []abi.Message) ([]abi.Message, bool) {

@@ -77,7 +77,7 @@ func TestShrink(t *testing.T) {
 	}
 }
 
-// TestShrinkNothing: where nothing can be left out, it says so and tells nobody.
+// TestShrinkNothing: where nothing can be left out, it reports so and sends no event.
 func TestShrinkNothing(t *testing.T) {
 	t.Parallel()
 	c, told := shrinker(t, 100_000)

@@ -112,7 +112,7 @@ func (c *Compactor) newFlight(t *thread, tokens int64, now time.Time) *flight {
 	return f
 }
 
-// tell passes a decision on. Equal refusals in a row are told once at first, and
+// tell passes a decision on. Equal refusals in a row are reported once at first, and
 // then all together when they are over.
 func (c *Compactor) tell(t *thread, f *flight, d *AdmissionDecision, detail string) {
 	if t.said != nil && !d.Allowed && t.said.Reason == d.Reason && (t.about == nil || t.about.ID == f.ID) {
@@ -185,7 +185,7 @@ func (c *Compactor) launch(ctx context.Context, t *thread, f *flight) bool {
 	return false
 }
 
-// book writes the reservation into the store, if nobody else has one and the thread
+// book writes the reservation into the store, if no other process has one and the thread
 // is what was planned on.
 func (c *Compactor) book(t *thread, f *flight) bool {
 	if c.open(t) {

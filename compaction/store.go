@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// ErrConflict is a state that somebody else has changed since it was read.
+// ErrConflict is a state that another process has changed since it was read.
 var ErrConflict = errors.New("the state was changed meanwhile")
 
 // Store keeps what a thread's compactions must not forget when the process ends,
@@ -30,7 +30,7 @@ type State struct {
 	// InFlight is the compaction under way, nil for none.
 	InFlight *InFlight `json:"in_flight,omitempty"`
 	// Markers are the compactions that can be undone, oldest first, and one more to
-	// go back to when Forgot says that there were others before.
+	// go back to when Forgot reports that there were others before.
 	Markers []Marker `json:"markers,omitempty"`
 	Forgot  bool     `json:"forgot,omitempty"`
 	// Undone is there after an undo until the next start.

@@ -43,7 +43,7 @@ type thread struct {
 
 	requested bool
 	focus     string
-	// said is the last refusal, repeats how often it came since it was told, about
+	// said is the last refusal, repeats how often it came since it was reported, about
 	// the compaction under way that was the reason.
 	said     *AdmissionDecision
 	about    *flight

@@ -81,7 +81,7 @@ func TestViewEscapesTheTag(t *testing.T) {
 }
 
 // talk makes random conversations: rounds with several calls, some never and
-// some late answered, notes between a call and its result, pins, news.
+// some late answered, notes between a call and its result, pins, notifications.
 type talk struct {
 	*rand.Rand
 	log  []abi.Message
@@ -197,7 +197,7 @@ func checkView(t *testing.T, log, view []abi.Message, m *compaction.Marker) {
 	}
 }
 
-// chain talks, compacts and takes back, and says how many summaries were swapped in.
+// chain talks, compacts and takes back, and returns how many summaries were swapped in.
 func chain(t *testing.T, seed uint64, links int) int {
 	t.Helper()
 	g := newTalk(seed)

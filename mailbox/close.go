@@ -11,8 +11,8 @@ import (
 
 // Close takes nothing new and waits until what is being executed has ended. When ctx is
 // done before, the rest is asked to end, and given back for other processes. What continues all the same for
-// Config.Waits.Close is abandoned: Close returns an error that names it, its lease is renewed no more, so that another process can go
-// on when it is over, and what it still writes is refused then. Closing again waits again.
+// Config.Waits.Close is abandoned: Close returns an error that names it, its lease is renewed no more, so that another process can
+// continue when it is over, and what it still writes is refused then. Closing again waits again.
 func (m *Mailbox) Close(ctx context.Context) error {
 	m.mu.Lock()
 	m.closing = true

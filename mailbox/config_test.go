@@ -134,7 +134,7 @@ func TestConfig(t *testing.T) {
 			}
 		},
 		"mailbox_construction_depends_on_runtime_boundary_not_agent_runtime": func(t *testing.T) {
-			var boundary mailbox.Runtime = upper{} // anything that carries out a job; internal/archtest keeps agents out
+			var boundary mailbox.Runtime = upper{} // anything that executes a job; internal/archtest keeps agents out
 			m := started(t, mailbox.Config{Runtime: boundary})
 			sub := background(t, m, request("t", "x"))
 			sleep(0)

@@ -181,7 +181,7 @@ func TestEventsWithLargeTypes(t *testing.T) {
 			must(t, err)
 			kinds = append(kinds, e.Type)
 			if e.Type == mailbox.EventSkipped && len(e.Data) != 256 {
-				t.Errorf("%d bytes stand for a type", len(e.Data))
+				t.Errorf("%d bytes encode a type", len(e.Data))
 			}
 		}
 		equal(t, "events", fmt.Sprint(kinds), fmt.Sprint(append(slices.Repeat([]string{mailbox.EventSkipped}, 8), "small", mailbox.EventSettled)))

@@ -192,7 +192,7 @@ func stopWaits(t *testing.T) {
 	synctest.Wait()
 	select {
 	case err := <-stopped:
-		t.Errorf("stopped while maintenance went on: %v", err)
+		t.Errorf("stopped while maintenance continued: %v", err)
 	default:
 	}
 	if err := m.Stop(ctx); !errors.Is(err, context.DeadlineExceeded) {

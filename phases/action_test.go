@@ -16,7 +16,7 @@ import (
 	"github.com/mortise-dev/mortise/phases/state"
 )
 
-// worker carries out actions and effects by an answer for each name.
+// worker executes actions and effects by an answer for each name.
 func worker(name string, h abi.Hook, hook phasestest.Answer, actions, effects map[string]phasestest.Answer) *phasestest.Scripted {
 	p := plug(name, h, hook)
 	p.Actions, p.Effects = actions, effects
@@ -53,7 +53,7 @@ func wantReport(t *testing.T, got, want phases.Report) {
 	}
 }
 
-// What a hook schedules for its own phase is carried out in it, in order, and sees
+// What a hook schedules for its own phase is executed in it, in order, and sees
 // what the hook did.
 func TestActionsOfTheSamePhase(t *testing.T) {
 	t.Parallel()
@@ -187,7 +187,7 @@ func TestActionsOfOtherPhases(t *testing.T) {
 	g.wantState(t, "p/excl", list{"now", "later"})
 }
 
-// A failed action is a dead letter, and the others go on.
+// A failed action is a dead letter, and the others continue.
 func TestFailedActions(t *testing.T) {
 	t.Parallel()
 	handlers := answers{
@@ -316,7 +316,7 @@ func TestWhoMaySchedule(t *testing.T) {
 	}
 }
 
-// A context that ends leaves what was not carried out in the queue.
+// A context that ends leaves what was not executed in the queue.
 func TestCancelledBetweenActions(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())

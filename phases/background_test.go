@@ -73,8 +73,8 @@ func TestBackgroundCommitCommutes(t *testing.T) {
 	g.only(t, "p")
 }
 
-// Somebody commits to the hook's own key each time that it is called. In the end
-// they wait, and nobody's update is lost.
+// Another writer commits to the hook's own key each time that it is called. In the end
+// they wait, and no update is lost.
 func TestBackgroundCommitEveryTime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -183,7 +183,7 @@ func TestCancelledWhileTheStoreIsHeld(t *testing.T) {
 	})
 }
 
-// Watchers hear of each phase once, with everything that it committed.
+// Watchers are notified of each phase once, with everything that it committed.
 func TestWatchPhases(t *testing.T) {
 	t.Parallel()
 	g := build(t, phases.Config{}, plug("a", abi.Hook{Phase: abi.BeforeInference}, count), plug("b", abi.Hook{Phase: abi.BeforeInference}, count))

@@ -106,7 +106,7 @@ func pick(all []wish, chosen int) *wish {
 	return &all[chosen]
 }
 
-// overlap says whether both set a field.
+// overlap reports whether both set a field.
 func overlap(a, b *abi.InferenceOverride) bool {
 	return a.Model != nil && b.Model != nil || a.FallbackModels != nil && b.FallbackModels != nil ||
 		a.Temperature != nil && b.Temperature != nil || a.TopP != nil && b.TopP != nil ||

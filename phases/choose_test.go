@@ -7,7 +7,7 @@ import (
 	"github.com/mortise-dev/mortise/phases"
 )
 
-// The record says which of several wishes does not count.
+// The record names the wish that does not count.
 func TestOverriddenWishesAreRecorded(t *testing.T) {
 	t.Parallel()
 	model, other, heat := "small", "large", 0.5

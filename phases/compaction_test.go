@@ -79,7 +79,7 @@ func TestFocusIsBounded(t *testing.T) {
 	}
 }
 
-// An effect that can have no effect at a phase is refused there, with a reason that says
+// An effect that can have no effect at a phase is refused there, with a reason that names
 // where it can.
 func TestEffectsOutOfPlace(t *testing.T) {
 	t.Parallel()

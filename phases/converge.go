@@ -16,7 +16,7 @@ type Report struct {
 	// Rounds of actions, at least 1. Actions that a round schedules for the same
 	// phase make the next.
 	Rounds int
-	// Processed actions were carried out. Failed ones are dead letters, as are those
+	// Processed actions were executed. Failed ones are dead letters, as are those
 	// that were left when the phase did not come to an end.
 	Processed int
 	Failed    int
@@ -32,7 +32,7 @@ type Report struct {
 	Diverged bool
 }
 
-// converge carries out the actions that are due, until there are none. Each is a
+// converge executes the actions that are due, until there are none. Each is a
 // commit of its own, and takes the action from the queue.
 func (p *pass) converge(ctx context.Context) error {
 	p.report.Rounds = 1
@@ -75,7 +75,7 @@ func (p *pass) due() []abi.Action {
 	return due
 }
 
-// act carries out one action.
+// act executes one action.
 func (p *pass) act(ctx context.Context, a *abi.Action) error {
 	h := p.r.actions[a.Key]
 	attempt, failed := 0, false

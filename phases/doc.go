@@ -32,10 +32,10 @@
 // effects. Both go to the plugin that declares them in its description, as an event of
 // their own. Other plugins may ask for those that are public.
 //
-// Actions that are due are carried out after the hooks' commit, one after another,
+// Actions that are due are executed after the hooks' commit, one after another,
 // each in a commit of its own, in rounds until none is left. The number of rounds and
-// the time are bounded. Effects are carried out when everything is committed and the
-// next phase may already go on, at most once. An action or effect that fails is a
+// the time are bounded. Effects are executed when everything is committed and the
+// next phase may already continue, at most once. An action or effect that fails is a
 // dead letter: it is kept with the thread, and can be taken back ([Runtime.Replay]).
 //
 // # Effects by phase
@@ -71,7 +71,7 @@
 // hook's error as the reason. Elsewhere it ends the phase with a [*HookError].
 // Gates fail by default, the others are ignored. A gate that asks for quarantine
 // instead has no opinion while it is skipped, so it then fails open. A hook that ignores its context
-// is abandoned after Config.Grace, unless it is [Bounded]; its goroutine goes on, but nothing waits for
+// is abandoned after Config.Grace, unless it is [Bounded]; its goroutine continues, but nothing waits for
 // it and nothing reads its reply.
 //
 // # Structure guard
@@ -97,6 +97,6 @@
 // [Runtime.Fire] returns one [*HookError] for each hook whose failure ends the
 // run, joined, or the error of the context; [ErrNotConverged] when actions do not
 // come to an end whose policy is to fail the run. [ErrDeadline], [ErrPanic] and
-// [ErrRefused] say why a hook failed. Errors of [New] name the plugin and what is
+// [ErrRefused] are the reasons why a hook failed. Errors of [New] name the plugin and what is
 // wrong with its description.
 package phases

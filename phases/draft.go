@@ -12,7 +12,7 @@ import (
 // indexFrom so many effects in one reply, messages are found through an index.
 const indexFrom = 8
 
-// maskText stands in for a message whose mask gives no text.
+// maskText replaces a message whose mask gives no text.
 const maskText = "[masked]"
 
 // focusSeparator is between the focuses of several hooks.

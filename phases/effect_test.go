@@ -20,7 +20,7 @@ func custom(key string, payload any) abi.Effect {
 	return abi.Effect{Type: abi.EffectCustom, Key: key, Payload: payload, Note: "why"}
 }
 
-// Custom effects are carried out after the commit, in order, one failing or not.
+// Custom effects are executed after the commit, in order, one failing or not.
 func TestEffectsOfAPhase(t *testing.T) {
 	t.Parallel()
 	var told []any
@@ -66,7 +66,7 @@ func TestEffectsOfAPhase(t *testing.T) {
 	}
 }
 
-// Effects of a phase that fails are not carried out; those of deferred hooks and of
+// Effects of a phase that fails are not executed; those of deferred hooks and of
 // actions are, once.
 func TestEffectsOfOthers(t *testing.T) {
 	t.Parallel()
@@ -98,7 +98,7 @@ func TestEffectsOfOthers(t *testing.T) {
 }
 
 // An effect handler that hangs holds up its own phase until its deadline, and
-// nobody else: the state is free for others.
+// nothing else: the state is free for others.
 func TestEffectHoldsNobodyUp(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

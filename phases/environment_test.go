@@ -155,7 +155,7 @@ func TestActivate(t *testing.T) {
 		t.Errorf("records %+v", recs)
 	}
 
-	// A plugin that is left out hears nothing.
+	// A plugin that is left out is not called.
 	g = build(t, phases.Config{Active: []string{"b"}, Settings: map[string]any{"a": "settings"}}, a, plug("b", handle(abi.BeforeInference), silent))
 	if err := g.Activate(t.Context(), g.state, run); err != nil || g.state.Revision() != 0 {
 		t.Errorf("%v, revision %d", err, g.state.Revision())

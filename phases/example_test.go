@@ -107,7 +107,7 @@ func ExampleOutcome() {
 	// Output: m7 replace by redact (one secret): PASSWORD=[secret]
 }
 
-// diary carries out an action, which anyone may schedule, and an effect.
+// diary executes an action, which anyone may schedule, and an effect.
 type diary struct{}
 
 func (diary) Describe() abi.Description {
@@ -162,7 +162,7 @@ func ExampleRuntime_Submit() {
 	// diary/publish it rained - the printer is out of paper
 }
 
-// A run goes on in another process, with the values and actions that it had.
+// A run continues in another process, with the values and actions that it had.
 func ExampleRuntime_Resume() {
 	ctx := context.Background()
 	r, err := phases.New(phases.Config{Plugins: []phases.Plugin{diary{}}})
@@ -265,7 +265,7 @@ func ExampleNativeState() {
 	// Output: 5 [peak] []
 }
 
-// Structure says what is wrong with a conversation before a provider does.
+// Structure finds what is wrong with a conversation before a provider does.
 func ExampleCheckStructure() {
 	fmt.Println(phases.CheckStructure([]abi.Message{
 		{ID: "m1", Role: abi.RoleAssistant, ToolCalls: []abi.ToolCall{{ID: "c1", Name: "ls"}}},

@@ -453,7 +453,7 @@ func (k *keeper) RunEnded(run *abi.RunIdentity) {
 	k.ended = append(k.ended, run.ThreadID+" "+run.RunID)
 }
 
-// Who keeps something for a run hears of its last phase, with a hook or without, and also when that fails.
+// Who keeps something for a run is notified of its last phase, with a hook or without, and also when that fails.
 func TestRunEnded(t *testing.T) {
 	t.Parallel()
 	fails := map[abi.Phase]phasestest.Answer{abi.RunEnd: func(context.Context, *abi.Event) (*abi.Reply, error) { return nil, errors.New("no") }}

@@ -14,7 +14,7 @@ type health struct {
 	until    time.Time
 }
 
-// quarantined says whether the hook is to be skipped, and until when.
+// quarantined reports whether the hook is to be skipped, and until when.
 func (h *hook) quarantined(now func() time.Time) (time.Time, bool) {
 	if h.OnFailure != abi.FailQuarantine {
 		return time.Time{}, false
@@ -37,7 +37,7 @@ func (h *hook) succeeded() {
 	h.health.failures, h.health.until = 0, time.Time{}
 }
 
-// failed counts a failure and says whether the hook is now in quarantine. After
+// failed counts a failure and reports whether the hook is now in quarantine. After
 // a quarantine one failure is enough for the next, which is twice as long.
 func (h *hook) failed(l *Limits, now time.Time) bool {
 	if h.OnFailure != abi.FailQuarantine {

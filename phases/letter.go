@@ -10,7 +10,7 @@ import (
 	"github.com/mortise-dev/mortise/phases/state"
 )
 
-// DeadLetter is an action or an effect that was not carried out.
+// DeadLetter is an action or an effect that was not executed.
 type DeadLetter struct {
 	ID int64
 	// Phase is that of the action, or empty for an effect.
@@ -56,7 +56,7 @@ func letter(a *abi.Action, cause string) []any {
 }
 
 // Replay takes a dead letter back: an action waits for its phase again, an effect
-// is carried out now. What fails again is a dead letter again, with a new id.
+// is executed now. What fails again is a dead letter again, with a new id.
 func (r *Runtime) Replay(ctx context.Context, s *State, id int64) (Report, error) {
 	l, err := r.drop(ctx, s, id)
 	if err != nil {

@@ -101,7 +101,7 @@ func TestContextIsOverAfterThePhase(t *testing.T) {
 	}
 }
 
-// A hook that comes back by itself is called beside the others, and its failures count
+// A hook that comes back by itself is called alongside the others, and its failures count
 // as theirs; one that does not is abandoned all the same.
 func TestBoundedAmongOthers(t *testing.T) {
 	t.Parallel()

@@ -41,7 +41,7 @@ type Frame struct {
 	Waiting int
 }
 
-// Outcome is what the hooks of a phase came to. It is the caller's to carry out;
+// Outcome is what the hooks of a phase came to. It is the caller's to execute;
 // only state is already committed.
 type Outcome struct {
 	// Messages are those of the frame after the effects: the same slice when
@@ -85,7 +85,7 @@ type Outcome struct {
 	Result *abi.ToolResult
 	// Notifications are for the inbox of the thread.
 	Notifications []abi.Notice
-	// Report counts actions and custom effects; they are already carried out.
+	// Report counts actions and custom effects; they are already executed.
 	Report Report
 }
 

@@ -42,7 +42,7 @@ type key struct {
 	short string
 }
 
-// hookKind says what a hook answers.
+// hookKind returns the kind of a hook's answer.
 type hookKind int
 
 const (
@@ -135,7 +135,7 @@ func checkName(what, name string) error {
 	return nil
 }
 
-// handlers checks the actions or effects that a plugin carries out.
+// handlers checks the actions or effects that a plugin executes.
 func (p *plugin) handlers(kind hookKind, what string, list []abi.Handler) ([]*hook, error) {
 	var out []*hook
 	for i := range list {

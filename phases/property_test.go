@@ -89,7 +89,7 @@ func (w *wild) OnPhase(_ ctx, e *abi.Event) (*abi.Reply, error) {
 	return w.reply(r, e), nil
 }
 
-// action schedules for one of the plugins, now or later, sometimes for nobody.
+// action schedules for one of the plugins, now or later, sometimes for none.
 func (w *wild) action(r *rand.Rand, e *abi.Event) abi.Action {
 	keys := []string{"act", "w0/act", "w1/act", "w2/act", "none"}
 	weights := []abi.Phase{e.Phase, e.Phase, abi.Phases()[r.IntN(9)]}
@@ -269,7 +269,7 @@ func checkAnswer(t *testing.T, seed uint64, r *abi.Response) {
 	}
 }
 
-// hookFailed says whether it was a hook that failed the phase, and not an action,
+// hookFailed reports whether it was a hook that failed the phase, and not an action,
 // which comes after the hooks' commit.
 func hookFailed(err error) bool {
 	hookErr, ok := errors.AsType[*phases.HookError](err)
@@ -400,7 +400,7 @@ func FuzzWildPlugins(f *testing.F) {
 	f.Fuzz(func(t *testing.T, seed uint64) { checkSeed(t, seed) })
 }
 
-// Whatever is committed beside the phases of a run: revisions come in order, no
+// Whatever is committed alongside the phases of a run: revisions come in order, no
 // addition is lost, no phase fails for it.
 func TestWildCommitters(t *testing.T) {
 	t.Parallel()

@@ -107,7 +107,7 @@ func pendingOf(s state.Snapshot) []abi.Action {
 	return out
 }
 
-// anyPending says whether actions wait, quickly.
+// anyPending reports whether actions wait, quickly.
 func anyPending(s state.Snapshot) bool {
 	v, _ := s.Read(pendingName)
 	list, _ := v.([]any)

@@ -19,7 +19,7 @@ var (
 	ErrPanic = errors.New("panicked")
 	// ErrRefused is a hook whose reply was refused.
 	ErrRefused = errors.New("reply refused")
-	// ErrNotConverged is a phase whose actions go on after Limits.Rounds or beyond
+	// ErrNotConverged is a phase whose actions continue after Limits.Rounds or beyond
 	// Config.HandlerTime.
 	ErrNotConverged = errors.New("not converged")
 )
@@ -78,7 +78,7 @@ type Record struct {
 	// Deferred says with whom the reply collided. It was dropped, and the hook's
 	// next record is that of its second call.
 	Deferred string
-	// Gate is the decision that the hook gave, or that its failure stands for.
+	// Gate is the decision that the hook gave, or that its failure implies.
 	// Overridden means that another one was taken.
 	Gate       *abi.GateDecision
 	Overridden bool
@@ -113,7 +113,7 @@ type Refusal struct {
 	Reason string
 }
 
-// record keeps the health of the hooks and tells what they did: first calls in
+// record keeps the health of the hooks and reports what they did: first calls in
 // firing order, then the others as they came.
 func (p *pass) record(ctx context.Context) {
 	p.account(ctx)

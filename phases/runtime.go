@@ -21,21 +21,21 @@ import (
 // changes its replies: a hook may be called several times for one phase. The event
 // is the plugin's until it returns, and not longer.
 type Plugin interface {
-	// Describe says what the plugin subscribes to. It is called once, by New.
+	// Describe returns what the plugin subscribes to. It is called once, by New.
 	Describe() abi.Description
 	// OnPhase answers one event. A nil reply is no opinion. An event with an Action
 	// or Effect is for the handler that the description declares.
 	OnPhase(ctx context.Context, e *abi.Event) (*abi.Reply, error)
 }
 
-// NativeState is what a native plugin may have beside Plugin: state keys of which it
+// NativeState is what a native plugin may have besides Plugin: state keys of which it
 // does more than the operations of the contract. It is called once, by New, and
 // returns them by the names in its description.
 type NativeState interface {
 	NativeState() map[string]state.Native
 }
 
-// Bounded is what a plugin may have beside Plugin when its hooks come back by
+// Bounded is what a plugin may have besides Plugin when its hooks come back by
 // themselves soon after their context is done, whatever they do, and never end their
 // goroutine: a guest does that the host interrupts. Then one of a phase's hooks is called
 // on the goroutine of the phase, which costs a third. It is not abandoned. Bounded is
@@ -44,21 +44,21 @@ type Bounded interface {
 	Bounded() bool
 }
 
-// Timed is what a plugin may have beside Plugin when its hooks have a time limit of their
+// Timed is what a plugin may have besides Plugin when its hooks have a time limit of their
 // own, in place of Config.HookTimeout. HookTimeout is called before each call and must be
 // quick; 0 is Config.HookTimeout.
 type Timed interface {
 	HookTimeout() time.Duration
 }
 
-// Ender is what a plugin may have beside Plugin when it keeps something for a run: it hears that the last
+// Ender is what a plugin may have besides Plugin when it keeps something for a run: it is notified that the last
 // phase of the run is over in this process, whether the plugin has a hook there or not. Effects of
 // that phase may still come to it. RunEnded must be quick, and must not keep run.
 type Ender interface {
 	RunEnded(run *abi.RunIdentity)
 }
 
-// Activator is what a native plugin may have beside Plugin: a say when a run
+// Activator is what a native plugin may have besides Plugin: a say when a run
 // begins with it, and when the run goes to an agent without it. The event has no phase, and
 // the reply may hold updates of state only. A guest has run_start and run_end.
 type Activator interface {
@@ -66,14 +66,14 @@ type Activator interface {
 	Deactivate(ctx context.Context, e *abi.Event) (*abi.Reply, error)
 }
 
-// Config says what a [Runtime] runs. The zero Config has no plugins.
+// Config is what a [Runtime] runs. The zero Config has no plugins.
 type Config struct {
 	Plugins []Plugin
 	// Builtins are plugins of the program itself, such as its limits and guards.
 	// They are like the others, except that Active does not switch them off.
 	Builtins []Plugin
 	// Active names the plugins whose hooks are called; empty is all of them. The
-	// others keep their state, and carry out actions and effects. A name that no
+	// others keep their state, and execute actions and effects. A name that no
 	// plugin has is an error: it may be that of a guard, misspelt.
 	Active []string
 	// Settings are handed to the plugins, by name, as Event.Config.
@@ -91,7 +91,7 @@ type Config struct {
 	// one call at a time. It must not block for long and must not fire phases. Nil
 	// discards.
 	Record func(Record)
-	// Logger hears of failures that are ignored and of quarantines. Nil discards.
+	// Logger receives failures that are ignored and of quarantines. Nil discards.
 	Logger *slog.Logger
 	// Now is the clock of records and quarantines, time.Now when nil.
 	Now func() time.Time

@@ -20,7 +20,7 @@ type State struct {
 	ids     atomic.Int64
 	letters sync.Mutex
 
-	// seen belongs to whoever has the turn.
+	// seen belongs to the goroutine that has the turn.
 	seen tracker
 }
 
@@ -38,9 +38,9 @@ func (r *Runtime) NewState(thread map[string]any) *State {
 	return s
 }
 
-// Resume starts the state of a run that goes on, from what its store exported
-// elsewhere: with the values of run scope and the actions that wait. Values that nobody
-// can read are hidden and kept; with strict they are an error.
+// Resume starts the state of a run that continues, from what its store exported
+// elsewhere: with the values of run scope and the actions that wait. Values that no key
+// can decode are hidden and kept; with strict they are an error.
 func (r *Runtime) Resume(img state.Image, strict bool) (*State, error) {
 	s := r.NewState(nil)
 	if err := s.store.Restore(img, strict); err != nil {
@@ -104,7 +104,7 @@ func (s *State) Revision() uint64 { return s.store.Snapshot().Revision() }
 func (s *State) Export() map[string]any { return s.store.ExportThread() }
 
 // Kept returns the value of a full key as Export would: of thread scope, or of a key
-// that nobody declares. The value is shared; do not change it.
+// that no plugin declares. The value is shared; do not change it.
 func (s *State) Kept(key string) (any, bool) { return s.store.Thread(key) }
 
 // Watch calls fn after each commit with the names of the keys that it touched,

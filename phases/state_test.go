@@ -129,7 +129,7 @@ func TestStateScopes(t *testing.T) {
 	}
 }
 
-// A value that plugins may not see is kept until somebody writes the key.
+// A value that plugins may not see is kept until a hook writes the key.
 func TestStateRawValue(t *testing.T) {
 	t.Parallel()
 	p := plug("p", abi.Hook{Phase: abi.BeforeInference}, updates(abi.Update{Key: "kept", Op: abi.OpAdd, Value: 1}))

@@ -8,7 +8,7 @@ import (
 	"github.com/mortise-dev/mortise/abi"
 )
 
-// CheckStructure says whether a conversation is one that a model provider takes:
+// CheckStructure reports whether a conversation is one that a model provider takes:
 // every message has an id, unique among them, and a known role; calls stand on
 // assistant messages only and have ids, unique in their message; the results of
 // a message's calls follow it directly, in any order, one for each call. The
@@ -101,7 +101,7 @@ func checkFields(m *abi.Message) error {
 	return nil
 }
 
-// hasOpenCalls says whether the conversation ends in calls that wait.
+// hasOpenCalls reports whether the conversation ends in calls that wait.
 func hasOpenCalls(messages []abi.Message) bool {
 	i := len(messages) - 1
 	for i >= 0 && messages[i].Role == abi.RoleTool {

@@ -22,7 +22,7 @@ type Command struct {
 	By string
 }
 
-// Empty says whether there is nothing to do.
+// Empty reports whether there is nothing to do.
 func (c Command) Empty() bool {
 	return len(c.Batch.Updates) == 0 && len(c.Actions) == 0 && len(c.Effects) == 0
 }
@@ -42,8 +42,8 @@ func (c Command) Extend(other Command) (Command, error) {
 	}, nil
 }
 
-// Submit commits a command and carries out its effects. It is for the program
-// itself and what runs beside a run, so it may touch any key, and does not wait for a
+// Submit commits a command and executes its effects. It is for the program
+// itself and what runs alongside a run, so it may touch any key, and does not wait for a
 // phase: the hooks of one that is under way are called again if they collide. Every
 // action and effect must have a handler, else nothing is committed. Actions wait
 // for their phase.
@@ -55,7 +55,7 @@ func (r *Runtime) Submit(ctx context.Context, st *State, c Command) (Report, err
 	return r.execute(ctx, st, Frame{}, customs), nil
 }
 
-// commit commits a command, and returns the effects that are to be carried out.
+// commit commits a command, and returns the effects that are to be executed.
 func (r *Runtime) commit(ctx context.Context, st *State, c *Command) ([]custom, error) {
 	batch, err := r.batch(st, c)
 	if err != nil {

@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// SubmitAt is Submit at a moment of a run, as when a tool was carried out. The command
+// SubmitAt is Submit at a moment of a run, as when a tool was executed. The command
 // is held to the limits of a hook's reply, and what became of it is recorded, with
 // Command.By in the place of the plugin.
 func (r *Runtime) SubmitAt(ctx context.Context, st *State, f Frame, c Command) (Report, error) {
@@ -54,7 +54,7 @@ func (r *Runtime) bounds(c *Command) error {
 	return nil
 }
 
-// commandRecord says what a command asks for.
+// commandRecord describes what a command asks for.
 func (r *Runtime) commandRecord(st *State, f *Frame, c *Command) Record {
 	rec := Record{
 		At: r.cfg.Now(), Run: f.Run, Phase: f.Phase, Step: f.Step, Plugin: c.By, Attempt: 1,

@@ -57,7 +57,7 @@ func TestSubmitAt(t *testing.T) {
 	}
 }
 
-// TestKept: what is kept is what an export has, and watchers of a state hear of keys.
+// TestKept: what is kept is what an export has, and watchers of a state receive keys.
 func TestKept(t *testing.T) {
 	t.Parallel()
 	p := plug("p", abi.Hook{Phase: abi.BeforeInference}, updates(

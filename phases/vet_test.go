@@ -130,7 +130,7 @@ func TestRefusals(t *testing.T) {
 			if len(rec.Refused) == 0 || !strings.Contains(rec.Refused[0].Reason, test.want) {
 				t.Errorf("refused %+v, want a reason with %q", rec.Refused, test.want)
 			}
-			// Nothing is half applied: the good update beside is refused as well.
+			// Nothing is half applied: the good update alongside is refused as well.
 			if g.state.Revision() != 0 || len(rec.Applied) > 0 || out.Gate != nil || out.Stop != nil {
 				t.Errorf("applied %+v", rec.Applied)
 			}

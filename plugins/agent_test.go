@@ -106,7 +106,7 @@ func TestDangerousCommandIsBlocked(t *testing.T) {
 	}
 	log := a.Thread("t").Messages()
 	if got := log[len(log)-1].Text(); !strings.HasPrefix(got, "Denied: ") {
-		t.Errorf("the model is told %q", got)
+		t.Errorf("the model receives %q", got)
 	}
 	for _, e := range events {
 		if e.Type == agent.EventPhase && e.Phase == abi.BeforeToolExecute && e.Step == 2 {

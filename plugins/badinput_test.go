@@ -60,7 +60,7 @@ func runWith(t *testing.T, p phases.Plugin, hookTimeout time.Duration) (ran, err
 	return ran{result.Termination, recorder.Records(), a.Thread("t").State()}, err
 }
 
-// TestBadRepliesOfAGuest: whatever a guest answers, the run goes on or its call is
+// TestBadRepliesOfAGuest: whatever a guest answers, the run continues or its call is
 // blocked, as the policy says, the reason is in the record, and nothing is half applied.
 func TestBadRepliesOfAGuest(t *testing.T) {
 	t.Parallel()

@@ -4,7 +4,7 @@
 //
 // A [Set] is what an operator configured. [Load] never loads half of it in
 // silence: each entry ends as loaded, skipped or failed, with the reason and
-// the mend in its [Status], and the error names every entry that failed.
+// the hint in its [Status], and the error names every entry that failed.
 //
 // What a plugin asks for is compared with what the operator granted: something that is
 // missing is an error with the plugin's own reason, and the rest stands in
@@ -17,13 +17,13 @@
 //
 // # Concurrency
 //
-// A [Set] and its plugins are safe for concurrent use. Whoever called [Load]
+// A [Set] and its plugins are safe for concurrent use. The caller of [Load]
 // closes the Set, after the last run that uses it.
 //
 // # Errors
 //
 // Errors of loading are those of host and of the guest's description; they name
-// the module and how to mend it. Errors of a call are host.GuestError (the guest
+// the module and how to fix it. Errors of a call are host.GuestError (the guest
 // said no), host.TrapError (it broke) or a decoding error. [ErrShape] is that of a swap
 // which the phase runtime could not follow.
 package plugins

@@ -127,7 +127,7 @@ func TestSticky_limit(t *testing.T) {
 	}
 }
 
-// Calls for many runs, ends of runs and swaps at the same time: each call is answered, and nobody sees another run's count.
+// Calls for many runs, ends of runs and swaps at the same time: each call is answered, and no run sees another's count.
 func TestSticky_concurrent(t *testing.T) {
 	t.Parallel()
 	h := newHost(t)

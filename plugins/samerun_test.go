@@ -23,7 +23,7 @@ type played struct {
 	saved   agent.Checkpoint
 }
 
-// playRuns has a plugin take part in runs that suspend, go on, are told of a task and
+// playRuns has a plugin take part in runs that suspend, continue, are notified of a task and
 // end in all ways that the ledger has.
 func playRuns(t *testing.T, p phases.Plugin) played {
 	t.Helper()

@@ -20,7 +20,7 @@ type Entry struct {
 	// Name of this use of the module; the guest's own name when empty. Two
 	// entries may use one module under two names, with two configs.
 	Name string
-	// Module says what to load. Its Name is set from the entry when empty.
+	// Module is what to load. Its Name is set from the entry when empty.
 	Module host.Spec
 	// Config is handed to the guest with each event, after it was checked
 	// against the guest's schema.
@@ -42,7 +42,7 @@ const (
 	StateFailed  State = "failed"
 )
 
-// Status says what became of an entry.
+// Status is the outcome of an entry.
 type Status struct {
 	Name    string `json:"name"`
 	Version string `json:"version,omitempty"`
@@ -93,7 +93,7 @@ func (s *Set) load(ctx context.Context, e Entry, seen map[string]bool) (outcome,
 	}
 	p, status, err := admit(ctx, m, e, seen)
 	if err != nil {
-		// Nobody will call it, so it need not stay in memory.
+		// No run will call it, so it need not stay in memory.
 		return outcome{status: status}, errors.Join(err, m.Close(context.WithoutCancel(ctx)))
 	}
 	s.plugins = append(s.plugins, p)
@@ -125,7 +125,7 @@ func taken(name string) error {
 	return fmt.Errorf("plugins: %q: the name is taken by an earlier entry; give one of them another name", name)
 }
 
-// status says what the plugin is now, which a swap changes.
+// status returns the plugin's status, which a swap changes.
 func (p *Plugin) status() Status {
 	e := p.live.Edition()
 	d := p.describe(e.Guest)
@@ -182,7 +182,7 @@ func (s *Set) strangers(p *Plugin) []string {
 // before; new ones go to the new binary, in the contract version and encoding that it
 // speaks. See host.Module.Swap for probes, the watch and roll-back.
 //
-// A binary is refused, and the one in use goes on, when it does not load, does not
+// A binary is refused, and the one in use continues, when it does not load, does not
 // accept the config, asks for what spec.Grants does not hold, or differs in what the
 // phase runtime was built on: [ErrShape]. The error is that of host.Module.Swap.
 func (s *Set) Swap(ctx context.Context, name string, spec host.Spec, opts host.SwapOptions) error {

@@ -11,7 +11,7 @@ import (
 	"github.com/mortise-dev/mortise/abi"
 )
 
-// ErrShape means that a guest cannot take the place of the one in use, because the
+// ErrShape means that a guest cannot replace the one in use, because the
 // phase runtime was built on another name, other hooks, state keys or tools.
 var ErrShape = errors.New("cannot take over while it is in use")
 
@@ -74,7 +74,7 @@ func changed(what string, was, is []line, missing bool) []string {
 	return out
 }
 
-// changedTools compares tools, of which a model may have been told already.
+// changedTools compares tools, which a model may have received already.
 func changedTools(was, is []abi.Tool) []string {
 	var out []string
 	for i := range max(len(was), len(is)) {

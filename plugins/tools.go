@@ -186,7 +186,7 @@ func (p *Plugin) reply(ctx context.Context, r *abi.ToolReply) error {
 	return i.Reply(p.shape.Name, &abi.Reply{Updates: r.Updates, Effects: r.Effects})
 }
 
-// checkResult says what is wrong with an answer: a model provider, or whoever
+// checkResult returns what is wrong with an answer: a model provider, or the program that
 // decides about a ticket, must be able to take it.
 func checkResult(r *abi.ToolResult) error {
 	switch r.Status {

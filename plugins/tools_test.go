@@ -120,8 +120,8 @@ func TestGuestAsksForADecision(t *testing.T) {
 	}
 }
 
-// TestToolsOfSomePlugins: a filter takes the tools of the others away, and whoever calls
-// one all the same reads that it is not there.
+// TestToolsOfSomePlugins: a filter takes the tools of the others away, and a caller of
+// one gets the result that it is not there.
 func TestToolsOfSomePlugins(t *testing.T) {
 	t.Parallel()
 	all := teller(t)

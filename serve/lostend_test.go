@@ -43,7 +43,7 @@ func (k killed) AppendEvents(ctx context.Context, list ...store.EventBatch) ([]s
 	return k.Store.AppendEvents(ctx, kept...)
 }
 
-// TestLostEnd: a stream whose last event is lost has it all the same, once, wherever a client continues; it says where
+// TestLostEnd: a stream whose last event is lost has it all the same, once, wherever a client continues; it reports where
 // the run stands.
 func TestLostEnd(t *testing.T) {
 	t.Parallel()

@@ -184,7 +184,7 @@ func (o *outage) Read(ctx context.Context, thread string, q store.Query) (store.
 	return o.Store.Read(ctx, thread, q)
 }
 
-// TestStoreDown: a store that is down is told by /readyz, the status and submissions, without its address, and all is well when it is back.
+// TestStoreDown: a store that is down is reported by /readyz, the status and submissions, without its address, and all is well when it is back.
 func TestStoreDown(t *testing.T) {
 	t.Parallel()
 	o := &outage{Store: memstore.New()}

@@ -213,7 +213,7 @@ func (a *answer) decode(t *testing.T, v any) {
 	}
 }
 
-// open sends a request: the header is name, value, name, value. Whoever calls it closes the body.
+// open sends a request: the header is name, value, name, value. The caller closes the body.
 func (w *world) open(method, path, body string, header ...string) *http.Response {
 	w.t.Helper()
 	req, err := http.NewRequestWithContext(w.t.Context(), method, w.http.URL+path, strings.NewReader(body))

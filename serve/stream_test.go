@@ -177,7 +177,7 @@ func TestAhead(t *testing.T) {
 	}
 }
 
-// TestFollow: a client within the process gets the same events, and is told why they end early.
+// TestFollow: a client within the process gets the same events, and an error when they end early.
 func TestFollow(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, options{})

@@ -36,7 +36,7 @@ type connection struct {
 	grace   time.Duration
 	// stop ends the transport, whatever the session still waits for. It may be called more than once.
 	stop func()
-	// changed has an element when the server said that its tools have changed.
+	// changed has an element when the server announced that its tools have changed.
 	changed chan struct{}
 	// calls counts the calls, and their goroutines.
 	calls sync.WaitGroup

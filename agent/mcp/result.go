@@ -12,7 +12,7 @@ import (
 	"github.com/mortise-dev/mortise/abi"
 )
 
-// Bounds on a result beside ServerConfig.MaxOutput, in bytes of base64 and in blocks, and on the text of an error.
+// Bounds on a result besides ServerConfig.MaxOutput, in bytes of base64 and in blocks, and on the text of an error.
 const (
 	maxMedia     = 4 << 20
 	maxBlocks    = 256

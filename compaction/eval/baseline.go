@@ -10,12 +10,12 @@ import (
 	"github.com/mortise-dev/mortise/compaction"
 )
 
-// Kind says what a contender is.
+// Kind is the kind of a contender.
 type Kind string
 
 // Kinds.
 const (
-	// KindPolicy is a summarizer that somebody could use.
+	// KindPolicy is a summarizer that could be used.
 	KindPolicy Kind = "policy"
 	// KindBaseline is a simple rule that a policy must beat.
 	KindBaseline Kind = "baseline"

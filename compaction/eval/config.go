@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Growth says how a budget goes along a chain.
+// Growth is how a budget changes along a chain.
 type Growth string
 
 // Growths.
@@ -26,7 +26,7 @@ type Set struct {
 	Probes        []Probe
 }
 
-// Config says what to measure.
+// Config selects what to measure.
 type Config struct {
 	Sets       []Set
 	Contenders []Contender
@@ -36,7 +36,7 @@ type Config struct {
 	Chains []int
 	// Growths are those of chains longer than 1; [OfWhole] when there are none.
 	Growths []Growth
-	// Progress is told before each compaction and at the end. May be nil.
+	// Progress is called before each compaction and at the end. May be nil.
 	Progress func(Progress)
 	// Now is the clock of the latencies; time.Now when nil.
 	Now func() time.Time

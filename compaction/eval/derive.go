@@ -14,8 +14,8 @@ const (
 	maxDerived = 8 << 20 // bytes of a conversation that are read
 )
 
-// Derive makes probes from a conversation, for sessions that nobody wrote probes
-// for. It takes URLs, paths, error lines, identifiers and numbers that
+// Derive makes probes from a conversation, for sessions without written probes
+// of their own. It takes URLs, paths, error lines, identifiers and numbers that
 // matter: those that a user wrote, that a call's arguments hold, or that at least
 // two messages hold; of an error line one message is enough. Of each kind at most 40
 // are taken, at equal distances in the order in which they come up, so

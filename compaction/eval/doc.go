@@ -41,7 +41,7 @@
 //
 // In a chain of k the conversation is cut at the ends of rounds into k parts of
 // about equal size, or as many as it has rounds. After each part the contender
-// gets that part and its own summary of everything before, as in a session that goes on;
+// gets that part and its own summary of everything before, as in a session that continues;
 // nothing but the last summary is scored. The budget is either the same each
 // time, that of the whole conversation ([OfWhole], as an operator's setting is), or
 // grows with what has been said ([OfSaid], so that each compaction is as tight as

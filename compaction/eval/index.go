@@ -40,7 +40,7 @@ func index(texts []string, budget int) string {
 	return strings.TrimSuffix(b.String(), " ")
 }
 
-// inToken says whether a character may be part of an identifier, path, URL or
+// inToken reports whether a character may be part of an identifier, path, URL or
 // number.
 func inToken(r rune) bool {
 	switch r {
@@ -75,7 +75,7 @@ func eachToken(text string, f func(at int, w string)) {
 	}
 }
 
-// telling says whether a token is an identifier, a number, a path or a name, and not an
+// telling reports whether a token is an identifier, a number, a path or a name, and not an
 // everyday word.
 func telling(w string) bool {
 	if len(w) < 2 || len(w) > 120 {

@@ -23,9 +23,9 @@ const (
 type Probe struct {
 	// ID is unique in its file. Required.
 	ID string `json:"id"`
-	// Conversation says which one it is about. Required.
+	// Conversation names the one it is about. Required.
 	Conversation string `json:"conversation"`
-	// Question is what somebody would ask. It grounds the answers.
+	// Question is what a user would ask. It grounds the answers.
 	Question string `json:"question,omitempty"`
 	// Answers are strings of which any one is enough. Required, also with keys.
 	Answers []string `json:"answers"`
@@ -47,7 +47,7 @@ func (p *Probe) needles() []string {
 	return p.Answers
 }
 
-// validate says what is missing.
+// validate reports what is missing.
 func (p *Probe) validate() error {
 	switch {
 	case p.ID == "":

@@ -103,7 +103,7 @@ func (n *needle) find(d *document, l *lexicon) Score {
 	return s
 }
 
-// grounds says whether a content word stands in a part of the text.
+// grounds reports whether a content word stands in a part of the text.
 func (n *needle) grounds(d *document, from, to int, l *lexicon) bool {
 	if n.asked {
 		return slices.ContainsFunc(n.words, func(w string) bool { return begins(d.fold[from:to], w) })

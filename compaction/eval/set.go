@@ -90,7 +90,7 @@ func names(files []Recording) string {
 	return strings.Join(out, ", ")
 }
 
-// fits says whether all words of one name are among those of the other.
+// fits reports whether all words of one name are among those of the other.
 func fits(a, b string) bool {
 	words := func(s string) []string {
 		return strings.FieldsFunc(strings.ToLower(s), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })

@@ -29,7 +29,7 @@ type Structure struct {
 	Failed map[Check]int `json:"failed,omitempty"`
 	// Sections is the share of texts that have headings and something below them.
 	Sections float64 `json:"sections"`
-	// Prose is the share of words that stand in runs of five as somebody said
+	// Prose is the share of words that stand in runs of five as a participant said
 	// them. Lists of identifiers have none.
 	Prose float64 `json:"prose"`
 	// Artifacts is the share of the modified files that are named; 1 when there
@@ -56,7 +56,7 @@ func check(s *abi.Summary, r *abi.SummarizeRequest, budget int) []Check {
 	return out
 }
 
-// sectioned says whether a text has a heading with something below it.
+// sectioned reports whether a text has a heading with something below it.
 func sectioned(text string) bool {
 	heading := false
 	for line := range strings.SplitSeq(text, "\n") {
@@ -74,7 +74,7 @@ func sectioned(text string) bool {
 // run is how many words in a row count as said.
 const run = 5
 
-// runs is what somebody said, as the hashes of its runs of words.
+// runs is what was said, as the hashes of its runs of words.
 type runs map[uint64]bool
 
 func runsOf(text string) runs {

@@ -45,7 +45,7 @@ func (l *lexicon) content(text string) []string {
 	return slices.Compact(out)
 }
 
-// isWord says whether a byte continues a word of ASCII.
+// isWord reports whether a byte continues a word of ASCII.
 func isWord(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_'
 }
@@ -73,7 +73,7 @@ func places(text, needle string, limit int) []int {
 	return out
 }
 
-// begins says whether a word of the text begins with w.
+// begins reports whether a word of the text begins with w.
 func begins(text, w string) bool {
 	for at := 0; ; {
 		i := strings.Index(text[at:], w)

@@ -4,7 +4,7 @@
 //
 // Memory comes from the process's control group, version 2 or 1, the kernel's
 // figures and the Go runtime's limit, whichever leaves the least. The provider's
-// latency and errors are those of the calls that [Sampler.Observe] is told of. What is
+// latency and errors are those of the calls that [Sampler.Observe] receives. What is
 // not known is absent, and never blocks.
 //
 // # Concurrency

@@ -8,7 +8,7 @@ import (
 	"github.com/mortise-dev/mortise/compaction/signals"
 )
 
-// What a sampler is told of the model's provider, and finds out of the machine, is
+// What a sampler observes of the model's provider, and finds out of the machine, is
 // what admission is decided by: compaction.Config.Signals is its Sample.
 func Example() {
 	s, err := signals.New(signals.Config{

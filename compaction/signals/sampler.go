@@ -12,7 +12,7 @@ import (
 	"github.com/mortise-dev/mortise/abi"
 )
 
-// Config says what is too little and too slow. Zero fields take defaults.
+// Config has the thresholds of too little and too slow. Zero fields take defaults.
 type Config struct {
 	// Headroom is how many bytes of memory must be left, 64 MiB.
 	Headroom int64
@@ -95,7 +95,7 @@ func (s *Sampler) Observe(took time.Duration, failed bool) {
 	s.next = (s.next + 1) % maxCalls
 }
 
-// Sample says how it is now. The queue is not this package's to know.
+// Sample returns the current readings. The queue is not this package's to know.
 func (s *Sampler) Sample() abi.Signals {
 	s.mu.Lock()
 	defer s.mu.Unlock()

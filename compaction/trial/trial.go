@@ -38,7 +38,7 @@ const (
 	defaultMaxLoss  = 0.05
 )
 
-// Validate says what is wrong with a config.
+// Validate reports what is wrong with a config.
 func (c Config) Validate() error {
 	switch {
 	case c.Timeout < 0:

@@ -42,7 +42,7 @@ func tell(ctx context.Context, out io.Writer, root string) (err error) {
 		err = errors.Join(err, provider.Close())
 	}()
 	t := &story{out: out, root: root, swapped: swapped}
-	t.say("THE MODEL IS A STAND-IN: a local server that speaks Anthropic's API and answers from a script (%s).", provider.URL())
+	t.say("THE MODEL IS SCRIPTED: a local server that speaks Anthropic's API and answers from a script (%s).", provider.URL())
 	t.say("All else is real: mortise serve, its store, plugins and policies in WebAssembly, an MCP server. Nothing leaves this machine.")
 	t.say("\n1. Start the server (the first time its modules are compiled, which takes some seconds)\n")
 	t.say("   $ mortise serve --config mortise.yaml --store mortise.db")

@@ -27,7 +27,7 @@ func TestStory(t *testing.T) {
 	text := out.String()
 	last := 0
 	for _, want := range []string{ // in this order
-		`THE MODEL IS A STAND-IN`,
+		`THE MODEL IS SCRIPTED`,
 		`step 1: mcp__files__read docs/config.md part 0: success`,
 		`compaction_started    the policy summarizes \d+ messages of \d+ tokens in the background; the run continues`,
 		`settled               natural: I have read docs/config.md`,

@@ -44,7 +44,7 @@ func newExplain(s Streams) *cobra.Command {
 	var o explainOptions
 	cmd := &cobra.Command{
 		Use:   "explain [RUN]",
-		Short: "Print who decided what in a run, and why",
+		Short: "Print the decisions of a run, with their makers and reasons",
 		Long:  explainLong,
 		Example: `  mortise explain
   mortise explain 01a1fdc0-c87d --plugin guard

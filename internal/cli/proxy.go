@@ -38,7 +38,7 @@ func newProxy(s Streams) *cobra.Command {
 	var o proxyOptions
 	cmd := &cobra.Command{
 		Use:   "proxy [-- AGENT ARGUMENT...]",
-		Short: "Stand between any agent and its model provider",
+		Short: "Run a proxy between any agent and its model provider",
 		Long:  proxyLong,
 		Example: `  mortise proxy -- claude
   mortise proxy --config mortise.yaml -- codex exec "fix the tests"

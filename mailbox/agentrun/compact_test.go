@@ -48,7 +48,7 @@ func (d late) Summarize(context.Context, *abi.SummarizeRequest) (*abi.Summary, e
 }
 
 // TestCompactionBetweenRuns: the summary of a compaction that ends between two runs of its thread is
-// in the next one's first request, with the ledger alone and with Runtime.Deliver beside it. Nothing
+// in the next one's first request, with the ledger alone and with Runtime.Deliver alongside it. Nothing
 // is lost, nothing comes twice, and housekeeping wakes no thread.
 func TestCompactionBetweenRuns(t *testing.T) {
 	t.Parallel()

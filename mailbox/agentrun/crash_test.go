@@ -40,7 +40,7 @@ func dying(mem store.Store, after int32, last mailboxtest.Fault, heals time.Dura
 	return &mailboxtest.Faulty{Store: mem, Plan: plan}, died
 }
 
-// TestKilledBetween: wherever a process loses its store, another one goes on with the run when the lease is over,
+// TestKilledBetween: wherever a process loses its store, another one continues the run when the lease is over,
 // from what was kept, and executes no call under two keys; when the first one comes back it writes nothing more.
 func TestKilledBetween(t *testing.T) {
 	t.Parallel()
@@ -78,7 +78,7 @@ func killedBetween(t *testing.T, after int32, fault mailboxtest.Fault, heals tim
 	}
 	synctest.Wait()
 	two := newProcess(t, mem, "two", &counter{rounds: 2}, s, counts{})
-	sub := two.submit(t, r) // whoever got no answer asks again
+	sub := two.submit(t, r) // a client without an answer asks again
 	d := two.await(t, sub)
 	time.Sleep(2 * time.Minute) // a former process has its say
 	if d.Status != mailbox.Acked || d.Response != "counted to 2" {
@@ -111,7 +111,7 @@ func killedBetween(t *testing.T, after int32, fault mailboxtest.Fault, heals tim
 	return died.Load()
 }
 
-// TestHandOver: a process that closes gives its run back, and another one goes on with it at once.
+// TestHandOver: a process that closes gives its run back, and another one continues it at once.
 func TestHandOver(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

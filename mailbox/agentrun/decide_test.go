@@ -18,7 +18,7 @@ import (
 	"github.com/mortise-dev/mortise/store/memstore"
 )
 
-// pair is a model that calls "count" twice at once: the first call asks a person, see asksFirst. Then it says what became
+// pair is a model that calls "count" twice at once: the first call asks a person, see asksFirst. Then it states what became
 // of them.
 type pair struct{}
 
@@ -55,7 +55,7 @@ func yes(t *testing.T, target string) []mailbox.Decision {
 	return list
 }
 
-// held holds the second call up until it is let go, and says when it has begun.
+// held holds the second call up until it is let go, and signals when it has begun.
 func held() (s *tools, begun, release chan struct{}) {
 	begun, release = make(chan struct{}, 10), make(chan struct{})
 	return &tools{during: func(ctx context.Context, call abi.ToolCall) {
@@ -72,7 +72,7 @@ func held() (s *tools, begun, release chan struct{}) {
 const bothCounted = `["ok" "ok"]`
 
 // TestDecisionSurvives: a decision that a run has taken while another call of its step was under way is not lost, wherever its
-// process loses its store after that, and nobody is asked again.
+// process loses its store after that, and no person is asked again.
 func TestDecisionSurvives(t *testing.T) {
 	t.Parallel()
 	for _, fault := range []mailboxtest.Fault{mailboxtest.FaultBefore, mailboxtest.FaultAfter} {
@@ -97,7 +97,7 @@ func TestDecisionSurvives(t *testing.T) {
 	}
 }
 
-// decisionSurvives lets the process lose its store at an update, counted from the submission, and says whether it did, and whether that was after
+// decisionSurvives lets the process lose its store at an update, counted from the submission, and reports whether it did, and whether that was after
 // it had taken the decision.
 func decisionSurvives(t *testing.T, after int32, fault mailboxtest.Fault) (lost, took bool) {
 	t.Helper()
@@ -127,7 +127,7 @@ func decisionSurvives(t *testing.T, after int32, fault mailboxtest.Fault) (lost,
 	if !took {
 		return died.Load(), false
 	}
-	// What was under way when the process ended was interrupted, and may have been carried out.
+	// What was under way when the process ended was interrupted, and may have been executed.
 	if run.Status != mailbox.RunDone || run.Output == "" || !slices.Contains(log(t, mem, "t"), "tool: ok") {
 		t.Errorf("store lost at update %d, %s: the run is %s, waits for %q, came to %q (%q)\n%q", after, fault, run.Status, run.Wait, run.Output, run.Error, log(t, mem, "t"))
 	}
@@ -141,7 +141,7 @@ func TestDecisionIsTakenOnce(t *testing.T) {
 		mem := memstore.New()
 		s, begun, release := held()
 		one := newProcess(t, mem, "one", pair{}, s, asksFirst{})
-		two := newProcess(t, unwatched{mem}, "two", pair{}, s, asksFirst{}) // nobody hears it
+		two := newProcess(t, unwatched{mem}, "two", pair{}, s, asksFirst{}) // no process observes it
 		sub := one.submit(t, request(t, "t", user("go")))
 		<-begun
 		for _, p := range []*process{one, two, one} {
@@ -172,7 +172,7 @@ func TestDecisionIsTakenOnce(t *testing.T) {
 	})
 }
 
-// TestMessagesForARunThatEnds: of several that were queued for a run that waits, the first lets it go on to its end, and the rest
+// TestMessagesForARunThatEnds: of several that were queued for a run that waits, the first lets it continue to its end, and the rest
 // get runs of their own.
 func TestMessagesForARunThatEnds(t *testing.T) {
 	t.Parallel()

@@ -14,7 +14,7 @@ import (
 	"github.com/mortise-dev/mortise/store/memstore"
 )
 
-// parrot is a model that says what it hears.
+// parrot is a model that repeats its input.
 type parrot struct{}
 
 func (parrot) Infer(_ context.Context, req llm.Request) (*abi.Response, error) {
@@ -22,7 +22,7 @@ func (parrot) Infer(_ context.Context, req llm.Request) (*abi.Response, error) {
 	return &abi.Response{Message: abi.Message{Role: abi.RoleAssistant, Content: []abi.ContentBlock{abi.Text("You said: " + heard.Text())}}}, nil
 }
 
-// A request is queued, and an agent carries it out.
+// A request is queued, and an agent executes it.
 func Example() {
 	ctx := context.Background()
 	plugins, err := phases.New(phases.Config{})
@@ -62,7 +62,7 @@ func Example() {
 	// Output: acked You said: hello <nil>
 }
 
-// A run that asks somebody waits for as long as it may; the mailbox ends it then.
+// A run that asks a person waits for as long as it may; the mailbox ends it then.
 func ExampleConfig() {
 	ctx := context.Background()
 	plugins, err := phases.New(phases.Config{Plugins: []phases.Plugin{asks{}}})

@@ -26,7 +26,7 @@ func asking(t *testing.T) (store.Store, *process, mailbox.Submission) {
 	return mem, p, sub
 }
 
-// wantRefused holds that a dispatch was acknowledged, and says that what it brought was refused.
+// wantRefused holds that a dispatch was acknowledged, with a notice that what it brought was refused.
 func (p *process) wantRefused(t *testing.T, sub mailbox.Submission) {
 	t.Helper()
 	d := p.await(t, sub)
@@ -50,7 +50,7 @@ func (p *process) wantWaiting(t *testing.T, run, target string) {
 	synctest.Wait()
 }
 
-// wantRefusal holds that the sender of a decision is told that nobody waits for it.
+// wantRefusal holds that the sender of a decision gets an error when no call waits for it.
 func (p *process) wantRefusal(t *testing.T, run string, list ...mailbox.Decision) {
 	t.Helper()
 	if taken, err := p.box.Decide(t.Context(), run, list...); taken || !errors.Is(err, mailbox.ErrRefused) {
@@ -68,7 +68,7 @@ func (p *process) wantRefusal(t *testing.T, run string, list ...mailbox.Decision
 
 const counted = "counted to 2"
 
-// TestWrongDecision: who decides about what nobody waits for is told, and the run goes on waiting.
+// TestWrongDecision: a decision that no call waits for is refused, and the run continues to wait.
 func TestWrongDecision(t *testing.T) {
 	t.Parallel()
 	for name, wrong := range map[string]agent.Decision{
@@ -105,8 +105,8 @@ func TestGarbledDecision(t *testing.T) {
 }
 
 // TestLateDecision: two decisions about one call, and a late one, leave the run at what it waits for by then. So it is
-// also when they were queued before anybody could tell, by a process that knows nothing of calls, and when another process carries
-// them out.
+// also when they were queued before anybody could tell, by a process that knows nothing of calls, and when another process executes
+// them.
 func TestLateDecision(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -190,7 +190,7 @@ func TestSecondQuestion(t *testing.T) {
 	})
 }
 
-// TestLapsedDecision: an answer that comes when the wait has lapsed lets nothing be carried out, whatever run it comes to.
+// TestLapsedDecision: an answer that comes when the wait has lapsed executes nothing, whatever run it comes to.
 func TestLapsedDecision(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -205,7 +205,7 @@ func TestLapsedDecision(t *testing.T) {
 			t.Errorf("dispatch is %+v", d)
 		}
 		if len(s.keys) != 0 {
-			t.Errorf("carried out: %q", s.keys)
+			t.Errorf("executed: %q", s.keys)
 		}
 	})
 }

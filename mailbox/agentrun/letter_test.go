@@ -14,7 +14,7 @@ import (
 	"github.com/mortise-dev/mortise/store/memstore"
 )
 
-// TestDeadLetterIsReplayed holds that a dead letter which is replayed is carried out, whatever its thread did before and since.
+// TestDeadLetterIsReplayed holds that a dead letter which is replayed is executed, whatever its thread did before and since.
 func TestDeadLetterIsReplayed(t *testing.T) {
 	t.Parallel()
 	for name, newer := range map[string]bool{"at_once": false, "after_newer_work": true} {
@@ -72,7 +72,7 @@ func replayed(t *testing.T, newer bool) {
 	}
 }
 
-// TestOvertakenRetry holds that a request is carried out which failed, and which a more urgent one has overtaken since, as often as that comes.
+// TestOvertakenRetry holds that a request is executed which failed, and which a more urgent one has overtaken since, as often as that comes.
 func TestOvertakenRetry(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -33,7 +33,7 @@ func TestProgress(t *testing.T) {
 				}}
 				s, calls := &tools{}, 0
 				model := &counter{rounds: 2 * (deaths + 1)}
-				model.fail = func(int) error { // the tool of a step before was carried out
+				model.fail = func(int) error { // the tool of a step before was executed
 					calls++
 					if calls == 2 && n < deaths || !moves && calls == 1 {
 						dead.Store(true)

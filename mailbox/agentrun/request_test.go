@@ -80,7 +80,7 @@ func TestExtras(t *testing.T) {
 	})
 }
 
-// seen is what a run was told.
+// seen is what a run received.
 type seen struct {
 	identity abi.RunIdentity
 	dispatch mailbox.Dispatch
@@ -90,7 +90,7 @@ type seen struct {
 	model    string
 }
 
-// identities carries a request out and says what the run was told.
+// identities executes a request and returns what the run received.
 func identities(t *testing.T, r mailbox.Request) (out seen) {
 	t.Helper()
 	store := memstore.New()

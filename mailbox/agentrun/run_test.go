@@ -75,7 +75,7 @@ func TestReplay(t *testing.T) {
 	})
 }
 
-// TestWaitsAndGoesOn: a run that asks gives its worker back and goes on in another process.
+// TestWaitsAndGoesOn: a run that asks gives its worker back and continues in another process.
 func TestWaitsAndGoesOn(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -86,7 +86,7 @@ func TestWaitsAndGoesOn(t *testing.T) {
 		if d := one.await(t, sub); d.Status != mailbox.Acked || d.RunStatus != mailbox.RunWaiting {
 			t.Errorf("dispatch is %+v", d)
 		}
-		synctest.Wait() // the worker leaves after the end was told
+		synctest.Wait() // the worker leaves after the end was reported
 		if n := len(one.box.Executing()); n != 0 {
 			t.Errorf("%d executions are under way", n)
 		}
@@ -119,7 +119,7 @@ func TestWaitsAndGoesOn(t *testing.T) {
 }
 
 // TestPatience: a run that waits longer than it may is ended, and the thread takes what comes next. One that is decided about
-// before goes on.
+// before continues.
 func TestPatience(t *testing.T) {
 	t.Parallel()
 	for _, late := range []bool{true, false} {
@@ -172,7 +172,7 @@ func TestPatience(t *testing.T) {
 	}
 }
 
-// TestRetryGoesOn: an attempt that failed is gone on with, and nothing is said twice.
+// TestRetryGoesOn: an attempt that failed is continued, and nothing is said twice.
 func TestRetryGoesOn(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -215,7 +215,7 @@ func TestPermanentFailure(t *testing.T) {
 			if run := p.runOf(t, sub.Run); run.Status != mailbox.RunDone || run.Termination != mailbox.TerminationError {
 				t.Errorf("%s: run is %+v", kind, run)
 			}
-			// The thread goes on.
+			// The thread continues.
 			if d := p.await(t, p.submit(t, request(t, "t", user("again")))); d.Status != mailbox.Acked {
 				t.Errorf("%s: dispatch is %+v", kind, d)
 			}
@@ -299,7 +299,7 @@ func TestSteer(t *testing.T) {
 	}
 }
 
-// TestWakeAfterRestart: a run that waited for tasks when its process ended goes on, once, when the mailbox starts
+// TestWakeAfterRestart: a run that waited for tasks when its process ended continues, once, when the mailbox starts
 // again.
 func TestWakeAfterRestart(t *testing.T) {
 	t.Parallel()
@@ -338,7 +338,7 @@ func TestWakeAfterRestart(t *testing.T) {
 	})
 }
 
-// TestAgentErrors: what no retry mends is not tried again.
+// TestAgentErrors: what no retry fixes is not tried again.
 func TestAgentErrors(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -402,7 +402,7 @@ func TestWakeRequest(t *testing.T) {
 		}
 		pending = false
 		if err := run.Deliver(t.Context(), "t", abi.Notice{TaskID: "bg_1"}); !errors.Is(err, agent.ErrNoRun) {
-			t.Errorf("delivered to nobody: %v", err)
+			t.Errorf("delivered to no recipient: %v", err)
 		}
 		wake, ok := agentrun.Wake(waiting)
 		if !ok {

@@ -68,7 +68,7 @@ type wired struct {
 	box   *mailbox.Mailbox
 }
 
-// newWired makes one. Direct gives the Manager Runtime.Deliver beside the ledger, and change
+// newWired makes one. Direct gives the Manager Runtime.Deliver alongside the ledger, and change
 // completes the config of each run.
 func newWired(t *testing.T, direct bool, change func(w *wired, c *agent.Config)) *wired {
 	t.Helper()

@@ -23,7 +23,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // counter is a model that calls the tool "count" until it has been called rounds times since
-// the last user message, and then says what came of it. It goes by the conversation alone, as a
+// the last user message, and then states the outcome. It goes by the conversation alone, as a
 // provider does.
 type counter struct {
 	mu     sync.Mutex
@@ -65,7 +65,7 @@ func (c *counter) Infer(_ context.Context, req llm.Request) (*abi.Response, erro
 	return &abi.Response{Message: abi.Message{Role: abi.RoleAssistant, Content: []abi.ContentBlock{abi.Text(fmt.Sprintf("counted to %d", calls))}}}, nil
 }
 
-// tools carries out "count".
+// tools executes "count".
 type tools struct {
 	mu   sync.Mutex
 	keys []string

@@ -57,7 +57,7 @@ func bad(how string) func() phases.Plugin {
 	}
 }
 
-// talkative carries an effect out and replies, which nobody asked for.
+// talkative executes an effect and replies, which is not allowed.
 func talkative() map[string]phasestest.Answer {
 	return map[string]phasestest.Answer{"tell": phasestest.Reply(abi.Reply{Effects: []abi.Effect{{Type: abi.EffectEmit, EventType: "told"}}})}
 }

@@ -14,7 +14,7 @@
 //
 // # What is kept
 //
-// Nothing that came from outside is dropped. A value of a key that nobody declares,
+// Nothing that came from outside is dropped. A value of a key that no plugin declares,
 // or that its key cannot decode, is hidden from plugins and written back by the
 // next export.
 //
@@ -22,11 +22,11 @@
 //
 // A [Store] and a [Snapshot] are safe for concurrent use. A [Tx] belongs to one
 // goroutine. Commits take turns; reads and snapshots never wait for one. Watchers
-// hear of commits in the order of their revisions, one at a time. A store starts no
+// are notified of commits in the order of their revisions, one at a time. A store starts no
 // goroutine and needs no closing.
 //
 // # Errors
 //
-// [ErrConflict] and [ErrUnknownKey] are for callers who branch. Other errors say
-// which key and what is wrong with the update.
+// [ErrConflict] and [ErrUnknownKey] are for callers who branch. Other errors name
+// the key and what is wrong with the update.
 package state

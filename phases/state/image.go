@@ -18,7 +18,7 @@ type Image struct {
 	Values   map[string]any
 }
 
-// Export returns everything but transient values: a run goes on from it in another
+// Export returns everything but transient values: a run continues from it in another
 // process.
 func (s *Store) Export() Image {
 	now := s.now.Load()

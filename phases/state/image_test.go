@@ -26,14 +26,14 @@ func TestImageRoundTrip(t *testing.T) {
 	if got := state.New().Export(); got.Revision != 0 || len(got.Values) != 0 || got.Values == nil {
 		t.Errorf("an empty store exports %+v", got)
 	}
-	// Both go on by themselves.
+	// Both continue by themselves.
 	apply(t, other, add("p/excl", 1))
 	if read(s, "p/excl") != int64(1) || read(other, "p/excl") != int64(2) {
 		t.Error("two stores share state")
 	}
 }
 
-// What nobody can read is kept and written back, unless the caller is strict.
+// What no key can decode is kept and written back, unless the caller is strict.
 func TestUnreadableValuesAreKept(t *testing.T) {
 	t.Parallel()
 	decode := state.Native{Decode: func(v any) (any, error) {

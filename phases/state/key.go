@@ -44,13 +44,13 @@ type Native struct {
 // contract. A panic counts as an error of the update.
 type Reduce func(old any, op abi.Op, operand any) (any, error)
 
-// Shared says whether an operation on the key goes together with others of the
+// Shared reports whether an operation on the key goes together with others of the
 // same kind, so that no order among them loses one.
 func (k *Key) Shared(op abi.Op) bool {
 	return k.Merge == abi.MergeCommutative && op != abi.OpSet
 }
 
-// Takes says whether the key has the operation.
+// Takes reports whether the key has the operation.
 func (k *Key) Takes(op abi.Op) error {
 	switch op {
 	case abi.OpSet, abi.OpMerge, abi.OpAppend, abi.OpAdd, abi.OpRemove:

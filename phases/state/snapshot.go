@@ -17,7 +17,7 @@ type entry struct {
 	value   any
 	changed uint64
 	// raw values came from outside, in a form that plugins may not see or under a
-	// key that nobody declared. They are only kept and written back.
+	// key that no plugin declared. They are only kept and written back.
 	raw bool
 	// own values are of this run, so that a key of run scope may have them again.
 	own bool

@@ -10,10 +10,10 @@ import (
 )
 
 var (
-	// ErrConflict is a commit that touches a key which somebody else changed since
+	// ErrConflict is a commit that touches a key which another writer changed since
 	// the revision that it was made from.
 	ErrConflict = errors.New("revision conflict")
-	// ErrUnknownKey is an update of a key that nobody declares.
+	// ErrUnknownKey is an update of a key that no plugin declares.
 	ErrUnknownKey = errors.New("unknown key")
 )
 

@@ -273,7 +273,7 @@ func TestHold(t *testing.T) {
 	}
 }
 
-// A reducer that panics or fails leaves nothing behind, and locks nobody out.
+// A reducer that panics or fails leaves nothing behind, and locks no one out.
 func TestReducers(t *testing.T) {
 	t.Parallel()
 	s := state.New()

@@ -77,7 +77,7 @@ func TestEqualHashes(t *testing.T) {
 func owner(i int) string { return fmt.Sprintf("o%d", i) }
 
 // A commit costs what it touches: in a store a thousand times as large it allocates
-// a few tree levels more. Iteration ends when it is told to.
+// a few tree levels more. Iteration ends when the caller stops it.
 //
 //nolint:paralleltest // allocations are counted for the whole process
 func TestCommitCostsWhatItTouches(t *testing.T) {

@@ -81,7 +81,7 @@ func (t *Tx) Discard() {
 	clear(t.staged)
 }
 
-// Empty says whether there is nothing to commit.
+// Empty reports whether there is nothing to commit.
 func (t *Tx) Empty() bool { return t.mark == 0 }
 
 // Batch returns the accepted updates, for a later commit on the same base.

@@ -12,7 +12,7 @@ import (
 const (
 	// maxDepth of a dynamic value; a value that contains itself ends here.
 	maxDepth = 32
-	// ValueBytes is what a value counts beside its text, so that a list of a
+	// ValueBytes is what a value counts besides its text, so that a list of a
 	// million nulls is not free.
 	ValueBytes = 8
 )
@@ -22,8 +22,8 @@ var ErrTooLarge = errors.New("too large")
 
 var errTooDeep = fmt.Errorf("nested deeper than %d", maxDepth)
 
-// Clone copies a dynamic value of at most limit bytes, so that whoever gave it
-// cannot change it later, and says how large it is. Numbers become int64 or float64.
+// Clone copies a dynamic value of at most limit bytes, so that its giver
+// cannot change it later, and returns its size. Numbers become int64 or float64.
 // It fails with [ErrTooLarge], or for a value that is not one of the contract's.
 func Clone(v any, limit int) (value any, size int, err error) {
 	m := meter{left: limit}

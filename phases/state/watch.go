@@ -20,7 +20,7 @@ type Change struct {
 	Snapshot Snapshot
 }
 
-// watchers hear of commits in the order of their revisions: whoever releases the
+// watchers are notified of commits in the order of their revisions: the one that releases the
 // store delivers what waits, also for others.
 type watchers struct {
 	mu      sync.Mutex
@@ -32,7 +32,7 @@ type watchers struct {
 
 // Watch calls fn after each commit, until stop is called. Calls come one at a
 // time, in the order of the revisions, watchers in the order in which they came; a
-// watcher may commit, and hears of that when it has returned. It fails beyond 64 watchers.
+// watcher may commit, and is notified of that when it has returned. It fails beyond 64 watchers.
 func (s *Store) Watch(fn func(Change)) (stop func(), err error) {
 	w := &s.watchers
 	w.mu.Lock()
@@ -53,7 +53,7 @@ func (s *Store) Watch(fn func(Change)) (stop func(), err error) {
 	}, nil
 }
 
-// notify queues the news of a commit. The caller is the writer.
+// notify queues a commit for the watchers. The caller is the writer.
 func (s *Store) notify(before, after *version, keys []string, updates int) {
 	w := &s.watchers
 	w.mu.Lock()

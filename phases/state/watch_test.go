@@ -16,10 +16,10 @@ func TestWatch(t *testing.T) {
 		stop, err := s.Watch(func(c state.Change) {
 			heard = append(heard, name)
 			if v, _ := c.Snapshot.Read("p/excl"); v != int64(c.Revision) || c.Previous != c.Revision-1 {
-				t.Errorf("%s heard of %+v, excl is %v", name, c, v)
+				t.Errorf("%s received %+v, excl is %v", name, c, v)
 			}
 			if c.Updates != 2 || !reflect.DeepEqual(c.Keys, []string{"p/comm", "p/excl"}) {
-				t.Errorf("%s heard of %d updates of %v", name, c.Updates, c.Keys)
+				t.Errorf("%s received %d updates of %v", name, c.Updates, c.Keys)
 			}
 		})
 		if err != nil {
@@ -39,7 +39,7 @@ func TestWatch(t *testing.T) {
 	}
 }
 
-// However commits race, watchers hear of them in order and one at a time; a
+// However commits race, watchers receive them in order and one at a time; a
 // watcher may itself commit.
 func TestWatchInOrder(t *testing.T) {
 	t.Parallel()
@@ -53,7 +53,7 @@ func TestWatchInOrder(t *testing.T) {
 		inside = true
 		defer func() { inside = false }()
 		if c.Previous != last || c.Revision != last+1 {
-			t.Errorf("heard of %d to %d after %d", c.Previous, c.Revision, last)
+			t.Errorf("received %d to %d after %d", c.Previous, c.Revision, last)
 		}
 		last = c.Revision
 		heard++
@@ -72,7 +72,7 @@ func TestWatchInOrder(t *testing.T) {
 	}
 	wg.Wait()
 	if got := s.Snapshot().Revision(); heard != got || got < 110 {
-		t.Errorf("heard of %d of %d commits", heard, got)
+		t.Errorf("received %d of %d commits", heard, got)
 	}
 }
 
@@ -118,6 +118,6 @@ func TestWatcherPanics(t *testing.T) {
 	}()
 	apply(t, s, set("p/excl", 2))
 	if heard != 2 {
-		t.Errorf("heard of %d commits", heard)
+		t.Errorf("received %d commits", heard)
 	}
 }

@@ -41,7 +41,7 @@ func create(path string, existing bool) error {
 	return nil
 }
 
-// locate returns the path of a file, without symbolic links: SQLite puts the -wal file beside the target.
+// locate returns the path of a file, without symbolic links: SQLite puts the -wal file next to the target.
 func locate(path string, existing bool) (string, error) {
 	if path == "" {
 		return "", errors.New("config: Path is empty; name a file")

@@ -9,7 +9,7 @@ import (
 	"github.com/mortise-dev/mortise/store/internal/wait"
 )
 
-// Notices that stay in the table, and how often older ones are deleted. A process that lags by more misses some.
+// Notifications that stay in the table, and how often older ones are deleted. A process that lags by more misses some.
 const (
 	keptNotices = 4096
 	purgeEvery  = 1024

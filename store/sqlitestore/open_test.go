@@ -131,7 +131,7 @@ func TestOpen_link(t *testing.T) {
 		t.Error("the link is another file")
 	}
 	if _, err := os.Stat(link + "-wal"); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("a log beside the link: %v", err)
+		t.Errorf("a log next to the link: %v", err)
 	}
 }
 

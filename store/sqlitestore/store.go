@@ -36,13 +36,13 @@ type Store struct {
 	place  *place
 	writer *writer
 	hub    wait.Hub
-	// polling is the goroutine that polls, which seen belongs to: the latest notice that was delivered.
+	// polling is the goroutine that polls, which seen belongs to: the latest notification that was delivered.
 	polling     sync.WaitGroup
 	stopPolling context.CancelFunc
 	seen        int64
 	// readers has an element for each read that may run, nil where no connection was made yet. Close closes it.
 	readers chan *conn
-	// origin marks the notices of this Store.
+	// origin marks the notifications of this Store.
 	origin int64
 
 	once   sync.Once

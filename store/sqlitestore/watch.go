@@ -50,7 +50,7 @@ func (s *Store) poll(ctx context.Context) {
 	}
 }
 
-// receive delivers the notices of other processes if the file has changed since the last call.
+// receive delivers the notifications of other processes if the file has changed since the last call.
 func (s *Store) receive(ctx context.Context, c *conn, version *int64) error {
 	var now int64
 	if _, err := c.row(ctx, []any{&now}, "PRAGMA data_version"); err != nil || now == *version {

@@ -31,7 +31,7 @@ func TestWatch_purged(t *testing.T) {
 	must(t, err)
 	n, err := s.Number(t.Context(), "SELECT count(*) FROM notice")
 	if err != nil || n > int64(len(topics)-1) || n < sqlitestore.KeptNotices {
-		t.Errorf("%d notices, %v", n, err)
+		t.Errorf("%d notifications, %v", n, err)
 	}
 }
 

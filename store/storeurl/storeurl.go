@@ -27,7 +27,7 @@ type Store interface {
 	Close(ctx context.Context) error
 }
 
-// Options say how to open a store.
+// Options select how to open a store.
 type Options struct {
 	// Existing opens only what is there: nothing is created or migrated, and what is missing is an fs.ErrNotExist.
 	Existing bool

@@ -25,7 +25,7 @@ type Config struct {
 	Least int
 	// Prices are the default ones when they are zero.
 	Prices Prices
-	// Complete adds to a request what a host keeps beside the messages. It gets all
+	// Complete adds to a request what a host keeps besides the messages. It gets all
 	// messages up to the end of the range. May be nil.
 	Complete func(r *abi.SummarizeRequest, said []abi.Message)
 	// Progress is called before each compaction and at the end. May be nil.

@@ -34,7 +34,7 @@ type kill struct {
 	Moment  string
 }
 
-// killed is what a child says where it is killed.
+// killed is what a child prints where it is killed.
 func (k kill) killed() string { return k.Call + " " + k.Moment }
 
 // Child makes this process a child of [TestKilled], if it was started as one, and does not return then.
