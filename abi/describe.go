@@ -70,7 +70,7 @@ const (
 	ScopeThread Scope = "thread"
 )
 
-// Merge says whether several hooks of one phase may update a key.
+// Merge reports whether several hooks of one phase may update a key.
 type Merge string
 
 // Merge strategies.

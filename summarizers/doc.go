@@ -12,7 +12,7 @@
 //
 // # Errors
 //
-// Errors of [Open] name the module and the mend. Errors of a call are those of
+// Errors of [Open] name the module and a hint. Errors of a call are those of
 // the module (it said no, it broke) or a decoding error; compaction decides
 // what they mean for a run.
 package summarizers

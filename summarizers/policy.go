@@ -77,7 +77,7 @@ func Open(ctx context.Context, m *host.Module, cfg Config) (*Policy, error) {
 	return p, nil
 }
 
-// admit says whether a guest can serve as this policy.
+// admit reports whether a guest can serve as this policy.
 func (p *Policy) admit(ctx context.Context, g *guest.Guest) error {
 	if err := g.Require(string(p.cfg.Use)); err != nil {
 		return err

@@ -55,7 +55,7 @@ func checkDescription(d *abi.Description) error {
 	return nil
 }
 
-// printable says whether text can be shown to people as it is: nothing in it
+// printable reports whether text can be shown to people as it is: nothing in it
 // moves a cursor, breaks a line or turns the direction round.
 func printable(s string, limit int) bool {
 	if len(s) > limit || !utf8.ValidString(s) {

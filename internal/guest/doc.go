@@ -23,7 +23,7 @@
 //
 // # Errors
 //
-// Errors name the module and the mend. [ErrNoDescribe], [ErrVersion],
-// [ErrDescription], [ErrConfig], [ErrNotGranted] and [ErrDecode] can be told apart with
+// Errors name the module and a hint. [ErrNoDescribe], [ErrVersion],
+// [ErrDescription], [ErrConfig], [ErrNotGranted] and [ErrDecode] can be distinguished with
 // errors.Is. Errors of the Caller are passed on wrapped.
 package guest

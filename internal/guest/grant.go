@@ -24,9 +24,9 @@ type capability struct {
 	name string
 	// field is where an embedder sets it in Go: in host.Grants, or in a package below host/capability.
 	field string
-	// granted tells whether it is there, and names what it covers.
+	// granted reports whether it is there, and names what it covers.
 	granted func(g *host.Grants) (bool, []string)
-	// covers tells whether one entry of the grant covers one that is asked for. Nil
+	// covers reports whether one entry of the grant covers one that is asked for. Nil
 	// means that the scope says nothing that could be compared.
 	covers func(granted, asked string) bool
 	// line is what to write below grants, given what is asked for.
@@ -132,7 +132,7 @@ func list(texts []string, instead string) string {
 
 func same(granted, asked string) bool { return granted == asked }
 
-// coversHost tells whether a host pattern of a grant allows what a guest asks for,
+// coversHost reports whether a host pattern of a grant allows what a guest asks for,
 // which may be a pattern, too. It is for a note; the broker decides.
 func coversHost(granted, asked string) bool {
 	gh, gp := splitPort(granted)
@@ -156,7 +156,7 @@ func splitPort(pattern string) (name, port string) {
 	return strings.TrimSuffix(name, "."), port
 }
 
-// coversPath tells whether a folder of a grant holds what a guest asks for.
+// coversPath reports whether a folder of a grant holds what a guest asks for.
 func coversPath(granted, asked string) bool {
 	granted, asked = path.Clean(granted), path.Clean(asked)
 	return asked == granted || strings.HasPrefix(asked, strings.TrimSuffix(granted, "/")+"/")

@@ -23,7 +23,7 @@ func lazyPhases(d *abi.Description, format wire.Format) ([]abi.Phase, error) {
 	return out, nil
 }
 
-// readsLazily tells whether the module reads the messages of an event itself. Events of
+// readsLazily reports whether the module reads the messages of an event itself. Events of
 // handlers are like those of a hook that does not.
 func (g *Guest) readsLazily(e *abi.Event) bool {
 	return len(g.lazy) > 0 && e.Action == nil && e.Effect == nil && slices.Contains(g.lazy, e.Phase)

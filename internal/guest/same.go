@@ -7,7 +7,7 @@ import (
 	"github.com/mortise-dev/mortise/abi"
 )
 
-// sameMessage tells whether two messages have the same encoding. a is a copy that
+// sameMessage reports whether two messages have the same encoding. a is a copy that
 // copyMessage made. Texts that share their memory compare at once.
 func sameMessage(a, b *abi.Message) bool {
 	return a.ID == b.ID && a.Role == b.Role && a.ToolCallID == b.ToolCallID && a.Visibility == b.Visibility &&
@@ -68,7 +68,7 @@ func copyMessage(m *abi.Message) (abi.Message, bool) {
 	out.ToolCalls = slices.Clone(m.ToolCalls)
 	for i := range out.ToolCalls {
 		if out.ToolCalls[i].Resume != nil {
-			return out, false // only a call that is carried out has one
+			return out, false // only a call that is executed has one
 		}
 		var ok bool
 		if out.ToolCalls[i].Arguments, ok = copyValue(out.ToolCalls[i].Arguments); !ok {

@@ -34,7 +34,7 @@ func (b *builder) bundle(g guest, folder string) error {
 	return nil
 }
 
-// bundleIsFresh tells whether bundleDir holds what bundle would write.
+// bundleIsFresh reports whether bundleDir holds what bundle would write.
 func (b *builder) bundleIsFresh(g guest, folder string) bool {
 	if !g.bundled {
 		return true

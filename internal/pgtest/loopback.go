@@ -53,7 +53,7 @@ func (s *Server) certify() error {
 	return nil
 }
 
-// LoopbackURL says how to connect to a server of [Loopback] over TCP, with the password and such parameters as sslmode.
+// LoopbackURL is the address of a server of [Loopback] over TCP, with the password and such parameters as sslmode.
 func (s *Server) LoopbackURL(parameters url.Values) string {
 	u := url.URL{Scheme: "postgres", User: url.UserPassword("mortise", s.password), Host: net.JoinHostPort("127.0.0.1", s.port), Path: "/postgres", RawQuery: parameters.Encode()}
 	return u.String()

@@ -16,7 +16,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// dial says whether the server takes connections.
+// dial reports whether the server takes connections.
 func dial(t *testing.T, s *pgtest.Server) error {
 	t.Helper()
 	u, err := url.Parse(s.URL())

@@ -117,7 +117,7 @@ func (s *Server) prepare(cmd *exec.Cmd) {
 	cmd.SysProcAttr = other()
 }
 
-// URL says how to connect, with the password.
+// URL is the address to connect to, with the password.
 func (s *Server) URL() string {
 	u := url.URL{Scheme: "postgres", User: url.UserPassword("mortise", s.password), Path: "/postgres"}
 	u.RawQuery = url.Values{"host": {s.dir}, "port": {s.socket()}}.Encode()

@@ -19,7 +19,7 @@ type Shared struct {
 	err    error
 }
 
-// URL says how to connect. Without a PostgreSQL the test is skipped, or fails in CI.
+// URL is the address to connect to. Without a PostgreSQL the test is skipped, or fails in CI.
 func (s *Shared) URL(tb testing.TB) string {
 	tb.Helper()
 	s.once.Do(func() {

@@ -23,7 +23,7 @@ var (
 	ErrMalformed = errors.New("malformed")
 )
 
-// ParseError says what is wrong with a binary, and where.
+// ParseError describes what is wrong with a binary, and where.
 type ParseError struct {
 	// Offset counts bytes from the beginning of the binary.
 	Offset int

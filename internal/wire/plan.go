@@ -63,7 +63,7 @@ func planOf(t reflect.Type) (*plan, error) {
 	return p, nil
 }
 
-// empty says whether encoding/json would omit the value of an omitempty field.
+// empty reports whether encoding/json would omit the value of an omitempty field.
 func empty(v reflect.Value) bool {
 	switch v.Kind() {
 	case reflect.Array, reflect.Map, reflect.Slice, reflect.String:

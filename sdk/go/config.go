@@ -7,7 +7,7 @@ import (
 
 // Lookup finds a value in a dynamic value, such as [Event.Config] or
 // [ToolCall.Arguments]. The path is keys of nested maps, joined by dots; the
-// empty path is v itself. It says whether every key was there; a nil counts as
+// empty path is v itself. It reports whether every key was there; a nil counts as
 // not there.
 func Lookup(v any, path string) (any, bool) {
 	for path != "" {

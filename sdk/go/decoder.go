@@ -5,7 +5,7 @@ import (
 	"strconv"
 )
 
-// DecodeError says what is wrong with an input.
+// DecodeError describes what is wrong with an input.
 type DecodeError struct {
 	// Offset is the byte at which it is wrong.
 	Offset int
@@ -67,7 +67,7 @@ func (d *Decoder) fail(at int, what string) {
 	d.pos = len(d.s)
 }
 
-// Null reads a nil if one is next and says whether it did.
+// Null reads a nil if one is next and reports whether it did.
 func (d *Decoder) Null() bool {
 	if d.pos < len(d.s) && d.s[d.pos] == 0xc0 {
 		d.pos++

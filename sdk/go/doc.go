@@ -35,7 +35,7 @@
 //
 // # Errors
 //
-// [Unmarshal] returns a [*DecodeError], which says what is wrong and at which
+// [Unmarshal] returns a [*DecodeError], which describes what is wrong and at which
 // byte. It never panics, whatever the input. What is wrong inside of a message of an
 // event is found when that part is read: see [Messages.Err]. [Marshal] refuses values that the
 // contract does not know: see [ErrValue], [ErrNumber] and [ErrDepth].

@@ -100,5 +100,5 @@ func (d *Decoder) measured(n int) string {
 		m[0], m[1], m[2], m[3] = byte(size), byte(size>>8), byte(size>>16), byte(size>>24)
 		pos = end
 	}
-	return unsafe.String(unsafe.SliceData(marks), len(marks)) // nobody writes to them any more
+	return unsafe.String(unsafe.SliceData(marks), len(marks)) // nothing writes to them any more
 }

@@ -75,7 +75,7 @@ func (c *chunk) read(size int) bool {
 	if unsent.Read(data, c.from, c.to) != int64(size) {
 		return false
 	}
-	c.s = unsafe.String(unsafe.SliceData(data), size) // nobody writes to it any more
+	c.s = unsafe.String(unsafe.SliceData(data), size) // nothing writes to it any more
 	return true
 }
 

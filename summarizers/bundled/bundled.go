@@ -71,7 +71,7 @@ func Open(ctx context.Context, h *host.Host, policy string) (*summarizers.Policy
 	return p, nil
 }
 
-// NeedsModel tells whether a bundled summarizer cannot do without a model.
+// NeedsModel reports whether a bundled summarizer cannot do without a model.
 func NeedsModel(policy string) bool { return slices.Contains([]string{"anchored"}, policy) }
 
 func spec(name, packed, sum string) (host.Spec, error) {

@@ -202,11 +202,11 @@ func (p *pricing) done() []site {
 	return p.sites
 }
 
-// calls says whether an instruction leads to another function of the module, or of
+// calls reports whether an instruction leads to another function of the module, or of
 // another one.
 func calls(op uint32) bool { return op >= opCall && op <= opReturnCallRef }
 
-// changesTables says whether an instruction changes a table or drops a segment.
+// changesTables reports whether an instruction changes a table or drops a segment.
 func changesTables(op uint32) bool {
 	switch op {
 	case opTableSet, opTableInit, opTableCopy, opTableGrow, opTableFill, opDataDrop, opElemDrop:
@@ -295,7 +295,7 @@ func (w *rewriter) instruction(out []byte, i instruction) []byte {
 	return append(out, i.raw...)
 }
 
-// replaced tells whether a helper does what an instruction does: one that works on
+// replaced reports whether a helper does what an instruction does: one that works on
 // a range, or one that waits.
 func (w *rewriter) replaced(op uint32) bool {
 	switch op {

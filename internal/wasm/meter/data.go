@@ -88,10 +88,10 @@ func (d *dataSegments) add(index int, offset, content, raw []byte) {
 	d.active = append(d.active, Segment{Index: index, Offset: at, Bytes: content})
 }
 
-// ownMemory tells whether the module defines its memory, which is then zero.
+// ownMemory reports whether the module defines its memory, which is then zero.
 func (w *rewriter) ownMemory() bool { return len(w.module.Memories) == 1 && !w.importsMemory }
 
-// countIs tells whether the data count section, if there is one, says the truth.
+// countIs reports whether the data count section, if there is one, is right.
 func (w *rewriter) countIs(n int) bool {
 	s := w.section(secDataCount)
 	if s == nil {

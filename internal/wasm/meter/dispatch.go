@@ -79,13 +79,13 @@ func (d *dispatchScan) next(op uint32) int {
 	return 0
 }
 
-// goesOn says whether an instruction always leads to the next one, and to no other
+// goesOn reports whether an instruction always leads to the next one, and to no other
 // function: nop, drop, select, and what works on locals, globals, memory and numbers.
 func goesOn(op uint32) bool {
 	return op == 0x01 || op == 0x1a || op == 0x1b || op >= opLocalGet && op <= opGlobalSet || op >= 0x28 && op <= 0x3f || op >= opI32Const && op <= 0xc4
 }
 
-// plainSelector says whether an instruction may compute an index: locals,
+// plainSelector reports whether an instruction may compute an index: locals,
 // globals, constants and arithmetic of i32.
 func plainSelector(op uint32) bool {
 	return op >= opLocalGet && op <= opGlobalGet || op == opI32Const || op >= opI32Add && op <= 0x78

@@ -137,7 +137,7 @@ func (c *cursor) labels(i *instruction) {
 	i.second = uint32(n) // fits: each has a byte
 }
 
-// oneIndex says whether an opcode has one index immediate.
+// oneIndex reports whether an opcode has one index immediate.
 func oneIndex(op uint32) bool {
 	switch op {
 	case opThrow,
@@ -153,7 +153,7 @@ func oneIndex(op uint32) bool {
 	return false
 }
 
-// plain says whether an opcode has no immediates.
+// plain reports whether an opcode has no immediates.
 func plain(op uint32) bool {
 	return op <= 0x01 || op == opElse || op == opThrowRef || op == opEnd || op == opReturn ||
 		op == 0x1a || op == 0x1b || op >= 0x45 && op <= 0xc4 || op == 0xd1

@@ -211,7 +211,7 @@ func (w *rewriter) startSection(body []byte) []byte {
 	return appendU32(nil, w.shift(*w.module.Start))
 }
 
-// startMoves tells whether the host calls the start function, through a function
+// startMoves reports whether the host calls the start function, through a function
 // that is added: an export of the function itself would let the module refer to
 // it. One that takes or returns something stays, so that the engine refuses it.
 func (w *rewriter) startMoves() bool {

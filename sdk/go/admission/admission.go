@@ -1,4 +1,4 @@
-// Package admission registers a guest that says whether a compaction may start.
+// Package admission registers a guest that reports whether a compaction may start.
 // Import it in one module only with neither plugin nor summarizer: a module is
 // one of the three.
 //
@@ -18,7 +18,7 @@ import (
 
 // Policy is a guest of this kind.
 type Policy struct {
-	// Description says what the guest is and which policies it knows. A zero ABI
+	// Description is what the guest is and which policies it knows. A zero ABI
 	// range is filled in.
 	Description mortise.Description
 	// Admit answers a request. A nil answer is an error.

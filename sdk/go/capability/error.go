@@ -2,7 +2,7 @@ package capability
 
 import "strconv"
 
-// Code says why a host did not do what it was asked for. It is an error, for errors.Is.
+// Code is the reason why a host did not do what it was asked for. It is an error, for errors.Is.
 type Code int32
 
 // Codes of the contract.

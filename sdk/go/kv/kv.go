@@ -27,7 +27,7 @@ func Get(key string) (value []byte, found bool, err error) { return get(key) }
 // Set puts a value in place of the one that is there.
 func Set(key string, value []byte) error { return set(key, value) }
 
-// Delete removes a key and tells whether it was there.
+// Delete removes a key and reports whether it was there.
 func Delete(key string) (was bool, err error) { return remove(key) }
 
 // List yields the keys that begin with prefix, in the order of their bytes. Keys that come

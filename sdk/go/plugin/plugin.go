@@ -19,7 +19,7 @@ import (
 
 // Plugin is a guest of this kind.
 type Plugin struct {
-	// Description says what the plugin is. A zero ABI range is filled in.
+	// Description is what the plugin is. A zero ABI range is filled in.
 	Description mortise.Description
 	// OnPhase answers an event. Nil, and a nil reply, are "no opinion".
 	OnPhase func(*mortise.Event) (*mortise.Reply, error)

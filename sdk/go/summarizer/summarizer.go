@@ -18,7 +18,7 @@ import (
 
 // Summarizer is a guest of this kind.
 type Summarizer struct {
-	// Description says what the guest is and which policies it knows. A zero ABI
+	// Description is what the guest is and which policies it knows. A zero ABI
 	// range is filled in.
 	Description mortise.Description
 	// Summarize answers a request. A nil answer is an error.

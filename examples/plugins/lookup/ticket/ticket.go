@@ -53,7 +53,7 @@ func number(text string) int {
 	return end
 }
 
-// word tells whether a byte continues a word, so that no number is found inside of one.
+// word reports whether a byte continues a word, so that no number is found inside of one.
 func word(c byte) bool {
 	return c == '_' || c == '-' || c >= utf8.RuneSelf || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9'
 }

@@ -42,7 +42,7 @@ const keeps = 16
 
 // Serve runs h on the input of the current call and returns the export's result.
 func Serve(h Handler) int32 {
-	// Go's collector works in goroutines, which nobody schedules between calls: in a
+	// Go's collector works in goroutines, which no scheduler runs between calls: in a
 	// guest that keeps its memory it would begin, and never come to its end.
 	if calls++; calls > keeps {
 		runtime.Gosched()

@@ -1,4 +1,4 @@
-// Package offer says what each of the bundled admission policies is, for a guest that holds all
+// Package offer describes each of the bundled admission policies, for a guest that holds all
 // of them and for guests that hold one.
 //
 // # Concurrency
@@ -55,7 +55,7 @@ func Guest(name, summary string, offers ...Offer) admission.Policy {
 // Alone is a guest with one policy.
 func Alone(o Offer) admission.Policy { return Guest(o.Name, o.Summary, o) }
 
-// unknownError says which policy the guest does not have.
+// unknownError names the policy that the guest does not have.
 type unknownError struct {
 	guest, policy string
 	known         []string

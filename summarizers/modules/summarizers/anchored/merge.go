@@ -101,7 +101,7 @@ func (o *outline) lost(s section, a *answer) []string {
 	return out
 }
 
-// survives tells whether at least two thirds of the words of a line are in a text, which is in
+// survives reports whether at least two thirds of the words of a line are in a text, which is in
 // lower case.
 func survives(line, text string) bool {
 	total, found := 0, 0

@@ -169,5 +169,5 @@ func Masked(text string, n int) string {
 	return talk.Number(len(text)) + " bytes, " + talk.Number(talk.Lines(text)) + " lines: " + talk.Notable(text, n)
 }
 
-// short tells whether an output need not be masked.
+// short reports whether an output need not be masked.
 func short(text string, n int) bool { return len(text) <= n && talk.Lines(text) <= 3 }

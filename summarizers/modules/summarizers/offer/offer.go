@@ -1,4 +1,4 @@
-// Package offer says what each of the bundled summarizer policies is, for a guest that holds
+// Package offer describes each of the bundled summarizer policies, for a guest that holds
 // all of them and for guests that hold one.
 //
 // # Concurrency
@@ -63,7 +63,7 @@ func Guest(name, summary string, offers ...Offer) summarizer.Summarizer {
 // Alone is a guest with one policy.
 func Alone(o Offer) summarizer.Summarizer { return Guest(o.Name, o.Summary, o) }
 
-// unknownError says which policy the guest does not have.
+// unknownError names the policy that the guest does not have.
 type unknownError struct {
 	guest, policy string
 	known         []string

@@ -23,13 +23,13 @@ func Limit(req *mortise.SummarizeRequest) int {
 	return int(min(float64(max(0, req.BudgetTokens))*per, maxLimit))
 }
 
-// Hidden tells whether a message is no part of what was said: one of the system, or one
+// Hidden reports whether a message is no part of what was said: one of the system, or one
 // that the runtime wrote.
 func Hidden(m *mortise.Message) bool {
 	return m.Role == mortise.RoleSystem || m.Visibility == mortise.VisibilityInternal
 }
 
-// Output tells whether a message is a tool's output. Some agents send that as the user.
+// Output reports whether a message is a tool's output. Some agents send that as the user.
 func Output(m *mortise.Message) bool {
 	if m.Role == mortise.RoleTool {
 		return true

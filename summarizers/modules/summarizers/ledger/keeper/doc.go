@@ -5,7 +5,7 @@
 // A [Ledger] reads each message once: requests and what became of them, rules of the user, tasks and
 // plan, files that were read and changed, commands with their outcome, errors and whether they were
 // seen to pass later, commits, findings, look-ups, the latest steps, and the names that occur, with who
-// used them. Of dialogues it keeps who said what, of tools that return records the values with the
+// used them. Of dialogues it keeps the speaker of each sentence, of tools that return records the values with the
 // record that owns them. [Ledger.State] is plain data, which can be stored; [From] continues it.
 //
 // [Render] writes a state under a budget in bytes: readable sections, the most important first, with

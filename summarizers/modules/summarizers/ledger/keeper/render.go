@@ -60,7 +60,7 @@ func (p *page) quotation(t *abi.LedgerText, share float64, title string) []strin
 }
 
 // beforeShare is the share of a summary by another program: some sentences on a small page too, since nothing else
-// tells what came before.
+// holds what came before.
 func (p *page) beforeShare() float64 { return max(.06, min(.25, 400/float64(p.limit))) }
 
 func (p *page) head() {

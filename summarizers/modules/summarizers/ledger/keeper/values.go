@@ -20,7 +20,7 @@ const (
 )
 
 // records keeps the fields of records in the result of a tool, under the record that owns them: the one
-// whose id stands beside them, or else that of the call.
+// whose id is next to them, or else that of the call.
 func (l *Ledger) records(n int, c *abi.LedgerCall, text string) {
 	text = strings.TrimSpace(text)
 	if len(text) > maxRecord || text == "" || text[0] != '{' && text[0] != '[' {
