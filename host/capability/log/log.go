@@ -6,7 +6,7 @@ import (
 	"github.com/mortise-dev/mortise/internal/engine"
 )
 
-// LogGrant lets the guest write to the host's logger, what it prints included.
+// Grant lets the guest write to the host's logger, what it prints included.
 type Grant struct {
 	// Level is the least level that is written; messages below it are not counted
 	// as dropped. Nil means debug, which is the lowest.

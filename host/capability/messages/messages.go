@@ -7,7 +7,7 @@ import (
 	"github.com/mortise-dev/mortise/internal/engine"
 )
 
-// MessagesGrant lets guests read more than their input, as far as the context of a call offers it: by messages_get
+// Grant lets guests read more than their input, as far as the context of a call offers it: by messages_get
 // what [WithRange] gives, by messages_read the items of [With].
 type Grant struct{}
 

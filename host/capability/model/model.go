@@ -13,7 +13,7 @@ import (
 // modelQuestion is the fuel for a question, beside that for its bytes.
 const modelQuestion = 100_000
 
-// Model grants questions to models: to those of Roles by the import model_chat, within
+// Grant grants questions to models: to those of Roles by the import model_chat, within
 // their windows and budgets, and to Ask by model_ask. A zero is the default, a negative
 // number an error.
 type Grant struct {
