@@ -20,7 +20,7 @@ const taskTool = "tool_call"
 const maxArguments = 1024
 
 // errDecides fails a call in the background whose tool wants a decision.
-var errDecides = errors.New("the tool asks for a decision, and nobody can give it in the background")
+var errDecides = errors.New("the tool asks for a decision, and no person can give it in the background")
 
 // inBackground executes calls of some tools as background tasks of a thread.
 type inBackground struct {

@@ -89,7 +89,7 @@ func busy() *compaction.Config {
 	}
 }
 
-// TestStory: a run is told at level info in a few lines, however many tools it calls, and no line quotes it.
+// TestStory: a run is logged at level info in a few lines, however many tools it calls, and no line quotes it.
 func TestStory(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

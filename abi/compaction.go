@@ -1,6 +1,6 @@
 package abi
 
-// SummarizeRequest asks a summarizer to stand in for a range of a conversation.
+// SummarizeRequest asks a summarizer to replace a range of a conversation.
 type SummarizeRequest struct {
 	ABI      int    `json:"abi"`
 	ThreadID string `json:"thread_id"`
@@ -8,7 +8,7 @@ type SummarizeRequest struct {
 	Policy string `json:"policy,omitempty"`
 	// Messages are the range, oldest first, calls and results whole.
 	Messages []Message `json:"messages"`
-	// PreviousSummary stands for everything before the range. Nil means that
+	// PreviousSummary covers everything before the range. Nil means that
 	// nothing came before.
 	PreviousSummary *string `json:"previous_summary,omitempty"`
 	// BudgetTokens is how long the summary may be.

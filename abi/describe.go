@@ -14,8 +14,8 @@ type Description struct {
 	Tools []Tool `json:"tools,omitempty"`
 	// State keys that the guest owns. An update of any other key is refused.
 	State []StateKey `json:"state,omitempty"`
-	// Actions are those that the guest carries out when they were scheduled, Effects
-	// those that it carries out after a commit. Both come to [ExportOnPhase].
+	// Actions are those that the guest executes when they were scheduled, Effects
+	// those that it executes after a commit. Both come to [ExportOnPhase].
 	Actions []Handler `json:"actions,omitempty"`
 	Effects []Handler `json:"effects,omitempty"`
 	// Capabilities that the guest asks for. The operator grants them.
@@ -90,11 +90,11 @@ type StateKey struct {
 	Merge Merge  `json:"merge,omitempty"`
 }
 
-// Handler declares an action or an effect that a plugin carries out.
+// Handler declares an action or an effect that a plugin executes.
 type Handler struct {
 	// Name is prefixed by the host with the plugin's name and a slash.
 	Name string `json:"name"`
-	// Mode says what the reply to an action may hold, observe by default. The reply
+	// Mode limits what the reply to an action may hold, observe by default. The reply
 	// to an effect holds nothing.
 	Mode Mode `json:"mode,omitempty"`
 	// Public lets other plugins ask for it, under its full name.

@@ -20,7 +20,7 @@
 //
 // # Concurrency
 //
-// Values are plain data. Whoever built one may change it until it is handed on;
+// Values are plain data. Their maker may change them until they are passed on;
 // after that it is read-only.
 //
 // # Errors

@@ -1,6 +1,6 @@
 package abi
 
-// RunIdentity says which run an event belongs to.
+// RunIdentity identifies the run of an event.
 type RunIdentity struct {
 	ThreadID    string `json:"thread_id"`
 	RunID       string `json:"run_id"`
@@ -24,7 +24,7 @@ type RunIdentity struct {
 	DispatchIDHint     string `json:"dispatch_id_hint,omitempty"`
 }
 
-// RunMode is why a run was started. A gate may be stricter when nobody watches.
+// RunMode is why a run was started. A gate may be stricter when no person watches.
 type RunMode string
 
 // Run modes.
@@ -72,7 +72,7 @@ type Event struct {
 	// Notices arrived in the inbox since the previous step.
 	Notices []Notice `json:"notices,omitempty"`
 	// Action is set when a scheduled action is due, Effect when an effect is to be
-	// carried out. Such an event is for the handler alone, not for the hooks.
+	// executed. Such an event is for the handler alone, not for the hooks.
 	Action *Action `json:"action,omitempty"`
 	Effect *Effect `json:"effect,omitempty"`
 	// Compaction is set at before_compaction and after_compaction.
@@ -130,7 +130,7 @@ const (
 // NoticeKind is what a notice says.
 type NoticeKind string
 
-// Kinds of notices.
+// Kinds of notifications.
 const (
 	NoticeCompleted NoticeKind = "completed"
 	NoticeFailed    NoticeKind = "failed"
@@ -141,7 +141,7 @@ const (
 	NoticeMessages NoticeKind = "messages"
 )
 
-// Notice is one entry of a run's inbox: news from background work.
+// Notice is one entry of a run's inbox: a notification from background work.
 type Notice struct {
 	Kind      NoticeKind `json:"kind"`
 	TaskID    string     `json:"task_id,omitempty"`
@@ -155,7 +155,7 @@ type Notice struct {
 	Housekeeping bool `json:"housekeeping,omitempty"`
 }
 
-// FieldMessageIndex is a field of an [Event] in MessagePack beside those of the struct,
+// FieldMessageIndex is a field of an [Event] in MessagePack besides those of the struct,
 // which a host writes before the messages, and only with them. It is binary and holds
 // [MessageMarkSize] bytes for each message: the length of its encoding (32 bits, the
 // lowest byte first), its role as one of the marks, and three bytes that are zero and mean

@@ -29,7 +29,7 @@ type Ledger struct {
 type LedgerTalk struct {
 	// Requests are the messages of the user, the first and the latest whole.
 	Requests []LedgerRequest `json:"requests,omitempty"`
-	// Rules are sentences of the user that say what must or must not be done. Findings are
+	// Rules are sentences of the user about what must or must not be done. Findings are
 	// sentences of the agent about a cause, a decision or a result.
 	Rules    []LedgerText `json:"rules,omitempty"`
 	Findings []LedgerText `json:"findings,omitempty"`

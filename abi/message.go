@@ -11,7 +11,7 @@ const (
 	RoleTool      Role = "tool"
 )
 
-// Visibility says who a message is for. The empty string means everyone.
+// Visibility selects whom a message is for. The empty string means everyone.
 type Visibility string
 
 // VisibilityInternal marks a message that the runtime wrote for the model and
@@ -162,7 +162,7 @@ type Resume struct {
 	TicketID string `json:"ticket_id"`
 	Reason   string `json:"reason,omitempty"`
 	// DecisionID is that of the decision, Result what was decided and Note the words
-	// of whoever decided.
+	// of the decider.
 	DecisionID string `json:"decision_id,omitempty"`
 	Result     any    `json:"result,omitempty"`
 	Note       string `json:"note,omitempty"`
@@ -188,7 +188,7 @@ type ToolResult struct {
 	Content []ContentBlock `json:"content,omitempty"`
 	Data    any            `json:"data,omitempty"`
 	Message string         `json:"message,omitempty"`
-	// Ticket belongs to pending: what the call waits for. Nil stands for a ticket
+	// Ticket belongs to pending: what the call waits for. Nil means a ticket
 	// with the id of the call.
 	Ticket *SuspendTicket `json:"ticket,omitempty"`
 }

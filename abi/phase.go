@@ -45,7 +45,7 @@ func Phases() []Phase {
 	}
 }
 
-// Mode says how much a hook may do to a run. A reply with more than its mode
+// Mode limits how much a hook may do to a run. A reply with more than its mode
 // allows is refused and counted.
 type Mode string
 
@@ -59,7 +59,7 @@ const (
 	ModeGate Mode = "gate"
 )
 
-// View says which messages a hook wants to see. The rest is not sent.
+// View selects which messages a hook wants to see. The rest is not sent.
 type View string
 
 // Views.
@@ -77,7 +77,7 @@ const (
 	ViewAll View = "all"
 )
 
-// FailurePolicy says what happens to a run when a hook fails: traps, misses its
+// FailurePolicy decides what happens to a run when a hook fails: traps, misses its
 // deadline, replies with something undecodable.
 type FailurePolicy string
 
@@ -85,7 +85,7 @@ type FailurePolicy string
 const (
 	// FailRun ends the run with the error; at the tool gate it blocks the call.
 	FailRun FailurePolicy = "fail"
-	// FailIgnore records the failure and goes on without the reply.
+	// FailIgnore records the failure and continues without the reply.
 	FailIgnore FailurePolicy = "ignore"
 	// FailQuarantine ignores, and after repeated failures stops calling the
 	// hook for a while.

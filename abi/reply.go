@@ -98,8 +98,8 @@ const (
 	// step_start, of this run or of the thread's next one. It starts no step and no run,
 	// and is not shown to the model.
 	EffectNotify EffectType = "notify"
-	// EffectCustom asks the plugin that declares Key among its effects to carry it
-	// out with Payload, after the commit.
+	// EffectCustom asks the plugin that declares Key among its effects to execute
+	// it with Payload, after the commit.
 	EffectCustom EffectType = "custom"
 )
 
@@ -189,7 +189,7 @@ type GateDecision struct {
 	Result *ToolResult `json:"result,omitempty"`
 }
 
-// ResumeMode says what happens to a suspended call when its decision arrives.
+// ResumeMode decides what happens to a suspended call when its decision arrives.
 type ResumeMode string
 
 // Resume modes.
@@ -208,7 +208,7 @@ type SuspendTicket struct {
 	Action  string     `json:"action,omitempty"`
 	Message string     `json:"message,omitempty"`
 	Mode    ResumeMode `json:"mode,omitempty"`
-	// Parameters and ResponseSchema (a JSON Schema) are for whoever decides.
+	// Parameters and ResponseSchema (a JSON Schema) are for the decider.
 	Parameters     any `json:"parameters,omitempty"`
 	ResponseSchema any `json:"response_schema,omitempty"`
 }

@@ -241,7 +241,7 @@ func TestNoticesAreNeverLost(t *testing.T) {
 			}
 		}
 	}
-	// The notice that arrives during the first inference makes the run continue.
+	// The notification that arrives during the first inference makes the run continue.
 	if _, err := b.agent.Run(t.Context(), request(user("go"))); err != nil {
 		t.Fatal(err)
 	}

@@ -253,7 +253,7 @@ func TestParallelToolsTalk(t *testing.T) {
 		}
 	}
 	if len(each) != n {
-		t.Errorf("%d calls were heard", len(each))
+		t.Errorf("%d calls were received", len(each))
 	}
 }
 

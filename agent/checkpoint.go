@@ -13,7 +13,7 @@ import (
 
 // ErrStale is a checkpoint that does not follow the one that is stored: another
 // process has written to the thread.
-var ErrStale = errors.New("the thread was changed by somebody else")
+var ErrStale = errors.New("the thread was changed by another process")
 
 // StateImage is the state of the plugins, to continue from. Values are dynamic values
 // of the contract; a codec must keep int64, float64 and bytes apart.

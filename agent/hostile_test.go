@@ -152,7 +152,7 @@ func TestTaskCannotLeaveItsTag(t *testing.T) {
 		t.Errorf("the id writes the tag: %.200q", tag)
 	}
 	if len(got) > 32<<10 {
-		t.Errorf("a notice of %d bytes", len(got))
+		t.Errorf("a notification of %d bytes", len(got))
 	}
 }
 

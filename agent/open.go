@@ -130,7 +130,7 @@ func (a *Agent) runOf(ctx context.Context, t *Thread, req Request) (Record, erro
 		case !exists:
 			return Record{}, fmt.Errorf("invalid resume: continue_run_id '%s' does not reference an existing run", id)
 		case latest.RunID != id || !latest.open():
-			return Record{}, fmt.Errorf("invalid resume: continue_run_id '%s' references a run that cannot go on; its thread has run '%s', which is %s",
+			return Record{}, fmt.Errorf("invalid resume: continue_run_id '%s' references a run that cannot continue; its thread has run '%s', which is %s",
 				id, latest.RunID, latest.Status)
 		}
 		return a.again(latest, req), nil

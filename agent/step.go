@@ -74,7 +74,7 @@ func (r *run) prompt(ctx context.Context) (*Termination, error) {
 	return stop, err
 }
 
-// keepPartial keeps what the model had said when it came to an end. It is not kept when another
+// keepPartial keeps the model's partial answer when it came to an end. It is not kept when another
 // process continues the run and asks again; its cost is counted.
 func (r *run) keepPartial(ctx context.Context, response *abi.Response, messageID string) {
 	if response == nil {

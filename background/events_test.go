@@ -13,7 +13,7 @@ import (
 	"github.com/mortise-dev/mortise/inbox"
 )
 
-// custom counts the custom notices of one task and checks that nothing follows
+// custom counts the custom notifications of one task and checks that nothing follows
 // its terminal one.
 func custom(t *testing.T, notices []abi.Notice, id string) (n int, last abi.Notice) {
 	t.Helper()
@@ -70,7 +70,7 @@ func TestEvents(t *testing.T) {
 				}
 			}
 			if n, last := custom(t, got, id); n != 1000 || last.Kind != abi.NoticeCompleted {
-				t.Fatalf("%d notices, the last is %+v", n, last)
+				t.Fatalf("%d notifications, the last is %+v", n, last)
 			}
 		},
 		"events_do_not_change_task_result": func(t *testing.T, m *background.Manager, _ *inbox.Box) {
@@ -127,7 +127,7 @@ func TestEvents(t *testing.T) {
 			m.Cancel(id)
 			wait(t, m, "a")
 			if n, last := custom(t, box.Drain(), id); n == 0 || last.Kind != abi.NoticeCancelled {
-				t.Fatalf("%d notices, the last is %+v", n, last)
+				t.Fatalf("%d notifications, the last is %+v", n, last)
 			}
 		},
 		"pattern_spawn_notify_wait_for_kill": func(t *testing.T, m *background.Manager, box *inbox.Box) {

@@ -111,7 +111,7 @@ func TestShorten(t *testing.T) {
 			for _, text := range []string{strings.Repeat("é", 1<<20), strings.Repeat(strings.Repeat("é", 50_000)+"\n", 3), strings.Repeat("\n", 9000), "\n" + strings.Repeat("x", 9000) + "\n"} {
 				got := r.Shorten(t.Context(), "a", "task", text)
 				if len(got) > 8192+400 || !utf8.ValidString(got) || !strings.Contains(got, "elided") {
-					t.Fatalf("%d bytes stand for %d: %.200q", len(got), len(text), got)
+					t.Fatalf("%d bytes replace %d: %.200q", len(got), len(text), got)
 				}
 			}
 		},
@@ -364,7 +364,7 @@ func FuzzShorten(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string, limit int) {
 		got := r.Shorten(t.Context(), "a", text, text)
 		if len(got) > 64+2*50+500 {
-			t.Fatalf("%d bytes stand for %d", len(got), len(text))
+			t.Fatalf("%d bytes replace %d", len(got), len(text))
 		}
 		if found := regexp.MustCompile(`stored as ([^ ]+)\. Use`).FindStringSubmatch(got); found != nil && utf8.ValidString(text) {
 			if back := whole(t, r, found[1], max(4, limit%100)); back != text {

@@ -276,7 +276,7 @@ func (t *thread) view(log []abi.Message) ([]abi.Message, int64) {
 	return view, t.index.size(cover, summary.tokens)
 }
 
-// observe tells of an event, and keeps it. Steps of a run wait for it, so it comes
+// observe reports an event, and keeps it. Steps of a run wait for it, so it comes
 // seldom: nothing is reported twice in a row.
 func (c *Compactor) observe(t *thread, e Event) {
 	e.Thread, e.At, e.Reason = t.id, c.conf().Now(), clip(e.Reason)

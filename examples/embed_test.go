@@ -62,7 +62,7 @@ func TestReadmeShowsTheExample(t *testing.T) {
 	}
 }
 
-// model reads a file, and then says what it has read.
+// model reads a file, and then repeats what it has read.
 type model struct{}
 
 func (model) Infer(_ context.Context, r llm.Request) (*abi.Response, error) {

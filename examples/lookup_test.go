@@ -118,7 +118,7 @@ func TestLookup(t *testing.T) {
 	})
 }
 
-// TestLookupIsRefused shows what a guest is told: a server that was not granted, and a
+// TestLookupIsRefused shows what a guest gets: a server that was not granted, and a
 // secret that was not.
 func TestLookupIsRefused(t *testing.T) {
 	t.Parallel()

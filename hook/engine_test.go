@@ -286,7 +286,7 @@ func TestContinue(t *testing.T) {
 	}
 }
 
-// counting counts its calls in its state, and says how many there were.
+// counting counts its calls in its state, and returns their number.
 func counting(scope abi.Scope, at abi.Phase) *scripted {
 	p := plugin("count", abi.ModeTransform, func(e *abi.Event) (*abi.Reply, error) {
 		n, _ := e.State["n"].(int64)
@@ -429,7 +429,7 @@ func TestUse(t *testing.T) {
 	}
 }
 
-// TestExclude: a tool that a plugin excludes is denied, and the model is told once.
+// TestExclude: a tool that a plugin excludes is denied, and the model is notified once.
 func TestExclude(t *testing.T) {
 	t.Parallel()
 	p := plugin("no-web", abi.ModeTransform, func(*abi.Event) (*abi.Reply, error) {

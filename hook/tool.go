@@ -115,7 +115,7 @@ func (h *handling) deny(reason, by string) {
 	h.answer.Deny, h.record.By = &reason, by
 }
 
-// gated takes over a decision of the gate and reports whether the call may go on.
+// gated takes over a decision of the gate and reports whether the call may continue.
 func (h *handling) gated(g *phases.GateOutcome) bool {
 	if g == nil {
 		return true
@@ -297,7 +297,7 @@ func (h *handling) post(ctx context.Context) error {
 	return nil
 }
 
-// maxData bounds the structured result that plugins get beside its texts.
+// maxData bounds the structured result that plugins get besides its texts.
 const maxData = 64
 
 // dataOf is a structured result, if it is small; its texts are in the content in any case.

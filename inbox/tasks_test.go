@@ -129,7 +129,7 @@ func TestTasks(t *testing.T) {
 			got := take(t, d.out)
 			defer got.Release()
 			if n := len(notices(got)); n != 0 || d.out.Waiting("a") != 0 {
-				t.Fatalf("%d notices of a task that runs", n)
+				t.Fatalf("%d notifications of a task that runs", n)
 			}
 		},
 		"regression_double_notify_enqueues_once": func(t *testing.T, d *desk) {

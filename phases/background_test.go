@@ -194,6 +194,6 @@ func TestWatchPhases(t *testing.T) {
 	g.fire(t, step(1))
 	g.fire(t, phasestest.Frame(abi.RunEnd))
 	if len(heard) != 1 || heard[0].Updates != 2 || strings.Join(heard[0].Keys, " ") != "a/excl b/excl" {
-		t.Errorf("heard %+v", heard)
+		t.Errorf("received %+v", heard)
 	}
 }

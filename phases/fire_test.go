@@ -478,7 +478,7 @@ func TestRunEnded(t *testing.T) {
 			}
 		}
 		if !slices.Equal(idle.ended, []string{"t r"}) || len(list) == 2 && !slices.Equal(broken.ended, []string{"t r"}) {
-			t.Errorf("heard %q and %q", idle.ended, broken.ended)
+			t.Errorf("received %q and %q", idle.ended, broken.ended)
 		}
 	}
 }

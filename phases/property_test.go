@@ -441,7 +441,7 @@ func watchOrder(t *testing.T, s *state.Store) func() uint64 {
 	var sums [2]int64
 	if _, err := s.Watch(func(c state.Change) {
 		if c.Previous != last.Load() || c.Revision != c.Previous+1 {
-			t.Errorf("heard of %d to %d after %d", c.Previous, c.Revision, last.Load())
+			t.Errorf("received %d to %d after %d", c.Previous, c.Revision, last.Load())
 		}
 		for i, key := range []string{"p/excl", "p/comm"} {
 			v, _ := c.Snapshot.Read(key)

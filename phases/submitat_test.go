@@ -72,7 +72,7 @@ func TestKept(t *testing.T) {
 	stop()
 	g.fire(t, step(1))
 	if len(heard) != 2 || heard[0] != "p/excl" || heard[1] != "p/kept" {
-		t.Errorf("heard %v", heard)
+		t.Errorf("received %v", heard)
 	}
 	for key, want := range map[string]bool{"p/kept": true, "p/excl": false, "p/none": false} {
 		value, ok := g.state.Kept(key)

@@ -69,7 +69,7 @@ func ExamplePlugin_sticky() {
 }
 
 // A plugin is swapped while runs use it. One that cannot take over is refused, and the
-// one in use goes on.
+// one in use continues.
 func ExampleSet_Swap() {
 	ctx := context.Background()
 	h, err := host.New(host.Config{})

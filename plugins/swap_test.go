@@ -192,7 +192,7 @@ func TestSwapRefuses(t *testing.T) {
 			}
 			reply, err := set.Plugins()[0].OnPhase(t.Context(), gateEvent())
 			if err != nil || reply.Gate.Reason != "said in JSON" || set.Status()[0].Version != "1.0.0" {
-				t.Errorf("the one in use does not go on: %+v, %v", reply, err)
+				t.Errorf("the one in use does not continue: %+v, %v", reply, err)
 			}
 		})
 	}

@@ -63,7 +63,7 @@ type Config struct {
 	Now       func() time.Time
 }
 
-// Compaction says how conversations are compacted.
+// Compaction configures how conversations are compacted.
 type Compaction struct {
 	// Policy has the threshold and what is kept. Its window is that of models whose own is not known.
 	Policy     compaction.Policy

@@ -149,7 +149,7 @@ func TestHanging(t *testing.T) {
 	}
 }
 
-// Blocks, deltas and events of unknown types pass, also beside a call that is decided about (F7, F8).
+// Blocks, deltas and events of unknown types pass, also next to a call that is decided about (F7, F8).
 func TestUnknownBlocks(t *testing.T) {
 	t.Parallel()
 	events := []string{

@@ -187,7 +187,7 @@ func (o *offered) CallTool(_ context.Context, c abi.ToolCall) (abi.ToolResult, e
 	return abi.ToolResult{Status: abi.ToolSuccess, Content: []abi.ContentBlock{abi.Text("found for " + c.ID)}}, nil
 }
 
-// Hidden tools, twice in a row and beside a visible call: no byte of them reaches the client, and the model has their
+// Hidden tools, twice in a row and next to a visible call: no byte of them reaches the client, and the model has their
 // results in each later request (acceptance 27, 31, 32; F24).
 func TestHidden(t *testing.T) {
 	t.Parallel()

@@ -194,7 +194,7 @@ func removedSystem(r *wire.Request, from, cut int) string {
 	return strings.Join(out, "\n\n")
 }
 
-// compactions puts the newest compaction of the provider behind a stand-in, of Responses.
+// compactions puts the newest compaction of the provider behind a placeholder, of Responses.
 func compactions(r *wire.Request, from, cut int, item []byte) []byte {
 	for i := cut - 1; i >= from && r.Protocol == wire.Responses; i-- {
 		if strings.HasPrefix(r.Items[i].Type, "compaction") {

@@ -32,7 +32,7 @@ func (c *counters) addSide(u wire.Usage, units, usd float64) {
 // Report is what a server did, for operators. It has no text of any conversation.
 type Report struct {
 	Counts map[string]int64 `json:"counts"`
-	// Total is over all lanes in memory, Side what requests beside them cost.
+	// Total is over all lanes in memory, Side what requests besides them cost.
 	Total Money        `json:"total"`
 	Side  money.Totals `json:"side"`
 	Lanes []LaneReport `json:"lanes"`

@@ -93,7 +93,7 @@ func (c *Chain) Summarize(ctx context.Context, r *abi.SummarizeRequest) (*abi.Su
 			failed = fmt.Errorf("%w; %w", failed, err)
 		}
 		if ctx.Err() != nil {
-			break // there is no time for the others, or nobody waits
+			break // there is no time for the others, or no caller waits
 		}
 	}
 	return nil, failed
@@ -120,7 +120,7 @@ func (c *Chain) ask(ctx context.Context, l Link, r *abi.SummarizeRequest, more b
 // maxBytesPerToken is more than any policy's notion of a token.
 const maxBytesPerToken = 8
 
-// check says why an answer cannot be a summary. The quality gate comes later; what is caught
+// check returns why an answer cannot be a summary. The quality gate comes later; what is caught
 // here need not cost the attempt.
 func check(r *abi.SummarizeRequest, s *abi.Summary) error {
 	if s == nil || strings.TrimSpace(s.Text) == "" {
@@ -129,7 +129,7 @@ func check(r *abi.SummarizeRequest, s *abi.Summary) error {
 	if n := len(r.Messages); n > 0 {
 		from, to := r.Messages[0].ID, r.Messages[n-1].ID
 		if s.FromID != "" && s.FromID != from || s.ToID != "" && s.ToID != to {
-			return fmt.Errorf("it says that it covers %.40q to %.40q, which was not asked for", s.FromID, s.ToID)
+			return fmt.Errorf("it claims to cover %.40q to %.40q, which was not asked for", s.FromID, s.ToID)
 		}
 	}
 	if source := replacedBytes(r); len(s.Text) >= source {

@@ -8,7 +8,7 @@
 // # Concurrency
 //
 // A [Policy] is safe for concurrent use, as far as its module is. The module
-// belongs to whoever loaded it; a Policy has no Close.
+// belongs to its loader; a Policy has no Close.
 //
 // # Errors
 //

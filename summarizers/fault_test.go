@@ -102,7 +102,7 @@ func compact(t *testing.T, s compaction.Summarizer, name string, timeout time.Du
 	return c, log, d.events[len(d.events)-1]
 }
 
-// faults are the policies of the guest, and what is told of each.
+// faults are the policies of the guest, and what is reported of each.
 func faults() []struct{ policy, says string } {
 	return []struct{ policy, says string }{
 		{"trap", "exit code 3"},
@@ -122,7 +122,7 @@ func faults() []struct{ policy, says string } {
 }
 
 // TestFaultyGuests: whatever a guest does, alone it leaves the history as it was and the reason
-// is told; with a fallback the compaction succeeds all the same, and both are told.
+// is reported; with a fallback the compaction succeeds all the same, and both are reported.
 func TestFaultyGuests(t *testing.T) {
 	t.Parallel()
 	wasm := build(t, filepath.Join("testdata", "faulty"), ".")

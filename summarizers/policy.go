@@ -17,7 +17,7 @@ import (
 	"github.com/mortise-dev/mortise/internal/guest"
 )
 
-// Use says what a module is wanted for.
+// Use is what a module is wanted for.
 type Use string
 
 // Uses.
@@ -121,7 +121,7 @@ func (p *Policy) Name() string {
 	return name
 }
 
-// Summarize asks the guest to stand in for a range of messages. An answer that cannot be a summary is an error.
+// Summarize asks the guest to replace a range of messages. An answer that cannot be a summary is an error.
 // When the guest names a way in which its policy did so (as hybrid does), that stands in the compaction's event.
 func (p *Policy) Summarize(ctx context.Context, r *abi.SummarizeRequest) (*abi.Summary, error) {
 	summary, err := p.trySummarize(ctx, r)
@@ -196,7 +196,7 @@ func undecodable(ctx context.Context, e *guest.Edition, err error) error {
 	return err
 }
 
-// maxWay bounds how a policy may say that it went its way, in bytes.
+// maxWay bounds the name of the way that a policy went, in bytes.
 const maxWay = 32
 
 // clip makes a word of what a guest says.

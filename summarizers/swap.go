@@ -13,7 +13,7 @@ import (
 	"github.com/mortise-dev/mortise/internal/guest"
 )
 
-// SwapOptions say how another binary takes over. The zero value is valid.
+// SwapOptions configure how another binary takes over. The zero value is valid.
 type SwapOptions struct {
 	host.SwapOptions
 

@@ -89,12 +89,12 @@ func TestSwapPolicyRefuses(t *testing.T) {
 		}
 	}
 	if _, err := p.Summarize(t.Context(), &abi.SummarizeRequest{Messages: conversation(), BudgetTokens: 200}); err != nil || p.Info().Generation != 1 {
-		t.Errorf("the one in use does not go on: %v", err)
+		t.Errorf("the one in use does not continue: %v", err)
 	}
 }
 
-// TestModuleSwappedPastThePolicy: whoever loaded the module may swap it; the policy
-// finds out, and says when the binary does not serve it.
+// TestModuleSwappedPastThePolicy: the module's loader may swap it; the policy
+// finds out, and reports when the binary does not serve it.
 func TestModuleSwappedPastThePolicy(t *testing.T) {
 	t.Parallel()
 	m := load(t, host.EngineNative, "summarizers")

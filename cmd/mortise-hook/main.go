@@ -1,5 +1,5 @@
 // Command mortise-hook is what an agent starts at each event of its hooks. It passes the event to the daemon of
-// mortise and prints the answer. It reads no event: when the daemon does not answer in time, the policy file says what to print.
+// mortise and prints the answer. It reads no event: when the daemon does not answer in time, the policy file decides what to print.
 //
 //	mortise-hook PROFILE DIALECT EVENT [closed]
 //

@@ -1,5 +1,5 @@
 // Command serve shows mortise serve at work, offline: it starts the real program in a process of its own, sends it requests over HTTP
-// as a client and as an operator do, and prints what comes back. Only the model is a stand-in: a server on loopback that speaks Anthropic's API
+// as a client and as an operator do, and prints what comes back. Only the model is scripted: a server on loopback that speaks Anthropic's API
 // and answers from a script.
 //
 //	go run ./examples/serve

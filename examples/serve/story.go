@@ -53,7 +53,7 @@ func tell(ctx context.Context, out io.Writer, root string) (err error) {
 	err = t.chapters(ctx)
 	t.say("\n5. Stop the server\n\n   $ kill -INT ...")
 	if err = errors.Join(err, t.s.stop()); err == nil {
-		t.say("   it has drained and ended with exit code 0; %d requests were billed by the stand-in", len(provider.Bills()))
+		t.say("   it has drained and ended with exit code 0; %d requests were billed by the scripted model", len(provider.Bills()))
 	}
 	return err
 }

@@ -37,7 +37,7 @@ type Agent struct {
 	home, dir     string
 	layout        layout
 	comments      bool
-	// own is a file with nothing but our hooks. companion goes beside it.
+	// own is a file with nothing but our hooks. companion goes next to it.
 	own       bool
 	companion map[string]string
 	// Command is the agent's program.

@@ -4,7 +4,7 @@
 //
 // # Concurrency
 //
-// A file is edited under a lock beside it, so processes may install at once.
+// A file is edited under a lock next to it, so processes may install at once.
 //
 // # Errors
 //

@@ -49,7 +49,7 @@ func (a *Agent) Script(client, profile string, events []string) ([]byte, error) 
 	return out, nil
 }
 
-// WriteCompanion writes what an agent wants beside its file, unless it is there.
+// WriteCompanion writes what an agent wants next to its file, unless it is there.
 func (a *Agent) WriteCompanion(file string) error {
 	for name, text := range a.companion {
 		path := filepath.Join(filepath.Dir(file), filepath.FromSlash(name))
@@ -117,7 +117,7 @@ func (a *Agent) made(c *Change, mark string) bool {
 // errOurs is a backup that an install after the first one made.
 var errOurs = errors.New("it has hooks of ours already")
 
-// delete deletes a file in which nothing is left, with what was beside it.
+// delete deletes a file in which nothing is left, with what was next to it.
 func (a *Agent) delete(c *Change) error {
 	c.Deleted = true
 	errs := []error{os.Remove(c.File)}

@@ -385,7 +385,7 @@ func TestLive_clientGone(t *testing.T) {
 						t.Errorf("the model was not given the path and the hint")
 					}
 					if n := turns(r); n != 2 {
-						t.Errorf("%d requests: other events must go on", n)
+						t.Errorf("%d requests: other events must continue", n)
 					}
 					if t.Failed() {
 						dump(t, r)

@@ -26,7 +26,7 @@ const (
 	chatModel      = "gpt-4.1"
 )
 
-// prepare writes what the agent needs beside its hooks.
+// prepare writes what the agent needs besides its hooks.
 func (r *Rig) prepare(ctx context.Context) error {
 	switch r.dialect.Name {
 	case "codex":

@@ -101,7 +101,7 @@ func compact(v any) ([]byte, error) {
 	return bytes.TrimRight(b.Bytes(), "\n"), nil
 }
 
-// denial answers a call with a result that says why it was not executed.
+// denial answers a call with a result with the reason why it was not executed.
 func denial(id, reason string) []byte {
 	text, err := compact(reason)
 	if err != nil {

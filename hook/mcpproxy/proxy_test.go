@@ -325,7 +325,7 @@ func (u *until) Read([]byte) (int, error) {
 	return 0, io.EOF
 }
 
-// TestPins: a changed description is told once, and blocked if tools are pinned.
+// TestPins: a changed description is reported once, and blocked if tools are pinned.
 func TestPins(t *testing.T) {
 	t.Parallel()
 	for _, strict := range []bool{false, true} {

@@ -74,7 +74,7 @@ type Point struct {
 	}
 	err := abigen.Run([]string{"-check", "-root", root}, &out, io.Discard)
 	if err == nil || !strings.Contains(err.Error(), "go run ./internal/abigen") {
-		t.Errorf("error %v, want one that names the mend", err)
+		t.Errorf("error %v, want one that names the hint", err)
 	}
 }
 

@@ -39,7 +39,7 @@ type field struct {
 	name      string
 	key       string
 	omitEmpty bool
-	// kind says how the value is written, elem is its type or element type.
+	// kind is the encoding of the value, elem is its type or element type.
 	kind kind
 	elem string
 }
@@ -56,7 +56,7 @@ const (
 )
 
 // lazyLists are the fields, as "Struct.Field", that the SDK reads lazily: long
-// lists of which a guest looks at a part. The contract does not say how an SDK
+// lists of which a guest looks at a part. The contract does not fix how an SDK
 // reads, so the list stands here.
 func lazyLists() []string { return []string{"Event.Messages"} }
 

@@ -234,7 +234,7 @@ func TestPrompt_content(t *testing.T) {
 		sdk.ResourceBlock(sdk.EmbeddedResourceResource{TextResourceContents: &sdk.TextResourceContents{Uri: "file:///a.txt", Text: "the text"}}))
 	must(t, err)
 	if want := "look at [main.go](file:///main.go)<resource uri=\"file:///a.txt\">\nthe text\n</resource>"; m.heard[0] != want {
-		t.Errorf("the model has heard %q, want %q", m.heard[0], want)
+		t.Errorf("the model has received %q, want %q", m.heard[0], want)
 	}
 	if _, err := c.prompt(t, id); err == nil || !strings.Contains(err.Error(), "-32602") {
 		t.Errorf("an empty prompt is %v", err)

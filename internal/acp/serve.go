@@ -64,7 +64,7 @@ func unknownSession(id sdk.SessionId) error {
 	}}
 }
 
-// invalid refuses a request, and says why.
+// invalid refuses a request, with the reason.
 func invalid(why, hint string) error {
 	return sdk.NewInvalidParams(map[string]any{"error": why, "hint": hint})
 }

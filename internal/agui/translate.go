@@ -16,7 +16,7 @@ type Event map[string]any
 // ProtocolVersion is the version of the protocol that the events are of.
 const ProtocolVersion = "1.0"
 
-// prefix begins the names of custom events that stand for an event without a word in the protocol.
+// prefix begins the names of custom events that represent an event without a word in the protocol.
 const prefix = "mortise."
 
 // maxHeld is how many custom events are kept between the end of a run that waits and its continuation.

@@ -15,7 +15,7 @@ import (
 
 const module = "github.com/mortise-dev/mortise"
 
-// arrows says which packages of ours a package may import, by the longest
+// arrows lists the packages of ours that a package may import, by the longest
 // prefix of its folder that has an entry. "*" is everything.
 func arrows() map[string][]string {
 	return map[string][]string{
@@ -120,7 +120,7 @@ func arrows() map[string][]string {
 	}
 }
 
-// owners says which folders may import a package of somebody else's.
+// owners lists the folders that may import a third-party package.
 func owners() map[string][]string {
 	return map[string][]string{
 		"github.com/tetratelabs/wazero":     {"internal/engine"},
@@ -178,7 +178,7 @@ func check(t *testing.T, folder, path, imported string) {
 	if ok {
 		allowed := table(t, folder)
 		if !slices.Contains(allowed, "*") && !slices.Contains(allowed, ours) {
-			t.Errorf("%s imports %s: folder %q may import %q; change the table in internal/archtest and say why in RATIONALE.md, or find another way",
+			t.Errorf("%s imports %s: folder %q may import %q; change the table in internal/archtest and give the reason in RATIONALE.md, or find another way",
 				path, ours, folder, allowed)
 		}
 		return

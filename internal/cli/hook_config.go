@@ -105,7 +105,7 @@ func (o *hookOptions) clientPath() (string, error) {
 	}
 	path := filepath.Join(filepath.Dir(self), "mortise-hook")
 	if _, err := os.Stat(path); err != nil {
-		return "", fmt.Errorf("there is no mortise-hook beside %s; build it with go build ./cmd/mortise-hook, or name it with --client", self)
+		return "", fmt.Errorf("there is no mortise-hook next to %s; build it with go build ./cmd/mortise-hook, or name it with --client", self)
 	}
 	return path, nil
 }

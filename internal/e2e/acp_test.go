@@ -35,7 +35,7 @@ limits: {timeout: 60s}
 serve: {lease: 2s, grace: 1s}
 `
 
-// payer is the model: it says words, pays when it is told to, and takes its time when it is told to hold.
+// payer is the model: it answers in words, pays on the word "pay", and takes its time on the word "hold".
 func payer(q providertest.Query) providertest.Answer {
 	last := q.Messages[len(q.Messages)-1]
 	thought := abi.ContentBlock{Type: abi.BlockThinking, Text: "let me see"}

@@ -167,7 +167,7 @@ func TestStatus(t *testing.T) {
 	code, out, _ := command(ctx, t, nil, "doctor", "--json", "--config", w.path("mortise.yaml"), "--store", w.path("mortise.db"), "--listen", "127.0.0.1:0", "--admin", strings.TrimPrefix(url, "http://"))
 	for _, want := range []string{"another process uses the file", "in use"} {
 		if code != 1 || !strings.Contains(out, want) {
-			t.Errorf("doctor beside a server: %d %s, want %s", code, out, want)
+			t.Errorf("doctor alongside a server: %d %s, want %s", code, out, want)
 		}
 	}
 	w.stop(t)

@@ -197,7 +197,7 @@ func (p *policies) failures(thread string) (failed int) {
 
 // TestServe_policyTrial swaps the summarizer of a running server for binaries that panic, hang, answer nothing or lose more:
 // on requests that were recorded, which refuses them, and only on live ones, which rolls them back before a breaker opens.
-// By the API, by a reload and by SIGHUP. Runs go on meanwhile, and none fails.
+// By the API, by a reload and by SIGHUP. Runs continue meanwhile, and none fails.
 func TestServe_policyTrial(t *testing.T) {
 	t.Parallel()
 	w := newWorldOf(t, policyConfig, notes)

@@ -259,8 +259,8 @@ func checkRuns(t *testing.T, runs []*run, want int) {
 	}
 }
 
-// checkStream: ids grow, nothing comes twice, the last answer is whole, each attempt ends once, and settled is last and once. What a
-// step says that is cut off does not count: run_started of the process that takes the run over says which step was the last to be answered.
+// checkStream: ids grow, nothing comes twice, the last answer is whole, each attempt ends once, and settled is last and once. An event of a
+// step that is cut off does not count: run_started of the process that takes the run over names the step that was the last to be answered.
 func checkStream(t *testing.T, r *run) {
 	t.Helper()
 	var dispatch, seq uint64
@@ -403,8 +403,8 @@ func (w *world) checkThreads(t *testing.T, n size) {
 	t.Logf("%d tasks, %d executed, %d marked as interrupted, %d compactions, %d background tasks", n.runs, len(executed), len(marked), compactions, started)
 }
 
-// told is how often the threads were told of the end of each background task, and how many there are. What a killed server
-// leaves is told by the one that takes over, which may be after the last run: it waits for a minute until each is told.
+// told is how often the threads were notified of the end of each background task, and how many there are. What a killed server
+// leaves is reported by the one that takes over, which may be after the last run: it waits for a minute until each is reported.
 func (w *world) told(ctx context.Context, t *testing.T, c *client, threads int) (told map[string]int, started int) {
 	t.Helper()
 	for until := time.Now().Add(time.Minute); ; time.Sleep(100 * time.Millisecond) {

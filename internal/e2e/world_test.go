@@ -236,7 +236,7 @@ func checked(task string) bool { return strings.HasSuffix(task, "0") || strings.
 var named = regexp.MustCompile(`task-\d+`)
 
 // reply is the model: it calls the tool once for each task, has some checked in the background, and then answers that the task is done.
-// What a user asks is a block of its own, beside a summary or a notification in the same message.
+// What a user asks is a block of its own, besides a summary or a notification in the same message.
 func reply(q providertest.Query) providertest.Answer {
 	task, worked := "", false
 	for i := range q.Messages {
@@ -249,14 +249,14 @@ func reply(q providertest.Query) providertest.Answer {
 		}
 		worked = worked || m.Role == abi.RoleTool
 	}
-	if task == "" { // it was compacted, and the model goes on for news of a background task
+	if task == "" { // it was compacted, and the model continues for a notification of a background task
 		for i := range q.Messages {
 			if found := named.FindAllString(q.Messages[i].Text(), -1); found != nil {
 				task, worked = found[len(found)-1], true
 			}
 		}
 	}
-	for i := range q.Messages { // a summary beside the request has the file that the work was on
+	for i := range q.Messages { // a summary next to the request has the file that the work was on
 		worked = worked || task != "" && strings.Contains(q.Messages[i].Text(), "/srv/app/"+task+".go")
 	}
 	if !worked {

@@ -14,7 +14,7 @@ import (
 // did not grant.
 var ErrNotGranted = errors.New("asks for what is not granted")
 
-// Access says what a guest was granted, and how that compares with what it asks for.
+// Access is what a guest was granted, and how that compares with what it asks for.
 type Access struct {
 	// Granted has an entry for each capability of the grants.
 	Granted []string
@@ -25,7 +25,7 @@ type Access struct {
 }
 
 // CheckGrants compares what the guest asks for with what it is granted. The error is
-// [ErrNotGranted] and says what the operator may write; it names all that is missing.
+// [ErrNotGranted] and has the line that the operator may write; it names all that is missing.
 func (g *Guest) CheckGrants(grants host.Grants) (Access, error) {
 	var out Access
 	var missing []abi.Capability

@@ -22,7 +22,7 @@ const (
 
 // messageCache keeps the MessagePack encodings of messages, which a run shows again at every step.
 // An encoding is used only for a message that is equal to the one it was made of, in
-// all its fields: an id says where to look, not that nothing has changed. The zero
+// all its fields: an id is where to look, no proof that nothing has changed. The zero
 // messageCache is empty. It is safe for concurrent use.
 type messageCache struct {
 	events sync.Pool // of *packedEvent
@@ -30,7 +30,7 @@ type messageCache struct {
 	mu      sync.RWMutex
 	entries map[messageKey]entry
 	// open are the tapes with room, by thread. ring holds all tapes; hand is where the
-	// search for one to drop goes on.
+	// search for one to drop continues.
 	open  map[string]*tape
 	ring  []*tape
 	hand  int

@@ -19,7 +19,7 @@
 // # Concurrency
 //
 // A [Guest] is safe for concurrent use, as far as its [Caller] is, and so is a [Live].
-// The module belongs to whoever loaded it: neither has a Close.
+// The module belongs to its loader: neither has a Close.
 //
 // # Errors
 //

@@ -12,7 +12,7 @@ import (
 // without copying them: parts, one behind the other, are the event in MessagePack. It is
 // what a guest reads of its messages, too.
 type packedEvent struct {
-	// lazy tells that the messages are not among the parts.
+	// lazy is set when the messages are not among the parts.
 	lazy   bool
 	pieces []piece
 	parts  [][]byte

@@ -16,7 +16,7 @@ import (
 // back says so, too, and is [ErrNotGranted]; else err comes back as it is.
 //
 // To read the description of a guest that does not load without a grant, the guest is
-// loaded once with stand-ins that reach nothing: a space that is empty and read-only,
+// loaded once with placeholders that reach nothing: a space that is empty and read-only,
 // a network without names, and a model that does not answer.
 func Explain(ctx context.Context, h *host.Host, spec host.Spec, err error) error {
 	if !errors.Is(err, host.ErrImport) || ctx.Err() != nil {
@@ -39,7 +39,7 @@ func Explain(ctx context.Context, h *host.Host, spec host.Spec, err error) error
 	return err
 }
 
-// explained says more than its cause, and can be told apart as both.
+// explained says more than its cause, and is both for errors.Is.
 type explained struct {
 	error
 

@@ -72,7 +72,7 @@ func TestGateMustAnswer(t *testing.T) {
 	}
 }
 
-// Whoever decides about nothing may answer nothing.
+// A hook that decides about nothing may answer nothing.
 func TestOthersNeedNotAnswer(t *testing.T) {
 	t.Parallel()
 	gate, m := gateGuest(t, wire.JSON, abi.ModeGate)

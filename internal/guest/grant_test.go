@@ -118,7 +118,7 @@ func TestScopeBeyondTheGrant(t *testing.T) {
 }
 
 // TestHostileCapabilities: what a guest asks for is shown to people, so it is bounded
-// and cannot draw, and a mend that names it cannot grant more than it says.
+// and cannot draw, and a hint that names it cannot grant more than it says.
 func TestHostileCapabilities(t *testing.T) {
 	t.Parallel()
 	many := make([]abi.Capability, 33)
@@ -142,7 +142,7 @@ func TestHostileCapabilities(t *testing.T) {
 	}
 	g := asks(t, abi.Capability{Name: "http", Scope: []string{`x"], private: ["0.0.0.0/0`}})
 	if _, err := g.CheckGrants(host.Grants{}); !strings.Contains(err.Error(), `hosts: ["x\"], private: [\"0.0.0.0/0"]`) {
-		t.Errorf("the mend can be broken out of: %v", err)
+		t.Errorf("the hint can be broken out of: %v", err)
 	}
 }
 

@@ -132,7 +132,7 @@ func TestLazyMessages_not(t *testing.T) {
 	}
 }
 
-// TestLazyMessages_json: a guest in JSON has no index to read by, and is told so.
+// TestLazyMessages_json: a guest in JSON has no index to read by, and gets an error.
 func TestLazyMessages_json(t *testing.T) {
 	t.Parallel()
 	d := description()

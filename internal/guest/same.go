@@ -61,7 +61,7 @@ func sameMap(a, b map[string]any) bool {
 }
 
 // copyMessage copies what can change of a message that was encoded, which bounds how
-// deep it nests, but for its content, which whoever keeps the copy copies. It returns false for a message that holds values of types that
+// deep it nests, but for its content, which the keeper of the copy copies. It returns false for a message that holds values of types that
 // sameValue cannot compare.
 func copyMessage(m *abi.Message) (abi.Message, bool) {
 	out := *m

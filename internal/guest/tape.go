@@ -15,7 +15,7 @@ const (
 
 // tape holds encodings of the messages of a thread, one behind the other as they came,
 // so that what an event shows is a few pieces of memory, and not one for each message.
-// What stands on it never changes. A tape is dropped as a whole. Whoever still reads
+// What stands on it never changes. A tape is dropped as a whole. A caller that still reads
 // from it keeps it alive. The nil tape is empty.
 type tape struct {
 	thread string
@@ -73,7 +73,7 @@ func (t *tape) piece(at, n int) piece {
 	}
 }
 
-// run tells how many messages have the encodings that stand on the tape from at on. Most
+// run returns how many messages have the encodings that stand on the tape from at on. Most
 // are the very same as before, and then a glance is enough: a text does not change, so
 // one at the same place and of the same length is the same. What can be changed in place, the
 // blocks of the content, is looked at too, and more of a message that is not plain.

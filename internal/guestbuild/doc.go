@@ -13,7 +13,7 @@
 //
 // Builds are reproducible: the same sources and toolchain give the same bytes in
 // any folder. With another toolchain than the one in testdata/guests/TOOLCHAIN,
-// -check still builds, and says that it compared nothing.
+// -check still builds, and prints that it compared nothing.
 //
 // # Concurrency
 //

@@ -96,7 +96,7 @@ func live(t *testing.T, kind string, l Life, due func(said []string) bool) (said
 	return said
 }
 
-// listen hears what a child says, kills it when that is due, and hears what it said meanwhile.
+// listen reads what a child prints, kills it when that is due, and reads what it printed meanwhile.
 func listen(out *bufio.Reader, due func(said []string) bool, p *os.Process) (said []string, killed bool) {
 	for {
 		if !killed && due(said) {

@@ -12,5 +12,5 @@
 //
 // # Errors
 //
-// They say which program failed and what it wrote.
+// They name the program that failed, with what it wrote.
 package pgtest

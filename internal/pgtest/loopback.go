@@ -22,7 +22,7 @@ func Loopback(ctx context.Context, cert, key []byte, settings ...string) (*Serve
 	return start(ctx, s)
 }
 
-// free finds a port that nobody uses now.
+// free finds an unused port.
 func free(ctx context.Context) (string, error) {
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {

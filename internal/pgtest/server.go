@@ -171,7 +171,7 @@ func (s *Server) launch(ctx context.Context) error {
 		defer close(done)
 		started <- cmd.Start()
 		if cmd.Process != nil {
-			_ = cmd.Wait() // it was told to end, or killed
+			_ = cmd.Wait() // it was asked to end, or killed
 		}
 	}()
 	if err := <-started; err != nil {

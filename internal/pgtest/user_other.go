@@ -4,7 +4,7 @@ package pgtest
 
 import "syscall"
 
-// other adds nothing: whoever runs the tests runs the server.
+// other adds nothing: the user of the tests runs the server.
 func other() *syscall.SysProcAttr { return nil }
 
 func give(...string) error { return nil }

@@ -8,5 +8,5 @@
 //
 // # Errors
 //
-// Errors are one line each, and say where in the value or the schema the fault is.
+// Errors are one line each, with the place of the fault in the value or the schema.
 package schema

@@ -11,12 +11,12 @@ import (
 const listed = "MORTISE_SKIPPED"
 
 // Missing skips a test that needs something which a development machine may lack. Where the environment variable CI is
-// set it fails the test: what CI does not run nobody runs.
+// set it fails the test: what CI does not run never runs.
 func Missing(tb testing.TB, format string, args ...any) {
 	tb.Helper()
 	if os.Getenv("CI") != "" {
 		tb.Fatalf("must not be missing where CI is set: "+format, args...)
-		return // a test double goes on
+		return // a test double continues
 	}
 	Skip(tb, format, args...)
 }

@@ -18,7 +18,7 @@
 //
 // # Errors
 //
-// [Parse] returns a [*ParseError], which says where in the binary the problem
+// [Parse] returns a [*ParseError], which has the place in the binary where the problem
 // is and wraps one of [ErrMagic], [ErrComponent], [ErrVersion], [ErrTruncated],
 // [ErrUnsupported] and [ErrMalformed].
 package wasm

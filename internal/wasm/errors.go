@@ -11,7 +11,7 @@ var (
 	ErrMagic = errors.New("not a WebAssembly binary")
 	// ErrComponent means that the bytes are a component, not a core module.
 	ErrComponent = errors.New("a WebAssembly component, not a core module")
-	// ErrVersion means a version or layer of the format that nobody knows yet.
+	// ErrVersion means a version or layer of the format that this parser does not know.
 	ErrVersion = errors.New("unknown version of the WebAssembly format")
 	// ErrTruncated means that the bytes end too early.
 	ErrTruncated = errors.New("truncated")
@@ -27,7 +27,7 @@ var (
 type ParseError struct {
 	// Offset counts bytes from the beginning of the binary.
 	Offset int
-	// Detail says what was read at Offset. It never holds text of the binary.
+	// Detail is what was read at Offset. It never holds text of the binary.
 	Detail string
 	// Err is one of the kinds of this package.
 	Err error

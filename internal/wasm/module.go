@@ -172,7 +172,7 @@ type Module struct {
 	ImportedFuncs int
 	// Size of the binary in bytes.
 	Size int
-	// Names says what is wrong with a name section, nil if nothing is. A wrong one
+	// Names is what is wrong with a name section, nil if nothing is. A wrong one
 	// does not make the module wrong, but it must not reach an engine, which would
 	// make room for as many names as it claims.
 	Names error

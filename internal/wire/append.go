@@ -31,7 +31,7 @@ func AppendArray(b []byte, n int) []byte {
 // AppendBinary starts a binary value of n bytes.
 func AppendBinary(b []byte, n int) []byte { return appendLength(b, n, msgpcode.Bin8, msgpcode.Bin16) }
 
-// AppendString writes a string, mended where it is not UTF-8.
+// AppendString writes a string, repaired where it is not UTF-8.
 func AppendString(b []byte, s string) []byte {
 	if !utf8.ValidString(s) {
 		s = strings.ToValidUTF8(s, "\uFFFD")

@@ -22,7 +22,7 @@ func event40() *abi.Event {
 }
 
 // BenchmarkEvent40 sends an event with 40 messages of 600 bytes each way. The
-// bare libraries stand beside it; they check nothing.
+// bare libraries are measured alongside; they check nothing.
 func BenchmarkEvent40(b *testing.B) {
 	e := event40()
 	for _, f := range formats() {

@@ -15,7 +15,7 @@ import (
 )
 
 // maxShared is the size of inputs, in bytes, whose strings share one copy of the whole
-// input. Whoever keeps a string of a larger one must not keep all of it alive.
+// input. A caller that keeps a string of a larger one must not keep all of it alive.
 const maxShared = 4 << 10
 
 // decoder fills values from an input that scan has passed, so every header and every
@@ -28,7 +28,7 @@ type decoder struct {
 }
 
 // unmarshalMessagePack decodes data, whose memory strings may share if it is owned: if
-// nobody changes it any more.
+// nothing changes it any more.
 func unmarshalMessagePack(data []byte, v reflect.Value, owned bool) error {
 	if !glance(data) {
 		if err := scan(data); err != nil {
@@ -111,7 +111,7 @@ func (d *decoder) other(v reflect.Value) error {
 	return fmt.Errorf("type %s: %w", v.Type(), ErrValue)
 }
 
-// text reads a string, which is mended where it is not UTF-8.
+// text reads a string, which is repaired where it is not UTF-8.
 func (d *decoder) text() (string, error) {
 	if !msgpcode.IsString(d.data[d.pos]) {
 		return "", d.fault(d.pos, "not a string")

@@ -13,7 +13,7 @@
 // declared count and length against the bytes that remain, the nesting
 // ([MaxDepth]), the number of values ([MaxValues]), that keys are strings, that
 // floats are finite and that nothing follows. Extension types are refused, and
-// so are keys that come twice in one map. Text that is not UTF-8 is mended with
+// so are keys that come twice in one map. Text that is not UTF-8 is repaired with
 // U+FFFD, because a guest in another language that cuts a text in the middle of
 // a character is not worth a failed run.
 //

@@ -9,7 +9,7 @@ import (
 // contract knows.
 var ErrValue = errors.New("value is not part of the contract")
 
-// DecodeError says where and why an input is refused. It never holds content.
+// DecodeError has the place and reason of a refusal. It never holds content.
 type DecodeError struct {
 	Format Format
 	// Offset is the byte at which the input is wrong, -1 when Path says it.

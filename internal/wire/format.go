@@ -64,7 +64,7 @@ func (f Format) Lend(v any, use func(data []byte) error) error {
 // partly written and must not be used.
 func (f Format) Unmarshal(data []byte, v any) error { return f.decode(data, v, false) }
 
-// Take is Unmarshal of data that nobody changes any more: what it decodes may share the
+// Take is Unmarshal of data that nothing changes any more: what it decodes may share the
 // memory.
 func (f Format) Take(data []byte, v any) error { return f.decode(data, v, true) }
 

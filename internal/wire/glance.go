@@ -6,7 +6,7 @@ import (
 
 // sizes says for the first byte of a value how many bytes it takes, header included, if
 // that byte says it: of integers, short strings, nil, false and true.
-var sizes = sizesOf() //nolint:gochecknoglobals // a table that nobody changes
+var sizes = sizesOf() //nolint:gochecknoglobals // a table that nothing changes
 
 func sizesOf() (t [256]uint8) {
 	for i := range t {

@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// plan says how the fields of a struct type are written.
+// plan holds how the fields of a struct type are written.
 type plan struct {
 	fields []planField
 }

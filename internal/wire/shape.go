@@ -15,7 +15,7 @@ type shape struct {
 	// fields are those of a struct, in the order of plan, which names them.
 	fields []shapeField
 	plan   *plan
-	// err says why a struct cannot be read.
+	// err is why a struct cannot be read.
 	err error
 }
 

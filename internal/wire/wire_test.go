@@ -147,7 +147,7 @@ func TestTextIsMended(t *testing.T) {
 			t.Fatal(err)
 		}
 		if call.ID != "a\uFFFD" || !reflect.DeepEqual(call.Arguments, map[string]any{"k\uFFFD": "v\uFFFD"}) {
-			t.Errorf("%s: %+v is not mended", f, call)
+			t.Errorf("%s: %+v is not repaired", f, call)
 		}
 	}
 }

@@ -26,7 +26,7 @@ func asking(t *testing.T) (store.Store, *process, mailbox.Submission) {
 	return mem, p, sub
 }
 
-// wantRefused holds that a dispatch was acknowledged, with a notice that what it brought was refused.
+// wantRefused holds that a dispatch was acknowledged, with the report that what it brought was refused.
 func (p *process) wantRefused(t *testing.T, sub mailbox.Submission) {
 	t.Helper()
 	d := p.await(t, sub)

@@ -35,7 +35,7 @@ func TestWatch(t *testing.T) {
 	apply(t, s, set("p/excl", 2), add("p/comm", 1))
 	apply(t, s) // nothing
 	if want := []string{"a", "b", "b"}; !reflect.DeepEqual(heard, want) {
-		t.Errorf("heard %v, want %v", heard, want)
+		t.Errorf("received %v, want %v", heard, want)
 	}
 }
 

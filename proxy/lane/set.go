@@ -55,7 +55,7 @@ type group struct {
 	used  time.Time
 }
 
-// Lane is a [State] with what a process knows beside it.
+// Lane is a [State] with what a process knows besides it.
 type Lane struct {
 	mu sync.Mutex
 

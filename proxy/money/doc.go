@@ -1,6 +1,6 @@
 // Package money accounts for what requests to a model cost, and for what they would have cost otherwise. One machine
 // that follows the published rules of prompt caches runs over what was sent and over what the client had sent without
-// the proxy; the provider's own counts say how far it can be trusted.
+// the proxy; the provider's own counts show how far it can be trusted.
 //
 // # Concurrency
 //

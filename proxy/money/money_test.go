@@ -86,7 +86,7 @@ func TestSavings(t *testing.T) {
 	}
 }
 
-// Usage is counted once, each call by its last count (F35), and what was not counted is told.
+// Usage is counted once, each call by its last count (F35), and what was not counted is reported.
 func TestAccount(t *testing.T) {
 	t.Parallel()
 	var a money.Account

@@ -25,7 +25,7 @@ func (u Usage) ABI() *abi.Usage {
 	}
 }
 
-// Out is a part of an answer. Raw is its JSON as the conversation holds it, nil where it cannot be told.
+// Out is a part of an answer. Raw is its JSON as the conversation holds it, nil where it is unknown.
 type Out struct {
 	Index    int
 	Type     string
@@ -58,7 +58,7 @@ type Answer struct {
 	// Counted means that there was a usage. Done means that the answer came to its end, Failed that it ended with an
 	// error.
 	Counted, Done, Failed bool
-	// Extra are fields of a message of Chat beside content and calls.
+	// Extra are fields of a message of Chat besides content and calls.
 	Extra map[string]json.RawMessage
 	// Lost means that something came whose meaning is not known, so that the answer cannot be written anew.
 	Lost bool

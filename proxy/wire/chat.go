@@ -56,7 +56,7 @@ func (s *Stream) chatDelta(b []byte, at Span, step Step) Step {
 	return step
 }
 
-// extra joins fields beside the content: strings are pieces of one, of others the last counts.
+// extra joins fields besides the content: strings are pieces of one, of others the last counts.
 func (s *Stream) extra(name string, val []byte) {
 	if string(val) == "null" {
 		return

@@ -196,7 +196,7 @@ func TestDigest(t *testing.T) {
 	}
 }
 
-// A body is told to be no body of a protocol, and never read as another one.
+// A body is reported as no body of a protocol, and never read as another one.
 func TestParse_refused(t *testing.T) {
 	t.Parallel()
 	for _, body := range []string{

@@ -141,7 +141,7 @@ func (w *Rewriter) Notice(index int, text string) []Event {
 	return out
 }
 
-// Merged is what the end of an answer says that has several parts.
+// Merged is the end of an answer that has several parts.
 type Merged struct {
 	ID    string
 	Usage Usage // inputs of the last part, outputs of all

@@ -2,7 +2,7 @@
 
 package mortise
 
-// SummarizeRequest asks a summarizer to stand in for a range of a conversation.
+// SummarizeRequest asks a summarizer to replace a range of a conversation.
 type SummarizeRequest struct {
 	ABI      int    `json:"abi"`
 	ThreadID string `json:"thread_id"`
@@ -10,7 +10,7 @@ type SummarizeRequest struct {
 	Policy string `json:"policy,omitempty"`
 	// Messages are the range, oldest first, calls and results whole.
 	Messages []Message `json:"messages"`
-	// PreviousSummary stands for everything before the range. Nil means that
+	// PreviousSummary covers everything before the range. Nil means that
 	// nothing came before.
 	PreviousSummary *string `json:"previous_summary,omitempty"`
 	// BudgetTokens is how long the summary may be.
@@ -226,8 +226,8 @@ type Description struct {
 	Tools []Tool `json:"tools,omitempty"`
 	// State keys that the guest owns. An update of any other key is refused.
 	State []StateKey `json:"state,omitempty"`
-	// Actions are those that the guest carries out when they were scheduled, Effects
-	// those that it carries out after a commit. Both come to [ExportOnPhase].
+	// Actions are those that the guest executes when they were scheduled, Effects
+	// those that it executes after a commit. Both come to [ExportOnPhase].
 	Actions []Handler `json:"actions,omitempty"`
 	Effects []Handler `json:"effects,omitempty"`
 	// Capabilities that the guest asks for. The operator grants them.
@@ -302,11 +302,11 @@ type StateKey struct {
 	Merge Merge  `json:"merge,omitempty"`
 }
 
-// Handler declares an action or an effect that a plugin carries out.
+// Handler declares an action or an effect that a plugin executes.
 type Handler struct {
 	// Name is prefixed by the host with the plugin's name and a slash.
 	Name string `json:"name"`
-	// Mode says what the reply to an action may hold, observe by default. The reply
+	// Mode limits what the reply to an action may hold, observe by default. The reply
 	// to an effect holds nothing.
 	Mode Mode `json:"mode,omitempty"`
 	// Public lets other plugins ask for it, under its full name.
@@ -362,7 +362,7 @@ type Problem struct {
 	Message string `json:"message"`
 }
 
-// RunIdentity says which run an event belongs to.
+// RunIdentity identifies the run of an event.
 type RunIdentity struct {
 	ThreadID    string `json:"thread_id"`
 	RunID       string `json:"run_id"`
@@ -386,7 +386,7 @@ type RunIdentity struct {
 	DispatchIDHint     string `json:"dispatch_id_hint,omitempty"`
 }
 
-// RunMode is why a run was started. A gate may be stricter when nobody watches.
+// RunMode is why a run was started. A gate may be stricter when no person watches.
 type RunMode string
 
 // Run modes.
@@ -434,7 +434,7 @@ type Event struct {
 	// Notices arrived in the inbox since the previous step.
 	Notices []Notice `json:"notices,omitempty"`
 	// Action is set when a scheduled action is due, Effect when an effect is to be
-	// carried out. Such an event is for the handler alone, not for the hooks.
+	// executed. Such an event is for the handler alone, not for the hooks.
 	Action *Action `json:"action,omitempty"`
 	Effect *Effect `json:"effect,omitempty"`
 	// Compaction is set at before_compaction and after_compaction.
@@ -492,7 +492,7 @@ const (
 // NoticeKind is what a notice says.
 type NoticeKind string
 
-// Kinds of notices.
+// Kinds of notifications.
 const (
 	NoticeCompleted NoticeKind = "completed"
 	NoticeFailed    NoticeKind = "failed"
@@ -503,7 +503,7 @@ const (
 	NoticeMessages NoticeKind = "messages"
 )
 
-// Notice is one entry of a run's inbox: news from background work.
+// Notice is one entry of a run's inbox: a notification from background work.
 type Notice struct {
 	Kind      NoticeKind `json:"kind"`
 	TaskID    string     `json:"task_id,omitempty"`
@@ -517,7 +517,7 @@ type Notice struct {
 	Housekeeping bool `json:"housekeeping,omitempty"`
 }
 
-// FieldMessageIndex is a field of an [Event] in MessagePack beside those of the struct,
+// FieldMessageIndex is a field of an [Event] in MessagePack besides those of the struct,
 // which a host writes before the messages, and only with them. It is binary and holds
 // [MessageMarkSize] bytes for each message: the length of its encoding (32 bits, the
 // lowest byte first), its role as one of the marks, and three bytes that are zero and mean
@@ -568,7 +568,7 @@ type Ledger struct {
 type LedgerTalk struct {
 	// Requests are the messages of the user, the first and the latest whole.
 	Requests []LedgerRequest `json:"requests,omitempty"`
-	// Rules are sentences of the user that say what must or must not be done. Findings are
+	// Rules are sentences of the user about what must or must not be done. Findings are
 	// sentences of the agent about a cause, a decision or a result.
 	Rules    []LedgerText `json:"rules,omitempty"`
 	Findings []LedgerText `json:"findings,omitempty"`
@@ -783,7 +783,7 @@ const (
 	RoleTool      Role = "tool"
 )
 
-// Visibility says who a message is for. The empty string means everyone.
+// Visibility selects whom a message is for. The empty string means everyone.
 type Visibility string
 
 // VisibilityInternal marks a message that the runtime wrote for the model and
@@ -934,7 +934,7 @@ type Resume struct {
 	TicketID string `json:"ticket_id"`
 	Reason   string `json:"reason,omitempty"`
 	// DecisionID is that of the decision, Result what was decided and Note the words
-	// of whoever decided.
+	// of the decider.
 	DecisionID string `json:"decision_id,omitempty"`
 	Result     any    `json:"result,omitempty"`
 	Note       string `json:"note,omitempty"`
@@ -960,7 +960,7 @@ type ToolResult struct {
 	Content []ContentBlock `json:"content,omitempty"`
 	Data    any            `json:"data,omitempty"`
 	Message string         `json:"message,omitempty"`
-	// Ticket belongs to pending: what the call waits for. Nil stands for a ticket
+	// Ticket belongs to pending: what the call waits for. Nil means a ticket
 	// with the id of the call.
 	Ticket *SuspendTicket `json:"ticket,omitempty"`
 }
@@ -1055,7 +1055,7 @@ func Phases() []Phase {
 	}
 }
 
-// Mode says how much a hook may do to a run. A reply with more than its mode
+// Mode limits how much a hook may do to a run. A reply with more than its mode
 // allows is refused and counted.
 type Mode string
 
@@ -1069,7 +1069,7 @@ const (
 	ModeGate Mode = "gate"
 )
 
-// View says which messages a hook wants to see. The rest is not sent.
+// View selects which messages a hook wants to see. The rest is not sent.
 type View string
 
 // Views.
@@ -1087,7 +1087,7 @@ const (
 	ViewAll View = "all"
 )
 
-// FailurePolicy says what happens to a run when a hook fails: traps, misses its
+// FailurePolicy decides what happens to a run when a hook fails: traps, misses its
 // deadline, replies with something undecodable.
 type FailurePolicy string
 
@@ -1095,7 +1095,7 @@ type FailurePolicy string
 const (
 	// FailRun ends the run with the error; at the tool gate it blocks the call.
 	FailRun FailurePolicy = "fail"
-	// FailIgnore records the failure and goes on without the reply.
+	// FailIgnore records the failure and continues without the reply.
 	FailIgnore FailurePolicy = "ignore"
 	// FailQuarantine ignores, and after repeated failures stops calling the
 	// hook for a while.
@@ -1200,8 +1200,8 @@ const (
 	// step_start, of this run or of the thread's next one. It starts no step and no run,
 	// and is not shown to the model.
 	EffectNotify EffectType = "notify"
-	// EffectCustom asks the plugin that declares Key among its effects to carry it
-	// out with Payload, after the commit.
+	// EffectCustom asks the plugin that declares Key among its effects to execute
+	// it with Payload, after the commit.
 	EffectCustom EffectType = "custom"
 )
 
@@ -1291,7 +1291,7 @@ type GateDecision struct {
 	Result *ToolResult `json:"result,omitempty"`
 }
 
-// ResumeMode says what happens to a suspended call when its decision arrives.
+// ResumeMode decides what happens to a suspended call when its decision arrives.
 type ResumeMode string
 
 // Resume modes.
@@ -1310,7 +1310,7 @@ type SuspendTicket struct {
 	Action  string     `json:"action,omitempty"`
 	Message string     `json:"message,omitempty"`
 	Mode    ResumeMode `json:"mode,omitempty"`
-	// Parameters and ResponseSchema (a JSON Schema) are for whoever decides.
+	// Parameters and ResponseSchema (a JSON Schema) are for the decider.
 	Parameters     any `json:"parameters,omitempty"`
 	ResponseSchema any `json:"response_schema,omitempty"`
 }

@@ -349,7 +349,7 @@ func (d *Decoder) enter(count, size uint64, at int) (int, bool) {
 // Close ends the innermost open map or array.
 func (d *Decoder) Close() { d.depth-- }
 
-// once fails when a field comes a second time; bit stands for the field.
+// once fails when a field comes a second time; bit is that of the field.
 func (d *Decoder) once(seen *uint64, bit uint64) {
 	if *seen&bit != 0 {
 		d.fail(d.pos, "a key of this map comes twice")

@@ -92,7 +92,7 @@ func (d *Decoder) measured(n int) string {
 		end := measure(d.s, pos)
 		if end < 0 {
 			d.pos = pos
-			d.Skip() // says what is wrong
+			d.Skip() // reports the fault
 			d.fail(pos, "a message that cannot be measured")
 			return ""
 		}

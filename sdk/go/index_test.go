@@ -81,7 +81,7 @@ func TestIndex(t *testing.T) {
 	}
 }
 
-// TestIndexRoles: each mark is the role that it stands for.
+// TestIndexRoles: each mark denotes its role.
 func TestIndexRoles(t *testing.T) {
 	t.Parallel()
 	marks := map[byte]mortise.Role{

@@ -82,7 +82,7 @@ type messageList struct {
 	// values is set by MessagesOf.
 	values []Message
 	err    error // the first
-	// unsent tells that the host has kept the messages of the call with that number.
+	// unsent is set when the host has kept the messages of the call with that number.
 	// Chunks are what was read of them.
 	unsent bool
 	call   int

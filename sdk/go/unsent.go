@@ -79,7 +79,7 @@ func (c *chunk) read(size int) bool {
 	return true
 }
 
-// next says what to read for message i, which stands at at. Most hooks read few messages,
+// next returns what to read for message i, which stands at at. Most hooks read few messages,
 // or one after the other, forwards or backwards.
 func (l *messageList) next(i int, at uint32) chunk {
 	if len(l.chunks) >= fewChunks {

@@ -57,7 +57,7 @@ func request() *abi.SummarizeRequest {
 	return r
 }
 
-// serves opens a policy and asks it. A model stands in for one that is granted.
+// serves opens a policy and asks it. A scripted model replaces one that is granted.
 func serves(t *testing.T, m *host.Module, use summarizers.Use, policy string, grants host.Grants) {
 	t.Helper()
 	p, err := summarizers.Open(t.Context(), m, summarizers.Config{Use: use, Policy: policy, Grants: grants})

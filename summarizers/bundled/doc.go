@@ -4,7 +4,7 @@
 //
 // [Open] opens a summarizer. A program that needs more control loads what [Summarizers] or [Admission] return, and
 // chooses a policy with summarizers.Config.Policy. Sources, and a guest for each policy alone, are in the folder
-// modules beside this package.
+// modules next to this package.
 //
 // # Concurrency
 //

@@ -29,7 +29,7 @@ type lookup struct {
 }
 
 // onPhase answers before_inference with what the tracker says of each ticket that the
-// last message names. What goes wrong is emitted, so that somebody can see it.
+// last message names. What goes wrong is emitted, so that an operator can see it.
 func onPhase(e *mortise.Event) (*mortise.Reply, error) {
 	if e.Phase != mortise.BeforeInference || len(e.Messages) == 0 {
 		return nil, nil
@@ -101,7 +101,7 @@ func (l *lookup) fetch(id string) (string, error) {
 	return ticket.Clean(answer.Body, maxText), nil
 }
 
-// shown puts a ticket beside the request.
+// shown puts a ticket next to the request.
 func shown(id, text string) mortise.Effect {
 	return mortise.Effect{Type: mortise.EffectAddContext, Note: "ticket " + id, Context: &mortise.ContextMessage{
 		Key:     keyPrefix + id,

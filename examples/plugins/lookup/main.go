@@ -1,5 +1,5 @@
 // Command lookup is a guest that looks up the tickets which a conversation names, and
-// puts what the tracker says beside the request to the model. It uses http with a
+// puts the tracker's text next to the request to the model. It uses http with a
 // secret, and a key-value space as its cache.
 package main
 

@@ -18,7 +18,7 @@ type site struct {
 	before int
 }
 
-// siteKind says what stands at a site.
+// siteKind is the kind of a site.
 type siteKind int
 
 const (
@@ -342,7 +342,7 @@ func (w *rewriter) charge(out []byte, cost int64, temp uint32) []byte {
 
 // refillIfNegative calls the host if the i64 on the stack is below zero. The call
 // stands in the else branch: the engine's registers are then those of the way that
-// goes on, which made ordinary code a tenth faster.
+// continues, which made ordinary code a tenth faster.
 func (w *rewriter) refillIfNegative(out []byte) []byte {
 	out = append(out, 0x42, 0, 0x59, opIf, 0x40, opElse, opCall) // i64.const 0, i64.ge_s, if, else, call
 	out = appendU32(out, w.refill)

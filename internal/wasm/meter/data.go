@@ -16,7 +16,7 @@ type Segment struct {
 // the state of a template needs none. So the active ones leave the module, if the
 // memory is its own and their offsets are known now.
 type dataSegments struct {
-	// moved tells that the active segments are taken out.
+	// moved is set when the active segments are taken out.
 	moved bool
 	// active are those that are taken out, passive the encodings of those that stay.
 	active  []Segment
@@ -25,7 +25,7 @@ type dataSegments struct {
 	// is an empty segment, which all those that were taken out share: after the
 	// instantiation an active segment counts as dropped.
 	indices []uint32
-	// counted tells that the module has a data count section. Only then its code
+	// counted is set when the module has a data count section. Only then its code
 	// can name segments.
 	counted bool
 }

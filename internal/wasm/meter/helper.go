@@ -17,7 +17,7 @@ const chunkCost = chunk >> 4
 // pageCost is what memory.grow costs for each page.
 const pageCost = 256
 
-// throwCost is what throw and throw_ref cost beside their place in a region: the engine
+// throwCost is what throw and throw_ref cost besides their place in a region: the engine
 // leaves native code and walks over the stack, which takes as long as that much of
 // ordinary code.
 const throwCost = 1 << 15
@@ -28,7 +28,7 @@ type helperFunc struct {
 	body            []byte
 }
 
-// helper returns the index of the function that stands for a bulk instruction.
+// helper returns the index of the function that replaces a bulk instruction.
 func (w *rewriter) helper(i instruction) uint32 {
 	if index, ok := w.helperIndex[string(i.raw)]; ok {
 		return index
@@ -77,7 +77,7 @@ func (w *rewriter) buildHelper(i instruction) helperFunc {
 	}
 }
 
-// wait stands for an instruction that waits until another thread notifies. There is
+// wait replaces an instruction that waits until another thread notifies. There is
 // no other thread, so it answers at once: that the value was not as expected, or
 // that the time is over. One that would wait for ever traps. The engine's own
 // instruction would block outside of native code, where nothing can stop it, and

@@ -198,7 +198,7 @@ func TestRewrite_names(t *testing.T) {
 	}
 }
 
-// TestRewrite_result looks at what the host is told, and that debug sections go
+// TestRewrite_result looks at what the host receives, and that debug sections go
 // and others stay.
 func TestRewrite_result(t *testing.T) {
 	t.Parallel()

@@ -66,7 +66,7 @@ func TestRegister(t *testing.T) {
 	t.Parallel()
 	t.Cleanup(admission.Unregister)
 	if _, err := admission.Call(mortise.ExportDescribe, nil); err == nil || !strings.Contains(err.Error(), "Register") {
-		t.Errorf("error %v names no mend", err)
+		t.Errorf("error %v names no hint", err)
 	}
 	admission.Register(*guest(nil))
 	out, err := admission.Call(mortise.ExportDescribe, nil)

@@ -1,5 +1,5 @@
 // Package capability holds what the packages for capabilities have in common: the
-// codes with which a host says that it did not do what was asked for.
+// codes with which a host reports that it did not do what was asked for.
 //
 // A guest that imports one of the packages kv, http and model imports its functions, and
 // a host refuses to load it without the grant. So each is a package of its own, and a guest

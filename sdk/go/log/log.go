@@ -16,13 +16,13 @@ package log
 // maxLine bounds a line, in bytes.
 const maxLine = 4 << 10
 
-// Debug writes a line for whoever debugs the guest.
+// Debug writes a line for debugging the guest.
 func Debug(line string) { write(levelDebug, line) }
 
-// Info writes a line that says what happens.
+// Info writes a line about what happens.
 func Info(line string) { write(levelInfo, line) }
 
-// Warn writes a line about something that is wrong and goes on.
+// Warn writes a line about something that is wrong but not fatal.
 func Warn(line string) { write(levelWarn, line) }
 
 // Error writes a line about something that failed.

@@ -1,7 +1,7 @@
 // Package model asks models that the operator, or the program around the host, grants.
 //
 // [Chat] asks the model of a role, within its window and within budgets of tokens and cost
-// that the host keeps; [Info] says what they are. A guest that calls these two loads without
+// that the host keeps; [Info] returns them. A guest that calls these two loads without
 // the grant, too, and then gets capability.Denied: so it can do its work in another way.
 //
 // [Ask] sends bytes that only the guest and the program around the host understand. A guest

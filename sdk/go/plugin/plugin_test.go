@@ -162,7 +162,7 @@ func TestRegister(t *testing.T) {
 	t.Parallel()
 	t.Cleanup(plugin.Unregister)
 	if _, err := plugin.Call(mortise.ExportDescribe, nil); err == nil || !strings.Contains(err.Error(), "Register") {
-		t.Errorf("error %v names no mend", err)
+		t.Errorf("error %v names no hint", err)
 	}
 	plugin.Register(counter())
 	if _, err := plugin.Call(mortise.ExportDescribe, nil); err != nil {

@@ -66,7 +66,7 @@ func TestRegister(t *testing.T) {
 	t.Parallel()
 	t.Cleanup(summarizer.Unregister)
 	if _, err := summarizer.Call(mortise.ExportDescribe, nil); err == nil || !strings.Contains(err.Error(), "Register") {
-		t.Errorf("error %v names no mend", err)
+		t.Errorf("error %v names no hint", err)
 	}
 	summarizer.Register(*guest(nil))
 	out, err := summarizer.Call(mortise.ExportDescribe, nil)

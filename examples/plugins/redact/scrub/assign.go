@@ -216,7 +216,7 @@ func dotted(v string) bool {
 	return n > 0 && n < len(v)-1 && v[0] > '9' && len(v) < 60 && entropy(v) < 4
 }
 
-// placeholder reports values that stand for a credential and are none.
+// placeholder reports values that refer to a credential and are none.
 func placeholder(v string) bool {
 	l := fold(strings.Trim(v, "\"' "))
 	if l == "" || strings.ContainsAny(l, "<>{}$%*…") && (l[0] == '<' || l[0] == '{' || l[0] == '$' || l[0] == '%' || l[0] == '*' || strings.Contains(l, "${") || strings.Contains(l, "***") || strings.Contains(l, "}}")) {

@@ -49,7 +49,7 @@ type Config struct {
 	Allow []string
 	// Disable lists rules that are off.
 	Disable []string
-	// Mask replaces a credential; "{rule}" in it stands for the rule. The default
+	// Mask replaces a credential; "{rule}" in it is replaced by the rule. The default
 	// is "[REDACTED:{rule}]".
 	Mask string
 }

@@ -57,8 +57,8 @@ var (
 
 // prepare makes objects until the runtime is in the second page of a span that was
 // unused: what it notes of those that a call makes stands on the same page, and there is
-// room for more than most calls need. Each page that a call writes to has to be put
-// back.
+// room for more than most calls need. Each page that a call writes to has to be
+// reset.
 func prepare(size int, object func(size int) uintptr) {
 	last, apart, fresh := uintptr(0), uintptr(0), false
 	for range spans * span / size {

@@ -33,7 +33,7 @@ var spare []byte
 // maxError bounds an error text, in bytes.
 const maxError = 4 << 10
 
-// calls counts the calls since the memory was made, or put back.
+// calls counts the calls since the memory was made, or reset.
 var calls int
 
 // keeps is from how many calls on the memory seems to be kept. The template is taken

@@ -1,5 +1,5 @@
 // Package cost decides whether a compaction costs less than it saves over the steps that a
-// conversation is expected to go on for.
+// conversation is expected to continue for.
 //
 // With R tokens in the range, B in the context, S = R * summary_per_mille / 1000 expected in the
 // summary, N expected steps, and prices for a million tokens:
@@ -14,7 +14,7 @@
 //	saving * 1000 >= cost * margin_per_mille
 //
 // or when the context takes force_per_mille of the window, since then cost is not the question.
-// Without an input_price in the config the host's estimate takes the place of the prices where there is
+// Without an input_price in the config the host's estimate replaces the prices where there is
 // one: saving is N times its SavedMicros, and the last term of cost its RewriteMicros.
 //
 // All of it is integer arithmetic; a saving is rounded down and a cost up.

@@ -90,7 +90,7 @@ func refuse(reason, detail string, retry int64) mortise.Decision {
 
 func num(n int64) string { return strconv.FormatInt(n, 10) }
 
-// memoryPressure says why memory blocks, or nothing. Unknown free memory alone
+// memoryPressure returns why memory blocks, or nothing. Unknown free memory alone
 // does not block.
 func memoryPressure(m *mortise.MemorySignal) string {
 	switch {

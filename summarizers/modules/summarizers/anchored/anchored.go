@@ -146,7 +146,7 @@ func (o *outline) known(req *mortise.SummarizeRequest, limit int) {
 	}
 }
 
-// windowError says that no summary fits beside its question.
+// windowError reports that no summary fits besides its question.
 type windowError struct{ tokens, needs int64 }
 
 func (e *windowError) Error() string {
@@ -154,7 +154,7 @@ func (e *windowError) Error() string {
 		strconv.FormatInt(e.needs, 10) + ", or lower summary_tokens"
 }
 
-// budgetError says that the budgets do not suffice even for a shortened transcript.
+// budgetError reports that the budgets do not suffice even for a shortened transcript.
 type budgetError struct {
 	questions, tokens int64
 	info              model.RoleInfo

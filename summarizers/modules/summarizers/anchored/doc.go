@@ -5,12 +5,12 @@
 // # How it asks
 //
 // The model is that of a role which the operator grants. The transcript is cut into parts that
-// fit its window beside the memory so far; each part is one question. If the questions or tokens
+// fit its window besides the memory so far; each part is one question. If the questions or tokens
 // that are left in the call do not suffice, tool outputs and then long messages are shortened,
 // with a note in their place; when that is not enough, the call fails, and no part of the
 // transcript is passed over.
 //
-// Everything that somebody wrote stands between tags, and text that looks like one of the tags
+// Everything that a participant wrote stands between tags, and text that looks like one of the tags
 // is escaped: it cannot close one and speak in another voice.
 //
 // # How it checks

@@ -86,7 +86,7 @@ func only(lines []string) string {
 	return strings.ToLower(strings.Trim(lines[0], "-*. ()"))
 }
 
-// lost returns the lines of a section that the answer has nowhere. They are put back where
+// lost returns the lines of a section that the answer has nowhere. They are restored where
 // nothing may get lost: constraints and files, and a section within which the answer ends.
 func (o *outline) lost(s section, a *answer) []string {
 	if s != constraints && s != files && (a.whole || s != a.last) {

@@ -82,5 +82,5 @@ func (f *frame) rules() string {
 	return out
 }
 
-// around is how many bytes a question has beside the memory and the part.
+// around is how many bytes a question has besides the memory and the part.
 func (f *frame) around() int { return len(system) + len(f.prompt("", "", 9999, 9999)) }

@@ -136,7 +136,7 @@ func pathLike(w string) bool {
 	return letters
 }
 
-// windowKey reports arguments that say how much to look at, or hold text.
+// windowKey reports arguments that limit how much to look at, or hold text.
 func windowKey(key string) bool {
 	switch key {
 	case "limit", "offset", "timeout", "line", "lines", "start", "end", "start_line", "end_line", "head_limit", "max_results", "page", "view_range",

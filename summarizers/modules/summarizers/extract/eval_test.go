@@ -449,7 +449,7 @@ func survival(t *testing.T, talks map[string][]mortise.Message, probes []probe, 
 	return literal / n, grounded / n
 }
 
-// chained compacts k times while the conversation goes on, each time to 10 % of
+// chained compacts k times while the conversation continues, each time to 10 % of
 // what was said so far, and returns which share of the facts is there at the end.
 func chained(t *testing.T, talks map[string][]mortise.Message, probes []probe, k int) float64 {
 	t.Helper()

@@ -78,7 +78,7 @@ func telling(w string) bool {
 	return false
 }
 
-// linking reports small words that are kept between two others, since they say
+// linking reports small words that are kept between two others, since they show
 // how these belong together.
 func linking(w string) bool {
 	switch w {

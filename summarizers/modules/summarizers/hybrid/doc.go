@@ -7,6 +7,6 @@
 //
 // # Errors
 //
-// Those of the two. A model that is granted and fails is an error, not a reason to go on
+// Those of the two. A model that is granted and fails is an error, not a reason to continue
 // without: the host has the fallback that the operator chose, and tells of it.
 package hybrid

@@ -50,7 +50,7 @@ func TestWithModel(t *testing.T) {
 	if err != nil || s.Policy != "hybrid/anchored" || s.Text != "## Next\n- Fix it." {
 		t.Errorf("%+v, %v", s, err)
 	}
-	fails = true // then somebody else decides what to do
+	fails = true // then the host decides what to do
 	if _, err := hybrid.Summarize(request(config)); !errors.Is(err, capability.Timeout) {
 		t.Errorf("error %v", err)
 	}

@@ -173,7 +173,7 @@ func (b *board) earlier(text string) (leftOut int) {
 			}
 		case strings.HasPrefix(line, maskedPrefix), strings.HasPrefix(line, "Files modified: "),
 			strings.HasPrefix(line, "Files read: "), strings.HasPrefix(line, "Running tasks: "):
-			// The host says that anew.
+			// The host adds that anew.
 		case strings.HasPrefix(line, "  ") && len(b.list) > 0:
 			b.list[len(b.list)-1].text += "\n" + line
 		case strings.TrimSpace(line) != "":

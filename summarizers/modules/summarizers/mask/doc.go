@@ -4,10 +4,10 @@
 //
 // # Format
 //
-// A first line says what was masked and how it can be read. Then come the files and tasks that
+// A first line describes what was masked and how it can be read. Then come the files and tasks that
 // the host knows, and one entry for each thing that was said or done, in their order:
 // "[user] ", "[assistant] " or "[tool ID] ", with further lines of its text indented. So
-// nothing that somebody said can pass for another's entry, and a summary can be read back.
+// nothing that a participant said can pass for another's entry, and a summary can be read back.
 //
 // # The budget
 //

@@ -18,14 +18,14 @@ var (
 	ErrNoContent = errors.New("mask: messages: nothing to summarize")
 )
 
-// minLimit is the least that a summary needs, and headLimit the least at which it says what
+// minLimit is the least that a summary needs, and headLimit the least at which it describes what
 // is masked, in bytes.
 const (
 	minLimit  = 60
 	headLimit = 400
 )
 
-// hint says how to read what is masked, when the config does not.
+// hint explains how to read what is masked, when the config does not.
 const hint = "call the tool again with the same arguments"
 
 // notableSizes are how much of a masked output may stand in its line, in bytes: the most for
@@ -65,7 +65,7 @@ func Summarize(req *mortise.SummarizeRequest) (*mortise.Summary, error) {
 	return s, nil
 }
 
-// heading says what is masked, and what the host knows, in at most a third of the limit.
+// heading describes what is masked, and what the host knows, in at most a third of the limit.
 func heading(req *mortise.SummarizeRequest, b *board, limit int) string {
 	var out []byte
 	if b.masked > 0 && limit >= headLimit {
@@ -157,7 +157,7 @@ func (b *board) output(m *mortise.Message, call *mortise.ToolCall, text string) 
 	b.list = append(b.list, entry{by: byTool, id: talk.Line(m.ID, 80), text: does + " -> " + Masked(text, b.notable)})
 }
 
-// Masked is what stands for an output: its size, and in at most n bytes the lines that tell
+// Masked is what replaces an output: its size, and in at most n bytes the lines that tell
 // most. A short output stays as it is, on one line.
 func Masked(text string, n int) string {
 	if text == "" {

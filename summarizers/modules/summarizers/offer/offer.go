@@ -27,7 +27,7 @@ type Offer struct {
 	Name, Summary string
 	// Properties are those of the JSON Schema of its config.
 	Properties map[string]any
-	// Model tells that the policy asks a model, Needs that it cannot do without.
+	// Model is set when the policy asks a model, Needs when it cannot do without.
 	Model, Needs bool
 	Summarize    func(*mortise.SummarizeRequest) (*mortise.Summary, error)
 }

@@ -2,7 +2,7 @@ package talk
 
 import "strings"
 
-// alarms mark the lines of an output that say what went wrong, and results.
+// alarms mark the lines of an output that report what went wrong, and results.
 func alarms() []string {
 	return []string{"error", "fail", "panic", "fatal", "exception", "traceback", "denied", "not found", "cannot", "undefined", "warning", "returncode", "exit code", "exit status"}
 }
@@ -10,7 +10,7 @@ func alarms() []string {
 // maxNotable bounds how much of an output is looked at, in bytes, from its head.
 const maxNotable = 256 << 10
 
-// Notable returns the lines of an output that tell most: those that say what went wrong,
+// Notable returns the lines of an output that tell most: those that report what went wrong,
 // then the first and the last ones, each once, in at most n bytes and in their order, joined by
 // " / ".
 func Notable(s string, n int) string {

@@ -33,7 +33,7 @@ func tail(s string, n int) string {
 }
 
 // Shorten returns s in at most n bytes: two thirds of its head and the rest of its tail,
-// with a note between them that says how much is missing.
+// with a note between them that counts what is missing.
 func Shorten(s string, n int) string {
 	if len(s) <= n {
 		return s
