@@ -117,7 +117,7 @@ func faults() []struct{ policy, says string } {
 		{"input", "its answer has"},
 		{"larger", "its answer has"},
 		{"huge", "its answer has"},
-		{"lies", `it says that it covers "m0" to "elsewhere"`},
+		{"lies", `it claims to cover "m0" to "elsewhere"`},
 	}
 }
 
