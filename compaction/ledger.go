@@ -65,6 +65,16 @@ func (s *StoredLedger) of(log []abi.Message) bool {
 	return s.State.Version == abi.LedgerVersion && s.Messages > 0 && s.Messages <= len(log) && s.Sum == sumOf(log[:s.Messages])
 }
 
+// Follow makes a ledger of the beginning of a log that of another one, in which retention has dropped content that the ledger has read. It
+// reports false, and changes nothing, if the ledger is not of that log.
+func (s *StoredLedger) Follow(log, rest []abi.Message) bool {
+	if len(log) != len(rest) || !s.of(log) {
+		return false
+	}
+	s.Sum = sumOf(rest[:s.Messages])
+	return true
+}
+
 // sumOf is a checksum of the ids, texts and calls of messages.
 func sumOf(log []abi.Message) uint64 {
 	h, size := fnv.New64a(), make([]byte, 0, binary.MaxVarintLen64)

@@ -33,6 +33,8 @@ type State struct {
 	// go back to when Forgot reports that there were others before.
 	Markers []Marker `json:"markers,omitempty"`
 	Forgot  bool     `json:"forgot,omitempty"`
+	// Dropped counts messages of the log whose content retention has dropped, see [State.Drop].
+	Dropped int `json:"dropped,omitempty"`
 	// Undone is there after an undo until the next start.
 	Undone *Undone `json:"undone,omitempty"`
 	// Total counts all compactions that were swapped in.

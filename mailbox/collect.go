@@ -69,18 +69,21 @@ func (m *Mailbox) GC(ctx context.Context) error {
 	return nil
 }
 
-// retain drops threads and runs. Runs are counted in the threads that were changed since the last time.
+// retain drops threads, runs and messages. Runs and messages are counted in the threads that were changed since the last time.
 func (m *Mailbox) retain(ctx context.Context, now time.Time) error {
 	c := m.cfg.Retention
-	if c.Threads == 0 && c.MaxThreads == 0 && c.Runs == 0 && c.MaxRuns == 0 {
+	if max(c.Threads, c.Runs, c.Messages) == 0 && max(c.MaxThreads, c.MaxRuns, c.MaxMessages) == 0 {
 		return nil
 	}
-	r := queue.Retain{Threads: c.MaxThreads, Runs: c.MaxRuns, Limit: gcBatch}
+	r := queue.Retain{Threads: c.MaxThreads, Runs: c.MaxRuns, Messages: c.MaxMessages, Limit: gcBatch}
 	if c.Threads > 0 {
 		r.ThreadsBefore = now.Add(-c.Threads)
 	}
 	if c.Runs > 0 {
 		r.RunsBefore = now.Add(-c.Runs)
+	}
+	if c.Messages > 0 {
+		r.MessagesBefore = now.Add(-c.Messages)
 	}
 	m.mu.Lock()
 	r.Since = m.retained
@@ -90,8 +93,8 @@ func (m *Mailbox) retain(ctx context.Context, now time.Time) error {
 		if err != nil {
 			return err
 		}
-		if out.Threads+out.Runs > 0 {
-			m.cfg.Logger.InfoContext(ctx, "mailbox_retention", "threads", out.Threads, "runs", out.Runs)
+		if out.Threads+out.Runs+out.Messages > 0 {
+			m.cfg.Logger.InfoContext(ctx, "mailbox_retention", "threads", out.Threads, "runs", out.Runs, "messages", out.Messages)
 		}
 		if max(out.Threads, out.Runs) < gcBatch {
 			break

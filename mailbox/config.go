@@ -102,8 +102,8 @@ type Events struct {
 	Pause, TTL time.Duration
 }
 
-// Retention bounds what is kept. Nothing is dropped that is queued, executed, waiting or paused. Messages and the image stay for as long as
-// their thread does.
+// Retention bounds what is kept. Nothing is dropped that is queued, executed, waiting or paused. The image stays for as long as its thread
+// does.
 type Retention struct {
 	// Interval is how often old things are dropped, 1 min; never if it is negative. Dead letters are dropped after DeadTTL, 30 days, other
 	// dispatches after TTL, 24 h.
@@ -115,6 +115,10 @@ type Retention struct {
 	// Runs is how long a run is kept after its end, and MaxRuns how many of a thread; a thread's last run is always kept. Zero keeps all.
 	Runs    time.Duration
 	MaxRuns int
+	// Messages is how long the content of a message is kept, and MaxMessages of how many of a thread, the newest. Dropped is only what a
+	// compaction covers and no model sees; the message's place and id stay. Both count when the thread has changed. Zero keeps all.
+	Messages    time.Duration
+	MaxMessages int
 	// Maintain is called after each time, on its goroutine.
 	Maintain func(context.Context) error
 }
@@ -203,8 +207,8 @@ func (c Config) validate() error {
 			return fmt.Errorf("mailbox: Config.%s is negative", f.name)
 		}
 	}
-	if r := c.Retention; min(r.Threads, r.Runs) < 0 || min(r.MaxThreads, r.MaxRuns) < 0 {
-		return errors.New("mailbox: Config.Retention: a bound of threads or runs is negative; zero keeps all")
+	if r := c.Retention; min(r.Threads, r.Runs, r.Messages) < 0 || min(r.MaxThreads, r.MaxRuns, r.MaxMessages) < 0 {
+		return errors.New("mailbox: Config.Retention: a bound of threads, runs or messages is negative; zero keeps all")
 	}
 	return nil
 }

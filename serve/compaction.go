@@ -2,6 +2,7 @@ package serve
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 
 	"github.com/mortise-dev/mortise/compaction"
@@ -64,6 +65,9 @@ func (s *Server) undo(ctx context.Context, in *threadInput) (*struct{}, error) {
 		return nil, err
 	}
 	if !s.cfg.Runtime.Compactor().Undo(in.Thread) {
+		if state, _, err := s.cfg.Sessions.State(ctx, in.Thread); err == nil && state.Dropped > 0 {
+			return nil, problem(http.StatusConflict, fmt.Sprintf("retention has dropped the content of %d messages that the compaction covers, so it cannot be undone", state.Dropped), "")
+		}
 		return nil, problem(http.StatusConflict, "there is no compaction that can be undone", "")
 	}
 	s.cfg.Logger.InfoContext(ctx, "compaction_undone", "thread_id", in.Thread, "caller", callerOf(ctx))

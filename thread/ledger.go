@@ -5,6 +5,7 @@ import (
 	"compress/gzip"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 
@@ -54,17 +55,22 @@ func unpack(data []byte, out *compaction.StoredLedger) error {
 
 // SaveLedger implements compaction.LedgerStore.
 func (t *Threads) SaveLedger(thread string, l compaction.StoredLedger) error {
+	data, err := pack(&l)
+	if err != nil {
+		return fmt.Errorf("thread: %s: the ledger: %w", thread, err)
+	}
+	_, err = t.Commit(background(), thread, Commit{Put: []store.Cell{{Kind: ledgerKind, Value: data}}})
+	return err
+}
+
+func pack(l *compaction.StoredLedger) ([]byte, error) {
 	var b bytes.Buffer
 	w := gzip.NewWriter(&b)
-	if err := json.NewEncoder(w).Encode(&l); err != nil {
-		return fmt.Errorf("thread: %s: the ledger: %w", thread, err)
-	}
-	if err := w.Close(); err != nil {
-		return fmt.Errorf("thread: %s: the ledger: %w", thread, err)
+	if err := errors.Join(json.NewEncoder(w).Encode(l), w.Close()); err != nil {
+		return nil, err
 	}
 	if b.Len() > maxLedger {
-		return fmt.Errorf("thread: %s: the ledger has %d bytes, at most are %d", thread, b.Len(), maxLedger)
+		return nil, fmt.Errorf("it has %d bytes, at most are %d", b.Len(), maxLedger)
 	}
-	_, err := t.Commit(background(), thread, Commit{Put: []store.Cell{{Kind: ledgerKind, Value: b.Bytes()}}})
-	return err
+	return b.Bytes(), nil
 }

@@ -3,6 +3,8 @@ package thread
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/mortise-dev/mortise/abi"
@@ -100,30 +102,39 @@ func MessagesQuery(from uint64, limit int) store.Query {
 	return store.Query{Entries: []store.Span{{Log: MessageKind, From: from, Limit: limit}}, Cells: []store.Range{replaced}}
 }
 
-// MessagesOf decodes the messages that a [MessagesQuery] selected, and returns the place of the first one.
+// MessagesOf decodes the messages that a [MessagesQuery] selected, and returns the place of the first one. They have no gap: a cell replaces
+// the entry of its place, also one that was trimmed, and the page may be longer than the query's limit.
 func MessagesOf(s store.Snapshot) (first uint64, all []Message, err error) {
-	replaced := map[string][]byte{}
-	for _, c := range s.Cells {
-		if c.Kind == MessageKind {
-			replaced[c.Key] = c.Value
+	values := map[uint64][]byte{}
+	for i := range s.Entries {
+		if e := &s.Entries[i]; e.Log == MessageKind {
+			values[e.Seq] = e.Data
 		}
 	}
-	for _, e := range s.Entries {
-		if e.Log != MessageKind {
+	for i := range s.Cells {
+		c := &s.Cells[i]
+		if c.Kind != MessageKind {
 			continue
 		}
-		data := e.Data
-		if newer, ok := replaced[Place(e.Seq)]; ok {
-			data = newer
+		place, err := store.ParseNumber(c.Key)
+		if err != nil {
+			return 0, nil, fmt.Errorf("a replaced message has no place: %w", err)
+		}
+		values[uint64(place)] = c.Value //nolint:gosec // counts from 1
+	}
+	if len(values) == 0 {
+		return 0, nil, nil
+	}
+	first = slices.Min(slices.Collect(maps.Keys(values)))
+	for place := first; ; place++ {
+		data, ok := values[place]
+		if !ok {
+			return first, all, nil
 		}
 		m, err := DecodeMessage(data)
 		if err != nil {
-			return 0, nil, fmt.Errorf("message %d is damaged: %w", e.Seq, err)
-		}
-		if first == 0 {
-			first = e.Seq
+			return 0, nil, fmt.Errorf("message %d is damaged: %w", place, err)
 		}
 		all = append(all, m)
 	}
-	return first, all, nil
 }

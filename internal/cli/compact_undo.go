@@ -83,6 +83,11 @@ func undoOnce(ctx context.Context, s *thread.Threads, id string) (compaction.Mar
 		return compaction.Marker{}, err
 	}
 	m, ok := state.Undo()
+	if !ok && state.Dropped > 0 {
+		return compaction.Marker{}, notFound(fmt.Errorf(
+			"thread %q: its newest compaction cannot be undone: retention has dropped the content of %d messages that it covers (serve.retention.messages and max_messages)",
+			id, state.Dropped))
+	}
 	if !ok {
 		return compaction.Marker{}, notFound(fmt.Errorf("thread %q has no compaction that can be undone", id))
 	}

@@ -200,6 +200,8 @@ var keyTexts = map[string]string{ //nolint:gochecknoglobals // a table
 	"RetentionConfig.MaxThreads":  "How many threads are kept, those that changed last. Default: all.",
 	"RetentionConfig.Runs":        "How long a run is kept after its end. A thread's last run is always kept. Default: as long as its thread.",
 	"RetentionConfig.MaxRuns":     "How many runs of a thread are kept. Default: all.",
+	"RetentionConfig.Messages":    "How long the content of a message is kept that a compaction covers and no model sees. Its place and id stay; the compaction cannot be undone then. Default: as long as its thread.",
+	"RetentionConfig.MaxMessages": "Of how many messages of a thread, the newest, the content is kept. Older content is dropped under the condition of messages. Default: all.",
 	"RetentionConfig.Outputs":     "How long a large output of a tool or a background task is kept. Default: 7d.",
 	"RetentionConfig.MaxOutputs":  "How many large outputs are kept, the newest. Default: all that tasks.quota_mib has room for.",
 	"RetentionConfig.Requests":    "How long a request is kept that was executed, for its idempotency key. Default: 24h.",

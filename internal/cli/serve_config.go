@@ -46,6 +46,9 @@ type RetentionConfig struct {
 	// Runs is how long a run is kept after its end, MaxRuns how many of a thread.
 	Runs    Duration `yaml:"runs"`
 	MaxRuns int      `yaml:"max_runs"`
+	// Messages is how long the content of a message is kept that a compaction covers, MaxMessages of how many messages of a thread.
+	Messages    Duration `yaml:"messages"`
+	MaxMessages int      `yaml:"max_messages"`
 	// Outputs is how long a large output of a tool or a background task is kept, MaxOutputs how many are.
 	Outputs    Duration `yaml:"outputs"`
 	MaxOutputs int      `yaml:"max_outputs"`
@@ -57,12 +60,12 @@ type RetentionConfig struct {
 func (c *RetentionConfig) mailbox() mailbox.Retention {
 	return mailbox.Retention{
 		TTL: time.Duration(c.Requests), DeadTTL: time.Duration(c.DeadLetters), Threads: time.Duration(c.Threads), MaxThreads: c.MaxThreads,
-		Runs: time.Duration(c.Runs), MaxRuns: c.MaxRuns,
+		Runs: time.Duration(c.Runs), MaxRuns: c.MaxRuns, Messages: time.Duration(c.Messages), MaxMessages: c.MaxMessages,
 	}
 }
 
 func (c *RetentionConfig) validate() error {
-	for name, n := range map[string]int{"max_threads": c.MaxThreads, "max_runs": c.MaxRuns, "max_outputs": c.MaxOutputs} {
+	for name, n := range map[string]int{"max_threads": c.MaxThreads, "max_runs": c.MaxRuns, "max_messages": c.MaxMessages, "max_outputs": c.MaxOutputs} {
 		if n < 0 {
 			return fmt.Errorf("serve.retention.%s: is %d; write a number from 1, or leave it out", name, n)
 		}

@@ -187,6 +187,7 @@ func (q *Queue) Messages(ctx context.Context, thread string, from, limit int) ([
 	if err != nil {
 		return nil, wrap("log of thread", thread, err)
 	}
+	all = all[:min(limit, len(all))]
 	out := make([]Message, len(all))
 	for i, m := range all {
 		out[i] = Message{Seq: int(first) + i, ID: m.ID, Run: m.Run, Data: m.Data, At: m.At} //nolint:gosec // a count

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/mortise-dev/mortise/store"
+	threads "github.com/mortise-dev/mortise/thread"
 )
 
 // Retain bounds what is kept of threads in which nothing is queued, executed, waiting or paused. Zero fields bound nothing.
@@ -19,14 +20,17 @@ type Retain struct {
 	// thread's last run always stays.
 	RunsBefore time.Time
 	Runs       int
-	// Since is the time since which a thread was changed whose runs are counted.
+	// MessagesBefore and Messages are as in thread.Retention.
+	MessagesBefore time.Time
+	Messages       int
+	// Since is the time since which a thread was changed whose runs are counted, and whose messages are dropped.
 	Since time.Time
 	// Limit is how many threads and runs are dropped at most.
 	Limit int
 }
 
 // Retained is what was dropped.
-type Retained struct{ Threads, Runs int }
+type Retained struct{ Threads, Runs, Messages int }
 
 // Retain drops what is too old, or too much. A thread that another thread names as its parent stays as long as that does.
 func (q *Queue) Retain(ctx context.Context, r Retain) (out Retained, err error) {
@@ -35,6 +39,9 @@ func (q *Queue) Retain(ctx context.Context, r Retain) (out Retained, err error) 
 	}
 	if out.Runs, err = q.retainRuns(ctx, &r); err != nil {
 		return out, fmt.Errorf("mailbox: retention of runs: %w", err)
+	}
+	if out.Messages, err = q.retainMessages(ctx, &r); err != nil {
+		return out, fmt.Errorf("mailbox: retention of messages: %w", err)
 	}
 	return out, nil
 }
@@ -159,6 +166,51 @@ func (q *Queue) dropRun(ctx context.Context, thread, id string, before time.Time
 		n = 1
 		return &store.Batch{Delete: []store.Range{store.One(kindRun, id), store.One(kindRunData, id)}}, nil
 	})
+	return n, err
+}
+
+func (q *Queue) retainMessages(ctx context.Context, r *Retain) (n int, err error) {
+	bounds := threads.Retention{Before: r.MessagesBefore, Count: r.Messages}
+	if !bounds.Bounds() {
+		return 0, nil
+	}
+	s := store.Scan{Index: indexIdle, From: store.Number(r.Since.UnixMilli())}
+	err = q.scan(ctx, s, maxPage, func(ref store.Ref) error {
+		for dropped := 1; dropped > 0; n += dropped {
+			glance, err := q.store.Read(ctx, ref.Thread, bounds.Glance())
+			if err != nil || !bounds.Due(glance) {
+				return err
+			}
+			if dropped, err = q.dropMessages(ctx, ref.Thread, bounds); err != nil {
+				return wrap("thread", ref.Thread, err)
+			}
+		}
+		return nil
+	})
+	return n, err
+}
+
+// dropMessages drops the content of messages of a thread, if it is idle.
+func (q *Queue) dropMessages(ctx context.Context, thread string, r threads.Retention) (n int, err error) {
+	q.memory.forget(thread)
+	query := r.Query()
+	query.Cells = append(query.Cells, store.One(kindThread, ""))
+	_, err = store.Update(ctx, q.store, thread, query, func(s store.Snapshot) (*store.Batch, error) {
+		n = 0
+		var t Thread
+		record, ok := s.Cell(kindThread, "")
+		if !ok || !decodes(thread, cellID{kind: kindThread}, record, &t) || !t.idle() {
+			return nil, nil // it was used again, or is gone
+		}
+		b := &store.Batch{}
+		if n, err = r.AddTo(b, s); err != nil || n == 0 {
+			return nil, err
+		}
+		return b, nil
+	})
+	if errors.Is(err, ErrUnknownOutcome) { // what is still there is dropped the next time
+		return 0, nil
+	}
 	return n, err
 }
 

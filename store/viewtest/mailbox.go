@@ -35,6 +35,10 @@ func TestMailbox(t *testing.T, open OpenFunc, schedules int) {
 		t.Parallel()
 		agentruntest.TestCommits(t, open)
 	})
+	t.Run("retention", func(t *testing.T) {
+		t.Parallel()
+		agentruntest.TestRetention(t, open)
+	})
 }
 
 // NameFunc opens the store of a name, which is the same in all processes that share it.
