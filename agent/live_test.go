@@ -216,7 +216,7 @@ func TestRunIDs(t *testing.T) {
 	if err != nil || last.RunID != "r1" || last.Status != agent.StatusDone {
 		t.Fatalf("%+v, %v", last, err)
 	}
-	wrong(agent.Request{ContinueRunID: "r1"}, "cannot go on")
+	wrong(agent.Request{ContinueRunID: "r1"}, "cannot continue")
 	next, err := run(agent.Request{Messages: []abi.Message{user("more")}})
 	if err != nil || next.RunID == "r1" || next.Steps != 1 {
 		t.Errorf("a new run is %+v, %v", next, err)
