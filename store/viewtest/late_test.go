@@ -12,9 +12,9 @@ import (
 	"github.com/mortise-dev/mortise/store/viewtest"
 )
 
-// late is a store that lists what another process changed after some time only.
+// late is a store that lists what another process changed after some time only. Its clock is that of the store.
 type late struct {
-	store.Store
+	*memstore.Store
 	mu     sync.Mutex
 	scans  map[string][]store.Ref
 	counts map[string]map[string]int
