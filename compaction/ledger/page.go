@@ -104,8 +104,8 @@ func quoteCut(s string, size, n int) string {
 	return openQuote + indent(fit(clean(s), room)) + closeQuote + mark
 }
 
-// fit is the beginning of a text that is at most n bytes long when it is indented, and ends with
-// a word if one ends near.
+// fit is the beginning of a text that is at most n bytes long when it is indented. It ends with a blank
+// if one is near, else with a whole word, as half of an identifier is a wrong one. A single word is cut.
 func fit(s string, n int) string {
 	used, at := 0, 0
 	for at < len(s) && used < n {
@@ -121,11 +121,30 @@ func fit(s string, n int) string {
 	if at >= len(s) {
 		return s
 	}
+	whole := s
 	s = cut(s, at)
 	if i := strings.LastIndexAny(s, " \n"); i > len(s)*2/3 {
 		s = s[:i]
+	} else if i := wordStart(whole, len(s)); i > 0 {
+		s = s[:i]
 	}
 	return strings.TrimRight(s, " \n")
+}
+
+// wordStart is where the word begins that a cut at a place would part, else that place. Scripts without
+// blanks between words have no such words.
+func wordStart(s string, at int) int {
+	if at >= len(s) || !isWordByte(s[at]) {
+		return at
+	}
+	for at > 0 && isWordByte(s[at-1]) {
+		at--
+	}
+	return at
+}
+
+func isWordByte(c byte) bool {
+	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_'
 }
 
 // margin is put in front of the further lines of a quotation, so that none of them is taken for a

@@ -167,6 +167,35 @@ func TestQuotationsAreWordForWord(t *testing.T) {
 	}
 }
 
+// TestQuotationsEndWithAWholeWord cuts a request within an identifier, far from the next blank: half of
+// an identifier is one that the user never wrote.
+func TestQuotationsEndWithAWholeWord(t *testing.T) {
+	t.Parallel()
+	const id = "082c2c4495629bd585a0a11807b4e0ede9a99753"
+	for budget := 600; budget < 12_000; budget += 200 {
+		s := new(story).user("Look at the log please")
+		for range 4 {
+			s.agent("I read it.").user("> git gc\nfatal: bad tree object "+id+id+id+id+"\nhelp").bash("git gc", "done")
+		}
+		text := s.agent("It is repaired.").user("Go on with the next one").render(budget)
+		for at := 0; ; {
+			i := strings.Index(text[at:], "082c")
+			if i < 0 {
+				break
+			}
+			at += i
+			end := at
+			for end < len(text) && strings.IndexByte("0123456789abcdef", text[end]) >= 0 {
+				end++
+			}
+			if text[at:end] != id+id+id+id {
+				t.Fatalf("budget %d: half an identifier %q in\n%s", budget, text[at:end], text)
+			}
+			at = end
+		}
+	}
+}
+
 func TestNothingTwiceAmongTheNames(t *testing.T) {
 	t.Parallel()
 	for name, log := range logs(t) {
