@@ -71,7 +71,7 @@ var keyTexts = map[string]string{ //nolint:gochecknoglobals // a table
 	"BarsConfig.Pins":        "Pinned messages, 0 to 1.",
 	"BarsConfig.Structure":   "Structure, 0 to 1.",
 
-	"PolicyConfig.Policy":        "Name of the policy in the module. Without a module, a bundled one: extract, mask, anchored, hybrid; quota.",
+	"PolicyConfig.Policy":        "Name of the policy in the module. Without a module, a bundled one: ledger, extract, mask, anchored, hybrid; quota, threshold, cost.",
 	"AdmissionConfig.Quota":      "Bounds on compactions of one thread.",
 	"AdmissionConfig.Signals":    "When the machine is too busy for a compaction.",
 	"QuotaConfig.Cooldown":       "Least time between two compactions. Default: 1m.",
