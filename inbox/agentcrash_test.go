@@ -133,7 +133,10 @@ func openFirm(ctx context.Context, folder string, say func(what, id string), own
 			Pending: f.tasks.HasBlocking,
 			Take:    func(ctx context.Context, thread string) (agent.Delivery, error) { return f.out.Take(ctx, thread) },
 			Words:   func(list []abi.Notice) (string, int) { return inbox.Events(list, 0) },
-		}, Execution: agent.Execution{ToolContext: background.ToolContext},
+		},
+		// A run that ends at its limit has notifications in its log that the model has not answered, and is not woken for them.
+		Limits:    agent.Limits{MaxRounds: -1},
+		Execution: agent.Execution{ToolContext: background.ToolContext},
 	})
 	if err != nil {
 		return nil, err
