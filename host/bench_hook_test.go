@@ -203,7 +203,7 @@ func hookRunner(b *testing.B, call hook, block int, moves bool) *runner {
 }
 
 // longRunner calls a hook with all 900 messages of a thread. It has instances of its own,
-// since what a call has changed is put back after later ones, too.
+// since what a call has changed is reset after later ones, too.
 func longRunner(b *testing.B, call hook, block int) *runner {
 	b.Helper()
 	e := eventOf(conversation(900), 0, 900)

@@ -93,7 +93,7 @@ func (g *Generation) target(ctx context.Context, export string, size int) (*engi
 	return t, nil
 }
 
-// refused says why a call cannot be made. One of an export that is missing is a failure of the generation.
+// refused explains why a call cannot be made. One of an export that is missing is a failure of the generation.
 func (g *Generation) refused(ctx context.Context, t *engine.Target, export string, size int) error {
 	switch {
 	case t == nil:
@@ -143,7 +143,7 @@ func (s *slot) call(ctx context.Context, inst engine.Instance, t *engine.Target)
 	return output, err
 }
 
-// settle tells whether a call has succeeded, if that is not plain.
+// settle reports whether a call has succeeded, if that is not plain.
 func (g *Generation) settle(output []byte, err error, t *engine.Target, out *engine.Outcome) ([]byte, error) {
 	switch {
 	case err != nil:

@@ -80,7 +80,7 @@ func (c *Caller) memory(ptr uint32, n uint64) ([]byte, error) {
 }
 
 // try runs what may end the guest because of what it gave, and makes that an
-// error. What ends it for other reasons goes on as a panic.
+// error. What ends it for other reasons continues as a panic.
 func (c *Caller) try(run func() []byte) (b []byte, err error) {
 	defer func() {
 		r := recover()
@@ -99,7 +99,7 @@ func (c *Caller) try(run func() []byte) (b []byte, err error) {
 }
 
 // guard runs the embedder's code. A panic of its own is an error; one that ended
-// the guest goes on, even when the code swallowed it.
+// the guest continues, even when the code swallowed it.
 func (c *Caller) guard(run func() error) (err error) {
 	defer func() {
 		r := recover()

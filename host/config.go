@@ -37,7 +37,7 @@ type Config struct {
 	// Limits are the defaults of modules whose Spec leaves a limit at zero.
 	Limits Limits
 	// OnCompile is told before and after a module is compiled, so that a program
-	// can say why it waits. It is called by the goroutine that loads. Nil is fine.
+	// can show why it waits. It is called by the goroutine that loads. Nil is fine.
 	OnCompile func(CompileInfo)
 	// OnSwap is told when a module was swapped, and when the new generation settled
 	// or was rolled back. It is called by the goroutine whose swap or call brought
@@ -60,7 +60,7 @@ type CompileInfo struct {
 	Err      error
 }
 
-// withDefaults returns c with its zero fields filled in, or says which field is
+// withDefaults returns c with its zero fields filled in, or names the field that is
 // wrong.
 func (c Config) withDefaults() (Config, error) {
 	if c.Engine == nil {

@@ -42,7 +42,7 @@
 // # Fresh state
 //
 // A call finds the guest as its initialisation left it; a [Session] keeps what its calls
-// change. To put back costs least for a guest with at most 256 KiB of code whose calls are
+// change. To reset costs least for a guest with at most 256 KiB of code whose calls are
 // short, write to one or two places of 64 KiB together, and use no functions of the
 // host but input_read, output_write and messages_read and the memory of the Extism
 // kernel. Others cost a question to the kernel of the operating system more, or, where

@@ -40,7 +40,7 @@ func TestGrants_LogLevel(t *testing.T) {
 	})
 }
 
-// TestGrants_getLogLevel holds that both engines say what is logged, in the numbers
+// TestGrants_getLogLevel holds that both engines report what is logged, in the numbers
 // of Extism.
 func TestGrants_getLogLevel(t *testing.T) {
 	t.Parallel()

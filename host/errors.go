@@ -61,12 +61,12 @@ func (e *GuestError) Error() string {
 	return fmt.Sprintf("host: module %q export %q: refused with code %d: %s", e.Module, e.Export, e.Code, e.Message)
 }
 
-// TrapError says that a guest broke or was stopped. Its instance is gone.
+// TrapError reports that a guest broke or was stopped. Its instance is gone.
 type TrapError struct {
 	// Export is empty when Kind is [TrapInit].
 	Module, Export string
 	Kind           TrapKind
-	// Detail says what happened and where, and ends with what the guest wrote
+	// Detail describes what happened and where, and ends with what the guest wrote
 	// to stderr. Shortened and escaped.
 	Detail string
 	// ExitCode belongs to [TrapExit].

@@ -13,7 +13,7 @@ func UsePortableMemory(h *Host) bool {
 	return native.UseMemory(h.engine, native.MemoryCopied)
 }
 
-// VerifyResets makes each instance that is put back compare all of its memory with what
+// VerifyResets makes each instance that is reset compare all of its memory with what
 // it should be, and panic where they differ.
 func VerifyResets() { native.SetVerifyResets() }
 

@@ -101,7 +101,7 @@ func (f Function) hostFunc() engine.HostFunc {
 	return engine.HostFunc{Module: f.Module, Name: f.Name, Params: f.Params, Results: f.Results, Run: f.run}
 }
 
-// run calls the function. Whatever it does, the guest either goes on or ends.
+// run calls the function. Whatever it does, the guest either continues or ends.
 func (f Function) run(g engine.Guest, stack []uint64) {
 	full := engine.Clean(f.Module, engine.MaxName) + "." + engine.Clean(f.Name, engine.MaxName)
 	ctx, s := g.Enter(full)

@@ -35,9 +35,9 @@ type Generation struct {
 	prog engine.Program
 	pool *pool
 	open *openGrants
-	// reached tells that the guest reaches code of the embedder, which may call back.
+	// reached reports that the guest reaches code of the embedder, which may call back.
 	reached bool
-	// foreign tells that a call may run such code, or what a context or a log handler brings.
+	// foreign reports that a call may run such code, or what a context or a log handler brings.
 	foreign bool
 	// watch is set while the generation may be rolled back.
 	watch atomic.Pointer[watch]
@@ -85,7 +85,7 @@ func (g *Generation) Info() Info {
 	return info
 }
 
-// HasExport tells whether the binary has an export that can be called: no
+// HasExport reports whether the binary has an export that can be called: no
 // parameters, and an i32 or nothing as result.
 func (g *Generation) HasExport(name string) bool {
 	_, ok := g.targets[name]

@@ -275,7 +275,7 @@ func TestSecrets(t *testing.T) {
 		s := serve(t, func(w http.ResponseWriter, r *http.Request) {
 			auth := r.Header.Get("Authorization")
 			got.Store(auth)
-			// A server that tells what it was sent, in every way that comes to mind.
+			// A server that repeats what it was sent, in every way that comes to mind.
 			w.Header().Set("X-Echo", auth)
 			for _, text := range []string{auth, base64.StdEncoding.EncodeToString([]byte(auth)), url.QueryEscape(auth), fmt.Sprintf("%x", auth)} {
 				fmt.Fprintln(w, text)

@@ -61,7 +61,7 @@ func TestModule_Call_items(t *testing.T) {
 				t.Errorf("%d to %d: %q, %v; want %q", tc.from, tc.to, out, err, tc.want)
 			}
 		}
-		// Items over the numbers that say what to pass on: the guest's own doing.
+		// Items over the numbers that describe what to pass on: the guest's own doing.
 		over := texts{string(reading(16, 8)[0])}
 		out, err := m.Call(messages.With(t.Context(), over), "read", reading(0, 1, 16, 8, 0, 0)...)
 		if err != nil || string(out) != over[0] {

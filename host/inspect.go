@@ -46,7 +46,7 @@ type Inspection struct {
 	// MemoryMin and MemoryMax are in pages of 64 KiB; MemoryMax is zero when
 	// the module states none.
 	MemoryMin, MemoryMax uint64
-	// HasStart tells that code runs when an instance is made.
+	// HasStart reports that code runs when an instance is made.
 	HasStart bool
 	// Sections maps custom sections to their size in bytes.
 	Sections map[string]int
@@ -68,13 +68,13 @@ type Extern struct {
 type Problem struct {
 	// Text continues a sentence whose subject is the module.
 	Text string
-	// Mend says what to do.
+	// Mend describes what to do.
 	Mend string
-	// Refused tells that Load would refuse the module for it.
+	// Refused reports that Load would refuse the module for it.
 	Refused bool
 }
 
-// Inspect says what a binary is without running or compiling it. A component is
+// Inspect describes what a binary is without running or compiling it. A component is
 // no error; bytes that are no WebAssembly, or not all of it, are a [*LoadError]
 // with [ErrNotCore]. Limits on memory are those of the zero [Limits].
 func Inspect(name string, binary []byte) (*Inspection, error) {
@@ -146,7 +146,7 @@ func signature(t *wasm.FuncType) string {
 	return t.String()
 }
 
-// callable tells whether an export can be called: no parameters, and an i32 or
+// callable reports whether an export can be called: no parameters, and an i32 or
 // nothing as result.
 func callable(ex wasm.Export) bool {
 	if ex.Kind != wasm.KindFunc || len(ex.Func.Params) != 0 {

@@ -26,7 +26,7 @@ type Link struct {
 	SHA256 string
 }
 
-// LinkInfo says what a linked module is.
+// LinkInfo describes what a linked module is.
 type LinkInfo struct {
 	Name   string `json:"name"`
 	SHA256 string `json:"sha256"`

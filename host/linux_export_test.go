@@ -10,7 +10,7 @@ import (
 func FaultsAreTold() bool { return native.FaultsCounted() }
 
 // UseBlindMemory makes guests that h loads from now on drop their pages after each
-// call, as where the kernel does not tell which they are.
+// call, as where the kernel does not report which they are.
 func UseBlindMemory(h *Host) {
 	native.UseMemory(h.engine, native.MemoryBlind)
 }

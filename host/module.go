@@ -108,7 +108,7 @@ func (m *Module) Stats() Stats {
 	return s
 }
 
-// HasExport tells whether the module has an export that can be called: no
+// HasExport reports whether the module has an export that can be called: no
 // parameters, and an i32 or nothing as result.
 func (m *Module) HasExport(name string) bool { return m.Current().HasExport(name) }
 

@@ -19,7 +19,7 @@ import (
 )
 
 // yielding is a log that gives other goroutines a turn, so that a guest which logs
-// may go on on another thread.
+// may continue on another thread.
 type yielding struct{}
 
 func (yielding) Write(p []byte) (int, error) {

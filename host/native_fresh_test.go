@@ -10,7 +10,7 @@ import (
 	"github.com/mortise-dev/mortise/host/hosttest"
 )
 
-// onMemories runs a suite on each way in which a guest's memory is put back.
+// onMemories runs a suite on each way in which a guest's memory is reset.
 func onMemories(t *testing.T, suite func(t *testing.T, open func(guest string, limits host.Limits) *host.Module)) {
 	t.Helper()
 	for _, mode := range []string{"mapped", "portable"} {
@@ -53,7 +53,7 @@ func exportsWith(m *host.Module, prefix string) []string {
 	return out
 }
 
-// replaces says which writes cost the instance: what they change cannot be put back.
+// replaces describes which writes cost the instance: what they change cannot be reset.
 func replaces(write string) bool {
 	return write == "write_close"
 }
@@ -116,7 +116,7 @@ func TestNative_kernelHeader(t *testing.T) {
 	})
 }
 
-// TestNative_stateful changes what cannot be put back: each call gets an instance of
+// TestNative_stateful changes what cannot be reset: each call gets an instance of
 // its own, initialised as the first one was.
 func TestNative_stateful(t *testing.T) {
 	t.Parallel()

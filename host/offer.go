@@ -171,7 +171,7 @@ func offer(module string) map[string]string {
 	return nil
 }
 
-// Imports tells whether the binary, or a module that it is linked with, may import a
+// Imports reports whether the binary, or a module that it is linked with, may import a
 // function.
 func (g *Generation) Imports(module, name string) bool {
 	return len(g.info.Links) > 0 || slices.ContainsFunc(g.parsed.Imports, func(im wasm.Import) bool {
@@ -179,5 +179,5 @@ func (g *Generation) Imports(module, name string) bool {
 	})
 }
 
-// Imports tells whether the current generation may import a function.
+// Imports reports whether the current generation may import a function.
 func (m *Module) Imports(module, name string) bool { return m.Current().Imports(module, name) }

@@ -42,7 +42,7 @@ type pool struct {
 	waiting []chan *slot
 	// refusal is why there are no new calls: nil, ErrRetired, or one that wraps ErrClosed.
 	refusal error
-	// ending says whether everything is closed after the last call, over that this
+	// ending reports whether everything is closed after the last call, over that this
 	// has begun.
 	ending   ending
 	over     bool
@@ -153,7 +153,7 @@ func (p *pool) wait(ctx context.Context, turn chan *slot) (*slot, error) {
 	return nil, ctx.Err()
 }
 
-// refused says why a caller that waited got no slot. A pool that was parked and
+// refused explains why a caller that waited got no slot. A pool that was parked and
 // revived in between refuses nothing any more: its callers try again.
 func (p *pool) refused() error {
 	p.mu.Lock()

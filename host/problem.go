@@ -9,7 +9,7 @@ import (
 	"github.com/mortise-dev/mortise/internal/wasm"
 )
 
-// problem is something wrong with a module: how the sentence goes on, what to
+// problem is something wrong with a module: how the sentence continues, what to
 // do, and which error it is. A nil err means that the module can still be loaded.
 type problem struct {
 	text, mend string

@@ -22,7 +22,7 @@ type Session struct {
 	gen *Generation
 	// turn is for the call in progress.
 	turn turn
-	// left tells that the pool has let go of the session.
+	// left reports that the pool has let go of the session.
 	left atomic.Bool
 
 	// closed is set by Close, before it has the turn.

@@ -149,7 +149,7 @@ func TestModule_Session_swap(t *testing.T) {
 }
 
 // TestModule_Session_interrupts closes a session whose guest spins.
-// isClosed tells whether a call was refused because its session was closed.
+// isClosed reports whether a call was refused because its session was closed.
 func isClosed(err error) bool {
 	_, broke := errors.AsType[*host.TrapError](err)
 	return errors.Is(err, host.ErrClosed) && !broke

@@ -9,7 +9,7 @@ import (
 	"github.com/mortise-dev/mortise/internal/engine"
 )
 
-// Spec says what to load and under which conditions.
+// Spec describes what to load and under which conditions.
 type Spec struct {
 	// Name of the module in errors, logs and statistics. Empty means the file
 	// name of Path without its extension.

@@ -8,7 +8,7 @@ import (
 	"github.com/mortise-dev/mortise/internal/engine"
 )
 
-// Info says what a module is. It does not change.
+// Info describes what a module is. It does not change.
 type Info struct {
 	// SHA256 of the binary in hexadecimal.
 	SHA256 string `json:"sha256"`
@@ -21,7 +21,7 @@ type Info struct {
 	Engine  EngineName    `json:"engine"`
 	// Generation counts the binaries that the module had, this one included.
 	Generation int64 `json:"generation"`
-	// Metered tells whether Limits.Fuel holds. Else a note says why not.
+	// Metered reports whether Limits.Fuel holds. Else a note explains why not.
 	Metered bool `json:"metered"`
 	// Links are the linked modules, in the order of [Spec.Links].
 	Links []LinkInfo `json:"links,omitempty"`

@@ -27,7 +27,7 @@ func strangers() []struct{ magic, text, mend string } {
 	}
 }
 
-// strange says what a file is that is not WebAssembly, as far as its start tells.
+// strange describes what a file is that is not WebAssembly, as far as its start tells.
 func strange(bin []byte) (text, mend string) {
 	const enough = 512
 	start := string(bytes.TrimLeft(bin[:min(len(bin), enough)], "\ufeff \t\r\n"))

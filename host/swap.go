@@ -10,7 +10,7 @@ import (
 	"github.com/mortise-dev/mortise/internal/engine"
 )
 
-// SwapOptions say when a new generation takes over and when it has to go again.
+// SwapOptions describe when a new generation takes over and when it has to go again.
 // The zero value is valid.
 type SwapOptions struct {
 	// Probes run on the new generation before any call reaches it, after those
@@ -19,7 +19,7 @@ type SwapOptions struct {
 	// Check is asked after the probes. It may call the new generation; its error
 	// ends the swap. Nil is fine.
 	Check func(ctx context.Context, g *Generation) error
-	// Watch says when the new generation is rolled back.
+	// Watch describes when the new generation is rolled back.
 	Watch Watch
 }
 
@@ -51,7 +51,7 @@ const (
 	SwapSettled SwapKind = "settled"
 )
 
-// SwapEvent tells what happened to a generation.
+// SwapEvent describes what happened to a generation.
 type SwapEvent struct {
 	Module string
 	Kind   SwapKind
@@ -65,7 +65,7 @@ type SwapEvent struct {
 	Reason          string
 }
 
-// SwapError says why a generation did not take over. The one before it goes on.
+// SwapError explains why a generation did not take over. The one before it continues.
 type SwapError struct {
 	Module string
 	// Probe is the name of the probe that failed, empty when it was another check.
@@ -251,7 +251,7 @@ func (g *Generation) RollBack(ctx context.Context, reason string) bool {
 	return w != nil && g.end(ctx, w, SwapRolledBack, reason)
 }
 
-// blameless tells whether an error says nothing about the generation. A guest that ran
+// blameless reports whether an error says nothing about the generation. A guest that ran
 // until a deadline is to blame, whosever deadline it was: callers who do not wait as
 // long as Limits.Timeout would else never get rid of one that hangs.
 func blameless(ctx context.Context, err error) bool {

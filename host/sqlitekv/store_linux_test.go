@@ -15,7 +15,7 @@ import (
 // write-ahead log is open: 510 bytes behind its pending byte.
 const sharedLock = "1073741826 1073742335"
 
-// isLocked tells whether this process holds the lock on the file.
+// isLocked reports whether this process holds the lock on the file.
 func isLocked(t *testing.T, path string) bool {
 	t.Helper()
 	info, err := os.Stat(path)

@@ -10,7 +10,7 @@ import (
 )
 
 // Codes of SQLite for a file that another connection has locked. The low byte of a
-// code says what it is.
+// code describes what it is.
 const (
 	busy   = 5
 	locked = 6

@@ -63,7 +63,7 @@ type conn struct {
 	// stop ends the watch over the context of the request.
 	stop func() bool
 	// watched is closed when the watch over an idle connection ends, and closing
-	// idle tells whether it is still good.
+	// idle reports whether it is still good.
 	watched chan struct{}
 	idleErr error
 }
@@ -162,7 +162,7 @@ func body(resp *http.Response, limit int) (data []byte, fits bool, err error) {
 }
 
 // finish ends a request. It reports whether the connection can serve another one,
-// and closes it if not. done says that the body was read to its end.
+// and closes it if not. done reports that the body was read to its end.
 func (c *conn) finish(resp *http.Response, done bool) bool {
 	reusable := done && !resp.Close && c.r.Buffered() == 0 && c.written()
 	if !c.stop() || !reusable {

@@ -3,7 +3,7 @@
 // servers that it talks to.
 //
 // A [Broker] belongs to one plugin. [Broker.Do] either returns the whole
-// [Response], or a [Refusal] that says which rule forbade it and what to do, or
+// [Response], or a [Refusal] that names the rule that forbade it and what to do, or
 // an error of the network.
 //
 // # What a request passes

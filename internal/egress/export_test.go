@@ -69,7 +69,7 @@ func (b *Broker) Values() int {
 // Recognisable is the length of a value without escapes.
 func Recognisable(value string) int { return recognisable(value) }
 
-// ViewBytes is how many bytes are searched for a text, and how many marks say where they came from.
+// ViewBytes is how many bytes are searched for a text, and how many marks hold where they came from.
 func ViewBytes(text []byte) (n, marks int) {
 	for _, v := range views(text) {
 		n, marks = n+len(v.text), marks+len(v.marks)

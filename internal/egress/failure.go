@@ -55,7 +55,7 @@ func tlsError(err error) error {
 	return fmt.Errorf("%w: the handshake failed", ErrTLS)
 }
 
-// exchangeError tells why a request that was sent has no whole response.
+// exchangeError explains why a request that was sent has no whole response.
 func (b *Broker) exchangeError(c *conn) error {
 	switch {
 	case c.over.Load():
@@ -74,7 +74,7 @@ func (b *Broker) overBudget() *Refusal {
 		"the budget of %d bytes a minute is used up", b.policy.BytesPerMinute)
 }
 
-// ended tells how the context of a request ended, nil if it did not. A connection
+// ended describes how the context of a request ended, nil if it did not. A connection
 // attempt ends at the same deadline, and may notice it a moment earlier.
 func (b *Broker) ended(ctx context.Context) error {
 	const moment = 5 * time.Millisecond

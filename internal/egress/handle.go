@@ -77,7 +77,7 @@ func (v *vault) screen(header string, values []string, t target) *Refusal {
 	return nil
 }
 
-// check says why a secret may not stand in a header to t.
+// check explains why a secret may not be in a header to t.
 func (v *vault) check(name, header string, t target) *Refusal {
 	k := v.secrets[name]
 	if k == nil {

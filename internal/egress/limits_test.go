@@ -22,7 +22,7 @@ func endless(c net.Conn, text string) {
 	}
 }
 
-// drip writes a text a byte at a time, with a pause, and then goes on with the last byte.
+// drip writes a text a byte at a time, with a pause, and then continues with the last byte.
 func drip(c net.Conn, text string) {
 	ticker := time.NewTicker(5 * time.Millisecond)
 	defer ticker.Stop()

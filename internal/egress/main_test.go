@@ -204,7 +204,7 @@ func secret(value string) func(context.Context) (string, error) {
 	return func(context.Context) (string, error) { return value, nil }
 }
 
-// hidden fails when a text tells what must not be told.
+// hidden fails when a text contains what must be hidden.
 func hidden(tb testing.TB, text string, secrets ...string) {
 	tb.Helper()
 	for _, s := range secrets {

@@ -5,13 +5,13 @@ import (
 	"net/url"
 )
 
-// redirection is where a response says to go on, and how.
+// redirection is where a response redirects to, and how.
 type redirection struct {
 	status int
 	to     *url.URL
 }
 
-// isRedirect reports whether a response says where to go on.
+// isRedirect reports whether a response describes where to continue.
 func isRedirect(resp *http.Response) bool {
 	switch resp.StatusCode {
 	case http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther,

@@ -18,7 +18,7 @@ var (
 	ErrProtocol = errors.New("bad response")
 )
 
-// Reason says which rule refused a request.
+// Reason names the rule that refused a request.
 type Reason string
 
 // Reasons of refusals.
@@ -65,9 +65,9 @@ type Refusal struct { //nolint:errname // a refusal is an answer of the policy, 
 	// URL is scheme, host, port and path of the request, or of the redirect that
 	// was refused. It is empty when the URL could not be read.
 	URL string
-	// Detail says what is wrong.
+	// Detail describes what is wrong.
 	Detail string
-	// Mend says what to do about it.
+	// Mend describes what to do about it.
 	Mend string
 }
 

@@ -14,11 +14,11 @@ type view struct {
 	text []byte
 	// skips are characters that were left out, if they are not white space.
 	skips string
-	// marks say where the source is not simply ahead of the last mark.
+	// marks describe where the source is not simply ahead of the last mark.
 	marks []mark
 }
 
-// mark says that the byte at out came from src, and those behind it from behind src.
+// mark reports that the byte at out came from src, and those behind it from behind src.
 // Sizes stay below 2 GiB, and a hostile text is full of marks.
 type mark struct{ out, src int32 }
 

@@ -5,7 +5,7 @@ import (
 )
 
 // ErrorCode is what an import of "mortise:host/1" returns when it could not do
-// what the guest asked for. The guest goes on; host_error has the text.
+// what the guest asked for. The guest continues; host_error has the text.
 type ErrorCode int32
 
 // Codes that a guest may see. They are part of the contract with guests.

@@ -93,7 +93,7 @@ type Program interface {
 	// Instantiate makes an instance and initialises the guest's runtime. The
 	// context bounds both. The error is a *fault when the guest is to blame.
 	Instantiate(ctx context.Context, sticky bool) (Instance, error)
-	// Metered tells whether fuel is counted, and if not, why: a sentence without its
+	// Metered reports whether fuel is counted, and if not, why: a sentence without its
 	// subject.
 	Metered() (bool, string)
 	Close(ctx context.Context) error
@@ -184,5 +184,5 @@ type Outcome struct {
 	Printed int64
 }
 
-// Unusual tells that a call without an error is no success without more ado.
+// Unusual reports that a call without an error is no success without more ado.
 func (o *Outcome) Unusual() bool { return o.Spent != "" || o.Code != 0 || o.Text != "" }

@@ -21,7 +21,7 @@ const MaxOpenFiles = 64
 
 // FileUse is what an instance does with files.
 type FileUse struct {
-	// Touched tells that a file was opened, for an engine that does not know.
+	// Touched reports that a file was opened, for an engine that does not know.
 	Touched bool
 	// Files are open now.
 	Files int

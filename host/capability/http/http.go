@@ -72,7 +72,7 @@ type Secret struct {
 	// Value returns the value of 8 bytes to 4 KiB, without line breaks. It is called
 	// for each request that needs it, and for a first response, to know what to look
 	// for: responses wait for 2 seconds at most, it has 10, and while it is not known the log
-	// says that responses are not searched for it. It must return when ctx ends, and must be safe for concurrent use. The text
+	// reports that responses are not searched for it. It must return when ctx ends, and must be safe for concurrent use. The text
 	// of its error reaches nobody. Required.
 	Value func(ctx context.Context) (string, error)
 	// Hosts are where it may be sent, as in [HTTP].Hosts but without "*". Required.
@@ -129,7 +129,7 @@ func httpCode(reason egress.Reason) engine.ErrorCode {
 	}
 }
 
-// httpFailure says what became of a request without a response.
+// httpFailure describes what became of a request without a response.
 func httpFailure(err error) (engine.ErrorCode, string) {
 	r, ok := errors.AsType[*egress.Refusal](err)
 	if !ok {

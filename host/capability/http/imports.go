@@ -79,7 +79,7 @@ func (o *httpOpened) fetchBlock(g engine.Guest, stack []uint64) {
 	stack[0] = httpBody(g, "http_fetch", body)
 }
 
-// request is the import http_request of Extism, which cannot say that a request
+// request is the import http_request of Extism, which cannot report that a request
 // was refused: it ends the call.
 func (o *httpOpened) request(g engine.Guest, stack []uint64) {
 	body, code, text := o.fetch(g, "http_request", stack[0], stack[1])

@@ -19,7 +19,7 @@ type Store interface {
 	// then hold more than q allows it fails with ErrQuota and changes nothing; that
 	// is decided in one step, whoever else sets.
 	Set(ctx context.Context, namespace, key string, value []byte, q Quota) error
-	// Delete removes a key and tells whether it was there.
+	// Delete removes a key and reports whether it was there.
 	Delete(ctx context.Context, namespace, key string) (bool, error)
 	// List returns at most limit keys that begin with prefix and come after after,
 	// in the order of their bytes. An empty after starts at the first key.

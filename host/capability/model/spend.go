@@ -85,7 +85,7 @@ func (l *ledger) put(role string, e expense) {
 	l.spent[role], l.all = l.spent[role].plus(e), l.all.plus(e)
 }
 
-// reserve books what a question may come to, if the budgets allow it. Else it says which
+// reserve books what a question may come to, if the budgets allow it. Else it names which
 // does not.
 func (l *ledger) reserve(name string, r *Role, inCall, need expense) string {
 	l.mu.Lock()

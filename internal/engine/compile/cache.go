@@ -37,7 +37,7 @@ func OpenCache(root, name string) (*DiskCache, error) {
 	return c, nil
 }
 
-// Has tells whether a binary was compiled into the folder before.
+// Has reports whether a binary was compiled into the folder before.
 func (c *DiskCache) Has(sha string) bool {
 	if c == nil {
 		return false

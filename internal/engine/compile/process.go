@@ -44,7 +44,7 @@ const compileDone = "compiled"
 
 // Exit codes of a child, beside that of success and those of Go's runtime.
 const (
-	// compileRefused means that the engine refuses the module; standard error says why.
+	// compileRefused means that the engine refuses the module; standard error explains why.
 	compileRefused = 64
 	// compileFault means that the child could not read what to do, or write the code.
 	compileFault = 65

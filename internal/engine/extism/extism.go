@@ -153,13 +153,13 @@ func (p *extismProgram) parts() ([]extism.WasmData, error) {
 // Close implements engine.Engine.
 func (e *Engine) Close(context.Context) error { return nil }
 
-// needsWASI tells whether to offer WASI. go-sdk initialises reactors only when
+// needsWASI reports whether to offer WASI. go-sdk initialises reactors only when
 // it is on, so a module with an initialiser gets it too.
 func (p *extismProgram) needsWASI() bool {
 	return p.initialised() || slices.ContainsFunc(p.Modules(), func(m *wasm.Module) bool { return engine.Imports(m, engine.ModuleWASI) })
 }
 
-// initialised tells whether go-sdk runs something before the first call of an
+// initialised reports whether go-sdk runs something before the first call of an
 // instance.
 func (p *extismProgram) initialised() bool {
 	return slices.ContainsFunc(p.Modules(), func(m *wasm.Module) bool {

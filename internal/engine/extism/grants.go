@@ -17,7 +17,7 @@ type extismGrants struct {
 	// ctx is that of the call, without what go-sdk adds to it: with that, code of the
 	// embedder could get hold of the plugin. It is nil while an instance is made.
 	ctx context.Context //nolint:containedctx // of one call, set and removed with it
-	// entered tells that ctx has been marked for the embedder's code.
+	// entered reports that ctx has been marked for the embedder's code.
 	entered bool
 	// plugin and kernel are those of the host function that runs.
 	plugin *extism.CurrentPlugin
@@ -107,7 +107,7 @@ func (i *extismInstance) Store(name string, data []byte) uint64 {
 	if err != nil {
 		i.leaveOr(full)
 	}
-	// An offset of 0 says that there is no room; go-sdk would write there.
+	// An offset of 0 means that there is no room; go-sdk would write there.
 	if offset == 0 || offset > math.MaxUint32 || !i.kernelMemory().Write(uint32(offset), data) {
 		i.Fail(full)
 	}

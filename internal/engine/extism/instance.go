@@ -28,15 +28,15 @@ type extismInstance struct {
 	log      engine.GuestLog
 	// out and err are the standard streams.
 	out, err engine.Printer
-	// sticky tells that variables are kept between calls.
+	// sticky reports that variables are kept between calls.
 	sticky bool
-	// closed tells that wazero closed a part of the instance, exitCode why.
+	// closed reports that wazero closed a part of the instance, exitCode why.
 	closed   bool
 	exitCode uint32
 
 	// stop ends the call in progress.
 	stop atomic.Pointer[context.CancelCauseFunc]
-	// interrupted tells that no call may go on.
+	// interrupted reports that no call may continue.
 	interrupted atomic.Bool
 
 	// Of the call in progress.

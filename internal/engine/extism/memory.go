@@ -39,5 +39,5 @@ func (m *memories) largest() int {
 	return n
 }
 
-// high tells whether a memory has grown beyond size bytes.
+// high reports whether a memory has grown beyond size bytes.
 func (m *memories) high(size int) bool { return m.largest() > size }

@@ -28,7 +28,7 @@ type rootFile struct {
 	use     *engine.FileUse
 	dir     bool
 	appends bool
-	// info tells whether another name or descriptor is that of the same file, and
+	// info reports whether another name or descriptor is that of the same file, and
 	// nameless that the file was removed since. The folder guards them.
 	info     fs.FileInfo
 	nameless bool

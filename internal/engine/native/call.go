@@ -30,7 +30,7 @@ func (i *nativeInstance) Call(ctx context.Context, t *engine.Target, in *engine.
 	return i.callFunction(ctx, f, in, out)
 }
 
-// callPinned is callFunction on one thread, whose page faults tell what the guest
+// callPinned is callFunction on one thread, whose page faults show what the guest
 // changed.
 func (i *nativeInstance) callPinned(ctx context.Context, f *function, in *engine.Input, out *engine.Outcome) ([]byte, error) {
 	runtime.LockOSThread()
@@ -63,7 +63,7 @@ func (i *nativeInstance) callFunction(ctx context.Context, f *function, in *engi
 	return output, err
 }
 
-// broken says what ended a guest: an error of the engine, or fuel, of which the last
+// broken describes what ended a guest: an error of the engine, or fuel, of which the last
 // charges are not looked at.
 func (i *nativeInstance) broken(err error, out *engine.Outcome) error {
 	i.touched = true

@@ -26,14 +26,14 @@ const (
 type dirtyPages struct {
 	spans []span
 	bytes int
-	// blind tells that faults or pages cannot be looked at here: /proc is not there,
+	// blind reports that faults or pages cannot be looked at here: /proc is not there,
 	// or the kernel does not say. Then every call drops its pages.
 	blind  bool
 	faults threadFaults
 	calls  int
 }
 
-// faulted tells whether a call may have made a page its own.
+// faulted reports whether a call may have made a page its own.
 func (d *dirtyPages) faulted() bool { return d.blind || d.faults.faulted() }
 
 // forget is for a memory whose pages were all dropped.

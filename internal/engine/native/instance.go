@@ -58,7 +58,7 @@ type nativeInstance struct {
 	counter  *counter
 	globals  []api.MutableGlobal
 	adopted  *template
-	// renewable tells that memory and globals are all the state, and known.
+	// renewable reports that memory and globals are all the state, and known.
 	renewable bool
 	stderr    engine.Head
 	log       engine.GuestLog
@@ -66,11 +66,11 @@ type nativeInstance struct {
 	out, err engine.Printer
 	fixed    fixedSources
 	stack    [2]uint64
-	// files tells that the guest has closed or moved one of its descriptors.
+	// files reports that the guest has closed or moved one of its descriptors.
 	files bool
-	// sticky tells that the state is kept between calls.
+	// sticky reports that the state is kept between calls.
 	sticky bool
-	// kernelInput tells that the guest reads its input from the kernel.
+	// kernelInput reports that the guest reads its input from the kernel.
 	kernelInput bool
 	// stop is set by another goroutine to end the call, and cancel called, if the
 	// call is not metered.
@@ -86,7 +86,7 @@ type nativeInstance struct {
 	// none is the input of what runs before the first call.
 	none engine.Input
 
-	// touched tells that the call in progress, or the one before, did more than compute,
+	// touched reports that the call in progress, or the one before, did more than compute,
 	// read its input and write its output. Whatever else changes the instance sets it.
 	touched bool
 
@@ -334,7 +334,7 @@ func (i *nativeInstance) clearKernel() {
 // replaced.
 const kernelHighWater = 4 << 20
 
-// classify tells what ended a guest. One that exited with code 0 has succeeded.
+// classify describes what ended a guest. One that exited with code 0 has succeeded.
 func (i *nativeInstance) classify(err error) error {
 	if f := i.ended(); f != nil && i.fault == nil {
 		i.fault = f

@@ -24,7 +24,7 @@ type image interface {
 	close()
 }
 
-// guestMemory is the linear memory of a guest, which can be put back to a template.
+// guestMemory is the linear memory of a guest, which can be reset to a template.
 type guestMemory interface {
 	experimental.LinearMemory
 
@@ -59,7 +59,7 @@ type nativeMemories struct {
 	next *guestMemories
 }
 
-// memoryKind says how a guest's memory is put back after a call.
+// memoryKind describes how a guest's memory is reset after a call.
 type memoryKind int
 
 // Kinds of memory. Tests ask for the lesser ones.
@@ -67,7 +67,7 @@ const (
 	// The zero kind is the best that the system has.
 	_ memoryKind = iota
 	// MemoryBlind is a mapping whose pages are dropped after each call, as where the
-	// kernel does not tell which they are.
+	// kernel does not report which they are.
 	MemoryBlind
 	// MemoryCopied is copied as a whole.
 	MemoryCopied
@@ -77,7 +77,7 @@ const (
 type guestMemories struct {
 	memory guestMemory
 	kind   memoryKind
-	// fixed says that the memory must not move: it is shared.
+	// fixed reports that the memory must not move: it is shared.
 	fixed bool
 }
 
@@ -271,7 +271,7 @@ type copyMemory struct {
 	engine.LinearMemory
 
 	shrunk shrunk
-	// extent is the largest length since the memory was last put back.
+	// extent is the largest length since the memory was last reset.
 	extent int
 }
 

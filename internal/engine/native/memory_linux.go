@@ -10,7 +10,7 @@ import (
 	"github.com/mortise-dev/mortise/internal/engine"
 )
 
-// newGuestMemory makes the memory of a guest: a private mapping that is put back
+// newGuestMemory makes the memory of a guest: a private mapping that is reset
 // by dropping the pages that changed, or the portable one where that cannot be
 // had or is not wanted.
 func newGuestMemory(limit uint64, kind memoryKind) guestMemory {

@@ -5,7 +5,7 @@ import (
 )
 
 // Spend takes units of fuel for work that the host does for the guest, and ends
-// the guest when it must not go on. Without it a guest could stay in the host
+// the guest when it must not continue. Without it a guest could stay in the host
 // for as long as it likes: a slice is enough for a hundred thousand calls.
 func (i *nativeInstance) Spend(units int) {
 	if i.counter == nil { // not metered, or on the way

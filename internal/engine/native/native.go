@@ -109,7 +109,7 @@ type nativeProgram struct {
 
 	// guest is the main module.
 	guest nativeCode
-	// unmetered says why the guest is not metered, if it is not.
+	// unmetered explains why the guest is not metered, if it is not.
 	unmetered string
 
 	runtime wazero.Runtime
@@ -117,7 +117,7 @@ type nativeProgram struct {
 	kernel  wazero.CompiledModule
 	// linked are the links, each behind those that it imports from.
 	linked []nativeLink
-	// kernelInput tells that the guest reads its input from the kernel.
+	// kernelInput reports that the guest reads its input from the kernel.
 	kernelInput bool
 	memory      memoryKind
 	wasi        func() ([]api.FunctionDefinition, error)
@@ -158,14 +158,14 @@ type nativeCode struct {
 	code  wazero.CompiledModule
 }
 
-// readsKernelInput tells whether a module reads its input word by word.
+// readsKernelInput reports whether a module reads its input word by word.
 func readsKernelInput(m *wasm.Module) bool {
 	return slices.ContainsFunc(m.Imports, func(im wasm.Import) bool {
 		return im.Module == engine.ModuleEnv && slices.Contains([]string{"input_offset", "input_load_u8", "input_load_u64"}, im.Name)
 	})
 }
 
-// stateful tells that memory and globals of the main module are not all the state.
+// stateful reports that memory and globals of the main module are not all the state.
 func (p *nativeProgram) stateful() bool { return p.guest.meter.Stateful || len(p.linked) > 0 }
 
 func (p *nativeProgram) Close(ctx context.Context) error {

@@ -15,7 +15,7 @@ import (
 type fixedSources struct {
 	ticks  int64
 	random *mathrand.ChaCha8
-	// drawn tells that random is not at its start.
+	// drawn reports that random is not at its start.
 	drawn bool
 }
 

@@ -22,7 +22,7 @@ import (
 // runs one call, and fuel is not counted. Threads stay off: a guest that waits for
 // another thread could not be stopped at all.
 
-// rewrite meters modules that belong together, or says why that cannot be done: a
+// rewrite meters modules that belong together, or explains why that cannot be done: a
 // runtime either meters all of them or watches all of them.
 func rewrite(modules []*wasm.Module) (_ []*meter.Result, unmetered string, err error) {
 	opts := meterOptions()
@@ -46,7 +46,7 @@ func meterOptions() meter.Options {
 }
 
 // bound prepares modules that run without being metered. Without the rewriter's
-// exports their globals cannot be put back.
+// exports their globals cannot be reset.
 func bound(modules []*wasm.Module) ([]*meter.Result, error) {
 	out := make([]*meter.Result, len(modules))
 	for n, m := range modules {
@@ -100,7 +100,7 @@ func withWatcher(ctx context.Context) context.Context {
 		func(api.FunctionDefinition) experimental.FunctionListener { return watcher{} }))
 }
 
-// watcher ends a guest when its call must not go on.
+// watcher ends a guest when its call must not continue.
 type watcher struct{}
 
 // Before implements experimental.FunctionListener.
@@ -148,7 +148,7 @@ func (i *nativeInstance) running() context.Context {
 	return context.WithValue(i.context.Context, instanceKey{}, i)
 }
 
-// ended says why a call that is not metered must not go on, nil if it may.
+// ended explains why a call that is not metered must not continue, nil if it may.
 func (i *nativeInstance) ended() *engine.Fault {
 	if i.prog.unmetered == "" {
 		return nil
