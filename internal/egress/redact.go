@@ -62,7 +62,7 @@ func search(text []byte, x *index) []find {
 	return finds
 }
 
-// locate describes which bytes of the text a find in one of its views stands for.
+// locate returns which bytes of the text a match in one of its views covers.
 func locate(text []byte, v view, from, to int, n needle) find {
 	for left := n.before; left > 0 && from > 0 && isBase64(v.text[from-1]); left-- {
 		from--

@@ -16,7 +16,7 @@ func other() *syscall.SysProcAttr {
 	return attr
 }
 
-// nobody is the user that runs the server if we are root.
+// nobody is the account that runs the server if we are root.
 func nobody() (uid, gid uint32, ok bool) {
 	if os.Geteuid() != 0 {
 		return 0, 0, false

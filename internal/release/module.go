@@ -20,7 +20,7 @@ const (
 	testVersion = "v0.0.0-test"
 )
 
-// embedder is a program of another module that loads a guest.
+// embedder is a program of another module that makes a host.
 const embedder = `package main
 
 import (
@@ -42,7 +42,7 @@ func main() {
 `
 
 // checkModule serves the commit as a module from a folder, as a module proxy does, installs the command from it and builds an embedder against it.
-// A replace directive, a package outside of the module or a module that is missing in go.sum would make it fail.
+// A replace directive, or a file that the module's zip lacks and a build needs, makes it fail.
 func checkModule(ctx context.Context, log io.Writer, repo string) error {
 	work, err := os.MkdirTemp("", "module-*")
 	if err != nil {

@@ -21,7 +21,7 @@ type Grant struct {
 	Roles map[string]Role
 	// Ask answers a request. What is in the bytes is between the guest and Ask. It must
 	// return when ctx ends, which it does with the guest's call: raise Limits.Timeout
-	// to what an answer takes. The guest is told that an error happened, and nothing of
+	// to what an answer takes. The guest receives that an error happened, and nothing of
 	// its text; with [ErrQuota] in it, the guest gets [CodeQuota]. Ask must be safe for
 	// concurrent use, and must neither keep nor change request. It must not call the
 	// module that asks. Required without Roles.

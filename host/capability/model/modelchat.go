@@ -29,7 +29,7 @@ type chatHead struct {
 	AnswerTokens int64  `json:"answer_tokens"`
 }
 
-// chatInfo is what a guest is told about a role.
+// chatInfo is what a guest receives about a role.
 type chatInfo struct {
 	WindowTokens  int64 `json:"window_tokens"`
 	AnswerTokens  int64 `json:"answer_tokens"`

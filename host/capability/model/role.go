@@ -18,7 +18,7 @@ import (
 type Role struct {
 	// Answer asks the model. It must return when ctx ends, which it does with the guest's
 	// call: raise Limits.Timeout to what an answer takes. It must be safe for concurrent use,
-	// and must not call the module that asks. Of an error the guest is told the kind, and
+	// and must not call the module that asks. Of an error the guest receives the kind, and
 	// nothing of its text; with [ErrQuota] in it, the guest gets [CodeQuota]. Required.
 	Answer func(ctx context.Context, q Question) (Answer, error)
 	// WindowTokens is what the model takes, question and answer together. Required.
