@@ -337,6 +337,19 @@ func (s *stream) next() (e event, ok bool) {
 	return e, false
 }
 
+// comments reads up to the n-th comment from here.
+func (s *stream) comments(n int) {
+	s.t.Helper()
+	for n > 0 {
+		if !s.scan.Scan() {
+			s.t.Fatalf("the stream ended: %v", s.scan.Err())
+		}
+		if s.scan.Text() == ":" {
+			n--
+		}
+	}
+}
+
 // until reads up to an event of a name.
 func (s *stream) until(name string) (list []event) {
 	s.t.Helper()

@@ -34,6 +34,7 @@ func TestSlowReader(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, options{
 		runtime: func(c *mortise.Config) { c.Mailbox.Events.Count, c.Mailbox.Events.Bytes = 10_000, 64<<20 },
+		serve:   func(c *serve.Config) { c.Limits.Heartbeat = 10 * time.Millisecond },
 	})
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
@@ -51,7 +52,8 @@ func TestSlowReader(t *testing.T) {
 	run := w.submit("/v1/threads/t/runs", say("flood")).Run
 	slow := w.via(client, "http://"+listener.Addr().String(), run)
 	<-w.mind.begun
-	list := slow.until("text_delta") // it has kept up
+	list := slow.until("text_delta")
+	slow.comments(2) // the server waits for events before it writes the second one: the reader has kept up
 	close(w.mind.release)
 	whole := w.all(run, "")
 	list = append(list, slow.rest()...)
@@ -129,14 +131,7 @@ func TestHeartbeat(t *testing.T) {
 		run := w.submit("/v1/threads/"+text+"/runs", say(text)).Run
 		s := w.follow(run, "")
 		s.until(map[string]string{"hold": "step_started", "ask": "run_waiting"}[text])
-		for n := 0; n < 3; {
-			if !s.scan.Scan() {
-				t.Fatalf("the stream ended: %v", s.scan.Err())
-			}
-			if s.scan.Text() == ":" {
-				n++
-			}
-		}
+		s.comments(3)
 		s.close()
 		w.want(http.StatusOK, http.MethodPost, "/v1/runs/"+run+"/cancel", "")
 		w.follow(run, "").until("settled")
