@@ -98,8 +98,8 @@ func (c *Control) Wait(ctx context.Context) error {
 }
 
 // Decide tells the run what was decided about calls that wait. Decisions that name
-// no such call are refused, all of them ([ErrNoTicket]), and the run does not
-// notice. A run that does not wait in this process gets them by [Request.Decisions].
+// no such call are refused, all of them ([ErrNoTicket]), and the run
+// continues as it was. A run that does not wait in this process gets them by [Request.Decisions].
 func (c *Control) Decide(decisions ...Decision) error {
 	select {
 	case <-c.done:

@@ -110,7 +110,7 @@ type projection struct {
 
 // audience is what the listener knows.
 type audience struct {
-	// shown is what it knows of the state, told how many messages of the log.
+	// shown is what it knows of the state, sent how many messages of the log were given to them.
 	shown display
 	told  int
 	// rewrote reports that plugins changed one of these messages.

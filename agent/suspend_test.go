@@ -380,7 +380,7 @@ func TestResumedResultIsTransformed(t *testing.T) {
 var _ phases.Plugin = (*hook)(nil)
 
 // forgetful is a compactor that hides everything but the last two messages once it
-// was told to.
+// was asked to.
 type forgetful struct{ hides bool }
 
 func (f *forgetful) View(_ string, log []abi.Message) []abi.Message {

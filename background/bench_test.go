@@ -110,7 +110,7 @@ func benchEvents(b *testing.B) time.Duration {
 	return took
 }
 
-// read reads so many notices, all of one kind.
+// read reads so many notifications, all of one kind.
 func read(b *testing.B, box *inbox.Box, kind abi.NoticeKind, n int) {
 	b.Helper()
 	for n > 0 {

@@ -14,7 +14,7 @@ import (
 func grown(b *testing.B, n int) (*desk, *compaction.Compactor, []abi.Message) {
 	b.Helper()
 	d := newDesk()
-	c := d.at(b, says("the build is mended"), func(cfg *compaction.Config) {
+	c := d.at(b, says("the build is fixed"), func(cfg *compaction.Config) {
 		cfg.Policy = compaction.Policy{WindowTokens: 40_000, ThresholdTokens: 20_000, KeepRecentTokens: 5_000}
 		cfg.Quota.Cooldown = time.Hour
 	})
@@ -115,7 +115,7 @@ func BenchmarkSwap(b *testing.B) {
 	for _, n := range []int{500, 50_000} {
 		b.Run(fmt.Sprintf("messages=%d", 2*n), func(b *testing.B) {
 			d := newDesk()
-			c := d.at(b, says("the build is mended"), nil)
+			c := d.at(b, says("the build is fixed"), nil)
 			log := rounds(n)
 			var swaps time.Duration
 			for b.Loop() {

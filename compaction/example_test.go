@@ -135,7 +135,7 @@ func ExampleLimiter() {
 // The ledger needs no model and keeps within its budget.
 func ExampleLedger() {
 	s, err := compaction.Ledger{}.Summarize(context.Background(), &abi.SummarizeRequest{
-		Messages: []abi.Message{user("u", "Mend the build."), assistant("a", "The module is missing; I add it.")}, BudgetTokens: 200,
+		Messages: []abi.Message{user("u", "Fix the build."), assistant("a", "The module is missing; I add it.")}, BudgetTokens: 200,
 	})
 	if err != nil {
 		panic(err)
@@ -145,9 +145,9 @@ func ExampleLedger() {
 	// State of the conversation after message m2 (mN: message number)
 	//
 	// ## Goal
-	// - Request, m1: “Mend the build.”
+	// - Request, m1: “Fix the build.”
 	//
 	// ## What was said, word for word
-	// - m1 user: Mend the build.
+	// - m1 user: Fix the build.
 	// - m2 assistant: The module is missing; I add it.
 }

@@ -59,7 +59,7 @@ type apart struct {
 	name    string
 	in      io.Writer
 	answers *bufio.Scanner
-	// said is what it wrote beside its answers.
+	// said is what it wrote besides its answers.
 	said []string
 }
 

@@ -77,7 +77,7 @@ func plainInstances(b *testing.B, bin []byte) func() api.Module {
 	}
 }
 
-// offerNothing offers the imports that a guest has beside WASI, as functions that
+// offerNothing offers the imports that a guest has besides WASI, as functions that
 // do nothing: none is called before the first call.
 func offerNothing(b *testing.B, rt wazero.Runtime, guest wazero.CompiledModule) {
 	b.Helper()

@@ -13,7 +13,7 @@ var errCallerDone = errors.New("host: the function has returned; its Caller is o
 // Caller is the guest that called a [Function]. It checks everything that the
 // guest gave, and what it moves costs the guest fuel: when that is used up, or the
 // call is out of time, the function is left by a panic, which it must let pass. It
-// belongs to the goroutine of the call, and to nobody after Call has returned.
+// belongs to the goroutine of the call, and not to be used after Call has returned.
 type Caller struct {
 	guest engine.Guest
 	name  string

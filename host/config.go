@@ -25,7 +25,7 @@ type Config struct {
 	// Engine runs the guests. Nil is the native one; package extismengine has the other.
 	Engine Engine
 	// CacheDir keeps compiled code between processes. It is made when it is not
-	// there. Whoever may write to it may run code in this process, so a folder
+	// there. Write access to it is the right to run code in this process, so a folder
 	// that others can write to is refused. Empty means no cache on disk.
 	CacheDir string
 	// Compile makes the host compile in child processes, so that a module which takes gigabytes to compile does not end
@@ -36,10 +36,10 @@ type Config struct {
 	Logger *slog.Logger
 	// Limits are the defaults of modules whose Spec leaves a limit at zero.
 	Limits Limits
-	// OnCompile is told before and after a module is compiled, so that a program
+	// OnCompile is called before and after a module is compiled, so that a program
 	// can show why it waits. It is called by the goroutine that loads. Nil is fine.
 	OnCompile func(CompileInfo)
-	// OnSwap is told when a module was swapped, and when the new generation settled
+	// OnSwap is called when a module was swapped, and when the new generation settled
 	// or was rolled back. It is called by the goroutine whose swap or call brought
 	// it about, and must not wait for that module. Nil is fine.
 	OnSwap func(SwapEvent)

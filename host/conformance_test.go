@@ -259,7 +259,7 @@ func conformRefused(t *testing.T, e host.EngineName) {
 	} {
 		_, err := h.Load(t.Context(), host.Spec{Path: peer(t, name)})
 		var bad *host.LoadError
-		if !errors.As(err, &bad) || !errors.Is(err, host.ErrImport) || bad.Problem != want || bad.Mend == "" {
+		if !errors.As(err, &bad) || !errors.Is(err, host.ErrImport) || bad.Problem != want || bad.Hint == "" {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

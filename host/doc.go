@@ -54,8 +54,8 @@
 // probed with describe, with the test vectors of its section [SectionVectors] and
 // with those of the caller, and then takes the new calls, while calls in progress
 // end on the [Generation] before. That one stays in reserve while the new one is
-// watched: a generation that fails too often is rolled back by itself. Instances
-// that nobody uses are closed after Limits.IdleTimeout.
+// watched: a generation that fails too often is rolled back by itself. Idle
+// instances are closed after Limits.IdleTimeout.
 //
 // Guests keep nothing between calls. One that cannot do without asks for a
 // [Session], which the operator grants.

@@ -67,7 +67,7 @@ const (
 // the [TrapKind], else one of the constants.
 type Replacement = engine.Replacement
 
-// Reasons beside traps.
+// Reasons other than traps.
 const (
 	// ReplacedMemory means that a call has added more memory than is given back after it.
 	ReplacedMemory = engine.ReplacedMemory

@@ -9,7 +9,7 @@ import (
 
 // Errors to branch on, with errors.Is.
 var (
-	// ErrRetired means that another generation took the place of the one that was
+	// ErrRetired means that another generation replaced the one that was
 	// called.
 	ErrRetired = engine.ErrRetired
 	// ErrSessionLost means that the instance of a session broke or was stopped.
@@ -98,9 +98,9 @@ type LoadError struct {
 	Path string
 	// Problem continues a sentence whose subject is the module.
 	Problem string
-	// Mend is a hint: what to do about it. Settings are the fields that it names, such as
+	// Hint is a hint: what to do about it. Settings are the fields that it names, such as
 	// Limits.MemoryPages, for a program whose users know them by other names.
-	Mend     string
+	Hint     string
 	Settings []string
 	// Err is one of the package's errors, or wraps one.
 	Err error
@@ -112,10 +112,10 @@ func (e *LoadError) Error() string {
 	if e.Path != "" {
 		at += fmt.Sprintf(" (%s)", e.Path)
 	}
-	if e.Mend == "" {
+	if e.Hint == "" {
 		return at + " " + e.Problem
 	}
-	return at + " " + e.Problem + "; " + e.Mend
+	return at + " " + e.Problem + "; " + e.Hint
 }
 
 // Unwrap returns Err.

@@ -53,7 +53,7 @@ func TestExtreme_namesInText(t *testing.T) {
 		}
 		_, err = newHost(t, host.Config{Engine: hosttest.Engine(e)}).Load(t.Context(), host.Spec{Path: wat("names_import")})
 		if !errors.Is(err, host.ErrImport) {
-			t.Fatalf("imports of nobody: %v", err)
+			t.Fatalf("imports of an unknown module: %v", err)
 		}
 		printable(t, "import", err.Error())
 	})
@@ -113,7 +113,7 @@ func loadNamed(t *testing.T, h *host.Host, what, name string, bin []byte) {
 	t.Helper()
 	if in, err := host.Inspect(name, bin); err == nil {
 		for _, p := range in.Problems {
-			printable(t, what+": inspection", p.Text+p.Mend)
+			printable(t, what+": inspection", p.Text+p.Hint)
 		}
 	} else {
 		printable(t, what+": inspection", err.Error())

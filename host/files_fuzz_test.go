@@ -10,7 +10,7 @@ import (
 	"github.com/mortise-dev/mortise/host/capability/fs"
 )
 
-// FuzzFiles holds that no path reads or changes what lies beside the folder.
+// FuzzFiles holds that no path reads or changes what lies outside of the folder.
 func FuzzFiles(f *testing.F) {
 	for _, path := range []string{
 		"a", "../secret", "up/secret", "absolute", "sub/over", "folder/secret", "dangling", "loop", "sub/../../secret", "/", "", "\x00", "a//../..//secret", "fine/..",

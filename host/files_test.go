@@ -31,7 +31,7 @@ const (
 	readOnly = 69
 )
 
-// tree makes a folder with a secret beside it, and links that lead to the secret.
+// tree makes a folder with a secret next to it, and links that lead to the secret.
 func tree(t *testing.T) (dir, secret string) {
 	t.Helper()
 	top := t.TempDir()
@@ -266,7 +266,7 @@ func TestFiles_quotaNameless(t *testing.T) {
 	})
 }
 
-// TestFiles_quotaStrangers: removing what somebody else has put into the folder gives no room beyond the quota.
+// TestFiles_quotaStrangers: removing what another program has put into the folder gives no room beyond the quota.
 func TestFiles_quotaStrangers(t *testing.T) {
 	t.Parallel()
 	onEngines(t, func(t *testing.T, e host.EngineName) {

@@ -166,7 +166,7 @@ func TestFunctions_goexit(t *testing.T) {
 		leave = true
 		apart(func() { _, _ = s.Call(t.Context(), "nothing", nil) })
 		if _, err := s.Call(t.Context(), "nothing", nil); !errors.Is(err, host.ErrSessionLost) {
-			t.Errorf("the session goes on: %v", err)
+			t.Errorf("the session continues: %v", err)
 		}
 		if err := s.Close(t.Context()); err != nil {
 			t.Error(err)
@@ -256,7 +256,7 @@ func TestFunctions_refused(t *testing.T) {
 		} {
 			_, err := h.Load(t.Context(), host.Spec{Path: wat("functions"), Grants: host.Grants{Functions: grants}})
 			bad, ok := errors.AsType[*host.LoadError](err)
-			if !ok || !errors.Is(err, host.ErrImport) || bad.Problem != want || bad.Mend == "" {
+			if !ok || !errors.Is(err, host.ErrImport) || bad.Problem != want || bad.Hint == "" {
 				t.Errorf("%v; want %s", err, want)
 			}
 		}

@@ -57,7 +57,7 @@ func newGeneration(m *Module, number int64, src engine.Source, spec Spec, grants
 	}
 	g.few = g.all[:min(len(g.all), fewTargets)]
 	shed := func(ctx context.Context, idle []engine.Instance) {
-		_ = closeAll(ctx, idle) // what an engine says about it helps nobody
+		_ = closeAll(ctx, idle) // what an engine reports of it has no use
 		m.count.instances.Add(-int64(len(idle)))
 	}
 	finish := func(ctx context.Context, idle []engine.Instance) error {
@@ -129,8 +129,8 @@ func (g *Generation) instantiate(ctx context.Context, s *slot, sticky bool) (eng
 	return inst, nil
 }
 
-// discard closes the slot's instance. What the engine says about the closing of
-// a broken instance helps nobody. Giving a large memory back takes the kernel tens
+// discard closes the slot's instance. What the engine reports when a broken
+// instance is closed has no use. Giving a large memory back takes the kernel tens
 // of milliseconds, which the caller, whose time is up, does not wait for.
 func (g *Generation) discard(ctx context.Context, s *slot, why Replacement) {
 	inst := s.inst
@@ -151,7 +151,7 @@ func (g *Generation) discard(ctx context.Context, s *slot, why Replacement) {
 	})
 }
 
-// heavy is from how many bytes of memory an instance is closed beside its caller.
+// heavy is from how many bytes of memory an instance is closed in a goroutine of its own.
 const heavy = 16 << 20
 
 // weighty is an instance that knows how large its memory is.

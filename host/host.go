@@ -12,7 +12,7 @@ import (
 	"github.com/mortise-dev/mortise/internal/engine/compile"
 )
 
-// Host loads modules. It is safe for concurrent use. Whoever made it closes it.
+// Host loads modules. It is safe for concurrent use. The caller of New closes it.
 type Host struct {
 	cfg    Config
 	engine engine.Engine

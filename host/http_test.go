@@ -128,7 +128,7 @@ func TestHTTP(t *testing.T) {
 	})
 }
 
-// TestHTTP_refused holds what a guest is told about a request that is not allowed.
+// TestHTTP_refused holds what a guest gets for a request that is not allowed.
 func TestHTTP_refused(t *testing.T) {
 	t.Parallel()
 	onEngines(t, func(t *testing.T, e host.EngineName) {
@@ -265,7 +265,7 @@ func TestHTTP_time(t *testing.T) {
 	})
 }
 
-// TestSecrets holds that a secret reaches the server and nobody else.
+// TestSecrets holds that a secret reaches the server alone.
 func TestSecrets(t *testing.T) {
 	t.Parallel()
 	const value = "s3cr3t-v4lue-0f-the-test"

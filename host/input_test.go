@@ -82,7 +82,7 @@ func TestModule_Call_items_hostile(t *testing.T) {
 	onEngines(t, func(t *testing.T, e host.EngineName) {
 		t.Helper()
 		m := load(t, e, host.Spec{Path: wat("items"), Grants: reads()})
-		// What is not there is not read, and the guest is told.
+		// What is not there is not read, and the guest gets an error.
 		for _, tc := range []struct {
 			items              messages.Items
 			from, to, ptr, len uint32

@@ -68,8 +68,8 @@ type Extern struct {
 type Problem struct {
 	// Text continues a sentence whose subject is the module.
 	Text string
-	// Mend describes what to do.
-	Mend string
+	// Hint describes what to do.
+	Hint string
 	// Refused reports that Load would refuse the module for it.
 	Refused bool
 }
@@ -83,7 +83,7 @@ func Inspect(name string, binary []byte) (*Inspection, error) {
 	m, err := wasm.Parse(binary)
 	if kind, ok := unread(err); ok {
 		p := parseProblem(binary, err)
-		in.Kind, in.Problems = kind, []Problem{{p.text, p.mend, true}}
+		in.Kind, in.Problems = kind, []Problem{{p.text, p.hint, true}}
 		return in, nil
 	}
 	if err != nil {
@@ -95,7 +95,7 @@ func Inspect(name string, binary []byte) (*Inspection, error) {
 	}
 	in.fill(m)
 	for _, p := range problems(m, limits.MemoryPages, nil, nil) {
-		in.Problems = append(in.Problems, Problem{p.text, p.mend, p.err != nil})
+		in.Problems = append(in.Problems, Problem{p.text, p.hint, p.err != nil})
 	}
 	slices.SortStableFunc(in.Problems, func(a, b Problem) int {
 		if a.Refused == b.Refused {

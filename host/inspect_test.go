@@ -36,8 +36,8 @@ func TestInspect(t *testing.T) {
 				if p.Refused {
 					text = "refused: " + text
 				}
-				if p.Mend == "" {
-					t.Errorf("%s: no mend", p.Text)
+				if p.Hint == "" {
+					t.Errorf("%s: no hint", p.Text)
 				}
 				got = append(got, text)
 			}
@@ -89,8 +89,8 @@ func FuzzInspect(f *testing.F) {
 			return
 		}
 		for _, p := range in.Problems {
-			if p.Text == "" || p.Mend == "" || strings.ContainsAny(p.Text+p.Mend, "\n\x1b\x00") {
-				t.Fatalf("%q; %q", p.Text, p.Mend)
+			if p.Text == "" || p.Hint == "" || strings.ContainsAny(p.Text+p.Hint, "\n\x1b\x00") {
+				t.Fatalf("%q; %q", p.Text, p.Hint)
 			}
 		}
 	})

@@ -159,7 +159,7 @@ func TestKV_notGranted(t *testing.T) {
 		_, err := newHost(t, host.Config{Engine: hosttest.Engine(e)}).Load(t.Context(), host.Spec{Path: wat("kv")})
 		var bad *host.LoadError
 		if !errors.As(err, &bad) || !errors.Is(err, host.ErrImport) ||
-			bad.Problem != "imports mortise:host/1.kv_get, which needs the capability kv" || !strings.Contains(bad.Mend, "grant it (host/capability/kv) with") {
+			bad.Problem != "imports mortise:host/1.kv_get, which needs the capability kv" || !strings.Contains(bad.Hint, "grant it (host/capability/kv) with") {
 			t.Errorf("%v", err)
 		}
 		store := kv.NewMemory()
@@ -232,7 +232,7 @@ func TestKV_faultyStore(t *testing.T) {
 }
 
 // TestKV_blocking holds that a store which waits for its context is left with the
-// call, whoever ends it.
+// call, however it ends.
 func TestKV_blocking(t *testing.T) {
 	t.Parallel()
 	onEngines(t, func(t *testing.T, e host.EngineName) {

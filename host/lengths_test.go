@@ -144,7 +144,7 @@ func (c lengthyCall) check(t *testing.T, m *host.Module, err error) {
 		}
 	case stored:
 	default:
-		t.Errorf("%s, parameter %d: the table does not say what it must come to", c.id[1], c.param)
+		t.Errorf("%s, parameter %d: the table has no expected value", c.id[1], c.param)
 	}
 }
 

@@ -75,7 +75,7 @@ func (p problem) ofLink(name string) *problem {
 	return &p
 }
 
-// linkName refuses names that could not be told from others.
+// linkName refuses names that are confusable with others.
 func linkName(name string, taken links, functions []Function) *problem {
 	shown := engine.Clean(name, engine.MaxName)
 	if name == "" {

@@ -101,7 +101,7 @@ func TestLinks_fuel(t *testing.T) {
 	}
 }
 
-// TestLinks_refused names the link and the mend.
+// TestLinks_refused names the link and the hint.
 func TestLinks_refused(t *testing.T) {
 	t.Parallel()
 	// importer imports one thing of another module.

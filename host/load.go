@@ -26,10 +26,10 @@ func loadError(spec Spec, p problem) *LoadError {
 		Module:  engine.Clean(spec.Name, engine.MaxName),
 		Path:    engine.Clean(spec.Path, 4096),
 		Problem: p.text,
-		Mend:    p.mend,
+		Hint:    p.hint,
 		Err:     p.err,
 
-		Settings: settings.FindAllString(p.mend, -1),
+		Settings: settings.FindAllString(p.hint, -1),
 	}
 }
 
@@ -78,7 +78,7 @@ func check(spec Spec) (engine.Source, Info, error) {
 func read(spec Spec) ([]byte, *problem) {
 	tooLarge := &problem{
 		text: fmt.Sprintf("is larger than %d bytes", spec.Limits.ModuleBytes),
-		mend: "strip it, or raise Limits.ModuleBytes",
+		hint: "strip it, or raise Limits.ModuleBytes",
 		err:  ErrLimit,
 	}
 	if spec.Wasm != nil {
@@ -126,7 +126,7 @@ func checksum(want, got string) *problem {
 	}
 	return &problem{
 		text: fmt.Sprintf("has SHA-256 %s, not %s", got, want),
-		mend: "fetch the module again, or correct the checksum if the change is wanted",
+		hint: "fetch the module again, or correct the checksum if the change is wanted",
 		err:  ErrChecksum,
 	}
 }
@@ -165,7 +165,7 @@ func compileProblem(ctx context.Context, spec Spec, err error) problem {
 	case errors.Is(err, meter.ErrLimit):
 		return problem{
 			text: "asks too much of the compiler: " + engine.Clean(strings.TrimPrefix(err.Error(), "meter: "), engine.MaxDetail),
-			mend: "build it without inlining and unrolling so much, or split the function", err: ErrLimit,
+			hint: "build it without inlining and unrolling so much, or split the function", err: ErrLimit,
 		}
 	case errors.Is(err, compile.ErrCompileChild):
 		return problem{
@@ -192,9 +192,9 @@ func startError(spec Spec, err error) error {
 	if !errors.As(err, &trap) {
 		return err
 	}
-	mend := "see what the module does when it starts"
+	hint := "see what the module does when it starts"
 	if errors.Is(err, context.DeadlineExceeded) {
-		mend = "make it start faster, or raise Limits.InitTimeout"
+		hint = "make it start faster, or raise Limits.InitTimeout"
 	}
-	return loadError(spec, problem{"did not start: " + trap.Detail, mend, trap})
+	return loadError(spec, problem{"did not start: " + trap.Detail, hint, trap})
 }

@@ -132,7 +132,7 @@ func TestHost_New_warnsOfWASIOutput(t *testing.T) {
 	t.Setenv("EXTISM_ENABLE_WASI_OUTPUT", "1")
 	var lines logBuffer
 	newHost(t, host.Config{Engine: hosttest.Engine(host.EngineExtism), Logger: logger(&lines, slog.LevelWarn)})
-	want := `level=WARN msg="guests write to stdout and stderr of this process" variable=EXTISM_ENABLE_WASI_OUTPUT mend="unset it"` + "\n"
+	want := `level=WARN msg="guests write to stdout and stderr of this process" variable=EXTISM_ENABLE_WASI_OUTPUT hint="unset it"` + "\n"
 	if lines.String() != want {
 		t.Errorf("got %s\nwant %s", lines.String(), want)
 	}

@@ -24,7 +24,7 @@ type Module struct {
 	use engine.Usage
 	// current takes the calls.
 	current atomic.Pointer[Generation]
-	// turn is held by whoever swaps.
+	// turn is held during a swap.
 	turn chan struct{}
 
 	mu sync.Mutex

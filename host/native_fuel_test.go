@@ -117,7 +117,7 @@ func TestFuel_hostWork(t *testing.T) {
 	}
 }
 
-// TestFuel_sameUnderLoad runs the same calls alone and beside spinning guests: the
+// TestFuel_sameUnderLoad runs the same calls alone and alongside spinning guests: the
 // fuel of a call that ends, and the point at which one traps.
 func TestFuel_sameUnderLoad(t *testing.T) {
 	t.Parallel()

@@ -96,7 +96,7 @@ func (c toll) within(limit, late time.Duration) bool {
 }
 
 // TestNative_stubborn stops every attack at its deadline, while the collector and a
-// neighbour go on. The attacks run one after the other. A guest that gets away from
+// neighbour continue. The attacks run one after the other. A guest that gets away from
 // the meter is late every time and a busy machine is not, so the best of a few tries
 // counts.
 func TestNative_stubborn(t *testing.T) {

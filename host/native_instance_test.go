@@ -29,7 +29,7 @@ func TestInstance_startData(t *testing.T) {
 	})
 }
 
-// TestInstance_dataOutOfBounds wants the engine's own words, whoever copies.
+// TestInstance_dataOutOfBounds wants the engine's own words, whichever side copies.
 func TestInstance_dataOutOfBounds(t *testing.T) {
 	t.Parallel()
 	onEngines(t, func(t *testing.T, e host.EngineName) {

@@ -128,6 +128,6 @@ func TestNative_writesSession(t *testing.T) {
 		last = got
 	}
 	if got := sumOf(t, m); !bytes.Equal(got, fresh) {
-		t.Errorf("a call beside the session finds % x, want % x", got, fresh)
+		t.Errorf("a call outside of the session finds % x, want % x", got, fresh)
 	}
 }

@@ -15,7 +15,7 @@ import (
 // instances. No lock is held while a guest runs.
 type pool struct {
 	finish func(ctx context.Context, idle []engine.Instance) error
-	// shed closes instances that nobody has used for a while, or that a parked
+	// shed closes instances that were idle for a while, or that a parked
 	// pool does not keep.
 	shed  func(ctx context.Context, idle []engine.Instance)
 	count *counters
@@ -184,7 +184,7 @@ func (p *pool) release(ctx context.Context, s *slot) {
 	}
 }
 
-// takeBack gives the hot slot back through the lock. Whoever made slow non-zero while
+// takeBack gives the hot slot back through the lock. The goroutine that made slow non-zero while
 // it was put there looked at hot before or after that. Before, it is still there.
 func (p *pool) takeBack(ctx context.Context) {
 	if s := p.takeHot(); s != nil {
@@ -238,8 +238,8 @@ func (p *pool) putBack(s *slot) {
 	p.free = append(p.free, s)
 }
 
-// cool puts the hot slot into free. Somebody may have begun to wait just as it was
-// given back, and whoever gave it back finds it gone: then it is handed on here. The
+// cool puts the hot slot into free. A caller may have begun to wait just as it was
+// given back, and the goroutine that gave it back finds it gone: then it is handed on here. The
 // pool is locked.
 func (p *pool) cool() {
 	if n := p.hot.Swap(0); n != 0 {

@@ -56,7 +56,7 @@ func (p *pool) refuse(why error) {
 	p.cool()
 }
 
-// park lets no new calls in. Calls in flight end on their own; sessions go on. revive
+// park lets no new calls in. Calls in flight end on their own; sessions continue. revive
 // undoes it. Both are quick: the module is locked, so that they come in the order in
 // which generations take over.
 func (p *pool) park() {

@@ -12,7 +12,7 @@ import (
 // problem is something wrong with a module: how the sentence continues, what to
 // do, and which error it is. A nil err means that the module can still be loaded.
 type problem struct {
-	text, mend string
+	text, hint string
 	err        error
 }
 
@@ -30,8 +30,8 @@ func parseProblem(bin []byte, err error) problem {
 	case errors.Is(err, wasm.ErrMagic) && pe.Detail == "no bytes":
 		return problem{"is empty", "build the module again", cause}
 	case errors.Is(err, wasm.ErrMagic):
-		text, mend := strange(bin)
-		return problem{text, mend, cause}
+		text, hint := strange(bin)
+		return problem{text, hint, cause}
 	case errors.Is(err, wasm.ErrComponent):
 		return problem{
 			"is a WebAssembly component",

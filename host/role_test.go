@@ -100,7 +100,7 @@ func TestRoleWithoutGrant(t *testing.T) {
 				t.Errorf("%+v", s)
 			}
 		}
-		// Roles do not stand for the question in bytes.
+		// Roles do not count as bytes of the question.
 		grant := host.Grants{Capabilities: []host.Capability{&model.Grant{Roles: map[string]model.Role{"any": {Answer: echo, WindowTokens: 100}}}}}
 		if _, err := newHost(t, host.Config{Engine: hosttest.Engine(e)}).Load(t.Context(), host.Spec{Path: wat("model"), Grants: grant}); !errors.Is(err, host.ErrImport) {
 			t.Errorf("error %v", err)
@@ -156,7 +156,7 @@ func TestRoleBudgets(t *testing.T) {
 		if s := m.Stats(); s.Uses["model_tokens"] != 50 || s.Uses["model_cost"] != 24 {
 			t.Errorf("%+v", s)
 		}
-		// What was billed beside an error counts; a swap gives no new budget.
+		// What was billed with an error counts; a swap gives no new budget.
 		m = ask(model.Role{TotalTokens: 53})
 		wantAnswer(t, m, "chat", first(head("r", 0), "bad"), int64(host.CodeFailed), "failed: model_chat: it did not work")
 		if s := m.Stats(); s.Uses["model_tokens"] != 5 {

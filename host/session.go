@@ -13,7 +13,7 @@ import (
 // Session is an instance that keeps its memory, globals, tables and variables
 // from call to call, for a guest that cannot do without. It needs
 // [Grants.Sticky]. It runs one call at a time and may be used by several
-// goroutines; whoever opened it closes it.
+// goroutines; the caller that opened it closes it.
 //
 // A session stays on the generation that it was opened on, also when the module
 // is swapped: that one is closed after its last session. [Module.Close] ends

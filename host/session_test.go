@@ -45,7 +45,7 @@ func TestModule_Session(t *testing.T) {
 		wantCount(t, a, "2\x022")
 		wantCount(t, b, "1\x011")
 		wantCount(t, a, "3\x033")
-		if e == host.EngineNative { // the reference keeps memory and globals anyway
+		if e == host.EngineNative { // the Extism engine keeps memory and globals anyway
 			call(t, m, "count", "", "1\x011")
 			call(t, m, "count", "", "1\x011")
 		}
@@ -110,8 +110,8 @@ func TestModule_Session_refused(t *testing.T) {
 	})
 }
 
-// TestModule_Session_swap keeps a session on its generation while the module goes
-// on to the next.
+// TestModule_Session_swap keeps a session on its generation while the module
+// moves to the next.
 func TestModule_Session_swap(t *testing.T) {
 	t.Parallel()
 	onEngines(t, func(t *testing.T, e host.EngineName) {
@@ -155,7 +155,7 @@ func isClosed(err error) bool {
 	return errors.Is(err, host.ErrClosed) && !broke
 }
 
-// running opens a session and begins a call that would go on, of which ended gets the error.
+// running opens a session and begins a call that would not end, of which ended gets the error.
 func running(t *testing.T, m *host.Module) (s *host.Session, ended <-chan error) {
 	t.Helper()
 	s, err := m.Session(t.Context())
@@ -170,7 +170,7 @@ func running(t *testing.T, m *host.Module) (s *host.Session, ended <-chan error)
 	return s, over
 }
 
-// interrupted closes a session under a call that would go on, and returns the call's error.
+// interrupted closes a session under a call that would not end, and returns the call's error.
 func interrupted(t *testing.T, m *host.Module) error {
 	t.Helper()
 	s, ended := running(t, m)
@@ -253,7 +253,7 @@ func TestModule_Session_concurrent(t *testing.T) {
 	})
 }
 
-// TestModule_idle closes instances that nobody uses, and only those.
+// TestModule_idle closes idle instances, and only those.
 func TestModule_idle(t *testing.T) {
 	t.Parallel()
 	for _, e := range engines() {

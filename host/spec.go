@@ -14,8 +14,8 @@ type Spec struct {
 	// Name of the module in errors, logs and statistics. Empty means the file
 	// name of Path without its extension.
 	Name string
-	// Path of the binary. When Wasm is set, Path is not read; it only tells
-	// where the bytes came from.
+	// Path of the binary. When Wasm is set, Path is not read; it only names
+	// the origin of the bytes.
 	Path string
 	// Wasm is the binary. Do not change it while the module is being loaded.
 	Wasm []byte

@@ -6,9 +6,9 @@ import (
 )
 
 // strangers are files that people give in the place of a module, by how they begin.
-func strangers() []struct{ magic, text, mend string } {
+func strangers() []struct{ magic, text, hint string } {
 	const binary = "give the path of a .wasm binary"
-	return []struct{ magic, text, mend string }{
+	return []struct{ magic, text, hint string }{
 		{"\x1f\x8b", "is compressed with gzip, not WebAssembly", "unpack it first (gunzip)"},
 		{"\x28\xb5\x2f\xfd", "is compressed with zstd, not WebAssembly", "unpack it first (unzstd)"},
 		{"PK\x03\x04", "is a zip archive, not WebAssembly", "unpack it, and give the path of the .wasm file in it"},
@@ -28,12 +28,12 @@ func strangers() []struct{ magic, text, mend string } {
 }
 
 // strange describes what a file is that is not WebAssembly, as far as its start tells.
-func strange(bin []byte) (text, mend string) {
+func strange(bin []byte) (text, hint string) {
 	const enough = 512
 	start := string(bytes.TrimLeft(bin[:min(len(bin), enough)], "\ufeff \t\r\n"))
 	for _, s := range strangers() {
 		if strings.HasPrefix(start, s.magic) {
-			return s.text, s.mend
+			return s.text, s.hint
 		}
 	}
 	return "is not WebAssembly", "give the path of a .wasm binary (text has to go through wat2wasm)"

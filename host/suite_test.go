@@ -111,7 +111,7 @@ func loads(t *testing.T, h *host.Host, name string, bin []byte) bool {
 		return true
 	}
 	var bad *host.LoadError
-	if !errors.As(err, &bad) || bad.Module != name || !strings.Contains(err.Error(), name) || errors.Is(err, host.ErrEngine) || bad.Mend == "" {
+	if !errors.As(err, &bad) || bad.Module != name || !strings.Contains(err.Error(), name) || errors.Is(err, host.ErrEngine) || bad.Hint == "" {
 		t.Errorf("%s: %v", name, err)
 	}
 	return false

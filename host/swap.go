@@ -91,7 +91,7 @@ type watch struct {
 	calls, failures atomic.Int64
 	// last is the latest failure, there before it is counted.
 	last atomic.Pointer[error]
-	// over is set by whoever ends the watch.
+	// over is set when the watch ends.
 	over atomic.Bool
 }
 
@@ -135,7 +135,7 @@ func (m *Module) Swap(ctx context.Context, spec Spec, opts SwapOptions) (*Genera
 		spec.Name = m.given
 	}
 	if spec.Name != m.given {
-		return nil, fmt.Errorf("host: swap module %q: Spec.Name is %q; leave it empty, or load that module beside this one", m.name, engine.Clean(spec.Name, engine.MaxName))
+		return nil, fmt.Errorf("host: swap module %q: Spec.Name is %q; leave it empty, or load that module in addition", m.name, engine.Clean(spec.Name, engine.MaxName))
 	}
 	select {
 	case m.turn <- struct{}{}:

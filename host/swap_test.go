@@ -322,7 +322,7 @@ func TestModule_Swap_inFlight(t *testing.T) {
 	})
 }
 
-// TestModule_Swap_concurrent swaps again and again while calls go on, and closes
+// TestModule_Swap_concurrent swaps again and again during calls, and closes
 // in the middle of it.
 func TestModule_Swap_concurrent(t *testing.T) {
 	t.Parallel()

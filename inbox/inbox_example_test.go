@@ -88,7 +88,7 @@ func (s *scripted) Infer(_ context.Context, r llm.Request) (*abi.Response, error
 	case 2:
 		answer.Content = []abi.ContentBlock{abi.Text("The build has begun.")}
 	default:
-		answer.Content = []abi.ContentBlock{abi.Text("I was told:\n" + last)}
+		answer.Content = []abi.ContentBlock{abi.Text("The model reads:\n" + last)}
 	}
 	return &abi.Response{Message: answer, StopReason: abi.StopEndTurn}, nil
 }
@@ -180,7 +180,7 @@ func ExampleInbox_agent() {
 	_ = box.Close(ctx)
 	fmt.Println("not acknowledged:", box.Waiting("thread-1"))
 	// Output:
-	// I was told:
+	// The model reads:
 	// <system-reminder>
 	// The following background tasks finished since your last turn:
 	//

@@ -32,7 +32,7 @@ func TestReminderIsBounded(t *testing.T) {
 			t.Fatalf("%d used, %d bytes", used, len(text))
 		}
 		if more := len(left) - used; more > 0 && !strings.Contains(text, fmt.Sprintf("(%d more notices will follow)", more)) {
-			t.Fatalf("it does not say that %d more follow: %q", more, text)
+			t.Fatalf("it does not name the %d that follow: %q", more, text)
 		}
 		left = left[used:]
 	}

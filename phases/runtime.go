@@ -58,7 +58,7 @@ type Ender interface {
 	RunEnded(run *abi.RunIdentity)
 }
 
-// Activator is what a native plugin may have besides Plugin: a say when a run
+// Activator is what a native plugin may have besides Plugin: calls when a run
 // begins with it, and when the run goes to an agent without it. The event has no phase, and
 // the reply may hold updates of state only. A guest has run_start and run_end.
 type Activator interface {

@@ -45,7 +45,7 @@ func onPhase(e *abi.Event) (*abi.Reply, error) {
 		return act(e)
 	case e.Effect != nil:
 		if e.Effect.Payload == "bad" {
-			return nil, errors.New("cannot tell that")
+			return nil, errors.New("cannot detect that")
 		}
 		return nil, nil
 	}

@@ -162,7 +162,7 @@ func kvQuota(t *testing.T, s kv.Store) {
 	wantKeys(t, s, "n", "", "", 10, "b", "c")
 }
 
-// kvShrink holds that a space above a quota that was lowered can be mended.
+// kvShrink holds that a space above a quota that was lowered can be cleared.
 func kvShrink(t *testing.T, s kv.Store) {
 	t.Helper()
 	for _, key := range []string{"a", "b", "c"} {

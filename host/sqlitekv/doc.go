@@ -6,7 +6,7 @@
 //
 // # Concurrency
 //
-// A [Store] is safe for concurrent use. Whoever opened it closes it, after the
+// A [Store] is safe for concurrent use. The caller that opened it closes it, after the
 // modules that use it.
 //
 // # Errors

@@ -12,7 +12,7 @@ const (
 	version       = 1
 )
 
-// schema is version 1. The sums of a namespace are kept beside it, so that a quota
+// schema is version 1. The sums of a namespace are kept with it, so that a quota
 // costs a look and not a walk.
 const schema = `
 CREATE TABLE kv (

@@ -17,7 +17,7 @@ import (
 )
 
 // most is how many of the phrases below are allowed in 10,000 words.
-const most = 4
+const most = 1
 
 // phrases are what this project does not write, and what it writes instead. Only forms that are no good English for
 // something else are listed: "stand alone" and "the test stands" are not.

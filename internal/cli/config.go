@@ -213,11 +213,11 @@ func loadConfig(path string) (*Config, error) {
 func readConfig(name string) ([]byte, error) {
 	data, err := os.ReadFile(name)
 	if errors.Is(err, os.ErrNotExist) {
-		mend := "name a file with --config"
+		hint := "name a file with --config"
 		if name == configName {
-			mend = "write one (examples/mortise.yaml is a start) or name a file with --config"
+			hint = "write one (examples/mortise.yaml is a start) or name a file with --config"
 		}
-		return nil, fmt.Errorf("config: %s: there is no such file; %s", name, mend)
+		return nil, fmt.Errorf("config: %s: there is no such file; %s", name, hint)
 	}
 	if info, failed := os.Stat(name); err != nil && failed == nil && info.IsDir() {
 		return nil, fmt.Errorf("config: %s is a folder; name the file, %s for example", name, filepath.Join(name, configName))

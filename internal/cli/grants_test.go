@@ -238,13 +238,13 @@ func TestMendOfAMissingGrant(t *testing.T) {
 	text := "plugins: [{name: x, module: $ROOT/testdata/guests/lookup.wasm, config: {url: 'https://a.example/'}%s}]\n"
 	session := write(t, "s.json", []byte(oneMessage))
 	_, _, stderr := mortise(t.Context(), "", "run", "-q", "-c", config(t, fmt.Sprintf(text, "")), session)
-	_, mend, _ := strings.Cut(stderr, "write grants: ")
-	mend, _, found := strings.Cut(mend, " (in Go: ")
+	_, hint, _ := strings.Cut(stderr, "write grants: ")
+	hint, _, found := strings.Cut(hint, " (in Go: ")
 	if !found {
 		t.Fatalf("there is no hint in %q", stderr)
 	}
-	code, r, stderr := run(t, config(t, fmt.Sprintf(text, ", grants: "+mend)), session)
+	code, r, stderr := run(t, config(t, fmt.Sprintf(text, ", grants: "+hint)), session)
 	if code != cli.ExitOK || r.Modules[0].State != "loaded" {
-		t.Errorf("exit code %d with grants %s: %s", code, mend, stderr)
+		t.Errorf("exit code %d with grants %s: %s", code, hint, stderr)
 	}
 }

@@ -32,7 +32,7 @@ func TestBadModules(t *testing.T) {
 	component := write(t, "component.wasm", []byte("\x00asm\x0d\x00\x01\x00"))
 	truncated := write(t, "truncated.wasm", good[:len(good)/2])
 	text := write(t, "text.wasm", []byte("(module)"))
-	for name, tc := range map[string]struct{ plugin, says, mend string }{
+	for name, tc := range map[string]struct{ plugin, says, hint string }{
 		"missing":        {"module: nowhere.wasm", "nowhere.wasm", "check"},
 		"truncated":      {"module: " + truncated, "truncated.wasm", "again"},
 		"text":           {"module: " + text, "is WebAssembly in text, not a binary", "wat2wasm"},
@@ -61,8 +61,8 @@ func TestBadModules(t *testing.T) {
 			if lines := strings.Count(strings.TrimSpace(stderr), "\n"); lines != 0 {
 				t.Errorf("%d lines, want one: %s", lines+1, stderr)
 			}
-			if !strings.Contains(stderr, tc.says) || !strings.Contains(stderr, tc.mend) || !strings.HasPrefix(stderr, "mortise: ") {
-				t.Errorf("%q does not say %q and %q", stderr, tc.says, tc.mend)
+			if !strings.Contains(stderr, tc.says) || !strings.Contains(stderr, tc.hint) || !strings.HasPrefix(stderr, "mortise: ") {
+				t.Errorf("%q does not say %q and %q", stderr, tc.says, tc.hint)
 			}
 			if len(r.Modules) != 2 || r.Modules[0].State != "loaded" || r.Modules[1].State != "failed" || r.Modules[1].Reason == "" {
 				t.Errorf("modules %+v", r.Modules)

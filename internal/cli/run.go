@@ -213,17 +213,17 @@ func readSession(in io.Reader, path string, o runOptions) (*transcript.File, err
 		file, err = transcript.Open(path, options)
 	}
 	if err != nil {
-		mend := ""
+		hint := ""
 		var line *transcript.LineError
 		switch info, failed := os.Stat(path); {
 		case errors.As(err, &line) && !o.lenient:
-			mend = "; --lenient leaves broken lines out"
+			hint = "; --lenient leaves broken lines out"
 		case errors.Is(err, os.ErrNotExist):
-			mend = "; check the path; a prompt that looks like one can come from standard input: mortise run -"
+			hint = "; check the path; a prompt that looks like one can come from standard input: mortise run -"
 		case failed == nil && info.IsDir():
-			mend = "; name a file in this folder"
+			hint = "; name a file in this folder"
 		}
-		err = fmt.Errorf("session %s: %w%s", path, err, mend)
+		err = fmt.Errorf("session %s: %w%s", path, err, hint)
 		if errors.Is(err, os.ErrNotExist) {
 			return nil, notFound(err)
 		}

@@ -152,7 +152,7 @@ func TestWordsOfTheConfig(t *testing.T) {
 	if code, _, stderr := mortise(t.Context(), "", "run", "-c", write(t, "mortise.yaml", []byte("agent: {}\n")), session); code != cli.ExitConfig || !strings.Contains(stderr, "version: is missing; write version: 1") {
 		t.Errorf("exit code %d: %s", code, stderr)
 	}
-	load := &host.LoadError{Module: "m", Problem: "is large", Mend: "raise Limits.CompileTimeout, or build it smaller", Settings: []string{"Limits.CompileTimeout"}}
+	load := &host.LoadError{Module: "m", Problem: "is large", Hint: "raise Limits.CompileTimeout, or build it smaller", Settings: []string{"Limits.CompileTimeout"}}
 	if text := cli.Worded(fmt.Errorf("reload: %w", errors.Join(load, errors.New("else")))); text != "reload: host: module \"m\" is large; raise limits.compile_timeout, or build it smaller\nelse" {
 		t.Errorf("%s", text)
 	}

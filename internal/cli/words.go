@@ -72,10 +72,10 @@ func loadWords(e *host.LoadError) string {
 	for i, setting := range e.Settings {
 		key, known := settingKeys()[setting]
 		if !known {
-			said.Mend = configless(&said, e.Settings[i:])
+			said.Hint = configless(&said, e.Settings[i:])
 			break
 		}
-		said.Mend = strings.Replace(said.Mend, setting, key, 1)
+		said.Hint = strings.Replace(said.Hint, setting, key, 1)
 	}
 	return strings.ReplaceAll(said.Error(), " ()", "")
 }
@@ -83,7 +83,7 @@ func loadWords(e *host.LoadError) string {
 // configless is a hint without the alternatives that need a program of one's own.
 func configless(e *host.LoadError, settings []string) string {
 	var kept []string
-	for part := range strings.SplitSeq(e.Mend, ", ") {
+	for part := range strings.SplitSeq(e.Hint, ", ") {
 		part = strings.TrimPrefix(part, "or ")
 		named := false
 		for _, s := range settings {

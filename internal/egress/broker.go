@@ -11,8 +11,8 @@ import (
 	"sync"
 )
 
-// Broker makes requests for one plugin. It is safe for concurrent use. Whoever
-// made it calls Close.
+// Broker makes requests for one plugin. It is safe for concurrent use. The
+// caller of New calls Close.
 type Broker struct {
 	policy    Policy
 	hosts     hostSet

@@ -106,7 +106,7 @@ func TestBudgetIsShared(t *testing.T) {
 			t.Errorf("%s got %d requests through, want %d", step.what, n, step.want)
 		}
 	}
-	c.move(45 * time.Second) // at 10 a minute, and then at 16: 7.5 less, and more for whoever asks next
+	c.move(45 * time.Second) // at 10 a minute, and then at 16: 7.5 less, and more for the next one
 	if n := ask(small); n != 1 {
 		t.Errorf("the first got %d requests through after a while, want 1", n)
 	}

@@ -51,7 +51,7 @@
 //
 // A [Broker] is safe for concurrent use. It starts a goroutine for each request
 // and for each idle connection; those of requests end before Do returns, the others with Close.
-// Whoever made the Broker calls [Broker.Close]. Functions of the Config
+// The caller of New calls [Broker.Close]. Functions of the Config
 // (resolver, secret values, clock) are called concurrently and must return when
 // their context ends.
 //

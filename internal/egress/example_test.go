@@ -52,7 +52,7 @@ func Example() {
 	_, err = broker.Do(ctx, egress.Request{URL: "http://169.254.169.254/latest/meta-data/"})
 	if refusal, ok := errors.AsType[*egress.Refusal](err); ok {
 		fmt.Println(refusal.Reason)
-		fmt.Println(refusal.Mend)
+		fmt.Println(refusal.Hint)
 	}
 	// Output:
 	// 200 GET has sent Bearer {{secret.api}}

@@ -17,7 +17,7 @@ var (
 )
 
 // The texts of the network's own errors hold addresses, and what a server sent.
-// So they are told in our words.
+// So they are reported in our words.
 
 func resolveError(err error) error {
 	if dns, ok := errors.AsType[*net.DNSError](err); ok && dns.IsNotFound {

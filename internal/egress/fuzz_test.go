@@ -12,7 +12,7 @@ import (
 	"github.com/mortise-dev/mortise/internal/egress"
 )
 
-// FuzzHosts looks for two spellings of one host that are told apart, and for
+// FuzzHosts looks for two spellings of one host that are taken for different ones, and for
 // hosts that match what they should not.
 func FuzzHosts(f *testing.F) {
 	for _, seed := range []string{"example.com", "*.example.com", "127.0.0.1:*", "[::1]:80", "*", "0x7f.1", "a..b", "xn--a", "EXAMPLE.com.", "[::ffff:1.2.3.4]"} {

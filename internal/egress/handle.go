@@ -161,7 +161,7 @@ func (f *filler) fillValue(ctx context.Context, value string) (string, *Refusal)
 	}
 }
 
-// lookup returns what stands for a handle, and remembers the value first.
+// lookup returns the value of a handle, and remembers the value first.
 func (f *filler) lookup(ctx context.Context, h *handle) (string, *Refusal) {
 	value, ok := f.values[h.name]
 	if !ok {

@@ -23,7 +23,7 @@ type Policy struct {
 	// everything that is not a public unicast address. The addresses at which clouds serve
 	// credentials of the machine are granted only by a prefix of that single address.
 	Private []netip.Prefix
-	// Plain grants http beside https.
+	// Plain grants http as well as https.
 	Plain bool
 	// Methods default to GET, HEAD, POST, PUT, PATCH and DELETE. CONNECT and
 	// TRACE cannot be granted.

@@ -72,7 +72,7 @@ func (p *pool) put(c *conn) {
 }
 
 // watch waits until something happens on an idle connection, and takes it out if
-// nobody else did.
+// it is still there.
 func (p *pool) watch(c *conn) {
 	_, c.idleErr = c.r.Peek(1)
 	close(c.watched)

@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// Faults of the network, which are nobody's policy.
+// Faults of the network, which no policy made.
 var (
 	// ErrResolve means that the host's name could not be resolved.
 	ErrResolve = errors.New("name not resolved")
@@ -67,8 +67,8 @@ type Refusal struct { //nolint:errname // a refusal is an answer of the policy, 
 	URL string
 	// Detail describes what is wrong.
 	Detail string
-	// Mend describes what to do about it.
-	Mend string
+	// Hint describes what to do about it.
+	Hint string
 }
 
 // Error implements error.
@@ -78,15 +78,15 @@ func (r *Refusal) Error() string {
 		text += r.URL + ": "
 	}
 	text += "refused (" + string(r.Reason) + "): " + r.Detail
-	if r.Mend != "" {
-		text += "; " + r.Mend
+	if r.Hint != "" {
+		text += "; " + r.Hint
 	}
 	return text
 }
 
 // refuse makes a Refusal whose URL is filled in later.
-func refuse(reason Reason, mend, detail string, args ...any) *Refusal {
-	return &Refusal{Reason: reason, Detail: fmt.Sprintf(detail, args...), Mend: mend}
+func refuse(reason Reason, hint, detail string, args ...any) *Refusal {
+	return &Refusal{Reason: reason, Detail: fmt.Sprintf(detail, args...), Hint: hint}
 }
 
 // quote shortens a text of the plugin or of a server and escapes it.

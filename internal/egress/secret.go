@@ -25,10 +25,10 @@ const (
 // Secret is a credential that a plugin may use by its handle, and never sees.
 type Secret struct {
 	// Value returns the current value, of 8 bytes to 4 KiB, without line breaks.
-	// What looks like an escape counts as the one character that it stands for. It is
+	// What looks like an escape counts as the one character that it encodes. It is
 	// called once for each call of Do that needs it, and for a first response, to know
 	// what to look for; possibly concurrently. It must return when its context ends. The
-	// text of its error reaches nobody.
+	// text of its error is dropped.
 	Value func(ctx context.Context) (string, error)
 	// Hosts are where it may be sent, written as in Policy.Hosts, but without "*".
 	// The policy must grant them as well. Required.
@@ -131,15 +131,15 @@ func isSecretName(name string) bool {
 
 // value reads a secret and checks it. No error tells anything of it.
 func (k *keptSecret) value(ctx context.Context, name string) (string, *Refusal) {
-	mend := "ask the operator to look at the secret"
+	hint := "ask the operator to look at the secret"
 	value, err := k.Value(ctx)
 	switch {
 	case err != nil:
-		return "", refuse(ReasonSecret, mend, "the secret %q cannot be read", name)
+		return "", refuse(ReasonSecret, hint, "the secret %q cannot be read", name)
 	case recognisable(value) < leastSecret || len(value) > mostSecret:
-		return "", refuse(ReasonSecret, mend, "the secret %q is not between %d and %d bytes long", name, leastSecret, mostSecret)
+		return "", refuse(ReasonSecret, hint, "the secret %q is not between %d and %d bytes long", name, leastSecret, mostSecret)
 	case !isFieldValue(value) || strings.TrimSpace(value) != value:
-		return "", refuse(ReasonSecret, mend, "the secret %q has a line break, a control character or space around it", name)
+		return "", refuse(ReasonSecret, hint, "the secret %q has a line break, a control character or space around it", name)
 	}
 	return value, nil
 }

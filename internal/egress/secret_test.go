@@ -271,7 +271,7 @@ func TestSecretThatWasStoredBefore(t *testing.T) {
 		c.Secrets["login"] = s
 	})
 	if resp := get(t, failing, egress.Request{URL: url}); string(resp.Body) != "Bearer {{secret.token}}" {
-		t.Errorf("beside a secret that cannot be read: %q", resp.Body)
+		t.Errorf("with a secret that cannot be read: %q", resp.Body)
 	}
 }
 
@@ -349,7 +349,7 @@ func TestSecretWhoseSourceIsSlow(t *testing.T) {
 	}
 }
 
-// A source that panics, or ends its goroutine, is one that cannot be read. The operator is told, once.
+// A source that panics, or ends its goroutine, is one that cannot be read. The operator gets one warning.
 func TestSecretWhoseSourceBreaks(t *testing.T) {
 	t.Parallel()
 	url := serve(t, "https", "a.example.com", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "hello") })

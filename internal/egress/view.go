@@ -59,7 +59,7 @@ func views(text []byte) []view {
 	return append(out, recoded(last)...)
 }
 
-// add appends bytes that stand for v.text[from:to] of the view before.
+// add appends bytes that replace v.text[from:to] of the view before.
 func (v *view) add(before view, text []byte, from, to int) {
 	at := len(v.text)
 	v.text = append(v.text, text...)
@@ -111,7 +111,7 @@ func unescape(before view) view {
 	return v
 }
 
-// copy appends bytes that stand for themselves.
+// copy appends bytes unchanged.
 func (v *view) copy(before view, from, to int) {
 	at := len(v.text)
 	v.text = append(v.text, before.text[from:to]...)

@@ -37,7 +37,7 @@ const HostChunk = 1 << 16
 // the [TrapKind], else one of the constants.
 type Replacement string
 
-// Reasons beside traps.
+// Reasons other than traps.
 const (
 	// ReplacedMemory means that a call has added more memory than is given back after it: more than
 	// 64 MiB (4 MiB where the system is not Linux), or all that the limit allows. What it adds below that costs no

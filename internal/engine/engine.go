@@ -168,7 +168,7 @@ func (in *Input) Bytes() []byte {
 	return bytes.Join(in.parts, nil)
 }
 
-// Outcome is what a call left behind. It is valid beside an error too, as far as
+// Outcome is what a call left behind. It is valid with an error too, as far as
 // it goes.
 type Outcome struct {
 	// Code and text are what the guest returned and gave to error_set.

@@ -23,7 +23,7 @@ type GuestLog struct {
 	// message in progress was printed to, if it was.
 	Printed int64
 	stream  string
-	// Starting is set until go-sdk has said that it calls the function. What is
+	// Starting is set until go-sdk has logged its call of the function. What is
 	// logged before comes from go-sdk, or from the guest's initialisation.
 	Starting bool
 	// Initialising is set while an instance is made; initError is what go-sdk
@@ -82,7 +82,7 @@ func (g *GuestLog) Text(level slog.Level, message string) {
 	g.write(level, shown)
 }
 
-// logRecord is what a message counts beside its text. A log takes more for each line
+// logRecord is what a message counts besides its text. A log takes more for each line
 // than the text, so a flood of empty ones is one too.
 const logRecord = 64
 

@@ -87,11 +87,11 @@ func wanted(missing []abi.Capability) string {
 			lines = append(lines, c.line(m.Scope))
 		}
 	}
-	mend := "set " + strings.Join(fields, ", ")
+	hint := "set " + strings.Join(fields, ", ")
 	if len(lines) == len(missing) {
-		mend = "write grants: {" + strings.Join(lines, ", ") + "} (in Go: " + strings.Join(fields, ", ") + ")"
+		hint = "write grants: {" + strings.Join(lines, ", ") + "} (in Go: " + strings.Join(fields, ", ") + ")"
 	}
-	return strings.Join(asked, ", ") + "; to let it, " + mend
+	return strings.Join(asked, ", ") + "; to let it, " + hint
 }
 
 // because is the guest's own reason.

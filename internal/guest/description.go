@@ -27,7 +27,7 @@ func checkDescription(d *abi.Description) error {
 		return fmt.Errorf("name %.80q must match ^[a-z0-9][a-z0-9._-]{0,63}$", d.Name)
 	}
 	if d.ABI.Min < 1 || d.ABI.Max < d.ABI.Min {
-		return fmt.Errorf("abi range %d to %d is not a range; say which contract versions the module speaks", d.ABI.Min, d.ABI.Max)
+		return fmt.Errorf("abi range %d to %d is not a range; name the contract versions that the module speaks", d.ABI.Min, d.ABI.Max)
 	}
 	if !printable(d.Version, maxVersion) {
 		return fmt.Errorf("version must be one line of printable text, %d bytes at most", maxVersion)

@@ -37,7 +37,7 @@ func everything() host.Grants {
 // is asked for and not granted, and none when it is.
 func TestCheckGrantsNamesAllThatIsMissing(t *testing.T) {
 	t.Parallel()
-	for name, mend := range map[string]string{
+	for name, hint := range map[string]string{
 		abi.CapabilityHTTP:    `write grants: {http: {hosts: ["x"]}} (in Go: http.Grant)`,
 		abi.CapabilityKV:      `write grants: {kv: {path: plugins.db}} (in Go: kv.Grant)`,
 		abi.CapabilityConfig:  `write grants: {values: {KEY: value}} (in Go: Grants.Config)`,
@@ -49,7 +49,7 @@ func TestCheckGrantsNamesAllThatIsMissing(t *testing.T) {
 		abi.CapabilityModel:   `set model.Grant`,
 	} {
 		g := asks(t, abi.Capability{Name: name, Reason: "Because.", Scope: []string{"x"}})
-		want := fmt.Sprintf(`guest: module "m": asks for what is not granted: plugin "g" asks for %s (it says: "Because."); to let it, %s`, name, mend)
+		want := fmt.Sprintf(`guest: module "m": asks for what is not granted: plugin "g" asks for %s (it says: "Because."); to let it, %s`, name, hint)
 		if _, err := g.CheckGrants(host.Grants{}); err == nil || err.Error() != want || !errors.Is(err, guest.ErrNotGranted) {
 			t.Errorf("%s: %v\nwant %s", name, err, want)
 		}

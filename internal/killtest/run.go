@@ -62,7 +62,7 @@ func Once(t *testing.T, kind, name, line string) []string {
 	return live(t, kind, Life{Name: name}, func(said []string) bool { return slices.Contains(said, line) })
 }
 
-// live is one child, from its start to its end, when it has said what is due.
+// live is one child, from its start to its end, when it has printed what is due.
 func live(t *testing.T, kind string, l Life, due func(said []string) bool) (said []string) {
 	t.Helper()
 	self, err := os.Executable()

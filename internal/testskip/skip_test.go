@@ -9,7 +9,7 @@ import (
 	"github.com/mortise-dev/mortise/internal/testskip"
 )
 
-// heard is a test that notes what is said to it.
+// heard is a test that notes the calls that it gets.
 type heard struct {
 	testing.TB
 

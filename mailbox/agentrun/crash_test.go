@@ -17,8 +17,8 @@ import (
 	"github.com/mortise-dev/mortise/store/memstore"
 )
 
-// dying is a store that a process loses after some updates, the last of which fails in the
-// given way. With heals set it comes back after that time.
+// dying is a store that a process loses after some updates, the last of which fails as
+// given. With heals set it comes back after that time.
 func dying(mem store.Store, after int32, last mailboxtest.Fault, heals time.Duration) (_ store.Store, died *atomic.Bool) {
 	died = &atomic.Bool{}
 	var updates atomic.Int32

@@ -26,7 +26,7 @@ func (d *Decoder) messageIndex() string {
 }
 
 // messages reads an array of messages and leaves them unread, but for where each of
-// them ends. The index of the host says that, if it is one of these messages.
+// them ends. The index of the host has that, if it is one of these messages.
 func (d *Decoder) messages(index string) Messages {
 	n, ok := d.OpenArray()
 	if !ok {

@@ -26,7 +26,7 @@ type Grant struct {
 	// Private are addresses that are refused by default, because they are not
 	// public, and may be reached all the same, through a host that Hosts names.
 	Private []netip.Prefix
-	// Plain grants http beside https.
+	// Plain grants http as well as https.
 	Plain bool
 	// Methods default to GET, HEAD, POST, PUT, PATCH and DELETE.
 	Methods []string
@@ -64,7 +64,7 @@ type Resolver interface {
 }
 
 // Secret is a credential that a guest uses by its handle and never sees. In the
-// value of a header, {{secret.NAME}} stands for the value, and {{basic.NAME}} for
+// value of a header, {{secret.NAME}} becomes the value, and {{basic.NAME}} for
 // the base64 of a value of the form user:password; they are filled in right before
 // the request is sent. A value that a server sends back is replaced by its handle; a
 // response that is compressed, or a piece of one, cannot be searched and is refused.
@@ -73,7 +73,7 @@ type Secret struct {
 	// for each request that needs it, and for a first response, to know what to look
 	// for: responses wait for 2 seconds at most, it has 10, and while it is not known the log
 	// reports that responses are not searched for it. It must return when ctx ends, and must be safe for concurrent use. The text
-	// of its error reaches nobody. Required.
+	// of its error is dropped. Required.
 	Value func(ctx context.Context) (string, error)
 	// Hosts are where it may be sent, as in [HTTP].Hosts but without "*". Required.
 	Hosts []string
@@ -139,8 +139,8 @@ func httpFailure(err error) (engine.ErrorCode, string) {
 	if r.URL != "" {
 		text = r.URL + ": " + text
 	}
-	if r.Mend != "" {
-		text += "; " + grantFields(r.Mend)
+	if r.Hint != "" {
+		text += "; " + grantFields(r.Hint)
 	}
 	return httpCode(r.Reason), text
 }

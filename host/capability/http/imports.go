@@ -14,7 +14,7 @@ import (
 	"github.com/mortise-dev/mortise/internal/engine"
 )
 
-// httpRequestCost is the fuel for a request, beside that for its bytes.
+// httpRequestCost is the fuel for a request, in addition to that for its bytes.
 const httpRequestCost = 100_000
 
 // maxRequestJSON bounds the JSON of a request, which holds its headers.

@@ -17,7 +17,7 @@ type Store interface {
 	Get(ctx context.Context, namespace, key string) (value []byte, found bool, err error)
 	// Set puts a value in place of the one that is there. When the namespace would
 	// then hold more than q allows it fails with ErrQuota and changes nothing; that
-	// is decided in one step, whoever else sets.
+	// is decided in one step, whatever other callers set.
 	Set(ctx context.Context, namespace, key string, value []byte, q Quota) error
 	// Delete removes a key and reports whether it was there.
 	Delete(ctx context.Context, namespace, key string) (bool, error)

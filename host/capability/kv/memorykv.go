@@ -59,7 +59,7 @@ func (m *Memory) Set(ctx context.Context, namespace, key string, value []byte, q
 		count++
 		size += int64(len(key))
 	}
-	// What only shrinks is always allowed, so that a space over its quota can be mended.
+	// What only shrinks is always allowed, so that a space over its quota can be cleared.
 	if (!there && count > q.Keys) || (size > s.bytes && size > q.Bytes) {
 		return fmt.Errorf("host: key-value space %q: %w: %d keys of %d, %d bytes of %d", namespace, engine.ErrQuota, count, q.Keys, size, q.Bytes)
 	}

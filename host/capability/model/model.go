@@ -10,7 +10,7 @@ import (
 	"github.com/mortise-dev/mortise/internal/engine"
 )
 
-// modelQuestion is the fuel for a question, beside that for its bytes.
+// modelQuestion is the fuel for a question, in addition to that for its bytes.
 const modelQuestion = 100_000
 
 // Grant grants questions to models: to those of Roles by the import model_chat, within

@@ -16,7 +16,7 @@ const (
 	importModelInfo = "model_info"
 )
 
-// maxChatHead is how many bytes the first block of model_chat may have beside its text.
+// maxChatHead is how many bytes the first block of model_chat may have besides its text.
 const maxChatHead = 1 << 10
 
 // maxEscapes is how many bytes of JSON a byte of text may take: \u0000.

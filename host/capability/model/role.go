@@ -52,7 +52,7 @@ type Answer struct {
 	// gets [CodeFailed] then.
 	Refused bool
 	// InputTokens and OutputTokens were billed. With both 0 they are estimated. They count
-	// beside an error, too.
+	// after an error, too.
 	InputTokens, OutputTokens int64
 }
 
@@ -113,7 +113,7 @@ func (r Role) withDefaults(at string) (Role, error) {
 	r.TotalTokens = cmp.Or(r.TotalTokens, defaultTotalTokens)
 	switch {
 	case r.WindowTokens == 0:
-		return r, fmt.Errorf("%s.WindowTokens is missing; say how many tokens the model takes", at)
+		return r, fmt.Errorf("%s.WindowTokens is missing; set it to the number of tokens that the model takes", at)
 	case r.AnswerTokens >= r.WindowTokens:
 		return r, fmt.Errorf("%s.AnswerTokens is %d, must be below WindowTokens (%d)", at, r.AnswerTokens, r.WindowTokens)
 	case r.CallCost+r.TotalCost > 0 && r.InputPrice+r.OutputPrice == 0:

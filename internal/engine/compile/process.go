@@ -42,7 +42,7 @@ const compileVar = "MORTISE_COMPILE_CHILD"
 // compileDone is what a child writes when the code is in the cache.
 const compileDone = "compiled"
 
-// Exit codes of a child, beside that of success and those of Go's runtime.
+// Exit codes of a child, besides that of success and those of Go's runtime.
 const (
 	// compileRefused means that the engine refuses the module; standard error explains why.
 	compileRefused = 64
@@ -65,7 +65,7 @@ type compileJob struct {
 	Seconds, Memory int64
 }
 
-// CompileMode is what the compiled code depends on beside the module.
+// CompileMode is what the compiled code depends on besides the module.
 type CompileMode struct {
 	Features api.CoreFeatures
 	// Closing makes the code look at whether its context is done.

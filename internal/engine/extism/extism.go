@@ -23,8 +23,8 @@ import (
 	"github.com/mortise-dev/mortise/internal/wasm/meter"
 )
 
-// Engine runs guests on github.com/extism/go-sdk. It is the reference
-// that the native engine is compared with.
+// Engine runs guests on github.com/extism/go-sdk. The native engine
+// is compared with it.
 type Engine struct {
 	cache *compile.DiskCache
 	child *compile.Process
@@ -40,7 +40,7 @@ func (Maker) Name() string { return "extism" }
 func (Maker) Open(s compile.Setup) engine.Engine {
 	if _, set := os.LookupEnv("EXTISM_ENABLE_WASI_OUTPUT"); set {
 		s.Logger.Warn("guests write to stdout and stderr of this process",
-			"variable", "EXTISM_ENABLE_WASI_OUTPUT", "mend", "unset it")
+			"variable", "EXTISM_ENABLE_WASI_OUTPUT", "hint", "unset it")
 	}
 	// Below debug go-sdk would write messages of its own to the standard logger.
 	extism.SetLogLevel(extism.LogLevelDebug)

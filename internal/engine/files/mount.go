@@ -93,7 +93,7 @@ func (f *Folder) add(n int) bool {
 }
 
 // hold notes a file that a guest has opened by a name. It fails when the name leads
-// elsewhere meanwhile: such a file may be gone, and nobody would have noted it.
+// elsewhere meanwhile: such a file may be gone, unnoted.
 func (f *Folder) hold(file *rootFile, name string, info fs.FileInfo) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -154,7 +154,7 @@ func (f *Folder) close(file *rootFile) error {
 	return err
 }
 
-// take notes bytes that came or went. What somebody else has put into the folder was
+// take notes bytes that came or went. What another program has put into the folder was
 // never counted, and gives no room when it goes. The folder is locked.
 func (f *Folder) take(n int64) { f.bytes = max(0, f.bytes+n) }
 

@@ -157,7 +157,7 @@ func (f *rootFile) write(buf []byte, at func() (int64, error), to func([]byte) (
 	err := f.fs.folder.resize(f.file, func(before int64) int64 {
 		var err error
 		if start, err = at(); err != nil {
-			return before // the write says what is wrong
+			return before // the write has the error
 		}
 		return max(before, sum(start, int64(len(buf))))
 	}, func() (err error) {

@@ -214,7 +214,7 @@ func (r *rootFS) Readlink(name string) (string, experimentalsys.Errno) {
 	}
 	to, err := r.folder.root.Readlink(name)
 	if err == nil && path.IsAbs(to) {
-		return "", r.deny(experimentalsys.EPERM) // it says how the host's folders are named
+		return "", r.deny(experimentalsys.EPERM) // it holds the names of the host's folders
 	}
 	return to, r.errno(err)
 }

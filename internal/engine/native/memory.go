@@ -19,7 +19,7 @@ type template struct {
 
 // image is the memory of a template.
 type image interface {
-	// bytes are what it consists of. Nobody changes them.
+	// bytes are what it consists of. They never change.
 	bytes() []byte
 	close()
 }

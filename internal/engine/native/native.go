@@ -27,7 +27,7 @@ const (
 	importRefill = "refill"
 )
 
-// Engine runs metered guests on wazero, each beside a kernel of its own.
+// Engine runs metered guests on wazero, each with a kernel of its own.
 type Engine struct {
 	cache *compile.DiskCache
 	child *compile.Process
@@ -48,7 +48,7 @@ func (Maker) Open(s compile.Setup) engine.Engine {
 	e := &Engine{cache: s.Cache, child: s.Child, wasi: sync.OnceValues(wasiFunctions)}
 	if runtime.GOOS == "linux" && !faultsAreTold() {
 		s.Logger.Warn("fresh state is slow here: the kernel does not tell which pages a guest has changed",
-			"mend", "let the process read /proc/self/pagemap, on a kernel that counts page faults")
+			"hint", "let the process read /proc/self/pagemap, on a kernel that counts page faults")
 		e.memory = MemoryBlind
 	}
 	return e
@@ -103,7 +103,7 @@ func (e *Engine) codeCache() (wazero.CompilationCache, error) {
 	return wazero.NewCompilationCacheWithDir(e.cache.Dir)
 }
 
-// nativeProgram is a compiled module and the kernel beside it.
+// nativeProgram is a compiled module and its kernel.
 type nativeProgram struct {
 	engine.Source
 
@@ -217,7 +217,7 @@ func (p *nativeProgram) instance(ctx context.Context) (*nativeInstance, error) {
 			return i, nil
 		}
 		if p.template.warm() && (i.warm(ctx) != nil || i.files) {
-			// Whoever calls describe will be told; here it must not spoil the template, and
+			// The caller of describe gets the error; here it must not spoil the template, and
 			// neither must a file that it opened.
 			p.template.skipWarm()
 			return p.instance(ctx)
