@@ -30,7 +30,7 @@ list-skipped = if test -s $(SKIPPED); then echo "SKIPPED:"; sort -u $(SKIPPED) |
 
 # The demo compiles large libraries, whose speed it does not need, without optimization: in half the time.
 PLAINLY := $(foreach p,github.com/anthropics github.com/openai modernc.org github.com/jackc github.com/nats-io github.com/modelcontextprotocol \
-             github.com/danielgtaylor github.com/prometheus github.com/extism google.golang.org go.opentelemetry.io gonum.org codeberg.org go.yaml.in,'-gcflags=$p/...=-N -l')
+             github.com/danielgtaylor github.com/prometheus github.com/extism google.golang.org go.opentelemetry.io go.yaml.in,'-gcflags=$p/...=-N -l')
 
 .PHONY: demo
 demo: ## mortise serve at work, offline: runs, compactions, a swap and its roll-back

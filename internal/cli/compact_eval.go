@@ -99,7 +99,7 @@ func newCompactEval(s Streams) *cobra.Command {
 	f.StringSliceVar(&o.chains, "chain", []string{"1", "2", "4", "8"}, "how many compactions follow each other")
 	f.StringSliceVar(&o.growths, "growth", []string{string(eval.OfWhole), string(eval.OfSaid)}, "budget along a chain: whole, said or both")
 	f.StringVarP(&o.output, "output", "o", "table", "report as table or json")
-	f.StringSliceVar(&o.plots, "plot", nil, "draw survival over tokens kept into FILE.svg or FILE.png")
+	f.StringSliceVar(&o.plots, "plot", nil, "draw the scores into FILE.svg")
 	f.Float64Var(&o.minSurvival, "min-survival", 0, "least literal score of a policy, from 0 to 1")
 	f.Float64Var(&o.minGrounded, "min-grounded", 0, "least grounded score of a policy, from 0 to 1")
 	f.BoolVar(&o.lenient, "lenient", false, "leave out lines that cannot be read")
@@ -167,7 +167,7 @@ func (o *evalOptions) measured() (eval.Config, error) {
 		}
 	}
 	for _, path := range o.plots {
-		if _, err := plotFormat(path); err != nil {
+		if err := checkPlot(path); err != nil {
 			return c, err
 		}
 	}

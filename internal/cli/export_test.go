@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"log/slog"
 	"strings"
@@ -14,7 +13,6 @@ import (
 	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/agent"
 	"github.com/mortise-dev/mortise/background"
-	"github.com/mortise-dev/mortise/compaction/eval"
 	"github.com/mortise-dev/mortise/thread"
 )
 
@@ -66,22 +64,6 @@ func LiveLines(out io.Writer, widths []int, last string) {
 func Wrap(out io.Writer, width int, text string) error {
 	_, err := io.WriteString(&wrapping{out: out, width: width}, text)
 	return err
-}
-
-// PlotStyles returns colour, mark and dashes of so many contenders, each as text.
-func PlotStyles(n, policies int) (out [][3]string) {
-	p := &survivalPlot{kinds: make(map[string]eval.Kind)}
-	for i := range n {
-		p.contenders = append(p.contenders, fmt.Sprint(i))
-		if i < policies {
-			p.kinds[fmt.Sprint(i)] = eval.KindPolicy
-		}
-	}
-	for i := range n {
-		line, glyph := p.style(i)
-		out = append(out, [3]string{fmt.Sprint(line.Color), fmt.Sprintf("%#v", glyph.Shape), fmt.Sprint(line.Dashes)})
-	}
-	return out
 }
 
 // Worded is an error in the words of the config.

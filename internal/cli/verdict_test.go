@@ -107,21 +107,6 @@ func TestWrap(t *testing.T) {
 	}
 }
 
-// TestPlotStyles: contenders of a plot differ in colour, mark and dashes.
-func TestPlotStyles(t *testing.T) {
-	t.Parallel()
-	seen := map[string]int{}
-	for i, style := range cli.PlotStyles(16, 4) {
-		for what, text := range style {
-			key := fmt.Sprint(what, text)
-			if first, ok := seen[key]; ok {
-				t.Errorf("contenders %d and %d share %s", first, i, key)
-			}
-			seen[key] = i
-		}
-	}
-}
-
 // TestWordsOfTheConfig: messages for operators name keys of the config, not fields of Go.
 func TestWordsOfTheConfig(t *testing.T) {
 	t.Parallel()
