@@ -61,7 +61,7 @@ func TestProxy_launcher(t *testing.T) {
 	defer up.Close()
 	cmd := proxyCommand(t, "--", "sh", "-c", `trap 'exit 9' TERM; test -n "$ANTHROPIC_BASE_URL" || exit 1
 curl -s -o answer -d '{"model":"claude-sonnet-4-5","max_tokens":9,"messages":[{"role":"user","content":"hi"}],"tools":[{"name":"x"}]}' -H 'x-api-key: k' "$ANTHROPIC_BASE_URL/v1/messages"
-kill -TERM $PPID; sleep 10`)
+kill -TERM $PPID; while :; do sleep 0.1; done`)
 	config := "version: 1\nproxy:\n  anthropic:\n    url: " + up.URL + "\n"
 	if err := os.WriteFile(filepath.Join(cmd.Dir, "mortise.yaml"), []byte(config), 0o600); err != nil {
 		t.Fatal(err)

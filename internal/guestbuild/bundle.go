@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 
@@ -27,32 +28,42 @@ func (b *builder) bundle(g guest, folder string) error {
 	if err := os.WriteFile(to+".br", packed, 0o644); err != nil {
 		return fmt.Errorf("guestbuild: %s: %w", bundleDir, err)
 	}
-	if err := os.WriteFile(to+".sha256", []byte(sum+"\n"), 0o644); err != nil {
+	if err := os.WriteFile(to+".sha256", []byte(sum), 0o644); err != nil {
 		return fmt.Errorf("guestbuild: %s: %w", bundleDir, err)
 	}
 	b.say("%-12s %9d bytes compressed in %s", g.name, len(packed), bundleDir)
 	return nil
 }
 
-// bundleIsFresh reports whether bundleDir holds what bundle would write.
+// bundleIsFresh reports whether bundleDir holds the guest of the folder, and its sum.
 func (b *builder) bundleIsFresh(g guest, folder string) bool {
 	if !g.bundled {
 		return true
 	}
-	packed, sum, err := pack(filepath.Join(folder, g.name+".wasm"))
+	data, err := os.ReadFile(filepath.Join(folder, g.name+".wasm"))
 	if err != nil {
 		return false
 	}
 	at := filepath.Join(b.root, bundleDir, g.name+".wasm")
-	kept, err := os.ReadFile(at + ".br")
+	packed, err := os.ReadFile(at + ".br")
 	if err != nil {
 		return false
 	}
-	keptSum, err := os.ReadFile(at + ".sha256")
-	return err == nil && bytes.Equal(packed, kept) && string(keptSum) == sum+"\n"
+	unpacked, err := io.ReadAll(brotli.NewReader(bytes.NewReader(packed)))
+	if err != nil || !bytes.Equal(unpacked, data) {
+		return false
+	}
+	sum, err := os.ReadFile(at + ".sha256")
+	return err == nil && string(sum) == sumOf(data)
 }
 
-// pack compresses a file, the same bytes each time, and returns the checksum of what it holds.
+// sumOf is the text of a checksum file.
+func sumOf(data []byte) string {
+	digest := sha256.Sum256(data)
+	return hex.EncodeToString(digest[:]) + "\n"
+}
+
+// pack compresses a file, and returns the text of its checksum file.
 func pack(path string) (packed []byte, sum string, err error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -66,6 +77,5 @@ func pack(path string) (packed []byte, sum string, err error) {
 	if err := w.Close(); err != nil {
 		return nil, "", fmt.Errorf("guestbuild: %s: %w", filepath.Base(path), err)
 	}
-	digest := sha256.Sum256(data)
-	return out.Bytes(), hex.EncodeToString(digest[:]), nil
+	return out.Bytes(), sumOf(data), nil
 }
