@@ -27,7 +27,8 @@ func AppendValue(b []byte, v any, depth int) ([]byte, error) {
 
 // nested writes what is one level deeper.
 func (e *encoder) nested(write func() error) error {
-	if e.depth++; e.depth > MaxDepth {
+	e.depth++
+	if e.depth > MaxDepth {
 		return fmt.Errorf("wire: nests deeper than %d: %w", MaxDepth, ErrValue)
 	}
 	defer func() { e.depth-- }()
