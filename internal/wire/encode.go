@@ -179,9 +179,9 @@ func (e *encoder) indirect(v reflect.Value) error {
 }
 
 func (e *encoder) structure(v reflect.Value) error {
-	p, err := planOf(v.Type())
-	if err != nil {
-		return err
+	p := shapeOf(v.Type())
+	if p.err != nil {
+		return p.err
 	}
 	var omit uint64
 	n := len(p.fields)
