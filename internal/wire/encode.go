@@ -25,14 +25,13 @@ func AppendValue(b []byte, v any, depth int) ([]byte, error) {
 	return e.out, err
 }
 
-// nested writes what is one level deeper.
-func (e *encoder) nested(write func() error) error {
+// enter goes one level deeper. After an error nothing is written any more, so only success leaves.
+func (e *encoder) enter() error {
 	e.depth++
 	if e.depth > MaxDepth {
 		return fmt.Errorf("wire: nests deeper than %d: %w", MaxDepth, ErrValue)
 	}
-	defer func() { e.depth-- }()
-	return write()
+	return nil
 }
 
 // code writes a value of one byte.
@@ -80,30 +79,37 @@ func (e *encoder) dynamic(v any) error {
 	case float64:
 		return e.float(v)
 	case []any:
-		if v != nil {
-			return e.nested(func() error { return e.list(v) })
-		}
-		return e.code(msgpcode.Nil)
+		return e.list(v)
 	case map[string]any:
-		if v != nil {
-			return e.nested(func() error { return e.object(v) })
-		}
-		return e.code(msgpcode.Nil)
+		return e.object(v)
 	}
 	return e.value(reflect.ValueOf(v))
 }
 
 func (e *encoder) list(v []any) error {
+	if v == nil {
+		return e.code(msgpcode.Nil)
+	}
+	if err := e.enter(); err != nil {
+		return err
+	}
 	e.out = AppendArray(e.out, len(v))
 	for i := range v {
 		if err := e.dynamic(v[i]); err != nil {
 			return err
 		}
 	}
+	e.depth--
 	return nil
 }
 
 func (e *encoder) object(v map[string]any) error {
+	if v == nil {
+		return e.code(msgpcode.Nil)
+	}
+	if err := e.enter(); err != nil {
+		return err
+	}
 	e.out = AppendMap(e.out, len(v))
 	for _, k := range slices.Sorted(maps.Keys(v)) {
 		e.out = AppendString(e.out, k)
@@ -111,6 +117,7 @@ func (e *encoder) object(v map[string]any) error {
 			return err
 		}
 	}
+	e.depth--
 	return nil
 }
 
@@ -133,49 +140,63 @@ func (e *encoder) value(v reflect.Value) error {
 	case reflect.Interface:
 		return e.dynamic(v.Interface())
 	case reflect.Struct:
-		return e.nested(func() error { return e.structure(v) })
+		return e.structure(v)
 	case reflect.Pointer, reflect.Slice, reflect.Map:
-		if v.IsNil() {
+		switch {
+		case v.IsNil():
 			return e.code(msgpcode.Nil)
+		case k == reflect.Pointer:
+			return e.pointer(v)
+		case k == reflect.Map:
+			return e.mapping(v)
 		}
-		return e.indirect(v)
+		return e.slice(v)
 	default:
 		return fmt.Errorf("wire: type %s: %w", v.Type(), ErrValue)
 	}
 }
 
-// indirect writes a pointer, a slice or a map that is not nil.
-func (e *encoder) indirect(v reflect.Value) error {
-	if v.Kind() == reflect.Pointer {
-		// A cycle of pointers is possible, so they count towards the depth.
-		if k := v.Elem().Kind(); k == reflect.Pointer || k == reflect.Interface {
-			return e.nested(func() error { return e.value(v.Elem()) })
-		}
+// pointer counts towards the depth when a cycle of pointers is possible.
+func (e *encoder) pointer(v reflect.Value) error {
+	if k := v.Elem().Kind(); k != reflect.Pointer && k != reflect.Interface {
 		return e.value(v.Elem())
 	}
-	if v.Kind() == reflect.Map {
-		if v.Type().Key().Kind() != reflect.String {
-			return fmt.Errorf("wire: type %s: a key must be a string: %w", v.Type(), ErrValue)
-		}
-		m := make(map[string]any, v.Len())
-		for iter := v.MapRange(); iter.Next(); {
-			m[iter.Key().String()] = iter.Value().Interface()
-		}
-		return e.nested(func() error { return e.object(m) })
+	if err := e.enter(); err != nil {
+		return err
 	}
+	err := e.value(v.Elem())
+	e.depth--
+	return err
+}
+
+func (e *encoder) slice(v reflect.Value) error {
 	if v.Type().Elem().Kind() == reflect.Uint8 {
 		e.out = append(AppendBinary(e.out, v.Len()), v.Bytes()...)
 		return nil
 	}
-	return e.nested(func() error {
-		e.out = AppendArray(e.out, v.Len())
-		for i := range v.Len() {
-			if err := e.value(v.Index(i)); err != nil {
-				return err
-			}
+	if err := e.enter(); err != nil {
+		return err
+	}
+	e.out = AppendArray(e.out, v.Len())
+	for i := range v.Len() {
+		if err := e.value(v.Index(i)); err != nil {
+			return err
 		}
-		return nil
-	})
+	}
+	e.depth--
+	return nil
+}
+
+// mapping writes a map with keys of kind string by way of map[string]any.
+func (e *encoder) mapping(v reflect.Value) error {
+	if v.Type().Key().Kind() != reflect.String {
+		return fmt.Errorf("wire: type %s: a key must be a string: %w", v.Type(), ErrValue)
+	}
+	m := make(map[string]any, v.Len())
+	for iter := v.MapRange(); iter.Next(); {
+		m[iter.Key().String()] = iter.Value().Interface()
+	}
+	return e.object(m)
 }
 
 func (e *encoder) structure(v reflect.Value) error {
@@ -183,16 +204,21 @@ func (e *encoder) structure(v reflect.Value) error {
 	if p.err != nil {
 		return p.err
 	}
+	if err := e.enter(); err != nil {
+		return err
+	}
 	var omit uint64
 	n := len(p.fields)
-	for i, f := range p.fields {
+	for i := range p.fields {
+		f := &p.fields[i]
 		if f.omitEmpty && empty(v.Field(f.index)) {
 			omit |= 1 << i
 			n--
 		}
 	}
 	e.out = AppendMap(e.out, n)
-	for i, f := range p.fields {
+	for i := range p.fields {
+		f := &p.fields[i]
 		if omit&(1<<i) != 0 {
 			continue
 		}
@@ -201,5 +227,6 @@ func (e *encoder) structure(v reflect.Value) error {
 			return fmt.Errorf("%s: %w", f.name, err)
 		}
 	}
+	e.depth--
 	return nil
 }

@@ -107,9 +107,6 @@ type nativeInstance struct {
 	timeout time.Duration
 	// limit is how much fuel there is for a call.
 	limit int64
-	// debt is fuel for the host's work that is not taken from the counter yet, credit
-	// how much of it there may be.
-	debt, credit int64
 }
 
 func newNativeInstance(p *nativeProgram) *nativeInstance {
