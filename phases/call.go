@@ -145,12 +145,15 @@ func Conversation(ctx context.Context) []abi.Message {
 // invoke makes the calls concurrently, and returns when each has answered or was abandoned. The error is that of ctx.
 func (p *pass) invoke(ctx context.Context, calls []*call) error {
 	shown := context.WithValue(ctx, conversationKey{}, p.frame.Messages)
+	calls = slices.DeleteFunc(slices.Clone(calls), func(c *call) bool { return c.attempt == 0 })
 	var calling sync.WaitGroup
-	for _, c := range calls {
-		if c.attempt > 0 {
-			calling.Add(1)
-			go p.r.call(shown, c, &calling)
+	calling.Add(len(calls))
+	for i, c := range calls {
+		if i == len(calls)-1 {
+			p.r.call(shown, c, &calling) // this goroutine would only wait
+			break
 		}
+		go p.r.call(shown, c, &calling)
 	}
 	calling.Wait()
 	if err := ctx.Err(); err != nil {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -14,10 +15,8 @@ import (
 	"github.com/mortise-dev/mortise/phases/state"
 )
 
-const (
-	maxNameBytes = 64
-	maxKeyBytes  = 128
-)
+// maxKeyBytes bounds the name of a state key, an action or an effect.
+const maxKeyBytes = 128
 
 // plugin is a registered plugin: the implementation and a checked copy of what
 // it said of itself.
@@ -79,7 +78,7 @@ type hook struct {
 
 func newPlugin(impl Plugin, l *Limits) (*plugin, error) {
 	d := impl.Describe()
-	if !validName(d.Name) {
+	if !regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,63}$`).MatchString(d.Name) {
 		return nil, fmt.Errorf("plugin %.80q: the name must match ^[a-z0-9][a-z0-9._-]{0,63}$", d.Name)
 	}
 	p := &plugin{impl: impl, name: d.Name, keys: make(map[string]key, len(d.State))}
@@ -221,17 +220,3 @@ func checkInclude(h *abi.Hook) error {
 	}
 	return nil
 }
-
-func validName(s string) bool {
-	if s == "" || len(s) > maxNameBytes || !alphanumeric(s[0]) {
-		return false
-	}
-	for i := range len(s) {
-		if c := s[i]; !alphanumeric(c) && c != '.' && c != '_' && c != '-' {
-			return false
-		}
-	}
-	return true
-}
-
-func alphanumeric(c byte) bool { return 'a' <= c && c <= 'z' || '0' <= c && c <= '9' }
