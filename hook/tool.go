@@ -293,6 +293,10 @@ func (h *handling) post(ctx context.Context) error {
 		h.answer.ReplaceText = plainText(h.answer.Replace)
 		h.record.By = strings.Join(h.replacedBy, ",")
 	}
+	h.logged(
+		abi.Message{Role: abi.RoleAssistant, ToolCalls: []abi.ToolCall{call}},
+		abi.Message{Role: abi.RoleTool, ToolCallID: call.ID, Content: r.answered()},
+	)
 	h.giveBack()
 	return nil
 }
