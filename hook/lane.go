@@ -18,7 +18,8 @@ type lane struct {
 	st      *phases.State
 	run     abi.RunIdentity
 	saved   Saved
-	log     *ledger.Ledger // nil where the agent keeps one
+	log     *ledger.Ledger    // nil where the agent keeps one
+	watched map[string]source // names of before a compaction, and where the agent could have them from
 	closed  bool
 	dirty   bool
 	written string

@@ -150,9 +150,29 @@ func (r *Repair) forgot() func(name string) bool {
 	}
 }
 
+// holds reports whether a text has a name that is not the beginning or the end of a longer word.
+func holds(text, name string) bool {
+	for from := 0; ; {
+		i := strings.Index(text[from:], name)
+		if i < 0 {
+			return false
+		}
+		i += from
+		end := i + len(name)
+		if (i == 0 || !wordByte(text[i-1])) && (end == len(text) || !wordByte(text[end])) {
+			return true
+		}
+		from = end
+	}
+}
+
+func wordByte(c byte) bool {
+	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_'
+}
+
 // lost are the names that a summary does not hold, none if it holds almost all of the best.
 func (r *Repair) lost(summary string) []string {
-	missing := func(n string) bool { return !strings.Contains(summary, n) }
+	missing := func(n string) bool { return !holds(summary, n) }
 	best, gone := r.Names[:min(len(r.Names), considered)], 0
 	for _, n := range best {
 		if missing(n) {
@@ -200,15 +220,17 @@ func (h *handling) atSessionStart() {
 	if len(r.Names) == 0 {
 		h.remember()
 	}
+	h.lane.watch(r.Names)
 	switch h.event.Dialect.Compaction {
 	case postThenSession:
+		h.lane.summarized(r.Summary)
 		h.give(r.lost(r.Summary), h.budget(1))
 		r.Names, r.Summary = nil, ""
 	case sessionThenPost:
 		names := r.Names
 		if h.event.Dialect.focuses() {
 			asked := strings.Join(h.asked(), " ")
-			names = slices.DeleteFunc(slices.Clone(names), func(n string) bool { return strings.Contains(asked, n) })
+			names = slices.DeleteFunc(slices.Clone(names), func(n string) bool { return holds(asked, n) })
 		}
 		h.give(names, h.budget(firstShare))
 	}
@@ -231,6 +253,10 @@ func (h *handling) afterSummary(summary string) {
 	if summary == "" || h.event.Dialect.Compaction == postThenSession { // there the session start follows
 		return
 	}
+	if h.lane.watched == nil {
+		h.lane.watch(r.Names)
+	}
+	h.lane.summarized(summary)
 	h.give(r.lost(summary), h.budget(1))
 	r.Names, h.lane.dirty = nil, true
 }
@@ -249,7 +275,8 @@ func (h *handling) give(names []string, tokens int) {
 		return
 	}
 	r := &h.lane.saved.Repair
-	r.Names = slices.DeleteFunc(r.Names, func(n string) bool { return strings.Contains(note, n) })
+	h.lane.noted(chosen)
+	r.Names = slices.DeleteFunc(r.Names, func(n string) bool { return holds(note, n) })
 	r.Spent += tokensOf(note)
 	r.Note = strings.TrimSpace(r.Note + "\n" + note)
 	h.lane.dirty = true
@@ -329,10 +356,10 @@ func choose(names []string, fits func([]string) bool) []string {
 	var out []string
 	misses := 0
 	for _, n := range names {
-		if slices.ContainsFunc(out, func(o string) bool { return strings.Contains(o, n) }) {
+		if slices.ContainsFunc(out, func(o string) bool { return holds(o, n) }) {
 			continue
 		}
-		next := append(slices.DeleteFunc(slices.Clone(out), func(o string) bool { return strings.Contains(n, o) }), n)
+		next := append(slices.DeleteFunc(slices.Clone(out), func(o string) bool { return holds(n, o) }), n)
 		if fits(next) {
 			out, misses = next, 0
 			continue

@@ -89,6 +89,55 @@ func TestRepair(t *testing.T) {
 	}
 }
 
+// TestRepair_uses: a name of before the compaction that a call uses counts once, by where the agent could have it from; one that
+// was shown again meanwhile does not.
+func TestRepair_uses(t *testing.T) {
+	t.Parallel()
+	b := engine(t, options{program: repairing})
+	path := transcript(t, 160, func(int) string { return "ok" })
+	_, session, later := compacts(b, path, "We ran TestFrob_159.", 1)
+	post := func(id, command, output string) hook.RepairUse {
+		b.send("claude", "PostToolUse", map[string]any{
+			"session_id": "s1", "transcript_path": path, "tool_name": "Bash", "tool_use_id": id, "tool_input": map[string]any{"command": command},
+			"tool_response": map[string]any{"stdout": output, "stderr": ""},
+		})
+		if r := b.last().Repair; r != nil {
+			return *r
+		}
+		return hook.RepairUse{}
+	}
+	given, lost := "", ""
+	for i := range 150 {
+		name := fmt.Sprintf("TestFrob_%d", i)
+		if strings.Contains(session+later, name+" ") {
+			given = name
+		} else if !strings.Contains(session+later, name) {
+			lost = name
+		}
+	}
+	if given == "" || lost == "" {
+		t.Fatalf("given %q, lost %q: %s %s", given, lost, session, later)
+	}
+	for i, step := range []struct {
+		command, output string
+		want            hook.RepairUse
+	}{
+		{"go test -run TestFrob_159", "", hook.RepairUse{InSummary: 1}},
+		{"go test -run TestFrob_159", "", hook.RepairUse{}},
+		{"go test -run " + given, "", hook.RepairUse{GivenBack: 1}},
+		{"grep -r Frob", "found " + lost, hook.RepairUse{}},
+		{"go test -run " + lost, "", hook.RepairUse{}},
+	} {
+		if got := post(fmt.Sprint("u", i), step.command, step.output); got != step.want {
+			t.Errorf("step %d, %s: %+v, want %+v", i, step.command, got, step.want)
+		}
+	}
+	_, _, _ = compacts(b, path, "nothing", 2)
+	if got := post("u9", "go test -run "+lost, ""); got != (hook.RepairUse{Lost: 1}) {
+		t.Errorf("a lost name: %+v", got)
+	}
+}
+
 // TestRepair_enough: a summary that holds the names needs no repair.
 func TestRepair_enough(t *testing.T) {
 	t.Parallel()

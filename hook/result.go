@@ -104,12 +104,12 @@ func (r *result) content() []abi.ContentBlock {
 }
 
 // answered is what the agent gets to see.
-func (r *result) answered() []abi.ContentBlock {
-	var out []abi.ContentBlock
+func (r *result) answered() string {
+	var out []string
 	for _, t := range r.shown() {
-		out = append(out, abi.Text(t.now))
+		out = append(out, t.now)
 	}
-	return out
+	return strings.Join(out, "\n")
 }
 
 // replace takes over what plugins made of the content. With as many texts as there were each one keeps its place; else

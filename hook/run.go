@@ -22,6 +22,7 @@ func (h *handling) prompt(ctx context.Context) error {
 	h.lane.saved.Step = 1
 	m := abi.Message{ID: "prompt_" + h.lane.run.RunID, Role: abi.RoleUser, Content: []abi.ContentBlock{abi.Text(h.event.Prompt)}}
 	h.logged(m)
+	h.shown(h.event.Prompt)
 	_, failed, err := h.phase(ctx, abi.RunStart, &phases.Frame{Messages: []abi.Message{m}})
 	if failed != "" {
 		h.deny(fmt.Sprintf("plugin %s failed", failed), failed)
@@ -121,6 +122,7 @@ func (h *handling) compacted(ctx context.Context) error {
 		lost := h.lane.saved.Repair.lost(summary)
 		c.Lost = lost[:min(len(lost), maxLost)]
 	}
+	h.record.Compacted = true
 	_, _, err := h.phase(ctx, abi.AfterCompaction, &phases.Frame{Compaction: c})
 	h.afterSummary(summary)
 	return err
