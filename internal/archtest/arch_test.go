@@ -52,7 +52,7 @@ func arrows() map[string][]string {
 		"phases":                        {"abi", "phases/state"},
 		"phases/state":                  {"abi"},
 		"phases/phasestest":             {"phases", "abi"},
-		"hook":                          {"phases", "phases/state", "abi"}, // a protocol: it translates, and decides nothing
+		"hook":                          {"phases", "phases/state", "compaction", "compaction/ledger", "llm/transcript", "abi"}, // a protocol: it translates, and decides nothing
 		"hook/daemon":                   {"hook", "hook/frame", "internal/wire"},
 		"hook/frame":                    {},
 		"hook/install":                  {"hook", "hook/frame"},
