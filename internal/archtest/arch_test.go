@@ -59,7 +59,9 @@ func arrows() map[string][]string {
 		"hook/live":                     {"hook", "hook/daemon", "hook/frame", "hook/install", "llm/providertest", "phases", "abi"},
 		"hook/mcpproxy":                 {"hook", "abi"},
 		"cmd/mortise-hook":              {"hook/frame"}, // small, for a process starts at each event
-		"compaction":                    {"compaction/ledger", "abi"},
+		"compaction":                    {"compaction/cost", "compaction/ledger", "compaction/verify", "abi"},
+		"compaction/verify":             {"abi"},
+		"compaction/cost":               {"abi"},
 		"compaction/eval":               {"compaction", "abi"},
 		"compaction/eval/future":        {"compaction", "compaction/eval", "abi"},
 		"inbox":                         {"store", "abi"},
