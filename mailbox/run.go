@@ -96,9 +96,7 @@ func (x *execution) execute(ctx context.Context) queue.Settlement {
 	}
 	request.Thread, request.Tenant = x.hold.Thread, x.claimed.Thread.Tenant
 	// Commands of other processes since the claim reach the listener; this is for those of this process.
-	t, err := x.box.queue.Recent(ctx, x.hold.Thread)
-	switch {
-	case err != nil: // the lease reports whether the thread is ours
+	switch t := x.box.queue.Held(x.hold.Thread); {
 	case t.Epoch > x.claimed.Dispatch.Epoch:
 		return queue.Settlement{Verdict: queue.Supersede, Error: queue.StaleText}
 	case t.Claim != nil && t.Claim.Token == x.hold.Token && t.Claim.Stop != "":

@@ -122,7 +122,7 @@ func (m *Mailbox) SubmitBackground(ctx context.Context, r Request) (Submission, 
 		return sub, nil
 	}
 	if queued.Thread.Claim == nil && !queued.Dispatch.AvailableAt.After(m.queue.Now()) {
-		sub.Running = m.dispatchNow(ctx, queued.Thread)
+		sub.Running = m.dispatchNow(ctx, queued)
 	}
 	m.wake()
 	if sub.Events, _ = m.Events(sub.Dispatch); sub.Events != nil && !queued.Repeated {
@@ -149,15 +149,15 @@ func (m *Mailbox) enqueue(ctx context.Context, q *queue.Queue, r Request) (queue
 
 // dispatchNow claims a thread if a worker is free, or waits for the loop that does, and reports whether it is executed here. What fails is left to
 // the loop.
-func (m *Mailbox) dispatchNow(ctx context.Context, h Thread) bool {
+func (m *Mailbox) dispatchNow(ctx context.Context, after queue.State) bool {
 	if !m.Running() {
 		return false
 	}
-	if ok, err := m.takeOne(ctx, h); ok || err != nil {
+	if ok, err := m.takeOne(ctx, after); ok || err != nil {
 		return ok
 	}
 	m.mu.Lock()
-	t := m.claiming[h.ID]
+	t := m.claiming[after.Thread.ID]
 	m.mu.Unlock()
 	if t != nil {
 		select {
@@ -165,5 +165,5 @@ func (m *Mailbox) dispatchNow(ctx context.Context, h Thread) bool {
 		case <-ctx.Done():
 		}
 	}
-	return m.execution(h.ID) != nil
+	return m.execution(after.Thread.ID) != nil
 }

@@ -24,14 +24,15 @@ func (m *Mailbox) poll(ctx context.Context, h Thread) (bool, error) {
 			return true, err
 		}
 	}
-	return m.take(ctx, h)
+	return m.take(ctx, h, queue.State{})
 }
 
 // errCrowded is a claim that was not made, or was given back, since all processes together had as many as they may.
 var errCrowded = errors.New("as many executions as there may be")
 
 // takeOne is take, unless all processes together have as many executions as they may: [errCrowded].
-func (m *Mailbox) takeOne(ctx context.Context, h Thread) (bool, error) {
+func (m *Mailbox) takeOne(ctx context.Context, after queue.State) (bool, error) {
+	h := after.Thread
 	if m.pauses.has(h.Tenant) {
 		return false, nil
 	}
@@ -42,11 +43,11 @@ func (m *Mailbox) takeOne(ctx context.Context, h Thread) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	return m.take(ctx, h)
+	return m.take(ctx, h, after)
 }
 
 // take claims a thread and executes what it was claimed for, if a worker is free. It reports whether it did.
-func (m *Mailbox) take(ctx context.Context, h Thread) (bool, error) {
+func (m *Mailbox) take(ctx context.Context, h Thread, after queue.State) (bool, error) {
 	if err := context.Cause(ctx); err != nil {
 		return false, err
 	}
@@ -61,7 +62,9 @@ func (m *Mailbox) take(ctx context.Context, h Thread) (bool, error) {
 	}
 	ctx, cancel := m.lasting(ctx)
 	defer cancel()
-	claimed, ok, err := m.queue.Claim(ctx, h.ID, m.claimRequest())
+	request := m.claimRequest()
+	request.After = after
+	claimed, ok, err := m.queue.Claim(ctx, h.ID, request)
 	if err == nil && ok && !m.Running() {
 		_, err = m.queue.Settle(ctx, claimed.Hold(), queue.Settlement{Verdict: queue.GiveBack})
 		ok = false
