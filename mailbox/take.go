@@ -13,10 +13,7 @@ func (m *Mailbox) poll(ctx context.Context, h Thread) (bool, error) {
 		if m.renews(h) {
 			return false, nil
 		}
-		k, ok, err := m.queue.Expire(ctx, h.ID)
-		if ok {
-			m.settled(k.Dispatch)
-		}
+		_, ok, err := m.queue.Expire(ctx, h.ID)
 		return ok, err
 	}
 	if h.Lapsed(m.queue.Now()) {
@@ -86,8 +83,8 @@ func (m *Mailbox) take(ctx context.Context, h Thread, after queue.State) (bool, 
 // claiming is a claim under way. It is over when that is closed.
 type claiming struct {
 	over chan struct{}
-	// missed is set when another goroutine wanted to make it.
-	missed bool
+	// done is set when the thread was claimed then, missed when another goroutine wanted to make it.
+	done, missed bool
 }
 
 // beginClaim begins a claim. It returns nil while another one of the thread is under way in this process: of the two one would find that there is
@@ -108,6 +105,7 @@ func (m *Mailbox) beginClaim(thread string) *claiming {
 func (m *Mailbox) endClaim(thread string, t *claiming, done bool) {
 	m.mu.Lock()
 	delete(m.claiming, thread)
+	t.done = done
 	again := t.missed && !done
 	m.mu.Unlock()
 	close(t.over)
