@@ -11,7 +11,7 @@
 // # Poolers
 //
 // A pooler such as PgBouncer works in transaction mode. Open detects it. Then no statement is prepared, the client alone enforces
-// Config.StatementTimeout, and Watch polls every half second, since LISTEN needs a session.
+// Config.StatementTimeout, and watches receive every half second, whatever happened, since LISTEN needs a session.
 //
 // # Concurrency
 //

@@ -37,7 +37,7 @@ type groups struct {
 
 // join returns when the batch was applied with others, or calls lead to do so. An error is that of ctx, and the batch is not applied.
 func (g *groups) join(ctx context.Context, m *member, lead func()) error {
-	if size(m.batch) > maxBytes {
+	if m.batch.Size() > maxBytes {
 		m.alone = true
 		return nil
 	}
@@ -86,9 +86,9 @@ func (g *groups) leave(m *member) bool {
 func (g *groups) take(first *member) []*member {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	list, threads, bytes := []*member{first}, map[string]bool{first.batch.Thread: true}, size(first.batch)
+	list, threads, bytes := []*member{first}, map[string]bool{first.batch.Thread: true}, first.batch.Size()
 	g.waiting = slices.DeleteFunc(g.waiting, func(m *member) bool {
-		n := size(m.batch)
+		n := m.batch.Size()
 		if len(list) == maxGroup || threads[m.batch.Thread] || bytes+n > maxBytes {
 			return false
 		}
@@ -110,17 +110,6 @@ func (g *groups) next() {
 	g.waiting = slices.Delete(g.waiting, 0, 1)
 	m.leads = true
 	close(m.ready)
-}
-
-// size returns about how many bytes a batch has.
-func size(b *store.Batch) (n int) {
-	for i := range b.Put {
-		n += len(b.Put[i].Value)
-	}
-	for i := range b.Append {
-		n += len(b.Append[i].Data)
-	}
-	return n
 }
 
 // together applies a group. When the server refuses a group it has changed nothing, and each batch is applied alone: one of them takes a

@@ -1,5 +1,5 @@
 -- The calls of a store. Each is one statement. Their plans must use the indexes, whatever the planner believes about the tables today:
--- hence the settings.
+-- hence the settings. "@channel" is the channel of the store's notifications.
 
 -- apply applies batches of different threads, each of them or nothing of it. base is -1 for any revision. Batch n has those deletes, puts,
 -- trims and entries of which the array _of has n, and place_of, put_from and put_to tie places to puts in the same way: those of put n are
@@ -235,6 +235,6 @@ BEGIN
         INSERT INTO @.event (stream, last, first, fence, at, data) VALUES (streams[i], lasts[i], firsts[i], fences[i], ats[i], datas[i]);
         added := added || topics[i];
     END LOOP;
-    PERFORM @.tell(added);
+    PERFORM pg_notify('@channel', a.topic) FROM unnest(added) a(topic);
     RETURN refused;
 END $$;
