@@ -130,10 +130,14 @@ npm-modules: ## from npm: plugins of Extism's kit for AssemblyScript into bin/np
 npm-agents: ## from npm: Claude Code, Codex and pi into bin/npm-agents, for make live (960 MB)
 	internal/agents/install.sh bin/npm-agents
 
+.PHONY: npm-more-agents
+npm-more-agents: ## from npm: Gemini CLI, Qwen Code, Copilot CLI and opencode into bin/npm-agents/more, for make live (700 MB)
+	internal/agents/install.sh bin/npm-agents/more more
+
 .PHONY: live
 live: export MORTISE_LIVE = 1
 live: ## run the real agents that npm-agents installs through the proxy and with hooks
-	$(call tests,$(QUICK) -count=1 -timeout 20m -run '^TestLive' -p 1,./proxy ./hook/live)
+	$(call tests,$(QUICK) -count=1 -timeout 20m -run '^TestLive($$|_)' -p 1,./proxy ./hook/live ./internal/cli)
 
 .PHONY: model
 model: ## compare 10,000 random schedules on every store with the model in memory, with the race detector (a long run)

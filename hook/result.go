@@ -212,7 +212,9 @@ func plainText(v any) string {
 		if s, ok := blockText(blocks); ok {
 			return s
 		}
-	} else if s, ok := object["textResultForLlm"].(string); ok {
+	} else if s, ok := object["textResultForLlm"].(string); ok { // Copilot CLI
+		return s
+	} else if s, ok := object["llmContent"].(string); ok { // Gemini CLI, Qwen Code
 		return s
 	}
 	out, err := encodeJSON(v)
