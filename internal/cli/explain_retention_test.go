@@ -111,7 +111,7 @@ func (s *shelf) turn(text string) string {
 
 func (s *shelf) get(path string, out any) {
 	s.Helper()
-	req, err := http.NewRequestWithContext(s.Context(), http.MethodGet, s.http.URL+path, nil)
+	req, err := http.NewRequestWithContext(s.Context(), http.MethodGet, s.http.URL+path, http.NoBody)
 	s.must(err)
 	resp, err := s.http.Client().Do(req)
 	s.must(err)
