@@ -104,7 +104,7 @@ func ExampleStore() {
 	second, _ := process()
 	fmt.Println("messages:", len(second.View("thread-1", log)))
 	// Output:
-	// admission
+	// admission It saves about 2834 of 6046 tokens: 5668 in 20 requests for 3410 now, in tokens of fresh input.
 	// started
 	// recovered attempt 1 was under way when its process ended; its summary is there and is swapped in
 	// swapped

@@ -103,7 +103,7 @@ func (v *conversation) wire(ctx context.Context, parts *parts, c transcript.Conv
 		config.MaxRounds = parts.cfg.Agent.MaxRounds
 	}
 	if parts.summarizer != nil {
-		if v.compactor, err = newCompactor(parts, v.tasks, v.keeper, v.compaction, logger); err != nil { //nolint:contextcheck // see there
+		if v.compactor, err = newCompactor(parts, v.tasks, v.keeper, v.compaction, v.replay.Time, logger); err != nil { //nolint:contextcheck // see there
 			return err
 		}
 		config.Compactor = unbilled{v.compactor}
