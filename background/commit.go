@@ -176,7 +176,7 @@ func (m *Manager) evict(ctx context.Context) {
 	var kept []*Task
 	for _, t := range slices.Backward(m.ended) {
 		room[t.acked]--
-		if room[t.acked] >= 0 && !(t.acked && t.spec.Class == Housekeeping) {
+		if room[t.acked] >= 0 && (!t.acked || t.spec.Class != Housekeeping) {
 			kept = append(kept, t)
 			continue
 		}

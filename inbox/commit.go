@@ -57,14 +57,12 @@ func (o *Inbox) enqueue(ctx context.Context, c *change, quiet bool) error {
 	q := o.queue(c.thread)
 	q.promised--
 	if err == nil && seq != 0 {
-		q.add(seq, quiet)
-		o.arrived(q)
-	} else {
-		o.tidy(c.thread)
+		q.open[seq] = hold{quiet: quiet}
 	}
+	o.settle(c.thread, q)
 	o.mu.Unlock()
 	if err == nil && seq == 0 { // an attempt before may have queued it and failed afterwards
-		err = o.scan(ctx, c.thread, true, func(*queue, []entry) bool { return true })
+		err = o.scan(ctx, c.thread, true, all)
 	}
 	return err
 }
