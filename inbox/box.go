@@ -22,17 +22,13 @@ const warnEvery = 256
 var (
 	// ErrClosed reports that the box or the inbox was closed.
 	ErrClosed = errors.New("inbox: closed")
-	// ErrFull reports that there was no room until the context was done. It has a method Full, by which
-	// packages that do not import this one distinguish it from a refusal.
-	ErrFull error = fullError{}
+	// ErrFull reports that there was no room.
+	ErrFull = errors.New("inbox: full")
+	// ErrDropped reports a notification of a task whose record is gone, with its thread.
+	ErrDropped = errors.New("inbox: the task is gone")
 	// ErrTooLarge reports that a notification is larger than Config.MaxEntry.
 	ErrTooLarge = errors.New("inbox: notification is too large")
 )
-
-type fullError struct{}
-
-func (fullError) Error() string { return "inbox: full" }
-func (fullError) Full() bool    { return true }
 
 // BoxConfig makes a [Box]. The zero BoxConfig is valid.
 type BoxConfig struct {

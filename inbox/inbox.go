@@ -35,8 +35,7 @@ type Config struct {
 	// Acknowledged is called with the tasks whose ends were acknowledged, in order to forget them.
 	// background.Manager.Acknowledge is for it.
 	Acknowledged func(ctx context.Context, thread string, tasks ...string)
-	// Depth is how many entries of a thread may be unacknowledged, [DefaultDepth] when 0. Senders wait
-	// while there are more.
+	// Depth is how many entries of a thread may be unacknowledged, [DefaultDepth] when 0.
 	Depth int
 	// MaxEntry bounds one notification, in bytes of JSON.
 	MaxEntry int
@@ -196,9 +195,6 @@ func (o *Inbox) tidy(thread string) {
 func (o *Inbox) Close(ctx context.Context) error {
 	o.mu.Lock()
 	o.closed = true
-	for _, q := range o.queues {
-		q.madeRoom() // they find the inbox closed
-	}
 	o.mu.Unlock()
 	o.cancel()
 	done := make(chan struct{})
@@ -217,7 +213,7 @@ func (o *Inbox) Close(ctx context.Context) error {
 	}
 }
 
-// Deliver queues a notification for a thread. It has the form of background.Config's Deliver.
+// Deliver queues a notification that is not from a task.
 func (o *Inbox) Deliver(ctx context.Context, thread string, n abi.Notice) error {
 	return o.Commit(ctx, thread, "", nil, &n)
 }

@@ -11,7 +11,6 @@ type queue struct {
 	open     map[uint64]*hold // entries that are not acknowledged
 	promised int              // room for entries on their way to the store
 	unread   int              // open entries that are worth a wake and that no delivery has
-	room     chan struct{}    // closed and replaced when room appears
 	wake     wake
 }
 
@@ -33,7 +32,7 @@ type wake struct {
 	running, taken bool
 }
 
-func newQueue() *queue { return &queue{open: map[uint64]*hold{}, room: make(chan struct{})} }
+func newQueue() *queue { return &queue{open: map[uint64]*hold{}} }
 
 func (q *queue) waiting() int { return len(q.open) + q.promised }
 
@@ -86,12 +85,6 @@ func (q *queue) drop(seq uint64) {
 		q.unread--
 	}
 	delete(q.open, seq)
-}
-
-// madeRoom wakes senders that wait.
-func (q *queue) madeRoom() {
-	close(q.room)
-	q.room = make(chan struct{})
 }
 
 // expire makes entries unread whose lease is over.

@@ -164,7 +164,6 @@ func (d *Delivery) acknowledged(seqs []uint64) {
 		q.drop(seq)
 	}
 	q.wake.back = o.cfg.Retry
-	q.madeRoom()
 	o.taken(q)
 	o.tidy(d.thread)
 }

@@ -37,9 +37,6 @@ func (m *Mailbox) interrupt(ctx context.Context, thread string, i queue.Interrup
 	if err != nil {
 		return out, err
 	}
-	for i := range out.Superseded {
-		m.settled(out.Superseded[i])
-	}
 	if out.Active != nil {
 		m.stopRun(ctx, *out.Active, "interrupted")
 	}

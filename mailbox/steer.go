@@ -39,9 +39,8 @@ func (m *Mailbox) SubmitLive(ctx context.Context, r Request, expected string) (S
 	if accepted, err := m.deliver(ctx, d, c); err != nil || !accepted {
 		return m.SubmitBackground(ctx, r)
 	}
-	sub := submission(queue.State{Dispatch: d})
+	sub := m.submission(queue.State{Dispatch: d})
 	sub.Running = true
-	sub.Events, _ = m.Events(sub.Dispatch)
 	return sub, nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
+	"time"
 	"unicode"
 
 	"github.com/mortise-dev/mortise/abi"
@@ -30,9 +31,18 @@ type plugin struct {
 	keys     map[string]key // by short name
 	list     []key          // the same, by name
 	stuck    atomic.Int64   // abandoned calls that still run
-	bounded  Bounded        // nil if the plugin is not
 	timed    Timed          // nil if the plugin is not
 	stats    counters
+}
+
+// timeout is how long a call may take, otherwise if the plugin has no limit of its own.
+func (p *plugin) timeout(otherwise time.Duration) time.Duration {
+	if p.timed != nil {
+		if d := p.timed.HookTimeout(); d > 0 {
+			return d
+		}
+	}
+	return otherwise
 }
 
 // key is a declared state key: Name is "<plugin>/<short>".
@@ -73,7 +83,6 @@ func newPlugin(impl Plugin, l *Limits) (*plugin, error) {
 		return nil, fmt.Errorf("plugin %.80q: the name must match ^[a-z0-9][a-z0-9._-]{0,63}$", d.Name)
 	}
 	p := &plugin{impl: impl, name: d.Name, keys: make(map[string]key, len(d.State))}
-	p.bounded, _ = impl.(Bounded)
 	p.timed, _ = impl.(Timed)
 	var native map[string]state.Native
 	if n, ok := impl.(NativeState); ok {

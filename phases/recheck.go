@@ -45,34 +45,18 @@ func (r *Runtime) Recheck(ctx context.Context, st *State, f Frame) (Outcome, err
 	defer p.leave()
 	p.recheck = true
 	if err = p.invoke(ctx, p.prepare(gates)); err == nil {
-		for _, c := range p.first {
+		p.final = p.first
+		for _, c := range p.final {
 			p.judge(c)
 		}
-		p.final = append(p.final, p.first...)
-		out.Gate = decide(p.final)
 	}
-	p.leave()
-	p.record(ctx)
-	return out, err
+	return p.end(ctx, err)
 }
 
 // judge takes the decision of a reply, and nothing else.
 func (p *pass) judge(c *call) {
-	if c.attempt == 0 && c.fault == nil {
-		return // in quarantine
-	}
-	c.verdict = verdict{err: c.fault}
-	if c.fault != nil {
-		p.fail(c)
-		return
-	}
-	if noOpinion(c.reply) {
-		return
-	}
-	v := vetter{r: p.r, limits: &p.r.cfg.Limits, hook: c.hook, frame: p.frame, left: p.r.cfg.Limits.ReplyBytes}
-	proposal := v.vet(c.reply)
-	if len(v.refused) > 0 {
-		p.refuse(c, v.refused)
+	proposal := p.vet(c)
+	if proposal == nil {
 		return
 	}
 	c.gate = proposal.gate

@@ -52,14 +52,16 @@ func arrows() map[string][]string {
 		"phases":                        {"abi", "phases/state"},
 		"phases/state":                  {"abi"},
 		"phases/phasestest":             {"phases", "abi"},
-		"hook":                          {"phases", "phases/state", "abi"}, // a protocol: it translates, and decides nothing
+		"hook":                          {"phases", "phases/state", "compaction", "compaction/ledger", "llm/transcript", "abi"}, // a protocol: it translates, and decides nothing
 		"hook/daemon":                   {"hook", "hook/frame", "internal/wire"},
 		"hook/frame":                    {},
 		"hook/install":                  {"hook", "hook/frame"},
 		"hook/live":                     {"hook", "hook/daemon", "hook/frame", "hook/install", "llm/providertest", "phases", "abi"},
 		"hook/mcpproxy":                 {"hook", "abi"},
 		"cmd/mortise-hook":              {"hook/frame"}, // small, for a process starts at each event
-		"compaction":                    {"compaction/ledger", "abi"},
+		"compaction":                    {"compaction/cost", "compaction/ledger", "compaction/verify", "abi"},
+		"compaction/verify":             {"abi"},
+		"compaction/cost":               {"abi"},
 		"compaction/eval":               {"compaction", "abi"},
 		"compaction/eval/future":        {"compaction", "compaction/eval", "abi"},
 		"inbox":                         {"store", "abi"},

@@ -49,7 +49,7 @@ var keyTexts = map[string]string{ //nolint:gochecknoglobals // a table
 	"CompactionConfig.KeepRecentTokens": "Newest part of a thread that stays as it is.",
 	"CompactionConfig.ReserveTokens":    "Part of the window that is kept free for the answer.",
 	"CompactionConfig.SummaryTokens":    "Size of a summary.",
-	"CompactionConfig.MinSavingsRatio":  "Least share of the range that a compaction must save, from 0 to below 1.",
+	"CompactionConfig.MinSavingsRatio":  "Least share of the view that a compaction must save, from 0 to below 1. Default: 0.1.",
 	"CompactionConfig.MinSurvival":      "Least share of paths, errors and identifiers that must survive, 0 to 1.",
 	"CompactionConfig.Bars":             "Least shares that must survive, by kind.",
 	"CompactionConfig.Mode":             "What a compaction replaces.",
@@ -71,7 +71,7 @@ var keyTexts = map[string]string{ //nolint:gochecknoglobals // a table
 	"BarsConfig.Pins":        "Pinned messages, 0 to 1.",
 	"BarsConfig.Structure":   "Structure, 0 to 1.",
 
-	"PolicyConfig.Policy":        "Name of the policy in the module. Without a module, a bundled one: ledger, extract, mask, anchored, hybrid; quota, threshold, cost.",
+	"PolicyConfig.Policy":        "Name of the policy in the module. Without a module, a bundled one: ledger, extract, mask, anchored, hybrid; cost, quota, threshold.",
 	"AdmissionConfig.Quota":      "Bounds on compactions of one thread.",
 	"AdmissionConfig.Signals":    "When the machine is too busy for a compaction.",
 	"QuotaConfig.Cooldown":       "Least time between two compactions. Default: 1m.",

@@ -30,10 +30,8 @@ type decoder struct {
 // unmarshalMessagePack decodes data, whose memory strings may share if it is owned: if
 // nothing changes it any more.
 func unmarshalMessagePack(data []byte, v reflect.Value, owned bool) error {
-	if !glance(data) {
-		if err := scan(data); err != nil {
-			return err
-		}
+	if err := scan(data); err != nil {
+		return err
 	}
 	d := decoder{data: data}
 	switch {

@@ -6,10 +6,11 @@ type statements struct{ version, apply, notify, read, scan, count, poll, appendE
 func newStatements(schema string) statements {
 	return statements{
 		version: expand(schema, `SELECT coalesce(max(version), 0) FROM @.schema_version`),
-		apply: expand(schema, `SELECT revision, outcome FROM @.apply($1::bytea, $2::bytea, $3::bigint, $4::boolean,
-			$5::bytea[], $6::bytea[], $7::bytea[], $8::bytea[], $9::bytea[], $10::bytea[], $11::integer[], $12::integer[],
-			$13::integer[], $14::bytea[], $15::bytea[], $16::bytea[], $17::bytea[], $18::boolean[],
-			$19::bytea[], $20::bigint[], $21::bytea[], $22::bigint[], $23::bigint[], $24::bytea[])`),
+		apply: expand(schema, `SELECT made_revision, outcome FROM @.apply($1::boolean, $2::bytea[], $3::bytea[], $4::bigint[], $5::boolean[],
+			$6::integer[], $7::bytea[], $8::bytea[], $9::bytea[],
+			$10::integer[], $11::bytea[], $12::bytea[], $13::bytea[], $14::integer[], $15::integer[],
+			$16::integer[], $17::bytea[], $18::bytea[], $19::bytea[], $20::bytea[], $21::boolean[],
+			$22::integer[], $23::bytea[], $24::bigint[], $25::integer[], $26::bytea[], $27::bigint[], $28::bigint[], $29::bytea[])`),
 		notify: expand(schema, `SELECT @.tell($1::text[])`),
 		read: expand(schema, `SELECT what, nth::bigint, cell_key, number, bytes
 			FROM @.read($1::bytea, $2::bytea[], $3::bytea[], $4::bytea[], $5::bigint[], $6::bytea[], $7::bigint[], $8::bigint[])`),

@@ -11,7 +11,8 @@ import (
 	"github.com/mortise-dev/mortise/store/memstore"
 )
 
-// TestCost holds that a job takes one read and three batches of a process that does all of it, in a new thread and in one that it knows.
+// TestCost holds that a job takes one read and three batches of a process that does all of it, in a new thread and in one that it knows, and
+// two more reads of one that finds it queued.
 func TestCost(t *testing.T) {
 	t.Parallel()
 	var asked []string
@@ -28,12 +29,15 @@ func TestCost(t *testing.T) {
 	must(err)
 	_, err = q.Time(t.Context())
 	must(err)
-	for i, want := range []string{"read apply apply apply", "apply apply apply"} {
+	for i, want := range []string{"read apply apply apply", "read apply apply apply", "read apply read read apply apply"} {
 		asked = nil
 		id := string(rune('a' + i))
-		_, err = q.Enqueue(t.Context(), queue.Entry{ID: id, OwnID: true, Thread: "t", NewRun: "r" + id, OwnRun: true, Request: []byte("{}"), Dedupe: "k"})
+		queued, err := q.Enqueue(t.Context(), queue.Entry{ID: id, OwnID: true, Thread: "t", NewRun: "r" + id, OwnRun: true, Request: []byte("{}"), Dedupe: "k"})
 		must(err)
-		s, ok, err := q.Claim(t.Context(), "t", queue.ClaimRequest{Token: id, Lease: time.Minute, Instance: "i" + id})
+		if i == 2 {
+			queued = queue.State{}
+		}
+		s, ok, err := q.Claim(t.Context(), "t", queue.ClaimRequest{Token: id, Lease: time.Minute, Instance: "i" + id, After: queued})
 		must(err)
 		if !ok {
 			t.Fatal("nothing to claim")

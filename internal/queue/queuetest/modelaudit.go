@@ -182,7 +182,7 @@ func (a *audit) due(ctx context.Context, records []queue.Thread) error {
 				return err
 			}
 			a.same("due", names(due), want[:min(limit, len(want))])
-			if !next.Equal(later) {
+			if len(due) < limit && !next.Equal(later) { // the listing ends with a full page
 				a.wrong = append(a.wrong, fmt.Sprintf("of what is not due by %v the first is due at %v, want %v", by, next, later))
 			}
 		}

