@@ -12,8 +12,12 @@ import (
 
 // CanRewrite reports whether a hook may change the arguments of a call.
 func (r *Runtime) CanRewrite() bool {
-	transforms := func(h *hook) bool { return h.Mode != abi.ModeObserve }
-	return slices.ContainsFunc(r.hooks[abi.ToolGate], transforms) || slices.ContainsFunc(r.hooks[abi.BeforeToolExecute], transforms)
+	return r.Transforms(abi.ToolGate) || r.Transforms(abi.BeforeToolExecute)
+}
+
+// Transforms reports whether a hook at a phase may do more than observe.
+func (r *Runtime) Transforms(p abi.Phase) bool {
+	return slices.ContainsFunc(r.hooks[p], func(h *hook) bool { return h.Mode != abi.ModeObserve })
 }
 
 // Recheck has the gate judge a call once more, with the arguments that plugins gave it. It
