@@ -11,7 +11,7 @@ func TestQueue(t *testing.T, open func(t *testing.T) store.Store) {
 	t.Helper()
 	for _, group := range [][]testCase{
 		queueCases(), leaseCases(), controlCases(), listCases(), dueCases(), logCases(), faultCases(), raceCases(), sizeCases(),
-		dropCases(), hostileCases(), lateCases(),
+		dropCases(), hostileCases(), lateCases(), liveCases(),
 	} {
 		for _, c := range group {
 			t.Run(c.name, func(t *testing.T) {
@@ -20,10 +20,6 @@ func TestQueue(t *testing.T, open func(t *testing.T) store.Store) {
 			})
 		}
 	}
-	t.Run("commands", func(t *testing.T) {
-		t.Parallel()
-		testLive(t, open)
-	})
 }
 
 // testCase is one clause of the contract.
