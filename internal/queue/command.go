@@ -169,18 +169,17 @@ func (q *Queue) receive(ctx context.Context, thread string, accept func(context.
 	if err != nil {
 		return false // the sender notifies again
 	}
-	ctx = context.WithoutCancel(ctx)
 	for _, c := range s.Cells {
 		var in sent
-		ok := json.Unmarshal(c.Value, &in) == nil && accept(ctx, Command(in))
+		ok := json.Unmarshal(c.Value, &in) == nil && accept(context.WithoutCancel(ctx), Command(in))
 		q.reply(ctx, thread, c.Key, ok)
 	}
 	return len(s.Cells) > 0
 }
 
-// reply answers a command. A sender without an answer does not rely on the command.
+// reply answers a command, also when it has ended the run. A sender without an answer does not rely on the command.
 func (q *Queue) reply(ctx context.Context, thread, id string, ok bool) {
-	ctx, cancel := context.WithTimeout(ctx, replyTime)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), replyTime)
 	defer cancel()
 	_, _ = store.ApplySurely(ctx, q.store, store.Batch{
 		Thread: thread, Base: store.AnyRevision, Delete: []store.Range{store.One(kindCommand, id)}, Notify: []string{thread + id},

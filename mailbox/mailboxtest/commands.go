@@ -1,4 +1,4 @@
-package queuetest
+package mailboxtest
 
 import (
 	"context"
@@ -9,7 +9,7 @@ import (
 	"github.com/mortise-dev/mortise/internal/queue"
 )
 
-func liveCases() []testCase {
+func commandCases() []testCase {
 	return []testCase{
 		{"commands_reach_the_holder_of_a_dispatch", commands},
 		{"holder_is_notified_of_what_concerns_its_claim", recalled},
