@@ -141,7 +141,7 @@ live: ## run the real agents that npm-agents installs through the proxy and with
 
 .PHONY: model
 model: ## compare 10,000 random schedules on every store with the model in memory, with the race detector (a long run)
-	MORTISE_TEST_MAILBOX_SCHEDULES=10000 $(GO) test $(RACE) -count=1 -p 1 -v -timeout 90m -run '^TestModel$$' ./internal/queue/queuetest ./store/memstore
+	MORTISE_TEST_MAILBOX_SCHEDULES=10000 $(GO) test $(RACE) -count=1 -p 1 -v -timeout 90m -run '^TestModel$$' ./mailbox/mailboxtest ./store/memstore
 	MORTISE_TEST_MAILBOX_SCHEDULES=10000 $(GO) test $(RACE) -count=1 -p 1 -v -timeout 90m -run '^TestMailbox$$/^model$$' ./store/sqlitestore ./store/pgstore ./store/natsstore
 
 .PHONY: modules

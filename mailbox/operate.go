@@ -11,7 +11,7 @@ func (m *Mailbox) Cancel(ctx context.Context, dispatch string) (bool, error) {
 		return false, err
 	}
 	if k.Dispatch.Status == Claimed {
-		m.stopRun(ctx, k, "cancelled")
+		m.ask(k.Dispatch, stopped("cancelled"))
 	}
 	return true, nil
 }

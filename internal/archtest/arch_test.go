@@ -78,7 +78,6 @@ func arrows() map[string][]string {
 		"agent":                         {"phases", "inbox", "llm", "abi", "internal/schema"}, // a plugin's arguments for a call must fit the tool, native or not
 		"agent/mcp":                     {"agent", "internal/schema", "abi"},
 		"internal/queue":                {"store", "thread"},
-		"internal/queue/queuetest":      {"internal/queue", "mailbox/mailboxtest", "store"},
 		"mailbox":                       {"store", "internal/queue"},
 		"mailbox/mailboxtest":           {"mailbox", "internal/queue", "store"},
 		"mailbox/mailboxmetrics":        {"mailbox", "internal/queue", "store"},
@@ -107,7 +106,7 @@ func arrows() map[string][]string {
 		"store/storetest":               {"store", "store/memstore"},
 		"store/viewtest": {
 			"store", "thread", "thread/threadtest", "inbox", "inbox/inboxtest",
-			"internal/queue", "internal/queue/queuetest", "mailbox/mailboxtest", "mailbox/agentrun/agentruntest", "compaction", "abi",
+			"internal/queue", "mailbox/mailboxtest", "mailbox/agentrun/agentruntest", "compaction", "abi",
 		},
 		"proxy":             {"proxy/lane", "proxy/money", "proxy/wire", "phases", "compaction", "store", "thread", "llm", "internal/schema", "abi"},
 		"proxy/wire":        {"abi"},

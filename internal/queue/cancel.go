@@ -43,7 +43,7 @@ func cancel(t *turn, id, why string) bool {
 			return false
 		}
 		if t.thread.Claim.Stop == "" {
-			t.thread.Claim.Stop = why
+			t.thread.Claim.Stop, t.recall = why, true
 			t.save()
 		}
 		return true

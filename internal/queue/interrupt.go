@@ -59,6 +59,7 @@ func interrupt(t *turn, i Interrupt) (out Interruption) {
 		out.Active = &active
 	}
 	t.thread.Epoch++
+	t.recall = true
 	t.thread.Interrupt, t.thread.ReservedUntil = i.ID, time.Time{}
 	if i.Reserve > 0 {
 		t.thread.ReservedUntil = t.now.Add(i.Reserve)

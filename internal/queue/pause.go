@@ -31,7 +31,7 @@ func (q *Queue) Pause(ctx context.Context, thread string, pause bool) (s State, 
 func (t *turn) pause(pause bool) {
 	t.thread.PausedAt = time.Time{}
 	if pause {
-		t.thread.PausedAt = t.now
+		t.thread.PausedAt, t.recall = t.now, true
 	}
 	switch {
 	case t.thread.Claim != nil:

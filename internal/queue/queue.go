@@ -51,7 +51,6 @@ type Queue struct {
 	clock     *clock
 	// holds has what was seen of the threads that this process has claimed, by id.
 	holds sync.Map
-	lines lines
 }
 
 // New checks the config and makes a Queue.
@@ -72,7 +71,6 @@ func New(cfg Config) (*Queue, error) {
 	}
 	return &Queue{
 		store: cfg.Store, observers: cfg.Observers, newID: cfg.NewID, clock: newClock(cfg),
-		lines: lines{open: map[Target]*line{}},
 		limits: Limits{
 			Skew: max(cmp.Or(cfg.Skew, defaultSkew), 0), Depth: cmp.Or(cfg.Depth, defaultDepth),
 			Request: cmp.Or(cfg.RequestBytes, defaultRequestBytes), Commit: cmp.Or(cfg.CommitBytes, defaultCommitBytes),
@@ -84,7 +82,6 @@ func New(cfg Config) (*Queue, error) {
 func (q *Queue) Within(s store.Store) *Queue {
 	return &Queue{
 		store: s, observers: q.observers, newID: q.newID, limits: q.limits, clock: q.clock,
-		lines: lines{open: map[Target]*line{}},
 	}
 }
 

@@ -1,4 +1,4 @@
-package queuetest
+package mailboxtest
 
 import (
 	"cmp"
@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/mortise-dev/mortise/internal/queue"
-	"github.com/mortise-dev/mortise/mailbox/mailboxtest"
 )
 
 // auditPage is shorter than the lists are.
@@ -164,7 +163,7 @@ func (a *audit) due(ctx context.Context, records []queue.Thread) error {
 	slices.SortFunc(records, func(a, b queue.Thread) int {
 		return cmp.Or(cmp.Compare(a.Rank, b.Rank), cmp.Compare(a.ID, b.ID))
 	})
-	begin := mailboxtest.NewClock().Now()
+	begin := NewClock().Now()
 	for _, by := range []time.Time{begin.Add(-time.Second), begin.Add(time.Minute), begin.Add(5 * time.Minute), begin.Add(time.Hour)} {
 		var want []string
 		var later time.Time
@@ -201,7 +200,7 @@ func (a *audit) purge(ctx context.Context) error {
 			return d.status.Terminal()
 		})
 	}
-	q := queue.PurgeQuery{Statuses: terminal, Before: mailboxtest.NewClock().Now().Add(24 * time.Hour), Limit: auditPage}
+	q := queue.PurgeQuery{Statuses: terminal, Before: NewClock().Now().Add(24 * time.Hour), Limit: auditPage}
 	for more := true; more; {
 		n, err := a.queue.Purge(ctx, q)
 		if err != nil {

@@ -1,4 +1,4 @@
-package queuetest_test
+package mailboxtest_test
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package queuetest
+package mailboxtest
 
 import (
 	"context"
@@ -6,10 +6,9 @@ import (
 	"time"
 
 	"github.com/mortise-dev/mortise/internal/queue"
-	"github.com/mortise-dev/mortise/mailbox/mailboxtest"
 )
 
-func lateCases() []testCase {
+func heirCases() []testCase {
 	return []testCase{
 		{"slow_store_and_a_lease_that_ran_out_meanwhile", slowHolder},
 	}
@@ -38,13 +37,13 @@ func slowHolder(w *world) {
 		w.enqueue(name, name)
 		k := w.claim(name)
 		var heir queue.State
-		slow := w.newQueue(&mailboxtest.Faulty{Store: w.store, Plan: func(context.Context, string) mailboxtest.Fault {
+		slow := w.newQueue(&Faulty{Store: w.store, Plan: func(context.Context, string) Fault {
 			if heir.Claim == nil { // the store takes its time
 				w.clock.Add(lease + time.Second)
 				w.expire(name)       //nolint:contextcheck // the test's own
 				heir = w.claim(name) //nolint:contextcheck // the test's own
 			}
-			return mailboxtest.FaultNone
+			return FaultNone
 		}})
 		if err := late(slow, k); !errors.Is(err, queue.ErrConflict) {
 			w.t.Errorf("%s when another one holds the thread: %v", name, err)

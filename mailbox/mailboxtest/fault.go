@@ -1,4 +1,4 @@
-package queuetest
+package mailboxtest
 
 import (
 	"context"
@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/mortise-dev/mortise/internal/queue"
-	"github.com/mortise-dev/mortise/mailbox/mailboxtest"
 )
 
 func faultCases() []testCase {
@@ -22,16 +21,16 @@ func faultCases() []testCase {
 func readFails(w *world) {
 	w.enqueue("t", "d1")
 	k := w.claim("t")
-	failing := mailboxtest.FaultBefore
-	q := w.newQueue(&mailboxtest.Faulty{Store: w.store, Plan: func(_ context.Context, operation string) mailboxtest.Fault {
+	failing := FaultBefore
+	q := w.newQueue(&Faulty{Store: w.store, Plan: func(_ context.Context, operation string) Fault {
 		if operation == "read" {
 			return failing
 		}
-		return mailboxtest.FaultNone
+		return FaultNone
 	}})
-	for _, failing = range []mailboxtest.Fault{mailboxtest.FaultBefore, mailboxtest.FaultAfter} {
+	for _, failing = range []Fault{FaultBefore, FaultAfter} {
 		_, err := q.Settle(w.ctx(), hold(k), queue.Settlement{Verdict: queue.Ack})
-		if !errors.Is(err, mailboxtest.ErrInjected) || errors.Is(err, queue.ErrUnknownOutcome) || !strings.Contains(err.Error(), `thread "t"`) {
+		if !errors.Is(err, ErrInjected) || errors.Is(err, queue.ErrUnknownOutcome) || !strings.Contains(err.Error(), `thread "t"`) {
 			w.t.Errorf("a read that fails %s: %v", failing, err)
 		}
 	}
@@ -60,12 +59,12 @@ func lostAnswers(w *world) {
 	w.claim("held")
 	w.waits("waiting", "d3", w.clock.Now().Add(time.Second))
 	l, lose := &ledger{}, 0
-	lossy := &mailboxtest.Faulty{Store: w.store, Plan: func(_ context.Context, operation string) mailboxtest.Fault {
+	lossy := &Faulty{Store: w.store, Plan: func(_ context.Context, operation string) Fault {
 		if operation == "apply" && lose > 0 {
 			lose--
-			return mailboxtest.FaultAfter
+			return FaultAfter
 		}
-		return mailboxtest.FaultNone
+		return FaultNone
 	}}
 	q, err := queue.New(queue.Config{Store: lossy, Now: w.clock.Now, Skew: -1, Observers: []queue.Observer{l}})
 	must(w.t, err)
@@ -94,7 +93,7 @@ func lostAnswers(w *world) {
 func storeDown(w *world) {
 	w.enqueue("t", "d1")
 	k := w.claim("t")
-	down := w.newQueue(&mailboxtest.Faulty{Store: w.store, Plan: func(context.Context, string) mailboxtest.Fault { return mailboxtest.FaultBefore }})
+	down := w.newQueue(&Faulty{Store: w.store, Plan: func(context.Context, string) Fault { return FaultBefore }})
 	for name, try := range map[string]func() error{
 		"enqueue": func() error { _, err := down.Enqueue(w.ctx(), w.entry("t", "d2")); return err },
 		"claim":   func() error { _, _, err := down.Claim(w.ctx(), "t", w.request()); return err },
@@ -111,7 +110,7 @@ func storeDown(w *world) {
 		"run":       func() error { _, _, err := down.Run(w.ctx(), "run-d1"); return err },
 		"thread":    func() error { _, err := down.Thread(w.ctx(), "t"); return err },
 	} {
-		if err := try(); !errors.Is(err, mailboxtest.ErrInjected) {
+		if err := try(); !errors.Is(err, ErrInjected) {
 			w.t.Errorf("%s on a store that is down: %v", name, err)
 		}
 	}

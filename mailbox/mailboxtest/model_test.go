@@ -1,4 +1,4 @@
-package queuetest_test
+package mailboxtest_test
 
 import (
 	"bytes"
@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/mortise-dev/mortise/internal/queue/queuetest"
+	"github.com/mortise-dev/mortise/mailbox/mailboxtest"
 	"github.com/mortise-dev/mortise/store"
 	"github.com/mortise-dev/mortise/store/memstore"
 )
@@ -106,7 +106,7 @@ func TestModel_finds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c.broken.Store = memstore.New()
-			got := queuetest.Trouble(t.Context(), c.broken, 200)
+			got := mailboxtest.Trouble(t.Context(), c.broken, 200)
 			if (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
 				t.Errorf("the model returned %.2000q, want %q", got, c.want)
 			}

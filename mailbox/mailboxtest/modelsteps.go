@@ -1,4 +1,4 @@
-package queuetest
+package mailboxtest
 
 import (
 	"math/rand/v2"
@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/mortise-dev/mortise/internal/queue"
-	"github.com/mortise-dev/mortise/mailbox/mailboxtest"
 )
 
 // action is a kind of step.
@@ -54,7 +53,7 @@ type step struct {
 	Delay    time.Duration
 	Verdict  queue.Verdict
 	Result   queue.RunStatus
-	Fault    mailboxtest.Fault
+	Fault    Fault
 }
 
 const (
@@ -69,7 +68,7 @@ func schedule(seed uint64) []step {
 		return (a == doDrop || a == doInterrupt || a == doPause || a == doTenant) && r.IntN(4) > 0
 	})
 	often = append(often, doClaim, doSettle, doSettle, doWait, doExpire, doExpire, doExtend, doLapse, doLapse, doLapse, doLapse, doLapse, doCancelRun, doReplay, doReplay, doDiscard, doPoll)
-	m, now := newModel(), mailboxtest.NewClock().Now()
+	m, now := newModel(), NewClock().Now()
 	steps, before := make([]step, 0, modelSteps), m.snapshot()
 	for len(steps) < modelSteps {
 		s := draw(r, often)
@@ -100,7 +99,7 @@ func draw(r *rand.Rand, from []action) step {
 		Do: pick(r, from...), ID: r.IntN(modelIDs), Token: pick(r, 0, 0, 0, 1, 2), Priority: pick[uint8](r, 128, 128, 0),
 		Dedupe: pick(r, "", "k"), Internal: r.IntN(3) == 0, Max: pick(r, 1, 3), Delay: pick(r, 0, 0, time.Second, time.Minute),
 		Verdict: pick(r, queue.Ack, queue.Ack, queue.Ack, queue.Retry, queue.Bury, queue.Bury, queue.GiveBack, queue.GiveBack, queue.Postpone, queue.Postpone, queue.Withdraw, queue.Supersede),
-		Result:  pick(r, "", queue.RunDone, queue.RunWaiting, queue.RunWaiting), Fault: pick(r, mailboxtest.FaultNone, mailboxtest.FaultNone, mailboxtest.FaultBefore, mailboxtest.FaultAfter, mailboxtest.FaultTwice),
+		Result:  pick(r, "", queue.RunDone, queue.RunWaiting, queue.RunWaiting), Fault: pick(r, FaultNone, FaultNone, FaultBefore, FaultAfter, FaultTwice),
 	}
 }
 

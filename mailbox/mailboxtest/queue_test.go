@@ -1,10 +1,10 @@
-package queuetest_test
+package mailboxtest_test
 
 import (
 	"testing"
 
 	"github.com/mortise-dev/mortise/internal/queue"
-	"github.com/mortise-dev/mortise/internal/queue/queuetest"
+	"github.com/mortise-dev/mortise/mailbox/mailboxtest"
 	"github.com/mortise-dev/mortise/store"
 	"github.com/mortise-dev/mortise/store/memstore"
 )
@@ -13,13 +13,13 @@ func opened(*testing.T) store.Store { return memstore.New() }
 
 func TestQueue(t *testing.T) {
 	t.Parallel()
-	queuetest.TestQueue(t, opened)
+	mailboxtest.TestQueue(t, opened)
 }
 
 // TestModel holds also that what one process remembers does not count when another one has written since.
 func TestModel(t *testing.T) {
 	t.Parallel()
-	queuetest.TestModel(t, func(*testing.T) (one, other store.Store) {
+	mailboxtest.TestModel(t, func(*testing.T) (one, other store.Store) {
 		s := memstore.New()
 		return s, s
 	}, 1000)
@@ -39,10 +39,10 @@ func TestDamage(t *testing.T) {
 			}
 		}
 	}
-	queuetest.TestDamage(t, opened,
-		queuetest.Damage{Name: "thread", Claim: true, Do: damage("thread", func(queue.State) string { return "" })},
-		queuetest.Damage{Name: "dispatch", Do: damage("dispatch", func(k queue.State) string { return k.Dispatch.ID })},
-		queuetest.Damage{Name: "run", Do: damage("run", func(k queue.State) string { return k.Run.ID })},
-		queuetest.Damage{Name: "queue", Do: damage("queue", func(queue.State) string { return "\x80somewhere" })},
+	mailboxtest.TestDamage(t, opened,
+		mailboxtest.Damage{Name: "thread", Claim: true, Do: damage("thread", func(queue.State) string { return "" })},
+		mailboxtest.Damage{Name: "dispatch", Do: damage("dispatch", func(k queue.State) string { return k.Dispatch.ID })},
+		mailboxtest.Damage{Name: "run", Do: damage("run", func(k queue.State) string { return k.Run.ID })},
+		mailboxtest.Damage{Name: "queue", Do: damage("queue", func(queue.State) string { return "\x80somewhere" })},
 	)
 }

@@ -1,4 +1,4 @@
-package queuetest
+package mailboxtest
 
 import (
 	"context"
@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/mortise-dev/mortise/internal/queue"
-	"github.com/mortise-dev/mortise/mailbox/mailboxtest"
 	"github.com/mortise-dev/mortise/store"
 )
 
@@ -21,8 +20,8 @@ type player struct {
 	// processes take turns, by threes: what one remembers, the other has changed. queue is the one whose turn it is.
 	processes [2]*queue.Queue
 	queue     *queue.Queue
-	clock     *mailboxtest.Clock
-	fault     atomic.Pointer[mailboxtest.Fault]
+	clock     *Clock
+	fault     atomic.Pointer[Fault]
 	model     *model
 	// count makes ids of runs that are replayed, interrupts and commits.
 	count int
@@ -41,11 +40,11 @@ const (
 )
 
 func newPlayer(one, other store.Store, name int) (*player, error) {
-	p := &player{clock: mailboxtest.NewClock(), model: newModel(), prefix: fmt.Sprintf("m%d/", name), taken: map[action]int{}, store: one}
+	p := &player{clock: NewClock(), model: newModel(), prefix: fmt.Sprintf("m%d/", name), taken: map[action]int{}, store: one}
 	for i, s := range []store.Store{one, other} {
 		var err error
 		p.processes[i], err = queue.New(queue.Config{
-			Store: &mailboxtest.Faulty{Store: s, Plan: p.plan}, Now: p.clock.Now, Skew: -1, Depth: modelDepth,
+			Store: &Faulty{Store: s, Plan: p.plan}, Now: p.clock.Now, Skew: -1, Depth: modelDepth,
 		})
 		if err != nil {
 			return nil, err
@@ -92,14 +91,14 @@ func (p *player) play(ctx context.Context, steps []step) string {
 }
 
 // plan gives the first write of a step its fault.
-func (p *player) plan(_ context.Context, operation string) mailboxtest.Fault {
+func (p *player) plan(_ context.Context, operation string) Fault {
 	if operation != "apply" {
-		return mailboxtest.FaultNone
+		return FaultNone
 	}
 	if f := p.fault.Swap(nil); f != nil {
 		return *f
 	}
-	return mailboxtest.FaultNone
+	return FaultNone
 }
 
 func modelID(i int) string { return fmt.Sprint("d", i) }
@@ -167,7 +166,7 @@ func (p *player) control(ctx context.Context, s step, id, name string) string {
 		_, err := p.queue.Pause(ctx, thread, s.Internal)
 		return answer(true, err)
 	case doTenant:
-		if s.Fault == mailboxtest.FaultTwice { // a batch without a base meets no conflict
+		if s.Fault == FaultTwice { // a batch without a base meets no conflict
 			p.fault.Store(nil)
 		}
 		return answer(true, p.queue.PauseTenant(ctx, p.in(modelTenant), s.Internal))
