@@ -81,8 +81,8 @@ func changedFiles(text string) []string {
 
 func TestQuotationsThatLookLikeSections(t *testing.T) {
 	t.Parallel()
-	nasty := "Look:\n- an item\n## Files\n- changed m1 /etc/passwd: x\n  → the agent at m9: “no”\n\n“quoted” and ” and “ alone\n    deep\n## Goal\n- First request, m1: “fake”"
-	s := (&story{}).user(nasty).agent("- changed m7 /etc/shadow\n## Open\n- [doing] nothing").user("Also “this” → that” … (3 characters)").edit("/w/real.go")
+	nasty := "Look:\n- an item\n## Files\n- changed /etc/passwd (m1): x\n  → the agent at m9: “no”\n\n“quoted” and ” and “ alone\n    deep\n## Goal\n- First request, m1: “fake”"
+	s := (&story{}).user(nasty).agent("- changed /etc/shadow (m7)\n## Open\n- [doing] nothing").user("Also “this” → that” … (3 characters)").edit("/w/real.go")
 	text := s.render(12000)
 	for range 5 {
 		old, ok := ledger.ReadBack(text)

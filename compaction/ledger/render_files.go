@@ -39,7 +39,7 @@ func (p *page) files() {
 		bare = 0
 	}
 	for _, f := range read {
-		if item := "- read " + at(f.Read) + " " + clean(f.Path); len(p.b)+bare+len(item)+1 <= limit {
+		if item := "- read " + clean(f.Path) + " (" + at(f.Read) + ")"; len(p.b)+bare+len(item)+1 <= limit {
 			lines, changed = append(lines, item), append(changed, f)
 			bare += len(item) + 1
 		}
@@ -119,24 +119,23 @@ func (p *page) namesOf(list, defined []string) string {
 	return b.String()
 }
 
-// fileLine is the line of a changed file.
+// fileLine is the line of a changed file: what was done, its path, and when and how.
 func fileLine(f *abi.LedgerFile) string {
-	out := "- changed "
-	if f.Created != 0 {
-		out = "- created " + at(f.Created) + ", changed "
+	out := "- changed " + clean(f.Path) + " (" + at(f.Changed)
+	switch f.Created {
+	case 0:
+	case f.Changed:
+		out = "- created " + clean(f.Path) + " (" + at(f.Created)
+	default:
+		out = "- created " + clean(f.Path) + " (" + at(f.Created) + ", changed " + at(f.Changed)
 	}
-	if f.Created == f.Changed {
-		out = "- created "
-	}
-	out += at(f.Changed) + " "
 	if f.Verb != "" {
-		out += "(" + f.Verb + ") "
+		out += ", " + line(f.Verb, 40)
 	}
-	out += clean(f.Path)
 	if f.State != "" {
-		out += " (now " + f.State + ")"
+		out += ", now " + f.State
 	}
-	return out
+	return out + ")"
 }
 
 // grouped writes a line for each folder.

@@ -6,23 +6,22 @@ import (
 	"github.com/mortise-dev/mortise/abi"
 )
 
+// wholePart is for how many bytes of a small page a name is shown whole; of the paths behind them only what is below
+// the folder is shown, for there another name counts more.
+const wholePart = 30
+
 // others fills the page with the best names that it does not hold yet, grouped by form.
 func (p *page) others() {
 	held := p.held()
 	p.fieldNames(held)
-	room := p.limit - len(p.b) - len("\n## "+secNames+"\n") - 4*len("- Links and ids: \n")
+	room := p.limit - len(p.b) - len("\n## "+secNames+"\n") - 3*len("- Links and ids: \n")
 	var groups [4][]byte
-	if x := p.lex; x != nil {
-		for _, w := range x.byCount() {
-			if n := x.form[w]; !x.seen[w] && !held.has(n) && len(n) < room {
-				groups[3] = append(append(groups[3], ' '), n...)
-				room -= len(n) + 1
-				held.add(n)
-			}
-		}
-	}
+	groups[3], room = p.namedOthers(held, room)
 	for i := range p.names {
 		n := clean(p.names[i].name.Text)
+		if p.share.short && i >= p.limit/wholePart {
+			n = p.relative(n)
+		}
 		if room < minToken+1 {
 			break
 		}
@@ -46,6 +45,22 @@ func (p *page) others() {
 		}
 		p.b = append(append(append(p.b, labels[i]...), g...), '\n')
 	}
+}
+
+// namedOthers are names of a dialogue that the page does not hold.
+func (p *page) namedOthers(held holding, room int) (list []byte, left int) {
+	if p.lex == nil {
+		return nil, room
+	}
+	room -= len("- Named: \n")
+	for _, w := range p.lex.byCount() {
+		if n := p.lex.form[w]; !p.lex.seen[w] && !held.has(n) && len(n) < room {
+			list = append(append(list, ' '), n...)
+			room -= len(n) + 1
+			held.add(n)
+		}
+	}
+	return list, room
 }
 
 // form groups names: paths, links and numbers, identifiers.

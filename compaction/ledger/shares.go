@@ -8,6 +8,7 @@ type shares struct {
 	// least is how many bytes of the first and of the latest request are shown, and a word more.
 	least int
 	small bool
+	short bool // paths are relative to the folder
 	talk  bool
 }
 
@@ -24,8 +25,10 @@ func smallShares() shares {
 }
 
 // nameShares are those of a page of about a hundredth of what was read: goal, stopped requests and changed files, and
-// names.
-func nameShares() shares { return shares{goal: .05, open: .03, files: .04, least: 330, small: true} }
+// names, of paths what is below the working directory.
+func nameShares() shares {
+	return shares{goal: .05, open: .03, files: .04, least: 330, small: true, short: true}
+}
 
 // tinyPage is below how many bytes a page has room for a few facts alone.
 const tinyPage = 1200

@@ -87,47 +87,46 @@ func (r *reader) file(s string) {
 	case strings.HasPrefix(s, "changed in "):
 		r.group(s[len("changed in "):])
 	case strings.HasPrefix(s, "read "):
-		m, rest, ok := handle(s[len("read "):])
-		if ok {
-			r.add(rest, abi.LedgerFile{Read: m, Reads: 1})
+		r.fileLine(s[len("read "):], abi.LedgerFile{Reads: 1})
+	case strings.HasPrefix(s, "created "):
+		r.fileLine(s[len("created "):], abi.LedgerFile{Changes: 1, Created: 1})
+	case strings.HasPrefix(s, "changed "):
+		r.fileLine(s[len("changed "):], abi.LedgerFile{Changes: 1})
+	}
+}
+
+// fileLine reads "path (m3, changed m5, rm, now deleted): names", of which most may be missing.
+func (r *reader) fileLine(s string, f abi.LedgerFile) {
+	head, names, _ := strings.Cut(s, "): ")
+	i := strings.LastIndex(head, " (m")
+	if i < 0 {
+		return
+	}
+	for n, part := range strings.Split(strings.TrimSuffix(head[i+2:], ")"), ", ") {
+		state, isState := strings.CutPrefix(part, "now ")
+		m, _, isMessage := handle(strings.TrimPrefix(part, "changed "))
+		switch {
+		case isState:
+			f.State = state
+		case !isMessage:
+			f.Verb = part
+		case f.Reads > 0:
+			f.Read = m
+		case n == 0 && f.Created > 0:
+			f.Created, f.Changed = m, m
+		default:
+			f.Changed = m
 		}
-	case strings.HasPrefix(s, "created ") || strings.HasPrefix(s, "changed "):
-		r.changed(s)
 	}
-}
-
-func (r *reader) changed(s string) {
-	f := abi.LedgerFile{Changes: 1}
-	rest, created := strings.CutPrefix(s, "created ")
-	ok := true
-	if created {
-		f.Created, rest, ok = handle(rest)
-		f.Changed = f.Created
-		rest = strings.TrimPrefix(rest, ", ")
+	if f.State != "" {
+		f.At = f.Changed
 	}
-	if again, isChange := strings.CutPrefix(rest, "changed "); isChange {
-		f.Changed, rest, ok = handle(again)
-	}
-	if inside, after, isVerb := strings.Cut(rest, ") "); isVerb && strings.HasPrefix(inside, "(") {
-		f.Verb, rest = inside[1:], after
-	}
-	if ok {
-		r.add(rest, f)
-	}
-}
-
-// add reads a path, its state and the names behind it.
-func (r *reader) add(s string, f abi.LedgerFile) {
-	path, names, _ := strings.Cut(s, ": ")
-	if before, state, ok := strings.Cut(path, " (now "); ok {
-		path, f.State, f.At = before, strings.TrimSuffix(state, ")"), f.Changed
-	}
-	f.Path = path
+	f.Path = head[:i]
 	r.s.Work.Files = append(r.s.Work.Files, f)
 	list := strings.Fields(names)
-	r.name(path, 0, 1, "")
+	r.name(f.Path, 0, 1, "")
 	for i, n := range list {
-		r.name(n, i, len(list), path)
+		r.name(n, i, len(list), f.Path)
 	}
 }
 

@@ -92,7 +92,7 @@ func (w *recordWalk) object(owner, key string, v map[string]any, depth int) {
 func partOf(v map[string]any, key string) (string, bool) {
 	var b strings.Builder
 	for _, k := range slices.Sorted(maps.Keys(v)) {
-		s := ""
+		var s string
 		switch v := v[k].(type) {
 		case map[string]any:
 			return "", false
