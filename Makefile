@@ -29,8 +29,7 @@ tests = @mkdir -p bin; rm -f $(SKIPPED); echo "$(GO) test $(1)"; \
 list-skipped = if test -s $(SKIPPED); then echo "SKIPPED:"; sort -u $(SKIPPED) | sed 's/^/  /'; else echo "no test was skipped"; fi
 
 # The demo compiles what its speed does not depend on without optimization, and lets the compiler use more memory: in half the time.
-PLAINLY := $(foreach p,github.com/mortise-dev/mortise github.com/anthropics github.com/openai modernc.org github.com/jackc github.com/nats-io github.com/modelcontextprotocol \
-             github.com/danielgtaylor github.com/prometheus github.com/extism google.golang.org go.opentelemetry.io go.yaml.in,'-gcflags=$p/...=-N -l') '-gcflags=github.com/mortise-dev/mortise/internal/wasm/...='
+PLAINLY := $(foreach p,all=-N_-l runtime/...= internal/...= github.com/tetratelabs/...= github.com/mortise-dev/mortise/internal/wasm/...=,'-gcflags=$(subst _, ,$p)')
 
 .PHONY: demo
 demo: ## mortise serve at work, offline: runs, compactions, a swap and its roll-back
@@ -142,7 +141,7 @@ live: ## run the real agents that npm-agents installs through the proxy and with
 
 .PHONY: model
 model: ## compare 10,000 random schedules on every store with the model in memory, with the race detector (a long run)
-	MORTISE_TEST_MAILBOX_SCHEDULES=10000 $(GO) test $(RACE) -count=1 -p 1 -v -timeout 90m -run '^TestModel$$' ./internal/queue/queuetest ./store/memstore
+	MORTISE_TEST_MAILBOX_SCHEDULES=10000 $(GO) test $(RACE) -count=1 -p 1 -v -timeout 90m -run '^TestModel$$' ./mailbox/mailboxtest ./store/memstore
 	MORTISE_TEST_MAILBOX_SCHEDULES=10000 $(GO) test $(RACE) -count=1 -p 1 -v -timeout 90m -run '^TestMailbox$$/^model$$' ./store/sqlitestore ./store/pgstore ./store/natsstore
 
 .PHONY: modules

@@ -58,5 +58,7 @@ func (m *Mailbox) SubmitWithin(ctx context.Context, s store.Store, r Request) (S
 	if err != nil {
 		return Submission{}, err
 	}
-	return submission(queued), nil
+	sub := m.submission(queued)
+	sub.Events = nil
+	return sub, nil
 }

@@ -33,7 +33,6 @@ func (m *Mailbox) Close(ctx context.Context) error {
 	}()
 	err := m.end(ctx, done, loops)
 	m.finish(ErrShutdown)
-	m.endStreams()
 	if m.pump != nil {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), m.cfg.Waits.Live)
 		defer cancel()
@@ -86,8 +85,7 @@ func (m *Mailbox) abandon(ctx context.Context) error {
 	for _, x := range noted {
 		m.event(ctx, queue.OpAbandon, x.hold.Thread, x.hold.Dispatch, ErrShutdown)
 		m.cfg.Logger.ErrorContext(ctx, "mailbox_execution_abandoned", "thread", x.hold.Thread, "dispatch", x.hold.Dispatch, "grace", m.cfg.Waits.Close)
-		x.events.finish(EventMoved, nil)
-		m.forgetStream(x.hold.Dispatch, x.events)
+		x.events.end()
 	}
 	return errors.Join(errs...)
 }

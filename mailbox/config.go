@@ -92,10 +92,6 @@ type Waits struct {
 type Events struct {
 	// Count is how many events of a dispatch are kept, 1024, with no more than Bytes, 4 MiB: the latest ones.
 	Count, Bytes int
-	// Streams is how many streams of terminal dispatches are kept, 256, with no more than StreamBytes together, 64 MiB, for StreamTTL,
-	// 5 min.
-	Streams, StreamBytes int
-	StreamTTL            time.Duration
 	// Pause is how long events wait to be shared with other processes in one write, 100 ms, if the store has [store.Events]; none are
 	// shared if it is negative. The latest of a dispatch are kept there for TTL, 1 h: about Count and Bytes; an execution in another
 	// process counts anew.
@@ -168,7 +164,6 @@ func (c *Config) durations() []setting[time.Duration] {
 		{"Waits.Stop", &c.Waits.Stop, 5 * time.Second},
 		{"Waits.Live", &c.Waits.Live, 5 * time.Second},
 		{"Waits.Close", &c.Waits.Close, 5 * time.Second},
-		{"Events.StreamTTL", &c.Events.StreamTTL, 5 * time.Minute},
 		{"Events.TTL", &c.Events.TTL, time.Hour},
 	}
 }
@@ -180,8 +175,6 @@ func (c *Config) counts() []setting[int] {
 		{"Limits.Workers", &c.Limits.Workers, 32},
 		{"Events.Count", &c.Events.Count, 1024},
 		{"Events.Bytes", &c.Events.Bytes, 4 << 20},
-		{"Events.Streams", &c.Events.Streams, 256},
-		{"Events.StreamBytes", &c.Events.StreamBytes, 64 << 20},
 	}
 }
 

@@ -13,8 +13,8 @@
 //
 // # Events
 //
-// What a run sends is read from any number on: in the process that executes it as a [Stream], and from any other with [Mailbox.Attach], if
-// the store has [store.Events]. Events are added there in batches, in the background, by the holder of the claim alone. They are not the
+// What a run sends is read from any number on with [Mailbox.Attach], in the process that executes it and, if the store has [store.Events], in any
+// other. Events are added there in batches, in the background, by the holder of the claim alone. They are not the
 // truth about a run, which is in its thread's log: the last ones before a crash may be missing. They are never reordered, and never come
 // twice; when another process continues, its numbers are above all that were given before. The last event, [EventSettled], is made of the
 // dispatch: of the processes that had it, only the one with the latest claim ends it. [Mailbox.Await] waits for the end in any process.

@@ -68,12 +68,12 @@ func ExampleMailbox_Start() {
 		fmt.Println(err)
 		return
 	}
-	stream, ok := box.Events(sub.Dispatch)
-	if !ok {
-		fmt.Println("the events are gone")
+	feed, err := box.Attach(ctx, sub.Dispatch)
+	if err != nil {
+		fmt.Println(err)
 		return
 	}
-	e, err := stream.Next(ctx, 0)
+	e, err := feed.Next(ctx, 0)
 	fmt.Println(e.Seq, e.Type, string(e.Data), err)
 	// Output:
 	// running: false <nil>

@@ -249,8 +249,8 @@ func TestExecution(t *testing.T) {
 			_, found, err := m.Dispatch(t.Context(), sub.Dispatch)
 			must(t, err)
 			equal(t, "the old dispatch is there", found, false)
-			_, there := m.Events(sub.Dispatch)
-			equal(t, "its events are there", there, false)
+			_, err = m.Attach(t.Context(), sub.Dispatch)
+			equal(t, "its events are gone", errors.Is(err, mailbox.ErrNotFound), true)
 		},
 		"gc_idle_workers_keeps_worker_with_queued_dispatches": func(t *testing.T) {
 			s := &script{}
@@ -273,12 +273,18 @@ func TestExecution(t *testing.T) {
 		},
 		"reconnect_sink_returns_false_for_idle_worker": func(t *testing.T) {
 			m := open(t, mailbox.Config{Runtime: &script{}})
-			_, ok := m.Events(queued(t, m, request("t", "x")).Dispatch)
-			equal(t, "attached", ok, false)
+			feed, err := m.Attach(t.Context(), queued(t, m, request("t", "x")).Dispatch)
+			must(t, err)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			if e, err := feed.Next(ctx, 0); !errors.Is(err, context.DeadlineExceeded) || feed.Behind(0) != 0 {
+				t.Errorf("a dispatch that is queued has the event %+v, %v", e, err)
+			}
 		},
 		"reconnect_sink_returns_false_for_unknown_thread": func(t *testing.T) {
-			_, ok := open(t, mailbox.Config{Runtime: &script{}}).Events("unknown")
-			equal(t, "attached", ok, false)
+			if _, err := open(t, mailbox.Config{Runtime: &script{}}).Attach(t.Context(), "unknown"); !errors.Is(err, mailbox.ErrNotFound) {
+				t.Errorf("attached: %v", err)
+			}
 		},
 		"reconnect_sink_succeeds_for_running_worker": func(t *testing.T) {
 			emit := make(chan string)
@@ -293,16 +299,16 @@ func TestExecution(t *testing.T) {
 			for _, text := range []string{"a", "b"} {
 				emit <- text
 			}
-			stream, ok := m.Events(sub.Dispatch)
-			equal(t, "attached", ok, true)
+			stream, err := m.Attach(t.Context(), sub.Dispatch)
+			must(t, err)
 			emit <- "c"
 			close(emit)
 			if got, want := events(t, stream), []string{"1:text:a", "2:text:b", "3:text:c", "4:mailbox_settled:acked"}; !slices.Equal(got, want) {
 				t.Errorf("events %q, want %q", got, want)
 			}
 			// A client whose connection ended after the second one comes back late.
-			late, ok := m.Events(sub.Dispatch)
-			equal(t, "attached after the end", ok, true)
+			late, err := m.Attach(t.Context(), sub.Dispatch)
+			must(t, err)
 			e, err := late.Next(t.Context(), 2)
 			must(t, err)
 			equal(t, "the next event", string(e.Data), "c")

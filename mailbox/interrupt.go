@@ -37,33 +37,23 @@ func (m *Mailbox) interrupt(ctx context.Context, thread string, i queue.Interrup
 	if err != nil {
 		return out, err
 	}
-	for i := range out.Superseded {
-		m.settled(out.Superseded[i])
-	}
 	if out.Active != nil {
-		m.stopRun(ctx, *out.Active, "interrupted")
+		m.ask(out.Active.Dispatch, stopped("interrupted"))
 	}
 	m.wake()
 	return out, nil
 }
 
-// stopRun asks the execution of a dispatch to stop.
-func (m *Mailbox) stopRun(ctx context.Context, k queue.State, why string) {
-	m.ask(ctx, k, fmt.Errorf("%w: %s", ErrStopped, why), Command{Kind: queue.CommandCancel, Payload: []byte(why)})
+// ask ends the context of an execution in this process because of a cause. One in another process is notified of what was written, and renews
+// its lease at once.
+func (m *Mailbox) ask(dispatch Dispatch, cause error) {
+	if x := m.executionOf(dispatch.ID); x != nil {
+		x.cancel(cause)
+	}
 }
 
-// ask ends the context of an execution in this process because of a cause, or sends a command to another one.
-func (m *Mailbox) ask(ctx context.Context, k queue.State, cause error, c Command) {
-	if x := m.execution(k.Dispatch.Thread); x != nil && x.claimed.Dispatch.ID == k.Dispatch.ID {
-		x.cancel(cause)
-		return
-	}
-	c.ID = m.cfg.NewID()
-	_, err := m.deliver(ctx, k.Dispatch, c)
-	if err != nil {
-		m.warn(ctx, "mailbox_stop_not_delivered", err, "thread", k.Dispatch.Thread, "dispatch", k.Dispatch.ID)
-	}
-}
+// stopped is the cause of an execution that is asked to stop.
+func stopped(why string) error { return fmt.Errorf("%w: %s", ErrStopped, why) }
 
 // yield interrupts a thread and waits until it is free, unless it has the dispatch for which it is asked.
 func (m *Mailbox) yield(ctx context.Context, thread, dispatch string) (queue.Interruption, error) {
@@ -73,7 +63,10 @@ func (m *Mailbox) yield(ctx context.Context, thread, dispatch string) (queue.Int
 	}
 	ctx, cancel := context.WithTimeout(ctx, m.cfg.Waits.Stop)
 	defer cancel()
-	for {
+	for polls := 1; ; polls++ {
+		if polls%recallPolls == 0 { // it may not have listened yet when it was notified
+			m.queue.Recall(ctx, thread, out.Active.Dispatch.ID)
+		}
 		if err := m.awaitEnd(ctx, thread, out.Active.Dispatch.ID); err != nil {
 			return out, wrap("thread", thread, errors.Join(ErrBusy, err))
 		}
@@ -115,5 +108,9 @@ func (m *Mailbox) awaitEnd(ctx context.Context, thread, dispatch string) error {
 	return nil
 }
 
-// stopPoll is how often to poll for the end of an execution of another process.
-const stopPoll = 25 * time.Millisecond
+// stopPoll is how often to poll for the end of an execution of another process, and recallPolls how many polls come between two notifications
+// of its holder.
+const (
+	stopPoll    = 25 * time.Millisecond
+	recallPolls = 20
+)

@@ -23,7 +23,6 @@ func (m *Mailbox) wake() {
 func (m *Mailbox) schedule(ctx context.Context) {
 	var warned time.Duration
 	for {
-		m.follow(ctx)
 		next, err := m.round(ctx)
 		warned = m.checkClock(ctx, warned)
 		if err != nil && ctx.Err() == nil {

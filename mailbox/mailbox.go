@@ -17,14 +17,13 @@ type Mailbox struct {
 	ownIDs bool
 
 	mu sync.Mutex
-	// running are the executions of this process by thread; tenants counts them, and streams
-	// are their events.
+	// running are the executions of this process by thread; tenants counts them.
 	running map[string]*execution
 	// claiming are the threads that are being claimed.
 	claiming map[string]*claiming
 	tenants  map[string]int
-	streams  streams
 	pump     *pump // nil if events are not shared
+	ended    ended
 	asides   asides
 	pauses   pauses
 	// unwoken are the threads whose runs could not be woken at the start.
@@ -61,7 +60,6 @@ func New(ctx context.Context, cfg Config) (*Mailbox, error) {
 	if m.queue, err = m.cfg.openQueue(); err != nil {
 		return nil, err
 	}
-	m.streams = streams{open: map[string]*Stream{}, most: bounds{events: m.cfg.Events.Streams, bytes: m.cfg.Events.StreamBytes}}
 	m.base, m.finish = context.WithCancelCause(context.WithoutCancel(ctx))
 	m.pump = newPump(m)
 	return m, nil
@@ -104,6 +102,59 @@ func (m *Mailbox) execution(thread string) *execution {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.running[thread]
+}
+
+// executionOf returns the execution of a dispatch that is under way in this process, or nil.
+func (m *Mailbox) executionOf(dispatch string) *execution {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, x := range m.running {
+		if x.hold.Dispatch == dispatch {
+			return x
+		}
+	}
+	return nil
+}
+
+// streamOf returns the events of that execution, or of one that has ended not long ago, or nil.
+func (m *Mailbox) streamOf(dispatch string) *stream {
+	if x := m.executionOf(dispatch); x != nil {
+		return x.events
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.ended.find(dispatch)
+}
+
+// Await waits until a dispatch is terminal, in whatever process, and returns it as it
+// is then.
+func (m *Mailbox) Await(ctx context.Context, dispatch string) (Dispatch, error) {
+	for {
+		d, found, err := m.queue.Dispatch(ctx, dispatch)
+		switch {
+		case err != nil:
+			return d, err
+		case !found:
+			return d, wrap("dispatch", dispatch, ErrNotFound)
+		case d.Status.Terminal():
+			return d, nil
+		}
+		var over <-chan struct{}
+		if x := m.executionOf(dispatch); x != nil {
+			over = x.done
+		}
+		timer := time.NewTimer(m.cfg.Poll)
+		select {
+		case <-over:
+		case <-timer.C:
+		case <-ctx.Done():
+			err = context.Cause(ctx)
+		}
+		timer.Stop()
+		if err != nil {
+			return d, err
+		}
+	}
 }
 
 // Executing lists what this process executes, in no order.

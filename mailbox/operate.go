@@ -11,10 +11,8 @@ func (m *Mailbox) Cancel(ctx context.Context, dispatch string) (bool, error) {
 		return false, err
 	}
 	if k.Dispatch.Status == Claimed {
-		m.stopRun(ctx, k, "cancelled")
-		return true, nil
+		m.ask(k.Dispatch, stopped("cancelled"))
 	}
-	m.settled(k.Dispatch)
 	return true, nil
 }
 
@@ -63,7 +61,7 @@ func (m *Mailbox) Replay(ctx context.Context, dispatch string) (Submission, erro
 		return Submission{}, err
 	}
 	m.wake()
-	return submission(k), nil
+	return m.submission(k), nil
 }
 
 // Discard gives a dead letter up.

@@ -5,8 +5,6 @@ import (
 	"slices"
 	"sync"
 	"time"
-
-	"github.com/mortise-dev/mortise/internal/queue"
 )
 
 // PauseThread pauses a thread: what it executes is asked to stop at its next checkpoint and is given back, without costing an attempt, and
@@ -15,7 +13,7 @@ import (
 func (m *Mailbox) PauseThread(ctx context.Context, thread string) (Thread, error) {
 	s, err := m.queue.Pause(ctx, thread, true)
 	if err == nil && s.Claim != nil {
-		m.ask(ctx, s, ErrPaused, Command{Kind: queue.CommandPause})
+		m.ask(s.Dispatch, ErrPaused)
 	}
 	return s.Thread, err
 }

@@ -2,21 +2,26 @@ package mailbox
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 	"sync"
 	"time"
 
 	"github.com/mortise-dev/mortise/store"
 )
 
-func newPump(m *Mailbox) *pump {
-	log, ok := m.cfg.Store.(store.Events)
-	if !ok || m.cfg.Events.Pause < 0 {
-		return nil
-	}
-	return &pump{
-		box: m, log: log, stop: make(chan struct{}), kick: make(chan struct{}, 1), adding: make(chan struct{}, 1), marked: map[*Stream]bool{},
-	}
-}
+// Bounds of what is shared: events and bytes of a batch, batches that are added at once, and bytes of an
+// event's data and of its type. NATS takes no message of more than 1 MiB.
+const (
+	batchEvents  = 256
+	batchBytes   = 512 << 10
+	batchesOnce  = 64
+	maxEventData = 256 << 10
+	maxEventType = 256
+)
+
+// longestPause is how long to wait when the store fails.
+const longestPause = 5 * time.Second
 
 // pump adds what streams have to share to a log, some time after it came, so that no call waits for it.
 type pump struct {
@@ -30,13 +35,23 @@ type pump struct {
 	adding chan struct{}
 
 	mu     sync.Mutex
-	marked map[*Stream]bool
-	busy   bool
-	closed bool
+	marked map[*stream]bool
+	// busy is set while the pump runs.
+	busy, closed bool
 }
 
-// mark notes that a stream has something to share.
-func (p *pump) mark(s *Stream) {
+func newPump(m *Mailbox) *pump {
+	log, ok := m.cfg.Store.(store.Events)
+	if !ok || m.cfg.Events.Pause < 0 {
+		return nil
+	}
+	return &pump{
+		box: m, log: log, stop: make(chan struct{}), kick: make(chan struct{}, 1), adding: make(chan struct{}, 1), marked: map[*stream]bool{},
+	}
+}
+
+// mark notes that a stream has something to share, soon if there is much.
+func (p *pump) mark(s *stream, soon bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.marked[s] = true
@@ -44,13 +59,19 @@ func (p *pump) mark(s *Stream) {
 		p.busy = true
 		p.work.Go(p.run)
 	}
+	if soon {
+		select {
+		case p.kick <- struct{}{}:
+		default:
+		}
+	}
 }
 
 // take returns the streams that were marked, none if the pump may rest.
-func (p *pump) take() []*Stream {
+func (p *pump) take() []*stream {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	list := make([]*Stream, 0, len(p.marked))
+	list := make([]*stream, 0, len(p.marked))
 	for s := range p.marked {
 		list = append(list, s)
 	}
@@ -85,17 +106,12 @@ func (p *pump) run() {
 	}
 }
 
-// longestPause is how long to wait when the store fails.
-const longestPause = 5 * time.Second
-
 // flush adds what streams have, and reports whether it did. What goes wrong is tried again later, as long as it is kept.
-func (p *pump) flush(ctx context.Context, list ...*Stream) bool {
+func (p *pump) flush(ctx context.Context, list ...*stream) bool {
 	select {
 	case p.adding <- struct{}{}:
 		defer func() { <-p.adding }()
 	case <-ctx.Done():
-		p.again(list)
-		return false
 	}
 	for len(list) > 0 && ctx.Err() == nil {
 		n := min(len(list), batchesOnce)
@@ -103,8 +119,7 @@ func (p *pump) flush(ctx context.Context, list ...*Stream) bool {
 			if ctx.Err() == nil {
 				p.box.cfg.Logger.WarnContext(ctx, "mailbox_events_not_shared", "error", err)
 			}
-			p.again(list)
-			return false
+			break
 		}
 		rest := list[n:]
 		for _, s := range list[:n] {
@@ -114,21 +129,16 @@ func (p *pump) flush(ctx context.Context, list ...*Stream) bool {
 		}
 		list = rest
 	}
-	p.again(list)
+	for _, s := range list {
+		p.mark(s, false)
+	}
 	return len(list) == 0
 }
 
-// again marks streams that could not be shared now.
-func (p *pump) again(list []*Stream) {
-	for _, s := range list {
-		p.mark(s)
-	}
-}
-
 // add adds one batch of each stream.
-func (p *pump) add(ctx context.Context, list []*Stream) error {
+func (p *pump) add(ctx context.Context, list []*stream) error {
 	var batches []store.EventBatch
-	of := map[*Stream]*store.EventBatch{}
+	of := map[*stream]*store.EventBatch{}
 	for _, s := range list {
 		b, err := s.batch()
 		if err != nil {
@@ -160,12 +170,41 @@ func (p *pump) add(ctx context.Context, list []*Stream) error {
 // close adds what there is, and ends.
 func (p *pump) close(ctx context.Context) {
 	p.mu.Lock()
-	again := p.closed
-	p.closed = true
-	p.mu.Unlock()
-	if !again {
+	if !p.closed {
 		close(p.stop)
 	}
+	p.closed = true
+	p.mu.Unlock()
 	p.work.Wait()
 	p.flush(ctx, p.take()...)
+}
+
+// sharedEvent is an event in a batch.
+type sharedEvent struct {
+	Type string `json:"t"`
+	Data []byte `json:"d,omitempty"`
+}
+
+// encodeEvents makes the data of a batch.
+func encodeEvents(list []Event) ([]byte, error) {
+	out := make([]sharedEvent, 0, len(list))
+	for _, e := range list {
+		out = append(out, sharedEvent{Type: e.Type, Data: e.Data})
+	}
+	return json.Marshal(out)
+}
+
+// decodeEvents reads the events of a batch that come after a number.
+func decodeEvents(b store.EventBatch, after uint64) ([]Event, error) {
+	var list []sharedEvent
+	if err := json.Unmarshal(b.Data, &list); err != nil {
+		return nil, fmt.Errorf("mailbox: events of dispatch %.80q: %w", b.Stream, err)
+	}
+	var out []Event
+	for i, e := range list {
+		if seq := b.First + uint64(i); seq > after { //nolint:gosec // an index
+			out = append(out, Event{Seq: seq, Type: e.Type, Data: e.Data})
+		}
+	}
+	return out, nil
 }

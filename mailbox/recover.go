@@ -37,7 +37,7 @@ func (m *Mailbox) recoverAll(ctx context.Context) (n int, failed []error, err er
 		if due[i].Claim == nil || m.renews(due[i]) {
 			continue
 		}
-		k, ok, err := m.queue.Expire(ctx, due[i].ID)
+		_, ok, err := m.queue.Expire(ctx, due[i].ID)
 		switch {
 		case err != nil && ctx.Err() != nil:
 			return n, failed, err
@@ -45,7 +45,6 @@ func (m *Mailbox) recoverAll(ctx context.Context) (n int, failed []error, err er
 			m.setAside(ctx, due[i].ID, err)
 			failed = append(failed, err)
 		case ok:
-			m.settled(k.Dispatch)
 			n++
 		}
 	}

@@ -27,7 +27,7 @@ func (x *execution) keepLease(ctx context.Context) {
 		case ctx.Err() != nil:
 			return
 		case err == nil && claim.Stop != "":
-			x.cancel(fmt.Errorf("%w: %s", ErrStopped, claim.Stop))
+			x.cancel(stopped(claim.Stop))
 			return
 		case err == nil && claim.Paused:
 			x.cancel(ErrPaused)
@@ -36,7 +36,7 @@ func (x *execution) keepLease(ctx context.Context) {
 			until, pause = claim.Until, x.box.cfg.Lease.Renew
 			over.Reset(until.Sub(x.box.queue.Now()))
 		case errors.Is(err, ErrConflict) && claim.Token == x.hold.Token:
-			x.cancel(fmt.Errorf("%w: interrupted", ErrStopped))
+			x.cancel(stopped("interrupted"))
 			return
 		case errors.Is(err, ErrConflict), errors.Is(err, ErrNotFound), !x.box.queue.Now().Before(until):
 			x.cancel(fmt.Errorf("%w: %w", ErrLeaseLost, err))

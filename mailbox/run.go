@@ -17,7 +17,7 @@ type execution struct {
 	box       *Mailbox
 	claimed   queue.State
 	hold      queue.Hold
-	events    *Stream
+	events    *stream
 	cancel    context.CancelCauseFunc
 	suspended atomic.Bool
 	// renewing is set while its lease is kept.
@@ -30,19 +30,18 @@ type execution struct {
 
 // spawn executes a claimed dispatch. A worker was reserved for it. The execution
 // outlives the call that led to it, and ends with the Mailbox.
-func (m *Mailbox) spawn(k queue.State) *execution {
+func (m *Mailbox) spawn(k queue.State) {
 	x := &execution{
 		box: m, claimed: k, hold: k.Hold(),
 		renew: make(chan struct{}, 1), done: make(chan struct{}),
+		events: newStream(m.cfg.Events, m.pump, k.Dispatch.ID, k.Dispatch.Fence, k.First),
 	}
 	ctx, cancel := context.WithCancelCause(m.base)
 	x.cancel = cancel
 	m.mu.Lock()
 	m.running[x.hold.Thread] = x
-	x.events = m.streams.take(k, bounds{events: m.cfg.Events.Count, bytes: m.cfg.Events.Bytes}, m.pump)
 	m.mu.Unlock()
 	go x.work(ctx)
-	return x
 }
 
 // work goes from the claim to the settlement.
@@ -79,10 +78,9 @@ func (x *execution) leave() {
 	if m.running[x.hold.Thread] == x {
 		delete(m.running, x.hold.Thread)
 	}
+	x.events.end()
+	m.ended.add(x.events)
 	m.mu.Unlock()
-	if !m.Running() {
-		x.events.finish(EventMoved, nil) // this process would not follow it
-	}
 	close(x.done)
 	m.release(x.claimed.Thread.Tenant)
 	m.wake()
@@ -96,9 +94,7 @@ func (x *execution) execute(ctx context.Context) queue.Settlement {
 	}
 	request.Thread, request.Tenant = x.hold.Thread, x.claimed.Thread.Tenant
 	// Commands of other processes since the claim reach the listener; this is for those of this process.
-	t, err := x.box.queue.Recent(ctx, x.hold.Thread)
-	switch {
-	case err != nil: // the lease reports whether the thread is ours
+	switch t := x.box.queue.Held(x.hold.Thread); {
 	case t.Epoch > x.claimed.Dispatch.Epoch:
 		return queue.Settlement{Verdict: queue.Supersede, Error: queue.StaleText}
 	case t.Claim != nil && t.Claim.Token == x.hold.Token && t.Claim.Stop != "":
@@ -205,7 +201,9 @@ func (x *execution) settle(ctx context.Context, s queue.Settlement) {
 	for attempt := 1; ; attempt++ {
 		k, err := m.queue.Settle(ctx, x.hold, s)
 		if err == nil || errors.Is(err, ErrConflict) || errors.Is(err, ErrNotFound) {
-			m.settled(k.Dispatch)
+			if d := k.Dispatch; d.Token == x.hold.Token && d.Status.Terminal() {
+				x.events.send(EventSettled, []byte(d.Status)) // another process that had it afterwards sends the end itself
+			}
 			if err != nil && k.Dispatch.Status != Superseded {
 				m.cfg.Logger.WarnContext(ctx, "mailbox_settlement_refused", "thread", x.hold.Thread, "dispatch", x.hold.Dispatch, "error", err)
 			}
@@ -215,24 +213,6 @@ func (x *execution) settle(ctx context.Context, s queue.Settlement) {
 		if !wait(ctx, doubled(m.cfg.Retry.Delay, m.cfg.Lease.Renew, attempt, 16)) {
 			return // the lease runs out, and another process finds what the run came to
 		}
-	}
-}
-
-// settled ends the stream of a dispatch that is terminal. Of the processes that had the dispatch, only the last one sends EventSettled:
-// what the others add to the log could come before its events, or be a second end.
-func (m *Mailbox) settled(d Dispatch) {
-	if d.ID == "" || !d.Status.Terminal() {
-		return
-	}
-	m.mu.Lock()
-	s, own := m.streams.ended(d, m.queue.Now(), m.cfg.Events.StreamTTL)
-	m.mu.Unlock()
-	switch {
-	case s == nil:
-	case own:
-		s.finish(EventSettled, []byte(d.Status))
-	default:
-		s.finish(EventMoved, []byte(d.Owner))
 	}
 }
 

@@ -16,12 +16,11 @@ import (
 func TestSizes(t *testing.T) {
 	t.Parallel()
 	cases(t, map[string]func(*testing.T){
-		"request_that_is_too_large_changes_nothing":     largeRequest,
-		"result_that_is_too_large_ends_the_run":         largeResult,
-		"commit_that_is_too_large_ends_the_run":         largeCommit,
-		"events_are_bounded_by_their_bytes":             largeEvents,
-		"event_that_is_too_large_is_skipped":            largeEvent,
-		"streams_that_ended_are_bounded_by_their_bytes": largeStreams,
+		"request_that_is_too_large_changes_nothing": largeRequest,
+		"result_that_is_too_large_ends_the_run":     largeResult,
+		"commit_that_is_too_large_ends_the_run":     largeCommit,
+		"events_are_bounded_by_their_bytes":         largeEvents,
+		"event_that_is_too_large_is_skipped":        largeEvent,
 	})
 }
 
@@ -94,8 +93,8 @@ func largeCommit(t *testing.T) {
 	equal(t, "messages", record(t, m, "t").Messages, 0)
 }
 
-// kept reads what is kept of a stream that has ended: how many events, with how many bytes, from which number on.
-func kept(t *testing.T, s *mailbox.Stream) (n, bytes int, first uint64) {
+// kept reads what is kept of a dispatch that has ended: how many events, with how many bytes, from which number on.
+func kept(t *testing.T, s *mailbox.Feed) (n, bytes int, first uint64) {
 	t.Helper()
 	var gap *mailbox.GapError
 	for seq := uint64(0); ; {
@@ -144,19 +143,5 @@ func largeEvent(t *testing.T) {
 	sleep(time.Second)
 	if got := fmt.Sprint(events(t, sub.Events)); got != "[1:mailbox_skipped:e 2:mailbox_settled:acked]" {
 		t.Errorf("events %s", got)
-	}
-}
-
-// largeStreams: the streams of dispatches that ended go, oldest first, when they are too large together.
-func largeStreams(t *testing.T) {
-	m := started(t, mailbox.Config{Runtime: emits(1, 1000), Events: mailbox.Events{StreamBytes: 3500}, Store: plain{memstore.New()}})
-	var subs []mailbox.Submission
-	for i := range 5 {
-		subs = append(subs, background(t, m, request(fmt.Sprint("t", i), "x")))
-		sleep(time.Second)
-	}
-	for i, sub := range subs {
-		_, ok := m.Events(sub.Dispatch)
-		equal(t, fmt.Sprint("stream ", i, " is kept"), ok, i >= 2)
 	}
 }

@@ -3,6 +3,7 @@ package mailbox
 import (
 	"context"
 	"fmt"
+	"runtime/debug"
 
 	"github.com/mortise-dev/mortise/internal/queue"
 )
@@ -29,19 +30,17 @@ func (m *Mailbox) SubmitLive(ctx context.Context, r Request, expected string) (S
 	} else if sub, done, err := m.submitted(ctx, e, r); done || err != nil {
 		return sub, err
 	}
-	open := h.Open
 	payload, err := m.encode(r)
 	if err != nil {
 		return Submission{}, err
 	}
-	d := Dispatch{ID: h.Claim.Dispatch, Thread: r.Thread, RunID: open.ID}
+	d := Dispatch{ID: h.Claim.Dispatch, Thread: r.Thread, RunID: h.Open.ID}
 	c := Command{Kind: CommandMessages, ID: r.Messages[0].ID, Payload: payload}
 	if accepted, err := m.deliver(ctx, d, c); err != nil || !accepted {
 		return m.SubmitBackground(ctx, r)
 	}
-	sub := submission(queue.State{Dispatch: d})
+	sub := m.submission(queue.State{Dispatch: d})
 	sub.Running = true
-	sub.Events, _ = m.Events(sub.Dispatch)
 	return sub, nil
 }
 
@@ -65,15 +64,14 @@ func (m *Mailbox) deliver(ctx context.Context, d Dispatch, c Command) (bool, err
 	ctx, cancel := context.WithTimeout(ctx, m.cfg.Waits.Live)
 	defer cancel()
 	ctx, end := m.queue.Begin(ctx, Operation{Name: queue.OpLive, Thread: d.Thread, Dispatch: d.ID})
-	accepted, err := m.queue.Deliver(ctx, queue.Target{Thread: d.Thread, Run: d.RunID, Dispatch: d.ID}, c)
+	accepted, err := m.queue.Deliver(ctx, d.Thread, d.ID, c)
 	end(!accepted, err)
 	return accepted, err
 }
 
-// listen takes commands of other processes while the execution lasts.
+// listen takes commands of other processes while the execution lasts, and renews the lease when the thread was cancelled, interrupted or paused.
 func (x *execution) listen(ctx context.Context) (stop func()) {
-	target := queue.Target{Thread: x.hold.Thread, Run: x.claimed.Dispatch.RunID, Dispatch: x.hold.Dispatch}
-	stop, err := x.box.queue.Listen(ctx, target, x.accept)
+	stop, err := x.box.queue.Listen(ctx, x.hold.Dispatch, x.accept, x.renewNow)
 	if err != nil {
 		x.box.warn(ctx, "mailbox_not_listening", err, "thread", x.hold.Thread, "dispatch", x.hold.Dispatch)
 		return func() {}
@@ -81,19 +79,21 @@ func (x *execution) listen(ctx context.Context) (stop func()) {
 	return stop
 }
 
-// accept takes a command. What it does not know it refuses.
-func (x *execution) accept(ctx context.Context, c Command) bool {
-	switch c.Kind {
-	case queue.CommandCancel:
-		x.cancel(fmt.Errorf("%w: %s", ErrStopped, queue.Clip(string(c.Payload))))
-		return true
-	case queue.CommandPause:
-		x.cancel(ErrPaused)
-		return true
-	case CommandMessages, CommandDecision:
-		s, ok := x.box.cfg.Runtime.(Steerer)
-		return ok && x.steer(ctx, s, c)
-	default:
+// accept hands a command to the run. What it does not know it refuses. A panic of the runtime refuses it: it may come from another process, on
+// a goroutine of the store.
+func (x *execution) accept(ctx context.Context, c Command) (accepted bool) {
+	s, ok := x.box.cfg.Runtime.(Steerer)
+	if !ok || c.Kind != CommandMessages && c.Kind != CommandDecision {
 		return false
 	}
+	ctx, end := x.box.queue.Begin(ctx, Operation{Name: queue.OpSteer, Thread: x.hold.Thread, Dispatch: x.hold.Dispatch})
+	var err error
+	defer func() {
+		if p := recover(); p != nil {
+			accepted, err = false, fmt.Errorf("mailbox: dispatch %.80q: steering panicked: %v", x.hold.Dispatch, p)
+			x.box.cfg.Logger.ErrorContext(ctx, "mailbox_steer_panicked", "thread", x.hold.Thread, "dispatch", x.hold.Dispatch, "kind", c.Kind, "panic", p, "stack", string(debug.Stack()))
+		}
+		end(!accepted, err)
+	}()
+	return s.Steer(ctx, x.claimed.Dispatch.RunID, c)
 }

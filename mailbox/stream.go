@@ -3,82 +3,131 @@ package mailbox
 import (
 	"context"
 	"errors"
-	"fmt"
+	"slices"
 	"sort"
+	"strings"
 	"sync"
+
+	"github.com/mortise-dev/mortise/store"
 )
 
-// ErrEnd is the end of a stream.
-var ErrEnd = errors.New("the stream has ended")
+// stream keeps the last events of one execution, for readers of this process and until they are shared with others. A writer never waits.
+type stream struct {
+	pump     *pump // nil if no other process can read it
+	dispatch string
+	fence    uint64
+	// most bounds what is kept.
+	most Events
 
-// GapError is a place in a stream whose next event is not kept any more.
-type GapError struct {
-	// Next is the place before the next event that is kept.
-	Next uint64
-}
-
-func (e *GapError) Error() string {
-	return fmt.Sprintf("mailbox: events were dropped; continue from %d", e.Next)
-}
-
-// Event is one event of a dispatch.
-type Event struct {
-	// Seq names the event within its dispatch, for all processes. It grows: by one, from 1, in what one process sends
-	// without a break. When another one continues, the numbers continue far above, so that none of them was given before.
-	Seq  uint64
-	Type string
-	Data []byte
-}
-
-// Events that the mailbox itself sends.
-const (
-	// EventFailed comes when an execution failed; Data is the error. A retry may follow.
-	EventFailed = "mailbox_failed"
-	// EventRefused comes when what a request asked for was refused, and its run stands as it was; Data is the error.
-	EventRefused = "mailbox_refused"
-	// EventSettled comes once, and last: the dispatch is terminal. Data is its status. Readers in several processes may see it under
-	// different numbers.
-	EventSettled = "mailbox_settled"
-	// EventMoved ends the Stream of a process when another one continues the dispatch; a Feed continues there. Data is the owner of the other
-	// process, if that is known.
-	EventMoved = "mailbox_moved"
-	// EventSkipped is in the place of an event that is too large to be shared between processes, or to be kept at all
-	// (Config.Events.Bytes). Data is its type, or the beginning of that.
-	EventSkipped = "mailbox_skipped"
-)
-
-// Stream keeps the last events of a dispatch for readers, from any number on. A
-// writer never waits. It is safe for concurrent use.
-type Stream struct {
 	mu sync.Mutex
 	// events are the last ones, with so many bytes.
 	events []Event
 	bytes  int
-	// bounds limit how many events are kept, and how many bytes.
-	bounds bounds
-	// from is the number before the first event of this process, dropped that of the last one that is not kept any more, 0
-	// if all are, and last that of the newest.
-	from, dropped, last uint64
-	ended, moved        bool
-	more                chan struct{}
-	over                chan struct{}
-	shared              shared
+	// base is the number before the first event, dropped that of the last one that is not kept any more, last that of the newest, and sent
+	// that of the last one that the log has.
+	base, dropped, last, sent uint64
+	// trying is a batch of which it is not known whether the log has it, trimmed up to where the log may drop events.
+	trying  *store.EventBatch
+	trimmed uint64
+	// over is set when nothing more comes. more is closed when something has changed.
+	over bool
+	more chan struct{}
 }
 
-// bounds limit the events of a stream that are kept.
-type bounds struct{ events, bytes int }
-
-func newStream(k bounds) *Stream {
-	return &Stream{bounds: k, more: make(chan struct{}), over: make(chan struct{})}
+// newStream makes the stream of a claim. Numbers of another claim than a dispatch's first one are above all those before.
+func newStream(most Events, p *pump, dispatch string, fence uint64, first bool) *stream {
+	s := &stream{pump: p, dispatch: dispatch, fence: fence, most: most, more: make(chan struct{})}
+	if !first {
+		s.base = fence << turnBits
+	}
+	s.dropped, s.last, s.sent, s.trimmed = s.base, s.base, s.base, s.base
+	return s
 }
 
-// Next returns the first event after the one with the number seq, waiting for it if it has not come. It is
-// [GapError] when that one was dropped; and [ErrEnd] when there are no more.
-func (s *Stream) Next(ctx context.Context, seq uint64) (Event, error) {
+// send appends an event.
+func (s *stream) send(kind string, data []byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.over {
+		return
+	}
+	e := Event{Seq: s.last + 1, Type: kind, Data: data}
+	if e.size() > s.most.Bytes {
+		e = e.skipped()
+	}
+	for len(s.events) > 0 && (len(s.events) >= s.most.Count || s.bytes+e.size() > s.most.Bytes) {
+		s.bytes, s.dropped = s.bytes-s.events[0].size(), s.events[0].Seq
+		s.events[0] = Event{} // its data may be large
+		s.events = s.events[1:]
+	}
+	s.events, s.bytes, s.last = append(s.events, e), s.bytes+e.size(), e.Seq
+	if s.pump != nil { // soon, if it would be dropped before it is shared
+		unsent := s.after(s.sent)
+		s.pump.mark(s, 2*len(unsent) > s.most.Count || 2*sizeOf(unsent) > s.most.Bytes)
+	}
+	s.changed()
+}
+
+// end ends the stream.
+func (s *stream) end() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.over = true
+	s.changed()
+}
+
+// changed wakes readers. The caller holds the lock.
+func (s *stream) changed() {
+	close(s.more)
+	s.more = make(chan struct{})
+}
+
+// Bounds of the streams of executions that have ended, which are kept for readers who come back: their events may be too large to be shared.
+const (
+	endedStreams = 256
+	endedBytes   = 64 << 20
+)
+
+// ended are those streams, the latest one last.
+type ended struct {
+	list  []*stream
+	bytes int
+}
+
+func (k *ended) add(s *stream) {
+	k.list, k.bytes = append(k.list, s), k.bytes+s.behind(0)
+	for len(k.list) > endedStreams || k.bytes > endedBytes {
+		k.bytes -= k.list[0].behind(0)
+		k.list = append([]*stream(nil), k.list[1:]...)
+	}
+}
+
+// find returns the latest one of a dispatch, or nil.
+func (k *ended) find(dispatch string) *stream {
+	for _, s := range slices.Backward(k.list) {
+		if s.dispatch == dispatch {
+			return s
+		}
+	}
+	return nil
+}
+
+// errOver is the end of a stream.
+var errOver = errors.New("the execution is over")
+
+// next returns the first event after the one with the number seq, waiting for it if it has not come.
+func (s *stream) next(ctx context.Context, seq uint64) (Event, error) {
 	for {
-		e, more, err := s.after(seq)
-		if more == nil {
-			return e, err
+		s.mu.Lock()
+		list, dropped, over, more := s.after(seq), s.dropped, s.over, s.more
+		s.mu.Unlock()
+		switch {
+		case seq < dropped && dropped > s.base:
+			return Event{}, &GapError{Next: dropped}
+		case len(list) > 0:
+			return list[0], nil
+		case over:
+			return Event{}, errOver
 		}
 		select {
 		case <-more:
@@ -88,127 +137,84 @@ func (s *Stream) Next(ctx context.Context, seq uint64) (Event, error) {
 	}
 }
 
-func (s *Stream) after(seq uint64) (Event, <-chan struct{}, error) {
+// has reports whether the stream has what comes after a number, or will have it.
+func (s *stream) has(seq uint64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	switch {
-	case seq < s.dropped:
-		return Event{}, nil, &GapError{Next: s.dropped}
-	case seq < s.last && len(s.events) > 0:
-		return s.events[s.place(seq)], nil, nil
-	case s.ended:
-		return Event{}, nil, ErrEnd
-	default:
-		return Event{}, s.more, nil
-	}
+	return seq >= s.dropped && (seq < s.last || !s.over)
 }
 
-// claim is the fence of the latest claim under which this process has sent events.
-func (s *Stream) claim() uint64 {
+// after are the kept events after a number. The caller holds the lock.
+func (s *stream) after(seq uint64) []Event {
+	return s.events[sort.Search(len(s.events), func(i int) bool { return s.events[i].Seq > seq }):]
+}
+
+// behind counts the bytes of the kept events after a number.
+func (s *stream) behind(seq uint64) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.shared.fence
+	return sizeOf(s.after(seq))
 }
 
-// begins moves the numbers to those of a turn. What was sent by this process right before continues.
-func (s *Stream) begins(fence uint64, first bool) {
+func sizeOf(list []Event) (n int) {
+	for _, e := range list {
+		n += e.size()
+	}
+	return n
+}
+
+// batch is what is to be added to the log next, or nothing: events without a gap in their numbers. With it the log drops what the stream does
+// not keep any more.
+func (s *stream) batch() (*store.EventBatch, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !first && fence != s.shared.fence+1 {
-		s.last = turnBase(fence)
+	if s.trying != nil {
+		return s.trying, nil
 	}
-	if len(s.events) == 0 {
-		s.from, s.shared.sent = s.last, s.last
+	var list []Event
+	size := 0
+	for _, e := range s.after(s.sent) {
+		if len(e.Data) > maxEventData || len(e.Type) > maxEventType {
+			e = e.skipped()
+		}
+		if size += e.size(); len(list) == batchEvents || len(list) > 0 && size > batchBytes {
+			break
+		}
+		list = append(list, e)
 	}
-	s.shared.fence = fence
+	if len(list) == 0 {
+		return nil, nil
+	}
+	data, err := encodeEvents(list)
+	if err != nil {
+		return nil, err
+	}
+	s.trying = &store.EventBatch{Stream: s.dispatch, Fence: s.fence, First: list[0].Seq, Last: list[len(list)-1].Seq, Data: data}
+	if s.dropped > s.trimmed {
+		s.trimmed, s.trying.Keep = s.dropped, s.dropped+1
+	}
+	return s.trying, nil
 }
 
-// send appends an event.
-func (s *Stream) send(kind string, data []byte) {
+// added notes that the log has a batch, or never will.
+func (s *stream) added(b *store.EventBatch) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.add(kind, data)
+	s.trying, s.sent = nil, b.Last
 }
 
-// add appends an event. The caller holds the lock.
-func (s *Stream) add(kind string, data []byte) {
-	if s.ended {
-		return
-	}
-	e := Event{Seq: s.last + 1, Type: kind, Data: data}
-	if e.size() > s.bounds.bytes {
-		e = e.skipped()
-	}
-	for len(s.events) > 0 && (len(s.events) >= s.bounds.events || s.bytes+e.size() > s.bounds.bytes) {
-		s.bytes, s.dropped = s.bytes-s.events[0].size(), s.events[0].Seq
-		s.events[0] = Event{} // its data may be large
-		s.events = s.events[1:]
-	}
-	s.events, s.bytes = append(s.events, e), s.bytes+e.size()
-	s.shared.waiting += e.size()
-	s.last = e.Seq
-	s.shared.mark(s)
-	s.wake()
-}
-
-// finish appends the last event. The first one to do so counts.
-func (s *Stream) finish(kind string, data []byte) {
+// left reports whether there is more to share.
+func (s *stream) left() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.ended {
-		return
-	}
-	s.moved = kind == EventMoved
-	s.add(kind, data)
-	s.ended = true
-	s.wake()
-	close(s.over)
-}
-
-// size is how many bytes are kept.
-func (s *Stream) size() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.bytes
-}
-
-// Behind is how many bytes of events are kept that come after the number seq.
-func (s *Stream) Behind(seq uint64) int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.sizeAfter(seq)
+	return s.trying != nil || len(s.after(s.sent)) > 0
 }
 
 // size is what an event counts for, in bytes.
 func (e Event) size() int { return len(e.Type) + len(e.Data) }
 
-// place counts the kept events up to a number. The caller holds the lock.
-func (s *Stream) place(seq uint64) int {
-	return sort.Search(len(s.events), func(i int) bool { return s.events[i].Seq > seq })
-}
-
-// sizeAfter are the bytes of the kept events after a number. The caller holds the lock.
-func (s *Stream) sizeAfter(seq uint64) (bytes int) {
-	for _, e := range s.events[s.place(seq):] {
-		bytes += e.size()
-	}
-	return bytes
-}
-
-func (s *Stream) isEnded() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.ended
-}
-
-// knows reports whether this process has what comes after a number: EventMoved, its last event, is not what the dispatch's next one is.
-func (s *Stream) knows(seq uint64) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return seq >= s.from && seq >= s.dropped && (!s.moved || seq+1 < s.last)
-}
-
-func (s *Stream) wake() {
-	close(s.more)
-	s.more = make(chan struct{})
+// skipped is what replaces an event that is too large.
+func (e Event) skipped() Event {
+	kind := strings.ToValidUTF8(e.Type[:min(len(e.Type), maxEventType)], "")
+	return Event{Seq: e.Seq, Type: EventSkipped, Data: []byte(kind)}
 }

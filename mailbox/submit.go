@@ -18,8 +18,8 @@ type Submission struct {
 	Running bool
 	// Repeated is set when it was there already, under the same idempotency key.
 	Repeated bool
-	// Events are those of the dispatch, if this process executes it; see also [Mailbox.Attach].
-	Events *Stream
+	// Events are those of the dispatch, see [Mailbox.Attach]. There are none yet of one that is queued in a transaction.
+	Events *Feed
 	// Superseded were queued, and yielded to a foreground request.
 	Superseded []Dispatch
 }
@@ -77,9 +77,9 @@ func (m *Mailbox) Submit(ctx context.Context, r Request) (Submission, error) {
 		m.release(r.Tenant)
 		return Submission{}, wrap("thread", r.Thread, cmp.Or(err, ErrFull))
 	}
-	x := m.spawn(claimed) //nolint:contextcheck // see spawn
-	sub := submission(claimed)
-	sub.Running, sub.Events, sub.Superseded = true, x.events, interrupted.Superseded
+	m.spawn(claimed) //nolint:contextcheck // see spawn
+	sub := m.submission(claimed)
+	sub.Running, sub.Superseded = true, interrupted.Superseded
 	return sub, nil
 }
 
@@ -98,14 +98,13 @@ func (m *Mailbox) submitted(ctx context.Context, e queue.Entry, r Request) (Subm
 	if d.Digest != e.Digest {
 		return Submission{}, false, wrap("request with key", r.Key, fmt.Errorf("%w, for another request", ErrExists))
 	}
-	sub := submission(queue.State{Dispatch: d, Repeated: true})
+	sub := m.submission(queue.State{Dispatch: d, Repeated: true})
 	sub.Running = d.Status == Claimed
-	sub.Events, _ = m.Events(d.ID)
 	return sub, true, nil
 }
 
-func submission(s queue.State) Submission {
-	return Submission{Dispatch: s.Dispatch.ID, Run: s.Dispatch.RunID, Thread: s.Dispatch.Thread, Repeated: s.Repeated}
+func (m *Mailbox) submission(s queue.State) Submission {
+	return Submission{Dispatch: s.Dispatch.ID, Run: s.Dispatch.RunID, Thread: s.Dispatch.Thread, Repeated: s.Repeated, Events: m.feed(s.Dispatch.ID)}
 }
 
 // SubmitBackground queues a run. It is executed when the thread is free and
@@ -115,19 +114,16 @@ func (m *Mailbox) SubmitBackground(ctx context.Context, r Request) (Submission, 
 	if err != nil {
 		return Submission{}, err
 	}
-	sub := submission(queued)
+	sub := m.submission(queued)
 	if queued.Dispatch.Status != Queued {
 		sub.Running = queued.Dispatch.Status == Claimed
-		sub.Events, _ = m.Events(sub.Dispatch)
 		return sub, nil
 	}
 	if queued.Thread.Claim == nil && !queued.Dispatch.AvailableAt.After(m.queue.Now()) {
-		sub.Running = m.dispatchNow(ctx, queued.Thread)
+		sub.Running = m.dispatchNow(ctx, queued)
+		sub.Events.follow()
 	}
 	m.wake()
-	if sub.Events, _ = m.Events(sub.Dispatch); sub.Events != nil && !queued.Repeated {
-		sub.Running = true // the loop may have been first, and the execution may be over
-	}
 	return sub, nil
 }
 
@@ -149,21 +145,27 @@ func (m *Mailbox) enqueue(ctx context.Context, q *queue.Queue, r Request) (queue
 
 // dispatchNow claims a thread if a worker is free, or waits for the loop that does, and reports whether it is executed here. What fails is left to
 // the loop.
-func (m *Mailbox) dispatchNow(ctx context.Context, h Thread) bool {
+func (m *Mailbox) dispatchNow(ctx context.Context, after queue.State) bool {
 	if !m.Running() {
 		return false
 	}
-	if ok, err := m.takeOne(ctx, h); ok || err != nil {
+	if ok, err := m.takeOne(ctx, after); ok || err != nil {
 		return ok
 	}
 	m.mu.Lock()
-	t := m.claiming[h.ID]
+	t := m.claiming[after.Thread.ID]
 	m.mu.Unlock()
 	if t != nil {
 		select {
 		case <-t.over:
+			return t.done
 		case <-ctx.Done():
+			return false
 		}
 	}
-	return m.execution(h.ID) != nil
+	if m.execution(after.Thread.ID) != nil {
+		return true
+	}
+	d, _, err := m.queue.Dispatch(ctx, after.Dispatch.ID) // the loop may have been first, and the execution may be over
+	return err == nil && d.Owner == m.cfg.Owner
 }

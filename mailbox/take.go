@@ -13,10 +13,7 @@ func (m *Mailbox) poll(ctx context.Context, h Thread) (bool, error) {
 		if m.renews(h) {
 			return false, nil
 		}
-		k, ok, err := m.queue.Expire(ctx, h.ID)
-		if ok {
-			m.settled(k.Dispatch)
-		}
+		_, ok, err := m.queue.Expire(ctx, h.ID)
 		return ok, err
 	}
 	if h.Lapsed(m.queue.Now()) {
@@ -24,14 +21,15 @@ func (m *Mailbox) poll(ctx context.Context, h Thread) (bool, error) {
 			return true, err
 		}
 	}
-	return m.take(ctx, h)
+	return m.take(ctx, h, queue.State{})
 }
 
 // errCrowded is a claim that was not made, or was given back, since all processes together had as many as they may.
 var errCrowded = errors.New("as many executions as there may be")
 
 // takeOne is take, unless all processes together have as many executions as they may: [errCrowded].
-func (m *Mailbox) takeOne(ctx context.Context, h Thread) (bool, error) {
+func (m *Mailbox) takeOne(ctx context.Context, after queue.State) (bool, error) {
+	h := after.Thread
 	if m.pauses.has(h.Tenant) {
 		return false, nil
 	}
@@ -42,11 +40,11 @@ func (m *Mailbox) takeOne(ctx context.Context, h Thread) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	return m.take(ctx, h)
+	return m.take(ctx, h, after)
 }
 
 // take claims a thread and executes what it was claimed for, if a worker is free. It reports whether it did.
-func (m *Mailbox) take(ctx context.Context, h Thread) (bool, error) {
+func (m *Mailbox) take(ctx context.Context, h Thread, after queue.State) (bool, error) {
 	if err := context.Cause(ctx); err != nil {
 		return false, err
 	}
@@ -61,7 +59,9 @@ func (m *Mailbox) take(ctx context.Context, h Thread) (bool, error) {
 	}
 	ctx, cancel := m.lasting(ctx)
 	defer cancel()
-	claimed, ok, err := m.queue.Claim(ctx, h.ID, m.claimRequest())
+	request := m.claimRequest()
+	request.After = after
+	claimed, ok, err := m.queue.Claim(ctx, h.ID, request)
 	if err == nil && ok && !m.Running() {
 		_, err = m.queue.Settle(ctx, claimed.Hold(), queue.Settlement{Verdict: queue.GiveBack})
 		ok = false
@@ -83,8 +83,8 @@ func (m *Mailbox) take(ctx context.Context, h Thread) (bool, error) {
 // claiming is a claim under way. It is over when that is closed.
 type claiming struct {
 	over chan struct{}
-	// missed is set when another goroutine wanted to make it.
-	missed bool
+	// done is set when the thread was claimed then, missed when another goroutine wanted to make it.
+	done, missed bool
 }
 
 // beginClaim begins a claim. It returns nil while another one of the thread is under way in this process: of the two one would find that there is
@@ -105,6 +105,7 @@ func (m *Mailbox) beginClaim(thread string) *claiming {
 func (m *Mailbox) endClaim(thread string, t *claiming, done bool) {
 	m.mu.Lock()
 	delete(m.claiming, thread)
+	t.done = done
 	again := t.missed && !done
 	m.mu.Unlock()
 	close(t.over)

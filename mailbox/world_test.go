@@ -140,8 +140,8 @@ func wantRun(t *testing.T, m *mailbox.Mailbox, run string, status mailbox.RunSta
 	return r
 }
 
-// events reads a stream to its end.
-func events(t *testing.T, s *mailbox.Stream) []string {
+// events reads a feed to its end.
+func events(t *testing.T, s *mailbox.Feed) []string {
 	t.Helper()
 	var out []string
 	for seq := uint64(0); ; {

@@ -68,8 +68,6 @@ type place struct {
 func frameOf(e mailbox.Event, at place) (f frame, ok bool) {
 	f = frame{id: at.id, name: e.Type, data: map[string]json.RawMessage{}}
 	switch e.Type {
-	case mailbox.EventMoved:
-		return f, false
 	case mailbox.EventFailed, mailbox.EventRefused:
 		f.put("detail", string(e.Data))
 	case mailbox.EventSkipped:

@@ -59,7 +59,9 @@ func arrows() map[string][]string {
 		"hook/live":                     {"hook", "hook/daemon", "hook/frame", "hook/install", "llm/providertest", "phases", "abi"},
 		"hook/mcpproxy":                 {"hook", "abi"},
 		"cmd/mortise-hook":              {"hook/frame"}, // small, for a process starts at each event
-		"compaction":                    {"compaction/ledger", "abi"},
+		"compaction":                    {"compaction/cost", "compaction/ledger", "compaction/verify", "abi"},
+		"compaction/verify":             {"abi"},
+		"compaction/cost":               {"abi"},
 		"compaction/eval":               {"compaction", "abi"},
 		"compaction/eval/future":        {"compaction", "compaction/eval", "abi"},
 		"inbox":                         {"store", "abi"},
@@ -76,7 +78,6 @@ func arrows() map[string][]string {
 		"agent":                         {"phases", "inbox", "llm", "abi", "internal/schema"}, // a plugin's arguments for a call must fit the tool, native or not
 		"agent/mcp":                     {"agent", "internal/schema", "abi"},
 		"internal/queue":                {"store", "thread"},
-		"internal/queue/queuetest":      {"internal/queue", "mailbox/mailboxtest", "store"},
 		"mailbox":                       {"store", "internal/queue"},
 		"mailbox/mailboxtest":           {"mailbox", "internal/queue", "store"},
 		"mailbox/mailboxmetrics":        {"mailbox", "internal/queue", "store"},
@@ -105,11 +106,11 @@ func arrows() map[string][]string {
 		"store/storetest":               {"store", "store/memstore"},
 		"store/viewtest": {
 			"store", "thread", "thread/threadtest", "inbox", "inbox/inboxtest",
-			"internal/queue", "internal/queue/queuetest", "mailbox/mailboxtest", "mailbox/agentrun/agentruntest", "compaction", "abi",
+			"internal/queue", "mailbox/mailboxtest", "mailbox/agentrun/agentruntest", "compaction", "abi",
 		},
-		"proxy":             {"proxy/lane", "proxy/money", "proxy/wire", "phases", "compaction", "store", "internal/schema", "abi"},
+		"proxy":             {"proxy/lane", "proxy/money", "proxy/wire", "phases", "compaction", "store", "thread", "llm", "internal/schema", "abi"},
 		"proxy/wire":        {"abi"},
-		"proxy/lane":        {"proxy/wire", "store", "abi"},
+		"proxy/lane":        {"proxy/wire", "proxy/money", "phases/state", "compaction", "thread", "store", "internal/wire", "abi"},
 		"proxy/money":       {"proxy/wire"},
 		"proxy/launch":      {"proxy/wire"},
 		"internal/agents":   {"internal/testskip"},

@@ -144,7 +144,7 @@ func (v *live) cancel(ctx context.Context, run string) error {
 }
 
 // follow shows the events of a dispatch until it ends.
-func (v *live) follow(ctx context.Context, events *mailbox.Stream, d mailbox.Dispatch) error {
+func (v *live) follow(ctx context.Context, events *mailbox.Feed, d mailbox.Dispatch) error {
 	var gap *mailbox.GapError
 	for seq := uint64(0); ; {
 		e, err := events.Next(ctx, seq)

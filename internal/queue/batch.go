@@ -31,7 +31,10 @@ func (t *turn) batch(revision uint64) *store.Batch {
 	b.Put, b.Delete = append(b.Put, t.more.Put...), append(b.Delete, t.more.Delete...)
 	b.Append, b.Trim = append(b.Append, t.more.Append...), append(b.Trim, t.more.Trim...)
 	if t.notify {
-		b.Notify = []string{topicDue}
+		b.Notify = append(b.Notify, topicDue)
+	}
+	if t.recall && t.thread.Claim != nil {
+		b.Notify = append(b.Notify, address(t.thread.Claim.Dispatch))
 	}
 	return b
 }

@@ -14,7 +14,7 @@ func (q *Queue) Cancel(ctx context.Context, id, why string) (s State, ok bool, e
 	if err != nil || !found {
 		return State{}, false, err
 	}
-	err = q.transition(ctx, thread, need{dispatches: []string{id}, runsOf: true}, func(t *turn) error {
+	err = q.transition(ctx, thread, nil, need{dispatches: []string{id}}, func(t *turn) error {
 		ok = cancel(t, id, cmp.Or(Clip(why), "cancelled"))
 		s = t.state(id)
 		return nil
@@ -43,7 +43,7 @@ func cancel(t *turn, id, why string) bool {
 			return false
 		}
 		if t.thread.Claim.Stop == "" {
-			t.thread.Claim.Stop = why
+			t.thread.Claim.Stop, t.recall = why, true
 			t.save()
 		}
 		return true
@@ -56,7 +56,7 @@ func cancel(t *turn, id, why string) bool {
 func (q *Queue) CancelRun(ctx context.Context, thread, run, why string) (ok bool, err error) {
 	ctx, end := q.Begin(ctx, Operation{Name: OpCancelRun, Thread: thread})
 	defer func() { end(!ok, err) }()
-	err = q.transition(ctx, thread, need{runs: []string{run}}, func(t *turn) error {
+	err = q.transition(ctx, thread, nil, need{runs: []string{run}}, func(t *turn) error {
 		ok = cancelRun(t, run, Clip(why))
 		return nil
 	})

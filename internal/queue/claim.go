@@ -17,6 +17,8 @@ type ClaimRequest struct {
 	Instance string
 	// NewRun is the id of the run that a dispatch gets whose own has ended without it; Instance when empty.
 	NewRun string
+	// After is what this process made of the thread right before, if it did: then the thread is not read again.
+	After State
 }
 
 // Claim claims a thread for the first dispatch in its queue that is due. It is false when there is none, or the thread is claimed.
@@ -26,9 +28,19 @@ func (q *Queue) Claim(ctx context.Context, thread string, r ClaimRequest) (s Sta
 	if r.Token == "" || r.Lease <= 0 {
 		return State{}, false, wrap("claim of thread", thread, fmt.Errorf("%w: a claim needs a token and a lease", ErrInvalid))
 	}
-	n := need{next: true, claimed: true, runsOf: true, requests: true}
+	known, held := r.After.seen, q.held(thread)
+	if known == nil {
+		known = cmp.Or(held, new(seen))
+	}
+	q.holds.Store(thread, known)
+	defer func() {
+		if !ok && held == nil {
+			q.holds.CompareAndDelete(thread, known)
+		}
+	}()
+	n := need{next: true, requests: true}
 	for more := true; more; {
-		err = q.transition(ctx, thread, n, func(t *turn) error {
+		err = q.transition(ctx, thread, known, n, func(t *turn) error {
 			var won string
 			won, more = claimNext(t, r)
 			s, ok = t.state(won), won != ""

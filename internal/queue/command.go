@@ -8,15 +8,11 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
-
-	"github.com/google/uuid"
 
 	"github.com/mortise-dev/mortise/store"
 )
-
-// Target is a run under way.
-type Target struct{ Thread, Run, Dispatch string }
 
 // CommandKind is what a command asks.
 type CommandKind string
@@ -24,9 +20,7 @@ type CommandKind string
 // Kinds of commands. Others are refused.
 const (
 	CommandMessages CommandKind = "messages"
-	CommandCancel   CommandKind = "cancel"
 	CommandDecision CommandKind = "decision"
-	CommandPause    CommandKind = "pause"
 )
 
 // Command steers a run under way. It is not kept.
@@ -37,11 +31,11 @@ type Command struct {
 	Payload []byte
 }
 
-// A command for a run of another process is a cell of a thread that its target has for itself. The listener deletes it and puts an answer.
+// A command for a run of another process is a cell of a thread that the dispatch has for itself. The holder deletes it and puts an answer.
 const (
 	kindCommand = "command"
 	kindAnswer  = "answer"
-	// answerPoll is how often a sender polls for the answer, and notifies the listener again.
+	// answerPoll is how often a sender polls for the answer, and notifies the holder again.
 	answerPoll = 500 * time.Millisecond
 	// replyTime bounds a reply.
 	replyTime = 5 * time.Second
@@ -54,68 +48,40 @@ type sent struct {
 	Payload []byte      `json:"payload,omitempty"`
 }
 
-// address is the store's thread for commands to a target, and the topic of the listener. No thread of the mailbox has such a name: it is not
-// valid UTF-8.
-func address(t Target) string {
-	sum := sha256.Sum256(encode([]string{t.Thread, t.Run, t.Dispatch}))
+// address is the store's thread for commands to the holder of a dispatch, and the topic by which it is notified of them, and of what else
+// concerns its claim. No thread of the mailbox has such a name: it is not valid UTF-8.
+func address(dispatch string) string {
+	sum := sha256.Sum256([]byte(dispatch))
 	return "\xfflive/" + hex.EncodeToString(sum[:])
 }
 
-// Deliver hands a command to the listener of a target: in this process, or else in the one that holds the thread for the dispatch. It
-// reports whether the listener accepted it. False, and any error, mean that it probably did not.
-func (q *Queue) Deliver(ctx context.Context, t Target, c Command) (bool, error) {
-	q.lines.mu.Lock()
-	l := q.lines.open[t]
-	q.lines.mu.Unlock()
-	if l != nil {
-		return l.hand(ctx, c)
-	}
-	claimed, err := q.Thread(ctx, t.Thread)
-	if err != nil || claimed.Claim == nil || claimed.Claim.Dispatch != t.Dispatch {
+// Deliver hands a command to the holder of a dispatch, in another process, and reports whether it was accepted. False, and any error, mean
+// that it probably was not.
+func (q *Queue) Deliver(ctx context.Context, thread, dispatch string, c Command) (bool, error) {
+	claimed, err := q.Thread(ctx, thread)
+	if err != nil || claimed.Claim == nil || claimed.Claim.Dispatch != dispatch {
 		return false, err
 	}
 	now, err := q.Time(ctx)
 	if err != nil {
-		return false, wrap("command for thread", t.Thread, err)
+		return false, wrap("command for thread", thread, err)
 	}
 	// A process that is gone answers nothing. When its lease is over, by the clock of the store, another one may have the thread.
 	leased, cancel := context.WithTimeoutCause(ctx, claimed.Claim.Until.Sub(now)+answerPoll, errGone)
 	defer cancel()
-	ok, err := q.send(leased, address(t), c)
+	ok, err := q.send(leased, address(dispatch), c)
 	if errors.Is(err, errGone) {
 		err = nil
 	}
-	return ok, wrap("command for thread", t.Thread, err)
+	return ok, wrap("command for thread", thread, err)
 }
 
 // errGone is a holder whose lease ended without an answer.
 var errGone = errors.New("the lease is over")
 
-// hand gives a command to a listener of this process.
-func (l *line) hand(ctx context.Context, c Command) (bool, error) {
-	select {
-	case <-l.gone:
-		return false, nil
-	case <-l.turn:
-	case <-ctx.Done():
-		return false, context.Cause(ctx)
-	}
-	accepted := make(chan bool, 1)
-	go func() {
-		defer func() { l.turn <- struct{}{} }()
-		accepted <- l.accept(context.WithoutCancel(ctx), c)
-	}()
-	select {
-	case ok := <-accepted:
-		return ok, nil
-	case <-ctx.Done():
-		return false, context.Cause(ctx)
-	}
-}
-
 // send puts a command, waits for the answer and deletes it.
 func (q *Queue) send(ctx context.Context, thread string, c Command) (bool, error) {
-	id := uuid.Must(uuid.NewV7()).String()
+	id := NewID()
 	watching, cancel := context.WithCancel(ctx)
 	defer cancel()
 	answers, err := q.store.Watch(watching, thread+id)
@@ -168,27 +134,50 @@ func (q *Queue) answer(ctx context.Context, thread, id string, recall bool) (ok,
 	return ok, answered, err
 }
 
-// receive takes the commands that other processes sent, and answers them.
-func (q *Queue) receive(ctx context.Context, t Target, l *line) {
-	thread := address(t)
+// Listen is for the holder of a dispatch: it calls accept for each command of another process, one at a time, and changed when something else
+// may concern the claim, until stop is called. When stop returns, none of them runs any more.
+func (q *Queue) Listen(ctx context.Context, dispatch string, accept func(context.Context, Command) bool, changed func()) (stop func(), err error) {
+	listening, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	notified, err := q.store.Watch(listening, address(dispatch))
+	if err != nil {
+		cancel()
+		return nil, fmt.Errorf("mailbox: listen for dispatch %.80q: %w", dispatch, err)
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for range notified {
+			if !q.receive(listening, address(dispatch), accept) {
+				changed()
+			}
+		}
+	}()
+	return sync.OnceFunc(func() {
+		cancel()
+		<-done
+	}), nil
+}
+
+// Recall notifies the holder of a dispatch that something concerns its claim.
+func (q *Queue) Recall(ctx context.Context, thread, dispatch string) {
+	_, _ = q.store.Apply(ctx, store.Batch{Thread: thread, Base: store.AnyRevision, Notify: []string{address(dispatch)}})
+}
+
+// receive takes the commands that other processes sent, and answers them. It reports whether there were some.
+func (q *Queue) receive(ctx context.Context, thread string, accept func(context.Context, Command) bool) (some bool) {
 	s, err := q.store.Read(ctx, thread, store.Query{Cells: []store.Range{store.All(kindCommand)}})
 	if err != nil {
-		return // the sender notifies again
+		return false // the sender notifies again
 	}
 	for _, c := range s.Cells {
 		var in sent
-		ok := json.Unmarshal(c.Value, &in) == nil
-		if ok {
-			ok, err = l.hand(ctx, Command(in))
-			if err != nil {
-				return
-			}
-		}
+		ok := json.Unmarshal(c.Value, &in) == nil && accept(context.WithoutCancel(ctx), Command(in))
 		q.reply(ctx, thread, c.Key, ok)
 	}
+	return len(s.Cells) > 0
 }
 
-// reply answers a command, also when it has ended the listener. A sender without an answer does not rely on the command.
+// reply answers a command, also when it has ended the run. A sender without an answer does not rely on the command.
 func (q *Queue) reply(ctx context.Context, thread, id string, ok bool) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), replyTime)
 	defer cancel()

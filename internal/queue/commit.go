@@ -49,7 +49,7 @@ func (q *Queue) Commit(ctx context.Context, h Hold, c Commit) (err error) {
 			replaced[m.Seq] = old[0]
 		}
 	}
-	return q.transition(ctx, h.Thread, need{dispatches: []string{h.Dispatch}, runsOf: true, more: c.More.Query()}, func(t *turn) error {
+	return q.transition(ctx, h.Thread, nil, need{dispatches: []string{h.Dispatch}, more: c.More.Query()}, func(t *turn) error {
 		return commit(t, h, &c, replaced)
 	})
 }

@@ -41,7 +41,7 @@ func (q *Queue) Describe(ctx context.Context, thread string, d Description) (out
 	if err := d.validate(); err != nil {
 		return Thread{}, wrap("thread", thread, err)
 	}
-	err = q.transition(ctx, thread, need{}, func(t *turn) error {
+	err = q.transition(ctx, thread, nil, need{}, func(t *turn) error {
 		if t.thread.Seq == 0 {
 			return ErrNotFound
 		}

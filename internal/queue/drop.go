@@ -27,12 +27,10 @@ func (q *Queue) Drop(ctx context.Context, thread string) (err error) {
 	query := store.Query{Cells: []store.Range{store.One(kindThread, ""), store.One(kindDamaged, "")}}
 	for range 2 { // no store remembers the batch that dropped a thread: when its answer was lost, the thread is dropped again
 		var busy error
-		q.memory.forget(thread)
 		_, err = store.Update(ctx, q.store, thread, query, func(s store.Snapshot) (b *store.Batch, err error) {
 			b, busy, err = q.drop(thread, s, now)
 			return b, err
 		})
-		q.memory.forget(thread)
 		if err == nil {
 			err = busy
 		}

@@ -23,7 +23,7 @@ type DueQuery struct {
 const overdue = 256
 
 // Due returns threads that are due, by rank and then by thread, and when the first one will be due that is not yet; zero if none will
-// be. It costs the same however many threads and dispatches there are. Threads that were due when they were written are in the order of their ranks; those that have become due since
+// be, or if there are more than the limit. It costs the same however many threads and dispatches there are. Threads that were due when they were written are in the order of their ranks; those that have become due since
 // are sorted in among them, the first overdue ones by time.
 func (q *Queue) Due(ctx context.Context, query DueQuery) (due []Thread, next time.Time, err error) {
 	if query.Limit <= 0 {

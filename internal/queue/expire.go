@@ -9,7 +9,7 @@ import (
 func (q *Queue) Expire(ctx context.Context, thread string) (s State, ok bool, err error) {
 	ctx, end := q.Begin(ctx, Operation{Name: OpReclaim, Thread: thread})
 	defer func() { end(!ok, err) }()
-	err = q.transition(ctx, thread, need{claimed: true, next: true, runsOf: true}, func(t *turn) error {
+	err = q.transition(ctx, thread, nil, need{next: true}, func(t *turn) error {
 		id := expire(t)
 		s, ok = t.state(id), id != ""
 		return nil
@@ -48,7 +48,7 @@ func expire(t *turn) string {
 func (q *Queue) Lapse(ctx context.Context, thread string) (run string, err error) {
 	ctx, end := q.Begin(ctx, Operation{Name: OpLapse, Thread: thread})
 	defer func() { end(run == "", err) }()
-	err = q.transition(ctx, thread, need{runsOf: true, next: true}, func(t *turn) error {
+	err = q.transition(ctx, thread, nil, need{next: true}, func(t *turn) error {
 		run = lapse(t)
 		return nil
 	})

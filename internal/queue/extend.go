@@ -11,7 +11,7 @@ import (
 func (q *Queue) Extend(ctx context.Context, h Hold, lease time.Duration) (c Claim, err error) {
 	ctx, end := q.Begin(ctx, Operation{Name: OpRenew, Thread: h.Thread, Dispatch: h.Dispatch})
 	defer func() { end(false, err) }()
-	err = q.transition(ctx, h.Thread, need{dispatches: []string{h.Dispatch}}, func(t *turn) (err error) {
+	err = q.transition(ctx, h.Thread, nil, need{dispatches: []string{h.Dispatch}}, func(t *turn) (err error) {
 		c, err = extend(t, h, lease)
 		return err
 	})

@@ -37,8 +37,8 @@ func (q *Queue) Interrupt(ctx context.Context, thread string, i Interrupt) (out 
 	ctx, end := q.Begin(ctx, Operation{Name: OpInterrupt, Thread: thread})
 	defer func() { end(false, err) }()
 	i.ID = cmp.Or(i.ID, q.newID())
-	n := need{claimed: true, queued: true, runsOf: true, dispatches: named(i.Unless)}
-	err = q.transition(ctx, thread, n, func(t *turn) error {
+	n := need{queued: true, dispatches: []string{i.Unless}}
+	err = q.transition(ctx, thread, nil, n, func(t *turn) error {
 		if t.thread.Interrupt != i.ID { // else it was made, and its answer lost: out is what it came to
 			out = interrupt(t, i)
 		}
@@ -59,6 +59,7 @@ func interrupt(t *turn, i Interrupt) (out Interruption) {
 		out.Active = &active
 	}
 	t.thread.Epoch++
+	t.recall = true
 	t.thread.Interrupt, t.thread.ReservedUntil = i.ID, time.Time{}
 	if i.Reserve > 0 {
 		t.thread.ReservedUntil = t.now.Add(i.Reserve)

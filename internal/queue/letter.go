@@ -13,7 +13,7 @@ func (q *Queue) Replay(ctx context.Context, id, newRun string) (s State, err err
 	if err != nil || !found {
 		return State{}, cmp.Or(err, wrap("dispatch", id, ErrNotFound))
 	}
-	err = q.transition(ctx, d.Thread, need{dispatches: []string{id}, dedupe: d.Dedupe, runsOf: true}, func(t *turn) error {
+	err = q.transition(ctx, d.Thread, nil, need{dispatches: []string{id}, dedupe: d.Dedupe}, func(t *turn) error {
 		if err := replay(t, id, newRun); err != nil {
 			return about(id, err)
 		}
@@ -57,7 +57,7 @@ func (q *Queue) Discard(ctx context.Context, id string) (err error) {
 	if err != nil || !found {
 		return cmp.Or(err, wrap("dispatch", id, ErrNotFound))
 	}
-	return q.transition(ctx, thread, need{dispatches: []string{id}}, func(t *turn) error {
+	return q.transition(ctx, thread, nil, need{dispatches: []string{id}}, func(t *turn) error {
 		d, ok := t.dispatches[id]
 		switch {
 		case !ok:

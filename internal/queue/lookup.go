@@ -18,20 +18,6 @@ func (q *Queue) Thread(ctx context.Context, thread string) (Thread, error) {
 	return t.thread, nil
 }
 
-// Recent is Thread as this process wrote or read it last, if it remembers that: for what the store checks again.
-func (q *Queue) Recent(ctx context.Context, thread string) (Thread, error) {
-	t := q.turn(thread)
-	if v := q.view(thread, true); v.started {
-		if cells, ok := q.memory.cells(thread, v.revision, store.One(kindThread, "")); ok {
-			v.cells = cells
-			if err := v.decode(cellID{kindThread, ""}, &t.thread); err == nil {
-				return t.thread, nil
-			}
-		}
-	}
-	return q.Thread(ctx, thread)
-}
-
 // Image returns the image of a thread with its record, as of one moment.
 func (q *Queue) Image(ctx context.Context, thread string) (Thread, []byte, error) {
 	s, err := q.store.Read(ctx, thread, store.Query{Cells: []store.Range{store.One(kindThread, ""), store.One(kindImage, "")}})

@@ -12,7 +12,7 @@ import (
 func (q *Queue) Pause(ctx context.Context, thread string, pause bool) (s State, err error) {
 	ctx, end := q.Begin(ctx, Operation{Name: OpPause, Thread: thread})
 	defer func() { end(false, err) }()
-	err = q.transition(ctx, thread, need{claimed: true, next: true, runsOf: true}, func(t *turn) error {
+	err = q.transition(ctx, thread, nil, need{next: true}, func(t *turn) error {
 		if t.thread.Seq == 0 {
 			return ErrNotFound
 		}
@@ -31,7 +31,7 @@ func (q *Queue) Pause(ctx context.Context, thread string, pause bool) (s State, 
 func (t *turn) pause(pause bool) {
 	t.thread.PausedAt = time.Time{}
 	if pause {
-		t.thread.PausedAt = t.now
+		t.thread.PausedAt, t.recall = t.now, true
 	}
 	switch {
 	case t.thread.Claim != nil:

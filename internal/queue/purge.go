@@ -55,7 +55,6 @@ func (q *Queue) purge(ctx context.Context, thread string, list []store.Ref, quer
 			ranges = append(ranges, store.One(kindDispatch, ref.Key))
 		}
 	}
-	q.memory.forget(thread)
 	var gone []string
 	_, err = store.Update(ctx, q.store, thread, store.Query{Cells: ranges}, func(s store.Snapshot) (*store.Batch, error) {
 		gone = nil

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/google/uuid"
@@ -41,15 +42,15 @@ type Config struct {
 }
 
 // Queue has the transitions of dispatches. Each is atomic, and a second call with the same ids and tokens finds what the first one did.
-// Make one with [New], one for each process: it remembers what the process wrote last. It is safe for concurrent use and needs no Close.
+// Make one with [New], one for each process. It is safe for concurrent use and needs no Close.
 type Queue struct {
 	store     store.Store
 	observers []Observer
 	newID     func() string
 	limits    Limits
 	clock     *clock
-	memory    *memory
-	lines     lines
+	// holds has what was seen of the threads that this process has claimed, by id.
+	holds sync.Map
 }
 
 // New checks the config and makes a Queue.
@@ -69,8 +70,7 @@ func New(cfg Config) (*Queue, error) {
 		cfg.NewID = NewID
 	}
 	return &Queue{
-		store: cfg.Store, observers: cfg.Observers, newID: cfg.NewID, clock: newClock(cfg), memory: &memory{threads: map[string]*memorized{}},
-		lines: lines{open: map[Target]*line{}},
+		store: cfg.Store, observers: cfg.Observers, newID: cfg.NewID, clock: newClock(cfg),
 		limits: Limits{
 			Skew: max(cmp.Or(cfg.Skew, defaultSkew), 0), Depth: cmp.Or(cfg.Depth, defaultDepth),
 			Request: cmp.Or(cfg.RequestBytes, defaultRequestBytes), Commit: cmp.Or(cfg.CommitBytes, defaultCommitBytes),
@@ -78,11 +78,10 @@ func New(cfg Config) (*Queue, error) {
 	}, nil
 }
 
-// Within returns the queue over another view of the same store, which remembers nothing. It shares clock, limits and observers.
+// Within returns the queue over another view of the same store, which shares clock, limits and observers.
 func (q *Queue) Within(s store.Store) *Queue {
 	return &Queue{
 		store: s, observers: q.observers, newID: q.newID, limits: q.limits, clock: q.clock,
-		memory: &memory{threads: map[string]*memorized{}}, lines: lines{open: map[Target]*line{}},
 	}
 }
 
@@ -108,54 +107,70 @@ func milli(t time.Time) time.Time { return t.UTC().Truncate(time.Millisecond) }
 const attempts = 100
 
 // transition reads what a rule needs, applies the rule and writes what it changed, all or nothing. A rule may be applied several times, to
-// newer states; the last one counts. Nothing is written after an error of the rule.
-func (q *Queue) transition(ctx context.Context, thread string, n need, rule func(*turn) error) error {
+// newer states; the last one counts. Nothing is written after an error of the rule. It begins with what is known of the thread, and
+// leaves there what it made of it; nil is what was seen of a thread that this process has claimed.
+func (q *Queue) transition(ctx context.Context, thread string, known *seen, n need, rule func(*turn) error) error {
 	now, err := q.Time(ctx)
 	if err != nil {
 		return wrap("thread", thread, err)
 	}
-	remembered := true
+	if known == nil {
+		known = q.held(thread)
+	}
 	for range attempts {
 		if err := context.Cause(ctx); err != nil {
 			return wrap("thread", thread, err)
 		}
-		v, t := q.view(thread, remembered), q.turn(thread)
+		v, t := known.view(thread), q.turn(thread)
 		t.now = now
-		err := v.load(ctx, n, t)
+		err := v.load(ctx, q.store, n, t)
 		if err == nil {
 			t.length = t.thread.Messages
 			err = rule(t)
 		}
 		written := false
 		if err == nil && t.changed {
-			written, err = true, q.write(ctx, t.batch(v.revision))
+			written, err = true, q.write(ctx, v, t.batch(v.revision))
 		}
 		switch {
 		case errors.Is(err, errMoved), written && errors.Is(err, store.ErrConflict):
 			// Also when an answer was lost before: the rule finds what it did, by id and token.
 		case v.guessed && (!written || errors.Is(err, store.ErrExists)):
-			// What was remembered may be old: refusals, and decisions to change nothing, count only after a read.
+			// What was seen may be old: refusals, and decisions to change nothing, count only after a read.
 		case err != nil:
 			return wrap("thread", thread, translated(err))
 		default:
+			known.set(v)
 			q.ended(ctx, t)
 			return nil
 		}
-		q.memory.forget(thread)
-		remembered = false
+		known.set(nil)
 	}
 	return wrap("thread", thread, fmt.Errorf("%w: other processes came between %d times", ErrConflict, attempts))
 }
 
+// held returns what was seen of a thread that this process has claimed, nil if it has not.
+func (q *Queue) held(thread string) *seen {
+	known, _ := q.holds.Load(thread)
+	s, _ := known.(*seen)
+	return s
+}
+
+// Held returns the record of a thread that this process has claimed as this process saw it last, or one of which nothing is known: for what the
+// store checks again.
+func (q *Queue) Held(thread string) Thread {
+	t := Thread{ID: thread}
+	_ = q.held(thread).view(thread).decode(cellID{kindThread, ""}, &t)
+	return t
+}
+
 // write applies a batch, once, also if the store's answer is lost and comes later.
-func (q *Queue) write(ctx context.Context, b *store.Batch) error {
+func (q *Queue) write(ctx context.Context, v *view, b *store.Batch) error {
 	revision, err := store.ApplySurely(ctx, q.store, *b)
-	if err != nil {
-		q.memory.forget(b.Thread)
-		return err
+	if err == nil {
+		v.wrote(b, revision)
 	}
-	q.memory.wrote(b, revision)
-	return nil
+	return err
 }
 
 // translated gives errors of the store the names that the queue has for them.

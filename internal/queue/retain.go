@@ -90,7 +90,6 @@ func (q *Queue) forget(ctx context.Context, thread, changed string) (dropped boo
 	if err != nil {
 		return false, err
 	}
-	q.memory.forget(thread)
 	_, err = store.Update(ctx, q.store, thread, store.Query{Cells: []store.Range{store.One(kindThread, "")}}, func(s store.Snapshot) (*store.Batch, error) {
 		dropped = false
 		value, ok := s.Cell(kindThread, "")
@@ -149,7 +148,6 @@ func (q *Queue) retainRuns(ctx context.Context, r *Retain) (n int, err error) {
 
 // dropRun drops a run that has ended, before that time if it is set, unless it is its thread's last one. Its messages stay.
 func (q *Queue) dropRun(ctx context.Context, thread, id string, before time.Time) (n int, err error) {
-	q.memory.forget(thread)
 	cells := store.Query{Cells: []store.Range{store.One(kindThread, ""), store.One(kindRun, id)}}
 	_, err = store.Update(ctx, q.store, thread, cells, func(s store.Snapshot) (*store.Batch, error) {
 		n = 0
@@ -192,7 +190,6 @@ func (q *Queue) retainMessages(ctx context.Context, r *Retain) (n int, err error
 
 // dropMessages drops the content of messages of a thread, if it is idle.
 func (q *Queue) dropMessages(ctx context.Context, thread string, r threads.Retention) (n int, err error) {
-	q.memory.forget(thread)
 	query := r.Query()
 	query.Cells = append(query.Cells, store.One(kindThread, ""))
 	_, err = store.Update(ctx, q.store, thread, query, func(s store.Snapshot) (*store.Batch, error) {

@@ -69,12 +69,13 @@ func (q *Queue) Settle(ctx context.Context, h Hold, s Settlement) (out State, er
 		return State{}, wrap("settlement of dispatch", h.Dispatch, err)
 	}
 	var stale error // is written, and is an error
-	err = q.transition(ctx, h.Thread, need{dispatches: []string{h.Dispatch}, next: true, runsOf: true}, func(t *turn) (err error) {
+	err = q.transition(ctx, h.Thread, nil, need{dispatches: []string{h.Dispatch}, next: true}, func(t *turn) (err error) {
 		stale, err = settle(t, h, s)
 		out = t.state(h.Dispatch)
 		return err
 	})
 	if err == nil {
+		q.holds.Delete(h.Thread)
 		err = wrap("settlement of dispatch", h.Dispatch, stale)
 	}
 	return out, err

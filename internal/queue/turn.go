@@ -36,8 +36,9 @@ type turn struct {
 	later        time.Time
 	queued       []string
 
-	// changed is set when there is something to write, notify when other processes should poll the thread.
-	changed, notify bool
+	// changed is set when there is something to write, notify when other processes should poll the thread, and recall when the holder of the
+	// claim should learn of it at once.
+	changed, notify, recall bool
 	// putIDs and putRunIDs are the dispatches and runs that were put.
 	putIDs, putRunIDs []string
 	// messages replace or follow those of the log, image replaces the thread's if it is not nil.

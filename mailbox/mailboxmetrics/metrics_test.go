@@ -239,6 +239,13 @@ func TestTrouble(t *testing.T) {
 	})
 }
 
+// taker is a runtime whose runs take messages, and no decisions.
+type taker struct{ second }
+
+func (taker) Steer(_ context.Context, _ string, c mailbox.Command) bool {
+	return c.Kind == mailbox.CommandMessages
+}
+
 // TestLiveDeliveries: commands to other processes are counted by whether a run accepted them.
 func TestLiveDeliveries(t *testing.T) {
 	t.Parallel()
@@ -246,7 +253,7 @@ func TestLiveDeliveries(t *testing.T) {
 		mem, registry := memstore.New(), prometheus.NewRegistry()
 		m, err := mailboxmetrics.New(mailboxmetrics.Config{Registry: registry})
 		must(t, err)
-		there, err := mailbox.New(t.Context(), mailbox.Config{Store: mem, Runtime: second{}})
+		there, err := mailbox.New(t.Context(), mailbox.Config{Store: mem, Runtime: taker{}})
 		must(t, err)
 		defer func() { must(t, there.Close(t.Context())) }()
 		must(t, there.Start(t.Context()))
@@ -257,6 +264,11 @@ func TestLiveDeliveries(t *testing.T) {
 		synctest.Wait()
 		if ok, err := here.Decide(t.Context(), sub.Run, mailbox.Decision{Call: "c"}); !ok || err != nil {
 			t.Errorf("decided: %v, %v", ok, err)
+		}
+		live, err := here.SubmitLive(t.Context(), mailbox.Request{Thread: "t", Messages: []mailbox.Input{{Data: []byte("more")}}}, sub.Run)
+		must(t, err)
+		if live.Dispatch != sub.Dispatch {
+			t.Errorf("the message came to dispatch %q", live.Dispatch)
 		}
 		if ok, err := here.Cancel(t.Context(), sub.Dispatch); !ok || err != nil {
 			t.Errorf("cancelled: %v, %v", ok, err)

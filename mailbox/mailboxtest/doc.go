@@ -1,11 +1,7 @@
-// Package mailboxtest proves that a store.Store keeps its contract.
+// Package mailboxtest is the suite of mailbox and of its rules, package internal/queue, on a store: [TestQueue] and [TestMailbox] are their
+// contracts, clause by clause, [TestModel] plays random schedules against a model that was written apart, and [TestCrash] kills processes.
 //
-//	func TestStore(t *testing.T) {
-//		TestStore(t, func(t *testing.T) store.Store { ... })
-//	}
-//
-// [TestStore] opens a new, empty store for each case; open registers what is to be closed with t.Cleanup. [Faulty] is
-// a store that fails on demand.
+// Each opens new, empty stores; open registers what is to be closed with t.Cleanup. [Faulty] is a store that fails on demand.
 //
 // # Concurrency
 //

@@ -172,11 +172,6 @@ func eventsOfAnHeir(w *eventWorld) {
 	heir.words <- "three"
 	e := w.next(f, 2)
 	equal(w.t, "event of the heir", fmt.Sprint(e.Seq, " ", string(e.Data)), fmt.Sprint(uint64(2<<32+1), " three"))
-	own, ok := b.Events(sub.Dispatch)
-	equal(w.t, "events of the heir's own", ok, true)
-	e, err := own.Next(w.ctx(), 0)
-	must(w.t, err)
-	equal(w.t, "the first one of the heir's own", string(e.Data), "three")
 	speaks.words <- "late"
 	close(speaks.words)
 	ctx, cancel := context.WithTimeout(w.ctx(), 10*time.Second)

@@ -12,10 +12,10 @@ func requestCases() []testCase {
 	return []testCase{{"request_comes_whole_to_another_process", requestComesWhole}}
 }
 
-// asked is a runtime that keeps the requests it gets, and fails the first time.
-type asked struct{ requests chan mailbox.Request }
+// recorder is a runtime that keeps the requests it gets, and fails the first time.
+type recorder struct{ requests chan mailbox.Request }
 
-func (a asked) Run(_ context.Context, j *mailbox.Job) (mailbox.Result, error) {
+func (a recorder) Run(_ context.Context, j *mailbox.Job) (mailbox.Result, error) {
 	a.requests <- j.Request
 	if j.Attempt == 1 {
 		return mailbox.Result{}, ErrInjected
@@ -33,7 +33,7 @@ func requestComesWhole(w *world) {
 	sub, err := w.box(mailbox.Config{Store: w.store, Runtime: done{}}).SubmitBackground(w.ctx(), want)
 	must(w.t, err)
 	equal(w.t, "dispatch", sub.Dispatch, "hint")
-	a := asked{make(chan mailbox.Request, 2)}
+	a := recorder{make(chan mailbox.Request, 2)}
 	m := w.box(mailbox.Config{Store: w.store, Runtime: a, Poll: 10 * time.Millisecond, Retry: mailbox.Retry{Delay: time.Millisecond}})
 	must(w.t, m.Start(w.ctx()))
 	w.await(m, sub.Dispatch, mailbox.Acked)

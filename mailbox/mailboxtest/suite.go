@@ -7,18 +7,31 @@ import (
 	"github.com/mortise-dev/mortise/store"
 )
 
+// TestQueue runs the contract of the rules on a store.
+func TestQueue(t *testing.T, open func(t *testing.T) store.Store) {
+	t.Helper()
+	runCases(t, open, queueCases(), leaseCases(), controlCases(), listCases(), dueCases(), logCases(), faultCases(), raceCases(), sizeCases(),
+		dropCases(), hostileCases(), heirCases(), commandCases())
+}
+
+func runCases(t *testing.T, open func(t *testing.T) store.Store, groups ...[]testCase) {
+	t.Helper()
+	for _, c := range slices.Concat(groups...) {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			c.run(newWorld(t, open(t)))
+		})
+	}
+}
+
 // TestMailbox runs the contract of a mailbox on a store. Open opens one store twice, as two processes would.
 func TestMailbox(t *testing.T, open func(t *testing.T) (one, other store.Store)) {
 	t.Helper()
-	for _, group := range [][]testCase{lifeCases(), damageCases(), deafCases(), slowCases(), decideCases(), lateCases(), requestCases(), ownCases()} {
-		for _, c := range group {
-			t.Run(c.name, func(t *testing.T) {
-				t.Parallel()
-				one, _ := open(t)
-				c.run(newWorld(t, one))
-			})
-		}
-	}
+	runCases(t, func(t *testing.T) store.Store {
+		t.Helper()
+		one, _ := open(t)
+		return one
+	}, lifeCases(), damageCases(), deafCases(), slowCases(), decideCases(), lateCases(), requestCases(), ownCases())
 	t.Run("events", func(t *testing.T) {
 		t.Parallel()
 		testEvents(t, open)

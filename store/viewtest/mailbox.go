@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mortise-dev/mortise/internal/queue/queuetest"
 	"github.com/mortise-dev/mortise/mailbox/agentrun/agentruntest"
 	"github.com/mortise-dev/mortise/mailbox/mailboxtest"
 	"github.com/mortise-dev/mortise/store"
@@ -17,7 +16,7 @@ func TestMailbox(t *testing.T, open OpenFunc, schedules int) {
 	t.Helper()
 	t.Run("queue", func(t *testing.T) {
 		t.Parallel()
-		queuetest.TestQueue(t, func(t *testing.T) store.Store {
+		mailboxtest.TestQueue(t, func(t *testing.T) store.Store {
 			t.Helper()
 			one, _ := open(t)
 			return one
@@ -25,7 +24,7 @@ func TestMailbox(t *testing.T, open OpenFunc, schedules int) {
 	})
 	t.Run("model", func(t *testing.T) {
 		t.Parallel()
-		queuetest.TestModel(t, open, schedules)
+		mailboxtest.TestModel(t, open, schedules)
 	})
 	t.Run("mailbox", func(t *testing.T) {
 		t.Parallel()
