@@ -48,6 +48,7 @@ func Edit(path string, dry bool, edit func([]byte) ([]byte, error)) (*Change, er
 			return nil, err
 		}
 		defer unlock()
+		sweep(path)
 	}
 	mode := fs.FileMode(0o600)
 	info, err := os.Stat(path)
@@ -139,9 +140,25 @@ func Original(path string, now []byte, installed func(before []byte) ([]byte, er
 	return nil, false
 }
 
+// temporary is in the names of files that are not written to their end yet.
+const temporary = ".mortise-tmp-"
+
+// sweep deletes what processes left that were killed while they wrote a file or a backup of it. The file's lock is held.
+func sweep(path string) {
+	entries, err := os.ReadDir(filepath.Dir(path))
+	if err != nil {
+		return
+	}
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), "."+filepath.Base(path)) && strings.Contains(e.Name(), temporary) {
+			_ = os.Remove(filepath.Join(filepath.Dir(path), e.Name()))
+		}
+	}
+}
+
 // write replaces a file at once: a crash leaves the old one or the new one.
 func write(path string, data []byte, mode fs.FileMode) error {
-	f, err := os.CreateTemp(filepath.Dir(path), ".mortise-tmp-*")
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+temporary+"*")
 	if err != nil {
 		return fmt.Errorf("install: %w", err)
 	}
