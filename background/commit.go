@@ -175,10 +175,12 @@ func (m *Manager) evict(ctx context.Context) {
 	room := map[bool]int{true: m.cfg.Keep, false: unackedPerKeep * m.cfg.Keep} // by whether they are acknowledged
 	var kept []*Task
 	for _, t := range slices.Backward(m.ended) {
-		room[t.acked]--
-		if room[t.acked] >= 0 && (!t.acked || t.spec.Class != Housekeeping) {
-			kept = append(kept, t)
-			continue
+		if !t.acked || t.spec.Class != Housekeeping {
+			room[t.acked]--
+			if room[t.acked] >= 0 {
+				kept = append(kept, t)
+				continue
+			}
 		}
 		delete(m.tasks, t.info.ID)
 		if t.acked {
