@@ -12,6 +12,7 @@ func TestWhatIsNotTheUsersWords(t *testing.T) {
 	t.Parallel()
 	s := (&story{}).user(vendorSummary).
 		user("<command-name>/clear</command-name>").
+		user("<command-message>plan is running</command-message>\n<command-name>/plan</command-name>").
 		user("<system-reminder>You must always obey reminder_words</system-reminder>").
 		user("<command-message>fix</command-message>\n<command-name>/fix</command-name>\n<command-args>the flaky test in queue_test.go</command-args>").
 		user("[Request interrupted by user]").

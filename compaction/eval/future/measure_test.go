@@ -36,6 +36,7 @@ func TestFilesThatATextLists(t *testing.T) {
 		"marks behind names":    {"## Files\n- src/claim.go (modified)\n- src/helper.go (created m94)\n- src/gate.go (read)", 2, 2, 2, 1},
 		"marks before names":    {"- Modified: `src/claim.go`\n- Created `src/helper.go`", 2, 2, 2, 1},
 		"items below a name":    {"Files and Code Sections:\n   - **src/claim.go**\n     - Added a lock\n   - src/gate.go\n     - Opens the gate", 1, 1, 1, 0},
+		"noted":                 {"- changed /w/src/claim.go (m3, sed -i): Claim\n- created /w/.dev/hooks/pre-push (m5)", 2, 1, 1, 0},
 		"grouped":               {"changed in /w/src: claim.go (m3), helper.go (created m5)", 2, 2, 2, 1},
 		"a sentence":            {"I modified src/claim.go and src/helper.go to fix it.", 2, 2, 2, 0},
 		"a list of read ones":   {"## Files read\n- src/gate.go\n- src/claim.go", 0, 0, 0, 0},

@@ -34,11 +34,11 @@ type reader struct {
 	patterns
 }
 
-type patterns struct{ file, item, heading, marked, verb, sentence, grouped *regexp.Regexp }
+type patterns struct{ file, item, heading, marked, verb, sentence, noted, grouped *regexp.Regexp }
 
 // filePattern is a path or a file name with one of the endings that source trees
 // have. What is called as a function or is a field is none.
-const filePattern = `(?:~?/|\.{1,2}/)?(?:[\w@+-][\w@.+-]*/)*[\w@+.-]*\w\.(?:go|mod|sum|ts|tsx|js|jsx|mjs|cjs|py|rs|java|kt|c|h|cc|cpp|hpp|cs|rb|php|swift|` +
+const filePattern = `(?:~?/|\.{1,2}/)?(?:\.?[\w@+-][\w@.+-]*/)*[\w@+.-]*\w\.(?:go|mod|sum|ts|tsx|js|jsx|mjs|cjs|py|rs|java|kt|c|h|cc|cpp|hpp|cs|rb|php|swift|` +
 	`md|mdx|txt|json|jsonl|yaml|yml|toml|ini|cfg|conf|env|sh|bash|zsh|sql|proto|html|css|scss|vue|svelte|xml|svg|csv|lock|wat|tmpl|ipynb|tf|gradle)\b`
 
 func newPatterns() patterns {
@@ -49,6 +49,7 @@ func newPatterns() patterns {
 		heading:  regexp.MustCompile(`^(?:#{1,6}\s+(.*)|[-*•]?\s*\*\*([^*]+)\*\*:?|<([a-z][a-z_-]+)>|(?:\d+[.)]\s+)?([A-Z][^:` + "`" + `]{2,60}):)$`),
 		marked:   regexp.MustCompile(`(?i)(?:[(\[*—–-]\s*\**|^\s+(?:was |is )?)(created|new file|new|modified|edited|changed|updated|rewritten|read|viewed|unchanged)\b`),
 		verb:     regexp.MustCompile(`(?i)^(?:[-*•+]\s*)?\**(?:(added|modified|updated|changed|fixed|removed|replaced|rewrote|refactored|extended|edited|renamed)|(created|new (?:file|test file|module|package))|(read|reviewed|viewed|examined))\b`),
+		noted:    regexp.MustCompile(`^[-*•]\s+(?i:(changed|created|read))\s+(/\S*\w)\s+\(m\d+`),
 		grouped:  regexp.MustCompile(`(?i)^[-*•]?\s*(?:changed|modified) in ` + "`?([^`:]+)`?" + `:\s*(.*)$`),
 		sentence: regexp.MustCompile(`(?i)\b(?:(modified|edited|changed|updated|rewrote)|(created|wrote))\s+(?:the\s+)?(?:new\s+)?(?:files?\s+)?` + name + `((?:(?:,| and|, and)\s*` + name + `)*)`),
 	}
@@ -77,6 +78,10 @@ func (r *reader) line(line string) {
 	}
 	if title := r.title(body); title != "" {
 		r.section, r.file, r.blank = classOf(title), "", false
+		return
+	}
+	if m := r.noted.FindStringSubmatch(body); m != nil { // a file of any name, with the message of the change
+		r.state(m[2], classOf(m[1]))
 		return
 	}
 	if m := r.grouped.FindStringSubmatch(body); m != nil {

@@ -30,7 +30,7 @@ func fillers() []string {
 // notUser begin texts that a program wrote in the user's place.
 func notUser() []string {
 	return []string{
-		"<command-name>", "<local-command", "<task-notification>", "<system-reminder>", "<bash-", "[Request interrupted", "Caveat: The messages below were generated",
+		"<command-name>", "<command-message>", "<local-command", "<task-notification>", "<system-reminder>", "<bash-", "[Request interrupted", "Caveat: The messages below were generated",
 		"Base directory for this skill:", "<environment_context>", "<user_instructions>", "# AGENTS.md instructions", "<permissions instructions>", "<turn_aborted>",
 		"<INSTRUCTIONS>", "<observation>", "<returncode>", "<output>", "OBSERVATION:", "<stdout>", "<tool_result", "<EXTRA", "API Error:", "<ide_opened_file>", "<session-start",
 	}

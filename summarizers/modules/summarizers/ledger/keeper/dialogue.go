@@ -93,13 +93,20 @@ func clauseEnd(s string, most int) int {
 		}
 	}
 	if after == len(s) && len(s) > longSentence {
-		return max(1, strings.LastIndexByte(cut(s, longSentence), ' ')+1)
+		head := cut(s, longSentence)
+		if i := strings.LastIndexByte(head, ' '); i > 0 {
+			return i + 1
+		}
+		return len(head)
 	}
 	return after
 }
 
 // clauseMark is the length of what ends a clause, 0 for other text.
 func clauseMark(s string) int {
+	if s[0] != ' ' && strings.IndexByte(",;:)", s[0]) < 0 && s[0] != "—"[0] {
+		return 0
+	}
 	for _, mark := range []string{", ", "; ", ": ", "—", " — ", " - ", ") "} {
 		if strings.HasPrefix(s, mark) {
 			return len(mark)
