@@ -2,7 +2,8 @@
 // needs version 13.
 //
 // Each call is one statement: a function of the database does the rest, in one transaction, and finds all by indexes. Batches that wait at
-// the same time in a process share a call and its commit; one that has to wait for another transaction does so alone. The tables and
+// the same time in a process share a call and its commit, so a call may end later than its context, by StatementTimeout at most; a batch
+// that has to wait for another transaction does so alone. The tables and
 // functions are in a schema of their own ([Config.Schema]), which [Open] creates and migrates. A role that does not own them needs USAGE of
 // the schema and of its sequence, and SELECT, INSERT, UPDATE and DELETE on its tables.
 //
