@@ -116,7 +116,7 @@ func (l Limits) bounds() engine.Bounds {
 func (l Limits) negative() error {
 	for field, value := range reflect.ValueOf(l).Fields() {
 		if n := value.Int(); n < 0 {
-			return fmt.Errorf("Limits.%s %d is negative; use 0 for the default", field.Name, n)
+			return fmt.Errorf("%s %d is negative; use 0 for the default", "Limits."+field.Name, n)
 		}
 	}
 	return nil
