@@ -120,7 +120,7 @@ func TestRuntime_meets(t *testing.T) {
 			Compaction: &compaction.Config{
 				Policy: compaction.Policy{
 					WindowTokens: 100_000, ThresholdTokens: 1_000, KeepRecentTokens: 1, KeepRecentMessages: 1,
-					MinRangeTokens: 1_024, SummaryTokens: 500, BreakerFailures: -1,
+					MinRangeTokens: 1_024, SummaryTokens: 500, BreakerFailures: -1, MinSurvival: -1,
 				},
 				Summarizer: late{},
 			},

@@ -12,6 +12,7 @@ import (
 	"github.com/mortise-dev/mortise/agent"
 	"github.com/mortise-dev/mortise/background"
 	"github.com/mortise-dev/mortise/compaction"
+	"github.com/mortise-dev/mortise/compaction/recall"
 	"github.com/mortise-dev/mortise/mailbox"
 	"github.com/mortise-dev/mortise/mailbox/agentrun"
 	"github.com/mortise-dev/mortise/phases"
@@ -122,7 +123,14 @@ func (r *Runtime) toolsOf(ctx context.Context, now *setup, j *mailbox.Job, name 
 	if len(a.Background) > 0 && own != nil {
 		own = inBackground{own: own, names: a.Background, thread: id, tasks: r.tasks}
 	}
-	return agent.LayerTools(own, more, read, agent.ToolsWhile(manage, known)), nil
+	return agent.LayerTools(own, more, read, agent.ToolsWhile(manage, known), r.recall(id)), nil
+}
+
+// recall reads what compactions took out of a thread's view. It is offered from the first one on, when the provider's
+// cache is lost anyway.
+func (r *Runtime) recall(id string) agent.Tools {
+	tool := recall.Tool{Log: func(ctx context.Context) ([]abi.Message, error) { return thread.On(r.cfg.Store).Messages(ctx, id) }}
+	return agent.ToolsWhile(tool, func() bool { return r.compactor != nil && len(r.compactor.Markers(id)) > 0 })
 }
 
 // listen passes the events of a run on, and begins and ends its record.

@@ -83,7 +83,7 @@ func (looks) CallTool(_ context.Context, call abi.ToolCall) (abi.ToolResult, err
 func busy() *compaction.Config {
 	return &compaction.Config{
 		Policy: compaction.Policy{
-			WindowTokens: 100_000, ThresholdTokens: 1_000, KeepRecentTokens: 1, KeepRecentMessages: 1, MinRangeTokens: 1_024, SummaryTokens: 500, BreakerFailures: -1,
+			WindowTokens: 100_000, ThresholdTokens: 1_000, KeepRecentTokens: 1, KeepRecentMessages: 1, MinRangeTokens: 1_024, SummaryTokens: 500, BreakerFailures: -1, MinSurvival: -1,
 		},
 		Summarizer: late{}, Admitter: compaction.Rules{},
 	}

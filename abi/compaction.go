@@ -37,6 +37,9 @@ type Summary struct {
 	ToID   string `json:"to_id,omitempty"`
 	// Policy is the one that wrote the text.
 	Policy string `json:"policy,omitempty"`
+	// Unverified means that a model wrote the text. The host then holds it against the log: it strikes what
+	// the log does not bear out, and adds what is missing within the budget.
+	Unverified bool `json:"unverified,omitempty"`
 }
 
 // AdmitRequest asks an admission policy whether a compaction may start now.

@@ -31,9 +31,14 @@ func (c *Compactor) summarize(ctx context.Context, t *thread, f *flight, r *abi.
 	}
 	f.begun, f.cancel = true, cancel
 	t.mu.Unlock()
-	r.Ledger = trimmed(c.ledgerOf(t.id, f.log), r.BudgetTokens)
+	state := c.ledgerOf(t.id, f.log)
+	r.Ledger = trimmed(state, r.BudgetTokens)
 	ctx, said := withNotes(ctx)
 	summary, err := c.write(ctx, t, f, r, bill)
+	if err == nil {
+		verified(ctx, f, r, &state, summary)
+		c.judged(ctx, f, r, &state, summary)
+	}
 	if err != nil {
 		t.mu.Lock()
 		defer t.mu.Unlock()
@@ -48,6 +53,21 @@ func (c *Compactor) summarize(ctx context.Context, t *thread, f *flight, r *abi.
 	}
 	return nil
 }
+
+// verified holds a model's text against the log, see [Repair]. The budget bounds what is added.
+func verified(ctx context.Context, f *flight, r *abi.SummarizeRequest, state *abi.Ledger, s *abi.Summary) {
+	if !s.Unverified {
+		return
+	}
+	text, struck := repair(s.Text, f.log, f.Range.PreviousSummary, state, max(0, r.BudgetTokens-textTokens(s.Text)))
+	if len(struck) > 0 {
+		Note(ctx, "", fmt.Sprintf("%d lines that the log does not bear out were struck, the first %q", len(struck), clipTo(struck[0], maxStruck)))
+	}
+	s.Text = text
+}
+
+// maxStruck is how much of a line that was struck an event quotes, in bytes.
+const maxStruck = 120
 
 // ready keeps a result until it is consumed, in this process or in the next.
 func (c *Compactor) ready(t *thread, f *flight, r *Result) bool {

@@ -90,14 +90,17 @@ func Compact(ctx context.Context, messages []abi.Message, o Options) (*Compacted
 	f.Before = before
 	f.Range, f.Continues, f.Policy = *rng, rng.PreviousSummary != nil, w.conf().PolicyName
 	ctx, said := withNotes(ctx)
-	s, err := w.write(ctx, &thread{}, f, &abi.SummarizeRequest{
+	state := readLedger(StoredLedger{}, f.log).State
+	request := &abi.SummarizeRequest{
 		ThreadID: o.ThreadID, Messages: f.source(), PreviousSummary: rng.PreviousSummary, BudgetTokens: budget, Focus: o.Focus,
-		ReadFiles: rng.ReadFiles, ModifiedFiles: rng.ModifiedFiles, LiveTasks: o.LiveTasks,
-		Ledger: trimmed(readLedger(StoredLedger{}, f.log).State, budget),
-	}, calibration{})
+		ReadFiles: rng.ReadFiles, ModifiedFiles: rng.ModifiedFiles, LiveTasks: o.LiveTasks, Ledger: trimmed(state, budget),
+	}
+	s, err := w.write(ctx, &thread{}, f, request, calibration{})
 	if err != nil {
 		return nil, fmt.Errorf("compaction: the summarizer: %w", err)
 	}
+	verified(ctx, f, request, &state, s)
+	w.judged(ctx, f, request, &state, s)
 	f.Result = &Result{Summary: strings.ToValidUTF8(s.Text, "\ufffd"), FromID: s.FromID, ToID: s.ToID}
 	f.Result.Policy, f.Result.Note = said.read()
 	f.Result.Quality = w.score(f, f.Result.Summary)

@@ -293,9 +293,11 @@ func (c *Compactor) observe(t *thread, e Event) {
 const maxReason = 1024
 
 // clip bounds text that a guest or a provider wrote.
-func clip(s string) string {
-	if len(s) > maxReason {
-		s = s[:maxReason] + "…"
+func clip(s string) string { return clipTo(s, maxReason) }
+
+func clipTo(s string, n int) string {
+	if len(s) > n {
+		s = s[:n] + "…"
 	}
 	return strings.ToValidUTF8(s, "")
 }

@@ -118,7 +118,7 @@ func TestFaultySummarizer(t *testing.T) {
 	t.Run("loses what must survive", func(t *testing.T) {
 		t.Parallel()
 		d := newDesk()
-		c := d.at(t, says("all went well"), func(cfg *compaction.Config) { cfg.Policy.MinSurvival = 0.5 })
+		c := d.at(t, says("filler, filler; recent"), func(cfg *compaction.Config) { cfg.Policy.MinSurvival = 0.5 })
 		log := filler()
 		log[1] = assistant("a0", "see https://example.org/issue")
 		c.Consider(t.Context(), thread, log)

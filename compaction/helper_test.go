@@ -83,7 +83,7 @@ func ids(messages []abi.Message) []string {
 func tight() compaction.Policy {
 	return compaction.Policy{
 		WindowTokens: 100_000, ThresholdTokens: 1_000, KeepRecentTokens: 1, KeepRecentMessages: 1,
-		MinRangeTokens: 1_024, SummaryTokens: 500, BreakerFailures: -1,
+		MinRangeTokens: 1_024, SummaryTokens: 500, BreakerFailures: -1, MinSurvival: -1,
 	}
 }
 

@@ -47,8 +47,8 @@ type Policy struct {
 	// provider read anew what follows the summary. A tenth of it suffices where the window is exceeded.
 	// Default 0.1.
 	MinSavingsRatio float64
-	// MinSurvival is the least overall score of a summary, 0 to 1. Default 0: the
-	// score is reported, and refuses nothing.
+	// MinSurvival is the least overall score of a summary, up to 1. A summary that is worse than the text of [Ledger]
+	// at its size, by what the kind of session needs, is replaced by that text; below 0 none is.
 	MinSurvival float64
 	// Bars are the least scores of single kinds.
 	Bars Bars
@@ -107,8 +107,8 @@ func (p Policy) withDefaults() (Policy, error) {
 	if p.MinSavingsRatio < 0 || p.MinSavingsRatio >= 1 {
 		return p, fmt.Errorf("compaction: Policy.MinSavingsRatio is %v, must be at least 0 and below 1", p.MinSavingsRatio)
 	}
-	if p.MinSurvival < 0 || p.MinSurvival > 1 {
-		return p, fmt.Errorf("compaction: Policy.MinSurvival is %v, must be from 0 to 1", p.MinSurvival)
+	if p.MinSurvival < -1 || p.MinSurvival > 1 {
+		return p, fmt.Errorf("compaction: Policy.MinSurvival is %v, must be from 0 to 1, or -1", p.MinSurvival)
 	}
 	if p.Mode != "" && p.Mode != KeepRecent && p.Mode != SafeFrontier {
 		return p, fmt.Errorf("compaction: Policy.Mode %.40q: must be %s or %s", p.Mode, KeepRecent, SafeFrontier)

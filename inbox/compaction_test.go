@@ -44,7 +44,7 @@ func TestLiveTasksAfterACompaction(t *testing.T) {
 					compact: func(f *office) agent.Compactor {
 						c, err := compaction.New(compaction.Config{
 							Policy: compaction.Policy{
-								WindowTokens: 100_000, ThresholdTokens: 1000, KeepRecentTokens: 1, KeepRecentMessages: 1, MinRangeTokens: 1024, SummaryTokens: 500,
+								WindowTokens: 100_000, ThresholdTokens: 1000, KeepRecentTokens: 1, KeepRecentMessages: 1, MinRangeTokens: 1024, SummaryTokens: 500, MinSurvival: -1,
 							},
 							Summarizer: summarizer(func(r *abi.SummarizeRequest) string {
 								<-hold

@@ -93,7 +93,7 @@ func TestCompaction(t *testing.T) {
 			c.Compaction = &compaction.Config{
 				Policy: compaction.Policy{
 					WindowTokens: 100_000, ThresholdTokens: 50_000, KeepRecentTokens: 1, KeepRecentMessages: 1,
-					MinRangeTokens: 100, SummaryTokens: 500, MinSavingsRatio: 0.01, BreakerFailures: -1,
+					MinRangeTokens: 100, SummaryTokens: 500, MinSavingsRatio: 0.01, BreakerFailures: -1, MinSurvival: -1,
 				},
 				Summarizer: summarizer{}, Store: memory,
 				Observe: func(e compaction.Event) {

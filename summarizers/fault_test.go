@@ -78,7 +78,7 @@ func compact(t *testing.T, s compaction.Summarizer, name string, timeout time.Du
 	d := &desk{}
 	c, err := compaction.New(compaction.Config{
 		Policy: compaction.Policy{
-			WindowTokens: 100_000, ThresholdTokens: 500, KeepRecentTokens: 1, KeepRecentMessages: 1, MinRangeTokens: 100, SummaryTokens: 300,
+			WindowTokens: 100_000, ThresholdTokens: 500, KeepRecentTokens: 1, KeepRecentMessages: 1, MinRangeTokens: 100, SummaryTokens: 300, MinSurvival: -1,
 		},
 		Quota:      compaction.Quota{Timeout: timeout},
 		Summarizer: s, PolicyName: name, Spawn: d.spawn, Observe: func(e compaction.Event) { d.events = append(d.events, e) },

@@ -19,7 +19,7 @@ const module = "github.com/mortise-dev/mortise"
 // prefix of its folder that has an entry. "*" is everything.
 func arrows() map[string][]string {
 	return map[string][]string{
-		".":                             {"agent", "background", "blob", "compaction", "llm", "mailbox", "mailbox/agentrun", "inbox", "phases", "store", "store/memstore", "thread", "abi"},
+		".":                             {"agent", "background", "blob", "compaction", "compaction/recall", "llm", "mailbox", "mailbox/agentrun", "inbox", "phases", "store", "store/memstore", "thread", "abi"},
 		"serve":                         {".", "agent", "blob", "compaction", "compaction/trial", "mailbox", "mailbox/agentrun", "phases", "thread", "internal/agui", "abi"},
 		"internal/acp":                  {"serve", "agent", "agent/mcp", "mailbox", "mailbox/agentrun", "phases", "abi"},
 		"internal/agui":                 {"abi"},
@@ -60,6 +60,7 @@ func arrows() map[string][]string {
 		"hook/mcpproxy":                 {"hook", "abi"},
 		"cmd/mortise-hook":              {"hook/frame"}, // small, for a process starts at each event
 		"compaction":                    {"compaction/cost", "compaction/ledger", "compaction/verify", "abi"},
+		"compaction/recall":             {"abi"},
 		"compaction/verify":             {"abi"},
 		"compaction/cost":               {"abi"},
 		"compaction/eval":               {"compaction", "abi"},

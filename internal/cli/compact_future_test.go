@@ -117,10 +117,13 @@ func TestCompactEvalFuture(t *testing.T) {
 			if err := json.Unmarshal([]byte(stdout), &r); err != nil {
 				t.Fatal(err)
 			}
-			if r.Schema != "mortise.compact_future.v1" || r.Compactions != 1 || len(r.Rows) != 1+4*2*2 {
+			if r.Schema != "mortise.compact_future.v1" || r.Compactions != 1 || len(r.Rows) != 2+4*2*2 {
 				t.Fatalf("%s, %d compactions, %d rows", r.Schema, r.Compactions, len(r.Rows))
 			}
 			if v := r.Rows[0]; v.Contender != "vendor" || v.Facts != 20 || v.Strict.Value != 1.0/20 || v.FalseFiles.Wrong != 0 {
+				t.Errorf("%+v", v)
+			}
+			if v := r.Rows[1]; v.Contender != "vendor, repaired" || v.Strict.Value <= r.Rows[0].Strict.Value || v.FalseFiles.Wrong+v.FalseWords.Wrong != 0 {
 				t.Errorf("%+v", v)
 			}
 			for _, row := range r.Rows {

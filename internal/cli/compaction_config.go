@@ -11,6 +11,7 @@ import (
 
 	"github.com/mortise-dev/mortise/blob"
 	"github.com/mortise-dev/mortise/compaction"
+	"github.com/mortise-dev/mortise/compaction/recall"
 	"github.com/mortise-dev/mortise/compaction/trial"
 )
 
@@ -21,7 +22,7 @@ func (c *CompactionConfig) policy() compaction.Policy {
 		KeepRecentTokens: c.KeepRecentTokens, ReserveTokens: c.ReserveTokens,
 		SummaryTokens: c.SummaryTokens, SummarizerTokens: c.SummarizerTokens,
 		MinSavingsRatio: c.MinSavingsRatio, MinSurvival: c.MinSurvival, Bars: compaction.Bars(c.Bars),
-		MaskTokens: c.MaskTokens, NeverMask: slices.Concat(c.NeverMask, []string{blob.ToolReadOutput}), BreakerFailures: c.BreakerFailures,
+		MaskTokens: c.MaskTokens, NeverMask: slices.Concat(c.NeverMask, []string{blob.ToolReadOutput, recall.Name}), BreakerFailures: c.BreakerFailures,
 	}
 }
 
@@ -63,8 +64,8 @@ func (c *CompactionConfig) validate() error {
 	if l := c.Trial.MaxLoss; l != nil && !(*l >= 0 && *l <= 1) {
 		return fmt.Errorf("compaction.trial.max_loss: is %v, must be from 0 to 1", *l)
 	}
-	if c.MinSurvival < 0 || c.MinSurvival > 1 {
-		errs = append(errs, fmt.Errorf("compaction.min_survival: is %v, must be from 0 to 1", c.MinSurvival))
+	if c.MinSurvival < -1 || c.MinSurvival > 1 {
+		errs = append(errs, fmt.Errorf("compaction.min_survival: is %v, must be from 0 to 1, or -1", c.MinSurvival))
 	}
 	for _, f := range []struct {
 		name  string

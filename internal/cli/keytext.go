@@ -50,7 +50,7 @@ var keyTexts = map[string]string{ //nolint:gochecknoglobals // a table
 	"CompactionConfig.ReserveTokens":    "Part of the window that is kept free for the answer.",
 	"CompactionConfig.SummaryTokens":    "Size of a summary.",
 	"CompactionConfig.MinSavingsRatio":  "Least share of the view that a compaction must save, from 0 to below 1. Default: 0.1.",
-	"CompactionConfig.MinSurvival":      "Least share of paths, errors and identifiers that must survive, 0 to 1.",
+	"CompactionConfig.MinSurvival":      "Least share of paths, errors and identifiers that must survive, 0 to 1; -1 also lets summaries pass that are worse than the ledger's own text.",
 	"CompactionConfig.Bars":             "Least shares that must survive, by kind.",
 	"CompactionConfig.Mode":             "What a compaction replaces.",
 	"CompactionConfig.SummarizerTokens": "Size of the parts in which a long range is summarized.",

@@ -183,7 +183,7 @@ func compactionVectors() []vector {
 		}},
 		{name: "summarize_request.ledger", value: &abi.SummarizeRequest{ABI: 1, ThreadID: "t1", Policy: "ledger", BudgetTokens: 2000, Ledger: fullLedger()}},
 		{name: "summary.minimal", value: &abi.Summary{Text: "Nothing happened."}},
-		{name: "summary.full", value: &abi.Summary{Text: "## Goal\nFind the largest file.", FromID: "m1", ToID: "m5", Policy: "extractive"}},
+		{name: "summary.full", value: &abi.Summary{Text: "## Goal\nFind the largest file.", FromID: "m1", ToID: "m5", Policy: "extractive", Unverified: true}},
 		{name: "admit_request.minimal", value: &abi.AdmitRequest{ABI: 1, ThreadID: "t1", NowMS: 1767225600000}},
 		{name: "admit_request.full", value: &abi.AdmitRequest{
 			ABI: 1, ThreadID: "t1", Policy: "quota", NowMS: 1767225600000, TokensBefore: new(int64(0)), RangeTokens: 90000,

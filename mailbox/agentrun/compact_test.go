@@ -68,7 +68,7 @@ func compactionBetweenRuns(t *testing.T, delay time.Duration) {
 	var err error
 	compactor, err = compaction.New(compaction.Config{
 		Policy: compaction.Policy{
-			WindowTokens: 100_000, ThresholdTokens: 1_000, KeepRecentTokens: 1, KeepRecentMessages: 1, MinRangeTokens: 1_024, SummaryTokens: 500, BreakerFailures: -1,
+			WindowTokens: 100_000, ThresholdTokens: 1_000, KeepRecentTokens: 1, KeepRecentMessages: 1, MinRangeTokens: 1_024, SummaryTokens: 500, BreakerFailures: -1, MinSurvival: -1,
 		},
 		Summarizer: late(delay), Spawn: w.tasks.Housekeep, Observe: func(e compaction.Event) { events = append(events, e) },
 	})

@@ -147,6 +147,9 @@ func (v *Summary) MarshalTo(e *Encoder) {
 	if v.Policy != "" {
 		n++
 	}
+	if v.Unverified {
+		n++
+	}
 	e.OpenMap(n)
 	e.raw("\xa4text")
 	e.Str(v.Text)
@@ -161,6 +164,10 @@ func (v *Summary) MarshalTo(e *Encoder) {
 	if v.Policy != "" {
 		e.raw("\xa6policy")
 		e.Str(v.Policy)
+	}
+	if v.Unverified {
+		e.raw("\xaaunverified")
+		e.Bool(v.Unverified)
 	}
 	e.Close()
 }
@@ -187,6 +194,9 @@ func (v *Summary) UnmarshalFrom(d *Decoder) {
 		case "policy":
 			d.once(&seen, 1<<3)
 			v.Policy = d.Str()
+		case "unverified":
+			d.once(&seen, 1<<4)
+			v.Unverified = d.Bool()
 		default:
 			d.Skip()
 		}

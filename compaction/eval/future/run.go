@@ -41,8 +41,13 @@ const (
 // ErrNoWindows means that no window has enough facts.
 var ErrNoWindows = errors.New("future: no compaction is followed by enough needed facts")
 
-// Vendor is the name of the vendor's own summary among the contenders.
-const Vendor = "vendor"
+// Names of the vendor's own summary among the contenders, and of the same after compaction.Repair, which may
+// add RepairTokens.
+const (
+	Vendor       = "vendor"
+	Repaired     = "vendor, repaired"
+	RepairTokens = 650
+)
 
 // Run measures the vendor's own summaries and the contenders. It fails on a config
 // that cannot be measured, and when its context ends; a contender's failure is
@@ -118,6 +123,12 @@ func (r *runner) vendor() {
 	row := newRow(Vendor, eval.KindBaseline, Size{}, 1)
 	for _, s := range r.subjects {
 		row.add(s, s.Vendor, r.cfg.Prices, true)
+	}
+	r.report.Rows = append(r.report.Rows, row.done())
+	row = newRow(Repaired, eval.KindBaseline, Size{}, 1)
+	for _, s := range r.subjects {
+		text, _ := compaction.Repair(s.Vendor, s.Before, nil, RepairTokens)
+		row.add(s, text, r.cfg.Prices, true)
 	}
 	r.report.Rows = append(r.report.Rows, row.done())
 }

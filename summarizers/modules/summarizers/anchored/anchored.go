@@ -34,6 +34,8 @@ const (
 	// adds for a question.
 	hostBytes = 3
 	overhead  = 64
+	// hostShare is the part of the budget that is left for what the host adds from its ledger.
+	hostShare = 6
 )
 
 // Role is the role that a config names.
@@ -45,6 +47,9 @@ func Summarize(req *mortise.SummarizeRequest) (*mortise.Summary, error) {
 	if limit < minLimit {
 		return nil, ErrNoBudget
 	}
+	if req.Ledger != nil {
+		limit -= limit / hostShare
+	}
 	info, err := model.Info(Role(req.Config))
 	if err != nil {
 		return nil, err
@@ -53,7 +58,7 @@ func Summarize(req *mortise.SummarizeRequest) (*mortise.Summary, error) {
 	if req.PreviousSummary != nil {
 		memory = read(*req.PreviousSummary)
 	}
-	f := &frame{req: req, words: limit / 7, instructions: talk.Line(mortise.StringOr(req.Config, "instructions", ""), maxInstructions)}
+	f := &frame{req: req, words: limit / 7, ledger: rendering(req, limit), instructions: talk.Line(mortise.StringOr(req.Config, "instructions", ""), maxInstructions)}
 	answerTokens := min(info.AnswerTokens, req.BudgetTokens+req.BudgetTokens/3+128)
 	parts, err := plan(f, info, answerTokens, limit)
 	if err != nil {
@@ -82,7 +87,7 @@ func Summarize(req *mortise.SummarizeRequest) (*mortise.Summary, error) {
 	}
 	memory.known(req, limit)
 	memory.fit(limit)
-	s := &mortise.Summary{Text: talk.Cut(memory.text(), limit), Policy: Policy}
+	s := &mortise.Summary{Text: talk.Cut(memory.text(), limit), Policy: Policy, Unverified: true}
 	s.FromID, s.ToID = talk.Span(req.Messages)
 	return s, nil
 }

@@ -18,7 +18,8 @@
 // An answer that has none of the sections (a refusal, an apology, nothing) is an error. A
 // section that the model leaves out, or leaves empty, stays as it was; so do single constraints
 // and files that got lost in a rewritten section. Files and tasks that the host knows are in the
-// summary whatever the model says.
+// summary whatever the model says. With a ledger the model is given a rendering of it, a sixth of the
+// budget is left for the host, and the text is marked as unverified: the host holds it against the log.
 //
 // # Concurrency
 //
