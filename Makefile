@@ -29,8 +29,7 @@ tests = @mkdir -p bin; rm -f $(SKIPPED); echo "$(GO) test $(1)"; \
 list-skipped = if test -s $(SKIPPED); then echo "SKIPPED:"; sort -u $(SKIPPED) | sed 's/^/  /'; else echo "no test was skipped"; fi
 
 # The demo compiles what its speed does not depend on without optimization, and lets the compiler use more memory: in half the time.
-PLAINLY := $(foreach p,github.com/mortise-dev/mortise github.com/anthropics github.com/openai modernc.org github.com/jackc github.com/nats-io github.com/modelcontextprotocol \
-             github.com/danielgtaylor github.com/prometheus github.com/extism google.golang.org go.opentelemetry.io go.yaml.in,'-gcflags=$p/...=-N -l') '-gcflags=github.com/mortise-dev/mortise/internal/wasm/...='
+PLAINLY := $(foreach p,all=-N_-l runtime/...= internal/...= github.com/tetratelabs/...= github.com/mortise-dev/mortise/internal/wasm/...=,'-gcflags=$(subst _, ,$p)')
 
 .PHONY: demo
 demo: ## mortise serve at work, offline: runs, compactions, a swap and its roll-back
@@ -131,10 +130,14 @@ npm-modules: ## from npm: plugins of Extism's kit for AssemblyScript into bin/np
 npm-agents: ## from npm: Claude Code, Codex and pi into bin/npm-agents, for make live (960 MB)
 	internal/agents/install.sh bin/npm-agents
 
+.PHONY: npm-more-agents
+npm-more-agents: ## from npm: Gemini CLI, Qwen Code, Copilot CLI and opencode into bin/npm-agents/more, for make live (700 MB)
+	internal/agents/install.sh bin/npm-agents/more more
+
 .PHONY: live
 live: export MORTISE_LIVE = 1
 live: ## run the real agents that npm-agents installs through the proxy and with hooks
-	$(call tests,$(QUICK) -count=1 -timeout 20m -run '^TestLive' -p 1,./proxy ./hook/live)
+	$(call tests,$(QUICK) -count=1 -timeout 20m -run '^TestLive($$|_)' -p 1,./proxy ./hook/live ./internal/cli)
 
 .PHONY: model
 model: ## compare 10,000 random schedules on every store with the model in memory, with the race detector (a long run)

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/background"
 	"github.com/mortise-dev/mortise/blob"
 	"github.com/mortise-dev/mortise/compaction"
@@ -78,7 +77,6 @@ func (r *Runtime) connect(ctx context.Context) (err error) {
 			observe(e)
 		}
 	}
-	tasks.Deliver = func(ctx context.Context, thread string, n abi.Notice) error { return r.runs.Deliver(ctx, thread, n) }
 	if r.tasks, err = background.New(tasks); err != nil {
 		return err
 	}

@@ -85,7 +85,7 @@ func busy() *compaction.Config {
 		Policy: compaction.Policy{
 			WindowTokens: 100_000, ThresholdTokens: 1_000, KeepRecentTokens: 1, KeepRecentMessages: 1, MinRangeTokens: 1_024, SummaryTokens: 500, BreakerFailures: -1,
 		},
-		Summarizer: late{},
+		Summarizer: late{}, Admitter: compaction.Rules{},
 	}
 }
 

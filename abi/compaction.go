@@ -86,6 +86,12 @@ type CacheUse struct {
 	PromptTokens  int64 `json:"prompt_tokens"`
 	ReadTokens    int64 `json:"read_tokens,omitempty"`
 	WrittenTokens int64 `json:"written_tokens,omitempty"`
+	// Model is the provider's name of the model.
+	Model string `json:"model,omitempty"`
+	// ReadPerMille and WritePerMille are the prices of a token from the cache and to it, in thousandths of
+	// that of fresh input; 0 where the price of the model is not known.
+	ReadPerMille  int64 `json:"read_per_mille,omitempty"`
+	WritePerMille int64 `json:"write_per_mille,omitempty"`
 }
 
 // CompactionCost is an estimate of what a compaction costs once, and saves in each later request.
@@ -98,6 +104,8 @@ type CompactionCost struct {
 	RewriteTokens int64 `json:"rewrite_tokens"`
 	// SavedTokens is by how much each later request is shorter.
 	SavedTokens int64 `json:"saved_tokens"`
+	// AfterTokens is the size of the context after the thread's latest compaction, 0 when there was none.
+	AfterTokens int64 `json:"after_tokens,omitempty"`
 	// RewriteMicros is what RewriteTokens cost more than they would from the cache, SavedMicros
 	// what each later request costs less, at the cache's share of the latest inference. Both are
 	// in millionths of the unit of the operator's prices, and 0 where the price is not known.

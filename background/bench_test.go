@@ -78,7 +78,7 @@ func benchEvents(b *testing.B) time.Duration {
 	}
 	m := benchManager(b, background.Config{
 		MaxRunning: benchTasks, MaxPerThread: benchTasks,
-		Deliver: func(ctx context.Context, _ string, n abi.Notice) error { return box.Send(ctx, n) },
+		Ledger: into(box),
 	})
 	var begun sync.WaitGroup
 	begun.Add(benchTasks)
@@ -131,12 +131,12 @@ func read(b *testing.B, box *inbox.Box, kind abi.NoticeKind, n int) {
 // BenchmarkSpawnToFirstEvent is the time from Spawn to the first event at its owner.
 func BenchmarkSpawnToFirstEvent(b *testing.B) {
 	first := make(chan struct{}, 1)
-	m := benchManager(b, background.Config{Keep: 1, Deliver: func(_ context.Context, _ string, n abi.Notice) error {
+	m := benchManager(b, background.Config{Keep: 1, Ledger: &ledger{give: func(_ context.Context, _ string, n abi.Notice) error {
 		if n.Kind == abi.NoticeCustom {
 			first <- struct{}{}
 		}
 		return nil
-	}})
+	}}})
 	b.ReportAllocs()
 	for b.Loop() {
 		_, err := m.Spawn(b.Context(), background.Spec{Thread: "a", Type: "bench", Body: func(_ context.Context, task *background.Task) (any, error) {
@@ -161,7 +161,7 @@ func BenchmarkSpawnToFirstEvent(b *testing.B) {
 func BenchmarkMemory(b *testing.B) {
 	result := string(make([]byte, 1024))
 	for b.Loop() {
-		left := &book{}
+		left := &ledger{}
 		m := benchManager(b, background.Config{Ledger: left, Keep: 100})
 		before := heap()
 		for range 10_000 {

@@ -31,7 +31,7 @@ func (m *Manager) CancelRun(runID string) int {
 	m.mu.Lock()
 	for id, t := range m.tasks {
 		root := t.spec.Parent.RunID == runID && t.spec.Parent.TaskID == ""
-		if root && !t.info.Status.Terminal() && t.spec.Class.kind() == work {
+		if root && !t.info.Status.Terminal() && t.spec.Class.group() == Blocking {
 			for child := range m.tree(id) {
 				in[child] = true
 			}

@@ -2,241 +2,151 @@ package background
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
 	"github.com/mortise-dev/mortise/abi"
+	"github.com/mortise-dev/mortise/inbox"
 )
 
-// patience is how long the first attempt to hand on an end may take, and readers of the thread may wait for it. An attempt that finds no
-// room leaves none for the next; one that fails otherwise doubles it, up to maxPatience: a slow disk gets its time. The first attempt with
-// a ledger, which writes, may take ledgerPatience.
-const (
-	patience       = 20 * time.Millisecond
-	ledgerPatience = 250 * time.Millisecond
-	maxPatience    = 5 * time.Second
-)
+// attemptTime is how long an attempt to commit an end may take, and readers of the thread may wait for it.
+const attemptTime = 5 * time.Second
 
-// Pauses between attempts double from firstPause up to roomPause when there was no room, and else up to maxPatience.
+// Pauses between attempts double from firstPause up to roomPause when there is no room, and else up to maxPause.
 const (
 	firstPause = 5 * time.Millisecond
 	roomPause  = 100 * time.Millisecond
+	maxPause   = 5 * time.Second
 )
 
-// maxPanics is how often Deliver may panic over one notification.
-const maxPanics = 3
+var errPanicked = errors.New("background: the Ledger panicked")
 
-// ending is a task on its way to its terminal status.
-type ending struct {
-	t     *Task
-	info  Info // as it will be
-	op    string
-	ahead *abi.Notice // what is handed on now, if it is not the end itself
-	until time.Time   // when the attempts stop that are made when the Manager is as good as closed; set by the first
-
-	panics int
+// put commits to the ledger, which may panic.
+func (m *Manager) put(ctx context.Context, t *Task, record []byte, n *abi.Notice) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("%w: %.256v", errPanicked, p)
+		}
+	}()
+	return m.cfg.Ledger.Commit(ctx, t.spec.Thread, t.info.ID, record, n)
 }
 
-// full is an error that reports that there was no room, as inbox.ErrFull does.
-type full interface{ Full() bool }
-
-func isFull(err error) bool {
-	var f full
-	return errors.As(err, &f) && f.Full()
+// sleep waits for the pause after attempt n, from 0, or until done is closed.
+func sleep(done <-chan struct{}, n int, err error) {
+	longest := maxPause
+	if errors.Is(err, inbox.ErrFull) {
+		longest = roomPause
+	}
+	timer := time.NewTimer(min(firstPause<<min(n, 16), longest))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-done:
+	}
 }
 
-// commit hands on what comes ahead of the end, then the terminal notification, and sets the
-// status in one step with the latter. While the owner has no room, or the ledger fails,
-// it tries again; it gives up when Deliver refuses for good, or when the Manager is
-// closed.
+// commit queues what comes ahead of the end, then the terminal notification, and sets the status in one step with the
+// latter. It tries again until the ledger has taken each, or Close gives up.
 func (m *Manager) commit(t *Task, o outcome, op string, ahead ...abi.Notice) {
 	t.over.Store(true)   // an Emit that begins gives up
 	t.end()              // and one that waits, too
 	t.emit <- struct{}{} // the last one is through
 	<-t.emit
 
-	ctx := context.WithoutCancel(t.life)
 	m.mu.Lock()
 	info := t.info
 	m.mu.Unlock()
-	info.Status, info.Result, info.Error = o.status, o.result, o.err
-	info.EndedAt = m.cfg.Now()
-	e := &ending{t: t, info: info, op: op}
+	info.Status, info.Result, info.Error, info.EndedAt = o.status, o.result, o.err, m.cfg.Now()
 	for i := range ahead {
-		e.ahead = &ahead[i]
-		m.handOn(ctx, e)
+		m.repeat(t, op, nil, &ahead[i])
 	}
-	e.ahead = nil
-	m.handOn(ctx, e)
-	m.evict(ctx)
-	m.observe(ctx, EventFinished, info)
+	n := terminal(&info)
+	m.repeat(t, op, &info, &n)
+	m.evict(context.WithoutCancel(t.life))
+	m.observe(context.WithoutCancel(t.life), EventFinished, info)
 }
 
-// handOn makes attempts until it is decided what becomes of the notification, with a pause after each.
-func (m *Manager) handOn(ctx context.Context, e *ending) {
-	e.panics = 0
-	for pause := firstPause; ; pause *= 2 {
-		noRoom, decided := m.attempt(ctx, e)
-		if decided {
+// repeat attempts to commit a notification until that is decided. The end is set if the notification is that of the task.
+func (m *Manager) repeat(t *Task, op string, end *Info, n *abi.Notice) {
+	ctx := context.WithoutCancel(t.life)
+	for i := 0; ; i++ {
+		err := m.attempt(ctx, t, end, n)
+		full, last := errors.Is(err, inbox.ErrFull), m.late.Err() != nil
+		if err == nil || errors.Is(err, inbox.ErrDropped) {
 			return
 		}
-		longest := maxPatience
-		if noRoom {
-			longest = roomPause
+		if !full {
+			m.cfg.Logger.WarnContext(ctx, "end of a task is not committed yet", "task_id", t.info.ID, "task_type", t.spec.Type, "error", err)
 		}
-		pause = min(pause, longest)
-		timer := time.NewTimer(pause)
-		select {
-		case <-timer.C:
-		case <-m.late.Done():
+		m.count(func(s *Stats) { s.refused(op, full, last, end != nil) })
+		if last {
+			return
 		}
-		timer.Stop()
+		sleep(m.late.Done(), i, err)
 	}
 }
 
-// attempt tries once to hand on the notification. When that is decided, and the notification is the
-// end, it makes the end visible. No reader comes between.
-func (m *Manager) attempt(ctx context.Context, e *ending) (noRoom, decided bool) {
-	th, unlock := m.lock(e.t.spec.Thread)
-	defer unlock()
-	limit, least := th.patience, patience
-	if m.durable(e.t) || e.t.refused {
-		least = ledgerPatience
-	}
-	if limit > 0 {
-		limit = max(limit, least)
-	}
-	late := m.late.Err() != nil
-	if late {
-		if e.until.IsZero() {
-			e.until = time.Now().Add(patience)
-		}
-		limit = time.Until(e.until)
-	}
-	ctx, cancel := context.WithTimeout(ctx, limit)
+// attempt tries once to commit a notification, and makes the end visible when that is decided. No reader comes between.
+func (m *Manager) attempt(ctx context.Context, t *Task, end *Info, n *abi.Notice) (err error) {
+	defer m.lock(t.spec.Thread)()
+	ctx, cancel := context.WithTimeout(ctx, attemptTime)
 	defer cancel()
-	if !late {
-		defer context.AfterFunc(m.late, cancel)() //nolint:contextcheck // that of Close
+	defer context.AfterFunc(m.late, cancel)() //nolint:contextcheck // that of Close
+	var record []byte
+	if end != nil {
+		record, err = end.record()
 	}
-	err := m.handOnce(ctx, e)
-	noRoom = isFull(err)
-	switch {
-	case noRoom:
-		th.patience = 0
-	case ctx.Err() != nil:
-		th.patience = max(least, min(2*limit, maxPatience))
+	if err == nil {
+		err = m.put(ctx, t, record, n)
 	}
-	if decided = err == nil || m.decided(ctx, e, err); decided && e.ahead == nil {
+	dropped := errors.Is(err, inbox.ErrDropped)
+	if end != nil && (err == nil || dropped || m.late.Err() != nil) {
 		m.mu.Lock()
-		m.finish(e.t, &e.info)
-		m.mu.Unlock()
+		defer m.mu.Unlock()
+		t.acked = t.acked || dropped
+		m.finish(t, end)
 	}
-	return noRoom, decided
+	return err
 }
 
-func (m *Manager) handOnce(ctx context.Context, e *ending) error {
-	if e.ahead != nil {
-		return m.hand(ctx, e.t, nil, e.ahead)
-	}
-	record, err := m.record(e.t, &e.info)
-	if err != nil {
-		return err
-	}
-	n := terminal(&e.info)
-	return m.hand(ctx, e.t, record, &n)
-}
-
-// decided reports whether an attempt that failed was the last, and counts it.
-func (m *Manager) decided(ctx context.Context, e *ending, err error) bool {
-	cut, noRoom, last := ctx.Err() != nil, isFull(err), m.late.Err() != nil
-	args := []any{"task_id", e.info.ID, "task_type", e.info.Type, "status", string(e.info.Status), "error", err}
-	if m.durable(e.t) || e.t.refused {
-		waited := cut && noRoom
-		if !waited {
-			m.cfg.Logger.WarnContext(ctx, "end of a task is not committed yet", args...)
-		}
-		m.count(func(s *Stats) { s.refused(e, waited, last) })
-		return last
-	}
-	if errors.Is(err, errPanicked) {
-		e.panics++
-	}
-	if !last && (cut || noRoom || e.panics > 0 && e.panics < maxPanics) {
-		return false
-	}
-	if m.cfg.Ledger != nil {
-		e.t.refused = true // the next attempt commits it
-		return false
-	}
-	m.cfg.Logger.ErrorContext(ctx, "notification at the end of a task was lost", append(args, "terminal", e.ahead == nil)...)
-	m.count(func(s *Stats) { s.LostNotices++ })
-	return true
-}
-
-// refused counts an attempt that the ledger did not take, unless it only waited for room.
-func (s *Stats) refused(e *ending, waited, last bool) {
-	if !waited {
+// refused counts an attempt that the ledger did not take, unless it had no room.
+func (s *Stats) refused(op string, full, last, end bool) {
+	if !full {
 		if s.CommitFailures == nil {
 			s.CommitFailures = map[string]int{}
 		}
-		s.CommitFailures[e.op]++
+		s.CommitFailures[op]++
 	}
 	switch {
-	case last && e.ahead == nil:
+	case last && end:
 		s.Unsaved++
 	case last:
 		s.LostNotices++
 	}
 }
 
-// durable reports whether the ledger has a task.
-func (m *Manager) durable(t *Task) bool {
-	return m.cfg.Ledger != nil && (m.cfg.Deliver == nil || t.spec.Class != Housekeeping)
-}
-
-// record is what the ledger keeps, nothing if it does not have the task.
-func (m *Manager) record(t *Task, info *Info) ([]byte, error) {
-	if !m.durable(t) {
-		return nil, nil
-	}
-	return json.Marshal(info)
-}
-
 // finish makes the end visible. The caller holds the lock, and the gate of the thread.
-func (m *Manager) finish(t *Task, info *Info) {
+func (m *Manager) finish(t *Task, end *Info) {
 	// Only what changes: the id is read without the lock.
-	t.info.Status, t.info.Result, t.info.Error, t.info.EndedAt = info.Status, info.Result, info.Error, info.EndedAt
+	t.info.Status, t.info.Result, t.info.Error, t.info.EndedAt = end.Status, end.Result, end.Error, end.EndedAt
 	m.leave(t)
-	m.retire(t)
-}
-
-// retire puts an ended task where it is forgotten in its turn. The caller holds the lock.
-func (m *Manager) retire(t *Task) {
-	t.acked = t.acked || !m.durable(t)
-	if t.acked {
-		m.acked++
-	}
 	m.ended = append(m.ended, t)
 }
 
 // Acknowledge reports that what the tasks reported was used, and is persisted where it
 // was used. From then on they may be forgotten, the oldest first. It is for the
-// owner of the Ledger; without one a notification that was accepted counts as used.
+// owner of the Ledger.
 func (m *Manager) Acknowledge(ctx context.Context, thread string, ids ...string) {
 	var gone []string // from memory, because they were not acknowledged for long
 	m.mu.Lock()
 	for _, id := range ids {
-		t := m.tasks[id]
-		if t == nil {
+		switch t := m.tasks[id]; {
+		case t == nil:
 			gone = append(gone, id)
-		}
-		if t == nil || t.acked || t.spec.Thread != thread {
-			continue
-		}
-		if t.acked = true; t.info.Status.Terminal() {
-			m.acked++
+		case t.spec.Thread == thread:
+			t.acked = true
 		}
 	}
 	m.mu.Unlock()
@@ -244,9 +154,9 @@ func (m *Manager) Acknowledge(ctx context.Context, thread string, ids ...string)
 	m.evict(ctx)
 }
 
-// forget drops records from the ledger.
+// forget drops records of the ledger. A record that stays is dropped by the next process.
 func (m *Manager) forget(ctx context.Context, thread string, ids []string) {
-	if m.cfg.Ledger == nil || len(ids) == 0 {
+	if len(ids) == 0 {
 		return
 	}
 	if err := m.cfg.Ledger.Forget(ctx, thread, ids...); err != nil {
@@ -258,29 +168,25 @@ func (m *Manager) forget(ctx context.Context, thread string, ids []string) {
 // in the ledger.
 const unackedPerKeep = 8
 
-// evict forgets the oldest ended tasks, and never one that has not ended.
+// evict forgets the oldest ended tasks, and never one that has not ended. Housekeeping is not kept.
 func (m *Manager) evict(ctx context.Context) {
 	forget := map[string][]string{}
 	m.mu.Lock()
-	acked, unacked := m.acked-m.cfg.Keep, len(m.ended)-m.acked-unackedPerKeep*m.cfg.Keep
-	if acked > 0 || unacked > 0 {
-		m.ended = slices.DeleteFunc(m.ended, func(t *Task) bool {
-			switch {
-			case t.acked && acked > 0:
-				acked--
-				m.acked--
-				if m.durable(t) {
-					forget[t.spec.Thread] = append(forget[t.spec.Thread], t.info.ID)
-				}
-			case !t.acked && unacked > 0:
-				unacked--
-			default:
-				return false
-			}
-			delete(m.tasks, t.info.ID)
-			return true
-		})
+	room := map[bool]int{true: m.cfg.Keep, false: unackedPerKeep * m.cfg.Keep} // by whether they are acknowledged
+	var kept []*Task
+	for _, t := range slices.Backward(m.ended) {
+		room[t.acked]--
+		if room[t.acked] >= 0 && (!t.acked || t.spec.Class != Housekeeping) {
+			kept = append(kept, t)
+			continue
+		}
+		delete(m.tasks, t.info.ID)
+		if t.acked {
+			forget[t.spec.Thread] = append(forget[t.spec.Thread], t.info.ID)
+		}
 	}
+	slices.Reverse(kept)
+	m.ended = kept
 	m.mu.Unlock()
 	for thread, ids := range forget {
 		m.forget(ctx, thread, ids)

@@ -12,7 +12,7 @@ import (
 	"github.com/mortise-dev/mortise/inbox"
 )
 
-// TestOneCommit shows that neither half of an end is ever seen alone. Deliver
+// TestOneCommit shows that neither half of an end is ever seen alone. The ledger
 // takes its time before and after it hands the notice on, so that a reader
 // in between would see one half.
 func TestOneCommit(t *testing.T) {
@@ -24,11 +24,11 @@ func TestOneCommit(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		m := newManager(t, background.Config{Deliver: func(ctx context.Context, _ string, n abi.Notice) error {
+		m := newManager(t, background.Config{Ledger: &ledger{give: func(ctx context.Context, _ string, n abi.Notice) error {
 			pause()
 			defer pause()
 			return box.Send(ctx, n)
-		}})
+		}}})
 		return m, box, spawn(t, m, "a", func(context.Context, *background.Task) (any, error) { return "built", nil })
 	}
 	t.Run("no_notice_without_the_status", func(t *testing.T) {
@@ -88,8 +88,7 @@ func TestFullInboxDoesNotDeadlock(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		deliver := func(ctx context.Context, _ string, n abi.Notice) error { return box.Send(ctx, n) }
-		m := newManager(t, background.Config{Deliver: deliver})
+		m := newManager(t, background.Config{Ledger: into(box)})
 		for range 8 {
 			spawn(t, m, "a", func(context.Context, *background.Task) (any, error) { return nil, nil })
 		}
@@ -116,8 +115,7 @@ func TestCloseGivesUpOnAFullInbox(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		deliver := func(ctx context.Context, _ string, n abi.Notice) error { return box.Send(ctx, n) }
-		m := newManager(t, background.Config{Deliver: deliver, Grace: time.Second})
+		m := newManager(t, background.Config{Ledger: into(box), Grace: time.Second})
 		for range 3 {
 			spawn(t, m, "a", untilCancelled)
 		}
@@ -135,7 +133,7 @@ func TestCloseStopsWaitingWithItsContext(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		l := &ledger{}
-		m := newManager(t, background.Config{Deliver: l.deliver, Grace: time.Hour})
+		m := newManager(t, background.Config{Ledger: l, Grace: time.Hour})
 		release := make(chan struct{})
 		spawn(t, m, "a", func(context.Context, *background.Task) (any, error) { <-release; return nil, nil })
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)

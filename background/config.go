@@ -34,14 +34,16 @@ var (
 	ErrQueueFull = errors.New("background: too many tasks wait for a place")
 )
 
-// Ledger keeps tasks and their notifications beyond the process. inbox.Inbox is one.
-// One ledger belongs to one Manager. It must be safe for concurrent use.
+// Ledger keeps tasks and their notifications. inbox.Inbox is one, over a store in memory if they need not outlive the
+// process. One ledger belongs to one Manager. It must be safe for concurrent use, and must not call the Manager.
 type Ledger interface {
-	// Commit keeps the record of a task, if one is named, and queues a notification for
-	// the thread, if there is one: both or neither, and for good when it returns
-	// nil. It may wait for room until ctx is done, which may be soon; the error then has a
-	// method Full() bool that is true.
+	// Commit keeps the record of a task, if there is one, and queues a notification for the thread, if there is one: both
+	// or neither, and for good when it returns nil. It returns soon, and does not wait for room: an error that is
+	// inbox.ErrFull reports that there was none. One that is inbox.ErrDropped reports a notification of a task whose record
+	// is gone, with its thread: nothing was changed.
 	Commit(ctx context.Context, thread, task string, record []byte, n *abi.Notice) error
+	// Claim replaces the record of a task if it is still was, and reports whether it was.
+	Claim(ctx context.Context, thread, task string, was, record []byte) (bool, error)
 	// Forget drops the records of tasks that are not needed any more.
 	Forget(ctx context.Context, thread string, tasks ...string) error
 	// Threads lists the threads that have records or notifications.
@@ -50,16 +52,10 @@ type Ledger interface {
 	Records(ctx context.Context, thread string) (map[string][]byte, error)
 	// Unread lists the tasks of a thread whose ends are queued and not acknowledged.
 	Unread(ctx context.Context, thread string) ([]string, error)
-}
-
-// Owners is what a [Ledger] of several processes also implements. inbox.Inbox does.
-type Owners interface {
 	// Owner is the name of this process.
 	Owner() string
 	// Alive returns the processes whose tasks must not be recovered.
 	Alive(ctx context.Context) (map[string]bool, error)
-	// Claim replaces the record of a task if it is still was, and reports whether it was.
-	Claim(ctx context.Context, thread, task string, was, record []byte) (bool, error)
 }
 
 // EventKind is what happened to a task.
@@ -77,19 +73,9 @@ type Event struct {
 	Task Info
 }
 
-// Config makes a [Manager]. Deliver, Ledger, or both are required. A zero limit means its
-// default.
+// Config makes a [Manager]. Ledger is required. A zero limit means its default.
 type Config struct {
-	// Deliver hands a notification to the owner of a thread. It may wait for room until
-	// ctx is done, which may be soon: see the package comment. On an error the notification
-	// must not have been accepted. An error with a method Full() bool that is true, such
-	// as inbox.ErrFull, means that there was no room: an end is then delivered again. Any
-	// other, but that of ctx, is a refusal for good: the notification goes to the Ledger then, and
-	// without one it is lost. It must not call the Manager.
-	Deliver func(ctx context.Context, thread string, n abi.Notice) error
-	// Ledger replaces Deliver where notifications and tasks must outlive the
-	// process. With both, Deliver gets the notifications of housekeeping, which are of use to this
-	// process alone, and the Ledger gets those that Deliver refuses.
+	// Ledger has the tasks, and gets their notifications.
 	Ledger Ledger
 	// Observe is called when a task starts and when it has finished, on the goroutine of
 	// the task. It must return soon.
@@ -116,7 +102,7 @@ type Config struct {
 	MaxPerThread int
 	MaxQueued    int
 	// Keep is how many ended tasks stay readable through Get and List after their
-	// notification was accepted, or acknowledged if there is a Ledger.
+	// end was acknowledged.
 	Keep int
 	// Timeout ends a body that runs longer, unless its Spec has a timeout;
 	// ServiceTimeout is for services.
@@ -163,8 +149,8 @@ func (c Config) withDefaults() Config {
 }
 
 func (c Config) validate() error {
-	if c.Deliver == nil && c.Ledger == nil {
-		return errors.New("background: Config.Deliver is missing, and there is no Ledger")
+	if c.Ledger == nil {
+		return errors.New("background: Config.Ledger is missing")
 	}
 	for _, f := range []struct {
 		name  string

@@ -2,25 +2,21 @@
 // when they have ended.
 //
 // A [Manager] runs task bodies on goroutines of their own. What a body emits,
-// and how it ended, is delivered as [abi.Notice] values to the thread that owns
-// the task: through the Deliver function of the [Config], or into a [Ledger], which
-// keeps them until they are acknowledged. inbox.Inbox is one.
+// and how it ended, is queued as [abi.Notice] values for the thread that owns
+// the task, in a [Ledger], which has them until they are acknowledged. inbox.Inbox is one.
 //
 // # One commit
 //
-// A task has exactly one terminal notification. The notification is delivered and the status
-// changes in one step: no caller of Get, List, HasBlocking or Wait sees the one without the other. While Deliver waits for room, or the Ledger fails, the task is
-// shown as running, and the step is tried again until it succeeds. With a Ledger the
-// task's record is part of the step.
+// A task has exactly one terminal notification. The notification is queued, the record of the task is replaced, and the status
+// changes in one step: no caller of Get, List, HasBlocking or Wait sees the one without the other. While the thread has no room, or the
+// Ledger fails, the task is shown as running, and the step is tried again until it succeeds. Readers of a thread wait while the
+// Ledger commits an end of it, 5 s at most. Threads do not wait for each other.
 //
-// Readers of a thread wait while an end of the thread is being delivered, and so an attempt is short. The context of Deliver or Commit ends after
-// 20 ms at first, after 250 ms with a Ledger. An attempt that finds no room leaves none for the next, which must not wait; one that fails
-// otherwise doubles the time, up to 5 s, so that a slow disk gets its time. Threads do not wait for each other.
+// A task whose thread was dropped ends without a notification.
 //
 // # Restart
 //
-// [Manager.Recover] takes over what a Ledger kept; without one, the [Plugin] keeps
-// a thread's tasks in the thread's state and [Manager.Restore] takes them over. A
+// [Manager.Recover] takes over what a Ledger kept. A
 // task that was running is resumed if Config.Resume has a body for it, a bounded number of
 // times, and else ends as failed, with a notification. A sub-agent that is resumed has no
 // inbox.
@@ -50,10 +46,8 @@
 //
 // # Concurrency
 //
-// Everything is safe for concurrent use. Deliver and the Ledger's Commit are called
-// from many goroutines, also for one thread, and while the status of the thread's tasks
-// is held back: they must not call the Manager, and must return when their context is
-// done. The owner of the Manager calls Close.
+// Everything is safe for concurrent use. The Ledger is called from many goroutines, also for one thread. The owner of
+// the Manager calls Close, before it closes the Ledger.
 //
 // # Errors
 //

@@ -176,7 +176,7 @@ func TestEvents(t *testing.T) {
 					t.Fatal(err)
 				}
 				m := newManager(t, background.Config{
-					Deliver: func(ctx context.Context, _ string, n abi.Notice) error { return box.Send(ctx, n) },
+					Ledger: into(box),
 				})
 				test(t, m, box)
 				closeManager(t, m)

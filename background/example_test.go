@@ -7,21 +7,15 @@ import (
 	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/background"
 	"github.com/mortise-dev/mortise/inbox"
+	"github.com/mortise-dev/mortise/store/memstore"
 )
 
 // A task reports to the thread that owns it, first progress, then its end.
 func Example() {
 	ctx := context.Background()
-	m, err := background.New(background.Config{
-		Deliver: func(_ context.Context, thread string, n abi.Notice) error {
-			fmt.Println(thread, n.Kind, n.EventType, n.Payload, n.Result)
-			return nil
-		},
-	})
-	if err != nil {
-		panic(err)
-	}
-	_, err = m.Spawn(ctx, background.Spec{
+	box := expect(inbox.New(ctx, inbox.Config{Store: memstore.New()}))
+	m := expect(background.New(background.Config{Ledger: box}))
+	_, err := m.Spawn(ctx, background.Spec{
 		Thread: "thread-1", Type: "build", Name: "build", Description: "builds the docs",
 		Body: func(_ context.Context, t *background.Task) (any, error) {
 			t.Emit("progress", "half")
@@ -32,22 +26,29 @@ func Example() {
 		panic(err)
 	}
 	_ = m.Wait(ctx, "thread-1")
+	for _, n := range expect(box.Take(ctx, "thread-1")).All() {
+		fmt.Println(n.Kind, n.EventType, n.Payload, n.Result)
+	}
 	_ = m.Close(ctx)
+	_ = box.Close(ctx)
 	// Output:
-	// thread-1 custom progress half <nil>
-	// thread-1 completed  <nil> 42 pages
+	// custom progress half <nil>
+	// completed  <nil> 42 pages
+}
+
+// expect returns what cannot fail here.
+func expect[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
 }
 
 // A sub-agent has an inbox of its own; who spawned it sends messages to it.
 func ExampleManager_SpawnAgent() {
 	ctx := context.Background()
-	m, err := background.New(background.Config{Deliver: func(_ context.Context, _ string, n abi.Notice) error {
-		fmt.Println(n.Kind, n.Result)
-		return nil
-	}})
-	if err != nil {
-		panic(err)
-	}
+	own := expect(inbox.New(ctx, inbox.Config{Store: memstore.New()}))
+	m := expect(background.New(background.Config{Ledger: own}))
 	id, err := m.SpawnAgent(ctx, background.Spec{Thread: "thread-1", Name: "critic"},
 		func(ctx context.Context, _ *background.Task, box *inbox.Box) (any, error) {
 			n, err := box.Recv(ctx)
@@ -58,7 +59,11 @@ func ExampleManager_SpawnAgent() {
 	}
 	_ = m.SendMessage(ctx, id, "thread-1", "author", "what do you think?")
 	_ = m.Wait(ctx, "thread-1")
+	for _, n := range expect(own.Take(ctx, "thread-1")).All() {
+		fmt.Println(n.Kind, n.Result)
+	}
 	_ = m.Close(ctx)
+	_ = own.Close(ctx)
 	// Output:
 	// completed map[content:what do you think? from:author]
 }
@@ -66,13 +71,8 @@ func ExampleManager_SpawnAgent() {
 // The tools with which a model looks after its tasks.
 func ExampleManager_Tools() {
 	ctx := context.Background()
-	m, err := background.New(background.Config{
-		NewID:   func() string { return "bg_0" },
-		Deliver: func(context.Context, string, abi.Notice) error { return nil },
-	})
-	if err != nil {
-		panic(err)
-	}
+	box := expect(inbox.New(ctx, inbox.Config{Store: memstore.New()}))
+	m := expect(background.New(background.Config{Ledger: box, NewID: func() string { return "bg_0" }}))
 	tools, err := m.Tools(background.ToolsConfig{Thread: "thread-1"})
 	if err != nil {
 		panic(err)
@@ -87,6 +87,7 @@ func ExampleManager_Tools() {
 	result, _ := tools.CallTool(ctx, abi.ToolCall{Name: background.ToolWaitTask, Arguments: map[string]any{"task_id": "bg_0"}})
 	fmt.Println(result.Content[0].Text)
 	_ = m.Close(ctx)
+	_ = box.Close(ctx)
 	// Output:
 	// task_id: bg_0
 	// state: completed

@@ -24,12 +24,15 @@ func fullInbox(t *testing.T, ends int) (*background.Manager, *inbox.Box, []strin
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := newManager(t, background.Config{Deliver: func(ctx context.Context, thread string, n abi.Notice) error {
+	l := into(box)
+	send := l.give
+	l.give = func(ctx context.Context, thread string, n abi.Notice) error {
 		if thread != "a" {
 			return nil
 		}
-		return box.Send(ctx, n)
-	}})
+		return send(ctx, thread, n)
+	}
+	m := newManager(t, background.Config{Ledger: l})
 	var ids []string
 	for range ends {
 		ids = append(ids, spawn(t, m, "a", func(context.Context, *background.Task) (any, error) { return nil, nil }))
@@ -198,7 +201,7 @@ func TestRunReadsASmallInbox(t *testing.T) {
 func TestSlowLedgerIsNotStarved(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		b := &book{}
+		b := &ledger{}
 		m := newManager(t, background.Config{Ledger: slowBook{b}})
 		id := spawn(t, m, "a", func(context.Context, *background.Task) (any, error) { return "x", nil })
 		start := time.Now()
@@ -217,7 +220,7 @@ func TestSlowLedgerIsNotStarved(t *testing.T) {
 }
 
 // slowBook takes a second to keep the end of a task.
-type slowBook struct{ *book }
+type slowBook struct{ *ledger }
 
 func (b slowBook) Commit(ctx context.Context, thread, task string, record []byte, n *abi.Notice) error {
 	if n != nil {
@@ -227,7 +230,7 @@ func (b slowBook) Commit(ctx context.Context, thread, task string, record []byte
 			return context.Cause(ctx)
 		}
 	}
-	return b.book.Commit(ctx, thread, task, record, n)
+	return b.ledger.Commit(ctx, thread, task, record, n)
 }
 
 // TestNoRoomIsNoRefusal has an owner that says at once that it has no room: nothing
@@ -239,11 +242,7 @@ func TestNoRoomIsNoRefusal(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		m := newManager(t, background.Config{Deliver: func(ctx context.Context, _ string, n abi.Notice) error {
-			ctx, cancel := context.WithCancel(ctx)
-			cancel() // does not wait
-			return box.Send(ctx, n)
-		}})
+		m := newManager(t, background.Config{Ledger: into(box)})
 		for range 3 {
 			spawn(t, m, "a", func(context.Context, *background.Task) (any, error) { return nil, nil })
 		}
@@ -269,8 +268,8 @@ func TestCloseInTime(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				deliver := func(ctx context.Context, _ string, _ abi.Notice) error { <-ctx.Done(); return context.Cause(ctx) }
-				m := newManager(t, background.Config{Deliver: deliver, Grace: 3 * time.Second})
+				l := &ledger{give: func(ctx context.Context, _ string, _ abi.Notice) error { <-ctx.Done(); return context.Cause(ctx) }}
+				m := newManager(t, background.Config{Ledger: l, Grace: 3 * time.Second})
 				for range 4 {
 					spawn(t, m, "a", body)
 				}
@@ -279,7 +278,7 @@ func TestCloseInTime(t *testing.T) {
 				if took := time.Since(start); took > 5*time.Second {
 					t.Errorf("close took %s with a grace of 3s", took)
 				}
-				if n := m.Stats().LostNotices; n != 4 {
+				if n := m.Stats().Unsaved; n != 4 {
 					t.Errorf("%d of 4 lost ends are counted", n)
 				}
 			})
@@ -291,7 +290,7 @@ func TestCloseInTime(t *testing.T) {
 func TestCloseEndsASpawn(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		m := newManager(t, background.Config{Ledger: deafBook{&book{}}})
+		m := newManager(t, background.Config{Ledger: deafBook{&ledger{}}})
 		spawned := make(chan error, 1)
 		go func() {
 			_, err := m.Spawn(t.Context(), background.Spec{Thread: "a", Type: "x", Body: untilCancelled})
@@ -310,7 +309,7 @@ func TestCloseEndsASpawn(t *testing.T) {
 }
 
 // deafBook never has room.
-type deafBook struct{ *book }
+type deafBook struct{ *ledger }
 
 func (deafBook) Commit(ctx context.Context, _, _ string, _ []byte, _ *abi.Notice) error {
 	<-ctx.Done()

@@ -54,7 +54,7 @@ type Info struct {
 	// CreatedAt and EndedAt are written as created_at_ms and completed_at_ms.
 	CreatedAt time.Time `json:"-"`
 	EndedAt   time.Time `json:"-"`
-	// Owner is the process that runs the task, see [Owners].
+	// Owner is the process that runs the task.
 	Owner string `json:"owner,omitempty"`
 	// Parent is where the task comes from.
 	Parent Lineage `json:"parent_context,omitzero"`
@@ -62,6 +62,9 @@ type Info struct {
 	// is resumed after a restart.
 	Attempt int `json:"attempt,omitempty"`
 }
+
+// record is what the ledger keeps of a task.
+func (i *Info) record() ([]byte, error) { return json.Marshal(i) }
 
 // fields is Info without its methods.
 type fields Info

@@ -59,11 +59,7 @@ func TestInfo(t *testing.T) {
 		},
 		"persisted_task_meta_from_summary": func(t *testing.T) {
 			t.Helper()
-			s := background.Snapshot{}.Upsert(sample())
-			if got := s.Tasks["bg_0"]; !reflect.DeepEqual(got, sample()) || got.Thread != "t" || got.Name != "build" {
-				t.Errorf("what is kept is %+v", got)
-			}
-			inBubble(t, func(t *testing.T, m *background.Manager, _ *ledger) {
+			inBubble(t, func(t *testing.T, m *background.Manager, l *ledger) {
 				t.Helper()
 				parent := background.Lineage{TaskID: "bg_9", RunID: "r", CallID: "c", AgentID: "a"}
 				id, err := m.Spawn(t.Context(), background.Spec{
@@ -76,7 +72,7 @@ func TestInfo(t *testing.T) {
 				wait(t, m, "t")
 				synctest.Wait()
 				summary := status(t, m, id)
-				kept, _ := roundtrip(t, m.Snapshot("t").Tasks[id])
+				kept := l.kept(t, "t", id)
 				want := background.Info{
 					ID: id, Thread: "t", Type: "shell", Name: "build", Description: "builds", Class: background.Detached, Parent: parent,
 					Status: background.Failed, Error: "disk full", CreatedAt: summary.CreatedAt, EndedAt: summary.EndedAt, Attempt: 1,
@@ -195,7 +191,7 @@ func TestTaskResultStatus(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		l := &ledger{}
-		m := newManager(t, background.Config{Deliver: l.deliver})
+		m := newManager(t, background.Config{Ledger: l})
 		good := spawn(t, m, "a", func(context.Context, *background.Task) (any, error) { return "x", nil })
 		bad := spawn(t, m, "a", func(context.Context, *background.Task) (any, error) { return nil, errors.New("x") })
 		gone := spawn(t, m, "a", untilCancelled)
@@ -207,45 +203,6 @@ func TestTaskResultStatus(t *testing.T) {
 			}
 		}
 		closeManager(t, m)
-	})
-}
-
-func TestSnapshotAndView(t *testing.T) {
-	t.Parallel()
-	one, two := sample(), sample()
-	two.ID = "bg_1"
-	t.Run("background_task_state_snapshot_reduce_upsert", func(t *testing.T) {
-		t.Parallel()
-		first := background.Snapshot{}.Upsert(one)
-		changed := one
-		changed.Status = background.Failed
-		second := first.Upsert(two).Upsert(changed)
-		if len(second.Tasks) != 2 || second.Tasks["bg_0"].Status != background.Failed || first.Tasks["bg_0"].Status != background.Completed || len(first.Tasks) != 1 {
-			t.Fatalf("snapshots are %+v and %+v", first, second)
-		}
-	})
-	t.Run("background_task_state_snapshot_reduce_replace_all", func(t *testing.T) {
-		t.Parallel()
-		s := background.Snapshot{}.Upsert(one).ReplaceAll([]background.Info{two})
-		if len(s.Tasks) != 1 || s.Tasks["bg_1"].ID != "bg_1" {
-			t.Fatalf("snapshot is %+v", s)
-		}
-	})
-	t.Run("background_task_view_reduce_replace", func(t *testing.T) {
-		t.Parallel()
-		hidden := two
-		hidden.Class = background.Housekeeping
-		v := background.View{}.Replace([]background.Info{one, hidden})
-		want := map[string]background.ViewEntry{"bg_0": {Type: "shell", Description: "builds", Status: background.Completed}}
-		if !reflect.DeepEqual(v.Tasks, want) {
-			t.Fatalf("view is %+v", v)
-		}
-	})
-	t.Run("background_task_view_reduce_clear", func(t *testing.T) {
-		t.Parallel()
-		if v := (background.View{}).Replace([]background.Info{one}).Clear(); len(v.Tasks) != 0 {
-			t.Fatalf("view is %+v", v)
-		}
 	})
 }
 

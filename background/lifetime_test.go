@@ -13,6 +13,9 @@ import (
 
 	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/background"
+	"github.com/mortise-dev/mortise/inbox"
+	"github.com/mortise-dev/mortise/store"
+	"github.com/mortise-dev/mortise/store/memstore"
 )
 
 func TestSpawnIsDetachedFromItsContext(t *testing.T) {
@@ -20,7 +23,7 @@ func TestSpawnIsDetachedFromItsContext(t *testing.T) {
 	type key struct{}
 	synctest.Test(t, func(t *testing.T) {
 		l := &ledger{}
-		m := newManager(t, background.Config{Deliver: l.deliver})
+		m := newManager(t, background.Config{Ledger: l})
 		ctx, cancel := context.WithCancel(context.WithValue(t.Context(), key{}, "kept"))
 		goOn := make(chan struct{})
 		id, err := m.Spawn(ctx, background.Spec{Thread: "a", Type: "x", Body: func(ctx context.Context, _ *background.Task) (any, error) {
@@ -45,7 +48,7 @@ func TestQueue(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		l := &ledger{}
-		m := newManager(t, background.Config{Deliver: l.deliver, NewID: counter(), MaxRunning: 2, MaxQueued: 2})
+		m := newManager(t, background.Config{Ledger: l, NewID: counter(), MaxRunning: 2, MaxQueued: 2})
 		var running, most atomic.Int32
 		goOn := make(chan struct{})
 		body := func(ctx context.Context, _ *background.Task) (any, error) {
@@ -93,14 +96,22 @@ func TestEndedTasksAreBounded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		l := &ledger{}
-		m := newManager(t, background.Config{Deliver: l.deliver, NewID: counter(), Keep: 3})
+		m := newManager(t, background.Config{Ledger: l, NewID: counter(), Keep: 3})
 		alive := spawn(t, m, "a", untilCancelled)
 		for range 10 {
-			spawn(t, m, "b", func(context.Context, *background.Task) (any, error) { return nil, nil })
+			id := spawn(t, m, "b", func(context.Context, *background.Task) (any, error) { return nil, nil })
 			wait(t, m, "b")
+			m.Acknowledge(t.Context(), "b", id)
 		}
-		if n := len(m.List("b")); n != 3 {
-			t.Fatalf("%d ended tasks are kept", n)
+		records, _ := l.Records(t.Context(), "b")
+		if n := len(m.List("b")); n != 3 || len(records) != 3 {
+			t.Fatalf("%d ended tasks and %d records are kept", n, len(records))
+		}
+		own := housekeep(t, m, func(context.Context, *background.Task) (any, error) { return nil, nil })
+		synctest.Wait()
+		m.Acknowledge(t.Context(), "a", own)
+		if _, known := m.Get(own); known {
+			t.Fatal("housekeeping is kept after it was used")
 		}
 		if status(t, m, alive).Status != background.Running {
 			t.Fatal("a running task was forgotten")
@@ -113,7 +124,7 @@ func TestHousekeep(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		l := &ledger{}
-		m := newManager(t, background.Config{Deliver: l.deliver})
+		m := newManager(t, background.Config{Ledger: l})
 		if err := m.Housekeep(t.Context(), "a", "sweep-1", "sweep", "sweeps", func(context.Context) error { return nil }); err != nil {
 			t.Fatal(err)
 		}
@@ -136,7 +147,7 @@ func TestPlainValues(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		l := &ledger{}
-		m := newManager(t, background.Config{Deliver: l.deliver})
+		m := newManager(t, background.Config{Ledger: l})
 		spawn(t, m, "a", func(_ context.Context, task *background.Task) (any, error) {
 			task.Emit("v", []string{"x"})
 			task.Emit("v", map[string]any{"f": 1.5, "l": []any{uint8(2)}})
@@ -175,7 +186,7 @@ func TestPlainValues(t *testing.T) {
 func TestRace(t *testing.T) {
 	t.Parallel()
 	l := &ledger{}
-	m := newManager(t, background.Config{Deliver: l.deliver, MaxRunning: 4})
+	m := newManager(t, background.Config{Ledger: l, MaxRunning: 4})
 	var wg sync.WaitGroup
 	var want sync.Map // how each task must end, by id
 	for w := range 8 {
@@ -222,4 +233,43 @@ func TestRace(t *testing.T) {
 		t.Fatalf("%d terminal notices for %d tasks", ends, 8*60)
 	}
 	closeManager(t, m)
+}
+
+// TestEndInADroppedThread drops a thread whose tasks run: what they report and how they end leaves nothing there.
+func TestEndInADroppedThread(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := memstore.New()
+		box, err := inbox.New(t.Context(), inbox.Config{Store: s})
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := newManager(t, background.Config{Ledger: box, Keep: 1})
+		goOn := make(chan struct{})
+		body := func(_ context.Context, task *background.Task) (any, error) {
+			<-goOn
+			return task.Emit("late", "x"), nil
+		}
+		id := spawn(t, m, "a", body)
+		housekeep(t, m, body)
+		if _, err := s.Apply(t.Context(), store.Batch{ID: "drop", Thread: "a", Base: store.AnyRevision, Drop: true}); err != nil {
+			t.Fatal(err)
+		}
+		close(goOn)
+		wait(t, m, "a")
+		synctest.Wait()
+		if info := status(t, m, id); info.Status != background.Completed || info.Result != false {
+			t.Errorf("the task is %+v", info)
+		}
+		if threads, err := box.Threads(t.Context()); err != nil || len(threads) != 0 || box.Waiting("a") != 0 {
+			t.Errorf("threads %q have something, %v; %d notifications wait", threads, err, box.Waiting("a"))
+		}
+		if stats := m.Stats(); stats.Running != 0 || stats.Unsaved != 0 || len(stats.CommitFailures) != 0 {
+			t.Errorf("stats are %+v", stats)
+		}
+		closeManager(t, m)
+		if err := box.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
 }

@@ -16,7 +16,7 @@ func inBubble(t *testing.T, test func(*testing.T, *background.Manager, *ledger))
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		l := &ledger{}
-		m := newManager(t, background.Config{Deliver: l.deliver, NewID: counter()})
+		m := newManager(t, background.Config{Ledger: l, NewID: counter()})
 		test(t, m, l)
 		closeManager(t, m)
 	})
@@ -181,7 +181,7 @@ func TestIDsAreUnique(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &ledger{}
 		seen, last := map[string]bool{}, ""
-		one, two := newManager(t, background.Config{Deliver: l.deliver}), newManager(t, background.Config{Deliver: l.deliver})
+		one, two := newManager(t, background.Config{Ledger: l}), newManager(t, background.Config{Ledger: l})
 		for range 200 {
 			for _, m := range []*background.Manager{one, two} {
 				id := spawn(t, m, "a", func(context.Context, *background.Task) (any, error) { return nil, nil })

@@ -8,7 +8,6 @@ import (
 
 	"golang.org/x/time/rate"
 
-	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/inbox"
 )
 
@@ -17,27 +16,20 @@ type Manager struct {
 	cfg  Config
 	once sync.Once
 	wg   sync.WaitGroup // one per task that has not ended
-	// late ends when the Manager has been closing for so long that owners get no
-	// more time.
+	// late ends when Close gives up on the ledger.
 	late   context.Context //nolint:containedctx // ends attempts when the Manager closes
 	expire context.CancelFunc
 
 	mu      sync.Mutex
 	places  places
 	tasks   map[string]*Task
-	names   map[name]string    // names of live tasks, to ids
 	threads map[string]*thread // that have tasks that have not ended
-	alive   int                // all tasks that have not ended
 	ended   []*Task            // those that are kept, oldest first
-	acked   int                // how many of them may be forgotten
-	runs    map[string]string
-	changed chan struct{} // closed and replaced when a task ends
+	changed chan struct{}      // closed and replaced when a task ends
 	closed  bool
 	seq     uint64
 	stats   Stats
 }
-
-type name struct{ thread, name string }
 
 // New makes a Manager with no tasks.
 func New(cfg Config) (*Manager, error) {
@@ -48,8 +40,7 @@ func New(cfg Config) (*Manager, error) {
 	m := &Manager{
 		cfg:    cfg,
 		places: newPlaces(cfg.MaxRunning, cfg.MaxPerThread),
-		tasks:  map[string]*Task{}, names: map[name]string{},
-		threads: map[string]*thread{}, runs: map[string]string{},
+		tasks:  map[string]*Task{}, threads: map[string]*thread{},
 		changed: make(chan struct{}),
 	}
 	m.late, m.expire = context.WithCancel(context.Background()) //nolint:forbidigo // Close ends it
@@ -113,7 +104,7 @@ func (m *Manager) launch(ctx context.Context, t *Task) error {
 		return fmt.Errorf("background: task %s: keep its record: %w", t.info.ID, err)
 	}
 	m.mu.Lock()
-	m.places.enter(t, false)
+	m.places.enter(t)
 	m.mu.Unlock()
 	go m.run(t) //nolint:contextcheck // the body outlives the spawn; it has a context made of this one
 	return nil
@@ -121,46 +112,41 @@ func (m *Manager) launch(ctx context.Context, t *Task) error {
 
 // keep writes the record of a task that begins.
 func (m *Manager) keep(ctx context.Context, t *Task) error {
-	if !m.durable(t) {
-		return nil
-	}
 	m.mu.Lock()
 	info := t.info
 	m.mu.Unlock()
 	info.Status = Running // or about to; it has not ended, which is what matters after a crash
-	record, err := m.record(t, &info)
+	record, err := info.record()
 	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(t.life, func() { cancel(ErrClosed) })() //nolint:contextcheck // that of the task ends when the Manager is closed
-	if l, ok := m.cfg.Ledger.(Owners); ok && t.was != nil {
-		claimed, err := l.Claim(ctx, t.spec.Thread, info.ID, t.was, record)
-		if err == nil && !claimed {
-			err = errClaimed
-		}
-		return err
+	if t.was == nil {
+		return m.put(ctx, t, record, nil)
 	}
-	return m.hand(ctx, t, record, nil)
+	claimed, err := m.cfg.Ledger.Claim(ctx, t.spec.Thread, info.ID, t.was, record)
+	if err == nil && !claimed {
+		err = errClaimed
+	}
+	return err
 }
 
 // register checks and enters a task in one step.
-func (m *Manager) register(t *Task) error {
+func (m *Manager) register(t *Task) (err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	key := name{t.spec.Thread, t.spec.Name}
 	switch {
 	case m.closed:
 		return ErrClosed
-	case m.alive >= m.cfg.MaxRunning+m.cfg.MaxQueued:
+	case len(m.tasks)-len(m.ended) >= m.cfg.MaxRunning+m.cfg.MaxQueued:
 		return ErrQueueFull
-	case t.spec.Name != "" && m.names[key] != "":
+	case t.spec.Name != "" && m.named(t.spec.Thread, t.spec.Name) != "":
 		return fmt.Errorf("background: a running task named '%s' already exists", t.spec.Name)
 	}
 	id := t.spec.ID
 	if id == "" {
-		var err error
 		if id, err = m.freshID(); err != nil {
 			return err
 		}
@@ -170,16 +156,18 @@ func (m *Manager) register(t *Task) error {
 	}
 	t.info = Info{
 		ID: id, Thread: t.spec.Thread, Type: t.spec.Type, Name: t.spec.Name, Description: t.spec.Description,
-		Class: t.spec.Class, Status: Queued, CreatedAt: m.cfg.Now(), Parent: t.spec.Parent, Attempt: 1, Owner: m.owner(),
+		Class: t.spec.Class, Status: Queued, CreatedAt: m.cfg.Now(), Parent: t.spec.Parent, Attempt: 1, Owner: m.cfg.Ledger.Owner(),
 	}
 	m.enter(t)
 	return nil
 }
 
-// owner is the name of this process, empty if it has none.
-func (m *Manager) owner() string {
-	if l, ok := m.cfg.Ledger.(Owners); ok {
-		return l.Owner()
+// named returns the live task of a thread that has a name, if there is one. The caller holds the lock.
+func (m *Manager) named(thread, name string) string {
+	for id, t := range m.tasks {
+		if t.spec.Thread == thread && t.spec.Name == name && !t.info.Status.Terminal() {
+			return id
+		}
 	}
 	return ""
 }
@@ -207,35 +195,20 @@ func (m *Manager) enter(t *Task) {
 	m.tasks[t.info.ID] = t
 	th := m.threads[t.spec.Thread]
 	if th == nil {
-		th = newThread()
+		th = &thread{gate: make(chan struct{}, 1)}
 		m.threads[t.spec.Thread] = th
 	}
 	th.live++
-	m.alive++
-	if t.spec.Class == Blocking {
-		th.blocking++
-	}
-	if t.spec.Name != "" {
-		m.names[name{t.spec.Thread, t.spec.Name}] = t.info.ID
-	}
 	m.wg.Add(1)
 }
 
 // leave takes a task from those that live. The caller holds the lock.
 func (m *Manager) leave(t *Task) {
-	key := name{t.spec.Thread, t.spec.Name}
-	if m.names[key] == t.info.ID {
-		delete(m.names, key)
-	}
 	th := m.threads[t.spec.Thread]
 	th.live--
-	if t.spec.Class == Blocking {
-		th.blocking--
-	}
 	if th.live == 0 {
 		delete(m.threads, t.spec.Thread)
 	}
-	m.alive--
 	close(m.changed)
 	m.changed = make(chan struct{})
 }
@@ -260,32 +233,39 @@ func (m *Manager) Housekeep(ctx context.Context, thread, id, taskType, descripti
 	return err
 }
 
-// contain turns a panic of Deliver or the Ledger into an error. It is deferred.
-func contain(err *error) { //nolint:gocritic // the error of the function that defers it
-	if p := recover(); p != nil {
-		*err = fmt.Errorf("%w: %.256v", errPanicked, p)
-	}
+// thread has the tasks of a thread that have not ended. Manager.mu guards it, but for the gate.
+type thread struct {
+	live int
+	// gate is held while an end is committed and made visible, and while the status of the thread's tasks is read: so the owner never has
+	// a notification whose end is not visible, nor the other way round. It is a channel, which serves those that wait in order.
+	gate chan struct{}
 }
 
-// hand gives a task's record and notification to the ledger, or the notification to the owner of the thread. One that the owner refuses,
-// as an owner without a run does, is committed to the ledger, and so are later ones of the task, so that they keep their order.
-func (m *Manager) hand(ctx context.Context, t *Task, record []byte, n *abi.Notice) (err error) {
-	defer contain(&err)
-	thread, task := t.spec.Thread, ""
-	if record != nil {
-		task = t.info.ID
+// lock acquires the gate of a thread and returns how to release it. A thread without live tasks needs none.
+func (m *Manager) lock(id string) (unlock func()) {
+	current := func() *thread {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		return m.threads[id]
 	}
-	if !m.durable(t) && !t.refused {
-		if n == nil {
-			return nil
+	for th := current(); th != nil; th = current() {
+		th.gate <- struct{}{}
+		if current() == th {
+			return func() { <-th.gate }
 		}
-		err := m.cfg.Deliver(ctx, thread, *n)
-		if err == nil || m.cfg.Ledger == nil || isFull(err) || ctx.Err() != nil {
-			return err
-		}
-		t.refused = true
+		<-th.gate // its last task ended meanwhile
 	}
-	return m.cfg.Ledger.Commit(ctx, thread, task, record, n)
+	return func() {}
+}
+
+// read locks the status of a thread and returns the unlock.
+func (m *Manager) read(id string) func() {
+	unlock := m.lock(id)
+	m.mu.Lock()
+	return func() {
+		m.mu.Unlock()
+		unlock()
+	}
 }
 
 // observe notifies the observer, whose code may panic.

@@ -14,14 +14,14 @@ import (
 
 func TestNewNamesTheField(t *testing.T) {
 	t.Parallel()
-	ok := func(context.Context, string, abi.Notice) error { return nil }
+	ok := &ledger{}
 	for field, cfg := range map[string]background.Config{
-		"Deliver":    {},
-		"MaxRunning": {Deliver: ok, MaxRunning: -1},
-		"MaxQueued":  {Deliver: ok, MaxQueued: -1},
-		"Keep":       {Deliver: ok, Keep: -1},
-		"Timeout":    {Deliver: ok, Timeout: -1},
-		"Grace":      {Deliver: ok, Grace: -1},
+		"Ledger":     {},
+		"MaxRunning": {Ledger: ok, MaxRunning: -1},
+		"MaxQueued":  {Ledger: ok, MaxQueued: -1},
+		"Keep":       {Ledger: ok, Keep: -1},
+		"Timeout":    {Ledger: ok, Timeout: -1},
+		"Grace":      {Ledger: ok, Grace: -1},
 	} {
 		t.Run(field, func(t *testing.T) {
 			t.Parallel()
@@ -75,7 +75,7 @@ func TestManager(t *testing.T) {
 		},
 		"manager_task_ids_are_sequential": func(t *testing.T, _ *background.Manager, l *ledger) {
 			t.Helper()
-			m := newManager(t, background.Config{Deliver: l.deliver, MaxPerThread: 64, MaxRunning: 64})
+			m := newManager(t, background.Config{Ledger: l, MaxPerThread: 64, MaxRunning: 64})
 			last := ""
 			for range 50 {
 				id := spawn(t, m, "a", untilCancelled)
@@ -253,7 +253,7 @@ func TestManager(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				l := &ledger{}
-				m := newManager(t, background.Config{Deliver: l.deliver, NewID: counter()})
+				m := newManager(t, background.Config{Ledger: l, NewID: counter()})
 				test(t, m, l)
 				closeManager(t, m)
 			})

@@ -161,7 +161,12 @@ func TestPatterns(t *testing.T) {
 func TestNoOwner(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		m := newManager(t, background.Config{Deliver: func(context.Context, string, abi.Notice) error { return inbox.ErrClosed }})
+		m := newManager(t, background.Config{Ledger: &ledger{give: func(_ context.Context, _ string, n abi.Notice) error {
+			if n.Kind == abi.NoticeCustom {
+				return inbox.ErrClosed
+			}
+			return nil
+		}}})
 		id := spawn(t, m, "a", func(_ context.Context, task *background.Task) (any, error) { return task.Emit("hello", "x"), nil })
 		wait(t, m, "a")
 		if info := status(t, m, id); info.Status != background.Completed || info.Result != false {
@@ -181,7 +186,7 @@ func TestLateCompletion(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		m := newManager(t, background.Config{Deliver: func(ctx context.Context, _ string, n abi.Notice) error { return box.Send(ctx, n) }})
+		m := newManager(t, background.Config{Ledger: into(box)})
 		goOn := make(chan struct{})
 		id := spawn(t, m, "a", func(context.Context, *background.Task) (any, error) { <-goOn; return "late", nil })
 		if left := box.Close(); len(left) != 0 {
@@ -200,7 +205,7 @@ func TestSizesAreBounded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		l := &ledger{}
-		m := newManager(t, background.Config{Deliver: l.deliver, MaxPayload: 100})
+		m := newManager(t, background.Config{Ledger: l, MaxPayload: 100})
 		id := spawn(t, m, "a", func(_ context.Context, task *background.Task) (any, error) {
 			task.Emit("small", strings.Repeat("s", 100))
 			task.Emit("large", map[string]any{"text": strings.Repeat("é", 200)})
@@ -236,7 +241,7 @@ func TestEventRate(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		l := &ledger{}
-		m := newManager(t, background.Config{Deliver: l.deliver, EventsPerSecond: 10})
+		m := newManager(t, background.Config{Ledger: l, EventsPerSecond: 10})
 		start := time.Now()
 		id := spawn(t, m, "a", func(_ context.Context, task *background.Task) (any, error) {
 			for i := range 40 {
@@ -261,7 +266,7 @@ func TestPlacesPerThread(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		l := &ledger{}
-		m := newManager(t, background.Config{Deliver: l.deliver, MaxRunning: 3, MaxPerThread: 2, NewID: counter()})
+		m := newManager(t, background.Config{Ledger: l, MaxRunning: 3, MaxPerThread: 2, NewID: counter()})
 		var ids []string
 		for range 4 {
 			ids = append(ids, spawn(t, m, "a", untilCancelled))
@@ -304,7 +309,7 @@ func TestParentsDoNotStarveTheirChildren(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		l := &ledger{}
-		m := newManager(t, background.Config{Deliver: l.deliver, MaxRunning: 2})
+		m := newManager(t, background.Config{Ledger: l, MaxRunning: 2})
 		start := time.Now()
 		for range 6 {
 			spawn(t, m, "a", func(ctx context.Context, _ *background.Task) (any, error) {

@@ -5,9 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,85 +14,19 @@ import (
 	"github.com/mortise-dev/mortise/background"
 )
 
-// book is a Ledger in memory that fails on demand.
-type book struct {
-	ledger
-
-	mu      sync.Mutex
-	records map[string]map[string][]byte
-	fail    func(task string, terminal bool) error
-}
-
-func (b *book) Commit(ctx context.Context, thread, task string, record []byte, n *abi.Notice) error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.fail != nil {
-		if err := b.fail(task, n != nil && n.Kind != abi.NoticeCustom); err != nil {
-			return err
-		}
-	}
-	if b.records == nil {
-		b.records = map[string]map[string][]byte{}
-	}
-	if b.records[thread] == nil {
-		b.records[thread] = map[string][]byte{}
-	}
-	if task != "" {
-		b.records[thread][task] = record
-	}
-	if n == nil {
-		return nil
-	}
-	return b.deliver(ctx, thread, *n)
-}
-
-func (b *book) Forget(_ context.Context, thread string, tasks ...string) error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for _, id := range tasks {
-		delete(b.records[thread], id)
-	}
-	return nil
-}
-
-func (b *book) Threads(context.Context) ([]string, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	var out []string
-	for thread := range b.records {
-		out = append(out, thread)
-	}
-	return out, nil
-}
-
-func (b *book) Records(_ context.Context, thread string) (map[string][]byte, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return maps.Clone(b.records[thread]), nil
-}
-
-func (b *book) Unread(_ context.Context, thread string) (out []string, _ error) {
-	for _, n := range b.of(thread) {
-		if n.Kind != abi.NoticeCustom {
-			out = append(out, n.TaskID)
-		}
-	}
-	return out, nil
-}
-
-// kept reads the record of a task.
-func (b *book) kept(t *testing.T, thread, id string) background.Info {
+// recovered commits tasks of thread a as a process before did, and recovers them.
+func recovered(t *testing.T, m *background.Manager, l *ledger, infos ...background.Info) error {
 	t.Helper()
-	records, _ := b.Records(t.Context(), thread)
-	var info background.Info
-	if err := json.Unmarshal(records[id], &info); err != nil {
-		t.Fatalf("record of %s: %v", id, err)
+	for _, info := range infos {
+		data, err := json.Marshal(info)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := l.Commit(t.Context(), "a", info.ID, data, nil); err != nil {
+			t.Fatal(err)
+		}
 	}
-	return info
-}
-
-func snapshotOf(infos ...background.Info) background.Snapshot {
-	return background.Snapshot{}.ReplaceAll(infos)
+	return m.Recover(t.Context())
 }
 
 func old(id string, status background.Status) background.Info {
@@ -104,59 +36,68 @@ func old(id string, status background.Status) background.Info {
 func TestSnapshotOfManager(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]func(*testing.T, *background.Manager, *ledger){
-		"manager_persisted_snapshot_includes_all_tasks": func(t *testing.T, m *background.Manager, _ *ledger) {
+		"manager_persisted_snapshot_includes_all_tasks": func(t *testing.T, m *background.Manager, l *ledger) {
 			t.Helper()
 			ids := []string{spawn(t, m, "a", untilCancelled), spawn(t, m, "a", untilCancelled)}
 			ended := spawn(t, m, "a", func(context.Context, *background.Task) (any, error) { return "x", nil })
 			other := spawn(t, m, "b", untilCancelled)
 			synctest.Wait()
 			ids = append(ids, ended)
-			// A snapshot is of one thread; those of all threads together have every task.
 			for thread, want := range map[string][]string{"a": ids, "b": {other}, "c": nil} {
-				s := m.Snapshot(thread)
 				for _, id := range want {
-					if got := s.Tasks[id]; got.ID != id || got.Thread != thread || got.Status != status(t, m, id).Status {
+					if got := l.kept(t, thread, id); got.ID != id || got.Thread != thread || got.Status != status(t, m, id).Status {
 						t.Fatalf("task %s of thread %s is %+v", id, thread, got)
 					}
 				}
-				if len(s.Tasks) != len(want) {
-					t.Fatalf("the snapshot of thread %s is %+v", thread, s)
+				if records, _ := l.Records(t.Context(), thread); len(records) != len(want) {
+					t.Fatalf("the records of thread %s are %q", thread, records)
 				}
 			}
 		},
-		"persisted_snapshot_includes_result_value": func(t *testing.T, m *background.Manager, _ *ledger) {
+		"persisted_snapshot_includes_result_value": func(t *testing.T, m *background.Manager, l *ledger) {
 			t.Helper()
 			id := spawn(t, m, "a", func(context.Context, *background.Task) (any, error) { return map[string]any{"n": 7}, nil })
 			wait(t, m, "a")
-			data, err := json.Marshal(m.Snapshot("a"))
-			if err != nil || !strings.Contains(string(data), `"result":{"n":7}`) || !strings.Contains(string(data), id) {
-				t.Fatalf("snapshot is %s, %v", data, err)
+			records, _ := l.Records(t.Context(), "a")
+			if data := string(records[id]); !strings.Contains(data, `"result":{"n":7}`) || !strings.Contains(data, id) {
+				t.Fatalf("the record is %s", data)
 			}
 		},
-		"persisted_snapshot_excludes_running_tasks": func(t *testing.T, m *background.Manager, _ *ledger) {
+		"persisted_snapshot_excludes_running_tasks": func(t *testing.T, m *background.Manager, l *ledger) {
 			t.Helper()
 			running := spawn(t, m, "a", untilCancelled)
 			done := spawn(t, m, "a", func(context.Context, *background.Task) (any, error) { return nil, nil })
 			synctest.Wait()
-			s := m.Snapshot("a")
-			if len(s.Tasks) != 2 || s.Tasks[running].Status != background.Running || !s.Tasks[running].EndedAt.IsZero() ||
-				!s.Tasks[done].Status.Terminal() || s.Tasks[done].EndedAt.IsZero() {
-				t.Fatalf("snapshot is %+v", s)
+			if r, d := l.kept(t, "a", running), l.kept(t, "a", done); r.Status != background.Running || !r.EndedAt.IsZero() || !d.Status.Terminal() || d.EndedAt.IsZero() {
+				t.Fatalf("records are %+v and %+v", r, d)
 			}
 		},
-		"manager_restore_skips_existing_live_tasks": func(t *testing.T, m *background.Manager, _ *ledger) {
+		"background_task_state_snapshot_reduce_upsert": func(t *testing.T, m *background.Manager, l *ledger) {
+			t.Helper()
+			goOn := make(chan struct{})
+			first := spawn(t, m, "a", func(context.Context, *background.Task) (any, error) { <-goOn; return "x", nil })
+			before := l.kept(t, "a", first)
+			second := spawn(t, m, "a", untilCancelled)
+			close(goOn)
+			synctest.Wait()
+			after := l.kept(t, "a", first)
+			if before.Status != background.Running || after.Status != background.Completed || after.Result != "x" || l.kept(t, "a", second).Status != background.Running {
+				t.Fatalf("records are %+v, then %+v", before, after)
+			}
+		},
+		"manager_restore_skips_existing_live_tasks": func(t *testing.T, m *background.Manager, l *ledger) {
 			t.Helper()
 			live := spawn(t, m, "a", untilCancelled)
-			if err := m.Restore(t.Context(), "a", snapshotOf(old(live, background.Failed), old("bg_9", background.Completed))); err != nil {
+			if err := recovered(t, m, l, old(live, background.Failed), old("bg_9", background.Completed)); err != nil {
 				t.Fatal(err)
 			}
 			if status(t, m, live).Status != background.Running || status(t, m, "bg_9").Status != background.Completed {
 				t.Fatalf("tasks are %+v", m.List("a"))
 			}
 		},
-		"restore_updates_counter_correctly": func(t *testing.T, m *background.Manager, _ *ledger) {
+		"restore_updates_counter_correctly": func(t *testing.T, m *background.Manager, l *ledger) {
 			t.Helper()
-			if err := m.Restore(t.Context(), "a", snapshotOf(old("bg_0", background.Completed), old("bg_1", background.Completed))); err != nil {
+			if err := recovered(t, m, l, old("bg_0", background.Completed), old("bg_1", background.Completed)); err != nil {
 				t.Fatal(err)
 			}
 			id := spawn(t, m, "a", untilCancelled)
@@ -166,7 +107,7 @@ func TestSnapshotOfManager(t *testing.T) {
 		},
 		"restore_degrades_orphaned_running_tasks_to_failed": func(t *testing.T, m *background.Manager, l *ledger) {
 			t.Helper()
-			if err := m.Restore(t.Context(), "a", snapshotOf(old("bg_5", background.Running), old("bg_6", background.Queued))); err != nil {
+			if err := recovered(t, m, l, old("bg_5", background.Running), old("bg_6", background.Queued)); err != nil {
 				t.Fatal(err)
 			}
 			wait(t, m, "a")
@@ -186,7 +127,7 @@ func TestSnapshotOfManager(t *testing.T) {
 			failed.Error = "as it was"
 			completed := old("bg_7", background.Completed)
 			completed.Result = "what it found"
-			if err := m.Restore(t.Context(), "a", snapshotOf(failed, old("bg_6", background.Cancelled), completed)); err != nil {
+			if err := recovered(t, m, l, failed, old("bg_6", background.Cancelled), completed); err != nil {
 				t.Fatal(err)
 			}
 			synctest.Wait()
@@ -199,7 +140,7 @@ func TestSnapshotOfManager(t *testing.T) {
 			t.Helper()
 			live := spawn(t, m, "a", untilCancelled)
 			for range 2 {
-				if err := m.Restore(t.Context(), "a", m.Snapshot("a")); err != nil {
+				if err := m.Recover(t.Context()); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -218,11 +159,11 @@ func TestSnapshotOfManager(t *testing.T) {
 				}
 			}
 		},
-		"restore_names_what_is_wrong": func(t *testing.T, m *background.Manager, _ *ledger) {
+		"restore_names_what_is_wrong": func(t *testing.T, m *background.Manager, l *ledger) {
 			t.Helper()
 			bad := old("bg_5", background.Running)
 			bad.Type = strings.Repeat("x", 1000)
-			err := m.Restore(t.Context(), "a", snapshotOf(bad, old("bg_6", background.Completed)))
+			err := recovered(t, m, l, bad, old("bg_6", background.Completed))
 			if err == nil || !strings.Contains(err.Error(), "bg_5") || !strings.Contains(err.Error(), "Spec.Type") || status(t, m, "bg_6").ID == "" {
 				t.Fatalf("error is %v", err)
 			}
@@ -238,8 +179,8 @@ func TestSnapshotOfManager(t *testing.T) {
 // TestLedger runs a manager on a ledger that fails on demand.
 func TestLedger(t *testing.T) {
 	t.Parallel()
-	for name, test := range map[string]func(*testing.T, *background.Manager, *book){
-		"get_reads_from_state_store": func(t *testing.T, m *background.Manager, b *book) {
+	for name, test := range map[string]func(*testing.T, *background.Manager, *ledger){
+		"get_reads_from_state_store": func(t *testing.T, m *background.Manager, b *ledger) {
 			t.Helper()
 			id := spawn(t, m, "a", func(context.Context, *background.Task) (any, error) { return "x", nil })
 			wait(t, m, "a")
@@ -247,7 +188,7 @@ func TestLedger(t *testing.T) {
 				t.Fatalf("kept is %+v, seen is %+v", kept, seen)
 			}
 		},
-		"spawn_agent_fails_when_background_keys_are_not_registered": func(t *testing.T, m *background.Manager, b *book) {
+		"spawn_agent_fails_when_background_keys_are_not_registered": func(t *testing.T, m *background.Manager, b *ledger) {
 			t.Helper()
 			unknown := errors.New("unknown key: background_task_state")
 			b.fail = func(string, bool) error { return unknown }
@@ -260,7 +201,7 @@ func TestLedger(t *testing.T) {
 				t.Fatalf("a spawn that failed kept its name or place: %v", err)
 			}
 		},
-		"completion_metadata_commit_failure_leaves_store_stuck_at_running": func(t *testing.T, m *background.Manager, b *book) {
+		"completion_metadata_commit_failure_leaves_store_stuck_at_running": func(t *testing.T, m *background.Manager, b *ledger) {
 			t.Helper()
 			id := spawn(t, m, "a", untilCancelled)
 			failing := true
@@ -283,7 +224,7 @@ func TestLedger(t *testing.T) {
 				t.Fatalf("task is %+v, notices %+v", status(t, m, id), b.of("a"))
 			}
 		},
-		"completion_metadata_commit_failure_increments_observability_metric": func(t *testing.T, m *background.Manager, b *book) {
+		"completion_metadata_commit_failure_increments_observability_metric": func(t *testing.T, m *background.Manager, b *ledger) {
 			t.Helper()
 			left := 3
 			b.fail = func(_ string, terminal bool) error {
@@ -307,7 +248,7 @@ func TestLedger(t *testing.T) {
 				t.Fatalf("failures were counted as %v, want 2 of sub_agent_completion", got)
 			}
 		},
-		"end_that_cannot_be_kept_is_an_orphan": func(t *testing.T, m *background.Manager, b *book) {
+		"end_that_cannot_be_kept_is_an_orphan": func(t *testing.T, m *background.Manager, b *ledger) {
 			t.Helper()
 			id := spawn(t, m, "a", untilCancelled)
 			b.fail = func(_ string, terminal bool) error {
@@ -331,7 +272,32 @@ func TestLedger(t *testing.T) {
 			}
 			closeManager(t, next)
 		},
-		"results_stay_until_acknowledged": func(t *testing.T, m *background.Manager, b *book) {
+		"run_start_restores_persisted_metadata_into_manager": func(t *testing.T, m *background.Manager, b *ledger) {
+			t.Helper()
+			done := old("bg_3", background.Completed)
+			done.Result = "x"
+			if err := recovered(t, m, b, done, old("bg_4", background.Running)); err != nil {
+				t.Fatal(err)
+			}
+			wait(t, m, "a")
+			if got := b.of("a"); status(t, m, "bg_3").Result != "x" || status(t, m, "bg_4").Error != background.Orphaned || len(got) != 1 || got[0].TaskID != "bg_4" {
+				t.Fatalf("tasks are %+v, notifications %+v", m.List("a"), got)
+			}
+		},
+		"housekeeping_is_not_restored": func(t *testing.T, m *background.Manager, b *ledger) {
+			t.Helper()
+			own := old("bg_4", background.Running)
+			own.Class = background.Housekeeping
+			if err := recovered(t, m, b, own); err != nil {
+				t.Fatal(err)
+			}
+			wait(t, m, "a")
+			records, _ := b.Records(t.Context(), "a")
+			if len(m.List("a")) != 0 || len(b.of("a")) != 0 || len(records) != 0 {
+				t.Fatalf("tasks are %+v, notifications %+v, %d records", m.List("a"), b.of("a"), len(records))
+			}
+		},
+		"results_stay_until_acknowledged": func(t *testing.T, m *background.Manager, b *ledger) {
 			t.Helper()
 			var ids []string
 			for range 6 {
@@ -348,7 +314,7 @@ func TestLedger(t *testing.T) {
 				t.Fatalf("%d results and %d records are kept, want 2 that were used and 1 that was not", n, len(left))
 			}
 		},
-		"resumed": func(t *testing.T, m *background.Manager, b *book) {
+		"resumed": func(t *testing.T, m *background.Manager, b *ledger) {
 			t.Helper()
 			closeManager(t, m)
 			for id, status := range map[string]background.Status{"bg_a": background.Running, "bg_b": background.Queued, "bg_c": background.Running} {
@@ -384,7 +350,7 @@ func TestLedger(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				b := &book{}
+				b := &ledger{}
 				m := newManager(t, background.Config{Ledger: b, NewID: counter(), Keep: 2})
 				test(t, m, b)
 				closeManager(t, m)
@@ -393,30 +359,21 @@ func TestLedger(t *testing.T) {
 	}
 }
 
-func TestRecoverNeedsALedger(t *testing.T) {
-	t.Parallel()
-	l := &ledger{}
-	m := newManager(t, background.Config{Deliver: l.deliver})
-	if err := m.Recover(t.Context()); err == nil || !strings.Contains(err.Error(), "Ledger") {
-		t.Fatalf("error is %v", err)
-	}
-	closeManager(t, m)
-}
-
 // TestPanickingOwner is owner_inbox_lock_recovers_after_panicking_holder: the lock
-// that is held while Deliver panics is free again, and the notice comes all the same.
+// that is held while the ledger panics is free again, and the notice comes all the same.
 func TestPanickingOwner(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		l := &ledger{}
 		first := true
-		m := newManager(t, background.Config{Deliver: func(ctx context.Context, thread string, n abi.Notice) error {
+		l.give = func(context.Context, string, abi.Notice) error {
 			if first {
 				first = false
 				panic("holder")
 			}
-			return l.deliver(ctx, thread, n)
-		}})
+			return nil
+		}
+		m := newManager(t, background.Config{Ledger: l})
 		id := spawn(t, m, "a", func(context.Context, *background.Task) (any, error) { return nil, nil })
 		wait(t, m, "a")
 		if got := l.of("a"); len(got) != 1 || status(t, m, id).Status != background.Completed || m.HasBlocking("a") || m.Stats().LostNotices != 0 {
@@ -425,37 +382,12 @@ func TestPanickingOwner(t *testing.T) {
 		closeManager(t, m)
 	})
 	synctest.Test(t, func(t *testing.T) {
-		m := newManager(t, background.Config{Deliver: func(context.Context, string, abi.Notice) error { panic("always") }})
+		m := newManager(t, background.Config{Ledger: &ledger{give: func(context.Context, string, abi.Notice) error { panic("always") }}})
 		spawn(t, m, "a", func(_ context.Context, task *background.Task) (any, error) { return task.Emit("x", nil), nil })
-		wait(t, m, "a")
-		if s := m.Stats(); s.LostNotices != 1 || s.RefusedEvents != 1 {
+		synctest.Wait()
+		closeManager(t, m)
+		if s := m.Stats(); s.Unsaved != 1 || s.RefusedEvents != 1 || s.CommitFailures["task_completion"] == 0 {
 			t.Fatalf("stats are %+v", s)
 		}
-		closeManager(t, m)
 	})
-}
-
-// TestHousekeepingBesideALedger: with an owner alongside the ledger, housekeeping goes to
-// the owner, and the ledger gets none of it.
-func TestHousekeepingBesideALedger(t *testing.T) {
-	t.Parallel()
-	b, l := &book{}, &ledger{}
-	m := newManager(t, background.Config{Ledger: b, Deliver: l.deliver, NewID: counter(), Keep: 1})
-	for range 3 {
-		housekeep(t, m, func(_ context.Context, task *background.Task) (any, error) {
-			task.Emit("compacted", "x")
-			return nil, nil
-		})
-		wait(t, m, "a")
-	}
-	spawn(t, m, "a", func(context.Context, *background.Task) (any, error) { return "mine", nil })
-	wait(t, m, "a")
-	if got := l.of("a"); len(got) != 6 || got[0].EventType != "compacted" || got[5].Kind != abi.NoticeCompleted || !got[5].Housekeeping {
-		t.Errorf("the owner got %+v", got)
-	}
-	records, err := b.Records(t.Context(), "a")
-	if err != nil || len(records) != 1 || records["bg_3"] == nil {
-		t.Errorf("the ledger has %d records, %v", len(records), err)
-	}
-	closeManager(t, m)
 }

@@ -2,25 +2,12 @@ package background
 
 import "slices"
 
-// kind groups the classes that share places. Services leave the places of work free,
-// and work those of housekeeping.
-type kind int
-
-const (
-	work kind = iota
-	service
-	housekeeping
-)
-
-func (c Class) kind() kind {
-	switch c {
-	case Service:
-		return service
-	case Housekeeping:
-		return housekeeping
-	default:
-		return work
+// group is the class whose places a class uses. Services leave the places of work free, and work those of housekeeping.
+func (c Class) group() Class {
+	if c == Detached {
+		return Blocking
 	}
+	return c
 }
 
 // places hands out the right to run, first come, first served, but for tasks
@@ -28,71 +15,63 @@ func (c Class) kind() kind {
 // The Manager's lock guards it.
 type places struct {
 	all, perThread int
-	running        [housekeeping + 1]int
-	byThread       map[threadKind]int
+	used           map[slot]int
 	queue          []*Task
 }
 
-type threadKind struct {
+// slot counts the places of a thread, or of all if the thread is empty.
+type slot struct {
 	thread string
-	kind   kind
+	class  Class
 }
 
 func newPlaces(all, perThread int) places {
-	return places{all: all, perThread: perThread, byThread: map[threadKind]int{}}
+	return places{all: all, perThread: perThread, used: map[slot]int{}}
 }
 
-// enter gives t a place, or puts it into the queue: at the front when it had a
-// place before.
-func (p *places) enter(t *Task, front bool) {
-	switch {
-	case p.give(t):
-	case front:
-		p.queue = slices.Insert(p.queue, 0, t)
-	default:
+// add changes the number of places that are used by the thread of t, and by all.
+func (p *places) add(t *Task, n int) {
+	for _, s := range []slot{{"", t.spec.Class.group()}, {t.spec.Thread, t.spec.Class.group()}} {
+		if p.used[s] += n; p.used[s] == 0 {
+			delete(p.used, s)
+		}
+	}
+}
+
+// enter gives t a place, or puts it into the queue.
+func (p *places) enter(t *Task) {
+	if !p.give(t) {
 		p.queue = append(p.queue, t)
 	}
 }
 
 // give gives t a place if there is one, and notifies it.
 func (p *places) give(t *Task) bool {
-	k := t.spec.Class.kind()
-	tk := threadKind{t.spec.Thread, k}
-	if p.running[k] >= p.all || p.byThread[tk] >= p.perThread {
+	class := t.spec.Class.group()
+	if p.used[slot{"", class}] >= p.all || p.used[slot{t.spec.Thread, class}] >= p.perThread {
 		return false
 	}
-	p.running[k]++
-	p.byThread[tk]++
-	t.placed = true
-	if t.info.Status == Queued {
-		t.info.Status = Running
-	}
+	p.hold(t)
+	t.info.Status = Running
 	close(t.turn)
 	return true
 }
 
-// leave frees the place of t, or takes it out of the queue, and gives places to
-// those that wait.
+// hold gives t a place whether there is one or not.
+func (p *places) hold(t *Task) {
+	p.add(t, 1)
+	t.placed = true
+}
+
+// leave frees the place of t, or takes it out of the queue, and gives the place to one that waits.
 func (p *places) leave(t *Task) {
 	if !t.placed {
-		if i := slices.Index(p.queue, t); i >= 0 {
-			p.queue = slices.Delete(p.queue, i, i+1)
-		}
+		p.queue = slices.DeleteFunc(p.queue, func(o *Task) bool { return o == t })
 		return
 	}
+	p.add(t, -1)
 	t.placed = false
-	k := t.spec.Class.kind()
-	tk := threadKind{t.spec.Thread, k}
-	p.running[k]--
-	p.byThread[tk]--
-	if p.byThread[tk] == 0 {
-		delete(p.byThread, tk)
-	}
-	// One place was freed, so one task at most can take it.
-	for i, next := range p.queue {
-		if p.give(next) {
-			p.queue = slices.Delete(p.queue, i, i+1)
-			return
-		}
+	if i := slices.IndexFunc(p.queue, p.give); i >= 0 {
+		p.queue = slices.Delete(p.queue, i, i+1)
 	}
 }

@@ -1,7 +1,7 @@
 package background_test
 
 import (
-	"context"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -17,7 +17,7 @@ func TestPluginKeepsTheContract(t *testing.T) {
 	t.Parallel()
 	phasestest.TestPlugin(t, func() phases.Plugin {
 		l := &ledger{}
-		return newManager(t, background.Config{Deliver: l.deliver}).Plugin()
+		return newManager(t, background.Config{Ledger: l}).Plugin()
 	})
 }
 
@@ -42,12 +42,11 @@ func fired(t *testing.T, m *background.Manager, state map[string]any, phase ...a
 
 func TestPlugin(t *testing.T) {
 	t.Parallel()
-	key := background.PluginName + "/" + background.StateKey
 	for name, test := range map[string]func(*testing.T, *background.Manager, *ledger){
 		"plugin_registers_key": func(t *testing.T, m *background.Manager, _ *ledger) {
 			t.Helper()
 			keys := m.Plugin().Describe().State
-			want := []abi.StateKey{{Name: "background_task_state", Scope: abi.ScopeThread}, {Name: "background_tasks", Scope: abi.ScopeRun}}
+			want := []abi.StateKey{{Name: "background_tasks", Scope: abi.ScopeRun}}
 			if !slices.Equal(keys, want) {
 				t.Fatalf("keys are %+v", keys)
 			}
@@ -60,16 +59,9 @@ func TestPlugin(t *testing.T) {
 		},
 		"plugin_registers_phase_hooks": func(t *testing.T, m *background.Manager, _ *ledger) {
 			t.Helper()
-			var got []abi.Phase
-			for _, h := range m.Plugin().Describe().Hooks {
-				if h.Mode == abi.ModeObserve && h.OnFailure == abi.FailIgnore {
-					got = append(got, h.Phase)
-				}
-			}
-			for _, want := range []abi.Phase{abi.RunStart, abi.StepEnd, abi.RunEnd} {
-				if !slices.Contains(got, want) {
-					t.Fatalf("hooks that observe are at %v, want one at %s", got, want)
-				}
+			want := []abi.Hook{{Phase: abi.BeforeInference, Mode: abi.ModeTransform, OnFailure: abi.FailIgnore}}
+			if got := m.Plugin().Describe().Hooks; !reflect.DeepEqual(got, want) {
+				t.Fatalf("hooks are %+v", got)
 			}
 		},
 		"plugin_descriptor_returns_correct_name": func(t *testing.T, m *background.Manager, _ *ledger) {
@@ -80,42 +72,9 @@ func TestPlugin(t *testing.T) {
 		},
 		"plugin_on_activate_is_noop": func(t *testing.T, m *background.Manager, _ *ledger) {
 			t.Helper()
-			s, out := fired(t, m, nil, abi.RunStart)
+			s, out := fired(t, m, nil, abi.RunStart, abi.BeforeInference, abi.StepEnd, abi.RunEnd)
 			if len(out.Context) != 0 || len(m.List("a")) != 0 || len(s.Export()) != 0 {
 				t.Fatalf("a run without tasks got %+v, state %+v", out, s.Export())
-			}
-			// Only who runs is remembered, for tools whose context does not say.
-			own := background.Lineage{RunID: phasestest.Frame(abi.RunStart).Run.RunID}
-			if _, err := m.Spawn(t.Context(), background.Spec{Thread: "a", Type: "x", Name: "kid", Parent: own, Body: untilCancelled}); err != nil {
-				t.Fatal(err)
-			}
-			cfg := background.ToolsConfig{Thread: "a"}
-			receiptOf(t, callAs(t, t.Context(), m, cfg, "cancel_task", target("child", "kid")), args{"status": "accepted", "cancelled_count": int64(1)})
-		},
-		"run_start_restores_persisted_metadata_into_manager": func(t *testing.T, m *background.Manager, l *ledger) {
-			t.Helper()
-			fired(t, m, map[string]any{key: args{"tasks": args{
-				"bg_3": args{"task_id": "bg_3", "task_type": "shell", "description": "d", "status": "completed", "result": "x", "created_at_ms": int64(1)},
-				"bg_4": args{"task_id": "bg_4", "task_type": "shell", "description": "d", "status": "running", "created_at_ms": int64(1)},
-			}}}, abi.RunStart)
-			wait(t, m, "a")
-			if status(t, m, "bg_3").Result != "x" || status(t, m, "bg_4").Error != background.Orphaned || len(l.of("a")) != 1 {
-				t.Fatalf("tasks are %+v", m.List("a"))
-			}
-		},
-		"run_end_persists_task_state": func(t *testing.T, m *background.Manager, _ *ledger) {
-			t.Helper()
-			id := spawn(t, m, "a", func(context.Context, *background.Task) (any, error) { return strings.Repeat("long ", 10_000), nil })
-			wait(t, m, "a")
-			s, _ := fired(t, m, nil, abi.RunStart, abi.RunEnd) // no step ends in between
-			state, _ := s.Export()[key].(map[string]any)
-			tasks, _ := state["tasks"].(map[string]any)
-			kept, _ := tasks[id].(map[string]any)
-			if kept["status"] != "completed" {
-				t.Fatalf("state is %+v", s.Export())
-			}
-			if result, _ := kept["result"].(string); len(result) > 5<<10 || !strings.Contains(result, "truncated") {
-				t.Fatalf("a result of %d bytes is in the state", len(result))
 			}
 		},
 		"live_tasks_are_listed_after_a_compaction": func(t *testing.T, m *background.Manager, _ *ledger) {
@@ -142,8 +101,32 @@ func TestPlugin(t *testing.T) {
 			}
 			value, _ := s.Read(background.PluginName + "/" + background.ViewKey)
 			view, _ := value.(map[string]any)
-			if tasks, _ := view["tasks"].(map[string]any); len(tasks) != 1 {
+			shownTask := args{"task_type": "shell", "description": spec.Description, "status": "running"}
+			if tasks, _ := view["tasks"].(map[string]any); len(tasks) != 1 || !reflect.DeepEqual(tasks[id], shownTask) {
 				t.Fatalf("view is %+v", view)
+			}
+		},
+		"background_task_view_reduce_clear": func(t *testing.T, m *background.Manager, _ *ledger) {
+			t.Helper()
+			id := spawn(t, m, "a", untilCancelled)
+			synctest.Wait()
+			r, err := phases.New(phases.Config{Plugins: []phases.Plugin{m.Plugin()}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			s, f := r.NewState(nil), phasestest.Frame(abi.BeforeInference)
+			f.Run.ThreadID = "a"
+			for _, want := range []int{1, 0} {
+				if _, err := r.Fire(t.Context(), s, f); err != nil {
+					t.Fatal(err)
+				}
+				value, _ := s.Read(background.PluginName + "/" + background.ViewKey)
+				view, _ := value.(map[string]any)
+				if tasks, ok := view["tasks"].(map[string]any); !ok || len(tasks) != want {
+					t.Fatalf("view is %+v, want %d tasks", value, want)
+				}
+				m.Cancel(id)
+				wait(t, m, "a")
 			}
 		},
 	} {

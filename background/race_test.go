@@ -41,7 +41,7 @@ func TestDecideRace(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		m := newManager(t, background.Config{Deliver: func(ctx context.Context, _ string, n abi.Notice) error { return box.Send(ctx, n) }})
+		m := newManager(t, background.Config{Ledger: into(box)})
 		for range 3 {
 			spawn(t, m, "a", func(context.Context, *background.Task) (any, error) { return nil, nil })
 		}
@@ -87,13 +87,13 @@ func TestNextRunRace(t *testing.T) {
 		first, second := open(), open()
 		current := first
 		told := map[string]*inbox.Box{} // which run was there when a task ended
-		m := newManager(t, background.Config{Deliver: func(ctx context.Context, _ string, n abi.Notice) error {
+		m := newManager(t, background.Config{Ledger: &ledger{give: func(ctx context.Context, _ string, n abi.Notice) error {
 			mu.Lock()
 			box := current
 			told[n.TaskID] = box
 			mu.Unlock()
 			return box.Send(ctx, n)
-		}})
+		}}})
 		moved := make(chan struct{})
 		early := spawn(t, m, "a", func(context.Context, *background.Task) (any, error) { return nil, nil })
 		late := spawn(t, m, "a", func(context.Context, *background.Task) (any, error) { <-moved; return nil, nil })
@@ -131,7 +131,7 @@ func TestCancelAgainstEnd(t *testing.T) {
 	schedules(t, 2000, func(t *testing.T) {
 		t.Helper()
 		l := &ledger{}
-		m := newManager(t, background.Config{Deliver: l.deliver})
+		m := newManager(t, background.Config{Ledger: l})
 		id := spawn(t, m, "a", func(ctx context.Context, _ *background.Task) (any, error) {
 			if ctx.Err() != nil {
 				return nil, ctx.Err()
@@ -159,7 +159,7 @@ func TestLimitRace(t *testing.T) {
 	schedules(t, 1000, func(t *testing.T) {
 		t.Helper()
 		l := &ledger{}
-		m := newManager(t, background.Config{Deliver: l.deliver, MaxRunning: 4, MaxPerThread: 2, MaxQueued: 4})
+		m := newManager(t, background.Config{Ledger: l, MaxRunning: 4, MaxPerThread: 2, MaxQueued: 4})
 		var all, ofA, most, mostA, started atomic.Int32
 		var wg sync.WaitGroup
 		for i := range 12 {

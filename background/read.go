@@ -16,8 +16,7 @@ type Stats struct {
 	Abandoned int
 	// RefusedEvents were emitted and not accepted; Emit returned false.
 	RefusedEvents int
-	// LostNotices are ends, and notifications of messages that came back, that the owner refused
-	// for good, or had no room for until the Manager was closed.
+	// LostNotices are notifications of messages that came back which the ledger did not take until the Manager was closed.
 	LostNotices int
 	// CommitFailures is how often the ledger did not take an end, by operation:
 	// "task_completion", "sub_agent_completion" and "restore_task_metadata". It was
@@ -71,11 +70,6 @@ func (m *Manager) Get(id string) (Info, bool) {
 // List returns the tasks of a thread, oldest first.
 func (m *Manager) List(thread string) []Info {
 	defer m.read(thread)()
-	return m.list(thread)
-}
-
-// list does what List does. The caller holds the lock.
-func (m *Manager) list(thread string) []Info {
 	var own []*Task
 	for _, t := range m.tasks {
 		if t.spec.Thread == thread {
@@ -90,27 +84,28 @@ func (m *Manager) list(thread string) []Info {
 	return out
 }
 
-// Snapshot returns what is to be kept of a thread's tasks.
-func (m *Manager) Snapshot(thread string) Snapshot {
-	return Snapshot{}.ReplaceAll(m.List(thread))
-}
-
 // HasBlocking reports whether a blocking task of the thread has not ended. When
-// it returns false, the notifications of all blocking tasks have been delivered.
+// it returns false, the notifications of all blocking tasks are queued.
 func (m *Manager) HasBlocking(thread string) bool {
 	defer m.read(thread)()
-	_, blocking := m.counts(thread)
-	return blocking > 0
+	for _, t := range m.tasks {
+		if t.spec.Thread == thread && t.spec.Class == Blocking && !t.info.Status.Terminal() {
+			return true
+		}
+	}
+	return false
 }
 
 // Wait returns when no task of the thread runs or waits to run, whatever its
 // class, or when ctx is done. A body must not wait for its own thread.
 func (m *Manager) Wait(ctx context.Context, thread string) error {
 	for {
-		// No lock is needed: the end of a task that has ended was accepted.
+		// No gate is needed: the end of a task that has ended was queued.
 		m.mu.Lock()
-		n, _ := m.counts(thread)
-		changed := m.changed
+		n, changed := 0, m.changed
+		if th := m.threads[thread]; th != nil {
+			n = th.live
+		}
 		m.mu.Unlock()
 		if n == 0 {
 			return nil
@@ -161,7 +156,7 @@ func (m *Manager) standing(id string) (Info, bool, <-chan struct{}) {
 }
 
 // yield gives up the place of the task whose body waits for another one, and
-// returns how to get it back.
+// returns how to get it back, at once: for a moment there may be one body more than places.
 func (m *Manager) yield(ctx context.Context, id string) (resume func()) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -175,18 +170,10 @@ func (m *Manager) yield(ctx context.Context, id string) (resume func()) {
 	}
 	return func() {
 		m.mu.Lock()
+		defer m.mu.Unlock()
 		t.waiting--
-		if t.waiting > 0 || t.info.Status.Terminal() || t.gone {
-			m.mu.Unlock()
-			return
-		}
-		t.turn = make(chan struct{})
-		turn := t.turn
-		m.places.enter(t, true)
-		m.mu.Unlock()
-		select {
-		case <-turn:
-		case <-ctx.Done(): // the body is to end, and needs no place for that
+		if t.waiting == 0 && !t.gone {
+			m.places.hold(t)
 		}
 	}
 }

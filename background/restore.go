@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 )
 
@@ -18,22 +17,14 @@ const Orphaned = "task orphaned: runtime restarted while running"
 
 // Recover takes over what the Ledger kept of processes that have ended: tasks that had
 // ended stay readable, the others are resumed if Config.Resume has a body for
-// them, and else end as failed, with a notification. A record that cannot be read is
+// them, and else end as failed, with a notification; housekeeping is forgotten. A record that cannot be read is
 // reported in the error; the others are recovered all the same. Call it
-// before the first Spawn, and again when another process has ended ([Owners]). When several processes
-// recover at once, one of them resumes a task.
+// before the first Spawn, and again when another process has ended. When several processes
+// recover at once, one of them resumes a task. What the Manager knows already stays as it is.
 func (m *Manager) Recover(ctx context.Context) error {
-	if m.cfg.Ledger == nil {
-		return errors.New("background: Recover: there is no Config.Ledger")
-	}
-	alive := map[string]bool{}
-	if l, ok := m.cfg.Ledger.(Owners); ok {
-		others, err := l.Alive(ctx)
-		if err != nil {
-			return fmt.Errorf("background: recover: %w", err)
-		}
-		maps.Copy(alive, others)
-		alive[l.Owner()] = true
+	alive, err := m.cfg.Ledger.Alive(ctx)
+	if err != nil {
+		return fmt.Errorf("background: recover: %w", err)
 	}
 	threads, err := m.cfg.Ledger.Threads(ctx)
 	if err != nil {
@@ -62,54 +53,36 @@ func (m *Manager) recoverThread(ctx context.Context, thread string, alive map[st
 	var used []string
 	var infos []Info
 	for id, data := range records {
-		var info Info
-		switch err := json.Unmarshal(data, &info); {
-		case err != nil:
+		info := Info{}
+		if err := json.Unmarshal(data, &info); err != nil {
 			errs = append(errs, fmt.Errorf("task %.80q: %w", id, err))
 			continue
-		case info.Status.Terminal() || !alive[info.Owner]:
-			info.ID = id
-			infos = append(infos, info)
 		}
-		if info.Status.Terminal() && !slices.Contains(unread, id) {
+		info.ID, info.Thread = id, thread
+		ended, own := info.Status.Terminal(), info.Owner != "" && info.Owner == m.cfg.Ledger.Owner()
+		switch {
+		case !ended && (own || alive[info.Owner]):
+			continue
+		case ended && !slices.Contains(unread, id), !ended && info.Class == Housekeeping:
 			used = append(used, id)
 		}
+		if ended || info.Class != Housekeeping {
+			infos = append(infos, info)
+		}
 	}
-	errs = append(errs, m.restoreAll(ctx, thread, infos, records))
+	slices.SortFunc(infos, func(a, b Info) int {
+		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.ID, b.ID))
+	})
+	for i := range infos {
+		if err := m.restore(ctx, infos[i], records[infos[i].ID]); err != nil {
+			errs = append(errs, fmt.Errorf("task %.80q: %w", infos[i].ID, err))
+		}
+	}
 	m.Acknowledge(ctx, thread, used...)
 	return errors.Join(errs...)
 }
 
-// Restore takes over tasks of a thread from what was kept of them. What the
-// Manager knows already wins over the snapshot. Tasks that had not ended are resumed or
-// end as failed, see [Manager.Recover]; their notifications are delivered like any others, and
-// until then they count as running.
-func (m *Manager) Restore(ctx context.Context, thread string, s Snapshot) error {
-	infos := make([]Info, 0, len(s.Tasks))
-	for id, info := range s.Tasks {
-		info.ID = id
-		infos = append(infos, info)
-	}
-	return m.restoreAll(ctx, thread, infos, nil)
-}
-
-// restoreAll takes over tasks. Records are what the ledger has of them, by id.
-func (m *Manager) restoreAll(ctx context.Context, thread string, infos []Info, records map[string][]byte) error {
-	slices.SortFunc(infos, func(a, b Info) int {
-		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.ID, b.ID))
-	})
-	var errs []error
-	for i := range infos {
-		infos[i].Thread, infos[i].Class = thread, cmp.Or(infos[i].Class, Blocking)
-		if err := m.restore(ctx, infos[i], records[infos[i].ID]); err != nil {
-			errs = append(errs, fmt.Errorf("background: restore task %.80q of thread %s: %w", infos[i].ID, thread, err))
-		}
-	}
-	m.evict(ctx)
-	return errors.Join(errs...)
-}
-
-// restore takes over one task. Record is what the ledger has of it, nil if it has nothing.
+// restore takes over one task. Record is what the ledger has of it.
 func (m *Manager) restore(ctx context.Context, info Info, record []byte) error {
 	spec := Spec{
 		Thread: info.Thread, Type: info.Type, Name: info.Name, Description: info.Description,
@@ -158,13 +131,12 @@ func (m *Manager) adopt(t *Task, info Info, resumed bool) (known bool, err error
 		m.seq++
 		t.seq = m.seq
 		m.tasks[info.ID] = t
-		m.retire(t)
+		m.ended = append(m.ended, t)
 		return false, nil
 	}
 	if resumed {
 		t.info.Attempt++
-		t.info.Owner = m.owner()
-		t.info.Status = Queued
+		t.info.Owner, t.info.Status = m.cfg.Ledger.Owner(), Queued
 	}
 	m.enter(t)
 	return false, nil

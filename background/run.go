@@ -8,11 +8,10 @@ import (
 	"time"
 )
 
-// Causes of a body's cancelled context, and what a callback that panics gives.
+// Causes of a body's cancelled context.
 var (
 	errCancelled = errors.New("background: task cancelled")
 	errTimeout   = errors.New("background: task timed out")
-	errPanicked  = errors.New("background: Deliver or the Ledger panicked")
 )
 
 // outcome is how a task ends.

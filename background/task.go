@@ -95,9 +95,7 @@ type Task struct {
 	life   context.Context         //nolint:containedctx // ends when the task does; bounds deliveries of a body that was cancelled
 	end    context.CancelFunc
 
-	// turn is closed when the task has a place to run. The Manager replaces it only
-	// while the body runs.
-	turn chan struct{}
+	turn chan struct{} // closed when the task has a place to run
 	// Guarded by Manager.mu: whether the task has a place, how many calls of WaitTask
 	// its body is in, whether the body is over, and whether the end was
 	// acknowledged.
@@ -109,15 +107,13 @@ type Task struct {
 	// holder waits. over is set before the terminal one, and while others hold emit.
 	emit chan struct{}
 	over atomic.Bool
-	// refused reports whether Deliver refused a notification, which the ledger got. It is guarded by emit, and then by the end of the task.
-	refused bool
 }
 
 // ID is the id of the task.
 func (t *Task) ID() string { return t.info.ID }
 
-// Emit delivers a custom notification to the thread, before anything that the task
-// emits later and before its end. It waits while the owner has no room or the
+// Emit queues a custom notification to the thread, before anything that the task
+// emits later and before its end. It waits while the thread has no room or the
 // task emits faster than its rate allows, after a cancellation until the grace
 // period is over. What is larger than MaxPayload is cut. It returns false when
 // the notification was not accepted or the task has already ended.
@@ -134,9 +130,15 @@ func (t *Task) Emit(eventType string, payload any) bool {
 		Kind: abi.NoticeCustom, TaskID: t.info.ID, EventType: eventType,
 		Payload: t.m.fit(t.life, t, payload, false), Housekeeping: t.spec.Class == Housekeeping,
 	}
-	err := t.m.hand(t.life, t, nil, &n)
-	if err != nil {
-		t.m.count(func(s *Stats) { s.RefusedEvents++ })
+	for i := 0; ; i++ {
+		err := t.m.put(t.life, t, nil, &n)
+		switch {
+		case err == nil:
+			return true
+		case !errors.Is(err, inbox.ErrFull) || t.life.Err() != nil:
+			t.m.count(func(s *Stats) { s.RefusedEvents++ })
+			return false
+		}
+		sleep(t.life.Done(), i, err)
 	}
-	return err == nil
 }

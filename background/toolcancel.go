@@ -27,9 +27,6 @@ func (s *Tools) scope(ctx context.Context) (scope, error) {
 		return scope{task: l.TaskID}, nil
 	}
 	if l.RunID == "" {
-		l.RunID = s.m.runs[s.cfg.Thread]
-	}
-	if l.RunID == "" {
 		return scope{}, errNoCurrentTask
 	}
 	return scope{run: l.RunID}, nil

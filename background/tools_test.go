@@ -117,7 +117,7 @@ func TestSendTool(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &ledger{}
 		var sent []background.Message
-		m := newManager(t, background.Config{Deliver: l.deliver, Forward: func(_ context.Context, message background.Message) (string, error) {
+		m := newManager(t, background.Config{Ledger: l, Forward: func(_ context.Context, message background.Message) (string, error) {
 			if message.Thread == "broken" {
 				return "", errors.New("no route")
 			}
@@ -217,7 +217,7 @@ func TestReadTools(t *testing.T) {
 func TestToolsAreDescribed(t *testing.T) {
 	t.Parallel()
 	l := &ledger{}
-	m := newManager(t, background.Config{Deliver: l.deliver})
+	m := newManager(t, background.Config{Ledger: l})
 	if _, err := m.Tools(background.ToolsConfig{}); err == nil || !strings.Contains(err.Error(), "Thread") {
 		t.Fatalf("error is %v", err)
 	}

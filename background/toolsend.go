@@ -54,7 +54,7 @@ func (s *Tools) toChild(ctx context.Context, called, content string) map[string]
 	s.m.mu.Lock()
 	id := called
 	if s.m.tasks[called] == nil {
-		id = s.m.names[name{s.cfg.Thread, called}]
+		id = s.m.named(s.cfg.Thread, called)
 	}
 	s.m.mu.Unlock()
 	err := s.m.SendMessage(ctx, id, s.cfg.Thread, s.cfg.Agent, content)

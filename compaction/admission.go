@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/mortise-dev/mortise/abi"
+	"github.com/mortise-dev/mortise/compaction/cost"
 )
 
 // AdmissionSchema names the JSON format of decisions and evidence.
@@ -108,6 +109,19 @@ type Rules struct{}
 func (Rules) Admit(_ context.Context, r *abi.AdmitRequest) (*abi.Decision, error) {
 	reason := Decide(r)
 	return &abi.Decision{Allowed: reason == abi.ReasonAllowed, Reason: reason}, nil
+}
+
+// Cost is the default admission policy: the rules of [Decide], and whether the compaction costs less than it
+// saves, see package cost. The bundled policy cost has the same rules, and a config.
+type Cost struct{}
+
+// Admit implements [Admitter]. It returns no error.
+func (Cost) Admit(_ context.Context, r *abi.AdmitRequest) (*abi.Decision, error) {
+	if reason := Decide(r); reason != abi.ReasonAllowed {
+		return &abi.Decision{Reason: reason}, nil
+	}
+	d := cost.Decide(r, cost.Terms{}.Of(r, ""))
+	return &d, nil
 }
 
 // defaultAttempts is how many compactions may start without a success between them.

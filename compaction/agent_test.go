@@ -174,9 +174,9 @@ func TestRunGoesOnInAnotherProcess(t *testing.T) {
 	var log []abi.Message
 	process := func(summary string, turns int) *compaction.Compactor {
 		var a *agent.Agent
-		tasks, err := background.New(background.Config{Deliver: func(ctx context.Context, id string, n abi.Notice) error {
+		tasks, err := background.New(background.Config{Ledger: passing{give: func(ctx context.Context, id string, n abi.Notice) error {
 			return a.Deliver(ctx, id, n)
-		}})
+		}}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -146,12 +146,12 @@ func TestFactsOfARequest(t *testing.T) {
 	if r.LastStartMS != start.UnixMilli() || r.CooldownRemainingMS != 50_000 || !r.Requested || r.AttemptCount != 0 || r.Failures != 0 {
 		t.Errorf("asked %+v", r)
 	}
-	if want := (&abi.CacheUse{AtMS: d.clock().UnixMilli(), PromptTokens: 1000, ReadTokens: 750, WrittenTokens: 100}); !reflect.DeepEqual(r.Cache, want) {
+	if want := (&abi.CacheUse{AtMS: d.clock().UnixMilli(), PromptTokens: 1000, ReadTokens: 750, WrittenTokens: 100, Model: "m", ReadPerMille: 250, WritePerMille: 1250}); !reflect.DeepEqual(r.Cache, want) {
 		t.Errorf("cache %+v, want %+v", r.Cache, want)
 	}
 	// All of the view but the newest message is replaced, the summary before included.
 	saved := view - compaction.Estimate(log[len(log)-1:]) - 500
-	want := &abi.CompactionCost{SummaryTokens: 500, SavedTokens: saved, RewriteTokens: view - saved}
+	want := &abi.CompactionCost{SummaryTokens: 500, SavedTokens: saved, RewriteTokens: view - saved, AfterTokens: c.Markers(thread)[0].PostTokens}
 	want.RewriteMicros = (5 - 1) * want.RewriteTokens
 	read := saved * 3 / 4
 	want.SavedMicros = 4*(saved-read) + read

@@ -81,13 +81,19 @@ func Compact(ctx context.Context, messages []abi.Message, o Options) (*Compacted
 	if !ok {
 		return nil, ErrTooShort
 	}
+	before := Estimate(messages)
+	budget := w.budget(rng, before)
+	if budget == 0 {
+		return nil, ErrTooShort
+	}
 	f := &flight{log: log[:rng.To+1], main: true}
+	f.Before = before
 	f.Range, f.Continues, f.Policy = *rng, rng.PreviousSummary != nil, w.conf().PolicyName
 	ctx, said := withNotes(ctx)
 	s, err := w.write(ctx, &thread{}, f, &abi.SummarizeRequest{
-		ThreadID: o.ThreadID, Messages: f.source(), PreviousSummary: rng.PreviousSummary, BudgetTokens: w.budget(rng), Focus: o.Focus,
+		ThreadID: o.ThreadID, Messages: f.source(), PreviousSummary: rng.PreviousSummary, BudgetTokens: budget, Focus: o.Focus,
 		ReadFiles: rng.ReadFiles, ModifiedFiles: rng.ModifiedFiles, LiveTasks: o.LiveTasks,
-		Ledger: trimmed(readLedger(StoredLedger{}, f.log).State, w.budget(rng)),
+		Ledger: trimmed(readLedger(StoredLedger{}, f.log).State, budget),
 	}, calibration{})
 	if err != nil {
 		return nil, fmt.Errorf("compaction: the summarizer: %w", err)

@@ -46,7 +46,7 @@ type Config struct {
 	Summarizer Summarizer
 	// PolicyName says in events which policy wrote a summary.
 	PolicyName string
-	// Admitter decides; [Rules] when nil.
+	// Admitter decides; [Cost] when nil.
 	Admitter Admitter
 	Spawn    Spawn
 	// Fallback writes while the breaker is open, see [Policy]. It must need no model;
@@ -143,7 +143,7 @@ func (cfg *Config) check() (err error) {
 		cfg.PolicyName = cmp.Or(cfg.PolicyName, Ledger{}.Name())
 	}
 	if cfg.Admitter == nil {
-		cfg.Admitter = Rules{}
+		cfg.Admitter = Cost{}
 	}
 	if cfg.Cost == nil {
 		cfg.Cost = func(string, abi.Usage) float64 { return 0 }

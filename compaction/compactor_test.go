@@ -16,6 +16,23 @@ import (
 	"github.com/mortise-dev/mortise/compaction"
 )
 
+// passing is a ledger that passes notifications on, and keeps nothing.
+type passing struct {
+	background.Ledger
+	give func(ctx context.Context, thread string, n abi.Notice) error
+}
+
+func (p passing) Commit(ctx context.Context, thread, _ string, _ []byte, n *abi.Notice) error {
+	if n == nil {
+		return nil
+	}
+	return p.give(ctx, thread, *n)
+}
+
+func (passing) Forget(context.Context, string, ...string) error { return nil }
+
+func (passing) Owner() string { return "" }
+
 // post is a thread's inbox behind a real task manager.
 type post struct {
 	*background.Manager
@@ -25,14 +42,14 @@ type post struct {
 func newPost(t *testing.T) *post {
 	t.Helper()
 	box := make(chan abi.Notice, 16)
-	m, err := background.New(background.Config{Deliver: func(ctx context.Context, _ string, n abi.Notice) error {
+	m, err := background.New(background.Config{Ledger: passing{give: func(ctx context.Context, _ string, n abi.Notice) error {
 		select {
 		case box <- n:
 			return nil
 		case <-ctx.Done():
 			return ctx.Err()
 		}
-	}})
+	}}})
 	if err != nil {
 		t.Fatal(err)
 	}

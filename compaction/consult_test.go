@@ -69,7 +69,7 @@ func TestEnded(t *testing.T) {
 		lost       string
 	}{
 		"swapped": {says("saw https://example.com/a"), abi.CompactionSwapped, "", "[https://example.com/b]"},
-		"refused": {says(words(4000)), abi.CompactionRefused, "saves", "[https://example.com/a https://example.com/b]"},
+		"refused": {says(words(4000)), abi.CompactionRefused, "min_savings_ratio", "[https://example.com/a https://example.com/b]"},
 		"failed": {scripted(func(context.Context, *abi.SummarizeRequest) (*abi.Summary, error) {
 			return nil, errors.New("no model today")
 		}), abi.CompactionFailed, "no model today", "[]"},

@@ -202,10 +202,10 @@ func (c *Compactor) refuse(f *flight, m *Marker) string {
 		return "the summary is empty"
 	case from != "" && from != f.Range.FromID || to != "" && to != f.Range.ToID:
 		return fmt.Sprintf("the summary claims to cover %.40q to %.40q, which was not asked for", from, to)
-	case m.Quality.Savings < p.MinSavingsRatio:
-		return fmt.Sprintf("min_savings_ratio: it saves %.0f %%, at least %.0f %% are wanted", 100*m.Quality.Savings, 100*p.MinSavingsRatio)
 	case m.PostTokens >= m.PreTokens:
-		return fmt.Sprintf("the view would grow from %d to %d tokens", m.PreTokens, m.PostTokens)
+		return fmt.Sprintf("min_savings_ratio: the view would grow from %d to %d tokens", m.PreTokens, m.PostTokens)
+	case float64(m.PreTokens-m.PostTokens) < p.leastSaved(f.Before):
+		return fmt.Sprintf("min_savings_ratio: it saves %d of %d tokens of the view, at least %.0f are wanted", m.PreTokens-m.PostTokens, f.Before, p.leastSaved(f.Before))
 	case m.Quality.Overall < p.MinSurvival:
 		return fmt.Sprintf("min_survival: %.0f %% survive, at least %.0f %% are wanted", 100*m.Quality.Overall, 100*p.MinSurvival)
 	}

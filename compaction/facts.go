@@ -13,7 +13,7 @@ func (c *Compactor) question(t *thread, f *flight, log []abi.Message, now time.T
 		s.Attempts, f.Attempt = 0, 1
 	}
 	request := c.sample(t, now)
-	if rng, ok := t.index.plan(log, t.latest(), c.conf().Policy, t.bill.apply); ok {
+	if rng, ok := t.index.plan(log, t.latest(), c.conf().Policy, t.bill.apply); ok && c.budget(rng, f.Before) > 0 {
 		f.Range, f.log = *rng, log[:rng.To+1]
 		f.BoundaryID, f.Continues = rng.ToID, rng.PreviousSummary != nil
 		request.TokensBefore, request.RangeTokens = &f.Before, rng.Tokens
@@ -65,15 +65,21 @@ func (c *Compactor) held(t *thread, now time.Time) bool {
 	return t.state.NotBefore.After(now) && t.state.NotBeforeVersion == versionOf(c.conf().Admitter)
 }
 
-// estimate is what the compaction costs and saves. The caller holds the thread.
+// estimate is what the compaction costs and saves, with the longest summary that would be accepted. The caller holds
+// the thread.
 func (c *Compactor) estimate(t *thread, f *flight) *abi.CompactionCost {
-	out := &abi.CompactionCost{SummaryTokens: c.budget(&f.Range)}
-	replaced, head := f.Range.Tokens, f.Range.From
-	if cover, ok := t.index.covered(t.latest()); ok {
-		replaced, head = replaced+t.bill.apply(t.shown(t.latest()).tokens), cover.from
+	out := &abi.CompactionCost{SummaryTokens: c.budget(&f.Range, f.Before)}
+	next := Marker{FromID: f.Range.FromID, ToID: f.Range.ToID}
+	if m := t.latest(); m != nil {
+		out.AfterTokens = m.PostTokens
+		if f.Continues {
+			next.FromID = m.FromID
+		}
 	}
-	out.SavedTokens = max(0, replaced-out.SummaryTokens)
-	out.RewriteTokens = max(0, f.Before-out.SavedTokens-t.bill.apply(t.index.tokens(0, head)))
+	cover, _ := t.index.covered(&next)
+	after := t.bill.apply(t.index.size(cover, 0)) + out.SummaryTokens
+	out.SavedTokens = max(0, f.Before-after)
+	out.RewriteTokens = max(0, after-t.bill.apply(t.index.tokens(0, cover.from)))
 	if t.cache != nil && t.cache.PromptTokens > 0 {
 		share := float64(min(t.cache.ReadTokens, t.cache.PromptTokens)) / float64(t.cache.PromptTokens)
 		n, saved := out.RewriteTokens, out.SavedTokens
@@ -90,15 +96,19 @@ func (c *Compactor) estimate(t *thread, f *flight) *abi.CompactionCost {
 // micros is what a usage costs with the model of the latest inference, 0 when that is not known.
 func (c *Compactor) micros(t *thread, u abi.Usage) int64 {
 	const most = 1 << 53
-	return int64(min(max(0, math.Round(c.conf().Cost(t.model, u)*1e6)), most))
+	return int64(min(max(0, math.Round(c.conf().Cost(t.cache.Model, u)*1e6)), most))
 }
 
 // Billed learns what the thread's latest inference used, and of which model.
 func (c *Compactor) Billed(id, model string, u abi.Usage) {
 	t := c.hold(id)
 	defer t.mu.Unlock()
-	t.model = model
 	t.cache = &abi.CacheUse{
-		AtMS: c.conf().Now().UnixMilli(), PromptTokens: u.PromptTokens, ReadTokens: u.CacheReadTokens, WrittenTokens: u.CacheCreationTokens,
+		AtMS: c.conf().Now().UnixMilli(), PromptTokens: u.PromptTokens, ReadTokens: u.CacheReadTokens, WrittenTokens: u.CacheCreationTokens, Model: model,
+	}
+	const many = 10_000
+	if fresh := c.micros(t, abi.Usage{PromptTokens: many}); fresh > 0 {
+		t.cache.ReadPerMille = c.micros(t, abi.Usage{PromptTokens: many, CacheReadTokens: many}) * 1000 / fresh
+		t.cache.WritePerMille = c.micros(t, abi.Usage{PromptTokens: many, CacheCreationTokens: many}) * 1000 / fresh
 	}
 }

@@ -135,7 +135,7 @@ func TestFaultySummarizer(t *testing.T) {
 			log[i].Pinned = true
 		}
 		d := newDesk()
-		c := d.at(t, says("short"), nil)
+		c := d.at(t, says("short"), func(cfg *compaction.Config) { cfg.Admitter = compaction.Rules{} })
 		c.Consider(t.Context(), thread, log)
 		consume(t, c, log, d.run())
 		if e := d.last(t); e.Kind != compaction.EventRefused || !strings.Contains(e.Reason, "the view would grow") {

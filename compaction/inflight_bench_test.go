@@ -27,9 +27,9 @@ type stepper struct {
 func newStepper(b *testing.B, n int, inFlight bool) *stepper {
 	b.Helper()
 	s := &stepper{free: make(chan struct{})}
-	tasks, err := background.New(background.Config{Deliver: func(ctx context.Context, id string, notice abi.Notice) error {
+	tasks, err := background.New(background.Config{Ledger: passing{give: func(ctx context.Context, id string, notice abi.Notice) error {
 		return s.a.Deliver(ctx, id, notice)
-	}})
+	}}})
 	if err != nil {
 		b.Fatal(err)
 	}

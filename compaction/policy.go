@@ -43,14 +43,24 @@ type Policy struct {
 	// further failure, up to an hour. A failure that is permanent, see
 	// [Summarizer], opens it at once. Default 3; negative for never.
 	BreakerFailures int
-	// MinSavingsRatio is the least share of the range that a summary must save.
-	// Default 0.3.
+	// MinSavingsRatio is the least share of the view that a compaction must save, as each one makes the
+	// provider read anew what follows the summary. A tenth of it suffices where the window is exceeded.
+	// Default 0.1.
 	MinSavingsRatio float64
 	// MinSurvival is the least overall score of a summary, 0 to 1. Default 0: the
 	// score is reported, and refuses nothing.
 	MinSurvival float64
 	// Bars are the least scores of single kinds.
 	Bars Bars
+}
+
+// leastSaved is how many tokens of a view a compaction must save.
+func (p *Policy) leastSaved(view int64) float64 {
+	least := p.MinSavingsRatio * float64(view)
+	if view > p.WindowTokens-p.ReserveTokens {
+		least /= 10
+	}
+	return least
 }
 
 // Mode is how much of the newest part a compaction leaves.
@@ -119,7 +129,7 @@ func (p Policy) withDefaults() (Policy, error) {
 	p.KeepRecentMessages = cmp.Or(p.KeepRecentMessages, 2)
 	p.MinRangeTokens = cmp.Or(p.MinRangeTokens, 1024)
 	p.SummaryTokens = cmp.Or(p.SummaryTokens, min(4000, p.ThresholdTokens/4))
-	p.MinSavingsRatio = cmp.Or(p.MinSavingsRatio, 0.3)
+	p.MinSavingsRatio = cmp.Or(p.MinSavingsRatio, 0.1)
 	if p.ReserveTokens >= p.WindowTokens {
 		return p, fmt.Errorf("compaction: Policy.ReserveTokens is %d, must be below WindowTokens (%d)", p.ReserveTokens, p.WindowTokens)
 	}

@@ -67,7 +67,7 @@ func TestBudget(t *testing.T) {
 	c.Consider(t.Context(), thread, small)
 	c.Consider(t.Context(), "thread-2", large)
 	d.run()
-	if want := []int64{compaction.Estimate(small[:1]) * 4 / 10, 1_500}; !slices.Equal(got, want) {
+	if want := []int64{(compaction.Estimate(small[:1]) - compaction.Estimate(small)/2) * 8 / 10, 1_500}; !slices.Equal(got, want) {
 		t.Errorf("budgets %v, want %v", got, want)
 	}
 }

@@ -164,7 +164,7 @@ func (c *Compactor) launch(ctx context.Context, t *thread, f *flight) bool {
 	}
 	request := &abi.SummarizeRequest{
 		ThreadID: t.id, Messages: f.source(), PreviousSummary: f.Range.PreviousSummary,
-		BudgetTokens: c.budget(&f.Range), Focus: t.focus,
+		BudgetTokens: c.budget(&f.Range, f.Before), Focus: t.focus,
 		ReadFiles: f.Range.ReadFiles, ModifiedFiles: f.Range.ModifiedFiles, LiveTasks: c.conf().LiveTasks(t.id),
 	}
 	t.requested, t.focus = false, ""
@@ -219,16 +219,17 @@ func (c *Compactor) book(t *thread, f *flight) bool {
 // queueFactor is how many timeouts a task may wait for its turn.
 const queueFactor = 4
 
-// budget is how long a summary of the range may be: what the policy says, but
-// never so long that it could not save what the policy wants saved.
-func (c *Compactor) budget(r *Range) int64 {
+// budget is how long a summary of the range may be: what the policy says, but never so long that it could
+// not save what the policy wants saved of the view. It is 0 when no summary could.
+func (c *Compactor) budget(r *Range, view int64) int64 {
+	p := &c.conf().Policy
 	tokens := r.Tokens
 	if r.PreviousSummary != nil {
 		tokens += textTokens(*r.PreviousSummary)
 	}
 	// A summarizer counts tokens in its own way: a fifth is left for that.
-	most := float64(tokens) * (1 - c.conf().Policy.MinSavingsRatio) * 0.8
-	return max(1, min(c.conf().Policy.SummaryTokens, int64(most)))
+	most := (float64(tokens) - p.leastSaved(view)) * 0.8
+	return max(0, min(p.SummaryTokens, int64(most)))
 }
 
 // started notes a compaction whose task is about to be spawned.

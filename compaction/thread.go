@@ -37,9 +37,8 @@ type thread struct {
 	// summary is the newest marker as the model sees it.
 	summary *shown
 	masks   masks
-	// cache and model are what the latest inference used, nil and empty before the first.
+	// cache is what the latest inference used, nil before the first.
 	cache *abi.CacheUse
-	model string
 
 	requested bool
 	focus     string

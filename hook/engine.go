@@ -64,11 +64,9 @@ type Config struct {
 	Tickets *Tickets
 	// Record receives what became of each event. It must be quick. Nil discards.
 	Record func(*Record)
-	// NewRepairer makes the index of a lane's facts, [NewIndex] when nil.
-	NewRepairer func() Repairer
-	Logger      *slog.Logger
-	Now         func() time.Time
-	NewID       func() string
+	Logger *slog.Logger
+	Now    func() time.Time
+	NewID  func() string
 }
 
 // Engine handles events. Make one with [New]; it needs no closing.
@@ -94,9 +92,6 @@ func New(cfg Config) (*Engine, error) {
 	}
 	if cfg.NewID == nil {
 		cfg.NewID = func() string { return uuid.Must(uuid.NewV7()).String() }
-	}
-	if cfg.NewRepairer == nil {
-		cfg.NewRepairer = func() Repairer { return NewIndex() }
 	}
 	if cfg.Record == nil {
 		cfg.Record = func(*Record) {}
@@ -243,7 +238,6 @@ func (e *Engine) prepare(l *lane, ev *Event) error {
 	p := e.program.Load()
 	if l.st == nil {
 		l.saved = Saved{}
-		l.repairer = e.cfg.NewRepairer()
 		if e.cfg.States != nil {
 			s, err := e.cfg.States.Load(l.key)
 			if err != nil {

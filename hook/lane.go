@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/mortise-dev/mortise/abi"
+	"github.com/mortise-dev/mortise/compaction/ledger"
 	"github.com/mortise-dev/mortise/phases"
 )
 
@@ -13,15 +14,15 @@ type lane struct {
 	turn  chan struct{}
 	users int // guarded by Engine.mu
 
-	program  *Program
-	st       *phases.State
-	run      abi.RunIdentity
-	saved    Saved
-	repairer Repairer
-	offset   int64 // read of the transcript
-	closed   bool
-	dirty    bool
-	written  string
+	program *Program
+	st      *phases.State
+	run     abi.RunIdentity
+	saved   Saved
+	log     *ledger.Ledger    // nil where the agent keeps one
+	watched map[string]source // names of before a compaction, and where the agent could have them from
+	closed  bool
+	dirty   bool
+	written string
 }
 
 // laneKey names a lane. Its parts cannot be confused with each other.

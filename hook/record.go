@@ -30,10 +30,13 @@ type Record struct {
 	// Duplicate events were answered from the first one.
 	Duplicate bool `json:"duplicate,omitempty"`
 	// Returned are the tokens that were given back after a compaction, an estimate.
-	Returned int          `json:"returned,omitempty"`
-	Plugins  []PluginCall `json:"plugins,omitempty"`
-	Error    string       `json:"error,omitempty"`
-	MS       float64      `json:"ms"`
+	Returned int `json:"returned,omitempty"`
+	// Compacted means that the agent has compacted; Repair is what its calls used of the names of before.
+	Compacted bool         `json:"compacted,omitempty"`
+	Repair    *RepairUse   `json:"repair,omitempty"`
+	Plugins   []PluginCall `json:"plugins,omitempty"`
+	Error     string       `json:"error,omitempty"`
+	MS        float64      `json:"ms"`
 
 	// Raw is the event, which is kept only if the operator wants it.
 	Raw []byte `json:"-"`

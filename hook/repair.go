@@ -7,53 +7,41 @@ import (
 	"strings"
 
 	"github.com/mortise-dev/mortise/abi"
+	"github.com/mortise-dev/mortise/compaction"
+	"github.com/mortise-dev/mortise/compaction/ledger"
 	"github.com/mortise-dev/mortise/phases"
 )
 
-// FactKind groups facts in a note.
-type FactKind string
-
-// Kinds of facts.
+// Budgets of repair, in tokens.
 const (
-	FactFile       FactKind = "Files"
-	FactCommand    FactKind = "Commands"
-	FactIdentifier FactKind = "Identifiers"
-	FactValue      FactKind = "Values"
+	repairTokens = 650
+	focusTokens  = 400
+	// firstShare is what may be given back before the summary is known.
+	firstShare = 0.3
 )
 
-// Fact is something that a conversation may need again, verbatim.
-type Fact struct {
-	Kind FactKind
-	Text string
-}
-
-// Repairer keeps the facts of one conversation. It is used by one goroutine at a time.
-type Repairer interface {
-	// Add adds text of the conversation, in its order. Own is what the agent or its user wrote themselves.
-	Add(text string, own bool)
-	// Facts returns the facts, those most likely to be needed first.
-	Facts() []Fact
-	// Lost returns those of the facts that a summary does not hold.
-	Lost(summary string, facts []Fact) []Fact
-}
-
-// Budgets of repair. A token is counted as that many bytes of names.
 const (
-	repairTokens  = 650
-	focusTokens   = 400
-	bytesPerToken = 3.7
-	// enough of the best facts in a summary need no repair.
+	// enough of the best names in a summary need no repair.
 	enough     = 0.9
 	considered = 120
-	maxForgot  = 4096
+	// nameBytes is how many bytes of the best names are kept over a compaction.
+	nameBytes = 16 << 10
+	maxForgot = 4096
 )
 
-// Repair is what is kept of the repair of a lane. Given and Forgotten hold hashes.
+// Orders of events after a compaction, in [Dialect.Compaction].
+const (
+	sessionThenPost = "session_then_post"
+	postThenSession = "post_then_session"
+)
+
+// Repair is what is kept of the repair of a lane.
 type Repair struct {
-	ID        string   `json:"id"`
-	Summary   string   `json:"summary"`
-	Window    string   `json:"window"`
-	Given     []string `json:"given"`
+	ID string `json:"id"`
+	// Names are those of before the compaction that may be given back, the best first. Summary is what the agent made of it.
+	Names   []string `json:"names"`
+	Summary string   `json:"summary"`
+	// Forgotten are hashes of what plugins took out of results.
 	Forgotten []string `json:"forgotten"`
 	// Note waits for the next event that takes context. Spent counts tokens since the last compaction began.
 	Note  string `json:"note"`
@@ -61,8 +49,61 @@ type Repair struct {
 }
 
 // begin is the start of a compaction.
-func (r *Repair) begin(id string) {
-	r.ID, r.Given, r.Note, r.Spent, r.Summary = id, nil, "", 0, ""
+func (r *Repair) begin(id string) { *r = Repair{ID: id, Forgotten: r.Forgotten} }
+
+// repairs reports whether anything is to be given back.
+func (h *handling) repairs() bool { return h.program.RepairTokens >= 0 }
+
+// remember ranks the names of the conversation: by the agent's own log, or else by the events. Of a log it also takes the
+// summary of the last compaction, for agents that do not send it.
+func (h *handling) remember() {
+	if !h.repairs() {
+		return
+	}
+	r, log := &h.lane.saved.Repair, h.lane.log
+	if c := h.transcript(); c != nil {
+		log = ledger.New()
+		log.Add(c.Messages()...)
+		if n := len(c.Compactions); n > 0 && h.event.Dialect.Compaction == postThenSession {
+			r.Summary = c.Compactions[n-1].Summary
+		}
+	}
+	if log == nil {
+		return
+	}
+	s := log.State()
+	r.Names = slices.DeleteFunc(strings.Fields(ledger.Index(&s, nameBytes)), r.forgot())
+	h.lane.dirty = true
+}
+
+// logged adds to the log of an agent that keeps none itself, or of a sub-agent, which has no log of its own.
+func (h *handling) logged(messages ...abi.Message) {
+	if !h.repairs() || h.readable() {
+		return
+	}
+	if h.lane.log == nil {
+		h.lane.log = ledger.New()
+	}
+	h.lane.log.Add(messages...)
+}
+
+// namesIn are the names of a text.
+func namesIn(text string) []string {
+	l := ledger.New()
+	l.Before(text)
+	s := l.State()
+	return strings.Fields(ledger.Index(&s, len(text)+len(s.Names)))
+}
+
+// marks are hashes by which a name is found again: of itself, and of the parts of it that could be a secret.
+func marks(name string) []string {
+	out := []string{hashOf(name)}
+	for _, part := range strings.FieldsFunc(name, func(c rune) bool { return strings.ContainsRune("/.:?=&%~@+,;#", c) }) {
+		if len(part) >= 8 && len(part) < len(name) && strings.ContainsAny(part, "0123456789") {
+			out = append(out, hashOf(part))
+		}
+	}
+	return out
 }
 
 func hashOf(s string) string {
@@ -72,37 +113,76 @@ func hashOf(s string) string {
 
 // forget keeps what plugins took out of a result from ever being given back.
 func (l *lane) forget(r *result) {
+	forgotten := &l.saved.Repair.Forgotten
+	known := map[string]bool{}
+	for _, h := range *forgotten {
+		known[h] = true
+	}
 	for _, t := range r.texts {
 		if t.was == t.now {
 			continue
 		}
 		kept := map[string]bool{}
-		for _, f := range factsIn(t.now) {
-			kept[f.Text] = true
+		for _, n := range namesIn(t.now) {
+			for _, h := range marks(n) {
+				kept[h] = true
+			}
 		}
-		for _, f := range factsIn(t.was) {
-			if h := hashOf(f.Text); !kept[f.Text] && !slices.Contains(l.saved.Repair.Forgotten, h) && len(l.saved.Repair.Forgotten) < maxForgot {
-				l.saved.Repair.Forgotten = append(l.saved.Repair.Forgotten, h)
-				l.dirty = true
+		for _, n := range namesIn(t.was) {
+			for _, h := range marks(n) {
+				if !kept[h] && !known[h] && len(*forgotten) < maxForgot {
+					known[h], l.dirty = true, true
+					*forgotten = append(*forgotten, h)
+				}
 			}
 		}
 	}
 }
 
-// facts are the best facts that may be given.
-func (l *lane) facts() []Fact {
-	out := slices.DeleteFunc(slices.Clone(l.repairer.Facts()), func(f Fact) bool { return slices.Contains(l.saved.Repair.Forgotten, hashOf(f.Text)) })
-	return out[:min(len(out), considered)]
+// forgot reports names that must not be given. When more was taken out than can be kept, that is all of them.
+func (r *Repair) forgot() func(name string) bool {
+	known := map[string]bool{}
+	for _, h := range r.Forgotten {
+		known[h] = true
+	}
+	return func(name string) bool {
+		return len(known) >= maxForgot || slices.ContainsFunc(marks(name), func(h string) bool { return known[h] })
+	}
 }
 
-// lost are the best facts that a summary does not hold and that were not given yet.
-func (l *lane) lost(summary string) []Fact {
-	facts := l.facts()
-	lost := l.repairer.Lost(summary, facts)
-	if len(facts) == 0 || float64(len(facts)-len(lost)) >= enough*float64(len(facts)) {
+// holds reports whether a text has a name that is not the beginning or the end of a longer word.
+func holds(text, name string) bool {
+	for from := 0; ; {
+		i := strings.Index(text[from:], name)
+		if i < 0 {
+			return false
+		}
+		i += from
+		end := i + len(name)
+		if (i == 0 || !wordByte(text[i-1])) && (end == len(text) || !wordByte(text[end])) {
+			return true
+		}
+		from = end
+	}
+}
+
+func wordByte(c byte) bool {
+	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_'
+}
+
+// lost are the names that a summary does not hold, none if it holds almost all of the best.
+func (r *Repair) lost(summary string) []string {
+	missing := func(n string) bool { return !holds(summary, n) }
+	best, gone := r.Names[:min(len(r.Names), considered)], 0
+	for _, n := range best {
+		if missing(n) {
+			gone++
+		}
+	}
+	if float64(len(best)-gone) >= enough*float64(len(best)) {
 		return nil
 	}
-	return slices.DeleteFunc(lost, func(f Fact) bool { return slices.Contains(l.saved.Repair.Given, hashOf(f.Text)) })
+	return slices.DeleteFunc(slices.Clone(r.Names), func(n string) bool { return !missing(n) })
 }
 
 // budget is how many tokens repair may still spend, of a share of the whole.
@@ -116,53 +196,77 @@ func (h *handling) budget(share float64) int {
 
 // focus asks the summarizer for the best names.
 func (h *handling) focus() string {
-	if h.program.RepairTokens < 0 {
-		return ""
-	}
-	names := choose(h.lane.facts(), focusTokens-16)
+	names := h.asked()
 	if len(names) == 0 {
 		return ""
 	}
-	texts := make([]string, len(names))
-	for i, f := range names {
-		texts[i] = f.Text
+	return h.filtered(focusHead + strings.Join(names, " "))
+}
+
+// asked are the names that the summarizer is asked for.
+func (h *handling) asked() []string {
+	if !h.repairs() {
+		return nil
 	}
-	return h.filtered("Keep these names exactly: " + strings.Join(texts, ", "))
+	return choose(h.lane.saved.Repair.Names, func(names []string) bool {
+		return tokensOf(focusHead+strings.Join(names, " ")) <= focusTokens
+	})
 }
 
 // atSessionStart is the first chance after a compaction. Where the summary is known the note is complete; else it has
-// the best facts, for half of the budget.
+// the best of the names that the summarizer was not asked for.
 func (h *handling) atSessionStart() {
-	h.readTranscript()
 	r := &h.lane.saved.Repair
-	switch {
-	case h.event.Dialect.Compaction == "post_then_session" && r.Summary != "":
-		h.give(h.lane.lost(r.Summary), h.budget(1))
-	case h.event.Dialect.Compaction == "session_then_post":
-		h.give(h.lane.facts(), h.budget(0.5))
+	if len(r.Names) == 0 {
+		h.remember()
+	}
+	h.lane.watch(r.Names)
+	switch h.event.Dialect.Compaction {
+	case postThenSession:
+		h.lane.summarized(r.Summary)
+		h.give(r.lost(r.Summary), h.budget(1))
+		r.Names, r.Summary = nil, ""
+	case sessionThenPost:
+		names := r.Names
+		if h.event.Dialect.focuses() {
+			asked := strings.Join(h.asked(), " ")
+			names = slices.DeleteFunc(slices.Clone(names), func(n string) bool { return holds(asked, n) })
+		}
+		h.give(names, h.budget(firstShare))
 	}
 	h.giveBack()
 }
 
-// afterSummary notes what a summary lost, for the next event that takes context.
-func (h *handling) afterSummary(summary string) {
-	if summary == "" {
-		return
+// focuses reports whether the agent's summarizer can be asked for names.
+func (d *Dialect) focuses() bool {
+	for _, e := range d.Events {
+		if e.Has(FormFocus) {
+			return true
+		}
 	}
-	h.lane.saved.Repair.Summary = summary
-	h.lane.dirty = true
-	if h.event.Dialect.Compaction != "post_then_session" { // there the session start follows
-		h.give(h.lane.lost(summary), h.budget(1))
-	}
+	return false
 }
 
-// give writes a note of facts that fits a budget of tokens.
-func (h *handling) give(facts []Fact, tokens int) {
+// afterSummary notes what a summary lost, for the next event that takes context.
+func (h *handling) afterSummary(summary string) {
 	r := &h.lane.saved.Repair
-	if h.program.RepairTokens < 0 || tokens <= 0 {
+	if summary == "" || h.event.Dialect.Compaction == postThenSession { // there the session start follows
 		return
 	}
-	chosen := choose(facts, tokens-tokensOf(noteHead+noteTail))
+	if h.lane.watched == nil {
+		h.lane.watch(r.Names)
+	}
+	h.lane.summarized(summary)
+	h.give(r.lost(summary), h.budget(1))
+	r.Names, h.lane.dirty = nil, true
+}
+
+// give writes a note of the best names that fit a budget of tokens.
+func (h *handling) give(names []string, tokens int) {
+	if !h.repairs() {
+		return
+	}
+	chosen := choose(names, func(names []string) bool { return tokensOf(noteOf(names)) <= tokens })
 	if len(chosen) == 0 {
 		return
 	}
@@ -170,9 +274,9 @@ func (h *handling) give(facts []Fact, tokens int) {
 	if note == "" {
 		return
 	}
-	for _, f := range chosen {
-		r.Given = append(r.Given, hashOf(f.Text))
-	}
+	r := &h.lane.saved.Repair
+	h.lane.noted(chosen)
+	r.Names = slices.DeleteFunc(r.Names, func(n string) bool { return holds(note, n) })
 	r.Spent += tokensOf(note)
 	r.Note = strings.TrimSpace(r.Note + "\n" + note)
 	h.lane.dirty = true
@@ -211,41 +315,66 @@ func (h *handling) filtered(note string) string {
 	return note
 }
 
-// Parts of a note. It has facts and no orders.
+// Parts of a note, which has facts and no orders, and the words that ask a summarizer.
 const (
-	noteHead = "Kept by mortise from before the compaction, verbatim."
-	noteTail = " Check before relying on them."
+	noteHead  = "Kept by mortise from before the compaction, verbatim.\n"
+	noteTail  = "Check before relying on them."
+	focusHead = "Keep these names exactly: "
 )
 
-func noteOf(facts []Fact) string {
+// noteOf writes names by their form, with blanks between them: none holds one.
+func noteOf(names []string) string {
+	kinds := [...]string{"Files", "Identifiers", "Values"}
+	var lines [len(kinds)]string
+	for _, n := range names {
+		lines[formOf(n)] += " " + n
+	}
 	var b strings.Builder
 	b.WriteString(noteHead)
-	for _, kind := range []FactKind{FactFile, FactCommand, FactIdentifier, FactValue} {
-		var texts []string
-		for _, f := range facts {
-			if f.Kind == kind {
-				texts = append(texts, f.Text)
-			}
-		}
-		if len(texts) > 0 {
-			b.WriteString(" " + string(kind) + ": " + strings.Join(texts, ", ") + ".")
+	for i, l := range lines {
+		if l != "" {
+			b.WriteString(kinds[i] + ":" + l + "\n")
 		}
 	}
-	b.WriteString(noteTail)
-	return b.String()
+	return b.String() + noteTail
 }
 
-// choose takes facts in their order as long as they fit.
-func choose(facts []Fact, tokens int) []Fact {
-	left := int(float64(tokens)*bytesPerToken) - 4*16
-	var out []Fact
-	for _, f := range facts {
-		if n := len(f.Text) + 2; n <= left {
-			left -= n
-			out = append(out, f)
+// formOf groups names: files, identifiers, and addresses, hashes and numbers.
+func formOf(n string) int {
+	dot := strings.LastIndexByte(n, '.')
+	switch {
+	case strings.Contains(n, "://"), strings.Trim(n, "0123456789abcdef.:,_-") == "" && strings.ContainsAny(n, "0123456789"):
+		return 2
+	case strings.Contains(n, "/"), dot > 0 && len(n)-dot <= 5 && n[dot+1:] == strings.ToLower(n[dot+1:]):
+		return 0
+	}
+	return 1
+}
+
+// choose takes the best names as long as they fit. One that is part of another is in it already.
+func choose(names []string, fits func([]string) bool) []string {
+	var out []string
+	misses := 0
+	for _, n := range names {
+		if slices.ContainsFunc(out, func(o string) bool { return holds(o, n) }) {
+			continue
+		}
+		next := append(slices.DeleteFunc(slices.Clone(out), func(o string) bool { return holds(n, o) }), n)
+		if fits(next) {
+			out, misses = next, 0
+			continue
+		}
+		misses++
+		if misses > maxMisses {
+			break // it is full
 		}
 	}
 	return out
 }
 
-func tokensOf(s string) int { return int(float64(len(s))/bytesPerToken) + 1 }
+// maxMisses is after how many names in a row that do not fit no shorter one is tried.
+const maxMisses = 20
+
+func tokensOf(s string) int {
+	return int(compaction.EstimateMessage(&abi.Message{Content: []abi.ContentBlock{abi.Text(s)}}))
+}

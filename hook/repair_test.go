@@ -3,6 +3,7 @@ package hook_test
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -43,8 +44,8 @@ func transcript(t *testing.T, calls int, result func(i int) string) string {
 	return path
 }
 
-// compaction sends the events of a compaction of Claude Code, and returns what came back.
-func compaction(b *bench, path, summary string, id int) (focus, session, later string) {
+// compacts sends the events of a compaction of Claude Code, and returns what came back.
+func compacts(b *bench, path, summary string, id int) (focus, session, later string) {
 	base := func(m map[string]any) map[string]any {
 		m["session_id"], m["cwd"], m["transcript_path"] = "s1", "/src", path
 		return m
@@ -64,7 +65,7 @@ func TestRepair(t *testing.T) {
 	b := engine(t, options{program: repairing})
 	path := transcript(t, 40, func(i int) string { return fmt.Sprintf("ok pkg/mod_%d 0.%d12s", i, i) })
 	summary := "We ran the tests of ./pkg/mod_39 and TestFrob_39."
-	focus, session, later := compaction(b, path, summary, 1)
+	focus, session, later := compacts(b, path, summary, 1)
 	if !strings.HasPrefix(focus, "Keep these names exactly: ") || !strings.Contains(focus, "TestFrob_39") || len(focus) > 400*4 {
 		t.Errorf("focus %q", focus)
 	}
@@ -80,11 +81,60 @@ func TestRepair(t *testing.T) {
 			t.Errorf("%s came back twice", name)
 		}
 	}
-	if _, _, again := compaction(b, path, summary, 2); strings.Count(again, noteMark) > 1 {
+	if _, _, again := compacts(b, path, summary, 2); strings.Count(again, noteMark) > 1 {
 		t.Errorf("the second compaction: %q", again)
 	}
 	if out, _ := b.send("claude", "PostToolUse", bash("c9", "ls")); strings.Contains(out, noteMark) {
 		t.Errorf("the note came again: %s", out)
+	}
+}
+
+// TestRepair_uses: a name of before the compaction that a call uses counts once, by where the agent could have it from; one that
+// was shown again meanwhile does not.
+func TestRepair_uses(t *testing.T) {
+	t.Parallel()
+	b := engine(t, options{program: repairing})
+	path := transcript(t, 160, func(int) string { return "ok" })
+	_, session, later := compacts(b, path, "We ran TestFrob_159.", 1)
+	post := func(id, command, output string) hook.RepairUse {
+		b.send("claude", "PostToolUse", map[string]any{
+			"session_id": "s1", "transcript_path": path, "tool_name": "Bash", "tool_use_id": id, "tool_input": map[string]any{"command": command},
+			"tool_response": map[string]any{"stdout": output, "stderr": ""},
+		})
+		if r := b.last().Repair; r != nil {
+			return *r
+		}
+		return hook.RepairUse{}
+	}
+	given, lost := "", ""
+	for i := range 150 {
+		name := fmt.Sprintf("TestFrob_%d", i)
+		if strings.Contains(session+later, name+" ") {
+			given = name
+		} else if !strings.Contains(session+later, name) {
+			lost = name
+		}
+	}
+	if given == "" || lost == "" {
+		t.Fatalf("given %q, lost %q: %s %s", given, lost, session, later)
+	}
+	for i, step := range []struct {
+		command, output string
+		want            hook.RepairUse
+	}{
+		{"go test -run TestFrob_159", "", hook.RepairUse{InSummary: 1}},
+		{"go test -run TestFrob_159", "", hook.RepairUse{}},
+		{"go test -run " + given, "", hook.RepairUse{GivenBack: 1}},
+		{"grep -r Frob", "found " + lost, hook.RepairUse{}},
+		{"go test -run " + lost, "", hook.RepairUse{}},
+	} {
+		if got := post(fmt.Sprint("u", i), step.command, step.output); got != step.want {
+			t.Errorf("step %d, %s: %+v, want %+v", i, step.command, got, step.want)
+		}
+	}
+	_, _, _ = compacts(b, path, "nothing", 2)
+	if got := post("u9", "go test -run "+lost, ""); got != (hook.RepairUse{Lost: 1}) {
+		t.Errorf("a lost name: %+v", got)
 	}
 }
 
@@ -97,7 +147,7 @@ func TestRepair_enough(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, _, later := compaction(b, path, string(data), 1); strings.Contains(later, noteMark) {
+	if _, _, later := compacts(b, path, string(data), 1); strings.Contains(later, noteMark) {
 		t.Errorf("%q", later)
 	}
 }
@@ -145,14 +195,16 @@ func TestRepair_secrets(t *testing.T) {
 		return effects(abi.Effect{Type: abi.EffectReplaceMessage, MessageID: e.ResultMessageID, Content: content}), nil
 	}, abi.AfterToolExecute)
 	b := engine(t, options{plugins: []phases.Plugin{p}, program: repairing})
-	path := transcript(t, 50, func(i int) string { return "token " + secretOf(i) + " " + secretOf(i) })
+	path := transcript(t, 50, func(i int) string {
+		return "token " + secretOf(i) + " and https://api.example.com/v1/things?key=" + secretOf(i) + " " + secretOf(i)
+	})
 	for i := range 50 {
 		b.send("claude", "PostToolUse", map[string]any{
 			"session_id": "s1", "tool_name": "Bash", "tool_use_id": fmt.Sprint("t", i), "tool_input": map[string]any{"command": "env"},
 			"tool_response": map[string]any{"stdout": "token " + secretOf(i), "stderr": ""},
 		})
 	}
-	focus, session, later := compaction(b, path, "nothing", 1)
+	focus, session, later := compacts(b, path, "nothing", 1)
 	if !strings.Contains(session, noteMark) {
 		t.Errorf("no note: %s", session)
 	}
@@ -163,18 +215,55 @@ func TestRepair_secrets(t *testing.T) {
 	}
 }
 
+// TestRepair_events: without a log of the agent's own the events are one. A sub-agent's are its own, and its parent's log is not.
+func TestRepair_events(t *testing.T) {
+	t.Parallel()
+	b := engine(t, options{program: repairing})
+	path := transcript(t, 3, func(int) string { return "of the parent" })
+	focusOf := func(more map[string]any) string {
+		send := func(event string, fields map[string]any) string {
+			maps.Copy(fields, more)
+			out, _ := b.send("claude", event, fields)
+			return out
+		}
+		send("UserPromptSubmit", map[string]any{"session_id": "s1", "prompt": "look into pkg/fromPrompt.go"})
+		send("PostToolUse", map[string]any{
+			"session_id": "s1", "tool_name": "Bash", "tool_use_id": "c1", "tool_input": map[string]any{"command": "cat pkg/fromCall.go"},
+			"tool_response": map[string]any{"stdout": "see pkg/fromResult.go", "stderr": ""},
+		})
+		return send("PreCompact", map[string]any{"session_id": "s1", "trigger": "auto"})
+	}
+	for name, more := range map[string]map[string]any{
+		"no log":    {"transcript_path": "/does/not/exist"},
+		"sub-agent": {"transcript_path": path, "agent_id": "a1"},
+	} {
+		focus := focusOf(more)
+		for _, want := range []string{"pkg/fromPrompt.go", "pkg/fromCall.go", "pkg/fromResult.go"} {
+			if !strings.Contains(focus, want) {
+				t.Errorf("%s: %s is missing in %q", name, want, focus)
+			}
+		}
+		if strings.Contains(focus, "TestFrob") {
+			t.Errorf("%s: %q", name, focus)
+		}
+	}
+	if focus := focusOf(map[string]any{"transcript_path": path}); strings.Contains(focus, "fromPrompt") || !strings.Contains(focus, "TestFrob_2") {
+		t.Errorf("with a log: %q", focus)
+	}
+}
+
 // TestRepair_transcript: a log that is missing, half written, replaced or large costs little, and is no error.
 func TestRepair_transcript(t *testing.T) {
 	t.Parallel()
 	b := engine(t, options{program: repairing})
-	if focus, _, _ := compaction(b, "/does/not/exist", "s", 1); focus != "{}" {
+	if focus, _, _ := compacts(b, "/does/not/exist", "s", 1); focus != "{}" {
 		t.Errorf("missing: %q", focus)
 	}
 	path := transcript(t, 3, func(int) string { return "ok" })
 	if err := os.Truncate(path, 100); err != nil {
 		t.Fatal(err)
 	}
-	compaction(b, path, "s", 2)
+	compacts(b, path, "s", 2)
 	large := filepath.Join(t.TempDir(), "large.jsonl")
 	f, err := os.Create(large)
 	if err != nil {
@@ -188,7 +277,7 @@ func TestRepair_transcript(t *testing.T) {
 	}
 	fmt.Fprint(f, "\n"+`{"type":"assistant","message":{"content":"see internal/late/file.go"}}`+"\n"+`{"type":"assist`)
 	_ = f.Close()
-	if focus, _, _ := compaction(b, large, "s", 3); !strings.Contains(focus, "internal/late/file.go") {
+	if focus, _, _ := compacts(b, large, "s", 3); !strings.Contains(focus, "internal/late/file.go") {
 		t.Errorf("large: %q", focus)
 	}
 }

@@ -103,6 +103,15 @@ func (r *result) content() []abi.ContentBlock {
 	return out
 }
 
+// answered is what the agent gets to see.
+func (r *result) answered() string {
+	var out []string
+	for _, t := range r.shown() {
+		out = append(out, t.now)
+	}
+	return strings.Join(out, "\n")
+}
+
 // replace takes over what plugins made of the content. With as many texts as there were each one keeps its place; else
 // all of it goes to the main text and the others become empty.
 func (r *result) replace(content []abi.ContentBlock) {
@@ -203,7 +212,9 @@ func plainText(v any) string {
 		if s, ok := blockText(blocks); ok {
 			return s
 		}
-	} else if s, ok := object["textResultForLlm"].(string); ok {
+	} else if s, ok := object["textResultForLlm"].(string); ok { // Copilot CLI
+		return s
+	} else if s, ok := object["llmContent"].(string); ok { // Gemini CLI, Qwen Code
 		return s
 	}
 	out, err := encodeJSON(v)

@@ -108,8 +108,13 @@ func TestReplace_dialects(t *testing.T) {
 	if out, _ = b.send("claude", "PostToolUseFailure", failure); out != "{}" || b.last().Unsupported[0] != "replace_result" {
 		t.Errorf("claude cannot change a failed result: %s %v", out, b.last().Unsupported)
 	}
-	if out, _ = b.send("qwen", "PostToolUse", map[string]any{"session_id": "s", "tool_name": "edit", "tool_response": "hunter2"}); b.last().Unsupported[0] != "replace_result" {
+	response := map[string]any{"llmContent": "Output: hunter2\nExit Code: 0", "returnDisplay": "hunter2"}
+	out, m = b.send("qwen", "PostToolUse", map[string]any{"session_id": "s", "tool_name": "run_shell_command", "tool_response": response})
+	if m["continue"] != false || m["stopReason"] != "Output: [redacted]\nExit Code: 0" || len(m) != 2 {
 		t.Errorf("qwen: %s", out)
+	}
+	if out, _ = b.send("goose", "PostToolUse", map[string]any{"session_id": "s", "tool_name": "developer__shell", "tool_response": "hunter2"}); out != "" || b.last().Unsupported[0] != "replace_result" {
+		t.Errorf("goose: %q", out)
 	}
 }
 

@@ -20,8 +20,9 @@ func (h *handling) prompt(ctx context.Context) error {
 	}
 	h.lane.newRun(cmp.Or(h.event.PromptID, h.engine.cfg.NewID()))
 	h.lane.saved.Step = 1
-	h.lane.repairer.Add(h.event.Prompt, true)
 	m := abi.Message{ID: "prompt_" + h.lane.run.RunID, Role: abi.RoleUser, Content: []abi.ContentBlock{abi.Text(h.event.Prompt)}}
+	h.logged(m)
+	h.shown(h.event.Prompt)
 	_, failed, err := h.phase(ctx, abi.RunStart, &phases.Frame{Messages: []abi.Message{m}})
 	if failed != "" {
 		h.deny(fmt.Sprintf("plugin %s failed", failed), failed)
@@ -83,7 +84,9 @@ func (h *handling) compact(ctx context.Context) error {
 	c := &abi.Compaction{ID: h.engine.cfg.NewID(), Policy: h.event.Dialect.Name}
 	h.lane.saved.Repair.begin(c.ID)
 	h.lane.dirty = true
-	h.readTranscript()
+	if h.event.Dialect.Compaction != postThenSession { // there nothing is asked of the summarizer
+		h.remember()
+	}
 	out, _, err := h.phase(ctx, abi.BeforeCompaction, &phases.Frame{Compaction: c})
 	if err != nil {
 		return err
@@ -103,20 +106,23 @@ func (h *handling) compact(ctx context.Context) error {
 	return nil
 }
 
+// maxLost is how many lost names plugins are told of.
+const maxLost = 32
+
 // compacted fires after a compaction of the agent's own.
 func (h *handling) compacted(ctx context.Context) error {
-	h.readTranscript()
+	if h.event.Dialect.Compaction == postThenSession {
+		h.remember()
+	}
 	summary := cmp.Or(h.event.Summary, h.lane.saved.Repair.Summary)
 	c := &abi.Compaction{
 		ID: h.lane.saved.Repair.ID, Policy: h.event.Dialect.Name, Outcome: abi.CompactionSwapped, Summary: summary,
 	}
 	if summary != "" {
-		for _, fact := range h.lane.lost(summary) {
-			if len(c.Lost) < 32 {
-				c.Lost = append(c.Lost, fact.Text)
-			}
-		}
+		lost := h.lane.saved.Repair.lost(summary)
+		c.Lost = lost[:min(len(lost), maxLost)]
 	}
+	h.record.Compacted = true
 	_, _, err := h.phase(ctx, abi.AfterCompaction, &phases.Frame{Compaction: c})
 	h.afterSummary(summary)
 	return err
@@ -126,8 +132,7 @@ func (h *handling) compacted(ctx context.Context) error {
 func (h *handling) session() error {
 	switch h.event.Source {
 	case "clear":
-		h.lane.saved.Repair = Repair{}
-		h.lane.repairer = h.engine.cfg.NewRepairer()
+		h.lane.saved.Repair, h.lane.log = Repair{}, nil
 	case "compact":
 		h.atSessionStart()
 	}

@@ -37,7 +37,7 @@ func (h *handling) pre(ctx context.Context) error {
 		return nil
 	}
 	gate := out.Gate
-	if f.rewritten(&out) && !holds(gate) {
+	if f.rewritten(&out) && !stands(gate) {
 		if gate, err = h.recheck(ctx, &f); err != nil {
 			return err
 		}
@@ -92,8 +92,8 @@ func (f *toolFrame) rewritten(out *phases.Outcome) bool {
 	return true
 }
 
-// holds reports whether a decision stands although the call was rewritten meanwhile.
-func holds(g *phases.GateOutcome) bool {
+// stands reports whether a decision holds although the call was rewritten meanwhile.
+func stands(g *phases.GateOutcome) bool {
 	return g != nil && g.Decision.Action != abi.GateAllow && g.Decision.Action != abi.GateSetResult
 }
 
@@ -293,6 +293,13 @@ func (h *handling) post(ctx context.Context) error {
 		h.answer.ReplaceText = plainText(h.answer.Replace)
 		h.record.By = strings.Join(h.replacedBy, ",")
 	}
+	answer := r.answered()
+	h.used(call.Arguments)
+	h.shown(answer)
+	h.logged(
+		abi.Message{Role: abi.RoleAssistant, ToolCalls: []abi.ToolCall{call}},
+		abi.Message{Role: abi.RoleTool, ToolCallID: call.ID, Content: []abi.ContentBlock{abi.Text(answer)}},
+	)
 	h.giveBack()
 	return nil
 }

@@ -57,38 +57,34 @@ func compiledAt(t *testing.T, dir string) map[string]os.FileInfo {
 	return out
 }
 
-// TestCompileProcess_hit: the host reads what a child has written, for each way in which code is compiled.
+// TestCompileProcess_hit: the host reads what a child has written.
 func TestCompileProcess_hit(t *testing.T) {
 	t.Parallel()
-	for name, wasm := range map[string][]byte{"metered": watBytes(t, "pages"), "not metered": typedReferences()} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			dir := filepath.Join(t.TempDir(), "cache")
-			if err := native.PrecompileOnly(t.Context(), dir, wasm); err != nil {
-				t.Fatal(err)
-			}
-			written := compiledAt(t, dir)
-			if len(written) != 1 {
-				t.Fatalf("the child wrote %d files, want one", len(written))
-			}
-			for path, info := range written {
-				if info.Mode().Perm()&0o077 != 0 && runtime.GOOS != "windows" {
-					t.Errorf("%s has mode %v", path, info.Mode())
-				}
-			}
-			if _, err := newHost(t, host.Config{CacheDir: dir}).Load(t.Context(), host.Spec{Name: "m", Wasm: wasm}); err != nil {
-				t.Fatal(err)
-			}
-			after := compiledAt(t, dir)
-			if len(after) != 2 { // and the kernel
-				t.Errorf("%d files after the host loaded it, want 2", len(after))
-			}
-			for path, info := range written {
-				if after[path] == nil || !after[path].ModTime().Equal(info.ModTime()) {
-					t.Errorf("%s was written again", path)
-				}
-			}
-		})
+	wasm := watBytes(t, "pages")
+	dir := filepath.Join(t.TempDir(), "cache")
+	if err := native.PrecompileOnly(t.Context(), dir, wasm); err != nil {
+		t.Fatal(err)
+	}
+	written := compiledAt(t, dir)
+	if len(written) != 1 {
+		t.Fatalf("the child wrote %d files, want one", len(written))
+	}
+	for path, info := range written {
+		if info.Mode().Perm()&0o077 != 0 && runtime.GOOS != "windows" {
+			t.Errorf("%s has mode %v", path, info.Mode())
+		}
+	}
+	if _, err := newHost(t, host.Config{CacheDir: dir}).Load(t.Context(), host.Spec{Name: "m", Wasm: wasm}); err != nil {
+		t.Fatal(err)
+	}
+	after := compiledAt(t, dir)
+	if len(after) != 2 { // and the kernel
+		t.Errorf("%d files after the host loaded it, want 2", len(after))
+	}
+	for path, info := range written {
+		if after[path] == nil || !after[path].ModTime().Equal(info.ModTime()) {
+			t.Errorf("%s was written again", path)
+		}
 	}
 }
 

@@ -42,11 +42,10 @@
 // # Fresh state
 //
 // A call finds the guest as its initialisation left it; a [Session] keeps what its calls
-// change. To reset costs least for a guest with at most 256 KiB of code whose calls are
-// short, write to one or two places of 64 KiB together, and use no functions of the
-// host but input_read, output_write and messages_read and the memory of the Extism
-// kernel. Others cost a question to the kernel of the operating system more, or, where
-// that cannot be asked, a copy of their memory.
+// change. On Linux only the pages are reset that the process has of its own: the kernel of the
+// operating system is asked before and after a call whether new ones came, which costs a microsecond.
+// A guest that uses a capability costs the look at the list of its pages more, and where the kernel does
+// not report them all pages are dropped, or copied.
 //
 // # Generations
 //

@@ -2,6 +2,7 @@ package host
 
 import (
 	"context"
+	"time"
 
 	"github.com/mortise-dev/mortise/internal/engine"
 	"github.com/mortise-dev/mortise/internal/engine/native"
@@ -19,7 +20,6 @@ func VerifyResets() { native.SetVerifyResets() }
 
 // idleInstance is the first instance of m that is not in a call, nil without one.
 func idleInstance(m *Module) engine.Instance {
-	m.Stats() // puts the instance where it can be found
 	p := m.Current().pool
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -73,16 +73,15 @@ func Of(m *Module) *Host { return m.host }
 // TallyTimes is what the statistics make of calls of which each takes some time, and which are read
 // after every third one.
 func TallyTimes(calls int, took func(n int) (nanos int64)) int64 {
-	var t tally
-	var c counters
+	var t, all tally
 	for n := range calls {
 		if !t.begin().IsZero() {
-			t.took(took(n))
+			t.add(time.Duration(took(n)))
 		}
 		if n%3 == 2 {
-			t.flush(&c)
+			all.collect(&t)
 		}
 	}
-	t.flush(&c)
-	return c.nanos.Load()
+	all.collect(&t)
+	return int64(all.time)
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"sync/atomic"
 
 	"github.com/mortise-dev/mortise/internal/engine"
@@ -26,19 +25,13 @@ type Generation struct {
 	limits Limits
 	sticky bool
 	parsed *wasm.Module
-	// targets are the exports that can be called, the first few in a list too, which
-	// is looked through faster than a map.
-	targets  map[string]*engine.Target
-	all, few []engine.Target
+	// targets are the exports that can be called.
+	targets map[string]*engine.Target
 	// spec are the conditions that it was loaded with.
 	spec Spec
 	prog engine.Program
 	pool *pool
 	open *openGrants
-	// reached reports that the guest reaches code of the embedder, which may call back.
-	reached bool
-	// foreign reports that a call may run such code, or what a context or a log handler brings.
-	foreign bool
 	// watch is set while the generation may be rolled back.
 	watch atomic.Pointer[watch]
 	// late is how late its host calls came back.
@@ -47,27 +40,23 @@ type Generation struct {
 
 func newGeneration(m *Module, number int64, src engine.Source, spec Spec, grants *openGrants, prog engine.Program, info Info) *Generation {
 	info.Generation = number
-	g := &Generation{module: m, number: number, info: info, limits: spec.Limits, sticky: spec.Grants.Sticky, parsed: src.Parsed, prog: prog, open: grants, reached: grants.blocking}
-	g.foreign = g.reached || src.Log != nil || len(src.Links) > 0 || readsMore(src.Parsed)
-	g.all = make([]engine.Target, len(info.Exports))
+	g := &Generation{module: m, number: number, info: info, limits: spec.Limits, sticky: spec.Grants.Sticky, parsed: src.Parsed, prog: prog, open: grants}
 	g.targets = make(map[string]*engine.Target, len(info.Exports))
 	for i, name := range info.Exports {
-		g.all[i].Name, g.all[i].Index = name, i
-		g.targets[name] = &g.all[i]
+		g.targets[name] = &engine.Target{Name: name, Index: i}
 	}
-	g.few = g.all[:min(len(g.all), fewTargets)]
 	shed := func(ctx context.Context, idle []engine.Instance) {
 		_ = closeAll(ctx, idle) // what an engine reports of it has no use
-		m.count.instances.Add(-int64(len(idle)))
+		m.count.instances(-len(idle))
 	}
 	finish := func(ctx context.Context, idle []engine.Instance) error {
 		defer m.forget(g)
 		g.pool.burials.Wait()
 		err := closeAll(ctx, idle)
-		m.count.instances.Add(-int64(len(idle)))
+		m.count.instances(-len(idle))
 		return errors.Join(err, prog.Close(ctx), grants.close())
 	}
-	g.pool = newPool(spec.Limits, &m.count, finish, shed)
+	g.pool = newPool(spec.Limits, finish, shed)
 	return g
 }
 
@@ -125,7 +114,7 @@ func (g *Generation) instantiate(ctx context.Context, s *slot, sticky bool) (eng
 		}
 		return nil, g.failure("", err)
 	}
-	g.module.count.instances.Add(1)
+	g.module.count.instances(1)
 	return inst, nil
 }
 
@@ -133,6 +122,10 @@ func (g *Generation) instantiate(ctx context.Context, s *slot, sticky bool) (eng
 // instance is closed has no use. Giving a large memory back takes the kernel tens
 // of milliseconds, which the caller, whose time is up, does not wait for.
 func (g *Generation) discard(ctx context.Context, s *slot, why Replacement) {
+	if s.session != nil {
+		_ = s.session.bury(ctx, why)
+		return
+	}
 	inst := s.inst
 	g.pool.set(s, nil)
 	bury := func() {
@@ -178,18 +171,11 @@ func (g *Generation) failure(export string, err error) error {
 		return fmt.Errorf("host: module %q export %q: %w", g.module.name, export, err)
 	}
 	if f.Late != nil {
-		g.module.count.late.add(*f.Late)
+		g.module.count.late(*f.Late)
 		g.late.add(f.Late.By)
 	}
 	return &TrapError{
 		Module: g.module.name, Export: export, Kind: f.Kind,
 		Detail: engine.Clean(f.Detail, 2*engine.MaxDetail), ExitCode: f.Code, Err: f.Err,
 	}
-}
-
-// readsMore reports whether a module imports what reads from the context of a call.
-func readsMore(m *wasm.Module) bool {
-	return slices.ContainsFunc(m.Imports, func(im wasm.Import) bool {
-		return im.Module == engine.ModuleHost && strings.HasPrefix(im.Name, "messages_")
-	})
 }

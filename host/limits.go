@@ -3,6 +3,7 @@ package host
 import (
 	"cmp"
 	"fmt"
+	"reflect"
 	"runtime"
 	"time"
 
@@ -113,28 +114,9 @@ func (l Limits) bounds() engine.Bounds {
 
 // negative names the first field that is below zero.
 func (l Limits) negative() error {
-	for _, f := range []struct {
-		name  string
-		value int64
-	}{
-		{"MemoryPages", int64(l.MemoryPages)},
-		{"InputBytes", int64(l.InputBytes)},
-		{"OutputBytes", int64(l.OutputBytes)},
-		{"Fuel", l.Fuel},
-		{"Timeout", int64(l.Timeout)},
-		{"InitTimeout", int64(l.InitTimeout)},
-		{"CompileTimeout", int64(l.CompileTimeout)},
-		{"Instances", int64(l.Instances)},
-		{"IdleTimeout", int64(l.IdleTimeout)},
-		{"Sessions", int64(l.Sessions)},
-		{"StderrBytes", int64(l.StderrBytes)},
-		{"LogBytes", int64(l.LogBytes)},
-		{"VarBytes", int64(l.VarBytes)},
-		{"LateTime", int64(l.LateTime)},
-		{"ModuleBytes", int64(l.ModuleBytes)},
-	} {
-		if f.value < 0 {
-			return fmt.Errorf("%s %d is negative; use 0 for the default", "Limits."+f.name, f.value)
+	for field, value := range reflect.ValueOf(l).Fields() {
+		if n := value.Int(); n < 0 {
+			return fmt.Errorf("Limits.%s %d is negative; use 0 for the default", field.Name, n)
 		}
 	}
 	return nil

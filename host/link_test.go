@@ -168,23 +168,3 @@ func TestLinks_refused(t *testing.T) {
 		t.Errorf("got  %v\nwant %s", err, want)
 	}
 }
-
-// TestLinks_unmetered watches all modules when one of them cannot be metered.
-func TestLinks_unmetered(t *testing.T) {
-	t.Parallel()
-	spec := linkSpec(host.Limits{Timeout: 500 * time.Millisecond})
-	spec.Links = append(spec.Links, host.Link{Name: "typed", Wasm: typedReferences()})
-	m := load(t, host.EngineNative, spec)
-	if m.Info().Metered {
-		t.Error("the module says that it is metered")
-	}
-	for _, export := range []string{"spin", "fib"} {
-		_, err := m.Call(t.Context(), export, nil)
-		_ = wantTrap(t, err, host.TrapDeadline)
-	}
-	var refused *host.GuestError
-	if _, err := m.Call(t.Context(), "fresh", nil); !errors.As(err, &refused) || refused.Code != 411 {
-		t.Errorf("%v, want code 411", err)
-	}
-	call(t, m, "answer", "", "base")
-}

@@ -181,7 +181,7 @@ func compileProblem(ctx context.Context, spec Spec, err error) problem {
 		}
 	}
 	return problem{
-		"is refused by the engine: " + engine.Clean(engine.FirstLine(err.Error()), engine.MaxDetail),
+		"is refused by the engine: " + engine.Clean(strings.TrimPrefix(engine.FirstLine(err.Error()), "meter: "), engine.MaxDetail),
 		"build it again with a current toolchain, without proposals beyond WebAssembly 2.0", ErrInvalid,
 	}
 }

@@ -80,6 +80,7 @@ func (m *Module) forget(g *Generation) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.alive, g)
+	m.count.change(g.pool.addTo)
 	if m.closed && len(m.alive) == 0 {
 		m.host.forget(m)
 	}
@@ -98,12 +99,11 @@ func (m *Module) Info() Info { return m.Current().Info() }
 // moment.
 func (m *Module) Stats() Stats {
 	m.mu.Lock()
-	alive := slices.Collect(maps.Keys(m.alive))
-	m.mu.Unlock()
-	for _, g := range alive {
-		g.pool.flush()
-	}
+	defer m.mu.Unlock()
 	s := m.count.stats()
+	for g := range m.alive {
+		g.pool.addTo(&s)
+	}
 	s.Denied, s.Uses = m.use.Denied.Load(), m.use.All()
 	return s
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/mortise-dev/mortise/internal/engine"
@@ -17,26 +16,20 @@ type pool struct {
 	finish func(ctx context.Context, idle []engine.Instance) error
 	// shed closes instances that were idle for a while, or that a parked
 	// pool does not keep.
-	shed  func(ctx context.Context, idle []engine.Instance)
-	count *counters
+	shed func(ctx context.Context, idle []engine.Instance)
 	// idle is how long an instance may lie unused. The timer runs only while there
 	// are instances.
 	idle time.Duration
 	done chan struct{} // closed when everything is closed
 
-	// hot is the number, from 1, of a free slot with an instance that is not in free:
-	// the one used last. It is taken and given back without the lock, as long as slow
-	// is zero. A number costs less than a pointer, which the collector watches.
-	hot atomic.Int32
-	// slow counts reasons to go through the lock: callers that wait, and a refusal.
-	slow atomic.Int64
-
 	// burials are instances that are being closed.
 	burials sync.WaitGroup
 
 	mu sync.Mutex
-	// slots are all places, free those without a call except for hot: a stack, so
-	// that the instance used last is used next. Places without an instance lie below.
+	// total counts the calls that have ended.
+	total tally
+	// slots are all places, free those without a call: a stack, so that the instance used
+	// last is used next. Places without an instance lie below.
 	slots   []slot
 	free    []*slot
 	waiting []chan *slot
@@ -53,7 +46,6 @@ type pool struct {
 
 // slot is a place for one call.
 type slot struct {
-	number int32
 	// inst is nil when the holder has to make one. Only the holder of the slot
 	// changes it, under the pool's lock.
 	inst engine.Instance
@@ -62,22 +54,23 @@ type slot struct {
 	// grave is closed when the instance that was there before is gone. Until then
 	// there is no new one, so a slot never has more than two.
 	grave chan struct{}
-	// used is set when the slot is taken and cleared by each sweep. Like in and out,
-	// the input and outcome of the call, and tally it belongs to the holder of the slot.
-	used  bool
-	in    engine.Input
-	out   engine.Outcome
-	tally tally
+	// used is set when the slot is taken and cleared by each sweep.
+	used bool
+	// session is whose instance runs the call in progress, nil for the slot's own. Like in and
+	// out, the input and outcome of the call, and tally it belongs to the holder of the slot.
+	session *Session
+	in      engine.Input
+	out     engine.Outcome
+	tally   tally
 }
 
-func newPool(limits Limits, count *counters, finish func(context.Context, []engine.Instance) error, shed func(context.Context, []engine.Instance)) *pool {
+func newPool(limits Limits, finish func(context.Context, []engine.Instance) error, shed func(context.Context, []engine.Instance)) *pool {
 	size := limits.Instances
 	p := &pool{
-		finish: finish, shed: shed, count: count, idle: limits.IdleTimeout, done: make(chan struct{}),
+		finish: finish, shed: shed, idle: limits.IdleTimeout, done: make(chan struct{}),
 		slots: make([]slot, size), free: make([]*slot, size), sessions: map[*Session]struct{}{},
 	}
 	for i := range p.slots {
-		p.slots[i].number = int32(i + 1) //nolint:gosec // a number of instances
 		p.free[i] = &p.slots[i]
 	}
 	return p
@@ -88,9 +81,6 @@ func newPool(limits Limits, count *counters, finish func(context.Context, []engi
 func (p *pool) take(ctx context.Context, session bool) (*slot, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
-	}
-	if s := p.takeHot(); s != nil {
-		return s, nil
 	}
 	p.mu.Lock()
 	if p.refusal != nil && (!session || errors.Is(p.refusal, ErrClosed)) {
@@ -104,28 +94,10 @@ func (p *pool) take(ctx context.Context, session bool) (*slot, error) {
 		p.mu.Unlock()
 		return s, nil
 	}
-	// From here on slots come back through the lock; one may have come just before.
-	p.slow.Add(1)
-	if s := p.takeHot(); s != nil {
-		p.slow.Add(-1)
-		p.mu.Unlock()
-		return s, nil
-	}
 	turn := make(chan *slot, 1)
 	p.waiting = append(p.waiting, turn)
 	p.mu.Unlock()
 	return p.wait(ctx, turn)
-}
-
-// takeHot takes the hot slot, if there is one.
-func (p *pool) takeHot() *slot {
-	n := p.hot.Swap(0)
-	if n == 0 {
-		return nil
-	}
-	s := &p.slots[n-1]
-	s.used = true
-	return s
 }
 
 // wait waits for a turn. A nil slot means that the pool takes no more calls.
@@ -142,7 +114,6 @@ func (p *pool) wait(ctx context.Context, turn chan *slot) (*slot, error) {
 	i := slices.Index(p.waiting, turn)
 	if i >= 0 {
 		p.waiting = slices.Delete(p.waiting, i, i+1)
-		p.slow.Add(-1)
 	}
 	p.mu.Unlock()
 	if i < 0 { // The turn came at the same moment.
@@ -177,25 +148,8 @@ func (p *pool) closedBy() error {
 // release gives a slot back. Its instance, if any, is used again, unless the
 // pool takes no more calls.
 func (p *pool) release(ctx context.Context, s *slot) {
-	if p.slow.Load() != 0 || s.inst == nil || !p.hot.CompareAndSwap(0, s.number) {
-		p.giveBack(ctx, s)
-	} else if p.slow.Load() != 0 {
-		p.takeBack(ctx)
-	}
-}
-
-// takeBack gives the hot slot back through the lock. The goroutine that made slow non-zero while
-// it was put there looked at hot before or after that. Before, it is still there.
-func (p *pool) takeBack(ctx context.Context) {
-	if s := p.takeHot(); s != nil {
-		p.giveBack(ctx, s)
-	}
-}
-
-// giveBack is release through the lock.
-func (p *pool) giveBack(ctx context.Context, s *slot) {
-	s.tally.flush(p.count)
 	p.mu.Lock()
+	p.total.collect(&s.tally)
 	if p.hand(s) {
 		p.mu.Unlock()
 		return
@@ -223,7 +177,6 @@ func (p *pool) hand(s *slot) bool {
 	}
 	turn := p.waiting[0]
 	p.waiting = slices.Delete(p.waiting, 0, 1)
-	p.slow.Add(-1)
 	s.used = true
 	turn <- s
 	return true
@@ -238,26 +191,6 @@ func (p *pool) putBack(s *slot) {
 	p.free = append(p.free, s)
 }
 
-// cool puts the hot slot into free. A caller may have begun to wait just as it was
-// given back, and the goroutine that gave it back finds it gone: then it is handed on here. The
-// pool is locked.
-func (p *pool) cool() {
-	if n := p.hot.Swap(0); n != 0 {
-		s := &p.slots[n-1]
-		s.tally.flush(p.count)
-		if !p.hand(s) {
-			p.putBack(s)
-		}
-	}
-}
-
-// flush makes the counters of the hot slot visible.
-func (p *pool) flush() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.cool()
-}
-
 // set puts an instance into a slot, or takes it out.
 func (p *pool) set(s *slot, inst engine.Instance) {
 	p.mu.Lock()
@@ -266,4 +199,57 @@ func (p *pool) set(s *slot, inst engine.Instance) {
 	if inst != nil {
 		p.arm()
 	}
+}
+
+// shedIdle closes the instances of the free slots that which names. The slots
+// are taken meanwhile, so that the pool does not end before.
+func (p *pool) shedIdle(ctx context.Context, which func(*slot) bool) {
+	p.mu.Lock()
+	var taken []*slot
+	var idle []engine.Instance
+	p.free = slices.DeleteFunc(p.free, func(s *slot) bool {
+		if s.inst == nil || !which(s) {
+			return false
+		}
+		taken, idle = append(taken, s), append(idle, s.inst)
+		s.inst = nil
+		return true
+	})
+	p.mu.Unlock()
+	if len(idle) > 0 {
+		p.shed(ctx, idle)
+	}
+	for _, s := range taken {
+		p.release(ctx, s)
+	}
+}
+
+// arm starts the sweeper if it is not running. The pool is locked.
+func (p *pool) arm() {
+	if p.sweeper == nil && p.refusal == nil {
+		p.sweeper = time.AfterFunc(p.idle, p.sweep)
+	}
+}
+
+// sweep closes the idle instances that no call has used since the last sweep, so
+// an instance lies unused for at least the idle time and at most twice that.
+func (p *pool) sweep() {
+	ctx := context.Background() //nolint:forbidigo // a timer has none
+	p.shedIdle(ctx, func(s *slot) bool { return !s.used })
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, s := range p.free { // those in use are used
+		s.used = false
+	}
+	p.sweeper = nil
+	if n := len(p.free); n < len(p.slots) || p.free[n-1].inst != nil {
+		p.arm()
+	}
+}
+
+// addTo adds what was counted to the statistics.
+func (p *pool) addTo(s *Stats) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.total.addTo(s)
 }

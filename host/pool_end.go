@@ -42,18 +42,13 @@ func (p *pool) making(ctx context.Context, s *slot) (context.Context, context.Ca
 // refuse ends the waiting of all callers and lets no new ones in. The pool is
 // locked.
 func (p *pool) refuse(why error) {
-	if p.refusal == nil {
-		p.slow.Add(1)
-	}
 	if !errors.Is(p.refusal, ErrClosed) { // the first reason stays
 		p.refusal = why
 	}
 	for _, turn := range p.waiting {
 		turn <- nil
 	}
-	p.slow.Add(-int64(len(p.waiting)))
 	p.waiting = nil
-	p.cool()
 }
 
 // park lets no new calls in. Calls in flight end on their own; sessions continue. revive
@@ -77,7 +72,6 @@ func (p *pool) revive() {
 	defer p.mu.Unlock()
 	if errors.Is(p.refusal, ErrRetired) && p.ending == endNever {
 		p.refusal = nil
-		p.slow.Add(-1)
 	}
 }
 

@@ -106,31 +106,12 @@ func (s *Session) Call(ctx context.Context, export string, input ...[]byte) ([]b
 	if err != nil {
 		return nil, g.unserved(export, err)
 	}
-	inst, err := s.instance()
-	if err != nil {
-		g.pool.release(ctx, slot)
-		return nil, fmt.Errorf("host: module %q export %q: %w", g.module.name, export, err)
-	}
-	over := false
-	defer func() {
-		if !over {
-			s.lose(ctx, ReplacedAborted) // it is in the middle of a call: see guarded
-			slot.in.Drop()
-		}
-		g.pool.release(ctx, slot)
-	}()
+	slot.session = s
 	slot.in.Set(input, size)
-	output, err := slot.call(ctx, inst, t)
+	over := false
+	defer func() { g.over(ctx, slot, over) }()
+	output, err := g.serve(ctx, slot, t)
 	over = true
-	if err != nil || slot.out.Unusual() {
-		if err != nil || slot.out.Spent != "" {
-			s.lose(ctx, because(err, &slot.out))
-		}
-		output, err = g.settle(output, err, t, &slot.out)
-	}
-	if err != nil || g.watch.Load() != nil {
-		g.count(ctx, err)
-	}
 	return output, err
 }
 
@@ -178,9 +159,6 @@ func (s *Session) take() engine.Instance {
 	return inst
 }
 
-// lose closes a broken instance. What the engine says about that does not matter.
-func (s *Session) lose(ctx context.Context, why Replacement) { _ = s.bury(ctx, why) }
-
 // bury closes the instance, if there still is one, and counts why it was replaced, if it was. It is
 // one of the pool's burials, begun under the lock under which end takes instances: so end
 // either closes the instance itself, or waits for this before it closes the runtime, which
@@ -199,7 +177,7 @@ func (s *Session) bury(ctx context.Context, why Replacement) error {
 	defer s.gen.pool.burials.Done()
 	err := inst.Close(context.WithoutCancel(ctx))
 	if why == "" {
-		s.gen.module.count.instances.Add(-1)
+		s.gen.module.count.instances(-1)
 	} else {
 		s.gen.module.count.replace(why)
 	}

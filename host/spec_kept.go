@@ -62,8 +62,8 @@ func (m *Module) lacks(parsed *wasm.Module) *problem {
 		p.text += ", and the generation in use has it because of its Spec.Require"
 		return &p
 	}
-	for i := range g.all {
-		t := &g.all[i]
+	for _, name := range g.info.Exports {
+		t := g.targets[name]
 		if !t.Called.Load() || t.Name == exportDescribe { // which describes the binary, not what callers need
 			continue
 		}
@@ -88,9 +88,9 @@ func (m *Module) lacks(parsed *wasm.Module) *problem {
 // inherit marks the exports that callers of the generation before use, in place of those that
 // probes have called.
 func (g *Generation) inherit(before *Generation) {
-	for i := range g.all {
-		t := before.targets[g.all[i].Name]
-		g.all[i].Called.Store(t != nil && t.Called.Load())
+	for name, t := range g.targets {
+		used := before.targets[name]
+		t.Called.Store(used != nil && used.Called.Load())
 	}
 }
 

@@ -1,8 +1,11 @@
 package host
 
 import (
+	"context"
 	"errors"
-	"sync/atomic"
+	"fmt"
+	"maps"
+	"sync"
 	"time"
 
 	"github.com/mortise-dev/mortise/internal/engine"
@@ -31,9 +34,8 @@ type Info struct {
 	Exports []string `json:"exports"`
 }
 
-// Stats counts what happened to a module since it was loaded. The numbers are
-// read one after the other, so calls in flight may be in some and not in others;
-// the last few calls of an instance that is busy may not be in them yet.
+// Stats counts what happened to a module since it was loaded. Calls in flight may be in some
+// numbers and not yet in others.
 type Stats struct {
 	// Calls that began or named an export that is missing, and those of them that did not succeed.
 	Calls, Failures int64
@@ -78,12 +80,11 @@ type Stats struct {
 // looks at the clock cost as much as an empty call.
 const sample = 64
 
-// tally counts the calls of one slot, which has one holder at a time, until they
-// are added to the counters of the module: an atomic addition costs as much as
-// everything else that a pool does for a call.
+// tally counts the calls of a slot until it is given back, and those of a pool.
 type tally struct {
-	calls, fuel, nanos, dropped, printed int64
-	// seen are the calls since the beginning.
+	calls, fuel, dropped, printed int64
+	time                          time.Duration
+	// seen are the calls of a slot since the beginning.
 	seen int64
 }
 
@@ -98,70 +99,144 @@ func (t *tally) begin() (start time.Time) {
 	return time.Time{}
 }
 
+// end adds what a call used. A sampled time stands for the calls before it, too.
 func (t *tally) end(start time.Time, out *engine.Outcome) {
 	t.dropped += out.LogsDropped
 	t.printed += out.Printed
 	t.fuel += out.Fuel
 	if !start.IsZero() {
-		t.took(time.Since(start).Nanoseconds())
+		t.add(time.Since(start))
 	}
 }
 
-// took takes the time of a call, which the sampled ones have in common with those before them.
-func (t *tally) took(nanos int64) {
+func (t *tally) add(d time.Duration) {
 	if t.seen > sample {
-		nanos *= sample
+		d *= sample
 	}
-	t.nanos += nanos
+	t.time += d
 }
 
-// flush adds the tally to the counters.
-func (t *tally) flush(c *counters) {
-	if t.calls == 0 {
-		return
-	}
-	c.calls.Add(t.calls)
-	c.fuel.Add(t.fuel)
-	c.nanos.Add(t.nanos)
-	c.dropped.Add(t.dropped)
-	c.printed.Add(t.printed)
-	*t = tally{seen: t.seen}
+// collect takes over what another one has counted.
+func (t *tally) collect(of *tally) {
+	t.calls += of.calls
+	t.fuel += of.fuel
+	t.dropped += of.dropped
+	t.printed += of.printed
+	t.time += of.time
+	*of = tally{seen: of.seen}
 }
 
-// counters collects Stats.
+// addTo adds the numbers to the statistics.
+func (t *tally) addTo(s *Stats) {
+	s.Calls += t.calls
+	s.Fuel += t.fuel
+	s.LogsDropped += t.dropped
+	s.Printed += t.printed
+	s.Time += t.time
+}
+
+// counters collects Stats, apart from what the places for instances count. It is safe for concurrent use.
 type counters struct {
-	calls, failures, refusals, traps    atomic.Int64
-	replaced, instances, dropped, nanos atomic.Int64
-	fuel, swaps, rollbacks, printed     atomic.Int64
-	why                                 replacements
-	late                                overruns
+	mu sync.Mutex
+	s  Stats
 }
+
+// change changes the numbers.
+func (c *counters) change(f func(s *Stats)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	f(&c.s)
+}
+
+// instances counts instances that were made, or closed when n is negative.
+func (c *counters) instances(n int) { c.change(func(s *Stats) { s.Instances += int64(n) }) }
 
 func (c *counters) fail(err error) {
-	c.failures.Add(1)
-	var refusal *GuestError
-	var trap *TrapError
-	switch {
-	case errors.As(err, &refusal):
-		c.refusals.Add(1)
-	case errors.As(err, &trap):
-		c.traps.Add(1)
-	}
+	_, refused := errors.AsType[*GuestError](err)
+	_, trapped := errors.AsType[*TrapError](err)
+	c.change(func(s *Stats) {
+		s.Failures++
+		switch {
+		case refused:
+			s.Refusals++
+		case trapped:
+			s.Traps++
+		}
+	})
 }
 
 // replace counts an instance that is gone.
 func (c *counters) replace(why Replacement) {
-	c.instances.Add(-1)
-	c.replaced.Add(1)
-	c.why.add(why)
+	c.change(func(s *Stats) {
+		s.Instances--
+		s.Replaced++
+		if s.ReplacedBy == nil {
+			s.ReplacedBy = map[Replacement]int64{}
+		}
+		s.ReplacedBy[why]++
+	})
+}
+
+// late counts a host call that came back late.
+func (c *counters) late(o engine.Overrun) {
+	c.change(func(s *Stats) {
+		if s.LateImports == nil {
+			s.LateImports = map[string]int64{}
+		}
+		s.Late, s.LateTime = s.Late+1, s.LateTime+o.By
+		s.LateImports[o.Name]++
+	})
 }
 
 func (c *counters) stats() Stats {
-	s := Stats{
-		Calls: c.calls.Load(), Failures: c.failures.Load(), Refusals: c.refusals.Load(), Traps: c.traps.Load(),
-		Replaced: c.replaced.Load(), ReplacedBy: c.why.all(), Instances: c.instances.Load(), LogsDropped: c.dropped.Load(), Printed: c.printed.Load(),
-		Swaps: c.swaps.Load(), Rollbacks: c.rollbacks.Load(), Fuel: c.fuel.Load(), Time: time.Duration(c.nanos.Load()),
-	}
-	c.late.stats(&s)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s := c.s
+	s.ReplacedBy, s.LateImports = maps.Clone(s.ReplacedBy), maps.Clone(s.LateImports)
 	return s
+}
+
+// because is why the instance of a call is not used again, which failed with err or left an outcome.
+func because(err error, out *engine.Outcome) Replacement {
+	if f, ok := errors.AsType[*engine.Fault](err); ok {
+		return Replacement(f.Kind)
+	}
+	if out.Spent == "" {
+		return Replacement(TrapFault)
+	}
+	return out.Spent
+}
+
+// lateWindow is the time in which [Limits].LateTime bounds the lateness of a generation. It
+// begins anew, so that a busy machine does not close a module that was loaded months ago.
+const lateWindow = time.Hour
+
+// lateness is how late host calls came back within a window. It is safe for concurrent use.
+type lateness struct {
+	mu    sync.Mutex
+	since time.Time
+	sum   time.Duration
+}
+
+func (l *lateness) add(by time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if now := time.Now(); now.Sub(l.since) > lateWindow {
+		l.since, l.sum = now, 0
+	}
+	l.sum += by
+}
+
+func (l *lateness) total() time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.sum
+}
+
+// overrun closes the module when the generation's late host calls took more time than they may.
+func (g *Generation) overrun(ctx context.Context) {
+	if late := g.late.total(); late > g.limits.LateTime {
+		g.module.shut(ctx, fmt.Errorf("%w: within an hour its host calls continued for %v after their calls were out of time or cancelled, and %v are allowed; see Stats.LateImports for which, or raise Limits.LateTime",
+			ErrClosed, late.Round(time.Millisecond), g.limits.LateTime))
+	}
 }

@@ -185,7 +185,7 @@ func (m *Module) replace(ctx context.Context, g *Generation, w Watch) (*Generati
 	m.current.Store(g)
 	before.pool.park() // before anybody can revive it
 	m.mu.Unlock()
-	m.count.swaps.Add(1)
+	m.count.change(func(s *Stats) { s.Swaps++ })
 	before.pool.shedAll(ctx)
 	if older != nil {
 		older.pool.retire(ctx)
@@ -282,7 +282,7 @@ func (m *Module) conclude(ctx context.Context, g *Generation, event SwapEvent) b
 	}
 	m.mu.Unlock()
 	if event.Kind == SwapRolledBack {
-		m.count.rollbacks.Add(1)
+		m.count.change(func(s *Stats) { s.Rollbacks++ })
 	}
 	leaving.pool.retire(ctx)
 	m.tell(event)

@@ -10,10 +10,11 @@ import (
 	"github.com/mortise-dev/mortise/abi"
 )
 
-// Commit keeps the record of a task, if one is named, and queues a notification, if
-// there is one: both or neither. When it returns nil they are in the store. It
-// waits while the thread has Depth entries that are not acknowledged, until ctx is
-// done ([ErrFull]). The end of a task is queued once: a second one changes
+// Commit keeps the record of a task, if there is one, and queues a notification, if
+// there is one: both or neither. When it returns nil they are in the store. It fails with [ErrFull]
+// while the thread has Depth entries that are not acknowledged. A notification for which a task is named
+// is queued only while the thread has a record of the task, and else fails with [ErrDropped]: the thread was
+// dropped. The end of a task is queued once: a second one changes
 // nothing, neither the queue nor the record.
 //
 // The values of a notification come back as JSON makes them: bytes as base64 text.
@@ -48,7 +49,7 @@ func (o *Inbox) Claim(ctx context.Context, thread, task string, was, record []by
 
 // enqueue appends an entry when there is room.
 func (o *Inbox) enqueue(ctx context.Context, c *change, quiet bool) error {
-	if err := o.promise(ctx, c.thread); err != nil {
+	if err := o.promise(c.thread); err != nil {
 		return err
 	}
 	seq, err := o.stored.append(ctx, c)
@@ -56,15 +57,12 @@ func (o *Inbox) enqueue(ctx context.Context, c *change, quiet bool) error {
 	q := o.queue(c.thread)
 	q.promised--
 	if err == nil && seq != 0 {
-		q.add(seq, quiet)
-		o.arrived(q)
-	} else {
-		q.madeRoom()
-		o.tidy(c.thread)
+		q.open[seq] = hold{quiet: quiet}
 	}
+	o.settle(c.thread, q)
 	o.mu.Unlock()
 	if err == nil && seq == 0 { // an attempt before may have queued it and failed afterwards
-		err = o.scan(ctx, c.thread, true, func(*queue, []entry) bool { return true })
+		err = o.scan(ctx, c.thread, true, all)
 	}
 	return err
 }
@@ -82,27 +80,18 @@ func (o *Inbox) keep(ctx context.Context, c *change) error {
 }
 
 // promise takes room for one entry.
-func (o *Inbox) promise(ctx context.Context, thread string) error {
-	for {
-		o.mu.Lock()
-		q := o.queue(thread)
-		if o.closed {
-			o.mu.Unlock()
-			return ErrClosed
-		}
-		if q.waiting() < o.cfg.Depth {
-			q.promised++
-			o.mu.Unlock()
-			return nil
-		}
-		room := q.room
-		o.mu.Unlock()
-		select {
-		case <-room:
-		case <-ctx.Done():
-			return fmt.Errorf("%w: %d entries are not acknowledged: %w", ErrFull, o.cfg.Depth, context.Cause(ctx))
-		}
+func (o *Inbox) promise(thread string) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	q := o.queue(thread)
+	switch {
+	case o.closed:
+		return ErrClosed
+	case q.waiting() >= o.cfg.Depth:
+		return fmt.Errorf("%w: %d entries are not acknowledged", ErrFull, o.cfg.Depth)
 	}
+	q.promised++
+	return nil
 }
 
 // Waiting is how many entries of a thread are not acknowledged.

@@ -89,7 +89,7 @@ func TestLiveTasksAfterACompaction(t *testing.T) {
 				if !strings.Contains(third, "The summary.") || strings.Count(third, line) != want || !strings.Contains(third, "<background-tasks>") {
 					t.Errorf("after the compaction the model is shown %.600s", third)
 				}
-				if f.out.Waiting("a") != 0 || len(f.List("a")) != 2 {
+				if f.out.Waiting("a") != 0 || len(f.List("a")) != 1 {
 					t.Errorf("%d notices wait, tasks are %+v", f.out.Waiting("a"), f.List("a"))
 				}
 				f.CancelAll("a")

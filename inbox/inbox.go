@@ -35,8 +35,7 @@ type Config struct {
 	// Acknowledged is called with the tasks whose ends were acknowledged, in order to forget them.
 	// background.Manager.Acknowledge is for it.
 	Acknowledged func(ctx context.Context, thread string, tasks ...string)
-	// Depth is how many entries of a thread may be unacknowledged, [DefaultDepth] when 0. Senders wait
-	// while there are more.
+	// Depth is how many entries of a thread may be unacknowledged, [DefaultDepth] when 0.
 	Depth int
 	// MaxEntry bounds one notification, in bytes of JSON.
 	MaxEntry int
@@ -97,8 +96,7 @@ type Inbox struct {
 	mu     sync.Mutex
 	queues map[string]*queue
 	closed bool
-	next   time.Time       // when a wake is due next, zero when that is not known
-	alarm  chan struct{}   // notifies the waker that next is earlier
+	alarm  chan struct{}   // has an entry when a wake may be due earlier
 	stop   context.Context //nolint:containedctx // ends wakes when the Inbox closes
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
@@ -122,7 +120,9 @@ func New(ctx context.Context, cfg Config) (*Inbox, error) {
 	}
 	o.stop, o.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	if cfg.Shared {
-		o.wg.Go(o.keepAlive)
+		o.wg.Go(func() {
+			o.every(processRenew, "renew the process, whose tasks others take over otherwise", o.keepAlive)
+		})
 	}
 	return o, nil
 }
@@ -134,61 +134,11 @@ func (o *Inbox) load(ctx context.Context) error {
 		return err
 	}
 	for _, thread := range threads {
-		if err := o.scan(ctx, thread, true, func(*queue, []entry) bool { return true }); err != nil {
+		if err := o.scan(ctx, thread, true, all); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// pageSize is how many entries are read from the store at a time.
-const pageSize = 256
-
-// scan reads the entries of a thread, oldest first, and corrects what is known of it. It calls visit with
-// each page, under the lock, until visit returns false. Entries that are not known are entered if adopt is true or other
-// processes may have queued them.
-func (o *Inbox) scan(ctx context.Context, thread string, adopt bool, visit func(q *queue, page []entry) (more bool)) error {
-	for after := uint64(0); ; {
-		page, upTo, err := o.stored.page(ctx, thread, after, pageSize)
-		if err != nil {
-			return wrap(thread, err)
-		}
-		o.mu.Lock()
-		q := o.queue(thread)
-		q.reconcile(page, after, upTo)
-		for i := range page {
-			if (adopt || o.cfg.Shared) && q.promised == 0 && q.open[page[i].seq] == nil { // else its sender may be about to add it
-				n, err := decodeNotice(page[i].data)
-				q.add(page[i].seq, err == nil && n.Housekeeping)
-			}
-		}
-		more := visit(q, page) && len(page) == pageSize
-		o.taken(q)
-		o.arrived(q)
-		o.tidy(thread)
-		o.mu.Unlock()
-		if !more {
-			return nil
-		}
-		after = upTo
-	}
-}
-
-// queue returns that of a thread. The caller holds the lock.
-func (o *Inbox) queue(thread string) *queue {
-	q := o.queues[thread]
-	if q == nil {
-		q = newQueue()
-		o.queues[thread] = q
-	}
-	return q
-}
-
-// tidy forgets a thread of which nothing is queued. The caller holds the lock.
-func (o *Inbox) tidy(thread string) {
-	if q := o.queues[thread]; q != nil && q.waiting() == 0 && !q.wake.running {
-		delete(o.queues, thread)
-	}
 }
 
 // Close stops wakes and waits for those that run, or until ctx is done. What is
@@ -196,9 +146,6 @@ func (o *Inbox) tidy(thread string) {
 func (o *Inbox) Close(ctx context.Context) error {
 	o.mu.Lock()
 	o.closed = true
-	for _, q := range o.queues {
-		q.madeRoom() // they find the inbox closed
-	}
 	o.mu.Unlock()
 	o.cancel()
 	done := make(chan struct{})
@@ -217,7 +164,7 @@ func (o *Inbox) Close(ctx context.Context) error {
 	}
 }
 
-// Deliver queues a notification for a thread. It has the form of background.Config's Deliver.
+// Deliver queues a notification that is not from a task.
 func (o *Inbox) Deliver(ctx context.Context, thread string, n abi.Notice) error {
 	return o.Commit(ctx, thread, "", nil, &n)
 }

@@ -43,7 +43,6 @@ func newOffice(t *testing.T, p officeParts) *office {
 	p.out.Acknowledged = func(ctx context.Context, thread string, ids ...string) { f.Acknowledge(ctx, thread, ids...) }
 	f.out = newInbox(t, p.out)
 	p.tasks.Ledger = f.out
-	p.tasks.Deliver = func(ctx context.Context, thread string, n abi.Notice) error { return f.agent.Deliver(ctx, thread, n) }
 	if p.tasks.NewID == nil {
 		p.tasks.NewID = sequence()
 	}

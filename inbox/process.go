@@ -66,21 +66,8 @@ func (o *Inbox) renew(ctx context.Context) error {
 	return wrap(processThread, err)
 }
 
-// keepAlive renews until the Inbox closes, and reports processes that ended without closing theirs.
-func (o *Inbox) keepAlive() {
-	ticker := time.NewTicker(processRenew)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-o.stop.Done():
-			return
-		case <-ticker.C:
-		}
-		if err := errors.Join(o.renew(o.stop), o.expire(o.stop)); err != nil && o.stop.Err() == nil {
-			o.cfg.Logger.Warn("the process cannot be renewed, and others may take over its tasks", "owner", o.owner, "error", err)
-		}
-	}
-}
+// keepAlive renews this process, and reports processes that ended without closing theirs.
+func (o *Inbox) keepAlive(ctx context.Context) error { return errors.Join(o.renew(ctx), o.expire(ctx)) }
 
 // expire removes processes that are not alive, and calls Config.Expired if there were any. Another process may come
 // first.

@@ -1,6 +1,7 @@
 package inbox
 
 import (
+	"context"
 	"slices"
 	"time"
 )
@@ -8,11 +9,16 @@ import (
 // queue is what an inbox knows of a thread. The entries themselves are in the
 // store. The inbox's lock guards it.
 type queue struct {
-	open     map[uint64]*hold // entries that are not acknowledged
-	promised int              // room for entries on their way to the store
-	unread   int              // open entries that are worth a wake and that no delivery has
-	room     chan struct{}    // closed and replaced when room appears
-	wake     wake
+	open     map[uint64]hold // entries that are not acknowledged
+	promised int             // room for entries on their way to the store
+	// due is when the thread is to be woken, zero for never. It is for unread entries if unread is set, and else for the end
+	// of a lease.
+	due    time.Time
+	unread bool
+	// back is how long to wait after a wake without effect. It grows until an entry is acknowledged.
+	back time.Duration
+	// running reports a wake under way, taken that entries were taken since it began.
+	running, taken bool
 }
 
 // hold is which delivery has an entry.
@@ -22,93 +28,93 @@ type hold struct {
 	quiet bool // housekeeping: not worth a wake
 }
 
-// wake is when a thread is to be woken.
-type wake struct {
-	due time.Time // zero when there is nothing to wake for
-	// unread reports that due is for unread entries, and not for the end of a lease.
-	unread bool
-	// back is how long to wait after a wake without effect. It grows until an entry is acknowledged.
-	back time.Duration
-	// running reports a wake under way, taken that entries were taken since it began.
-	running, taken bool
-}
-
-func newQueue() *queue { return &queue{open: map[uint64]*hold{}, room: make(chan struct{})} }
+func (h hold) free(now time.Time) bool { return h.by == nil || !now.Before(h.until) }
 
 func (q *queue) waiting() int { return len(q.open) + q.promised }
 
-// add enters an entry, unless it is there.
-func (q *queue) add(seq uint64, quiet bool) {
-	if q.open[seq] != nil {
-		return
-	}
-	q.open[seq] = &hold{quiet: quiet}
-	if !quiet {
-		q.unread++
-	}
-}
-
-// reconcile drops entries that are not in a page of the store: another process acknowledged them.
-func (q *queue) reconcile(page []entry, after, upTo uint64) {
-	for seq := range q.open {
-		if seq > after && seq <= upTo && !slices.ContainsFunc(page, func(e entry) bool { return e.seq == seq }) {
-			q.drop(seq)
-		}
-	}
-}
-
-// take gives an entry to d, unless another delivery has it.
-func (q *queue) take(seq uint64, d *Delivery, now, until time.Time) bool {
-	h := q.open[seq]
-	if h == nil || h.by != nil && now.Before(h.until) {
-		return false
-	}
-	if h.by == nil && !h.quiet {
-		q.unread--
-	}
-	h.by, h.until = d, until
-	return true
-}
-
-// release makes an entry that d has unread again.
-func (q *queue) release(seq uint64, d *Delivery) {
-	if h := q.open[seq]; h != nil && h.by == d {
-		h.by = nil
-		if !h.quiet {
-			q.unread++
-		}
-	}
-}
-
-// drop removes an entry that was acknowledged.
-func (q *queue) drop(seq uint64) {
-	if h := q.open[seq]; h != nil && h.by == nil && !h.quiet {
-		q.unread--
-	}
-	delete(q.open, seq)
-}
-
-// madeRoom wakes senders that wait.
-func (q *queue) madeRoom() {
-	close(q.room)
-	q.room = make(chan struct{})
-}
-
-// expire makes entries unread whose lease is over.
-func (q *queue) expire(now time.Time) {
-	for seq, h := range q.open {
-		if h.by != nil && !now.Before(h.until) {
-			q.release(seq, h.by)
-		}
-	}
-}
-
-// leaseEnd is when the first lease of an entry that is worth a wake ends, zero when there is none.
-func (q *queue) leaseEnd() (end time.Time) {
+// status returns whether an entry is unread that is worth a wake, and when the first lease of such an entry ends.
+func (q *queue) status(now time.Time) (unread bool, end time.Time) {
 	for _, h := range q.open {
-		if h.by != nil && !h.quiet && (end.IsZero() || h.until.Before(end)) {
+		switch {
+		case h.quiet:
+		case h.free(now):
+			unread = true
+		case end.IsZero() || h.until.Before(end):
 			end = h.until
 		}
 	}
-	return end
+	return unread, end
 }
+
+// queue returns that of a thread. The caller holds the lock.
+func (o *Inbox) queue(thread string) *queue {
+	q := o.queues[thread]
+	if q == nil {
+		q = &queue{open: map[uint64]hold{}, back: o.cfg.Retry}
+		o.queues[thread] = q
+	}
+	return q
+}
+
+// settle schedules a wake for what the queue of a thread has, and forgets a queue that has nothing. The first unread entry waits for
+// more; later ones are covered by the wake that is due. The caller holds the lock.
+func (o *Inbox) settle(thread string, q *queue) {
+	now := o.cfg.Now()
+	unread, end := q.status(now)
+	switch {
+	case !unread:
+		q.due = end
+	case !q.unread:
+		q.due = now.Add(o.cfg.Debounce)
+	}
+	q.unread = unread
+	if !q.due.IsZero() {
+		o.ring()
+	}
+	if q.waiting() == 0 && !q.running && o.queues[thread] == q {
+		delete(o.queues, thread)
+	}
+}
+
+// pageSize is how many entries are read from the store at a time.
+const pageSize = 256
+
+// scan reads the entries of a thread, oldest first, and corrects what is known of it. It calls visit with
+// each page, under the lock, until visit returns false. Entries that are not known are entered if adopt is true or other
+// processes may have queued them.
+func (o *Inbox) scan(ctx context.Context, thread string, adopt bool, visit func(q *queue, page []entry) (more bool)) error {
+	for after := uint64(0); ; {
+		page, upTo, err := o.stored.page(ctx, thread, after, pageSize)
+		if err != nil {
+			return wrap(thread, err)
+		}
+		o.mu.Lock()
+		q := o.queue(thread)
+		q.reconcile(page, after, upTo, adopt || o.cfg.Shared)
+		more := visit(q, page) && len(page) == pageSize
+		o.settle(thread, q)
+		o.mu.Unlock()
+		if !more {
+			return nil
+		}
+		after = upTo
+	}
+}
+
+// reconcile corrects a queue by a page, which has what the store has behind after and up to a number.
+func (q *queue) reconcile(page []entry, after, upTo uint64, adopt bool) {
+	for seq := range q.open { // another process acknowledged those that are missing
+		if seq > after && seq <= upTo && !slices.ContainsFunc(page, func(e entry) bool { return e.seq == seq }) {
+			delete(q.open, seq)
+		}
+	}
+	for i := range page {
+		if _, known := q.open[page[i].seq]; !known && adopt && q.promised == 0 { // else its sender may be about to add it
+			n, err := decodeNotice(page[i].data)
+			q.open[page[i].seq] = hold{quiet: err == nil && n.Housekeeping}
+		}
+	}
+}
+
+// all visits all pages.
+func all(*queue, []entry) bool { return true }

@@ -26,9 +26,8 @@ type stored struct{ store store.Store }
 // change is what append applies.
 type change struct {
 	thread string
-	// record replaces that of the task, if task is set.
 	task   string
-	record []byte
+	record []byte // replaces that of the task, if it is not nil
 	// data is the entry to queue, if it is not nil. An entry with a key is queued once.
 	data []byte
 	key  string
@@ -43,16 +42,23 @@ type entry struct {
 }
 
 // append applies a change, all of it or none. When the thread had the key before, and the task has not been forgotten,
-// nothing changes and the number is 0. The number of an entry is the thread's next revision: no entry before had it.
+// nothing changes and the number is 0. An entry of a task without a record fails with [ErrDropped]. The number of an entry is the
+// thread's next revision: no entry before had it.
 func (t stored) append(ctx context.Context, c *change) (seq uint64, err error) {
 	var q store.Query
 	if c.key != "" {
-		q.Cells = []store.Range{store.One(keyKind, c.key)}
+		q.Cells = append(q.Cells, store.One(keyKind, c.key))
+	}
+	if c.data != nil && c.task != "" {
+		q.Cells = append(q.Cells, store.One(recordKind, c.task))
 	}
 	_, err = store.Update(ctx, t.store, c.thread, q, func(s store.Snapshot) (*store.Batch, error) {
 		seq = 0
-		if len(s.Cells) > 0 {
-			return nil, nil // the key is taken
+		if _, taken := s.Cell(keyKind, c.key); taken && c.key != "" {
+			return nil, nil
+		}
+		if _, known := s.Cell(recordKind, c.task); !known && c.data != nil && c.task != "" {
+			return nil, ErrDropped
 		}
 		if c.data != nil {
 			seq = s.Revision + 1
@@ -87,7 +93,7 @@ func (c *change) batch(seq uint64) *store.Batch {
 	if c.key != "" {
 		b.Put = append(b.Put, store.Cell{Kind: keyKind, Key: c.key})
 	}
-	if c.task != "" {
+	if c.record != nil {
 		b.Put = append(b.Put, store.Cell{Kind: recordKind, Key: c.task, Value: c.record, Index: index})
 	}
 	if seq != 0 {

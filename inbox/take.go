@@ -1,7 +1,6 @@
 package inbox
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"fmt"
@@ -54,29 +53,25 @@ func (o *Inbox) Take(ctx context.Context, thread string) (*Delivery, error) {
 	now := o.cfg.Now()
 	err := o.scan(ctx, thread, false, func(q *queue, page []entry) (more bool) {
 		for i := range page {
-			if len(d.list) < maxTake && q.take(page[i].seq, d, now, now.Add(o.cfg.Lease)) {
-				d.list = append(d.list, o.read(ctx, thread, &page[i]))
+			seq := page[i].seq
+			h, known := q.open[seq]
+			if !known || !h.free(now) || len(d.list) == maxTake {
+				continue
 			}
+			h.by, h.until = d, now.Add(o.cfg.Lease)
+			q.open[seq] = h
+			d.list = append(d.list, o.read(ctx, thread, &page[i]))
 		}
-		q.wake.taken = q.wake.taken || len(d.list) > 0
+		if len(d.list) > 0 {
+			q.taken, q.unread = true, false // the wake that covered others is answered
+		}
 		return len(d.list) < maxTake
 	})
 	if err != nil {
 		d.Release()
 		return nil, err
 	}
-	o.missed(thread)
 	return d, nil
-}
-
-// missed schedules a wake for entries that arrived while a reader took others: the wake that covered them is answered.
-func (o *Inbox) missed(thread string) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if q := o.queues[thread]; q != nil && q.unread > 0 {
-		q.wake.unread, q.wake.back = true, cmp.Or(q.wake.back, o.cfg.Retry)
-		o.schedule(q, o.cfg.Now().Add(o.cfg.Debounce))
-	}
 }
 
 // read decodes an entry.
@@ -161,12 +156,10 @@ func (d *Delivery) acknowledged(seqs []uint64) {
 	d.list = slices.DeleteFunc(slices.Clone(d.list), func(n Notification) bool { return slices.Contains(seqs, n.Seq) })
 	q := o.queue(d.thread)
 	for _, seq := range seqs {
-		q.drop(seq)
+		delete(q.open, seq)
 	}
-	q.wake.back = o.cfg.Retry
-	q.madeRoom()
-	o.taken(q)
-	o.tidy(d.thread)
+	q.back = o.cfg.Retry
+	o.settle(d.thread, q)
 }
 
 // Release gives back what is not acknowledged: it is unread again, in its old order.
@@ -176,9 +169,11 @@ func (d *Delivery) Release() {
 	defer o.mu.Unlock()
 	q := o.queue(d.thread)
 	for i := range d.list {
-		q.release(d.list[i].Seq, d)
+		if h := q.open[d.list[i].Seq]; h.by == d {
+			h.by = nil
+			q.open[d.list[i].Seq] = h
+		}
 	}
 	d.list = nil
-	o.arrived(q)
-	o.tidy(d.thread)
+	o.settle(d.thread, q)
 }

@@ -1,7 +1,6 @@
 package inbox
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -26,14 +25,16 @@ func (o *Inbox) Start(wake func(ctx context.Context, thread string) error) {
 		o.wake = wake
 		o.wg.Go(o.wakeLoop)
 		if o.cfg.Shared {
-			o.wg.Go(o.adopt)
+			o.wg.Go(func() {
+				o.every(o.cfg.MaxRetry, "list notifications of other processes", o.load)
+			})
 		}
 	})
 }
 
-// adopt enters, again and again, entries for which no process wakes the thread: the one that queued them may have ended.
-func (o *Inbox) adopt() {
-	ticker := time.NewTicker(o.cfg.MaxRetry)
+// every calls do, again and again, until the Inbox closes.
+func (o *Inbox) every(pause time.Duration, what string, do func(ctx context.Context) error) {
+	ticker := time.NewTicker(pause)
 	defer ticker.Stop()
 	for {
 		select {
@@ -41,43 +42,17 @@ func (o *Inbox) adopt() {
 			return
 		case <-ticker.C:
 		}
-		if err := o.load(o.stop); err != nil && o.stop.Err() == nil {
-			o.cfg.Logger.Warn("notifications of other processes cannot be listed, trying again", "error", err)
+		if err := do(o.stop); err != nil && o.stop.Err() == nil {
+			o.cfg.Logger.Warn("periodic work failed, trying again", "what", what, "owner", o.owner, "error", err)
 		}
 	}
 }
 
-// arrived schedules a wake for unread entries, if none is due for such. The first entry waits for more.
-// Later ones are covered by the wake that is due. The caller holds the lock.
-func (o *Inbox) arrived(q *queue) {
-	if q.unread == 0 || q.wake.unread {
-		return
-	}
-	q.wake.unread, q.wake.back = true, cmp.Or(q.wake.back, o.cfg.Retry)
-	o.schedule(q, o.cfg.Now().Add(o.cfg.Debounce))
-}
-
-// taken schedules a wake for the end of a lease when no entry is unread. The caller holds the lock.
-func (o *Inbox) taken(q *queue) {
-	if q.unread > 0 {
-		return
-	}
-	q.wake.due, q.wake.unread = time.Time{}, false
-	if end := q.leaseEnd(); !end.IsZero() {
-		o.schedule(q, end)
-	}
-}
-
-// schedule sets when to wake and notifies the waker if that is earlier than what it
-// waits for. The caller holds the lock.
-func (o *Inbox) schedule(q *queue, due time.Time) {
-	q.wake.due = due
-	if o.next.IsZero() || due.Before(o.next) {
-		o.next = due
-		select {
-		case o.alarm <- struct{}{}:
-		default:
-		}
+// ring has the waker see what is due.
+func (o *Inbox) ring() {
+	select {
+	case o.alarm <- struct{}{}:
+	default:
 	}
 }
 
@@ -99,46 +74,37 @@ func (o *Inbox) wakeLoop() {
 // wakeDue wakes what is due and returns how long there is nothing to do.
 func (o *Inbox) wakeDue() time.Duration {
 	now := o.cfg.Now()
+	next := now.Add(o.cfg.MaxRetry)
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.next = time.Time{}
 	for thread, q := range o.queues {
-		if q.wake.due.IsZero() || q.wake.running || o.closed {
+		if q.due.IsZero() || q.running || o.closed {
 			continue
 		}
-		if !now.Before(q.wake.due) {
-			q.expire(now)
-			if q.unread > 0 {
-				if !q.wake.unread {
-					q.wake.unread, q.wake.back = true, cmp.Or(q.wake.back, o.cfg.Retry)
-				}
-				q.wake.running, q.wake.taken = true, false
-				due := q.wake.due
-				o.wg.Go(func() { o.wakeThread(thread, q, due) })
-				continue
-			}
-			q.wake.due = q.leaseEnd()
+		if unread, end := q.status(now); !now.Before(q.due) && unread {
+			q.unread, q.running, q.taken = true, true, false
+			o.wg.Go(func() { o.wakeThread(thread, q) })
+			continue
+		} else if !now.Before(q.due) {
+			q.due = end
 		}
-		if due := q.wake.due; !due.IsZero() && (o.next.IsZero() || due.Before(o.next)) {
-			o.next = due
+		if !q.due.IsZero() && q.due.Before(next) {
+			next = q.due
 		}
 	}
-	if o.next.IsZero() {
-		return o.cfg.MaxRetry
-	}
-	return max(o.next.Sub(now), time.Millisecond)
+	return max(next.Sub(now), time.Millisecond)
 }
 
 // errNotTaken ends a wake after which no notification was taken.
 var errNotTaken = errors.New("the wake took no notification")
 
 // wakeThread wakes one thread, and schedules the next wake if notifications are unread afterwards.
-func (o *Inbox) wakeThread(thread string, q *queue, due time.Time) {
+func (o *Inbox) wakeThread(thread string, q *queue) {
 	ctx, cancel := context.WithCancelCause(o.stop)
 	timeout := time.AfterFunc(o.cfg.MaxRetry, func() {
 		o.mu.Lock()
 		defer o.mu.Unlock()
-		if !q.wake.taken {
+		if !q.taken {
 			cancel(errNotTaken)
 		}
 	})
@@ -150,17 +116,12 @@ func (o *Inbox) wakeThread(thread string, q *queue, due time.Time) {
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	q.wake.running = false
-	switch {
-	case q.unread == 0:
-		o.taken(q)
-		o.tidy(thread)
-	case err == nil && !q.wake.due.Equal(due): // those were taken meanwhile, and these are others
-		o.schedule(q, q.wake.due)
-	default: // none was taken, or all were released
-		o.schedule(q, o.cfg.Now().Add(q.wake.back))
-		q.wake.back = min(2*q.wake.back, o.cfg.MaxRetry)
+	q.running = false
+	if err != nil || !q.taken { // none was taken, or all were released
+		q.unread, q.due = true, o.cfg.Now().Add(q.back)
+		q.back = min(2*q.back, o.cfg.MaxRetry)
 	}
+	o.settle(thread, q)
 }
 
 // callWake calls the wake function, unless the thread was deleted or another process acknowledged all there was.
@@ -170,13 +131,13 @@ func (o *Inbox) callWake(ctx context.Context, thread string, q *queue) (err erro
 			err = fmt.Errorf("wake panicked: %.256v", p)
 		}
 	}()
-	if err := o.scan(ctx, thread, false, func(*queue, []entry) bool { return true }); err != nil {
+	if err := o.scan(ctx, thread, false, all); err != nil {
 		return err
 	}
 	o.mu.Lock()
-	unread := q.unread
+	unread, _ := q.status(o.cfg.Now())
 	o.mu.Unlock()
-	if unread == 0 {
+	if !unread {
 		return nil
 	}
 	return o.wake(ctx, thread)

@@ -1,6 +1,11 @@
 package mailbox
 
-import "context"
+import (
+	"context"
+
+	"github.com/mortise-dev/mortise/internal/queue"
+	"github.com/mortise-dev/mortise/store"
+)
 
 // Thread returns the record of a thread. That of a thread that was never used has nothing but its id.
 func (m *Mailbox) Thread(ctx context.Context, thread string) (Thread, error) {
@@ -61,3 +66,10 @@ func (m *Mailbox) Delete(ctx context.Context, thread string) (int, error) {
 // Drop drops one thread, as Delete does, also one that is damaged. A claim that cannot be read counts as over when the thread was not
 // written to for 10 minutes. The thread's next claim has a greater fence than all before.
 func (m *Mailbox) Drop(ctx context.Context, thread string) error { return m.queue.Drop(ctx, thread) }
+
+// ListedThread returns the cell of a thread record, for a program that keeps conversations in the same store and executes their runs itself:
+// with it the thread is in lists. It takes a snapshot with the cells of [ListedQuery], and returns false when the mailbox has runs in the thread.
+func ListedThread(s store.Snapshot, t Thread) (store.Cell, bool) { return queue.ListedThread(s, t) }
+
+// ListedQuery is what [ListedThread] depends on.
+func ListedQuery() store.Range { return queue.ListedQuery() }

@@ -43,13 +43,6 @@ func (r *Runtime) notify(ctx context.Context, st *State, f Frame, what func(Acti
 		return err
 	}
 	defer p.leave()
-	if err = p.invoke(ctx, p.prepare(hooks)); err == nil {
-		err = p.commitReplies(ctx)
-	}
-	if err != nil {
-		p.discard()
-	}
-	p.leave()
-	p.record(ctx)
+	_, err = p.end(ctx, p.apply(ctx, hooks))
 	return err
 }

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"runtime/debug"
 	"slices"
-	"sync/atomic"
+	"sync"
 	"time"
 
 	"github.com/mortise-dev/mortise/abi"
@@ -19,16 +19,12 @@ type call struct {
 	event abi.Event
 	mark  uint64 // for the tracker
 	base  uint64 // revision of the state in the event
-	stage atomic.Int32
-	// moment is the context of the call.
-	moment *moment
 
-	// Written by the goroutine of the phase only.
-	attempt int
-	at      time.Time
-	took    time.Duration
-	reply   *abi.Reply
-	fault   error // of the call
+	attempt  int
+	at       time.Time
+	duration time.Duration
+	reply    *abi.Reply
+	fault    error // of the call
 	verdict
 }
 
@@ -45,21 +41,6 @@ type verdict struct {
 	quarantined bool
 	// order counts the replies that were applied.
 	order int
-}
-
-// Stages of a call. The goroutine that first moves it on from running reports.
-const (
-	running int32 = iota
-	returned
-	abandoned
-)
-
-// answer travels from the goroutine of a hook to that of the phase.
-type answer struct {
-	call  *call
-	reply *abi.Reply
-	err   error
-	took  time.Duration
 }
 
 // loader shows the values of keys: a snapshot, or one with updates on top.
@@ -150,155 +131,93 @@ func (p *pass) showMessages(c *call) {
 	}
 }
 
-// invoke makes the calls concurrently, and returns when each has answered or was
-// abandoned. The last one that always returns by itself is made here. The error is that of ctx.
-func (p *pass) invoke(ctx context.Context, calls []*call) error {
-	left := 0
-	var own *call
-	for _, c := range calls {
-		if c.attempt == 0 {
-			continue
-		}
-		left++
-		if b := c.hook.plugin.bounded; b != nil && b.Bounded() {
-			own = c
-		}
-	}
-	if left == 0 {
-		return p.over(ctx)
-	}
-	p.limit(ctx, calls)
-	defer endMoments(calls)
-	answers := make(chan answer, left)
-	for _, c := range calls {
-		if c.attempt > 0 && c != own {
-			go p.r.work(c, answers) //nolint:contextcheck // a call has its moment
-		}
-	}
-	if own != nil {
-		p.r.work(own, answers) //nolint:contextcheck // as above
-	}
-	p.await(ctx, calls, answers, left)
-	return p.over(ctx)
+// conversationKey finds the frame's messages in the context of a hook.
+type conversationKey struct{}
+
+// Conversation returns all messages that the model sees at the phase whose hook
+// was called with ctx, whatever the hook's view. It is how a plugin reads more
+// than it asked for. Nothing may change them. Outside of a hook it is nil.
+func Conversation(ctx context.Context) []abi.Message {
+	messages, _ := ctx.Value(conversationKey{}).([]abi.Message)
+	return messages
 }
 
-// over is the error of a phase whose context is done.
-func (p *pass) over(ctx context.Context) error {
+// invoke makes the calls concurrently, and returns when each has answered or was abandoned. The error is that of ctx.
+func (p *pass) invoke(ctx context.Context, calls []*call) error {
+	shown := context.WithValue(ctx, conversationKey{}, p.frame.Messages)
+	calls = slices.DeleteFunc(slices.Clone(calls), func(c *call) bool { return c.attempt == 0 })
+	var calling sync.WaitGroup
+	calling.Add(len(calls))
+	for i, c := range calls {
+		if i == len(calls)-1 {
+			p.r.call(shown, c, &calling) // this goroutine would only wait
+			break
+		}
+		go p.r.call(shown, c, &calling)
+	}
+	calling.Wait()
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("phases: %s: %w", p.frame.Phase, err)
 	}
 	return nil
 }
 
-// limit gives each call its moment: one for all, and one of its own for the call of a plugin with its
-// own time limit.
-func (p *pass) limit(ctx context.Context, calls []*call) {
-	now := time.Now()
-	shared := &moment{Context: ctx, until: now.Add(p.r.cfg.HookTimeout), messages: p.frame.Messages}
-	for _, c := range calls {
-		c.moment = shared
-		if c.attempt == 0 || c.hook.plugin.timed == nil {
-			continue
-		}
-		if d := c.hook.plugin.timed.HookTimeout(); d > 0 {
-			c.moment = &moment{Context: ctx, until: now.Add(d), messages: p.frame.Messages}
-		}
-	}
+// answer is what a hook returned, and how long it took.
+type answer struct {
+	reply    *abi.Reply
+	err      error
+	duration time.Duration
 }
 
-func endMoments(calls []*call) {
-	for _, c := range calls {
-		c.moment.end()
-	}
-}
-
-// await takes the answers. A call that is not back when its time and the grace are over is
-// abandoned; when ctx ends, the time of all calls is over.
-func (p *pass) await(ctx context.Context, calls []*call, answers <-chan answer, left int) {
-	for ; left > 0 && len(answers) > 0; left-- {
-		a := <-answers
-		a.take()
-	}
-	if left == 0 {
-		return
-	}
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	done := ctx.Done()
-	var cancelled time.Time
-	for left > 0 {
-		timer.Reset(time.Until(p.patience(calls, cancelled)))
-		select {
-		case a := <-answers:
-			left--
-			a.take()
-		case <-done:
-			done, cancelled = nil, time.Now()
-		case <-timer.C:
-			// Those still left after this have time, or have returned: their answers are coming.
-			left -= p.abandon(ctx, calls, cancelled)
-		}
-	}
-}
-
-// forever is longer than any hook may take.
-const forever = 1 << 62
-
-// patience returns when the next call that still runs is to be abandoned.
-func (p *pass) patience(calls []*call, cancelled time.Time) time.Time {
-	next := time.Now().Add(forever)
-	for _, c := range calls {
-		if c.attempt == 0 || c.stage.Load() != running {
-			continue
-		}
-		if at := p.until(c, cancelled); at.Before(next) {
-			next = at
-		}
-	}
-	return next
-}
-
-// until is the end of a call's time and grace.
-func (p *pass) until(c *call, cancelled time.Time) time.Time {
-	end := c.moment.until
-	if !cancelled.IsZero() && cancelled.Before(end) {
-		end = cancelled
-	}
-	return end.Add(p.r.cfg.Grace)
-}
-
-// take gives the call its answer.
-func (a *answer) take() { a.call.reply, a.call.fault, a.call.took = a.reply, a.err, a.took }
-
-// work calls the hook, whatever it does.
-func (r *Runtime) work(c *call, answers chan<- answer) {
-	a, ctx := answer{call: c}, c.moment
+// call makes a call. When the hook is not back at the end of its time and the grace, it is abandoned: its goroutine
+// continues, and nothing reads its answer.
+func (r *Runtime) call(ctx context.Context, c *call, calling *sync.WaitGroup) {
+	defer calling.Done()
 	plugin := c.hook.plugin
-	finished := false
-	start, end := c.at, time.Time{}
+	ctx, cancel := context.WithTimeout(ctx, plugin.timeout(r.cfg.HookTimeout))
+	defer cancel()
+	answers := make(chan answer, 1)
+	go r.answer(ctx, c, answers)
+	var a answer
+	select {
+	case a = <-answers:
+	case <-ctx.Done():
+		grace := time.NewTimer(r.cfg.Grace)
+		defer grace.Stop()
+		select {
+		case a = <-answers:
+		case <-grace.C:
+			plugin.stuck.Add(1)
+			go func() {
+				<-answers
+				plugin.stuck.Add(-1)
+			}()
+			a = answer{err: fmt.Errorf("%w: it ignored its cancelled context and was abandoned", ErrDeadline), duration: r.cfg.Now().Sub(c.at)}
+			r.cfg.Logger.WarnContext(ctx, "hook abandoned", "plugin", plugin.name, "phase", string(c.event.Phase))
+		}
+	}
+	c.reply, c.fault, c.duration = a.reply, a.err, a.duration
+}
+
+// answer calls the hook, and answers whatever it does.
+func (r *Runtime) answer(ctx context.Context, c *call, answers chan<- answer) {
+	a := answer{err: fmt.Errorf("%w: the hook ended its goroutine", ErrPanic)}
 	defer func() {
 		if v := recover(); v != nil {
-			a.reply, a.err = nil, fmt.Errorf("%w: %.512v", ErrPanic, v)
-			r.cfg.Logger.ErrorContext(ctx, "plugin panicked", "plugin", plugin.name, "phase", string(c.event.Phase), "stack", string(debug.Stack()))
-		} else if !finished {
-			a.reply, a.err = nil, fmt.Errorf("%w: the hook ended its goroutine", ErrPanic)
+			a.err = fmt.Errorf("%w: %.512v", ErrPanic, v)
+			r.cfg.Logger.ErrorContext(ctx, "plugin panicked", "plugin", c.hook.plugin.name, "phase", string(c.event.Phase), "stack", string(debug.Stack()))
 		}
-		if end.IsZero() {
-			end = r.cfg.Now()
-		}
-		a.took = end.Sub(start)
-		if !c.stage.CompareAndSwap(running, returned) {
-			plugin.stuck.Add(-1)
-			return
-		}
+		a.duration = r.cfg.Now().Sub(c.at)
 		answers <- a
 	}()
 	reply, err := c.hook.answer(ctx, &c.event)
-	finished, end = true, r.cfg.Now()
 	late := ctx.Err()
+	if until, _ := ctx.Deadline(); late == nil && !time.Now().Before(until) {
+		late = context.DeadlineExceeded // its timer has not fired yet
+	}
 	switch {
 	case late == nil:
-		a.reply, a.err = reply, err
+		a = answer{reply: reply, err: err}
 	case errors.Is(late, context.Canceled):
 		a.err = late
 	case err != nil:
@@ -306,20 +225,4 @@ func (r *Runtime) work(c *call, answers chan<- answer) {
 	default:
 		a.err = fmt.Errorf("%w: it answered too late", ErrDeadline)
 	}
-}
-
-// abandon gives up the calls that have not returned in time, and returns how many.
-func (p *pass) abandon(ctx context.Context, calls []*call, cancelled time.Time) int {
-	n := 0
-	for _, c := range calls {
-		if c.attempt == 0 || p.until(c, cancelled).After(time.Now()) || !c.stage.CompareAndSwap(running, abandoned) {
-			continue
-		}
-		n++
-		c.hook.plugin.stuck.Add(1)
-		c.took = p.r.cfg.Now().Sub(c.at)
-		c.fault = fmt.Errorf("%w: it ignored its cancelled context and was abandoned", ErrDeadline)
-		p.r.cfg.Logger.WarnContext(ctx, "hook abandoned", "plugin", c.hook.plugin.name, "phase", string(p.frame.Phase))
-	}
-	return n
 }

@@ -71,8 +71,7 @@
 // hook's error as the reason. Elsewhere it ends the phase with a [*HookError].
 // Gates fail by default, the others are ignored. A gate that asks for quarantine
 // instead has no opinion while it is skipped, so it then fails open. A hook that ignores its context
-// is abandoned after Config.Grace, unless it is [Bounded]; its goroutine continues, but nothing waits for
-// it and nothing reads its reply.
+// is abandoned after Config.Grace; its goroutine continues, but nothing waits for it and nothing reads its reply.
 //
 // # Structure guard
 //

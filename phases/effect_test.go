@@ -194,32 +194,21 @@ func TestSubmit(t *testing.T) {
 	wantReport(t, submit(t, g, phases.Command{}), phases.Report{})
 }
 
-// Collect merges what hooks reply and leaves the commit to the caller.
-func TestCollect(t *testing.T) {
+// Commands of calls that run side by side: what is commutative merges, what is not names both.
+func TestMergeOfCommands(t *testing.T) {
 	t.Parallel()
 	told := 0
-	p := worker("p", abi.Hook{Phase: abi.BeforeToolExecute}, phasestest.Reply(abi.Reply{
-		Updates: []abi.Update{{Key: "comm", Op: abi.OpAdd, Value: 1}}, Actions: []abi.Action{do("note", "x")},
-		Effects: []abi.Effect{custom("tell", nil), {Type: abi.EffectEmit, EventType: "e"}},
-	}), answers{"note": note}, answers{"tell": func(context.Context, *abi.Event) (*abi.Reply, error) { told++; return nil, nil }})
-	q := plug("q", abi.Hook{Phase: abi.BeforeToolExecute}, updates(abi.Update{Key: "excl", Op: abi.OpSet, Value: 2}))
+	p := worker("p", abi.Hook{Phase: abi.BeforeToolExecute}, nil, answers{"note": note},
+		answers{"tell": func(context.Context, *abi.Event) (*abi.Reply, error) { told++; return nil, nil }})
+	q := plug("q", abi.Hook{Phase: abi.BeforeToolExecute}, nil)
 	g := build(t, phases.Config{}, p, q)
-	f := phasestest.Frame(abi.BeforeToolExecute)
-	collect := func() phases.Command {
-		out, c, err := g.Collect(t.Context(), g.state, f)
-		if err != nil || len(out.Emitted) != 1 || g.state.Revision() != 0 || told != 0 {
-			t.Fatalf("%+v, %v, revision %d", out, err, g.state.Revision())
-		}
-		return c
+	action := do("note", "x")
+	action.Key = "p/note"
+	c := phases.Command{
+		Batch:   state.Batch{Base: new(uint64), Updates: []state.Update{{Key: "p/comm", Op: abi.OpAdd, Value: int64(1)}, {Key: "q/excl", Op: abi.OpSet, Value: int64(2)}}},
+		Actions: []abi.Action{action}, Effects: []abi.Effect{custom("p/tell", nil)},
 	}
-	c := collect()
-	want := []state.Update{{Key: "p/comm", Op: abi.OpAdd, Value: int64(1)}, {Key: "q/excl", Op: abi.OpSet, Value: int64(2)}}
-	if !reflect.DeepEqual(c.Batch.Updates, want) || *c.Batch.Base != 0 || len(c.Actions) != 1 || len(c.Effects) != 1 {
-		t.Errorf("collected %+v", c)
-	}
-
-	// Two calls side by side: what is commutative merges, what is not names both.
-	_, err := g.Merge(g.state, phases.Part{CallID: "c1", Command: c}, phases.Part{CallID: "c2", Command: collect()})
+	_, err := g.Merge(g.state, phases.Part{CallID: "c1", Command: c}, phases.Part{CallID: "c2", Command: c})
 	if text := `conflicting parallel state modification on exclusive key "q/excl" by tool calls [c1] and [c2]`; err == nil || !strings.Contains(err.Error(), text) {
 		t.Errorf("error %v", err)
 	}
@@ -228,8 +217,7 @@ func TestCollect(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	report := submit(t, g, merged)
-	wantReport(t, report, phases.Report{Effects: 2})
+	wantReport(t, submit(t, g, merged), phases.Report{Effects: 2})
 	if told != 2 {
 		t.Errorf("told %d times", told)
 	}
@@ -241,41 +229,5 @@ func TestCollect(t *testing.T) {
 	other.Batch.Base = new(uint64(9))
 	if _, err := g.Merge(g.state, phases.Part{Command: c}, phases.Part{Command: other}); err == nil || !strings.Contains(err.Error(), "base revision mismatch") {
 		t.Errorf("error %v", err)
-	}
-}
-
-// A conflict in a collected phase is resolved as in any other.
-func TestCollectResolvesConflicts(t *testing.T) {
-	t.Parallel()
-	p := twice(plug("p", abi.Hook{Phase: abi.BeforeInference}, count))
-	g := build(t, phases.Config{}, p)
-	out, c, err := g.Collect(t.Context(), g.state, step(1))
-	if err != nil || len(out.Emitted) != 2 {
-		t.Fatalf("%+v, %v", out, err)
-	}
-	submit(t, g, c)
-	g.wantState(t, "p/excl", int64(2))
-}
-
-func TestCollectErrors(t *testing.T) {
-	t.Parallel()
-	g := build(t, phases.Config{}, plug("p", abi.Hook{Phase: abi.BeforeInference, OnFailure: abi.FailRun}, phasestest.Fail(errBroken)))
-	if _, c, err := g.Collect(t.Context(), g.state, step(1)); !errors.Is(err, errBroken) || !c.Empty() {
-		t.Errorf("%+v, %v", c, err)
-	}
-	f := step(1)
-	for _, f.Phase = range []abi.Phase{"lunch", abi.BeforeInference} {
-		if _, _, err := g.Collect(t.Context(), nil, f); err == nil {
-			t.Errorf("%s: no error without a state", f.Phase)
-		}
-	}
-	f.Phase = abi.RunEnd
-	if out, c, err := g.Collect(t.Context(), g.state, f); err != nil || !c.Empty() || len(out.Messages) != 1 {
-		t.Errorf("without hooks: %+v, %+v, %v", out, c, err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if _, _, err := g.Collect(ctx, g.state, f); !errors.Is(err, context.Canceled) {
-		t.Errorf("cancelled: %v", err)
 	}
 }

@@ -187,36 +187,6 @@ func ExampleRuntime_Resume() {
 	// Output: 1 [good night] <nil>
 }
 
-// Two tool calls that run side by side collect what the hooks want, and commit it
-// together.
-func ExampleRuntime_Collect() {
-	ctx := context.Background()
-	r, err := phases.New(phases.Config{Plugins: []phases.Plugin{guard{}}})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	st := r.NewState(nil)
-	var parts []phases.Part
-	for _, id := range []string{"c1", "c2"} {
-		call := abi.ToolCall{ID: id, Name: "write_file", Kind: abi.ToolEdit}
-		_, command, err := r.Collect(ctx, st, phases.Frame{Phase: abi.ToolGate, Step: 1, Call: &call})
-		if err != nil {
-			fmt.Println(err)
-			return
-		}
-		parts = append(parts, phases.Part{CallID: id, Command: command})
-	}
-	merged, err := r.Merge(st, parts...)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	_, err = r.Submit(ctx, st, merged)
-	fmt.Println(st.Export(), st.Revision(), err)
-	// Output: map[guard/blocked:2] 1 <nil>
-}
-
 // peak keeps the largest context that it saw, with a reducer of its own.
 type peak struct{}
 

@@ -37,21 +37,10 @@ func (r *Runtime) Fire(ctx context.Context, st *State, f Frame) (Outcome, error)
 		return Outcome{Messages: f.Messages}, err
 	}
 	defer p.leave()
-	if err = p.invoke(ctx, p.prepare(hooks)); err == nil {
-		err = p.commitReplies(ctx)
-	}
-	var out Outcome
-	if err != nil {
-		out = p.discard()
-	} else {
+	if err = p.apply(ctx, hooks); err == nil {
 		err = p.converge(ctx)
-		out = p.finish()
 	}
-	p.leave() // The next phase may start before the effects of this one are executed.
-	p.dispatch(ctx)
-	out.Report = p.report
-	p.record(ctx)
-	return out, err
+	return p.end(ctx, err)
 }
 
 // ended notifies the plugins that keep something for a run of its end.

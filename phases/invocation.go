@@ -122,17 +122,7 @@ func (r *Runtime) Settle(ctx context.Context, st *State, f Frame, i *Invocation)
 	}
 	defer p.leave()
 	p.first = append(p.first, p.toolCall(from, i, reply))
-	var out Outcome
-	if err = p.commitReplies(ctx); err != nil {
-		out = p.discard()
-	} else {
-		out = p.finish()
-	}
-	p.leave()
-	p.dispatch(ctx)
-	out.Report = p.report
-	p.record(ctx)
-	return out, err
+	return p.end(ctx, p.commitReplies(ctx))
 }
 
 // toolCall is the call of a tool as that of a hook that has answered.
@@ -142,7 +132,7 @@ func (p *pass) toolCall(from *plugin, i *Invocation, reply *abi.Reply) *call {
 		kind: toolHandler, plugin: from, name: from.name + "/" + i.tool,
 	}}
 	c.attempt, c.at, c.base, c.reply = 1, i.At, i.snapshot.Revision(), reply
-	c.took = p.r.cfg.Now().Sub(i.At)
+	c.duration = p.r.cfg.Now().Sub(i.At)
 	p.all = append(p.all, c)
 	return c
 }

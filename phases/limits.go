@@ -3,6 +3,7 @@ package phases
 import (
 	"cmp"
 	"fmt"
+	"reflect"
 	"time"
 )
 
@@ -69,31 +70,9 @@ func (l *Limits) setDefaults() {
 }
 
 func (l *Limits) validate() error {
-	for _, bound := range []struct {
-		name  string
-		value int64
-	}{
-		{"Updates", int64(l.Updates)},
-		{"Effects", int64(l.Effects)},
-		{"AppendedMessages", int64(l.AppendedMessages)},
-		{"ReplyBytes", int64(l.ReplyBytes)},
-		{"MessageBytes", int64(l.MessageBytes)},
-		{"StateValueBytes", int64(l.StateValueBytes)},
-		{"TextBytes", int64(l.TextBytes)},
-		{"Abandoned", int64(l.Abandoned)},
-		{"QuarantineAfter", int64(l.QuarantineAfter)},
-		{"QuarantineBackOff", int64(l.QuarantineBackOff)},
-		{"QuarantineMax", int64(l.QuarantineMax)},
-		{"Actions", int64(l.Actions)},
-		{"PendingActions", int64(l.PendingActions)},
-		{"ActionBytes", int64(l.ActionBytes)},
-		{"Rounds", int64(l.Rounds)},
-		{"DeadLetters", int64(l.DeadLetters)},
-		{"Notifications", int64(l.Notifications)},
-		{"Calls", int64(l.Calls)},
-	} {
-		if bound.value < 0 {
-			return fmt.Errorf("phases: Config.Limits.%s is %d, must not be negative", bound.name, bound.value)
+	for field, value := range reflect.ValueOf(l).Elem().Fields() {
+		if n := value.Int(); n < 0 {
+			return fmt.Errorf("phases: Config.Limits.%s is %d, must not be negative", field.Name, n)
 		}
 	}
 	return nil

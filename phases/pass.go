@@ -25,6 +25,7 @@ type pass struct {
 	// whole and bare are the request to the model, with and without the system prompt.
 	whole, bare *abi.InferenceRequest
 	recheck     bool
+	applied     bool // what the hooks replied is committed
 	left        bool // the state is free for the next phase
 	// customs are the committed effects to execute.
 	customs []custom
@@ -62,18 +63,42 @@ func (r *Runtime) enter(ctx context.Context, st *State, f Frame) (*pass, error) 
 	return r.newPass(st, f), nil
 }
 
-func (r *Runtime) newPass(st *State, f Frame) *pass {
-	p := &pass{r: r, st: st, frame: &f, draft: &draft{}}
-	p.draft.begin(r, st, p.frame)
-	return p
-}
-
 // leave lets the next phase of the state begin.
 func (p *pass) leave() {
 	if !p.left {
 		p.left = true
 		p.st.release()
 	}
+}
+
+// end ends a phase with its error: it executes effects, while the next phase may begin, and records what the hooks did.
+// When the error came before the commit, nothing is applied.
+func (p *pass) end(ctx context.Context, err error) (Outcome, error) {
+	var out Outcome
+	if err != nil && !p.applied {
+		out = p.discard()
+	} else {
+		out = p.finish()
+	}
+	p.leave()
+	p.dispatch(ctx)
+	out.Report = p.report
+	p.record(ctx)
+	return out, err
+}
+
+func (r *Runtime) newPass(st *State, f Frame) *pass {
+	p := &pass{r: r, st: st, frame: &f, draft: &draft{}}
+	p.draft.begin(r, st, p.frame)
+	return p
+}
+
+// apply calls the hooks and commits what they reply.
+func (p *pass) apply(ctx context.Context, hooks []*hook) error {
+	if err := p.invoke(ctx, p.prepare(hooks)); err != nil {
+		return err
+	}
+	return p.commitReplies(ctx)
 }
 
 // prepare makes the first calls of the hooks, all with the state and messages as they are now.
@@ -87,10 +112,13 @@ func (p *pass) prepare(hooks []*hook) []*call {
 
 // commitReplies settles and commits the first replies.
 func (p *pass) commitReplies(ctx context.Context) error {
-	if len(p.first) == 0 {
-		return nil
+	if len(p.first) > 0 {
+		if err := p.commit(ctx, func() error { return p.settleHooks(ctx) }); err != nil {
+			return err
+		}
 	}
-	return p.commit(ctx, func() error { return p.settleHooks(ctx) })
+	p.applied = true
+	return nil
 }
 
 // commit settles and commits. Other commits may come in between: a phase that conflicts with

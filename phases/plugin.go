@@ -4,19 +4,19 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"sync/atomic"
+	"time"
 	"unicode"
 
 	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/phases/state"
 )
 
-const (
-	maxNameBytes = 64
-	maxKeyBytes  = 128
-)
+// maxKeyBytes bounds the name of a state key, an action or an effect.
+const maxKeyBytes = 128
 
 // plugin is a registered plugin: the implementation and a checked copy of what
 // it said of itself.
@@ -30,9 +30,18 @@ type plugin struct {
 	keys     map[string]key // by short name
 	list     []key          // the same, by name
 	stuck    atomic.Int64   // abandoned calls that still run
-	bounded  Bounded        // nil if the plugin is not
 	timed    Timed          // nil if the plugin is not
 	stats    counters
+}
+
+// timeout is how long a call may take, otherwise if the plugin has no limit of its own.
+func (p *plugin) timeout(otherwise time.Duration) time.Duration {
+	if p.timed != nil {
+		if d := p.timed.HookTimeout(); d > 0 {
+			return d
+		}
+	}
+	return otherwise
 }
 
 // key is a declared state key: Name is "<plugin>/<short>".
@@ -69,11 +78,10 @@ type hook struct {
 
 func newPlugin(impl Plugin, l *Limits) (*plugin, error) {
 	d := impl.Describe()
-	if !validName(d.Name) {
+	if !regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,63}$`).MatchString(d.Name) {
 		return nil, fmt.Errorf("plugin %.80q: the name must match ^[a-z0-9][a-z0-9._-]{0,63}$", d.Name)
 	}
 	p := &plugin{impl: impl, name: d.Name, keys: make(map[string]key, len(d.State))}
-	p.bounded, _ = impl.(Bounded)
 	p.timed, _ = impl.(Timed)
 	var native map[string]state.Native
 	if n, ok := impl.(NativeState); ok {
@@ -212,17 +220,3 @@ func checkInclude(h *abi.Hook) error {
 	}
 	return nil
 }
-
-func validName(s string) bool {
-	if s == "" || len(s) > maxNameBytes || !alphanumeric(s[0]) {
-		return false
-	}
-	for i := range len(s) {
-		if c := s[i]; !alphanumeric(c) && c != '.' && c != '_' && c != '-' {
-			return false
-		}
-	}
-	return true
-}
-
-func alphanumeric(c byte) bool { return 'a' <= c && c <= 'z' || '0' <= c && c <= '9' }

@@ -12,8 +12,12 @@ import (
 
 // CanRewrite reports whether a hook may change the arguments of a call.
 func (r *Runtime) CanRewrite() bool {
-	transforms := func(h *hook) bool { return h.Mode != abi.ModeObserve }
-	return slices.ContainsFunc(r.hooks[abi.ToolGate], transforms) || slices.ContainsFunc(r.hooks[abi.BeforeToolExecute], transforms)
+	return r.Transforms(abi.ToolGate) || r.Transforms(abi.BeforeToolExecute)
+}
+
+// Transforms reports whether a hook at a phase may do more than observe.
+func (r *Runtime) Transforms(p abi.Phase) bool {
+	return slices.ContainsFunc(r.hooks[p], func(h *hook) bool { return h.Mode != abi.ModeObserve })
 }
 
 // Recheck has the gate judge a call once more, with the arguments that plugins gave it. It
@@ -41,34 +45,18 @@ func (r *Runtime) Recheck(ctx context.Context, st *State, f Frame) (Outcome, err
 	defer p.leave()
 	p.recheck = true
 	if err = p.invoke(ctx, p.prepare(gates)); err == nil {
-		for _, c := range p.first {
+		p.final = p.first
+		for _, c := range p.final {
 			p.judge(c)
 		}
-		p.final = append(p.final, p.first...)
-		out.Gate = decide(p.final)
 	}
-	p.leave()
-	p.record(ctx)
-	return out, err
+	return p.end(ctx, err)
 }
 
 // judge takes the decision of a reply, and nothing else.
 func (p *pass) judge(c *call) {
-	if c.attempt == 0 && c.fault == nil {
-		return // in quarantine
-	}
-	c.verdict = verdict{err: c.fault}
-	if c.fault != nil {
-		p.fail(c)
-		return
-	}
-	if noOpinion(c.reply) {
-		return
-	}
-	v := vetter{r: p.r, limits: &p.r.cfg.Limits, hook: c.hook, frame: p.frame, left: p.r.cfg.Limits.ReplyBytes}
-	proposal := v.vet(c.reply)
-	if len(v.refused) > 0 {
-		p.refuse(c, v.refused)
+	proposal := p.vet(c)
+	if proposal == nil {
 		return
 	}
 	c.gate = proposal.gate

@@ -117,20 +117,29 @@ type Refusal struct {
 // firing order, then the others as they came.
 func (p *pass) record(ctx context.Context) {
 	p.account(ctx)
-	if p.r.cfg.Record == nil {
+	records := make([]Record, len(p.all))
+	for i, c := range p.all {
+		records[i] = p.recordOf(c)
+	}
+	p.r.hand(records...)
+}
+
+// hand hands records over, one at a time.
+func (r *Runtime) hand(records ...Record) {
+	if r.cfg.Record == nil {
 		return
 	}
-	p.r.recording.Lock()
-	defer p.r.recording.Unlock()
-	for _, c := range p.all {
-		p.r.cfg.Record(p.recordOf(c))
+	r.recording.Lock()
+	defer r.recording.Unlock()
+	for _, rec := range records {
+		r.cfg.Record(rec)
 	}
 }
 
 func (p *pass) recordOf(c *call) Record {
 	rec := Record{
 		At: c.at, Run: p.frame.Run, Phase: p.frame.Phase, Step: p.frame.Step,
-		Plugin: c.hook.plugin.name, Handler: c.hook.name, Duration: c.took, Attempt: c.attempt,
+		Plugin: c.hook.plugin.name, Handler: c.hook.name, Duration: c.duration, Attempt: c.attempt,
 		MessagesSent: len(c.event.Messages), MessagesFrom: c.event.MessagesFrom, MessagesTotal: c.event.MessagesTotal, Revision: c.base, Applied: c.applied, Refused: c.refused,
 		Deferred: c.deferred, Overridden: c.overridden, Quarantined: c.quarantined, Recheck: p.recheck, RewrittenBy: c.event.RewrittenBy,
 	}

@@ -35,15 +35,6 @@ type NativeState interface {
 	NativeState() map[string]state.Native
 }
 
-// Bounded is what a plugin may have besides Plugin when its hooks come back by
-// themselves soon after their context is done, whatever they do, and never end their
-// goroutine: a guest does that the host interrupts. Then one of a phase's hooks is called
-// on the goroutine of the phase, which costs a third. It is not abandoned. Bounded is
-// asked before each call, and must be quick.
-type Bounded interface {
-	Bounded() bool
-}
-
 // Timed is what a plugin may have besides Plugin when its hooks have a time limit of their
 // own, in place of Config.HookTimeout. HookTimeout is called before each call and must be
 // quick; 0 is Config.HookTimeout.

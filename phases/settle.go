@@ -6,23 +6,32 @@ import (
 	"github.com/mortise-dev/mortise/abi"
 )
 
-// settle decides what becomes of the reply of one call.
-func (p *pass) settle(c *call) {
+// vet returns what the reply of a call proposes, or nil: then there is none, or it was refused.
+func (p *pass) vet(c *call) *proposal {
 	if c.attempt == 0 && c.fault == nil {
-		return // in quarantine
+		return nil // in quarantine
 	}
 	c.verdict = verdict{err: c.fault}
 	if c.fault != nil {
 		p.fail(c)
-		return
+		return nil
 	}
 	if noOpinion(c.reply) {
-		return
+		return nil
 	}
 	v := vetter{r: p.r, limits: &p.r.cfg.Limits, hook: c.hook, frame: p.frame, left: p.r.cfg.Limits.ReplyBytes}
 	proposal := v.vet(c.reply)
 	if len(v.refused) > 0 {
 		p.refuse(c, v.refused)
+		return nil
+	}
+	return proposal
+}
+
+// settle decides what becomes of the reply of one call.
+func (p *pass) settle(c *call) {
+	proposal := p.vet(c)
+	if proposal == nil {
 		return
 	}
 	if c.attempt == 1 {

@@ -131,15 +131,12 @@ func neverComesBack(t *testing.T, engine host.EngineName, granted bool, policy a
 		}
 	})
 	spec := small("spin")
-	if granted { // Then it has a goroutine of its own.
+	if granted {
 		spec.Grants.Capabilities = []host.Capability{log.Grant{}}
 	}
 	set, err := load(t, h, plugins.Entry{Module: spec, OnFailure: policy})
 	if err != nil {
 		t.Fatal(err)
-	}
-	if b, ok := set.Plugins()[0].(phases.Bounded); !ok || b.Bounded() == granted {
-		t.Errorf("bounded is %v", !granted)
 	}
 	r, err := runWith(t, set.Plugins()[0], 20*time.Millisecond)
 	if fails := policy == abi.FailRun; (err != nil) != fails || fails != (r.end.Type == agent.Failed) {

@@ -15,9 +15,11 @@ import (
 	"github.com/mortise-dev/mortise/plugins"
 )
 
-// watched is a context that keeps the longest way from Agent.Run into the engine on which one of its methods was called.
+// watched is a context that keeps the longest way from one function to another on which one of its methods was called.
 type watched struct {
 	context.Context
+
+	from, to string
 
 	mu  sync.Mutex
 	way []string
@@ -40,8 +42,8 @@ func (w *watched) look() {
 		}
 	}
 	slices.Reverse(names)
-	from := slices.Index(names, "github.com/mortise-dev/mortise/agent.(*Agent).Run")
-	to := slices.IndexFunc(names, func(n string) bool { return strings.HasPrefix(n, "github.com/tetratelabs/wazero") })
+	from := slices.Index(names, w.from)
+	to := slices.IndexFunc(names, func(n string) bool { return strings.HasPrefix(n, w.to) })
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if from >= 0 && to-from > len(w.way) {
@@ -49,15 +51,52 @@ func (w *watched) look() {
 	}
 }
 
+// inner is a plugin whose calls get a watched context, and keep the longest way from Agent.Run to the calls of hooks.
+type inner struct {
+	phases.Plugin
+
+	watch *watched
+	outer *[]string
+}
+
+func (p inner) OnPhase(ctx context.Context, e *abi.Event) (*abi.Reply, error) {
+	p.watch.Context = ctx
+	if way := waiting("agent.(*Agent).Run", "phases.(*pass).invoke"); len(way) > len(*p.outer) {
+		*p.outer = way
+	}
+	return p.Plugin.OnPhase(p.watch, e) //nolint:contextcheck // it is made of ctx
+}
+
+// waiting returns the frames of the goroutine that has been called from one function and waits in another, both included.
+func waiting(from, to string) []string {
+	all := make([]byte, 4<<20)
+	for stack := range strings.SplitSeq(string(all[:runtime.Stack(all, true)]), "\n\n") {
+		var names []string
+		for line := range strings.Lines(stack) {
+			if name, ok := strings.CutPrefix(line, "github.com/mortise-dev/mortise/"); ok {
+				names = append(names, name[:strings.LastIndexByte(name, '(')])
+			}
+		}
+		slices.Reverse(names)
+		if first, last := slices.Index(names, from), slices.Index(names, to); first >= 0 && last > first {
+			return names[first : last+1]
+		}
+	}
+	return nil
+}
+
 // TestFrames: from Agent.Run to the call of the engine a phase takes at most 20 frames, at after_tool_execute, which is the
-// furthest.
+// furthest: from there to the calls of the hooks, and from a call, which has a goroutine of its own, to the engine.
 func TestFrames(t *testing.T) {
 	t.Parallel()
 	set, err := load(t, newHost(t), plugins.Entry{Module: module("redact")})
 	if err != nil {
 		t.Fatal(err)
 	}
-	rt, err := phases.New(phases.Config{Plugins: set.Plugins()})
+	const phasesPackage = "github.com/mortise-dev/mortise/phases."
+	var outer []string
+	hook := &watched{from: phasesPackage + "(*Runtime).answer", to: "github.com/tetratelabs/wazero"}
+	rt, err := phases.New(phases.Config{Plugins: []phases.Plugin{inner{set.Plugins()[0], hook, &outer}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,12 +107,14 @@ func TestFrames(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &watched{Context: t.Context()}
 	user := abi.Message{Role: abi.RoleUser, Content: []abi.ContentBlock{abi.Text("go")}}
-	if _, err := a.Run(w, agent.Request{ThreadID: "t", Messages: []abi.Message{user}}); err != nil {
+	if _, err := a.Run(t.Context(), agent.Request{ThreadID: "t", Messages: []abi.Message{user}}); err != nil {
 		t.Fatal(err)
 	}
-	if n := len(w.way); n == 0 || n > 20 {
-		t.Errorf("%d frames:\n%s", n, strings.Join(w.way, "\n"))
+	way := slices.Concat(outer, []string{phasesPackage + "(*Runtime).call"}, slices.DeleteFunc(hook.way, func(n string) bool {
+		return strings.HasSuffix(n, "plugins_test.inner.OnPhase")
+	}))
+	if len(outer) == 0 || len(hook.way) == 0 || len(way) > 20 {
+		t.Errorf("%d frames:\n%s", len(way), strings.Join(way, "\n"))
 	}
 }

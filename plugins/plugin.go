@@ -102,11 +102,6 @@ func (p *Plugin) describe(g *guest.Guest) abi.Description {
 // and with the operator's priority and failure policy where those are given.
 func (p *Plugin) Describe() abi.Description { return p.describe(p.live.Edition().Guest) }
 
-// Bounded reports whether the guest returns when its context is done, whatever it
-// does: the host interrupts it. That holds as long as it computes. What it may be granted
-// (files, the network) can keep it in a call of the operating system.
-func (p *Plugin) Bounded() bool { return p.live.Pure() }
-
 // HookTimeout implements phases.Timed: Limits.Timeout of the spec that the plugin was loaded with, or swapped to,
 // also when it is more than the phase runtime's own. Without one it is 0, and the phase runtime's holds.
 func (p *Plugin) HookTimeout() time.Duration { return time.Duration(p.timeout.Load()) }

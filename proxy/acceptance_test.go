@@ -10,24 +10,24 @@ package proxy_test
 //	 5 TestPass                                 32 TestHidden, TestBlockedBeside
 //	 6 TestPass                                 33 TestBlockedAlone, TestRestart
 //	 7 TestHTTP2                                34 TestRedacted, TestRedacted_elsewhere
-//	 8 TestCompressed                           35 TestFailing; part: not for a gate inside of a stream, which blocks
-//	 9 part: TestStreams_memory                 36 TestFailing
+//	 8 TestCompressed                           35 TestFailing, TestReplaced_refused; a gate blocks its call
+//	 9 TestSlowReaders, TestStreams_memory       36 TestFailing
 //	10 TestCancel                               37 TestStoreFull
 //	11 TestCut                                  38 TestRestart, cli.TestProxy_killed
 //	12 TestCredentials                          39 TestStoreFull, all tests without a store
 //	13 TestLive/claude (make live)               40 TestCuts
 //	14 TestLive/codex                           41 TestOriginals
 //	15 TestLive/pi-chat, -responses, -messages  42 TestCuts
-//	16 TestLanes; part: titles, not all kinds   43 TestBackgroundFails
-//	17 TestLanes, TestFind; part: no --continue 44 TestLedger
-//	18 TestLanes; part: nested are not linked   45 TestSwap, TestReplay (MORTISE_REPLAY=1), TestLive
+//	16 TestLanes, TestSides                     43 TestBackgroundFails
+//	17 TestLanes, TestFind, TestContinued       44 TestLedger
+//	18 TestLanes                                45 TestSwap, TestReplay (MORTISE_REPLAY=1), TestLive
 //	19 TestCanaries                             46 TestSavings
 //	20 TestTwoKeys                              47 TestCold
 //	21 TestRetry                                48 TestLedger, agent.checkEvents
 //	22 TestRetry                                49 TestKeepAlive
-//	23 TestOverlap; part: one process           50 launch.TestInstall
+//	23 TestOverlap, TestTwoProxies              50 launch.TestInstall
 //	24 TestClientCompacts                       51 TestObserved
-//	25 TestFind; part: hidden calls are dropped 52 TestRedacted, TestRestart
+//	25 TestFind, TestEdited                     52 TestRedacted, TestRestart
 //	26 TestSwap, TestLive                       53 phases.TestWildPlugins; here the runtime is the same
 //	27 TestHidden, TestSwap                     54 cli.TestProxy_launcher
 //
@@ -47,6 +47,6 @@ package proxy_test
 //	F14 part: doctor warns, compares nothing  F33 launch.TestInstall, launch.TestOf
 //	F15 TestCompressed                          F34 money.TestSavings
 //	F16 TestUpgrade                             F35 money.TestAccount
-//	F17 TestHanging                             F36 open: the client's key is never used, so no budget
+//	F17 TestHanging                             F36 TestClientKey
 //	F18 TestCanaries                            F37 TestCuts; part: no role system in the list
 //	F19 TestLanes                               F38 TestCuts

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -64,7 +65,7 @@ func BenchmarkFirstByte(b *testing.B) {
 	defer plain.Close()
 	var three []phases.Plugin
 	for _, name := range []string{"a", "b", "c"} {
-		three = append(three, hook{name: name, hooks: quiet{}.Describe().Hooks, answer: nothingToSay})
+		three = append(three, hook{name: name, hooks: watching{}.Describe().Hooks, answer: nothingToSay})
 	}
 	worlds := []struct{ name, url string }{
 		{"direct", up.URL},
@@ -156,5 +157,55 @@ func TestStreams_memory(t *testing.T) { //nolint:paralleltest // it measures mem
 	group.Wait()
 	if mib > 150 {
 		t.Errorf("%d streams take %.0f MiB", streams, mib)
+	}
+}
+
+// Clients that do not read an endless answer hold at most 256 KiB of the proxy each, with and without a gate: the upstream is stopped, and
+// nothing piles up (acceptance 9).
+func TestSlowReaders(t *testing.T) { //nolint:paralleltest // it measures memory
+	const streams, each = 8, 256 << 10
+	stalled := make(chan struct{}, 2*streams)
+	event := "event: ping\ndata: {\"type\":\"ping\",\"more\":\"" + strings.Repeat("x", 4000) + "\"}\n\n" // text would count: the answer is remembered
+	up := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		w.Header().Set("Content-Type", "text/event-stream")
+		begin, _, _ := strings.Cut(streamed, "event: content_block_delta")
+		_, err := io.WriteString(w, begin)
+		for c := http.NewResponseController(w); err == nil; {
+			if err = c.SetWriteDeadline(time.Now().Add(time.Second)); err == nil {
+				_, err = io.WriteString(w, event)
+			}
+		}
+		stalled <- struct{}{}
+		<-r.Context().Done()
+	}))
+	defer up.Close()
+	for name, cfg := range map[string]proxy.Config{"bare": {}, "gated": {Runtime: runtimeOf(t, watching{})}} {
+		s := start(t, up.URL, cfg)
+		var before, during runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&before)
+		var conns []net.Conn
+		for range streams {
+			c, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", strings.TrimPrefix(s.url, "http://"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			conns = append(conns, c)
+			_, _ = fmt.Fprintf(c, "POST /v1/messages HTTP/1.1\r\nHost: 127.0.0.1\r\nAnthropic-Version: x\r\nContent-Length: %d\r\n\r\n%s", len(hello), hello)
+		}
+		for range streams {
+			<-stalled
+		}
+		runtime.GC()
+		runtime.ReadMemStats(&during)
+		per := (int64(during.HeapInuse+during.StackInuse) - int64(before.HeapInuse+before.StackInuse)) / streams //nolint:gosec // sizes of memory
+		t.Logf("%s: %d KiB a stream, the test's ends included", name, per>>10)
+		if per > each {
+			t.Errorf("%s: a stream that is not read takes %d KiB", name, per>>10)
+		}
+		for _, c := range conns {
+			_ = c.Close()
+		}
 	}
 }

@@ -13,7 +13,9 @@ import (
 	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/compaction"
 	"github.com/mortise-dev/mortise/phases"
+	"github.com/mortise-dev/mortise/proxy/lane"
 	"github.com/mortise-dev/mortise/store"
+	"github.com/mortise-dev/mortise/thread"
 )
 
 // Addresses of the vendors.
@@ -35,6 +37,13 @@ type Tools interface {
 	CallTool(ctx context.Context, call abi.ToolCall) (abi.ToolResult, error)
 }
 
+// Records are decision records of runs. thread.Recorder is one.
+type Records interface {
+	Start(s thread.RunStart) error
+	Add(run string, d thread.Decision) error
+	End(run string, e thread.RunEnd) error
+}
+
 // Config makes a [Server]. Zero fields mean the default.
 type Config struct {
 	// Anthropic, OpenAI and ChatGPT are where requests go. ChatGPT gets those of Codex with a ChatGPT login.
@@ -50,6 +59,14 @@ type Config struct {
 	// is not used, 30 days when 0.
 	Store store.Store
 	Keep  time.Duration
+	// Listed lists threads elsewhere too, as in a mailbox; nil does not.
+	Listed lane.Listing
+	// Records gets the runs of the threads, and what is decided about their compactions, for explain; nil keeps none. What plugins decide is
+	// recorded by the Runtime.
+	Records Records
+	// ClientTokens is how many tokens of models a [ClientKey] may ask for within an hour with the API key of one client, to compact its
+	// conversations. 0 permits none. A login is never used, and a key that got a 429 not again.
+	ClientTokens int64
 	// Act lets plugins and compactions act on requests that carry an integrity value of the client or an OAuth
 	// credential. Else these are only observed.
 	Act bool

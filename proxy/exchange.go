@@ -3,7 +3,6 @@ package proxy
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
@@ -15,6 +14,7 @@ import (
 	"github.com/mortise-dev/mortise/proxy/lane"
 	"github.com/mortise-dev/mortise/proxy/money"
 	"github.com/mortise-dev/mortise/proxy/wire"
+	"github.com/mortise-dev/mortise/thread"
 )
 
 // exchange is one request to a model.
@@ -34,16 +34,17 @@ type exchange struct {
 	// why is set when the request is only observed.
 	why string
 	ln  *lane.Lane
-	// known are the items that the lane had before.
-	known  int
+	// fresh are the items that the lane did not have before.
+	fresh  []int
 	change lane.Change
 	items  int
 	// refusal, if any, is a plugin's no.
 	refusal string
 	model   string
 	stream  bool
-	// gates means that calls of the answer are held.
+	// gates means that calls of the answer are held, replaces that all of it is.
 	gates          bool
+	replaces       bool
 	hidden         map[string]bool
 	original, sent money.Sequence
 	swapped        bool
@@ -54,8 +55,8 @@ type exchange struct {
 
 // attached is what the proxy knows of a lane in this process.
 type attached struct {
-	account *money.Account
 	state   *phases.State
+	moved   int // as lane.Lane.Moved
 	ready   *summary
 	working bool
 	waiting time.Time // not to ask the admission policy before
@@ -163,7 +164,7 @@ func (x *exchange) guarded(ctx context.Context, do func()) {
 		if v := recover(); v != nil {
 			x.s.stats.panics.Add(1)
 			x.s.cfg.Logger.ErrorContext(ctx, "proxy_panicked", "panic", v, "stack", string(debug.Stack()))
-			x.acted, x.body, x.gates, x.hidden = false, nil, false, nil
+			x.acted, x.body, x.gates, x.replaces, x.hidden = false, nil, false, false, nil
 			if plugin := x.s.failsClosed(); plugin != "" && x.why == "" {
 				x.refusal = unreadable(plugin)
 			}
@@ -179,6 +180,23 @@ func (x *exchange) key() *lane.Key {
 	}
 }
 
+// above is the key of the thread whose agent has started the one of the request, nil if it has none.
+func (x *exchange) above(key *lane.Key) *lane.Key {
+	k := *key
+	switch {
+	case x.id.client == "claude" && x.id.agent != "", x.id.client == "codex" && x.id.parent != "":
+		k.Agent = x.id.parent
+	case x.id.client == "opencode" && x.id.parent != "":
+		k.Session = x.id.parent
+	default:
+		return nil
+	}
+	if k == *key {
+		return nil
+	}
+	return &k
+}
+
 // prepare finds the lane and makes what is sent.
 func (x *exchange) prepare(ctx context.Context) {
 	if x.id.kind == lane.Side || x.req.Text || !x.req.List.Exists() {
@@ -192,8 +210,11 @@ func (x *exchange) prepare(ctx context.Context) {
 	x.ln, x.change = x.s.lanes.Find(ctx, key, x.req, false)
 	defer x.ln.Unlock()
 	x.ln.Busy++
+	if above := x.above(key); x.change == lane.New && above != nil {
+		x.ln.Parent = x.s.lanes.Newest(ctx, above)
+	}
 	a := x.attach()
-	x.known = x.ln.Known
+	x.fresh = x.ln.Fresh
 	x.original = money.SequenceOf(x.s.seed, x.req)
 	x.sent = x.original
 	x.ln.Open = true
@@ -206,7 +227,7 @@ func (x *exchange) prepare(ctx context.Context) {
 		x.gates = x.canGate()
 		x.actOnResults(ctx, a)
 	default:
-		x.gates = x.canGate()
+		x.gates, x.replaces = x.canGate(), x.canReplace()
 		x.act(ctx, a)
 	}
 	x.ln.Calls++
@@ -247,7 +268,10 @@ func (x *exchange) actOnResults(ctx context.Context, a *attached) {
 	}
 	x.ln.Messages = nil
 	x.ln.Edits, x.ln.Swap, x.ln.Grafts = nil, nil, nil
-	x.known = 0
+	x.fresh = make([]int, x.items)
+	for i := range x.fresh {
+		x.fresh[i] = i
+	}
 	x.messages()
 	if _, err := x.results(ctx, a); err != nil {
 		x.refused(ctx, err)
@@ -273,41 +297,46 @@ func (x *exchange) refused(ctx context.Context, err error) {
 
 // attach returns what the process knows of the lane.
 func (x *exchange) attach() *attached {
-	a, ok := x.ln.Attached.(*attached)
-	if !ok {
-		a = &attached{account: &money.Account{}}
-		if len(x.ln.Money) > 0 {
-			_ = json.Unmarshal(x.ln.Money, a.account)
-		}
-		a.account.Open(x.s.seed)
+	a, known := x.ln.Attached.(*attached)
+	if !known {
+		a = &attached{}
 		x.ln.Attached = a
 	}
-	if a.state == nil && x.s.cfg.Runtime != nil {
-		var values map[string]any
-		if len(x.ln.Plugins) > 0 {
-			_ = json.Unmarshal(x.ln.Plugins, &values)
+	if a.moved != x.ln.Moved { // another process, or an operator, has changed it
+		a.moved, a.state, a.ready = x.ln.Moved, nil, nil
+	}
+	if x.ln.Money == nil {
+		x.ln.Money = &money.Account{}
+	}
+	x.ln.Money.Open(x.s.seed)
+	if rt := x.s.cfg.Runtime; a.state == nil && rt != nil {
+		var err error
+		if a.state, err = rt.Resume(lane.Unpack(x.ln.Plugins), false); err != nil {
+			a.state = rt.NewState(nil)
 		}
-		a.state = x.s.cfg.Runtime.NewState(values)
+	}
+	if !known && x.ln.Run != "" {
+		x.record(func(r Records) error { return r.Start(thread.RunStart{At: x.s.cfg.Now(), Run: x.identity()}) })
 	}
 	return a
 }
 
-// save keeps the lane and the messages that its log does not have.
+// record writes to the decision records, if there are any. A failure is counted, and changes nothing for the client.
+func (x *exchange) record(write func(Records) error) {
+	if r := x.s.cfg.Records; r != nil {
+		if err := write(r); err != nil {
+			x.s.stats.storeFailures.Add(1)
+			x.s.cfg.Logger.WarnContext(x.s.ctx, "proxy_record_failed", "error", err)
+		}
+	}
+}
+
+// save keeps the lane and the messages that its thread does not have.
 func (x *exchange) save(ctx context.Context) {
-	if x.s.log == nil {
-		return
+	if a, ok := x.ln.Attached.(*attached); ok && a.state != nil && a.moved == x.ln.Moved {
+		x.ln.Plugins = lane.Pack(a.state.Store().Export())
 	}
-	a := x.attach()
-	x.ln.Money = wire.Marshal(a.account)
-	if a.state != nil {
-		x.ln.Plugins = wire.Marshal(a.state.Export())
-	}
-	messages := x.unkept()
-	before := x.ln.Kept
-	x.ln.Kept = max(before, min(len(x.ln.Messages), len(x.ln.Hashes)))
-	if x.s.lanes.Save(context.WithoutCancel(ctx), x.ln, messages) != nil {
-		x.ln.Kept = before
-	}
+	_ = x.s.lanes.Save(ctx, x.ln) // counted and logged there
 }
 
 // forwardOnly sends the request and copies the answer.
@@ -355,14 +384,18 @@ func (x *exchange) run(ctx context.Context, w http.ResponseWriter) {
 	}
 	defer func() { _ = resp.Body.Close() }()
 	x.guarded(ctx, func() { x.plan = x.planner() })
-	if !x.gates && len(x.hidden) == 0 {
+	transforms := x.gates || x.replaces || len(x.hidden) > 0
+	if !transforms {
 		x.raw, x.body, x.req = nil, nil, nil // streams are long, and bodies large
 	}
 	switch {
 	case resp.StatusCode != http.StatusOK:
+		if resp.StatusCode == http.StatusTooManyRequests {
+			x.s.rateLimited(x.s.credential(x.r.Header))
+		}
 		x.s.stats.upstreamErrors.Add(1)
 		x.s.relayRaw(w, resp, nil)
-	case x.gates || len(x.hidden) > 0:
+	case transforms:
 		x.transform(ctx, w, resp)
 	default:
 		x.observe(ctx, w, resp)

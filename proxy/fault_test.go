@@ -266,7 +266,7 @@ func TestStreamsOn(t *testing.T) {
 		_, _ = w.Write([]byte(streamed[i:]))
 	}))
 	defer up.Close()
-	s := start(t, up.URL, proxy.Config{Tools: &offered{}, Runtime: runtimeOf(t, quiet{})})
+	s := start(t, up.URL, proxy.Config{Tools: &offered{}, Runtime: runtimeOf(t, watching{})})
 	body := strings.Replace(hello, `"stream"`, `"tools":[{"name":"bash","input_schema":{"type":"object"}}],"stream"`, 1)
 	resp, err := http.Post(s.url+"/v1/messages", "application/json", strings.NewReader(body))
 	if err != nil {

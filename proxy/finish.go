@@ -7,6 +7,7 @@ import (
 	"github.com/mortise-dev/mortise/phases"
 	"github.com/mortise-dev/mortise/proxy/money"
 	"github.com/mortise-dev/mortise/proxy/wire"
+	"github.com/mortise-dev/mortise/thread"
 )
 
 // finish accounts for an answer, ends the run if the answer does, and considers a compaction. Delivered means that the
@@ -20,7 +21,7 @@ func (x *exchange) finish(ctx context.Context, a *wire.Answer, delivered bool) {
 	x.ln.Lock()
 	defer x.ln.Unlock()
 	at := x.attach()
-	x.bill(at, a)
+	x.account(a)
 	if !a.Done || !delivered {
 		x.save(ctx)
 		return
@@ -38,18 +39,18 @@ func (x *exchange) finish(ctx context.Context, a *wire.Answer, delivered bool) {
 	}
 	x.save(ctx)
 	if x.why == "" {
-		x.consider(at)
+		x.consider(at) //nolint:contextcheck // it outlives the request
 	}
 }
 
-// bill adds one request to the lane's account.
-func (x *exchange) bill(at *attached, a *wire.Answer) {
-	at.account.Add(&money.Call{
+// account adds one request to the lane's account.
+func (x *exchange) account(a *wire.Answer) {
+	x.ln.Money.Add(&money.Call{
 		At: x.at, Protocol: x.proto, Model: x.model, Sent: x.sent, Original: x.original, Same: !x.acted,
 		Usage: a.Usage, Counted: a.Counted, Threshold: threshold(x.id.client, x.s.window()), USD: x.s.cfg.Price(x.model),
 	})
 	if x.swapped {
-		at.account.Swaps++
+		x.ln.Money.Swaps++
 		x.swapped = false
 	}
 }
@@ -81,11 +82,10 @@ func (s *Server) sideBill(x *exchange, a *wire.Answer) {
 	s.stats.addSide(a.Usage, r.Units(a.Usage), x.s.cfg.Price(x.model))
 }
 
-// afterInference fires the phase of that name. What was streamed is with the client already: an effect on it is
-// counted, and has no effect.
+// afterInference fires the phase of that name for plugins that only observe. What they answer all the same is counted, and has no effect.
 func (x *exchange) afterInference(ctx context.Context, at *attached, a *wire.Answer) {
 	rt := x.s.cfg.Runtime
-	if rt == nil || len(rt.Order(abi.AfterInference)) == 0 {
+	if rt == nil || x.replaces || len(rt.Order(abi.AfterInference)) == 0 {
 		return
 	}
 	m := a.Message()
@@ -115,6 +115,9 @@ func (x *exchange) endRun(ctx context.Context, at *attached, how abi.Termination
 			x.s.stats.late.Add(1)
 		}
 	}
+	x.record(func(r Records) error {
+		return r.End(id.RunID, thread.RunEnd{At: x.s.cfg.Now(), Type: string(how), Steps: x.ln.Step})
+	})
 	at.answers = append(at.answers, x.ln.Step)
 	x.ln.Run, x.ln.Step = "", 0
 	if at.state != nil {

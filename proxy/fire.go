@@ -12,6 +12,7 @@ import (
 	"github.com/mortise-dev/mortise/phases"
 	"github.com/mortise-dev/mortise/proxy/lane"
 	"github.com/mortise-dev/mortise/proxy/wire"
+	"github.com/mortise-dev/mortise/thread"
 )
 
 // messages fills in what plugins see of each item, with the edits that were made.
@@ -43,18 +44,6 @@ func (x *exchange) flat() []abi.Message {
 	var out []abi.Message
 	for _, list := range x.ln.Messages {
 		out = append(out, list...)
-	}
-	return out
-}
-
-// unkept are the messages that the log does not have, under ids that stay unique when the client rewrites its list.
-func (x *exchange) unkept() []abi.Message {
-	var out []abi.Message
-	for i := x.ln.Kept; i < min(len(x.ln.Messages), len(x.ln.Hashes)); i++ {
-		for _, m := range x.ln.Messages[i] {
-			m.ID = fmt.Sprintf("e%d/%s", x.ln.Epoch, m.ID)
-			out = append(out, m)
-		}
 	}
 	return out
 }
@@ -109,6 +98,8 @@ func (x *exchange) fire(ctx context.Context, a *attached, turn, dirty bool) (boo
 	if begins {
 		x.ln.Runs++
 		x.ln.Run, x.ln.Step = "run-"+rand.Text()[:12], 0
+		x.ln.Latest = x.ln.Run
+		x.record(func(r Records) error { return r.Start(thread.RunStart{At: x.at, Run: x.identity()}) })
 	}
 	x.ln.Step++
 	if rt == nil {
@@ -236,7 +227,7 @@ func (x *exchange) results(ctx context.Context, a *attached) (bool, error) {
 		return false, nil
 	}
 	changed := false
-	for i := x.known; i < x.items; i++ {
+	for _, i := range x.fresh {
 		for j := range x.ln.Messages[i] {
 			m := &x.ln.Messages[i][j]
 			if m.Role != abi.RoleTool {

@@ -167,13 +167,13 @@ func (x *exchange) recall(ctx context.Context, call abi.ToolCall) verdict {
 	handle, _ := args["handle"].(string)
 	query, _ := args["query"].(string)
 	epoch, from, to, ok := parseHandle(handle)
-	if !ok || x.ln == nil || x.s.log == nil {
+	if !ok || x.ln == nil || x.s.cfg.Store == nil {
 		return verdict{removed: true, result: "There is no such handle.", failed: true}
 	}
 	var b strings.Builder
 	const page = 256
 	for seq := uint64(1); b.Len() < recallBytes; seq += page {
-		list, err := x.s.log.Messages(ctx, x.ln.ID, seq, page)
+		list, err := x.s.lanes.Messages(ctx, x.ln.ID, seq, page)
 		if err != nil {
 			return verdict{removed: true, result: "The log cannot be read.", failed: true}
 		}

@@ -36,6 +36,19 @@ func (quiet) Describe() abi.Description {
 
 func (quiet) OnPhase(context.Context, *abi.Event) (*abi.Reply, error) { return nil, nil }
 
+// watching is a quiet one that cannot replace answers, so that they stream on.
+type watching struct{ quiet }
+
+func (w watching) Describe() abi.Description {
+	d := w.quiet.Describe()
+	for i := range d.Hooks {
+		if d.Hooks[i].Phase == abi.AfterInference {
+			d.Hooks[i].Mode = abi.ModeObserve
+		}
+	}
+	return d
+}
+
 func runtimeOf(tb testing.TB, plugins ...phases.Plugin) *phases.Runtime {
 	tb.Helper()
 	rt, err := phases.New(phases.Config{Plugins: plugins, HookTimeout: 2 * time.Second})
@@ -219,6 +232,28 @@ func TestCut(t *testing.T) {
 	}
 }
 
+// gated has a gate rewrite a call in a compressed stream, of which the client gets plain events.
+func gated(t *testing.T, coding string, pack func(string) []byte) {
+	t.Helper()
+	stream := strings.Replace(streamed, "event: message_delta", "event: content_block_start\ndata: {\"type\":\"content_block_start\",\"index\":1,\"content_block\":{\"type\":\"tool_use\",\"id\":\"t1\",\"name\":\"bash\",\"input\":{}}}\n\n"+
+		"event: content_block_stop\ndata: {\"type\":\"content_block_stop\",\"index\":1}\n\nevent: message_delta", 1)
+	up := newTape(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		w.Header().Set("Content-Encoding", coding)
+		_, _ = w.Write(pack(stream))
+	})
+	s := start(t, up.URL, proxy.Config{Runtime: runtimeOf(t, hook{
+		name: "rewrite", hooks: []abi.Hook{{Phase: abi.ToolGate, Mode: abi.ModeTransform}},
+		answer: func(*abi.Event) (*abi.Reply, error) {
+			return &abi.Reply{Effects: []abi.Effect{{Type: abi.EffectRewriteCall, Arguments: map[string]any{"command": "safe"}}}}, nil
+		},
+	})})
+	resp, got := post(t, s.url+"/v1/messages", string(pack(hello)), "Content-Encoding", coding)
+	if !contains(got, `{\"command\":\"safe\"}`) || !contains(got, "hello") || resp.Header.Get("Content-Encoding") != "" {
+		t.Errorf("%s: gated: %q", coding, got)
+	}
+}
+
 // Compressed bodies pass as they are, and are plain when something may act (F15, acceptance 8).
 func TestCompressed(t *testing.T) {
 	t.Parallel()
@@ -259,5 +294,6 @@ func TestCompressed(t *testing.T) {
 		if sent, _ := up.last(); !bytes.Equal(sent, packed) {
 			t.Errorf("%s: a request without an act was changed", coding)
 		}
+		gated(t, coding, pack)
 	}
 }

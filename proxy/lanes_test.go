@@ -146,12 +146,25 @@ func TestLanes(t *testing.T) {
 		t.Errorf("a fork makes %d lanes", lanes())
 	}
 	for i := range 5 {
-		sub := newAgent(t, wire.Messages, s.url, false, "X-Claude-Code-Session-Id", "s1", "X-Claude-Code-Agent-Id", fmt.Sprint("a", i), "X-Claude-Code-Parent-Agent-Id", "a0")
+		header := []string{"X-Claude-Code-Session-Id", "s1", "X-Claude-Code-Agent-Id", fmt.Sprint("a", i)}
+		if i > 0 { // nested below the first one
+			header = append(header, "X-Claude-Code-Parent-Agent-Id", "a0")
+		}
+		sub := newAgent(t, wire.Messages, s.url, false, header...)
 		sub.say("turn 0")
 		sub.step()
 	}
 	if lanes() != 7 {
 		t.Errorf("with five sub-agents there are %d lanes", lanes())
+	}
+	ids := map[string]string{}
+	for _, l := range s.Report().Lanes {
+		ids[l.Agent] = l.ID
+	}
+	for _, l := range s.Report().Lanes {
+		if want := ids["a0"]; strings.HasPrefix(l.Agent, "a") && l.Agent != "a0" && l.Parent != want {
+			t.Errorf("the sub-agent %s is below %s, want %s", l.Agent, l.Parent, want)
+		}
 	}
 	before := len(seen)
 	side := newAgent(t, wire.Messages, s.url, false, "X-Claude-Code-Session-Id", "s1")
@@ -167,6 +180,100 @@ func TestLanes(t *testing.T) {
 	if lanes() != 7 {
 		t.Errorf("the session continues in another lane: %d", lanes())
 	}
+}
+
+// Requests next to a conversation change no lane and fire no phase: titles, searches, fragments that are counted, the summary that a client
+// has its own model write (acceptance 16).
+func TestSides(t *testing.T) {
+	t.Parallel()
+	up := fake(t, nil)
+	var seen []string
+	s := start(t, up.URL(), proxy.Config{Runtime: runtimeOf(t, watch(&seen))})
+	header := []string{"X-Claude-Code-Session-Id", "s1"}
+	a := newAgent(t, wire.Messages, s.url, false, header...)
+	for i := range 3 {
+		a.say(fmt.Sprint("turn ", i))
+		a.step()
+	}
+	before, fired := s.Report().Lanes[0], len(seen)
+	message := func(text string) string { return `{"role":"user","content":` + quote(text) + `}` }
+	body := func(messages, rest string) string {
+		return `{"model":"claude-sonnet-4-5","max_tokens":100,"messages":[` + messages + `]` + rest + `}`
+	}
+	const search = `"tools":[{"type":"web_search_20250305","name":"web_search","max_uses":8}],"tool_choice":{"type":"tool","name":"web_search"}`
+	for name, side := range map[string][2]string{
+		"title":    {"/v1/messages", body(message("a title for: turn 0"), `,"thinking":{"type":"disabled"},"output_config":{"format":{"type":"json_schema","schema":{"type":"object"}}}`)},
+		"search":   {"/v1/messages", body(message("search for it"), ","+search)},
+		"summary":  {"/v1/messages", body(strings.Join(a.items, ",")+","+message("Summarize the conversation."), "")},
+		"fragment": {"/v1/messages/count_tokens", `{"model":"claude-sonnet-4-5","messages":[` + message("a fragment") + `]}`},
+		"tools":    {"/v1/messages/count_tokens", `{"model":"claude-sonnet-4-5","messages":[` + message("x") + `],"tools":[{"name":"bash","input_schema":{"type":"object"}}]}`},
+	} {
+		_, _ = post(t, s.url+side[0], side[1], header...)
+		after := s.Report().Lanes
+		if len(after) != 1 || after[0].Calls != before.Calls || after[0].Items != before.Items || after[0].Epoch != 0 || len(seen) != fired {
+			t.Errorf("%s changes the conversation: %+v, fired %v", name, after, seen[fired:])
+		}
+	}
+	a.say("and on")
+	a.step()
+	if r := s.Report().Lanes; len(r) != 1 || r[0].Calls != before.Calls+1 {
+		t.Errorf("%+v", r)
+	}
+}
+
+// A client continues, clears and forks sessions: with the same id (--continue) the thread goes on, and with a new id a history that was seen
+// before is a fork with what its ancestor had; a cleared one begins anew. All of it also in another process (acceptance 17).
+func TestContinued(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, p wire.Protocol, stream bool) {
+		t.Helper()
+		var seen map[string]string
+		up := fake(t, func(q providertest.Query) providertest.Answer {
+			seen = results(q)
+			if last := q.Messages[len(q.Messages)-1]; last.Role != abi.RoleTool {
+				return providertest.Answer{Calls: []abi.ToolCall{call(fmt.Sprint("no", q.N), "bash", "x")}}
+			}
+			return providertest.Answer{Content: []abi.ContentBlock{abi.Text(fmt.Sprint("answer ", q.N))}}
+		})
+		db := memstore.New()
+		cfg := proxy.Config{Store: db, Runtime: runtimeOf(t, gate(func(*abi.ToolCall) *abi.Reply { return block("not that") }))}
+		s := start(t, up.URL(), cfg)
+		a := newAgent(t, p, s.url, stream, "X-Session-Id", "s1")
+		for i := range 3 {
+			a.say(fmt.Sprint("turn ", i))
+			a.step()
+		}
+		id := s.Report().Lanes[0].ID
+		for _, c := range []struct {
+			session string
+			fresh   bool // another process
+			clear   bool
+			blocked int
+			forked  bool
+		}{
+			{"s1", true, false, 4, false}, {"s2", false, false, 4, true}, {"s3", true, false, 4, true}, {"s4", true, true, 1, false},
+		} {
+			if c.fresh {
+				s = start(t, up.URL(), cfg)
+			}
+			b := *a
+			b.url, b.header, b.items = s.url, []string{"X-Session-Id", c.session}, append([]string(nil), a.items...)
+			if c.clear {
+				b.items = nil
+			}
+			b.say("go on in " + c.session)
+			b.step()
+			var lane proxy.LaneReport
+			for _, l := range s.Report().Lanes {
+				if l.Session == c.session {
+					lane = l
+				}
+			}
+			if len(seen) != c.blocked || (lane.Parent != "") != c.forked || (lane.ID == id) != (c.session == "s1") {
+				t.Errorf("%s: %d blocked calls, want %d; %+v", c.session, len(seen), c.blocked, lane)
+			}
+		}
+	})
 }
 
 // A client that compacts by itself begins a new epoch of its thread (acceptance 24).

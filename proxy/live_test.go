@@ -287,7 +287,7 @@ func TestLive(t *testing.T) { //nolint:paralleltest // one agent at a time: the 
 		t.Run(c.name, func(t *testing.T) {
 			path := agents.Path(t, c.agent)
 			m := &liveModel{t: t, rounds: rounds, tool: c.tool}
-			r, bills, bad := live(t, m, &proxy.Config{Compaction: policy(), Store: memstore.New(), Runtime: runtimeOf(t, quiet{})}, c.run(path))
+			r, bills, bad := live(t, m, &proxy.Config{Compaction: policy(), Store: memstore.New(), Runtime: runtimeOf(t, watching{})}, c.run(path))
 			for _, b := range bad {
 				t.Errorf("refused: %.600s", b)
 			}

@@ -78,11 +78,15 @@ func (x *exchange) end(parts []*part, spent wire.Usage) *wire.Merged {
 			}
 		}
 	}
-	if calls == 0 && last.answer.StopReason() == "tool_use" {
-		m.Stop = "end_turn"
-		if x.proto == wire.Chat {
-			m.Stop = "stop"
-		}
+	none, some := "end_turn", "tool_use"
+	if x.proto == wire.Chat {
+		none, some = "stop", "tool_calls"
+	}
+	switch {
+	case calls == 0 && last.answer.Stop == some:
+		m.Stop = none
+	case calls > 0 && last.answer.Stop == none:
+		m.Stop = some
 	}
 	return m
 }

@@ -21,6 +21,7 @@ type relay struct {
 
 	split  wire.Splitter
 	stream *wire.Stream
+	vetted *vetted // nil where no plugin replaces answers
 	held   []wire.Event
 	open   int // index of the block that is held, -1 for none
 	tail   []wire.Event
@@ -116,6 +117,9 @@ func (l *relay) begin() {
 	l.stream = wire.NewStream(l.x.proto)
 	l.split = wire.Splitter{}
 	l.tail, l.held, l.open, l.ended = nil, nil, -1, false
+	if l.x.replaces {
+		l.vetted = &vetted{stream: wire.NewStream(l.x.proto)}
+	}
 	l.parts = append(l.parts, &part{answer: &l.stream.Answer, removed: map[string]verdict{}})
 	l.write.Base, l.write.Removed = l.shown, 0
 }
@@ -127,14 +131,8 @@ func (l *relay) read(ctx context.Context, body io.Reader) error {
 	for {
 		n, err := body.Read(buf[:])
 		_, _ = l.split.Write(buf[:n])
-		for {
-			e, ok := l.split.Next()
-			if !ok {
-				break
-			}
-			if werr := l.event(ctx, e); werr != nil {
-				return werr
-			}
+		if terr := l.taken(ctx, errors.Is(err, io.EOF)); terr != nil {
+			return terr
 		}
 		if werr := l.out.flush(); werr != nil {
 			return werr
@@ -149,6 +147,58 @@ func (l *relay) read(ctx context.Context, body io.Reader) error {
 			return errCut
 		}
 	}
+}
+
+// taken takes the events that came.
+func (l *relay) taken(ctx context.Context, last bool) error {
+	for {
+		e, ok := l.split.Next()
+		switch {
+		case ok:
+		case last && l.vetted != nil && l.vetted.stream.Stop != "":
+			return l.vet(ctx) // a server without [DONE]
+		default:
+			return nil
+		}
+		if err := l.take(ctx, e); err != nil {
+			return err
+		}
+	}
+}
+
+// take takes one event, and holds it if plugins have to see the whole answer first.
+func (l *relay) take(ctx context.Context, e wire.Event) error {
+	if l.vetted == nil {
+		return l.event(ctx, e)
+	}
+	now, ended := l.vetted.add(e)
+	if err := l.all(ctx, now); err != nil || !ended {
+		return err
+	}
+	return l.vet(ctx)
+}
+
+func (l *relay) all(ctx context.Context, events []wire.Event) error {
+	for _, e := range events {
+		if err := l.event(ctx, e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// vet has plugins see a part of the answer that is complete, and lets go of it, or of what they put in its place.
+func (l *relay) vet(ctx context.Context) error {
+	if l.vetted.open {
+		return nil
+	}
+	blocks, err := l.x.vet(ctx, &l.vetted.stream.Answer)
+	if err != nil {
+		l.vetted.open = true
+		return l.broken("a plugin refuses the answer: " + err.Error())
+	}
+	l.write.Dirty = l.write.Dirty || blocks != nil
+	return l.all(ctx, l.vetted.release(l.x.proto, blocks))
 }
 
 // event takes one event.

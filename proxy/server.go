@@ -31,12 +31,14 @@ type Server struct {
 
 // shared is what servers of one proxy have in common: see [Server.With].
 type shared struct {
-	log    *lane.StoreLog // nil keeps nothing
 	lanes  *lane.Set
 	secret []byte
 	seed   maphash.Seed
 	stats  counters
 	slots  chan struct{} // compactions
+	keys   keys
+	// billed is what compactions cost of late, in units for each token that was summarized.
+	billed atomic.Pointer[float64]
 
 	ctx    context.Context //nolint:containedctx // of goroutines, ended by Close
 	cancel context.CancelFunc
@@ -49,26 +51,22 @@ func New(ctx context.Context, cfg Config) (*Server, error) {
 	if err := cfg.withDefaults(); err != nil {
 		return nil, err
 	}
-	s := &Server{cfg: cfg, shared: &shared{seed: maphash.MakeSeed(), secret: []byte(rand.Text())}}
+	s := &Server{cfg: cfg, shared: &shared{seed: maphash.MakeSeed(), secret: []byte(rand.Text()), keys: keys{uses: map[string][]*use{}, limited: map[string]bool{}}}}
 	s.ctx, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	lanes := lane.Config{Now: cfg.Now, Failed: func(err error) {
 		s.stats.storeFailures.Add(1)
 		s.cfg.Logger.WarnContext(s.ctx, "proxy_store_failed", "error", err)
 	}}
-	if cfg.Store != nil {
-		s.log = lane.NewLog(cfg.Store)
-		lanes.Log = s.log
-		secret, err := s.log.Secret(ctx, s.secret)
-		if err != nil {
-			return nil, err
-		}
-		s.secret = secret
-	}
+	lanes.Store, lanes.Listed = cfg.Store, cfg.Listed
 	s.lanes = lane.NewSet(lanes)
+	var err error
+	if s.secret, err = s.lanes.Secret(ctx, s.secret); err != nil {
+		return nil, err
+	}
 	if cfg.Compaction != nil {
 		s.slots = make(chan struct{}, cfg.Compaction.Concurrent)
 	}
-	if s.log != nil {
+	if cfg.Store != nil {
 		s.tasks.Go(s.trim)
 	}
 	return s, nil
@@ -114,7 +112,7 @@ func (s *Server) trim() {
 	tick := time.NewTicker(trimEvery)
 	defer tick.Stop()
 	for {
-		if err := s.log.Trim(s.ctx, s.cfg.Now().Add(-s.cfg.Keep)); err != nil && s.ctx.Err() == nil {
+		if err := s.lanes.Trim(s.ctx, s.cfg.Now().Add(-s.cfg.Keep)); err != nil && s.ctx.Err() == nil {
 			s.cfg.Logger.WarnContext(s.ctx, "proxy_trim_failed", "error", err)
 		}
 		select {

@@ -249,7 +249,7 @@ func (x *exchange) offer() bool {
 			changed = x.hide(t) || changed
 		}
 	}
-	if x.swapped && x.s.log != nil && x.ln.Swap != nil {
+	if x.swapped && x.s.cfg.Store != nil && x.ln.Swap != nil {
 		changed = x.hide(recall()) || changed
 	}
 	for _, raw := range x.ln.Hidden {

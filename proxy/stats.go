@@ -11,10 +11,10 @@ import (
 
 // counters are what happened.
 type counters struct {
-	requests, active, answers, acted, observed, opaque, side, unread                                             atomic.Int64
-	refused, removed, rewritten, hidden, continued, late                                                         atomic.Int64
-	panics, storeFailures, unreachable, upstreamErrors, cuts                                                     atomic.Int64
-	compactions, compactionsFailed, compactionsRefused, swaps, overflows, counted, dropped, compacting, fellBack atomic.Int64
+	requests, active, answers, acted, observed, opaque, side, unread                                                               atomic.Int64
+	refused, removed, rewritten, replaced, hidden, continued, late                                                                 atomic.Int64
+	panics, storeFailures, unreachable, upstreamErrors, cuts                                                                       atomic.Int64
+	compactions, compactionsFailed, compactionsRefused, swaps, overflows, counted, dropped, compacting, fellBack, clientKeyRefused atomic.Int64
 
 	mu    sync.Mutex
 	sides money.Totals
@@ -79,11 +79,11 @@ func (s *Server) Report() *Report {
 	for name, n := range map[string]*atomic.Int64{
 		"requests": &c.requests, "active": &c.active, "answers": &c.answers, "acted": &c.acted, "observed_only": &c.observed,
 		"opaque": &c.opaque, "side": &c.side, "unread": &c.unread, "refused": &c.refused, "calls_removed": &c.removed,
-		"calls_rewritten": &c.rewritten, "hidden_calls": &c.hidden, "continued": &c.continued, "late_effects": &c.late,
+		"calls_rewritten": &c.rewritten, "answers_replaced": &c.replaced, "hidden_calls": &c.hidden, "continued": &c.continued, "late_effects": &c.late,
 		"panics": &c.panics, "store_failures": &c.storeFailures, "unreachable": &c.unreachable, "upstream_errors": &c.upstreamErrors,
 		"cuts": &c.cuts, "compactions": &c.compactions, "compactions_failed": &c.compactionsFailed,
 		"compactions_refused": &c.compactionsRefused, "swaps": &c.swaps, "overflows": &c.overflows, "counted": &c.counted,
-		"compactions_dropped": &c.dropped, "compacting": &c.compacting, "fell_back": &c.fellBack,
+		"compactions_dropped": &c.dropped, "compacting": &c.compacting, "fell_back": &c.fellBack, "client_key_refused": &c.clientKeyRefused,
 	} {
 		r.Counts[name] = n.Load()
 	}
@@ -91,14 +91,13 @@ func (s *Server) Report() *Report {
 	s.lanes.All(func(l *lane.Lane) {
 		l.Lock()
 		defer l.Unlock()
-		a, ok := l.Attached.(*attached)
-		if !ok {
+		if l.Attached == nil || l.Money == nil {
 			return
 		}
-		total.Add(&a.account.Ledger)
+		total.Add(&l.Money.Ledger)
 		r.Lanes = append(r.Lanes, LaneReport{
 			ID: l.ID, Parent: l.Parent, Protocol: l.Key.Protocol, Session: l.Key.Session, Agent: l.Key.Agent, Epoch: l.Epoch,
-			Calls: l.Calls, Runs: l.Runs, Swaps: l.Swaps, Items: len(l.Hashes), Money: moneyOf(&a.account.Ledger),
+			Calls: l.Calls, Runs: l.Runs, Swaps: l.Swaps, Items: len(l.Hashes), Money: moneyOf(&l.Money.Ledger),
 		})
 	})
 	r.Total = moneyOf(&total)

@@ -3,6 +3,7 @@ package proxy
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"io"
 	"net/http"
 	"slices"
@@ -15,6 +16,7 @@ import (
 	"github.com/mortise-dev/mortise/proxy/lane"
 	"github.com/mortise-dev/mortise/proxy/money"
 	"github.com/mortise-dev/mortise/proxy/wire"
+	"github.com/mortise-dev/mortise/thread"
 )
 
 // summary is a compaction that waits to be put in.
@@ -22,9 +24,9 @@ type summary struct {
 	swap  lane.Swap
 	epoch int
 	// last is the identity of the last item that it replaces.
-	last wire.Hash
-	id   string
-	bill float64
+	last   wire.Hash
+	marker compaction.Marker
+	bill   float64
 	// tokens is how long the prompt was when it was made.
 	tokens int64
 	// stale means that another one should be made.
@@ -56,7 +58,7 @@ func (x *exchange) trySwap(ctx context.Context, a *attached, turn bool) bool {
 		x.s.stats.dropped.Add(1)
 		return false
 	}
-	tokens, k, base := x.sizes(a, s)
+	tokens, k, base := x.sizes(s)
 	trigger := c.Policy.ThresholdTokens
 	if base+s.swap.Tokens+k > trigger && base+s.swap.Tokens+k > tokens*9/10 {
 		a.ready = nil // it would come again at once
@@ -87,7 +89,16 @@ func (x *exchange) fits(s *summary) bool {
 // put makes a summary part of the lane.
 func (x *exchange) put(ctx context.Context, a *attached, s *summary) {
 	sw := s.swap
-	x.ln.Swap, a.ready = &sw, nil
+	sw.Marker = s.marker.ID
+	x.ln.Swap, a.ready, x.ln.Floor = &sw, nil, 0
+	m := s.marker
+	m.At, m.PreTokens = x.s.cfg.Now(), x.ln.Usage.Prompt()
+	m.PostTokens = m.PreTokens + sw.Tokens - sw.Removed
+	x.ln.Marker = &m
+	x.event(compaction.Event{
+		Kind: compaction.EventSwapped, AttemptID: m.ID, Policy: m.Policy, FromID: m.FromID, ToID: m.ToID, PreTokens: m.PreTokens,
+		PostTokens: m.PostTokens, Messages: sw.To - sw.From, Quality: &m.Quality,
+	})
 	x.ln.Swaps++
 	x.ln.CallsAtSwap = x.ln.Calls
 	x.swapped = true
@@ -96,7 +107,7 @@ func (x *exchange) put(ctx context.Context, a *attached, s *summary) {
 	if rt := x.s.cfg.Runtime; rt != nil && len(rt.Order(abi.AfterCompaction)) > 0 {
 		_, _ = rt.Fire(ctx, a.state, phases.Frame{
 			Phase: abi.AfterCompaction, Run: x.identity(), Step: x.ln.Step, Messages: x.flat(), Compaction: &abi.Compaction{
-				ID: s.id, Outcome: abi.CompactionSwapped, RangeTokens: sw.Removed, Messages: sw.To - sw.From,
+				ID: m.ID, Outcome: abi.CompactionSwapped, RangeTokens: sw.Removed, Messages: sw.To - sw.From,
 			},
 		})
 	}
@@ -104,8 +115,8 @@ func (x *exchange) put(ctx context.Context, a *attached, s *summary) {
 
 // sizes are estimates of the prompt in tokens: as it would be sent now, what stays behind the summary, and tools and
 // system prompt.
-func (x *exchange) sizes(a *attached, s *summary) (tokens, k, base int64) {
-	ratio := a.account.Ratio
+func (x *exchange) sizes(s *summary) (tokens, k, base int64) {
+	ratio := x.ln.Money.Ratio
 	item := 0
 	for i := range x.original {
 		g := &x.original[i]
@@ -146,6 +157,9 @@ func (x *exchange) consider(a *attached) {
 	}
 	now, tokens := x.s.cfg.Now(), x.ln.Usage.Prompt()
 	soon := x.ln.Swaps == 0 || x.ln.Calls-x.ln.CallsAtSwap >= c.Every-lead || tokens > x.limit()*8/10
+	if floor := x.ln.Floor; floor > 0 && tokens < min(floor+c.Policy.ThresholdTokens/4, x.limit()*8/10) {
+		return // one was taken back, and the conversation has hardly grown since
+	}
 	if now.Before(a.waiting) || tokens < c.Policy.ThresholdTokens || !soon || a.ready != nil && !a.ready.stale {
 		return
 	}
@@ -170,12 +184,17 @@ func (x *exchange) consider(a *attached) {
 	a.working, a.started = true, now
 	a.fired++
 	x.s.stats.compactions.Add(1)
+	x.event(compaction.Event{
+		Kind: compaction.EventStarted, AttemptID: p.id, Attempt: int(a.fired), Model: x.model, FromID: p.fromID, ToID: p.toID, PreTokens: tokens,
+		Messages: p.count,
+	})
+	x.save(x.s.ctx)
 	x.s.stats.compacting.Add(1)
-	ln, state := x.ln, a.state
+	state, spent := a.state, &spending{client: x.clientKey()}
 	x.s.tasks.Go(func() {
 		defer x.s.stats.compacting.Add(-1)
 		defer func() { <-x.s.slots }()
-		x.s.compact(ln, a, state, p)
+		x.compact(a, state, p, spent)
 	})
 }
 
@@ -186,9 +205,18 @@ const lead = 1
 func (x *exchange) pays(a *attached, p *plan, tokens int64) bool {
 	c := x.s.cfg.Compaction
 	rates := money.RatesOf(x.proto, x.model)
-	n := rates.BreakEven(money.Swap{X: p.removed, S: c.Policy.SummaryTokens, K: p.kept}, false)
+	n := rates.BreakEven(x.s.swapOf(p), false)
 	p.tokens = tokens
 	return n >= 0 && 2*n < a.expected(c.Expected, 0) || tokens > x.limit()*8/10
+}
+
+// swapOf is a compaction that is planned, with what its summary is likely to cost.
+func (s *Server) swapOf(p *plan) money.Swap {
+	sw := money.Swap{X: p.removed, S: s.cfg.Compaction.Policy.SummaryTokens, K: p.kept}
+	if rate := s.billed.Load(); rate != nil {
+		sw.Bill = *rate * float64(p.removed)
+	}
+	return sw
 }
 
 // limit is at how many tokens the window is full, or the client compacts by itself.
@@ -207,7 +235,7 @@ func (x *exchange) admission(a *attached, p *plan, now time.Time) *abi.AdmitRequ
 	tokens := u.Prompt()
 	rates := money.RatesOf(x.proto, x.model)
 	usd := x.s.cfg.Price(x.model)
-	sw := money.Swap{X: p.removed, S: c.Policy.SummaryTokens, K: p.kept}
+	sw := x.s.swapOf(p)
 	extra, saved := rates.Extra(sw, false)
 	r := &abi.AdmitRequest{
 		ABI: abi.Version, ThreadID: x.ln.ID, NowMS: now.UnixMilli(), TokensBefore: &tokens, RangeTokens: p.removed,
@@ -229,6 +257,8 @@ type plan struct {
 	from, to       int
 	epoch          int
 	last           wire.Hash
+	id             string
+	fromID, toID   string
 	messages       []abi.Message
 	count          int
 	removed, kept  int64
@@ -254,14 +284,15 @@ func (x *exchange) planner() func(tokens int64) *plan {
 		if epoch != x.ln.Epoch {
 			return nil
 		}
-		ratio := x.attach().account.Ratio
+		ratio := x.ln.Money.Ratio
 		weigh := func(i int) int64 { return int64(float64(r.Items[i].To-r.Items[i].From) * ratio) }
 		head, places := cuts(r, x.ln.State)
 		cut, turn := choose(r, places, head, c.Policy.KeepRecentTokens, weigh)
 		if cut <= head || cut > len(hashes) || x.ln.Swap != nil && cut <= x.ln.Swap.To {
 			return nil
 		}
-		p := &plan{from: head, to: cut, epoch: x.ln.Epoch, last: hashes[cut-1], messages: sourceOf(messages, head, cut), count: cut - head}
+		p := &plan{from: head, to: cut, epoch: x.ln.Epoch, last: hashes[cut-1], messages: sourceOf(messages, head, cut), count: cut - head, id: rand.Text()}
+		p.fromID, p.toID = x.ln.Span(head, cut)
 		for i := head; i < cut; i++ {
 			p.removed += weigh(i)
 		}
@@ -269,7 +300,7 @@ func (x *exchange) planner() func(tokens int64) *plan {
 			p.kept += weigh(i)
 		}
 		var names []string
-		if x.s.log != nil && len(r.Tools) > 0 {
+		if x.s.cfg.Store != nil && len(r.Tools) > 0 {
 			names = handles(x.ln.Epoch, head, cut)
 		}
 		p.identity, p.threshold, p.win = x.identity(), c.Policy.ThresholdTokens, x.s.window()
@@ -284,12 +315,22 @@ func (x *exchange) planner() func(tokens int64) *plan {
 }
 
 // compact makes a summary of originals, in the background.
-func (s *Server) compact(ln *lane.Lane, a *attached, state *phases.State, p *plan) {
-	ready, err := s.summarize(a, state, p)
+func (x *exchange) compact(a *attached, state *phases.State, p *plan, spent *spending) {
+	s, ln := x.s, x.ln
+	ready, err := s.summarize(context.WithValue(s.ctx, spendingKey{}, spent), state, p)
 	ln.Lock()
 	defer ln.Unlock()
+	if bill := x.bill(spent); p.removed > 0 {
+		rate := bill / float64(p.removed)
+		s.billed.Store(&rate)
+		if ready != nil {
+			ready.bill = bill
+		}
+	}
 	a.working = false
 	if err != nil {
+		x.event(compaction.Event{Kind: compaction.EventFailed, AttemptID: p.id, Reason: err.Error(), FromID: p.fromID, ToID: p.toID})
+		x.save(s.ctx)
 		a.failed++
 		a.waiting = s.cfg.Now().Add(min(time.Duration(a.failed*a.failed)*10*time.Second, time.Hour))
 		s.stats.compactionsFailed.Add(1)
@@ -300,14 +341,13 @@ func (s *Server) compact(ln *lane.Lane, a *attached, state *phases.State, p *pla
 	a.ready = ready
 }
 
-func (s *Server) summarize(_ *attached, state *phases.State, p *plan) (*summary, error) {
+func (s *Server) summarize(ctx context.Context, state *phases.State, p *plan) (*summary, error) {
 	c := s.cfg.Compaction
 	focus := ""
-	id := p.identity.RunID + "-" + p.identity.ThreadID
 	if rt := s.cfg.Runtime; rt != nil && len(rt.Order(abi.BeforeCompaction)) > 0 {
-		out, err := rt.Fire(s.ctx, state, phases.Frame{
+		out, err := rt.Fire(ctx, state, phases.Frame{
 			Phase: abi.BeforeCompaction, Run: p.identity, Messages: p.messages,
-			Compaction: &abi.Compaction{ID: id, Messages: p.count, RangeTokens: p.removed, ThresholdTokens: p.threshold, WindowTokens: p.win},
+			Compaction: &abi.Compaction{ID: p.id, Messages: p.count, RangeTokens: p.removed, ThresholdTokens: p.threshold, WindowTokens: p.win},
 		})
 		switch {
 		case err != nil:
@@ -323,7 +363,7 @@ func (s *Server) summarize(_ *attached, state *phases.State, p *plan) (*summary,
 		abi.Message{Role: abi.RoleAssistant, Content: []abi.ContentBlock{abi.Text("(continues)")}})
 	policy := c.Policy
 	policy.Mode, policy.KeepRecentMessages = compaction.SafeFrontier, 2
-	out, err := compaction.Compact(s.ctx, list, compaction.Options{
+	out, err := compaction.Compact(ctx, list, compaction.Options{
 		Policy: policy, Summarizer: c.Summarizer, Timeout: c.Timeout, Focus: focus, ThreadID: p.identity.ThreadID,
 	})
 	if err != nil {
@@ -333,7 +373,29 @@ func (s *Server) summarize(_ *attached, state *phases.State, p *plan) (*summary,
 	if out.From < len(out.Messages) {
 		text = out.Messages[out.From].Text()
 	}
-	return &summary{swap: p.build(text), epoch: p.epoch, last: p.last, id: id, tokens: p.tokens}, nil
+	marker := compaction.Marker{
+		ID: p.id, ThreadID: p.identity.ThreadID, FromID: p.fromID, ToID: p.toID, Summary: untagged(text), Policy: out.Policy, Quality: out.Quality,
+	}
+	return &summary{swap: p.build(text), epoch: p.epoch, last: p.last, marker: marker, tokens: p.tokens}, nil
+}
+
+// untagged is a summary as a marker has it, without the tags of a view.
+func untagged(text string) string {
+	if _, inner, ok := strings.Cut(text, ">\n"); ok && strings.HasPrefix(text, "<") {
+		if i := strings.LastIndex(inner, "\n</"); i >= 0 {
+			return inner[:i]
+		}
+	}
+	return text
+}
+
+// event notes what happened to a compaction, in the thread and in the record of the run under way.
+func (x *exchange) event(e compaction.Event) {
+	e.Thread, e.At = x.ln.ID, x.s.cfg.Now()
+	x.ln.Events = append(x.ln.Events, e)
+	if run := x.ln.Run; run != "" {
+		x.record(func(r Records) error { return r.Add(run, thread.Decision{At: e.At, Step: x.ln.Step, Compaction: &e}) })
+	}
 }
 
 // vetoError is a plugin that does not want a compaction.
@@ -429,5 +491,5 @@ func (x *exchange) billPart(u wire.Usage) {
 	x.ln.Lock()
 	defer x.ln.Unlock()
 	r := money.RatesOf(x.proto, x.model)
-	x.attach().account.Continued(u, r.Units(u), x.s.cfg.Price(x.model))
+	x.ln.Money.Continued(u, r.Units(u), x.s.cfg.Price(x.model))
 }

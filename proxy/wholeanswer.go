@@ -34,6 +34,10 @@ func (x *exchange) transformWhole(ctx context.Context, w http.ResponseWriter, re
 		return
 	}
 	parts, last, changed := x.wholeParts(ctx, a, plain)
+	if last == nil && x.refusal != "" {
+		fail(w, x.proto, http.StatusForbidden, x.refusal)
+		return
+	}
 	if last == nil {
 		fail(w, x.proto, http.StatusBadGateway, "mortise: the provider did not continue the answer")
 		return
@@ -74,20 +78,11 @@ func (x *exchange) wholeParts(ctx context.Context, a *wire.Answer, body []byte) 
 	for {
 		p := &part{answer: a, removed: map[string]verdict{}}
 		l.parts = append(l.parts, p)
-		for i := range a.Blocks {
-			o := &a.Blocks[i]
-			if o.Type != wire.TypeCall || o.Server || !l.holds(o) {
-				continue
-			}
-			switch v := x.judge(ctx, o); {
-			case v.removed:
-				x.s.stats.removed.Add(1)
-				p.removed[o.ID], changed = v, true
-			case v.args != nil:
-				setArguments(x.proto, o, v.args)
-				changed = true
-			}
+		x.vetWhole(ctx, a, &changed)
+		if x.refusal != "" {
+			return l.parts, nil, true
 		}
+		changed = l.judgeWhole(ctx, p) || changed
 		if !l.continues(p) {
 			return l.parts, body, changed
 		}
@@ -101,6 +96,39 @@ func (x *exchange) wholeParts(ctx context.Context, a *wire.Answer, body []byte) 
 			return l.parts, nil, true
 		}
 	}
+}
+
+// vetWhole has plugins see a part of an answer before its calls are judged.
+func (x *exchange) vetWhole(ctx context.Context, a *wire.Answer, changed *bool) {
+	if !x.replaces || a.Failed {
+		return
+	}
+	blocks, err := x.vet(ctx, a)
+	switch {
+	case err != nil:
+		x.refusal = "mortise: a plugin refuses the answer: " + err.Error()
+	case blocks != nil:
+		a.Blocks, *changed = blocks, true
+	}
+}
+
+// judgeWhole decides about the calls of a part, and reports whether it changed one.
+func (l *relay) judgeWhole(ctx context.Context, p *part) (changed bool) {
+	for i := range p.answer.Blocks {
+		o := &p.answer.Blocks[i]
+		if o.Type != wire.TypeCall || o.Server || !l.holds(o) {
+			continue
+		}
+		switch v := l.x.judge(ctx, o); {
+		case v.removed:
+			l.x.s.stats.removed.Add(1)
+			p.removed[o.ID], changed = v, true
+		case v.args != nil:
+			setArguments(l.x.proto, o, v.args)
+			changed = true
+		}
+	}
+	return changed
 }
 
 // again sends a continued request.

@@ -238,13 +238,13 @@ func (s *Server) decided(ctx context.Context, in *decidedInput) (*decidedOutput,
 	}
 	id := h.Latest.ID
 	if in.Run != "" {
-		run, err := s.run(ctx, in.Run)
-		if err != nil {
-			return nil, err
-		}
-		if id = run.ID; run.Thread != in.Thread {
+		switch run, ok, err := s.box().Run(ctx, in.Run); {
+		case err != nil:
+			return nil, s.failure(ctx, err)
+		case ok && run.Thread != in.Thread:
 			return nil, notFound("run in this thread")
 		}
+		id = in.Run // of the mailbox, or of the proxy
 	}
 	r, err := s.cfg.Records.In(ctx, in.Thread, id)
 	if errors.Is(err, thread.ErrNoRecord) {

@@ -105,7 +105,7 @@ func newWorld(t *testing.T) *world {
 				WindowTokens: 100_000, ThresholdTokens: 1_000, KeepRecentTokens: 1, KeepRecentMessages: 1,
 				MinRangeTokens: 1_024, SummaryTokens: 500, BreakerFailures: -1,
 			},
-			Summarizer: summarizer{}, PolicyName: "short",
+			Summarizer: summarizer{}, PolicyName: "short", Admitter: compaction.Rules{},
 		},
 		Logger: slog.New(spans.Handler(slog.NewTextHandler(&w.log, nil))),
 	})

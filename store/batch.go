@@ -38,6 +38,17 @@ func (b *Batch) Validate() error {
 	return nil
 }
 
+// Size returns about how many bytes it has: those of its values and entries.
+func (b *Batch) Size() (n int) {
+	for i := range b.Put {
+		n += len(b.Put[i].Value)
+	}
+	for i := range b.Append {
+		n += len(b.Append[i].Data)
+	}
+	return n
+}
+
 func (b *Batch) validate() error {
 	if b.Thread == "" {
 		return errors.New("no thread")

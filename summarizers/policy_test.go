@@ -102,7 +102,7 @@ func TestExtractKeepsWhatMatters(t *testing.T) {
 func TestQuotaDecides(t *testing.T) {
 	t.Parallel()
 	p, err := summarizers.Open(t.Context(), load(t, host.EngineNative, "admission"), summarizers.Config{
-		Use: summarizers.UseAdmit, Config: map[string]any{"max_attempts": int64(3)},
+		Use: summarizers.UseAdmit, Policy: "quota", Config: map[string]any{"max_attempts": int64(3)},
 	})
 	if err != nil {
 		t.Fatal(err)

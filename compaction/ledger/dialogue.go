@@ -44,6 +44,8 @@ func (l *Ledger) kindOfStatement(low string) string {
 const (
 	minStatement = 12
 	longClause   = 80
+	longSentence = 300
+	maxSpeaker   = 120 // bytes of a name in front of a line, with what is in parentheses
 )
 
 // statement keeps a sentence of a dialogue. Of a conversation in which the agent works on files it
@@ -52,28 +54,56 @@ func (l *Ledger) statement(n int, by, s string) {
 	if len(s) < minStatement || len(l.s.Work.Files)+len(l.s.Work.Commands) > 0 {
 		return
 	}
-	if by != string(abi.RoleAssistant) && strings.HasPrefix(s, by+": ") {
-		s = s[len(by)+2:]
+	if by != string(abi.RoleUser) && strings.HasPrefix(s, by) {
+		if _, said, ok := strings.Cut(cut(s, maxSpeaker), ": "); ok {
+			s = s[len(s)-len(said)-max(0, len(s)-maxSpeaker):]
+		}
+	}
+	most := longClause
+	if by != string(abi.RoleUser) && by != string(abi.RoleAssistant) {
+		most = longSentence
 	}
 	for s != "" {
 		part := s
-		if len(s) > longClause {
-			part = s[:max(1, clauseEnd(s))]
+		if len(s) > most {
+			part = s[:max(1, clauseEnd(s, most))]
 		}
 		l.keep(n, by, strings.TrimSpace(part))
 		s = strings.TrimLeft(s[len(part):], " ")
 	}
 }
 
-// clauseEnd is where a long sentence can be cut: behind a comma, semicolon or dash, else behind a word.
-func clauseEnd(s string) int {
-	s = cut(s, longClause)
-	for _, mark := range []string{"; ", ", and ", ", but ", " — ", "—", " - ", ", ", " "} {
-		if i := strings.LastIndex(s, mark); i > longClause/3 {
-			return i + len(strings.TrimRight(mark, " andbut"))
+// clauseEnd is where a long sentence is cut: at the last mark before the given length, else at the first one behind it,
+// so that no clause is torn.
+func clauseEnd(s string, most int) int {
+	after := len(s)
+	for i := most / 3; i < len(s) && i < longSentence; i++ {
+		n := clauseMark(s[i:])
+		if n == 0 {
+			continue
+		}
+		if i+n > most && after < len(s) {
+			return after
+		}
+		after = i + n
+		if after > most {
+			return after
 		}
 	}
-	return len(s)
+	if after == len(s) && len(s) > longSentence {
+		return max(1, strings.LastIndexByte(cut(s, longSentence), ' ')+1)
+	}
+	return after
+}
+
+// clauseMark is the length of what ends a clause, 0 for other text.
+func clauseMark(s string) int {
+	for _, mark := range []string{", ", "; ", ": ", "—", " — ", " - ", ") "} {
+		if strings.HasPrefix(s, mark) {
+			return len(mark)
+		}
+	}
+	return 0
 }
 
 func (l *Ledger) keep(n int, by, s string) {

@@ -32,15 +32,20 @@ func Render(s *abi.Ledger, budget int) string {
 	p.section(secBefore, p.beforeShare(), p.quotation(s.Talk.Before, p.beforeShare(), secBefore))
 	p.section(secRules, p.share.rules, p.rules())
 	p.section(secRequests, p.share.requests, p.requests())
-	p.section(secSteps, p.share.steps, p.steps())
+	switch {
+	case !p.share.talk:
+		p.section(secSteps, p.share.steps, p.steps())
+	case len(p.s.Work.Values) > 0:
+		p.tools()
+	default:
+		p.dialogue()
+	}
 	p.files()
 	p.section(secCommits, p.share.commits, p.commits())
 	p.section(secCommands, p.share.commands, p.commands())
 	p.section(secErrors, p.share.errors, p.errors())
 	p.section(secFindings, p.share.findings, p.findings())
 	p.section(secLookups, p.share.lookups, p.lookups())
-	p.section(secValues, p.share.values, p.values())
-	p.section(secStatement, p.share.statements, p.statements())
 	p.others()
 	return strings.ToValidUTF8(strings.TrimRight(string(p.b), "\n"), "?")
 }
@@ -73,7 +78,10 @@ func (p *page) head() {
 	if p.s.Branch != "" && len(p.s.Branch) < p.limit/8 {
 		p.b = append(p.b, headBranch+line(p.s.Branch, maxLine)...)
 	}
-	p.b = append(p.b, headEnd+"\n"...)
+	if p.limit >= tinyPage { // there the handles explain themselves
+		p.b = append(p.b, headEnd...)
+	}
+	p.b = append(p.b, '\n')
 	if len(p.b) > p.limit {
 		p.b = p.b[:0]
 	}
@@ -112,6 +120,9 @@ func (p *page) goal() {
 	if len(list) == 0 {
 		return
 	}
+	if p.share.talk && p.limit < tinyPage && len(p.s.Work.Values) == 0 {
+		return
+	}
 	least := p.share.least
 	if p.limit < 2000 || p.share.talk {
 		least = min(least, p.limit/14)
@@ -119,6 +130,10 @@ func (p *page) goal() {
 	most := max(least, int(p.share.goal*float64(p.limit))/2) + len(openQuote+closeQuote+cutMark) + len(" (10000 characters)")
 	first, last := &list[0], &list[len(list)-1]
 	p.b = append(p.b, "\n## "+secGoal+"\n"...)
+	if p.share.talk && p.limit < tinyPage {
+		p.goalItem("- First request, ", first, most)
+		return
+	}
 	if len(list) > 1 {
 		p.goalItem("- First request, ", first, most)
 		p.goalItem("- Latest request, ", last, most)

@@ -8,102 +8,242 @@ import (
 	"github.com/mortise-dev/mortise/abi"
 )
 
-// owned are the values of one record.
-type owned struct {
+// What counts in a dialogue with tools. What the agent passed to a tool or the user wrote counts most, then what the
+// agent told the user; of what tools returned most is never needed again.
+const (
+	ownUse     = 2
+	agentUse   = 1
+	noUse      = 0.5
+	plainPart  = 0.2 // a word that is no id, date or amount
+	lookPart   = 0.5 // a call that changes nothing
+	failedPart = 0.3 // a call that failed
+	userSaid   = 0.5
+	agentSaid  = 0.1
+	otherPart  = 0.5 // a record whose id only tools wrote
+	toolsPart  = 0.7 // of the room: the rest has names
+	donePart   = 0.4 // of that: calls that changed something, the latest first
+)
+
+// record is what is known of a record.
+type record struct {
 	owner  string
-	list   []*abi.LedgerValue
-	score  float64
 	latest int
+	values []int // their places among the values
+	first  int   // the candidate of the first one
 }
 
-// values lists the records, first those whose id the agent or the user named, then the newest.
-func (p *page) values() []string {
-	if len(p.s.Work.Values) == 0 {
-		return nil
-	}
-	used := map[string]float64{}
-	for i := range p.names {
-		n := p.names[i].name
-		if n.Call || n.User || n.Agent {
-			used[n.Text] = 1 + p.recency(n.Own)
-		}
-	}
-	var records []*owned
-	by := map[string]*owned{}
+func (o *record) head() string { return "- " + line(o.owner, 120) + " (" + at(o.latest) + "): " }
+
+// records are those of the ledger, those that were read last first.
+func (p *page) records() []*record {
+	var out []*record
+	by := map[string]*record{}
 	for i := range p.s.Work.Values {
 		v := &p.s.Work.Values[i]
 		o := by[v.Owner]
 		if o == nil {
-			_, id, _ := strings.Cut(v.Owner, " ")
-			o = &owned{owner: v.Owner, score: used[id]}
-			by[v.Owner], records = o, append(records, o)
+			o = &record{owner: v.Owner}
+			by[v.Owner], out = o, append(out, o)
 		}
-		o.list, o.latest = append(o.list, v), max(o.latest, v.Message)
+		o.values, o.latest = append(o.values, i), max(o.latest, v.Message)
 	}
-	slices.SortStableFunc(records, func(a, b *owned) int {
-		return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(b.latest, a.latest))
-	})
-	own := p.ownWords()
-	out := make([]string, 0, len(records))
-	room := int(p.share.values * float64(p.limit))
-	for _, o := range records {
-		item := p.record(o, own, min(room, max(160, room/3)))
-		if item == "" {
-			continue
-		}
-		room -= len(item) + 1
-		out = append(out, item)
+	slices.SortStableFunc(out, func(a, b *record) int { return cmp.Compare(b.latest, a.latest) })
+	return out
+}
+
+// recordValue is a value with its key, and the value that it replaced.
+func recordValue(v *abi.LedgerValue) string {
+	out := line(v.Key, 80) + " " + line(v.Value, maxValue)
+	if v.Before != "" {
+		out += " (was " + line(v.Before, 60) + ")"
 	}
 	return out
 }
 
-// ownWords are texts of the user and calls of the agent.
-func (p *page) ownWords() string {
-	var b strings.Builder
+// tools shows a dialogue with tools: calls, values of records with their owners, and sentences, chosen together by the
+// names and numbers that they hold.
+func (p *page) tools() {
+	x := newLexicon()
+	steps, all := p.toolSteps(x)
+	said := len(all)
+	all = p.toolTalk(x, all)
+	values := len(all)
+	p.useNames(x)
+	list := p.records()
+	all = p.toolValues(x, all, list)
+	x.weigh(all)
+	for i := range x.value {
+		x.value[i] *= noUse + x.used[i]
+		if !isID(x.form[i]) {
+			x.value[i] *= plainPart
+		}
+	}
+	p.showGoal(x)
+	room := int(toolsPart * float64(p.limit-len(p.b)-len(secSteps+secValues+secStatement)-30))
+	x.choose(all, room-p.done(x, all[:said], int(donePart*float64(room))))
+	for i := range steps {
+		if !all[i].taken {
+			steps[i] = ""
+		}
+	}
+	p.section(secSteps, 1, steps)
+	p.section(secValues, 1, p.recordItems(list, all))
+	p.section(secStatement, 1, p.saidItems(all[said:values]))
+}
+
+// showGoal notes the words of the requests that the page quotes already.
+func (p *page) showGoal(x *lexicon) {
+	quoted := strings.ToLower(string(p.b))
+	for w, id := range x.ids {
+		if strings.Contains(quoted, w) {
+			x.seen[id] = true
+		}
+	}
+}
+
+// toolSteps are the calls, in their order.
+func (p *page) toolSteps(x *lexicon) (items []string, all []candidate) {
+	items, all = make([]string, len(p.s.Steps)), make([]candidate, len(p.s.Steps))
 	for i := range p.s.Steps {
-		b.WriteString(p.s.Steps[i].Text + "\n")
+		s := &p.s.Steps[i]
+		if s.By != abi.RoleTool {
+			continue
+		}
+		items[i] = p.stepItem(s, false)
+		c := &all[i]
+		c.words, c.size, c.factor = x.words(s.Text), len(items[i])+1, .7+float64(.3*p.recency(s.Message))
+		if looks(s.Text) {
+			c.factor *= lookPart
+		}
+		if strings.HasPrefix(s.Result, abi.CommandFailed) {
+			c.factor *= failedPart
+		}
+		x.use(c.words, ownUse)
 	}
-	for i := range p.s.Talk.Requests {
-		b.WriteString(p.s.Talk.Requests[i].Text + "\n")
-	}
-	return b.String()
+	return items, all
 }
 
-// record is a line for a record. Values that changed stand first, then those that the user or the agent
-// used.
-func (p *page) record(o *owned, own string, room int) string {
-	_, id, _ := strings.Cut(o.owner, " ")
-	rank := func(v *abi.LedgerValue) int {
+// toolTalk adds what was said.
+func (p *page) toolTalk(x *lexicon, all []candidate) []candidate {
+	for i := range p.s.Talk.Statements {
+		t := &p.s.Talk.Statements[i]
+		c := candidate{words: x.words(t.Text), size: len(t.Text) + lineCost, factor: userSaid}
+		if t.By == string(abi.RoleAssistant) {
+			c.factor = agentSaid
+			x.use(c.words, agentUse)
+		} else {
+			x.use(c.words, ownUse)
+		}
+		all = append(all, c)
+	}
+	return all
+}
+
+// useNames notes who wrote names, also in messages that are not kept.
+func (p *page) useNames(x *lexicon) {
+	for i := range p.s.Names {
+		n := &p.s.Names[i]
+		var weight float64
 		switch {
-		case v.Before != "":
-			return 0
-		case len(v.Value) > 2 && strings.Contains(own, v.Value):
-			return 1
+		case n.Call || n.User:
+			weight = ownUse
+		case n.Agent:
+			weight = agentUse
 		}
-		return 2
+		x.use([]int32{x.id(n.Text, strings.ToLower(n.Text), true)}, weight)
 	}
-	slices.SortStableFunc(o.list, func(a, b *abi.LedgerValue) int { return cmp.Compare(rank(a), rank(b)) })
-	out := "- " + line(o.owner, 120) + " (" + at(o.latest) + "): "
-	n := 0
-	for _, v := range o.list {
-		if v.Value == id {
+}
+
+// toolValues adds the values of records.
+func (p *page) toolValues(x *lexicon, all []candidate, list []*record) []candidate {
+	for g, o := range list {
+		id := x.words(o.owner)
+		factor := otherPart
+		for _, w := range id {
+			if x.used[w] == ownUse {
+				factor = 1
+			}
+		}
+		x.heads = append(x.heads, len(o.head()))
+		o.first = len(all)
+		for _, i := range o.values {
+			text := recordValue(&p.s.Work.Values[i])
+			words := x.words(text)
+			for _, w := range id {
+				if !slices.Contains(words, w) {
+					words = append(words, w)
+				}
+			}
+			all = append(all, candidate{words: words, size: len(text) + 2, factor: factor, group: g + 1})
+		}
+	}
+	return all
+}
+
+// done takes the latest calls that changed something, and returns how many bytes they take.
+func (p *page) done(x *lexicon, all []candidate, room int) int {
+	used := 0
+	for i := range slices.Backward(all) {
+		s := &p.s.Steps[i]
+		if s.By != abi.RoleTool || looks(s.Text) || strings.HasPrefix(s.Result, abi.CommandFailed) || used+all[i].size > room {
 			continue
 		}
-		one := line(v.Key, 60) + " " + line(v.Value, maxValue)
-		if v.Before != "" {
-			one += " (was " + line(v.Before, 60) + ")"
-		}
-		if len(out)+len(one)+2 > room {
-			continue
-		}
-		if n > 0 {
-			out += "; "
-		}
-		out += one
-		n++
+		all[i].taken = true
+		used += all[i].size
+		x.show(&all[i])
 	}
-	if n == 0 {
-		return ""
+	return used
+}
+
+// recordItems puts the chosen values of a record on a line, those that changed first.
+func (p *page) recordItems(list []*record, all []candidate) []string {
+	var out []string
+	for _, o := range list {
+		var values, changed []string
+		for k, i := range o.values {
+			v := &p.s.Work.Values[i]
+			switch {
+			case !all[o.first+k].taken:
+			case v.Before != "":
+				changed = append(changed, recordValue(v))
+			default:
+				values = append(values, recordValue(v))
+			}
+		}
+		values = append(changed, values...)
+		if len(values) > 0 {
+			out = append(out, o.head()+strings.Join(values, "; "))
+		}
 	}
 	return out
+}
+
+// isID reports a word that is likely an id, a date or an amount: one with digits that is neither short nor a time.
+func isID(w string) bool {
+	return len(w) >= minToken && strings.ContainsAny(w, "0123456789") && !measure(w)
+}
+
+// lookVerbs begin the names of tools that change nothing.
+const lookVerbs = " get list find search read lookup look fetch query check show view calculate compute think count describe "
+
+// looks reports a call that changes nothing, as far as the verb in its name tells.
+func looks(step string) bool {
+	name, _, _ := strings.Cut(step, " ")
+	verb, _, _ := strings.Cut(strings.ToLower(name), "_")
+	return strings.Contains(lookVerbs, " "+verb+" ")
+}
+
+// fieldNames adds what the fields of records are called to the names that a page need not list.
+func (p *page) fieldNames(held holding) {
+	for i := range p.s.Work.Values {
+		v := &p.s.Work.Values[i]
+		for k := range strings.SplitSeq(v.Key, ".") {
+			held.set[k] = true
+		}
+		for part := range strings.SplitSeq(v.Value, ", ") {
+			if k, _, ok := strings.Cut(part, " "); ok {
+				held.set[k] = true
+			}
+		}
+	}
 }

@@ -100,9 +100,6 @@ func (p *page) steps() []string {
 		}
 		item := p.stepItem(&list[i], i == len(list)-1)
 		if len(item)+1 > room {
-			if p.share.talk {
-				continue
-			}
 			break
 		}
 		items[i] = item

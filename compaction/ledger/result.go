@@ -40,7 +40,7 @@ func (l *Ledger) result(n int, m *abi.Message, text string) {
 func (l *Ledger) didNothing(text string, k kind) bool {
 	head := strings.TrimLeft(text[:min(len(text), 120)], " \t\r\n")
 	if k == kindRead || k == kindSearch || k == kindOther || k == kindLookup {
-		return strings.HasPrefix(head, "<tool_use_error>") || strings.HasPrefix(head, "[no result was recorded]") || strings.HasPrefix(head, "File does not exist")
+		return strings.HasPrefix(head, "<tool_use_error>") || strings.HasPrefix(head, "[no result was recorded]") || strings.HasPrefix(head, "File does not exist") || k == kindOther && strings.HasPrefix(head, "Error: ")
 	}
 	if startsWith(strings.ToLower(head), l.cues.failed) {
 		return true

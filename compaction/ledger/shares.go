@@ -4,7 +4,7 @@ import "github.com/mortise-dev/mortise/abi"
 
 // shares are the parts of a page that sections may use.
 type shares struct {
-	goal, open, plan, rules, requests, steps, files, commits, commands, errors, findings, lookups, values, statements float64
+	goal, open, plan, rules, requests, steps, files, commits, commands, errors, findings, lookups, statements float64
 	// least is how many bytes of the first and of the latest request are shown, and a word more.
 	least int
 	small bool
@@ -14,7 +14,7 @@ type shares struct {
 func normalShares() shares {
 	return shares{
 		goal: .12, open: .10, plan: .06, rules: .04, requests: .10, steps: .10, files: .30, commits: .04, commands: .04, errors: .03, findings: .05, lookups: .03,
-		values: .03, least: 330,
+		least: 330,
 	}
 }
 
@@ -27,20 +27,12 @@ func smallShares() shares {
 // names.
 func nameShares() shares { return shares{goal: .05, open: .03, files: .04, least: 330, small: true} }
 
-// tinyTalk is below how many bytes a page about a dialogue with tools has more names than sentences.
-const tinyTalk = 1200
+// tinyPage is below how many bytes a page has room for a few facts alone.
+const tinyPage = 1200
 
-// talkShares are those of a conversation without files and commands. With records, what the tools were
-// asked comes first.
-func talkShares(records, tiny bool) shares {
-	out := shares{goal: .04, open: .05, plan: .06, steps: .15, lookups: .06, statements: .9, least: 330, talk: true}
-	switch {
-	case records && tiny:
-		out.goal, out.steps, out.values, out.statements = .08, .3, .2, .05
-	case records:
-		out.goal, out.steps, out.values, out.statements = .08, .5, .1, .05
-	}
-	return out
+// talkShares are those of a conversation without files and commands.
+func talkShares() shares {
+	return shares{goal: .04, open: .05, plan: .06, steps: .15, lookups: .06, statements: .9, least: 330, talk: true}
 }
 
 // Pages below smallPage bytes are small, and those below a smallPart of what was read. From fullPage
@@ -55,7 +47,7 @@ const (
 func sharesFor(s *abi.Ledger, budget int) shares {
 	read := s.Bytes
 	if len(s.Work.Files)+len(s.Work.Commands) == 0 {
-		return talkShares(len(s.Work.Values) > 0, budget < tinyTalk)
+		return talkShares()
 	}
 	if int64(budget)*namesPart < read {
 		return nameShares()

@@ -137,7 +137,7 @@ func TestRecordsHaveTheirOwners(t *testing.T) {
 		call("cancel_order", map[string]any{"order_id": "W123", "reason": "no longer needed"}, `{"order_id": "W123", "status": "cancelled"}`).
 		agent("Your order is cancelled.")
 	text := s.render(4000)
-	has(t, part(text, "Records"), "- order W123 (m7): status cancelled (was pending)", "user_id mia_1", "address.city Austin", "- order W999 (m5): status delivered", "- item I77 (m3): price 12.5")
+	has(t, part(text, "Records"), "- order W123 (m7): status cancelled (was pending)", "user_id mia_1", "address city Austin", "- order W999 (m5): status delivered", "items item_id I77, price 12.5")
 	has(t, part(text, "Last steps"), "- m6 cancel_order order_id=W123 reason=no longer needed")
 }
 

@@ -32,7 +32,7 @@ compaction:
   keep_recent_tokens: 1200
   summary_tokens: 1200
   summarizer: {module: $ROOT/testdata/guests/summarizers.wasm, limits: {timeout: 30s}}
-  admission: {policy: quota, limits: {timeout: 30s}, quota: {cooldown: 0s}}
+  admission: {policy: cost, limits: {timeout: 30s}, quota: {cooldown: 0s}}
 limits: {timeout: 30s}
 `
 

@@ -2,14 +2,23 @@ package daemon
 
 import (
 	"encoding/json"
+	"errors"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"sync"
 
 	"github.com/mortise-dev/mortise/hook"
 )
 
-// maxJournal is the size at which the record is moved aside; one older file is kept.
+// maxJournal is the size at which the record is moved aside; one older file is kept, and of those before the totals.
 const maxJournal = 8 << 20
+
+// Files of what the record had earlier.
+const (
+	olderFile  = RecordFile + ".1"
+	totalsFile = "totals.json"
+)
 
 // journal appends records to a file that only its owner may read, one line each.
 type journal struct {
@@ -53,7 +62,10 @@ func (j *journal) add(r *hook.Record, full bool) {
 	if j.size += int64(n); j.size > maxJournal {
 		_ = j.file.Close()
 		j.file = nil
-		_ = os.Rename(j.path, j.path+".1")
+		dir := filepath.Dir(j.path)
+		if err := fold(dir); err == nil || errors.Is(err, fs.ErrNotExist) {
+			_ = os.Rename(j.path, filepath.Join(dir, olderFile))
+		}
 	}
 }
 

@@ -97,11 +97,11 @@ func (s *Server) handle(ctx context.Context, h *frame.Hello, stdin []byte) (stri
 
 // byPolicy is the answer of the policy file, with a record.
 func (s *Server) byPolicy(ctx context.Context, h *frame.Hello, cause error) string {
-	out, decision := "", "policy: open"
+	out, decision := "", DecisionOpen
 	if p := s.rules.Load(); p != nil {
 		if r, ok := p.Rule(h.Dialect, h.Event); ok {
 			if out = r.Stdout; r.Closed {
-				decision = "policy: closed"
+				decision = DecisionClosed
 			}
 		}
 	}

@@ -24,9 +24,9 @@ func TestLive_compact(t *testing.T) {
 	t.Parallel()
 	var calls []abi.ToolCall
 	for i := range 6 {
-		calls = append(calls, shell("claude", fmt.Sprint("toolu_a", i), fmt.Sprintf("echo internal/widget%d/handler_%d.go uses computeFrobnication%d; echo %s", i, i, i, secret)))
+		calls = append(calls, live.Shell("claude", fmt.Sprint("toolu_a", i), fmt.Sprintf("echo internal/widget%d/handler_%d.go uses computeFrobnication%d; echo %s", i, i, i, secret)))
 	}
-	after := []abi.ToolCall{shell("claude", "toolu_b1", "echo again"), shell("claude", "toolu_b2", "echo and again")}
+	after := []abi.ToolCall{live.Shell("claude", "toolu_b1", "echo again"), live.Shell("claude", "toolu_b2", "echo and again")}
 	r := rig(t, "claude", []phases.Plugin{redact(secret), everywhere()}, nil, func(c *live.Config) {
 		c.Edit = func(p *hook.Program) { p.RepairTokens = 650 }
 		first, second := &script{calls: calls}, &script{calls: after}

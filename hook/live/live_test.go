@@ -60,18 +60,6 @@ func (s *script) reply(q providertest.Query) providertest.Answer {
 	return providertest.Answer{Calls: []abi.ToolCall{s.calls[results]}}
 }
 
-// shell is a call of the agent's shell.
-func shell(dialect, id, command string) abi.ToolCall {
-	c := abi.ToolCall{ID: id, Name: "Bash", Arguments: map[string]any{"command": command, "description": "a command"}}
-	switch dialect {
-	case "codex":
-		c.Name, c.Arguments = "exec_command", map[string]any{"cmd": command}
-	case "pi":
-		c.Name, c.Arguments = "bash", map[string]any{"command": command}
-	}
-	return c
-}
-
 func rig(t *testing.T, dialect string, plugins []phases.Plugin, calls []abi.ToolCall, edit func(*live.Config)) *live.Rig {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "live") //nolint:usetesting // short, for the socket
@@ -83,7 +71,7 @@ func rig(t *testing.T, dialect string, plugins []phases.Plugin, calls []abi.Tool
 	cfg := live.Config{
 		Dialect: dialect, Program: agents.Path(t, dialect), Client: clientPath(t), Dir: dir, Plugins: plugins, Reply: s.reply,
 		Models: map[string]providertest.ModelSpec{
-			"claude-sonnet-4-5": {}, "gpt-5": {Window: 400_000, MaxOutput: 128_000}, "gpt-4.1": {Window: 1_000_000, MaxOutput: 32_000},
+			"claude-sonnet-4-5": {}, "gpt-5": {Window: 400_000, MaxOutput: 128_000}, "gpt-4.1": {Window: 1_000_000, MaxOutput: 64_000, Thinking: providertest.ThinkingNone},
 		},
 	}
 	if edit != nil {
@@ -198,19 +186,19 @@ func flags(dialect string) []string {
 // TestLive: one call is blocked, one rewritten, and a secret never reaches the model.
 func TestLive(t *testing.T) {
 	t.Parallel()
-	for _, dialect := range []string{"claude", "codex", "pi"} {
+	for _, dialect := range []string{"claude", "codex", "pi", "qwen", "opencode", "copilot"} {
 		t.Run(dialect, func(t *testing.T) {
 			t.Parallel()
 			calls := []abi.ToolCall{
-				shell(dialect, "toolu_1", "touch forbidden.txt"), shell(dialect, "toolu_2", "echo before > word.txt"), shell(dialect, "toolu_3", "cat secret.txt"),
+				live.Shell(dialect, "toolu_1", "touch forbidden.txt"), live.Shell(dialect, "toolu_2", "echo before > word.txt"), live.Shell(dialect, "toolu_3", "cat secret.txt"),
 			}
 			switch dialect {
 			case "claude":
 				calls = append(calls, abi.ToolCall{ID: "toolu_4", Name: "Read", Arguments: map[string]any{"file_path": "SECRET"}})
 			case "pi":
 				calls = append(calls, abi.ToolCall{ID: "toolu_4", Name: "read", Arguments: map[string]any{"path": "SECRET"}})
-			case "codex":
-				calls = append(calls, shell(dialect, "toolu_4", "cat secret.txt; exit 3"))
+			case "codex", "qwen", "copilot", "opencode":
+				calls = append(calls, live.Shell(dialect, "toolu_4", "cat secret.txt; exit 3"))
 			}
 			r := rig(t, dialect, []phases.Plugin{guard("forbidden"), rewriter("before", "after"), redact(secret)}, calls, nil)
 			for _, c := range calls {
@@ -229,8 +217,12 @@ func TestLive(t *testing.T) {
 			if exists(r, "forbidden.txt") || !strings.Contains(all, "the guard forbids forbidden") {
 				t.Errorf("the call was not blocked, or the model was not given the reason")
 			}
+			want := "after\n"
+			if dialect == "qwen" {
+				want = "before\n" // it has no form for that
+			}
 			word, err := os.ReadFile(filepath.Join(r.Project(), "word.txt"))
-			if err != nil || string(word) != "after\n" {
+			if err != nil || string(word) != want {
 				t.Errorf("the call was not rewritten: %q, %v", word, err)
 			}
 			if strings.Contains(all, secret) || strings.Count(all, "[redacted]") < 2 {

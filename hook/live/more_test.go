@@ -143,10 +143,10 @@ func everywhere() *native {
 // TestLive_events: what the agents send at all events is understood.
 func TestLive_events(t *testing.T) {
 	t.Parallel()
-	for _, dialect := range []string{"claude", "codex", "pi"} {
+	for _, dialect := range []string{"claude", "codex", "pi", "qwen", "opencode", "copilot"} {
 		t.Run(dialect, func(t *testing.T) {
 			t.Parallel()
-			calls := []abi.ToolCall{shell(dialect, "toolu_1", "echo hello"), shell(dialect, "toolu_2", "exit 3")}
+			calls := []abi.ToolCall{live.Shell(dialect, "toolu_1", "echo hello"), live.Shell(dialect, "toolu_2", "exit 3")}
 			r := rig(t, dialect, []phases.Plugin{everywhere()}, calls, nil)
 			run(t, r, "go", flags(dialect)...)
 			capture(t, r, dialect)
@@ -155,9 +155,12 @@ func TestLive_events(t *testing.T) {
 				t.Errorf("%v %s", err, data)
 			}
 			want := map[string][]string{
-				"claude": {"UserPromptSubmit", "PreToolUse", "PostToolUse", "PostToolUseFailure", "PostToolBatch", "Stop"},
-				"codex":  {"UserPromptSubmit", "PreToolUse", "PostToolUse", "Stop"},
-				"pi":     {"agent_start", "tool_call", "tool_result", "agent_end"},
+				"claude":   {"UserPromptSubmit", "PreToolUse", "PostToolUse", "PostToolUseFailure", "PostToolBatch", "Stop"},
+				"codex":    {"UserPromptSubmit", "PreToolUse", "PostToolUse", "Stop"},
+				"pi":       {"agent_start", "tool_call", "tool_result", "agent_end"},
+				"qwen":     {"UserPromptSubmit", "PreToolUse", "PostToolUse", "Stop"},
+				"copilot":  {"userPromptSubmitted", "preToolUse", "postToolUse", "agentStop"},
+				"opencode": {"chat.message", "tool.execute.before", "tool.execute.after"},
 			}[dialect]
 			for _, e := range want {
 				if !strings.Contains(string(data), `"event":"`+e+`"`) {
@@ -174,7 +177,7 @@ func TestLive_events(t *testing.T) {
 // TestLive_wrapShell: with the option the output of a failed command is redacted in Claude Code, too.
 func TestLive_wrapShell(t *testing.T) {
 	t.Parallel()
-	calls := []abi.ToolCall{shell("claude", "toolu_1", "echo "+secret[:5]+secret[5:]+"; exit 3 # a comment")}
+	calls := []abi.ToolCall{live.Shell("claude", "toolu_1", "echo "+secret[:5]+secret[5:]+"; exit 3 # a comment")}
 	r := rig(t, "claude", []phases.Plugin{redact(secret)}, calls, func(c *live.Config) {
 		c.Edit = func(p *hook.Program) { p.WrapShell = true }
 		c.Events = []string{"PreToolUse", "PostToolUse", "PostToolUseFailure"}
@@ -215,7 +218,7 @@ func TestLive_defer(t *testing.T) {
 	for _, approve := range []bool{true, false} {
 		t.Run(fmt.Sprint("approve ", approve), func(t *testing.T) {
 			t.Parallel()
-			r := rig(t, "claude", []phases.Plugin{suspender("asked")}, []abi.ToolCall{shell("claude", "toolu_1", "echo x >> asked.txt")}, nil)
+			r := rig(t, "claude", []phases.Plugin{suspender("asked")}, []abi.ToolCall{live.Shell("claude", "toolu_1", "echo x >> asked.txt")}, nil)
 			out := run(t, r, "go", flags("claude")...)
 			var result struct {
 				Session  string `json:"session_id"`
@@ -257,8 +260,8 @@ func TestLive_defer(t *testing.T) {
 func TestLive_ticket(t *testing.T) {
 	t.Parallel()
 	var r *live.Rig
-	same := shell("codex", "toolu_1", "echo x >> asked.txt")
-	again, other, third := same, shell("codex", "toolu_3", "echo y >> asked.txt"), same
+	same := live.Shell("codex", "toolu_1", "echo x >> asked.txt")
+	again, other, third := same, live.Shell("codex", "toolu_3", "echo y >> asked.txt"), same
 	again.ID, third.ID = "toolu_2", "toolu_4"
 	calls := &script{dialect: "codex", calls: []abi.ToolCall{same, again, other, third}}
 	r = rig(t, "codex", []phases.Plugin{suspender("asked")}, nil, func(c *live.Config) {
@@ -287,7 +290,7 @@ func stopper(at abi.Phase) *native {
 // itself from a version between 2.1.197 and 2.1.330 on; the pinned one makes one more request.
 func TestLive_stop(t *testing.T) {
 	t.Parallel()
-	r := rig(t, "claude", []phases.Plugin{stopper(abi.ToolGate)}, []abi.ToolCall{shell("claude", "toolu_1", "touch ran.txt")}, nil)
+	r := rig(t, "claude", []phases.Plugin{stopper(abi.ToolGate)}, []abi.ToolCall{live.Shell("claude", "toolu_1", "touch ran.txt")}, nil)
 	run(t, r, "go", flags("claude")...)
 	n := turns(r)
 	reason := n < 2 || strings.Contains(string(r.Queries()[len(r.Queries())-1].Body), "the budget is used up")
@@ -371,7 +374,7 @@ func TestLive_clientGone(t *testing.T) {
 					if err := os.WriteFile(client, []byte(body), 0o700); err != nil {
 						t.Fatal(err)
 					}
-					r := rig(t, dialect, []phases.Plugin{g, everywhere()}, []abi.ToolCall{shell(dialect, "toolu_1", "touch ran.txt")}, func(c *live.Config) { c.Client = client })
+					r := rig(t, dialect, []phases.Plugin{g, everywhere()}, []abi.ToolCall{live.Shell(dialect, "toolu_1", "touch ran.txt")}, func(c *live.Config) { c.Client = client })
 					if how == "deleted" {
 						if err := os.Remove(client); err != nil {
 							t.Fatal(err)
@@ -402,7 +405,7 @@ func TestLive_daemonGone(t *testing.T) {
 	for _, dialect := range []string{"claude", "codex"} {
 		t.Run(dialect, func(t *testing.T) {
 			t.Parallel()
-			r := rig(t, dialect, []phases.Plugin{guard("nothing")}, []abi.ToolCall{shell(dialect, "toolu_1", "touch ran.txt")}, nil)
+			r := rig(t, dialect, []phases.Plugin{guard("nothing")}, []abi.ToolCall{live.Shell(dialect, "toolu_1", "touch ran.txt")}, nil)
 			if err := r.StopDaemon(); err != nil {
 				t.Fatal(err)
 			}
@@ -418,7 +421,7 @@ func TestLive_daemonGone(t *testing.T) {
 // TestLive_untrusted: Codex skips hooks that it does not trust, and the rig's trust is what makes them run.
 func TestLive_untrusted(t *testing.T) {
 	t.Parallel()
-	r := rig(t, "codex", []phases.Plugin{guard("forbidden")}, []abi.ToolCall{shell("codex", "toolu_1", "touch forbidden.txt")}, func(c *live.Config) { c.Untrusted = true })
+	r := rig(t, "codex", []phases.Plugin{guard("forbidden")}, []abi.ToolCall{live.Shell("codex", "toolu_1", "touch forbidden.txt")}, func(c *live.Config) { c.Untrusted = true })
 	run(t, r, "go")
 	if !exists(r, "forbidden.txt") {
 		t.Error("an untrusted hook ran; then install need not end in trust")

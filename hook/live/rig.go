@@ -68,7 +68,7 @@ func New(ctx context.Context, cfg Config) (*Rig, error) {
 	}
 	models := cfg.Models
 	if models == nil {
-		models = map[string]providertest.ModelSpec{anthropicModel: {}, openaiModel: {Window: 400_000, MaxOutput: 128_000}, chatModel: {Window: 1_000_000, MaxOutput: 32_000}}
+		models = map[string]providertest.ModelSpec{anthropicModel: {}, openaiModel: {Window: 400_000, MaxOutput: 128_000}, chatModel: {Window: 1_000_000, MaxOutput: 64_000, Thinking: providertest.ThinkingNone}}
 	}
 	if r.server, err = providertest.New( //nolint:contextcheck // Close ends it
 		providertest.Config{Reply: r.reply, Models: models}); err != nil {

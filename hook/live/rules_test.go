@@ -17,7 +17,7 @@ import (
 // TestLive_ownRules: Claude Code applies its own permission rules to a rewritten command.
 func TestLive_ownRules(t *testing.T) {
 	t.Parallel()
-	calls := []abi.ToolCall{shell("claude", "toolu_1", "touch fine-1.txt"), shell("claude", "toolu_2", "touch other.txt")}
+	calls := []abi.ToolCall{live.Shell("claude", "toolu_1", "touch fine-1.txt"), live.Shell("claude", "toolu_2", "touch other.txt")}
 	r := rig(t, "claude", []phases.Plugin{rewriter("fine", "denied")}, calls, nil)
 	run(t, r, "go", "--allowedTools", "Bash", "--disallowedTools", "Bash(touch denied:*),Bash(touch denied-1.txt)")
 	if exists(r, "denied-1.txt") || exists(r, "fine-1.txt") || !exists(r, "other.txt") {
@@ -31,7 +31,7 @@ func TestLive_compactCodex(t *testing.T) {
 	t.Parallel()
 	var calls []abi.ToolCall
 	for i := range 6 {
-		calls = append(calls, shell("codex", fmt.Sprint("toolu_a", i), fmt.Sprintf("echo internal/widget%d/handler_%d.go; head -c 9000 /dev/zero | tr '\\0' 'x'", i, i)))
+		calls = append(calls, live.Shell("codex", fmt.Sprint("toolu_a", i), fmt.Sprintf("echo internal/widget%d/handler_%d.go; head -c 9000 /dev/zero | tr '\\0' 'x'", i, i)))
 	}
 	compacted := false
 	r := rig(t, "codex", []phases.Plugin{everywhere()}, nil, func(c *live.Config) {

@@ -3,6 +3,7 @@ package inboxtest
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -64,7 +65,7 @@ func (s *suite) must(err error) {
 	}
 }
 
-// send queues a notification of a task under way, end that of its end.
+// send queues a notification, end that of the end of a task, which begins before if it is not known.
 func (s *suite) send(o *inbox.Inbox, thread, text string) {
 	s.Helper()
 	s.must(o.Deliver(s.Context(), thread, abi.Notice{Kind: abi.NoticeCustom, TaskID: "t", EventType: "e", Payload: text}))
@@ -72,8 +73,18 @@ func (s *suite) send(o *inbox.Inbox, thread, text string) {
 
 func (s *suite) end(o *inbox.Inbox, thread, task, record string) {
 	s.Helper()
+	s.begin(o, thread, task)
 	n := abi.Notice{Kind: abi.NoticeCompleted, TaskID: task, Result: record}
 	s.must(o.Commit(s.Context(), thread, task, []byte(record), &n))
+}
+
+func (s *suite) begin(o *inbox.Inbox, thread, task string) {
+	s.Helper()
+	records, err := o.Records(s.Context(), thread)
+	s.must(err)
+	if records[task] == nil {
+		s.must(o.Commit(s.Context(), thread, task, []byte("begun"), nil))
+	}
 }
 
 func (s *suite) take(o *inbox.Inbox, thread string) *inbox.Delivery {
@@ -161,6 +172,11 @@ func (s *suite) ends() {
 		s.Fatalf("the record is %q", records["t"])
 	}
 	s.must(s.a.Forget(s.Context(), "a", "t"))
+	n := abi.Notice{Kind: abi.NoticeCompleted, TaskID: "t"}
+	if err := s.a.Commit(s.Context(), "a", "t", []byte("r"), &n); !errors.Is(err, inbox.ErrDropped) {
+		s.Fatalf("the end of a task without a record: %v", err)
+	}
+	s.expect("a")
 	s.end(s.a, "a", "t", "fifth")
 	s.expect("a", "fifth")
 }
@@ -230,6 +246,7 @@ func (s *suite) bytes() {
 		all[i] = byte(i)
 	}
 	thread := "thread \x00\n\"\\ \u2028 é"
+	s.begin(s.a, thread, "t\n")
 	n := abi.Notice{Kind: abi.NoticeCompleted, TaskID: "t\n", Result: map[string]any{"i": int64(1) << 60, "f": 1.5, "s": "\x00\n\u2028"}}
 	s.must(s.a.Commit(s.Context(), thread, "t\n", all, &n))
 	got := s.take(s.b, thread).Notifications()

@@ -15,7 +15,7 @@ type file struct {
 	data []byte
 }
 
-// generate reads the abi package and the keeper of ledgers below root, and returns the generated files.
+// generate reads the abi package and what guests have copies of below root, and returns the generated files.
 func generate(root string) ([]file, error) {
 	pkg, err := load(filepath.Join(root, "abi"))
 	if err != nil {
@@ -29,14 +29,14 @@ func generate(root string) ([]file, error) {
 	if err != nil {
 		return nil, err
 	}
-	keeper, err := keeperFiles(root)
+	copies, err := copyFiles(root)
 	if err != nil {
 		return nil, err
 	}
 	return append([]file{
 		{path: "sdk/go/abi_gen.go", data: types},
 		{path: "sdk/go/codec_gen.go", data: codec},
-	}, keeper...), nil
+	}, copies...), nil
 }
 
 // findRoot walks up from the working directory to the folder of the abi package.

@@ -1,7 +1,7 @@
-// Command abigen writes the Go SDK's copy of the abi package and its codec, and the guests' copy of the
-// keeper of ledgers.
+// Command abigen writes the Go SDK's copy of the abi package and its codec, and the guests' copies of the
+// keeper of ledgers and of the rule of costs.
 //
-//	go run ./internal/abigen         writes sdk/go/abi_gen.go, sdk/go/codec_gen.go and summarizers/modules/summarizers/ledger/keeper
+//	go run ./internal/abigen         writes sdk/go/abi_gen.go, sdk/go/codec_gen.go and the copies below summarizers/modules
 //	go run ./internal/abigen -check  compares them and fails when they are stale
 //
 // It runs in any folder of the repository.

@@ -27,7 +27,7 @@ func TestBundledPolicies(t *testing.T) {
 	t.Parallel()
 	session := filepath.Join(root(t), "examples", "sessions", "review.jsonl")
 	for name, tc := range map[string]struct{ summarizer, fallback, admission, by, reason string }{
-		"default":          {"{}", "{}", "quota", "summarizers/ledger", ""},
+		"default":          {"{}", "{}", "cost", "summarizers/ledger", ""},
 		"extract":          {"{policy: extract}", "{}", "quota", "summarizers/extract", ""},
 		"mask":             {"{policy: mask, config: {hint: read the log}}", "{}", "cost, config: {remaining_steps: 200}", "summarizers/mask", ""},
 		"hybrid":           {"{policy: hybrid}", "{}", "threshold, config: {high_per_mille: 100, low_per_mille: 100}", "summarizers/hybrid/ledger", ""},
@@ -63,7 +63,7 @@ func TestBundledRefusals(t *testing.T) {
 		"sum":             {"compaction: {summarizer: {policy: mask, sha256: '" + strings.Repeat("ab", 32) + "'}}\n", "compaction.summarizer: sha256: is for a module of your own", cli.ExitConfig},
 		"config alone":    {"compaction: {summarizer: {config: {hint: x}}}\n", "compaction.summarizer: config: stands without a policy or a module", cli.ExitConfig},
 		"unknown":         {"compaction: {summarizer: {policy: magic}}\n", `module "summarizer": knows no policy "magic"; it knows ledger, extract, mask, anchored, hybrid`, cli.ExitConfig},
-		"unknown admits":  {"compaction: {summarizer: {policy: mask}, admission: {policy: magic}}\n", `module "admission": knows no policy "magic"; it knows quota, threshold, cost`, cli.ExitConfig},
+		"unknown admits":  {"compaction: {summarizer: {policy: mask}, admission: {policy: magic}}\n", `module "admission": knows no policy "magic"; it knows cost, quota, threshold`, cli.ExitConfig},
 		"config is wrong": {"compaction: {summarizer: {policy: mask, config: {zzz: 1}}}\n", `additional properties 'zzz'`, cli.ExitConfig},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -40,7 +40,8 @@ type evalOptions struct {
 const evalLong = `Compact recorded sessions by each policy, at each budget, once and in chains, and
 count which facts survive. No model is asked.
 
-TRANSCRIPT is a recording that mortise run reads, or a folder of them. Facts come
+TRANSCRIPT is a recording that mortise run reads, a folder of them, or a store: a SQLite
+file or a URL, with the threads of mortise proxy, serve and run. Facts come
 from --probes, files of JSON lines (see docs/compaction.md); without them they are
 made from the sessions: URLs, error lines, paths, identifiers and numbers that
 matter, each held to the sentences around it.
@@ -77,6 +78,7 @@ func newCompactEval(s Streams) *cobra.Command {
 		Example: `  mortise compact eval examples/sessions/review.jsonl
   mortise compact eval --module mine.wasm --budgets 5%,10% --plot survival.svg sessions/
   mortise compact eval --probes probes/ --policies extract --min-survival 0.8 sessions/
+  mortise compact eval --policies extract proxy.db
   mortise compact eval --future ~/.claude/projects/`,
 		Args: takesSome("TRANSCRIPT|FOLDER"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -120,7 +122,7 @@ func compactEval(ctx context.Context, s Streams, paths []string, o evalOptions) 
 	p := &evalProgress{progress: newProgress(s.Err, o.quiet)}
 	defer p.close()
 	out := &EvalReport{}
-	if cfg.Sets, err = o.sets(paths, s.In, out, p); errors.Is(err, fs.ErrNotExist) {
+	if cfg.Sets, err = o.sets(ctx, paths, s.In, out, p); errors.Is(err, fs.ErrNotExist) {
 		return notFound(err)
 	} else if err != nil {
 		return with(ExitSession, err)

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -19,10 +20,10 @@ const maxSessions = 10_000
 
 // sets reads sessions and probes. Each file of probes is a set; without any each
 // session is, with probes made from it.
-func (o *evalOptions) sets(paths []string, in io.Reader, report *EvalReport, p *evalProgress) ([]eval.Set, error) {
+func (o *evalOptions) sets(ctx context.Context, paths []string, in io.Reader, report *EvalReport, p *evalProgress) ([]eval.Set, error) {
 	var files []eval.Recording
 	for _, path := range paths {
-		got, err := o.recordings(path, in, report, p)
+		got, err := o.recordings(ctx, path, in, report, p)
 		if err != nil {
 			return nil, err
 		}
@@ -113,13 +114,16 @@ func several(list []string) string {
 
 // recordings reads a session, or all in a folder. What is in a folder and is no
 // recording is left out.
-func (o *evalOptions) recordings(path string, in io.Reader, report *EvalReport, p *evalProgress) ([]eval.Recording, error) {
+func (o *evalOptions) recordings(ctx context.Context, path string, in io.Reader, report *EvalReport, p *evalProgress) ([]eval.Recording, error) {
 	if path == "-" {
 		f, err := transcript.Read(in, transcript.Options{Lenient: o.lenient})
 		if err != nil {
 			return nil, fmt.Errorf("session -: %w", err)
 		}
 		return []eval.Recording{recorded("stdin", f)}, nil
+	}
+	if file, err := isFile(path); isURL(path) || file && err == nil {
+		return storedSessions(ctx, path)
 	}
 	list, err := filesOf(path, ".json", ".jsonl", ".traj")
 	if err != nil {
@@ -137,6 +141,28 @@ func (o *evalOptions) recordings(path string, in io.Reader, report *EvalReport, 
 		default:
 			report.leftOut(p, "%s: %v", file, err)
 		}
+	}
+	return out, nil
+}
+
+// storedSessions reads the threads of a store, those of a proxy and of mortise serve among them.
+func storedSessions(ctx context.Context, path string) ([]eval.Recording, error) {
+	k, err := openThreads(ctx, path)
+	if err != nil {
+		return nil, fmt.Errorf("sessions: %w", err)
+	}
+	defer k.home.close(ctx)
+	threads, err := k.pick(ctx, "")
+	if err != nil {
+		return nil, fmt.Errorf("sessions: %w", err)
+	}
+	var out []eval.Recording
+	for _, id := range threads {
+		messages, err := k.threads.Messages(ctx, id)
+		if err != nil {
+			return nil, fmt.Errorf("sessions: %w", err)
+		}
+		out = append(out, eval.Recording{Name: id, Conversations: []eval.Conversation{{ID: id, Messages: messages}}})
 	}
 	return out, nil
 }

@@ -42,7 +42,7 @@ type ThreadCompactionsReport struct {
 }
 
 const showLong = `Show what became of the compactions of the threads in a store, those that mortise run
---store kept and those of mortise serve: each with its range, the size of the view before and after, scores,
+--store kept and those of mortise serve and proxy: each with its range, the size of the view before and after, scores,
 policy and time; what is under way; and why others did not start.
 
 --view prints what the model sees instead, one message a line as JSON.`

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/internal/cli"
 	"github.com/mortise-dev/mortise/store/sqlitestore"
 )
@@ -93,7 +94,7 @@ func TestCompactShowAndUndo(t *testing.T) {
 		}
 	}
 	for _, e := range v.Events {
-		about := e.Kind != "fallback" && e.Kind != "breaker" // an attempt
+		about := e.Kind != "fallback" && e.Kind != "breaker" && (e.Decision == nil || e.Decision.Reason == abi.ReasonAllowed) // an attempt
 		if e.Thread != v.ID || about && e.AttemptID == "" || e.At == "" || e.Model == "" || (e.Kind == "admission") != (e.Decision != nil) {
 			t.Errorf("event %+v", e)
 		}

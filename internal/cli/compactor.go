@@ -72,9 +72,9 @@ func (s *shared) observe(ctx context.Context, _ llm.Call) (context.Context, func
 	return ctx, func(c llm.Call) { s.sampler.Observe(c.Took, c.Fault()) }
 }
 
-// newCompactor makes the compactor that the config describes.
+// newCompactor makes the compactor of a recording that the config describes.
 func newCompactor(
-	parts *parts, tasks *taskDesk, k *keeper, observe func(compaction.Event), logger *slog.Logger,
+	parts *parts, tasks *taskDesk, k *keeper, observe func(compaction.Event), recorded func() time.Time, logger *slog.Logger,
 ) (*compaction.Compactor, error) {
 	config, err := compactionConfig(parts)
 	if err != nil {
@@ -85,6 +85,7 @@ func newCompactor(
 	}
 	config.Spawn, config.LiveTasks, config.Observe = tasks.Housekeep, tasks.LiveTasks, observe
 	config.Logger, config.Model = logger, recordedModel
+	config.Admitter = &recordedClock{policy: config.Admitter, now: recorded}
 	if parts.shared.masks {
 		config.Keep = func(id, label, text string) (string, error) {
 			return tasks.blobs.Put(context.Background(), id, label, text) //nolint:forbidigo // the policy has no context

@@ -69,10 +69,7 @@ func (v *conversation) wire(ctx context.Context, parts *parts, c transcript.Conv
 	if err != nil {
 		return err
 	}
-	v.tasks, err = openTasks(ctx, parts.cfg, logger, func(ctx context.Context, thread string, n abi.Notice) error {
-		return v.agent.Deliver(ctx, thread, n)
-	})
-	if err != nil {
+	if v.tasks, err = openTasks(ctx, parts.cfg, logger); err != nil {
 		return err
 	}
 	// Those that ended with the process before have told so when the first run begins.
@@ -106,7 +103,7 @@ func (v *conversation) wire(ctx context.Context, parts *parts, c transcript.Conv
 		config.MaxRounds = parts.cfg.Agent.MaxRounds
 	}
 	if parts.summarizer != nil {
-		if v.compactor, err = newCompactor(parts, v.tasks, v.keeper, v.compaction, logger); err != nil { //nolint:contextcheck // see there
+		if v.compactor, err = newCompactor(parts, v.tasks, v.keeper, v.compaction, v.replay.Time, logger); err != nil { //nolint:contextcheck // see there
 			return err
 		}
 		config.Compactor = unbilled{v.compactor}

@@ -34,7 +34,7 @@ between, where they happened.
 RUN is the id of a run, as in the report of mortise run, or its beginning. Without
 it the newest runs are listed.
 
-Records are written by mortise run and serve, to the store or record.store of the config,
+Records are written by mortise run, serve and proxy, to the store or record.store of the config,
 or to a file in the user's state folder. They hold names, sizes and reasons, and no messages.`
 
 // maxListed is how many runs are listed.

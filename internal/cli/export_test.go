@@ -19,7 +19,7 @@ import (
 // OpenTasks opens the tasks of a folder and returns their manager, the tools of a
 // thread, and how to close it.
 func OpenTasks(ctx context.Context, dir, id string, own agent.Tools) (*background.Manager, agent.Tools, func(context.Context) error, error) {
-	d, err := openTasks(ctx, &Config{Tasks: TasksConfig{Dir: dir}}, slog.New(slog.DiscardHandler), func(context.Context, string, abi.Notice) error { return nil })
+	d, err := openTasks(ctx, &Config{Tasks: TasksConfig{Dir: dir}}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return nil, nil, nil, err
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mortise-dev/mortise/hook"
+	"github.com/mortise-dev/mortise/hook/daemon"
 	"github.com/mortise-dev/mortise/hook/frame"
 	"github.com/mortise-dev/mortise/hook/install"
 )
@@ -30,10 +31,15 @@ Exit codes: 0 nothing failed, 1 a check failed, 2 wrong command line, 3 wrong co
 
 func newHookDoctor(s Streams, h *hookOptions) *cobra.Command {
 	o := installOptions{hookOptions: h}
-	var live, asJSON bool
+	var live bool
+	var output outputOption
 	cmd := &cobra.Command{
 		Use: "doctor AGENT", Short: "Prove that an agent asks the plugins", Long: hookDoctorLong, Args: takesOne("AGENT"),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			asJSON, err := output.asJSON()
+			if err != nil {
+				return err
+			}
 			if err := o.prepare(args[0]); err != nil {
 				return err
 			}
@@ -58,7 +64,7 @@ func newHookDoctor(s Streams, h *hookOptions) *cobra.Command {
 	}
 	cmd.Flags().StringVar(&o.scope, "scope", string(install.ScopeUser), "user or project")
 	cmd.Flags().BoolVar(&live, "live", false, "run the agent against a model on loopback")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	output.bind(cmd.Flags())
 	return cmd
 }
 
@@ -86,7 +92,39 @@ func (o *installOptions) examine(ctx context.Context) []finding {
 	for _, l := range lines {
 		add("probe "+l.Event, o.probe(ctx, l))
 	}
+	add("events", o.checkEvents())
 	return out
+}
+
+// checkEvents sums up what came of the agent's events so far.
+func (o *installOptions) checkEvents() finding {
+	stats, err := daemon.ReadStats(o.profileOf.dir)
+	if err != nil {
+		return failed("delete the file", err)
+	}
+	events, policy, wrong, all := 0, 0, 0, daemon.Latency{}
+	var last time.Time
+	for _, e := range stats.Events {
+		if e.Dialect != o.agent.Dialect.Name {
+			continue
+		}
+		events, wrong = events+e.Latency.Count, wrong+e.Errors
+		policy += e.Decisions[daemon.DecisionOpen] + e.Decisions[daemon.DecisionClosed]
+		all.Add(&e.Latency)
+		if e.Last.After(last) {
+			last = e.Last
+		}
+	}
+	switch text := fmt.Sprintf("%s, p99 at most %g ms", counted(events, "event"), all.Quantile(.99)); {
+	case events == 0:
+		return fine("none yet")
+	case policy > 0:
+		return warned("see "+filepath.Join(o.profileOf.dir, frame.LogFile), "%s; %d were answered by the policy, not by plugins", text, policy)
+	case wrong > 0:
+		return warned("mortise hook stats", "%s; %d had an error", text, wrong)
+	default:
+		return fine("%s; the last at %s", text, last.Format("2006-01-02 15:04:05"))
+	}
 }
 
 func (o *installOptions) checkAgent(ctx context.Context) finding {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/hook"
+	"github.com/mortise-dev/mortise/hook/daemon"
 	"github.com/mortise-dev/mortise/hook/install"
 )
 
@@ -33,11 +34,14 @@ type agentReport struct {
 	Trust       string    `json:"trust,omitempty"`
 	Unsupported []string  `json:"unsupported,omitempty"`
 	Last        time.Time `json:"last,omitzero"`
-	Error       string    `json:"error,omitempty"`
+	// Stats counts the agent's events.
+	Stats []*daemon.EventStats `json:"stats,omitempty"`
+	Error string               `json:"error,omitempty"`
 }
 
 // hookReport is what mortise hook list prints.
 type hookReport struct {
+	Schema  string              `json:"schema"`
 	Config  string              `json:"config"`
 	Profile string              `json:"profile"`
 	Order   map[string][]string `json:"order"`
@@ -45,12 +49,18 @@ type hookReport struct {
 }
 
 func newHookList(s Streams, h *hookOptions) *cobra.Command {
-	var asJSON bool
+	var out outputOption
 	cmd := &cobra.Command{
 		Use: "list", Short: "List what is registered, the plugins in their order, and what cannot be done", Args: takesNone,
-		RunE: func(cmd *cobra.Command, _ []string) error { return runHookList(cmd.Context(), s, h, asJSON) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			asJSON, err := out.asJSON()
+			if err != nil {
+				return err
+			}
+			return runHookList(cmd.Context(), s, h, asJSON)
+		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	out.bind(cmd.Flags())
 	return cmd
 }
 
@@ -64,23 +74,19 @@ func runHookList(ctx context.Context, s Streams, o *hookOptions, asJSON bool) er
 		return err
 	}
 	defer h.close(context.WithoutCancel(ctx))
-	r := &hookReport{Config: p.config, Profile: p.dir, Order: map[string][]string{}}
+	r := &hookReport{Schema: "mortise.hook.list.v1", Config: p.config, Profile: p.dir, Order: map[string][]string{}}
 	for _, at := range slices.Concat(abi.Phases(), abi.CompactionPhases()) {
 		if order := h.program.Runtime.Order(at); len(order) > 0 {
 			r.Order[string(at)] = order
 		}
 	}
-	stats, err := p.stats()
+	stats, err := daemon.ReadStats(p.dir)
 	if err != nil {
-		return err
+		return with(ExitSession, err)
 	}
 	for _, name := range hook.Dialects() {
 		if a := o.report(ctx, h, name); a != nil {
-			for _, e := range stats {
-				if e.Dialect == name && e.Last.After(a.Last) {
-					a.Last = e.Last
-				}
-			}
+			a.count(stats)
 			r.Agents = append(r.Agents, a)
 		}
 	}
@@ -89,6 +95,19 @@ func runHookList(ctx context.Context, s Streams, o *hookOptions, asJSON bool) er
 	}
 	r.print(s.Out)
 	return nil
+}
+
+// count adds what came of the agent's events.
+func (a *agentReport) count(stats *daemon.Stats) {
+	for _, e := range stats.Events {
+		if e.Dialect != a.Agent {
+			continue
+		}
+		a.Stats = append(a.Stats, e)
+		if e.Last.After(a.Last) {
+			a.Last = e.Last
+		}
+	}
 }
 
 // report is what is known of one agent, or nil if there is nothing.

@@ -4,12 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/mortise-dev/mortise/abi"
+	"github.com/mortise-dev/mortise/hook"
 	hooklive "github.com/mortise-dev/mortise/hook/live"
 	"github.com/mortise-dev/mortise/llm/providertest"
 	"github.com/mortise-dev/mortise/phases"
@@ -31,7 +34,7 @@ func (o *installOptions) live(ctx context.Context) ([]finding, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s is not in PATH", o.agent.Command)
 	}
-	if name != "claude" && name != "codex" && name != "pi" {
+	if !hooklive.Runs(name) {
 		return nil, errNotLive
 	}
 	dir, err := os.MkdirTemp("", "mlive")
@@ -59,8 +62,16 @@ func (o *installOptions) live(ctx context.Context) ([]finding, error) {
 	if err != nil {
 		return nil, err
 	}
-	return liveFindings(r, out), nil
+	found := liveFindings(r, out)
+	if !slices.ContainsFunc(slices.Collect(maps.Values(o.agent.Dialect.Events)), func(e *hook.EventSpec) bool { return e.Has(hook.FormRewrite) }) {
+		found[liveRewrite] = warned("mortise proxy rewrites calls of every agent", "%s lets no hook rewrite a call", o.agent.Dialect.Agent)
+		found[liveRewrite].Check = "live: rewrite"
+	}
+	return found, nil
 }
+
+// liveRewrite is the place of the rewrite among the findings.
+const liveRewrite = 1
 
 // liveFindings is what the run came to.
 func liveFindings(r *hooklive.Rig, out *hooklive.Result) []finding {
@@ -99,14 +110,7 @@ func liveReply(agent string, commands []string, q providertest.Query) providerte
 	if n >= len(commands) || len(q.Tools) == 0 {
 		return providertest.Answer{Content: []abi.ContentBlock{abi.Text("done")}}
 	}
-	c := abi.ToolCall{ID: fmt.Sprint("toolu_", n), Name: "Bash", Arguments: map[string]any{"command": commands[n], "description": "a step of the proof"}}
-	switch agent {
-	case "codex":
-		c.Name, c.Arguments = "exec_command", map[string]any{"cmd": commands[n]}
-	case "pi":
-		c.Name, c.Arguments = "bash", map[string]any{"command": commands[n]}
-	}
-	return providertest.Answer{Calls: []abi.ToolCall{c}}
+	return providertest.Answer{Calls: []abi.ToolCall{hooklive.Shell(agent, fmt.Sprint("toolu_", n), commands[n])}}
 }
 
 // livePlugin is one of the proof's plugins.

@@ -1,131 +1,170 @@
 package cli
 
 import (
-	"bufio"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
+	"maps"
 	"slices"
-	"time"
+	"strings"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
-	"github.com/mortise-dev/mortise/hook"
 	"github.com/mortise-dev/mortise/hook/daemon"
 )
 
-// maxRecordLine bounds a line of the record that is read.
-const maxRecordLine = 64 << 20
+// outputOption is how a command prints.
+type outputOption struct {
+	format string
+	json   bool
+}
 
-// hookRecords reads the record of a profile, the oldest first. Lines that are not understood are skipped.
-func (p *hookProfile) records(visit func(*hook.Record)) error {
-	for _, name := range []string{daemon.RecordFile + ".1", daemon.RecordFile} {
-		f, err := os.Open(filepath.Join(p.dir, name))
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
-		if err != nil {
-			return with(ExitSession, err)
-		}
-		lines := bufio.NewScanner(f)
-		lines.Buffer(nil, maxRecordLine)
-		for lines.Scan() {
-			r := &hook.Record{}
-			if json.Unmarshal(lines.Bytes(), r) == nil {
-				visit(r)
-			}
-		}
-		_ = f.Close()
-		if err := lines.Err(); err != nil {
-			return with(ExitSession, err)
-		}
+func (o *outputOption) bind(f *pflag.FlagSet) {
+	f.StringVarP(&o.format, "output", "o", "table", "table or json")
+	f.BoolVar(&o.json, "json", false, "short for --output json")
+}
+
+// asJSON reports whether JSON is wanted.
+func (o *outputOption) asJSON() (bool, error) {
+	if o.format != "table" && o.format != "json" {
+		return false, with(ExitUsage, fmt.Errorf("--output %q: must be table or json", o.format))
 	}
-	return nil
+	return o.json || o.format == "json", nil
 }
 
-// eventStats sums the events of one kind up.
-type eventStats struct {
-	Dialect   string         `json:"dialect"`
-	Event     string         `json:"event"`
-	Count     int            `json:"count"`
-	Decisions map[string]int `json:"decisions"`
-	// Unsupported counts decisions that the agent's hooks cannot express.
-	Unsupported map[string]int `json:"unsupported,omitempty"`
-	Duplicates  int            `json:"duplicates,omitempty"`
-	Errors      int            `json:"errors,omitempty"`
-	// Returned are tokens that were given back after compactions.
-	Returned int       `json:"returned_tokens,omitempty"`
-	P50MS    float64   `json:"p50_ms"`
-	P99MS    float64   `json:"p99_ms"`
-	Last     time.Time `json:"last"`
+const hookStatsLong = `Count what the daemons of a profile did: events with their decisions, plugins, times, and what became of
+the names of before a compaction.
 
-	ms []float64
-}
-
-func (p *hookProfile) stats() ([]*eventStats, error) {
-	byEvent := map[[2]string]*eventStats{}
-	var out []*eventStats
-	err := p.records(func(r *hook.Record) {
-		key := [2]string{r.Dialect, r.Event}
-		s := byEvent[key]
-		if s == nil {
-			s = &eventStats{Dialect: r.Dialect, Event: r.Event, Decisions: map[string]int{}, Unsupported: map[string]int{}}
-			byEvent[key] = s
-			out = append(out, s)
-		}
-		s.Last = r.At
-		if r.Duplicate {
-			s.Duplicates++
-			return
-		}
-		s.Count++
-		s.Decisions[r.Decision]++
-		for _, u := range r.Unsupported {
-			s.Unsupported[u]++
-		}
-		if r.Error != "" {
-			s.Errors++
-		}
-		s.Returned += r.Returned
-		s.ms = append(s.ms, r.MS)
-	})
-	for _, s := range out {
-		slices.Sort(s.ms)
-		if len(s.ms) > 0 {
-			s.P50MS, s.P99MS = s.ms[len(s.ms)/2], s.ms[len(s.ms)*99/100]
-		}
-	}
-	return out, err
-}
+--textfile writes the counters in Prometheus' text format, for the textfile collector of a node exporter: the
+daemon listens nowhere.`
 
 func newHookStats(s Streams, o *hookOptions) *cobra.Command {
-	var asJSON bool
+	var out outputOption
+	var textfile string
 	cmd := &cobra.Command{
-		Use: "stats", Short: "Count events, decisions and what could not be done", Args: takesNone,
+		Use: "stats", Short: "Count events, decisions, times and what could not be done", Long: hookStatsLong, Args: takesNone,
 		RunE: func(*cobra.Command, []string) error {
+			asJSON, err := out.asJSON()
+			if err != nil {
+				return err
+			}
 			p, err := o.open()
 			if err != nil {
 				return err
 			}
-			stats, err := p.stats()
+			stats, err := daemon.ReadStats(p.dir)
 			if err != nil {
-				return err
+				return with(ExitSession, err)
+			}
+			if textfile != "" {
+				registry := prometheus.NewRegistry()
+				registry.MustRegister(&hookCollector{stats: stats})
+				return with(ExitSession, prometheus.WriteToTextfile(textfile, registry))
 			}
 			if asJSON {
-				return writeJSON(s.Out, list(stats))
+				return writeJSON(s.Out, stats)
 			}
-			t := newTable(s.Out)
-			t.row("agent\tevent\tcount\tdecisions\tunsupported\tms p50\tp99\tlast")
-			for _, e := range stats {
-				t.row("%s\t%s\t%d\t%s\t%s\t%.1f\t%.1f\t%s", e.Dialect, e.Event, e.Count, fmt.Sprint(e.Decisions)[3:], fmt.Sprint(e.Unsupported)[3:],
-					e.P50MS, e.P99MS, e.Last.Format("2006-01-02 15:04:05"))
-			}
-			return t.end()
+			return printHookStats(s, stats)
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	out.bind(cmd.Flags())
+	cmd.Flags().StringVar(&textfile, "textfile", "", "write counters to FILE.prom instead of printing")
 	return cmd
+}
+
+func printHookStats(s Streams, stats *daemon.Stats) error {
+	t := newTable(s.Out)
+	t.row("agent\tevent\tcount\tdecisions\tunsupported\terrors\tms p50\tp99\tlast")
+	for _, e := range stats.Events {
+		t.row("%s\t%s\t%d\t%s\t%s\t%d\t%s\t%s", e.Dialect, e.Event, e.Latency.Count, counts(e.Decisions), counts(e.Unsupported), e.Errors,
+			times(&e.Latency), e.Last.Format("2006-01-02 15:04:05"))
+	}
+	if len(stats.Plugins) > 0 {
+		t.row("\nplugin\tphase\tcalls\tfailed\trefused\tgates\tapplied\tms p50\tp99")
+	}
+	for _, p := range stats.Plugins {
+		t.row("%s\t%s\t%d\t%d\t%d\t%s\t%s\t%s", p.Plugin, p.Phase, p.Latency.Count, p.Failures, p.Refused, counts(p.Gates), counts(p.Applied), times(&p.Latency))
+	}
+	if r := &stats.Repair; r.Compactions > 0 {
+		t.row("\nafter %s of the agents: %d tokens given back; of the names that were needed the summary held %d, a note gave back %d, and %d were lost",
+			counted(r.Compactions, "compaction"), r.ReturnedTokens, r.InSummary, r.GivenBack, r.Lost)
+	}
+	return t.end()
+}
+
+func times(l *daemon.Latency) string {
+	return fmt.Sprintf("<= %g\t<= %g", l.Quantile(.5), l.Quantile(.99))
+}
+
+// counts writes counters, sorted by name.
+func counts[K ~string](m map[K]int) string {
+	var out []string
+	for _, k := range slices.Sorted(maps.Keys(m)) {
+		out = append(out, fmt.Sprintf("%s:%d", k, m[k]))
+	}
+	return strings.Join(out, " ")
+}
+
+// hookCollector makes metrics of stats.
+type hookCollector struct{ stats *daemon.Stats }
+
+// Describe implements prometheus.Collector. The metrics are not known before.
+func (*hookCollector) Describe(chan<- *prometheus.Desc) {}
+
+// Collect implements prometheus.Collector.
+func (c *hookCollector) Collect(out chan<- prometheus.Metric) {
+	count := func(name, help string, n int, labels ...string) {
+		out <- prometheus.MustNewConstMetric(described(name, help, labels), prometheus.CounterValue, float64(n), valuesOf(labels)...)
+	}
+	for _, e := range c.stats.Events {
+		for decision, n := range e.Decisions {
+			count("mortise_agent_hook_events_total", "Events of agents' hooks, by what was answered.", n, "agent", e.Dialect, "event", e.Event, "decision", decision)
+		}
+		for what, n := range e.Unsupported {
+			count("mortise_agent_hook_unsupported_total", "Decisions that the agent's hooks cannot express.", n, "agent", e.Dialect, "event", e.Event, "what", what)
+		}
+		count("mortise_agent_hook_duplicates_total", "Events that came twice and were answered once.", e.Duplicates, "agent", e.Dialect, "event", e.Event)
+		count("mortise_agent_hook_errors_total", "Events with an error.", e.Errors, "agent", e.Dialect, "event", e.Event)
+		out <- histogram("mortise_agent_hook_duration_seconds", "Time in the daemon.", &e.Latency, "agent", e.Dialect, "event", e.Event)
+	}
+	for _, p := range c.stats.Plugins {
+		at := []string{"plugin", p.Plugin, "phase", p.Phase}
+		count("mortise_agent_hook_plugin_failures_total", "Calls of plugins that failed.", p.Failures, at...)
+		count("mortise_agent_hook_plugin_refused_total", "Effects of plugins that were refused.", p.Refused, at...)
+		out <- histogram("mortise_agent_hook_plugin_duration_seconds", "Time of plugins' calls.", &p.Latency, at...)
+	}
+	r := &c.stats.Repair
+	count("mortise_agent_hook_compactions_total", "Compactions of the agents' own.", r.Compactions)
+	count("mortise_agent_hook_returned_tokens_total", "Tokens given back after compactions.", r.ReturnedTokens)
+	for from, n := range map[string]int{"summary": r.InSummary, "note": r.GivenBack, "nowhere": r.Lost} {
+		count("mortise_agent_hook_needed_names_total", "Names of before a compaction that an agent used after it, by where it could have them from.", n, "from", from)
+	}
+	count("mortise_agent_hook_failed_loads_total", "Configs that could not be loaded.", c.stats.FailedLoads)
+}
+
+func histogram(name, help string, l *daemon.Latency, labels ...string) prometheus.Metric {
+	buckets, sum := map[float64]uint64{}, uint64(0)
+	for i, bound := range daemon.LatencyBounds() {
+		if i < len(l.Buckets) {
+			sum += uint64(l.Buckets[i]) //nolint:gosec // a count
+		}
+		buckets[bound/1000] = sum
+	}
+	return prometheus.MustNewConstHistogram(described(name, help, labels), uint64(l.Count), l.SumMS/1000, buckets, valuesOf(labels)...) //nolint:gosec // a count
+}
+
+func described(name, help string, labels []string) *prometheus.Desc {
+	var names []string
+	for i := 0; i < len(labels); i += 2 {
+		names = append(names, labels[i])
+	}
+	return prometheus.NewDesc(name, help, names, nil)
+}
+
+func valuesOf(labels []string) []string {
+	var values []string
+	for i := 1; i < len(labels); i += 2 {
+		values = append(values, labels[i])
+	}
+	return values
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/mortise-dev/mortise/hook/daemon"
 	"github.com/mortise-dev/mortise/internal/cli"
 )
 
@@ -141,6 +142,70 @@ func (p *hookPlace) doctor(installed []byte) {
 	if out := p.run(cli.ExitRun, "hook", "doctor", "qwen"); !strings.Contains(out, "there is no such file") {
 		p.t.Error(out)
 	}
+}
+
+// TestHook_stats: what the daemon recorded is printed as a table, as JSON and for Prometheus, and doctor warns when the policy answered.
+func TestHook_stats(t *testing.T) { //nolint:paralleltest // it sets the environment
+	p := newHookPlace(t)
+	p.run(cli.ExitOK, "hook", "install", "claude")
+	record := `{"at":"2026-01-02T03:04:05Z","dialect":"claude","event":"PreToolUse","decision":"deny","ms":2,"plugins":[{"plugin":"guard","phase":"tool_gate","attempt":1,"ms":1,"gate":"block"}]}
+{"at":"2026-01-02T03:04:06Z","dialect":"claude","event":"PostCompact","decision":"none","ms":1,"compacted":true,"unsupported":["veto_compaction"]}
+{"at":"2026-01-02T03:04:07Z","dialect":"claude","event":"PostToolUse","decision":"context","ms":30,"returned":640,"repair":{"in_summary":1,"given_back":2,"lost":3}}
+`
+	write := func(text string) {
+		if err := os.WriteFile(filepath.Join(p.profile, "record.jsonl"), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(record)
+	for _, want := range []string{"deny:1", "guard", "block:1", "veto_compaction:1", "640 tokens given back", "the summary held 1, a note gave back 2, and 3 were lost"} {
+		if out := p.run(cli.ExitOK, "hook", "stats"); !strings.Contains(out, want) {
+			t.Errorf("%s is missing: %s", want, out)
+		}
+	}
+	var stats daemon.Stats
+	if err := json.Unmarshal([]byte(p.run(cli.ExitOK, "hook", "stats", "-o", "json")), &stats); err != nil || stats.Schema != daemon.StatsSchema || stats.Repair.GivenBack != 2 || len(stats.Events) != 3 {
+		t.Errorf("%v %+v", err, stats)
+	}
+	file := filepath.Join(t.TempDir(), "hook.prom")
+	p.run(cli.ExitOK, "hook", "stats", "--textfile", file)
+	data, err := os.ReadFile(file)
+	for _, want := range []string{
+		`mortise_agent_hook_events_total{agent="claude",decision="deny",event="PreToolUse"} 1`, `mortise_agent_hook_duration_seconds_bucket{agent="claude",event="PostToolUse",le="0.05"} 1`,
+		`mortise_agent_hook_duration_seconds_bucket{agent="claude",event="PostToolUse",le="0.025"} 0`, `mortise_agent_hook_needed_names_total{from="note"} 2`,
+		`mortise_agent_hook_plugin_duration_seconds_count{phase="tool_gate",plugin="guard"} 1`,
+	} {
+		if !strings.Contains(string(data), want) {
+			t.Errorf("%v: %s is missing in\n%s", err, want, data)
+		}
+	}
+	var list struct {
+		Agents []struct{ Stats []*daemon.EventStats }
+	}
+	if err := json.Unmarshal([]byte(p.run(cli.ExitOK, "hook", "list", "--output", "json")), &list); err != nil || len(list.Agents) != 1 || len(list.Agents[0].Stats) != 3 {
+		t.Errorf("%v %+v", err, list)
+	}
+	events := func() (state, detail string) {
+		var found struct {
+			Checks []struct{ Check, State, Detail string }
+		}
+		if err := json.Unmarshal([]byte(p.run(cli.ExitOK, "hook", "doctor", "claude", "--output", "json")), &found); err != nil {
+			t.Fatal(err)
+		}
+		last := found.Checks[len(found.Checks)-1]
+		if last.Check != "events" {
+			t.Errorf("%+v", found)
+		}
+		return last.State, last.Detail
+	}
+	if state, detail := events(); state != "ok" || !strings.Contains(detail, "3 events, p99 at most 50 ms") {
+		t.Errorf("%s %s", state, detail)
+	}
+	write(record + `{"at":"2026-01-02T03:04:08Z","dialect":"claude","event":"PreToolUse","decision":"policy: closed","error":"late"}` + "\n")
+	if state, detail := events(); state != "warn" || !strings.Contains(detail, "1 were answered by the policy") {
+		t.Errorf("%s %s", state, detail)
+	}
+	p.run(cli.ExitUsage, "hook", "stats", "--output", "yaml")
 }
 
 // TestHook_refused: an agent that cannot do what a plugin relies on, a file that is not valid, and unknown names.

@@ -223,7 +223,7 @@ compaction:
   keep_recent_tokens: 400
   summary_tokens: 600
   summarizer: {policy: anchored, limits: {timeout: 60s, init_timeout: 60s}, grants: {model: {summarizer: main}}}
-  admission: {policy: quota, limits: {timeout: 60s, init_timeout: 60s}, quota: {cooldown: 0s, timeout: 60s}}
+  admission: {policy: cost, limits: {timeout: 60s, init_timeout: 60s}, quota: {cooldown: 0s, timeout: 60s}}
 `)
 	store := filepath.Join(t.TempDir(), "mortise.db")
 	stderr := &trigger{on: "a compaction of this thread is under way", do: sync.OnceFunc(func() { close(stays) })}

@@ -15,7 +15,7 @@ import (
 const bundledConfig = `version: 1
 compaction:
   summarizer: {policy: hybrid}
-  admission: {policy: quota}
+  admission: {policy: cost}
 `
 
 // Names of what a config has that names no models or agents.

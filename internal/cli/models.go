@@ -2,9 +2,11 @@ package cli
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"maps"
+	"net/http"
 	"os"
 	"slices"
 	"strings"
@@ -14,6 +16,7 @@ import (
 	"github.com/mortise-dev/mortise/llm"
 	"github.com/mortise-dev/mortise/llm/anthropic"
 	"github.com/mortise-dev/mortise/llm/openai"
+	"github.com/mortise-dev/mortise/proxy"
 	"github.com/mortise-dev/mortise/summarizers/role"
 )
 
@@ -27,7 +30,9 @@ type ModelConfig struct {
 	// BaseURL is that of a compatible server; the vendor's own when empty.
 	BaseURL string `yaml:"base_url"`
 	// Key is ANTHROPIC_API_KEY or OPENAI_API_KEY of the environment when it names nothing.
-	Key          KeyConfig    `yaml:"key"`
+	Key KeyConfig `yaml:"key"`
+	// ClientKey asks with the API key of the client whose conversation a proxy compacts, as far as proxy.client_key_tokens permits.
+	ClientKey    bool         `yaml:"client_key"`
 	WindowTokens int64        `yaml:"window_tokens"`
 	MaxTokens    int64        `yaml:"max_tokens"`
 	Price        *PriceConfig `yaml:"price"`
@@ -91,6 +96,9 @@ func (m ModelConfig) validate() error {
 	if m.Key.Env != "" && m.Key.File != "" {
 		errs = append(errs, errors.New("key: names both env and file; name one"))
 	}
+	if m.ClientKey && (m.Key != (KeyConfig{}) || m.BaseURL != "") {
+		errs = append(errs, errors.New("client_key: the client's own provider is asked; leave out key and base_url"))
+	}
 	return errors.Join(append(errs, within("window_tokens", m.WindowTokens, 1<<31), within("max_tokens", m.MaxTokens, 1<<31), m.Price.validate())...)
 }
 
@@ -139,25 +147,32 @@ func openModels(cfg *Config) (models, error) {
 			errs = append(errs, fmt.Errorf("config: models.%.64s: %w", name, err))
 			continue
 		}
-		out[name] = openModel{Model: m, cfg: cfg.Models[name], key: key, cost: cost, observe: cfg.observe}
+		out[name] = openModel{Model: m, cfg: cfg.Models[name], key: key, cost: cost, observe: billed(cfg.observe)}
 	}
 	return out, errors.Join(errs...)
 }
 
 func openProvider(m ModelConfig, key string) (llm.Model, error) {
+	var client *http.Client
+	if m.ClientKey {
+		client = &http.Client{Transport: proxy.ClientKey{}}
+	}
 	switch m.Provider {
 	case providerAnthropic:
-		return anthropic.New(anthropic.Config{BaseURL: m.BaseURL, Key: key, MaxTokens: m.MaxTokens})
+		return anthropic.New(anthropic.Config{BaseURL: m.BaseURL, Key: key, HTTP: client, MaxTokens: m.MaxTokens})
 	case providerOpenAIChat:
-		return openai.New(openai.Config{BaseURL: m.BaseURL, Key: key, API: openai.Chat, MaxTokens: m.MaxTokens})
+		return openai.New(openai.Config{BaseURL: m.BaseURL, Key: key, HTTP: client, API: openai.Chat, MaxTokens: m.MaxTokens})
 	default:
-		return openai.New(openai.Config{BaseURL: m.BaseURL, Key: key, MaxTokens: m.MaxTokens})
+		return openai.New(openai.Config{BaseURL: m.BaseURL, Key: key, HTTP: client, MaxTokens: m.MaxTokens})
 	}
 }
 
 // key reads the API key. A compatible server, which BaseURL names, may need none.
 func (m ModelConfig) key(cfg *Config) (string, error) {
 	from := m.Key
+	if m.ClientKey {
+		return "client", nil // the proxy puts the client's in its place
+	}
 	if from.Env == "" && from.File == "" {
 		from.Env = "OPENAI_API_KEY"
 		if m.Provider == providerAnthropic {
@@ -183,6 +198,24 @@ func (k KeyConfig) read(c *Config) (string, error) {
 		return value, nil
 	}
 	return "", fmt.Errorf("the environment variable %.80q is not set", k.Env)
+}
+
+// billed bills questions of summarizers to the conversations of a proxy.
+func billed(observe llm.Observe) llm.Observe {
+	if observe == nil {
+		return proxy.Observe
+	}
+	return func(ctx context.Context, c llm.Call) (context.Context, func(llm.Call)) {
+		ctx, first := observe(ctx, c)
+		ctx, second := proxy.Observe(ctx, c)
+		return ctx, func(c llm.Call) {
+			for _, end := range []func(llm.Call){second, first} {
+				if end != nil {
+					end(c)
+				}
+			}
+		}
+	}
 }
 
 // cost is what a usage of a model costs, in USD; 0 when its price is not known.

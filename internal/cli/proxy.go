@@ -17,6 +17,7 @@ import (
 
 	"github.com/mortise-dev/mortise/proxy"
 	"github.com/mortise-dev/mortise/proxy/launch"
+	"github.com/mortise-dev/mortise/thread"
 )
 
 type proxyOptions struct {
@@ -85,7 +86,9 @@ type openProxy struct {
 	parts  *parts
 	server *proxy.Server
 	routes map[string]string
-	http   []*http.Server
+	// records are nil without a store.
+	records *thread.Recorder
+	http    []*http.Server
 }
 
 func runProxy(ctx context.Context, s Streams, o *proxyOptions, args []string) error {
@@ -119,7 +122,12 @@ func (p *openProxy) open(ctx context.Context, logger *slog.Logger) (err error) {
 	if p.parts, err = assemble(ctx, p.cfg, logger, newProgress(io.Discard, true), newCollector()); err != nil {
 		return err
 	}
-	cfg, err := p.cfg.proxyConfig(p.parts)
+	if h := p.cfg.home; h != nil && !p.cfg.Record.Disabled {
+		if p.records, err = thread.NewRecorder(ctx, h.store, thread.RecordConfig{Keep: p.cfg.Record.Keep, Source: "proxy"}); err != nil {
+			return with(ExitConfig, err)
+		}
+	}
+	cfg, err := p.cfg.proxyConfig(p.parts, p.records) //nolint:contextcheck // records are written in the background
 	if err != nil {
 		return with(ExitConfig, err)
 	}
@@ -148,6 +156,9 @@ func (p *openProxy) close(ctx context.Context) error {
 	}
 	if p.parts != nil {
 		errs = append(errs, p.parts.close(ctx))
+	}
+	if p.records != nil {
+		errs = append(errs, p.records.Close(ctx))
 	}
 	if p.cfg.home != nil {
 		errs = append(errs, p.cfg.home.close(ctx))

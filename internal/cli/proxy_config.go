@@ -8,8 +8,12 @@ import (
 	"time"
 
 	"github.com/mortise-dev/mortise/llm"
+	"github.com/mortise-dev/mortise/mailbox"
 	"github.com/mortise-dev/mortise/phases"
 	"github.com/mortise-dev/mortise/proxy"
+	"github.com/mortise-dev/mortise/proxy/lane"
+	"github.com/mortise-dev/mortise/store"
+	"github.com/mortise-dev/mortise/thread"
 )
 
 // ProxyConfig is about mortise proxy. Plugins, compaction and store are those of the whole config.
@@ -28,6 +32,8 @@ type ProxyConfig struct {
 	// StoreOff keeps no conversation, whatever the store. Keep is how long one is kept that is not used, 720h when 0.
 	StoreOff bool     `yaml:"store_off"`
 	Keep     Duration `yaml:"keep"`
+	// ClientKeyTokens is how many tokens a model with client_key may be asked for within an hour with the API key of one client.
+	ClientKeyTokens int64 `yaml:"client_key_tokens"`
 	// ExpectedCalls is how many calls a session is taken to have left, SwapEvery how many there are between two compactions.
 	ExpectedCalls int `yaml:"expected_calls"`
 	SwapEvery     int `yaml:"swap_every"`
@@ -76,6 +82,9 @@ func (c *ProxyConfig) validate() error {
 			errs = append(errs, fmt.Errorf("proxy.%s: names both env and file; name one", k.name))
 		}
 	}
+	if c.ClientKeyTokens < 0 {
+		errs = append(errs, errors.New("proxy.client_key_tokens: is negative; write tokens per hour, or leave it out"))
+	}
 	if c.ExpectedCalls < 0 || c.SwapEvery < 0 {
 		errs = append(errs, errors.New("proxy.expected_calls and proxy.swap_every: write a number from 1, or leave them out"))
 	}
@@ -96,8 +105,20 @@ func (c *Config) upstream(name string, u UpstreamConfig) (proxy.Upstream, error)
 	return out, nil
 }
 
-// proxyConfig is what the config says of a proxy, with its plugins.
-func (c *Config) proxyConfig(parts *parts) (cfg proxy.Config, err error) {
+// listing lists the threads of a proxy among those of the mailbox.
+type listing struct{}
+
+// Query implements lane.Listing.
+func (listing) Query() store.Range { return mailbox.ListedQuery() }
+
+// Cell implements lane.Listing.
+func (listing) Cell(s store.Snapshot, st *lane.State, messages int) (store.Cell, bool) {
+	at := st.Used.UTC()
+	return mailbox.ListedThread(s, mailbox.Thread{ID: st.ID, Parent: st.Parent, Messages: messages, CreatedAt: at, UpdatedAt: at})
+}
+
+// proxyConfig is what the config says of a proxy, with its plugins. Records may be nil.
+func (c *Config) proxyConfig(parts *parts, records *thread.Recorder) (cfg proxy.Config, err error) {
 	p := &c.Proxy
 	var errs [4]error
 	cfg.Anthropic, errs[0] = c.upstream("anthropic", p.Anthropic)
@@ -111,9 +132,14 @@ func (c *Config) proxyConfig(parts *parts) (cfg proxy.Config, err error) {
 	if err := errors.Join(errs[:]...); err != nil {
 		return cfg, err
 	}
-	cfg.Act, cfg.Keep = p.ActOnSigned, time.Duration(p.Keep)
+	cfg.Act, cfg.Keep, cfg.ClientTokens = p.ActOnSigned, time.Duration(p.Keep), p.ClientKeyTokens
 	if c.home != nil && !p.StoreOff {
-		cfg.Store = c.home.store
+		cfg.Store, cfg.Listed = c.home.store, listing{}
+	} else {
+		records = nil
+	}
+	if records != nil {
+		cfg.Records = records
 	}
 	prices := llm.DefaultPrices()
 	cfg.Price = func(model string) float64 {
@@ -124,7 +150,11 @@ func (c *Config) proxyConfig(parts *parts) (cfg proxy.Config, err error) {
 		return cfg, nil
 	}
 	if list := parts.set.Plugins(); len(list) > 0 {
-		cfg.Runtime, err = phases.New(phases.Config{Plugins: list, HookTimeout: c.hookTimeout()})
+		pc := phases.Config{Plugins: list, HookTimeout: c.hookTimeout()}
+		if records != nil {
+			pc.Record = func(r phases.Record) { _ = records.Add(r.Run.RunID, thread.DecisionOf(&r)) } // an error comes again at the run's end
+		}
+		cfg.Runtime, err = phases.New(pc)
 		if len(parts.tools.Tools()) > 0 {
 			cfg.Tools = parts.tools
 		}

@@ -53,7 +53,7 @@ func (p *program) reconfigure(ctx context.Context) ([]string, error) {
 func (p *program) apply(ctx context.Context, next *current) ([]string, error) {
 	runtime, err := next.runtime()
 	access, accessErr := next.access()
-	forward, proxyErr := p.proxy.with(next, p)
+	forward, proxyErr := p.proxy.with(next, p) //nolint:contextcheck // records are written in the background
 	if err := cmp.Or(errors.Join(err, accessErr, proxyErr), access.CheckAccess()); err != nil {
 		return nil, err
 	}

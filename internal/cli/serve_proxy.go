@@ -64,7 +64,7 @@ func (l *proxyListener) with(next *current, p *program) (*proxy.Server, error) {
 	if l == nil {
 		return nil, nil //nolint:nilnil // there is no proxy
 	}
-	cfg, err := next.cfg.proxyConfig(next.parts)
+	cfg, err := next.cfg.proxyConfig(next.parts, p.records)
 	if err != nil {
 		return nil, err
 	}
@@ -77,7 +77,7 @@ func (p *program) openProxy(ctx context.Context) error {
 	if p.cfg.Serve.Proxy == "" {
 		return nil
 	}
-	cfg, err := p.cfg.proxyConfig(p.now.Load().parts)
+	cfg, err := p.cfg.proxyConfig(p.now.Load().parts, p.records) //nolint:contextcheck // records are written in the background
 	if err != nil {
 		return err
 	}

@@ -73,22 +73,15 @@ type taskDesk struct {
 }
 
 // openTasks opens what the config names, with what the process before left of it.
-// Deliver gets the notifications of the runtime's own tasks.
-func openTasks(
-	ctx context.Context, cfg *Config, logger *slog.Logger, deliver func(ctx context.Context, thread string, n abi.Notice) error,
-) (*taskDesk, error) {
+func openTasks(ctx context.Context, cfg *Config, logger *slog.Logger) (*taskDesk, error) {
 	d := &taskDesk{}
-	err := d.open(ctx, cfg, logger, deliver)
-	if err != nil {
+	if err := d.open(ctx, cfg, logger); err != nil {
 		return nil, with(ExitConfig, errors.Join(err, d.close(ctx)))
 	}
 	return d, nil
 }
 
-func (d *taskDesk) open(
-	ctx context.Context, cfg *Config, logger *slog.Logger, deliver func(ctx context.Context, thread string, n abi.Notice) error,
-) (err error) {
-	config := background.Config{Logger: logger, Deliver: deliver}
+func (d *taskDesk) open(ctx context.Context, cfg *Config, logger *slog.Logger) (err error) {
 	if cfg.Tasks.Dir != "" {
 		if d.store, err = openInbox(ctx, cfg, logger); err != nil {
 			return fmt.Errorf("config: %w", err)
@@ -103,7 +96,6 @@ func (d *taskDesk) open(
 	if d.blobs, err = blob.New(outputs); err != nil {
 		return fmt.Errorf("config: tasks: %w", err)
 	}
-	config.Shorten = d.blobs.Shorten
 	d.inbox, err = inbox.New(ctx, inbox.Config{
 		Store: d.store.store, Shared: d.store.shared, Logger: logger,
 		Acknowledged: func(ctx context.Context, thread string, tasks ...string) { d.Acknowledge(ctx, thread, tasks...) },
@@ -116,8 +108,7 @@ func (d *taskDesk) open(
 	if err != nil {
 		return err
 	}
-	config.Ledger = d.inbox
-	if d.Manager, err = background.New(config); err != nil {
+	if d.Manager, err = background.New(background.Config{Ledger: d.inbox, Shorten: d.blobs.Shorten, Logger: logger}); err != nil {
 		return err
 	}
 	return d.Recover(ctx)

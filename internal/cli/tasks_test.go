@@ -57,8 +57,10 @@ func dead(t *testing.T, path, thread string) {
 		if info.Status == background.Completed {
 			n = &abi.Notice{Kind: abi.NoticeCompleted, TaskID: info.ID, Result: "42 pages"}
 		}
-		if err := o.Commit(t.Context(), thread, info.ID, record, n); err != nil {
-			t.Fatal(err)
+		for _, n := range []*abi.Notice{nil, n} {
+			if err := o.Commit(t.Context(), thread, info.ID, record, n); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
 }

@@ -2,6 +2,7 @@ package e2e_test
 
 import (
 	"context"
+	"encoding/json"
 	"io"
 	"net/http"
 	"os"
@@ -59,6 +60,7 @@ func TestServe_proxy(t *testing.T) {
 		t.Errorf("the request is not in the metrics: %.2000s", metrics)
 	}
 
+	r.listed(ctx, t, secret)
 	entered, held := make(chan string, 1), make(chan struct{})
 	m.hold["held"] = held
 	go func() {
@@ -89,6 +91,44 @@ func TestServe_proxy(t *testing.T) {
 	r.change(t, "  token: {file: token}\n", "", "proxy: 127.0.0.1:0", "proxy: 0.0.0.0:0")
 	r.refused(ctx, t, "serve.proxy", "no token")
 	r.stop(t)
+}
+
+// listed checks that the conversation that was forwarded is in the lists of the server, as its own are.
+func (r *reloader) listed(ctx context.Context, t *testing.T, secret string) {
+	t.Helper()
+	get := func(path string, into any) string {
+		status, data := r.do(ctx, t, false, http.MethodGet, path, "", nil)
+		if status != http.StatusOK || json.Unmarshal(data, into) != nil {
+			t.Fatalf("%s: %d %s", path, status, data)
+		}
+		return string(data)
+	}
+	var threads struct {
+		Threads []struct {
+			ID       string
+			Messages int
+		}
+	}
+	get("/v1/threads", &threads)
+	if len(threads.Threads) != 1 || !strings.HasPrefix(threads.Threads[0].ID, "proxy-") || threads.Threads[0].Messages != 3 {
+		t.Fatalf("listed are %+v", threads.Threads)
+	}
+	path := "/v1/threads/" + threads.Threads[0].ID
+	var log struct {
+		Messages []struct {
+			Run string `json:"run_id"`
+		}
+	}
+	if text := get(path+"/messages", &log); strings.Contains(text, secret) || !strings.Contains(text, "one ") || len(log.Messages) != 3 {
+		t.Fatalf("the log is %s", text)
+	}
+	var decided struct {
+		Entries []struct{ Plugin, Verdict string }
+	}
+	if text := get(path+"/decisions?run="+log.Messages[2].Run, &decided); !strings.Contains(text, `"redact"`) || !strings.Contains(text, `"applied"`) {
+		t.Errorf("decided was %s", text)
+	}
+	get(path+"/compactions", &struct{}{})
 }
 
 // forwarding is how many requests the proxy has under way.

@@ -2,6 +2,7 @@ package guest
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -11,7 +12,6 @@ import (
 
 // Bounds on a description. They are far above what an honest guest needs.
 const (
-	maxName     = 64
 	maxHooks    = 64
 	maxTools    = 128
 	maxState    = 128
@@ -23,7 +23,7 @@ const (
 )
 
 func checkDescription(d *abi.Description) error {
-	if !validName(d.Name) {
+	if !regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,63}$`).MatchString(d.Name) {
 		return fmt.Errorf("name %.80q must match ^[a-z0-9][a-z0-9._-]{0,63}$", d.Name)
 	}
 	if d.ABI.Min < 1 || d.ABI.Max < d.ABI.Min {
@@ -82,17 +82,3 @@ func checkBounds(d *abi.Description) error {
 	}
 	return nil
 }
-
-func validName(s string) bool {
-	if s == "" || len(s) > maxName || !alphanumeric(s[0]) {
-		return false
-	}
-	for i := range len(s) {
-		if c := s[i]; !alphanumeric(c) && c != '.' && c != '_' && c != '-' {
-			return false
-		}
-	}
-	return true
-}
-
-func alphanumeric(c byte) bool { return 'a' <= c && c <= 'z' || '0' <= c && c <= '9' }

@@ -74,13 +74,6 @@ func (l *Live) Edition() *Edition {
 	return l.current.Load()
 }
 
-// Pure reports whether the guest that takes the calls now is granted nothing, so that it can
-// only compute.
-func (l *Live) Pure() bool {
-	e := l.current.Load()
-	return len(e.Access.Granted) == 0 && e.Generation == l.module.Current()
-}
-
 // NotBegun reports whether a call did not begin: a swap had retired its generation, or the call before had broken its
 // session. The caller makes it again, on what [Live.Current] returns then, with an input encoded for that guest. A guest
 // that broke has begun, whatever the cause was.

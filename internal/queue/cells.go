@@ -109,6 +109,23 @@ func threadCell(t *Thread) store.Cell {
 	return c
 }
 
+// ListedThread returns the cell of the record of a thread whose runs another program executes: lists have it, and nothing is due in it. It
+// takes the snapshot of a read of [ListedQuery], and returns false when the mailbox has runs in the thread.
+func ListedThread(s store.Snapshot, t Thread) (store.Cell, bool) {
+	var old Thread
+	if value, ok := s.Cell(kindThread, ""); ok {
+		if json.Unmarshal(value, &old) != nil || old.Seq != 1 || old.Fence != 0 || old.Latest.ID != "" {
+			return store.Cell{}, false
+		}
+		t.Title, t.Metadata, t.CreatedAt, t.PausedAt = old.Title, old.Metadata, old.CreatedAt, old.PausedAt
+	}
+	t.Seq = 1
+	return threadCell(&t), true
+}
+
+// ListedQuery is what [ListedThread] depends on.
+func ListedQuery() store.Range { return store.One(kindThread, "") }
+
 // idle reports whether nothing of the thread is queued, executed, waiting or paused: it may be dropped when it is old.
 func (t *Thread) idle() bool {
 	return t.Seq > 0 && t.Claim == nil && t.Queued == 0 && t.Open.ID == "" && t.PausedAt.IsZero()

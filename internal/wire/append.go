@@ -72,15 +72,6 @@ func AppendInt(b []byte, v int64) []byte {
 	return binary.BigEndian.AppendUint64(append(b, msgpcode.Int64), uint64(v))
 }
 
-// AppendValue writes what Marshal writes of v, which stands inside depth maps and arrays.
-func AppendValue(b []byte, v any, depth int) ([]byte, error) {
-	err := lendMessagePack(v, depth, func(data []byte) error {
-		b = append(b, data...)
-		return nil
-	})
-	return b, err
-}
-
 // appendLength writes a length in the shortest form that there is: of one byte if
 // there is a code for that, of two, whose code is given, or of four.
 func appendLength(b []byte, n int, code8, code16 byte) []byte {

@@ -2,14 +2,18 @@ package wire_test
 
 import (
 	"bytes"
+	"fmt"
 	"math"
 	"strings"
 	"testing"
+	"unicode/utf8"
+
+	"github.com/vmihailenco/msgpack/v5"
 
 	"github.com/mortise-dev/mortise/internal/wire"
 )
 
-// TestAppend: parts that are appended are what Marshal writes of the whole.
+// TestAppend: parts that are appended are what Marshal and the library write of the whole.
 func TestAppend(t *testing.T) {
 	t.Parallel()
 	same := func(got []byte, v any) {
@@ -18,8 +22,15 @@ func TestAppend(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !bytes.Equal(got, want) {
-			t.Errorf("\n got %.60q\nwant %.60q", got, want)
+		var library bytes.Buffer
+		e := msgpack.NewEncoder(&library)
+		e.SetSortMapKeys(true)
+		e.UseCompactInts(true)
+		if err := e.Encode(v); err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(got, want) || utf8.Valid(fmt.Append(nil, v)) && !bytes.Equal(got, library.Bytes()) {
+			t.Errorf("\n got %.60q\nwant %.60q\n and %.60q", got, want, library.Bytes())
 		}
 	}
 	for bits := range 64 {

@@ -30,10 +30,8 @@ type decoder struct {
 // unmarshalMessagePack decodes data, whose memory strings may share if it is owned: if
 // nothing changes it any more.
 func unmarshalMessagePack(data []byte, v reflect.Value, owned bool) error {
-	if !glance(data) {
-		if err := scan(data); err != nil {
-			return err
-		}
+	if err := scan(data); err != nil {
+		return err
 	}
 	d := decoder{data: data}
 	switch {
@@ -170,19 +168,19 @@ func (d *decoder) structure(s *shape, p unsafe.Pointer) error {
 	for range d.count() {
 		at := d.pos
 		from, to := d.span()
-		i := s.plan.find(d.data[from:to], next)
+		i := s.find(d.data[from:to], next)
 		if i < 0 {
 			d.skip()
 			continue
 		}
 		next = i + 1
 		if seen&(1<<i) != 0 {
-			return under(d.fault(at, "comes twice"), s.plan.fields[i].name)
+			return under(d.fault(at, "comes twice"), s.fields[i].name)
 		}
 		seen |= 1 << i
 		f := &s.fields[i]
 		if err := d.value(f.shape, unsafe.Add(p, f.offset)); err != nil {
-			return under(err, s.plan.fields[i].name)
+			return under(err, s.fields[i].name)
 		}
 	}
 	return nil

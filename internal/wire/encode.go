@@ -1,64 +1,31 @@
 package wire
 
 import (
-	"bytes"
+	"encoding/binary"
 	"fmt"
 	"maps"
 	"math"
 	"reflect"
 	"slices"
-	"strings"
-	"sync"
 
-	"github.com/vmihailenco/msgpack/v5"
+	"github.com/vmihailenco/msgpack/v5/msgpcode"
 )
 
-// maxKept is the largest buffer, in bytes, that goes back to the pool.
-const maxKept = 1 << 20
-
-// encoder writes values through the library's primitives. The library's own way
-// with structs would omit a dynamic value of 0, false or "", which are answers.
+// encoder appends values. The library's own way with structs would omit a dynamic value of 0, false or "", which are
+// answers.
 type encoder struct {
-	buf   bytes.Buffer
-	out   *msgpack.Encoder
+	out   []byte
 	depth int
 }
 
-var encoders = sync.Pool{ //nolint:gochecknoglobals // buffers for reuse; a pool holds no state
-	New: func() any {
-		e := &encoder{}
-		e.out = msgpack.NewEncoder(&e.buf)
-		return e
-	},
-}
-
-func marshalMessagePack(v any) (out []byte, err error) {
-	err = lendMessagePack(v, 0, func(data []byte) error {
-		out = bytes.Clone(data)
-		return nil
-	})
-	return out, err
-}
-
-// lendMessagePack encodes v, which stands inside depth maps and arrays, and lends use
-// the buffer.
-func lendMessagePack(v any, depth int, use func(data []byte) error) error {
-	e, ok := encoders.Get().(*encoder)
-	if !ok {
-		return fmt.Errorf("wire: pool: not an encoder")
-	}
-	e.buf.Reset()
-	e.depth = depth
+// AppendValue writes what Marshal writes of v, which stands inside depth maps and arrays.
+func AppendValue(b []byte, v any, depth int) ([]byte, error) {
+	e := encoder{out: b, depth: depth}
 	err := e.dynamic(v)
-	if err == nil {
-		err = use(e.buf.Bytes())
-	}
-	if e.buf.Cap() <= maxKept {
-		encoders.Put(e)
-	}
-	return err
+	return e.out, err
 }
 
+// enter goes one level deeper. After an error nothing is written any more, so only success leaves.
 func (e *encoder) enter() error {
 	e.depth++
 	if e.depth > MaxDepth {
@@ -67,35 +34,48 @@ func (e *encoder) enter() error {
 	return nil
 }
 
+// code writes a value of one byte.
+func (e *encoder) code(c byte) error {
+	e.out = append(e.out, c)
+	return nil
+}
+
 func (e *encoder) text(s string) error {
-	return e.out.EncodeString(strings.ToValidUTF8(s, "\uFFFD"))
+	e.out = AppendString(e.out, s)
+	return nil
+}
+
+func (e *encoder) bool(v bool) error {
+	if v {
+		return e.code(msgpcode.True)
+	}
+	return e.code(msgpcode.False)
+}
+
+func (e *encoder) integer(v int64) error {
+	e.out = AppendInt(e.out, v)
+	return nil
 }
 
 func (e *encoder) float(f float64) error {
 	if math.IsNaN(f) || math.IsInf(f, 0) {
 		return fmt.Errorf("wire: a number that is not finite: %w", ErrValue)
 	}
-	return e.out.EncodeFloat64(f)
-}
-
-func (e *encoder) unsigned(u uint64) error {
-	if u > math.MaxInt64 {
-		return fmt.Errorf("wire: an integer beyond int64: %w", ErrValue)
-	}
-	return e.out.EncodeUint(u)
+	e.out = binary.BigEndian.AppendUint64(append(e.out, msgpcode.Double), math.Float64bits(f))
+	return nil
 }
 
 // dynamic writes the usual dynamic values without reflection.
 func (e *encoder) dynamic(v any) error {
 	switch v := v.(type) {
 	case nil:
-		return e.out.EncodeNil()
+		return e.code(msgpcode.Nil)
 	case string:
 		return e.text(v)
 	case bool:
-		return e.out.EncodeBool(v)
+		return e.bool(v)
 	case int64:
-		return e.out.EncodeInt(v)
+		return e.integer(v)
 	case float64:
 		return e.float(v)
 	case []any:
@@ -108,14 +88,12 @@ func (e *encoder) dynamic(v any) error {
 
 func (e *encoder) list(v []any) error {
 	if v == nil {
-		return e.out.EncodeNil()
+		return e.code(msgpcode.Nil)
 	}
 	if err := e.enter(); err != nil {
 		return err
 	}
-	if err := e.out.EncodeArrayLen(len(v)); err != nil {
-		return err
-	}
+	e.out = AppendArray(e.out, len(v))
 	for i := range v {
 		if err := e.dynamic(v[i]); err != nil {
 			return err
@@ -127,18 +105,14 @@ func (e *encoder) list(v []any) error {
 
 func (e *encoder) object(v map[string]any) error {
 	if v == nil {
-		return e.out.EncodeNil()
+		return e.code(msgpcode.Nil)
 	}
 	if err := e.enter(); err != nil {
 		return err
 	}
-	if err := e.out.EncodeMapLen(len(v)); err != nil {
-		return err
-	}
+	e.out = AppendMap(e.out, len(v))
 	for _, k := range slices.Sorted(maps.Keys(v)) {
-		if err := e.text(k); err != nil {
-			return err
-		}
+		e.out = AppendString(e.out, k)
 		if err := e.dynamic(v[k]); err != nil {
 			return err
 		}
@@ -149,30 +123,34 @@ func (e *encoder) object(v map[string]any) error {
 
 // value writes a value of any other type that the contract uses.
 func (e *encoder) value(v reflect.Value) error {
-	switch v.Kind() {
+	switch k := v.Kind(); k {
 	case reflect.String:
 		return e.text(v.String())
 	case reflect.Bool:
-		return e.out.EncodeBool(v.Bool())
+		return e.bool(v.Bool())
 	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
-		return e.out.EncodeInt(v.Int())
+		return e.integer(v.Int())
 	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
-		return e.unsigned(v.Uint())
+		if v.Uint() > math.MaxInt64 {
+			return fmt.Errorf("wire: an integer beyond int64: %w", ErrValue)
+		}
+		return e.integer(int64(v.Uint()))
 	case reflect.Float32, reflect.Float64:
 		return e.float(v.Float())
 	case reflect.Interface:
 		return e.dynamic(v.Interface())
-	case reflect.Pointer:
-		if v.IsNil() {
-			return e.out.EncodeNil()
-		}
-		return e.pointer(v)
 	case reflect.Struct:
 		return e.structure(v)
-	case reflect.Slice:
+	case reflect.Pointer, reflect.Slice, reflect.Map:
+		switch {
+		case v.IsNil():
+			return e.code(msgpcode.Nil)
+		case k == reflect.Pointer:
+			return e.pointer(v)
+		case k == reflect.Map:
+			return e.mapping(v)
+		}
 		return e.slice(v)
-	case reflect.Map:
-		return e.mapping(v)
 	default:
 		return fmt.Errorf("wire: type %s: %w", v.Type(), ErrValue)
 	}
@@ -191,53 +169,15 @@ func (e *encoder) pointer(v reflect.Value) error {
 	return err
 }
 
-func (e *encoder) structure(v reflect.Value) error {
-	p, err := planOf(v.Type())
-	if err != nil {
-		return err
-	}
-	if err := e.enter(); err != nil {
-		return err
-	}
-	var omit uint64
-	n := len(p.fields)
-	for i, f := range p.fields {
-		if f.omitEmpty && empty(v.Field(f.index)) {
-			omit |= 1 << i
-			n--
-		}
-	}
-	if err := e.out.EncodeMapLen(n); err != nil {
-		return err
-	}
-	for i, f := range p.fields {
-		if omit&(1<<i) != 0 {
-			continue
-		}
-		if err := e.out.EncodeString(f.name); err != nil {
-			return err
-		}
-		if err := e.value(v.Field(f.index)); err != nil {
-			return fmt.Errorf("%s: %w", f.name, err)
-		}
-	}
-	e.depth--
-	return nil
-}
-
 func (e *encoder) slice(v reflect.Value) error {
-	if v.IsNil() {
-		return e.out.EncodeNil()
-	}
 	if v.Type().Elem().Kind() == reflect.Uint8 {
-		return e.out.EncodeBytes(v.Bytes())
+		e.out = append(AppendBinary(e.out, v.Len()), v.Bytes()...)
+		return nil
 	}
 	if err := e.enter(); err != nil {
 		return err
 	}
-	if err := e.out.EncodeArrayLen(v.Len()); err != nil {
-		return err
-	}
+	e.out = AppendArray(e.out, v.Len())
 	for i := range v.Len() {
 		if err := e.value(v.Index(i)); err != nil {
 			return err
@@ -252,12 +192,41 @@ func (e *encoder) mapping(v reflect.Value) error {
 	if v.Type().Key().Kind() != reflect.String {
 		return fmt.Errorf("wire: type %s: a key must be a string: %w", v.Type(), ErrValue)
 	}
-	if v.IsNil() {
-		return e.out.EncodeNil()
-	}
 	m := make(map[string]any, v.Len())
 	for iter := v.MapRange(); iter.Next(); {
 		m[iter.Key().String()] = iter.Value().Interface()
 	}
 	return e.object(m)
+}
+
+func (e *encoder) structure(v reflect.Value) error {
+	p := shapeOf(v.Type())
+	if p.err != nil {
+		return p.err
+	}
+	if err := e.enter(); err != nil {
+		return err
+	}
+	var omit uint64
+	n := len(p.fields)
+	for i := range p.fields {
+		f := &p.fields[i]
+		if f.omitEmpty && empty(v.Field(f.index)) {
+			omit |= 1 << i
+			n--
+		}
+	}
+	e.out = AppendMap(e.out, n)
+	for i := range p.fields {
+		f := &p.fields[i]
+		if omit&(1<<i) != 0 {
+			continue
+		}
+		e.out = AppendKey(e.out, f.name)
+		if err := e.value(v.Field(f.index)); err != nil {
+			return fmt.Errorf("%s: %w", f.name, err)
+		}
+	}
+	e.depth--
+	return nil
 }

@@ -39,24 +39,11 @@ func Detect(describe []byte) Format {
 func (f Format) Marshal(v any) ([]byte, error) {
 	switch f {
 	case MessagePack, "":
-		return marshalMessagePack(v)
+		return AppendValue(nil, v, 0)
 	case JSON:
 		return marshalJSON(v)
 	}
 	return nil, fmt.Errorf("wire: unknown format %q", string(f))
-}
-
-// Lend is Marshal into a buffer that is used again: use gets the encoding for as long
-// as it runs and must keep nothing of it. Lend returns what use returns.
-func (f Format) Lend(v any, use func(data []byte) error) error {
-	if f == MessagePack || f == "" {
-		return lendMessagePack(v, 0, use)
-	}
-	data, err := f.Marshal(v)
-	if err != nil {
-		return err
-	}
-	return use(data)
 }
 
 // Unmarshal replaces what v points to by the value that data holds. Unknown
@@ -86,7 +73,7 @@ func (f Format) decode(data []byte, v any, owned bool) error {
 // int64, float64, string, []byte, []any or map[string]any, through and through.
 // Nothing of the result is shared with v.
 func Value(v any) (any, error) {
-	data, err := marshalMessagePack(v)
+	data, err := AppendValue(nil, v, 0)
 	if err != nil {
 		return nil, err
 	}

@@ -1,31 +1,52 @@
 package wire
 
 import (
+	"fmt"
 	"reflect"
+	"strings"
 	"sync"
 )
 
-// shape is how values of a type stand in memory, as far as the decoder fills them in
-// without asking reflection each time.
+// shape is what the codec knows of a type, so that it does not ask reflection each time.
 type shape struct {
 	typ  reflect.Type
 	kind reflect.Kind
 	// elem is that of a slice or a pointer.
 	elem *shape
-	// fields are those of a struct, in the order of plan, which names them.
-	fields []shapeField
-	plan   *plan
-	// err is why a struct cannot be read.
+	// fields are those of a struct, in their order.
+	fields []field
+	// err is why values of the type cannot be read or written.
 	err error
 }
 
-type shapeField struct {
-	offset uintptr
-	shape  *shape
+type field struct {
+	name      string
+	index     int
+	omitEmpty bool
+	offset    uintptr
+	shape     *shape
+}
+
+// find returns the index of the field with that name, or -1. Fields come in their
+// order mostly, so it looks at next first.
+func (s *shape) find(name []byte, next int) int {
+	for n := range s.fields {
+		i := next + n
+		if i >= len(s.fields) {
+			i -= len(s.fields)
+		}
+		if s.fields[i].name == string(name) {
+			return i
+		}
+	}
+	return -1
 }
 
 // shapes caches by type. Types are few and never go away.
 var shapes sync.Map //nolint:gochecknoglobals // a cache of what the types say; it holds no state
+
+// maxFields is how many fields the codec can tell apart in its set of those seen.
+const maxFields = 64
 
 // shapeOf returns the shape of a type.
 func shapeOf(t reflect.Type) *shape {
@@ -51,14 +72,37 @@ func newShape(t reflect.Type, known map[reflect.Type]*shape) *shape {
 	case reflect.Slice, reflect.Pointer:
 		s.elem = newShape(t.Elem(), known)
 	case reflect.Struct:
-		if s.plan, s.err = planOf(t); s.err != nil {
-			return s
-		}
-		for i := range s.plan.fields {
-			f := t.Field(s.plan.fields[i].index)
-			s.fields = append(s.fields, shapeField{offset: f.Offset, shape: newShape(f.Type, known)})
-		}
+		s.err = s.addFields(known)
 	default:
 	}
 	return s
+}
+
+// addFields lists the fields of a struct. Every field must be exported and have a json
+// tag, so that both formats write the same.
+func (s *shape) addFields(known map[reflect.Type]*shape) error {
+	if s.typ.NumField() > maxFields {
+		return fmt.Errorf("wire: type %s: more than %d fields: %w", s.typ, maxFields, ErrValue)
+	}
+	for i := range s.typ.NumField() {
+		f := s.typ.Field(i)
+		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if !f.IsExported() || name == "" || name == "-" {
+			return fmt.Errorf("wire: type %s: field %s has no json name: %w", s.typ, f.Name, ErrValue)
+		}
+		s.fields = append(s.fields, field{name, i, options == "omitempty", f.Offset, newShape(f.Type, known)})
+	}
+	return nil
+}
+
+// empty reports whether encoding/json would omit the value of an omitempty field.
+func empty(v reflect.Value) bool {
+	switch v.Kind() {
+	case reflect.Array, reflect.Map, reflect.Slice, reflect.String:
+		return v.Len() == 0
+	case reflect.Struct:
+		return false
+	default:
+		return v.IsZero()
+	}
 }

@@ -184,6 +184,18 @@ func (r *Replay) Seek(done int) error {
 	return nil
 }
 
+// Time returns when the newest message that is behind was recorded, the zero time if none of them has a time.
+func (r *Replay) Time() time.Time {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for i := r.cursor - 1; i >= 0; i-- {
+		if at := r.entries[i].At; !at.IsZero() {
+			return at
+		}
+	}
+	return time.Time{}
+}
+
 // Position returns how many messages of the recording are behind, and how many
 // it has. The results of an answer count together with it.
 func (r *Replay) Position() (done, total int) {

@@ -48,26 +48,23 @@ func (d late) Summarize(context.Context, *abi.SummarizeRequest) (*abi.Summary, e
 }
 
 // TestCompactionBetweenRuns: the summary of a compaction that ends between two runs of its thread is
-// in the next one's first request, with the ledger alone and with Runtime.Deliver alongside it. Nothing
-// is lost, nothing comes twice, and housekeeping wakes no thread.
+// in the next one's first request. Nothing is lost, nothing comes twice, and housekeeping wakes no thread.
 func TestCompactionBetweenRuns(t *testing.T) {
 	t.Parallel()
-	for _, direct := range []bool{false, true} {
-		for _, delay := range []time.Duration{0, time.Millisecond, time.Second} {
-			t.Run(fmt.Sprintf("direct %v, after %v", direct, delay), func(t *testing.T) {
-				t.Parallel()
-				synctest.Test(t, func(t *testing.T) { compactionBetweenRuns(t, direct, delay) })
-			})
-		}
+	for _, delay := range []time.Duration{0, time.Millisecond, time.Second} {
+		t.Run(fmt.Sprintf("after %v", delay), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) { compactionBetweenRuns(t, delay) })
+		})
 	}
 }
 
-func compactionBetweenRuns(t *testing.T, direct bool, delay time.Duration) {
+func compactionBetweenRuns(t *testing.T, delay time.Duration) {
 	t.Helper()
 	var events []compaction.Event
 	var compactor *compaction.Compactor
 	model := &talker{}
-	w := newWired(t, direct, func(_ *wired, c *agent.Config) { c.Model, c.Compactor = model, compactor })
+	w := newWired(t, func(_ *wired, c *agent.Config) { c.Model, c.Compactor = model, compactor })
 	var err error
 	compactor, err = compaction.New(compaction.Config{
 		Policy: compaction.Policy{

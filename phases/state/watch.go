@@ -53,18 +53,13 @@ func (s *Store) Watch(fn func(Change)) (stop func(), err error) {
 	}, nil
 }
 
-// notify queues a commit for the watchers. The caller is the writer.
-func (s *Store) notify(before, after *version, keys []string, updates int) {
-	w := &s.watchers
+// queue adds a commit, if anyone watches.
+func (w *watchers) queue(c Change) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if len(w.list) == 0 {
-		return
+	if len(w.list) > 0 {
+		w.waiting = append(w.waiting, c)
 	}
-	slices.Sort(keys)
-	w.waiting = append(w.waiting, Change{
-		Previous: before.revision, Revision: after.revision, Updates: updates, Keys: keys, Snapshot: Snapshot{at: after},
-	})
 }
 
 func (w *watchers) deliver() {
@@ -91,12 +86,4 @@ func (w *watchers) call(fn func(Change), change Change) {
 	w.mu.Unlock()
 	defer w.mu.Lock()
 	fn(change)
-}
-
-func touched(values map[*Key]any) []string {
-	names := make([]string, 0, len(values))
-	for k := range values {
-		names = append(names, k.Name)
-	}
-	return names
 }

@@ -3,14 +3,18 @@ package lane_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/mortise-dev/mortise/abi"
+	"github.com/mortise-dev/mortise/phases/state"
 	"github.com/mortise-dev/mortise/proxy/lane"
+	"github.com/mortise-dev/mortise/proxy/money"
 	"github.com/mortise-dev/mortise/proxy/wire"
+	"github.com/mortise-dev/mortise/store"
 	"github.com/mortise-dev/mortise/store/memstore"
+	"github.com/mortise-dev/mortise/thread"
 )
 
 func request(t *testing.T, texts ...string) *wire.Request {
@@ -79,45 +83,141 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// What is stored is found by another process, and is deleted when it was not used for long.
-func TestLog(t *testing.T) {
+// stored is a set on a store, with a time that tests set.
+func stored(t *testing.T, db store.Store, now *time.Time) *lane.Set {
+	t.Helper()
+	return lane.NewSet(lane.Config{Store: db, Now: func() time.Time { return *now }, Failed: func(err error) { t.Error(err) }})
+}
+
+// find takes a request and gives the lane the messages of its items.
+func find(t *testing.T, s *lane.Set, k *lane.Key, texts string) (*lane.Lane, lane.Change) {
+	t.Helper()
+	r := request(t, strings.Fields(texts)...)
+	l, change := s.Find(context.Background(), k, r, false)
+	for i := len(l.Messages); i < len(r.Items); i++ {
+		l.Messages = append(l.Messages, r.Convert(i))
+	}
+	return l, change
+}
+
+func logOf(t *testing.T, db store.Store, id string) (out []string) {
+	t.Helper()
+	list, err := thread.On(db).Messages(context.Background(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range list {
+		out = append(out, list[i].ID+"="+list[i].Text())
+	}
+	return out
+}
+
+// A lane is a thread of the store: another process continues it, it is listed, and it is deleted when it was not used for long, also from
+// the memory of processes that have it.
+func TestStored(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	db := memstore.New()
 	now := time.Unix(1_800_000_000, 0)
-	cfg := lane.Config{Log: lane.NewLog(db), Now: func() time.Time { return now }}
 	k := &lane.Key{Protocol: wire.Messages, Session: "s", Kind: lane.Main}
-	set := lane.NewSet(cfg)
-	l, _ := set.Find(ctx, k, request(t, "a"), false)
-	id := l.ID
-	if err := set.Save(ctx, l, []abi.Message{{ID: "1", Role: abi.RoleUser, Content: []abi.ContentBlock{abi.Text("a")}}}); err != nil {
-		t.Fatal(err)
+	set, other := stored(t, db, &now), stored(t, db, &now)
+	save := func(s *lane.Set, texts string) (string, lane.Change) {
+		l, change := find(t, s, k, texts) //nolint:contextcheck // a test
+		defer l.Unlock()
+		if err := s.Save(ctx, l); err != nil {
+			t.Fatal(err)
+		}
+		return l.ID, change
 	}
-	l.Unlock()
-	other := lane.NewSet(cfg)
-	l, change := other.Find(ctx, k, request(t, "a", "b", "c"), false)
-	if change != lane.Grow || l.ID != id {
-		t.Errorf("%s %s", change, l.ID)
+	id, _ := save(set, "a")
+	for i, s := range []*lane.Set{other, set, other} { // each continues from what the other one has saved
+		if got, change := save(s, "a b c d e f g"[:5+4*i]); got != id || change != lane.Grow {
+			t.Errorf("request %d is %s of %s", i+2, change, got)
+		}
 	}
-	l.Unlock()
-	if list, err := cfg.Log.Messages(ctx, id, 1, 10); err != nil || len(list) != 1 {
-		t.Errorf("%v %v", list, err)
+	if got := logOf(t, db, id); strings.Join(got, " ") != "e0/i0=a e0/i1=b e0/i2=c e0/i3=d e0/i4=e e0/i5=f e0/i6=g" {
+		t.Errorf("the log is %v", got)
 	}
-	if err := cfg.Log.Trim(ctx, now); err != nil {
-		t.Fatal(err)
+	if all, err := thread.On(db).List(ctx); err != nil || !slices.Equal(all, []string{id}) {
+		t.Errorf("listed are %v: %v", all, err)
 	}
-	if states, _, _ := cfg.Log.Load(ctx, k.Group(), 9); len(states) != 1 {
-		t.Error("deleted too early")
+	for _, later := range []time.Duration{0, time.Second} {
+		if err := set.Trim(ctx, now.Add(later)); err != nil {
+			t.Fatal(err)
+		}
+		if got, _ := save(other, "a b c d e f g h i"); (got == id) != (later == 0) {
+			t.Errorf("after %s the thread is %s of %s", later, got, id)
+		}
 	}
-	if err := cfg.Log.Trim(ctx, now.Add(time.Second)); err != nil {
-		t.Fatal(err)
-	}
-	if states, _, _ := cfg.Log.Load(ctx, k.Group(), 9); len(states) != 0 {
-		t.Error("not deleted")
-	}
-	first, _ := cfg.Log.Secret(ctx, []byte("one"))
-	second, _ := cfg.Log.Secret(ctx, []byte("two"))
+	first, _ := set.Secret(ctx, []byte("one"))
+	second, _ := other.Secret(ctx, []byte("two"))
 	if string(first) != "one" || string(second) != "one" {
 		t.Errorf("%s %s", first, second)
+	}
+}
+
+// Two processes that have one lane at the same time lose nothing of each other's, and a conversation that went two ways becomes two.
+func TestConflict(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	db := memstore.New()
+	now := time.Unix(1_800_000_000, 0)
+	k := &lane.Key{Protocol: wire.Messages, Session: "s", Kind: lane.Main}
+	sets := []*lane.Set{stored(t, db, &now), stored(t, db, &now)}
+	values := func(n int64, name string) []byte {
+		return lane.Pack(state.Image{Values: map[string]any{"count": n, name: name}})
+	}
+	l, _ := find(t, sets[0], k, "a b c")
+	l.Plugins, l.Money = values(5, "old"), &money.Account{Ledger: money.Ledger{Paid: money.Totals{Calls: 10, Units: 100}}}
+	if err := sets[0].Save(ctx, l); err != nil {
+		t.Fatal(err)
+	}
+	id := l.ID
+	l.Unlock()
+	var both []*lane.Lane
+	for i, s := range sets { // overlapping: none is saved before both have begun
+		l, change := find(t, s, k, "a b c d e")
+		if change != lane.Grow || l.ID != id {
+			t.Fatalf("%s of %s", change, l.ID)
+		}
+		l.Calls++
+		l.Edits = append(l.Edits, lane.Edit{Item: i, Block: -1, Text: "x"})
+		l.Grafts = append(l.Grafts, lane.Graft{At: 1, Keys: []string{fmt.Sprint(i)}})
+		l.Plugins = values(5+int64(i)+1, fmt.Sprint("of", i))
+		l.Money.Paid.Calls++
+		both = append(both, l)
+	}
+	for i, l := range both {
+		if err := sets[i].Save(ctx, l); err != nil || l.ID != id {
+			t.Fatalf("%s: %v", l.ID, err)
+		}
+		l.Unlock()
+	}
+	l, _ = find(t, stored(t, db, &now), k, "a b c d e f g")
+	if img := lane.Unpack(l.Plugins); img.Values["count"] != int64(8) || img.Values["of0"] == nil || img.Values["of1"] == nil || img.Values["old"] != nil {
+		t.Errorf("the values are %v", img.Values)
+	}
+	if len(l.Edits) != 2 || len(l.Grafts) != 2 || l.Calls != 2 || l.Money.Paid.Calls != 12 || l.Money.Paid.Units != 100 {
+		t.Errorf("%+v, paid %+v", l.State, l.Money.Paid)
+	}
+	l.Unlock()
+	if got := logOf(t, db, id); len(got) != 5 {
+		t.Errorf("the log is %v", got)
+	}
+	both = nil
+	for i, s := range sets { // other words at the same place
+		l, _ := find(t, s, k, "a b c d e f g"+fmt.Sprint(i))
+		l.Busy++
+		both = append(both, l)
+	}
+	for i, l := range both {
+		if err := sets[i].Save(ctx, l); err != nil {
+			t.Fatal(err)
+		}
+		l.Busy--
+		l.Unlock()
+	}
+	if a, b := both[0], both[1]; a.ID != id || b.ID == id || b.Parent != id || len(logOf(t, db, b.ID)) != 7 || !strings.HasSuffix(logOf(t, db, a.ID)[6], "g0") {
+		t.Errorf("%s and %s of %s", a.ID, b.ID, b.Parent)
 	}
 }

@@ -1,113 +1,209 @@
 package lane
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/mortise-dev/mortise/abi"
+	"github.com/mortise-dev/mortise/compaction"
 	"github.com/mortise-dev/mortise/store"
+	"github.com/mortise-dev/mortise/thread"
 )
 
-// Log keeps lanes beyond a process.
-type Log interface {
-	// Load returns the newest lanes of a group, with their revisions.
-	Load(ctx context.Context, group string, limit int) ([]*State, []uint64, error)
-	// Save replaces the state of a lane and adds messages to its log.
-	Save(ctx context.Context, st *State, rev uint64, messages []abi.Message) (uint64, error)
-	// Messages returns messages of a lane, by their numbers from 1.
-	Messages(ctx context.Context, lane string, from uint64, limit int) ([]abi.Message, error)
-	// Trim deletes lanes that were not used since a moment.
-	Trim(ctx context.Context, before time.Time) error
-	// Secret returns a value that is made once, for keyed hashes.
-	Secret(ctx context.Context, fresh []byte) ([]byte, error)
+// Names in the store. A lane is a thread of the store: package thread has its messages, compactions and decisions, and these cells the rest.
+const (
+	kindLane   = "proxy.lane"
+	keyState   = "state"
+	keyVersion = "version"
+	// indexName has lanes by what they never share, the latest first, each with its version; indexOrigin by how they begin; indexUsed has
+	// all by when they were used.
+	indexName   = "proxy.lanes"
+	indexOrigin = "proxy.origins"
+	indexUsed   = "proxy.used"
+	usedGroup   = "all"
+	own         = "proxy"
+	kindOwn     = "proxy.secret"
+)
+
+// errStale is a lane that another process has saved since it was read.
+var errStale = errors.New("another process has changed the lane")
+
+// log keeps lanes in a store.
+type log struct {
+	store   store.Store
+	threads *thread.Threads
+	listed  Listing
 }
 
-// Names in the store.
-const (
-	kindLane  = "proxy.lane"
-	keyState  = "state"
-	logName   = "message"
-	indexName = "proxy.lanes"
-	indexUsed = "proxy.used"
-	usedGroup = "all"
-	own       = "proxy"
-	kindOwn   = "proxy.secret"
-)
+// Listing lists threads elsewhere, with a cell that it makes of what it selects. Cell returns false when that is not its own.
+type Listing interface {
+	Query() store.Range
+	Cell(s store.Snapshot, st *State, messages int) (store.Cell, bool)
+}
 
-// StoreLog is a [Log] on a store. It is safe for concurrent use.
-type StoreLog struct{ store store.Store }
+// listed is a lane as the index has it.
+type listed struct {
+	id      string
+	version uint64
+}
 
-// NewLog returns a log on a store.
-func NewLog(s store.Store) *StoreLog { return &StoreLog{s} }
-
-// Load implements [Log].
-func (l *StoreLog) Load(ctx context.Context, group string, limit int) ([]*State, []uint64, error) {
+// list returns the newest lanes of a group.
+func (l *log) list(ctx context.Context, group string, limit int) (all []listed, err error) {
 	refs, err := l.store.Scan(ctx, store.Scan{Index: indexName, Group: group, Limit: limit})
 	if err != nil {
-		return nil, nil, fmt.Errorf("proxy: lanes: %w", err)
+		return nil, fmt.Errorf("proxy: lanes: %w", err)
 	}
-	var states []*State
-	var revs []uint64
 	for _, ref := range refs {
-		snap, err := l.store.Read(ctx, ref.Thread, store.Query{Cells: []store.Range{store.One(kindLane, keyState)}})
-		if err != nil {
-			return states, revs, fmt.Errorf("proxy: lane %s: %w", ref.Thread, err)
+		version, err := store.ParseNumber(ref.IndexKey[min(8, len(ref.IndexKey)):])
+		if err == nil {
+			all = append(all, listed{ref.Thread, uint64(version)}) //nolint:gosec // counts from 1
 		}
-		raw, ok := snap.Cell(kindLane, keyState)
-		st := &State{}
-		if !ok || json.Unmarshal(raw, st) != nil {
-			continue
-		}
-		states, revs = append(states, st), append(revs, snap.Revision)
 	}
-	return states, revs, nil
+	return all, nil
 }
 
-// Save implements [Log]. Of two processes that save one lane the later wins: each request has all that it needs.
-func (l *StoreLog) Save(ctx context.Context, st *State, rev uint64, messages []abi.Message) (uint64, error) {
-	raw, err := json.Marshal(st)
+// origins returns the newest lanes that begin in a way.
+func (l *log) origins(ctx context.Context, origin string) (ids []string, err error) {
+	const most = 8
+	refs, err := l.store.Scan(ctx, store.Scan{Index: indexOrigin, Group: origin, Limit: most})
 	if err != nil {
-		return rev, fmt.Errorf("proxy: lane %s: %w", st.ID, err)
+		return nil, fmt.Errorf("proxy: lanes: %w", err)
 	}
-	used := st.Used.UnixMilli()
-	b := store.Batch{Thread: st.ID, Base: rev, Put: []store.Cell{{Kind: kindLane, Key: keyState, Value: raw, Index: []store.IndexKey{
-		{Name: indexName, Group: st.Group, Key: store.Number(-used)},
-		{Name: indexUsed, Group: usedGroup, Key: store.Number(used)},
-	}}}}
-	for i := range messages {
-		data, err := json.Marshal(&messages[i])
-		if err != nil {
-			return rev, fmt.Errorf("proxy: lane %s: %w", st.ID, err)
-		}
-		b.Append = append(b.Append, store.Entry{Log: logName, Data: data})
+	for _, ref := range refs {
+		ids = append(ids, ref.Thread)
 	}
-	next, err := store.ApplySurely(ctx, l.store, b)
-	if errors.Is(err, store.ErrConflict) {
-		b.Base, b.ID = store.AnyRevision, ""
-		next, err = store.ApplySurely(ctx, l.store, b)
-	}
-	if err != nil {
-		return rev, fmt.Errorf("proxy: lane %s: %w", st.ID, err)
-	}
-	return next, nil
+	return ids, nil
 }
 
-// Messages implements [Log].
-func (l *StoreLog) Messages(ctx context.Context, id string, from uint64, limit int) ([]abi.Message, error) {
-	snap, err := l.store.Read(ctx, id, store.Query{Entries: []store.Span{{Log: logName, From: from, Limit: limit}}})
+// read returns a lane, nil if there is none.
+func (l *log) read(ctx context.Context, id string) (*State, error) {
+	snap, err := l.store.Read(ctx, id, store.Query{Cells: []store.Range{store.One(kindLane, keyState)}})
 	if err != nil {
 		return nil, fmt.Errorf("proxy: lane %s: %w", id, err)
 	}
-	var out []abi.Message
-	for _, e := range snap.Entries {
-		var m abi.Message
-		if err := json.Unmarshal(e.Data, &m); err != nil {
-			return out, fmt.Errorf("proxy: lane %s: message %d: %w", id, e.Seq, err)
+	raw, ok := snap.Cell(kindLane, keyState)
+	if !ok {
+		return nil, nil //nolint:nilnil // there is none
+	}
+	st := &State{}
+	if err := json.Unmarshal(raw, st); err != nil {
+		return nil, fmt.Errorf("proxy: lane %s is damaged: %w", id, err)
+	}
+	return st, l.undone(ctx, st)
+}
+
+// undone takes the compaction out of a lane whose marker was taken back.
+func (l *log) undone(ctx context.Context, st *State) error {
+	if st.Swap == nil || st.Swap.Marker == "" {
+		return nil
+	}
+	c, _, err := l.threads.State(ctx, st.ID)
+	if err != nil {
+		return fmt.Errorf("proxy: lane %s: %w", st.ID, err)
+	}
+	if n := len(c.Markers); n == 0 || c.Markers[n-1].ID != st.Swap.Marker {
+		st.Floor = st.Usage.Prompt() + st.Swap.Removed - st.Swap.Tokens
+		st.Swap = nil
+	}
+	return nil
+}
+
+// write saves a lane with what is new in its thread, unless another process has saved it since: errStale.
+func (l *log) write(ctx context.Context, st *State, c thread.Commit, marker *compaction.Marker) error {
+	next := *st
+	next.Version++
+	raw, err := json.Marshal(&next)
+	if err != nil {
+		return fmt.Errorf("proxy: lane %s: %w", st.ID, err)
+	}
+	if marker != nil {
+		state, base, err := l.threads.State(ctx, st.ID)
+		if err != nil {
+			return fmt.Errorf("proxy: lane %s: %w", st.ID, err)
 		}
-		out = append(out, m)
+		marked(&state, marker)
+		c.State, c.Base = &state, base
+	}
+	used := st.Used.UnixMilli()
+	index := []store.IndexKey{
+		{Name: indexName, Group: st.Group, Key: store.Number(-used) + store.Number(int64(next.Version))}, //nolint:gosec // counts from 1
+		{Name: indexUsed, Group: usedGroup, Key: store.Number(used)},
+	}
+	if st.Origin != "" {
+		index = append(index, store.IndexKey{Name: indexOrigin, Group: st.Origin, Key: store.Number(-used)})
+	}
+	c.Put = append(c.Put, store.Cell{Kind: kindLane, Key: keyState, Value: raw},
+		store.Cell{Kind: kindLane, Key: keyVersion, Value: []byte(store.Number(int64(next.Version))), Index: index}) //nolint:gosec // as above
+	q := c.Query()
+	q.Cells = append(q.Cells, store.One(kindLane, keyVersion))
+	if l.listed != nil {
+		q.Cells = append(q.Cells, l.listed.Query())
+		q.Entries = append(q.Entries, store.Span{Log: thread.MessageKind})
+	}
+	_, err = store.Update(ctx, l.store, st.ID, q, func(snap store.Snapshot) (*store.Batch, error) {
+		var now uint64
+		if value, ok := snap.Cell(kindLane, keyVersion); ok {
+			n, _ := store.ParseNumber(string(value))
+			now = uint64(n) //nolint:gosec // counts from 1
+		}
+		if now != st.Version {
+			return nil, errStale
+		}
+		b := &store.Batch{Thread: st.ID}
+		if l.listed != nil {
+			n := int(snap.Last[thread.MessageKind]) + len(c.Append) //nolint:gosec // a count
+			if cell, ok := l.listed.Cell(snap, &next, n); ok {
+				b.Put = append(b.Put, cell)
+			}
+		}
+		return b, c.AddTo(b, snap)
+	})
+	switch {
+	case errors.Is(err, compaction.ErrConflict):
+		return errStale
+	case err != nil && !errors.Is(err, errStale):
+		err = fmt.Errorf("proxy: lane %s: %w", st.ID, err)
+	case err == nil:
+		st.Version = next.Version
+	}
+	return err
+}
+
+// clientPolicy names compactions by the client in markers.
+const clientPolicy = "client"
+
+// marked adds a marker. Of those before stays the client's newest, which cannot be taken back for the client, but is what the view begins with.
+func marked(s *compaction.State, m *compaction.Marker) {
+	s.Markers = slices.DeleteFunc(s.Markers, func(old compaction.Marker) bool { return old.Policy != clientPolicy || m.Policy == clientPolicy })
+	if n := len(s.Markers); n > 0 {
+		m.FromID = s.Markers[n-1].FromID
+	}
+	s.Markers = append(s.Markers, *m)
+	s.Total++
+	s.Undone = nil
+}
+
+// messages returns messages of a lane's thread, by their numbers from 1.
+func (l *log) messages(ctx context.Context, id string, from uint64, limit int) ([]abi.Message, error) {
+	snap, err := l.store.Read(ctx, id, thread.MessagesQuery(from, limit))
+	if err != nil {
+		return nil, fmt.Errorf("proxy: lane %s: %w", id, err)
+	}
+	_, list, err := thread.MessagesOf(snap)
+	if err != nil {
+		return nil, fmt.Errorf("proxy: lane %s: %w", id, err)
+	}
+	out := make([]abi.Message, len(list))
+	for i := range list {
+		if out[i], err = thread.Decode(list[i].Data); err != nil {
+			return nil, fmt.Errorf("proxy: lane %s: %w", id, err)
+		}
+		out[i].ID = list[i].ID
 	}
 	return out, nil
 }
@@ -115,8 +211,8 @@ func (l *StoreLog) Messages(ctx context.Context, id string, from uint64, limit i
 // trimPage is how many lanes are deleted at a time.
 const trimPage = 256
 
-// Trim implements [Log].
-func (l *StoreLog) Trim(ctx context.Context, before time.Time) error {
+// trim deletes lanes that were not used since a moment, with their threads: stand-ins and the originals that they name go together.
+func (l *log) trim(ctx context.Context, before time.Time) error {
 	for {
 		refs, err := l.store.Scan(ctx, store.Scan{Index: indexUsed, Group: usedGroup, To: store.Number(before.UnixMilli()), Limit: trimPage})
 		if err != nil || len(refs) == 0 {
@@ -130,10 +226,9 @@ func (l *StoreLog) Trim(ctx context.Context, before time.Time) error {
 	}
 }
 
-// Secret implements [Log].
-func (l *StoreLog) Secret(ctx context.Context, fresh []byte) ([]byte, error) {
-	out := fresh
-	_, err := store.Update(ctx, l.store, own, store.Query{Cells: []store.Range{store.One(kindOwn, keyState)}},
+// secret returns a value that is made once, for keyed hashes.
+func (l *log) secret(ctx context.Context, fresh []byte) (out []byte, err error) {
+	_, err = store.Update(ctx, l.store, own, store.Query{Cells: []store.Range{store.One(kindOwn, keyState)}},
 		func(snap store.Snapshot) (*store.Batch, error) {
 			if raw, ok := snap.Cell(kindOwn, keyState); ok {
 				out = raw
@@ -146,4 +241,15 @@ func (l *StoreLog) Secret(ctx context.Context, fresh []byte) ([]byte, error) {
 		return nil, fmt.Errorf("proxy: secret: %w", err)
 	}
 	return out, nil
+}
+
+// Span returns the ids of the first and last message of items, as the log has them.
+func (l *Lane) Span(from, to int) (first, last string) {
+	for i := from; i < min(to, len(l.Messages)); i++ {
+		for j := range l.Messages[i] {
+			last = l.keptID(&l.Messages[i][j])
+			first = cmp.Or(first, last)
+		}
+	}
+	return first, last
 }

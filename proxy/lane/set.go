@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
-	"fmt"
 	"hash/maphash"
 	"slices"
 	"sync"
@@ -12,7 +11,10 @@ import (
 	"time"
 
 	"github.com/mortise-dev/mortise/abi"
+	"github.com/mortise-dev/mortise/compaction"
 	"github.com/mortise-dev/mortise/proxy/wire"
+	"github.com/mortise-dev/mortise/store"
+	"github.com/mortise-dev/mortise/thread"
 )
 
 // Change is how a request relates to its lane.
@@ -30,8 +32,10 @@ const (
 
 // Config makes a [Set].
 type Config struct {
-	// Log keeps lanes; nil keeps them in memory alone.
-	Log Log
+	// Store keeps lanes, as threads; nil keeps them in memory alone.
+	Store store.Store
+	// Listed lists threads elsewhere too, as in a mailbox; nil does not.
+	Listed Listing
 	// Lanes is how many are kept in memory, 512 when 0. PerGroup is how many with one key, 64 when 0.
 	Lanes, PerGroup int
 	Now             func() time.Time
@@ -42,6 +46,7 @@ type Config struct {
 // Set has the lanes of a process.
 type Set struct {
 	cfg  Config
+	log  *log // nil without a store
 	seed maphash.Seed
 
 	mu     sync.Mutex
@@ -49,9 +54,8 @@ type Set struct {
 }
 
 type group struct {
-	mu    sync.Mutex // held while the lanes are loaded
+	mu    sync.Mutex
 	lanes []*Lane
-	ready bool
 	used  time.Time
 }
 
@@ -63,16 +67,22 @@ type Lane struct {
 
 	// Messages has what plugins see of each item, nil for what was not asked for.
 	Messages [][]abi.Message
-	// Known is how many items of the latest request the lane had before it.
-	Known int
+	// Fresh are the items of the latest request that the lane did not have before.
+	Fresh []int
 	// Busy counts requests whose answer is under way.
 	Busy int
+	// Marker and Events are about compactions, and are saved with the lane.
+	Marker *compaction.Marker
+	Events []compaction.Event
+	// Moved counts changes of the lane by others: another process, or an operator.
+	Moved int
 	// Attached belongs to the user of the package.
 	Attached any
 
 	digests []uint64
-	rev     uint64
-	view    atomic.Pointer[view]
+	// base is the state as it is in the store.
+	base *State
+	view atomic.Pointer[view]
 }
 
 // Lock holds the lane for one request.
@@ -86,11 +96,16 @@ func (l *Lane) Unlock() {
 
 // look is what other requests are compared with.
 func (l *Lane) look() *view {
-	return &view{hashes: l.Hashes, digests: l.digests, answer: l.Answer, open: l.Open, busy: l.Busy, used: l.Used}
+	return &view{
+		id: l.ID, origin: l.Origin, version: l.Version, hashes: l.Hashes, digests: l.digests, answer: l.Answer, open: l.Open, busy: l.Busy, used: l.Used,
+	}
 }
 
 // view is a lane as it was when it was last unlocked. It is read without waiting for the lane.
 type view struct {
+	id      string
+	origin  string
+	version uint64
 	hashes  []wire.Hash
 	digests []uint64
 	answer  []string
@@ -108,12 +123,17 @@ func NewSet(cfg Config) *Set {
 	if cfg.Failed == nil {
 		cfg.Failed = func(error) {}
 	}
-	return &Set{cfg: cfg, seed: maphash.MakeSeed(), groups: map[string]*group{}}
+	s := &Set{cfg: cfg, seed: maphash.MakeSeed(), groups: map[string]*group{}}
+	if cfg.Store != nil {
+		s.log = &log{cfg.Store, thread.On(cfg.Store), cfg.Listed}
+	}
+	return s
 }
 
-// group returns the lanes with a key, locked.
-func (s *Set) group(ctx context.Context, name string) *group {
+// group returns the lanes with a key.
+func (s *Set) group(name string) *group {
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	g := s.groups[name]
 	if g == nil {
 		g = &group{}
@@ -121,27 +141,54 @@ func (s *Set) group(ctx context.Context, name string) *group {
 		s.evict()
 	}
 	g.used = s.cfg.Now()
-	s.mu.Unlock()
-	g.mu.Lock()
-	loaded := false
-	defer func() {
-		if !loaded { // the log panicked: others must not wait for ever
-			g.mu.Unlock()
-		}
-	}()
-	if !g.ready && s.cfg.Log != nil {
-		states, revs, err := s.cfg.Log.Load(ctx, name, s.cfg.PerGroup)
-		if err != nil {
+	return g
+}
+
+// sync returns the lanes of a group, as the store has them.
+func (s *Set) sync(ctx context.Context, name string) []*Lane {
+	g := s.group(name)
+	var have []listed
+	var err error
+	if s.log != nil {
+		if have, err = s.log.list(ctx, name, s.cfg.PerGroup); err != nil {
 			s.cfg.Failed(err)
 		}
-		for i, st := range states {
-			l := &Lane{State: st, rev: revs[i]}
-			l.view.Store(l.look())
-			g.lanes = append(g.lanes, l)
+	}
+	g.mu.Lock()
+	lanes := slices.Clone(g.lanes)
+	g.mu.Unlock()
+	if s.log == nil || err != nil {
+		return lanes
+	}
+	for _, h := range have {
+		i := slices.IndexFunc(lanes, func(l *Lane) bool { return l.view.Load().id == h.id })
+		if i >= 0 && lanes[i].view.Load().version >= h.version {
+			continue
+		}
+		theirs, err := s.log.read(ctx, h.id)
+		switch {
+		case err != nil:
+			s.cfg.Failed(err)
+		case theirs == nil:
+		case i >= 0:
+			lanes[i].Lock()
+			if theirs.Version > lanes[i].Version && (lanes[i].Busy == 0 || !diverged(lanes[i].Hashes, theirs.Hashes)) {
+				lanes[i].absorb(theirs)
+			}
+			lanes[i].Unlock()
+		default:
+			s.join(name, &Lane{State: theirs, base: theirs.copy()})
 		}
 	}
-	g.ready, loaded = true, true
-	return g
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if len(have) < s.cfg.PerGroup {
+		g.lanes = slices.DeleteFunc(g.lanes, func(l *Lane) bool {
+			v := l.view.Load() // what was deleted in the store is forgotten here
+			return v.version > 0 && v.busy == 0 && !slices.ContainsFunc(have, func(h listed) bool { return h.id == v.id })
+		})
+	}
+	return slices.Clone(g.lanes)
 }
 
 // evict forgets the groups that were not used for longest. Their lanes are loaded again from the log.
@@ -171,79 +218,178 @@ const rounds = 4
 // Find returns the lane of a request, locked, and how the request relates to it. Unless look is set the lane now ends
 // with the request.
 func (s *Set) Find(ctx context.Context, k *Key, r *wire.Request, look bool) (*Lane, Change) {
+	ctx, cancel := bounded(ctx)
+	defer cancel()
 	name := k.Group()
 	m := &matcher{r: r, canon: make([]wire.Hash, len(r.Items)), known: make([]bool, len(r.Items)), digests: make([]uint64, len(r.Items))}
 	for i := range r.Items {
 		m.digests[i] = r.Digest(s.seed, i)
 	}
 	for round := 1; ; round++ {
-		g := s.group(ctx, name)
-		lanes := slices.Clone(g.lanes)
-		g.mu.Unlock()
-		best, p := m.best(lanes)
+		best, p := m.best(s.sync(ctx, name))
+		change := New
 		if best != nil {
 			best.Lock() // it may have moved meanwhile
 			if now := m.common(best.look()); now != p && round < rounds {
 				best.Unlock()
 				continue
 			}
-		}
-		change := New
-		if best != nil {
+			s.undone(ctx, best)
 			change = m.change(best.look(), p, k.Session != "")
 		}
-		if look {
-			if change == New && best != nil {
-				best.Unlock()
-				best = nil
+		if change == New && best != nil {
+			best.Unlock()
+			best = nil
+		} else if best == nil && !look {
+			if best, p = s.elsewhere(ctx, k, m); best != nil {
+				change = Fork // of another session: a client that continues one under a new id
 			}
+		}
+		if look {
 			return best, change
 		}
-		return s.take(ctx, k, m, best, p, change), change
+		return s.take(k, m, best, p, change), change
 	}
+}
+
+// elsewhere returns a lane of another session, locked, from which the first request of a session continues.
+func (s *Set) elsewhere(ctx context.Context, k *Key, m *matcher) (best *Lane, p int) {
+	origin := m.origin(k)
+	if origin == "" {
+		return nil, 0
+	}
+	if s.log != nil {
+		s.load(ctx, origin)
+	}
+	var all []*Lane
+	s.All(func(l *Lane) {
+		if l.view.Load().origin == origin {
+			all = append(all, l)
+		}
+	})
+	if best, _ = m.best(all); best == nil {
+		return nil, 0
+	}
+	best.Lock()
+	if p = m.common(best.look()); !m.answered(p) {
+		best.Unlock()
+		return nil, 0
+	}
+	return best, p
+}
+
+// load reads lanes with an origin from the store.
+func (s *Set) load(ctx context.Context, origin string) {
+	refs, err := s.log.origins(ctx, origin)
+	if err != nil {
+		s.cfg.Failed(err)
+	}
+	known := map[string]bool{}
+	s.All(func(l *Lane) { known[l.view.Load().id] = true })
+	for _, id := range refs {
+		if known[id] {
+			continue
+		}
+		if st, err := s.log.read(ctx, id); err == nil && st != nil {
+			s.join(st.Group, &Lane{State: st, base: st.copy()})
+		}
+	}
+}
+
+// Newest returns the id of the lane with a key that was used last, if there is one.
+func (s *Set) Newest(ctx context.Context, k *Key) string {
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+	var newest *view
+	for _, l := range s.sync(ctx, k.Group()) {
+		if v := l.view.Load(); newest == nil || v.used.After(newest.used) {
+			newest = v
+		}
+	}
+	if newest == nil {
+		return ""
+	}
+	return newest.id
 }
 
 // take makes a request the latest one of its lane, which is locked, or of a new one.
-func (s *Set) take(ctx context.Context, k *Key, m *matcher, best *Lane, p int, change Change) *Lane {
+func (s *Set) take(k *Key, m *matcher, best *Lane, p int, change Change) *Lane {
+	var before map[wire.Hash]bool
+	if best != nil && change != New {
+		before = make(map[wire.Hash]bool, len(best.Hashes))
+		for _, h := range best.Hashes {
+			before[h] = true
+		}
+	}
 	switch change {
 	case New:
-		if best != nil {
-			best.Unlock()
-		}
-		best = s.add(ctx, k, &State{})
+		best = s.add(k, &State{})
 	case Fork:
 		fork := best.copy()
 		best.Unlock()
-		fork.truncate(p)
-		fork.Kept, fork.Money = 0, nil
-		fork.Epoch++
-		best = s.add(ctx, k, fork)
+		fork.truncate(p, m)
+		fork.Kept, fork.Version, fork.Money = 0, 0, nil
+		best = s.add(k, fork)
 	case Reset:
-		best.truncate(0)
-		best.Messages = nil
-		best.Epoch++
+		best.reset(m, s.cfg.Now())
+		p = 0
 	case Grow, Retry, Again:
 	}
-	best.Known = p
-	if change == New || change == Reset {
-		best.Known = 0
+	best.Fresh = best.Fresh[:0]
+	for i := p; i < len(m.r.Items); i++ {
+		if !before[m.hash(i)] {
+			best.Fresh = append(best.Fresh, i)
+		}
 	}
 	m.commit(best)
 	best.Used = s.cfg.Now()
+	if best.Origin == "" || change == Reset {
+		best.Origin = m.origin(k)
+	}
 	return best
 }
 
-// add makes a lane, locked, and forgets the one that was not used for longest where there are too many.
-func (s *Set) add(ctx context.Context, k *Key, st *State) *Lane {
+// reset begins an epoch: the client has compacted the conversation. That is a marker of the thread, as a compaction of the proxy is.
+func (l *Lane) reset(m *matcher, now time.Time) {
+	if first, last := l.Span(0, len(l.Messages)); l.Kept > 0 && first != "" {
+		l.Marker = &compaction.Marker{
+			ID: rand.Text(), ThreadID: l.ID, FromID: first, ToID: last, At: now, Policy: clientPolicy, PreTokens: l.Usage.Prompt(),
+			Summary: "The client compacted the conversation by itself. Its summary is in the messages that follow.",
+		}
+		l.Events = append(l.Events, compaction.Event{
+			Kind: compaction.EventSwapped, Thread: l.ID, At: now, AttemptID: l.Marker.ID, Policy: clientPolicy, FromID: first, ToID: last,
+			PreTokens: l.Marker.PreTokens, Reason: "the client compacted by itself",
+		})
+	}
+	l.truncate(0, m)
+	l.Messages, l.Kept = nil, 0
+	l.Epoch++
+}
+
+// add makes a lane, locked.
+func (s *Set) add(k *Key, st *State) *Lane {
 	parent := st.ID
-	st.ID, st.Group, st.Key = fmt.Sprintf("proxy-%s", rand.Text()[:16]), k.Group(), *k
+	st.ID, st.Group, st.Key = newID(), k.Group(), *k
 	st.Parent = cmp.Or(parent, st.Parent)
 	st.Open = false
-	l := &Lane{State: st}
-	l.view.Store(l.look())
+	l := &Lane{State: st, base: &State{}}
 	l.Lock()
-	g := s.group(ctx, st.Group)
+	return s.join(st.Group, l)
+}
+
+func newID() string { return "proxy-" + rand.Text()[:16] }
+
+// join adds a lane to its group, and forgets the one that was not used for longest where there are too many.
+func (s *Set) join(name string, l *Lane) *Lane {
+	l.view.Store(l.look())
+	g := s.group(name)
+	g.mu.Lock()
 	defer g.mu.Unlock()
+	for _, have := range g.lanes {
+		if have.view.Load().id == l.ID { // two requests have read it at once
+			return have
+		}
+	}
 	if len(g.lanes) >= s.cfg.PerGroup {
 		oldest := 0
 		for i := range g.lanes {
@@ -255,20 +401,6 @@ func (s *Set) add(ctx context.Context, k *Key, st *State) *Lane {
 	}
 	g.lanes = append(g.lanes, l)
 	return l
-}
-
-// Save keeps the state of a lane, which must be locked, and adds messages to its log.
-func (s *Set) Save(ctx context.Context, l *Lane, messages []abi.Message) error {
-	if s.cfg.Log == nil {
-		return nil
-	}
-	rev, err := s.cfg.Log.Save(ctx, l.State, l.rev, messages)
-	if err != nil {
-		s.cfg.Failed(err)
-		return err
-	}
-	l.rev = rev
-	return nil
 }
 
 // All calls visit for each lane in memory, unlocked.
@@ -286,111 +418,5 @@ func (s *Set) All(visit func(*Lane)) {
 		for _, l := range lanes {
 			visit(l)
 		}
-	}
-}
-
-// matcher compares one request with lanes.
-type matcher struct {
-	r       *wire.Request
-	digests []uint64
-	canon   []wire.Hash
-	known   []bool
-}
-
-func (m *matcher) hash(i int) wire.Hash {
-	if !m.known[i] {
-		m.canon[i], m.known[i] = m.r.Canonical(i), true
-	}
-	return m.canon[i]
-}
-
-// best returns the lane that begins most like the request, of equal ones the newest.
-func (m *matcher) best(lanes []*Lane) (best *Lane, p int) {
-	var used time.Time
-	most := -1
-	for _, l := range lanes {
-		v := l.view.Load()
-		n := m.common(v)
-		score := 2 * n
-		if n == len(v.hashes) && n < len(m.r.Items) && m.continues(v) {
-			score++ // of sessions that began alike it is the one with this answer
-		}
-		if score > most || score == most && v.used.After(used) {
-			best, p, used, most = l, n, v.used, score
-		}
-	}
-	return best, p
-}
-
-// common is how many items a request and a lane begin with in common.
-func (m *matcher) common(l *view) int {
-	n := min(len(l.hashes), len(m.r.Items))
-	for i := range n {
-		if i < len(l.digests) && l.digests[i] == m.digests[i] {
-			if !m.known[i] {
-				m.canon[i], m.known[i] = l.hashes[i], true
-			}
-			continue
-		}
-		if m.hash(i) != l.hashes[i] {
-			return i
-		}
-	}
-	return n
-}
-
-func (m *matcher) change(l *view, p int, named bool) Change {
-	n, before := len(m.r.Items), len(l.hashes)
-	if !named && !m.answered(p) && (p != before || !m.continues(l)) {
-		if p == before && n == before && p > 0 && l.open && l.busy == 0 {
-			return Retry // of the first request
-		}
-		return New
-	}
-	switch {
-	case p == before && n > before:
-		return Grow
-	case p == before && n == before && l.open:
-		return Retry
-	case p == before && n == before:
-		return Again
-	case p == 0 || n < before/2 && !m.answered(p):
-		return Reset
-	}
-	return Fork
-}
-
-// answerItems is how many items one answer may be in a conversation.
-const answerItems = 32
-
-// continues reports whether the request continues from the answer that the lane had.
-func (m *matcher) continues(l *view) bool {
-	from := len(l.hashes)
-	for i := from; i < min(from+answerItems, len(m.r.Items)); i++ {
-		if m.r.Items[i].Role == wire.Assistant && slices.Contains(l.answer, m.r.Key(i)) {
-			return true
-		}
-	}
-	return false
-}
-
-// answered reports whether the first n items have an answer of the model.
-func (m *matcher) answered(n int) bool {
-	for i := range min(max(n, 0), len(m.r.Items)) {
-		if m.r.Items[i].Role == wire.Assistant {
-			return true
-		}
-	}
-	return false
-}
-
-// commit makes the request the latest one of the lane.
-func (m *matcher) commit(l *Lane) {
-	for i := range m.r.Items {
-		m.hash(i)
-	}
-	l.Hashes, l.digests = m.canon, m.digests
-	if len(l.Messages) > len(m.r.Items) {
-		l.Messages = l.Messages[:len(m.r.Items)]
 	}
 }

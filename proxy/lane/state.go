@@ -3,9 +3,11 @@ package lane
 import (
 	"encoding/hex"
 	"encoding/json"
+	"slices"
 	"strings"
 	"time"
 
+	"github.com/mortise-dev/mortise/proxy/money"
 	"github.com/mortise-dev/mortise/proxy/wire"
 )
 
@@ -34,10 +36,15 @@ func (k *Key) Group() string {
 
 // State is what is kept of a lane.
 type State struct {
-	ID     string `json:"id"`
-	Group  string `json:"group"`
-	Key    Key    `json:"key"`
+	ID    string `json:"id"`
+	Group string `json:"group"`
+	// Version counts how often it was saved.
+	Version uint64 `json:"version"`
+	Key     Key    `json:"key"`
+	// Parent is the thread that this one was forked from, or that of the agent which started this one.
 	Parent string `json:"parent,omitempty"`
+	// Origin names how the conversation begins, for a client that continues it under another session id.
+	Origin string `json:"origin,omitempty"`
 	// Epoch counts rewrites of the prefix by the client.
 	Epoch int `json:"epoch"`
 	// Hashes are the items of the latest request.
@@ -50,12 +57,15 @@ type State struct {
 	Calls       int `json:"calls"`
 	Swaps       int `json:"swaps,omitempty"`
 	CallsAtSwap int `json:"calls_at_swap,omitempty"`
-	// Runs counts turns of the user. Run is the id of the one under way, empty between them; Step counts its calls.
-	Runs int    `json:"runs"`
-	Run  string `json:"run,omitempty"`
-	Step int    `json:"step,omitempty"`
-	// Kept counts the messages in the log.
+	// Runs counts turns of the user. Run is the id of the one under way, empty between them, Latest that of the latest; Step counts its calls.
+	Runs   int    `json:"runs"`
+	Run    string `json:"run,omitempty"`
+	Latest string `json:"latest,omitempty"`
+	Step   int    `json:"step,omitempty"`
+	// Kept counts the items whose messages are in the thread's log.
 	Kept int `json:"kept,omitempty"`
+	// Floor is how long the prompt was when a compaction was taken back, in tokens: none starts before it has grown by a good part.
+	Floor int64 `json:"floor,omitempty"`
 
 	Edits  []Edit  `json:"edits,omitempty"`
 	Grafts []Graft `json:"grafts,omitempty"`
@@ -64,10 +74,10 @@ type State struct {
 	Hidden []json.RawMessage `json:"hidden,omitempty"`
 	// Left are tools that were left out from the first request on.
 	Left []string `json:"left,omitempty"`
-	// Plugins are the values of plugins that outlive a run.
-	Plugins json.RawMessage `json:"plugins,omitempty"`
+	// Plugins are the values of plugins: see [Pack].
+	Plugins []byte `json:"plugins,omitempty"`
 	// Money is the account of the lane.
-	Money json.RawMessage `json:"money,omitempty"`
+	Money *money.Account `json:"money,omitempty"`
 	// Used is when the latest request came, Answered when the latest answer ended, and Usage what that counted.
 	Used     time.Time  `json:"used"`
 	Answered time.Time  `json:"answered,omitzero"`
@@ -106,41 +116,54 @@ type Swap struct {
 	Item json.RawMessage `json:"item"`
 	// Plain is the same without a cache marker, for requests that have no room for it.
 	Plain json.RawMessage `json:"plain,omitempty"`
-	// Handles name originals.
+	// Handles name originals. Marker is the id of the thread's marker.
 	Handles []string `json:"handles,omitempty"`
+	Marker  string   `json:"marker,omitempty"`
 	// Tokens is an estimate of the item, Removed of what it replaces.
 	Tokens  int64 `json:"tokens"`
 	Removed int64 `json:"removed"`
 }
 
-// truncate forgets what lies behind the first n items.
-func (s *State) truncate(n int) {
-	s.Hashes = s.Hashes[:min(n, len(s.Hashes)):min(n, len(s.Hashes))]
+// truncate forgets what belongs to items behind the first n, but what the request has all the same at another place: an edit of an old
+// message leaves the calls behind it that were hidden from the client.
+func (s *State) truncate(n int, m *matcher) {
+	old := s.Hashes
 	var edits []Edit
 	for _, e := range s.Edits {
-		if e.Item < n {
-			edits = append(edits, e)
+		if e.Item >= n {
+			if e.Item = m.find(old, e.Item, n); e.Item < 0 {
+				continue
+			}
 		}
+		edits = append(edits, e)
 	}
 	var grafts []Graft
+	at := n
 	for _, g := range s.Grafts {
-		if g.At+len(g.Keys) <= n {
-			grafts = append(grafts, g)
+		if g.At+len(g.Keys) > n {
+			if g.At = m.findKeys(g.Keys, at); g.At < 0 {
+				continue
+			}
+			at = g.At + len(g.Keys)
 		}
+		grafts = append(grafts, g)
 	}
+	s.Hashes = old[:min(n, len(old)):min(n, len(old))]
 	s.Edits, s.Grafts = edits, grafts
 	if s.Swap != nil && s.Swap.To > n {
 		s.Swap = nil
 	}
-	s.Kept = min(s.Kept, n)
 }
 
 // copy returns a state that shares nothing that changes.
 func (s *State) copy() *State {
 	out := *s
-	out.Hashes = append([]wire.Hash(nil), s.Hashes...)
-	out.Edits = append([]Edit(nil), s.Edits...)
-	out.Grafts = append([]Graft(nil), s.Grafts...)
-	out.Hidden = append([]json.RawMessage(nil), s.Hidden...)
+	out.Edits = slices.Clone(s.Edits)
+	out.Grafts = slices.Clone(s.Grafts)
+	out.Hidden = slices.Clone(s.Hidden)
+	out.Left = slices.Clone(s.Left)
+	if s.Money != nil {
+		out.Money = &money.Account{Ledger: s.Money.Ledger, Ratio: s.Money.Ratio, Cut: s.Money.Cut}
+	}
 	return &out
 }

@@ -17,14 +17,18 @@ type Totals struct {
 }
 
 func (t *Totals) add(u wire.Usage, units, usd float64) {
-	t.Calls++
-	t.Usage.Input += u.Input
-	t.Usage.Read += u.Read
-	t.Usage.Write5m += u.Write5m
-	t.Usage.Write1h += u.Write1h
-	t.Usage.Output += u.Output
-	t.Units += units
-	t.USD += units * usd
+	t.plus(&Totals{Calls: 1, Usage: u, Units: units, USD: units * usd}, 1)
+}
+
+func (t *Totals) plus(o *Totals, sign int64) {
+	t.Calls += sign * o.Calls
+	t.Usage.Input += sign * o.Usage.Input
+	t.Usage.Read += sign * o.Usage.Read
+	t.Usage.Write5m += sign * o.Usage.Write5m
+	t.Usage.Write1h += sign * o.Usage.Write1h
+	t.Usage.Output += sign * o.Usage.Output
+	t.Units += float64(sign) * o.Units
+	t.USD += float64(sign) * o.USD
 }
 
 // Ledger is what an account, or several, came to.
@@ -61,17 +65,20 @@ func (l *Ledger) Savings() (without, compacting float64, known bool) {
 }
 
 // Add adds another ledger.
-func (l *Ledger) Add(o *Ledger) {
+func (l *Ledger) Add(o *Ledger) { l.plus(o, 1) }
+
+// Subtract takes another ledger out.
+func (l *Ledger) Subtract(o *Ledger) { l.plus(o, -1) }
+
+func (l *Ledger) plus(o *Ledger, sign int64) {
 	for _, p := range []struct{ to, from *Totals }{
 		{&l.Paid, &o.Paid}, {&l.Own, &o.Own}, {&l.Machine, &o.Machine}, {&l.Without, &o.Without}, {&l.Compacting, &o.Compacting},
 	} {
-		calls, usd := p.to.Calls+p.from.Calls, p.to.USD+p.from.USD
-		p.to.add(p.from.Usage, p.from.Units, 0)
-		p.to.Calls, p.to.USD = calls, usd
+		p.to.plus(p.from, sign)
 	}
-	l.Estimated += o.Estimated
-	l.Swaps += o.Swaps
-	l.Uncounted += o.Uncounted
+	l.Estimated += sign * o.Estimated
+	l.Swaps += sign * o.Swaps
+	l.Uncounted += sign * o.Uncounted
 }
 
 // Account follows one lane.
@@ -106,6 +113,9 @@ type Call struct {
 
 // Open makes an account usable after it was read. Its caches are empty: the first call is taken as it was billed.
 func (a *Account) Open(seed maphash.Seed) {
+	if a.with != nil {
+		return
+	}
 	a.seed = seed
 	a.with, a.without, a.client = NewMachine(seed), NewMachine(seed), NewMachine(seed)
 }
@@ -119,9 +129,7 @@ func (a *Account) Add(c *Call) {
 		a.Uncounted++
 		return
 	}
-	if a.with == nil {
-		a.Open(maphash.MakeSeed())
-	}
+	a.Open(maphash.MakeSeed())
 	r := RatesOf(c.Protocol, c.Model)
 	tokens := c.Usage.Prompt()
 	if w := c.Sent.Weight(); w > 0 && tokens > 0 {

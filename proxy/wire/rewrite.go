@@ -106,37 +106,12 @@ func (w *Rewriter) responsesCall(o *Out, args []byte, held []Event) []Event {
 
 // Notice returns the events of a text block of our own. Index is that among what the client has.
 func (w *Rewriter) Notice(index int, text string) []Event {
-	type object = map[string]any
-	if w.Protocol == Messages {
-		return []Event{
-			NewEvent("content_block_start", Marshal(object{"type": "content_block_start", "index": index, "content_block": object{"type": "text", "text": ""}})),
-			NewEvent("content_block_delta", Marshal(object{"type": "content_block_delta", "index": index, "delta": object{"type": "text_delta", "text": text}})),
-			NewEvent("content_block_stop", Marshal(object{"type": "content_block_stop", "index": index})),
-		}
-	}
-	if w.Protocol == Chat {
-		return []Event{NewEvent("", Marshal(object{
-			"id": w.ID, "object": "chat.completion.chunk", "choices": []object{{"index": 0, "delta": object{"content": text}}},
-		}))}
-	}
 	w.Dirty = true
-	id := "msg_mortise_" + strconv.Itoa(index)
-	part := object{"type": "output_text", "text": text, "annotations": []any{}}
-	item := object{"type": "message", "id": id, "role": "assistant", "status": "completed", "content": []any{part}}
-	empty := object{"type": "message", "id": id, "role": "assistant", "status": "in_progress", "content": []any{}}
-	out := []Event{}
-	for _, e := range []object{
-		{"type": "response.output_item.added", "item": empty},
-		{"type": "response.content_part.added", "item_id": id, "content_index": 0, "part": object{"type": "output_text", "text": "", "annotations": []any{}}},
-		{"type": "response.output_text.delta", "item_id": id, "content_index": 0, "delta": text},
-		{"type": "response.output_text.done", "item_id": id, "content_index": 0, "text": text},
-		{"type": "response.content_part.done", "item_id": id, "content_index": 0, "part": part},
-		{"type": "response.output_item.done", "item": item},
-	} {
-		w.seq++
-		e["output_index"], e["sequence_number"] = index, w.seq
-		kind, _ := e["type"].(string)
-		out = append(out, NewEvent(kind, Marshal(e)))
+	o := NewText(text)
+	o.Index = index - w.Base + w.Removed
+	out := o.Events(w.Protocol, w.ID)
+	for i := range out {
+		out[i] = w.Forward(out[i])
 	}
 	return out
 }
@@ -258,6 +233,9 @@ func (m *Merged) choice(b, list []byte) (s []Splice) {
 		msg := Field(b, at, "message")
 		if c := Field(b, msg, "content"); c.Exists() {
 			s = append(s, Splice{At: c, New: nullOr(m.Text)})
+		}
+		if len(m.Output) > 0 && !Field(b, msg, "tool_calls").Exists() {
+			s = append(s, AddField(b, msg, "tool_calls", list))
 		}
 		_ = Object(b, msg, func(key []byte, name, val Span) error {
 			switch {

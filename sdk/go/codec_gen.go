@@ -427,6 +427,15 @@ func (v *CacheUse) MarshalTo(e *Encoder) {
 	if v.WrittenTokens != 0 {
 		n++
 	}
+	if v.Model != "" {
+		n++
+	}
+	if v.ReadPerMille != 0 {
+		n++
+	}
+	if v.WritePerMille != 0 {
+		n++
+	}
 	e.OpenMap(n)
 	e.raw("\xa5at_ms")
 	e.Int(v.AtMS)
@@ -439,6 +448,18 @@ func (v *CacheUse) MarshalTo(e *Encoder) {
 	if v.WrittenTokens != 0 {
 		e.raw("\xaewritten_tokens")
 		e.Int(v.WrittenTokens)
+	}
+	if v.Model != "" {
+		e.raw("\xa5model")
+		e.Str(v.Model)
+	}
+	if v.ReadPerMille != 0 {
+		e.raw("\xaeread_per_mille")
+		e.Int(v.ReadPerMille)
+	}
+	if v.WritePerMille != 0 {
+		e.raw("\xafwrite_per_mille")
+		e.Int(v.WritePerMille)
 	}
 	e.Close()
 }
@@ -465,6 +486,15 @@ func (v *CacheUse) UnmarshalFrom(d *Decoder) {
 		case "written_tokens":
 			d.once(&seen, 1<<3)
 			v.WrittenTokens = d.Int()
+		case "model":
+			d.once(&seen, 1<<4)
+			v.Model = d.Str()
+		case "read_per_mille":
+			d.once(&seen, 1<<5)
+			v.ReadPerMille = d.Int()
+		case "write_per_mille":
+			d.once(&seen, 1<<6)
+			v.WritePerMille = d.Int()
 		default:
 			d.Skip()
 		}
@@ -478,6 +508,9 @@ func (v *CacheUse) UnmarshalFrom(d *Decoder) {
 // MarshalTo writes v.
 func (v *CompactionCost) MarshalTo(e *Encoder) {
 	n := 3
+	if v.AfterTokens != 0 {
+		n++
+	}
 	if v.RewriteMicros != 0 {
 		n++
 	}
@@ -491,6 +524,10 @@ func (v *CompactionCost) MarshalTo(e *Encoder) {
 	e.Int(v.RewriteTokens)
 	e.raw("\xacsaved_tokens")
 	e.Int(v.SavedTokens)
+	if v.AfterTokens != 0 {
+		e.raw("\xacafter_tokens")
+		e.Int(v.AfterTokens)
+	}
 	if v.RewriteMicros != 0 {
 		e.raw("\xaerewrite_micros")
 		e.Int(v.RewriteMicros)
@@ -521,11 +558,14 @@ func (v *CompactionCost) UnmarshalFrom(d *Decoder) {
 		case "saved_tokens":
 			d.once(&seen, 1<<2)
 			v.SavedTokens = d.Int()
-		case "rewrite_micros":
+		case "after_tokens":
 			d.once(&seen, 1<<3)
+			v.AfterTokens = d.Int()
+		case "rewrite_micros":
+			d.once(&seen, 1<<4)
 			v.RewriteMicros = d.Int()
 		case "saved_micros":
-			d.once(&seen, 1<<4)
+			d.once(&seen, 1<<5)
 			v.SavedMicros = d.Int()
 		default:
 			d.Skip()

@@ -79,6 +79,15 @@ func transient(err error) bool {
 	return err != nil && pgconn.SafeToRetry(err) && !errors.As(err, new(*pgconn.ConnectError))
 }
 
+// lockTimeout is the code of a call that did not wait for another transaction.
+const lockTimeout = "55P03"
+
+// answered reports whether an error is the server's, and its process lives on: the transaction was rolled back.
+func answered(err error) bool {
+	c := code(err)
+	return errors.Is(err, store.ErrExists) || c != "" && !strings.HasPrefix(c, "57P")
+}
+
 func code(err error) string {
 	if pg := (*pgconn.PgError)(nil); errors.As(err, &pg) {
 		return pg.Code

@@ -25,7 +25,8 @@ type Store struct {
 	hub  wait.Hub
 	// tx is the caller's transaction, of a store that Within has returned. Such a store has nothing else but the two fields above.
 	tx pgx.Tx
-	// notices are the topics to notify.
+	// groups has the batches that are to be applied, notices the topics to notify.
+	groups  groups
 	notices notices
 	stop    context.CancelFunc
 	work    sync.WaitGroup

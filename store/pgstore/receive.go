@@ -11,10 +11,8 @@ import (
 )
 
 const (
-	// pollEvery is the pause between polls for notifications behind a pooler.
-	pollEvery = 500 * time.Millisecond
-	// oldest is a snapshot that sees nothing.
-	oldest = "1:1:"
+	// wakeEvery is the pause between two notifications of all watches behind a pooler.
+	wakeEvery = 500 * time.Millisecond
 	// quiet is after which silence the listening connection is tested, and brief how long that may take.
 	quiet = 30 * time.Second
 	brief = 5 * time.Second
@@ -29,12 +27,7 @@ func (s *Store) receive(ctx context.Context, pooler bool) error {
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
 	s.stop = stop
 	if pooler {
-		since, err := s.poll(ctx, oldest)
-		if err != nil && !s.cfg.Existing { // a program that only reads need not have the privilege
-			stop()
-			return err
-		}
-		s.work.Go(func() { s.polling(background, since) })
+		s.work.Go(func() { s.waking(background) })
 		s.work.Go(func() { s.notifying(background) })
 		return nil
 	}
@@ -108,39 +101,9 @@ func (s *Store) notified(ctx context.Context, conn *pgx.Conn) error {
 	}
 }
 
-// polling polls for notifications until ctx is done. When polls fail it wakes all.
-func (s *Store) polling(ctx context.Context, since string) {
-	failing := false
-	ticker := time.NewTicker(pollEvery)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
-			return
-		}
-		var err error
-		if since, err = s.poll(ctx, since); err != nil && ctx.Err() == nil {
-			s.hub.NotifyAll()
-			if !failing {
-				s.cfg.Logger.WarnContext(ctx, "pgstore_not_polling", "error", err)
-			}
-		}
-		failing = err != nil
+// waking wakes all watches again and again until ctx is done.
+func (s *Store) waking(ctx context.Context) {
+	for wait.For(ctx, wakeEvery) == nil {
+		s.hub.NotifyAll()
 	}
-}
-
-// poll wakes the watches of the batches since a snapshot, and returns a newer one, or with an error the same.
-func (s *Store) poll(ctx context.Context, since string) (next string, err error) {
-	var payloads []string
-	err = s.write(ctx, "poll", func(ctx context.Context, c *pgx.Conn) error {
-		return c.QueryRow(ctx, s.sql.poll, since).Scan(&next, &payloads)
-	})
-	for _, p := range payloads {
-		s.wake(p)
-	}
-	if err != nil {
-		return since, err
-	}
-	return next, nil
 }

@@ -42,7 +42,7 @@ func (s *Store) Apply(ctx context.Context, b store.Batch) (revision uint64, err 
 	if err := b.Validate(); err != nil {
 		return 0, fmt.Errorf("sqlitestore: %w", err)
 	}
-	err = s.writer.write(ctx, &job{size: size(&b), do: func(ctx context.Context, t *tx) (err error) {
+	err = s.writer.write(ctx, &job{size: b.Size(), do: func(ctx context.Context, t *tx) (err error) {
 		revision, err = t.apply(ctx, &b)
 		return err
 	}})
@@ -50,18 +50,6 @@ func (s *Store) Apply(ctx context.Context, b store.Batch) (revision uint64, err 
 		return 0, wrap("thread", b.Thread, err)
 	}
 	return revision, nil
-}
-
-// size returns about how many bytes a batch writes.
-func size(b *store.Batch) int {
-	n := 0
-	for i := range b.Put {
-		n += len(b.Put[i].Value)
-	}
-	for i := range b.Append {
-		n += len(b.Append[i].Data)
-	}
-	return n
 }
 
 // thread is a thread while a batch is applied.

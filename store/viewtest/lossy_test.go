@@ -120,7 +120,7 @@ func lostInbox(t *testing.T, s store.Store) {
 	must(t, err)
 	for i := range lostRounds {
 		task := fmt.Sprint("task ", i)
-		must(t, box.Commit(t.Context(), "t", task, []byte("r"), &abi.Notice{Kind: abi.NoticeCompleted, TaskID: task}))
+		must(t, box.Commit(t.Context(), "t", task, []byte("begun"), nil), box.Commit(t.Context(), "t", task, []byte("r"), &abi.Notice{Kind: abi.NoticeCompleted, TaskID: task}))
 		pending, err := box.Unread(t.Context(), "t")
 		must(t, err)
 		if len(pending) != i+1 || pending[i] != task {

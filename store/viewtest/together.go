@@ -99,7 +99,7 @@ func (v *views) fill() {
 		func(i int) error {
 			task := fmt.Sprint("task ", i)
 			n := abi.Notice{Kind: abi.NoticeCompleted, TaskID: task}
-			return v.inbox.Commit(v.Context(), conversation, task, []byte("r"), &n)
+			return errors.Join(v.inbox.Commit(v.Context(), conversation, task, []byte("begun"), nil), v.inbox.Commit(v.Context(), conversation, task, []byte("r"), &n))
 		},
 	} {
 		wg.Go(func() {

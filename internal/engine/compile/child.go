@@ -73,15 +73,10 @@ func compileHere(in io.Reader) (int, error) {
 // compile compiles a module into a cache. The process ends after it, which closes what it makes.
 func (j *compileJob) compile(ctx context.Context, cache wazero.CompilationCache, wasm []byte) (int, error) {
 	config := wazero.NewRuntimeConfigCompiler().WithDebugInfoEnabled(false).WithCompilationCache(cache).
-		WithCoreFeatures(j.Features).WithCloseOnContextDone(j.Closing)
+		WithCoreFeatures(j.Features).WithCloseOnContextDone(j.Interruptible)
 	ctx = experimental.WithCompilationWorkers(ctx, runtime.GOMAXPROCS(0))
-	switch j.Listens {
-	case ListensWASI:
-		ctx = listening(ctx, func(def api.FunctionDefinition) bool {
-			return def.ModuleName() == engine.ModuleWASI && def.GoFunction() != nil
-		})
-	case ListensAll:
-		ctx = listening(ctx, func(api.FunctionDefinition) bool { return true })
+	if j.Interruptible {
+		ctx = listening(ctx)
 	}
 	_, err := wazero.NewRuntimeWithConfig(ctx, config).CompileModule(ctx, wasm)
 	if _, broken := errors.AsType[*os.PathError](err); broken {
@@ -90,12 +85,12 @@ func (j *compileJob) compile(ctx context.Context, cache wazero.CompilationCache,
 	return compileRefused, err
 }
 
-// listening makes functions that are compiled with the context call a listener, which is part of the code. What the
-// listener does is not, so the child's does nothing.
-func listening(ctx context.Context, which func(api.FunctionDefinition) bool) context.Context {
+// listening makes the functions of WASI that are compiled with the context call a listener, which is part of the code. What
+// the listener does is not, so the child's does nothing.
+func listening(ctx context.Context) context.Context {
 	return experimental.WithFunctionListenerFactory(ctx, experimental.FunctionListenerFactoryFunc(
 		func(def api.FunctionDefinition) experimental.FunctionListener {
-			if !which(def) {
+			if def.ModuleName() != engine.ModuleWASI || def.GoFunction() == nil {
 				return nil
 			}
 			return experimental.FunctionListenerFunc(func(context.Context, api.Module, api.FunctionDefinition, []uint64, experimental.StackIterator) {})

@@ -68,21 +68,10 @@ type compileJob struct {
 // CompileMode is what the compiled code depends on besides the module.
 type CompileMode struct {
 	Features api.CoreFeatures
-	// Closing makes the code look at whether its context is done.
-	Closing bool
-	// Listens is which functions call a listener. It is part of the engine's key, also where no function of the
-	// module does.
-	Listens listens
+	// Interruptible makes the code look at whether its context is done, and call a listener around each function of WASI,
+	// as the Extism engine needs it. Both are part of the code.
+	Interruptible bool
 }
-
-// listens is which functions of a module call a listener.
-type listens string
-
-// Values of listens.
-const (
-	ListensWASI listens = "wasi"
-	ListensAll  listens = "all"
-)
 
 // Check reports what is wrong with the config of a host whose cache is in dir.
 func (p *Process) Check(dir string) error {
@@ -128,7 +117,7 @@ func (p *Process) Precompile(ctx context.Context, cache *DiskCache, module strin
 // key names the mark of what was compiled.
 func (m CompileMode) key(wasm []byte) string {
 	h := sha256.New()
-	_, _ = fmt.Fprintf(h, "%d %t %s\n", m.Features, m.Closing, m.Listens)
+	_, _ = fmt.Fprintf(h, "%d %t\n", m.Features, m.Interruptible)
 	_, _ = h.Write(wasm)
 	return "child-" + hex.EncodeToString(h.Sum(nil))
 }

@@ -79,7 +79,7 @@ func (e *Engine) Compile(ctx context.Context, src engine.Source) (_ engine.Progr
 		return nil, err
 	}
 	for _, one := range wasms {
-		mode := compile.CompileMode{Features: api.CoreFeaturesV2, Closing: true, Listens: compile.ListensWASI}
+		mode := compile.CompileMode{Features: api.CoreFeaturesV2, Interruptible: true}
 		if err := e.child.Precompile(ctx, e.cache, src.Name, mode, one.Data); err != nil {
 			return nil, err
 		}

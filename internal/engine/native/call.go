@@ -21,33 +21,23 @@ func (i *nativeInstance) Call(ctx context.Context, t *engine.Target, in *engine.
 		}
 	}
 	i.ready = true
-	switch {
-	case i.counter == nil:
-		return i.callBounded(ctx, f, in, out)
-	case i.mems.guest.memory != nil && !i.sticky:
-		return i.callPinned(ctx, f, in, out)
+	if i.mems.guest.memory != nil && !i.sticky {
+		runtime.LockOSThread() // whose page faults show what the guest changes
+		defer runtime.UnlockOSThread()
+		i.mems.guest.memory.begin()
 	}
-	return i.callFunction(ctx, f, in, out)
+	return i.run(ctx, f, in, out)
 }
 
-// callPinned is callFunction on one thread, whose page faults show what the guest
-// changed.
-func (i *nativeInstance) callPinned(ctx context.Context, f *function, in *engine.Input, out *engine.Outcome) ([]byte, error) {
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	i.mems.guest.memory.begin()
-	return i.callFunction(ctx, f, in, out)
-}
-
-// callFunction runs the guest, takes what it left and puts the instance back.
-func (i *nativeInstance) callFunction(ctx context.Context, f *function, in *engine.Input, out *engine.Outcome) (output []byte, err error) {
+// run runs the guest, takes what it left and puts the instance back.
+func (i *nativeInstance) run(ctx context.Context, f *function, in *engine.Input, out *engine.Outcome) (output []byte, err error) {
 	i.begin(ctx, i.prog.Limits.Timeout, f.name, in)
 	if i.kernelInput && in.Size > 0 {
 		err = i.setInput(in)
 	}
 	if err == nil {
 		i.stack[0] = 0
-		err = f.run.CallWithStack(i.running(), i.stack[:]) //nolint:contextcheck // begin put ctx into it
+		err = f.run.CallWithStack(&i.context, i.stack[:]) //nolint:contextcheck // begin put ctx into it
 		out.Fuel = i.total()
 		if err != nil || out.Fuel > i.limit {
 			err = i.broken(err, out)

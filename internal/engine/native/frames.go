@@ -13,14 +13,6 @@ import (
 	"github.com/mortise-dev/mortise/internal/wasm/meter"
 )
 
-// trapDetail is that of an error of the engine, with the frames of the guest's own binary.
-func (i *nativeInstance) trapDetail(err error) string {
-	if i.prog.unmetered != "" { // it runs as it is
-		return engine.TrapDetail(err, nil)
-	}
-	return engine.TrapDetail(err, ownFrame)
-}
-
 // ownFrame makes a frame of a rewritten module one of the guest's binary: a function that the
 // rewriter added has none, and numbers of functions without a name are one lower there, since
 // the rewriter adds an import. A frame reads "module.name(i32) i32" or "module.$7(i32) i32".

@@ -3,6 +3,7 @@ package native
 import (
 	"context"
 	"fmt"
+	"io"
 	"slices"
 
 	"github.com/tetratelabs/wazero/api"
@@ -14,10 +15,6 @@ import (
 // guest is outside of native code. A slice of ordinary code takes 1 to 4 us, one
 // that fills memory which was never touched some 1 ms.
 const fuelSlice = 1 << 15
-
-// maxCredit is how much of the host's work may wait until it is taken from a
-// counter: to set one takes as long as a small piece of work.
-const maxCredit = fuelSlice / 8
 
 // counter is where a module counts down. What is in it was granted and is not used.
 type counter struct {
@@ -53,7 +50,6 @@ func (i *nativeInstance) bindCounter(m api.Module, export string) error {
 func (i *nativeInstance) grant() {
 	if c := i.counter; len(i.counters) == 1 && c.last >= fuelSlice/2 && c.last <= i.limit {
 		c.granted, c.last = c.last, 0
-		i.lend(i.limit - c.granted)
 		return
 	}
 	for _, c := range i.counters {
@@ -62,31 +58,20 @@ func (i *nativeInstance) grant() {
 	}
 	i.counter.granted = min(fuelSlice, i.limit)
 	i.counter.put(i.counter.granted)
-	i.lend(i.limit - i.counter.granted)
-}
-
-// lend lets the host's work wait for as much as is neither used nor granted, so a
-// guest that has used up its limit is not served any more. Where there are several
-// counters nothing waits.
-func (i *nativeInstance) lend(free int64) {
-	i.debt, i.credit = 0, min(maxCredit, free)
-	if len(i.counters) > 1 {
-		i.credit = 0
-	}
 }
 
 // total is the fuel that a call has used, which has ended.
 func (i *nativeInstance) total() int64 {
 	if len(i.counters) == 1 {
 		i.counter.last = i.counter.left()
-		return i.counter.granted - i.counter.last + i.debt
+		return i.counter.granted - i.counter.last
 	}
 	return i.used()
 }
 
 // used is the fuel that the call has used so far.
 func (i *nativeInstance) used() int64 {
-	n := i.debt
+	n := int64(0)
 	for _, c := range i.counters {
 		n += c.used()
 	}
@@ -103,9 +88,6 @@ func refill(ctx context.Context, m api.Module, _ []uint64) {
 // refill gives a module the next slice. It ends the guest when the call must not
 // continue.
 func (i *nativeInstance) refill(m api.Module) {
-	if i.debt > 0 {
-		i.pay()
-	}
 	used := i.used()
 	i.Leave()
 	if used > i.limit {
@@ -140,7 +122,6 @@ func (i *nativeInstance) next(c *counter, remains int64) {
 	next := min(fuelSlice, free)
 	c.granted = c.used() + next
 	c.put(next)
-	i.lend(free - next)
 }
 
 // counterOf is the counter of the module that asks, or the one that pays for the
@@ -151,4 +132,33 @@ func (i *nativeInstance) counterOf(m api.Module) *counter {
 		return i.counter
 	}
 	return i.counters[n]
+}
+
+// Spend takes units of fuel for work that the host does for the guest, and ends
+// the guest when it must not continue. Without it a guest could stay in the host
+// for as long as it likes: a slice is enough for a hundred thousand calls.
+func (i *nativeInstance) Spend(units int) {
+	if i.counter == nil { // an instance is being made
+		return
+	}
+	left := i.counter.left() - int64(units)
+	i.counter.put(left)
+	if left < 0 {
+		i.refill(nil)
+	}
+}
+
+// spendBytes takes what a range instruction costs for as many bytes.
+func (i *nativeInstance) spendBytes(n int) { i.Spend(n/64 + 1) }
+
+// meteredWriter takes fuel for what a guest writes.
+type meteredWriter struct {
+	i *nativeInstance
+	w io.Writer
+}
+
+// Write implements io.Writer.
+func (m meteredWriter) Write(b []byte) (int, error) {
+	m.i.spendBytes(len(b))
+	return m.w.Write(b)
 }

@@ -75,12 +75,11 @@ func PrecompileOnly(ctx context.Context, dir string, bin []byte) error {
 	if err != nil {
 		return err
 	}
-	results, unmetered, err := rewrite([]*wasm.Module{parsed})
+	results, err := rewrite([]*wasm.Module{parsed})
 	if err != nil {
 		return err
 	}
-	p := &nativeProgram{unmetered: unmetered}
-	return new(compile.Process).Precompile(ctx, cache, "m", p.mode(), results[0].Wasm)
+	return new(compile.Process).Precompile(ctx, cache, "m", compile.CompileMode{Features: features}, results[0].Wasm)
 }
 
 // DropMemory is a mapping whose pages are dropped after each call, CopyMemory is copied as a whole.

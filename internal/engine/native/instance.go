@@ -53,7 +53,7 @@ type nativeInstance struct {
 	// links are the linked modules, in the order of the program's.
 	links []api.Module
 	// counters are those of all modules, counter the one of the module made last,
-	// which pays for what the host does. Both are empty if the guest is not metered.
+	// which pays for what the host does. Both are empty while the first one is made.
 	counters []*counter
 	counter  *counter
 	globals  []api.MutableGlobal
@@ -72,10 +72,8 @@ type nativeInstance struct {
 	sticky bool
 	// kernelInput reports that the guest reads its input from the kernel.
 	kernelInput bool
-	// stop is set by another goroutine to end the call, and cancel called, if the
-	// call is not metered.
-	stop   atomic.Bool
-	cancel atomic.Pointer[context.CancelCauseFunc]
+	// stop is set by another goroutine to end the call.
+	stop atomic.Bool
 
 	// ready is set by the first call: before, an instance is being made.
 	ready  bool
@@ -109,9 +107,6 @@ type nativeInstance struct {
 	timeout time.Duration
 	// limit is how much fuel there is for a call.
 	limit int64
-	// debt is fuel for the host's work that is not taken from the counter yet, credit
-	// how much of it there may be.
-	debt, credit int64
 }
 
 func newNativeInstance(p *nativeProgram) *nativeInstance {
@@ -336,14 +331,11 @@ const kernelHighWater = 4 << 20
 
 // classify describes what ended a guest. One that exited with code 0 has succeeded.
 func (i *nativeInstance) classify(err error) error {
-	if f := i.ended(); f != nil && i.fault == nil {
-		i.fault = f
-	}
 	if i.fault != nil {
 		i.fault.Detail += i.stderrDetail()
 		return i.fault
 	}
-	f := &engine.Fault{Kind: engine.TrapFault, Detail: i.trapDetail(err)}
+	f := &engine.Fault{Kind: engine.TrapFault, Detail: engine.TrapDetail(err, ownFrame)}
 	if exit, ok := errors.AsType[*sys.ExitError](err); ok {
 		if exit.ExitCode() == 0 {
 			return nil
@@ -368,9 +360,6 @@ func (i *nativeInstance) stderrDetail() string {
 // Interrupt ends the call in progress from another goroutine.
 func (i *nativeInstance) Interrupt() {
 	i.stop.Store(true)
-	if cancel := i.cancel.Load(); cancel != nil {
-		(*cancel)(engine.ErrClosed)
-	}
 	i.grants.interrupt()
 }
 

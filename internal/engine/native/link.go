@@ -40,10 +40,8 @@ func (i *nativeInstance) linkOne(ctx context.Context, l *nativeLink) error {
 		return err
 	}
 	i.links = append(i.links, m)
-	if i.prog.unmetered == "" {
-		if err := i.bindCounter(m, l.meter.Counter); err != nil {
-			return err
-		}
+	if err := i.bindCounter(m, l.meter.Counter); err != nil {
+		return err
 	}
 	return i.initialise(ctx, m, l.meter, l.Parsed)
 }

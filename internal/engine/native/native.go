@@ -60,7 +60,7 @@ func (e *Engine) Close(context.Context) error { return nil }
 // Compile rewrites the module so that it counts and can be stopped, and compiles
 // it together with the kernel in a runtime of its own.
 func (e *Engine) Compile(ctx context.Context, src engine.Source) (_ engine.Program, err error) {
-	metered, unmetered, err := rewrite(src.Modules())
+	metered, err := rewrite(src.Modules())
 	if err != nil {
 		return nil, err
 	}
@@ -69,11 +69,13 @@ func (e *Engine) Compile(ctx context.Context, src engine.Source) (_ engine.Progr
 		return nil, fmt.Errorf("host: module %q: %w: compilation cache: %w", src.Name, engine.ErrEngine, err)
 	}
 	main := len(metered) - 1
-	p := &nativeProgram{Source: src, guest: nativeCode{meter: metered[main]}, unmetered: unmetered, cache: cache, memory: e.memory, wasi: e.wasi}
+	p := &nativeProgram{Source: src, guest: nativeCode{meter: metered[main]}, cache: cache, memory: e.memory, wasi: e.wasi}
 	for n, l := range src.Links {
 		p.linked = append(p.linked, nativeLink{Linked: l, nativeCode: nativeCode{meter: metered[n]}})
 	}
-	p.runtime = wazero.NewRuntimeWithConfig(ctx, p.engineConfig())
+	p.runtime = wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfigCompiler().WithDebugInfoEnabled(false).WithCompilationCache(cache).
+		WithMemoryLimitPages(uint32(p.Limits.MemoryPages)). // between 17 and 65536
+		WithCoreFeatures(features))
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("host: module %q: %w: compilation panicked: %s", src.Name, engine.ErrEngine, engine.Clean(fmt.Sprint(r), engine.MaxDetail))
@@ -83,17 +85,30 @@ func (e *Engine) Compile(ctx context.Context, src engine.Source) (_ engine.Progr
 		}
 	}()
 	for _, one := range metered {
-		if err := e.child.Precompile(ctx, e.cache, src.Name, p.mode(), one.Wasm); err != nil {
+		if err := e.child.Precompile(ctx, e.cache, src.Name, compile.CompileMode{Features: features}, one.Wasm); err != nil {
 			return nil, err
 		}
 	}
 	if err := p.build(experimental.WithCompilationWorkers(ctx, runtime.GOMAXPROCS(0))); err != nil {
 		return nil, err
 	}
-	if unmetered != "" {
-		p.Logger.WarnContext(ctx, "module is not metered", "module", src.Name, "reason", engine.Clean(unmetered, engine.MaxDetail))
-	}
 	return p, nil
+}
+
+// features are those that the rewriter knows.
+const features = api.CoreFeaturesV2 | experimental.CoreFeaturesTailCall | experimental.CoreFeaturesExtendedConst |
+	experimental.CoreFeaturesExceptionHandling | experimental.CoreFeaturesThreads
+
+// rewrite meters modules that belong together.
+func rewrite(modules []*wasm.Module) (out []*meter.Result, err error) {
+	out = make([]*meter.Result, len(modules))
+	for n, m := range modules {
+		out[n], err = meter.Rewrite(m, meter.Options{RefillModule: moduleNative, RefillName: importRefill, MaxTable: engine.MaxTableElements})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
 }
 
 func (e *Engine) codeCache() (wazero.CompilationCache, error) {
@@ -109,8 +124,6 @@ type nativeProgram struct {
 
 	// guest is the main module.
 	guest nativeCode
-	// unmetered explains why the guest is not metered, if it is not.
-	unmetered string
 
 	runtime wazero.Runtime
 	cache   wazero.CompilationCache
@@ -144,11 +157,11 @@ func (p *nativeProgram) build(ctx context.Context) error {
 	}
 	for n := range p.linked {
 		l := &p.linked[n]
-		if l.code, err = p.runtime.CompileModule(p.watched(ctx), l.meter.Wasm); err != nil {
+		if l.code, err = p.runtime.CompileModule(ctx, l.meter.Wasm); err != nil {
 			return fmt.Errorf("link %q: %w", engine.Clean(l.Name, engine.MaxName), err)
 		}
 	}
-	p.guest.code, err = p.runtime.CompileModule(p.watched(ctx), p.guest.meter.Wasm)
+	p.guest.code, err = p.runtime.CompileModule(ctx, p.guest.meter.Wasm)
 	return err
 }
 
@@ -167,6 +180,9 @@ func readsKernelInput(m *wasm.Module) bool {
 
 // stateful reports that memory and globals of the main module are not all the state.
 func (p *nativeProgram) stateful() bool { return p.guest.meter.Stateful || len(p.linked) > 0 }
+
+// Metered implements engine.Program.
+func (p *nativeProgram) Metered() (bool, string) { return true, "" }
 
 func (p *nativeProgram) Close(ctx context.Context) error {
 	p.template.close()

@@ -44,13 +44,8 @@ func (i *nativeInstance) start(ctx context.Context) error {
 	return i.bind()
 }
 
-// module instantiates one of the guest's modules. Those of a program that is not
-// metered run their start function meanwhile.
+// module instantiates one of the guest's modules.
 func (i *nativeInstance) module(ctx context.Context, code wazero.CompiledModule) (api.Module, error) {
-	if i.prog.unmetered != "" {
-		i.begin(ctx, i.prog.Limits.InitTimeout, "", nil)
-		defer i.endInit()
-	}
 	resolve := experimental.WithImportResolver(ctx, i.resolve)
 	m, err := i.prog.runtime.InstantiateModule(context.WithValue(resolve, instanceKey{}, i), code, i.config)
 	if err != nil {
@@ -75,9 +70,6 @@ func (i *nativeInstance) resolve(name string) api.Module {
 
 // bind finds the globals that the rewriter exported.
 func (i *nativeInstance) bind() error {
-	if i.prog.unmetered != "" {
-		return nil
-	}
 	rewritten := i.prog.guest.meter
 	if err := i.bindCounter(i.guest, rewritten.Counter); err != nil {
 		return err
@@ -119,7 +111,7 @@ func (i *nativeInstance) initialiser(ctx context.Context, m api.Module, name str
 	f := m.ExportedFunction(name)
 	i.begin(ctx, i.prog.Limits.InitTimeout, name, nil)
 	defer i.endInit()
-	_, err := f.Call(i.running(), make([]uint64, len(f.Definition().ParamTypes()))...) //nolint:contextcheck // begin put ctx into it
+	_, err := f.Call(&i.context, make([]uint64, len(f.Definition().ParamTypes()))...) //nolint:contextcheck // begin put ctx into it
 	if err != nil {
 		return i.initFault(err)
 	}
@@ -154,10 +146,7 @@ func (i *nativeInstance) warm(ctx context.Context) error {
 
 // initFault words what went wrong while an instance was made.
 func (i *nativeInstance) initFault(err error) error {
-	if f := i.ended(); f != nil && i.fault == nil {
-		i.fault = f
-	}
-	detail := i.trapDetail(err)
+	detail := engine.TrapDetail(err, ownFrame)
 	if exit, ok := errors.AsType[*sys.ExitError](err); ok {
 		detail = fmt.Sprintf("exit code %d", exit.ExitCode())
 	}

@@ -69,7 +69,7 @@
 // # Errors
 //
 // [ErrUnsupported] is a module that uses a feature which the rewriter does not
-// know, such as typed function references; it must run another way, after [Bound].
+// know, such as typed function references.
 // [ErrLimit] is a module that asks for too much before it runs, [ErrInvalid] one that
 // no engine should accept.
 package meter

@@ -63,7 +63,7 @@ func TestRewrite_effort(t *testing.T) {
 			func(bin []byte) error {
 				m, err := wasm.Parse(bin)
 				if err == nil {
-					_, err = meter.Bound(m, 0)
+					err = meter.Check(m)
 				}
 				return err
 			},
@@ -78,7 +78,7 @@ func TestRewrite_effort(t *testing.T) {
 	}
 }
 
-// TestCheck_typedReferences reads what can run without being metered, so that nothing hides behind it.
+// TestCheck_typedReferences reads on behind what cannot be metered, so that nothing hides behind it.
 func TestCheck_typedReferences(t *testing.T) {
 	t.Parallel()
 	many := times(2_001, loop, 0x40, end)

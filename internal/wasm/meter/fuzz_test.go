@@ -75,8 +75,7 @@ func FuzzRewrite(f *testing.F) {
 			return // a section that the rewriter leaves out; it is not code
 		}
 		switch {
-		case errors.Is(err, meter.ErrUnsupported):
-			bounded(t, m, errPlain, compiles)
+		case errors.Is(err, meter.ErrUnsupported): // it is refused
 		case err != nil && errPlain == nil:
 			t.Fatalf("refused what the engine takes: %v", err)
 		case err != nil:
@@ -93,17 +92,4 @@ func FuzzRewrite(f *testing.F) {
 			}
 		}
 	})
-}
-
-// bounded wants what the engine compiles to compile when it runs without being
-// metered, and nothing else. What is too large is refused.
-func bounded(t *testing.T, m *wasm.Module, errPlain error, compiles func(*testing.T, []byte) error) {
-	t.Helper()
-	bin, err := meter.Bound(m, math.MaxUint32)
-	if err != nil {
-		return
-	}
-	if err := compiles(t, bin); (err == nil) != (errPlain == nil) {
-		t.Fatalf("plain: %v\nbounded: %v", errPlain, err)
-	}
 }

@@ -32,7 +32,6 @@ func TestRewrite_total(t *testing.T) {
 	} {
 		for _, check := range []func(m *wasm.Module) error{
 			func(m *wasm.Module) error { _, err := meter.Rewrite(m, options()); return err },
-			func(m *wasm.Module) error { _, err := meter.Bound(m, 0); return err },
 			meter.Check,
 		} {
 			if err := check(parsed(t, c.at)); err != nil {

@@ -252,7 +252,7 @@ func startCommits(t *testing.T, s *failing) *office {
 	p.sub, err = p.box.SubmitBackground(ctx, mailbox.Request{Thread: thread, Key: "the only one", Messages: inputs})
 	must(t, err)
 	if !p.sub.Repeated {
-		must(t, p.out.Commit(ctx, thread, "build", nil, &abi.Notice{Kind: abi.NoticeCompleted, TaskID: "build", Result: built}))
+		must(t, p.out.Deliver(ctx, thread, abi.Notice{Kind: abi.NoticeCompleted, TaskID: "build", Result: built}))
 	}
 	s.arm()
 	must(t, p.box.Start(ctx))
@@ -264,7 +264,7 @@ func (p *office) spawn(ctx context.Context, thread, id, _, _ string, body func(c
 	if err := body(ctx); err != nil {
 		return err
 	}
-	return p.out.Commit(ctx, thread, id, nil, &abi.Notice{Kind: abi.NoticeCompleted, TaskID: id, Housekeeping: true})
+	return p.out.Deliver(ctx, thread, abi.Notice{Kind: abi.NoticeCompleted, TaskID: id, Housekeeping: true})
 }
 
 // failed waits until the store is down, and closes the process as far as it can.

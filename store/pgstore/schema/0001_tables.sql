@@ -1,4 +1,4 @@
--- "@." is the schema, "@channel" the channel of its notifications. Names and keys are bytea: any bytes, and the order of Go's strings.
+-- "@." is the schema. Names and keys are bytea: any bytes, and the order of Go's strings.
 
 -- Revisions, and ids of threads.
 CREATE SEQUENCE @.revision;
@@ -62,37 +62,3 @@ CREATE UNLOGGED TABLE @.event (
     PRIMARY KEY (stream, last)
 );
 CREATE INDEX event_at ON @.event (at);
-
--- Notifications for processes behind a pooler, which cannot listen. poller has one row; until is when the last of them will be gone.
-CREATE UNLOGGED TABLE @.poller (
-    id    integer PRIMARY KEY,
-    until timestamptz NOT NULL
-);
-CREATE UNLOGGED TABLE @.notice (
-    transaction xid8 NOT NULL DEFAULT pg_current_xact_id(),
-    at          timestamptz NOT NULL DEFAULT now(),
-    payload     text NOT NULL
-);
-CREATE INDEX notice_transaction ON @.notice (transaction);
-
--- tell notifies other processes when the transaction commits.
-CREATE FUNCTION @.tell(payloads text[]) RETURNS void LANGUAGE plpgsql AS $$
-BEGIN
-    PERFORM pg_notify('@channel', p.payload) FROM unnest(payloads) p(payload);
-    IF EXISTS (SELECT FROM @.poller WHERE id = 1 AND until > now()) THEN
-        INSERT INTO @.notice (payload) SELECT p.payload FROM unnest(payloads) p(payload);
-    END IF;
-END $$;
-
--- poll returns the notifications of the transactions that were not visible in a snapshot, and a newer snapshot.
-CREATE FUNCTION @.poll(since text, OUT snapshot text, OUT payloads text[]) LANGUAGE plpgsql SET enable_seqscan = off AS $$
-BEGIN
-    IF NOT EXISTS (SELECT FROM @.poller WHERE id = 1 AND until > now() + interval '1 minute') THEN
-        INSERT INTO @.poller VALUES (1, now() + interval '2 minutes') ON CONFLICT (id) DO UPDATE SET until = excluded.until;
-        DELETE FROM @.notice WHERE at < now() - interval '2 minutes';
-    END IF;
-    SELECT pg_current_snapshot()::text, ARRAY(
-        SELECT n.payload FROM @.notice n
-        WHERE n.transaction >= pg_snapshot_xmin(since::pg_snapshot) AND NOT pg_visible_in_snapshot(n.transaction, since::pg_snapshot)
-    ) INTO snapshot, payloads;
-END $$;

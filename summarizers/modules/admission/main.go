@@ -8,8 +8,8 @@ import (
 )
 
 func init() { //nolint:gochecknoinits // a guest registers before the host calls it
-	admission.Register(offer.Guest("admission", "The bundled admissions: by quota and load, by the share of the window, by cost.",
-		offer.Quota(), offer.Threshold(), offer.Cost()))
+	admission.Register(offer.Guest("admission", "The bundled admissions: by cost, by quota and load, by the share of the window.",
+		offer.Cost(), offer.Quota(), offer.Threshold()))
 }
 
 func main() {}

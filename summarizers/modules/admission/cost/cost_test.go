@@ -2,7 +2,6 @@ package cost_test
 
 import (
 	"fmt"
-	"math"
 	"testing"
 
 	mortise "github.com/mortise-dev/mortise/sdk/go"
@@ -10,42 +9,47 @@ import (
 )
 
 func req(tokens, rng int64, config map[string]any) *mortise.AdmitRequest {
-	return &mortise.AdmitRequest{TokensBefore: &tokens, RangeTokens: rng, WindowTokens: 200_000, Config: config}
+	return &mortise.AdmitRequest{TokensBefore: &tokens, RangeTokens: rng, WindowTokens: 200_000, ThresholdTokens: 100_000, Config: config}
 }
 
-func TestDecide(t *testing.T) {
+// TestConfig: each key changes a decision, and a senseless value changes none.
+func TestConfig(t *testing.T) {
 	t.Parallel()
-	type config map[string]int64
-	set := func(c config) map[string]any {
-		out := map[string]any{}
-		for key, n := range c {
-			out[key] = n
-		}
-		return out
+	// 100,000 of 120,000 tokens are summarized: 85,000 are saved, 35,000 are written anew.
+	base := func(config map[string]any) *mortise.AdmitRequest { return req(120_000, 100_000, config) }
+	grown := func(config map[string]any) *mortise.AdmitRequest {
+		r := base(config)
+		r.Cost = &mortise.CompactionCost{SummaryTokens: 4000, SavedTokens: 90_000, RewriteTokens: 25_000, AfterTokens: 95_000}
+		return r
 	}
-	// p is 0.84 for a million; 85,000 tokens are saved in each of 20 steps: 1.428. The rest is
-	// 35,000 tokens at 2.16 more, once: 0.0756.
+	slow := func(config map[string]any) *mortise.AdmitRequest {
+		r := base(config)
+		r.NowMS, r.Cache = 1_000_000, &mortise.CacheUse{AtMS: 1}
+		return r
+	}
 	for name, tc := range map[string]struct {
 		req    *mortise.AdmitRequest
 		reason string
 	}{
-		"nothing to compact":             {&mortise.AdmitRequest{RangeTokens: 5}, "no_preparation"},
-		"no range":                       {req(120_000, 0, nil), "no_preparation"},
-		"worth it":                       {req(120_000, 100_000, nil), "allowed"},
-		"nothing to pay":                 {req(120_000, 100_000, set(config{"input_price": 0})), "saves_too_little"},
-		"a small range":                  {req(120_000, 5_000, nil), "saves_too_little"},
-		"a dear summarizer":              {req(120_000, 100_000, set(config{"summarizer_input_price": 15_000_000, "summarizer_output_price": 75_000_000})), "saves_too_little"},
-		"a dear summarizer, many steps":  {req(120_000, 100_000, set(config{"summarizer_input_price": 15_000_000, "summarizer_output_price": 75_000_000, "remaining_steps": 60})), "allowed"},
-		"the last step":                  {req(120_000, 100_000, set(config{"remaining_steps": 1})), "saves_too_little"},
-		"the last step, nothing cached":  {req(120_000, 100_000, set(config{"remaining_steps": 1, "cached_per_mille": 0})), "allowed"},
-		"margin of a twentieth":          {req(120_000, 100_000, set(config{"margin_per_mille": 10_000})), "allowed"},
-		"margin that is just not met":    {req(120_000, 100_000, set(config{"margin_per_mille": 10_000, "remaining_steps": 10})), "saves_too_little"},
-		"the window is nearly full":      {req(170_000, 5_000, nil), "allowed"},
-		"the window is nearly full, yet": {req(169_000, 5_000, nil), "saves_too_little"},
-		"summaries as long as the range": {req(120_000, 100_000, set(config{"summary_per_mille": 1000})), "saves_too_little"},
-		"cached price above the price":   {req(120_000, 100_000, set(config{"cached_price": 900_000_000})), "allowed"},
-		"senseless config":               {req(120_000, 100_000, set(config{"input_price": -1, "remaining_steps": 0, "margin_per_mille": -5})), "allowed"},
-		"absurd numbers":                 {req(math.MaxInt64, math.MaxInt64, set(config{"input_price": 1_000_000_000, "remaining_steps": 10_000, "summarizer_input_price": 1_000_000_000})), "allowed"},
+		"worth it":                      {base(nil), "allowed"},
+		"one step":                      {base(map[string]any{"remaining_steps": int64(1)}), "saves_too_little"},
+		"one step of a cold cache":      {slow(map[string]any{"remaining_steps": int64(1)}), "allowed"},
+		"a cache that lives longer":     {slow(map[string]any{"remaining_steps": int64(1), "cache_life_ms": int64(2_000_000)}), "saves_too_little"},
+		"a family that lives longer":    {slow(map[string]any{"remaining_steps": int64(1), "prices": "anthropic_1h"}), "saves_too_little"},
+		"no cache":                      {base(map[string]any{"remaining_steps": int64(1), "prices": "none"}), "allowed"},
+		"a family that is not known":    {base(map[string]any{"remaining_steps": int64(1), "prices": "acme"}), "saves_too_little"},
+		"reads that cost nothing much":  {base(map[string]any{"read_per_mille": int64(1)}), "saves_too_little"},
+		"writes that cost too much":     {base(map[string]any{"write_per_mille": int64(100_000)}), "saves_too_little"},
+		"a dear summarizer, input":      {base(map[string]any{"summarizer_input_per_mille": int64(5000)}), "saves_too_little"},
+		"a dear summarizer, output":     {base(map[string]any{"summarizer_output_per_mille": int64(50_000)}), "saves_too_little"},
+		"a large margin":                {base(map[string]any{"margin_per_mille": int64(10_000)}), "saves_too_little"},
+		"a share that is not saved":     {base(map[string]any{"min_gain_per_mille": int64(800)}), "saves_too_little"},
+		"grown enough":                  {grown(nil), "allowed"},
+		"not grown enough":              {grown(map[string]any{"min_growth_per_mille": int64(300)}), "grown_too_little"},
+		"the window is full, whatever":  {base(map[string]any{"remaining_steps": int64(1), "force_per_mille": int64(600)}), "allowed"},
+		"senseless values":              {base(map[string]any{"remaining_steps": int64(-1), "margin_per_mille": int64(99_999_999), "min_gain_per_mille": int64(0)}), "allowed"},
+		"nothing to compact":            {&mortise.AdmitRequest{RangeTokens: 5}, "no_preparation"},
+		"numbers that are not integers": {base(map[string]any{"remaining_steps": 1.5}), "allowed"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -55,53 +59,9 @@ func TestDecide(t *testing.T) {
 			}
 		})
 	}
-}
-
-// TestHostEstimate: the host's prices count, unless the config has some.
-func TestHostEstimate(t *testing.T) {
-	t.Parallel()
-	estimate := mortise.CompactionCost{SummaryTokens: 1000, RewriteTokens: 30_000, SavedTokens: 80_000, RewriteMicros: 200_000, SavedMicros: 24_000}
-	for name, tc := range map[string]struct {
-		change func(*mortise.CompactionCost)
-		config map[string]any
-		reason string
-	}{
-		"worth it":              {nil, nil, "allowed"},
-		"few steps":             {nil, map[string]any{"remaining_steps": int64(8)}, "saves_too_little"},
-		"a dear rewrite":        {func(c *mortise.CompactionCost) { c.RewriteMicros = 481_000 }, nil, "saves_too_little"},
-		"a dear summarizer":     {nil, map[string]any{"summarizer_input_price": int64(3_000_000)}, "saves_too_little"},
-		"prices of the config":  {func(c *mortise.CompactionCost) { c.RewriteMicros = 481_000 }, map[string]any{"input_price": int64(3_000_000)}, "allowed"},
-		"prices are not known":  {func(c *mortise.CompactionCost) { c.RewriteMicros, c.SavedMicros = 0, 0 }, nil, "allowed"},
-		"nothing behind it all": {func(c *mortise.CompactionCost) { c.RewriteMicros = 0 }, map[string]any{"remaining_steps": int64(1)}, "allowed"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			r, c := req(120_000, 100_000, tc.config), estimate
-			if tc.change != nil {
-				tc.change(&c)
-			}
-			r.Cost = &c
-			if d := cost.Decide(r); d.Reason != tc.reason {
-				t.Errorf("got %+v, want %s", d, tc.reason)
-			}
-		})
-	}
-}
-
-// TestMonotone: more steps never make a compaction less worth, a dearer summarizer never more.
-func TestMonotone(t *testing.T) {
-	t.Parallel()
-	for rng := int64(1000); rng < 100_000_000; rng *= 3 {
-		worth := false
-		for steps := int64(1); steps <= 10_000; steps *= 2 {
-			now := cost.Decide(&mortise.AdmitRequest{TokensBefore: &rng, RangeTokens: rng / 2, Config: map[string]any{
-				"remaining_steps": steps, "summarizer_input_price": int64(1_000_000_000), "input_price": int64(1_000_000_000),
-			}}).Allowed
-			if worth && !now {
-				t.Errorf("range %d: worth it before, not with %d steps", rng, steps)
-			}
-			worth = now
-		}
+	r := base(map[string]any{"remaining_steps": int64(1), "retry_after_ms": int64(70)})
+	if d := cost.Decide(r); d.RetryAfterMS != 70 {
+		t.Errorf("got %+v", d)
 	}
 }
 
@@ -111,6 +71,6 @@ func Example() {
 		fmt.Println(d.Reason, d.Detail)
 	}
 	// Output:
-	// saves_too_little It saves about 71400 in 1 steps and costs about 75600, in millionths of money.
-	// allowed It saves about 1428000 in 20 steps and costs about 75600, in millionths of money.
+	// saves_too_little It saves about 85000 of 120000 tokens: 8500 in 1 requests for 31750 now, in tokens of fresh input.
+	// allowed It saves about 85000 of 120000 tokens: 170000 in 20 requests for 31750 now, in tokens of fresh input.
 }

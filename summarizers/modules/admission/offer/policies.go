@@ -5,6 +5,7 @@ import (
 
 	mortise "github.com/mortise-dev/mortise/sdk/go"
 	"github.com/mortise-dev/mortise/summarizers/modules/admission/cost"
+	"github.com/mortise-dev/mortise/summarizers/modules/admission/cost/rule"
 	"github.com/mortise-dev/mortise/summarizers/modules/admission/quota"
 	"github.com/mortise-dev/mortise/summarizers/modules/admission/threshold"
 )
@@ -55,19 +56,25 @@ func Threshold() Offer {
 
 // Cost is package cost as a policy, within the quota.
 func Cost() Offer {
-	const price, steps, margin = 1_000_000_000, 10_000, 10_000
+	families := []any{}
+	for _, name := range rule.Families() {
+		families = append(families, name)
+	}
+	price := map[string]any{"type": "integer", "minimum": int64(1), "maximum": int64(cost.MaxPrice)}
 	return within(Offer{
 		Name: cost.Policy, Summary: "By whether it saves more than it costs.", Decide: cost.Decide,
 		Properties: map[string]any{
-			"input_price":             integer(0, price, cost.DefaultInput),
-			"cached_price":            integer(0, price, cost.DefaultCached),
-			"cached_per_mille":        integer(0, 1000, cost.DefaultHits),
-			"summarizer_input_price":  integer(0, price, 0),
-			"summarizer_output_price": integer(0, price, 0),
-			"remaining_steps":         integer(1, steps, cost.DefaultSteps),
-			"summary_per_mille":       integer(1, 1000, cost.DefaultSummary),
-			"margin_per_mille":        integer(1, margin, cost.DefaultMargin),
-			"force_per_mille":         integer(1, 1000, cost.DefaultForce),
+			"prices":                      map[string]any{"type": "string", "enum": families},
+			"read_per_mille":              price,
+			"write_per_mille":             price,
+			"cache_life_ms":               map[string]any{"type": "integer", "minimum": int64(1), "maximum": int64(cost.MaxLifeMS)},
+			"summarizer_input_per_mille":  integer(0, cost.MaxPrice, 0),
+			"summarizer_output_per_mille": integer(0, cost.MaxPrice, 0),
+			"remaining_steps":             integer(1, cost.MaxSteps, rule.DefaultSteps),
+			"margin_per_mille":            integer(1, cost.MaxMargin, rule.DefaultMargin),
+			"min_gain_per_mille":          integer(1, 1000, rule.DefaultGain),
+			"min_growth_per_mille":        integer(1, 1000, rule.DefaultGrowth),
+			"force_per_mille":             integer(1, 1000, rule.DefaultForce),
 		},
 	})
 }

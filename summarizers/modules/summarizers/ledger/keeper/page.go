@@ -36,6 +36,8 @@ const (
 	secLookups   = "Looked up"
 	secValues    = "Records"
 	secStatement = "What was said, word for word"
+	secSubjects  = "Named most"
+	secSpeakers  = "Who spoke of what"
 	secNames     = "Other names"
 	secBefore    = "From a summary of what came before the log"
 )
@@ -51,6 +53,7 @@ type page struct {
 	// shown are names that the page holds.
 	shown map[string]bool
 	share shares
+	lex   *lexicon // the words of a dialogue
 }
 
 // section appends items under a heading while they fit into a share of the page. An item that does

@@ -11,14 +11,24 @@ import (
 // others fills the page with the best names that it does not hold yet, grouped by form.
 func (p *page) others() {
 	held := p.held()
-	room := p.limit - len(p.b) - len("\n## "+secNames+"\n") - 3*len("- Links and ids: \n")
-	var groups [3][]byte
+	p.fieldNames(held)
+	room := p.limit - len(p.b) - len("\n## "+secNames+"\n") - 4*len("- Links and ids: \n")
+	var groups [4][]byte
+	if x := p.lex; x != nil {
+		for _, w := range x.byCount() {
+			if n := x.form[w]; !x.seen[w] && !held.has(n) && len(n) < room {
+				groups[3] = append(append(groups[3], ' '), n...)
+				room -= len(n) + 1
+				held.add(n)
+			}
+		}
+	}
 	for i := range p.names {
 		n := clean(p.names[i].name.Text)
 		if room < minToken+1 {
 			break
 		}
-		if held.has(n) || len(n) >= room {
+		if held.has(n) || len(n) >= room || p.share.talk && measure(n) {
 			continue
 		}
 		g := &groups[form(n)]
@@ -26,7 +36,7 @@ func (p *page) others() {
 		room -= len(n) + 1
 		held.add(n)
 	}
-	labels := [3]string{"- Paths:", "- Links and ids:", "- Identifiers:"}
+	labels := [4]string{"- Paths:", "- Links and ids:", "- Identifiers:", "- Named:"}
 	first := true
 	for i, g := range groups {
 		if len(g) == 0 {

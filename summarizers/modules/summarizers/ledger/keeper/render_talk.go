@@ -4,166 +4,76 @@ package keeper
 
 import (
 	"cmp"
-	"math"
 	"math/bits"
 	"slices"
-	"strings"
 
 	abi "github.com/mortise-dev/mortise/sdk/go"
 )
 
-// Weights of words in a statement.
+// What counts in a statement, besides its words.
 const (
-	numberWeight = 6
-	properWeight = 4
-	rareWeight   = 0.14
-	kindBonus    = 1.3
-	agentPart    = 0.8 // what the agent said counts less than what people said
-	lineCost     = 14  // bytes that a statement takes besides its text, about
+	kindBonus = 1.3
+	agentPart = 0.8 // what the agent said counts less than what people said
+	lineCost  = 14  // bytes that a statement takes besides its text, about
 )
 
-// candidate is a statement that may be shown.
-type candidate struct {
-	text  *abi.LedgerText
-	words []int32
-	gain  float64
-	taken bool
-}
+// A meeting is a conversation of some people. There, a name counts with each word that stands next to it, and names
+// that come up often count more: what a meeting is about comes back. What one person tells an agent comes up once.
+const (
+	meetingPeople = 3
+	meetingPart   = 0.8 // of the room: the rest lists who spoke of what
+)
 
-// lexicon numbers words and weighs them by how rare they are.
-type lexicon struct {
-	ids    map[string]int32
-	weight []float64
-	count  []int
-	seen   []bool
-}
+func isPerson(by string) bool { return by != string(abi.RoleUser) && by != string(abi.RoleAssistant) }
 
-func (x *lexicon) words(s string) []int32 {
-	var out []int32
-	start := -1
-	flush := func(end int) {
-		if start < 0 {
-			return
-		}
-		w := strings.Trim(s[start:end], "'.,:")
-		first := start == 0
-		start = -1
-		if w == "" {
-			return
-		}
-		low := strings.ToLower(w)
-		if isFactWord(w, low) {
-			out = append(out, x.id(w, low, first))
+// meeting reports a conversation of several people.
+func (p *page) meeting() bool {
+	people := map[string]bool{}
+	for i := range p.s.Talk.Statements {
+		if by := p.s.Talk.Statements[i].By; isPerson(by) {
+			people[by] = true
 		}
 	}
-	for i := range len(s) {
-		c := s[i]
-		in := letter(c) || c >= '0' && c <= '9' || c == '\'' || c == '_' || (c == '.' || c == ',' || c == ':') && i+1 < len(s) && s[i+1] >= '0' && s[i+1] <= '9'
-		switch {
-		case in && start < 0:
-			start = i
-		case !in:
-			flush(i)
-		}
-	}
-	flush(len(s))
-	slices.Sort(out)
-	return slices.Compact(out)
+	return len(people) >= meetingPeople
 }
 
-func (x *lexicon) id(w, low string, first bool) int32 {
-	id, ok := x.ids[low]
-	if !ok {
-		id = int32(len(x.weight))
-		x.ids[low] = id
-		x.weight, x.count = append(x.weight, 1), append(x.count, 0)
-	}
-	switch {
-	case strings.ContainsAny(w, "0123456789") || strings.Contains(numberWords, " "+low+" "):
-		x.weight[id] = max(x.weight[id], numberWeight)
-	case !first && w[0] >= 'A' && w[0] <= 'Z':
-		x.weight[id] = max(x.weight[id], properWeight)
-	}
-	return id
-}
-
-// statements are those that cover the most words which no other one has, in order of messages.
-func (p *page) statements() []string {
+// dialogue is what is shown of a conversation without tools: what was said, and of a meeting the names that come up
+// most and who spoke of what.
+func (p *page) dialogue() {
+	p.section(secSteps, p.share.steps, p.steps())
 	list := p.s.Talk.Statements
-	if p.share.statements == 0 {
-		return nil
-	}
-	x := &lexicon{ids: map[string]int32{}}
+	x := newLexicon()
 	all := make([]candidate, len(list))
 	for i := range list {
-		all[i] = candidate{text: &list[i], words: x.words(list[i].Text)}
-		for _, w := range all[i].words {
-			x.count[w]++
+		t := &list[i]
+		c := &all[i]
+		c.words, c.size, c.factor = x.words(t.Text), len(t.Text)+lineCost, .9+float64(.2*p.recency(t.Message))
+		if t.Kind != "" {
+			c.factor *= kindBonus
+		}
+		if t.By == string(abi.RoleAssistant) {
+			c.factor *= agentPart
 		}
 	}
-	for i := range x.weight {
-		x.weight[i] *= 1 + float64(rareWeight*float64(bits.Len(uint((len(list)+1)/(x.count[i]+1)))))
-	}
-	x.seen = make([]bool, len(x.weight))
-	room := int(p.share.statements*float64(p.limit)) - len(secStatement) - 8
-	room = min(room, p.limit-len(p.b)-len(secStatement)-8)
-	p.choose(all, x, room)
-	return p.saidItems(all)
-}
-
-// choose takes statements by what they add for each byte, until the room is full.
-func (p *page) choose(all []candidate, x *lexicon, room int) {
-	queue := make([]int, len(all))
-	for i := range all {
-		queue[i] = i
-		all[i].gain = p.gain(&all[i], x)
-	}
-	byGain := func(a, b int) int { return cmp.Or(cmp.Compare(all[b].gain, all[a].gain), cmp.Compare(b, a)) }
-	for len(queue) > 0 && room > minStatement {
-		slices.SortFunc(queue, byGain)
-		// Gains only fall, so that those above the middle are worth a look; the others wait.
-		half := max(1, len(queue)/8)
-		rest := queue[half:]
-		var again []int
-		for _, i := range queue[:half] {
-			c := &all[i]
-			g := p.gain(c, x)
-			cost := len(c.text.Text) + 10
-			switch {
-			case g < c.gain*.9:
-				c.gain = g
-				if g > 0 {
-					again = append(again, i)
-				}
-			case cost <= room && g > 0:
-				c.taken = true
-				room -= cost
-				for _, w := range c.words {
-					x.seen[w] = true
-				}
+	x.weigh(all)
+	room := min(int(p.share.statements*float64(p.limit)), p.limit-len(p.b)) - len(secStatement) - 8
+	meeting := p.meeting()
+	if meeting {
+		x.paired = true
+		for i := range x.value {
+			if x.weight[i] > 1 {
+				x.value[i] *= float64(1 + bits.Len(uint(x.count[i])))
 			}
 		}
-		queue = slices.Concat(again, rest)
+		room = int(float64(room) * meetingPart)
 	}
-}
-
-// gain is what a statement adds.
-func (p *page) gain(c *candidate, x *lexicon) float64 {
-	sum := 0.0
-	for _, w := range c.words {
-		if !x.seen[w] {
-			sum += x.weight[w]
-		}
+	x.choose(all, room)
+	p.section(secStatement, 1, p.saidItems(all))
+	if meeting {
+		p.section(secSubjects, 1, x.subjects())
+		p.section(secSpeakers, 1, p.speakers(x))
 	}
-	if c.text.Kind != "" {
-		sum *= kindBonus
-	}
-	if c.text.By == string(abi.RoleAssistant) {
-		sum *= agentPart
-	}
-	sum *= .9 + float64(.2*p.recency(c.text.Message))
-	size := float64(len(c.text.Text) + lineCost)
-	return sum / (size / math.Sqrt(math.Sqrt(size))) // to the power of 3/4
+	p.lex = x
 }
 
 // betweenSaid separates the statements of one message.
@@ -172,26 +82,124 @@ const betweenSaid = " · "
 // saidItems puts the statements of one message and speaker on a line, word for word.
 func (p *page) saidItems(all []candidate) []string {
 	var out []string
-	line, m, by := "", -1, ""
+	m, by := -1, ""
 	for i := range all {
-		t := all[i].text
+		t := &p.s.Talk.Statements[i]
 		if !all[i].taken {
 			continue
 		}
-		if t.Message == m && t.By == by && line != "" {
-			line += betweenSaid + clean(t.Text)
-		} else {
-			if line != "" {
-				out = append(out, line)
-			}
-			line, m, by = "- "+at(t.Message)+" "+clean(t.By)+": "+clean(t.Text), t.Message, t.By
-		}
+		text := clean(t.Text)
 		if t.Replaces != 0 {
-			line += " (earlier: " + at(t.Replaces) + ")"
+			text += " (earlier: " + at(t.Replaces) + ")"
+		}
+		if t.Message == m && t.By == by {
+			out[len(out)-1] += betweenSaid + text
+			continue
+		}
+		m, by = t.Message, t.By
+		out = append(out, "- "+at(m)+" "+clean(by)+": "+text)
+	}
+	return out
+}
+
+// maxSubjects bounds the line of what comes up most, in bytes.
+const maxSubjects = 300
+
+// subjects is a line of the names that come up most.
+func (x *lexicon) subjects() []string {
+	line := "-"
+	for _, w := range x.byCount() {
+		if len(line)+len(x.form[w]) > maxSubjects {
+			break
+		}
+		line += " " + x.form[w]
+		x.seen[w] = true
+	}
+	return []string{line}
+}
+
+// byCount are the names, those that come up most first.
+func (x *lexicon) byCount() []int32 {
+	var out []int32
+	for w := range x.weight {
+		if x.weight[w] > 1 {
+			out = append(out, int32(w))
 		}
 	}
-	if line != "" {
-		out = append(out, line)
+	slices.SortStableFunc(out, func(a, b int32) int { return x.count[b] - x.count[a] })
+	return out
+}
+
+// speaker is a participant of a meeting.
+type speaker struct {
+	by                 string
+	first, last, bytes int
+	count              map[int32]int // of words
+}
+
+// speakers lists who spoke of what: the words that a speaker used more than the others, and names that the page does
+// not hold yet. Who spoke more has more room.
+func (p *page) speakers(x *lexicon) []string {
+	by, total := map[string]*speaker{}, 0
+	var list []*speaker
+	for i := range p.s.Talk.Statements {
+		t := &p.s.Talk.Statements[i]
+		q := by[t.By]
+		if q == nil {
+			q = &speaker{by: t.By, first: t.Message, count: map[int32]int{}}
+			by[t.By], list = q, append(list, q)
+		}
+		q.last, q.bytes, total = t.Message, q.bytes+len(t.Text), total+len(t.Text)
+		for _, w := range x.words(t.Text) {
+			q.count[w]++
+		}
 	}
+	slices.SortStableFunc(list, func(a, b *speaker) int { return b.bytes - a.bytes })
+	room := p.limit - len(p.b) - len(secSpeakers) - 8
+	given := map[int32]bool{}
+	var out []string
+	for _, q := range list {
+		part := room * q.bytes / total
+		line := "- " + clean(q.by) + " (" + at(q.first) + " to " + at(q.last) + "):"
+		n := len(line)
+		for _, w := range q.words(x, given) {
+			if len(line)+len(x.form[w])+2 > part {
+				break
+			}
+			line += " " + x.form[w]
+			given[w], x.seen[w] = true, true
+		}
+		if len(line) > n {
+			out = append(out, line)
+		}
+	}
+	return out
+}
+
+// Weights of a speaker's words.
+const (
+	newName   = 10  // a name that the page does not hold
+	givenPart = 0.3 // a word that another speaker has
+)
+
+// words are those of a speaker, the ones that stand out first.
+func (q *speaker) words(x *lexicon, given map[int32]bool) []int32 {
+	var out []int32
+	scores := make(map[int32]float64, len(q.count))
+	for w, n := range q.count {
+		isNew := x.weight[w] > 1 && !x.seen[w]
+		if n < 2 && !isNew {
+			continue
+		}
+		score := float64(n) * (.5 + float64(n)/float64(x.count[w]))
+		switch {
+		case given[w]:
+			score *= givenPart
+		case isNew:
+			score *= newName
+		}
+		out, scores[w] = append(out, w), score
+	}
+	slices.SortFunc(out, func(a, b int32) int { return cmp.Or(cmp.Compare(scores[b], scores[a]), cmp.Compare(a, b)) })
 	return out
 }

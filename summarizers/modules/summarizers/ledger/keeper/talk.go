@@ -174,10 +174,16 @@ func (l *Ledger) findings(n int, text string) {
 	})
 }
 
-// speakerOf is the name in front of a line of a dialogue, such as "Anna: …", else the user.
+// speakerOf is the name in front of a line of a dialogue, such as "Anna: …" or "Dr. Bo Li (Chair): …", else the user.
 func speakerOf(text string) string {
-	name, rest, ok := strings.Cut(cut(text, 64), ":")
-	if !ok || rest == "" || rest[0] != ' ' || len(name) < 2 || len(name) > 40 || strings.Count(name, " ") > 3 {
+	name, rest, ok := strings.Cut(cut(text, maxSpeaker), ": ")
+	if !ok || rest == "" {
+		return string(abi.RoleUser)
+	}
+	if plain, in, ok := strings.Cut(name, " ("); ok && strings.HasSuffix(in, ")") {
+		name = plain
+	}
+	if len(name) < 2 || len(name) > 40 || strings.Count(name, " ") > 3 {
 		return string(abi.RoleUser)
 	}
 	for w := range strings.FieldsSeq(name) {

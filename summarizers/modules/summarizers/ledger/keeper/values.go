@@ -15,7 +15,7 @@ import (
 const (
 	maxRecord  = 64 << 10 // bytes that are read as JSON
 	maxFields  = 400      // values of one result
-	maxValue   = 120      // bytes of a value
+	maxValue   = 160      // bytes of a value
 	recordDeep = 6
 )
 
@@ -54,15 +54,26 @@ func (w *recordWalk) value(owner, key string, v any, depth int) {
 			w.set(owner, key, text)
 			return
 		}
-		for _, e := range v {
-			w.value(owner, key, e, depth+1)
+		for i, e := range v {
+			name := key
+			if key != "" && len(v) > 1 {
+				name += "." + strconv.Itoa(i+1)
+			}
+			w.value(owner, name, e, depth+1)
 		}
 	default:
 		w.set(owner, key, scalar(v))
 	}
 }
 
+// object reads a record, or a small part of one, which is kept on a line.
 func (w *recordWalk) object(owner, key string, v map[string]any, depth int) {
+	if owner != "" && key != "" {
+		if text, ok := partOf(v, key); ok {
+			w.set(owner, key, text)
+			return
+		}
+	}
 	if kind, id := identity(v); id != "" && owner != kind+" "+id {
 		w.set(owner, key, kind+" "+id)
 		owner, key = kind+" "+id, ""
@@ -74,6 +85,38 @@ func (w *recordWalk) object(owner, key string, v map[string]any, depth int) {
 		}
 		w.value(owner, cut(name, maxKey), v[k], depth+1)
 	}
+}
+
+// partOf writes the fields of an object as "key value, key value", without those that its own key holds. It reports
+// false for objects that are not small or hold others.
+func partOf(v map[string]any, key string) (string, bool) {
+	var b strings.Builder
+	for _, k := range slices.Sorted(maps.Keys(v)) {
+		s := ""
+		switch v := v[k].(type) {
+		case map[string]any:
+			return "", false
+		case []any:
+			list, ok := plainList(v)
+			if !ok && len(v) > 0 {
+				return "", false
+			}
+			s = list
+		default:
+			s = scalar(v)
+		}
+		if s == "" || strings.Contains(key, s) && len(s) > 2 {
+			continue
+		}
+		if b.Len() > 0 {
+			b.WriteString(", ")
+		}
+		b.WriteString(k + " " + s)
+		if b.Len() > maxValue {
+			return "", false
+		}
+	}
+	return b.String(), b.Len() > 0
 }
 
 // identity is the id of a record and what it is the id of: the field id, or else the first one that
@@ -157,7 +200,7 @@ func (w *recordWalk) set(owner, key, value string) {
 	list := &w.l.s.Work.Values
 	if i, ok := w.l.values[owner+"\x00"+key]; ok {
 		v := &(*list)[i]
-		if v.Value != value {
+		if v.Value != value && v.Message != w.m {
 			v.Before, v.Value = v.Value, strings.Clone(value)
 		}
 		v.Message = w.m

@@ -1,0 +1,198 @@
+package ledger
+
+import (
+	"math"
+	"math/bits"
+	"slices"
+	"strings"
+)
+
+// Weights of words in a text that may be shown.
+const (
+	numberWeight = 6
+	properWeight = 4
+	rareWeight   = 0.6 // for each halving of how many texts hold a word
+)
+
+// candidate is a text that may be shown: a statement, a call, a value of a record.
+type candidate struct {
+	words  []int32
+	size   int     // bytes that it takes
+	factor float64 // how much its words count
+	group  int     // of 1 and more: the record that it belongs to
+	taken  bool
+	gain   float64
+}
+
+// lexicon numbers words and weighs them.
+type lexicon struct {
+	ids    map[string]int32
+	form   []string // as it occurred first
+	weight []float64
+	count  []int
+	used   []float64 // how much it counts that the user or the agent wrote it
+	value  []float64
+	seen   []bool
+	heads  []int // bytes in front of the first text of each group that is shown
+	// pairs are names together with another word that is shown next to them, where that counts.
+	paired bool
+	pairs  map[uint64]struct{}
+}
+
+func newLexicon() *lexicon { return &lexicon{ids: map[string]int32{}} }
+
+// words are the numbers of the words of a text that may carry a fact.
+func (x *lexicon) words(s string) []int32 {
+	var out []int32
+	start := -1
+	flush := func(end int) {
+		if start < 0 {
+			return
+		}
+		w := strings.Trim(s[start:end], "'.,:-")
+		first := start == 0
+		start = -1
+		if w == "" {
+			return
+		}
+		if low := strings.ToLower(w); isFactWord(w, low) {
+			if id := x.id(w, low, first); !slices.Contains(out, id) {
+				out = append(out, id)
+			}
+		}
+	}
+	for i := range len(s) {
+		switch in := inWord(s, i); {
+		case in && start < 0:
+			start = i
+		case !in:
+			flush(i)
+		}
+	}
+	flush(len(s))
+	return out
+}
+
+// inWord reports a byte of a word. Marks inside of numbers belong to them.
+func inWord(s string, i int) bool {
+	c := s[i]
+	if letter(c) || c >= '0' && c <= '9' || c == '\'' || c == '_' {
+		return true
+	}
+	return (c == '.' || c == ',' || c == ':' || c == '-') && i > 0 && i+1 < len(s) && isDigitByte(s[i-1]) && isDigitByte(s[i+1])
+}
+
+func isDigitByte(c byte) bool { return c >= '0' && c <= '9' }
+
+func (x *lexicon) id(w, low string, first bool) int32 {
+	id, ok := x.ids[low]
+	if !ok {
+		id = int32(len(x.weight))
+		x.ids[low] = id
+		x.weight, x.count, x.used = append(x.weight, 1), append(x.count, 0), append(x.used, 0)
+		x.form = append(x.form, w)
+	}
+	switch {
+	case strings.ContainsAny(w, "0123456789") || strings.Contains(numberWords, " "+low+" "):
+		x.weight[id] = max(x.weight[id], numberWeight)
+	case !first && w[0] >= 'A' && w[0] <= 'Z' && x.weight[id] < properWeight:
+		x.weight[id], x.form[id] = properWeight, w
+	}
+	return id
+}
+
+// weigh fixes what the words of some texts are worth: rare ones more.
+func (x *lexicon) weigh(all []candidate) {
+	for i := range all {
+		for _, w := range all[i].words {
+			x.count[w]++
+		}
+	}
+	x.value, x.seen = make([]float64, len(x.weight)), make([]bool, len(x.weight))
+	x.pairs = map[uint64]struct{}{}
+	for i, w := range x.weight {
+		x.value[i] = float64(w * (1 + float64(rareWeight*float64(bits.Len(uint((len(all)+1)/(x.count[i]+1)))))))
+	}
+}
+
+// use notes that the user or the agent wrote words.
+func (x *lexicon) use(words []int32, weight float64) {
+	for _, w := range words {
+		x.used[w] = max(x.used[w], weight)
+	}
+}
+
+// size is how many bytes a candidate takes now.
+func (x *lexicon) size(c *candidate) int {
+	if c.group > 0 {
+		return c.size + x.heads[c.group-1]
+	}
+	return c.size
+}
+
+// stillGood is the part of its former gain with which a candidate is taken at once.
+const stillGood = 0.95
+
+// choose takes candidates by what they add for each byte, until the room is full.
+func (x *lexicon) choose(all []candidate, room int) {
+	for i := range all {
+		all[i].gain = x.gain(&all[i])
+	}
+	for room > minStatement {
+		best := -1
+		for i := range all {
+			if c := &all[i]; !c.taken && c.gain > 0 && x.size(c) <= room && (best < 0 || c.gain > all[best].gain) {
+				best = i
+			}
+		}
+		if best < 0 {
+			return
+		}
+		c := &all[best]
+		if g := x.gain(c); g < c.gain*stillGood { // others were taken since
+			c.gain = g
+			continue
+		}
+		c.taken = true
+		room -= x.size(c)
+		if c.group > 0 {
+			x.heads[c.group-1] = 0
+		}
+		x.show(c)
+	}
+}
+
+// show notes what a text that is shown holds.
+func (x *lexicon) show(c *candidate) {
+	for k, w := range c.words {
+		x.seen[w] = true
+		if !x.paired || x.weight[w] == 1 {
+			continue
+		}
+		for m, o := range c.words {
+			if m != k {
+				x.pairs[uint64(w)<<32|uint64(o)] = struct{}{}
+			}
+		}
+	}
+}
+
+// gain is what a text adds.
+func (x *lexicon) gain(c *candidate) float64 {
+	sum := 0.0
+	for k, w := range c.words {
+		if !x.seen[w] {
+			sum += x.value[w]
+		}
+		if !x.paired || x.weight[w] == 1 {
+			continue
+		}
+		for m, o := range c.words {
+			if _, ok := x.pairs[uint64(w)<<32|uint64(o)]; !ok && m != k {
+				sum += x.value[w]
+			}
+		}
+	}
+	size := float64(x.size(c))
+	return float64(sum*c.factor) / (size / math.Sqrt(math.Sqrt(size))) // to the power of 3/4
+}

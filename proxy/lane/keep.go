@@ -1,0 +1,107 @@
+package lane
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/mortise-dev/mortise/abi"
+	"github.com/mortise-dev/mortise/thread"
+)
+
+// undone takes a compaction out that an operator has taken back.
+func (s *Set) undone(ctx context.Context, l *Lane) {
+	if s.log == nil || l.Marker != nil {
+		return
+	}
+	had := l.Swap
+	if err := s.log.undone(ctx, l.State); err != nil {
+		s.cfg.Failed(err)
+	}
+	if l.Swap != had {
+		l.Moved++
+	}
+}
+
+// storeTime bounds how long a request waits for the store: without it, it goes on by what is in memory.
+const storeTime = 2 * time.Second
+
+// bounded is a context for the store, also for what a client left behind.
+func bounded(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), storeTime)
+}
+
+// saves is how often a lane is saved that others change all the time.
+const saves = 8
+
+// Save saves a lane, which must be locked, with the messages that its thread does not have. What another process has saved meanwhile is
+// taken in; a lane whose conversation went another way there becomes one of its own.
+func (s *Set) Save(ctx context.Context, l *Lane) (err error) {
+	if s.log == nil {
+		l.Marker, l.Events = nil, nil
+		return nil
+	}
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+	for range saves {
+		end := max(l.Kept, min(len(l.Messages), len(l.Hashes)))
+		kept := l.Kept
+		l.Kept = end
+		err = s.log.write(ctx, l.State, thread.Commit{Append: l.unkept(kept, end), Run: l.Latest, Events: l.Events}, l.Marker)
+		if err == nil {
+			l.Marker, l.Events = nil, nil
+			l.base = l.State.copy()
+			return nil
+		}
+		l.Kept = kept
+		if !errors.Is(err, errStale) {
+			break
+		}
+		var theirs *State
+		if theirs, err = s.log.read(ctx, l.ID); err != nil {
+			break
+		}
+		switch {
+		case theirs == nil: // it was deleted
+			l.Version, l.Kept, l.base = 0, 0, &State{}
+		case diverged(l.Hashes, theirs.Hashes):
+			l.Parent, l.ID, l.Version, l.Kept, l.base = l.ID, newID(), 0, 0, &State{}
+		default:
+			l.absorb(theirs)
+		}
+	}
+	if err != nil {
+		s.cfg.Failed(err)
+	}
+	return err
+}
+
+// unkept are the messages of items, under ids that stay unique when the client rewrites its list.
+func (l *Lane) unkept(from, to int) (out []abi.Message) {
+	for i := from; i < to; i++ {
+		for _, m := range l.Messages[i] {
+			m.ID = l.keptID(&m)
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
+func (l *Lane) keptID(m *abi.Message) string { return fmt.Sprintf("e%d/%s", l.Epoch, m.ID) }
+
+// Messages returns messages of a lane's thread, by their numbers from 1.
+func (s *Set) Messages(ctx context.Context, id string, from uint64, limit int) ([]abi.Message, error) {
+	return s.log.messages(ctx, id, from, limit)
+}
+
+// Trim deletes lanes that were not used since a moment.
+func (s *Set) Trim(ctx context.Context, before time.Time) error { return s.log.trim(ctx, before) }
+
+// Secret returns a value that is made once for all processes, for keyed hashes.
+func (s *Set) Secret(ctx context.Context, fresh []byte) ([]byte, error) {
+	if s.log == nil {
+		return fresh, nil
+	}
+	return s.log.secret(ctx, fresh)
+}
