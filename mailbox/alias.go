@@ -30,8 +30,6 @@ type (
 	Commit = queue.Commit
 	// Result is what a run came to in an execution.
 	Result = queue.Result
-	// Command steers a run under way.
-	Command = queue.Command
 	// Description is what front ends call a thread.
 	Description = queue.Description
 	// DispatchQuery selects dispatches.
@@ -69,10 +67,4 @@ const (
 const (
 	TerminationCancelled = queue.TerminationCancelled
 	TerminationError     = queue.TerminationError
-)
-
-// Commands that a [Steerer] gets.
-const (
-	CommandMessages = queue.CommandMessages
-	CommandDecision = queue.CommandDecision
 )

@@ -22,19 +22,19 @@ type party struct {
 }
 
 // newParty starts it. Store is what the process here sees.
-func newParty(t *testing.T, accept func(mailbox.Command) bool, see func(*memstore.Store) store.Store) *party {
+func newParty(t *testing.T, accept func(mailbox.Request) bool, see func(*memstore.Store) store.Store) *party {
 	t.Helper()
 	mem := memstore.New()
 	return partyOf(t, accept, see(mem), mem)
 }
 
 // partyOf starts it on the stores that the processes see.
-func partyOf(t *testing.T, accept func(mailbox.Command) bool, here, there store.Store) *party {
+func partyOf(t *testing.T, accept func(mailbox.Request) bool, here, there store.Store) *party {
 	t.Helper()
 	p := &party{}
-	s := &script{do: untilStopped, steer: func(_ string, c mailbox.Command) bool {
+	s := &script{do: untilStopped, steer: func(_ string, r mailbox.Request) bool {
 		p.received++
-		return accept(c)
+		return accept(r)
 	}}
 	p.there = started(t, mailbox.Config{Runtime: s, Store: there, Owner: "there"})
 	p.here = open(t, mailbox.Config{Runtime: &script{}, Store: here, Owner: "here"})
@@ -83,7 +83,7 @@ func (s lossy) Read(ctx context.Context, thread string, q store.Query) (store.Sn
 
 func TestLive(t *testing.T) {
 	t.Parallel()
-	accept := func(mailbox.Command) bool { return true }
+	accept := func(mailbox.Request) bool { return true }
 	cases(t, map[string]func(*testing.T){
 		"live_then_queue_publishes_for_remote_active_run": func(t *testing.T) {
 			p := newParty(t, accept, all)
@@ -107,13 +107,13 @@ func TestLive(t *testing.T) {
 			wantStatus(t, m, sub.Dispatch, mailbox.Queued)
 		},
 		"live_then_queue_falls_back_when_subscriber_drops_receipt": func(t *testing.T) {
-			p := newParty(t, func(mailbox.Command) bool { return false }, all)
+			p := newParty(t, func(mailbox.Request) bool { return false }, all)
 			p.wantQueued(t, p.send(t, ""))
 			equal(t, "received", p.received, 1)
 		},
 		"live_then_queue_falls_back_when_no_answer_comes": func(t *testing.T) {
 			release := make(chan struct{})
-			p := newParty(t, func(mailbox.Command) bool { <-release; return true }, all)
+			p := newParty(t, func(mailbox.Request) bool { <-release; return true }, all)
 			begin := time.Now()
 			p.wantQueued(t, p.send(t, ""))
 			equal(t, "time that it waited", time.Since(begin), 5*time.Second)

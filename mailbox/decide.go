@@ -40,12 +40,10 @@ func (m *Mailbox) Decide(ctx context.Context, run string, decisions ...Decision)
 // decideLive reports whether a run under way has accepted decisions. One that did may be reported not to have. An error is one of
 // the decisions.
 func (m *Mailbox) decideLive(ctx context.Context, r Request, dispatch string) (bool, error) {
-	payload, err := m.encode(r)
-	if err != nil {
+	accepted, err := m.deliver(ctx, Dispatch{ID: dispatch, Thread: r.Thread, RunID: r.Run}, m.cfg.NewID(), r)
+	if errors.Is(err, ErrTooLarge) {
 		return false, wrap("decision for run", r.Run, err)
 	}
-	d := Dispatch{ID: dispatch, Thread: r.Thread, RunID: r.Run}
-	accepted, err := m.deliver(ctx, d, Command{Kind: CommandDecision, ID: m.cfg.NewID(), Payload: payload})
 	if err != nil {
 		m.cfg.Logger.WarnContext(ctx, "mailbox_decision_not_delivered", "thread", r.Thread, "run", r.Run, "error", err)
 	}

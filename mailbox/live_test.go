@@ -3,6 +3,7 @@ package mailbox_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -19,9 +20,9 @@ func TestSteer(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			store := memstore.New()
 			var received []string
-			s := &script{do: untilStopped, steer: func(run string, c mailbox.Command) bool {
-				received = append(received, run+" "+string(c.Kind))
-				return !strings.Contains(string(c.Payload), "bm8=") // "no"
+			s := &script{do: untilStopped, steer: func(run string, r mailbox.Request) bool {
+				received = append(received, fmt.Sprintf("%s messages %d, decisions %d", run, len(r.Messages), len(r.Decisions)))
+				return len(r.Messages) == 0 || string(r.Messages[0].Data) != "no"
 			}}
 			here := started(t, mailbox.Config{Runtime: s, Store: store})
 			from := here
@@ -44,12 +45,12 @@ func TestSteer(t *testing.T) {
 			sub, err = from.SubmitLive(t.Context(), request("t", "yes"), "another run")
 			must(t, err)
 			wantStatus(t, here, sub.Dispatch, mailbox.Queued)
-			if len(received) != 2 || received[0] != first.Run+" messages" {
+			if len(received) != 2 || received[0] != first.Run+" messages 1, decisions 0" {
 				t.Errorf("received %q", received)
 			}
 			ok, err := from.Decide(t.Context(), first.Run, mailbox.Decision{Call: "c"})
 			must(t, err)
-			if !ok || received[2] != first.Run+" decision" {
+			if !ok || received[2] != first.Run+" messages 0, decisions 1" {
 				t.Errorf("decision accepted: %v, received %q", ok, received)
 			}
 		})

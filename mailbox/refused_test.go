@@ -85,7 +85,7 @@ func TestLiveRequests(t *testing.T) {
 		"for_later_it_is_queued":       func(t *testing.T) { wantQueued(t, func(r *mailbox.Request) { r.At = time.Now().Add(time.Hour) }) },
 		"for_another_run_it_is_queued": func(t *testing.T) { wantQueued(t, func(r *mailbox.Request) { r.Run = "other" }) },
 		"a_key_counts_after_the_run_has_ended": func(t *testing.T) {
-			s := &script{steer: func(string, mailbox.Command) bool { return true }, do: untilStopped}
+			s := &script{steer: func(string, mailbox.Request) bool { return true }, do: untilStopped}
 			m := started(t, mailbox.Config{Runtime: s})
 			background(t, m, request("t", "active"))
 			sleep(0)
@@ -102,7 +102,7 @@ func TestLiveRequests(t *testing.T) {
 
 func wantQueued(t *testing.T, change func(*mailbox.Request)) {
 	t.Helper()
-	s := &script{do: untilStopped, steer: func(string, mailbox.Command) bool { return true }}
+	s := &script{do: untilStopped, steer: func(string, mailbox.Request) bool { return true }}
 	m := started(t, mailbox.Config{Runtime: s})
 	active := background(t, m, request("t", "active"))
 	sleep(0)

@@ -86,9 +86,9 @@ type Input struct {
 	Data []byte `json:"data,omitempty"`
 }
 
-// DecodeRequest reads the payload of a dispatch.
-func DecodeRequest(payload []byte) (Request, error) {
-	var r Request
+// decodeRequest reads the payload of a dispatch of a thread, or of a command.
+func decodeRequest(payload []byte, t *Thread) (Request, error) {
+	r := Request{Thread: t.ID, Tenant: t.Tenant}
 	if err := json.Unmarshal(payload, &r); err != nil {
 		return Request{}, fmt.Errorf("mailbox: request: %w: %w", ErrPermanent, err)
 	}

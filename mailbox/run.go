@@ -88,11 +88,10 @@ func (x *execution) leave() {
 
 // execute runs it, unless the thread was interrupted since the claim, and returns how to settle.
 func (x *execution) execute(ctx context.Context) queue.Settlement {
-	request, err := DecodeRequest(x.claimed.Dispatch.Request)
+	request, err := decodeRequest(x.claimed.Dispatch.Request, &x.claimed.Thread)
 	if err != nil {
 		return x.verdict(ctx, Result{}, err)
 	}
-	request.Thread, request.Tenant = x.hold.Thread, x.claimed.Thread.Tenant
 	// Commands of other processes since the claim reach the listener; this is for those of this process.
 	switch t := x.box.queue.Held(x.hold.Thread); {
 	case t.Epoch > x.claimed.Dispatch.Epoch:

@@ -9,11 +9,11 @@ type Runtime interface {
 	Run(ctx context.Context, j *Job) (Result, error)
 }
 
-// Steerer is a [Runtime] whose runs take commands under way.
+// Steerer is a [Runtime] whose runs take messages and decisions under way.
 type Steerer interface {
-	// Steer hands a command to a run under way. True means that the run has it and will not lose it. The same command may come twice,
-	// under one id. A panic refuses it.
-	Steer(ctx context.Context, run string, c Command) bool
+	// Steer hands what a request brings to a run under way: messages, or decisions. True means that the run has it and will not lose it. The
+	// same may come twice, under one id. A panic refuses it.
+	Steer(ctx context.Context, run, id string, r Request) bool
 }
 
 // Judge is a [Runtime] that knows what decisions are about before they are queued.

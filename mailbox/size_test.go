@@ -34,7 +34,7 @@ func tooLarge(t *testing.T, what string, err error, field string) {
 // largeRequest: what is too large is refused, in whatever way it comes, before anything yields to it.
 func largeRequest(t *testing.T) {
 	received := 0
-	s := &script{do: untilStopped, steer: func(string, mailbox.Command) bool { received++; return true }}
+	s := &script{do: untilStopped, steer: func(string, mailbox.Request) bool { received++; return true }}
 	w := &witness{}
 	m := started(t, mailbox.Config{Runtime: s, Limits: mailbox.Limits{Request: 1000}, Observers: []mailbox.Observer{w}})
 	first := background(t, m, request("t", strings.Repeat("x", 600)))

@@ -2,6 +2,7 @@ package mailbox
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime/debug"
 
@@ -30,13 +31,10 @@ func (m *Mailbox) SubmitLive(ctx context.Context, r Request, expected string) (S
 	} else if sub, done, err := m.submitted(ctx, e, r); done || err != nil {
 		return sub, err
 	}
-	payload, err := m.encode(r)
-	if err != nil {
-		return Submission{}, err
-	}
 	d := Dispatch{ID: h.Claim.Dispatch, Thread: r.Thread, RunID: h.Open.ID}
-	c := Command{Kind: CommandMessages, ID: r.Messages[0].ID, Payload: payload}
-	if accepted, err := m.deliver(ctx, d, c); err != nil || !accepted {
+	if accepted, err := m.deliver(ctx, d, r.Messages[0].ID, r); errors.Is(err, ErrTooLarge) {
+		return Submission{}, err
+	} else if err != nil || !accepted {
 		return m.SubmitBackground(ctx, r)
 	}
 	sub := m.submission(queue.State{Dispatch: d})
@@ -56,8 +54,13 @@ func (m *Mailbox) steers(h Thread, r Request, expected string) bool {
 	}
 }
 
-// deliver hands a command to an execution, here or in another process.
-func (m *Mailbox) deliver(ctx context.Context, d Dispatch, c Command) (bool, error) {
+// deliver hands what a request brings to an execution, here or in another process.
+func (m *Mailbox) deliver(ctx context.Context, d Dispatch, id string, r Request) (bool, error) {
+	payload, err := m.encode(r)
+	if err != nil {
+		return false, err
+	}
+	c := queue.Command{ID: id, Payload: payload}
 	if x := m.execution(d.Thread); x != nil {
 		return x.hold.Dispatch == d.ID && x.accept(ctx, c), nil
 	}
@@ -79,21 +82,20 @@ func (x *execution) listen(ctx context.Context) (stop func()) {
 	return stop
 }
 
-// accept hands a command to the run. What it does not know it refuses. A panic of the runtime refuses it: it may come from another process, on
-// a goroutine of the store.
-func (x *execution) accept(ctx context.Context, c Command) (accepted bool) {
+// accept hands a command to the run. A panic of the runtime refuses it: it may come from another process, on a goroutine of the store.
+func (x *execution) accept(ctx context.Context, c queue.Command) (accepted bool) {
 	s, ok := x.box.cfg.Runtime.(Steerer)
-	if !ok || c.Kind != CommandMessages && c.Kind != CommandDecision {
+	r, err := decodeRequest(c.Payload, &x.claimed.Thread)
+	if !ok || err != nil {
 		return false
 	}
 	ctx, end := x.box.queue.Begin(ctx, Operation{Name: queue.OpSteer, Thread: x.hold.Thread, Dispatch: x.hold.Dispatch})
-	var err error
 	defer func() {
 		if p := recover(); p != nil {
 			accepted, err = false, fmt.Errorf("mailbox: dispatch %.80q: steering panicked: %v", x.hold.Dispatch, p)
-			x.box.cfg.Logger.ErrorContext(ctx, "mailbox_steer_panicked", "thread", x.hold.Thread, "dispatch", x.hold.Dispatch, "kind", c.Kind, "panic", p, "stack", string(debug.Stack()))
+			x.box.cfg.Logger.ErrorContext(ctx, "mailbox_steer_panicked", "thread", x.hold.Thread, "dispatch", x.hold.Dispatch, "panic", p, "stack", string(debug.Stack()))
 		}
 		end(!accepted, err)
 	}()
-	return s.Steer(ctx, x.claimed.Dispatch.RunID, c)
+	return s.Steer(ctx, x.claimed.Dispatch.RunID, c.ID, r)
 }

@@ -24,8 +24,8 @@ type script struct {
 	jobs []*mailbox.Job
 	busy map[string]int
 	do   func(ctx context.Context, j *mailbox.Job) (mailbox.Result, error)
-	// steer takes commands, if it is set.
-	steer func(run string, c mailbox.Command) bool
+	// steer takes requests under way, if it is set.
+	steer func(run string, r mailbox.Request) bool
 }
 
 func (s *script) Run(ctx context.Context, j *mailbox.Job) (mailbox.Result, error) {
@@ -52,8 +52,8 @@ func (s *script) Run(ctx context.Context, j *mailbox.Job) (mailbox.Result, error
 	return do(ctx, j)
 }
 
-func (s *script) Steer(_ context.Context, run string, c mailbox.Command) bool {
-	return s.steer != nil && s.steer(run, c)
+func (s *script) Steer(_ context.Context, run, _ string, r mailbox.Request) bool {
+	return s.steer != nil && s.steer(run, r)
 }
 
 // ran lists the first message of each execution.

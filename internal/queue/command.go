@@ -14,18 +14,8 @@ import (
 	"github.com/mortise-dev/mortise/store"
 )
 
-// CommandKind is what a command asks.
-type CommandKind string
-
-// Kinds of commands. Others are refused.
-const (
-	CommandMessages CommandKind = "messages"
-	CommandDecision CommandKind = "decision"
-)
-
 // Command steers a run under way. It is not kept.
 type Command struct {
-	Kind CommandKind
 	// ID names the command, so that one that came twice is known.
 	ID      string
 	Payload []byte
@@ -43,9 +33,8 @@ const (
 
 // sent is a command in the store.
 type sent struct {
-	Kind    CommandKind `json:"kind"`
-	ID      string      `json:"id"`
-	Payload []byte      `json:"payload,omitempty"`
+	ID      string `json:"id"`
+	Payload []byte `json:"payload,omitempty"`
 }
 
 // address is the store's thread for commands to the holder of a dispatch, and the topic by which it is notified of them, and of what else

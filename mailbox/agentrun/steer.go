@@ -54,22 +54,15 @@ func (r *Runtime) activity(run string) *activity {
 
 // Steer implements mailbox.Steerer. Messages and decisions are durable before it returns true: they are in the thread
 // whatever becomes of the run.
-func (r *Runtime) Steer(ctx context.Context, run string, c mailbox.Command) bool {
+func (r *Runtime) Steer(ctx context.Context, run, id string, req mailbox.Request) bool {
 	a := r.activity(run)
-	if a == nil {
+	switch {
+	case a == nil:
 		return false
-	}
-	req, err := mailbox.DecodeRequest(c.Payload)
-	if err != nil {
-		return false
-	}
-	switch c.Kind {
-	case mailbox.CommandMessages:
-		return a.send(ctx, req)
-	case mailbox.CommandDecision:
-		return a.decide(ctx, run, c.ID, req)
+	case len(req.Messages) == 0:
+		return a.decide(ctx, run, id, req)
 	default:
-		return false
+		return a.send(ctx, req)
 	}
 }
 

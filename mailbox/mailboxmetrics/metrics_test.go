@@ -242,8 +242,8 @@ func TestTrouble(t *testing.T) {
 // taker is a runtime whose runs take messages, and no decisions.
 type taker struct{ second }
 
-func (taker) Steer(_ context.Context, _ string, c mailbox.Command) bool {
-	return c.Kind == mailbox.CommandMessages
+func (taker) Steer(_ context.Context, _, _ string, r mailbox.Request) bool {
+	return len(r.Messages) > 0
 }
 
 // TestLiveDeliveries: commands to other processes are counted by whether a run accepted them.

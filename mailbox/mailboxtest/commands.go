@@ -27,7 +27,7 @@ func commands(w *world) {
 	stop, err := w.queue.Listen(w.ctx(), "d1", func(_ context.Context, c queue.Command) bool {
 		mu.Lock()
 		defer mu.Unlock()
-		received = append(received, c.ID+string(c.Kind)+string(c.Payload))
+		received = append(received, c.ID+string(c.Payload))
 		return c.ID != "refuse"
 	}, func() {})
 	must(w.t, err)
@@ -42,7 +42,7 @@ func commands(w *world) {
 	mu.Lock()
 	defer mu.Unlock()
 	equal(w.t, "commands", len(received), 2)
-	same(w.t, "received", sorted(received), "amessagesx", "refusemessagesx")
+	same(w.t, "received", sorted(received), "ax", "refusex")
 	w.settle(k, queue.Ack)
 	if ok, err := deliver(w.t, other, "over"); ok || err != nil {
 		w.t.Errorf("delivered after the end: %v, %v", ok, err)
@@ -53,7 +53,7 @@ func deliver(t *testing.T, q *queue.Queue, id string) (bool, error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	return q.Deliver(ctx, "t", "d1", queue.Command{Kind: queue.CommandMessages, ID: id, Payload: []byte("x")})
+	return q.Deliver(ctx, "t", "d1", queue.Command{ID: id, Payload: []byte("x")})
 }
 
 // recalled holds that a holder is notified, so that it renews its lease at once and finds why.

@@ -45,7 +45,7 @@ func (s *decider) Run(ctx context.Context, j *mailbox.Job) (mailbox.Result, erro
 	return mailbox.Result{Status: mailbox.RunWaiting, Wait: "tool_permission"}, nil
 }
 
-func (s *decider) Steer(ctx context.Context, run string, _ mailbox.Command) bool {
+func (s *decider) Steer(ctx context.Context, run, _ string, _ mailbox.Request) bool {
 	return s.steer != nil && s.steer(ctx, run)
 }
 

@@ -102,7 +102,7 @@ func write(ctx context.Context, j *mailbox.Job, in mailbox.Input) error {
 	return j.Commit(ctx, c)
 }
 
-func (r *worker) Steer(_ context.Context, run string, _ mailbox.Command) bool {
+func (r *worker) Steer(_ context.Context, run, _ string, _ mailbox.Request) bool {
 	select {
 	case r.end(run) <- struct{}{}:
 	default:

@@ -85,7 +85,7 @@ func (l *mailboxLife) steered() {
 		return err
 	})
 	if sub.Dispatch != long.Dispatch { // it was not delivered, as far as anybody knows, and is queued
-		l.worker.Steer(l.ctx(), long.Run, mailbox.Command{})
+		l.worker.Steer(l.ctx(), long.Run, "", mailbox.Request{})
 		l.ended(sub, mailbox.Acked)
 	}
 	l.ended(long, mailbox.Acked)

@@ -25,9 +25,8 @@ func (s *steered) Run(ctx context.Context, j *mailbox.Job) (mailbox.Result, erro
 	}
 }
 
-func (s *steered) Steer(_ context.Context, _ string, c mailbox.Command) bool {
-	r, err := mailbox.DecodeRequest(c.Payload)
-	if err != nil || len(r.Messages) == 0 {
+func (s *steered) Steer(_ context.Context, _, _ string, r mailbox.Request) bool {
+	if len(r.Messages) == 0 {
 		return false
 	}
 	switch string(r.Messages[0].Data) {
