@@ -3,7 +3,9 @@ package anchored
 import "strings"
 
 // tags are those between which a question puts what others wrote, and which an answer has.
-func tags() []string { return []string{"memory", "transcript", "message", "ledger", "facts", "focus", "summary"} }
+func tags() []string {
+	return []string{"memory", "transcript", "message", "ledger", "facts", "focus", "summary"}
+}
 
 // escape escapes the angle bracket before the name of one of the tags, in any case and with
 // blanks and slashes between.
