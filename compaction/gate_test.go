@@ -90,7 +90,7 @@ func TestVerified(t *testing.T) {
 		if wrong := strings.Contains(listed, "report.go\n## Next"); e.Kind != compaction.EventSwapped || wrong == unverified {
 			t.Errorf("%s:\n%s", e.Kind, view)
 		}
-		if added := strings.Contains(listed, "- changed m4 /w/claim.go"); added != unverified {
+		if added := strings.Contains(listed, "- changed /w/claim.go (m4)"); added != unverified {
 			t.Errorf("unverified %v:\n%s", unverified, view)
 		}
 		if noted := strings.Contains(e.Reason, "1 lines that the log does not bear out"); noted != unverified {

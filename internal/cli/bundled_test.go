@@ -17,6 +17,7 @@ compaction:
   threshold_tokens: 8000
   keep_recent_tokens: 3000
   summary_tokens: 1500
+  min_survival: -1
   summarizer: %s
   fallback: %s
   admission: {policy: %s, quota: {cooldown: 0s}}

@@ -55,7 +55,7 @@ func TestRun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(report.Windows) != 2 || len(report.Rows) != 1+6*2*2 {
+	if len(report.Windows) != 2 || len(report.Rows) != 2+6*2*2 {
 		t.Fatalf("%d windows, %d rows", len(report.Windows), len(report.Rows))
 	}
 	if last.Done != last.All || last.All != 6*2*2*(1+4) || asked != 2*2*(1+4) || said != len(windows[1].Before) {
@@ -64,6 +64,9 @@ func TestRun(t *testing.T) {
 	vendor, ok := report.Find(future.Vendor, future.Size{}, 1)
 	if !ok || vendor.Facts != 30 || vendor.Windows != 2 || vendor.Strict.Value != 2.0/30 || vendor.Kind != eval.KindBaseline {
 		t.Errorf("vendor: %+v", vendor)
+	}
+	if repaired, ok := report.Find(future.Repaired, future.Size{}, 1); !ok || repaired.Strict.Value <= vendor.Strict.Value {
+		t.Errorf("repaired: %+v", repaired)
 	}
 	for _, chain := range []int{1, 4} {
 		row, _ := report.Find("all", future.Size{Share: 1}, chain)
