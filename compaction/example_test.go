@@ -146,10 +146,7 @@ func ExampleLedger() {
 	}
 	fmt.Println(s.Text)
 	// Output:
-	// State of the conversation after message m2 (mN: message number)
-	//
-	// ## Goal
-	// - Request, m1: “Fix the build.”
+	// State of the conversation after message m2
 	//
 	// ## What was said, word for word
 	// - m1 user: Fix the build.
