@@ -371,13 +371,21 @@ func TestPrepare(t *testing.T) {
 		"thread_context_load_populates_run_cache": func(t *testing.T) {
 			store, off, s := memstore.New(), &switched{}, &script{}
 			m := started(t, mailbox.Config{Runtime: s, Store: &mailboxtest.Faulty{Store: store, Plan: off.plan}})
-			r := request("t", "x")
-			r.Agent = "writer"
-			sub := background(t, m, r)
-			sleep(0)
-			j := s.jobs[0]
-			equal(t, "run", j.Run.ID+" "+j.Run.Agent+" "+string(j.Run.Status), sub.Run+" writer running")
-			equal(t, "reads", off.asked("read"), 1)
+			least, read := 100, 0
+			for i := range 8 {
+				r := request("t"+string(rune('a'+i)), "x")
+				r.Agent = "writer"
+				sub := background(t, m, r)
+				sleep(0)
+				j := s.jobs[i]
+				equal(t, "run", j.Run.ID+" "+j.Run.Agent+" "+string(j.Run.Status), sub.Run+" writer running")
+				reads := off.asked("read") - read
+				if read += reads; reads > 6 { // three, if the loop finds it first; again, if both claim it
+					t.Errorf("%d reads", reads)
+				}
+				least = min(least, reads)
+			}
+			equal(t, "least reads", least, 1)
 		},
 	})
 }
