@@ -123,10 +123,11 @@ func (c *Compactor) write(ctx context.Context, t *thread, f *flight, r *abi.Summ
 		}
 		summary = s
 	}
+	own := *summary // what the summarizer returned is its own: a trial compares with it
 	if len(parts) > 1 {
-		summary.FromID, summary.ToID = f.Range.FromID, f.Range.ToID
+		own.FromID, own.ToID = f.Range.FromID, f.Range.ToID
 	}
-	return summary, nil
+	return &own, nil
 }
 
 // checkPart is what the gate does for a whole summary, for that of a part.

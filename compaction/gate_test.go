@@ -77,6 +77,16 @@ func TestGate(t *testing.T) {
 	}
 }
 
+// TestGateKeepsTheAnswer: a summary that is replaced stays as the summarizer returned it, for a recorder of answers.
+func TestGateKeepsTheAnswer(t *testing.T) {
+	t.Parallel()
+	answer := &abi.Summary{Text: "They talked about this and that."}
+	s := scripted(func(context.Context, *abi.SummarizeRequest) (*abi.Summary, error) { return answer, nil })
+	if e, _ := compacted(t, coding(), s, 0); e.Policy != "ledger" || answer.Text != "They talked about this and that." {
+		t.Errorf("by %s: %q", e.Policy, answer.Text)
+	}
+}
+
 // TestVerified: what a model wrote is held against the log before it is swapped in, if the policy says so.
 func TestVerified(t *testing.T) {
 	t.Parallel()
