@@ -106,7 +106,7 @@ func (h *handling) compact(ctx context.Context) error {
 	return nil
 }
 
-// maxLost is how many lost names plugins are told of.
+// maxLost is how many lost names plugins receive.
 const maxLost = 32
 
 // compacted fires after a compaction of the agent's own.

@@ -99,7 +99,7 @@ func (t *tally) begin() (start time.Time) {
 	return time.Time{}
 }
 
-// end adds what a call used. A sampled time stands for the calls before it, too.
+// end adds what a call used. A sampled time includes the calls before it.
 func (t *tally) end(start time.Time, out *engine.Outcome) {
 	t.dropped += out.LogsDropped
 	t.printed += out.Printed

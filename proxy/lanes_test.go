@@ -221,7 +221,7 @@ func TestSides(t *testing.T) {
 	}
 }
 
-// A client continues, clears and forks sessions: with the same id (--continue) the thread goes on, and with a new id a history that was seen
+// A client continues, clears and forks sessions: with the same id (--continue) the thread continues, and with a new id a history that was seen
 // before is a fork with what its ancestor had; a cleared one begins anew. All of it also in another process (acceptance 17).
 func TestContinued(t *testing.T) {
 	t.Parallel()

@@ -201,7 +201,7 @@ func (s *striker) falseOutcome(body string) bool {
 	return passes && !fails && !r.passed || fails && !passes && !r.failed
 }
 
-// unquote removes the marks around words that nobody wrote, or that the user did not say and the line gives to the user:
+// unquote removes the marks around words that were not written, or that the user did not say and the line gives to the user:
 // then they are the model's own. A line that is nothing but such a quotation becomes empty.
 func (s *striker) unquote(line string) string {
 	for _, at := range slices.Backward(s.patterns.quote.FindAllStringSubmatchIndex(line, -1)) {

@@ -25,7 +25,7 @@ func AppendValue(b []byte, v any, depth int) ([]byte, error) {
 	return e.out, err
 }
 
-// enter goes one level deeper. After an error nothing is written any more, so only success leaves.
+// enter counts one level more. After an error nothing is written any more, so only success leaves.
 func (e *encoder) enter() error {
 	e.depth++
 	if e.depth > MaxDepth {

@@ -24,7 +24,7 @@ func (s *Set) undone(ctx context.Context, l *Lane) {
 	}
 }
 
-// storeTime bounds how long a request waits for the store: without it, it goes on by what is in memory.
+// storeTime bounds how long a request waits for the store: after it, the request continues with what is in memory.
 const storeTime = 2 * time.Second
 
 // bounded is a context for the store, also for what a client left behind.
