@@ -167,6 +167,14 @@ func TestCancelled(t *testing.T) {
 	}
 	wg.Wait()
 	apply(t, s, "u")
+	// The requests to cancel are on their way: the server ends what they name, also while the lock is held.
+	for waiting := 1; waiting > 0; {
+		lock(`SELECT pg_stat_clear_snapshot()`) // which a transaction keeps otherwise
+		const query = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND position($1 IN query) > 0"
+		if err := conn.QueryRow(t.Context(), query, c.Schema).Scan(&waiting); err != nil {
+			t.Fatal(err)
+		}
+	}
 	lock(`ROLLBACK`)
 	apply(t, s, "t")
 	out, err := s.Read(t.Context(), "t", store.Query{Cells: []store.Range{store.All("late")}})
