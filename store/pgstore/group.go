@@ -29,18 +29,23 @@ type member struct {
 
 // groups has the batches that wait while others are applied. Their callers apply them, many in one transaction, which makes a commit and a
 // round trip of many: the caller of the first batch that waits leads the next group.
+//
+// Batches of one thread are not for the same group, and do not wait for each other's: where several writers change a thread, the one that won
+// would always be the first to know the new revision, and win again.
 type groups struct {
 	mu      sync.Mutex
 	busy    bool
 	waiting []*member
+	threads map[string]bool // of the batches that wait or are being applied
 }
 
 // join returns when the batch was applied with others, or calls lead to do so. An error is that of ctx, and the batch is not applied.
 func (g *groups) join(ctx context.Context, m *member, lead func()) error {
-	if m.batch.Size() > maxBytes {
+	if m.batch.Size() > maxBytes || !g.claim(m) {
 		m.alone = true
 		return nil
 	}
+	defer g.release(m)
 	if !g.enter(m) {
 		select {
 		case <-m.ready:
@@ -56,6 +61,26 @@ func (g *groups) join(ctx context.Context, m *member, lead func()) error {
 		lead()
 	}
 	return nil
+}
+
+// claim reports whether no other batch of the thread waits or is being applied.
+func (g *groups) claim(m *member) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.threads[m.batch.Thread] {
+		return false
+	}
+	if g.threads == nil {
+		g.threads = map[string]bool{}
+	}
+	g.threads[m.batch.Thread] = true
+	return true
+}
+
+func (g *groups) release(m *member) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	delete(g.threads, m.batch.Thread)
 }
 
 // enter reports whether a batch leads a group at once. Else it waits.
@@ -82,17 +107,16 @@ func (g *groups) leave(m *member) bool {
 	return at >= 0
 }
 
-// take returns a group: the batch that leads, and those that wait and are of other threads.
+// take returns a group: the batch that leads, and those that wait.
 func (g *groups) take(first *member) []*member {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	list, threads, bytes := []*member{first}, map[string]bool{first.batch.Thread: true}, first.batch.Size()
+	list, bytes := []*member{first}, first.batch.Size()
 	g.waiting = slices.DeleteFunc(g.waiting, func(m *member) bool {
 		n := m.batch.Size()
-		if len(list) == maxGroup || threads[m.batch.Thread] || bytes+n > maxBytes {
+		if len(list) == maxGroup || bytes+n > maxBytes {
 			return false
 		}
-		threads[m.batch.Thread] = true
 		list, bytes = append(list, m), bytes+n
 		return true
 	})
