@@ -77,9 +77,12 @@ func two(url string) storetest.OpenFunc {
 	return func(t *testing.T) (one, other store.Store) {
 		t.Helper()
 		name := newStream()
-		return open(t, url, name), open(t, url, name)
+		return open(t, url, name, unhurried), open(t, url, name, unhurried)
 	}
 }
+
+// unhurried is for suites that judge what is stored and not how fast: under the race detector a server takes seconds for some megabytes.
+func unhurried(c *natsstore.Config) { c.Wait, c.Patience = time.Minute, 2*time.Minute }
 
 func TestStore(t *testing.T) {
 	t.Parallel()
@@ -93,7 +96,7 @@ func TestEager(t *testing.T) {
 	eager := func(t *testing.T) (one, other store.Store) {
 		t.Helper()
 		name := newStream()
-		return open(t, url, name).Eager(), open(t, url, name, func(c *natsstore.Config) { c.Memory = 1 }).Eager()
+		return open(t, url, name, unhurried).Eager(), open(t, url, name, unhurried, func(c *natsstore.Config) { c.Memory = 1 }).Eager()
 	}
 	t.Run("contract", func(t *testing.T) {
 		t.Parallel()
