@@ -22,8 +22,8 @@ type execution struct {
 	suspended atomic.Bool
 	// renewing is set while its lease is kept.
 	renewing atomic.Bool
-	// abandoned is guarded by the Mailbox's lock.
-	abandoned bool
+	// abandoned is set when its mailbox was closed without it.
+	abandoned atomic.Bool
 	renew     chan struct{}
 	done      chan struct{}
 }
@@ -185,7 +185,7 @@ func (x *execution) verdict(ctx context.Context, result Result, err error) queue
 		return s
 	}
 	s.Verdict = queue.Retry
-	s.RetryAt = x.box.queue.Now().Add(backoff(x.box.cfg.Retry.Delay, x.box.cfg.Retry.MaxDelay, x.claimed.Dispatch.Attempts))
+	s.RetryAt = x.box.queue.Now().Add(doubled(x.box.cfg.Retry.Delay, x.box.cfg.Retry.MaxDelay, x.claimed.Dispatch.Attempts, 6))
 	if later != nil {
 		s.RetryAt = later.at
 	}
@@ -215,14 +215,15 @@ func (x *execution) settle(ctx context.Context, s queue.Settlement) {
 	}
 }
 
-// wait waits, and reports whether it did so to the end.
-func wait(ctx context.Context, d time.Duration) bool {
+// wait waits, or less if the channel receives, and reports whether ctx was not done.
+func wait(ctx context.Context, d time.Duration, early ...<-chan struct{}) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
-		return true
+	case <-append(early, nil)[0]:
 	case <-ctx.Done():
 		return false
 	}
+	return true
 }

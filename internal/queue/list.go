@@ -232,6 +232,8 @@ func (q *Queue) Due(ctx context.Context, query DueQuery) (due []Thread, next tim
 	if query.Limit <= 0 {
 		return nil, time.Time{}, context.Cause(ctx)
 	}
+	ctx, end := q.Begin(ctx, Operation{Name: OpDue})
+	defer func() { end(len(due) == 0, err) }()
 	type half struct {
 		threads []Thread
 		next    time.Time

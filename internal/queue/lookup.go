@@ -145,10 +145,11 @@ func (q *Queue) Count(ctx context.Context) (map[Status]int, error) {
 // Claims counts the claims of each tenant that has some. It sees the updates of this process that returned before it began, and all that
 // were made before those, by whatever process: so of several that claim and then count, the last to claim sees the claims of all. It
 // costs the same however many dispatches there are.
-func (q *Queue) Claims(ctx context.Context) (map[string]int, error) {
-	groups, err := q.store.Count(ctx, indexClaim)
-	if err != nil {
-		return nil, fmt.Errorf("mailbox: claims: %w", err)
+func (q *Queue) Claims(ctx context.Context) (groups map[string]int, err error) {
+	ctx, end := q.Begin(ctx, Operation{Name: OpClaims})
+	defer func() { end(len(groups) == 0, err) }()
+	if groups, err = q.store.Count(ctx, indexClaim); err != nil {
+		return nil, fmt.Errorf("mailbox: count of claims: %w", err)
 	}
 	return groups, nil
 }
