@@ -54,7 +54,7 @@ func (m *Mailbox) SubmitBatch(ctx context.Context, list []Request) []Submitted {
 // It is executed when that is committed, and never existed if it is rolled back. Nothing is executed before, so that the Submission is not
 // Running. After an error the caller rolls back.
 func (m *Mailbox) SubmitWithin(ctx context.Context, s store.Store, r Request) (Submission, error) {
-	queued, err := m.enqueue(ctx, m.queue.Within(s), r)
+	queued, err := m.enqueue(ctx, m.queue.Within(s), r, nil)
 	if err != nil {
 		return Submission{}, err
 	}

@@ -3,6 +3,7 @@ package mailbox
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/mortise-dev/mortise/internal/queue"
@@ -110,7 +111,17 @@ func (m *Mailbox) submission(s queue.State) Submission {
 // SubmitBackground queues a run. It is executed when the thread is free and
 // the time has come, by this process or another one.
 func (m *Mailbox) SubmitBackground(ctx context.Context, r Request) (Submission, error) {
-	queued, err := m.enqueue(ctx, m.queue, r)
+	offer := m.offer(r)
+	queued, err := m.enqueue(ctx, m.queue, r, offer)
+	if err == nil && offer != nil && queued.Holds(offer.Token) {
+		m.spawn(queued) //nolint:contextcheck // see spawn
+		sub := m.submission(queued)
+		sub.Running = true
+		return sub, nil
+	}
+	if offer != nil {
+		m.release(r.Tenant)
+	}
 	if err != nil {
 		return Submission{}, err
 	}
@@ -127,8 +138,17 @@ func (m *Mailbox) SubmitBackground(ctx context.Context, r Request) (Submission, 
 	return sub, nil
 }
 
+// offer reserves a worker for a request, so that it is queued and claimed by one transition if its thread is free; nil if there is none.
+func (m *Mailbox) offer(r Request) *queue.ClaimRequest {
+	if m.shared() || !m.Running() || m.pauses.has(r.Tenant) || r.At.After(m.queue.Now()) || m.reserve(r.Tenant, true) != nil {
+		return nil
+	}
+	claim := m.claimRequest()
+	return &claim
+}
+
 // enqueue queues a request in the background.
-func (m *Mailbox) enqueue(ctx context.Context, q *queue.Queue, r Request) (queue.State, error) {
+func (m *Mailbox) enqueue(ctx context.Context, q *queue.Queue, r Request, offer *queue.ClaimRequest) (queue.State, error) {
 	r, err := r.complete(m.cfg.NewID)
 	if err != nil {
 		return queue.State{}, err
@@ -140,7 +160,22 @@ func (m *Mailbox) enqueue(ctx context.Context, q *queue.Queue, r Request) (queue
 	if err := m.judge(ctx, r, &e, false); err != nil {
 		return queue.State{}, err
 	}
-	return q.Enqueue(ctx, e)
+	e.Offer = offer
+	s, err := q.Enqueue(ctx, e)
+	if offer != nil && (errors.Is(err, ErrUnknownOutcome) || ctx.Err() != nil && err != nil) {
+		m.giveBack(ctx, queue.Hold{Thread: e.Thread, Dispatch: e.ID, Token: offer.Token})
+	}
+	return s, err
+}
+
+// giveBack returns a claim that may have been made, in the background: otherwise no process executes it until its lease is over.
+func (m *Mailbox) giveBack(ctx context.Context, h queue.Hold) {
+	ctx, cancel := m.lasting(ctx)
+	m.work.Go(func() {
+		defer cancel()
+		_, err := m.queue.Settle(ctx, h, queue.Settlement{Verdict: queue.GiveBack})
+		m.cfg.Logger.DebugContext(ctx, "mailbox_claim_given_back", "thread", h.Thread, "dispatch", h.Dispatch, "error", err)
+	})
 }
 
 // dispatchNow claims a thread if a worker is free, or waits for the loop that does, and reports whether it is executed here. What fails is left to
@@ -163,9 +198,5 @@ func (m *Mailbox) dispatchNow(ctx context.Context, after queue.State) bool {
 			return false
 		}
 	}
-	if m.execution(after.Thread.ID) != nil {
-		return true
-	}
-	d, _, err := m.queue.Dispatch(ctx, after.Dispatch.ID) // the loop may have been first, and the execution may be over
-	return err == nil && d.Owner == m.cfg.Owner
+	return m.execution(after.Thread.ID) != nil || m.streamOf(after.Dispatch.ID) != nil // the loop may have been first, and the execution may be over
 }

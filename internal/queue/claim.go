@@ -30,7 +30,7 @@ func (q *Queue) Claim(ctx context.Context, thread string, r ClaimRequest) (s Sta
 	}
 	known, held := r.After.seen, q.held(thread)
 	if known == nil {
-		known = cmp.Or(held, new(seen))
+		known = cmp.Or(held, q.recent.get(thread), new(seen))
 	}
 	q.holds.Store(thread, known)
 	defer func() {

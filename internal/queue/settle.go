@@ -75,6 +75,7 @@ func (q *Queue) Settle(ctx context.Context, h Hold, s Settlement) (out State, er
 		return err
 	})
 	if err == nil {
+		q.recent.put(h.Thread, q.held(h.Thread))
 		q.holds.Delete(h.Thread)
 		err = wrap("settlement of dispatch", h.Dispatch, stale)
 	}
