@@ -67,7 +67,7 @@ type Retry struct {
 
 // Limits bound what is queued and executed.
 type Limits struct {
-	// Workers is how many executions this process has at once, 32. TenantWorkers is how many of them a tenant may have; 0 is no limit. A
+	// Workers is how many executions this process has at once, 32, besides those that are only being settled. TenantWorkers is how many of them a tenant may have; 0 is no limit. A
 	// foreground request gets one beyond these bounds.
 	Workers, TenantWorkers int
 	// Claims is how many executions all processes that share the store have at once, and TenantClaims how many of them a tenant may have;

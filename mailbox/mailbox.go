@@ -28,8 +28,10 @@ type Mailbox struct {
 	pauses   pauses
 	// unwoken are the threads whose runs could not be woken at the start.
 	unwoken []Thread
-	claims  int
-	closing bool
+	// claims counts the workers that are busy, settling the executions that are over but for their settlement. hungry is set when a worker
+	// that becomes free finds more to do.
+	claims, settling int
+	hungry, closing  bool
 	// retained is up to when the runs of changed threads were counted.
 	retained time.Time
 	// down is why the store cannot be used, since which time.
@@ -77,8 +79,10 @@ func (m *Mailbox) reserve(tenant string, bounded bool) error {
 	case m.closing:
 		return fmt.Errorf("mailbox: %w", ErrShutdown)
 	case bounded && m.claims >= m.cfg.Limits.Workers:
+		m.hungry = true
 		return ErrFull
 	case bounded && m.cfg.Limits.TenantWorkers > 0 && m.tenants[tenant] >= m.cfg.Limits.TenantWorkers:
+		m.hungry = true
 		return ErrFull
 	}
 	m.claims++
@@ -90,12 +94,21 @@ func (m *Mailbox) reserve(tenant string, bounded bool) error {
 func (m *Mailbox) release(tenant string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.free(tenant)
+	m.work.Done()
+}
+
+// free frees a worker. The caller holds the lock.
+func (m *Mailbox) free(tenant string) {
 	m.claims--
 	m.tenants[tenant]--
 	if m.tenants[tenant] == 0 {
 		delete(m.tenants, tenant)
 	}
-	m.work.Done()
+	if m.hungry || m.shared() {
+		m.hungry = false
+		m.wake()
+	}
 }
 
 func (m *Mailbox) execution(thread string) *execution {
