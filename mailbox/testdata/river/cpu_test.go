@@ -1,8 +1,9 @@
+//go:build unix
+
 package river
 
 import (
 	"bytes"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -17,25 +18,22 @@ import (
 // tick is the unit of times in /proc.
 const tick = 10 * time.Millisecond
 
-// meter returns a function that returns how much CPU this process and those of the server have used.
-func meter(b *testing.B, address string) func() (client, server time.Duration) {
+// meter returns a function that returns how much CPU this process and those of the server have used; of the server only where there is /proc.
+func meter(b *testing.B, address string) func() time.Duration {
 	b.Helper()
 	conn, err := pgx.Connect(b.Context(), address)
 	check(b, err)
 	var pid int
 	check(b, conn.QueryRow(b.Context(), `SELECT pg_backend_pid()`).Scan(&pid))
-	check(b, conn.Close(b.Context()))
-	postmaster := pid
-	for postmaster == pid { // until the connection has ended, its process has a parent
-		stat, err := stat(fmt.Sprint(pid))
-		check(b, err)
-		postmaster, err = strconv.Atoi(stat[1])
-		check(b, err)
+	postmaster := ""
+	if fields, err := stat(strconv.Itoa(pid)); err == nil {
+		postmaster = fields[1]
 	}
-	return func() (client, server time.Duration) {
+	check(b, conn.Close(b.Context()))
+	return func() (total time.Duration) {
 		var u syscall.Rusage
 		check(b, syscall.Getrusage(syscall.RUSAGE_SELF, &u))
-		client = time.Duration(u.Utime.Nano() + u.Stime.Nano())
+		total = time.Duration(u.Utime.Nano() + u.Stime.Nano())
 		all, err := filepath.Glob("/proc/[0-9]*")
 		check(b, err)
 		for _, dir := range all {
@@ -43,17 +41,17 @@ func meter(b *testing.B, address string) func() (client, server time.Duration) {
 			if err != nil {
 				continue // it has ended
 			}
-			own := filepath.Base(dir) == strconv.Itoa(postmaster)
-			if !own && f[1] != strconv.Itoa(postmaster) {
+			own := filepath.Base(dir) == postmaster
+			if !own && f[1] != postmaster {
 				continue
 			}
 			for i, field := range f[11:15] {
 				if n, err := strconv.Atoi(field); err == nil && (own || i < 2) {
-					server += time.Duration(n) * tick
+					total += time.Duration(n) * tick
 				}
 			}
 		}
-		return client, server
+		return total
 	}
 }
 
