@@ -67,8 +67,8 @@ type Retry struct {
 
 // Limits bound what is queued and executed.
 type Limits struct {
-	// Workers is how many executions this process has at once, 32. TenantWorkers is how many of them a tenant may have; 0 is no limit. A
-	// foreground request gets one beyond these bounds.
+	// Workers is how many executions this process has at once, 32, besides those that are only being settled. TenantWorkers is how many of
+	// them a tenant may have; 0 is no limit. A foreground request gets one beyond these bounds.
 	Workers, TenantWorkers int
 	// Claims is how many executions all processes that share the store have at once, and TenantClaims how many of them a tenant may have;
 	// 0 is no limit. They hold for foreground requests, too. All processes should have the same bounds. They are never exceeded; processes

@@ -23,6 +23,9 @@ func (m *Mailbox) schedule(ctx context.Context) {
 	var warned time.Duration
 	for {
 		next, err := m.round(ctx)
+		if err != nil {
+			m.starve()
+		}
 		warned = m.checkClock(ctx, warned)
 		if err != nil && ctx.Err() == nil {
 			m.warn(ctx, "mailbox_round_failed", err)
@@ -59,7 +62,7 @@ func (m *Mailbox) watch(ctx context.Context) {
 func (m *Mailbox) round(ctx context.Context) (time.Time, error) {
 	free, skip := m.room()
 	if free == 0 {
-		return time.Time{}, nil // an execution that ends wakes the loop
+		return time.Time{}, nil // a worker that becomes free wakes the loop
 	}
 	if err := m.check(ctx); err != nil {
 		return time.Time{}, err
@@ -97,8 +100,11 @@ func (m *Mailbox) round(ctx context.Context) (time.Time, error) {
 	if err != nil {
 		return time.Time{}, err
 	}
-	if moved && len(due) == limit {
-		m.wake()
+	if len(due) == limit {
+		m.starve()
+		if moved {
+			m.wake()
+		}
 	}
 	return queue.Earliest(next, later), nil
 }
@@ -162,6 +168,13 @@ func (m *Mailbox) pollOrAside(ctx context.Context, h Thread) (moved bool, again 
 	return true, again, nil
 }
 
+// starve notes that a worker that becomes free finds more to do.
+func (m *Mailbox) starve() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.hungry = true
+}
+
 // room is how many workers are free, and which tenants have none.
 func (m *Mailbox) room() (free int, skip []string) {
 	m.mu.Lock()
@@ -173,7 +186,9 @@ func (m *Mailbox) room() (free int, skip []string) {
 			}
 		}
 	}
-	return max(m.cfg.Limits.Workers-m.claims, 0), skip
+	free = max(m.cfg.Limits.Workers-m.claims, 0)
+	m.hungry = m.hungry || free == 0 || len(skip) > 0
+	return free, skip
 }
 
 // checkClock warns of a local clock that differs from the store's by more than [Lease] allows, once for each time that it was set.

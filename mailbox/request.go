@@ -184,7 +184,7 @@ func (m *Mailbox) entry(r Request, foreground bool) (queue.Entry, error) {
 	e := queue.Entry{
 		ID: r.DispatchIDHint, Thread: r.Thread, Tenant: r.Tenant, Run: r.Run, NewRun: r.NewRun, Agent: r.Agent, Parent: r.Parent, ParentThread: r.ParentThreadID,
 		Priority: uint8(int(r.Priority) + int(queue.PriorityDefault)), Dedupe: r.Dedupe, Origin: r.Origin, AvailableAt: r.At, //nolint:gosec // from 0 to 255
-		MaxAttempts: r.MaxAttempts, Request: payload, Follow: len(r.Messages) == 0,
+		MaxAttempts: r.MaxAttempts, Request: payload, Follow: len(r.Messages) == 0, Unread: r.Run == "" && !r.decides() && m.Health() == nil,
 	}
 	if e.MaxAttempts <= 0 {
 		e.MaxAttempts = m.cfg.Retry.Attempts

@@ -22,6 +22,8 @@ type execution struct {
 	suspended atomic.Bool
 	// renewing is set while its lease is kept.
 	renewing atomic.Bool
+	// settling is set when its worker is free already. The Mailbox's lock guards it.
+	settling bool
 	// abandoned is set when its mailbox was closed without it.
 	abandoned atomic.Bool
 	renew     chan struct{}
@@ -54,6 +56,7 @@ func (x *execution) work(ctx context.Context) {
 		x.keepLease(ctx)
 	}()
 	s := x.execute(ctx)
+	x.freeWorker()
 	x.share(context.WithoutCancel(ctx))
 	stopListening()
 	x.cancel(nil)
@@ -70,6 +73,17 @@ func (x *execution) share(ctx context.Context) {
 	}
 }
 
+// freeWorker lets another execution begin while this one is settled, unless as many as there are workers are.
+func (x *execution) freeWorker() {
+	m := x.box
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if x.settling = m.settling < m.cfg.Limits.Workers; x.settling {
+		m.settling++
+		m.free(x.claimed.Thread.Tenant)
+	}
+}
+
 // leave frees the thread and the worker.
 func (x *execution) leave() {
 	m := x.box
@@ -80,10 +94,14 @@ func (x *execution) leave() {
 	}
 	x.events.end()
 	m.ended.add(x.events)
+	if x.settling {
+		m.settling--
+	} else {
+		m.free(x.claimed.Thread.Tenant)
+	}
 	m.mu.Unlock()
 	close(x.done)
-	m.release(x.claimed.Thread.Tenant)
-	m.wake()
+	m.work.Done()
 }
 
 // execute runs it, unless the thread was interrupted since the claim, and returns how to settle.
@@ -205,6 +223,9 @@ func (x *execution) settle(ctx context.Context, s queue.Settlement) {
 			}
 			if err != nil && k.Dispatch.Status != Superseded {
 				m.cfg.Logger.WarnContext(ctx, "mailbox_settlement_refused", "thread", x.hold.Thread, "dispatch", x.hold.Dispatch, "error", err)
+			}
+			if err != nil || !k.Thread.DueAt.IsZero() {
+				m.wake()
 			}
 			return
 		}

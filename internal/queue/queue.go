@@ -51,6 +51,8 @@ type Queue struct {
 	clock     *clock
 	// holds has what was seen of the threads that this process has claimed, by id.
 	holds sync.Map
+	// recent has what was seen of other threads.
+	recent recent
 }
 
 // New checks the config and makes a Queue.

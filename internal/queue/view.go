@@ -37,7 +37,9 @@ type view struct {
 	revision uint64
 	// started is set when the revision is known, guessed when it is that of an earlier transition and nothing was read.
 	started, guessed bool
-	cells            map[cellID][]byte
+	// whole is set when all cells that rules read are known.
+	whole bool
+	cells map[cellID][]byte
 	// length is that of the log, if it was read: other views than the queue may have written to it, also before there was a thread record.
 	length int
 	// read has the ranges of which all cells are known.
@@ -57,7 +59,10 @@ func (s *seen) view(thread string) *view {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if v := s.last; v != nil && v.thread == thread {
-			return &view{thread: thread, revision: v.revision, started: true, guessed: true, cells: maps.Clone(v.cells), length: v.length, read: maps.Clone(v.read)}
+			return &view{
+				thread: thread, revision: v.revision, started: true, guessed: true, whole: v.whole,
+				cells: maps.Clone(v.cells), length: v.length, read: maps.Clone(v.read),
+			}
 		}
 	}
 	return &view{thread: thread, cells: map[cellID][]byte{}, read: map[store.Range]bool{}}
@@ -89,6 +94,9 @@ func (v *view) wrote(b *store.Batch, revision uint64) {
 
 // want reads ranges of cells.
 func (v *view) want(ctx context.Context, s store.Store, ranges ...store.Range) error {
+	if v.whole {
+		return nil
+	}
 	var missing []store.Range
 	for _, r := range ranges {
 		if !v.read[r] && !slices.Contains(missing, r) {
