@@ -51,10 +51,10 @@ type Mailbox struct {
 // [Mailbox.Start], except for foreground requests.
 func New(ctx context.Context, cfg Config) (*Mailbox, error) {
 	m := &Mailbox{
-		ownIDs: cfg.NewID == nil, cfg: cfg.withDefaults(), running: map[string]*execution{}, asides: map[string]aside{}, tenants: map[string]int{},
+		ownIDs: cfg.NewID == nil, cfg: cfg, running: map[string]*execution{}, asides: map[string]aside{}, tenants: map[string]int{},
 		changing: make(chan struct{}, 1), poke: make(chan struct{}, 1),
 	}
-	if err := m.cfg.validate(); err != nil {
+	if err := m.cfg.complete(); err != nil {
 		return nil, err
 	}
 	var err error

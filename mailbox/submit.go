@@ -47,7 +47,7 @@ func (m *Mailbox) Submit(ctx context.Context, r Request) (Submission, error) {
 	if err := m.judge(ctx, r, &e, true); err != nil {
 		return Submission{}, err
 	}
-	var interrupted queue.Interruption
+	var interrupted Interruption
 	if !r.decides() {
 		if interrupted, err = m.yield(ctx, r.Thread, e.ID); err != nil {
 			return Submission{}, err
