@@ -206,6 +206,7 @@ func TestErrors(t *testing.T) {
 					}
 					return mailboxtest.FaultNone
 				}}
+				background(t, open(t, mailbox.Config{Runtime: &script{}, Store: down.Store}), request("t", "w"))
 				m := open(t, mailbox.Config{Runtime: &script{}, Store: down})
 				_, err := m.SubmitBackground(t.Context(), request("t", "x"))
 				if !errors.Is(err, mailboxtest.ErrInjected) || errors.Is(err, mailbox.ErrUnknownOutcome) != unknown || !strings.Contains(err.Error(), `thread "t"`) {

@@ -18,7 +18,7 @@ func TestWhoAskedGoesAway(t *testing.T) {
 	t.Parallel()
 	cases(t, map[string]func(*testing.T){
 		"in_the_background": func(t *testing.T) {
-			goesAway(t, 2, func(ctx context.Context, m *mailbox.Mailbox) { _, _ = m.SubmitBackground(ctx, request("t", "x")) })
+			goesAway(t, 1, func(ctx context.Context, m *mailbox.Mailbox) { _, _ = m.SubmitBackground(ctx, request("t", "x")) })
 		},
 		"in_the_foreground": func(t *testing.T) {
 			goesAway(t, 2, func(ctx context.Context, m *mailbox.Mailbox) { _, _ = m.Submit(ctx, request("t", "x")) })

@@ -19,23 +19,24 @@ type Mailbox struct {
 	mu sync.Mutex
 	// running are the executions of this process by thread; tenants counts them.
 	running map[string]*execution
-	// claiming are the threads that are being claimed.
-	claiming map[string]*claiming
-	tenants  map[string]int
-	pump     *pump // nil if events are not shared
-	ended    ended
-	asides   asides
-	pauses   pauses
+	tenants map[string]int
+	pump    *pump // nil if events are not shared
+	ended   ended
+	asides  map[string]aside
+	pauses  pauses
 	// unwoken are the threads whose runs could not be woken at the start.
 	unwoken []Thread
-	claims  int
-	closing bool
+	// claims counts the workers that are busy, settling the executions that are over but for their settlement. hungry is set when a worker
+	// that becomes free finds more to do.
+	claims, settling int
+	hungry, closing  bool
 	// retained is up to when the runs of changed threads were counted.
 	retained time.Time
 	// down is why the store cannot be used, since which time.
 	down health
-	// life is set while the loops are at work, latest from the first start on.
-	life, latest *life
+	// life is the latest, nil before the first start; started is set between a start and a stop.
+	life    *life
+	started bool
 
 	// changing has an entry while a start or a stop is under way. poke asks the loop to poll
 	// now. work are the executions.
@@ -50,10 +51,10 @@ type Mailbox struct {
 // [Mailbox.Start], except for foreground requests.
 func New(ctx context.Context, cfg Config) (*Mailbox, error) {
 	m := &Mailbox{
-		ownIDs: cfg.NewID == nil, cfg: cfg.withDefaults(), running: map[string]*execution{}, claiming: map[string]*claiming{},
-		tenants: map[string]int{}, changing: make(chan struct{}, 1), poke: make(chan struct{}, 1),
+		ownIDs: cfg.NewID == nil, cfg: cfg, running: map[string]*execution{}, asides: map[string]aside{}, tenants: map[string]int{},
+		changing: make(chan struct{}, 1), poke: make(chan struct{}, 1),
 	}
-	if err := m.cfg.validate(); err != nil {
+	if err := m.cfg.complete(); err != nil {
 		return nil, err
 	}
 	var err error
@@ -77,8 +78,10 @@ func (m *Mailbox) reserve(tenant string, bounded bool) error {
 	case m.closing:
 		return fmt.Errorf("mailbox: %w", ErrShutdown)
 	case bounded && m.claims >= m.cfg.Limits.Workers:
+		m.hungry = true
 		return ErrFull
 	case bounded && m.cfg.Limits.TenantWorkers > 0 && m.tenants[tenant] >= m.cfg.Limits.TenantWorkers:
+		m.hungry = true
 		return ErrFull
 	}
 	m.claims++
@@ -90,12 +93,21 @@ func (m *Mailbox) reserve(tenant string, bounded bool) error {
 func (m *Mailbox) release(tenant string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.free(tenant)
+	m.work.Done()
+}
+
+// free frees a worker. The caller holds the lock.
+func (m *Mailbox) free(tenant string) {
 	m.claims--
 	m.tenants[tenant]--
 	if m.tenants[tenant] == 0 {
 		delete(m.tenants, tenant)
 	}
-	m.work.Done()
+	if m.hungry || m.cfg.Limits.Claims > 0 || m.cfg.Limits.TenantClaims > 0 {
+		m.hungry = false
+		m.wake()
+	}
 }
 
 func (m *Mailbox) execution(thread string) *execution {
@@ -143,16 +155,8 @@ func (m *Mailbox) Await(ctx context.Context, dispatch string) (Dispatch, error) 
 		if x := m.executionOf(dispatch); x != nil {
 			over = x.done
 		}
-		timer := time.NewTimer(m.cfg.Poll)
-		select {
-		case <-over:
-		case <-timer.C:
-		case <-ctx.Done():
-			err = context.Cause(ctx)
-		}
-		timer.Stop()
-		if err != nil {
-			return d, err
+		if !wait(ctx, m.cfg.Poll, over) {
+			return d, context.Cause(ctx)
 		}
 	}
 }

@@ -184,7 +184,7 @@ func (m *Mailbox) entry(r Request, foreground bool) (queue.Entry, error) {
 	e := queue.Entry{
 		ID: r.DispatchIDHint, Thread: r.Thread, Tenant: r.Tenant, Run: r.Run, NewRun: r.NewRun, Agent: r.Agent, Parent: r.Parent, ParentThread: r.ParentThreadID,
 		Priority: uint8(int(r.Priority) + int(queue.PriorityDefault)), Dedupe: r.Dedupe, Origin: r.Origin, AvailableAt: r.At, //nolint:gosec // from 0 to 255
-		MaxAttempts: r.MaxAttempts, Request: payload, Follow: len(r.Messages) == 0,
+		MaxAttempts: r.MaxAttempts, Request: payload, Follow: len(r.Messages) == 0, Unread: r.Run == "" && !r.decides() && m.Health() == nil,
 	}
 	if e.MaxAttempts <= 0 {
 		e.MaxAttempts = m.cfg.Retry.Attempts
@@ -211,4 +211,16 @@ func (m *Mailbox) entry(r Request, foreground bool) (queue.Entry, error) {
 func derived(thread, key, what string) string {
 	sum := sha256.Sum256([]byte(thread + "\x00" + key + "\x00" + what))
 	return "k-" + hex.EncodeToString(sum[:16])
+}
+
+// encode makes the payload of a request, unless it is too large.
+func (m *Mailbox) encode(r Request) ([]byte, error) {
+	payload, err := json.Marshal(r)
+	if err != nil {
+		return nil, fmt.Errorf("mailbox: request: %w: %w", ErrInvalid, err)
+	}
+	if err := m.queue.Limits().FitsRequest(len(payload)); err != nil {
+		return nil, fmt.Errorf("mailbox: request: %w", err)
+	}
+	return payload, nil
 }

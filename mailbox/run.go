@@ -22,8 +22,10 @@ type execution struct {
 	suspended atomic.Bool
 	// renewing is set while its lease is kept.
 	renewing atomic.Bool
-	// abandoned is guarded by the Mailbox's lock.
-	abandoned bool
+	// settling is set when its worker is free already. The Mailbox's lock guards it.
+	settling bool
+	// abandoned is set when its mailbox was closed without it.
+	abandoned atomic.Bool
 	renew     chan struct{}
 	done      chan struct{}
 }
@@ -54,6 +56,7 @@ func (x *execution) work(ctx context.Context) {
 		x.keepLease(ctx)
 	}()
 	s := x.execute(ctx)
+	x.freeWorker()
 	x.share(context.WithoutCancel(ctx))
 	stopListening()
 	x.cancel(nil)
@@ -70,6 +73,17 @@ func (x *execution) share(ctx context.Context) {
 	}
 }
 
+// freeWorker lets another execution begin while this one is settled, unless as many as there are workers are.
+func (x *execution) freeWorker() {
+	m := x.box
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if x.settling = m.settling < m.cfg.Limits.Workers; x.settling {
+		m.settling++
+		m.free(x.claimed.Thread.Tenant)
+	}
+}
+
 // leave frees the thread and the worker.
 func (x *execution) leave() {
 	m := x.box
@@ -80,10 +94,14 @@ func (x *execution) leave() {
 	}
 	x.events.end()
 	m.ended.add(x.events)
+	if x.settling {
+		m.settling--
+	} else {
+		m.free(x.claimed.Thread.Tenant)
+	}
 	m.mu.Unlock()
 	close(x.done)
-	m.release(x.claimed.Thread.Tenant)
-	m.wake()
+	m.work.Done()
 }
 
 // execute runs it, unless the thread was interrupted since the claim, and returns how to settle.
@@ -185,7 +203,7 @@ func (x *execution) verdict(ctx context.Context, result Result, err error) queue
 		return s
 	}
 	s.Verdict = queue.Retry
-	s.RetryAt = x.box.queue.Now().Add(backoff(x.box.cfg.Retry.Delay, x.box.cfg.Retry.MaxDelay, x.claimed.Dispatch.Attempts))
+	s.RetryAt = x.box.queue.Now().Add(doubled(x.box.cfg.Retry.Delay, x.box.cfg.Retry.MaxDelay, x.claimed.Dispatch.Attempts, 6))
 	if later != nil {
 		s.RetryAt = later.at
 	}
@@ -206,6 +224,9 @@ func (x *execution) settle(ctx context.Context, s queue.Settlement) {
 			if err != nil && k.Dispatch.Status != Superseded {
 				m.cfg.Logger.WarnContext(ctx, "mailbox_settlement_refused", "thread", x.hold.Thread, "dispatch", x.hold.Dispatch, "error", err)
 			}
+			if err != nil || !k.Thread.DueAt.IsZero() {
+				m.wake()
+			}
 			return
 		}
 		m.warn(ctx, "mailbox_settlement_failed", err, "thread", x.hold.Thread, "dispatch", x.hold.Dispatch, "attempt", attempt)
@@ -215,14 +236,15 @@ func (x *execution) settle(ctx context.Context, s queue.Settlement) {
 	}
 }
 
-// wait waits, and reports whether it did so to the end.
-func wait(ctx context.Context, d time.Duration) bool {
+// wait waits, or less if the channel receives, and reports whether ctx was not done.
+func wait(ctx context.Context, d time.Duration, early ...<-chan struct{}) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
-		return true
+	case <-append(early, nil)[0]:
 	case <-ctx.Done():
 		return false
 	}
+	return true
 }

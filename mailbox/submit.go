@@ -3,9 +3,12 @@ package mailbox
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"sync"
 
 	"github.com/mortise-dev/mortise/internal/queue"
+	"github.com/mortise-dev/mortise/store"
 )
 
 // Submission is what became of a request.
@@ -13,8 +16,7 @@ type Submission struct {
 	Dispatch string
 	Run      string
 	Thread   string
-	// Running is set when the thread was claimed by this process at once: for the request if it is a foreground
-	// one, for what comes first in its queue if not.
+	// Running is set when this process has claimed the thread for the request at once.
 	Running bool
 	// Repeated is set when it was there already, under the same idempotency key.
 	Repeated bool
@@ -45,7 +47,7 @@ func (m *Mailbox) Submit(ctx context.Context, r Request) (Submission, error) {
 	if err := m.judge(ctx, r, &e, true); err != nil {
 		return Submission{}, err
 	}
-	var interrupted queue.Interruption
+	var interrupted Interruption
 	if !r.decides() {
 		if interrupted, err = m.yield(ctx, r.Thread, e.ID); err != nil {
 			return Submission{}, err
@@ -107,65 +109,124 @@ func (m *Mailbox) submission(s queue.State) Submission {
 	return Submission{Dispatch: s.Dispatch.ID, Run: s.Dispatch.RunID, Thread: s.Dispatch.Thread, Repeated: s.Repeated, Events: m.feed(s.Dispatch.ID)}
 }
 
-// SubmitBackground queues a run. It is executed when the thread is free and
-// the time has come, by this process or another one.
+// SubmitBackground queues a run. It is executed when the thread is free and the time has come, by this process or another one: by this one
+// at once if a worker is free and nothing else is queued.
 func (m *Mailbox) SubmitBackground(ctx context.Context, r Request) (Submission, error) {
-	queued, err := m.enqueue(ctx, m.queue, r)
+	r, e, err := m.background(ctx, r)
+	if err != nil {
+		return Submission{}, err
+	}
+	e.Offer = m.offer(ctx, r)
+	queued, err := m.queue.Enqueue(ctx, e)
+	running := false
+	if e.Offer != nil {
+		if running = err == nil && queued.Holds(e.Offer.Token); running {
+			running, _ = m.admitted(ctx, queued, queue.Settlement{Verdict: queue.GiveBack}) // what fails is left to the loop
+		}
+		if !running {
+			m.release(r.Tenant)
+		}
+		if errors.Is(err, ErrUnknownOutcome) || ctx.Err() != nil && err != nil {
+			m.giveBack(ctx, queue.Hold{Thread: e.Thread, Dispatch: e.ID, Token: e.Offer.Token})
+		}
+	}
+	if err != nil {
+		return Submission{}, err
+	}
+	if running {
+		m.spawn(queued) //nolint:contextcheck // see spawn
+	} else if queued.Dispatch.Status == Queued {
+		m.wake()
+	}
+	sub := m.submission(queued)
+	sub.Running = running || queued.Repeated && queued.Dispatch.Status == Claimed
+	return sub, nil
+}
+
+// background makes the entry of a request that is queued in the background.
+func (m *Mailbox) background(ctx context.Context, r Request) (Request, queue.Entry, error) {
+	r, err := r.complete(m.cfg.NewID)
+	if err != nil {
+		return r, queue.Entry{}, err
+	}
+	e, err := m.entry(r, false)
+	if err == nil {
+		err = m.judge(ctx, r, &e, false)
+	}
+	return r, e, err
+}
+
+// offer reserves a worker for a request, so that it is queued and claimed by one transition if its thread is free; nil if there is none.
+func (m *Mailbox) offer(ctx context.Context, r Request) *queue.ClaimRequest {
+	if !m.Running() || m.pauses.has(r.Tenant) || r.At.After(m.queue.Now()) {
+		return nil
+	}
+	if claims, total, err := m.held(ctx); err != nil || m.over(claims, total, r.Tenant, 1) || m.reserve(r.Tenant, true) != nil {
+		return nil
+	}
+	claim := m.claimRequest()
+	return &claim
+}
+
+// giveBack returns a claim that may have been made, in the background: otherwise no process executes it until its lease is over.
+func (m *Mailbox) giveBack(ctx context.Context, h queue.Hold) {
+	ctx, cancel := m.lasting(ctx)
+	m.work.Go(func() {
+		defer cancel()
+		_, err := m.queue.Settle(ctx, h, queue.Settlement{Verdict: queue.GiveBack})
+		m.cfg.Logger.DebugContext(ctx, "mailbox_claim_given_back", "thread", h.Thread, "dispatch", h.Dispatch, "error", err)
+	})
+}
+
+// SubmitWithin queues a request through another view of the store, as of a transaction that the caller has begun: see pgstore.Store.Within.
+// It is executed when that is committed, and never existed if it is rolled back. Nothing is executed before, so that the Submission is not
+// Running. After an error the caller rolls back.
+func (m *Mailbox) SubmitWithin(ctx context.Context, s store.Store, r Request) (Submission, error) {
+	_, e, err := m.background(ctx, r)
+	if err != nil {
+		return Submission{}, err
+	}
+	queued, err := m.queue.Within(s).Enqueue(ctx, e)
 	if err != nil {
 		return Submission{}, err
 	}
 	sub := m.submission(queued)
-	if queued.Dispatch.Status != Queued {
-		sub.Running = queued.Dispatch.Status == Claimed
-		return sub, nil
-	}
-	if queued.Thread.Claim == nil && !queued.Dispatch.AvailableAt.After(m.queue.Now()) {
-		sub.Running = m.dispatchNow(ctx, queued)
-		sub.Events.follow()
-	}
-	m.wake()
+	sub.Events = nil
 	return sub, nil
 }
 
-// enqueue queues a request in the background.
-func (m *Mailbox) enqueue(ctx context.Context, q *queue.Queue, r Request) (queue.State, error) {
-	r, err := r.complete(m.cfg.NewID)
-	if err != nil {
-		return queue.State{}, err
-	}
-	e, err := m.entry(r, false)
-	if err != nil {
-		return queue.State{}, err
-	}
-	if err := m.judge(ctx, r, &e, false); err != nil {
-		return queue.State{}, err
-	}
-	return q.Enqueue(ctx, e)
+// Submitted is what became of one request of several.
+type Submitted struct {
+	Submission
+	Err error
 }
 
-// dispatchNow claims a thread if a worker is free, or waits for the loop that does, and reports whether it is executed here. What fails is left to
-// the loop.
-func (m *Mailbox) dispatchNow(ctx context.Context, after queue.State) bool {
-	if !m.Running() {
-		return false
-	}
-	if ok, err := m.takeOne(ctx, after); ok || err != nil {
-		return ok
-	}
-	m.mu.Lock()
-	t := m.claiming[after.Thread.ID]
-	m.mu.Unlock()
-	if t != nil {
-		select {
-		case <-t.over:
-			return t.done
-		case <-ctx.Done():
-			return false
+// submitters is how many threads requests are queued for at once.
+const submitters = 16
+
+// SubmitBatch queues requests as [Mailbox.SubmitBackground] does, many at a time, those of a thread in their order. It returns what became
+// of each, in their order: one that is refused does not keep the others back.
+func (m *Mailbox) SubmitBatch(ctx context.Context, list []Request) []Submitted {
+	out := make([]Submitted, len(list))
+	threads := map[string][]int{}
+	for i := range list {
+		thread := "thread " + list[i].Thread
+		if list[i].Thread == "" {
+			thread = fmt.Sprint(i) // each makes its own
 		}
+		threads[thread] = append(threads[thread], i)
 	}
-	if m.execution(after.Thread.ID) != nil {
-		return true
+	var work sync.WaitGroup
+	free := make(chan struct{}, submitters)
+	for _, places := range threads {
+		free <- struct{}{}
+		work.Go(func() {
+			defer func() { <-free }()
+			for _, i := range places {
+				out[i].Submission, out[i].Err = m.SubmitBackground(ctx, list[i])
+			}
+		})
 	}
-	d, _, err := m.queue.Dispatch(ctx, after.Dispatch.ID) // the loop may have been first, and the execution may be over
-	return err == nil && d.Owner == m.cfg.Owner
+	work.Wait()
+	return out
 }

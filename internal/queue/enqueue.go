@@ -5,6 +5,8 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"github.com/mortise-dev/mortise/store"
 )
 
 // Entry is what is to be queued.
@@ -32,13 +34,17 @@ type Entry struct {
 	Digest      string
 	// Input are the ids of the messages that it brings.
 	Input []string
-	// Claim asks for the thread at once: either it is claimed for the entry, or nothing is queued.
-	Claim *ClaimRequest
+	// Claim asks for the thread at once: either it is claimed for the entry, or nothing is queued. Offer is a claim, too, and the entry is
+	// queued if it cannot be made now, or something else is queued.
+	Claim, Offer *ClaimRequest
 	// Interrupt is the id of the interrupt that reserved the thread for the claim.
 	Interrupt string
 
 	// OwnID and OwnRun are set if ID and NewRun were made at random.
 	OwnID, OwnRun bool
+	// Unread lets the entry be queued without a read of a thread that this process does not know: it is new, most likely, and the store
+	// refuses the entry if it is not.
+	Unread bool
 }
 
 // maxYear is the last one that every store can keep.
@@ -74,18 +80,32 @@ func (q *Queue) Enqueue(ctx context.Context, e Entry) (s State, err error) {
 	if now := q.Now(); e.AvailableAt.Before(now) {
 		e.AvailableAt = now
 	}
-	n := need{dispatches: []string{e.ID}, dedupe: e.Dedupe, runs: []string{e.Run, e.NewRun}}
-	known := new(seen)
-	err = q.transition(ctx, e.Thread, known, n, func(t *turn) (err error) {
+	known := q.memory.get(e.Thread)
+	switch {
+	case known == nil && e.Unread:
+		known = unread(e.Thread)
+	case known == nil:
+		known = new(seen)
+	}
+	if e.OwnID {
+		known.lacks(store.One(kindDispatch, e.ID))
+	}
+	if e.OwnRun {
+		known.lacks(store.One(kindRun, e.NewRun))
+	}
+	n := need{dispatches: []string{e.ID}, dedupe: e.Dedupe, runs: []string{e.Run, e.NewRun}, known: known}
+	err = q.transition(ctx, e.Thread, n, func(t *turn) (err error) {
 		s, err = enqueue(t, &e)
 		return err
 	})
 	if err != nil {
 		return State{}, err
 	}
-	if s.seen = known; e.Claim != nil {
-		q.holds.Store(e.Thread, known)
+	state := asBefore
+	if claim := cmp.Or(e.Claim, e.Offer); claim != nil && s.Holds(claim.Token) {
+		state = nowClaimed
 	}
+	q.memory.keep(e.Thread, known, state)
 	return s, nil
 }
 
@@ -138,12 +158,21 @@ func enqueue(t *turn, e *Entry) (State, error) {
 	}
 	t.putRun(run)
 	t.put(d)
-	if e.Claim != nil {
+	switch {
+	case e.Claim != nil:
 		t.claim(d, *e.Claim)
-	} else {
+	case e.Offer != nil && t.idles(d):
+		t.claim(d, *e.Offer)
+	default:
 		t.sooner(d)
 	}
 	return t.state(d.ID), nil
+}
+
+// idles reports whether the thread can be claimed for a dispatch that was just queued, and nothing else is queued.
+func (t *turn) idles(d Dispatch) bool {
+	return t.thread.Queued == 1 && t.thread.Claim == nil && t.thread.PausedAt.IsZero() && !t.now.Before(t.thread.ReservedUntil) &&
+		!d.AvailableAt.After(t.now)
 }
 
 // again answers for an entry that is there already.

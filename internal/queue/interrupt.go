@@ -20,11 +20,11 @@ type Interrupt struct {
 
 // Interruption is what an interrupt came to.
 type Interruption struct {
-	ID string
-	// Epoch is the thread's new one.
+	// ID names the interrupt, Epoch is the thread's new one.
+	ID    string
 	Epoch uint64
 	// Active is what the thread is claimed for; it is stale now.
-	Active *State
+	Active *Dispatch
 	// Superseded were queued, and Kept still are.
 	Superseded []Dispatch
 	Kept       int
@@ -34,15 +34,13 @@ type Interruption struct {
 
 // Interrupt makes what a thread is claimed for stale, and supersedes what is queued for it.
 func (q *Queue) Interrupt(ctx context.Context, thread string, i Interrupt) (out Interruption, err error) {
-	ctx, end := q.Begin(ctx, Operation{Name: OpInterrupt, Thread: thread})
-	defer func() { end(false, err) }()
 	i.ID = cmp.Or(i.ID, q.newID())
 	n := need{queued: true, dispatches: []string{i.Unless}}
-	err = q.transition(ctx, thread, nil, n, func(t *turn) error {
+	_, err = q.change(ctx, Operation{Name: OpInterrupt, Thread: thread}, n, func(t *turn) (bool, error) {
 		if t.thread.Interrupt != i.ID { // else it was made, and its answer lost: out is what it came to
 			out = interrupt(t, i)
 		}
-		return nil
+		return true, nil
 	})
 	return out, err
 }
@@ -55,7 +53,7 @@ func interrupt(t *turn, i Interrupt) (out Interruption) {
 		return out
 	}
 	if c := t.thread.Claim; c != nil {
-		active := t.state(c.Dispatch)
+		active := t.dispatches[c.Dispatch]
 		out.Active = &active
 	}
 	t.thread.Epoch++

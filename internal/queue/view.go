@@ -3,11 +3,9 @@ package queue
 import (
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/mortise-dev/mortise/store"
 )
@@ -25,6 +23,8 @@ type need struct {
 	requests bool
 	// more is read for turn.seen.
 	more store.Query
+	// known is what the transition begins with, in place of what the queue has seen.
+	known *seen
 }
 
 // errMoved is a thread that another process changed while it was read.
@@ -36,40 +36,13 @@ type view struct {
 	revision uint64
 	// started is set when the revision is known, guessed when it is that of an earlier transition and nothing was read.
 	started, guessed bool
-	cells            map[cellID][]byte
+	// whole is set when all cells that rules read are known.
+	whole bool
+	cells map[cellID][]byte
 	// length is that of the log, if it was read: other views than the queue may have written to it, also before there was a thread record.
 	length int
 	// read has the ranges of which all cells are known.
 	read map[store.Range]bool
-}
-
-// seen is a thread as the latest transition of this process left it, so that the next one need not read it. It may be old: a batch that relies
-// on it names the revision, and the store refuses it then. A nil one knows nothing.
-type seen struct {
-	mu   sync.Mutex
-	last *view
-}
-
-// view begins to read a thread, with what is known of it.
-func (s *seen) view(thread string) *view {
-	if s != nil {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		if v := s.last; v != nil && v.thread == thread {
-			return &view{thread: thread, revision: v.revision, started: true, guessed: true, cells: maps.Clone(v.cells), length: v.length, read: maps.Clone(v.read)}
-		}
-	}
-	return &view{thread: thread, cells: map[cellID][]byte{}, read: map[store.Range]bool{}}
-}
-
-func (s *seen) set(v *view) {
-	if s != nil {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		if v == nil || s.last == nil || v.revision >= s.last.revision {
-			s.last = v
-		}
-	}
 }
 
 // wrote makes the view that of the revision which a batch has made. It keeps what rules read.
@@ -88,6 +61,9 @@ func (v *view) wrote(b *store.Batch, revision uint64) {
 
 // want reads ranges of cells.
 func (v *view) want(ctx context.Context, s store.Store, ranges ...store.Range) error {
+	if v.whole {
+		return nil
+	}
 	var missing []store.Range
 	for _, r := range ranges {
 		if !v.read[r] && !slices.Contains(missing, r) {
@@ -270,16 +246,4 @@ func (v *view) queue() (out []queued, err error) {
 		out = append(out, e)
 	}
 	return out, nil
-}
-
-// read reads parts of a thread, outside of a transition, all as of one moment.
-func (q *Queue) read(ctx context.Context, thread string, n need) (*turn, error) {
-	for range attempts {
-		t := q.turn(thread)
-		err := (*seen)(nil).view(thread).load(ctx, q.store, n, t)
-		if !errors.Is(err, errMoved) {
-			return t, wrap("thread", thread, err)
-		}
-	}
-	return nil, wrap("thread", thread, fmt.Errorf("%w: %w %d times", ErrConflict, errMoved, attempts))
 }

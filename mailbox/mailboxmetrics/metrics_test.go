@@ -118,7 +118,7 @@ func TestLatencies(t *testing.T) {
 			}
 		}
 		counted(t, registry, "mortise_runs_total", map[string]float64{"completed": 2})
-		counted(t, registry, "mortise_mailbox_operations_total", map[string]float64{"enqueue,ok": 2, "claim,ok": 2, "ack,ok": 2})
+		counted(t, registry, "mortise_mailbox_operations_total", map[string]float64{"enqueue,ok": 2, "claim,ok": 1, "ack,ok": 2}) // the first one was claimed as it was queued
 	})
 }
 

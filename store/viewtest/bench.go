@@ -51,7 +51,7 @@ func queueOn(b *testing.B, s store.Store) *queue.Queue {
 
 func entry(thread string) queue.Entry {
 	return queue.Entry{
-		ID: "d-" + thread, Thread: thread, NewRun: "r-" + thread, OwnID: true, OwnRun: true, Priority: queue.PriorityDefault, MaxAttempts: 5, Request: make([]byte, 200),
+		ID: "d-" + thread, Thread: thread, NewRun: "r-" + thread, OwnID: true, OwnRun: true, Unread: true, Priority: queue.PriorityDefault, MaxAttempts: 5, Request: make([]byte, 200),
 	}
 }
 

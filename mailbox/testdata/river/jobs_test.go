@@ -1,3 +1,5 @@
+//go:build unix
+
 // Package river compares jobs of the mailbox with those of River on one PostgreSQL server. It is a module of its own, so that nothing else
 // depends on River:
 //
@@ -34,12 +36,13 @@ const rounds = 6
 const submitters = 8
 
 // BenchmarkJobs submits jobs whose handlers do nothing, one call each, while workers execute them, and waits for the last one. Each job of
-// the mailbox has a thread of its own. It reports milliseconds for a job, and the ratio of the medians. River fetches jobs every 100 ms at
+// the mailbox has a thread of its own. It reports milliseconds for a job and of CPU of client and server, and the ratios of the medians. River fetches jobs every 100 ms at
 // most by default, and with cooldown=1ms as often as it can.
 func BenchmarkJobs(b *testing.B) {
 	server, err := pgtest.Loopback(b.Context(), nil, nil)
 	pgtest.Need(b, err)
 	b.Cleanup(func() { _ = server.Close() })
+	cpu := meter(b, server.LoopbackURL(nil))
 	for _, cooldown := range []time.Duration{river.FetchCooldownDefault, time.Millisecond} {
 		for _, rtt := range []time.Duration{0, 10 * time.Millisecond} {
 			for _, workers := range []int{1, 8, 64} {
@@ -49,27 +52,31 @@ func BenchmarkJobs(b *testing.B) {
 					if rtt > 0 {
 						address, jobs = delayed(b, address, rtt/2), jobs/3
 					}
-					compare(b, jobs, newRiver(b, address, workers, cooldown), newMailbox(b, address, workers))
+					compare(b, jobs, cpu, newRiver(b, address, workers, cooldown), newMailbox(b, address, workers))
 				})
 			}
 		}
 	}
 }
 
-func compare(b *testing.B, jobs int, theirs, ours func(*testing.B, int)) {
+func compare(b *testing.B, jobs int, cpu func() time.Duration, theirs, ours func(*testing.B, int)) {
 	b.Helper()
 	for b.Loop() {
-		var times [2][]float64
+		var times, used [2][]float64
 		for range rounds {
 			for i, work := range []func(*testing.B, int){theirs, ours} {
-				start := time.Now()
+				before, start := cpu(), time.Now()
 				work(b, jobs)
 				times[i] = append(times[i], float64(time.Since(start).Microseconds())/1000/float64(jobs))
+				used[i] = append(used[i], float64((cpu()-before).Microseconds())/1000/float64(jobs))
 			}
 		}
 		b.ReportMetric(median(times[0]), "river-ms/job")
 		b.ReportMetric(median(times[1]), "mortise-ms/job")
 		b.ReportMetric(median(times[1])/median(times[0]), "ratio")
+		b.ReportMetric(median(used[0]), "river-cpu-ms/job")
+		b.ReportMetric(median(used[1]), "mortise-cpu-ms/job")
+		b.ReportMetric(median(used[1])/median(used[0]), "cpu-ratio")
 	}
 }
 

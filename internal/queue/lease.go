@@ -1,0 +1,237 @@
+package queue
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"time"
+)
+
+// ClaimRequest asks for the lease of a thread.
+type ClaimRequest struct {
+	// Token is new for each attempt to claim.
+	Token string
+	Owner string
+	Lease time.Duration
+	// Instance names the execution.
+	Instance string
+	// NewRun is the id of the run that a dispatch gets whose own has ended without it; Instance when empty.
+	NewRun string
+}
+
+// Claim claims a thread for the first dispatch in its queue that is due. It is false when there is none, or the thread is claimed.
+func (q *Queue) Claim(ctx context.Context, thread string, r ClaimRequest) (s State, ok bool, err error) {
+	if r.Token == "" || r.Lease <= 0 {
+		return State{}, false, wrap("claim of thread", thread, fmt.Errorf("%w: a claim needs a token and a lease", ErrInvalid))
+	}
+	ctx, end := q.Begin(ctx, Operation{Name: OpClaim, Thread: thread})
+	defer func() { end(!ok, err) }()
+	known := cmp.Or(q.memory.get(thread), new(seen))
+	if !q.memory.keep(thread, known, nowClaimed) {
+		defer func() {
+			if !ok {
+				q.memory.keep(thread, known, nowFree)
+			}
+		}()
+	}
+	for more := true; more && err == nil; {
+		err = q.transition(ctx, thread, need{next: true, requests: true, known: known}, func(t *turn) error {
+			var won string
+			won, more = claimNext(t, r)
+			s, ok = t.state(won), won != ""
+			return nil
+		})
+	}
+	return s, ok && err == nil, err
+}
+
+// claimNext claims the thread for the next dispatch. It returns which, or none; once more is set when it settled one that needs no execution.
+func claimNext(t *turn, r ClaimRequest) (claimed string, more bool) {
+	if c := t.thread.Claim; c != nil {
+		if c.Token == r.Token {
+			return c.Dispatch, false
+		}
+		return "", false
+	}
+	ready, _ := t.ready()
+	if !ready || t.now.Before(t.thread.ReservedUntil) || !t.thread.PausedAt.IsZero() {
+		t.correct()
+		return "", false
+	}
+	switch d := t.dispatches[t.next]; {
+	case d.Epoch < t.thread.Epoch:
+		t.supersede(d, StaleText)
+	case t.ended(d):
+		t.acknowledge(d, EndSettled)
+	default:
+		t.claim(t.revived(d, r), r)
+		return d.ID, false
+	}
+	t.free()
+	return "", true
+}
+
+// revived gives a dispatch a new run if its own has ended without it, as that of two messages for a run that waited: what it
+// brings is not lost, and the run that ended stays as it is.
+func (t *turn) revived(d Dispatch, r ClaimRequest) Dispatch {
+	id := cmp.Or(r.NewRun, r.Instance)
+	old, ok := t.runs[d.RunID]
+	if !ok || old.Status != RunDone || id == "" {
+		return d
+	}
+	d.RunID = id
+	t.putRun(Run{ID: id, Thread: d.Thread, Agent: old.Agent, Parent: old.Parent, Status: RunCreated, CreatedAt: t.now})
+	return d
+}
+
+// correct writes when the thread is due, if it was due for nothing.
+func (t *turn) correct() {
+	if t.thread.DueAt.IsZero() || t.thread.DueAt.After(t.now) {
+		return
+	}
+	due := t.later
+	if t.next != "" && t.now.Before(t.thread.ReservedUntil) {
+		due = t.thread.ReservedUntil
+	}
+	t.write(due, rankOf(due, PriorityDefault))
+}
+
+// ended reports whether the run of a dispatch came to an end, or to wait, with this dispatch: only the acknowledgement is missing.
+func (t *turn) ended(d Dispatch) bool {
+	r, ok := t.runs[d.RunID]
+	return ok && r.Dispatch == d.ID && (r.Status == RunDone || r.Status == RunWaiting && !r.Ref().Postponed())
+}
+
+// acknowledge ends a dispatch whose run came to an end before.
+func (t *turn) acknowledge(d Dispatch, end ClaimEnd) {
+	r := t.runs[d.RunID]
+	d.RunStatus, d.Termination, d.Response, d.RunError = r.Status, r.Termination, r.Output, r.Error
+	t.settled(d, Acked, end)
+}
+
+// claim gives the thread to a dispatch.
+func (t *turn) claim(d Dispatch, r ClaimRequest) {
+	if d.Token == "" {
+		t.first = d.ID
+	}
+	t.thread.Fence++
+	t.thread.ReservedUntil = time.Time{}
+	t.thread.Claim = &Claim{Dispatch: d.ID, Token: r.Token, Fence: t.thread.Fence, Owner: r.Owner, Until: t.now.Add(r.Lease)}
+	d.Status, d.Token, d.Fence, d.Owner, d.End = Claimed, r.Token, t.thread.Fence, r.Owner, ""
+	d.Instance, d.RunStatus = r.Instance, RunRunning
+	d.Termination, d.Response, d.RunError, d.Holding = "", "", "", false
+	t.put(d)
+	if run, ok := t.runs[d.RunID]; ok {
+		run.Status, run.Wait, run.WaitUntil, run.Tickets = RunRunning, "", time.Time{}, nil
+		run.Dispatch, run.Session = d.ID, r.Instance
+		if run.StartedAt.IsZero() {
+			run.StartedAt = t.now
+		}
+		t.putRun(run)
+	}
+	t.notify = false
+	t.write(time.Time{}, 0)
+}
+
+// Extend moves the end of a lease to lease from now. A claim whose thread was interrupted is not extended; its holder may still write and
+// settle until the lease is over.
+func (q *Queue) Extend(ctx context.Context, h Hold, lease time.Duration) (c Claim, err error) {
+	_, err = q.change(ctx, Operation{Name: OpRenew, Thread: h.Thread, Dispatch: h.Dispatch}, need{}, func(t *turn) (_ bool, err error) {
+		c, err = extend(t, h, lease)
+		return true, err
+	})
+	return c, err
+}
+
+func extend(t *turn, h Hold, lease time.Duration) (Claim, error) {
+	if err := t.held(h); err != nil {
+		return Claim{}, err
+	}
+	if d := t.dispatches[h.Dispatch]; d.Epoch < t.thread.Epoch {
+		return *t.thread.Claim, &ConflictError{Expected: d.Epoch, Actual: t.thread.Epoch}
+	}
+	t.thread.Claim.Until = t.now.Add(lease)
+	t.write(time.Time{}, 0)
+	c := *t.thread.Claim
+	c.Paused = !t.thread.PausedAt.IsZero()
+	return c, nil
+}
+
+// held refuses a claim that is not that of the thread.
+func (t *turn) held(h Hold) error {
+	if _, ok := t.dispatches[h.Dispatch]; !ok {
+		return about(h.Dispatch, ErrNotFound)
+	}
+	if c := t.thread.Claim; c == nil || c.Token != h.Token || c.Dispatch != h.Dispatch {
+		return about(h.Dispatch, wrongToken())
+	}
+	return nil
+}
+
+// about names the dispatch in an error of a rule.
+func about(dispatch string, err error) error { return fmt.Errorf("dispatch %.80q: %w", dispatch, err) }
+
+// Expire takes a thread from a holder whose lease is over. It returns the dispatch, as it is now, or false.
+func (q *Queue) Expire(ctx context.Context, thread string) (s State, ok bool, err error) {
+	ok, err = q.change(ctx, Operation{Name: OpReclaim, Thread: thread}, need{next: true}, func(t *turn) (bool, error) {
+		id := expire(t)
+		s = t.state(id)
+		return id != "", nil
+	})
+	return s, ok, err
+}
+
+// expire returns the dispatch of the claim that is over.
+func expire(t *turn) string {
+	c := t.thread.Claim
+	if c == nil || !t.now.After(c.Until.Add(t.Skew)) {
+		return ""
+	}
+	d, ok := t.dispatches[c.Dispatch]
+	switch {
+	case !ok: // it cannot be: claimed dispatches are never dropped
+	case t.ended(d):
+		t.acknowledge(d, EndExpired)
+	case d.Epoch < t.thread.Epoch:
+		t.supersede(d, StaleText)
+	case c.Stop != "":
+		d.LastError = c.Stop
+		t.cancelled(d, EndExpired)
+	default:
+		t.failed(d, expiredText, t.now, false)
+		d = t.dispatches[d.ID]
+		d.End = EndExpired
+		t.put(d)
+	}
+	t.free()
+	return d.ID
+}
+
+// Lapse ends the run of a thread whose time to wait is over. It returns the run, or nothing.
+func (q *Queue) Lapse(ctx context.Context, thread string) (run string, err error) {
+	_, err = q.change(ctx, Operation{Name: OpLapse, Thread: thread}, need{next: true}, func(t *turn) (bool, error) {
+		run = lapse(t)
+		return run != "", nil
+	})
+	return run, err
+}
+
+// lapse ends a run whose time to wait is over. What is queued for later came too late for it; what is due, or was and is to be tried
+// again, came in time.
+func lapse(t *turn) string {
+	run, ok := t.runs[t.thread.Open.ID]
+	if !ok || !t.thread.Lapsed(t.now) || t.inTime() {
+		return ""
+	}
+	t.finishRun(Dispatch{ID: run.Dispatch, RunID: run.ID}, TerminationCancelled, lapsedText+run.Wait)
+	t.write(t.later, rankOf(t.later, PriorityDefault))
+	return run.ID
+}
+
+const lapsedText = "nothing came in time for which it waited: "
+
+// Lapsed reports whether the open run has waited long enough, unless something came in time.
+func (t *Thread) Lapsed(now time.Time) bool {
+	open := &t.Open
+	return t.Claim == nil && t.PausedAt.IsZero() && open.Status == RunWaiting && !open.WaitUntil.IsZero() && !open.WaitUntil.After(now)
+}
