@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/mortise-dev/mortise/abi"
-	"github.com/mortise-dev/mortise/inbox"
 	"github.com/mortise-dev/mortise/phases"
 )
 
@@ -69,7 +68,6 @@ type run struct {
 type lifetime struct {
 	thread  *Thread
 	control *Control
-	box     *inbox.Box
 	req     Request
 	record  Record
 	notices []abi.Notice

@@ -72,10 +72,7 @@ func benchChannel() {
 // benchEvents returns how long the events took.
 func benchEvents(b *testing.B) time.Duration {
 	b.Helper()
-	box, err := inbox.NewBox(inbox.BoxConfig{})
-	if err != nil {
-		b.Fatal(err)
-	}
+	box := inbox.NewBox(0, nil)
 	m := benchManager(b, background.Config{
 		MaxRunning: benchTasks, MaxPerThread: benchTasks,
 		Ledger: into(box),

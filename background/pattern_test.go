@@ -13,6 +13,7 @@ import (
 	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/background"
 	"github.com/mortise-dev/mortise/inbox"
+	"github.com/mortise-dev/mortise/store/memstore"
 )
 
 // ticking emits until it is cancelled.
@@ -176,28 +177,36 @@ func TestNoOwner(t *testing.T) {
 	})
 }
 
-// TestLateCompletion is on_closed_fires_for_late_task_completion: the run's box is
-// closed before the task ends.
+// TestLateCompletion is on_closed_fires_for_late_task_completion: no run of the thread is there any more when
+// the task ends, and the thread is woken.
 func TestLateCompletion(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		var woken []abi.Notice
-		box, err := inbox.NewBox(inbox.BoxConfig{Fallback: func(n abi.Notice) { woken = append(woken, n) }})
+		o, err := inbox.New(t.Context(), inbox.Config{Store: memstore.New()})
 		if err != nil {
 			t.Fatal(err)
 		}
-		m := newManager(t, background.Config{Ledger: into(box)})
+		woken := make(chan *inbox.Delivery, 1)
+		o.Start(func(ctx context.Context, thread string) error {
+			d, err := o.Take(ctx, thread)
+			woken <- d
+			return err
+		})
+		m := newManager(t, background.Config{Ledger: o})
 		goOn := make(chan struct{})
 		id := spawn(t, m, "a", func(context.Context, *background.Task) (any, error) { <-goOn; return "late", nil })
-		if left := box.Close(); len(left) != 0 {
-			t.Fatalf("the box held %+v", left)
+		if d, err := o.Take(t.Context(), "a"); err != nil || len(d.Notifications()) != 0 {
+			t.Fatalf("the run took %+v, %v", d, err)
 		}
 		close(goOn)
 		wait(t, m, "a")
-		if len(woken) != 1 || woken[0].TaskID != id || woken[0].Result != "late" {
-			t.Fatalf("the fallback got %+v", woken)
+		if got := (<-woken).Notifications(); len(got) != 1 || got[0].TaskID != id || got[0].Result != "late" {
+			t.Fatalf("the thread was woken for %+v", got)
 		}
 		closeManager(t, m)
+		if err := o.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
 	})
 }
 

@@ -97,10 +97,7 @@ func TestUnreadMessagesWaitForRoom(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const limit = 100
-		box, err := inbox.NewBox(inbox.BoxConfig{Depth: 1})
-		if err != nil {
-			t.Fatal(err)
-		}
+		box := inbox.NewBox(1, nil)
 		m := newManager(t, background.Config{MaxPayload: limit, Ledger: into(box)})
 		id := agent(t, m, "a", deaf)
 		for i := range 5 {
