@@ -33,7 +33,7 @@ func (r *run) ready() bool {
 	if r.record.Waiting.Reason == WaitTasks {
 		return !r.pending()
 	}
-	return len(r.thread.dueTickets(r.cfg.ToolMode == ParallelBatch)) > 0
+	return len(r.thread.dueTickets(r.cfg.ToolMode)) > 0
 }
 
 // pending reports whether tasks run that are to be waited for. A run does not wait

@@ -34,9 +34,9 @@ type keeper struct {
 	// seqs are the places of the messages in the log. Accepted are messages that were sent to the run under way and are not in the log.
 	seqs     map[string]int
 	accepted []abi.Message
-	// taken are decisions that the run has and that no checkpoint has yet. all is as in agent.ParallelBatch.
-	taken   []decided
-	all     bool
+	// taken are decisions that the run has and that no checkpoint has yet. mode is that of the agent.
+	taken   []agent.Decision
+	mode    agent.ToolMode
 	commits int
 	// closed is set when nothing more is accepted for the run, failed when its last commit may not have landed.
 	closed, failed bool
@@ -148,7 +148,7 @@ func (k *keeper) save(ctx context.Context, c agent.Checkpoint, here delivery) er
 // messages that it accepted, before those are queued; and one that waits for a decision that has come does not wait.
 func (k *keeper) standing(c agent.Checkpoint) agent.Record {
 	r := c.Run
-	if r.Status == agent.StatusWaiting && due(resolved(c.Tickets, k.taken), k.all) {
+	if r.Status == agent.StatusWaiting && agent.Due(resolved(c.Tickets, k.taken), k.mode) {
 		r.Status, r.Reason = agent.StatusRunning, ""
 	}
 	if r.Status != agent.StatusDone {
@@ -255,7 +255,7 @@ func (k *keeper) accept(ctx context.Context, list []abi.Message) (added []abi.Me
 }
 
 // extra makes durable what came under way, together with the latest checkpoint. The caller holds the lock.
-func (k *keeper) extra(ctx context.Context, accepted []abi.Message, taken []decided) error {
+func (k *keeper) extra(ctx context.Context, accepted []abi.Message, taken []agent.Decision) error {
 	data, err := putImage(k.thread, accepted, taken)
 	if err != nil {
 		return err

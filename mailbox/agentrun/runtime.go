@@ -117,7 +117,7 @@ func (r *Runtime) agent(ctx context.Context, j *mailbox.Job, k *keeper) (*agent.
 	if err != nil {
 		return nil, fmt.Errorf("agentrun: agent %.80q: %w", j.Run.Agent, Classify(err))
 	}
-	k.all = cfg.ToolMode == agent.ParallelBatch
+	k.mode = cfg.ToolMode
 	cfg.Checkpoints, cfg.AgentID = k, cmp.Or(cfg.AgentID, j.Run.Agent)
 	if c, ok := cfg.Compactor.(interface{ Reload(thread string) }); ok {
 		c.Reload(j.Dispatch.Thread) // another process may have executed the run before
@@ -163,7 +163,7 @@ func (k *keeper) request(j *mailbox.Job) (req *agent.Request, refused, err error
 		return nil, refused, nil
 	}
 	req = &agent.Request{
-		ThreadID: j.Dispatch.Thread, Messages: fresh, Decisions: plain(decided), FrontendTools: extras.FrontendTools, Override: extras.Override,
+		ThreadID: j.Dispatch.Thread, Messages: fresh, Decisions: decided, FrontendTools: extras.FrontendTools, Override: extras.Override,
 		ParentRunID: j.Run.Parent, DispatchID: j.Dispatch.ID, SessionID: j.Dispatch.Instance,
 		Mode: abi.RunMode(j.Request.Mode), Adapter: j.Request.Adapter, Origin: j.Request.Origin,
 		TransportRequestID: j.Request.TransportRequestID, SenderID: j.Request.SenderID,
