@@ -106,14 +106,6 @@ func (a *Agent) Deliver(ctx context.Context, thread string, n abi.Notice) error 
 	return nil
 }
 
-type noTools struct{}
-
-func (noTools) Tools() []abi.Tool { return nil }
-
-func (noTools) CallTool(_ context.Context, call abi.ToolCall) (abi.ToolResult, error) {
-	return abi.ToolResult{}, fmt.Errorf("tool %q not found", call.Name)
-}
-
 // Append adds messages to a thread without a run, as when a user writes and
 // no answer is wanted yet. Missing ids are filled in. What waits for the thread
 // is applied first, and a compaction may start, unless a plugin has a hook at
