@@ -151,8 +151,5 @@ func (a *Agent) settleIdle(ctx context.Context, t *Thread) {
 		return
 	}
 	a.settleStored(ctx, t)
-	kept := slices.DeleteFunc(t.TakeHeld(), func(n abi.Notice) bool {
-		return a.consume(t, n)
-	})
-	t.PutBack(kept)
+	t.box.PutBack(slices.DeleteFunc(t.box.Drain(), func(n abi.Notice) bool { return a.consume(t, n) })...)
 }

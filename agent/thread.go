@@ -94,13 +94,6 @@ func (t *Thread) fits(messages []abi.Message) error {
 	return nil
 }
 
-// TakeHeld returns the notifications that wait for the thread's next run, which does not get them then. A
-// caller that drops the agent hands them to another one.
-func (t *Thread) TakeHeld() []abi.Notice { return t.box.Drain() }
-
-// PutBack lets notices wait for the thread's next run, before all others.
-func (t *Thread) PutBack(notices []abi.Notice) { t.box.PutBack(notices...) }
-
 // appendIdle adds messages to a thread without a run.
 func (t *Thread) appendIdle(messages []abi.Message) error {
 	t.mu.Lock()

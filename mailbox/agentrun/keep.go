@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"reflect"
 	"slices"
 	"sync"
 	"time"
@@ -276,23 +275,6 @@ func (k *keeper) left(ctx context.Context) []abi.Message {
 	k.closed = true
 	k.rest(ctx)
 	return k.unread(k.thread)
-}
-
-// unkept returns notifications without those that the latest checkpoint has, and without messages that are in the log or were accepted.
-func (k *keeper) unkept(list []abi.Notice) (out []abi.Notice) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	for _, n := range list {
-		if slices.ContainsFunc(k.thread.Held, func(o abi.Notice) bool { return reflect.DeepEqual(o, n) }) {
-			continue
-		}
-		before := len(n.Messages)
-		n.Messages = slices.DeleteFunc(slices.Clone(n.Messages), func(m abi.Message) bool { return k.knows(m.ID) })
-		if before == 0 || len(n.Messages) > 0 {
-			out = append(out, n)
-		}
-	}
-	return out
 }
 
 // unread returns the accepted messages that are not in the log after a checkpoint. The caller holds the lock.

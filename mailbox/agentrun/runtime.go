@@ -37,8 +37,6 @@ type Runtime struct {
 	mu sync.Mutex
 	// live are the executions under way, by run.
 	live map[string]*activity
-	// unread are the notifications, by thread, that an execution accepted and ended without reading.
-	unread map[string][]abi.Notice
 }
 
 // activity is one execution.
@@ -59,7 +57,7 @@ func New(cfg Config) (*Runtime, error) {
 	if cfg.Agent == nil {
 		return nil, errors.New("agentrun: Config.Agent is nil: name the agent that executes a run")
 	}
-	return &Runtime{cfg: cfg, live: map[string]*activity{}, unread: map[string][]abi.Notice{}}, nil
+	return &Runtime{cfg: cfg, live: map[string]*activity{}}, nil
 }
 
 // Run implements mailbox.Runtime.
@@ -91,7 +89,7 @@ func (r *Runtime) Run(ctx context.Context, j *mailbox.Job) (mailbox.Result, erro
 	inner, cancel := continued(ctx)
 	out, err := a.Run(inner, *req)
 	cancel()
-	r.leave(j.Run.ID, x)
+	r.leave(j.Run.ID)
 	after := context.WithoutCancel(ctx)
 	r.requeue(after, j, k.left(after))
 	return k.outcome(out, err)
