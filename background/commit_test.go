@@ -106,7 +106,7 @@ func TestCloseGivesUpOnAFullInbox(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		box := inbox.NewBox(1, nil)
-		m := newManager(t, background.Config{Ledger: into(box), Grace: time.Second})
+		m := newManager(t, background.Config{Ledger: into(box), Limits: background.Limits{Grace: time.Second}})
 		for range 3 {
 			spawn(t, m, "a", untilCancelled)
 		}
@@ -124,7 +124,7 @@ func TestCloseStopsWaitingWithItsContext(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		l := &ledger{}
-		m := newManager(t, background.Config{Ledger: l, Grace: time.Hour})
+		m := newManager(t, background.Config{Ledger: l, Limits: background.Limits{Grace: time.Hour}})
 		release := make(chan struct{})
 		spawn(t, m, "a", func(context.Context, *background.Task) (any, error) { <-release; return nil, nil })
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)

@@ -263,7 +263,7 @@ func TestCloseInTime(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				l := &ledger{give: func(ctx context.Context, _ string, _ abi.Notice) error { <-ctx.Done(); return context.Cause(ctx) }}
-				m := newManager(t, background.Config{Ledger: l, Grace: 3 * time.Second})
+				m := newManager(t, background.Config{Ledger: l, Limits: background.Limits{Grace: 3 * time.Second}})
 				for range 4 {
 					spawn(t, m, "a", body)
 				}

@@ -214,7 +214,7 @@ func TestSizesAreBounded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		l := &ledger{}
-		m := newManager(t, background.Config{Ledger: l, MaxPayload: 100})
+		m := newManager(t, background.Config{Ledger: l, Limits: background.Limits{MaxPayload: 100}})
 		id := spawn(t, m, "a", func(_ context.Context, task *background.Task) (any, error) {
 			task.Emit("small", strings.Repeat("s", 100))
 			task.Emit("large", map[string]any{"text": strings.Repeat("é", 200)})
@@ -250,7 +250,7 @@ func TestEventRate(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		l := &ledger{}
-		m := newManager(t, background.Config{Ledger: l, EventsPerSecond: 10})
+		m := newManager(t, background.Config{Ledger: l, Limits: background.Limits{EventsPerSecond: 10}})
 		start := time.Now()
 		id := spawn(t, m, "a", func(_ context.Context, task *background.Task) (any, error) {
 			for i := range 40 {
@@ -275,7 +275,7 @@ func TestPlacesPerThread(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		l := &ledger{}
-		m := newManager(t, background.Config{Ledger: l, MaxRunning: 3, MaxPerThread: 2, NewID: counter()})
+		m := newManager(t, background.Config{Ledger: l, NewID: counter(), Limits: background.Limits{MaxRunning: 3, MaxPerThread: 2}})
 		var ids []string
 		for range 4 {
 			ids = append(ids, spawn(t, m, "a", untilCancelled))
@@ -318,7 +318,7 @@ func TestParentsDoNotStarveTheirChildren(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		l := &ledger{}
-		m := newManager(t, background.Config{Ledger: l, MaxRunning: 2})
+		m := newManager(t, background.Config{Ledger: l, Limits: background.Limits{MaxRunning: 2}})
 		start := time.Now()
 		for range 6 {
 			spawn(t, m, "a", func(ctx context.Context, _ *background.Task) (any, error) {

@@ -152,7 +152,7 @@ func TestLimitRace(t *testing.T) {
 	schedules(t, 1000, func(t *testing.T) {
 		t.Helper()
 		l := &ledger{}
-		m := newManager(t, background.Config{Ledger: l, MaxRunning: 4, MaxPerThread: 2, MaxQueued: 4})
+		m := newManager(t, background.Config{Ledger: l, Limits: background.Limits{MaxRunning: 4, MaxPerThread: 2, MaxQueued: 4}})
 		var all, ofA, most, mostA, started atomic.Int32
 		var wg sync.WaitGroup
 		for i := range 12 {
