@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/mortise-dev/mortise/abi"
+	"github.com/mortise-dev/mortise/inbox"
 )
 
 // Errors for errors.Is.
@@ -87,25 +88,22 @@ func (a *Agent) Thread(id string) *Thread {
 	defer a.mu.Unlock()
 	t, ok := a.threads[id]
 	if !ok {
-		t = newThread(id)
+		t = newThread(id, inbox.NewBox(a.cfg.InboxDepth, a.cfg.Logger))
 		a.threads[id] = t
 	}
 	return t
 }
 
-// Deliver hands a notice to the thread: to the inbox of its run if it has one,
-// and else to the thread, which keeps it for the next run. It waits while either
-// is full, until ctx is done; a notice for which an error came back was not taken.
+// Deliver hands a notice to the thread, for its run or the next one. It waits while Config.InboxDepth
+// notices wait, until ctx is done; a notice for which an error came back was not taken.
+// Messages without an id get one.
 func (a *Agent) Deliver(ctx context.Context, thread string, n abi.Notice) error {
-	return a.Thread(thread).deliver(ctx, n, a.cfg.InboxDepth)
-}
-
-type noTools struct{}
-
-func (noTools) Tools() []abi.Tool { return nil }
-
-func (noTools) CallTool(_ context.Context, call abi.ToolCall) (abi.ToolResult, error) {
-	return abi.ToolResult{}, fmt.Errorf("tool %q not found", call.Name)
+	n.Messages = slices.Clone(n.Messages)
+	a.identify(n.Messages)
+	if err := a.Thread(thread).box.Send(ctx, n); err != nil {
+		return fmt.Errorf("agent: thread %q: deliver: %w", thread, err)
+	}
+	return nil
 }
 
 // Append adds messages to a thread without a run, as when a user writes and
@@ -153,8 +151,5 @@ func (a *Agent) settleIdle(ctx context.Context, t *Thread) {
 		return
 	}
 	a.settleStored(ctx, t)
-	kept := slices.DeleteFunc(t.TakeHeld(), func(n abi.Notice) bool {
-		return a.consume(t, n)
-	})
-	t.PutBack(kept)
+	t.box.PutBack(slices.DeleteFunc(t.box.Drain(), func(n abi.Notice) bool { return a.consume(t, n) })...)
 }

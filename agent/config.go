@@ -127,8 +127,7 @@ type Notifications struct {
 	// them, from the first on, it covers; the rest follows. Foreign text in it must be
 	// escaped, as package inbox does. Nil means inbox.Events with its budget.
 	Words func(list []abi.Notice) (text string, used int)
-	// InboxDepth bounds how many notices may wait, in the inbox of a run and in a
-	// thread that has none: 4096 when 0.
+	// InboxDepth bounds how many delivered notices of a thread may wait: 4096 when 0.
 	InboxDepth int
 }
 

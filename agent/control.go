@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/mortise-dev/mortise/abi"
 )
@@ -119,5 +118,5 @@ func (c *Control) Send(ctx context.Context, messages ...abi.Message) error {
 	if len(messages) == 0 {
 		return nil
 	}
-	return c.agent.Deliver(ctx, c.thread.id, abi.Notice{Kind: abi.NoticeMessages, Messages: slices.Clone(messages)})
+	return c.agent.Deliver(ctx, c.thread.id, abi.Notice{Kind: abi.NoticeMessages, Messages: messages})
 }

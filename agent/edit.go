@@ -64,7 +64,7 @@ func (t *Thread) unsaved() Checkpoint {
 	defer t.mu.Unlock()
 	c := Checkpoint{
 		From: t.savedTo, Messages: t.whole(slices.Clip(t.log[t.savedTo:])),
-		Tickets: slices.Clone(t.tickets), Held: slices.Concat(t.held, t.notified), Taken: maps.Clone(t.taken),
+		Tickets: slices.Clone(t.tickets), Held: slices.Concat(t.box.Unread(), t.notified), Taken: maps.Clone(t.taken),
 	}
 	for id := range t.edited {
 		if i := t.index[id]; i < t.savedTo {

@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -10,6 +9,7 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 
 	"github.com/mortise-dev/mortise/abi"
+	"github.com/mortise-dev/mortise/internal/dynamic"
 	"github.com/mortise-dev/mortise/internal/schema"
 )
 
@@ -102,7 +102,7 @@ func schemaOf[In any]() (map[string]any, error) {
 	if err != nil {
 		return nil, fmt.Errorf("its input %v has no JSON Schema: %w", typ, err)
 	}
-	out, err := dynamic(inferred)
+	out, err := dynamic.Of(inferred)
 	if err != nil {
 		return nil, fmt.Errorf("its input %v has no JSON Schema: %w", typ, err)
 	}
@@ -138,7 +138,7 @@ func resultOf(out any) (abi.ToolResult, error) {
 	case string:
 		return abi.ToolResult{Message: out}, nil
 	}
-	data, err := dynamic(out)
+	data, err := dynamic.Of(out)
 	if err != nil {
 		return abi.ToolResult{}, fmt.Errorf("the result %T is not JSON: %w", out, err)
 	}
@@ -146,43 +146,4 @@ func resultOf(out any) (abi.ToolResult, error) {
 		return abi.ToolResult{Message: "null"}, nil
 	}
 	return abi.ToolResult{Data: data}, nil
-}
-
-// dynamic turns a value into one of the contract: maps, lists, texts, int64 and float64.
-func dynamic(v any) (any, error) {
-	data, err := json.Marshal(v)
-	if err != nil {
-		return nil, err
-	}
-	decoder := json.NewDecoder(bytes.NewReader(data))
-	decoder.UseNumber()
-	var out any
-	if err := decoder.Decode(&out); err != nil {
-		return nil, err
-	}
-	return numbers(out)
-}
-
-// numbers replaces json.Number, in place.
-func numbers(v any) (_ any, err error) {
-	switch v := v.(type) {
-	case json.Number:
-		if n, err := v.Int64(); err == nil {
-			return n, nil
-		}
-		return v.Float64()
-	case map[string]any:
-		for k := range v {
-			if v[k], err = numbers(v[k]); err != nil {
-				return nil, err
-			}
-		}
-	case []any:
-		for i := range v {
-			if v[i], err = numbers(v[i]); err != nil {
-				return nil, err
-			}
-		}
-	}
-	return v, nil
 }

@@ -39,8 +39,7 @@ func (t *Thread) waiting() int {
 
 // restoreHeld restores the notifications of a checkpoint. The caller holds the lock.
 func (t *Thread) restoreHeld(notices []abi.Notice) {
-	others := slices.DeleteFunc(slices.Clone(notices), fromPlugin)
-	t.held = append(others, t.held...)
+	t.box.PutBack(slices.DeleteFunc(slices.Clone(notices), fromPlugin)...)
 	for _, n := range notices {
 		if fromPlugin(n) {
 			t.notified = append(t.notified, n)

@@ -10,37 +10,25 @@ import (
 	"strings"
 
 	"github.com/mortise-dev/mortise/abi"
-	"github.com/mortise-dev/mortise/inbox"
 )
 
 // claim takes the thread for a run. It comes before everything else, so that a
 // cancellation finds the run however early it comes.
-func (t *Thread) claim(c *Control, depth int) (*inbox.Box, error) {
+func (t *Thread) claim(c *Control) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.box != nil {
-		return nil, ErrThreadBusy
+	if t.live != nil {
+		return ErrThreadBusy
 	}
-	box, err := inbox.NewBox(inbox.BoxConfig{Depth: depth, Fallback: t.hold})
-	if err != nil {
-		return nil, err
-	}
-	t.box, t.live, t.sealed = box, c, false
-	t.madeRoom()
-	return box, nil
+	t.live, t.sealed = c, false
+	return nil
 }
 
-// end closes the inbox, keeps what the run did not read, and frees the thread.
-// It closes first, so that nothing can be read by a next run before it.
+// end frees the thread.
 func (t *Thread) end() {
 	t.mu.Lock()
-	box, live := t.box, t.live
-	t.mu.Unlock()
-	rest := box.Close()
-	t.mu.Lock()
-	t.box, t.live = nil, nil
-	// What was in the box came before what fell back to hold.
-	t.held = append(rest, t.held...)
+	live := t.live
+	t.live = nil
 	t.mu.Unlock()
 	close(live.done)
 }
@@ -64,12 +52,11 @@ func (t *Thread) setRecord(r Record) {
 // leaves no trace.
 func (a *Agent) open(ctx context.Context, req Request, control *Control) (*run, error) {
 	t := control.thread
-	box, err := t.claim(control, a.cfg.InboxDepth)
-	if err != nil {
+	if err := t.claim(control); err != nil {
 		return nil, fmt.Errorf("agent: thread %q: %w", req.ThreadID, err)
 	}
 	var r *run
-	err = recovered(func() (err error) {
+	err := recovered(func() (err error) {
 		r, err = a.prepare(ctx, t, req)
 		return err
 	})
@@ -77,7 +64,7 @@ func (a *Agent) open(ctx context.Context, req Request, control *Control) (*run, 
 		t.end()
 		return nil, fmt.Errorf("agent: thread %q: %w", req.ThreadID, err)
 	}
-	r.box, r.control = box, control
+	r.control = control
 	return r, nil
 }
 

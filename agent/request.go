@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"cmp"
 	"slices"
 	"strings"
 
@@ -35,29 +34,8 @@ func (c *contextStore) add(out phases.Outcome) {
 	c.exclude = append(c.exclude, out.ExcludeTools...)
 	c.include = append(c.include, out.IncludeTools...)
 	if out.Override != nil {
-		c.override = merged(c.override, out.Override)
+		c.override = phases.MergeOverrides(c.override, out.Override)
 	}
-}
-
-// merged lays the fields that are set in over on those of base, as phases does
-// for the hooks of one phase.
-func merged(base, over *abi.InferenceOverride) *abi.InferenceOverride {
-	if base == nil {
-		return over
-	}
-	if over == nil {
-		return base
-	}
-	out := *base
-	out.Model = cmp.Or(over.Model, out.Model)
-	out.Temperature = cmp.Or(over.Temperature, out.Temperature)
-	out.TopP = cmp.Or(over.TopP, out.TopP)
-	out.MaxTokens = cmp.Or(over.MaxTokens, out.MaxTokens)
-	out.ReasoningEffort = cmp.Or(over.ReasoningEffort, out.ReasoningEffort)
-	if over.FallbackModels != nil {
-		out.FallbackModels = over.FallbackModels
-	}
-	return &out
 }
 
 // take returns the context messages due at this step, in order, and forgets
@@ -131,7 +109,7 @@ func (r *run) request() llm.Request {
 		}
 	}
 	messages = slices.Concat(messages, head, r.view[:lead], session, r.view[lead:], tail)
-	override := merged(merged(r.who.override, r.req.Override), r.context.override)
+	override := r.override()
 	tools := r.tools()
 	r.context.exclude, r.context.include, r.context.override = nil, nil, nil
 	return llm.Request{
@@ -140,9 +118,14 @@ func (r *run) request() llm.Request {
 	}
 }
 
+// override is what the agent, the request and the plugins change of the next inference.
+func (r *run) override() *abi.InferenceOverride {
+	return phases.MergeOverrides(r.who.override, r.req.Override, r.context.override)
+}
+
 // preview is what the model would be asked if the phase had no effects.
 func (r *run) preview() *abi.InferenceRequest {
-	o := merged(merged(r.who.override, r.req.Override), r.context.override)
+	o := r.override()
 	if o == nil {
 		o = &abi.InferenceOverride{}
 	}

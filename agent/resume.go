@@ -29,7 +29,7 @@ func (r *run) supersede(ctx context.Context, why string) {
 // replay executes what was decided. With calls that still wait the run is
 // suspended again.
 func (r *run) replay(ctx context.Context) (resumed bool, stop *Termination, err error) {
-	due := r.thread.dueTickets(r.cfg.ToolMode == ParallelBatch)
+	due := r.thread.dueTickets(r.cfg.ToolMode)
 	for _, k := range due {
 		if err := ctx.Err(); err != nil {
 			return true, nil, err

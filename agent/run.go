@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/mortise-dev/mortise/abi"
-	"github.com/mortise-dev/mortise/inbox"
 	"github.com/mortise-dev/mortise/phases"
 )
 
@@ -69,7 +68,6 @@ type run struct {
 type lifetime struct {
 	thread  *Thread
 	control *Control
-	box     *inbox.Box
 	req     Request
 	record  Record
 	notices []abi.Notice
@@ -139,7 +137,7 @@ func (a *Agent) Run(ctx context.Context, req Request) (Result, error) {
 		result, err := r.finish(ctx, stop, err)
 		waits := err == nil && result.Status == StatusWaiting
 		// A decision may have come while the run came to its end.
-		if again := waits && (req.Wait && r.await(ctx) || !r.thread.seal(a.cfg.ToolMode == ParallelBatch)); !again {
+		if again := waits && (req.Wait && r.await(ctx) || !r.thread.seal(a.cfg.ToolMode)); !again {
 			r.giveBack()
 			a.leave(r.id.RunID)
 			r.thread.end()

@@ -13,7 +13,7 @@ import (
 // phase and, as a message, to the model. It reports whether the model has something
 // new to read.
 func (r *run) settle() (arrived bool) {
-	waiting := append(r.thread.TakeHeld(), r.box.Drain()...)
+	waiting := r.thread.box.Drain()
 	list := make([]item, len(waiting))
 	for i, n := range waiting {
 		list[i].notice = n

@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"sync"
@@ -24,7 +23,6 @@ type Thread struct {
 	log   []abi.Message
 	index map[string]int
 	state map[string]any
-	held  []abi.Notice
 	// notified are the notifications of plugins that no step has shown yet.
 	notified []abi.Notice
 	// originals are what models wrote in answers that plugins replaced, by message. The log
@@ -51,15 +49,14 @@ type Thread struct {
 	taken map[string]bool
 	// polled is closed when a run polls for notifications.
 	polled chan struct{}
-	// room is closed when what is held was taken, or a run began.
-	room  chan struct{}
+	// box has what was delivered, and neither a run nor the compactor has taken.
 	box   *inbox.Box
 	short shortened
 }
 
-func newThread(id string) *Thread {
+func newThread(id string, box *inbox.Box) *Thread {
 	return &Thread{
-		id: id, index: make(map[string]int), room: make(chan struct{}), wake: make(chan struct{}, 1),
+		id: id, box: box, index: make(map[string]int), wake: make(chan struct{}, 1),
 		runs: make(map[string]bool), originals: make(map[string]any), edited: make(map[string]bool), taken: make(map[string]bool), polled: make(chan struct{}),
 	}
 }
@@ -97,77 +94,11 @@ func (t *Thread) fits(messages []abi.Message) error {
 	return nil
 }
 
-// deliver waits while the thread has no room.
-func (t *Thread) deliver(ctx context.Context, n abi.Notice, depth int) error {
-	for {
-		box, room := t.offer(n, depth)
-		switch {
-		case box != nil:
-			return box.Send(ctx, n)
-		case room == nil:
-			return nil
-		}
-		select {
-		case <-room:
-		case <-ctx.Done():
-			return fmt.Errorf("agent: thread %q: deliver: %w: %w", t.id, inbox.ErrFull, context.Cause(ctx))
-		}
-	}
-}
-
-// offer holds a notice for a thread without a run, or returns the box of its run
-// or what to wait for.
-func (t *Thread) offer(n abi.Notice, depth int) (*inbox.Box, <-chan struct{}) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.box != nil {
-		return t.box, nil
-	}
-	if len(t.held) >= depth {
-		return nil, t.room
-	}
-	t.held = append(t.held, n)
-	return nil, nil
-}
-
-// hold takes a notice whose sender waited for the box of a run that has ended.
-func (t *Thread) hold(n abi.Notice) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.held = append(t.held, n)
-}
-
-// TakeHeld returns the notifications that wait for the thread's next run, which does not get them then. A
-// caller that drops the agent hands them to another one.
-func (t *Thread) TakeHeld() []abi.Notice {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	held := t.held
-	t.held = nil
-	if len(held) > 0 {
-		t.madeRoom()
-	}
-	return held
-}
-
-// PutBack lets notices wait for the thread's next run, before all others.
-func (t *Thread) PutBack(notices []abi.Notice) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.held = append(notices, t.held...)
-}
-
-// madeRoom wakes senders that wait. The caller holds the lock.
-func (t *Thread) madeRoom() {
-	close(t.room)
-	t.room = make(chan struct{})
-}
-
 // appendIdle adds messages to a thread without a run.
 func (t *Thread) appendIdle(messages []abi.Message) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.box != nil {
+	if t.live != nil {
 		return ErrThreadBusy
 	}
 	if err := t.fits(messages); err != nil {
@@ -245,5 +176,5 @@ func (t *Thread) size() int {
 func (t *Thread) busy() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.box != nil
+	return t.live != nil
 }

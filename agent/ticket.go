@@ -72,6 +72,52 @@ type Decision struct {
 	Result any `json:"result,omitempty"`
 	// Reason is a text for people.
 	Reason string `json:"reason,omitempty"`
+	// About is the question that it answers, nil if that is not known. A call may ask several times.
+	About *Question `json:"about,omitempty"`
+}
+
+// Question is what a call asks: the message of the call and its round name it.
+type Question struct {
+	MessageID string `json:"message_id"`
+	Rounds    int    `json:"rounds,omitempty"`
+}
+
+// Question is that of a ticket.
+func (t *Ticket) Question() Question { return Question{MessageID: t.MessageID, Rounds: t.Rounds} }
+
+// Decide notes what was decided.
+func (t *Ticket) Decide(d Decision) {
+	t.Status, t.Decision = TicketResuming, &d
+	if d.Action == ActionCancel {
+		t.Status = TicketCancelled
+	}
+}
+
+// Find returns the index of the ticket that waits for a decision of this kind, -1 if none does.
+func (d *Decision) Find(tickets []Ticket) int {
+	if d.Action != ActionResume && d.Action != ActionCancel {
+		return -1
+	}
+	open := func(id func(*Ticket) string) int {
+		return slices.IndexFunc(tickets, func(t Ticket) bool {
+			return t.Status == TicketOpen && id(&t) == d.Target && (d.About == nil || *d.About == t.Question())
+		})
+	}
+	if i := open(func(t *Ticket) string { return t.ID }); i >= 0 {
+		return i
+	}
+	return open(func(t *Ticket) string { return t.Call.ID })
+}
+
+// Due reports whether a run continues with its tickets as they are: one was decided about, or with [ParallelBatch] all of them.
+func Due(tickets []Ticket, mode ToolMode) bool {
+	open := 0
+	for i := range tickets {
+		if tickets[i].Status == TicketOpen {
+			open++
+		}
+	}
+	return open < len(tickets) && (mode != ParallelBatch || open == 0)
 }
 
 // decided applies decisions to tickets, all of them or none, and returns the
@@ -79,22 +125,16 @@ type Decision struct {
 func decided(tickets []Ticket, decisions []Decision, now time.Time, newID func() string) ([]Ticket, error) {
 	out := slices.Clone(tickets)
 	for _, d := range decisions {
-		i := slices.IndexFunc(out, func(t Ticket) bool { return t.Status == TicketOpen && t.ID == d.Target })
-		if i < 0 {
-			i = slices.IndexFunc(out, func(t Ticket) bool { return t.Status == TicketOpen && t.Call.ID == d.Target })
-		}
+		i := d.Find(out)
 		switch {
+		case d.Action != ActionResume && d.Action != ActionCancel:
+			return nil, fmt.Errorf("invalid resume: decision about %.120s: action %.40q is not one of resume, cancel", d.Target, d.Action)
 		case i < 0:
 			return nil, fmt.Errorf("invalid resume: tool call or suspension %.120s %w", d.Target, ErrNoTicket)
-		case d.Action == ActionResume:
-			out[i].Status = TicketResuming
-		case d.Action == ActionCancel:
-			out[i].Status = TicketCancelled
-		default:
-			return nil, fmt.Errorf("invalid resume: decision about %.120s: action %.40q is not one of resume, cancel", d.Target, d.Action)
 		}
 		d.ID = cmp.Or(d.ID, newID())
-		out[i].Decision, out[i].UpdatedAt = &d, now
+		out[i].Decide(d)
+		out[i].UpdatedAt = now
 	}
 	return out, nil
 }
@@ -114,15 +154,14 @@ func (t *Thread) openTickets() []Ticket {
 	return out
 }
 
-// dueTickets are those that were decided: first the cancelled ones. With all, there
-// are none while one is still open.
-func (t *Thread) dueTickets(all bool) []Ticket {
+// dueTickets are those with which the run continues: first the cancelled ones.
+func (t *Thread) dueTickets(mode ToolMode) []Ticket {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	due := slices.DeleteFunc(slices.Clone(t.tickets), func(k Ticket) bool { return k.Status == TicketOpen })
-	if all && len(due) < len(t.tickets) {
+	if !Due(t.tickets, mode) {
 		return nil
 	}
+	due := slices.DeleteFunc(slices.Clone(t.tickets), func(k Ticket) bool { return k.Status == TicketOpen })
 	sortTickets(due)
 	slices.SortStableFunc(due, func(a, b Ticket) int {
 		rank := func(k Ticket) int {
@@ -138,13 +177,10 @@ func (t *Thread) dueTickets(all bool) []Ticket {
 
 // seal refuses further decisions, unless there are some that the run has to execute
 // first. So none is accepted and then ignored.
-func (t *Thread) seal(all bool) bool {
+func (t *Thread) seal(mode ToolMode) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	open := func(k Ticket) bool { return k.Status == TicketOpen }
-	left := slices.DeleteFunc(slices.Clone(t.tickets), open)
-	due := len(left) > 0 && (!all || len(left) == len(t.tickets))
-	t.sealed = !due
+	t.sealed = !Due(t.tickets, mode)
 	return t.sealed
 }
 

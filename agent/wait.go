@@ -3,8 +3,6 @@ package agent
 import (
 	"context"
 	"time"
-
-	"github.com/mortise-dev/mortise/abi"
 )
 
 // await waits in the process for what the run waits for. It reports whether the run
@@ -16,25 +14,16 @@ func (r *run) await(ctx context.Context) bool {
 		if r.ready() {
 			return true
 		}
-		arrival, stop := r.arrival(ctx)
 		select {
 		case <-ctx.Done():
-			stop()
 			return true
 		case <-limit.C:
-			stop()
 			return false
 		case <-r.thread.wake:
-			stop()
-			if r.arrive(ctx) { // makes the decision durable
-				return true
-			}
-		case n := <-arrival:
-			stop()
-			r.thread.PutBack([]abi.Notice{n})
-			if r.arrive(ctx) {
-				return true
-			}
+		case <-r.thread.box.Ready():
+		}
+		if r.arrive(ctx) { // makes a decision durable
+			return true
 		}
 	}
 }
@@ -44,7 +33,7 @@ func (r *run) ready() bool {
 	if r.record.Waiting.Reason == WaitTasks {
 		return !r.pending()
 	}
-	return len(r.thread.dueTickets(r.cfg.ToolMode == ParallelBatch)) > 0
+	return len(r.thread.dueTickets(r.cfg.ToolMode)) > 0
 }
 
 // pending reports whether tasks run that are to be waited for. A run does not wait
@@ -76,27 +65,4 @@ func (r *run) arrive(ctx context.Context) bool {
 	}
 	r.woke = r.woke || fresh
 	return fresh && r.record.Waiting.Reason == WaitTasks
-}
-
-// arrival waits for one notification. After stop none is taken from the inbox any more:
-// one that was taken and not received is returned to it.
-func (r *run) arrival(ctx context.Context) (arrival <-chan abi.Notice, stop func()) {
-	ctx, cancel := context.WithCancel(ctx)
-	out, over := make(chan abi.Notice), make(chan struct{})
-	go func() {
-		defer close(over)
-		n, err := r.box.Recv(ctx)
-		if err != nil {
-			return
-		}
-		select {
-		case out <- n:
-		case <-ctx.Done():
-			r.thread.PutBack([]abi.Notice{n})
-		}
-	}()
-	return out, func() {
-		cancel()
-		<-over
-	}
 }

@@ -72,12 +72,9 @@ func benchChannel() {
 // benchEvents returns how long the events took.
 func benchEvents(b *testing.B) time.Duration {
 	b.Helper()
-	box, err := inbox.NewBox(inbox.BoxConfig{})
-	if err != nil {
-		b.Fatal(err)
-	}
+	box := inbox.NewBox(0, nil)
 	m := benchManager(b, background.Config{
-		MaxRunning: benchTasks, MaxPerThread: benchTasks,
+		Limits: background.Limits{MaxRunning: benchTasks, MaxPerThread: benchTasks},
 		Ledger: into(box),
 	})
 	var begun sync.WaitGroup
@@ -131,7 +128,7 @@ func read(b *testing.B, box *inbox.Box, kind abi.NoticeKind, n int) {
 // BenchmarkSpawnToFirstEvent is the time from Spawn to the first event at its owner.
 func BenchmarkSpawnToFirstEvent(b *testing.B) {
 	first := make(chan struct{}, 1)
-	m := benchManager(b, background.Config{Keep: 1, Ledger: &ledger{give: func(_ context.Context, _ string, n abi.Notice) error {
+	m := benchManager(b, background.Config{Limits: background.Limits{Keep: 1}, Ledger: &ledger{give: func(_ context.Context, _ string, n abi.Notice) error {
 		if n.Kind == abi.NoticeCustom {
 			first <- struct{}{}
 		}
@@ -162,7 +159,7 @@ func BenchmarkMemory(b *testing.B) {
 	result := string(make([]byte, 1024))
 	for b.Loop() {
 		left := &ledger{}
-		m := benchManager(b, background.Config{Ledger: left, Keep: 100})
+		m := benchManager(b, background.Config{Ledger: left, Limits: background.Limits{Keep: 100}})
 		before := heap()
 		for range 10_000 {
 			id, err := m.Spawn(b.Context(), background.Spec{Thread: "a", Type: "bench", Body: func(context.Context, *background.Task) (any, error) { return result + "x", nil }})

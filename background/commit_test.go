@@ -20,10 +20,7 @@ func TestOneCommit(t *testing.T) {
 	pause := func() { <-time.After(5 * time.Millisecond) }
 	setUp := func(t *testing.T) (*background.Manager, *inbox.Box, string) {
 		t.Helper()
-		box, err := inbox.NewBox(inbox.BoxConfig{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		box := inbox.NewBox(0, nil)
 		m := newManager(t, background.Config{Ledger: &ledger{give: func(ctx context.Context, _ string, n abi.Notice) error {
 			pause()
 			defer pause()
@@ -84,10 +81,7 @@ func TestOneCommit(t *testing.T) {
 func TestFullInboxDoesNotDeadlock(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		box, err := inbox.NewBox(inbox.BoxConfig{Depth: 1})
-		if err != nil {
-			t.Fatal(err)
-		}
+		box := inbox.NewBox(1, nil)
 		m := newManager(t, background.Config{Ledger: into(box)})
 		for range 8 {
 			spawn(t, m, "a", func(context.Context, *background.Task) (any, error) { return nil, nil })
@@ -111,11 +105,8 @@ func TestFullInboxDoesNotDeadlock(t *testing.T) {
 func TestCloseGivesUpOnAFullInbox(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		box, err := inbox.NewBox(inbox.BoxConfig{Depth: 1})
-		if err != nil {
-			t.Fatal(err)
-		}
-		m := newManager(t, background.Config{Ledger: into(box), Grace: time.Second})
+		box := inbox.NewBox(1, nil)
+		m := newManager(t, background.Config{Ledger: into(box), Limits: background.Limits{Grace: time.Second}})
 		for range 3 {
 			spawn(t, m, "a", untilCancelled)
 		}
@@ -133,7 +124,7 @@ func TestCloseStopsWaitingWithItsContext(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		l := &ledger{}
-		m := newManager(t, background.Config{Ledger: l, Grace: time.Hour})
+		m := newManager(t, background.Config{Ledger: l, Limits: background.Limits{Grace: time.Hour}})
 		release := make(chan struct{})
 		spawn(t, m, "a", func(context.Context, *background.Task) (any, error) { <-release; return nil, nil })
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)

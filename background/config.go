@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"reflect"
 	"time"
 
 	"github.com/google/uuid"
@@ -73,28 +74,8 @@ type Event struct {
 	Task Info
 }
 
-// Config makes a [Manager]. Ledger is required. A zero limit means its default.
-type Config struct {
-	// Ledger has the tasks, and gets their notifications.
-	Ledger Ledger
-	// Observe is called when a task starts and when it has finished, on the goroutine of
-	// the task. It must return soon.
-	Observe func(Event)
-	// Shorten stores a large text of a thread elsewhere and returns what replaces it; blob.Store.Shorten is one.
-	// It gets results that are text, and everything larger
-	// than MaxPayload; label is the type of the task. Nil cuts.
-	Shorten func(ctx context.Context, thread, label, text string) string
-	// Resume returns the body with which a task is resumed after a restart, or nil when
-	// it cannot. Nil resumes nothing.
-	Resume func(Info) Body
-	// Forward sends a message to a thread that is not a task's, and returns an id for
-	// it. It serves send_message. Nil makes such a message unavailable.
-	Forward func(ctx context.Context, m Message) (id string, err error)
-	// NewID makes task ids, unique across processes. Nil means "bg_" and a
-	// time-ordered UUID.
-	NewID func() string
-	// Now is the clock for the times in [Info]. Nil means time.Now.
-	Now func() time.Time
+// Limits bounds the tasks of a [Manager]. A zero field means its default.
+type Limits struct {
 	// MaxRunning bodies run at a time, MaxPerThread of them for one thread, counted
 	// apart for work (blocking and detached), services and housekeeping. MaxQueued
 	// more tasks may wait for their turn.
@@ -120,6 +101,32 @@ type Config struct {
 	MaxAttempts int
 	// Grace is how long a cancelled body may take to return.
 	Grace time.Duration
+}
+
+// Config makes a [Manager]. Ledger is required.
+type Config struct {
+	Limits
+
+	// Ledger has the tasks, and gets their notifications.
+	Ledger Ledger
+	// Observe is called when a task starts and when it has finished, on the goroutine of
+	// the task. It must return soon.
+	Observe func(Event)
+	// Shorten stores a large text of a thread elsewhere and returns what replaces it; blob.Store.Shorten is one.
+	// It gets results that are text, and everything larger
+	// than MaxPayload; label is the type of the task. Nil cuts.
+	Shorten func(ctx context.Context, thread, label, text string) string
+	// Resume returns the body with which a task is resumed after a restart, or nil when
+	// it cannot. Nil resumes nothing.
+	Resume func(Info) Body
+	// Forward sends a message to a thread that is not a task's, and returns an id for
+	// it. It serves send_message. Nil makes such a message unavailable.
+	Forward func(ctx context.Context, m Message) (id string, err error)
+	// NewID makes task ids, unique across processes. Nil means "bg_" and a
+	// time-ordered UUID.
+	NewID func() string
+	// Now is the clock for the times in [Info]. Nil means time.Now.
+	Now func() time.Time
 	// Logger gets abandoned bodies, panics and lost notifications. Nil discards.
 	Logger *slog.Logger
 }
@@ -152,24 +159,9 @@ func (c Config) validate() error {
 	if c.Ledger == nil {
 		return errors.New("background: Config.Ledger is missing")
 	}
-	for _, f := range []struct {
-		name  string
-		value int64
-	}{
-		{"MaxRunning", int64(c.MaxRunning)},
-		{"MaxPerThread", int64(c.MaxPerThread)},
-		{"MaxQueued", int64(c.MaxQueued)},
-		{"Keep", int64(c.Keep)},
-		{"Timeout", int64(c.Timeout)},
-		{"ServiceTimeout", int64(c.ServiceTimeout)},
-		{"Grace", int64(c.Grace)},
-		{"EventsPerSecond", int64(c.EventsPerSecond)},
-		{"MaxPayload", int64(c.MaxPayload)},
-		{"MaxError", int64(c.MaxError)},
-		{"MaxAttempts", int64(c.MaxAttempts)},
-	} {
-		if f.value < 0 {
-			return fmt.Errorf("background: Config.%s is negative", f.name)
+	for field, value := range reflect.ValueOf(c.Limits).Fields() {
+		if value.Int() < 0 {
+			return fmt.Errorf("background: Config.%s is negative", field.Name)
 		}
 	}
 	return nil

@@ -171,10 +171,7 @@ func TestEvents(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				box, err := inbox.NewBox(inbox.BoxConfig{})
-				if err != nil {
-					t.Fatal(err)
-				}
+				box := inbox.NewBox(0, nil)
 				m := newManager(t, background.Config{
 					Ledger: into(box),
 				})

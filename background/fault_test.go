@@ -28,7 +28,7 @@ func TestBodyFaults(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				l := &ledger{}
-				m := newManager(t, background.Config{Ledger: l, Timeout: time.Minute})
+				m := newManager(t, background.Config{Ledger: l, Limits: background.Limits{Timeout: time.Minute}})
 				id := spawn(t, m, "a", test.body)
 				wait(t, m, "a")
 				info := status(t, m, id)
@@ -50,7 +50,7 @@ func TestBodyIgnoresCancellation(t *testing.T) {
 		l := &ledger{}
 		release := make(chan struct{})
 		late := make(chan bool, 1)
-		m := newManager(t, background.Config{Ledger: l, Grace: 3 * time.Second, MaxRunning: 1})
+		m := newManager(t, background.Config{Ledger: l, Limits: background.Limits{Grace: 3 * time.Second, MaxRunning: 1}})
 		start := time.Now()
 		id := spawn(t, m, "a", func(_ context.Context, task *background.Task) (any, error) {
 			<-release

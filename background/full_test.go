@@ -20,10 +20,7 @@ const stuck = 20 * time.Second
 // read, and tasks of it that end. The owner of any other thread has room for all.
 func fullInbox(t *testing.T, ends int) (*background.Manager, *inbox.Box, []string) {
 	t.Helper()
-	box, err := inbox.NewBox(inbox.BoxConfig{Depth: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	box := inbox.NewBox(1, nil)
 	l := into(box)
 	send := l.give
 	l.give = func(ctx context.Context, thread string, n abi.Notice) error {
@@ -238,10 +235,7 @@ func (b slowBook) Commit(ctx context.Context, thread, task string, record []byte
 func TestNoRoomIsNoRefusal(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		box, err := inbox.NewBox(inbox.BoxConfig{Depth: 1})
-		if err != nil {
-			t.Fatal(err)
-		}
+		box := inbox.NewBox(1, nil)
 		m := newManager(t, background.Config{Ledger: into(box)})
 		for range 3 {
 			spawn(t, m, "a", func(context.Context, *background.Task) (any, error) { return nil, nil })
@@ -269,7 +263,7 @@ func TestCloseInTime(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				l := &ledger{give: func(ctx context.Context, _ string, _ abi.Notice) error { <-ctx.Done(); return context.Cause(ctx) }}
-				m := newManager(t, background.Config{Ledger: l, Grace: 3 * time.Second})
+				m := newManager(t, background.Config{Ledger: l, Limits: background.Limits{Grace: 3 * time.Second}})
 				for range 4 {
 					spawn(t, m, "a", body)
 				}

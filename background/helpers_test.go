@@ -3,6 +3,7 @@ package background_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -29,11 +30,19 @@ type ledger struct {
 }
 
 // into is a ledger whose notifications go into a box.
-func into(box *inbox.Box) *ledger {
+func into(box *inbox.Box) *ledger { return intoOr(box, nil) }
+
+// intoOr is a ledger whose notifications go into a box and, when that is closed, to late.
+func intoOr(box *inbox.Box, late func(abi.Notice)) *ledger {
 	return &ledger{give: func(ctx context.Context, _ string, n abi.Notice) error {
 		ctx, cancel := context.WithCancel(ctx)
 		cancel() // a ledger does not wait for room
-		return box.Send(ctx, n)
+		err := box.Send(ctx, n)
+		if late != nil && errors.Is(err, inbox.ErrClosed) {
+			late(n)
+			return nil
+		}
+		return err
 	}}
 }
 

@@ -1,10 +1,11 @@
 package background
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"time"
+
+	"github.com/mortise-dev/mortise/internal/dynamic"
 )
 
 // Class is what a task means to the run that owns it.
@@ -90,16 +91,14 @@ func (i Info) MarshalJSON() ([]byte, error) {
 // int64. A missing class is [Blocking].
 func (i *Info) UnmarshalJSON(data []byte) error {
 	w := wire{fields: fields{Class: Blocking, Status: Running}}
-	dec := json.NewDecoder(bytes.NewReader(data))
-	dec.UseNumber()
-	if err := dec.Decode(&w); err != nil {
+	if err := dynamic.Decode(data, &w); err != nil {
 		return fmt.Errorf("background: record of a task: %w", err)
 	}
 	if w.ID == "" {
 		return fmt.Errorf("background: record of a task has no task_id")
 	}
-	w.Result = numbers(w.Result)
 	*i = Info(w.fields)
+	i.Result = dynamic.Numbers(i.Result)
 	i.CreatedAt = time.UnixMilli(w.CreatedAtMS)
 	if w.EndedAtMS != 0 {
 		i.EndedAt = time.UnixMilli(w.EndedAtMS)

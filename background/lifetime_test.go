@@ -48,7 +48,7 @@ func TestQueue(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		l := &ledger{}
-		m := newManager(t, background.Config{Ledger: l, NewID: counter(), MaxRunning: 2, MaxQueued: 2})
+		m := newManager(t, background.Config{Ledger: l, NewID: counter(), Limits: background.Limits{MaxRunning: 2, MaxQueued: 2}})
 		var running, most atomic.Int32
 		goOn := make(chan struct{})
 		body := func(ctx context.Context, _ *background.Task) (any, error) {
@@ -96,7 +96,7 @@ func TestEndedTasksAreBounded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		l := &ledger{}
-		m := newManager(t, background.Config{Ledger: l, NewID: counter(), Keep: 3})
+		m := newManager(t, background.Config{Ledger: l, NewID: counter(), Limits: background.Limits{Keep: 3}})
 		alive := spawn(t, m, "a", untilCancelled)
 		for range 10 {
 			id := spawn(t, m, "b", func(context.Context, *background.Task) (any, error) { return nil, nil })
@@ -186,7 +186,7 @@ func TestPlainValues(t *testing.T) {
 func TestRace(t *testing.T) {
 	t.Parallel()
 	l := &ledger{}
-	m := newManager(t, background.Config{Ledger: l, MaxRunning: 4})
+	m := newManager(t, background.Config{Ledger: l, Limits: background.Limits{MaxRunning: 4}})
 	var wg sync.WaitGroup
 	var want sync.Map // how each task must end, by id
 	for w := range 8 {
@@ -244,7 +244,7 @@ func TestEndInADroppedThread(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		m := newManager(t, background.Config{Ledger: box, Keep: 1})
+		m := newManager(t, background.Config{Ledger: box, Limits: background.Limits{Keep: 1}})
 		goOn := make(chan struct{})
 		body := func(_ context.Context, task *background.Task) (any, error) {
 			<-goOn

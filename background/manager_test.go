@@ -17,11 +17,11 @@ func TestNewNamesTheField(t *testing.T) {
 	ok := &ledger{}
 	for field, cfg := range map[string]background.Config{
 		"Ledger":     {},
-		"MaxRunning": {Ledger: ok, MaxRunning: -1},
-		"MaxQueued":  {Ledger: ok, MaxQueued: -1},
-		"Keep":       {Ledger: ok, Keep: -1},
-		"Timeout":    {Ledger: ok, Timeout: -1},
-		"Grace":      {Ledger: ok, Grace: -1},
+		"MaxRunning": {Ledger: ok, Limits: background.Limits{MaxRunning: -1}},
+		"MaxQueued":  {Ledger: ok, Limits: background.Limits{MaxQueued: -1}},
+		"Keep":       {Ledger: ok, Limits: background.Limits{Keep: -1}},
+		"Timeout":    {Ledger: ok, Limits: background.Limits{Timeout: -1}},
+		"Grace":      {Ledger: ok, Limits: background.Limits{Grace: -1}},
 	} {
 		t.Run(field, func(t *testing.T) {
 			t.Parallel()
@@ -75,7 +75,7 @@ func TestManager(t *testing.T) {
 		},
 		"manager_task_ids_are_sequential": func(t *testing.T, _ *background.Manager, l *ledger) {
 			t.Helper()
-			m := newManager(t, background.Config{Ledger: l, MaxPerThread: 64, MaxRunning: 64})
+			m := newManager(t, background.Config{Ledger: l, Limits: background.Limits{MaxPerThread: 64, MaxRunning: 64}})
 			last := ""
 			for range 50 {
 				id := spawn(t, m, "a", untilCancelled)

@@ -13,6 +13,7 @@ import (
 	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/background"
 	"github.com/mortise-dev/mortise/inbox"
+	"github.com/mortise-dev/mortise/store/memstore"
 )
 
 // ticking emits until it is cancelled.
@@ -176,28 +177,36 @@ func TestNoOwner(t *testing.T) {
 	})
 }
 
-// TestLateCompletion is on_closed_fires_for_late_task_completion: the run's box is
-// closed before the task ends.
+// TestLateCompletion is on_closed_fires_for_late_task_completion: no run of the thread is there any more when
+// the task ends, and the thread is woken.
 func TestLateCompletion(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		var woken []abi.Notice
-		box, err := inbox.NewBox(inbox.BoxConfig{Fallback: func(n abi.Notice) { woken = append(woken, n) }})
+		o, err := inbox.New(t.Context(), inbox.Config{Store: memstore.New()})
 		if err != nil {
 			t.Fatal(err)
 		}
-		m := newManager(t, background.Config{Ledger: into(box)})
+		woken := make(chan *inbox.Delivery, 1)
+		o.Start(func(ctx context.Context, thread string) error {
+			d, err := o.Take(ctx, thread)
+			woken <- d
+			return err
+		})
+		m := newManager(t, background.Config{Ledger: o})
 		goOn := make(chan struct{})
 		id := spawn(t, m, "a", func(context.Context, *background.Task) (any, error) { <-goOn; return "late", nil })
-		if left := box.Close(); len(left) != 0 {
-			t.Fatalf("the box held %+v", left)
+		if d, err := o.Take(t.Context(), "a"); err != nil || len(d.Notifications()) != 0 {
+			t.Fatalf("the run took %+v, %v", d, err)
 		}
 		close(goOn)
 		wait(t, m, "a")
-		if len(woken) != 1 || woken[0].TaskID != id || woken[0].Result != "late" {
-			t.Fatalf("the fallback got %+v", woken)
+		if got := (<-woken).Notifications(); len(got) != 1 || got[0].TaskID != id || got[0].Result != "late" {
+			t.Fatalf("the thread was woken for %+v", got)
 		}
 		closeManager(t, m)
+		if err := o.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
 	})
 }
 
@@ -205,7 +214,7 @@ func TestSizesAreBounded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		l := &ledger{}
-		m := newManager(t, background.Config{Ledger: l, MaxPayload: 100})
+		m := newManager(t, background.Config{Ledger: l, Limits: background.Limits{MaxPayload: 100}})
 		id := spawn(t, m, "a", func(_ context.Context, task *background.Task) (any, error) {
 			task.Emit("small", strings.Repeat("s", 100))
 			task.Emit("large", map[string]any{"text": strings.Repeat("é", 200)})
@@ -241,7 +250,7 @@ func TestEventRate(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		l := &ledger{}
-		m := newManager(t, background.Config{Ledger: l, EventsPerSecond: 10})
+		m := newManager(t, background.Config{Ledger: l, Limits: background.Limits{EventsPerSecond: 10}})
 		start := time.Now()
 		id := spawn(t, m, "a", func(_ context.Context, task *background.Task) (any, error) {
 			for i := range 40 {
@@ -266,7 +275,7 @@ func TestPlacesPerThread(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		l := &ledger{}
-		m := newManager(t, background.Config{Ledger: l, MaxRunning: 3, MaxPerThread: 2, NewID: counter()})
+		m := newManager(t, background.Config{Ledger: l, NewID: counter(), Limits: background.Limits{MaxRunning: 3, MaxPerThread: 2}})
 		var ids []string
 		for range 4 {
 			ids = append(ids, spawn(t, m, "a", untilCancelled))
@@ -309,7 +318,7 @@ func TestParentsDoNotStarveTheirChildren(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		l := &ledger{}
-		m := newManager(t, background.Config{Ledger: l, MaxRunning: 2})
+		m := newManager(t, background.Config{Ledger: l, Limits: background.Limits{MaxRunning: 2}})
 		start := time.Now()
 		for range 6 {
 			spawn(t, m, "a", func(ctx context.Context, _ *background.Task) (any, error) {

@@ -351,7 +351,7 @@ func TestLedger(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				b := &ledger{}
-				m := newManager(t, background.Config{Ledger: b, NewID: counter(), Keep: 2})
+				m := newManager(t, background.Config{Ledger: b, NewID: counter(), Limits: background.Limits{Keep: 2}})
 				test(t, m, b)
 				closeManager(t, m)
 			})

@@ -1,9 +1,9 @@
 package background
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
+
+	"github.com/mortise-dev/mortise/internal/dynamic"
 )
 
 // maxDepth bounds the nesting of a value. A map that holds itself would
@@ -37,39 +37,9 @@ func plainAt(v any, depth int) any {
 		}
 		return out
 	}
-	data, err := json.Marshal(v)
+	out, err := dynamic.Of(v)
 	if err != nil {
 		return fmt.Sprintf("%T", v) // printing it could recurse without end
 	}
-	dec := json.NewDecoder(bytes.NewReader(data))
-	dec.UseNumber()
-	var out any
-	if err := dec.Decode(&out); err != nil {
-		return string(data)
-	}
-	return numbers(out)
-}
-
-// numbers replaces json.Number by int64 or float64, in place.
-func numbers(v any) any {
-	switch x := v.(type) {
-	case json.Number:
-		if i, err := x.Int64(); err == nil {
-			return i
-		}
-		f, err := x.Float64()
-		if err != nil {
-			return x.String()
-		}
-		return f
-	case map[string]any:
-		for k, e := range x {
-			x[k] = numbers(e)
-		}
-	case []any:
-		for i, e := range x {
-			x[i] = numbers(e)
-		}
-	}
-	return v
+	return out
 }

@@ -2,6 +2,7 @@ package background_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -37,11 +38,8 @@ func TestDecideRace(t *testing.T) {
 	schedules(t, 2000, func(t *testing.T) {
 		t.Helper()
 		var late atomic.Int32
-		box, err := inbox.NewBox(inbox.BoxConfig{Depth: 2, Fallback: func(abi.Notice) { late.Add(1) }})
-		if err != nil {
-			t.Fatal(err)
-		}
-		m := newManager(t, background.Config{Ledger: into(box)})
+		box := inbox.NewBox(2, nil)
+		m := newManager(t, background.Config{Ledger: intoOr(box, func(abi.Notice) { late.Add(1) })})
 		for range 3 {
 			spawn(t, m, "a", func(context.Context, *background.Task) (any, error) { return nil, nil })
 		}
@@ -73,18 +71,7 @@ func TestNextRunRace(t *testing.T) {
 		t.Helper()
 		var mu sync.Mutex
 		var fellBack []string
-		open := func() *inbox.Box {
-			b, err := inbox.NewBox(inbox.BoxConfig{Fallback: func(n abi.Notice) {
-				mu.Lock()
-				defer mu.Unlock()
-				fellBack = append(fellBack, n.TaskID)
-			}})
-			if err != nil {
-				t.Fatal(err)
-			}
-			return b
-		}
-		first, second := open(), open()
+		first, second := inbox.NewBox(0, nil), inbox.NewBox(0, nil)
 		current := first
 		told := map[string]*inbox.Box{} // which run was there when a task ended
 		m := newManager(t, background.Config{Ledger: &ledger{give: func(ctx context.Context, _ string, n abi.Notice) error {
@@ -92,7 +79,13 @@ func TestNextRunRace(t *testing.T) {
 			box := current
 			told[n.TaskID] = box
 			mu.Unlock()
-			return box.Send(ctx, n)
+			err := box.Send(ctx, n)
+			if errors.Is(err, inbox.ErrClosed) {
+				mu.Lock()
+				defer mu.Unlock()
+				fellBack, err = append(fellBack, n.TaskID), nil
+			}
+			return err
 		}}})
 		moved := make(chan struct{})
 		early := spawn(t, m, "a", func(context.Context, *background.Task) (any, error) { return nil, nil })
@@ -159,7 +152,7 @@ func TestLimitRace(t *testing.T) {
 	schedules(t, 1000, func(t *testing.T) {
 		t.Helper()
 		l := &ledger{}
-		m := newManager(t, background.Config{Ledger: l, MaxRunning: 4, MaxPerThread: 2, MaxQueued: 4})
+		m := newManager(t, background.Config{Ledger: l, Limits: background.Limits{MaxRunning: 4, MaxPerThread: 2, MaxQueued: 4}})
 		var all, ofA, most, mostA, started atomic.Int32
 		var wg sync.WaitGroup
 		for i := range 12 {

@@ -49,10 +49,7 @@ func (m *Manager) SpawnAgent(ctx context.Context, spec Spec, body AgentBody) (st
 	if body == nil {
 		return "", errors.New("background: SpawnAgent: the body is missing")
 	}
-	box, err := inbox.NewBox(inbox.BoxConfig{Depth: agentDepth, Logger: m.cfg.Logger})
-	if err != nil {
-		return "", err
-	}
+	box := inbox.NewBox(agentDepth, m.cfg.Logger)
 	spec.Type = SubAgent
 	spec.Body = func(ctx context.Context, t *Task) (any, error) { return body(ctx, t, box) }
 	return m.spawn(ctx, spec, box)

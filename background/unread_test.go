@@ -64,7 +64,7 @@ func TestUnreadMessagesComeBackWhole(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				failures := 3
 				b := &ledger{}
-				m := newManager(t, background.Config{Ledger: b, MaxPayload: limit})
+				m := newManager(t, background.Config{Ledger: b, Limits: background.Limits{MaxPayload: limit}})
 				id := agent(t, m, "a", deaf)
 				b.fail = func(string, bool) error {
 					failures--
@@ -97,11 +97,8 @@ func TestUnreadMessagesWaitForRoom(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const limit = 100
-		box, err := inbox.NewBox(inbox.BoxConfig{Depth: 1})
-		if err != nil {
-			t.Fatal(err)
-		}
-		m := newManager(t, background.Config{MaxPayload: limit, Ledger: into(box)})
+		box := inbox.NewBox(1, nil)
+		m := newManager(t, background.Config{Ledger: into(box), Limits: background.Limits{MaxPayload: limit}})
 		id := agent(t, m, "a", deaf)
 		for i := range 5 {
 			if err := m.SendMessage(t.Context(), id, "a", "x", letter(i, 90)); err != nil {
@@ -141,7 +138,7 @@ func TestCloseWithUnreadMessages(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				m := newManager(t, background.Config{MaxPayload: 100, Ledger: &ledger{give: func(ctx context.Context, _ string, _ abi.Notice) error {
+				m := newManager(t, background.Config{Limits: background.Limits{MaxPayload: 100}, Ledger: &ledger{give: func(ctx context.Context, _ string, _ abi.Notice) error {
 					<-ctx.Done()
 					return context.Cause(ctx)
 				}}})

@@ -192,6 +192,33 @@ func TestTextsGoWithTheirThread(t *testing.T) {
 	}
 }
 
+// dropping is a store in which a thread is dropped right after its texts were listed.
+type dropping struct{ store.Store }
+
+func (d dropping) Scan(ctx context.Context, s store.Scan) ([]store.Ref, error) {
+	refs, err := d.Store.Scan(ctx, s)
+	if err == nil {
+		_, err = d.Apply(ctx, store.Batch{Thread: "a", Base: store.AnyRevision, Drop: true})
+	}
+	return refs, err
+}
+
+func TestPruneLeavesADroppedThreadGone(t *testing.T) {
+	t.Parallel()
+	s := memstore.New()
+	c := &clock{now: time.Unix(1_000_000, 0)}
+	if _, err := open(t, blob.Config{Store: s, Now: c.Now}).Put(t.Context(), "a", "x", "text"); err != nil {
+		t.Fatal(err)
+	}
+	c.pass(2 * blob.DefaultMaxAge)
+	if n, _, err := open(t, blob.Config{Store: dropping{s}, Now: c.Now}).Prune(t.Context()); n != 1 || err != nil {
+		t.Fatalf("pruned %d, %v", n, err)
+	}
+	if got, err := s.Read(t.Context(), "a", store.Query{}); err != nil || got.Revision != 0 {
+		t.Fatalf("the thread has revision %d again, %v", got.Revision, err)
+	}
+}
+
 // clock is a clock that the test moves.
 type clock struct {
 	mu  sync.Mutex

@@ -68,8 +68,12 @@ func (s *Store) Prune(ctx context.Context) (n int, bytes int64, err error) {
 		if l.at >= oldest && total-bytes <= s.cfg.MaxBytes && !many {
 			break
 		}
-		_, err := store.ApplySurely(ctx, s.cfg.Store, store.Batch{
-			Thread: l.thread, Base: store.AnyRevision, Delete: []store.Range{store.One(cellKind, l.handle)},
+		cell := store.One(cellKind, l.handle)
+		_, err := store.Update(ctx, s.cfg.Store, l.thread, store.Query{}, func(now store.Snapshot) (*store.Batch, error) {
+			if now.Revision == 0 {
+				return nil, nil // the thread was dropped meanwhile, and stays so
+			}
+			return &store.Batch{Delete: []store.Range{cell}}, nil
 		})
 		if err != nil {
 			return n, bytes, fmt.Errorf("blob: prune: thread %.80q: %w", l.thread, err)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 
 	"github.com/mortise-dev/mortise/abi"
@@ -29,22 +30,10 @@ var (
 	ErrTooLarge = errors.New("inbox: notification is too large")
 )
 
-// BoxConfig makes a [Box]. The zero BoxConfig is valid.
-type BoxConfig struct {
-	// Depth is how many unread notifications the box holds before Send waits, [DefaultDepth] when 0.
-	Depth int
-	// Fallback takes notifications that arrive after Close, each exactly once, on the goroutine of the
-	// sender. It must be safe for concurrent use. Nil makes Send return [ErrClosed] instead.
-	Fallback func(abi.Notice)
-	// Logger gets a warning when unread notifications pile up. Nil discards.
-	Logger *slog.Logger
-}
-
-// Box is the bounded queue of a thread in memory, first in, first out.
+// Box is the bounded queue of one reader in memory, first in, first out.
 type Box struct {
-	fallback func(abi.Notice)
-	log      *slog.Logger
-	depth    int
+	log   *slog.Logger
+	depth int
 
 	mu      sync.Mutex
 	queue   []abi.Notice  // unread, oldest first
@@ -52,23 +41,18 @@ type Box struct {
 	closed  bool
 }
 
-// NewBox makes an empty box.
-func NewBox(cfg BoxConfig) (*Box, error) {
-	depth := cmp.Or(cfg.Depth, DefaultDepth)
-	if depth < 0 {
-		return nil, fmt.Errorf("inbox: BoxConfig.Depth is %d, want 0 or more", depth)
+// NewBox makes an empty box. Depth is how many unread notifications it holds before Send waits, [DefaultDepth] when 0 or
+// less. The logger gets a warning when they pile up; nil discards.
+func NewBox(depth int, logger *slog.Logger) *Box {
+	if logger == nil {
+		logger = slog.New(slog.DiscardHandler)
 	}
-	log := cfg.Logger
-	if log == nil {
-		log = slog.New(slog.DiscardHandler)
-	}
-	return &Box{fallback: cfg.Fallback, log: log, depth: depth}, nil
+	return &Box{log: logger, depth: cmp.Or(max(depth, 0), DefaultDepth)}
 }
 
 // Send puts a notification at the end of the queue. When the box is full it waits for room
-// until ctx is done ([ErrFull]). When there is
-// room the notification is accepted, also when ctx is done. On a closed box the notification goes to
-// the fallback and Send returns nil, or [ErrClosed] when there is no fallback. A notification for
+// until ctx is done ([ErrFull]) or the box is closed ([ErrClosed]). When there is
+// room the notification is accepted, also when ctx is done. A notification for
 // which an error is returned was not accepted.
 func (b *Box) Send(ctx context.Context, n abi.Notice) error {
 	err := b.await(ctx, func() bool {
@@ -81,11 +65,7 @@ func (b *Box) Send(ctx context.Context, n abi.Notice) error {
 		}
 		return true
 	})
-	switch {
-	case errors.Is(err, ErrClosed) && b.fallback != nil:
-		b.fallback(n)
-		return nil
-	case err != nil && !errors.Is(err, ErrClosed):
+	if err != nil && !errors.Is(err, ErrClosed) {
 		return fmt.Errorf("%w: %w", ErrFull, err)
 	}
 	return err
@@ -119,10 +99,8 @@ func (b *Box) await(ctx context.Context, change func() bool) error {
 		case b.closed:
 			b.mu.Unlock()
 			return ErrClosed
-		case b.changed == nil:
-			b.changed = make(chan struct{})
 		}
-		changed := b.changed
+		changed := b.next()
 		b.mu.Unlock()
 		select {
 		case <-changed:
@@ -132,12 +110,31 @@ func (b *Box) await(ctx context.Context, change func() bool) error {
 	}
 }
 
+// next is closed at the next change. The caller holds the lock.
+func (b *Box) next() <-chan struct{} {
+	if b.changed == nil {
+		b.changed = make(chan struct{})
+	}
+	return b.changed
+}
+
 // wake has the calls that wait try again. The caller holds the lock.
 func (b *Box) wake() {
 	if b.changed != nil {
 		close(b.changed)
 		b.changed = nil
 	}
+}
+
+// Ready is closed when there may be something to drain.
+func (b *Box) Ready() <-chan struct{} {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	ready := b.next()
+	if len(b.queue) > 0 {
+		b.wake()
+	}
+	return ready
 }
 
 // take removes and returns what is queued. The caller holds the lock.
@@ -155,9 +152,23 @@ func (b *Box) Drain() []abi.Notice {
 	return b.take()
 }
 
+// PutBack puts notifications before all others, whether there is room or not.
+func (b *Box) PutBack(list ...abi.Notice) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.queue = slices.Concat(list, b.queue)
+	b.wake()
+}
+
+// Unread returns what is queued, oldest first, and leaves it there.
+func (b *Box) Unread() []abi.Notice {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.Clone(b.queue)
+}
+
 // Close closes the box and returns what was not read, oldest first, in one atomic step: a
-// notification sent before is in what it returns, one sent after goes to the fallback. Notifications of
-// senders that wait for room go to the fallback. A second Close returns nil.
+// notification sent before is in what it returns, one sent after is not accepted. A second Close returns nil.
 func (b *Box) Close() []abi.Notice {
 	b.mu.Lock()
 	defer b.mu.Unlock()

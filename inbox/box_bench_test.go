@@ -78,10 +78,7 @@ func fromMany(send func(abi.Notice)) {
 // benchBox reads one by one, and after each as many as drain takes.
 func benchBox(b *testing.B, drain func(*inbox.Box) int) {
 	b.Helper()
-	box, err := inbox.NewBox(inbox.BoxConfig{})
-	if err != nil {
-		b.Fatal(err)
-	}
+	box := inbox.NewBox(0, nil)
 	fromMany(func(n abi.Notice) { _ = box.Send(b.Context(), n) })
 	for read := 0; read < benchSenders*benchEach; {
 		if _, err := box.Recv(b.Context()); err != nil {

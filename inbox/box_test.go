@@ -14,31 +14,15 @@ import (
 	"github.com/mortise-dev/mortise/inbox"
 )
 
-func newBox(t *testing.T, cfg inbox.BoxConfig) *inbox.Box {
-	t.Helper()
-	b, err := inbox.NewBox(cfg)
-	if err != nil {
-		t.Fatalf("new: %v", err)
-	}
-	return b
-}
-
 func notice(i int) abi.Notice {
 	return abi.Notice{Kind: abi.NoticeCustom, TaskID: fmt.Sprintf("bg_%d", i)}
-}
-
-func TestNewRefusesNegativeDepth(t *testing.T) {
-	t.Parallel()
-	if _, err := inbox.NewBox(inbox.BoxConfig{Depth: -1}); err == nil {
-		t.Fatal("a negative depth was accepted")
-	}
 }
 
 func TestBox(t *testing.T) {
 	t.Parallel()
 	t.Run("send_and_drain", func(t *testing.T) {
 		t.Parallel()
-		b := newBox(t, inbox.BoxConfig{})
+		b := inbox.NewBox(0, nil)
 		for i := range 5 {
 			if err := b.Send(t.Context(), notice(i)); err != nil {
 				t.Fatalf("send: %v", err)
@@ -59,13 +43,13 @@ func TestBox(t *testing.T) {
 	})
 	t.Run("inbox_drain_empty_when_no_events", func(t *testing.T) {
 		t.Parallel()
-		if got := newBox(t, inbox.BoxConfig{}).Drain(); len(got) != 0 {
+		if got := inbox.NewBox(0, nil).Drain(); len(got) != 0 {
 			t.Fatalf("an empty box gave %v", got)
 		}
 	})
 	t.Run("recv_in_order", func(t *testing.T) {
 		t.Parallel()
-		b := newBox(t, inbox.BoxConfig{})
+		b := inbox.NewBox(0, nil)
 		for i := range 3 {
 			_ = b.Send(t.Context(), notice(i))
 		}
@@ -76,9 +60,29 @@ func TestBox(t *testing.T) {
 			}
 		}
 	})
-	t.Run("closed_without_fallback", func(t *testing.T) {
+	t.Run("put_back_comes_first", func(t *testing.T) {
 		t.Parallel()
-		b := newBox(t, inbox.BoxConfig{})
+		b := inbox.NewBox(1, nil)
+		select {
+		case <-b.Ready():
+			t.Fatal("an empty box is ready")
+		default:
+		}
+		ready := b.Ready()
+		_ = b.Send(t.Context(), notice(2))
+		<-ready
+		b.PutBack(notice(0), notice(1)) // there is no room for them
+		<-b.Ready()
+		if got := b.Unread(); len(got) != 3 || got[0].TaskID != "bg_0" || got[1].TaskID != "bg_1" || b.Len() != 3 {
+			t.Fatalf("unread are %v", got)
+		}
+		if got := b.Drain(); len(got) != 3 || got[2].TaskID != "bg_2" || len(b.Unread()) != 0 {
+			t.Fatalf("drained %v", got)
+		}
+	})
+	t.Run("closed", func(t *testing.T) {
+		t.Parallel()
+		b := inbox.NewBox(0, nil)
 		_ = b.Send(t.Context(), notice(7))
 		if left := b.Close(); len(left) != 1 || left[0].TaskID != "bg_7" {
 			t.Fatalf("close gave %v", left)
@@ -98,16 +102,16 @@ func TestBox(t *testing.T) {
 	})
 	t.Run("on_closed_fires_when_inbox_receiver_dropped", func(t *testing.T) {
 		t.Parallel()
-		var got []abi.Notice
-		b := newBox(t, inbox.BoxConfig{Fallback: func(n abi.Notice) { got = append(got, n) }})
-		b.Close()
-		for i := range 3 {
-			if err := b.Send(t.Context(), notice(i)); err != nil {
-				t.Fatalf("send: %v", err)
+		b := inbox.NewBox(0, nil)
+		_ = b.Send(t.Context(), notice(0))
+		kept := b.Close()
+		for i := 1; i < 3; i++ {
+			if err := b.Send(t.Context(), notice(i)); errors.Is(err, inbox.ErrClosed) { // the sender is told, and has it
+				kept = append(kept, notice(i))
 			}
 		}
-		if len(got) != 3 || got[2].TaskID != "bg_2" {
-			t.Fatalf("fallback got %v", got)
+		if len(kept) != 3 || kept[0].TaskID != "bg_0" || kept[2].TaskID != "bg_2" || b.Len() != 0 {
+			t.Fatalf("%v are kept, %d are in the box", kept, b.Len())
 		}
 	})
 }
@@ -117,7 +121,7 @@ func TestBoxFull(t *testing.T) {
 	t.Run("waits_for_room", func(t *testing.T) {
 		t.Parallel()
 		synctest.Test(t, func(t *testing.T) {
-			b := newBox(t, inbox.BoxConfig{Depth: 2})
+			b := inbox.NewBox(2, nil)
 			_ = b.Send(t.Context(), notice(0))
 			_ = b.Send(t.Context(), notice(1))
 			sent := make(chan error, 1)
@@ -142,7 +146,7 @@ func TestBoxFull(t *testing.T) {
 	t.Run("gives_up_with_the_context", func(t *testing.T) {
 		t.Parallel()
 		synctest.Test(t, func(t *testing.T) {
-			b := newBox(t, inbox.BoxConfig{Depth: 1})
+			b := inbox.NewBox(1, nil)
 			_ = b.Send(t.Context(), notice(0))
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			defer cancel()
@@ -154,15 +158,19 @@ func TestBoxFull(t *testing.T) {
 			}
 		})
 	})
-	t.Run("close_sends_waiting_notices_to_the_fallback", func(t *testing.T) {
+	t.Run("close_refuses_waiting_senders", func(t *testing.T) {
 		t.Parallel()
 		synctest.Test(t, func(t *testing.T) {
 			var fell atomic.Int32
-			b := newBox(t, inbox.BoxConfig{Depth: 1, Fallback: func(abi.Notice) { fell.Add(1) }})
+			b := inbox.NewBox(1, nil)
 			_ = b.Send(t.Context(), notice(0))
 			var wg sync.WaitGroup
 			for i := range 3 {
-				wg.Go(func() { _ = b.Send(t.Context(), notice(i)) })
+				wg.Go(func() {
+					if err := b.Send(t.Context(), notice(i)); errors.Is(err, inbox.ErrClosed) {
+						fell.Add(1)
+					}
+				})
 			}
 			synctest.Wait()
 			if got := b.Close(); len(got) != 1 {
@@ -170,7 +178,7 @@ func TestBoxFull(t *testing.T) {
 			}
 			wg.Wait()
 			if fell.Load() != 3 {
-				t.Fatalf("fallback got %d of 3", fell.Load())
+				t.Fatalf("%d of 3 were refused", fell.Load())
 			}
 		})
 	})
@@ -181,7 +189,7 @@ func TestRecvWakes(t *testing.T) {
 	t.Run("one_notice_wakes_one_reader", func(t *testing.T) {
 		t.Parallel()
 		synctest.Test(t, func(t *testing.T) {
-			b := newBox(t, inbox.BoxConfig{})
+			b := inbox.NewBox(0, nil)
 			got := make(chan abi.Notice, 1)
 			for i := range 3 { // each time the box was empty before
 				go func() {
@@ -199,7 +207,7 @@ func TestRecvWakes(t *testing.T) {
 	t.Run("every_waiting_reader", func(t *testing.T) {
 		t.Parallel()
 		synctest.Test(t, func(t *testing.T) {
-			b := newBox(t, inbox.BoxConfig{})
+			b := inbox.NewBox(0, nil)
 			var wg sync.WaitGroup
 			var got atomic.Int32
 			for range 4 {
@@ -222,7 +230,7 @@ func TestRecvWakes(t *testing.T) {
 	t.Run("on_close_and_on_cancel", func(t *testing.T) {
 		t.Parallel()
 		synctest.Test(t, func(t *testing.T) {
-			b := newBox(t, inbox.BoxConfig{})
+			b := inbox.NewBox(0, nil)
 			ctx, cancel := context.WithCancel(t.Context())
 			errs := make(chan error, 2)
 			go func() { _, err := b.Recv(ctx); errs <- err }()
@@ -242,7 +250,7 @@ func TestRecvWakes(t *testing.T) {
 }
 
 // TestNothingIsLost races senders with drains, receives and the close, and
-// counts: every notice is read, handed back, or falls back, exactly once.
+// counts: every notice is read, handed back, or refused, exactly once.
 func TestNothingIsLost(t *testing.T) {
 	t.Parallel()
 	const senders, each = 8, 300
@@ -258,12 +266,14 @@ func TestNothingIsLost(t *testing.T) {
 					seen[n.TaskID]++
 				}
 			}
-			b := newBox(t, inbox.BoxConfig{Depth: 16, Fallback: func(n abi.Notice) { count(n) }})
+			b := inbox.NewBox(16, nil)
 			var wg sync.WaitGroup
 			for s := range senders {
 				wg.Go(func() {
 					for i := range each {
-						if err := b.Send(t.Context(), notice(s*each+i)); err != nil {
+						if err := b.Send(t.Context(), notice(s*each+i)); errors.Is(err, inbox.ErrClosed) {
+							count(notice(s*each + i))
+						} else if err != nil {
 							t.Errorf("send: %v", err)
 						}
 					}

@@ -44,7 +44,7 @@ func crashChild(path string) int {
 	box, err := inbox.New(ctx, inbox.Config{Store: store, Acknowledged: func(ctx context.Context, thread string, ids ...string) { m.Acknowledge(ctx, thread, ids...) }})
 	if err == nil {
 		m, err = background.New(background.Config{
-			Ledger: box, Keep: 4, MaxRunning: 4,
+			Ledger: box, Limits: background.Limits{Keep: 4, MaxRunning: 4},
 			Resume: func(info background.Info) background.Body {
 				if info.Type == "resumable" {
 					return crashBody(say, fmt.Sprint("attempt", info.Attempt))
@@ -160,7 +160,7 @@ func (l *crashLedger) drain(t *testing.T, path string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if m, err = background.New(background.Config{Ledger: box, Keep: 4}); err != nil {
+	if m, err = background.New(background.Config{Ledger: box, Limits: background.Limits{Keep: 4}}); err != nil {
 		t.Fatal(err)
 	}
 	if err := m.Recover(t.Context()); err != nil {

@@ -12,7 +12,7 @@ import (
 // TestFullIsNoRefusal shows what a sender that gave up learns: that there was no room, and why it stopped waiting.
 func TestFullIsNoRefusal(t *testing.T) {
 	t.Parallel()
-	b := newBox(t, inbox.BoxConfig{Depth: 1})
+	b := inbox.NewBox(1, nil)
 	done, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := b.Send(done, notice(0)); err != nil {
@@ -31,7 +31,7 @@ func TestFullIsNoRefusal(t *testing.T) {
 // TestSendersThatGiveUpAreForgotten tries again and again to send to a box that is
 // full. It is not parallel, as it reads how much memory the process has.
 func TestSendersThatGiveUpAreForgotten(t *testing.T) { //nolint:paralleltest // see above
-	b := newBox(t, inbox.BoxConfig{Depth: 1})
+	b := inbox.NewBox(1, nil)
 	if err := b.Send(t.Context(), notice(0)); err != nil {
 		t.Fatal(err)
 	}

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -87,11 +89,10 @@ func (c Config) validate() error {
 
 // Inbox keeps notifications for threads until they are acknowledged. Make one with [New].
 type Inbox struct {
-	cfg    Config
-	owner  string
-	stored stored
-	wake   func(ctx context.Context, thread string) error // set by Start, before the waker begins
-	once   sync.Once
+	cfg   Config
+	owner string
+	wake  func(ctx context.Context, thread string) error // set by Start, before the waker begins
+	once  sync.Once
 
 	mu     sync.Mutex
 	queues map[string]*queue
@@ -109,7 +110,7 @@ func New(ctx context.Context, cfg Config) (*Inbox, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	o := &Inbox{cfg: cfg, owner: uuid.NewString(), stored: stored{cfg.Store}, queues: map[string]*queue{}, alarm: make(chan struct{}, 1)}
+	o := &Inbox{cfg: cfg, owner: uuid.NewString(), queues: map[string]*queue{}, alarm: make(chan struct{}, 1)}
 	if cfg.Shared {
 		if err := o.renew(ctx); err != nil {
 			return nil, err
@@ -129,7 +130,7 @@ func New(ctx context.Context, cfg Config) (*Inbox, error) {
 
 // load enters what is in the store.
 func (o *Inbox) load(ctx context.Context) error {
-	threads, err := o.stored.threads(ctx)
+	threads, err := o.Threads(ctx)
 	if err != nil {
 		return err
 	}
@@ -169,21 +170,20 @@ func (o *Inbox) Deliver(ctx context.Context, thread string, n abi.Notice) error 
 	return o.Commit(ctx, thread, "", nil, &n)
 }
 
-// Forget drops the records of tasks, and allows their ids to be used again.
-func (o *Inbox) Forget(ctx context.Context, thread string, tasks ...string) error {
-	return wrap(thread, o.stored.forget(ctx, thread, tasks...))
-}
-
-// Threads lists the threads that have records or notifications.
+// Threads lists the threads that have records or notifications, in order. What another process added may be missing for some seconds.
 func (o *Inbox) Threads(ctx context.Context) ([]string, error) {
-	threads, err := o.stored.threads(ctx)
-	return threads, wrap("", err)
+	groups, err := o.cfg.Store.Count(ctx, threadIndex)
+	return slices.Sorted(maps.Keys(groups)), wrap("", err)
 }
 
 // Records returns the last record of each task of a thread.
 func (o *Inbox) Records(ctx context.Context, thread string) (map[string][]byte, error) {
-	records, err := o.stored.records(ctx, thread)
-	return records, wrap(thread, err)
+	s, err := o.cfg.Store.Read(ctx, thread, store.Query{Cells: []store.Range{store.All(recordKind)}})
+	out := make(map[string][]byte, len(s.Cells))
+	for _, c := range s.Cells {
+		out[c.Key] = c.Value
+	}
+	return out, wrap(thread, err)
 }
 
 // Unread lists the tasks of a thread whose ends are not acknowledged, oldest first.

@@ -76,15 +76,12 @@ func (o *Inbox) settle(thread string, q *queue) {
 	}
 }
 
-// pageSize is how many entries are read from the store at a time.
-const pageSize = 256
-
 // scan reads the entries of a thread, oldest first, and corrects what is known of it. It calls visit with
 // each page, under the lock, until visit returns false. Entries that are not known are entered if adopt is true or other
 // processes may have queued them.
 func (o *Inbox) scan(ctx context.Context, thread string, adopt bool, visit func(q *queue, page []entry) (more bool)) error {
 	for after := uint64(0); ; {
-		page, upTo, err := o.stored.page(ctx, thread, after, pageSize)
+		page, upTo, err := o.page(ctx, thread, after)
 		if err != nil {
 			return wrap(thread, err)
 		}

@@ -2,8 +2,6 @@ package inbox
 
 import (
 	"context"
-	"crypto/sha256"
-	"fmt"
 	"iter"
 	"slices"
 	"time"
@@ -25,12 +23,6 @@ type Notification struct {
 	Seq uint64
 	At  time.Time
 	Key string
-}
-
-// key makes the key of an entry. A number alone would come again in another store.
-func (e *entry) key() string {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%d %s", e.at.UnixMilli(), e.data))
-	return fmt.Sprintf("%d-%x", e.seq, sum[:8])
 }
 
 // Delivery is what a reader has taken: no other delivery of the Inbox gets it until it is released or
@@ -106,7 +98,7 @@ func (d *Delivery) All() iter.Seq2[string, abi.Notice] {
 // were used. They are never delivered again. A key that the delivery does not have was acknowledged
 // before. On an error the delivery still has them.
 func (d *Delivery) Done(ctx context.Context, keys ...string) error {
-	if err := d.o.stored.drop(ctx, d.thread, d.Cells(keys...)); err != nil {
+	if err := d.o.drop(ctx, d.thread, d.Cells(keys...)); err != nil {
 		return wrap(d.thread, err)
 	}
 	d.Deleted(ctx, keys...)

@@ -19,7 +19,7 @@ import (
 // over, by their names there.
 func TestTasks(t *testing.T) {
 	t.Parallel()
-	each(t, background.Config{Keep: 32}, map[string]func(*testing.T, *desk){
+	each(t, background.Config{Limits: background.Limits{Keep: 32}}, map[string]func(*testing.T, *desk){
 		"insert_then_get_returns_running": func(t *testing.T, d *desk) {
 			t.Helper()
 			if info := d.info(t, d.start(t, hanging)); info.Status != background.Running {
@@ -263,7 +263,7 @@ func TestReinsert(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		next := sequence()
 		same := false
-		d := newDesk(t, background.Config{Keep: 32, NewID: func() string {
+		d := newDesk(t, background.Config{Limits: background.Limits{Keep: 32}, NewID: func() string {
 			if same {
 				return "t5"
 			}
@@ -288,7 +288,7 @@ func TestReinsert(t *testing.T) {
 // TestObserver has the behaviours of the channel to a user interface.
 func TestObserver(t *testing.T) {
 	t.Parallel()
-	each(t, background.Config{Keep: 1}, map[string]func(*testing.T, *desk){
+	each(t, background.Config{Limits: background.Limits{Keep: 1}}, map[string]func(*testing.T, *desk){
 		"ui_sink_receives_completion_event": func(t *testing.T, d *desk) {
 			t.Helper()
 			id := d.end(t, "x")[0]
@@ -387,7 +387,7 @@ func TestRecordsDoNotPileUp(t *testing.T) {
 			var m *background.Manager
 			o := newInbox(t, inbox.Config{Store: store, Acknowledged: func(ctx context.Context, thread string, ids ...string) { m.Acknowledge(ctx, thread, ids...) }})
 			var err error
-			m, err = background.New(background.Config{Ledger: o, Keep: 2})
+			m, err = background.New(background.Config{Ledger: o, Limits: background.Limits{Keep: 2}})
 			if err != nil {
 				t.Fatal(err)
 			}

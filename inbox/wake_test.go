@@ -29,7 +29,7 @@ func TestSmallBoxNeverSleeps(t *testing.T) {
 			},
 		} {
 			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute) // of which it needs none when it works
-			b := newBox(t, inbox.BoxConfig{Depth: depth})
+			b := inbox.NewBox(depth, nil)
 			var wg sync.WaitGroup
 			for range senders {
 				wg.Go(func() {

@@ -128,7 +128,7 @@ func (d *draft) effect(e *abi.Effect) error {
 	case abi.EffectExcludeTools, abi.EffectIncludeTools:
 		return d.filterTools(e)
 	case abi.EffectOverrideInference:
-		d.out.Override = mergeOverride(d.out.Override, e.Override)
+		d.out.Override = MergeOverrides(d.out.Override, e.Override)
 		d.changed(string(e.Type), "", e.Note)
 	case abi.EffectEmit:
 		d.out.Emitted = append(d.out.Emitted, Emitted{EventType: e.EventType, Payload: e.Payload, By: d.by})

@@ -302,16 +302,17 @@ func (v *vetter) override(o *abi.InferenceOverride) (*abi.InferenceOverride, err
 	if o.MaxTokens != nil && *o.MaxTokens < 1 {
 		return nil, fmt.Errorf("override: max_tokens is %d, must be at least 1", *o.MaxTokens)
 	}
-	return mergeOverride(nil, o), nil
+	return MergeOverrides(o), nil
 }
 
-// mergeOverride lays the fields that are set in o over those of base, into a new
-// override.
-func mergeOverride(base, o *abi.InferenceOverride) *abi.InferenceOverride {
-	out := &abi.InferenceOverride{}
-	for _, from := range []*abi.InferenceOverride{base, o} {
+// MergeOverrides lays the fields that are set in each override over those before, in a new one; nil if there are none.
+func MergeOverrides(list ...*abi.InferenceOverride) (out *abi.InferenceOverride) {
+	for _, from := range list {
 		if from == nil {
 			continue
+		}
+		if out == nil {
+			out = &abi.InferenceOverride{}
 		}
 		out.Model = overlay(out.Model, from.Model)
 		out.Temperature = overlay(out.Temperature, from.Temperature)

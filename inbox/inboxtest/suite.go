@@ -28,12 +28,13 @@ func TestStore(t *testing.T, open func(t *testing.T) (one, other store.Store)) {
 		"threads":    (*suite).threads,
 		"concurrent": (*suite).concurrent,
 		"bytes":      (*suite).bytes,
+		"dropped":    (*suite).dropped,
 		"processes":  (*suite).processes,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			one, other := open(t)
-			test(&suite{T: t, a: start(t, one), b: start(t, other)})
+			test(&suite{T: t, store: other, a: start(t, one), b: start(t, other)})
 		})
 	}
 }
@@ -41,7 +42,8 @@ func TestStore(t *testing.T, open func(t *testing.T) (one, other store.Store)) {
 // suite is a test with the inboxes of two processes.
 type suite struct {
 	*testing.T
-	a, b *inbox.Inbox
+	store store.Store
+	a, b  *inbox.Inbox
 }
 
 func start(t *testing.T, s store.Store) *inbox.Inbox {
@@ -255,6 +257,22 @@ func (s *suite) bytes() {
 	if len(got) != 1 || fmt.Sprint(got[0].Result) != fmt.Sprint(n.Result) || !bytes.Equal(records["t\n"], all) {
 		s.Fatalf("came back as %+v and %q", got, records)
 	}
+}
+
+// dropped threads stay gone, whatever comes for them later.
+func (s *suite) dropped() {
+	s.end(s.a, "a", "t", "end")
+	s.send(s.a, "a", "x")
+	d := s.take(s.a, "a")
+	list := d.Notifications()
+	_, err := store.ApplySurely(s.Context(), s.store, store.Batch{Thread: "a", Base: store.AnyRevision, Drop: true})
+	s.must(err)
+	s.must(s.a.Forget(s.Context(), "a", "t"))
+	s.must(d.Done(s.Context(), list[0].Key, list[1].Key))
+	if got, err := s.store.Read(s.Context(), "a", store.Query{}); err != nil || len(list) != 2 || got.Revision != 0 {
+		s.Fatalf("the thread has revision %d again, %v", got.Revision, err)
+	}
+	s.expect("a")
 }
 
 // processes has two processes deliver the same notifications: keys are equal, and an acknowledgement counts for both.

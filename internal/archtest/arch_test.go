@@ -65,9 +65,9 @@ func arrows() map[string][]string {
 		"compaction/cost":               {"abi"},
 		"compaction/eval":               {"compaction", "abi"},
 		"compaction/eval/future":        {"compaction", "compaction/eval", "abi"},
-		"inbox":                         {"store", "abi"},
+		"inbox":                         {"store", "internal/dynamic", "abi"},
 		"inbox/inboxtest":               {"inbox", "store", "abi"},
-		"background":                    {"inbox", "abi"},
+		"background":                    {"inbox", "internal/dynamic", "abi"},
 		"blob":                          {"store", "abi"},
 		"llm":                           {"abi"},
 		"llm/transcript":                {"abi"},
@@ -76,7 +76,7 @@ func arrows() map[string][]string {
 		"llm/openai":                    {"llm", "abi"},
 		"llm/providertest":              {"abi"},
 		"llm/llmtest":                   {"llm", "llm/providertest", "abi"},
-		"agent":                         {"phases", "inbox", "llm", "abi", "internal/schema"}, // a plugin's arguments for a call must fit the tool, native or not
+		"agent":                         {"phases", "inbox", "llm", "abi", "internal/dynamic", "internal/schema"}, // a plugin's arguments for a call must fit the tool, native or not
 		"agent/mcp":                     {"agent", "internal/schema", "abi"},
 		"internal/queue":                {"store", "thread"},
 		"mailbox":                       {"store", "internal/queue"},

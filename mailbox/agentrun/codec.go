@@ -3,9 +3,6 @@ package agentrun
 import (
 	"encoding/json"
 	"fmt"
-	"maps"
-	"slices"
-	"time"
 
 	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/agent"
@@ -25,85 +22,34 @@ type image struct {
 	Revision int64          `json:"revision,omitempty"`
 	Values   map[string]any `json:"values,omitempty"`
 	Held     []abi.Notice   `json:"held,omitempty"`
-	// Taken are the keys of notifications that the log has, and that may come again, without an answer of the model; Answered are those with one.
-	Taken    []string `json:"taken,omitempty"`
-	Answered []string `json:"answered,omitempty"`
+	// Taken is agent.Checkpoint.Taken.
+	Taken map[string]any `json:"taken,omitempty"`
 	// Accepted are messages that were sent to a run under way, and that may not be in the log yet.
 	Accepted []abi.Message `json:"accepted,omitempty"`
-	// Decided are decisions that were sent to a run under way, and that Tickets may not have yet.
-	Decided []decided `json:"decided,omitempty"`
+	// Decided are decisions that were sent to a run under way, and that Tickets may not have yet. Each has its question.
+	Decided []agent.Decision `json:"decided,omitempty"`
 }
 
-// decided is a decision about a ticket as the run found it: by its message and its round.
-type decided struct {
-	MessageID string   `json:"message_id"`
-	Rounds    int64    `json:"rounds,omitempty"`
-	Decision  decision `json:"decision"`
-}
-
-// ticket is an agent.Ticket.
+// ticket is an agent.Ticket: its dynamic values, and the rest in JSON.
 type ticket struct {
-	Suspend   abi.SuspendTicket `json:"suspend"`
-	Status    string            `json:"status,omitempty"`
-	Call      abi.ToolCall      `json:"call"`
-	MessageID string            `json:"message_id,omitempty"`
-	Key       string            `json:"key,omitempty"`
-	Reason    string            `json:"reason,omitempty"`
-	By        string            `json:"by,omitempty"`
-	// RewrittenBy and Malformed count when the call is executed, after the decision.
-	RewrittenBy []string  `json:"rewritten_by,omitempty"`
-	Malformed   bool      `json:"malformed,omitempty"`
-	Rounds      int64     `json:"rounds,omitempty"`
-	Decision    *decision `json:"decision,omitempty"`
-	UpdatedAt   int64     `json:"updated_at,omitempty"`
+	Call           abi.ToolCall    `json:"call"`
+	Parameters     any             `json:"parameters,omitempty"`
+	ResponseSchema any             `json:"response_schema,omitempty"`
+	Decision       *agent.Decision `json:"decision,omitempty"`
+	Rest           []byte          `json:"rest"`
 }
 
-// decision is an agent.Decision. About is the question that it answers, if that is known: a call may ask several times.
-type decision struct {
-	ID     string `json:"id,omitempty"`
-	Target string `json:"target,omitempty"`
-	Action string `json:"action,omitempty"`
-	Result any    `json:"result,omitempty"`
-	Reason string `json:"reason,omitempty"`
-	About  *place `json:"about,omitempty"`
+func putTicket(t agent.Ticket) (out ticket, err error) {
+	out = ticket{Call: t.Call, Parameters: t.Parameters, ResponseSchema: t.ResponseSchema, Decision: t.Decision}
+	t.Call, t.Parameters, t.ResponseSchema, t.Decision = abi.ToolCall{}, nil, nil, nil
+	out.Rest, err = json.Marshal(t)
+	return out, err
 }
 
-// place names a question: by the message of its call and by its round.
-type place struct {
-	MessageID string `json:"message_id"`
-	Rounds    int64  `json:"rounds,omitempty"`
-}
-
-func putTicket(t agent.Ticket) ticket {
-	out := ticket{
-		Suspend: t.SuspendTicket, Status: string(t.Status), Call: t.Call, MessageID: t.MessageID, Key: t.Key, Reason: t.Reason, By: t.By,
-		RewrittenBy: t.RewrittenBy, Malformed: t.Malformed, Rounds: int64(t.Rounds), UpdatedAt: t.UpdatedAt.UnixNano(),
-	}
-	if t.Decision != nil {
-		d := putDecision(*t.Decision)
-		out.Decision = &d
-	}
-	return out
-}
-
-func (t ticket) get() agent.Ticket {
-	out := agent.Ticket{
-		SuspendTicket: t.Suspend, Status: agent.TicketStatus(t.Status), Call: t.Call, MessageID: t.MessageID, Key: t.Key, Reason: t.Reason, By: t.By,
-		RewrittenBy: t.RewrittenBy, Malformed: t.Malformed, Rounds: int(t.Rounds), UpdatedAt: time.Unix(0, t.UpdatedAt).UTC(),
-	}
-	if t.Decision != nil {
-		d := t.Decision.get()
-		out.Decision = &d
-	}
-	return out
-}
-
-func putDecision(d agent.Decision) decision {
-	return decision{ID: d.ID, Target: d.Target, Action: string(d.Action), Result: d.Result, Reason: d.Reason}
-}
-
-func (d decision) get() agent.Decision {
-	return agent.Decision{ID: d.ID, Target: d.Target, Action: agent.DecisionAction(d.Action), Result: d.Result, Reason: d.Reason}
+func (t ticket) get() (out agent.Ticket, err error) {
+	err = json.Unmarshal(t.Rest, &out)
+	out.Call, out.Parameters, out.ResponseSchema, out.Decision = t.Call, t.Parameters, t.ResponseSchema, t.Decision
+	return out, err
 }
 
 // encodeRecord leaves out the tickets, which the thread has.
@@ -149,23 +95,24 @@ func decode(what string, data []byte, v any) error {
 }
 
 // putImage is the image of a checkpoint.
-func putImage(c agent.Checkpoint, accepted []abi.Message, taken []decided) ([]byte, error) {
+func putImage(c agent.Checkpoint, accepted []abi.Message, taken []agent.Decision) ([]byte, error) {
 	record, err := encodeRecord(c.Run)
 	if err != nil {
 		return nil, err
 	}
 	out := image{
-		Record: record, Open: c.Open, Revision: int64(c.State.Revision), Values: c.State.Values, Held: c.Held, Accepted: accepted, Decided: taken, //nolint:gosec // a counter
+		Record: record, Open: c.Open, Revision: int64(c.State.Revision), Values: c.State.Values, Held: c.Held, //nolint:gosec // a counter
+		Taken: map[string]any{}, Accepted: accepted, Decided: taken,
 	}
-	for _, key := range slices.Sorted(maps.Keys(c.Taken)) {
-		if c.Taken[key] {
-			out.Answered = append(out.Answered, key)
-		} else {
-			out.Taken = append(out.Taken, key)
-		}
+	for key, answered := range c.Taken {
+		out.Taken[key] = answered
 	}
 	for _, t := range c.Tickets {
-		out.Tickets = append(out.Tickets, putTicket(t))
+		v, err := putTicket(t)
+		if err != nil {
+			return nil, fmt.Errorf("agentrun: ticket %.80q: %w", t.ID, err)
+		}
+		out.Tickets = append(out.Tickets, v)
 	}
 	return encode("image of a thread", &out)
 }
@@ -176,21 +123,20 @@ func getImage(data []byte) (c agent.Checkpoint, accepted []abi.Message, err erro
 	if err := decode("image of a thread", data, &in); err != nil {
 		return c, nil, err
 	}
-	c.Run, err = decodeRecord(in.Record)
-	if err != nil {
+	c = agent.Checkpoint{Open: in.Open, Held: in.Held, Taken: make(map[string]bool, len(in.Taken))}
+	c.State = agent.StateImage{Revision: uint64(in.Revision), Values: in.Values} //nolint:gosec // a counter
+	if c.Run, err = decodeRecord(in.Record); err != nil {
 		return c, nil, err
 	}
-	c.Open, c.Held = in.Open, in.Held
-	c.Taken = make(map[string]bool, len(in.Taken)+len(in.Answered))
-	for _, key := range in.Taken {
-		c.Taken[key] = false
+	for key, answered := range in.Taken {
+		c.Taken[key] = answered == true
 	}
-	for _, key := range in.Answered {
-		c.Taken[key] = true
-	}
-	c.State = agent.StateImage{Revision: uint64(in.Revision), Values: in.Values} //nolint:gosec // a counter
-	for _, t := range in.Tickets {
-		c.Tickets = append(c.Tickets, t.get())
+	for _, v := range in.Tickets {
+		t, err := v.get()
+		if err != nil {
+			return c, nil, fmt.Errorf("agentrun: ticket: %w", err)
+		}
+		c.Tickets = append(c.Tickets, t)
 	}
 	c.Tickets = resolved(c.Tickets, in.Decided)
 	for _, t := range c.Tickets {

@@ -17,7 +17,7 @@ func TestTicketSurvives(t *testing.T) {
 		SuspendTicket: abi.SuspendTicket{ID: "ask", Action: "confirm", Message: "really?", Parameters: map[string]any{"n": int64(1)}, Mode: abi.ResumeReplay},
 		Status:        agent.TicketResuming, Call: abi.ToolCall{ID: "c", Name: "pay", Arguments: map[string]any{"sum": 1.0, "raw": []byte("x")}},
 		MessageID: "m", Key: "k", Reason: "why", RewrittenBy: []string{"plugin"}, Malformed: true, By: "gate", Rounds: 2,
-		Decision:  &agent.Decision{ID: "d", Target: "ask", Action: agent.ActionResume, Result: int64(3), Reason: "yes"},
+		Decision:  &agent.Decision{ID: "d", Target: "ask", Action: agent.ActionResume, Result: int64(3), Reason: "yes", About: &agent.Question{MessageID: "m", Rounds: 1}},
 		UpdatedAt: time.Unix(5, 6).UTC(),
 	}
 	for v := range reflect.ValueOf(in).NumField() {

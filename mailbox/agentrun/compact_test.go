@@ -16,7 +16,7 @@ import (
 	"github.com/mortise-dev/mortise/compaction"
 	"github.com/mortise-dev/mortise/llm"
 	"github.com/mortise-dev/mortise/mailbox"
-	"github.com/mortise-dev/mortise/store/memstore"
+	"github.com/mortise-dev/mortise/phases"
 )
 
 // talker is a model that says ack. It remembers how many messages it was sent, and of how many of
@@ -103,22 +103,28 @@ func compactionBetweenRuns(t *testing.T, delay time.Duration) {
 	w.close(t)
 }
 
-// TestDeliverAtTheEndOfARun: what a run accepts and does not read any more is read by the next one of
-// its thread, once, and after that there is no run to deliver to.
+// TestDeliverAtTheEndOfARun: what comes when a run reads nothing any more is read by the next one of its thread, once.
 func TestDeliverAtTheEndOfARun(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		end := &atEnd{entered: make(chan struct{}), leave: make(chan struct{})}
+		fired, err := phases.New(phases.Config{Plugins: []phases.Plugin{end}})
+		must(t, err)
 		model := &counter{}
-		p := newProcess(t, memstore.New(), "one", model, &tools{}, end)
-		sub := p.submit(t, request(t, "t", user("go")))
+		w := newWired(t, func(_ *wired, c *agent.Config) { c.Model, c.Phases = model, fired })
+		sub, err := w.box.SubmitBackground(t.Context(), request(t, "t", user("go")))
+		must(t, err)
 		<-end.entered
-		must(t, p.run.Deliver(t.Context(), "t", abi.Notice{Kind: abi.NoticeCompleted, TaskID: "bg_1", Result: "built"}))
-		must(t, p.run.Deliver(t.Context(), "t", abi.Notice{Kind: abi.NoticeMessages, Messages: []abi.Message{user("one more thing")}}))
+		must(t, w.out.Deliver(t.Context(), "t", abi.Notice{Kind: abi.NoticeCompleted, TaskID: "bg_1", Result: "built"}))
+		must(t, w.out.Deliver(t.Context(), "t", abi.Notice{Kind: abi.NoticeMessages, Messages: []abi.Message{user("one more thing")}}))
 		close(end.leave)
-		p.await(t, sub)
+		_, err = w.box.Await(t.Context(), sub.Dispatch)
+		must(t, err)
 		for _, text := range []string{"next", "last"} {
-			p.await(t, p.submit(t, request(t, "t", user(text))))
+			sub, err := w.box.SubmitBackground(t.Context(), request(t, "t", user(text)))
+			must(t, err)
+			_, err = w.box.Await(t.Context(), sub.Dispatch)
+			must(t, err)
 		}
 		second, third := strings.Join(model.seen[1], "\n"), strings.Join(model.seen[2], "\n")
 		for _, want := range []string{`"built"`, "one more thing"} {
@@ -126,25 +132,29 @@ func TestDeliverAtTheEndOfARun(t *testing.T) {
 				t.Errorf("%s is not once in\n%s\n\n%s", want, second, third)
 			}
 		}
+		w.close(t)
 	})
 }
 
-// TestDeliverIsReadOnce: whenever a notice comes, at the start of a run, under way or at its end, it is
-// either refused or read by a run of its thread, once.
+// TestDeliverIsReadOnce: whenever a notice comes, at the start of a run, under way or at its end, it is read by a run of its thread, once.
 func TestDeliverIsReadOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		store, pause := memstore.New(), func(context.Context, abi.ToolCall) { time.Sleep(time.Millisecond) }
-		p := newProcess(t, store, "one", &counter{rounds: 1}, &tools{during: pause})
+		w := newWired(t, func(_ *wired, c *agent.Config) {
+			c.Model, c.Tools = &counter{rounds: 1}, &tools{during: func(context.Context, abi.ToolCall) { time.Sleep(time.Millisecond) }}
+		})
+		turn := func(text string) {
+			sub, err := w.box.SubmitBackground(t.Context(), request(t, "t", user(text)))
+			must(t, err)
+			_, err = w.box.Await(t.Context(), sub.Dispatch)
+			must(t, err)
+		}
+		turn("first")
+		const notices = 400
 		var wg sync.WaitGroup
-		accepted, refused := map[string]bool{}, 0
 		wg.Go(func() {
-			for i := range 400 {
-				id := fmt.Sprintf("bg_%03d", i)
-				err := p.run.Deliver(t.Context(), "t", abi.Notice{Kind: abi.NoticeCompleted, TaskID: id})
-				if accepted[id] = err == nil; err != nil {
-					refused++
-				}
+			for i := range notices {
+				must(t, w.out.Deliver(t.Context(), "t", abi.Notice{Kind: abi.NoticeCompleted, TaskID: fmt.Sprintf("bg_%03d", i)}))
 				if i%5 == 0 {
 					time.Sleep(time.Millisecond)
 				} else {
@@ -153,19 +163,20 @@ func TestDeliverIsReadOnce(t *testing.T) {
 			}
 		})
 		for i := range 30 {
-			p.await(t, p.submit(t, request(t, "t", user(fmt.Sprint("turn ", i)))))
+			turn(fmt.Sprint("turn ", i))
 			time.Sleep(time.Duration(i%3) * time.Millisecond)
 		}
 		wg.Wait()
-		p.await(t, p.submit(t, request(t, "t", user("last"))))
-		text := strings.Join(log(t, store, "t"), "\n")
-		for id, read := range accepted {
-			if n := strings.Count(text, `task_id="`+id+`"`); n != map[bool]int{true: 1}[read] {
-				t.Errorf("%s was accepted: %v, and read %d times", id, read, n)
+		turn("last")
+		for w.out.Waiting("t") > 0 {
+			time.Sleep(time.Second)
+		}
+		text := strings.Join(log(t, w.store, "t"), "\n")
+		for i := range notices {
+			if n := strings.Count(text, fmt.Sprintf(`task_id="bg_%03d"`, i)); n != 1 {
+				t.Errorf("notice %d was read %d times", i, n)
 			}
 		}
-		if refused == 0 || refused == len(accepted) {
-			t.Errorf("%d of %d were refused", refused, len(accepted))
-		}
+		w.close(t)
 	})
 }

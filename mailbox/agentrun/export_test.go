@@ -9,5 +9,8 @@ func Reread(t agent.Ticket) (agent.Ticket, error) {
 		return t, err
 	}
 	c, _, err := getImage(data)
-	return c.Tickets[0], err
+	if err != nil {
+		return t, err
+	}
+	return c.Tickets[0], nil
 }

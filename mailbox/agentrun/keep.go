@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"reflect"
 	"slices"
 	"sync"
 	"time"
@@ -34,9 +33,9 @@ type keeper struct {
 	// seqs are the places of the messages in the log. Accepted are messages that were sent to the run under way and are not in the log.
 	seqs     map[string]int
 	accepted []abi.Message
-	// taken are decisions that the run has and that no checkpoint has yet. all is as in agent.ParallelBatch.
-	taken   []decided
-	all     bool
+	// taken are decisions that the run has and that no checkpoint has yet. mode is that of the agent.
+	taken   []agent.Decision
+	mode    agent.ToolMode
 	commits int
 	// closed is set when nothing more is accepted for the run, failed when its last commit may not have landed.
 	closed, failed bool
@@ -148,7 +147,7 @@ func (k *keeper) save(ctx context.Context, c agent.Checkpoint, here delivery) er
 // messages that it accepted, before those are queued; and one that waits for a decision that has come does not wait.
 func (k *keeper) standing(c agent.Checkpoint) agent.Record {
 	r := c.Run
-	if r.Status == agent.StatusWaiting && due(resolved(c.Tickets, k.taken), k.all) {
+	if r.Status == agent.StatusWaiting && agent.Due(resolved(c.Tickets, k.taken), k.mode) {
 		r.Status, r.Reason = agent.StatusRunning, ""
 	}
 	if r.Status != agent.StatusDone {
@@ -255,7 +254,7 @@ func (k *keeper) accept(ctx context.Context, list []abi.Message) (added []abi.Me
 }
 
 // extra makes durable what came under way, together with the latest checkpoint. The caller holds the lock.
-func (k *keeper) extra(ctx context.Context, accepted []abi.Message, taken []decided) error {
+func (k *keeper) extra(ctx context.Context, accepted []abi.Message, taken []agent.Decision) error {
 	data, err := putImage(k.thread, accepted, taken)
 	if err != nil {
 		return err
@@ -276,23 +275,6 @@ func (k *keeper) left(ctx context.Context) []abi.Message {
 	k.closed = true
 	k.rest(ctx)
 	return k.unread(k.thread)
-}
-
-// unkept returns notifications without those that the latest checkpoint has, and without messages that are in the log or were accepted.
-func (k *keeper) unkept(list []abi.Notice) (out []abi.Notice) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	for _, n := range list {
-		if slices.ContainsFunc(k.thread.Held, func(o abi.Notice) bool { return reflect.DeepEqual(o, n) }) {
-			continue
-		}
-		before := len(n.Messages)
-		n.Messages = slices.DeleteFunc(slices.Clone(n.Messages), func(m abi.Message) bool { return k.knows(m.ID) })
-		if before == 0 || len(n.Messages) > 0 {
-			out = append(out, n)
-		}
-	}
-	return out
 }
 
 // unread returns the accepted messages that are not in the log after a checkpoint. The caller holds the lock.

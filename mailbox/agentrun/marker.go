@@ -24,7 +24,7 @@ type compactions struct {
 
 // keeper returns that of the run that a thread has here, nil without one.
 func (c *compactions) keeper(thread string) *keeper {
-	if _, a := c.runtime.ofThread(thread); a != nil {
+	if a := c.runtime.ofThread(thread); a != nil {
 		return a.keep
 	}
 	return nil

@@ -75,8 +75,7 @@ func Inputs(messages ...abi.Message) ([]mailbox.Input, error) {
 func Decisions(list ...agent.Decision) ([]mailbox.Decision, error) {
 	var out []mailbox.Decision
 	for _, d := range list {
-		v := putDecision(d)
-		data, err := encode("decision", &v)
+		data, err := encode("decision", &d)
 		if err != nil {
 			return nil, err
 		}
@@ -109,12 +108,12 @@ func messages(inputs []mailbox.Input) ([]abi.Message, error) {
 }
 
 // decisions decodes decisions. One that cannot be read has no action, and is refused.
-func decisions(list []mailbox.Decision) []decision {
-	var out []decision
+func decisions(list []mailbox.Decision) []agent.Decision {
+	var out []agent.Decision
 	for _, d := range list {
-		v := decision{}
+		v := agent.Decision{}
 		if err := decode("decision", d.Data, &v); err != nil {
-			v = decision{}
+			v = agent.Decision{}
 		}
 		v.Target = d.Call
 		out = append(out, v)

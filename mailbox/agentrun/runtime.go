@@ -37,8 +37,6 @@ type Runtime struct {
 	mu sync.Mutex
 	// live are the executions under way, by run.
 	live map[string]*activity
-	// unread are the notifications, by thread, that an execution accepted and ended without reading.
-	unread map[string][]abi.Notice
 }
 
 // activity is one execution.
@@ -59,7 +57,7 @@ func New(cfg Config) (*Runtime, error) {
 	if cfg.Agent == nil {
 		return nil, errors.New("agentrun: Config.Agent is nil: name the agent that executes a run")
 	}
-	return &Runtime{cfg: cfg, live: map[string]*activity{}, unread: map[string][]abi.Notice{}}, nil
+	return &Runtime{cfg: cfg, live: map[string]*activity{}}, nil
 }
 
 // Run implements mailbox.Runtime.
@@ -91,7 +89,7 @@ func (r *Runtime) Run(ctx context.Context, j *mailbox.Job) (mailbox.Result, erro
 	inner, cancel := continued(ctx)
 	out, err := a.Run(inner, *req)
 	cancel()
-	r.leave(j.Run.ID, x)
+	r.leave(j.Run.ID)
 	after := context.WithoutCancel(ctx)
 	r.requeue(after, j, k.left(after))
 	return k.outcome(out, err)
@@ -117,7 +115,7 @@ func (r *Runtime) agent(ctx context.Context, j *mailbox.Job, k *keeper) (*agent.
 	if err != nil {
 		return nil, fmt.Errorf("agentrun: agent %.80q: %w", j.Run.Agent, Classify(err))
 	}
-	k.all = cfg.ToolMode == agent.ParallelBatch
+	k.mode = cfg.ToolMode
 	cfg.Checkpoints, cfg.AgentID = k, cmp.Or(cfg.AgentID, j.Run.Agent)
 	if c, ok := cfg.Compactor.(interface{ Reload(thread string) }); ok {
 		c.Reload(j.Dispatch.Thread) // another process may have executed the run before
@@ -163,7 +161,7 @@ func (k *keeper) request(j *mailbox.Job) (req *agent.Request, refused, err error
 		return nil, refused, nil
 	}
 	req = &agent.Request{
-		ThreadID: j.Dispatch.Thread, Messages: fresh, Decisions: plain(decided), FrontendTools: extras.FrontendTools, Override: extras.Override,
+		ThreadID: j.Dispatch.Thread, Messages: fresh, Decisions: decided, FrontendTools: extras.FrontendTools, Override: extras.Override,
 		ParentRunID: j.Run.Parent, DispatchID: j.Dispatch.ID, SessionID: j.Dispatch.Instance,
 		Mode: abi.RunMode(j.Request.Mode), Adapter: j.Request.Adapter, Origin: j.Request.Origin,
 		TransportRequestID: j.Request.TransportRequestID, SenderID: j.Request.SenderID,

@@ -10,40 +10,28 @@ import (
 	"github.com/mortise-dev/mortise/mailbox"
 )
 
-// enter makes an execution known, with what the one before it accepted and did not read.
 func (r *Runtime) enter(run string, a *activity) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	a.agent.Thread(a.thread).PutBack(r.unread[a.thread])
-	delete(r.unread, a.thread)
 	r.live[run] = a
 }
 
-func (r *Runtime) leave(run string, a *activity) {
+func (r *Runtime) leave(run string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.live, run)
-	r.salvage(a)
 }
 
-// ofThread returns the execution that a thread has here, with its run, or nil.
-func (r *Runtime) ofThread(thread string) (run string, found *activity) {
+// ofThread returns the execution that a thread has here, or nil.
+func (r *Runtime) ofThread(thread string) *activity {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for id, a := range r.live {
+	for _, a := range r.live {
 		if a.thread == thread {
-			return id, a
+			return a
 		}
 	}
-	return "", nil
-}
-
-// salvage keeps the notifications that an execution accepted and did not read for the next one of its
-// thread, except those that are durable. The caller holds the lock.
-func (r *Runtime) salvage(a *activity) {
-	if list := a.keep.unkept(a.agent.Thread(a.thread).TakeHeld()); len(list) > 0 {
-		r.unread[a.thread] = append(r.unread[a.thread], list...)
-	}
+	return nil
 }
 
 func (r *Runtime) activity(run string) *activity {
@@ -92,25 +80,6 @@ func (a *activity) decide(ctx context.Context, run, name string, req mailbox.Req
 		}
 		return c.Decide(list...)
 	})
-}
-
-// Deliver sends a notification, as of a background task, to the run that a thread has in this process; what
-// the run does not read its thread's next run here does. It is agent.ErrNoRun when there is none:
-// background.Config.Ledger keeps the notification then, and [Waker] wakes the thread if it waits for it.
-func (r *Runtime) Deliver(ctx context.Context, thread string, n abi.Notice) error {
-	run, found := r.ofThread(thread)
-	if found == nil {
-		return fmt.Errorf("agentrun: thread %.80q: %w", thread, agent.ErrNoRun)
-	}
-	if err := found.agent.Deliver(ctx, thread, n); err != nil {
-		return err
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.live[run] != found {
-		r.salvage(found) // it ended meanwhile
-	}
-	return nil
 }
 
 // requeue queues what a run did not read.
