@@ -79,4 +79,4 @@ func NewOTLP(getenv func(string) string, log io.Writer) (otlptrace.Client, error
 }
 
 // Problems decodes a config and returns all that is wrong with it.
-func Problems(data []byte) (*Config, []Problem) { return problemsOf(data) }
+func Problems(l Links, data []byte) (*Config, []Problem) { return l.problemsOf(data) }

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/mortise-dev/mortise/internal/cli"
+	"github.com/mortise-dev/mortise/internal/cli/links"
 )
 
 // childArgs makes this test binary a process that is the command, with these arguments, a line each.
@@ -19,7 +20,7 @@ const childArgs = "MORTISE_TEST_CLI_ARGS"
 // beChild is the command if this process was started as it, and does not return then.
 func beChild() {
 	if args := os.Getenv(childArgs); args != "" {
-		os.Exit(int(cli.Main(context.Background(), strings.Split(args, "\n"), cli.Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr})))
+		os.Exit(int(cli.Main(context.Background(), strings.Split(args, "\n"), cli.Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}, links.All())))
 	}
 }
 

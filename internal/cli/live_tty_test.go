@@ -19,6 +19,7 @@ import (
 
 	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/internal/cli"
+	"github.com/mortise-dev/mortise/internal/cli/links"
 	"github.com/mortise-dev/mortise/llm/providertest"
 )
 
@@ -90,7 +91,7 @@ func (s *screen) types(t *testing.T, line string) {
 // run runs the command on the terminal. The code arrives when it has ended.
 func (s *screen) run(ctx context.Context, args ...string) <-chan cli.ExitCode {
 	code := make(chan cli.ExitCode, 1)
-	go func() { code <- cli.Main(ctx, args, cli.Streams{In: s.tty, Out: s.tty, Err: s.tty}) }()
+	go func() { code <- cli.Main(ctx, args, cli.Streams{In: s.tty, Out: s.tty, Err: s.tty}, links.All()) }()
 	return code
 }
 
