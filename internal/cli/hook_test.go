@@ -28,16 +28,13 @@ func newHookPlace(t *testing.T) *hookPlace {
 		client: filepath.Join(dir, "mortise-hook"),
 	}
 	p.settings = filepath.Join(p.home, ".claude", "settings.json")
+	cache := compiled(t) // in the home of this process: a new one has no compiled modules
 	t.Setenv("HOME", p.home)
 	t.Setenv("PATH", "/usr/bin:/bin")
 	for _, name := range []string{"CLAUDE_CONFIG_DIR", "CODEX_HOME", "XDG_CONFIG_HOME", "XDG_RUNTIME_DIR"} {
 		t.Setenv(name, "")
 	}
 	guests, err := filepath.Abs(filepath.Join("..", "..", "testdata", "guests"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	cache, err := os.UserCacheDir()
 	if err != nil {
 		t.Fatal(err)
 	}
