@@ -5,7 +5,6 @@ package cli_test
 import (
 	"context"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -227,19 +226,6 @@ func TestRun_signal(t *testing.T) {
 			t.Errorf("after %s: exit code %d, %q: %s", signal, code, stdout, stderr)
 		}
 	}
-}
-
-// child is the command in a process of its own, in that folder.
-func child(t *testing.T, dir string, args ...string) *exec.Cmd {
-	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.CommandContext(t.Context(), self)
-	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), childArgs+"="+strings.Join(args, "\n"))
-	return cmd
 }
 
 // TestRun_environment: in a folder without a config, the environment selects the model and its address; without a key the command
