@@ -1,6 +1,6 @@
 // Command serve shows mortise serve at work, offline: it starts the real program in a process of its own, sends it requests over HTTP
-// as a client and as an operator do, and prints what comes back. Only the model is scripted: a server on loopback that speaks Anthropic's API
-// and answers from a script.
+// as a client and as an operator do, and prints what comes back. Only the model is scripted: a provider that this program
+// links into the server, in place of clients of vendors.
 //
 //	go run ./examples/serve
 package main
@@ -30,7 +30,7 @@ func beChild() {
 		os.Exit(serveReader(root))
 	}
 	if args := os.Getenv(serverArgs); args != "" {
-		os.Exit(int(cli.Main(context.Background(), strings.Split(args, "\n"), cli.Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr})))
+		os.Exit(int(cli.Main(context.Background(), strings.Split(args, "\n"), cli.Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}, links())))
 	}
 }
 

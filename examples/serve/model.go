@@ -1,23 +1,60 @@
 package main
 
 import (
+	"context"
+	"encoding/json"
 	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
 	"sync"
 	"time"
 
 	"github.com/mortise-dev/mortise/abi"
-	"github.com/mortise-dev/mortise/llm/providertest"
+	"github.com/mortise-dev/mortise/internal/cli"
+	"github.com/mortise-dev/mortise/llm"
+	"github.com/mortise-dev/mortise/store/sqlitestore"
 )
 
-// script is the model: in each run it reads so many parts of a document, one in each step, and then answers. It says the same
-// whatever it is sent.
+// links is what the server of the demo consists of: a scripted model and stores in SQLite files. The command mortise links the clients of
+// all providers and databases instead, which take longer to compile than everything else.
+func links() cli.Links {
+	return cli.Links{
+		Providers: []cli.Provider{{Name: "scripted", Open: func(c cli.Connection) (llm.Model, error) { return scripted{c.BaseURL}, nil }}},
+		OpenStore: func(ctx context.Context, name string, existing bool, _ *slog.Logger) (cli.Store, error) {
+			s, err := sqlitestore.Open(ctx, sqlitestore.Config{Path: name, Existing: existing})
+			if err != nil {
+				return nil, err
+			}
+			return s, nil
+		},
+	}
+}
+
+// scripted is a model of the server: it asks the script at a URL, which is in the process that tells the story.
+type scripted struct{ url string }
+
+// Infer returns the next answer of the script, whatever the request has.
+func (m scripted) Infer(ctx context.Context, _ llm.Request) (*abi.Response, error) {
+	status, body, err := call(ctx, http.MethodPost, m.url, "application/json", nil)
+	if err != nil || status != http.StatusOK {
+		return nil, &llm.Error{Kind: llm.KindProvider, Message: fmt.Sprintf("script: status %d", status), Err: err}
+	}
+	out := &abi.Response{}
+	return out, json.Unmarshal([]byte(body), out)
+}
+
+// script is the model: in each run it reads so many parts of a document, one in each step, and then answers.
 type script struct {
+	url    string
+	server *http.Server
 	// swapped is closed when the operator has swapped the policy: the second run waits for that.
 	swapped chan struct{}
 
-	mu    sync.Mutex
-	parts int // that the run has read
-	runs  int
+	mu       sync.Mutex
+	parts    int // that the run has read
+	runs     int
+	requests int
 }
 
 // partsOfRun is how many parts a run reads. In the second run, the model waits after waitAfter of them.
@@ -26,35 +63,62 @@ const (
 	waitAfter  = 2
 )
 
+// pace is how long the model takes for an answer.
+const pace = 50 * time.Millisecond
+
 func documents() []string {
 	return []string{"docs/config.md", "docs/http.md", "docs/conformance.md"}
 }
 
-// pace is the time before each chunk of an answer.
-const pace = 5 * time.Millisecond
-
-func (s *script) reply(providertest.Query) providertest.Answer {
-	a, wait := s.next()
-	if wait {
-		<-s.swapped
+// listen answers scripted models on loopback.
+func (s *script) listen(ctx context.Context) error {
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
 	}
-	a.Pace = pace
-	return a
+	s.url, s.server = "http://"+l.Addr().String(), &http.Server{Handler: s, ReadHeaderTimeout: longest}
+	go func() { _ = s.server.Serve(l) }()
+	return nil
 }
 
-func (s *script) next() (a providertest.Answer, wait bool) {
+func (s *script) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	a, wait := s.next()
+	select {
+	case <-time.After(pace):
+	case <-r.Context().Done():
+	}
+	if wait {
+		select {
+		case <-s.swapped:
+		case <-r.Context().Done():
+		}
+	}
+	_ = json.NewEncoder(w).Encode(a)
+}
+
+func (s *script) next() (a *abi.Response, wait bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.requests++
 	path := documents()[s.runs%len(documents())]
 	if s.parts == partsOfRun {
 		s.parts, s.runs = 0, s.runs+1
-		return providertest.Answer{Content: []abi.ContentBlock{abi.Text("I have read " + path + ".")}}, false
+		return answer(abi.StopEndTurn, "I have read "+path+"."), false
 	}
 	call := abi.ToolCall{
 		ID: fmt.Sprintf("call_%d_%d", s.runs, s.parts), Name: "mcp__files__read", Arguments: map[string]any{"path": path, "part": s.parts},
 	}
 	s.parts++
-	text := fmt.Sprintf("I read part %d of %s.", s.parts, path)
-	a = providertest.Answer{Content: []abi.ContentBlock{abi.Text(text)}, Calls: []abi.ToolCall{call}}
-	return a, s.runs == 1 && s.parts == waitAfter
+	return answer(abi.StopToolUse, fmt.Sprintf("I read part %d of %s.", s.parts, path), call), s.runs == 1 && s.parts == waitAfter
+}
+
+func answer(stop abi.StopReason, text string, calls ...abi.ToolCall) *abi.Response {
+	return &abi.Response{StopReason: stop, Message: abi.Message{Role: abi.RoleAssistant, Content: []abi.ContentBlock{abi.Text(text)}, ToolCalls: calls}}
+}
+
+// answered is how many requests the script has answered.
+func (s *script) answered() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.requests
 }

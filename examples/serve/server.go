@@ -3,21 +3,18 @@ package main
 import (
 	"bufio"
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"time"
-
-	"github.com/mortise-dev/mortise/llm/providertest"
 )
 
 // config is the mortise.yaml of the server.
 const config = `version: 1
 models:
-  main: {provider: anthropic, name: claude-sonnet-4-5, base_url: "$URL", key: {file: key}}
+  main: {provider: scripted, name: script, base_url: "$URL"}
 agents:
   auditor: {model: main, system_prompt: You read documents., plugins: [guard, redact, index]}
 mcp:
@@ -44,7 +41,7 @@ type server struct {
 }
 
 // start writes the config into a folder and starts the server with it.
-func start(ctx context.Context, dir, root string, provider *providertest.Server) (*server, error) {
+func start(ctx context.Context, dir, root, modelURL string) (*server, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
@@ -53,12 +50,8 @@ func start(ctx context.Context, dir, root string, provider *providertest.Server)
 	if err != nil {
 		return nil, err
 	}
-	text := strings.NewReplacer("$URL", provider.URL(), "$SELF", filepath.ToSlash(self), "$ROOT", filepath.ToSlash(root)).Replace(config)
-	err = errors.Join(
-		os.WriteFile(filepath.Join(dir, "mortise.yaml"), []byte(text), 0o600),
-		os.WriteFile(filepath.Join(dir, "key"), []byte(provider.Key()), 0o600),
-	)
-	if err != nil {
+	text := strings.NewReplacer("$URL", modelURL, "$SELF", filepath.ToSlash(self), "$ROOT", filepath.ToSlash(root)).Replace(config)
+	if err := os.WriteFile(filepath.Join(dir, "mortise.yaml"), []byte(text), 0o600); err != nil {
 		return nil, err
 	}
 	s := &server{dir: dir, cmd: exec.CommandContext(ctx, self)} //nolint:gosec // this program

@@ -11,8 +11,6 @@ import (
 	"path/filepath"
 	"sync"
 	"time"
-
-	"github.com/mortise-dev/mortise/llm/providertest"
 )
 
 // story prints what happens.
@@ -33,27 +31,26 @@ func tell(ctx context.Context, out io.Writer, root string) (err error) {
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	model := &script{swapped: make(chan struct{})}
 	swapped := sync.OnceFunc(func() { close(model.swapped) })
-	provider, err := providertest.New(providertest.Config{Reply: model.reply}) //nolint:contextcheck // it is closed below
-	if err != nil {
+	if err := model.listen(ctx); err != nil {
 		return err
 	}
 	defer func() {
 		swapped()
-		err = errors.Join(err, provider.Close())
+		err = errors.Join(err, model.server.Close())
 	}()
 	t := &story{out: out, root: root, swapped: swapped}
-	t.say("THE MODEL IS SCRIPTED: a local server that speaks Anthropic's API and answers from a script (%s).", provider.URL())
+	t.say("THE MODEL IS SCRIPTED: it answers from a script, on loopback (%s).", model.url)
 	t.say("All else is real: mortise serve, its store, plugins and policies in WebAssembly, an MCP server. Nothing leaves this machine.")
 	t.say("\n1. Start the server (the first time its modules are compiled, which takes some seconds)\n")
 	t.say("   $ mortise serve --config mortise.yaml --store mortise.db")
-	if t.s, err = start(ctx, dir, root, provider); err != nil {
+	if t.s, err = start(ctx, dir, root, model.url); err != nil {
 		return err
 	}
 	t.say("   API=%s ADMIN=%s", t.s.api, t.s.admin)
 	err = t.chapters(ctx)
 	t.say("\n5. Stop the server\n\n   $ kill -INT ...")
 	if err = errors.Join(err, t.s.stop()); err == nil {
-		t.say("   it has drained and ended with exit code 0; %d requests were billed by the scripted model", len(provider.Bills()))
+		t.say("   it has drained and ended with exit code 0; the scripted model has answered %d requests", model.answered())
 	}
 	return err
 }

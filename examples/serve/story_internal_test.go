@@ -37,7 +37,7 @@ func TestStory(t *testing.T) {
 		`--data-binary @build-2.wasm \$ADMIN/v1/policies/summarizer\n     200 .*"trial"`,
 		`POST \$ADMIN/v1/policies/summarizer/rollback\n     200 `,
 		`settled               natural: I have read docs/conformance.md`,
-		`30 requests were billed`,
+		`has answered 30 requests`,
 	} {
 		at := regexp.MustCompile(want).FindStringIndex(text[last:])
 		if at == nil {

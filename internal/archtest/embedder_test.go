@@ -33,3 +33,23 @@ func TestEmbedderOfHost(t *testing.T) {
 	}
 	t.Logf("%d packages", n)
 }
+
+// TestLinks: the command line alone has no client of a provider or of a database server, so that a program such as the demo does not compile
+// them, and the command has all.
+func TestLinks(t *testing.T) {
+	t.Parallel()
+	clients := []string{"anthropics/anthropic-sdk-go", "openai/openai-go", "jackc/pgx", "nats-io/nats.go", "extism/go-sdk"}
+	for program, all := range map[string]bool{"./examples/serve": false, "./cmd/mortise": true} {
+		cmd := exec.CommandContext(t.Context(), "go", "list", "-deps", program)
+		cmd.Dir = filepath.Join("..", "..")
+		out, err := cmd.Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range clients {
+			if has := strings.Contains(string(out), "github.com/"+c); has != all {
+				t.Errorf("%s compiles %s: %v, want %v", program, c, has, all)
+			}
+		}
+	}
+}

@@ -59,7 +59,7 @@ func runACP(ctx context.Context, s Streams, o acpOptions) error {
 		return with(ExitUsage, fmt.Errorf("--log-level %q: must be debug, info, warn or error", o.logLevel))
 	}
 	logger := slog.New(slog.NewTextHandler(s.Err, &slog.HandlerOptions{Level: level}))
-	cfg, err := loadConfig(cmp.Or(o.config, os.Getenv("MORTISE_CONFIG")))
+	cfg, err := s.links.loadConfig(cmp.Or(o.config, os.Getenv("MORTISE_CONFIG")))
 	if err == nil {
 		err = cfg.forACP(o)
 	}

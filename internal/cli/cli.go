@@ -20,6 +20,8 @@ type Streams struct {
 	// terminal means that Err is one. If not, hangups holds a SIGHUP that waits.
 	terminal bool
 	hangups  <-chan os.Signal
+	// links are those of Main.
+	links Links
 }
 
 func isTerminal(w io.Writer) bool {
@@ -27,11 +29,12 @@ func isTerminal(w io.Writer) bool {
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
-// Main runs the command line and returns the exit code. The first interrupt
+// Main runs the command line with what the program links, and returns the exit code. The first interrupt
 // ends what runs in an orderly way; the second ends the process. SIGHUP is an
 // interrupt when standard error is a terminal, which is gone then; elsewhere it
 // waits for mortise run, and other commands ignore it.
-func Main(ctx context.Context, args []string, s Streams) ExitCode {
+func Main(ctx context.Context, args []string, s Streams, links Links) ExitCode {
+	s.links = links
 	ends := []os.Signal{os.Interrupt, syscall.SIGTERM}
 	if s.terminal = isTerminal(s.Err); s.terminal {
 		ends = append(ends, syscall.SIGHUP)

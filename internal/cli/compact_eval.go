@@ -16,6 +16,7 @@ import (
 
 // evalOptions are the flags of mortise compact eval.
 type evalOptions struct {
+	links       Links
 	config      string
 	module      string
 	probes      []string
@@ -70,7 +71,7 @@ or failed each time, 2 wrong command line, 3 wrong config, 4 unreadable session 
 probes, 5 a module failed to load, 130 interrupted.`
 
 func newCompactEval(s Streams) *cobra.Command {
-	var o evalOptions
+	o := evalOptions{links: s.links}
 	cmd := &cobra.Command{
 		Use:   "eval TRANSCRIPT|FOLDER...",
 		Short: "Measure what compaction policies keep of recorded sessions",

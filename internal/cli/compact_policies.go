@@ -62,10 +62,10 @@ type policyLoader struct {
 
 // newPolicyLoader reads the config, when there is one.
 func newPolicyLoader(o evalOptions, p *evalProgress) (*policyLoader, error) {
-	cfg := &Config{Version: 1}
+	cfg := &Config{Version: 1, links: o.links}
 	_, err := os.Stat(configName)
 	if o.config != "" || err == nil && o.module == "" {
-		if cfg, err = loadConfig(o.config); err != nil {
+		if cfg, err = o.links.loadConfig(o.config); err != nil {
 			return nil, err
 		}
 	}
@@ -79,9 +79,13 @@ func newPolicyLoader(o evalOptions, p *evalProgress) (*policyLoader, error) {
 	if err != nil {
 		return nil, err
 	}
+	engine, err := cfg.links.engine(cfg.Engine)
+	if err != nil {
+		return nil, fmt.Errorf("config: engine: %w", err)
+	}
 	whole := LimitsConfig{Timeout: Duration(evalTimeout), MemoryMiB: evalMemoryMiB, InputMiB: evalInputMiB, OutputMiB: evalInputMiB}
 	l.parts.host, err = host.New(host.Config{
-		Engine: engineOf(cfg.Engine), CacheDir: cache, Compile: compileProcess(), Logger: logger, OnCompile: compileLine(p.progress),
+		Engine: engine, CacheDir: cache, Compile: compileProcess(), Logger: logger, OnCompile: compileLine(p.progress),
 		Limits: cfg.Limits.limits(whole.limits(host.Limits{})),
 	})
 	return l, err

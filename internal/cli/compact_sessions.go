@@ -123,7 +123,7 @@ func (o *evalOptions) recordings(ctx context.Context, path string, in io.Reader,
 		return []eval.Recording{recorded("stdin", f)}, nil
 	}
 	if file, err := isFile(path); isURL(path) || file && err == nil {
-		return storedSessions(ctx, path)
+		return storedSessions(ctx, o.links, path)
 	}
 	list, err := filesOf(path, ".json", ".jsonl", ".traj")
 	if err != nil {
@@ -146,8 +146,8 @@ func (o *evalOptions) recordings(ctx context.Context, path string, in io.Reader,
 }
 
 // storedSessions reads the threads of a store, those of a proxy and of mortise serve among them.
-func storedSessions(ctx context.Context, path string) ([]eval.Recording, error) {
-	k, err := openThreads(ctx, path)
+func storedSessions(ctx context.Context, links Links, path string) ([]eval.Recording, error) {
+	k, err := links.openThreads(ctx, path)
 	if err != nil {
 		return nil, fmt.Errorf("sessions: %w", err)
 	}

@@ -62,7 +62,7 @@ func newCompactShow(s Streams) *cobra.Command {
 			if output != "table" && output != "json" {
 				return with(ExitUsage, fmt.Errorf("--output %q: must be table or json", output))
 			}
-			r, err := readCompactions(cmd.Context(), args[0], id)
+			r, err := readCompactions(cmd.Context(), s.links, args[0], id)
 			if err != nil {
 				return with(ExitSession, err)
 			}
@@ -80,8 +80,8 @@ func newCompactShow(s Streams) *cobra.Command {
 }
 
 // readCompactions reads the threads of a store, or the one that is named.
-func readCompactions(ctx context.Context, path, id string) (*CompactionsReport, error) {
-	k, err := openThreads(ctx, path)
+func readCompactions(ctx context.Context, links Links, path, id string) (*CompactionsReport, error) {
+	k, err := links.openThreads(ctx, path)
 	if err != nil {
 		return nil, err
 	}

@@ -25,11 +25,11 @@ func newCompactUndo(s Streams) *cobra.Command {
 		Example: `  mortise compact undo mortise.db --thread main`,
 		Args:    takesOne("FILE|URL"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			m, err := undo(cmd.Context(), args[0], id)
+			m, err := undo(cmd.Context(), s.links, args[0], id)
 			if err != nil {
 				return with(ExitSession, err)
 			}
-			r, err := readCompactions(cmd.Context(), args[0], m.ThreadID)
+			r, err := readCompactions(cmd.Context(), s.links, args[0], m.ThreadID)
 			if err != nil {
 				return with(ExitSession, err)
 			}
@@ -55,8 +55,8 @@ func left(n int) string {
 const undoTries = 5
 
 // undo takes the newest marker of a thread back, where that is kept.
-func undo(ctx context.Context, path, id string) (compaction.Marker, error) {
-	k, err := openThreads(ctx, path)
+func undo(ctx context.Context, links Links, path, id string) (compaction.Marker, error) {
+	k, err := links.openThreads(ctx, path)
 	if err != nil {
 		return compaction.Marker{}, err
 	}

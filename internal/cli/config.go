@@ -21,7 +21,6 @@ import (
 	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/agent"
 	"github.com/mortise-dev/mortise/compaction"
-	"github.com/mortise-dev/mortise/host"
 	"github.com/mortise-dev/mortise/llm"
 )
 
@@ -58,6 +57,8 @@ type Config struct {
 
 	// dir is the folder of the file.
 	dir string
+	// links are the providers and stores that it may name.
+	links Links
 	// home is the open store, nil for none.
 	home *home
 	// models are those of the config, once they are opened.
@@ -195,13 +196,13 @@ func parseDuration(text string) (time.Duration, error) {
 
 // loadConfig reads a config file; with no path, mortise.yaml of the current
 // folder.
-func loadConfig(path string) (*Config, error) {
+func (l Links) loadConfig(path string) (*Config, error) {
 	data, err := readConfig(cmp.Or(path, configName))
 	if err != nil {
 		return nil, err
 	}
 	name := cmp.Or(path, configName)
-	cfg, err := decodeConfig(data)
+	cfg, err := l.decodeConfig(data)
 	if err != nil {
 		return nil, under("config: "+name, err)
 	}
@@ -228,8 +229,8 @@ func readConfig(name string) ([]byte, error) {
 	return data, nil
 }
 
-func decodeConfig(data []byte) (*Config, error) {
-	cfg := &Config{}
+func (l Links) decodeConfig(data []byte) (*Config, error) {
+	cfg := &Config{links: l}
 	dec := yaml.NewDecoder(bytes.NewReader(data), yaml.Strict())
 	if err := dec.Decode(cfg); err != nil && !errors.Is(err, io.EOF) {
 		return nil, badConfig(data, err)
@@ -251,8 +252,8 @@ func (c *Config) validate() error {
 	} else if c.Version != 1 {
 		errs = append(errs, fmt.Errorf("version: is %d, this mortise reads 1; write version: 1", c.Version))
 	}
-	if e := host.EngineName(c.Engine); e != "" && e != host.EngineNative && e != host.EngineExtism {
-		errs = append(errs, fmt.Errorf("engine: %.40q must be native or extism", c.Engine))
+	if _, err := c.links.engine(c.Engine); err != nil {
+		errs = append(errs, fmt.Errorf("engine: %w", err))
 	}
 	errs = append(errs, c.Limits.validate(), c.validateInput(LimitsConfig{}))
 	if n := c.Agent.MaxRounds; n < 0 {

@@ -91,7 +91,7 @@ func runDoctor(ctx context.Context, s Streams, o *doctorOptions) error {
 	if err != nil {
 		return with(ExitConfig, err)
 	}
-	cfg, problems := problemsOf(data)
+	cfg, problems := s.links.problemsOf(data)
 	var found []finding
 	if len(problems) == 0 {
 		cfg.dir = filepath.Dir(file)

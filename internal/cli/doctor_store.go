@@ -27,7 +27,7 @@ func (c *Config) checkStore(ctx context.Context) finding {
 		return warned("name one with store, or with --store", "there is none: runs and threads are lost when the process ends")
 	}
 	place := located(c.Store)
-	h, err := openStore(ctx, c.Store, slog.New(slog.DiscardHandler), true)
+	h, err := c.links.openStore(ctx, c.Store, slog.New(slog.DiscardHandler), true)
 	var counts map[mailbox.Status]int
 	if err == nil {
 		counts, err = h.dispatches(ctx)

@@ -68,7 +68,7 @@ func explain(ctx context.Context, s Streams, run string, o explainOptions) error
 	if o.output != "table" && o.output != "json" {
 		return with(ExitUsage, fmt.Errorf("--output %q: must be table or json", o.output))
 	}
-	h, path, err := openRecords(ctx, o)
+	h, path, err := openRecords(ctx, s.links, o)
 	if err != nil {
 		return with(ExitConfig, err)
 	}
@@ -98,17 +98,17 @@ func explain(ctx context.Context, s Streams, run string, o explainOptions) error
 }
 
 // openRecords opens the store of the records, and returns its name.
-func openRecords(ctx context.Context, o explainOptions) (h *home, path string, err error) {
+func openRecords(ctx context.Context, links Links, o explainOptions) (h *home, path string, err error) {
 	var cfg *Config
 	if _, err := os.Stat(configName); o.config != "" || err == nil {
-		if cfg, err = loadConfig(o.config); err != nil {
+		if cfg, err = links.loadConfig(o.config); err != nil {
 			return nil, "", err
 		}
 	}
 	if path, _, err = recordStore(o.store, cfg); err != nil {
 		return nil, "", err
 	}
-	h, err = openStore(ctx, path, nil, true)
+	h, err = links.openStore(ctx, path, nil, true)
 	if errors.Is(err, fs.ErrNotExist) {
 		err = notFound(fmt.Errorf("records: there are none: %s is not there; mortise run writes them, --store names where they are", located(path)))
 	}

@@ -18,8 +18,8 @@ import (
 
 // OpenTasks opens the tasks of a folder and returns their manager, the tools of a
 // thread, and how to close it.
-func OpenTasks(ctx context.Context, dir, id string, own agent.Tools) (*background.Manager, agent.Tools, func(context.Context) error, error) {
-	d, err := openTasks(ctx, &Config{Tasks: TasksConfig{Dir: dir}}, slog.New(slog.DiscardHandler))
+func OpenTasks(ctx context.Context, l Links, dir, id string, own agent.Tools) (*background.Manager, agent.Tools, func(context.Context) error, error) {
+	d, err := openTasks(ctx, &Config{links: l, Tasks: TasksConfig{Dir: dir}}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return nil, nil, nil, err
 	}
@@ -79,4 +79,4 @@ func NewOTLP(getenv func(string) string, log io.Writer) (otlptrace.Client, error
 }
 
 // Problems decodes a config and returns all that is wrong with it.
-func Problems(data []byte) (*Config, []Problem) { return problemsOf(data) }
+func Problems(l Links, data []byte) (*Config, []Problem) { return l.problemsOf(data) }

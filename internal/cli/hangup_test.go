@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -22,13 +21,7 @@ func TestHangupsFromTheBeginning(t *testing.T) {
 	if err := syscall.Mkfifo(cfg, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.CommandContext(t.Context(), self)
-	args := []string{"run", "-o", "json", "-c", cfg, "--pace", "1ms", "--no-record", review(t)}
-	cmd.Env = append(os.Environ(), childArgs+"="+strings.Join(args, "\n"))
+	cmd := child(t, "", "run", "-o", "json", "-c", cfg, "--pace", "1ms", "--no-record", review(t))
 	var out, said bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &said
 	if err := cmd.Start(); err != nil {

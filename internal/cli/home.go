@@ -12,7 +12,6 @@ import (
 	"os"
 	"strings"
 
-	"github.com/mortise-dev/mortise/store/storeurl"
 	"github.com/mortise-dev/mortise/thread"
 )
 
@@ -20,17 +19,17 @@ import (
 type home struct {
 	// name is the file, or the URL without credentials; path is the file alone.
 	name, path string
-	store      storeurl.Store
+	store      Store
 }
 
-// openHome opens the store of a file or a URL, and creates it if need be. Without a name there is none. The logger gets what is wrong with
+// openHome opens the store of the config, and creates it if need be. Without a name there is none. The logger gets what is wrong with
 // servers; nil discards it.
-func openHome(ctx context.Context, name string, logger *slog.Logger) (*home, error) {
-	return openStore(ctx, name, logger, false)
+func (c *Config) openHome(ctx context.Context, logger *slog.Logger) (*home, error) {
+	return c.links.openStore(ctx, c.Store, logger, false)
 }
 
 // openStore opens the store of a file or a URL. An existing one is not created: what is missing is an fs.ErrNotExist.
-func openStore(ctx context.Context, name string, logger *slog.Logger, existing bool) (*home, error) {
+func (l Links) openStore(ctx context.Context, name string, logger *slog.Logger, existing bool) (*home, error) {
 	if name == "" {
 		return nil, nil //nolint:nilnil // there is none
 	}
@@ -39,7 +38,7 @@ func openStore(ctx context.Context, name string, logger *slog.Logger, existing b
 		h.path = name
 	}
 	var err error
-	if h.store, err = storeurl.Open(ctx, name, storeurl.Options{Existing: existing, Logger: logger}); err != nil {
+	if h.store, err = l.OpenStore(ctx, name, existing, logger); err != nil {
 		if h.path != "" {
 			err = badStore(name, err)
 		}
@@ -117,13 +116,13 @@ type archive struct {
 }
 
 // openThreads opens the threads of an existing store.
-func openThreads(ctx context.Context, name string) (*archive, error) {
+func (l Links) openThreads(ctx context.Context, name string) (*archive, error) {
 	k := &archive{what: "store " + located(name)}
 	if !isURL(name) {
 		k.what = "file " + name
 	}
 	var err error
-	k.home, err = openStore(ctx, name, nil, true)
+	k.home, err = l.openStore(ctx, name, nil, true)
 	if errors.Is(err, fs.ErrNotExist) && !isURL(name) {
 		return nil, notFound(fmt.Errorf("%s: there is no such file; name the one that mortise run --store has made", name))
 	}

@@ -3,6 +3,8 @@ package cli_test
 import (
 	"bufio"
 	"context"
+	"encoding/json"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -11,27 +13,44 @@ import (
 	"testing"
 
 	"github.com/mortise-dev/mortise/internal/cli"
+	"github.com/mortise-dev/mortise/internal/cli/links"
 )
 
-// childArgs makes this test binary a process that is the command, with these arguments, a line each.
+// childArgs makes this test binary a process that is the command, with these arguments, a list in JSON.
 const childArgs = "MORTISE_TEST_CLI_ARGS"
 
 // beChild is the command if this process was started as it, and does not return then.
 func beChild() {
-	if args := os.Getenv(childArgs); args != "" {
-		os.Exit(int(cli.Main(context.Background(), strings.Split(args, "\n"), cli.Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr})))
+	if text := os.Getenv(childArgs); text != "" {
+		var args []string
+		if err := errors.Join(json.Unmarshal([]byte(text), &args), os.Unsetenv(childArgs)); err != nil {
+			panic(err)
+		}
+		os.Exit(int(cli.Main(context.Background(), args, cli.Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}, links.All())))
 	}
 }
 
-// killAt runs the command in a process of its own, and kills it as soon as it says something.
-func killAt(t *testing.T, says string, args ...string) {
+// child is the command in a process of its own, in that folder.
+func child(t *testing.T, dir string, args ...string) *exec.Cmd {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
+	text, err := json.Marshal(args)
+	if err != nil {
+		t.Fatal(err)
+	}
 	cmd := exec.CommandContext(t.Context(), self)
-	cmd.Env = append(os.Environ(), childArgs+"="+strings.Join(args, "\n"))
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), childArgs+"="+string(text))
+	return cmd
+}
+
+// killAt runs the command in a process of its own, and kills it as soon as it says something.
+func killAt(t *testing.T, says string, args ...string) {
+	t.Helper()
+	cmd := child(t, "", args...)
 	out, err := cmd.StderrPipe()
 	if err == nil {
 		err = cmd.Start()

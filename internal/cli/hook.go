@@ -26,7 +26,7 @@ The client mortise-hook is started by the agent; it starts the daemon, which lis
 that only its user may open. Without an answer in time a gate that fails closed denies.`
 
 func newHook(s Streams) *cobra.Command {
-	var o hookOptions
+	o := hookOptions{links: s.links}
 	cmd := &cobra.Command{
 		Use: "hook", Short: "Run plugins as hooks of another agent", Long: hookLong, Args: takesNone,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },

@@ -51,6 +51,7 @@ func (c *Config) validateHook() error {
 
 // hookOptions are flags of all mortise hook commands.
 type hookOptions struct {
+	links                   Links
 	config, profile, client string
 }
 

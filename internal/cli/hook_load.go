@@ -29,6 +29,7 @@ const (
 
 // hookProfile is a config with the folder of its hooks.
 type hookProfile struct {
+	links       Links
 	config, dir string
 }
 
@@ -38,7 +39,7 @@ func (o *hookOptions) open() (*hookProfile, error) {
 		return nil, with(ExitConfig, err)
 	}
 	dir, err := o.profileDir(config)
-	return &hookProfile{config: config, dir: dir}, with(ExitConfig, err)
+	return &hookProfile{links: o.links, config: config, dir: dir}, with(ExitConfig, err)
 }
 
 // hookParts are the plugins of a config, for hooks.
@@ -50,7 +51,7 @@ type hookParts struct {
 
 // load loads the plugins of the config, and nothing else of it.
 func (p *hookProfile) load(ctx context.Context, logger *slog.Logger, out *progress) (*hookParts, error) {
-	cfg, err := loadConfig(p.config)
+	cfg, err := p.links.loadConfig(p.config)
 	if err != nil {
 		return nil, with(ExitConfig, err)
 	}
@@ -98,7 +99,7 @@ func (p *hookProfile) changed() func() string {
 		defer mu.Unlock()
 		if now := stamp(p.config); now != known {
 			known, files = now, nil
-			if cfg, err := loadConfig(p.config); err == nil {
+			if cfg, err := p.links.loadConfig(p.config); err == nil {
 				for i := range cfg.Plugins {
 					files = append(files, cfg.path(cfg.Plugins[i].Module))
 				}

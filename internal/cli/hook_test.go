@@ -10,6 +10,7 @@ import (
 
 	"github.com/mortise-dev/mortise/hook/daemon"
 	"github.com/mortise-dev/mortise/internal/cli"
+	"github.com/mortise-dev/mortise/internal/cli/links"
 )
 
 // hookPlace is a home with a config and a client that does nothing.
@@ -27,16 +28,13 @@ func newHookPlace(t *testing.T) *hookPlace {
 		client: filepath.Join(dir, "mortise-hook"),
 	}
 	p.settings = filepath.Join(p.home, ".claude", "settings.json")
+	cache := compiled(t) // in the home of this process: a new one has no compiled modules
 	t.Setenv("HOME", p.home)
 	t.Setenv("PATH", "/usr/bin:/bin")
 	for _, name := range []string{"CLAUDE_CONFIG_DIR", "CODEX_HOME", "XDG_CONFIG_HOME", "XDG_RUNTIME_DIR"} {
 		t.Setenv(name, "")
 	}
 	guests, err := filepath.Abs(filepath.Join("..", "..", "testdata", "guests"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	cache, err := os.UserCacheDir()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,7 +58,7 @@ func (p *hookPlace) run(want cli.ExitCode, args ...string) string {
 	if args[0] == "hook" {
 		args = append(args, "--client", p.client)
 	}
-	got := cli.Main(p.t.Context(), args, cli.Streams{In: strings.NewReader(""), Out: &out, Err: &errs})
+	got := cli.Main(p.t.Context(), args, cli.Streams{In: strings.NewReader(""), Out: &out, Err: &errs}, links.All())
 	if got != want {
 		p.t.Fatalf("%v: exit %d, want %d\n%s\n%s", args, got, want, out.String(), errs.String())
 	}
@@ -254,7 +252,7 @@ func TestMCP_exit(t *testing.T) { //nolint:paralleltest // it sets the environme
 	p := newHookPlace(t)
 	var out, errs bytes.Buffer
 	in := strings.NewReader("{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\n")
-	code := cli.Main(t.Context(), []string{"mcp", "--config", p.config, "--profile", p.profile, "--", "/bin/sh", "-c", "cat; echo words >&2; exit 7"}, cli.Streams{In: in, Out: &out, Err: &errs})
+	code := cli.Main(t.Context(), []string{"mcp", "--config", p.config, "--profile", p.profile, "--", "/bin/sh", "-c", "cat; echo words >&2; exit 7"}, cli.Streams{In: in, Out: &out, Err: &errs}, links.All())
 	if code != 7 || out.String() != "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\n" || !strings.Contains(errs.String(), "words\n") {
 		t.Errorf("exit %d, %q, %q", code, out.String(), errs.String())
 	}

@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 
 	"github.com/mortise-dev/mortise/store"
-	"github.com/mortise-dev/mortise/store/storeurl"
 )
 
 // inboxStore is where notifications and records of background tasks are kept. The zero value keeps nothing.
@@ -45,7 +44,7 @@ func openInbox(ctx context.Context, cfg *Config, logger *slog.Logger) (s inboxSt
 		if err := s.lock(file); err != nil {
 			return s, fmt.Errorf("tasks.dir: %w; end that process, or name another folder", err)
 		}
-		opened, err := storeurl.Open(ctx, file, storeurl.Options{Logger: logger})
+		opened, err := cfg.links.OpenStore(ctx, file, false, logger)
 		if err != nil {
 			return s, errors.Join(fmt.Errorf("tasks.dir: %w", err), s.end(ctx))
 		}

@@ -37,7 +37,7 @@ func runLive(ctx context.Context, s Streams, prompt string, o runOptions) error 
 	if err != nil {
 		return with(ExitUsage, err)
 	}
-	cfg, note, err := liveConfig(o)
+	cfg, note, err := s.links.liveConfig(o)
 	if err != nil {
 		return with(ExitConfig, err)
 	}

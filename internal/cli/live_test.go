@@ -17,6 +17,7 @@ import (
 	runtime "github.com/mortise-dev/mortise"
 	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/internal/cli"
+	"github.com/mortise-dev/mortise/internal/cli/links"
 	"github.com/mortise-dev/mortise/llm/anthropic"
 	"github.com/mortise-dev/mortise/llm/providertest"
 	"github.com/mortise-dev/mortise/mailbox"
@@ -229,7 +230,7 @@ compaction:
 	stderr := &trigger{on: "a compaction of this thread is under way", do: sync.OnceFunc(func() { close(stays) })}
 	for i := range 6 {
 		args := []string{"run", "-c", cfg, "--store", store, "--thread", "t1", fmt.Sprintf("message %d", i)}
-		code := cli.Main(t.Context(), args, cli.Streams{In: strings.NewReader(""), Out: io.Discard, Err: stderr})
+		code := cli.Main(t.Context(), args, cli.Streams{In: strings.NewReader(""), Out: io.Discard, Err: stderr}, links.All())
 		if code != cli.ExitOK {
 			t.Fatalf("exit code %d: %s", code, stderr)
 		}
@@ -362,7 +363,7 @@ func TestRun_interrupted(t *testing.T) {
 	})
 	out := &trigger{on: "word", do: cancel}
 	var stderr bytes.Buffer
-	code := cli.Main(ctx, []string{"run", "-c", p.config(t, ""), "Speak."}, cli.Streams{In: strings.NewReader(""), Out: out, Err: &stderr})
+	code := cli.Main(ctx, []string{"run", "-c", p.config(t, ""), "Speak."}, cli.Streams{In: strings.NewReader(""), Out: out, Err: &stderr}, links.All())
 	if code != cli.ExitInterrupted || !strings.Contains(stderr.String(), "mortise: interrupted") {
 		t.Errorf("exit code %d: %s", code, &stderr)
 	}

@@ -5,7 +5,6 @@ package cli_test
 import (
 	"context"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -19,6 +18,7 @@ import (
 
 	"github.com/mortise-dev/mortise/abi"
 	"github.com/mortise-dev/mortise/internal/cli"
+	"github.com/mortise-dev/mortise/internal/cli/links"
 	"github.com/mortise-dev/mortise/llm/providertest"
 )
 
@@ -90,7 +90,7 @@ func (s *screen) types(t *testing.T, line string) {
 // run runs the command on the terminal. The code arrives when it has ended.
 func (s *screen) run(ctx context.Context, args ...string) <-chan cli.ExitCode {
 	code := make(chan cli.ExitCode, 1)
-	go func() { code <- cli.Main(ctx, args, cli.Streams{In: s.tty, Out: s.tty, Err: s.tty}) }()
+	go func() { code <- cli.Main(ctx, args, cli.Streams{In: s.tty, Out: s.tty, Err: s.tty}, links.All()) }()
 	return code
 }
 
@@ -226,19 +226,6 @@ func TestRun_signal(t *testing.T) {
 			t.Errorf("after %s: exit code %d, %q: %s", signal, code, stdout, stderr)
 		}
 	}
-}
-
-// child is the command in a process of its own, in that folder.
-func child(t *testing.T, dir string, args ...string) *exec.Cmd {
-	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.CommandContext(t.Context(), self)
-	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), childArgs+"="+strings.Join(args, "\n"))
-	return cmd
 }
 
 // TestRun_environment: in a folder without a config, the environment selects the model and its address; without a key the command

@@ -26,8 +26,8 @@ const (
 
 // liveConfig is the config of a live run, with the model and the agent that the flags choose. Note is what the user should
 // know of the choice.
-func liveConfig(o runOptions) (cfg *Config, note string, err error) {
-	if cfg, err = loadOrBundled(cmp.Or(o.config, os.Getenv("MORTISE_CONFIG"))); err != nil {
+func (l Links) liveConfig(o runOptions) (cfg *Config, note string, err error) {
+	if cfg, err = l.loadOrBundled(cmp.Or(o.config, os.Getenv("MORTISE_CONFIG"))); err != nil {
 		return nil, "", err
 	}
 	cfg.Store = cmp.Or(o.store, os.Getenv("MORTISE_STORE"), cfg.path(cfg.Store))
@@ -41,11 +41,11 @@ func liveConfig(o runOptions) (cfg *Config, note string, err error) {
 }
 
 // loadOrBundled loads a config file, the bundled config if none is named and the current folder has none.
-func loadOrBundled(path string) (*Config, error) {
+func (l Links) loadOrBundled(path string) (*Config, error) {
 	if _, err := os.Stat(configName); path == "" && errors.Is(err, fs.ErrNotExist) {
-		return decodeConfig([]byte(bundledConfig))
+		return l.decodeConfig([]byte(bundledConfig))
 	}
-	return loadConfig(path)
+	return l.loadConfig(path)
 }
 
 // chooseAgent makes sure that there is an agent, with the model that --model names.

@@ -9,13 +9,10 @@ import (
 	"net/http"
 	"os"
 	"slices"
-	"strings"
 
 	"github.com/mortise-dev/mortise/abi"
 	modelcap "github.com/mortise-dev/mortise/host/capability/model"
 	"github.com/mortise-dev/mortise/llm"
-	"github.com/mortise-dev/mortise/llm/anthropic"
-	"github.com/mortise-dev/mortise/llm/openai"
 	"github.com/mortise-dev/mortise/proxy"
 	"github.com/mortise-dev/mortise/summarizers/role"
 )
@@ -74,18 +71,17 @@ const defaultWindow = 128_000
 func (c *Config) validateModels() error {
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(c.Models)) {
-		for _, err := range each(c.Models[name].validate()) {
+		for _, err := range each(c.Models[name].validate(c.links)) {
 			errs = append(errs, fmt.Errorf("models.%.64s.%w", name, err))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-func (m ModelConfig) validate() error {
-	known := []string{providerAnthropic, providerOpenAI, providerOpenAIChat}
+func (m ModelConfig) validate(l Links) error {
 	var errs []error
-	if !slices.Contains(known, m.Provider) {
-		errs = append(errs, fmt.Errorf("provider: is %.40q; write one of %s", m.Provider, strings.Join(known, ", ")))
+	if _, err := l.provider(m.Provider); err != nil {
+		errs = append(errs, fmt.Errorf("provider: %w", err))
 	}
 	if m.Name == "" {
 		errs = append(errs, errors.New("name: is missing; write the provider's name of the model"))
@@ -141,7 +137,7 @@ func openModels(cfg *Config) (models, error) {
 		key, err := cfg.Models[name].key(cfg)
 		var m llm.Model
 		if err == nil {
-			m, err = openProvider(cfg.Models[name], key)
+			m, err = cfg.links.open(cfg.Models[name], key)
 		}
 		if err != nil {
 			errs = append(errs, fmt.Errorf("config: models.%.64s: %w", name, err))
@@ -152,19 +148,16 @@ func openModels(cfg *Config) (models, error) {
 	return out, errors.Join(errs...)
 }
 
-func openProvider(m ModelConfig, key string) (llm.Model, error) {
-	var client *http.Client
+func (l Links) open(m ModelConfig, key string) (llm.Model, error) {
+	p, err := l.provider(m.Provider)
+	if err != nil {
+		return nil, fmt.Errorf("provider: %w", err)
+	}
+	c := Connection{BaseURL: m.BaseURL, Key: key, MaxTokens: m.MaxTokens}
 	if m.ClientKey {
-		client = &http.Client{Transport: proxy.ClientKey{}}
+		c.HTTP = &http.Client{Transport: proxy.ClientKey{}}
 	}
-	switch m.Provider {
-	case providerAnthropic:
-		return anthropic.New(anthropic.Config{BaseURL: m.BaseURL, Key: key, HTTP: client, MaxTokens: m.MaxTokens})
-	case providerOpenAIChat:
-		return openai.New(openai.Config{BaseURL: m.BaseURL, Key: key, HTTP: client, API: openai.Chat, MaxTokens: m.MaxTokens})
-	default:
-		return openai.New(openai.Config{BaseURL: m.BaseURL, Key: key, HTTP: client, MaxTokens: m.MaxTokens})
-	}
+	return p.Open(c)
 }
 
 // key reads the API key. A compatible server, which BaseURL names, may need none.
@@ -174,11 +167,10 @@ func (m ModelConfig) key(cfg *Config) (string, error) {
 		return "client", nil // the proxy puts the client's in its place
 	}
 	if from.Env == "" && from.File == "" {
-		from.Env = "OPENAI_API_KEY"
-		if m.Provider == providerAnthropic {
-			from.Env = "ANTHROPIC_API_KEY"
+		if p, err := cfg.links.provider(m.Provider); err == nil {
+			from.Env = p.KeyEnv
 		}
-		if m.BaseURL != "" {
+		if from.Env == "" || m.BaseURL != "" {
 			return os.Getenv(from.Env), nil
 		}
 	}

@@ -48,18 +48,18 @@ type Problem struct {
 const maxProblems = 100
 
 // problemsOf decodes a config without what is wrong in it, and returns all that is.
-func problemsOf(data []byte) (*Config, []Problem) {
+func (l Links) problemsOf(data []byte) (*Config, []Problem) {
 	file, err := parser.ParseBytes(data, 0)
 	if err != nil {
 		return nil, []Problem{problemAt(data, err)}
 	}
-	cfg := &Config{}
+	cfg := &Config{links: l}
 	if len(file.Docs) > 1 {
 		return nil, []Problem{{Line: file.Docs[1].Start.Position.Line, Problem: "there is more than one document; keep one", code: ExitConfig}}
 	}
 	var out []Problem
 	for len(out) < maxProblems && len(file.Docs) == 1 && file.Docs[0].Body != nil {
-		next := &Config{}
+		next := &Config{links: l}
 		err := yaml.NewDecoder(bytes.NewReader(nil), yaml.Strict()).DecodeFromNode(file.Docs[0].Body, next)
 		cfg = next
 		if err == nil {

@@ -82,7 +82,7 @@ func (p *program) open(ctx context.Context, steps ...func(context.Context) error
 
 // openStores opens the store of the config. Without one everything is kept in memory.
 func (p *program) openStores(ctx context.Context) (err error) {
-	if p.cfg.home, err = openHome(ctx, p.cfg.Store, p.logger); err != nil {
+	if p.cfg.home, err = p.cfg.openHome(ctx, p.logger); err != nil {
 		return err
 	}
 	h := p.cfg.home

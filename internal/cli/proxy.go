@@ -21,6 +21,8 @@ import (
 )
 
 type proxyOptions struct {
+	links Links
+
 	config, store, listen, admin, logLevel string
 }
 
@@ -36,7 +38,7 @@ ends with it, with its exit code. Without one it listens on 127.0.0.1:8430, and 
 Exit codes: that of the agent; else 0 ended, 1 failed, 2 wrong command line, 3 wrong config, 5 a module failed to load.`
 
 func newProxy(s Streams) *cobra.Command {
-	var o proxyOptions
+	o := proxyOptions{links: s.links}
 	cmd := &cobra.Command{
 		Use:   "proxy [-- AGENT ARGUMENT...]",
 		Short: "Run a proxy between any agent and its model provider",
@@ -69,10 +71,10 @@ func (o *proxyOptions) read() (*Config, error) {
 	if path == "" {
 		path = os.Getenv("MORTISE_CONFIG")
 	}
-	cfg := &Config{Version: 1}
+	cfg := &Config{Version: 1, links: o.links}
 	_, err := os.Stat(configName)
 	if path != "" || !errors.Is(err, fs.ErrNotExist) {
-		if cfg, err = loadConfig(path); err != nil {
+		if cfg, err = o.links.loadConfig(path); err != nil {
 			return nil, err
 		}
 	}
@@ -113,7 +115,7 @@ func runProxy(ctx context.Context, s Streams, o *proxyOptions, args []string) er
 }
 
 func (p *openProxy) open(ctx context.Context, logger *slog.Logger) (err error) {
-	if p.cfg.home, err = openHome(ctx, p.cfg.Store, logger); err != nil {
+	if p.cfg.home, err = p.cfg.openHome(ctx, logger); err != nil {
 		return with(ExitConfig, err)
 	}
 	if p.cfg.models, err = openModels(p.cfg); err != nil {

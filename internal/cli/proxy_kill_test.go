@@ -105,7 +105,7 @@ func TestProxy_killed(t *testing.T) {
 	k := &killed{dir: t.TempDir(), bodies: make(chan string, 1), hold: make(chan chan struct{}, 1), early: make(chan bool, 1)}
 	up := httptest.NewServer(k)
 	defer up.Close()
-	config := "version: 1\nplugins:\n  - {name: redact, module: " + filepath.Join(root(t), "testdata", "guests", "redact.wasm") + "}\nproxy:\n  anthropic:\n    url: " + up.URL + "\n"
+	config := "version: 1\ncache_dir: " + compiled(t) + "\nplugins:\n  - {name: redact, module: " + filepath.Join(root(t), "testdata", "guests", "redact.wasm") + "}\nproxy:\n  anthropic:\n    url: " + up.URL + "\n"
 	if err := os.WriteFile(filepath.Join(k.dir, "mortise.yaml"), []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -13,36 +13,16 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 )
 
-// The command is built once.
-var (
-	proxyBuild  sync.Once
-	proxyBinary string
-)
-
-// proxyCommand builds the command, and runs it with a home of its own.
+// proxyCommand is mortise proxy in a process and with a home of its own.
 func proxyCommand(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
 	dir := t.TempDir()
-	proxyBuild.Do(func() {
-		folder, err := os.MkdirTemp("", "mortise-proxy") //nolint:usetesting // it outlives the first test
-		if err != nil {
-			t.Fatal(err)
-		}
-		proxyBinary = filepath.Join(folder, "mortise")
-		build := exec.CommandContext(t.Context(), "go", "build", "-ldflags=-w", "-o", proxyBinary, "./cmd/mortise")
-		build.Dir = root(t)
-		if out, err := build.CombinedOutput(); err != nil {
-			t.Errorf("%v: %s", err, out)
-		}
-	})
-	cmd := exec.CommandContext(t.Context(), proxyBinary, append([]string{"proxy"}, args...)...)
-	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "HOME="+dir, "XDG_STATE_HOME=", "XDG_CONFIG_HOME=", "ANTHROPIC_BASE_URL=", "OPENAI_BASE_URL=")
+	cmd := child(t, dir, append([]string{"proxy"}, args...)...)
+	cmd.Env = append(cmd.Env, "HOME="+dir, "XDG_STATE_HOME=", "XDG_CONFIG_HOME=", "ANTHROPIC_BASE_URL=", "OPENAI_BASE_URL=")
 	return cmd
 }
 

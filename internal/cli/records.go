@@ -107,7 +107,7 @@ func newRecorder(ctx context.Context, o runOptions, cfg *Config, logger *slog.Lo
 		err = os.MkdirAll(filepath.Dir(name), 0o700)
 	}
 	if err == nil {
-		out.home, err = openHome(ctx, name, logger)
+		out.home, err = cfg.links.openStore(ctx, name, logger, false)
 	}
 	if err == nil {
 		out.place = out.home.name

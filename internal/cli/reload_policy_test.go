@@ -19,6 +19,7 @@ import (
 
 	"github.com/mortise-dev/mortise/host"
 	"github.com/mortise-dev/mortise/internal/cli"
+	"github.com/mortise-dev/mortise/internal/cli/links"
 	"github.com/mortise-dev/mortise/internal/testskip"
 )
 
@@ -114,7 +115,7 @@ func TestReloadOfAFaultyPolicy(t *testing.T) {
 				}
 			}
 			code := cli.Main(ctx, []string{"run", "-o", "json", "-c", cfg, "--pace", "500ms", review(t)},
-				cli.Streams{In: strings.NewReader(""), Out: &out, Err: stderr})
+				cli.Streams{In: strings.NewReader(""), Out: &out, Err: stderr}, links.All())
 			var r struct {
 				Reloads []struct {
 					Module, From, To, Error string

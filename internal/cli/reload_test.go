@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/mortise-dev/mortise/internal/cli"
+	"github.com/mortise-dev/mortise/internal/cli/links"
 )
 
 // TestReload replaces the file of a plugin in the middle of a run and sends the signal.
@@ -52,7 +53,7 @@ func TestReload(t *testing.T) {
 			}}
 			session := filepath.Join(root(t), "examples", "sessions", "review.jsonl")
 			code := cli.Main(t.Context(), []string{"run", "-o", "json", "-c", cfg, "--log-level", "error", "--pace", "30ms", session},
-				cli.Streams{In: strings.NewReader(""), Out: &out, Err: stderr})
+				cli.Streams{In: strings.NewReader(""), Out: &out, Err: stderr}, links.All())
 			var r report
 			if err := json.Unmarshal(out.Bytes(), &r); err != nil || code != cli.ExitOK {
 				t.Fatalf("exit code %d, %v: %s", code, err, stderr)

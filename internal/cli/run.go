@@ -142,7 +142,7 @@ func runSession(ctx context.Context, s Streams, path string, o runOptions) error
 	if err := level.UnmarshalText([]byte(o.logLevel)); err != nil {
 		return with(ExitUsage, fmt.Errorf("--log-level %q: must be debug, info, warn or error", o.logLevel))
 	}
-	cfg, err := loadOrBundled(o.config)
+	cfg, err := s.links.loadOrBundled(o.config)
 	if err != nil {
 		return with(ExitConfig, err)
 	}
@@ -160,7 +160,7 @@ func runSession(ctx context.Context, s Streams, path string, o runOptions) error
 	c := newCollector()
 	c.session(path, file)
 	logger := slog.New(slog.NewTextHandler(o.logWriter(p, s.Err), &slog.HandlerOptions{Level: level}))
-	if cfg.home, err = openHome(ctx, cfg.Store, logger); err != nil {
+	if cfg.home, err = cfg.openHome(ctx, logger); err != nil {
 		return with(ExitConfig, err)
 	}
 	c.records, err = newRecorder(ctx, o, cfg, logger, func(err error) { p.say("the decision record is not complete: %v", err) })

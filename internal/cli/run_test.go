@@ -16,6 +16,7 @@ import (
 
 	"github.com/mortise-dev/mortise/host"
 	"github.com/mortise-dev/mortise/internal/cli"
+	"github.com/mortise-dev/mortise/internal/cli/links"
 	"github.com/mortise-dev/mortise/internal/testskip"
 )
 
@@ -138,7 +139,7 @@ func (r *report) kinds() map[string]int {
 // mortise runs the command line in this process.
 func mortise(ctx context.Context, stdin string, args ...string) (code cli.ExitCode, stdout, stderr string) {
 	var out, err bytes.Buffer
-	code = cli.Main(ctx, args, cli.Streams{In: strings.NewReader(stdin), Out: &out, Err: &err})
+	code = cli.Main(ctx, args, cli.Streams{In: strings.NewReader(stdin), Out: &out, Err: &err}, links.All())
 	return code, out.String(), err.String()
 }
 
@@ -349,7 +350,7 @@ func TestInterrupt(t *testing.T) {
 	var out bytes.Buffer
 	progress := &trigger{on: "step 50", do: cancel}
 	code := cli.Main(ctx, []string{"run", "-o", "json", "-c", demoConfig(t), "--pace", "2ms", session},
-		cli.Streams{In: strings.NewReader(""), Out: &out, Err: progress})
+		cli.Streams{In: strings.NewReader(""), Out: &out, Err: progress}, links.All())
 	var r report
 	if err := json.Unmarshal(out.Bytes(), &r); err != nil {
 		t.Fatal(err)

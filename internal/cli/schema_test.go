@@ -15,6 +15,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/mortise-dev/mortise/internal/cli"
+	"github.com/mortise-dev/mortise/internal/cli/links"
 )
 
 var update = flag.Bool("update", false, "write docs/mortise.schema.json")
@@ -24,7 +25,7 @@ func configSchema(t *testing.T) (*jsonschema.Schema, map[string]any) {
 	t.Helper()
 	var text bytes.Buffer
 	streams := cli.Streams{Out: &text, Err: &text}
-	if code := cli.Main(t.Context(), []string{"validate", "--schema"}, streams); code != cli.ExitOK {
+	if code := cli.Main(t.Context(), []string{"validate", "--schema"}, streams, links.All()); code != cli.ExitOK {
 		t.Fatalf("validate --schema: %d %s", code, &text)
 	}
 	path := filepath.Join(root(t), "docs", "mortise.schema.json")
@@ -161,7 +162,7 @@ func TestConfigSchema_wrong(t *testing.T) {
 		"tasks: {wording: loud}", "record: {keep: all}", "replay: {pace: fast}", "limits: {memory_mib: lots}",
 	} {
 		text = "version: 1\n" + text + "\n"
-		if _, problems := cli.Problems([]byte(text)); len(problems) == 0 {
+		if _, problems := cli.Problems(links.All(), []byte(text)); len(problems) == 0 {
 			t.Errorf("the reader takes %s", text)
 		}
 		err := schema.Validate(instance(t, text))

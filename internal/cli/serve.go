@@ -16,6 +16,8 @@ import (
 
 // serveOptions are the flags of mortise serve.
 type serveOptions struct {
+	links Links
+
 	config   string
 	store    string
 	listen   string
@@ -40,7 +42,7 @@ Exit codes: 0 drained, 1 not everything ended in time, 2 wrong command line, 3 w
 load.`
 
 func newServe(s Streams) *cobra.Command {
-	var o serveOptions
+	o := serveOptions{links: s.links}
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Run agents and serve them over HTTP",
@@ -84,7 +86,7 @@ func runServe(ctx context.Context, s Streams, o serveOptions) error {
 
 // read reads the config and applies variables and flags.
 func (o *serveOptions) read() (*Config, error) {
-	cfg, err := loadConfig(cmp.Or(o.config, os.Getenv("MORTISE_CONFIG")))
+	cfg, err := o.links.loadConfig(cmp.Or(o.config, os.Getenv("MORTISE_CONFIG")))
 	if err != nil {
 		return nil, err
 	}

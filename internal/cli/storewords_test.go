@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/mortise-dev/mortise/internal/cli"
+	"github.com/mortise-dev/mortise/internal/cli/links"
 	"github.com/mortise-dev/mortise/store/natsstore"
 	"github.com/mortise-dev/mortise/store/pgstore"
 )
@@ -28,7 +29,7 @@ func TestStoreWords(t *testing.T) {
 		}
 	}
 	var out, log bytes.Buffer
-	code := cli.Main(t.Context(), []string{"compact", "show", "nats://127.0.0.1:1/a.b"}, cli.Streams{Out: &out, Err: &log})
+	code := cli.Main(t.Context(), []string{"compact", "show", "nats://127.0.0.1:1/a.b"}, cli.Streams{Out: &out, Err: &log}, links.All())
 	if text := log.String(); code == cli.ExitOK || !strings.Contains(text, "the name in the URL") || strings.Contains(text, "Config.") {
 		t.Errorf("%d %s", code, text)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/mortise-dev/mortise/background"
 	"github.com/mortise-dev/mortise/inbox"
 	"github.com/mortise-dev/mortise/internal/cli"
+	"github.com/mortise-dev/mortise/internal/cli/links"
 	"github.com/mortise-dev/mortise/store/sqlitestore"
 )
 
@@ -146,7 +147,7 @@ func (n named) CallTool(_ context.Context, call abi.ToolCall) (abi.ToolResult, e
 // take no name from the thread's own.
 func TestToolsOfTasks(t *testing.T) {
 	t.Parallel()
-	tasks, tools, done, err := cli.OpenTasks(t.Context(), t.TempDir(), "a", named{"read_file", "send_message"})
+	tasks, tools, done, err := cli.OpenTasks(t.Context(), links.All(), t.TempDir(), "a", named{"read_file", "send_message"})
 	if err != nil {
 		t.Fatal(err)
 	}

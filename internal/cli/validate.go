@@ -72,7 +72,7 @@ func runValidate(ctx context.Context, s Streams, file string, asJSON bool) error
 	if err != nil {
 		return with(ExitConfig, err)
 	}
-	cfg, problems := problemsOf(data)
+	cfg, problems := s.links.problemsOf(data)
 	if cfg != nil {
 		cfg.dir = filepath.Dir(file)
 		problems = append(problems, cfg.resolve(ctx, data, newProgress(s.Err, asJSON))...)

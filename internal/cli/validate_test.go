@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/mortise-dev/mortise/internal/cli"
+	"github.com/mortise-dev/mortise/internal/cli/links"
 )
 
 func validate(t *testing.T, text string, args ...string) (cli.ExitCode, string) {
@@ -23,7 +24,7 @@ func validate(t *testing.T, text string, args ...string) (cli.ExitCode, string) 
 		t.Fatal(err)
 	}
 	var out, log bytes.Buffer
-	code := cli.Main(t.Context(), append([]string{"validate", "-c", file}, args...), cli.Streams{Out: &out, Err: &log})
+	code := cli.Main(t.Context(), append([]string{"validate", "-c", file}, args...), cli.Streams{Out: &out, Err: &log}, links.All())
 	if strings.Contains(out.String()+log.String(), "very-secret") {
 		t.Errorf("a secret is printed: %s%s", &out, &log)
 	}

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/mortise-dev/mortise/host"
-	"github.com/mortise-dev/mortise/host/extismengine"
 	"github.com/mortise-dev/mortise/internal/guest"
 	"github.com/mortise-dev/mortise/internal/wire"
 	"github.com/mortise-dev/mortise/phases"
@@ -88,8 +87,12 @@ func assemble(ctx context.Context, cfg *Config, logger *slog.Logger, p *progress
 
 // newHost makes a host with the limits of a config.
 func newHost(cfg *Config, cache string, logger *slog.Logger, p *progress, c *collector) (*host.Host, error) {
+	engine, err := cfg.links.engine(cfg.Engine)
+	if err != nil {
+		return nil, fmt.Errorf("config: engine: %w", err)
+	}
 	return host.New(host.Config{
-		Engine: engineOf(cfg.Engine), CacheDir: cache, Compile: compileProcess(), Logger: logger,
+		Engine: engine, CacheDir: cache, Compile: compileProcess(), Logger: logger,
 		Limits: cfg.Limits.limits(host.Limits{}), OnCompile: compileLine(p), OnSwap: func(e host.SwapEvent) {
 			rolledBack(p, c.reloaded)(e)
 			if c.swapped != nil {
@@ -295,14 +298,6 @@ func cacheDir(cfg *Config) (string, error) {
 		return "", fmt.Errorf("config: there is no user cache folder (%w); set cache_dir", err)
 	}
 	return filepath.Join(dir, "mortise"), nil
-}
-
-// engineOf returns the engine that a config names, nil for the native one.
-func engineOf(name string) host.Engine {
-	if host.EngineName(name) == host.EngineExtism {
-		return extismengine.New()
-	}
-	return nil
 }
 
 // compileProcess makes the host compile in child processes, where main has made that possible.

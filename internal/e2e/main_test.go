@@ -16,6 +16,7 @@ import (
 
 	"github.com/mortise-dev/mortise/host"
 	"github.com/mortise-dev/mortise/internal/cli"
+	"github.com/mortise-dev/mortise/internal/cli/links"
 )
 
 // Variables that make this test binary another program.
@@ -33,7 +34,7 @@ func TestMain(m *testing.M) {
 	}
 	if args := os.Getenv(commandArgs); args != "" {
 		streams := cli.Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}
-		os.Exit(int(cli.Main(context.Background(), strings.Split(args, "\n"), streams)))
+		os.Exit(int(cli.Main(context.Background(), strings.Split(args, "\n"), streams, links.All())))
 	}
 	goleak.VerifyTestMain(m)
 }
