@@ -1,6 +1,6 @@
 // Package inbox carries notifications from background tasks to the threads that own them.
 //
-// A [Box] is the queue of one thread in memory, while a run of it is live: many senders, one reader.
+// A [Box] is the queue of one reader in memory, as of a sub-agent, or of a thread that is delivered to without a store: many senders.
 // What was accepted is read, or handed back by [Box.Close].
 //
 // An [Inbox] keeps the notifications of all threads in a store until they are acknowledged. With the
@@ -34,7 +34,7 @@
 //
 // # Concurrency
 //
-// Everything is safe for concurrent use. A Box starts no goroutine; the run that made it closes it. An
+// Everything is safe for concurrent use. A Box starts no goroutine and need not be closed. An
 // Inbox has one goroutine once it is started, two more when its store is shared, and one for each wake under way; its owner calls Close
 // before it closes the store, and after it has closed the background.Manager whose ledger the Inbox is.
 //
